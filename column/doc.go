@@ -1,0 +1,7 @@
+// Package column holds typed vectors of times and values: what the line
+// protocol parser fills (Batch), what storage hands to queries (Vector, Rows),
+// and how rows are sorted, merged, deduplicated and cut.
+//
+// A Batch owns its memory and is used by one goroutine at a time. Vectors and
+// Rows are plain data; whoever hands one out says until when it is valid.
+package column

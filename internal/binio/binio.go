@@ -1,0 +1,155 @@
+// Package binio holds what every file format of ours shares: CRC32C, the
+// corruption error, and a bounded decoder that remembers its first failure.
+// Integers are little-endian or LEB128 varints.
+package binio
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// ErrCorrupt is the class of all damage found by a checksum or a bound.
+var ErrCorrupt = errors.New("corrupt")
+
+// CorruptError says where damage was found. It is an ErrCorrupt.
+type CorruptError struct {
+	Path   string // file, as far as known
+	Offset int64  // byte offset in the file of the damaged unit, -1 if unknown
+	Reason string
+}
+
+// Corruptf returns a CorruptError for path and offset.
+func Corruptf(path string, offset int64, format string, args ...any) error {
+	return &CorruptError{Path: path, Offset: offset, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (e *CorruptError) Error() string {
+	switch {
+	case e.Path == "":
+		return "corrupt: " + e.Reason
+	case e.Offset < 0:
+		return fmt.Sprintf("corrupt %s: %s", e.Path, e.Reason)
+	}
+	return fmt.Sprintf("corrupt %s at offset %d: %s", e.Path, e.Offset, e.Reason)
+}
+
+// Is makes errors.Is(err, ErrCorrupt) true.
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum returns the CRC32C of b.
+func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// ChecksumUpdate adds b to a running CRC32C.
+func ChecksumUpdate(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
+
+// ZigZag maps signed to unsigned so that small magnitudes stay small.
+func ZigZag(v int64) uint64 { return uint64(v<<1) ^ uint64(v>>63) }
+
+// UnZigZag is the inverse of ZigZag.
+func UnZigZag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
+
+// Decoder reads a byte slice front to back. After the first failure every
+// further read returns zero values and Err tells the failure; callers check
+// once at the end. It never reads past the slice and never allocates.
+type Decoder struct {
+	b   []byte
+	off int
+	err error
+}
+
+// NewDecoder returns a decoder over b.
+func NewDecoder(b []byte) Decoder { return Decoder{b: b} }
+
+// Err returns the first failure, an ErrCorrupt, or nil.
+func (d *Decoder) Err() error { return d.err }
+
+// Offset returns how many bytes were read.
+func (d *Decoder) Offset() int { return d.off }
+
+// Len returns how many bytes are left.
+func (d *Decoder) Len() int { return len(d.b) - d.off }
+
+// Fail records a failure at the present offset, if it is the first.
+func (d *Decoder) Fail(reason string) {
+	if d.err == nil {
+		d.err = &CorruptError{Offset: int64(d.off), Reason: reason}
+		d.off = len(d.b)
+	}
+}
+
+// Byte reads one byte.
+func (d *Decoder) Byte() byte {
+	if d.off >= len(d.b) {
+		d.Fail("short buffer")
+		return 0
+	}
+	c := d.b[d.off]
+	d.off++
+	return c
+}
+
+// Bytes reads n bytes, sharing the slice's memory.
+func (d *Decoder) Bytes(n int) []byte {
+	if n < 0 || n > len(d.b)-d.off {
+		d.Fail("short buffer")
+		return nil
+	}
+	s := d.b[d.off : d.off+n : d.off+n]
+	d.off += n
+	return s
+}
+
+// Uint32 reads a little-endian uint32.
+func (d *Decoder) Uint32() uint32 {
+	if s := d.Bytes(4); s != nil {
+		return binary.LittleEndian.Uint32(s)
+	}
+	return 0
+}
+
+// Uint64 reads a little-endian uint64.
+func (d *Decoder) Uint64() uint64 {
+	if s := d.Bytes(8); s != nil {
+		return binary.LittleEndian.Uint64(s)
+	}
+	return 0
+}
+
+// Uvarint reads an unsigned varint.
+func (d *Decoder) Uvarint() uint64 {
+	v, n := binary.Uvarint(d.b[d.off:])
+	if n <= 0 {
+		d.Fail("bad varint")
+		return 0
+	}
+	d.off += n
+	return v
+}
+
+// Varint reads a zigzag varint.
+func (d *Decoder) Varint() int64 { return UnZigZag(d.Uvarint()) }
+
+// Count reads an unsigned varint that counts items of at least minSize bytes
+// each that follow; a count that cannot fit in what is left fails, so that no
+// caller allocates for it. minSize 0 bounds the count by 1<<31.
+func (d *Decoder) Count(minSize int) int {
+	v := d.Uvarint()
+	if limit := uint64(d.Len()); (minSize > 0 && v > limit/uint64(minSize)) || v > 1<<31 {
+		d.Fail("count exceeds buffer")
+		return 0
+	}
+	return int(v)
+}
+
+// String reads a varint length and as many bytes.
+func (d *Decoder) String() string { return string(d.Bytes(d.Count(1))) }
+
+// AppendString appends a varint length and the bytes of s.
+func AppendString(dst []byte, s string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(s)))
+	return append(dst, s...)
+}

@@ -1,0 +1,92 @@
+// Package vfs is the seam between the storage engine and the file system: the
+// engine opens, writes, syncs, renames and removes files through FS only, so
+// that tests can crash it, fail it and fill its disk at any operation.
+//
+// A file's bytes are durable after Sync or SyncData returned nil; a created,
+// renamed or removed name is durable after SyncDir of its directory returned
+// nil. After a failed sync nothing may be assumed of the file.
+package vfs
+
+import (
+	"io"
+	"os"
+)
+
+// FS is a file system. All paths are slash-separated and cleaned by the caller.
+type FS interface {
+	// Create makes or truncates a file for reading and writing.
+	Create(name string) (File, error)
+	// Open opens a file for reading.
+	Open(name string) (File, error)
+	// OpenReadWrite opens an existing file for reading and WriteAt.
+	OpenReadWrite(name string) (File, error)
+	Rename(from, to string) error
+	Remove(name string) error
+	RemoveAll(name string) error
+	MkdirAll(dir string) error
+	// List returns the names in a directory, sorted.
+	List(dir string) ([]string, error)
+	Stat(name string) (os.FileInfo, error)
+	SyncDir(dir string) error
+	// Lock takes an exclusive lock that ends with Close or the process.
+	Lock(name string) (io.Closer, error)
+	// Free returns the bytes an unprivileged process may still write at dir.
+	Free(dir string) (uint64, error)
+}
+
+// File is an open file.
+type File interface {
+	io.Closer
+	io.ReaderAt
+	io.Writer // at the end of what was written; do not mix with WriteAt
+	io.WriterAt
+	// Sync makes data and metadata durable, SyncData the data and the size.
+	Sync() error
+	SyncData() error
+	Size() (int64, error)
+	// Map returns the file's first size bytes read-only. The file must not
+	// change while mapped. Unmap by calling the returned function.
+	Map(size int64) (data []byte, unmap func() error, err error)
+}
+
+// ReadFile returns the whole content of a file.
+func ReadFile(fs FS, name string) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+		return nil, err
+	}
+	return b, nil
+}
+
+// WriteFileAtomic makes name hold data, all or nothing, durably: temporary
+// file, sync, rename, sync of the directory. dir is the directory of name.
+func WriteFileAtomic(fs FS, dir, name string, data []byte) error {
+	tmp := name + ".tmp"
+	f, err := fs.Create(tmp)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = fs.Rename(tmp, name)
+	}
+	if err != nil {
+		_ = fs.Remove(tmp)
+		return err
+	}
+	return fs.SyncDir(dir)
+}

@@ -1,0 +1,38 @@
+package model
+
+import "math"
+
+// The legal range of a point's time in nanoseconds since the Unix epoch
+// (InfluxDB's: the two outermost values of int64 at each end are reserved).
+const (
+	MinTime int64 = math.MinInt64 + 2
+	MaxTime int64 = math.MaxInt64 - 1
+)
+
+// TimeRange is a closed range [Min, Max] of nanoseconds since the Unix epoch.
+type TimeRange struct{ Min, Max int64 }
+
+// AllTime is the range that holds every legal time.
+var AllTime = TimeRange{Min: MinTime, Max: MaxTime}
+
+// Contains reports whether t lies in r.
+func (r TimeRange) Contains(t int64) bool { return t >= r.Min && t <= r.Max }
+
+// Overlaps reports whether r and o share an instant.
+func (r TimeRange) Overlaps(o TimeRange) bool { return r.Min <= o.Max && o.Min <= r.Max }
+
+// Covers reports whether o lies within r.
+func (r TimeRange) Covers(o TimeRange) bool { return r.Min <= o.Min && o.Max <= r.Max }
+
+// Empty reports whether r holds no instant.
+func (r TimeRange) Empty() bool { return r.Min > r.Max }
+
+// Intersect returns the instants that lie in both; it may be Empty.
+func (r TimeRange) Intersect(o TimeRange) TimeRange {
+	return TimeRange{Min: max(r.Min, o.Min), Max: min(r.Max, o.Max)}
+}
+
+// Union returns the smallest range that holds both.
+func (r TimeRange) Union(o TimeRange) TimeRange {
+	return TimeRange{Min: min(r.Min, o.Min), Max: max(r.Max, o.Max)}
+}

@@ -1,0 +1,38 @@
+package query
+
+import (
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+// Result is a piece of the answer to one statement. A statement yields one or
+// more Results in order; all but the last have Partial set when the consumer
+// asked for chunks.
+type Result struct {
+	StatementID int
+	Series      []*Series
+	Messages    []Message
+	Partial     bool  // more Results of this statement follow
+	Err         error // the statement failed; Series is empty
+}
+
+// Message is a note to the client beside the data.
+type Message struct{ Level, Text string }
+
+// Series is a table of rows. It is read-only once handed out, and belongs to
+// the consumer.
+type Series struct {
+	Name    string
+	Tags    model.Tags // sorted by key; nil when the query groups by no tag
+	Columns []string
+	// Values has one vector per column, all of the same length. A column of
+	// type Unknown with length Rows is all null.
+	Values []column.Vector
+	Rows   int
+	// Time is the index of the column that holds timestamps (Integer vector,
+	// ns since the epoch) to be rendered as times, or -1.
+	Time    int
+	Partial bool // the series goes on in the next Result
+	// Zone renders times; "" is UTC.
+	Zone string
+}

@@ -1,0 +1,14 @@
+// Package scan is the read contract between storage and query. Storage
+// implements View, Shard, Cursor and Chunk; query calls them.
+//
+// A query takes a View of one database and retention policy: the shards that
+// overlap its time range, each an immutable, referenced picture. In a Shard it
+// turns a tag predicate into a set of series, groups them by tag values, and
+// opens cursors over disjoint parts of the set, one cursor per worker. A
+// cursor walks series by series and, within a series, chunk by chunk in time
+// order. A chunk tells its row count, time range and per-column statistics
+// for free; timestamps and values are decoded only when asked for.
+//
+// Series ids are the same in all shards of a database. A View is safe for
+// concurrent use; a Cursor belongs to one goroutine.
+package scan
