@@ -48,9 +48,9 @@ type Row struct {
 // boolean, or for a string its place in Strings (see StringWord).
 type Batch struct {
 	Database uint32 // id of the database whose Table the rows were parsed with
-	Rows    []Row
-	Values  []uint64
-	Strings []byte
+	Rows     []Row
+	Values   []uint64
+	Strings  []byte
 }
 
 // Reset empties the batch and keeps its memory.

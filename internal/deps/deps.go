@@ -7,6 +7,8 @@ import (
 	_ "github.com/blevesearch/vellum"
 	_ "github.com/blevesearch/vellum/regexp"
 	_ "github.com/cespare/xxhash/v2"
+	_ "github.com/cockroachdb/pebble/v2/vfs"
+	_ "github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	_ "github.com/dgryski/go-tsz"
 	_ "github.com/golang/snappy"
 	_ "github.com/influxdata/influxql"
@@ -17,7 +19,5 @@ import (
 	_ "github.com/prometheus/client_golang/prometheus"
 	_ "github.com/prometheus/client_golang/prometheus/promhttp"
 	_ "github.com/prometheus/client_golang/prometheus/testutil"
-	_ "github.com/cockroachdb/pebble/v2/vfs"
-	_ "github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	_ "golang.org/x/sys/unix"
 )
