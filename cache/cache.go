@@ -1,0 +1,297 @@
+package cache
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+// Word 0 of a row: link to the series' previous row +1 (0: none) in the low
+// 40 bits, layout number in the next 23, deleted bit on top.
+const (
+	linkBits   = 40
+	linkMask   = 1<<linkBits - 1
+	layoutMask = 1<<23 - 1
+	deletedBit = uint64(1) << 63
+)
+
+// state is what the cache knows of a series.
+type state struct {
+	id       uint32
+	rows     uint32 // appended, deleted ones included
+	last     uint64 // reference of the newest row +1; 0: none
+	min, max int64
+	unsorted bool // a row came with a time not above max
+	gone     bool // the series left the index; its next row announces it again
+}
+
+const (
+	pageBits  = 10
+	chunkBits = 8
+)
+
+// Observer is told, before the rows become readable, of what a Cache meets
+// for the first time: the shard brings its index up to date with it.
+type Observer interface {
+	NewSeries(s *column.Series)
+	NewLayout(l *column.Layout)
+}
+
+// Cache is the row log of one shard. Apply, Delete and Forget are called by
+// one goroutine at a time; everything else by any number at any time.
+type Cache struct {
+	observer Observer
+	bytes    atomic.Int64
+	mu       struct {
+		sync.RWMutex
+		arena   arena
+		strings stringArena
+		pages   [][]uint32 // series id -> state number +1
+		chunks  [][]state
+		count   int // states
+		paged   int // pages that exist
+		layouts []*column.Layout
+		rows    int64
+		times   model.TimeRange
+	}
+	// Used by the applier alone.
+	numbers    map[*column.Layout]uint32
+	lastLayout *column.Layout
+	lastNumber uint32
+	lastString bool
+}
+
+// New returns an empty cache. observer may be nil.
+func New(observer Observer) *Cache {
+	c := &Cache{observer: observer, numbers: make(map[*column.Layout]uint32)}
+	c.mu.times = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
+	return c
+}
+
+// Bytes returns the memory the cache holds.
+func (c *Cache) Bytes() int64 { return c.bytes.Load() }
+
+// Rows returns the number of rows appended.
+func (c *Cache) Rows() int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.mu.rows
+}
+
+// TimeRange returns a range that holds all rows' times, Empty if there are none.
+func (c *Cache) TimeRange() model.TimeRange {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.mu.times
+}
+
+// lockRows bounds how many rows are appended under one hold of the lock, so
+// that readers wait some tens of microseconds at most.
+const lockRows = 2048
+
+// Apply appends rows whose series have ids. The value words and strings are
+// copied; see column.Batch for their form.
+func (c *Cache) Apply(rows []column.Row, values []uint64, strings []byte) {
+	for len(rows) > 0 {
+		n := min(len(rows), lockRows)
+		c.announce(rows[:n])
+		c.mu.Lock()
+		for i := range rows[:n] {
+			c.appendLocked(&rows[i], values, strings)
+		}
+		c.bytes.Store(c.mu.arena.bytes + c.mu.strings.bytes + int64(len(c.mu.chunks))<<chunkBits*48 + int64(len(c.mu.pages))*24 + int64(c.mu.paged)*(4<<pageBits))
+		c.mu.Unlock()
+		rows = rows[n:]
+	}
+}
+
+// announce makes states and layout numbers for what rows bring new, and tells
+// the observer. Only the applier writes these structures, so it may look
+// without the lock; it takes it to change them.
+func (c *Cache) announce(rows []column.Row) {
+	for i := range rows {
+		row := &rows[i]
+		if row.Layout != c.lastLayout {
+			c.useLayout(row.Layout)
+		}
+		id := uint32(row.Series.ID())
+		st := c.lookup(id)
+		if st != nil && !st.gone {
+			continue
+		}
+		if c.observer != nil {
+			c.observer.NewSeries(row.Series)
+		}
+		c.mu.Lock()
+		if st == nil {
+			c.addStateLocked(id)
+		} else {
+			st.gone = false
+		}
+		c.mu.Unlock()
+	}
+}
+
+func (c *Cache) useLayout(l *column.Layout) {
+	n, ok := c.numbers[l]
+	if !ok {
+		if c.observer != nil {
+			c.observer.NewLayout(l)
+		}
+		c.mu.Lock()
+		n = uint32(len(c.mu.layouts))
+		c.mu.layouts = append(c.mu.layouts, l)
+		c.mu.Unlock()
+		c.numbers[l] = n
+	}
+	c.lastLayout, c.lastNumber, c.lastString = l, n, false
+	for _, f := range l.Fields {
+		if f.Type == model.String {
+			c.lastString = true
+		}
+	}
+}
+
+// lookup returns the state of a series or nil. The caller is the applier or
+// holds the lock.
+func (c *Cache) lookup(id uint32) *state {
+	p := id >> pageBits
+	if int(p) >= len(c.mu.pages) || c.mu.pages[p] == nil {
+		return nil
+	}
+	n := c.mu.pages[p][id&(1<<pageBits-1)]
+	if n == 0 {
+		return nil
+	}
+	n--
+	return &c.mu.chunks[n>>chunkBits][n&(1<<chunkBits-1)]
+}
+
+func (c *Cache) addStateLocked(id uint32) {
+	p := int(id >> pageBits)
+	for len(c.mu.pages) <= p {
+		c.mu.pages = append(c.mu.pages, nil)
+	}
+	if c.mu.pages[p] == nil {
+		c.mu.pages[p] = make([]uint32, 1<<pageBits)
+		c.mu.paged++
+	}
+	n := c.mu.count
+	if n>>chunkBits >= len(c.mu.chunks) {
+		c.mu.chunks = append(c.mu.chunks, make([]state, 1<<chunkBits))
+	}
+	c.mu.chunks[n>>chunkBits][n&(1<<chunkBits-1)] = state{id: id}
+	c.mu.count++
+	c.mu.pages[p][id&(1<<pageBits-1)] = uint32(n + 1)
+}
+
+func (c *Cache) appendLocked(row *column.Row, values []uint64, strings []byte) {
+	if row.Layout != c.lastLayout {
+		c.useLayoutLocked(row.Layout)
+	}
+	st := c.lookup(uint32(row.Series.ID()))
+	n := len(row.Layout.Fields)
+	ref, words := c.mu.arena.alloc(2 + n)
+	words[0] = st.last | uint64(c.lastNumber)<<linkBits
+	words[1] = uint64(row.Time)
+	copy(words[2:], values[row.First:int(row.First)+n])
+	if c.lastString {
+		for i, f := range row.Layout.Fields {
+			if f.Type == model.String {
+				s := column.StringAt(words[2+i], strings)
+				words[2+i] = column.StringWord(int(c.mu.strings.add(s)), len(s))
+			}
+		}
+	}
+	switch {
+	case st.rows == 0:
+		st.min, st.max = row.Time, row.Time
+	case row.Time > st.max:
+		st.max = row.Time
+	default:
+		st.unsorted = true
+		st.min = min(st.min, row.Time)
+	}
+	st.rows++
+	st.last = ref + 1
+	c.mu.rows++
+	c.mu.times.Min = min(c.mu.times.Min, row.Time)
+	c.mu.times.Max = max(c.mu.times.Max, row.Time)
+}
+
+// useLayoutLocked switches to a layout that announce has numbered.
+func (c *Cache) useLayoutLocked(l *column.Layout) {
+	c.lastLayout, c.lastNumber, c.lastString = l, c.numbers[l], false
+	for _, f := range l.Fields {
+		if f.Type == model.String {
+			c.lastString = true
+		}
+	}
+}
+
+// Series returns the ids of all series the cache holds rows of, ascending.
+func (c *Cache) Series() []model.SeriesID {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	ids := make([]model.SeriesID, 0, c.mu.count)
+	for i := range c.mu.count {
+		if st := &c.mu.chunks[i>>chunkBits][i&(1<<chunkBits-1)]; st.rows > 0 {
+			ids = append(ids, model.SeriesID(st.id))
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Delete hides the rows of the series in set whose times lie in r (W5). Rows
+// appended later are not touched.
+func (c *Cache) Delete(set *roaring.Bitmap, r model.TimeRange) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	hide := func(st *state) {
+		if st.rows == 0 || st.max < r.Min || st.min > r.Max {
+			return
+		}
+		for link := st.last; link != 0; {
+			words := at(c.mu.arena.slabs, link-1)
+			if r.Contains(int64(words[1])) {
+				atomic.OrUint64(&words[0], deletedBit)
+			}
+			link = words[0] & linkMask
+		}
+	}
+	if set.GetCardinality() < uint64(c.mu.count) {
+		it := set.Iterator()
+		for it.HasNext() {
+			if st := c.lookup(it.Next()); st != nil {
+				hide(st)
+			}
+		}
+		return
+	}
+	for i := range c.mu.count {
+		if st := &c.mu.chunks[i>>chunkBits][i&(1<<chunkBits-1)]; set.Contains(st.id) {
+			hide(st)
+		}
+	}
+}
+
+// Forget makes the next row of each series in set, and of every layout,
+// announce itself to the observer again: the series have left the index.
+func (c *Cache) Forget(set *roaring.Bitmap) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.mu.count {
+		if st := &c.mu.chunks[i>>chunkBits][i&(1<<chunkBits-1)]; set.Contains(st.id) {
+			st.gone = true
+		}
+	}
+	clear(c.numbers)
+	c.lastLayout = nil
+}

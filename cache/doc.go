@@ -1,0 +1,20 @@
+// Package cache keeps a shard's newest points in memory until they are
+// published as files.
+//
+// A Cache is an append-only log of rows in pointer-free arenas: a word with
+// the link to the series' previous row and the row's layout, a word with the
+// time, then one word per value. A small state per series holds the newest
+// row's place. Appending costs a few nanoseconds per value and never moves
+// anything; reading a series walks its links, sorts when needed, and
+// transposes the rows into columns (Gather).
+//
+// A shard has one active Cache, to which the store's single applier appends
+// in log order, and while a flush runs a frozen one, its snapshot, which stays
+// readable until its files are published. There is one writer by construction,
+// so the cache is not striped: readers take the lock for the few words of a
+// series' state only, and walk rows without it.
+//
+// Invariants: rows once linked never change, but for their deleted bit; of two
+// rows with the same series and time the later appended wins, field by field
+// (W4); what is appended was logged before (W2, kept by the caller).
+package cache

@@ -1,0 +1,292 @@
+package cache
+
+import (
+	"math"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+// Gatherer reads series out of a Cache, reusing its memory. It belongs to one
+// goroutine.
+type Gatherer struct {
+	c       *Cache
+	slabs   [][]uint64
+	strings [][]byte
+	layouts []*column.Layout
+
+	refs  []rowRef
+	pos   []int32 // per wanted field: value index in the layout in use, -1 if absent
+	field []column.Field
+}
+
+type rowRef struct {
+	time   int64
+	words  *uint64 // first value word
+	layout uint32
+}
+
+// NewGatherer returns a Gatherer over c as it grows.
+func NewGatherer(c *Cache) *Gatherer { return &Gatherer{c: c} }
+
+// capture takes the series' state and what is needed to walk its rows.
+func (g *Gatherer) capture(id model.SeriesID) (state, bool) {
+	c := g.c
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	st := c.lookup(uint32(id))
+	if st == nil || st.rows == 0 {
+		return state{}, false
+	}
+	g.slabs, g.strings, g.layouts = c.mu.arena.slabs, c.mu.strings.slabs, c.mu.layouts
+	return *st, true
+}
+
+// Range returns a range that holds the times of a series' rows, deleted ones
+// included, and false if it has none.
+func (g *Gatherer) Range(id model.SeriesID) (model.TimeRange, bool) {
+	st, ok := g.capture(id)
+	return model.TimeRange{Min: st.min, Max: st.max}, ok
+}
+
+// Fields returns the fields of the series' living rows, sorted by key. Where a
+// key stands with two types the newest row's counts.
+func (g *Gatherer) Fields(id model.SeriesID) []column.Field {
+	st, ok := g.capture(id)
+	if !ok {
+		return nil
+	}
+	g.field = g.field[:0]
+	seen := uint32(math.MaxUint32)
+	for link := st.last; link != 0; {
+		words := at(g.slabs, link-1)
+		w := atomic.LoadUint64(&words[0])
+		link = w & linkMask
+		layout := uint32(w>>linkBits) & layoutMask
+		if w&deletedBit != 0 || layout == seen {
+			continue
+		}
+		seen = layout
+		for _, f := range g.layouts[layout].Fields {
+			if !slices.ContainsFunc(g.field, func(h column.Field) bool { return h.Key == f.Key }) {
+				g.field = append(g.field, f)
+			}
+		}
+	}
+	slices.SortFunc(g.field, func(a, b column.Field) int {
+		if a.Key < b.Key {
+			return -1
+		}
+		return 1
+	})
+	return g.field
+}
+
+// Gather fills dst with the series' living rows in r: the wanted fields'
+// values, ascending unique times, newest value per field. Rows that have none
+// of the fields are left out. It returns false if there are no rows. String
+// values share the cache's memory and stay valid.
+func (g *Gatherer) Gather(dst *column.Rows, id model.SeriesID, fields []column.Field, r model.TimeRange) bool {
+	dst.Times = dst.Times[:0]
+	for len(dst.Cols) < len(fields) {
+		dst.Cols = append(dst.Cols, column.Vector{})
+	}
+	dst.Cols = dst.Cols[:len(fields)]
+	for i := range fields {
+		dst.Cols[i].Reset(fields[i].Type)
+	}
+	st, ok := g.capture(id)
+	if !ok || st.max < r.Min || st.min > r.Max {
+		return false
+	}
+	g.refs = g.refs[:0]
+	for link := st.last; link != 0; {
+		words := at(g.slabs, link-1)
+		w := atomic.LoadUint64(&words[0])
+		link = w & linkMask
+		if t := int64(words[1]); w&deletedBit == 0 && t >= r.Min && t <= r.Max {
+			// A row has at least one value, so words[2] exists.
+			g.refs = append(g.refs, rowRef{t, &words[2], uint32(w>>linkBits) & layoutMask})
+		}
+	}
+	slices.Reverse(g.refs)
+	if st.unsorted {
+		slices.SortStableFunc(g.refs, func(a, b rowRef) int {
+			if a.time < b.time {
+				return -1
+			} else if a.time > b.time {
+				return 1
+			}
+			return 0
+		})
+	}
+	if !st.unsorted && g.oneLayout() {
+		g.transposeUniform(dst, fields)
+	} else {
+		g.transposeMixed(dst, fields)
+	}
+	return len(dst.Times) > 0
+}
+
+func (g *Gatherer) oneLayout() bool {
+	for i := 1; i < len(g.refs); i++ {
+		if g.refs[i].layout != g.refs[0].layout {
+			return false
+		}
+	}
+	return true
+}
+
+// place maps the wanted fields to value positions of a layout and reports
+// whether there is any.
+func (g *Gatherer) place(layout uint32, fields []column.Field) bool {
+	g.pos = g.pos[:0]
+	found := false
+	for _, f := range fields {
+		p := int32(-1)
+		for i, lf := range g.layouts[layout].Fields {
+			if lf.Key == f.Key && lf.Type == f.Type {
+				p, found = int32(i), true
+				break
+			}
+		}
+		g.pos = append(g.pos, p)
+	}
+	return found
+}
+
+func word(base *uint64, i int32) uint64 {
+	return *(*uint64)(unsafe.Add(unsafe.Pointer(base), uintptr(i)*8))
+}
+
+func (g *Gatherer) stringAt(w uint64) string {
+	const lengthMask = 1<<24 - 1
+	off, n := w>>24, w&lengthMask
+	if n == 0 {
+		return ""
+	}
+	slab := g.strings[off>>stringSlabBits]
+	return unsafe.String(&slab[off&(stringSlab-1)], int(n))
+}
+
+// transposeUniform handles the common case: ascending unique times, one layout.
+func (g *Gatherer) transposeUniform(dst *column.Rows, fields []column.Field) {
+	n := len(g.refs)
+	if n == 0 || !g.place(g.refs[0].layout, fields) {
+		return
+	}
+	dst.Times = slices.Grow(dst.Times, n)[:n]
+	for i := range g.refs {
+		dst.Times[i] = g.refs[i].time
+	}
+	for c := range fields {
+		v, p := &dst.Cols[c], g.pos[c]
+		if p < 0 {
+			v.Nulls(fields[c].Type, n)
+			continue
+		}
+		v.Resize(n)
+		switch v.Type {
+		case model.Float:
+			for i := range g.refs {
+				v.Floats[i] = math.Float64frombits(word(g.refs[i].words, p))
+			}
+		case model.Integer:
+			for i := range g.refs {
+				v.Ints[i] = int64(word(g.refs[i].words, p))
+			}
+		case model.Unsigned:
+			for i := range g.refs {
+				v.Uints[i] = word(g.refs[i].words, p)
+			}
+		case model.Boolean:
+			for i := range g.refs {
+				v.Bools[i] = word(g.refs[i].words, p) != 0
+			}
+		case model.String:
+			for i := range g.refs {
+				v.Strings[i] = g.stringAt(word(g.refs[i].words, p))
+			}
+		}
+	}
+}
+
+// transposeMixed handles rows of several layouts and equal times: the refs are
+// sorted by time, then by age.
+func (g *Gatherer) transposeMixed(dst *column.Rows, fields []column.Field) {
+	layout, any := uint32(math.MaxUint32), false
+	for i := 0; i < len(g.refs); {
+		j := i + 1
+		for j < len(g.refs) && g.refs[j].time == g.refs[i].time {
+			j++
+		}
+		row := len(dst.Times)
+		rowOpen := false
+		for k := j - 1; k >= i; k-- { // newest first; a value once set stays
+			ref := &g.refs[k]
+			if ref.layout != layout {
+				layout = ref.layout
+				any = g.place(layout, fields)
+			}
+			if !any {
+				continue
+			}
+			if !rowOpen {
+				rowOpen = true
+				dst.Times = append(dst.Times, ref.time)
+				for c := range dst.Cols {
+					dst.Cols[c].AppendNull()
+				}
+			}
+			for c := range dst.Cols {
+				if p := g.pos[c]; p >= 0 && !dst.Cols[c].IsValid(row) {
+					g.set(&dst.Cols[c], row, word(ref.words, p))
+				}
+			}
+		}
+		i = j
+	}
+	n := len(dst.Times)
+	for c := range dst.Cols {
+		if v := &dst.Cols[c]; v.Valid != nil && v.Valid.Count(n) == n {
+			v.Valid = nil
+		}
+	}
+}
+
+// set stores a value in a row that was null.
+func (g *Gatherer) set(v *column.Vector, row int, w uint64) {
+	v.Valid.Set(row)
+	switch v.Type {
+	case model.Float:
+		v.Floats[row] = math.Float64frombits(w)
+	case model.Integer:
+		v.Ints[row] = int64(w)
+	case model.Unsigned:
+		v.Uints[row] = w
+	case model.Boolean:
+		v.Bools[row] = w != 0
+	case model.String:
+		v.Strings[row] = g.stringAt(w)
+	}
+}
+
+// HasRows reports whether the series has a living row.
+func (g *Gatherer) HasRows(id model.SeriesID) bool {
+	st, ok := g.capture(id)
+	if !ok {
+		return false
+	}
+	for link := st.last; link != 0; {
+		words := at(g.slabs, link-1)
+		w := atomic.LoadUint64(&words[0])
+		if w&deletedBit == 0 {
+			return true
+		}
+		link = w & linkMask
+	}
+	return false
+}
