@@ -1,0 +1,78 @@
+package meta
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"tsdbd/internal/binio"
+)
+
+// A catalog file is a header and a JSON document:
+//
+//	+----------+---------+----------+--------+-------+---------------+
+//	| magic    | version | sequence | length | crc   | payload       |
+//	| 8 bytes  | uint32  | uint64   | uint64 | uint32| length bytes  |
+//	+----------+---------+----------+--------+-------+---------------+
+//
+// Integers are little-endian. crc is the CRC32C of everything before it and of
+// the payload. sequence is the Index of the Data in the payload.
+const (
+	fileMagic     = "TSDBDCAT"
+	formatVersion = 1
+	headerLength  = 8 + 4 + 8 + 8 + 4
+	crcOffset     = headerLength - 4
+)
+
+// encode appends the file of d to dst.
+func encode(dst []byte, d *Data) ([]byte, error) {
+	payload, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("encode catalog: %w", err)
+	}
+	start := len(dst)
+	dst = append(dst, fileMagic...)
+	dst = binary.LittleEndian.AppendUint32(dst, formatVersion)
+	dst = binary.LittleEndian.AppendUint64(dst, d.Index)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(payload)))
+	crc := binio.ChecksumUpdate(binio.Checksum(dst[start:]), payload)
+	dst = binary.LittleEndian.AppendUint32(dst, crc)
+	return append(dst, payload...), nil
+}
+
+// decode reads a catalog file. Damage is a binio.CorruptError; a sound file of
+// a version this code does not know is an ErrUnsupportedFormat.
+func decode(path string, b []byte) (*Data, error) {
+	if len(b) < headerLength {
+		return nil, binio.Corruptf(path, 0, "catalog has %d bytes, its header needs %d", len(b), headerLength)
+	}
+	if string(b[:8]) != fileMagic {
+		return nil, binio.Corruptf(path, 0, "bad magic %q", b[:8])
+	}
+	version := binary.LittleEndian.Uint32(b[8:])
+	sequence := binary.LittleEndian.Uint64(b[12:])
+	length := binary.LittleEndian.Uint64(b[20:])
+	want := binary.LittleEndian.Uint32(b[crcOffset:])
+	payload := b[headerLength:]
+	if length != uint64(len(payload)) {
+		return nil, binio.Corruptf(path, 20, "payload has %d bytes, header says %d", len(payload), length)
+	}
+	if got := binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), payload); got != want {
+		return nil, binio.Corruptf(path, crcOffset, "checksum %08x, header says %08x", got, want)
+	}
+	if version != formatVersion {
+		return nil, fmt.Errorf("open catalog %s: %w %d", path, ErrUnsupportedFormat, version)
+	}
+	d := new(Data)
+	if err := json.Unmarshal(payload, d); err != nil {
+		return nil, binio.Corruptf(path, headerLength, "%v", err)
+	}
+	if d.Index != sequence {
+		return nil, binio.Corruptf(path, 12, "sequence %d, payload has index %d", sequence, d.Index)
+	}
+	if err := d.validate(); err != nil {
+		return nil, binio.Corruptf(path, headerLength, "%v", err)
+	}
+	d.index()
+	return d, nil
+}

@@ -1,0 +1,264 @@
+package meta
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tsdbd/model"
+)
+
+// Data is the catalog as of one Index. It and all that it points to are
+// immutable: a change makes a new Data that shares what did not change.
+type Data struct {
+	// Index counts the changes; 0 is the empty catalog.
+	Index uint64
+	// The last ids given out. They never go down.
+	LastDatabaseID   uint32
+	LastShardGroupID uint64
+	LastShardID      uint64
+
+	Databases []*Database // in order of creation
+	Users     []*User     // in order of creation
+
+	byName map[string]*Database
+}
+
+// Database is a namespace of retention policies that share one series file.
+type Database struct {
+	ID   uint32 // never reused, also not for a database of the same name
+	Name string
+	// DefaultRetentionPolicy is what reads and writes without a policy use.
+	// The name stays when the policy is dropped.
+	DefaultRetentionPolicy string
+	RetentionPolicies      []*RetentionPolicy // in order of creation
+	ContinuousQueries      []ContinuousQuery  `json:",omitempty"`
+}
+
+// RetentionPolicy says how long data lives and into which groups it is cut.
+type RetentionPolicy struct {
+	Name               string
+	Duration           time.Duration // 0: for ever
+	ShardGroupDuration time.Duration
+	ReplicaN           int
+	// Writes later than now+FutureWriteLimit or earlier than now-PastWriteLimit
+	// are refused; 0 is no limit.
+	FutureWriteLimit time.Duration  `json:",omitempty"`
+	PastWriteLimit   time.Duration  `json:",omitempty"`
+	ShardGroups      []ShardGroup   `json:",omitempty"` // sorted by Start, disjoint
+	Subscriptions    []Subscription `json:",omitempty"`
+}
+
+// ShardGroup is the time range [Start, End) of a retention policy, in
+// nanoseconds since the epoch. Its series are spread over Shards, of which a
+// single node makes one.
+type ShardGroup struct {
+	ID         uint64
+	Start, End int64
+	Shards     []Shard
+}
+
+// Shard is one part of a shard group.
+type Shard struct {
+	ID uint64
+}
+
+// ContinuousQuery is a stored SELECT INTO.
+type ContinuousQuery struct{ Name, Query string }
+
+// Subscription is a stored wish to have writes copied elsewhere.
+type Subscription struct {
+	Name         string
+	Mode         string // ALL or ANY
+	Destinations []string
+}
+
+// Database returns the database, or nil.
+func (d *Data) Database(name string) *Database { return d.byName[name] }
+
+// DatabaseByID returns the database, or nil.
+func (d *Data) DatabaseByID(id uint32) *Database {
+	for _, db := range d.Databases {
+		if db.ID == id {
+			return db
+		}
+	}
+	return nil
+}
+
+// RetentionPolicy returns a policy of a database; rp "" is the default policy.
+// The error is an ErrDatabaseNotFound or ErrRetentionPolicyNotFound.
+func (d *Data) RetentionPolicy(db, rp string) (*RetentionPolicy, error) {
+	database := d.byName[db]
+	if database == nil {
+		return nil, databaseNotFound(db)
+	}
+	if rp == "" {
+		rp = database.DefaultRetentionPolicy
+	}
+	policy := database.RetentionPolicy(rp)
+	if policy == nil {
+		return nil, retentionPolicyNotFound(rp)
+	}
+	return policy, nil
+}
+
+// User returns the user, or nil.
+func (d *Data) User(name string) *User {
+	for _, u := range d.Users {
+		if u.Name == name {
+			return u
+		}
+	}
+	return nil
+}
+
+// AdminExists reports whether some user is an administrator.
+func (d *Data) AdminExists() bool {
+	return slices.ContainsFunc(d.Users, func(u *User) bool { return u.Admin })
+}
+
+// ShardLocation says where a shard belongs.
+type ShardLocation struct {
+	Database *Database
+	Policy   *RetentionPolicy
+	Group    *ShardGroup
+}
+
+// Shard finds a shard by its id. It looks at every group.
+func (d *Data) Shard(id uint64) (ShardLocation, bool) {
+	for _, db := range d.Databases {
+		for _, rp := range db.RetentionPolicies {
+			for i := range rp.ShardGroups {
+				for _, s := range rp.ShardGroups[i].Shards {
+					if s.ID == id {
+						return ShardLocation{Database: db, Policy: rp, Group: &rp.ShardGroups[i]}, true
+					}
+				}
+			}
+		}
+	}
+	return ShardLocation{}, false
+}
+
+// RetentionPolicy returns the policy of that very name, or nil.
+func (db *Database) RetentionPolicy(name string) *RetentionPolicy {
+	for _, rp := range db.RetentionPolicies {
+		if rp.Name == name {
+			return rp
+		}
+	}
+	return nil
+}
+
+// Contains reports whether t, in nanoseconds since the epoch, lies in the group.
+func (g *ShardGroup) Contains(t int64) bool { return t >= g.Start && t < g.End }
+
+// TimeRange returns the group's range with an inclusive end.
+func (g *ShardGroup) TimeRange() model.TimeRange {
+	return model.TimeRange{Min: g.Start, Max: g.End - 1}
+}
+
+// ShardGroupAt returns the group that holds t, or nil.
+func (rp *RetentionPolicy) ShardGroupAt(t int64) *ShardGroup {
+	i := rp.firstEndingAfter(t)
+	if i == len(rp.ShardGroups) || !rp.ShardGroups[i].Contains(t) {
+		return nil
+	}
+	return &rp.ShardGroups[i]
+}
+
+// ShardGroupsIn returns the groups that overlap r, in order of time. The slice
+// is part of the catalog and read-only.
+func (rp *RetentionPolicy) ShardGroupsIn(r model.TimeRange) []ShardGroup {
+	if r.Empty() {
+		return nil
+	}
+	lo := rp.firstEndingAfter(r.Min)
+	hi := lo
+	for hi < len(rp.ShardGroups) && rp.ShardGroups[hi].Start <= r.Max {
+		hi++
+	}
+	return rp.ShardGroups[lo:hi:hi]
+}
+
+// firstEndingAfter returns the position of the first group with End > t.
+func (rp *RetentionPolicy) firstEndingAfter(t int64) int {
+	i, _ := slices.BinarySearchFunc(rp.ShardGroups, t, func(g ShardGroup, t int64) int {
+		if g.End <= t {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// index rebuilds the lookup table; only the maker of d may call it.
+func (d *Data) index() {
+	d.byName = make(map[string]*Database, len(d.Databases))
+	for _, db := range d.Databases {
+		d.byName[db.Name] = db
+	}
+}
+
+// validate checks what the rest of the package relies on, after decoding.
+func (d *Data) validate() error {
+	seenDB := map[string]bool{}
+	seenID := map[uint64]bool{}
+	for _, db := range d.Databases {
+		if db == nil || db.Name == "" || seenDB[db.Name] || db.ID == 0 || db.ID > d.LastDatabaseID {
+			return fmt.Errorf("database list is inconsistent")
+		}
+		seenDB[db.Name] = true
+		seenRP := map[string]bool{}
+		for _, rp := range db.RetentionPolicies {
+			if rp == nil || rp.Name == "" || seenRP[rp.Name] || rp.ShardGroupDuration <= 0 || rp.Duration < 0 {
+				return fmt.Errorf("retention policies of database %q are inconsistent", db.Name)
+			}
+			seenRP[rp.Name] = true
+			for i, g := range rp.ShardGroups {
+				if g.ID == 0 || g.ID > d.LastShardGroupID || g.Start >= g.End ||
+					(i > 0 && rp.ShardGroups[i-1].End > g.Start) || len(g.Shards) == 0 {
+					return fmt.Errorf("shard groups of %q.%q are inconsistent", db.Name, rp.Name)
+				}
+				for _, s := range g.Shards {
+					if s.ID == 0 || s.ID > d.LastShardID || seenID[s.ID] {
+						return fmt.Errorf("shard ids of %q.%q are inconsistent", db.Name, rp.Name)
+					}
+					seenID[s.ID] = true
+				}
+			}
+		}
+	}
+	seenUser := map[string]bool{}
+	for _, u := range d.Users {
+		if u == nil || u.Name == "" || seenUser[u.Name] {
+			return fmt.Errorf("user list is inconsistent")
+		}
+		seenUser[u.Name] = true
+	}
+	return nil
+}
+
+// MaxNameLength is the longest name of a database or policy, in bytes.
+const MaxNameLength = 255
+
+// CheckName returns ErrInvalidName or ErrNameTooLong for names that a database
+// or retention policy cannot have. Names become directory names.
+func CheckName(name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) ||
+		strings.ContainsFunc(name, notPrintable) {
+		return ErrInvalidName
+	}
+	if len(name) > MaxNameLength {
+		return ErrNameTooLong
+	}
+	return nil
+}
+
+func databaseNotFound(name string) error { return fmt.Errorf("%w: %s", ErrDatabaseNotFound, name) }
+
+func retentionPolicyNotFound(name string) error {
+	return fmt.Errorf("%w: %s", ErrRetentionPolicyNotFound, name)
+}

@@ -1,0 +1,36 @@
+package meta
+
+import "errors"
+
+// The errors a caller branches on with errors.Is. Their texts are those of
+// InfluxDB 1.x; where a name belongs to the text it follows after a colon.
+var (
+	ErrDatabaseNotFound  = errors.New("database not found")
+	ErrInvalidName       = errors.New("invalid name")
+	ErrNameTooLong       = errors.New("name too long")
+	ErrNameRequired      = errors.New("name required")
+	ErrIndexChanged      = errors.New("catalog has changed")
+	ErrReadOnly          = errors.New("catalog is read-only")
+	ErrCatalogMissing    = errors.New("catalog files are missing")
+	ErrUnsupportedFormat = errors.New("unsupported catalog format version")
+
+	ErrRetentionPolicyNotFound       = errors.New("retention policy not found")
+	ErrRetentionPolicyExists         = errors.New("retention policy already exists")
+	ErrRetentionPolicyConflict       = errors.New("retention policy conflicts with an existing policy")
+	ErrRetentionPolicyDurationTooLow = errors.New("retention policy duration must be at least 1h0m0s")
+	ErrIncompatibleDurations         = errors.New("retention policy duration must be greater than the shard duration")
+	ErrReplicationFactorTooLow       = errors.New("replication factor must be greater than 0")
+
+	ErrShardGroupNotFound = errors.New("shard group not found")
+	ErrShardNotFound      = errors.New("shard not found")
+	ErrTimeOutOfRange     = errors.New("time outside range")
+
+	ErrUserExists   = errors.New("user already exists")
+	ErrUserNotFound = errors.New("user not found")
+
+	ErrContinuousQueryExists   = errors.New("continuous query already exists")
+	ErrContinuousQueryNotFound = errors.New("continuous query not found")
+
+	ErrSubscriptionExists   = errors.New("subscription already exists")
+	ErrSubscriptionNotFound = errors.New("subscription not found")
+)
