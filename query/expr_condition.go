@@ -1,0 +1,182 @@
+package query
+
+import (
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+)
+
+// Condition is a WHERE clause without its time comparisons.
+type Condition struct {
+	// Range holds the times the clause admits: the intersection of all its
+	// time comparisons, wherever they stand (InfluxQL knows no union of time
+	// ranges, even under OR). It may be empty.
+	Range model.TimeRange
+	// HasMin and HasMax tell whether the clause names a bound on that side.
+	HasMin, HasMax bool
+	// Expr is what remains, reduced, or nil when nothing does.
+	Expr influxql.Expr
+}
+
+// SplitTime takes the time comparisons out of a WHERE clause (nil: no
+// clause). now() is now; literal times without a zone are read in loc (nil:
+// UTC). The errors are InfluxDB's texts. The clause is not changed.
+func SplitTime(where influxql.Expr, now time.Time, loc *time.Location) (Condition, error) {
+	c := Condition{Range: model.AllTime}
+	if where == nil {
+		return c, nil
+	}
+	expr, tr, err := influxql.ConditionExpr(influxql.CloneExpr(where), &influxql.NowValuer{Now: now, Location: loc})
+	if err != nil {
+		return c, err
+	}
+	c.Expr = expr
+	if !tr.Min.IsZero() {
+		c.HasMin = true
+		switch {
+		case tr.Min.After(time.Unix(0, model.MaxTime)):
+			c.Range = model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+			c.HasMax = true
+			return c, nil
+		case tr.Min.After(time.Unix(0, model.MinTime)):
+			c.Range.Min = tr.Min.UnixNano()
+		}
+	}
+	if !tr.Max.IsZero() {
+		c.HasMax = true
+		switch {
+		case tr.Max.Before(time.Unix(0, model.MinTime)):
+			c.Range = model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+			c.HasMin = true
+		case tr.Max.Before(time.Unix(0, model.MaxTime)):
+			c.Range.Max = tr.Max.UnixNano()
+		}
+	}
+	return c, nil
+}
+
+// SplitTags divides a predicate without time comparisons into a predicate over
+// tags and a rest that must be evaluated per row. Every row that satisfies
+// expr belongs to a series that satisfies tags, and
+//
+//	expr  <=>  tags AND rest
+//
+// holds for every row; rest is nil when tags says it all. rest may name tags:
+// under OR a comparison of a tag and one of a field cannot be separated, then
+// tags is the part of the truth that the index can decide.
+//
+// isField tells whether a name stands for a field; all others are tags, also
+// those nobody has ever written (a tag that every series lacks).
+func SplitTags(expr influxql.Expr, isField func(*influxql.VarRef) bool) (tags *model.TagExpr, rest influxql.Expr) {
+	switch e := expr.(type) {
+	case nil:
+		return nil, nil
+	case *influxql.ParenExpr:
+		return SplitTags(e.Expr, isField)
+	case *influxql.BooleanLiteral:
+		if e.Val {
+			return nil, nil
+		}
+		return &model.TagExpr{Op: model.TagNone}, nil
+	case *influxql.BinaryExpr:
+		switch e.Op {
+		case influxql.AND:
+			lt, lr := SplitTags(e.LHS, isField)
+			rt, rr := SplitTags(e.RHS, isField)
+			return andTags(lt, rt), andExpr(lr, rr)
+		case influxql.OR:
+			lt, lr := SplitTags(e.LHS, isField)
+			rt, rr := SplitTags(e.RHS, isField)
+			if lr == nil && rr == nil {
+				return orTags(lt, rt), nil
+			}
+			return orTags(lt, rt), e
+		}
+		if t := tagComparison(e, isField); t != nil {
+			return t, nil
+		}
+		return nil, e
+	}
+	return nil, expr
+}
+
+// tagComparison turns a comparison of a tag with a string, a regular
+// expression into a tag predicate, or returns nil.
+func tagComparison(e *influxql.BinaryExpr, isField func(*influxql.VarRef) bool) *model.TagExpr {
+	ref, ok := e.LHS.(*influxql.VarRef)
+	value, op := e.RHS, e.Op
+	if !ok {
+		if ref, ok = e.RHS.(*influxql.VarRef); !ok {
+			return nil
+		}
+		value = e.LHS
+	}
+	if isSystemTag(ref.Val) {
+		// _name, _tagKey and the like are names of the index, true of every series.
+		return &model.TagExpr{Op: model.TagAll}
+	}
+	if isField(ref) {
+		return nil
+	}
+	switch v := value.(type) {
+	case *influxql.StringLiteral:
+		switch op {
+		case influxql.EQ:
+			return &model.TagExpr{Op: model.TagEqual, Key: ref.Val, Value: v.Val}
+		case influxql.EQREGEX, influxql.NEQREGEX:
+			return nil
+		}
+		// InfluxDB reads every other comparison of a tag as "differs".
+		return &model.TagExpr{Op: model.TagNotEqual, Key: ref.Val, Value: v.Val}
+	case *influxql.RegexLiteral:
+		switch op {
+		case influxql.EQREGEX:
+			return &model.TagExpr{Op: model.TagMatch, Key: ref.Val, Regex: v.Val}
+		case influxql.NEQREGEX:
+			return &model.TagExpr{Op: model.TagNotMatch, Key: ref.Val, Regex: v.Val}
+		}
+	}
+	return nil
+}
+
+func isSystemTag(name string) bool {
+	switch name {
+	case "_name", "_tagKey":
+		return true
+	}
+	return false
+}
+
+func andTags(a, b *model.TagExpr) *model.TagExpr {
+	switch {
+	case a == nil || a.Op == model.TagAll:
+		return b
+	case b == nil || b.Op == model.TagAll:
+		return a
+	}
+	return &model.TagExpr{Op: model.TagAnd, Left: a, Right: b}
+}
+
+func orTags(a, b *model.TagExpr) *model.TagExpr {
+	switch {
+	case a == nil || b == nil || a.Op == model.TagAll || b.Op == model.TagAll:
+		return nil
+	case a.Op == model.TagNone:
+		return b
+	case b.Op == model.TagNone:
+		return a
+	}
+	return &model.TagExpr{Op: model.TagOr, Left: a, Right: b}
+}
+
+func andExpr(a, b influxql.Expr) influxql.Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &influxql.BinaryExpr{Op: influxql.AND, LHS: a, RHS: b}
+}
