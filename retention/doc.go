@@ -1,0 +1,17 @@
+// Package retention ages data: it drops shard groups whose retention policy
+// has run out, and makes the next group of active policies before it is needed,
+// so that no write has to wait for the catalog at a group's end.
+//
+// Start runs two loops until Close: each CheckInterval the expiry loop looks
+// for groups with Expired, each PrecreateInterval the other loop looks for
+// groups that end within PrecreateAdvance. Both go through the catalog: a group
+// is gone for clients the moment the catalog says so, and its files follow
+// through DropShards, again and again until that succeeds.
+//
+// Invariant: a group is dropped only when two checks found it expired with at
+// least CheckInterval of monotonic time between them, so a wall clock that
+// jumps ahead and is set right within that time deletes nothing.
+//
+// The rules that give groups their durations and bounds live in package meta,
+// because the catalog applies them. A Service is safe for concurrent use.
+package retention

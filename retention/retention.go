@@ -1,0 +1,195 @@
+package retention
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"tsdbd/meta"
+)
+
+// Catalog is the part of meta.Catalog that the service calls.
+type Catalog interface {
+	Data() *meta.Data
+	Apply(meta.Command) (*meta.Data, error)
+}
+
+// The intervals that stand in for zero Options: InfluxDB's.
+const (
+	DefaultCheckInterval     = 30 * time.Minute
+	DefaultPrecreateInterval = 10 * time.Minute
+	DefaultPrecreateAdvance  = 30 * time.Minute
+)
+
+// Options adjusts a Service. Only Catalog is required.
+type Options struct {
+	Catalog Catalog
+	// CheckInterval is the time between looks for expired groups.
+	CheckInterval time.Duration
+	// PrecreateInterval is the time between looks for groups about to end, and
+	// PrecreateAdvance how long before its end a group gets its successor.
+	PrecreateInterval time.Duration
+	PrecreateAdvance  time.Duration
+	// DropShards removes the files of shards that the catalog no longer has. On
+	// an error it is called again at the next check. Nil: nothing to remove.
+	DropShards func(context.Context, Dropped) error
+	Logger     *slog.Logger // nil discards
+	// Now is the wall clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Dropped is a shard group that has left the catalog.
+type Dropped struct {
+	DatabaseID                uint32
+	Database, RetentionPolicy string
+	Group                     uint64
+	Shards                    []uint64
+}
+
+// Expired reports whether all data of g is older than its policy keeps: the
+// group's end plus the policy's duration lies before now.
+func Expired(rp *meta.RetentionPolicy, g *meta.ShardGroup, now time.Time) bool {
+	return rp.Duration > 0 && g.End < now.UnixNano()-int64(rp.Duration)
+}
+
+// Service runs the loops.
+type Service struct {
+	opt    Options
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	// Owned by the expiry loop.
+	firstSeen map[uint64]time.Time // group id -> when it was first found expired
+	pending   []Dropped            // gone from the catalog, files not yet removed
+}
+
+// Start starts the loops. The first check runs at once. Close ends them.
+func Start(opt Options) *Service {
+	if opt.CheckInterval <= 0 {
+		opt.CheckInterval = DefaultCheckInterval
+	}
+	if opt.PrecreateInterval <= 0 {
+		opt.PrecreateInterval = DefaultPrecreateInterval
+	}
+	if opt.PrecreateAdvance <= 0 {
+		opt.PrecreateAdvance = DefaultPrecreateAdvance
+	}
+	if opt.DropShards == nil {
+		opt.DropShards = func(context.Context, Dropped) error { return nil }
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Service{opt: opt, cancel: cancel, firstSeen: map[uint64]time.Time{}}
+	s.wg.Go(func() { every(ctx, opt.CheckInterval, s.expire) })
+	s.wg.Go(func() { every(ctx, opt.PrecreateInterval, s.precreate) })
+	return s
+}
+
+// Close ends the loops and waits for them; a check under way is finished.
+func (s *Service) Close() error {
+	s.cancel()
+	s.wg.Wait()
+	return nil
+}
+
+// every calls f until ctx ends, with a full interval between the end of one
+// call and the start of the next.
+func every(ctx context.Context, interval time.Duration, f func(context.Context)) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		f(ctx)
+		timer.Reset(interval)
+	}
+}
+
+// expire is one check of the expiry loop.
+func (s *Service) expire(ctx context.Context) {
+	s.removePending(ctx)
+	wall, seen := s.opt.Now(), time.Now() // seen carries the monotonic clock
+	stillExpired := make(map[uint64]time.Time, len(s.firstSeen))
+	for _, db := range s.opt.Catalog.Data().Databases {
+		for _, rp := range db.RetentionPolicies {
+			for i := range rp.ShardGroups {
+				g := &rp.ShardGroups[i]
+				if !Expired(rp, g, wall) {
+					break // groups are sorted by time, later ones are younger
+				}
+				first, known := s.firstSeen[g.ID]
+				if !known {
+					stillExpired[g.ID] = seen
+					continue
+				}
+				if seen.Sub(first) < s.opt.CheckInterval || ctx.Err() != nil || !s.drop(ctx, db, rp, g) {
+					stillExpired[g.ID] = first
+				}
+			}
+		}
+	}
+	s.firstSeen = stillExpired
+}
+
+// drop takes one group out of the catalog and removes its files.
+func (s *Service) drop(ctx context.Context, db *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup) bool {
+	log := s.opt.Logger.With("db", db.Name, "rp", rp.Name, "group", g.ID)
+	_, err := s.opt.Catalog.Apply(meta.DropShardGroup{Database: db.Name, RetentionPolicy: rp.Name, ID: g.ID})
+	if err != nil {
+		log.Error("expired shard group stays in the catalog", "err", err)
+		return false
+	}
+	log.Info("expired shard group dropped", "end", time.Unix(0, g.End).UTC())
+	dropped := Dropped{DatabaseID: db.ID, Database: db.Name, RetentionPolicy: rp.Name, Group: g.ID}
+	for _, shard := range g.Shards {
+		dropped.Shards = append(dropped.Shards, shard.ID)
+	}
+	s.remove(ctx, dropped)
+	return true
+}
+
+func (s *Service) remove(ctx context.Context, d Dropped) {
+	if err := s.opt.DropShards(ctx, d); err != nil {
+		s.opt.Logger.Warn("files of an expired shard group could not be removed, trying again at the next check",
+			"db", d.Database, "rp", d.RetentionPolicy, "group", d.Group, "err", err)
+		s.pending = append(s.pending, d)
+	}
+}
+
+func (s *Service) removePending(ctx context.Context) {
+	pending := s.pending
+	s.pending = nil
+	for _, d := range pending {
+		s.remove(ctx, d)
+	}
+}
+
+// precreate is one check of the other loop: a policy whose present group ends
+// soon gets the next one. A policy that nobody writes to has no present group.
+func (s *Service) precreate(ctx context.Context) {
+	now := s.opt.Now().UnixNano()
+	for _, db := range s.opt.Catalog.Data().Databases {
+		for _, rp := range db.RetentionPolicies {
+			g := rp.ShardGroupAt(now)
+			if g == nil || g.End > now+int64(s.opt.PrecreateAdvance) || rp.ShardGroupAt(g.End) != nil {
+				continue
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			_, err := s.opt.Catalog.Apply(meta.CreateShardGroup{Database: db.Name, RetentionPolicy: rp.Name, Time: g.End})
+			if err != nil {
+				s.opt.Logger.Warn("next shard group not created ahead", "db", db.Name, "rp", rp.Name, "err", err)
+			}
+		}
+	}
+}

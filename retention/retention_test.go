@@ -1,0 +1,229 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tsdbd/meta"
+)
+
+// memCatalog is a catalog without a disk.
+type memCatalog struct {
+	mu   sync.Mutex
+	data *meta.Data
+	fail error
+}
+
+func newCatalog(t *testing.T, cmds ...meta.Command) *memCatalog {
+	t.Helper()
+	c := &memCatalog{data: new(meta.Data)}
+	for _, cmd := range cmds {
+		if _, err := c.Apply(cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func (c *memCatalog) Data() *meta.Data {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.data
+}
+
+func (c *memCatalog) Apply(cmd meta.Command) (*meta.Data, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fail != nil {
+		return nil, c.fail
+	}
+	next, err := meta.Apply(cmd, c.data)
+	if err == nil {
+		c.data = next
+	}
+	return next, err
+}
+
+func (c *memCatalog) starts(t *testing.T) []time.Time {
+	t.Helper()
+	rp, err := c.Data().RetentionPolicy("db", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []time.Time
+	for _, g := range rp.ShardGroups {
+		out = append(out, time.Unix(0, g.Start).UTC())
+	}
+	return out
+}
+
+func policy(d time.Duration) *meta.RetentionPolicySpec {
+	return &meta.RetentionPolicySpec{Duration: &d}
+}
+
+func group(at time.Time) meta.Command {
+	return meta.CreateShardGroup{Database: "db", Time: at.UnixNano()}
+}
+
+func TestExpired(t *testing.T) {
+	end := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	g := &meta.ShardGroup{Start: end.Add(-time.Hour).UnixNano(), End: end.UnixNano()}
+	for _, c := range []struct {
+		keep time.Duration
+		now  time.Time
+		want bool
+	}{
+		{0, end.AddDate(200, 0, 0), false},
+		{time.Hour, end.Add(time.Hour), false},
+		{time.Hour, end.Add(time.Hour + 1), true},
+		{1<<63 - 1, end.AddDate(200, 0, 0), false},
+	} {
+		if got := Expired(&meta.RetentionPolicy{Duration: c.keep}, g, c.now); got != c.want {
+			t.Errorf("Expired(keep %v, now %v) = %v", c.keep, c.now, got)
+		}
+	}
+}
+
+func TestExpiryDropsAtSecondSight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().UTC().Truncate(time.Hour)
+		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(2 * time.Hour)},
+			group(start.Add(-9*time.Hour)), group(start.Add(-4*time.Hour)), group(start))
+		var dropped []uint64
+		s := Start(Options{Catalog: c, DropShards: func(_ context.Context, d Dropped) error {
+			dropped = append(dropped, d.Shards...)
+			return nil
+		}})
+		synctest.Wait()
+		if len(dropped) != 0 {
+			t.Fatalf("dropped %v at first sight", dropped)
+		}
+		time.Sleep(DefaultCheckInterval)
+		synctest.Wait()
+		if !slices.Equal(dropped, []uint64{1, 2}) {
+			t.Fatalf("dropped %v, want [1 2]", dropped)
+		}
+		// The present group ends at start+1h, so it goes after start+3h, seen
+		// expired at 3h30 and again at 4h.
+		time.Sleep(3*time.Hour + 15*time.Minute)
+		synctest.Wait()
+		if len(dropped) != 2 {
+			t.Fatalf("dropped %v too early", dropped)
+		}
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		if !slices.Contains(dropped, 3) {
+			t.Fatalf("dropped %v, want shard 3 too", dropped)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestClockJumpDeletesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var offset time.Duration
+		var mu sync.Mutex
+		jump := func(d time.Duration) { mu.Lock(); offset = d; mu.Unlock() }
+		now := func() time.Time { mu.Lock(); defer mu.Unlock(); return time.Now().Add(offset) }
+		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(24 * time.Hour)}, group(time.Now()))
+		s := Start(Options{Catalog: c, Now: now, PrecreateInterval: 1000 * time.Hour})
+		defer s.Close()
+		for _, by := range []time.Duration{time.Hour, 10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour} {
+			// Right until just after one check, set back before the next.
+			time.Sleep(DefaultCheckInterval - time.Minute)
+			jump(by)
+			time.Sleep(2 * time.Minute)
+			jump(0)
+			time.Sleep(3 * DefaultCheckInterval)
+			synctest.Wait()
+			if n := len(c.starts(t)); n != 1 {
+				t.Fatalf("jump by %v: %d groups left", by, n)
+			}
+			// Twice seen, but not twice in a row.
+		}
+		jump(10 * 365 * 24 * time.Hour)
+		time.Sleep(2*DefaultCheckInterval + time.Minute)
+		synctest.Wait()
+		if n := len(c.starts(t)); n != 0 {
+			t.Fatalf("a lasting jump: %d groups left, want 0", n)
+		}
+	})
+}
+
+func TestDropShardsIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
+		calls := 0
+		s := Start(Options{Catalog: c, DropShards: func(context.Context, Dropped) error {
+			if calls++; calls < 3 {
+				return errors.New("busy")
+			}
+			return nil
+		}})
+		time.Sleep(10 * DefaultCheckInterval)
+		synctest.Wait()
+		s.Close()
+		if calls != 3 {
+			t.Fatalf("%d calls, want 3", calls)
+		}
+	})
+}
+
+func TestCatalogFailureKeepsGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
+		c.fail = meta.ErrReadOnly
+		calls := 0
+		s := Start(Options{Catalog: c, DropShards: func(context.Context, Dropped) error { calls++; return nil }})
+		time.Sleep(4 * DefaultCheckInterval)
+		synctest.Wait()
+		if calls != 0 || len(c.starts(t)) != 1 {
+			t.Fatalf("%d calls, groups %v: files must outlive the catalog entry", calls, c.starts(t))
+		}
+		c.mu.Lock()
+		c.fail = nil
+		c.mu.Unlock()
+		time.Sleep(DefaultCheckInterval)
+		synctest.Wait()
+		s.Close()
+		if calls != 1 || len(c.starts(t)) != 0 {
+			t.Fatalf("%d calls, groups %v after recovery", calls, c.starts(t))
+		}
+	})
+}
+
+func TestPrecreation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().UTC().Truncate(24 * time.Hour)
+		c := newCatalog(t, meta.CreateDatabase{Name: "db"},
+			meta.CreateDatabase{Name: "idle"},
+			group(start.Add(-30*24*time.Hour)), group(start))
+		rp, _ := c.Data().RetentionPolicy("db", "")
+		end := time.Unix(0, rp.ShardGroups[1].End)
+		s := Start(Options{Catalog: c})
+		defer s.Close()
+		time.Sleep(time.Until(end.Add(-31 * time.Minute)))
+		synctest.Wait()
+		if got := c.starts(t); len(got) != 2 {
+			t.Fatalf("groups %v before the advance period", got)
+		}
+		time.Sleep(time.Until(end.Add(-19 * time.Minute)))
+		synctest.Wait()
+		got := c.starts(t)
+		if len(got) != 3 || !got[2].Equal(end) {
+			t.Fatalf("groups %v, want one that starts at %v", got, end)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := c.starts(t); len(got) != 3 {
+			t.Fatalf("groups %v, want 3", got)
+		}
+	})
+}
