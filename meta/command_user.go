@@ -3,6 +3,7 @@ package meta
 import (
 	"maps"
 	"slices"
+	"unicode/utf8"
 )
 
 // CreateUser makes a user without grants. Whether a same user exists, and with
@@ -49,6 +50,9 @@ type DropSubscription struct{ Database, RetentionPolicy, Name string }
 func (c CreateUser) apply(d *Data) (bool, error) {
 	if c.Name == "" {
 		return false, ErrNameRequired
+	}
+	if !utf8.ValidString(c.Name) { // it could not be stored as it is
+		return false, ErrInvalidName
 	}
 	if d.User(c.Name) != nil {
 		return false, ErrUserExists

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"tsdbd/model"
 )
@@ -247,7 +248,7 @@ const MaxNameLength = 255
 // CheckName returns ErrInvalidName or ErrNameTooLong for names that a database
 // or retention policy cannot have. Names become directory names.
 func CheckName(name string) error {
-	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) ||
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) || !utf8.ValidString(name) ||
 		strings.ContainsFunc(name, notPrintable) {
 		return ErrInvalidName
 	}

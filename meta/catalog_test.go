@@ -1,0 +1,416 @@
+package meta
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// sample is a catalog with one of everything.
+func sample(t testing.TB) *Data {
+	d := empty()
+	for _, cmd := range []Command{
+		CreateDatabase{Name: "metrics", Policy: &RetentionPolicySpec{Duration: ptr(3 * day)}},
+		CreateRetentionPolicy{Database: "metrics", Policy: RetentionPolicySpec{Name: "long", FutureWriteLimit: ptr(hour)}},
+		CreateShardGroup{Database: "metrics", Time: 1700000000e9},
+		CreateShardGroup{Database: "metrics", Time: 1700100000e9},
+		CreateUser{Name: "ann", Hash: "$2a$10$hash", Admin: true},
+		SetPrivilege{"ann", "metrics", ReadPrivilege},
+		CreateContinuousQuery{"metrics", "cq", "CREATE CONTINUOUS QUERY cq ..."},
+		CreateSubscription{"metrics", "long", Subscription{"sub", "ALL", []string{"http://host:1"}}},
+	} {
+		next, err := Apply(cmd, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d = next
+	}
+	return d
+}
+
+func TestGoldenFile(t *testing.T) {
+	b, err := encode(nil, sample(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "testdata/catalog-v1.golden"
+	if *update {
+		if err := os.WriteFile(name, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, want) {
+		t.Errorf("encoding of version 1 has changed:\n%q\n%q", b, want)
+	}
+	d, err := decode(name, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := json.Marshal(d)
+	have, _ := json.Marshal(sample(t))
+	if !bytes.Equal(got, have) {
+		t.Errorf("golden file reads as %s", got)
+	}
+	if d.Database("metrics") == nil {
+		t.Error("decoded data has no lookup table")
+	}
+}
+
+func TestDecodeFindsEveryDamage(t *testing.T) {
+	good, _ := encode(nil, sample(t))
+	for i := range good {
+		for _, mask := range []byte{0xff, 1} {
+			bad := bytes.Clone(good)
+			bad[i] ^= mask
+			if _, err := decode("f", bad); !errors.Is(err, binio.ErrCorrupt) {
+				t.Fatalf("byte %d ^ %#x: %v", i, mask, err)
+			}
+		}
+		if _, err := decode("f", good[:i]); !errors.Is(err, binio.ErrCorrupt) {
+			t.Fatalf("cut at %d: %v", i, err)
+		}
+	}
+	if _, err := decode("f", append(bytes.Clone(good), 0)); !errors.Is(err, binio.ErrCorrupt) {
+		t.Fatalf("a byte too many: %v", err)
+	}
+	var corrupt *binio.CorruptError
+	_, err := decode("f", good[:10])
+	if !errors.As(err, &corrupt) || corrupt.Path != "f" {
+		t.Errorf("error %v names no file", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	good, _ := encode(nil, sample(f))
+	f.Add(good)
+	f.Add(good[:40])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		// With a right checksum, so that the payload is reached.
+		if len(b) >= headerLength {
+			b = bytes.Clone(b)
+			copy(b, fileMagic)
+			putHeader(b)
+		}
+		d, err := decode("f", b)
+		if err != nil {
+			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, ErrUnsupportedFormat) {
+				t.Fatalf("unexpected error %v", err)
+			}
+			return
+		}
+		again, err := encode(nil, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decode("f", again); err != nil {
+			t.Fatalf("what was read cannot be read again: %v", err)
+		}
+	})
+}
+
+func putHeader(b []byte) {
+	payload := b[headerLength:]
+	var d struct{ Index uint64 }
+	_ = json.Unmarshal(payload, &d)
+	h, _ := encode(nil, &Data{Index: d.Index})
+	copy(b[8:20], h[8:20])
+	for i := range 8 {
+		b[20+i] = byte(len(payload) >> (8 * i))
+	}
+	crc := binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), payload)
+	for i := range 4 {
+		b[crcOffset+i] = byte(crc >> (8 * i))
+	}
+}
+
+func open(t *testing.T, dir string) *Catalog {
+	t.Helper()
+	c, err := Open(vfs.OS, dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCatalogKeepsChanges(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "meta")
+	c := open(t, dir)
+	if d := c.Data(); d.Index != 0 || d.Database("a") != nil {
+		t.Fatalf("new catalog: %+v", d)
+	}
+	for i := range 5 {
+		if _, err := c.Apply(CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := c.Apply(CreateDatabase{Name: "db0"})
+	if err != nil || d != c.Data() || d.Index != 5 {
+		t.Fatalf("a command without effect: index %d, %v", d.Index, err)
+	}
+	if _, err := c.ApplyAt(4, CreateDatabase{Name: "late"}); !errors.Is(err, ErrIndexChanged) {
+		t.Fatalf("ApplyAt an old index: %v", err)
+	}
+	if _, err := c.ApplyAt(5, CreateDatabase{Name: "on time"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Apply(CreateDatabase{Name: "x"}); !errors.Is(err, fs.ErrClosed) {
+		t.Fatalf("Apply after Close: %v", err)
+	}
+	if c = open(t, dir); len(c.Data().Databases) != 6 || c.Data().Index != 6 {
+		t.Fatalf("reopened: %+v", c.Data())
+	}
+	for _, name := range copyNames {
+		st, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v: it holds password hashes", name, st.Mode(), err)
+		}
+	}
+}
+
+func TestCatalogDamage(t *testing.T) {
+	prepare := func(t *testing.T) (dir string, paths [2]string) {
+		dir = t.TempDir()
+		c := open(t, dir)
+		for _, cmd := range []Command{CreateDatabase{Name: "a"}, CreateDatabase{Name: "b"}, CreateUser{Name: "root", Admin: true}} {
+			if _, err := c.Apply(cmd); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir, [2]string{filepath.Join(dir, copyNames[0]), filepath.Join(dir, copyNames[1])}
+	}
+	flip := func(t *testing.T, name string) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)-3] ^= 4
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := func(t *testing.T, dir string) {
+		t.Helper()
+		if d := open(t, dir).Data(); d.Index != 3 || d.Database("b") == nil || !d.AdminExists() {
+			t.Fatalf("changes lost: index %d", d.Index)
+		}
+	}
+	for i := range 2 {
+		t.Run(fmt.Sprint("copy ", i, " damaged"), func(t *testing.T) {
+			dir, paths := prepare(t)
+			flip(t, paths[i])
+			whole(t, dir)
+			flip(t, paths[1-i]) // the first was repaired by Open
+			whole(t, dir)
+		})
+		t.Run(fmt.Sprint("copy ", i, " missing"), func(t *testing.T) {
+			dir, paths := prepare(t)
+			if err := os.Remove(paths[i]); err != nil {
+				t.Fatal(err)
+			}
+			whole(t, dir)
+			flip(t, paths[1-i])
+			whole(t, dir)
+		})
+		t.Run(fmt.Sprint("one missing, ", i, " damaged"), func(t *testing.T) {
+			dir, paths := prepare(t)
+			if err := os.Remove(paths[1-i]); err != nil {
+				t.Fatal(err)
+			}
+			flip(t, paths[i])
+			_, err := Open(vfs.OS, dir, Options{})
+			if !errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), paths[i]) {
+				t.Fatalf("opened with %v", err)
+			}
+		})
+		t.Run(fmt.Sprint("copy ", i, " of a later version"), func(t *testing.T) {
+			dir, paths := prepare(t)
+			b, err := os.ReadFile(paths[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[8]++
+			crc := binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), b[headerLength:])
+			for k := range 4 {
+				b[crcOffset+k] = byte(crc >> (8 * k))
+			}
+			if err := os.WriteFile(paths[i], b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(vfs.OS, dir, Options{}); !errors.Is(err, ErrUnsupportedFormat) {
+				t.Fatalf("opened with %v", err)
+			}
+			if after, _ := os.ReadFile(paths[i]); !bytes.Equal(after, b) {
+				t.Fatal("the newer file was overwritten")
+			}
+		})
+	}
+	t.Run("both damaged", func(t *testing.T) {
+		dir, paths := prepare(t)
+		flip(t, paths[0])
+		flip(t, paths[1])
+		_, err := Open(vfs.OS, dir, Options{})
+		if !errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), paths[0]) || !strings.Contains(err.Error(), paths[1]) {
+			t.Fatalf("opened with %v", err)
+		}
+	})
+	t.Run("missing", func(t *testing.T) {
+		if _, err := Open(vfs.OS, t.TempDir(), Options{MustExist: true}); !errors.Is(err, ErrCatalogMissing) {
+			t.Fatalf("opened with %v", err)
+		}
+	})
+}
+
+var errDisk = errors.New("input/output error")
+
+// faultFS fails the n-th change of the disk and all that follow.
+type faultFS struct {
+	vfs.FS
+	left int
+}
+
+func (f *faultFS) step() error {
+	if f.left--; f.left < 0 {
+		return errDisk
+	}
+	return nil
+}
+
+func (f *faultFS) Create(name string) (vfs.File, error) {
+	if err := f.step(); err != nil {
+		return nil, err
+	}
+	file, err := f.FS.Create(name)
+	return &faultFile{file, f}, err
+}
+
+func (f *faultFS) Rename(from, to string) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.FS.Rename(from, to)
+}
+
+func (f *faultFS) Remove(name string) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.FS.Remove(name)
+}
+
+func (f *faultFS) SyncDir(dir string) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.FS.SyncDir(dir)
+}
+
+type faultFile struct {
+	vfs.File
+	fs *faultFS
+}
+
+// Write leaves half of the bytes behind when it fails.
+func (f *faultFile) Write(b []byte) (int, error) {
+	if err := f.fs.step(); err != nil {
+		n, _ := f.File.Write(b[:len(b)/2])
+		return n, err
+	}
+	return f.File.Write(b)
+}
+
+func (f *faultFile) Sync() error {
+	if err := f.fs.step(); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}
+
+// The disk fails at every operation of a change in turn: what was acknowledged
+// is there after reopening, what failed is there wholly or not at all, and
+// nothing is accepted in between.
+func TestCatalogFailsAtEveryOperation(t *testing.T) {
+	for n := 0; ; n++ {
+		dir := t.TempDir()
+		disk := &faultFS{FS: vfs.OS, left: n}
+		c, err := Open(disk, dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		acknowledged := 0
+		for acknowledged < 3 {
+			if _, err = c.Apply(CreateDatabase{Name: fmt.Sprint("db", acknowledged)}); err != nil {
+				break
+			}
+			acknowledged++
+		}
+		if err != nil {
+			if !errors.Is(err, errDisk) || len(c.Data().Databases) != acknowledged {
+				t.Fatalf("operation %d: %v, %d databases visible of %d", n, err, len(c.Data().Databases), acknowledged)
+			}
+			disk.left = 1000 // the disk recovers, the catalog must not go on
+			if _, err := c.Apply(CreateDatabase{Name: "later"}); !errors.Is(err, ErrReadOnly) || c.Err() == nil {
+				t.Fatalf("operation %d: a change after a failed write: %v", n, err)
+			}
+		}
+		for range 2 {
+			got := len(open(t, dir).Data().Databases)
+			if got != acknowledged && (err == nil || got != acknowledged+1) {
+				t.Fatalf("operation %d: %d databases after reopening, %d acknowledged", n, got, acknowledged)
+			}
+		}
+		if err == nil {
+			if n < 20 {
+				t.Fatalf("only %d operations seen", n)
+			}
+			return
+		}
+	}
+}
+
+func TestCatalogConcurrentUse(t *testing.T) {
+	c := open(t, t.TempDir())
+	if _, err := c.Apply(CreateDatabase{Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 5 {
+				at := int64(w%2*10+i) * int64(week)
+				d, err := c.Apply(CreateShardGroup{Database: "d", Time: at})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if rp, _ := d.RetentionPolicy("d", ""); rp.ShardGroupAt(at) == nil {
+					t.Error("the new group is not in the data returned")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if rp, _ := c.Data().RetentionPolicy("d", ""); len(rp.ShardGroups) != 10 {
+		t.Errorf("%d groups, want 10", len(rp.ShardGroups))
+	}
+}
