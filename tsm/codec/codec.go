@@ -1,151 +1,94 @@
 package codec
 
 import (
-	"encoding/binary"
-	"math"
+	"fmt"
+	"slices"
+	"sync"
+	"unsafe"
 
 	"tsdbd/internal/binio"
 )
 
-// MaxValues is the largest number of values in a block.
+// MaxValues is the largest number of values in a block. A block holds at
+// least one.
 const MaxValues = 8192
 
-const encRaw = 0
+// The first byte of a block. Each type uses some of them; the numbers are
+// part of the format.
+const (
+	encRaw     = 0  // values as they are
+	encConst   = 1  // one value
+	encLinear  = 2  // start and step
+	encRuns    = 3  // values and their run lengths, each a block
+	encPacked  = 4  // bit-packed frame with exceptions
+	encSimple8 = 5  // Simple-8b words
+	encXOR     = 6  // Gorilla value stream
+	encDecimal = 7  // ALP: decimals as integers
+	encSplit   = 8  // ALP-RD: dictionary of high bits, packed low bits
+	encBits    = 9  // one bit per boolean
+	encDict    = 10 // distinct strings and the ids, each a block
+	encSnappy  = 11 // strings compressed with Snappy
+)
 
-func corrupt(reason string) error {
-	return &binio.CorruptError{Offset: -1, Reason: reason}
+// EncodingName returns a short name of a block's encoding for tools and
+// metrics, such as "packed", or "unknown".
+func EncodingName(block []byte) string {
+	names := [...]string{"raw", "const", "linear", "runs", "packed", "simple8b", "gorilla", "alp", "alp-rd", "bits", "dict", "snappy"}
+	if len(block) == 0 || int(block[0]) >= len(names) {
+		return "unknown"
+	}
+	return names[block[0]]
 }
 
-func checkRaw(block []byte, n, width int) error {
-	if n < 1 || n > MaxValues || len(block) != 1+n*width || block[0] != encRaw {
-		return corrupt("codec: bad raw block")
+func corrupt(reason string) error {
+	return &binio.CorruptError{Offset: -1, Reason: "block: " + reason}
+}
+
+// checkBlock is the first step of every decoder.
+func checkBlock(block []byte, n int) error {
+	if n < 1 || n > MaxValues {
+		return corrupt(fmt.Sprintf("%d values", n))
+	}
+	if len(block) == 0 {
+		return corrupt("empty")
 	}
 	return nil
 }
 
-// AppendTimes appends the block of ts, 1 to MaxValues times in any order.
-func AppendTimes(dst []byte, ts []int64) []byte { return AppendIntegers(dst, ts) }
-
-// DecodeTimes appends the n times of block to dst.
-func DecodeTimes(dst []int64, block []byte, n int) ([]int64, error) {
-	return DecodeIntegers(dst, block, n)
+// checkCount is the first step of every encoder.
+func checkCount(n int) {
+	if n < 1 || n > MaxValues {
+		panic(fmt.Sprintf("codec: a block holds 1 to %d values, not %d", MaxValues, n))
+	}
 }
 
-// RegularTimes returns start and step if the n times of block are start+i*step.
-func RegularTimes(block []byte, n int) (start, step int64, ok bool) { return 0, 0, false }
-
-// AppendFloats appends the block of v.
-func AppendFloats(dst []byte, v []float64) []byte {
-	dst = append(dst, encRaw)
-	for _, x := range v {
-		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
-	}
-	return dst
+// grow extends dst by n unspecified values and returns it with the new part.
+func grow[T any](dst []T, n int) (all, fresh []T) {
+	at := len(dst)
+	dst = slices.Grow(dst, n)[:at+n]
+	return dst, dst[at:]
 }
 
-// DecodeFloats appends the n values of block to dst.
-func DecodeFloats(dst []float64, block []byte, n int) ([]float64, error) {
-	if err := checkRaw(block, n, 8); err != nil {
-		return dst, err
-	}
-	for i := 1; i < len(block); i += 8 {
-		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(block[i:])))
-	}
-	return dst, nil
+// words views a slice of 8-byte values as the words of their bits.
+func words[T int64 | uint64 | float64](v []T) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
-// AppendIntegers appends the block of v.
-func AppendIntegers(dst []byte, v []int64) []byte {
-	dst = append(dst, encRaw)
-	for _, x := range v {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(x))
-	}
-	return dst
+// wordScratch holds the arrays one encoding or decoding step works in. Steps
+// that nest take one each.
+type wordScratch struct {
+	a, b [MaxValues]uint64
 }
 
-// DecodeIntegers appends the n values of block to dst.
-func DecodeIntegers(dst []int64, block []byte, n int) ([]int64, error) {
-	if err := checkRaw(block, n, 8); err != nil {
-		return dst, err
-	}
-	for i := 1; i < len(block); i += 8 {
-		dst = append(dst, int64(binary.LittleEndian.Uint64(block[i:])))
-	}
-	return dst, nil
-}
+var wordPool = sync.Pool{New: func() any { return new(wordScratch) }}
 
-// AppendUnsigneds appends the block of v.
-func AppendUnsigneds(dst []byte, v []uint64) []byte {
-	dst = append(dst, encRaw)
-	for _, x := range v {
-		dst = binary.LittleEndian.AppendUint64(dst, x)
-	}
-	return dst
-}
+// longScratch has room for the batch decoder of Simple-8b, which writes up to
+// 240 values past the last.
+type longScratch [MaxValues + 240]uint64
 
-// DecodeUnsigneds appends the n values of block to dst.
-func DecodeUnsigneds(dst []uint64, block []byte, n int) ([]uint64, error) {
-	if err := checkRaw(block, n, 8); err != nil {
-		return dst, err
-	}
-	for i := 1; i < len(block); i += 8 {
-		dst = append(dst, binary.LittleEndian.Uint64(block[i:]))
-	}
-	return dst, nil
-}
+var longPool = sync.Pool{New: func() any { return new(longScratch) }}
 
-// AppendBooleans appends the block of v.
-func AppendBooleans(dst []byte, v []bool) []byte {
-	dst = append(dst, encRaw)
-	for _, x := range v {
-		b := byte(0)
-		if x {
-			b = 1
-		}
-		dst = append(dst, b)
-	}
-	return dst
-}
-
-// DecodeBooleans appends the n values of block to dst.
-func DecodeBooleans(dst []bool, block []byte, n int) ([]bool, error) {
-	if err := checkRaw(block, n, 1); err != nil {
-		return dst, err
-	}
-	for _, b := range block[1:] {
-		dst = append(dst, b != 0)
-	}
-	return dst, nil
-}
-
-// AppendStrings appends the block of v.
-func AppendStrings(dst []byte, v []string) []byte {
-	dst = append(dst, encRaw)
-	for _, s := range v {
-		dst = binio.AppendString(dst, s)
-	}
-	return dst
-}
-
-// DecodeStrings appends the n values of block to dst. They share one
-// allocation of their own and none with block.
-func DecodeStrings(dst []string, block []byte, n int) ([]string, error) {
-	if n < 1 || n > MaxValues || len(block) < 1+n || block[0] != encRaw {
-		return dst, corrupt("codec: bad raw block")
-	}
-	own := string(block[1:])
-	d := binio.NewDecoder(block[1:])
-	for range n {
-		c := d.Count(1)
-		o := d.Offset()
-		d.Bytes(c)
-		if d.Err() != nil {
-			return dst, d.Err()
-		}
-		dst = append(dst, own[o:o+c])
-	}
-	if d.Len() != 0 {
-		return dst, corrupt("codec: trailing bytes")
-	}
-	return dst, nil
+// floats views words as the doubles whose bits they are.
+func floats(v []uint64) []float64 {
+	return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }

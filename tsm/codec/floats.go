@@ -1,0 +1,214 @@
+package codec
+
+import (
+	"math/bits"
+)
+
+// floatSample is how many neighbouring values, in four places, the estimate
+// of the Gorilla size looks at.
+const floatSample = 64
+
+// AppendFloats appends the block of v, 1 to MaxValues values of any kind; all
+// bits are kept, those of NaNs, infinities and negative zeros too.
+func AppendFloats(dst []byte, v []float64) []byte {
+	checkCount(len(v))
+	w := words(v)
+	runs := 1
+	prev := w[0]
+	for _, x := range w[1:] {
+		change := 0
+		if x != prev {
+			change = 1
+		}
+		runs += change
+		prev = x
+	}
+	if runs == 1 {
+		return appendFloatConst(dst, v[0])
+	}
+	if runs > len(v)/8 {
+		return appendPlainFloats(dst, v)
+	}
+	at := len(dst)
+	dst = appendFloatRuns(dst, w, runs)
+	if runs <= len(v)/16 {
+		return dst
+	}
+	end := len(dst)
+	dst = appendPlainFloats(dst, v)
+	if len(dst)-end < end-at {
+		return append(dst[:at], dst[end:]...)
+	}
+	return dst[:end]
+}
+
+// appendFloatConst appends one value: its leading bytes up to the last that is
+// not zero, or the ALP form if that is shorter.
+func appendFloatConst(dst []byte, x float64) []byte {
+	u := words([]float64{x})[0]
+	keep := 8 - bits.TrailingZeros64(u)/8
+	if u != 0 && keep > 4 {
+		for e := 0; e <= 6; e++ {
+			if d, ok := toDecimal(x, float10[e]); ok {
+				at := len(dst)
+				dst = appendWords(append(dst, encDecimal, byte(e)), []uint64{uint64(d)})
+				if len(dst)-at < 1+keep {
+					return dst
+				}
+				dst = dst[:at]
+				break
+			}
+		}
+	}
+	if u == 0 {
+		keep = 0
+	}
+	dst = append(dst, encConst)
+	for i := range keep {
+		dst = append(dst, byte(u>>(56-8*i)))
+	}
+	return dst
+}
+
+func appendFloatRuns(dst []byte, w []uint64, runs int) []byte {
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	values, lengths := s.a[:runs], s.b[:runs]
+	splitRuns(values, lengths, w)
+	return appendRunBlocks(dst, func(dst []byte) []byte { return appendPlainFloats(dst, floats(values)) }, lengths)
+}
+
+// appendPlainFloats appends v, which is not constant, without runs.
+func appendPlainFloats(dst []byte, v []float64) []byte {
+	at, w := len(dst), words(v)
+	limit := 1 + 8*len(v) // of raw
+	if e, ok := decimalExponent(v); ok {
+		if out, ok := appendALP(dst, v, e); ok {
+			dst = out
+			// Decimals of up to 13 digits or so: nothing else comes near.
+			if limit = len(dst) - at; limit <= 5*len(v) {
+				return dst
+			}
+		}
+	}
+	end := len(dst)
+	size := gorillaEstimate(w)
+	if len(v) >= minSplit {
+		if c := chooseSplit(w); c.bits/8 <= size {
+			if c.bits/8 < limit {
+				dst = appendSplit(dst, w, &c)
+			}
+			return smaller(dst, at, end, w)
+		}
+	}
+	if size < limit {
+		dst, _ = appendGorilla(dst, w, limit)
+	}
+	return smaller(dst, at, end, w)
+}
+
+// smaller keeps the smaller of the blocks dst[at:end] and dst[end:], of which
+// either may be empty, or raw if that is smaller still.
+func smaller(dst []byte, at, end int, w []uint64) []byte {
+	first, second := end-at, len(dst)-end
+	switch raw := 1 + 8*len(w); {
+	case second > 0 && second < raw && (first == 0 || second < first):
+		return append(dst[:at], dst[end:]...)
+	case first > 0 && first <= raw:
+		return dst[:end]
+	}
+	return appendRaw(dst[:at], w)
+}
+
+// gorillaEstimate estimates the size of the Gorilla block of v in bytes.
+func gorillaEstimate(v []uint64) int {
+	size, count := 0, 0
+	pieces, piece := 4, floatSample/4
+	if len(v) <= floatSample {
+		pieces, piece = 1, len(v)-1
+	}
+	for p := range pieces {
+		from := 1
+		if pieces > 1 {
+			from += p * (len(v) - 1 - piece) / (pieces - 1)
+		}
+		leading, trailing := 65, 0
+		for i := from; i < from+piece; i++ {
+			d := v[i] ^ v[i-1]
+			count++
+			if d == 0 {
+				size++
+				continue
+			}
+			l, t := min(bits.LeadingZeros64(d), 31), bits.TrailingZeros64(d)
+			if l >= leading && t >= trailing {
+				size += 2 + 64 - leading - trailing
+				continue
+			}
+			leading, trailing = l, t
+			size += 13 + 64 - l - t
+		}
+	}
+	return 9 + size*(len(v)-1)/count/8
+}
+
+// DecodeFloats appends the n values of block to dst. Damage gives a
+// *binio.CorruptError and dst as it was.
+func DecodeFloats(dst []float64, block []byte, n int) ([]float64, error) {
+	if err := checkBlock(block, n); err != nil {
+		return dst, err
+	}
+	all, fresh := grow(dst, n)
+	if err := decodeFloats(fresh, block); err != nil {
+		return dst, err
+	}
+	return all, nil
+}
+
+func decodeFloats(dst []float64, block []byte) error {
+	if block[0] != encRuns {
+		return decodePlainFloats(dst, block)
+	}
+	runs, values, lengths, err := readRuns(block, len(dst))
+	if err != nil {
+		return err
+	}
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	if err := decodePlainFloats(floats(s.a[:runs]), values); err != nil {
+		return err
+	}
+	if err := decodeLengths(s.b[:runs], lengths, len(dst)); err != nil {
+		return err
+	}
+	fillRuns(words(dst), s.a[:runs], s.b[:runs])
+	return nil
+}
+
+func decodePlainFloats(dst []float64, block []byte) error {
+	if len(block) == 0 {
+		return corrupt("empty")
+	}
+	w := words(dst)
+	switch block[0] {
+	case encRaw:
+		return decodeRaw(w, block)
+	case encConst:
+		if len(block) > 9 {
+			return corrupt("constant length")
+		}
+		var u uint64
+		for i, b := range block[1:] {
+			u |= uint64(b) << (56 - 8*i)
+		}
+		fillLinear(w, u, 0)
+		return nil
+	case encXOR:
+		return decodeGorilla(w, block)
+	case encDecimal:
+		return decodeALP(dst, block)
+	case encSplit:
+		return decodeSplit(w, block)
+	}
+	return corrupt("float encoding")
+}

@@ -1,0 +1,420 @@
+package codec
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"tsdbd/internal/binio"
+)
+
+// A frame writes each value as an offset from a prediction, divided by a
+// common factor, in a fixed number of bits; what does not fit stands apart:
+//
+//	4 | mode | width | [first or slope] | base | [factor] | [exceptions, their width] |
+//	packed offsets | packed exception places | packed exception offsets
+//
+//	plain  x[i] = base + factor*q[i]
+//	delta  x[0] = first, x[i] = x[i-1] + base + factor*q[i]
+//	trend  x[i] = base + slope*i + factor*q[i]
+//
+// q is unsigned, an exception's q is signed (zigzag), so that outliers on
+// either side cost nothing but themselves.
+const (
+	modePlain = 0
+	modeDelta = 1
+	modeTrend = 2
+	modeMask  = 3
+
+	flagFactor     = 4
+	flagExceptions = 8
+	flagMask       = modeMask | flagFactor | flagExceptions
+
+	// maxExceptionShare bounds exceptions to one in so many values.
+	maxExceptionShare = 16
+	// smallFrame values or fewer are packed by their range alone.
+	smallFrame = 16
+	// frameSample is how many values the choice of the mode looks at.
+	frameSample = 128
+	// maxSlopeFactor keeps MaxValues times the factor inside an int64.
+	maxSlopeFactor = 1 << 48
+)
+
+type frame struct {
+	mode       byte
+	first      uint64 // delta: first value; trend: slope
+	base       uint64
+	factor     uint64
+	width      uint
+	exceptions int
+	excWidth   uint
+}
+
+func (f *frame) appendHeader(dst []byte, enc byte) []byte {
+	m := f.mode
+	if f.factor != 1 {
+		m |= flagFactor
+	}
+	if f.exceptions > 0 {
+		m |= flagExceptions
+	}
+	dst = append(dst, enc, m, byte(f.width))
+	if f.mode != modePlain {
+		dst = binary.AppendUvarint(dst, binio.ZigZag(int64(f.first)))
+	}
+	dst = binary.AppendUvarint(dst, binio.ZigZag(int64(f.base)))
+	if f.factor != 1 {
+		dst = binary.AppendUvarint(dst, f.factor)
+	}
+	if f.exceptions > 0 {
+		dst = binary.AppendUvarint(dst, uint64(f.exceptions))
+		dst = append(dst, byte(f.excWidth))
+	}
+	return dst
+}
+
+// readFrame reads the header of a frame of n values.
+func readFrame(d *binio.Decoder, n int) (f frame, err error) {
+	d.Byte() // encoding
+	m := d.Byte()
+	f.mode, f.width, f.factor = m&modeMask, uint(d.Byte()), 1
+	if f.mode != modePlain {
+		f.first = uint64(d.Varint())
+	}
+	f.base = uint64(d.Varint())
+	if m&flagFactor != 0 {
+		f.factor = d.Uvarint()
+	}
+	if m&flagExceptions != 0 {
+		e := d.Uvarint()
+		f.excWidth = uint(d.Byte())
+		if e < 1 || e > uint64(n) {
+			d.Fail("number of exceptions")
+		}
+		f.exceptions = int(e)
+	}
+	if m&^byte(flagMask) != 0 || f.mode == modeMask || f.width > 64 || f.excWidth > 64 {
+		d.Fail("frame header")
+	}
+	return f, d.Err()
+}
+
+// placeWidth is the width of an exception's place among count offsets.
+func placeWidth(count int) uint { return width(uint64(count - 1)) }
+
+func decodeFrame(dst []uint64, block []byte) error {
+	d := binio.NewDecoder(block)
+	f, err := readFrame(&d, len(dst))
+	if err != nil {
+		return err
+	}
+	q := dst
+	if f.mode == modeDelta {
+		q = dst[1:]
+	}
+	if len(q) == 0 {
+		return corrupt("empty frame")
+	}
+	pw := placeWidth(len(q))
+	packed := d.Bytes(packedLen(len(q), f.width))
+	places := d.Bytes(packedLen(f.exceptions, pw))
+	values := d.Bytes(packedLen(f.exceptions, f.excWidth))
+	if d.Err() != nil {
+		return d.Err()
+	}
+	if d.Len() != 0 {
+		return corrupt("trailing bytes")
+	}
+	unpack(q, packed, f.width)
+	if f.exceptions > 0 {
+		if err := patch(q, places, pw, values, f.excWidth, f.exceptions); err != nil {
+			return err
+		}
+	}
+	f.restore(dst)
+	return nil
+}
+
+// patch puts the exceptions into q.
+func patch(q []uint64, places []byte, pw uint, values []byte, vw uint, count int) error {
+	var pbuf, vbuf [64]uint64
+	p, v := pbuf[:], vbuf[:]
+	if count > len(pbuf) {
+		s := wordPool.Get().(*wordScratch)
+		defer wordPool.Put(s)
+		p, v = s.a[:], s.b[:]
+	}
+	p, v = p[:count], v[:count]
+	unpack(p, places, pw)
+	unpack(v, values, vw)
+	for i, at := range p {
+		if at >= uint64(len(q)) {
+			return corrupt("exception place")
+		}
+		q[at] = uint64(binio.UnZigZag(v[i]))
+	}
+	return nil
+}
+
+// restore turns the offsets in dst into values; in delta mode they start at
+// dst[1].
+func (f *frame) restore(dst []uint64) {
+	base, factor := f.base, f.factor
+	switch f.mode {
+	case modePlain:
+		if factor == 1 {
+			for i, q := range dst {
+				dst[i] = base + q
+			}
+			return
+		}
+		for i, q := range dst {
+			dst[i] = base + factor*q
+		}
+	case modeDelta:
+		x := f.first
+		dst[0] = x
+		dst = dst[1:]
+		if factor == 1 {
+			for i, q := range dst {
+				x += base + q
+				dst[i] = x
+			}
+			return
+		}
+		for i, q := range dst {
+			x += base + factor*q
+			dst[i] = x
+		}
+	case modeTrend:
+		for i, q := range dst {
+			dst[i] = base + factor*q
+			base += f.first
+		}
+	}
+}
+
+// appendFrame appends v, which is not linear, as the smaller of a packed frame
+// and Simple-8b words.
+func appendFrame(dst []byte, v []uint64, st *wordStats) []byte {
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	f, q, top, sampled := chooseMode(s, v, st)
+
+	// From here q holds offsets from the smallest, at most top.
+	f.factor = commonFactor(q, top)
+	if f.factor != 1 {
+		top = divideAll(q, f.factor, top)
+	}
+	f.width = width(top)
+	if len(q) <= smallFrame {
+		return packFrame(dst, &f, q, nil)
+	}
+	cost := len(q) * int(f.width)
+	narrowed := f
+	var inliers *[2]uint64
+	// A look at all offsets pays if the sample promises a narrower frame.
+	if sampled < f.width {
+		var h widths
+		h.count(q, median(q))
+		if lo, hi, exceptions := h.narrow(q, placeWidth(len(q)), cost); exceptions > 0 {
+			inliers = &[2]uint64{lo, hi}
+			narrowed.base += f.factor * lo
+			narrowed.width = width(hi - lo)
+			cost = len(q)*int(narrowed.width) + exceptions*int(placeWidth(len(q))+exceptionWidth(q, lo, hi))
+		}
+	}
+	if simple8Promises(q, cost) {
+		if out, ok := appendSimple8(dst, &f, q, cost/8); ok {
+			return out
+		}
+	}
+	return packFrame(dst, &narrowed, q, inliers)
+}
+
+// packFrame appends the frame of offsets q. With inliers, offsets outside
+// [inliers[0], inliers[1]] are exceptions and the others count from
+// inliers[0]. It destroys q.
+func packFrame(dst []byte, f *frame, q []uint64, inliers *[2]uint64) []byte {
+	if inliers == nil {
+		return appendPacked(f.appendHeader(dst, encPacked), q, f.width)
+	}
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	places, values := s.a[:0], s.b[:0]
+	lo, span := inliers[0], inliers[1]-inliers[0]
+	var widest uint64
+	for i, x := range q {
+		x -= lo
+		if x > span {
+			z := binio.ZigZag(int64(x))
+			widest |= z
+			places, values = append(places, uint64(i)), append(values, z)
+			x = 0
+		}
+		q[i] = x
+	}
+	f.exceptions, f.excWidth = len(places), width(widest)
+	dst = f.appendHeader(dst, encPacked)
+	dst = appendPacked(dst, q, f.width)
+	dst = appendPacked(dst, places, placeWidth(len(q)))
+	return appendPacked(dst, values, f.excWidth)
+}
+
+// chooseMode picks plain, delta or trend from a sample, computes the offsets
+// into s.a, and returns the frame (base, first, mode), the offsets, their
+// largest, and the width that the sample promises with exceptions taken out.
+func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64, top uint64, sampled uint) {
+	span, dspan := uint64(st.max-st.min), uint64(st.dmax-st.dmin)
+	n := len(v)
+	var trend sampleCost
+	plain := sampleCost{bits: uint(n) * width(span), width: width(span)}
+	delta := sampleCost{bits: uint(n-1) * width(dspan), width: width(dspan)}
+	var slope uint64
+	hasTrend := false
+	if n > smallFrame {
+		stride := (n - 1 + frameSample - 1) / frameSample
+		x, y := s.a[:0], s.b[:0]
+		var g uint64
+		for i := 1; i < n; i += stride {
+			x = append(x, v[i]-uint64(st.min))
+			y = append(y, v[i]-v[i-1])
+			if g != 1 {
+				g = gcd(v[i]-uint64(st.min), g)
+			}
+		}
+		// A common factor shortens all modes alike; without it the
+		// comparison in proportion is wrong.
+		less := uint(0)
+		if g > 1 {
+			less = width(g) - 1
+		}
+		plain = costOf(x, n, span, less)
+		if span < 1<<62 && g < maxSlopeFactor {
+			slope = meanSlope(v, max(g, 1))
+			for i := range x {
+				x[i] -= slope * uint64(1+i*stride)
+			}
+			trend = costOf(x, n, spanOf(x), less)
+			hasTrend = slope != 0
+		}
+		delta = costOf(y, n, dspan, less)
+	}
+	best := plain
+	// Delta costs a dependent addition per value: it must save an eighth.
+	if delta.bits*8 < best.bits*7 {
+		f.mode, best = modeDelta, delta
+	}
+	// Trend decodes without that dependency: it need only be as small.
+	if hasTrend && trend.bits*8 < plain.bits*7 && trend.bits <= best.bits {
+		f.mode, best = modeTrend, trend
+	}
+	switch f.mode {
+	case modePlain:
+		q = s.a[:n]
+		f.base, top = uint64(st.min), span
+		for i, x := range v {
+			q[i] = x - f.base
+		}
+	case modeDelta:
+		q = s.a[:n-1]
+		f.first, f.base, top = v[0], uint64(st.dmin), dspan
+		prev := v[0] + f.base
+		for i, x := range v[1:] {
+			q[i] = x - prev
+			prev = x + f.base
+		}
+	case modeTrend:
+		q = s.a[:n]
+		f.first = slope
+		var at uint64
+		lo, hi := int64(v[0]), int64(v[0])
+		for i, x := range v {
+			x -= at
+			lo, hi = min(lo, int64(x)), max(hi, int64(x))
+			q[i] = x
+			at += slope
+		}
+		f.base, top = uint64(lo), uint64(hi-lo)
+		for i := range q {
+			q[i] -= f.base
+		}
+	}
+	return f, q, top, best.width
+}
+
+// meanSlope returns the mean step of v, rounded to a multiple of g, which is
+// less than maxSlopeFactor. The values span less than 1<<62.
+func meanSlope(v []uint64, g uint64) uint64 {
+	steps := int64(len(v)-1) * int64(g)
+	rise := int64(v[len(v)-1] - v[0])
+	k := rise / steps
+	if r := rise % steps; 2*r > steps {
+		k++
+	} else if -2*r > steps {
+		k--
+	}
+	return uint64(k) * g
+}
+
+func spanOf(v []uint64) uint64 {
+	lo, hi := int64(v[0]), int64(v[0])
+	for _, x := range v {
+		lo, hi = min(lo, int64(x)), max(hi, int64(x))
+	}
+	return uint64(hi - lo)
+}
+
+// median returns the median of nine values spread over v.
+func median(v []uint64) uint64 {
+	var m [9]uint64
+	for i := range m {
+		x := v[(2*i+1)*len(v)/18]
+		j := i
+		for ; j > 0 && int64(m[j-1]) > int64(x); j-- {
+			m[j] = m[j-1]
+		}
+		m[j] = x
+	}
+	return m[4]
+}
+
+// commonFactor returns the greatest common divisor of q, whose largest is top.
+func commonFactor(q []uint64, top uint64) uint64 {
+	g := top
+	for _, x := range q {
+		if x == 0 || x%g == 0 {
+			continue
+		}
+		if g = gcd(x, g); g == 1 {
+			break
+		}
+	}
+	return max(g, 1)
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// divideAll divides q by a factor of all of it and returns top divided. An
+// exact division is a shift and a multiplication by the inverse of the odd part.
+func divideAll(q []uint64, factor, top uint64) uint64 {
+	shift := uint(bits.TrailingZeros64(factor))
+	inverse := inverseOf(factor >> shift)
+	for i, x := range q {
+		q[i] = x >> (shift & 63) * inverse
+	}
+	return top / factor
+}
+
+// inverseOf returns the inverse of an odd number modulo 2^64 (Newton).
+func inverseOf(odd uint64) uint64 {
+	x := odd // right in 3 bits
+	for range 5 {
+		x *= 2 - odd*x
+	}
+	return x
+}

@@ -1,0 +1,62 @@
+package codec
+
+import (
+	"slices"
+	"testing"
+)
+
+// ratioGoals are bytes per value of blocks of 1000, from the project's goals.
+var ratioGoals = map[string]float64{
+	"regular": .02, "1% missing": .12, "ms jitter": .80, "ns jitter": 2.4, "poisson ns": 4.2,
+	"int const": .012, "int gauge 0-100": .40, "int counter": 1.65, "int mem 4 KiB": 1.39, "int spiky": .603, "int sparse 5%": .16, "int random64": 8.01,
+	"const": .012, "int walk": .40, "gauge 2 dec": 1.30, "gauge 1 dec slow": .40, "gauge 6 dec": 2.89, "counter": 1.65,
+	"sparse 5%": .16, "percent 17 dig": 7.05, "walk 17 dig": 6.75, "random mantissa": 7.40,
+	"int bursts": 1.2, "status": .42, "version runs": .10, "access log": 26.5, "random hex": 32.1,
+}
+
+func bytesPerValue[T any](make func(seed uint64) []T, enc func([]byte, []T) []byte) (perValue float64, name string) {
+	const blocks, n = 16, 1000
+	size := 0
+	for b := range uint64(blocks) {
+		block := enc(nil, make(b))
+		size, name = size+len(block), EncodingName(block)
+	}
+	return float64(size) / (blocks * n), name
+}
+
+func TestRatio(t *testing.T) {
+	check := func(set string, got float64, name string) {
+		t.Logf("%-18s %-9s %7.4f B/value, goal %v", set, name, got, ratioGoals[set])
+		if goal, ok := ratioGoals[set]; ok && got > goal {
+			t.Errorf("%s: %.4f B/value, goal %v", set, got, goal)
+		}
+	}
+	for _, set := range timeSets {
+		got, name := bytesPerValue(func(b uint64) []int64 { return set.make(seeded(b), 1000) }, AppendTimes)
+		check(set.name, got, name)
+	}
+	for _, set := range intSets {
+		got, name := bytesPerValue(func(b uint64) []int64 { return set.make(seeded(b), 1000) }, AppendIntegers)
+		check("int "+set.name, got, name)
+	}
+	for _, set := range floatSets {
+		got, name := bytesPerValue(func(b uint64) []float64 { return set.make(seeded(b), 1000) }, AppendFloats)
+		check(set.name, got, name)
+	}
+	for _, set := range stringSets {
+		got, name := bytesPerValue(func(b uint64) []string { return set.make(seeded(b), 1000) }, AppendStrings)
+		check(set.name, got, name)
+	}
+	rare := func(b uint64) []bool {
+		rng, v := seeded(b), make([]bool, 1000)
+		for i := range v {
+			v[i] = rng.IntN(50) == 0
+		}
+		return v
+	}
+	got, name := bytesPerValue(rare, AppendBooleans)
+	check("booleans 2%", got, name)
+	if b := AppendIntegers(nil, slices.Repeat([]int64{7}, 1000)); len(b) > 2 {
+		t.Errorf("constant: %d bytes", len(b))
+	}
+}

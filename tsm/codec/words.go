@@ -1,0 +1,306 @@
+package codec
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"tsdbd/internal/binio"
+)
+
+// Integer blocks hold 64-bit words. Arithmetic wraps, so signed and unsigned
+// values share everything; only "small" is taken as small in magnitude of the
+// signed word. Decimal floats, run lengths, dictionary ids and string lengths
+// are integer blocks inside other blocks.
+
+// wordStats is what one pass over a block of words finds.
+type wordStats struct {
+	min, max   int64 // of the values
+	dmin, dmax int64 // of the wrapping differences of neighbours
+	runs       int   // runs of equal values
+}
+
+func wordStatsOf(v []uint64) wordStats {
+	st := wordStats{min: int64(v[0]), max: int64(v[0]), runs: 1}
+	if len(v) == 1 {
+		return st
+	}
+	mn, mx := st.min, st.max
+	dmin := int64(v[1] - v[0])
+	dmax := dmin
+	runs := 0
+	prev := v[0]
+	for _, x := range v[1:] {
+		d := int64(x - prev)
+		dmin, dmax = min(dmin, d), max(dmax, d)
+		mn, mx = min(mn, int64(x)), max(mx, int64(x))
+		step := 0
+		if d != 0 {
+			step = 1
+		}
+		runs += step
+		prev = x
+	}
+	return wordStats{min: mn, max: mx, dmin: dmin, dmax: dmax, runs: runs + 1}
+}
+
+// appendWords appends the integer block of v, the smallest of all forms that
+// the statistics suggest.
+func appendWords(dst []byte, v []uint64) []byte {
+	st := wordStatsOf(v)
+	if st.runs > len(v)/8 || st.runs == 1 {
+		return appendPlainWords(dst, v, &st)
+	}
+	at := len(dst)
+	dst = appendRuns(dst, v, st.runs)
+	// Few runs are hardly ever packed smaller; do not try.
+	if st.runs <= len(v)/32 {
+		return dst
+	}
+	end := len(dst)
+	dst = appendPlainWords(dst, v, &st)
+	if len(dst)-end < end-at {
+		return append(dst[:at], dst[end:]...)
+	}
+	return dst[:end]
+}
+
+// appendPlainWords is appendWords without runs. st are the statistics of v.
+func appendPlainWords(dst []byte, v []uint64, st *wordStats) []byte {
+	if st.runs == 1 {
+		return binary.AppendUvarint(append(dst, encConst), binio.ZigZag(st.min))
+	}
+	at := len(dst)
+	if st.dmin == st.dmax {
+		dst = appendLinear(dst, v[0], uint64(st.dmin))
+	} else {
+		dst = appendFrame(dst, v, st)
+	}
+	if len(dst)-at <= 8*len(v) {
+		return dst
+	}
+	return appendRaw(dst[:at], v)
+}
+
+// appendRaw appends v word by word.
+func appendRaw(dst []byte, v []uint64) []byte {
+	dst = slices.Grow(append(dst, encRaw), 8*len(v))
+	for _, x := range v {
+		dst = binary.LittleEndian.AppendUint64(dst, x)
+	}
+	return dst
+}
+
+func decodeRaw(dst []uint64, block []byte) error {
+	if len(block) != 1+8*len(dst) {
+		return corrupt("raw length")
+	}
+	for i := range dst {
+		dst[i] = binary.LittleEndian.Uint64(block[1+8*i:])
+	}
+	return nil
+}
+
+// appendNestedWords appends a block of v for the inside of a runs block.
+func appendNestedWords(dst []byte, v []uint64) []byte {
+	st := wordStatsOf(v)
+	return appendPlainWords(dst, v, &st)
+}
+
+// decodeWords decodes an integer block of len(dst) values into dst.
+func decodeWords(dst []uint64, block []byte) error {
+	if len(block) > 0 && block[0] == encRuns {
+		return decodeRuns(dst, block)
+	}
+	return decodePlainWords(dst, block)
+}
+
+// decodePlainWords is decodeWords for blocks other than runs, which do not nest.
+func decodePlainWords(dst []uint64, block []byte) error {
+	if len(block) == 0 {
+		return corrupt("empty")
+	}
+	switch block[0] {
+	case encRaw:
+		return decodeRaw(dst, block)
+	case encConst, encLinear:
+		start, step, err := readLinear(block)
+		if err != nil {
+			return err
+		}
+		fillLinear(dst, start, step)
+		return nil
+	case encPacked:
+		return decodeFrame(dst, block)
+	case encSimple8:
+		return decodeSimple8(dst, block)
+	}
+	return corrupt("integer encoding")
+}
+
+// pow10 are the powers of ten that a word holds.
+var pow10 = func() (p [19]uint64) {
+	p[0] = 1
+	for i := 1; i < len(p); i++ {
+		p[i] = 10 * p[i-1]
+	}
+	return p
+}()
+
+// appendLinear appends start, start+step, ...: a power of ten common to both,
+// then both divided by it.
+func appendLinear(dst []byte, start, step uint64) []byte {
+	a, b := int64(start), int64(step)
+	e := 0
+	for e < len(pow10)-1 && a%10 == 0 && b%10 == 0 {
+		a, b, e = a/10, b/10, e+1
+	}
+	dst = append(dst, encLinear, byte(e))
+	dst = binary.AppendUvarint(dst, binio.ZigZag(a))
+	return binary.AppendUvarint(dst, binio.ZigZag(b))
+}
+
+// readLinear returns start and step of a const or linear block.
+func readLinear(block []byte) (start, step uint64, err error) {
+	d := binio.NewDecoder(block[1:])
+	if block[0] == encConst {
+		start = uint64(d.Varint())
+	} else {
+		e := d.Byte()
+		if int(e) >= len(pow10) {
+			return 0, 0, corrupt("power of ten")
+		}
+		start, step = uint64(d.Varint())*pow10[e], uint64(d.Varint())*pow10[e]
+	}
+	if d.Err() != nil {
+		return 0, 0, d.Err()
+	}
+	if d.Len() != 0 {
+		return 0, 0, corrupt("trailing bytes")
+	}
+	return start, step, nil
+}
+
+func fillLinear(dst []uint64, start, step uint64) {
+	for len(dst) >= 4 {
+		d := (*[4]uint64)(dst)
+		d[0], d[1], d[2], d[3] = start, start+step, start+2*step, start+3*step
+		start += 4 * step
+		dst = dst[4:]
+	}
+	for i := range dst {
+		dst[i] = start
+		start += step
+	}
+}
+
+// appendRuns appends the values of the runs and their lengths less one, as two
+// integer blocks, the first with its length before it.
+func appendRuns(dst []byte, v []uint64, runs int) []byte {
+	s := wordPool.Get().(*wordScratch)
+	values, lengths := s.a[:runs], s.b[:runs]
+	splitRuns(values, lengths, v)
+	dst = appendRunBlocks(dst, func(dst []byte) []byte { return appendNestedWords(dst, values) }, lengths)
+	wordPool.Put(s)
+	return dst
+}
+
+// splitRuns fills values and lengths, which have a slot for every run of v.
+func splitRuns(values, lengths, v []uint64) {
+	r, since := -1, 0
+	prev := ^v[0]
+	for i, x := range v {
+		if x != prev {
+			if r >= 0 {
+				lengths[r] = uint64(i - since - 1)
+			}
+			r++
+			values[r], since, prev = x, i, x
+		}
+	}
+	lengths[r] = uint64(len(v) - since - 1)
+}
+
+// appendRunBlocks appends a runs block around a block of the runs' values.
+func appendRunBlocks(dst []byte, appendValues func([]byte) []byte, lengths []uint64) []byte {
+	dst = append(dst, encRuns)
+	dst = binary.AppendUvarint(dst, uint64(len(lengths)))
+	at := len(dst)
+	dst = appendValues(dst)
+	dst = insertUvarint(dst, at, uint64(len(dst)-at))
+	return appendNestedWords(dst, lengths)
+}
+
+// insertUvarint inserts a varint at offset at of dst.
+func insertUvarint(dst []byte, at int, u uint64) []byte {
+	var b [binary.MaxVarintLen64]byte
+	k := binary.PutUvarint(b[:], u)
+	dst = append(dst, b[:k]...)
+	copy(dst[at+k:], dst[at:])
+	copy(dst[at:], b[:k])
+	return dst
+}
+
+// readRuns returns the parts of a runs block of n values.
+func readRuns(block []byte, n int) (runs int, values, lengths []byte, err error) {
+	d := binio.NewDecoder(block[1:])
+	r := d.Uvarint()
+	values = d.Bytes(d.Count(1))
+	lengths = d.Bytes(d.Len())
+	if d.Err() != nil {
+		return 0, nil, nil, d.Err()
+	}
+	if r < 1 || r > uint64(n) {
+		return 0, nil, nil, corrupt("number of runs")
+	}
+	return int(r), values, lengths, nil
+}
+
+// decodeLengths decodes run lengths into lengths and checks that they sum to n.
+func decodeLengths(lengths []uint64, block []byte, n int) error {
+	if err := decodePlainWords(lengths, block); err != nil {
+		return err
+	}
+	left := uint64(n)
+	for i, l := range lengths {
+		if l >= left {
+			return corrupt("run length")
+		}
+		lengths[i] = l + 1
+		left -= l + 1
+	}
+	if left != 0 {
+		return corrupt("run lengths")
+	}
+	return nil
+}
+
+func decodeRuns(dst []uint64, block []byte) error {
+	runs, values, lengths, err := readRuns(block, len(dst))
+	if err != nil {
+		return err
+	}
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	if err := decodePlainWords(s.a[:runs], values); err != nil {
+		return err
+	}
+	if err := decodeLengths(s.b[:runs], lengths, len(dst)); err != nil {
+		return err
+	}
+	fillRuns(dst, s.a[:runs], s.b[:runs])
+	return nil
+}
+
+func fillRuns(dst, values, lengths []uint64) {
+	for i, x := range values {
+		run := dst[:lengths[i]]
+		for j := range run {
+			run[j] = x
+		}
+		dst = dst[lengths[i]:]
+	}
+}
+
+// width returns the bits that u takes.
+func width(u uint64) uint { return uint(bits.Len64(u)) }
