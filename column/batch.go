@@ -6,27 +6,13 @@ import (
 	"tsdbd/model"
 )
 
-// Field is a field key with its type.
-type Field struct {
-	Key  string
-	Type model.FieldType
-}
-
-// Layout is an ordered list of the fields that stand on a line of one
-// measurement. Layouts are interned by the parser's table: the same
-// measurement, fields and order give the same pointer, so a layout is checked
-// once per batch and shard, not once per row. No field key stands twice.
-type Layout struct {
-	Measurement string
-	Fields      []Field
-}
-
 // Series is a series the parser has met: one per series key and database,
 // shared by all batches of that database, never freed while the database
 // lives. The store gives it its id.
 type Series struct {
-	Key string // canonical series key
-	id  atomic.Uint32
+	Key   string // canonical series key
+	id    atomic.Uint32
+	place uint32 // of Key in its table's key memory
 }
 
 // ID returns the series' id, or 0 when the store has not registered it yet.

@@ -1,0 +1,89 @@
+package column
+
+import (
+	"encoding/binary"
+	"strings"
+	"unsafe"
+
+	"tsdbd/model"
+)
+
+// Field is a field key with its type.
+type Field struct {
+	Key  string
+	Type model.FieldType
+}
+
+// Layout is an ordered list of the fields that stand on a line of one
+// measurement. Layouts are interned by the parser's table: the same
+// measurement, fields and order give the same pointer, so a layout is checked
+// once per batch and shard, not once per row. No field key stands twice.
+type Layout struct {
+	Measurement string
+	Fields      []Field
+
+	number    uint32 // in its table; 0 when not interned
+	signature string
+	wire      []WireField
+}
+
+// WireField is how a field of a layout begins on a line: its key and "=". The
+// words are the first and last 8 bytes of Prefix, little-endian, so that a
+// parser can compare them without a call; of a prefix shorter than 8 bytes
+// both are the whole, with Mask covering it.
+type WireField struct {
+	Prefix            string
+	First, Last, Mask uint64
+	Type              model.FieldType
+}
+
+// Wire returns what a line of this layout looks like, or nil when a key cannot
+// be recognised by comparing bytes (it holds blanks, separators, backslashes
+// or control characters, which are escaped or have a meaning on a line).
+func (l *Layout) Wire() []WireField { return l.wire }
+
+func newLayout(signature, measurement string, fields []Field) *Layout {
+	l := &Layout{Measurement: strings.Clone(measurement), Fields: make([]Field, len(fields)), signature: signature}
+	wire := make([]WireField, len(fields))
+	plain := true
+	for i, f := range fields {
+		w := &wire[i]
+		w.Prefix, w.Type = f.Key+"=", f.Type
+		l.Fields[i] = Field{Key: w.Prefix[:len(f.Key)], Type: f.Type}
+		plain = plain && plainKey(f.Key)
+		n := len(w.Prefix)
+		var word [8]byte
+		copy(word[:], w.Prefix)
+		w.First = binary.LittleEndian.Uint64(word[:])
+		w.Last, w.Mask = w.First, ^uint64(0)
+		if n < 8 {
+			w.Mask = 1<<(8*n) - 1
+		} else {
+			copy(word[:], w.Prefix[n-8:])
+			w.Last = binary.LittleEndian.Uint64(word[:])
+		}
+	}
+	if plain {
+		l.wire = wire
+	}
+	return l
+}
+
+func plainKey(key string) bool {
+	for i := 0; i < len(key); i++ {
+		switch c := key[i]; {
+		case c <= ' ', c == ',', c == '=', c == '\\', c == '"':
+			return false
+		}
+	}
+	return key != ""
+}
+
+// bytes estimates the layout's memory.
+func (l *Layout) bytes() int64 {
+	n := int64(unsafe.Sizeof(*l)) + int64(len(l.Measurement)+len(l.signature))
+	for i := range l.Fields {
+		n += int64(unsafe.Sizeof(Field{})+unsafe.Sizeof(WireField{})) + int64(len(l.Fields[i].Key)+1)
+	}
+	return n
+}
