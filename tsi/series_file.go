@@ -1,0 +1,534 @@
+package tsi
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+)
+
+// Names of the files in a series directory.
+const (
+	SeriesLogName   = "series.log"
+	SeriesIndexName = "series.idx"
+)
+
+// Errors that callers branch on.
+var (
+	// ErrSeriesNotFound says that an id has never been handed out.
+	ErrSeriesNotFound = errors.New("series not found")
+	// ErrSeriesConflict says that a restored key has another id, or a restored
+	// id another key.
+	ErrSeriesConflict = errors.New("series id conflict")
+	// ErrSeriesExhausted says that no series id is left.
+	ErrSeriesExhausted = errors.New("series ids exhausted")
+)
+
+// SeriesFileOptions configure a SeriesFile. The zero value works.
+type SeriesFileOptions struct {
+	// NextID is the least id that may be handed out, 0 for no bound. The owner
+	// passes one more than the highest id that its data files name, so that
+	// an id whose key was lost with a damaged log never gets another key.
+	NextID model.SeriesID
+	// CacheBytes bounds the unpacked key blocks in memory; 0 means 16 MiB.
+	CacheBytes int
+	// IndexTail is the number of series that may be absent from the index file
+	// before it is rewritten, besides a quarter of those it has; 0 means 65536.
+	IndexTail int
+	// Logger gets one warning for each damage found; nil discards.
+	Logger *slog.Logger
+}
+
+// SeriesFile maps the series keys of a database to ids and back. Create,
+// Restore, Lookup, Key and Keys may be called by many goroutines.
+//
+// New keys live in memory until Sync appends them to the log. Keys that a
+// caller creates are kept, not copied, until then.
+type SeriesFile struct {
+	fs      vfs.FS
+	dir     string
+	logPath string
+	opt     SeriesFileOptions
+	log     vfs.File
+	cache   blockCache
+
+	syncing sync.Mutex // one Sync at a time; taken before mu
+	mu      struct {
+		sync.RWMutex
+		next       uint64 // id that will be handed out next
+		n          int
+		generation uint64 // counts changes that a lookup may have missed
+
+		index    *seriesIndex // nil if there is none yet
+		tail     slotTable    // series that the index lacks
+		fresh    []uint64     // slots inserted since Sync took its picture
+		inSync   bool         // fresh is being recorded
+		pending  keyPages     // not on disk
+		flushing keyPages     // being written by Sync
+		repaired keyPages     // on disk in a later block, over a damaged one
+		blocks   []*blockEntry
+		logEnd   int64
+		lastCRC  uint32
+		maxID    uint32
+		damage   []error
+		failed   error // the write or sync that failed; nothing is written after it
+		stale    bool  // the index file must be rewritten
+		closed   bool
+	}
+}
+
+// blockEntry is a block of the log and its place in the cache.
+type blockEntry struct {
+	blockPlace
+	cached atomic.Pointer[seriesBlock]
+	used   atomic.Bool
+}
+
+// Len returns the number of series.
+func (f *SeriesFile) Len() int {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.mu.n
+}
+
+// NextID returns the id that the next new key will get; 0 when none is left.
+func (f *SeriesFile) NextID() model.SeriesID {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return model.SeriesID(f.mu.next)
+}
+
+// Bytes returns the size of the log and the index file.
+func (f *SeriesFile) Bytes() int64 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	n := f.mu.logEnd
+	if f.mu.index != nil {
+		n += int64(len(f.mu.index.data))
+	}
+	return n
+}
+
+// MemoryBytes returns what the series file holds in memory, without the
+// mapped index and without the text of keys not yet synced.
+func (f *SeriesFile) MemoryBytes() int {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	pages := len(f.mu.pending.pages) + len(f.mu.flushing.pages) + len(f.mu.repaired.pages)
+	return 8*len(f.mu.tail.slots) + 8*cap(f.mu.fresh) + 64*len(f.mu.blocks) +
+		pages*(16<<keyPageBits) + f.cache.size()
+}
+
+// Damage returns the damage found in the log so far, each a
+// *binio.CorruptError. Keys outside the damaged places are served; the ids
+// inside can be given back by Restore.
+func (f *SeriesFile) Damage() []error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return slices.Clone(f.mu.damage)
+}
+
+// Lookup returns the id of a canonical series key. A key whose block is
+// damaged is not found.
+func (f *SeriesFile) Lookup(key string) (model.SeriesID, bool) {
+	id, err := f.find(key)
+	return model.SeriesID(id), err == nil && id != 0
+}
+
+// find returns the id of key or 0. It repairs a damaged index on the way.
+func (f *SeriesFile) find(key string) (uint32, error) {
+	f.mu.RLock()
+	id, err := f.findLocked(key, fingerprint(key))
+	broken := f.mu.index != nil && isIndexDamage(err, f.mu.index)
+	f.mu.RUnlock()
+	if !broken {
+		return id, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.dropIndexLocked(err); err != nil {
+		return 0, err
+	}
+	return f.findLocked(key, fingerprint(key))
+}
+
+func fingerprint(key string) uint32 { return uint32(xxhash.Sum64String(key) >> 32) }
+
+// findLocked returns the id of key or 0. An error says that a candidate
+// could not be read, so that nobody can tell.
+func (f *SeriesFile) findLocked(key string, fp uint32) (uint32, error) {
+	for pos := -1; ; {
+		id := f.mu.tail.next(fp, &pos)
+		if id == 0 {
+			break
+		}
+		if same, err := f.sameKeyLocked(id, key); same || err != nil {
+			return id, err
+		}
+	}
+	if f.mu.index == nil {
+		return 0, nil
+	}
+	for pos := -1; ; {
+		id, err := f.mu.index.next(fp, &pos)
+		if id == 0 || err != nil {
+			return 0, err
+		}
+		if same, err := f.sameKeyLocked(id, key); same || err != nil {
+			return id, err
+		}
+	}
+}
+
+func (f *SeriesFile) sameKeyLocked(id uint32, key string) (bool, error) {
+	k, err := f.keyLocked(id)
+	return k == key && err == nil, err
+}
+
+// keyLocked returns the key of id, sharing memory with its block.
+func (f *SeriesFile) keyLocked(id uint32) (string, error) {
+	if k, ok := f.mu.pending.get(id); ok {
+		return k, nil
+	}
+	if f.mu.flushing.n > 0 {
+		if k, ok := f.mu.flushing.get(id); ok {
+			return k, nil
+		}
+	}
+	if f.mu.repaired.n > 0 {
+		if k, ok := f.mu.repaired.get(id); ok {
+			return k, nil
+		}
+	}
+	e := f.blockOfLocked(id)
+	if e == nil {
+		return "", f.missingLocked(id)
+	}
+	b := e.cached.Load()
+	if b == nil {
+		var err error
+		if b, err = f.loadBlock(e); err != nil {
+			return "", err
+		}
+	} else if !e.used.Load() {
+		e.used.Store(true)
+	}
+	return b.key(id), nil
+}
+
+// missingLocked is the error for an id without a block.
+func (f *SeriesFile) missingLocked(id uint32) error {
+	if len(f.mu.damage) > 0 && uint64(id) < f.mu.next && id != 0 {
+		return fmt.Errorf("key of series %d: %w", id, f.mu.damage[0])
+	}
+	return fmt.Errorf("key of series %d: %w", id, ErrSeriesNotFound)
+}
+
+// blockOfLocked returns the block that holds id, or nil.
+func (f *SeriesFile) blockOfLocked(id uint32) *blockEntry {
+	lo, hi := 0, len(f.mu.blocks)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if f.mu.blocks[mid].first <= id {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
+		return nil
+	}
+	if e := f.mu.blocks[lo-1]; uint64(id) < uint64(e.first)+uint64(e.count) {
+		return e
+	}
+	return nil
+}
+
+// loadBlock reads and verifies a block and puts it into the cache.
+func (f *SeriesFile) loadBlock(e *blockEntry) (*seriesBlock, error) {
+	_, b, err := f.readBlock(e.offset, e.length)
+	if err != nil {
+		return nil, err
+	}
+	if b.first != e.first || len(b.ends) != e.count {
+		return nil, binio.Corruptf(f.logPath, e.offset, "series block: not the block the index names")
+	}
+	f.cache.add(e, b)
+	return b, nil
+}
+
+// Key returns the canonical key of an id. Errors: ErrSeriesNotFound, a
+// *binio.CorruptError, or the file system's.
+func (f *SeriesFile) Key(id model.SeriesID) (string, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	k, err := f.keyLocked(uint32(id))
+	if err != nil {
+		return "", err
+	}
+	return string(append([]byte(nil), k...)), nil
+}
+
+// Keys calls fn with the key of each id. The ids must be ascending, so that
+// every block is unpacked once. A key shares memory with its whole block:
+// clone what is kept for long. fn must not call the series file.
+func (f *SeriesFile) Keys(ids []model.SeriesID, fn func(i int, key string) error) error {
+	const run = 1024 // ids between two chances for a writer
+	for start := 0; start < len(ids); start += run {
+		end := min(start+run, len(ids))
+		if err := f.keysRun(ids, start, end, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *SeriesFile) keysRun(ids []model.SeriesID, start, end int, fn func(i int, key string) error) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var e *blockEntry
+	var b *seriesBlock
+	simple := f.mu.repaired.n == 0
+	for i := start; i < end; i++ {
+		id := uint32(ids[i])
+		if simple && b != nil && id >= b.first && id-b.first < uint32(len(b.ends)) {
+			if err := fn(i, b.key(id)); err != nil {
+				return err
+			}
+			continue
+		}
+		k, err := f.keyLocked(id)
+		if err != nil {
+			return err
+		}
+		if err := fn(i, k); err != nil {
+			return err
+		}
+		b = nil
+		if e = f.blockOfLocked(id); e != nil {
+			b = e.cached.Load()
+		}
+	}
+	return nil
+}
+
+// Create sets ids[i] to the id of keys[i], handing out new ids for keys it
+// does not know, ascending in the order of the new keys. On an error no id
+// was handed out; a key that cannot be told from a damaged one is an error.
+func (f *SeriesFile) Create(keys []string, ids []model.SeriesID) error {
+	if len(keys) != len(ids) {
+		return fmt.Errorf("create series: %d keys, %d ids", len(keys), len(ids))
+	}
+	for _, k := range keys {
+		if k == "" || len(k) > model.MaxKeyLength {
+			return fmt.Errorf("create series: key of %d bytes", len(k))
+		}
+	}
+	generation, missing, err := f.lookupAll(keys, ids)
+	if err != nil {
+		return err
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	byKey := func(a, b missingKey) int { return cmp.Compare(keys[a.index], keys[b.index]) }
+	if !slices.IsSortedFunc(missing, byKey) {
+		slices.SortFunc(missing, byKey)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.generation != generation {
+		for i, m := range missing {
+			id, err := f.findLocked(keys[m.index], m.fingerprint)
+			if err != nil {
+				return err
+			}
+			missing[i].id = id
+		}
+	}
+	need, previous := uint64(0), ""
+	for _, m := range missing {
+		if k := keys[m.index]; m.id == 0 && k != previous {
+			need++
+			previous = k
+		}
+	}
+	if need > maxSeriesID+1-f.mu.next {
+		return fmt.Errorf("create %d series: %w", need, ErrSeriesExhausted)
+	}
+	previous = ""
+	for _, m := range missing {
+		id, k := m.id, keys[m.index]
+		if id == 0 && k != previous {
+			f.insertLocked(uint32(f.mu.next), k, m.fingerprint)
+			f.mu.next++
+			previous = k
+		}
+		if id == 0 {
+			id = uint32(f.mu.next - 1)
+		}
+		ids[m.index] = model.SeriesID(id)
+	}
+	return nil
+}
+
+// missingKey is a key of a Create call that had no id when it was looked up.
+type missingKey struct {
+	index       int
+	fingerprint uint32
+	id          uint32 // found later, by another call's doing
+}
+
+// lookupAll sets the ids of known keys and returns the others. Candidates are
+// verified in order of id, so that a block is unpacked once for its keys.
+func (f *SeriesFile) lookupAll(keys []string, ids []model.SeriesID) (uint64, []missingKey, error) {
+	generation, missing, err := f.lookupAllOnce(keys, ids)
+	f.mu.RLock()
+	broken := f.mu.index != nil && isIndexDamage(err, f.mu.index)
+	f.mu.RUnlock()
+	if !broken {
+		return generation, missing, err
+	}
+	f.mu.Lock()
+	err = f.dropIndexLocked(err)
+	f.mu.Unlock()
+	if err != nil {
+		return 0, nil, err
+	}
+	return f.lookupAllOnce(keys, ids)
+}
+
+func (f *SeriesFile) lookupAllOnce(keys []string, ids []model.SeriesID) (uint64, []missingKey, error) {
+	type candidate struct {
+		missingKey
+	}
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var missing []missingKey
+	var candidates []candidate
+	for i, k := range keys {
+		fp := fingerprint(k)
+		pos := -1
+		id := f.mu.tail.next(fp, &pos)
+		if id == 0 && f.mu.index != nil {
+			var err error
+			pos = -1
+			if id, err = f.mu.index.next(fp, &pos); err != nil {
+				return 0, nil, err
+			}
+		}
+		m := missingKey{index: i, fingerprint: fp, id: id}
+		if id == 0 {
+			missing = append(missing, m)
+		} else {
+			candidates = append(candidates, candidate{m})
+		}
+	}
+	byID := func(a, b candidate) int { return cmp.Compare(a.id, b.id) }
+	if !slices.IsSortedFunc(candidates, byID) {
+		slices.SortFunc(candidates, byID)
+	}
+	for _, c := range candidates {
+		k := keys[c.index]
+		same, err := f.sameKeyLocked(c.id, k)
+		if err != nil {
+			return 0, nil, err
+		}
+		id := c.id
+		if !same { // another key with this fingerprint
+			if id, err = f.findLocked(k, c.fingerprint); err != nil {
+				return 0, nil, err
+			}
+		}
+		if id == 0 {
+			missing = append(missing, missingKey{index: c.index, fingerprint: c.fingerprint})
+			continue
+		}
+		ids[c.index] = model.SeriesID(id)
+	}
+	return f.mu.generation, missing, nil
+}
+
+func (f *SeriesFile) insertLocked(id uint32, key string, fp uint32) {
+	slot := slotOf(fp, id)
+	f.mu.pending.set(id, key)
+	f.mu.tail.insert(slot)
+	if f.mu.inSync {
+		f.mu.fresh = append(f.mu.fresh, slot)
+	}
+	f.mu.maxID = max(f.mu.maxID, id)
+	f.mu.n++
+	f.mu.generation++
+}
+
+// Restore makes id the id of key: replay of the log calls it for the series it
+// defines, repair for the ids of a damaged block. Another key or id is an
+// ErrSeriesConflict.
+func (f *SeriesFile) Restore(id model.SeriesID, key string) error {
+	if id == 0 || key == "" || len(key) > model.MaxKeyLength {
+		return fmt.Errorf("restore series %d: key of %d bytes", id, len(key))
+	}
+	f.mu.RLock()
+	have, err := f.keyLocked(uint32(id))
+	f.mu.RUnlock()
+	if err == nil {
+		if have != key {
+			return fmt.Errorf("restore series %d as %q, is %q: %w", id, key, have, ErrSeriesConflict)
+		}
+		return nil
+	}
+	damaged := errors.Is(err, binio.ErrCorrupt)
+	if !damaged && !errors.Is(err, ErrSeriesNotFound) {
+		return err
+	}
+	// A candidate that cannot be read is no objection: it may be this one.
+	if other, err := f.find(key); err == nil && other != 0 && other != uint32(id) {
+		return fmt.Errorf("restore series %d as %q, which is %d: %w", id, key, other, ErrSeriesConflict)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if have, err := f.keyLocked(uint32(id)); err == nil { // restored meanwhile
+		if have != key {
+			return fmt.Errorf("restore series %d as %q, is %q: %w", id, key, have, ErrSeriesConflict)
+		}
+		return nil
+	}
+	counted := f.blockOfLocked(uint32(id)) != nil
+	f.insertLocked(uint32(id), key, fingerprint(key))
+	if counted {
+		f.mu.n--
+	}
+	f.mu.next = max(f.mu.next, uint64(id)+1)
+	return nil
+}
+
+// Reserve makes sure that no id below id is handed out any more.
+func (f *SeriesFile) Reserve(id model.SeriesID) {
+	f.mu.Lock()
+	f.mu.next = max(f.mu.next, uint64(id))
+	f.mu.Unlock()
+}
+
+func (f *SeriesFile) warn(msg string, err error) {
+	if f.opt.Logger != nil {
+		f.opt.Logger.Warn(msg, "path", f.logPath, "err", err)
+	}
+}
+
+func (f *SeriesFile) indexPath() string { return path.Join(f.dir, SeriesIndexName) }
+
+// isIndexDamage tells damage of the index file from damage of the log.
+func isIndexDamage(err error, x *seriesIndex) bool {
+	var c *binio.CorruptError
+	return errors.As(err, &c) && c.Path == x.path
+}

@@ -1,0 +1,493 @@
+package tsi
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+)
+
+var (
+	update = flag.Bool("update", false, "write golden files that do not exist yet")
+	seed   = flag.Uint64("seed", 0, "seed of random tests, 0 picks one")
+)
+
+func newRand(t testing.TB) *rand.Rand {
+	s := *seed
+	if s == 0 {
+		s = rand.Uint64()
+	}
+	t.Logf("-seed %d", s)
+	return rand.New(rand.NewPCG(s, 0))
+}
+
+func openSeries(t testing.TB, fs vfs.FS, opt SeriesFileOptions) *SeriesFile {
+	t.Helper()
+	f, err := OpenSeriesFile(fs, "db", opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func create(t testing.TB, f *SeriesFile, keys ...string) []model.SeriesID {
+	t.Helper()
+	ids := make([]model.SeriesID, len(keys))
+	if err := f.Create(keys, ids); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func checkKeys(t testing.TB, f *SeriesFile, want map[model.SeriesID]string) {
+	t.Helper()
+	var ids []model.SeriesID
+	for id, key := range want {
+		ids = append(ids, id)
+		if got, err := f.Key(id); err != nil || got != key {
+			t.Fatalf("Key(%d) = %q, %v; want %q", id, got, err, key)
+		}
+		if got, ok := f.Lookup(key); !ok || got != id {
+			t.Fatalf("Lookup(%q) = %d, %v; want %d", key, got, ok, id)
+		}
+	}
+	slices.Sort(ids)
+	n := 0
+	if err := f.Keys(ids, func(i int, key string) error {
+		if key != want[ids[i]] {
+			return fmt.Errorf("Keys: %d is %q, want %q", ids[i], key, want[ids[i]])
+		}
+		n++
+		return nil
+	}); err != nil || n != len(ids) {
+		t.Fatalf("Keys: %d of %d, %v", n, len(ids), err)
+	}
+}
+
+func TestSeriesFileCreate(t *testing.T) {
+	f := openSeries(t, newMemFS(), SeriesFileOptions{})
+	got := create(t, f, "m,h=c", "m,h=a", "m,h=c", "m,h=b")
+	if want := []model.SeriesID{3, 1, 3, 2}; !slices.Equal(got, want) {
+		t.Fatalf("ids %v, want %v", got, want)
+	}
+	if got := create(t, f, "m,h=b", "a", "m,h=a"); !slices.Equal(got, []model.SeriesID{2, 4, 1}) {
+		t.Fatalf("ids %v", got)
+	}
+	if _, ok := f.Lookup("nosuch"); ok {
+		t.Fatal("found a key that was not created")
+	}
+	if _, err := f.Key(5); !errors.Is(err, ErrSeriesNotFound) {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"", strings.Repeat("x", model.MaxKeyLength+1)} {
+		if err := f.Create([]string{k}, make([]model.SeriesID, 1)); err == nil {
+			t.Fatalf("key of %d bytes accepted", len(k))
+		}
+	}
+	if f.Len() != 4 {
+		t.Fatalf("Len %d", f.Len())
+	}
+}
+
+func TestSeriesFileRestore(t *testing.T) {
+	fs := newMemFS()
+	f := openSeries(t, fs, SeriesFileOptions{})
+	want := map[model.SeriesID]string{}
+	for _, id := range []model.SeriesID{9, 5, 7, 300, 6, 1000} {
+		key := fmt.Sprint("m,id=", id)
+		if err := f.Restore(id, key); err != nil {
+			t.Fatal(err)
+		}
+		want[id] = key
+		if id == 7 || id == 300 {
+			if err := f.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := f.Restore(6, "m,id=6"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Restore(6, "other"); !errors.Is(err, ErrSeriesConflict) {
+		t.Fatal(err)
+	}
+	if err := f.Restore(8, "m,id=6"); !errors.Is(err, ErrSeriesConflict) {
+		t.Fatal(err)
+	}
+	id := create(t, f, "new")[0]
+	if id != 1001 {
+		t.Fatalf("id %d after a restored 1000", id)
+	}
+	want[id] = "new"
+	checkKeys(t, f, want)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f = openSeries(t, fs, SeriesFileOptions{NextID: 5000})
+	checkKeys(t, f, want)
+	if f.Len() != len(want) {
+		t.Fatalf("Len %d, want %d", f.Len(), len(want))
+	}
+	if id := create(t, f, "later")[0]; id != 5000 {
+		t.Fatalf("id %d, want 5000", id)
+	}
+	if err := f.Restore(maxSeriesID, "last"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Create([]string{"none left"}, make([]model.SeriesID, 1)); !errors.Is(err, ErrSeriesExhausted) {
+		t.Fatal(err)
+	}
+}
+
+// TestSeriesFileRandom runs random operations with restarts, with and
+// without the index file, against a map.
+func TestSeriesFileRandom(t *testing.T) {
+	r := newRand(t)
+	fs := newMemFS()
+	opt := SeriesFileOptions{IndexTail: 50, CacheBytes: 20000}
+	f := openSeries(t, fs, opt)
+	want := map[model.SeriesID]string{}
+	byKey := map[string]model.SeriesID{}
+	for range 300 {
+		switch r.IntN(10) {
+		default:
+			keys := make([]string, r.IntN(60)+1)
+			for i := range keys {
+				keys[i] = fmt.Sprintf("m,host=host_%d,pad=%s", r.IntN(20000), strings.Repeat("x", r.IntN(2)*600))
+			}
+			for i, id := range create(t, f, keys...) {
+				if have, ok := byKey[keys[i]]; ok && have != id {
+					t.Fatalf("%q was %d, now %d", keys[i], have, id)
+				}
+				if have, ok := want[id]; ok && have != keys[i] {
+					t.Fatalf("%d was %q, now %q", id, have, keys[i])
+				}
+				byKey[keys[i]], want[id] = id, keys[i]
+			}
+		case 0, 1:
+			if err := f.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		case 2:
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if r.IntN(3) == 0 {
+				delete(fs.files, "db/series.idx")
+			}
+			f = openSeries(t, fs, opt)
+			if r.IntN(4) == 0 {
+				if err := f.Rewrite(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case 3: // crash: what was not synced comes back by replay
+			f = openSeries(t, fs.clone(), opt)
+			fs = f.fs.(*memFS)
+			var ids []model.SeriesID
+			for id := range want {
+				ids = append(ids, id)
+			}
+			slices.Sort(ids)
+			for _, id := range ids {
+				if err := f.Restore(id, want[id]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if f.Len() != len(want) {
+			t.Fatalf("Len %d, want %d", f.Len(), len(want))
+		}
+	}
+	checkKeys(t, f, want)
+	if d := f.Verify(); len(d) > 0 {
+		t.Fatal(d)
+	}
+}
+
+func TestSeriesFileConcurrent(t *testing.T) {
+	f := openSeries(t, newMemFS(), SeriesFileOptions{IndexTail: 100, CacheBytes: 30000})
+	var wg sync.WaitGroup
+	for g := range 6 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 1))
+			keys, ids := make([]string, 20), make([]model.SeriesID, 20)
+			for range 150 {
+				for i := range keys {
+					keys[i] = fmt.Sprintf("m,h=%d", r.IntN(4000))
+				}
+				if err := f.Create(keys, ids); err != nil {
+					t.Error(err)
+				}
+				for i, id := range ids {
+					if k, err := f.Key(id); err != nil || k != keys[i] {
+						t.Errorf("Key(%d) = %q, %v; want %q", id, k, err, keys[i])
+						return
+					}
+					if got, ok := f.Lookup(keys[i]); !ok || got != id {
+						t.Errorf("Lookup(%q) = %d, want %d", keys[i], got, id)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 60 {
+			if err := f.Sync(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// syncedSeries makes a log of three Syncs and returns what each had synced.
+func syncedSeries(t testing.TB, withIndex bool) (*memFS, []map[model.SeriesID]string, []int) {
+	fs := newMemFS()
+	f := openSeries(t, fs, SeriesFileOptions{})
+	var states []map[model.SeriesID]string
+	var sizes []int
+	want := map[model.SeriesID]string{}
+	for s := range 3 {
+		var keys []string
+		for i := range 150 {
+			keys = append(keys, fmt.Sprintf("cpu,host=host_%d_%d,dc=x", s, i))
+		}
+		for i, id := range create(t, f, keys...) {
+			want[id] = keys[i]
+		}
+		if err := f.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		state := map[model.SeriesID]string{}
+		for k, v := range want {
+			state[k] = v
+		}
+		states = append(states, state)
+		sizes = append(sizes, len(fs.get("db/series.log")))
+	}
+	if withIndex {
+		f.mu.stale = true
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fs, states, sizes
+}
+
+// noWrongKey checks that whatever f answers about want is right, and that the
+// rest is an error of the expected classes.
+func noWrongKey(t *testing.T, f *SeriesFile, want map[model.SeriesID]string, what string) (missing []model.SeriesID) {
+	t.Helper()
+	for id := model.SeriesID(1); int(id) <= len(want); id++ {
+		got, err := f.Key(id)
+		if err == nil && got != want[id] {
+			t.Fatalf("%s: Key(%d) = %q, want %q", what, id, got, want[id])
+		}
+		if err != nil {
+			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, ErrSeriesNotFound) {
+				t.Fatalf("%s: Key(%d): %v", what, id, err)
+			}
+			missing = append(missing, id)
+		}
+		if got, ok := f.Lookup(want[id]); ok && got != id {
+			t.Fatalf("%s: Lookup(%q) = %d, want %d", what, want[id], got, id)
+		} else if ok != (err == nil) {
+			t.Fatalf("%s: Lookup(%q) %v but Key error %v", what, want[id], ok, err)
+		}
+	}
+	return missing
+}
+
+func TestSeriesLogCutAtEveryByte(t *testing.T) {
+	fs, states, sizes := syncedSeries(t, false)
+	log := fs.get("db/series.log")
+	all := states[2]
+	for n := 0; n <= len(log); n++ {
+		c := newMemFS()
+		c.put("db/series.log", slices.Clone(log[:n]))
+		if n%3 == 0 { // a grown file whose end never was written
+			c.put("db/series.log", append(slices.Clone(log[:n]), make([]byte, 100)...))
+		}
+		f := openSeries(t, c, SeriesFileOptions{})
+		missing := noWrongKey(t, f, all, fmt.Sprint("cut at ", n))
+		for s := range sizes {
+			if n >= sizes[s] && len(missing) > len(all)-len(states[s]) {
+				t.Fatalf("cut at %d: %d missing, sync %d was complete", n, len(missing), s)
+			}
+		}
+		if len(f.Damage()) > 0 {
+			t.Fatalf("cut at %d: %v", n, f.Damage())
+		}
+		for _, id := range missing {
+			if err := f.Restore(id, all[id]); err != nil {
+				t.Fatalf("cut at %d: %v", n, err)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n%7 == 0 {
+			f = openSeries(t, c, SeriesFileOptions{})
+			if m := noWrongKey(t, f, all, "reopened"); len(m) > 0 {
+				t.Fatalf("cut at %d: %d missing after repair", n, len(m))
+			}
+		}
+	}
+}
+
+func TestSeriesFileFlipEveryByte(t *testing.T) {
+	for _, withIndex := range []bool{false, true} {
+		fs, states, sizes := syncedSeries(t, withIndex)
+		all := states[2]
+		for _, name := range []string{"db/series.log", "db/series.idx"} {
+			if fs.files[name] == nil {
+				continue
+			}
+			size := len(fs.get(name))
+			for i := 0; i < size; i++ {
+				c := fs.clone()
+				c.get(name)[i] ^= 1 << (i % 8)
+				what := fmt.Sprintf("%s flip at %d (index %v)", name, i, withIndex)
+				f, err := OpenSeriesFile(c, "db", SeriesFileOptions{})
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				missing := noWrongKey(t, f, all, what)
+				if name == "db/series.idx" && len(missing) > 0 {
+					t.Fatalf("%s: %d series missing", what, len(missing))
+				}
+				if name == "db/series.log" && i < sizes[1] && len(f.Verify()) == 0 {
+					t.Fatalf("%s: damage of an older sync not reported", what)
+				}
+				if id := f.NextID(); i < sizes[1] && int(id) != len(all)+1 {
+					t.Fatalf("%s: next id %d", what, id)
+				}
+				if i%5 != 0 {
+					continue
+				}
+				for _, id := range missing {
+					if err := f.Restore(id, all[id]); err != nil {
+						t.Fatalf("%s: %v", what, err)
+					}
+				}
+				checkKeys(t, f, all)
+				if err := f.Close(); err != nil {
+					t.Fatal(err)
+				}
+				f = openSeries(t, c, SeriesFileOptions{})
+				checkKeys(t, f, all)
+				if err := f.Rewrite(); err != nil {
+					t.Fatal(err)
+				}
+				if d := f.Verify(); len(d) > 0 || f.Len() != len(all) {
+					t.Fatalf("%s: after rewrite: %v, %d series", what, d, f.Len())
+				}
+				checkKeys(t, f, all)
+			}
+		}
+	}
+}
+
+// TestSeriesFileFaults fails the n-th operation and all after it, then opens
+// what is there: everything a Sync had acknowledged must be there.
+func TestSeriesFileFaults(t *testing.T) {
+	for n := 1; ; n++ {
+		fs := newMemFS()
+		fs.failAt = n
+		synced := map[model.SeriesID]string{}
+		f, err := OpenSeriesFile(fs, "db", SeriesFileOptions{IndexTail: 10})
+		if err == nil {
+			for s := range 3 {
+				var keys []string
+				for i := range 200 {
+					keys = append(keys, fmt.Sprintf("m,s=%d,i=%d", s, i))
+				}
+				ids := create(t, f, keys...)
+				if err = f.Sync(); err != nil {
+					if again := f.Sync(); !errors.Is(again, errInjected) {
+						t.Fatalf("op %d: a failed sync was forgotten: %v", n, again)
+					}
+					break
+				}
+				for i, id := range ids {
+					synced[id] = keys[i]
+				}
+			}
+		}
+		if err != nil && !errors.Is(err, errInjected) {
+			t.Fatal(err)
+		}
+		c := fs.clone()
+		checkKeys(t, openSeries(t, c, SeriesFileOptions{}), synced)
+		if fs.ops < n {
+			t.Logf("%d operations", fs.ops)
+			return
+		}
+	}
+}
+
+func TestSeriesFileGolden(t *testing.T) {
+	fs := newMemFS()
+	f := openSeries(t, fs, SeriesFileOptions{})
+	create(t, f, "cpu,host=a,region=eu", "cpu,host=b,region=eu", `disk\ io,path=/`)
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Restore(7, "mem,host=a"); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.stale = true
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkGolden(t, "series-v1.log.golden", fs.get("db/series.log"))
+	checkGolden(t, "series-v1.idx.golden", fs.get("db/series.idx"))
+	// The golden files themselves must open.
+	c := newMemFS()
+	for from, to := range map[string]string{"series-v1.log.golden": "db/series.log", "series-v1.idx.golden": "db/series.idx"} {
+		b, err := os.ReadFile(filepath.Join("testdata", from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.put(to, b)
+	}
+	checkKeys(t, openSeries(t, c, SeriesFileOptions{}), map[model.SeriesID]string{1: "cpu,host=a,region=eu",
+		2: "cpu,host=b,region=eu", 3: `disk\ io,path=/`, 7: "mem,host=a"})
+}
+
+// checkGolden compares with a golden file; -update writes it if there is none.
+func checkGolden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	want, err := os.ReadFile(file)
+	if os.IsNotExist(err) && *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%s: %d bytes differ from the %d golden ones; formats do not change under one version", name, len(got), len(want))
+	}
+}

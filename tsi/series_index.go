@@ -1,0 +1,348 @@
+package tsi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+// The series index: a header page, pages of slots, the block directory.
+//
+//	page 0      | magic "tsdbSIX\x01" 8 | version u32 | pages u32 | homes u64 | entries u64 |
+//	            | log bytes u64 | last block crc u32 | max id u32 | directory bytes u64 | directory crc u32 | crc u32 |
+//	page 1..n   | 511 slots u64: fingerprint<<32 | id, 0 = free | crc u32 | zero u32 |
+//	directory   per block, in order of first id: uvarint first - end of the previous,
+//	            uvarint count, varint offset - end of the previous
+//
+// Slots are sorted by (fingerprint, id) and stand at or after their home,
+// fingerprint * homes >> 32, with no free slot between; the last pages take
+// what runs over, so nothing wraps around and a file is written front to back
+// by merging the old file with the sorted new slots.
+const (
+	seriesIndexMagic   = "tsdbSIX\x01"
+	seriesIndexVersion = 1
+	indexPageBytes     = 4096
+	indexPageSlots     = 511
+	indexHeaderBytes   = 72
+	// indexHomesPerEntry in quarters: 5/4 keeps probes under 3 slots at 10.3 B a series.
+	indexHomesPerEntry = 5
+)
+
+// seriesIndex is a mapped index file. It is read under the series file's lock.
+type seriesIndex struct {
+	path     string
+	data     []byte
+	unmap    func() error
+	file     vfs.File
+	pages    int
+	homes    int
+	entries  int
+	logBytes int64  // the log up to here is covered
+	lastCRC  uint32 // header crc of the last covered block, 0 if none
+	maxID    uint32
+	verified []atomic.Uint64 // a bit per page whose checksum held since the file was opened
+	dir      []blockPlace
+}
+
+// blockPlace says where in the log the keys of ids first... are.
+type blockPlace struct {
+	first  uint32
+	count  int
+	offset int64
+	length int64 // header and payload
+}
+
+// openSeriesIndex maps an index file and checks its header and directory.
+func openSeriesIndex(fs vfs.FS, path string) (*seriesIndex, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	x, err := readSeriesIndex(f, path)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+func readSeriesIndex(f vfs.File, path string) (_ *seriesIndex, err error) {
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size < indexPageBytes {
+		return nil, binio.Corruptf(path, 0, "series index: %d bytes", size)
+	}
+	data, unmap, err := f.Map(size)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = unmap()
+		}
+	}()
+	x := &seriesIndex{path: path, data: data, unmap: unmap, file: f}
+	if string(data[:8]) != seriesIndexMagic {
+		return nil, binio.Corruptf(path, 0, "series index: bad magic")
+	}
+	if binio.Checksum(data[:indexHeaderBytes-4]) != binary.LittleEndian.Uint32(data[indexHeaderBytes-4:]) {
+		return nil, binio.Corruptf(path, 0, "series index: header checksum mismatch")
+	}
+	if v := binary.LittleEndian.Uint32(data[8:]); v != seriesIndexVersion {
+		return nil, binio.Corruptf(path, 8, "series index: version %d", v)
+	}
+	x.pages = int(binary.LittleEndian.Uint32(data[12:]))
+	homes := binary.LittleEndian.Uint64(data[16:])
+	entries := binary.LittleEndian.Uint64(data[24:])
+	x.logBytes = int64(binary.LittleEndian.Uint64(data[32:]))
+	x.lastCRC = binary.LittleEndian.Uint32(data[40:])
+	x.maxID = binary.LittleEndian.Uint32(data[44:])
+	dirBytes := binary.LittleEndian.Uint64(data[48:])
+	dirCRC := binary.LittleEndian.Uint32(data[56:])
+	slots := uint64(x.pages) * indexPageSlots
+	if homes > slots || entries > slots || dirBytes > uint64(size) ||
+		uint64(size) != uint64(x.pages+1)*indexPageBytes+dirBytes || x.logBytes < seriesLogHeader {
+		return nil, binio.Corruptf(path, 0, "series index: header contradicts the file's size")
+	}
+	x.homes, x.entries = int(homes), int(entries)
+	x.verified = make([]atomic.Uint64, (x.pages+63)/64)
+	dirStart := int64(x.pages+1) * indexPageBytes
+	dir := data[dirStart:]
+	if binio.Checksum(dir) != dirCRC {
+		return nil, binio.Corruptf(path, dirStart, "series index: directory checksum mismatch")
+	}
+	d := binio.NewDecoder(dir)
+	nextID, nextOffset := uint64(1), int64(seriesLogHeader)
+	for d.Len() > 0 && d.Err() == nil {
+		p := blockPlace{}
+		first := nextID + d.Uvarint()
+		count := d.Uvarint()
+		p.offset = nextOffset + d.Varint()
+		p.length = int64(d.Uvarint())
+		if first+count-1 > maxSeriesID || count == 0 || count > 1<<16 || p.offset < seriesLogHeader ||
+			p.length < seriesBlockHeader || p.length > x.logBytes || p.offset > x.logBytes-p.length {
+			d.Fail("block out of bounds")
+			break
+		}
+		p.first, p.count = uint32(first), int(count)
+		nextID, nextOffset = first+count, p.offset+p.length
+		x.dir = append(x.dir, p)
+	}
+	if d.Err() != nil {
+		return nil, binio.Corruptf(path, dirStart, "series index: directory: %v", d.Err())
+	}
+	return x, nil
+}
+
+// page returns the slots of page n (from 0), verified at its first use.
+func (x *seriesIndex) page(n int) ([]byte, error) {
+	p := x.data[(n+1)*indexPageBytes : (n+2)*indexPageBytes]
+	if x.verified[n>>6].Load()>>(uint(n)&63)&1 != 0 {
+		return p, nil
+	}
+	if placedChecksum(int64(n+1)*indexPageBytes, p[:indexPageSlots*8]) != binary.LittleEndian.Uint32(p[indexPageSlots*8:]) {
+		return nil, binio.Corruptf(x.path, int64(n+1)*indexPageBytes, "series index: page checksum mismatch")
+	}
+	x.verified[n>>6].Or(1 << (uint(n) & 63))
+	return p, nil
+}
+
+// next works like slotTable.next.
+func (x *seriesIndex) next(fingerprint uint32, pos *int) (uint32, error) {
+	if x.homes == 0 {
+		return 0, nil
+	}
+	i := *pos
+	if i < 0 {
+		i = home(fingerprint, x.homes)
+	}
+	for i < x.pages*indexPageSlots {
+		page, err := x.page(i / indexPageSlots)
+		if err != nil {
+			return 0, err
+		}
+		for j := i % indexPageSlots; j < indexPageSlots; j++ {
+			s := binary.LittleEndian.Uint64(page[j*8:])
+			i++
+			switch fp := uint32(s >> 32); {
+			case s == 0 || fp > fingerprint:
+				return 0, nil
+			case fp == fingerprint:
+				*pos = i
+				return uint32(s), nil
+			}
+		}
+	}
+	return 0, nil
+}
+
+func (x *seriesIndex) close() error {
+	if x == nil {
+		return nil
+	}
+	err := x.unmap()
+	if cerr := x.file.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// writeSeriesIndex writes the index of the log's first logBytes: the slots of
+// old (may be nil) merged with the sorted slots of added.
+func writeSeriesIndex(fs vfs.FS, dir, path string, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) error {
+	tmp := path + ".tmp"
+	f, err := fs.Create(tmp)
+	if err != nil {
+		return fmt.Errorf("write series index: %w", err)
+	}
+	if err = fillSeriesIndex(f, old, added, places, logBytes, lastCRC, maxID); err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = fs.Rename(tmp, path)
+	}
+	if err != nil {
+		_ = fs.Remove(tmp)
+		return fmt.Errorf("write series index %s: %w", path, err)
+	}
+	return fs.SyncDir(dir)
+}
+
+func fillSeriesIndex(f vfs.File, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) error {
+	entries := len(added)
+	if old != nil {
+		entries += old.entries
+	}
+	homes := max(indexPageSlots, entries*indexHomesPerEntry/4)
+	w := indexPageWriter{f: f, page: make([]byte, 0, 64*indexPageBytes)}
+	position, written, previous := 0, 0, uint64(0)
+	put := func(slot uint64) error {
+		if slot == previous {
+			return nil // a restored id may stand in both inputs
+		}
+		previous = slot
+		for h := home(uint32(slot>>32), homes); position < h; position++ {
+			if err := w.put(0); err != nil {
+				return err
+			}
+		}
+		position++
+		written++
+		return w.put(slot)
+	}
+	i := 0
+	if old != nil {
+		for n := range old.pages {
+			page, err := old.page(n)
+			if err != nil {
+				return err
+			}
+			for j := range indexPageSlots {
+				s := binary.LittleEndian.Uint64(page[j*8:])
+				if s == 0 {
+					continue
+				}
+				for ; i < len(added) && added[i] <= s; i++ {
+					if err := put(added[i]); err != nil {
+						return err
+					}
+				}
+				if err := put(s); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for ; i < len(added); i++ {
+		if err := put(added[i]); err != nil {
+			return err
+		}
+	}
+	for ; position < homes; position++ {
+		if err := w.put(0); err != nil {
+			return err
+		}
+	}
+	if err := w.finish(); err != nil {
+		return err
+	}
+	var dir []byte
+	nextID, nextOffset := uint32(1), int64(seriesLogHeader)
+	for _, p := range places {
+		dir = binary.AppendUvarint(dir, uint64(p.first-nextID))
+		dir = binary.AppendUvarint(dir, uint64(p.count))
+		dir = binary.AppendUvarint(dir, binio.ZigZag(p.offset-nextOffset))
+		dir = binary.AppendUvarint(dir, uint64(p.length))
+		nextID, nextOffset = p.first+uint32(p.count), p.offset+p.length
+	}
+	if _, err := f.WriteAt(dir, int64(w.pages+1)*indexPageBytes); err != nil {
+		return err
+	}
+	h := make([]byte, 0, indexPageBytes)
+	h = append(h, seriesIndexMagic...)
+	h = binary.LittleEndian.AppendUint32(h, seriesIndexVersion)
+	h = binary.LittleEndian.AppendUint32(h, uint32(w.pages))
+	h = binary.LittleEndian.AppendUint64(h, uint64(homes))
+	h = binary.LittleEndian.AppendUint64(h, uint64(written))
+	h = binary.LittleEndian.AppendUint64(h, uint64(logBytes))
+	h = binary.LittleEndian.AppendUint32(h, lastCRC)
+	h = binary.LittleEndian.AppendUint32(h, maxID)
+	h = binary.LittleEndian.AppendUint64(h, uint64(len(dir)))
+	h = binary.LittleEndian.AppendUint32(h, binio.Checksum(dir))
+	h = append(h, make([]byte, indexHeaderBytes-4-len(h))...)
+	h = binary.LittleEndian.AppendUint32(h, binio.Checksum(h))
+	_, err := f.WriteAt(h[:indexPageBytes], 0)
+	return err
+}
+
+// indexPageWriter writes slots in pages, with their checksums.
+type indexPageWriter struct {
+	f     vfs.File
+	page  []byte // pages not written yet
+	slots int    // in the open page
+	pages int    // finished
+	wrote int    // of those, on their way to the file
+}
+
+func (w *indexPageWriter) put(slot uint64) error {
+	w.page = binary.LittleEndian.AppendUint64(w.page, slot)
+	if w.slots++; w.slots == indexPageSlots {
+		return w.end()
+	}
+	return nil
+}
+
+func (w *indexPageWriter) end() error {
+	w.pages++
+	w.slots = 0
+	p := w.page[len(w.page)-indexPageSlots*8:]
+	w.page = binary.LittleEndian.AppendUint32(w.page, placedChecksum(int64(w.pages)*indexPageBytes, p))
+	w.page = append(w.page, 0, 0, 0, 0)
+	if len(w.page) == cap(w.page) {
+		return w.flush()
+	}
+	return nil
+}
+
+func (w *indexPageWriter) flush() error {
+	_, err := w.f.WriteAt(w.page, int64(w.wrote+1)*indexPageBytes)
+	w.wrote, w.page = w.pages, w.page[:0]
+	return err
+}
+
+func (w *indexPageWriter) finish() error {
+	for w.slots > 0 {
+		if err := w.put(0); err != nil {
+			return err
+		}
+	}
+	return w.flush()
+}

@@ -1,0 +1,424 @@
+package tsi
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+// OpenSeriesFile opens, or makes, the series file in dir. It reads the index
+// file's header and directory and the blocks that the index does not cover. A
+// missing or damaged index is rebuilt from the log. A torn last Sync is cut;
+// damage before it is in Damage, and everything else is served. Errors are
+// the file system's, or an ErrCorrupt for a log of another version.
+func OpenSeriesFile(fsys vfs.FS, dir string, opt SeriesFileOptions) (*SeriesFile, error) {
+	if opt.CacheBytes == 0 {
+		opt.CacheBytes = 16 << 20
+	}
+	if opt.IndexTail == 0 {
+		opt.IndexTail = 1 << 16
+	}
+	f := &SeriesFile{fs: fsys, dir: dir, logPath: path.Join(dir, SeriesLogName), opt: opt}
+	f.cache.limit = opt.CacheBytes
+	f.mu.next = 1
+	if err := fsys.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("open series file %s: %w", dir, err)
+	}
+	if err := f.openLog(); err != nil {
+		return nil, fmt.Errorf("open series file %s: %w", dir, err)
+	}
+	if err := f.load(); err != nil {
+		_ = f.mu.index.close()
+		_ = f.log.Close()
+		return nil, fmt.Errorf("open series file %s: %w", dir, err)
+	}
+	f.mu.next = max(f.mu.next, uint64(f.mu.maxID)+1, uint64(opt.NextID))
+	return f, nil
+}
+
+func (f *SeriesFile) openLog() error {
+	log, err := f.fs.OpenReadWrite(f.logPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		log, err = f.createLog()
+	}
+	f.log = log
+	return err
+}
+
+func (f *SeriesFile) createLog() (vfs.File, error) {
+	log, err := f.fs.Create(f.logPath)
+	if err != nil {
+		return nil, err
+	}
+	if err = writeLogHeader(log); err == nil {
+		err = f.fs.SyncDir(f.dir)
+	}
+	if err != nil {
+		_ = log.Close()
+		return nil, err
+	}
+	return log, nil
+}
+
+func writeLogHeader(log vfs.File) error {
+	h := append(make([]byte, 0, seriesLogHeader), seriesLogMagic...)
+	h = binary.LittleEndian.AppendUint32(h, seriesLogVersion)
+	h = binary.LittleEndian.AppendUint32(h, binio.Checksum(h))
+	if _, err := log.WriteAt(h, 0); err != nil {
+		return err
+	}
+	return log.SyncData()
+}
+
+// load brings the index into memory and reads the log behind what it covers.
+func (f *SeriesFile) load() error {
+	size, err := f.log.Size()
+	if err != nil {
+		return err
+	}
+	if err := f.checkLogHeader(size); err != nil {
+		return err
+	}
+	x, err := openSeriesIndex(f.fs, f.indexPath())
+	switch {
+	case err == nil:
+		if why := f.mismatch(x, size); why != "" {
+			f.warn("series index does not belong to the log, rebuilding it", errors.New(why))
+			_ = x.close()
+			f.mu.stale = true
+			break
+		}
+		f.mu.index = x
+		f.mu.lastCRC, f.mu.maxID = x.lastCRC, x.maxID
+		f.mu.blocks = make([]*blockEntry, len(x.dir))
+		entries := make([]blockEntry, len(x.dir))
+		for i, p := range x.dir {
+			entries[i].blockPlace = p
+			f.mu.blocks[i] = &entries[i]
+			f.mu.n += p.count
+		}
+		x.dir = nil
+		// Repairs stand in the log but not in the directory, which has the
+		// damaged block in their place; see scan.
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, binio.ErrCorrupt):
+		f.warn("series index damaged, rebuilding it", err)
+		f.mu.stale = true
+	default:
+		return err
+	}
+	from := int64(seriesLogHeader)
+	if f.mu.index != nil {
+		from = f.mu.index.logBytes
+	}
+	return f.scan(from, size)
+}
+
+func (f *SeriesFile) checkLogHeader(size int64) error {
+	h := make([]byte, seriesLogHeader)
+	n, err := f.log.ReadAt(h, 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if n == seriesLogHeader && binary.LittleEndian.Uint32(h[12:]) == binio.Checksum(h[:12]) && string(h[:8]) == seriesLogMagic {
+		if v := binary.LittleEndian.Uint32(h[8:]); v != seriesLogVersion {
+			return binio.Corruptf(f.logPath, 8, "series log: version %d", v)
+		}
+		return nil
+	}
+	// A crash in createLog leaves a file without a header, and without blocks.
+	first, err := f.findHeader(0, size)
+	if err != nil {
+		return err
+	}
+	if first == size {
+		return writeLogHeader(f.log)
+	}
+	f.addDamage(binio.Corruptf(f.logPath, 0, "series log: bad header"))
+	return nil
+}
+
+func (f *SeriesFile) addDamage(err error) {
+	f.mu.damage = append(f.mu.damage, err)
+	f.warn("series log damaged, its series must be restored", err)
+}
+
+// mismatch says why the index cannot be that of the log, or "".
+func (f *SeriesFile) mismatch(x *seriesIndex, size int64) string {
+	if x.logBytes > size {
+		return "log is shorter than the index says"
+	}
+	var last *blockPlace
+	for i := range x.dir {
+		if last == nil || x.dir[i].offset > last.offset {
+			last = &x.dir[i]
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	h := make([]byte, seriesBlockHeader)
+	if _, err := f.log.ReadAt(h, last.offset); err != nil {
+		return err.Error()
+	}
+	// Only the stored checksum is compared: a damaged header must not cost
+	// the index too.
+	if crc := binary.LittleEndian.Uint32(h[28:]); crc != x.lastCRC && x.lastCRC != 0 {
+		if hd, ok := parseBlockHeader(h, last.offset); ok && hd.headerCRC != x.lastCRC {
+			return "last block differs"
+		}
+	}
+	return ""
+}
+
+// readBlock reads the block of length bytes at offset.
+func (f *SeriesFile) readBlock(offset, length int64) (blockHeader, *seriesBlock, error) {
+	buf := make([]byte, length)
+	if n, err := f.log.ReadAt(buf, offset); err != nil && !(err == io.EOF && n == len(buf)) {
+		if err == io.EOF {
+			return blockHeader{}, nil, binio.Corruptf(f.logPath, offset, "series block: log ends inside it")
+		}
+		return blockHeader{}, nil, fmt.Errorf("read series log %s: %w", f.logPath, err)
+	}
+	h, ok := parseBlockHeader(buf, offset)
+	if !ok || int64(h.length) != length-seriesBlockHeader {
+		return h, nil, binio.Corruptf(f.logPath, offset, "series block: bad header")
+	}
+	b, err := decodeSeriesBlock(&h, buf[seriesBlockHeader:])
+	if err != nil {
+		return h, nil, binio.Corruptf(f.logPath, offset, "%s", reasonOf(err))
+	}
+	return h, b, nil
+}
+
+func reasonOf(err error) string {
+	var c *binio.CorruptError
+	if errors.As(err, &c) {
+		return c.Reason
+	}
+	return err.Error()
+}
+
+// scannedBlock is a block that scan met.
+type scannedBlock struct {
+	offset int64
+	header blockHeader
+	keys   *seriesBlock // nil if the payload is damaged
+}
+
+// scan reads the log from an offset to its end.
+//
+// Every block names the offset where its Sync began. Damage at an offset
+// before the beginning of a Sync that left a block is damage of synced data.
+// Damage behind it belongs to the last Sync, which may not have finished: the
+// log is cut there. Should the Sync have left good blocks behind the damage,
+// a new log is written that has them.
+func (f *SeriesFile) scan(from, size int64) error {
+	var good []scannedBlock
+	var bad []int64 // where damage begins; one per stretch
+	offset, inBad := from, false
+	lastBatch := int64(0)
+	for offset < size {
+		s, ok, err := f.scanBlock(offset, size)
+		if err != nil {
+			return err
+		}
+		if !ok || s.keys == nil {
+			if !inBad {
+				bad = append(bad, offset)
+			}
+			inBad = true
+		}
+		if !ok {
+			next, err := f.findHeader(offset+1, size)
+			if err != nil {
+				return err
+			}
+			offset = next
+			continue
+		}
+		lastBatch = max(lastBatch, s.header.batch)
+		good = append(good, s)
+		inBad = s.keys == nil
+		offset += seriesBlockHeader + int64(s.header.length)
+	}
+	torn := size // where an unfinished Sync begins to be damaged
+	for _, b := range bad {
+		if b >= lastBatch {
+			torn = b
+			break
+		}
+		f.addDamage(binio.Corruptf(f.logPath, b, "series log: damaged block"))
+	}
+	rescue := false
+	for _, s := range good {
+		f.mu.maxID = max(f.mu.maxID, s.header.last()) // never hand these out again
+		rescue = rescue || s.offset > torn && s.keys != nil
+	}
+	if rescue && len(f.mu.damage) > 0 {
+		// Nothing is moved in a log that is damaged elsewhere.
+		f.addDamage(binio.Corruptf(f.logPath, torn, "series log: damaged block"))
+		torn, rescue = size, false
+	}
+	for _, s := range good {
+		f.addScanned(s, s.offset < torn)
+	}
+	f.mu.logEnd = torn
+	if torn == size {
+		return nil
+	}
+	if rescue {
+		f.warn("series log has damage in its last sync, rewriting it", binio.Corruptf(f.logPath, torn, "damaged block"))
+		return f.rewriteLocked()
+	}
+	empty, err := f.isZero(torn, size)
+	if err != nil || empty {
+		return err
+	}
+	f.warn("series log has a torn end, cutting it", binio.Corruptf(f.logPath, torn, "%d bytes cut", size-torn))
+	return f.zero(torn, size)
+}
+
+// scanBlock reads the block at offset; false says that there is no header.
+func (f *SeriesFile) scanBlock(offset, size int64) (scannedBlock, bool, error) {
+	s := scannedBlock{offset: offset}
+	if size-offset < seriesBlockHeader {
+		return s, false, nil
+	}
+	buf := make([]byte, seriesBlockHeader)
+	if _, err := f.log.ReadAt(buf, offset); err != nil && err != io.EOF {
+		return s, false, err
+	}
+	var ok bool
+	if s.header, ok = parseBlockHeader(buf, offset); !ok || int64(s.header.length) > size-offset-seriesBlockHeader {
+		return s, false, nil
+	}
+	_, b, err := f.readBlock(offset, seriesBlockHeader+int64(s.header.length))
+	if err != nil && !errors.Is(err, binio.ErrCorrupt) {
+		return s, false, err
+	}
+	s.keys = b
+	return s, true, nil
+}
+
+// findHeader returns the offset of the next intact block header, or size.
+func (f *SeriesFile) findHeader(from, size int64) (int64, error) {
+	const window = 1 << 20
+	buf := make([]byte, window)
+	for from < size {
+		n, err := f.log.ReadAt(buf[:min(window, size-from)], from)
+		if err != nil && err != io.EOF {
+			return 0, err
+		}
+		for i := 0; ; {
+			j := bytes.Index(buf[i:n], []byte(seriesBlockMagic))
+			if j < 0 {
+				break
+			}
+			i += j
+			h := make([]byte, seriesBlockHeader)
+			if m, err := f.log.ReadAt(h, from+int64(i)); err != nil && err != io.EOF {
+				return 0, err
+			} else if _, ok := parseBlockHeader(h[:m], from+int64(i)); ok {
+				return from + int64(i), nil
+			}
+			i++
+		}
+		if from+int64(n) >= size || n < len(seriesBlockMagic) {
+			break
+		}
+		from += int64(n - len(seriesBlockMagic) + 1)
+	}
+	return size, nil
+}
+
+// addScanned takes over a block read by scan. kept says that it stays where it
+// is; the keys of others must be written again.
+func (f *SeriesFile) addScanned(s scannedBlock, kept bool) {
+	h := &s.header
+	if s.keys == nil && !kept {
+		return
+	}
+	if kept {
+		f.mu.lastCRC = h.headerCRC
+	}
+	if kept && !f.overlaps(h.first, h.last()) {
+		f.insertBlock(&blockEntry{blockPlace: blockPlace{first: h.first, count: h.count,
+			offset: s.offset, length: seriesBlockHeader + int64(h.length)}})
+		f.mu.n += h.count
+		if s.keys != nil {
+			for id := uint64(h.first); id <= uint64(h.last()); id++ {
+				f.mu.tail.insert(slotOf(fingerprint(s.keys.key(uint32(id))), uint32(id)))
+			}
+		}
+		return
+	}
+	if s.keys == nil {
+		return
+	}
+	// A repair of a damaged block, or a block behind the cut.
+	for id := uint64(h.first); id <= uint64(h.last()); id++ {
+		key := s.keys.key(uint32(id))
+		if have, err := f.keyLocked(uint32(id)); err == nil && have != "" {
+			continue // the first one counts: ids never change their key
+		}
+		if f.blockOfLocked(uint32(id)) == nil {
+			f.mu.n++
+		}
+		f.mu.tail.insert(slotOf(fingerprint(key), uint32(id)))
+		if kept {
+			f.mu.repaired.set(uint32(id), key)
+		} else {
+			f.mu.pending.set(uint32(id), key)
+		}
+	}
+}
+
+// overlaps reports whether a block holds an id of [first, last].
+func (f *SeriesFile) overlaps(first, last uint32) bool {
+	i, _ := slices.BinarySearchFunc(f.mu.blocks, first, func(e *blockEntry, id uint32) int { return cmp.Compare(e.first, id) })
+	return i < len(f.mu.blocks) && f.mu.blocks[i].first <= last || f.blockOfLocked(first) != nil
+}
+
+func (f *SeriesFile) insertBlock(e *blockEntry) {
+	i, _ := slices.BinarySearchFunc(f.mu.blocks, e.first, func(e *blockEntry, id uint32) int { return cmp.Compare(e.first, id) })
+	f.mu.blocks = slices.Insert(f.mu.blocks, i, e)
+}
+
+// isZero reports whether [from, to) of the log is what zero leaves.
+func (f *SeriesFile) isZero(from, to int64) (bool, error) {
+	buf := make([]byte, min(to-from, 1<<20))
+	for at := from; at < to; at += int64(len(buf)) {
+		part := buf[:min(int64(len(buf)), to-at)]
+		if _, err := f.log.ReadAt(part, at); err != nil && err != io.EOF {
+			return false, err
+		}
+		for _, c := range part {
+			if c != 0 {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// zero overwrites [from, to) of the log: what is cut must not be found again
+// behind blocks written over its beginning.
+func (f *SeriesFile) zero(from, to int64) error {
+	z := make([]byte, min(to-from, 1<<20))
+	for at := from; at < to; at += int64(len(z)) {
+		if _, err := f.log.WriteAt(z[:min(int64(len(z)), to-at)], at); err != nil {
+			return err
+		}
+	}
+	return f.log.SyncData()
+}

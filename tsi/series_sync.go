@@ -1,0 +1,398 @@
+package tsi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"tsdbd/internal/vfs"
+)
+
+var errSeriesFileClosed = errors.New("series file closed")
+
+// Sync makes the keys of all ids handed out before the call durable. After a
+// failed write or sync every later Sync returns that error (W7); the file must
+// be opened anew. When many series have come since the index file was written
+// it is written again; a failure to do so costs memory, not data, and is
+// logged only.
+func (f *SeriesFile) Sync() error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	return f.sync(false)
+}
+
+// Close syncs, writes the index file if it lacks more than a few series, and
+// closes the files.
+func (f *SeriesFile) Close() error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	err := f.sync(true)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.closed {
+		return nil
+	}
+	f.mu.closed = true
+	err = errors.Join(err, f.mu.index.close(), f.log.Close())
+	f.mu.index = nil
+	f.cache.drop()
+	if err != nil {
+		return fmt.Errorf("close series file %s: %w", f.dir, err)
+	}
+	return nil
+}
+
+// sync does Sync; f.syncing is held. closing lowers the bar for the index.
+func (f *SeriesFile) sync(closing bool) error {
+	f.mu.Lock()
+	if err := f.mu.failed; err != nil || f.mu.closed {
+		f.mu.Unlock()
+		if err == nil && !closing {
+			err = errSeriesFileClosed
+		}
+		return err
+	}
+	indexed := 0
+	if f.mu.index != nil {
+		indexed = f.mu.index.entries
+	}
+	// An index over a damaged log would hide the damage, and the repairs.
+	sound := len(f.mu.damage) == 0 && f.mu.repaired.n == 0
+	reindex := sound && (f.mu.stale || f.mu.tail.n > f.opt.IndexTail+indexed/4 || closing && f.mu.tail.n > 1024)
+	if f.mu.pending.n == 0 && !reindex {
+		f.mu.Unlock()
+		return nil
+	}
+	f.mu.flushing, f.mu.pending = f.mu.pending, keyPages{}
+	f.mu.inSync = true
+	start := f.mu.logEnd
+	var added []uint64
+	if reindex {
+		added = f.mu.tail.sorted(make([]uint64, 0, f.mu.tail.n))
+	}
+	f.mu.Unlock()
+
+	// f.mu.blocks changes under f.syncing only, so it is read here without mu.
+	w := logWriter{log: f.log, end: start, batch: start, covered: func(id uint32) bool { return f.blockOfLocked(id) != nil }}
+	f.mu.flushing.each(w.put)
+	err := w.finish()
+	if err == nil && w.end > start {
+		err = f.log.SyncData()
+	}
+	if err != nil {
+		return f.fail(err)
+	}
+
+	f.mu.Lock()
+	for _, b := range w.written {
+		if w.covered(b.first) {
+			for id := uint64(b.first); id < uint64(b.first)+uint64(b.count); id++ {
+				key, _ := f.mu.flushing.get(uint32(id))
+				f.mu.repaired.set(uint32(id), key)
+			}
+			continue
+		}
+		f.insertBlock(&blockEntry{blockPlace: b.blockPlace})
+	}
+	if len(w.written) > 0 {
+		f.mu.lastCRC = w.written[len(w.written)-1].crc
+	}
+	f.mu.logEnd = w.end
+	f.mu.flushing = keyPages{}
+	reindex = reindex && f.mu.repaired.n == 0
+	if !reindex {
+		f.mu.inSync, f.mu.fresh = false, nil
+	}
+	old, lastCRC := f.mu.index, f.mu.lastCRC
+	f.mu.Unlock()
+	if reindex {
+		f.reindex(old, added, lastCRC)
+	}
+	return nil
+}
+
+// fail makes err the file's fate. The keys stay readable in memory.
+func (f *SeriesFile) fail(err error) error {
+	err = fmt.Errorf("sync series file %s: %w", f.dir, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.flushing.each(f.mu.pending.set)
+	f.mu.flushing = keyPages{}
+	f.mu.inSync, f.mu.fresh = false, nil
+	f.mu.failed = err
+	return err
+}
+
+// reindex writes and takes over a new index file; f.syncing is held.
+func (f *SeriesFile) reindex(old *seriesIndex, added []uint64, lastCRC uint32) {
+	places := make([]blockPlace, len(f.mu.blocks))
+	var maxID uint32
+	for i, e := range f.mu.blocks {
+		places[i] = e.blockPlace
+		maxID = e.first + uint32(e.count) - 1
+	}
+	err := writeSeriesIndex(f.fs, f.dir, f.indexPath(), old, added, places, f.mu.logEnd, lastCRC, maxID)
+	var x *seriesIndex
+	if err == nil {
+		if x, err = openSeriesIndex(f.fs, f.indexPath()); x != nil {
+			x.dir = nil
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fresh := f.mu.fresh
+	f.mu.inSync, f.mu.fresh = false, nil
+	if err != nil {
+		f.warn("series index not written, its series stay in memory", err)
+		if old != nil && isIndexDamage(err, old) {
+			if err := f.dropIndexLocked(err); err != nil {
+				f.warn("series index not rebuilt", err)
+			}
+		}
+		return
+	}
+	if f.mu.index != old { // dropped for damage meanwhile: the tail has all
+		_ = x.close()
+		return
+	}
+	_ = old.close()
+	f.mu.index, f.mu.stale = x, false
+	f.mu.tail = slotTable{}
+	for _, s := range fresh {
+		f.mu.tail.insert(s)
+	}
+}
+
+// dropIndexLocked gives up a damaged index file and brings its series into
+// memory, from the log. Blocks that cannot be read are left out: their keys
+// are lost until they are restored.
+func (f *SeriesFile) dropIndexLocked(why error) error {
+	if f.mu.index == nil {
+		return nil
+	}
+	f.warn("series index damaged, rebuilding it", why)
+	for _, e := range f.mu.blocks {
+		_, b, err := f.readBlock(e.offset, e.length)
+		if err != nil {
+			f.warn("series block not readable", err)
+			continue
+		}
+		for i := range b.ends {
+			id := e.first + uint32(i)
+			f.mu.tail.insert(slotOf(fingerprint(b.key(id)), id))
+		}
+	}
+	err := f.mu.index.close()
+	f.mu.index, f.mu.stale = nil, true
+	return err
+}
+
+// Verify reads the whole log and index and returns the damage found, each a
+// *binio.CorruptError.
+func (f *SeriesFile) Verify() []error {
+	found := f.Damage()
+	f.mu.RLock()
+	blocks := slices.Clone(f.mu.blocks)
+	if x := f.mu.index; x != nil {
+		for n := range x.pages {
+			if _, err := x.page(n); err != nil {
+				found = append(found, err)
+			}
+		}
+	}
+	f.mu.RUnlock()
+	for _, e := range blocks {
+		if h, b, err := f.readBlock(e.offset, e.length); err != nil {
+			found = append(found, err)
+		} else if h.first != e.first || len(b.ends) != e.count {
+			found = append(found, f.missing(e.first))
+		}
+	}
+	return found
+}
+
+func (f *SeriesFile) missing(id uint32) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.missingLocked(id)
+}
+
+// Rewrite writes a new log of all keys that can be read, and forgets the
+// damage of the old one. The owner calls it once it has restored what it can.
+func (f *SeriesFile) Rewrite() error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.failed != nil {
+		return f.mu.failed
+	}
+	if f.mu.closed {
+		return errSeriesFileClosed
+	}
+	return f.rewriteLocked()
+}
+
+// rewriteLocked replaces the log by one with every readable key, in order.
+// The index goes first: it must never stand beside a log it does not describe.
+func (f *SeriesFile) rewriteLocked() error {
+	if err := f.dropIndexLocked(errors.New("log is being rewritten")); err != nil {
+		return err
+	}
+	if _, err := f.fs.Stat(f.indexPath()); err == nil {
+		if err := f.fs.Remove(f.indexPath()); err != nil {
+			return err
+		}
+		if err := f.fs.SyncDir(f.dir); err != nil {
+			return err
+		}
+	}
+	tmp := f.logPath + ".tmp"
+	log, err := f.fs.Create(tmp)
+	if err != nil {
+		return err
+	}
+	w, err := f.writeAll(log)
+	if err == nil {
+		err = f.fs.Rename(tmp, f.logPath)
+	}
+	if err != nil {
+		_ = log.Close()
+		_ = f.fs.Remove(tmp)
+		return fmt.Errorf("rewrite series log %s: %w", f.logPath, err)
+	}
+	if err := f.fs.SyncDir(f.dir); err != nil {
+		_ = log.Close()
+		f.mu.failed = fmt.Errorf("rewrite series log %s: %w", f.logPath, err)
+		return f.mu.failed
+	}
+	_ = f.log.Close()
+	f.log = log
+	f.cache.drop()
+	f.mu.blocks, f.mu.n = nil, 0
+	f.mu.tail = slotTable{}
+	f.mu.pending, f.mu.repaired = keyPages{}, keyPages{}
+	f.mu.damage = nil
+	f.mu.generation++
+	f.mu.stale = true
+	f.mu.logEnd, f.mu.lastCRC = w.end, 0
+	for _, b := range w.written {
+		f.insertBlock(&blockEntry{blockPlace: b.blockPlace})
+		f.mu.n += b.count
+		f.mu.lastCRC = b.crc
+	}
+	for _, s := range w.slots {
+		f.mu.tail.insert(s)
+	}
+	return nil
+}
+
+// writeAll writes every readable key, in order of id, to an empty log.
+func (f *SeriesFile) writeAll(log vfs.File) (*logWriter, error) {
+	if err := writeLogHeader(log); err != nil {
+		return nil, err
+	}
+	w := &logWriter{log: log, end: seriesLogHeader, batch: seriesLogHeader, covered: func(uint32) bool { return false }, keepSlots: true}
+	var loose keyPages // keys that stand in no readable block
+	for _, p := range []*keyPages{&f.mu.repaired, &f.mu.flushing, &f.mu.pending} {
+		p.each(loose.set)
+	}
+	// Few keys are loose: they go in front of the block they precede.
+	var looseIDs []uint32
+	loose.each(func(id uint32, _ string) { looseIDs = append(looseIDs, id) })
+	putLoose := func(below uint64) {
+		for len(looseIDs) > 0 && uint64(looseIDs[0]) < below {
+			k, _ := loose.get(looseIDs[0])
+			w.put(looseIDs[0], k)
+			looseIDs = looseIDs[1:]
+		}
+	}
+	for _, e := range f.mu.blocks {
+		_, b, err := f.readBlock(e.offset, e.length)
+		if err != nil {
+			continue
+		}
+		for i := range b.ends {
+			id := e.first + uint32(i)
+			putLoose(uint64(id))
+			if len(looseIDs) > 0 && looseIDs[0] == id {
+				looseIDs = looseIDs[1:]
+			}
+			w.put(id, b.key(id))
+		}
+	}
+	putLoose(maxSeriesID + 1)
+	if err := w.finish(); err != nil {
+		return nil, err
+	}
+	return w, log.SyncData()
+}
+
+// logWriter cuts keys that come in ascending order of id into blocks: of
+// consecutive ids, and of ids that other blocks either hold or do not.
+type logWriter struct {
+	log       vfs.File
+	end       int64
+	batch     int64
+	covered   func(id uint32) bool
+	keepSlots bool
+	written   []writtenBlock
+	slots     []uint64
+	err       error
+
+	first   uint32
+	repairs bool
+	keys    []string
+	text    int
+	raw     []byte
+	buf     []byte // not written yet, stands before end
+}
+
+type writtenBlock struct {
+	blockPlace
+	crc uint32
+}
+
+func (w *logWriter) put(id uint32, key string) {
+	repairs := w.covered(id)
+	if n := len(w.keys); n > 0 && (n == seriesBlockKeys || w.text >= seriesBlockText || id != w.first+uint32(n) || repairs != w.repairs) {
+		w.cut()
+	}
+	if len(w.keys) == 0 {
+		w.first, w.repairs = id, repairs
+	}
+	w.keys = append(w.keys, key)
+	w.text += len(key)
+	if w.keepSlots {
+		w.slots = append(w.slots, slotOf(fingerprint(key), id))
+	}
+}
+
+func (w *logWriter) cut() {
+	if len(w.keys) == 0 {
+		return
+	}
+	before := len(w.buf)
+	w.buf = appendSeriesBlock(w.buf, w.end, w.batch, w.first, w.keys, &w.raw)
+	length := int64(len(w.buf) - before)
+	h, _ := parseBlockHeader(w.buf[before:], w.end)
+	w.written = append(w.written, writtenBlock{blockPlace{w.first, len(w.keys), w.end, length}, h.headerCRC})
+	w.end += length
+	w.keys, w.text = w.keys[:0], 0
+	if len(w.buf) >= 1<<20 {
+		w.flush()
+	}
+}
+
+func (w *logWriter) flush() {
+	if w.err == nil && len(w.buf) > 0 {
+		_, w.err = w.log.WriteAt(w.buf, w.end-int64(len(w.buf)))
+	}
+	w.buf = w.buf[:0]
+}
+
+func (w *logWriter) finish() error {
+	w.cut()
+	w.flush()
+	return w.err
+}
