@@ -120,7 +120,7 @@ func (f *SeriesFile) load() error {
 	if f.mu.index != nil {
 		from = f.mu.index.logBytes
 	}
-	return f.scan(from, size)
+	return f.scan(from, max(size, from))
 }
 
 func (f *SeriesFile) checkLogHeader(size int64) error {
