@@ -1,0 +1,50 @@
+# Every line here is one a person could type.
+
+TOOL     = go tool -modfile=tools.mod
+RACE     = ./cache ./column ./httpapi ./lineproto ./meta ./query ./retention ./shard ./store ./tsi ./tsm ./wal
+FUZZTIME = 10s
+BENCH    = .
+COUNT    = 6
+
+.PHONY: all build fmt lint test race fuzz crash bench golden cover run help
+
+all: fmt lint test
+
+build: ## build bin/tsdbd
+	go build -o bin/tsdbd ./cmd/tsdbd
+
+fmt: ## format the code
+	$(TOOL) gofumpt -w .
+
+lint: ## vet and staticcheck
+	go vet ./...
+	$(TOOL) staticcheck ./...
+
+test: ## all tests
+	go test ./...
+
+race: ## tests of the concurrent packages under the race detector
+	go test -race -short $(RACE)
+
+fuzz: ## every fuzz target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+crash: ## crash tests: power cuts in memory, kill -9 of the binary
+	go test -count=1 -run 'Crash|Kill|PowerCut' ./...
+
+bench: ## benchmarks matching BENCH, COUNT times, for benchstat
+	go test -run '^$$' -bench '$(BENCH)' -count=$(COUNT) ./... | tee bench.txt
+	$(TOOL) benchstat bench.txt
+
+golden: ## regenerate golden files; look at the diff before you commit it
+	go test $$(git grep -l 'Bool("update"' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') -update
+
+cover: ## coverage by function
+	go test -coverprofile=cover.out ./...
+	go tool cover -func=cover.out | tail -n 1
+
+run: ## run the server on 127.0.0.1:8086 with data in ./data
+	go run ./cmd/tsdbd
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10

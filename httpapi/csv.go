@@ -1,0 +1,154 @@
+package httpapi
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"tsdbd/model"
+	"tsdbd/query"
+)
+
+// csvEncoder renders comma-separated values: a header for each statement and
+// each change of columns, times always as integers. Errors of single
+// statements have no place in it, as in InfluxDB.
+type csvEncoder struct {
+	out       *output
+	times     timeFormat
+	kind      string // media type asked for
+	statement int
+	columns   []string // of the header in force, nil before the first
+	cells     []cell
+	row       []byte // "name,tags" of the series
+}
+
+func newCSVEncoder(out *output, unit int64, kind string) *csvEncoder {
+	if unit == 0 {
+		unit = 1
+	}
+	return &csvEncoder{out: out, times: timeFormat{unit: unit}, kind: kind, statement: -1}
+}
+
+func (e *csvEncoder) contentType() string { return e.kind }
+
+func (e *csvEncoder) result(r *query.Result) error {
+	for _, s := range r.Series {
+		if r.StatementID != e.statement || !slices.Equal(e.columns, s.Columns) {
+			e.header(s.Columns)
+			e.statement = r.StatementID
+		}
+		if err := e.rows(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *csvEncoder) header(columns []string) {
+	b := e.out.buf
+	if e.columns != nil {
+		b = append(b, '\n')
+	}
+	b = append(b, "name,tags"...)
+	for _, c := range columns {
+		b = appendCSVString(append(b, ','), c)
+	}
+	e.out.buf = append(b, '\n')
+	e.columns = columns
+}
+
+func (e *csvEncoder) rows(s *query.Series) error {
+	e.row = appendCSVString(e.row[:0], s.Name)
+	e.row = append(e.row, ',')
+	if len(s.Tags) > 0 {
+		// The tag part of the series key, without its leading comma.
+		e.row = appendCSVString(e.row, string(model.AppendSeriesKey(nil, "", s.Tags)[1:]))
+	}
+	e.cells = appendCells(e.cells[:0], s)
+	defer clear(e.cells)
+	for lo := 0; lo < s.Rows; lo += rowsPerSpill {
+		for i := lo; i < min(lo+rowsPerSpill, s.Rows); i++ {
+			e.out.buf = e.appendRow(append(e.out.buf, e.row...), i)
+		}
+		if err := e.out.spill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *csvEncoder) appendRow(b []byte, i int) []byte {
+	for j := range e.cells {
+		c := &e.cells[j]
+		b = append(b, ',')
+		if c.null(i) {
+			continue
+		}
+		switch c.kind {
+		case cellTime:
+			b = e.times.append(b, c.ints[i])
+		case cellFloat:
+			if !math.IsNaN(c.floats[i]) {
+				b = strconv.AppendFloat(b, c.floats[i], 'f', -1, 64)
+			}
+		case cellInt:
+			b = appendInt(b, c.ints[i])
+		case cellUint:
+			b = appendUint(b, c.uints[i])
+		case cellString:
+			b = appendCSVString(b, c.strings[i])
+		case cellBool:
+			b = strconv.AppendBool(b, c.bools[i])
+		}
+	}
+	return append(b, '\n')
+}
+
+func (e *csvEncoder) finish() error { return nil }
+
+func (e *csvEncoder) fail(err error) bool {
+	if e.out.sent > 0 {
+		return false
+	}
+	e.out.buf = appendErrorCSV(e.out.buf[:0], err.Error())
+	return true
+}
+
+func appendErrorCSV(dst []byte, message string) []byte {
+	dst = appendCSVString(append(dst, "error\n"...), message)
+	return append(dst, '\n')
+}
+
+// appendCSVString appends a cell by the rules of encoding/csv: quoted when it
+// holds a comma, a quote or a line break, or begins with white space.
+func appendCSVString(dst []byte, s string) []byte {
+	if !csvNeedsQuotes(s) {
+		return append(dst, s...)
+	}
+	dst = append(dst, '"')
+	for {
+		i := strings.IndexByte(s, '"')
+		if i < 0 {
+			break
+		}
+		dst = append(dst, s[:i]...)
+		dst = append(dst, '"', '"')
+		s = s[i+1:]
+	}
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+func csvNeedsQuotes(s string) bool {
+	if s == "" {
+		return false
+	}
+	if s == `\.` || strings.ContainsAny(s, ",\"\r\n") {
+		return true
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsSpace(r)
+}

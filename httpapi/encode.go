@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/query"
+)
+
+// encoder renders results into an output. Results come in the order of their
+// statements; the parts of one statement follow each other.
+type encoder interface {
+	// result adds a result. In chunked answers each result is a document.
+	result(r *query.Result) error
+	// finish completes the answer.
+	finish() error
+	// fail drops what was not sent yet and makes the answer the error. It
+	// returns false if a part of the answer is already on its way.
+	fail(err error) bool
+	// contentType names the format.
+	contentType() string
+}
+
+// unsupportedValueError reports an infinity, which JSON cannot say.
+type unsupportedValueError float64
+
+func (e unsupportedValueError) Error() string {
+	return fmt.Sprintf("json: unsupported value: %v", math.Inf(int(math.Copysign(1, float64(e)))))
+}
+
+// cellKind says how a column is rendered.
+type cellKind uint8
+
+const (
+	cellNull cellKind = iota
+	cellTime
+	cellFloat
+	cellInt
+	cellUint
+	cellString
+	cellBool
+)
+
+// cell is a column prepared for rendering.
+type cell struct {
+	kind    cellKind
+	valid   column.Bitmap
+	floats  []float64
+	ints    []int64
+	uints   []uint64
+	strings []string
+	bools   []bool
+}
+
+// appendCells prepares the columns of s.
+func appendCells(dst []cell, s *query.Series) []cell {
+	for i := range s.Values {
+		v := &s.Values[i]
+		c := cell{valid: v.Valid}
+		switch v.Type {
+		case model.Float:
+			c.kind, c.floats = cellFloat, v.Floats
+		case model.Integer:
+			c.kind, c.ints = cellInt, v.Ints
+			if i == s.Time {
+				c.kind = cellTime
+			}
+		case model.Unsigned:
+			c.kind, c.uints = cellUint, v.Uints
+		case model.String:
+			c.kind, c.strings = cellString, v.Strings
+		case model.Boolean:
+			c.kind, c.bools = cellBool, v.Bools
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// null reports whether row i has no value.
+func (c *cell) null(i int) bool {
+	return c.kind == cellNull || (c.valid != nil && !c.valid.Get(i))
+}
+
+// sameSeries reports whether b goes on where a stopped.
+func sameSeries(a, b *query.Series) bool {
+	return a.Name == b.Name && slices.Equal(a.Tags, b.Tags) && slices.Equal(a.Columns, b.Columns)
+}
+
+// setZone makes f render in the series' zone. A name that cannot be loaded
+// was refused by the planner; UTC is the answer all the same.
+func (f *timeFormat) setZone(name string) {
+	f.zone = nil
+	if name == "" || name == "UTC" || f.unit != 0 {
+		return
+	}
+	if loc, err := time.LoadLocation(name); err == nil {
+		f.zone = loc
+	}
+}

@@ -1,0 +1,44 @@
+package httpapi
+
+import (
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"tsdbd/query"
+)
+
+func BenchmarkJSON(b *testing.B) {
+	const rows = 10_000
+	times, two, full := make([]int64, rows), make([]float64, rows), make([]float64, rows)
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range rows {
+		times[i] = 1500000000e9 + int64(i)*10e9
+		two[i] = float64(r.Int64N(1e5)) / 100
+		full[i] = r.Float64() * 100
+	}
+	for _, c := range []struct {
+		name string
+		unit int64
+		v    []float64
+	}{{"rfc3339/2-decimals", 0, two}, {"rfc3339/17-digits", 0, full}, {"epoch-ns/2-decimals", 1, two}, {"epoch-ms/2-decimals", 1e6, two}} {
+		b.Run(c.name, func(b *testing.B) {
+			res := &query.Result{Series: []*query.Series{table("m", nil, []string{"time", "mean"}, 0, ints(times...), floats(c.v...))}}
+			out := &output{w: io.Discard, buf: make([]byte, 0, 2<<20)}
+			enc := newJSONEncoder(out, c.unit, true)
+			b.ReportAllocs()
+			n := int64(0)
+			for b.Loop() {
+				if err := enc.result(res); err != nil {
+					b.Fatal(err)
+				}
+				n += int64(len(out.buf))
+				if err := out.flush(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.SetBytes(n / int64(b.N))
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+		})
+	}
+}

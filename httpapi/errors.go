@@ -1,0 +1,151 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"tsdbd/meta"
+)
+
+// apiError is an answer with a status of its own.
+type apiError struct {
+	status  int
+	message string
+}
+
+func (e *apiError) Error() string { return e.message }
+
+func badRequest(message string) error { return &apiError{http.StatusBadRequest, message} }
+
+// The answers that have no error value elsewhere.
+var (
+	errDatabaseRequired   = badRequest("database is required")
+	errConsistency        = badRequest("invalid consistency level")
+	errMissingQuery       = badRequest(`missing required parameter "q"`)
+	errTimeFormat         = badRequest("Time format must be one of the following: rfc3339,epoch")
+	errEntityTooLarge     = &apiError{http.StatusRequestEntityTooLarge, "Request Entity Too Large"}
+	errShuttingDown       = &apiError{http.StatusServiceUnavailable, "server is shutting down"}
+	errTooManyWrites      = &apiError{http.StatusServiceUnavailable, "too many concurrent writes"}
+	errTooManyAsync       = &apiError{http.StatusServiceUnavailable, "too many queries in the background"}
+	errInternal           = &apiError{http.StatusInternalServerError, "internal error"}
+	errQueryTooLong       = badRequest("error parsing query: query is too long")
+	errQueryTooDeep       = badRequest("error parsing query: too many parentheses")
+	errFluxDisabled       = &apiError{http.StatusForbidden, "Flux query service disabled. Verify flux-enabled=true in the [http] section of the InfluxDB config."}
+	errRequestTimeout     = &apiError{http.StatusServiceUnavailable, "timeout"}
+	errRequestInterrupted = &apiError{http.StatusServiceUnavailable, "request was interrupted"}
+)
+
+// partialWrite is what a writer's error offers when some points were refused
+// and the others are durable.
+type partialWrite interface {
+	error
+	PartialWrite() (reason string, dropped int)
+}
+
+// temporary is what an error offers that goes away by itself: overload, a
+// full cache, a store that is opening or closing.
+type temporary interface {
+	error
+	Temporary() bool
+}
+
+// retryAfterSeconds is the Retry-After of every 503. Clients read whole seconds.
+const retryAfterSeconds = "1"
+
+// droppingWords are texts by which clients take an error for final and throw
+// the batch away, whatever the status. An error of ours must not hold them by
+// accident: a replay that was "unable to parse" would lose live data.
+var droppingWords = []string{
+	"partial write", "unable to parse", "retention policy not found",
+	"points beyond retention policy", "hinted handoff queue not empty",
+	"database not found", "field type conflict",
+}
+
+// classify is the table from error to status and text. Errors of the caller
+// are 4xx and tell all; what the environment or we did wrong is 5xx, worded so
+// that clients keep their data.
+func classify(err error) (status int, message string) {
+	var api *apiError
+	var pw partialWrite
+	var temp temporary
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &api):
+		return api.status, api.message
+	case errors.As(err, &tooLarge):
+		return errEntityTooLarge.status, errEntityTooLarge.message
+	case errors.As(err, &pw):
+		return http.StatusBadRequest, pw.Error()
+	case errors.Is(err, meta.ErrDatabaseNotFound):
+		return http.StatusNotFound, err.Error()
+	case errors.Is(err, meta.ErrRetentionPolicyNotFound):
+		// InfluxDB's status, and on purpose with a dropping word: the policy
+		// will not come into being by sending the batch again.
+		return http.StatusInternalServerError, err.Error()
+	case errors.Is(err, context.Canceled):
+		return errRequestInterrupted.status, errRequestInterrupted.message
+	case errors.Is(err, context.DeadlineExceeded):
+		return errRequestTimeout.status, errRequestTimeout.message
+	case errors.As(err, &temp) && temp.Temporary():
+		return http.StatusServiceUnavailable, keepingWords(err.Error())
+	}
+	return http.StatusInternalServerError, keepingWords(err.Error())
+}
+
+// keepingWords replaces a text that clients would take for final.
+func keepingWords(message string) string {
+	lower := strings.ToLower(message)
+	for _, w := range droppingWords {
+		if strings.Contains(lower, w) {
+			return "write failed: see the server's log"
+		}
+	}
+	return message
+}
+
+// maxErrorHeader is the length at which X-Influxdb-Error is cut.
+const maxErrorHeader = 1024
+
+// headerText makes a message fit for a header: one line, printable, cut at
+// the limit between characters.
+func headerText(message string) string {
+	if len(message) > maxErrorHeader {
+		cut := maxErrorHeader
+		for cut > 0 && !utf8.RuneStart(message[cut]) {
+			cut--
+		}
+		message = message[:cut]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, message)
+}
+
+// writeError answers with err in the format the client accepts.
+func writeError(w http.ResponseWriter, r *http.Request, err error) {
+	status, message := classify(err)
+	h := w.Header()
+	kind := negotiate(r.Header.Values("Accept"))
+	var body []byte
+	switch kind {
+	case mediaCSV, mediaTextCSV:
+		body = appendErrorCSV(nil, message)
+	case mediaMsgpack:
+		body = appendErrorMsgpack(nil, message)
+	default:
+		body = appendErrorJSON(nil, message)
+	}
+	h.Set("Content-Type", kind)
+	h.Set("X-Influxdb-Error", headerText(message))
+	if status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", retryAfterSeconds)
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client is gone if this fails
+}

@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// readForm fills r.Form from the URL and the body. What cannot be read as a
+// form is left out, so that a missing parameter is reported by name; only a
+// body over the limit or one that breaks off is an error.
+func (h *Handler) readForm(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		_ = r.ParseForm() // malformed pairs are left out
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	form := err == nil && (media == "application/x-www-form-urlencoded" || media == "multipart/form-data")
+	if !form {
+		_ = r.ParseForm() // the URL alone
+		return nil
+	}
+	body, err := readBody(w, r, h.opt.MaxBodySize)
+	if err != nil {
+		return err
+	}
+	defer releaseBody(body)
+	r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
+	if media == "multipart/form-data" {
+		// Everything fits in memory: the body is there already.
+		if err := r.ParseMultipartForm(int64(body.Len()) + 1<<20); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+			return badRequest("error parsing form: " + err.Error())
+		}
+		return nil
+	}
+	r.Body = http.MaxBytesReader(nil, r.Body, int64(body.Len())+1) // lifts ParseForm's own limit
+	_ = r.ParseForm()                                              // malformed pairs are left out
+	return nil
+}
+
+// multipartQuery returns the statements of a file part named q.
+func multipartQuery(r *http.Request) (string, error) {
+	files := r.MultipartForm.File["q"]
+	if len(files) == 0 {
+		return "", nil
+	}
+	f, err := files[0].Open()
+	if err != nil {
+		return "", badRequest("error parsing form: " + err.Error())
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return "", badRequest("error parsing form: " + err.Error())
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// bindParameters decodes the params parameter: a JSON object of values for
+// $name placeholders. Numbers with a fraction or an exponent are floats.
+func bindParameters(text string) (map[string]any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var params map[string]any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&params); err != nil {
+		return nil, badRequest("error parsing query parameters: " + err.Error())
+	}
+	for name, v := range params {
+		bound, err := bindNumbers(v)
+		if err != nil {
+			return nil, badRequest("error parsing query parameters: " + err.Error())
+		}
+		params[name] = bound
+	}
+	return params, nil
+}
+
+// bindNumbers makes a json.Number, or the one inside a typed value, a float64
+// or an int64.
+func bindNumbers(v any) (any, error) {
+	switch v := v.(type) {
+	case json.Number:
+		if strings.ContainsAny(string(v), ".eE") {
+			return v.Float64()
+		}
+		return v.Int64()
+	case map[string]any:
+		for key, member := range v {
+			if _, ok := member.(json.Number); ok {
+				n, err := bindNumbers(member)
+				if err != nil {
+					return nil, err
+				}
+				v[key] = n
+			}
+		}
+	}
+	return v, nil
+}

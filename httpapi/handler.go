@@ -1,0 +1,240 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Handler serves the API.
+type Handler struct {
+	opt     Options
+	log     *slog.Logger
+	metrics *metrics
+	routes  map[string]*route
+	writes  chan struct{} // a token per write in flight; nil: no bound
+
+	draining   atomic.Bool
+	background sync.WaitGroup // async queries
+	async      chan struct{}  // a token per async query
+	ctx        context.Context
+	cancel     context.CancelFunc
+}
+
+// route is what stands at a path.
+type route struct {
+	name    string // metric label
+	methods map[string]http.HandlerFunc
+	allow   string // for 405
+	gzip    bool   // a 200 may be compressed
+}
+
+// maxAsync bounds the queries that run in the background.
+const maxAsync = 64
+
+// New returns a handler. Close releases it.
+func New(opt Options) *Handler {
+	opt.setDefaults()
+	h := &Handler{opt: opt, log: opt.Logger, async: make(chan struct{}, maxAsync)}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	if opt.Registry != nil {
+		h.metrics = newMetrics(opt.Registry)
+	} else {
+		h.metrics = newMetrics(nil)
+	}
+	if opt.MaxConcurrentWrites > 0 {
+		h.writes = make(chan struct{}, opt.MaxConcurrentWrites)
+	}
+	h.routes = make(map[string]*route)
+	h.add("/query", "query", true, map[string]http.HandlerFunc{"GET": h.query, "POST": h.query, "OPTIONS": preflight})
+	h.add("/write", "write", true, map[string]http.HandlerFunc{"POST": h.writeV1, "OPTIONS": preflight})
+	h.add("/api/v2/write", "v2_write", true, map[string]http.HandlerFunc{"POST": h.writeV2, "OPTIONS": preflight})
+	h.add("/api/v2/query", "v2_query", true, map[string]http.HandlerFunc{"POST": fluxDisabled, "OPTIONS": preflight})
+	h.add("/ping", "ping", false, map[string]http.HandlerFunc{"GET": h.ping, "HEAD": h.ping})
+	h.add("/status", "status", false, map[string]http.HandlerFunc{"GET": noContent, "HEAD": noContent})
+	h.add("/health", "health", false, map[string]http.HandlerFunc{"GET": h.health, "OPTIONS": preflight})
+	if opt.Registry != nil {
+		show := promhttp.HandlerFor(opt.Registry, promhttp.HandlerOpts{Registry: nil})
+		h.add("/metrics", "metrics", false, map[string]http.HandlerFunc{"GET": show.ServeHTTP})
+	}
+	return h
+}
+
+func (h *Handler) add(path, name string, gzip bool, methods map[string]http.HandlerFunc) {
+	allow := make([]string, 0, len(methods))
+	for m := range methods {
+		allow = append(allow, m)
+	}
+	slices.Sort(allow)
+	h.routes[path] = &route{name: name, methods: methods, allow: strings.Join(allow, ", "), gzip: gzip}
+}
+
+// Drain makes every request from now on a 503, save those being answered.
+func (h *Handler) Drain() { h.draining.Store(true) }
+
+// Close stops queries in the background and waits for them.
+func (h *Handler) Close() {
+	h.Drain()
+	h.cancel()
+	h.background.Wait()
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	begin := time.Now()
+	h.metrics.inFlight.Inc()
+	w := &response{ResponseWriter: rw}
+	body := &countingBody{ReadCloser: r.Body}
+	r.Body = body
+	head := rw.Header()
+	head.Set("X-Influxdb-Version", InfluxVersion)
+	head.Set("X-Influxdb-Build", "OSS")
+	head.Set("X-Tsdbd-Version", h.opt.Version)
+
+	rt := h.routes[r.URL.Path]
+	name, id := "other", ""
+	if rt != nil {
+		name = rt.name
+	}
+	defer func() {
+		cut := false
+		if p := recover(); p != nil {
+			cut = h.recovered(w, r, p, id)
+		}
+		w.close()
+		if w.status == 0 {
+			w.status = http.StatusOK
+		}
+		took := time.Since(begin)
+		h.metrics.inFlight.Dec()
+		h.metrics.done(name, w.status, body.n, w.bytes, took)
+		h.logAccess(r, w, id, took)
+		if cut {
+			panic(http.ErrAbortHandler) // the server closes the connection
+		}
+	}()
+
+	if rt == nil {
+		routerText(w, http.StatusNotFound, "404 page not found\n")
+		return
+	}
+	serve := rt.methods[r.Method]
+	if serve == nil {
+		head.Set("Allow", rt.allow)
+		routerText(w, http.StatusMethodNotAllowed, "Method Not Allowed\n")
+		return
+	}
+	id = requestID(r.Header)
+	head.Set("X-Request-Id", id)
+	head.Set("Request-Id", id)
+	allowOrigin(head, r.Header.Get("Origin"))
+	if h.draining.Load() {
+		head.Set("Connection", "close")
+		writeError(w, r, errShuttingDown)
+		return
+	}
+	w.compress = rt.gzip && acceptsGzip(r.Header.Values("Accept-Encoding"))
+	serve(w, r)
+}
+
+// recovered turns a panic into a 500 while that is possible. Otherwise it
+// returns true: an answer that stops in the middle must not look complete.
+func (h *Handler) recovered(w *response, r *http.Request, p any, id string) bool {
+	if p != http.ErrAbortHandler {
+		h.metrics.panics.Inc()
+		h.log.Error("request panicked", "path", r.URL.Path, "request_id", id, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
+		if w.status == 0 {
+			writeError(w, r, errInternal)
+			return false
+		}
+	}
+	w.release()
+	return true
+}
+
+// countingBody counts the bytes of a request's body.
+type countingBody struct {
+	io.ReadCloser
+	n int64
+}
+
+func (b *countingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n += int64(n)
+	return n, err
+}
+
+// routerText answers in plain text: what the path or method does not name has
+// no format of its own.
+func routerText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
+}
+
+// requestID returns the client's request id if it is harmless in a log line,
+// else a new one.
+func requestID(h http.Header) string {
+	for _, name := range []string{"X-Request-Id", "Request-Id"} {
+		if id := h.Get(name); validRequestID(id) {
+			return id
+		}
+	}
+	// Shaped as a random UUID. It need not be secret.
+	a, b := rand.Uint64(), rand.Uint64()
+	a = a&^0xf000 | 0x4000
+	b = b&^(3<<62) | 2<<62
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&(1<<48-1))
+}
+
+func validRequestID(id string) bool {
+	if id == "" || len(id) > 64 {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// allowOrigin answers a cross-origin request: any origin may ask.
+func allowOrigin(h http.Header, origin string) {
+	if origin == "" {
+		return
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Allow-Methods", "DELETE, GET, OPTIONS, POST, PUT, PATCH")
+	h.Set("Access-Control-Allow-Headers", "Accept, Accept-Encoding, Authorization, Content-Length, Content-Type, User-Agent, X-CSRF-Token, X-HTTP-Method-Override")
+	h.Set("Access-Control-Expose-Headers", "Date, X-InfluxDB-Version, X-InfluxDB-Build")
+}
+
+func preflight(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+
+func noContent(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+
+func fluxDisabled(w http.ResponseWriter, r *http.Request) { writeError(w, r, errFluxDisabled) }
+
+func (h *Handler) logAccess(r *http.Request, w *response, id string, took time.Duration) {
+	if h.opt.AccessLog == nil {
+		return
+	}
+	h.opt.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request",
+		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("query", redactURL(r.URL.RawQuery)),
+		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.Duration("took", took),
+		slog.String("request_id", id), slog.String("remote", r.RemoteAddr))
+}

@@ -1,0 +1,330 @@
+package httpapi
+
+import (
+	"math"
+
+	"tsdbd/query"
+)
+
+// rowsPerSpill is how many rows are rendered between looks at the buffer.
+const rowsPerSpill = 512
+
+// jsonEncoder streams the 1.x JSON form. The order of keys is part of the
+// contract: Grafana's parser wants name, tags and columns before values.
+type jsonEncoder struct {
+	out     *output
+	times   timeFormat
+	chunked bool
+
+	opened    bool          // {"results":[ is out
+	statement int           // the result that is open, or -1
+	start     int           // offset in out.buf of the open result, -1 when it has left
+	sent      int64         // out.sent when start was set
+	anySeries bool          // the open result has a series
+	series    *query.Series // the series whose values are still open
+	messages  []query.Message
+	cells     []cell
+}
+
+func newJSONEncoder(out *output, unit int64, chunked bool) *jsonEncoder {
+	return &jsonEncoder{out: out, times: timeFormat{unit: unit}, chunked: chunked, statement: -1}
+}
+
+func (e *jsonEncoder) contentType() string { return "application/json" }
+
+func (e *jsonEncoder) result(r *query.Result) error {
+	if e.chunked {
+		return e.document(r)
+	}
+	if e.statement != r.StatementID {
+		e.closeResult(false)
+		e.openResult(r.StatementID)
+	}
+	if r.Err != nil {
+		e.failResult(r)
+		return nil
+	}
+	e.messages = append(e.messages, r.Messages...)
+	for _, s := range r.Series {
+		if err := e.rows(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// document renders r as a document of its own.
+func (e *jsonEncoder) document(r *query.Result) error {
+	begin, sent := len(e.out.buf), e.out.sent
+	e.out.buf = append(e.out.buf, `{"results":[`...)
+	e.opened = false
+	e.openResult(r.StatementID)
+	if r.Err != nil {
+		e.failResult(r)
+	} else {
+		e.messages = append(e.messages, r.Messages...)
+		for _, s := range r.Series {
+			err := e.rows(s)
+			if _, infinite := err.(unsupportedValueError); infinite && e.out.sent == sent {
+				// The document becomes an error, the answer goes on.
+				e.out.buf = appendErrorJSON(e.out.buf[:begin], err.Error())
+				e.reset()
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	e.closeResult(r.Partial)
+	e.out.buf = append(e.out.buf, "]}\n"...)
+	return nil
+}
+
+func (e *jsonEncoder) reset() {
+	e.statement, e.start, e.anySeries, e.series, e.messages = -1, -1, false, nil, e.messages[:0]
+}
+
+func (e *jsonEncoder) openResult(id int) {
+	b := e.out.buf
+	switch {
+	case e.chunked:
+	case !e.opened:
+		b = append(b, `{"results":[`...)
+		e.opened = true
+	default:
+		b = append(b, ',')
+	}
+	e.reset()
+	e.statement, e.start, e.sent = id, len(b), e.out.sent
+	b = append(b, `{"statement_id":`...)
+	e.out.buf = appendInt(b, id)
+}
+
+// failResult makes the open result an error; rows of it that have not left
+// are taken back.
+func (e *jsonEncoder) failResult(r *query.Result) {
+	if e.start >= 0 && e.sent == e.out.sent {
+		e.out.buf = appendInt(append(e.out.buf[:e.start], `{"statement_id":`...), e.statement)
+		e.series, e.anySeries = nil, false
+	}
+	e.closeSeries(false)
+	if e.anySeries {
+		e.out.buf = append(e.out.buf, ']')
+		e.anySeries = false
+	}
+	e.messages = append(e.messages, r.Messages...)
+	e.appendMessages()
+	b := append(e.out.buf, `,"error":`...)
+	e.out.buf = appendJSONString(b, r.Err.Error())
+}
+
+// closeResult completes the open result, if there is one.
+func (e *jsonEncoder) closeResult(partial bool) {
+	if e.statement < 0 {
+		return
+	}
+	e.closeSeries(false)
+	if e.anySeries {
+		e.out.buf = append(e.out.buf, ']')
+	}
+	e.appendMessages()
+	if partial {
+		e.out.buf = append(e.out.buf, `,"partial":true`...)
+	}
+	e.out.buf = append(e.out.buf, '}')
+	e.statement = -1
+}
+
+func (e *jsonEncoder) appendMessages() {
+	if len(e.messages) == 0 {
+		return
+	}
+	b := append(e.out.buf, `,"messages":[`...)
+	for i, m := range e.messages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendJSONString(append(b, `{"level":`...), m.Level)
+		b = appendJSONString(append(b, `,"text":`...), m.Text)
+		b = append(b, '}')
+	}
+	e.out.buf = append(b, ']')
+	e.messages = e.messages[:0]
+}
+
+func (e *jsonEncoder) closeSeries(partial bool) {
+	if e.series == nil {
+		return
+	}
+	if e.series.Rows > 0 {
+		e.out.buf = append(e.out.buf, ']')
+	}
+	if partial {
+		e.out.buf = append(e.out.buf, `,"partial":true`...)
+	}
+	e.out.buf = append(e.out.buf, '}')
+	e.series = nil
+}
+
+// rows renders a series, or goes on with the one that is open.
+func (e *jsonEncoder) rows(s *query.Series) error {
+	goesOn := e.series != nil && e.series.Partial && e.series.Rows > 0 && s.Rows > 0 && sameSeries(e.series, s)
+	if !goesOn {
+		e.closeSeries(false)
+		e.openSeries(s)
+	}
+	e.series = s
+	if err := e.values(s, goesOn); err != nil {
+		return err
+	}
+	if e.chunked || !s.Partial {
+		e.closeSeries(e.chunked && s.Partial)
+	}
+	return nil
+}
+
+func (e *jsonEncoder) openSeries(s *query.Series) {
+	b := e.out.buf
+	if e.anySeries {
+		b = append(b, ",{"...)
+	} else {
+		b = append(b, `,"series":[{`...)
+		e.anySeries = true
+	}
+	if s.Name != "" {
+		b = appendJSONString(append(b, `"name":`...), s.Name)
+		b = append(b, ',')
+	}
+	if len(s.Tags) > 0 {
+		b = append(b, `"tags":{`...)
+		for i := range s.Tags {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendJSONString(b, s.Tags[i].Key), ':')
+			b = appendJSONString(b, s.Tags[i].Value)
+		}
+		b = append(b, "},"...)
+	}
+	b = append(b, `"columns":[`...)
+	for i, c := range s.Columns {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendJSONString(b, c)
+	}
+	b = append(b, ']')
+	if s.Rows > 0 {
+		b = append(b, `,"values":[`...)
+	}
+	e.out.buf = b
+}
+
+func (e *jsonEncoder) values(s *query.Series, goesOn bool) error {
+	e.times.setZone(s.Zone)
+	e.cells = appendCells(e.cells[:0], s)
+	defer clear(e.cells) // rows belong to the query, do not hold them
+	if s.Rows > 0 && goesOn {
+		e.out.buf = append(e.out.buf, ',')
+	}
+	for lo := 0; lo < s.Rows; lo += rowsPerSpill {
+		hi := min(lo+rowsPerSpill, s.Rows)
+		e.out.reserve((hi - lo) * (2 + 32*len(e.cells)))
+		b, bad := appendRows(e.out.buf, e.cells, &e.times, lo, hi)
+		if bad != 0 {
+			return unsupportedValueError(bad)
+		}
+		if hi == s.Rows {
+			b = b[:len(b)-1] // the comma after the last row
+		}
+		e.out.buf = b
+		if err := e.out.spill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendRows appends rows [lo, hi), each followed by a comma. An infinity
+// stops it and is returned.
+func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, float64) {
+	for i := lo; i < hi; i++ {
+		b = append(b, '[')
+		for j := range cells {
+			if j > 0 {
+				b = append(b, ',')
+			}
+			c := &cells[j]
+			if c.valid != nil && !c.valid.Get(i) {
+				b = append(b, "null"...)
+				continue
+			}
+			switch c.kind {
+			case cellFloat:
+				f := c.floats[i]
+				if f-f != 0 { // NaN or infinite
+					if !math.IsNaN(f) {
+						return b, f
+					}
+					b = append(b, "null"...)
+					continue
+				}
+				b = appendFloat(b, f)
+			case cellTime:
+				if times.unit == 0 {
+					b = append(b, '"')
+					b = times.appendRFC3339(b, c.ints[i])
+					b = append(b, '"')
+				} else {
+					b = times.append(b, c.ints[i])
+				}
+			case cellInt:
+				b = appendInt(b, c.ints[i])
+			case cellUint:
+				b = appendUint(b, c.uints[i])
+			case cellString:
+				b = appendJSONString(b, c.strings[i])
+			case cellBool:
+				if c.bools[i] {
+					b = append(b, "true"...)
+				} else {
+					b = append(b, "false"...)
+				}
+			default:
+				b = append(b, "null"...)
+			}
+		}
+		b = append(b, ']', ',')
+	}
+	return b, 0
+}
+
+func (e *jsonEncoder) finish() error {
+	if e.chunked {
+		return nil
+	}
+	if !e.opened {
+		e.out.buf = append(e.out.buf, "{}\n"...)
+		return nil
+	}
+	e.closeResult(false)
+	e.out.buf = append(e.out.buf, "]}\n"...)
+	return nil
+}
+
+func (e *jsonEncoder) fail(err error) bool {
+	if e.out.sent > 0 {
+		return false
+	}
+	e.reset()
+	e.opened = true
+	e.out.buf = appendErrorJSON(e.out.buf[:0], err.Error())
+	return true
+}
+
+// appendErrorJSON appends the error body of the 1.x API.
+func appendErrorJSON(dst []byte, message string) []byte {
+	dst = appendJSONString(append(dst, `{"error":`...), message)
+	return append(dst, "}\n"...)
+}

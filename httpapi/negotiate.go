@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The media types of answers.
+const (
+	mediaJSON    = "application/json"
+	mediaCSV     = "application/csv"
+	mediaTextCSV = "text/csv"
+	mediaMsgpack = "application/x-msgpack"
+)
+
+// offers are the media types in the order a wildcard chooses them.
+var offers = []string{mediaJSON, mediaCSV, mediaTextCSV, mediaMsgpack}
+
+// negotiate chooses the media type of an answer by the Accept headers: the
+// entry with the highest q that matches an offer, the first of equals, JSON if
+// none does.
+func negotiate(accept []string) string {
+	type entry struct {
+		media string
+		q     float64
+	}
+	var entries []entry
+	for _, line := range accept {
+		for part := range strings.SplitSeq(line, ",") {
+			media, params, _ := strings.Cut(part, ";")
+			e := entry{media: strings.ToLower(strings.TrimSpace(media)), q: 1}
+			for p := range strings.SplitSeq(params, ";") {
+				if k, v, ok := strings.Cut(strings.TrimSpace(p), "="); ok && strings.EqualFold(k, "q") {
+					if q, err := strconv.ParseFloat(v, 64); err == nil {
+						e.q = q
+					}
+				}
+			}
+			entries = append(entries, e)
+		}
+	}
+	if len(entries) > 1 {
+		slices.SortStableFunc(entries, func(a, b entry) int {
+			switch {
+			case a.q > b.q:
+				return -1
+			case a.q < b.q:
+				return 1
+			}
+			return 0
+		})
+	}
+	for _, e := range entries {
+		prefix, wild := strings.CutSuffix(e.media, "*")
+		for _, o := range offers {
+			if e.media == o || e.media == "*/*" || (wild && strings.HasSuffix(prefix, "/") && strings.HasPrefix(o, prefix)) {
+				return o
+			}
+		}
+	}
+	return mediaJSON
+}
+
+// acceptsGzip reports whether the client takes gzip.
+func acceptsGzip(header []string) bool {
+	for _, line := range header {
+		for part := range strings.SplitSeq(line, ",") {
+			coding, params, _ := strings.Cut(part, ";")
+			if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+				continue
+			}
+			_, q, weighted := strings.Cut(params, "=")
+			v, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+			return !weighted || err != nil || v > 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tsdbd/column"
+)
+
+// InfluxVersion is what X-Influxdb-Version says: clients choose features by
+// it and want a 1.x. Our own version goes out as X-Tsdbd-Version.
+const InfluxVersion = "1.8.10"
+
+// Writer stores points.
+type Writer interface {
+	// Table returns the database's table of series for the parser, or
+	// meta.ErrDatabaseNotFound.
+	Table(db string) (*column.Table, error)
+	// RetentionPolicy returns the name of the policy that writes to rp go to
+	// ("" is the database's default), or meta.ErrDatabaseNotFound or
+	// meta.ErrRetentionPolicyNotFound.
+	RetentionPolicy(db, rp string) (string, error)
+	// Write returns nil when all points are durable. An error that has
+	// PartialWrite() (reason string, dropped int) says that all others are;
+	// one that is Temporary() may be tried again.
+	Write(ctx context.Context, db, rp string, batch *column.Batch) error
+}
+
+// Health tells whether the server can do its work.
+type Health interface {
+	Health() (ok bool, message string)
+}
+
+// Options configure a Handler. Writer and Query must be set.
+type Options struct {
+	Writer Writer
+	Query  Querier
+	Health Health // nil: always well
+
+	// Registry takes the tsdbd_http_* metrics and is what /metrics shows. nil:
+	// no metrics, and /metrics is not there.
+	Registry *prometheus.Registry
+	// Logger receives what the operator must know. nil: slog.Default().
+	Logger *slog.Logger
+	// AccessLog receives a line per request. nil: none.
+	AccessLog *slog.Logger
+	// Version is the server's own version.
+	Version string
+
+	// MaxBodySize bounds a body in bytes, as received and decompressed.
+	// 0: DefaultMaxBodySize; negative: no bound.
+	MaxBodySize int64
+	// MaxConcurrentWrites bounds the write requests in flight; more are
+	// answered 503. 0: no bound.
+	MaxConcurrentWrites int
+	// MaxQuerySize bounds the text of a query in bytes. 0: DefaultMaxQuerySize.
+	MaxQuerySize int
+}
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	switch {
+	case o.MaxBodySize == 0:
+		o.MaxBodySize = DefaultMaxBodySize
+	case o.MaxBodySize < 0:
+		o.MaxBodySize = 0
+	}
+	if o.MaxQuerySize <= 0 {
+		o.MaxQuerySize = DefaultMaxQuerySize
+	}
+	if o.Version == "" {
+		o.Version = "unknown"
+	}
+}

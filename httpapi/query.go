@@ -1,0 +1,217 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/query"
+)
+
+// Querier runs statements.
+type Querier interface {
+	// Execute runs the statements of q in order and hands their results to
+	// emit. A failed statement is a Result with Err; an error of Execute means
+	// that the request as a whole ended (emit failed, or the context did).
+	Execute(ctx context.Context, q *influxql.Query, opt ExecuteOptions, emit func(*query.Result) error) error
+}
+
+// DefaultMaxQuerySize bounds the text of a query. The parser and the planner
+// recurse over expressions, so the text bounds their stack.
+const DefaultMaxQuerySize = 1 << 20
+
+// maxParentheses bounds nesting in a query for the same reason.
+const maxParentheses = 10_000
+
+// defaultChunkSize is the number of rows in a chunk when the client gives none.
+const defaultChunkSize = 10_000
+
+// maxDocument bounds an answer that must be built as a whole (MessagePack).
+const maxDocument = 256 << 20
+
+// query answers /query.
+func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
+	req, err := h.readQuery(w, r)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	if r.FormValue("async") == "true" {
+		h.queryAsync(w, r, req)
+		return
+	}
+	out := &output{w: w, limit: maxDocument}
+	pooled := bufferPool.Get().(*[]byte)
+	out.buf = (*pooled)[:0]
+	defer func() {
+		if cap(out.buf) <= 2*holdBytes {
+			*pooled = out.buf[:0]
+			bufferPool.Put(pooled)
+		}
+	}()
+	enc := h.newEncoder(out, r, req)
+	w.Header().Set("Content-Type", enc.contentType())
+	err = h.opt.Query.Execute(r.Context(), req.query, req.options, func(res *query.Result) error {
+		if err := enc.result(res); err != nil {
+			return err
+		}
+		if !req.options.Chunked {
+			return nil
+		}
+		if err := out.flush(); err != nil {
+			return err
+		}
+		return http.NewResponseController(w).Flush()
+	})
+	if err == nil {
+		err = enc.finish()
+	}
+	if err != nil {
+		h.queryFailed(w, r, enc, out, err)
+		return
+	}
+	if out.sent == 0 {
+		w.WriteHeader(http.StatusOK) // an empty document has a header too
+	}
+	_ = out.flush() // the client is gone if this fails
+}
+
+// queryFailed ends an answer that could not be completed.
+func (h *Handler) queryFailed(w http.ResponseWriter, r *http.Request, enc encoder, out *output, err error) {
+	var infinite unsupportedValueError
+	switch {
+	case out.sent > 0:
+		// Too late to say anything: cut the connection, so that the client
+		// does not take the part for the whole.
+		panic(http.ErrAbortHandler)
+	case errors.As(err, &infinite), errors.Is(err, errDocumentTooLarge):
+		// A 200, as 1.x answers what it cannot encode.
+		enc.fail(err)
+		_ = out.flush() // the client is gone if this fails
+	default:
+		writeError(w, r, err)
+	}
+}
+
+// queryAsync starts the statements and answers at once; what becomes of them
+// goes to the log.
+func (h *Handler) queryAsync(w http.ResponseWriter, r *http.Request, req *queryRequest) {
+	select {
+	case h.async <- struct{}{}:
+	default:
+		writeError(w, r, errTooManyAsync)
+		return
+	}
+	text := RedactQuery(req.text)
+	h.background.Go(func() {
+		defer func() { <-h.async }()
+		defer func() {
+			if p := recover(); p != nil {
+				h.metrics.panics.Inc()
+				h.log.Error("background query panicked", "query", text, "err", p)
+			}
+		}()
+		err := h.opt.Query.Execute(h.ctx, req.query, req.options, func(res *query.Result) error {
+			if res.Err != nil {
+				h.log.Warn("background query failed", "query", text, "statement", res.StatementID, "err", res.Err)
+			}
+			return nil
+		})
+		if err != nil {
+			h.log.Warn("background query ended early", "query", text, "err", err)
+		}
+	})
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// queryRequest is a request that was understood.
+type queryRequest struct {
+	text    string
+	query   *influxql.Query
+	options ExecuteOptions
+	unit    int64 // nanoseconds per time unit, 0 for RFC 3339
+}
+
+// readQuery reads the parameters from the URL and the form and parses the
+// statements.
+func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request) (*queryRequest, error) {
+	if err := h.readForm(w, r); err != nil {
+		return nil, err
+	}
+	req := &queryRequest{text: strings.TrimSpace(r.FormValue("q"))}
+	if req.text == "" && r.MultipartForm != nil {
+		text, err := multipartQuery(r)
+		if err != nil {
+			return nil, err
+		}
+		req.text = text
+	}
+	if req.text == "" {
+		return nil, errMissingQuery
+	}
+	epoch := strings.TrimSpace(r.FormValue("epoch"))
+	if epoch != "" {
+		req.unit = epochUnit(epoch)
+	}
+	switch r.FormValue("time_format") {
+	case "", "epoch":
+	case "rfc3339":
+		req.unit = 0
+	default:
+		return nil, errTimeFormat
+	}
+	params, err := bindParameters(r.FormValue("params"))
+	if err != nil {
+		return nil, err
+	}
+	if req.query, err = h.parse(req.text, params); err != nil {
+		return nil, err
+	}
+	req.options = ExecuteOptions{
+		Database:        r.FormValue("db"),
+		RetentionPolicy: r.FormValue("rp"),
+		ReadOnly:        r.Method == http.MethodGet,
+		Chunked:         r.FormValue("chunked") == "true",
+		ChunkSize:       defaultChunkSize,
+	}
+	if req.options.Chunked {
+		if n, err := strconv.Atoi(r.FormValue("chunk_size")); err == nil && n > 0 {
+			req.options.ChunkSize = n
+		}
+	}
+	return req, nil
+}
+
+// parse turns the text into statements.
+func (h *Handler) parse(text string, params map[string]any) (*influxql.Query, error) {
+	if len(text) > h.opt.MaxQuerySize {
+		return nil, errQueryTooLong
+	}
+	if strings.Count(text, "(") > maxParentheses {
+		return nil, errQueryTooDeep
+	}
+	p := influxql.NewParser(strings.NewReader(text))
+	p.SetParams(params)
+	q, err := p.ParseQuery()
+	if err != nil {
+		return nil, badRequest("error parsing query: " + err.Error())
+	}
+	return q, nil
+}
+
+func (h *Handler) newEncoder(out *output, r *http.Request, req *queryRequest) encoder {
+	switch kind := negotiate(r.Header.Values("Accept")); kind {
+	case mediaCSV, mediaTextCSV:
+		return newCSVEncoder(out, req.unit, kind)
+	case mediaMsgpack:
+		return newMsgpackEncoder(out, req.unit, req.options.Chunked)
+	}
+	if r.URL.Query().Get("pretty") == "true" {
+		out.indent = new(indenter)
+	}
+	return newJSONEncoder(out, req.unit, req.options.Chunked)
+}

@@ -1,0 +1,53 @@
+package httpapi
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+const redacted = "[REDACTED]"
+
+// passwordText finds the password of CREATE USER ... WITH PASSWORD and of SET
+// PASSWORD FOR ... = , quoted or not, closed or not: broken statements are
+// logged too.
+var passwordText = regexp.MustCompile(`(?is)(\bpassword\b(?:\s+for\s+(?:"(?:[^"\\]|\\.)*"|[^\s=]+)\s*=)?\s*)((?:'(?:[^'\\]|\\.)*'?)+|"(?:[^"\\]|\\.)*"?|[^\s;'"]+)`)
+
+// RedactQuery replaces passwords in InfluxQL text.
+func RedactQuery(q string) string {
+	return passwordText.ReplaceAllString(q, "${1}"+redacted)
+}
+
+// redactURL returns a URL's query for the log: credentials hidden, passwords
+// in statements replaced, everything else as it came.
+func redactURL(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	parts := strings.Split(raw, "&")
+	for i, part := range parts {
+		key, value, _ := strings.Cut(part, "=")
+		name, err := url.QueryUnescape(key)
+		if err != nil {
+			name = key
+		}
+		switch name {
+		case "p", "u":
+			parts[i] = key + "=" + redacted
+		case "params":
+			// Bound values may be passwords.
+			if value != "" {
+				parts[i] = key + "=" + redacted
+			}
+		case "q":
+			q, err := url.QueryUnescape(value)
+			if err != nil {
+				q = value
+			}
+			if clean := RedactQuery(q); clean != q {
+				parts[i] = key + "=" + url.QueryEscape(clean)
+			}
+		}
+	}
+	return strings.Join(parts, "&")
+}

@@ -1,0 +1,44 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRedactQuery(t *testing.T) {
+	f := func(q, want string) {
+		t.Helper()
+		if got := RedactQuery(q); got != want {
+			t.Errorf("RedactQuery(%s) = %s, want %s", q, got, want)
+		}
+	}
+	f(`SELECT v FROM m`, `SELECT v FROM m`)
+	f(`CREATE USER bo WITH PASSWORD 'pw' WITH ALL PRIVILEGES`, `CREATE USER bo WITH PASSWORD [REDACTED] WITH ALL PRIVILEGES`)
+	f(`create user "b o" with password 'it\'s'; SELECT 1`, `create user "b o" with password [REDACTED]; SELECT 1`)
+	f(`CREATE USER bo WITH PASSWORD 'it''s' WITH`, `CREATE USER bo WITH PASSWORD [REDACTED] WITH`)
+	f(`CREATE USER bo WITH PASSWORD pw`, `CREATE USER bo WITH PASSWORD [REDACTED]`)
+	f(`CREATE USER bo WITH PASSWORD 'open`, `CREATE USER bo WITH PASSWORD [REDACTED]`)
+	f(`SET PASSWORD FOR "x y" = 'two words'`, `SET PASSWORD FOR "x y" = [REDACTED]`)
+	f(`SET PASSWORD FOR bo='pw'`, `SET PASSWORD FOR bo=[REDACTED]`)
+	f("SET PASSWORD\nFOR bo =\n'pw'", "SET PASSWORD\nFOR bo =\n[REDACTED]")
+	f(`SET PASSWORD FOR bo = "pw"; DROP USER x`, `SET PASSWORD FOR bo = [REDACTED]; DROP USER x`)
+}
+
+func TestRedactURLHidesSecrets(t *testing.T) {
+	for _, raw := range []string{
+		"u=root&p=secret&db=x",
+		"%70=secret",
+		"q=SET+PASSWORD+FOR+x+%3D+%27secret%27",
+		"q=CREATE%20USER%20x%20WITH%20PASSWORD%20%27secret%27&db=y",
+		`params={"p":"secret"}&q=SET+PASSWORD+FOR+x+%3D+$p`,
+		"db=x&p=secret&p=secret",
+	} {
+		if got := redactURL(raw); strings.Contains(got, "secret") {
+			t.Errorf("redactURL(%s) = %s", raw, got)
+		}
+	}
+	const harmless = "db=x&precision=s&q=SELECT+v+FROM+m"
+	if got := redactURL(harmless); got != harmless {
+		t.Errorf("redactURL(%s) = %s", harmless, got)
+	}
+}

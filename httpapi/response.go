@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// response is what handlers write to. It counts, notes the status, and
+// compresses the body of a 200 when the route and the client allow it.
+type response struct {
+	http.ResponseWriter
+	status   int
+	bytes    int64 // sent, after compression
+	compress bool  // the body of a 200 may be compressed
+	gz       *gzip.Writer
+}
+
+var gzipWriters = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
+	return w
+}}
+
+// WriteHeader sends the status once.
+func (w *response) WriteHeader(status int) {
+	if w.status != 0 {
+		return
+	}
+	w.status = status
+	if w.compress {
+		w.Header().Add("Vary", "Accept-Encoding")
+		if status == http.StatusOK {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.gz = gzipWriters.Get().(*gzip.Writer)
+			w.gz.Reset(rawWriter{w})
+		}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.gz != nil {
+		return w.gz.Write(b)
+	}
+	return rawWriter{w}.Write(b)
+}
+
+// rawWriter writes past the compression.
+type rawWriter struct{ w *response }
+
+func (r rawWriter) Write(b []byte) (int, error) {
+	n, err := r.w.ResponseWriter.Write(b)
+	r.w.bytes += int64(n)
+	return n, err
+}
+
+// Flush sends what is buffered to the client.
+func (w *response) Flush() {
+	if w.gz != nil {
+		_ = w.gz.Flush() // a broken connection shows at the next write
+	}
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// close completes the compressed body.
+func (w *response) close() {
+	if w.gz == nil {
+		return
+	}
+	_ = w.gz.Close() // as in Flush
+	w.release()
+}
+
+// release gives the compressor back; the body stays as it is.
+func (w *response) release() {
+	if w.gz != nil {
+		gzipWriters.Put(w.gz)
+		w.gz = nil
+	}
+}

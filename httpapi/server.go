@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// ServerOptions configure a Server. The zero value serves on a free local port.
+type ServerOptions struct {
+	Address string // host:port; "": 127.0.0.1:0
+	// MaxConnections bounds the connections that are open at a time; more wait
+	// in the kernel's queue. 0: no bound.
+	MaxConnections int
+	Logger         *slog.Logger // nil: slog.Default()
+}
+
+// Limits of a connection that no client of ours comes near.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 120 * time.Second
+	maxHeaderBytes    = 64 << 10
+)
+
+// Server is a listener and the requests on it.
+type Server struct {
+	handler  *Handler
+	http     *http.Server
+	listener net.Listener
+	done     chan struct{} // closed when Serve has returned
+	err      error         // why, set before done is closed
+}
+
+// Listen binds the address and begins to answer with h. Close stops it; h
+// stays the caller's.
+func Listen(h *Handler, opt ServerOptions) (*Server, error) {
+	if opt.Address == "" {
+		opt.Address = "127.0.0.1:0"
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.Default()
+	}
+	l, err := net.Listen("tcp", opt.Address)
+	if err != nil {
+		return nil, err // names the operation and the address
+	}
+	if opt.MaxConnections > 0 {
+		l = &limitListener{Listener: l, tokens: make(chan struct{}, opt.MaxConnections), closed: make(chan struct{})}
+	}
+	s := &Server{
+		handler: h,
+		http: &http.Server{
+			Handler:           h,
+			ReadHeaderTimeout: readHeaderTimeout,
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    maxHeaderBytes,
+			ErrorLog:          slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
+		},
+		listener: l,
+		done:     make(chan struct{}),
+	}
+	go func() {
+		defer close(s.done)
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.err = err
+		}
+	}()
+	return s, nil
+}
+
+// Addr returns the address that is listened on.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Done is closed when the server has stopped, by Close or by a failure that
+// Err tells.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err returns the failure that stopped the server, or nil. It may be called
+// after Done.
+func (s *Server) Err() error { return s.err }
+
+// Close stops accepting, answers what was accepted, and 503 to requests that
+// come on open connections meanwhile. When ctx ends first, the connections
+// that are left are closed.
+func (s *Server) Close(ctx context.Context) error {
+	s.handler.Drain()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	<-s.done
+	return errors.Join(err, s.err)
+}
+
+// limitListener bounds the connections that are open at a time.
+type limitListener struct {
+	net.Listener
+	tokens chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *limitListener) Accept() (net.Conn, error) {
+	select {
+	case l.tokens <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.tokens
+		return nil, err
+	}
+	return &limitConn{Conn: c, release: func() { <-l.tokens }}, nil
+}
+
+func (l *limitListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// limitConn gives its token back when closed.
+type limitConn struct {
+	net.Conn
+	once    sync.Once
+	release func()
+}
+
+func (c *limitConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.release)
+	return err
+}

@@ -1,0 +1,31 @@
+package httpapi
+
+import "net/http"
+
+// ping tells that the server is there, and with verbose its version.
+func (h *Handler) ping(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Query().Get("verbose") {
+	case "", "0", "false":
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", mediaJSON)
+	b := appendJSONString([]byte(`{"version":`), InfluxVersion)
+	_, _ = w.Write(append(b, "}\n"...))
+}
+
+// health tells in the v2 form whether the server can do its work.
+func (h *Handler) health(w http.ResponseWriter, _ *http.Request) {
+	status, state, message := http.StatusOK, "pass", "ready for queries and writes"
+	if h.opt.Health != nil {
+		if ok, text := h.opt.Health.Health(); !ok {
+			status, state, message = http.StatusServiceUnavailable, "fail", text
+		}
+	}
+	w.Header().Set("Content-Type", mediaJSON)
+	w.WriteHeader(status)
+	b := appendJSONString([]byte(`{"checks":[],"message":`), message)
+	b = appendJSONString(append(b, `,"name":"influxdb","status":`...), state)
+	b = appendJSONString(append(b, `,"version":`...), InfluxVersion)
+	_, _ = w.Write(append(b, "}\n"...))
+}

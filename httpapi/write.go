@@ -1,0 +1,213 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"tsdbd/column"
+	"tsdbd/lineproto"
+	"tsdbd/meta"
+)
+
+// maxErrorBytes bounds the lines quoted in an error: a body of nothing but bad
+// lines must not come back as a whole.
+const maxErrorBytes = 64 << 10
+
+// maxPooledBatch is the largest batch, in values, that goes back to the pool.
+const maxPooledBatch = 1 << 20
+
+// parseState is what parsing a body needs and the next body can use again.
+type parseState struct {
+	parser lineproto.Parser
+	batch  column.Batch
+}
+
+var parseStates = sync.Pool{New: func() any { return new(parseState) }}
+
+// writeV1 answers /write.
+func (h *Handler) writeV1(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	unit, err := lineproto.Unit(q.Get("precision"), false)
+	if err != nil {
+		writeError(w, r, badRequest(err.Error()))
+		return
+	}
+	if q.Get("db") == "" {
+		writeError(w, r, errDatabaseRequired)
+		return
+	}
+	h.write(w, r, target{db: q.Get("db"), rp: q.Get("rp"), unit: unit, consistency: q.Get("consistency")})
+}
+
+// writeV2 answers /api/v2/write: the bucket names database and policy.
+func (h *Handler) writeV2(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	unit, err := lineproto.Unit(q.Get("precision"), true)
+	if err != nil {
+		writeError(w, r, badRequest(err.Error()))
+		return
+	}
+	db, rp, err := splitBucket(q.Get("bucket"))
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	h.write(w, r, target{db: db, rp: rp, unit: unit})
+}
+
+// splitBucket splits "db/rp", "db/" or "db".
+func splitBucket(bucket string) (db, rp string, err error) {
+	if bucket == "" {
+		return "", "", &apiError{http.StatusNotFound, `bucket name "" is missing a slash; not in "database/retention-policy" format`}
+	}
+	db, rp, _ = strings.Cut(bucket, "/")
+	if db == "" {
+		return "", "", &apiError{http.StatusNotFound, fmt.Sprintf("bucket name %q is in db/rp form but has an empty database", bucket)}
+	}
+	return db, rp, nil
+}
+
+// target is where and how a body is written.
+type target struct {
+	db, rp      string
+	unit        int64
+	consistency string
+}
+
+// write stores a body. The order of the checks is InfluxDB's, since clients
+// see the first that fails.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, t target) {
+	if h.writes != nil {
+		select {
+		case h.writes <- struct{}{}:
+			defer func() { <-h.writes }()
+		default:
+			h.metrics.refused.Inc()
+			writeError(w, r, errTooManyWrites)
+			return
+		}
+	}
+	if err := h.store(w, r, t); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// store reads, parses and writes a body; nil means that it is durable.
+func (h *Handler) store(w http.ResponseWriter, r *http.Request, t target) error {
+	table, err := h.opt.Writer.Table(t.db)
+	if err != nil {
+		return databaseError(err, t.db)
+	}
+	body, err := readBody(w, r, h.opt.MaxBodySize)
+	if err != nil {
+		return err
+	}
+	defer releaseBody(body)
+	if body.Len() == 0 {
+		return nil
+	}
+
+	s := parseStates.Get().(*parseState)
+	defer func() {
+		if cap(s.batch.Values) <= maxPooledBatch {
+			s.batch.Reset()
+			parseStates.Put(s)
+		}
+	}()
+	s.batch.Reset()
+	points, err := s.parser.Parse(&s.batch, table, body.Bytes(), lineproto.Options{
+		Unit: t.unit, Now: time.Now().UnixNano(), MaxErrorBytes: maxErrorBytes,
+	})
+	var bad *lineproto.Errors
+	if err != nil && !errors.As(err, &bad) {
+		return err
+	}
+
+	if bad != nil && bad.BadLines > 0 {
+		h.metrics.parseErrors.Inc()
+		if points == 0 && bad.Refused == 0 {
+			return badRequest(bad.Error())
+		}
+	}
+	if !validConsistency(t.consistency) {
+		return errConsistency
+	}
+	if points == 0 && bad == nil {
+		return nil // nothing but comments and blanks
+	}
+	rp, err := h.opt.Writer.RetentionPolicy(t.db, t.rp)
+	if err != nil {
+		return policyError(err, t)
+	}
+	reason, dropped := "", 0
+	if points > 0 {
+		if reason, dropped, err = h.writeBatch(r.Context(), t.db, rp, &s.batch); err != nil {
+			return policyError(err, t)
+		}
+		h.metrics.points.Add(float64(points - dropped))
+	}
+	return h.partial(t.db, rp, reason, dropped, bad)
+}
+
+// writeBatch writes a batch; points that the writer refused are not an error.
+func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *column.Batch) (reason string, dropped int, err error) {
+	err = h.opt.Writer.Write(ctx, db, rp, batch)
+	var pw partialWrite
+	if errors.As(err, &pw) {
+		reason, dropped = pw.PartialWrite()
+		return reason, dropped, nil
+	}
+	return "", 0, err
+}
+
+// partial reports what of a durable write was left out, or nil. Points that
+// the writer refused come before lines that did not parse: one reason is told.
+func (h *Handler) partial(db, rp, reason string, dropped int, bad *lineproto.Errors) error {
+	if bad != nil && bad.Refused > 0 {
+		dropped += bad.Refused
+		if reason == "" {
+			reason = bad.RefusedReason
+		}
+	}
+	h.metrics.dropped.Add(float64(dropped))
+	switch {
+	case reason != "":
+		return badRequest(fmt.Sprintf("partial write: %s dropped=%d for database: %s for retention policy: %s", reason, dropped, db, rp))
+	case bad != nil:
+		return badRequest(fmt.Sprintf("partial write: %s dropped=0 for database: %s", bad.Error(), db))
+	}
+	return nil
+}
+
+func validConsistency(c string) bool {
+	switch strings.ToLower(c) {
+	case "", "any", "one", "quorum", "all":
+		return true
+	}
+	return false
+}
+
+// databaseError names an unknown database as 1.x does.
+func databaseError(err error, db string) error {
+	if errors.Is(err, meta.ErrDatabaseNotFound) {
+		return &apiError{http.StatusNotFound, fmt.Sprintf("database not found: %q", db)}
+	}
+	return err
+}
+
+// policyError names an unknown policy as 1.x does.
+func policyError(err error, t target) error {
+	// The default policy may be the one that is missing: then only the store
+	// knows its name.
+	if err == meta.ErrRetentionPolicyNotFound {
+		return fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, t.rp)
+	}
+	return databaseError(err, t.db)
+}
