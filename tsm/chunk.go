@@ -1,0 +1,193 @@
+package tsm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/scan"
+	"tsdbd/tsm/codec"
+)
+
+// Chunk is a chunk of rows: reusable memory for Reader.Chunk. Times and
+// columns are decoded when first asked for and stay valid until the chunk is
+// positioned anew, save for the bytes of strings, which stay valid. It belongs
+// to one goroutine. Stats needs the Series that the chunk was positioned with
+// as it was then; the rest does not.
+type Chunk struct {
+	r      *Reader
+	s      *Series
+	k      int
+	e      ChunkEntry
+	fields []column.Field
+	body   []byte
+	off    int64 // of body in the file
+	places []columnPlace
+	times  struct {
+		v     []int64
+		ready bool
+	}
+	cols  []decodedColumn
+	ready []bool
+}
+
+type decodedColumn struct {
+	vector column.Vector
+	valid  column.Bitmap
+}
+
+// Chunk positions c on chunk k of a loaded series. It checks the chunk's head;
+// the checksums of large columns are checked each time they are decoded.
+func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
+	if s.reader != r || k < 0 || k >= len(s.Chunks) {
+		return fmt.Errorf("tsm %s: chunk %d of %d, or series of another file", r.path, k, len(s.Chunks))
+	}
+	c.r, c.s, c.k, c.e, c.fields = r, s, k, s.Chunks[k], s.Fields
+	e := &c.e
+	n := len(s.Fields)
+	c.times.ready = false
+	if cap(c.places) <= n {
+		cols := make([]decodedColumn, n+n/2+4)
+		copy(cols, c.cols)
+		c.cols, c.ready, c.places = cols, make([]bool, len(cols)), make([]columnPlace, len(cols)+1)
+	}
+	c.ready = c.ready[:n]
+	clear(c.ready)
+	c.places = c.places[:n+c.timeColumns()]
+	if e.inline {
+		end := e.off + uint64(e.Bytes)
+		c.body, c.off = s.header.page[e.off:end:end], int64(s.pageOff+e.off)
+		if !parseInlineBody(c.body, c.places) {
+			return c.corrupt(0, "bad chunk in index entry")
+		}
+		return nil
+	}
+	end := e.off + uint64(e.Bytes)
+	c.body, c.off = r.data[e.off:end:end], int64(e.off)
+	if reason, at := parseDataBody(c.body, c.places); reason != "" {
+		return c.corrupt(at, reason)
+	}
+	return nil
+}
+
+func (c *Chunk) corrupt(at int, reason string) error {
+	c.places = c.places[:0]
+	return binio.Corruptf(c.r.path, c.off+int64(at), "tsm: %s", reason)
+}
+
+// timeColumns returns 1 if the body has a column of times.
+func (c *Chunk) timeColumns() int {
+	if c.e.Rows > 1 && c.e.Step == 0 {
+		return 1
+	}
+	return 0
+}
+
+// Len returns the number of rows.
+func (c *Chunk) Len() int { return c.e.Rows }
+
+// Min returns the time of the first row.
+func (c *Chunk) Min() int64 { return c.e.Min }
+
+// Max returns the time of the last row.
+func (c *Chunk) Max() int64 { return c.e.Max }
+
+// Step returns the distance of the times if they are regular, else 0.
+func (c *Chunk) Step() int64 { return c.e.Step }
+
+// Stats returns the statistics of a field as Series.Stats does.
+func (c *Chunk) Stats(field int) (scan.Stats, bool) { return c.s.Stats(c.k, field) }
+
+// raw returns the bytes of the column at place i, checked.
+func (c *Chunk) raw(i int) ([]byte, error) {
+	if i >= len(c.places) {
+		return nil, c.corrupt(0, "chunk is damaged")
+	}
+	p := &c.places[i]
+	b := c.body[p.off : p.off+p.size : p.off+p.size]
+	if p.size >= smallColumn && !c.e.inline && binio.Checksum(b) != binary.LittleEndian.Uint32(c.body[p.off-4:]) {
+		return nil, binio.Corruptf(c.r.path, c.off+int64(p.off), "tsm: column checksum mismatch")
+	}
+	return b, nil
+}
+
+// Times returns the times of the rows, strictly ascending.
+func (c *Chunk) Times() ([]int64, error) {
+	t := &c.times
+	if t.ready {
+		return t.v, nil
+	}
+	rows := c.e.Rows
+	if c.timeColumns() == 0 {
+		if cap(t.v) < rows {
+			t.v = make([]int64, rows, max(rows, 1024))
+		}
+		t.v = t.v[:rows]
+		at := c.e.Min
+		for i := range t.v {
+			t.v[i] = at
+			at += c.e.Step
+		}
+		t.ready = true
+		return t.v, nil
+	}
+	b, err := c.raw(0)
+	if err != nil {
+		return nil, err
+	}
+	t.v, err = codec.DecodeTimes(t.v[:0], b, rows)
+	if err != nil || len(t.v) != rows || t.v[0] != c.e.Min || t.v[rows-1] != c.e.Max {
+		return nil, binio.Corruptf(c.r.path, c.off+int64(c.places[0].off), "tsm: bad time column")
+	}
+	t.ready = true
+	return t.v, nil
+}
+
+// Column returns the column of a field, by its place in Series.Fields. A field
+// without values gives a vector with no valid row.
+func (c *Chunk) Column(field int) (*column.Vector, error) {
+	if field < 0 || field >= len(c.ready) {
+		return nil, fmt.Errorf("tsm %s: column %d of %d", c.r.path, field, len(c.ready))
+	}
+	d := &c.cols[field]
+	v := &d.vector
+	if c.ready[field] {
+		return v, nil
+	}
+	i := field + c.timeColumns()
+	b, err := c.raw(i)
+	if err != nil {
+		return nil, err
+	}
+	v.Reset(c.fields[field].Type)
+	rows := c.e.Rows
+	if len(b) == 0 {
+		d.valid = grow(d.valid, (rows+63)/64)
+		clear(d.valid)
+		spread(v, 0, rows, d.valid)
+		c.ready[field] = true
+		return v, nil
+	}
+	count, off := rows, 0
+	if c.places[i].sparse {
+		d.valid = grow(d.valid, (rows+63)/64)
+		if count, off = decodePresence(d.valid, b, rows); off < 0 {
+			return nil, binio.Corruptf(c.r.path, c.off+int64(c.places[i].off), "tsm: bad presence of column %d", field)
+		}
+	}
+	if !decodeValues(v, b[off:], count) {
+		return nil, binio.Corruptf(c.r.path, c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
+	}
+	if count < rows {
+		spread(v, count, rows, d.valid)
+	}
+	c.ready[field] = true
+	return v, nil
+}
+
+// AllValid reports, without decoding, that every row has a value of the field.
+func (c *Chunk) AllValid(field int) bool {
+	i := field + c.timeColumns()
+	return i < len(c.places) && c.places[i].size > 0 && !c.places[i].sparse
+}

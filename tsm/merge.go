@@ -1,0 +1,132 @@
+package tsm
+
+import (
+	"errors"
+	"fmt"
+
+	"tsdbd/column"
+	"tsdbd/scan"
+)
+
+// mergeState is the memory of AppendEncoded.
+type mergeState struct {
+	chunk    Chunk
+	from, to []column.Field // lists that places belongs to
+	places   []int          // of from's fields in to
+	valid    column.Bitmap
+}
+
+// AppendEncoded adds chunk k of a loaded series of r to the current series
+// without decoding values. Its checksums are verified. The current series must
+// have all fields of s, with the same types, and may have more; the chunk must
+// be later than the chunk before.
+func (w *Writer) AppendEncoded(r *Reader, s *Series, k int) error {
+	if w.err != nil {
+		return w.err
+	}
+	if !w.series.open {
+		return w.fail(errors.New("chunk without a series"))
+	}
+	m := &w.merge
+	c := &m.chunk
+	if err := r.Chunk(s, k, c); err != nil {
+		return w.fail(err)
+	}
+	if err := w.mapFields(s.Fields); err != nil {
+		return w.fail(fmt.Errorf("series %.100q: %w", w.series.key, err))
+	}
+	if n := len(w.series.chunks); n > 0 && c.e.Min <= w.series.chunks[n-1].max {
+		return w.fail(fmt.Errorf("series %.100q: chunk from %d does not follow the last, to %d", w.series.key, c.e.Min, w.series.chunks[n-1].max))
+	}
+	at := c.timeColumns()
+	n := at + len(w.series.fields)
+	cols := grow(w.scratch.cols, n)
+	clear(cols)
+	w.scratch.cols = cols
+	if at == 1 {
+		b, err := c.raw(0)
+		if err != nil {
+			return w.fail(err)
+		}
+		cols[0].bytes = b
+	}
+	rows := c.e.Rows
+	for i := range s.Fields {
+		b, err := c.raw(at + i)
+		if err != nil {
+			return w.fail(err)
+		}
+		col := &cols[at+m.places[i]]
+		col.bytes, col.sparse = b, c.places[at+i].sparse
+		count := rows
+		switch {
+		case len(b) == 0:
+			count = 0
+		case col.sparse:
+			m.valid = grow(m.valid, (rows+63)/64)
+			var off int
+			if count, off = decodePresence(m.valid, b, rows); off < 0 {
+				return w.fail(c.corrupt(int(c.places[at+i].off), "bad presence"))
+			}
+		}
+		w.info.Values += int64(count)
+	}
+	if rows >= StatsRows {
+		if err := w.copyStats(s, k, c); err != nil {
+			return err
+		}
+	}
+	return w.addChunk(c.e.Min, c.e.Max, c.e.Step, rows, cols)
+}
+
+// copyStats appends the records of chunk k to those of the current series.
+func (w *Writer) copyStats(s *Series, k int, c *Chunk) error {
+	absent := scan.Stats{}
+	next := 0
+	for i := range s.Fields {
+		rec, ok := s.statRecord(k, i)
+		if !ok {
+			return w.fail(c.corrupt(0, "bad statistics"))
+		}
+		to := w.merge.places[i]
+		for ; next < to; next++ {
+			w.series.stats[next] = appendStats(w.series.stats[next], w.series.fields[next].Type, &absent, c.e.Rows)
+		}
+		st := append(w.series.stats[to], byte(len(rec)))
+		w.series.stats[to] = append(st, rec...)
+		next = to + 1
+	}
+	for ; next < len(w.series.fields); next++ {
+		w.series.stats[next] = appendStats(w.series.stats[next], w.series.fields[next].Type, &absent, c.e.Rows)
+	}
+	return nil
+}
+
+// mapFields sets merge.places for a list of fields. Field lists are shared, so
+// that it is computed once per pair of lists.
+func (w *Writer) mapFields(from []column.Field) error {
+	m := &w.merge
+	to := w.series.fields
+	if sameList(m.from, from) && sameList(m.to, to) {
+		return nil
+	}
+	m.from, m.to = nil, nil
+	m.places = m.places[:0]
+	j := 0
+	for i := range from {
+		for j < len(to) && to[j].Key < from[i].Key {
+			j++
+		}
+		if j == len(to) || to[j] != from[i] {
+			return fmt.Errorf("field %.100q (%s) of the source is not a field of the series", from[i].Key, from[i].Type)
+		}
+		m.places = append(m.places, j)
+		j++
+	}
+	m.from, m.to = from, to
+	return nil
+}
+
+func sameList(a, b []column.Field) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
+}

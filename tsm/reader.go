@@ -1,0 +1,294 @@
+package tsm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+)
+
+// Reader is an open file, mapped into memory. It is safe for concurrent use
+// while a reference is held. Every use of it, of the Series, Chunks and
+// KeyCursors that were filled from it, and nothing else, needs one.
+type Reader struct {
+	fs   vfs.FS
+	path string
+	data []byte // the mapping
+	foot footer
+
+	verified  []atomic.Uint64 // bit per block of the index region
+	idBuckets uint64
+	ordBits   uint
+
+	lists struct {
+		once  sync.Once
+		slots []atomic.Pointer[[]column.Field]
+	}
+	keyCursors sync.Pool
+
+	unmap    func() error
+	refs     atomic.Int64
+	closed   atomic.Bool // the opener's reference is given back
+	obsolete atomic.Bool // remove the file after the last reference
+}
+
+// Open maps a file and checks header, footer and the checksum table. It
+// returns a reader with one reference, which Close gives back. Damage is a
+// *binio.CorruptError, a sound file of another version ErrVersion.
+func Open(fs vfs.FS, path string) (r *Reader, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open tsm %s: %w", path, err)
+		}
+	}()
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	// The mapping outlives the descriptor: open files are not bounded by it.
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size < headerSize+trailerSize {
+		return nil, binio.Corruptf(path, 0, "tsm: file of %d bytes is too short", size)
+	}
+	data, unmap, err := f.Map(size)
+	if err != nil {
+		return nil, err
+	}
+	r = &Reader{fs: fs, path: path, data: data, unmap: unmap}
+	if err := r.open(); err != nil {
+		return nil, errors.Join(err, unmap())
+	}
+	r.refs.Store(1)
+	return r, nil
+}
+
+func (r *Reader) open() (err error) {
+	defer r.catchFault(&err)()
+	r.foot, err = parseFooter(r.path, r.data)
+	if err != nil {
+		return err
+	}
+	s := &r.foot.sec
+	blocks := (s.checksums - s.keys + blockSize - 1) / blockSize
+	r.verified = make([]atomic.Uint64, (blocks+63)/64)
+	r.idBuckets = (s.idRecords-s.idDir)/4 - 1
+	r.ordBits = ordinalBits(r.foot.info.Series)
+	if uint(r.foot.idShift)+r.ordBits > 64 {
+		return binio.Corruptf(r.path, int64(s.footer), "tsm: id record too wide")
+	}
+	return nil
+}
+
+// catchFault turns a fault in the mapping, as a file that was shortened from
+// outside raises it, into a CorruptError. Use: defer r.catchFault(&err)().
+func (r *Reader) catchFault(err *error) func() {
+	old := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(old)
+		p := recover()
+		if p == nil {
+			return
+		}
+		fault, ok := p.(interface {
+			runtime.Error
+			Addr() uintptr
+		})
+		if !ok {
+			panic(p)
+		}
+		*err = binio.Corruptf(r.path, -1, "tsm: mapped file cannot be read: %v", fault)
+	}
+}
+
+// Acquire adds a reference. The caller must hold one, or know that another
+// holder keeps his for the moment.
+func (r *Reader) Acquire() {
+	for {
+		n := r.refs.Load()
+		if n <= 0 {
+			panic("tsm: W6: Acquire after the last Release")
+		}
+		if r.refs.CompareAndSwap(n, n+1) {
+			return
+		}
+	}
+}
+
+// Release gives a reference back. The last one unmaps the file, and removes
+// it if it is obsolete.
+func (r *Reader) Release() error {
+	n := r.refs.Load()
+	for ; ; n = r.refs.Load() {
+		if n <= 0 {
+			panic("tsm: W6: Release without a reference")
+		}
+		if r.refs.CompareAndSwap(n, n-1) {
+			break
+		}
+	}
+	if n > 1 {
+		return nil
+	}
+	err := r.unmap()
+	r.data = nil
+	if r.obsolete.Load() {
+		err = errors.Join(err, r.fs.Remove(r.path))
+	}
+	if err != nil {
+		return fmt.Errorf("close tsm %s: %w", r.path, err)
+	}
+	return nil
+}
+
+// Close gives the reference of Open back; calls after the first do nothing.
+func (r *Reader) Close() error {
+	if r.closed.Swap(true) {
+		return nil
+	}
+	return r.Release()
+}
+
+// Obsolete says whether the file is to be removed after the last reference.
+func (r *Reader) Obsolete(remove bool) { r.obsolete.Store(remove) }
+
+// Info returns what the footer tells.
+func (r *Reader) Info() Info { return r.foot.info }
+
+// Path returns the file's path.
+func (r *Reader) Path() string { return r.path }
+
+// Len returns the number of series.
+func (r *Reader) Len() int { return r.foot.info.Series }
+
+// check makes sure that the blocks of the index region that hold [off, off+n)
+// are sound. It checksums a block once.
+func (r *Reader) check(off, n uint64) error {
+	s := &r.foot.sec
+	if off < s.keys || n > s.checksums-off || off > s.checksums {
+		return binio.Corruptf(r.path, int64(off), "tsm: offset outside the index")
+	}
+	if n == 0 {
+		return nil
+	}
+	first, last := (off-s.keys)/blockSize, (off-s.keys+n-1)/blockSize
+	for b := first; b <= last; b++ {
+		if r.verified[b>>6].Load()>>(b&63)&1 == 0 {
+			if err := r.checkBlock(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Reader) checkBlock(b uint64) error {
+	s := &r.foot.sec
+	at := s.keys + b*blockSize
+	end := min(at+blockSize, s.checksums)
+	if binio.Checksum(r.data[at:end]) != binary.LittleEndian.Uint32(r.data[s.checksums+b*4:]) {
+		return binio.Corruptf(r.path, int64(at), "tsm: index block checksum mismatch")
+	}
+	r.verified[b>>6].Or(1 << (b & 63))
+	return nil
+}
+
+// checked returns [from, to) of the index region, which must lie in [lo, hi).
+func (r *Reader) checked(from, to, lo, hi uint64) ([]byte, error) {
+	if from < lo || to < from || to > hi {
+		return nil, binio.Corruptf(r.path, int64(lo), "tsm: index offset outside its section")
+	}
+	if err := r.check(from, to-from); err != nil {
+		return nil, err
+	}
+	return r.data[from:to:to], nil
+}
+
+// dirRecord returns the page offsets of group p.
+func (r *Reader) dirRecord(p int) (b []byte, err error) {
+	at := r.foot.sec.dir + uint64(p)*dirRecordSize
+	if err := r.check(at, 2*dirRecordSize); err != nil {
+		return nil, err
+	}
+	return r.data[at : at+2*dirRecordSize], nil
+}
+
+// keyPage returns the key page of group p and its offset.
+func (r *Reader) keyPage(p int) ([]byte, int64, error) {
+	d, err := r.dirRecord(p)
+	if err != nil {
+		return nil, 0, err
+	}
+	from, to := binary.LittleEndian.Uint64(d), binary.LittleEndian.Uint64(d[dirRecordSize:])
+	b, err := r.checked(from, to, r.foot.sec.keys, r.foot.sec.entries)
+	return b, int64(from), err
+}
+
+// entryPage returns the entry page of group p and its offset.
+func (r *Reader) entryPage(p int) ([]byte, uint64, error) {
+	d, err := r.dirRecord(p)
+	if err != nil {
+		return nil, 0, err
+	}
+	from, to := binary.LittleEndian.Uint64(d[8:]), binary.LittleEndian.Uint64(d[dirRecordSize+8:])
+	b, err := r.checked(from, to, r.foot.sec.entries, r.foot.sec.lists)
+	return b, from, err
+}
+
+// fieldList returns field list n, which is shared and read-only.
+func (r *Reader) fieldList(n uint64) ([]column.Field, error) {
+	f := &r.foot
+	if n >= uint64(f.fieldLists) {
+		return nil, binio.Corruptf(r.path, int64(f.sec.lists), "tsm: field list %d of %d", n, f.fieldLists)
+	}
+	r.lists.once.Do(func() { r.lists.slots = make([]atomic.Pointer[[]column.Field], f.fieldLists) })
+	if p := r.lists.slots[n].Load(); p != nil {
+		return *p, nil
+	}
+	at := f.sec.listDir + n*4
+	if err := r.check(at, 8); err != nil {
+		return nil, err
+	}
+	from := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.data[at:]))
+	to := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.data[at+4:]))
+	b, err := r.checked(from, to, f.sec.lists, f.sec.listDir)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := decodeFieldList(b)
+	if !ok {
+		return nil, binio.Corruptf(r.path, int64(from), "tsm: bad field list")
+	}
+	r.lists.slots[n].Store(&fields)
+	return fields, nil
+}
+
+// ID returns the id of series i, 0 <= i < Len.
+func (r *Reader) ID(i int) (model.SeriesID, error) {
+	if i < 0 || i >= r.Len() {
+		return 0, fmt.Errorf("tsm %s: series %d of %d", r.path, i, r.Len())
+	}
+	page, off, err := r.entryPage(i / groupSeries)
+	if err != nil {
+		return 0, err
+	}
+	var h pageHeader
+	if !h.parse(page, r.groupLen(i/groupSeries)) {
+		return 0, binio.Corruptf(r.path, int64(off), "tsm: bad entry page")
+	}
+	return h.id(i % groupSeries), nil
+}
+
+// groupLen returns the number of series of group p.
+func (r *Reader) groupLen(p int) int { return min(groupSeries, r.Len()-p*groupSeries) }

@@ -1,0 +1,372 @@
+package tsm
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+
+	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// A statistics record is a length byte and as many bytes:
+//
+//	flags u8 | [count, firstRow, rows-1-lastRow varints if partial] | by type
+//
+// Length 0 means that the column has no value. By type:
+//
+//	integer, unsigned: min, then unless constant max-min, first-min, last-min,
+//	    then sum-count*min, all varints, min and sum zigzag for integers
+//	float: as decimals m/10^e (e in the flags' top bits) min zigzag, then unless
+//	    constant the differences; or four float64; then the sum as a decimal
+//	    difference or a float64; then the sum's error if it is not zero
+//	boolean: a byte of bits min, max, first, last, then the sum
+//	string: nothing
+const (
+	statPartial  = 1 << 0 // some rows have no value
+	statConstant = 1 << 1 // max, first and last equal min bit for bit
+	statDecimal  = 1 << 2 // floats: values are decimals
+	statRawSum   = 1 << 3 // floats: the sum is a float64
+	statError    = 1 << 4 // floats: the sum's error follows
+	statExponent = 5      // floats: shift of the decimal exponent, 0 to 7
+)
+
+// maxStatRecord bounds a record: its length byte must not overflow.
+const maxStatRecord = 127
+
+var powersOfTen = [8]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}
+
+// decimal returns v*10^e as an integer if dividing it by 10^e gives v back
+// bit for bit.
+func decimal(v float64, e int) (int64, bool) {
+	s := math.RoundToEven(v * powersOfTen[e])
+	if !(math.Abs(s) < 1<<53) {
+		return 0, false
+	}
+	m := int64(s)
+	return m, math.Float64bits(float64(m)/powersOfTen[e]) == math.Float64bits(v)
+}
+
+// twoSum returns a+b rounded, and what rounding lost.
+func twoSum(a, b float64) (sum, lost float64) {
+	sum = a + b
+	t := sum - a
+	return sum, (a - (sum - t)) + (b - t)
+}
+
+// sumFloats adds up v with about 106 bits. Four lanes break the chain of
+// dependent additions; the result is the same on every machine. A sum that is
+// not finite has no error term.
+func sumFloats(v []float64) (sum, lost float64) {
+	var s, e [4]float64
+	i := 0
+	for ; i+4 <= len(v); i += 4 {
+		x := (*[4]float64)(v[i:])
+		var l float64
+		s[0], l = twoSum(s[0], x[0])
+		e[0] += l
+		s[1], l = twoSum(s[1], x[1])
+		e[1] += l
+		s[2], l = twoSum(s[2], x[2])
+		e[2] += l
+		s[3], l = twoSum(s[3], x[3])
+		e[3] += l
+	}
+	for ; i < len(v); i++ {
+		var l float64
+		s[0], l = twoSum(s[0], v[i])
+		e[0] += l
+	}
+	sum, lost = s[0], e[0]
+	for k := 1; k < 4; k++ {
+		var l float64
+		sum, l = twoSum(sum, s[k])
+		lost += l + e[k]
+	}
+	sum, lost = twoSum(sum, lost)
+	if math.IsInf(sum, 0) || math.IsNaN(sum) || math.IsNaN(lost) {
+		sum = 0
+		for _, x := range v {
+			sum += x
+		}
+		return sum, 0
+	}
+	if sum == 0 {
+		return 0, 0 // no negative zero
+	}
+	return sum, lost
+}
+
+// valueStats computes Count, Min, Max, First, Last, Sum and SumError of the
+// values of v, none of which is null and of which there is at least one.
+// NaN takes no part in Min and Max unless there is nothing else.
+func valueStats(v *column.Vector) scan.Stats {
+	s := scan.Stats{Count: v.Len()}
+	switch v.Type {
+	case model.Float:
+		lo, hi := math.Inf(1), math.Inf(-1)
+		for _, x := range v.Floats {
+			if x < lo {
+				lo = x
+			}
+			if x > hi {
+				hi = x
+			}
+		}
+		if lo > hi { // only NaN
+			lo, hi = math.NaN(), math.NaN()
+		}
+		s.Min, s.Max = math.Float64bits(lo), math.Float64bits(hi)
+		s.First, s.Last = math.Float64bits(v.Floats[0]), math.Float64bits(v.Floats[s.Count-1])
+		sum, lost := sumFloats(v.Floats)
+		s.Sum, s.SumError = math.Float64bits(sum), lost
+	case model.Integer:
+		lo, hi := v.Ints[0], v.Ints[0]
+		var sum int64
+		for _, x := range v.Ints {
+			lo, hi = min(lo, x), max(hi, x)
+			sum += x
+		}
+		s.Min, s.Max, s.Sum = uint64(lo), uint64(hi), uint64(sum)
+		s.First, s.Last = uint64(v.Ints[0]), uint64(v.Ints[s.Count-1])
+	case model.Unsigned:
+		lo, hi := v.Uints[0], v.Uints[0]
+		for _, x := range v.Uints {
+			lo, hi = min(lo, x), max(hi, x)
+			s.Sum += x
+		}
+		s.Min, s.Max = lo, hi
+		s.First, s.Last = v.Uints[0], v.Uints[s.Count-1]
+	case model.Boolean:
+		for _, x := range v.Bools {
+			s.Sum += boolWord(x)
+		}
+		s.Min = boolWord(s.Sum == uint64(s.Count))
+		s.Max = boolWord(s.Sum > 0)
+		s.First, s.Last = boolWord(v.Bools[0]), boolWord(v.Bools[s.Count-1])
+	}
+	return s
+}
+
+func boolWord(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// appendStats appends the record of s for a column of rows rows.
+func appendStats(dst []byte, t model.FieldType, s *scan.Stats, rows int) []byte {
+	at := len(dst)
+	dst = append(dst, 0)
+	if s.Count == 0 {
+		return dst
+	}
+	dst = append(dst, 0)
+	var flags byte
+	if s.Count < rows {
+		flags |= statPartial
+		dst = binary.AppendUvarint(dst, uint64(s.Count))
+		dst = binary.AppendUvarint(dst, uint64(s.FirstRow))
+		dst = binary.AppendUvarint(dst, uint64(rows-1-s.LastRow))
+	}
+	constant := s.Min == s.Max && s.Min == s.First && s.Min == s.Last
+	if constant && t != model.Boolean && t != model.String {
+		flags |= statConstant
+	}
+	switch t {
+	case model.Integer, model.Unsigned:
+		rest := s.Sum - uint64(s.Count)*s.Min // wraps, and back when decoded
+		if t == model.Integer {
+			dst = binary.AppendUvarint(dst, binio.ZigZag(int64(s.Min)))
+			rest = binio.ZigZag(int64(rest))
+		} else {
+			dst = binary.AppendUvarint(dst, s.Min)
+		}
+		if !constant {
+			dst = binary.AppendUvarint(dst, s.Max-s.Min)
+			dst = binary.AppendUvarint(dst, s.First-s.Min)
+			dst = binary.AppendUvarint(dst, s.Last-s.Min)
+		}
+		dst = binary.AppendUvarint(dst, rest)
+	case model.Float:
+		dst, flags = appendFloatStats(dst, flags, s, constant)
+	case model.Boolean:
+		dst = append(dst, byte(s.Min|s.Max<<1|s.First<<2|s.Last<<3))
+		dst = binary.AppendUvarint(dst, s.Sum)
+	}
+	dst[at], dst[at+1] = byte(len(dst)-at-1), flags
+	return dst
+}
+
+func appendFloatStats(dst []byte, flags byte, s *scan.Stats, constant bool) ([]byte, byte) {
+	words := [4]uint64{s.Min, s.Max, s.First, s.Last}
+	sum := math.Float64frombits(s.Sum)
+	var m [4]int64
+	e := decimalExponent(&words, &m)
+	if e >= 0 {
+		flags |= statDecimal | byte(e)<<statExponent
+		dst = binary.AppendUvarint(dst, binio.ZigZag(m[0]))
+		if !constant {
+			for _, x := range m[1:] {
+				dst = binary.AppendUvarint(dst, binio.ZigZag(x-m[0]))
+			}
+		}
+	} else if constant {
+		dst = binary.LittleEndian.AppendUint64(dst, s.Min)
+	} else {
+		for _, w := range words {
+			dst = binary.LittleEndian.AppendUint64(dst, w)
+		}
+	}
+	if ms, ok := int64(0), false; e >= 0 {
+		if ms, ok = decimal(sum, e); ok {
+			dst = binary.AppendUvarint(dst, binio.ZigZag(ms-int64(s.Count)*m[0]))
+		} else {
+			flags |= statRawSum
+		}
+	} else {
+		flags |= statRawSum
+	}
+	if flags&statRawSum != 0 {
+		dst = binary.LittleEndian.AppendUint64(dst, s.Sum)
+	}
+	if s.SumError != 0 {
+		// The error is a multiple of the smallest value's last bit, so its
+		// mantissa ends in zeros: reversed, they are leading zeros.
+		flags |= statError
+		dst = binary.AppendUvarint(dst, bits.Reverse64(math.Float64bits(s.SumError)))
+	}
+	return dst, flags
+}
+
+// decimalExponent returns the smallest exponent at which all words are
+// decimals, setting m to them, or -1.
+func decimalExponent(words *[4]uint64, m *[4]int64) int {
+next:
+	for e := range powersOfTen {
+		for i, w := range words {
+			var ok bool
+			if m[i], ok = decimal(math.Float64frombits(w), e); !ok {
+				continue next
+			}
+		}
+		return e
+	}
+	return -1
+}
+
+// statRecord returns the record at b[off:], without its length byte, and the
+// offset after it, or -1.
+func statRecord(b []byte, off int) ([]byte, int) {
+	if uint(off) >= uint(len(b)) {
+		return nil, -1
+	}
+	n := int(b[off])
+	if n > maxStatRecord || n > len(b)-off-1 {
+		return nil, -1
+	}
+	return b[off+1 : off+1+n], off + 1 + n
+}
+
+// recordCount returns the number of values that a record tells, or -1.
+func recordCount(rec []byte, rows int) int {
+	if len(rec) == 0 {
+		return 0
+	}
+	if rec[0]&statPartial == 0 {
+		return rows
+	}
+	n, off := uvarint(rec, 1)
+	if off < 0 || n == 0 || n >= uint64(rows) {
+		return -1
+	}
+	return int(n)
+}
+
+// decodeStats decodes a record for a column of rows rows.
+func decodeStats(rec []byte, t model.FieldType, rows int) (s scan.Stats, ok bool) {
+	if len(rec) == 0 {
+		return s, true
+	}
+	flags := rec[0]
+	off := 1
+	next := func() (v uint64) {
+		if off >= 0 {
+			v, off = uvarint(rec, off)
+		}
+		return v
+	}
+	word := func() uint64 {
+		if off < 0 || len(rec)-off < 8 {
+			off = -1
+			return 0
+		}
+		off += 8
+		return binary.LittleEndian.Uint64(rec[off-8:])
+	}
+	s.Count, s.LastRow = rows, rows-1
+	if flags&statPartial != 0 {
+		count, first, last := next(), next(), next()
+		if n := uint64(rows); count == 0 || count >= n || first >= n || last >= n || first+last >= n || count > n-first-last {
+			return scan.Stats{}, false
+		}
+		s.Count, s.FirstRow, s.LastRow = int(count), int(first), rows-1-int(last)
+	}
+	constant := flags&statConstant != 0
+	switch t {
+	case model.Integer, model.Unsigned:
+		s.Min = next()
+		if t == model.Integer {
+			s.Min = uint64(binio.UnZigZag(s.Min))
+		}
+		s.Max, s.First, s.Last = s.Min, s.Min, s.Min
+		if !constant {
+			s.Max += next()
+			s.First += next()
+			s.Last += next()
+		}
+		rest := next()
+		if t == model.Integer {
+			rest = uint64(binio.UnZigZag(rest))
+		}
+		s.Sum = rest + uint64(s.Count)*s.Min
+	case model.Float:
+		var low int64
+		p := powersOfTen[flags>>statExponent]
+		if flags&statDecimal != 0 {
+			low = binio.UnZigZag(next())
+			s.Min = math.Float64bits(float64(low) / p)
+			s.Max, s.First, s.Last = s.Min, s.Min, s.Min
+			if !constant {
+				s.Max = math.Float64bits(float64(low+binio.UnZigZag(next())) / p)
+				s.First = math.Float64bits(float64(low+binio.UnZigZag(next())) / p)
+				s.Last = math.Float64bits(float64(low+binio.UnZigZag(next())) / p)
+			}
+		} else {
+			s.Min = word()
+			s.Max, s.First, s.Last = s.Min, s.Min, s.Min
+			if !constant {
+				s.Max, s.First, s.Last = word(), word(), word()
+			}
+		}
+		if flags&statRawSum != 0 {
+			s.Sum = word()
+		} else {
+			s.Sum = math.Float64bits(float64(binio.UnZigZag(next())+int64(s.Count)*low) / p)
+		}
+		if flags&statError != 0 {
+			s.SumError = math.Float64frombits(bits.Reverse64(next()))
+		}
+	case model.Boolean:
+		w := next()
+		s.Min, s.Max, s.First, s.Last = w&1, w>>1&1, w>>2&1, w>>3&1
+		s.Sum = next()
+	}
+	if off != len(rec) {
+		return scan.Stats{}, false
+	}
+	return s, true
+}

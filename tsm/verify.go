@@ -1,0 +1,159 @@
+package tsm
+
+import (
+	"context"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// Verify reads the whole file: it recomputes the content checksum, checks all
+// others, decodes every key, index entry, time and value, and compares counts,
+// order, ranges, ids and statistics with what the file says of them.
+func (r *Reader) Verify(ctx context.Context) (err error) {
+	defer r.catchFault(&err)()
+	var h xxhash.Digest
+	h.Reset()
+	for rest := r.data[:r.foot.sec.footer]; len(rest) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := min(len(rest), 1<<20)
+		_, _ = h.Write(rest[:n])
+		rest = rest[n:]
+	}
+	// Blocks first: their errors say where.
+	s := &r.foot.sec
+	for b := uint64(0); b*blockSize < s.checksums-s.keys; b++ {
+		if err := r.checkBlock(b); err != nil {
+			return err
+		}
+	}
+	v := verifier{r: r, info: Info{Range: model.TimeRange{Min: 1, Max: 0}}}
+	v.keys.Reset(r)
+	for i := range r.Len() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := v.series(i); err != nil {
+			return err
+		}
+	}
+	want, got := &r.foot.info, &v.info
+	if got.Chunks != want.Chunks || got.Rows != want.Rows || got.Values != want.Values || got.Range != want.Range || got.MinKey != want.MinKey || got.MaxKey != want.MaxKey {
+		return binio.Corruptf(r.path, int64(s.footer), "tsm: footer does not match content")
+	}
+	if sum := h.Sum64(); sum != want.Checksum {
+		return binio.Corruptf(r.path, int64(s.footer), "tsm: content checksum %016x, footer says %016x", sum, want.Checksum)
+	}
+	return nil
+}
+
+type verifier struct {
+	r    *Reader
+	info Info
+	keys KeyCursor
+	last string
+	s    Series
+	c    Chunk
+	vals column.Vector
+}
+
+func (v *verifier) series(i int) error {
+	r := v.r
+	key, err := v.keys.Key(i)
+	if err != nil {
+		return err
+	}
+	if string(key) <= v.last {
+		return binio.Corruptf(r.path, int64(r.foot.sec.keys), "tsm: key of series %d is not in order", i)
+	}
+	v.last = string(key)
+	if i == 0 {
+		v.info.MinKey = v.last
+	}
+	v.info.MaxKey = v.last
+	if err := r.Load(i, &v.s); err != nil {
+		return err
+	}
+	o, ok, err := r.Find(v.s.ID)
+	if err != nil {
+		return err
+	}
+	if !ok || o != i {
+		return binio.Corruptf(r.path, int64(r.foot.sec.idDir), "tsm: id %d of series %d is not found there", v.s.ID, i)
+	}
+	for k := range v.s.Chunks {
+		if err := v.chunk(k); err != nil {
+			return err
+		}
+	}
+	rng := v.s.TimeRange()
+	if v.info.Range.Empty() {
+		v.info.Range = rng
+	}
+	v.info.Range = v.info.Range.Union(rng)
+	return nil
+}
+
+func (v *verifier) chunk(k int) error {
+	c := &v.c
+	if err := v.r.Chunk(&v.s, k, c); err != nil {
+		return err
+	}
+	times, err := c.Times()
+	if err != nil {
+		return err
+	}
+	for i := 1; i < len(times); i++ {
+		if times[i] <= times[i-1] {
+			return c.corrupt(0, "times are not in order")
+		}
+	}
+	rows := c.Len()
+	v.info.Chunks++
+	v.info.Rows += int64(rows)
+	for f := range v.s.Fields {
+		col, err := c.Column(f)
+		if err != nil {
+			return err
+		}
+		want := scan.Stats{Count: rows, LastRow: rows - 1}
+		if col.Valid != nil {
+			want.Count = col.Valid.Count(rows)
+			want.FirstRow, want.LastRow = runLength(col.Valid, 0, rows, false), lastSet(col.Valid, rows)
+		}
+		v.info.Values += int64(want.Count)
+		if rows < StatsRows {
+			continue
+		}
+		got, ok := v.s.Stats(k, f)
+		if !ok {
+			return c.corrupt(0, "bad statistics")
+		}
+		switch {
+		case want.Count == 0:
+			want = scan.Stats{}
+		default:
+			first, last := want.FirstRow, want.LastRow
+			if want.Count < rows {
+				gather(&v.vals, col, rows)
+				col = &v.vals
+			}
+			want = valueStats(col)
+			want.FirstRow, want.LastRow = first, last
+		}
+		if math.Float64bits(got.SumError) == math.Float64bits(want.SumError) {
+			got.SumError = want.SumError // NaN equals nothing
+		}
+		if got != want && !(math.IsNaN(got.SumError) && math.IsNaN(want.SumError)) {
+			return c.corrupt(0, "statistics do not match values")
+		}
+	}
+	return nil
+}

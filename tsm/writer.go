@@ -1,0 +1,454 @@
+package tsm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+	"tsdbd/scan"
+	"tsdbd/tsm/codec"
+)
+
+// WriterOptions are facts about a file that its writer is told. The zero value
+// works.
+type WriterOptions struct {
+	// MinSequence and MaxSequence are kept in the footer: the log sequence
+	// numbers whose effects the file holds.
+	MinSequence, MaxSequence uint64
+	// Level is kept in the footer: 0 for a flush.
+	Level int
+	// IndexMemory bounds the bytes of the index kept in memory until Finish;
+	// more goes to scratch files beside the file. 0 is 8 MiB. Not counted are
+	// 8 bytes per series and the index entries of 64 series.
+	IndexMemory int
+}
+
+// writeBuffer is the size of the writes to the file.
+const writeBuffer = 1 << 20
+
+// Writer writes one file. After an error every call returns it and only Abort
+// makes sense. It belongs to one goroutine.
+type Writer struct {
+	fs   vfs.FS
+	path string
+	opt  WriterOptions
+	file vfs.File
+	err  error
+	done bool // finished or aborted
+
+	buf     []byte // not yet written
+	offset  uint64 // of the end of buf in the file
+	hash    xxhash.Digest
+	index   bool   // in the index region: cut into checksummed blocks
+	blocks  []byte // checksum table
+	block   uint32 // running checksum of the last block
+	blockAt int    // bytes in it
+
+	info  Info
+	ids   []uint64 // id<<32 | ordinal
+	dir   []byte   // offsets of pages in their parts, a pair per group
+	keys  spool
+	pages spool
+	lists fieldLists
+
+	series  openSeries
+	group   openGroup
+	lastKey string // of Series, kept or not
+	scratch struct {
+		values  column.Vector
+		cols    []rawColumn
+		arena   []byte
+		presize []int
+		stats   []scan.Stats
+		body    []byte
+		key     []byte
+	}
+	merge mergeState
+}
+
+// Create makes the file at path, truncating what is there.
+func Create(fs vfs.FS, path string, opt WriterOptions) (*Writer, error) {
+	f, err := fs.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("create tsm %s: %w", path, err)
+	}
+	w := &Writer{fs: fs, path: path, opt: opt, file: f}
+	limit := opt.IndexMemory / 2
+	if limit <= 0 {
+		limit = spoolMemory
+	}
+	w.keys = spool{fs: fs, path: path + ".keys", limit: limit}
+	w.pages = spool{fs: fs, path: path + ".entries", limit: limit}
+	w.hash.Reset()
+	w.info = Info{Path: path, MinSequence: opt.MinSequence, MaxSequence: opt.MaxSequence, Level: opt.Level,
+		Range: model.TimeRange{Min: 1, Max: 0}}
+	w.lists.numbers = make(map[string]uint32)
+	if err := w.write(appendHeader(nil)); err != nil {
+		return nil, errors.Join(err, w.Abort())
+	}
+	return w, nil
+}
+
+// fail makes err the error of all later calls.
+func (w *Writer) fail(err error) error {
+	if w.err == nil {
+		w.err = fmt.Errorf("write tsm %s: %w", w.path, err)
+	}
+	return w.err
+}
+
+// write appends b to the file.
+func (w *Writer) write(b []byte) error {
+	if w.index {
+		for rest := b; len(rest) > 0; {
+			n := min(len(rest), blockSize-w.blockAt)
+			w.block = binio.ChecksumUpdate(w.block, rest[:n])
+			w.blockAt += n
+			rest = rest[n:]
+			if w.blockAt == blockSize {
+				w.endBlock()
+			}
+		}
+	}
+	w.buf = append(w.buf, b...)
+	w.offset += uint64(len(b))
+	if len(w.buf) >= writeBuffer {
+		return w.flush()
+	}
+	return nil
+}
+
+func (w *Writer) endBlock() {
+	if w.blockAt > 0 {
+		w.blocks = binary.LittleEndian.AppendUint32(w.blocks, w.block)
+		w.block, w.blockAt = 0, 0
+	}
+}
+
+func (w *Writer) flush() error {
+	_, _ = w.hash.Write(w.buf)
+	if _, err := w.file.Write(w.buf); err != nil {
+		return w.fail(err)
+	}
+	w.buf = w.buf[:0]
+	return nil
+}
+
+// Series starts a series. Keys come in strictly ascending order; fields are
+// all fields that the series has in this file, sorted by key, and are not
+// kept. A series that gets no chunk is not written.
+func (w *Writer) Series(id model.SeriesID, key string, fields []column.Field) error {
+	if err := w.endSeries(); err != nil {
+		return err
+	}
+	if id == 0 || key == "" || len(key) > model.MaxKeyLength || key <= w.lastKey {
+		return w.fail(fmt.Errorf("series %d %.100q: id 0, or key empty, too long or not after %.100q", id, key, w.lastKey))
+	}
+	for i := range fields {
+		if !fields[i].Type.Valid() || i > 0 && fields[i].Key <= fields[i-1].Key {
+			return w.fail(fmt.Errorf("series %.100q: field %.100q has no type or is not in order", key, fields[i].Key))
+		}
+	}
+	w.lastKey = key
+	list := w.lists.number(fields)
+	w.series.begin(id, key, list, w.lists.last)
+	return nil
+}
+
+// Append adds a chunk of 1 to MaxChunkRows rows to the current series. Times
+// are strictly ascending and later than those of the chunk before. There is a
+// column per field, of as many rows; slots of null rows are not read.
+func (w *Writer) Append(times []int64, cols []column.Vector) error {
+	if w.err != nil {
+		return w.err
+	}
+	s := &w.series
+	rows := len(times)
+	if err := w.checkAppend(times, cols); err != nil {
+		return w.fail(fmt.Errorf("series %.100q: %w", s.key, err))
+	}
+	var step int64
+	regular := true
+	if rows > 1 {
+		step = times[1] - times[0]
+		for i := 1; i < rows; i++ {
+			d := times[i] - times[i-1]
+			if times[i] <= times[i-1] {
+				return w.fail(fmt.Errorf("series %.100q: time %d does not follow %d", s.key, times[i], times[i-1]))
+			}
+			regular = regular && d == step
+		}
+		// A distance beyond int64 cannot be told as a step.
+		regular = regular && step > 0
+	}
+	sc := &w.scratch
+	sc.cols, sc.stats, sc.arena = sc.cols[:0], sc.stats[:0], sc.arena[:0]
+	sc.presize = sc.presize[:0]
+	if !regular {
+		step = 0
+		sc.arena = codec.AppendTimes(sc.arena, times)
+		sc.cols = append(sc.cols, rawColumn{})
+		sc.presize = append(sc.presize, len(sc.arena))
+	}
+	for i := range cols {
+		v := &cols[i]
+		var st scan.Stats
+		count := rows
+		if v.Valid != nil {
+			count = v.Valid.Count(rows)
+		}
+		if count > 0 {
+			values := v
+			if count < rows {
+				st.FirstRow = runLength(v.Valid, 0, rows, false)
+				st.LastRow = lastSet(v.Valid, rows)
+				sc.arena = appendPresence(sc.arena, v.Valid, rows)
+				gather(&sc.values, v, rows)
+				values = &sc.values
+			} else {
+				st.LastRow = rows - 1
+			}
+			if rows >= StatsRows {
+				first, last := st.FirstRow, st.LastRow
+				st = valueStats(values)
+				st.FirstRow, st.LastRow = first, last
+			}
+			st.Count = count
+			sc.arena = appendValues(sc.arena, values)
+		}
+		w.info.Values += int64(count)
+		sc.cols = append(sc.cols, rawColumn{sparse: count > 0 && count < rows})
+		sc.presize = append(sc.presize, len(sc.arena))
+		sc.stats = append(sc.stats, st)
+	}
+	from := 0
+	for i, to := range sc.presize {
+		sc.cols[i].bytes = sc.arena[from:to]
+		from = to
+	}
+	if rows >= StatsRows {
+		for i := range sc.stats {
+			s.stats[i] = appendStats(s.stats[i], cols[i].Type, &sc.stats[i], rows)
+		}
+	}
+	return w.addChunk(times[0], times[rows-1], step, rows, sc.cols)
+}
+
+func lastSet(b column.Bitmap, rows int) int {
+	for i := rows - 1; i >= 0; i-- {
+		if b.Get(i) {
+			return i
+		}
+	}
+	return 0
+}
+
+func (w *Writer) checkAppend(times []int64, cols []column.Vector) error {
+	s := &w.series
+	rows := len(times)
+	switch {
+	case !s.open:
+		return errors.New("chunk without a series")
+	case rows < 1 || rows > MaxChunkRows:
+		return fmt.Errorf("chunk of %d rows", rows)
+	case len(cols) != len(s.fields):
+		return fmt.Errorf("chunk of %d columns for %d fields", len(cols), len(s.fields))
+	case len(s.chunks) > 0 && times[0] <= s.chunks[len(s.chunks)-1].max:
+		return fmt.Errorf("chunk from %d does not follow the last, to %d", times[0], s.chunks[len(s.chunks)-1].max)
+	}
+	for i := range cols {
+		if v := &cols[i]; v.Type != s.fields[i].Type || v.Len() != rows || v.Valid != nil && len(v.Valid) < (rows+63)/64 {
+			return fmt.Errorf("column %.100q: %s of %d rows, want %s of %d", s.fields[i].Key, v.Type, v.Len(), s.fields[i].Type, rows)
+		}
+	}
+	return nil
+}
+
+// addChunk writes or keeps the body of a chunk and notes its index entry.
+func (w *Writer) addChunk(lo, hi, step int64, rows int, cols []rawColumn) error {
+	s := &w.series
+	c := pendingChunk{min: lo, max: hi, step: step, rows: rows}
+	if n := inlineSize(cols); rows < StatsRows && n <= inlineLimit {
+		c.inline = true
+		c.size = uint64(n)
+		s.inline = appendInlineBody(s.inline, cols)
+	} else {
+		sc := &w.scratch
+		sc.body = appendDataBody(sc.body[:0], cols)
+		c.size = uint64(len(sc.body))
+		if err := w.write(sc.body); err != nil {
+			return err
+		}
+		s.data += c.size
+	}
+	s.chunks = append(s.chunks, c)
+	w.info.Chunks++
+	w.info.Rows += int64(rows)
+	r := &w.info.Range
+	if r.Empty() {
+		*r = model.TimeRange{Min: lo, Max: hi}
+	} else {
+		*r = r.Union(model.TimeRange{Min: lo, Max: hi})
+	}
+	return nil
+}
+
+// Size returns the size the file would have at least if it were finished now.
+func (w *Writer) Size() int64 {
+	n := w.offset + w.keys.len() + w.pages.len() + uint64(len(w.dir)+len(w.group.text)/4+len(w.group.entries))
+	return int64(n) + int64(len(w.ids))*5 + trailerSize
+}
+
+// Finish writes the index, syncs and closes the file. The caller makes its
+// name durable. A file without rows is sound, too.
+func (w *Writer) Finish() (Info, error) {
+	if err := w.endSeries(); err != nil {
+		return Info{}, err
+	}
+	if err := w.endGroup(); err != nil {
+		return Info{}, err
+	}
+	if err := w.writeIndex(); err != nil {
+		return Info{}, w.fail(err)
+	}
+	if err := w.file.Sync(); err != nil {
+		return Info{}, w.fail(err)
+	}
+	err := w.file.Close()
+	w.file = nil
+	if err = errors.Join(err, w.keys.close(), w.pages.close()); err != nil {
+		return Info{}, w.fail(err)
+	}
+	w.done = true
+	w.err = fmt.Errorf("write tsm %s: finished", w.path)
+	w.info.Size = int64(w.offset)
+	return w.info, nil
+}
+
+// writeIndex writes everything after the data section.
+func (w *Writer) writeIndex() error {
+	le := binary.LittleEndian
+	var f footer
+	w.index = true
+	f.sec.keys = w.offset
+	if err := w.keys.copyTo(w.write); err != nil {
+		return err
+	}
+	f.sec.entries = w.offset
+	if err := w.pages.copyTo(w.write); err != nil {
+		return err
+	}
+	f.sec.lists = w.offset
+	if err := w.write(w.lists.text); err != nil {
+		return err
+	}
+	f.sec.listDir = w.offset
+	f.fieldLists = uint32(len(w.lists.offsets))
+	var b []byte
+	for _, o := range w.lists.offsets {
+		b = le.AppendUint32(b, o)
+	}
+	b = le.AppendUint32(b, uint32(len(w.lists.text)))
+	if err := w.write(b); err != nil {
+		return err
+	}
+	f.sec.dir = w.offset
+	// The directory was written with offsets within the parts.
+	for i := 0; i < len(w.dir); i += dirRecordSize {
+		le.PutUint64(w.dir[i:], le.Uint64(w.dir[i:])+f.sec.keys)
+		le.PutUint64(w.dir[i+8:], le.Uint64(w.dir[i+8:])+f.sec.entries)
+	}
+	w.dir = le.AppendUint64(le.AppendUint64(w.dir, f.sec.entries), f.sec.lists)
+	if err := w.write(w.dir); err != nil {
+		return err
+	}
+	if err := w.writeIDs(&f); err != nil {
+		return err
+	}
+	w.endBlock()
+	w.index = false
+	f.sec.checksums = w.offset
+	f.checksumCRC = binio.Checksum(w.blocks)
+	if err := w.write(w.blocks); err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	w.info.Checksum = w.hash.Sum64()
+	f.info = w.info
+	tail := f.append(nil)
+	w.info.IndexSize = int64(w.offset) + int64(len(tail)) - int64(f.sec.keys)
+	if err := w.write(tail); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+func (w *Writer) writeIDs(f *footer) error {
+	if !sortIDs(w.ids) {
+		return errors.New("two series have the same id")
+	}
+	var buckets int
+	f.idBase, f.idShift, f.idWidth, buckets = idLayout(w.ids)
+	f.sec.idDir = w.offset
+	b := make([]byte, 0, 64<<10)
+	put := func() error {
+		if len(b) < 60<<10 {
+			return nil
+		}
+		err := w.write(b)
+		b = b[:0]
+		return err
+	}
+	at := 0
+	for k := 0; k <= buckets; k++ {
+		for at < len(w.ids) && int((w.ids[at]>>32-uint64(f.idBase))>>f.idShift) < k {
+			at++
+		}
+		b = binary.LittleEndian.AppendUint32(b, uint32(at))
+		if err := put(); err != nil {
+			return err
+		}
+	}
+	if err := w.write(b); err != nil {
+		return err
+	}
+	b = b[:0]
+	f.sec.idRecords = w.offset
+	ord := ordinalBits(len(w.ids))
+	for _, p := range w.ids {
+		b = appendIDRecord(b, p, f.idBase, f.idShift, f.idWidth, ord)
+		if err := put(); err != nil {
+			return err
+		}
+	}
+	return w.write(b)
+}
+
+// Abort closes and removes an unfinished file. After Finish it does nothing.
+func (w *Writer) Abort() error {
+	if w.done {
+		return nil
+	}
+	w.done = true
+	var err error
+	if w.file != nil {
+		err = w.file.Close()
+		w.file = nil
+	}
+	err = errors.Join(err, w.keys.close(), w.pages.close(), w.fs.Remove(w.path))
+	if w.err == nil {
+		w.err = fmt.Errorf("write tsm %s: aborted", w.path)
+	}
+	if err != nil {
+		return fmt.Errorf("abort tsm %s: %w", w.path, err)
+	}
+	return nil
+}
