@@ -1,0 +1,114 @@
+package vfstest
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"syscall"
+)
+
+// file is an open file of FS.
+type file struct {
+	fs       *FS
+	name     string
+	node     *inode
+	writable bool
+	closed   bool
+}
+
+func (f *file) Close() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if f.closed {
+		return fs.ErrClosed
+	}
+	f.closed = true
+	return nil
+}
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if f.closed {
+		return 0, fs.ErrClosed
+	}
+	if off >= int64(len(f.node.data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, f.node.data[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	return f.writeLocked(p, int64(len(f.node.data)))
+}
+
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	return f.writeLocked(p, off)
+}
+
+func (f *file) writeLocked(p []byte, off int64) (int, error) {
+	if f.closed {
+		return 0, fs.ErrClosed
+	}
+	if !f.writable {
+		return 0, &fs.PathError{Op: "write", Path: f.name, Err: syscall.EBADF}
+	}
+	if err := f.fs.beginLocked("write", f.name, len(p)); err != nil {
+		return 0, err
+	}
+	n := f.node
+	if int64(len(n.data)) < off {
+		return 0, fmt.Errorf("write %s at %d beyond the end %d: holes are not modelled", f.name, off, len(n.data))
+	}
+	grow := off + int64(len(p)) - int64(len(n.data))
+	if grow > 0 && f.fs.limit > 0 && f.fs.used+grow > f.fs.limit {
+		return 0, &fs.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
+	}
+	before := slices.Clone(n.data[off:min(off+int64(len(p)), int64(len(n.data)))])
+	n.pending = append(n.pending, patch{off: off, data: slices.Clone(p), before: before})
+	if grow > 0 {
+		f.fs.used += grow
+		n.data = append(n.data, make([]byte, grow)...)
+	}
+	copy(n.data[off:], p)
+	return len(p), nil
+}
+
+func (f *file) Sync() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if f.closed {
+		return fs.ErrClosed
+	}
+	if err := f.fs.beginLocked("sync", f.name, 0); err != nil {
+		return err
+	}
+	f.node.pending = nil
+	return nil
+}
+
+func (f *file) SyncData() error { return f.Sync() }
+
+func (f *file) Size() (int64, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	return int64(len(f.node.data)), nil
+}
+
+func (f *file) Map(size int64) ([]byte, func() error, error) {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if size > int64(len(f.node.data)) {
+		return nil, nil, fmt.Errorf("map %s: %d bytes of %d", f.name, size, len(f.node.data))
+	}
+	return slices.Clone(f.node.data[:size]), func() error { return nil }, nil
+}

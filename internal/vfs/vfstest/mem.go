@@ -1,0 +1,525 @@
+// Package vfstest is a file system in memory that can be crashed, failed and
+// filled at any operation. It keeps apart what was synced and what was not:
+// Crash returns the file system as a power cut at this moment could leave it.
+//
+// The model is harsher than a journalling file system. Of the writes to a file
+// since its last sync each is kept, lost or torn at any byte, independently;
+// of the creations, renames and removals in a directory since its last sync
+// each is kept or lost, in order per name. A rename is atomic.
+package vfstest
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"tsdbd/internal/vfs"
+)
+
+// Op describes a mutating operation before it takes place.
+type Op struct {
+	N    int    // 1, 2, 3 ... since the file system was made
+	Kind string // create, write, sync, rename, remove, removeall, mkdir, syncdir
+	Path string
+	Size int // bytes of a write
+}
+
+// FS is the file system. It is safe for concurrent use.
+type FS struct {
+	mu     sync.Mutex
+	dirs   map[string]*dir
+	buried map[string]*dir // removed directories that a crash may bring back
+	locked map[string]bool
+	ops    int
+	hook   func(Op) error
+	used   int64
+	limit  int64 // bytes of all files, 0: none
+}
+
+type dir struct {
+	names   map[string]*inode // as programs see it
+	durable map[string]*inode // as of the last SyncDir
+	pending []change
+}
+
+// change is an unsynced change of a directory: from goes (if not ""), to
+// appears with node (if not "").
+type change struct {
+	from, to string
+	node     *inode
+}
+
+type inode struct {
+	data    []byte
+	pending []patch // since the last sync
+	isDir   bool
+}
+
+// patch is an unsynced write.
+type patch struct {
+	off      int64
+	data     []byte
+	truncate bool // the file became empty; data is nil
+	before   []byte
+}
+
+// New returns an empty file system.
+func New() *FS {
+	return &FS{dirs: map[string]*dir{"/": newDir(), ".": newDir()}, buried: map[string]*dir{}, locked: map[string]bool{}}
+}
+
+func newDir() *dir {
+	return &dir{names: map[string]*inode{}, durable: map[string]*inode{}}
+}
+
+// SetHook calls f before every mutating operation, one at a time; an error it
+// returns is the operation's result, which then changes nothing. f may call
+// Crash, but no other method.
+func (m *FS) SetHook(f func(Op) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hook = f
+}
+
+// SetLimit makes writes beyond n bytes in all files fail with ENOSPC; 0 lifts
+// the limit.
+func (m *FS) SetLimit(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.limit = n
+}
+
+// Ops returns how many mutating operations were begun.
+func (m *FS) Ops() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ops
+}
+
+func (m *FS) beginLocked(kind, name string, size int) error {
+	m.ops++
+	if m.hook == nil {
+		return nil
+	}
+	if err := m.hook(Op{m.ops, kind, name, size}); err != nil {
+		return &fs.PathError{Op: kind, Path: name, Err: err}
+	}
+	return nil
+}
+
+// Crash returns what a power cut now could leave. keep is the chance that an
+// unsynced change survives: 0 none, 1 all. It may be called from a hook.
+func (m *FS) Crash(r *rand.Rand, keep float64) *FS {
+	out := New()
+	nodes := map[*inode]*inode{}
+	all := maps.Clone(m.buried)
+	maps.Copy(all, m.dirs)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		d := all[name]
+		entries := maps.Clone(d.durable)
+		lost := map[string]bool{}
+		for _, c := range d.pending {
+			// A lost change of a name loses the later ones of it too.
+			if r.Float64() >= keep || lost[c.from] && c.from != "" || lost[c.to] && c.to != "" {
+				lost[c.from], lost[c.to] = true, true
+				continue
+			}
+			if c.from != "" {
+				delete(entries, c.from)
+			}
+			if c.to != "" {
+				entries[c.to] = c.node
+			}
+		}
+		nd := newDir()
+		for _, entry := range slices.Sorted(maps.Keys(entries)) {
+			n := entries[entry]
+			if nodes[n] == nil {
+				nodes[n] = n.crash(r, keep)
+			}
+			nd.names[entry] = nodes[n]
+		}
+		nd.durable = maps.Clone(nd.names)
+		out.dirs[name] = nd
+	}
+	// A directory without its own entry in the parent is gone.
+	for changed := true; changed; {
+		changed = false
+		for name := range out.dirs {
+			if name == "/" || name == "." {
+				continue
+			}
+			parent := out.dirs[path.Dir(name)]
+			if parent == nil || parent.names[path.Base(name)] == nil {
+				delete(out.dirs, name)
+				changed = true
+			}
+		}
+	}
+	for name, d := range maps.Clone(out.dirs) {
+		for entry, n := range d.names {
+			if p := path.Join(name, entry); n.isDir && out.dirs[p] == nil {
+				out.dirs[p] = newDir()
+			}
+			out.used += int64(len(n.data))
+		}
+	}
+	return out
+}
+
+// CrashLocked is Crash for a caller outside hooks, while others use m.
+func (m *FS) CrashLocked(r *rand.Rand, keep float64) *FS {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.Crash(r, keep)
+}
+
+// crash returns the inode with a random part of its unsynced writes.
+func (n *inode) crash(r *rand.Rand, keep float64) *inode {
+	out := &inode{isDir: n.isDir}
+	base := slices.Clone(n.data)
+	for i := len(n.pending) - 1; i >= 0; i-- {
+		p := &n.pending[i]
+		if p.truncate {
+			base = slices.Clone(p.before)
+			continue
+		}
+		if len(p.data) > len(p.before) {
+			base = base[:p.off+int64(len(p.before))]
+		}
+		copy(base[p.off:], p.before)
+	}
+	for i := range n.pending {
+		p := &n.pending[i]
+		if r.Float64() >= keep {
+			continue
+		}
+		if p.truncate {
+			base = nil
+			continue
+		}
+		data := p.data
+		if keep < 1 && r.IntN(3) == 0 {
+			data = data[:r.IntN(len(data)+1)]
+		}
+		if end := int(p.off) + len(data); end > len(base) {
+			// What was not written of a file that grew reads as zeros.
+			base = append(base, make([]byte, end-len(base))...)
+		}
+		copy(base[p.off:], data)
+	}
+	out.data = base
+	return out
+}
+
+func clean(name string) string { return path.Clean(name) }
+
+func (m *FS) lookupLocked(name string) (*inode, error) {
+	d := m.dirs[path.Dir(name)]
+	if d == nil || d.names[path.Base(name)] == nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return d.names[path.Base(name)], nil
+}
+
+// Create implements vfs.FS.
+func (m *FS) Create(name string) (vfs.File, error) {
+	name = clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.beginLocked("create", name, 0); err != nil {
+		return nil, err
+	}
+	d := m.dirs[path.Dir(name)]
+	if d == nil {
+		return nil, &fs.PathError{Op: "create", Path: name, Err: fs.ErrNotExist}
+	}
+	base := path.Base(name)
+	n := d.names[base]
+	if n == nil {
+		n = &inode{}
+		d.names[base] = n
+		d.pending = append(d.pending, change{to: base, node: n})
+	} else {
+		m.used -= int64(len(n.data))
+		n.pending = append(n.pending, patch{truncate: true, before: n.data})
+		n.data = nil
+	}
+	return &file{fs: m, name: name, node: n, writable: true}, nil
+}
+
+// Open implements vfs.FS.
+func (m *FS) Open(name string) (vfs.File, error) { return m.open(name, false) }
+
+// OpenReadWrite implements vfs.FS.
+func (m *FS) OpenReadWrite(name string) (vfs.File, error) { return m.open(name, true) }
+
+func (m *FS) open(name string, writable bool) (vfs.File, error) {
+	name = clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.lookupLocked(name)
+	if err != nil {
+		return nil, err
+	}
+	if n.isDir {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
+	}
+	return &file{fs: m, name: name, node: n, writable: writable}, nil
+}
+
+// Rename implements vfs.FS; both names must be in one directory.
+func (m *FS) Rename(from, to string) error {
+	from, to = clean(from), clean(to)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.beginLocked("rename", to, 0); err != nil {
+		return err
+	}
+	if path.Dir(from) != path.Dir(to) {
+		return &fs.PathError{Op: "rename", Path: to, Err: syscall.EXDEV}
+	}
+	n, err := m.lookupLocked(from)
+	if err != nil {
+		return err
+	}
+	d := m.dirs[path.Dir(to)]
+	if old := d.names[path.Base(to)]; old != nil && old != n {
+		m.used -= int64(len(old.data))
+	}
+	delete(d.names, path.Base(from))
+	d.names[path.Base(to)] = n
+	d.pending = append(d.pending, change{from: path.Base(from), to: path.Base(to), node: n})
+	return nil
+}
+
+// Remove implements vfs.FS.
+func (m *FS) Remove(name string) error {
+	name = clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.beginLocked("remove", name, 0); err != nil {
+		return err
+	}
+	if _, err := m.lookupLocked(name); err != nil {
+		return err
+	}
+	m.removeLocked(name)
+	return nil
+}
+
+func (m *FS) removeLocked(name string) {
+	d := m.dirs[path.Dir(name)]
+	if n := d.names[path.Base(name)]; n != nil {
+		m.used -= int64(len(n.data))
+	}
+	delete(d.names, path.Base(name))
+	d.pending = append(d.pending, change{from: path.Base(name)})
+}
+
+// RemoveAll implements vfs.FS.
+func (m *FS) RemoveAll(name string) error {
+	name = clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.beginLocked("removeall", name, 0); err != nil {
+		return err
+	}
+	if _, err := m.lookupLocked(name); err != nil {
+		return nil
+	}
+	for sub, d := range m.dirs {
+		if sub == name || len(sub) > len(name) && sub[:len(name)+1] == name+"/" {
+			for _, n := range d.names {
+				m.used -= int64(len(n.data))
+			}
+			m.buried[sub] = d
+			delete(m.dirs, sub)
+		}
+	}
+	m.removeLocked(name)
+	return nil
+}
+
+// MkdirAll implements vfs.FS.
+func (m *FS) MkdirAll(name string) error {
+	name = clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dirs[name] != nil {
+		return nil
+	}
+	if err := m.beginLocked("mkdir", name, 0); err != nil {
+		return err
+	}
+	// Make and link every missing directory, outermost first.
+	var missing []string
+	for p := name; p != "/" && p != "."; p = path.Dir(p) {
+		missing = append(missing, p)
+	}
+	for _, p := range slices.Backward(missing) {
+		if m.dirs[p] == nil {
+			m.dirs[p] = newDir()
+		}
+		parent := m.dirs[path.Dir(p)]
+		if parent.names[path.Base(p)] == nil {
+			n := &inode{isDir: true}
+			parent.names[path.Base(p)] = n
+			parent.pending = append(parent.pending, change{to: path.Base(p), node: n})
+		}
+	}
+	return nil
+}
+
+// List implements vfs.FS.
+func (m *FS) List(name string) ([]string, error) {
+	name = clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.dirs[name]
+	if d == nil {
+		return nil, &fs.PathError{Op: "list", Path: name, Err: fs.ErrNotExist}
+	}
+	return slices.Sorted(maps.Keys(d.names)), nil
+}
+
+// Stat implements vfs.FS.
+func (m *FS) Stat(name string) (os.FileInfo, error) {
+	name = clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.lookupLocked(name)
+	if err != nil {
+		return nil, err
+	}
+	return info{path.Base(name), int64(len(n.data)), n.isDir}, nil
+}
+
+type info struct {
+	name string
+	size int64
+	dir  bool
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return i.size }
+func (i info) Mode() fs.FileMode  { return 0o600 }
+func (i info) ModTime() time.Time { return time.Time{} }
+func (i info) IsDir() bool        { return i.dir }
+func (i info) Sys() any           { return nil }
+
+// SyncDir implements vfs.FS.
+func (m *FS) SyncDir(name string) error {
+	name = clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.beginLocked("syncdir", name, 0); err != nil {
+		return err
+	}
+	d := m.dirs[name]
+	if d == nil {
+		return &fs.PathError{Op: "syncdir", Path: name, Err: fs.ErrNotExist}
+	}
+	d.durable, d.pending = maps.Clone(d.names), nil
+	for sub := range m.buried {
+		if path.Dir(sub) == name {
+			for deep := range m.buried {
+				if deep == sub || strings.HasPrefix(deep, sub+"/") {
+					delete(m.buried, deep)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Lock implements vfs.FS.
+func (m *FS) Lock(name string) (io.Closer, error) {
+	name = clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.locked[name] {
+		return nil, fmt.Errorf("lock %s: in use", name)
+	}
+	m.locked[name] = true
+	return unlocker{m, name}, nil
+}
+
+type unlocker struct {
+	m    *FS
+	name string
+}
+
+func (u unlocker) Close() error {
+	u.m.mu.Lock()
+	defer u.m.mu.Unlock()
+	delete(u.m.locked, u.name)
+	return nil
+}
+
+// Free implements vfs.FS.
+func (m *FS) Free(string) (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.limit == 0 {
+		return 1 << 40, nil
+	}
+	return uint64(max(m.limit-m.used, 0)), nil
+}
+
+// Flip inverts bits of the byte at off of a file, synced and visible at once.
+func (m *FS) Flip(name string, off int64, mask byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.lookupLocked(clean(name))
+	if err != nil {
+		return err
+	}
+	if off < 0 || off >= int64(len(n.data)) {
+		return fmt.Errorf("flip %s: offset %d of %d", name, off, len(n.data))
+	}
+	n.data = slices.Clone(n.data)
+	n.data[off] ^= mask
+	return nil
+}
+
+// Truncate cuts a file to size bytes, synced and visible at once.
+func (m *FS) Truncate(name string, size int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.lookupLocked(clean(name))
+	if err != nil {
+		return err
+	}
+	if size < 0 || size > int64(len(n.data)) {
+		return fmt.Errorf("truncate %s: size %d of %d", name, size, len(n.data))
+	}
+	m.used -= int64(len(n.data)) - size
+	n.data, n.pending = slices.Clone(n.data[:size]), nil
+	return nil
+}
+
+// Files returns the paths of all files, sorted.
+func (m *FS) Files() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []string
+	for name, d := range m.dirs {
+		for entry, n := range d.names {
+			if !n.isDir {
+				out = append(out, path.Join(name, entry))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
