@@ -24,9 +24,42 @@ func appendPacked(dst []byte, v []uint64, w uint) []byte {
 	}
 	size := packedLen(len(v), w)
 	at := len(dst)
-	dst = slices.Grow(dst, size+8)[:at+size+8] // room for whole words
+	start := at
+	dst = slices.Grow(dst, size+16)[:at+size+16] // room for whole words
+	switch {
+	case w <= 8:
+		for ; len(v) >= 8; v = v[8:] {
+			x := (*[8]uint64)(v)
+			lo := x[0] | x[1]<<w | x[2]<<(2*w) | x[3]<<(3*w)
+			hi := x[4] | x[5]<<w | x[6]<<(2*w) | x[7]<<(3*w)
+			binary.LittleEndian.PutUint64(dst[at:], lo|hi<<(4*w))
+			at += int(w)
+		}
+	case w <= 16:
+		for ; len(v) >= 8; v = v[8:] {
+			x := (*[8]uint64)(v)
+			lo := x[0] | x[1]<<w | x[2]<<(2*w) | x[3]<<(3*w)
+			hi := x[4] | x[5]<<w | x[6]<<(2*w) | x[7]<<(3*w)
+			binary.LittleEndian.PutUint64(dst[at:], lo|hi<<(4*w))
+			binary.LittleEndian.PutUint64(dst[at+8:], hi>>(64-4*w))
+			at += int(w)
+		}
+	}
 	var acc uint64
 	var fill uint
+	if w <= 32 {
+		for ; len(v) >= 2; v = v[2:] {
+			x := v[0] | v[1]<<w
+			acc |= x << fill
+			fill += 2 * w
+			if fill >= 64 {
+				binary.LittleEndian.PutUint64(dst[at:], acc)
+				at += 8
+				fill -= 64
+				acc = x >> (2*w - fill)
+			}
+		}
+	}
 	for _, x := range v {
 		acc |= x << fill
 		fill += w
@@ -40,7 +73,7 @@ func appendPacked(dst []byte, v []uint64, w uint) []byte {
 	if fill > 0 {
 		binary.LittleEndian.PutUint64(dst[at:], acc)
 	}
-	return dst[:len(dst)-8]
+	return dst[:start+size]
 }
 
 // load64 reads 8 bytes at offset off from p. The caller has checked the bound.

@@ -214,13 +214,13 @@ func appendFrame(dst []byte, v []uint64, st *wordStats) []byte {
 	var inliers *[2]uint64
 	// A look at all offsets pays if the sample promises a narrower frame.
 	if sampled < f.width {
-		var h widths
-		h.count(q, median(q))
-		if lo, hi, exceptions := h.narrow(q, placeWidth(len(q)), cost); exceptions > 0 {
-			inliers = &[2]uint64{lo, hi}
-			narrowed.base += f.factor * lo
-			narrowed.width = width(hi - lo)
-			cost = len(q)*int(narrowed.width) + exceptions*int(placeWidth(len(q))+exceptionWidth(q, lo, hi))
+		if lo, hi, exceptions := narrow(q, top, cost); exceptions > 0 {
+			pw, vw := placeWidth(len(q)), exceptionWidth(lo, hi, top)
+			if c := len(q)*int(width(hi-lo)) + exceptions*int(pw+vw); c < cost {
+				cost, inliers = c, &[2]uint64{lo, hi}
+				narrowed.base += f.factor * lo
+				narrowed.width = width(hi - lo)
+			}
 		}
 	}
 	if simple8Promises(q, cost) {
@@ -381,16 +381,41 @@ func median(v []uint64) uint64 {
 // commonFactor returns the greatest common divisor of q, whose largest is top.
 func commonFactor(q []uint64, top uint64) uint64 {
 	g := top
+	if g == 0 {
+		return 1
+	}
+	d := divisorOf(g)
 	for _, x := range q {
-		if x == 0 || x%g == 0 {
+		if d.quotient(x) <= d.most {
 			continue
 		}
 		if g = gcd(x, g); g == 1 {
 			break
 		}
+		d = divisorOf(g)
 	}
-	return max(g, 1)
+	return g
 }
+
+// divisor divides exactly: by multiplying with the inverse of its odd part
+// modulo 2^64 and rotating by the rest. The result is at most most if and only
+// if there was no remainder.
+type divisor struct {
+	inverse, most uint64
+	shift         int
+}
+
+func divisorOf(g uint64) divisor {
+	shift := bits.TrailingZeros64(g)
+	odd := g >> shift
+	x := odd // right in 3 bits; each round doubles them (Newton)
+	for range 5 {
+		x *= 2 - odd*x
+	}
+	return divisor{inverse: x, most: ^uint64(0) / g, shift: shift}
+}
+
+func (d *divisor) quotient(x uint64) uint64 { return bits.RotateLeft64(x*d.inverse, -d.shift) }
 
 func gcd(a, b uint64) uint64 {
 	for b != 0 {
@@ -399,22 +424,11 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// divideAll divides q by a factor of all of it and returns top divided. An
-// exact division is a shift and a multiplication by the inverse of the odd part.
+// divideAll divides q by a factor of all of it and returns top divided.
 func divideAll(q []uint64, factor, top uint64) uint64 {
-	shift := uint(bits.TrailingZeros64(factor))
-	inverse := inverseOf(factor >> shift)
+	d := divisorOf(factor)
 	for i, x := range q {
-		q[i] = x >> (shift & 63) * inverse
+		q[i] = d.quotient(x)
 	}
 	return top / factor
-}
-
-// inverseOf returns the inverse of an odd number modulo 2^64 (Newton).
-func inverseOf(odd uint64) uint64 {
-	x := odd // right in 3 bits
-	for range 5 {
-		x *= 2 - odd*x
-	}
-	return x
 }

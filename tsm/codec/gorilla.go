@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"unsafe"
 )
 
 // The Gorilla block is the value half of the stream of Pelkonen et al. (VLDB
@@ -81,31 +82,9 @@ func appendGorilla(dst []byte, v []uint64, limit int) ([]byte, bool) {
 	return buf[:at], true
 }
 
-// bitReader reads a stream of bits, most significant first. Reading past the
-// end gives zeros and is found out by over.
-type bitReader struct {
-	src  []byte
-	at   int    // bytes taken
-	acc  uint64 // the next have bits at its top; the rest is zero
-	have uint
-}
-
-// fill tops acc up to at least 57 bits, or to what is left.
-func (r *bitReader) fill() {
-	if r.at+8 <= len(r.src) {
-		r.acc |= binary.BigEndian.Uint64(r.src[r.at:]) >> r.have
-		take := (64 - r.have) >> 3
-		r.at += int(take)
-		r.have += take << 3
-		r.acc &= ^uint64(0) << (64 - r.have)
-		return
-	}
-	for r.have <= 56 && r.at < len(r.src) {
-		r.acc |= uint64(r.src[r.at]) << (56 - r.have)
-		r.at++
-		r.have += 8
-	}
-}
+// gorillaReach is how many bytes after that of the present bit the decoder may
+// look at for one value: a control of 13 bits and 64 bits that start inside a byte.
+const gorillaReach = 12
 
 func decodeGorilla(dst []uint64, block []byte) error {
 	if len(block) < 9 {
@@ -113,68 +92,71 @@ func decodeGorilla(dst []uint64, block []byte) error {
 	}
 	x := binary.BigEndian.Uint64(block[1:])
 	dst[0] = x
-	r := bitReader{src: block[9:]}
-	leading, length := uint(0), uint(0)
-	shift := uint(0)
+	src := block[9:]
+	// The last bytes are read from a copy that zeros follow, so that loads
+	// need no other bound than this: byte pos/8 is at most last.
+	var tail [3 * gorillaReach]byte
+	inTail := false
+	last := len(src) - gorillaReach
+	end := uint(len(src)) * 8
+	p := unsafe.Pointer(unsafe.SliceData(src))
+	var pos uint
+	var length, shift uint // of the window; length 0: none yet
 	for i := 1; i < len(dst); i++ {
-		if r.have < 13 {
-			if r.fill(); r.have == 0 {
+		if int(pos>>3) > last {
+			if inTail {
 				return corrupt("gorilla short")
 			}
+			rest := copy(tail[:], src[pos>>3:])
+			inTail, p, pos = true, unsafe.Pointer(&tail), pos&7
+			last, end = rest, uint(rest)*8
 		}
-		if r.acc>>63 == 0 {
-			r.acc <<= 1
-			r.have--
+		c := loadBits(p, pos)
+		if c>>63 == 0 {
+			pos++
 			dst[i] = x
 			continue
 		}
-		if r.acc>>62 == 0b11 {
-			if r.have < 13 {
-				return corrupt("gorilla short")
-			}
-			leading = uint(r.acc>>57) & 31
-			length = uint(r.acc>>51) & 63
-			if length == 0 {
-				length = 64
-			}
+		if c>>62 == 0b11 {
+			leading := uint(c>>57) & 31
+			length = uint(c>>51) & 63
+			length += (64 - length) >> 6 << 6 // 0 means 64
 			if leading+length > 64 {
 				return corrupt("gorilla window")
 			}
 			shift = 64 - leading - length
-			r.acc <<= 13
-			r.have -= 13
+			pos += 13
 		} else {
-			if length == 0 || r.have < 2 {
+			if length == 0 {
 				return corrupt("gorilla window")
 			}
-			r.acc <<= 2
-			r.have -= 2
+			pos += 2
 		}
-		var sig uint64
-		if r.have >= length {
-			sig = r.acc >> (64 - length)
-			r.acc <<= length
-			r.have -= length
-		} else {
-			// Take what is there, then the rest.
-			got := r.have
-			sig = r.acc >> (64 - length)
-			rest := length - got
-			r.acc, r.have = 0, 0
-			r.fill()
-			if r.have < rest {
-				// 57 bits may be too few for a window of up to 64.
-				return corrupt("gorilla short")
-			}
-			sig |= r.acc >> (64 - rest)
-			r.acc <<= rest
-			r.have -= rest
-		}
-		x ^= sig << shift
+		// The byte behind the loaded eight makes up for the bits shifted out.
+		sig := loadBits(p, pos) | uint64(*(*byte)(unsafe.Add(p, pos>>3+8)))>>(8-pos&7)
+		x ^= sig >> ((64 - length) & 63) << (shift & 63)
+		pos += length
 		dst[i] = x
 	}
-	if r.at != len(r.src) || r.have >= 8 || r.acc != 0 {
+	if !inTail {
+		// The padding is looked at below; it lies within the copy.
+		if int(pos>>3) < last {
+			return corrupt("trailing bytes")
+		}
+		rest := copy(tail[:], src[pos>>3:])
+		p, pos, end = unsafe.Pointer(&tail), pos&7, uint(rest)*8
+	}
+	if pos > end {
+		return corrupt("gorilla short")
+	}
+	if end-pos >= 8 || loadBits(p, pos) != 0 {
 		return corrupt("trailing bytes")
 	}
 	return nil
+}
+
+// loadBits returns at least 57 bits of the big-endian stream at p from bit pos
+// on, at the top of the word.
+func loadBits(p unsafe.Pointer, pos uint) uint64 {
+	return binary.BigEndian.Uint64((*[8]byte)(unsafe.Add(p, pos>>3))[:]) << (pos & 7)
 }

@@ -49,91 +49,88 @@ func magnitude(x uint64) uint64 {
 	return (x ^ s) - s
 }
 
-// widths counts the offsets of a frame by their width, once from zero and once
-// as distances from a centre on either side.
-type widths struct {
-	centre uint64
-	up     [65]uint32
-	around [65]uint32
-}
+// narrowSample is how many offsets narrow counts before it looks at all.
+const narrowSample = 256
 
-func (h *widths) count(q []uint64, centre uint64) {
-	h.centre = centre
-	for _, x := range q {
-		h.up[width(x)]++
-		h.around[width(magnitude(x-centre))]++
+// narrow looks for a range of offsets with few outside that makes a frame
+// smaller than cost bits. The widths of a sample of offsets, counted once from
+// zero and once as distances from the median on either side, give the range;
+// then it is tightened to the offsets that are in it. narrow returns the range
+// and the number of offsets outside, 0 if there is no such range.
+func narrow(q []uint64, top uint64, cost int) (lo, hi uint64, exceptions int) {
+	if top >= 1<<62 {
+		return 0, 0, 0 // the signed offsets of exceptions would not be exact
 	}
-}
-
-// narrow looks for the range of offsets, at most one in maxExceptionShare
-// outside, that makes the frame smallest, and smaller than cost bits. It
-// returns the range and the number of offsets outside, 0 if there is none.
-func (h *widths) narrow(q []uint64, pw uint, cost int) (lo, hi uint64, exceptions int) {
-	n := len(q)
-	most := uint32(n / maxExceptionShare)
-	try := func(counts *[65]uint32, sides uint) (k uint, bits int) {
-		top := uint(64)
-		for top > 0 && counts[top] == 0 {
-			top--
-		}
-		bits = cost
-		var outside uint32
-		best := top
-		for w := int(top); w >= 0 && outside <= most; w-- {
-			packed := uint(w)
-			if w > 0 {
-				packed += sides
-			}
-			if b := n*int(packed) + int(outside)*int(pw+top+1); outside > 0 && b < bits {
-				bits, best = b, uint(w)
-			}
-			outside += counts[w]
-		}
-		return best, bits
+	var up, around [65]uint32
+	stride := (len(q) + narrowSample - 1) / narrowSample
+	count := 0
+	centre := median(q)
+	for i := 0; i < len(q); i += stride {
+		up[width(q[i])]++
+		around[width(magnitude(q[i]-centre))]++
+		count++
 	}
-	ku, bu := try(&h.up, 0)
-	ka, ba := try(&h.around, 1)
+	each := int(placeWidth(len(q)) + width(top) + 1)
+	ku, bu := narrowest(&up, count, len(q), each, 0, cost)
+	ka, ba := narrowest(&around, count, len(q), each, 1, cost)
 	if bu >= cost && ba >= cost {
 		return 0, 0, 0
 	}
-	limit := uint64(1) << (ku & 63) // inliers are below; ku < 64 as something is outside
-	from := uint64(0)
+	// Inliers are narrower than top, so their widths are below 63.
+	from, span := uint64(0), uint64(1)<<ku-1
 	if ba < bu {
-		reach := uint64(1)<<(ka&63) - 1
-		from = h.centre - min(reach, h.centre)
-		limit = h.centre + reach + 1
+		reach := uint64(1)<<ka - 1
+		from = centre - min(reach, centre)
+		span = centre + reach - from
 	}
 	lo, hi = ^uint64(0), 0
-	inside := 0
 	for _, x := range q {
-		if x >= from && x < limit {
+		if x-from <= span {
 			lo, hi = min(lo, x), max(hi, x)
-			inside++
+		} else {
+			exceptions++
 		}
 	}
-	// The signed offset of an exception must be exact.
-	if inside == n || inside == 0 || hi >= 1<<62 || h.highest() > 62 {
+	if exceptions == len(q) {
 		return 0, 0, 0
 	}
-	return lo, hi, n - inside
+	return lo, hi, exceptions
 }
 
-// highest returns the width of the largest offset.
-func (h *widths) highest() uint {
-	w := uint(64)
-	for w > 0 && h.up[w] == 0 {
+// narrowest returns the width of inliers that makes a frame of n offsets
+// smallest, given how many of a sample have each width, and the frame's bits;
+// an exception takes each bits. If nothing is below cost, it returns cost.
+// sides is the bit that a distance on either side takes in addition.
+func narrowest(counts *[65]uint32, sample, n, each, sides, cost int) (inlier uint, bits int) {
+	w := 64
+	for w > 0 && counts[w] == 0 {
 		w--
 	}
-	return w
+	bits = cost
+	outside := 0
+	for most := sample / maxExceptionShare; w >= 0 && outside <= most; w-- {
+		packed := w
+		if w > 0 {
+			packed += sides
+		}
+		// Nothing outside in the sample: some may be in the block.
+		if b := n*packed + max(outside*n/sample, 1)*each; w < 63 && b < bits {
+			inlier, bits = uint(w), b
+		}
+		outside += int(counts[w])
+	}
+	return inlier, bits
 }
 
-// exceptionWidth returns the width of the exceptions outside [lo, hi].
-func exceptionWidth(q []uint64, lo, hi uint64) uint {
+// exceptionWidth returns the width of the exceptions outside [lo, hi] of
+// offsets from 0 to top, both of which occur.
+func exceptionWidth(lo, hi, top uint64) uint {
 	var widest uint64
-	for _, x := range q {
-		if x < lo || x > hi {
-			widest |= binio.ZigZag(int64(x - lo))
-		}
+	if lo > 0 {
+		widest = binio.ZigZag(-int64(lo))
+	}
+	if hi < top {
+		widest |= binio.ZigZag(int64(top - lo))
 	}
 	return width(widest)
 }

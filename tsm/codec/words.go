@@ -54,7 +54,7 @@ func appendWords(dst []byte, v []uint64) []byte {
 	at := len(dst)
 	dst = appendRuns(dst, v, st.runs)
 	// Few runs are hardly ever packed smaller; do not try.
-	if st.runs <= len(v)/32 {
+	if st.runs <= len(v)/16 {
 		return dst
 	}
 	end := len(dst)
