@@ -1,0 +1,331 @@
+package wal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/golang/snappy"
+
+	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/model"
+)
+
+// decoder turns payloads back into entries. It lives for one replay: a series
+// has one *column.Series and a layout one *column.Layout in all entries. The
+// entry it returns is valid until the next call.
+type decoder struct {
+	entry   Entry
+	rows    []column.Row
+	values  []uint64
+	layouts []*column.Layout // of the entry at hand, by number
+	interns map[string]*column.Layout
+	dbs     map[uint32]*seriesTable
+	raw     []byte // uncompressed definitions
+}
+
+func newDecoder() *decoder {
+	return &decoder{interns: make(map[string]*column.Layout), dbs: make(map[uint32]*seriesTable)}
+}
+
+// seriesTable maps the ids of one database to series. Ids are dense as a rule;
+// the slice stays within a small multiple of the number of series, whatever the
+// ids are, and the others go to the map.
+type seriesTable struct {
+	dense  []*column.Series
+	sparse map[uint32]*column.Series
+	count  int
+}
+
+func (t *seriesTable) get(id uint32) *column.Series {
+	if int(id) < len(t.dense) {
+		if s := t.dense[id]; s != nil {
+			return s
+		}
+	}
+	return t.sparse[id]
+}
+
+func (t *seriesTable) put(id uint32, s *column.Series) {
+	t.count++
+	delete(t.sparse, id)
+	if int(id) >= len(t.dense) && uint64(id) < uint64(4*t.count+1024) {
+		t.dense = append(t.dense, make([]*column.Series, max(int(id)+1, 2*t.count)-len(t.dense))...)
+	}
+	if int(id) < len(t.dense) {
+		t.dense[id] = s
+		return
+	}
+	if t.sparse == nil {
+		t.sparse = make(map[uint32]*column.Series)
+	}
+	t.sparse[id] = s
+}
+
+// define reads a record of series definitions. On an error the definitions
+// before it stand.
+func (c *decoder) define(flags byte, payload []byte) error {
+	if flags&flagSnappy != 0 {
+		n, err := snappy.DecodedLen(payload)
+		if err != nil || n > maxDefinitions {
+			return binio.Corruptf("", -1, "series definitions do not uncompress")
+		}
+		if cap(c.raw) < n {
+			c.raw = make([]byte, n)
+		}
+		if payload, err = snappy.Decode(c.raw[:n], payload); err != nil {
+			return binio.Corruptf("", -1, "series definitions do not uncompress")
+		}
+	}
+	d := binio.NewDecoder(payload)
+	for d.Len() > 0 {
+		db, id, key := d.Uvarint(), d.Uvarint(), d.Bytes(d.Count(1))
+		if err := d.Err(); err != nil {
+			return err
+		}
+		if db > 1<<32-1 || id == 0 || id > 1<<32-1 || len(key) > model.MaxKeyLength {
+			return binio.Corruptf("", -1, "series definition out of range")
+		}
+		t := c.dbs[uint32(db)]
+		if t == nil {
+			t = new(seriesTable)
+			c.dbs[uint32(db)] = t
+		}
+		// A definition is made again in every segment. Should one give the id
+		// another key, the newer holds for what follows: a series registered
+		// by an entry that never became durable may have left its id to
+		// another.
+		if s := t.get(uint32(id)); s == nil || s.Key != string(key) {
+			s = &column.Series{Key: string(key)}
+			s.SetID(model.SeriesID(id))
+			t.put(uint32(id), s)
+		}
+	}
+	return nil
+}
+
+// decode reads an entry's payload. Strings and delete sets share its memory.
+func (c *decoder) decode(sequence uint64, payload []byte) (*Entry, error) {
+	e := &c.entry
+	clear(e.Writes)
+	clear(c.rows)
+	e.Sequence, e.Writes, e.Deletes = sequence, e.Writes[:0], e.Deletes[:0]
+	c.rows, c.values, c.layouts = c.rows[:0], c.values[:0], c.layouts[:0]
+
+	d := binio.NewDecoder(payload)
+	for n := d.Count(3); n > 0; n-- {
+		if err := c.write(&d, payload); err != nil {
+			return nil, err
+		}
+	}
+	// Rows and values grew while they were read: cut the writes' shares now.
+	rest := c.rows
+	for i := range e.Writes {
+		w := &e.Writes[i]
+		n := len(w.Rows)
+		w.Rows, rest = rest[:n:n], rest[n:]
+		w.Values, w.Strings = c.values, payload
+	}
+	for n := d.Count(5); n > 0; n-- {
+		db, shard := d.Uvarint(), d.Uvarint()
+		r := model.TimeRange{Min: d.Varint(), Max: d.Varint()}
+		series := d.Bytes(d.Count(1))
+		if db > 1<<32-1 {
+			d.Fail("database out of range")
+		}
+		if d.Err() != nil {
+			break
+		}
+		e.Deletes = append(e.Deletes, Delete{Database: uint32(db), Shard: shard, Series: series, Range: r})
+	}
+	if d.Len() > 0 {
+		d.Fail("bytes after the entry")
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// write reads one write. The Rows it leaves in the entry only tell how many
+// there are.
+func (c *decoder) write(d *binio.Decoder, payload []byte) error {
+	db, shard := d.Uvarint(), d.Uvarint()
+	count := d.Count(2)
+	if err := d.Err(); err != nil {
+		return err
+	}
+	if db > 1<<32-1 {
+		return corruptAt(d, "database out of range")
+	}
+	table := c.dbs[uint32(db)]
+	if table == nil {
+		table = new(seriesTable)
+	}
+	var (
+		layout         *column.Layout
+		series         *column.Series
+		id             int64
+		idStep         int64 = 1
+		time, timeStep int64
+		start          = len(c.rows)
+	)
+	for range count {
+		control := d.Byte()
+		if control&^controlKnown != 0 {
+			return corruptAt(d, "unknown row control")
+		}
+		if control&controlLayout != 0 {
+			n := d.Uvarint()
+			switch {
+			case n < uint64(len(c.layouts)):
+				layout = c.layouts[n]
+			case n == uint64(len(c.layouts)) && d.Err() == nil:
+				layout = c.layout(d, payload)
+			default:
+				return corruptAt(d, "layout number out of range")
+			}
+		}
+		switch control & 3 {
+		case stepSame:
+		case stepExplicit:
+			idStep = d.Varint()
+			fallthrough
+		case stepLast:
+			id += idStep
+			series = nil
+		default:
+			return corruptAt(d, "unknown row control")
+		}
+		switch control >> controlTimeShift & 3 {
+		case stepSame:
+		case stepExplicit:
+			timeStep = d.Varint()
+			fallthrough
+		case stepLast:
+			time += timeStep
+		default:
+			return corruptAt(d, "unknown row control")
+		}
+		if err := d.Err(); err != nil {
+			return err
+		}
+		if layout == nil {
+			return corruptAt(d, "row without layout")
+		}
+		if series == nil {
+			if id <= 0 || id > 1<<32-1 {
+				return corruptAt(d, "series id out of range")
+			}
+			if series = table.get(uint32(id)); series == nil {
+				return corruptAt(d, fmt.Sprintf("series %d of database %d is not defined", id, db))
+			}
+		}
+		first := len(c.values)
+		if uint64(first) > 1<<32-1 {
+			return corruptAt(d, "too many values")
+		}
+		c.row(d, layout.Fields, payload)
+		if err := d.Err(); err != nil {
+			return err
+		}
+		c.rows = append(c.rows, column.Row{Series: series, Layout: layout, Time: time, First: uint32(first)})
+	}
+	c.entry.Writes = append(c.entry.Writes, Write{Database: uint32(db), Shard: shard, Rows: c.rows[start:]})
+	return nil
+}
+
+func corruptAt(d *binio.Decoder, reason string) error {
+	d.Fail(reason)
+	return d.Err()
+}
+
+// layout reads a layout's definition and interns it.
+func (c *decoder) layout(d *binio.Decoder, payload []byte) *column.Layout {
+	from := d.Offset()
+	d.Bytes(d.Count(1))
+	n := d.Count(2)
+	if n == 0 {
+		d.Fail("layout without fields")
+	}
+	for range n {
+		if t := model.FieldType(d.Byte()); !t.Valid() {
+			d.Fail("unknown field type")
+			return nil
+		}
+		d.Bytes(d.Count(1))
+	}
+	if d.Err() != nil {
+		return nil
+	}
+	definition := payload[from:d.Offset()]
+	l := c.interns[string(definition)]
+	if l == nil {
+		again := binio.NewDecoder(definition)
+		l = &column.Layout{Measurement: again.String()}
+		l.Fields = make([]column.Field, again.Count(2))
+		for i := range l.Fields {
+			l.Fields[i].Type = model.FieldType(again.Byte())
+			l.Fields[i].Key = again.String()
+		}
+		c.interns[string(definition)] = l
+	}
+	c.layouts = append(c.layouts, l)
+	return l
+}
+
+// row reads the lengths and values of one row into c.values.
+func (c *decoder) row(d *binio.Decoder, fields []column.Field, payload []byte) {
+	lengths := d.Bytes((len(fields) + 1) / 2)
+	if lengths == nil {
+		return
+	}
+	if len(fields)&1 != 0 && lengths[len(lengths)-1]>>4 != 0 {
+		d.Fail("bits after the last length")
+		return
+	}
+	p := d.Offset()
+	limit := len(payload)
+	for i := range fields {
+		l := int(lengths[i>>1]>>(4*(i&1))) & 15
+		t := fields[i].Type
+		if t == model.Boolean {
+			if l > 1 {
+				d.Fail("boolean out of range")
+				return
+			}
+			c.values = append(c.values, uint64(l))
+			continue
+		}
+		if l > 8 || l > limit-p {
+			d.Fail("value exceeds the entry")
+			return
+		}
+		var v uint64
+		if limit-p >= 8 {
+			v = binary.LittleEndian.Uint64(payload[p:]) & (1<<(8*uint(l)) - 1)
+		} else {
+			for j := l - 1; j >= 0; j-- {
+				v = v<<8 | uint64(payload[p+j])
+			}
+		}
+		p += l
+		switch t {
+		case model.Integer:
+			v = uint64(binio.UnZigZag(v))
+		case model.Float:
+			v = bits.ReverseBytes64(v)
+		case model.String:
+			if v > column.MaxStringLength || v > uint64(limit-p) {
+				d.Fail("string exceeds the entry")
+				return
+			}
+			at := p
+			p += int(v)
+			v = column.StringWord(at, int(v))
+		}
+		c.values = append(c.values, v)
+	}
+	d.Bytes(p - d.Offset())
+}

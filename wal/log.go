@@ -1,0 +1,305 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tsdbd/internal/vfs"
+)
+
+// Options configures a Log. The zero value works.
+type Options struct {
+	FS vfs.FS // default vfs.OS
+	// SegmentBytes is the size of a full-grown segment, default 64 MiB. The
+	// first segments of a log are smaller: 1 MiB, then four times the one
+	// before.
+	SegmentBytes int64
+	// SpareSegments is how many trimmed segments are kept for reuse, default 4.
+	SpareSegments int
+	// SyncInterval relaxes durability: 0 syncs before Append returns; above 0,
+	// entries are written before Append returns and synced that much later at
+	// the latest, so a power failure may take the last interval's entries.
+	SyncInterval time.Duration
+	// Apply is called for every appended entry in order of sequence, by one
+	// goroutine, once the entry is durable (written, under a SyncInterval) and
+	// before its Append returns. The entry is the caller's own. It must not
+	// call Append, Rotate or Close.
+	Apply func(e *Entry)
+	// OnFailure is called once, when the log fails for good (see Err). It must
+	// not call Append, Rotate or Close.
+	OnFailure func(error)
+	// Strict makes Replay fail on damage that is not a torn tail.
+	Strict bool
+	Logger *slog.Logger // default: discard
+}
+
+const (
+	defaultSegmentBytes = 64 << 20
+	firstSegmentBytes   = 1 << 20
+	segmentGrowth       = 4
+	defaultSpares       = 4
+	minSegmentBytes     = 4 << 10
+)
+
+// ErrClosed is returned by calls on a closed log.
+var ErrClosed = errors.New("wal is closed")
+
+// errNotReplayed is the answer to an Append that Replay did not precede.
+var errNotReplayed = errors.New("wal was not replayed")
+
+// Log is a segmented write-ahead log. See the package comment.
+type Log struct {
+	dir string
+	opt Options
+	fs  vfs.FS
+	log *slog.Logger
+
+	epoch    uint32 // of the segments this Log writes
+	damage   []Damage
+	replayed atomic.Bool
+	sequence atomic.Uint64 // last assigned and written
+	failed   atomic.Pointer[error]
+	counters counters
+	// Advance moved sequence to advanced from beforeAdvance; 0: it did not.
+	advanced, beforeAdvance uint64
+
+	// queue is what writers wait in. Bounded by entries and by bytes.
+	queue struct {
+		sync.Mutex
+		notEmpty, notFull sync.Cond
+		requests          []*request
+		bytes             int
+		closed            bool
+	}
+
+	// files is what Trim, the preparer and the committer share.
+	files struct {
+		sync.Mutex
+		prepared   sync.Cond
+		closed     []segment // oldest first, active excluded
+		spares     []spare
+		number     uint64 // last number given to a segment or a spare
+		active     *openFile
+		next       *openFile // ready to become active
+		preparing  bool
+		err        error     // why the last preparation failed
+		retryAt    time.Time // not to be tried again before
+		freshSize  int64     // size of the next segment that is not recycled
+		activeSize int64     // of the active segment, for Stats
+	}
+	trim sync.Mutex // serialises Trim
+
+	// Only the committer uses these.
+	buffer  []byte
+	defined definitions
+	scrub   int64 // bytes behind active.end that a refused write may have left
+
+	// syncing guards the active file against being closed during a sync by the
+	// interval; unsynced says that it has something to do.
+	syncing  sync.Mutex
+	unsynced atomic.Bool
+
+	applies chan []*request
+	stop    chan struct{}
+	wg      sync.WaitGroup
+	closing sync.Once
+	closed  error
+}
+
+// Open opens the log in dir, creating the directory if needed. It finds the
+// segments and reads their headers; the entries are read by Replay, which must
+// be called before the first Append. It takes no lock. A segment of an unknown
+// version is an error, and nothing was changed.
+func Open(dir string, opt Options) (*Log, error) {
+	if opt.FS == nil {
+		opt.FS = vfs.OS
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.SegmentBytes <= 0 {
+		opt.SegmentBytes = defaultSegmentBytes
+	}
+	opt.SegmentBytes = max(opt.SegmentBytes, minSegmentBytes)
+	if opt.SpareSegments <= 0 {
+		opt.SpareSegments = defaultSpares
+	}
+	if opt.Apply == nil {
+		opt.Apply = func(*Entry) {}
+	}
+	l := &Log{
+		dir: dir, opt: opt, fs: opt.FS, log: opt.Logger,
+		epoch:   1,
+		applies: make(chan []*request, 1),
+		stop:    make(chan struct{}),
+	}
+	l.files.freshSize = min(firstSegmentBytes, opt.SegmentBytes)
+	l.queue.notEmpty.L, l.queue.notFull.L = &l.queue.Mutex, &l.queue.Mutex
+	l.files.prepared.L = &l.files.Mutex
+	if err := l.find(); err != nil {
+		return nil, fmt.Errorf("open wal %s: %w", dir, err)
+	}
+	l.wg.Go(l.commitLoop)
+	l.wg.Go(l.applyLoop)
+	if opt.SyncInterval > 0 {
+		l.wg.Go(l.syncLoop)
+	}
+	return l, nil
+}
+
+// find lists the directory and reads the segments' headers.
+func (l *Log) find() error {
+	if err := l.fs.MkdirAll(l.dir); err != nil {
+		return err
+	}
+	names, err := l.fs.List(l.dir)
+	if err != nil {
+		return err
+	}
+	byNumber := make(map[uint64]int)
+	for _, name := range names {
+		file := path.Join(l.dir, name)
+		if n, ok := parseName(name, spareSuffix); ok {
+			st, err := l.fs.Stat(file)
+			if err != nil {
+				return err
+			}
+			l.files.spares = append(l.files.spares, spare{path: file, size: st.Size()})
+			l.files.number = max(l.files.number, n)
+		}
+		n, ok := parseName(name, segmentSuffix)
+		if !ok {
+			continue
+		}
+		l.files.number = max(l.files.number, n)
+		s, err := l.readHeader(file, n)
+		if err != nil {
+			return err
+		}
+		l.files.number = max(l.files.number, s.number)
+		if i, twice := byNumber[s.number]; twice {
+			// A copy under another name. The one whose name is right counts.
+			if s.number == n {
+				l.files.closed[i], s = s, l.files.closed[i]
+			}
+			l.report(Damage{Segment: s.path, Bytes: s.size, Reason: fmt.Sprintf("second file of segment %d, not read", s.number)})
+			continue
+		}
+		byNumber[s.number] = len(l.files.closed)
+		l.files.closed = append(l.files.closed, s)
+		l.epoch = max(l.epoch, s.header.epoch+1)
+	}
+	sortSegments(l.files.closed)
+	return nil
+}
+
+// readHeader reads the header of a segment file. A damaged one is kept in
+// headerErr: the records can still be read.
+func (l *Log) readHeader(file string, number uint64) (segment, error) {
+	s := segment{path: file, number: number}
+	f, err := l.fs.Open(file)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	if s.size, err = f.Size(); err != nil {
+		return s, err
+	}
+	b := make([]byte, min(segmentHeaderSize, s.size))
+	if n, err := f.ReadAt(b, 0); n < len(b) {
+		return s, fmt.Errorf("read wal segment %s: %w", file, err)
+	}
+	h, err := parseSegmentHeader(b)
+	switch {
+	case errors.Is(err, errVersion):
+		return s, fmt.Errorf("wal segment %s: %w", file, err)
+	case err != nil:
+		s.headerErr = err
+	default:
+		s.header, s.number = h, h.number
+		if h.number != number {
+			l.report(Damage{Segment: file, Reason: fmt.Sprintf("file holds segment %d", h.number)})
+		}
+	}
+	return s, nil
+}
+
+// report records a damage and logs it.
+func (l *Log) report(d Damage) {
+	l.damage = append(l.damage, d)
+	args := []any{"path", d.Segment, "offset", d.Offset, "bytes", d.Bytes, "reason", d.Reason, "quarantine", d.Quarantine}
+	if d.Torn {
+		l.log.Warn("wal tail cut", args...)
+	} else {
+		l.log.Error("wal damaged", args...)
+	}
+}
+
+// Damage returns what Open and Replay found damaged, in order of the log.
+func (l *Log) Damage() []Damage { return l.damage }
+
+// Sequence returns the sequence of the last entry that was replayed or
+// written; 0 when there is none.
+func (l *Log) Sequence() uint64 { return l.sequence.Load() }
+
+// Position returns the place of the last entry: Sequence and the epoch in
+// which the log writes.
+func (l *Log) Position() Position { return Position{Epoch: l.epoch, Sequence: l.sequence.Load()} }
+
+// Err returns the error that ended the log's life, or nil. Once set, every
+// Append and Rotate returns it, until the log is opened anew (W7).
+func (l *Log) Err() error {
+	if p := l.failed.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// fail makes err sticky.
+func (l *Log) fail(err error) error {
+	err = fmt.Errorf("wal failed, reopen it: %w", err)
+	if l.failed.CompareAndSwap(nil, &err) {
+		l.log.Error("wal failed", "err", err)
+		if l.opt.OnFailure != nil {
+			l.opt.OnFailure(err)
+		}
+	}
+	return l.Err()
+}
+
+// Close writes and applies what is queued, seals the active segment and frees
+// everything. Calls of Append that come later get ErrClosed.
+func (l *Log) Close() error {
+	l.closing.Do(func() {
+		l.queue.Lock()
+		l.queue.closed = true
+		l.queue.notEmpty.Broadcast()
+		l.queue.notFull.Broadcast()
+		l.queue.Unlock()
+		close(l.stop)
+		l.wg.Wait()
+		l.closed = l.closeFiles()
+	})
+	return l.closed
+}
+
+func (l *Log) closeFiles() error {
+	var errs []error
+	if a := l.files.active; a != nil {
+		if l.Err() == nil && l.scrub == 0 {
+			errs = append(errs, l.seal(a))
+		}
+		errs = append(errs, a.file.Close())
+		l.files.active = nil
+	}
+	if n := l.files.next; n != nil {
+		errs = append(errs, n.file.Close())
+		l.files.next = nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,559 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+func TestRoundTrip(t *testing.T) {
+	rng := newRand(t)
+	fs := newMemFS()
+	want := map[uint64]string{}
+	w := newWorld(rng)
+	for life := range 6 {
+		l, got := open(t, Options{FS: fs, SegmentBytes: 32 << 10})
+		if !maps.Equal(got, want) {
+			t.Fatalf("life %d: replay of %d entries differs from the %d appended", life, len(got), len(want))
+		}
+		if len(l.Damage()) > 0 {
+			t.Fatalf("damage: %+v", l.Damage())
+		}
+		for range 60 {
+			e := w.entry(30)
+			s := mustAppend(t, l, e)
+			want[e.Sequence] = s
+		}
+		if l.Position() != (Position{Epoch: uint32(life + 1), Sequence: uint64(len(want))}) {
+			t.Fatalf("position %+v after %d entries in life %d", l.Position(), len(want), life)
+		}
+		mustClose(t, l)
+	}
+	checkGoroutines(t)
+}
+
+func TestReplaySharesSeriesAndLayouts(t *testing.T) {
+	fs := newMemFS()
+	l, _ := open(t, Options{FS: fs})
+	s := testSeries(7)
+	mustAppend(t, l, note(s, 1, 10, "a"))
+	mustClose(t, l)
+	l, _ = open(t, Options{FS: fs})
+	mustAppend(t, l, note(s, 1, 10, "b"))
+	mustClose(t, l)
+	l, err := Open("w", Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var series []*column.Series
+	var layouts []*column.Layout
+	if err := l.Replay(func(e *Entry) error {
+		series = append(series, e.Writes[0].Rows[0].Series)
+		layouts = append(layouts, e.Writes[0].Rows[0].Layout)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(series) != 2 || series[0] != series[1] || layouts[0] != layouts[1] || series[0].ID() != 7 || series[0].Key != s.Key {
+		t.Fatalf("series %v layouts %v", series, layouts)
+	}
+}
+
+func TestSplitEntry(t *testing.T) {
+	fs := newMemFS()
+	l, _ := open(t, Options{FS: fs})
+	s := testSeries(1)
+	want := map[uint64]string{}
+	for i, n := range []int{10, 5, 40, 3} {
+		// Rows of 100 KB: entries of up to 4 MB, in up to 4 records.
+		e := note(s, 1, 100_000, fmt.Sprint(i))
+		for range n - 1 {
+			e.Writes[0].Rows = append(e.Writes[0].Rows, e.Writes[0].Rows[0])
+		}
+		w := mustAppend(t, l, e)
+		want[e.Sequence] = w
+	}
+	mustClose(t, l)
+	l, got := open(t, Options{FS: fs})
+	defer mustClose(t, l)
+	if !maps.Equal(got, want) || len(l.Damage()) > 0 {
+		t.Fatalf("got %d entries, damage %v", len(got), l.Damage())
+	}
+}
+
+func TestConcurrentWriters(t *testing.T) {
+	for _, interval := range []time.Duration{0, time.Millisecond} {
+		rng := newRand(t)
+		fs := newMemFS()
+		var applied atomic.Uint64
+		opt := Options{FS: fs, SegmentBytes: 64 << 10, SyncInterval: interval, Apply: func(e *Entry) {
+			if !applied.CompareAndSwap(e.Sequence-1, e.Sequence) {
+				t.Errorf("applied %d after %d", e.Sequence, applied.Load())
+			}
+		}}
+		l, _ := open(t, opt)
+		var mu sync.Mutex
+		want := map[uint64]string{}
+		var wg sync.WaitGroup
+		for range 16 {
+			var entries []*Entry
+			w := newWorld(rng)
+			for range 40 {
+				entries = append(entries, w.entry(4))
+			}
+			// Worlds use the same ids for different keys; keep databases apart.
+			base := uint32(rng.Uint32()>>4) << 2
+			for _, e := range entries {
+				for i := range e.Writes {
+					e.Writes[i].Database += base
+				}
+			}
+			wg.Go(func() {
+				for _, e := range entries {
+					if err := l.Append(e); err != nil {
+						t.Error(err)
+						return
+					}
+					if applied.Load() < e.Sequence {
+						t.Errorf("append of %d returned before it was applied", e.Sequence)
+					}
+					mu.Lock()
+					want[e.Sequence] = text(e)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		st := l.Stats()
+		if st.Entries != 16*40 || st.Groups == 0 || st.BytesWritten == 0 || st.Segments < 2 {
+			t.Errorf("stats %+v", st)
+		}
+		mustClose(t, l)
+		l, got := open(t, Options{FS: fs})
+		if !maps.Equal(got, want) || len(l.Damage()) > 0 {
+			t.Errorf("replayed %d of %d entries, damage %v", len(got), len(want), l.Damage())
+		}
+		mustClose(t, l)
+	}
+	checkGoroutines(t)
+}
+
+func TestAppendRefuses(t *testing.T) {
+	l, err := Open("w", Options{FS: newMemFS()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := testSeries(1)
+	if err := l.Append(note(s, 1, 1, "")); !errors.Is(err, errNotReplayed) {
+		t.Errorf("append before replay: %v", err)
+	}
+	if err := l.Replay(nil); err != nil {
+		t.Fatal(err)
+	}
+	long := testSeries(2)
+	long.Key = strings.Repeat("k", model.MaxKeyLength+1)
+	for name, change := range map[string]func(w *Write){
+		"no series":       func(w *Write) { w.Rows[0].Series = nil },
+		"no id":           func(w *Write) { w.Rows[0].Series = &column.Series{Key: "x"} },
+		"long key":        func(w *Write) { w.Rows[0].Series = long },
+		"no layout":       func(w *Write) { w.Rows[0].Layout = nil },
+		"no fields":       func(w *Write) { w.Rows[0].Layout = &column.Layout{} },
+		"unknown type":    func(w *Write) { w.Rows[0].Layout = &column.Layout{Fields: []column.Field{{Type: 9}}} },
+		"values too few":  func(w *Write) { w.Rows[0].First = 1 },
+		"string too long": func(w *Write) { w.Values[0] = column.StringWord(0, column.MaxStringLength+1) },
+		"string outside":  func(w *Write) { w.Values[0] = column.StringWord(5, 1) },
+	} {
+		e := note(s, 1, 5, "")
+		change(&e.Writes[0])
+		if err := l.Append(e); err == nil {
+			t.Errorf("%s: appended", name)
+		}
+	}
+	if l.Sequence() != 0 {
+		t.Errorf("sequence %d after refusals", l.Sequence())
+	}
+	mustAppend(t, l, note(s, 1, 5, ""))
+	mustClose(t, l)
+	mustClose(t, l)
+	if err := l.Append(note(s, 1, 5, "")); !errors.Is(err, ErrClosed) {
+		t.Errorf("append after close: %v", err)
+	}
+	if err := l.Rotate(); !errors.Is(err, ErrClosed) {
+		t.Errorf("rotate after close: %v", err)
+	}
+}
+
+func TestTrimAndRotate(t *testing.T) {
+	fs := newMemFS()
+	l, _ := open(t, Options{FS: fs, SegmentBytes: 8 << 10, SpareSegments: 2})
+	s := testSeries(1)
+	want := map[uint64]string{}
+	for i := range 50 {
+		e := note(s, 1, 1000, fmt.Sprint(i))
+		w := mustAppend(t, l, e)
+		want[e.Sequence] = w
+	}
+	before := l.Stats()
+	if before.Segments < 6 {
+		t.Fatalf("%d segments", before.Segments)
+	}
+	if err := l.Trim(0); err != nil || l.Stats().Segments != before.Segments {
+		t.Fatalf("trim of nothing: %v, %+v", err, l.Stats())
+	}
+	if err := l.Trim(25); err != nil {
+		t.Fatal(err)
+	}
+	mid := l.Stats()
+	if mid.Segments >= before.Segments || mid.Spares > 3 {
+		t.Fatalf("after trim: %+v", mid)
+	}
+	if err := l.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Rotate(); err != nil { // the active one is empty: nothing to do
+		t.Fatal(err)
+	}
+	if err := l.Trim(50); err != nil {
+		t.Fatal(err)
+	}
+	if st := l.Stats(); st.Segments != 1 {
+		t.Fatalf("after rotate and trim: %+v", st)
+	}
+	mustClose(t, l)
+	l, got := open(t, Options{FS: fs, SegmentBytes: 8 << 10})
+	if len(got) != 0 || l.Sequence() != 50 || len(l.Damage()) != 0 {
+		t.Fatalf("%d entries after trim, sequence %d, damage %v", len(got), l.Sequence(), l.Damage())
+	}
+	if err := l.Trim(100); err != nil {
+		t.Fatal(err)
+	}
+	if len(fs.segments()) != 1 {
+		t.Fatalf("the newest segment was trimmed: %v", fs.segments())
+	}
+	e := note(s, 1, 10, "next")
+	mustAppend(t, l, e)
+	if e.Sequence != 51 {
+		t.Fatalf("sequence %d", e.Sequence)
+	}
+	mustClose(t, l)
+	_ = want
+}
+
+func TestAdvance(t *testing.T) {
+	fs := newMemFS()
+	l, _ := open(t, Options{FS: fs})
+	s := testSeries(1)
+	mustAppend(t, l, note(s, 1, 10, "a"))
+	mustClose(t, l)
+	l, _ = open(t, Options{FS: fs})
+	if err := l.Advance(100); err != nil {
+		t.Fatal(err)
+	}
+	e := note(s, 1, 10, "b")
+	mustAppend(t, l, e)
+	if e.Sequence != 101 {
+		t.Fatalf("sequence %d", e.Sequence)
+	}
+	if err := l.Advance(200); err == nil {
+		t.Fatal("advanced an active log")
+	}
+	mustClose(t, l)
+	l, got := open(t, Options{FS: fs})
+	defer mustClose(t, l)
+	if len(got) != 2 || got[101] == "" || len(l.Damage()) != 0 {
+		t.Fatalf("got %d, damage %v", len(got), l.Damage())
+	}
+}
+
+// TestRecycledSegments runs through many lives of the same files and compares
+// after each crash: nothing of an older life may come back.
+func TestRecycledSegments(t *testing.T) {
+	rng := newRand(t)
+	fs := newMemFS()
+	s := testSeries(1)
+	want := map[uint64]string{}
+	trimmed := uint64(0)
+	recycled := 0
+	for life := range 40 {
+		l, got := open(t, Options{FS: fs, SegmentBytes: 4 << 10})
+		for seq := range got {
+			if seq <= trimmed {
+				delete(got, seq) // a segment goes as a whole
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("life %d: %d entries, want %d", life, len(got), len(want))
+		}
+		for _, d := range l.Damage() {
+			t.Fatalf("life %d: damage %+v", life, d)
+		}
+		for i := range 10 + rng.IntN(20) {
+			e := note(s, 1, 50+rng.IntN(400), fmt.Sprint(life, i))
+			w := mustAppend(t, l, e)
+			want[e.Sequence] = w
+		}
+		recycled += l.Stats().Spares
+		trimmed = l.Sequence() - uint64(rng.IntN(10))
+		if err := l.Trim(trimmed); err != nil {
+			t.Fatal(err)
+		}
+		maps.DeleteFunc(want, func(seq uint64, _ string) bool { return seq <= trimmed })
+		crashed := fs.crash(rng, 0)
+		mustClose(t, l)
+		fs = crashed
+	}
+	if recycled == 0 {
+		t.Fatal("nothing was recycled: the test tests nothing")
+	}
+}
+
+func TestNoSpaceForSegment(t *testing.T) {
+	fs := newMemFS()
+	fs.capacity = 40 << 10
+	var applied []uint64
+	failures := 0
+	l, _ := open(t, Options{
+		FS: fs, SegmentBytes: 8 << 10, SpareSegments: 1,
+		Apply:     func(e *Entry) { applied = append(applied, e.Sequence) },
+		OnFailure: func(error) { failures++ },
+	})
+	s := testSeries(1)
+	want := map[uint64]string{}
+	refused := 0
+	var full error
+	for i := range 100 {
+		e := note(s, 1, 700, fmt.Sprint(i))
+		if err := l.Append(e); err != nil {
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Fatal(err)
+			}
+			if e.Sequence != 0 {
+				t.Fatal("refused entry kept a sequence")
+			}
+			refused++
+			full = err
+			continue
+		}
+		if full != nil {
+			t.Fatal("appended without space")
+		}
+		want[e.Sequence] = text(e)
+	}
+	if refused == 0 || l.Err() != nil || failures != 0 || l.Stats().Refused != uint64(refused) {
+		t.Fatalf("refused %d, err %v, failures %d", refused, l.Err(), failures)
+	}
+	// Deletes still find room.
+	d := &Entry{Deletes: []Delete{{Database: 1, Shard: 1, Series: []byte{1}, Range: model.AllTime}}}
+	if err := l.Append(d); err != nil {
+		t.Fatalf("delete on a full disk: %v", err)
+	}
+	want[d.Sequence] = text(d)
+	// And so do writes once there is space again.
+	fs.mu.Lock()
+	fs.capacity = 0
+	fs.mu.Unlock()
+	time.Sleep(retryAfter + 10*time.Millisecond)
+	for i := range 20 {
+		e := note(s, 1, 700, fmt.Sprint("again", i))
+		w := mustAppend(t, l, e)
+		want[e.Sequence] = w
+	}
+	if len(applied) != len(want) {
+		t.Fatalf("applied %d, want %d", len(applied), len(want))
+	}
+	mustClose(t, l)
+	l, got := open(t, Options{FS: fs})
+	defer mustClose(t, l)
+	if !maps.Equal(got, want) || len(l.Damage()) != 0 {
+		t.Fatalf("replayed %d, want %d; damage %v", len(got), len(want), l.Damage())
+	}
+}
+
+// TestNoSpaceInSegment is the case of a file system that allocates on
+// overwrite: the write of a group stops in the middle. Half of its entries are
+// whole in the file, but all were refused: none may return.
+func TestNoSpaceInSegment(t *testing.T) {
+	for _, scrubWorks := range []bool{true, false} {
+		fs := newMemFS()
+		var hold, full atomic.Bool
+		held := make(chan struct{})
+		fs.fail = func(op, name string) error {
+			if op != "write" || !strings.HasSuffix(name, segmentSuffix) {
+				return nil
+			}
+			if hold.Swap(false) {
+				<-held // while the others gather in the queue
+				full.Store(true)
+				return nil
+			}
+			if full.Load() {
+				full.Store(!scrubWorks)
+				return errShort
+			}
+			return nil
+		}
+		l, _ := open(t, Options{FS: fs})
+		s := testSeries(1)
+		want := map[uint64]string{}
+		ok := func(e *Entry) {
+			t.Helper()
+			w := mustAppend(t, l, e)
+			want[e.Sequence] = w
+		}
+		ok(note(s, 1, 600, "before"))
+		hold.Store(true)
+		var wg sync.WaitGroup
+		held1 := note(s, 1, 600, "first")
+		wg.Go(func() { mustAppend(t, l, held1) })
+		for hold.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		for i := range 6 {
+			wg.Go(func() {
+				if err := l.Append(note(testSeries(uint32(2+i)), 1, 1000, "refused")); !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("append: %v", err)
+				}
+			})
+		}
+		for l.Stats().Queued < 6 {
+			time.Sleep(time.Millisecond)
+		}
+		held <- struct{}{}
+		wg.Wait()
+		want[held1.Sequence] = text(held1)
+		if !scrubWorks {
+			if err := l.Append(note(s, 1, 10, "refused")); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("append before the scrub: %v", err)
+			}
+			full.Store(false)
+		} else if c, got := open(t, Options{FS: fs.crash(newRand(t), 1)}); !maps.Equal(got, want) || len(c.Damage()) != 0 {
+			t.Fatalf("replayed %d, want %d; damage %+v", len(got), len(want), c.Damage())
+		} else {
+			mustClose(t, c)
+		}
+		ok(note(s, 1, 10, "after"))
+		// Its series was not defined: the refused entry's definition is gone.
+		ok(note(testSeries(2), 1, 10, "after"))
+		if l.Err() != nil {
+			t.Fatal(l.Err())
+		}
+		c, got := open(t, Options{FS: fs.crash(newRand(t), 1)})
+		if !maps.Equal(got, want) || len(c.Damage()) != 0 {
+			t.Fatalf("replayed %d, want %d; damage %+v", len(got), len(want), c.Damage())
+		}
+		mustClose(t, c)
+		mustClose(t, l)
+	}
+	checkGoroutines(t)
+}
+
+func TestFailureIsSticky(t *testing.T) {
+	for _, op := range []string{"write", "sync"} {
+		t.Run(op, func(t *testing.T) {
+			fs := newMemFS()
+			var broken atomic.Bool
+			fs.fail = func(o, name string) error {
+				if broken.Load() && o == op && strings.HasSuffix(name, segmentSuffix) {
+					return syscall.EIO
+				}
+				return nil
+			}
+			var failures, applied atomic.Int32
+			l, _ := open(t, Options{FS: fs, OnFailure: func(error) { failures.Add(1) }, Apply: func(*Entry) { applied.Add(1) }})
+			s := testSeries(1)
+			want := map[uint64]string{}
+			for i := range 5 {
+				e := note(s, 1, 10, fmt.Sprint(i))
+				w := mustAppend(t, l, e)
+				want[e.Sequence] = w
+			}
+			broken.Store(true)
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					if err := l.Append(note(s, 1, 10, "lost")); !errors.Is(err, syscall.EIO) {
+						t.Errorf("append: %v", err)
+					}
+				})
+			}
+			wg.Wait()
+			broken.Store(false) // the disk is well again, the log stays down
+			if err := l.Append(note(s, 1, 10, "lost")); !errors.Is(err, syscall.EIO) {
+				t.Errorf("append after failure: %v", err)
+			}
+			if err := l.Rotate(); !errors.Is(err, syscall.EIO) {
+				t.Errorf("rotate after failure: %v", err)
+			}
+			if l.Err() == nil || failures.Load() != 1 || applied.Load() != 5 {
+				t.Errorf("err %v, %d failures, %d applied", l.Err(), failures.Load(), applied.Load())
+			}
+			mustClose(t, l)
+			l, got := open(t, Options{FS: fs.crash(newRand(t), 0)})
+			if !maps.Equal(got, want) {
+				t.Errorf("replayed %d, want %d", len(got), len(want))
+			}
+			mustAppend(t, l, note(s, 1, 10, "works"))
+			mustClose(t, l)
+		})
+	}
+	checkGoroutines(t)
+}
+
+func TestSyncInterval(t *testing.T) {
+	fs := newMemFS()
+	var syncs atomic.Int32
+	fs.fail = func(op, name string) error {
+		if op == "sync" && strings.HasSuffix(name, segmentSuffix) {
+			syncs.Add(1)
+		}
+		return nil
+	}
+	l, _ := open(t, Options{FS: fs, SyncInterval: 20 * time.Millisecond})
+	s := testSeries(1)
+	for i := range 200 {
+		mustAppend(t, l, note(s, 1, 10, fmt.Sprint(i)))
+	}
+	if n := syncs.Load(); n > 100 {
+		t.Errorf("%d syncs for 200 entries", n)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for l.unsynced.Load() && time.Now().Before(deadline) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	time.Sleep(5 * time.Millisecond)
+	c, got := open(t, Options{FS: fs.crash(newRand(t), 0)})
+	if len(got) != 200 {
+		t.Errorf("%d of 200 entries durable after the interval", len(got))
+	}
+	mustClose(t, c)
+	mustClose(t, l)
+}
+
+func TestOperatingSystemFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := testSeries(1)
+	for life := range 3 {
+		l, err := Open(dir+"/wal", Options{SegmentBytes: 64 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if err := l.Replay(func(*Entry) error { n++; return nil }); err != nil || n != life*100 {
+			t.Fatalf("replayed %d: %v", n, err)
+		}
+		for i := range 100 {
+			mustAppend(t, l, note(s, 1, 2000, fmt.Sprint(i)))
+		}
+		mustClose(t, l)
+	}
+}

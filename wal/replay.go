@@ -1,0 +1,252 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"syscall"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+// Replay calls fn with every entry of the log in order of sequence. It must be
+// called once, before the first Append. The entry and all it points to, save
+// for series and layouts, are valid during the call only. Rows carry series
+// with key and id set, one *column.Series per series and replay, and interned
+// layouts.
+//
+// An unfinished end of the log is cut: the bytes are copied into the quarantine
+// directory and the segment is sealed before them. Other damage is reported by
+// Damage, copied as well, and stepped over; with Options.Strict it is an error,
+// a *binio.CorruptError, and no segment was changed. An error of fn or of a read
+// ends the replay, and the log must be closed.
+//
+// What was replayed is durable when Replay returns. The next Append starts a
+// new segment in a new epoch.
+func (l *Log) Replay(fn func(*Entry) error) error {
+	if l.replayed.Load() {
+		return errors.New("wal was already replayed")
+	}
+	if l.opt.Strict {
+		for _, d := range l.damage {
+			if !d.Torn {
+				return binio.Corruptf(d.Segment, d.Offset, "%s", d.Reason)
+			}
+		}
+	}
+	decoder := newDecoder()
+	var last uint64
+	known := false // whether last says where the log should go on
+	segments := l.files.closed
+	var window []byte
+	var seals []func() error // done last: a replay that fails changes no segment
+	for i := range segments {
+		s := &segments[i]
+		r := &reader{
+			path: s.path, number: s.number, size: s.size, last: last, bounded: known,
+			decoder: decoder, deliver: fn, damaged: l.damaged, window: window[:0],
+		}
+		if s.headerErr != nil {
+			if err := l.headerDamaged(s, i == len(segments)-1); err != nil {
+				return err
+			}
+			r.bounded = false
+		} else {
+			if known && s.header.previous > last {
+				if err := l.missing(&segments[i-1], last, s.header.previous); err != nil {
+					return err
+				}
+			}
+			r.last, r.bounded = max(last, s.header.first-min(s.header.first, 1)), true
+		}
+		end, sealed, torn, err := l.walk(r)
+		if err != nil {
+			return err
+		}
+		window = r.window
+		last, known = max(last, r.last), true
+		s.last = last
+		if torn > 0 {
+			// An older segment may end torn where a crash hit the log before;
+			// whether it lost anything, its successor's header tells.
+			d := Damage{Segment: s.path, Offset: end, Bytes: torn, Torn: true, Reason: "torn tail"}
+			if i+1 < len(segments) && (segments[i+1].headerErr != nil || segments[i+1].header.previous > last) {
+				d.Torn, d.Reason = false, "end of segment damaged"
+				if err := l.damaged(d); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := l.damaged(d); err != nil {
+				return err
+			}
+		}
+		if !sealed || i == len(segments)-1 {
+			seals = append(seals, func() error { return l.sealReplayed(s, end, sealed) })
+		}
+	}
+	for _, seal := range seals {
+		if err := seal(); err != nil {
+			return err
+		}
+	}
+	l.dropSpares()
+	l.sequence.Store(last)
+	l.replayed.Store(true)
+	return nil
+}
+
+// walk opens a segment and runs r over it.
+func (l *Log) walk(r *reader) (end int64, sealed bool, torn int64, err error) {
+	if r.file, err = l.fs.Open(r.path); err != nil {
+		return 0, false, 0, fmt.Errorf("replay wal: %w", err)
+	}
+	defer r.file.Close()
+	return r.run()
+}
+
+// missing reports that the segments up to s end before the entry that the next
+// one says they end with.
+func (l *Log) missing(s *segment, last, previous uint64) error {
+	for _, d := range l.damage {
+		if d.Segment == s.path && !d.Torn {
+			return nil // the loss has been reported
+		}
+	}
+	return l.damaged(Damage{Segment: s.path, Offset: s.size, Reason: fmt.Sprintf("entries %d to %d are missing", last+1, previous)})
+}
+
+// headerDamaged reports a header that cannot be read. An empty last segment is
+// what a crash while it was made can leave on a disk that reorders.
+func (l *Log) headerDamaged(s *segment, newest bool) error {
+	b := make([]byte, min(s.size, segmentHeaderSize+recordHeaderSize))
+	f, err := l.fs.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("replay wal: %w", err)
+	}
+	defer f.Close()
+	if n, err := f.ReadAt(b, 0); n < len(b) {
+		return fmt.Errorf("read wal segment %s: %w", s.path, err)
+	}
+	return l.damaged(Damage{
+		Segment: s.path, Bytes: min(s.size, segmentHeaderSize),
+		Torn: newest && allZero(b), Reason: s.headerErr.Error(),
+	})
+}
+
+// damaged records a damage and copies its bytes to quarantine. In strict mode
+// damage that is not a torn tail is the replay's error.
+func (l *Log) damaged(d Damage) error {
+	if l.opt.Strict && !d.Torn {
+		return binio.Corruptf(d.Segment, d.Offset, "%s", d.Reason)
+	}
+	if d.Bytes > 0 {
+		name, err := l.quarantine(d)
+		if err != nil {
+			l.log.Warn("wal damage not set aside", "path", d.Segment, "offset", d.Offset, "err", err)
+		}
+		d.Quarantine = name
+	}
+	l.report(d)
+	return nil
+}
+
+// quarantine copies a damaged span. The name depends on the span alone, so a
+// log opened again and again does not fill the disk with copies.
+func (l *Log) quarantine(d Damage) (name string, err error) {
+	dir := path.Join(l.dir, quarantineDir)
+	kind := "damaged"
+	if d.Torn {
+		kind = "tail"
+	}
+	name = path.Join(dir, fmt.Sprintf("%s.%s-%d", path.Base(d.Segment), kind, d.Offset))
+	if st, err := l.fs.Stat(name); err == nil && st.Size() == d.Bytes {
+		return name, nil
+	}
+	from, err := l.fs.Open(d.Segment)
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	if err := l.fs.MkdirAll(dir); err != nil {
+		return "", err
+	}
+	to, err := l.fs.Create(name)
+	if err != nil {
+		return "", err
+	}
+	err = copySpan(to, from, d.Offset, d.Bytes)
+	if err == nil {
+		err = to.Sync()
+	}
+	if cerr := to.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		_ = l.fs.Remove(name)
+		return "", err
+	}
+	if err := l.fs.SyncDir(dir); err != nil {
+		return "", err
+	}
+	return name, l.fs.SyncDir(l.dir)
+}
+
+func copySpan(to, from vfs.File, off, n int64) error {
+	b := make([]byte, min(n, windowBytes))
+	for at := int64(0); at < n; at += int64(len(b)) {
+		b = b[:min(int64(len(b)), n-at)]
+		if got, err := from.ReadAt(b, off+at); got < len(b) {
+			return err
+		}
+		if _, err := to.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sealReplayed ends a segment that a crash left open, and makes the last one
+// durable: what was read may have come from the page cache of a process that
+// was killed before its sync.
+func (l *Log) sealReplayed(s *segment, end int64, sealed bool) error {
+	f, err := l.fs.OpenReadWrite(s.path)
+	if err != nil {
+		return fmt.Errorf("seal wal segment %s: %w", s.path, err)
+	}
+	defer f.Close()
+	if !sealed && end >= segmentHeaderSize {
+		b := appendRecord(nil, s.number, s.last, typeEnd, 0, 0, nil)
+		if _, err := f.WriteAt(b, end); err != nil {
+			// The torn bytes stay and will be found again: no harm but noise.
+			if !errors.Is(err, syscall.ENOSPC) {
+				return fmt.Errorf("seal wal segment %s: %w", s.path, err)
+			}
+			l.log.Warn("wal segment not sealed", "path", s.path, "err", err)
+		}
+	}
+	if err := f.SyncData(); err != nil {
+		return fmt.Errorf("sync wal segment %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// Advance makes sequence the lowest that the log goes on from: the next entry
+// gets a higher one. It must be called between Replay and the first Append. It
+// is for an owner that knows of entries which the log has lost (a relaxed sync
+// before a power failure, a torn end, a removed directory) but which made it
+// into published files: their sequences must not be given again.
+func (l *Log) Advance(sequence uint64) error {
+	if !l.replayed.Load() {
+		return errNotReplayed
+	}
+	if l.files.active != nil {
+		return errors.New("advance wal: entries were appended already")
+	}
+	if last := l.sequence.Load(); sequence > last {
+		l.beforeAdvance, l.advanced = last, sequence
+		l.sequence.Store(sequence)
+	}
+	return nil
+}

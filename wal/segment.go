@@ -1,0 +1,134 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+// A segment file starts with a header:
+//
+//	 0       8         12      16       24      32         40         44     48
+//	┌───────┬─────────┬───────┬────────┬───────┬──────────┬──────────┬──────┐
+//	│ magic │ version │ epoch │ number │ first │ previous │ reserved │ crc  │
+//	│ 8     │ u32     │ u32   │ u64    │ u64   │ u64      │ u32      │ u32  │
+//	└───────┴─────────┴───────┴────────┴───────┴──────────┴──────────┴──────┘
+//
+// and goes on with records. number is the one in the file's name, first the
+// sequence of the segment's first entry, previous the sequence of the last
+// entry of the log before it (0: none).
+
+const (
+	segmentMagic      = "TSDBDWAL"
+	formatVersion     = 1
+	segmentHeaderSize = 48
+
+	segmentSuffix = ".wal"
+	spareSuffix   = ".spare"
+	quarantineDir = "quarantine"
+)
+
+type segmentHeader struct {
+	epoch    uint32
+	number   uint64
+	first    uint64
+	previous uint64
+}
+
+func (h segmentHeader) append(dst []byte) []byte {
+	start := len(dst)
+	dst = append(dst, segmentMagic...)
+	dst = binary.LittleEndian.AppendUint32(dst, formatVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, h.epoch)
+	dst = binary.LittleEndian.AppendUint64(dst, h.number)
+	dst = binary.LittleEndian.AppendUint64(dst, h.first)
+	dst = binary.LittleEndian.AppendUint64(dst, h.previous)
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	return binary.LittleEndian.AppendUint32(dst, binio.Checksum(dst[start:]))
+}
+
+// errVersion is a header that is whole, but of a version this code cannot read.
+var errVersion = errors.New("unknown format version")
+
+// parseSegmentHeader reads a header. An errVersion is not a corruption.
+func parseSegmentHeader(b []byte) (h segmentHeader, err error) {
+	if len(b) < segmentHeaderSize {
+		return h, binio.Corruptf("", 0, "segment header is cut")
+	}
+	b = b[:segmentHeaderSize]
+	if string(b[:8]) != segmentMagic {
+		return h, binio.Corruptf("", 0, "segment header has no magic")
+	}
+	if binio.Checksum(b[:44]) != binary.LittleEndian.Uint32(b[44:]) {
+		return h, binio.Corruptf("", 0, "segment header checksum mismatch")
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion || binary.LittleEndian.Uint32(b[40:]) != 0 {
+		return h, fmt.Errorf("%w %d", errVersion, v)
+	}
+	h.epoch = binary.LittleEndian.Uint32(b[12:])
+	h.number = binary.LittleEndian.Uint64(b[16:])
+	h.first = binary.LittleEndian.Uint64(b[24:])
+	h.previous = binary.LittleEndian.Uint64(b[32:])
+	return h, nil
+}
+
+func segmentPath(dir string, number uint64) string {
+	return path.Join(dir, fmt.Sprintf("%012d%s", number, segmentSuffix))
+}
+
+func sparePath(dir string, number uint64) string {
+	return path.Join(dir, fmt.Sprintf("%012d%s", number, spareSuffix))
+}
+
+// parseName returns the number in a file name of ours.
+func parseName(name, suffix string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, suffix)
+	if !ok || len(digits) < 12 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil
+}
+
+// segment is a segment file that is not written to any more.
+type segment struct {
+	path   string
+	number uint64
+	size   int64
+	header segmentHeader
+	// headerErr says that the header cannot be read; number is then the one in
+	// the name, and the other fields of header are zero.
+	headerErr error
+	last      uint64 // sequence of its last entry; of the last one before it if it has none
+}
+
+// openFile is the segment being written, or the next one. Only the committer
+// writes to it.
+type openFile struct {
+	file   vfs.File
+	path   string
+	number uint64
+	first  uint64
+	size   int64 // bytes zero-filled or recycled; writes beyond extend the file
+	end    int64 // where the next record goes
+}
+
+// limit is where an entry's records must end: behind it there is room for the
+// end record, and unless reserve is taken, for some deletes on a full disk.
+func (s *openFile) limit(takeReserve bool) int64 {
+	l := s.size - 2*recordHeaderSize
+	if !takeReserve {
+		l -= min(reserveBytes, s.size/8)
+	}
+	return l
+}
+
+// reserveBytes is what writes leave free at the end of a segment so that
+// deletes can be logged when there is no space for another segment.
+const reserveBytes = 64 << 10
