@@ -320,8 +320,10 @@ func (t *Table) publishLocked(w View) *View {
 		w.layoutSlots == v.layoutSlots {
 		return v
 	}
-	t.view.Store(&w)
-	return &w
+	n := new(View)
+	*n = w
+	t.view.Store(n)
+	return n
 }
 
 func (t *Table) internSeriesLocked(hash uint32, key string) uint32 {

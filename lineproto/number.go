@@ -35,61 +35,120 @@ func digits(x uint64) int {
 	return bits.TrailingZeros64((t+0x7676767676767676|t)&highs) >> 3
 }
 
-// decimal8 returns the value of the first n digits of x, 0 <= n <= 8.
-func decimal8(x uint64, n int) uint64 {
-	t := (x ^ zeros) << (uint(8-n) * 8)
+// decimal returns the value of the first n digits of x, 1 <= n <= 8.
+func decimal(x uint64, n int) uint64 {
+	t := (x ^ zeros) << (uint(64-8*n) & 63)
 	t = t*10 + t>>8
 	return ((t&0x000000FF000000FF)*0x000F424000000064 + ((t>>16)&0x000000FF000000FF)*0x0000271000000001) >> 32
 }
 
-var pow10 = [20]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+var pow10 = [16]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
 
 var pow10Float = [23]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// scanDigits reads the digits of b from i on into v, continuing a value of
-// which n digits were read. It returns the position behind them. The value is
-// exact while n <= 19.
-func scanDigits(b []byte, i int, v uint64, n int) (uint64, int, int) {
-	for {
-		x := load(b, i)
-		d := digits(x)
-		v = v*pow10[d] + decimal8(x, d)
-		n += d
-		i += d
-		if d < 8 || n > 19 {
-			return v, n, i
-		}
-	}
+// scanDigits reads the digits of b from i on. It returns their value, which is
+// exact if there are at most 19, their number n, and the position behind them;
+// when there are more than 19, n is some larger number and the rest may be
+// unread.
+func scanDigits(b []byte, i int) (v uint64, n, next int) {
+	return scanMoreDigits(b, i, 0, 0)
 }
 
-// scanFloat reads an unsigned decimal "digits[.digits]" of at most 19 digits.
-// ok is false for everything else, which the slow path judges. The result is
-// the float64 nearest to the text, as strconv.ParseFloat's.
-func scanFloat(b []byte, i int) (f float64, next int, ok bool) {
-	v, n, i := scanDigits(b, i, 0, 0)
-	if n == 0 || n > 19 {
-		return 0, i, false
+// scanMoreDigits is scanDigits behind n digits of the value v.
+func scanMoreDigits(b []byte, i int, v uint64, n int) (uint64, int, int) {
+	for n < 20 {
+		x := load(b, i)
+		d := digits(x)
+		if d == 0 {
+			break
+		}
+		v = v*pow10[d&15] + decimal(x, d)
+		n += d
+		i += d
+		if d < 8 {
+			break
+		}
+	}
+	return v, n, i
+}
+
+// scanFloat reads an unsigned decimal "digits" or "digits.digits" of at most
+// 19 digits at i; x is load(b, i). next is the position behind it, 0 for
+// everything else, which the slow path judges. The result is the float64
+// nearest to the text, as strconv.ParseFloat's.
+func scanFloat(b []byte, i int, x uint64) (f float64, next int) {
+	d := digits(x)
+	if d == 0 || d == 8 {
+		return scanLongFloat(b, i)
+	}
+	if byte(x>>(uint(8*d)&63)) != '.' {
+		return float64(decimal(x, d)), i + d
+	}
+	// The point is cut out of the word, so that short decimals are read as one
+	// number. The top byte of y is no digit.
+	low := uint64(1)<<(uint(8*d)&63) - 1
+	y := x&low | x>>8&^low
+	n := digits(y)
+	if n < 7 {
+		if n == d {
+			return 0, 0
+		}
+		// Both are exact, so the quotient is rounded once (Clinger).
+		return float64(decimal(y, n)) / pow10Float[(n-d)&15], i + n + 1
+	}
+	v := decimal(x, d)
+	i += d + 1
+	x = load(b, i)
+	n = digits(x)
+	if n == 0 {
+		return 0, 0
+	}
+	v = v*pow10[n&15] + decimal(x, n)
+	i += n
+	if n == 8 {
+		x = load(b, i)
+		if m := digits(x); m > 0 {
+			v = v*pow10[m&15] + decimal(x, m)
+			n += m
+			i += m
+			if m == 8 {
+				v, n, i = scanMoreDigits(b, i, v, n)
+			}
+		}
+	}
+	return quotient(v, d, n, i)
+}
+
+// scanLongFloat is scanFloat for eight digits and more before the point.
+func scanLongFloat(b []byte, i int) (f float64, next int) {
+	v, d, i := scanDigits(b, i)
+	if d == 0 || d > 19 {
+		return 0, 0
 	}
 	if i >= len(b) || b[i] != '.' {
-		if v < 1<<53 {
-			return float64(v), i, true
-		}
-		f, ok = nearest(v, 0)
-		return f, i, ok
+		return quotient(v, d, 0, i)
 	}
-	whole := n
-	v, n, i = scanDigits(b, i+1, v, n)
-	fraction := n - whole
-	if fraction == 0 || n > 19 {
-		return 0, i, false
+	v, n, i := scanMoreDigits(b, i+1, v, d)
+	if n == d {
+		return 0, 0
+	}
+	return quotient(v, d, n-d, i)
+}
+
+// quotient returns v * 10^-fraction, for a value of whole+fraction digits.
+func quotient(v uint64, whole, fraction, next int) (float64, int) {
+	if whole+fraction > 19 {
+		return 0, 0
 	}
 	if v < 1<<53 {
-		// Both are exact, so the quotient is rounded once (Clinger).
-		return float64(v) / pow10Float[fraction], i, true
+		return float64(v) / pow10Float[fraction], next
 	}
-	f, ok = nearest(v, fraction)
-	return f, i, ok
+	f, ok := nearest(v, fraction)
+	if !ok {
+		return 0, 0
+	}
+	return f, next
 }
 
 const maxFraction = 19

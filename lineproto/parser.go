@@ -1,9 +1,8 @@
 package lineproto
 
 import (
-	"bytes"
-	"encoding/binary"
 	"math"
+	"unsafe"
 
 	"tsdbd/column"
 	"tsdbd/model"
@@ -83,14 +82,13 @@ func (p *Parser) Parse(batch *column.Batch, table *column.Table, body []byte, op
 	return n, nil
 }
 
-// fast reads lines of the common shape from pos on: the series' raw bytes were
-// met before, one space, the fields as predicted or at least plain, one space
-// and a timestamp or none, newline. It returns the position of the first line
-// that is not so. Such lines end where the slow path ends them too: raw bytes
-// with another reading are not put into the table.
+// fast reads lines of the common shape from pos on: "measurement,tags", one
+// space, fields whose keys and values need no unescaping, one space and a
+// timestamp or none, newline. It returns the position of the first line that
+// is not so, or is at fault. Such lines end where the slow path ends them too:
+// raw bytes with another reading are not put into the table.
 func (p *Parser) fast(body []byte, pos int) int {
 	b, v, last := p.batch, p.view, p.last
-	vals, unit := b.Values, p.opt.Unit
 	for pos < len(body) {
 		// The series: the one that followed last time, the same again, or by
 		// the hash of its bytes.
@@ -111,359 +109,122 @@ func (p *Parser) fast(body []byte, pos int) int {
 		}
 		if n == 0 {
 			raw := p.rawKey(body, pos)
-			if raw == nil {
+			if len(raw) == 0 {
 				break
 			}
 			number, v = p.table.Find(raw)
-			if number == 0 {
-				break
-			}
 			e, n = v.Entry(number), len(raw)
 		}
-		if prev != nil && prev.Next() != number {
-			prev.SetNext(number)
-		}
-		i := pos + n + 1
 
-		// The fields.
-		layout := v.Layout(e)
-		if layout == nil {
-			v = p.table.View()
+		// The fields: those of the series' previous line, or others.
+		first, firstString := len(b.Values), len(b.Strings)
+		var layout *column.Layout
+		i := 0
+		if e != nil {
 			if layout = v.Layout(e); layout == nil {
+				v = p.table.View()
+				layout = v.Layout(e)
+			}
+			if layout == nil {
 				break
 			}
+			i = p.predicted(body, pos+n+1, layout.Wire())
+			if i == 0 {
+				b.Values, b.Strings = b.Values[:first], b.Strings[:firstString]
+				if layout, i = p.plainFields(layout.Measurement, body, pos+n+1); layout != nil {
+					e.SetLayout(layout)
+				}
+			}
+		} else if p.newSeries(body[pos : pos+n+1]) {
+			layout, i = p.plainFields(p.measurement(), body, pos+n+1)
 		}
-		first, firstString := len(vals), len(b.Strings)
-		wire := layout.Wire()
-		if cap(vals)-first < len(wire) {
-			vals = grow(vals, len(wire))
+		var t int64
+		if layout != nil {
+			t, i = p.fastTime(body, i)
 		}
-		vals = vals[:first+len(wire)]
-		out := vals[first:]
-		matched := len(wire) > 0
-	fields:
-		for k := range wire {
-			w := &wire[k]
-			x := load(body, i)
-			if size := len(w.Prefix); size <= 8 {
-				if (x^w.First)&w.Mask != 0 {
-					matched = false
-					break
-				}
-				i += size
-			} else {
-				if x != w.First || load(body, i+size-8) != w.Last {
-					matched = false
-					break
-				}
-				if size > 16 && string(body[i+8:i+size-8]) != w.Prefix[8:size-8] {
-					matched = false
-					break
-				}
-				i += size
-			}
-			x = load(body, i)
-			switch w.Type {
-			case model.Integer:
-				negative := byte(x) == '-'
-				if negative {
-					i++
-					x = load(body, i)
-				}
-				d := digits(x)
-				u := decimal8(x, d)
-				i += d
-				if d == 8 {
-					u, d, i = scanDigits(body, i, u, d)
-				}
-				// 18 digits cannot overflow; longer ones are left to strconv.
-				if i >= len(body) || body[i] != 'i' || uint(d-1) >= 18 {
-					matched = false
-					break fields
-				}
-				i++
-				if negative {
-					u = -u
-				}
-				out[k] = u
-			case model.Float:
-				sign := uint64(0)
-				if byte(x) == '-' {
-					sign = 1 << 63
-					i++
-					x = load(body, i)
-				}
-				var f float64
-				d := digits(x)
-				if c := byte(x >> (8 * uint(d))); d-1 < 5 && d > 0 && c == '.' {
-					// The point is cut out of the word, so that short decimals
-					// are read as one number.
-					low := uint64(1)<<(8*uint(d)) - 1
-					y := x&low | (x>>8)&^low
-					all := digits(y) // the top byte is 0
-					if all < 7 && all > d {
-						f = float64(decimal8(y, all)) / pow10Float[all-d]
-						i += all + 1
-						out[k] = sign | math.Float64bits(f)
-						break
-					}
-				}
-				var ok bool
-				if f, i, ok = scanFloat(body, i); !ok {
-					matched = false
-					break fields
-				}
-				out[k] = sign | math.Float64bits(f)
-			case model.Unsigned:
-				var u uint64
-				var d int
-				u, d, i = scanDigits(body, i, 0, 0)
-				if i >= len(body) || body[i] != 'u' || uint(d-1) >= 19 {
-					matched = false
-					break fields
-				}
-				i++
-				out[k] = u
-			case model.String:
-				s, next := plainString(body, i)
-				if next == 0 {
-					matched = false
-					break fields
-				}
-				out[k] = column.StringWord(len(b.Strings), len(s))
-				b.Strings = append(b.Strings, s...)
-				i = next
-			case model.Boolean:
-				val, size := boolean(x)
-				if size == 0 {
-					matched = false
-					break fields
-				}
-				out[k] = val
-				i += size
-			}
-			if k == len(wire)-1 {
-				break
-			}
-			if i >= len(body) || body[i] != ',' {
-				matched = false
-				break
-			}
-			i++
+		if layout == nil || i == 0 {
+			b.Values, b.Strings = b.Values[:first], b.Strings[:firstString]
+			break
 		}
-		if matched && i < len(body) && body[i] != ' ' && body[i] != '\n' {
-			matched = false
+		row := column.Row{Layout: layout, Time: t, First: uint32(first)}
+		if e != nil {
+			row.Series = v.Series(e)
+		} else {
+			row.Series, number, v = p.remember(body[pos:pos+n], layout)
 		}
-		if !matched {
-			vals, b.Strings = vals[:first], b.Strings[:firstString]
-			i = pos + n + 1
-			if layout, vals, i = p.plainFields(layout.Measurement, vals, body, i); layout == nil {
-				vals, b.Strings = vals[:first], b.Strings[:firstString]
-				break
+		if number != 0 {
+			if prev != nil && prev.Next() != number {
+				prev.SetNext(number)
 			}
-			e.SetLayout(layout)
+			last = number
 		}
-
-		// The time.
-		t := p.opt.Now
-		if i < len(body) && body[i] == ' ' {
-			i++
-			negative := i < len(body) && body[i] == '-'
-			if negative {
-				i++
-			}
-			u, d, next := scanDigits(body, i, 0, 0)
-			t = int64(u)
-			if uint(d-1) >= 19 || t < 0 {
-				vals, b.Strings = vals[:first], b.Strings[:firstString]
-				break
-			}
-			if negative {
-				t = -t
-			}
-			i = next
-			ok := t >= model.MinTime && t <= model.MaxTime
-			if unit != 1 {
-				t, ok = scale(t, unit)
-			}
-			if !ok || i < len(body) && body[i] != '\n' {
-				vals, b.Strings = vals[:first], b.Strings[:firstString]
-				break
-			}
-		}
-		b.Rows = append(b.Rows, column.Row{Series: v.Series(e), Layout: layout, Time: t, First: uint32(first)})
-		pos = i + 1
-		last = number
+		b.Rows = append(b.Rows, row)
+		pos = i
 	}
-	b.Values, p.view, p.last = vals, v, last
-	return min(pos, len(body))
+	p.view, p.last = v, last
+	return pos
+}
+
+// newSeries takes apart a spelling not met before, with the space behind it,
+// and sets p.key. It reports whether the line may be read by the fast path.
+func (p *Parser) newSeries(raw []byte) bool {
+	end, bad := p.scanKey(raw)
+	if bad != "" || end != len(raw)-1 || raw[0] == '#' || raw[0] == '\t' || raw[0] == 0 || !oneReading(raw[:end]) {
+		return false
+	}
+	p.unescapeMeasurement()
+	p.appendKey()
+	return len(p.key) <= model.MaxKeyLength
+}
+
+// remember puts a spelling of the series p.key into the table.
+func (p *Parser) remember(raw []byte, layout *column.Layout) (*column.Series, uint32, *column.View) {
+	key := unsafe.String(unsafe.SliceData(p.key), len(p.key)) // the table copies it
+	s, number, v := p.table.Insert(raw, key)
+	if number != 0 {
+		v.Entry(number).SetLayout(layout)
+	}
+	return s, number, v
+}
+
+// fastTime reads what stands behind the fields: nothing, or a space and a
+// timestamp, then newline or the end. It returns the time and the position of
+// the next line, 0 if the slow path has to look.
+func (p *Parser) fastTime(body []byte, i int) (t int64, next int) {
+	if i >= len(body) || body[i] == '\n' {
+		return p.opt.Now, i + 1
+	}
+	if body[i] != ' ' {
+		return 0, 0
+	}
+	i++
+	negative := i < len(body) && body[i] == '-'
+	if negative {
+		i++
+	}
+	u, n, i := scanDigits(body, i)
+	if n == 0 || n > 19 || u > math.MaxInt64 || i < len(body) && body[i] != '\n' {
+		return 0, 0
+	}
+	t = int64(u)
+	if negative {
+		t = -t
+	}
+	t, ok := scale(t, p.opt.Unit)
+	if !ok {
+		return 0, 0
+	}
+	return t, i + 1
 }
 
 // scale multiplies a timestamp by the unit. ok is false outside the legal
 // range of times.
 func scale(t, unit int64) (int64, bool) {
-	if t > model.MaxTime/unit || t < model.MinTime/unit {
-		return 0, false
+	if unit != 1 {
+		if t > model.MaxTime/unit || t < model.MinTime/unit {
+			return 0, false
+		}
+		t *= unit
 	}
-	t *= unit
 	return t, t >= model.MinTime && t <= model.MaxTime
 }
-
-func grow(vals []uint64, n int) []uint64 {
-	w := make([]uint64, len(vals), max(2*cap(vals), len(vals)+n, 1024))
-	copy(w, vals)
-	return w
-}
-
-// rawKey returns the bytes from pos to the first space that no backslash
-// stands before, or nil when they cannot be a known series' spelling.
-func (p *Parser) rawKey(body []byte, pos int) []byte {
-	for from := pos; ; from = p.space + 1 {
-		if p.space < from {
-			i := bytes.IndexByte(body[from:], ' ')
-			if i < 0 {
-				i = len(body) - from
-			}
-			p.space = from + i
-		}
-		if p.space >= len(body) || p.space-pos > model.MaxKeyLength {
-			return nil
-		}
-		if p.space > pos && body[p.space-1] == '\\' {
-			continue
-		}
-		raw := body[pos:p.space]
-		if bytes.IndexByte(raw, '\n') >= 0 {
-			return nil
-		}
-		return raw
-	}
-}
-
-// plainString returns the string whose opening quote stands at i, and the
-// position behind the closing one; next is 0 when it is not there or the
-// string holds backslashes.
-func plainString(body []byte, i int) (s []byte, next int) {
-	if i >= len(body) || body[i] != '"' {
-		return nil, 0
-	}
-	i++
-	n := bytes.IndexByte(body[i:], '"')
-	if n < 0 || n > maxStringBytes || bytes.IndexByte(body[i:i+n], '\\') >= 0 {
-		return nil, 0
-	}
-	return body[i : i+n], i + n + 1
-}
-
-var (
-	wordTrue, wordTRUE, wordTrueC = word("true"), word("TRUE"), word("True")
-	wordFals, wordFALS, wordFalsC = word("fals"), word("FALS"), word("Fals")
-)
-
-func word(s string) uint64 { return uint64(binary.LittleEndian.Uint32([]byte(s))) }
-
-// boolean reads the boolean that x begins with; size is 0 when it does not.
-// What stands behind it is for the caller to check.
-func boolean(x uint64) (value uint64, size int) {
-	switch w := x & math.MaxUint32; {
-	case w == wordTrue || w == wordTRUE || w == wordTrueC:
-		return 1, 4
-	case w == wordFals && byte(x>>32) == 'e', w == wordFALS && byte(x>>32) == 'E', w == wordFalsC && byte(x>>32) == 'e':
-		return 0, 5
-	}
-	switch byte(x) {
-	case 't', 'T':
-		return 1, 1
-	case 'f', 'F':
-		return 0, 1
-	}
-	return 0, 0
-}
-
-// plainFields reads fields that are not those predicted, as long as their keys
-// need no unescaping and their values are of the common forms, and finds their
-// layout. It returns a nil layout where the slow path is needed: also for
-// layouts not met before and for fields that stand twice, which no layout has.
-func (p *Parser) plainFields(measurement string, vals []uint64, body []byte, i int) (*column.Layout, []uint64, int) {
-	b := p.batch
-	p.signature = column.AppendLayoutMeasurement(p.signature[:0], measurement)
-	for {
-		start := i
-		for i < len(body) && plainKeyByte[body[i]] {
-			i++
-		}
-		if i == start || i >= len(body) || body[i] != '=' {
-			return nil, vals, i
-		}
-		key := body[start:i]
-		i++
-		x := load(body, i)
-		var t model.FieldType
-		var value uint64
-		switch c := byte(x); {
-		case c == '-' || c-'0' <= 9:
-			begin := i
-			if c == '-' {
-				i++
-			}
-			u, d, next := scanDigits(body, i, 0, 0)
-			if uint(d-1) >= 18 || next >= len(body) {
-				return nil, vals, i
-			}
-			switch body[next] {
-			case 'i':
-				t, value, i = model.Integer, u, next+1
-				if c == '-' {
-					value = -u
-				}
-			case 'u':
-				if c == '-' {
-					return nil, vals, i
-				}
-				t, value, i = model.Unsigned, u, next+1
-			default:
-				f, next, ok := scanFloat(body, i)
-				if !ok {
-					return nil, vals, begin
-				}
-				t, value, i = model.Float, math.Float64bits(f), next
-				if c == '-' {
-					value |= 1 << 63
-				}
-			}
-		case c == '"':
-			s, next := plainString(body, i)
-			if next == 0 {
-				return nil, vals, i
-			}
-			t, value, i = model.String, column.StringWord(len(b.Strings), len(s)), next
-			b.Strings = append(b.Strings, s...)
-		default:
-			var size int
-			if value, size = boolean(x); size == 0 {
-				return nil, vals, i
-			}
-			t = model.Boolean
-			i += size
-		}
-		p.signature = column.AppendLayoutField(p.signature, t, key)
-		vals = append(vals, value)
-		if i < len(body) && body[i] == ',' {
-			i++
-			continue
-		}
-		if i < len(body) && body[i] != ' ' && body[i] != '\n' {
-			return nil, vals, i
-		}
-		return p.table.FindLayout(p.signature), vals, i
-	}
-}
-
-// plainKeyByte are the bytes of field keys that stand for themselves wherever
-// they stand.
-var plainKeyByte = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c > ' ' && c != ',' && c != '=' && c != '\\' && c != '"'
-	}
-	return t
-}()

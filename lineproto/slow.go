@@ -139,11 +139,12 @@ func (p *Parser) point(line []byte) (bad, refused string) {
 	if bad != "" {
 		return bad, ""
 	}
-	measurement := p.measurement(raw)
+	p.unescapeMeasurement()
+	measurement := p.measurement()
 	if refused = p.uniqueFields(measurement); refused != "" {
 		return "", refused
 	}
-	p.appendKey(measurement)
+	p.appendKey()
 	if len(p.key) > model.MaxKeyLength {
 		return fmt.Sprintf("max key length exceeded: %d > %d", len(p.key), model.MaxKeyLength), ""
 	}
@@ -154,15 +155,13 @@ func (p *Parser) point(line []byte) (bad, refused string) {
 	for i := range p.fields {
 		b.Values = append(b.Values, p.fields[i].value)
 	}
-	key := unsafe.String(unsafe.SliceData(p.key), len(p.key)) // copied where kept
 	row := column.Row{Layout: layout, Time: t, First: uint32(first)}
 	if !oneReading(raw) {
-		row.Series = p.table.Series(key)
+		row.Series = p.table.Series(unsafe.String(unsafe.SliceData(p.key), len(p.key))) // copies it
 	} else {
 		var number uint32
-		row.Series, number, p.view = p.table.Insert(raw, key)
+		row.Series, number, p.view = p.remember(raw, layout)
 		if number != 0 {
-			p.view.Entry(number).SetLayout(layout)
 			if prev := p.view.Entry(p.last); prev != nil && prev.Next() != number {
 				prev.SetNext(number)
 			}
@@ -264,10 +263,17 @@ func escapes(b []byte, i int) bool {
 	return b[i] == '\\' && i+1 < len(b) && (b[i+1] == ',' || b[i+1] == '=' || b[i+1] == ' ')
 }
 
+// unescapeMeasurement unescapes what scanKey put into p.unescaped. Here, as in
+// field keys, a quote may be escaped too.
+func (p *Parser) unescapeMeasurement() {
+	if bytes.IndexByte(p.unescaped, '\\') >= 0 {
+		p.unescaped = unescapeName(p.unescaped[:0], p.unescaped)
+	}
+}
+
 // measurement returns the unescaped measurement; it is valid until the next
-// line. Here, as in field keys, a quote may be escaped too.
-func (p *Parser) measurement(raw []byte) string {
-	p.unescaped = unescapeName(p.unescaped[:0], p.unescaped)
+// line.
+func (p *Parser) measurement() string {
 	return unsafe.String(unsafe.SliceData(p.unescaped), len(p.unescaped))
 }
 
@@ -290,8 +296,8 @@ func unescapeName(dst, src []byte) []byte {
 // appendKey sets p.key to the canonical series key; see model.AppendSeriesKey.
 // A raw tag differs from its canonical form only where its value begins with
 // an equals sign, which needs no backslash there.
-func (p *Parser) appendKey(measurement string) {
-	p.key = model.AppendSeriesKey(p.key[:0], measurement, nil)
+func (p *Parser) appendKey() {
+	p.key = model.AppendSeriesKey(p.key[:0], p.measurement(), nil)
 	for _, t := range p.tags {
 		p.key = append(p.key, ',')
 		p.key = append(p.key, t.key...)
