@@ -1,0 +1,151 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+)
+
+// command returns the catalog command of a statement; known tells whether the
+// statement is of that kind. A nil command with a nil error is nothing to do.
+func (s *session) command(stmt influxql.Statement) (cmd meta.Command, known bool, err error) {
+	shards := s.opt.ShardDurations
+	switch st := stmt.(type) {
+	case *influxql.CreateDatabaseStatement:
+		cmd = createDatabase(st, shards)
+	case *influxql.DropDatabaseStatement:
+		cmd = meta.DropDatabase{Name: st.Name}
+	case *influxql.CreateRetentionPolicyStatement:
+		cmd, err = createRetentionPolicy(st, shards)
+	case *influxql.AlterRetentionPolicyStatement:
+		cmd = meta.AlterRetentionPolicy{Database: st.Database, Default: st.Default, Shards: shards, Policy: meta.RetentionPolicySpec{
+			Name: st.Name, Duration: st.Duration, ReplicaN: st.Replication, ShardGroupDuration: st.ShardGroupDuration,
+			FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit,
+		}}
+	case *influxql.DropRetentionPolicyStatement:
+		cmd = meta.DropRetentionPolicy{Database: st.Database, Name: st.Name}
+	case *influxql.DropShardStatement:
+		cmd = meta.DropShard{ID: st.ID}
+	case *influxql.CreateUserStatement:
+		cmd, err = s.createUser(st)
+	case *influxql.SetPasswordUserStatement:
+		cmd, err = s.setPassword(st)
+	case *influxql.DropUserStatement:
+		cmd = meta.DropUser{Name: st.Name}
+	case *influxql.GrantAdminStatement:
+		cmd = meta.SetAdmin{Name: st.User, Admin: true}
+	case *influxql.RevokeAdminStatement:
+		cmd = meta.SetAdmin{Name: st.User, Admin: false}
+	case *influxql.GrantStatement:
+		cmd = meta.SetPrivilege{Name: st.User, Database: st.On, Privilege: meta.Privilege(st.Privilege)}
+	case *influxql.RevokeStatement:
+		cmd, err = s.revoke(st)
+	case *influxql.CreateContinuousQueryStatement:
+		cmd, err = s.createContinuousQuery(st)
+	case *influxql.DropContinuousQueryStatement:
+		if s.catalog().Database(st.Database) != nil {
+			cmd = meta.DropContinuousQuery{Database: st.Database, Name: st.Name}
+		}
+	case *influxql.CreateSubscriptionStatement:
+		err = errors.New("statement not supported yet: CREATE SUBSCRIPTION")
+	case *influxql.DropSubscriptionStatement:
+		cmd, err = s.dropSubscription(st)
+	default:
+		return nil, false, nil
+	}
+	return cmd, true, err
+}
+
+func createDatabase(st *influxql.CreateDatabaseStatement, shards meta.ShardDurations) meta.Command {
+	cmd := meta.CreateDatabase{Name: st.Name, Shards: shards}
+	if st.RetentionPolicyCreate {
+		cmd.Policy = &meta.RetentionPolicySpec{
+			Name: st.RetentionPolicyName, Duration: st.RetentionPolicyDuration, ReplicaN: st.RetentionPolicyReplication,
+			FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit,
+		}
+		if st.RetentionPolicyShardGroupDuration != 0 {
+			cmd.Policy.ShardGroupDuration = &st.RetentionPolicyShardGroupDuration
+		}
+	}
+	return cmd
+}
+
+func createRetentionPolicy(st *influxql.CreateRetentionPolicyStatement, shards meta.ShardDurations) (meta.Command, error) {
+	if err := meta.CheckName(st.Name); err != nil {
+		return nil, err
+	}
+	limit := func(d time.Duration) *time.Duration {
+		if d == 0 {
+			return nil
+		}
+		return &d
+	}
+	return meta.CreateRetentionPolicy{Database: st.Database, Default: st.Default, Shards: shards, Policy: meta.RetentionPolicySpec{
+		Name: st.Name, Duration: &st.Duration, ReplicaN: &st.Replication, ShardGroupDuration: &st.ShardGroupDuration,
+		FutureWriteLimit: limit(st.FutureWriteLimit), PastWriteLimit: limit(st.PastWriteLimit),
+	}}, nil
+}
+
+func (s *session) hash(password, statement string) (string, error) {
+	if s.opt.HashPassword == nil {
+		return "", fmt.Errorf("statement not supported yet: %s", statement)
+	}
+	return s.opt.HashPassword(password)
+}
+
+func (s *session) createUser(st *influxql.CreateUserStatement) (meta.Command, error) {
+	if u := s.catalog().User(st.Name); u != nil {
+		check := s.opt.CheckPassword
+		if check != nil && u.Admin == st.Admin && check(u.Hash, st.Password) {
+			return nil, nil
+		}
+		return nil, meta.ErrUserExists
+	}
+	hash, err := s.hash(st.Password, "CREATE USER")
+	if err != nil {
+		return nil, err
+	}
+	return meta.CreateUser{Name: st.Name, Hash: hash, Admin: st.Admin}, nil
+}
+
+func (s *session) setPassword(st *influxql.SetPasswordUserStatement) (meta.Command, error) {
+	if s.catalog().User(st.Name) == nil {
+		return nil, meta.ErrUserNotFound
+	}
+	hash, err := s.hash(st.Password, "SET PASSWORD")
+	if err != nil {
+		return nil, err
+	}
+	return meta.SetPassword{Name: st.Name, Hash: hash}, nil
+}
+
+func (s *session) revoke(st *influxql.RevokeStatement) (meta.Command, error) {
+	u := s.catalog().User(st.User)
+	if u == nil {
+		return nil, meta.ErrUserNotFound
+	}
+	left := u.Privileges[st.On] &^ meta.Privilege(st.Privilege)
+	return meta.SetPrivilege{Name: st.User, Database: st.On, Privilege: left}, nil
+}
+
+func (s *session) createContinuousQuery(st *influxql.CreateContinuousQueryStatement) (meta.Command, error) {
+	catalog := s.catalog()
+	if target := st.Source.Target; target != nil && target.Measurement != nil {
+		m := target.Measurement
+		if _, err := catalog.RetentionPolicy(m.Database, m.RetentionPolicy); errors.Is(err, meta.ErrRetentionPolicyNotFound) {
+			return nil, fmt.Errorf("%w: %s.%s", meta.ErrRetentionPolicyNotFound, m.Database, m.RetentionPolicy)
+		}
+	}
+	return meta.CreateContinuousQuery{Database: st.Database, Name: st.Name, Query: st.String()}, nil
+}
+
+func (s *session) dropSubscription(st *influxql.DropSubscriptionStatement) (meta.Command, error) {
+	if s.catalog().Database(st.Database) == nil {
+		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, st.Database)
+	}
+	return meta.DropSubscription{Database: st.Database, RetentionPolicy: st.RetentionPolicy, Name: st.Name}, nil
+}

@@ -1,0 +1,238 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/scan"
+)
+
+// The errors of query execution that callers branch on, with InfluxDB's texts.
+var (
+	ErrDatabaseNameRequired = errors.New("database name required")
+	ErrNotExecuted          = errors.New("not executed")
+	ErrQueryInterrupted     = errors.New("query interrupted")
+	ErrQueryTimeout         = errors.New("query-timeout limit exceeded")
+	ErrAlreadyKilled        = errors.New("already killed")
+)
+
+// Options adjusts an Executor. Storage and Admin are required.
+type Options struct {
+	Storage scan.Storage
+	Admin   Admin
+	Logger  *slog.Logger // nil discards
+	// Now is the clock for now() and durations; nil is time.Now.
+	Now func() time.Time
+
+	// MaxConcurrentQueries bounds the queries that run at once; 0 is no bound.
+	MaxConcurrentQueries int
+	// QueryTimeout ends queries that run longer; 0 is no limit.
+	QueryTimeout time.Duration
+	// LogQueriesAfter logs queries that took longer; 0 is never.
+	LogQueriesAfter time.Duration
+	// Select bounds what one SELECT may use.
+	Select SelectLimits
+
+	// ShardDurations is the rule for policies made without SHARD DURATION.
+	ShardDurations meta.ShardDurations
+	// HashPassword and CheckPassword serve the statements about users; without
+	// them those that set a password are refused.
+	HashPassword  func(password string) (hash string, err error)
+	CheckPassword func(hash, password string) bool
+
+	// Statistics and Diagnostics give what SHOW STATS and SHOW DIAGNOSTICS
+	// show beside the executor's own; nil is nothing.
+	Statistics  func() []Statistic
+	Diagnostics func() []Diagnostic
+}
+
+// SelectLimits bounds one SELECT; 0 is no bound.
+type SelectLimits struct {
+	MaxPoints  int // rows read
+	MaxSeries  int // series read
+	MaxBuckets int // windows of GROUP BY time
+}
+
+// ExecuteOptions says for whom and how one request runs.
+type ExecuteOptions struct {
+	Database        string // for statements that name none
+	RetentionPolicy string // for sources that name none; "" is the default policy
+	ChunkSize       int    // rows per Result; 0 is all in one
+	// ReadOnly is a GET request: changes are made all the same, with a warning.
+	ReadOnly bool
+	User     string // shown in SHOW QUERIES
+	// MayRead filters SHOW DATABASES; nil is all.
+	MayRead func(database string) bool
+}
+
+// Executor runs InfluxQL statements. It is safe for concurrent use.
+type Executor struct {
+	opt     Options
+	started time.Time
+	queries registry
+}
+
+// New returns an executor.
+func New(opt Options) *Executor {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	e := &Executor{opt: opt, started: opt.Now()}
+	e.queries.init(opt.MaxConcurrentQueries)
+	return e
+}
+
+// Execute runs the statements of q in order and hands the results to emit in
+// that order, one or more for each statement. A statement's failure is a Result
+// with Err, after which every other statement is "not executed". Execute returns
+// an error only when emit does, which also stops the query; then nothing more
+// is emitted. It rewrites the statements of q.
+func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOptions, emit func(*Result) error) error {
+	ctx, task, err := e.queries.start(ctx, q.String(), opt, e.opt.QueryTimeout)
+	if err != nil {
+		return emit(&Result{Err: err})
+	}
+	defer e.finish(task)
+	failed := false
+	for i, stmt := range q.Statements {
+		if failed {
+			if err := emit(&Result{StatementID: i, Err: ErrNotExecuted}); err != nil {
+				return err
+			}
+			continue
+		}
+		out := &output{statement: i, chunk: opt.ChunkSize, emit: emit}
+		err := e.statement(ctx, stmt, opt, out)
+		if out.err != nil {
+			return out.err
+		}
+		if err != nil {
+			failed = true
+			if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+				err = cause
+			}
+			if err := emit(&Result{StatementID: i, Err: err}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *Executor) finish(task *task) {
+	took := e.queries.finish(task)
+	if e.opt.LogQueriesAfter > 0 && took > e.opt.LogQueriesAfter {
+		e.opt.Logger.Warn("slow query", "query", task.text, "db", task.database, "took", took)
+	}
+}
+
+// statement runs one statement. A panic in it is an error of the statement:
+// the server and other queries go on.
+func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt ExecuteOptions, out *output) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.queries.panics.Add(1)
+			e.opt.Logger.Error("panic in a statement", "query", stmt.String(), "err", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("%s [panic:%v]", stmt, p)
+		}
+	}()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	database := opt.Database
+	if database == "" {
+		if s, ok := stmt.(influxql.HasDefaultDatabase); ok {
+			database = s.DefaultDatabase()
+		}
+	}
+	if err := refuseSystemSources(stmt); err != nil {
+		return err
+	}
+	if err := Normalize(stmt, e.opt.Admin.Catalog(), database, opt.RetentionPolicy); err != nil {
+		return err
+	}
+	s := &session{Executor: e, ctx: ctx, req: opt, database: opt.Database, out: out}
+	if opt.ReadOnly && changesState(stmt) {
+		out.messages = append(out.messages, Message{Level: "warning", Text: fmt.Sprintf(
+			"deprecated use of '%s' in a read only context, please use a POST request instead", stmt)})
+	}
+	if err := s.run(stmt); err != nil {
+		return err
+	}
+	return out.finish()
+}
+
+// session is one statement under way.
+type session struct {
+	*Executor
+	ctx      context.Context
+	req      ExecuteOptions
+	database string // the request's
+	out      *output
+}
+
+// output hands the results of one statement to the consumer.
+type output struct {
+	statement int
+	chunk     int
+	emit      func(*Result) error
+	messages  []Message // go with the first result
+	sent      bool
+	err       error // the consumer's
+}
+
+// send hands out one result.
+func (o *output) send(r *Result) error {
+	if o.err != nil {
+		return o.err
+	}
+	r.StatementID = o.statement
+	r.Messages = append(o.messages, r.Messages...)
+	o.messages, o.sent = nil, true
+	o.err = o.emit(r)
+	return o.err
+}
+
+// finish sends an empty result if the statement had none.
+func (o *output) finish() error {
+	if o.sent {
+		return nil
+	}
+	return o.send(&Result{})
+}
+
+// series hands out complete tables, cut to the chunk size if there is one.
+func (o *output) series(all []*Series) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if o.chunk <= 0 {
+		return o.send(&Result{Series: all})
+	}
+	for i, s := range all {
+		for lo := 0; lo < s.Rows || lo == 0; lo += o.chunk {
+			hi := min(lo+o.chunk, s.Rows)
+			part := *s
+			part.Values = nil
+			for c := range s.Values {
+				part.Values = append(part.Values, s.Values[c].Slice(lo, hi))
+			}
+			part.Rows, part.Partial = hi-lo, hi < s.Rows
+			last := i == len(all)-1 && !part.Partial
+			if err := o.send(&Result{Series: []*Series{&part}, Partial: !last}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package query
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// Cardinalities are exact here: they come from the index's sets of series. The
+// column of the forms that InfluxDB estimates keeps its name all the same.
+const (
+	columnEstimate = "cardinality estimation"
+	columnCount    = "count"
+)
+
+// cardinality is a statement of the family in one shape.
+type cardinality struct {
+	what       string // for the message about time
+	database   string
+	sources    influxql.Sources
+	where      influxql.Expr
+	dimensions influxql.Dimensions
+	offset     int
+	column     string
+	// byName makes a table for each measurement, else one for all.
+	byName bool
+}
+
+// counter counts one distinct thing within a group of series.
+type counter struct {
+	ids   *roaring.Bitmap
+	names map[string]struct{}
+}
+
+func (c *counter) add(name string) {
+	if c.names == nil {
+		c.names = map[string]struct{}{}
+	}
+	c.names[name] = struct{}{}
+}
+
+func (c *counter) count() int64 {
+	if c.ids != nil {
+		return int64(c.ids.GetCardinality())
+	}
+	return int64(len(c.names))
+}
+
+// run counts. collect adds what a set of series of a measurement has in a shard.
+func (c *cardinality) run(s *session, collect func(counter *counter, name string, shard scan.Shard, set *roaring.Bitmap) error) error {
+	if influxql.HasTimeExpr(c.where) {
+		return errors.New(c.what + " EXACT CARDINALITY doesn't support time in WHERE clause")
+	}
+	type groupKey struct{ name, tuple string }
+	counters := map[groupKey]*counter{}
+	tagsOf := map[groupKey]model.Tags{}
+	err := s.eachSourceMeasurement(c.database, c.sources, model.AllTime, func(_ *indexView, m measurement) error {
+		keys := c.keys(m)
+		for _, shard := range m.shards {
+			set, err := selectByTags(shard, m.name, c.where)
+			if err != nil {
+				return err
+			}
+			if set.IsEmpty() {
+				continue
+			}
+			err = eachGroup(shard, m.name, set, keys, func(tuple []string, part *roaring.Bitmap) error {
+				key := groupKey{tuple: strings.Join(tuple, "\x00")}
+				if c.byName {
+					key.name = m.name
+				}
+				if counters[key] == nil {
+					counters[key] = new(counter)
+					for i, k := range keys {
+						tagsOf[key] = append(tagsOf[key], model.Tag{Key: k, Value: tuple[i]})
+					}
+				}
+				return collect(counters[key], m.name, shard, part)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || c.offset > 0 { // each table has one row
+		return err
+	}
+	order := slices.SortedFunc(maps.Keys(counters), func(a, b groupKey) int {
+		if d := strings.Compare(a.name, b.name); d != 0 {
+			return d
+		}
+		return strings.Compare(a.tuple, b.tuple)
+	})
+	var tables []*Series
+	for _, key := range order {
+		if n := counters[key].count(); n > 0 {
+			t := valueTable(key.name, []string{c.column}, []any{n})
+			t.Tags = tagsOf[key]
+			tables = append(tables, t)
+		}
+	}
+	return s.out.series(tables)
+}
+
+// keys returns the sorted tag keys that GROUP BY names for a measurement.
+func (c *cardinality) keys(m measurement) []string {
+	var keys []string
+	for _, d := range c.dimensions {
+		switch e := d.Expr.(type) {
+		case *influxql.VarRef:
+			keys = append(keys, e.Val)
+		case *influxql.Wildcard:
+			for _, shard := range m.shards {
+				keys = append(keys, shard.TagKeys(m.name)...)
+			}
+		case *influxql.RegexLiteral:
+			for _, shard := range m.shards {
+				for _, key := range shard.TagKeys(m.name) {
+					if e.Val.MatchString(key) {
+						keys = append(keys, key)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// selectByTags returns the series that satisfy a WHERE clause; one that needs
+// the values of fields is satisfied by none.
+func selectByTags(shard scan.Shard, name string, where influxql.Expr) (*roaring.Bitmap, error) {
+	tags, rest := SplitTags(where, fieldTest(shard.Fields(name)))
+	if rest != nil {
+		return roaring.New(), nil
+	}
+	return shard.Select(name, tags)
+}
+
+// eachGroup splits a set of series by the values of tag keys.
+func eachGroup(shard scan.Shard, name string, set *roaring.Bitmap, keys []string, f func(tuple []string, part *roaring.Bitmap) error) error {
+	if len(keys) == 0 {
+		return f(nil, set)
+	}
+	groups, err := shard.GroupBy(name, set, keys)
+	if err != nil {
+		return err
+	}
+	parts := make([]*roaring.Bitmap, len(groups.Tuples))
+	for i := range parts {
+		parts[i] = roaring.New()
+	}
+	for it := set.Iterator(); it.HasNext(); {
+		id := it.Next()
+		parts[groups.Of(model.SeriesID(id))].Add(id)
+	}
+	for i, part := range parts {
+		if err := f(groups.Tuples[i], part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// estimated returns the total of a database, or 0 for one that is unknown.
+func (s *session) estimated(database string, total func(*indexView) (int64, error)) error {
+	if database == "" {
+		return ErrDatabaseNameRequired
+	}
+	var n int64
+	if db := s.catalog().Database(database); db != nil {
+		v, err := s.view(db.Name, policyNames(db), model.AllTime)
+		defer v.release()
+		if err != nil {
+			return err
+		}
+		if n, err = total(v); err != nil {
+			return err
+		}
+	}
+	return s.out.series([]*Series{valueTable("", []string{columnEstimate}, []any{n})})
+}
+
+func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatement) error {
+	plain := !st.Exact && st.Condition == nil && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0
+	if plain && st.Sources == nil {
+		return s.estimated(st.Database, func(v *indexView) (int64, error) {
+			all := roaring.New()
+			for _, shard := range v.shards {
+				for _, name := range shard.Measurements() {
+					if err := s.ctx.Err(); err != nil {
+						return 0, err
+					}
+					set, err := shard.Select(name, nil)
+					if err != nil {
+						return 0, err
+					}
+					all.Or(set)
+				}
+			}
+			return int64(all.GetCardinality()), nil
+		})
+	}
+	c := cardinality{what: "SHOW SERIES", database: st.Database, sources: st.Sources, where: st.Condition,
+		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true}
+	if plain {
+		c.column = columnEstimate
+	}
+	return c.run(s, func(c *counter, _ string, _ scan.Shard, set *roaring.Bitmap) error {
+		if c.ids == nil {
+			c.ids = roaring.New()
+		}
+		c.ids.Or(set)
+		return nil
+	})
+}
+
+func (s *session) showMeasurementCardinality(st *influxql.ShowMeasurementCardinalityStatement) error {
+	if !st.Exact && st.Sources == nil && st.Condition == nil && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0 {
+		return s.estimated(st.Database, func(v *indexView) (int64, error) {
+			list, err := v.measurements(s.ctx, nil)
+			return int64(len(list)), err
+		})
+	}
+	c := cardinality{what: "SHOW MEASUREMENT", database: st.Database, sources: st.Sources, where: st.Condition,
+		dimensions: st.Dimensions, offset: st.Offset, column: columnCount}
+	return c.run(s, func(c *counter, name string, _ scan.Shard, _ *roaring.Bitmap) error {
+		c.add(name)
+		return nil
+	})
+}
+
+// showFieldKeyCardinality counts names of fields. Fields have no tags: a WHERE
+// clause leaves none, and GROUP BY makes one group without values.
+func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalityStatement) error {
+	if influxql.HasTimeExpr(st.Condition) {
+		return errors.New("SHOW FIELD KEY EXACT CARDINALITY doesn't support time in WHERE clause")
+	}
+	counters := map[string]*counter{}
+	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m measurement) error {
+		if counters[m.name] == nil {
+			counters[m.name] = new(counter)
+		}
+		for _, shard := range m.shards {
+			for _, f := range shard.Fields(m.name) {
+				counters[m.name].add(f.Key)
+			}
+		}
+		return nil
+	})
+	if err != nil || st.Condition != nil || st.Offset > 0 {
+		return err
+	}
+	var tags model.Tags
+	for _, d := range st.Dimensions {
+		if ref, ok := d.Expr.(*influxql.VarRef); ok {
+			tags = append(tags, model.Tag{Key: ref.Val})
+		}
+	}
+	tags.Sort()
+	var tables []*Series
+	for _, name := range slices.Sorted(maps.Keys(counters)) {
+		if n := counters[name].count(); n > 0 {
+			t := valueTable(name, []string{columnCount}, []any{n})
+			t.Tags = tags
+			tables = append(tables, t)
+		}
+	}
+	return s.out.series(tables)
+}
+
+func (s *session) showTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatement) error {
+	c := cardinality{what: "SHOW TAG KEY", database: st.Database, sources: st.Sources, where: st.Condition,
+		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true}
+	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
+		for _, key := range shard.TagKeys(name) {
+			if _, known := c.names[key]; known {
+				continue
+			}
+			values, err := shard.TagValues(name, key, set)
+			if err != nil {
+				return err
+			}
+			if len(values) > 0 {
+				c.add(key)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *session) showTagValuesCardinality(st *influxql.ShowTagValuesCardinalityStatement) error {
+	match, err := keyMatcher(st.Op, st.TagKeyExpr)
+	if err != nil {
+		return err
+	}
+	c := cardinality{what: "SHOW TAG VALUES", database: st.Database, sources: st.Sources, where: st.Condition,
+		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true}
+	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
+		for _, key := range shard.TagKeys(name) {
+			if !match(key) {
+				continue
+			}
+			values, err := shard.TagValues(name, key, set)
+			if err != nil {
+				return err
+			}
+			for _, value := range values {
+				c.add(value)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,151 @@
+package query
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+)
+
+func (s *session) showDatabases() error {
+	t := stringTable("databases", "name")
+	for _, db := range s.catalog().Databases {
+		if s.req.MayRead == nil || s.req.MayRead(db.Name) {
+			t.addRow(db.Name)
+		}
+	}
+	return s.out.series([]*Series{t})
+}
+
+// showRetentionPolicies has InfluxDB's two columns of write limits only where
+// some policy of the database has one: clients know five columns.
+func (s *session) showRetentionPolicies(st *influxql.ShowRetentionPoliciesStatement) error {
+	db, err := s.databaseOf(st.Database)
+	if err != nil {
+		return err
+	}
+	columns := []string{"name", "duration", "shardGroupDuration", "replicaN"}
+	types := []model.FieldType{model.String, model.String, model.String, model.Integer}
+	limits := slices.ContainsFunc(db.RetentionPolicies, func(rp *meta.RetentionPolicy) bool {
+		return rp.FutureWriteLimit != 0 || rp.PastWriteLimit != 0
+	})
+	if limits {
+		columns = append(columns, "futureWriteLimit", "pastWriteLimit")
+		types = append(types, model.String, model.String)
+	}
+	t := newTable("", append(types, model.Boolean), append(columns, "default")...)
+	for _, rp := range db.RetentionPolicies {
+		row := []any{rp.Name, rp.Duration.String(), rp.ShardGroupDuration.String(), rp.ReplicaN}
+		if limits {
+			row = append(row, rp.FutureWriteLimit.String(), rp.PastWriteLimit.String())
+		}
+		t.addRow(append(row, rp.Name == db.DefaultRetentionPolicy)...)
+	}
+	return s.out.series([]*Series{t})
+}
+
+func formatTime(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
+
+// expiryTime is when all data of the group is older than its policy keeps, or
+// "" for a policy that keeps it for ever.
+func expiryTime(rp *meta.RetentionPolicy, g *meta.ShardGroup) string {
+	if rp.Duration == 0 {
+		return ""
+	}
+	return time.Unix(0, g.End).UTC().Add(rp.Duration).Format(time.RFC3339)
+}
+
+func (s *session) showShards() error {
+	var tables []*Series
+	for _, db := range s.catalog().Databases {
+		t := newTable(db.Name,
+			[]model.FieldType{model.Integer, model.String, model.String, model.Integer, model.String, model.String, model.String, model.String},
+			"id", "database", "retention_policy", "shard_group", "start_time", "end_time", "expiry_time", "owners")
+		for _, rp := range db.RetentionPolicies {
+			for i := range rp.ShardGroups {
+				g := &rp.ShardGroups[i]
+				for _, shard := range g.Shards {
+					t.addRow(int64(shard.ID), db.Name, rp.Name, int64(g.ID), formatTime(g.Start), formatTime(g.End), expiryTime(rp, g), "")
+				}
+			}
+		}
+		tables = append(tables, t)
+	}
+	return s.out.series(tables)
+}
+
+func (s *session) showShardGroups() error {
+	t := newTable("shard groups",
+		[]model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
+		"id", "database", "retention_policy", "start_time", "end_time", "expiry_time")
+	for _, db := range s.catalog().Databases {
+		for _, rp := range db.RetentionPolicies {
+			for i := range rp.ShardGroups {
+				g := &rp.ShardGroups[i]
+				t.addRow(int64(g.ID), db.Name, rp.Name, formatTime(g.Start), formatTime(g.End), expiryTime(rp, g))
+			}
+		}
+	}
+	return s.out.series([]*Series{t})
+}
+
+func (s *session) showUsers() error {
+	t := newTable("", []model.FieldType{model.String, model.Boolean}, "user", "admin")
+	for _, u := range s.catalog().Users {
+		t.addRow(u.Name, u.Admin)
+	}
+	return s.out.series([]*Series{t})
+}
+
+func (s *session) showGrants(st *influxql.ShowGrantsForUserStatement) error {
+	u := s.catalog().User(st.Name)
+	if u == nil {
+		return meta.ErrUserNotFound
+	}
+	t := stringTable("", "database", "privilege")
+	for _, db := range slices.Sorted(maps.Keys(u.Privileges)) {
+		t.addRow(db, u.Privileges[db].String())
+	}
+	return s.out.series([]*Series{t})
+}
+
+func (s *session) showContinuousQueries() error {
+	var tables []*Series
+	for _, db := range s.catalog().Databases {
+		t := stringTable(db.Name, "name", "query")
+		for _, cq := range db.ContinuousQueries {
+			t.addRow(cq.Name, cq.Query)
+		}
+		tables = append(tables, t)
+	}
+	return s.out.series(tables)
+}
+
+// showSubscriptions shows the destinations as one text; no statement makes
+// subscriptions yet.
+func (s *session) showSubscriptions() error {
+	var tables []*Series
+	for _, db := range s.catalog().Databases {
+		t := stringTable(db.Name, "retention_policy", "name", "mode", "destinations")
+		for _, rp := range db.RetentionPolicies {
+			for _, sub := range rp.Subscriptions {
+				text := ""
+				for i, d := range sub.Destinations {
+					if i > 0 {
+						text += ", "
+					}
+					text += d
+				}
+				t.addRow(rp.Name, sub.Name, sub.Mode, text)
+			}
+		}
+		if t.Rows > 0 {
+			tables = append(tables, t)
+		}
+	}
+	return s.out.series(tables)
+}

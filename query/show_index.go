@@ -1,0 +1,363 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// showFieldKeys shows the fields of the default or named policy, one row for
+// each type that some shard gives the field.
+func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
+	fields := map[string]map[column.Field]struct{}{}
+	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m measurement) error {
+		set := fields[m.name]
+		if set == nil {
+			set = map[column.Field]struct{}{}
+			fields[m.name] = set
+		}
+		for _, shard := range m.shards {
+			for _, f := range shard.Fields(m.name) {
+				set[f] = struct{}{}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var tables []*Series
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		list := slices.SortedFunc(maps.Keys(fields[name]), func(a, b column.Field) int {
+			if c := strings.Compare(a.Key, b.Key); c != 0 {
+				return c
+			}
+			return strings.Compare(a.Type.String(), b.Type.String())
+		})
+		lo, hi := window(len(list), st.Limit, st.Offset)
+		if lo >= hi {
+			continue
+		}
+		t := stringTable(name, "fieldKey", "fieldType")
+		for _, f := range list[lo:hi] {
+			t.addRow(f.Key, f.Type.String())
+		}
+		tables = append(tables, t)
+	}
+	return s.out.series(tables)
+}
+
+// sourceNames returns a test for the measurements that sources name, whatever
+// their policy; no sources are all.
+func sourceNames(sources influxql.Sources) func(string) bool {
+	if len(sources) == 0 {
+		return nil
+	}
+	return func(name string) bool {
+		return slices.ContainsFunc(sources, func(source influxql.Source) bool {
+			m, ok := source.(*influxql.Measurement)
+			return ok && matchesSource(m, name)
+		})
+	}
+}
+
+// tagSets calls f for each measurement, shard and set of series that a SHOW TAG
+// statement looks at. set is nil where all series of the measurement are meant.
+func (s *session) tagSets(db string, policies []string, sources influxql.Sources, where influxql.Expr, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
+	cond, err := s.splitTime(where)
+	if err != nil {
+		return err
+	}
+	if cond.Range.Empty() {
+		return nil
+	}
+	v, err := s.view(db, policies, cond.Range)
+	defer v.release()
+	if err != nil {
+		return err
+	}
+	list, err := v.measurements(s.ctx, sourceNames(sources))
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		predicate, err := metaPredicate(cond.Expr, m.name)
+		if err != nil {
+			return err
+		}
+		if predicate != nil && predicate.Op == model.TagNone {
+			continue
+		}
+		for _, shard := range m.shards {
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
+			var set *roaring.Bitmap
+			if predicate != nil {
+				if set, err = shard.Select(m.name, predicate); err != nil {
+					return err
+				}
+				if set.IsEmpty() {
+					continue
+				}
+			}
+			if err := f(m.name, shard, set); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// showTagKeys looks at all policies: those named in FROM do not narrow it.
+func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
+	db, err := s.databaseOf(st.Database)
+	if err != nil {
+		return err
+	}
+	match, err := keyMatcher(st.TagKeyOp, st.TagKeyExpr)
+	if err != nil {
+		return err
+	}
+	keys := map[string]map[string]struct{}{}
+	err = s.tagSets(db.Name, policyNames(db), st.Sources, st.Condition, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
+		for _, key := range shard.TagKeys(name) {
+			if _, known := keys[name][key]; known || !match(key) {
+				continue
+			}
+			if set != nil {
+				values, err := shard.TagValues(name, key, set)
+				if err != nil {
+					return err
+				}
+				if len(values) == 0 {
+					continue
+				}
+			}
+			if keys[name] == nil {
+				keys[name] = map[string]struct{}{}
+			}
+			keys[name][key] = struct{}{}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var tables []*Series
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		list := slices.Sorted(maps.Keys(keys[name]))
+		lo, hi := window(len(list), st.Limit, st.Offset)
+		if lo >= hi {
+			continue
+		}
+		t := stringTable(name, "tagKey")
+		t.Values[0].Strings, t.Rows = list[lo:hi], hi-lo
+		tables = append(tables, t)
+	}
+	return s.out.series(tables)
+}
+
+// showTagValues looks at all policies, or at the one that FROM names.
+func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
+	db, err := s.databaseOf(st.Database)
+	if err != nil {
+		return err
+	}
+	policies, err := oneRetentionPolicy(st.Sources)
+	if err != nil {
+		return err
+	}
+	if policies == nil {
+		policies = policyNames(db)
+	}
+	match, err := keyMatcher(st.Op, st.TagKeyExpr)
+	if err != nil {
+		return err
+	}
+	type found map[string][][]string // key -> sorted values by shard
+	byMeasurement := map[string]found{}
+	err = s.tagSets(db.Name, policies, st.Sources, st.Condition, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
+		for _, key := range shard.TagKeys(name) {
+			if !match(key) {
+				continue
+			}
+			values, err := shard.TagValues(name, key, set)
+			if err != nil {
+				return err
+			}
+			if len(values) == 0 {
+				continue
+			}
+			if byMeasurement[name] == nil {
+				byMeasurement[name] = found{}
+			}
+			byMeasurement[name][key] = append(byMeasurement[name][key], values)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var tables []*Series
+	for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
+		t := stringTable(name, "key", "value")
+		for _, key := range slices.Sorted(maps.Keys(byMeasurement[name])) {
+			for _, value := range mergeSorted(byMeasurement[name][key]) {
+				t.Values[0].Strings = append(t.Values[0].Strings, key)
+				t.Values[1].Strings = append(t.Values[1].Strings, value)
+			}
+		}
+		lo, hi := window(len(t.Values[0].Strings), st.Limit, st.Offset)
+		if lo >= hi {
+			continue
+		}
+		for c := range t.Values {
+			t.Values[c].Strings = t.Values[c].Strings[lo:hi]
+		}
+		t.Rows = hi - lo
+		tables = append(tables, t)
+	}
+	return s.out.series(tables)
+}
+
+// mergeSorted returns the sorted union of sorted lists.
+func mergeSorted(lists [][]string) []string {
+	if len(lists) == 1 {
+		return lists[0]
+	}
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// oneRetentionPolicy returns the policy that sources name, or nil.
+func oneRetentionPolicy(sources influxql.Sources) ([]string, error) {
+	names := map[string]struct{}{}
+	for _, source := range sources {
+		if m, ok := source.(*influxql.Measurement); ok && m.RetentionPolicy != "" {
+			names[m.RetentionPolicy] = struct{}{}
+		}
+	}
+	list := slices.Sorted(maps.Keys(names))
+	if len(list) > 1 {
+		return nil, fmt.Errorf(`only one retention policy allowed in SHOW TAG VALUES query: "%s"`, strings.Join(list, `", "`))
+	}
+	return list, nil
+}
+
+// showSeries shows series keys, escaped as in line protocol, in the order of
+// measurement and key. A time bound keeps the series that have rows in it.
+func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
+	cond, err := s.splitTime(st.Condition)
+	if err != nil {
+		return err
+	}
+	if err := checkTagOperators(cond.Expr); err != nil {
+		return err
+	}
+	byMeasurement := map[string]map[string]struct{}{}
+	if !cond.Range.Empty() {
+		err = s.eachSourceMeasurement(st.Database, st.Sources, cond.Range, func(v *indexView, m measurement) error {
+			set, err := s.seriesOf(m, cond)
+			if err != nil || set.IsEmpty() {
+				return err
+			}
+			keys := byMeasurement[m.name]
+			if keys == nil {
+				keys = make(map[string]struct{}, set.GetCardinality())
+				byMeasurement[m.name] = keys
+			}
+			for it := set.Iterator(); it.HasNext(); {
+				key, err := v.seriesKey(model.SeriesID(it.Next()))
+				if err != nil {
+					return err
+				}
+				keys[key] = struct{}{}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	t := stringTable("", "key")
+	for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
+		t.Values[0].Strings = slices.AppendSeq(t.Values[0].Strings, slices.Values(slices.Sorted(maps.Keys(byMeasurement[name]))))
+	}
+	lo, hi := window(len(t.Values[0].Strings), st.Limit, st.Offset)
+	if lo >= hi {
+		return nil
+	}
+	t.Values[0].Strings, t.Rows = t.Values[0].Strings[lo:hi], hi-lo
+	return s.out.series([]*Series{t})
+}
+
+// checkTagOperators refuses comparisons that no tag knows.
+func checkTagOperators(where influxql.Expr) error {
+	var err error
+	if where != nil {
+		influxql.WalkFunc(where, func(n influxql.Node) {
+			if e, ok := n.(*influxql.BinaryExpr); ok {
+				switch e.Op {
+				case influxql.EQ, influxql.NEQ, influxql.EQREGEX, influxql.NEQREGEX, influxql.OR, influxql.AND:
+				default:
+					err = errors.New("invalid tag comparison operator")
+				}
+			}
+		})
+	}
+	return err
+}
+
+// seriesOf returns the series of a measurement that satisfy the tag part of a
+// condition; its comparisons of fields are passed over. Shards that the time
+// bounds cut are read, to see which series have rows within.
+func (s *session) seriesOf(m measurement, cond Condition) (*roaring.Bitmap, error) {
+	all := roaring.New()
+	for _, shard := range m.shards {
+		fields := shard.Fields(m.name)
+		tags, _ := SplitTags(cond.Expr, fieldTest(fields))
+		set, err := shard.Select(m.name, tags)
+		if err != nil {
+			return nil, err
+		}
+		if (cond.HasMin || cond.HasMax) && !set.IsEmpty() && !cond.Range.Covers(shard.TimeRange()) {
+			if set, err = s.withRows(shard, m.name, set, fields, cond.Range); err != nil {
+				return nil, err
+			}
+		}
+		all.Or(set)
+	}
+	return all, nil
+}
+
+// withRows returns the series of set that have rows with times in r.
+func (s *session) withRows(shard scan.Shard, name string, set *roaring.Bitmap, fields []column.Field, r model.TimeRange) (*roaring.Bitmap, error) {
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.Key
+	}
+	cursor, err := shard.Scan(s.ctx, scan.Request{Measurement: name, Series: set, Fields: keys, Range: r})
+	if err != nil {
+		return nil, err
+	}
+	defer cursor.Close()
+	found := roaring.New()
+	for {
+		id, ok := cursor.NextSeries()
+		if !ok {
+			return found, cursor.Err()
+		}
+		found.Add(uint32(id))
+	}
+}

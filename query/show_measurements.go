@@ -1,0 +1,213 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+)
+
+// showMeasurements looks at all policies of the database. The forms with a
+// policy or a wildcard tell where each measurement was found. An unknown
+// database has no measurements.
+func (s *session) showMeasurements(st *influxql.ShowMeasurementsStatement) error {
+	if st.Database == "" && !st.WildcardDatabase {
+		return ErrDatabaseNameRequired
+	}
+	if influxql.HasTimeExpr(st.Condition) {
+		return errors.New("SHOW MEASUREMENTS doesn't support time in WHERE clause")
+	}
+	keep, err := measurementSource(st.Source)
+	if err != nil {
+		return err
+	}
+	var databases []*meta.Database
+	if st.WildcardDatabase {
+		databases = s.catalog().Databases
+	} else if db := s.catalog().Database(st.Database); db != nil {
+		databases = []*meta.Database{db}
+	}
+	if st.RetentionPolicy != "" || st.WildcardRetentionPolicy || st.WildcardDatabase {
+		return s.showMeasurementsByPolicy(st, databases, keep)
+	}
+	var names []string
+	for _, db := range databases {
+		found, err := s.measurementNames(db.Name, policyNames(db), keep, st.Condition)
+		if err != nil {
+			return err
+		}
+		names = append(names, found...)
+	}
+	lo, hi := window(len(names), st.Limit, st.Offset)
+	if lo >= hi {
+		return nil
+	}
+	t := stringTable("measurements", "name")
+	t.Values[0].Strings, t.Rows = names[lo:hi], hi-lo
+	return s.out.series([]*Series{t})
+}
+
+func (s *session) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatement, databases []*meta.Database, keep func(string) bool) error {
+	type row struct{ name, database, policy string }
+	var rows []row
+	for _, db := range databases {
+		if s.req.MayRead != nil && st.WildcardDatabase && !s.req.MayRead(db.Name) {
+			continue
+		}
+		policies := policyNames(db)
+		if !st.WildcardRetentionPolicy && st.RetentionPolicy != "" {
+			if db.RetentionPolicy(st.RetentionPolicy) == nil {
+				if st.WildcardDatabase {
+					continue
+				}
+				return fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, st.RetentionPolicy)
+			}
+			policies = []string{st.RetentionPolicy}
+		}
+		for _, policy := range policies {
+			names, err := s.measurementNames(db.Name, []string{policy}, keep, st.Condition)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				rows = append(rows, row{name, db.Name, policy})
+			}
+		}
+	}
+	lo, hi := window(len(rows), st.Limit, st.Offset)
+	if lo >= hi {
+		return nil
+	}
+	t := stringTable("measurements", "name", "database", "retention policy")
+	for _, r := range rows[lo:hi] {
+		t.addRow(r.name, r.database, r.policy)
+	}
+	return s.out.series([]*Series{t})
+}
+
+// measurementSource turns WITH MEASUREMENT into a test; nil is all.
+func measurementSource(source influxql.Source) (func(string) bool, error) {
+	switch m := source.(type) {
+	case nil:
+		return nil, nil
+	case *influxql.Measurement:
+		return func(name string) bool { return matchesSource(m, name) }, nil
+	}
+	return nil, errors.New("invalid measurement")
+}
+
+// measurementNames returns the sorted names of the measurements that satisfy
+// the source and the WHERE clause.
+func (s *session) measurementNames(db string, policies []string, keep func(string) bool, where influxql.Expr) ([]string, error) {
+	v, err := s.view(db, policies, model.AllTime)
+	defer v.release()
+	if err != nil {
+		return nil, err
+	}
+	list, err := v.measurements(s.ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	admitted, err := measurementsWhere(where, list)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, m := range list {
+		if _, ok := admitted[m.name]; ok && (keep == nil || keep(m.name)) {
+			names = append(names, m.name)
+		}
+	}
+	return names, nil
+}
+
+// measurementsWhere returns the measurements that satisfy a WHERE clause. Its
+// comparisons are about the measurement as a whole, as in InfluxDB: tag = 'x'
+// is one that has the tag key with this value on some series, tag != 'x' one
+// that has the tag key but this value on no series. AND is the intersection of
+// the measurements, OR the union.
+func measurementsWhere(where influxql.Expr, list []measurement) (map[string]struct{}, error) {
+	admitted := make(map[string]struct{}, len(list))
+	switch e := where.(type) {
+	case nil:
+		for _, m := range list {
+			admitted[m.name] = struct{}{}
+		}
+		return admitted, nil
+	case *influxql.ParenExpr:
+		return measurementsWhere(e.Expr, list)
+	case *influxql.BinaryExpr:
+		switch e.Op {
+		case influxql.AND, influxql.OR:
+			left, err := measurementsWhere(e.LHS, list)
+			if err != nil {
+				return nil, err
+			}
+			right, err := measurementsWhere(e.RHS, list)
+			if err != nil {
+				return nil, err
+			}
+			if e.Op == influxql.OR {
+				maps.Copy(left, right)
+				return left, nil
+			}
+			maps.DeleteFunc(left, func(name string, _ struct{}) bool { _, both := right[name]; return !both })
+			return left, nil
+		case influxql.EQ, influxql.NEQ, influxql.EQREGEX, influxql.NEQREGEX:
+		default:
+			return nil, errors.New("invalid tag comparison operator")
+		}
+		ref, ok := e.LHS.(*influxql.VarRef)
+		if !ok {
+			return nil, fmt.Errorf("left side of '%s' must be a tag key", e.Op)
+		}
+		c, ok := metaComparison(e)
+		if !ok {
+			if e.Op == influxql.EQREGEX || e.Op == influxql.NEQREGEX {
+				return nil, fmt.Errorf("right side of '%s' must be a regular expression", e.Op)
+			}
+			return nil, fmt.Errorf("right side of '%s' must be a tag value string", e.Op)
+		}
+		for _, m := range list {
+			ok := false
+			if ref.Val == "_name" {
+				ok = c.admits(m.name)
+			} else if !influxql.IsSystemName(ref.Val) {
+				var err error
+				if ok, err = hasTag(m, &c); err != nil {
+					return nil, err
+				}
+			}
+			if ok {
+				admitted[m.name] = struct{}{}
+			}
+		}
+		return admitted, nil
+	}
+	return nil, fmt.Errorf("invalid condition expression: %s", where)
+}
+
+// hasTag decides one comparison for a measurement.
+func hasTag(m measurement, c *comparison) (bool, error) {
+	known, match := false, false
+	for _, shard := range m.shards {
+		if !slices.Contains(shard.TagKeys(m.name), c.key) {
+			continue
+		}
+		known = true
+		values, err := shard.TagValues(m.name, c.key, nil)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(values, c.equal) {
+			match = true
+			break
+		}
+	}
+	return known && match != c.negated(), nil
+}

@@ -1,0 +1,150 @@
+package query
+
+import (
+	"maps"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+)
+
+// Statistic is one series of SHOW STATS.
+type Statistic struct {
+	Name   string
+	Tags   model.Tags
+	Values map[string]any // string, int64, uint64, float64 or bool
+}
+
+// Diagnostic is one series of SHOW DIAGNOSTICS: a table of one row.
+type Diagnostic struct {
+	Name    string
+	Columns []string
+	Values  []any // as in Statistic
+}
+
+func (s *session) showQueries() error {
+	t := newTable("", []model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
+		"qid", "query", "database", "duration", "status", "user")
+	for _, q := range s.queries.list() {
+		status := "running"
+		if q.killed {
+			status = "killed"
+		}
+		t.addRow(int64(q.id), q.text, q.database, shorten(q.took).String(), status, q.user)
+	}
+	return s.out.series([]*Series{t})
+}
+
+// shorten cuts a duration to its largest unit.
+func shorten(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Truncate(time.Second)
+	case d >= time.Millisecond:
+		return d.Truncate(time.Millisecond)
+	case d >= time.Microsecond:
+		return d.Truncate(time.Microsecond)
+	}
+	return d
+}
+
+func (s *session) killQuery(st *influxql.KillQueryStatement) error {
+	return s.queries.kill(st.QueryID)
+}
+
+func (s *session) showStats(st *influxql.ShowStatsStatement) error {
+	all := []Statistic{s.executorStatistic()}
+	if s.opt.Statistics != nil {
+		all = append(all, s.opt.Statistics()...)
+	}
+	all = append(all, runtimeStatistic())
+	var tables []*Series
+	for _, stat := range all {
+		if st.Module != "" && st.Module != stat.Name {
+			continue
+		}
+		keys := slices.Sorted(maps.Keys(stat.Values))
+		values := make([]any, len(keys))
+		for i, key := range keys {
+			values[i] = stat.Values[key]
+		}
+		t := valueTable(stat.Name, keys, values)
+		t.Tags = stat.Tags
+		tables = append(tables, t)
+	}
+	return s.out.series(tables)
+}
+
+func (s *session) executorStatistic() Statistic {
+	q := &s.queries
+	return Statistic{Name: "queryExecutor", Values: map[string]any{
+		"queriesActive":   int64(q.active()),
+		"queriesExecuted": q.executed.Load(),
+		"queriesFinished": q.finished.Load(),
+		"queryDurationNs": q.took.Load(),
+		"recoveredPanics": q.panics.Load(),
+	}}
+}
+
+func runtimeStatistic() Statistic {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return Statistic{Name: "runtime", Values: map[string]any{
+		"Sys": int64(m.Sys), "NumGoroutine": int64(runtime.NumGoroutine()), "NumGC": int64(m.NumGC),
+		"PauseTotalNs": int64(m.PauseTotalNs), "Alloc": int64(m.Alloc), "TotalAlloc": int64(m.TotalAlloc),
+		"Lookups": int64(m.Lookups), "Mallocs": int64(m.Mallocs), "Frees": int64(m.Frees),
+		"HeapAlloc": int64(m.HeapAlloc), "HeapSys": int64(m.HeapSys), "HeapIdle": int64(m.HeapIdle),
+		"HeapInUse": int64(m.HeapInuse), "HeapReleased": int64(m.HeapReleased), "HeapObjects": int64(m.HeapObjects),
+	}}
+}
+
+func (s *session) showDiagnostics(st *influxql.ShowDiagnosticsStatement) error {
+	now := s.opt.Now()
+	all := []Diagnostic{buildDiagnostic()}
+	if s.opt.Diagnostics != nil {
+		all = append(all, s.opt.Diagnostics()...)
+	}
+	all = append(all,
+		Diagnostic{"runtime", []string{"GOARCH", "GOMAXPROCS", "GOOS", "version"},
+			[]any{runtime.GOARCH, int64(runtime.GOMAXPROCS(0)), runtime.GOOS, runtime.Version()}},
+		Diagnostic{"system", []string{"PID", "currentTime", "started", "uptime"},
+			[]any{int64(os.Getpid()), now.UTC().Format(time.RFC3339Nano), s.started.UTC().Format(time.RFC3339Nano), now.Sub(s.started).String()}})
+	slices.SortStableFunc(all, func(a, b Diagnostic) int {
+		switch {
+		case a.Name < b.Name:
+			return -1
+		case a.Name > b.Name:
+			return 1
+		}
+		return 0
+	})
+	var tables []*Series
+	for _, d := range all {
+		if st.Module == "" || st.Module == d.Name {
+			tables = append(tables, valueTable(d.Name, d.Columns, d.Values))
+		}
+	}
+	return s.out.series(tables)
+}
+
+// buildDiagnostic tells what the binary was built from.
+func buildDiagnostic() Diagnostic {
+	version, commit, built := "unknown", "unknown", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+		for _, setting := range info.Settings {
+			switch setting.Key {
+			case "vcs.revision":
+				commit = setting.Value
+			case "vcs.time":
+				built = setting.Value
+			}
+		}
+	}
+	return Diagnostic{"build", []string{"Branch", "Build Time", "Commit", "Version"}, []any{"", built, commit, version}}
+}

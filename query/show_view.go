@@ -1,0 +1,308 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// indexView is the set of shards that a SHOW statement looks at.
+type indexView struct {
+	views  []scan.View
+	shards []scan.Shard
+}
+
+// view references the shards of some policies of a database that overlap r.
+// The caller must release it, also after an error.
+func (s *session) view(db string, policies []string, r model.TimeRange) (*indexView, error) {
+	v := &indexView{}
+	for _, policy := range policies {
+		part, err := s.opt.Storage.View(db, policy, r)
+		if err != nil {
+			if errors.Is(err, meta.ErrRetentionPolicyNotFound) && s.catalog().Database(db).RetentionPolicy(policy) == nil && len(policies) > 1 {
+				continue // dropped in between
+			}
+			return v, err
+		}
+		v.views = append(v.views, part)
+		v.shards = append(v.shards, part.Shards()...)
+	}
+	return v, nil
+}
+
+func (v *indexView) release() {
+	for _, part := range v.views {
+		part.Release()
+	}
+}
+
+// seriesKey returns the key of a series of any of the views.
+func (v *indexView) seriesKey(id model.SeriesID) (string, error) {
+	if len(v.views) == 0 {
+		return "", fmt.Errorf("series %d without a shard", id)
+	}
+	return v.views[0].SeriesKey(id)
+}
+
+// measurement is a measurement and the shards that have it.
+type measurement struct {
+	name   string
+	shards []scan.Shard
+}
+
+// measurements returns the measurements that keep admits, sorted by name.
+func (v *indexView) measurements(ctx context.Context, keep func(name string) bool) ([]measurement, error) {
+	byName := map[string][]scan.Shard{}
+	for _, shard := range v.shards {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for _, name := range shard.Measurements() {
+			if keep == nil || keep(name) {
+				byName[name] = append(byName[name], shard)
+			}
+		}
+	}
+	list := make([]measurement, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		list = append(list, measurement{name, byName[name]})
+	}
+	return list, nil
+}
+
+// policyNames returns the names of all policies of a database.
+func policyNames(db *meta.Database) []string {
+	names := make([]string, len(db.RetentionPolicies))
+	for i, rp := range db.RetentionPolicies {
+		names[i] = rp.Name
+	}
+	return names
+}
+
+// sourceGroup is the sources of one statement that share database and policy.
+type sourceGroup struct {
+	database, policy string
+	sources          []*influxql.Measurement // nil: all measurements
+}
+
+func (g *sourceGroup) matches(name string) bool {
+	return g.sources == nil || slices.ContainsFunc(g.sources, func(m *influxql.Measurement) bool { return matchesSource(m, name) })
+}
+
+// sourceGroups groups normalized sources. No sources are all measurements of
+// the request's or the default policy of db.
+func (s *session) sourceGroups(db string, sources influxql.Sources) ([]sourceGroup, error) {
+	if len(sources) == 0 {
+		database, err := s.databaseOf(db)
+		if err != nil {
+			return nil, err
+		}
+		policy := s.req.RetentionPolicy
+		if policy == "" {
+			policy = database.DefaultRetentionPolicy
+		}
+		return []sourceGroup{{database: db, policy: policy}}, nil
+	}
+	var groups []sourceGroup
+	for _, source := range sources {
+		m, ok := source.(*influxql.Measurement)
+		if !ok {
+			return nil, errors.New("invalid measurement")
+		}
+		i := slices.IndexFunc(groups, func(g sourceGroup) bool {
+			return g.database == m.Database && g.policy == m.RetentionPolicy
+		})
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, sourceGroup{database: m.Database, policy: m.RetentionPolicy})
+		}
+		groups[i].sources = append(groups[i].sources, m)
+	}
+	return groups, nil
+}
+
+// eachSourceMeasurement calls f for the measurements of the sources, group by
+// group, with the view they belong to. No time is excluded.
+func (s *session) eachSourceMeasurement(db string, sources influxql.Sources, r model.TimeRange, f func(*indexView, measurement) error) error {
+	groups, err := s.sourceGroups(db, sources)
+	if err != nil {
+		return err
+	}
+	for i := range groups {
+		if err := s.eachGroupMeasurement(&groups[i], r, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) eachGroupMeasurement(g *sourceGroup, r model.TimeRange, f func(*indexView, measurement) error) error {
+	v, err := s.view(g.database, []string{g.policy}, r)
+	defer v.release()
+	if err != nil {
+		return err
+	}
+	list, err := v.measurements(s.ctx, g.matches)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		if err := f(v, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// splitTime separates the time bounds of a WHERE clause.
+func (s *session) splitTime(where influxql.Expr) (Condition, error) {
+	return SplitTime(where, s.opt.Now(), time.UTC)
+}
+
+// metaPredicate turns the WHERE clause of a statement about tags into a
+// predicate over the series of a measurement. All names are tags, save _name,
+// which is the measurement's name, and the other names of the system, which
+// are passed over.
+func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
+	switch e := where.(type) {
+	case nil:
+		return nil, nil
+	case *influxql.ParenExpr:
+		return metaPredicate(e.Expr, name)
+	case *influxql.BooleanLiteral:
+		return constant(e.Val), nil
+	case *influxql.BinaryExpr:
+		if e.Op == influxql.AND || e.Op == influxql.OR {
+			left, err := metaPredicate(e.LHS, name)
+			if err != nil {
+				return nil, err
+			}
+			right, err := metaPredicate(e.RHS, name)
+			if err != nil {
+				return nil, err
+			}
+			if e.Op == influxql.OR {
+				return orTags(left, right), nil
+			}
+			return andTags(left, right), nil
+		}
+		if c, ok := metaComparison(e); ok {
+			switch {
+			case c.key == "_name":
+				return constant(c.admits(name)), nil
+			case influxql.IsSystemName(c.key):
+				return nil, nil
+			}
+			return c.predicate(), nil
+		}
+	}
+	return nil, fmt.Errorf("Expression too complex for metaquery: %s", where)
+}
+
+// constant returns the predicate that is true, or false, for every series.
+func constant(value bool) *model.TagExpr {
+	if value {
+		return nil
+	}
+	return &model.TagExpr{Op: model.TagNone}
+}
+
+// comparison is a comparison of a tag key with a text or regular expression.
+type comparison struct {
+	key   string
+	op    influxql.Token // EQ, NEQ, EQREGEX or NEQREGEX
+	value string
+	regex *influxql.RegexLiteral
+}
+
+// metaComparison reads a comparison; the key may stand on either side.
+func metaComparison(e *influxql.BinaryExpr) (comparison, bool) {
+	ref, ok := e.LHS.(*influxql.VarRef)
+	other := e.RHS
+	if !ok {
+		if ref, ok = e.RHS.(*influxql.VarRef); !ok {
+			return comparison{}, false
+		}
+		other = e.LHS
+	}
+	c := comparison{key: ref.Val, op: e.Op}
+	switch v := other.(type) {
+	case *influxql.StringLiteral:
+		c.value = v.Val
+		return c, e.Op == influxql.EQ || e.Op == influxql.NEQ
+	case *influxql.RegexLiteral:
+		c.regex = v
+		return c, e.Op == influxql.EQREGEX || e.Op == influxql.NEQREGEX
+	}
+	return c, false
+}
+
+// equal reports whether text equals or matches, whatever the operator.
+func (c *comparison) equal(text string) bool {
+	if c.regex != nil {
+		return c.regex.Val.MatchString(text)
+	}
+	return c.value == text
+}
+
+// negated reports whether the operator is one of difference.
+func (c *comparison) negated() bool { return c.op == influxql.NEQ || c.op == influxql.NEQREGEX }
+
+func (c *comparison) admits(text string) bool { return c.equal(text) != c.negated() }
+
+func (c *comparison) predicate() *model.TagExpr {
+	p := &model.TagExpr{Key: c.key, Value: c.value}
+	if c.regex != nil {
+		p.Regex = c.regex.Val
+	}
+	switch c.op {
+	case influxql.EQ:
+		p.Op = model.TagEqual
+	case influxql.NEQ:
+		p.Op = model.TagNotEqual
+	case influxql.EQREGEX:
+		p.Op = model.TagMatch
+	case influxql.NEQREGEX:
+		p.Op = model.TagNotMatch
+	}
+	return p
+}
+
+// keyMatcher turns a WITH KEY clause into a test; op 0 is no clause.
+func keyMatcher(op influxql.Token, operand influxql.Node) (func(key string) bool, error) {
+	switch v := operand.(type) {
+	case nil:
+		return func(string) bool { return true }, nil
+	case *influxql.StringLiteral:
+		switch op {
+		case influxql.EQ:
+			return func(key string) bool { return key == v.Val }, nil
+		case influxql.NEQ:
+			return func(key string) bool { return key != v.Val }, nil
+		}
+	case *influxql.RegexLiteral:
+		switch op {
+		case influxql.EQREGEX:
+			return v.Val.MatchString, nil
+		case influxql.NEQREGEX:
+			return func(key string) bool { return !v.Val.MatchString(key) }, nil
+		}
+	case *influxql.ListLiteral:
+		if op == influxql.IN {
+			return func(key string) bool { return slices.Contains(v.Vals, key) }, nil
+		}
+	}
+	return nil, fmt.Errorf("unsupported tag key operator: %s", op)
+}

@@ -1,0 +1,156 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/meta"
+	"tsdbd/model"
+)
+
+// dropMeasurement removes a measurement from all policies. A missing one is
+// no error.
+func (s *session) dropMeasurement(st *influxql.DropMeasurementStatement) error {
+	db, err := s.requestDatabase()
+	if err != nil {
+		return err
+	}
+	return s.opt.Admin.Delete(s.ctx, DeleteRequest{
+		Database:    db,
+		Measurement: func(name string) bool { return name == st.Name },
+		Range:       model.AllTime,
+	})
+}
+
+// dropSeries removes whole series from all policies.
+func (s *session) dropSeries(st *influxql.DropSeriesStatement) error {
+	db, err := s.requestDatabase()
+	if err != nil {
+		return err
+	}
+	if influxql.HasTimeExpr(st.Condition) {
+		return errors.New("DROP SERIES doesn't support time in WHERE clause")
+	}
+	return s.deleteFrom(db, st.Sources, st.Condition, model.AllTime)
+}
+
+// deleteRows removes rows by tags and time.
+func (s *session) deleteRows(st *influxql.DeleteSeriesStatement) error {
+	db, err := s.requestDatabase()
+	if err != nil {
+		return err
+	}
+	cond, err := SplitTime(st.Condition, s.opt.Now(), time.UTC)
+	if err != nil {
+		return err
+	}
+	if cond.Range.Empty() {
+		return nil
+	}
+	return s.deleteFrom(db, st.Sources, cond.Expr, cond.Range)
+}
+
+// requestDatabase returns the database of the request, which must exist.
+func (s *session) requestDatabase() (string, error) {
+	if s.catalog().Database(s.database) == nil {
+		return "", fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, s.database)
+	}
+	return s.database, nil
+}
+
+// deleteFrom deletes from the sources, those of one policy at a time. No
+// sources are all measurements of all policies.
+func (s *session) deleteFrom(db string, sources influxql.Sources, where influxql.Expr, r model.TimeRange) error {
+	req := DeleteRequest{Database: db, Range: r}
+	if where != nil {
+		req.Where = func(_ string, fields []column.Field) (*model.TagExpr, error) { return deletePredicate(where, fields) }
+	}
+	if len(sources) == 0 {
+		return s.opt.Admin.Delete(s.ctx, req)
+	}
+	var policies []string
+	byPolicy := map[string][]*influxql.Measurement{}
+	for _, source := range sources {
+		m, ok := source.(*influxql.Measurement)
+		if !ok {
+			return fmt.Errorf("invalid measurement")
+		}
+		if m.RetentionPolicy != "" {
+			if _, err := s.catalog().RetentionPolicy(db, m.RetentionPolicy); err != nil {
+				return err
+			}
+		}
+		if _, seen := byPolicy[m.RetentionPolicy]; !seen {
+			policies = append(policies, m.RetentionPolicy)
+		}
+		byPolicy[m.RetentionPolicy] = append(byPolicy[m.RetentionPolicy], m)
+	}
+	for _, policy := range policies {
+		measurements := byPolicy[policy]
+		req.RetentionPolicy = policy
+		req.Measurement = func(name string) bool {
+			return slices.ContainsFunc(measurements, func(m *influxql.Measurement) bool { return matchesSource(m, name) })
+		}
+		if err := s.opt.Admin.Delete(s.ctx, req); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errFieldsInDelete = errors.New("fields not supported in WHERE clause during deletion")
+
+// deletePredicate turns a WHERE clause without time into a predicate over
+// series. Rows cannot be chosen by their values.
+func deletePredicate(where influxql.Expr, fields []column.Field) (*model.TagExpr, error) {
+	isField := fieldTest(fields)
+	tags, rest := SplitTags(where, isField)
+	if rest == nil {
+		return tags, nil
+	}
+	mentionsField := false
+	influxql.WalkFunc(rest, func(n influxql.Node) {
+		if ref, ok := n.(*influxql.VarRef); ok && isField(ref) {
+			mentionsField = true
+		}
+	})
+	if mentionsField {
+		return nil, errFieldsInDelete
+	}
+	return &model.TagExpr{Op: model.TagNone}, nil // such as a tag compared with a number
+}
+
+// fieldTest tells which names of an expression are fields of a measurement.
+func fieldTest(fields []column.Field) func(*influxql.VarRef) bool {
+	return func(ref *influxql.VarRef) bool {
+		switch ref.Type {
+		case influxql.Tag:
+			return false
+		case influxql.Unknown:
+			_, found := slices.BinarySearchFunc(fields, ref.Val, func(f column.Field, key string) int {
+				switch {
+				case f.Key < key:
+					return -1
+				case f.Key > key:
+					return 1
+				}
+				return 0
+			})
+			return found
+		}
+		return true
+	}
+}
+
+// matchesSource reports whether a source means the measurement.
+func matchesSource(m *influxql.Measurement, name string) bool {
+	if m.Regex != nil {
+		return m.Regex.Val.MatchString(name)
+	}
+	return m.Name == name
+}

@@ -1,0 +1,114 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// registry knows the queries that run.
+type registry struct {
+	limit    int
+	panics   atomic.Int64
+	executed atomic.Int64
+	finished atomic.Int64
+	took     atomic.Int64 // ns, of finished queries
+
+	mu struct {
+		sync.Mutex
+		lastID uint64
+		tasks  map[uint64]*task
+	}
+}
+
+// task is one query that runs.
+type task struct {
+	id             uint64
+	text           string
+	database, user string
+	started        time.Time
+	cancel         context.CancelCauseFunc
+	stopTimer      context.CancelFunc
+	killed         bool // guarded by registry.mu
+}
+
+func (r *registry) init(limit int) {
+	r.limit = limit
+	r.mu.tasks = map[uint64]*task{}
+}
+
+// start registers a query and returns the context that kill and timeout end.
+func (r *registry) start(ctx context.Context, text string, opt ExecuteOptions, timeout time.Duration) (context.Context, *task, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.mu.tasks); r.limit > 0 && n >= r.limit {
+		return nil, nil, fmt.Errorf("max-concurrent-queries limit exceeded(%d, %d)", n, r.limit)
+	}
+	r.mu.lastID++
+	t := &task{id: r.mu.lastID, text: text, database: opt.Database, user: opt.User, started: time.Now(), stopTimer: func() {}}
+	ctx, t.cancel = context.WithCancelCause(ctx)
+	if timeout > 0 {
+		ctx, t.stopTimer = context.WithTimeoutCause(ctx, timeout, ErrQueryTimeout)
+	}
+	r.mu.tasks[t.id] = t
+	r.executed.Add(1)
+	return ctx, t, nil
+}
+
+// finish forgets a query and returns how long it ran.
+func (r *registry) finish(t *task) time.Duration {
+	took := time.Since(t.started)
+	t.stopTimer()
+	t.cancel(nil)
+	r.mu.Lock()
+	delete(r.mu.tasks, t.id)
+	r.mu.Unlock()
+	r.finished.Add(1)
+	r.took.Add(int64(took))
+	return took
+}
+
+// kill ends a query.
+func (r *registry) kill(id uint64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.mu.tasks[id]
+	if t == nil {
+		return fmt.Errorf("no such query id: %d", id)
+	}
+	if t.killed {
+		return ErrAlreadyKilled
+	}
+	t.killed = true
+	t.cancel(ErrQueryInterrupted)
+	return nil
+}
+
+// running is what SHOW QUERIES tells of a query.
+type running struct {
+	id                   uint64
+	text, database, user string
+	took                 time.Duration
+	killed               bool
+}
+
+// list returns the queries that run, in order of their start.
+func (r *registry) list() []running {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]running, 0, len(r.mu.tasks))
+	for _, t := range r.mu.tasks {
+		list = append(list, running{t.id, t.text, t.database, t.user, time.Since(t.started), t.killed})
+	}
+	slices.SortFunc(list, func(a, b running) int { return int(int64(a.id) - int64(b.id)) })
+	return list
+}
+
+func (r *registry) active() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.mu.tasks)
+}
