@@ -85,19 +85,29 @@ func (r *Reader) Find(id model.SeriesID) (i int, ok bool, err error) {
 	// read at every record.
 	want := key & (1<<f.idShift - 1)
 	mask := ^uint64(0) >> (64 - 8*width)
-	// Where ids are dense the record stands at its low bits' place.
+	// Ids spread evenly stand near their share of the bucket, dense ones at it.
 	n := int(hi - lo)
-	if want < uint64(n) {
-		w := binary.LittleEndian.Uint64(r.data[first+want*width:]) & mask
-		if w>>r.ordBits == want {
-			return r.ordinal(w, first)
-		}
+	record := func(i int) uint64 {
+		return binary.LittleEndian.Uint64(r.data[first+uint64(i)*width:]) & mask
 	}
 	l, h := 0, n
+	if n <= 64 {
+		l = min(int(want*uint64(n)>>f.idShift), n-1)
+		w := record(l)
+		for ; w>>r.ordBits < want && l < n-1; w = record(l) {
+			l++
+		}
+		for ; w>>r.ordBits > want && l > 0; w = record(l) {
+			l--
+		}
+		if w>>r.ordBits != want {
+			return 0, false, nil
+		}
+		return r.ordinal(w, first)
+	}
 	for l < h {
 		m := int(uint(l+h) >> 1)
-		w := binary.LittleEndian.Uint64(r.data[first+uint64(m)*width:]) & mask >> r.ordBits
-		if w < want {
+		if record(m)>>r.ordBits < want {
 			l = m + 1
 		} else {
 			h = m
@@ -106,7 +116,7 @@ func (r *Reader) Find(id model.SeriesID) (i int, ok bool, err error) {
 	if l == n {
 		return 0, false, nil
 	}
-	w := binary.LittleEndian.Uint64(r.data[first+uint64(l)*width:]) & mask
+	w := record(l)
 	if w>>r.ordBits != want {
 		return 0, false, nil
 	}

@@ -26,7 +26,7 @@ func (s *spool) len() uint64 { return uint64(s.size) + uint64(len(s.buf)) }
 
 // spill writes buf to the scratch file if it is over the limit.
 func (s *spool) spill() error {
-	if len(s.buf) < s.limit {
+	if len(s.buf) <= s.limit {
 		return nil
 	}
 	if s.file == nil {

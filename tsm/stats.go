@@ -286,87 +286,113 @@ func recordCount(rec []byte, rows int) int {
 	return int(n)
 }
 
-// decodeStats decodes a record for a column of rows rows.
-func decodeStats(rec []byte, t model.FieldType, rows int) (s scan.Stats, ok bool) {
+// recordReader reads a record; once it fails, it is past the end for good.
+type recordReader struct {
+	b   []byte
+	off int
+}
+
+func (r *recordReader) next() uint64 {
+	if off := r.off; off < len(r.b) && r.b[off] < 0x80 {
+		r.off = off + 1
+		return uint64(r.b[off])
+	}
+	return r.long()
+}
+
+//go:noinline
+func (r *recordReader) long() uint64 {
+	if r.off < len(r.b) {
+		if v, n := binary.Uvarint(r.b[r.off:]); n > 0 {
+			r.off += n
+			return v
+		}
+	}
+	r.off = len(r.b) + 1
+	return 0
+}
+
+func (r *recordReader) signed() int64 { return binio.UnZigZag(r.next()) }
+
+func (r *recordReader) word() uint64 {
+	if len(r.b)-r.off < 8 {
+		r.off = len(r.b) + 1
+		return 0
+	}
+	r.off += 8
+	return binary.LittleEndian.Uint64(r.b[r.off-8:])
+}
+
+// decodeStats decodes a record for a column of rows rows into s and reports
+// whether it is well-formed.
+func decodeStats(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
+	*s = scan.Stats{}
 	if len(rec) == 0 {
-		return s, true
+		return true
 	}
 	flags := rec[0]
-	off := 1
-	next := func() (v uint64) {
-		if off >= 0 {
-			v, off = uvarint(rec, off)
-		}
-		return v
-	}
-	word := func() uint64 {
-		if off < 0 || len(rec)-off < 8 {
-			off = -1
-			return 0
-		}
-		off += 8
-		return binary.LittleEndian.Uint64(rec[off-8:])
-	}
+	r := recordReader{rec, 1}
 	s.Count, s.LastRow = rows, rows-1
 	if flags&statPartial != 0 {
-		count, first, last := next(), next(), next()
+		count, first, last := r.next(), r.next(), r.next()
 		if n := uint64(rows); count == 0 || count >= n || first >= n || last >= n || first+last >= n || count > n-first-last {
-			return scan.Stats{}, false
+			return false
 		}
 		s.Count, s.FirstRow, s.LastRow = int(count), int(first), rows-1-int(last)
 	}
 	constant := flags&statConstant != 0
 	switch t {
 	case model.Integer, model.Unsigned:
-		s.Min = next()
+		low := r.next()
 		if t == model.Integer {
-			s.Min = uint64(binio.UnZigZag(s.Min))
+			low = uint64(binio.UnZigZag(low))
 		}
-		s.Max, s.First, s.Last = s.Min, s.Min, s.Min
+		s.Min, s.Max, s.First, s.Last = low, low, low, low
 		if !constant {
-			s.Max += next()
-			s.First += next()
-			s.Last += next()
+			s.Max += r.next()
+			s.First += r.next()
+			s.Last += r.next()
 		}
-		rest := next()
+		rest := r.next()
 		if t == model.Integer {
 			rest = uint64(binio.UnZigZag(rest))
 		}
-		s.Sum = rest + uint64(s.Count)*s.Min
+		s.Sum = rest + uint64(s.Count)*low
 	case model.Float:
-		var low int64
-		p := powersOfTen[flags>>statExponent]
-		if flags&statDecimal != 0 {
-			low = binio.UnZigZag(next())
-			s.Min = math.Float64bits(float64(low) / p)
-			s.Max, s.First, s.Last = s.Min, s.Min, s.Min
-			if !constant {
-				s.Max = math.Float64bits(float64(low+binio.UnZigZag(next())) / p)
-				s.First = math.Float64bits(float64(low+binio.UnZigZag(next())) / p)
-				s.Last = math.Float64bits(float64(low+binio.UnZigZag(next())) / p)
-			}
-		} else {
-			s.Min = word()
-			s.Max, s.First, s.Last = s.Min, s.Min, s.Min
-			if !constant {
-				s.Max, s.First, s.Last = word(), word(), word()
-			}
-		}
-		if flags&statRawSum != 0 {
-			s.Sum = word()
-		} else {
-			s.Sum = math.Float64bits(float64(binio.UnZigZag(next())+int64(s.Count)*low) / p)
-		}
-		if flags&statError != 0 {
-			s.SumError = math.Float64frombits(bits.Reverse64(next()))
-		}
+		r.floatStats(s, flags, constant)
 	case model.Boolean:
-		w := next()
+		w := r.next()
 		s.Min, s.Max, s.First, s.Last = w&1, w>>1&1, w>>2&1, w>>3&1
-		s.Sum = next()
+		s.Sum = r.next()
 	}
-	if off != len(rec) {
-		return scan.Stats{}, false
+	return r.off == len(rec)
+}
+
+func (r *recordReader) floatStats(s *scan.Stats, flags byte, constant bool) {
+	var low int64
+	p := powersOfTen[flags>>statExponent]
+	if flags&statDecimal != 0 {
+		low = r.signed()
+		s.Min = math.Float64bits(float64(low) / p)
+		s.Max, s.First, s.Last = s.Min, s.Min, s.Min
+		if !constant {
+			s.Max = math.Float64bits(float64(low+r.signed()) / p)
+			s.First = math.Float64bits(float64(low+r.signed()) / p)
+			s.Last = math.Float64bits(float64(low+r.signed()) / p)
+		}
+	} else {
+		s.Min = r.word()
+		s.Max, s.First, s.Last = s.Min, s.Min, s.Min
+		if !constant {
+			s.Max, s.First, s.Last = r.word(), r.word(), r.word()
+		}
 	}
-	return s, true
+	if flags&statRawSum != 0 {
+		s.Sum = r.word()
+	} else {
+		s.Sum = math.Float64bits(float64(r.signed()+int64(s.Count)*low) / p)
+	}
+	if flags&statError != 0 {
+		s.SumError = math.Float64frombits(bits.Reverse64(r.next()))
+	}
 }

@@ -79,9 +79,9 @@ func Create(fs vfs.FS, path string, opt WriterOptions) (*Writer, error) {
 		return nil, fmt.Errorf("create tsm %s: %w", path, err)
 	}
 	w := &Writer{fs: fs, path: path, opt: opt, file: f}
-	limit := opt.IndexMemory / 2
-	if limit <= 0 {
-		limit = spoolMemory
+	limit := spoolMemory
+	if opt.IndexMemory > 0 {
+		limit = opt.IndexMemory / 2
 	}
 	w.keys = spool{fs: fs, path: path + ".keys", limit: limit}
 	w.pages = spool{fs: fs, path: path + ".entries", limit: limit}
