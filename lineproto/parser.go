@@ -75,11 +75,26 @@ func (p *Parser) Parse(batch *column.Batch, table *column.Table, body []byte, op
 	}
 	errs := p.errs
 	p.batch, p.errs, p.view = nil, nil, nil
+	p.forget()
 	n := len(batch.Rows) - before
 	if errs != nil {
 		return n, errs
 	}
 	return n, nil
+}
+
+// forget drops references into the body, and scratch memory that a monstrous
+// line has grown.
+func (p *Parser) forget() {
+	const most = 4096
+	if cap(p.tags) > most || cap(p.fields) > most {
+		p.tags, p.fields, p.seen = nil, nil, nil
+	}
+	clear(p.tags[:cap(p.tags)])
+	clear(p.fields[:cap(p.fields)])
+	if cap(p.key) > 1<<20 || cap(p.signature) > 1<<20 || cap(p.unescaped) > 1<<20 {
+		p.key, p.signature, p.unescaped = nil, nil, nil
+	}
 }
 
 // fast reads lines of the common shape from pos on: "measurement,tags", one

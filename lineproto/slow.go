@@ -535,19 +535,18 @@ const longString = 1 << 63
 // returns why the point cannot be stored, if so.
 func (p *Parser) uniqueFields(measurement string) (refused string) {
 	const few = 16
-	kept := p.fields[:0]
-	if len(p.fields) > few {
-		if p.seen == nil {
-			p.seen = make(map[string]int)
-		}
-		clear(p.seen)
-	}
-	many := len(p.fields) > few
 	for _, f := range p.fields {
 		if f.typ == model.String && f.value&longString != 0 {
 			return fmt.Sprintf("input field \"%s\" on measurement \"%s\" is too long, %d > %d",
 				f.key, measurement, f.value&^longString, column.MaxStringLength)
 		}
+	}
+	kept := p.fields[:0]
+	many := len(p.fields) > few
+	if many && p.seen == nil {
+		p.seen = make(map[string]int)
+	}
+	for _, f := range p.fields {
 		at := -1
 		if many {
 			key := unsafe.String(unsafe.SliceData(f.key), len(f.key)) // the map is emptied before the line goes
@@ -575,7 +574,10 @@ func (p *Parser) uniqueFields(measurement string) (refused string) {
 		kept[at] = f
 	}
 	if many {
-		clear(p.seen)
+		// Emptying a map costs its largest size ever.
+		if clear(p.seen); len(p.fields) > 1024 {
+			p.seen = nil
+		}
 	}
 	p.fields = kept
 	return refused
