@@ -39,7 +39,7 @@ func TestAppendFloatAgreesWithEncodingJSON(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
-	for range 300_000 {
+	for range 100_000 {
 		check(float64(r.Int64N(1e12)) / 100)
 		check(float64(r.Int64N(1e15)) / 1e4)
 		check(math.Round(r.Float64()*1e6) / 1e3)

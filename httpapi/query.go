@@ -17,7 +17,7 @@ type Querier interface {
 	// Execute runs the statements of q in order and hands their results to
 	// emit. A failed statement is a Result with Err; an error of Execute means
 	// that the request as a whole ended (emit failed, or the context did).
-	Execute(ctx context.Context, q *influxql.Query, opt ExecuteOptions, emit func(*query.Result) error) error
+	Execute(ctx context.Context, q *influxql.Query, opt query.ExecuteOptions, emit func(*query.Result) error) error
 }
 
 // DefaultMaxQuerySize bounds the text of a query. The parser and the planner
@@ -59,7 +59,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		if err := enc.result(res); err != nil {
 			return err
 		}
-		if !req.options.Chunked {
+		if !req.chunked {
 			return nil
 		}
 		if err := out.flush(); err != nil {
@@ -132,7 +132,8 @@ func (h *Handler) queryAsync(w http.ResponseWriter, r *http.Request, req *queryR
 type queryRequest struct {
 	text    string
 	query   *influxql.Query
-	options ExecuteOptions
+	options query.ExecuteOptions
+	chunked bool
 	unit    int64 // nanoseconds per time unit, 0 for RFC 3339
 }
 
@@ -171,14 +172,15 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request) (*queryReque
 	if req.query, err = h.parse(req.text, params); err != nil {
 		return nil, err
 	}
-	req.options = ExecuteOptions{
+	req.options = query.ExecuteOptions{
 		Database:        r.FormValue("db"),
 		RetentionPolicy: r.FormValue("rp"),
 		ReadOnly:        r.Method == http.MethodGet,
-		Chunked:         r.FormValue("chunked") == "true",
-		ChunkSize:       defaultChunkSize,
+		// An answer that is not chunked is read in chunks all the same, and put
+		// together again as it streams out.
+		ChunkSize: defaultChunkSize,
 	}
-	if req.options.Chunked {
+	if req.chunked = r.FormValue("chunked") == "true"; req.chunked {
 		if n, err := strconv.Atoi(r.FormValue("chunk_size")); err == nil && n > 0 {
 			req.options.ChunkSize = n
 		}
@@ -208,10 +210,10 @@ func (h *Handler) newEncoder(out *output, r *http.Request, req *queryRequest) en
 	case mediaCSV, mediaTextCSV:
 		return newCSVEncoder(out, req.unit, kind)
 	case mediaMsgpack:
-		return newMsgpackEncoder(out, req.unit, req.options.Chunked)
+		return newMsgpackEncoder(out, req.unit, req.chunked)
 	}
 	if r.URL.Query().Get("pretty") == "true" {
 		out.indent = new(indenter)
 	}
-	return newJSONEncoder(out, req.unit, req.options.Chunked)
+	return newJSONEncoder(out, req.unit, req.chunked)
 }
