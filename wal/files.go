@@ -42,7 +42,7 @@ func (l *Log) prepareAhead() {
 
 // startPrepareLocked starts a preparer unless one runs or has just failed.
 func (l *Log) startPrepareLocked() {
-	if l.files.preparing || time.Now().Before(l.files.retryAt) {
+	if l.files.preparing || !l.noBackoff && time.Now().Before(l.files.retryAt) {
 		return
 	}
 	l.files.preparing, l.files.err = true, nil

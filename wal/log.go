@@ -92,7 +92,8 @@ type Log struct {
 		freshSize  int64     // size of the next segment that is not recycled
 		activeSize int64     // of the active segment, for Stats
 	}
-	trim sync.Mutex // serialises Trim
+	trim      sync.Mutex // serialises Trim
+	noBackoff bool       // tests only: retry a failed preparation at once
 
 	// Only the committer uses these.
 	buffer  []byte

@@ -127,8 +127,17 @@ func (m *memFS) crash(rng *rand.Rand, keep float64) *memFS {
 	return c
 }
 
-// clone returns an independent copy, everything durable.
-func (m *memFS) clone() *memFS { return m.crash(rand.New(rand.NewPCG(0, 0)), 1) }
+// clone returns an independent copy as it is now, everything durable.
+func (m *memFS) clone() *memFS {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := newMemFS()
+	for name, f := range m.names {
+		n := &inode{name: name, data: slices.Clone(f.data), synced: slices.Clone(f.data)}
+		c.names[name], c.durable[name] = n, n
+	}
+	return c
+}
 
 func (m *memFS) nameOp(dir string, op nameOp) { m.pending[dir] = append(m.pending[dir], op) }
 

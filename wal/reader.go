@@ -51,8 +51,10 @@ const (
 // bytes returns n bytes at off, or fewer at the end of the file. The slice is
 // valid until the next call.
 func (r *reader) bytes(off int64, n int) ([]byte, error) {
-	if rest := r.size - off; int64(n) > rest {
-		n = int(max(rest, 0))
+	if rest := r.size - off; rest <= 0 {
+		return nil, nil
+	} else if int64(n) > rest {
+		n = int(rest)
 	}
 	if off >= r.base && off+int64(n) <= r.base+int64(len(r.window)) {
 		return r.window[off-r.base:][:n], nil

@@ -1,0 +1,325 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+// sample builds a log of two closed segments and one that a crash left open,
+// and returns its files and entries.
+func sample(t testing.TB) (*memFS, map[uint64]string) {
+	t.Helper()
+	fs := newMemFS()
+	want := map[uint64]string{}
+	w := newWorld(rand.New(rand.NewPCG(3, 4)))
+	l, _ := open(t, Options{FS: fs, SegmentBytes: 4 << 10})
+	for i := range 12 {
+		e := w.entry(3)
+		if i%4 == 3 {
+			if err := l.Rotate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := mustAppend(t, l, e)
+		want[e.Sequence] = s
+	}
+	c := fs.crash(rand.New(rand.NewPCG(1, 1)), 0)
+	mustClose(t, l)
+	if want[uint64(len(want))] == "" {
+		t.Fatal("the last entry is empty")
+	}
+	return c, want
+}
+
+// recordsEnd returns where the records of an undamaged segment end.
+func recordsEnd(data []byte) int {
+	off := segmentHeaderSize
+	for {
+		h, ok := parseRecordHeader(data[off:])
+		if !ok || h.kind == typeEnd {
+			return off
+		}
+		off += recordHeaderSize + h.length
+	}
+}
+
+// checkSubset fails when an entry is there that was not written as it is.
+func checkSubset(t *testing.T, what string, got, want map[uint64]string) {
+	t.Helper()
+	for seq, g := range got {
+		if want[seq] != g {
+			t.Fatalf("%s: entry %d is %q, want %q", what, seq, g, want[seq])
+		}
+	}
+}
+
+// TestTruncateEveryOffset cuts the last segment at every length: entries that
+// lie before the cut are all there, no damage but a torn tail is told.
+func TestTruncateEveryOffset(t *testing.T) {
+	fs, want := sample(t)
+	segs := fs.segments()
+	last := segs[len(segs)-1]
+	size := len(fs.names[last].data)
+	best := 0
+	for n := size; n >= 0; n-- {
+		c := fs.clone()
+		c.names[last].data = c.names[last].data[:n]
+		l, got := open(t, Options{FS: c, SegmentBytes: 4 << 10})
+		checkSubset(t, fmt.Sprintf("cut at %d", n), got, want)
+		for seq := range got {
+			if _, ok := got[seq-1]; seq > 1 && !ok {
+				t.Fatalf("cut at %d: entry %d without the one before", n, seq)
+			}
+		}
+		if n == size {
+			best = len(got)
+			if best != len(want) {
+				t.Fatalf("whole log: %d entries, want %d", best, len(want))
+			}
+		}
+		if len(got) > best {
+			t.Fatalf("cut at %d: %d entries, %d in the longer file", n, len(got), best)
+		}
+		best = len(got)
+		for _, d := range l.Damage() {
+			if n >= segmentHeaderSize && !d.Torn {
+				t.Fatalf("cut at %d: %+v", n, d)
+			}
+		}
+		// The log goes on, and the cut is not found a second time.
+		e := note(testSeries(1000), 1, 10, "next")
+		mustAppend(t, l, e)
+		mustClose(t, l)
+		l, again := open(t, Options{FS: c, SegmentBytes: 4 << 10})
+		if len(again) != len(got)+1 || n >= segmentHeaderSize && len(l.Damage()) != 0 {
+			t.Fatalf("cut at %d: %d entries after %d, damage %+v", n, len(again), len(got), l.Damage())
+		}
+		mustClose(t, l)
+	}
+}
+
+// TestFlipEveryByte inverts every byte of every segment: no wrong entry, and
+// whatever is missing is told.
+func TestFlipEveryByte(t *testing.T) {
+	fs, want := sample(t)
+	flips, lost := 0, 0
+	for _, name := range fs.segments() {
+		data := fs.names[name].data
+		end := len(data)
+		for end > 0 && data[end-1] == 0 {
+			end--
+		}
+		for i := 0; i < min(end+recordHeaderSize, len(data)); i++ {
+			for _, mask := range []byte{0xff, 1 << (i % 8)} {
+				flips++
+				c := fs.clone()
+				c.names[name].data[i] ^= mask
+				what := fmt.Sprintf("%s byte %d ^ %#x", name, i, mask)
+				l, err := Open("w", Options{FS: c, SegmentBytes: 4 << 10})
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				got := map[uint64]string{}
+				if err := l.Replay(func(e *Entry) error { got[e.Sequence] = text(e); return nil }); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				checkSubset(t, what, got, want)
+				if missing := len(want) - len(got); missing > 0 {
+					lost++
+					if len(l.Damage()) == 0 {
+						t.Fatalf("%s: %d entries lost in silence", what, missing)
+					}
+					for _, d := range l.Damage() {
+						if d.Bytes > 0 && d.Quarantine == "" {
+							t.Fatalf("%s: not set aside: %+v", what, d)
+						}
+					}
+				}
+				if i < segmentHeaderSize && len(got) != len(want) {
+					t.Fatalf("%s: a damaged header lost entries", what)
+				}
+				mustClose(t, l)
+			}
+		}
+	}
+	t.Logf("%d flips, %d lost an entry, all told", flips, lost)
+	if lost == 0 {
+		t.Error("no flip did any harm: the test tests nothing")
+	}
+}
+
+// TestDamageInTheMiddle destroys a record between good ones.
+func TestDamageInTheMiddle(t *testing.T) {
+	fs := newMemFS()
+	l, _ := open(t, Options{FS: fs})
+	s := testSeries(1)
+	want := map[uint64]string{}
+	for i := range 9 {
+		e := note(s, 1, 3000, fmt.Sprint("entry", i))
+		w := mustAppend(t, l, e)
+		want[e.Sequence] = w
+	}
+	mustClose(t, l)
+	name := fs.segments()[0]
+	data := fs.names[name].data
+	at := strings.Index(string(data), "entry4")
+	clear(data[at-100 : at+100])
+
+	strict, err := Open("w", Options{FS: fs.clone(), Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = strict.Replay(func(*Entry) error { return nil })
+	var corrupt *binio.CorruptError
+	if !errors.As(err, &corrupt) || !errors.Is(err, binio.ErrCorrupt) || corrupt.Path != name || corrupt.Offset > int64(at) {
+		t.Fatalf("strict: %v", err)
+	}
+	mustClose(t, strict)
+
+	for range 2 { // told at every opening, as long as it is there
+		l, got := open(t, Options{FS: fs})
+		maps.DeleteFunc(want, func(seq uint64, _ string) bool { return got[seq] == "" })
+		if len(got) != 7 || !maps.Equal(got, want) || got[9] == "" || got[1] == "" {
+			t.Fatalf("got %d entries", len(got))
+		}
+		ds := l.Damage()
+		if len(ds) != 1 || ds[0].Torn || ds[0].Segment != name || ds[0].Offset > int64(at-100) || ds[0].Offset+ds[0].Bytes < int64(at+100) {
+			t.Fatalf("damage %+v", ds)
+		}
+		copied, err := vfs.ReadFile(fs, ds[0].Quarantine)
+		if err != nil || int64(len(copied)) != ds[0].Bytes {
+			t.Fatalf("quarantine: %d bytes, %v", len(copied), err)
+		}
+		mustClose(t, l)
+	}
+}
+
+// TestDamageOutsideRecords: missing, swapped, copied, foreign and new files.
+func TestDamageOutsideRecords(t *testing.T) {
+	fs, want := sample(t)
+	segs := fs.segments()
+	if len(segs) < 3 {
+		t.Fatal("sample is too small")
+	}
+	t.Run("middle segment removed", func(t *testing.T) {
+		c := fs.clone()
+		_ = c.Remove(segs[1])
+		l, got := open(t, Options{FS: c})
+		defer mustClose(t, l)
+		checkSubset(t, "removed", got, want)
+		if ds := l.Damage(); len(ds) != 1 || ds[0].Torn || !strings.Contains(ds[0].Reason, "missing") {
+			t.Fatalf("damage %+v", ds)
+		}
+	})
+	t.Run("segments swapped", func(t *testing.T) {
+		c := fs.clone()
+		c.names[segs[0]], c.names[segs[1]] = c.names[segs[1]], c.names[segs[0]]
+		l, got := open(t, Options{FS: c})
+		defer mustClose(t, l)
+		if !maps.Equal(got, want) || len(l.Damage()) != 2 {
+			t.Fatalf("%d entries, damage %+v", len(got), l.Damage())
+		}
+	})
+	t.Run("segment copied", func(t *testing.T) {
+		c := fs.clone()
+		c.names["w/000000000999.wal"] = c.names[segs[1]]
+		l, got := open(t, Options{FS: c})
+		defer mustClose(t, l)
+		if !maps.Equal(got, want) || len(l.Damage()) == 0 {
+			t.Fatalf("%d entries, damage %+v", len(got), l.Damage())
+		}
+	})
+	t.Run("other files", func(t *testing.T) {
+		c := fs.clone()
+		for _, name := range []string{"w/LOCK", "w/x.wal", "w/1.wal", "w/-00000000001.wal"} {
+			c.names[name] = &inode{data: []byte("not ours")}
+		}
+		l, got := open(t, Options{FS: c})
+		defer mustClose(t, l)
+		if !maps.Equal(got, want) || len(l.Damage()) != 0 {
+			t.Fatalf("%d entries, damage %+v", len(got), l.Damage())
+		}
+	})
+	t.Run("empty and zero files", func(t *testing.T) {
+		for _, n := range []int{0, 1, 4096} {
+			c := fs.clone()
+			c.names["w/000000000999.wal"] = &inode{data: make([]byte, n)}
+			l, got := open(t, Options{FS: c})
+			if !maps.Equal(got, want) || len(l.Damage()) != 1 || !l.Damage()[0].Torn {
+				t.Fatalf("%d zeros: %d entries, damage %+v", n, len(got), l.Damage())
+			}
+			mustClose(t, l)
+		}
+	})
+	t.Run("newer version", func(t *testing.T) {
+		c := fs.clone()
+		b := c.names[segs[1]].data
+		b[8] = 2
+		sum := binio.Checksum(b[:44])
+		b[44], b[45], b[46], b[47] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
+		c.fail = func(op, name string) error {
+			if op != "open" {
+				t.Errorf("%s of %s", op, name)
+			}
+			return nil
+		}
+		if _, err := Open("w", Options{FS: c}); !errors.Is(err, errVersion) {
+			t.Fatalf("opened: %v", err)
+		}
+	})
+}
+
+// TestGarbageBehindTheEnd appends what a torn write may leave.
+func TestGarbageBehindTheEnd(t *testing.T) {
+	rng := newRand(t)
+	fs, want := sample(t)
+	segs := fs.segments()
+	last := segs[len(segs)-1]
+	end := recordsEnd(fs.names[last].data)
+	for n := 1; n <= 512; n += 7 {
+		c := fs.clone()
+		b := c.names[last].data[:end]
+		for range n {
+			b = append(b, byte(rng.Uint32()))
+		}
+		b[end] |= 1
+		c.names[last].data = b
+		l, got := open(t, Options{FS: c})
+		ds := l.Damage()
+		if !maps.Equal(got, want) || len(ds) != 1 || !ds[0].Torn || ds[0].Bytes < int64(n)-1 || ds[0].Quarantine == "" {
+			t.Fatalf("%d bytes: %d entries, damage %+v", n, len(got), ds)
+		}
+		mustClose(t, l)
+	}
+}
+
+// TestHostileHeaders puts record headers everywhere behind a damaged record:
+// the search must end soon.
+func TestHostileHeaders(t *testing.T) {
+	fs := newMemFS()
+	l, _ := open(t, Options{FS: fs})
+	s := testSeries(1)
+	mustAppend(t, l, note(s, 1, 10, "a"))
+	mustClose(t, l)
+	name := fs.segments()[0]
+	b := fs.names[name].data[:segmentHeaderSize:segmentHeaderSize]
+	fake := appendRecord(nil, 1, 2, typeEntry, 0, 0, make([]byte, 1000))[:recordHeaderSize]
+	fake[0] ^= 1
+	fake[6] = 0x0f // a payload of nearly 1 MiB
+	for range 200_000 {
+		b = append(b, fake...)
+	}
+	fs.names[name].data = b
+	l, got := open(t, Options{FS: fs})
+	if len(got) != 0 || len(l.Damage()) == 0 {
+		t.Fatalf("%d entries, damage %v", len(got), l.Damage())
+	}
+	mustClose(t, l)
+}
