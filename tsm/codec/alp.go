@@ -35,7 +35,7 @@ var float10 = [maxExponent + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8
 // gives back exactly the bits of x.
 func toDecimal(x, power float64) (int64, bool) {
 	y := x * power
-	if !(y < maxDecimal && y > -maxDecimal) { // false for NaN too
+	if !(math.Abs(y) < maxDecimal) { // NaN is not less
 		return 0, false
 	}
 	d := int64(y + roundMagic - roundMagic)

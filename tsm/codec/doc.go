@@ -1,3 +1,24 @@
 // Package codec turns columns of times and values into self-describing blocks
-// and back.
+// and back. docs/formats/codecs.md draws every byte.
+//
+// AppendTimes, AppendFloats, AppendIntegers, AppendUnsigneds, AppendBooleans
+// and AppendStrings pick the smallest form of a block of 1 to MaxValues values
+// from a few statistics and a sample; the Decode functions read whichever form
+// the first byte names. All that is integers in the end (times, both integer
+// types, decimal floats, run lengths, dictionary ids, string lengths) goes
+// through one core, appendWords and decodeWords: linear, runs, Simple-8b, or a
+// frame of bit-packed offsets with exceptions (frame.go, widths.go, bitpack.go).
+// Floats add ALP, ALP-RD and the Gorilla stream; RegularTimes answers from the
+// header alone.
+//
+// Invariants: decoding gives back every bit that was encoded; the same values
+// give the same block on every machine; a block is never more than one byte
+// longer than the plain values, or eleven for one value. A decoder reads
+// nothing outside its block, takes all of it, allocates no more than the values
+// asked for and a small multiple of the block, never panics, and answers damage
+// with a *binio.CorruptError.
+//
+// The package knows nothing of files, checksums or time ranges: the caller
+// keeps the count of a block, checks its CRC first, and adds path and offset to
+// errors. All functions may be called concurrently; scratch space is pooled.
 package codec

@@ -12,34 +12,7 @@ const floatSample = 64
 // bits are kept, those of NaNs, infinities and negative zeros too.
 func AppendFloats(dst []byte, v []float64) []byte {
 	checkCount(len(v))
-	w := words(v)
-	runs := 1
-	prev := w[0]
-	for _, x := range w[1:] {
-		change := 0
-		if x != prev {
-			change = 1
-		}
-		runs += change
-		prev = x
-	}
-	if runs == 1 {
-		return appendFloatConst(dst, v[0])
-	}
-	if runs > len(v)/8 {
-		return appendPlainFloats(dst, v)
-	}
-	at := len(dst)
-	dst = appendFloatRuns(dst, w, runs)
-	if runs <= len(v)/16 {
-		return dst
-	}
-	end := len(dst)
-	dst = appendPlainFloats(dst, v)
-	if len(dst)-end < end-at {
-		return append(dst[:at], dst[end:]...)
-	}
-	return dst[:end]
+	return appendWithRuns(dst, words(v), appendPlainFloats)
 }
 
 // appendFloatConst appends one value: its leading bytes up to the last that is
@@ -70,17 +43,12 @@ func appendFloatConst(dst []byte, x float64) []byte {
 	return dst
 }
 
-func appendFloatRuns(dst []byte, w []uint64, runs int) []byte {
-	s := wordPool.Get().(*wordScratch)
-	defer wordPool.Put(s)
-	values, lengths := s.a[:runs], s.b[:runs]
-	splitRuns(values, lengths, w)
-	return appendRunBlocks(dst, func(dst []byte) []byte { return appendPlainFloats(dst, floats(values)) }, lengths)
-}
-
-// appendPlainFloats appends v, which is not constant, without runs.
-func appendPlainFloats(dst []byte, v []float64) []byte {
-	at, w := len(dst), words(v)
+// appendPlainFloats appends the values with bits w, without runs.
+func appendPlainFloats(dst []byte, w []uint64) []byte {
+	at, v := len(dst), floats(w)
+	if allEqual(w) {
+		return appendFloatConst(dst, v[0])
+	}
 	limit := 1 + 8*len(v) // of raw
 	if e, ok := decimalExponent(v); ok {
 		if out, ok := appendALP(dst, v, e); ok {

@@ -33,8 +33,9 @@ const (
 	maxExceptionShare = 16
 	// smallFrame values or fewer are packed by their range alone.
 	smallFrame = 16
-	// frameSample is how many values the choice of the mode looks at.
-	frameSample = 128
+	// frameSample is how many values the choice of the mode looks at; as many
+	// or fewer are judged by their range.
+	frameSample = 64
 	// maxSlopeFactor keeps MaxValues times the factor inside an int64.
 	maxSlopeFactor = 1 << 48
 )
@@ -207,20 +208,20 @@ func appendFrame(dst []byte, v []uint64, st *wordStats) []byte {
 	}
 	f.width = width(top)
 	if len(q) <= smallFrame {
-		return packFrame(dst, &f, q, nil)
+		return packFrame(dst, &f, q, 0, nil)
 	}
 	cost := len(q) * int(f.width)
-	narrowed := f
-	var inliers *[2]uint64
+	narrowed, lo := f, uint64(0)
+	var places []uint64
 	// A look at all offsets pays if the sample promises a narrower frame.
 	if sampled < f.width {
-		if lo, hi, exceptions := narrow(q, top, cost); exceptions > 0 {
-			pw, vw := placeWidth(len(q)), exceptionWidth(lo, hi, top)
-			if c := len(q)*int(width(hi-lo)) + exceptions*int(pw+vw); c < cost {
-				cost, inliers = c, &[2]uint64{lo, hi}
-				narrowed.base += f.factor * lo
-				narrowed.width = width(hi - lo)
-			}
+		from, to, out := narrow(q, top, cost, s.b[:0])
+		pw, vw := placeWidth(len(q)), exceptionWidth(from, to, top)
+		if c := len(q)*int(width(to-from)) + len(out)*int(pw+vw); len(out) > 0 && c < cost {
+			cost, lo, places = c, from, out
+			narrowed.base += f.factor * from
+			narrowed.width = width(to - from)
+			narrowed.exceptions, narrowed.excWidth = len(out), vw
 		}
 	}
 	if simple8Promises(q, cost) {
@@ -228,33 +229,28 @@ func appendFrame(dst []byte, v []uint64, st *wordStats) []byte {
 			return out
 		}
 	}
-	return packFrame(dst, &narrowed, q, inliers)
+	return packFrame(dst, &narrowed, q, lo, places)
 }
 
-// packFrame appends the frame of offsets q. With inliers, offsets outside
-// [inliers[0], inliers[1]] are exceptions and the others count from
-// inliers[0]. It destroys q.
-func packFrame(dst []byte, f *frame, q []uint64, inliers *[2]uint64) []byte {
-	if inliers == nil {
-		return appendPacked(f.appendHeader(dst, encPacked), q, f.width)
+// packFrame appends the frame of offsets q counted from lo, with exceptions at
+// places. It destroys q and places.
+func packFrame(dst []byte, f *frame, q []uint64, lo uint64, places []uint64) []byte {
+	dst = f.appendHeader(dst, encPacked)
+	if len(places) == 0 {
+		return appendPacked(dst, q, f.width)
 	}
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
-	places, values := s.a[:0], s.b[:0]
-	lo, span := inliers[0], inliers[1]-inliers[0]
-	var widest uint64
-	for i, x := range q {
-		x -= lo
-		if x > span {
-			z := binio.ZigZag(int64(x))
-			widest |= z
-			places, values = append(places, uint64(i)), append(values, z)
-			x = 0
-		}
-		q[i] = x
+	values := s.a[:len(places)]
+	for i, at := range places {
+		values[i] = binio.ZigZag(int64(q[at] - lo))
+		q[at] = lo
 	}
-	f.exceptions, f.excWidth = len(places), width(widest)
-	dst = f.appendHeader(dst, encPacked)
+	if lo != 0 {
+		for i := range q {
+			q[i] -= lo
+		}
+	}
 	dst = appendPacked(dst, q, f.width)
 	dst = appendPacked(dst, places, placeWidth(len(q)))
 	return appendPacked(dst, values, f.excWidth)
@@ -271,7 +267,7 @@ func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64,
 	delta := sampleCost{bits: uint(n-1) * width(dspan), width: width(dspan)}
 	var slope uint64
 	hasTrend := false
-	if n > smallFrame {
+	if n > frameSample {
 		stride := (n - 1 + frameSample - 1) / frameSample
 		x, y := s.a[:0], s.b[:0]
 		var g uint64
@@ -338,6 +334,9 @@ func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64,
 		for i := range q {
 			q[i] -= f.base
 		}
+	}
+	if n <= frameSample {
+		best.width = 0 // no sample: look at all
 	}
 	return f, q, top, best.width
 }

@@ -56,10 +56,11 @@ const narrowSample = 256
 // smaller than cost bits. The widths of a sample of offsets, counted once from
 // zero and once as distances from the median on either side, give the range;
 // then it is tightened to the offsets that are in it. narrow returns the range
-// and the number of offsets outside, 0 if there is no such range.
-func narrow(q []uint64, top uint64, cost int) (lo, hi uint64, exceptions int) {
+// and appends to places those of the offsets outside, none if there is no such
+// range.
+func narrow(q []uint64, top uint64, cost int, places []uint64) (lo, hi uint64, _ []uint64) {
 	if top >= 1<<62 {
-		return 0, 0, 0 // the signed offsets of exceptions would not be exact
+		return 0, 0, nil // the signed offsets of exceptions would not be exact
 	}
 	var up, around [65]uint32
 	stride := (len(q) + narrowSample - 1) / narrowSample
@@ -74,7 +75,7 @@ func narrow(q []uint64, top uint64, cost int) (lo, hi uint64, exceptions int) {
 	ku, bu := narrowest(&up, count, len(q), each, 0, cost)
 	ka, ba := narrowest(&around, count, len(q), each, 1, cost)
 	if bu >= cost && ba >= cost {
-		return 0, 0, 0
+		return 0, 0, nil
 	}
 	// Inliers are narrower than top, so their widths are below 63.
 	from, span := uint64(0), uint64(1)<<ku-1
@@ -84,17 +85,18 @@ func narrow(q []uint64, top uint64, cost int) (lo, hi uint64, exceptions int) {
 		span = centre + reach - from
 	}
 	lo, hi = ^uint64(0), 0
-	for _, x := range q {
-		if x-from <= span {
-			lo, hi = min(lo, x), max(hi, x)
-		} else {
-			exceptions++
+	for i, x := range q {
+		if x-from > span {
+			// Far more than the sample promised: it misled.
+			if len(places) == len(q)/2 {
+				return 0, 0, nil
+			}
+			places = append(places, uint64(i))
+			continue
 		}
+		lo, hi = min(lo, x), max(hi, x)
 	}
-	if exceptions == len(q) {
-		return 0, 0, 0
-	}
-	return lo, hi, exceptions
+	return lo, hi, places
 }
 
 // narrowest returns the width of inliers that makes a frame of n offsets

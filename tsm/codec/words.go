@@ -17,64 +17,112 @@ import (
 type wordStats struct {
 	min, max   int64 // of the values
 	dmin, dmax int64 // of the wrapping differences of neighbours
-	runs       int   // runs of equal values
 }
 
-func wordStatsOf(v []uint64) wordStats {
-	st := wordStats{min: int64(v[0]), max: int64(v[0]), runs: 1}
+func wordStatsOf(v []uint64) (st wordStats) {
+	st.min, st.max = int64(v[0]), int64(v[0])
 	if len(v) == 1 {
 		return st
 	}
 	mn, mx := st.min, st.max
 	dmin := int64(v[1] - v[0])
 	dmax := dmin
-	runs := 0
 	prev := v[0]
 	for _, x := range v[1:] {
 		d := int64(x - prev)
 		dmin, dmax = min(dmin, d), max(dmax, d)
 		mn, mx = min(mn, int64(x)), max(mx, int64(x))
-		step := 0
-		if d != 0 {
-			step = 1
-		}
-		runs += step
 		prev = x
 	}
-	return wordStats{min: mn, max: mx, dmin: dmin, dmax: dmax, runs: runs + 1}
+	return wordStats{min: mn, max: mx, dmin: dmin, dmax: dmax}
+}
+
+// findRuns finds the runs of equal values in v and leaves their values in s.a
+// and their lengths less one in s.b. It gives up with 0 above most runs.
+func (s *wordScratch) findRuns(v []uint64, most int) int {
+	r, prev := 0, v[0]
+	for at := 0; at < len(v) && r <= most; {
+		end := min(at+128, len(v))
+		for i, x := range v[at:end] {
+			change := 0
+			if x != prev {
+				change = 1
+			}
+			r += change
+			// Without branches: the last store to each place stays.
+			s.a[r&(MaxValues-1)] = x
+			s.b[r&(MaxValues-1)] = uint64(at + i)
+			prev = x
+		}
+		at = end
+	}
+	if r++; r > most {
+		return 0
+	}
+	before := ^uint64(0)
+	for i, last := range s.b[:r] {
+		s.b[i], before = last-before-1, last
+	}
+	return r
 }
 
 // appendWords appends the integer block of v, the smallest of all forms that
 // the statistics suggest.
 func appendWords(dst []byte, v []uint64) []byte {
-	st := wordStatsOf(v)
-	if st.runs > len(v)/8 || st.runs == 1 {
-		return appendPlainWords(dst, v, &st)
+	return appendWithRuns(dst, v, appendPlainWords)
+}
+
+// appendWithRuns appends v in runs, the values of the runs as plain does, or
+// all of v as plain does, whichever is smaller.
+func appendWithRuns(dst []byte, v []uint64, plain func([]byte, []uint64) []byte) []byte {
+	if allEqual(v) {
+		return plain(dst, v[:1])
+	}
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	runs := s.findRuns(v, len(v)/8)
+	if runs == 0 {
+		return plain(dst, v)
 	}
 	at := len(dst)
-	dst = appendRuns(dst, v, st.runs)
-	// Few runs are hardly ever packed smaller; do not try.
-	if st.runs <= len(v)/16 {
+	dst = append(dst, encRuns)
+	dst = binary.AppendUvarint(dst, uint64(runs))
+	values := len(dst)
+	dst = plain(dst, s.a[:runs])
+	dst = insertUvarint(dst, values, uint64(len(dst)-values))
+	dst = appendPlainWords(dst, s.b[:runs])
+	// Few runs are hardly ever smaller otherwise; do not try.
+	if runs <= len(v)/16 {
 		return dst
 	}
 	end := len(dst)
-	dst = appendPlainWords(dst, v, &st)
+	dst = plain(dst, v)
 	if len(dst)-end < end-at {
 		return append(dst[:at], dst[end:]...)
 	}
 	return dst[:end]
 }
 
-// appendPlainWords is appendWords without runs. st are the statistics of v.
-func appendPlainWords(dst []byte, v []uint64, st *wordStats) []byte {
-	if st.runs == 1 {
+func allEqual(v []uint64) bool {
+	for _, x := range v {
+		if x != v[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// appendPlainWords is appendWords without runs.
+func appendPlainWords(dst []byte, v []uint64) []byte {
+	st := wordStatsOf(v)
+	if st.min == st.max {
 		return binary.AppendUvarint(append(dst, encConst), binio.ZigZag(st.min))
 	}
 	at := len(dst)
 	if st.dmin == st.dmax {
 		dst = appendLinear(dst, v[0], uint64(st.dmin))
 	} else {
-		dst = appendFrame(dst, v, st)
+		dst = appendFrame(dst, v, &st)
 	}
 	if len(dst)-at <= 8*len(v) {
 		return dst
@@ -99,12 +147,6 @@ func decodeRaw(dst []uint64, block []byte) error {
 		dst[i] = binary.LittleEndian.Uint64(block[1+8*i:])
 	}
 	return nil
-}
-
-// appendNestedWords appends a block of v for the inside of a runs block.
-func appendNestedWords(dst []byte, v []uint64) []byte {
-	st := wordStatsOf(v)
-	return appendPlainWords(dst, v, &st)
 }
 
 // decodeWords decodes an integer block of len(dst) values into dst.
@@ -192,43 +234,6 @@ func fillLinear(dst []uint64, start, step uint64) {
 		dst[i] = start
 		start += step
 	}
-}
-
-// appendRuns appends the values of the runs and their lengths less one, as two
-// integer blocks, the first with its length before it.
-func appendRuns(dst []byte, v []uint64, runs int) []byte {
-	s := wordPool.Get().(*wordScratch)
-	values, lengths := s.a[:runs], s.b[:runs]
-	splitRuns(values, lengths, v)
-	dst = appendRunBlocks(dst, func(dst []byte) []byte { return appendNestedWords(dst, values) }, lengths)
-	wordPool.Put(s)
-	return dst
-}
-
-// splitRuns fills values and lengths, which have a slot for every run of v.
-func splitRuns(values, lengths, v []uint64) {
-	r, since := -1, 0
-	prev := ^v[0]
-	for i, x := range v {
-		if x != prev {
-			if r >= 0 {
-				lengths[r] = uint64(i - since - 1)
-			}
-			r++
-			values[r], since, prev = x, i, x
-		}
-	}
-	lengths[r] = uint64(len(v) - since - 1)
-}
-
-// appendRunBlocks appends a runs block around a block of the runs' values.
-func appendRunBlocks(dst []byte, appendValues func([]byte) []byte, lengths []uint64) []byte {
-	dst = append(dst, encRuns)
-	dst = binary.AppendUvarint(dst, uint64(len(lengths)))
-	at := len(dst)
-	dst = appendValues(dst)
-	dst = insertUvarint(dst, at, uint64(len(dst)-at))
-	return appendNestedWords(dst, lengths)
 }
 
 // insertUvarint inserts a varint at offset at of dst.
