@@ -129,7 +129,7 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 	return nil
 }
 
-func (e *Executor) finish(task *task) {
+func (e *Executor) finish(task *queryTask) {
 	took := e.queries.finish(task)
 	if e.opt.LogQueriesAfter > 0 && took > e.opt.LogQueriesAfter {
 		e.opt.Logger.Warn("slow query", "query", task.text, "db", task.database, "took", took)

@@ -43,7 +43,7 @@ func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
 			}
 			return strings.Compare(a.Type.String(), b.Type.String())
 		})
-		lo, hi := window(len(list), st.Limit, st.Offset)
+		lo, hi := rowWindow(len(list), st.Limit, st.Offset)
 		if lo >= hi {
 			continue
 		}
@@ -156,7 +156,7 @@ func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
 	var tables []*Series
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		list := slices.Sorted(maps.Keys(keys[name]))
-		lo, hi := window(len(list), st.Limit, st.Offset)
+		lo, hi := rowWindow(len(list), st.Limit, st.Offset)
 		if lo >= hi {
 			continue
 		}
@@ -217,7 +217,7 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 				t.Values[1].Strings = append(t.Values[1].Strings, value)
 			}
 		}
-		lo, hi := window(len(t.Values[0].Strings), st.Limit, st.Offset)
+		lo, hi := rowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
 		if lo >= hi {
 			continue
 		}
@@ -294,7 +294,7 @@ func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
 	for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
 		t.Values[0].Strings = slices.AppendSeq(t.Values[0].Strings, slices.Values(slices.Sorted(maps.Keys(byMeasurement[name]))))
 	}
-	lo, hi := window(len(t.Values[0].Strings), st.Limit, st.Offset)
+	lo, hi := rowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
 	if lo >= hi {
 		return nil
 	}

@@ -43,7 +43,7 @@ func (s *session) showMeasurements(st *influxql.ShowMeasurementsStatement) error
 		}
 		names = append(names, found...)
 	}
-	lo, hi := window(len(names), st.Limit, st.Offset)
+	lo, hi := rowWindow(len(names), st.Limit, st.Offset)
 	if lo >= hi {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (s *session) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatemen
 			}
 		}
 	}
-	lo, hi := window(len(rows), st.Limit, st.Offset)
+	lo, hi := rowWindow(len(rows), st.Limit, st.Offset)
 	if lo >= hi {
 		return nil
 	}

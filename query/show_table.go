@@ -71,8 +71,8 @@ func valueTable(name string, columns []string, values []any) *Series {
 	return s
 }
 
-// window returns what LIMIT and OFFSET leave of n rows; limit 0 is no limit.
-func window(n, limit, offset int) (lo, hi int) {
+// rowWindow returns what LIMIT and OFFSET leave of n rows; limit 0 is no limit.
+func rowWindow(n, limit, offset int) (lo, hi int) {
 	lo = min(max(offset, 0), n)
 	hi = n
 	if limit > 0 {

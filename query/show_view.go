@@ -182,7 +182,7 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 	case *influxql.ParenExpr:
 		return metaPredicate(e.Expr, name)
 	case *influxql.BooleanLiteral:
-		return constant(e.Val), nil
+		return constantTag(e.Val), nil
 	case *influxql.BinaryExpr:
 		if e.Op == influxql.AND || e.Op == influxql.OR {
 			left, err := metaPredicate(e.LHS, name)
@@ -201,7 +201,7 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 		if c, ok := metaComparison(e); ok {
 			switch {
 			case c.key == "_name":
-				return constant(c.admits(name)), nil
+				return constantTag(c.admits(name)), nil
 			case influxql.IsSystemName(c.key):
 				return nil, nil
 			}
@@ -211,8 +211,8 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 	return nil, fmt.Errorf("Expression too complex for metaquery: %s", where)
 }
 
-// constant returns the predicate that is true, or false, for every series.
-func constant(value bool) *model.TagExpr {
+// constantTag returns the predicate that is true, or false, for every series.
+func constantTag(value bool) *model.TagExpr {
 	if value {
 		return nil
 	}

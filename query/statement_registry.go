@@ -20,12 +20,12 @@ type registry struct {
 	mu struct {
 		sync.Mutex
 		lastID uint64
-		tasks  map[uint64]*task
+		tasks  map[uint64]*queryTask
 	}
 }
 
-// task is one query that runs.
-type task struct {
+// queryTask is one query that runs.
+type queryTask struct {
 	id             uint64
 	text           string
 	database, user string
@@ -37,18 +37,18 @@ type task struct {
 
 func (r *registry) init(limit int) {
 	r.limit = limit
-	r.mu.tasks = map[uint64]*task{}
+	r.mu.tasks = map[uint64]*queryTask{}
 }
 
 // start registers a query and returns the context that kill and timeout end.
-func (r *registry) start(ctx context.Context, text string, opt ExecuteOptions, timeout time.Duration) (context.Context, *task, error) {
+func (r *registry) start(ctx context.Context, text string, opt ExecuteOptions, timeout time.Duration) (context.Context, *queryTask, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.mu.tasks); r.limit > 0 && n >= r.limit {
 		return nil, nil, fmt.Errorf("max-concurrent-queries limit exceeded(%d, %d)", n, r.limit)
 	}
 	r.mu.lastID++
-	t := &task{id: r.mu.lastID, text: text, database: opt.Database, user: opt.User, started: time.Now(), stopTimer: func() {}}
+	t := &queryTask{id: r.mu.lastID, text: text, database: opt.Database, user: opt.User, started: time.Now(), stopTimer: func() {}}
 	ctx, t.cancel = context.WithCancelCause(ctx)
 	if timeout > 0 {
 		ctx, t.stopTimer = context.WithTimeoutCause(ctx, timeout, ErrQueryTimeout)
@@ -59,7 +59,7 @@ func (r *registry) start(ctx context.Context, text string, opt ExecuteOptions, t
 }
 
 // finish forgets a query and returns how long it ran.
-func (r *registry) finish(t *task) time.Duration {
+func (r *registry) finish(t *queryTask) time.Duration {
 	took := time.Since(t.started)
 	t.stopTimer()
 	t.cancel(nil)
@@ -87,8 +87,8 @@ func (r *registry) kill(id uint64) error {
 	return nil
 }
 
-// running is what SHOW QUERIES tells of a query.
-type running struct {
+// runningQuery is what SHOW QUERIES tells of a query.
+type runningQuery struct {
 	id                   uint64
 	text, database, user string
 	took                 time.Duration
@@ -96,14 +96,14 @@ type running struct {
 }
 
 // list returns the queries that run, in order of their start.
-func (r *registry) list() []running {
+func (r *registry) list() []runningQuery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]running, 0, len(r.mu.tasks))
+	list := make([]runningQuery, 0, len(r.mu.tasks))
 	for _, t := range r.mu.tasks {
-		list = append(list, running{t.id, t.text, t.database, t.user, time.Since(t.started), t.killed})
+		list = append(list, runningQuery{t.id, t.text, t.database, t.user, time.Since(t.started), t.killed})
 	}
-	slices.SortFunc(list, func(a, b running) int { return int(int64(a.id) - int64(b.id)) })
+	slices.SortFunc(list, func(a, b runningQuery) int { return int(int64(a.id) - int64(b.id)) })
 	return list
 }
 
