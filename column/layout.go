@@ -28,13 +28,13 @@ type Layout struct {
 }
 
 // WireField is how a field of a layout begins on a line: its key and "=". The
-// words are the first and last 8 bytes of Prefix, little-endian, so that a
-// parser can compare them without a call; of a prefix shorter than 8 bytes
-// both are the whole, with Mask covering it.
+// words are parts of Prefix, little-endian, so that a parser can compare them
+// without a call: First its first 8 bytes (under Mask, if it is shorter), Last
+// the last 8 and Middle the 8 before those, where it is as long.
 type WireField struct {
-	Prefix            string
-	First, Last, Mask uint64
-	Type              model.FieldType
+	Prefix                    string
+	First, Mask, Middle, Last uint64
+	Type                      model.FieldType
 }
 
 // Wire returns what a line of this layout looks like, or nil when a key cannot
@@ -51,22 +51,28 @@ func newLayout(signature, measurement string, fields []Field) *Layout {
 		w.Prefix, w.Type = f.Key+"=", f.Type
 		l.Fields[i] = Field{Key: w.Prefix[:len(f.Key)], Type: f.Type}
 		plain = plain && plainKey(f.Key)
+		w.First, w.Mask = word(w.Prefix), ^uint64(0)
 		n := len(w.Prefix)
-		var word [8]byte
-		copy(word[:], w.Prefix)
-		w.First = binary.LittleEndian.Uint64(word[:])
-		w.Last, w.Mask = w.First, ^uint64(0)
 		if n < 8 {
 			w.Mask = 1<<(8*n) - 1
 		} else {
-			copy(word[:], w.Prefix[n-8:])
-			w.Last = binary.LittleEndian.Uint64(word[:])
+			w.Last = word(w.Prefix[n-8:])
+		}
+		if n >= 16 {
+			w.Middle = word(w.Prefix[n-16:])
 		}
 	}
 	if plain {
 		l.wire = wire
 	}
 	return l
+}
+
+// word returns the first 8 bytes of s, zeros behind its end.
+func word(s string) uint64 {
+	var b [8]byte
+	copy(b[:], s)
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 func plainKey(key string) bool {
