@@ -1,0 +1,408 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+// eachWindow cuts rows in the level's direction into windows.
+func (l *level) eachWindow(times []int64, f func(start int64, lo, hi int)) {
+	for lo := 0; lo < len(times); {
+		start := l.win.start(times[lo])
+		hi := len(times)
+		if !l.win.none() {
+			next := l.win.next(start)
+			hi = lo + 1
+			for hi < len(times) && times[hi] >= start && times[hi] < next {
+				hi++
+			}
+		}
+		f(start, lo, hi)
+		lo = hi
+	}
+}
+
+// at returns the time of an aggregate over the window that starts at start.
+func (l *level) at(start int64) int64 {
+	if !l.win.none() {
+		return start
+	}
+	if l.open {
+		return 0
+	}
+	return resultTime(l.rng.Min)
+}
+
+// rowCells computes the functions that need all rows of a group. The first
+// column of rs holds the values, none of them null; then come the tags of top
+// and bottom, then, for a selector, the level's bare columns.
+func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
+	v := &rs.cols[0]
+	switch c.fn {
+	case "count": // of distinct
+		out := &cells{v: column.Vector{Type: model.Integer}}
+		l.eachWindow(rs.times, func(start int64, lo, hi int) {
+			out.times = append(out.times, l.at(start))
+			out.v.Ints = append(out.v.Ints, int64(len(distinctRows(v, lo, hi))))
+		})
+		return out, nil
+	case "distinct":
+		out := &cells{v: column.Vector{Type: v.Type}}
+		l.eachWindow(rs.times, func(start int64, lo, hi int) {
+			for _, i := range distinctRows(v, lo, hi) {
+				out.times = append(out.times, l.at(start))
+				out.v.AppendFrom(v, i)
+			}
+		})
+		return out, nil
+	case "median":
+		out := &cells{v: column.Vector{Type: model.Float}}
+		o := operand{v: *v}
+		f := o.floats()
+		l.eachWindow(rs.times, func(start int64, lo, hi int) {
+			out.times = append(out.times, l.at(start))
+			out.v.Floats = append(out.v.Floats, median(f[lo:hi]))
+		})
+		return out, nil
+	case "mode":
+		out := &cells{v: column.Vector{Type: v.Type}}
+		l.eachWindow(rs.times, func(start int64, lo, hi int) {
+			out.times = append(out.times, l.at(start))
+			out.v.AppendFrom(v, modeRow(rs.times, v, lo, hi))
+		})
+		return out, nil
+	case "percentile", "sample", "top", "bottom":
+		return l.chosen(c, rs)
+	case "integral":
+		return l.integral(c, rs), nil
+	case "derivative", "non_negative_derivative", "difference", "non_negative_difference", "cumulative_sum",
+		"moving_average", "elapsed", "exponential_moving_average", "double_exponential_moving_average",
+		"triple_exponential_moving_average", "triple_exponential_derivative", "relative_strength_index",
+		"kaufmans_efficiency_ratio", "kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
+		return transform(l, c, &cells{times: rs.times, v: *v})
+	}
+	return nil, fmt.Errorf("unsupported function: %s()", c.fn)
+}
+
+// distinctRows returns the first row of each value among rows [lo, hi).
+func distinctRows(v *column.Vector, lo, hi int) []int {
+	switch v.Type {
+	case model.String:
+		return firstOf(v.Strings, lo, hi)
+	case model.Float:
+		return firstOf(v.Floats, lo, hi)
+	case model.Integer:
+		return firstOf(v.Ints, lo, hi)
+	case model.Unsigned:
+		return firstOf(v.Uints, lo, hi)
+	case model.Boolean:
+		return firstOf(v.Bools, lo, hi)
+	}
+	return nil
+}
+
+func firstOf[T comparable](x []T, lo, hi int) []int {
+	seen := make(map[T]struct{}, min(hi-lo, 64))
+	var out []int
+	for i := lo; i < hi; i++ {
+		if _, ok := seen[x[i]]; !ok {
+			seen[x[i]] = struct{}{}
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func median(x []float64) float64 {
+	s := slices.Clone(x)
+	slices.Sort(s)
+	n := len(s)
+	if n%2 == 1 {
+		return s[n/2]
+	}
+	return s[n/2-1] + (s[n/2]-s[n/2-1])/2
+}
+
+// compareRows compares two values of a column.
+func compareRows(v *column.Vector, a, b int) int {
+	switch v.Type {
+	case model.Float:
+		return cmp.Compare(v.Floats[a], v.Floats[b])
+	case model.Integer:
+		return cmp.Compare(v.Ints[a], v.Ints[b])
+	case model.Unsigned:
+		return cmp.Compare(v.Uints[a], v.Uints[b])
+	case model.String:
+		return cmp.Compare(v.Strings[a], v.Strings[b])
+	case model.Boolean:
+		return int(word(v, a)) - int(word(v, b))
+	}
+	return 0
+}
+
+// modeRow returns a row with the most frequent value. Among values of one
+// frequency above one it is the one that comes first in time; if no value
+// comes twice it is the smallest. Of booleans it is true when in doubt.
+func modeRow(times []int64, v *column.Vector, lo, hi int) int {
+	rows := make([]int, hi-lo)
+	for i := range rows {
+		rows[i] = lo + i
+	}
+	slices.SortStableFunc(rows, func(a, b int) int {
+		if c := compareRows(v, a, b); c != 0 {
+			return c
+		}
+		return cmp.Compare(times[a], times[b])
+	})
+	best, bestN := rows[0], 0
+	var bestLast int64
+	for i := 0; i < len(rows); {
+		j := i + 1
+		for j < len(rows) && compareRows(v, rows[i], rows[j]) == 0 {
+			j++
+		}
+		n := j - i
+		switch {
+		case n > bestN,
+			v.Type == model.Boolean && n == bestN,
+			n == bestN && n > 1 && times[rows[i]] <= bestLast:
+			best, bestN, bestLast = rows[i], n, times[rows[i]]
+		}
+		i = j
+	}
+	return best
+}
+
+// chosen computes the selectors that keep rows as they are.
+func (l *level) chosen(c *call, rs *rowset) (*cells, error) {
+	v := &rs.cols[0]
+	var rows []int32
+	out := &cells{}
+	keep := c.selector && l.win.none() || c.fn != "percentile"
+	var starts []int64
+	var rnd *rand.Rand
+	l.eachWindow(rs.times, func(start int64, lo, hi int) {
+		n := len(rows)
+		switch c.fn {
+		case "percentile":
+			if i := percentileRow(v, lo, hi, c.expr.Args[1]); i >= 0 {
+				rows = append(rows, int32(i))
+			}
+		case "sample":
+			if rnd == nil {
+				rnd = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+			}
+			rows = append(rows, sampleRows(rnd, lo, hi, intArg(c, 1))...)
+		default:
+			rows = append(rows, l.topRows(c, rs, lo, hi)...)
+		}
+		for range len(rows) - n {
+			starts = append(starts, l.at(start))
+		}
+	})
+	if rows == nil {
+		return &cells{}, nil
+	}
+	if keep {
+		out.times = take(nil, rs.times, 0, 0, rows)
+	} else {
+		out.times = starts
+	}
+	out.v = gather(v, rows)
+	if c.selector {
+		first := len(rs.cols) - len(l.refs)
+		for i := range l.refs {
+			if rs.cols[first+i].Type == model.Unknown {
+				out.aux = append(out.aux, column.Vector{})
+			} else {
+				out.aux = append(out.aux, gather(&rs.cols[first+i], rows))
+			}
+		}
+	}
+	return out, nil
+}
+
+func intArg(c *call, i int) int {
+	if n, ok := c.expr.Args[i].(*influxql.IntegerLiteral); ok {
+		return int(min(n.Val, math.MaxInt32))
+	}
+	return 0
+}
+
+// percentileRow returns the row of the nearest rank, or -1.
+func percentileRow(v *column.Vector, lo, hi int, arg influxql.Expr) int {
+	var p float64
+	switch a := arg.(type) {
+	case *influxql.NumberLiteral:
+		p = a.Val
+	case *influxql.IntegerLiteral:
+		p = float64(a.Val)
+	}
+	n := hi - lo
+	i := int(math.Floor(float64(n)*p/100+0.5)) - 1
+	if i < 0 || i >= n {
+		return -1
+	}
+	rows := make([]int, n)
+	for k := range rows {
+		rows[k] = lo + k
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return compareRows(v, a, b) })
+	return rows[i]
+}
+
+// sampleRows draws n of the rows [lo, hi), in order.
+func sampleRows(rnd *rand.Rand, lo, hi, n int) []int32 {
+	var out []int32
+	for i := lo; i < hi; i++ {
+		if len(out) < n {
+			out = append(out, int32(i))
+		} else if k := rnd.IntN(i - lo + 1); k < n {
+			out[k] = int32(i)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// topRows returns the rows of the n best values; with tags, of the best value
+// of each combination of them. Of equal values the earlier is better.
+func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
+	v := &rs.cols[0]
+	sign := -1
+	if c.fn == "bottom" {
+		sign = 1
+	}
+	better := func(a, b int32) int {
+		if d := sign * compareRows(v, int(a), int(b)); d != 0 {
+			return d
+		}
+		if d := cmp.Compare(rs.times[a], rs.times[b]); d != 0 {
+			return d
+		}
+		if l.asc {
+			return cmp.Compare(a, b)
+		}
+		return cmp.Compare(b, a)
+	}
+	var rows []int32
+	if tags := len(c.expr.Args) - 2; tags > 0 {
+		best := map[string]int{}
+		var key []byte
+		for i := lo; i < hi; i++ {
+			key = key[:0]
+			for t := 1; t <= tags; t++ {
+				s := scalarAt(&rs.cols[t], i)
+				key = fmt.Appendf(key, "%d/%d/%d/%s", s.typ, s.bits, len(s.str), s.str)
+			}
+			if k, ok := best[string(key)]; !ok {
+				best[string(key)] = len(rows)
+				rows = append(rows, int32(i))
+			} else if better(int32(i), rows[k]) < 0 {
+				rows[k] = int32(i)
+			}
+		}
+	} else {
+		for i := lo; i < hi; i++ {
+			rows = append(rows, int32(i))
+		}
+	}
+	slices.SortFunc(rows, better)
+	n := intArg(c, len(c.expr.Args)-1)
+	rows = rows[:min(n, len(rows))]
+	slices.SortStableFunc(rows, func(a, b int32) int {
+		if d := cmp.Compare(rs.times[a], rs.times[b]); d != 0 {
+			if l.asc {
+				return d
+			}
+			return -d
+		}
+		return 0
+	})
+	return rows
+}
+
+// integral is the area under the line through the points, in units of its
+// second argument. With windows, the line is cut at their edges.
+func (l *level) integral(c *call, rs *rowset) *cells {
+	unit := 1e9
+	if len(c.expr.Args) == 2 {
+		unit = float64(c.expr.Args[1].(*influxql.DurationLiteral).Val)
+	}
+	o := operand{v: rs.cols[0]}
+	y, t := o.floats(), rs.times
+	out := &cells{v: column.Vector{Type: model.Float}}
+	emit := func(start int64, sum float64) {
+		out.times = append(out.times, l.at(start))
+		out.v.Floats = append(out.v.Floats, sum)
+	}
+	area := func(t0 int64, y0 float64, t1 int64, y1 float64) float64 {
+		return (y0 + y1) / 2 * math.Abs(float64(t1-t0)) / unit
+	}
+	var sum float64
+	window, has := int64(0), false
+	pt, py := int64(0), 0.0
+	for i := range t {
+		// Of points at one time the last counts.
+		if i+1 < len(t) && t[i+1] == t[i] {
+			continue
+		}
+		if !has {
+			window, has = l.win.start(t[i]), true
+			pt, py = t[i], y[i]
+			if l.win.none() || t[i] != window || l.asc {
+				continue
+			}
+			continue
+		}
+		if l.win.none() {
+			sum += area(pt, py, t[i], y[i])
+		} else if l.asc {
+			for end := l.win.next(window); t[i] >= end; end = l.win.next(window) {
+				// The line crosses the edge between the points.
+				ye := py
+				if t[i] != pt {
+					ye = py + (y[i]-py)*float64(end-pt)/float64(t[i]-pt)
+				}
+				emit(window, sum+area(pt, py, end, ye))
+				sum, pt, py = 0, end, ye
+				next := l.win.start(t[i])
+				if l.win.next(end) <= t[i] {
+					// Windows without points between have no row of their own.
+					window = next
+					if next > end {
+						pt, py = next, py+(y[i]-py)*float64(next-end)/float64(t[i]-end)
+					}
+				} else {
+					window = end
+				}
+			}
+			sum += area(pt, py, t[i], y[i])
+		} else {
+			for t[i] < window {
+				ye := py + (y[i]-py)*float64(window-pt)/float64(t[i]-pt)
+				emit(window, sum+area(pt, py, window, ye))
+				sum, pt, py = 0, window, ye
+				w := l.win.start(t[i])
+				if end := l.win.next(w); end < window {
+					pt, py = end, ye+(y[i]-ye)*float64(end-window)/float64(t[i]-window)
+				}
+				window = w
+			}
+			sum += area(pt, py, t[i], y[i])
+		}
+		pt, py = t[i], y[i]
+	}
+	if has && (l.win.none() || sum != 0 || pt != window) {
+		emit(window, sum)
+	}
+	return out
+}

@@ -1,0 +1,578 @@
+package query
+
+import (
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+func floatOf(bits uint64) float64 { return math.Float64frombits(bits) }
+
+// aggPlan is a set of partial aggregates that one walk over the data computes
+// for every window of every group.
+type aggPlan struct {
+	refs  []influxql.VarRef // columns; with aux, its columns follow
+	slots []slot
+	rng   model.TimeRange
+	win   *windows
+	aux   int  // columns of refs, at the end, to keep of each chosen row
+	times bool // the time of a minimum or maximum matters
+
+	starts []int64 // zone: starts of the windows by number
+	table  *aggTable
+}
+
+// addSlot returns the number of a slot, shared among equal ones.
+func (p *aggPlan) addSlot(kind slotKind, ref influxql.VarRef, typ model.FieldType) int {
+	col := -1
+	for i := range p.refs {
+		if p.refs[i] == ref {
+			col = i
+		}
+	}
+	if col < 0 {
+		col = len(p.refs)
+		p.refs = append(p.refs, ref)
+	}
+	s := slot{kind: kind, col: col, typ: typ}
+	for i := range p.slots {
+		if p.slots[i] == s {
+			return i
+		}
+	}
+	p.slots = append(p.slots, s)
+	return len(p.slots) - 1
+}
+
+// number returns the number of the window that starts at start.
+func (p *aggPlan) number(start int64) int64 {
+	if p.win.none() {
+		return 0
+	}
+	if p.win.loc != nil {
+		i, _ := slices.BinarySearch(p.starts, start)
+		return int64(i)
+	}
+	if start == model.MinTime {
+		return math.MinInt64 / 2 // the cut off first window of all time
+	}
+	return (start - p.win.shift) / p.win.every
+}
+
+// startOf is the inverse of number.
+func (p *aggPlan) startOf(n int64) int64 {
+	switch {
+	case p.win.none() || n == math.MinInt64/2:
+		return model.MinTime
+	case p.win.loc != nil:
+		return p.starts[n]
+	}
+	return n*p.win.every + p.win.shift
+}
+
+// maxZoneWindows bounds the windows of a query with tz().
+const maxZoneWindows = 4 << 20
+
+// prepare sizes the plan for data within r.
+func (p *aggPlan) prepare(r model.TimeRange) (first, last int64, err error) {
+	if p.win.none() || r.Empty() {
+		return 0, 0, nil
+	}
+	lo, hi := p.win.start(r.Min), p.win.start(r.Max)
+	if p.win.loc != nil {
+		if n := (hi - lo) / p.win.every; n > maxZoneWindows || n < 0 {
+			return 0, 0, errTooManyWindows
+		}
+		for s := lo; s <= hi; s = p.win.next(s) {
+			p.starts = append(p.starts, s)
+		}
+		return 0, int64(len(p.starts) - 1), nil
+	}
+	return p.number(lo), p.number(hi), nil
+}
+
+// aggWorker folds chunks into its own table.
+type aggWorker struct {
+	x     *exec
+	p     *aggPlan
+	t     *aggTable
+	rd    *chunkReader
+	times []int64 // of the current chunk, if asked for
+	key   string  // series key, with aux
+	fbuf  []float64
+	ibuf  []int64
+	ubuf  []uint64
+	gath  []column.Vector
+	one   [1]int64
+}
+
+// scanPart folds a set of series of a unit. newest stops each series at its
+// newest chunk that has a value for every slot.
+func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir int) error {
+	r := w.p.rng.Intersect(u.shard.TimeRange())
+	req := cs.request(u, r, dir >= 0)
+	req.Series = set
+	cur, err := u.shard.Scan(w.x.ctx, req)
+	if err != nil {
+		return err
+	}
+	defer cur.Close()
+	w.rd = newChunkReader(cs)
+	tags := cs.needsTags() || w.p.aux > 0
+	for {
+		id, ok := cur.NextSeries()
+		if !ok {
+			return cur.Err()
+		}
+		g := u.group(id)
+		if tags {
+			if w.key, err = u.src.view.SeriesKey(id); err != nil {
+				return err
+			}
+			_, w.rd.tags = model.ParseSeriesKey(w.key, w.rd.tags[:0])
+		}
+		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
+			if err := w.x.ctx.Err(); err != nil {
+				return err
+			}
+			found, err := w.chunk(c, g)
+			if err != nil {
+				return err
+			}
+			if found && dir != 0 {
+				break
+			}
+		}
+		if w.t.bytes > 1<<16 {
+			if err := w.x.grow(w.t.bytes); err != nil {
+				return err
+			}
+			w.t.bytes = 0
+		}
+	}
+}
+
+// chunk folds one chunk into the states of a group. It reports whether every
+// slot met a value.
+func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
+	if err := w.x.countPoints(c.Len()); err != nil {
+		return false, err
+	}
+	rd := w.rd
+	rd.reset(c)
+	w.times = nil
+	if rd.cs.rest != nil {
+		rows, all := rd.pick()
+		if rd.err != nil {
+			return false, rd.err
+		}
+		if !all {
+			if len(rows) == 0 {
+				return false, nil
+			}
+			return w.picked(c, g, rows)
+		}
+	}
+	win := w.p.win
+	start := model.MinTime
+	if !win.none() {
+		start = win.start(c.Min())
+	}
+	if win.none() || c.Max() < win.next(start) {
+		return w.whole(c, g, w.t.at(g, w.p.number(start)))
+	}
+	met := false
+	err := w.runs(c, func(start int64, lo, hi int) {
+		st := w.t.at(g, w.p.number(start))
+		all := true
+		for i := range w.p.slots {
+			sl := &w.p.slots[i]
+			if !w.fold(&st[i], sl, rd.output(sl.col), lo, hi) {
+				all = false
+			}
+		}
+		met = met || all
+	})
+	if err == nil {
+		err = rd.err
+	}
+	return met, err
+}
+
+// runs cuts a chunk into its windows.
+func (w *aggWorker) runs(c scan.Chunk, f func(start int64, lo, hi int)) error {
+	win, n, step := w.p.win, c.Len(), c.Step()
+	if w.needTimes() || step == 0 {
+		times, err := c.Times()
+		if err != nil {
+			return err
+		}
+		w.times = times
+		cutTimes(win, times, f)
+		return nil
+	}
+	first := c.Min()
+	for lo := 0; lo < n; {
+		start := win.start(first + int64(lo)*step)
+		next := win.next(start)
+		hi := n
+		if last := first + int64(n-1)*step; last >= next {
+			hi = int((next-first-1)/step) + 1
+		}
+		f(start, lo, hi)
+		lo = hi
+	}
+	return nil
+}
+
+// cutTimes cuts ascending times into windows.
+func cutTimes(win *windows, times []int64, f func(start int64, lo, hi int)) {
+	for lo := 0; lo < len(times); {
+		start := win.start(times[lo])
+		hi := len(times)
+		if !win.none() {
+			if next := win.next(start); times[hi-1] >= next {
+				// Windows hold few rows of many: gallop, then search.
+				step := 1
+				for lo+step < hi && times[lo+step] < next {
+					step *= 2
+				}
+				a, b := lo+step/2, min(lo+step, hi)
+				for a < b {
+					if m := int(uint(a+b) >> 1); times[m] < next {
+						a = m + 1
+					} else {
+						b = m
+					}
+				}
+				hi = a
+			}
+		}
+		f(start, lo, hi)
+		lo = hi
+	}
+}
+
+// needTimes reports whether some slot keeps the time of a row.
+func (w *aggWorker) needTimes() bool {
+	for i := range w.p.slots {
+		if w.p.slots[i].kind >= slotMin {
+			return true
+		}
+	}
+	return false
+}
+
+// whole folds a chunk that lies inside one window, from its statistics where
+// they suffice.
+func (w *aggWorker) whole(c scan.Chunk, g int32, st []aggState) (bool, error) {
+	rd := w.rd
+	met := true
+	for i := range w.p.slots {
+		sl := &w.p.slots[i]
+		b := &rd.cs.out[sl.col]
+		if b.index < 0 {
+			met = false
+			continue
+		}
+		if !b.cast || sl.kind == slotCount {
+			stats, ok := c.Stats(b.index)
+			if ok {
+				if stats.Count == 0 {
+					met = false
+					continue
+				}
+				done, err := w.fromStats(c, &st[i], sl, &stats)
+				if err != nil {
+					return false, err
+				}
+				if done {
+					continue
+				}
+			}
+		}
+		v := rd.output(sl.col)
+		if rd.err != nil {
+			return false, rd.err
+		}
+		if sl.kind >= slotMin && w.times == nil {
+			times, err := c.Times()
+			if err != nil {
+				return false, err
+			}
+			w.times = times
+		}
+		if !w.fold(&st[i], sl, v, 0, c.Len()) {
+			met = false
+		}
+	}
+	return met, nil
+}
+
+// rowTime returns the time of a row without decoding when it can.
+func rowTime(c scan.Chunk, row int) (int64, error) {
+	switch {
+	case row == 0:
+		return c.Min(), nil
+	case row == c.Len()-1:
+		return c.Max(), nil
+	case c.Step() > 0:
+		return c.Min() + int64(row)*c.Step(), nil
+	}
+	times, err := c.Times()
+	if err != nil {
+		return 0, err
+	}
+	return times[row], nil
+}
+
+// fromStats folds the statistics of a chunk that holds values. It returns
+// false if the column must be decoded.
+func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stats) (bool, error) {
+	switch sl.kind {
+	case slotCount:
+		st.n += int64(s.Count)
+		return true, nil
+	case slotSum:
+		if !sl.typ.Numeric() {
+			return false, nil
+		}
+		st.n += int64(s.Count)
+		if sl.typ == model.Float {
+			st.addFloat(floatOf(s.Sum), s.SumError)
+		} else {
+			st.a += s.Sum
+		}
+		return true, nil
+	case slotMin, slotMax:
+		bits := s.Min
+		if sl.kind == slotMax {
+			bits = s.Max
+		}
+		if !w.p.times {
+			if w.t.better(st, *sl, st.t, bits, "", "") {
+				w.t.put(st, *sl, 0, bits, "")
+			}
+			return true, nil
+		}
+		// The chunk matters only if it holds a better value, or the same earlier.
+		return !w.t.better(st, *sl, c.Min(), bits, "", ""), nil
+	case slotFirst, slotLast:
+		if sl.typ == model.String || w.p.aux > 0 {
+			row := s.FirstRow
+			if sl.kind == slotLast {
+				row = s.LastRow
+			}
+			if st.n == 0 {
+				return false, nil
+			}
+			t, err := rowTime(c, row)
+			if err != nil {
+				return false, err
+			}
+			return t != st.t && (t < st.t) != (sl.kind == slotFirst), nil
+		}
+		bits, row := s.First, s.FirstRow
+		if sl.kind == slotLast {
+			bits, row = s.Last, s.LastRow
+		}
+		t, err := rowTime(c, row)
+		if err != nil {
+			return false, err
+		}
+		if w.t.better(st, *sl, t, bits, "", "") {
+			w.t.put(st, *sl, t, bits, "")
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// picked folds the given rows of a chunk.
+func (w *aggWorker) picked(c scan.Chunk, g int32, rows []int32) (bool, error) {
+	times, err := c.Times()
+	if err != nil {
+		return false, err
+	}
+	w.times = take(nil, times, 0, 0, rows)
+	if w.gath == nil {
+		w.gath = make([]column.Vector, len(w.p.refs))
+	}
+	for i := range w.gath {
+		w.gath[i] = gather(w.rd.output(i), rows)
+	}
+	if w.rd.err != nil {
+		return false, w.rd.err
+	}
+	return w.foldTable(g, w.times, w.gath), nil
+}
+
+// foldTable folds rows in ascending order of time into a group.
+func (w *aggWorker) foldTable(g int32, times []int64, cols []column.Vector) bool {
+	w.times = times
+	met := false
+	w.gath = cols
+	cutTimes(w.p.win, times, func(start int64, lo, hi int) {
+		st := w.t.at(g, w.p.number(start))
+		all := true
+		for i := range w.p.slots {
+			sl := &w.p.slots[i]
+			if !w.foldRow(&st[i], sl, &cols[sl.col], lo, hi, cols) {
+				all = false
+			}
+		}
+		met = met || all
+	})
+	return met
+}
+
+// fold adds rows [lo, hi) of a column to a state. It reports whether there
+// was a value.
+func (w *aggWorker) fold(st *aggState, sl *slot, v *column.Vector, lo, hi int) bool {
+	return w.foldRow(st, sl, v, lo, hi, nil)
+}
+
+func (w *aggWorker) foldRow(st *aggState, sl *slot, v *column.Vector, lo, hi int, cols []column.Vector) bool {
+	if v.Type == model.Unknown {
+		return false
+	}
+	switch sl.kind {
+	case slotCount:
+		n := validCount(v, lo, hi)
+		st.n += int64(n)
+		return n > 0
+	case slotSum, slotSquare:
+		return w.foldSum(st, sl, v, lo, hi)
+	}
+	row := -1
+	switch sl.kind {
+	case slotMin:
+		row = extremeRow(v, lo, hi, false)
+	case slotMax:
+		row = extremeRow(v, lo, hi, true)
+	case slotFirst:
+		for row = lo; row < hi && !v.IsValid(row); row++ {
+		}
+		if row == hi {
+			row = -1
+		}
+	case slotLast:
+		for row = hi - 1; row >= lo && !v.IsValid(row); row-- {
+		}
+		if row < lo {
+			row = -1
+		}
+	}
+	if row < 0 {
+		return false
+	}
+	w.offer(st, sl, v, row, cols)
+	// Rows of a subquery may share a time; each has its chance.
+	if sl.kind == slotFirst {
+		for r := row + 1; r < hi && w.times[r] == w.times[row]; r++ {
+			if v.IsValid(r) {
+				w.offer(st, sl, v, r, cols)
+			}
+		}
+	} else if sl.kind == slotLast {
+		for r := row - 1; r >= lo && w.times[r] == w.times[row]; r-- {
+			if v.IsValid(r) {
+				w.offer(st, sl, v, r, cols)
+			}
+		}
+	}
+	return true
+}
+
+// offer lets a row compete for a selector's state.
+func (w *aggWorker) offer(st *aggState, sl *slot, v *column.Vector, row int, cols []column.Vector) {
+	var bits uint64
+	var str string
+	if sl.typ == model.String {
+		str = v.Strings[row]
+	} else {
+		bits = word(v, row)
+	}
+	at := w.times[row]
+	if !w.t.better(st, *sl, at, bits, str, w.key) {
+		return
+	}
+	w.t.put(st, *sl, at, bits, str)
+	if w.p.aux == 0 {
+		return
+	}
+	first := len(w.p.refs) - w.p.aux
+	aux := make([]scalar, w.p.aux)
+	for i := range aux {
+		if cols != nil && cols[first+i].Type != model.Unknown {
+			aux[i] = scalarAt(&cols[first+i], row)
+		} else if w.rd != nil {
+			if b := &w.rd.cs.out[first+i]; b.tag {
+				if s := w.rd.tags.Get(b.ref.Val); s != "" {
+					aux[i] = scalar{typ: model.String, str: s}
+				}
+			} else if cols == nil {
+				aux[i] = scalarAt(w.rd.output(first+i), row)
+			}
+		}
+	}
+	w.t.putAux(st, aux, w.key)
+}
+
+func (w *aggWorker) foldSum(st *aggState, sl *slot, v *column.Vector, lo, hi int) bool {
+	var n int
+	switch v.Type {
+	case model.Float:
+		x := compact(v.Floats, v.Valid, lo, hi, w.fbuf)
+		if v.Valid != nil {
+			w.fbuf = x
+		}
+		n = len(x)
+		if n == 0 {
+			return false
+		}
+		if sl.kind == slotSquare {
+			st.addFloat(sumSquares(x))
+		} else {
+			st.addFloat(sumFloats(x))
+		}
+	case model.Integer:
+		x := compact(v.Ints, v.Valid, lo, hi, w.ibuf)
+		if v.Valid != nil {
+			w.ibuf = x
+		}
+		n = len(x)
+		if sl.kind == slotSquare {
+			w.fbuf = w.fbuf[:0]
+			for _, i := range x {
+				w.fbuf = append(w.fbuf, float64(i))
+			}
+			st.addFloat(sumSquares(w.fbuf))
+		} else {
+			st.a += uint64(sumInts(x))
+		}
+	case model.Unsigned:
+		x := compact(v.Uints, v.Valid, lo, hi, w.ubuf)
+		if v.Valid != nil {
+			w.ubuf = x
+		}
+		n = len(x)
+		if sl.kind == slotSquare {
+			w.fbuf = w.fbuf[:0]
+			for _, i := range x {
+				w.fbuf = append(w.fbuf, float64(i))
+			}
+			st.addFloat(sumSquares(w.fbuf))
+		} else {
+			st.a += sumInts(x)
+		}
+	}
+	st.n += int64(n)
+	return n > 0
+}

@@ -1,0 +1,248 @@
+package query
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+// slotKind is a partial aggregate. Each has an exact or compensated merge, so
+// that the parts rows are cut into do not show in the result.
+type slotKind uint8
+
+const (
+	slotCount  slotKind = iota
+	slotSum             // integers wrap; floats carry what the sum lost
+	slotSquare          // compensated sum of squares, as floats
+	slotMin             // earliest of the smallest
+	slotMax             // earliest of the largest
+	slotFirst
+	slotLast
+)
+
+// slot is one partial aggregate of one column.
+type slot struct {
+	kind slotKind
+	col  int // of aggPlan.refs
+	typ  model.FieldType
+}
+
+// aggState is the partial aggregate of one slot in one window of one group.
+// n is the number of values; 0 means that nothing else is set. Sums: a holds
+// the bits of the sum, b the bits of the float that it lost. Selectors: t is
+// the time of the value, a its bits (of strings: place in aggTable.strs), b
+// the place of the row's other columns in aggTable.aux, plus one.
+type aggState struct {
+	n    int64
+	t    int64
+	a, b uint64
+}
+
+// twoSum returns a+b and what the rounded sum lost.
+func twoSum(a, b float64) (s, e float64) {
+	s = a + b
+	v := s - a
+	return s, (a - (s - v)) + (b - v)
+}
+
+// addFloat adds hi+lo to a compensated sum.
+func (st *aggState) addFloat(hi, lo float64) {
+	s, e := twoSum(math.Float64frombits(st.a), hi)
+	e += math.Float64frombits(st.b) + lo
+	if s-s == 0 { // finite: keep hi the rounded sum
+		s, e = fastTwoSum(s, e)
+	}
+	st.a, st.b = math.Float64bits(s), math.Float64bits(e)
+}
+
+// fastTwoSum is twoSum for |a| >= |b|.
+func fastTwoSum(a, b float64) (s, e float64) {
+	s = a + b
+	return s, b - (s - a)
+}
+
+// float returns the value of a compensated sum.
+func (st *aggState) float() float64 {
+	hi := math.Float64frombits(st.a)
+	if hi-hi != 0 {
+		return hi
+	}
+	return hi + math.Float64frombits(st.b)
+}
+
+// sumFloats adds up in four lanes, each compensated.
+func sumFloats(x []float64) (hi, lo float64) {
+	var s0, s1, s2, s3, e0, e1, e2, e3 float64
+	for len(x) >= 4 {
+		var e float64
+		s0, e = twoSum(s0, x[0])
+		e0 += e
+		s1, e = twoSum(s1, x[1])
+		e1 += e
+		s2, e = twoSum(s2, x[2])
+		e2 += e
+		s3, e = twoSum(s3, x[3])
+		e3 += e
+		x = x[4:]
+	}
+	for _, v := range x {
+		var e float64
+		s0, e = twoSum(s0, v)
+		e0 += e
+	}
+	a, ea := twoSum(s0, s1)
+	b, eb := twoSum(s2, s3)
+	s, es := twoSum(a, b)
+	return s, (e0 + e1) + (e2 + e3) + (ea + eb) + es
+}
+
+// sumSquares adds up the squares, exactly but for the low order of the error terms.
+func sumSquares(x []float64) (hi, lo float64) {
+	for _, v := range x {
+		p := v * v
+		e := math.FMA(v, v, -p)
+		var e2 float64
+		hi, e2 = twoSum(hi, p)
+		lo += e + e2
+	}
+	return hi, lo
+}
+
+func sumInts[T int64 | uint64](x []T) T {
+	var s T
+	for _, v := range x {
+		s += v
+	}
+	return s
+}
+
+// validCount counts the values of rows [lo, hi).
+func validCount(v *column.Vector, lo, hi int) int {
+	if v.Type == model.Unknown {
+		return 0
+	}
+	if v.Valid == nil {
+		return hi - lo
+	}
+	return rangeCount(v.Valid, lo, hi)
+}
+
+func rangeCount(b column.Bitmap, lo, hi int) int {
+	if lo >= hi {
+		return 0
+	}
+	first, last := lo>>6, (hi-1)>>6
+	head := ^uint64(0) << (uint(lo) & 63)
+	tail := ^uint64(0) >> (63 - uint(hi-1)&63)
+	if first == last {
+		return bits.OnesCount64(b[first] & head & tail)
+	}
+	n := bits.OnesCount64(b[first]&head) + bits.OnesCount64(b[last]&tail)
+	for _, w := range b[first+1 : last] {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// compact returns the non-null values among rows [lo, hi).
+func compact[T any](x []T, valid column.Bitmap, lo, hi int, buf []T) []T {
+	if valid == nil {
+		return x[lo:hi]
+	}
+	buf = buf[:0]
+	for i := lo; i < hi; i++ {
+		if valid.Get(i) {
+			buf = append(buf, x[i])
+		}
+	}
+	return buf
+}
+
+// extreme returns the first row of [lo, hi) with the smallest (or largest)
+// value, or -1.
+func extreme[T cmp.Ordered](x []T, valid column.Bitmap, lo, hi int, largest bool) int {
+	best := -1
+	if valid == nil && lo < hi {
+		best = lo
+		m := x[lo]
+		if largest {
+			for i, v := range x[lo:hi] {
+				if v > m {
+					m, best = v, lo+i
+				}
+			}
+		} else {
+			for i, v := range x[lo:hi] {
+				if v < m {
+					m, best = v, lo+i
+				}
+			}
+		}
+		return best
+	}
+	for i := lo; i < hi; i++ {
+		if !valid.Get(i) {
+			continue
+		}
+		if best < 0 || (largest && x[i] > x[best]) || (!largest && x[i] < x[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// wordLess compares two values of a type given as words.
+func wordLess(t model.FieldType, a, b uint64) bool {
+	switch t {
+	case model.Float:
+		return math.Float64frombits(a) < math.Float64frombits(b)
+	case model.Integer:
+		return int64(a) < int64(b)
+	}
+	return a < b
+}
+
+// word returns the bits of row i of a column of numbers or booleans.
+func word(v *column.Vector, i int) uint64 {
+	switch v.Type {
+	case model.Float:
+		return math.Float64bits(v.Floats[i])
+	case model.Integer:
+		return uint64(v.Ints[i])
+	case model.Unsigned:
+		return v.Uints[i]
+	case model.Boolean:
+		if v.Bools[i] {
+			return 1
+		}
+	}
+	return 0
+}
+
+func extremeRow(v *column.Vector, lo, hi int, largest bool) int {
+	switch v.Type {
+	case model.Float:
+		return extreme(v.Floats, v.Valid, lo, hi, largest)
+	case model.Integer:
+		return extreme(v.Ints, v.Valid, lo, hi, largest)
+	case model.Unsigned:
+		return extreme(v.Uints, v.Valid, lo, hi, largest)
+	case model.Boolean:
+		best := -1
+		for i := lo; i < hi; i++ {
+			if v.IsValid(i) {
+				if v.Bools[i] == largest {
+					return i
+				}
+				if best < 0 {
+					best = i
+				}
+			}
+		}
+		return best
+	}
+	return -1
+}

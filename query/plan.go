@@ -1,0 +1,348 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// source is what one entry of FROM reads: a measurement or a subquery.
+type source struct {
+	name   string // measurement
+	view   scan.View
+	shards []scan.Shard // with the measurement, oldest first
+	sub    *level
+}
+
+// level is the plan of one SELECT: the statement itself or a subquery.
+type level struct {
+	*compiled
+	stmt            *influxql.SelectStatement // typed, wildcards expanded
+	sources         []*source
+	dims            []string // group keys: its own and those the outer levels group by; sorted
+	win             windows
+	fillTo          scalar // of fill(number)
+	slimit, soffset int
+
+	refs     []influxql.VarRef // bare fields and tags, each once
+	calls    []*call           // aggregates, each once
+	selector bool              // one selector alone: rows keep the chosen point's time
+
+	fields []influxql.Expr // select list; for top and bottom with their tags
+}
+
+// plan compiles the statement, opens its sources and lays out its levels.
+func (x *exec) plan(stmt *influxql.SelectStatement) (*level, error) {
+	c, err := compileSelect(stmt, x.opt.Now)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.limitBuckets(c); err != nil {
+		return nil, err
+	}
+	if err := x.resolve(c.stmt.Sources, c.read); err != nil {
+		return nil, err
+	}
+	x.expandSources(c.stmt)
+	typed, err := c.stmt.RewriteFields(schema{x})
+	if err != nil {
+		return nil, err
+	}
+	check := influxql.TypeValuerEval{TypeMapper: schema{x}, Sources: typed.Sources}
+	for _, f := range typed.Fields {
+		if _, err := check.EvalType(f.Expr); err != nil {
+			return nil, err
+		}
+	}
+	return x.layout(c, typed, nil)
+}
+
+// widen returns r moved out by the windows call needs ahead of the first row.
+func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
+	if c.every <= 0 || r.Empty() {
+		return r
+	}
+	n := int64(0)
+	switch e.Name {
+	case "derivative", "non_negative_derivative", "difference", "non_negative_difference", "elapsed":
+		n = 1
+	case "moving_average", "exponential_moving_average", "double_exponential_moving_average",
+		"triple_exponential_moving_average", "triple_exponential_derivative", "relative_strength_index",
+		"kaufmans_efficiency_ratio", "kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
+		if lit, ok := e.Args[1].(*influxql.IntegerLiteral); ok {
+			n = lit.Val
+		}
+	}
+	if n == 0 {
+		return r
+	}
+	by := n * int64(c.every)
+	if by/n != int64(c.every) {
+		by = model.MaxTime
+	}
+	if c.asc {
+		if !c.open {
+			r.Min = max(r.Min-min(by, r.Min-model.MinTime), model.MinTime)
+			if r.Min > c.rng.Min {
+				r.Min = model.MinTime
+			}
+		}
+		return r
+	}
+	if r.Max > model.MaxTime-by {
+		r.Max = model.MaxTime
+	} else {
+		r.Max += by
+	}
+	return r
+}
+
+// limitBuckets enforces max-select-buckets. A query without a lower bound is
+// cut to as many windows before its upper bound.
+func (x *exec) limitBuckets(c *compiled) error {
+	limit := int64(x.opt.MaxSelectBuckets)
+	if limit <= 0 || c.every <= 0 || c.rng.Empty() {
+		return nil
+	}
+	w := windows{every: int64(c.every), shift: int64(c.shift), loc: c.stmt.Location}
+	last := w.start(c.rng.Max)
+	if c.open {
+		for range limit {
+			last = w.prev(last)
+		}
+		c.rng.Min = max(c.rng.Min, last)
+		return nil
+	}
+	first := w.start(c.rng.Min)
+	if n := (last-first)/int64(c.every) + 1; n > limit || n <= 0 {
+		return fmt.Errorf("max-select-buckets limit exceeded: (%d/%d)", n, limit)
+	}
+	return nil
+}
+
+// layout builds the level of a compiled statement whose typed form is stmt.
+func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level) (*level, error) {
+	l := &level{compiled: c, stmt: stmt, slimit: stmt.SLimit, soffset: stmt.SOffset}
+	l.win = windows{every: int64(c.every), shift: int64(c.shift), loc: stmt.Location}
+	if l.win.loc == nil && outer != nil && c.inherited {
+		l.win.loc = outer.win.loc
+	}
+	for _, d := range stmt.Dimensions {
+		if ref, ok := d.Expr.(*influxql.VarRef); ok {
+			l.dims = append(l.dims, ref.Val)
+		}
+	}
+	if outer != nil {
+		l.dims = append(l.dims, outer.dims...)
+		l.slimit += outer.slimit
+		l.soffset += outer.soffset
+	}
+	slices.Sort(l.dims)
+	l.dims = slices.Compact(l.dims)
+	if c.stmt.Target != nil && l.fill == influxql.NullFill {
+		l.fill = influxql.NoFill
+	}
+	if l.fill == influxql.NumberFill {
+		l.fillTo = literalScalar(stmt.FillValue)
+	}
+	if err := l.layoutFields(); err != nil {
+		return nil, err
+	}
+	subs := c.subs
+	for _, src := range stmt.Sources {
+		switch s := src.(type) {
+		case *influxql.SubQuery:
+			sub, err := x.layout(subs[0], s.Statement, l)
+			if err != nil {
+				return nil, err
+			}
+			subs = subs[1:]
+			l.sources = append(l.sources, &source{sub: sub})
+		case *influxql.Measurement:
+			in := &source{name: s.Name, view: x.view(s)}
+			for _, sh := range in.view.Shards() {
+				if len(sh.Fields(s.Name)) > 0 {
+					in.shards = append(in.shards, sh)
+				}
+			}
+			l.sources = append(l.sources, in)
+		}
+	}
+	return l, l.checkCalls()
+}
+
+func literalScalar(v any) scalar {
+	switch v := v.(type) {
+	case float64:
+		return floatScalar(v)
+	case int64:
+		return scalar{typ: model.Integer, bits: uint64(v)}
+	case int:
+		return scalar{typ: model.Integer, bits: uint64(int64(v))}
+	case uint64:
+		return scalar{typ: model.Unsigned, bits: v}
+	}
+	return scalar{}
+}
+
+// layoutFields finds the aggregates and the bare columns of the select list.
+func (l *level) layoutFields() error {
+	seen := map[string]bool{}
+	for _, f := range l.stmt.Fields {
+		l.fields = append(l.fields, f.Expr)
+		if e, ok := f.Expr.(*influxql.Call); ok && isTop(e.Name) {
+			for _, a := range e.Args[1 : len(e.Args)-1] {
+				l.fields = append(l.fields, a)
+			}
+		}
+	}
+	for _, f := range l.fields {
+		if err := l.addSymbols(f, seen); err != nil {
+			return err
+		}
+	}
+	l.selector = len(l.calls) == 1 && isSelector(l.calls[0].fn)
+	for _, c := range l.calls {
+		c.selector = l.selector
+	}
+	return nil
+}
+
+func (l *level) addSymbols(e influxql.Expr, seen map[string]bool) error {
+	switch e := e.(type) {
+	case *influxql.VarRef:
+		if key := e.String(); !seen[key] {
+			seen[key] = true
+			l.refs = append(l.refs, *e)
+		}
+	case *influxql.ParenExpr:
+		return l.addSymbols(e.Expr, seen)
+	case *influxql.BinaryExpr:
+		if err := l.addSymbols(e.LHS, seen); err != nil {
+			return err
+		}
+		return l.addSymbols(e.RHS, seen)
+	case *influxql.Call:
+		if isMathFunction(e.Name) {
+			for _, a := range e.Args {
+				if err := l.addSymbols(a, seen); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if key := e.String(); !seen[key] {
+			seen[key] = true
+			c, err := l.newCall(e, l.rng)
+			if err != nil {
+				return err
+			}
+			l.calls = append(l.calls, c)
+		}
+	}
+	return nil
+}
+
+// topTags returns the names that top or bottom carry along.
+func topTags(e influxql.Expr) []string {
+	c, ok := e.(*influxql.Call)
+	if !ok || !isTop(c.Name) || len(c.Args) < 3 {
+		return nil
+	}
+	var out []string
+	for _, a := range c.Args[1 : len(c.Args)-1] {
+		if ref, ok := a.(*influxql.VarRef); ok {
+			out = append(out, ref.Val)
+		}
+	}
+	return out
+}
+
+func isTop(name string) bool { return name == "top" || name == "bottom" }
+
+func isSelector(name string) bool {
+	switch name {
+	case "first", "last", "min", "max", "percentile", "sample", "top", "bottom":
+		return true
+	}
+	return false
+}
+
+// call is one aggregate, selector or transformation of the select list.
+type call struct {
+	key      string
+	fn       string
+	expr     *influxql.Call
+	ref      influxql.VarRef // the field it works on
+	typ      model.FieldType // of ref; Unknown: nobody has such a field
+	inner    *call           // aggregate under a transformation
+	rng      model.TimeRange
+	selector bool
+	slots    []int // of the level's aggregate scan
+	scan     *aggPlan
+}
+
+func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {
+	c := &call{key: e.String(), fn: e.Name, expr: e, rng: rng}
+	if len(e.Args) == 0 {
+		return nil, fmt.Errorf("invalid number of arguments for %s", e.Name)
+	}
+	switch a := e.Args[0].(type) {
+	case *influxql.VarRef:
+		c.ref, c.typ = *a, fieldType(a.Type)
+	case *influxql.Call:
+		inner, err := l.newCall(a, widen(l.compiled, e, rng))
+		if err != nil {
+			return nil, err
+		}
+		c.inner, c.ref, c.typ = inner, inner.ref, inner.typ
+	default:
+		return nil, fmt.Errorf("expected field argument in %s()", e.Name)
+	}
+	return c, nil
+}
+
+// checkCalls refuses functions of fields whose type they do not take. It
+// speaks only where there is something to read.
+func (l *level) checkCalls() error {
+	for _, s := range l.sources {
+		if s.sub == nil && len(s.shards) == 0 {
+			continue
+		}
+		for _, c := range l.calls {
+			for ; c != nil; c = c.inner {
+				if c.typ == model.Unknown || c.ref.Type == influxql.Tag {
+					continue
+				}
+				if err := checkCallType(c); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func checkCallType(c *call) error {
+	if c.typ.Numeric() {
+		return nil
+	}
+	switch c.fn {
+	case "count", "first", "last", "mode", "distinct", "sample", "elapsed":
+		return nil
+	case "min", "max":
+		if c.typ == model.Boolean {
+			return nil
+		}
+	}
+	if c.inner != nil && (c.inner.fn == "count") {
+		return nil
+	}
+	name := strings.ReplaceAll(strings.TrimPrefix(c.fn, "non_negative_"), "_", " ")
+	return fmt.Errorf("unsupported %s iterator type: *query.%sInterruptIterator", name, c.typ)
+}

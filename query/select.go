@@ -1,0 +1,248 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// SelectOptions says in which surroundings a SELECT runs. The zero value
+// works for a storage whose default database and retention policy are "".
+type SelectOptions struct {
+	Database        string // of sources that name none
+	RetentionPolicy string // of sources that name neither
+	// DefaultRP names the default retention policy of a database. Nil leaves
+	// the name empty.
+	DefaultRP func(db string) (string, error)
+	Now       time.Time // zero: the clock
+	// ChunkSize cuts the answer into Results of at most so many rows, each of
+	// one series; 0 gives one Result.
+	ChunkSize int
+	// Workers bounds the goroutines of one query; 0 is the number of CPUs.
+	// Results do not depend on it.
+	Workers int
+
+	MaxSelectPoint   int   // points read; 0 is no limit
+	MaxSelectSeries  int   // series opened; 0 is no limit
+	MaxSelectBuckets int   // windows of GROUP BY time; 0 is no limit
+	MemoryBytes      int64 // intermediate data; 0 is no limit
+
+	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
+	Into func(ctx context.Context, b *IntoBatch) error
+}
+
+// IntoBatch is a run of rows of one series to be written by SELECT INTO.
+type IntoBatch struct {
+	Database, RetentionPolicy, Measurement string
+	Tags                                   model.Tags // of the series; sorted
+	Fields                                 []string
+	Times                                  []int64
+	Columns                                []column.Vector // one per field; a null is not written
+	// TagColumns are columns of Fields' kind whose values become tags (top and
+	// bottom give such), by name.
+	TagColumns map[string]column.Vector
+}
+
+// exec is one running SELECT: what all its levels share.
+type exec struct {
+	ctx     context.Context
+	opt     SelectOptions
+	storage scan.Storage
+	views   map[[2]string]scan.View
+	workers int
+	used    atomic.Int64 // bytes of intermediate data
+	points  atomic.Int64 // rows read
+	series  int
+}
+
+// runSelect plans and runs stmt and hands its answer to emit piece by piece,
+// in order, from the calling goroutine. An error ends the statement; Results
+// handed out before it stay valid. stmt is not changed.
+func runSelect(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt SelectOptions, emit func(*Result) error) error {
+	if opt.Now.IsZero() {
+		opt.Now = time.Now().UTC()
+	}
+	x := &exec{ctx: ctx, opt: opt, storage: storage, views: map[[2]string]scan.View{}, workers: opt.Workers}
+	if x.workers <= 0 {
+		x.workers = runtime.GOMAXPROCS(0)
+	}
+	defer x.release()
+	l, err := x.plan(stmt)
+	if err != nil {
+		return err
+	}
+	if l.stmt.Target != nil {
+		return x.runInto(l, emit)
+	}
+	out := &emitter{level: l, chunk: opt.ChunkSize, emit: emit, columns: l.stmt.ColumnNames()}
+	if l.stmt.Location != nil {
+		out.zone = l.stmt.Location.String()
+	}
+	if err := x.run(l, out.frame); err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+func (x *exec) release() {
+	for _, v := range x.views {
+		v.Release()
+	}
+}
+
+// grow accounts for n bytes of intermediate data.
+func (x *exec) grow(n int64) error {
+	if used := x.used.Add(n); x.opt.MemoryBytes > 0 && used > x.opt.MemoryBytes {
+		return fmt.Errorf("query memory limit exceeded: needs more than %d bytes", x.opt.MemoryBytes)
+	}
+	return nil
+}
+
+// countPoints accounts for n rows read.
+func (x *exec) countPoints(n int) error {
+	if x.opt.MaxSelectPoint <= 0 {
+		return nil
+	}
+	if got := x.points.Add(int64(n)); got > int64(x.opt.MaxSelectPoint) {
+		return fmt.Errorf("max-select-point limit exceeded: (%d/%d)", got, x.opt.MaxSelectPoint)
+	}
+	return nil
+}
+
+// errDone ends a walk early without being an error.
+var errDone = errors.New("done")
+
+// frame is a run of rows of one output series of a level. The rows of a series
+// come in consecutive frames, in the level's time order.
+type frame struct {
+	name  string
+	tuple []string // values of level.dims
+	times []int64
+	cols  []column.Vector // as the level's columns without time; Unknown is all null
+}
+
+// emitter turns the frames of the outermost level into Results.
+type emitter struct {
+	level   *level
+	chunk   int
+	emit    func(*Result) error
+	columns []string
+	zone    string
+	pending *Result
+}
+
+func (o *emitter) frame(f *frame) error {
+	n := len(f.times)
+	if n == 0 {
+		return nil
+	}
+	if o.chunk <= 0 {
+		if o.pending == nil {
+			o.pending = &Result{}
+		}
+		o.add(o.pending, f, 0, n)
+		return nil
+	}
+	// A chunk ends at chunk rows or with the series. The last one is held back
+	// until it is known whether more follow.
+	for lo := 0; lo < n; {
+		if p := o.pending; p != nil {
+			s := p.Series[0]
+			if same := o.sameSeries(s, f); !same || s.Rows >= o.chunk {
+				p.Partial = true
+				s.Partial = same
+				if err := o.emit(p); err != nil {
+					return err
+				}
+				o.pending = nil
+			}
+		}
+		if o.pending == nil {
+			o.pending = &Result{}
+		}
+		room := o.chunk
+		if len(o.pending.Series) > 0 {
+			room -= o.pending.Series[0].Rows
+		}
+		hi := min(n, lo+room)
+		o.add(o.pending, f, lo, hi)
+		lo = hi
+	}
+	return nil
+}
+
+func (o *emitter) sameSeries(s *Series, f *frame) bool {
+	if s.Name != f.name {
+		return false
+	}
+	for i, k := range o.level.dims {
+		if s.Tags[i].Key != k || s.Tags[i].Value != f.tuple[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (o *emitter) add(r *Result, f *frame, lo, hi int) {
+	var s *Series
+	if n := len(r.Series); n > 0 && o.sameSeries(r.Series[n-1], f) {
+		s = r.Series[n-1]
+	} else {
+		s = &Series{Name: f.name, Columns: o.columns, Zone: o.zone, Values: make([]column.Vector, len(o.columns))}
+		for i, k := range o.level.dims {
+			s.Tags = append(s.Tags, model.Tag{Key: k, Value: f.tuple[i]})
+		}
+		s.Values[0].Type = model.Integer
+		r.Series = append(r.Series, s)
+	}
+	if s.Rows == 0 && lo == 0 && hi == len(f.times) {
+		s.Values[0].Ints = f.times
+		copy(s.Values[1:], f.cols)
+		s.Rows = hi
+		return
+	}
+	s.Values[0].Ints = append(s.Values[0].Ints[:s.Rows:s.Rows], f.times[lo:hi]...)
+	for i := range f.cols {
+		extend(&s.Values[i+1], s.Rows, &f.cols[i], lo, hi)
+	}
+	s.Rows += hi - lo
+}
+
+// extend appends rows of src to a column that has n rows. Either may be of
+// type Unknown; columns of different types become the wider one if both are
+// numbers, else what does not fit is null.
+func extend(dst *column.Vector, n int, src *column.Vector, lo, hi int) {
+	switch {
+	case src.Type == model.Unknown && dst.Type == model.Unknown:
+		return
+	case dst.Type == model.Unknown:
+		dst.Type = src.Type
+		for range n {
+			dst.AppendNull()
+		}
+	case src.Type != dst.Type && src.Type.Numeric() && dst.Type == model.Float:
+		v := castVector(src, model.Float)
+		src = &v
+	case src.Type == model.Float && dst.Type.Numeric():
+		*dst = castVector(dst, model.Float)
+	}
+	appendRows(dst, src, lo, hi, nil)
+}
+
+func (o *emitter) flush() error {
+	if o.pending == nil {
+		return nil
+	}
+	r := o.pending
+	o.pending = nil
+	return o.emit(r)
+}

@@ -1,0 +1,231 @@
+package query
+
+import (
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// columnSet is what a scan of one shard has to decode: the fields to hand on
+// and those the row predicate names.
+type columnSet struct {
+	fields []string // Request.Fields
+	out    []boundColumn
+	cond   map[string]boundColumn // by VarRef.String()
+	rest   influxql.Expr
+	exact  bool // every field read counts for the existence of a row
+}
+
+// boundColumn ties a reference to a column of the request.
+type boundColumn struct {
+	ref   influxql.VarRef
+	typ   model.FieldType // as it is handed on
+	index int             // of Request.Fields; -1: not in this shard
+	tag   bool
+	cast  bool
+}
+
+// bind resolves refs and the predicate's fields against a shard. It reports
+// false if none of refs can have a value there.
+func (u *unit) bind(refs []influxql.VarRef) (*columnSet, bool) {
+	cs := &columnSet{rest: u.rest, exact: true}
+	stored := u.shard.Fields(u.src.name)
+	place := map[string]int{}
+	one := func(ref influxql.VarRef) boundColumn {
+		b := boundColumn{ref: ref, typ: fieldType(ref.Type), index: -1}
+		if ref.Type == influxql.Tag {
+			b.tag = true
+			return b
+		}
+		for _, f := range stored {
+			if f.Key != ref.Val || b.typ == model.Unknown || !castable(f.Type, b.typ) {
+				continue
+			}
+			i, ok := place[f.Key]
+			if !ok {
+				i = len(cs.fields)
+				place[f.Key] = i
+				cs.fields = append(cs.fields, f.Key)
+			}
+			b.index, b.cast = i, f.Type != b.typ
+		}
+		return b
+	}
+	any := false
+	for _, ref := range refs {
+		b := one(ref)
+		any = any || b.index >= 0
+		cs.out = append(cs.out, b)
+	}
+	if !any {
+		return nil, false
+	}
+	n := len(cs.fields)
+	if cs.rest != nil {
+		cs.cond = map[string]boundColumn{}
+		influxql.WalkFunc(cs.rest, func(node influxql.Node) {
+			if ref, ok := node.(*influxql.VarRef); ok {
+				b := one(*ref)
+				b.tag = !isFieldRef(ref)
+				cs.cond[ref.String()] = b
+			}
+		})
+	}
+	cs.exact = len(cs.fields) == n
+	return cs, true
+}
+
+// request returns the scan of cs over a set of series.
+func (cs *columnSet) request(u *unit, r model.TimeRange, asc bool) scan.Request {
+	return scan.Request{Measurement: u.src.name, Series: u.set, Fields: cs.fields, Range: r, Descending: !asc}
+}
+
+// chunkReader decodes the columns of one chunk at a time and picks its rows.
+type chunkReader struct {
+	cs   *columnSet
+	ev   evaluator
+	tags model.Tags // of the current series; set when the predicate or the output names tags
+	c    scan.Chunk
+	cols []*column.Vector // decoded, by place in the request
+	cast []column.Vector  // converted, by place in cs.out
+	done []bool
+	rows []int32
+	err  error
+}
+
+func newChunkReader(cs *columnSet) *chunkReader {
+	r := &chunkReader{cs: cs, cols: make([]*column.Vector, len(cs.fields)),
+		cast: make([]column.Vector, len(cs.out)), done: make([]bool, len(cs.out))}
+	r.ev.lookup = r.lookup
+	return r
+}
+
+// needsTags reports whether the tags of each series must be known.
+func (cs *columnSet) needsTags() bool {
+	for i := range cs.out {
+		if cs.out[i].tag {
+			return true
+		}
+	}
+	for _, b := range cs.cond {
+		if b.tag {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *chunkReader) reset(c scan.Chunk) {
+	r.c = c
+	clear(r.cols)
+	clear(r.done)
+}
+
+func (r *chunkReader) column(i int) *column.Vector {
+	if r.cols[i] == nil {
+		v, err := r.c.Column(i)
+		if err != nil {
+			r.err = err
+			v = &column.Vector{}
+		}
+		r.cols[i] = v
+	}
+	return r.cols[i]
+}
+
+// output returns output column i of the chunk in its final type.
+func (r *chunkReader) output(i int) *column.Vector {
+	b := &r.cs.out[i]
+	if b.index < 0 {
+		return &column.Vector{}
+	}
+	v := r.column(b.index)
+	if !b.cast {
+		return v
+	}
+	if !r.done[i] {
+		r.cast[i], r.done[i] = castVector(v, b.typ), true
+	}
+	return &r.cast[i]
+}
+
+func (r *chunkReader) lookup(ref *influxql.VarRef) operand {
+	b, ok := r.cs.cond[ref.String()]
+	switch {
+	case !ok:
+		return null()
+	case b.tag:
+		return operand{konst: true, v: column.Vector{Type: model.String, Strings: []string{r.tags.Get(ref.Val)}}}
+	case b.index < 0:
+		return null()
+	}
+	v := r.column(b.index)
+	if b.cast {
+		return operand{v: castVector(v, b.typ)}
+	}
+	return operand{v: *v}
+}
+
+// pick returns the rows of the chunk that satisfy the predicate and have one
+// of the output fields. all means all of them, then rows is nil.
+func (r *chunkReader) pick() (rows []int32, all bool) {
+	n := r.c.Len()
+	all = true
+	if r.cs.rest != nil {
+		r.ev.n = n
+		r.rows, all = r.ev.selectRows(r.cs.rest, r.rows[:0])
+		if !all && len(r.rows) == 0 {
+			return nil, false
+		}
+	}
+	if r.cs.exact {
+		if all {
+			return nil, true
+		}
+		return r.rows, false
+	}
+	var valid []*column.Vector
+	for i := range r.cs.out {
+		if r.cs.out[i].index < 0 {
+			continue
+		}
+		v := r.output(i)
+		if v.Valid == nil && v.Type != model.Unknown {
+			if all {
+				return nil, true
+			}
+			return r.rows, false
+		}
+		valid = append(valid, v)
+	}
+	has := func(i int) bool {
+		for _, v := range valid {
+			if v.Type != model.Unknown && v.IsValid(i) {
+				return true
+			}
+		}
+		return false
+	}
+	if all {
+		r.rows = r.rows[:0]
+		for i := range n {
+			if has(i) {
+				r.rows = append(r.rows, int32(i))
+			}
+		}
+		if len(r.rows) == n {
+			return nil, true
+		}
+		return r.rows, false
+	}
+	kept := r.rows[:0]
+	for _, i := range r.rows {
+		if has(int(i)) {
+			kept = append(kept, i)
+		}
+	}
+	r.rows = kept
+	return r.rows, false
+}

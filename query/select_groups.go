@@ -1,0 +1,202 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// groupTable numbers the output series of a level: measurement and values of
+// the group keys.
+type groupTable struct {
+	index  map[string]int32
+	names  []string
+	tuples [][]string
+}
+
+func (t *groupTable) id(name string, tuple []string) int32 {
+	if t.index == nil {
+		t.index = map[string]int32{}
+	}
+	var buf [128]byte
+	key := append(buf[:0], name...)
+	for _, v := range tuple {
+		key = append(append(key, 0xff), v...)
+	}
+	if id, ok := t.index[string(key)]; ok {
+		return id
+	}
+	id := int32(len(t.names))
+	t.index[string(key)] = id
+	t.names = append(t.names, name)
+	t.tuples = append(t.tuples, tuple)
+	return id
+}
+
+func (t *groupTable) compare(a, b int32) int {
+	if c := strings.Compare(t.names[a], t.names[b]); c != 0 {
+		return c
+	}
+	return slices.Compare(t.tuples[a], t.tuples[b])
+}
+
+// order returns the groups in the order of output.
+func (t *groupTable) order(asc bool) []int32 {
+	out := make([]int32, len(t.names))
+	for i := range out {
+		out[i] = int32(i)
+	}
+	slices.SortFunc(out, t.compare)
+	if !asc {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+// unit is the part of a measurement source that lies in one shard.
+type unit struct {
+	src    *source
+	order  int // place among the level's sources
+	shard  scan.Shard
+	set    *roaring.Bitmap
+	groups *scan.Groups
+	gid    []int32       // the level's group of each of groups; -1: cut by SLIMIT
+	rest   influxql.Expr // predicate left for the rows
+}
+
+func (u *unit) group(id model.SeriesID) int32 { return u.gid[u.groups.Of(id)] }
+
+// units selects the series of all measurement sources, groups them, and
+// applies SLIMIT and SOFFSET. Units are sorted by source, then time.
+func (l *level) units(x *exec, t *groupTable, r model.TimeRange) ([]*unit, error) {
+	var out []*unit
+	for i, src := range l.sources {
+		if src.sub != nil || r.Empty() {
+			continue
+		}
+		tags, rest := SplitTags(l.cond, isFieldRef)
+		first := len(out)
+		for _, sh := range src.shards {
+			if !sh.TimeRange().Overlaps(r) {
+				continue
+			}
+			if err := x.ctx.Err(); err != nil {
+				return nil, err
+			}
+			set, err := sh.Select(src.name, tags)
+			if err != nil {
+				return nil, fmt.Errorf("select series of %s: %w", src.name, err)
+			}
+			if set == nil || set.IsEmpty() {
+				continue
+			}
+			x.series += int(set.GetCardinality())
+			if m := x.opt.MaxSelectSeries; m > 0 && x.series > m {
+				return nil, fmt.Errorf("max-select-series limit exceeded: (%d/%d)", x.series, m)
+			}
+			g, err := sh.GroupBy(src.name, set, l.dims)
+			if err != nil {
+				return nil, fmt.Errorf("group series of %s: %w", src.name, err)
+			}
+			u := &unit{src: src, order: i, shard: sh, set: set, groups: g, rest: rest, gid: make([]int32, len(g.Tuples))}
+			for j, tuple := range g.Tuples {
+				u.gid[j] = t.id(src.name, tuple)
+			}
+			if len(g.Tuples) == 0 {
+				u.gid = []int32{t.id(src.name, make([]string, len(l.dims)))}
+			}
+			out = append(out, u)
+		}
+		if l.slimit > 0 || l.soffset > 0 {
+			out = append(out[:first], l.limitSeries(t, out[first:])...)
+		}
+	}
+	return out, nil
+}
+
+// limitSeries cuts the groups of one source to SLIMIT and SOFFSET.
+func (l *level) limitSeries(t *groupTable, us []*unit) []*unit {
+	var ids []int32
+	for _, u := range us {
+		ids = append(ids, u.gid...)
+	}
+	slices.SortFunc(ids, t.compare)
+	ids = slices.Compact(ids)
+	lo := min(l.soffset, len(ids))
+	hi := min(lo+l.slimit, len(ids))
+	keep := map[int32]bool{}
+	for _, id := range ids[lo:hi] {
+		keep[id] = true
+	}
+	var out []*unit
+	for _, u := range us {
+		any := false
+		for j, id := range u.gid {
+			if keep[id] {
+				any = true
+			} else {
+				u.gid[j] = -1
+			}
+		}
+		if any {
+			u.set = u.subset(func(g int32) bool { return g >= 0 })
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// subset returns the series whose group satisfies keep.
+func (u *unit) subset(keep func(int32) bool) *roaring.Bitmap {
+	var ids []uint32
+	it := u.set.ManyIterator()
+	buf := make([]uint32, 1024)
+	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
+		for _, id := range buf[:n] {
+			if keep(u.group(model.SeriesID(id))) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	out := roaring.New()
+	out.AddMany(ids)
+	return out
+}
+
+// parts cuts a set of series into n disjoint sets of about the same size.
+func parts(set *roaring.Bitmap, n int) []*roaring.Bitmap {
+	total := set.GetCardinality()
+	if n <= 1 || total < uint64(2*n) {
+		return []*roaring.Bitmap{set}
+	}
+	out := make([]*roaring.Bitmap, 0, n)
+	from := uint64(0)
+	for i := 1; i <= n; i++ {
+		to := uint64(1) << 32
+		if i < n {
+			v, err := set.Select(uint32(total * uint64(i) / uint64(n)))
+			if err != nil {
+				break
+			}
+			to = uint64(v)
+		}
+		p := set.Clone()
+		p.RemoveRange(0, from)
+		p.RemoveRange(to, 1<<32)
+		out = append(out, p)
+		from = to
+	}
+	return out
+}
+
+// isFieldRef tells fields from tags after types were assigned: what no shard
+// knows is a tag that every series lacks.
+func isFieldRef(ref *influxql.VarRef) bool {
+	return ref.Type != influxql.Tag && ref.Type != influxql.Unknown
+}

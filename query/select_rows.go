@@ -1,0 +1,417 @@
+package query
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// rowset is a table of rows of one group, in order of time.
+type rowset struct {
+	times []int64
+	cols  []column.Vector // one per reference; Unknown is all null
+}
+
+func (rs *rowset) slice(lo, hi int) rowset {
+	out := rowset{times: rs.times[lo:hi], cols: make([]column.Vector, len(rs.cols))}
+	for i := range rs.cols {
+		if rs.cols[i].Type != model.Unknown {
+			out.cols[i] = rs.cols[i].Slice(lo, hi)
+		}
+	}
+	return out
+}
+
+func (rs *rowset) bytes() int64 {
+	n := int64(8 * len(rs.times))
+	for i := range rs.cols {
+		n += vectorBytes(rs.cols[i].Type, len(rs.times))
+	}
+	return n
+}
+
+// append adds the rows of o, which has the same columns.
+func (rs *rowset) append(o *rowset) {
+	if len(rs.times) == 0 {
+		*rs = *o
+		return
+	}
+	n := len(rs.times)
+	for i := range rs.cols {
+		extend(&rs.cols[i], n, &o.cols[i], 0, len(o.times))
+		if o.cols[i].Type == model.Unknown && rs.cols[i].Type != model.Unknown {
+			for range o.times {
+				rs.cols[i].AppendNull()
+			}
+		}
+	}
+	rs.times = append(rs.times, o.times...)
+}
+
+// reverse turns the rows around.
+func (rs *rowset) reverse() {
+	slices.Reverse(rs.times)
+	for i := range rs.cols {
+		if rs.cols[i].Type != model.Unknown {
+			reverseRows(&rs.cols[i], len(rs.times))
+		}
+	}
+}
+
+// run is the rows of one series in a buffer.
+type run struct {
+	id     model.SeriesID
+	key    string
+	lo, hi int
+	buf    *rowset
+}
+
+// rowScan collects rows of a unit into groups.
+type rowScan struct {
+	x    *exec
+	u    *unit
+	cs   *columnSet
+	rng  model.TimeRange
+	asc  bool
+	cap  int               // rows wanted per series, 0: all
+	want func(int32) bool  // groups wanted, nil: all
+	need []model.FieldType // types of the output columns
+}
+
+// collectUnit reads the wanted groups of one unit: their rows in order of time,
+// those of equal time in order of the series keys.
+func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange, asc bool, limit int, want func(int32) bool) (map[int32]*rowset, error) {
+	cs, ok := u.bind(refs)
+	if !ok {
+		return nil, nil
+	}
+	set := u.set
+	if want != nil {
+		if set = u.subset(want); set.IsEmpty() {
+			return nil, nil
+		}
+	}
+	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit}
+	if s.rng.Empty() {
+		return nil, nil
+	}
+	ps := parts(set, x.workers)
+	got := make([]map[int32][]run, len(ps))
+	err := parallel(len(ps), func(i int) (err error) {
+		got[i], err = s.scan(ps[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := map[int32]*rowset{}
+	for _, m := range got {
+		for g := range m {
+			if out[g] == nil {
+				out[g] = &rowset{}
+			}
+		}
+	}
+	for g, rs := range out {
+		var runs []run
+		for _, m := range got {
+			runs = append(runs, m[g]...)
+		}
+		s.merge(rs, runs)
+	}
+	return out, nil
+}
+
+// parallel runs n tasks, at most one goroutine each, and returns the first
+// error in order of the tasks.
+func parallel(n int, task func(int) error) error {
+	if n == 1 {
+		return task(0)
+	}
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = task(i) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
+	req := s.cs.request(s.u, s.rng, s.asc)
+	req.Series = set
+	cur, err := s.u.shard.Scan(s.x.ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer cur.Close()
+	rd := newChunkReader(s.cs)
+	tags := s.cs.needsTags()
+	bufs := map[int32]*rowset{}
+	runs := map[int32][]run{}
+	for {
+		id, ok := cur.NextSeries()
+		if !ok {
+			break
+		}
+		g := s.u.group(id)
+		buf := bufs[g]
+		if buf == nil {
+			buf = &rowset{cols: make([]column.Vector, len(s.cs.out))}
+			for i := range buf.cols {
+				if b := &s.cs.out[i]; b.index >= 0 {
+					buf.cols[i].Type = b.typ
+				}
+			}
+			bufs[g] = buf
+		}
+		r := run{id: id, lo: len(buf.times), buf: buf}
+		if tags {
+			if r.key, err = s.u.src.view.SeriesKey(id); err != nil {
+				return nil, err
+			}
+			_, rd.tags = model.ParseSeriesKey(r.key, rd.tags[:0])
+		}
+		if err := s.series(cur, rd, buf, r.lo); err != nil {
+			return nil, err
+		}
+		if r.hi = len(buf.times); r.hi > r.lo {
+			runs[g] = append(runs[g], r)
+		}
+	}
+	return runs, cur.Err()
+}
+
+// series appends the rows of the cursor's series, at most cap of them. With a
+// descending scan the chunks come newest first; the rows of the run are put
+// in ascending order at the end.
+func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) error {
+	type piece struct{ lo, hi int }
+	var pieces []piece
+	for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
+		if err := s.x.ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.x.countPoints(c.Len()); err != nil {
+			return err
+		}
+		rd.reset(c)
+		rows, all := rd.pick()
+		if !all && len(rows) == 0 {
+			if rd.err != nil {
+				return rd.err
+			}
+			continue
+		}
+		from, to := 0, c.Len()
+		if !all {
+			to = len(rows)
+		}
+		if s.cap > 0 {
+			if room := s.cap - (len(buf.times) - lo); to-from > room {
+				if s.asc {
+					to = from + room
+				} else {
+					from = to - room
+				}
+			}
+		}
+		start := len(buf.times)
+		times, err := c.Times()
+		if err != nil {
+			return err
+		}
+		if !all {
+			rows = rows[from:to]
+		}
+		if all {
+			buf.times = append(buf.times, times[from:to]...)
+		} else {
+			for _, r := range rows {
+				buf.times = append(buf.times, times[r])
+			}
+		}
+		for i := range buf.cols {
+			if buf.cols[i].Type != model.Unknown {
+				if all {
+					appendRows(&buf.cols[i], rd.output(i), from, to, nil)
+				} else {
+					appendRows(&buf.cols[i], rd.output(i), 0, 0, rows)
+				}
+			}
+		}
+		if rd.err != nil {
+			return rd.err
+		}
+		added := len(buf.times) - start
+		if err := s.x.grow(int64(added) * int64(8*(1+len(buf.cols)))); err != nil {
+			return err
+		}
+		if !s.asc {
+			pieces = append(pieces, piece{start, len(buf.times)})
+		}
+		if s.cap > 0 && len(buf.times)-lo >= s.cap {
+			break
+		}
+	}
+	if len(pieces) > 1 {
+		perm := make([]int32, 0, len(buf.times)-lo)
+		for i := len(pieces) - 1; i >= 0; i-- {
+			for r := pieces[i].lo; r < pieces[i].hi; r++ {
+				perm = append(perm, int32(r-lo))
+			}
+		}
+		tail := buf.slice(lo, len(buf.times))
+		sorted := tail.permute(perm)
+		copy(buf.times[lo:], sorted.times)
+		for i := range buf.cols {
+			if t := buf.cols[i].Type; t != model.Unknown {
+				head := buf.cols[i].Slice(0, lo)
+				var v column.Vector
+				v.Type = t
+				appendRows(&v, &head, 0, lo, nil)
+				appendRows(&v, &sorted.cols[i], 0, len(perm), nil)
+				buf.cols[i] = v
+			}
+		}
+	}
+	return nil
+}
+
+// permute returns the rows perm lists.
+func (rs *rowset) permute(perm []int32) rowset {
+	out := rowset{times: take(nil, rs.times, 0, 0, perm), cols: make([]column.Vector, len(rs.cols))}
+	for i := range rs.cols {
+		if rs.cols[i].Type != model.Unknown {
+			out.cols[i] = gather(&rs.cols[i], perm)
+		}
+	}
+	return out
+}
+
+// merge brings the runs of a group into one order: ascending in time, and for
+// equal times in the order of the series keys.
+func (s *rowScan) merge(dst *rowset, runs []run) {
+	if len(runs) > 1 {
+		for i := range runs {
+			if runs[i].key == "" {
+				// The key only breaks ties; an unreadable one sorts first.
+				runs[i].key, _ = s.u.src.view.SeriesKey(runs[i].id)
+			}
+		}
+		slices.SortFunc(runs, func(a, b run) int { return strings.Compare(a.key, b.key) })
+	}
+	total := 0
+	for _, r := range runs {
+		total += r.hi - r.lo
+	}
+	dst.times = make([]int64, 0, total)
+	dst.cols = make([]column.Vector, len(s.cs.out))
+	bounds := make([]int, 1, len(runs)+1)
+	for i := range s.cs.out {
+		if b := &s.cs.out[i]; b.index >= 0 || b.tag {
+			dst.cols[i].Type = b.typ
+		}
+	}
+	var tags model.Tags
+	hasTags := s.cs.needsTags()
+	for _, r := range runs {
+		dst.times = append(dst.times, r.buf.times[r.lo:r.hi]...)
+		bounds = append(bounds, len(dst.times))
+		if hasTags {
+			_, tags = model.ParseSeriesKey(r.key, tags[:0])
+		}
+		for i := range dst.cols {
+			switch b := &s.cs.out[i]; {
+			case b.tag:
+				appendTag(&dst.cols[i], tags.Get(b.ref.Val), r.hi-r.lo)
+			case b.index >= 0:
+				appendRows(&dst.cols[i], &r.buf.cols[i], r.lo, r.hi, nil)
+			}
+		}
+	}
+	if perm := mergeOrder(dst.times, bounds); perm != nil {
+		*dst = dst.permute(perm)
+	}
+	if !s.asc {
+		dst.reverse()
+	}
+}
+
+// appendTag appends a tag value n times; a missing tag is null.
+func appendTag(v *column.Vector, value string, n int) {
+	if value == "" {
+		for range n {
+			v.AppendNull()
+		}
+		return
+	}
+	one := column.Vector{Type: model.String, Strings: []string{value}}
+	if v.Valid == nil {
+		for range n {
+			v.Strings = append(v.Strings, value)
+		}
+		return
+	}
+	for range n {
+		v.AppendFrom(&one, 0)
+	}
+}
+
+// mergeOrder returns the stable order by time of rows that are made of sorted
+// runs, or nil if they are in order already. bounds holds the runs' ends and a
+// leading 0.
+func mergeOrder(times []int64, bounds []int) []int32 {
+	sorted := true
+	for _, b := range bounds[1:] {
+		if b < len(times) && b > 0 && times[b-1] > times[b] {
+			sorted = false
+			break
+		}
+	}
+	if sorted {
+		return nil
+	}
+	n := len(times)
+	keys, perm := slices.Clone(times), make([]int32, n)
+	for i := range perm {
+		perm[i] = int32(i)
+	}
+	keys2, perm2 := make([]int64, n), make([]int32, n)
+	for len(bounds) > 2 {
+		next := bounds[:1:1]
+		for i := 0; i+1 < len(bounds); i += 2 {
+			lo, mid := bounds[i], bounds[i+1]
+			hi := mid
+			if i+2 < len(bounds) {
+				hi = bounds[i+2]
+			}
+			a, b := lo, mid
+			for k := lo; k < hi; k++ {
+				if a < mid && (b >= hi || keys[a] <= keys[b]) {
+					keys2[k], perm2[k] = keys[a], perm[a]
+					a++
+				} else {
+					keys2[k], perm2[k] = keys[b], perm[b]
+					b++
+				}
+			}
+			next = append(next, hi)
+		}
+		keys, keys2, perm, perm2 = keys2, keys, perm2, perm
+		bounds = next
+	}
+	return perm
+}

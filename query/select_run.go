@@ -1,0 +1,336 @@
+package query
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+var errTooManyWindows = errors.New("too many GROUP BY time windows: narrow the time range or widen the interval")
+
+func floatScalar(f float64) scalar {
+	return scalar{typ: model.Float, bits: math.Float64bits(f)}
+}
+
+// run executes a level and hands its rows to emit: series by series in order,
+// the rows of each in order of time.
+func (x *exec) run(l *level, emit func(*frame) error) error {
+	if l.rng.Empty() {
+		return nil
+	}
+	var err error
+	if len(l.calls) > 0 {
+		err = x.runCalls(l, emit)
+	} else {
+		err = x.runRaw(l, emit)
+	}
+	if errors.Is(err, errDone) {
+		return nil
+	}
+	return err
+}
+
+// wanted returns how many rows of a series can be needed, 0 for all.
+func (l *level) wanted() int {
+	if l.stmt.Limit <= 0 {
+		return 0
+	}
+	if n := l.stmt.Limit + l.stmt.Offset; n > 0 {
+		return n
+	}
+	return 0
+}
+
+// seriesOut cuts the rows of one output series to LIMIT and OFFSET.
+type seriesOut struct {
+	l    *level
+	name string
+	tup  []string
+	skip int
+	left int // -1: no limit
+	emit func(*frame) error
+}
+
+func (l *level) seriesOut(t *groupTable, g int32, emit func(*frame) error) *seriesOut {
+	o := &seriesOut{l: l, name: t.names[g], tup: t.tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
+	if l.stmt.Limit > 0 {
+		o.left = l.stmt.Limit
+	}
+	return o
+}
+
+// rows emits rows of evaluated columns.
+func (o *seriesOut) rows(times []int64, cols []column.Vector) error {
+	lo, hi := 0, len(times)
+	if o.skip > 0 {
+		lo = min(o.skip, hi)
+		o.skip -= lo
+	}
+	if o.left >= 0 {
+		hi = min(hi, lo+o.left)
+		o.left -= hi - lo
+	}
+	if lo >= hi {
+		return nil
+	}
+	if lo > 0 || hi < len(times) {
+		for i := range cols {
+			if cols[i].Type != model.Unknown {
+				cols[i] = cols[i].Slice(lo, hi)
+			}
+		}
+	}
+	return o.emit(&frame{name: o.name, tuple: o.tup, times: times[lo:hi:hi], cols: cols})
+}
+
+// full reports that no more rows are wanted.
+func (o *seriesOut) full() bool { return o.left == 0 }
+
+// project evaluates the select list over n rows.
+func (l *level) project(n int, lookup func(*influxql.VarRef) operand, call func(*influxql.Call) (operand, bool)) []column.Vector {
+	ev := evaluator{n: n, lookup: lookup, call: call, floatDivision: true}
+	cols := make([]column.Vector, len(l.fields))
+	for i, e := range l.fields {
+		o := ev.eval(e)
+		cols[i] = o.expand(n)
+	}
+	return cols
+}
+
+// fillNulls replaces the nulls of a column by fill(number), as InfluxDB does
+// for columns beside the time.
+func (l *level) fillNulls(v column.Vector, n int, typ model.FieldType) column.Vector {
+	if l.fill != influxql.NumberFill || l.fillTo.typ == model.Unknown {
+		return v
+	}
+	if v.Type == model.Unknown {
+		if typ == model.Unknown {
+			return v
+		}
+		v = column.Vector{Type: typ, Valid: column.NewBitmap(n)}
+		v.Resize(n)
+	}
+	if v.Valid == nil {
+		return v
+	}
+	s := fillScalar(l.fillTo, v.Type)
+	out := column.Vector{Type: v.Type}
+	for i := range n {
+		if v.IsValid(i) {
+			out.AppendFrom(&v, i)
+		} else {
+			appendScalar(&out, s)
+		}
+	}
+	return out
+}
+
+// fillScalar converts the number of fill() to a column's type.
+func fillScalar(s scalar, t model.FieldType) scalar {
+	switch t {
+	case model.String:
+		return scalar{typ: model.String}
+	case model.Boolean:
+		return scalar{typ: model.Boolean}
+	}
+	return castScalar(s, t)
+}
+
+// runRaw executes a statement without aggregates.
+func (x *exec) runRaw(l *level, emit func(*frame) error) error {
+	if !slices.ContainsFunc(l.refs, func(r influxql.VarRef) bool { return r.Type != influxql.Unknown }) {
+		return nil
+	}
+	t := &groupTable{}
+	us, err := l.units(x, t, l.rng)
+	if err != nil {
+		return err
+	}
+	fromSubs, err := x.collectSubs(l, t, l.refs, nil)
+	if err != nil {
+		return err
+	}
+	if !l.asc {
+		// Newest shards first; the sources stay in their order.
+		slices.SortStableFunc(us, func(a, b *unit) int {
+			if a.order != b.order {
+				return a.order - b.order
+			}
+			return -cmpInt(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
+		})
+	}
+	stream := len(l.sources) == 1 && len(fromSubs) == 0
+	order := t.order(l.asc)
+	for _, batch := range batches(order, stream) {
+		if err := x.rawBatch(l, t, us, fromSubs, batch, stream && len(batch) == 1, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cmpInt(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// batches cuts the groups into runs that are read together: few, so that each
+// costs one walk over the shards, but enough that the first rows of many
+// groups do not wait for the last.
+func batches(order []int32, stream bool) [][]int32 {
+	if len(order) == 0 {
+		return nil
+	}
+	size := max(256, len(order)/32)
+	return slices.Collect(slices.Chunk(order, size))
+}
+
+// rawBatch reads and emits some groups. With stream there is one group, whose
+// rows are emitted shard by shard.
+func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32][]rowset, batch []int32, stream bool, emit func(*frame) error) error {
+	limit := l.wanted()
+	member := map[int32]bool{}
+	for _, g := range batch {
+		member[g] = true
+	}
+	all := len(batch) == len(t.names)
+	got := map[int32][]*rowset{} // per group and source
+	srcOf := map[int32]int{}
+	var out *seriesOut
+	if stream {
+		out = l.seriesOut(t, batch[0], emit)
+	}
+	full := map[int32]bool{}
+	lastOrder := -1
+	for _, u := range us {
+		if u.order != lastOrder {
+			lastOrder = u.order
+			clear(full)
+		}
+		want := func(g int32) bool { return member[g] && !full[g] }
+		if all && len(full) == 0 {
+			want = nil
+		} else if len(full) == len(batch) {
+			continue
+		}
+		m, err := x.collectUnit(u, l.refs, l.rng, l.asc, limit, want)
+		if err != nil {
+			return err
+		}
+		for g, rs := range m {
+			if stream {
+				if err := l.emitRaw(out, rs); err != nil {
+					return err
+				}
+				x.used.Add(-rs.bytes())
+				if out.full() {
+					return nil
+				}
+				continue
+			}
+			list := got[g]
+			if len(list) == 0 || srcOf[g] != u.order {
+				list = append(list, rs)
+				srcOf[g] = u.order
+			} else {
+				list[len(list)-1].append(rs)
+			}
+			got[g] = list
+			if limit > 0 && len(list[len(list)-1].times) >= limit {
+				full[g] = true
+			}
+		}
+	}
+	if stream {
+		return nil
+	}
+	for _, g := range batch {
+		list := got[g]
+		for i := range fromSubs[g] {
+			list = append(list, &fromSubs[g][i])
+		}
+		if len(list) == 0 {
+			continue
+		}
+		rs := mergeSets(list, l.asc)
+		if err := l.emitRaw(l.seriesOut(t, g, emit), rs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergeSets merges row sets of several sources by time, in the level's
+// direction; rows of equal time keep the order of the sources.
+func mergeSets(list []*rowset, asc bool) *rowset {
+	if len(list) == 1 {
+		return list[0]
+	}
+	out := &rowset{cols: make([]column.Vector, len(list[0].cols))}
+	bounds := []int{0}
+	for i, rs := range list {
+		if i == 0 {
+			*out = rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
+			for j := range rs.cols {
+				extend(&out.cols[j], 0, &rs.cols[j], 0, len(rs.times))
+			}
+		} else {
+			out.append(rs)
+		}
+		bounds = append(bounds, len(out.times))
+	}
+	if !asc {
+		for i := range out.times {
+			out.times[i] = -out.times[i]
+		}
+	}
+	if perm := mergeOrder(out.times, bounds); perm != nil {
+		*out = out.permute(perm)
+	}
+	if !asc {
+		for i := range out.times {
+			out.times[i] = -out.times[i]
+		}
+	}
+	return out
+}
+
+// emitRaw evaluates the select list over a row set.
+func (l *level) emitRaw(out *seriesOut, rs *rowset) error {
+	n := len(rs.times)
+	if n == 0 {
+		return nil
+	}
+	if l.fill == influxql.NumberFill {
+		for i := range rs.cols {
+			rs.cols[i] = l.fillNulls(rs.cols[i], n, fieldType(l.refs[i].Type))
+		}
+	}
+	cols := l.project(n, l.lookupRefs(l.refs, rs.cols), nil)
+	return out.rows(rs.times, cols)
+}
+
+// lookupRefs finds references among columns in the same order.
+func (l *level) lookupRefs(refs []influxql.VarRef, cols []column.Vector) func(*influxql.VarRef) operand {
+	return func(ref *influxql.VarRef) operand {
+		for i := range refs {
+			if refs[i] == *ref {
+				if cols[i].Type == model.Unknown {
+					return null()
+				}
+				return operand{v: cols[i]}
+			}
+		}
+		return null()
+	}
+}

@@ -1,0 +1,169 @@
+package query
+
+import (
+	"math"
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+// subColumn says where a reference of the outer statement is found in the rows
+// of a subquery.
+type subColumn struct {
+	field int // column of the inner frames, or -1
+	tag   int // key of the inner series, or -1
+	typ   model.FieldType
+}
+
+// mapSub resolves references against a subquery: its columns by name, the tags
+// that top and bottom carry along, then the keys it groups by.
+func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
+	out := make([]subColumn, len(refs))
+	for i := range refs {
+		out[i] = subColumn{field: -1, tag: -1, typ: fieldType(refs[i].Type)}
+		name := refs[i].Val
+		col := 0
+		for _, f := range sub.stmt.Fields {
+			if f.Name() == name {
+				out[i].field = col
+				break
+			}
+			col++
+			if e, ok := f.Expr.(*influxql.Call); ok && isTop(e.Name) {
+				for _, a := range e.Args[1 : len(e.Args)-1] {
+					if ref, ok := a.(*influxql.VarRef); ok && ref.Val == name {
+						out[i].field = col
+					}
+					col++
+				}
+				if out[i].field >= 0 {
+					break
+				}
+			}
+		}
+		if out[i].field >= 0 {
+			continue
+		}
+		own := anyTag
+		for _, d := range sub.stmt.Dimensions {
+			if ref, ok := d.Expr.(*influxql.VarRef); ok && ref.Val == name {
+				own = true
+			}
+		}
+		if own {
+			out[i].tag = slices.Index(sub.dims, name)
+		}
+	}
+	return out
+}
+
+// collectSubs runs the subqueries of a level. Rows that satisfy the level's
+// condition are handed to fold, if given, which must not keep them, else
+// collected per group of the level. Row sets stand in the order of the sources
+// and of the inner series, their columns as refs.
+func (x *exec) collectSubs(l *level, t *groupTable, refs []influxql.VarRef, fold func(g int32, rs *rowset) error) (map[int32][]rowset, error) {
+	out := map[int32][]rowset{}
+	for _, src := range l.sources {
+		sub := src.sub
+		if sub == nil {
+			continue
+		}
+		cols := mapSub(sub, refs, false)
+		var condRefs []influxql.VarRef
+		influxql.WalkFunc(l.cond, func(n influxql.Node) {
+			if ref, ok := n.(*influxql.VarRef); ok {
+				condRefs = append(condRefs, *ref)
+			}
+		})
+		condCols := mapSub(sub, condRefs, true)
+		keys := make([]int, len(l.dims))
+		for i, d := range l.dims {
+			keys[i] = slices.Index(sub.dims, d)
+		}
+		tuple := make([]string, len(l.dims))
+		one := map[int32]*rowset{}
+		var order []int32
+		err := x.run(sub, func(f *frame) error {
+			if err := x.ctx.Err(); err != nil {
+				return err
+			}
+			n := len(f.times)
+			rs := rowset{times: f.times, cols: make([]column.Vector, len(refs))}
+			for i := range cols {
+				rs.cols[i] = cols[i].vector(f, n)
+			}
+			if l.cond != nil {
+				ev := evaluator{n: n, lookup: func(ref *influxql.VarRef) operand {
+					for i := range condRefs {
+						if condRefs[i] == *ref {
+							if c := &condCols[i]; c.field < 0 {
+								s := ""
+								if c.tag >= 0 {
+									s = f.tuple[c.tag]
+								}
+								return operand{konst: true, v: column.Vector{Type: model.String, Strings: []string{s}}}
+							}
+							return operand{v: condCols[i].vector(f, n)}
+						}
+					}
+					return null()
+				}}
+				rows, all := ev.selectRows(l.cond, nil)
+				if !all {
+					if len(rows) == 0 {
+						return nil
+					}
+					rs = rs.permute(rows)
+				}
+			}
+			for i, k := range keys {
+				tuple[i] = f.tuple[k]
+			}
+			g := t.id(f.name, slices.Clone(tuple))
+			if fold != nil {
+				return fold(g, &rs)
+			}
+			if err := x.grow(rs.bytes()); err != nil {
+				return err
+			}
+			if one[g] == nil {
+				one[g] = &rowset{cols: make([]column.Vector, len(refs))}
+				order = append(order, g)
+			}
+			out[g] = append(out[g], rs)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// vector returns the column of a frame a reference stands for. What is not a
+// number counts as no value.
+func (c *subColumn) vector(f *frame, n int) column.Vector {
+	switch {
+	case c.tag >= 0:
+		if f.tuple[c.tag] == "" {
+			return column.Vector{}
+		}
+		return column.Vector{Type: model.String, Strings: repeat(f.tuple[c.tag], n)}
+	case c.field < 0 || c.typ == model.Unknown:
+		return column.Vector{}
+	}
+	v := castVector(&f.cols[c.field], c.typ)
+	if v.Type == model.Float && slices.ContainsFunc(v.Floats, math.IsNaN) {
+		valid := column.NewBitmap(n)
+		for i, x := range v.Floats {
+			if v.IsValid(i) && !math.IsNaN(x) {
+				valid.Set(i)
+			}
+		}
+		v.Valid = valid
+	}
+	return v
+}
