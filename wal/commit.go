@@ -15,8 +15,10 @@ const (
 	// The queue's bounds. A single entry may exceed the second.
 	maxQueued      = 4096
 	maxQueuedBytes = 64 << 20
-	// keepBytes is the largest buffer kept for reuse.
-	keepBytes = 8 << 20
+	// The largest buffers kept for reuse: the committer's, and a request's, of
+	// which there are as many as writers.
+	keepBytes        = 8 << 20
+	keepRequestBytes = 1 << 20
 )
 
 // request is an entry on its way through the log, or a control request.
@@ -33,7 +35,7 @@ func release(q *request) {
 	q.entry, q.rotate = nil, false
 	clear(q.encoder.plans)
 	clear(q.encoder.index)
-	if cap(q.encoder.payload) > keepBytes {
+	if cap(q.encoder.payload) > keepRequestBytes {
 		q.encoder = encoder{}
 	}
 	requests.Put(q)

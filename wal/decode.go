@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/golang/snappy"
 
@@ -19,14 +20,14 @@ type decoder struct {
 	entry   Entry
 	rows    []column.Row
 	values  []uint64
-	layouts []*column.Layout // of the entry at hand, by number
-	interns map[string]*column.Layout
+	layouts []*plan // of the entry at hand, by number
+	interns map[string]*plan
 	dbs     map[uint32]*seriesTable
 	raw     []byte // uncompressed definitions
 }
 
 func newDecoder() *decoder {
-	return &decoder{interns: make(map[string]*column.Layout), dbs: make(map[uint32]*seriesTable)}
+	return &decoder{interns: make(map[string]*plan), dbs: make(map[uint32]*seriesTable)}
 }
 
 // seriesTable maps the ids of one database to series. Ids are dense as a rule;
@@ -164,7 +165,7 @@ func (c *decoder) write(d *binio.Decoder, payload []byte) error {
 		table = new(seriesTable)
 	}
 	var (
-		layout         *column.Layout
+		layout         *plan
 		series         *column.Series
 		id             int64
 		idStep         int64 = 1
@@ -226,11 +227,11 @@ func (c *decoder) write(d *binio.Decoder, payload []byte) error {
 		if uint64(first) > 1<<32-1 {
 			return corruptAt(d, "too many values")
 		}
-		c.row(d, layout.Fields, payload)
+		c.row(d, layout, payload)
 		if err := d.Err(); err != nil {
 			return err
 		}
-		c.rows = append(c.rows, column.Row{Series: series, Layout: layout, Time: time, First: uint32(first)})
+		c.rows = append(c.rows, column.Row{Series: series, Layout: layout.layout, Time: time, First: uint32(first)})
 	}
 	c.entry.Writes = append(c.entry.Writes, Write{Database: uint32(db), Shard: shard, Rows: c.rows[start:]})
 	return nil
@@ -242,7 +243,7 @@ func corruptAt(d *binio.Decoder, reason string) error {
 }
 
 // layout reads a layout's definition and interns it.
-func (c *decoder) layout(d *binio.Decoder, payload []byte) *column.Layout {
+func (c *decoder) layout(d *binio.Decoder, payload []byte) *plan {
 	from := d.Offset()
 	d.Bytes(d.Count(1))
 	n := d.Count(2)
@@ -260,55 +261,133 @@ func (c *decoder) layout(d *binio.Decoder, payload []byte) *column.Layout {
 		return nil
 	}
 	definition := payload[from:d.Offset()]
-	l := c.interns[string(definition)]
-	if l == nil {
+	p := c.interns[string(definition)]
+	if p == nil {
 		again := binio.NewDecoder(definition)
-		l = &column.Layout{Measurement: again.String()}
+		l := &column.Layout{Measurement: again.String()}
 		l.Fields = make([]column.Field, again.Count(2))
+		p = &plan{layout: l, types: make([]model.FieldType, len(l.Fields))}
 		for i := range l.Fields {
-			l.Fields[i].Type = model.FieldType(again.Byte())
-			l.Fields[i].Key = again.String()
+			p.types[i] = model.FieldType(again.Byte())
+			l.Fields[i] = column.Field{Key: again.String(), Type: p.types[i]}
+			if i == 0 {
+				p.only = p.types[0]
+			} else if p.types[i] != p.only {
+				p.only = model.Unknown
+			}
 		}
-		c.interns[string(definition)] = l
+		c.interns[string(definition)] = p
 	}
-	c.layouts = append(c.layouts, l)
-	return l
+	c.layouts = append(c.layouts, p)
+	return p
 }
 
 // row reads the lengths and values of one row into c.values.
-func (c *decoder) row(d *binio.Decoder, fields []column.Field, payload []byte) {
-	lengths := d.Bytes((len(fields) + 1) / 2)
+func (c *decoder) row(d *binio.Decoder, p *plan, payload []byte) {
+	n := len(p.types)
+	lengths := d.Bytes((n + 1) / 2)
 	if lengths == nil {
 		return
 	}
-	if len(fields)&1 != 0 && lengths[len(lengths)-1]>>4 != 0 {
+	if n&1 != 0 && lengths[len(lengths)-1]>>4 != 0 {
 		d.Fail("bits after the last length")
 		return
 	}
-	p := d.Offset()
-	limit := len(payload)
-	for i := range fields {
+	at := len(c.values)
+	c.values = slices.Grow(c.values, n)[:at+n]
+	off := d.Offset()
+	var used int
+	var reason string
+	switch p.only {
+	case model.Integer:
+		if used, reason = readWords(c.values[at:], lengths, payload[off:]); reason == "" {
+			for i, v := range c.values[at:] {
+				c.values[at+i] = v>>1 ^ -(v & 1)
+			}
+		}
+	case model.Float:
+		if used, reason = readWords(c.values[at:], lengths, payload[off:]); reason == "" {
+			for i, v := range c.values[at:] {
+				c.values[at+i] = bits.ReverseBytes64(v)
+			}
+		}
+	default:
+		used, reason = readMixed(c.values[at:], p.types, lengths, payload, off)
+	}
+	if reason != "" {
+		d.Fail(reason)
+		return
+	}
+	d.Bytes(used)
+}
+
+const valueExceeds = "value exceeds the entry"
+
+// wordMasks keeps the low n bytes of a word.
+var wordMasks = [16]uint64{
+	0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1,
+	1<<64 - 1, 1<<64 - 1, 1<<64 - 1, 1<<64 - 1, 1<<64 - 1, 1<<64 - 1, 1<<64 - 1, 1<<64 - 1,
+}
+
+// readWords reads len(dst) words whose byte counts stand in lengths. It returns
+// how many bytes of b they take, or why they cannot be read.
+func readWords(dst []uint64, lengths, b []byte) (used int, reason string) {
+	p, n, bad := 0, len(dst), byte(0)
+	i := 0
+	for ; i+1 < n && len(b)-p >= 32; i += 2 {
+		both := lengths[i>>1]
+		lu, lv := both&15, both>>4
+		bad |= (lu + 7) | (lv + 7) // bit 4: a length above 8
+		dst[i] = binary.LittleEndian.Uint64(b[p:]) & wordMasks[lu&15]
+		p += int(lu)
+		dst[i+1] = binary.LittleEndian.Uint64(b[p:]) & wordMasks[lv&15]
+		p += int(lv)
+	}
+	for ; i < n; i++ {
+		l := lengths[i>>1] >> (4 * (i & 1)) & 15
+		bad |= l + 7
+		v, ok := readWord(b, p, int(l))
+		if !ok {
+			return 0, valueExceeds
+		}
+		dst[i] = v
+		p += int(l)
+	}
+	if bad&16 != 0 {
+		return 0, valueExceeds
+	}
+	return p, ""
+}
+
+// readWord reads the l bytes at p of b.
+func readWord(b []byte, p, l int) (v uint64, ok bool) {
+	if l > 8 || l > len(b)-p {
+		return 0, false
+	}
+	if len(b)-p >= 8 {
+		return binary.LittleEndian.Uint64(b[p:]) & wordMasks[l&15], true
+	}
+	for j := l - 1; j >= 0; j-- {
+		v = v<<8 | uint64(b[p+j])
+	}
+	return v, true
+}
+
+// readMixed is readWords for fields of any types, from offset p of payload.
+func readMixed(dst []uint64, types []model.FieldType, lengths, payload []byte, p int) (used int, reason string) {
+	from := p
+	for i, t := range types {
 		l := int(lengths[i>>1]>>(4*(i&1))) & 15
-		t := fields[i].Type
 		if t == model.Boolean {
 			if l > 1 {
-				d.Fail("boolean out of range")
-				return
+				return 0, "boolean out of range"
 			}
-			c.values = append(c.values, uint64(l))
+			dst[i] = uint64(l)
 			continue
 		}
-		if l > 8 || l > limit-p {
-			d.Fail("value exceeds the entry")
-			return
-		}
-		var v uint64
-		if limit-p >= 8 {
-			v = binary.LittleEndian.Uint64(payload[p:]) & (1<<(8*uint(l)) - 1)
-		} else {
-			for j := l - 1; j >= 0; j-- {
-				v = v<<8 | uint64(payload[p+j])
-			}
+		v, ok := readWord(payload, p, l)
+		if !ok {
+			return 0, valueExceeds
 		}
 		p += l
 		switch t {
@@ -317,15 +396,14 @@ func (c *decoder) row(d *binio.Decoder, fields []column.Field, payload []byte) {
 		case model.Float:
 			v = bits.ReverseBytes64(v)
 		case model.String:
-			if v > column.MaxStringLength || v > uint64(limit-p) {
-				d.Fail("string exceeds the entry")
-				return
+			if v > column.MaxStringLength || v > uint64(len(payload)-p) {
+				return 0, "string exceeds the entry"
 			}
 			at := p
 			p += int(v)
 			v = column.StringWord(at, int(v))
 		}
-		c.values = append(c.values, v)
+		dst[i] = v
 	}
-	d.Bytes(p - d.Offset())
+	return p - from, ""
 }

@@ -45,14 +45,14 @@ const (
 	controlKnown     = 0x1f
 )
 
-// plan is what the encoder has to know of a layout, derived once per entry.
+// plan is what encoder and decoder have to know of a layout.
 type plan struct {
 	layout *column.Layout
 	types  []model.FieldType
 	// only is the type of all fields, or Unknown when they differ.
 	only model.FieldType
 	// bound is the most bytes a row's lengths and values take, strings' text
-	// apart.
+	// apart; for the encoder.
 	bound int
 }
 

@@ -96,6 +96,9 @@ func (l *Log) prepare() {
 	}
 	if next == nil {
 		next, err = l.zeroFill(file, size)
+		if small := l.firstSize(); errors.Is(err, syscall.ENOSPC) && size > small {
+			next, err = l.zeroFill(file, small) // a nearly full disk still takes small segments
+		}
 	}
 
 	l.files.Lock()
@@ -109,6 +112,9 @@ func (l *Log) prepare() {
 	}
 	l.files.prepared.Broadcast()
 }
+
+// firstSize is the size of a log's first segment.
+func (l *Log) firstSize() int64 { return min(firstSegmentBytes, l.opt.SegmentBytes) }
 
 // takeSpareLocked removes the largest spare from the list.
 func (l *Log) takeSpareLocked() spare {

@@ -139,7 +139,7 @@ func Open(dir string, opt Options) (*Log, error) {
 		applies: make(chan []*request, 1),
 		stop:    make(chan struct{}),
 	}
-	l.files.freshSize = min(firstSegmentBytes, opt.SegmentBytes)
+	l.files.freshSize = l.firstSize()
 	l.queue.notEmpty.L, l.queue.notFull.L = &l.queue.Mutex, &l.queue.Mutex
 	l.files.prepared.L = &l.files.Mutex
 	if err := l.find(); err != nil {
@@ -155,8 +155,13 @@ func Open(dir string, opt Options) (*Log, error) {
 
 // find lists the directory and reads the segments' headers.
 func (l *Log) find() error {
-	if err := l.fs.MkdirAll(l.dir); err != nil {
-		return err
+	if _, err := l.fs.Stat(l.dir); err != nil {
+		if err := l.fs.MkdirAll(l.dir); err != nil {
+			return err
+		}
+		if err := l.fs.SyncDir(path.Dir(l.dir)); err != nil {
+			return err
+		}
 	}
 	names, err := l.fs.List(l.dir)
 	if err != nil {

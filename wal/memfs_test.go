@@ -232,6 +232,11 @@ func (m *memFS) Stat(name string) (os.FileInfo, error) {
 	defer m.mu.Unlock()
 	f := m.names[name]
 	if f == nil {
+		for file := range m.names {
+			if path.Dir(file) == name {
+				return memInfo{path.Base(name), 0}, nil
+			}
+		}
 		return nil, os.ErrNotExist
 	}
 	return memInfo{path.Base(name), int64(len(f.data))}, nil

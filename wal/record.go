@@ -26,6 +26,8 @@ const (
 	recordHeaderSize = 20
 	maxPayload       = MaxRecordBytes - recordHeaderSize
 	maxParts         = 1 << 16
+	// maxSequence bounds what a reader believes; no writer gets there.
+	maxSequence = 1 << 62
 )
 
 // Record types. The numbers are part of the format.
@@ -97,5 +99,5 @@ func parseRecordHeader(b []byte) (h recordHeader, ok bool) {
 	h.crc = binary.LittleEndian.Uint32(b)
 	h.sequence = binary.LittleEndian.Uint64(b[8:])
 	h.part = binary.LittleEndian.Uint16(b[18:])
-	return h, true
+	return h, h.sequence <= maxSequence
 }

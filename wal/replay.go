@@ -58,7 +58,7 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 					return err
 				}
 			}
-			r.last, r.bounded = max(last, s.header.first-min(s.header.first, 1)), true
+			r.last, r.bounded = max(last, s.header.first-1), true
 		}
 		end, sealed, torn, err := l.walk(r)
 		if err != nil {

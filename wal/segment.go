@@ -75,6 +75,9 @@ func parseSegmentHeader(b []byte) (h segmentHeader, err error) {
 	h.number = binary.LittleEndian.Uint64(b[16:])
 	h.first = binary.LittleEndian.Uint64(b[24:])
 	h.previous = binary.LittleEndian.Uint64(b[32:])
+	if h.first == 0 || h.first > maxSequence || h.previous >= h.first {
+		return segmentHeader{}, binio.Corruptf("", 0, "segment header makes no sense")
+	}
 	return h, nil
 }
 

@@ -92,6 +92,32 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// BenchmarkDefine looks up the series of 10,000 rows in the open segment's set,
+// and defines them all.
+func BenchmarkDefine(b *testing.B) {
+	e := benchEntry("tsbs", 10_000, 1)
+	var c encoder
+	if err := c.encode(e); err != nil {
+		b.Fatal(err)
+	}
+	for _, known := range []bool{true, false} {
+		b.Run(fmt.Sprintf("known=%v", known), func(b *testing.B) {
+			var d definitions
+			var dst []byte
+			for b.Loop() {
+				if !known {
+					d.reset()
+				}
+				if out := d.append(dst[:0], 1, 1, e, c.ids); len(out) > 0 {
+					dst = out
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/row")
+			b.ReportMetric(float64(len(dst))/10_000, "B/definition")
+		})
+	}
+}
+
 // BenchmarkAppend writes batches of 300 rows of 10 integers, about 100 KB of
 // line protocol, to real files, trimming as a flush would. text-MB/s counts the
 // text.
