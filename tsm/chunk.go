@@ -137,8 +137,11 @@ func (c *Chunk) Times() ([]int64, error) {
 		return nil, err
 	}
 	t.v, err = codec.DecodeTimes(t.v[:0], b, rows)
-	if err != nil || len(t.v) != rows || t.v[0] != c.e.Min || t.v[rows-1] != c.e.Max {
+	if err != nil || len(t.v) != rows || t.v[0] != 0 || t.v[rows-1] != c.e.Max-c.e.Min {
 		return nil, binio.Corruptf(c.r.path, c.off+int64(c.places[0].off), "tsm: bad time column")
+	}
+	for i := range t.v {
+		t.v[i] += c.e.Min
 	}
 	t.ready = true
 	return t.v, nil

@@ -61,13 +61,14 @@ type Writer struct {
 	group   openGroup
 	lastKey string // of Series, kept or not
 	scratch struct {
-		values  column.Vector
-		cols    []rawColumn
-		arena   []byte
-		presize []int
-		stats   []scan.Stats
-		body    []byte
-		key     []byte
+		values column.Vector
+		times  []int64
+		cols   []rawColumn
+		arena  []byte
+		ends   []int // of each column in arena
+		stats  []scan.Stats
+		body   []byte
+		key    []byte
 	}
 	merge mergeState
 }
@@ -189,12 +190,16 @@ func (w *Writer) Append(times []int64, cols []column.Vector) error {
 	}
 	sc := &w.scratch
 	sc.cols, sc.stats, sc.arena = sc.cols[:0], sc.stats[:0], sc.arena[:0]
-	sc.presize = sc.presize[:0]
+	sc.ends = sc.ends[:0]
 	if !regular {
 		step = 0
-		sc.arena = codec.AppendTimes(sc.arena, times)
+		sc.times = sc.times[:0]
+		for _, t := range times {
+			sc.times = append(sc.times, t-times[0])
+		}
+		sc.arena = codec.AppendTimes(sc.arena, sc.times)
 		sc.cols = append(sc.cols, rawColumn{})
-		sc.presize = append(sc.presize, len(sc.arena))
+		sc.ends = append(sc.ends, len(sc.arena))
 	}
 	for i := range cols {
 		v := &cols[i]
@@ -224,11 +229,11 @@ func (w *Writer) Append(times []int64, cols []column.Vector) error {
 		}
 		w.info.Values += int64(count)
 		sc.cols = append(sc.cols, rawColumn{sparse: count > 0 && count < rows})
-		sc.presize = append(sc.presize, len(sc.arena))
+		sc.ends = append(sc.ends, len(sc.arena))
 		sc.stats = append(sc.stats, st)
 	}
 	from := 0
-	for i, to := range sc.presize {
+	for i, to := range sc.ends {
 		sc.cols[i].bytes = sc.arena[from:to]
 		from = to
 	}
