@@ -20,9 +20,10 @@ import (
 const (
 	maxExponent    = 15
 	exceptionsFlag = 32
-	// maxDecimal bounds the magnitude of integers when rounding by roundMagic.
-	maxDecimal = 1 << 51
-	roundMagic = 3 << 51 // 1.5 * 2^52: adding it leaves no fraction bits
+	// maxDecimalBits bounds the magnitude of integers, so that a conversion
+	// that overflows is an exception on every machine.
+	maxDecimalBits = 62
+	roundMagic     = 3 << 51 // 1.5 * 2^52: adding it leaves no fraction bits
 	// maxDecimalShare bounds exceptions to one in so many values.
 	maxDecimalShare = 16
 	alpSample       = 32
@@ -31,15 +32,40 @@ const (
 // float10 are the powers of ten a double holds exactly.
 var float10 = [maxExponent + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// toDecimal returns x*10^e rounded to an integer and whether dividing that
-// gives back exactly the bits of x.
+// toDecimal returns x*power rounded to an integer and whether dividing that
+// gives back exactly the bits of x. Rounding needs no care: what it gets wrong
+// fails the division.
 func toDecimal(x, power float64) (int64, bool) {
-	y := x * power
-	if !(math.Abs(y) < maxDecimal) { // NaN is not less
-		return 0, false
+	y := x * power // assigned, so that it is rounded before the addition
+	d := int64(y)
+	if power != 1 {
+		d = int64(y + roundMagic - roundMagic)
 	}
-	d := int64(y + roundMagic - roundMagic)
-	return d, math.Float64bits(float64(d)/power) == math.Float64bits(x)
+	return d, d^d>>63 < 1<<maxDecimalBits && math.Float64bits(float64(d)/power) == math.Float64bits(x)
+}
+
+// toDecimals is toDecimal for all of v. It returns false if there is an
+// exception among them.
+func toDecimals(q []uint64, v []float64, power float64) bool {
+	q = q[:len(v)]
+	var lost, high uint64
+	if power == 1 {
+		for i, x := range v {
+			d := int64(x)
+			q[i] = uint64(d)
+			high |= uint64(d ^ d>>63)
+			lost |= math.Float64bits(float64(d)) ^ math.Float64bits(x)
+		}
+	} else {
+		for i, x := range v {
+			y := x * power
+			d := int64(y + roundMagic - roundMagic)
+			q[i] = uint64(d)
+			high |= uint64(d ^ d>>63)
+			lost |= math.Float64bits(float64(d)/power) ^ math.Float64bits(x)
+		}
+	}
+	return lost == 0 && high < 1<<maxDecimalBits
 }
 
 // decimalExponent returns the smallest exponent at which a sample of v are
@@ -50,22 +76,32 @@ func decimalExponent(v []float64) (int, bool) {
 	allowed := count / maxDecimalShare
 	e := 0
 	for i := 0; i < len(v); i += stride {
-		k := e
-		for k <= maxExponent {
-			if _, ok := toDecimal(v[i], float10[k]); ok {
-				break
-			}
-			k++
+		if _, ok := toDecimal(v[i], float10[e]); ok {
+			continue
 		}
-		if k > maxExponent {
+		// What is a decimal is one at the largest exponent that keeps the
+		// integer exact, so one test tells those that are none.
+		k := largestExponent(v[i])
+		if _, ok := toDecimal(v[i], float10[k]); !ok || k <= e {
 			if allowed--; allowed < 0 {
 				return 0, false
 			}
 			continue
 		}
-		e = k
+		for e++; e < k; e++ {
+			if _, ok := toDecimal(v[i], float10[e]); ok {
+				break
+			}
+		}
 	}
 	return e, true
+}
+
+// largestExponent returns the largest exponent at which x is an integer below
+// 2^51, or 0.
+func largestExponent(x float64) int {
+	exp2 := int(math.Float64bits(x)>>52&0x7ff) - 1022 // |x| < 2^exp2
+	return min(max((51-exp2)*1233>>12, 0), maxExponent)
 }
 
 // appendALP appends the ALP block of v at exponent e, or returns false if too
@@ -76,6 +112,9 @@ func appendALP(dst []byte, v []float64, e int) ([]byte, bool) {
 	q, places := s.a[:len(v)], s.b[:0]
 	most := len(v) / maxDecimalShare
 	power := float10[e]
+	if toDecimals(q, v, power) {
+		return appendPlainWords(append(dst, encDecimal, byte(e)), q), true
+	}
 	last := uint64(0)
 	for i, x := range v {
 		d, ok := toDecimal(x, power)
@@ -89,9 +128,6 @@ func appendALP(dst []byte, v []float64, e int) ([]byte, bool) {
 		}
 		last = uint64(d)
 		q[i] = last
-	}
-	if len(places) == 0 {
-		return appendWords(append(dst, encDecimal, byte(e)), q), true
 	}
 	if places[0] == 0 {
 		// The leading exceptions take the value of the first decimal.
@@ -111,7 +147,7 @@ func appendALP(dst []byte, v []float64, e int) ([]byte, bool) {
 	for _, at := range places {
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v[at]))
 	}
-	return appendWords(dst, q), true
+	return appendPlainWords(dst, q), true
 }
 
 func decodeALP(dst []float64, block []byte) error {
@@ -137,17 +173,8 @@ func decodeALP(dst []float64, block []byte) error {
 		return d.Err()
 	}
 	q := words(dst)
-	if err := decodeWords(q, ints); err != nil {
+	if err := decodeDecimals(dst, ints, float10[e]); err != nil {
 		return err
-	}
-	if power := float10[e]; e == 0 {
-		for i, x := range q {
-			dst[i] = float64(int64(x))
-		}
-	} else {
-		for i, x := range q {
-			dst[i] = float64(int64(x)) / power
-		}
 	}
 	if count == 0 {
 		return nil
@@ -161,6 +188,51 @@ func decodeALP(dst []float64, block []byte) error {
 			return corrupt("exception place")
 		}
 		q[p] = binary.LittleEndian.Uint64(values[8*i:])
+	}
+	return nil
+}
+
+// decodeDecimals decodes an integer block and divides by power. Frames, the
+// usual form, are restored and divided in one loop: the divisions hide the rest.
+func decodeDecimals(dst []float64, block []byte, power float64) error {
+	q := words(dst)
+	if power == 1 || len(block) == 0 || block[0] != encPacked {
+		if err := decodeWords(q, block); err != nil {
+			return err
+		}
+		if power == 1 {
+			for i, x := range q {
+				dst[i] = float64(int64(x))
+			}
+			return nil
+		}
+		for i, x := range q {
+			dst[i] = float64(int64(x)) / power
+		}
+		return nil
+	}
+	f, err := readOffsets(q, block)
+	if err != nil {
+		return err
+	}
+	x, base, factor := f.first, f.base, f.factor
+	switch f.mode {
+	case modePlain:
+		for i, d := range q {
+			dst[i] = float64(int64(base+factor*d)) / power
+		}
+	case modeDelta:
+		dst[0] = float64(int64(x)) / power
+		dst, q = dst[1:], q[1:]
+		for i, d := range q {
+			x += base + factor*d
+			dst[i] = float64(int64(x)) / power
+		}
+	case modeTrend:
+		for i, d := range q {
+			dst[i] = float64(int64(base+factor*d)) / power
+			base += x
+		}
 	}
 	return nil
 }

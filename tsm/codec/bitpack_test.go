@@ -34,6 +34,29 @@ func TestPackedRoundTrip(t *testing.T) {
 	}
 }
 
+// TestPackedLayout holds the layout to its definition, bit by bit.
+func TestPackedLayout(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for w := uint(1); w <= 64; w++ {
+		v := make([]uint64, 37)
+		for i := range v {
+			v[i] = rng.Uint64() >> (64 - w)
+		}
+		b := appendPacked(nil, v, w)
+		for i, x := range v {
+			for k := range w {
+				at := uint(i)*w + k
+				if b[at/8]>>(at%8)&1 != byte(x>>k&1) {
+					t.Fatalf("w %d: bit %d of value %d", w, k, i)
+				}
+			}
+		}
+		if pad := uint(len(b))*8 - 37*w; pad > 7 || b[len(b)-1]>>(8-pad) != 0 {
+			t.Errorf("w %d: padding", w)
+		}
+	}
+}
+
 func BenchmarkUnpack(b *testing.B) {
 	for _, w := range []uint{1, 3, 7, 10, 13, 33, 52, 57, 60} {
 		v := make([]uint64, 1000)

@@ -156,3 +156,37 @@ func BenchmarkReferenceSimple8b(b *testing.B) {
 			})
 	}
 }
+
+// BenchmarkShort measures blocks of 3 values, as many series with few points
+// have them.
+func BenchmarkShort(b *testing.B) {
+	v, w := []float64{20.1, 20.3, 20.2}, []int64{5, 7, 6}
+	b.Run("encode/floats", func(b *testing.B) {
+		var dst []byte
+		for b.Loop() {
+			dst = AppendFloats(dst[:0], v)
+		}
+		b.ReportMetric(float64(len(dst)), "B/block")
+	})
+	b.Run("decode/floats", func(b *testing.B) {
+		block := AppendFloats(nil, v)
+		var dst []float64
+		for b.Loop() {
+			dst, _ = DecodeFloats(dst[:0], block, 3)
+		}
+	})
+	b.Run("encode/integers", func(b *testing.B) {
+		var dst []byte
+		for b.Loop() {
+			dst = AppendIntegers(dst[:0], w)
+		}
+		b.ReportMetric(float64(len(dst)), "B/block")
+	})
+	b.Run("decode/integers", func(b *testing.B) {
+		block := AppendIntegers(nil, w)
+		var dst []int64
+		for b.Loop() {
+			dst, _ = DecodeIntegers(dst[:0], block, 3)
+		}
+	})
+}

@@ -103,36 +103,44 @@ func readFrame(d *binio.Decoder, n int) (f frame, err error) {
 func placeWidth(count int) uint { return width(uint64(count - 1)) }
 
 func decodeFrame(dst []uint64, block []byte) error {
+	f, err := readOffsets(dst, block)
+	if err != nil {
+		return err
+	}
+	f.restore(dst)
+	return nil
+}
+
+// readOffsets fills dst with the offsets of a packed block, exceptions
+// included. In delta mode they start at dst[1].
+func readOffsets(dst []uint64, block []byte) (frame, error) {
 	d := binio.NewDecoder(block)
 	f, err := readFrame(&d, len(dst))
 	if err != nil {
-		return err
+		return f, err
 	}
 	q := dst
 	if f.mode == modeDelta {
 		q = dst[1:]
 	}
 	if len(q) == 0 {
-		return corrupt("empty frame")
+		return f, corrupt("empty frame")
 	}
 	pw := placeWidth(len(q))
 	packed := d.Bytes(packedLen(len(q), f.width))
 	places := d.Bytes(packedLen(f.exceptions, pw))
 	values := d.Bytes(packedLen(f.exceptions, f.excWidth))
 	if d.Err() != nil {
-		return d.Err()
+		return f, d.Err()
 	}
 	if d.Len() != 0 {
-		return corrupt("trailing bytes")
+		return f, corrupt("trailing bytes")
 	}
 	unpack(q, packed, f.width)
 	if f.exceptions > 0 {
-		if err := patch(q, places, pw, values, f.excWidth, f.exceptions); err != nil {
-			return err
-		}
+		err = patch(q, places, pw, values, f.excWidth, f.exceptions)
 	}
-	f.restore(dst)
-	return nil
+	return f, err
 }
 
 // patch puts the exceptions into q.

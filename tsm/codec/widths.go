@@ -71,9 +71,10 @@ func narrow(q []uint64, top uint64, cost int, places []uint64) (lo, hi uint64, _
 		around[width(magnitude(q[i]-centre))]++
 		count++
 	}
-	each := int(placeWidth(len(q)) + width(top) + 1)
-	ku, bu := narrowest(&up, count, len(q), each, 0, cost)
-	ka, ba := narrowest(&around, count, len(q), each, 1, cost)
+	widest := int(width(top))
+	each := int(placeWidth(len(q))) + widest + 1
+	ku, bu := narrowest(up[:widest+1], count, len(q), each, 0, cost)
+	ka, ba := narrowest(around[:widest+1], count, len(q), each, 1, cost)
 	if bu >= cost && ba >= cost {
 		return 0, 0, nil
 	}
@@ -103,8 +104,8 @@ func narrow(q []uint64, top uint64, cost int, places []uint64) (lo, hi uint64, _
 // smallest, given how many of a sample have each width, and the frame's bits;
 // an exception takes each bits. If nothing is below cost, it returns cost.
 // sides is the bit that a distance on either side takes in addition.
-func narrowest(counts *[65]uint32, sample, n, each, sides, cost int) (inlier uint, bits int) {
-	w := 64
+func narrowest(counts []uint32, sample, n, each, sides, cost int) (inlier uint, bits int) {
+	w := len(counts) - 1
 	for w > 0 && counts[w] == 0 {
 		w--
 	}
@@ -116,7 +117,7 @@ func narrowest(counts *[65]uint32, sample, n, each, sides, cost int) (inlier uin
 			packed += sides
 		}
 		// Nothing outside in the sample: some may be in the block.
-		if b := n*packed + max(outside*n/sample, 1)*each; w < 63 && b < bits {
+		if b := n*packed + max(outside*n/sample, 1)*each; b < bits {
 			inlier, bits = uint(w), b
 		}
 		outside += int(counts[w])

@@ -13,6 +13,9 @@ import (
 // signed word. Decimal floats, run lengths, dictionary ids and string lengths
 // are integer blocks inside other blocks.
 
+// minRuns is the shortest block worth writing in runs.
+const minRuns = 16
+
 // wordStats is what one pass over a block of words finds.
 type wordStats struct {
 	min, max   int64 // of the values
@@ -77,6 +80,9 @@ func appendWords(dst []byte, v []uint64) []byte {
 func appendWithRuns(dst []byte, v []uint64, plain func([]byte, []uint64) []byte) []byte {
 	if allEqual(v) {
 		return plain(dst, v[:1])
+	}
+	if len(v) < minRuns {
+		return plain(dst, v)
 	}
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
