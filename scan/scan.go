@@ -162,3 +162,20 @@ func (g *Groups) Of(id model.SeriesID) int {
 	}
 	return 0
 }
+
+// DeleteRequest says which rows a delete removes: those of the selected series
+// with times in Range, all fields of them. A series that is left without rows
+// leaves the index, and a measurement that is left without series forgets its
+// fields.
+type DeleteRequest struct {
+	Database        string
+	RetentionPolicy string // "" is all policies of the database
+	// Measurement selects measurements by name; nil is all.
+	Measurement func(name string) bool
+	// Where gives the predicate over the series of a measurement with these
+	// fields (it depends on them whether a name is a tag); nil is all series.
+	// It is called for each shard and may refuse; the delete then changes
+	// nothing, and its error begins with "shard N: ".
+	Where func(measurement string, fields []column.Field) (*model.TagExpr, error)
+	Range model.TimeRange
+}

@@ -1,0 +1,157 @@
+package apptest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "tsdbd-apptest-")
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "tsdbd")
+	out, err := exec.Command("go", "build", "-o", bin, "tsdbd/cmd/tsdbd").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the server: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// Server is a running server process on a data directory of its own.
+type Server struct {
+	URL  string
+	Dir  string
+	Args []string // beside -data and -http
+
+	t    testing.TB
+	cmd  *exec.Cmd
+	log  *bytes.Buffer
+	addr string
+	http http.Client
+}
+
+// Start builds the binary if needed and starts it on an empty directory. The
+// process ends with the test.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{URL: "http://" + addr, Dir: t.TempDir(), Args: args, t: t, addr: addr}
+	s.http.Timeout = time.Minute
+	t.Cleanup(s.Kill)
+	s.Restart()
+	return s
+}
+
+// Restart starts the process again after Kill or Stop and waits until it
+// answers.
+func (s *Server) Restart() {
+	s.t.Helper()
+	bin, err := build()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.log = &bytes.Buffer{}
+	s.cmd = exec.Command(bin, append([]string{"-data", s.Dir, "-http", s.addr}, s.Args...)...)
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		resp, err := s.http.Get(s.URL + "/ping")
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusNoContent {
+				return
+			}
+		}
+		if time.Now().After(deadline) || s.cmd.ProcessState != nil {
+			s.Kill()
+			s.t.Fatalf("server does not answer: %v\n%s", err, s.log)
+		}
+	}
+}
+
+// Kill ends the process with SIGKILL and waits for its end.
+func (s *Server) Kill() {
+	if s.cmd != nil && s.cmd.ProcessState == nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	}
+}
+
+// Stop ends the process with SIGTERM and fails the test if it does not end
+// cleanly within a minute.
+func (s *Server) Stop() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() })
+	defer timer.Stop()
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Fatalf("server stopped with %v\n%s", err, s.log)
+	}
+}
+
+// Log returns what the process has printed; only after its end.
+func (s *Server) Log() string { return s.log.String() }
+
+// Pid returns the process id.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
+// Do sends a request and returns status and body; an error is one of transport.
+func (s *Server) Do(ctx context.Context, method, path string, params url.Values, body string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path+"?"+params.Encode(), strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
+// Query runs InfluxQL and returns the answer's text; a status other than 200
+// fails the test.
+func (s *Server) Query(db, q string) string {
+	s.t.Helper()
+	status, body, err := s.Do(context.Background(), http.MethodPost, "/query", url.Values{"db": {db}, "q": {q}, "epoch": {"ns"}}, "")
+	if err != nil || status != http.StatusOK {
+		s.t.Fatalf("query %q: %d %s %v", q, status, body, err)
+	}
+	return body
+}
+
+// Write sends lines and fails the test unless they are stored.
+func (s *Server) Write(db, lines string) {
+	s.t.Helper()
+	status, body, err := s.Do(context.Background(), http.MethodPost, "/write", url.Values{"db": {db}}, lines)
+	if err != nil || status != http.StatusNoContent {
+		s.t.Fatalf("write: %d %s %v", status, body, err)
+	}
+}

@@ -1,0 +1,124 @@
+package shard
+
+import (
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// rowsChunk is a chunk of rows in memory.
+type rowsChunk struct{ rows *column.Rows }
+
+func (c *rowsChunk) Len() int                             { return len(c.rows.Times) }
+func (c *rowsChunk) Min() int64                           { return c.rows.Times[0] }
+func (c *rowsChunk) Max() int64                           { return c.rows.Times[len(c.rows.Times)-1] }
+func (c *rowsChunk) Step() int64                          { return 0 }
+func (c *rowsChunk) Times() ([]int64, error)              { return c.rows.Times, nil }
+func (c *rowsChunk) Column(i int) (*column.Vector, error) { return &c.rows.Cols[i], nil }
+func (c *rowsChunk) Stats(int) (scan.Stats, bool)         { return scan.Stats{}, false }
+
+// fileChunk is a chunk of a file, whole or cut to rows [lo, hi), decoded when
+// asked.
+type fileChunk struct {
+	src    *source
+	lo, hi int
+	cut    bool
+	min    int64
+	max    int64
+	col    []column.Vector
+	nulls  []column.Vector
+	types  []model.FieldType
+}
+
+// set positions c on the source's chunk, cut to times. It returns false when
+// the rows must be read and filtered because some may have none of the wanted
+// fields.
+func (c *fileChunk) set(s *source, times model.TimeRange, types []model.FieldType) (bool, error) {
+	full := false
+	for _, p := range s.fields {
+		if p >= 0 && s.chunk.AllValid(p) {
+			full = true
+			break
+		}
+	}
+	if !full {
+		return false, nil
+	}
+	c.src, c.types, c.lo, c.hi, c.cut = s, types, 0, s.chunk.Len(), false
+	c.min, c.max = s.chunk.Min(), s.chunk.Max()
+	if c.min >= times.Min && c.max <= times.Max {
+		return true, nil
+	}
+	c.cut = true
+	if step := s.chunk.Step(); step > 0 {
+		if times.Min > c.min {
+			// Distances fit in uint64 even where they overflow int64.
+			c.lo = int((uint64(times.Min-c.min) + uint64(step) - 1) / uint64(step))
+		}
+		if times.Max < c.max {
+			c.hi = int(uint64(times.Max-c.min)/uint64(step)) + 1
+		}
+		c.lo = min(c.lo, c.hi)
+		c.max = c.min + int64(c.hi-1)*step
+		c.min += int64(c.lo) * step
+		return true, nil
+	}
+	ts, err := s.chunk.Times()
+	if err != nil {
+		return false, err
+	}
+	c.lo, c.hi = column.BoundsOf(ts, times)
+	if c.lo < c.hi {
+		c.min, c.max = ts[c.lo], ts[c.hi-1]
+	}
+	return true, nil
+}
+
+func (c *fileChunk) Len() int   { return c.hi - c.lo }
+func (c *fileChunk) Min() int64 { return c.min }
+func (c *fileChunk) Max() int64 { return c.max }
+func (c *fileChunk) Step() int64 {
+	if c.hi-c.lo < 2 {
+		return 0
+	}
+	return c.src.chunk.Step()
+}
+
+func (c *fileChunk) Times() ([]int64, error) {
+	ts, err := c.src.chunk.Times()
+	if err != nil {
+		return nil, err
+	}
+	return ts[c.lo:c.hi], nil
+}
+
+func (c *fileChunk) Column(i int) (*column.Vector, error) {
+	p := c.src.fields[i]
+	if p < 0 {
+		for len(c.nulls) <= i {
+			c.nulls = append(c.nulls, column.Vector{})
+		}
+		c.nulls[i].Nulls(c.types[i], c.Len())
+		return &c.nulls[i], nil
+	}
+	v, err := c.src.chunk.Column(p)
+	if err != nil || !c.cut {
+		return v, err
+	}
+	for len(c.col) <= i {
+		c.col = append(c.col, column.Vector{})
+	}
+	c.col[i] = v.Slice(c.lo, c.hi)
+	return &c.col[i], nil
+}
+
+func (c *fileChunk) Stats(i int) (scan.Stats, bool) {
+	p := c.src.fields[i]
+	if p < 0 {
+		return scan.Stats{}, true
+	}
+	if c.cut {
+		return scan.Stats{}, false
+	}
+	return c.src.chunk.Stats(p)
+}

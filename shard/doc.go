@@ -1,0 +1,21 @@
+// Package shard composes one time range of one retention policy: a cache of
+// the newest rows, immutable TSM and TSI files, and a MANIFEST that says which
+// files count.
+//
+// Writing: the store's single applier calls Apply and Delete in log order.
+// Flush freezes the cache at a sequence number, writes its rows to a TSM file
+// and its index to a TSI file, and swaps the manifest: that is the one commit
+// point, after which the log up to the sequence is not needed. Compact merges
+// files that are neighbours in sequence order, again with one manifest swap.
+//
+// Reading: View takes the present file set, caches and index; a cursor merges
+// what they hold of each series, newer sequence over older, and hands out
+// chunks that decode lazily.
+//
+// Order is one number (W4, W5): files cover disjoint, ascending sequence
+// ranges; a tombstone hides only what has a lower sequence.
+//
+// A Shard knows nothing of the log or the catalog. Reads may run concurrently
+// with everything; Apply, Delete and Freeze come from one goroutine at a time;
+// Flush and Compact may run beside them, one each.
+package shard

@@ -1,0 +1,106 @@
+package shard
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"tsdbd/model"
+	"tsdbd/tsm"
+)
+
+// file is one TSM file of a shard.
+type file struct {
+	fileRecord
+	reader  *tsm.Reader
+	damaged atomic.Bool // compaction could not read it and leaves it alone
+}
+
+// fileSet is an immutable picture of a shard's TSM files and tombstones. It
+// owns a reference to each file; whoever uses it holds one to the set (W6).
+type fileSet struct {
+	refs       atomic.Int64
+	files      []*file // ascending, disjoint sequence ranges
+	tombstones []*tombstone
+}
+
+// newFileSet returns a set with one reference, sharing the readers.
+func newFileSet(files []*file, tombstones []*tombstone) *fileSet {
+	s := &fileSet{files: files, tombstones: tombstones}
+	s.refs.Store(1)
+	for _, f := range files {
+		f.reader.Acquire()
+	}
+	return s
+}
+
+func (s *fileSet) acquire() { s.refs.Add(1) }
+
+func (s *fileSet) release() {
+	if s.refs.Add(-1) == 0 {
+		for _, f := range s.files {
+			f.reader.Release()
+		}
+	}
+}
+
+// masks returns the tombstones that hide rows of f.
+func (s *fileSet) masks(f *file) []*tombstone {
+	var out []*tombstone
+	for _, t := range s.tombstones {
+		if t.sequence > f.maxSequence && t.sequence > f.tombstoneSeq && t.times.Overlaps(f.reader.Info().Range) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// withTombstone returns a set with one more tombstone.
+func (s *fileSet) withTombstone(t *tombstone) *fileSet {
+	return newFileSet(s.files, append(slices.Clone(s.tombstones), t))
+}
+
+// replace returns a set in which out stands in the place of in (neighbours;
+// out may be nil when nothing was left).
+func (s *fileSet) replace(in []*file, out *file) []*file {
+	var files []*file
+	placed := out == nil
+	for _, f := range s.files {
+		if slices.Contains(in, f) {
+			if !placed {
+				files = append(files, out)
+				placed = true
+			}
+			continue
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// liveTombstones drops the tombstones that no file needs: every file is newer
+// or has it applied. pending is the sequence at which a running flush has cut
+// its snapshot, 0 if none runs: tombstones above it will hide its file.
+func liveTombstones(tombstones []*tombstone, files []*file, pending uint64) []*tombstone {
+	var out []*tombstone
+	for _, t := range tombstones {
+		needed := pending != 0 && pending < t.sequence
+		for _, f := range files {
+			if f.maxSequence < t.sequence && f.tombstoneSeq < t.sequence {
+				needed = true
+			}
+		}
+		if needed {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// bounds returns the range of all files' times.
+func (s *fileSet) bounds() model.TimeRange {
+	r := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+	for _, f := range s.files {
+		r = r.Union(f.reader.Info().Range)
+	}
+	return r
+}

@@ -1,0 +1,203 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tsdbd/cache"
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/tsi"
+	"tsdbd/tsm"
+)
+
+// Snapshot is a cut of a shard's cache and index on its way to files.
+type Snapshot struct {
+	sequence uint64
+	cache    *cache.Cache
+	index    *tsi.Snapshot
+}
+
+// Freeze cuts the active cache at sequence: everything up to it has been
+// applied, nothing after it. It is called between two entries by the applier's
+// side and returns nil when there is nothing to flush or a flush still runs.
+func (s *Shard) Freeze(sequence uint64) *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closed || s.mu.frozen != nil || s.mu.dirty == 0 {
+		return nil
+	}
+	s.mu.frozen = s.mu.active
+	s.mu.cut = sequence
+	s.mu.active = cache.New(observer{s})
+	s.mu.dirty = 0
+	return &Snapshot{sequence: sequence, cache: s.mu.frozen, index: s.index.Freeze()}
+}
+
+// Flush publishes a snapshot: TSM file, TSI file, series file, then the
+// manifest. On error the snapshot stays frozen and readable, and Flush may be
+// called again with it.
+func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.mu.Lock()
+	if s.mu.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	// Numbers are taken for good when the manifest is saved; until then a
+	// crash leaves strays that the next Open removes.
+	number := s.mu.manifest.next
+	s.mu.manifest.next += 2
+	from := s.mu.manifest.flushed + 1
+	s.mu.Unlock()
+
+	tsmPath, tsiPath := s.path(tsmName(number)), s.path(tsiName(number+1))
+	info, err := s.writeSnapshot(ctx, tsmPath, snap, from)
+	if err != nil {
+		return fmt.Errorf("flush shard %d: %w", s.id, err)
+	}
+	var indexInfo tsi.FileInfo
+	if !snap.index.Empty() {
+		if indexInfo, err = snap.index.WriteFile(s.fs, tsiPath); err != nil {
+			_ = s.fs.Remove(tsmPath)
+			return fmt.Errorf("flush shard %d: %w", s.id, err)
+		}
+	}
+	err = s.publish(snap, number, info, indexInfo, from)
+	if err != nil {
+		return fmt.Errorf("flush shard %d: %w", s.id, err)
+	}
+	return nil
+}
+
+// publish is the second half of Flush: the commit.
+func (s *Shard) publish(snap *Snapshot, number uint64, info tsm.Info, indexInfo tsi.FileInfo, from uint64) error {
+	if err := s.series.Sync(); err != nil {
+		return err
+	}
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	var out *file
+	if info.Rows > 0 {
+		r, err := tsm.Open(s.fs, s.path(tsmName(number)))
+		if err != nil {
+			return err
+		}
+		out = &file{fileRecord: fileRecord{number: number, size: info.Size, checksum: info.Checksum, minSequence: from, maxSequence: snap.sequence}, reader: r}
+	}
+	var indexFile *tsi.File
+	if !snap.index.Empty() {
+		f, err := tsi.OpenFile(s.fs, s.path(tsiName(number+1)))
+		if err != nil {
+			if out != nil {
+				out.reader.Release()
+			}
+			return err
+		}
+		indexFile = f
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.RLock()
+	m := s.mu.manifest.clone()
+	files := slices.Clone(s.mu.set.files)
+	tombstones := s.mu.set.tombstones
+	s.mu.RUnlock()
+	m.flushed = snap.sequence
+	if out != nil {
+		files = append(files, out)
+		m.tsm = append(m.tsm, out.fileRecord)
+	}
+	if indexFile != nil {
+		m.tsi = append(m.tsi, fileRecord{number: number + 1, size: indexInfo.Bytes, checksum: indexInfo.Hash})
+	}
+	m.tombstones = liveTombstones(tombstones, files, 0)
+	m.removed = s.index.Removed()
+	if err := m.save(s.fs, s.dir); err != nil {
+		if out != nil {
+			out.reader.Release()
+		}
+		if indexFile != nil {
+			indexFile.Release()
+		}
+		return err
+	}
+	s.mu.Lock()
+	old := s.mu.set
+	m.next = max(m.next, s.mu.manifest.next)
+	// Deletes that came meanwhile are in old.tombstones too.
+	s.mu.set = newFileSet(files, liveTombstones(old.tombstones, files, 0))
+	s.mu.manifest = m
+	s.mu.frozen, s.mu.cut = nil, 0
+	s.index.Publish(snap.index, indexFile)
+	s.mu.Unlock()
+	old.release()
+	return nil
+}
+
+func (m *manifest) clone() *manifest {
+	c := *m
+	c.tsm, c.tsi = slices.Clone(m.tsm), slices.Clone(m.tsi)
+	return &c
+}
+
+// writeSnapshot writes the snapshot's living rows to a TSM file. Without any
+// the file is removed and the Info has no rows.
+func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot, from uint64) (_ tsm.Info, err error) {
+	w, err := tsm.Create(s.fs, path, tsm.WriterOptions{MinSequence: from, MaxSequence: snap.sequence})
+	if err != nil {
+		return tsm.Info{}, err
+	}
+	defer func() {
+		if err != nil {
+			w.Abort()
+		}
+	}()
+	ids := snap.cache.Series()
+	order := make([]keyed, 0, len(ids))
+	if err := s.series.Keys(ids, func(i int, key string) error {
+		order = append(order, keyed{key, ids[i]})
+		return nil
+	}); err != nil {
+		return tsm.Info{}, err
+	}
+	slices.SortFunc(order, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
+	g := cache.NewGatherer(snap.cache)
+	var rows column.Rows
+	var cols []column.Vector
+	wrote := false
+	for i, k := range order {
+		if i&1023 == 0 && ctx.Err() != nil {
+			return tsm.Info{}, ctx.Err()
+		}
+		fields := g.Fields(k.id)
+		if len(fields) == 0 || !g.Gather(&rows, k.id, fields, model.AllTime) {
+			continue
+		}
+		if err := w.Series(k.id, k.key, fields); err != nil {
+			return tsm.Info{}, err
+		}
+		for lo := 0; lo < rows.Len(); lo += ChunkRows {
+			part := rows.Slice(lo, min(lo+ChunkRows, rows.Len()), cols)
+			cols = part.Cols
+			if err := w.Append(part.Times, part.Cols); err != nil {
+				return tsm.Info{}, err
+			}
+		}
+		wrote = true
+	}
+	if !wrote {
+		w.Abort()
+		return tsm.Info{}, nil
+	}
+	return w.Finish()
+}
+
+type keyed struct {
+	key string
+	id  model.SeriesID
+}

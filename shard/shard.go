@@ -1,0 +1,342 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/cache"
+	"tsdbd/column"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+	"tsdbd/tsi"
+	"tsdbd/tsm"
+)
+
+// ChunkRows is the number of rows of a full chunk.
+const ChunkRows = 1024
+
+// Options configure a shard. Series is required.
+type Options struct {
+	FS     vfs.FS          // default vfs.OS
+	Series *tsi.SeriesFile // the database's series file
+	Range  model.TimeRange
+	Logger *slog.Logger
+}
+
+// Shard is one time range of a retention policy. See the package comment.
+type Shard struct {
+	id      uint64
+	dir     string
+	fs      vfs.FS
+	series  *tsi.SeriesFile
+	times   model.TimeRange
+	logger  *slog.Logger
+	index   *tsi.Index
+	writing sync.Mutex // held by Flush's and Compact's changes of the manifest
+
+	mu struct {
+		sync.RWMutex
+		set      *fileSet
+		active   *cache.Cache
+		frozen   *cache.Cache // snapshot being flushed, or nil
+		manifest *manifest    // as on disk
+		closed   bool
+
+		cut       uint64 // sequence at which frozen was cut, 0 if none
+		dirty     uint64 // first sequence in active, 0 if none
+		lastWrite time.Time
+	}
+	compacting sync.Mutex
+	flushing   sync.Mutex
+}
+
+// Open opens or makes the shard in dir, removes files its manifest does not
+// name, and maps those it does. A damaged file is an error that names it.
+func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
+	s := &Shard{id: id, dir: dir, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger}
+	if s.fs == nil {
+		s.fs = vfs.OS
+	}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	m, err := s.loadManifest()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.removeStrays(m); err != nil {
+		return nil, err
+	}
+	var files []*file
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				f.reader.Release()
+			}
+		}
+	}()
+	for _, rec := range m.tsm {
+		r, err := tsm.Open(s.fs, s.path(tsmName(rec.number)))
+		if err != nil {
+			return nil, fmt.Errorf("open shard %d: %w", id, err)
+		}
+		files = append(files, &file{fileRecord: rec, reader: r})
+	}
+	index, err := s.openIndex(m)
+	if err != nil {
+		return nil, err
+	}
+	s.index = index
+	s.mu.manifest = m
+	s.mu.set = newFileSet(files, m.tombstones)
+	s.mu.active = cache.New(observer{s})
+	s.mu.lastWrite = time.Now()
+	return s, nil
+}
+
+func (s *Shard) openIndex(m *manifest) (*tsi.Index, error) {
+	var files []*tsi.File
+	for _, rec := range m.tsi {
+		f, err := tsi.OpenFile(s.fs, s.path(tsiName(rec.number)))
+		if err != nil {
+			for _, f := range files {
+				f.Release()
+			}
+			return nil, fmt.Errorf("open shard %d: %w", s.id, err)
+		}
+		files = append(files, f)
+	}
+	return tsi.NewIndex(tsi.IndexOptions{Files: files, Removed: m.removed, Keys: s.series.Keys, Logger: s.logger})
+}
+
+func (s *Shard) path(name string) string { return s.dir + "/" + name }
+
+func (s *Shard) loadManifest() (*manifest, error) {
+	name := s.path(manifestName)
+	b, err := vfs.ReadFile(s.fs, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.fs.MkdirAll(s.dir); err != nil {
+			return nil, fmt.Errorf("make shard %d: %w", s.id, err)
+		}
+		if err := s.fs.SyncDir(path.Dir(s.dir)); err != nil {
+			return nil, fmt.Errorf("make shard %d: %w", s.id, err)
+		}
+		return &manifest{shard: s.id, next: 1, removed: roaring.New()}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open shard %d: %w", s.id, err)
+	}
+	m, err := decodeManifest(name, b)
+	if err != nil {
+		return nil, fmt.Errorf("open shard %d: %w", s.id, err)
+	}
+	if m.shard != s.id {
+		return nil, fmt.Errorf("open shard %d: %s belongs to shard %d", s.id, name, m.shard)
+	}
+	return m, nil
+}
+
+// removeStrays removes what a crash left: files with our names that the
+// manifest does not list, and temporary files.
+func (s *Shard) removeStrays(m *manifest) error {
+	keep := map[string]bool{manifestName: true}
+	for _, f := range m.tsm {
+		keep[tsmName(f.number)] = true
+	}
+	for _, f := range m.tsi {
+		keep[tsiName(f.number)] = true
+	}
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return fmt.Errorf("open shard %d: %w", s.id, err)
+	}
+	for _, name := range names {
+		base, ext, _ := strings.Cut(name, ".")
+		_, notNumber := strconv.ParseUint(base, 10, 64)
+		ours := notNumber == nil && (ext == "tsm" || ext == "tsi" || strings.HasSuffix(ext, ".tmp")) || name == manifestName+".tmp"
+		if keep[name] || !ours {
+			continue
+		}
+		if err := s.fs.Remove(s.path(name)); err != nil {
+			return fmt.Errorf("remove stray %s: %w", s.path(name), err)
+		}
+		s.logger.Info("stray file removed", "shard", s.id, "path", s.path(name))
+	}
+	return nil
+}
+
+// ID returns the shard's id.
+func (s *Shard) ID() uint64 { return s.id }
+
+// TimeRange returns the range of times the shard may hold.
+func (s *Shard) TimeRange() model.TimeRange { return s.times }
+
+// CheckFields registers the fields of layouts that are new and returns for
+// each layout the conflict that forbids its points, or nil.
+func (s *Shard) CheckFields(l *column.Layout) []tsi.FieldConflict { return s.index.RegisterFields(l) }
+
+// observer brings the index up to date with what the cache meets first.
+type observer struct{ s *Shard }
+
+func (o observer) NewSeries(sr *column.Series) { o.s.index.AddSeries(sr.ID(), sr.Key) }
+func (o observer) NewLayout(l *column.Layout)  { o.s.index.RegisterFields(l) }
+
+// Apply makes logged rows readable. sequence is their entry's; entries come in
+// ascending order. What a published file covers is skipped (replay).
+func (s *Shard) Apply(sequence uint64, rows []column.Row, values []uint64, strings []byte) {
+	s.mu.Lock()
+	if s.mu.closed || sequence <= s.mu.manifest.flushed {
+		s.mu.Unlock()
+		return
+	}
+	active := s.mu.active
+	if s.mu.dirty == 0 {
+		s.mu.dirty = sequence
+	}
+	s.mu.lastWrite = time.Now()
+	s.mu.Unlock()
+	active.Apply(rows, values, strings)
+}
+
+// Delete hides what the shard holds of the series in set within times, as of
+// sequence (W5), and takes series that are left without rows out of the index.
+func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRange) error {
+	s.mu.Lock()
+	if s.mu.closed || sequence <= s.mu.manifest.flushed {
+		s.mu.Unlock()
+		return nil
+	}
+	if s.mu.dirty == 0 {
+		s.mu.dirty = sequence
+	}
+	s.mu.active.Delete(set, times)
+	if s.mu.frozen != nil {
+		s.mu.frozen.Delete(set, times)
+	}
+	if !slices.ContainsFunc(s.mu.set.tombstones, func(t *tombstone) bool { return t.sequence == sequence && t.series.Equals(set) && t.times == times }) {
+		old := s.mu.set
+		s.mu.set = old.withTombstone(&tombstone{sequence: sequence, times: times, series: set})
+		old.release()
+	}
+	active := s.mu.active
+	s.mu.Unlock()
+
+	gone, err := s.withoutRows(set)
+	if err != nil {
+		return err
+	}
+	if gone.IsEmpty() {
+		return nil
+	}
+	// Forgotten even if the index fails half way: rows to come announce
+	// themselves again, which is harmless where nothing was removed.
+	_, err = s.index.RemoveSeries(gone)
+	active.Forget(gone)
+	return err
+}
+
+// withoutRows returns the series of set of which nothing is left to read.
+func (s *Shard) withoutRows(set *roaring.Bitmap) (*roaring.Bitmap, error) {
+	v := s.View()
+	defer v.Release()
+	gone := roaring.New()
+	c := v.open(set)
+	it := set.Iterator()
+	for it.HasNext() {
+		id := it.Next()
+		has, err := c.hasRows(model.SeriesID(id))
+		if err != nil {
+			return nil, err
+		}
+		if !has {
+			gone.Add(id)
+		}
+	}
+	return gone, nil
+}
+
+// Bytes returns the memory of the caches.
+func (s *Shard) Bytes() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := s.mu.active.Bytes()
+	if s.mu.frozen != nil {
+		n += s.mu.frozen.Bytes()
+	}
+	return n
+}
+
+// ActiveBytes returns the memory of the cache that a flush would write.
+func (s *Shard) ActiveBytes() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.active.Bytes()
+}
+
+// Flushed returns the sequence up to which the shard's files cover the log.
+func (s *Shard) Flushed() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.manifest.flushed
+}
+
+// FirstUnflushed returns the lowest sequence that only the log keeps safe for
+// this shard, and false if there is none.
+func (s *Shard) FirstUnflushed() (uint64, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.mu.frozen != nil {
+		return s.mu.manifest.flushed + 1, true
+	}
+	return s.mu.dirty, s.mu.dirty != 0
+}
+
+// LastWrite returns when rows were last applied.
+func (s *Shard) LastWrite() time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.lastWrite
+}
+
+// DiskBytes returns the size of the shard's files, and Files their number.
+func (s *Shard) DiskBytes() (bytes int64, files int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, f := range s.mu.manifest.tsm {
+		bytes += f.size
+	}
+	for _, f := range s.mu.manifest.tsi {
+		bytes += f.size
+	}
+	return bytes, len(s.mu.manifest.tsm) + len(s.mu.manifest.tsi)
+}
+
+// Close ends the shard. Views taken before stay readable until released.
+func (s *Shard) Close() error {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.compacting.Lock()
+	defer s.compacting.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closed {
+		return nil
+	}
+	s.mu.closed = true
+	s.mu.set.release()
+	for _, f := range s.mu.set.files {
+		f.reader.Release() // the reference of Open
+	}
+	s.index.Close()
+	return nil
+}

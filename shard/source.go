@@ -1,0 +1,117 @@
+package shard
+
+import (
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/tsm"
+)
+
+// source is one TSM file as seen by a cursor.
+type source struct {
+	file   *file
+	masks  []*tombstone
+	series tsm.Series
+	chunk  tsm.Chunk
+	loaded bool // series holds the present series of the cursor
+
+	mapped *column.Field // identity of the field list that fields was made for
+	fields []int         // wanted column -> field of the file's series, -1: none
+	any    bool          // at least one wanted column is there
+}
+
+// find loads the entry of a series and reports whether the file has it.
+func (s *source) find(id model.SeriesID) (bool, error) {
+	s.loaded = false
+	i, ok, err := s.file.reader.Find(id)
+	if err != nil || !ok {
+		return false, err
+	}
+	return true, s.load(i)
+}
+
+func (s *source) load(i int) error {
+	if err := s.file.reader.Load(i, &s.series); err != nil {
+		return err
+	}
+	s.loaded = true
+	return nil
+}
+
+// project maps the wanted columns to the series' fields. Field lists are
+// shared between the series of a file, so most calls find the map made.
+func (s *source) project(wanted []column.Field) bool {
+	have := s.series.Fields
+	if len(have) == 0 {
+		return false
+	}
+	if s.mapped == &have[0] && len(s.fields) == len(wanted) {
+		return s.any
+	}
+	s.mapped, s.any, s.fields = &have[0], false, s.fields[:0]
+	for _, w := range wanted {
+		p := -1
+		for i, h := range have {
+			if h == w {
+				p, s.any = i, true
+			}
+		}
+		s.fields = append(s.fields, p)
+	}
+	return s.any
+}
+
+// masked tells how far tombstones hide rows of the series in [lo, hi].
+func (s *source) masked(id model.SeriesID, lo, hi int64) (partly, wholly bool) {
+	for _, t := range s.masks {
+		if t.times.Min <= hi && t.times.Max >= lo && t.series.Contains(uint32(id)) {
+			partly = true
+			if t.times.Min <= lo && t.times.Max >= hi {
+				return true, true
+			}
+		}
+	}
+	return partly, false
+}
+
+// hidden reports whether a row of the series is hidden.
+func (s *source) hidden(id model.SeriesID, time int64) bool {
+	for _, t := range s.masks {
+		if t.times.Contains(time) && t.series.Contains(uint32(id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// read appends the living rows of chunk k within times to dst.
+func (s *source) read(id model.SeriesID, k int, times model.TimeRange, dst *column.Rows) error {
+	if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
+		return err
+	}
+	ts, err := s.chunk.Times()
+	if err != nil {
+		return err
+	}
+	lo, hi := column.BoundsOf(ts, times)
+	if lo >= hi {
+		return nil
+	}
+	start := len(dst.Times)
+	dst.Times = append(dst.Times, ts[lo:hi]...)
+	for c, p := range s.fields {
+		if p < 0 {
+			dst.Cols[c].AppendNulls(hi - lo)
+			continue
+		}
+		v, err := s.chunk.Column(p)
+		if err != nil {
+			return err
+		}
+		dst.Cols[c].AppendVector(v, lo, hi)
+	}
+	partly, _ := s.masked(id, ts[lo], ts[hi-1])
+	dst.Keep(func(i int) bool {
+		return i < start || !partly || !s.hidden(id, dst.Times[i])
+	}, true)
+	return nil
+}

@@ -1,0 +1,139 @@
+package shard
+
+import (
+	"context"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/cache"
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/scan"
+	"tsdbd/tsi"
+)
+
+// View is a referenced picture of a shard; it implements scan.Shard. Rows that
+// are applied later may or may not be seen by it, file and index changes are
+// not.
+type View struct {
+	shard  *Shard
+	set    *fileSet
+	masks  [][]*tombstone // per file of set
+	caches []*cache.Cache // oldest first
+	index  *tsi.View
+}
+
+var _ scan.Shard = (*View)(nil)
+
+// View takes a picture of the shard, or returns nil when it is closed.
+func (s *Shard) View() *View {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.mu.closed {
+		return nil
+	}
+	v := &View{shard: s, set: s.mu.set, index: s.index.View()}
+	v.set.acquire()
+	if s.mu.frozen != nil && s.mu.frozen.Rows() > 0 {
+		v.caches = append(v.caches, s.mu.frozen)
+	}
+	v.caches = append(v.caches, s.mu.active)
+	v.masks = make([][]*tombstone, len(v.set.files))
+	for i, f := range v.set.files {
+		v.masks[i] = v.set.masks(f)
+	}
+	return v
+}
+
+// Release gives the references back.
+func (v *View) Release() {
+	v.index.Release()
+	v.set.release()
+}
+
+// ID returns the shard's id.
+func (v *View) ID() uint64 { return v.shard.id }
+
+// TimeRange returns the range the shard may hold.
+func (v *View) TimeRange() model.TimeRange { return v.shard.times }
+
+// Measurements returns the names of measurements with series, sorted.
+func (v *View) Measurements() []string { return v.index.Measurements() }
+
+// Fields returns a measurement's fields sorted by key.
+func (v *View) Fields(measurement string) []column.Field { return v.index.Fields(measurement) }
+
+// TagKeys returns the tag keys of a measurement, sorted.
+func (v *View) TagKeys(measurement string) []string {
+	keys, err := v.index.TagKeys(measurement)
+	if err != nil {
+		v.shard.logger.Error("index unreadable", "shard", v.shard.id, "err", err)
+	}
+	return keys
+}
+
+// Select returns the series of a measurement that satisfy where.
+func (v *View) Select(measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
+	return v.index.Select(measurement, where)
+}
+
+// TagValues returns the sorted values of a tag key among the series in set.
+func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {
+	return v.index.TagValues(measurement, key, set)
+}
+
+// GroupBy groups the series of set by the values of keys.
+func (v *View) GroupBy(measurement string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
+	return v.index.GroupBy(measurement, set, keys)
+}
+
+// manySeries is the size of a set above which TimeBounds does not look at each
+// series but answers from the files' ranges.
+const manySeries = 256
+
+// TimeBounds returns a range that holds all rows of the series in set.
+func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
+	r := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+	if set == nil || set.GetCardinality() > manySeries {
+		r = v.set.bounds()
+		for _, c := range v.caches {
+			if t := c.TimeRange(); !t.Empty() {
+				r = r.Union(t)
+			}
+		}
+		return r, !r.Empty()
+	}
+	c := v.open(set)
+	it := set.Iterator()
+	for it.HasNext() {
+		t, ok, err := c.bounds(model.SeriesID(it.Next()))
+		if err != nil {
+			// The damage is reported by the scan that follows.
+			return v.shard.times, true
+		}
+		if ok {
+			r = r.Union(t)
+		}
+	}
+	return r, !r.Empty()
+}
+
+// Scan opens a cursor over the series of req.
+func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
+	c := v.open(req.Series)
+	c.ctx = ctx
+	c.times = req.Range
+	c.descending = req.Descending
+	have := v.index.Fields(req.Measurement)
+	for _, key := range req.Fields {
+		f := column.Field{Key: key}
+		for _, h := range have {
+			if h.Key == key {
+				f.Type = h.Type
+			}
+		}
+		c.fields = append(c.fields, f)
+	}
+	c.start()
+	return c, nil
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// flushLoop flushes shards as they need it and trims the log.
+func (s *Store) flushLoop(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wakeFlush:
+		case <-tick.C:
+		}
+		for ctx.Err() == nil {
+			e := s.nextFlush()
+			if e == nil {
+				break
+			}
+			s.flush(ctx, e)
+		}
+	}
+}
+
+// nextFlush chooses the shard to flush next, or nil: one whose cache is above
+// the mark; the largest when all caches together are above half the hard mark;
+// the one that pins the oldest segment when the log is large; one without
+// writes for a while; one whose last flush failed, when its time has come.
+func (s *Store) nextFlush() *shardEntry {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	now := time.Now()
+	var largest, oldest, idle *shardEntry
+	var total, largestBytes int64
+	var oldestSeq uint64
+	for _, e := range s.mu.shards {
+		total += e.Bytes()
+		first, dirty := e.FirstUnflushed()
+		if !dirty || now.Before(e.retryAt) {
+			continue
+		}
+		if e.pending != nil {
+			return e
+		}
+		if n := e.ActiveBytes(); largest == nil || n > largestBytes {
+			largest, largestBytes = e, n
+		}
+		if oldest == nil || first < oldestSeq {
+			oldest, oldestSeq = e, first
+		}
+		if now.Sub(e.LastWrite()) > s.opt.FlushIdle {
+			idle = e
+		}
+	}
+	switch {
+	case largest == nil:
+		return nil
+	case largestBytes > s.opt.FlushBytes || total > s.opt.CacheBytes/2:
+		return largest
+	case s.log.Stats().DiskBytes > s.opt.LogBytes:
+		return oldest
+	}
+	return idle
+}
+
+// flush freezes a shard between two entries, writes its files and trims the
+// log. A failure is logged and tried again later; nothing is lost by it.
+func (s *Store) flush(ctx context.Context, e *shardEntry) {
+	start := time.Now()
+	snap := e.pending
+	if snap == nil {
+		s.applying.Lock()
+		snap = e.Freeze(s.applied)
+		s.applying.Unlock()
+	}
+	if snap == nil {
+		return
+	}
+	s.counters.flushes.Add(1)
+	if err := e.Flush(ctx, snap); err != nil {
+		s.mu.Lock()
+		e.pending = snap
+		e.failures++
+		e.retryAt = time.Now().Add(min(time.Second<<min(e.failures, 6), time.Minute))
+		s.mu.Unlock()
+		if !errors.Is(err, context.Canceled) {
+			s.counters.flushFailures.Add(1)
+			s.logger.Error("flush failed, will be tried again", "shard", e.ID(), "err", err)
+		}
+		return
+	}
+	s.mu.Lock()
+	e.pending, e.failures, e.retryAt = nil, 0, time.Time{}
+	s.mu.Unlock()
+	took := time.Since(start)
+	s.counters.flushNanos.Add(int64(took))
+	s.logger.Debug("flushed", "shard", e.ID(), "took", took)
+	wake(s.wakeCompact)
+	s.trim()
+}
+
+// trim gives the log what every shard has in its files (W3).
+func (s *Store) trim() {
+	s.applying.Lock()
+	limit := s.applied
+	s.applying.Unlock()
+	s.mu.RLock()
+	for _, e := range s.mu.shards {
+		if first, dirty := e.FirstUnflushed(); dirty {
+			limit = min(limit, first-1)
+		}
+	}
+	s.mu.RUnlock()
+	if err := s.log.Trim(limit); err != nil {
+		s.logger.Warn("log not trimmed", "err", err)
+	}
+}
+
+// flushAll flushes every shard that has anything unflushed.
+func (s *Store) flushAll(ctx context.Context) error {
+	s.mu.RLock()
+	var dirty []*shardEntry
+	for _, e := range s.mu.shards {
+		if _, ok := e.FirstUnflushed(); ok {
+			dirty = append(dirty, e)
+		}
+	}
+	s.mu.RUnlock()
+	for _, e := range dirty {
+		for range 2 { // a failed snapshot, then what came after it
+			s.flush(ctx, e)
+		}
+	}
+	return nil
+}
+
+// compactLoop merges files, a shard at a time, as long as there is work.
+func (s *Store) compactLoop(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wakeCompact:
+		case <-tick.C:
+		}
+		for ctx.Err() == nil && s.compactOnce(ctx) {
+		}
+	}
+}
+
+// compactOnce runs one merge in every shard that calls for one and reports
+// whether there was any.
+func (s *Store) compactOnce(ctx context.Context) bool {
+	s.mu.RLock()
+	entries := make([]*shardEntry, 0, len(s.mu.shards))
+	for _, e := range s.mu.shards {
+		entries = append(entries, e)
+	}
+	s.mu.RUnlock()
+	any := false
+	for _, e := range entries {
+		if ctx.Err() != nil || time.Now().Before(e.compactAt) {
+			continue
+		}
+		_, dirty := e.FirstUnflushed()
+		cold := !dirty && time.Since(e.LastWrite()) > s.opt.CompactAfter
+		start := time.Now()
+		did, err := e.Compact(ctx, cold)
+		switch {
+		case errors.Is(err, context.Canceled):
+		case err != nil:
+			e.compactFailures++
+			e.compactAt = time.Now().Add(min(time.Second<<min(e.compactFailures, 12), time.Hour))
+			s.counters.compactionFailures.Add(1)
+			s.logger.Error("compaction failed, will be tried again later", "shard", e.ID(), "err", err)
+		case did:
+			any = true
+			e.compactFailures = 0
+			s.counters.compactions.Add(1)
+			s.counters.compactionNanos.Add(int64(time.Since(start)))
+			s.logger.Debug("compacted", "shard", e.ID(), "full", cold, "took", time.Since(start))
+		}
+	}
+	return any
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tsdbd/meta"
+)
+
+// Catalog returns the catalog as it is now.
+func (s *Store) Catalog() *meta.Data { return s.catalog.Data() }
+
+// Apply changes the catalog and brings databases and shards in step with it:
+// a new database is ready for writes, and the data of dropped shards is gone
+// for readers, when it returns. Once the catalog has taken the change it is
+// done; what of it a crash leaves on disk the next Open removes.
+func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
+		return err
+	}
+	before := s.catalog.Data()
+	after, err := s.catalog.Apply(cmd)
+	if err != nil {
+		return err
+	}
+	if before == after {
+		return nil
+	}
+	for _, d := range after.Databases {
+		if before.DatabaseByID(d.ID) == nil {
+			if err := s.addDatabase(d); err != nil {
+				return err
+			}
+		}
+	}
+	if gone := missingShards(before, after); len(gone) > 0 {
+		if err := s.removeShards(gone); err != nil {
+			return err
+		}
+	}
+	for _, d := range before.Databases {
+		if after.DatabaseByID(d.ID) == nil {
+			if err := s.removeDatabase(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// missingShards returns the shards of before that after no longer has.
+func missingShards(before, after *meta.Data) []uint64 {
+	have := map[uint64]bool{}
+	each := func(d *meta.Data, f func(id uint64)) {
+		for _, db := range d.Databases {
+			for _, rp := range db.RetentionPolicies {
+				for _, g := range rp.ShardGroups {
+					for _, m := range g.Shards {
+						f(m.ID)
+					}
+				}
+			}
+		}
+	}
+	each(after, func(id uint64) { have[id] = true })
+	var gone []uint64
+	each(before, func(id uint64) {
+		if !have[id] {
+			gone = append(gone, id)
+		}
+	})
+	return gone
+}
+
+func (s *Store) addDatabase(d *meta.Database) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.openDatabase(d)
+	return err
+}
+
+func (s *Store) removeDatabase(d *meta.Database) error {
+	s.mu.Lock()
+	db := s.mu.databases[d.ID]
+	delete(s.mu.databases, d.ID)
+	s.mu.Unlock()
+	if db == nil {
+		return nil
+	}
+	if err := db.release(); err != nil {
+		s.logger.Warn("dropped database not closed", "db", d.Name, "err", err)
+	}
+	if err := s.fs.RemoveAll(db.dir); err != nil {
+		return fmt.Errorf("remove database %s: %w", d.Name, err)
+	}
+	return nil
+}

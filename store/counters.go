@@ -1,0 +1,12 @@
+package store
+
+import "sync/atomic"
+
+// counters are the store's own figures; Metrics shows them.
+type counters struct {
+	points, values, dropped, refused, failed         atomic.Int64
+	shardsCreated                                    atomic.Int64
+	flushes, flushFailures, flushNanos               atomic.Int64
+	compactions, compactionFailures, compactionNanos atomic.Int64
+	deletes                                          atomic.Int64
+}

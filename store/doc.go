@@ -1,0 +1,17 @@
+// Package store is the engine of one node: it owns the catalog, the log, the
+// series files and the shards, and keeps them in step.
+//
+// A write (Write) is checked and routed first: retention policy, shard groups,
+// series ids, field types, memory. Then its accepted points become one entry
+// of the log; when the entry is durable the log's applier calls apply, strictly
+// in sequence order, and the shards' caches take the rows; then the writer is
+// answered (W1, W2). A delete goes the same way with the gate closed, so that
+// it meets neither half-checked nor unapplied writes. Replay calls the same
+// apply.
+//
+// Three loops work in the background: flushes (a shard's cache is large, old,
+// or pins the log; memory is above the soft mark), compactions, and retention.
+// Above the hard mark of memory writes are refused with ErrOverloaded (W9).
+//
+// Lock order: gate > Store.mu > shard > cache, index; the log is a leaf.
+package store

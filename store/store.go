@@ -1,0 +1,415 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tsdbd/column"
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+	"tsdbd/retention"
+	"tsdbd/shard"
+	"tsdbd/wal"
+)
+
+// Options adjust a Store; the zero value works.
+type Options struct {
+	FS     vfs.FS       // default vfs.OS
+	Logger *slog.Logger // nil discards
+
+	// SyncInterval 0 makes every write durable before its answer. Above 0 the
+	// log is synced that often and a crash of the machine may lose what was
+	// answered since.
+	SyncInterval time.Duration
+	SegmentBytes int64 // of the log; 0: the log's default
+
+	FlushBytes   int64         // a shard's cache is flushed above it; default 48 MiB
+	CacheBytes   int64         // hard mark of all caches, writes are refused above it; default 512 MiB
+	FlushIdle    time.Duration // a cache without writes for so long is flushed; default 10 min
+	LogBytes     int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
+	CompactAfter time.Duration // a shard without writes for so long is compacted fully; default 10 min
+
+	Shards            meta.ShardDurations // retention policy duration -> shard group duration
+	RetentionInterval time.Duration       // between checks for expired shard groups; 0: the default; < 0: never
+	Now               func() time.Time    // wall clock; nil: time.Now
+}
+
+func (o *Options) setDefaults() {
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.FlushBytes <= 0 {
+		o.FlushBytes = 48 << 20
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = 512 << 20
+	}
+	if o.FlushIdle <= 0 {
+		o.FlushIdle = 10 * time.Minute
+	}
+	if o.LogBytes <= 0 {
+		o.LogBytes = 512 << 20
+	}
+	if o.CompactAfter <= 0 {
+		o.CompactAfter = 10 * time.Minute
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+}
+
+// Store is the engine. See the package comment.
+type Store struct {
+	opt       Options
+	dir       string
+	fs        vfs.FS
+	logger    *slog.Logger
+	lock      io.Closer
+	catalog   *meta.Catalog
+	log       *wal.Log
+	retention *retention.Service
+
+	// gate is held shared by a write from its checks until it is applied, and
+	// exclusively by deletes and drops.
+	gate sync.RWMutex
+
+	mu struct {
+		sync.RWMutex
+		databases map[uint32]*database
+		shards    map[uint64]*shardEntry
+		closed    bool
+	}
+
+	// applying is held while an entry is applied: between entries the caches
+	// stand exactly at applied.
+	applying sync.Mutex
+	applied  uint64
+
+	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
+	failure  atomic.Pointer[error]
+
+	wakeFlush   chan struct{}
+	wakeCompact chan struct{}
+	cancel      context.CancelFunc
+	loops       sync.WaitGroup
+
+	counters counters
+}
+
+// shardEntry is an open shard and whose it is.
+type shardEntry struct {
+	*shard.Shard
+	db       *database
+	failures int // flushes that failed in a row
+	retryAt  time.Time
+	pending  *shard.Snapshot // a flush that failed and must be tried again
+
+	compactFailures int
+	compactAt       time.Time
+}
+
+// Open opens or makes the store in dir, replays the log and starts the loops.
+func Open(dir string, opt Options) (_ *Store, err error) {
+	opt.setDefaults()
+	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger}
+	s.mu.databases = make(map[uint32]*database)
+	s.mu.shards = make(map[uint64]*shardEntry)
+	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)
+	if err := s.fs.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if s.lock, err = s.fs.Lock(path.Join(dir, "LOCK")); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			s.closeFiles()
+		}
+	}()
+	names, err := s.fs.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	hasData := false
+	for _, name := range names {
+		hasData = hasData || strings.HasPrefix(name, databasePrefix)
+	}
+	if s.catalog, err = meta.Open(s.fs, path.Join(dir, "meta"), meta.Options{Logger: s.logger, MustExist: hasData}); err != nil {
+		return nil, err
+	}
+	if err := s.openDatabases(names); err != nil {
+		return nil, err
+	}
+	if err := s.openLog(); err != nil {
+		return nil, err
+	}
+	// The names of the directories made on the way.
+	if err := errors.Join(s.fs.SyncDir(dir), s.fs.SyncDir(path.Dir(path.Clean(dir)))); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.loops.Go(func() { s.flushLoop(ctx) })
+	s.loops.Go(func() { s.compactLoop(ctx) })
+	if opt.RetentionInterval >= 0 {
+		s.retention = retention.Start(retention.Options{
+			Catalog: s.catalog, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: opt.Now,
+			DropShards: func(_ context.Context, d retention.Dropped) error { return s.removeShards(d.Shards) },
+		})
+	}
+	return s, nil
+}
+
+// openDatabases opens what the catalog names and removes directories of
+// databases and shards that it no longer has: a drop is done when the catalog
+// says so.
+func (s *Store) openDatabases(names []string) error {
+	data := s.catalog.Data()
+	for _, name := range names {
+		if id, ok := numbered(name, databasePrefix); ok && data.DatabaseByID(uint32(id)) == nil {
+			s.logger.Info("dropped database removed", "path", path.Join(s.dir, name))
+			if err := s.fs.RemoveAll(path.Join(s.dir, name)); err != nil {
+				return fmt.Errorf("remove dropped database: %w", err)
+			}
+		}
+	}
+	for _, d := range data.Databases {
+		db, err := s.openDatabase(d)
+		if err != nil {
+			return err
+		}
+		wanted := map[uint64]*meta.ShardGroup{}
+		for _, rp := range d.RetentionPolicies {
+			for i := range rp.ShardGroups {
+				for _, sh := range rp.ShardGroups[i].Shards {
+					wanted[sh.ID] = &rp.ShardGroups[i]
+				}
+			}
+		}
+		names, err := s.fs.List(db.dir)
+		if err != nil {
+			return fmt.Errorf("open database %s: %w", d.Name, err)
+		}
+		for _, name := range names {
+			id, ok := numbered(name, shardPrefix)
+			if !ok {
+				continue
+			}
+			g := wanted[id]
+			if g == nil {
+				s.logger.Info("dropped shard removed", "path", path.Join(db.dir, name))
+				if err := s.fs.RemoveAll(path.Join(db.dir, name)); err != nil {
+					return fmt.Errorf("remove dropped shard: %w", err)
+				}
+				continue
+			}
+			if _, err := s.openShard(db, id, g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	databasePrefix = "db-"
+	shardPrefix    = "shard-"
+)
+
+func numbered(name, prefix string) (uint64, bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(rest, 10, 64)
+	return id, err == nil
+}
+
+// openLog opens the log, replays it and makes it ready for writes.
+func (s *Store) openLog() error {
+	for _, e := range s.mu.shards {
+		s.applied = max(s.applied, e.Flushed())
+	}
+	log, err := wal.Open(path.Join(s.dir, "wal"), wal.Options{
+		FS: s.fs, SegmentBytes: s.opt.SegmentBytes, SyncInterval: s.opt.SyncInterval,
+		Apply: s.apply, OnFailure: s.fail, Logger: s.logger,
+	})
+	if err != nil {
+		return err
+	}
+	s.log = log
+	start := time.Now()
+	r := replayer{s: s, restored: make(map[*column.Series]bool)}
+	if err := log.Replay(r.entry); err != nil {
+		return fmt.Errorf("replay log: %w", err)
+	}
+	// What files cover is never given out again, whatever became of the log.
+	if err := log.Advance(s.applied); err != nil {
+		return fmt.Errorf("replay log: %w", err)
+	}
+	for _, d := range log.Damage() {
+		if d.Torn {
+			s.logger.Warn("log tail cut", "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes)
+			continue
+		}
+		s.logger.Error("log damaged", "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes, "err", d.Reason, "quarantine", d.Quarantine)
+	}
+	s.logger.Info("log replayed", "entries", r.entries, "rows", r.rows, "took", time.Since(start))
+	return nil
+}
+
+// replayer applies what the log holds beyond the shards' files.
+type replayer struct {
+	s             *Store
+	restored      map[*column.Series]bool
+	entries, rows int
+}
+
+func (r *replayer) entry(e *wal.Entry) error {
+	for i := range e.Writes {
+		w := &e.Writes[i]
+		db := r.s.mu.databases[w.Database]
+		if db == nil {
+			continue
+		}
+		for j := range w.Rows {
+			sr := w.Rows[j].Series
+			if r.restored[sr] {
+				continue
+			}
+			r.restored[sr] = true
+			if err := db.series.Restore(sr.ID(), sr.Key); err != nil {
+				return fmt.Errorf("database %s: %w", db.name, err)
+			}
+		}
+		if r.s.mu.shards[w.Shard] == nil {
+			// The catalog has the shard, its directory was not yet made.
+			loc, ok := r.s.catalog.Data().Shard(w.Shard)
+			if !ok {
+				continue
+			}
+			if _, err := r.s.openShard(db, w.Shard, loc.Group); err != nil {
+				return err
+			}
+		}
+		r.rows += len(w.Rows)
+	}
+	r.entries++
+	r.s.apply(e)
+	return nil
+}
+
+// apply makes a durable entry readable. The log calls it in sequence order.
+func (s *Store) apply(e *wal.Entry) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	for i := range e.Writes {
+		w := &e.Writes[i]
+		sh := s.shard(w.Shard)
+		if sh == nil {
+			continue // dropped meanwhile
+		}
+		sh.Apply(e.Sequence, w.Rows, w.Values, w.Strings)
+		if sh.ActiveBytes() > s.opt.FlushBytes {
+			wake(s.wakeFlush)
+		}
+	}
+	for i := range e.Deletes {
+		s.applyDelete(e.Sequence, &e.Deletes[i])
+	}
+	s.applied = max(s.applied, e.Sequence)
+}
+
+func (s *Store) shard(id uint64) *shardEntry {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.shards[id]
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// fail is told of the log's first sticky failure (W7).
+func (s *Store) fail(err error) {
+	wrapped := fmt.Errorf("%w: %w", ErrReadOnly, err)
+	if s.failure.CompareAndSwap(nil, &wrapped) {
+		s.logger.Error("log failed, no write is accepted until restart", "err", err)
+	}
+}
+
+// Health reports whether the store takes writes, and why not.
+func (s *Store) Health() (ok bool, message string) {
+	if p := s.failure.Load(); p != nil {
+		return false, (*p).Error()
+	}
+	if err := s.catalog.Err(); err != nil {
+		return false, err.Error()
+	}
+	if n := len(s.log.Damage()); n > 0 {
+		for _, d := range s.log.Damage() {
+			if !d.Torn {
+				return true, fmt.Sprintf("ready for queries and writes; the log was found damaged at start: %s at offset %d", d.Segment, d.Offset)
+			}
+		}
+	}
+	return true, "ready for queries and writes"
+}
+
+// Close refuses new writes, waits for those under way, flushes all caches and
+// closes everything in reverse order of opening.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.mu.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.closed = true
+	s.mu.Unlock()
+	s.gate.Lock() // writes under way are applied
+	s.gate.Unlock()
+	if s.retention != nil {
+		_ = s.retention.Close()
+	}
+	s.cancel()
+	s.loops.Wait()
+	var errs []error
+	if s.failure.Load() == nil {
+		errs = append(errs, s.flushAll(context.Background()))
+	}
+	errs = append(errs, s.closeFiles())
+	return errors.Join(errs...)
+}
+
+func (s *Store) closeFiles() error {
+	var errs []error
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	for _, e := range s.mu.shards {
+		errs = append(errs, e.Close())
+	}
+	for _, db := range s.mu.databases {
+		errs = append(errs, db.release())
+	}
+	if s.catalog != nil {
+		errs = append(errs, s.catalog.Close())
+	}
+	errs = append(errs, s.lock.Close())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,380 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+var (
+	seedFlag  = flag.Uint64("seed", 0, "seed of the random tests; 0: from the clock")
+	crashRuns = flag.Int("crash-points", 300, "crash points of TestCrash")
+)
+
+func seed(t testing.TB) uint64 {
+	s := *seedFlag
+	if s == 0 {
+		s = uint64(time.Now().UnixNano())
+	}
+	t.Logf("replay with -seed %d", s)
+	return s
+}
+
+func newDriver(t testing.TB, s *testStore, r *rand.Rand) *driver {
+	return &driver{s: s, r: r, want: points{}, maybe: map[string][]string{}, gone: map[string]bool{}}
+}
+
+// TestAgainstModel runs random writes, deletes, flushes, compactions and
+// restarts and compares every state with a map.
+func TestAgainstModel(t *testing.T) {
+	r := rand.New(rand.NewPCG(seed(t), 1))
+	for range 5 {
+		fs := vfstest.New()
+		s := openTest(t, fs, testOptions(fs))
+		s.create("db")
+		d := newDriver(t, s, r)
+		for i := range 150 {
+			if err := d.step(); err != nil {
+				t.Fatal(err)
+			}
+			if i%10 == 0 {
+				if err := d.check(s); err != nil {
+					t.Fatalf("step %d: %v", i, err)
+				}
+			}
+			if i%40 == 39 {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				s = openTest(t, fs, testOptions(fs))
+				d.s = s
+				if err := d.check(s); err != nil {
+					t.Fatalf("step %d, reopened: %v", i, err)
+				}
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var errCut = errors.New("power cut")
+
+// crashOnce runs operations until file operation n, takes what a power cut
+// then leaves, and opens that twice.
+func crashOnce(t *testing.T, seed uint64, n int, keep float64) (reached bool) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 7))
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	d := newDriver(t, s, r)
+	var left *vfstest.FS
+	start := fs.Ops()
+	fs.SetHook(func(op vfstest.Op) error {
+		if left == nil && op.N-start == n {
+			left = fs.Crash(rand.New(rand.NewPCG(seed, uint64(n))), keep)
+		}
+		if left != nil {
+			return errCut
+		}
+		return nil
+	})
+	for range 60 {
+		if err := d.step(); err != nil {
+			break
+		}
+	}
+	_ = s.Close()
+	fs.SetHook(nil)
+	if left == nil {
+		return false
+	}
+	for range 2 {
+		again := openTest(t, left, testOptions(left))
+		if err := d.check(again); err != nil {
+			t.Fatalf("crash at operation %d, keep %v, -seed %d: %v", n, keep, seed, err)
+		}
+		if err := again.write("db", "m,host=h0 f=1 1"); err != nil {
+			t.Fatalf("crash at operation %d: write after it: %v", n, err)
+		}
+		d.want[pointKey("m,host=h0", 1, "f")] = "1"
+		if err := d.check(again); err != nil {
+			t.Fatalf("crash at operation %d, after a write: %v", n, err)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return true
+}
+
+// TestCrash cuts the power at random file operations.
+func TestCrash(t *testing.T) {
+	base := seed(t)
+	r := rand.New(rand.NewPCG(base, 3))
+	reached := 0
+	for range *crashRuns {
+		if crashOnce(t, r.Uint64(), 1+r.IntN(250), []float64{0, 0.3, 0.7, 1}[r.IntN(4)]) {
+			reached++
+		}
+	}
+	t.Logf("%d crash points, 0 violations", reached)
+	if reached < *crashRuns/4 {
+		t.Errorf("only %d of %d runs reached their crash point", reached, *crashRuns)
+	}
+}
+
+// TestCrashControl switches syncing off: the same test must find losses, or it
+// proves nothing.
+func TestCrashControl(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.SyncInterval = time.Hour
+	s := openTest(t, fs, opt)
+	s.create("db")
+	for i := range 20 {
+		if err := s.write("db", fmt.Sprintf("m,host=h0 f=1 %d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := fs.CrashLocked(rand.New(rand.NewPCG(1, 1)), 0)
+	_ = s.Close()
+	again := openTest(t, left, testOptions(left))
+	defer again.Close()
+	if n := len(again.read("db")); n == 20 {
+		t.Error("all points survived without a sync: the crash test is blind")
+	}
+}
+
+// TestFaults fails the n-th file operation with an error, for every n: the
+// request is refused or right, and after reopening everything acknowledged is
+// there.
+func TestFaults(t *testing.T) {
+	base := seed(t)
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
+	for n := 1; n < 400; n += step {
+		r := rand.New(rand.NewPCG(base, 11))
+		fs := vfstest.New()
+		s := openTest(t, fs, testOptions(fs))
+		s.create("db")
+		d := newDriver(t, s, r)
+		start, hit := fs.Ops(), false
+		fs.SetHook(func(op vfstest.Op) error {
+			if op.N-start == n {
+				hit = true
+				return errors.New("input/output error")
+			}
+			return nil
+		})
+		for range 40 {
+			_ = d.step()
+		}
+		_ = s.Close()
+		fs.SetHook(nil)
+		again := openTest(t, fs, testOptions(fs))
+		if err := d.check(again); err != nil {
+			t.Fatalf("fault at operation %d, -seed %d: %v", n, base, err)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !hit {
+			return
+		}
+	}
+}
+
+func TestPartialWrites(t *testing.T) {
+	fs := vfstest.New()
+	now := time.Unix(1_700_000_000, 0)
+	opt := testOptions(fs)
+	opt.Now = func() time.Time { return now }
+	s := openTest(t, fs, opt)
+	defer s.Close()
+	s.create("db")
+	day := 24 * time.Hour
+	if err := s.Apply(context.Background(), meta.CreateDatabase{Name: "short", Policy: &meta.RetentionPolicySpec{Name: "day", Duration: &day}}); err != nil {
+		t.Fatal(err)
+	}
+	f := func(db, lines, want string, stored int) {
+		t.Helper()
+		before := len(s.read(db))
+		err := s.write(db, lines)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: error %q, want %q", lines, got, want)
+		}
+		if n := len(s.read(db)) - before; n != stored {
+			t.Errorf("%q: %d values stored, want %d", lines, n, stored)
+		}
+	}
+	where := func(db, rp string) string { return " for database: " + db + " for retention policy: " + rp }
+	f("db", "m,h=a v=1 1\nm,h=b v=2 1", "", 2)
+	f("db", "m,h=a v=1i 2\nm,h=a w=1i,v=2 3", `partial write: field type conflict: input field "v" on measurement "m" is type integer, already exists as type float dropped=1`+where("db", "autogen"), 2)
+	f("db", "m,time=x v=1 1\nm v=1 1", `partial write: invalid tag key: input tag "time" on measurement "m" is invalid dropped=1`+where("db", "autogen"), 1)
+	f("db", "m time=1 4", `partial write: invalid field name: input field "time" on measurement "m" is invalid dropped=1`+where("db", "autogen"), 0)
+	f("db", "m time=1,v=1 5\nm v=3 6", `partial write: invalid field name: input field "time" on measurement "m" is invalid. Field "time" has been stripped from point. dropped=0`+where("db", "autogen"), 2)
+	f("db", `m s="`+strings.Repeat("x", 1<<20+1)+`" 7`, `partial write: input field "s" on measurement "m" is too long, 1048577 > 1048576 dropped=1`+where("db", "autogen"), 0)
+	old, fresh := now.Add(-30*time.Hour).UnixNano(), now.UnixNano()
+	f("short", fmt.Sprintf("m v=1 %d\nm v=2 %d\nm v=3 %d", old, fresh, old+1), "partial write: points beyond retention policy dropped=2"+where("short", "day"), 1)
+	f("short", fmt.Sprintf("m v=1 %d", old), "partial write: points beyond retention policy dropped=1"+where("short", "day"), 0)
+}
+
+func TestOverload(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.CacheBytes = 1 << 20
+	opt.FlushBytes = 1 << 30
+	s := openTest(t, fs, opt)
+	defer s.Close()
+	s.create("db")
+	refused := 0
+	acked := 0
+	for i := range 3000 {
+		var b strings.Builder
+		for k := range 20 {
+			fmt.Fprintf(&b, "m,host=h%d f=%d %d\n", k, i, i)
+		}
+		switch err := s.write("db", b.String()); {
+		case errors.Is(err, ErrOverloaded):
+			refused++
+			time.Sleep(time.Millisecond)
+		case err != nil:
+			t.Fatal(err)
+		default:
+			acked += 20
+		}
+		if n := s.cacheBytes(); n > 2*opt.CacheBytes {
+			t.Fatalf("caches hold %d bytes, limit %d", n, opt.CacheBytes)
+		}
+	}
+	t.Logf("%d requests refused", refused)
+	if n := len(s.read("db")); n != acked {
+		t.Errorf("%d values readable, %d acknowledged", n, acked)
+	}
+}
+
+// TestConcurrent has writers, readers, deletes, flushes and compactions at
+// once; the race detector watches, and each writer's own series must be whole.
+func TestConcurrent(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	stop := make(chan struct{})
+	var back sync.WaitGroup
+	loop := func(f func()) {
+		back.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					f()
+				}
+			}
+		})
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	loop(func() { s.flushSome(r); s.compactSome(r); time.Sleep(time.Millisecond) })
+	loop(func() {
+		if _, err := readAll(s.Store, "db", false); err != nil {
+			t.Error(err)
+		}
+	})
+	loop(func() {
+		err := s.Delete(context.Background(), scan.DeleteRequest{Database: "db", Measurement: func(m string) bool { return m == "scrap" }})
+		if err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Millisecond)
+	})
+	const writers, batches, rows = 4, 60, 25
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			ws := &testStore{Store: s.Store, t: t}
+			for i := range batches {
+				var b strings.Builder
+				for k := range rows {
+					fmt.Fprintf(&b, "m,w=%d f=%d %d\nscrap,w=%d f=1 %d\n", w, i*rows+k, i*rows+k, w, k)
+				}
+				if err := ws.write("db", b.String()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	back.Wait()
+	got := s.read("db")
+	n := 0
+	for k := range got {
+		if strings.HasPrefix(k, "m,") {
+			n++
+		}
+	}
+	if n != writers*batches*rows {
+		t.Errorf("%d values, want %d", n, writers*batches*rows)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDropAndCreateDatabase(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	if err := s.write("db", "m,h=a v=1 1"); err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.View("db", "", model.AllTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(context.Background(), meta.DropDatabase{Name: "db"}); err != nil {
+		t.Fatal(err)
+	}
+	v.Release()
+	if err := s.write("db", "m,h=a v=1 1"); !errors.Is(err, meta.ErrDatabaseNotFound) {
+		t.Errorf("write into a dropped database: %v", err)
+	}
+	s.create("db")
+	if err := s.write("db", `m,h=a v="now text" 1`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, fs, testOptions(fs))
+	defer s.Close()
+	if got := s.read("db"); len(got) != 1 || got[pointKey("m,h=a", 1, "v")] != `"now text"` {
+		t.Errorf("after restart: %v", got)
+	}
+	for _, name := range fs.Files() {
+		if strings.Contains(name, "/db-1/") {
+			t.Errorf("file of the dropped database left: %s", name)
+		}
+	}
+}

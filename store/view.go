@@ -1,0 +1,54 @@
+package store
+
+import (
+	"tsdbd/model"
+	"tsdbd/scan"
+	"tsdbd/shard"
+)
+
+// view implements scan.View.
+type view struct {
+	db     *database
+	shards []scan.Shard
+	held   []*shard.View
+}
+
+// View references the shards of a retention policy that overlap r; policy ""
+// is the database's default.
+func (s *Store) View(database, policy string, r model.TimeRange) (scan.View, error) {
+	db, err := s.database(database)
+	if err != nil {
+		return nil, err
+	}
+	rp, err := s.catalog.Data().RetentionPolicy(database, policy)
+	if err != nil {
+		return nil, err
+	}
+	db.acquire()
+	v := &view{db: db}
+	for _, g := range rp.ShardGroupsIn(r) {
+		for _, m := range g.Shards {
+			if e := s.shard(m.ID); e != nil {
+				if sv := e.View(); sv != nil {
+					v.held = append(v.held, sv)
+					v.shards = append(v.shards, sv)
+				}
+			}
+		}
+	}
+	return v, nil
+}
+
+// Shards returns the shards by time.
+func (v *view) Shards() []scan.Shard { return v.shards }
+
+// SeriesKey returns the canonical key of a series.
+func (v *view) SeriesKey(id model.SeriesID) (string, error) { return v.db.series.Key(id) }
+
+// Release gives the references back.
+func (v *view) Release() {
+	for _, sv := range v.held {
+		sv.Release()
+	}
+	_ = v.db.release()
+}

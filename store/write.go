@@ -1,0 +1,436 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"tsdbd/column"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/wal"
+)
+
+// Write makes the points of a batch durable and readable. Points that cannot
+// be stored are dropped and told of by a *PartialWriteError; all others are
+// durable then. Any other error means that nothing of the batch was stored.
+// The batch is the caller's again when Write returns.
+func (s *Store) Write(ctx context.Context, database, policy string, b *column.Batch) error {
+	if len(b.Rows) == 0 {
+		return nil
+	}
+	size := int64(len(b.Values)+2*len(b.Rows))*8 + int64(len(b.Strings))
+	if !s.admit(size) {
+		s.counters.refused.Add(int64(len(b.Rows)))
+		wake(s.wakeFlush)
+		return ErrOverloaded
+	}
+	defer s.reserved.Add(-size)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	db, err := s.database(database)
+	if err != nil {
+		return err
+	}
+	if b.Database != db.id {
+		// The database was dropped and made again since the parse.
+		return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, database)
+	}
+	r := router{s: s, db: db, database: database, batch: b, now: s.opt.Now().UnixNano()}
+	if r.policy, err = s.catalog.Data().RetentionPolicy(database, policy); err != nil {
+		return err
+	}
+	if err := r.route(); err != nil {
+		return err
+	}
+	if len(r.targets) > 0 {
+		var e wal.Entry
+		for i := range r.targets {
+			if t := &r.targets[i]; len(t.rows) > 0 {
+				e.Writes = append(e.Writes, wal.Write{Database: db.id, Shard: t.shard.ID(), Rows: t.rows, Values: b.Values, Strings: b.Strings})
+			}
+		}
+		if len(e.Writes) > 0 {
+			if err := s.log.Append(&e); err != nil {
+				s.counters.failed.Add(int64(len(b.Rows)))
+				return s.logError(err)
+			}
+		}
+	}
+	s.counters.points.Add(int64(len(b.Rows) - r.dropped))
+	s.counters.values.Add(int64(len(b.Values)))
+	s.counters.dropped.Add(int64(r.dropped))
+	if r.reason != "" {
+		return &PartialWriteError{Reason: r.reason, Dropped: r.dropped, Database: database, RetentionPolicy: r.policy.Name}
+	}
+	return nil
+}
+
+// admit reserves memory for a write and reports whether there is room.
+func (s *Store) admit(size int64) bool {
+	if s.cacheBytes()+s.reserved.Add(size) > s.opt.CacheBytes {
+		s.reserved.Add(-size)
+		return false
+	}
+	return true
+}
+
+// cacheBytes returns the memory of all caches.
+func (s *Store) cacheBytes() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := int64(0)
+	for _, e := range s.mu.shards {
+		n += e.Bytes()
+	}
+	return n
+}
+
+func (s *Store) writable() error {
+	s.mu.RLock()
+	closed := s.mu.closed
+	s.mu.RUnlock()
+	if closed {
+		return ErrClosed
+	}
+	if p := s.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// logError classifies a failed append: a full disk passes, the rest does not.
+func (s *Store) logError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) && s.log.Err() == nil {
+		return diskFull{err}
+	}
+	return fmt.Errorf("%w: %w", ErrReadOnly, err)
+}
+
+// diskFull is an append refused by a full disk; the log goes on when there is
+// space again.
+type diskFull struct{ err error }
+
+func (e diskFull) Error() string   { return "disk full: " + e.err.Error() }
+func (e diskFull) Unwrap() error   { return e.err }
+func (e diskFull) Temporary() bool { return true }
+
+// router splits a batch by shard and drops what may not be stored.
+type router struct {
+	s        *Store
+	db       *database
+	database string
+	policy   *meta.RetentionPolicy
+	batch    *column.Batch
+	now      int64
+
+	targets []target
+	checked []checked // layouts met, per target
+	reason  string    // the first
+	dropped int
+	late    []column.Row // rows older than the policy keeps
+	oldest  *column.Row
+	newest  *column.Row
+}
+
+// target is the part of the batch that goes to one shard.
+type target struct {
+	shard  *shardEntry
+	bounds model.TimeRange
+	rows   []column.Row
+}
+
+// checked is what is known of a layout in a target's shard.
+type checked struct {
+	layout  *column.Layout
+	target  int
+	use     *column.Layout // layout without the field "time", nil: drop
+	reason  string
+	strings bool
+	stripAt int // position of the field "time", -1
+}
+
+// drop refuses one row for good.
+func (r *router) drop(reason string) {
+	if r.reason == "" {
+		r.reason = reason
+	}
+	r.dropped++
+}
+
+// route fills targets. In the common case, one shard and nothing dropped, the
+// target's rows are the batch's own.
+func (r *router) route() error {
+	rows := r.batch.Rows
+	if err := r.register(rows); err != nil {
+		return err
+	}
+	floor, ceiling := r.window()
+	limited := r.limited()
+	whole := true // targets[0].rows is rows[:i] as they are
+	cur := -1
+	var last *checked
+	for i := range rows {
+		row := &rows[i]
+		inside := cur >= 0 && r.targets[cur].bounds.Contains(row.Time)
+		if (row.Time < floor || row.Time > ceiling) && (!inside || limited) {
+			r.late = append(r.late, *row)
+			if whole {
+				r.settle(i, &whole)
+			}
+			continue
+		}
+		if !inside {
+			next, err := r.target(row.Time)
+			if err != nil {
+				return err
+			}
+			if cur >= 0 && whole {
+				r.settle(i, &whole)
+			}
+			cur, last = next, nil
+		}
+		if last == nil || last.layout != row.Layout {
+			last = r.check(row.Layout, cur)
+		}
+		use := row
+		if last.reason != "" || last.strings || row.Series.ID() == 0 {
+			var ok bool
+			if use, ok = r.inspect(row, last); !ok {
+				if whole {
+					r.settle(i, &whole)
+				}
+				continue
+			}
+			if use != row && whole {
+				r.settle(i, &whole)
+			}
+		}
+		if !whole {
+			r.targets[cur].rows = append(r.targets[cur].rows, *use)
+		}
+	}
+	if whole && cur >= 0 {
+		r.targets[cur].rows = rows
+	}
+	r.placeLate()
+	return nil
+}
+
+// settle ends the common case at row i: the rows so far are copied.
+func (r *router) settle(i int, whole *bool) {
+	*whole = false
+	if len(r.targets) > 0 && i > 0 {
+		r.targets[0].rows = append(r.targets[0].rows, r.batch.Rows[:i]...)
+	}
+}
+
+// window returns the times that the policy accepts now.
+func (r *router) window() (floor, ceiling int64) {
+	floor, ceiling = model.MinTime, model.MaxTime
+	if d := int64(r.policy.Duration); d > 0 {
+		floor = r.now - d
+	}
+	if d := int64(r.policy.PastWriteLimit); d > 0 {
+		floor = max(floor, r.now-d)
+	}
+	if d := int64(r.policy.FutureWriteLimit); d > 0 {
+		ceiling = r.now + d
+	}
+	return floor, ceiling
+}
+
+// limited reports whether the policy has a write window, which is strict.
+func (r *router) limited() bool { return r.policy.PastWriteLimit > 0 || r.policy.FutureWriteLimit > 0 }
+
+// placeLate puts rows that are too old where the same batch has opened their
+// shard group, as InfluxDB does, and drops the others.
+func (r *router) placeLate() {
+	for i := range r.late {
+		row := &r.late[i]
+		k := slices.IndexFunc(r.targets, func(t target) bool { return t.bounds.Contains(row.Time) })
+		if k >= 0 && !r.limited() {
+			c := r.check(row.Layout, k)
+			if use, ok := r.inspect(row, c); ok {
+				r.targets[k].rows = append(r.targets[k].rows, *use)
+			}
+			continue
+		}
+		r.drop("points beyond retention policy")
+	}
+}
+
+// target returns the place of the shard that holds time, making the shard
+// group if there is none.
+func (r *router) target(t int64) (int, error) {
+	for i := range r.targets {
+		if r.targets[i].bounds.Contains(t) {
+			return i, nil
+		}
+	}
+	e, g, err := r.s.shardAt(r.db, r.database, r.policy, t)
+	if err != nil {
+		return 0, err
+	}
+	r.targets = append(r.targets, target{shard: e, bounds: g.TimeRange()})
+	return len(r.targets) - 1, nil
+}
+
+// check looks a layout up in a target's shard.
+func (r *router) check(l *column.Layout, target int) *checked {
+	for i := range r.checked {
+		if c := &r.checked[i]; c.layout == l && c.target == target {
+			return c
+		}
+	}
+	c := checked{layout: l, target: target, use: l, stripAt: -1}
+	for i, f := range l.Fields {
+		if f.Type == model.String {
+			c.strings = true
+		}
+		if f.Key == "time" {
+			c.stripAt = i
+			c.reason = fmt.Sprintf("invalid field name: input field %q on measurement %q is invalid", "time", l.Measurement)
+			if len(l.Fields) == 1 {
+				c.use = nil
+				break
+			}
+			c.reason += `. Field "time" has been stripped from point.`
+			c.use = r.db.table.Load().Layout(l.Measurement, slices.Delete(slices.Clone(l.Fields), i, i+1))
+		}
+	}
+	if c.use != nil {
+		if conflicts := r.targets[target].shard.CheckFields(c.use); len(conflicts) > 0 {
+			k := conflicts[0]
+			c.use = nil
+			c.reason = fmt.Sprintf("field type conflict: input field %q on measurement %q is type %s, already exists as type %s",
+				k.Field.Key, l.Measurement, k.Field.Type, k.Have)
+		}
+	}
+	r.checked = append(r.checked, c)
+	return &r.checked[len(r.checked)-1]
+}
+
+// inspect handles rows outside the common case. It returns the row to store,
+// or false when it was dropped.
+func (r *router) inspect(row *column.Row, c *checked) (*column.Row, bool) {
+	if row.Series.ID() == 0 {
+		r.drop(seriesProblem(row.Series.Key, row.Layout.Measurement))
+		return nil, false
+	}
+	if c.use == nil {
+		r.drop(c.reason)
+		return nil, false
+	}
+	if c.strings {
+		for i, f := range c.layout.Fields {
+			if f.Type != model.String {
+				continue
+			}
+			if n := len(column.StringAt(r.batch.Values[int(row.First)+i], r.batch.Strings)); n > column.MaxStringLength {
+				r.drop(fmt.Sprintf("input field %q on measurement %q is too long, %d > %d", f.Key, c.layout.Measurement, n, column.MaxStringLength))
+				return nil, false
+			}
+		}
+	}
+	if c.stripAt < 0 {
+		return row, true
+	}
+	if r.reason == "" {
+		r.reason = c.reason
+	}
+	out := column.Row{Series: row.Series, Layout: c.use, Time: row.Time, First: uint32(len(r.batch.Values))}
+	for i := range c.layout.Fields {
+		if i != c.stripAt {
+			r.batch.Values = append(r.batch.Values, r.batch.Values[int(row.First)+i])
+		}
+	}
+	return &out, true
+}
+
+// seriesProblem says why a series may not exist, or "".
+func seriesProblem(key, measurement string) string {
+	if strings.Contains(key, ",time=") {
+		_, tags := model.ParseSeriesKey(key, nil)
+		for _, t := range tags {
+			if t.Key == "time" {
+				return fmt.Sprintf("invalid tag key: input tag %q on measurement %q is invalid", "time", measurement)
+			}
+		}
+	}
+	return ""
+}
+
+// register gives ids to the batch's new series. Series that may not exist are
+// left without one.
+func (r *router) register(rows []column.Row) error {
+	var fresh []*column.Series
+	for i := range rows {
+		if sr := rows[i].Series; sr.ID() == 0 && (len(fresh) == 0 || fresh[len(fresh)-1] != sr) {
+			if seriesProblem(sr.Key, rows[i].Layout.Measurement) == "" {
+				fresh = append(fresh, sr)
+			}
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	slices.SortFunc(fresh, func(a, b *column.Series) int { return strings.Compare(a.Key, b.Key) })
+	fresh = slices.Compact(fresh)
+	keys := make([]string, len(fresh))
+	ids := make([]model.SeriesID, len(fresh))
+	for i, sr := range fresh {
+		keys[i] = sr.Key
+	}
+	if err := r.db.series.Create(keys, ids); err != nil {
+		return fmt.Errorf("create series in database %s: %w", r.db.name, err)
+	}
+	for i, sr := range fresh {
+		sr.SetID(ids[i])
+	}
+	return nil
+}
+
+// shardAt returns the shard of the policy that holds time t, making group and
+// shard if needed.
+func (s *Store) shardAt(db *database, database string, rp *meta.RetentionPolicy, t int64) (*shardEntry, *meta.ShardGroup, error) {
+	g := rp.ShardGroupAt(t)
+	if g == nil {
+		data, err := s.catalog.Apply(meta.CreateShardGroup{Database: database, RetentionPolicy: rp.Name, Time: t})
+		if err != nil {
+			return nil, nil, fmt.Errorf("create shard group: %w", err)
+		}
+		fresh, err := data.RetentionPolicy(database, rp.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if g = fresh.ShardGroupAt(t); g == nil {
+			return nil, nil, fmt.Errorf("create shard group for %s: none holds the time", time.Unix(0, t).UTC())
+		}
+	}
+	id := g.Shards[0].ID
+	if e := s.shard(id); e != nil {
+		return e, g, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.mu.shards[id]; e != nil {
+		return e, g, nil
+	}
+	e, err := s.openShard(db, id, g)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.counters.shardsCreated.Add(1)
+	return e, g, nil
+}
