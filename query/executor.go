@@ -37,8 +37,9 @@ type Options struct {
 	QueryTimeout time.Duration
 	// LogQueriesAfter logs queries that took longer; 0 is never.
 	LogQueriesAfter time.Duration
-	// Select bounds what one SELECT may use.
-	Select SelectLimits
+	// Select bounds what one SELECT may use and says where INTO goes. The
+	// fields that depend on the request are filled in by Execute.
+	Select SelectOptions
 
 	// ShardDurations is the rule for policies made without SHARD DURATION.
 	ShardDurations meta.ShardDurations
@@ -51,13 +52,6 @@ type Options struct {
 	// show beside the executor's own; nil is nothing.
 	Statistics  func() []Statistic
 	Diagnostics func() []Diagnostic
-}
-
-// SelectLimits bounds one SELECT; 0 is no bound.
-type SelectLimits struct {
-	MaxPoints  int // rows read
-	MaxSeries  int // series read
-	MaxBuckets int // windows of GROUP BY time
 }
 
 // ExecuteOptions says for whom and how one request runs.

@@ -61,7 +61,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 	type groupKey struct{ name, tuple string }
 	counters := map[groupKey]*counter{}
 	tagsOf := map[groupKey]model.Tags{}
-	err := s.eachSourceMeasurement(c.database, c.sources, model.AllTime, func(_ *indexView, m measurement) error {
+	err := s.eachSourceMeasurement(c.database, c.sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
 		keys := c.keys(m)
 		for _, shard := range m.shards {
 			set, err := selectByTags(shard, m.name, c.where)
@@ -89,7 +89,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 			}
 		}
 		return nil
-	})
+	}, nil)
 	if err != nil || c.offset > 0 { // each table has one row
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 }
 
 // keys returns the sorted tag keys that GROUP BY names for a measurement.
-func (c *cardinality) keys(m measurement) []string {
+func (c *cardinality) keys(m indexMeasurement) []string {
 	var keys []string
 	for _, d := range c.dimensions {
 		switch e := d.Expr.(type) {
@@ -245,7 +245,7 @@ func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalitySt
 		return errors.New("SHOW FIELD KEY EXACT CARDINALITY doesn't support time in WHERE clause")
 	}
 	counters := map[string]*counter{}
-	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m measurement) error {
+	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
 		if counters[m.name] == nil {
 			counters[m.name] = new(counter)
 		}
@@ -255,7 +255,7 @@ func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalitySt
 			}
 		}
 		return nil
-	})
+	}, nil)
 	if err != nil || st.Condition != nil || st.Offset > 0 {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // each type that some shard gives the field.
 func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
 	fields := map[string]map[column.Field]struct{}{}
-	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m measurement) error {
+	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
 		set := fields[m.name]
 		if set == nil {
 			set = map[column.Field]struct{}{}
@@ -31,7 +31,7 @@ func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
 			}
 		}
 		return nil
-	})
+	}, nil)
 	if err != nil {
 		return err
 	}
@@ -265,34 +265,43 @@ func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
 	if err := checkTagOperators(cond.Expr); err != nil {
 		return err
 	}
-	byMeasurement := map[string]map[string]struct{}{}
-	if !cond.Range.Empty() {
-		err = s.eachSourceMeasurement(st.Database, st.Sources, cond.Range, func(v *indexView, m measurement) error {
-			set, err := s.seriesOf(m, cond)
-			if err != nil || set.IsEmpty() {
-				return err
+	if cond.Range.Empty() {
+		return nil
+	}
+	type part struct {
+		view *indexView
+		set  *roaring.Bitmap
+	}
+	byMeasurement := map[string][]part{}
+	t := stringTable("", "key")
+	collect := func(v *indexView, m indexMeasurement) error {
+		set, err := s.seriesOf(m, cond)
+		if err == nil && !set.IsEmpty() {
+			byMeasurement[m.name] = append(byMeasurement[m.name], part{v, set})
+		}
+		return err
+	}
+	// Keys are made measurement by measurement, and not beyond the limit: they
+	// are what needs memory.
+	err = s.eachSourceMeasurement(st.Database, st.Sources, cond.Range, collect, func() error {
+		for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
+			if st.Limit > 0 && len(t.Values[0].Strings) >= st.Offset+st.Limit {
+				break
 			}
-			keys := byMeasurement[m.name]
-			if keys == nil {
-				keys = make(map[string]struct{}, set.GetCardinality())
-				byMeasurement[m.name] = keys
-			}
-			for it := set.Iterator(); it.HasNext(); {
-				key, err := v.seriesKey(model.SeriesID(it.Next()))
-				if err != nil {
+			var keys []string
+			for _, p := range byMeasurement[name] {
+				var err error
+				if keys, err = p.view.appendSeriesKeys(s.ctx, keys, p.set); err != nil {
 					return err
 				}
-				keys[key] = struct{}{}
 			}
-			return nil
-		})
-		if err != nil {
-			return err
+			slices.Sort(keys)
+			t.Values[0].Strings = append(t.Values[0].Strings, slices.Compact(keys)...)
 		}
-	}
-	t := stringTable("", "key")
-	for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
-		t.Values[0].Strings = slices.AppendSeq(t.Values[0].Strings, slices.Values(slices.Sorted(maps.Keys(byMeasurement[name]))))
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	lo, hi := rowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
 	if lo >= hi {
@@ -322,7 +331,7 @@ func checkTagOperators(where influxql.Expr) error {
 // seriesOf returns the series of a measurement that satisfy the tag part of a
 // condition; its comparisons of fields are passed over. Shards that the time
 // bounds cut are read, to see which series have rows within.
-func (s *session) seriesOf(m measurement, cond Condition) (*roaring.Bitmap, error) {
+func (s *session) seriesOf(m indexMeasurement, cond Condition) (*roaring.Bitmap, error) {
 	all := roaring.New()
 	for _, shard := range m.shards {
 		fields := shard.Fields(m.name)

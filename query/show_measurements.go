@@ -131,7 +131,7 @@ func (s *session) measurementNames(db string, policies []string, keep func(strin
 // is one that has the tag key with this value on some series, tag != 'x' one
 // that has the tag key but this value on no series. AND is the intersection of
 // the measurements, OR the union.
-func measurementsWhere(where influxql.Expr, list []measurement) (map[string]struct{}, error) {
+func measurementsWhere(where influxql.Expr, list []indexMeasurement) (map[string]struct{}, error) {
 	admitted := make(map[string]struct{}, len(list))
 	switch e := where.(type) {
 	case nil:
@@ -193,7 +193,7 @@ func measurementsWhere(where influxql.Expr, list []measurement) (map[string]stru
 }
 
 // hasTag decides one comparison for a measurement.
-func hasTag(m measurement, c *comparison) (bool, error) {
+func hasTag(m indexMeasurement, c *comparison) (bool, error) {
 	known, match := false, false
 	for _, shard := range m.shards {
 		if !slices.Contains(shard.TagKeys(m.name), c.key) {

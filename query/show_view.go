@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
@@ -45,22 +46,32 @@ func (v *indexView) release() {
 	}
 }
 
-// seriesKey returns the key of a series of any of the views.
-func (v *indexView) seriesKey(id model.SeriesID) (string, error) {
-	if len(v.views) == 0 {
-		return "", fmt.Errorf("series %d without a shard", id)
+// appendSeriesKeys appends the keys of a set of series.
+func (v *indexView) appendSeriesKeys(ctx context.Context, dst []string, set *roaring.Bitmap) ([]string, error) {
+	dst = slices.Grow(dst, int(set.GetCardinality()))
+	for n, it := 0, set.Iterator(); it.HasNext(); n++ {
+		if n%4096 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		key, err := v.views[0].SeriesKey(model.SeriesID(it.Next()))
+		if err != nil {
+			return nil, err
+		}
+		dst = append(dst, key)
 	}
-	return v.views[0].SeriesKey(id)
+	return dst, nil
 }
 
-// measurement is a measurement and the shards that have it.
-type measurement struct {
+// indexMeasurement is a measurement and the shards that have it.
+type indexMeasurement struct {
 	name   string
 	shards []scan.Shard
 }
 
 // measurements returns the measurements that keep admits, sorted by name.
-func (v *indexView) measurements(ctx context.Context, keep func(name string) bool) ([]measurement, error) {
+func (v *indexView) measurements(ctx context.Context, keep func(name string) bool) ([]indexMeasurement, error) {
 	byName := map[string][]scan.Shard{}
 	for _, shard := range v.shards {
 		if err := ctx.Err(); err != nil {
@@ -72,9 +83,9 @@ func (v *indexView) measurements(ctx context.Context, keep func(name string) boo
 			}
 		}
 	}
-	list := make([]measurement, 0, len(byName))
+	list := make([]indexMeasurement, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		list = append(list, measurement{name, byName[name]})
+		list = append(list, indexMeasurement{name, byName[name]})
 	}
 	return list, nil
 }
@@ -130,38 +141,36 @@ func (s *session) sourceGroups(db string, sources influxql.Sources) ([]sourceGro
 	return groups, nil
 }
 
-// eachSourceMeasurement calls f for the measurements of the sources, group by
-// group, with the view they belong to. No time is excluded.
-func (s *session) eachSourceMeasurement(db string, sources influxql.Sources, r model.TimeRange, f func(*indexView, measurement) error) error {
+// eachSourceMeasurement calls f for the measurements of the sources in the
+// shards that overlap r, with the view they belong to. The views stay open
+// until done, which is called after the last f, has returned; done may be nil.
+func (s *session) eachSourceMeasurement(db string, sources influxql.Sources, r model.TimeRange, f func(*indexView, indexMeasurement) error, done func() error) error {
 	groups, err := s.sourceGroups(db, sources)
 	if err != nil {
 		return err
 	}
 	for i := range groups {
-		if err := s.eachGroupMeasurement(&groups[i], r, f); err != nil {
+		g := &groups[i]
+		v, err := s.view(g.database, []string{g.policy}, r)
+		defer v.release()
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (s *session) eachGroupMeasurement(g *sourceGroup, r model.TimeRange, f func(*indexView, measurement) error) error {
-	v, err := s.view(g.database, []string{g.policy}, r)
-	defer v.release()
-	if err != nil {
-		return err
-	}
-	list, err := v.measurements(s.ctx, g.matches)
-	if err != nil {
-		return err
-	}
-	for _, m := range list {
-		if err := s.ctx.Err(); err != nil {
+		list, err := v.measurements(s.ctx, g.matches)
+		if err != nil {
 			return err
 		}
-		if err := f(v, m); err != nil {
-			return err
+		for _, m := range list {
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
+			if err := f(v, m); err != nil {
+				return err
+			}
 		}
+	}
+	if done != nil {
+		return done()
 	}
 	return nil
 }

@@ -1,0 +1,406 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+)
+
+// run executes a request and returns each result as a line.
+func runText(t *testing.T, e *Executor, opt ExecuteOptions, text string) []string {
+	t.Helper()
+	return runContext(t, t.Context(), e, opt, text)
+}
+
+func runContext(t *testing.T, ctx context.Context, e *Executor, opt ExecuteOptions, text string) []string {
+	t.Helper()
+	q, err := influxql.ParseQuery(text)
+	mustOK(t, err)
+	var lines []string
+	mustOK(t, e.Execute(ctx, q, opt, func(r *Result) error {
+		lines = append(lines, resultText(r))
+		return nil
+	}))
+	return lines
+}
+
+// sampleStore has two policies and series in two shard groups.
+func sampleStore(t *testing.T) *fakeStore {
+	store := newFakeStore()
+	for _, cmd := range []meta.Command{
+		meta.CreateDatabase{Name: "db"}, meta.CreateDatabase{Name: "other"},
+		meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "rp2"}},
+	} {
+		mustOK(t, store.Apply(t.Context(), cmd))
+	}
+	store.write(t, "db", "", "s", "cpu,host=a,az=x v=1 1000000000\ncpu,host=b v=1,w=2i 1000000000\ncpu,host=a,az=x v=1 1600000000\nmem,host=c f=t 1000000000\nup v=1 1000000000")
+	store.write(t, "db", "rp2", "s", "cpu,host=z v=\"s\" 1000000000\nold v=1 1000000000")
+	store.write(t, "other", "", "s", "disk,path=/ v=1 1000000000")
+	return store
+}
+
+func newExecutor(store *fakeStore) *Executor { return New(Options{Storage: store, Admin: store}) }
+
+func TestStatements(t *testing.T) {
+	store := sampleStore(t)
+	e := newExecutor(store)
+	for _, c := range []struct{ q, want string }{
+		{`SHOW DATABASES`, `databases(name): db; other`},
+		{`SHOW RETENTION POLICIES`, `(name duration shardGroupDuration replicaN default): autogen 0s 168h0m0s 1 true; rp2 0s 168h0m0s 1 false`},
+		{`SHOW MEASUREMENTS`, `measurements(name): cpu; mem; old; up`},
+		{`SHOW MEASUREMENTS ON db.rp2`, `measurements(name database retention policy): cpu db rp2; old db rp2`},
+		{`SHOW MEASUREMENTS ON *.*`, `measurements(name database retention policy): cpu db autogen; mem db autogen; up db autogen; cpu db rp2; old db rp2; disk other autogen`},
+		{`SHOW MEASUREMENTS ON db.*  LIMIT 1 OFFSET 3`, `measurements(name database retention policy): cpu db rp2`},
+		{`SHOW MEASUREMENTS ON db.nope`, `error: retention policy not found: nope`},
+		{`SHOW MEASUREMENTS WHERE host = 'a'`, `measurements(name): cpu`},
+		{`SHOW MEASUREMENTS WHERE host != 'a'`, `measurements(name): mem`},
+		{`SHOW MEASUREMENTS WHERE host = 'a' OR host = 'c'`, `measurements(name): cpu; mem`},
+		{`SHOW MEASUREMENTS WHERE host = 'a' AND az =~ /x/`, `measurements(name): cpu`},
+		{`SHOW MEASUREMENTS WHERE _name = 'up'`, `measurements(name): up`},
+		{`SHOW MEASUREMENTS WHERE host = 1`, `error: right side of '=' must be a tag value string`},
+		{`SHOW MEASUREMENTS WHERE 'a' = host`, `error: left side of '=' must be a tag key`},
+		{`SHOW MEASUREMENTS WHERE time > now()`, `error: SHOW MEASUREMENTS doesn't support time in WHERE clause`},
+		{`SHOW FIELD KEYS`, `cpu(fieldKey fieldType): v float; w integer | mem(fieldKey fieldType): f boolean | up(fieldKey fieldType): v float`},
+		{`SHOW FIELD KEYS FROM rp2.cpu, other..disk`, `cpu(fieldKey fieldType): v string | disk(fieldKey fieldType): v float`},
+		{`SHOW TAG KEYS`, `cpu(tagKey): az; host | mem(tagKey): host`},
+		{`SHOW TAG KEYS WHERE host = 'b'`, `cpu(tagKey): host`},
+		{`SHOW TAG KEYS WHERE time > 1500000000s`, `cpu(tagKey): az; host`},
+		{`SHOW TAG KEYS WHERE time > 1700000000s`, ``},
+		{`SHOW TAG KEYS WHERE v > 1`, `error: Expression too complex for metaquery: v > 1`},
+		{`SHOW TAG VALUES WITH KEY = host`, `cpu(key value): host a; host b; host z | mem(key value): host c`},
+		{`SHOW TAG VALUES FROM rp2.cpu WITH KEY = host`, `cpu(key value): host z`},
+		{`SHOW TAG VALUES WITH KEY = host WHERE time >= 1600000000s`, `cpu(key value): host a`},
+		{`SHOW TAG VALUES WITH KEY =~ /./ WHERE az = '' AND _name = 'cpu' LIMIT 1 OFFSET 1`, `cpu(key value): host z`},
+		{`SHOW TAG VALUES WITH KEY !~ /host/`, `cpu(key value): az x`},
+		{`SHOW SERIES`, `(key): cpu,az=x,host=a; cpu,host=b; mem,host=c; up`},
+		{`SHOW SERIES LIMIT 2 OFFSET 1`, `(key): cpu,host=b; mem,host=c`},
+		{`SHOW SERIES FROM rp2././`, `(key): cpu,host=z; old`},
+		{`SHOW SERIES WHERE time > 1500000000s`, `(key): cpu,az=x,host=a`},
+		{`SHOW SERIES WHERE time > 1000000001s AND time < 1600000000s`, ``},
+		{`SHOW SERIES WHERE time > 5s AND time < 4s`, ``},
+		{`SHOW SERIES WHERE v = 1`, `(key): cpu,az=x,host=a; cpu,host=b; mem,host=c; up`},
+		{`SHOW SERIES CARDINALITY`, `(cardinality estimation): 6`},
+		{`SHOW SERIES CARDINALITY FROM cpu`, `cpu(cardinality estimation): 2`},
+		{`SHOW SERIES EXACT CARDINALITY GROUP BY *`, `cpu,az=,host=b(count): 1 | cpu,az=x,host=a(count): 1 | mem,host=c(count): 1 | up(count): 1`},
+		{`SHOW MEASUREMENT CARDINALITY`, `(cardinality estimation): 4`},
+		{`SHOW MEASUREMENT EXACT CARDINALITY`, `(count): 3`},
+		{`SHOW TAG VALUES EXACT CARDINALITY WITH KEY IN (host, az)`, `cpu(count): 3 | mem(count): 1`},
+		{`SHOW SHARD GROUPS`, `shard groups(id database retention_policy start_time end_time expiry_time): ` +
+			`1 db autogen 2001-09-03T00:00:00Z 2001-09-10T00:00:00Z ; 2 db autogen 2020-09-07T00:00:00Z 2020-09-14T00:00:00Z ; ` +
+			`3 db rp2 2001-09-03T00:00:00Z 2001-09-10T00:00:00Z ; 4 other autogen 2001-09-03T00:00:00Z 2001-09-10T00:00:00Z `},
+		{`SHOW SUBSCRIPTIONS`, ``},
+		{`SHOW USERS`, `(user admin): `},
+		{`SHOW GRANTS FOR nobody`, `error: user not found`},
+		{`SHOW DIAGNOSTICS FOR 'nope'`, ``},
+		{`DELETE FROM cpu WHERE v > 1`, `error: shard 1: fields not supported in WHERE clause during deletion`},
+		{`DELETE FROM nope.cpu`, `error: retention policy not found: nope`},
+		{`DROP SERIES WHERE time > 1s`, `error: DROP SERIES doesn't support time in WHERE clause`},
+		{`CREATE SUBSCRIPTION s ON db.autogen DESTINATIONS ALL 'http://h:1'`, `error: statement not supported yet: CREATE SUBSCRIPTION`},
+		{`DROP SUBSCRIPTION s ON db.autogen`, `error: subscription not found`},
+		{`CREATE USER u WITH PASSWORD 'p'`, `error: statement not supported yet: CREATE USER`},
+		{`DROP SHARD 99`, `error: shard not found`},
+		{`SELECT v FROM nope..cpu`, `error: database not found: nope`},
+		{`SELECT v FROM _series`, `error: unable to use system source '_series': use SHOW SERIES instead`},
+	} {
+		if got := strings.Join(runText(t, e, ExecuteOptions{Database: "db"}, c.q), " & "); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.q, got, c.want)
+		}
+	}
+	if store.views != 0 {
+		t.Errorf("%d views were not released", store.views)
+	}
+}
+
+// What deletes leave behind.
+func TestDeletes(t *testing.T) {
+	for _, c := range []struct{ q, show, want string }{
+		{`DROP MEASUREMENT cpu`, `SHOW SERIES FROM cpu, rp2.cpu`, ``},
+		{`DROP MEASUREMENT cpu`, `SHOW FIELD KEYS FROM cpu`, ``},
+		{`DROP SERIES FROM cpu WHERE host = 'a'`, `SHOW TAG VALUES WITH KEY = host`, `cpu(key value): host b; host z | mem(key value): host c`},
+		{`DELETE WHERE time < 1500000000s`, `SHOW SERIES`, `(key): cpu,az=x,host=a`},
+		{`DELETE FROM cpu WHERE time < 1500000000s AND host = 'a'`, `SHOW SERIES FROM cpu`, `(key): cpu,az=x,host=a; cpu,host=b`},
+		{`DELETE FROM rp2.cpu`, `SHOW TAG VALUES WITH KEY = host`, `cpu(key value): host a; host b | mem(key value): host c`},
+		{`DELETE FROM /c|m/, rp2.old`, `SHOW MEASUREMENTS`, `measurements(name): up`},
+		{`DELETE FROM cpu WHERE host = 1`, `SHOW SERIES FROM cpu`, `(key): cpu,az=x,host=a; cpu,host=b`},
+		{`DELETE FROM cpu WHERE time > 9s AND time < 8s`, `SHOW SERIES FROM cpu`, `(key): cpu,az=x,host=a; cpu,host=b`},
+		{`DROP RETENTION POLICY rp2 ON db`, `SHOW MEASUREMENTS`, `measurements(name): cpu; mem; up`},
+		{`DROP SHARD 1`, `SHOW SERIES`, `(key): cpu,az=x,host=a`},
+		{`DROP DATABASE db`, `SHOW SERIES`, `error: database not found: db`},
+	} {
+		e := newExecutor(sampleStore(t))
+		got := runText(t, e, ExecuteOptions{Database: "db"}, c.q+";"+c.show)
+		if !slices.Equal(got, []string{"", c.want}) {
+			t.Errorf("%s; %s\n got %q\nwant %s", c.q, c.show, got, c.want)
+		}
+	}
+	e := newExecutor(sampleStore(t))
+	for _, q := range []string{`DELETE FROM cpu`, `DROP SERIES FROM cpu`, `DROP MEASUREMENT cpu`} {
+		if got := runText(t, e, ExecuteOptions{Database: "nope"}, q); got[0] != "error: database not found: nope" {
+			t.Errorf("%s in an unknown database: %q", q, got)
+		}
+	}
+}
+
+func TestStatementsAfterAFailure(t *testing.T) {
+	e := newExecutor(sampleStore(t))
+	got := runText(t, e, ExecuteOptions{Database: "db"}, `SHOW DATABASES; SHOW SERIES ON x; SHOW DATABASES; CREATE DATABASE y`)
+	want := []string{`databases(name): db; other`, `error: database not found: x`, `error: not executed`, `error: not executed`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if e.opt.Admin.Catalog().Database("y") != nil {
+		t.Error("a statement after the failed one was executed")
+	}
+}
+
+func TestReadOnlyWarnings(t *testing.T) {
+	e := newExecutor(sampleStore(t))
+	opt := ExecuteOptions{Database: "db", ReadOnly: true}
+	for _, c := range []struct{ q, want string }{
+		{`create database n`, `warning: deprecated use of 'CREATE DATABASE n' in a read only context, please use a POST request instead`},
+		{`DROP SERIES FROM nope`, `warning: deprecated use of 'DROP SERIES FROM nope' in a read only context, please use a POST request instead`},
+		{`DELETE FROM nope`, ``},
+		{`SHOW USERS`, `(user admin): `},
+		{`KILL QUERY 99`, `error: no such query id: 99`},
+	} {
+		if got := runText(t, e, opt, c.q); got[0] != c.want {
+			t.Errorf("%s: %q", c.q, got)
+		}
+	}
+}
+
+func TestChunks(t *testing.T) {
+	e := newExecutor(sampleStore(t))
+	got := runText(t, e, ExecuteOptions{Database: "db", ChunkSize: 2}, `SHOW TAG VALUES WITH KEY = host`)
+	want := []string{`cpu(key value): host a; host b | ...`, `cpu(key value): host z | ...`, `mem(key value): host c`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if got := runText(t, e, ExecuteOptions{ChunkSize: 2}, `SHOW CONTINUOUS QUERIES`); len(got) != 2 {
+		t.Errorf("tables without rows: %q", got)
+	}
+}
+
+func TestUserStatements(t *testing.T) {
+	store := sampleStore(t)
+	e := New(Options{Storage: store, Admin: store,
+		HashPassword:  func(p string) (string, error) { return "#" + p, nil },
+		CheckPassword: func(hash, p string) bool { return hash == "#"+p }})
+	for _, c := range []struct{ q, want string }{
+		{`CREATE USER root WITH PASSWORD 'r' WITH ALL PRIVILEGES`, ``},
+		{`CREATE USER u WITH PASSWORD 'p'`, ``},
+		{`CREATE USER u WITH PASSWORD 'p'`, ``},
+		{`CREATE USER u WITH PASSWORD 'q'`, `error: user already exists`},
+		{`CREATE USER u WITH PASSWORD 'p' WITH ALL PRIVILEGES`, `error: user already exists`},
+		{`SHOW USERS`, `(user admin): root true; u false`},
+		{`GRANT ALL ON db TO u`, ``},
+		{`GRANT READ ON other TO u`, ``},
+		{`SHOW GRANTS FOR u`, `(database privilege): db ALL PRIVILEGES; other READ`},
+		{`REVOKE WRITE ON db FROM u`, ``},
+		{`REVOKE ALL ON other FROM u`, ``},
+		{`SHOW GRANTS FOR u`, `(database privilege): db READ; other NO PRIVILEGES`},
+		{`GRANT ALL PRIVILEGES TO u`, ``},
+		{`REVOKE ALL PRIVILEGES FROM root`, ``},
+		{`SHOW USERS`, `(user admin): root false; u true`},
+		{`SET PASSWORD FOR u = 'n'`, ``},
+		{`CREATE USER u WITH PASSWORD 'n' WITH ALL PRIVILEGES`, ``},
+		{`DROP USER root`, ``},
+		{`DROP USER root`, `error: user not found`},
+		{`SET PASSWORD FOR root = 'n'`, `error: user not found`},
+		{`GRANT READ ON nope TO u`, `error: database not found: nope`},
+		{`GRANT READ ON db TO nope`, `error: user not found`},
+		{`REVOKE READ ON db FROM nope`, `error: user not found`},
+	} {
+		if got := strings.Join(runText(t, e, ExecuteOptions{}, c.q), " & "); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.q, got, c.want)
+		}
+	}
+	got := runText(t, e, ExecuteOptions{MayRead: func(db string) bool { return db == "other" }}, `SHOW DATABASES`)
+	if got[0] != `databases(name): other` {
+		t.Errorf("filtered databases: %q", got)
+	}
+}
+
+func TestPanicIsAnError(t *testing.T) {
+	store := sampleStore(t)
+	e := New(Options{Storage: &brokenStore{fakeStore: store, panic: "boom"}, Admin: store})
+	got := runText(t, e, ExecuteOptions{Database: "db"}, `SHOW SERIES; SHOW DATABASES`)
+	if !slices.Equal(got, []string{`error: SHOW SERIES ON db [panic:boom]`, `error: not executed`}) {
+		t.Errorf("got %q", got)
+	}
+	stats := runText(t, e, ExecuteOptions{}, `SHOW STATS FOR 'queryExecutor'`)
+	if !strings.HasPrefix(stats[0], `queryExecutor(queriesActive queriesExecuted queriesFinished queryDurationNs recoveredPanics): 1 2 1 `) ||
+		!strings.HasSuffix(stats[0], " 1") {
+		t.Errorf("statistics: %q", stats)
+	}
+}
+
+func TestStorageErrors(t *testing.T) {
+	store := sampleStore(t)
+	e := New(Options{Storage: &brokenStore{fakeStore: store, err: errBroken}, Admin: store})
+	for _, q := range []string{`SHOW SERIES`, `SHOW MEASUREMENTS`, `SHOW TAG KEYS`, `SHOW TAG VALUES WITH KEY = host`, `SHOW FIELD KEYS`,
+		`SHOW SERIES CARDINALITY`, `SHOW SERIES EXACT CARDINALITY`, `SHOW FIELD KEY CARDINALITY`, `SHOW MEASUREMENT CARDINALITY`} {
+		if got := runText(t, e, ExecuteOptions{Database: "db"}, q); !slices.Equal(got, []string{"error: broken"}) {
+			t.Errorf("%s: %q", q, got)
+		}
+	}
+}
+
+func TestConsumerErrorStopsTheQuery(t *testing.T) {
+	e := newExecutor(sampleStore(t))
+	q, err := influxql.ParseQuery(`SHOW DATABASES; CREATE DATABASE y`)
+	mustOK(t, err)
+	gone := errors.New("client is gone")
+	calls := 0
+	err = e.Execute(t.Context(), q, ExecuteOptions{}, func(*Result) error { calls++; return gone })
+	if !errors.Is(err, gone) || calls != 1 || e.opt.Admin.Catalog().Database("y") != nil {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
+// blocked runs a query that hangs in storage until release is called.
+func blocked(t *testing.T, e *Executor, store *fakeStore) (release func(), answer chan []string) {
+	gate, entered, once := make(chan struct{}), make(chan struct{}), sync.Once{}
+	store.block = func() { once.Do(func() { close(entered) }); <-gate }
+	answer = make(chan []string, 1)
+	go func() {
+		answer <- runText(t, e, ExecuteOptions{Database: "db", User: "ann"}, `SHOW SERIES; SHOW DATABASES`)
+	}()
+	<-entered
+	return func() { close(gate) }, answer
+}
+
+func TestKillQuery(t *testing.T) {
+	store := sampleStore(t)
+	e := newExecutor(store)
+	release, answer := blocked(t, e, store)
+	list := runText(t, e, ExecuteOptions{}, `SHOW QUERIES`)[0]
+	if !strings.HasPrefix(list, `(qid query database duration status user): 1 SHOW SERIES; SHOW DATABASES db `) &&
+		!strings.HasPrefix(list, "(qid query database duration status user): 1 SHOW SERIES;\nSHOW DATABASES db ") || !strings.Contains(list, " running ann; 2 SHOW QUERIES ") {
+		t.Errorf("queries: %q", list)
+	}
+	got := runText(t, e, ExecuteOptions{}, `KILL QUERY 1`)
+	again := runText(t, e, ExecuteOptions{}, `KILL QUERY 1`)
+	if got[0] != "" || again[0] != "error: already killed" {
+		t.Errorf("kill: %q, again: %q", got, again)
+	}
+	if list := runText(t, e, ExecuteOptions{}, `SHOW QUERIES`)[0]; !strings.Contains(list, " killed ann") {
+		t.Errorf("queries after the kill: %q", list)
+	}
+	release()
+	if got := <-answer; !slices.Equal(got, []string{"error: query interrupted", "error: not executed"}) {
+		t.Errorf("the killed query: %q", got)
+	}
+	if got := runText(t, e, ExecuteOptions{}, `KILL QUERY 1`); got[0] != "error: no such query id: 1" {
+		t.Errorf("kill after the end: %q", got)
+	}
+}
+
+func TestConcurrencyLimit(t *testing.T) {
+	store := sampleStore(t)
+	e := New(Options{Storage: store, Admin: store, MaxConcurrentQueries: 1})
+	release, answer := blocked(t, e, store)
+	if got := runText(t, e, ExecuteOptions{}, `SHOW DATABASES; SHOW DATABASES`); !slices.Equal(got, []string{"error: max-concurrent-queries limit exceeded(1, 1)"}) {
+		t.Errorf("got %q", got)
+	}
+	release()
+	if got := <-answer; len(got) != 2 || strings.Contains(got[0], "error") {
+		t.Errorf("the running query: %q", got)
+	}
+	if got := runText(t, e, ExecuteOptions{}, `SHOW DATABASES`); strings.Contains(got[0], "error") {
+		t.Errorf("after the end: %q", got)
+	}
+}
+
+func TestQueryTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := sampleStore(t)
+		store.block = func() { time.Sleep(2 * time.Second) }
+		e := New(Options{Storage: store, Admin: store, QueryTimeout: time.Second})
+		got := runText(t, e, ExecuteOptions{Database: "db"}, `SHOW SERIES; SHOW DATABASES`)
+		if !slices.Equal(got, []string{"error: query-timeout limit exceeded", "error: not executed"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestClientDisconnect(t *testing.T) {
+	store := sampleStore(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	store.block = cancel
+	got := runContext(t, ctx, newExecutor(store), ExecuteOptions{Database: "db"}, `SHOW SERIES`)
+	if !slices.Equal(got, []string{"error: context canceled"}) || store.views != 0 {
+		t.Errorf("got %q, %d views open", got, store.views)
+	}
+}
+
+func TestNormalize(t *testing.T) {
+	catalog := sampleStore(t).Catalog()
+	for _, c := range []struct{ q, db, rp, want string }{
+		{`SELECT v FROM cpu`, "db", "", `SELECT v FROM db.autogen.cpu`},
+		{`SELECT v FROM cpu`, "db", "rp2", `SELECT v FROM db.rp2.cpu`},
+		{`SELECT v FROM (SELECT v FROM cpu), other..disk`, "db", "", `SELECT v FROM (SELECT v FROM db.autogen.cpu), other.autogen.disk`},
+		{`SELECT v INTO x FROM cpu`, "db", "", `SELECT v INTO db.autogen.x FROM db.autogen.cpu`},
+		{`SELECT v FROM cpu`, "", "", `database name required`},
+		{`SELECT v FROM cpu`, "x", "", `database not found: x`},
+		{`SHOW TAG VALUES FROM cpu WITH KEY = a`, "db", "", `SHOW TAG VALUES ON db FROM cpu WITH KEY = a`},
+		{`SHOW SERIES FROM cpu`, "db", "", `SHOW SERIES ON db FROM db.autogen.cpu`},
+		{`DROP SERIES FROM cpu`, "db", "", `DROP SERIES FROM cpu`},
+		{`DELETE FROM cpu`, "", "", `DELETE FROM cpu`},
+		{`EXPLAIN SELECT v FROM cpu`, "db", "", `EXPLAIN SELECT v FROM db.autogen.cpu`},
+		{`CREATE CONTINUOUS QUERY c ON other BEGIN SELECT mean(v) INTO o FROM disk GROUP BY time(1h) END`, "other", "",
+			`CREATE CONTINUOUS QUERY c ON other BEGIN SELECT mean(v) INTO other.autogen.o FROM other.autogen.disk GROUP BY time(1h) END`},
+	} {
+		stmt, err := influxql.ParseStatement(c.q)
+		mustOK(t, err)
+		got := ""
+		if err := Normalize(stmt, catalog, c.db, c.rp); err != nil {
+			got = err.Error()
+		} else {
+			got = stmt.String()
+		}
+		if got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.q, got, c.want)
+		}
+	}
+}
+
+func TestMetaPredicateAgreesWithMatch(t *testing.T) {
+	sets := []model.Tags{nil, {{Key: "a", Value: "x"}}, {{Key: "a", Value: "y"}, {Key: "b", Value: "z"}}}
+	for _, c := range []struct {
+		where string
+		want  [3]bool
+	}{
+		{`a = 'x'`, [3]bool{false, true, false}},
+		{`a != 'x'`, [3]bool{true, false, true}},
+		{`a = ''`, [3]bool{true, false, false}},
+		{`'z' = b OR a = 'x'`, [3]bool{false, true, true}},
+		{`(a =~ /./ AND b !~ /z/)`, [3]bool{false, true, false}},
+		{`_name = 'm'`, [3]bool{true, true, true}},
+		{`_name = 'n'`, [3]bool{false, false, false}},
+		{`_name = 'n' OR b = 'z'`, [3]bool{false, false, true}},
+		{`_tagKey = 'q' AND a = 'y'`, [3]bool{false, false, true}},
+		{`true`, [3]bool{true, true, true}},
+		{`false OR a = 'x'`, [3]bool{false, true, false}},
+	} {
+		expr, err := influxql.ParseExpr(c.where)
+		mustOK(t, err)
+		p, err := metaPredicate(expr, "m")
+		mustOK(t, err)
+		for i, tags := range sets {
+			if p.Match(tags) != c.want[i] {
+				t.Errorf("%s of %v: %v", c.where, tags, !c.want[i])
+			}
+		}
+	}
+}
