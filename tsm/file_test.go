@@ -3,7 +3,11 @@ package tsm
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
 	"tsdbd/column"
@@ -89,6 +93,94 @@ func checkInfo(t *testing.T, info Info, series []testSeries) {
 	}
 	if info != want {
 		t.Fatalf("info\n%+v, want\n%+v", info, want)
+	}
+}
+
+// The ends of what the format holds: largest chunks, keys, spans and numbers.
+func TestBoundaries(t *testing.T) {
+	rng := newRand(t)
+	fields := []column.Field{{Key: "", Type: model.String}, {Key: "b", Type: model.Boolean}, {Key: "f", Type: model.Float},
+		{Key: "i", Type: model.Integer}, {Key: strings.Repeat("u", 65535), Type: model.Unsigned}}
+	chunk := func(times ...int64) testChunk {
+		c := testChunk{times: times}
+		for _, f := range fields {
+			c.cols = append(c.cols, randomVector(rng, f.Type, len(times)))
+		}
+		return c
+	}
+	long := make([]int64, MaxChunkRows)
+	for i := range long {
+		long[i] = int64(i) * 7
+	}
+	jitter := make([]int64, MaxChunkRows)
+	for i := range jitter {
+		jitter[i] = long[i]*1e6 + 1e12 + rng.Int64N(1e6)
+	}
+	lo, hi := model.MinTime, model.MaxTime
+	sets := [][]testChunk{
+		{chunk(lo), chunk(lo + 1), chunk(hi)},
+		{chunk(lo, hi)},
+		{chunk(lo, 0, hi)},
+		{chunk(lo, lo/2, 0, hi/2)},
+		{chunk(math.MinInt64, -1, math.MaxInt64)},
+		{chunk(lo, lo+1, lo+2, lo+3, hi-3, hi-2, hi-1, hi), chunk(math.MaxInt64)},
+		{chunk(long...), chunk(jitter...)},
+		{chunk(-9223372036e9), chunk(9223372036e9)},
+	}
+	var series []testSeries
+	for i, chunks := range sets {
+		series = append(series, testSeries{id: model.SeriesID(math.MaxUint32 - i*1000), key: fmt.Sprint("k", i), fields: fields, chunks: chunks})
+	}
+	for i := range 70 { // pages of the longest keys
+		series = append(series, testSeries{id: model.SeriesID(1 + i*i), key: fmt.Sprintf("l%02d", i) + string(randomBytes(rng, model.MaxKeyLength-3)),
+			chunks: []testChunk{{times: []int64{int64(i)}}}})
+	}
+	path := tempFile(t)
+	writeSeries(t, path, WriterOptions{}, series)
+	r := openFile(t, path)
+	if err := compareFile(r, series); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Verify(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func randomBytes(rng *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// Size promises no more than the file takes in the end, and not much less.
+func TestWriterSize(t *testing.T) {
+	set := newWideSet(300, 200)
+	w, err := Create(vfs.OS, tempFile(t), WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := int64(0)
+	for i, k := range set.keys {
+		if err := w.Series(model.SeriesID(i+1), k, set.fields); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Append(set.times, set.cols[i%8]); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.Size(); n < last {
+			t.Fatalf("size fell from %d to %d", last, n)
+		} else {
+			last = n
+		}
+	}
+	info, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last > info.Size+info.Size/20 || last < info.Size-info.Size/10 {
+		t.Fatalf("size %d before Finish, %d after", last, info.Size)
 	}
 }
 

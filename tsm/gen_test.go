@@ -326,6 +326,18 @@ func compareSeries(r *Reader, i int, want *testSeries, s *Series, c *Chunk) erro
 	if id != want.id || s.ID != want.id || !slices.Equal(s.Fields, want.fields) || len(s.Chunks) != len(want.chunks) {
 		return wrong("id %d, %d, fields %v, %d chunks", id, s.ID, s.Fields, len(s.Chunks))
 	}
+	if last := want.chunks[len(want.chunks)-1]; s.Ordinal() != i ||
+		s.TimeRange() != (model.TimeRange{Min: want.chunks[0].times[0], Max: last.times[len(last.times)-1]}) {
+		return wrong("ordinal %d, range %v", s.Ordinal(), s.TimeRange())
+	}
+	for f := range want.fields {
+		if j, ok := s.Field(want.fields[f].Key); !ok || j != f {
+			return wrong("field %s found at %d, %v", want.fields[f].Key, j, ok)
+		}
+	}
+	if _, ok := s.Field("no such field"); ok {
+		return wrong("field found that is not there")
+	}
 	for k := range s.Chunks {
 		w := &want.chunks[k]
 		e := &s.Chunks[k]
@@ -335,6 +347,9 @@ func compareSeries(r *Reader, i int, want *testSeries, s *Series, c *Chunk) erro
 		}
 		if err := r.Chunk(s, k, c); err != nil {
 			return err
+		}
+		if c.Len() != rows || c.Min() != w.times[0] || c.Max() != w.times[rows-1] {
+			return wrong("chunk %d of %d rows from %d to %d", k, c.Len(), c.Min(), c.Max())
 		}
 		times, err := c.Times()
 		if err != nil {
@@ -354,7 +369,10 @@ func compareSeries(r *Reader, i int, want *testSeries, s *Series, c *Chunk) erro
 			if err := diffVector(&w.cols[f], v, rows); err != nil {
 				return wrong("chunk %d column %d: %v", k, f, err)
 			}
-			st, ok := s.Stats(k, f)
+			if all := validCount(&w.cols[f], rows) == rows; c.AllValid(f) != all {
+				return wrong("chunk %d column %d: all valid %v", k, f, c.AllValid(f))
+			}
+			st, ok := c.Stats(f)
 			if ok != (rows >= StatsRows) {
 				return wrong("chunk %d column %d: stats %v", k, f, ok)
 			}

@@ -28,10 +28,7 @@ type Reader struct {
 	idBuckets uint64
 	ordBits   uint
 
-	lists struct {
-		once  sync.Once
-		slots []atomic.Pointer[[]column.Field]
-	}
+	lists      atomic.Pointer[[]fieldListSlot] // made at first use
 	keyCursors sync.Pool
 
 	unmap    func() error
@@ -39,6 +36,9 @@ type Reader struct {
 	closed   atomic.Bool // the opener's reference is given back
 	obsolete atomic.Bool // remove the file after the last reference
 }
+
+// fieldListSlot holds a field list once it was decoded.
+type fieldListSlot = atomic.Pointer[[]column.Field]
 
 // Open maps a file and checks header, footer and the checksum table. It
 // returns a reader with one reference, which Close gives back. Damage is a
@@ -252,8 +252,13 @@ func (r *Reader) fieldList(n uint64) ([]column.Field, error) {
 	if n >= uint64(f.fieldLists) {
 		return nil, binio.Corruptf(r.path, int64(f.sec.lists), "tsm: field list %d of %d", n, f.fieldLists)
 	}
-	r.lists.once.Do(func() { r.lists.slots = make([]atomic.Pointer[[]column.Field], f.fieldLists) })
-	if p := r.lists.slots[n].Load(); p != nil {
+	slots := r.lists.Load()
+	if slots == nil {
+		fresh := make([]fieldListSlot, f.fieldLists)
+		r.lists.CompareAndSwap(nil, &fresh)
+		slots = r.lists.Load()
+	}
+	if p := (*slots)[n].Load(); p != nil {
 		return *p, nil
 	}
 	at := f.sec.listDir + n*4
@@ -270,7 +275,7 @@ func (r *Reader) fieldList(n uint64) ([]column.Field, error) {
 	if !ok {
 		return nil, binio.Corruptf(r.path, int64(from), "tsm: bad field list")
 	}
-	r.lists.slots[n].Store(&fields)
+	(*slots)[n].Store(&fields)
 	return fields, nil
 }
 

@@ -12,28 +12,39 @@ import (
 	"tsdbd/model"
 )
 
-// writeShort writes a file of n series of one row of two integers.
-func writeShort(tb testing.TB, path string, n int) Info {
-	tb.Helper()
+// shortSet is a set of n series of one row of two integers.
+type shortSet struct {
+	keys   []string
+	fields []column.Field
+	times  []int64
+	values [][2]int64
+}
+
+func newShortSet(n int) *shortSet {
 	rng := rand.New(rand.NewPCG(7, 7))
-	fields := []column.Field{{Key: "bytes_recv", Type: model.Integer}, {Key: "bytes_sent", Type: model.Integer}}
-	keys := make([]string, n)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("net,host=host_%05d,interface=eth%d,region=eu-central-%d,service=%d", i/8, i%8, i/8%3, i/8%20)
+	s := &shortSet{fields: []column.Field{{Key: "bytes_recv", Type: model.Integer}, {Key: "bytes_sent", Type: model.Integer}}}
+	for i := range n {
+		s.keys = append(s.keys, fmt.Sprintf("net,host=host_%05d,interface=eth%d,region=eu-central-%d,service=%d", i/8, i%8, i/8%3, i/8%20))
+		s.times = append(s.times, 1700000000e9+rng.Int64N(10e9))
+		s.values = append(s.values, [2]int64{rng.Int64N(100000), rng.Int64N(100000)})
 	}
-	slices.Sort(keys)
+	slices.Sort(s.keys)
+	return s
+}
+
+func (s *shortSet) write(tb testing.TB, path string) Info {
+	tb.Helper()
 	w, err := Create(vfs.OS, path, WriterOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	cols := []column.Vector{{Type: model.Integer, Ints: []int64{0}}, {Type: model.Integer, Ints: []int64{0}}}
-	for i, k := range keys {
-		cols[0].Ints[0], cols[1].Ints[0] = rng.Int64N(100000), rng.Int64N(100000)
-		// Ids as the series file gives them: in order within a batch, here of 10,000.
-		if err := w.Series(model.SeriesID(i+1), k, fields); err != nil {
+	for i, k := range s.keys {
+		cols[0].Ints[0], cols[1].Ints[0] = s.values[i][0], s.values[i][1]
+		if err := w.Series(model.SeriesID(i+1), k, s.fields); err != nil {
 			tb.Fatal(err)
 		}
-		if err := w.Append([]int64{1700000000e9 + rng.Int64N(10e9)}, cols); err != nil {
+		if err := w.Append(s.times[i:i+1], cols); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -43,6 +54,8 @@ func writeShort(tb testing.TB, path string, n int) Info {
 	}
 	return info
 }
+
+func writeShort(tb testing.TB, path string, n int) Info { return newShortSet(n).write(tb, path) }
 
 // TestShortSeriesSize holds the cost of a file of very short series.
 func TestShortSeriesSize(t *testing.T) {
@@ -99,8 +112,9 @@ func BenchmarkShortSeriesScan(b *testing.B) {
 func BenchmarkShortSeriesWrite(b *testing.B) {
 	const n = 100000
 	path := tempFile(b)
+	set := newShortSet(n)
 	for b.Loop() {
-		writeShort(b, path, n)
+		set.write(b, path)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/series")
 	b.ReportMetric(0, "ns/op")
@@ -216,31 +230,40 @@ func wideColumns(rng *rand.Rand, rows int) (fields []column.Field, cols []column
 	return fields, cols
 }
 
-func writeWide(tb testing.TB, path string, n, rows int) Info {
+type wideSet struct {
+	keys   []string
+	fields []column.Field
+	times  []int64
+	cols   [8][]column.Vector
+}
+
+func newWideSet(n, rows int) *wideSet {
 	rng := rand.New(rand.NewPCG(9, 9))
-	keys := make([]string, n)
-	for i := range keys {
-		keys[i] = wideKey(i)
+	s := new(wideSet)
+	for i := range n {
+		s.keys = append(s.keys, wideKey(i))
 	}
-	slices.Sort(keys)
-	var sets [8][]column.Vector
-	var fields []column.Field
-	for i := range sets {
-		fields, sets[i] = wideColumns(rng, rows)
+	slices.Sort(s.keys)
+	for i := range s.cols {
+		s.fields, s.cols[i] = wideColumns(rng, rows)
 	}
-	times := make([]int64, rows)
-	for i := range times {
-		times[i] = 1700000000e9 + int64(i)*10e9
+	for i := range rows {
+		s.times = append(s.times, 1700000000e9+int64(i)*10e9)
 	}
+	return s
+}
+
+func (s *wideSet) write(tb testing.TB, path string) Info {
+	tb.Helper()
 	w, err := Create(vfs.OS, path, WriterOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for i, k := range keys {
-		if err := w.Series(model.SeriesID(i+1), k, fields); err != nil {
+	for i, k := range s.keys {
+		if err := w.Series(model.SeriesID(i+1), k, s.fields); err != nil {
 			tb.Fatal(err)
 		}
-		if err := w.Append(times, sets[i%8]); err != nil {
+		if err := w.Append(s.times, s.cols[i%len(s.cols)]); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -251,12 +274,17 @@ func writeWide(tb testing.TB, path string, n, rows int) Info {
 	return info
 }
 
+func writeWide(tb testing.TB, path string, n, rows int) Info {
+	return newWideSet(n, rows).write(tb, path)
+}
+
 func BenchmarkWrite(b *testing.B) {
 	const n, rows = 200, 1000
 	path := tempFile(b)
 	var info Info
+	set := newWideSet(n, rows)
 	for b.Loop() {
-		info = writeWide(b, path, n, rows)
+		info = set.write(b, path)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(info.Values), "ns/value")
 	b.ReportMetric(float64(info.Size)/float64(info.Values), "bytes/value")
