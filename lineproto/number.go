@@ -106,16 +106,25 @@ func scanFloat(b []byte, i int, x uint64) (f float64, next int) {
 	}
 	v = v*pow10[n&15] + decimal(x, n)
 	i += n
-	if n == 8 {
-		x = load(b, i)
-		if m := digits(x); m > 0 {
-			v = v*pow10[m&15] + decimal(x, m)
-			n += m
-			i += m
-			if m == 8 {
-				v, n, i = scanMoreDigits(b, i, v, n)
-			}
+	if n < 8 {
+		return float64(v) / pow10Float[n&15], i
+	}
+	x = load(b, i)
+	if m := digits(x); m > 0 {
+		v = v*pow10[m&15] + decimal(x, m)
+		n += m
+		i += m
+		if m == 8 {
+			v, n, i = scanMoreDigits(b, i, v, n)
 		}
+	}
+	// Whether v is exact would be a toss-up for the branch predictor here, so
+	// the way that does not ask comes first.
+	if d+n > 19 || v == 0 {
+		return quotient(v, d, n, i)
+	}
+	if f, ok := nearest(v, n); ok {
+		return f, i
 	}
 	return quotient(v, d, n, i)
 }

@@ -130,6 +130,9 @@ func (p *Parser) fast(body []byte, pos int) int {
 			number, v = p.table.Find(raw)
 			e, n = v.Entry(number), len(raw)
 		}
+		if n > longName {
+			break
+		}
 
 		// The fields: those of the series' previous line, or others.
 		first, firstString := len(b.Values), len(b.Strings)
@@ -217,7 +220,20 @@ func (p *Parser) fastTime(body []byte, i int) (t int64, next int) {
 	if negative {
 		i++
 	}
-	u, n, i := scanDigits(body, i)
+	var u uint64
+	n := 0
+	if i+24 <= len(body) {
+		// The 19 digits of nanoseconds, or 17 or 18 of them.
+		x, y, z := load8(body, i), load8(body, i+8), load8(body, i+16)
+		if m := digits(z); digits(x) == 8 && digits(y) == 8 && m-1 < 3 && m > 0 {
+			u = (decimal(x, 8)*1e8+decimal(y, 8))*pow10[m&15] + decimal(z, m)
+			n = 16 + m
+			i += n
+		}
+	}
+	if n == 0 {
+		u, n, i = scanDigits(body, i)
+	}
 	if n == 0 || n > 19 || u > math.MaxInt64 || i < len(body) && body[i] != '\n' {
 		return 0, 0
 	}

