@@ -266,7 +266,7 @@ func TestUsers(t *testing.T) {
 		want error
 	}{
 		{CreateUser{Name: "u"}, ErrUserExists},
-		{CreateUser{}, ErrNameRequired},
+		{CreateUser{}, ErrUsernameRequired},
 		{CreateUser{Name: "\xff"}, ErrInvalidName},
 		{DropUser{"x"}, ErrUserNotFound},
 		{SetPassword{"x", "h"}, ErrUserNotFound},

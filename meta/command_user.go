@@ -49,7 +49,7 @@ type DropSubscription struct{ Database, RetentionPolicy, Name string }
 
 func (c CreateUser) apply(d *Data) (bool, error) {
 	if c.Name == "" {
-		return false, ErrNameRequired
+		return false, ErrUsernameRequired
 	}
 	if !utf8.ValidString(c.Name) { // it could not be stored as it is
 		return false, ErrInvalidName

@@ -8,7 +8,7 @@ var (
 	ErrDatabaseNotFound  = errors.New("database not found")
 	ErrInvalidName       = errors.New("invalid name")
 	ErrNameTooLong       = errors.New("name too long")
-	ErrNameRequired      = errors.New("name required")
+	ErrUsernameRequired  = errors.New("username required")
 	ErrIndexChanged      = errors.New("catalog has changed")
 	ErrReadOnly          = errors.New("catalog is read-only")
 	ErrCatalogMissing    = errors.New("catalog files are missing")
