@@ -127,6 +127,7 @@ func (x *exec) limitBuckets(c *compiled) error {
 
 // layout builds the level of a compiled statement whose typed form is stmt.
 func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level) (*level, error) {
+	c.cond = stmt.Condition // now with types
 	l := &level{compiled: c, stmt: stmt, slimit: stmt.SLimit, soffset: stmt.SOffset}
 	l.win = windows{every: int64(c.every), shift: int64(c.shift), loc: stmt.Location}
 	if l.win.loc == nil && outer != nil && c.inherited {

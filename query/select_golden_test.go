@@ -1,0 +1,507 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/big"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+var selectThemes = flag.String("select.themes", "", "run only these golden themes (comma separated)")
+var selectCase = flag.String("select.case", "", "run only this golden case")
+var selectOurs = flag.String("select.ours", "", "append what differs to this file, as differences")
+
+// selectCaseFile is a theme recorded from InfluxDB 1.12.
+type selectTheme struct {
+	Theme string
+	Setup []struct {
+		Statement string
+		Write     *selectWrite
+	}
+	Cases []*selectGolden
+}
+
+type selectWrite struct {
+	DB, RP, Precision, Lines string
+}
+
+type selectGolden struct {
+	ID        string
+	Sequence  string
+	Method    string
+	Path      string
+	Params    map[string]string
+	Q         string
+	Write     *selectWrite
+	Unordered bool
+	Mask      []string
+	Tolerance float64
+	Body      any
+	Also      []any
+	Lines     []any
+	Text      *string
+}
+
+// difference is a case where we answer otherwise than InfluxDB on purpose.
+type difference struct {
+	Theme  string `json:"theme"`
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+	Ties   bool   `json:"ties,omitempty"` // only the order of rows of equal time differs
+	Body   any    `json:"body,omitempty"` // our answer
+}
+
+func readJSON(t testing.TB, name string, v any) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	if err := dec.Decode(v); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+// TestGoldenSelect answers the recorded SELECTs over storages that cut their
+// data in different ways, with different numbers of workers.
+func TestGoldenSelect(t *testing.T) {
+	files, _ := filepath.Glob("testdata/golden/*.json")
+	var diffs []difference
+	if _, err := os.Stat("testdata/golden/differences.json"); err == nil {
+		readJSON(t, "testdata/golden/differences.json", &diffs)
+	}
+	known := map[string]*difference{}
+	for i := range diffs {
+		known[diffs[i].Theme+"/"+diffs[i].ID] = &diffs[i]
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f, "differences.json") {
+			continue
+		}
+		var th selectTheme
+		readJSON(t, f, &th)
+		if *selectThemes != "" && !strings.Contains(","+*selectThemes+",", ","+th.Theme+",") {
+			continue
+		}
+		t.Run(th.Theme, func(t *testing.T) {
+			for _, shape := range []struct {
+				rows    int
+				stats   bool
+				steps   bool
+				workers int
+			}{{7, true, true, 2}, {1, false, false, 1}, {1000, true, false, 3}, {3, false, true, 1}} {
+				m := newMemStore()
+				m.chunkRows, m.stats, m.steps = shape.rows, shape.stats, shape.steps
+				runSelectTheme(t, m, &th, known, shape.workers)
+			}
+		})
+	}
+}
+
+func runSelectTheme(t *testing.T, m *memStore, th *selectTheme, known map[string]*difference, workers int) {
+	statement := func(q string) {
+		parsed, err := influxql.ParseQuery(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range parsed.Statements {
+			switch s := s.(type) {
+			case *influxql.CreateDatabaseStatement:
+				if s.RetentionPolicyShardGroupDuration > 0 {
+					m.shardSpan = int64(s.RetentionPolicyShardGroupDuration)
+				}
+				m.create(s.Name, "autogen")
+			case *influxql.CreateRetentionPolicyStatement:
+				m.create(s.Database, s.Name)
+			}
+		}
+	}
+	for _, s := range th.Setup {
+		if s.Write != nil {
+			m.write(t, s.Write.DB, s.Write.RP, s.Write.Precision, s.Write.Lines)
+		} else {
+			statement(s.Statement)
+		}
+	}
+	foreign := map[string]bool{} // sequences with statements that are not ours
+	for _, c := range th.Cases {
+		if c.Sequence != "" && !oursToRun(c) {
+			foreign[c.Sequence] = true
+		}
+	}
+	passed, failed, skipped, differ := 0, 0, 0, 0
+	for _, c := range th.Cases {
+		if !oursToRun(c) || foreign[c.Sequence] {
+			skipped++
+			continue
+		}
+		if *selectCase != "" && c.ID != *selectCase && c.Sequence == "" {
+			continue
+		}
+		if c.Write != nil {
+			m.write(t, c.Write.DB, c.Write.RP, c.Write.Precision, c.Write.Lines)
+			continue
+		}
+		got := answerSelect(m, c, workers)
+		d := known[th.Theme+"/"+c.ID]
+		var bad []string
+		switch {
+		case d != nil && d.Body != nil:
+			bad = compareSelect(c, d.Body, got, false)
+			differ++
+		case d != nil && d.Ties:
+			bad = compareSelect(c, c.Body, got, true)
+			differ++
+		default:
+			bad = compareSelect(c, c.Body, got, c.Unordered)
+			for _, o := range c.Also {
+				if len(bad) > 0 && len(compareSelect(c, o, got, c.Unordered)) == 0 {
+					bad = nil
+				}
+			}
+		}
+		if len(bad) == 0 {
+			if d == nil {
+				passed++
+			}
+			continue
+		}
+		failed++
+		if *selectOurs != "" {
+			note := difference{Theme: th.Theme, ID: c.ID}
+			tie := len(compareSelect(c, c.Body, got, true)) == 0
+			for _, o := range c.Also {
+				tie = tie || len(compareSelect(c, o, got, true)) == 0
+			}
+			if tie {
+				note.Ties = true
+			} else {
+				note.Body = got
+			}
+			f, _ := os.OpenFile(*selectOurs, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+			b, _ := json.Marshal(note)
+			f.Write(append(b, '\n'))
+			f.Close()
+		}
+		t.Errorf("%s/%s: %s\n     %s", th.Theme, c.ID, c.Q, strings.Join(bad[:min(3, len(bad))], "\n     "))
+	}
+	t.Logf("%s: %d passed, %d intended differences, %d failed, %d not for this test", th.Theme, passed, differ, failed, skipped)
+}
+
+// oursToRun reports whether a case is a SELECT over /query, or a write.
+func oursToRun(c *selectGolden) bool {
+	if c.Write != nil {
+		return true
+	}
+	if c.Path != "" || c.Lines != nil || c.Text != nil || c.Q == "" || c.Params["chunked"] != "" || c.Params["params"] != "" || c.Body == nil {
+		return false
+	}
+	q, err := influxql.ParseQuery(c.Q)
+	if err != nil {
+		return strings.HasPrefix(strings.ToUpper(c.Q), "SELECT")
+	}
+	for _, s := range q.Statements {
+		if _, ok := s.(*influxql.SelectStatement); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func answerSelect(m *memStore, c *selectGolden, workers int) any {
+	q, err := influxql.ParseQuery(c.Q)
+	if err != nil {
+		return map[string]any{"error": "error parsing query: " + err.Error()}
+	}
+	var results []any
+	failed := false
+	for i, s := range q.Statements {
+		res := map[string]any{"statement_id": json.Number(strconv.Itoa(i))}
+		results = append(results, res)
+		if failed {
+			res["error"] = "not executed"
+			continue
+		}
+		opt := SelectOptions{Database: c.Params["db"], RetentionPolicy: c.Params["rp"], DefaultRP: m.defaultRP, Workers: workers}
+		opt.Into = func(_ context.Context, b *IntoBatch) error { return m.into(b) }
+		var series []any
+		var inf error
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		err := runSelect(ctx, s.(*influxql.SelectStatement), m, opt, func(r *Result) error {
+			for _, s := range r.Series {
+				one, err := seriesJSON(s, c)
+				if err != nil {
+					inf = err
+				}
+				series = append(series, one)
+			}
+			return nil
+		})
+		cancel()
+		if inf != nil {
+			return map[string]any{"error": inf.Error()}
+		}
+		if err != nil {
+			res["error"] = err.Error()
+			failed = true
+			continue
+		}
+		if series != nil {
+			res["series"] = series
+		}
+	}
+	return map[string]any{"results": results}
+}
+
+// into stores what SELECT INTO writes.
+func (m *memStore) into(b *IntoBatch) error {
+	d := m.dbs[b.Database]
+	if d == nil {
+		return fmt.Errorf("database not found: %s", b.Database)
+	}
+	rp := b.RetentionPolicy
+	if rp == "" {
+		rp = d.def
+	}
+	if d.rps[rp] == nil {
+		return fmt.Errorf("retention policy not found: %s", rp)
+	}
+	for i, at := range b.Times {
+		tags := append(model.Tags(nil), b.Tags...)
+		for k, v := range b.TagColumns {
+			if s := scalarAt(&v, i); s.str != "" {
+				tags = append(tags, model.Tag{Key: k, Value: s.str})
+			}
+		}
+		tags.Sort()
+		vals := map[string]memValue{}
+		for j, f := range b.Fields {
+			if s := scalarAt(&b.Columns[j], i); s.typ != model.Unknown {
+				vals[f] = memValue{typ: s.typ, bits: s.bits, str: s.str}
+			}
+		}
+		if len(vals) > 0 {
+			m.put(b.Database, rp, string(model.AppendSeriesKey(nil, b.Measurement, tags)), at, vals)
+		}
+	}
+	return nil
+}
+
+func seriesJSON(s *Series, c *selectGolden) (any, error) {
+	out := map[string]any{"name": s.Name}
+	var cols []any
+	for _, n := range s.Columns {
+		cols = append(cols, n)
+	}
+	out["columns"] = cols
+	if s.Tags != nil {
+		tags := map[string]any{}
+		for _, t := range s.Tags {
+			tags[t.Key] = t.Value
+		}
+		out["tags"] = tags
+	}
+	if s.Partial {
+		out["partial"] = true
+	}
+	loc, _ := time.LoadLocation(s.Zone)
+	var rows []any
+	for i := range s.Rows {
+		row := make([]any, len(s.Columns))
+		for j := range s.Columns {
+			if j == s.Time {
+				row[j] = timeJSON(s.Values[j].Ints[i], c.Params["epoch"], loc)
+				continue
+			}
+			v, err := cellJSON(&s.Values[j], i)
+			if err != nil {
+				return nil, err
+			}
+			row[j] = v
+			for _, m := range c.Mask {
+				if m == s.Columns[j] {
+					row[j] = "*"
+				}
+			}
+		}
+		rows = append(rows, row)
+	}
+	out["values"] = rows
+	return out, nil
+}
+
+func timeJSON(t int64, epoch string, loc *time.Location) any {
+	unit := int64(1)
+	switch epoch {
+	case "":
+		return time.Unix(0, t).In(loc).Format(time.RFC3339Nano)
+	case "u":
+		unit = 1e3
+	case "ms":
+		unit = 1e6
+	case "s":
+		unit = 1e9
+	case "m":
+		unit = 60e9
+	case "h":
+		unit = 3600e9
+	}
+	return json.Number(strconv.FormatInt(t/unit, 10))
+}
+
+func cellJSON(v *column.Vector, i int) (any, error) {
+	s := scalarAt(v, i)
+	switch s.typ {
+	case model.Float:
+		f := floatOf(s.bits)
+		if math.IsNaN(f) {
+			return nil, nil
+		}
+		b, err := json.Marshal(f)
+		if err != nil {
+			return nil, err
+		}
+		return json.Number(b), nil
+	case model.Integer:
+		return json.Number(strconv.FormatInt(int64(s.bits), 10)), nil
+	case model.Unsigned:
+		return json.Number(strconv.FormatUint(s.bits, 10)), nil
+	case model.String:
+		return s.str, nil
+	case model.Boolean:
+		return s.bits == 1, nil
+	}
+	return nil, nil
+}
+
+// compareSelect compares two answers by the rules of the corpus. With ties,
+// rows of equal time may stand in any order.
+func compareSelect(c *selectGolden, want, got any, ties bool) []string {
+	if ties || c.Unordered {
+		want, got = sortRows(want, c.Unordered), sortRows(got, c.Unordered)
+	}
+	return diffJSON(nil, "", want, got, c.Tolerance)
+}
+
+func sortRows(v any, whole bool) any {
+	var cp any
+	b, _ := json.Marshal(v)
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	dec.Decode(&cp)
+	top, _ := cp.(map[string]any)
+	results, _ := top["results"].([]any)
+	text := func(v any) string { b, _ := json.Marshal(v); return string(b) }
+	for _, r := range results {
+		res, _ := r.(map[string]any)
+		series, _ := res["series"].([]any)
+		for _, s := range series {
+			rows, _ := s.(map[string]any)["values"].([]any)
+			for lo := 0; lo < len(rows); {
+				hi := lo + 1
+				for hi < len(rows) && (whole || text(rows[hi].([]any)[0]) == text(rows[lo].([]any)[0])) {
+					hi++
+				}
+				part := rows[lo:hi]
+				sort.SliceStable(part, func(i, j int) bool { return text(part[i]) < text(part[j]) })
+				lo = hi
+			}
+		}
+		if whole {
+			sort.SliceStable(series, func(i, j int) bool { return text(series[i]) < text(series[j]) })
+		}
+	}
+	return cp
+}
+
+func diffJSON(d []string, path string, want, got any, tol float64) []string {
+	clip := func(v any) string {
+		b, _ := json.Marshal(v)
+		if len(b) > 300 {
+			return string(b[:300]) + "…"
+		}
+		return string(b)
+	}
+	report := func() []string { return append(d, fmt.Sprintf("%s: want %s got %s", path, clip(want), clip(got))) }
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return report()
+		}
+		keys := map[string]bool{}
+		for k := range w {
+			keys[k] = true
+		}
+		for k := range g {
+			keys[k] = true
+		}
+		for k := range keys {
+			_, a := w[k]
+			_, b := g[k]
+			if a != b {
+				d = append(d, fmt.Sprintf("%s.%s: want %s got %s", path, k, clip(w[k]), clip(g[k])))
+			} else {
+				d = diffJSON(d, path+"."+k, w[k], g[k], tol)
+			}
+		}
+		return d
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return report()
+		}
+		for i := range w {
+			d = diffJSON(d, fmt.Sprintf("%s[%d]", path, i), w[i], g[i], tol)
+		}
+		return d
+	case json.Number:
+		g, ok := got.(json.Number)
+		if !ok || !sameNumber(string(w), string(g), tol) {
+			return report()
+		}
+		return d
+	}
+	if !reflect.DeepEqual(want, got) {
+		return report()
+	}
+	return d
+}
+
+func sameNumber(w, g string, tol float64) bool {
+	if w == g {
+		return true
+	}
+	wi, wok := new(big.Int).SetString(w, 10)
+	gi, gok := new(big.Int).SetString(g, 10)
+	if wok && gok && tol == 0 {
+		return wi.Cmp(gi) == 0
+	}
+	wf, err1 := strconv.ParseFloat(w, 64)
+	gf, err2 := strconv.ParseFloat(g, 64)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	if tol == 0 {
+		tol = 1e-12
+	}
+	return wf == gf || math.Abs(wf-gf) <= tol*math.Max(math.Abs(wf), math.Abs(gf))
+}
