@@ -11,6 +11,7 @@ import (
 	"tsdbd/column"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/scan"
 )
 
 // dropMeasurement removes a measurement from all policies. A missing one is
@@ -20,7 +21,7 @@ func (s *session) dropMeasurement(st *influxql.DropMeasurementStatement) error {
 	if err != nil {
 		return err
 	}
-	return s.opt.Admin.Delete(s.ctx, DeleteRequest{
+	return s.opt.Admin.Delete(s.ctx, scan.DeleteRequest{
 		Database:    db,
 		Measurement: func(name string) bool { return name == st.Name },
 		Range:       model.AllTime,
@@ -66,7 +67,7 @@ func (s *session) requestDatabase() (string, error) {
 // deleteFrom deletes from the sources, those of one policy at a time. No
 // sources are all measurements of all policies.
 func (s *session) deleteFrom(db string, sources influxql.Sources, where influxql.Expr, r model.TimeRange) error {
-	req := DeleteRequest{Database: db, Range: r}
+	req := scan.DeleteRequest{Database: db, Range: r}
 	if where != nil {
 		req.Where = func(_ string, fields []column.Field) (*model.TagExpr, error) { return deletePredicate(where, fields) }
 	}

@@ -68,7 +68,7 @@ func (f *fakeStore) Apply(_ context.Context, cmd meta.Command) error {
 	return nil
 }
 
-func (f *fakeStore) Delete(_ context.Context, req DeleteRequest) error {
+func (f *fakeStore) Delete(_ context.Context, req scan.DeleteRequest) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, rp := range f.data.Database(req.Database).RetentionPolicies {

@@ -127,7 +127,7 @@ func TestCrash(t *testing.T) {
 	r := rand.New(rand.NewPCG(base, 3))
 	reached := 0
 	for range *crashRuns {
-		if crashOnce(t, r.Uint64(), 1+r.IntN(250), []float64{0, 0.3, 0.7, 1}[r.IntN(4)]) {
+		if crashOnce(t, r.Uint64(), 1+r.IntN(900), []float64{0, 0.3, 0.7, 1}[r.IntN(4)]) {
 			reached++
 		}
 	}
