@@ -1,0 +1,374 @@
+package tsi
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+)
+
+// File is an open, mapped, immutable TSI file. It is safe for concurrent use
+// while a reference is held: OpenFile returns the first one.
+type File struct {
+	fs       vfs.FS
+	path     string
+	data     []byte
+	unmap    func() error
+	file     vfs.File
+	info     FileInfo
+	all      *roaring.Bitmap
+	measured []*fileMeasurement // sorted by name
+	refs     atomic.Int64
+	remove   atomic.Bool
+}
+
+// fileMeasurement is a directory entry. Its section is read on first use.
+type fileMeasurement struct {
+	name   string
+	fields []column.Field
+	series int
+	offset int64
+	size   int64
+
+	mu   sync.Mutex // held while loading
+	body atomic.Pointer[fileBody]
+}
+
+type fileBody struct {
+	set  *roaring.Bitmap // read-only
+	tags []*fileTagRef   // sorted by key
+}
+
+type fileTagRef struct {
+	key    string
+	offset int64
+	size   int64
+
+	mu  sync.Mutex
+	tag atomic.Pointer[fileTag]
+}
+
+// fileTag is a decoded tag section.
+type fileTag struct {
+	values  int
+	present *roaring.Bitmap // series that have the tag, read-only
+	pages   []pageRef
+}
+
+// OpenFile maps a TSI file and reads its footer, its directory and the set of
+// its series; the rest is read, and checked, on first use. Damage is a
+// *binio.CorruptError.
+func OpenFile(fs vfs.FS, path string) (*File, error) {
+	vf, err := fs.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open tsi %s: %w", path, err)
+	}
+	size, err := vf.Size()
+	if err == nil && size < headerBytes+footerBytes {
+		err = binio.Corruptf(path, 0, "%d bytes are no TSI file", size)
+	}
+	var data []byte
+	var unmap func() error
+	if err == nil {
+		data, unmap, err = vf.Map(size)
+	}
+	if err != nil {
+		_ = vf.Close()
+		return nil, fmt.Errorf("open tsi %s: %w", path, err)
+	}
+	f := &File{fs: fs, path: path, data: data, unmap: unmap, file: vf}
+	f.refs.Store(1)
+	if err := f.load(); err != nil {
+		_ = unmap()
+		_ = vf.Close()
+		return nil, fmt.Errorf("open tsi %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func (f *File) load() error {
+	at := int64(len(f.data) - footerBytes)
+	foot := f.data[at:]
+	if string(foot[footerBytes-8:]) != fileMagic || string(f.data[:8]) != fileMagic {
+		return binio.Corruptf(f.path, at, "bad magic")
+	}
+	if placedChecksum(at, foot[:footerBytes-12]) != binary.LittleEndian.Uint32(foot[footerBytes-12:]) {
+		return binio.Corruptf(f.path, at, "footer checksum mismatch")
+	}
+	if v := binary.LittleEndian.Uint32(foot[footerBytes-16:]); v != fileVersion {
+		return binio.Corruptf(f.path, at, "version %d", v)
+	}
+	if _, err := f.section(0, headerBytes); err != nil {
+		return err
+	}
+	var v [7]uint64
+	for i := range v {
+		v[i] = binary.LittleEndian.Uint64(foot[8*i:])
+	}
+	if v[4] != uint64(len(f.data)) {
+		return binio.Corruptf(f.path, at, "file has %d bytes, footer says %d", len(f.data), v[4])
+	}
+	f.info = FileInfo{Path: f.path, Bytes: int64(v[4]), Series: int(v[5]), Measurements: int(v[6]),
+		MinID: binary.LittleEndian.Uint32(foot[56:]), MaxID: binary.LittleEndian.Uint32(foot[60:])}
+	b, err := f.section(int64(v[2]), int64(v[3]))
+	if err != nil {
+		return err
+	}
+	d := binio.NewDecoder(b)
+	f.all = readSet(&d, nil)
+	if d.Err() != nil || f.all.GetCardinality() != v[5] {
+		return f.bad(int64(v[2]), &d, "series set")
+	}
+	if b, err = f.section(int64(v[0]), int64(v[1])); err != nil {
+		return err
+	}
+	return f.loadDirectory(b, int64(v[0]))
+}
+
+func (f *File) loadDirectory(b []byte, offset int64) error {
+	d := binio.NewDecoder(b)
+	n := d.Count(5)
+	if n != f.info.Measurements {
+		return f.bad(offset, &d, "directory")
+	}
+	f.measured = make([]*fileMeasurement, 0, n)
+	for range n {
+		m := &fileMeasurement{name: d.String()}
+		fields := d.Count(2)
+		if fields > 0 {
+			m.fields = make([]column.Field, fields)
+		}
+		for i := range m.fields {
+			m.fields[i] = column.Field{Key: d.String(), Type: model.FieldType(d.Byte())}
+			if !m.fields[i].Type.Valid() || i > 0 && m.fields[i].Key <= m.fields[i-1].Key {
+				d.Fail("bad field")
+			}
+		}
+		m.series, m.offset, m.size = int(d.Uvarint()), int64(d.Uvarint()), int64(d.Uvarint())
+		if len(f.measured) > 0 && m.name <= f.measured[len(f.measured)-1].name {
+			d.Fail("measurements out of order")
+		}
+		if d.Err() != nil {
+			return f.bad(offset, &d, "directory")
+		}
+		f.measured = append(f.measured, m)
+	}
+	if d.Len() > 0 {
+		return f.bad(offset, &d, "directory")
+	}
+	return nil
+}
+
+// bad is the error for a section that has the right checksum and makes no sense.
+func (f *File) bad(offset int64, d *binio.Decoder, what string) error {
+	if d.Err() != nil {
+		return binio.Corruptf(f.path, offset, "%s: %s", what, reasonOf(d.Err()))
+	}
+	return binio.Corruptf(f.path, offset, "%s contradicts the footer", what)
+}
+
+// section returns the checked bytes of the section of size bytes, crc
+// included, at offset. They are the mapping's: valid while referenced.
+func (f *File) section(offset, size int64) ([]byte, error) {
+	if offset < 0 || size < 4 || offset > int64(len(f.data)) || size > int64(len(f.data))-offset {
+		return nil, binio.Corruptf(f.path, offset, "section of %d bytes out of bounds", size)
+	}
+	b := f.data[offset : offset+size-4]
+	if placedChecksum(offset, b) != binary.LittleEndian.Uint32(f.data[offset+size-4:]) {
+		return nil, binio.Corruptf(f.path, offset, "checksum mismatch")
+	}
+	return b, nil
+}
+
+// Path returns the file's path.
+func (f *File) Path() string { return f.path }
+
+// Info describes the file; its Hash is 0, for opening does not read all of it.
+func (f *File) Info() FileInfo { return f.info }
+
+// Series returns the set of the file's series. It must not be changed.
+func (f *File) Series() *roaring.Bitmap { return f.all }
+
+// Acquire takes another reference. The caller must already hold one, or be
+// sure that somebody does.
+func (f *File) Acquire() { f.refs.Add(1) }
+
+// Release gives a reference back. The last one unmaps and closes the file, and
+// removes it after RemoveOnRelease.
+func (f *File) Release() error {
+	switch n := f.refs.Add(-1); {
+	case n > 0:
+		return nil
+	case n < 0:
+		return fmt.Errorf("release tsi %s: no reference left", f.path)
+	}
+	err := errors.Join(f.unmap(), f.file.Close())
+	f.data = nil
+	if f.remove.Load() {
+		err = errors.Join(err, f.fs.Remove(f.path))
+	}
+	if err != nil {
+		return fmt.Errorf("close tsi %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// RemoveOnRelease makes the last Release remove the file from disk.
+func (f *File) RemoveOnRelease() { f.remove.Store(true) }
+
+// measurement returns the directory entry of a name, or nil.
+func (f *File) measurement(name string) *fileMeasurement {
+	i := sort.Search(len(f.measured), func(i int) bool { return f.measured[i].name >= name })
+	if i < len(f.measured) && f.measured[i].name == name {
+		return f.measured[i]
+	}
+	return nil
+}
+
+// body reads the measurement's section.
+func (f *File) body(m *fileMeasurement) (*fileBody, error) {
+	if b := m.body.Load(); b != nil {
+		return b, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b := m.body.Load(); b != nil {
+		return b, nil
+	}
+	raw, err := f.section(m.offset, m.size)
+	if err != nil {
+		return nil, err
+	}
+	d := binio.NewDecoder(raw)
+	b := &fileBody{set: readSet(&d, nil)}
+	for range d.Count(3) {
+		t := &fileTagRef{key: d.String(), offset: int64(d.Uvarint()), size: int64(d.Uvarint())}
+		if n := len(b.tags); n > 0 && t.key <= b.tags[n-1].key {
+			d.Fail("tag keys out of order")
+		}
+		b.tags = append(b.tags, t)
+	}
+	if d.Err() != nil || d.Len() > 0 || int(b.set.GetCardinality()) != m.series {
+		return nil, f.bad(m.offset, &d, "measurement")
+	}
+	m.body.Store(b)
+	return b, nil
+}
+
+// tag reads the section of a tag key; nil if the measurement lacks the key.
+func (f *File) tag(m *fileMeasurement, key string) (*fileTag, error) {
+	b, err := f.body(m)
+	if err != nil {
+		return nil, err
+	}
+	i := sort.Search(len(b.tags), func(i int) bool { return b.tags[i].key >= key })
+	if i == len(b.tags) || b.tags[i].key != key {
+		return nil, nil
+	}
+	return f.loadTag(b, b.tags[i])
+}
+
+func (f *File) loadTag(b *fileBody, r *fileTagRef) (*fileTag, error) {
+	if t := r.tag.Load(); t != nil {
+		return t, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tag.Load(); t != nil {
+		return t, nil
+	}
+	raw, err := f.section(r.offset, r.size)
+	if err != nil {
+		return nil, err
+	}
+	d := binio.NewDecoder(raw)
+	t := &fileTag{values: int(d.Uvarint()), present: readSet(&d, b.set)}
+	n := d.Count(5)
+	t.pages = make([]pageRef, 0, n)
+	end, total, prior := int64(0), 0, ""
+	for range n {
+		p := pageRef{}
+		p.offset = end + int64(d.Uvarint())
+		size, values := d.Uvarint(), d.Uvarint()
+		shared := d.Uvarint()
+		suffix := d.Bytes(d.Count(1))
+		if size > uint64(len(f.data)) || values == 0 || values > size || shared > uint64(len(prior)) || p.offset < 0 {
+			d.Fail("bad page")
+		}
+		if d.Err() != nil {
+			break
+		}
+		p.size, p.n = int32(size), int32(values)
+		p.first = prior[:shared] + string(suffix)
+		if p.first <= prior {
+			d.Fail("pages out of order")
+		}
+		end, prior = p.offset+int64(size), p.first
+		total += int(values)
+		t.pages = append(t.pages, p)
+	}
+	if d.Err() != nil || d.Len() > 0 || total != t.values {
+		return nil, f.bad(r.offset, &d, "tag")
+	}
+	r.tag.Store(t)
+	return t, nil
+}
+
+// find returns the posting of a value, and whether there is one.
+func (f *File) find(t *fileTag, value string) (posting, bool, error) {
+	c := t.cursor(f)
+	if !c.seek(value) || !c.next() || string(c.value) != value {
+		return posting{}, false, c.err
+	}
+	return c.post, true, nil
+}
+
+// Verify reads the whole file and returns the first damage.
+func (f *File) Verify() error {
+	var ids []uint32
+	for _, m := range f.measured {
+		b, err := f.body(m)
+		if err != nil {
+			return err
+		}
+		for _, r := range b.tags {
+			t, err := f.loadTag(b, r)
+			if err != nil {
+				return err
+			}
+			c := t.cursor(f)
+			var last []byte
+			for n := 0; c.next(); n++ {
+				if n > 0 && string(c.value) <= string(last) {
+					return binio.Corruptf(f.path, r.offset, "values out of order")
+				}
+				last = append(last[:0], c.value...)
+				if ids, err = c.post.ids(ids[:0]); err != nil {
+					return f.at(err)
+				}
+			}
+			if c.err != nil {
+				return c.err
+			}
+		}
+	}
+	return nil
+}
+
+// at gives damage found without a path the file's.
+func (f *File) at(err error) error {
+	var c *binio.CorruptError
+	if errors.As(err, &c) && c.Path == "" {
+		return binio.Corruptf(f.path, -1, "%s", c.Reason)
+	}
+	return err
+}

@@ -1,0 +1,434 @@
+package tsi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/column"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+)
+
+// IndexOptions configure an Index. The zero value works.
+type IndexOptions struct {
+	// Files are the shard's TSI files, oldest first. The index takes over one
+	// reference of each.
+	Files []*File
+	// Removed are the ids that stand in Files and are deleted, see
+	// Index.Removed.
+	Removed *roaring.Bitmap
+	// Keys returns series keys by id, ascending: SeriesFile.Keys. Optional;
+	// with it small groupings and deletes need not read dictionaries.
+	Keys func(ids []model.SeriesID, fn func(i int, key string) error) error
+	// Logger gets warnings; nil discards.
+	Logger *slog.Logger
+}
+
+// Index is the inverted index of one shard.
+//
+// Which series exist is the living set alone: layers may name more. A
+// measurement's fields are those of the newest layer that mentions it, because
+// every layer that mentions it lists all of them; they count only while the
+// measurement has a living series, so deleting its last series frees the types.
+type Index struct {
+	opt    IndexOptions
+	living idBits // the same set as mu.alive, for Contains
+
+	mu struct {
+		sync.RWMutex
+		alive        *roaring.Bitmap // copy-on-write
+		measurements map[string]*measurement
+		mutable      *segment
+		frozen       []*segment
+		files        []*File
+		view         *View // of the present state, or nil
+		fields       map[string][]column.Field
+		closed       bool
+	}
+}
+
+// measurement is what the index knows of a measurement's fields.
+type measurement struct {
+	fields []column.Field // sorted by key; replaced, not changed
+	series bool           // has, or had since its fields were forgotten, a series
+	dirty  bool           // to be mentioned by the next snapshot
+}
+
+// FieldConflict says that a field is registered with another type.
+type FieldConflict struct {
+	Field column.Field    // what the layout wants
+	Have  model.FieldType // what is registered
+}
+
+// NewIndex returns an index of the given files. It reads their directories,
+// and, where ids are removed, the measurements that may have lost all series;
+// damage there is an error.
+func NewIndex(opt IndexOptions) (*Index, error) {
+	x := &Index{opt: opt}
+	x.mu.alive = roaring.New()
+	x.mu.alive.SetCopyOnWrite(true)
+	x.mu.measurements = map[string]*measurement{}
+	x.mu.mutable = newSegment()
+	for _, f := range opt.Files {
+		x.mu.alive.Or(f.all)
+	}
+	x.mu.files = slices.Clone(opt.Files)
+	if opt.Removed != nil {
+		x.mu.alive.AndNot(opt.Removed)
+	}
+	x.living.setAll(x.mu.alive)
+	for _, f := range opt.Files {
+		for _, m := range f.measured {
+			if len(m.fields) == 0 && m.series == 0 {
+				continue
+			}
+			x.mu.measurements[m.name] = &measurement{fields: m.fields, series: true}
+		}
+	}
+	intact := x.intactLocked()
+	for name := range x.mu.measurements {
+		lives, err := x.livesLocked(name, intact)
+		if err != nil {
+			return nil, fmt.Errorf("open index: %w", err)
+		}
+		if !lives {
+			delete(x.mu.measurements, name)
+		}
+	}
+	x.opt.Files, x.opt.Removed = nil, nil
+	return x, nil
+}
+
+// intactLocked returns the files in which no series is deleted.
+func (x *Index) intactLocked() map[*File]bool {
+	intact := map[*File]bool{}
+	for _, f := range x.mu.files {
+		intact[f] = f.all.AndCardinality(x.mu.alive) == uint64(f.info.Series)
+	}
+	return intact
+}
+
+// livesLocked reports whether a measurement has a living series.
+func (x *Index) livesLocked(name string, intact map[*File]bool) (bool, error) {
+	for _, s := range append(slices.Clone(x.mu.frozen), x.mu.mutable) {
+		t, _ := s.table(name, false)
+		for _, id := range t.ids {
+			if x.mu.alive.Contains(id) {
+				return true, nil
+			}
+		}
+	}
+	for _, f := range x.mu.files {
+		m := f.measurement(name)
+		if m == nil || m.series == 0 {
+			continue
+		}
+		if intact[f] {
+			return true, nil
+		}
+		b, err := f.body(m)
+		if err != nil {
+			return true, err
+		}
+		if b.set.Intersects(x.mu.alive) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Contains reports whether a series is in the index. It takes no lock.
+func (x *Index) Contains(id model.SeriesID) bool { return x.living.get(uint32(id)) }
+
+// AddSeries adds a series to the mutable segment, or back to the living. key
+// is its canonical key, whose memory the index keeps. Only the writer calls it.
+func (x *Index) AddSeries(id model.SeriesID, key string) {
+	if id == 0 || x.living.get(uint32(id)) {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	// A deleted series goes to the segment too, though older layers may have
+	// it: a merge that runs may be dropping it from its file right now, and
+	// the next file must mention the measurement and its fields.
+	name := x.mu.mutable.add(uint32(id), key)
+	m := x.mu.measurements[name]
+	if m == nil {
+		m = &measurement{}
+		x.mu.measurements[name] = m
+	}
+	if !m.series {
+		m.series = true
+		x.mu.fields = nil
+	}
+	m.dirty = true
+	x.mu.alive.Add(uint32(id))
+	x.living.set(uint32(id))
+	x.staleLocked()
+}
+
+// staleLocked drops the view of a state that has passed.
+func (x *Index) staleLocked() {
+	if v := x.mu.view; v != nil {
+		x.mu.view = nil
+		x.release(v)
+	}
+}
+
+// RegisterFields makes sure that the fields of a layout are registered. If any
+// is registered with another type none is registered and the conflicts are
+// returned. A layout whose fields are all known costs a read lock.
+func (x *Index) RegisterFields(l *column.Layout) []FieldConflict {
+	x.mu.RLock()
+	missing, conflicts := missingFields(x.mu.measurements[l.Measurement], l)
+	x.mu.RUnlock()
+	if len(conflicts) > 0 || missing == 0 {
+		return conflicts
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	m := x.mu.measurements[l.Measurement]
+	if missing, conflicts = missingFields(m, l); len(conflicts) > 0 || missing == 0 {
+		return conflicts
+	}
+	if m == nil {
+		m = &measurement{}
+		x.mu.measurements[l.Measurement] = m
+	}
+	fields := make([]column.Field, len(m.fields), len(m.fields)+missing)
+	copy(fields, m.fields)
+	for _, f := range l.Fields {
+		if _, known := findField(m.fields, f.Key); !known {
+			fields = append(fields, f)
+		}
+	}
+	slices.SortFunc(fields, func(a, b column.Field) int { return compareStrings(a.Key, b.Key) })
+	m.fields, m.dirty = fields, true
+	x.mu.fields = nil
+	x.staleLocked()
+	return nil
+}
+
+func findField(fields []column.Field, key string) (int, bool) {
+	return slices.BinarySearchFunc(fields, key, func(f column.Field, key string) int { return compareStrings(f.Key, key) })
+}
+
+func missingFields(m *measurement, l *column.Layout) (missing int, conflicts []FieldConflict) {
+	if m == nil {
+		return len(l.Fields), nil
+	}
+	for _, f := range l.Fields {
+		switch i, known := findField(m.fields, f.Key); {
+		case !known:
+			missing++
+		case m.fields[i].Type != f.Type:
+			conflicts = append(conflicts, FieldConflict{Field: f, Have: m.fields[i].Type})
+		}
+	}
+	return missing, conflicts
+}
+
+// RemoveSeries takes series out of the index and returns, sorted, the
+// measurements that have no series left: their fields are forgotten, and a
+// caller that remembers layouts as registered must forget those too. On an
+// error, which is of reading a file, the series are removed and the
+// measurements it could not decide about keep their fields.
+func (x *Index) RemoveSeries(set *roaring.Bitmap) (emptied []string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	gone := roaring.And(set, x.mu.alive)
+	if gone.IsEmpty() {
+		return nil, nil
+	}
+	candidates := x.measurementsOfLocked(gone)
+	x.mu.alive.AndNot(gone)
+	it := gone.Iterator()
+	for it.HasNext() {
+		x.living.clear(it.Next())
+	}
+	x.staleLocked()
+	intact := x.intactLocked()
+	for _, name := range candidates {
+		m := x.mu.measurements[name]
+		if m == nil || !m.series {
+			continue
+		}
+		lives, lerr := x.livesLocked(name, intact)
+		err = errors.Join(err, lerr)
+		if !lives && lerr == nil {
+			delete(x.mu.measurements, name)
+			x.mu.fields = nil
+			emptied = append(emptied, name)
+		}
+	}
+	slices.Sort(emptied)
+	return emptied, err
+}
+
+// measurementsOfLocked returns measurements that series of the set may belong
+// to: by their keys if they are few, else all.
+func (x *Index) measurementsOfLocked(set *roaring.Bitmap) []string {
+	if x.opt.Keys != nil && set.GetCardinality() <= 4096 {
+		names := map[string]bool{}
+		err := x.opt.Keys(seriesIDs(set), func(_ int, key string) error {
+			names[model.SeriesMeasurement(key)] = true
+			return nil
+		})
+		if err == nil {
+			out := make([]string, 0, len(names))
+			for n := range names {
+				out = append(out, n)
+			}
+			return out
+		}
+	}
+	out := make([]string, 0, len(x.mu.measurements))
+	for n := range x.mu.measurements {
+		out = append(out, n)
+	}
+	return out
+}
+
+func seriesIDs(set *roaring.Bitmap) []model.SeriesID {
+	ids := make([]model.SeriesID, 0, set.GetCardinality())
+	it := set.Iterator()
+	for it.HasNext() {
+		ids = append(ids, model.SeriesID(it.Next()))
+	}
+	return ids
+}
+
+// Removed returns the deleted ids that files or frozen segments still name.
+// The shard keeps the set in its manifest, with the files.
+func (x *Index) Removed() *roaring.Bitmap {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	all := roaring.New()
+	for _, f := range x.mu.files {
+		all.Or(f.all)
+	}
+	for _, s := range x.mu.frozen {
+		for _, name := range s.names() {
+			t, _ := s.table(name, false)
+			all.AddMany(t.ids)
+		}
+	}
+	all.AndNot(x.mu.alive)
+	all.CloneCopyOnWriteContainers()
+	return all
+}
+
+// Snapshot is a segment cut off by Freeze, on its way into a file.
+type Snapshot struct {
+	segment *segment
+	alive   *roaring.Bitmap
+	fields  map[string][]column.Field
+}
+
+// Empty reports whether the snapshot holds neither series nor fields, so that
+// there is nothing to write.
+func (s *Snapshot) Empty() bool { return s.segment.n == 0 && len(s.fields) == 0 }
+
+// Series returns how many series the snapshot's segment took in.
+func (s *Snapshot) Series() int { return s.segment.n }
+
+// WriteFile writes the snapshot as a TSI file, synced; the file's name is
+// durable once its directory is. It may be called again after an error.
+func (s *Snapshot) WriteFile(fs vfs.FS, path string) (FileInfo, error) {
+	return s.segment.write(fs, path, s.alive, s.fields)
+}
+
+// Freeze cuts the mutable segment off. It stays readable until Publish puts
+// its file in its place; the snapshots must be published in order.
+func (x *Index) Freeze() *Snapshot {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := &Snapshot{segment: x.mu.mutable, alive: x.mu.alive.Clone(), fields: map[string][]column.Field{}}
+	for name, m := range x.mu.measurements {
+		if m.dirty {
+			s.fields[name] = m.fields
+			m.dirty = false
+		}
+	}
+	x.mu.frozen = append(slices.Clone(x.mu.frozen), x.mu.mutable)
+	x.mu.mutable = newSegment()
+	x.staleLocked()
+	return s
+}
+
+// Publish replaces a frozen snapshot by its file, of which the index takes
+// over a reference. file may be nil for an Empty snapshot.
+func (x *Index) Publish(s *Snapshot, file *File) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.mu.frozen = slices.DeleteFunc(slices.Clone(x.mu.frozen), func(f *segment) bool { return f == s.segment })
+	if file != nil {
+		x.mu.files = append(slices.Clone(x.mu.files), file)
+	}
+	x.staleLocked()
+}
+
+// ReplaceFiles puts merged, of which the index takes over a reference, in the
+// place of old, which must be neighbours, and releases those. The caller
+// publishes the change in the manifest first, and calls RemoveOnRelease.
+func (x *Index) ReplaceFiles(old []*File, merged *File) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var files []*File
+	for _, f := range x.mu.files {
+		if !slices.Contains(old, f) {
+			files = append(files, f)
+			continue
+		}
+		if merged != nil {
+			files = append(files, merged)
+			merged = nil
+		}
+	}
+	x.mu.files = files
+	x.staleLocked()
+	for _, f := range old {
+		x.closeFile(f)
+	}
+}
+
+// Files returns the files, oldest first, without references: they stay open
+// while the index holds them.
+func (x *Index) Files() []*File {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Clone(x.mu.files)
+}
+
+// SeriesCount returns the number of series in the index.
+func (x *Index) SeriesCount() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return int(x.mu.alive.GetCardinality())
+}
+
+// Close releases the files. Views in use keep theirs.
+func (x *Index) Close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.mu.closed {
+		return
+	}
+	x.mu.closed = true
+	x.staleLocked()
+	for _, f := range x.mu.files {
+		x.closeFile(f)
+	}
+	x.mu.files = nil
+}
+
+func (x *Index) closeFile(f *File) {
+	if err := f.Release(); err != nil && x.opt.Logger != nil {
+		x.opt.Logger.Warn("tsi file not closed", "path", f.path, "err", err)
+	}
+}

@@ -1,0 +1,849 @@
+package tsi
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/model"
+)
+
+// modelIndex is what an Index should be: maps.
+type modelIndex struct {
+	series map[uint32]modelSeries
+	fields map[string]map[string]model.FieldType
+}
+
+type modelSeries struct {
+	measurement string
+	tags        model.Tags
+}
+
+func (m *modelIndex) selectSeries(measurement string, e *model.TagExpr) *roaring.Bitmap {
+	set := roaring.New()
+	for id, s := range m.series {
+		if s.measurement == measurement && e.Match(s.tags) {
+			set.Add(id)
+		}
+	}
+	return set
+}
+
+func (m *modelIndex) fieldsOf(measurement string) []column.Field {
+	var out []column.Field
+	for k, t := range m.fields[measurement] {
+		out = append(out, column.Field{Key: k, Type: t})
+	}
+	slices.SortFunc(out, func(a, b column.Field) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+func (m *modelIndex) remove(set *roaring.Bitmap) {
+	it := set.Iterator()
+	for it.HasNext() {
+		delete(m.series, it.Next())
+	}
+	for name := range m.fields {
+		if m.selectSeries(name, nil).IsEmpty() {
+			delete(m.fields, name)
+		}
+	}
+}
+
+var (
+	testMeasurements = []string{"cpu", "disk io", "m,x", "mem"}
+	testKeys         = []string{"app", "host", "region", "ünï", "z=z"}
+)
+
+func randomValue(r *rand.Rand) string {
+	switch r.IntN(6) {
+	case 0:
+		return fmt.Sprint("host_", r.IntN(40))
+	case 1:
+		return []string{"eu", "eu-west", "eu-east", "us", "US", "a b", "x,y", "k=v", "línea\nzwei", "\xff\xfe", "日本", "日本語"}[r.IntN(12)]
+	case 2:
+		return strings.Repeat("long", r.IntN(20)+1)
+	default:
+		return fmt.Sprint("v", r.IntN(5))
+	}
+}
+
+var testRegexes = []string{"", ".", ".*", "^$", "^v", "v[12]$", "^(v1|v2|eu)$", "host_1", "^host_(1|2)[0-9]$", "^host_\\d+$", "(?i)us", "eu|us",
+	"^eu-?", "^(eu|us)$|^v3$", "a b", "日", "日本$", "^日本.$", "\\bb", "\\Bw", "^l.*g$", "(?m)^zwei$", "(?s)línea.zwei", "línea.zwei",
+	"^(?:long){2,3}$", "[^a-z]", "^[a-c]", "^(a|b|ab?c*)", "\\x{FFFD}", "^\\x{FFFD}", "$^", "x*", "^x*$", "[[:upper:]]+", "^.{2}$", "^.{2,4}$", "o{2}|st_3", "^v1$|west"}
+
+func randomExpr(r *rand.Rand, depth int) *model.TagExpr {
+	key := testKeys[r.IntN(len(testKeys))]
+	if r.IntN(12) == 0 {
+		key = "nosuch"
+	}
+	if depth > 0 && r.IntN(2) == 0 {
+		op := model.TagAnd
+		if r.IntN(2) == 0 {
+			op = model.TagOr
+		}
+		return &model.TagExpr{Op: op, Left: randomExpr(r, depth-1), Right: randomExpr(r, depth-1)}
+	}
+	switch r.IntN(9) {
+	case 0:
+		return &model.TagExpr{Op: []model.TagOp{model.TagAll, model.TagNone}[r.IntN(2)]}
+	case 1:
+		return &model.TagExpr{Op: []model.TagOp{model.TagEqual, model.TagNotEqual}[r.IntN(2)], Key: key}
+	case 2, 3, 4:
+		return &model.TagExpr{Op: []model.TagOp{model.TagEqual, model.TagNotEqual}[r.IntN(2)], Key: key, Value: randomValue(r)}
+	}
+	return &model.TagExpr{Op: []model.TagOp{model.TagMatch, model.TagNotMatch}[r.IntN(2)], Key: key,
+		Regex: regexp.MustCompile(testRegexes[r.IntN(len(testRegexes))])}
+}
+
+func exprString(e *model.TagExpr) string {
+	if e == nil {
+		return "nil"
+	}
+	if e.Left != nil {
+		return fmt.Sprintf("(%s %d %s)", exprString(e.Left), e.Op, exprString(e.Right))
+	}
+	return fmt.Sprintf("%s %d %q %v", e.Key, e.Op, e.Value, e.Regex)
+}
+
+// checkIndex compares every answer of a view with the model's.
+func checkIndex(t *testing.T, r *rand.Rand, v *View, m *modelIndex) {
+	t.Helper()
+	var names []string
+	for n := range m.fields {
+		if !m.selectSeries(n, nil).IsEmpty() {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	if got := v.Measurements(); !slices.Equal(got, names) {
+		t.Fatalf("Measurements %q, want %q", got, names)
+	}
+	if v.SeriesCount() != len(m.series) {
+		t.Fatalf("SeriesCount %d, want %d", v.SeriesCount(), len(m.series))
+	}
+	if got := v.All().GetCardinality(); got != uint64(len(m.series)) {
+		t.Fatalf("All has %d", got)
+	}
+	for _, name := range append(slices.Clone(testMeasurements), "nosuch") {
+		all := m.selectSeries(name, nil)
+		want := m.fieldsOf(name)
+		if all.IsEmpty() {
+			want = nil
+		}
+		if got := v.Fields(name); !slices.Equal(got, want) {
+			t.Fatalf("Fields(%q) %v, want %v", name, got, want)
+		}
+		keys := map[string]bool{}
+		for _, s := range m.series {
+			for _, tag := range s.tags {
+				if s.measurement == name {
+					keys[tag.Key] = true
+				}
+			}
+		}
+		got, err := v.TagKeys(name)
+		if wantKeys := slices.Sorted(maps.Keys(keys)); err != nil || !slices.Equal(got, wantKeys) {
+			t.Fatalf("TagKeys(%q) %q %v, want %q", name, got, err, wantKeys)
+		}
+		for range 12 {
+			e := randomExpr(r, 3)
+			set, err := v.Select(name, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := m.selectSeries(name, e)
+			if !set.Equals(want) {
+				t.Fatalf("Select(%q, %s) = %v, want %v", name, exprString(e), set, want)
+			}
+			checkGroups(t, r, v, m, name, set)
+		}
+		checkGroups(t, r, v, m, name, all)
+	}
+}
+
+func checkGroups(t *testing.T, r *rand.Rand, v *View, m *modelIndex, name string, set *roaring.Bitmap) {
+	t.Helper()
+	key := testKeys[r.IntN(len(testKeys))]
+	values := map[string]bool{}
+	it := set.Iterator()
+	for it.HasNext() {
+		values[m.series[it.Next()].tags.Get(key)] = true
+	}
+	delete(values, "")
+	arg := set
+	if set.Equals(m.selectSeries(name, nil)) && r.IntN(2) == 0 {
+		arg = nil
+	}
+	got, err := v.TagValues(name, key, arg)
+	if want := slices.Sorted(maps.Keys(values)); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("TagValues(%q, %q) %q %v, want %q", name, key, got, err, want)
+	}
+	keys := append(slices.Clone(testKeys), "nosuch")
+	r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	keys = keys[:r.IntN(len(keys)+1)]
+	groups, err := v.GroupBy(name, set, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.IsSortedFunc(groups.Tuples, slices.Compare[[]string]) {
+		t.Fatalf("tuples not sorted: %q", groups.Tuples)
+	}
+	used := map[int]bool{}
+	for it := set.Iterator(); it.HasNext(); {
+		id := it.Next()
+		g := groups.Of(model.SeriesID(id))
+		used[g] = true
+		for i, k := range keys {
+			if groups.Tuples[g][i] != m.series[id].tags.Get(k) {
+				t.Fatalf("series %d in group %q, tags %v, keys %q", id, groups.Tuples[g], m.series[id].tags, keys)
+			}
+		}
+	}
+	if len(keys) > 0 && len(used) != len(groups.Tuples) {
+		t.Fatalf("%d tuples, %d used", len(groups.Tuples), len(used))
+	}
+}
+
+// TestIndexRandom compares an index with maps while series come, go and come
+// back, segments are frozen, written, published, and files merged, reopened.
+func TestIndexRandom(t *testing.T) {
+	for _, withKeys := range []bool{false, true} {
+		t.Run(fmt.Sprint("keys=", withKeys), func(t *testing.T) {
+			r := newRand(t)
+			for range 6 {
+				randomIndexRun(t, r, withKeys)
+			}
+		})
+	}
+}
+
+func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
+	fs := newMemFS()
+	sf := openSeries(t, fs, SeriesFileOptions{})
+	known := map[uint32]modelSeries{}
+	m := &modelIndex{series: map[uint32]modelSeries{}, fields: map[string]map[string]model.FieldType{}}
+	opt := IndexOptions{}
+	if withKeys {
+		opt.Keys = sf.Keys
+	}
+	x, err := NewIndex(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var snapshots []*Snapshot
+	files := 0
+	path := func() string { files++; return fmt.Sprintf("db/%06d.tsi", files) }
+	publish := func() {
+		s := snapshots[0]
+		snapshots = snapshots[1:]
+		p := path()
+		info, err := s.WriteFile(fs, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFile(fs, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Info(); got.Series != info.Series || got.Bytes != info.Bytes || info.Bytes != int64(len(fs.get(p))) {
+			t.Fatalf("info %+v, opened %+v", info, got)
+		}
+		if err := f.Verify(); err != nil {
+			t.Fatal(err)
+		}
+		x.Publish(s, f)
+	}
+	write := func(keys []string, series []modelSeries) {
+		ids := create(t, sf, keys...)
+		for i, id := range ids {
+			s := series[i]
+			known[uint32(id)] = s
+			field := fmt.Sprint("f", r.IntN(6))
+			ft := model.FieldType(r.IntN(5) + 1)
+			have, exists := m.fields[s.measurement][field]
+			conflicts := x.RegisterFields(&column.Layout{Measurement: s.measurement, Fields: []column.Field{{Key: field, Type: ft}}})
+			if (len(conflicts) > 0) != (exists && have != ft) {
+				t.Fatalf("RegisterFields %s %v: %v, have %v %v", field, ft, conflicts, have, exists)
+			}
+			if len(conflicts) > 0 {
+				if conflicts[0].Have != have {
+					t.Fatalf("conflict %v, have %v", conflicts[0], have)
+				}
+				if _, lives := m.series[uint32(id)]; !lives {
+					continue
+				}
+			} else {
+				if m.fields[s.measurement] == nil {
+					m.fields[s.measurement] = map[string]model.FieldType{}
+				}
+				m.fields[s.measurement][field] = ft
+			}
+			x.AddSeries(id, keys[i])
+			m.series[uint32(id)] = s
+		}
+	}
+	for step := range 40 {
+		switch op := r.IntN(12); op {
+		default:
+			var keys []string
+			var series []modelSeries
+			for range r.IntN(60) + 1 {
+				s := modelSeries{measurement: testMeasurements[r.IntN(len(testMeasurements))]}
+				for _, k := range testKeys {
+					if r.IntN(3) > 0 {
+						s.tags = append(s.tags, model.Tag{Key: k, Value: randomValue(r)})
+					}
+				}
+				keys = append(keys, string(model.AppendSeriesKey(nil, s.measurement, s.tags)))
+				series = append(series, s)
+			}
+			write(keys, series)
+		case 0, 1, 2:
+			set := roaring.New()
+			name := testMeasurements[r.IntN(len(testMeasurements))]
+			for id, s := range m.series {
+				if op == 0 && s.measurement == name || op > 0 && r.IntN(10) == 0 {
+					set.Add(id)
+				}
+			}
+			set.Add(1 << 30)
+			before := slices.Sorted(maps.Keys(m.fields))
+			m.remove(set)
+			emptied, err := x.RemoveSeries(set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := slices.Sorted(maps.Keys(m.fields))
+			gone := slices.DeleteFunc(before, func(n string) bool { return slices.Contains(after, n) })
+			if !slices.Equal(gone, emptied) {
+				t.Fatalf("emptied %q, want %q", emptied, gone)
+			}
+		case 3: // deleted series come back
+			var keys []string
+			var series []modelSeries
+			for id, s := range known {
+				if _, lives := m.series[id]; !lives && r.IntN(3) == 0 {
+					keys = append(keys, string(model.AppendSeriesKey(nil, s.measurement, s.tags)))
+					series = append(series, s)
+				}
+			}
+			write(keys, series)
+		case 4, 5:
+			snapshots = append(snapshots, x.Freeze())
+		case 6, 7:
+			if len(snapshots) > 0 {
+				publish()
+			}
+		case 8: // merge
+			old := x.Files()
+			if len(old) < 2 {
+				continue
+			}
+			from := r.IntN(len(old) - 1)
+			to := from + 2 + r.IntN(len(old)-from-1)
+			part := old[from:to]
+			p := path()
+			removed := x.Removed()
+			if _, err := MergeFiles(fs, p, part, MergeOptions{Deleted: removed, Complete: len(part) == len(old)}); err != nil {
+				t.Fatal(err)
+			}
+			f, err := OpenFile(fs, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Verify(); err != nil {
+				t.Fatal(err)
+			}
+			if roaring.And(f.Series(), removed).GetCardinality() != 0 {
+				t.Fatal("merged file has deleted series")
+			}
+			for _, o := range part {
+				o.RemoveOnRelease()
+			}
+			x.ReplaceFiles(part, f)
+		case 9: // restart
+			snapshots = append(snapshots, x.Freeze())
+			for len(snapshots) > 0 {
+				publish()
+			}
+			reopened := opt
+			reopened.Removed = x.Removed()
+			for _, f := range x.Files() {
+				g, err := OpenFile(fs, f.Path())
+				if err != nil {
+					t.Fatal(err)
+				}
+				reopened.Files = append(reopened.Files, g)
+			}
+			x.Close()
+			if x, err = NewIndex(reopened); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id := range known {
+			if _, lives := m.series[id]; x.Contains(model.SeriesID(id)) != lives {
+				t.Fatalf("Contains(%d) = %v", id, !lives)
+			}
+		}
+		if step%4 == 3 {
+			v := x.View()
+			checkIndex(t, r, v, m)
+			v.Release()
+		}
+	}
+	open := len(x.Files())
+	x.Close()
+	names, _ := fs.List("db")
+	tsi := 0
+	for _, n := range names {
+		if strings.HasSuffix(n, ".tsi") {
+			tsi++
+		}
+	}
+	if tsi != open {
+		t.Fatalf("%d files left, %d in the index: a reference leaked", tsi, open)
+	}
+}
+
+// TestViewIsStable takes a view and changes everything under it.
+func TestViewIsStable(t *testing.T) {
+	r := newRand(t)
+	fs := newMemFS()
+	x, _ := NewIndex(IndexOptions{})
+	m := &modelIndex{series: map[uint32]modelSeries{}, fields: map[string]map[string]model.FieldType{}}
+	add := func(id uint32, extra string) {
+		s := modelSeries{"cpu", model.Tags{{Key: "app", Value: extra}, {Key: "host", Value: fmt.Sprint("host_", id)}}}
+		x.AddSeries(model.SeriesID(id), string(model.AppendSeriesKey(nil, s.measurement, s.tags)))
+		if id <= 100 {
+			m.series[id] = s
+		}
+	}
+	x.RegisterFields(&column.Layout{Measurement: "cpu", Fields: []column.Field{{Key: "v", Type: model.Float}}})
+	m.fields["cpu"] = map[string]model.FieldType{"v": model.Float}
+	for id := uint32(1); id <= 100; id++ {
+		add(id, "a")
+	}
+	v := x.View()
+	if again := x.View(); again != v {
+		t.Fatal("an unchanged index gave another view")
+	} else {
+		again.Release()
+	}
+	checkIndex(t, r, v, m)
+	for id := uint32(101); id <= 200; id++ {
+		add(id, "b")
+	}
+	s := x.Freeze()
+	checkIndex(t, r, v, m)
+	if _, err := s.WriteFile(fs, "a.tsi"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(fs, "a.tsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Publish(s, f)
+	all := roaring.New()
+	all.AddRange(1, 150)
+	if _, err := x.RemoveSeries(all); err != nil {
+		t.Fatal(err)
+	}
+	checkIndex(t, r, v, m)
+	w := x.View()
+	f.RemoveOnRelease()
+	x.ReplaceFiles([]*File{f}, nil)
+	x.Close()
+	if w.SeriesCount() != 51 {
+		t.Fatalf("%d series", w.SeriesCount())
+	}
+	checkIndex(t, r, v, m)
+	v.Release()
+	if fs.files["a.tsi"] == nil {
+		t.Fatal("file removed under a view")
+	}
+	if values, err := w.TagValues("cpu", "app", nil); err != nil || !slices.Equal(values, []string{"b"}) {
+		t.Fatal(values, err)
+	}
+	w.Release()
+	if fs.files["a.tsi"] != nil {
+		t.Fatal("file not removed with its last reference")
+	}
+}
+
+// TestFieldTypesFollowSeries: a measurement's types are freed with its last
+// series, also across files, restarts and merges.
+func TestFieldTypesFollowSeries(t *testing.T) {
+	fs := newMemFS()
+	x, _ := NewIndex(IndexOptions{})
+	layout := func(t model.FieldType) *column.Layout {
+		return &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: t}, {Key: fmt.Sprint("only", t), Type: t}}}
+	}
+	flush := func(path string) *File {
+		s := x.Freeze()
+		if _, err := s.WriteFile(fs, path); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFile(fs, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Publish(s, f)
+		return f
+	}
+	x.RegisterFields(layout(model.Float))
+	x.AddSeries(1, "m,a=1")
+	f1 := flush("1.tsi")
+	if c := x.RegisterFields(layout(model.Integer)); len(c) != 1 || c[0].Have != model.Float {
+		t.Fatal(c)
+	}
+	if emptied, _ := x.RemoveSeries(roaring.BitmapOf(1)); !slices.Equal(emptied, []string{"m"}) {
+		t.Fatal(emptied)
+	}
+	if c := x.RegisterFields(layout(model.Integer)); len(c) != 0 {
+		t.Fatal(c)
+	}
+	x.AddSeries(1, "m,a=1")
+	f2 := flush("2.tsi")
+	if !x.Removed().IsEmpty() {
+		t.Fatal("a series that came back is removed")
+	}
+	want := layout(model.Integer).Fields
+	slices.SortFunc(want, func(a, b column.Field) int { return strings.Compare(a.Key, b.Key) })
+	check := func(x *Index) {
+		t.Helper()
+		v := x.View()
+		defer v.Release()
+		if got := v.Fields("m"); !slices.Equal(got, want) {
+			t.Fatalf("fields %v, want %v", got, want)
+		}
+	}
+	check(x)
+	f1.Acquire()
+	f2.Acquire()
+	y, err := NewIndex(IndexOptions{Files: []*File{f1, f2}, Removed: x.Removed()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(y)
+	if _, err := MergeFiles(fs, "3.tsi", []*File{f1, f2}, MergeOptions{Complete: true}); err != nil {
+		t.Fatal(err)
+	}
+	f3, err := OpenFile(fs, "3.tsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := NewIndex(IndexOptions{Files: []*File{f3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(z)
+	if _, err := MergeFiles(fs, "4.tsi", []*File{f3}, MergeOptions{Complete: true, Deleted: roaring.BitmapOf(1)}); err != nil {
+		t.Fatal(err)
+	}
+	f4, err := OpenFile(fs, "4.tsi")
+	if err != nil || f4.Info().Measurements != 0 {
+		t.Fatalf("%v, %d measurements in a file without series", err, f4.Info().Measurements)
+	}
+}
+
+func TestRegexLikeGo(t *testing.T) {
+	r := newRand(t)
+	var values []string
+	for range 400 {
+		values = append(values, randomValue(r))
+	}
+	values = append(values, "", "\n", "a\n", "\na", "long\n", "x", "xx", "é", "\xc3", "\xc3\xa9\xc3", "a\xffb", "_", "v1 v2")
+	slices.Sort(values)
+	values = slices.Compact(values)
+	exprs := slices.Clone(testRegexes)
+	atoms := []string{"a", "v", "1", "_", ".", "\\d", "[a-v]", "[^o]", "é", "日", "^", "$", "\\b", "\\B", "(?i:EU)", "host", "\\A", "\\z", "(?m:^)", "(?m:$)", "\\s", "\\x{FFFD}"}
+	for range 1500 {
+		var e string
+		for range r.IntN(5) + 1 {
+			a := atoms[r.IntN(len(atoms))]
+			switch r.IntN(6) {
+			case 0:
+				a = "(?:" + a + ")" + []string{"*", "+", "?", "{2}", "{0,2}"}[r.IntN(5)]
+			case 1:
+				a = "(" + a + "|" + atoms[r.IntN(len(atoms))] + ")"
+			}
+			e += a
+		}
+		exprs = append(exprs, e)
+	}
+	for _, e := range exprs {
+		re, err := regexp.Compile(e)
+		if err != nil {
+			continue
+		}
+		m := newValueMatcher(re)
+		if m.empty != re.MatchString("") {
+			t.Fatalf("%q: empty", e)
+		}
+		prev := ""
+		for _, v := range values {
+			want := re.MatchString(v)
+			if got := m.dfa.match([]byte(v), sharedPrefix(prev, v)); got != want {
+				t.Fatalf("%q on %q after %q: %v, want %v", e, v, prev, got, want)
+			}
+			prev = v
+		}
+		for _, v := range values {
+			if got, want := m.matchString(v), re.MatchString(v); got != want {
+				t.Fatalf("%q on %q: matchString %v, want %v (%+v)", e, v, got, want, m.places)
+			}
+			if m.all && !re.MatchString(v) {
+				t.Fatalf("%q is said to match everything, not %q", e, v)
+			}
+		}
+	}
+}
+
+// TestDFAManyStates runs an expression with more states than are kept.
+func TestDFAManyStates(t *testing.T) {
+	re := regexp.MustCompile("(?:a|b)*a(?:a|b){14}c")
+	m := newValueMatcher(re)
+	r := newRand(t)
+	for range 3000 {
+		v := make([]byte, 60)
+		for i := range v {
+			v[i] = "abbac"[r.IntN(4+r.IntN(2))]
+		}
+		if got, want := m.match(v, 0), re.Match(v); got != want {
+			t.Fatalf("%q: %v", v, got)
+		}
+	}
+	if len(m.dfa.states) > dfaStates {
+		t.Fatalf("%d states", len(m.dfa.states))
+	}
+}
+
+func testFile(t testing.TB, fs *memFS, path string, n int) *File {
+	t.Helper()
+	x, _ := NewIndex(IndexOptions{})
+	x.RegisterFields(&column.Layout{Measurement: "cpu", Fields: []column.Field{{Key: "usage", Type: model.Float}, {Key: "n", Type: model.Integer}}})
+	x.RegisterFields(&column.Layout{Measurement: "none", Fields: []column.Field{{Key: "f", Type: model.String}}})
+	for i := range n {
+		x.AddSeries(model.SeriesID(i+1), fmt.Sprintf("cpu,dc=dc%d,host=host_%d", i%3, i))
+		if i%10 == 0 {
+			x.AddSeries(model.SeriesID(n+i+1), fmt.Sprintf("mem,host=host_%d", i))
+		}
+	}
+	if _, err := x.Freeze().WriteFile(fs, path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(fs, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// answers reads everything a file says.
+func answers(f *File) (out []any, err error) {
+	for _, m := range f.measured {
+		b, err := f.body(m)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m.name, m.fields, b.set.ToArray())
+		for _, r := range b.tags {
+			t, err := f.loadTag(b, r)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, r.key, t.present.ToArray())
+			c := t.cursor(f)
+			for c.next() {
+				ids, err := c.post.ids(nil)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, string(c.value), ids)
+			}
+			if c.err != nil {
+				return nil, c.err
+			}
+		}
+	}
+	return append(out, f.all.ToArray()), nil
+}
+
+func TestFileFlipEveryByte(t *testing.T) {
+	fs := newMemFS()
+	want, err := answers(testFile(t, fs, "x.tsi", 800))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := fs.get("x.tsi")
+	for i := range data {
+		c := newMemFS()
+		c.put("x.tsi", slices.Clone(data))
+		c.get("x.tsi")[i] ^= 1 << (i % 8)
+		f, err := OpenFile(c, "x.tsi")
+		if err == nil {
+			err = f.Verify()
+			if got, aerr := answers(f); aerr == nil && !reflect.DeepEqual(got, want) {
+				t.Fatalf("flip at %d: other answers, no error", i)
+			}
+		}
+		if !errors.Is(err, binio.ErrCorrupt) {
+			t.Fatalf("flip at %d: %v", i, err)
+		}
+	}
+	for n := range len(data) {
+		if n > 200 && n < len(data)-200 && n%17 != 0 {
+			continue
+		}
+		c := newMemFS()
+		c.put("x.tsi", slices.Clone(data[:n]))
+		if _, err := OpenFile(c, "x.tsi"); !errors.Is(err, binio.ErrCorrupt) {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+	}
+}
+
+func TestFileFaults(t *testing.T) {
+	for n := 1; ; n++ {
+		fs := newMemFS()
+		x, _ := NewIndex(IndexOptions{})
+		x.AddSeries(1, "m,a=b")
+		s := x.Freeze()
+		fs.failAt = n
+		_, err := s.WriteFile(fs, "x.tsi")
+		if fs.ops < n {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if !errors.Is(err, errInjected) {
+			t.Fatalf("op %d: %v", n, err)
+		}
+		fs.failAt = 0
+		if _, err := s.WriteFile(fs, "x.tsi"); err != nil {
+			t.Fatalf("again after op %d: %v", n, err)
+		}
+	}
+}
+
+func TestFileGolden(t *testing.T) {
+	fs := newMemFS()
+	testFile(t, fs, "x.tsi", 20)
+	checkGolden(t, "tsi-v1.golden", fs.get("x.tsi"))
+	testFile(t, fs, "y.tsi", 20)
+	if !slices.Equal(fs.get("x.tsi"), fs.get("y.tsi")) {
+		t.Fatal("the same series gave another file")
+	}
+}
+
+// TestMergeEqualsOne: the file of all series and the merge of parts are equal
+// byte for byte.
+func TestMergeEqualsOne(t *testing.T) {
+	fs := newMemFS()
+	layout := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: model.Float}}}
+	write := func(path string, from, to, step int) *File {
+		x, _ := NewIndex(IndexOptions{})
+		x.RegisterFields(layout)
+		for i := from; i < to; i += step {
+			x.AddSeries(model.SeriesID(i+1), fmt.Sprintf("m,h=%06d,k=%d,l=%d", i, i%7, i/1000))
+		}
+		if _, err := x.Freeze().WriteFile(fs, path); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFile(fs, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	write("all.tsi", 0, 9000, 1)
+	parts := []*File{write("1.tsi", 0, 9000, 2), write("2.tsi", 1, 4000, 2), write("3.tsi", 3001, 9000, 2)}
+	if _, err := MergeFiles(fs, "merged.tsi", parts, MergeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(fs.get("all.tsi"), fs.get("merged.tsi")) {
+		t.Fatal("merged file differs")
+	}
+}
+
+// TestIndexConcurrent: one writer, readers with views, and registrations.
+func TestIndexConcurrent(t *testing.T) {
+	fs := newMemFS()
+	x, _ := NewIndex(IndexOptions{})
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for g := range 3 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				v := x.View()
+				set, err := v.Select("m", &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile("[13579]$")})
+				if err != nil {
+					t.Error(err)
+				}
+				again, _ := v.Select("m", &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile("[13579]$")})
+				if !set.Equals(again) || set.GetCardinality() > uint64(v.SeriesCount()) {
+					t.Error("view changed")
+				}
+				groups, err := v.GroupBy("m", set, []string{"k", "h"})
+				if err != nil || len(groups.Tuples) != int(set.GetCardinality()) {
+					t.Error(err, len(groups.Tuples), set.GetCardinality())
+				}
+				v.Release()
+				x.RegisterFields(&column.Layout{Measurement: "m", Fields: []column.Field{{Key: fmt.Sprint(g, i%50), Type: model.Float}}})
+			}
+		})
+	}
+	var files int
+	for i := 1; i <= 6000; i++ {
+		x.AddSeries(model.SeriesID(i), fmt.Sprintf("m,h=%d,k=%d", i, i%5))
+		if i%50 == 0 {
+			_, _ = x.RemoveSeries(roaring.BitmapOf(uint32(i), uint32(i-20)))
+		}
+		if i%1000 == 0 {
+			s := x.Freeze()
+			files++
+			p := fmt.Sprint(files, ".tsi")
+			if _, err := s.WriteFile(fs, p); err != nil {
+				t.Fatal(err)
+			}
+			f, err := OpenFile(fs, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.Publish(s, f)
+		}
+		if i%2500 == 0 {
+			old := x.Files()
+			p := fmt.Sprint("merged", i, ".tsi")
+			if _, err := MergeFiles(fs, p, old, MergeOptions{Deleted: x.Removed(), Complete: true}); err != nil {
+				t.Fatal(err)
+			}
+			f, err := OpenFile(fs, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.ReplaceFiles(old, f)
+		}
+	}
+	close(done)
+	wg.Wait()
+	x.Close()
+}

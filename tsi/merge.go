@@ -1,0 +1,145 @@
+package tsi
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/column"
+	"tsdbd/internal/vfs"
+)
+
+// MergeOptions say how MergeFiles treats what is deleted.
+type MergeOptions struct {
+	// Deleted are the ids to leave out; nil for none. Ids that are deleted
+	// later stay in the file and in Index.Removed.
+	Deleted *roaring.Bitmap
+	// Complete says that the files are all files of the shard. Then a
+	// measurement without series is left out. Otherwise its fields are kept,
+	// for its series may stand in an older file.
+	Complete bool
+}
+
+// MergeFiles writes one file of several, which must be neighbours and are
+// given oldest first. Its memory is that of the largest posting and of one set
+// per measurement and tag key, not of the values. The file is synced; its
+// name is durable once its directory is.
+func MergeFiles(fs vfs.FS, path string, files []*File, opt MergeOptions) (FileInfo, error) {
+	w, err := createFile(fs, path)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	if err := w.merge(files, opt); err != nil {
+		_ = w.file.Close()
+		_ = fs.Remove(path)
+		return FileInfo{}, err
+	}
+	return w.finish(fs)
+}
+
+func (w *fileWriter) merge(files []*File, opt MergeOptions) error {
+	at := make([]int, len(files))
+	for {
+		name, found := "", false
+		for i, f := range files {
+			if at[i] < len(f.measured) && (!found || f.measured[at[i]].name < name) {
+				name, found = f.measured[at[i]].name, true
+			}
+		}
+		if !found {
+			return nil
+		}
+		parts := make([]mergePart, 0, len(files))
+		for i, f := range files {
+			if at[i] < len(f.measured) && f.measured[at[i]].name == name {
+				parts = append(parts, mergePart{file: f, m: f.measured[at[i]]})
+				at[i]++
+			}
+		}
+		if err := w.mergeMeasurement(name, parts, opt); err != nil {
+			return err
+		}
+		if w.err != nil {
+			return w.err
+		}
+	}
+}
+
+// mergePart is a measurement in one of the files.
+type mergePart struct {
+	file *File
+	m    *fileMeasurement
+	body *fileBody
+}
+
+func (w *fileWriter) mergeMeasurement(name string, parts []mergePart, opt MergeOptions) error {
+	set := roaring.New()
+	var fields []column.Field
+	var keys []string
+	for i := range parts {
+		p := &parts[i]
+		var err error
+		if p.body, err = p.file.body(p.m); err != nil {
+			return err
+		}
+		set.Or(p.body.set)
+		fields = p.m.fields // the newest mention lists all
+		for _, t := range p.body.tags {
+			keys = append(keys, t.key)
+		}
+	}
+	if opt.Deleted != nil {
+		set.AndNot(opt.Deleted)
+	}
+	if set.IsEmpty() && (opt.Complete || len(fields) == 0) {
+		return nil
+	}
+	m := &measurementWriter{w: w, all: set}
+	slices.Sort(keys)
+	var ids, part []uint32
+	for _, key := range slices.Compact(keys) {
+		if set.IsEmpty() {
+			break
+		}
+		walk := valueWalk{}
+		for i := range parts {
+			t, err := parts[i].file.tag(parts[i].m, key)
+			if err != nil {
+				return err
+			}
+			if t != nil {
+				c := t.cursor(parts[i].file)
+				walk.addFile(&c)
+			}
+		}
+		tw := w.tag()
+		for walk.next() {
+			ids = ids[:0]
+			for _, c := range walk.files {
+				var err error
+				if part, err = c.post.ids(part[:0]); err != nil {
+					return c.file.at(err)
+				}
+				for _, id := range part {
+					if opt.Deleted == nil || !opt.Deleted.Contains(id) {
+						ids = append(ids, id)
+					}
+				}
+			}
+			if len(ids) == 0 {
+				continue
+			}
+			if len(walk.files) > 1 {
+				slices.Sort(ids)
+				ids = slices.Compact(ids)
+			}
+			tw.add(walk.value, ids)
+		}
+		if walk.err != nil {
+			return walk.err
+		}
+		m.key(key, tw)
+	}
+	m.finish(name, fields)
+	return nil
+}

@@ -1,0 +1,310 @@
+package tsi
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/internal/binio"
+)
+
+// A posting is the set of series ids of one tag value. In a page it stands
+// behind its value:
+//
+//	single    uvarint zigzag(id - previous)<<2 | 0
+//	list      uvarint n<<2 | 1, uvarint length, ids
+//	roaring   uvarint length<<2 | 2, bytes
+//	elsewhere uvarint (length<<1 | roaring)<<2 | 3, uvarint offset; there stand
+//	          the bytes (a list has its count in front, and previous is 0) and
+//	          a crc, length in all
+//
+// The ids of a list are zigzag(first - previous), then the gaps, as varints.
+// previous is the last single's id or last list's first id before it, since
+// the restart; at a restart it is the page's base.
+const (
+	postingSingle = iota
+	postingList
+	postingRoaring
+	postingElsewhere
+)
+
+// postingInline is the largest posting in bytes that stands in a page: larger
+// ones would make a walk over the values touch what it does not read.
+const postingInline = 512
+
+// posting is a set of ids as it stands in a file, not unpacked.
+type posting struct {
+	kind     uint8
+	bitmap   bool   // elsewhere: a bitmap, else a list
+	id       uint32 // single
+	n        int    // list: ids
+	previous uint32 // list
+	data     []byte // list, roaring
+	file     *File  // elsewhere
+	offset   int64
+	size     int64 // with the crc
+}
+
+// appendIDList appends the ids, ascending, as a list.
+func appendIDList(dst []byte, previous uint32, ids []uint32) []byte {
+	dst = binary.AppendUvarint(dst, binio.ZigZag(int64(ids[0])-int64(previous)))
+	for i := 1; i < len(ids); i++ {
+		dst = binary.AppendUvarint(dst, uint64(ids[i]-ids[i-1]))
+	}
+	return dst
+}
+
+// readIDList appends n ids of a list to dst. The ids are ascending and not 0.
+func readIDList(dst []uint32, b []byte, n int, previous uint32) ([]uint32, error) {
+	d := binio.NewDecoder(b)
+	if n > len(b) {
+		d.Fail("id list too short")
+	}
+	id := uint64(int64(previous) + d.Varint())
+	for i := 0; i < n && d.Err() == nil; i++ {
+		if i > 0 {
+			gap := d.Uvarint()
+			if id += gap; gap == 0 || gap > maxSeriesID {
+				d.Fail("bad gap in id list")
+				break
+			}
+		}
+		if id == 0 || id > maxSeriesID {
+			d.Fail("bad id in id list")
+			break
+		}
+		dst = append(dst, uint32(id))
+	}
+	if d.Err() == nil && d.Len() > 0 {
+		d.Fail("id list too long")
+	}
+	return dst, d.Err()
+}
+
+// readRoaring unpacks a serialised bitmap into memory of its own.
+func readRoaring(b []byte) (bm *roaring.Bitmap, err error) {
+	defer func() { // the library trusts its input in places
+		if recover() != nil {
+			bm, err = nil, &binio.CorruptError{Offset: -1, Reason: "bad bitmap"}
+		}
+	}()
+	bm = roaring.New()
+	n, err := bm.ReadFrom(bytes.NewReader(b))
+	if err == nil && n == int64(len(b)) {
+		err = bm.Validate()
+	}
+	if err != nil || n != int64(len(b)) || bm.Contains(0) {
+		return nil, &binio.CorruptError{Offset: -1, Reason: "bad bitmap"}
+	}
+	return bm, nil
+}
+
+// ids appends the posting's ids, ascending.
+func (p *posting) ids(dst []uint32) ([]uint32, error) {
+	switch p.kind {
+	case postingSingle:
+		return append(dst, p.id), nil
+	case postingList:
+		return readIDList(dst, p.data, p.n, p.previous)
+	}
+	data := p.data
+	if p.kind == postingElsewhere {
+		var err error
+		if data, err = p.file.section(p.offset, p.size); err != nil {
+			return dst, err
+		}
+		if !p.bitmap {
+			n, k := binary.Uvarint(data)
+			if k <= 0 || n > uint64(len(data)) {
+				return dst, binio.Corruptf(p.file.path, p.offset, "bad id list")
+			}
+			return readIDList(dst, data[k:], int(n), 0)
+		}
+	}
+	bm, err := readRoaring(data)
+	if err != nil {
+		return dst, err
+	}
+	return appendBitmap(dst, bm), nil
+}
+
+// appendBitmap appends the ids of a set, ascending.
+func appendBitmap(dst []uint32, bm *roaring.Bitmap) []uint32 {
+	n := int(bm.GetCardinality())
+	start := len(dst)
+	dst = slices.Grow(dst, n)[:start+n]
+	it := bm.ManyIterator()
+	for got := start; got < len(dst); {
+		k := it.NextMany(dst[got:])
+		if k == 0 {
+			return dst[:got]
+		}
+		got += k
+	}
+	return dst
+}
+
+// idSetEncoder turns ids into the smaller of a list and a bitmap.
+type idSetEncoder struct {
+	list []byte
+	buf  bytes.Buffer
+}
+
+// encode returns the bytes of ids, at least one, ascending, and their kind:
+// postingList or postingRoaring. They are valid until the next call.
+func (e *idSetEncoder) encode(previous uint32, ids []uint32) (kind uint8, data []byte) {
+	e.list = appendIDList(e.list[:0], previous, ids)
+	span := int(ids[len(ids)-1]-ids[0]) + 1
+	if len(ids) <= 4 || len(ids) <= 256 && span > 8*len(ids) {
+		return postingList, e.list
+	}
+	bm := roaring.New()
+	bm.AddMany(ids)
+	bm.RunOptimize()
+	size := int(bm.GetSerializedSizeInBytes())
+	// Long lists unpack slowly: there a bitmap may cost twice as much.
+	if size > len(e.list) && (len(ids) <= 4096 || size > 2*len(e.list)) {
+		return postingList, e.list
+	}
+	e.buf.Reset()
+	_, _ = bm.WriteTo(&e.buf) // to memory: cannot fail
+	return postingRoaring, e.buf.Bytes()
+}
+
+// Sets outside pages: a kind byte (setEmpty, setList, setRoaring, setAll), and
+// for the middle two a uvarint length and the bytes; a list has its count
+// first.
+const (
+	setEmpty   = 0
+	setList    = 1
+	setRoaring = 2
+	setAll     = 3 // the set of the enclosing measurement
+)
+
+func (e *idSetEncoder) appendSet(dst []byte, bm *roaring.Bitmap) []byte {
+	if bm.IsEmpty() {
+		return append(dst, setEmpty)
+	}
+	ids := appendBitmap(nil, bm)
+	kind, data := e.encode(0, ids)
+	if kind == postingList {
+		dst = append(dst, setList)
+		dst = binary.AppendUvarint(dst, uint64(len(ids)))
+	} else {
+		dst = append(dst, setRoaring)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(data)))
+	return append(dst, data...)
+}
+
+// readSet reads what appendSet wrote; all stands for setAll and may be nil.
+func readSet(d *binio.Decoder, all *roaring.Bitmap) *roaring.Bitmap {
+	switch d.Byte() {
+	case setEmpty:
+		return roaring.New()
+	case setList:
+		n := d.Count(1)
+		ids, err := readIDList(nil, d.Bytes(d.Count(1)), n, 0)
+		if err != nil {
+			d.Fail("bad id list")
+			return nil
+		}
+		bm := roaring.New()
+		bm.AddMany(ids)
+		return bm
+	case setRoaring:
+		bm, err := readRoaring(d.Bytes(d.Count(1)))
+		if err != nil {
+			d.Fail("bad bitmap")
+			return nil
+		}
+		return bm
+	case setAll:
+		if all != nil {
+			return all
+		}
+	}
+	d.Fail("bad set kind")
+	return nil
+}
+
+// idCollector gathers ids in any order, with repetitions, into a set.
+type idCollector struct {
+	few    []uint32
+	chunks []*[1024]uint64 // by id>>16, once few has overflowed
+}
+
+const collectorFew = 4096
+
+func (c *idCollector) add(id uint32) {
+	if c.chunks == nil {
+		c.few = append(c.few, id)
+		if len(c.few) == collectorFew {
+			c.spill()
+		}
+		return
+	}
+	hi := int(id >> 16)
+	if hi >= len(c.chunks) {
+		c.chunks = append(c.chunks, make([]*[1024]uint64, hi+1-len(c.chunks))...)
+	}
+	if c.chunks[hi] == nil {
+		c.chunks[hi] = new([1024]uint64)
+	}
+	c.chunks[hi][id>>6&1023] |= 1 << (id & 63)
+}
+
+func (c *idCollector) spill() {
+	c.chunks = make([]*[1024]uint64, 1)
+	for _, id := range c.few {
+		c.add(id)
+	}
+	c.few = c.few[:0]
+}
+
+func (c *idCollector) addPosting(p *posting) error {
+	if p.kind == postingSingle {
+		c.add(p.id)
+		return nil
+	}
+	if c.chunks != nil && p.kind == postingList {
+		ids, err := p.ids(c.few[:0])
+		for _, id := range ids {
+			c.add(id)
+		}
+		c.few = ids[:0]
+		return err
+	}
+	ids, err := p.ids(nil)
+	for _, id := range ids {
+		c.add(id)
+	}
+	return err
+}
+
+// set returns the set. The collector must not be used after it.
+func (c *idCollector) set() *roaring.Bitmap {
+	bm := roaring.New()
+	if c.chunks == nil {
+		slices.Sort(c.few)
+		bm.AddMany(c.few)
+		return bm
+	}
+	buf := make([]uint32, 0, 1<<16)
+	for hi, chunk := range c.chunks {
+		if chunk == nil {
+			continue
+		}
+		buf = buf[:0]
+		for w, word := range chunk {
+			for ; word != 0; word &= word - 1 {
+				buf = append(buf, uint32(hi)<<16|uint32(w)<<6|uint32(bits.TrailingZeros64(word)))
+			}
+		}
+		bm.AddMany(buf)
+	}
+	return bm
+}

@@ -1,0 +1,282 @@
+package tsi
+
+import (
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/model"
+)
+
+// Select returns the series of a measurement whose tags satisfy where, with
+// model.TagExpr's meaning. The caller owns the set.
+func (v *View) Select(measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
+	all, err := v.Series(measurement)
+	if err != nil || where == nil {
+		return all, err
+	}
+	s := selection{v: v, measurement: measurement}
+	return s.eval(where, all)
+}
+
+// selection evaluates a predicate over one measurement of a view.
+type selection struct {
+	v           *View
+	measurement string
+}
+
+// eval returns the series of universe that satisfy e; the set is the
+// caller's, universe is not changed.
+func (s *selection) eval(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
+	if e == nil || e.Op == model.TagAll {
+		return universe.Clone(), nil
+	}
+	if universe.IsEmpty() || e.Op == model.TagNone {
+		return roaring.New(), nil
+	}
+	switch e.Op {
+	case model.TagAnd:
+		// The cheap side first: it narrows what the other has to look at.
+		left, right := e.Left, e.Right
+		if cost(right) < cost(left) {
+			left, right = right, left
+		}
+		set, err := s.eval(left, universe)
+		if err != nil {
+			return nil, err
+		}
+		return s.eval(right, set)
+	case model.TagOr:
+		set, err := s.eval(e.Left, universe)
+		if err != nil {
+			return nil, err
+		}
+		other, err := s.eval(e.Right, universe)
+		if err != nil {
+			return nil, err
+		}
+		set.Or(other)
+		return set, nil
+	case model.TagEqual, model.TagNotEqual:
+		hits, err := s.equal(e.Key, e.Value, universe)
+		return within(universe, hits, e.Op == model.TagNotEqual, err)
+	case model.TagMatch, model.TagNotMatch:
+		hits, err := s.match(e, universe)
+		return within(universe, hits, e.Op == model.TagNotMatch, err)
+	}
+	return nil, fmt.Errorf("select %s: unknown tag operator %d", s.measurement, e.Op)
+}
+
+// within returns the part of universe that is in hits, or that is not.
+func within(universe, hits *roaring.Bitmap, not bool, err error) (*roaring.Bitmap, error) {
+	if err != nil {
+		return nil, err
+	}
+	if not {
+		return roaring.AndNot(universe, hits), nil
+	}
+	hits.And(universe)
+	return hits, nil
+}
+
+// cost ranks predicates by the part of a dictionary that they read.
+func cost(e *model.TagExpr) int {
+	if e == nil {
+		return 0
+	}
+	switch e.Op {
+	case model.TagEqual, model.TagNotEqual:
+		return 1
+	case model.TagMatch, model.TagNotMatch:
+		return 100
+	case model.TagAnd:
+		return min(cost(e.Left), cost(e.Right)) + 1
+	case model.TagOr:
+		return cost(e.Left) + cost(e.Right)
+	}
+	return 0
+}
+
+// equal returns the series, of universe and maybe others, whose tag has the
+// value. The set is the caller's.
+func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
+	if value == "" {
+		return s.absent(key, universe)
+	}
+	var c idCollector
+	for _, seg := range s.v.segments {
+		n := seg.number(s.measurement, key, value)
+		if n == 0 {
+			continue
+		}
+		t, _ := seg.table(s.measurement, false, key)
+		for row, r := range t.columns[0].rows[:min(len(t.ids), len(t.columns[0].rows))] {
+			if r == n {
+				c.add(t.ids[row])
+			}
+		}
+	}
+	for _, f := range s.v.files {
+		t, err := s.tag(f, key)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil {
+			continue
+		}
+		p, ok, err := f.find(t, value)
+		if err == nil && ok {
+			err = c.addPosting(&p)
+		}
+		if err != nil {
+			return nil, f.at(err)
+		}
+	}
+	return c.set(), nil
+}
+
+// tag returns the dictionary of a tag key in a file, nil if there is none.
+func (s *selection) tag(f *File, key string) (*fileTag, error) {
+	m := f.measurement(s.measurement)
+	if m == nil {
+		return nil, nil
+	}
+	return f.tag(m, key)
+}
+
+// absent returns the series of universe that lack a tag.
+func (s *selection) absent(key string, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
+	set := universe.Clone()
+	for _, seg := range s.v.segments {
+		t, ok := seg.table(s.measurement, false, key)
+		if !ok {
+			continue
+		}
+		var c idCollector
+		for row, r := range t.columns[0].rows[:min(len(t.ids), len(t.columns[0].rows))] {
+			if r != 0 {
+				c.add(t.ids[row])
+			}
+		}
+		set.AndNot(c.set())
+	}
+	for _, f := range s.v.files {
+		t, err := s.tag(f, key)
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			set.AndNot(t.present)
+		}
+	}
+	return set, nil
+}
+
+// fewSeries is the number of series up to which a regular expression is run
+// over their keys instead of the dictionary.
+const fewSeries = 256
+
+// match returns the series, of universe and maybe others, whose tag value
+// matches. The set is the caller's.
+func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
+	m := newValueMatcher(e.Regex)
+	if m.all {
+		return universe.Clone(), nil
+	}
+	if s.v.index.opt.Keys != nil && universe.GetCardinality() <= fewSeries {
+		set := roaring.New()
+		ids := seriesIDs(universe)
+		var tags model.Tags
+		err := s.v.index.opt.Keys(ids, func(i int, key string) error {
+			_, tags = model.ParseSeriesKey(key, tags[:0])
+			if m.matchString(tags.Get(e.Key)) {
+				set.Add(uint32(ids[i]))
+			}
+			return nil
+		})
+		if err == nil {
+			return set, nil
+		}
+	}
+	var c idCollector
+	for _, seg := range s.v.segments {
+		t, ok := seg.table(s.measurement, false, e.Key)
+		if !ok {
+			continue
+		}
+		col := &t.columns[0]
+		// Rows beyond len(t.ids) cannot be: a column is at most as long.
+		matched := make([]bool, len(col.values))
+		for n, value := range col.values[1:] {
+			matched[n+1] = m.matchString(value)
+		}
+		for row, n := range col.rows {
+			if matched[n] {
+				c.add(t.ids[row])
+			}
+		}
+	}
+	for _, f := range s.v.files {
+		t, err := s.tag(f, e.Key)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil {
+			continue
+		}
+		if err := m.collect(f, t, &c); err != nil {
+			return nil, f.at(err)
+		}
+	}
+	set := c.set()
+	if m.empty {
+		lacking, err := s.absent(e.Key, universe)
+		if err != nil {
+			return nil, err
+		}
+		set.Or(lacking)
+	}
+	return set, nil
+}
+
+// collect adds the series of the values in a file's dictionary that match.
+func (m *valueMatcher) collect(f *File, t *fileTag, into *idCollector) error {
+	for _, p := range m.places {
+		if p.exact {
+			post, ok, err := f.find(t, p.prefix)
+			if err == nil && ok {
+				err = into.addPosting(&post)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		c := t.cursor(f)
+		if p.prefix != "" && !c.seek(p.prefix) {
+			return c.err
+		}
+		fresh := true // the matcher's last value is not the cursor's
+		for c.next() {
+			if p.prefix != "" && (len(c.value) < len(p.prefix) || string(c.value[:len(p.prefix)]) != p.prefix) {
+				break
+			}
+			if p.check {
+				shared := c.shared
+				if fresh {
+					shared, fresh = 0, false
+				}
+				if !m.match(c.value, shared) {
+					continue
+				}
+			}
+			if err := into.addPosting(&c.post); err != nil {
+				return err
+			}
+		}
+		if c.err != nil {
+			return c.err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package tsi
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/column"
+)
+
+// View is an immutable picture of an Index: later writes do not show in it.
+// It may be used by many goroutines until its Release.
+type View struct {
+	index    *Index
+	refs     atomic.Int64
+	alive    *roaring.Bitmap // read-only
+	fields   map[string][]column.Field
+	segments []*segment
+	files    []*File
+}
+
+// View returns the present state. The caller must Release it. Without a change
+// since the last call it costs a counter.
+func (x *Index) View() *View {
+	x.mu.RLock()
+	if v := x.mu.view; v != nil {
+		v.refs.Add(1)
+		x.mu.RUnlock()
+		return v
+	}
+	x.mu.RUnlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if v := x.mu.view; v != nil {
+		v.refs.Add(1)
+		return v
+	}
+	if x.mu.fields == nil {
+		x.mu.fields = make(map[string][]column.Field, len(x.mu.measurements))
+		for name, m := range x.mu.measurements {
+			if m.series {
+				x.mu.fields[name] = m.fields
+			}
+		}
+	}
+	v := &View{index: x, alive: x.mu.alive.Clone(), fields: x.mu.fields, files: x.mu.files,
+		segments: append(slices.Clone(x.mu.frozen), x.mu.mutable)}
+	for _, f := range v.files {
+		f.Acquire()
+	}
+	v.refs.Store(2) // the caller's and the index's
+	x.mu.view = v
+	return v
+}
+
+// Release gives the view back.
+func (v *View) Release() { v.index.release(v) }
+
+func (x *Index) release(v *View) {
+	if v.refs.Add(-1) == 0 {
+		for _, f := range v.files {
+			x.closeFile(f)
+		}
+	}
+}
+
+// Measurements returns the names of the measurements with series, sorted.
+func (v *View) Measurements() []string {
+	names := make([]string, 0, len(v.fields))
+	for n := range v.fields {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Fields returns the fields of a measurement, sorted by key; nil if it has no
+// series. The slice must not be changed.
+func (v *View) Fields(measurement string) []column.Field { return v.fields[measurement] }
+
+// SeriesCount returns the number of series.
+func (v *View) SeriesCount() int { return int(v.alive.GetCardinality()) }
+
+// Contains reports whether a series id is in the view.
+func (v *View) Contains(id uint32) bool { return v.alive.Contains(id) }
+
+// All returns the set of all series. The caller owns it.
+func (v *View) All() *roaring.Bitmap {
+	set := roaring.New()
+	set.Or(v.alive) // not Clone, which would write to alive
+	set.CloneCopyOnWriteContainers()
+	return set
+}
+
+// Series returns the series of a measurement. The caller owns the set.
+func (v *View) Series(measurement string) (*roaring.Bitmap, error) {
+	set := roaring.New()
+	for _, s := range v.segments {
+		if t, ok := s.table(measurement, false); ok {
+			set.AddMany(t.ids)
+		}
+	}
+	for _, f := range v.files {
+		m := f.measurement(measurement)
+		if m == nil {
+			continue
+		}
+		b, err := f.body(m)
+		if err != nil {
+			return nil, err
+		}
+		set.Or(b.set)
+	}
+	set.And(v.alive)
+	return set, nil
+}
+
+// TagKeys returns the tag keys that series of a measurement carry, sorted.
+func (v *View) TagKeys(measurement string) ([]string, error) {
+	found := map[string]bool{}
+	for _, s := range v.segments {
+		t, _ := s.table(measurement, true)
+		for _, c := range t.columns {
+			for row, n := range c.rows {
+				if n != 0 && row < len(t.ids) && v.alive.Contains(t.ids[row]) {
+					found[c.key] = true
+					break
+				}
+			}
+		}
+	}
+	for _, f := range v.files {
+		m := f.measurement(measurement)
+		if m == nil {
+			continue
+		}
+		b, err := f.body(m)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range b.tags {
+			if found[r.key] {
+				continue
+			}
+			t, err := f.loadTag(b, r)
+			if err != nil {
+				return nil, err
+			}
+			if t.present.Intersects(v.alive) {
+				found[r.key] = true
+			}
+		}
+	}
+	keys := make([]string, 0, len(found))
+	for k := range found {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys, nil
+}

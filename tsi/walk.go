@@ -1,0 +1,105 @@
+package tsi
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// segmentValues are the used values of a segment's column, in order.
+type segmentValues struct {
+	values   []string
+	order    []uint32 // numbers of the used values, by value
+	at       int
+	assigned []uint32 // for the caller: by number
+}
+
+func (s *segmentValues) init(used []bool) {
+	for n, u := range used {
+		if u && n != 0 {
+			s.order = append(s.order, uint32(n))
+		}
+	}
+	slices.SortFunc(s.order, func(a, b uint32) int { return strings.Compare(s.values[a], s.values[b]) })
+	s.assigned = make([]uint32, len(s.values))
+}
+
+// valueWalk merges the dictionaries of layers: each call of next yields the
+// next value and the layers that have it.
+type valueWalk struct {
+	cursors  []*dictCursor // those not at their end stand on a value
+	live     []*dictCursor
+	segments []*segmentValues
+	value    []byte
+	files    []*dictCursor    // that have value
+	segs     []*segmentValues // that have value, at order[at]
+	err      error
+}
+
+func (w *valueWalk) addSegment(s *segmentValues) { w.segments = append(w.segments, s) }
+
+func (w *valueWalk) addFile(c *dictCursor) {
+	w.cursors = append(w.cursors, c)
+	w.advance(c)
+}
+
+func (w *valueWalk) advance(c *dictCursor) {
+	if c.next() {
+		if !slices.Contains(w.live, c) {
+			w.live = append(w.live, c)
+		}
+		return
+	}
+	if c.err != nil && w.err == nil {
+		w.err = c.err
+	}
+	w.live = slices.DeleteFunc(w.live, func(d *dictCursor) bool { return d == c })
+}
+
+// next moves to the next value; false at the end or on error.
+func (w *valueWalk) next() bool {
+	for _, c := range w.files {
+		w.advance(c)
+	}
+	for _, s := range w.segs {
+		s.at++
+	}
+	w.files, w.segs = w.files[:0], w.segs[:0]
+	if w.err != nil {
+		return false
+	}
+	if len(w.segments) == 0 && len(w.live) == 1 { // the usual case
+		w.files = append(w.files, w.live[0])
+		w.value = w.live[0].value
+		return true
+	}
+	found := false
+	best := w.value[:0:0]
+	for _, c := range w.live {
+		switch cmp := bytes.Compare(c.value, best); {
+		case !found || cmp < 0:
+			found = true
+			best = c.value
+			w.files = append(w.files[:0], c)
+		case cmp == 0:
+			w.files = append(w.files, c)
+		}
+	}
+	for _, s := range w.segments {
+		if s.at >= len(s.order) {
+			continue
+		}
+		v := s.values[s.order[s.at]]
+		switch cmp := strings.Compare(v, string(best)); {
+		case !found || cmp < 0:
+			found = true
+			best = []byte(v)
+			w.files = w.files[:0]
+			w.segs = append(w.segs[:0], s)
+		case cmp == 0:
+			w.segs = append(w.segs, s)
+		}
+	}
+	w.value = best
+	return found
+}
