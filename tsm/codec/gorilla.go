@@ -102,7 +102,7 @@ func decodeGorilla(dst []uint64, block []byte) error {
 	p := unsafe.Pointer(unsafe.SliceData(src))
 	var pos uint
 	var length, shift uint // of the window; length 0: none yet
-	for i := 1; i < len(dst); i++ {
+	for i := 1; i < len(dst); {
 		if int(pos>>3) > last {
 			if inTail {
 				return corrupt("gorilla short")
@@ -113,8 +113,19 @@ func decodeGorilla(dst []uint64, block []byte) error {
 		}
 		c := loadBits(p, pos)
 		if c>>63 == 0 {
-			pos++
-			dst[i] = x
+			if c>>58 != 0 {
+				pos++
+				dst[i] = x
+				i++
+				continue
+			}
+			// A run without change; 57 of its bits are sure to be loaded.
+			run := dst[i:min(i+min(bits.LeadingZeros64(c), 57), len(dst))]
+			for j := range run {
+				run[j] = x
+			}
+			pos += uint(len(run))
+			i += len(run)
 			continue
 		}
 		if c>>62 == 0b11 {
@@ -137,6 +148,7 @@ func decodeGorilla(dst []uint64, block []byte) error {
 		x ^= sig >> ((64 - length) & 63) << (shift & 63)
 		pos += length
 		dst[i] = x
+		i++
 	}
 	if !inTail {
 		// The padding is looked at below; it lies within the copy.
