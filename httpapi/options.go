@@ -28,7 +28,7 @@ type Writer interface {
 	Write(ctx context.Context, db, rp string, batch *column.Batch) error
 }
 
-// Health tells whether the server can do its work.
+// Health tells whether the server can do its work, and in words how it is.
 type Health interface {
 	Health() (ok bool, message string)
 }

@@ -18,8 +18,12 @@ func (h *Handler) ping(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) health(w http.ResponseWriter, _ *http.Request) {
 	status, state, message := http.StatusOK, "pass", "ready for queries and writes"
 	if h.opt.Health != nil {
-		if ok, text := h.opt.Health.Health(); !ok {
-			status, state, message = http.StatusServiceUnavailable, "fail", text
+		ok, text := h.opt.Health.Health()
+		if text != "" {
+			message = text
+		}
+		if !ok {
+			status, state = http.StatusServiceUnavailable, "fail"
 		}
 	}
 	w.Header().Set("Content-Type", mediaJSON)

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"encoding"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+)
+
+// config is everything that can be set. Keys are the toml names; the
+// environment spells them TSDBD_SECTION_KEY with underscores.
+type config struct {
+	Data      dataConfig      `toml:"data"`
+	HTTP      httpConfig      `toml:"http"`
+	Query     queryConfig     `toml:"query"`
+	Retention retentionConfig `toml:"retention"`
+	Log       logConfig       `toml:"log"`
+}
+
+// dataConfig is about the store.
+type dataConfig struct {
+	Dir string `toml:"dir"`
+	// WALSyncInterval 0 makes every write durable before it is answered. Above
+	// 0, a crash of the machine loses what was answered in the interval.
+	WALSyncInterval duration `toml:"wal-sync-interval"`
+	WALSegmentSize  size     `toml:"wal-segment-size"`
+	// WALMaxSize is where shards that pin old segments are flushed.
+	WALMaxSize size `toml:"wal-max-size"`
+	// CacheMaxMemory is where writes are refused for a while (503).
+	CacheMaxMemory size `toml:"cache-max-memory"`
+	// FlushSize and FlushIdle say when a shard's cache is written to files.
+	FlushSize size     `toml:"flush-size"`
+	FlushIdle duration `toml:"flush-idle"`
+	// CompactAfter is how long a shard rests before it is compacted fully.
+	CompactAfter duration `toml:"compact-after"`
+}
+
+// httpConfig is about the API.
+type httpConfig struct {
+	BindAddress string `toml:"bind-address"`
+	// MaxBodySize bounds a body, as received and decompressed; 0: no bound.
+	MaxBodySize  size `toml:"max-body-size"`
+	MaxQuerySize size `toml:"max-query-size"`
+	// 0 is no limit.
+	MaxConcurrentWriteLimit int  `toml:"max-concurrent-write-limit"`
+	MaxConnectionLimit      int  `toml:"max-connection-limit"`
+	AccessLog               bool `toml:"access-log"`
+	// StopTimeout is how long requests may take to finish at the end.
+	StopTimeout duration `toml:"stop-timeout"`
+}
+
+// queryConfig bounds queries; 0 is no bound.
+type queryConfig struct {
+	MaxConcurrentQueries int      `toml:"max-concurrent-queries"`
+	QueryTimeout         duration `toml:"query-timeout"`
+	LogQueriesAfter      duration `toml:"log-queries-after"`
+	MaxSelectPoint       int      `toml:"max-select-point"`
+	MaxSelectSeries      int      `toml:"max-select-series"`
+	MaxSelectBuckets     int      `toml:"max-select-buckets"`
+	// MaxMemory bounds the intermediate data of one query.
+	MaxMemory size `toml:"max-memory"`
+}
+
+// retentionConfig is about the expiry of data.
+type retentionConfig struct {
+	Enabled       bool     `toml:"enabled"`
+	CheckInterval duration `toml:"check-interval"`
+	// Policies shorter than DayShardsFrom get shard groups of an hour, those
+	// from WeekShardsFrom on groups of a week, the others groups of a day.
+	DayShardsFrom  duration `toml:"day-shards-from"`
+	WeekShardsFrom duration `toml:"week-shards-from"`
+}
+
+// logConfig is about the server's log on standard error.
+type logConfig struct {
+	Level  slog.Level `toml:"level"`
+	Format string     `toml:"format"` // text or json
+}
+
+func defaultConfig() *config {
+	return &config{
+		Data: dataConfig{
+			Dir: "data", WALSegmentSize: 64 << 20, WALMaxSize: 512 << 20, CacheMaxMemory: 512 << 20,
+			FlushSize: 48 << 20, FlushIdle: duration(10 * time.Minute), CompactAfter: duration(10 * time.Minute),
+		},
+		HTTP: httpConfig{
+			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
+			StopTimeout: duration(30 * time.Second),
+		},
+		Query: queryConfig{MaxMemory: 1 << 30},
+		Retention: retentionConfig{
+			Enabled: true, CheckInterval: duration(30 * time.Minute),
+			DayShardsFrom: duration(2 * day), WeekShardsFrom: duration(180 * day),
+		},
+		Log: logConfig{Format: "text"},
+	}
+}
+
+// loadConfig puts the configuration together: flags win over the environment,
+// the environment over the file, the file over the defaults.
+func loadConfig(args, environ []string) (*config, error) {
+	flags := flag.NewFlagSet("tsdbd", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	file := flags.String("config", "", "")
+	dir := flags.String("data", "", "")
+	address := flags.String("http", "", "")
+	level := flags.String("log-level", "", "")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q, see tsdbd help", flags.Arg(0))
+	}
+	c := defaultConfig()
+	env := map[string]string{}
+	for _, e := range environ {
+		if k, v, ok := strings.Cut(e, "="); ok && strings.HasPrefix(k, envPrefix) {
+			env[k] = v
+		}
+	}
+	if *file == "" {
+		*file = env[envPrefix+"CONFIG"]
+	}
+	if *file != "" {
+		if err := c.readFile(*file); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.readEnv(env); err != nil {
+		return nil, err
+	}
+	if *dir != "" {
+		c.Data.Dir = *dir
+	}
+	if *address != "" {
+		c.HTTP.BindAddress = *address
+	}
+	if *level != "" {
+		if err := c.Log.Level.UnmarshalText([]byte(*level)); err != nil {
+			return nil, fmt.Errorf("-log-level: %w", err)
+		}
+	}
+	return c, c.validate()
+}
+
+const envPrefix = "TSDBD_"
+
+// readFile reads a TOML file over c. A key that means nothing is an error: a
+// misspelt limit must not pass for a limit.
+func (c *config) readFile(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	m, err := toml.Decode(string(text), c)
+	if err != nil {
+		return fmt.Errorf("read configuration %s: %w", path, err)
+	}
+	if unknown := m.Undecoded(); len(unknown) > 0 {
+		names := make([]string, len(unknown))
+		for i, k := range unknown {
+			names[i] = k.String()
+		}
+		return fmt.Errorf("read configuration %s: unknown keys: %s", path, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// readEnv reads TSDBD_SECTION_KEY variables over c. Others that begin with
+// TSDBD_ are left alone: container managers make some up.
+func (c *config) readEnv(env map[string]string) error {
+	var errs []error
+	sections := reflect.ValueOf(c).Elem()
+	for i := range sections.NumField() {
+		section := sections.Field(i)
+		for j := range section.NumField() {
+			name := envName(sections.Type().Field(i), section.Type().Field(j))
+			if text, ok := env[name]; ok {
+				if err := setField(section.Field(j), text); err != nil {
+					errs = append(errs, fmt.Errorf("%s: %w", name, err))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func envName(section, field reflect.StructField) string {
+	name := section.Tag.Get("toml") + "_" + field.Tag.Get("toml")
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+func setField(v reflect.Value, text string) error {
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		v.SetBool(b)
+	case reflect.Int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		v.SetInt(int64(n))
+	}
+	return nil
+}
+
+func (c *config) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Data.Dir != "", "data.dir must not be empty")
+	check(c.HTTP.BindAddress != "", "http.bind-address must not be empty")
+	check(c.Data.WALSegmentSize >= 1<<20, "data.wal-segment-size must be at least 1MiB")
+	check(c.Data.FlushSize > 0, "data.flush-size must be positive")
+	check(c.Data.CacheMaxMemory >= c.Data.FlushSize, "data.cache-max-memory must be at least data.flush-size")
+	check(c.Data.WALMaxSize >= c.Data.WALSegmentSize, "data.wal-max-size must be at least data.wal-segment-size")
+	check(c.Data.FlushIdle > 0 && c.Data.CompactAfter > 0, "data.flush-idle and data.compact-after must be positive")
+	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
+	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,
+		"retention.week-shards-from must be at least retention.day-shards-from, and both positive")
+	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format must be text or json, not %q", c.Log.Format)
+	for name, n := range map[string]int{
+		"http.max-concurrent-write-limit": c.HTTP.MaxConcurrentWriteLimit, "http.max-connection-limit": c.HTTP.MaxConnectionLimit,
+		"query.max-concurrent-queries": c.Query.MaxConcurrentQueries, "query.max-select-point": c.Query.MaxSelectPoint,
+		"query.max-select-series": c.Query.MaxSelectSeries, "query.max-select-buckets": c.Query.MaxSelectBuckets,
+	} {
+		check(n >= 0, "%s must not be negative", name)
+	}
+	return errors.Join(errs...)
+}
+
+// print writes c as a file that would give c again.
+func (c *config) print(w io.Writer) error {
+	e := toml.NewEncoder(w)
+	e.Indent = ""
+	return e.Encode(c)
+}
+
+// logger returns the server's log.
+func (c *config) logger(w io.Writer) *slog.Logger {
+	opt := &slog.HandlerOptions{Level: c.Log.Level}
+	if c.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opt))
+	}
+	return slog.New(slog.NewTextHandler(w, opt))
+}
+
+// dataPath returns the data directory as people know it.
+func (c *config) dataPath() string {
+	if p, err := filepath.Abs(c.Data.Dir); err == nil {
+		return p
+	}
+	return c.Data.Dir
+}

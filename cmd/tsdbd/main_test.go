@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tsdbd/internal/badinput"
+)
+
+// TestMain makes the test binary the server when a test starts it as such, so
+// that tests can signal and kill a real process.
+func TestMain(m *testing.M) {
+	if os.Getenv("TSDBD_TEST_MAIN") == "1" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// server is a running process.
+type server struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	base   string
+	stdout bytes.Buffer
+	stderr bytes.Buffer
+	done   chan struct{} // closed when stdout has ended
+}
+
+// startServer runs the program on a free port with data in dir.
+func startServer(t *testing.T, dir string, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, done: make(chan struct{})}
+	s.cmd = exec.Command(os.Args[0], append([]string{"-data", dir, "-http", "127.0.0.1:0"}, args...)...)
+	s.cmd.Env = append(os.Environ(), "TSDBD_TEST_MAIN=1")
+	s.cmd.Stderr = &s.stderr
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill() // no harm when it has ended
+		_ = s.cmd.Wait()
+	})
+	address := make(chan string, 1)
+	go func() {
+		defer close(s.done)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			fmt.Fprintln(&s.stdout, lines.Text())
+			if _, url, ok := strings.Cut(lines.Text(), " listens on "); ok {
+				address <- url
+			}
+		}
+	}()
+	select {
+	case s.base = <-address:
+	case <-s.done:
+		_ = s.cmd.Wait()
+		t.Fatalf("the server did not start: %s", s.stderr.String())
+	case <-time.After(30 * time.Second):
+		t.Fatal("the server does not start")
+	}
+	return s
+}
+
+// stop ends the process politely and returns what it said.
+func (s *server) stop() (stdout string) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.done
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Errorf("the server ended with %v: %s", err, s.stderr.String())
+	}
+	return s.stdout.String()
+}
+
+// kill ends the process as a crash does.
+func (s *server) kill() {
+	s.t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.done
+	_ = s.cmd.Wait() // "killed"
+}
+
+func (s *server) post(path, body string) (status int, answer string) {
+	s.t.Helper()
+	resp, err := http.Post(s.base+path, "text/plain", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+func (s *server) query(db, q string) string {
+	s.t.Helper()
+	status, body := s.post("/query?epoch=ns&db="+url.QueryEscape(db)+"&q="+url.QueryEscape(q), "")
+	if status != 200 {
+		s.t.Fatalf("%s: %d %s", q, status, body)
+	}
+	return body
+}
+
+func (s *server) write(db, lines string) {
+	s.t.Helper()
+	if status, body := s.post("/write?db="+url.QueryEscape(db), lines); status != 204 {
+		s.t.Fatalf("write: %d %s", status, body)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	s := startServer(t, t.TempDir())
+	badinput.Run(t, s.base, true, func(t *testing.T) string {
+		var state strings.Builder
+		for _, q := range []string{
+			"SHOW DATABASES", "SHOW RETENTION POLICIES", "SHOW MEASUREMENTS", "SHOW SERIES", "SHOW FIELD KEYS", "SHOW TAG KEYS",
+			"SHOW CONTINUOUS QUERIES", "SHOW USERS", "SELECT * FROM /.*/ GROUP BY *",
+		} {
+			state.WriteString(s.query(badinput.Database, q))
+		}
+		return state.String()
+	})
+}
+
+func TestFirstSteps(t *testing.T) {
+	dir := t.TempDir()
+	s := startServer(t, dir)
+	s.query("", "CREATE DATABASE demo")
+	s.write("demo", "weather,city=oslo temperature=-3.5 1500000000000000000")
+	const want = `{"results":[{"statement_id":0,"series":[{"name":"weather","columns":["time","city","temperature"],"values":[[1500000000000000000,"oslo",-3.5]]}]}]}` + "\n"
+	if got := s.query("demo", "SELECT * FROM weather"); got != want {
+		t.Errorf("got %s", got)
+	}
+	if out := s.stop(); !strings.Contains(out, "There is no data yet") || !strings.Contains(out, "curl -X POST '"+s.base+"/query'") {
+		t.Errorf("said %q", out)
+	}
+
+	s = startServer(t, dir)
+	if got := s.query("demo", "SELECT * FROM weather"); got != want {
+		t.Errorf("after a restart: %s", got)
+	}
+	if out := s.stop(); strings.Contains(out, "There is no data yet") {
+		t.Errorf("after a restart: said %q", out)
+	}
+}
+
+func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
+	dir := t.TempDir()
+	written := 0
+	for round := range 3 {
+		s := startServer(t, dir)
+		s.query("", "CREATE DATABASE k")
+		for range 50 {
+			s.write("k", fmt.Sprintf("m,host=a v=%d %d\nm,host=b v=%d %d", written, written+1, -written, written+1))
+			written++
+		}
+		s.kill()
+		s = startServer(t, dir)
+		var doc struct {
+			Results []struct {
+				Series []struct{ Values [][]float64 }
+			}
+		}
+		body := s.query("k", "SELECT count(v), sum(v) FROM m")
+		if err := json.Unmarshal([]byte(body), &doc); err != nil || len(doc.Results) != 1 || len(doc.Results[0].Series) != 1 {
+			t.Fatalf("round %d: %v: %s", round, err, body)
+		}
+		if row := doc.Results[0].Series[0].Values[0]; row[1] != float64(2*written) || row[2] != 0 {
+			t.Fatalf("round %d: count %v, sum %v; %d points were acknowledged", round, row[1], row[2], 2*written)
+		}
+		s.stop()
+	}
+}
+
+func TestServiceEndpoints(t *testing.T) {
+	s := startServer(t, t.TempDir())
+	for path, want := range map[string]string{
+		"/health":            `"status":"pass"`,
+		"/ping?verbose=true": `"version":"1.`,
+		"/metrics":           "tsdbd_http_requests_total",
+	} {
+		resp, err := http.Get(s.base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != 200 || !strings.Contains(string(b), want) {
+			t.Errorf("%s: %d %v %.200s", path, resp.StatusCode, err, b)
+		}
+	}
+	if s.stop(); !strings.Contains(s.stderr.String(), "no longer serving") {
+		t.Errorf("log: %s", s.stderr.String())
+	}
+}
+
+func TestASecondServerOnTheSameDataIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	startServer(t, dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := run(ctx, []string{"-data", dir, "-http", "127.0.0.1:0"}, io.Discard, io.Discard); err == nil {
+		t.Error("two servers share a directory")
+	}
+}
+
+func TestCommands(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Helper()
+		var out bytes.Buffer
+		if err := run(t.Context(), args, &out, io.Discard); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("tsdbd %v: %v %q", args, err, out.String())
+		}
+	}
+	f("tsdbd "+version, "version")
+	f("Usage:", "help")
+	f("Usage:", "-h")
+	f(`bind-address = "127.0.0.1:1"`, "config", "-http", "127.0.0.1:1")
+	if err := run(t.Context(), []string{"nosuch"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "nosuch") {
+		t.Errorf("unknown command: %v", err)
+	}
+}

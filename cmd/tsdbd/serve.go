@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"tsdbd/httpapi"
+	"tsdbd/meta"
+	"tsdbd/query"
+	"tsdbd/store"
+)
+
+// serve opens everything, serves until ctx ends, and closes everything in
+// reverse order.
+func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error) {
+	log := c.logger(stderr)
+	shards := meta.ShardDurations{
+		DayFrom: time.Duration(c.Retention.DayShardsFrom), WeekFrom: time.Duration(c.Retention.WeekShardsFrom),
+	}
+	interval := time.Duration(c.Retention.CheckInterval)
+	if !c.Retention.Enabled {
+		interval = -1
+	}
+	log.Info("opening", "version", version, "path", c.dataPath())
+	begin := time.Now()
+	st, err := store.Open(c.Data.Dir, store.Options{
+		Logger:       log,
+		SyncInterval: time.Duration(c.Data.WALSyncInterval),
+		SegmentBytes: int64(c.Data.WALSegmentSize),
+		LogBytes:     int64(c.Data.WALMaxSize),
+		CacheBytes:   int64(c.Data.CacheMaxMemory),
+		FlushBytes:   int64(c.Data.FlushSize),
+		FlushIdle:    time.Duration(c.Data.FlushIdle),
+		CompactAfter: time.Duration(c.Data.CompactAfter),
+		Shards:       shards, RetentionInterval: interval,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), st)
+	eng := engine{st}
+	executor := query.New(query.Options{
+		Storage: eng, Admin: eng, Logger: log, ShardDurations: shards,
+		MaxConcurrentQueries: c.Query.MaxConcurrentQueries,
+		QueryTimeout:         time.Duration(c.Query.QueryTimeout),
+		LogQueriesAfter:      time.Duration(c.Query.LogQueriesAfter),
+		Select: query.SelectOptions{
+			MaxSelectPoint: c.Query.MaxSelectPoint, MaxSelectSeries: c.Query.MaxSelectSeries, MaxSelectBuckets: c.Query.MaxSelectBuckets,
+			MemoryBytes: int64(c.Query.MaxMemory), Into: eng.writeInto,
+		},
+	})
+	options := httpapi.Options{
+		Writer: eng, Query: executor, Health: st, Registry: registry, Logger: log, Version: version,
+		MaxBodySize:         int64(c.HTTP.MaxBodySize),
+		MaxQuerySize:        int(c.HTTP.MaxQuerySize),
+		MaxConcurrentWrites: c.HTTP.MaxConcurrentWriteLimit,
+	}
+	if options.MaxBodySize == 0 {
+		options.MaxBodySize = -1 // the file's 0 is no bound
+	}
+	if c.HTTP.AccessLog {
+		options.AccessLog = log
+	}
+	handler := httpapi.New(options)
+	defer handler.Close()
+	server, err := httpapi.Listen(handler, httpapi.ServerOptions{
+		Address: c.HTTP.BindAddress, MaxConnections: c.HTTP.MaxConnectionLimit, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// ctx has ended; requests get time of their own.
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(c.HTTP.StopTimeout))
+		defer cancel()
+		err = errors.Join(err, server.Close(stopCtx))
+		log.Info("no longer serving")
+	}()
+	log.Info("serving", "address", server.Addr(), "took", time.Since(begin))
+	welcome(stdout, server.Addr(), len(st.Catalog().Databases) == 0)
+	select {
+	case <-ctx.Done():
+		log.Info("stopping", "err", context.Cause(ctx))
+		return nil
+	case <-server.Done():
+		return nil // its failure comes from Close
+	}
+}
+
+// welcome tells where the server is, and whoever starts from nothing what to
+// type next.
+func welcome(w io.Writer, address string, empty bool) {
+	url := "http://" + address
+	fmt.Fprintf(w, "tsdbd %s listens on %s\n", version, url)
+	if !empty {
+		return
+	}
+	fmt.Fprintf(w, `There is no data yet. In another terminal, try:
+
+  curl -X POST '%[1]s/query' --data-urlencode 'q=CREATE DATABASE demo'
+  curl -X POST '%[1]s/write?db=demo' --data-binary 'weather,city=oslo temperature=-3.5'
+  curl -G '%[1]s/query' --data-urlencode 'db=demo' --data-urlencode 'q=SELECT * FROM weather'
+`, url)
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// size is a number of bytes, written "64MiB", "64m" or plain.
+type size int64
+
+// sizeUnits are tried in this order, longest suffix first.
+var sizeUnits = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"kib", 1 << 10},
+	{"mib", 1 << 20},
+	{"gib", 1 << 30},
+	{"kb", 1e3},
+	{"mb", 1e6},
+	{"gb", 1e9},
+	{"k", 1 << 10},
+	{"m", 1 << 20},
+	{"g", 1 << 30},
+	{"b", 1},
+}
+
+// UnmarshalText reads a size: k, m and g are powers of 1024, as InfluxDB's.
+func (s *size) UnmarshalText(text []byte) error {
+	number, unit := strings.ToLower(strings.TrimSpace(string(text))), int64(1)
+	for _, u := range sizeUnits {
+		if rest, ok := strings.CutSuffix(number, u.suffix); ok {
+			number, unit = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return fmt.Errorf("%q is not a size such as 64MiB", text)
+	}
+	*s = size(n * unit)
+	return nil
+}
+
+// MarshalText writes a size in the largest unit that divides it.
+func (s size) MarshalText() ([]byte, error) {
+	for _, u := range []int{2, 1, 0} {
+		if unit := sizeUnits[u]; s != 0 && int64(s)%unit.bytes == 0 {
+			return fmt.Appendf(nil, "%d%s", int64(s)/unit.bytes, []string{"KiB", "MiB", "GiB"}[u]), nil
+		}
+	}
+	return strconv.AppendInt(nil, int64(s), 10), nil
+}
+
+// duration is a length of time, written as Go does, and with days and weeks.
+type duration time.Duration
+
+const day = 24 * time.Hour
+
+// UnmarshalText reads a duration such as 90s, 2h30m, 7d or 26w.
+func (d *duration) UnmarshalText(text []byte) error {
+	s := strings.TrimSpace(string(text))
+	var total time.Duration
+	whole := false // days or weeks were given
+	for _, u := range []struct {
+		suffix string
+		unit   time.Duration
+	}{{"w", 7 * day}, {"d", day}} {
+		number, rest, ok := strings.Cut(s, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 0 || n > int64(math.MaxInt64/u.unit) {
+			return fmt.Errorf("%q is not a duration such as 90s, 2h30m or 7d", text)
+		}
+		total, s, whole = total+time.Duration(n)*u.unit, rest, true
+	}
+	if s != "" || !whole {
+		t, err := time.ParseDuration(s)
+		if err != nil || t < 0 || total+t < 0 {
+			return fmt.Errorf("%q is not a duration such as 90s, 2h30m or 7d", text)
+		}
+		total += t
+	}
+	if total < 0 {
+		return fmt.Errorf("%q is too long a duration", text)
+	}
+	*d = duration(total)
+	return nil
+}
+
+// MarshalText writes whole days as such, the rest as Go does.
+func (d duration) MarshalText() ([]byte, error) {
+	t := time.Duration(d)
+	if t >= day && t%day == 0 {
+		return fmt.Appendf(nil, "%dd", t/day), nil
+	}
+	s := t.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return []byte(s), nil
+}

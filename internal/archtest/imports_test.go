@@ -1,0 +1,99 @@
+package archtest
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/imports.golden")
+
+const module = "tsdbd"
+
+// TestImports holds the import graph of our packages against the golden file,
+// so that a new arrow between packages shows in review.
+func TestImports(t *testing.T) {
+	root := filepath.Join("..", "..")
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...")
+	list.Dir = root
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v: %s", err, stderr.String())
+	}
+	got := graph(string(out))
+	golden := filepath.Join(root, "testdata", "imports.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got == string(want) {
+		return
+	}
+	have, wanted := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	for _, l := range have {
+		if !slices.Contains(wanted, l) {
+			t.Errorf("new:  %s", l)
+		}
+	}
+	for _, l := range wanted {
+		if !slices.Contains(have, l) {
+			t.Errorf("gone: %s", l)
+		}
+	}
+	t.Error("if this is meant, run: go test ./internal/archtest -update")
+}
+
+// graph renders the arrows between our packages, one a line.
+func graph(list string) string {
+	var lines []string
+	for line := range strings.Lines(list) {
+		names := strings.Fields(line)
+		from := strings.TrimPrefix(names[0], module+"/")
+		for _, name := range names[1:] {
+			if to, ours := strings.CutPrefix(name, module+"/"); ours {
+				lines = append(lines, from+" -> "+to)
+			}
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// TestForbiddenImports holds the arrows that must never be, with the reason.
+func TestForbiddenImports(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "imports.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrows := strings.Split(string(text), "\n")
+	leaves := []string{"wal", "cache", "tsm", "tsi"}
+	for _, a := range arrows {
+		from, to, _ := strings.Cut(a, " -> ")
+		switch {
+		case slices.Contains(leaves, from) && slices.Contains(leaves, to):
+			t.Errorf("%s: the parts of a shard do not know each other", a)
+		case (from == "model" || from == "column") && to != "model":
+			t.Errorf("%s: the shared nouns know nothing", a)
+		case from == "scan" && to != "column" && to != "model":
+			t.Errorf("%s: the read contract knows the nouns alone", a)
+		case from == "query" && (to == "store" || to == "shard" || slices.Contains(leaves, to)):
+			t.Errorf("%s: queries see storage through scan alone", a)
+		case from == "httpapi" && (to == "store" || to == "shard" || slices.Contains(leaves, to)):
+			t.Errorf("%s: the API sees the store through its own interfaces", a)
+		case to == "internal/badinput" || to == "internal/testkit":
+			t.Errorf("%s: test help must not get into the product", a)
+		}
+	}
+}
