@@ -61,6 +61,9 @@ func (r rawWriter) Write(b []byte) (int, error) {
 
 // Flush sends what is buffered to the client.
 func (w *response) Flush() {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
 	if w.gz != nil {
 		_ = w.gz.Flush() // a broken connection shows at the next write
 	}
