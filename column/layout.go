@@ -37,20 +37,24 @@ type WireField struct {
 	Type                      model.FieldType
 }
 
-// Wire returns what a line of this layout looks like, or nil when a key cannot
-// be recognised by comparing bytes (it holds blanks, separators, backslashes
-// or control characters, which are escaped or have a meaning on a line).
+// Wire returns what a line of this layout looks like, with spaces, commas and
+// equals signs of keys escaped, or nil when a key cannot be recognised by
+// comparing bytes (it holds backslashes, quotes or control characters, which
+// have more than one spelling or a meaning on a line).
 func (l *Layout) Wire() []WireField { return l.wire }
 
 func newLayout(signature, measurement string, fields []Field) *Layout {
 	l := &Layout{Measurement: strings.Clone(measurement), Fields: make([]Field, len(fields)), signature: signature}
 	wire := make([]WireField, len(fields))
-	plain := true
+	recognised := true
 	for i, f := range fields {
 		w := &wire[i]
-		w.Prefix, w.Type = f.Key+"=", f.Type
-		l.Fields[i] = Field{Key: w.Prefix[:len(f.Key)], Type: f.Type}
-		plain = plain && plainKey(f.Key)
+		w.Prefix, w.Type = escapedKey.Replace(f.Key)+"=", f.Type
+		l.Fields[i] = Field{Key: w.Prefix[:len(w.Prefix)-1], Type: f.Type}
+		if l.Fields[i].Key != f.Key {
+			l.Fields[i].Key = strings.Clone(f.Key)
+		}
+		recognised = recognised && recognisable(f.Key)
 		w.First, w.Mask = word(w.Prefix), ^uint64(0)
 		n := len(w.Prefix)
 		if n < 8 {
@@ -62,7 +66,7 @@ func newLayout(signature, measurement string, fields []Field) *Layout {
 			w.Middle = word(w.Prefix[n-16:])
 		}
 	}
-	if plain {
+	if recognised {
 		l.wire = wire
 	}
 	return l
@@ -75,10 +79,11 @@ func word(s string) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func plainKey(key string) bool {
+var escapedKey = strings.NewReplacer(" ", `\ `, ",", `\,`, "=", `\=`)
+
+func recognisable(key string) bool {
 	for i := 0; i < len(key); i++ {
-		switch c := key[i]; {
-		case c <= ' ', c == ',', c == '=', c == '\\', c == '"':
+		if c := key[i]; c < ' ' || c == '\\' || c == '"' {
 			return false
 		}
 	}

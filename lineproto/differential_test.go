@@ -80,7 +80,7 @@ func randomLine(r *rand.Rand, odd bool) string {
 		case 4:
 			b.WriteString(pick(r, "t", "T", "true", "True", "TRUE", "f", "F", "false", "False", "FALSE"))
 		case 5:
-			b.WriteString(pick(r, `""`, `"s"`, `"with blanks, = and more"`, `"a\"b"`, `"a\\b"`, `"é"`))
+			b.WriteString(pick(r, `""`, `"s"`, `"with blanks, = and more"`, `"a\"b"`, `"a\\b"`, `"é"`, `"\x, \\\" b"`, `"\"`))
 		case 6:
 			fmt.Fprintf(&b, "%d.%02d", r.Intn(100), r.Intn(100))
 		case 7:

@@ -1,6 +1,7 @@
 package lineproto
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -102,6 +103,15 @@ func BenchmarkParseNew(b *testing.B) {
 		lines += n
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(lines), "ns/line")
+}
+
+// BenchmarkParseOdd reads escaped strings, escaped field keys and exponents.
+func BenchmarkParseOdd(b *testing.B) {
+	var body []byte
+	for i := range 1000 {
+		body = fmt.Appendf(body, "disk\\ io,host=h%d,path=/var/a\\ b bytes\\ read=%de-3,message=\"said \\\"%d\\\"\",queue\\,depth=%di 1451606400000000000\n", i, i*37, i, i)
+	}
+	benchmarkParse(b, [][]byte{body})
 }
 
 // BenchmarkParseSlow reads known series by the slow path alone.

@@ -38,19 +38,69 @@ func (p *Parser) rawKey(body []byte, pos int) []byte {
 	}
 }
 
-// plainString returns the string whose opening quote stands at i, and the
-// position behind the closing one; next is 0 when it is not there or the
-// string holds backslashes.
-func plainString(body []byte, i int) (s []byte, next int) {
+// quoted returns the end of the string whose opening quote stands at i: the
+// position of the closing one, and whether backslashes stand between. It is 0
+// when there is no string.
+func quoted(body []byte, i int) (end int, escaped bool) {
 	if i >= len(body) || body[i] != '"' {
-		return nil, 0
+		return 0, false
 	}
 	i++
 	n := bytes.IndexByte(body[i:], '"')
-	if n < 0 || n > maxStringBytes || bytes.IndexByte(body[i:i+n], '\\') >= 0 {
-		return nil, 0
+	if n < 0 {
+		return 0, false
 	}
-	return body[i : i+n], i + n + 1
+	first := bytes.IndexByte(body[i:i+n], '\\')
+	if first < 0 {
+		return i + n, false
+	}
+	for i += first; i < len(body) && body[i] != '"'; i++ {
+		if body[i] == '\\' {
+			i++
+		}
+	}
+	if i >= len(body) {
+		return 0, false
+	}
+	return i, true
+}
+
+// quotedValue reads a string value into the batch. It returns the position
+// behind it, 0 if the slow path has to look, and the value's word.
+func (p *Parser) quotedValue(body []byte, i int) (next int, value uint64) {
+	end, escaped := quoted(body, i)
+	if end == 0 {
+		return 0, 0
+	}
+	s := body[i+1 : end]
+	if escaped || len(s) > maxStringBytes {
+		if value = p.appendString(s); value&longString != 0 {
+			return 0, 0
+		}
+		return end + 1, value
+	}
+	b := p.batch
+	value = column.StringWord(len(b.Strings), len(s))
+	b.Strings = append(b.Strings, s...)
+	return end + 1, value
+}
+
+// oddFloat reads a float that scanFloat declines: with an exponent, a point at
+// either end, more digits, or one that needs more precision. i is behind the
+// sign. next is 0 if the slow path has to look.
+func oddFloat(body []byte, i int) (f float64, next int) {
+	next = i
+	for next < len(body) && body[next] != ',' && body[next] != ' ' && body[next] != '\n' {
+		next++
+	}
+	if next == i || body[i] == '-' {
+		return 0, 0
+	}
+	t, value, reason := number(body[i:next])
+	if t != model.Float || reason != "" {
+		return 0, 0
+	}
+	return math.Float64frombits(value), next
 }
 
 var (
@@ -101,29 +151,31 @@ func (p *Parser) plainFields(measurement string, body []byte, i int) (*column.La
 		var t model.FieldType
 		var value uint64
 		switch c := byte(x); {
-		case c == '-' || c-'0' <= 9:
+		case c == '-' || c == '.' || c-'0' <= 9:
 			if c == '-' {
 				i++
 			}
 			u, d, next := scanDigits(body, i)
-			if uint(d-1) >= 18 || next >= len(body) {
-				return nil, 0
-			}
-			switch body[next] {
-			case 'i':
+			switch {
+			case next < len(body) && body[next] == 'i':
+				if d == 0 || d > 18 {
+					return nil, 0
+				}
 				t, value, i = model.Integer, u, next+1
 				if c == '-' {
 					value = -u
 				}
-			case 'u':
-				if c == '-' {
+			case next < len(body) && body[next] == 'u':
+				if d == 0 || d > 19 || c == '-' {
 					return nil, 0
 				}
 				t, value, i = model.Unsigned, u, next+1
 			default:
 				f, next := scanFloat(body, i, load(body, i))
-				if next == 0 {
-					return nil, 0
+				if next == 0 || next < len(body) && body[next]|0x20 == 'e' {
+					if f, next = oddFloat(body, i); next == 0 {
+						return nil, 0
+					}
 				}
 				t, value, i = model.Float, math.Float64bits(f), next
 				if c == '-' {
@@ -131,12 +183,10 @@ func (p *Parser) plainFields(measurement string, body []byte, i int) (*column.La
 				}
 			}
 		case c == '"':
-			s, next := plainString(body, i)
-			if next == 0 {
+			t = model.String
+			if i, value = p.quotedValue(body, i); i == 0 {
 				return nil, 0
 			}
-			t, value, i = model.String, column.StringWord(len(b.Strings), len(s)), next
-			b.Strings = append(b.Strings, s...)
 		default:
 			var size int
 			if value, size = boolean(x); size == 0 {

@@ -9,9 +9,10 @@ import (
 	"tsdbd/model"
 )
 
-// slack is how far behind a field's prefix predicted may look: a sign, a load
-// of 8 digits, a point and two more loads, and the byte behind them.
-const slack = 1 + 8 + 1 + 8 + 8 + 8
+// slack is how far behind a field's prefix predicted may look: a sign, the 19
+// digits and the point of the longest number that it reads itself, and the byte
+// behind them; or a sign and a load of 8 bytes.
+const slack = 1 + 19 + 1 + 1
 
 // predicted reads the fields of a line that is expected to hold exactly those
 // of wire, in that order, and appends their values to the batch. It returns
@@ -86,8 +87,10 @@ func (p *Parser) predicted(body []byte, i int, wire []column.WireField) int {
 				x = load8(body, i)
 			}
 			f, next := scanFloat(body, i, x)
-			if next == 0 {
-				return 0
+			if next == 0 || at(body, next)|0x20 == 'e' {
+				if f, next = oddFloat(body, i); next == 0 {
+					return 0
+				}
 			}
 			i = next
 			out[k] = sign | math.Float64bits(f)
@@ -134,14 +137,7 @@ func (p *Parser) otherValue(body []byte, i int, x uint64, t model.FieldType) (in
 		}
 		return i + 1, u
 	case model.String:
-		s, next := plainString(body, i)
-		if next == 0 {
-			return 0, 0
-		}
-		b := p.batch
-		word := column.StringWord(len(b.Strings), len(s))
-		b.Strings = append(b.Strings, s...)
-		return next, word
+		return p.quotedValue(body, i)
 	case model.Boolean:
 		v, n := boolean(x)
 		if n == 0 {
