@@ -79,14 +79,6 @@ func (s *session) run(stmt influxql.Statement) error {
 	return fmt.Errorf("statement not supported yet: %s", stmt)
 }
 
-// explain refuses: plans are not shown.
-func (s *session) explain(st *influxql.ExplainStatement) error {
-	if st.Analyze {
-		return fmt.Errorf("statement not supported yet: EXPLAIN ANALYZE")
-	}
-	return fmt.Errorf("statement not supported yet: EXPLAIN")
-}
-
 // catalog returns the present catalog.
 func (s *session) catalog() *meta.Data { return s.opt.Admin.Catalog() }
 

@@ -4,6 +4,11 @@ import "github.com/influxdata/influxql"
 
 // selectStatement runs a SELECT. Its sources are normalized.
 func (s *session) selectStatement(st *influxql.SelectStatement) error {
+	return runSelect(s.ctx, st, s.opt.Storage, s.selectOptions(), s.out.send)
+}
+
+// selectOptions returns the options of a SELECT of this request.
+func (s *session) selectOptions() SelectOptions {
 	opt := s.opt.Select
 	opt.Database, opt.RetentionPolicy, opt.ChunkSize = s.database, s.req.RetentionPolicy, s.req.ChunkSize
 	opt.Now = s.opt.Now()
@@ -14,5 +19,5 @@ func (s *session) selectStatement(st *influxql.SelectStatement) error {
 		}
 		return database.DefaultRetentionPolicy, nil
 	}
-	return runSelect(s.ctx, st, s.opt.Storage, opt, s.out.send)
+	return opt
 }

@@ -1,0 +1,168 @@
+package query
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/scan"
+)
+
+// Cost is what a shard knows of a request without reading it. Shards that can
+// tell have a method Cost(scan.Request) Cost; EXPLAIN shows it.
+type Cost struct {
+	CachedValues int64 // values in memory
+	Files        int64 // files with blocks of the request
+	Blocks       int64
+	Bytes        int64 // size of the blocks
+}
+
+type costEstimator interface {
+	Cost(req scan.Request) Cost
+}
+
+// explain shows how a SELECT is taken apart: for each aggregate, or for the
+// fields of a raw query, which shards and series it reads. EXPLAIN ANALYZE runs
+// the statement, keeps the rows to itself and shows how long it took.
+func (s *session) explain(st *influxql.ExplainStatement) error {
+	stmt := st.Statement.Clone()
+	stmt.Target = nil // nothing is written
+	opt := s.selectOptions()
+	if st.Analyze {
+		return s.explainAnalyze(stmt, opt)
+	}
+	x := &exec{ctx: s.ctx, opt: opt, storage: s.opt.Storage, views: map[[2]string]scan.View{}, workers: runtime.GOMAXPROCS(0)}
+	defer x.release()
+	l, err := x.plan(stmt)
+	if err != nil {
+		return err
+	}
+	plan, err := explainLevel(l)
+	if err != nil {
+		return err
+	}
+	t := stringTable("", "QUERY PLAN")
+	if len(plan) == 0 {
+		t.addRow("")
+	}
+	for i, part := range plan {
+		if i > 0 {
+			t.addRow("")
+		}
+		for _, line := range part {
+			t.addRow(line)
+		}
+	}
+	return s.out.series([]*Series{t})
+}
+
+// explainLevel returns the lines of each part of a plan, subqueries included.
+func explainLevel(l *level) ([][]string, error) {
+	var parts [][]string
+	type reading struct {
+		expr   string
+		fields []string
+		aux    []string
+	}
+	var aux, auxKeys []string
+	for _, ref := range l.refs {
+		aux, auxKeys = append(aux, ref.String()), append(auxKeys, ref.Val)
+	}
+	var readings []reading
+	for _, c := range l.calls {
+		for c.inner != nil {
+			c = c.inner
+		}
+		readings = append(readings, reading{c.expr.String(), append(slices.Clone(auxKeys), c.ref.Val), aux})
+	}
+	if len(readings) == 0 {
+		readings = []reading{{"<nil>", auxKeys, aux}}
+	}
+	for _, src := range l.sources {
+		if src.sub != nil {
+			sub, err := explainLevel(src.sub)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, sub...)
+		}
+	}
+	for _, r := range readings {
+		var shards, series uint64
+		var cost Cost
+		told := true
+		for _, src := range l.sources {
+			for _, shard := range src.shards {
+				if !shard.TimeRange().Overlaps(l.rng) {
+					continue
+				}
+				tags, _ := SplitTags(l.cond, isFieldRef)
+				set, err := shard.Select(src.name, tags)
+				if err != nil {
+					return nil, err
+				}
+				if set.IsEmpty() {
+					continue
+				}
+				shards++
+				series += set.GetCardinality()
+				if e, ok := shard.(costEstimator); ok {
+					one := e.Cost(scan.Request{Measurement: src.name, Series: set, Fields: r.fields, Range: l.rng})
+					cost.CachedValues += one.CachedValues
+					cost.Files += one.Files
+					cost.Blocks += one.Blocks
+					cost.Bytes += one.Bytes
+				} else {
+					told = false
+				}
+			}
+		}
+		if shards == 0 {
+			continue
+		}
+		lines := []string{"EXPRESSION: " + r.expr}
+		if len(r.aux) > 0 {
+			lines = append(lines, "AUXILIARY FIELDS: "+strings.Join(r.aux, ", "))
+		}
+		lines = append(lines, fmt.Sprintf("NUMBER OF SHARDS: %d", shards), fmt.Sprintf("NUMBER OF SERIES: %d", series))
+		if told {
+			lines = append(lines, fmt.Sprintf("CACHED VALUES: %d", cost.CachedValues), fmt.Sprintf("NUMBER OF FILES: %d", cost.Files),
+				fmt.Sprintf("NUMBER OF BLOCKS: %d", cost.Blocks), fmt.Sprintf("SIZE OF BLOCKS: %d", cost.Bytes))
+		}
+		parts = append(parts, lines)
+	}
+	return parts, nil
+}
+
+func (s *session) explainAnalyze(stmt *influxql.SelectStatement, opt SelectOptions) error {
+	var series, rows int
+	start := time.Now()
+	err := runSelect(s.ctx, stmt, s.opt.Storage, opt, func(r *Result) error {
+		for _, t := range r.Series {
+			rows += t.Rows
+			if !t.Partial {
+				series++
+			}
+		}
+		return nil
+	})
+	took := time.Since(start)
+	if err != nil {
+		return err
+	}
+	t := stringTable("", "EXPLAIN ANALYZE")
+	for _, line := range []string{
+		".", "└── select",
+		"    ├── " + stmt.String(),
+		fmt.Sprintf("    ├── series: %d", series),
+		fmt.Sprintf("    ├── rows: %d", rows),
+		fmt.Sprintf("    └── total_time: %s", took),
+	} {
+		t.addRow(line)
+	}
+	return s.out.series([]*Series{t})
+}
