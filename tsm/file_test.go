@@ -196,6 +196,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
+var mebibyte = strings.Repeat("x", 1<<20)
+
 func TestWriterRefuses(t *testing.T) {
 	f := []column.Field{{Key: "a", Type: model.Integer}, {Key: "b", Type: model.Float}}
 	ints := func(v ...int64) column.Vector { return column.Vector{Type: model.Integer, Ints: v} }
@@ -233,6 +235,16 @@ func TestWriterRefuses(t *testing.T) {
 		"time order": func(w *Writer) error {
 			_ = w.Series(1, "m", f)
 			return w.Append([]int64{2, 2}, []column.Vector{ints(1, 2), floats(1, 2)})
+		},
+		"too much text": func(w *Writer) error {
+			_ = w.Series(1, "m", []column.Field{{Key: "s", Type: model.String}})
+			v := column.Vector{Type: model.String}
+			times := make([]int64, 1025)
+			for i := range times {
+				times[i] = int64(i)
+				v.Strings = append(v.Strings, mebibyte)
+			}
+			return w.Append(times, []column.Vector{v})
 		},
 		"chunk order": func(w *Writer) error { _ = w.Series(1, "m", f); _ = ok(w); return ok(w) },
 		"same id": func(w *Writer) error {

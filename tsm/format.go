@@ -38,6 +38,10 @@ const (
 // MaxChunkRows is the largest number of rows of a chunk.
 const MaxChunkRows = codec.MaxValues
 
+// MaxChunkText is the largest number of bytes that the strings of a chunk may
+// have together. A chunk is read whole, so callers cut far earlier.
+const MaxChunkText = 1 << 30
+
 // StatsRows is the number of rows from which on a chunk has statistics.
 // Decoding fewer costs less than keeping statistics for them.
 const StatsRows = 8

@@ -314,7 +314,8 @@ func (s *Series) findStats() bool {
 			continue
 		}
 		size, o := uvarint(b, off)
-		if o < 0 || size > uint64(len(b)-o) {
+		// A record has a byte at least: what statPos takes is bounded by the page.
+		if o < 0 || size > uint64(len(b)-o) || size < uint64(s.statCount) {
 			return false
 		}
 		s.statField[i] = uint32(o)

@@ -20,7 +20,7 @@ import (
 //	integer, unsigned: min, then unless constant max-min, first-min, last-min,
 //	    then sum-count*min, all varints, min and sum zigzag for integers
 //	float: as decimals m/10^e (e in the flags' top bits) min zigzag, then unless
-//	    constant the differences; or four float64; then the sum as a decimal
+//	    constant the differences to it; or four float64; then the sum as a decimal
 //	    difference or a float64; then the sum's error if it is not zero
 //	boolean: a byte of bits min, max, first, last, then the sum
 //	string: nothing
@@ -210,8 +210,9 @@ func appendFloatStats(dst []byte, flags byte, s *scan.Stats, constant bool) ([]b
 		flags |= statDecimal | byte(e)<<statExponent
 		dst = binary.AppendUvarint(dst, binio.ZigZag(m[0]))
 		if !constant {
+			// Decimals are no NaN, so the minimum is not greater than any.
 			for _, x := range m[1:] {
-				dst = binary.AppendUvarint(dst, binio.ZigZag(x-m[0]))
+				dst = binary.AppendUvarint(dst, uint64(x-m[0]))
 			}
 		}
 	} else if constant {
@@ -391,9 +392,9 @@ func (r *recordReader) floatStats(s *scan.Stats, flags byte, constant bool) {
 		s.Min = math.Float64bits(float64(low) / p)
 		s.Max, s.First, s.Last = s.Min, s.Min, s.Min
 		if !constant {
-			s.Max = math.Float64bits(float64(low+r.signed()) / p)
-			s.First = math.Float64bits(float64(low+r.signed()) / p)
-			s.Last = math.Float64bits(float64(low+r.signed()) / p)
+			s.Max = math.Float64bits(float64(low+int64(r.next())) / p)
+			s.First = math.Float64bits(float64(low+int64(r.next())) / p)
+			s.Last = math.Float64bits(float64(low+int64(r.next())) / p)
 		}
 	} else {
 		s.Min = r.word()

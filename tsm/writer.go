@@ -164,7 +164,8 @@ func (w *Writer) Series(id model.SeriesID, key string, fields []column.Field) er
 
 // Append adds a chunk of 1 to MaxChunkRows rows to the current series. Times
 // are strictly ascending and later than those of the chunk before. There is a
-// column per field, of as many rows; slots of null rows are not read.
+// column per field, of as many rows; slots of null rows hold anything. Strings
+// have at most MaxChunkText bytes together.
 func (w *Writer) Append(times []int64, cols []column.Vector) error {
 	if w.err != nil {
 		return w.err
@@ -267,10 +268,19 @@ func (w *Writer) checkAppend(times []int64, cols []column.Vector) error {
 	case len(s.chunks) > 0 && times[0] <= s.chunks[len(s.chunks)-1].max:
 		return fmt.Errorf("chunk from %d does not follow the last, to %d", times[0], s.chunks[len(s.chunks)-1].max)
 	}
+	text := 0
 	for i := range cols {
+		if cols[i].Type == model.String {
+			for _, s := range cols[i].Strings {
+				text += len(s)
+			}
+		}
 		if v := &cols[i]; v.Type != s.fields[i].Type || v.Len() != rows || v.Valid != nil && len(v.Valid) < (rows+63)/64 {
 			return fmt.Errorf("column %.100q: %s of %d rows, want %s of %d", s.fields[i].Key, v.Type, v.Len(), s.fields[i].Type, rows)
 		}
+	}
+	if text > MaxChunkText {
+		return fmt.Errorf("chunk with %d bytes of strings", text)
 	}
 	return nil
 }
