@@ -233,6 +233,10 @@ func (l *Log) build(group []*request, reserve bool) int {
 	}
 	l.buffer = l.buffer[:0]
 	sequence := l.sequence.Load()
+	mark := byte(flagSynced)
+	if l.dirty() {
+		mark = 0
+	}
 	for i, q := range group {
 		if reserve && len(q.entry.Writes) > 0 {
 			return i
@@ -240,8 +244,8 @@ func (l *Log) build(group []*request, reserve bool) int {
 		sequence++
 		q.entry.Sequence = sequence
 		was := len(l.buffer)
-		l.buffer = l.defined.append(l.buffer, a.number, sequence, q.entry, q.encoder.ids)
-		l.buffer = appendEntryRecords(l.buffer, a.number, sequence, q.encoder.payload)
+		l.buffer = l.defined.append(l.buffer, a.number, sequence, mark, q.entry, q.encoder.ids)
+		l.buffer = appendEntryRecords(l.buffer, a.number, sequence, mark, q.encoder.payload)
 		if a.end+int64(len(l.buffer)) > limit && (reserve || i > 0 || a.end > segmentHeaderSize) {
 			l.buffer = l.buffer[:was]
 			l.defined.reset() // some of it was just taken back
@@ -276,7 +280,7 @@ func (l *Log) write(group []*request) error {
 	wrote := time.Now()
 	l.counters.writeTime.Add(int64(wrote.Sub(start)))
 	if l.opt.SyncInterval > 0 {
-		l.unsynced.Store(true)
+		l.writes.Add(1)
 	} else if err := l.sync(a); err != nil {
 		return err
 	}
@@ -294,14 +298,18 @@ func (l *Log) write(group []*request) error {
 // sync makes the active segment durable. A failure is sticky: what the kernel
 // did with the pages is unknown, and a second sync would lie (W7).
 func (l *Log) sync(a *openFile) error {
-	start := time.Now()
+	start, writes := time.Now(), l.writes.Load()
 	if err := a.file.SyncData(); err != nil {
 		return l.fail(fmt.Errorf("sync wal segment %s: %w", a.path, err))
 	}
+	l.synced.Store(writes)
 	l.counters.syncTime.Add(int64(time.Since(start)))
 	l.counters.syncs.Add(1)
 	return nil
 }
+
+// dirty says that a SyncInterval has something to sync.
+func (l *Log) dirty() bool { return l.writes.Load() != l.synced.Load() }
 
 // scrubTail overwrites what a refused write may have left behind the last good
 // record, so that no part of it comes back at replay. As long as there is no
@@ -353,7 +361,7 @@ func (l *Log) syncLoop() {
 			return
 		case <-tick.C:
 		}
-		if !l.unsynced.Load() || l.Err() != nil {
+		if !l.dirty() || l.Err() != nil {
 			continue
 		}
 		// The lock keeps the file from being sealed and closed meanwhile.
@@ -361,7 +369,7 @@ func (l *Log) syncLoop() {
 		l.files.Lock()
 		a := l.files.active
 		l.files.Unlock()
-		if a != nil && l.unsynced.Swap(false) {
+		if a != nil {
 			_ = l.sync(a) // sticky, and reported, by itself
 		}
 		l.syncing.Unlock()

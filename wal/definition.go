@@ -69,8 +69,9 @@ func (f *definitions) reset() {
 }
 
 // append appends records that define the series of e which the segment does not
-// define yet. ids are those of its rows in order.
-func (f *definitions) append(dst []byte, segment, sequence uint64, e *Entry, ids []uint32) []byte {
+// define yet. ids are those of its rows in order; mark is added to the flags of
+// the record that comes first in dst.
+func (f *definitions) append(dst []byte, segment, sequence uint64, mark byte, e *Entry, ids []uint32) []byte {
 	if f.sets == nil {
 		f.sets = make(map[uint32]*seriesSet)
 	}
@@ -88,7 +89,7 @@ func (f *definitions) append(dst []byte, segment, sequence uint64, e *Entry, ids
 			}
 			key := w.Rows[r].Series.Key
 			if len(f.raw)+len(key)+3*binary.MaxVarintLen64 > maxDefinitions {
-				dst = f.flush(dst, segment, sequence)
+				dst = f.flush(dst, segment, sequence, mark)
 			}
 			f.raw = binary.AppendUvarint(f.raw, uint64(w.Database))
 			f.raw = binary.AppendUvarint(f.raw, uint64(id))
@@ -97,10 +98,10 @@ func (f *definitions) append(dst []byte, segment, sequence uint64, e *Entry, ids
 		}
 		ids = ids[len(w.Rows):]
 	}
-	return f.flush(dst, segment, sequence)
+	return f.flush(dst, segment, sequence, mark)
 }
 
-func (f *definitions) flush(dst []byte, segment, sequence uint64) []byte {
+func (f *definitions) flush(dst []byte, segment, sequence uint64, mark byte) []byte {
 	if len(f.raw) == 0 {
 		return dst
 	}
@@ -112,6 +113,9 @@ func (f *definitions) flush(dst []byte, segment, sequence uint64) []byte {
 		if c := snappy.Encode(f.comp[:cap(f.comp)], f.raw); len(c) < len(f.raw) {
 			payload, flags = c, flagSnappy
 		}
+	}
+	if len(dst) == 0 {
+		flags |= mark
 	}
 	dst = appendRecord(dst, segment, sequence, typeSeries, flags, 0, payload)
 	f.raw = f.raw[:0]

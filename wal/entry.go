@@ -58,9 +58,9 @@ type Damage struct {
 	Segment string // path of the segment file
 	Offset  int64  // first byte of the span
 	Bytes   int64  // length of the span; 0 when only the absence of entries was noticed
-	// Torn is true when the span is the unfinished end of the log, as a crash
-	// during a write leaves it: nothing acknowledged was in it, as far as can
-	// be told. False means loss of data that was once whole.
+	// Torn is true when the span lies in the last write of the log and looks
+	// as a crash during that write leaves it: nothing acknowledged was in it,
+	// as far as can be told. False means loss of data that was once whole.
 	Torn       bool
 	Reason     string
 	Quarantine string // path of the copy of the span, "" when none was made

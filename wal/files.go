@@ -196,7 +196,7 @@ func (l *Log) rotate(grow bool) error {
 	}
 	// The new header vouches for everything before it.
 	old := l.files.active
-	if old != nil && l.opt.SyncInterval > 0 {
+	if old != nil && l.dirty() {
 		if err := l.sync(old); err != nil {
 			_ = next.file.Close()
 			return err
@@ -277,7 +277,12 @@ func (l *Log) previous() uint64 {
 // not search behind it. Lack of space is no failure here: the next segment's
 // header tells as well where this one ends.
 func (l *Log) seal(s *openFile) error {
-	b := appendRecord(nil, s.number, l.sequence.Load(), typeEnd, 0, 0, nil)
+	if l.dirty() {
+		if err := l.sync(s); err != nil {
+			return err
+		}
+	}
+	b := appendRecord(nil, s.number, l.sequence.Load(), typeEnd, flagSynced, 0, nil)
 	b = append(b, make([]byte, recordHeaderSize)...)
 	if _, err := s.file.WriteAt(b, s.end); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		return l.fail(fmt.Errorf("seal wal segment %s: %w", s.path, err))

@@ -81,7 +81,7 @@ func FuzzDecode(f *testing.F) {
 func FuzzDefine(f *testing.F) {
 	var d definitions
 	e := note(testSeries(3), 1, 10, "")
-	f.Add(byte(0), d.append(nil, 1, 1, e, []uint32{3})[recordHeaderSize:])
+	f.Add(byte(0), d.append(nil, 1, 1, 0, e, []uint32{3})[recordHeaderSize:])
 	w := newWorld(rand.New(rand.NewPCG(1, 2)))
 	var c encoder
 	for range 5 {
@@ -89,7 +89,7 @@ func FuzzDefine(f *testing.F) {
 		if err := c.encode(e); err != nil {
 			f.Fatal(err)
 		}
-		if rec := d.append(nil, 1, 1, e, c.ids); len(rec) > recordHeaderSize {
+		if rec := d.append(nil, 1, 1, 0, e, c.ids); len(rec) > recordHeaderSize {
 			f.Add(rec[17], rec[recordHeaderSize:])
 		}
 	}

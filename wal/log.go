@@ -101,9 +101,10 @@ type Log struct {
 	scrub   int64 // bytes behind active.end that a refused write may have left
 
 	// syncing guards the active file against being closed during a sync by the
-	// interval; unsynced says that it has something to do.
-	syncing  sync.Mutex
-	unsynced atomic.Bool
+	// interval. writes counts the writes under a SyncInterval, synced is the
+	// count that the last sync covered.
+	syncing        sync.Mutex
+	writes, synced atomic.Uint64
 
 	applies chan []*request
 	stop    chan struct{}

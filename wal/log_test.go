@@ -527,7 +527,7 @@ func TestSyncInterval(t *testing.T) {
 		t.Errorf("%d syncs for 200 entries", n)
 	}
 	deadline := time.Now().Add(5 * time.Second)
-	for l.unsynced.Load() && time.Now().Before(deadline) {
+	for l.dirty() && time.Now().Before(deadline) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	time.Sleep(5 * time.Millisecond)

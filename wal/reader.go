@@ -26,6 +26,10 @@ type reader struct {
 	deliver func(*Entry) error
 	// damaged is told each span that was skipped; an error ends the walk.
 	damaged func(d Damage) error
+	// held are spans behind which nothing shows yet that they were ever synced:
+	// sectors of the last write may have landed in any order. They are damage
+	// once a record tells so, and else torn.
+	held []Damage
 
 	window []byte
 	base   int64 // offset of window[0]
@@ -124,31 +128,32 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 				end, torn, err = r.tail(off)
 				return end, false, torn, err
 			}
-			if err := r.skip(off, next, "record damaged"); err != nil {
-				return off, false, 0, err
-			}
+			r.skip(off, next, "record damaged")
 			off = next
 			continue
+		}
+		if h.flags&flagSynced != 0 {
+			if err := r.release(false); err != nil {
+				return off, false, 0, err
+			}
 		}
 		next := off + recordHeaderSize + int64(h.length)
 		switch h.kind {
 		case typeEnd:
 			if r.pending >= 0 {
-				if err := r.skip(off, off, "entry without its last record"); err != nil {
-					return off, false, 0, err
-				}
+				r.skip(off, off, "entry without its last record")
 			}
-			return off, true, 0, r.gap(off, h.sequence+1)
+			r.gap(off, h.sequence+1)
+			if h.flags&flagSynced != 0 {
+				err = r.release(false)
+			}
+			return off, true, 0, err
 		case typeSeries:
 			if r.pending >= 0 && (r.sequence != h.sequence || r.nextPart > 0) {
-				if err := r.skip(off, off, "entry without its last record"); err != nil {
-					return off, false, 0, err
-				}
+				r.skip(off, off, "entry without its last record")
 			}
 			if derr := r.decoder.define(h.flags, payload); derr != nil {
-				if err := r.skip(off, next, derr.Error()); err != nil {
-					return off, false, 0, err
-				}
+				r.skip(off, next, derr.Error())
 			} else if r.pending < 0 {
 				r.pending, r.sequence, r.nextPart = off, h.sequence, 0
 			}
@@ -166,12 +171,11 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 	continued := r.pending >= 0 && r.sequence == h.sequence && int(h.part) == r.nextPart
 	if r.pending >= 0 && !continued {
-		if err := r.skip(off, off, "entry without its last record"); err != nil {
-			return err
-		}
+		r.skip(off, off, "entry without its last record")
 	}
 	if h.part != 0 && !continued {
-		return r.skip(off, next, "part of an entry without its first record")
+		r.skip(off, next, "part of an entry without its first record")
+		return nil
 	}
 	if r.pending < 0 {
 		r.pending = off
@@ -191,38 +195,48 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 	}
 	e, err := r.decoder.decode(h.sequence, payload)
 	if err != nil {
-		return r.skip(off, next, "entry not readable: "+err.Error())
+		r.skip(off, next, "entry not readable: "+err.Error())
+		return nil
 	}
 	r.pending, r.nextPart = -1, 0
-	if err := r.gap(off, h.sequence); err != nil {
-		return err
-	}
+	r.gap(off, h.sequence)
 	r.last, r.bounded, r.explained = h.sequence, true, false
 	r.delivered++
 	return r.deliver(e)
 }
 
-// gap reports that entries are missing before sequence, unless a damaged span
+// gap notes that entries are missing before sequence, unless a damaged span
 // was reported where they stood.
-func (r *reader) gap(off int64, sequence uint64) error {
-	if sequence == r.last+1 || !r.bounded || r.explained {
-		return nil
+func (r *reader) gap(off int64, sequence uint64) {
+	if sequence != r.last+1 && r.bounded && !r.explained {
+		r.held = append(r.held, Damage{
+			Segment: r.path, Offset: off,
+			Reason: fmt.Sprintf("entries %d to %d are missing", r.last+1, sequence-1),
+		})
 	}
-	return r.damaged(Damage{
-		Segment: r.path, Offset: off,
-		Reason: fmt.Sprintf("entries %d to %d are missing", r.last+1, sequence-1),
-	})
 }
 
-// skip reports the span [off, next), extended to the start of the entry that
+// release hands out the spans held.
+func (r *reader) release(torn bool) error {
+	for _, d := range r.held {
+		d.Torn = torn
+		if err := r.damaged(d); err != nil {
+			return err
+		}
+	}
+	r.held = r.held[:0]
+	return nil
+}
+
+// skip notes the span [off, next), extended to the start of the entry that
 // it breaks off.
-func (r *reader) skip(off, next int64, reason string) error {
+func (r *reader) skip(off, next int64, reason string) {
 	if r.pending >= 0 {
 		off = r.pending
 		r.pending, r.nextPart = -1, 0
 	}
 	r.explained = true
-	return r.damaged(Damage{Segment: r.path, Offset: off, Bytes: next - off, Reason: reason})
+	r.held = append(r.held, Damage{Segment: r.path, Offset: off, Bytes: next - off, Reason: reason})
 }
 
 // resync looks for the next good record behind off.

@@ -41,7 +41,8 @@ const (
 const (
 	flagContinues = 1 << 0 // the next record holds the next part of the entry
 	flagSnappy    = 1 << 1 // the payload is a snappy block
-	knownFlags    = flagContinues | flagSnappy
+	flagSynced    = 1 << 2 // everything before this record was synced when it was written
+	knownFlags    = flagContinues | flagSnappy | flagSynced
 )
 
 type recordHeader struct {
@@ -67,12 +68,16 @@ func appendRecord(dst []byte, segment, sequence uint64, kind, flags byte, part u
 }
 
 // appendEntryRecords cuts an entry's payload into as many records as it needs.
-func appendEntryRecords(dst []byte, segment, sequence uint64, payload []byte) []byte {
+// mark is added to the flags of the record that comes first in dst.
+func appendEntryRecords(dst []byte, segment, sequence uint64, mark byte, payload []byte) []byte {
 	for part := 0; ; part++ {
 		n := min(len(payload), maxPayload)
 		flags := byte(0)
 		if n < len(payload) {
 			flags = flagContinues
+		}
+		if len(dst) == 0 {
+			flags |= mark
 		}
 		dst = appendRecord(dst, segment, sequence, typeEntry, flags, uint16(part), payload[:n])
 		if payload = payload[n:]; len(payload) == 0 {

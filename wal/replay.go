@@ -64,6 +64,13 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 		if err != nil {
 			return err
 		}
+		// What was still in doubt: a later segment of the same epoch was begun
+		// after a sync of this one.
+		succeeded := i+1 < len(segments) && segments[i+1].headerErr == nil && s.headerErr == nil &&
+			segments[i+1].header.epoch == s.header.epoch
+		if err := r.release(!succeeded); err != nil {
+			return err
+		}
 		window = r.window
 		last, known = max(last, r.last), true
 		s.last = last

@@ -108,7 +108,7 @@ func BenchmarkDefine(b *testing.B) {
 				if !known {
 					d.reset()
 				}
-				if out := d.append(dst[:0], 1, 1, e, c.ids); len(out) > 0 {
+				if out := d.append(dst[:0], 1, 1, 0, e, c.ids); len(out) > 0 {
 					dst = out
 				}
 			}
