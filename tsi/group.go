@@ -185,6 +185,7 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 	}
 	// A value gets its number with its first series of the set.
 	var buf []uint32
+	var texts textArena
 	for w.next() {
 		number := uint32(len(col.values))
 		hit := false
@@ -209,7 +210,7 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 			hit = true
 		}
 		if hit {
-			col.values = append(col.values, string(w.value))
+			col.values = append(col.values, texts.add(w.value))
 		}
 	}
 	for sv, rows := range segmentRows {
@@ -263,6 +264,7 @@ func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string
 	}
 	var out []string
 	var buf []uint32
+	var texts textArena
 	for w.next() {
 		hit := len(w.segs) > 0
 		for _, c := range w.files {
@@ -276,7 +278,7 @@ func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string
 			hit = slices.ContainsFunc(buf, func(id uint32) bool { return set.Contains(id) && v.alive.Contains(id) })
 		}
 		if hit {
-			out = append(out, string(w.value))
+			out = append(out, texts.add(w.value))
 		}
 	}
 	return out, w.err
@@ -393,4 +395,22 @@ func tuplesOf(columns []groupColumn, n int) ([][]string, []uint32) {
 		tuples[g] = texts[g*len(columns) : len(texts) : len(texts)]
 	}
 	return tuples, groups
+}
+
+// textArena makes strings of many short texts with few allocations. The
+// strings of a chunk share it.
+type textArena struct{ b strings.Builder }
+
+func (a *textArena) add(text []byte) string {
+	const chunk = 16 << 10
+	if a.b.Len()+len(text) > a.b.Cap() {
+		if len(text) > chunk/4 {
+			return string(text)
+		}
+		a.b = strings.Builder{}
+		a.b.Grow(chunk)
+	}
+	start := a.b.Len()
+	a.b.Write(text)
+	return a.b.String()[start:]
 }

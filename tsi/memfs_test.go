@@ -192,3 +192,12 @@ func (f *memFile) Size() (int64, error) { return int64(len(f.node.data)), nil }
 func (f *memFile) Map(size int64) ([]byte, func() error, error) {
 	return slices.Clone(f.node.data[:size]), func() error { return nil }, nil
 }
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -91,12 +91,12 @@ func readRoaring(b []byte) (bm *roaring.Bitmap, err error) {
 			bm, err = nil, &binio.CorruptError{Offset: -1, Reason: "bad bitmap"}
 		}
 	}()
+	if !validRoaring(b) {
+		return nil, &binio.CorruptError{Offset: -1, Reason: "bad bitmap"}
+	}
 	bm = roaring.New()
 	n, err := bm.ReadFrom(bytes.NewReader(b))
-	if err == nil && n == int64(len(b)) {
-		err = bm.Validate()
-	}
-	if err != nil || n != int64(len(b)) || bm.Contains(0) {
+	if err != nil || n != int64(len(b)) || bm.IsEmpty() || bm.Contains(0) {
 		return nil, &binio.CorruptError{Offset: -1, Reason: "bad bitmap"}
 	}
 	return bm, nil
@@ -104,31 +104,38 @@ func readRoaring(b []byte) (bm *roaring.Bitmap, err error) {
 
 // ids appends the posting's ids, ascending.
 func (p *posting) ids(dst []uint32) ([]uint32, error) {
+	dst, bm, err := p.unpack(dst)
+	if bm != nil {
+		dst = appendBitmap(dst, bm)
+	}
+	return dst, err
+}
+
+// unpack appends the posting's ids, or returns them as a bitmap of its own.
+func (p *posting) unpack(dst []uint32) ([]uint32, *roaring.Bitmap, error) {
+	data := p.data
 	switch p.kind {
 	case postingSingle:
-		return append(dst, p.id), nil
+		return append(dst, p.id), nil, nil
 	case postingList:
-		return readIDList(dst, p.data, p.n, p.previous)
-	}
-	data := p.data
-	if p.kind == postingElsewhere {
+		dst, err := readIDList(dst, data, p.n, p.previous)
+		return dst, nil, err
+	case postingElsewhere:
 		var err error
 		if data, err = p.file.section(p.offset, p.size); err != nil {
-			return dst, err
+			return dst, nil, err
 		}
 		if !p.bitmap {
 			n, k := binary.Uvarint(data)
-			if k <= 0 || n > uint64(len(data)) {
-				return dst, binio.Corruptf(p.file.path, p.offset, "bad id list")
+			if k <= 0 || n == 0 || n > uint64(len(data)) {
+				return dst, nil, binio.Corruptf(p.file.path, p.offset, "bad id list")
 			}
-			return readIDList(dst, data[k:], int(n), 0)
+			dst, err = readIDList(dst, data[k:], int(n), 0)
+			return dst, nil, err
 		}
 	}
 	bm, err := readRoaring(data)
-	if err != nil {
-		return dst, err
-	}
-	return appendBitmap(dst, bm), nil
+	return dst, bm, err
 }
 
 // appendBitmap appends the ids of a set, ascending.
@@ -233,8 +240,10 @@ func readSet(d *binio.Decoder, all *roaring.Bitmap) *roaring.Bitmap {
 
 // idCollector gathers ids in any order, with repetitions, into a set.
 type idCollector struct {
-	few    []uint32
-	chunks []*[1024]uint64 // by id>>16, once few has overflowed
+	few     []uint32
+	chunks  []*[1024]uint64 // by id>>16, once few has overflowed
+	large   *roaring.Bitmap // nil, or further ids
+	scratch []uint32
 }
 
 const collectorFew = 4096
@@ -265,33 +274,50 @@ func (c *idCollector) spill() {
 	c.few = c.few[:0]
 }
 
+// largeBitmap is the number of ids from which uniting bitmaps beats adding
+// their ids one by one.
+const largeBitmap = 1 << 14
+
 func (c *idCollector) addPosting(p *posting) error {
 	if p.kind == postingSingle {
 		c.add(p.id)
 		return nil
 	}
-	if c.chunks != nil && p.kind == postingList {
-		ids, err := p.ids(c.few[:0])
-		for _, id := range ids {
-			c.add(id)
-		}
-		c.few = ids[:0]
+	ids, bm, err := p.unpack(c.scratch[:0])
+	if err != nil {
 		return err
 	}
-	ids, err := p.ids(nil)
+	if bm != nil {
+		switch {
+		case bm.GetCardinality() < largeBitmap:
+			ids = appendBitmap(ids, bm)
+		case c.large == nil:
+			c.large = bm
+		default:
+			c.large.Or(bm)
+		}
+	}
 	for _, id := range ids {
 		c.add(id)
 	}
-	return err
+	c.scratch = ids
+	return nil
 }
 
 // set returns the set. The collector must not be used after it.
 func (c *idCollector) set() *roaring.Bitmap {
-	bm := roaring.New()
+	bm := c.large
+	if bm == nil {
+		bm = roaring.New()
+	}
 	if c.chunks == nil {
 		slices.Sort(c.few)
 		bm.AddMany(c.few)
 		return bm
+	}
+	small := bm
+	if c.large != nil {
+		small = roaring.New()
 	}
 	buf := make([]uint32, 0, 1<<16)
 	for hi, chunk := range c.chunks {
@@ -304,7 +330,10 @@ func (c *idCollector) set() *roaring.Bitmap {
 				buf = append(buf, uint32(hi)<<16|uint32(w)<<6|uint32(bits.TrailingZeros64(word)))
 			}
 		}
-		bm.AddMany(buf)
+		small.AddMany(buf)
+	}
+	if c.large != nil {
+		bm.Or(small)
 	}
 	return bm
 }

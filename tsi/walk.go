@@ -40,14 +40,12 @@ func (w *valueWalk) addSegment(s *segmentValues) { w.segments = append(w.segment
 
 func (w *valueWalk) addFile(c *dictCursor) {
 	w.cursors = append(w.cursors, c)
+	w.live = append(w.live, c)
 	w.advance(c)
 }
 
 func (w *valueWalk) advance(c *dictCursor) {
 	if c.next() {
-		if !slices.Contains(w.live, c) {
-			w.live = append(w.live, c)
-		}
 		return
 	}
 	if c.err != nil && w.err == nil {

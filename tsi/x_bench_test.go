@@ -1,0 +1,391 @@
+package tsi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/blevesearch/vellum"
+
+	"tsdbd/column"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+)
+
+// hicardKeys are the keys of n series with one unique tag of six.
+func hicardKeys(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		h := uint32(i) * 2654435761
+		keys[i] = fmt.Sprintf("m,app=app-%d,dc=dc%d,host=host_%07d,rack=rack-%d,region=region-%d,service=svc-%d",
+			h%200, i%10, i, i/10%1000, i%40, h>>8%50)
+	}
+	return keys
+}
+
+// tsbsKeys are keys like those of the TSBS cpu-only load, about 170 bytes.
+func tsbsKeys(n int) []string {
+	keys := make([]string, n)
+	pick := func(i, salt, n int) int { return int(uint32(i*31+salt) * 2654435761 >> 8 % uint32(n)) }
+	for i := range keys {
+		keys[i] = fmt.Sprintf("cpu,arch=x%d,datacenter=eu-central-1%c,hostname=host_%d,os=Ubuntu16.%d,rack=%d,region=eu-central-%d,service=%d,service_environment=%s,service_version=%d,team=%s",
+			64+22*pick(i, 1, 2), 'a'+pick(i, 2, 3), i, pick(i, 3, 3), pick(i, 4, 100), pick(i, 5, 9), pick(i, 6, 20),
+			[]string{"production", "staging", "test"}[pick(i, 7, 3)], pick(i, 8, 2), []string{"SF", "NYC", "LON", "CHI"}[pick(i, 9, 4)])
+	}
+	return keys
+}
+
+const benchBatch = 10000
+
+func createAll(b testing.TB, f *SeriesFile, keys []string) []model.SeriesID {
+	ids := make([]model.SeriesID, len(keys))
+	for i := 0; i < len(keys); i += benchBatch {
+		end := min(i+benchBatch, len(keys))
+		if err := f.Create(keys[i:end], ids[i:end]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return ids
+}
+
+func BenchmarkSeriesFile(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		keys []string
+	}{{"hicard1M", hicardKeys(1_000_000)}, {"tsbs200k", tsbsKeys(200_000)}} {
+		keys := c.keys
+		per := func(b *testing.B, unit string) {
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(keys)), unit)
+		}
+		b.Run(c.name+"/create", func(b *testing.B) {
+			for b.Loop() {
+				f, err := OpenSeriesFile(vfs.OS, b.TempDir(), SeriesFileOptions{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				createAll(b, f, keys)
+			}
+			per(b, "ns/key")
+		})
+		dir := b.TempDir()
+		f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{CacheBytes: 1 << 30})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ids := createAll(b, f, keys)
+		b.Run(c.name+"/sync", func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				if i > 0 {
+					b.StopTimer()
+					f, _ = OpenSeriesFile(vfs.OS, b.TempDir(), SeriesFileOptions{CacheBytes: 1 << 30})
+					createAll(b, f, keys)
+					dir = f.dir
+					b.StartTimer()
+				}
+				if err := f.Sync(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			per(b, "ns/key")
+			log, _ := os.Stat(filepath.Join(dir, SeriesLogName))
+			idx, _ := os.Stat(filepath.Join(dir, SeriesIndexName))
+			b.ReportMetric(float64(log.Size())/float64(len(keys)), "log-B/key")
+			b.ReportMetric(float64(idx.Size())/float64(len(keys)), "idx-B/key")
+			b.ReportMetric(float64(f.MemoryBytes()-f.cache.size())/float64(len(keys)), "mem-B/key")
+		})
+		b.Run(c.name+"/lookup-cached", func(b *testing.B) {
+			i := 0
+			for b.Loop() {
+				i = (i + 7919) % len(keys)
+				if id, ok := f.Lookup(keys[i]); !ok || id != ids[i] {
+					b.Fatal(i)
+				}
+			}
+		})
+		b.Run(c.name+"/lookup-missing", func(b *testing.B) {
+			for b.Loop() {
+				if _, ok := f.Lookup("m,app=nosuch,host=nosuch"); ok {
+					b.Fatal()
+				}
+			}
+		})
+		b.Run(c.name+"/create-known-batch", func(b *testing.B) {
+			f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				createAll(b, f, keys)
+			}
+			per(b, "ns/key")
+			_ = f.Close()
+		})
+		b.Run(c.name+"/key-uncached", func(b *testing.B) {
+			f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{CacheBytes: 1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			i := 0
+			for b.Loop() {
+				i = (i + 7919) % len(keys)
+				if _, err := f.Key(ids[i]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(c.name+"/open", func(b *testing.B) {
+			for b.Loop() {
+				f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
+				if err != nil || f.Len() != len(keys) {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(c.name+"/open-without-index", func(b *testing.B) {
+			_ = os.Remove(filepath.Join(dir, SeriesIndexName))
+			for b.Loop() {
+				f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
+				if err != nil || f.Len() != len(keys) {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// benchIndex is an index of one file over the keys, with their series file.
+func benchIndex(b *testing.B, keys []string, measurement string) (*Index, *SeriesFile, string) {
+	dir := b.TempDir()
+	sf, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{CacheBytes: 32 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ids := createAll(b, sf, keys)
+	if err := sf.Sync(); err != nil {
+		b.Fatal(err)
+	}
+	x, _ := NewIndex(IndexOptions{Keys: sf.Keys})
+	x.RegisterFields(&column.Layout{Measurement: measurement, Fields: []column.Field{{Key: "value", Type: model.Float}}})
+	for i := range keys {
+		x.AddSeries(ids[i], keys[i])
+	}
+	s := x.Freeze()
+	path := filepath.Join(dir, "1.tsi")
+	if _, err := s.WriteFile(vfs.OS, path); err != nil {
+		b.Fatal(err)
+	}
+	f, err := OpenFile(vfs.OS, path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x.Publish(s, f)
+	return x, sf, path
+}
+
+func BenchmarkIndexWrite(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		keys []string
+	}{{"hicard1M", hicardKeys(1_000_000)}, {"tsbs200k", tsbsKeys(200_000)}} {
+		sf, _ := OpenSeriesFile(vfs.OS, b.TempDir(), SeriesFileOptions{})
+		ids := createAll(b, sf, c.keys)
+		var x *Index
+		n := float64(len(c.keys))
+		b.Run(c.name+"/add", func(b *testing.B) {
+			for b.Loop() {
+				x, _ = NewIndex(IndexOptions{})
+				for i := range c.keys {
+					x.AddSeries(ids[i], c.keys[i])
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/series")
+		})
+		s := x.Freeze()
+		path := filepath.Join(b.TempDir(), "1.tsi")
+		b.Run(c.name+"/write", func(b *testing.B) {
+			var info FileInfo
+			for b.Loop() {
+				var err error
+				if info, err = s.WriteFile(vfs.OS, path); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/series")
+			b.ReportMetric(float64(info.Bytes)/n, "B/series")
+		})
+		f, err := OpenFile(vfs.OS, path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(c.name+"/merge", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := MergeFiles(vfs.OS, path+"m", []*File{f}, MergeOptions{Deleted: roaring.BitmapOf(7)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/series")
+		})
+		b.Run(c.name+"/open", func(b *testing.B) {
+			for b.Loop() {
+				f, err := OpenFile(vfs.OS, path)
+				if err != nil {
+					b.Fatal(err)
+				}
+				x, err := NewIndex(IndexOptions{Files: []*File{f}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				x.Close()
+			}
+		})
+	}
+}
+
+func BenchmarkIndexRead(b *testing.B) {
+	x, _, _ := benchIndex(b, hicardKeys(1_000_000), "m")
+	v := x.View()
+	defer v.Release()
+	eq := func(k, s string) *model.TagExpr { return &model.TagExpr{Op: model.TagEqual, Key: k, Value: s} }
+	re := func(k, s string) *model.TagExpr {
+		return &model.TagExpr{Op: model.TagMatch, Key: k, Regex: regexp.MustCompile(s)}
+	}
+	and := func(l, r *model.TagExpr) *model.TagExpr { return &model.TagExpr{Op: model.TagAnd, Left: l, Right: r} }
+	for _, c := range []struct {
+		name string
+		e    *model.TagExpr
+	}{
+		{"host=one", eq("host", "host_0777777")},
+		{"app=1of200", eq("app", "app-17")},
+		{"app,dc", and(eq("app", "app-17"), eq("dc", "dc3"))},
+		{"dc!=", &model.TagExpr{Op: model.TagNotEqual, Key: "dc", Value: "dc3"}},
+		{"host-prefix", re("host", "^host_0777")},
+		{"host-list", re("host", "^(host_0000001|host_0500000|host_0999999)$")},
+		{"host-literal", re("host", "7777")},
+		{"host-any", re("host", "[13]5.*9$")},
+		{"host-digits", re("host", `^host_\d+5$`)},
+		{"app+host-regex", and(eq("app", "app-17"), re("host", "5$"))},
+		{"rack-regex", re("rack", "-1[0-9]+$")},
+	} {
+		b.Run("select/"+c.name, func(b *testing.B) {
+			n := uint64(0)
+			for b.Loop() {
+				set, err := v.Select("m", c.e)
+				if err != nil {
+					b.Fatal(err)
+				}
+				n = set.GetCardinality()
+			}
+			b.ReportMetric(float64(n), "series")
+		})
+	}
+	all, _ := v.Series("m")
+	for _, c := range []struct {
+		name string
+		n    int
+		keys []string
+	}{
+		{"285k-app", 285_000, []string{"app"}},
+		{"285k-app-dc", 285_000, []string{"app", "dc"}},
+		{"285k-rack-service", 285_000, []string{"rack", "service"}},
+		{"285k-host", 285_000, []string{"host"}},
+		{"1M-host", 1_000_000, []string{"host"}},
+		{"1M-region", 1_000_000, []string{"region"}},
+		{"100-all", 100, []string{"app", "dc", "host", "rack", "region", "service"}},
+	} {
+		set := all.Clone()
+		set.RemoveRange(uint64(c.n)+1, 1<<32)
+		b.Run("group/"+c.name, func(b *testing.B) {
+			groups := 0
+			for b.Loop() {
+				g, err := v.GroupBy("m", set, c.keys)
+				if err != nil {
+					b.Fatal(err)
+				}
+				groups = len(g.Tuples)
+			}
+			b.ReportMetric(float64(groups), "groups")
+		})
+	}
+	b.Run("values/host", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := v.TagValues("m", "host", nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("view", func(b *testing.B) {
+		for b.Loop() {
+			x.View().Release()
+		}
+	})
+	b.Run("contains", func(b *testing.B) {
+		i := 0
+		for b.Loop() {
+			i = (i + 7919) % 1_000_000
+			if !x.Contains(model.SeriesID(i + 1)) {
+				b.Fatal(i)
+			}
+		}
+	})
+}
+
+// BenchmarkDictionary compares the front-coded pages with an FST for sorted
+// values, both mapping a value to a number.
+func BenchmarkDictionary(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		format func(i int) string
+	}{
+		{"host", func(i int) string { return fmt.Sprintf("host_%07d", i) }},
+		{"hash", func(i int) string { return fmt.Sprintf("%016x", uint64(i+1)*0x9E3779B97F4A7C15) }},
+		{"pod", func(i int) string { return fmt.Sprintf("web-%d-%08x", i/100, uint32(i)*2654435761) }},
+	} {
+		const n = 100_000
+		set := map[string]bool{}
+		for i := range n {
+			set[c.format(i)] = true
+		}
+		values := sortedKeys(set)
+		b.Run(c.name, func(b *testing.B) {
+			var pages, fst int
+			for b.Loop() {
+				pages, fst = 0, 0
+				var w pageWriter
+				for i, v := range values {
+					w.start([]byte(v), uint32(i+1))
+					w.buf = append(w.buf, 8) // the next id
+					if len(w.buf) >= pageBytes {
+						pages += len(w.finish()) + 4
+						w.reset()
+					}
+				}
+				pages += len(w.buf)
+				counter := countWriter{&fst}
+				builder, err := vellum.New(counter, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for i, v := range values {
+					if err := builder.Insert([]byte(v), uint64(i)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := builder.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(pages)/float64(len(values)), "pages-B/value")
+			b.ReportMetric(float64(fst)/float64(len(values)), "fst-B/value")
+		})
+	}
+}
+
+type countWriter struct{ n *int }
+
+func (w countWriter) Write(p []byte) (int, error) {
+	*w.n += len(p)
+	return len(p), nil
+}
