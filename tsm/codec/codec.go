@@ -26,7 +26,7 @@ const (
 	encDecimal = 7  // ALP: decimals as integers
 	encSplit   = 8  // ALP-RD: dictionary of high bits, packed low bits
 	encBits    = 9  // one bit per boolean
-	encDict    = 10 // distinct strings and the ids, each a block
+	encDict    = 10 // ids and the distinct strings or doubles
 	encSnappy  = 11 // strings compressed with Snappy
 )
 
@@ -55,7 +55,8 @@ func checkBlock(block []byte, n int) error {
 	return nil
 }
 
-// checkCount is the first step of every encoder.
+// checkCount is the first step of every encoder. Another number of values is a
+// bug of the caller.
 func checkCount(n int) {
 	if n < 1 || n > MaxValues {
 		panic(fmt.Sprintf("codec: a block holds 1 to %d values, not %d", MaxValues, n))

@@ -150,6 +150,20 @@ var floatSets = []floatSet{
 		}
 		return v
 	}},
+	{"float32 walk", func(rng *rand.Rand, n int) []float64 {
+		v := walk(rng, n, 20, .3, -50, 50)
+		for i, x := range v {
+			v[i] = float64(float32(x))
+		}
+		return v
+	}},
+	{"thirds of 4", func(rng *rand.Rand, n int) []float64 {
+		v := make([]float64, n)
+		for i := range v {
+			v[i] = float64(1+rng.IntN(4)) / 3
+		}
+		return v
+	}},
 	{"percent 17 dig", func(rng *rand.Rand, n int) []float64 {
 		v := make([]float64, n)
 		for i := range v {

@@ -20,5 +20,6 @@
 //
 // The package knows nothing of files, checksums or time ranges: the caller
 // keeps the count of a block, checks its CRC first, and adds path and offset to
-// errors. All functions may be called concurrently; scratch space is pooled.
+// errors. Encoding no value or more than MaxValues is a bug of the caller and
+// panics. All functions may be called concurrently; scratch space is pooled.
 package codec

@@ -1,12 +1,17 @@
 package codec
 
 import (
+	"math"
 	"math/bits"
 )
 
 // floatSample is how many neighbouring values, in four places, the estimate
 // of the Gorilla size looks at.
 const floatSample = 64
+
+// minSpareBits is how many low bits must be zero in all values for their words
+// to be tried as integers.
+const minSpareBits = 16
 
 // AppendFloats appends the block of v, 1 to MaxValues values of any kind; all
 // bits are kept, those of NaNs, infinities and negative zeros too.
@@ -18,23 +23,19 @@ func AppendFloats(dst []byte, v []float64) []byte {
 // appendFloatConst appends one value: its leading bytes up to the last that is
 // not zero, or the ALP form if that is shorter.
 func appendFloatConst(dst []byte, x float64) []byte {
-	u := words([]float64{x})[0]
+	u := math.Float64bits(x)
 	keep := 8 - bits.TrailingZeros64(u)/8
-	if u != 0 && keep > 4 {
-		for e := 0; e <= 6; e++ {
-			if d, ok := toDecimal(x, float10[e]); ok {
-				at := len(dst)
-				dst = appendWords(append(dst, encDecimal, byte(e)), []uint64{uint64(d)})
-				if len(dst)-at < 1+keep {
-					return dst
-				}
-				dst = dst[:at]
-				break
+	// An ALP block of one value takes four bytes at least.
+	for e := 0; e <= 6 && keep > 4; e++ {
+		if d, ok := toDecimal(x, float10[e]); ok {
+			at := len(dst)
+			dst = appendPlainWords(append(dst, encDecimal, byte(e)), []uint64{uint64(d)})
+			if len(dst)-at < 1+keep {
+				return dst
 			}
+			dst = dst[:at]
+			break
 		}
-	}
-	if u == 0 {
-		keep = 0
 	}
 	dst = append(dst, encConst)
 	for i := range keep {
@@ -60,19 +61,48 @@ func appendPlainFloats(dst []byte, w []uint64) []byte {
 		}
 	}
 	end := len(dst)
+	if end == at && fewDistinct(w) {
+		if out, ok := appendFloatDict(dst, w); ok && len(out)-at <= limit {
+			dst, end = out, len(out)
+			limit = end - at
+		}
+	}
+	if end == at && trailingZeros(w) >= minSpareBits {
+		// Doubles that were 32-bit floats: integers with a common factor.
+		dst = appendPlainWords(dst, w)
+		end = len(dst)
+		limit = end - at
+	}
 	size := gorillaEstimate(w)
-	if len(v) >= minSplit {
-		if c := chooseSplit(w); c.bits/8 <= size {
-			if c.bits/8 < limit {
-				dst = appendSplit(dst, w, &c)
-			}
+	if len(v) < minSplit {
+		if size < limit+limit/8 {
+			dst, _ = appendGorilla(dst, w, limit)
+		}
+		return smaller(dst, at, end, w)
+	}
+	c := chooseSplit(w)
+	if size < min(limit, c.bits/8) {
+		out, ok := appendGorilla(dst, w, min(limit, c.bits/8))
+		if dst = out; ok {
 			return smaller(dst, at, end, w)
 		}
 	}
-	if size < limit {
-		dst, _ = appendGorilla(dst, w, limit)
+	if c.bits/8 < limit {
+		dst = appendSplit(dst, w, &c)
 	}
 	return smaller(dst, at, end, w)
+}
+
+// trailingZeros returns the number of low bits that are zero in all words, or
+// some number below minSpareBits.
+func trailingZeros(w []uint64) int {
+	var all uint64
+	for _, x := range w {
+		if all |= x; all&(1<<minSpareBits-1) != 0 {
+			break
+		}
+	}
+	return bits.TrailingZeros64(all)
 }
 
 // smaller keeps the smaller of the blocks dst[at:end] and dst[end:], of which
@@ -159,8 +189,8 @@ func decodePlainFloats(dst []float64, block []byte) error {
 	}
 	w := words(dst)
 	switch block[0] {
-	case encRaw:
-		return decodeRaw(w, block)
+	case encRaw, encLinear, encPacked, encSimple8:
+		return decodePlainWords(w, block)
 	case encConst:
 		if len(block) > 9 {
 			return corrupt("constant length")
@@ -177,6 +207,8 @@ func decodePlainFloats(dst []float64, block []byte) error {
 		return decodeALP(dst, block)
 	case encSplit:
 		return decodeSplit(w, block)
+	case encDict:
+		return decodeFloatDict(w, block)
 	}
 	return corrupt("float encoding")
 }

@@ -78,6 +78,14 @@ func goldenCases() []goldenCase {
 	for i := range roots {
 		roots[i] = math.Sqrt(float64(300 + i*i%61))
 	}
+	singles := make([]float64, 70)
+	for i := range singles {
+		singles[i] = float64(float32(20 + float64(i*i*i%97)/10))
+	}
+	odds := make([]float64, 32)
+	for i := range odds {
+		odds[i] = []float64{1.0 / 3, 0.7 / 11, 500.0 / 7}[i*i%7%3]
+	}
 	yes := slices.Repeat([]bool{true}, 50)
 	return []goldenCase{
 		integers("integer 1", "const", 1),
@@ -97,6 +105,8 @@ func goldenCases() []goldenCase {
 		floatsOf("floats decimal, NaN", "alp", tenths...),
 		floatsOf("floats runs", "runs", append(repeat(1.5, 20), repeat(2.25, 20)...)...),
 		floatsOf("floats gorilla", "gorilla", 1.0/3, 1.0/3, 2.0/3, 4.0/3, 1.0/3),
+		floatsOf("floats dictionary", "dict", odds...),
+		floatsOf("floats of 32 bits", "packed", singles...),
 		floatsOf("floats split", "alp-rd", roots...),
 		floatsOf("floats raw", "raw", math.Float64frombits(0x0123456789abcdef), math.Float64frombits(0xfedcba9876543210)),
 		booleans("boolean true", "const", true),

@@ -194,6 +194,8 @@ func hostileFloats(rng *rand.Rand) map[string]func(i int) float64 {
 		"walk":           func(i int) float64 { x += rng.NormFloat64(); return x },
 		"sparse thirds":  func(i int) float64 { return float64(i/20) / 3 },
 		"toggle":         func(i int) float64 { return []float64{1.0 / 3, 2.0 / 3}[i&1] },
+		"few":            func(i int) float64 { return float64(rng.IntN(1+rng.IntN(7))) / 7 },
+		"float32":        func(i int) float64 { return float64(float32(rng.NormFloat64())) },
 		"wide":           func(i int) float64 { return math.Exp(rng.NormFloat64() * 100) },
 		"decimals + odd": func(i int) float64 { return pick(rng, odd, float64(rng.Int64N(1e5))/100) },
 		"thirds + odd":   func(i int) float64 { return pick(rng, odd, float64(rng.Int64N(1e5)+1e5)/3) },
@@ -238,7 +240,7 @@ func TestFloatsRoundTrip(t *testing.T) {
 			}
 		}
 	}
-	for _, enc := range []string{"raw", "const", "runs", "gorilla", "alp", "alp-rd"} {
+	for _, enc := range []string{"raw", "const", "runs", "packed", "gorilla", "alp", "alp-rd", "dict"} {
 		if seen[enc] == 0 {
 			t.Errorf("no block was %s: %v", enc, seen)
 		}
