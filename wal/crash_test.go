@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -259,5 +261,91 @@ func TestFaultEveryOperation(t *testing.T) {
 		}
 	}
 	t.Logf("%d faults", faults)
+	checkGoroutines(t)
+}
+
+// TestCrashUnderLoad lets the power fail while writers append at the same
+// time, so that groups of several entries tear, in recycled segments.
+func TestCrashUnderLoad(t *testing.T) {
+	rng := newRand(t)
+	fs := newMemFS()
+	groups := uint64(0)
+	s := &script{offered: map[uint64][]string{}, acked: map[uint64]string{}}
+	for life := range 40 {
+		l, got := open(t, Options{FS: fs, SegmentBytes: 16 << 10, SpareSegments: 2})
+		for seq, want := range s.acked {
+			if seq > s.trimmed && got[seq] != want {
+				t.Fatalf("life %d: acknowledged entry %d: got %q, want %q", life, seq, got[seq], want)
+			}
+		}
+		offered := map[string]bool{}
+		for _, texts := range s.offered {
+			for _, o := range texts {
+				offered[o] = true
+			}
+		}
+		for seq, g := range got {
+			if s.acked[seq] != g && !offered[g] {
+				t.Fatalf("life %d: phantom %d: %q", life, seq, g)
+			}
+			s.acked[seq] = g // from now on it must stay
+		}
+		for _, d := range l.Damage() {
+			if !d.Torn {
+				t.Fatalf("life %d: a crash is told as damage: %+v", life, d)
+			}
+		}
+		var count atomic.Int64
+		limit := 10 + rng.Int64N(150)
+		fs.mu.Lock()
+		fs.fail = func(op, name string) error {
+			if op == "sync" {
+				runtime.Gosched()
+			}
+			if op != "open" && count.Add(1) >= limit {
+				return errCrashed
+			}
+			return nil
+		}
+		fs.mu.Unlock()
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for w := range 8 {
+			sizes := make([]int, 100)
+			for i := range sizes {
+				sizes[i] = rng.IntN(1500)
+			}
+			wg.Go(func() {
+				for i, n := range sizes {
+					e := note(testSeries(uint32(1+(w+i)%9)), 1, n, fmt.Sprint("life ", life, " writer ", w, " entry ", i))
+					mu.Lock()
+					s.offered[0] = append(s.offered[0], text(e))
+					mu.Unlock()
+					if l.Append(e) != nil {
+						return
+					}
+					mu.Lock()
+					s.acked[e.Sequence] = text(e)
+					if i == 20 && w == 0 {
+						s.trimmed = e.Sequence - min(e.Sequence, 30)
+						_ = l.Trim(s.trimmed)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		for i, n := range l.Stats().GroupSizes {
+			if i > 0 {
+				groups += n
+			}
+		}
+		fs = fs.crash(rng, rng.Float64())
+		_ = l.Close()
+	}
+	if groups == 0 {
+		t.Error("no group of several entries was written")
+	}
+	t.Logf("%d groups of several entries", groups)
 	checkGoroutines(t)
 }
