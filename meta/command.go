@@ -98,6 +98,10 @@ type CreateShardGroup struct {
 type DropShardGroup struct {
 	Database, RetentionPolicy string
 	ID                        uint64
+	// IfDuration, if not 0, makes the command fail with ErrIndexChanged when
+	// the policy no longer keeps its data for this long: the decision that the
+	// group has expired was made from an older catalog.
+	IfDuration time.Duration `json:",omitempty"`
 }
 
 // DropShard removes a shard, and its group with the last one.
@@ -279,6 +283,9 @@ func (c DropShardGroup) apply(d *Data) (bool, error) {
 	db, have, err := d.findPolicy(c.Database, c.RetentionPolicy)
 	if err != nil {
 		return false, err
+	}
+	if c.IfDuration != 0 && c.IfDuration != have.Duration {
+		return false, fmt.Errorf("%w: policy %s keeps data for %v", ErrIndexChanged, have.Name, have.Duration)
 	}
 	i := slices.IndexFunc(have.ShardGroups, func(g ShardGroup) bool { return g.ID == c.ID })
 	if i < 0 {

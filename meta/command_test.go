@@ -231,6 +231,7 @@ func TestShardGroups(t *testing.T) {
 	}{
 		{DropShard{3}, ErrShardNotFound},
 		{DropShardGroup{Database: "d", ID: 1}, ErrShardGroupNotFound},
+		{DropShardGroup{Database: "d", ID: 2, IfDuration: hour}, ErrIndexChanged},
 		{group(model.MinTime - 1), ErrTimeOutOfRange},
 		{group(model.MaxTime + 1), ErrTimeOutOfRange},
 		{CreateShardGroup{Database: "x"}, ErrDatabaseNotFound},
@@ -341,7 +342,7 @@ func randomCommand(rnd *rand.Rand) Command {
 	case 6:
 		return DropShard{rnd.Uint64N(20)}
 	case 7:
-		return DropShardGroup{db, rp, rnd.Uint64N(20)}
+		return DropShardGroup{Database: db, RetentionPolicy: rp, ID: rnd.Uint64N(20)}
 	case 8:
 		return CreateUser{Name: db}
 	case 9:

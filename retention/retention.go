@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -143,7 +144,11 @@ func (s *Service) expire(ctx context.Context) {
 // drop takes one group out of the catalog and removes its files.
 func (s *Service) drop(ctx context.Context, db *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup) bool {
 	log := s.opt.Logger.With("db", db.Name, "rp", rp.Name, "group", g.ID)
-	_, err := s.opt.Catalog.Apply(meta.DropShardGroup{Database: db.Name, RetentionPolicy: rp.Name, ID: g.ID})
+	_, err := s.opt.Catalog.Apply(meta.DropShardGroup{Database: db.Name, RetentionPolicy: rp.Name, ID: g.ID, IfDuration: rp.Duration})
+	if errors.Is(err, meta.ErrIndexChanged) || errors.Is(err, meta.ErrShardGroupNotFound) ||
+		errors.Is(err, meta.ErrRetentionPolicyNotFound) || errors.Is(err, meta.ErrDatabaseNotFound) {
+		return false // a statement was faster; the next check decides anew
+	}
 	if err != nil {
 		log.Error("expired shard group stays in the catalog", "err", err)
 		return false

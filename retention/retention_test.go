@@ -17,6 +17,8 @@ type memCatalog struct {
 	mu   sync.Mutex
 	data *meta.Data
 	fail error
+	// before, if set, runs once before the next Apply, as another client would.
+	before meta.Command
 }
 
 func newCatalog(t *testing.T, cmds ...meta.Command) *memCatalog {
@@ -41,6 +43,13 @@ func (c *memCatalog) Apply(cmd meta.Command) (*meta.Data, error) {
 	defer c.mu.Unlock()
 	if c.fail != nil {
 		return nil, c.fail
+	}
+	if c.before != nil {
+		changed, err := meta.Apply(c.before, c.data)
+		if err != nil {
+			return nil, err
+		}
+		c.data, c.before = changed, nil
 	}
 	next, err := meta.Apply(cmd, c.data)
 	if err == nil {
@@ -195,6 +204,22 @@ func TestCatalogFailureKeepsGroup(t *testing.T) {
 		s.Close()
 		if calls != 1 || len(c.starts(t)) != 0 {
 			t.Fatalf("%d calls, groups %v after recovery", calls, c.starts(t))
+		}
+	})
+}
+
+// A policy that was given a longer life a moment before the drop keeps its data.
+func TestAlteredPolicyKeepsGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
+		forever := time.Duration(0)
+		c.before = meta.AlterRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "autogen", Duration: &forever}}
+		s := Start(Options{Catalog: c})
+		time.Sleep(10 * DefaultCheckInterval)
+		synctest.Wait()
+		s.Close()
+		if c.before != nil || len(c.starts(t)) != 1 {
+			t.Fatalf("groups %v", c.starts(t))
 		}
 	})
 }
