@@ -226,7 +226,7 @@ func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatem
 func (s *session) showMeasurementCardinality(st *influxql.ShowMeasurementCardinalityStatement) error {
 	if !st.Exact && st.Sources == nil && st.Condition == nil && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0 {
 		return s.estimated(st.Database, func(v *indexView) (int64, error) {
-			list, err := v.measurements(s.ctx, nil)
+			list, err := v.measurements(s.ctx, nil, nil)
 			return int64(len(list)), err
 		})
 	}

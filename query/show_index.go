@@ -56,18 +56,16 @@ func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
 	return s.out.series(tables)
 }
 
-// sourceNames returns a test for the measurements that sources name, whatever
-// their policy; no sources are all.
-func sourceNames(sources influxql.Sources) func(string) bool {
-	if len(sources) == 0 {
-		return nil
+// measurementsOf returns the measurements among sources, whose policies are
+// passed over.
+func measurementsOf(sources influxql.Sources) []*influxql.Measurement {
+	var list []*influxql.Measurement
+	for _, source := range sources {
+		if m, ok := source.(*influxql.Measurement); ok {
+			list = append(list, m)
+		}
 	}
-	return func(name string) bool {
-		return slices.ContainsFunc(sources, func(source influxql.Source) bool {
-			m, ok := source.(*influxql.Measurement)
-			return ok && matchesSource(m, name)
-		})
-	}
+	return list
 }
 
 // tagSets calls f for each measurement, shard and set of series that a SHOW TAG
@@ -85,7 +83,8 @@ func (s *session) tagSets(db string, policies []string, sources influxql.Sources
 	if err != nil {
 		return err
 	}
-	list, err := v.measurements(s.ctx, sourceNames(sources))
+	g := sourceGroup{sources: measurementsOf(sources)}
+	list, err := v.measurements(s.ctx, exactNames(g.sources), g.matches)
 	if err != nil {
 		return err
 	}

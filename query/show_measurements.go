@@ -109,7 +109,7 @@ func (s *session) measurementNames(db string, policies []string, keep func(strin
 	if err != nil {
 		return nil, err
 	}
-	list, err := v.measurements(s.ctx, nil)
+	list, err := v.measurements(s.ctx, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -70,15 +70,24 @@ type indexMeasurement struct {
 	shards []scan.Shard
 }
 
-// measurements returns the measurements that keep admits, sorted by name.
-func (v *indexView) measurements(ctx context.Context, keep func(name string) bool) ([]indexMeasurement, error) {
+// measurements returns the measurements that match, sorted by name. Where
+// names lists all candidates (nil: it does not), only those are looked up.
+func (v *indexView) measurements(ctx context.Context, names []string, match func(name string) bool) ([]indexMeasurement, error) {
 	byName := map[string][]scan.Shard{}
 	for _, shard := range v.shards {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		if names != nil {
+			for _, name := range names {
+				if len(shard.Fields(name)) > 0 {
+					byName[name] = append(byName[name], shard)
+				}
+			}
+			continue
+		}
 		for _, name := range shard.Measurements() {
-			if keep == nil || keep(name) {
+			if match == nil || match(name) {
 				byName[name] = append(byName[name], shard)
 			}
 		}
@@ -88,6 +97,20 @@ func (v *indexView) measurements(ctx context.Context, keep func(name string) boo
 		list = append(list, indexMeasurement{name, byName[name]})
 	}
 	return list, nil
+}
+
+// exactNames returns the distinct names of measurements if none is a regular
+// expression, else nil.
+func exactNames(sources []*influxql.Measurement) []string {
+	var names []string
+	for _, m := range sources {
+		if m.Regex != nil {
+			return nil
+		}
+		names = append(names, m.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // policyNames returns the names of all policies of a database.
@@ -156,7 +179,7 @@ func (s *session) eachSourceMeasurement(db string, sources influxql.Sources, r m
 		if err != nil {
 			return err
 		}
-		list, err := v.measurements(s.ctx, g.matches)
+		list, err := v.measurements(s.ctx, exactNames(g.sources), g.matches)
 		if err != nil {
 			return err
 		}
