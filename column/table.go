@@ -29,6 +29,7 @@ type Table struct {
 	mu struct {
 		sync.Mutex
 		entries, series, layouts uint32 // numbers given out; 0 is never given
+		seriesSlots              int    // slots in use
 		free                     []byte // unused rest of the newest key chunk
 		keyBytes, layoutBytes    int64
 	}
@@ -45,9 +46,10 @@ const (
 	maxKeyChunks = 1 << (32 - placeBits)
 	noPlace      = ^uint32(0)
 
-	// Layouts beyond this number are not interned: a client that sends random
+	// Layouts beyond this number or size are not interned: a client that sends random
 	// subsets of many fields must not fill the memory.
-	maxLayouts = 1 << 16
+	maxLayouts     = 1 << 16
+	maxLayoutBytes = 64 << 20
 
 	// Spellings beyond this many per series are not remembered, for the same
 	// reason: ten tags can be written in 3.6 million orders.
@@ -237,8 +239,14 @@ func (t *Table) findEntry(hash uint32, raw []byte) (uint32, *View) {
 	}
 }
 
+// findSeries finds a series by its key: by the entry of that spelling, if there
+// is one, else in the slots of the series that had none when they were made.
 func (t *Table) findSeries(hash uint32, key string) uint32 {
-	v := t.view.Load()
+	n, v := t.findEntry(hash, unsafe.Slice(unsafe.StringData(key), len(key)))
+	if e := v.Entry(n); e != nil && v.Series(e).Key == key {
+		return e.series
+	}
+	v = t.view.Load()
 	s := v.seriesSlots
 	for i := hash & s.mask; ; i = (i + 1) & s.mask {
 		w := atomic.LoadUint64(&s.words[i])
@@ -265,7 +273,7 @@ func (t *Table) Series(key string) *Series {
 	n := t.findSeries(hash, key)
 	if n == 0 {
 		t.mu.Lock()
-		n = t.internSeriesLocked(hash, key)
+		n = t.internSeriesLocked(hash, key, true)
 		t.mu.Unlock()
 	}
 	n--
@@ -286,14 +294,17 @@ func (t *Table) Insert(raw []byte, key string) (*Series, uint32, *View) {
 	if n, v := t.findEntry(hash, raw); n != 0 {
 		return v.Series(v.Entry(n)), n, v
 	}
-	series := t.internSeriesLocked(t.hash(unsafe.Slice(unsafe.StringData(key), len(key))), key)
+	known := len(raw) > 0 && len(raw) <= model.MaxKeyLength &&
+		t.mu.entries < max(minSpellings, spellingsPerSeries*t.mu.series)
+	canonical := string(raw) == key
+	series := t.internSeriesLocked(t.hash(unsafe.Slice(unsafe.StringData(key), len(key))), key, !known || !canonical)
 	v := t.view.Load()
 	s := &v.series[(series-1)>>chunkBits][(series-1)&(chunkSize-1)]
-	if t.mu.entries >= max(minSpellings, spellingsPerSeries*t.mu.series) || len(raw) > model.MaxKeyLength {
+	if !known {
 		return s, 0, v
 	}
 	place := s.place
-	if string(raw) != key || place == noPlace {
+	if !canonical || place == noPlace {
 		if place, _ = t.keepLocked(raw); place == noPlace {
 			return s, 0, v
 		}
@@ -326,13 +337,16 @@ func (t *Table) publishLocked(w View) *View {
 	return n
 }
 
-func (t *Table) internSeriesLocked(hash uint32, key string) uint32 {
+// internSeriesLocked returns the number of the series with the key, which it
+// makes if need be. With slot it can be found by the series slots; without, the
+// caller makes an entry for the key.
+func (t *Table) internSeriesLocked(hash uint32, key string, slot bool) uint32 {
 	if n := t.findSeries(hash, key); n != 0 {
 		return n
 	}
 	place, kept := t.keepLocked(unsafe.Slice(unsafe.StringData(key), len(key)))
 	if place == noPlace {
-		kept = strings.Clone(key)
+		kept, slot = strings.Clone(key), true // no entry without a place
 		t.mu.keyBytes += int64(len(key))
 	}
 	t.mu.series++
@@ -341,10 +355,16 @@ func (t *Table) internSeriesLocked(hash uint32, key string) uint32 {
 	if c := int((n - 1) >> chunkBits); c >= len(w.series) {
 		w.series = append(w.series, new([chunkSize]Series))
 	}
-	w.seriesSlots = w.seriesSlots.grown(int(n))
 	s := &w.series[(n-1)>>chunkBits][(n-1)&(chunkSize-1)]
 	s.Key, s.place = kept, place
-	t.publishLocked(w).seriesSlots.insert(hash, n)
+	if slot {
+		t.mu.seriesSlots++
+		w.seriesSlots = w.seriesSlots.grown(t.mu.seriesSlots)
+	}
+	v := t.publishLocked(w)
+	if slot {
+		v.seriesSlots.insert(hash, n)
+	}
 	return n
 }
 
@@ -421,8 +441,8 @@ func (t *Table) findLayout(hash uint32, signature []byte) *Layout {
 
 // Layout returns the layout of a measurement's fields in the given order,
 // making it at the first call; the names are copied. No key may stand twice.
-// After 65,536 layouts it returns new ones without keeping them: they are
-// valid, but equal ones are no longer the same pointer.
+// After 65,536 layouts or 64 MiB of them it returns new ones without keeping
+// them: they are valid, but equal ones are no longer the same pointer.
 func (t *Table) Layout(measurement string, fields []Field) *Layout {
 	signature := AppendLayoutMeasurement(nil, measurement)
 	for i := range fields {
@@ -439,7 +459,7 @@ func (t *Table) Layout(measurement string, fields []Field) *Layout {
 		return l
 	}
 	l := newLayout(string(signature), measurement, fields)
-	if t.mu.layouts >= maxLayouts {
+	if t.mu.layouts >= maxLayouts || t.mu.layoutBytes+l.bytes() > maxLayoutBytes {
 		return l
 	}
 	t.mu.layouts++
