@@ -171,8 +171,9 @@ func parseTable(b []byte, off int, places []columnPlace) int {
 	return off
 }
 
-// A column with one value holds it plain: a float64 in 8 bytes, an integer as
-// a zigzag varint, an unsigned integer as a varint, a boolean in a byte, a
+// A column with one value holds it plain: a float64 in 8 bytes or, where that
+// is shorter and exact to the bit, as a decimal: exponent u8, m zigzag varint,
+// the value being m/10^exponent; an integer as a zigzag varint, an unsigned integer as a varint, a boolean in a byte, a
 // string as its bytes and a byte 0. Several values are a block of package
 // codec.
 
@@ -182,7 +183,7 @@ func appendValues(dst []byte, v *column.Vector) []byte {
 	switch v.Type {
 	case model.Float:
 		if one {
-			return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Floats[0]))
+			return appendFloat(dst, v.Floats[0])
 		}
 		return codec.AppendFloats(dst, v.Floats)
 	case model.Integer:
@@ -209,6 +210,31 @@ func appendValues(dst []byte, v *column.Vector) []byte {
 	return dst
 }
 
+// maxDecimal bounds a lone decimal so that it takes at most 7 bytes.
+const maxDecimal = 1 << 41
+
+func appendFloat(dst []byte, x float64) []byte {
+	if math.Abs(x) < maxDecimal {
+		for e := range powersOfTen {
+			if m, ok := decimal(x, e); ok && m > -maxDecimal && m < maxDecimal {
+				return binary.AppendUvarint(append(dst, byte(e)), binio.ZigZag(m))
+			}
+		}
+	}
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
+}
+
+func decodeFloat(b []byte) (float64, bool) {
+	switch {
+	case len(b) == 8:
+		return math.Float64frombits(binary.LittleEndian.Uint64(b)), true
+	case len(b) < 2 || len(b) > 8 || int(b[0]) >= len(powersOfTen):
+		return 0, false
+	}
+	w, off := uvarint(b, 1)
+	return float64(binio.UnZigZag(w)) / powersOfTen[b[0]], off == len(b)
+}
+
 // decodeValues sets v, which has its type, to the n values in b.
 func decodeValues(v *column.Vector, b []byte, n int) bool {
 	if n == 1 {
@@ -233,10 +259,11 @@ func decodeValues(v *column.Vector, b []byte, n int) bool {
 func decodeOne(v *column.Vector, b []byte) bool {
 	switch v.Type {
 	case model.Float:
-		if len(b) != 8 {
+		x, ok := decodeFloat(b)
+		if !ok {
 			return false
 		}
-		v.Floats = append(v.Floats[:0], math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		v.Floats = append(v.Floats[:0], x)
 	case model.Integer:
 		w, off := uvarint(b, 0)
 		if off != len(b) {

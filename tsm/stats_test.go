@@ -200,6 +200,28 @@ func TestStatsSize(t *testing.T) {
 	}
 }
 
+func TestLoneFloat(t *testing.T) {
+	rng := newRand(t)
+	values := append([]float64(nil), hostileFloats...)
+	for range 20000 {
+		e := rng.IntN(10)
+		values = append(values, float64(rng.Int64N(1<<uint(1+rng.IntN(60))))/math.Pow10(e)*float64(1-2*rng.IntN(2)),
+			math.Float64frombits(rng.Uint64()))
+	}
+	for _, x := range values {
+		b := appendFloat(nil, x)
+		got, ok := decodeFloat(b)
+		if !ok || math.Float64bits(got) != math.Float64bits(x) || len(b) > 8 {
+			t.Fatalf("%v: %x gives %v, %v", x, b, got, ok)
+		}
+	}
+	for x, want := range map[float64]int{0: 2, 1.5: 2, 99.25: 4, -0.1: 2, 123456.789: 5, 1.0 / 3: 8} {
+		if n := len(appendFloat(nil, x)); n != want {
+			t.Errorf("%v takes %d bytes, want %d", x, n, want)
+		}
+	}
+}
+
 func TestPresence(t *testing.T) {
 	rng := newRand(t)
 	for range 2000 {

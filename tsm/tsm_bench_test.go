@@ -279,16 +279,20 @@ func writeWide(tb testing.TB, path string, n, rows int) Info {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	const n, rows = 200, 1000
-	path := tempFile(b)
-	var info Info
-	set := newWideSet(n, rows)
-	for b.Loop() {
-		info = set.write(b, path)
+	for _, rows := range []int{1, 16, 1000} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+			path := tempFile(b)
+			var info Info
+			set := newWideSet(min(20000, 200000/rows), rows)
+			b.ResetTimer()
+			for b.Loop() {
+				info = set.write(b, path)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(info.Values), "ns/value")
+			b.ReportMetric(float64(info.Size)/float64(info.Values), "bytes/value")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(info.Values), "ns/value")
-	b.ReportMetric(float64(info.Size)/float64(info.Values), "bytes/value")
-	b.ReportMetric(0, "ns/op")
 }
 
 // Index bytes per series key and field, statistics included.
@@ -308,7 +312,12 @@ func BenchmarkIndexSize(b *testing.B) {
 }
 
 func BenchmarkScan(b *testing.B) {
-	const n, rows = 200, 1000
+	for _, rows := range []int{1, 16, 1000} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) { benchmarkScan(b, min(20000, 200000/rows), rows) })
+	}
+}
+
+func benchmarkScan(b *testing.B, n, rows int) {
 	path := tempFile(b)
 	info := writeWide(b, path, n, rows)
 	r := openFile(b, path)
@@ -338,6 +347,9 @@ func BenchmarkScan(b *testing.B) {
 		})
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(info.Values), "ns/value")
 	})
+	if rows < StatsRows {
+		return
+	}
 	b.Run("stats", func(b *testing.B) {
 		walk(b, func(s *Series, c *Chunk) {
 			for f := range s.Fields {
@@ -346,7 +358,7 @@ func BenchmarkScan(b *testing.B) {
 				}
 			}
 		})
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n/10, "ns/column")
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n)/10, "ns/column")
 	})
 }
 
