@@ -1,8 +1,10 @@
 package cache
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -19,6 +21,7 @@ type Gatherer struct {
 	layouts []*column.Layout
 
 	refs  []rowRef
+	links []uint64
 	pos   []int32 // per wanted field: value index in the layout in use, -1 if absent
 	field []column.Field
 }
@@ -52,57 +55,46 @@ func (g *Gatherer) Range(id model.SeriesID) (model.TimeRange, bool) {
 	return model.TimeRange{Min: st.min, Max: st.max}, ok
 }
 
-// Fields returns the fields of the series' living rows, sorted by key. Where a
-// key stands with two types the newest row's counts.
-func (g *Gatherer) Fields(id model.SeriesID) []column.Field {
-	st, ok := g.capture(id)
-	if !ok {
-		return nil
-	}
-	g.field = g.field[:0]
-	seen := uint32(math.MaxUint32)
-	for link := st.last; link != 0; {
-		words := at(g.slabs, link-1)
-		w := atomic.LoadUint64(&words[0])
-		link = w & linkMask
-		layout := uint32(w>>linkBits) & layoutMask
-		if w&deletedBit != 0 || layout == seen {
-			continue
+// Warm touches the rows of some series, a step of every series in turn, so
+// that the walks that follow find them in the processor's cache: following one
+// chain of links costs a miss per row, following many at once overlaps them.
+func (g *Gatherer) Warm(ids []model.SeriesID) {
+	g.links = g.links[:0]
+	for _, id := range ids {
+		if st, ok := g.capture(id); ok {
+			g.links = append(g.links, st.last)
 		}
-		seen = layout
-		for _, f := range g.layouts[layout].Fields {
-			if !slices.ContainsFunc(g.field, func(h column.Field) bool { return h.Key == f.Key }) {
-				g.field = append(g.field, f)
+	}
+	left := warmRows
+	for len(g.links) > 0 && left > 0 {
+		n := 0
+		for _, link := range g.links {
+			if link = atomic.LoadUint64(&at(g.slabs, link-1)[0]) & linkMask; link != 0 {
+				g.links[n] = link
+				n++
 			}
 		}
+		left -= len(g.links)
+		g.links = g.links[:n]
 	}
-	slices.SortFunc(g.field, func(a, b column.Field) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
-	})
-	return g.field
 }
 
-// Gather fills dst with the series' living rows in r: the wanted fields'
-// values, ascending unique times, newest value per field. Rows that have none
-// of the fields are left out. It returns false if there are no rows. String
-// values share the cache's memory and stay valid.
-func (g *Gatherer) Gather(dst *column.Rows, id model.SeriesID, fields []column.Field, r model.TimeRange) bool {
-	dst.Times = dst.Times[:0]
-	for len(dst.Cols) < len(fields) {
-		dst.Cols = append(dst.Cols, column.Vector{})
-	}
-	dst.Cols = dst.Cols[:len(fields)]
-	for i := range fields {
-		dst.Cols[i].Reset(fields[i].Type)
-	}
-	st, ok := g.capture(id)
-	if !ok || st.max < r.Min || st.min > r.Max {
-		return false
-	}
+const (
+	// WarmSeries is a good number of series for one call of Warm: enough misses
+	// at once to hide each other.
+	WarmSeries = 32
+	// warmRows bounds what one call touches: a cache line each, half a
+	// megabyte in all.
+	warmRows = 8192
+)
+
+// collect walks the series' living rows in r, newest first, into refs and
+// turns them into order of age.
+func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok bool) {
 	g.refs = g.refs[:0]
+	if st, ok = g.capture(id); !ok || st.max < r.Min || st.min > r.Max {
+		return st, false
+	}
 	for link := st.last; link != 0; {
 		words := at(g.slabs, link-1)
 		w := atomic.LoadUint64(&words[0])
@@ -113,27 +105,78 @@ func (g *Gatherer) Gather(dst *column.Rows, id model.SeriesID, fields []column.F
 		}
 	}
 	slices.Reverse(g.refs)
-	if st.unsorted {
-		slices.SortStableFunc(g.refs, func(a, b rowRef) int {
-			if a.time < b.time {
-				return -1
-			} else if a.time > b.time {
-				return 1
+	return st, len(g.refs) > 0
+}
+
+// union makes field the fields of the collected rows, sorted by key. Where a
+// key stands with two types the newest row's counts.
+func (g *Gatherer) union() {
+	g.field = g.field[:0]
+	seen := uint32(math.MaxUint32)
+	for i := len(g.refs) - 1; i >= 0; i-- {
+		if g.refs[i].layout == seen {
+			continue
+		}
+		seen = g.refs[i].layout
+		for _, f := range g.layouts[seen].Fields {
+			if !slices.ContainsFunc(g.field, func(h column.Field) bool { return h.Key == f.Key }) {
+				g.field = append(g.field, f)
 			}
-			return 0
-		})
+		}
 	}
-	if !st.unsorted && g.oneLayout() {
+	slices.SortFunc(g.field, func(a, b column.Field) int { return strings.Compare(a.Key, b.Key) })
+}
+
+// GatherAll is Gather of all times and all fields, which it returns, sorted by
+// key and valid until the next call.
+func (g *Gatherer) GatherAll(dst *column.Rows, id model.SeriesID) ([]column.Field, bool) {
+	st, ok := g.collect(id, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	if !ok {
+		return nil, false
+	}
+	g.union()
+	g.transpose(dst, g.field, st)
+	return g.field, len(dst.Times) > 0
+}
+
+// Gather fills dst with the series' living rows in r: the wanted fields'
+// values, ascending unique times, newest value per field. Rows that have none
+// of the fields are left out. It returns false if there are no rows. String
+// values share the cache's memory and stay valid.
+func (g *Gatherer) Gather(dst *column.Rows, id model.SeriesID, fields []column.Field, r model.TimeRange) bool {
+	st, ok := g.collect(id, r)
+	if !ok {
+		dst.Times = dst.Times[:0]
+		return false
+	}
+	g.transpose(dst, fields, st)
+	return len(dst.Times) > 0
+}
+
+// transpose turns the collected rows into columns.
+func (g *Gatherer) transpose(dst *column.Rows, fields []column.Field, st state) {
+	dst.Times = dst.Times[:0]
+	for len(dst.Cols) < len(fields) {
+		dst.Cols = append(dst.Cols, column.Vector{})
+	}
+	dst.Cols = dst.Cols[:len(fields)]
+	for i := range fields {
+		dst.Cols[i].Reset(fields[i].Type)
+	}
+	if st.unsorted {
+		slices.SortStableFunc(g.refs, func(a, b rowRef) int { return cmp.Compare(a.time, b.time) })
+	}
+	if g.uniform() {
 		g.transposeUniform(dst, fields)
 	} else {
 		g.transposeMixed(dst, fields)
 	}
-	return len(dst.Times) > 0
 }
 
-func (g *Gatherer) oneLayout() bool {
+// uniform reports whether the sorted rows have one layout and unique times.
+func (g *Gatherer) uniform() bool {
 	for i := 1; i < len(g.refs); i++ {
-		if g.refs[i].layout != g.refs[0].layout {
+		if g.refs[i].layout != g.refs[0].layout || g.refs[i].time == g.refs[i-1].time {
 			return false
 		}
 	}

@@ -169,13 +169,21 @@ func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot, 
 	g := cache.NewGatherer(snap.cache)
 	var rows column.Rows
 	var cols []column.Vector
+	var warm []model.SeriesID
 	wrote := false
 	for i, k := range order {
 		if i&1023 == 0 && ctx.Err() != nil {
 			return tsm.Info{}, ctx.Err()
 		}
-		fields := g.Fields(k.id)
-		if len(fields) == 0 || !g.Gather(&rows, k.id, fields, model.AllTime) {
+		if i%cache.WarmSeries == 0 {
+			warm = warm[:0]
+			for _, next := range order[i:min(i+cache.WarmSeries, len(order))] {
+				warm = append(warm, next.id)
+			}
+			g.Warm(warm)
+		}
+		fields, ok := g.GatherAll(&rows, k.id)
+		if !ok {
 			continue
 		}
 		if err := w.Series(k.id, k.key, fields); err != nil {
