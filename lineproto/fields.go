@@ -233,4 +233,3 @@ func (p *Parser) layout(measurement string) *column.Layout {
 	}
 	return p.table.Layout(measurement, fields)
 }
-

@@ -147,4 +147,3 @@ func (p *Parser) appendKey() {
 		p.key = append(p.key, t.value...)
 	}
 }
-

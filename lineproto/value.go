@@ -80,4 +80,3 @@ func booleanText(b []byte) (value uint64, ok bool) {
 	value, size := boolean(load(b, 0))
 	return value, size > 0 && size == len(b)
 }
-
