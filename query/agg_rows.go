@@ -149,8 +149,9 @@ func compareRows(v *column.Vector, a, b int) int {
 }
 
 // modeRow returns a row with the most frequent value. Among values of one
-// frequency above one it is the one that comes first in time; if no value
-// comes twice it is the smallest. Of booleans it is true when in doubt.
+// frequency above one a larger value wins if it comes before the last of the
+// smaller one, as in InfluxDB; if no value comes twice it is the smallest. Of
+// booleans it is true when in doubt.
 func modeRow(times []int64, v *column.Vector, lo, hi int) int {
 	rows := make([]int, hi-lo)
 	for i := range rows {
@@ -174,7 +175,7 @@ func modeRow(times []int64, v *column.Vector, lo, hi int) int {
 		case n > bestN,
 			v.Type == model.Boolean && n == bestN,
 			n == bestN && n > 1 && times[rows[i]] <= bestLast:
-			best, bestN, bestLast = rows[i], n, times[rows[i]]
+			best, bestN, bestLast = rows[i], n, times[rows[j-1]]
 		}
 		i = j
 	}
@@ -340,69 +341,60 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 	o := operand{v: rs.cols[0]}
 	y, t := o.floats(), rs.times
 	out := &cells{v: column.Vector{Type: model.Float}}
-	emit := func(start int64, sum float64) {
-		out.times = append(out.times, l.at(start))
-		out.v.Floats = append(out.v.Floats, sum)
-	}
 	area := func(t0 int64, y0 float64, t1 int64, y1 float64) float64 {
 		return (y0 + y1) / 2 * math.Abs(float64(t1-t0)) / unit
 	}
-	var sum float64
-	window, has := int64(0), false
-	pt, py := int64(0), 0.0
+	emit := func(start int64, sum float64) {
+		at := l.at(start)
+		if l.win.none() && c.typ == model.Float {
+			at = 0 // InfluxDB shows the lower bound for integers only
+		}
+		out.times = append(out.times, at)
+		out.v.Floats = append(out.v.Floats, sum)
+	}
+	var sum, py float64
+	var window, edge, pt, entered int64 // the window, the end where the walk leaves it
+	has := false
+	enter := func(at int64) {
+		window = l.win.start(at)
+		if edge = window; l.asc {
+			edge = l.win.next(window)
+		}
+	}
 	for i := range t {
 		// Of points at one time the last counts.
 		if i+1 < len(t) && t[i+1] == t[i] {
 			continue
 		}
-		if !has {
-			window, has = l.win.start(t[i]), true
-			pt, py = t[i], y[i]
-			if l.win.none() || t[i] != window || l.asc {
-				continue
-			}
-			continue
-		}
-		if l.win.none() {
-			sum += area(pt, py, t[i], y[i])
-		} else if l.asc {
-			for end := l.win.next(window); t[i] >= end; end = l.win.next(window) {
-				// The line crosses the edge between the points.
-				ye := py
-				if t[i] != pt {
-					ye = py + (y[i]-py)*float64(end-pt)/float64(t[i]-pt)
-				}
-				emit(window, sum+area(pt, py, end, ye))
-				sum, pt, py = 0, end, ye
-				next := l.win.start(t[i])
-				if l.win.next(end) <= t[i] {
-					// Windows without points between have no row of their own.
-					window = next
-					if next > end {
-						pt, py = next, py+(y[i]-py)*float64(next-end)/float64(t[i]-end)
-					}
-				} else {
-					window = end
-				}
-			}
-			sum += area(pt, py, t[i], y[i])
-		} else {
-			for t[i] < window {
-				ye := py + (y[i]-py)*float64(window-pt)/float64(t[i]-pt)
-				emit(window, sum+area(pt, py, window, ye))
-				sum, pt, py = 0, window, ye
-				w := l.win.start(t[i])
-				if end := l.win.next(w); end < window {
-					pt, py = end, ye+(y[i]-ye)*float64(end-window)/float64(t[i]-window)
-				}
-				window = w
-			}
+		switch {
+		case !has:
+			has = true
+			enter(t[i])
+			entered = t[i]
+		case !l.win.none() && (l.asc && t[i] >= edge || !l.asc && t[i] < edge):
+			// The line leaves the window between the points. What lies between
+			// the edge and the new point goes to the new point's window.
+			y0 := py + (y[i]-py)*float64(edge-pt)/float64(t[i]-pt)
+			emit(window, sum+area(pt, py, edge, y0))
+			sum = area(edge, y0, t[i], y[i])
+			entered = edge
+			enter(t[i])
+		default:
 			sum += area(pt, py, t[i], y[i])
 		}
 		pt, py = t[i], y[i]
 	}
-	if has && (l.win.none() || sum != 0 || pt != window) {
-		emit(window, sum)
+	if first := window; has {
+		// A single point at the start of a window has no area.
+		switch {
+		case l.win.none():
+			first = l.rng.Min
+		case !l.asc:
+			first = entered
+		}
+		if pt != first {
+			emit(window, sum)
+		}
 	}
 	return out
 }

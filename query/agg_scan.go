@@ -281,7 +281,7 @@ func (w *aggWorker) whole(c scan.Chunk, g int32, st []aggState) (bool, error) {
 			met = false
 			continue
 		}
-		if !b.cast || sl.kind == slotCount {
+		if (!b.cast && b.typ == sl.typ) || sl.kind == slotCount {
 			stats, ok := c.Stats(b.index)
 			if ok {
 				if stats.Count == 0 {
@@ -527,52 +527,43 @@ func (w *aggWorker) offer(st *aggState, sl *slot, v *column.Vector, row int, col
 
 func (w *aggWorker) foldSum(st *aggState, sl *slot, v *column.Vector, lo, hi int) bool {
 	var n int
+	var x []float64
 	switch v.Type {
 	case model.Float:
-		x := compact(v.Floats, v.Valid, lo, hi, w.fbuf)
+		x = compact(v.Floats, v.Valid, lo, hi, w.fbuf)
 		if v.Valid != nil {
 			w.fbuf = x
 		}
+	case model.Integer:
+		w.ibuf, x, n = foldInts(st, sl, v.Ints, v.Valid, lo, hi, w.ibuf, &w.fbuf)
+	case model.Unsigned:
+		w.ubuf, x, n = foldInts(st, sl, v.Uints, v.Valid, lo, hi, w.ubuf, &w.fbuf)
+	}
+	if len(x) > 0 {
 		n = len(x)
-		if n == 0 {
-			return false
-		}
 		if sl.kind == slotSquare {
 			st.addFloat(sumSquares(x))
 		} else {
 			st.addFloat(sumFloats(x))
 		}
-	case model.Integer:
-		x := compact(v.Ints, v.Valid, lo, hi, w.ibuf)
-		if v.Valid != nil {
-			w.ibuf = x
-		}
-		n = len(x)
-		if sl.kind == slotSquare {
-			w.fbuf = w.fbuf[:0]
-			for _, i := range x {
-				w.fbuf = append(w.fbuf, float64(i))
-			}
-			st.addFloat(sumSquares(w.fbuf))
-		} else {
-			st.a += uint64(sumInts(x))
-		}
-	case model.Unsigned:
-		x := compact(v.Uints, v.Valid, lo, hi, w.ubuf)
-		if v.Valid != nil {
-			w.ubuf = x
-		}
-		n = len(x)
-		if sl.kind == slotSquare {
-			w.fbuf = w.fbuf[:0]
-			for _, i := range x {
-				w.fbuf = append(w.fbuf, float64(i))
-			}
-			st.addFloat(sumSquares(w.fbuf))
-		} else {
-			st.a += sumInts(x)
-		}
 	}
 	st.n += int64(n)
 	return n > 0
+}
+
+// foldInts adds integers to a sum, or for sums of floats returns them as such.
+func foldInts[T int64 | uint64](st *aggState, sl *slot, v []T, valid column.Bitmap, lo, hi int, buf []T, floats *[]float64) ([]T, []float64, int) {
+	x := compact(v, valid, lo, hi, buf)
+	if valid != nil {
+		buf = x
+	}
+	if sl.typ != model.Float {
+		st.a += uint64(sumInts(x))
+		return buf, nil, len(x)
+	}
+	*floats = (*floats)[:0]
+	for _, i := range x {
+		*floats = append(*floats, float64(i))
+	}
+	return buf, *floats, 0
 }

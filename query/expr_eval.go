@@ -138,6 +138,13 @@ func (ev *evaluator) eval(e influxql.Expr) operand {
 		}
 		return evalMath(e.Name, args, ev.n)
 	case *influxql.BinaryExpr:
+		if e.Op == influxql.EQ || e.Op == influxql.NEQ {
+			l, lok := e.LHS.(*influxql.VarRef)
+			r, rok := e.RHS.(*influxql.VarRef)
+			if lok && rok && !isFieldRef(l) && !isFieldRef(r) {
+				return sameTags(e.Op, ev.lookup(l), ev.lookup(r))
+			}
+		}
 		return ev.binary(e.Op, ev.eval(e.LHS), ev.eval(e.RHS))
 	}
 	return null()
@@ -189,6 +196,13 @@ func (ev *evaluator) binary(op influxql.Token, a, b operand) operand {
 	}
 	out.konst = a.konst && b.konst
 	return out
+}
+
+// sameTags compares two tags of a series: a tag that is missing equals none.
+func sameTags(op influxql.Token, a, b operand) operand {
+	same := a.konst && b.konst && a.v.Type == model.String && b.v.Type == model.String &&
+		a.v.Strings[0] == b.v.Strings[0] && a.v.Strings[0] != ""
+	return operand{konst: true, v: column.Vector{Type: model.Boolean, Bools: []bool{same == (op == influxql.EQ)}}}
 }
 
 func isComparison(op influxql.Token) bool {

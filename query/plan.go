@@ -74,9 +74,7 @@ func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
 	case "moving_average", "exponential_moving_average", "double_exponential_moving_average",
 		"triple_exponential_moving_average", "triple_exponential_derivative", "relative_strength_index",
 		"kaufmans_efficiency_ratio", "kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
-		if lit, ok := e.Args[1].(*influxql.IntegerLiteral); ok {
-			n = lit.Val
-		}
+		n = 1 // whatever their period: as InfluxDB does
 	}
 	if n == 0 {
 		return r
@@ -87,9 +85,10 @@ func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
 	}
 	if c.asc {
 		if !c.open {
-			r.Min = max(r.Min-min(by, r.Min-model.MinTime), model.MinTime)
-			if r.Min > c.rng.Min {
+			if r.Min < model.MinTime+by {
 				r.Min = model.MinTime
+			} else {
+				r.Min -= by
 			}
 		}
 		return r

@@ -126,7 +126,6 @@ func (r *callRun) place(c *call) {
 	case "spread":
 		c.slots = []int{p.addSlot(slotMin, ref, c.typ), p.addSlot(slotMax, ref, c.typ)}
 	case "stddev":
-		ref.Type = influxql.Float
 		c.slots = []int{p.addSlot(slotSum, ref, model.Float), p.addSlot(slotSquare, ref, model.Float)}
 	}
 	if c.selector {
@@ -460,11 +459,12 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 	for i, c := range l.calls {
 		var o operand
 		if all[i] != nil {
-			o = operand{v: pickRows(&all[i].v, perms[i])}
-			o.v = l.fillNulls(o.v, n, c.typ)
+			o = operand{v: l.pickRows(&all[i].v, perms[i])}
 		}
 		if o.v.Type == model.Unknown {
-			o = null()
+			if o = null(); l.fill == influxql.NumberFill {
+				o = scalarOperand(l.fillTo)
+			}
 		}
 		index[c.key] = o
 	}
@@ -473,7 +473,7 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 		if cl := all[0]; cl != nil {
 			cols := make([]column.Vector, len(l.refs))
 			for i := range cl.aux {
-				cols[i] = l.fillNulls(cl.aux[i], n, fieldType(l.refs[i].Type))
+				cols[i] = l.fillAux(cl.aux[i], n, fieldType(l.refs[i].Type))
 			}
 			lookup = l.lookupRefs(l.refs, cols)
 		}
@@ -542,17 +542,27 @@ func joinCells(all []*cells, asc bool) (times []int64, perms [][]int32) {
 	}
 }
 
-// pickRows is gather with -1 for null, and nil for all rows.
-func pickRows(v *column.Vector, perm []int32) column.Vector {
+// pickRows is gather with -1 for a row the call has not: that is null, the
+// number of fill(number), or with fill(previous) the value before.
+func (l *level) pickRows(v *column.Vector, perm []int32) column.Vector {
 	if perm == nil || v.Type == model.Unknown {
 		return *v
 	}
 	out := column.Vector{Type: v.Type}
+	fill := scalar{}
+	if l.fill == influxql.NumberFill {
+		fill = fillScalar(l.fillTo, v.Type)
+	}
+	prev := int32(-1)
 	for _, i := range perm {
-		if i < 0 {
-			out.AppendNull()
-		} else {
+		switch {
+		case i >= 0:
+			prev = i
 			out.AppendFrom(v, int(i))
+		case prev >= 0 && l.fill == influxql.PreviousFill:
+			out.AppendFrom(v, int(prev))
+		default:
+			appendScalar(&out, fill)
 		}
 	}
 	return out
@@ -570,7 +580,11 @@ func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
 		if err != nil {
 			return nil, err
 		}
-		return transform(l, c, in)
+		out, err := transform(l, c, in)
+		if err == nil && !l.win.none() {
+			l.cutLookBack(c, out)
+		}
+		return out, err
 	default:
 		rs := r.got[c][g]
 		if rs == nil || len(rs.times) == 0 {
@@ -587,6 +601,27 @@ func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
 		}
 	}
 	return out, nil
+}
+
+// cutLookBack drops the rows a transformation made of windows before the range.
+func (l *level) cutLookBack(c *call, cl *cells) {
+	if c.inner.rng == c.rng {
+		return
+	}
+	n := 0
+	if first, last := l.win.start(c.rng.Min), l.win.start(c.rng.Max); l.asc {
+		for n < len(cl.times) && cl.times[n] < first {
+			n++
+		}
+	} else {
+		for n < len(cl.times) && cl.times[n] > last {
+			n++
+		}
+	}
+	if n > 0 {
+		cl.v = cl.v.Slice(n, len(cl.times))
+		cl.times = cl.times[n:]
+	}
 }
 
 // slotCells finishes the partial aggregates of a group.

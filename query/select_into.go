@@ -2,10 +2,14 @@ package query
 
 import (
 	"errors"
+	"slices"
 
 	"tsdbd/column"
 	"tsdbd/model"
 )
+
+// intoRows is how many rows SELECT INTO gathers before it writes them.
+const intoRows = 10000
 
 // runInto executes SELECT INTO: the rows go to SelectOptions.Into, the answer
 // is how many there were.
@@ -23,6 +27,20 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 	}
 	names := l.stmt.ColumnNames()[1:]
 	var written int64
+	var pending []*IntoBatch
+	rows := 0
+	// A write that fails in part does not keep the rest of its round from
+	// being written, but ends the statement.
+	flush := func() error {
+		var first error
+		for _, b := range pending {
+			if err := x.opt.Into(x.ctx, b); err != nil && first == nil {
+				first = err
+			}
+		}
+		pending, rows = pending[:0], 0
+		return first
+	}
 	err := x.run(l, func(f *frame) error {
 		b := &IntoBatch{Database: db, RetentionPolicy: rp, Measurement: target.Name, Times: f.times}
 		if target.Name == "" {
@@ -39,8 +57,15 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 			return nil
 		}
 		written += int64(n)
-		return x.opt.Into(x.ctx, b)
+		pending = append(pending, b)
+		if rows += len(b.Times); rows >= intoRows {
+			return flush()
+		}
+		return nil
 	})
+	if err == nil {
+		err = flush()
+	}
 	if err != nil {
 		return err
 	}
@@ -56,7 +81,7 @@ func (l *level) splitInto(b *IntoBatch, names []string, f *frame) {
 	col := 0
 	for i, field := range l.stmt.Fields {
 		b.Fields = append(b.Fields, names[i])
-		b.Columns = append(b.Columns, f.cols[col])
+		b.Columns = append(b.Columns, finite(f.cols[col]))
 		col++
 		for _, name := range topTags(field.Expr) {
 			if b.TagColumns == nil {
@@ -66,6 +91,21 @@ func (l *level) splitInto(b *IntoBatch, names []string, f *frame) {
 			col++
 		}
 	}
+}
+
+// finite turns what is not a number, or infinite, into null: it cannot be stored.
+func finite(v column.Vector) column.Vector {
+	if v.Type != model.Float || !slices.ContainsFunc(v.Floats, func(x float64) bool { return x-x != 0 }) {
+		return v
+	}
+	valid := column.NewBitmap(len(v.Floats))
+	for i, x := range v.Floats {
+		if x-x == 0 && v.IsValid(i) {
+			valid.Set(i)
+		}
+	}
+	v.Valid = valid
+	return v
 }
 
 // writtenRows counts the rows that hold a value.

@@ -102,14 +102,15 @@ func (l *level) project(n int, lookup func(*influxql.VarRef) operand, call func(
 	return cols
 }
 
-// fillNulls replaces the nulls of a column by fill(number), as InfluxDB does
-// for columns beside the time.
-func (l *level) fillNulls(v column.Vector, n int, typ model.FieldType) column.Vector {
-	if l.fill != influxql.NumberFill || l.fillTo.typ == model.Unknown {
+// fillAux replaces the nulls of a column beside the aggregates, or of a raw
+// query, by fill(number), or by the value before with fill(previous).
+func (l *level) fillAux(v column.Vector, n int, typ model.FieldType) column.Vector {
+	number := l.fill == influxql.NumberFill && l.fillTo.typ != model.Unknown
+	if !number && l.fill != influxql.PreviousFill {
 		return v
 	}
 	if v.Type == model.Unknown {
-		if typ == model.Unknown {
+		if typ == model.Unknown || !number {
 			return v
 		}
 		v = column.Vector{Type: typ, Valid: column.NewBitmap(n)}
@@ -118,16 +119,32 @@ func (l *level) fillNulls(v column.Vector, n int, typ model.FieldType) column.Ve
 	if v.Valid == nil {
 		return v
 	}
-	s := fillScalar(l.fillTo, v.Type)
+	s := scalar{}
+	if number {
+		s = fillScalar(l.fillTo, v.Type)
+	}
 	out := column.Vector{Type: v.Type}
-	for i := range n {
-		if v.IsValid(i) {
+	for i, prev := 0, -1; i < n; i++ {
+		switch {
+		case v.IsValid(i):
+			prev = i
 			out.AppendFrom(&v, i)
-		} else {
+		case prev >= 0 && !number:
+			out.AppendFrom(&v, prev)
+		default:
 			appendScalar(&out, s)
 		}
 	}
 	return out
+}
+
+func scalarOperand(s scalar) operand {
+	v := column.Vector{Type: s.typ}
+	if s.typ == model.Unknown {
+		return null()
+	}
+	appendScalar(&v, s)
+	return operand{konst: true, v: v}
 }
 
 // fillScalar converts the number of fill() to a column's type.
@@ -311,9 +328,9 @@ func (l *level) emitRaw(out *seriesOut, rs *rowset) error {
 	if n == 0 {
 		return nil
 	}
-	if l.fill == influxql.NumberFill {
+	if l.fill == influxql.NumberFill || l.fill == influxql.PreviousFill {
 		for i := range rs.cols {
-			rs.cols[i] = l.fillNulls(rs.cols[i], n, fieldType(l.refs[i].Type))
+			rs.cols[i] = l.fillAux(rs.cols[i], n, fieldType(l.refs[i].Type))
 		}
 	}
 	cols := l.project(n, l.lookupRefs(l.refs, rs.cols), nil)

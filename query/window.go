@@ -36,24 +36,34 @@ func (w *windows) start(t int64) int64 {
 	if w.every <= 0 {
 		return model.MinTime
 	}
-	t -= w.shift
-	var zone int64
-	if w.loc != nil {
-		zone = w.zone(t)
+	if w.loc == nil {
+		dt := floorMod(t-w.shift, w.every)
+		if model.MinTime+dt >= t {
+			return model.MinTime
+		}
+		return t - dt
 	}
-	dt := floorMod(t+zone, w.every)
+	zone := w.zone(t)
+	dt := floorMod(t+zone-w.shift, w.every)
 	if model.MinTime+dt >= t {
 		return model.MinTime
 	}
 	start := t - dt
-	if w.loc != nil {
-		// The zone's offset may have changed since the start; windows begin at
-		// the wall clock's multiples unless the change is as long as a window.
-		if o := zone - w.zone(start); o != 0 && abs(o) < w.every {
-			start += o
+	// The zone's offset may have changed since the start. Windows begin at the
+	// wall clock's multiples unless the change is as long as a window.
+	zs := w.zone(start)
+	if o := zone - zs; o != 0 && abs(o) < w.every {
+		start += o
+		zs = w.zone(start)
+	}
+	// Of a wall clock time that comes twice, windows begin at the first.
+	at := time.Unix(0, start).In(w.loc)
+	if begin, _ := at.ZoneBounds(); !begin.IsZero() {
+		if o := w.zone(begin.UnixNano()-1) - zs; o > 0 && o < w.every && start-begin.UnixNano() < o {
+			start -= o
 		}
 	}
-	return start + w.shift
+	return start
 }
 
 // next returns the start of the window after the one that starts at start.
