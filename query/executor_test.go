@@ -98,6 +98,7 @@ func TestStatements(t *testing.T) {
 		{`SHOW SHARD GROUPS`, `shard groups(id database retention_policy start_time end_time expiry_time): ` +
 			`1 db autogen 2001-09-03T00:00:00Z 2001-09-10T00:00:00Z ; 2 db autogen 2020-09-07T00:00:00Z 2020-09-14T00:00:00Z ; ` +
 			`3 db rp2 2001-09-03T00:00:00Z 2001-09-10T00:00:00Z ; 4 other autogen 2001-09-03T00:00:00Z 2001-09-10T00:00:00Z `},
+		{`SHOW STATS FOR 'database'`, `database,database=db(numMeasurements numSeries): 4 6 | database,database=other(numMeasurements numSeries): 1 1`},
 		{`SHOW SUBSCRIPTIONS`, ``},
 		{`SHOW USERS`, `(user admin): `},
 		{`SHOW GRANTS FOR nobody`, `error: user not found`},

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
+	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/scan"
 )
@@ -170,19 +172,46 @@ func eachGroup(shard scan.Shard, name string, set *roaring.Bitmap, keys []string
 	return nil
 }
 
-// estimated returns the total of a database, or 0 for one that is unknown.
+// wholeDatabase calls f with a view of all policies and times of a database.
+func (s *session) wholeDatabase(db *meta.Database, f func(*indexView) error) error {
+	v, err := s.view(db.Name, policyNames(db), model.AllTime)
+	defer v.release()
+	if err != nil {
+		return err
+	}
+	return f(v)
+}
+
+// allSeries returns the series of all shards of the view.
+func (v *indexView) allSeries(ctx context.Context) (*roaring.Bitmap, error) {
+	all := roaring.New()
+	for _, shard := range v.shards {
+		for _, name := range shard.Measurements() {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			set, err := shard.Select(name, nil)
+			if err != nil {
+				return nil, err
+			}
+			all.Or(set)
+		}
+	}
+	return all, nil
+}
+
+// estimated shows the total of a database, or 0 for one that is unknown.
 func (s *session) estimated(database string, total func(*indexView) (int64, error)) error {
 	if database == "" {
 		return ErrDatabaseNameRequired
 	}
 	var n int64
 	if db := s.catalog().Database(database); db != nil {
-		v, err := s.view(db.Name, policyNames(db), model.AllTime)
-		defer v.release()
-		if err != nil {
+		err := s.wholeDatabase(db, func(v *indexView) (err error) {
+			n, err = total(v)
 			return err
-		}
-		if n, err = total(v); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -193,18 +222,9 @@ func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatem
 	plain := !st.Exact && st.Condition == nil && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0
 	if plain && st.Sources == nil {
 		return s.estimated(st.Database, func(v *indexView) (int64, error) {
-			all := roaring.New()
-			for _, shard := range v.shards {
-				for _, name := range shard.Measurements() {
-					if err := s.ctx.Err(); err != nil {
-						return 0, err
-					}
-					set, err := shard.Select(name, nil)
-					if err != nil {
-						return 0, err
-					}
-					all.Or(set)
-				}
+			all, err := v.allSeries(s.ctx)
+			if err != nil {
+				return 0, err
 			}
 			return int64(all.GetCardinality()), nil
 		})

@@ -63,6 +63,13 @@ func (s *session) showStats(st *influxql.ShowStatsStatement) error {
 		all = append(all, s.opt.Statistics()...)
 	}
 	all = append(all, runtimeStatistic())
+	if st.Module == "" || st.Module == "database" {
+		databases, err := s.databaseStatistics()
+		if err != nil {
+			return err
+		}
+		all = append(all, databases...)
+	}
 	var tables []*Series
 	for _, stat := range all {
 		if st.Module != "" && st.Module != stat.Name {
@@ -89,6 +96,36 @@ func (s *session) executorStatistic() Statistic {
 		"queryDurationNs": q.took.Load(),
 		"recoveredPanics": q.panics.Load(),
 	}}
+}
+
+// databaseStatistics counts the measurements and series of each database.
+func (s *session) databaseStatistics() ([]Statistic, error) {
+	var all []Statistic
+	for _, db := range s.catalog().Databases {
+		if s.req.MayRead != nil && !s.req.MayRead(db.Name) {
+			continue
+		}
+		var measurements, series int64
+		err := s.wholeDatabase(db, func(v *indexView) error {
+			list, err := v.measurements(s.ctx, nil, nil)
+			if err != nil {
+				return err
+			}
+			measurements = int64(len(list))
+			set, err := v.allSeries(s.ctx)
+			if err != nil {
+				return err
+			}
+			series = int64(set.GetCardinality())
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Statistic{Name: "database", Tags: model.Tags{{Key: "database", Value: db.Name}},
+			Values: map[string]any{"numMeasurements": measurements, "numSeries": series}})
+	}
+	return all, nil
 }
 
 func runtimeStatistic() Statistic {

@@ -12,19 +12,6 @@ import (
 	"tsdbd/scan"
 )
 
-// Cost is what a shard knows of a request without reading it. Shards that can
-// tell have a method Cost(scan.Request) Cost; EXPLAIN shows it.
-type Cost struct {
-	CachedValues int64 // values in memory
-	Files        int64 // files with blocks of the request
-	Blocks       int64
-	Bytes        int64 // size of the blocks
-}
-
-type costEstimator interface {
-	Cost(req scan.Request) Cost
-}
-
 // explain shows how a SELECT is taken apart: for each aggregate, or for the
 // fields of a raw query, which shards and series it reads. EXPLAIN ANALYZE runs
 // the statement, keeps the rows to itself and shows how long it took.
@@ -93,7 +80,7 @@ func explainLevel(l *level) ([][]string, error) {
 	}
 	for _, r := range readings {
 		var shards, series uint64
-		var cost Cost
+		var cost scan.Cost
 		told := true
 		for _, src := range l.sources {
 			for _, shard := range src.shards {
@@ -110,8 +97,11 @@ func explainLevel(l *level) ([][]string, error) {
 				}
 				shards++
 				series += set.GetCardinality()
-				if e, ok := shard.(costEstimator); ok {
-					one := e.Cost(scan.Request{Measurement: src.name, Series: set, Fields: r.fields, Range: l.rng})
+				if e, ok := shard.(scan.CostEstimator); ok {
+					one, err := e.Cost(scan.Request{Measurement: src.name, Series: set, Fields: r.fields, Range: l.rng})
+					if err != nil {
+						return nil, err
+					}
 					cost.CachedValues += one.CachedValues
 					cost.Files += one.Files
 					cost.Blocks += one.Blocks

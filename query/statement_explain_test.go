@@ -59,9 +59,9 @@ func (v costlyView) Shards() []scan.Shard {
 	return out
 }
 
-func (costlyShard) Cost(req scan.Request) Cost {
+func (costlyShard) Cost(req scan.Request) (scan.Cost, error) {
 	n := int64(len(req.Fields))
-	return Cost{CachedValues: n, Files: 1, Blocks: 10 * n, Bytes: 100 * n}
+	return scan.Cost{CachedValues: n, Files: 1, Blocks: 10 * n, Bytes: 100 * n}, nil
 }
 
 func TestExplainCosts(t *testing.T) {

@@ -1,0 +1,14 @@
+package scan
+
+// Cost is what a shard knows of a Request without reading it.
+type Cost struct {
+	CachedValues int64 // values in memory
+	Files        int64 // files that hold blocks of the request
+	Blocks       int64
+	Bytes        int64 // encoded size of the blocks
+}
+
+// CostEstimator is what a Shard may implement beside Shard. EXPLAIN shows it.
+type CostEstimator interface {
+	Cost(req Request) (Cost, error)
+}
