@@ -272,21 +272,6 @@ func statRecord(b []byte, off int) ([]byte, int) {
 	return b[off+1 : off+1+n], off + 1 + n
 }
 
-// recordCount returns the number of values that a record tells, or -1.
-func recordCount(rec []byte, rows int) int {
-	if len(rec) == 0 {
-		return 0
-	}
-	if rec[0]&statPartial == 0 {
-		return rows
-	}
-	n, off := uvarint(rec, 1)
-	if off < 0 || n == 0 || n >= uint64(rows) {
-		return -1
-	}
-	return int(n)
-}
-
 // recordReader reads the numbers of a record. It may read beyond the record,
 // whose end the caller checks, but not beyond b; once it fails it is past b's
 // end for good.
