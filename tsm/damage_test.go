@@ -38,8 +38,13 @@ func (f bytesFile) Map(n int64) ([]byte, func() error, error) {
 func sampleSeries() []testSeries {
 	rng := rand.New(rand.NewPCG(11, 11))
 	var out []testSeries
-	full := []column.Field{{Key: "bool", Type: model.Boolean}, {Key: "float", Type: model.Float}, {Key: "int", Type: model.Integer},
-		{Key: "string", Type: model.String}, {Key: "uint", Type: model.Unsigned}}
+	full := []column.Field{
+		{Key: "bool", Type: model.Boolean},
+		{Key: "float", Type: model.Float},
+		{Key: "int", Type: model.Integer},
+		{Key: "string", Type: model.String},
+		{Key: "uint", Type: model.Unsigned},
+	}
 	at := int64(1700000000e9)
 	vector := func(t model.FieldType, rows int) column.Vector {
 		v := randomVector(rng, t, rows)
@@ -62,8 +67,10 @@ func sampleSeries() []testSeries {
 		out = append(out, s)
 	}
 	for i := range 70 { // a second group
-		out = append(out, testSeries{id: model.SeriesID(100 + i), key: "n,host=" + string(rune('A'+i)), fields: full[2:3],
-			chunks: []testChunk{{times: []int64{at}, cols: []column.Vector{{Type: model.Integer, Ints: []int64{int64(i)}}}}}})
+		out = append(out, testSeries{
+			id: model.SeriesID(100 + i), key: "n,host=" + string(rune('A'+i)), fields: full[2:3],
+			chunks: []testChunk{{times: []int64{at}, cols: []column.Vector{{Type: model.Integer, Ints: []int64{int64(i)}}}}},
+		})
 	}
 	return out
 }

@@ -153,8 +153,10 @@ func (w *Writer) endSeries() error {
 		}
 	}
 	g.entries = b
-	g.heads = append(g.heads, entryHead{id: uint32(s.id), list: s.list, chunks: uint64(len(s.chunks))<<2 | uint64(unit),
-		min: s.chunks[0].min, unit: int64(u), tail: len(b) - at, data: s.data})
+	g.heads = append(g.heads, entryHead{
+		id: uint32(s.id), list: s.list, chunks: uint64(len(s.chunks))<<2 | uint64(unit),
+		min: s.chunks[0].min, unit: int64(u), tail: len(b) - at, data: s.data,
+	})
 	g.text = appendKey(g.text, g.lastKey, s.key)
 	g.lastKey = s.key
 	if w.info.Series == 0 {

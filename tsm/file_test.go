@@ -99,8 +99,13 @@ func checkInfo(t *testing.T, info Info, series []testSeries) {
 // The ends of what the format holds: largest chunks, keys, spans and numbers.
 func TestBoundaries(t *testing.T) {
 	rng := newRand(t)
-	fields := []column.Field{{Key: "", Type: model.String}, {Key: "b", Type: model.Boolean}, {Key: "f", Type: model.Float},
-		{Key: "i", Type: model.Integer}, {Key: strings.Repeat("u", 65535), Type: model.Unsigned}}
+	fields := []column.Field{
+		{Key: "", Type: model.String},
+		{Key: "b", Type: model.Boolean},
+		{Key: "f", Type: model.Float},
+		{Key: "i", Type: model.Integer},
+		{Key: strings.Repeat("u", 65535), Type: model.Unsigned},
+	}
 	chunk := func(times ...int64) testChunk {
 		c := testChunk{times: times}
 		for _, f := range fields {
@@ -132,8 +137,10 @@ func TestBoundaries(t *testing.T) {
 		series = append(series, testSeries{id: model.SeriesID(math.MaxUint32 - i*1000), key: fmt.Sprint("k", i), fields: fields, chunks: chunks})
 	}
 	for i := range 70 { // pages of the longest keys
-		series = append(series, testSeries{id: model.SeriesID(1 + i*i), key: fmt.Sprintf("l%02d", i) + string(randomBytes(rng, model.MaxKeyLength-3)),
-			chunks: []testChunk{{times: []int64{int64(i)}}}})
+		series = append(series, testSeries{
+			id: model.SeriesID(1 + i*i), key: fmt.Sprintf("l%02d", i) + string(randomBytes(rng, model.MaxKeyLength-3)),
+			chunks: []testChunk{{times: []int64{int64(i)}}},
+		})
 	}
 	path := tempFile(t)
 	writeSeries(t, path, WriterOptions{}, series)

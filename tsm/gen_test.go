@@ -100,8 +100,10 @@ func openFile(t testing.TB, path string) *Reader {
 	return r
 }
 
-var hostileFloats = []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 1e300, -1e300, math.MaxFloat64, math.SmallestNonzeroFloat64,
-	math.Inf(1), math.Inf(-1), math.NaN(), 1 << 53, 1<<53 + 2, 123456.789, 1e-7}
+var hostileFloats = []float64{
+	0, math.Copysign(0, -1), 1, -1, 0.1, 1e300, -1e300, math.MaxFloat64, math.SmallestNonzeroFloat64,
+	math.Inf(1), math.Inf(-1), math.NaN(), 1 << 53, 1<<53 + 2, 123456.789, 1e-7,
+}
 var hostileInts = []int64{0, 1, -1, math.MaxInt64, math.MinInt64, 1 << 40, -1 << 40, 127, 128}
 
 func randomVector(rng *rand.Rand, t model.FieldType, rows int) column.Vector {

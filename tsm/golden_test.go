@@ -30,21 +30,31 @@ func goldenSeries() []testSeries {
 		times[i] = at + 20e9 + int64(i)*10e9
 	}
 	return []testSeries{
-		{id: 3, key: "cpu,host=a", fields: []column.Field{{Key: "idle", Type: model.Float}, {Key: "n", Type: model.Integer}},
+		{
+			id: 3, key: "cpu,host=a", fields: []column.Field{{Key: "idle", Type: model.Float}, {Key: "n", Type: model.Integer}},
 			chunks: []testChunk{
 				{times: []int64{at, at + 10e9}, cols: []column.Vector{
 					{Type: model.Float, Floats: []float64{99.5, 99.5}},
-					{Type: model.Integer, Ints: []int64{0, 4}, Valid: column.Bitmap{2}}}},
+					{Type: model.Integer, Ints: []int64{0, 4}, Valid: column.Bitmap{2}},
+				}},
 				{times: times, cols: []column.Vector{
 					{Type: model.Float, Floats: []float64{90.5, 91.25, 90, 89.75, 90.25, 91, 91.5, 90.75}},
-					{Type: model.Integer, Ints: []int64{0, 5, 6, 7, 8, 9, 10, 11}, Valid: valid}}},
-			}},
-		{id: 4, key: "cpu,host=b", fields: []column.Field{{Key: "idle", Type: model.Float}, {Key: "n", Type: model.Integer}},
+					{Type: model.Integer, Ints: []int64{0, 5, 6, 7, 8, 9, 10, 11}, Valid: valid},
+				}},
+			},
+		},
+		{
+			id: 4, key: "cpu,host=b", fields: []column.Field{{Key: "idle", Type: model.Float}, {Key: "n", Type: model.Integer}},
 			chunks: []testChunk{{times: []int64{at}, cols: []column.Vector{
-				{Type: model.Float, Floats: []float64{0}, Valid: column.Bitmap{0}}, {Type: model.Integer, Ints: []int64{-7}}}}}},
-		{id: 1, key: "log,host=a", fields: []column.Field{{Key: "text", Type: model.String}, {Key: "up", Type: model.Boolean}},
+				{Type: model.Float, Floats: []float64{0}, Valid: column.Bitmap{0}}, {Type: model.Integer, Ints: []int64{-7}},
+			}}},
+		},
+		{
+			id: 1, key: "log,host=a", fields: []column.Field{{Key: "text", Type: model.String}, {Key: "up", Type: model.Boolean}},
 			chunks: []testChunk{{times: []int64{at + 1, at + 5, at + 6}, cols: []column.Vector{
-				{Type: model.String, Strings: []string{"a", "b", "a"}}, {Type: model.Boolean, Bools: []bool{true, false, true}}}}}},
+				{Type: model.String, Strings: []string{"a", "b", "a"}}, {Type: model.Boolean, Bools: []bool{true, false, true}},
+			}}},
+		},
 	}
 }
 
@@ -315,9 +325,11 @@ func dump(t *testing.T, path string) string {
 	d.title("checksum table")
 	d.u32("CRC32C of index bytes 0-4095 (all there are)")
 	d.title("footer")
-	for _, l := range []string{"series %d", "chunks %d", "rows %d", "values %d", "first time %d", "last time %d", "first sequence %d", "last sequence %d",
+	for _, l := range []string{
+		"series %d", "chunks %d", "rows %d", "values %d", "first time %d", "last time %d", "first sequence %d", "last sequence %d",
 		"content checksum %016x", "key pages at %d", "entry pages at %d", "field lists at %d", "field list directory at %d",
-		"group directory at %d", "id directory at %d", "id records at %d", "checksum table at %d"} {
+		"group directory at %d", "id directory at %d", "id records at %d", "checksum table at %d",
+	} {
 		d.u64(l)
 	}
 	for _, l := range []string{"level %d", "field lists %d", "CRC32C of the checksum table", "id base %d"} {

@@ -151,7 +151,7 @@ func TestStatsRoundTrip(t *testing.T) {
 		if !decodeStats(&got, rec, ty, rows) {
 			t.Fatalf("%s: %x does not decode", ty, b)
 		}
-		if got != st && !(math.IsNaN(got.SumError)) {
+		if got != st && !math.IsNaN(got.SumError) {
 			t.Fatalf("%s: %+v, want %+v", ty, got, st)
 		}
 		if err := diffStats(&v, rows, got); err != nil {

@@ -87,8 +87,10 @@ func Create(fs vfs.FS, path string, opt WriterOptions) (*Writer, error) {
 	w.keys = spool{fs: fs, path: path + ".keys", limit: limit}
 	w.pages = spool{fs: fs, path: path + ".entries", limit: limit}
 	w.hash.Reset()
-	w.info = Info{Path: path, MinSequence: opt.MinSequence, MaxSequence: opt.MaxSequence, Level: opt.Level,
-		Range: model.TimeRange{Min: 1, Max: 0}}
+	w.info = Info{
+		Path: path, MinSequence: opt.MinSequence, MaxSequence: opt.MaxSequence, Level: opt.Level,
+		Range: model.TimeRange{Min: 1, Max: 0},
+	}
 	w.lists.numbers = make(map[string]uint32)
 	if err := w.write(appendHeader(nil)); err != nil {
 		return nil, errors.Join(err, w.Abort())
