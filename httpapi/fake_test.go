@@ -226,10 +226,14 @@ func do(t *testing.T, method, url, body string, header ...string) answer {
 
 // serve answers one request without a connection.
 func serve(h http.Handler, method, target string, body io.Reader) *httptest.ResponseRecorder {
-	w := httptest.NewRecorder()
 	if body == nil {
 		body = new(bytes.Buffer)
 	}
-	h.ServeHTTP(w, httptest.NewRequest(method, target, body))
+	return serveRequest(h, httptest.NewRequest(method, target, body))
+}
+
+func serveRequest(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
 	return w
 }
