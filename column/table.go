@@ -453,12 +453,12 @@ func (t *Table) Layout(measurement string, fields []Field) *Layout {
 	if l := t.findLayout(hash, signature); l != nil {
 		return l
 	}
+	l := newLayout(string(signature), measurement, fields)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l := t.findLayout(hash, signature); l != nil {
 		return l
 	}
-	l := newLayout(string(signature), measurement, fields)
 	if t.mu.layouts >= maxLayouts || t.mu.layoutBytes+l.bytes() > maxLayoutBytes {
 		return l
 	}

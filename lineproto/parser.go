@@ -65,7 +65,7 @@ func (p *Parser) Parse(batch *column.Batch, table *column.Table, body []byte, op
 		p.table, p.last = table, 0
 	}
 	p.view = table.View()
-	p.batch, p.opt, p.space = batch, opt, -1
+	p.batch, p.opt, p.errs, p.space = batch, opt, nil, -1
 	batch.Database = table.Database()
 	before := len(batch.Rows)
 	for pos := 0; pos < len(body); {
