@@ -12,8 +12,8 @@
 // header alone.
 //
 // Invariants: decoding gives back every bit that was encoded; the same values
-// give the same block on every machine; a block is never more than one byte
-// longer than the plain values, or eleven for one value. A decoder reads
+// give the same block on every machine; a block of numbers is never more than
+// one byte longer than 8 bytes a value, or 11 bytes for one value. A decoder reads
 // nothing outside its block, takes all of it, allocates no more than the values
 // asked for and a small multiple of the block, never panics, and answers damage
 // with a *binio.CorruptError.

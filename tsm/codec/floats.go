@@ -74,8 +74,9 @@ func appendPlainFloats(dst []byte, w []uint64) []byte {
 		limit = end - at
 	}
 	size := gorillaEstimate(w)
-	if len(v) < minSplit {
-		if size < limit+limit/8 {
+	// ALP-RD takes more than 6 bytes a value.
+	if len(v) < minSplit || limit <= 6*len(v) {
+		if size < limit {
 			dst, _ = appendGorilla(dst, w, limit)
 		}
 		return smaller(dst, at, end, w)

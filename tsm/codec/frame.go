@@ -343,10 +343,24 @@ func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64,
 			q[i] -= f.base
 		}
 	}
-	if n <= frameSample {
-		best.width = 0 // no sample: look at all
+	if n <= frameSample && lopsided(q, top) {
+		best.width = 0 // there was no sample, but it is worth a look at all
 	}
 	return f, q, top, best.width
+}
+
+// lopsided reports whether the mean of q is so near to 0 or to top, the
+// largest, that a few outliers may have made the range.
+func lopsided(q []uint64, top uint64) bool {
+	if top >= 1<<50 {
+		return true // the sum might overflow
+	}
+	var sum uint64
+	for _, x := range q {
+		sum += x
+	}
+	mean := sum / uint64(len(q))
+	return mean < top/8 || mean > top-top/8
 }
 
 // meanSlope returns the mean step of v, rounded to a multiple of g, which is

@@ -52,8 +52,7 @@ func (s *wordScratch) findRuns(v []uint64, most int) int {
 				change = 1
 			}
 			r += change
-			// Without branches: the last store to each place stays.
-			s.a[r&(MaxValues-1)] = x
+			// Without a branch: the last store to each place stays.
 			s.b[r&(MaxValues-1)] = uint64(at + i)
 			prev = x
 		}
@@ -64,7 +63,7 @@ func (s *wordScratch) findRuns(v []uint64, most int) int {
 	}
 	before := ^uint64(0)
 	for i, last := range s.b[:r] {
-		s.b[i], before = last-before-1, last
+		s.a[i], s.b[i], before = v[last], last-before-1, last
 	}
 	return r
 }
