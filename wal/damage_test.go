@@ -291,7 +291,7 @@ func TestGarbageBehindTheEnd(t *testing.T) {
 		}
 		b[end] |= 1
 		c.names[last].data = b
-		l, got := open(t, Options{FS: c})
+		l, got := open(t, Options{FS: c, Strict: n%2 == 0}) // a torn tail is no reason to refuse
 		ds := l.Damage()
 		if !maps.Equal(got, want) || len(ds) != 1 || !ds[0].Torn || ds[0].Bytes < int64(n)-1 || ds[0].Quarantine == "" {
 			t.Fatalf("%d bytes: %d entries, damage %+v", n, len(got), ds)

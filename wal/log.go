@@ -19,7 +19,8 @@ type Options struct {
 	// first segments of a log are smaller: 1 MiB, then four times the one
 	// before.
 	SegmentBytes int64
-	// SpareSegments is how many trimmed segments are kept for reuse, default 4.
+	// SpareSegments is how many trimmed segments are kept for reuse; 0 means 4,
+	// a negative number none.
 	SpareSegments int
 	// SyncInterval relaxes durability: 0 syncs before Append returns; above 0,
 	// entries are written before Append returns and synced that much later at
@@ -128,7 +129,7 @@ func Open(dir string, opt Options) (*Log, error) {
 		opt.SegmentBytes = defaultSegmentBytes
 	}
 	opt.SegmentBytes = max(opt.SegmentBytes, minSegmentBytes)
-	if opt.SpareSegments <= 0 {
+	if opt.SpareSegments == 0 {
 		opt.SpareSegments = defaultSpares
 	}
 	if opt.Apply == nil {

@@ -275,14 +275,14 @@ func (r *reader) candidate(b []byte) int {
 	if r.bounded {
 		span = uint64(r.size)
 	}
-	for i := 0; i+recordHeaderSize <= len(b); i++ {
-		h := b[i : i+recordHeaderSize]
-		// Cheapest first: the sequence is in range nearly nowhere else.
-		if binary.LittleEndian.Uint64(h[8:])-low > span {
+	// Cheapest first: the sequence is in range nearly nowhere else.
+	const at = 8 // of the sequence in a header
+	for s := b; len(s) >= recordHeaderSize; s = s[1:] {
+		if binary.LittleEndian.Uint64(s[at:])-low > span {
 			continue
 		}
-		if h, ok := parseRecordHeader(h); ok && r.plausible(h.sequence, h.kind) {
-			return i
+		if h, ok := parseRecordHeader(s); ok && r.plausible(h.sequence, h.kind) {
+			return len(b) - len(s)
 		}
 	}
 	return -1

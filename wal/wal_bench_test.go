@@ -217,3 +217,26 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/values, "ns/value")
 }
+
+// BenchmarkResync searches 16 MiB of random bytes for a record, as a start after
+// a crash does behind the end of a recycled segment.
+func BenchmarkResync(b *testing.B) {
+	fs := newMemFS()
+	data := make([]byte, 16<<20)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range data {
+		data[i] = byte(rng.Uint32())
+	}
+	fs.names["w/x"] = &inode{data: data}
+	f, err := fs.Open("w/x")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		r := &reader{file: f, size: int64(len(data)), number: 1, bounded: true}
+		if _, found, err := r.resync(0); found || err != nil {
+			b.Fatal(found, err)
+		}
+	}
+}
