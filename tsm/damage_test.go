@@ -189,6 +189,33 @@ func TestShrunkenFile(t *testing.T) {
 	}
 }
 
+// Verify goes on after damage and lists all of it.
+func TestVerifyListsDamage(t *testing.T) {
+	path := tempFile(t)
+	writeWide(t, path, 100, 50)
+	data := readAll(t, path)
+	chunks := dataChunks(t, data)
+	for _, i := range []int{0, 40, 99} {
+		data[chunks[i].off+6] ^= 1
+	}
+	r, err := Open(bytesFS{data: data}, "x.tsm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	err = r.Verify(context.Background())
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(joined.Unwrap()) != 3 {
+		t.Fatalf("verify: %v", err)
+	}
+	for k, i := range []int{0, 40, 99} {
+		var c *binio.CorruptError
+		if !errors.As(joined.Unwrap()[k], &c) || c.Offset != int64(chunks[i].off) {
+			t.Errorf("damage %d: %v, want offset %d", k, joined.Unwrap()[k], chunks[i].off)
+		}
+	}
+}
+
 func TestVerifyStopsWithContext(t *testing.T) {
 	path := tempFile(t)
 	writeSeries(t, path, WriterOptions{}, sampleSeries())

@@ -2,6 +2,7 @@ package tsm
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"github.com/cespare/xxhash/v2"
@@ -12,9 +13,13 @@ import (
 	"tsdbd/scan"
 )
 
+// maxDamages bounds how many damages Verify lists.
+const maxDamages = 64
+
 // Verify reads the whole file: it recomputes the content checksum, checks all
 // others, decodes every key, index entry, time and value, and compares counts,
-// order, ranges, ids and statistics with what the file says of them.
+// order, ranges, ids and statistics with what the file says of them. It goes on
+// after damage and returns up to maxDamages of them joined.
 func (r *Reader) Verify(ctx context.Context) (err error) {
 	defer r.catchFault(&err)()
 	var h xxhash.Digest
@@ -27,22 +32,21 @@ func (r *Reader) Verify(ctx context.Context) (err error) {
 		_, _ = h.Write(rest[:n])
 		rest = rest[n:]
 	}
+	v := verifier{r: r, info: Info{Range: model.TimeRange{Min: 1, Max: 0}}}
+	v.keys.Reset(r)
 	// Blocks first: their errors say where.
 	s := &r.foot.sec
 	for b := uint64(0); b*blockSize < s.checksums-s.keys; b++ {
-		if err := r.checkBlock(b); err != nil {
-			return err
-		}
+		v.add(r.checkBlock(b))
 	}
-	v := verifier{r: r, info: Info{Range: model.TimeRange{Min: 1, Max: 0}}}
-	v.keys.Reset(r)
-	for i := range r.Len() {
+	for i := 0; i < r.Len() && len(v.damages) < maxDamages; i++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := v.series(i); err != nil {
-			return err
-		}
+		v.add(v.series(i))
+	}
+	if len(v.damages) > 0 {
+		return errors.Join(v.damages...)
 	}
 	want, got := &r.foot.info, &v.info
 	if got.Chunks != want.Chunks || got.Rows != want.Rows || got.Values != want.Values || got.Range != want.Range || got.MinKey != want.MinKey || got.MaxKey != want.MaxKey {
@@ -62,6 +66,26 @@ type verifier struct {
 	s    Series
 	c    Chunk
 	vals column.Vector
+
+	damages []error
+	lastAt  int64 // offset of the last damage
+}
+
+// add notes a damage, unless it is the one before seen again: a bad block
+// fails every series in it.
+func (v *verifier) add(err error) {
+	if err == nil || len(v.damages) >= maxDamages {
+		return
+	}
+	at := int64(-1)
+	var c *binio.CorruptError
+	if errors.As(err, &c) {
+		at = c.Offset
+	}
+	if len(v.damages) > 0 && at == v.lastAt {
+		return
+	}
+	v.damages, v.lastAt = append(v.damages, err), at
 }
 
 func (v *verifier) series(i int) error {
@@ -89,9 +113,7 @@ func (v *verifier) series(i int) error {
 		return binio.Corruptf(r.path, int64(r.foot.sec.idDir), "tsm: id %d of series %d is not found there", v.s.ID, i)
 	}
 	for k := range v.s.Chunks {
-		if err := v.chunk(k); err != nil {
-			return err
-		}
+		v.add(v.chunk(k))
 	}
 	rng := v.s.TimeRange()
 	if v.info.Range.Empty() {
