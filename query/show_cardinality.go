@@ -300,9 +300,14 @@ func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalitySt
 func (s *session) showTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatement) error {
 	c := cardinality{what: "SHOW TAG KEY", database: st.Database, sources: st.Sources, where: st.Condition,
 		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true}
+	whole := st.Condition == nil && st.Dimensions == nil
 	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
 		for _, key := range shard.TagKeys(name) {
 			if _, known := c.names[key]; known {
+				continue
+			}
+			if whole { // every key of the index is on some series
+				c.add(key)
 				continue
 			}
 			values, err := shard.TagValues(name, key, set)

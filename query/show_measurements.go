@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/scan"
 )
 
 // showMeasurements looks at all policies of the database. The forms with a
@@ -192,21 +193,34 @@ func measurementsWhere(where influxql.Expr, list []indexMeasurement) (map[string
 	return nil, fmt.Errorf("invalid condition expression: %s", where)
 }
 
+// hasTagValue reports whether some value of the tag key equals or matches. One
+// value is looked up; only a regular expression needs the list of values.
+func hasTagValue(shard scan.Shard, name string, c *comparison) (bool, error) {
+	if c.regex == nil {
+		if c.value == "" {
+			return false, nil // no value is empty
+		}
+		set, err := shard.Select(name, &model.TagExpr{Op: model.TagEqual, Key: c.key, Value: c.value})
+		return err == nil && !set.IsEmpty(), err
+	}
+	values, err := shard.TagValues(name, c.key, nil)
+	return slices.ContainsFunc(values, c.equal), err
+}
+
 // hasTag decides one comparison for a measurement.
 func hasTag(m indexMeasurement, c *comparison) (bool, error) {
 	known, match := false, false
 	for _, shard := range m.shards {
+		if match {
+			break
+		}
 		if !slices.Contains(shard.TagKeys(m.name), c.key) {
 			continue
 		}
 		known = true
-		values, err := shard.TagValues(m.name, c.key, nil)
-		if err != nil {
+		var err error
+		if match, err = hasTagValue(shard, m.name, c); err != nil {
 			return false, err
-		}
-		if slices.ContainsFunc(values, c.equal) {
-			match = true
-			break
 		}
 	}
 	return known && match != c.negated(), nil
