@@ -323,3 +323,58 @@ func TestHostileHeaders(t *testing.T) {
 	}
 	mustClose(t, l)
 }
+
+// TestMissingEntries writes segments by hand that lack an entry though every
+// byte of them is good.
+func TestMissingEntries(t *testing.T) {
+	series := testSeries(1)
+	record := func(dst []byte, mark byte, sequence uint64) []byte {
+		e := note(series, 1, 10, fmt.Sprint(sequence))
+		var c encoder
+		if err := c.encode(e); err != nil {
+			t.Fatal(err)
+		}
+		var d definitions
+		var b []byte
+		b = d.append(b, 7, sequence, mark, e, c.ids)
+		b = appendEntryRecords(b, 7, sequence, mark, c.payload)
+		return append(dst, b...)
+	}
+	header := segmentHeader{epoch: 1, number: 7, first: 1}.append(nil)
+	for _, tc := range []struct {
+		name    string
+		marks   byte // of the record behind the gap
+		end     bool // the end record tells of one more entry
+		damaged int
+		torn    bool
+	}{
+		{"synced", flagSynced, false, 1, false},
+		{"last write", 0, false, 1, true},
+		{"before the end", flagSynced, true, 2, false},
+	} {
+		b := record(header, flagSynced, 1)
+		b = record(b, tc.marks, 3)
+		if tc.end {
+			b = appendRecord(b, 7, 4, typeEnd, flagSynced, 0, nil)
+		}
+		fs := newMemFS()
+		fs.names["w/000000000007.wal"] = &inode{data: b}
+		l, got := open(t, Options{FS: fs})
+		ds := l.Damage()
+		if len(got) != 2 || got[3] == "" || len(ds) != tc.damaged || ds[0].Torn != tc.torn || !strings.Contains(ds[0].Reason, "entries 2 to 2") {
+			t.Errorf("%s: %d entries, damage %+v", tc.name, len(got), ds)
+		}
+		mustClose(t, l)
+	}
+}
+
+func TestPositionBefore(t *testing.T) {
+	order := []Position{{1, 1}, {2, 1}, {1, 2}, {3, 2}, {1, 9}}
+	for i, p := range order {
+		for j, o := range order {
+			if p.Before(o) != (i < j) {
+				t.Errorf("%+v before %+v: %v", p, o, p.Before(o))
+			}
+		}
+	}
+}

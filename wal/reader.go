@@ -132,6 +132,16 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 			off = next
 			continue
 		}
+		// First what this record tells of the past: an entry that it breaks
+		// off, entries that are missing before it, and that it was synced.
+		if r.pending >= 0 && r.breaksOff(h) {
+			r.skip(off, off, "entry without its last record")
+		}
+		if h.kind == typeEnd {
+			r.gap(off, h.sequence+1)
+		} else if r.pending < 0 {
+			r.gap(off, h.sequence)
+		}
 		if h.flags&flagSynced != 0 {
 			if err := r.release(false); err != nil {
 				return off, false, 0, err
@@ -140,20 +150,10 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 		next := off + recordHeaderSize + int64(h.length)
 		switch h.kind {
 		case typeEnd:
-			if r.pending >= 0 {
-				r.skip(off, off, "entry without its last record")
-			}
-			r.gap(off, h.sequence+1)
-			if h.flags&flagSynced != 0 {
-				err = r.release(false)
-			}
-			return off, true, 0, err
+			return off, true, 0, nil
 		case typeSeries:
-			if r.pending >= 0 && (r.sequence != h.sequence || r.nextPart > 0) {
-				r.skip(off, off, "entry without its last record")
-			}
-			if derr := r.decoder.define(h.flags, payload); derr != nil {
-				r.skip(off, next, derr.Error())
+			if err := r.decoder.define(h.flags, payload); err != nil {
+				r.skip(off, next, err.Error())
 			} else if r.pending < 0 {
 				r.pending, r.sequence, r.nextPart = off, h.sequence, 0
 			}
@@ -166,18 +166,21 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 	}
 }
 
+// breaksOff says that h does not go on with the pending entry.
+func (r *reader) breaksOff(h recordHeader) bool {
+	return h.sequence != r.sequence ||
+		h.kind != typeEntry && (h.kind == typeEnd || r.nextPart > 0) ||
+		h.kind == typeEntry && int(h.part) != r.nextPart
+}
+
 // entry takes one record of an entry and delivers the entry when it was the
 // last.
 func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
-	continued := r.pending >= 0 && r.sequence == h.sequence && int(h.part) == r.nextPart
-	if r.pending >= 0 && !continued {
-		r.skip(off, off, "entry without its last record")
-	}
-	if h.part != 0 && !continued {
-		r.skip(off, next, "part of an entry without its first record")
-		return nil
-	}
 	if r.pending < 0 {
+		if h.part != 0 {
+			r.skip(off, next, "part of an entry without its first record")
+			return nil
+		}
 		r.pending = off
 	}
 	r.sequence = h.sequence
@@ -199,7 +202,6 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 		return nil
 	}
 	r.pending, r.nextPart = -1, 0
-	r.gap(off, h.sequence)
 	r.last, r.bounded, r.explained = h.sequence, true, false
 	r.delivered++
 	return r.deliver(e)
@@ -213,6 +215,7 @@ func (r *reader) gap(off int64, sequence uint64) {
 			Segment: r.path, Offset: off,
 			Reason: fmt.Sprintf("entries %d to %d are missing", r.last+1, sequence-1),
 		})
+		r.explained = true
 	}
 }
 
