@@ -14,6 +14,8 @@ import (
 // Compact runs the next merge that the plan calls for and reports whether
 // there was one. A cold shard is merged fully.
 func (s *Shard) Compact(ctx context.Context, cold bool) (bool, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
 	s.compacting.Lock()
 	defer s.compacting.Unlock()
 	v := s.View()
@@ -63,11 +65,13 @@ func (s *Shard) merge(ctx context.Context, v *View, lo, hi, level int) error {
 	}
 	var f *file
 	if info.Rows > 0 {
-		if err := s.fs.SyncDir(s.dir); err != nil {
-			return err
+		err := s.fs.SyncDir(s.dir)
+		var r *tsm.Reader
+		if err == nil {
+			r, err = tsm.Open(s.fs, path)
 		}
-		r, err := tsm.Open(s.fs, path)
 		if err != nil {
+			_ = s.fs.Remove(path)
 			return err
 		}
 		out.size, out.checksum = info.Size, info.Checksum

@@ -21,11 +21,12 @@ func (s *Shard) compactIndex(cold bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := s.fs.SyncDir(s.dir); err != nil {
-		return false, err
+	var merged *tsi.File
+	if err = s.fs.SyncDir(s.dir); err == nil {
+		merged, err = tsi.OpenFile(s.fs, path)
 	}
-	merged, err := tsi.OpenFile(s.fs, path)
 	if err != nil {
+		_ = s.fs.Remove(path)
 		return false, err
 	}
 	s.writing.Lock()

@@ -40,6 +40,8 @@ func (s *Shard) Freeze(sequence uint64) *Snapshot {
 // manifest. On error the snapshot stays frozen and readable, and Flush may be
 // called again with it.
 func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.mu.Lock()
@@ -54,52 +56,70 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 	from := s.mu.manifest.flushed + 1
 	s.mu.Unlock()
 
-	tsmPath, tsiPath := s.path(tsmName(number)), s.path(tsiName(number+1))
-	info, err := s.writeSnapshot(ctx, tsmPath, snap, from)
-	if err != nil {
-		return fmt.Errorf("flush shard %d: %w", s.id, err)
+	out, indexFile, err := s.writeFiles(ctx, snap, number, from)
+	if err == nil {
+		err = s.publish(snap, out, indexFile)
 	}
-	var indexInfo tsi.FileInfo
-	if !snap.index.Empty() {
-		if indexInfo, err = snap.index.WriteFile(s.fs, tsiPath); err != nil {
-			_ = s.fs.Remove(tsmPath)
-			return fmt.Errorf("flush shard %d: %w", s.id, err)
-		}
-	}
-	err = s.publish(snap, number, info, indexInfo, from)
 	if err != nil {
 		return fmt.Errorf("flush shard %d: %w", s.id, err)
 	}
 	return nil
 }
 
-// publish is the second half of Flush: the commit.
-func (s *Shard) publish(snap *Snapshot, number uint64, info tsm.Info, indexInfo tsi.FileInfo, from uint64) error {
-	if err := s.series.Sync(); err != nil {
-		return err
+// writeFiles makes the snapshot's files durable and opens them; nil for what
+// would be empty. On error it leaves none behind.
+func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number, from uint64) (out *file, index *indexFile, err error) {
+	tsmPath, tsiPath := s.path(tsmName(number)), s.path(tsiName(number+1))
+	defer func() {
+		if err == nil {
+			return
+		}
+		if out != nil {
+			_ = out.reader.Release()
+		}
+		if index != nil {
+			_ = index.Release()
+		}
+		_ = s.fs.Remove(tsmPath)
+		_ = s.fs.Remove(tsiPath)
+	}()
+	info, err := s.writeSnapshot(ctx, tsmPath, snap, from)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := s.fs.SyncDir(s.dir); err != nil {
-		return err
-	}
-	var out *file
-	if info.Rows > 0 {
-		r, err := tsm.Open(s.fs, s.path(tsmName(number)))
+	if !snap.index.Empty() {
+		info, err := snap.index.WriteFile(s.fs, tsiPath)
 		if err != nil {
-			return err
+			return nil, nil, err
+		}
+		f, err := tsi.OpenFile(s.fs, tsiPath)
+		if err != nil {
+			return nil, nil, err
+		}
+		index = &indexFile{f, fileRecord{number: number + 1, size: info.Bytes, checksum: info.Hash}}
+	}
+	if info.Rows > 0 {
+		r, err := tsm.Open(s.fs, tsmPath)
+		if err != nil {
+			return nil, index, err
 		}
 		out = &file{fileRecord: fileRecord{number: number, size: info.Size, checksum: info.Checksum, minSequence: from, maxSequence: snap.sequence}, reader: r}
 	}
-	var indexFile *tsi.File
-	if !snap.index.Empty() {
-		f, err := tsi.OpenFile(s.fs, s.path(tsiName(number+1)))
-		if err != nil {
-			if out != nil {
-				out.reader.Release()
-			}
-			return err
-		}
-		indexFile = f
+	if err := s.series.Sync(); err != nil {
+		return out, index, err
 	}
+	return out, index, s.fs.SyncDir(s.dir)
+}
+
+// indexFile is an open TSI file with its record.
+type indexFile struct {
+	*tsi.File
+	record fileRecord
+}
+
+// publish commits a flush. After a failure the manifest on disk may name the
+// files already, so they are not removed; the next success decides.
+func (s *Shard) publish(snap *Snapshot, out *file, index *indexFile) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.RLock()
@@ -112,17 +132,19 @@ func (s *Shard) publish(snap *Snapshot, number uint64, info tsm.Info, indexInfo 
 		files = append(files, out)
 		m.tsm = append(m.tsm, out.fileRecord)
 	}
-	if indexFile != nil {
-		m.tsi = append(m.tsi, fileRecord{number: number + 1, size: indexInfo.Bytes, checksum: indexInfo.Hash})
+	var opened *tsi.File
+	if index != nil {
+		opened = index.File
+		m.tsi = append(m.tsi, index.record)
 	}
 	m.tombstones = liveTombstones(tombstones, files, 0)
 	m.removed = s.index.Removed()
 	if err := m.save(s.fs, s.dir); err != nil {
 		if out != nil {
-			out.reader.Release()
+			_ = out.reader.Release()
 		}
-		if indexFile != nil {
-			indexFile.Release()
+		if opened != nil {
+			_ = opened.Release()
 		}
 		return err
 	}
@@ -133,7 +155,7 @@ func (s *Shard) publish(snap *Snapshot, number uint64, info tsm.Info, indexInfo 
 	s.mu.set = newFileSet(files, liveTombstones(old.tombstones, files, 0))
 	s.mu.manifest = m
 	s.mu.frozen, s.mu.cut = nil, 0
-	s.index.Publish(snap.index, indexFile)
+	s.index.Publish(snap.index, opened)
 	s.mu.Unlock()
 	old.release()
 	return nil

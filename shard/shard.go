@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,6 +59,15 @@ type Shard struct {
 	}
 	compacting sync.Mutex
 	flushing   sync.Mutex
+	closing    context.Context // ends with Close, and flushes and merges with it
+	close      context.CancelFunc
+}
+
+// bound returns a context that ends with ctx or with the shard.
+func (s *Shard) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.closing, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // Open opens or makes the shard in dir, removes files its manifest does not
@@ -97,6 +107,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 		return nil, err
 	}
 	s.index = index
+	s.closing, s.close = context.WithCancel(context.Background())
 	s.mu.manifest = m
 	s.mu.set = newFileSet(files, m.tombstones)
 	s.mu.active = cache.New(observer{s})
@@ -231,16 +242,19 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 	active := s.mu.active
 	s.mu.Unlock()
 
-	gone, err := s.withoutRows(set)
-	if err != nil {
-		return err
+	gone := set
+	if !times.Covers(s.times) {
+		var err error
+		if gone, err = s.withoutRows(set); err != nil {
+			return err
+		}
 	}
 	if gone.IsEmpty() {
 		return nil
 	}
 	// Forgotten even if the index fails half way: rows to come announce
 	// themselves again, which is harmless where nothing was removed.
-	_, err = s.index.RemoveSeries(gone)
+	_, err := s.index.RemoveSeries(gone)
 	active.Forget(gone)
 	return err
 }
@@ -323,6 +337,7 @@ func (s *Shard) DiskBytes() (bytes int64, files int) {
 
 // Close ends the shard. Views taken before stay readable until released.
 func (s *Shard) Close() error {
+	s.close()
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.compacting.Lock()

@@ -100,6 +100,7 @@ func (s *Store) flush(ctx context.Context, e *shardEntry) {
 	took := time.Since(start)
 	s.counters.flushNanos.Add(int64(took))
 	s.logger.Debug("flushed", "shard", e.ID(), "took", took)
+	s.countCaches()
 	wake(s.wakeCompact)
 	s.trim()
 }

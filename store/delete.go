@@ -129,6 +129,7 @@ func (s *Store) removeShards(ids []uint64) error {
 			return fmt.Errorf("remove shard %d: %w", id, err)
 		}
 	}
+	s.countCaches()
 	s.trim()
 	return nil
 }

@@ -98,6 +98,7 @@ type Store struct {
 	applied  uint64
 
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
+	cached   atomic.Int64 // memory of all caches
 	failure  atomic.Pointer[error]
 
 	wakeFlush   chan struct{}
@@ -321,8 +322,10 @@ func (s *Store) apply(e *wal.Entry) {
 		if sh == nil {
 			continue // dropped meanwhile
 		}
+		before := sh.ActiveBytes()
 		sh.Apply(e.Sequence, w.Rows, w.Values, w.Strings)
-		if sh.ActiveBytes() > s.opt.FlushBytes {
+		after := sh.ActiveBytes()
+		if s.cached.Add(after-before) > s.opt.CacheBytes/2 || after > s.opt.FlushBytes {
 			wake(s.wakeFlush)
 		}
 	}

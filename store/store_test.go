@@ -263,7 +263,7 @@ func TestOverload(t *testing.T) {
 		default:
 			acked += 20
 		}
-		if n := s.cacheBytes(); n > 2*opt.CacheBytes {
+		if n := s.cached.Load(); n > 2*opt.CacheBytes {
 			t.Fatalf("caches hold %d bytes, limit %d", n, opt.CacheBytes)
 		}
 	}

@@ -78,22 +78,25 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 
 // admit reserves memory for a write and reports whether there is room.
 func (s *Store) admit(size int64) bool {
-	if s.cacheBytes()+s.reserved.Add(size) > s.opt.CacheBytes {
+	if s.cached.Load()+s.reserved.Add(size) > s.opt.CacheBytes {
 		s.reserved.Add(-size)
 		return false
 	}
 	return true
 }
 
-// cacheBytes returns the memory of all caches.
-func (s *Store) cacheBytes() int64 {
+// countCaches sets cached anew, after a flush or drop has freed caches. No
+// entry is applied meanwhile.
+func (s *Store) countCaches() {
+	s.applying.Lock()
+	defer s.applying.Unlock()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	n := int64(0)
 	for _, e := range s.mu.shards {
 		n += e.Bytes()
 	}
-	return n
+	s.cached.Store(n)
 }
 
 func (s *Store) writable() error {

@@ -48,19 +48,26 @@ type Server struct {
 // process ends with the test.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	s := &Server{URL: "http://" + addr, Dir: t.TempDir(), Args: args, t: t, addr: addr}
 	s.http.Timeout = time.Minute
 	t.Cleanup(s.Kill)
 	s.Restart()
 	return s
+}
+
+// freePort returns a port of 127.0.0.1 that nobody listens on.
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // Restart starts the process again after Kill or Stop and waits until it
