@@ -344,5 +344,8 @@ func checkCallType(c *call) error {
 		return nil
 	}
 	name := strings.ReplaceAll(strings.TrimPrefix(c.fn, "non_negative_"), "_", " ")
+	if strings.HasPrefix(name, "holt winters") {
+		name = "elapsed" // InfluxDB's slip
+	}
 	return fmt.Errorf("unsupported %s iterator type: *query.%sInterruptIterator", name, c.typ)
 }
