@@ -34,8 +34,8 @@ func (p Privilege) String() string {
 // User is a login with its grants.
 type User struct {
 	Name string
-	// Hash is the password's hash, made and checked by the caller: hashing is
-	// salted, and commands must be deterministic.
+	// Hash is the password's, made by HashPassword before the command: hashes
+	// are salted, and commands must be deterministic.
 	Hash  string
 	Admin bool
 	// Privileges by database name.

@@ -90,22 +90,14 @@ func createRetentionPolicy(st *influxql.CreateRetentionPolicyStatement, shards m
 	}}, nil
 }
 
-func (s *session) hash(password, statement string) (string, error) {
-	if s.opt.HashPassword == nil {
-		return "", fmt.Errorf("statement not supported yet: %s", statement)
-	}
-	return s.opt.HashPassword(password)
-}
-
 func (s *session) createUser(st *influxql.CreateUserStatement) (meta.Command, error) {
 	if u := s.catalog().User(st.Name); u != nil {
-		check := s.opt.CheckPassword
-		if check != nil && u.Admin == st.Admin && check(u.Hash, st.Password) {
+		if u.Admin == st.Admin && s.opt.CheckPassword(u.Hash, st.Password) {
 			return nil, nil
 		}
 		return nil, meta.ErrUserExists
 	}
-	hash, err := s.hash(st.Password, "CREATE USER")
+	hash, err := s.opt.HashPassword(st.Password)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +108,7 @@ func (s *session) setPassword(st *influxql.SetPasswordUserStatement) (meta.Comma
 	if s.catalog().User(st.Name) == nil {
 		return nil, meta.ErrUserNotFound
 	}
-	hash, err := s.hash(st.Password, "SET PASSWORD")
+	hash, err := s.opt.HashPassword(st.Password)
 	if err != nil {
 		return nil, err
 	}

@@ -43,8 +43,8 @@ type Options struct {
 
 	// ShardDurations is the rule for policies made without SHARD DURATION.
 	ShardDurations meta.ShardDurations
-	// HashPassword and CheckPassword serve the statements about users; without
-	// them those that set a password are refused.
+	// HashPassword and CheckPassword serve the statements about users; nil is
+	// meta.HashPassword and meta.CheckPassword.
 	HashPassword  func(password string) (hash string, err error)
 	CheckPassword func(hash, password string) bool
 
@@ -80,6 +80,12 @@ func New(opt Options) *Executor {
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
+	}
+	if opt.HashPassword == nil {
+		opt.HashPassword = meta.HashPassword
+	}
+	if opt.CheckPassword == nil {
+		opt.CheckPassword = meta.CheckPassword
 	}
 	e := &Executor{opt: opt, started: opt.Now()}
 	e.queries.init(opt.MaxConcurrentQueries)

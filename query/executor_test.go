@@ -108,7 +108,6 @@ func TestStatements(t *testing.T) {
 		{`DROP SERIES WHERE time > 1s`, `error: DROP SERIES doesn't support time in WHERE clause`},
 		{`CREATE SUBSCRIPTION s ON db.autogen DESTINATIONS ALL 'http://h:1'`, `error: statement not supported yet: CREATE SUBSCRIPTION`},
 		{`DROP SUBSCRIPTION s ON db.autogen`, `error: subscription not found`},
-		{`CREATE USER u WITH PASSWORD 'p'`, `error: statement not supported yet: CREATE USER`},
 		{`DROP SHARD 99`, `error: shard not found`},
 		{`SELECT v FROM nope..cpu`, `error: database not found: nope`},
 		{`SELECT v FROM _series`, `error: unable to use system source '_series': use SHOW SERIES instead`},
