@@ -14,7 +14,7 @@ import (
 // A password hash is "pbkdf2-sha256$iterations$salt$key", salt and key in
 // base64 without padding. The scheme stands in front so that others can follow.
 const (
-	passwordScheme     = "pbkdf2-sha256"
+	passwordScheme = "pbkdf2-sha256"
 	// passwordIterations costs about as much as the bcrypt of InfluxDB, 75 ms
 	// (BenchmarkCheckPassword): clients send the password with each request.
 	// It stands in the hash, so it can be raised.
