@@ -86,7 +86,7 @@ func (p *Parser) Parse(batch *column.Batch, table *column.Table, body []byte, op
 // forget drops references into the body, and scratch memory that a monstrous
 // line has grown.
 func (p *Parser) forget() {
-	const most = 4096
+	const most = 256 // clearing them costs at every body
 	if cap(p.tags) > most || cap(p.fields) > most {
 		p.tags, p.fields, p.seen = nil, nil, nil
 	}
