@@ -240,6 +240,7 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 			return c.predicate(), nil
 		}
 	}
+	//lint:ignore ST1005 clients know this text
 	return nil, fmt.Errorf("Expression too complex for metaquery: %s", where)
 }
 
