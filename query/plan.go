@@ -29,9 +29,10 @@ type level struct {
 	fillTo          scalar // of fill(number)
 	slimit, soffset int
 
-	refs     []influxql.VarRef // bare fields and tags, each once
-	calls    []*call           // aggregates, each once
-	selector bool              // one selector alone: rows keep the chosen point's time
+	refs     []influxql.VarRef      // bare fields and tags, each once
+	calls    []*call                // aggregates, each once
+	callAt   map[*influxql.Call]int // place in calls
+	selector bool                   // one selector alone: rows keep the chosen point's time
 
 	fields []influxql.Expr // select list; for top and bottom with their tags
 }
@@ -236,7 +237,8 @@ func (l *level) addSymbols(e influxql.Expr, seen map[string]bool) error {
 			}
 			return nil
 		}
-		if key := e.String(); !seen[key] {
+		key := e.String()
+		if !seen[key] {
 			seen[key] = true
 			c, err := l.newCall(e, l.rng)
 			if err != nil {
@@ -244,6 +246,10 @@ func (l *level) addSymbols(e influxql.Expr, seen map[string]bool) error {
 			}
 			l.calls = append(l.calls, c)
 		}
+		if l.callAt == nil {
+			l.callAt = map[*influxql.Call]int{}
+		}
+		l.callAt[e] = slices.IndexFunc(l.calls, func(c *call) bool { return c.key == key })
 	}
 	return nil
 }

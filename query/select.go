@@ -34,11 +34,15 @@ type SelectOptions struct {
 	MaxSelectPoint   int   // points read; 0 is no limit
 	MaxSelectSeries  int   // series opened; 0 is no limit
 	MaxSelectBuckets int   // windows of GROUP BY time; 0 is no limit
-	MemoryBytes      int64 // intermediate data; 0 is no limit
+	MemoryBytes      int64 // data held at once; 0 is DefaultMemoryBytes, < 0 no limit
 
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *IntoBatch) error
 }
+
+// DefaultMemoryBytes bounds the data one SELECT holds at once unless told
+// otherwise. Results that are not sent in chunks count.
+const DefaultMemoryBytes = 2 << 30
 
 // IntoBatch is a run of rows of one series to be written by SELECT INTO.
 type IntoBatch struct {
@@ -59,7 +63,8 @@ type exec struct {
 	storage scan.Storage
 	views   map[[2]string]scan.View
 	workers int
-	used    atomic.Int64 // bytes of intermediate data
+	used    atomic.Int64 // bytes of intermediate data, given back group by group
+	kept    atomic.Int64 // bytes of rows kept to the end of a level
 	points  atomic.Int64 // rows read
 	series  int
 }
@@ -75,6 +80,9 @@ func runSelect(ctx context.Context, stmt *influxql.SelectStatement, storage scan
 	if x.workers <= 0 {
 		x.workers = runtime.GOMAXPROCS(0)
 	}
+	if x.opt.MemoryBytes == 0 {
+		x.opt.MemoryBytes = DefaultMemoryBytes
+	}
 	defer x.release()
 	l, err := x.plan(stmt)
 	if err != nil {
@@ -83,7 +91,7 @@ func runSelect(ctx context.Context, stmt *influxql.SelectStatement, storage scan
 	if l.stmt.Target != nil {
 		return x.runInto(l, emit)
 	}
-	out := &emitter{level: l, chunk: opt.ChunkSize, emit: emit, columns: l.stmt.ColumnNames()}
+	out := &emitter{x: x, level: l, chunk: opt.ChunkSize, emit: emit, columns: l.stmt.ColumnNames()}
 	if l.stmt.Location != nil {
 		out.zone = l.stmt.Location.String()
 	}
@@ -100,9 +108,14 @@ func (x *exec) release() {
 }
 
 // grow accounts for n bytes of intermediate data.
-func (x *exec) grow(n int64) error {
-	if used := x.used.Add(n); x.opt.MemoryBytes > 0 && used > x.opt.MemoryBytes {
-		return fmt.Errorf("query memory limit exceeded: needs more than %d bytes", x.opt.MemoryBytes)
+func (x *exec) grow(n int64) error { return x.within(x.used.Add(n) + x.kept.Load()) }
+
+// keep accounts for n bytes that stay until the level or the statement ends.
+func (x *exec) keep(n int64) error { return x.within(x.used.Load() + x.kept.Add(n)) }
+
+func (x *exec) within(bytes int64) error {
+	if limit := x.opt.MemoryBytes; limit > 0 && bytes > limit {
+		return fmt.Errorf("query memory limit exceeded: needs more than %d bytes", limit)
 	}
 	return nil
 }
@@ -132,6 +145,7 @@ type frame struct {
 
 // emitter turns the frames of the outermost level into Results.
 type emitter struct {
+	x       *exec
 	level   *level
 	chunk   int
 	emit    func(*Result) error
@@ -150,7 +164,11 @@ func (o *emitter) frame(f *frame) error {
 			o.pending = &Result{}
 		}
 		o.add(o.pending, f, 0, n)
-		return nil
+		bytes := 8 * int64(n)
+		for i := range f.cols {
+			bytes += vectorBytes(f.cols[i].Type, n)
+		}
+		return o.x.keep(bytes)
 	}
 	// A chunk ends at chunk rows or with the series. The last one is held back
 	// until it is known whether more follow.

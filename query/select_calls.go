@@ -59,7 +59,8 @@ func (x *exec) runCalls(l *level, emit func(*frame) error) error {
 		return err
 	}
 	order := r.t.order(l.asc)
-	for _, batch := range batches(order, false) {
+	for _, batch := range batches(order) {
+		before := x.used.Load()
 		if err := r.collect(batch); err != nil {
 			return err
 		}
@@ -67,10 +68,13 @@ func (x *exec) runCalls(l *level, emit func(*frame) error) error {
 			if err := x.ctx.Err(); err != nil {
 				return err
 			}
+			held := x.used.Load()
 			if err := r.emitGroup(g, emit); err != nil {
 				return err
 			}
+			x.used.Store(held)
 		}
+		x.used.Store(before)
 	}
 	return nil
 }
@@ -356,7 +360,10 @@ func (r *callRun) subqueries() error {
 // collect reads the rows of a batch of groups for the calls that want rows.
 func (r *callRun) collect(batch []int32) error {
 	r.got = map[*call]map[int32]*rowset{}
-	member := map[int32]bool{}
+	if len(r.rows) == 0 {
+		return nil
+	}
+	member := make([]bool, len(r.t.names))
 	for _, g := range batch {
 		member[g] = true
 	}
@@ -455,8 +462,8 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 	}
 	times, perms := joinCells(all, l.asc)
 	n := len(times)
-	index := map[string]operand{}
-	for i, c := range l.calls {
+	values := make([]operand, len(l.calls))
+	for i := range l.calls {
 		var o operand
 		if all[i] != nil {
 			o = operand{v: l.pickRows(&all[i].v, perms[i])}
@@ -466,7 +473,7 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 				o = scalarOperand(l.fillTo)
 			}
 		}
-		index[c.key] = o
+		values[i] = o
 	}
 	lookup := func(*influxql.VarRef) operand { return null() }
 	if l.selector {
@@ -479,8 +486,11 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 		}
 	}
 	cols := l.project(n, lookup, func(e *influxql.Call) (operand, bool) {
-		o, ok := index[e.String()]
-		return o, ok
+		i, ok := l.callAt[e]
+		if !ok {
+			return operand{}, false
+		}
+		return values[i], true
 	})
 	shown := times
 	if !l.win.none() && times[0] == model.MinTime || times[n-1] == model.MinTime {

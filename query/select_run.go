@@ -183,10 +183,12 @@ func (x *exec) runRaw(l *level, emit func(*frame) error) error {
 	}
 	stream := len(l.sources) == 1 && len(fromSubs) == 0
 	order := t.order(l.asc)
-	for _, batch := range batches(order, stream) {
+	for _, batch := range batches(order) {
+		before := x.used.Load()
 		if err := x.rawBatch(l, t, us, fromSubs, batch, stream && len(batch) == 1, emit); err != nil {
 			return err
 		}
+		x.used.Store(before)
 	}
 	return nil
 }
@@ -204,7 +206,7 @@ func cmpInt(a, b int64) int {
 // batches cuts the groups into runs that are read together: few, so that each
 // costs one walk over the shards, but enough that the first rows of many
 // groups do not wait for the last.
-func batches(order []int32, stream bool) [][]int32 {
+func batches(order []int32) [][]int32 {
 	if len(order) == 0 {
 		return nil
 	}
@@ -216,7 +218,8 @@ func batches(order []int32, stream bool) [][]int32 {
 // rows are emitted shard by shard.
 func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32][]rowset, batch []int32, stream bool, emit func(*frame) error) error {
 	limit := l.wanted()
-	member := map[int32]bool{}
+	before := x.used.Load()
+	member := make([]bool, len(t.names))
 	for _, g := range batch {
 		member[g] = true
 	}
@@ -249,7 +252,7 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 				if err := l.emitRaw(out, rs); err != nil {
 					return err
 				}
-				x.used.Add(-rs.bytes())
+				x.used.Store(before)
 				if out.full() {
 					return nil
 				}

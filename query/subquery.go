@@ -84,8 +84,6 @@ func (x *exec) collectSubs(l *level, t *groupTable, refs []influxql.VarRef, fold
 			keys[i] = slices.Index(sub.dims, d)
 		}
 		tuple := make([]string, len(l.dims))
-		one := map[int32]*rowset{}
-		var order []int32
 		err := x.run(sub, func(f *frame) error {
 			if err := x.ctx.Err(); err != nil {
 				return err
@@ -126,12 +124,8 @@ func (x *exec) collectSubs(l *level, t *groupTable, refs []influxql.VarRef, fold
 			if fold != nil {
 				return fold(g, &rs)
 			}
-			if err := x.grow(rs.bytes()); err != nil {
+			if err := x.keep(rs.bytes()); err != nil {
 				return err
-			}
-			if one[g] == nil {
-				one[g] = &rowset{cols: make([]column.Vector, len(refs))}
-				order = append(order, g)
 			}
 			out[g] = append(out[g], rs)
 			return nil
