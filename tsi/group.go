@@ -285,7 +285,30 @@ func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string
 }
 
 // TagValueCount returns the number of values of a tag key in the measurement.
+// Where one file knows all and nothing in it is deleted it costs no walk.
 func (v *View) TagValueCount(measurement, key string) (int, error) {
+	var only *fileTag
+	tags := 0
+	for _, f := range v.files {
+		if m := f.measurement(measurement); m != nil {
+			t, err := f.tag(m, key)
+			if err != nil {
+				return 0, err
+			}
+			if t != nil {
+				only = t
+				tags++
+			}
+		}
+	}
+	for _, s := range v.segments {
+		if t, ok := s.table(measurement, false, key); ok && len(t.columns[0].rows) > 0 {
+			tags = 2
+		}
+	}
+	if tags == 1 && only.present.AndCardinality(v.alive) == only.present.GetCardinality() {
+		return only.values, nil
+	}
 	values, err := v.TagValues(measurement, key, nil)
 	return len(values), err
 }

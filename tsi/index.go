@@ -23,7 +23,8 @@ type IndexOptions struct {
 	// Index.Removed.
 	Removed *roaring.Bitmap
 	// Keys returns series keys by id, ascending: SeriesFile.Keys. Optional;
-	// with it small groupings and deletes need not read dictionaries.
+	// with it small groupings and deletes need not read dictionaries. It is
+	// called with the index locked and must not call the index.
 	Keys func(ids []model.SeriesID, fn func(i int, key string) error) error
 	// Logger gets warnings; nil discards.
 	Logger *slog.Logger
@@ -67,7 +68,7 @@ type FieldConflict struct {
 
 // NewIndex returns an index of the given files. It reads their directories,
 // and, where ids are removed, the measurements that may have lost all series;
-// damage there is an error.
+// damage there is an error. On an error the files stay the caller's.
 func NewIndex(opt IndexOptions) (*Index, error) {
 	x := &Index{opt: opt}
 	x.mu.alive = roaring.New()

@@ -747,6 +747,18 @@ func TestFileGolden(t *testing.T) {
 	if !slices.Equal(fs.get("x.tsi"), fs.get("y.tsi")) {
 		t.Fatal("the same series gave another file")
 	}
+	// A file with every kind of posting, by its hash.
+	x, _ := NewIndex(IndexOptions{})
+	for i, k := range hicardKeys(20000) {
+		x.AddSeries(model.SeriesID(i+1), k)
+	}
+	info, err := x.Freeze().WriteFile(fs, "z.tsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Bytes != 187195 || info.Hash != 0x79f6d936889f11c7 {
+		t.Fatalf("%d bytes, hash %#x", info.Bytes, info.Hash)
+	}
 }
 
 // TestMergeEqualsOne: the file of all series and the merge of parts are equal

@@ -62,6 +62,9 @@ func (f *SeriesFile) createLog() (vfs.File, error) {
 	if err = writeLogHeader(log); err == nil {
 		err = f.fs.SyncDir(f.dir)
 	}
+	if err == nil { // the directory itself may be new
+		err = f.fs.SyncDir(path.Dir(f.dir))
+	}
 	if err != nil {
 		_ = log.Close()
 		return nil, err

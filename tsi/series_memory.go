@@ -1,12 +1,8 @@
 package tsi
 
-import (
-	"slices"
+import "slices"
 
-	"tsdbd/model"
-)
-
-// maxSeriesID is the largest id; a variable of the type's whole range.
+// maxSeriesID is the largest model.SeriesID.
 const maxSeriesID = 1<<32 - 1
 
 const keyPageBits = 8
@@ -126,15 +122,13 @@ func (t *slotTable) next(fingerprint uint32, pos *int) uint32 {
 	}
 }
 
-// sorted appends the slots in ascending order.
-func (t *slotTable) sorted(dst []uint64) []uint64 {
+// all returns the slots in use, unsorted.
+func (t *slotTable) all() []uint64 {
+	dst := make([]uint64, 0, t.n)
 	for _, s := range t.slots {
 		if s != 0 {
 			dst = append(dst, s)
 		}
 	}
-	slices.Sort(dst)
 	return dst
 }
-
-var _ = [1]struct{}{}[maxSeriesID-uint64(^model.SeriesID(0))]

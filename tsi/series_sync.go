@@ -68,9 +68,10 @@ func (f *SeriesFile) sync(closing bool) error {
 	start := f.mu.logEnd
 	var added []uint64
 	if reindex {
-		added = f.mu.tail.sorted(make([]uint64, 0, f.mu.tail.n))
+		added = f.mu.tail.all()
 	}
 	f.mu.Unlock()
+	slices.Sort(added)
 
 	// f.mu.blocks changes under f.syncing only, so it is read here without mu.
 	w := logWriter{log: f.log, end: start, batch: start, covered: func(id uint32) bool { return f.blockOfLocked(id) != nil }}

@@ -97,9 +97,19 @@ func BenchmarkSeriesFile(b *testing.B) {
 			b.ReportMetric(float64(f.MemoryBytes()-f.cache.size())/float64(len(keys)), "mem-B/key")
 		})
 		b.Run(c.name+"/lookup-cached", func(b *testing.B) {
+			createAll(b, f, keys) // fills the cache
 			i := 0
 			for b.Loop() {
 				i = (i + 7919) % len(keys)
+				if id, ok := f.Lookup(keys[i]); !ok || id != ids[i] {
+					b.Fatal(i)
+				}
+			}
+		})
+		b.Run(c.name+"/lookup-hot", func(b *testing.B) {
+			i := 0
+			for b.Loop() {
+				i = (i + 7) % 10000
 				if id, ok := f.Lookup(keys[i]); !ok || id != ids[i] {
 					b.Fatal(i)
 				}
