@@ -51,6 +51,10 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
 	}
+	// The directory's own name must be as durable as the files in it.
+	if err := fsys.SyncDir(path.Dir(dir)); err != nil {
+		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
+	}
 	var copies [2]*Data
 	var problems [2]error
 	missing := 0

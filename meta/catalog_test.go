@@ -352,11 +352,12 @@ func (f *faultFile) Sync() error {
 func TestCatalogFailsAtEveryOperation(t *testing.T) {
 	for n := 0; ; n++ {
 		dir := t.TempDir()
-		disk := &faultFS{FS: vfs.OS, left: n}
+		disk := &faultFS{FS: vfs.OS, left: 1000}
 		c, err := Open(disk, dir, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		disk.left = n
 		acknowledged := 0
 		for acknowledged < 3 {
 			if _, err = c.Apply(CreateDatabase{Name: fmt.Sprint("db", acknowledged)}); err != nil {

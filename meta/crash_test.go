@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -107,15 +108,12 @@ func TestCrashAtEveryOperation(t *testing.T) {
 			crashes = append(crashes, crash{mem, acknowledged, percent})
 		}
 	}
-	// The parent of the catalog's directory is durable; its maker syncs it.
-	if err := disk.MkdirAll("meta"); err != nil {
-		t.Fatal(err)
-	}
-	if err := disk.SyncDir("/"); err != nil {
+	// The server's own directory is the operator's.
+	if err := errors.Join(disk.MkdirAll("/data"), disk.SyncDir("/")); err != nil {
 		t.Fatal(err)
 	}
 	disk.before = func() { clone(disk) }
-	c, err := Open(disk, "meta", Options{})
+	c, err := Open(disk, "/data/meta", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +129,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		if before != nil {
 			fs.before = before(fs)
 		}
-		c, err := Open(fs, "meta", Options{})
+		c, err := Open(fs, "/data/meta", Options{})
 		if err != nil {
 			t.Fatalf("%d acknowledged, %d %% kept: %v", want, percent, err)
 		}
