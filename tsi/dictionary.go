@@ -206,7 +206,9 @@ func (c *dictCursor) posting() bool {
 		if id <= 0 || id > maxSeriesID {
 			return c.corrupt("bad id")
 		}
-		c.post = posting{kind: postingSingle, id: uint32(id)}
+		// The pointers of the last posting stay: writing them costs more than
+		// all the rest while the garbage collector runs.
+		c.post.kind, c.post.id = postingSingle, uint32(id)
 		c.previous = uint32(id)
 		return true
 	case postingList:

@@ -183,6 +183,14 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 	if err := v.addFiles(&w, measurement, key); err != nil {
 		return col, err
 	}
+	most := 1
+	for _, c := range w.cursors {
+		most += c.tag.values
+	}
+	for _, sv := range w.segments {
+		most += len(sv.order)
+	}
+	col.values = slices.Grow(col.values, min(most, len(ids)))
 	// A value gets its number with its first series of the set.
 	var buf []uint32
 	var texts textArena
@@ -193,9 +201,14 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 			if c.post.kind == postingSingle {
 				buf = append(buf[:0], c.post.id)
 			} else {
+				var bm *roaring.Bitmap
 				var err error
-				if buf, err = c.post.ids(buf[:0]); err != nil {
+				if buf, bm, err = c.post.unpack(buf[:0]); err != nil {
 					return col, c.file.at(err)
+				}
+				if bm != nil {
+					bm.And(set)
+					buf = appendBitmap(buf, bm)
 				}
 			}
 			for _, id := range buf {

@@ -289,6 +289,8 @@ func (c *idCollector) addPosting(p *posting) error {
 	}
 	if bm != nil {
 		switch {
+		case c.large == nil && len(c.few) == 0 && c.chunks == nil:
+			c.large = bm // often the only one
 		case bm.GetCardinality() < largeBitmap:
 			ids = appendBitmap(ids, bm)
 		case c.large == nil:
@@ -319,18 +321,23 @@ func (c *idCollector) set() *roaring.Bitmap {
 	if c.large != nil {
 		small = roaring.New()
 	}
-	buf := make([]uint32, 0, 1<<16)
+	const piece = 4096
+	buf := make([]uint32, 0, piece)
 	for hi, chunk := range c.chunks {
 		if chunk == nil {
 			continue
 		}
-		buf = buf[:0]
 		for w, word := range chunk {
+			if len(buf) > piece-64 {
+				small.AddMany(buf)
+				buf = buf[:0]
+			}
 			for ; word != 0; word &= word - 1 {
 				buf = append(buf, uint32(hi)<<16|uint32(w)<<6|uint32(bits.TrailingZeros64(word)))
 			}
 		}
 		small.AddMany(buf)
+		buf = buf[:0]
 	}
 	if c.large != nil {
 		bm.Or(small)
