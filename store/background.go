@@ -24,7 +24,31 @@ func (s *Store) flushLoop(ctx context.Context) {
 			}
 			s.flush(ctx, e)
 		}
+		s.shrinkLog()
 	}
+}
+
+// shrinkAfter is how long the log must have had no entry before its disk space
+// is given back.
+const shrinkAfter = 5 * time.Second
+
+// shrinkLog makes the log small once everything in it is in files and nothing
+// more comes.
+func (s *Store) shrinkLog() {
+	s.applying.Lock()
+	applied, last := s.applied, s.appliedAt
+	s.applying.Unlock()
+	if last.IsZero() || time.Since(last) < shrinkAfter || s.flushedUpTo(applied) < applied {
+		return
+	}
+	if err := s.log.Shrink(applied); err != nil {
+		s.logger.Warn("log not shrunk", "err", err)
+	}
+	s.applying.Lock()
+	if s.applied == applied {
+		s.appliedAt = time.Time{} // done until the next entry
+	}
+	s.applying.Unlock()
 }
 
 // nextFlush chooses the shard to flush next, or nil: one whose cache is above
@@ -110,16 +134,22 @@ func (s *Store) trim() {
 	s.applying.Lock()
 	limit := s.applied
 	s.applying.Unlock()
+	if err := s.log.Trim(s.flushedUpTo(limit)); err != nil {
+		s.logger.Warn("log not trimmed", "err", err)
+	}
+}
+
+// flushedUpTo returns the sequence up to which every shard has the log in its
+// files, limit at most.
+func (s *Store) flushedUpTo(limit uint64) uint64 {
 	s.mu.RLock()
+	defer s.mu.RUnlock()
 	for _, e := range s.mu.shards {
 		if first, dirty := e.FirstUnflushed(); dirty {
 			limit = min(limit, first-1)
 		}
 	}
-	s.mu.RUnlock()
-	if err := s.log.Trim(limit); err != nil {
-		s.logger.Warn("log not trimmed", "err", err)
-	}
+	return limit
 }
 
 // flushAll flushes every shard that has anything unflushed.

@@ -94,8 +94,9 @@ type Store struct {
 
 	// applying is held while an entry is applied: between entries the caches
 	// stand exactly at applied.
-	applying sync.Mutex
-	applied  uint64
+	applying  sync.Mutex
+	applied   uint64
+	appliedAt time.Time // of the latest entry; zero when the log has been shrunk since
 
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
@@ -333,6 +334,7 @@ func (s *Store) apply(e *wal.Entry) {
 		s.applyDelete(e.Sequence, &e.Deletes[i])
 	}
 	s.applied = max(s.applied, e.Sequence)
+	s.appliedAt = time.Now()
 }
 
 func (s *Store) shard(id uint64) *shardEntry {
