@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,31 +104,35 @@ func TestExpiryDropsAtSecondSight(t *testing.T) {
 		start := time.Now().UTC().Truncate(time.Hour)
 		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(2 * time.Hour)},
 			group(start.Add(-9*time.Hour)), group(start.Add(-4*time.Hour)), group(start))
-		var dropped []uint64
+		var mu sync.Mutex
+		var all []uint64
 		s := Start(Options{Catalog: c, DropShards: func(_ context.Context, d Dropped) error {
-			dropped = append(dropped, d.Shards...)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, d.Shards...)
 			return nil
 		}})
+		dropped := func() []uint64 { mu.Lock(); defer mu.Unlock(); return slices.Clone(all) }
 		synctest.Wait()
-		if len(dropped) != 0 {
-			t.Fatalf("dropped %v at first sight", dropped)
+		if got := dropped(); len(got) != 0 {
+			t.Fatalf("dropped %v at first sight", got)
 		}
 		time.Sleep(DefaultCheckInterval)
 		synctest.Wait()
-		if !slices.Equal(dropped, []uint64{1, 2}) {
-			t.Fatalf("dropped %v, want [1 2]", dropped)
+		if got := dropped(); !slices.Equal(got, []uint64{1, 2}) {
+			t.Fatalf("dropped %v, want [1 2]", got)
 		}
 		// The present group ends at start+1h, so it goes after start+3h, seen
 		// expired at 3h30 and again at 4h.
 		time.Sleep(3*time.Hour + 15*time.Minute)
 		synctest.Wait()
-		if len(dropped) != 2 {
-			t.Fatalf("dropped %v too early", dropped)
+		if got := dropped(); len(got) != 2 {
+			t.Fatalf("dropped %v too early", got)
 		}
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		if !slices.Contains(dropped, 3) {
-			t.Fatalf("dropped %v, want shard 3 too", dropped)
+		if got := dropped(); !slices.Contains(got, 3) {
+			t.Fatalf("dropped %v, want shard 3 too", got)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -169,9 +174,9 @@ func TestClockJumpDeletesNothing(t *testing.T) {
 func TestDropShardsIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
-		calls := 0
+		var calls atomic.Int32
 		s := Start(Options{Catalog: c, DropShards: func(context.Context, Dropped) error {
-			if calls++; calls < 3 {
+			if calls.Add(1) < 3 {
 				return errors.New("busy")
 			}
 			return nil
@@ -179,8 +184,8 @@ func TestDropShardsIsRetried(t *testing.T) {
 		time.Sleep(10 * DefaultCheckInterval)
 		synctest.Wait()
 		s.Close()
-		if calls != 3 {
-			t.Fatalf("%d calls, want 3", calls)
+		if n := calls.Load(); n != 3 {
+			t.Fatalf("%d calls, want 3", n)
 		}
 	})
 }
@@ -189,12 +194,12 @@ func TestCatalogFailureKeepsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
 		c.fail = meta.ErrReadOnly
-		calls := 0
-		s := Start(Options{Catalog: c, DropShards: func(context.Context, Dropped) error { calls++; return nil }})
+		var calls atomic.Int32
+		s := Start(Options{Catalog: c, DropShards: func(context.Context, Dropped) error { calls.Add(1); return nil }})
 		time.Sleep(4 * DefaultCheckInterval)
 		synctest.Wait()
-		if calls != 0 || len(c.starts(t)) != 1 {
-			t.Fatalf("%d calls, groups %v: files must outlive the catalog entry", calls, c.starts(t))
+		if calls.Load() != 0 || len(c.starts(t)) != 1 {
+			t.Fatalf("%d calls, groups %v: files must outlive the catalog entry", calls.Load(), c.starts(t))
 		}
 		c.mu.Lock()
 		c.fail = nil
@@ -202,8 +207,8 @@ func TestCatalogFailureKeepsGroup(t *testing.T) {
 		time.Sleep(DefaultCheckInterval)
 		synctest.Wait()
 		s.Close()
-		if calls != 1 || len(c.starts(t)) != 0 {
-			t.Fatalf("%d calls, groups %v after recovery", calls, c.starts(t))
+		if calls.Load() != 1 || len(c.starts(t)) != 0 {
+			t.Fatalf("%d calls, groups %v after recovery", calls.Load(), c.starts(t))
 		}
 	})
 }
