@@ -32,7 +32,8 @@ var (
 	errTooManyAsync       = &apiError{http.StatusServiceUnavailable, "too many queries in the background"}
 	errInternal           = &apiError{http.StatusInternalServerError, "internal error"}
 	errQueryTooLong       = badRequest("error parsing query: query is too long")
-	errQueryTooDeep       = badRequest("error parsing query: too many parentheses")
+	errQueryTooDeep       = badRequest("error parsing query: too deeply nested")
+	errTooManyParentheses = badRequest("error parsing query: too many parentheses")
 	errFluxDisabled       = &apiError{http.StatusForbidden, "Flux query service disabled. Verify flux-enabled=true in the [http] section of the InfluxDB config."}
 	errRequestTimeout     = &apiError{http.StatusServiceUnavailable, "timeout"}
 	errRequestInterrupted = &apiError{http.StatusServiceUnavailable, "request was interrupted"}

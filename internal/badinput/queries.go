@@ -78,11 +78,21 @@ func queries() []Case {
 		})
 	}
 	form := map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
+	const tooDeep = "error parsing query: too deeply nested"
 	deep := strings.Repeat("(", 20_000)
 	return append(cases,
 		Case{Name: "query/in a form", Method: "POST", Path: "/query", Header: form, Body: "q=SELEC", Status: 400, Error: "error parsing query: found SELEC…"},
 		Case{Name: "query/deeply nested", Method: "POST", Path: "/query", Header: form, Body: "q=SELECT " + deep + "v FROM m", Status: 400, Error: "error parsing query: too many parentheses"},
 		Case{Name: "query/nested and open", Method: "POST", Path: "/query", Header: form, Body: "q=SELECT " + deep[:5000] + "v FROM m", Status: 400, Error: "error parsing query: …"},
+		Case{Name: "query/a chain too long", Method: "POST", Path: "/query", Header: form, Body: "q=SELECT v FROM m WHERE " + strings.Repeat("v=1 OR ", 100_000) + "v=1", Status: 400, Error: tooDeep},
+		Case{Name: "query/arithmetic too long", Method: "POST", Path: "/query", Header: form, Body: "q=SELECT v" + strings.Repeat("*1", 100_000) + " FROM m", Status: 400, Error: tooDeep},
+		Case{Name: "query/conditions in each other", Method: "POST", Path: "/query", Header: form, Body: "q=SELECT v FROM m WHERE " + strings.Repeat("(v=1 AND ", 5000) + "v=1" + strings.Repeat(")", 5000), Status: 400, Error: tooDeep},
+		Case{Name: "query/subqueries in each other", Method: "POST", Path: "/query", Header: form, Body: "q=SELECT v FROM " + strings.Repeat("(SELECT v FROM ", 200) + "m" + strings.Repeat(")", 200), Status: 400, Error: tooDeep},
+		Case{Name: "query/explained subqueries", Method: "POST", Path: "/query", Header: form, Body: "q=EXPLAIN SELECT v FROM " + strings.Repeat("(SELECT v FROM ", 200) + "m" + strings.Repeat(")", 200), Status: 400, Error: tooDeep},
+		Case{Name: "query/a chain in SHOW", Method: "POST", Path: "/query", Header: form, Body: "q=SHOW SERIES WHERE " + strings.Repeat("h='a' OR ", 10_000) + "h='b'", Status: 400, Error: tooDeep},
+		Case{Name: "query/a chain in SHOW MEASUREMENTS", Method: "POST", Path: "/query", Header: form, Body: "q=SHOW MEASUREMENTS WHERE " + strings.Repeat("h='a' OR ", 10_000) + "h='b'", Status: 400, Error: tooDeep},
+		Case{Name: "query/a chain in DELETE", Method: "POST", Path: "/query", Header: form, Body: "q=DELETE FROM m WHERE " + strings.Repeat("h='a' OR ", 10_000) + "h='b'", Status: 400, Error: tooDeep},
+		Case{Name: "query/a chain in SHOW TAG VALUES", Method: "POST", Path: "/query", Header: form, Body: "q=SHOW TAG VALUES WITH KEY = h WHERE " + strings.Repeat("h='a' OR ", 10_000) + "h='b'", Status: 400, Error: tooDeep},
 		Case{Name: "query/too long", Method: "POST", Path: "/query", Header: form, Body: "q=SELECT v FROM m WHERE " + strings.Repeat("v=1 OR ", 200_000) + "v=1", Status: 400, Error: "error parsing query: query is too long"},
 		Case{Name: "query/zero byte", Method: "GET", Path: "/query?q=SEL%00ECT", Status: 400, Error: "error parsing query: …"},
 		Case{Name: "query/not UTF-8", Method: "GET", Path: "/query?q=%ff%fe", Status: 400, Error: "error parsing query: …"},
