@@ -104,8 +104,6 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 	}
 	stmt.RewriteDistinct()
 	stmt.Condition = out.cond
-	stmt.RewriteRegexConditions()
-	out.cond = stmt.Condition
 	if len(c.calls) > 0 {
 		stmt.IsRawQuery = false
 	}

@@ -20,15 +20,42 @@ type groupTable struct {
 	tuples [][]string
 }
 
-func (t *groupTable) id(name string, tuple []string) int32 {
-	if t.index == nil {
-		t.index = map[string]int32{}
-	}
-	var buf [128]byte
-	key := append(buf[:0], name...)
+func groupKey(dst []byte, name string, tuple []string) []byte {
+	dst = append(dst, name...)
 	for _, v := range tuple {
-		key = append(append(key, 0xff), v...)
+		dst = append(append(dst, 0xff), v...)
 	}
+	return dst
+}
+
+// ids returns the numbers of distinct tuples. The first tuples of a table are
+// numbered without looking: most queries read one shard.
+func (t *groupTable) ids(name string, tuples [][]string) []int32 {
+	out := make([]int32, len(tuples))
+	if len(t.names) == 0 {
+		t.tuples = slices.Clone(tuples)
+		t.names = make([]string, len(tuples))
+		for i := range tuples {
+			t.names[i] = name
+			out[i] = int32(i)
+		}
+		return out
+	}
+	for i, tuple := range tuples {
+		out[i] = t.id(name, tuple)
+	}
+	return out
+}
+
+func (t *groupTable) id(name string, tuple []string) int32 {
+	var buf [128]byte
+	if t.index == nil {
+		t.index = make(map[string]int32, len(t.names))
+		for i := range t.names {
+			t.index[string(groupKey(buf[:0], t.names[i], t.tuples[i]))] = int32(i)
+		}
+	}
+	key := groupKey(buf[:0], name, tuple)
 	if id, ok := t.index[string(key)]; ok {
 		return id
 	}
@@ -104,10 +131,8 @@ func (l *level) units(x *exec, t *groupTable, r model.TimeRange) ([]*unit, error
 			if err != nil {
 				return nil, fmt.Errorf("group series of %s: %w", src.name, err)
 			}
-			u := &unit{src: src, order: i, shard: sh, set: set, groups: g, rest: rest, gid: make([]int32, len(g.Tuples))}
-			for j, tuple := range g.Tuples {
-				u.gid[j] = t.id(src.name, tuple)
-			}
+			u := &unit{src: src, order: i, shard: sh, set: set, groups: g, rest: rest}
+			u.gid = t.ids(src.name, g.Tuples)
 			if len(g.Tuples) == 0 {
 				u.gid = []int32{t.id(src.name, make([]string, len(l.dims)))}
 			}

@@ -1,0 +1,221 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/influxdata/influxql"
+)
+
+func limitsStore(t testing.TB) *memStore {
+	m := newMemStore()
+	m.create("d", "autogen")
+	var b strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&b, "m,h=h%d v=%d,w=%di,s=\"x%d\" %d\n", i%6, i, i, i%3, 1500000000+i)
+	}
+	m.write(t, "d", "", "s", b.String())
+	return m
+}
+
+// collectSelect runs a statement and returns its Results.
+func collectSelect(ctx context.Context, m *memStore, q string, opt SelectOptions) ([]*Result, error) {
+	stmt, err := influxql.ParseStatement(q)
+	if err != nil {
+		return nil, err
+	}
+	opt.Database, opt.DefaultRP = "d", m.defaultRP
+	var out []*Result
+	err = runSelect(ctx, stmt.(*influxql.SelectStatement), m, opt, func(r *Result) error {
+		out = append(out, r)
+		return nil
+	})
+	return out, err
+}
+
+func TestSelectLimits(t *testing.T) {
+	m := limitsStore(t)
+	for _, c := range []struct {
+		q    string
+		opt  SelectOptions
+		want string // part of the error; "" is success
+	}{
+		{"SELECT v FROM m", SelectOptions{MaxSelectPoint: 600}, ""},
+		{"SELECT v FROM m", SelectOptions{MaxSelectPoint: 100}, "max-select-point limit exceeded: ("},
+		{"SELECT mean(v) FROM m", SelectOptions{MaxSelectPoint: 100}, "max-select-point limit exceeded: ("},
+		{"SELECT v FROM m", SelectOptions{MaxSelectSeries: 6}, ""},
+		{"SELECT v FROM m", SelectOptions{MaxSelectSeries: 5}, "max-select-series limit exceeded: (6/5)"},
+		{"SELECT count(v) FROM m WHERE time >= 1500000000s AND time < 1500000600s GROUP BY time(1m)", SelectOptions{MaxSelectBuckets: 10}, ""},
+		{"SELECT count(v) FROM m WHERE time >= 1500000000s AND time < 1500000600s GROUP BY time(1m)", SelectOptions{MaxSelectBuckets: 9}, "max-select-buckets limit exceeded: (10/9)"},
+		{"SELECT v FROM m", SelectOptions{MemoryBytes: 1000}, "query memory limit exceeded"},
+		{"SELECT count(v) FROM m WHERE time >= 0 GROUP BY time(1s)", SelectOptions{MemoryBytes: 1 << 20}, "query memory limit exceeded"},
+		{"SELECT count(v) FROM m WHERE time >= 0 GROUP BY time(1d) tz('Europe/Berlin')", SelectOptions{}, ""},
+		{"SELECT count(v) FROM m GROUP BY time(1ns) tz('Europe/Berlin')", SelectOptions{}, "too many GROUP BY time windows"},
+		{"SELECT v INTO x FROM m", SelectOptions{}, "SELECT INTO is not supported here"},
+		{"SELECT v FROM nosuch.m", SelectOptions{}, "retention policy not found: nosuch"},
+		{"SELECT v FROM nosuch..m", SelectOptions{}, "database not found: nosuch"},
+	} {
+		_, err := collectSelect(context.Background(), m, c.q, c.opt)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.q, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: got error %v, want %q", c.q, err, c.want)
+		}
+	}
+}
+
+// An endless range of empty windows costs nothing under a LIMIT.
+func TestSelectLazyWindows(t *testing.T) {
+	m := limitsStore(t)
+	for _, q := range []string{
+		"SELECT count(v) FROM m WHERE time >= 1500000000s AND time < 1500000300s GROUP BY time(1ns) LIMIT 3",
+		"SELECT mean(v) FROM m GROUP BY time(10ns) LIMIT 3",
+		"SELECT mean(v), max(w) FROM m WHERE time > 0 GROUP BY time(1s), h LIMIT 2",
+		"SELECT mean(v) FROM m GROUP BY time(1ns) ORDER BY time DESC LIMIT 3",
+		"SELECT mean(v) + count(w) FROM m WHERE time > 0 GROUP BY time(1ms) fill(previous) LIMIT 5 OFFSET 7",
+	} {
+		start := time.Now()
+		res, err := collectSelect(context.Background(), m, q, SelectOptions{MemoryBytes: 64 << 20})
+		if err != nil || len(res) != 1 || res[0].Series[0].Rows == 0 {
+			t.Errorf("%s: %v %v", q, res, err)
+		}
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("%s took %v", q, d)
+		}
+	}
+}
+
+func TestSelectCancel(t *testing.T) {
+	m := limitsStore(t)
+	for _, q := range []string{
+		"SELECT count(v) FROM m WHERE time > 0 GROUP BY time(1u)",
+		"SELECT difference(count(v)) FROM m WHERE time > 0 GROUP BY time(1u)",
+		"SELECT sum(c) FROM (SELECT count(v) AS c FROM m WHERE time > 0 GROUP BY time(1u) fill(0)) GROUP BY time(1m)",
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		start := time.Now()
+		_, err := collectSelect(ctx, m, q, SelectOptions{MemoryBytes: -1})
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v", q, err)
+		}
+		if d := time.Since(start); d > 600*time.Millisecond {
+			t.Errorf("%s stopped after %v", q, d)
+		}
+	}
+}
+
+// Results in chunks carry the same rows as one Result, with the marks clients
+// look at: a Result ends at the chunk size or with its series.
+func TestSelectChunks(t *testing.T) {
+	m := limitsStore(t)
+	for _, q := range []string{
+		"SELECT v, s FROM m", "SELECT v FROM m GROUP BY h", "SELECT mean(v) FROM m GROUP BY h",
+		"SELECT v FROM m WHERE h = 'h1' ORDER BY time DESC", "SELECT v FROM m LIMIT 10",
+	} {
+		whole, err := collectSelect(context.Background(), m, q, SelectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{1, 7, 100, 600, 1000} {
+			parts, err := collectSelect(context.Background(), m, q, SelectOptions{ChunkSize: size})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var joined []*Series
+			for i, r := range parts {
+				if len(r.Series) != 1 || r.Series[0].Rows > size || r.Series[0].Rows == 0 {
+					t.Fatalf("%s in %d: result %d has %d series", q, size, i, len(r.Series))
+				}
+				if r.Partial != (i < len(parts)-1) {
+					t.Errorf("%s in %d: result %d of %d partial=%v", q, size, i, len(parts), r.Partial)
+				}
+				s := r.Series[0]
+				if n := len(joined); n > 0 && joined[n-1].Partial {
+					p := joined[n-1]
+					for j := range p.Values {
+						extend(&p.Values[j], p.Rows, &s.Values[j], 0, s.Rows)
+					}
+					p.Rows += s.Rows
+					p.Partial = s.Partial
+					continue
+				}
+				joined = append(joined, s)
+			}
+			if got, want := fmt.Sprint(seriesTexts(joined)), fmt.Sprint(seriesTexts(whole[0].Series)); got != want {
+				t.Errorf("%s in %d:\n got %.300s\nwant %.300s", q, size, got, want)
+			}
+		}
+	}
+}
+
+func seriesTexts(list []*Series) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, fmt.Sprint(s.Name, s.Tags, s.Columns, s.Rows))
+		for i := range s.Rows {
+			row := ""
+			for j := range s.Values {
+				c, _ := cellJSON(&s.Values[j], i)
+				row += fmt.Sprint(c, " ")
+			}
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// FuzzSelect feeds statements to the whole path: nothing may panic, and the
+// shape of storage and the number of workers may not show.
+func FuzzSelect(f *testing.F) {
+	for _, q := range []string{
+		"SELECT v, s FROM m", "SELECT mean(v), last(s) FROM m GROUP BY time(1m), h fill(linear)",
+		"SELECT top(v, h, 3), s FROM m", "SELECT derivative(max(v), 1s) FROM m GROUP BY time(7s) fill(previous)",
+		"SELECT * FROM (SELECT mean(*) FROM m GROUP BY h) WHERE mean_v > 3", "SELECT percentile(v, 50.5), * FROM m",
+		"SELECT abs(v) + pow(w, 2) / 0 FROM m WHERE s =~ /x[12]/ OR h = 'h1' AND v % 2 = 1",
+		"SELECT mode(s), distinct(w) FROM /m|n/ ORDER BY time DESC LIMIT 3 OFFSET 1 SLIMIT 2 SOFFSET 1 tz('Asia/Kolkata')",
+		"SELECT count(distinct(s)) FROM m WHERE time > 1500000100s AND time < '2017-07-14' + 3h GROUP BY time(90s, 5s), *",
+		"SELECT holt_winters(sum(v), 5, 3) FROM m WHERE time >= 1500000000s AND time < 1500000600s GROUP BY time(30s)",
+		"SELECT integral(v, 1m), cumulative_sum(w) FROM m", "SELECT moving_average(sum(w::float), 3) FROM m GROUP BY time(10s)",
+		"SELECT stddev(v), spread(w), median(v) FROM m, (SELECT v FROM m WHERE v > 5) GROUP BY h",
+	} {
+		f.Add(q)
+	}
+	one, two := limitsStore(f), limitsStore(f)
+	two.chunkRows, two.stats = 1000, false
+	f.Fuzz(func(t *testing.T, q string) {
+		if len(q) > 400 || strings.Contains(q, "sample") {
+			return
+		}
+		stmt, err := influxql.ParseStatement(q)
+		if err != nil {
+			return
+		}
+		if _, ok := stmt.(*influxql.SelectStatement); !ok {
+			return
+		}
+		run := func(m *memStore, workers int) (string, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			res, err := collectSelect(ctx, m, q, SelectOptions{Workers: workers, MemoryBytes: 8 << 20, Now: time.Unix(1500001000, 0)})
+			text := ""
+			for _, r := range res {
+				text += fmt.Sprint(seriesTexts(r.Series))
+			}
+			return text, err
+		}
+		a, errA := run(one, 2)
+		b, errB := run(two, 1)
+		if errors.Is(errA, context.DeadlineExceeded) || errors.Is(errB, context.DeadlineExceeded) || (errA != nil && strings.Contains(errA.Error(), "memory")) {
+			return
+		}
+		if fmt.Sprint(errA) != fmt.Sprint(errB) || a != b {
+			t.Fatalf("%s:\n%.500s %v\n%.500s %v", q, a, errA, b, errB)
+		}
+	})
+}
