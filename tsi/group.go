@@ -389,6 +389,9 @@ func (r *ranks) of(id uint32) int {
 // A stable counting sort per column, last column first, brings the rows into
 // the order of their tuples.
 func tuplesOf(columns []groupColumn, n int) ([][]string, []uint32) {
+	if len(columns) == 1 {
+		return singlesOf(&columns[0])
+	}
 	order := make([]uint32, n)
 	for i := range order {
 		order[i] = uint32(i)
@@ -414,8 +417,13 @@ func tuplesOf(columns []groupColumn, n int) ([][]string, []uint32) {
 	var count uint32
 	var firsts []uint32
 	for i, row := range order {
-		if i > 0 && slices.ContainsFunc(columns, func(c groupColumn) bool { return c.rows[row] != c.rows[order[i-1]] }) {
-			count++
+		if i > 0 {
+			for c := range columns {
+				if rows := columns[c].rows; rows[row] != rows[order[i-1]] {
+					count++
+					break
+				}
+			}
 		}
 		if i == 0 || uint32(len(firsts)) == count {
 			firsts = append(firsts, row)
@@ -431,6 +439,26 @@ func tuplesOf(columns []groupColumn, n int) ([][]string, []uint32) {
 		tuples[g] = texts[g*len(columns) : len(texts) : len(texts)]
 	}
 	return tuples, groups
+}
+
+// singlesOf is tuplesOf of one column: its values are in order already, some
+// may be of no row.
+func singlesOf(c *groupColumn) ([][]string, []uint32) {
+	groups := make([]uint32, len(c.values))
+	for _, v := range c.rows {
+		groups[v] = 1
+	}
+	tuples := make([][]string, 0, len(c.values))
+	for v, used := range groups {
+		if used != 0 {
+			groups[v] = uint32(len(tuples))
+			tuples = append(tuples, c.values[v:v+1:v+1])
+		}
+	}
+	for i, v := range c.rows {
+		c.rows[i] = groups[v]
+	}
+	return tuples, c.rows
 }
 
 // textArena makes strings of many short texts with few allocations. The
