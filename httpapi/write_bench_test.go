@@ -1,0 +1,64 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"tsdbd/column"
+	"tsdbd/httpapi"
+)
+
+// sinkStore takes everything and keeps nothing: what is left is the API.
+type sinkStore struct {
+	fakeStore
+	table *column.Table
+}
+
+func (s *sinkStore) Table(string) (*column.Table, error) { return s.table, nil }
+
+func (s *sinkStore) RetentionPolicy(string, string) (string, error)             { return "autogen", nil }
+func (s *sinkStore) Write(context.Context, string, string, *column.Batch) error { return nil }
+
+// BenchmarkWrite posts bodies of 10 tags and 10 integer fields a line.
+func BenchmarkWrite(b *testing.B) {
+	for _, lines := range []int{1, 100, 10_000} {
+		for _, packed := range []bool{false, true} {
+			b.Run(fmt.Sprintf("lines=%d/gzip=%v", lines, packed), func(b *testing.B) {
+				var text bytes.Buffer
+				for i := range lines {
+					fmt.Fprintf(&text, "cpu,hostname=host_%d,region=eu-west-1,datacenter=eu-west-1b,rack=67,os=Ubuntu16.10,arch=x86,team=NYC,service=7,service_version=0,service_environment=production", i%1000)
+					for j, f := range []string{"user", "system", "idle", "nice", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"} {
+						fmt.Fprintf(&text, "%cusage_%s=%di", " ,"[min(j, 1)], f, (i*7+j*13)%100)
+					}
+					fmt.Fprintf(&text, " %d\n", 1451606400000000000+i/1000*10_000_000_000)
+				}
+				size := text.Len()
+				body := text.String()
+				if packed {
+					body = squeeze(body)
+				}
+				s := &sinkStore{table: column.NewTable(1)}
+				h := httpapi.New(httpapi.Options{Writer: s, Query: s})
+				defer h.Close()
+				b.ReportAllocs()
+				b.SetBytes(int64(size))
+				for b.Loop() {
+					r := httptest.NewRequest(http.MethodPost, "/write?db=d", strings.NewReader(body))
+					if packed {
+						r.Header.Set("Content-Encoding", "gzip")
+					}
+					w := httptest.NewRecorder()
+					if h.ServeHTTP(w, r); w.Code != 204 {
+						b.Fatal(w.Body)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(lines*10), "ns/value")
+			})
+		}
+	}
+}
