@@ -14,7 +14,7 @@ type MergeOptions struct {
 	// Deleted are the ids to leave out; nil for none. Ids that are deleted
 	// later stay in the file and in Index.Removed.
 	Deleted *roaring.Bitmap
-	// Complete says that the files are all files of the shard. Then a
+	// Complete says that the shard has no older file than these. Then a
 	// measurement without series is left out. Otherwise its fields are kept,
 	// for its series may stand in an older file.
 	Complete bool
