@@ -109,7 +109,7 @@ type aggWorker struct {
 	ibuf  []int64
 	ubuf  []uint64
 	gath  []column.Vector
-	one   [1]int64
+	dense []bool // slots that count a column without nulls
 }
 
 // scanPart folds a set of series of a unit. newest stops each series at its
@@ -187,12 +187,28 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 	if win.none() || c.Max() < win.next(start) {
 		return w.whole(c, g, w.t.at(g, w.p.number(start)))
 	}
+	// Counting a column without nulls needs no values.
+	w.dense = w.dense[:0]
+	for i := range w.p.slots {
+		sl := &w.p.slots[i]
+		dense := false
+		if b := &rd.cs.out[sl.col]; sl.kind == slotCount && b.index >= 0 {
+			if s, ok := c.Stats(b.index); ok {
+				dense = s.Count == c.Len()
+			}
+		}
+		w.dense = append(w.dense, dense)
+	}
 	met := false
 	err := w.runs(c, func(start int64, lo, hi int) {
 		st := w.t.at(g, w.p.number(start))
 		all := true
 		for i := range w.p.slots {
 			sl := &w.p.slots[i]
+			if w.dense[i] {
+				st[i].n += int64(hi - lo)
+				continue
+			}
 			if !w.fold(&st[i], sl, rd.output(sl.col), lo, hi) {
 				all = false
 			}
@@ -262,11 +278,16 @@ func cutTimes(win *windows, times []int64, f func(start int64, lo, hi int)) {
 // needTimes reports whether some slot keeps the time of a row.
 func (w *aggWorker) needTimes() bool {
 	for i := range w.p.slots {
-		if w.p.slots[i].kind >= slotMin {
+		if w.timed(&w.p.slots[i]) {
 			return true
 		}
 	}
 	return false
+}
+
+// timed reports whether a slot keeps the time of its value.
+func (w *aggWorker) timed(sl *slot) bool {
+	return sl.kind >= slotFirst || sl.kind >= slotMin && w.p.times
 }
 
 // whole folds a chunk that lies inside one window, from its statistics where
@@ -301,7 +322,7 @@ func (w *aggWorker) whole(c scan.Chunk, g int32, st []aggState) (bool, error) {
 		if rd.err != nil {
 			return false, rd.err
 		}
-		if sl.kind >= slotMin && w.times == nil {
+		if w.times == nil && w.timed(sl) {
 			times, err := c.Times()
 			if err != nil {
 				return false, err
@@ -499,7 +520,10 @@ func (w *aggWorker) offer(st *aggState, sl *slot, v *column.Vector, row int, col
 	} else {
 		bits = word(v, row)
 	}
-	at := w.times[row]
+	var at int64
+	if w.timed(sl) {
+		at = w.times[row]
+	}
 	if !w.t.better(st, *sl, at, bits, str, w.key) {
 		return
 	}

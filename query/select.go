@@ -242,6 +242,11 @@ func extend(dst *column.Vector, n int, src *column.Vector, lo, hi int) {
 	switch {
 	case src.Type == model.Unknown && dst.Type == model.Unknown:
 		return
+	case src.Type == model.Unknown:
+		for range hi - lo {
+			dst.AppendNull()
+		}
+		return
 	case dst.Type == model.Unknown:
 		dst.Type = src.Type
 		for range n {

@@ -480,7 +480,7 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 		if cl := all[0]; cl != nil {
 			cols := make([]column.Vector, len(l.refs))
 			for i := range cl.aux {
-				cols[i] = l.fillAux(cl.aux[i], n, fieldType(l.refs[i].Type))
+				cols[i] = l.fillAux(cl.aux[i], n, fieldType(l.refs[i].Type), new(scalar))
 			}
 			lookup = l.lookupRefs(l.refs, cols)
 		}

@@ -107,7 +107,11 @@ func TestGoldenSelect(t *testing.T) {
 				stats   bool
 				steps   bool
 				workers int
-			}{{7, true, true, 2}, {1, false, false, 1}, {1000, true, false, 3}, {3, false, true, 1}} {
+				slice   int64
+			}{{7, true, true, 2, 1 << 20}, {1, false, false, 1, 5}, {1000, true, false, 3, 1 << 20}, {3, false, true, 1, 1}} {
+				old := streamRows
+				streamRows = shape.slice
+				defer func() { streamRows = old }()
 				m := newMemStore()
 				m.chunkRows, m.stats, m.steps = shape.rows, shape.stats, shape.steps
 				runSelectTheme(t, m, &th, known, shape.workers)

@@ -41,17 +41,13 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 		pending, rows = pending[:0], 0
 		return first
 	}
-	err := x.run(l, func(f *frame) error {
-		b := &IntoBatch{Database: db, RetentionPolicy: rp, Measurement: target.Name, Times: f.times}
-		if target.Name == "" {
-			b.Measurement = f.name
+	var cur *frame // rows of one series, gathered
+	closeSeries := func() error {
+		if cur == nil {
+			return nil
 		}
-		for i, k := range l.dims {
-			if v := f.tuple[i]; v != "" {
-				b.Tags = append(b.Tags, model.Tag{Key: k, Value: v})
-			}
-		}
-		l.splitInto(b, names, f)
+		b := l.intoBatch(cur, db, rp, names)
+		cur = nil
 		n := writtenRows(b)
 		if n == 0 {
 			return nil
@@ -62,7 +58,28 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 			return flush()
 		}
 		return nil
+	}
+	err := x.run(l, func(f *frame) error {
+		if cur != nil && cur.name == f.name && slices.Equal(cur.tuple, f.tuple) && len(cur.times) < intoRows {
+			n := len(cur.times)
+			for i := range cur.cols {
+				extend(&cur.cols[i], n, &f.cols[i], 0, len(f.times))
+			}
+			cur.times = append(cur.times, f.times...)
+			return nil
+		}
+		if err := closeSeries(); err != nil {
+			return err
+		}
+		cur = &frame{name: f.name, tuple: f.tuple, times: slices.Clone(f.times), cols: make([]column.Vector, len(f.cols))}
+		for i := range f.cols {
+			extend(&cur.cols[i], 0, &f.cols[i], 0, len(f.times))
+		}
+		return nil
 	})
+	if err == nil {
+		err = closeSeries()
+	}
 	if err == nil {
 		err = flush()
 	}
@@ -73,6 +90,22 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 		Name: "result", Columns: []string{"time", "written"}, Rows: 1,
 		Values: []column.Vector{{Type: model.Integer, Ints: []int64{0}}, {Type: model.Integer, Ints: []int64{written}}},
 	}}})
+}
+
+// intoBatch turns rows of a series into what is to be written.
+func (l *level) intoBatch(f *frame, db, rp string, names []string) *IntoBatch {
+	target := l.stmt.Target.Measurement
+	b := &IntoBatch{Database: db, RetentionPolicy: rp, Measurement: target.Name, Times: f.times}
+	if target.Name == "" {
+		b.Measurement = f.name
+	}
+	for i, k := range l.dims {
+		if v := f.tuple[i]; v != "" {
+			b.Tags = append(b.Tags, model.Tag{Key: k, Value: v})
+		}
+	}
+	l.splitInto(b, names, f)
+	return b
 }
 
 // splitInto sorts the columns of a frame into fields and tags: what top and

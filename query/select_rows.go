@@ -46,11 +46,6 @@ func (rs *rowset) append(o *rowset) {
 	n := len(rs.times)
 	for i := range rs.cols {
 		extend(&rs.cols[i], n, &o.cols[i], 0, len(o.times))
-		if o.cols[i].Type == model.Unknown && rs.cols[i].Type != model.Unknown {
-			for range o.times {
-				rs.cols[i].AppendNull()
-			}
-		}
 	}
 	rs.times = append(rs.times, o.times...)
 }

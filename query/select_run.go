@@ -48,12 +48,13 @@ func (l *level) wanted() int {
 
 // seriesOut cuts the rows of one output series to LIMIT and OFFSET.
 type seriesOut struct {
-	l    *level
-	name string
-	tup  []string
-	skip int
-	left int // -1: no limit
-	emit func(*frame) error
+	l     *level
+	name  string
+	tup   []string
+	skip  int
+	left  int      // -1: no limit
+	carry []scalar // last values, for fill(previous)
+	emit  func(*frame) error
 }
 
 func (l *level) seriesOut(t *groupTable, g int32, emit func(*frame) error) *seriesOut {
@@ -103,38 +104,40 @@ func (l *level) project(n int, lookup func(*influxql.VarRef) operand, call func(
 }
 
 // fillAux replaces the nulls of a column beside the aggregates, or of a raw
-// query, by fill(number), or by the value before with fill(previous).
-func (l *level) fillAux(v column.Vector, n int, typ model.FieldType) column.Vector {
+// query, by fill(number), or by the value before with fill(previous). carry is
+// the last value of the rows before, and becomes that of these.
+func (l *level) fillAux(v column.Vector, n int, typ model.FieldType, carry *scalar) column.Vector {
 	number := l.fill == influxql.NumberFill && l.fillTo.typ != model.Unknown
 	if !number && l.fill != influxql.PreviousFill {
 		return v
 	}
 	if v.Type == model.Unknown {
-		if typ == model.Unknown || !number {
+		if typ == model.Unknown || !number && carry.typ == model.Unknown {
 			return v
 		}
 		v = column.Vector{Type: typ, Valid: column.NewBitmap(n)}
 		v.Resize(n)
 	}
 	if v.Valid == nil {
+		*carry = scalarAt(&v, n-1)
 		return v
 	}
-	s := scalar{}
+	s := *carry
 	if number {
 		s = fillScalar(l.fillTo, v.Type)
 	}
 	out := column.Vector{Type: v.Type}
-	for i, prev := 0, -1; i < n; i++ {
-		switch {
-		case v.IsValid(i):
-			prev = i
-			out.AppendFrom(&v, i)
-		case prev >= 0 && !number:
-			out.AppendFrom(&v, prev)
-		default:
+	for i := range n {
+		if !v.IsValid(i) {
 			appendScalar(&out, s)
+			continue
+		}
+		out.AppendFrom(&v, i)
+		if !number {
+			s = scalarAt(&v, i)
 		}
 	}
+	*carry = s
 	return out
 }
 
@@ -218,7 +221,6 @@ func batches(order []int32) [][]int32 {
 // rows are emitted shard by shard.
 func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32][]rowset, batch []int32, stream bool, emit func(*frame) error) error {
 	limit := l.wanted()
-	before := x.used.Load()
 	member := make([]bool, len(t.names))
 	for _, g := range batch {
 		member[g] = true
@@ -243,21 +245,17 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 		} else if len(full) == len(batch) {
 			continue
 		}
+		if stream {
+			if err := x.streamUnit(l, u, out, limit, want); err != nil || out.full() {
+				return err
+			}
+			continue
+		}
 		m, err := x.collectUnit(u, l.refs, l.rng, l.asc, limit, want)
 		if err != nil {
 			return err
 		}
 		for g, rs := range m {
-			if stream {
-				if err := l.emitRaw(out, rs); err != nil {
-					return err
-				}
-				x.used.Store(before)
-				if out.full() {
-					return nil
-				}
-				continue
-			}
 			list := got[g]
 			if len(list) == 0 || srcOf[g] != u.order {
 				list = append(list, rs)
@@ -288,6 +286,88 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 		}
 	}
 	return nil
+}
+
+// streamRows is about how many rows of one series are held at once on their
+// way out. Tests lower it.
+var streamRows int64 = 1 << 20
+
+// streamUnit emits the rows of the only group of a unit, in slices of its time
+// range if there are many.
+func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want func(int32) bool) error {
+	r := l.rng.Intersect(u.shard.TimeRange())
+	n := int64(1)
+	if limit == 0 && u.set.GetCardinality() >= 8 || streamRows < 1<<10 {
+		rows, err := x.estimateRows(l, u, r)
+		if err != nil {
+			return err
+		}
+		n += rows / streamRows
+	}
+	if n > 1 {
+		if b, ok := u.shard.TimeBounds(u.set); ok {
+			r = r.Intersect(b)
+		}
+	}
+	if r.Empty() {
+		return nil
+	}
+	step := uint64(r.Max-r.Min)/uint64(n) + 1
+	before := x.used.Load()
+	for i := range n {
+		if !l.asc {
+			i = n - 1 - i
+		}
+		s := model.TimeRange{Min: r.Min + int64(uint64(i)*step), Max: r.Max}
+		if i < n-1 {
+			s.Max = r.Min + int64(uint64(i+1)*step) - 1
+		}
+		if s.Min < r.Min || s.Empty() {
+			continue
+		}
+		m, err := x.collectUnit(u, l.refs, s, l.asc, limit, want)
+		if err != nil {
+			return err
+		}
+		for _, rs := range m {
+			if err := l.emitRaw(out, rs); err != nil {
+				return err
+			}
+		}
+		x.used.Store(before)
+		if out.full() {
+			break
+		}
+	}
+	return nil
+}
+
+// estimateRows guesses the rows of a unit from its first series.
+func (x *exec) estimateRows(l *level, u *unit, r model.TimeRange) (int64, error) {
+	const sample = 16
+	cs, ok := u.bind(l.refs)
+	if !ok || u.set.GetCardinality() == 0 || r.Empty() {
+		return 0, nil
+	}
+	cur, err := u.shard.Scan(x.ctx, cs.request(u, r, l.asc))
+	if err != nil {
+		return 0, err
+	}
+	defer cur.Close()
+	var series, rows int64
+	for series < sample {
+		if _, ok := cur.NextSeries(); !ok {
+			break
+		}
+		series++
+		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
+			rows += int64(c.Len())
+		}
+	}
+	if series == 0 {
+		return 0, cur.Err()
+	}
+	return rows / series * int64(u.set.GetCardinality()), cur.Err()
 }
 
 // mergeSets merges row sets of several sources by time, in the level's
@@ -332,8 +412,11 @@ func (l *level) emitRaw(out *seriesOut, rs *rowset) error {
 		return nil
 	}
 	if l.fill == influxql.NumberFill || l.fill == influxql.PreviousFill {
+		if out.carry == nil {
+			out.carry = make([]scalar, len(rs.cols))
+		}
 		for i := range rs.cols {
-			rs.cols[i] = l.fillAux(rs.cols[i], n, fieldType(l.refs[i].Type))
+			rs.cols[i] = l.fillAux(rs.cols[i], n, fieldType(l.refs[i].Type), &out.carry[i])
 		}
 	}
 	cols := l.project(n, l.lookupRefs(l.refs, rs.cols), nil)
