@@ -94,8 +94,11 @@ func sameSeries(a, b *query.Series) bool {
 // setZone makes f render in the series' zone. A name that cannot be loaded
 // was refused by the planner; UTC is the answer all the same.
 func (f *timeFormat) setZone(name string) {
-	f.zone = nil
-	if name == "" || name == "UTC" || f.unit != 0 {
+	if name == f.zoneName || f.unit != 0 {
+		return
+	}
+	f.zoneName, f.zone = name, nil
+	if name == "" || name == "UTC" {
 		return
 	}
 	if loc, err := time.LoadLocation(name); err == nil {

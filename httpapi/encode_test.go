@@ -131,6 +131,10 @@ func TestTimesInAZone(t *testing.T) {
 	if got := string(f.append(nil, 1500000000e9)); got != "2017-07-14T04:40:00+02:00" {
 		t.Errorf("got %s", got)
 	}
+	f.setZone("")
+	if got := string(f.append(nil, 1500000000e9)); got != "2017-07-14T02:40:00Z" {
+		t.Errorf("back in UTC: %s", got)
+	}
 }
 
 // floats, ints and so on make columns for the tests.

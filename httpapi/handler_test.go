@@ -79,7 +79,9 @@ func TestRequestIDs(t *testing.T) {
 	f("X-Request-Id", `a"b`, false)
 	f("X-Request-Id", strings.Repeat("a", 64), true)
 	f("X-Request-Id", strings.Repeat("a", 65), false)
-	if do(t, "GET", base+"/ping", "").header.Get("X-Request-Id") == do(t, "GET", base+"/ping", "").header.Get("X-Request-Id") {
+	first := do(t, "GET", base+"/ping", "")
+	second := do(t, "GET", base+"/ping", "")
+	if first.header.Get("X-Request-Id") == second.header.Get("X-Request-Id") {
 		t.Error("the same id twice")
 	}
 }

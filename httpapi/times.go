@@ -9,11 +9,12 @@ import (
 // as many decimals as needed. It caches the date of the last day it met, so
 // one value serves one answer and one goroutine.
 type timeFormat struct {
-	unit  int64          // nanoseconds per unit; 0 means RFC 3339
-	zone  *time.Location // nil is UTC
-	start int64          // first second of the cached day
-	date  [11]byte       // "2006-01-02T" of the cached day
-	ready bool
+	unit     int64          // nanoseconds per unit; 0 means RFC 3339
+	zone     *time.Location // nil is UTC
+	zoneName string         // of zone; loading one reads a file
+	start    int64          // first second of the cached day
+	date     [11]byte       // "2006-01-02T" of the cached day
+	ready    bool
 }
 
 // epochUnit returns the nanoseconds per unit of an epoch parameter. A value
