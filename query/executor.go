@@ -139,6 +139,8 @@ func (e *Executor) finish(task *queryTask) {
 // statement runs one statement. A panic in it is an error of the statement:
 // the server and other queries go on.
 func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt ExecuteOptions, out *output) (err error) {
+	// A fault in a mapped file is a panic too then.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
 			e.queries.panics.Add(1)

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -128,12 +130,12 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 // error in order of the tasks.
 func parallel(n int, task func(int) error) error {
 	if n == 1 {
-		return task(0)
+		return guard(task, 0)
 	}
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { errs[i] = task(i) })
+		wg.Go(func() { errs[i] = guard(task, i) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -142,6 +144,18 @@ func parallel(n int, task func(int) error) error {
 		}
 	}
 	return nil
+}
+
+// guard runs a task. A panic in it, also one for a mapped file that shrank or
+// cannot be read, ends the query, not the server.
+func guard(task func(int) error, i int) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("[panic:%v]", p)
+		}
+	}()
+	return task(i)
 }
 
 func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
