@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -135,6 +136,16 @@ func (c *benchCursor) NextSeries() (model.SeriesID, bool) {
 }
 
 func (c *benchCursor) NextChunk() scan.Chunk {
+	for len(c.list) > 0 {
+		if k := c.list[0]; k.Min() >= c.req.Range.Min && k.Max() <= c.req.Range.Max {
+			break
+		} else if n := c.cut(k); n != nil {
+			c.chunk.memChunk = n
+			c.list = c.list[1:]
+			return &c.chunk
+		}
+		c.list = c.list[1:]
+	}
 	if len(c.list) == 0 {
 		return nil
 	}
@@ -147,6 +158,24 @@ func (c *benchCursor) NextChunk() scan.Chunk {
 	}
 	return &c.chunk
 }
+
+// cut returns the rows of a chunk that lie in the range.
+func (c *benchCursor) cut(k *memChunk) *memChunk {
+	lo, _ := slices.BinarySearch(k.times, c.req.Range.Min)
+	hi, found := slices.BinarySearch(k.times, c.req.Range.Max)
+	if found {
+		hi++
+	}
+	if lo >= hi {
+		return nil
+	}
+	out := &memChunk{times: k.times[lo:hi], step: k.step}
+	for i := range k.cols {
+		out.cols = append(out.cols, k.cols[i].Slice(lo, hi))
+	}
+	return out
+}
+
 func (c *benchCursor) Err() error { return nil }
 func (c *benchCursor) Close()     {}
 
@@ -202,6 +231,8 @@ func BenchmarkSelect(b *testing.B) {
 		{"mean/by-host/wide", "SELECT mean(f0) FROM cpu GROUP BY host", wide},
 		{"last/by-host/wide", "SELECT last(f0) FROM cpu GROUP BY host", wide},
 		{"lastpoint", "SELECT * FROM cpu GROUP BY host ORDER BY time DESC LIMIT 1", tsbs},
+		{"limit/wide", "SELECT f0 FROM cpu LIMIT 10", wide},
+		{"limit/desc/wide", "SELECT f0 FROM cpu ORDER BY time DESC LIMIT 10", wide},
 		{"high-cpu", "SELECT * FROM cpu WHERE f0 > 90 AND " + span, tsbs},
 		{"raw/filter/count", "SELECT count(f0) FROM cpu WHERE f1 > 50 AND " + span + " GROUP BY time(1h)", tsbs},
 		{"raw/all", "SELECT f0 FROM cpu GROUP BY host", tsbs},

@@ -13,7 +13,7 @@ import (
 type columnSet struct {
 	fields []string // Request.Fields
 	out    []boundColumn
-	cond   map[string]boundColumn // by VarRef.String()
+	cond   map[*influxql.VarRef]boundColumn // of the predicate's references
 	rest   influxql.Expr
 	exact  bool // every field read counts for the existence of a row
 }
@@ -64,12 +64,12 @@ func (u *unit) bind(refs []influxql.VarRef) (*columnSet, bool) {
 	}
 	n := len(cs.fields)
 	if cs.rest != nil {
-		cs.cond = map[string]boundColumn{}
+		cs.cond = map[*influxql.VarRef]boundColumn{}
 		influxql.WalkFunc(cs.rest, func(node influxql.Node) {
 			if ref, ok := node.(*influxql.VarRef); ok {
 				b := one(*ref)
 				b.tag = !isFieldRef(ref)
-				cs.cond[ref.String()] = b
+				cs.cond[ref] = b
 			}
 		})
 	}
@@ -152,7 +152,7 @@ func (r *chunkReader) output(i int) *column.Vector {
 }
 
 func (r *chunkReader) lookup(ref *influxql.VarRef) operand {
-	b, ok := r.cs.cond[ref.String()]
+	b, ok := r.cs.cond[ref]
 	switch {
 	case !ok:
 		return null()

@@ -90,6 +90,38 @@ func TestSelectLazyWindows(t *testing.T) {
 	}
 }
 
+// The first rows of many series are found in slices of time; which must not show.
+func TestSelectFirstRows(t *testing.T) {
+	m := newMemStore()
+	m.create("d", "autogen")
+	var b strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&b, "m,h=h%03d v=%d %d\n", i*37%100, i, 1500000000+(i*i)%9973)
+	}
+	m.write(t, "d", "", "s", b.String())
+	for _, order := range []string{"ASC", "DESC"} {
+		all, err := collectSelect(context.Background(), m, "SELECT v, h FROM m WHERE v > 100 ORDER BY time "+order, SelectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := seriesTexts(all[0].Series)[1:]
+		for _, limit := range []int{1, 2, 13, 100, 899, 5000} {
+			for _, offset := range []int{0, 3, 400} {
+				q := fmt.Sprintf("SELECT v, h FROM m WHERE v > 100 ORDER BY time %s LIMIT %d OFFSET %d", order, limit, offset)
+				res, err := collectSelect(context.Background(), m, q, SelectOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := seriesTexts(res[0].Series)[1:]
+				want := rows[offset:min(offset+limit, len(rows))]
+				if fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s:\n got %v\nwant %v", q, got, want)
+				}
+			}
+		}
+	}
+}
+
 func TestSelectCancel(t *testing.T) {
 	m := limitsStore(t)
 	for _, q := range []string{

@@ -292,10 +292,17 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 // way out. Tests lower it.
 var streamRows int64 = 1 << 20
 
+// manySeries is the number of series from which on the first rows of all of
+// them are looked for in short slices of time.
+const manySeries = 64
+
 // streamUnit emits the rows of the only group of a unit, in slices of its time
 // range if there are many.
 func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want func(int32) bool) error {
 	r := l.rng.Intersect(u.shard.TimeRange())
+	if limit > 0 && u.set.GetCardinality() >= manySeries {
+		return x.streamFirst(l, u, r, out, limit, want)
+	}
 	n := int64(1)
 	if limit == 0 && u.set.GetCardinality() >= 8 || streamRows < 1<<10 {
 		rows, err := x.estimateRows(l, u, r)
@@ -338,6 +345,50 @@ func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want fun
 		if out.full() {
 			break
 		}
+	}
+	return nil
+}
+
+// streamFirst emits the first rows of the only group of a unit, in the level's
+// direction. The series' first rows lie near one another, so it reads a short
+// slice of time of all series, then longer ones until there are enough rows.
+func (x *exec) streamFirst(l *level, u *unit, r model.TimeRange, out *seriesOut, limit int, want func(int32) bool) error {
+	if b, ok := u.shard.TimeBounds(u.set); ok {
+		r = r.Intersect(b)
+	}
+	width := uint64(1)
+	if !r.Empty() {
+		width += uint64(r.Max-r.Min) / 4096
+	}
+	before := x.used.Load()
+	for !r.Empty() && !out.full() {
+		s := r
+		if uint64(r.Max-r.Min) >= width {
+			if l.asc {
+				s.Max = r.Min + int64(width) - 1
+			} else {
+				s.Min = r.Max - int64(width) + 1
+			}
+		}
+		m, err := x.collectUnit(u, l.refs, s, l.asc, limit, want)
+		if err != nil {
+			return err
+		}
+		for _, rs := range m {
+			if err := l.emitRaw(out, rs); err != nil {
+				return err
+			}
+		}
+		x.used.Store(before)
+		if s == r {
+			break
+		}
+		if l.asc {
+			r.Min = s.Max + 1
+		} else {
+			r.Max = s.Min - 1
+		}
+		width *= 4
 	}
 	return nil
 }
