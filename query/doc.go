@@ -1,3 +1,56 @@
-// Package query turns InfluxQL into plans and runs them over column batches,
-// and executes the statements that show or change the catalog.
+// Package query executes InfluxQL: it turns SELECT into plans and runs them
+// over column batches, and carries out the statements that show or change the
+// catalog.
+//
+// An Executor takes a parsed query and runs its statements in order; answers
+// leave as Results, tables of typed columns, as soon as they are known.
+//
+// # SELECT
+//
+// runSelect goes this way:
+//
+//   - compileSelect checks the statement and its subqueries, in the words of
+//     InfluxDB 1.12, and resolves their times (compiled).
+//   - exec.plan opens a scan.View per database and retention policy, replaces
+//     regular expressions and wildcards, gives every reference its type (the
+//     widest of all shards in range), and lays out a level per SELECT.
+//   - exec.run executes a level and hands out frames: runs of rows of one
+//     series, series in the order of measurement and group values, rows in order
+//     of time. The outermost level's frames become Results, or rows to write for
+//     INTO; those of a subquery are the rows its outer level reads.
+//
+// A level without aggregates gathers rows: for each shard and group, the
+// series' rows are filtered as vectors and merged by time. A level with
+// aggregates reads its columns once for all calls that partial states answer
+// (aggPlan, aggTable: count, sum, mean, min, max, first, last, spread, stddev),
+// from statistics alone where a chunk lies inside one window, and gathers the
+// rows of a group for the functions that need them all. The cells of the calls
+// are filled, transformed, joined on their times, and the select list is
+// evaluated over the joined columns.
+//
+// Several workers read disjoint sets of series and own their states; the states
+// are merged in the order of the workers.
+//
+// # What holds
+//
+//   - An answer does not depend on how storage cuts series into chunks, on
+//     statistics, or on the number of workers: sums of floats carry what they
+//     lost, ties are settled by value and series key.
+//   - Rows of equal time stand in the order of their series keys; InfluxDB has
+//     no defined order there. testdata/golden/differences.json lists the recorded
+//     cases where we answer otherwise than InfluxDB 1.12, with the reason.
+//   - Empty windows that a LIMIT cuts off are never made. Windows, rows and
+//     results held at once are bounded by SelectOptions.MemoryBytes.
+//   - The end of the context is seen at every chunk and every block of windows.
+//   - NaN stays in result columns; the encoder shows it as null. It is no value to an outer
+//     query, and INTO does not write it.
+//
+// # What it does not do
+//
+// It does not parse (github.com/influxdata/influxql does), encode, authorize,
+// or know files: storage is what package scan says. Conditions on time under OR
+// are intersected, as in InfluxDB. Functions of tags give nothing.
+//
+// An Executor is safe for concurrent use. A running statement belongs to the
+// goroutine that started it; its callbacks are called from that goroutine.
 package query
