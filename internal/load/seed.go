@@ -25,6 +25,9 @@ const (
 // Seed makes the seed workload's lines in order of time. Every row has its own
 // (series, time), so exactly SeedRows points are stored.
 type Seed struct {
+	// Periods is how many periods there are, SeedPeriods unless set lower
+	// before the first row.
+	Periods int
 	// Counts is the number of rows per period made so far.
 	Counts [SeedPeriods]int64
 	// Sums is, by vCmdid, the sum of totalCount per period over the rows made
@@ -51,7 +54,7 @@ type combination struct {
 // NewSeed returns the generator at its first row. It makes the same rows
 // every time.
 func NewSeed() *Seed {
-	g := &Seed{Sums: map[string]*[SeedPeriods]int64{}, Has: map[string]*[SeedPeriods]bool{}}
+	g := &Seed{Periods: SeedPeriods, Sums: map[string]*[SeedPeriods]int64{}, Has: map[string]*[SeedPeriods]bool{}}
 	g.r = rand.New(rand.NewPCG(1428777120, 838))
 	results := []string{"0", "0", "0", "0", "-1", "1001", "1002", "2001", "2005", "3007", "4004", "5000", "50003"}
 	seen := map[string]bool{}
@@ -117,7 +120,7 @@ func share(total, p int) int { return total*(p+1)/SeedPeriods - total*p/SeedPeri
 // 0 at the end.
 func (g *Seed) Next(dst []byte, n int) ([]byte, int) {
 	made := 0
-	for made < n && g.period < SeedPeriods {
+	for made < n && g.period < g.Periods {
 		rows, dirty := share(SeedRows, g.period), share(seedDirty, g.period)
 		if g.row == rows {
 			g.period, g.row = g.period+1, 0
