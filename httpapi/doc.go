@@ -1,5 +1,5 @@
-// Package httpapi serves the InfluxDB 1.x HTTP API: /query, /write, their v2
-// write twin, /ping, /status, /health and /metrics.
+// Package httpapi serves the InfluxDB 1.x HTTP API: /query, /write, /ping,
+// /status, /health, /metrics, and of the v2 API write and delete.
 //
 // A Handler routes a request by a fixed table. Writes go through readBody
 // (bounded before and after decompression), a pooled lineproto.Parser and a

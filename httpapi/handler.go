@@ -60,6 +60,7 @@ func New(opt Options) *Handler {
 	h.add("/query", "query", true, map[string]http.HandlerFunc{"GET": h.query, "POST": h.query, "OPTIONS": preflight})
 	h.add("/write", "write", true, map[string]http.HandlerFunc{"POST": h.writeV1, "OPTIONS": preflight})
 	h.add("/api/v2/write", "v2_write", true, map[string]http.HandlerFunc{"POST": h.writeV2, "OPTIONS": preflight})
+	h.add("/api/v2/delete", "v2_delete", false, map[string]http.HandlerFunc{"POST": h.deleteV2})
 	h.add("/api/v2/query", "v2_query", true, map[string]http.HandlerFunc{"POST": fluxDisabled, "OPTIONS": preflight})
 	h.add("/ping", "ping", false, map[string]http.HandlerFunc{"GET": h.ping, "HEAD": h.ping})
 	h.add("/status", "status", false, map[string]http.HandlerFunc{"GET": noContent, "HEAD": noContent})

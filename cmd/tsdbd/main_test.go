@@ -196,6 +196,44 @@ func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
 	}
 }
 
+func TestDeleteByTheV2API(t *testing.T) {
+	s := startServer(t, t.TempDir())
+	s.query("", `CREATE DATABASE d; CREATE RETENTION POLICY r2 ON d DURATION INF REPLICATION 1`)
+	fill := func() {
+		for _, path := range []string{"/write?db=d&precision=s", "/write?db=d&rp=r2&precision=s"} {
+			if status, body := s.post(path, "m,h=a v=1 10\nm,h=b v=2 10\nm,h=a v=3 20\nn,h=a v=4 10"); status != 204 {
+				t.Fatalf("%d %s", status, body)
+			}
+		}
+	}
+	// left returns the sums of m and n in both policies.
+	left := func() string {
+		var sums []string
+		for _, from := range []string{"autogen.m", "autogen.n", "r2.m", "r2.n"} {
+			_, rest, _ := strings.Cut(s.query("d", "SELECT sum(v) FROM "+from), `"values":[[0,`)
+			sum, _, _ := strings.Cut(rest, "]")
+			sums = append(sums, sum)
+		}
+		return strings.Join(sums, " ")
+	}
+	f := func(bucket, predicate, want string) {
+		t.Helper()
+		fill()
+		body := fmt.Sprintf(`{"start":"1970-01-01T00:00:10Z","stop":"1970-01-01T00:00:20Z","predicate":%q}`, predicate)
+		if status, answer := s.post("/api/v2/delete?bucket="+bucket, body); status != 200 || answer != "" {
+			t.Fatalf("%d %s", status, answer)
+		}
+		if got := left(); got != want {
+			t.Errorf("%s %s: %s is left, want %s", bucket, predicate, got, want)
+		}
+	}
+	f("d/autogen", `_measurement="nosuch"`, "6 4 6 4")
+	f("d/autogen", `_measurement="m" AND h="a"`, "5 4 6 4")
+	f("d/r2", `h=a`, "6 4 5 ")
+	f("d/autogen", `(_measurement=m) AND (h='b')`, "4 4 6 4")
+	f("d", ``, "3  3 ")
+}
+
 func TestServiceEndpoints(t *testing.T) {
 	s := startServer(t, t.TempDir())
 	for path, want := range map[string]string{

@@ -8,7 +8,7 @@ import (
 // Cases returns all cases.
 func Cases() []Case {
 	var all []Case
-	for _, part := range [][]Case{lines(), writes(), queries(), parameters(), requests(), engine()} {
+	for _, part := range [][]Case{lines(), writes(), queries(), parameters(), deletes(), requests(), engine()} {
 		all = append(all, part...)
 	}
 	return all
@@ -176,6 +176,38 @@ func flip(s string) string {
 	b := []byte(s)
 	b[len(b)-6] ^= 0xff
 	return string(b)
+}
+
+// deletes are calls of /api/v2/delete that must remove nothing.
+func deletes() []Case {
+	const times = `"start":"2017-07-14T02:40:00Z","stop":"2018-07-14T02:40:10Z"`
+	del := func(name, bucket, body string, status int, want string) Case {
+		return Case{Name: "delete/" + name, Method: "POST", Path: "/api/v2/delete?org=o&bucket=" + url.QueryEscape(bucket), Body: body, Status: status, Error: want}
+	}
+	unsupported := func(name, predicate, quoted string) Case {
+		return del(name, "bad/autogen", "{"+times+`,"predicate":"`+quoted+`"}`, 400,
+			`delete - predicate only supports equality operators and conjunctions. database: "bad", retention policy: "autogen", start: "2017-07-14T02:40:00Z", stop: "2018-07-14T02:40:10Z", predicate: `+predicate)
+	}
+	return []Case{
+		del("no bucket", "", "{}", 404, `bucket name "" is missing a slash; not in "database/retention-policy" format`),
+		del("unknown database", "nodb/autogen", "{"+times+"}", 404, `database not found: "nodb"`),
+		del("unknown policy", "bad/norp", "{"+times+"}", 404, "retention policy not found: norp"),
+		del("not JSON", "bad/autogen", "{bad", 400, "delete - cannot parse request body: invalid character 'b' looking for beginning of object key string"),
+		del("empty body", "bad/autogen", "", 400, "delete - cannot parse request body: EOF"),
+		del("no start", "bad/autogen", `{"stop":"2017-07-14T02:40:00Z"}`, 400, "delete - start field in RFC3339Nano format required"),
+		del("no stop", "bad/autogen", `{"start":"2017-07-14T02:40:00Z"}`, 400, "delete - stop field in RFC3339Nano format required"),
+		del("bad stop", "bad/autogen", `{"start":"2017-07-14T02:40:00Z","stop":"x"}`, 400, `delete - invalid format for stop field "x", please use RFC3339Nano: parsing time "x" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "x" as "2006"`),
+		del("epoch for start", "bad/autogen", `{"start":"0","stop":"x"}`, 400, `delete - invalid format for start field "0", please use RFC3339Nano: …`),
+		del("predicate cut", "bad/autogen", "{"+times+`,"predicate":"h ="}`, 400, "delete - cannot parse predicate: …"),
+		del("predicate too long", "bad/autogen", "{"+times+`,"predicate":"`+strings.Repeat("h=a AND ", 2000)+`h=a"}`, 400, "delete - predicate is too long"),
+		unsupported("unequal", `"h != \"a\""`, `h != \"a\"`),
+		unsupported("or", `"h = \"a\" OR r = \"y\""`, `h = \"a\" OR r = \"y\"`),
+		unsupported("regex", `"h =~ /a/"`, `h =~ /a/`),
+		unsupported("number", `"v = 1"`, `v = 1`),
+		unsupported("two measurements", `"_measurement=m AND _measurement=n"`, `_measurement=m AND _measurement=n`),
+		unsupported("no comparison", `"h"`, `h`),
+		{Name: "delete/GET", Method: "GET", Path: "/api/v2/delete?bucket=bad", Status: 405, Text: "Method Not Allowed\n"},
+	}
 }
 
 // requests are requests that are wrong before they mean anything.

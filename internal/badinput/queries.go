@@ -178,6 +178,10 @@ func engine() []Case {
 		cases = append(cases, Case{Name: "engine/" + q[0], Method: "POST", Path: query(q[0], ""), Status: 200, Error: q[1], Engine: true})
 	}
 	return append(cases, Case{
+		Name: "engine/v2 delete by a field", Method: "POST", Path: "/api/v2/delete?bucket=bad/autogen", Status: 400, Engine: true,
+		Body:  `{"start":"1970-01-01T00:00:00Z","stop":"2018-07-14T02:40:10Z","predicate":"_measurement=m AND v=\"1\""}`,
+		Error: "delete - …",
+	}, Case{
 		Name: "engine/no database", Method: "POST", Path: "/query?q=SELECT+v+FROM+m", Status: 200, Error: "database name required", Engine: true,
 	})
 }

@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/query"
+)
+
+// maxPredicate bounds the text of a predicate; see maxDepth.
+const maxPredicate = 8 << 10
+
+// anyMeasurement selects all measurements of a policy.
+var anyMeasurement = regexp.MustCompile(`.*`)
+
+// deleteRequest is the body of /api/v2/delete.
+type deleteRequest struct {
+	Start, Stop, Predicate string
+}
+
+// deleteV2 answers /api/v2/delete: rows of a bucket between two times, chosen
+// by tags. A bucket that names a policy loses rows of that policy alone
+// (InfluxDB 1.x takes them from all policies of the database); one that names
+// none loses rows of all.
+func (h *Handler) deleteV2(w http.ResponseWriter, r *http.Request) {
+	if err := h.deleteRows(w, r); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+func (h *Handler) deleteRows(w http.ResponseWriter, r *http.Request) error {
+	db, rp, err := splitBucket(r.URL.Query().Get("bucket"))
+	if err != nil {
+		return err
+	}
+	if _, err := h.opt.Writer.RetentionPolicy(db, rp); err != nil {
+		if errors.Is(err, meta.ErrRetentionPolicyNotFound) {
+			return &apiError{http.StatusNotFound, err.Error()}
+		}
+		return databaseError(err, db)
+	}
+	body, err := readBody(w, r, h.opt.MaxBodySize)
+	if err != nil {
+		return err
+	}
+	defer releaseBody(body)
+	var req deleteRequest
+	if err := json.NewDecoder(body).Decode(&req); err != nil {
+		return badRequest("delete - cannot parse request body: " + err.Error())
+	}
+	stmt, err := req.statement(db, rp)
+	if err != nil {
+		return err
+	}
+	q := &influxql.Query{Statements: influxql.Statements{stmt}}
+	var failed error
+	err = h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{Database: db}, func(res *query.Result) error {
+		failed = errors.Join(failed, res.Err)
+		return nil
+	})
+	if failed != nil && strings.Contains(failed.Error(), fieldInPredicate) {
+		return badRequest("delete - " + failed.Error())
+	}
+	return errors.Join(err, failed)
+}
+
+// fieldInPredicate is in the error of a predicate that names a field, which
+// only the engine can tell from a tag.
+const fieldInPredicate = "fields not supported in WHERE clause during deletion"
+
+// statement returns the DELETE that the request stands for.
+func (d *deleteRequest) statement(db, rp string) (*influxql.DeleteSeriesStatement, error) {
+	start, err := deleteTime("start", d.Start)
+	if err != nil {
+		return nil, err
+	}
+	stop, err := deleteTime("stop", d.Stop)
+	if err != nil {
+		return nil, err
+	}
+	measurement, where, err := d.parsePredicate()
+	if errors.Is(err, errPredicate) {
+		return nil, badRequest(fmt.Sprintf("delete - predicate only supports equality operators and conjunctions. database: %q, retention policy: %q, start: %q, stop: %q, predicate: %q",
+			db, rp, d.Start, d.Stop, d.Predicate))
+	}
+	if err != nil {
+		return nil, err
+	}
+	where = and(where, &influxql.BinaryExpr{Op: influxql.GTE, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: start}})
+	where = and(where, &influxql.BinaryExpr{Op: influxql.LT, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: stop}})
+	source := &influxql.Measurement{RetentionPolicy: rp, Name: measurement}
+	if measurement == "" {
+		source.Regex = &influxql.RegexLiteral{Val: anyMeasurement}
+	}
+	return &influxql.DeleteSeriesStatement{Sources: influxql.Sources{source}, Condition: where}, nil
+}
+
+// deleteTime reads a bound of the range; times beyond the legal ones stand for
+// the first or last that is.
+func deleteTime(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, badRequest("delete - " + name + " field in RFC3339Nano format required")
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}, badRequest(fmt.Sprintf("delete - invalid format for %s field %q, please use RFC3339Nano: %v", name, text, err))
+	}
+	if first := time.Unix(0, model.MinTime); t.Before(first) {
+		return first.UTC(), nil
+	}
+	if last := time.Unix(0, model.MaxTime); t.After(last) {
+		return last.UTC(), nil
+	}
+	return t.UTC(), nil
+}
+
+// errPredicate is the class of predicates that parse and are not supported.
+var errPredicate = errors.New("unsupported predicate")
+
+// parsePredicate returns the measurement a predicate names, if it does, and the
+// condition over tags, nil if there is none.
+func (d *deleteRequest) parsePredicate() (measurement string, where influxql.Expr, err error) {
+	if strings.TrimSpace(d.Predicate) == "" {
+		return "", nil, nil
+	}
+	if len(d.Predicate) > maxPredicate {
+		return "", nil, badRequest("delete - predicate is too long")
+	}
+	e, err := influxql.ParseExpr(d.Predicate)
+	if err != nil {
+		return "", nil, badRequest("delete - cannot parse predicate: " + err.Error())
+	}
+	err = eachEquality(e, func(key, value string) error {
+		if key != "_measurement" {
+			where = and(where, &influxql.BinaryExpr{
+				Op: influxql.EQ, LHS: &influxql.VarRef{Val: key}, RHS: &influxql.StringLiteral{Val: value},
+			})
+			return nil
+		}
+		if value == "" || (measurement != "" && measurement != value) {
+			return errPredicate // no row is of two measurements
+		}
+		measurement = value
+		return nil
+	})
+	return measurement, where, err
+}
+
+// eachEquality calls f for each key = value of a conjunction.
+func eachEquality(e influxql.Expr, f func(key, value string) error) error {
+	switch e := e.(type) {
+	case *influxql.ParenExpr:
+		return eachEquality(e.Expr, f)
+	case *influxql.BinaryExpr:
+		switch e.Op {
+		case influxql.AND:
+			if err := eachEquality(e.LHS, f); err != nil {
+				return err
+			}
+			return eachEquality(e.RHS, f)
+		case influxql.EQ:
+			key, ok := e.LHS.(*influxql.VarRef)
+			if !ok {
+				return errPredicate
+			}
+			switch v := e.RHS.(type) {
+			case *influxql.VarRef: // bare, or in double quotes as v2 has it
+				return f(key.Val, v.Val)
+			case *influxql.StringLiteral:
+				return f(key.Val, v.Val)
+			}
+		}
+	}
+	return errPredicate
+}
+
+func and(l, r influxql.Expr) influxql.Expr {
+	if l == nil {
+		return r
+	}
+	return &influxql.BinaryExpr{Op: influxql.AND, LHS: l, RHS: r}
+}
