@@ -1,6 +1,7 @@
 package vfstest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -62,16 +63,24 @@ func (f *file) writeLocked(p []byte, off int64) (int, error) {
 	if !f.writable {
 		return 0, &fs.PathError{Op: "write", Path: f.name, Err: syscall.EBADF}
 	}
-	if err := f.fs.beginLocked("write", f.name, len(p)); err != nil {
-		return 0, err
+	failure := f.fs.beginLocked("write", f.name, len(p))
+	if failure != nil {
+		var short *ShortWrite
+		if !errors.As(failure, &short) {
+			return 0, failure
+		}
+		p = p[:min(max(short.Bytes, 0), len(p))]
 	}
 	n := f.node
 	if int64(len(n.data)) < off {
 		return 0, fmt.Errorf("write %s at %d beyond the end %d: holes are not modelled", f.name, off, len(n.data))
 	}
 	grow := off + int64(len(p)) - int64(len(n.data))
-	if grow > 0 && f.fs.limit > 0 && f.fs.used+grow > f.fs.limit {
-		return 0, &fs.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
+	if free := max(f.fs.limit-f.fs.used, 0); f.fs.limit > 0 && grow > free {
+		// What fits is written, as by an operating system.
+		p = p[:int64(len(p))-(grow-free)]
+		grow = free
+		failure = &fs.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
 	}
 	before := slices.Clone(n.data[off:min(off+int64(len(p)), int64(len(n.data)))])
 	n.pending = append(n.pending, patch{off: off, data: slices.Clone(p), before: before})
@@ -80,7 +89,7 @@ func (f *file) writeLocked(p []byte, off int64) (int, error) {
 		n.data = append(n.data, make([]byte, grow)...)
 	}
 	copy(n.data[off:], p)
-	return len(p), nil
+	return len(p), failure
 }
 
 func (f *file) Sync() error {

@@ -3,9 +3,10 @@
 // Crash returns the file system as a power cut at this moment could leave it.
 //
 // The model is harsher than a journalling file system. Of the writes to a file
-// since its last sync each is kept, lost or torn at any byte, independently;
-// of the creations, renames and removals in a directory since its last sync
-// each is kept or lost, in order per name. A rename is atomic.
+// since its last sync each is kept, lost, torn at any byte or kept in some of
+// its sectors, independently; of the creations, renames and removals in a
+// directory since its last sync each is kept or lost, in order per name. A
+// rename is atomic.
 package vfstest
 
 import (
@@ -32,6 +33,22 @@ type Op struct {
 	Path string
 	Size int // bytes of a write
 }
+
+// ShortWrite is an error for a hook to answer a write with: the write stops
+// after Bytes bytes and fails with Err. Other operations fail as with any
+// error.
+type ShortWrite struct {
+	Bytes int
+	Err   error
+}
+
+// Error tells of the bytes written.
+func (s *ShortWrite) Error() string {
+	return fmt.Sprintf("short write of %d bytes: %v", s.Bytes, s.Err)
+}
+
+// Unwrap returns Err.
+func (s *ShortWrite) Unwrap() error { return s.Err }
 
 // FS is the file system. It is safe for concurrent use.
 type FS struct {
@@ -64,6 +81,9 @@ type inode struct {
 	isDir   bool
 }
 
+// sector is what a disk writes whole or not at all.
+const sector = 512
+
 // patch is an unsynced write.
 type patch struct {
 	off      int64
@@ -82,16 +102,16 @@ func newDir() *dir {
 }
 
 // SetHook calls f before every mutating operation, one at a time; an error it
-// returns is the operation's result, which then changes nothing. f may call
-// Crash, but no other method.
+// returns is the operation's result, which then changes nothing but by a
+// *ShortWrite. f may call Crash, but no other method.
 func (m *FS) SetHook(f func(Op) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.hook = f
 }
 
-// SetLimit makes writes beyond n bytes in all files fail with ENOSPC; 0 lifts
-// the limit.
+// SetLimit makes writes beyond n bytes in all files stop where the space ends
+// and fail with ENOSPC; 0 lifts the limit.
 func (m *FS) SetLimit(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,7 +149,7 @@ func (m *FS) Crash(r *rand.Rand, keep float64) *FS {
 		lost := map[string]bool{}
 		for _, c := range d.pending {
 			// A lost change of a name loses the later ones of it too.
-			if r.Float64() >= keep || lost[c.from] && c.from != "" || lost[c.to] && c.to != "" {
+			if lose(r, keep) || lost[c.from] && c.from != "" || lost[c.to] && c.to != "" {
 				lost[c.from], lost[c.to] = true, true
 				continue
 			}
@@ -176,6 +196,9 @@ func (m *FS) Crash(r *rand.Rand, keep float64) *FS {
 	return out
 }
 
+// lose tells whether a change is lost. Where all is kept, r may be nil.
+func lose(r *rand.Rand, keep float64) bool { return keep < 1 && r.Float64() >= keep }
+
 // CrashLocked is Crash for a caller outside hooks, while others use m.
 func (m *FS) CrashLocked(r *rand.Rand, keep float64) *FS {
 	m.mu.Lock()
@@ -200,25 +223,44 @@ func (n *inode) crash(r *rand.Rand, keep float64) *inode {
 	}
 	for i := range n.pending {
 		p := &n.pending[i]
-		if r.Float64() >= keep {
+		if lose(r, keep) {
 			continue
 		}
 		if p.truncate {
 			base = nil
 			continue
 		}
-		data := p.data
-		if keep < 1 && r.IntN(3) == 0 {
-			data = data[:r.IntN(len(data)+1)]
+		if keep >= 1 {
+			base = overlay(base, p.off, p.data)
+			continue
 		}
-		if end := int(p.off) + len(data); end > len(base) {
-			// What was not written of a file that grew reads as zeros.
-			base = append(base, make([]byte, end-len(base))...)
+		switch r.IntN(4) {
+		case 0:
+			base = overlay(base, p.off, p.data[:r.IntN(len(p.data)+1)])
+		case 1:
+			for at := 0; at < len(p.data); {
+				n := min(sector-int((p.off+int64(at))%sector), len(p.data)-at)
+				if r.IntN(2) == 0 {
+					base = overlay(base, p.off+int64(at), p.data[at:at+n])
+				}
+				at += n
+			}
+		default:
+			base = overlay(base, p.off, p.data)
 		}
-		copy(base[p.off:], data)
 	}
 	out.data = base
 	return out
+}
+
+// overlay writes data at off; what was not written of a file that grew reads
+// as zeros.
+func overlay(base []byte, off int64, data []byte) []byte {
+	if end := int(off) + len(data); len(data) > 0 && end > len(base) {
+		base = append(base, make([]byte, end-len(base))...)
+	}
+	copy(base[min(int(off), len(base)):], data)
+	return base
 }
 
 func clean(name string) string { return path.Clean(name) }
@@ -361,12 +403,19 @@ func (m *FS) MkdirAll(name string) error {
 	if err := m.beginLocked("mkdir", name, 0); err != nil {
 		return err
 	}
+	return m.mkdirAllLocked(name)
+}
+
+func (m *FS) mkdirAllLocked(name string) error {
 	// Make and link every missing directory, outermost first.
 	var missing []string
 	for p := name; p != "/" && p != "."; p = path.Dir(p) {
 		missing = append(missing, p)
 	}
 	for _, p := range slices.Backward(missing) {
+		if n, err := m.lookupLocked(p); err == nil && !n.isDir {
+			return &fs.PathError{Op: "mkdir", Path: p, Err: syscall.ENOTDIR}
+		}
 		if m.dirs[p] == nil {
 			m.dirs[p] = newDir()
 		}
@@ -425,10 +474,15 @@ func (m *FS) SyncDir(name string) error {
 	if err := m.beginLocked("syncdir", name, 0); err != nil {
 		return err
 	}
-	d := m.dirs[name]
-	if d == nil {
+	if m.dirs[name] == nil {
 		return &fs.PathError{Op: "syncdir", Path: name, Err: fs.ErrNotExist}
 	}
+	m.syncDirLocked(name)
+	return nil
+}
+
+func (m *FS) syncDirLocked(name string) {
+	d := m.dirs[name]
 	d.durable, d.pending = maps.Clone(d.names), nil
 	for sub := range m.buried {
 		if path.Dir(sub) == name {
@@ -439,7 +493,6 @@ func (m *FS) SyncDir(name string) error {
 			}
 		}
 	}
-	return nil
 }
 
 // Lock implements vfs.FS.
@@ -474,52 +527,4 @@ func (m *FS) Free(string) (uint64, error) {
 		return 1 << 40, nil
 	}
 	return uint64(max(m.limit-m.used, 0)), nil
-}
-
-// Flip inverts bits of the byte at off of a file, synced and visible at once.
-func (m *FS) Flip(name string, off int64, mask byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n, err := m.lookupLocked(clean(name))
-	if err != nil {
-		return err
-	}
-	if off < 0 || off >= int64(len(n.data)) {
-		return fmt.Errorf("flip %s: offset %d of %d", name, off, len(n.data))
-	}
-	n.data = slices.Clone(n.data)
-	n.data[off] ^= mask
-	return nil
-}
-
-// Truncate cuts a file to size bytes, synced and visible at once.
-func (m *FS) Truncate(name string, size int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n, err := m.lookupLocked(clean(name))
-	if err != nil {
-		return err
-	}
-	if size < 0 || size > int64(len(n.data)) {
-		return fmt.Errorf("truncate %s: size %d of %d", name, size, len(n.data))
-	}
-	m.used -= int64(len(n.data)) - size
-	n.data, n.pending = slices.Clone(n.data[:size]), nil
-	return nil
-}
-
-// Files returns the paths of all files, sorted.
-func (m *FS) Files() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []string
-	for name, d := range m.dirs {
-		for entry, n := range d.names {
-			if !n.isDir {
-				out = append(out, path.Join(name, entry))
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }

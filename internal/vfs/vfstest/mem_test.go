@@ -90,27 +90,41 @@ func TestAtomicFile(t *testing.T) {
 func TestTornOverwrite(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	m := New()
-	write(t, m, "/f", "aaaaaaaa", true)
-	if err := m.SyncDir("/"); err != nil {
+	if err := m.Put("/f", bytes.Repeat([]byte("a"), 600)); err != nil {
 		t.Fatal(err)
 	}
 	f, err := m.OpenReadWrite("/f")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteAt([]byte("bbbbbbbb"), 4); err != nil {
+	if _, err := f.WriteAt(bytes.Repeat([]byte("b"), 2000), 300); err != nil {
 		t.Fatal(err)
 	}
-	torn := false
-	for range 200 {
+	var whole, lost, prefix, scattered int
+	for range 400 {
 		b, err := vfs.ReadFile(m.Crash(r, 0.5), "/f")
-		if err != nil || !bytes.HasPrefix(b, []byte("aaaa")) {
+		if err != nil || !bytes.HasPrefix(b, bytes.Repeat([]byte("a"), 300)) {
 			t.Fatalf("%q, %v", b, err)
 		}
-		torn = torn || (len(b) > 8 && len(b) < 12)
+		n := bytes.LastIndexByte(b, 'b') + 1
+		switch {
+		case n == 2300 && !bytes.ContainsAny(b[300:], "a\x00"):
+			whole++
+		case n == 0:
+			lost++
+		case !bytes.ContainsAny(b[300:n], "a\x00"):
+			prefix++
+		default:
+			scattered++
+			for at := 512; at+512 < len(b); at += 512 {
+				if s := b[at : at+512]; bytes.Contains(s, []byte("b")) && at >= 512 && bytes.ContainsAny(s, "a\x00") {
+					t.Fatalf("the sector at %d is torn: %q", at, s)
+				}
+			}
+		}
 	}
-	if !torn {
-		t.Error("no torn write in 200 crashes")
+	if whole == 0 || lost == 0 || prefix == 0 || scattered == 0 {
+		t.Errorf("%d whole, %d lost, %d prefixes, %d scattered; want some of each", whole, lost, prefix, scattered)
 	}
 }
 
@@ -145,16 +159,84 @@ func TestLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Write(make([]byte, 10)); err != nil {
+	if _, err := f.Write(make([]byte, 7)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Write([]byte{1}); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("write beyond the limit: %v", err)
+	if n, err := f.Write(make([]byte, 4)); n != 3 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write beyond the limit: %d bytes, %v; want 3", n, err)
+	}
+	if n, err := f.WriteAt([]byte{1, 2}, 9); n != 1 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write across the limit: %d bytes, %v; want 1", n, err)
+	}
+	if n, err := f.WriteAt(make([]byte, 10), 0); n != 10 || err != nil {
+		t.Errorf("write in place: %d bytes, %v", n, err)
 	}
 	if err := m.Remove("/f"); err != nil {
 		t.Fatal(err)
 	}
 	if free, _ := m.Free("/"); free != 10 {
 		t.Errorf("%d bytes free, want 10", free)
+	}
+}
+
+func TestShortWrite(t *testing.T) {
+	m := New()
+	f, err := m.Create("/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.SetHook(func(op Op) error { return &ShortWrite{Bytes: op.Size / 2, Err: syscall.EIO} })
+	if n, err := f.Write([]byte("abcdefgh")); n != 4 || !errors.Is(err, syscall.EIO) {
+		t.Errorf("%d bytes, %v; want 4", n, err)
+	}
+	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("sync: %v", err)
+	}
+	if b := m.Content("/f"); string(b) != "abcd" {
+		t.Errorf("content %q", b)
+	}
+	if b := m.Crash(rand.New(rand.NewPCG(5, 5)), 0).Content("/f"); b != nil {
+		t.Errorf("after a crash %q; the sync failed", b)
+	}
+}
+
+// TestPut: what was put is durable, also behind writes that are not.
+func TestPut(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	m := New()
+	if err := m.Put("a/b/f", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.OpenReadWrite("a/b/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte(" more")); err != nil {
+		t.Fatal(err)
+	}
+	c := m.Clone()
+	if b := c.Crash(r, 0).Content("a/b/f"); string(b) != "one more" {
+		t.Errorf("clone: %q", b)
+	}
+	if b := m.Crash(r, 0).Content("a/b/f"); string(b) != "one" {
+		t.Errorf("crash: %q", b)
+	}
+	b := []byte("two")
+	if err := m.Put("a/b/f", b); err != nil {
+		t.Fatal(err)
+	}
+	b[0] = 'x'
+	m.Content("a/b/f")[0] = 'y'
+	if b := m.Crash(r, 0).Content("a/b/f"); string(b) != "two" {
+		t.Errorf("put again: %q", b)
+	}
+	if err := m.Put("a/b", nil); err == nil {
+		t.Error("a directory became a file")
+	}
+	if err := m.Put("a/b/f/g", nil); err == nil {
+		t.Error("a file became a directory")
+	}
+	if b := m.Content("a/b"); b != nil || m.Content("none") != nil {
+		t.Errorf("content of a directory: %q", b)
 	}
 }
