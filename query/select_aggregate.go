@@ -1,0 +1,181 @@
+package query
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/model"
+)
+
+// direction returns -1 if the newest values alone answer a plan, 1 if the
+// oldest do, else 0.
+func (p *aggPlan) direction() int {
+	if !p.win.none() {
+		return 0
+	}
+	dir := 0
+	for _, s := range p.slots {
+		d := 0
+		switch s.kind {
+		case slotFirst:
+			d = 1
+		case slotLast:
+			d = -1
+		}
+		if d == 0 || (dir != 0 && d != dir) {
+			return 0
+		}
+		dir = d
+	}
+	if len(p.slots) > 1 {
+		return 0
+	}
+	return dir
+}
+
+// task is a set of series of a unit that one worker folds.
+type task struct {
+	u   *unit
+	cs  *columnSet
+	set *roaring.Bitmap
+}
+
+// aggregate walks the measurement sources for one plan.
+func (r *callRun) aggregate(p *aggPlan) error {
+	x := r.x
+	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+	for _, u := range r.us {
+		if b, ok := u.shard.TimeBounds(nil); ok {
+			bounds = bounds.Union(b.Intersect(u.shard.TimeRange()))
+		} else {
+			bounds = bounds.Union(u.shard.TimeRange())
+		}
+	}
+	for _, s := range r.l.sources {
+		if s.sub != nil {
+			bounds = model.AllTime
+		}
+	}
+	bounds = bounds.Intersect(p.rng)
+	if bounds.Empty() {
+		bounds = model.TimeRange{Min: p.rng.Min, Max: p.rng.Min}
+	}
+	if p.win.loc != nil && (bounds.Min < -1<<62 || bounds.Max > 1<<62) {
+		// Zones have no meaning there, and their tables no end.
+		bounds = bounds.Intersect(model.TimeRange{Min: -1 << 62, Max: 1 << 62})
+	}
+	first, last, err := p.prepare(bounds)
+	if err != nil {
+		return err
+	}
+	newTable := func() *aggTable { return newAggTable(len(p.slots), p.win.none(), first, last) }
+	dir := p.direction()
+	if dir != 0 {
+		return r.aggregateEnds(p, dir, newTable)
+	}
+	work := make([][]task, x.workers)
+	spread := 0
+	for _, u := range r.us {
+		cs, ok := u.bind(p.refs)
+		if !ok || !u.shard.TimeRange().Overlaps(p.rng) || !p.bound(cs) {
+			continue
+		}
+		ps := parts(u.set, x.workers)
+		if len(ps) == 1 {
+			work[spread%x.workers] = append(work[spread%x.workers], task{u, cs, ps[0]})
+			spread++
+			continue
+		}
+		for i := range ps {
+			work[i] = append(work[i], task{u, cs, ps[i]})
+		}
+	}
+	tables := make([]*aggTable, x.workers)
+	err = parallel(x.workers, func(i int) error {
+		w := &aggWorker{x: x, p: p, t: newTable()}
+		tables[i] = w.t
+		for _, t := range work[i] {
+			if err := w.scanPart(t.u, t.cs, t.set, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.mergeTables(p, tables)
+}
+
+// bound reports whether a shard has a column for one of the plan's slots.
+func (p *aggPlan) bound(cs *columnSet) bool {
+	for _, s := range p.slots {
+		if cs.out[s.col].index >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *callRun) mergeTables(p *aggPlan, tables []*aggTable) error {
+	p.table = tables[0]
+	for _, t := range tables[1:] {
+		p.table.merge(t, p.slots)
+	}
+	n := p.table.bytes
+	p.table.bytes = 0
+	return r.x.grow(n)
+}
+
+// aggregateEnds answers first() or last() over all time: shards are read from
+// that end on, series by series from that end, until every group is answered.
+func (r *callRun) aggregateEnds(p *aggPlan, dir int, newTable func() *aggTable) error {
+	us := slices.Clone(r.us)
+	slices.SortStableFunc(us, func(a, b *unit) int {
+		c := cmpInt(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
+		if dir < 0 {
+			return -c
+		}
+		return c
+	})
+	total := newTable()
+	for i := 0; i < len(us); {
+		// Shards of equal times (of several retention policies) go together.
+		j := i + 1
+		for j < len(us) && us[j].shard.TimeRange().Overlaps(us[i].shard.TimeRange()) {
+			j++
+		}
+		tables := make([]*aggTable, r.x.workers)
+		for k := range tables {
+			tables[k] = newTable()
+		}
+		for _, u := range us[i:j] {
+			cs, ok := u.bind(p.refs)
+			if !ok || !p.bound(cs) || !u.shard.TimeRange().Overlaps(p.rng) {
+				continue
+			}
+			set := u.set
+			if i > 0 {
+				set = u.subset(func(g int32) bool { return total.at(g, 0)[0].n == 0 })
+				if set.IsEmpty() {
+					continue
+				}
+			}
+			ps := parts(set, r.x.workers)
+			err := parallel(len(ps), func(k int) error {
+				w := &aggWorker{x: r.x, p: p, t: tables[k]}
+				return w.scanPart(u, cs, ps[k], dir)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		for _, t := range tables {
+			total.merge(t, p.slots)
+		}
+		i = j
+	}
+	p.table = total
+	return r.x.grow(total.bytes)
+}

@@ -1,0 +1,255 @@
+package query
+
+import (
+	"math"
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+// joinCells merges the times of cells: rows with one time become one, several
+// rows of one call at one time stay apart. perms gives for each call the cell
+// of every row, -1 for none; nil means that row i is cell i.
+func joinCells(all []*cells, asc bool) (times []int64, perms [][]int32) {
+	perms = make([][]int32, len(all))
+	var first *cells
+	same := true
+	for _, c := range all {
+		if c == nil {
+			continue
+		}
+		if first == nil {
+			first = c
+		} else if !slices.Equal(first.times, c.times) {
+			same = false
+		}
+	}
+	if same {
+		return first.times, perms
+	}
+	pos := make([]int, len(all))
+	for {
+		best, at := false, int64(0)
+		for i, c := range all {
+			if c != nil && pos[i] < len(c.times) {
+				if t := c.times[pos[i]]; !best || (asc && t < at) || (!asc && t > at) {
+					best, at = true, t
+				}
+			}
+		}
+		if !best {
+			return times, perms
+		}
+		times = append(times, at)
+		for i, c := range all {
+			if c == nil {
+				continue
+			}
+			if pos[i] < len(c.times) && c.times[pos[i]] == at {
+				perms[i] = append(perms[i], int32(pos[i]))
+				pos[i]++
+			} else {
+				perms[i] = append(perms[i], -1)
+			}
+		}
+	}
+}
+
+// pickRows is gather with -1 for a row the call has not: that is null, the
+// number of fill(number), or with fill(previous) the value before.
+func (l *level) pickRows(v *column.Vector, perm []int32) column.Vector {
+	if perm == nil || v.Type == model.Unknown {
+		return *v
+	}
+	out := column.Vector{Type: v.Type}
+	fill := scalar{}
+	if l.fill == influxql.NumberFill {
+		fill = fillScalar(l.fillTo, v.Type)
+	}
+	prev := int32(-1)
+	for _, i := range perm {
+		switch {
+		case i >= 0:
+			prev = i
+			out.AppendFrom(v, int(i))
+		case prev >= 0 && l.fill == influxql.PreviousFill:
+			out.AppendFrom(v, int(prev))
+		default:
+			appendScalar(&out, fill)
+		}
+	}
+	return out
+}
+
+// cells computes one call for one group.
+func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
+	l := r.l
+	var out *cells
+	switch {
+	case c.scan != nil:
+		out = r.slotCells(c, g)
+	case c.inner != nil && !(c.fn == "count" && c.inner.fn == "distinct"):
+		in, err := r.cells(c.inner, g, 0)
+		if err != nil {
+			return nil, err
+		}
+		out, err := transform(l, c, in)
+		if err == nil && !l.win.none() {
+			l.cutLookBack(c, out)
+		}
+		return out, err
+	default:
+		rs := r.got[c][g]
+		if rs == nil || len(rs.times) == 0 {
+			return &cells{}, nil
+		}
+		var err error
+		if out, err = l.rowCells(c, rs); err != nil {
+			return nil, err
+		}
+	}
+	if filled(c.fn) {
+		if err := l.fillWindows(r.x, out, c.fn, c.rng, limit); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// cutLookBack drops the rows a transformation made of windows before the range.
+func (l *level) cutLookBack(c *call, cl *cells) {
+	if c.inner.rng == c.rng {
+		return
+	}
+	n := 0
+	if first, last := l.win.start(c.rng.Min), l.win.start(c.rng.Max); l.asc {
+		for n < len(cl.times) && cl.times[n] < first {
+			n++
+		}
+	} else {
+		for n < len(cl.times) && cl.times[n] > last {
+			n++
+		}
+	}
+	if n > 0 {
+		cl.v = cl.v.Slice(n, len(cl.times))
+		cl.times = cl.times[n:]
+	}
+}
+
+// slotCells finishes the partial aggregates of a group.
+func (r *callRun) slotCells(c *call, g int32) *cells {
+	l, t := r.l, c.scan.table
+	out := &cells{}
+	typ := c.typ
+	switch c.fn {
+	case "count":
+		typ = model.Integer
+	case "mean", "stddev":
+		typ = model.Float
+	}
+	out.v.Type = typ
+	if c.selector {
+		out.aux = make([]column.Vector, len(l.refs))
+		for i, ref := range l.refs {
+			out.aux[i].Type = fieldType(ref.Type)
+		}
+	}
+	t.group(g, func(window int64, st []aggState) {
+		a := &st[c.slots[0]]
+		if a.n == 0 {
+			return
+		}
+		start := c.scan.startOf(window)
+		if l.win.none() {
+			start = resultTime(l.rng.Min)
+			if l.open {
+				start = 0
+			}
+			if c.selector {
+				start = a.t
+			}
+		}
+		out.times = append(out.times, start)
+		switch c.fn {
+		case "count":
+			out.v.Ints = append(out.v.Ints, a.n)
+		case "sum":
+			if typ == model.Float {
+				out.v.Floats = append(out.v.Floats, a.float())
+			} else {
+				out.v.AppendWord(a.a, nil)
+			}
+		case "mean":
+			out.v.Floats = append(out.v.Floats, mean(c.typ, a))
+		case "stddev":
+			if a.n < 2 {
+				out.v.AppendNull()
+			} else {
+				one := column.Vector{Type: model.Float, Floats: []float64{stddev(a, &st[c.slots[1]])}}
+				out.v.AppendFrom(&one, 0)
+			}
+		case "spread":
+			b := &st[c.slots[1]]
+			switch typ {
+			case model.Float:
+				out.v.Floats = append(out.v.Floats, floatOf(b.a)-floatOf(a.a))
+			default:
+				out.v.AppendWord(b.a-a.a, nil)
+			}
+		default:
+			if typ == model.String {
+				out.v.Strings = append(out.v.Strings, t.strs[a.a])
+			} else {
+				out.v.AppendWord(a.a, nil)
+			}
+			for i := range out.aux {
+				if out.aux[i].Type != model.Unknown {
+					appendScalar(&out.aux[i], t.aux[a.b-1][i])
+				}
+			}
+		}
+	})
+	if !l.asc && len(out.times) > 1 {
+		slices.Reverse(out.times)
+		reverseRows(&out.v, len(out.times))
+		for i := range out.aux {
+			if out.aux[i].Type != model.Unknown {
+				reverseRows(&out.aux[i], len(out.times))
+			}
+		}
+	}
+	return out
+}
+
+func mean(typ model.FieldType, a *aggState) float64 {
+	switch typ {
+	case model.Integer:
+		return float64(int64(a.a)) / float64(a.n)
+	case model.Unsigned:
+		return float64(a.a) / float64(a.n)
+	}
+	return a.float() / float64(a.n)
+}
+
+// stddev is the sample standard deviation from the sums of the values and of
+// their squares, both of about 106 bits: sqrt((q - s*s/n) / (n-1)).
+func stddev(s, q *aggState) float64 {
+	n := float64(s.n)
+	sh, sl := floatOf(s.a), floatOf(s.b)
+	// s*s as hi+lo.
+	ph := sh * sh
+	pl := math.FMA(sh, sh, -ph) + 2*sh*sl
+	// divided by n.
+	dh := ph / n
+	dl := (math.FMA(-dh, n, ph) + pl) / n
+	h, e := twoSum(floatOf(q.a), -dh)
+	v := (h + (e + floatOf(q.b) - dl)) / (n - 1)
+	if v < 0 {
+		v = 0
+	}
+	return math.Sqrt(v)
+}
