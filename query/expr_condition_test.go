@@ -1,0 +1,139 @@
+package query
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+func TestSplitTime(t *testing.T) {
+	now := time.Unix(1000, 0).UTC()
+	for _, c := range []struct {
+		where    string
+		min, max int64
+		hasMin   bool
+		hasMax   bool
+		rest     string
+	}{
+		{"time > 5", 6, model.MaxTime, true, false, ""},
+		{"time >= 5 AND time < 9 AND v > 1", 5, 8, true, true, "v > 1"},
+		{"time = 5 OR time = 9", 9, 5, true, true, ""},
+		{"v > 1 OR time > 4", 5, model.MaxTime, true, false, "v > 1"},
+		{"5 < time", 6, model.MaxTime, true, false, ""},
+		{"time > now() - 10s", 990e9 + 1, model.MaxTime, true, false, ""},
+		{"time < 9223372036854775807", model.MinTime, model.MaxTime, false, true, ""},
+		{"time > 9223372036854775807", model.MaxTime, model.MinTime, true, true, ""},
+		{"time < -9223372036854775808", model.MaxTime, model.MinTime, true, true, ""},
+		{"time >= '1970-01-01T00:00:01Z'", 1e9, model.MaxTime, true, false, ""},
+		{"(h = 'a') AND true", model.MinTime, model.MaxTime, false, false, "h = 'a'"},
+	} {
+		e, err := influxql.ParseExpr(c.where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := e.String()
+		got, err := SplitTime(e, now, nil)
+		if err != nil {
+			t.Errorf("%s: %v", c.where, err)
+			continue
+		}
+		rest := ""
+		if got.Expr != nil {
+			rest = strings.Trim(got.Expr.String(), "()")
+		}
+		if got.Range != (model.TimeRange{Min: c.min, Max: c.max}) || got.HasMin != c.hasMin || got.HasMax != c.hasMax || rest != c.rest {
+			t.Errorf("%s: got %+v rest %q", c.where, got, rest)
+		}
+		if e.String() != before {
+			t.Errorf("%s was changed to %s", before, e)
+		}
+	}
+	for where, want := range map[string]string{
+		"time != 5":       "invalid time comparison operator: !=",
+		"time > 'junk'":   "invalid operation: time and *influxql.StringLiteral are not compatible",
+		"time > v":        "invalid operation: time and *influxql.VarRef are not compatible",
+		"v":               "invalid condition expression: v",
+		"time > '999999'": "invalid operation: time and *influxql.StringLiteral are not compatible",
+	} {
+		e, err := influxql.ParseExpr(where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := SplitTime(e, now, nil); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v", where, err)
+		}
+	}
+}
+
+// TestSplitTags checks for random predicates that tags AND rest says what the
+// predicate says, row by row.
+func TestSplitTags(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	rnd := rand.New(rand.NewPCG(seed, 3))
+	isField := func(r *influxql.VarRef) bool { return r.Val == "f" }
+	var random func(depth int) string
+	random = func(depth int) string {
+		if depth > 0 && rnd.IntN(3) > 0 {
+			return fmt.Sprintf("(%s %s %s)", random(depth-1), []string{"AND", "OR"}[rnd.IntN(2)], random(depth-1))
+		}
+		leaf := []string{"a = 'x'", "a != 'x'", "b = ''", "b != ''", "a =~ /x|y/", "b !~ /y/", "f > 1", "f = 2", "f != 0", "nosuch = ''", "'x' = b", "true", "false"}
+		return leaf[rnd.IntN(len(leaf))]
+	}
+	typed := func(e influxql.Expr) influxql.Expr {
+		influxql.WalkFunc(e, func(n influxql.Node) {
+			if r, ok := n.(*influxql.VarRef); ok {
+				r.Type = influxql.Tag
+				if r.Val == "f" {
+					r.Type = influxql.Float
+				}
+			}
+		})
+		return e
+	}
+	for range 3000 {
+		text := random(4)
+		e, err := influxql.ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		typed(e)
+		tags, rest := SplitTags(e, isField)
+		for _, a := range []string{"", "x", "y"} {
+			for _, b := range []string{"", "x", "z"} {
+				var set model.Tags
+				if a != "" {
+					set = append(set, model.Tag{Key: "a", Value: a})
+				}
+				if b != "" {
+					set = append(set, model.Tag{Key: "b", Value: b})
+				}
+				for f := range 4 {
+					ev := evaluator{n: 1, lookup: func(r *influxql.VarRef) operand {
+						if r.Val == "f" {
+							if f == 3 {
+								return null()
+							}
+							return operand{v: column.Vector{Type: model.Float, Floats: []float64{float64(f)}}}
+						}
+						return operand{konst: true, v: column.Vector{Type: model.String, Strings: []string{set.Get(r.Val)}}}
+					}}
+					_, want := ev.selectRows(e, nil)
+					got := tags.Match(set)
+					if got && rest != nil {
+						_, got = ev.selectRows(rest, nil)
+					}
+					if got != want {
+						t.Fatalf("seed %d: %s with %v f=%d: tags %v rest %v says %v, want %v", seed, text, set, f, tags, rest, got, want)
+					}
+				}
+			}
+		}
+	}
+}
