@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/vfstest"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -283,81 +285,28 @@ func TestCatalogDamage(t *testing.T) {
 
 var errDisk = errors.New("input/output error")
 
-// faultFS fails the n-th change of the disk and all that follow.
-type faultFS struct {
-	vfs.FS
-	left int
-}
-
-func (f *faultFS) step() error {
-	if f.left--; f.left < 0 {
-		return errDisk
-	}
-	return nil
-}
-
-func (f *faultFS) Create(name string) (vfs.File, error) {
-	if err := f.step(); err != nil {
-		return nil, err
-	}
-	file, err := f.FS.Create(name)
-	return &faultFile{file, f}, err
-}
-
-func (f *faultFS) Rename(from, to string) error {
-	if err := f.step(); err != nil {
-		return err
-	}
-	return f.FS.Rename(from, to)
-}
-
-func (f *faultFS) Remove(name string) error {
-	if err := f.step(); err != nil {
-		return err
-	}
-	return f.FS.Remove(name)
-}
-
-func (f *faultFS) SyncDir(dir string) error {
-	if err := f.step(); err != nil {
-		return err
-	}
-	return f.FS.SyncDir(dir)
-}
-
-type faultFile struct {
-	vfs.File
-	fs *faultFS
-}
-
-// Write leaves half of the bytes behind when it fails.
-func (f *faultFile) Write(b []byte) (int, error) {
-	if err := f.fs.step(); err != nil {
-		n, _ := f.File.Write(b[:len(b)/2])
-		return n, err
-	}
-	return f.File.Write(b)
-}
-
-func (f *faultFile) Sync() error {
-	if err := f.fs.step(); err != nil {
-		return err
-	}
-	return f.File.Sync()
-}
-
-// The disk fails at every operation of a change in turn: what was acknowledged
-// is there after reopening, what failed is there wholly or not at all, and
-// nothing is accepted in between.
+// The disk fails at every operation of a change in turn, writes in the middle:
+// what was acknowledged is there after reopening, with or without a power cut,
+// what failed is there wholly or not at all, and nothing is accepted in
+// between.
 func TestCatalogFailsAtEveryOperation(t *testing.T) {
-	for n := 0; ; n++ {
-		dir := t.TempDir()
-		disk := &faultFS{FS: vfs.OS, left: 1000}
-		c, err := Open(disk, dir, Options{})
+	rnd := rand.New(rand.NewPCG(4, 4))
+	for n := 1; ; n++ {
+		disk := vfstest.New()
+		if err := errors.Join(disk.MkdirAll("/data"), disk.SyncDir("/")); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(disk, "/data", Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		disk.left = n
+		start := disk.Ops()
+		disk.SetHook(func(op vfstest.Op) error {
+			if op.N-start >= n {
+				return &vfstest.ShortWrite{Bytes: op.Size / 2, Err: errDisk}
+			}
+			return nil
+		})
 		acknowledged := 0
 		for acknowledged < 3 {
 			if _, err = c.Apply(CreateDatabase{Name: fmt.Sprint("db", acknowledged)}); err != nil {
@@ -365,19 +314,25 @@ func TestCatalogFailsAtEveryOperation(t *testing.T) {
 			}
 			acknowledged++
 		}
+		disk.SetHook(nil) // the disk recovers, the catalog must not go on
 		if err != nil {
 			if !errors.Is(err, errDisk) || len(c.Data().Databases) != acknowledged {
 				t.Fatalf("operation %d: %v, %d databases visible of %d", n, err, len(c.Data().Databases), acknowledged)
 			}
-			disk.left = 1000 // the disk recovers, the catalog must not go on
 			if _, err := c.Apply(CreateDatabase{Name: "later"}); !errors.Is(err, ErrReadOnly) || c.Err() == nil {
 				t.Fatalf("operation %d: a change after a failed write: %v", n, err)
 			}
 		}
-		for range 2 {
-			got := len(open(t, dir).Data().Databases)
-			if got != acknowledged && (err == nil || got != acknowledged+1) {
-				t.Fatalf("operation %d: %d databases after reopening, %d acknowledged", n, got, acknowledged)
+		for _, left := range []*vfstest.FS{disk.Clone(), disk.Crash(rnd, 0), disk.Crash(rnd, 0.5)} {
+			for range 2 {
+				c, rerr := Open(left, "/data", Options{})
+				if rerr != nil {
+					t.Fatalf("operation %d: %v", n, rerr)
+				}
+				got := len(c.Data().Databases)
+				if got != acknowledged && (err == nil || got != acknowledged+1) {
+					t.Fatalf("operation %d: %d databases after reopening, %d acknowledged", n, got, acknowledged)
+				}
 			}
 		}
 		if err == nil {
