@@ -95,6 +95,12 @@ func (s *Store) nextFlush() *shardEntry {
 // flush freezes a shard between two entries, writes its files and trims the
 // log. A failure is logged and tried again later; nothing is lost by it.
 func (s *Store) flush(ctx context.Context, e *shardEntry) {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.flushLocked(ctx, e)
+}
+
+func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	start := time.Now()
 	snap := e.pending
 	if snap == nil {

@@ -98,6 +98,10 @@ type Store struct {
 	applied   uint64
 	appliedAt time.Time // of the latest entry; zero when the log has been shrunk since
 
+	// flushing is held by whoever flushes shards, so that a backup can cut
+	// several at one sequence. It is taken before gate and applying.
+	flushing sync.Mutex
+
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
 	failure  atomic.Pointer[error]

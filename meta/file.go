@@ -1,0 +1,47 @@
+package meta
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"tsdbd/internal/vfs"
+)
+
+// CopyNames returns the names of the files of a catalog; each holds all of it.
+func CopyNames() []string { return copyNames[:] }
+
+// ReadFile reads one copy of a catalog and changes nothing. Damage is a
+// *binio.CorruptError, a version this program does not know an
+// ErrUnsupportedFormat.
+func ReadFile(fsys vfs.FS, name string) (*Data, error) { return readCopy(fsys, name) }
+
+// AppendFile appends d in the form of a catalog file.
+func AppendFile(dst []byte, d *Data) ([]byte, error) { return encode(dst, d) }
+
+// Create makes a new catalog of d in dir, durably. It refuses a d that breaks a
+// catalog's rules, and a directory that has a catalog.
+func Create(fsys vfs.FS, dir string, d *Data) error {
+	if err := d.validate(); err != nil {
+		return fmt.Errorf("create catalog %s: %w", dir, err)
+	}
+	b, err := encode(nil, d)
+	if err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return fmt.Errorf("create catalog %s: %w", dir, err)
+	}
+	for _, name := range copyNames {
+		if _, err := fsys.Stat(path.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("create catalog %s: %w", dir, errors.Join(fs.ErrExist, err))
+		}
+	}
+	for _, name := range copyNames {
+		if err := vfs.WriteFileAtomic(fsys, dir, path.Join(dir, name), b); err != nil {
+			return fmt.Errorf("create catalog %s: %w", dir, err)
+		}
+	}
+	return fsys.SyncDir(path.Dir(path.Clean(dir)))
+}

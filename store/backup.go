@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+	"tsdbd/shard"
+	"tsdbd/tsi"
+)
+
+// BackupSet is the store as of one sequence, held: its files stay on disk
+// until Release.
+type BackupSet struct {
+	// Sequence is the log position: everything up to it is in the files,
+	// nothing after it.
+	Sequence uint64
+	Catalog  *meta.Data // as of the end of the flush; shards made since Sequence are empty
+	Shards   []*shard.Export
+	Series   []SeriesExport // of each database in the catalog
+}
+
+// SeriesExport is a database's series log, of which the first Size bytes do not
+// change any more.
+type SeriesExport struct {
+	Database uint32
+	File     vfs.File
+	Size     int64
+}
+
+// Release gives everything back.
+func (b *BackupSet) Release() {
+	for _, e := range b.Shards {
+		e.Release()
+	}
+	for _, f := range b.Series {
+		_ = f.File.Close()
+	}
+	b.Shards, b.Series = nil, nil
+}
+
+// backupAttempts is how often Backup tries to get past deletes before it makes
+// them wait.
+const backupAttempts = 4
+
+// Backup flushes the shards that want chooses, nil for all, at one sequence and
+// references their files. Writes go on meanwhile: they wait for the moment in
+// which the caches are cut, and stay in memory for the time of the flush.
+//
+// A delete that is applied between the cut and the end of the flush would show
+// in some files and not in others, so the flush is then done again.
+func (s *Store) Backup(ctx context.Context, want func(db *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup, id uint64) bool) (*BackupSet, error) {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	for attempt := 1; ; attempt++ {
+		b, err := s.backup(ctx, want, attempt == backupAttempts)
+		if b != nil || err != nil {
+			return b, err
+		}
+	}
+}
+
+// backup returns nil without an error when a delete came between.
+func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool, exclusive bool) (*BackupSet, error) {
+	chosen := map[uint64]*shardEntry{}
+	choose := func(data *meta.Data) {
+		for _, d := range data.Databases {
+			for _, rp := range d.RetentionPolicies {
+				for i := range rp.ShardGroups {
+					g := &rp.ShardGroups[i]
+					for _, m := range g.Shards {
+						if e := s.shard(m.ID); e != nil && (want == nil || want(d, rp, g, m.ID)) {
+							chosen[m.ID] = e
+						}
+					}
+				}
+			}
+		}
+	}
+	if exclusive {
+		s.gate.Lock()
+		defer s.gate.Unlock()
+	} else {
+		s.gate.RLock() // no delete and no drop is under way
+	}
+	unlock := func() {
+		if !exclusive {
+			s.gate.RUnlock()
+		}
+	}
+	if err := s.open(); err != nil {
+		unlock()
+		return nil, err
+	}
+	choose(s.catalog.Data())
+	deletes := s.counters.deletes.Load()
+	unlock()
+	for _, e := range chosen { // what is left of a flush that failed
+		if e.pending != nil {
+			s.flushLocked(ctx, e)
+		}
+	}
+	if err := s.flushed(ctx, chosen); err != nil {
+		return nil, err
+	}
+
+	if !exclusive {
+		s.gate.RLock()
+	}
+	s.applying.Lock()
+	b := &BackupSet{Sequence: s.applied}
+	if s.counters.deletes.Load() == deletes {
+		s.mu.Lock()
+		for _, e := range chosen {
+			e.pending = e.Freeze(s.applied)
+		}
+		s.mu.Unlock()
+	}
+	s.applying.Unlock()
+	unlock()
+	for _, e := range chosen {
+		if e.pending != nil {
+			s.flushLocked(ctx, e)
+		}
+	}
+	if err := s.flushed(ctx, chosen); err != nil {
+		return nil, err
+	}
+
+	if !exclusive {
+		s.gate.RLock()
+		defer s.gate.RUnlock()
+	}
+	if s.counters.deletes.Load() != deletes {
+		return nil, nil
+	}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	b.Catalog = s.catalog.Data()
+	if err := s.hold(b, chosen); err != nil {
+		b.Release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// flushed reports why a chosen shard could not be flushed.
+func (s *Store) flushed(ctx context.Context, chosen map[uint64]*shardEntry) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for id, e := range chosen {
+		if e.pending != nil {
+			return fmt.Errorf("shard %d could not be flushed, see the log", id)
+		}
+	}
+	return nil
+}
+
+func (s *Store) open() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.mu.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+// hold references what b.Catalog names of the chosen shards.
+func (s *Store) hold(b *BackupSet, chosen map[uint64]*shardEntry) error {
+	for _, d := range b.Catalog.Databases {
+		for _, rp := range d.RetentionPolicies {
+			for _, g := range rp.ShardGroups {
+				for _, m := range g.Shards {
+					e := chosen[m.ID]
+					if e == nil {
+						continue
+					}
+					x, err := e.Export()
+					if err != nil {
+						return fmt.Errorf("shard %d: %w", m.ID, err)
+					}
+					if x != nil {
+						b.Shards = append(b.Shards, x)
+					}
+				}
+			}
+		}
+		name := path.Join(s.databaseDir(d.ID), "series", tsi.SeriesLogName)
+		f, err := s.fs.Open(name)
+		if err != nil {
+			return fmt.Errorf("series of database %s: %w", d.Name, err)
+		}
+		size, err := f.Size()
+		if err != nil {
+			return errors.Join(fmt.Errorf("series of database %s: %w", d.Name, err), f.Close())
+		}
+		b.Series = append(b.Series, SeriesExport{Database: d.ID, File: f, Size: size})
+	}
+	return nil
+}
+
+// DatabaseDir and ShardDir return the place of a database and of a shard under
+// a store's directory.
+func DatabaseDir(database uint32) string {
+	return fmt.Sprintf("%s%d", databasePrefix, database)
+}
+
+// ShardDir returns the place of a shard under a store's directory.
+func ShardDir(database uint32, id uint64) string {
+	return path.Join(DatabaseDir(database), fmt.Sprintf("%s%d", shardPrefix, id))
+}

@@ -1,0 +1,30 @@
+package tsm
+
+import (
+	"context"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tsdbd/internal/binio"
+)
+
+// VerifyContent recomputes the content checksum alone. It finds any changed
+// byte, as Verify does, at the speed of the hash; it cannot say where the byte
+// is. Open has checked what follows the content.
+func (r *Reader) VerifyContent(ctx context.Context) (err error) {
+	defer r.catchFault(&err)()
+	var h xxhash.Digest
+	h.Reset()
+	for rest := r.data[:r.foot.sec.footer]; len(rest) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := min(len(rest), 1<<20)
+		_, _ = h.Write(rest[:n])
+		rest = rest[n:]
+	}
+	if sum, want := h.Sum64(), r.foot.info.Checksum; sum != want {
+		return binio.Corruptf(r.path, -1, "tsm: content checksum %016x, footer says %016x", sum, want)
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+// SegmentInfo describes a segment file as Inspect found it.
+type SegmentInfo struct {
+	Path     string
+	Number   uint64
+	Epoch    uint32
+	First    uint64 // sequence of the first entry it can hold
+	Previous uint64 // sequence of the last entry of the log before it
+	Last     uint64 // sequence of its last entry; First-1 if it has none
+	Entries  int
+	Bytes    int64 // size of the file
+	End      int64 // offset behind the last record
+	Sealed   bool  // an end record stands there
+	Torn     int64 // bytes of an unfinished write behind End
+
+	headerErr error
+}
+
+// Inspect reads the segments in dir without changing anything and calls fn
+// with every entry in order, valid during the call only. It returns what it
+// found of each segment and the damage, judged as Replay does; Quarantine is
+// never set. It may run beside a Log that writes to dir: a segment that is
+// trimmed meanwhile is left out, and the end of the newest one may be called
+// torn.
+func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, e *Entry) error) ([]SegmentInfo, []Damage, error) {
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("inspect wal %s: %w", dir, err)
+	}
+	var segments []SegmentInfo
+	for _, name := range names {
+		number, ok := parseName(name, segmentSuffix)
+		if !ok {
+			continue
+		}
+		s, err := inspectHeader(fsys, path.Join(dir, name), number)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return segments, nil, fmt.Errorf("inspect wal: %w", err)
+		}
+		segments = append(segments, s)
+	}
+	var out []SegmentInfo
+	var damage []Damage
+	decoder := newDecoder()
+	for i := range segments {
+		s := &segments[i]
+		var next *SegmentInfo
+		if i+1 < len(segments) {
+			next = &segments[i+1]
+		}
+		found, gone, err := s.read(fsys, decoder, next, fn)
+		if err != nil {
+			return out, damage, err
+		}
+		if gone {
+			continue
+		}
+		if n := len(out); n > 0 && s.headerErr == nil && s.Previous > out[n-1].Last && len(found) == 0 && out[n-1].headerErr == nil {
+			damage = append(damage, Damage{
+				Segment: out[n-1].Path, Offset: out[n-1].End,
+				Reason: fmt.Sprintf("entries %d to %d are missing", out[n-1].Last+1, s.Previous),
+			})
+		}
+		damage = append(damage, found...)
+		out = append(out, *s)
+	}
+	return out, damage, nil
+}
+
+// inspectHeader reads a segment's header. A damaged one is kept in headerErr.
+func inspectHeader(fsys vfs.FS, file string, number uint64) (SegmentInfo, error) {
+	s := SegmentInfo{Path: file, Number: number}
+	f, err := fsys.Open(file)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	if s.Bytes, err = f.Size(); err != nil {
+		return s, err
+	}
+	b := make([]byte, min(s.Bytes, segmentHeaderSize))
+	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+		return s, fmt.Errorf("read %s: %w", file, err)
+	}
+	h, err := parseSegmentHeader(b)
+	switch {
+	case errors.Is(err, errVersion):
+		return s, fmt.Errorf("%s: %w", file, err)
+	case err != nil:
+		s.headerErr = err
+	case h.number != number:
+		s.headerErr = binio.Corruptf(file, 16, "segment %d under the name of segment %d", h.number, number)
+		s.Number = h.number
+	default:
+		s.Epoch, s.First, s.Previous = h.epoch, h.first, h.previous
+	}
+	return s, nil
+}
+
+// read walks the records of a segment. gone says that it was trimmed while it
+// was read, so that what was found means nothing.
+func (s *SegmentInfo) read(fsys vfs.FS, d *decoder, next *SegmentInfo, fn func(*SegmentInfo, *Entry) error) (damage []Damage, gone bool, err error) {
+	f, err := fsys.Open(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("inspect wal: %w", err)
+	}
+	defer f.Close()
+	note := func(d Damage) error { damage = append(damage, d); return nil }
+	if s.headerErr != nil {
+		_ = note(Damage{Segment: s.Path, Bytes: min(s.Bytes, segmentHeaderSize), Reason: s.headerErr.Error()})
+	}
+	r := &reader{file: f, path: s.Path, number: s.Number, size: s.Bytes, decoder: d, damaged: note}
+	if s.headerErr == nil {
+		r.last, r.bounded = s.First-1, true
+	}
+	r.deliver = func(e *Entry) error { return fn(s, e) }
+	var torn int64
+	if s.End, s.Sealed, torn, err = r.run(); err != nil {
+		return nil, false, err
+	}
+	s.Last, s.Entries = r.last, r.delivered
+	succeeded := next != nil && next.headerErr == nil && s.headerErr == nil && next.Epoch == s.Epoch
+	_ = r.release(!succeeded)
+	if torn > 0 {
+		s.Torn = torn
+		t := Damage{Segment: s.Path, Offset: s.End, Bytes: torn, Torn: true, Reason: "torn tail"}
+		if next != nil && (next.headerErr != nil || next.Previous > s.Last) {
+			t.Torn, t.Reason = false, "end of segment damaged"
+		}
+		_ = note(t)
+	}
+	// A trimmed segment is renamed before it is overwritten.
+	if _, err := fsys.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil, true, nil
+	}
+	return damage, false, nil
+}
