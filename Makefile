@@ -14,7 +14,7 @@ build: ## build bin/tsdbd
 	go build -o bin/tsdbd ./cmd/tsdbd
 
 fmt: ## format the code
-	$(TOOL) gofumpt -w .
+	$(TOOL) gofumpt -w $$(git ls-files '*.go')
 
 lint: ## vet and staticcheck
 	go vet ./...
@@ -29,8 +29,8 @@ race: ## tests of the concurrent packages under the race detector
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
-crash: ## crash tests: power cuts in memory, kill -9 of the binary
-	go test -count=1 -run 'Crash|Kill|PowerCut' ./...
+crash: ## power cuts and failing disks in memory, kill -9 of the binary
+	go test -count=1 -run 'Crash|Kill|Fault|Torn' ./...
 
 bench: ## benchmarks matching BENCH, COUNT times, for benchstat
 	go test -run '^$$' -bench '$(BENCH)' -count=$(COUNT) ./... | tee bench.txt

@@ -11,7 +11,10 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -193,6 +196,47 @@ func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
 			t.Fatalf("round %d: count %v, sum %v; %d points were acknowledged", round, row[1], row[2], 2*written)
 		}
 		s.stop()
+	}
+}
+
+// TestStopUnderLoad stops a server that is being written to: every answer is a
+// 204 or asks to come back, and what was answered 204 is there afterwards.
+func TestStopUnderLoad(t *testing.T) {
+	dir := t.TempDir()
+	s := startServer(t, dir)
+	s.query("", "CREATE DATABASE d")
+	var acknowledged atomic.Int64
+	var writers sync.WaitGroup
+	for w := range 4 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				resp, err := http.Post(s.base+"/write?db=d", "text/plain", strings.NewReader(fmt.Sprintf("m,w=%d v=1 %d", w, i)))
+				if err != nil {
+					return // no longer listening
+				}
+				_ = resp.Body.Close()
+				switch resp.StatusCode {
+				case 204:
+					acknowledged.Add(1)
+				case 503:
+				default:
+					t.Errorf("status %d", resp.StatusCode)
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(200 * time.Millisecond)
+	s.stop()
+	writers.Wait()
+	s = startServer(t, dir)
+	body := s.query("d", "SELECT count(v) FROM m")
+	_, rest, _ := strings.Cut(body, `"values":[[0,`)
+	count, _, _ := strings.Cut(rest, "]")
+	n, err := strconv.ParseInt(count, 10, 64)
+	// A write may be stored whose answer was lost with its connection.
+	if err != nil || n < acknowledged.Load() || n > acknowledged.Load()+4 || n == 0 {
+		t.Errorf("%d acknowledged, %s", acknowledged.Load(), body)
 	}
 }
 
