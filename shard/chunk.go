@@ -53,7 +53,10 @@ func (c *fileChunk) set(s *source, times model.TimeRange, types []model.FieldTyp
 	if step := s.chunk.Step(); step > 0 {
 		if times.Min > c.min {
 			// Distances fit in uint64 even where they overflow int64.
-			c.lo = int((uint64(times.Min-c.min) + uint64(step) - 1) / uint64(step))
+			d := uint64(times.Min - c.min)
+			if c.lo = int(d / uint64(step)); d%uint64(step) != 0 {
+				c.lo++
+			}
 		}
 		if times.Max < c.max {
 			c.hi = int(uint64(times.Max-c.min)/uint64(step)) + 1

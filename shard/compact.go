@@ -31,6 +31,7 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (bool, error) {
 	did := false
 	if lo < hi {
 		if err := s.merge(ctx, v, lo, hi, level); err != nil {
+			s.blame(err, v.set.files[lo:hi])
 			return false, fmt.Errorf("compact shard %d: %w", s.id, err)
 		}
 		did = true
@@ -94,10 +95,13 @@ func (s *Shard) swap(in []*file, out *file) error {
 		m.tsm = append(m.tsm, f.fileRecord)
 	}
 	m.tombstones = liveTombstones(tombstones, files, cut)
-	m.removed = s.index.Removed()
-	if err := m.save(s.fs, s.dir); err != nil {
+	var fresh []string
+	if out != nil {
+		fresh = append(fresh, tsmName(out.number))
+	}
+	if err := s.commit(m, fresh...); err != nil {
 		if out != nil {
-			out.reader.Release()
+			_ = out.reader.Release()
 		}
 		return err
 	}
@@ -168,7 +172,6 @@ func (m *merger) advance(i int) error {
 	}
 	key, err := r.Key(h.next)
 	if err != nil {
-		m.c.sources[i].file.damaged.Store(true)
 		return err
 	}
 	h.key = key
@@ -203,7 +206,6 @@ func (m *merger) run() error {
 				continue
 			}
 			if err := s.load(m.heads[i].next); err != nil {
-				s.file.damaged.Store(true)
 				return err
 			}
 			m.c.id = s.series.ID
@@ -230,7 +232,7 @@ func (m *merger) series() error {
 	for _, cl := range c.clusters {
 		if p := c.pieces[cl.lo]; cl.hi-cl.lo == 1 && !p.masked {
 			s := &c.sources[p.source]
-			if e := s.series.Chunks[p.chunk]; e.Rows > ChunkRows/2 && (m.buf.Len() == 0 || m.buf.Len() > ChunkRows/2) {
+			if e := s.series.Chunks[p.chunk]; s.whole && e.Rows > ChunkRows/2 && (m.buf.Len() == 0 || m.buf.Len() > ChunkRows/2) {
 				if err := m.emit(0); err != nil {
 					return err
 				}
@@ -238,13 +240,11 @@ func (m *merger) series() error {
 					return err
 				}
 				if err := m.w.AppendEncoded(s.file.reader, &s.series, p.chunk); err != nil {
-					s.file.damaged.Store(true)
 					return err
 				}
 				continue
 			}
 			if err := s.read(c.id, p.chunk, model.AllTime, &m.buf); err != nil {
-				s.file.damaged.Store(true)
 				return err
 			}
 		} else {
@@ -265,7 +265,7 @@ func (m *merger) series() error {
 
 // union makes the present series' fields, sorted by key, the cursor's columns.
 // Where files disagree on a type the newest counts: the older was deleted
-// whole before another type could be written.
+// whole before another type could be written, or its tombstone was lost.
 func (m *merger) union() {
 	c := m.c
 	var fields []column.Field

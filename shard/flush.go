@@ -54,7 +54,13 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 	number := s.mu.manifest.next
 	s.mu.manifest.next += 2
 	from := s.mu.manifest.flushed + 1
+	first := !s.mu.saved
 	s.mu.Unlock()
+	if first {
+		if err := s.saveFirst(); err != nil {
+			return fmt.Errorf("flush shard %d: %w", s.id, err)
+		}
+	}
 
 	out, indexFile, err := s.writeFiles(ctx, snap, number, from)
 	if err == nil {
@@ -117,8 +123,7 @@ type indexFile struct {
 	record fileRecord
 }
 
-// publish commits a flush. After a failure the manifest on disk may name the
-// files already, so they are not removed; the next success decides.
+// publish commits a flush.
 func (s *Shard) publish(snap *Snapshot, out *file, index *indexFile) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -138,8 +143,15 @@ func (s *Shard) publish(snap *Snapshot, out *file, index *indexFile) error {
 		m.tsi = append(m.tsi, index.record)
 	}
 	m.tombstones = liveTombstones(tombstones, files, 0)
-	m.removed = s.index.Removed()
-	if err := m.save(s.fs, s.dir); err != nil {
+	m.removed = s.index.RemovedAt(snap.index)
+	var fresh []string
+	if out != nil {
+		fresh = append(fresh, tsmName(out.number))
+	}
+	if opened != nil {
+		fresh = append(fresh, tsiName(index.record.number))
+	}
+	if err := s.commit(m, fresh...); err != nil {
 		if out != nil {
 			_ = out.reader.Release()
 		}

@@ -44,6 +44,7 @@ type Shard struct {
 	logger  *slog.Logger
 	index   *tsi.Index
 	writing sync.Mutex // held by Flush's and Compact's changes of the manifest
+	limbo   []string   // under writing: files that a manifest may name that was not saved for sure
 
 	mu struct {
 		sync.RWMutex
@@ -51,6 +52,7 @@ type Shard struct {
 		active   *cache.Cache
 		frozen   *cache.Cache // snapshot being flushed, or nil
 		manifest *manifest    // as on disk
+		saved    bool        // it is on disk
 		closed   bool
 
 		cut       uint64 // sequence at which frozen was cut, 0 if none
@@ -261,9 +263,12 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 
 // withoutRows returns the series of set of which nothing is left to read.
 func (s *Shard) withoutRows(set *roaring.Bitmap) (*roaring.Bitmap, error) {
-	v := s.View()
-	defer v.Release()
 	gone := roaring.New()
+	v := s.View()
+	if v == nil {
+		return gone, nil // closed meanwhile
+	}
+	defer v.Release()
 	c := v.open(set)
 	it := set.Iterator()
 	for it.HasNext() {
@@ -302,6 +307,22 @@ func (s *Shard) Flushed() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.mu.manifest.flushed
+}
+
+// LastSequence returns the highest sequence that the shard's files or their
+// tombstones know of. It may be above Flushed, and above what a log has left
+// that lost its end: numbers given out from now on must be higher still.
+func (s *Shard) LastSequence() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	last := s.mu.manifest.flushed
+	for _, f := range s.mu.manifest.tsm {
+		last = max(last, f.maxSequence, f.tombstoneSeq)
+	}
+	for _, t := range s.mu.manifest.tombstones {
+		last = max(last, t.sequence)
+	}
+	return last
 }
 
 // FirstUnflushed returns the lowest sequence that only the log keeps safe for

@@ -17,6 +17,7 @@ type source struct {
 	mapped *column.Field // identity of the field list that fields was made for
 	fields []int         // wanted column -> field of the file's series, -1: none
 	any    bool          // at least one wanted column is there
+	whole  bool          // all fields of the file's series are wanted
 }
 
 // find loads the entry of a series and reports whether the file has it.
@@ -48,15 +49,18 @@ func (s *source) project(wanted []column.Field) bool {
 		return s.any
 	}
 	s.mapped, s.any, s.fields = &have[0], false, s.fields[:0]
+	found := 0
 	for _, w := range wanted {
 		p := -1
 		for i, h := range have {
 			if h == w {
 				p, s.any = i, true
+				found++
 			}
 		}
 		s.fields = append(s.fields, p)
 	}
+	s.whole = found == len(have)
 	return s.any
 }
 

@@ -246,7 +246,7 @@ func numbered(name, prefix string) (uint64, bool) {
 // openLog opens the log, replays it and makes it ready for writes.
 func (s *Store) openLog() error {
 	for _, e := range s.mu.shards {
-		s.applied = max(s.applied, e.Flushed())
+		s.applied = max(s.applied, e.LastSequence())
 	}
 	log, err := wal.Open(path.Join(s.dir, "wal"), wal.Options{
 		FS: s.fs, SegmentBytes: s.opt.SegmentBytes, SyncInterval: s.opt.SyncInterval,
@@ -261,7 +261,8 @@ func (s *Store) openLog() error {
 	if err := log.Replay(r.entry); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}
-	// What files cover is never given out again, whatever became of the log.
+	// What files or tombstones know of is never given out again, whatever
+	// became of the log.
 	if err := log.Advance(s.applied); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}

@@ -301,7 +301,7 @@ func TestConcurrent(t *testing.T) {
 		}
 	})
 	loop(func() {
-		err := s.Delete(context.Background(), scan.DeleteRequest{Database: "db", Measurement: func(m string) bool { return m == "scrap" }})
+		err := s.Delete(context.Background(), scan.DeleteRequest{Database: "db", Range: model.AllTime, Measurement: func(m string) bool { return m == "scrap" }})
 		if err != nil {
 			t.Error(err)
 		}

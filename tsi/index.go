@@ -324,6 +324,25 @@ func (x *Index) Removed() *roaring.Bitmap {
 	return all
 }
 
+// RemovedAt is Removed as of the snapshot's cut: what is deleted or added later
+// does not show. Replay from the cut on must start from this set, not from a
+// newer one: it brings the later changes itself, in their order.
+func (x *Index) RemovedAt(s *Snapshot) *roaring.Bitmap {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	all := roaring.New()
+	for _, f := range x.mu.files {
+		all.Or(f.all)
+	}
+	for _, name := range s.segment.names() {
+		t, _ := s.segment.table(name, false)
+		all.AddMany(t.ids)
+	}
+	all.AndNot(s.alive)
+	all.CloneCopyOnWriteContainers()
+	return all
+}
+
 // Snapshot is a segment cut off by Freeze, on its way into a file.
 type Snapshot struct {
 	segment *segment

@@ -11,8 +11,9 @@ import (
 var errSeriesFileClosed = errors.New("series file closed")
 
 // Sync makes the keys of all ids handed out before the call durable. After a
-// failed write or sync every later Sync returns that error (W7); the file must
-// be opened anew. When many series have come since the index file was written
+// failed sync every later Sync returns that error (W7); the file must be opened
+// anew. A failed write, as of a full disk, may be tried again: it writes the
+// same place of the log. When many series have come since the index file was written
 // it is written again; a failure to do so costs memory, not data, and is
 // logged only.
 func (f *SeriesFile) Sync() error {
@@ -76,12 +77,13 @@ func (f *SeriesFile) sync(closing bool) error {
 	// f.mu.blocks changes under f.syncing only, so it is read here without mu.
 	w := logWriter{log: f.log, end: start, batch: start, covered: func(id uint32) bool { return f.blockOfLocked(id) != nil }}
 	f.mu.flushing.each(w.put)
-	err := w.finish()
-	if err == nil && w.end > start {
-		err = f.log.SyncData()
+	if err := w.finish(); err != nil {
+		return f.fail(err, false)
 	}
-	if err != nil {
-		return f.fail(err)
+	if w.end > start {
+		if err := f.log.SyncData(); err != nil {
+			return f.fail(err, true)
+		}
 	}
 
 	f.mu.Lock()
@@ -112,15 +114,18 @@ func (f *SeriesFile) sync(closing bool) error {
 	return nil
 }
 
-// fail makes err the file's fate. The keys stay readable in memory.
-func (f *SeriesFile) fail(err error) error {
+// fail ends a Sync with err, which is the file's fate if it is for good. The
+// keys stay readable in memory.
+func (f *SeriesFile) fail(err error, forGood bool) error {
 	err = fmt.Errorf("sync series file %s: %w", f.dir, err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.mu.flushing.each(f.mu.pending.set)
 	f.mu.flushing = keyPages{}
 	f.mu.inSync, f.mu.fresh = false, nil
-	f.mu.failed = err
+	if forGood {
+		f.mu.failed = err
+	}
 	return err
 }
 

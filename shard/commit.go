@@ -1,0 +1,76 @@
+package shard
+
+import (
+	"errors"
+	"slices"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+// commit makes m the manifest on disk; s.writing is held. fresh are the names
+// of files that m is the first to name. After a failure they are removed, but
+// if the manifest on disk may be m already, its rename being done and not yet
+// durable, only once another manifest that does not name them is durable: no
+// crash finds a manifest without its files, and no retry fills the disk.
+func (s *Shard) commit(m *manifest, fresh ...string) error {
+	err := m.save(s.fs, s.dir)
+	if err != nil {
+		b, rerr := vfs.ReadFile(s.fs, s.path(manifestName))
+		if rerr == nil {
+			var on *manifest
+			if on, rerr = decodeManifest(manifestName, b); rerr == nil && !slices.ContainsFunc(fresh, on.names) {
+				s.remove(fresh)
+				return err
+			}
+		}
+		s.limbo = append(s.limbo, fresh...)
+		return err
+	}
+	s.remove(slices.DeleteFunc(s.limbo, m.names))
+	s.limbo = nil
+	s.mu.Lock()
+	s.mu.saved = true
+	s.mu.Unlock()
+	return nil
+}
+
+// saveFirst puts the shard's first manifest on disk, before its first file:
+// from then on files without a manifest are damage, not a flush cut off.
+func (s *Shard) saveFirst() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.RLock()
+	m := s.mu.manifest.clone()
+	s.mu.RUnlock()
+	return s.commit(m)
+}
+
+// remove removes files that nothing names.
+func (s *Shard) remove(names []string) {
+	for _, name := range names {
+		if err := s.fs.Remove(s.path(name)); err != nil {
+			s.logger.Warn("file not removed, the next start will", "shard", s.id, "path", s.path(name), "err", err)
+		}
+	}
+}
+
+// names reports whether the manifest names a file.
+func (m *manifest) names(name string) bool {
+	return slices.ContainsFunc(m.tsm, func(f fileRecord) bool { return tsmName(f.number) == name }) ||
+		slices.ContainsFunc(m.tsi, func(f fileRecord) bool { return tsiName(f.number) == name })
+}
+
+// blame marks the file that an error of a merge says is damaged, so that
+// merges leave it alone. Any other error, as of a full disk, blames none.
+func (s *Shard) blame(err error, in []*file) {
+	var c *binio.CorruptError
+	if !errors.As(err, &c) {
+		return
+	}
+	for _, f := range in {
+		if f.reader.Path() == c.Path && !f.damaged.Swap(true) {
+			s.logger.Error("file damaged, it serves what is sound and is not merged any more", "shard", s.id, "path", c.Path, "offset", c.Offset, "err", c.Reason)
+		}
+	}
+}
