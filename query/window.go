@@ -43,34 +43,45 @@ func (w *windows) start(t int64) int64 {
 		}
 		return t - dt
 	}
-	zone := w.zone(t)
-	dt := floorMod(t+zone-w.shift, w.every)
-	if model.MinTime+dt >= t {
+	return w.zoned(t)
+}
+
+// zoned is start in a time zone. Windows begin where the wall clock shows a
+// multiple of the interval. A time that the clock skips begins when the clock
+// is moved, and of a time that comes twice only the first counts, unless the
+// clock is moved by a window or more.
+func (w *windows) zoned(t int64) int64 {
+	at := time.Unix(0, t).In(w.loc)
+	_, seconds := at.Zone()
+	off := int64(seconds) * int64(time.Second)
+	wall := t + off - floorMod(t+off-w.shift, w.every)
+	start := wall - off
+	if start <= model.MinTime || start > t {
 		return model.MinTime
 	}
-	start := t - dt
-	// The zone's offset may have changed since the start. Windows begin at the
-	// wall clock's multiples unless the change is as long as a window.
-	zs := w.zone(start)
-	if o := zone - zs; o != 0 && abs(o) < w.every {
-		start += o
-		zs = w.zone(start)
+	first, _ := at.ZoneBounds()
+	if first.IsZero() || first.Unix() < model.MinTime/int64(time.Second) {
+		return start
 	}
-	// Of a wall clock time that comes twice, windows begin at the first.
-	at := time.Unix(0, start).In(w.loc)
-	if begin, _ := at.ZoneBounds(); !begin.IsZero() {
-		if o := w.zone(begin.UnixNano()-1) - zs; o > 0 && o < w.every && start-begin.UnixNano() < o {
-			start -= o
+	moved := first.UnixNano()
+	by := off - w.zone(moved-1) // the clock was moved forward by
+	switch {
+	case start >= moved:
+		if by < 0 && -by < w.every && start-moved < -by {
+			return start + by // the same time before the clock was moved back
 		}
+		return start
+	case by > 0 && by < w.every && wall >= moved+off-by:
+		return moved
 	}
-	return start
+	return w.zoned(moved - 1)
 }
 
 // next returns the start of the window after the one that starts at start.
 func (w *windows) next(start int64) int64 {
-	if start == model.MinTime && w.every > 0 {
+	if start == model.MinTime && w.every > 0 && w.loc == nil {
 		// The first window is cut off by the start of time.
-		return start + w.every - floorMod(start-w.shift%w.every, w.every)
+		return start + w.every - floorMod(start-w.shift, w.every)
 	}
 	next := start + w.every
 	if next < start {
@@ -79,17 +90,19 @@ func (w *windows) next(start int64) int64 {
 	if w.loc == nil {
 		return next
 	}
-	// Around a change of the zone's offset a window is shorter or longer.
-	if s := w.start(next); s > start {
-		if between := w.start(s - 1); between > start {
-			return between
+	s := w.start(next)
+	for d := w.every/4 + 1; s <= start; d += w.every/4 + 1 {
+		if next > model.MaxTime-d {
+			return model.MaxTime
 		}
-		return s
+		s = w.start(next + d)
 	}
-	for d := w.every / 4; ; d += w.every / 4 {
-		if s := w.start(next + d + 1); s > start {
+	for {
+		between := w.start(s - 1)
+		if between <= start {
 			return s
 		}
+		s = between
 	}
 }
 
