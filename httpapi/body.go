@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -22,14 +23,55 @@ const bodyTimeout = 2 * time.Minute
 // maxPooledBody is the largest buffer that goes back to the pool.
 const maxPooledBody = 8 << 20
 
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// DefaultMaxBodyMemory bounds the bodies held at a time, in bytes.
+const DefaultMaxBodyMemory = 512 << 20
+
+// body is a request's body in memory. Whoever reads one calls release.
+type body struct {
+	bytes.Buffer
+	budget *budget
+	taken  int64
+}
+
+var bodies = sync.Pool{New: func() any { return new(body) }}
+
+// budget bounds the memory of all bodies together (W9): many clients with
+// large bodies at a time are asked to come back.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// budgetReader charges what it reads to a body's budget.
+type budgetReader struct {
+	io.Reader
+	body *body
+}
+
+func (r budgetReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.body.taken += int64(n)
+	if r.body.budget.used.Add(int64(n)) > r.body.budget.limit {
+		return n, errTooManyBodies
+	}
+	return n, err
+}
+
+// release gives the memory back; the bytes are gone for the caller.
+func (b *body) release() {
+	b.budget.used.Add(-b.taken)
+	b.budget, b.taken = nil, 0
+	if b.Cap() <= maxPooledBody {
+		bodies.Put(b)
+	}
+}
 
 var gzipReaders sync.Pool
 
-// readBody reads the body of r into a pooled buffer, which the caller gives
-// back by releaseBody. Both the bytes received and the bytes they decompress
-// to are held to limit; 0 means no limit.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) (*bytes.Buffer, error) {
+// readBody reads the body of r into pooled memory. Both the bytes received and
+// the bytes they decompress to are held to Options.MaxBodySize.
+func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
+	limit := h.opt.MaxBodySize // 0 is no limit
 	if limit > 0 && r.ContentLength > limit {
 		return nil, errEntityTooLarge
 	}
@@ -43,20 +85,20 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) (*bytes.Buffe
 	if limit > 0 {
 		src = http.MaxBytesReader(unwrap(w), r.Body, limit)
 	}
-	buf := bodies.Get().(*bytes.Buffer)
+	buf := bodies.Get().(*body)
 	buf.Reset()
+	buf.budget = &h.bodies
+	var err error
 	if isGzip(r.Header) {
-		if err := gunzip(buf, src, limit); err != nil {
-			releaseBody(buf)
-			return nil, err
+		err = gunzip(buf, src, limit)
+	} else {
+		if n := r.ContentLength; n > 0 {
+			buf.Grow(int(min(n, maxPooledBody)) + bytes.MinRead)
 		}
-		return buf, nil
+		_, err = buf.ReadFrom(budgetReader{src, buf})
 	}
-	if n := r.ContentLength; n > 0 {
-		buf.Grow(int(min(n, maxPooledBody)) + bytes.MinRead)
-	}
-	if _, err := buf.ReadFrom(src); err != nil {
-		releaseBody(buf)
+	if err != nil {
+		buf.release()
 		return nil, bodyError(err)
 	}
 	return buf, nil
@@ -70,25 +112,19 @@ func unwrap(w http.ResponseWriter) http.ResponseWriter {
 	return w
 }
 
-func releaseBody(buf *bytes.Buffer) {
-	if buf.Cap() <= maxPooledBody {
-		bodies.Put(buf)
-	}
-}
-
 func isGzip(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(h.Get("Content-Encoding")), "gzip")
 }
 
 // gunzip decompresses src into dst. An empty source is an empty body: some
 // clients mark even that as compressed.
-func gunzip(dst *bytes.Buffer, src io.Reader, limit int64) error {
+func gunzip(dst *body, src io.Reader, limit int64) error {
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(src, first); err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		return bodyError(err)
+		return err
 	}
 	src = io.MultiReader(bytes.NewReader(first), src)
 	z, _ := gzipReaders.Get().(*gzip.Reader)
@@ -99,7 +135,7 @@ func gunzip(dst *bytes.Buffer, src io.Reader, limit int64) error {
 		err = z.Reset(src)
 	}
 	if err != nil {
-		return bodyError(err)
+		return err
 	}
 	defer func() {
 		_ = z.Close() // nothing to close below
@@ -109,8 +145,8 @@ func gunzip(dst *bytes.Buffer, src io.Reader, limit int64) error {
 	if limit > 0 {
 		bounded = io.LimitReader(z, limit+1)
 	}
-	if _, err := dst.ReadFrom(bounded); err != nil {
-		return bodyError(err)
+	if _, err := dst.ReadFrom(budgetReader{bounded, dst}); err != nil {
+		return err
 	}
 	if limit > 0 && int64(dst.Len()) > limit {
 		return errEntityTooLarge
@@ -123,7 +159,10 @@ func gunzip(dst *bytes.Buffer, src io.Reader, limit int64) error {
 func bodyError(err error) error {
 	var tooLarge *http.MaxBytesError
 	var network net.Error
+	var api *apiError
 	switch {
+	case errors.As(err, &api):
+		return err
 	case errors.As(err, &tooLarge):
 		return errEntityTooLarge
 	case errors.As(err, &network):

@@ -50,11 +50,11 @@ func (h *Handler) deleteRows(w http.ResponseWriter, r *http.Request) error {
 		}
 		return databaseError(err, db)
 	}
-	body, err := readBody(w, r, h.opt.MaxBodySize)
+	body, err := h.readBody(w, r)
 	if err != nil {
 		return err
 	}
-	defer releaseBody(body)
+	defer body.release()
 	var req deleteRequest
 	if err := json.NewDecoder(body).Decode(&req); err != nil {
 		return badRequest("delete - cannot parse request body: " + err.Error())

@@ -29,6 +29,7 @@ var (
 	errEntityTooLarge     = &apiError{http.StatusRequestEntityTooLarge, "Request Entity Too Large"}
 	errShuttingDown       = &apiError{http.StatusServiceUnavailable, "server is shutting down"}
 	errTooManyWrites      = &apiError{http.StatusServiceUnavailable, "too many concurrent writes"}
+	errTooManyBodies      = &apiError{http.StatusServiceUnavailable, "too many requests with large bodies"}
 	errTooManyAsync       = &apiError{http.StatusServiceUnavailable, "too many queries in the background"}
 	errInternal           = &apiError{http.StatusInternalServerError, "internal error"}
 	errQueryTooLong       = badRequest("error parsing query: query is too long")

@@ -24,11 +24,11 @@ func (h *Handler) readForm(w http.ResponseWriter, r *http.Request) error {
 		_ = r.ParseForm() // the URL alone
 		return nil
 	}
-	body, err := readBody(w, r, h.opt.MaxBodySize)
+	body, err := h.readBody(w, r)
 	if err != nil {
 		return err
 	}
-	defer releaseBody(body)
+	defer body.release()
 	r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
 	if media == "multipart/form-data" {
 		// Everything fits in memory: the body is there already.

@@ -24,6 +24,7 @@ type Handler struct {
 	metrics *metrics
 	routes  map[string]*route
 	writes  chan struct{} // a token per write in flight; nil: no bound
+	bodies  budget
 
 	draining   atomic.Bool
 	background sync.WaitGroup // async queries
@@ -53,6 +54,7 @@ func New(opt Options) *Handler {
 	} else {
 		h.metrics = newMetrics(nil)
 	}
+	h.bodies.limit = opt.MaxBodyMemory
 	if opt.MaxConcurrentWrites > 0 {
 		h.writes = make(chan struct{}, opt.MaxConcurrentWrites)
 	}

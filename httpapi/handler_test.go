@@ -209,6 +209,31 @@ func TestConcurrentWritesAreBounded(t *testing.T) {
 	}
 }
 
+func TestBodyMemoryIsBounded(t *testing.T) {
+	s := newFakeStore()
+	s.create("d")
+	entered, leave := make(chan struct{}, 10), make(chan struct{})
+	s.writing = func() { entered <- struct{}{}; <-leave }
+	_, base := start(t, s, httpapi.Options{MaxBodyMemory: 15_000})
+	large := strings.Repeat("m v=1 1\n", 1250) // 10,000 bytes
+	done := make(chan answer)
+	go func() { done <- do(t, "POST", base+"/write?db=d", large) }()
+	<-entered
+	for name, header := range map[string][]string{large: nil, squeeze(large): {"Content-Encoding", "gzip"}} {
+		a := do(t, "POST", base+"/write?db=d", name, header...)
+		if a.status != 503 || a.header.Get("Retry-After") == "" || a.body != `{"error":"too many requests with large bodies"}`+"\n" {
+			t.Errorf("%d %q", a.status, a.body)
+		}
+	}
+	close(leave)
+	if a := <-done; a.status != 204 {
+		t.Errorf("first write: %d", a.status)
+	}
+	if a := do(t, "POST", base+"/write?db=d", large); a.status != 204 {
+		t.Errorf("afterwards: %d %s", a.status, a.body)
+	}
+}
+
 func TestQueryParametersByEveryWay(t *testing.T) {
 	s := newFakeStore()
 	_, base := start(t, s, httpapi.Options{})

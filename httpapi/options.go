@@ -52,6 +52,9 @@ type Options struct {
 	// MaxBodySize bounds a body in bytes, as received and decompressed.
 	// 0: DefaultMaxBodySize; negative: no bound.
 	MaxBodySize int64
+	// MaxBodyMemory bounds the bytes of all bodies held at a time; requests
+	// beyond it are answered 503. 0: DefaultMaxBodyMemory.
+	MaxBodyMemory int64
 	// MaxConcurrentWrites bounds the write requests in flight; more are
 	// answered 503. 0: no bound.
 	MaxConcurrentWrites int
@@ -68,6 +71,9 @@ func (o *Options) setDefaults() {
 		o.MaxBodySize = DefaultMaxBodySize
 	case o.MaxBodySize < 0:
 		o.MaxBodySize = 0
+	}
+	if o.MaxBodyMemory <= 0 {
+		o.MaxBodyMemory = DefaultMaxBodyMemory
 	}
 	if o.MaxQuerySize <= 0 {
 		o.MaxQuerySize = DefaultMaxQuerySize

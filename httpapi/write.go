@@ -105,11 +105,11 @@ func (h *Handler) store(w http.ResponseWriter, r *http.Request, t target) error 
 	if err != nil {
 		return databaseError(err, t.db)
 	}
-	body, err := readBody(w, r, h.opt.MaxBodySize)
+	body, err := h.readBody(w, r)
 	if err != nil {
 		return err
 	}
-	defer releaseBody(body)
+	defer body.release()
 	if body.Len() == 0 {
 		return nil
 	}

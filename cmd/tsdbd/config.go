@@ -51,6 +51,8 @@ type httpConfig struct {
 	// MaxBodySize bounds a body, as received and decompressed; 0: no bound.
 	MaxBodySize  size `toml:"max-body-size"`
 	MaxQuerySize size `toml:"max-query-size"`
+	// MaxBodyMemory bounds all bodies together; beyond it requests get 503.
+	MaxBodyMemory size `toml:"max-body-memory"`
 	// 0 is no limit.
 	MaxConcurrentWriteLimit int  `toml:"max-concurrent-write-limit"`
 	MaxConnectionLimit      int  `toml:"max-connection-limit"`
@@ -94,7 +96,7 @@ func defaultConfig() *config {
 			FlushSize: 48 << 20, FlushIdle: duration(10 * time.Minute), CompactAfter: duration(10 * time.Minute),
 		},
 		HTTP: httpConfig{
-			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
+			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20, MaxBodyMemory: 512 << 20,
 			StopTimeout: duration(30 * time.Second),
 		},
 		Query: queryConfig{MaxMemory: 1 << 30},
@@ -236,6 +238,7 @@ func (c *config) validate() error {
 	check(c.Data.FlushSize > 0, "data.flush-size must be positive")
 	check(c.Data.CacheMaxMemory >= c.Data.FlushSize, "data.cache-max-memory must be at least data.flush-size")
 	check(c.Data.WALMaxSize >= c.Data.WALSegmentSize, "data.wal-max-size must be at least data.wal-segment-size")
+	check(c.HTTP.MaxBodyMemory >= c.HTTP.MaxBodySize && c.HTTP.MaxBodyMemory > 0, "http.max-body-memory must be positive and at least http.max-body-size")
 	check(c.Data.FlushIdle > 0 && c.Data.CompactAfter > 0, "data.flush-idle and data.compact-after must be positive")
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
 	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,

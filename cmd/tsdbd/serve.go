@@ -62,6 +62,7 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 		Writer: eng, Query: executor, Health: st, Registry: registry, Logger: log, Version: version,
 		MaxBodySize:         int64(c.HTTP.MaxBodySize),
 		MaxQuerySize:        int(c.HTTP.MaxQuerySize),
+		MaxBodyMemory:       int64(c.HTTP.MaxBodyMemory),
 		MaxConcurrentWrites: c.HTTP.MaxConcurrentWriteLimit,
 	}
 	if options.MaxBodySize == 0 {
