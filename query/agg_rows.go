@@ -123,12 +123,92 @@ func firstOf[T comparable](x []T, lo, hi int) []int {
 
 func median(x []float64) float64 {
 	s := slices.Clone(x)
-	slices.Sort(s)
 	n := len(s)
+	high := kth(s, n/2)
 	if n%2 == 1 {
-		return s[n/2]
+		return high
 	}
-	return s[n/2-1] + (s[n/2]-s[n/2-1])/2
+	low := slices.Max(s[:n/2])
+	return low + (high-low)/2
+}
+
+// kth returns the value of rank k, counted from 0, and leaves the smaller
+// ones before it. Quickselect with the median of three; what it makes of an
+// unlucky order is bounded by sorting the rest.
+func kth[T cmp.Ordered](x []T, k int) T {
+	lo, hi := 0, len(x)-1
+	for rounds := 0; lo < hi; rounds++ {
+		if rounds > 64 {
+			slices.Sort(x[lo : hi+1])
+			break
+		}
+		mid := lo + (hi-lo)/2
+		if x[mid] < x[lo] {
+			x[mid], x[lo] = x[lo], x[mid]
+		}
+		if x[hi] < x[lo] {
+			x[hi], x[lo] = x[lo], x[hi]
+		}
+		if x[hi] < x[mid] {
+			x[hi], x[mid] = x[mid], x[hi]
+		}
+		pivot := x[mid]
+		i, j := lo, hi
+		for i <= j {
+			for x[i] < pivot {
+				i++
+			}
+			for pivot < x[j] {
+				j--
+			}
+			if i <= j {
+				x[i], x[j] = x[j], x[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case k <= j:
+			hi = j
+		case k >= i:
+			lo = i
+		default:
+			return x[k]
+		}
+	}
+	return x[k]
+}
+
+// kthRow returns the row among [lo, hi) that has rank k by value, rows of equal
+// value counted in their order.
+func kthRow(v *column.Vector, lo, hi, k int) int {
+	switch v.Type {
+	case model.Float:
+		return lo + ranked(v.Floats[lo:hi], k)
+	case model.Integer:
+		return lo + ranked(v.Ints[lo:hi], k)
+	case model.Unsigned:
+		return lo + ranked(v.Uints[lo:hi], k)
+	}
+	return lo
+}
+
+func ranked[T cmp.Ordered](x []T, k int) int {
+	value := kth(slices.Clone(x), k)
+	for _, y := range x {
+		if y < value {
+			k--
+		}
+	}
+	for i, y := range x {
+		if y == value {
+			if k == 0 {
+				return i
+			}
+			k--
+		}
+	}
+	return 0
 }
 
 // compareRows compares two values of a column.
@@ -252,12 +332,7 @@ func percentileRow(v *column.Vector, lo, hi int, arg influxql.Expr) int {
 	if i < 0 || i >= n {
 		return -1
 	}
-	rows := make([]int, n)
-	for k := range rows {
-		rows[k] = lo + k
-	}
-	slices.SortStableFunc(rows, func(a, b int) int { return compareRows(v, a, b) })
-	return rows[i]
+	return kthRow(v, lo, hi, i)
 }
 
 // sampleRows draws n of the rows [lo, hi), in order.
