@@ -216,11 +216,13 @@ func (c *compiler) symbol(name string, arg influxql.Expr) error {
 		if !c.wildcard {
 			return fmt.Errorf("unsupported expression with wildcard: %s()", name)
 		}
+		c.onlySelectors = false // it may stand for several
 		return nil
 	case *influxql.RegexLiteral:
 		if !c.wildcard {
 			return fmt.Errorf("unsupported expression with regex field: %s()", name)
 		}
+		c.onlySelectors = false
 		return nil
 	case *influxql.ParenExpr:
 		return c.symbol(name, arg.Expr)

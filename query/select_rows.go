@@ -326,16 +326,24 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 	for _, r := range runs {
 		total += r.hi - r.lo
 	}
+	hasTags := s.cs.needsTags()
+	if r := runs[0]; len(runs) == 1 && !hasTags && r.lo == 0 && r.hi == len(r.buf.times) {
+		*dst = *r.buf
+		if !s.asc {
+			dst.reverse()
+		}
+		return
+	}
 	dst.times = make([]int64, 0, total)
 	dst.cols = make([]column.Vector, len(s.cs.out))
 	bounds := make([]int, 1, len(runs)+1)
 	for i := range s.cs.out {
 		if b := &s.cs.out[i]; b.index >= 0 || b.tag {
 			dst.cols[i].Type = b.typ
+			reserve(&dst.cols[i], total)
 		}
 	}
 	var tags model.Tags
-	hasTags := s.cs.needsTags()
 	for _, r := range runs {
 		dst.times = append(dst.times, r.buf.times[r.lo:r.hi]...)
 		bounds = append(bounds, len(dst.times))
@@ -357,6 +365,12 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 	if !s.asc {
 		dst.reverse()
 	}
+}
+
+// reserve makes room for n rows in an empty column.
+func reserve(v *column.Vector, n int) {
+	v.Resize(n)
+	v.Resize(0)
 }
 
 // appendTag appends a tag value n times; a missing tag is null.
