@@ -52,7 +52,7 @@ type Shard struct {
 		active   *cache.Cache
 		frozen   *cache.Cache // snapshot being flushed, or nil
 		manifest *manifest    // as on disk
-		saved    bool        // it is on disk
+		saved    bool         // it is on disk
 		closed   bool
 
 		cut       uint64 // sequence at which frozen was cut, 0 if none

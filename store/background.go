@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 )
 
@@ -116,7 +117,11 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 		s.mu.Lock()
 		e.pending = snap
 		e.failures++
-		e.retryAt = time.Now().Add(min(time.Second<<min(e.failures, 6), time.Minute))
+		wait := min(time.Second<<min(e.failures, 6), time.Minute)
+		if errors.Is(err, syscall.ENOSPC) {
+			wait = 2 * time.Second // space comes back at once, and writers wait for it
+		}
+		e.retryAt = time.Now().Add(wait)
 		s.mu.Unlock()
 		if !errors.Is(err, context.Canceled) {
 			s.counters.flushFailures.Add(1)

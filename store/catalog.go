@@ -29,26 +29,24 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	if before == after {
 		return nil
 	}
+	// The change is made: what fails from here on must not stop the rest.
+	var errs []error
 	for _, d := range after.Databases {
 		if before.DatabaseByID(d.ID) == nil {
-			if err := s.addDatabase(d); err != nil {
-				return err
-			}
+			_, err := s.openedDatabase(d.ID)
+			errs = append(errs, err)
 		}
 	}
 	if gone := missingShards(before, after); len(gone) > 0 {
-		if err := s.removeShards(gone); err != nil {
-			return err
-		}
+		s.forgetShards(gone)
+		errs = append(errs, s.removeDropped())
 	}
 	for _, d := range before.Databases {
 		if after.DatabaseByID(d.ID) == nil {
-			if err := s.removeDatabase(d); err != nil {
-				return err
-			}
+			errs = append(errs, s.removeDatabase(d))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // missingShards returns the shards of before that after no longer has.
@@ -73,13 +71,6 @@ func missingShards(before, after *meta.Data) []uint64 {
 		}
 	})
 	return gone
-}
-
-func (s *Store) addDatabase(d *meta.Database) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err := s.openDatabase(d)
-	return err
 }
 
 func (s *Store) removeDatabase(d *meta.Database) error {

@@ -45,7 +45,19 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 	return db, nil
 }
 
-func (db *database) acquire() { db.refs.Add(1) }
+// acquire takes a reference, or returns false when the last is gone: the
+// database was dropped or the store closed.
+func (db *database) acquire() bool {
+	for {
+		n := db.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if db.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
 
 func (db *database) release() error {
 	if db.refs.Add(-1) == 0 {
@@ -63,10 +75,30 @@ func (s *Store) database(name string) (*database, error) {
 	s.mu.RLock()
 	db := s.mu.databases[d.ID]
 	s.mu.RUnlock()
-	if db == nil {
-		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, name)
+	if db != nil {
+		return db, nil
 	}
-	return db, nil
+	return s.openedDatabase(d.ID)
+}
+
+// openedDatabase returns a database of the catalog, opening it if that has
+// failed before, as on a full disk.
+func (s *Store) openedDatabase(id uint32) (*database, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if db := s.mu.databases[id]; db != nil {
+		return db, nil
+	}
+	if s.mu.closed {
+		return nil, ErrClosed
+	}
+	// A drop changes the catalog before it takes the database out of the map
+	// under the lock, so this cannot open a dropped one for good.
+	d := s.catalog.Data().DatabaseByID(id)
+	if d == nil {
+		return nil, meta.ErrDatabaseNotFound
+	}
+	return s.openDatabase(d)
 }
 
 // openShard opens a shard and makes it known. s.mu is held or nobody else

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"path"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -111,25 +113,52 @@ func (s *Store) applyDelete(sequence uint64, d *wal.Delete) {
 	}
 }
 
-// removeShards closes shards the catalog no longer has and removes their
-// directories. What a crash leaves of them the next Open removes.
-func (s *Store) removeShards(ids []uint64) error {
+// expireShards drops shards that retention has taken out of the catalog.
+// Writes that found them in the catalog before are waited for, so that none
+// opens one again.
+func (s *Store) expireShards(ids []uint64) error {
+	s.gate.Lock()
+	s.forgetShards(ids)
+	s.gate.Unlock()
+	return s.removeDropped()
+}
+
+// forgetShards takes shards that the catalog no longer has out of service. The
+// gate is held.
+func (s *Store) forgetShards(ids []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, id := range ids {
-		s.mu.Lock()
-		e := s.mu.shards[id]
-		delete(s.mu.shards, id)
-		s.mu.Unlock()
-		if e == nil {
-			continue
+		if e := s.mu.shards[id]; e != nil {
+			delete(s.mu.shards, id)
+			s.mu.dropped[id] = e
 		}
+	}
+}
+
+// removeDropped closes the shards that are out of service and removes their
+// directories. What it cannot remove the next call tries again, and what a
+// crash leaves of them the next Open removes.
+func (s *Store) removeDropped() error {
+	s.removing.Lock()
+	defer s.removing.Unlock()
+	s.mu.RLock()
+	dropped := maps.Clone(s.mu.dropped)
+	s.mu.RUnlock()
+	var errs []error
+	for id, e := range dropped {
 		if err := e.Close(); err != nil {
 			s.logger.Warn("dropped shard not closed", "shard", id, "err", err)
 		}
-		if err := s.fs.RemoveAll(fmt.Sprintf("%s/%s%d", e.db.dir, shardPrefix, id)); err != nil {
-			return fmt.Errorf("remove shard %d: %w", id, err)
+		if err := s.fs.RemoveAll(path.Join(s.dir, ShardDir(e.db.id, id))); err != nil {
+			errs = append(errs, fmt.Errorf("remove shard %d: %w", id, err))
+			continue
 		}
+		s.mu.Lock()
+		delete(s.mu.dropped, id)
+		s.mu.Unlock()
 	}
 	s.countCaches()
 	s.trim()
-	return nil
+	return errors.Join(errs...)
 }

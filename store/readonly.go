@@ -21,7 +21,7 @@ func OpenForReading(dir string, opt Options) (_ *Store, err error) {
 	opt.CacheBytes, opt.FlushBytes = math.MaxInt64, math.MaxInt64
 	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, lock: noLock{}}
 	s.mu.databases = make(map[uint32]*database)
-	s.mu.shards = make(map[uint64]*shardEntry)
+	s.mu.shards, s.mu.dropped = make(map[uint64]*shardEntry), make(map[uint64]*shardEntry)
 	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)
 	_, s.cancel = context.WithCancel(context.Background())
 	refusal := fmt.Errorf("%w: opened for reading", ErrReadOnly)

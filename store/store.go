@@ -89,6 +89,7 @@ type Store struct {
 		sync.RWMutex
 		databases map[uint32]*database
 		shards    map[uint64]*shardEntry
+		dropped   map[uint64]*shardEntry // out of the catalog, directory not yet removed
 		closed    bool
 	}
 
@@ -101,6 +102,8 @@ type Store struct {
 	// flushing is held by whoever flushes shards, so that a backup can cut
 	// several at one sequence. It is taken before gate and applying.
 	flushing sync.Mutex
+
+	removing sync.Mutex // held while dropped shards are removed
 
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
@@ -131,7 +134,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 	opt.setDefaults()
 	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger}
 	s.mu.databases = make(map[uint32]*database)
-	s.mu.shards = make(map[uint64]*shardEntry)
+	s.mu.shards, s.mu.dropped = make(map[uint64]*shardEntry), make(map[uint64]*shardEntry)
 	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)
 	if err := s.fs.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
@@ -172,7 +175,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 	if opt.RetentionInterval >= 0 {
 		s.retention = retention.Start(retention.Options{
 			Catalog: s.catalog, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: opt.Now,
-			DropShards: func(_ context.Context, d retention.Dropped) error { return s.removeShards(d.Shards) },
+			DropShards: func(_ context.Context, d retention.Dropped) error { return s.expireShards(d.Shards) },
 		})
 	}
 	return s, nil
@@ -315,7 +318,36 @@ func (r *replayer) entry(e *wal.Entry) error {
 	}
 	r.entries++
 	r.s.apply(e)
+	for r.s.cached.Load() > r.s.opt.CacheBytes/4*3 && r.relieve(e.Sequence) {
+	}
 	return nil
+}
+
+// relieve flushes the shard with the largest cache, so that a log larger than
+// the memory allowed can be replayed (W9). It returns false if that freed
+// nothing: then replay goes on and memory grows.
+func (r *replayer) relieve(sequence uint64) bool {
+	var largest *shardEntry
+	for _, e := range r.s.mu.shards {
+		if largest == nil || e.ActiveBytes() > largest.ActiveBytes() {
+			largest = e
+		}
+	}
+	if largest == nil || largest.pending != nil {
+		return false
+	}
+	// Not at applied, which may be another shard's flushed sequence yet.
+	snap := largest.Freeze(sequence)
+	if snap == nil {
+		return false
+	}
+	if err := largest.Flush(context.Background(), snap); err != nil {
+		largest.pending = snap
+		r.s.logger.Error("flush failed, will be tried again", "shard", largest.ID(), "err", err)
+		return false
+	}
+	r.s.countCaches()
+	return true
 }
 
 // apply makes a durable entry readable. The log calls it in sequence order.

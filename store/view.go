@@ -1,6 +1,9 @@
 package store
 
 import (
+	"fmt"
+
+	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/scan"
 	"tsdbd/shard"
@@ -20,11 +23,18 @@ func (s *Store) View(database, policy string, r model.TimeRange) (scan.View, err
 	if err != nil {
 		return nil, err
 	}
-	rp, err := s.catalog.Data().RetentionPolicy(database, policy)
+	data := s.catalog.Data()
+	rp, err := data.RetentionPolicy(database, policy)
 	if err != nil {
 		return nil, err
 	}
-	db.acquire()
+	// It may have been dropped since, and made again.
+	if data.Database(database).ID != db.id || !db.acquire() {
+		if err := s.open(); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, database)
+	}
 	v := &view{db: db}
 	for _, g := range rp.ShardGroupsIn(r) {
 		for _, m := range g.Shards {

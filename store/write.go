@@ -138,12 +138,18 @@ type router struct {
 	now      int64
 
 	targets []target
-	checked []checked // layouts met, per target
-	reason  string    // the first
+	first   []*checked            // layouts met, the first few
+	checked map[layoutIn]*checked // and the others
+	reason  string                // the first
 	dropped int
-	late    []column.Row // rows older than the policy keeps
-	oldest  *column.Row
-	newest  *column.Row
+	late    []int // rows outside of the policy's times, by place in the batch
+	again   bool  // the second pass: all targets are known
+}
+
+// layoutIn is a layout in a target.
+type layoutIn struct {
+	layout *column.Layout
+	target int
 }
 
 // target is the part of the batch that goes to one shard.
@@ -174,24 +180,55 @@ func (r *router) drop(reason string) {
 // route fills targets. In the common case, one shard and nothing dropped, the
 // target's rows are the batch's own.
 func (r *router) route() error {
-	rows := r.batch.Rows
-	if err := r.register(rows); err != nil {
+	if err := r.register(r.batch.Rows); err != nil {
 		return err
 	}
+	if err := r.pass(); err != nil {
+		return err
+	}
+	if !r.limited() && slices.ContainsFunc(r.late, func(i int) bool { return r.find(r.batch.Rows[i].Time) >= 0 }) {
+		// A row that is too old is stored after all, as InfluxDB does, where
+		// rows of the same batch have opened its shard group. It must keep its
+		// place among them, for the last of equal times wins, so the rows are
+		// gone through anew.
+		for i := range r.targets {
+			r.targets[i].rows = nil
+		}
+		r.again, r.late, r.dropped, r.reason = true, nil, 0, ""
+		if err := r.pass(); err != nil {
+			return err
+		}
+	}
+	for range r.late {
+		r.drop("points beyond retention policy")
+	}
+	return nil
+}
+
+// pass sends every row to its target, to late, or drops it.
+func (r *router) pass() error {
+	rows := r.batch.Rows
 	floor, ceiling := r.window()
 	limited := r.limited()
-	whole := true // targets[0].rows is rows[:i] as they are
+	whole := !r.again // targets[0].rows is rows[:i] as they are
 	cur := -1
 	var last *checked
 	for i := range rows {
 		row := &rows[i]
 		inside := cur >= 0 && r.targets[cur].bounds.Contains(row.Time)
-		if (row.Time < floor || row.Time > ceiling) && (!inside || limited) {
-			r.late = append(r.late, *row)
-			if whole {
-				r.settle(i, &whole)
+		if row.Time < floor || row.Time > ceiling {
+			if !inside && r.again {
+				if cur = r.find(row.Time); cur >= 0 {
+					inside, last = true, nil
+				}
 			}
-			continue
+			if !inside || limited {
+				r.late = append(r.late, i)
+				if whole {
+					r.settle(i, &whole)
+				}
+				continue
+			}
 		}
 		if !inside {
 			next, err := r.target(row.Time)
@@ -207,7 +244,7 @@ func (r *router) route() error {
 			last = r.check(row.Layout, cur)
 		}
 		use := row
-		if last.reason != "" || last.strings || row.Series.ID() == 0 {
+		if last.use != last.layout || last.strings || row.Series.ID() == 0 {
 			var ok bool
 			if use, ok = r.inspect(row, last); !ok {
 				if whole {
@@ -226,7 +263,6 @@ func (r *router) route() error {
 	if whole && cur >= 0 {
 		r.targets[cur].rows = rows
 	}
-	r.placeLate()
 	return nil
 }
 
@@ -256,30 +292,16 @@ func (r *router) window() (floor, ceiling int64) {
 // limited reports whether the policy has a write window, which is strict.
 func (r *router) limited() bool { return r.policy.PastWriteLimit > 0 || r.policy.FutureWriteLimit > 0 }
 
-// placeLate puts rows that are too old where the same batch has opened their
-// shard group, as InfluxDB does, and drops the others.
-func (r *router) placeLate() {
-	for i := range r.late {
-		row := &r.late[i]
-		k := slices.IndexFunc(r.targets, func(t target) bool { return t.bounds.Contains(row.Time) })
-		if k >= 0 && !r.limited() {
-			c := r.check(row.Layout, k)
-			if use, ok := r.inspect(row, c); ok {
-				r.targets[k].rows = append(r.targets[k].rows, *use)
-			}
-			continue
-		}
-		r.drop("points beyond retention policy")
-	}
+// find returns the place of the target that holds time, or -1.
+func (r *router) find(t int64) int {
+	return slices.IndexFunc(r.targets, func(g target) bool { return g.bounds.Contains(t) })
 }
 
 // target returns the place of the shard that holds time, making the shard
 // group if there is none.
 func (r *router) target(t int64) (int, error) {
-	for i := range r.targets {
-		if r.targets[i].bounds.Contains(t) {
-			return i, nil
-		}
+	if i := r.find(t); i >= 0 {
+		return i, nil
 	}
 	e, g, err := r.s.shardAt(r.db, r.database, r.policy, t)
 	if err != nil {
@@ -291,12 +313,15 @@ func (r *router) target(t int64) (int, error) {
 
 // check looks a layout up in a target's shard.
 func (r *router) check(l *column.Layout, target int) *checked {
-	for i := range r.checked {
-		if c := &r.checked[i]; c.layout == l && c.target == target {
+	for _, c := range r.first {
+		if c.layout == l && c.target == target {
 			return c
 		}
 	}
-	c := checked{layout: l, target: target, use: l, stripAt: -1}
+	if c := r.checked[layoutIn{l, target}]; c != nil {
+		return c
+	}
+	c := &checked{layout: l, target: target, use: l, stripAt: -1}
 	for i, f := range l.Fields {
 		if f.Type == model.String {
 			c.strings = true
@@ -320,8 +345,15 @@ func (r *router) check(l *column.Layout, target int) *checked {
 				k.Field.Key, l.Measurement, k.Field.Type, k.Have)
 		}
 	}
-	r.checked = append(r.checked, c)
-	return &r.checked[len(r.checked)-1]
+	if len(r.first) < 16 {
+		r.first = append(r.first, c)
+		return c
+	}
+	if r.checked == nil {
+		r.checked = map[layoutIn]*checked{}
+	}
+	r.checked[layoutIn{l, target}] = c
+	return c
 }
 
 // inspect handles rows outside the common case. It returns the row to store,

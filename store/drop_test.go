@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// TestDropStorm drops and makes databases, lets shards expire, deletes, reads,
+// writes, flushes and merges at once. Nothing may panic, no shard may stay
+// that the catalog lacks, and no goroutine.
+func TestDropStorm(t *testing.T) {
+	before := runtime.NumGoroutine()
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	loop := func(f func(i int)) {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+					f(i)
+				}
+			}
+		})
+	}
+	allowed := func(err error) {
+		var p *PartialWriteError
+		if err != nil && !errors.Is(err, meta.ErrDatabaseNotFound) && !errors.Is(err, meta.ErrRetentionPolicyNotFound) && !errors.As(err, &p) {
+			t.Error(err)
+		}
+	}
+	for w := range 2 {
+		ws := &testStore{Store: s.Store, t: t}
+		loop(func(i int) {
+			allowed(ws.write("db", fmt.Sprintf("m,h=a%d v=1 %d\nm,h=b v=2 %d", w, int64(i%5)*week, i)))
+		})
+	}
+	loop(func(int) {
+		_, err := readAll(s.Store, "db", false)
+		allowed(err)
+	})
+	loop(func(int) {
+		v, err := s.View("db", "", model.AllTime)
+		if err == nil {
+			time.Sleep(time.Millisecond)
+			_, err = v.SeriesKey(1)
+			v.Release()
+			if err != nil && strings.Contains(err.Error(), "not found") {
+				err = nil // the database is new and has no series yet
+			}
+		}
+		allowed(err)
+	})
+	loop(func(int) {
+		allowed(s.Delete(context.Background(), scan.DeleteRequest{Database: "db", Range: model.TimeRange{Min: 0, Max: week}}))
+	})
+	loop(func(int) {
+		for _, e := range s.entries() {
+			s.flush(context.Background(), e)
+			_, err := e.Compact(context.Background(), true)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	})
+	loop(func(int) { // retention's way
+		d := s.Catalog().Database("db")
+		if d == nil {
+			return
+		}
+		rp := d.RetentionPolicies[0]
+		for _, g := range rp.ShardGroups {
+			if _, err := s.catalog.Apply(meta.DropShardGroup{Database: "db", RetentionPolicy: rp.Name, ID: g.ID}); err == nil {
+				if err := s.expireShards([]uint64{g.Shards[0].ID}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		time.Sleep(time.Millisecond)
+	})
+	loop(func(int) {
+		time.Sleep(5 * time.Millisecond)
+		allowed(s.Apply(context.Background(), meta.DropDatabase{Name: "db"}))
+		allowed(s.Apply(context.Background(), meta.CreateDatabase{Name: "db"}))
+	})
+	time.Sleep(1500 * time.Millisecond)
+	close(stop)
+	wg.Wait()
+	for _, e := range s.entries() {
+		if _, ok := s.Catalog().Shard(e.ID()); !ok {
+			t.Errorf("shard %d is open and not in the catalog", e.ID())
+		}
+	}
+	sum := int64(0)
+	for _, e := range s.entries() {
+		sum += e.Bytes()
+	}
+	if n := s.cached.Load(); n != sum {
+		t.Errorf("caches counted at %d bytes, are %d", n, sum)
+	}
+	s.must(s.Close())
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		t.Errorf("%d goroutines left, %d before", n, before)
+	}
+	for _, name := range fs.Files() {
+		if strings.Contains(name, "/"+databasePrefix) {
+			d := s.Catalog().Database("db")
+			if d == nil || !strings.Contains(name, fmt.Sprintf("/%s%d/", databasePrefix, d.ID)) {
+				t.Errorf("file of a dropped database left: %s", name)
+			}
+		}
+	}
+}
+
+// TestRemovalTriedAgain fails the removal of a dropped shard's directory; the
+// shard is out of service all the same, and the next call removes it.
+func TestRemovalTriedAgain(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	defer s.Close()
+	s.create("db")
+	s.must(s.write("db", fmt.Sprintf("m v=1 1\nm v=1 %d", 5*week)))
+	ids := []uint64{s.entries()[0].ID(), s.entries()[1].ID()}
+	failed := false
+	fs.SetHook(func(op vfstest.Op) error {
+		if op.Kind == "removeall" && !failed {
+			failed = true
+			return errors.New("input/output error")
+		}
+		return nil
+	})
+	if err := s.expireShards(ids); err == nil {
+		t.Error("no error of the failed removal")
+	}
+	if n := len(s.entries()); n != 0 {
+		t.Errorf("%d shards in service", n)
+	}
+	s.must(s.expireShards(ids))
+	for _, name := range fs.Files() {
+		if inShard(name) {
+			t.Errorf("left: %s", name)
+		}
+	}
+}
+
+// TestCreateOnFullDisk makes a database while no file can be made; when there
+// is space again the database must work without a restart.
+func TestCreateOnFullDisk(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	defer s.Close()
+	fs.SetHook(func(op vfstest.Op) error {
+		if strings.Contains(op.Path, "/"+databasePrefix) {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	if err := s.Apply(context.Background(), meta.CreateDatabase{Name: "db"}); err == nil {
+		t.Error("made on a full disk")
+	}
+	fs.SetHook(nil)
+	s.create("db")
+	s.must(s.write("db", "m v=1 1"))
+	if n := len(s.read("db")); n != 1 {
+		t.Errorf("%d values", n)
+	}
+}
+
+// TestReplayInBounds replays a log that is larger than the caches may be.
+func TestReplayInBounds(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	const n = 40000
+	for i := 0; i < n; i += 500 {
+		var b strings.Builder
+		for k := range 500 {
+			fmt.Fprintf(&b, "m,h=a%d v=1 %d\n", k%7, int64(i+k)+int64(k%3)*week)
+		}
+		s.must(s.write("db", b.String()))
+	}
+
+	left := fs.CrashLocked(rand.New(rand.NewPCG(1, 1)), 1)
+	_ = s.Close()
+	opt := testOptions(left)
+	opt.CacheBytes = 512 << 10
+	again := openTest(t, left, opt)
+	defer again.Close()
+	if c := again.cached.Load(); c > opt.CacheBytes {
+		t.Errorf("caches hold %d bytes after replay, limit %d", c, opt.CacheBytes)
+	}
+	if got := len(again.read("db")); got != n {
+		t.Errorf("%d values, want %d", got, n)
+	}
+}
