@@ -109,31 +109,40 @@ func (l *level) units(x *exec, t *groupTable, r model.TimeRange) ([]*unit, error
 		}
 		tags, rest := SplitTags(l.cond, isFieldRef)
 		first := len(out)
+		var shards []scan.Shard
 		for _, sh := range src.shards {
-			if !sh.TimeRange().Overlaps(r) {
+			if sh.TimeRange().Overlaps(r) {
+				shards = append(shards, sh)
+			}
+		}
+		found := make([]*unit, len(shards))
+		err := x.tasks(len(shards), func(j int) error {
+			u := &unit{src: src, order: i, shard: shards[j], rest: rest}
+			var err error
+			if u.set, err = u.shard.Select(src.name, tags); err != nil {
+				return fmt.Errorf("select series of %s: %w", src.name, err)
+			}
+			if u.set == nil || u.set.IsEmpty() {
+				return nil
+			}
+			if u.groups, err = u.shard.GroupBy(src.name, u.set, l.dims); err != nil {
+				return fmt.Errorf("group series of %s: %w", src.name, err)
+			}
+			found[j] = u
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range found {
+			if u == nil {
 				continue
 			}
-			if err := x.ctx.Err(); err != nil {
-				return nil, err
-			}
-			set, err := sh.Select(src.name, tags)
-			if err != nil {
-				return nil, fmt.Errorf("select series of %s: %w", src.name, err)
-			}
-			if set == nil || set.IsEmpty() {
-				continue
-			}
-			x.series += int(set.GetCardinality())
+			x.series += int(u.set.GetCardinality())
 			if m := x.opt.MaxSelectSeries; m > 0 && x.series > m {
 				return nil, fmt.Errorf("max-select-series limit exceeded: (%d/%d)", x.series, m)
 			}
-			g, err := sh.GroupBy(src.name, set, l.dims)
-			if err != nil {
-				return nil, fmt.Errorf("group series of %s: %w", src.name, err)
-			}
-			u := &unit{src: src, order: i, shard: sh, set: set, groups: g, rest: rest}
-			u.gid = t.ids(src.name, g.Tuples)
-			if len(g.Tuples) == 0 {
+			if u.gid = t.ids(src.name, u.groups.Tuples); len(u.gid) == 0 {
 				u.gid = []int32{t.id(src.name, make([]string, len(l.dims)))}
 			}
 			out = append(out, u)

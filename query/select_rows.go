@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
@@ -156,6 +157,31 @@ func guard(task func(int) error, i int) (err error) {
 		}
 	}()
 	return task(i)
+}
+
+// tasks runs n tasks on the query's workers, and returns the first error in
+// order of the tasks, or that of the context.
+func (x *exec) tasks(n int, task func(int) error) error {
+	var next atomic.Int64
+	errs := make([]error, n)
+	err := parallel(max(1, min(n, x.workers)), func(int) error {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return nil
+			}
+			if err := x.ctx.Err(); err != nil {
+				return err
+			}
+			errs[i] = task(i)
+		}
+	})
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return err
 }
 
 func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
