@@ -167,6 +167,11 @@ func (r *callRun) subqueries() error {
 				return errTooManyWindows
 			}
 			w.foldTable(g, rs.times, rs.cols)
+			if w.t.bytes > 1<<16 {
+				n := w.t.bytes
+				w.t.bytes = 0
+				return r.x.keep(n)
+			}
 			return nil
 		})
 		if err != nil {
