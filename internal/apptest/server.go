@@ -36,23 +36,52 @@ type Server struct {
 	URL  string
 	Dir  string
 	Args []string // beside -data and -http
+	Env  []string // KEY=value, beside the test's own
+	Wrap []string // a command line put before the binary's; it must end in exec
 
 	t    testing.TB
 	cmd  *exec.Cmd
-	log  *bytes.Buffer
+	log  *output
 	addr string
 	http http.Client
+}
+
+// output is what a process prints; it may be read meanwhile.
+type output struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.Lock()
+	defer o.Unlock()
+	return o.Buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.Lock()
+	defer o.Unlock()
+	return o.Buffer.String()
 }
 
 // Start builds the binary if needed and starts it on an empty directory. The
 // process ends with the test.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
+	s := New(t, args...)
+	s.Restart()
+	return s
+}
+
+// New prepares a server without starting it: its fields may be changed before
+// Restart.
+func New(t testing.TB, args ...string) *Server {
+	t.Helper()
 	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	s := &Server{URL: "http://" + addr, Dir: t.TempDir(), Args: args, t: t, addr: addr}
 	s.http.Timeout = time.Minute
+	s.http.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(s.Kill)
-	s.Restart()
 	return s
 }
 
@@ -78,8 +107,10 @@ func (s *Server) Restart() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.log = &bytes.Buffer{}
-	s.cmd = exec.Command(bin, append([]string{"-data", s.Dir, "-http", s.addr}, s.Args...)...)
+	s.log = &output{}
+	line := append(append(append([]string{}, s.Wrap...), bin, "-data", s.Dir, "-http", s.addr), s.Args...)
+	s.cmd = exec.Command(line[0], line[1:]...)
+	s.cmd.Env = append(os.Environ(), s.Env...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
@@ -122,7 +153,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Log returns what the process has printed; only after its end.
+// Log returns what the process has printed.
 func (s *Server) Log() string { return s.log.String() }
 
 // Pid returns the process id.
