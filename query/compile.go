@@ -24,7 +24,6 @@ type compiled struct {
 	shift     time.Duration   // its offset
 	asc       bool
 	fill      influxql.FillOption
-	inner     bool // a subquery
 	inherited bool // the interval is the outer statement's
 
 	subs []*compiled // of the subquery sources, in order of Sources
@@ -50,7 +49,7 @@ func compileSelect(stmt *influxql.SelectStatement, now time.Time) (*compiled, er
 }
 
 func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compiled) (*compiled, error) {
-	out := &compiled{stmt: stmt, asc: stmt.TimeAscending(), fill: stmt.Fill, inner: parent != nil}
+	out := &compiled{stmt: stmt, asc: stmt.TimeAscending(), fill: stmt.Fill}
 	cond, err := SplitTime(stmt.Condition, now, stmt.Location)
 	if err != nil {
 		return nil, err

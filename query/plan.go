@@ -197,9 +197,7 @@ func (l *level) layoutFields() error {
 	for _, f := range l.stmt.Fields {
 		l.fields = append(l.fields, f.Expr)
 		if e, ok := f.Expr.(*influxql.Call); ok && isTop(e.Name) {
-			for _, a := range e.Args[1 : len(e.Args)-1] {
-				l.fields = append(l.fields, a)
-			}
+			l.fields = append(l.fields, e.Args[1:len(e.Args)-1]...)
 		}
 	}
 	for _, f := range l.fields {

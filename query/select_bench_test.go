@@ -22,7 +22,6 @@ type benchStore struct {
 	hosts, rows, fields, chunk int
 	stats                      bool
 	chunks                     [][]*memChunk // by series and chunk, all fields
-	statsOf                    map[*memChunk][]scan.Stats
 }
 
 const benchStart = int64(1500000000e9)
@@ -56,7 +55,8 @@ func newBenchStore(hosts, rows, fields int, stats bool) *benchStore {
 }
 
 func (b *benchStore) View(db, rp string, r model.TimeRange) (scan.View, error) { return b, nil }
-func (b *benchStore) Shards() []scan.Shard                                     { return []scan.Shard{b} }
+func (b *benchStore) Shards() []scan.Shard { return []scan.Shard{b} }
+
 func (b *benchStore) SeriesKey(id model.SeriesID) (string, error) {
 	return fmt.Sprintf("cpu,host=h%06d,zone=z%d", id, id%10), nil
 }
@@ -77,7 +77,9 @@ func (b *benchStore) Select(string, *model.TagExpr) (*roaring.Bitmap, error) {
 	set.AddRange(1, uint64(b.hosts)+1)
 	return set, nil
 }
+
 func (b *benchStore) TagValues(string, string, *roaring.Bitmap) ([]string, error) { return nil, nil }
+
 func (b *benchStore) GroupBy(_ string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
 	if len(keys) == 0 {
 		return scan.NewGroups([][]string{{}}, nil, nil), nil
@@ -91,9 +93,11 @@ func (b *benchStore) GroupBy(_ string, set *roaring.Bitmap, keys []string) (*sca
 	}
 	return scan.NewGroups(tuples, ids, group), nil
 }
+
 func (b *benchStore) TimeBounds(*roaring.Bitmap) (model.TimeRange, bool) {
 	return model.TimeRange{Min: benchStart, Max: benchStart + int64(b.rows)*10e9}, true
 }
+
 func (b *benchStore) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
 	c := &benchCursor{b: b, req: req, it: req.Series.Iterator(), chunk: benchChunk{fields: make([]int, len(req.Fields))}}
 	for i, f := range req.Fields {
@@ -122,8 +126,10 @@ func (c *benchChunk) Stats(i int) (scan.Stats, bool) {
 	}
 	v := c.cols[c.fields[i]].Floats
 	n := len(v)
-	return scan.Stats{Count: n, LastRow: n - 1, First: math.Float64bits(v[0]), Last: math.Float64bits(v[n-1]),
-		Sum: math.Float64bits(50 * float64(n)), Min: math.Float64bits(0), Max: math.Float64bits(100)}, true
+	return scan.Stats{
+		Count: n, LastRow: n - 1, First: math.Float64bits(v[0]), Last: math.Float64bits(v[n-1]),
+		Sum: math.Float64bits(50 * float64(n)), Min: math.Float64bits(0), Max: math.Float64bits(100),
+	}, true
 }
 
 func (c *benchCursor) NextSeries() (model.SeriesID, bool) {

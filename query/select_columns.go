@@ -96,8 +96,10 @@ type chunkReader struct {
 }
 
 func newChunkReader(cs *columnSet) *chunkReader {
-	r := &chunkReader{cs: cs, cols: make([]*column.Vector, len(cs.fields)),
-		cast: make([]column.Vector, len(cs.out)), done: make([]bool, len(cs.out))}
+	r := &chunkReader{
+		cs: cs, cols: make([]*column.Vector, len(cs.fields)),
+		cast: make([]column.Vector, len(cs.out)), done: make([]bool, len(cs.out)),
+	}
 	r.ev.lookup = r.lookup
 	return r
 }

@@ -23,9 +23,11 @@ import (
 	"tsdbd/model"
 )
 
-var selectThemes = flag.String("select.themes", "", "run only these golden themes (comma separated)")
-var selectCase = flag.String("select.case", "", "run only this golden case")
-var selectOurs = flag.String("select.ours", "", "append what differs to this file, as differences")
+var (
+	selectThemes = flag.String("select.themes", "", "run only these golden themes (comma separated)")
+	selectCase   = flag.String("select.case", "", "run only this golden case")
+	selectOurs   = flag.String("select.ours", "", "append what differs to this file, as differences")
+)
 
 // selectCaseFile is a theme recorded from InfluxDB 1.12.
 type selectTheme struct {
@@ -325,7 +327,7 @@ func (m *memStore) into(b *IntoBatch) error {
 		vals := map[string]memValue{}
 		for j, f := range b.Fields {
 			if s := scalarAt(&b.Columns[j], i); s.typ != model.Unknown {
-				vals[f] = memValue{typ: s.typ, bits: s.bits, str: s.str}
+				vals[f] = memValue(s)
 			}
 		}
 		if len(vals) > 0 {

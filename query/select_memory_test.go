@@ -211,6 +211,7 @@ func (s *memShardView) Measurements() []string {
 	slices.Sort(out)
 	return out
 }
+
 func (s *memShardView) Fields(name string) []column.Field {
 	var out []column.Field
 	for k, t := range s.fields[name] {
@@ -219,6 +220,7 @@ func (s *memShardView) Fields(name string) []column.Field {
 	sort.Slice(out, func(i, j int) bool { return out[i].Key < out[j].Key })
 	return out
 }
+
 func (s *memShardView) TagKeys(name string) []string {
 	seen := map[string]bool{}
 	for _, x := range s.series {
@@ -235,6 +237,7 @@ func (s *memShardView) TagKeys(name string) []string {
 	slices.Sort(out)
 	return out
 }
+
 func (s *memShardView) Select(name string, where *model.TagExpr) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	for id, x := range s.series {
@@ -244,9 +247,11 @@ func (s *memShardView) Select(name string, where *model.TagExpr) (*roaring.Bitma
 	}
 	return set, nil
 }
+
 func (s *memShardView) TagValues(name, key string, set *roaring.Bitmap) ([]string, error) {
 	return nil, fmt.Errorf("not part of the test")
 }
+
 func (s *memShardView) GroupBy(name string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
 	index := map[string]int{}
 	var tuples [][]string
@@ -275,6 +280,7 @@ func (s *memShardView) GroupBy(name string, set *roaring.Bitmap, keys []string) 
 	}
 	return scan.NewGroups(tuples, ids, group), nil
 }
+
 func (s *memShardView) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 	r := model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	for id, x := range s.series {
@@ -286,6 +292,7 @@ func (s *memShardView) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 	}
 	return r, !r.Empty()
 }
+
 func (s *memShardView) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
 	return &memCursor{ctx: ctx, s: s, req: req, ids: req.Series.ToArray()}, nil
 }
@@ -417,6 +424,7 @@ func (c *memChunk) Times() ([]int64, error) { return c.times, nil }
 func (c *memChunk) Column(i int) (*column.Vector, error) {
 	return &c.cols[i], nil
 }
+
 func (c *memChunk) Stats(i int) (scan.Stats, bool) {
 	if !c.stats {
 		return scan.Stats{}, false

@@ -73,14 +73,12 @@ type run struct {
 
 // rowScan collects rows of a unit into groups.
 type rowScan struct {
-	x    *exec
-	u    *unit
-	cs   *columnSet
-	rng  model.TimeRange
-	asc  bool
-	cap  int               // rows wanted per series, 0: all
-	want func(int32) bool  // groups wanted, nil: all
-	need []model.FieldType // types of the output columns
+	x   *exec
+	u   *unit
+	cs  *columnSet
+	rng model.TimeRange
+	asc bool
+	cap int // rows wanted per series, 0: all
 }
 
 // collectUnit reads the wanted groups of one unit: their rows in order of time,
