@@ -386,14 +386,26 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 				rows[k] = int32(i)
 			}
 		}
+	} else if n := intArg(c, len(c.expr.Args)-1); n <= 64 {
+		// Few of many: keep the best so far in order.
+		for i := lo; i < hi; i++ {
+			r := int32(i)
+			if len(rows) == n && better(r, rows[n-1]) >= 0 {
+				continue
+			}
+			at, _ := slices.BinarySearchFunc(rows, r, better)
+			if len(rows) == n {
+				rows = rows[:n-1]
+			}
+			rows = slices.Insert(rows, at, r)
+		}
 	} else {
 		for i := lo; i < hi; i++ {
 			rows = append(rows, int32(i))
 		}
 	}
 	slices.SortFunc(rows, better)
-	n := intArg(c, len(c.expr.Args)-1)
-	rows = rows[:min(n, len(rows))]
+	rows = rows[:min(intArg(c, len(c.expr.Args)-1), len(rows))]
 	slices.SortStableFunc(rows, func(a, b int32) int {
 		if d := cmp.Compare(rs.times[a], rs.times[b]); d != 0 {
 			if l.asc {

@@ -55,7 +55,7 @@ func newBenchStore(hosts, rows, fields int, stats bool) *benchStore {
 }
 
 func (b *benchStore) View(db, rp string, r model.TimeRange) (scan.View, error) { return b, nil }
-func (b *benchStore) Shards() []scan.Shard { return []scan.Shard{b} }
+func (b *benchStore) Shards() []scan.Shard                                     { return []scan.Shard{b} }
 
 func (b *benchStore) SeriesKey(id model.SeriesID) (string, error) {
 	return fmt.Sprintf("cpu,host=h%06d,zone=z%d", id, id%10), nil
