@@ -36,6 +36,9 @@ type SelectOptions struct {
 	MaxSelectBuckets int   // windows of GROUP BY time; 0 is no limit
 	MemoryBytes      int64 // data held at once; 0 is DefaultMemoryBytes, < 0 no limit
 
+	// Memory bounds the data that all SELECTs hold at once; nil is no limit.
+	Memory *Memory
+
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *IntoBatch) error
 }
@@ -65,6 +68,7 @@ type exec struct {
 	workers int
 	used    atomic.Int64 // bytes of intermediate data, given back group by group
 	kept    atomic.Int64 // bytes of rows kept to the end of a level
+	charged atomic.Int64 // bytes that SelectOptions.Memory knows of
 	points  atomic.Int64 // rows read
 	series  int
 }
@@ -105,6 +109,7 @@ func (x *exec) release() {
 	for _, v := range x.views {
 		v.Release()
 	}
+	_ = x.opt.Memory.set(&x.charged, 0) // giving back never fails the statement
 }
 
 // grow accounts for n bytes of intermediate data.
@@ -117,7 +122,7 @@ func (x *exec) within(bytes int64) error {
 	if limit := x.opt.MemoryBytes; limit > 0 && bytes > limit {
 		return fmt.Errorf("query memory limit exceeded: needs more than %d bytes", limit)
 	}
-	return nil
+	return x.opt.Memory.set(&x.charged, bytes)
 }
 
 // countPoints accounts for n rows read.
