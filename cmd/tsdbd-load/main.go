@@ -1,27 +1,34 @@
 // Command tsdbd-load writes a benchmark workload into a running server over
 // its 1.x HTTP API, asks its queries, checks every answer against what the
-// generator knows, and prints the figures as a Markdown table.
+// generator knows, and prints the figures as Markdown tables.
 //
-//	tsdbd-load -url http://127.0.0.1:8086 seed        load, wait, query, check
-//	tsdbd-load -url http://127.0.0.1:8086 telegraf
+//	tsdbd-load -url http://127.0.0.1:8086 devops      load, wait, query, check
+//	tsdbd-load -url http://127.0.0.1:8086 small       requests of 1 to 10,000 rows
 //	tsdbd-load seed -out FILE                         only write the lines
+//	tsdbd-load bench -tsdbd bin/tsdbd -report FILE    start servers, measure each, compare
 //
-// With -pid it also reads the server's CPU time and memory from /proc, with
-// -data the size of its directory on disk.
+// The workloads are devops, hicard, seed, telegraf and small. With -pid it also
+// reads the server's CPU time and memory from /proc, with -data the size of its
+// directory on disk. bench starts tsdbd and those of influxd and
+// victoria-metrics that are installed, one after another, on free ports and
+// empty directories. -scale shrinks the workloads.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "tsdbd-load:", err)
@@ -41,8 +48,20 @@ type options struct {
 	pid         int
 	data        string
 	keep        bool
+	scale       float64
 	hosts       int
 	hours       float64
+	each        time.Duration
+
+	// of bench
+	tsdbd     string
+	servers   string
+	workloads string
+	report    string
+	tmp       string
+
+	// of null-wal
+	listen string
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -53,14 +72,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.database, "db", "load", "database; it is dropped and made anew")
 	flags.IntVar(&o.connections, "connections", 2, "requests in flight")
 	flags.IntVar(&o.rows, "rows", 10_000, "lines of a request")
-	flags.IntVar(&o.queries, "queries", 7, "times each query is asked; the first answer is checked")
-	flags.DurationVar(&o.settle, "settle", 0, "longest wait for the server's disk to become quiet before the queries")
+	flags.IntVar(&o.queries, "queries", 200, "most times each query is asked; slow ones are asked less often")
+	flags.DurationVar(&o.settle, "settle", time.Minute, "longest wait for the server to become quiet before the queries")
 	flags.StringVar(&o.out, "out", "", "write the lines to this file instead")
 	flags.IntVar(&o.pid, "pid", 0, "process id of the server")
 	flags.StringVar(&o.data, "data", "", "data directory of the server")
 	flags.BoolVar(&o.keep, "keep", false, "skip the load, ask a server that has it")
+	flags.Float64Var(&o.scale, "scale", 1, "share of a workload's size, up to 1")
 	flags.IntVar(&o.hosts, "hosts", 50, "telegraf: number of hosts")
 	flags.Float64Var(&o.hours, "hours", 24, "telegraf: hours of data")
+	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request")
+	flags.StringVar(&o.tsdbd, "tsdbd", filepath.Join("bin", "tsdbd"), "bench: the program")
+	flags.StringVar(&o.servers, "servers", "tsdbd,influxd,victoria-metrics,null-wal", "bench: what to start, if it is installed")
+	flags.StringVar(&o.workloads, "workloads", "devops,seed,hicard,small", "bench: what to measure")
+	flags.StringVar(&o.report, "report", "", "bench: write the report to this file")
+	flags.StringVar(&o.tmp, "tmp", "", "bench: where to make the data directories")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8086", "null-wal: address")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -69,6 +96,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err := flags.Parse(flags.Args()[1:]); err != nil {
 			return err
 		}
+		if flags.NArg() > 0 {
+			return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		}
+	}
+	if o.scale <= 0 || o.scale > 1 {
+		return errors.New("-scale is above 0 and at most 1")
+	}
+	switch name {
+	case "bench":
+		return compare(ctx, &o, stdout, stderr)
+	case "small":
+		return single(ctx, &o, nil, stdout)
+	case "null-wal":
+		return serveNullWAL(ctx, o.listen, o.data)
 	}
 	w, err := newWorkload(name, &o)
 	if err != nil {
@@ -78,7 +119,40 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.out != "" {
 		return writeFile(o.out, w)
 	}
-	return bench(ctx, &o, w, stdout)
+	return single(ctx, &o, w, stdout)
+}
+
+// single measures a server that runs; w is nil for small requests.
+func single(ctx context.Context, o *options, w workload, out io.Writer) error {
+	t := &target{
+		client: newClient(o.url, o.database, max(o.connections, 8)), pid: o.pid, data: o.data,
+		log: func() int64 { return diskBytes(filepath.Join(o.data, "wal")) },
+	}
+	defer t.client.close()
+	r := &result{product: &product{name: "server"}}
+	if w == nil {
+		if err := t.create(ctx); err != nil {
+			return err
+		}
+		err := smallLoad(ctx, t.client, o.pid, o.each, func(f *smallFigures) { r.small = append(r.small, f) })
+		return errors.Join(err, writeSmall(out, []*result{r}))
+	}
+	phases := collect(w, o.rows)
+	var err error
+	if !o.keep {
+		if r.load, err = t.load(ctx, o, w, phases); err != nil {
+			return err
+		}
+		if err := writeLoad(out, []*result{r}); err != nil {
+			return err
+		}
+	}
+	r.queries, err = t.queries(ctx, o, w)
+	err = errors.Join(err, writeQueries(out, []*result{r}))
+	if r.wrong() {
+		err = errors.Join(err, errors.New("a wrong answer"))
+	}
+	return err
 }
 
 func writeFile(name string, w workload) (err error) {
@@ -86,11 +160,7 @@ func writeFile(name string, w workload) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-	}()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	var buf []byte
 	for {
 		var n int

@@ -82,8 +82,15 @@ func devopsTags(r *rand.Rand, host int) [10]string {
 		name  string
 		zones int
 	}{
-		{"us-east-1", 4}, {"us-west-1", 2}, {"us-west-2", 3}, {"eu-west-1", 3}, {"eu-central-1", 2},
-		{"ap-southeast-1", 2}, {"ap-southeast-2", 2}, {"ap-northeast-1", 2}, {"sa-east-1", 3},
+		{"us-east-1", 4},
+		{"us-west-1", 2},
+		{"us-west-2", 3},
+		{"eu-west-1", 3},
+		{"eu-central-1", 2},
+		{"ap-southeast-1", 2},
+		{"ap-southeast-2", 2},
+		{"ap-northeast-1", 2},
+		{"sa-east-1", 3},
 	}
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	region := regions[r.IntN(len(regions))]

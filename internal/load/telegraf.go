@@ -22,11 +22,11 @@ type Telegraf struct {
 }
 
 type hostState struct {
-	user, system  float64
-	used          int64
-	recv, sent    int64
-	uptime        int64
-	jitter, disks int64
+	user, system float64
+	used         int64
+	recv, sent   int64
+	uptime       int64
+	disks        int64
 }
 
 const telegrafInterval = 10_000_000_000

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"tsdbd/internal/load"
+)
+
+// smallFigures are of one size of request on some connections.
+type smallFigures struct {
+	rows, connections int
+	perSecond         float64 // rows
+	latency           latencies
+	cpu               time.Duration // of the server, a row
+	rejected          int           // for want of room
+}
+
+func (f *smallFigures) name() string {
+	return fmt.Sprintf("%d rows, %d connections", f.rows, f.connections)
+}
+
+// smallRows are the sizes measured; each divides load.StreamLines.
+var smallRows = []int{1, 10, 100, 1000, 10_000}
+
+// smallLoad measures requests of every size, on one and on eight connections,
+// each for the given time. Every connection writes hosts of its own, its times
+// go on from size to size, so that no point is written twice.
+func smallLoad(ctx context.Context, c *client, pid int, each time.Duration, report func(*smallFigures)) error {
+	var streams []*load.DevopsStream
+	for i := range 8 {
+		streams = append(streams, load.NewDevopsStream(i))
+	}
+	for _, rows := range smallRows {
+		for _, connections := range []int{1, 8} {
+			before := usage(pid).cpu
+			f, err := smallRun(ctx, c, streams[:connections], rows, each)
+			if err != nil {
+				return fmt.Errorf("%d rows, %d connections: %w", rows, connections, err)
+			}
+			if n := f.perSecond * each.Seconds(); n > 0 {
+				f.cpu = time.Duration(float64(usage(pid).cpu-before) / n)
+			}
+			report(f)
+		}
+	}
+	return nil
+}
+
+func smallRun(ctx context.Context, c *client, streams []*load.DevopsStream, rows int, each time.Duration) (*smallFigures, error) {
+	ctx, cancel := context.WithTimeout(ctx, each+30*time.Second)
+	defer cancel()
+	took := make([][]time.Duration, len(streams))
+	sent, rejected := make([]int, len(streams)), make([]int, len(streams))
+	errs := make([]error, len(streams))
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for i, s := range streams {
+		wg.Go(func() {
+			conn, err := dialWriter(ctx, c.url, c.db)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer conn.close()
+			for time.Since(begin) < each && errs[i] == nil {
+				body, n := s.Next(rows)
+				for at := time.Now(); ; {
+					err := conn.write(body)
+					if status, ok := err.(*statusError); ok && status.full() {
+						rejected[i]++
+						time.Sleep(20 * time.Millisecond)
+						continue
+					}
+					took[i] = append(took[i], time.Since(at))
+					errs[i] = err
+					break
+				}
+				sent[i] += n
+			}
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(begin)
+	f := &smallFigures{rows: rows, connections: len(streams)}
+	var all []time.Duration
+	total := 0
+	for i := range streams {
+		all = append(all, took[i]...)
+		total += sent[i]
+		f.rejected += rejected[i]
+	}
+	f.perSecond = float64(total) / elapsed.Seconds()
+	f.latency = summary(all)
+	return f, errors.Join(errs...)
+}
+
+// writer is one connection that writes. It builds requests by hand: a client
+// library would take more time for a small one than the server does.
+type writer struct {
+	conn net.Conn
+	in   *bufio.Reader
+	head string
+	text []byte
+}
+
+func dialWriter(ctx context.Context, base, db string) (*writer, error) {
+	host := strings.TrimPrefix(base, "http://")
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return &writer{
+		conn: conn, in: bufio.NewReader(conn),
+		head: "POST /write?" + url.Values{"db": {db}}.Encode() + " HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: ",
+	}, nil
+}
+
+func (w *writer) close() { _ = w.conn.Close() }
+
+// write sends a body and waits for the acknowledgement.
+func (w *writer) write(body []byte) error {
+	w.text = fmt.Appendf(append(w.text[:0], w.head...), "%d\r\n\r\n", len(body))
+	var err error
+	if len(body) < 1<<16 {
+		w.text = append(w.text, body...)
+		_, err = w.conn.Write(w.text)
+	} else {
+		_, err = (&net.Buffers{w.text, body}).WriteTo(w.conn)
+	}
+	if err != nil {
+		return err
+	}
+	if ok, err := w.plainAnswer(); ok || err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(w.in, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return &statusError{"/write", resp.StatusCode, strings.TrimSpace(text.String())}
+	}
+	return nil
+}
+
+// plainAnswer reads a 204, which has no body; false if it is another answer,
+// of which it has read nothing.
+func (w *writer) plainAnswer() (bool, error) {
+	status, err := w.in.Peek(len("HTTP/1.1 204"))
+	if err != nil || string(status) != "HTTP/1.1 204" {
+		return false, err
+	}
+	for {
+		line, err := w.in.ReadSlice('\n')
+		if err != nil {
+			return false, err
+		}
+		if len(line) <= 2 {
+			return true, nil
+		}
+	}
+}
