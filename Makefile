@@ -6,7 +6,7 @@ FUZZTIME = 10s
 BENCH    = .
 COUNT    = 6
 
-.PHONY: all build fmt lint test race fuzz crash bench golden cover run help
+.PHONY: all build fmt lint test race fuzz crash bench bench-e2e golden cover run help
 
 all: fmt lint test
 
@@ -36,6 +36,10 @@ bench: ## benchmarks matching BENCH, COUNT times, for benchstat
 	go test -run '^$$' -bench '$(BENCH)' -count=$(COUNT) ./... | tee bench.txt
 	$(TOOL) benchstat bench.txt
 
+bench-e2e: build ## compare with installed peers end to end, quarter of an hour
+	go build -o bin/tsdbd-load ./cmd/tsdbd-load
+	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
+
 golden: ## regenerate golden files; look at the diff before you commit it
 	go test $$(git grep -l 'Bool("update"' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') -update
 
@@ -47,4 +51,4 @@ run: ## run the server on 127.0.0.1:8086 with data in ./data
 	go run ./cmd/tsdbd
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
