@@ -36,7 +36,8 @@ type dataConfig struct {
 	WALSegmentSize  size     `toml:"wal-segment-size"`
 	// WALMaxSize is where shards that pin old segments are flushed.
 	WALMaxSize size `toml:"wal-max-size"`
-	// CacheMaxMemory is where writes are refused for a while (503).
+	// CacheMaxMemory is where writes are refused for a while (503). 0, here and
+	// in the other settings of memory: by the memory there is, see memory.go.
 	CacheMaxMemory size `toml:"cache-max-memory"`
 	// FlushSize and FlushIdle say when a shard's cache is written to files.
 	FlushSize size     `toml:"flush-size"`
@@ -69,8 +70,10 @@ type queryConfig struct {
 	MaxSelectPoint       int      `toml:"max-select-point"`
 	MaxSelectSeries      int      `toml:"max-select-series"`
 	MaxSelectBuckets     int      `toml:"max-select-buckets"`
-	// MaxMemory bounds the intermediate data of one query.
-	MaxMemory size `toml:"max-memory"`
+	// MaxMemory bounds the intermediate data of one query, MaxTotalMemory that
+	// of all queries together.
+	MaxMemory      size `toml:"max-memory"`
+	MaxTotalMemory size `toml:"max-total-memory"`
 }
 
 // retentionConfig is about the expiry of data.
@@ -92,14 +95,13 @@ type logConfig struct {
 func defaultConfig() *config {
 	return &config{
 		Data: dataConfig{
-			Dir: "data", WALSegmentSize: 64 << 20, WALMaxSize: 512 << 20, CacheMaxMemory: 512 << 20,
-			FlushSize: 48 << 20, FlushIdle: duration(10 * time.Minute), CompactAfter: duration(10 * time.Minute),
+			Dir: "data", WALSegmentSize: 64 << 20, WALMaxSize: 512 << 20,
+			FlushIdle: duration(10 * time.Minute), CompactAfter: duration(10 * time.Minute),
 		},
 		HTTP: httpConfig{
-			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20, MaxBodyMemory: 512 << 20,
+			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
 			StopTimeout: duration(30 * time.Second),
 		},
-		Query: queryConfig{MaxMemory: 1 << 30},
 		Retention: retentionConfig{
 			Enabled: true, CheckInterval: duration(30 * time.Minute),
 			DayShardsFrom: duration(2 * day), WeekShardsFrom: duration(180 * day),
@@ -152,6 +154,8 @@ func loadConfig(args, environ []string) (*config, error) {
 			return nil, fmt.Errorf("-log-level: %w", err)
 		}
 	}
+	heap, _ := heapLimit()
+	c.shareMemory(heap)
 	return c, c.validate()
 }
 

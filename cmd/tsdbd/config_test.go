@@ -92,7 +92,7 @@ func TestPrecedence(t *testing.T) {
 	if c.HTTP.BindAddress != "flag:3" || c.Log.Level != slog.LevelDebug {
 		t.Errorf("flags over environment: %+v", c)
 	}
-	if c.Data.CacheMaxMemory != defaultConfig().Data.CacheMaxMemory {
+	if c.Data.WALMaxSize != defaultConfig().Data.WALMaxSize {
 		t.Errorf("default: %+v", c.Data)
 	}
 	if c, err := loadConfig(nil, append(env, "TSDBD_CONFIG="+file)); err != nil || c.Data.Dir != "from-file" {
@@ -115,7 +115,7 @@ func TestConfigErrorsNameTheSetting(t *testing.T) {
 	f("not a size", nil, "[data]\nflush-size = \"many\"\n")
 	f("line 2", nil, "[data]\ndir = \n")
 	f("bind-address", nil, "[http]\nbind-address = \"\"\n")
-	f("data.cache-max-memory", nil, "[data]\ncache-max-memory = \"1m\"\n")
+	f("data.cache-max-memory", nil, "[data]\ncache-max-memory = \"1m\"\nflush-size = \"2m\"\n")
 	f("week-shards-from", nil, "[retention]\nweek-shards-from = \"1d\"\n")
 	f("log.format", nil, "[log]\nformat = \"xml\"\n")
 	f("query.max-select-series", nil, "[query]\nmax-select-series = -1\n")
@@ -131,6 +131,7 @@ func TestConfigErrorsNameTheSetting(t *testing.T) {
 func TestPrintedConfigReadsBack(t *testing.T) {
 	c := defaultConfig()
 	c.Data.Dir, c.HTTP.MaxConnectionLimit, c.Query.QueryTimeout = `with "quotes"`, 7, duration(90*time.Second)
+	c.shareMemory(1 << 30)
 	var b bytes.Buffer
 	if err := c.print(&b); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,7 +28,9 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 	if !c.Retention.Enabled {
 		interval = -1
 	}
-	log.Info("opening", "version", version, "path", c.dataPath())
+	heap, source := heapLimit()
+	debug.SetMemoryLimit(heap)
+	log.Info("opening", "version", version, "path", c.dataPath(), "memory", heap, "source", source)
 	begin := time.Now()
 	st, err := store.Open(c.Data.Dir, store.Options{
 		Logger:       log,
@@ -48,6 +51,13 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), st)
 	eng := engine{st}
+	guard := &memoryGuard{limit: heap, log: log}
+	queries := query.NewMemory(int64(c.Query.MaxTotalMemory))
+	guard.register(registry, queries.Used)
+	watchCtx, stopWatch := context.WithCancel(context.Background())
+	watching := make(chan struct{})
+	go func() { defer close(watching); guard.watch(watchCtx) }()
+	defer func() { stopWatch(); <-watching }()
 	executor := query.New(query.Options{
 		Storage: eng, Admin: eng, Logger: log, ShardDurations: shards,
 		MaxConcurrentQueries: c.Query.MaxConcurrentQueries,
@@ -55,11 +65,11 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 		LogQueriesAfter:      time.Duration(c.Query.LogQueriesAfter),
 		Select: query.SelectOptions{
 			MaxSelectPoint: c.Query.MaxSelectPoint, MaxSelectSeries: c.Query.MaxSelectSeries, MaxSelectBuckets: c.Query.MaxSelectBuckets,
-			MemoryBytes: int64(c.Query.MaxMemory), Into: eng.writeInto,
+			MemoryBytes: int64(c.Query.MaxMemory), Memory: queries, Into: eng.writeInto,
 		},
 	})
 	options := httpapi.Options{
-		Writer: eng, Query: executor, Health: st, Registry: registry, Logger: log, Version: version,
+		Writer: guarded{eng, guard}, Query: executor, Health: st, Registry: registry, Logger: log, Version: version,
 		MaxBodySize:         int64(c.HTTP.MaxBodySize),
 		MaxQuerySize:        int(c.HTTP.MaxQuerySize),
 		MaxBodyMemory:       int64(c.HTTP.MaxBodyMemory),

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tsdbd/column"
+)
+
+// heapShare is the part of the memory there is that the Go heap may take. The
+// rest is for what the runtime does not count: mapped files in use, the
+// kernel's buffers and page tables.
+const heapShare = 0.8
+
+// heapLimit returns how large the heap may get in bytes, and what says so:
+// GOMEMLIMIT if it is set, else a share of the cgroup's or the machine's memory.
+func heapLimit() (bytes int64, source string) {
+	if n := debug.SetMemoryLimit(-1); n != math.MaxInt64 {
+		return n, "GOMEMLIMIT"
+	}
+	machine := machineMemory(os.ReadFile)
+	group := cgroupMemory(os.ReadFile)
+	switch {
+	case group > 0 && (machine == 0 || group < machine):
+		return int64(float64(group) * heapShare), "cgroup"
+	case machine > 0:
+		return int64(float64(machine) * heapShare), "machine"
+	}
+	return 2 << 30, "guess"
+}
+
+// machineMemory returns the machine's memory in bytes, 0 if it is not known.
+func machineMemory(read func(string) ([]byte, error)) int64 {
+	text, err := read("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			if err == nil && n > 0 && n < math.MaxInt64>>10 {
+				return n << 10
+			}
+		}
+	}
+	return 0
+}
+
+// cgroupMemory returns the smallest memory limit of the process's control
+// groups (version 1 or 2) and those above it in bytes, 0 if there is none.
+func cgroupMemory(read func(string) ([]byte, error)) int64 {
+	text, err := read("/proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	limit := int64(0)
+	for line := range strings.Lines(string(text)) {
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 {
+			continue
+		}
+		root, file := "", ""
+		switch {
+		case part[0] == "0" && part[1] == "":
+			root, file = "/sys/fs/cgroup", "memory.max"
+		case strings.Contains(","+part[1]+",", ",memory,"):
+			root, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		default:
+			continue
+		}
+		// In a container the path may be the host's: then the root is ours.
+		for dir := path.Clean("/" + part[2]); ; dir = path.Dir(dir) {
+			if text, err := read(path.Join(root, dir, file)); err == nil {
+				n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+				// Version 1 spells no limit as a number next to the largest.
+				if err == nil && n > 0 && n < 1<<60 && (limit == 0 || n < limit) {
+					limit = n
+				}
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return limit
+}
+
+// shareMemory gives every memory setting that is 0 its part of the heap.
+func (c *config) shareMemory(heap int64) {
+	part := func(s *size, bytes, least, most int64) {
+		if *s == 0 {
+			*s = size(max(least, min(bytes, most)) &^ (1<<20 - 1))
+		}
+	}
+	part(&c.Data.CacheMaxMemory, heap/4, 8<<20, 512<<20)
+	part(&c.Data.FlushSize, int64(c.Data.CacheMaxMemory)/8, 1<<20, 48<<20)
+	part(&c.HTTP.MaxBodyMemory, heap/8, max(int64(c.HTTP.MaxBodySize)+1<<20, 8<<20), 512<<20)
+	part(&c.Query.MaxTotalMemory, heap/4, 8<<20, math.MaxInt64)
+	part(&c.Query.MaxMemory, int64(c.Query.MaxTotalMemory)/2, 8<<20, 1<<30)
+}
+
+// fullShare is the part of the heap that live data may fill before writes are
+// refused. What is above is for garbage and for requests under way.
+const fullShare = 0.7
+
+// errMemory refuses a write before its body is read.
+var errMemory error = memoryShort{}
+
+type memoryShort struct{}
+
+func (memoryShort) Error() string   { return "memory limit reached, try again" }
+func (memoryShort) Temporary() bool { return true }
+
+// memoryGuard refuses writes while live data fills the heap: the last defence,
+// where the bounds of caches, bodies and queries do not reach, as with new
+// series without end.
+type memoryGuard struct {
+	limit   int64
+	log     *slog.Logger
+	full    atomic.Bool
+	live    atomic.Int64
+	refused atomic.Int64
+}
+
+// watch follows the heap until ctx ends.
+func (g *memoryGuard) watch(ctx context.Context) {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	cycles, since := uint64(0), time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		metrics.Read(sample)
+		live := int64(sample[0].Value.Uint64())
+		if n := sample[1].Value.Uint64(); n != cycles {
+			cycles, since = n, time.Now()
+		}
+		g.live.Store(live)
+		full := float64(live) > float64(g.limit)*fullShare
+		if full != g.full.Load() {
+			g.full.Store(full)
+			if full {
+				g.log.Warn("memory full, writes are refused", "bytes", live, "limit", g.limit)
+			} else {
+				g.log.Info("memory free again, writes are accepted", "bytes", live, "limit", g.limit)
+			}
+		}
+		if full && time.Since(since) > time.Second {
+			runtime.GC() // nobody allocates, so nobody would find out that memory is free again
+		}
+	}
+}
+
+// admit returns an error while memory is full.
+func (g *memoryGuard) admit() error {
+	if g.full.Load() {
+		g.refused.Add(1)
+		return errMemory
+	}
+	return nil
+}
+
+// register makes the guard's figures part of /metrics.
+func (g *memoryGuard) register(r prometheus.Registerer, queries func() int64) {
+	gauge := func(name, help string, read func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+	}
+	gauge("tsdbd_memory_limit_bytes", "Bound of the heap.", func() float64 { return float64(g.limit) })
+	gauge("tsdbd_memory_live_bytes", "Heap in use after the latest garbage collection.", func() float64 { return float64(g.live.Load()) })
+	gauge("tsdbd_memory_full", "1 while writes are refused because live data fills the heap.", func() float64 {
+		if g.full.Load() {
+			return 1
+		}
+		return 0
+	})
+	gauge("tsdbd_query_memory_bytes", "Intermediate data of running queries.", func() float64 { return float64(queries()) })
+	r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "tsdbd_memory_refused_total", Help: "Write requests refused because live data fills the heap.",
+	}, func() float64 { return float64(g.refused.Load()) }))
+}
+
+// guarded is the engine behind the guard, for clients' writes.
+type guarded struct {
+	engine
+	guard *memoryGuard
+}
+
+// Table returns a database's table of series, or an error that clients survive
+// while memory is full. It is what a write asks for first.
+func (e guarded) Table(db string) (*column.Table, error) {
+	if err := e.guard.admit(); err != nil {
+		return nil, fmt.Errorf("write to %s: %w", db, err)
+	}
+	return e.engine.Table(db)
+}

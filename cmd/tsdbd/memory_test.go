@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestMemoryThereIs(t *testing.T) {
+	f := func(name string, files map[string]string, machine, group int64) {
+		t.Helper()
+		read := func(path string) ([]byte, error) {
+			if text, ok := files[path]; ok {
+				return []byte(text), nil
+			}
+			return nil, fs.ErrNotExist
+		}
+		if got := machineMemory(read); got != machine {
+			t.Errorf("%s: machine %d, want %d", name, got, machine)
+		}
+		if got := cgroupMemory(read); got != group {
+			t.Errorf("%s: cgroup %d, want %d", name, got, group)
+		}
+	}
+	f("nothing", nil, 0, 0)
+	f("version 1, container sees its own root", map[string]string{
+		"/proc/meminfo":     "MemTotal:       16000000 kB\nMemFree: 1 kB\n",
+		"/proc/self/cgroup": "4:memory:/docker/abc\n3:cpu:/\n0::/\n",
+		"/sys/fs/cgroup/memory/memory.limit_in_bytes": "536870912\n",
+	}, 16000000<<10, 512<<20)
+	f("version 1, unlimited", map[string]string{
+		"/proc/self/cgroup":                           "4:cpu,memory:/\n",
+		"/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+	}, 0, 0)
+	f("version 1, the parent is tighter", map[string]string{
+		"/proc/self/cgroup": "4:memory:/a/b\n",
+		"/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "3000000000\n",
+		"/sys/fs/cgroup/memory/a/memory.limit_in_bytes":   "2000000000\n",
+		"/sys/fs/cgroup/memory/memory.limit_in_bytes":     "9223372036854771712\n",
+	}, 0, 2000000000)
+	f("version 2", map[string]string{
+		"/proc/self/cgroup":                                    "0::/system.slice/tsdbd.service\n",
+		"/sys/fs/cgroup/system.slice/memory.max":               "max\n",
+		"/sys/fs/cgroup/system.slice/tsdbd.service/memory.max": "1073741824\n",
+	}, 0, 1<<30)
+	f("nonsense", map[string]string{
+		"/proc/meminfo":     "MemTotal: many kB\n",
+		"/proc/self/cgroup": "x\n\n4:memory\n1:memory:relative\n",
+		"/sys/fs/cgroup/memory/memory.limit_in_bytes": "-1\n",
+	}, 0, 0)
+}
+
+func TestMemoryIsShared(t *testing.T) {
+	f := func(heap int64, cache, flush, body, query, total size) {
+		t.Helper()
+		c := defaultConfig()
+		c.shareMemory(heap)
+		if c.Data.CacheMaxMemory != cache || c.Data.FlushSize != flush || c.HTTP.MaxBodyMemory != body ||
+			c.Query.MaxMemory != query || c.Query.MaxTotalMemory != total {
+			t.Errorf("heap of %d MiB: %+v %+v %+v", heap>>20, c.Data, c.HTTP, c.Query)
+		}
+		if err := c.validate(); err != nil {
+			t.Errorf("heap of %d MiB: %v", heap>>20, err)
+		}
+	}
+	f(32<<20, 8<<20, 1<<20, 24<<20, 8<<20, 8<<20)
+	f(400<<20, 100<<20, 12<<20, 50<<20, 50<<20, 100<<20)
+	f(4<<30, 512<<20, 48<<20, 512<<20, 512<<20, 1<<30)
+	f(64<<30, 512<<20, 48<<20, 512<<20, 1<<30, 16<<30)
+
+	c := defaultConfig()
+	c.Data.CacheMaxMemory, c.Query.MaxMemory = 64<<20, 1<<20
+	c.shareMemory(4 << 30)
+	if c.Data.CacheMaxMemory != 64<<20 || c.Data.FlushSize != 8<<20 || c.Query.MaxMemory != 1<<20 {
+		t.Errorf("settings given: %+v %+v", c.Data, c.Query)
+	}
+}
+
+// TestMemoryGuard fills a small heap and empties it again: writes are refused
+// and accepted accordingly, without anybody else calling the collector.
+func TestMemoryGuard(t *testing.T) {
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	g := &memoryGuard{limit: int64(before.HeapAlloc) + 40<<20, log: slog.New(slog.DiscardHandler)}
+	g.register(prometheus.NewRegistry(), func() int64 { return 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); g.watch(ctx) }()
+	defer func() { cancel(); <-done }()
+	until := func(want bool) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); g.full.Load() != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("full is %v, live %d of %d", !want, g.live.Load(), g.limit)
+			}
+		}
+	}
+	if err := g.admit(); err != nil {
+		t.Fatal(err)
+	}
+	ballast := make([]byte, 60<<20)
+	runtime.GC()
+	until(true)
+	err := (guarded{guard: g}).admitted()
+	var temporary interface{ Temporary() bool }
+	if !errors.As(err, &temporary) || !temporary.Temporary() {
+		t.Errorf("refusal %v is not temporary", err)
+	}
+	runtime.KeepAlive(ballast)
+	ballast = nil
+	until(false)
+	if err := g.admit(); err != nil || g.refused.Load() != 1 {
+		t.Errorf("afterwards: %v, %d refused", err, g.refused.Load())
+	}
+}
+
+func (e guarded) admitted() error { _, err := e.Table("db"); return err }
