@@ -82,7 +82,7 @@ type rowScan struct {
 }
 
 // collectUnit reads the wanted groups of one unit: their rows in order of time,
-// those of equal time in order of the series keys.
+// those of equal time in order of the tag sets.
 func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange, asc bool, limit int, want func(int32) bool) (map[int32]*rowset, error) {
 	cs, ok := u.bind(refs)
 	if !ok {
@@ -344,7 +344,7 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 				runs[i].key, _ = s.u.src.view.SeriesKey(runs[i].id)
 			}
 		}
-		slices.SortFunc(runs, func(a, b run) int { return strings.Compare(a.key, b.key) })
+		sortRuns(runs)
 	}
 	total := 0
 	for _, r := range runs {
@@ -389,6 +389,30 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 	if !s.asc {
 		dst.reverse()
 	}
+}
+
+// sortRuns sorts runs by tag set: by the values of all tag keys in order of
+// key, an absent tag before every value.
+func sortRuns(runs []run) {
+	tags := make(map[string]model.Tags, len(runs))
+	for i := range runs {
+		_, tags[runs[i].key] = model.ParseSeriesKey(runs[i].key, nil)
+	}
+	slices.SortFunc(runs, func(a, b run) int { return compareTags(tags[a.key], tags[b.key]) })
+}
+
+// compareTags compares tag sets as sortRuns wants it.
+func compareTags(a, b model.Tags) int {
+	for i := range min(len(a), len(b)) {
+		if a[i].Key != b[i].Key {
+			// The set with the smaller key has a value where the other has none.
+			return -strings.Compare(a[i].Key, b[i].Key)
+		}
+		if c := strings.Compare(a[i].Value, b[i].Value); c != 0 {
+			return c
+		}
+	}
+	return len(a) - len(b)
 }
 
 // reserve makes room for n rows in an empty column.
