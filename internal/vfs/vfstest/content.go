@@ -34,7 +34,7 @@ func (m *FS) Put(name string, data []byte) error {
 	d := m.dirs[path.Dir(name)]
 	n := d.names[path.Base(name)]
 	if n == nil {
-		n = &inode{}
+		n = &inode{name: name}
 		d.names[path.Base(name)] = n
 	}
 	if n.isDir {

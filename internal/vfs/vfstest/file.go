@@ -12,7 +12,6 @@ import (
 // file is an open file of FS.
 type file struct {
 	fs       *FS
-	name     string
 	node     *inode
 	writable bool
 	closed   bool
@@ -61,9 +60,9 @@ func (f *file) writeLocked(p []byte, off int64) (int, error) {
 		return 0, fs.ErrClosed
 	}
 	if !f.writable {
-		return 0, &fs.PathError{Op: "write", Path: f.name, Err: syscall.EBADF}
+		return 0, &fs.PathError{Op: "write", Path: f.node.name, Err: syscall.EBADF}
 	}
-	failure := f.fs.beginLocked("write", f.name, len(p))
+	failure := f.fs.beginLocked("write", f.node.name, len(p))
 	if failure != nil {
 		var short *ShortWrite
 		if !errors.As(failure, &short) {
@@ -72,18 +71,19 @@ func (f *file) writeLocked(p []byte, off int64) (int, error) {
 		p = p[:min(max(short.Bytes, 0), len(p))]
 	}
 	n := f.node
-	if int64(len(n.data)) < off {
-		return 0, fmt.Errorf("write %s at %d beyond the end %d: holes are not modelled", f.name, off, len(n.data))
-	}
 	grow := off + int64(len(p)) - int64(len(n.data))
 	if free := max(f.fs.limit-f.fs.used, 0); f.fs.limit > 0 && grow > free {
-		// What fits is written, as by an operating system.
-		p = p[:int64(len(p))-(grow-free)]
+		// What fits is written, as by an operating system. A hole counts.
+		p = p[:max(int64(len(p))-(grow-free), 0)]
 		grow = free
-		failure = &fs.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
+		failure = &fs.PathError{Op: "write", Path: f.node.name, Err: syscall.ENOSPC}
 	}
-	before := slices.Clone(n.data[off:min(off+int64(len(p)), int64(len(n.data)))])
-	n.pending = append(n.pending, patch{off: off, data: slices.Clone(p), before: before})
+	if len(p) == 0 {
+		return 0, failure
+	}
+	old := int64(len(n.data))
+	before := slices.Clone(n.data[min(off, old):min(off+int64(len(p)), old)])
+	n.pending = append(n.pending, patch{off: off, data: slices.Clone(p), before: before, size: old})
 	if grow > 0 {
 		f.fs.used += grow
 		n.data = append(n.data, make([]byte, grow)...)
@@ -98,7 +98,7 @@ func (f *file) Sync() error {
 	if f.closed {
 		return fs.ErrClosed
 	}
-	if err := f.fs.beginLocked("sync", f.name, 0); err != nil {
+	if err := f.fs.beginLocked("sync", f.node.name, 0); err != nil {
 		return err
 	}
 	f.node.pending = nil
@@ -117,7 +117,7 @@ func (f *file) Map(size int64) ([]byte, func() error, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	if size > int64(len(f.node.data)) {
-		return nil, nil, fmt.Errorf("map %s: %d bytes of %d", f.name, size, len(f.node.data))
+		return nil, nil, fmt.Errorf("map %s: %d bytes of %d", f.node.name, size, len(f.node.data))
 	}
 	return slices.Clone(f.node.data[:size]), func() error { return nil }, nil
 }

@@ -30,8 +30,8 @@ import (
 type Op struct {
 	N    int    // 1, 2, 3 ... since the file system was made
 	Kind string // create, write, sync, rename, remove, removeall, mkdir, syncdir
-	Path string
-	Size int // bytes of a write
+	Path string // of a write or sync: the file's present name
+	Size int    // bytes of a write
 }
 
 // ShortWrite is an error for a hook to answer a write with: the write stops
@@ -76,6 +76,7 @@ type change struct {
 }
 
 type inode struct {
+	name    string // present path, for Op
 	data    []byte
 	pending []patch // since the last sync
 	isDir   bool
@@ -88,8 +89,9 @@ const sector = 512
 type patch struct {
 	off      int64
 	data     []byte
-	truncate bool // the file became empty; data is nil
-	before   []byte
+	truncate bool   // the file became empty; data is nil
+	before   []byte // what data replaced
+	size     int64  // of the file before
 }
 
 // New returns an empty file system.
@@ -165,6 +167,7 @@ func (m *FS) Crash(r *rand.Rand, keep float64) *FS {
 			n := entries[entry]
 			if nodes[n] == nil {
 				nodes[n] = n.crash(r, keep)
+				nodes[n].name = path.Join(name, entry)
 			}
 			nd.names[entry] = nodes[n]
 		}
@@ -216,10 +219,8 @@ func (n *inode) crash(r *rand.Rand, keep float64) *inode {
 			base = slices.Clone(p.before)
 			continue
 		}
-		if len(p.data) > len(p.before) {
-			base = base[:p.off+int64(len(p.before))]
-		}
-		copy(base[p.off:], p.before)
+		copy(base[min(p.off, int64(len(base))):], p.before)
+		base = base[:min(p.size, int64(len(base)))]
 	}
 	for i := range n.pending {
 		p := &n.pending[i]
@@ -288,7 +289,7 @@ func (m *FS) Create(name string) (vfs.File, error) {
 	base := path.Base(name)
 	n := d.names[base]
 	if n == nil {
-		n = &inode{}
+		n = &inode{name: name}
 		d.names[base] = n
 		d.pending = append(d.pending, change{to: base, node: n})
 	} else {
@@ -296,7 +297,7 @@ func (m *FS) Create(name string) (vfs.File, error) {
 		n.pending = append(n.pending, patch{truncate: true, before: n.data})
 		n.data = nil
 	}
-	return &file{fs: m, name: name, node: n, writable: true}, nil
+	return &file{fs: m, node: n, writable: true}, nil
 }
 
 // Open implements vfs.FS.
@@ -316,10 +317,11 @@ func (m *FS) open(name string, writable bool) (vfs.File, error) {
 	if n.isDir {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
 	}
-	return &file{fs: m, name: name, node: n, writable: writable}, nil
+	return &file{fs: m, node: n, writable: writable}, nil
 }
 
-// Rename implements vfs.FS; both names must be in one directory.
+// Rename implements vfs.FS. Between two directories each keeps its half: a
+// crash may show both names, or none.
 func (m *FS) Rename(from, to string) error {
 	from, to = clean(from), clean(to)
 	m.mu.Lock()
@@ -327,20 +329,26 @@ func (m *FS) Rename(from, to string) error {
 	if err := m.beginLocked("rename", to, 0); err != nil {
 		return err
 	}
-	if path.Dir(from) != path.Dir(to) {
-		return &fs.PathError{Op: "rename", Path: to, Err: syscall.EXDEV}
-	}
 	n, err := m.lookupLocked(from)
 	if err != nil {
 		return err
 	}
-	d := m.dirs[path.Dir(to)]
-	if old := d.names[path.Base(to)]; old != nil && old != n {
-		m.used -= int64(len(old.data))
+	old, d := m.dirs[path.Dir(from)], m.dirs[path.Dir(to)]
+	if d == nil || n.isDir && old != d {
+		return &fs.PathError{Op: "rename", Path: to, Err: fs.ErrNotExist}
 	}
-	delete(d.names, path.Base(from))
+	if over := d.names[path.Base(to)]; over != nil && over != n {
+		m.used -= int64(len(over.data))
+	}
+	delete(old.names, path.Base(from))
 	d.names[path.Base(to)] = n
-	d.pending = append(d.pending, change{from: path.Base(from), to: path.Base(to), node: n})
+	n.name = to
+	if old == d {
+		d.pending = append(d.pending, change{from: path.Base(from), to: path.Base(to), node: n})
+	} else {
+		old.pending = append(old.pending, change{from: path.Base(from)})
+		d.pending = append(d.pending, change{to: path.Base(to), node: n})
+	}
 	return nil
 }
 

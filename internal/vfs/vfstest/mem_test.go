@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -238,5 +239,62 @@ func TestPut(t *testing.T) {
 	}
 	if b := m.Content("a/b"); b != nil || m.Content("none") != nil {
 		t.Errorf("content of a directory: %q", b)
+	}
+}
+
+// TestOpPath: a file that is open while it is renamed goes by its new name.
+func TestOpPath(t *testing.T) {
+	m := New()
+	f, err := m.Create("/new.tmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Rename("/new.tmp", "/f"); err != nil {
+		t.Fatal(err)
+	}
+	var got []Op
+	m.SetHook(func(op Op) error { got = append(got, op); return nil })
+	if _, err := f.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.SyncData(); err != nil {
+		t.Fatal(err)
+	}
+	want := []Op{{3, "write", "/f", 3}, {4, "sync", "/f", 0}}
+	if !slices.Equal(got, want) {
+		t.Errorf("operations %v, want %v", got, want)
+	}
+}
+
+// TestHole: bytes that were never written read as zeros, and a crash keeps or
+// loses what is behind them.
+func TestHole(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	m := New()
+	if err := m.Put("/f", []byte("ab")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.OpenReadWrite("/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte("ef"), 4); err != nil {
+		t.Fatal(err)
+	}
+	if b := m.Content("/f"); string(b) != "ab\x00\x00ef" {
+		t.Errorf("content %q", b)
+	}
+	seen := map[string]bool{}
+	for range 100 {
+		seen[string(m.Crash(r, 0.5).Content("/f"))] = true
+	}
+	for _, want := range []string{"ab", "ab\x00\x00ef", "ab\x00\x00e"} {
+		if !seen[want] {
+			t.Errorf("no crash left %q", want)
+		}
+		delete(seen, want)
+	}
+	if len(seen) > 0 {
+		t.Errorf("crashes left %v", seen)
 	}
 }
