@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"tsdbd/internal/vfs/vfstest"
 )
 
 // script runs appends, rotations, trims and a restart on fs and records what
@@ -23,7 +25,7 @@ type script struct {
 
 const scriptSegment = 4 << 10
 
-func (s *script) run(fs *memFS, rng *rand.Rand, lives int) error {
+func (s *script) run(fs *vfstest.FS, rng *rand.Rand, lives int) error {
 	for life := range lives {
 		l, err := Open("w", Options{FS: fs, SegmentBytes: scriptSegment, SpareSegments: 2})
 		if err != nil {
@@ -102,17 +104,14 @@ func TestCrashEveryOperation(t *testing.T) {
 	rng := newRand(t)
 	points := 0
 	for n := int64(1); ; n++ {
-		fs := newMemFS()
+		fs := vfstest.New()
 		var count atomic.Int64
-		fs.fail = func(op, name string) error {
-			if op == "open" {
-				return nil
-			}
+		fs.SetHook(func(vfstest.Op) error {
 			if count.Add(1) >= n {
 				return errCrashed
 			}
 			return nil
-		}
+		})
 		first := &script{offered: map[uint64][]string{}, acked: map[uint64]string{}}
 		err := first.run(fs, rng, 3)
 		if err == nil {
@@ -123,21 +122,21 @@ func TestCrashEveryOperation(t *testing.T) {
 		}
 		for _, keep := range []float64{0, 0.5, 1} {
 			points++
-			s, c := first, fs.crash(rng, keep)
+			s, c := first, fs.CrashLocked(rng, keep)
 			if rng.IntN(2) == 0 {
 				// Crash again within the recovery or soon after it.
 				points++
 				var more atomic.Int64
 				limit := 1 + rng.Int64N(12)
-				c.fail = func(op, name string) error {
-					if op != "open" && more.Add(1) >= limit {
+				c.SetHook(func(vfstest.Op) error {
+					if more.Add(1) >= limit {
 						return errCrashed
 					}
 					return nil
-				}
+				})
 				s = s.clone()
 				_ = s.run(c, rng, 1)
-				c = c.crash(rng, keep)
+				c = c.CrashLocked(rng, keep)
 			}
 			l, got := open(t, Options{FS: c, SegmentBytes: scriptSegment})
 			if err := s.check(got, l.Damage()); err != nil {
@@ -149,7 +148,7 @@ func TestCrashEveryOperation(t *testing.T) {
 				w := mustAppend(t, l, e)
 				want[e.Sequence] = w
 			}
-			again := c.crash(rng, 0)
+			again := c.CrashLocked(rng, 0)
 			mustClose(t, l)
 			l, got = open(t, Options{FS: again, SegmentBytes: scriptSegment})
 			maps.DeleteFunc(want, func(seq uint64, _ string) bool { return seq <= s.trimmed })
@@ -171,14 +170,14 @@ func TestCrashEveryOperation(t *testing.T) {
 // failure must lose acknowledged entries.
 func TestCrashControl(t *testing.T) {
 	rng := newRand(t)
-	fs := newMemFS()
+	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs, SyncInterval: 1 << 40})
 	s := &script{offered: map[uint64][]string{}, acked: map[uint64]string{}}
 	for i := range 10 {
 		e := note(testSeries(1), 1, 100, fmt.Sprint(i))
 		s.acked[uint64(i+1)] = mustAppend(t, l, e)
 	}
-	c, got := open(t, Options{FS: fs.crash(rng, 0)})
+	c, got := open(t, Options{FS: fs.CrashLocked(rng, 0)})
 	if s.check(got, nil) == nil {
 		t.Error("nothing was lost without syncs")
 	}
@@ -194,17 +193,17 @@ func TestFaultEveryOperation(t *testing.T) {
 	faults := 0
 	for _, fault := range []error{syscall.EIO, syscall.ENOSPC, errShort} {
 		for n := int64(1); ; n++ {
-			fs := newMemFS()
+			fs := vfstest.New()
 			var count atomic.Int64
-			fs.fail = func(op, name string) error {
-				if op == "open" || fault == errShort && op != "write" {
+			fs.SetHook(func(op vfstest.Op) error {
+				if fault == errShort && op.Kind != "write" || count.Add(1) != n {
 					return nil
 				}
-				if count.Add(1) == n {
-					return fault
+				if fault == errShort {
+					return shortWrite(op)
 				}
-				return nil
-			}
+				return fault
+			})
 			acked, maybe := map[uint64]string{}, map[string]bool{}
 			refused := map[string]bool{}
 			trimmed := uint64(0)
@@ -239,9 +238,9 @@ func TestFaultEveryOperation(t *testing.T) {
 				_ = l.Close()
 			}
 			done := count.Load() < n
-			fs.fail = nil
+			fs.SetHook(nil)
 			for _, keep := range []float64{0, 1} {
-				l, got := open(t, Options{FS: fs.crash(rng, keep)})
+				l, got := open(t, Options{FS: fs.CrashLocked(rng, keep)})
 				for seq, want := range acked {
 					if seq > trimmed && got[seq] != want {
 						t.Fatalf("%v at operation %d: entry %d: got %q, want %q", fault, n, seq, got[seq], want)
@@ -268,7 +267,7 @@ func TestFaultEveryOperation(t *testing.T) {
 // time, so that groups of several entries tear, in recycled segments.
 func TestCrashUnderLoad(t *testing.T) {
 	rng := newRand(t)
-	fs := newMemFS()
+	fs := vfstest.New()
 	groups := uint64(0)
 	s := &script{offered: map[uint64][]string{}, acked: map[uint64]string{}}
 	for life := range 40 {
@@ -297,17 +296,15 @@ func TestCrashUnderLoad(t *testing.T) {
 		}
 		var count atomic.Int64
 		limit := 10 + rng.Int64N(150)
-		fs.mu.Lock()
-		fs.fail = func(op, name string) error {
-			if op == "sync" {
+		fs.SetHook(func(op vfstest.Op) error {
+			if op.Kind == "sync" {
 				runtime.Gosched()
 			}
-			if op != "open" && count.Add(1) >= limit {
+			if count.Add(1) >= limit {
 				return errCrashed
 			}
 			return nil
-		}
-		fs.mu.Unlock()
+		})
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for w := range 8 {
@@ -340,7 +337,7 @@ func TestCrashUnderLoad(t *testing.T) {
 				groups += n
 			}
 		}
-		fs = fs.crash(rng, rng.Float64())
+		fs = fs.CrashLocked(rng, rng.Float64())
 		_ = l.Close()
 	}
 	if groups == 0 {

@@ -10,13 +10,14 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/vfstest"
 )
 
 // sample builds a log of two closed segments and one that a crash left open,
 // and returns its files and entries.
-func sample(t testing.TB) (*memFS, map[uint64]string) {
+func sample(t testing.TB) (*vfstest.FS, map[uint64]string) {
 	t.Helper()
-	fs := newMemFS()
+	fs := vfstest.New()
 	want := map[uint64]string{}
 	w := newWorld(rand.New(rand.NewPCG(3, 4)))
 	l, _ := open(t, Options{FS: fs, SegmentBytes: 4 << 10})
@@ -30,7 +31,7 @@ func sample(t testing.TB) (*memFS, map[uint64]string) {
 		s := mustAppend(t, l, e)
 		want[e.Sequence] = s
 	}
-	c := fs.crash(rand.New(rand.NewPCG(1, 1)), 0)
+	c := fs.CrashLocked(rand.New(rand.NewPCG(1, 1)), 0)
 	mustClose(t, l)
 	if want[uint64(len(want))] == "" {
 		t.Fatal("the last entry is empty")
@@ -64,13 +65,15 @@ func checkSubset(t *testing.T, what string, got, want map[uint64]string) {
 // lie before the cut are all there, no damage but a torn tail is told.
 func TestTruncateEveryOffset(t *testing.T) {
 	fs, want := sample(t)
-	segs := fs.segments()
+	segs := segments(fs)
 	last := segs[len(segs)-1]
-	size := len(fs.names[last].data)
+	size := len(fs.Content(last))
 	best := 0
 	for n := size; n >= 0; n-- {
-		c := fs.clone()
-		c.names[last].data = c.names[last].data[:n]
+		c := fs.Clone()
+		if err := c.Truncate(last, int64(n)); err != nil {
+			t.Fatal(err)
+		}
 		l, got := open(t, Options{FS: c, SegmentBytes: 4 << 10})
 		checkSubset(t, fmt.Sprintf("cut at %d", n), got, want)
 		for seq := range got {
@@ -110,8 +113,8 @@ func TestTruncateEveryOffset(t *testing.T) {
 func TestFlipEveryByte(t *testing.T) {
 	fs, want := sample(t)
 	flips, lost := 0, 0
-	for _, name := range fs.segments() {
-		data := fs.names[name].data
+	for _, name := range segments(fs) {
+		data := fs.Content(name)
 		end := len(data)
 		for end > 0 && data[end-1] == 0 {
 			end--
@@ -119,8 +122,10 @@ func TestFlipEveryByte(t *testing.T) {
 		for i := 0; i < min(end+recordHeaderSize, len(data)); i++ {
 			for _, mask := range []byte{0xff, 1 << (i % 8)} {
 				flips++
-				c := fs.clone()
-				c.names[name].data[i] ^= mask
+				c := fs.Clone()
+				if err := c.Flip(name, int64(i), mask); err != nil {
+					t.Fatal(err)
+				}
 				what := fmt.Sprintf("%s byte %d ^ %#x", name, i, mask)
 				l, err := Open("w", Options{FS: c, SegmentBytes: 4 << 10})
 				if err != nil {
@@ -157,7 +162,7 @@ func TestFlipEveryByte(t *testing.T) {
 
 // TestDamageInTheMiddle destroys a record between good ones.
 func TestDamageInTheMiddle(t *testing.T) {
-	fs := newMemFS()
+	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
 	s := testSeries(1)
 	want := map[uint64]string{}
@@ -167,12 +172,13 @@ func TestDamageInTheMiddle(t *testing.T) {
 		want[e.Sequence] = w
 	}
 	mustClose(t, l)
-	name := fs.segments()[0]
-	data := fs.names[name].data
+	name := segments(fs)[0]
+	data := fs.Content(name)
 	at := strings.Index(string(data), "entry4")
 	clear(data[at-100 : at+100])
+	put(t, fs, name, data)
 
-	strict, err := Open("w", Options{FS: fs.clone(), Strict: true})
+	strict, err := Open("w", Options{FS: fs.Clone(), Strict: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,12 +210,12 @@ func TestDamageInTheMiddle(t *testing.T) {
 // TestDamageOutsideRecords: missing, swapped, copied, foreign and new files.
 func TestDamageOutsideRecords(t *testing.T) {
 	fs, want := sample(t)
-	segs := fs.segments()
+	segs := segments(fs)
 	if len(segs) < 3 {
 		t.Fatal("sample is too small")
 	}
 	t.Run("middle segment removed", func(t *testing.T) {
-		c := fs.clone()
+		c := fs.Clone()
 		_ = c.Remove(segs[1])
 		l, got := open(t, Options{FS: c})
 		defer mustClose(t, l)
@@ -219,8 +225,9 @@ func TestDamageOutsideRecords(t *testing.T) {
 		}
 	})
 	t.Run("segments swapped", func(t *testing.T) {
-		c := fs.clone()
-		c.names[segs[0]], c.names[segs[1]] = c.names[segs[1]], c.names[segs[0]]
+		c := fs.Clone()
+		put(t, c, segs[0], fs.Content(segs[1]))
+		put(t, c, segs[1], fs.Content(segs[0]))
 		l, got := open(t, Options{FS: c})
 		defer mustClose(t, l)
 		if !maps.Equal(got, want) || len(l.Damage()) != 2 {
@@ -228,8 +235,8 @@ func TestDamageOutsideRecords(t *testing.T) {
 		}
 	})
 	t.Run("segment copied", func(t *testing.T) {
-		c := fs.clone()
-		c.names["w/000000000999.wal"] = c.names[segs[1]]
+		c := fs.Clone()
+		put(t, c, "w/000000000999.wal", c.Content(segs[1]))
 		l, got := open(t, Options{FS: c})
 		defer mustClose(t, l)
 		if !maps.Equal(got, want) || len(l.Damage()) == 0 {
@@ -237,9 +244,9 @@ func TestDamageOutsideRecords(t *testing.T) {
 		}
 	})
 	t.Run("other files", func(t *testing.T) {
-		c := fs.clone()
+		c := fs.Clone()
 		for _, name := range []string{"w/LOCK", "w/x.wal", "w/1.wal", "w/-00000000001.wal"} {
-			c.names[name] = &inode{data: []byte("not ours")}
+			put(t, c, name, []byte("not ours"))
 		}
 		l, got := open(t, Options{FS: c})
 		defer mustClose(t, l)
@@ -249,8 +256,8 @@ func TestDamageOutsideRecords(t *testing.T) {
 	})
 	t.Run("empty and zero files", func(t *testing.T) {
 		for _, n := range []int{0, 1, 4096} {
-			c := fs.clone()
-			c.names["w/000000000999.wal"] = &inode{data: make([]byte, n)}
+			c := fs.Clone()
+			put(t, c, "w/000000000999.wal", make([]byte, n))
 			l, got := open(t, Options{FS: c})
 			if !maps.Equal(got, want) || len(l.Damage()) != 1 || !l.Damage()[0].Torn {
 				t.Fatalf("%d zeros: %d entries, damage %+v", n, len(got), l.Damage())
@@ -259,17 +266,18 @@ func TestDamageOutsideRecords(t *testing.T) {
 		}
 	})
 	t.Run("newer version", func(t *testing.T) {
-		c := fs.clone()
-		b := c.names[segs[1]].data
+		c := fs.Clone()
+		b := c.Content(segs[1])
 		b[8] = 2
 		sum := binio.Checksum(b[:44])
 		b[44], b[45], b[46], b[47] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
-		c.fail = func(op, name string) error {
-			if op != "open" {
-				t.Errorf("%s of %s", op, name)
+		put(t, c, segs[1], b)
+		c.SetHook(func(op vfstest.Op) error {
+			if op.Kind != "syncdir" {
+				t.Errorf("%s of %s", op.Kind, op.Path)
 			}
 			return nil
-		}
+		})
 		if _, err := Open("w", Options{FS: c}); !errors.Is(err, errVersion) {
 			t.Fatalf("opened: %v", err)
 		}
@@ -280,17 +288,17 @@ func TestDamageOutsideRecords(t *testing.T) {
 func TestGarbageBehindTheEnd(t *testing.T) {
 	rng := newRand(t)
 	fs, want := sample(t)
-	segs := fs.segments()
+	segs := segments(fs)
 	last := segs[len(segs)-1]
-	end := recordsEnd(fs.names[last].data)
+	end := recordsEnd(fs.Content(last))
 	for n := 1; n <= 512; n += 7 {
-		c := fs.clone()
-		b := c.names[last].data[:end]
+		c := fs.Clone()
+		b := c.Content(last)[:end]
 		for range n {
 			b = append(b, byte(rng.Uint32()))
 		}
 		b[end] |= 1
-		c.names[last].data = b
+		put(t, c, last, b)
 		l, got := open(t, Options{FS: c, Strict: n%2 == 0}) // a torn tail is no reason to refuse
 		ds := l.Damage()
 		if !maps.Equal(got, want) || len(ds) != 1 || !ds[0].Torn || ds[0].Bytes < int64(n)-1 || ds[0].Quarantine == "" {
@@ -303,20 +311,20 @@ func TestGarbageBehindTheEnd(t *testing.T) {
 // TestHostileHeaders puts record headers everywhere behind a damaged record:
 // the search must end soon.
 func TestHostileHeaders(t *testing.T) {
-	fs := newMemFS()
+	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
 	s := testSeries(1)
 	mustAppend(t, l, note(s, 1, 10, "a"))
 	mustClose(t, l)
-	name := fs.segments()[0]
-	b := fs.names[name].data[:segmentHeaderSize:segmentHeaderSize]
+	name := segments(fs)[0]
+	b := fs.Content(name)[:segmentHeaderSize]
 	fake := appendRecord(nil, 1, 2, typeEntry, 0, 0, make([]byte, 1000))[:recordHeaderSize]
 	fake[0] ^= 1
 	fake[6] = 0x0f // a payload of nearly 1 MiB
 	for range 200_000 {
 		b = append(b, fake...)
 	}
-	fs.names[name].data = b
+	put(t, fs, name, b)
 	l, got := open(t, Options{FS: fs})
 	if len(got) != 0 || len(l.Damage()) == 0 {
 		t.Fatalf("%d entries, damage %v", len(got), l.Damage())
@@ -357,8 +365,8 @@ func TestMissingEntries(t *testing.T) {
 		if tc.end {
 			b = appendRecord(b, 7, 4, typeEnd, flagSynced, 0, nil)
 		}
-		fs := newMemFS()
-		fs.names["w/000000000007.wal"] = &inode{data: b}
+		fs := vfstest.New()
+		put(t, fs, "w/000000000007.wal", b)
 		l, got := open(t, Options{FS: fs})
 		ds := l.Damage()
 		if len(got) != 2 || got[3] == "" || len(ds) != tc.damaged || ds[0].Torn != tc.torn || !strings.Contains(ds[0].Reason, "entries 2 to 2") {

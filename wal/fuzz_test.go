@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs/vfstest"
 )
 
 // decoderWith returns a decoder that knows some series.
@@ -131,16 +132,16 @@ func FuzzSegment(f *testing.F) {
 	f.Add(golden[:len(golden)-5], true)
 	f.Add(append(append([]byte{}, golden[:100]...), golden[60:]...), true)
 	fs, _ := sample(f)
-	for _, name := range fs.segments() {
-		b := fs.names[name].data
+	for _, name := range segments(fs) {
+		b := fs.Content(name)
 		f.Add(b[:recordsEnd(b)], true)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, mend bool) {
-		fs := newMemFS()
+		fs := vfstest.New()
 		if mend {
 			data = resum(slices.Clone(data), 2)
 		}
-		fs.names["w/000000000002.wal"] = &inode{data: data}
+		put(t, fs, "w/000000000002.wal", data)
 		l, err := Open("w", Options{FS: fs, SegmentBytes: 4 << 10})
 		if errors.Is(err, errVersion) {
 			return

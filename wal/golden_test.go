@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tsdbd/column"
+	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
@@ -48,7 +49,7 @@ func goldenEntries() []*Entry {
 }
 
 func goldenSegment(t testing.TB) ([]byte, map[uint64]string) {
-	fs := newMemFS()
+	fs := vfstest.New()
 	want := map[uint64]string{}
 	l, _ := open(t, Options{FS: fs, SegmentBytes: 4 << 10})
 	for _, e := range goldenEntries() {
@@ -56,7 +57,7 @@ func goldenSegment(t testing.TB) ([]byte, map[uint64]string) {
 		want[e.Sequence] = w
 	}
 	mustClose(t, l)
-	data := fs.names[fs.segments()[0]].data
+	data := fs.Content(segments(fs)[0])
 	return data[:recordsEnd(data)+recordHeaderSize], want
 }
 
@@ -78,8 +79,8 @@ func TestGolden(t *testing.T) {
 	if !bytes.Equal(data, golden) {
 		t.Errorf("the writer's bytes changed:\n%s\nwant\n%s", hex.Dump(data), hex.Dump(golden))
 	}
-	fs := newMemFS()
-	fs.names["w/000000000002.wal"] = &inode{data: golden}
+	fs := vfstest.New()
+	put(t, fs, "w/000000000002.wal", golden)
 	l, got := open(t, Options{FS: fs})
 	defer mustClose(t, l)
 	if !maps.Equal(got, want) || len(l.Damage()) != 0 {

@@ -1,16 +1,20 @@
 package wal
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"tsdbd/column"
+	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
@@ -171,6 +175,32 @@ func text(e *Entry) string {
 		fmt.Fprintf(&b, "delete %d %d %x %v\n", d.Database, d.Shard, d.Series, d.Range)
 	}
 	return b.String()
+}
+
+// segments returns the paths of the segment files in "w".
+func segments(fs *vfstest.FS) []string {
+	var out []string
+	names, _ := fs.List("w")
+	for _, n := range names {
+		if strings.HasSuffix(n, segmentSuffix) {
+			out = append(out, path.Join("w", n))
+		}
+	}
+	return out
+}
+
+func put(t testing.TB, fs *vfstest.FS, name string, data []byte) {
+	t.Helper()
+	if err := fs.Put(name, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// errShort stands for writes that stop in the middle, out of space.
+var errShort = errors.New("short write")
+
+func shortWrite(op vfstest.Op) error {
+	return &vfstest.ShortWrite{Bytes: op.Size / 2, Err: syscall.ENOSPC}
 }
 
 // open opens a log in "w" of fs and replays it; the texts of its entries are

@@ -161,9 +161,10 @@ func (l *Log) find() error {
 		if err := l.fs.MkdirAll(l.dir); err != nil {
 			return err
 		}
-		if err := l.fs.SyncDir(path.Dir(l.dir)); err != nil {
-			return err
-		}
+	}
+	// Always: an earlier start may have made the directory and not synced it.
+	if err := l.fs.SyncDir(path.Dir(l.dir)); err != nil {
+		return err
 	}
 	names, err := l.fs.List(l.dir)
 	if err != nil {

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"tsdbd/column"
+	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
 func TestRoundTrip(t *testing.T) {
 	rng := newRand(t)
-	fs := newMemFS()
+	fs := vfstest.New()
 	want := map[uint64]string{}
 	w := newWorld(rng)
 	for life := range 6 {
@@ -42,7 +43,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestReplaySharesSeriesAndLayouts(t *testing.T) {
-	fs := newMemFS()
+	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
 	s := testSeries(7)
 	mustAppend(t, l, note(s, 1, 10, "a"))
@@ -70,7 +71,7 @@ func TestReplaySharesSeriesAndLayouts(t *testing.T) {
 }
 
 func TestSplitEntry(t *testing.T) {
-	fs := newMemFS()
+	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
 	s := testSeries(1)
 	want := map[uint64]string{}
@@ -94,7 +95,7 @@ func TestSplitEntry(t *testing.T) {
 func TestConcurrentWriters(t *testing.T) {
 	for _, interval := range []time.Duration{0, time.Millisecond} {
 		rng := newRand(t)
-		fs := newMemFS()
+		fs := vfstest.New()
 		var applied atomic.Uint64
 		opt := Options{FS: fs, SegmentBytes: 64 << 10, SyncInterval: interval, Apply: func(e *Entry) {
 			if !applied.CompareAndSwap(e.Sequence-1, e.Sequence) {
@@ -149,7 +150,7 @@ func TestConcurrentWriters(t *testing.T) {
 }
 
 func TestAppendRefuses(t *testing.T) {
-	l, err := Open("w", Options{FS: newMemFS()})
+	l, err := Open("w", Options{FS: vfstest.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestAppendRefuses(t *testing.T) {
 }
 
 func TestTrimAndRotate(t *testing.T) {
-	fs := newMemFS()
+	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs, SegmentBytes: 8 << 10, SpareSegments: 2})
 	s := testSeries(1)
 	want := map[uint64]string{}
@@ -237,8 +238,8 @@ func TestTrimAndRotate(t *testing.T) {
 	if err := l.Trim(100); err != nil {
 		t.Fatal(err)
 	}
-	if len(fs.segments()) != 1 {
-		t.Fatalf("the newest segment was trimmed: %v", fs.segments())
+	if len(segments(fs)) != 1 {
+		t.Fatalf("the newest segment was trimmed: %v", segments(fs))
 	}
 	e := note(s, 1, 10, "next")
 	mustAppend(t, l, e)
@@ -250,7 +251,7 @@ func TestTrimAndRotate(t *testing.T) {
 }
 
 func TestAdvance(t *testing.T) {
-	fs := newMemFS()
+	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
 	s := testSeries(1)
 	mustAppend(t, l, note(s, 1, 10, "a"))
@@ -279,7 +280,7 @@ func TestAdvance(t *testing.T) {
 // after each crash: nothing of an older life may come back.
 func TestRecycledSegments(t *testing.T) {
 	rng := newRand(t)
-	fs := newMemFS()
+	fs := vfstest.New()
 	s := testSeries(1)
 	want := map[uint64]string{}
 	trimmed := uint64(0)
@@ -302,19 +303,17 @@ func TestRecycledSegments(t *testing.T) {
 			w := mustAppend(t, l, e)
 			want[e.Sequence] = w
 		}
-		for _, name := range fs.segments() {
-			fs.mu.Lock()
-			if data := fs.names[name].data; !allZero(data[min(recordsEnd(data)+2*recordHeaderSize, len(data)):]) {
+		for _, name := range segments(fs) {
+			if data := fs.Content(name); !allZero(data[min(recordsEnd(data)+2*recordHeaderSize, len(data)):]) {
 				stale++
 			}
-			fs.mu.Unlock()
 		}
 		trimmed = l.Sequence() - uint64(rng.IntN(10))
 		if err := l.Trim(trimmed); err != nil {
 			t.Fatal(err)
 		}
 		maps.DeleteFunc(want, func(seq uint64, _ string) bool { return seq <= trimmed })
-		crashed := fs.crash(rng, 0)
+		crashed := fs.CrashLocked(rng, 0)
 		mustClose(t, l)
 		fs = crashed
 	}
@@ -324,8 +323,8 @@ func TestRecycledSegments(t *testing.T) {
 }
 
 func TestNoSpaceForSegment(t *testing.T) {
-	fs := newMemFS()
-	fs.capacity = 40 << 10
+	fs := vfstest.New()
+	fs.SetLimit(40 << 10)
 	var applied []uint64
 	failures := 0
 	l, _ := open(t, Options{
@@ -365,9 +364,7 @@ func TestNoSpaceForSegment(t *testing.T) {
 	}
 	want[d.Sequence] = text(d)
 	// And so do writes once there is space again.
-	fs.mu.Lock()
-	fs.capacity = 0
-	fs.mu.Unlock()
+	fs.SetLimit(0)
 	time.Sleep(retryAfter + 10*time.Millisecond)
 	for i := range 20 {
 		e := note(s, 1, 700, fmt.Sprint("again", i))
@@ -390,11 +387,11 @@ func TestNoSpaceForSegment(t *testing.T) {
 // whole in the file, but all were refused: none may return.
 func TestNoSpaceInSegment(t *testing.T) {
 	for _, scrubWorks := range []bool{true, false} {
-		fs := newMemFS()
+		fs := vfstest.New()
 		var hold, full atomic.Bool
 		held := make(chan struct{})
-		fs.fail = func(op, name string) error {
-			if op != "write" || !strings.HasSuffix(name, segmentSuffix) {
+		fs.SetHook(func(op vfstest.Op) error {
+			if op.Kind != "write" || !strings.HasSuffix(op.Path, segmentSuffix) {
 				return nil
 			}
 			if hold.Swap(false) {
@@ -404,10 +401,10 @@ func TestNoSpaceInSegment(t *testing.T) {
 			}
 			if full.Load() {
 				full.Store(!scrubWorks)
-				return errShort
+				return shortWrite(op)
 			}
 			return nil
-		}
+		})
 		l, _ := open(t, Options{FS: fs})
 		s := testSeries(1)
 		want := map[uint64]string{}
@@ -442,7 +439,7 @@ func TestNoSpaceInSegment(t *testing.T) {
 				t.Errorf("append before the scrub: %v", err)
 			}
 			full.Store(false)
-		} else if c, got := open(t, Options{FS: fs.crash(newRand(t), 1)}); !maps.Equal(got, want) || len(c.Damage()) != 0 {
+		} else if c, got := open(t, Options{FS: fs.CrashLocked(newRand(t), 1)}); !maps.Equal(got, want) || len(c.Damage()) != 0 {
 			t.Fatalf("replayed %d, want %d; damage %+v", len(got), len(want), c.Damage())
 		} else {
 			mustClose(t, c)
@@ -453,7 +450,7 @@ func TestNoSpaceInSegment(t *testing.T) {
 		if l.Err() != nil {
 			t.Fatal(l.Err())
 		}
-		c, got := open(t, Options{FS: fs.crash(newRand(t), 1)})
+		c, got := open(t, Options{FS: fs.CrashLocked(newRand(t), 1)})
 		if !maps.Equal(got, want) || len(c.Damage()) != 0 {
 			t.Fatalf("replayed %d, want %d; damage %+v", len(got), len(want), c.Damage())
 		}
@@ -466,14 +463,14 @@ func TestNoSpaceInSegment(t *testing.T) {
 func TestFailureIsSticky(t *testing.T) {
 	for _, op := range []string{"write", "sync"} {
 		t.Run(op, func(t *testing.T) {
-			fs := newMemFS()
+			fs := vfstest.New()
 			var broken atomic.Bool
-			fs.fail = func(o, name string) error {
-				if broken.Load() && o == op && strings.HasSuffix(name, segmentSuffix) {
+			fs.SetHook(func(o vfstest.Op) error {
+				if broken.Load() && o.Kind == op && strings.HasSuffix(o.Path, segmentSuffix) {
 					return syscall.EIO
 				}
 				return nil
-			}
+			})
 			var failures, applied atomic.Int32
 			l, _ := open(t, Options{FS: fs, OnFailure: func(error) { failures.Add(1) }, Apply: func(*Entry) { applied.Add(1) }})
 			s := testSeries(1)
@@ -504,7 +501,7 @@ func TestFailureIsSticky(t *testing.T) {
 				t.Errorf("err %v, %d failures, %d applied", l.Err(), failures.Load(), applied.Load())
 			}
 			mustClose(t, l)
-			l, got := open(t, Options{FS: fs.crash(newRand(t), 0)})
+			l, got := open(t, Options{FS: fs.CrashLocked(newRand(t), 0)})
 			if !maps.Equal(got, want) {
 				t.Errorf("replayed %d, want %d", len(got), len(want))
 			}
@@ -516,14 +513,14 @@ func TestFailureIsSticky(t *testing.T) {
 }
 
 func TestSyncInterval(t *testing.T) {
-	fs := newMemFS()
+	fs := vfstest.New()
 	var syncs atomic.Int32
-	fs.fail = func(op, name string) error {
-		if op == "sync" && strings.HasSuffix(name, segmentSuffix) {
+	fs.SetHook(func(op vfstest.Op) error {
+		if op.Kind == "sync" && strings.HasSuffix(op.Path, segmentSuffix) {
 			syncs.Add(1)
 		}
 		return nil
-	}
+	})
 	l, _ := open(t, Options{FS: fs, SyncInterval: 100 * time.Millisecond})
 	s := testSeries(1)
 	for i := range 200 {
@@ -537,7 +534,7 @@ func TestSyncInterval(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	time.Sleep(5 * time.Millisecond)
-	c, got := open(t, Options{FS: fs.crash(newRand(t), 0)})
+	c, got := open(t, Options{FS: fs.CrashLocked(newRand(t), 0)})
 	if len(got) != 200 {
 		t.Errorf("%d of 200 entries durable after the interval", len(got))
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tsdbd/column"
+	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
@@ -221,13 +222,13 @@ func BenchmarkReplay(b *testing.B) {
 // BenchmarkResync searches 16 MiB of random bytes for a record, as a start after
 // a crash does behind the end of a recycled segment.
 func BenchmarkResync(b *testing.B) {
-	fs := newMemFS()
+	fs := vfstest.New()
 	data := make([]byte, 16<<20)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range data {
 		data[i] = byte(rng.Uint32())
 	}
-	fs.names["w/x"] = &inode{data: data}
+	put(b, fs, "w/x", data)
 	f, err := fs.Open("w/x")
 	if err != nil {
 		b.Fatal(err)
