@@ -34,14 +34,7 @@ type fileChunk struct {
 // the rows must be read and filtered because some may have none of the wanted
 // fields.
 func (c *fileChunk) set(s *source, times model.TimeRange, types []model.FieldType) (bool, error) {
-	full := false
-	for _, p := range s.fields {
-		if p >= 0 && s.chunk.AllValid(p) {
-			full = true
-			break
-		}
-	}
-	if !full {
+	if !s.full() {
 		return false, nil
 	}
 	c.src, c.types, c.lo, c.hi, c.cut = s, types, 0, s.chunk.Len(), false

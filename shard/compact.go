@@ -36,11 +36,15 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (bool, error) {
 		}
 		did = true
 	}
+	healed, err := s.healIndex()
+	if err != nil {
+		return did, fmt.Errorf("rebuild index of shard %d: %w", s.id, err)
+	}
 	merged, err := s.compactIndex(cold)
 	if err != nil {
 		return did, fmt.Errorf("compact index of shard %d: %w", s.id, err)
 	}
-	return did || merged, nil
+	return did || healed || merged, nil
 }
 
 // takeNumber returns the number of a new file.

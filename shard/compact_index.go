@@ -1,11 +1,15 @@
 package shard
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/binio"
+	"tsdbd/model"
 	"tsdbd/tsi"
 )
 
@@ -23,14 +27,68 @@ func (s *Shard) compactIndex(cold bool) (bool, error) {
 	number := s.takeNumber()
 	info, err := tsi.MergeFiles(s.fs, s.path(tsiName(number)), old, tsi.MergeOptions{Deleted: removed, Complete: true})
 	if err != nil {
+		return false, s.indexError(err)
+	}
+	return true, s.replaceIndex(old, number, info, "")
+}
+
+// indexError remembers damage of a TSI file, so that the next Compact makes
+// the index anew, and returns err.
+func (s *Shard) indexError(err error) error {
+	var c *binio.CorruptError
+	if errors.As(err, &c) && strings.HasSuffix(c.Path, ".tsi") && s.indexDamage.CompareAndSwap(nil, c) {
+		s.logger.Error("index damaged, it will be rebuilt", "shard", s.id, "path", c.Path, "offset", c.Offset, "err", c.Reason)
+	}
+	return err
+}
+
+// healIndex writes the living series of all TSI files anew, from the series
+// file's keys and the fields in memory, when a page of one was found damaged.
+func (s *Shard) healIndex() (bool, error) {
+	damage := s.indexDamage.Load()
+	if damage == nil {
+		return false, nil
+	}
+	old := s.index.Files()
+	ids := roaring.New()
+	for _, f := range old {
+		ids.Or(f.Series())
+	}
+	v := s.index.View()
+	defer v.Release()
+	ids.And(v.All())
+	b, err := newIndexBuilder()
+	if err != nil {
 		return false, err
 	}
-	return true, s.replaceIndex(old, number, info)
+	defer b.index.Close()
+	list := make([]model.SeriesID, 0, ids.GetCardinality())
+	for it := ids.Iterator(); it.HasNext(); {
+		list = append(list, model.SeriesID(it.Next()))
+	}
+	if err := s.series.Keys(list, func(i int, key string) error {
+		m := model.SeriesMeasurement(key)
+		b.add(list[i], key, v.Fields(m))
+		return nil
+	}); err != nil {
+		return false, err
+	}
+	number := s.takeNumber()
+	info, err := b.write(s, number)
+	if err != nil {
+		return false, err
+	}
+	if err := s.replaceIndex(old, number, info, damage.Path); err != nil {
+		return false, err
+	}
+	s.indexDamage.Store(nil)
+	return true, nil
 }
 
 // replaceIndex publishes a TSI file that was written in the place of old, the
-// oldest files of the index.
-func (s *Shard) replaceIndex(old []*tsi.File, number uint64, info tsi.FileInfo) error {
+// oldest files of the index. The damaged one of them, if any, goes to
+// quarantine.
+func (s *Shard) replaceIndex(old []*tsi.File, number uint64, info tsi.FileInfo, damaged string) error {
 	path := s.path(tsiName(number))
 	var merged *tsi.File
 	err := s.fs.SyncDir(s.dir)
@@ -68,9 +126,17 @@ func (s *Shard) replaceIndex(old []*tsi.File, number uint64, info tsi.FileInfo) 
 	m.next = max(m.next, s.mu.manifest.next)
 	s.mu.manifest = m
 	for _, f := range old {
-		f.RemoveOnRelease()
+		if f.Path() != damaged {
+			f.RemoveOnRelease()
+		}
 	}
 	s.index.ReplaceFiles(old, merged)
 	s.mu.Unlock()
+	if damaged != "" {
+		name := damaged[strings.LastIndex(damaged, "/")+1:]
+		if err := s.setAside(name, s.indexDamage.Load(), fmt.Sprintf("The index of shard %d was made anew: no series is missing.", s.id)); err != nil {
+			s.logger.Warn("damaged index file not set aside", "shard", s.id, "path", damaged, "err", err)
+		}
+	}
 	return nil
 }

@@ -54,6 +54,15 @@ func (s *fileSet) masks(f *file) []*tombstone {
 	return out
 }
 
+// allMasks returns the masks of each file.
+func (s *fileSet) allMasks() [][]*tombstone {
+	out := make([][]*tombstone, len(s.files))
+	for i, f := range s.files {
+		out[i] = s.masks(f)
+	}
+	return out
+}
+
 // withTombstone returns a set with one more tombstone.
 func (s *fileSet) withTombstone(t *tombstone) *fileSet {
 	return newFileSet(s.files, append(slices.Clone(s.tombstones), t))

@@ -11,16 +11,17 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/cache"
 	"tsdbd/column"
+	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/tsi"
-	"tsdbd/tsm"
 )
 
 // ChunkRows is the number of rows of a full chunk.
@@ -55,14 +56,18 @@ type Shard struct {
 		saved    bool         // it is on disk
 		closed   bool
 
+		quarantined []Quarantined
+
 		cut       uint64 // sequence at which frozen was cut, 0 if none
 		dirty     uint64 // first sequence in active, 0 if none
 		lastWrite time.Time
 	}
-	compacting sync.Mutex
-	flushing   sync.Mutex
-	closing    context.Context // ends with Close, and flushes and merges with it
-	close      context.CancelFunc
+	compacting  sync.Mutex
+	flushing    sync.Mutex
+	indexDamage atomic.Pointer[binio.CorruptError] // found while reading
+
+	closing context.Context // ends with Close, and flushes and merges with it
+	close   context.CancelFunc
 }
 
 // bound returns a context that ends with ctx or with the shard.
@@ -72,8 +77,10 @@ func (s *Shard) bound(ctx context.Context) (context.Context, context.CancelFunc)
 	return ctx, func() { stop(); cancel() }
 }
 
-// Open opens or makes the shard in dir, removes files its manifest does not
-// name, and maps those it does. A damaged file is an error that names it.
+// Open opens or makes the shard in dir, maps the files its manifest names, and
+// removes those it does not. Damage does not keep the shard shut: a TSM file
+// with a damaged frame goes to quarantine, a damaged index or manifest too,
+// and is made anew from the TSM files. See Quarantine.
 func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 	s := &Shard{id: id, dir: dir, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger}
 	if s.fs == nil {
@@ -82,30 +89,40 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	m, err := s.loadManifest()
+	if err := s.listQuarantine(); err != nil {
+		return nil, err
+	}
+	m, lost, err := s.loadManifest()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.removeStrays(m); err != nil {
+	files, changed, err := s.openFiles(m)
+	if err != nil {
 		return nil, err
 	}
-	var files []*file
 	defer func() {
 		if err != nil {
 			for _, f := range files {
-				f.reader.Release()
+				_ = f.reader.Release()
 			}
 		}
 	}()
-	for _, rec := range m.tsm {
-		r, err := tsm.Open(s.fs, s.path(tsmName(rec.number)))
+	index, rebuilt, err := s.openIndex(m, files, lost)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
 		if err != nil {
+			index.Close()
+		}
+	}()
+	if lost || changed || rebuilt {
+		if err := m.save(s.fs, s.dir); err != nil {
 			return nil, fmt.Errorf("open shard %d: %w", id, err)
 		}
-		files = append(files, &file{fileRecord: rec, reader: r})
+		s.mu.saved = true
 	}
-	index, err := s.openIndex(m)
-	if err != nil {
+	if err := s.removeStrays(m); err != nil {
 		return nil, err
 	}
 	s.index = index
@@ -117,46 +134,44 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 	return s, nil
 }
 
-func (s *Shard) openIndex(m *manifest) (*tsi.Index, error) {
-	var files []*tsi.File
-	for _, rec := range m.tsi {
-		f, err := tsi.OpenFile(s.fs, s.path(tsiName(rec.number)))
-		if err != nil {
-			for _, f := range files {
-				f.Release()
-			}
-			return nil, fmt.Errorf("open shard %d: %w", s.id, err)
-		}
-		files = append(files, f)
-	}
-	return tsi.NewIndex(tsi.IndexOptions{Files: files, Removed: m.removed, Keys: s.series.Keys, Logger: s.logger})
-}
-
 func (s *Shard) path(name string) string { return s.dir + "/" + name }
 
-func (s *Shard) loadManifest() (*manifest, error) {
+// loadManifest reads the manifest. lost tells that it was damaged, or gone
+// while there are TSM files, and made anew.
+func (s *Shard) loadManifest() (m *manifest, lost bool, err error) {
 	name := s.path(manifestName)
 	b, err := vfs.ReadFile(s.fs, name)
+	if err == nil {
+		if m, err = decodeManifest(name, b); err == nil && m.shard != s.id {
+			err = binio.Corruptf(name, 0, "manifest belongs to shard %d", m.shard)
+		}
+		if err == nil {
+			s.mu.saved = true
+			return m, false, nil
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := s.fs.MkdirAll(s.dir); err != nil {
-			return nil, fmt.Errorf("make shard %d: %w", s.id, err)
+		// The first manifest is written before the first file: without both
+		// the shard is new.
+		names, lerr := s.fs.List(s.dir)
+		if errors.Is(lerr, fs.ErrNotExist) || lerr == nil && !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".tsm") }) {
+			if err := s.fs.MkdirAll(s.dir); err != nil {
+				return nil, false, fmt.Errorf("make shard %d: %w", s.id, err)
+			}
+			if err := s.fs.SyncDir(path.Dir(s.dir)); err != nil {
+				return nil, false, fmt.Errorf("make shard %d: %w", s.id, err)
+			}
+			return &manifest{shard: s.id, next: 1, removed: roaring.New()}, false, nil
 		}
-		if err := s.fs.SyncDir(path.Dir(s.dir)); err != nil {
-			return nil, fmt.Errorf("make shard %d: %w", s.id, err)
+		if lerr != nil {
+			return nil, false, fmt.Errorf("open shard %d: %w", s.id, lerr)
 		}
-		return &manifest{shard: s.id, next: 1, removed: roaring.New()}, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open shard %d: %w", s.id, err)
+	if !isDamage(err) {
+		return nil, false, fmt.Errorf("open shard %d: %w", s.id, err)
 	}
-	m, err := decodeManifest(name, b)
-	if err != nil {
-		return nil, fmt.Errorf("open shard %d: %w", s.id, err)
-	}
-	if m.shard != s.id {
-		return nil, fmt.Errorf("open shard %d: %s belongs to shard %d", s.id, name, m.shard)
-	}
-	return m, nil
+	m, err = s.rebuildManifest(err)
+	return m, true, err
 }
 
 // removeStrays removes what a crash left: files with our names that the
@@ -258,7 +273,7 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 	// themselves again, which is harmless where nothing was removed.
 	_, err := s.index.RemoveSeries(gone)
 	active.Forget(gone)
-	return err
+	return s.indexError(err)
 }
 
 // withoutRows returns the series of set of which nothing is left to read.

@@ -17,6 +17,7 @@ type source struct {
 	mapped *column.Field // identity of the field list that fields was made for
 	fields []int         // wanted column -> field of the file's series, -1: none
 	any    bool          // at least one wanted column is there
+	part   column.Rows   // scratch of read
 	whole  bool          // all fields of the file's series are wanted
 }
 
@@ -100,22 +101,48 @@ func (s *source) read(id model.SeriesID, k int, times model.TimeRange, dst *colu
 	if lo >= hi {
 		return nil
 	}
-	start := len(dst.Times)
-	dst.Times = append(dst.Times, ts[lo:hi]...)
+	partly, _ := s.masked(id, ts[lo], ts[hi-1])
+	into := dst
+	if partly || !s.full() {
+		// Rows may fall out: not in dst, whose rows would be gone through at
+		// every chunk.
+		into = &s.part
+		into.Reset(types(dst))
+	}
+	into.Times = append(into.Times, ts[lo:hi]...)
 	for c, p := range s.fields {
 		if p < 0 {
-			dst.Cols[c].AppendNulls(hi - lo)
+			into.Cols[c].AppendNulls(hi - lo)
 			continue
 		}
 		v, err := s.chunk.Column(p)
 		if err != nil {
 			return err
 		}
-		dst.Cols[c].AppendVector(v, lo, hi)
+		into.Cols[c].AppendVector(v, lo, hi)
 	}
-	partly, _ := s.masked(id, ts[lo], ts[hi-1])
-	dst.Keep(func(i int) bool {
-		return i < start || !partly || !s.hidden(id, dst.Times[i])
-	}, true)
+	if into == dst {
+		return nil
+	}
+	into.Keep(func(i int) bool { return !partly || !s.hidden(id, into.Times[i]) }, true)
+	dst.AppendRange(into, 0, into.Len())
 	return nil
+}
+
+// full reports whether every row of the present chunk has a wanted value.
+func (s *source) full() bool {
+	for _, p := range s.fields {
+		if p >= 0 && s.chunk.AllValid(p) {
+			return true
+		}
+	}
+	return false
+}
+
+func types(r *column.Rows) []model.FieldType {
+	t := make([]model.FieldType, len(r.Cols))
+	for i := range r.Cols {
+		t[i] = r.Cols[i].Type
+	}
+	return t
 }

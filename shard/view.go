@@ -38,10 +38,7 @@ func (s *Shard) View() *View {
 		v.caches = append(v.caches, s.mu.frozen)
 	}
 	v.caches = append(v.caches, s.mu.active)
-	v.masks = make([][]*tombstone, len(v.set.files))
-	for i, f := range v.set.files {
-		v.masks[i] = v.set.masks(f)
-	}
+	v.masks = v.set.allMasks()
 	return v
 }
 
@@ -66,7 +63,7 @@ func (v *View) Fields(measurement string) []column.Field { return v.index.Fields
 // TagKeys returns the tag keys of a measurement, sorted.
 func (v *View) TagKeys(measurement string) []string {
 	keys, err := v.index.TagKeys(measurement)
-	if err != nil {
+	if v.shard.indexError(err) != nil {
 		v.shard.logger.Error("index unreadable", "shard", v.shard.id, "err", err)
 	}
 	return keys
@@ -74,17 +71,20 @@ func (v *View) TagKeys(measurement string) []string {
 
 // Select returns the series of a measurement that satisfy where.
 func (v *View) Select(measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
-	return v.index.Select(measurement, where)
+	out, err := v.index.Select(measurement, where)
+	return out, v.shard.indexError(err)
 }
 
 // TagValues returns the sorted values of a tag key among the series in set.
 func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {
-	return v.index.TagValues(measurement, key, set)
+	out, err := v.index.TagValues(measurement, key, set)
+	return out, v.shard.indexError(err)
 }
 
 // GroupBy groups the series of set by the values of keys.
 func (v *View) GroupBy(measurement string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
-	return v.index.GroupBy(measurement, set, keys)
+	out, err := v.index.GroupBy(measurement, set, keys)
+	return out, v.shard.indexError(err)
 }
 
 // manySeries is the size of a set above which TimeBounds does not look at each

@@ -114,6 +114,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	}
 	s.counters.flushes.Add(1)
 	if err := e.Flush(ctx, snap); err != nil {
+		_ = e.db.seriesError(err)
 		s.mu.Lock()
 		e.pending = snap
 		e.failures++
@@ -192,6 +193,7 @@ func (s *Store) compactLoop(ctx context.Context) {
 		case <-s.wakeCompact:
 		case <-tick.C:
 		}
+		s.repairDamaged()
 		for ctx.Err() == nil && s.compactOnce(ctx) {
 		}
 	}

@@ -20,6 +20,9 @@ type database struct {
 	series *tsi.SeriesFile
 	table  atomic.Pointer[column.Table]
 	refs   atomic.Int64 // views, and one while it is open
+
+	damage      atomic.Pointer[error] // of the series file, found while reading
+	quarantined atomic.Pointer[shard.Quarantined]
 }
 
 func (s *Store) databaseDir(id uint32) string {

@@ -17,7 +17,7 @@ type figure struct {
 type totals struct {
 	s                                    *Store
 	cacheBytes, diskBytes, files, shards int64
-	databases, series                    int64
+	databases, series, quarantined       int64
 }
 
 func counter(name, help string, read func(t *totals) float64) figure {
@@ -47,6 +47,7 @@ var figures = []figure{
 	gauge("tsdbd_store_read_only", "1 after a failed write or sync of the log, until restart.", func(t *totals) float64 { return boolean(t.s.failure.Load() != nil) }),
 	gauge("tsdbd_shard_open", "Open shards.", func(t *totals) float64 { return float64(t.shards) }),
 	gauge("tsdbd_shard_disk_bytes", "Bytes of the shards' files.", func(t *totals) float64 { return float64(t.diskBytes) }),
+	gauge("tsdbd_shard_quarantined_files", "Damaged files that shards have set aside; their directories named quarantine tell why.", func(t *totals) float64 { return float64(t.quarantined) }),
 	gauge("tsdbd_shard_files", "Number of the shards' files.", func(t *totals) float64 { return float64(t.files) }),
 	gauge("tsdbd_cache_bytes", "Memory of all caches.", func(t *totals) float64 { return float64(t.cacheBytes) }),
 	gauge("tsdbd_cache_limit_bytes", "Memory of all caches above which writes are refused.", func(t *totals) float64 { return float64(t.s.opt.CacheBytes) }),
@@ -90,6 +91,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		bytes, files := e.DiskBytes()
 		t.diskBytes += bytes
 		t.files += int64(files)
+		t.quarantined += int64(len(e.Quarantine()))
 	}
 	for _, db := range s.mu.databases {
 		t.databases++

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -228,6 +229,15 @@ func (s *Store) openDatabases(names []string) error {
 				return err
 			}
 		}
+		var shards []*shardEntry
+		for _, e := range s.mu.shards {
+			if e.db == db {
+				shards = append(shards, e)
+			}
+		}
+		if err := s.repairSeries(db, shards); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -403,14 +413,33 @@ func (s *Store) Health() (ok bool, message string) {
 	if err := s.catalog.Err(); err != nil {
 		return false, err.Error()
 	}
-	if n := len(s.log.Damage()); n > 0 {
-		for _, d := range s.log.Damage() {
-			if !d.Torn {
-				return true, fmt.Sprintf("ready for queries and writes; the log was found damaged at start: %s at offset %d", d.Segment, d.Offset)
-			}
+	const ready = "ready for queries and writes"
+	if q := s.quarantine(); len(q) > 0 {
+		return true, fmt.Sprintf("%s; %d damaged files are in quarantine, the first: %s: %s", ready, len(q), q[0].Path, q[0].Reason)
+	}
+	for _, d := range s.log.Damage() {
+		if !d.Torn {
+			return true, fmt.Sprintf("%s; the log was found damaged at start: %s at offset %d", ready, d.Segment, d.Offset)
 		}
 	}
-	return true, "ready for queries and writes"
+	return true, ready
+}
+
+// quarantine returns the damaged files that the shards have set aside, sorted.
+func (s *Store) quarantine() []shard.Quarantined {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []shard.Quarantined
+	for _, e := range s.mu.shards {
+		out = append(out, e.Quarantine()...)
+	}
+	for _, db := range s.mu.databases {
+		if q := db.quarantined.Load(); q != nil {
+			out = append(out, *q)
+		}
+	}
+	slices.SortFunc(out, func(a, b shard.Quarantined) int { return strings.Compare(a.Path, b.Path) })
+	return out
 }
 
 // Close refuses new writes, waits for those under way, flushes all caches and

@@ -53,7 +53,10 @@ func (s *Store) View(database, policy string, r model.TimeRange) (scan.View, err
 func (v *view) Shards() []scan.Shard { return v.shards }
 
 // SeriesKey returns the canonical key of a series.
-func (v *view) SeriesKey(id model.SeriesID) (string, error) { return v.db.series.Key(id) }
+func (v *view) SeriesKey(id model.SeriesID) (string, error) {
+	key, err := v.db.series.Key(id)
+	return key, v.db.seriesError(err)
+}
 
 // Release gives the references back.
 func (v *view) Release() {

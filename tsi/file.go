@@ -64,6 +64,10 @@ type fileTag struct {
 	pages   []pageRef
 }
 
+// ErrVersion is returned for a sound file of a version that this program does
+// not know. The file is not damaged and must be left alone.
+var ErrVersion = errors.New("unsupported tsi version")
+
 // OpenFile maps a TSI file and reads its footer, its directory and the set of
 // its series; the rest is read, and checked, on first use. Damage is a
 // *binio.CorruptError.
@@ -105,7 +109,7 @@ func (f *File) load() error {
 		return binio.Corruptf(f.path, at, "footer checksum mismatch")
 	}
 	if v := binary.LittleEndian.Uint32(foot[footerBytes-16:]); v != fileVersion {
-		return binio.Corruptf(f.path, at, "version %d", v)
+		return fmt.Errorf("%w %d of %s", ErrVersion, v, f.path)
 	}
 	if _, err := f.section(0, headerBytes); err != nil {
 		return err

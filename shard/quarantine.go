@@ -1,0 +1,286 @@
+package shard
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/tsi"
+	"tsdbd/tsm"
+)
+
+// QuarantineDir is the directory in a shard's directory to which damaged files
+// are moved, each with a text file that says why. Nothing in it is ever read
+// as data or removed; an operator who has dealt with it removes it.
+const QuarantineDir = "quarantine"
+
+const reasonSuffix = ".reason"
+
+// Quarantined is a file in a shard's quarantine.
+type Quarantined struct {
+	Path   string
+	Reason string // what was wrong with it, with the offset, and what it means
+}
+
+// Quarantine returns the files that are in quarantine.
+func (s *Shard) Quarantine() []Quarantined {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.quarantined
+}
+
+// isDamage tells damage of a file, which quarantine is for, from an error of
+// the disk or of a newer format, at which the shard must not change anything.
+func isDamage(err error) bool {
+	return errors.Is(err, binio.ErrCorrupt) || errors.Is(err, fs.ErrNotExist)
+}
+
+// setAside moves a damaged file to the quarantine. Lost says what that means
+// for the answers.
+func (s *Shard) setAside(name string, why error, lost string) error {
+	dir := s.path(QuarantineDir)
+	if err := s.fs.MkdirAll(dir); err != nil {
+		return fmt.Errorf("quarantine %s: %w", s.path(name), err)
+	}
+	to := name
+	for n := 1; ; n++ {
+		_, err := s.fs.Stat(dir + "/" + to + reasonSuffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("quarantine %s: %w", s.path(name), err)
+		}
+		to = fmt.Sprintf("%s.%d", name, n)
+	}
+	reason := fmt.Sprintf("%v\n%s\n", why, lost)
+	err := vfs.WriteFileAtomic(s.fs, dir, dir+"/"+to+reasonSuffix, []byte(reason))
+	if err == nil {
+		if err = s.fs.Rename(s.path(name), dir+"/"+to); errors.Is(err, fs.ErrNotExist) {
+			err = nil // there was none
+		}
+	}
+	if err == nil {
+		err = errors.Join(s.fs.SyncDir(dir), s.fs.SyncDir(s.dir))
+	}
+	if err != nil {
+		return fmt.Errorf("quarantine %s: %w", s.path(name), err)
+	}
+	s.mu.Lock()
+	s.mu.quarantined = append(slices.Clone(s.mu.quarantined), Quarantined{Path: dir + "/" + to, Reason: why.Error()})
+	s.mu.Unlock()
+	offset := int64(-1)
+	var c *binio.CorruptError
+	if errors.As(why, &c) {
+		offset = c.Offset
+	}
+	s.logger.Error("damaged file set aside", "shard", s.id, "path", s.path(name), "offset", offset, "err", why, "quarantine", dir+"/"+to, "effect", lost)
+	return nil
+}
+
+// listQuarantine reads what stands in the quarantine, before anything is added.
+func (s *Shard) listQuarantine() error {
+	dir := s.path(QuarantineDir)
+	names, err := s.fs.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open shard %d: %w", s.id, err)
+	}
+	for _, name := range names {
+		base, ok := strings.CutSuffix(name, reasonSuffix)
+		if !ok {
+			continue
+		}
+		text, err := vfs.ReadFile(s.fs, dir+"/"+name)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		s.mu.quarantined = append(s.mu.quarantined, Quarantined{Path: dir + "/" + base, Reason: first})
+	}
+	return nil
+}
+
+// openFiles opens the TSM files that m names. Damaged ones go to quarantine
+// and out of m; changed tells that there were any.
+func (s *Shard) openFiles(m *manifest) (files []*file, changed bool, err error) {
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				_ = f.reader.Release()
+			}
+		}
+	}()
+	kept := m.tsm[:0:0]
+	for _, rec := range m.tsm {
+		name := tsmName(rec.number)
+		r, err := tsm.Open(s.fs, s.path(name))
+		if err == nil {
+			if i := r.Info(); i.Checksum != rec.checksum || i.Size != rec.size {
+				err = errors.Join(binio.Corruptf(s.path(name), 0, "this is another file than the manifest names"), r.Release())
+			}
+		}
+		if err == nil {
+			files = append(files, &file{fileRecord: rec, reader: r})
+			kept = append(kept, rec)
+			continue
+		}
+		if !isDamage(err) {
+			return files, false, fmt.Errorf("open shard %d: %w", s.id, err)
+		}
+		lost := fmt.Sprintf("The rows of the log's entries %d to %d that this file held are missing from answers of shard %d.", rec.minSequence, rec.maxSequence, s.id)
+		if err := s.setAside(name, err, lost); err != nil {
+			return files, false, err
+		}
+		changed = true
+	}
+	m.tsm = kept
+	return files, changed, nil
+}
+
+// rebuildManifest makes the manifest anew from the TSM files in the directory,
+// which know their sequences. Of two of which one holds the other's sequences
+// the wider, newer one counts: it was merged from the other.
+func (s *Shard) rebuildManifest(why error) (*manifest, error) {
+	lost := fmt.Sprintf("The manifest of shard %d was made anew from its TSM files. Tombstones are lost: rows that were deleted and not yet merged away are back, unless the log still has the delete.", s.id)
+	if err := s.setAside(manifestName, why, lost); err != nil {
+		return nil, err
+	}
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("open shard %d: %w", s.id, err)
+	}
+	m := &manifest{shard: s.id, next: 1, removed: roaring.New()}
+	var found []fileRecord
+	for _, name := range names {
+		base, ext, _ := strings.Cut(name, ".")
+		number, perr := strconv.ParseUint(base, 10, 64)
+		if perr != nil {
+			continue
+		}
+		m.next = max(m.next, number+1)
+		if ext != "tsm" || tsmName(number) != name {
+			continue
+		}
+		r, err := tsm.Open(s.fs, s.path(name))
+		if err != nil {
+			if !isDamage(err) {
+				return nil, fmt.Errorf("open shard %d: %w", s.id, err)
+			}
+			if err := s.setAside(name, err, fmt.Sprintf("Found while the manifest of shard %d was made anew: its rows are missing from answers if it counted.", s.id)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		i := r.Info()
+		found = append(found, fileRecord{
+			number: number, size: i.Size, checksum: i.Checksum,
+			minSequence: i.MinSequence, maxSequence: i.MaxSequence, level: i.Level,
+		})
+		if err := r.Release(); err != nil {
+			return nil, fmt.Errorf("open shard %d: %w", s.id, err)
+		}
+	}
+	slices.SortFunc(found, func(a, b fileRecord) int {
+		return cmp.Or(cmp.Compare(a.minSequence, b.minSequence), cmp.Compare(b.maxSequence, a.maxSequence), cmp.Compare(b.number, a.number))
+	})
+	for _, f := range found {
+		if f.maxSequence > m.flushed {
+			m.tsm = append(m.tsm, f)
+			m.flushed = f.maxSequence
+		}
+	}
+	return m, nil
+}
+
+// openIndex opens the TSI files that m names. When one is damaged, or the
+// manifest was lost, the index is made anew from the TSM files.
+func (s *Shard) openIndex(m *manifest, files []*file, lost bool) (_ *tsi.Index, changed bool, err error) {
+	var opened []*tsi.File
+	release := func() {
+		for _, f := range opened {
+			_ = f.Release()
+		}
+		opened = nil
+	}
+	for _, rec := range m.tsi {
+		name := tsiName(rec.number)
+		f, err := tsi.OpenFile(s.fs, s.path(name))
+		if err == nil {
+			opened = append(opened, f)
+			if i := f.Info(); i.Bytes == rec.size {
+				continue
+			}
+			err = binio.Corruptf(s.path(name), 0, "this is another file than the manifest names")
+		}
+		if !isDamage(err) {
+			release()
+			return nil, false, fmt.Errorf("open shard %d: %w", s.id, err)
+		}
+		if err := s.setAside(name, err, fmt.Sprintf("The index of shard %d was made anew from its TSM files: no series is missing.", s.id)); err != nil {
+			release()
+			return nil, false, err
+		}
+		lost = true
+	}
+	if !lost {
+		index, err := s.newIndex(opened, m.removed)
+		if err == nil {
+			return index, false, nil
+		}
+		var c *binio.CorruptError
+		if !errors.As(err, &c) {
+			release()
+			return nil, false, err
+		}
+		name := c.Path[strings.LastIndex(c.Path, "/")+1:]
+		if err := s.setAside(name, err, fmt.Sprintf("The index of shard %d was made anew from its TSM files: no series is missing.", s.id)); err != nil {
+			release()
+			return nil, false, err
+		}
+	}
+	release()
+	set := newFileSet(files, m.tombstones)
+	v := &View{shard: s, set: set, masks: set.allMasks()}
+	defer set.release()
+	rec, err := s.rebuildIndex(v, m.next)
+	if err != nil {
+		return nil, false, err
+	}
+	m.next++
+	m.tsi, m.removed = nil, roaring.New()
+	if rec != nil {
+		m.tsi = []fileRecord{*rec}
+		if err := s.fs.SyncDir(s.dir); err != nil {
+			return nil, false, fmt.Errorf("open shard %d: %w", s.id, err)
+		}
+		f, err := tsi.OpenFile(s.fs, s.path(tsiName(rec.number)))
+		if err != nil {
+			return nil, false, fmt.Errorf("open shard %d: %w", s.id, err)
+		}
+		opened = []*tsi.File{f}
+	}
+	index, err := s.newIndex(opened, m.removed)
+	if err != nil {
+		release()
+	}
+	return index, true, err
+}
+
+func (s *Shard) newIndex(files []*tsi.File, removed *roaring.Bitmap) (*tsi.Index, error) {
+	x, err := tsi.NewIndex(tsi.IndexOptions{Files: files, Removed: removed, Keys: s.series.Keys, Logger: s.logger})
+	if err != nil {
+		return nil, fmt.Errorf("open shard %d: %w", s.id, err)
+	}
+	return x, nil
+}

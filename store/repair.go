@@ -1,0 +1,126 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+	"tsdbd/shard"
+	"tsdbd/tsi"
+)
+
+// repairSeries makes a database's series file whole again where its log is
+// damaged or has lost its end: the TSM files of the shards carry the keys and
+// ids of their series. Ids that any file names are never given to another key,
+// or its rows would be taken for the other's. The damaged log is kept in the
+// database's quarantine.
+func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
+	damage := db.series.Damage()
+	named := roaring.New()
+	for _, e := range shards {
+		e.NamedSeries(named)
+	}
+	if n := named.GetCardinality(); n > 0 {
+		last := model.SeriesID(named.Maximum())
+		_, err := db.series.Key(last)
+		if next := db.series.NextID(); err != nil || next != 0 && last >= next || uint64(db.series.Len()) < n {
+			// A cut looks like the end that an unfinished sync leaves.
+			damage = append(damage, binio.Corruptf(db.seriesLog(), -1, "series log lacks series that files name, the last of them %d", last))
+		}
+		db.series.Reserve(last + 1)
+	}
+	if found := db.damage.Swap(nil); found != nil {
+		damage = append(damage, *found)
+	}
+	if len(damage) == 0 {
+		return nil
+	}
+	if err := s.keepSeriesLog(db, damage[0]); err != nil {
+		return fmt.Errorf("repair series of database %s: %w", db.name, err)
+	}
+	restored := 0
+	for _, e := range shards {
+		n, err := e.RestoreSeries()
+		restored += n
+		if err != nil {
+			s.logger.Error("not all series could be restored", "db", db.name, "shard", e.ID(), "err", err)
+		}
+	}
+	if err := db.series.Rewrite(); err != nil {
+		return fmt.Errorf("repair series of database %s: %w", db.name, err)
+	}
+	s.logger.Error("series file was damaged, restored from the shards' files", "db", db.name, "series", restored, "err", errors.Join(damage...))
+	return nil
+}
+
+// keepSeriesLog copies a damaged series log to quarantine.
+func (s *Store) keepSeriesLog(db *database, why error) error {
+	dir := path.Join(db.dir, shard.QuarantineDir)
+	if err := s.fs.MkdirAll(dir); err != nil {
+		return err
+	}
+	names, err := s.fs.List(dir)
+	if err != nil {
+		return err
+	}
+	b, err := vfs.ReadFile(s.fs, db.seriesLog())
+	if err != nil {
+		return err
+	}
+	to := path.Join(dir, fmt.Sprintf("%s.%d", tsi.SeriesLogName, len(names)/2))
+	reason := fmt.Sprintf("%v\nThe series were restored from the shards' files and the log.\n", why)
+	if err := vfs.WriteFileAtomic(s.fs, dir, to, b); err != nil {
+		return err
+	}
+	if err := vfs.WriteFileAtomic(s.fs, dir, to+".reason", []byte(reason)); err != nil {
+		return err
+	}
+	if err := s.fs.SyncDir(db.dir); err != nil {
+		return err
+	}
+	db.quarantined.Store(&shard.Quarantined{Path: to, Reason: why.Error()})
+	return nil
+}
+
+// seriesError remembers damage of the series file, so that the next round of
+// compactions repairs it, and returns err.
+func (db *database) seriesError(err error) error {
+	if errors.Is(err, tsi.ErrSeriesNotFound) {
+		// The id came from an index: the key was there.
+		err = fmt.Errorf("%w: %w", binio.Corruptf(db.seriesLog(), -1, "series lost"), err)
+	}
+	if err != nil && errors.Is(err, binio.ErrCorrupt) {
+		db.damage.CompareAndSwap(nil, &err)
+	}
+	return err
+}
+
+func (db *database) seriesLog() string { return path.Join(db.dir, "series", tsi.SeriesLogName) }
+
+// repairDamaged repairs the series files that were found damaged while open.
+func (s *Store) repairDamaged() {
+	s.mu.RLock()
+	shards := map[*database][]*shardEntry{}
+	for _, db := range s.mu.databases {
+		if db.damage.Load() != nil && db.acquire() {
+			shards[db] = nil
+		}
+	}
+	for _, e := range s.mu.shards {
+		if _, ok := shards[e.db]; ok {
+			shards[e.db] = append(shards[e.db], e)
+		}
+	}
+	s.mu.RUnlock()
+	for db, entries := range shards {
+		if err := s.repairSeries(db, entries); err != nil {
+			s.logger.Error("series file not repaired, the next start will try", "db", db.name, "err", err)
+		}
+		_ = db.release()
+	}
+}
