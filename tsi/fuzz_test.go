@@ -56,28 +56,28 @@ func FuzzSeriesBlock(f *testing.F) {
 
 // FuzzSeriesFile opens arbitrary logs and index files and uses what opens.
 func FuzzSeriesFile(f *testing.F) {
-	fs := newMemFS()
+	fs := newFS()
 	sf := openSeries(f, fs, SeriesFileOptions{})
 	create(f, sf, "cpu,host=a", "cpu,host=b", "mem,host=c")
 	sf.mu.stale = true
 	if err := sf.Close(); err != nil {
 		f.Fatal(err)
 	}
-	log, idx := fs.get("db/series.log"), fs.get("db/series.idx")
+	log, idx := fs.Content("db/series.log"), fs.Content("db/series.idx")
 	f.Add(log, idx)
 	f.Add(log, []byte(nil))
 	f.Add(append(slices.Clone(log), log...), idx)
 	f.Add(log[:len(log)-3], idx)
 	f.Fuzz(func(t *testing.T, log, idx []byte) {
-		fs := newMemFS()
-		fs.put("db/series.log", slices.Clone(log))
+		fs := newFS()
+		put(t, fs, "db/series.log", slices.Clone(log))
 		if len(idx) > 0 {
 			// Make the header's checksum right, so that what is behind it is met.
 			idx = slices.Clone(idx)
 			if len(idx) >= indexHeaderBytes {
 				binary.LittleEndian.PutUint32(idx[indexHeaderBytes-4:], binio.Checksum(idx[:indexHeaderBytes-4]))
 			}
-			fs.put("db/series.idx", idx)
+			put(t, fs, "db/series.idx", idx)
 		}
 		sf, err := OpenSeriesFile(fs, "db", SeriesFileOptions{})
 		wantCorrupt(t, err)
@@ -110,7 +110,7 @@ func FuzzSeriesFile(f *testing.F) {
 
 // FuzzFileSection feeds sections of a TSI file with a right checksum.
 func FuzzFileSection(f *testing.F) {
-	file := testFile(f, newMemFS(), "x.tsi", 100)
+	file := testFile(f, newFS(), "x.tsi", 100)
 	for _, m := range file.measured {
 		b, err := file.section(m.offset, m.size)
 		if err != nil {
@@ -166,16 +166,16 @@ func FuzzFileSection(f *testing.F) {
 
 // FuzzOpenFile opens arbitrary bytes behind a right footer checksum.
 func FuzzOpenFile(f *testing.F) {
-	fs := newMemFS()
+	fs := newFS()
 	testFile(f, fs, "x.tsi", 20)
-	f.Add(fs.get("x.tsi"))
+	f.Add(fs.Content("x.tsi"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = slices.Clone(data)
 		if at := len(data) - footerBytes; at >= 0 {
 			binary.LittleEndian.PutUint32(data[len(data)-12:], placedChecksum(int64(at), data[at:len(data)-12]))
 		}
-		fs := newMemFS()
-		fs.put("x.tsi", data)
+		fs := newFS()
+		put(t, fs, "x.tsi", data)
 		x, err := OpenFile(fs, "x.tsi")
 		wantCorrupt(t, err)
 		if err == nil {

@@ -16,6 +16,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
@@ -230,7 +231,7 @@ func TestIndexRandom(t *testing.T) {
 }
 
 func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
-	fs := newMemFS()
+	fs := newFS()
 	sf := openSeries(t, fs, SeriesFileOptions{})
 	known := map[uint32]modelSeries{}
 	m := &modelIndex{series: map[uint32]modelSeries{}, fields: map[string]map[string]model.FieldType{}}
@@ -257,7 +258,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := f.Info(); got.Series != info.Series || got.Bytes != info.Bytes || info.Bytes != int64(len(fs.get(p))) {
+		if got := f.Info(); got.Series != info.Series || got.Bytes != info.Bytes || info.Bytes != int64(len(fs.Content(p))) {
 			t.Fatalf("info %+v, opened %+v", info, got)
 		}
 		if err := f.Verify(); err != nil {
@@ -420,7 +421,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 // TestViewIsStable takes a view and changes everything under it.
 func TestViewIsStable(t *testing.T) {
 	r := newRand(t)
-	fs := newMemFS()
+	fs := newFS()
 	x, _ := NewIndex(IndexOptions{})
 	m := &modelIndex{series: map[uint32]modelSeries{}, fields: map[string]map[string]model.FieldType{}}
 	add := func(id uint32, extra string) {
@@ -470,14 +471,14 @@ func TestViewIsStable(t *testing.T) {
 	}
 	checkIndex(t, r, v, m)
 	v.Release()
-	if fs.files["a.tsi"] == nil {
+	if fs.Content("a.tsi") == nil {
 		t.Fatal("file removed under a view")
 	}
 	if values, err := w.TagValues("cpu", "app", nil); err != nil || !slices.Equal(values, []string{"b"}) {
 		t.Fatal(values, err)
 	}
 	w.Release()
-	if fs.files["a.tsi"] != nil {
+	if fs.Content("a.tsi") != nil {
 		t.Fatal("file not removed with its last reference")
 	}
 }
@@ -485,7 +486,7 @@ func TestViewIsStable(t *testing.T) {
 // TestFieldTypesFollowSeries: a measurement's types are freed with its last
 // series, also across files, restarts and merges.
 func TestFieldTypesFollowSeries(t *testing.T) {
-	fs := newMemFS()
+	fs := newFS()
 	x, _ := NewIndex(IndexOptions{})
 	layout := func(t model.FieldType) *column.Layout {
 		return &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: t}, {Key: fmt.Sprint("only", t), Type: t}}}
@@ -630,7 +631,7 @@ func TestDFAManyStates(t *testing.T) {
 	}
 }
 
-func testFile(t testing.TB, fs *memFS, path string, n int) *File {
+func testFile(t testing.TB, fs *vfstest.FS, path string, n int) *File {
 	t.Helper()
 	x, _ := NewIndex(IndexOptions{})
 	x.RegisterFields(&column.Layout{Measurement: "cpu", Fields: []column.Field{{Key: "usage", Type: model.Float}, {Key: "n", Type: model.Integer}}})
@@ -682,16 +683,18 @@ func answers(f *File) (out []any, err error) {
 }
 
 func TestFileFlipEveryByte(t *testing.T) {
-	fs := newMemFS()
+	fs := newFS()
 	want, err := answers(testFile(t, fs, "x.tsi", 800))
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := fs.get("x.tsi")
+	data := fs.Content("x.tsi")
 	for i := range data {
-		c := newMemFS()
-		c.put("x.tsi", slices.Clone(data))
-		c.get("x.tsi")[i] ^= 1 << (i % 8)
+		c := newFS()
+		put(t, c, "x.tsi", data)
+		if err := c.Flip("x.tsi", int64(i), 1<<(i%8)); err != nil {
+			t.Fatal(err)
+		}
 		f, err := OpenFile(c, "x.tsi")
 		if err == nil {
 			err = f.Verify()
@@ -707,8 +710,8 @@ func TestFileFlipEveryByte(t *testing.T) {
 		if n > 200 && n < len(data)-200 && n%17 != 0 {
 			continue
 		}
-		c := newMemFS()
-		c.put("x.tsi", slices.Clone(data[:n]))
+		c := newFS()
+		put(t, c, "x.tsi", data[:n])
 		if _, err := OpenFile(c, "x.tsi"); !errors.Is(err, binio.ErrCorrupt) {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
@@ -717,13 +720,13 @@ func TestFileFlipEveryByte(t *testing.T) {
 
 func TestFileFaults(t *testing.T) {
 	for n := 1; ; n++ {
-		fs := newMemFS()
+		fs := newFS()
 		x, _ := NewIndex(IndexOptions{})
 		x.AddSeries(1, "m,a=b")
 		s := x.Freeze()
-		fs.failAt = n
+		ops := failFrom(fs, n)
 		_, err := s.WriteFile(fs, "x.tsi")
-		if fs.ops < n {
+		if ops() < n {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -732,7 +735,7 @@ func TestFileFaults(t *testing.T) {
 		if !errors.Is(err, errInjected) {
 			t.Fatalf("op %d: %v", n, err)
 		}
-		fs.failAt = 0
+		fs.SetHook(nil)
 		if _, err := s.WriteFile(fs, "x.tsi"); err != nil {
 			t.Fatalf("again after op %d: %v", n, err)
 		}
@@ -740,11 +743,11 @@ func TestFileFaults(t *testing.T) {
 }
 
 func TestFileGolden(t *testing.T) {
-	fs := newMemFS()
+	fs := newFS()
 	testFile(t, fs, "x.tsi", 20)
-	checkGolden(t, "tsi-v1.golden", fs.get("x.tsi"))
+	checkGolden(t, "tsi-v1.golden", fs.Content("x.tsi"))
 	testFile(t, fs, "y.tsi", 20)
-	if !slices.Equal(fs.get("x.tsi"), fs.get("y.tsi")) {
+	if !slices.Equal(fs.Content("x.tsi"), fs.Content("y.tsi")) {
 		t.Fatal("the same series gave another file")
 	}
 	// A file with every kind of posting, by its hash.
@@ -764,7 +767,7 @@ func TestFileGolden(t *testing.T) {
 // TestMergeEqualsOne: the file of all series and the merge of parts are equal
 // byte for byte.
 func TestMergeEqualsOne(t *testing.T) {
-	fs := newMemFS()
+	fs := newFS()
 	layout := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: model.Float}}}
 	write := func(path string, from, to, step int) *File {
 		x, _ := NewIndex(IndexOptions{})
@@ -786,14 +789,14 @@ func TestMergeEqualsOne(t *testing.T) {
 	if _, err := MergeFiles(fs, "merged.tsi", parts, MergeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(fs.get("all.tsi"), fs.get("merged.tsi")) {
+	if !slices.Equal(fs.Content("all.tsi"), fs.Content("merged.tsi")) {
 		t.Fatal("merged file differs")
 	}
 }
 
 // TestIndexConcurrent: one writer, readers with views, and registrations.
 func TestIndexConcurrent(t *testing.T) {
-	fs := newMemFS()
+	fs := newFS()
 	x, _ := NewIndex(IndexOptions{})
 	done := make(chan struct{})
 	var wg sync.WaitGroup

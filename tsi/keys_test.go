@@ -16,7 +16,7 @@ import (
 // bigIndex is an index of one file over n series, with and without the
 // series file's keys.
 func bigIndex(t *testing.T, n int) (with, without *Index, sf *SeriesFile, keys []string) {
-	fs := newMemFS()
+	fs := newFS()
 	sf = openSeries(t, fs, SeriesFileOptions{})
 	keys = hicardKeys(n)
 	ids := createAll(t, sf, keys)
@@ -135,7 +135,7 @@ func TestKeysAndDictionariesAgree(t *testing.T) {
 
 // TestSparseIDs: ids far apart do not cost memory or answers.
 func TestSparseIDs(t *testing.T) {
-	fs := newMemFS()
+	fs := newFS()
 	x, _ := NewIndex(IndexOptions{})
 	var ids []uint32
 	for i := range uint32(200) {
@@ -181,7 +181,7 @@ func TestSparseIDs(t *testing.T) {
 
 // TestLongValues: values and postings of every size round trip.
 func TestLongValues(t *testing.T) {
-	fs := newMemFS()
+	fs := newFS()
 	x, _ := NewIndex(IndexOptions{})
 	want := map[string]string{}
 	id := model.SeriesID(0)
@@ -232,7 +232,7 @@ func TestLongValues(t *testing.T) {
 	if _, err := MergeFiles(fs, "2.tsi", []*File{f}, MergeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(fs.get("1.tsi"), fs.get("2.tsi")) {
+	if !slices.Equal(fs.Content("1.tsi"), fs.Content("2.tsi")) {
 		t.Fatal("a merge of one file differs from it")
 	}
 }

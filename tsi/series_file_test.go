@@ -14,6 +14,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
@@ -75,7 +76,7 @@ func checkKeys(t testing.TB, f *SeriesFile, want map[model.SeriesID]string) {
 }
 
 func TestSeriesFileCreate(t *testing.T) {
-	f := openSeries(t, newMemFS(), SeriesFileOptions{})
+	f := openSeries(t, newFS(), SeriesFileOptions{})
 	got := create(t, f, "m,h=c", "m,h=a", "m,h=c", "m,h=b")
 	if want := []model.SeriesID{3, 1, 3, 2}; !slices.Equal(got, want) {
 		t.Fatalf("ids %v, want %v", got, want)
@@ -100,7 +101,7 @@ func TestSeriesFileCreate(t *testing.T) {
 }
 
 func TestSeriesFileRestore(t *testing.T) {
-	fs := newMemFS()
+	fs := newFS()
 	f := openSeries(t, fs, SeriesFileOptions{})
 	want := map[model.SeriesID]string{}
 	for _, id := range []model.SeriesID{9, 5, 7, 300, 6, 1000} {
@@ -153,7 +154,7 @@ func TestSeriesFileRestore(t *testing.T) {
 // without the index file, against a map.
 func TestSeriesFileRandom(t *testing.T) {
 	r := newRand(t)
-	fs := newMemFS()
+	fs := newFS()
 	opt := SeriesFileOptions{IndexTail: 50, CacheBytes: 20000}
 	f := openSeries(t, fs, opt)
 	want := map[model.SeriesID]string{}
@@ -183,7 +184,7 @@ func TestSeriesFileRandom(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.IntN(3) == 0 {
-				delete(fs.files, "db/series.idx")
+				_ = fs.Remove("db/series.idx")
 			}
 			f = openSeries(t, fs, opt)
 			if r.IntN(4) == 0 {
@@ -192,8 +193,8 @@ func TestSeriesFileRandom(t *testing.T) {
 				}
 			}
 		case 3: // crash: what was not synced comes back by replay
-			f = openSeries(t, fs.clone(), opt)
-			fs = f.fs.(*memFS)
+			fs = fs.Crash(r, r.Float64())
+			f = openSeries(t, fs, opt)
 			var ids []model.SeriesID
 			for id := range want {
 				ids = append(ids, id)
@@ -216,7 +217,7 @@ func TestSeriesFileRandom(t *testing.T) {
 }
 
 func TestSeriesFileConcurrent(t *testing.T) {
-	f := openSeries(t, newMemFS(), SeriesFileOptions{IndexTail: 100, CacheBytes: 30000})
+	f := openSeries(t, newFS(), SeriesFileOptions{IndexTail: 100, CacheBytes: 30000})
 	var wg sync.WaitGroup
 	for g := range 6 {
 		wg.Go(func() {
@@ -256,8 +257,8 @@ func TestSeriesFileConcurrent(t *testing.T) {
 }
 
 // syncedSeries makes a log of three Syncs and returns what each had synced.
-func syncedSeries(t testing.TB, withIndex bool) (*memFS, []map[model.SeriesID]string, []int) {
-	fs := newMemFS()
+func syncedSeries(t testing.TB, withIndex bool) (*vfstest.FS, []map[model.SeriesID]string, []int) {
+	fs := newFS()
 	f := openSeries(t, fs, SeriesFileOptions{})
 	var states []map[model.SeriesID]string
 	var sizes []int
@@ -278,7 +279,7 @@ func syncedSeries(t testing.TB, withIndex bool) (*memFS, []map[model.SeriesID]st
 			state[k] = v
 		}
 		states = append(states, state)
-		sizes = append(sizes, len(fs.get("db/series.log")))
+		sizes = append(sizes, len(fs.Content("db/series.log")))
 	}
 	if withIndex {
 		f.mu.stale = true
@@ -315,13 +316,13 @@ func noWrongKey(t *testing.T, f *SeriesFile, want map[model.SeriesID]string, wha
 
 func TestSeriesLogCutAtEveryByte(t *testing.T) {
 	fs, states, sizes := syncedSeries(t, false)
-	log := fs.get("db/series.log")
+	log := fs.Content("db/series.log")
 	all := states[2]
 	for n := 0; n <= len(log); n++ {
-		c := newMemFS()
-		c.put("db/series.log", slices.Clone(log[:n]))
+		c := newFS()
+		put(t, c, "db/series.log", slices.Clone(log[:n]))
 		if n%3 == 0 { // a grown file whose end never was written
-			c.put("db/series.log", append(slices.Clone(log[:n]), make([]byte, 100)...))
+			put(t, c, "db/series.log", append(slices.Clone(log[:n]), make([]byte, 100)...))
 		}
 		f := openSeries(t, c, SeriesFileOptions{})
 		missing := noWrongKey(t, f, all, fmt.Sprint("cut at ", n))
@@ -355,13 +356,15 @@ func TestSeriesFileFlipEveryByte(t *testing.T) {
 		fs, states, sizes := syncedSeries(t, withIndex)
 		all := states[2]
 		for _, name := range []string{"db/series.log", "db/series.idx"} {
-			if fs.files[name] == nil {
+			if fs.Content(name) == nil {
 				continue
 			}
-			size := len(fs.get(name))
+			size := len(fs.Content(name))
 			for i := 0; i < size; i++ {
-				c := fs.clone()
-				c.get(name)[i] ^= 1 << (i % 8)
+				c := fs.Clone()
+				if err := c.Flip(name, int64(i), 1<<(i%8)); err != nil {
+					t.Fatal(err)
+				}
 				what := fmt.Sprintf("%s flip at %d (index %v)", name, i, withIndex)
 				f, err := OpenSeriesFile(c, "db", SeriesFileOptions{})
 				if err != nil {
@@ -404,11 +407,13 @@ func TestSeriesFileFlipEveryByte(t *testing.T) {
 }
 
 // TestSeriesFileFaults fails the n-th operation and all after it, then opens
-// what is there: everything a Sync had acknowledged must be there.
+// what is there, also after a power cut: everything a Sync had acknowledged
+// must be there.
 func TestSeriesFileFaults(t *testing.T) {
+	r := newRand(t)
 	for n := 1; ; n++ {
-		fs := newMemFS()
-		fs.failAt = n
+		fs := newFS()
+		ops := failFrom(fs, n)
 		synced := map[model.SeriesID]string{}
 		f, err := OpenSeriesFile(fs, "db", SeriesFileOptions{IndexTail: 10})
 		if err == nil {
@@ -432,17 +437,29 @@ func TestSeriesFileFaults(t *testing.T) {
 		if err != nil && !errors.Is(err, errInjected) {
 			t.Fatal(err)
 		}
-		c := fs.clone()
-		checkKeys(t, openSeries(t, c, SeriesFileOptions{}), synced)
-		if fs.ops < n {
-			t.Logf("%d operations", fs.ops)
+		for _, left := range []*vfstest.FS{fs.Clone(), fs.Crash(r, 0), fs.Crash(r, 0.5)} {
+			checkKeys(t, openSeries(t, left, SeriesFileOptions{}), synced)
+		}
+		if ops() < n {
+			t.Logf("%d operations", ops())
 			return
 		}
 	}
 }
 
+// TestSeriesFileCrashControl shows that the power cuts above can lose series:
+// without a Sync one must.
+func TestSeriesFileCrashControl(t *testing.T) {
+	fs := newFS()
+	f := openSeries(t, fs, SeriesFileOptions{})
+	create(t, f, "m,a=b")
+	if left := openSeries(t, fs.Crash(newRand(t), 0), SeriesFileOptions{}); left.Len() != 0 {
+		t.Error("nothing was lost without a sync")
+	}
+}
+
 func TestSeriesFileGolden(t *testing.T) {
-	fs := newMemFS()
+	fs := newFS()
 	f := openSeries(t, fs, SeriesFileOptions{})
 	create(t, f, "cpu,host=a,region=eu", "cpu,host=b,region=eu", `disk\ io,path=/`)
 	if err := f.Sync(); err != nil {
@@ -455,16 +472,16 @@ func TestSeriesFileGolden(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	checkGolden(t, "series-v1.log.golden", fs.get("db/series.log"))
-	checkGolden(t, "series-v1.idx.golden", fs.get("db/series.idx"))
+	checkGolden(t, "series-v1.log.golden", fs.Content("db/series.log"))
+	checkGolden(t, "series-v1.idx.golden", fs.Content("db/series.idx"))
 	// The golden files themselves must open.
-	c := newMemFS()
+	c := newFS()
 	for from, to := range map[string]string{"series-v1.log.golden": "db/series.log", "series-v1.idx.golden": "db/series.idx"} {
 		b, err := os.ReadFile(filepath.Join("testdata", from))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.put(to, b)
+		put(t, c, to, b)
 	}
 	checkKeys(t, openSeries(t, c, SeriesFileOptions{}), map[model.SeriesID]string{1: "cpu,host=a,region=eu",
 		2: "cpu,host=b,region=eu", 3: `disk\ io,path=/`, 7: "mem,host=a"})
