@@ -128,6 +128,10 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 	}()
 
+	if rt == nil && h.opt.Admin != nil && strings.HasPrefix(r.URL.Path, AdminPrefix) && !h.draining.Load() {
+		h.opt.Admin.ServeHTTP(w, r)
+		return
+	}
 	if rt == nil {
 		routerText(w, http.StatusNotFound, "404 page not found\n")
 		return

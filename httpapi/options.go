@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"log/slog"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,6 +13,9 @@ import (
 // InfluxVersion is what X-Influxdb-Version says: clients choose features by
 // it and want a 1.x. Our own version goes out as X-Tsdbd-Version.
 const InfluxVersion = "1.8.10"
+
+// AdminPrefix is where the paths of Options.Admin begin.
+const AdminPrefix = "/api/tsdbd/"
 
 // Writer stores points.
 type Writer interface {
@@ -38,6 +42,8 @@ type Options struct {
 	Writer Writer
 	Query  Querier
 	Health Health // nil: always well
+	// Admin answers what is asked under AdminPrefix. nil: nothing is there.
+	Admin http.Handler
 
 	// Registry takes the tsdbd_http_* metrics and is what /metrics shows. nil:
 	// no metrics, and /metrics is not there.

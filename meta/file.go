@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,4 +45,22 @@ func Create(fsys vfs.FS, dir string, d *Data) error {
 		}
 	}
 	return fsys.SyncDir(path.Dir(path.Clean(dir)))
+}
+
+// Copy returns a copy of d that shares nothing with it, checked as one read
+// from disk would be. The caller may change it until others see it.
+func Copy(d *Data) (*Data, error) {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("copy catalog: %w", err)
+	}
+	c := new(Data)
+	if err := json.Unmarshal(b, c); err != nil {
+		return nil, fmt.Errorf("copy catalog: %w", err)
+	}
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("copy catalog: %w", err)
+	}
+	c.index()
+	return c, nil
 }

@@ -22,8 +22,16 @@ Usage: tsdbd [command] [flags]
 Commands:
   serve     run the server (the default)
   config    print the configuration in force
+  inspect   show what data files hold
+  verify    check data files, of a stopped or a running server
+  backup    copy a running server's data
+  restore   put a backup into an empty directory or a running server
+  export    write points as line protocol
+  import    send line protocol to a running server
   version   print the version
   help      print this text
+
+tsdbd COMMAND -help tells the flags of a command.
 
 Flags of serve and config:
   -data DIR         where the data is kept (default ./data)
@@ -41,6 +49,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	command := "serve"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
+	}
+	if c := commands[command]; c != nil {
+		return c(ctx, args, stdout, stderr)
 	}
 	switch command {
 	case "serve", "config":

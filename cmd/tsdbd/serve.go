@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"tsdbd/backup"
 	"tsdbd/httpapi"
 	"tsdbd/meta"
 	"tsdbd/query"
@@ -68,7 +69,10 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 			MemoryBytes: int64(c.Query.MaxMemory), Memory: queries, Into: eng.writeInto,
 		},
 	})
+	admin := backup.NewHandler(st, backup.HandlerOptions{Dir: c.Data.Dir, Logger: log})
+	defer admin.Close()
 	options := httpapi.Options{
+		Admin: admin,
 		Writer: guarded{eng, guard}, Query: executor, Health: st, Registry: registry, Logger: log, Version: version,
 		MaxBodySize:         int64(c.HTTP.MaxBodySize),
 		MaxQuerySize:        int(c.HTTP.MaxQuerySize),

@@ -1,0 +1,331 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Client talks to a running server.
+type Client struct {
+	URL                string // such as http://127.0.0.1:8086
+	Username, Password string // none if empty
+	HTTP               *http.Client
+}
+
+// do sends a request. The caller closes the body.
+func (c *Client) do(ctx context.Context, method, path string, params url.Values, header http.Header, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.URL, "/")+path+"?"+params.Encode(), body)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	if c.Username != "" {
+		req.SetBasicAuth(c.Username, c.Password)
+	}
+	h := c.HTTP
+	if h == nil {
+		h = http.DefaultClient
+	}
+	return h.Do(req)
+}
+
+// maxErrorText bounds what is read of an error's answer.
+const maxErrorText = 64 << 10
+
+// answer returns the error that a response is, and closes its body then.
+func answer(resp *http.Response) error {
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorText))
+	if err != nil {
+		return err
+	}
+	var j struct{ Error string }
+	if json.Unmarshal(b, &j) != nil || j.Error == "" {
+		j.Error = strings.TrimSpace(string(b))
+	}
+	return &WriteError{Status: resp.StatusCode, Message: j.Error}
+}
+
+// WriteError is an answer of a server that is not a success.
+type WriteError struct {
+	Status  int
+	Message string
+}
+
+// Error returns status and text.
+func (e *WriteError) Error() string { return fmt.Sprintf("server answers %d: %s", e.Status, e.Message) }
+
+// Temporary reports that the same request may succeed later.
+func (e *WriteError) Temporary() bool {
+	return e.Status == http.StatusTooManyRequests || e.Status >= 500 && !strings.Contains(e.Message, "retention policy not found")
+}
+
+// ofLines reports that lines were refused and the others stored.
+func (e *WriteError) ofLines() bool {
+	return e.Status == http.StatusBadRequest && (strings.Contains(e.Message, "partial write") || strings.Contains(e.Message, "unable to parse"))
+}
+
+// failedLines returns how many lines the text tells of.
+func (e *WriteError) failedLines() int64 {
+	n := int64(strings.Count(e.Message, "unable to parse"))
+	if _, rest, ok := strings.Cut(e.Message, "dropped="); ok {
+		digits, _, _ := strings.Cut(rest, " ")
+		dropped, _ := strconv.ParseInt(digits, 10, 64)
+		n += dropped
+	}
+	return n
+}
+
+// Write sends lines.
+func (c *Client) Write(ctx context.Context, db, rp, precision string, lines []byte) error {
+	params := url.Values{"db": {db}}
+	if rp != "" {
+		params.Set("rp", rp)
+	}
+	if precision != "" {
+		params.Set("precision", precision)
+	}
+	resp, err := c.do(ctx, http.MethodPost, "/write", params, nil, bytes.NewReader(lines))
+	if err != nil {
+		return err
+	}
+	if err := answer(resp); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
+}
+
+// results is a query's answer, as far as it is read here.
+type results struct {
+	Error   string
+	Results []struct {
+		Error  string
+		Series []struct{ Values [][]any }
+	}
+}
+
+// Query runs a statement and returns its error.
+func (c *Client) Query(ctx context.Context, statement string) error {
+	_, err := c.query(ctx, statement)
+	return err
+}
+
+func (c *Client) query(ctx context.Context, statement string) (*results, error) {
+	resp, err := c.do(ctx, http.MethodPost, "/query", nil, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+		strings.NewReader(url.Values{"q": {statement}}.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	if err := answer(resp); err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var j results
+	if err := json.NewDecoder(resp.Body).Decode(&j); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	for _, r := range j.Results {
+		if r.Error != "" {
+			return nil, errors.New(r.Error)
+		}
+	}
+	if j.Error != "" {
+		return nil, errors.New(j.Error)
+	}
+	return &j, nil
+}
+
+// policies returns the names of a database's retention policies; nil when there
+// is no such database.
+func (c *Client) policies(ctx context.Context, db string) ([]string, error) {
+	r, err := c.query(ctx, "SHOW DATABASES")
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(r.firstColumn(), db) {
+		return nil, nil
+	}
+	if r, err = c.query(ctx, "SHOW RETENTION POLICIES ON "+quoteIdent(db)); err != nil {
+		return nil, err
+	}
+	return append([]string{}, r.firstColumn()...), nil
+}
+
+func (r *results) firstColumn() []string {
+	var out []string
+	for _, x := range r.Results {
+		for _, s := range x.Series {
+			for _, v := range s.Values {
+				if len(v) > 0 {
+					if text, ok := v[0].(string); ok {
+						out = append(out, text)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// params returns a filter as the endpoints take it.
+func (f *Filter) params() url.Values {
+	p := url.Values{}
+	set := func(k, v string) {
+		if v != "" {
+			p.Set(k, v)
+		}
+	}
+	set("db", f.Database)
+	set("rp", f.RetentionPolicy)
+	for _, id := range f.Shards {
+		p.Add("shard", strconv.FormatUint(id, 10))
+	}
+	for _, m := range f.Measurements {
+		p.Add("measurement", m)
+	}
+	t := f.times()
+	set("start", strconv.FormatInt(t.Min, 10))
+	set("end", strconv.FormatInt(t.Max, 10))
+	return p
+}
+
+// begin opens a session.
+func (c *Client) begin(ctx context.Context, f *Filter) (*Manifest, error) {
+	resp, err := c.do(ctx, http.MethodPost, PathPrefix+"backup", f.params(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := answer(resp); err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	m := new(Manifest)
+	if err := json.NewDecoder(resp.Body).Decode(m); err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	return m, m.check()
+}
+
+// end closes a session.
+func (c *Client) end(ctx context.Context, session string) error {
+	resp, err := c.do(ctx, http.MethodDelete, PathPrefix+"backup", url.Values{"session": {session}}, nil, nil)
+	if err != nil {
+		return err
+	}
+	if err := answer(resp); err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// object fetches an object from offset on.
+func (c *Client) object(ctx context.Context, session, name string, offset int64) (io.ReadCloser, error) {
+	h := http.Header{"Accept-Encoding": {"identity"}}
+	if offset > 0 {
+		h.Set("Range", fmt.Sprintf("bytes=%d-", offset))
+	}
+	resp, err := c.do(ctx, http.MethodGet, PathPrefix+"backup", url.Values{"session": {session}, "object": {name}}, h, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := answer(resp); err != nil {
+		return nil, err
+	}
+	if offset > 0 && resp.StatusCode != http.StatusPartialContent {
+		_ = resp.Body.Close()
+		return nil, errors.New("server does not send parts of files")
+	}
+	return resp.Body, nil
+}
+
+// Export copies the server's export to w. An export that breaks off is an
+// error: its end is marked.
+func (c *Client) Export(ctx context.Context, w io.Writer, opt ExportOptions) (int64, error) {
+	p := opt.Filter.params()
+	for k, v := range map[string]bool{"gzip": opt.Gzip, "lponly": opt.LinesOnly} {
+		if v {
+			p.Set(k, "true")
+		}
+	}
+	if opt.NewDatabase != "" {
+		p.Set("newdb", opt.NewDatabase)
+	}
+	if opt.NewPolicy != "" {
+		p.Set("newrp", opt.NewPolicy)
+	}
+	resp, err := c.do(ctx, http.MethodGet, PathPrefix+"export", p, http.Header{"Accept-Encoding": {"identity"}}, nil)
+	if err != nil {
+		return 0, err
+	}
+	if err := answer(resp); err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return 0, fmt.Errorf("export: %w", err)
+	}
+	if e := resp.Trailer.Get(trailerError); e != "" {
+		return 0, errors.New(e)
+	}
+	n, err := strconv.ParseInt(resp.Trailer.Get(trailerPoints), 10, 64)
+	if err != nil {
+		return 0, errors.New("export: the answer has no end")
+	}
+	return n, nil
+}
+
+// Verify has the server check its files and returns its report, an
+// inspect.VerifyReport as JSON.
+func (c *Client) Verify(ctx context.Context) (report []byte, err error) {
+	resp, err := c.do(ctx, http.MethodPost, PathPrefix+"verify", nil, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := answer(resp); err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(resp.Body)
+}
+
+// Progress tells how far a copy is.
+type Progress struct {
+	Objects, ObjectsDone int
+	Bytes, BytesDone     int64
+	Reused               int64 // bytes that were there already
+}
+
+// meter counts progress and tells of it a few times a second.
+type meter struct {
+	mu   sync.Mutex
+	p    Progress
+	told time.Time
+	tell func(Progress)
+}
+
+func (m *meter) add(f func(*Progress), last bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(&m.p)
+	if m.tell != nil && (last || time.Since(m.told) > 200*time.Millisecond) {
+		m.told = time.Now()
+		m.tell(m.p)
+	}
+}

@@ -1,0 +1,479 @@
+package backup
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/column"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// Source is a store to export from.
+type Source interface {
+	Catalog() *meta.Data
+	scan.Storage
+}
+
+// Filter chooses data. The zero value is everything.
+type Filter struct {
+	Database        string
+	RetentionPolicy string
+	Shards          []uint64
+	Measurements    []string // names; with * and ? as patterns
+	Range           model.TimeRange
+}
+
+// times returns the filter's range; the zero Range is all time.
+func (f *Filter) times() model.TimeRange {
+	if f.Range == (model.TimeRange{}) {
+		return model.AllTime
+	}
+	return f.Range
+}
+
+// check refuses a filter that names what the catalog lacks.
+func (f *Filter) check(data *meta.Data) error {
+	if f.Database == "" {
+		if f.RetentionPolicy != "" {
+			return errors.New("a retention policy can be chosen only together with its database")
+		}
+	} else {
+		d := data.Database(f.Database)
+		if d == nil {
+			return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, f.Database)
+		}
+		if f.RetentionPolicy != "" && d.RetentionPolicy(f.RetentionPolicy) == nil {
+			return fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, f.RetentionPolicy)
+		}
+	}
+	for _, id := range f.Shards {
+		if _, ok := data.Shard(id); !ok {
+			return fmt.Errorf("%w: %d", meta.ErrShardNotFound, id)
+		}
+	}
+	for _, m := range f.Measurements {
+		if _, err := path.Match(m, ""); err != nil {
+			return fmt.Errorf("measurement pattern %q: %w", m, err)
+		}
+	}
+	return nil
+}
+
+func (f *Filter) wantsPolicy(d *meta.Database, rp *meta.RetentionPolicy) bool {
+	return (f.Database == "" || f.Database == d.Name) && (f.RetentionPolicy == "" || f.RetentionPolicy == rp.Name)
+}
+
+// wantsShard reports whether a shard may hold chosen rows.
+func (f *Filter) wantsShard(d *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup, id uint64) bool {
+	return f.wantsPolicy(d, rp) && g.TimeRange().Overlaps(f.times()) && (len(f.Shards) == 0 || slices.Contains(f.Shards, id))
+}
+
+func (f *Filter) wantsMeasurement(name string) bool {
+	if len(f.Measurements) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(f.Measurements, func(p string) bool {
+		ok, _ := path.Match(p, name)
+		return ok || p == name
+	})
+}
+
+// ExportOptions say what is exported and how. The zero value exports all.
+type ExportOptions struct {
+	Filter  Filter
+	Gzip    bool
+	Workers int // default: the number of CPUs
+	// LinesOnly leaves out the headers that tell Import where lines belong and
+	// how databases are made.
+	LinesOnly bool
+	// NewDatabase and NewPolicy stand in the headers instead of the names in
+	// the catalog; with a Filter that chooses one database, and one policy.
+	NewDatabase, NewPolicy string
+	Progress               func(points int64) // called often, by any goroutine
+
+	skipDefinitions bool
+}
+
+// exportBlock is the size at which a worker hands lines on.
+const exportBlock = 256 << 10
+
+// Export writes the chosen points of src to w as line protocol with times in
+// nanoseconds, and returns their number. Lines of one series come in order of
+// time within a shard, and shards in order of time; series come in any order.
+// Gzipped output is a file of several members.
+func Export(ctx context.Context, src Source, w io.Writer, opt ExportOptions) (int64, error) {
+	data := src.Catalog()
+	if err := opt.Filter.check(data); err != nil {
+		return 0, err
+	}
+	if opt.NewDatabase != "" && opt.Filter.Database == "" || opt.NewPolicy != "" && opt.Filter.RetentionPolicy == "" {
+		return 0, errors.New("a new name needs the one database, or retention policy, that gets it")
+	}
+	if opt.Workers <= 0 {
+		opt.Workers = runtime.GOMAXPROCS(0)
+	}
+	x := &exporter{src: src, w: w, opt: opt}
+	if !opt.LinesOnly {
+		if err := x.text(x.definitions(data)); err != nil {
+			return 0, err
+		}
+	}
+	for _, d := range data.Databases {
+		for _, rp := range d.RetentionPolicies {
+			if opt.Filter.wantsPolicy(d, rp) {
+				if err := x.policy(ctx, d, rp); err != nil {
+					return x.points.Load(), fmt.Errorf("export %s.%s: %w", d.Name, rp.Name, err)
+				}
+			}
+		}
+	}
+	return x.points.Load(), nil
+}
+
+type exporter struct {
+	src    Source
+	w      io.Writer
+	opt    ExportOptions
+	points atomic.Int64
+}
+
+// text writes headers.
+func (x *exporter) text(s string) error {
+	b := []byte(s)
+	if x.opt.Gzip {
+		b = compress(b)
+	}
+	_, err := x.w.Write(b)
+	return err
+}
+
+// compress returns b as a gzip member of its own: concatenated, members make a
+// file that every gunzip reads.
+func compress(b []byte) []byte {
+	var out bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	_, _ = z.Write(b)
+	_ = z.Close()
+	return out.Bytes()
+}
+
+func (x *exporter) names(d *meta.Database, rp *meta.RetentionPolicy) (db, policy string) {
+	db, policy = d.Name, rp.Name
+	if x.opt.NewDatabase != "" {
+		db = x.opt.NewDatabase
+	}
+	if x.opt.NewPolicy != "" {
+		policy = x.opt.NewPolicy
+	}
+	return db, policy
+}
+
+// definitions returns the statements that make the chosen databases.
+func (x *exporter) definitions(data *meta.Data) string {
+	var b strings.Builder
+	t := x.opt.Filter.times()
+	fmt.Fprintf(&b, "# TSDBD EXPORT: %s - %s\n", timestamp(t.Min), timestamp(t.Max))
+	if !x.opt.skipDefinitions {
+		b.WriteString("# DDL\n")
+		for _, d := range data.Databases {
+			for _, s := range createStatements(d, x.opt.Filter.policies(d), x.opt.NewDatabase, x.opt.NewPolicy) {
+				b.WriteString(s + "\n")
+			}
+		}
+	}
+	b.WriteString("# DML\n")
+	return b.String()
+}
+
+// policies returns the chosen policies of a database, the default one first.
+func (f *Filter) policies(d *meta.Database) []*meta.RetentionPolicy {
+	var out []*meta.RetentionPolicy
+	for _, rp := range d.RetentionPolicies {
+		if !f.wantsPolicy(d, rp) {
+			continue
+		}
+		if rp.Name == d.DefaultRetentionPolicy {
+			out = slices.Insert(out, 0, rp)
+		} else {
+			out = append(out, rp)
+		}
+	}
+	return out
+}
+
+// createStatements returns the statements that make a database with these
+// policies, of which the first becomes the default. Limits of write times are
+// left out: they would refuse what is restored.
+func createStatements(d *meta.Database, policies []*meta.RetentionPolicy, newDB, newRP string) []string {
+	db := d.Name
+	if newDB != "" {
+		db = newDB
+	}
+	var out []string
+	for i, rp := range policies {
+		name := rp.Name
+		if newRP != "" {
+			name = newRP
+		}
+		duration := "INF"
+		if rp.Duration > 0 {
+			duration = durationText(rp.Duration)
+		}
+		def := fmt.Sprintf("DURATION %s REPLICATION %d SHARD DURATION %s", duration, max(rp.ReplicaN, 1), durationText(rp.ShardGroupDuration))
+		if i == 0 {
+			out = append(out, fmt.Sprintf("CREATE DATABASE %s WITH %s NAME %s", quoteIdent(db), def, quoteIdent(name)))
+		} else {
+			out = append(out, fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", quoteIdent(name), quoteIdent(db), def))
+		}
+	}
+	return out
+}
+
+// durationText returns a duration as InfluxQL reads it.
+func durationText(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dns", int64(d))
+}
+
+func quoteIdent(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+func timestamp(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
+
+// policy exports a retention policy, shard by shard in order of time.
+func (x *exporter) policy(ctx context.Context, d *meta.Database, rp *meta.RetentionPolicy) error {
+	view, err := x.src.View(d.Name, rp.Name, x.opt.Filter.times())
+	if err != nil {
+		return err
+	}
+	defer view.Release()
+	if !x.opt.LinesOnly {
+		db, policy := x.names(d, rp)
+		if strings.ContainsAny(db+policy, "\r\n") {
+			return errors.New("a name with a line break cannot be told in a header")
+		}
+		if err := x.text(fmt.Sprintf("# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n", db, policy)); err != nil {
+			return err
+		}
+	}
+	for _, sh := range view.Shards() {
+		if len(x.opt.Filter.Shards) > 0 && !slices.Contains(x.opt.Filter.Shards, sh.ID()) {
+			continue
+		}
+		if err := x.shard(ctx, view, sh); err != nil {
+			return fmt.Errorf("shard %d: %w", sh.ID(), err)
+		}
+	}
+	return nil
+}
+
+// task is a part of a measurement's series in one shard.
+type task struct {
+	measurement string
+	fields      []column.Field
+	set         *roaring.Bitmap
+}
+
+// taskSeries is how many series one task has at most.
+const taskSeries = 4096
+
+// shard exports one shard with several workers and one writer.
+func (x *exporter) shard(ctx context.Context, view scan.View, sh scan.Shard) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	tasks := make(chan task)
+	blocks := make(chan []byte, x.opt.Workers)
+	var workers sync.WaitGroup
+	for range x.opt.Workers {
+		workers.Go(func() {
+			for t := range tasks {
+				if err := x.lines(ctx, view, sh, &t, blocks); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	go func() {
+		defer close(blocks)
+		if err := x.plan(ctx, sh, tasks); err != nil {
+			cancel(err)
+		}
+		close(tasks)
+		workers.Wait()
+	}()
+	for b := range blocks {
+		if ctx.Err() == nil {
+			if _, err := x.w.Write(b); err != nil {
+				cancel(err)
+			}
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// plan cuts the shard's series into tasks.
+func (x *exporter) plan(ctx context.Context, sh scan.Shard, tasks chan<- task) error {
+	for _, m := range sh.Measurements() {
+		if !x.opt.Filter.wantsMeasurement(m) {
+			continue
+		}
+		set, err := sh.Select(m, nil)
+		if err != nil {
+			return err
+		}
+		it := set.ManyIterator()
+		var ids [taskSeries]uint32
+		for n := it.NextMany(ids[:]); n > 0; n = it.NextMany(ids[:]) {
+			select {
+			case tasks <- task{m, sh.Fields(m), roaring.BitmapOf(ids[:n]...)}:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// lines writes a task's points in blocks of whole lines.
+func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *task, blocks chan<- []byte) error {
+	names := make([]string, len(t.fields))
+	prefixes := make([]string, len(t.fields))
+	for i, f := range t.fields {
+		names[i], prefixes[i] = f.Key, escapeField(f.Key)+"="
+	}
+	c, err := sh.Scan(ctx, scan.Request{Measurement: t.measurement, Series: t.set, Fields: names, Range: x.opt.Filter.times()})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var b []byte
+	points := int64(0)
+	flush := func() error {
+		if len(b) == 0 {
+			return nil
+		}
+		out := b
+		if x.opt.Gzip {
+			out = compress(b)
+			b = b[:0]
+		} else {
+			b = make([]byte, 0, exportBlock+exportBlock/4)
+		}
+		total := x.points.Add(points)
+		points = 0
+		if x.opt.Progress != nil {
+			x.opt.Progress(total)
+		}
+		select {
+		case blocks <- out:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	cols := make([]*column.Vector, len(names))
+	for {
+		id, ok := c.NextSeries()
+		if !ok {
+			break
+		}
+		key, err := view.SeriesKey(id)
+		if err != nil {
+			return err
+		}
+		if key[0] == '#' {
+			key = `\` + key // else the line is a comment
+		}
+		for ch := c.NextChunk(); ch != nil; ch = c.NextChunk() {
+			times, err := ch.Times()
+			if err != nil {
+				return err
+			}
+			for i := range cols {
+				if cols[i], err = ch.Column(i); err != nil {
+					return err
+				}
+			}
+			for row, at := range times {
+				start := len(b)
+				b = append(append(b, key...), ' ')
+				first := true
+				for i, v := range cols {
+					if !v.IsValid(row) {
+						continue
+					}
+					if !first {
+						b = append(b, ',')
+					}
+					first = false
+					b = appendValue(append(b, prefixes[i]...), v, row)
+				}
+				if first {
+					b = b[:start]
+					continue
+				}
+				b = append(strconv.AppendInt(append(b, ' '), at, 10), '\n')
+				points++
+				if len(b) >= exportBlock {
+					if err := flush(); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	if err := c.Err(); err != nil {
+		return err
+	}
+	return flush()
+}
+
+// escapeField returns a field key as it stands on a line.
+func escapeField(key string) string {
+	if !strings.ContainsAny(key, `, =`) {
+		return key
+	}
+	return strings.NewReplacer(",", `\,`, " ", `\ `, "=", `\=`).Replace(key)
+}
+
+// appendValue appends a value as line protocol has it.
+func appendValue(b []byte, v *column.Vector, row int) []byte {
+	switch v.Type {
+	case model.Float:
+		return strconv.AppendFloat(b, v.Floats[row], 'g', -1, 64)
+	case model.Integer:
+		return append(strconv.AppendInt(b, v.Ints[row], 10), 'i')
+	case model.Unsigned:
+		return append(strconv.AppendUint(b, v.Uints[row], 10), 'u')
+	case model.Boolean:
+		return strconv.AppendBool(b, v.Bools[row])
+	}
+	b = append(b, '"')
+	s := v.Strings[row]
+	for i := 0; i < len(s); i++ {
+		if s[i] == '"' || s[i] == '\\' {
+			b = append(b, '\\')
+		}
+		b = append(b, s[i])
+	}
+	return append(b, '"')
+}

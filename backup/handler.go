@@ -1,0 +1,455 @@
+package backup
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tsdbd/inspect"
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/shard"
+	"tsdbd/store"
+)
+
+// PathPrefix is where a Handler's endpoints stand.
+const PathPrefix = "/api/tsdbd/"
+
+// Trailers of an export.
+const (
+	trailerPoints = "X-Tsdbd-Points"
+	trailerError  = "X-Tsdbd-Error"
+)
+
+// Store is what a Handler needs of the server's store.
+type Store interface {
+	Source
+	Backup(ctx context.Context, want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) (*store.BackupSet, error)
+}
+
+// HandlerOptions adjust a Handler. The zero value works.
+type HandlerOptions struct {
+	Dir    string // the server's data directory
+	FS     vfs.FS // default vfs.OS
+	Logger *slog.Logger
+	// Authorize decides about each request; nil lets all pass. Its error's text
+	// is the answer, with status 401.
+	Authorize func(r *http.Request) error
+	// Idle is how long a session lives without a request; default 10 min.
+	Idle time.Duration
+}
+
+// maxSessions bounds the backups that are taken at a time: each holds files.
+const maxSessions = 16
+
+// pieceBytes is the size of the pieces of a series log. The log only grows, so
+// that all full pieces but the last few are in the backup before.
+const pieceBytes = 4 << 20
+
+// Handler answers backup, export and verify requests of a running server:
+//
+//	POST   /api/tsdbd/backup?db&rp&shard&start&end   begin; answers a Manifest
+//	GET    /api/tsdbd/backup?session&object          an object, by ranges if asked
+//	DELETE /api/tsdbd/backup?session                 end
+//	GET    /api/tsdbd/export?db&rp&shard&measurement&start&end&gzip&lponly
+//	POST   /api/tsdbd/verify                         an inspect.VerifyReport
+type Handler struct {
+	store Store
+	opt   HandlerOptions
+	ctx   context.Context
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	closed   bool
+}
+
+// session is a backup being taken: files held, and where their objects are.
+type session struct {
+	set     *store.BackupSet
+	objects map[string]place
+	used    time.Time
+	busy    int // requests
+	ended   bool
+}
+
+// place is where an object is: a file of its own, or a piece of an open one.
+type place struct {
+	path   string
+	file   vfs.File
+	offset int64
+	size   int64
+}
+
+// NewHandler returns a handler over a store. Close ends its sessions and must
+// come before the store's Close.
+func NewHandler(st Store, opt HandlerOptions) *Handler {
+	if opt.FS == nil {
+		opt.FS = vfs.OS
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Idle <= 0 {
+		opt.Idle = 10 * time.Minute
+	}
+	h := &Handler{store: st, opt: opt, sessions: map[string]*session{}}
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	h.wg.Go(h.expire)
+	return h
+}
+
+// Close ends all sessions and what is under way.
+func (h *Handler) Close() {
+	h.stop()
+	h.wg.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for id, s := range h.sessions {
+		h.endLocked(id, s)
+	}
+}
+
+// expire ends sessions whose clients have gone silent.
+func (h *Handler) expire() {
+	tick := time.NewTicker(max(h.opt.Idle/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		h.mu.Lock()
+		for id, s := range h.sessions {
+			if s.busy == 0 && time.Since(s.used) > h.opt.Idle {
+				h.opt.Logger.Warn("backup given up, its client is silent", "session", id)
+				h.endLocked(id, s)
+			}
+		}
+		h.mu.Unlock()
+	}
+}
+
+// endLocked takes a session off the list; its files go with its last request.
+func (h *Handler) endLocked(id string, s *session) {
+	delete(h.sessions, id)
+	s.ended = true
+	if s.busy == 0 {
+		s.set.Release()
+	}
+}
+
+func (h *Handler) acquire(id string) *session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.sessions[id]
+	if s != nil {
+		s.busy++
+	}
+	return s
+}
+
+func (h *Handler) release(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.busy--
+	s.used = time.Now()
+	if s.ended && s.busy == 0 {
+		s.set.Release()
+	}
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.opt.Authorize != nil {
+		if err := h.opt.Authorize(r); err != nil {
+			fail(w, http.StatusUnauthorized, err)
+			return
+		}
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.ctx, cancel)()
+	r = r.WithContext(ctx)
+	switch r.Method + " " + path.Base(r.URL.Path) {
+	case "POST backup":
+		h.begin(w, r)
+	case "GET backup":
+		h.object(w, r)
+	case "DELETE backup":
+		h.end(w, r)
+	case "GET export":
+		h.export(w, r)
+	case "POST verify":
+		h.verify(w, r)
+	default:
+		fail(w, http.StatusNotFound, errors.New("no such endpoint"))
+	}
+}
+
+func fail(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+}
+
+// statusOf returns the status of an error.
+func statusOf(err error) int {
+	var temp interface{ Temporary() bool }
+	switch {
+	case errors.Is(err, meta.ErrDatabaseNotFound), errors.Is(err, meta.ErrRetentionPolicyNotFound), errors.Is(err, meta.ErrShardNotFound):
+		return http.StatusNotFound
+	case errors.As(err, &temp) && temp.Temporary():
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// parseFilter reads what Filter.params writes.
+func parseFilter(p url.Values) (f Filter, err error) {
+	f.Database, f.RetentionPolicy, f.Measurements = p.Get("db"), p.Get("rp"), p["measurement"]
+	for _, s := range p["shard"] {
+		id, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return f, fmt.Errorf("shard %q is not a number", s)
+		}
+		f.Shards = append(f.Shards, id)
+	}
+	f.Range = model.AllTime
+	for name, to := range map[string]*int64{"start": &f.Range.Min, "end": &f.Range.Max} {
+		if s := p.Get(name); s != "" {
+			if *to, err = strconv.ParseInt(s, 10, 64); err != nil {
+				return f, fmt.Errorf("%s %q is not a time in nanoseconds", name, s)
+			}
+		}
+	}
+	if f.Range.Empty() {
+		return f, errors.New("end lies before start")
+	}
+	return f, nil
+}
+
+// begin makes a session.
+func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
+	f, err := parseFilter(r.URL.Query())
+	if err == nil && len(f.Measurements) > 0 {
+		err = errors.New("a backup is of whole files, it cannot choose measurements")
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	if err := f.check(h.store.Catalog()); err != nil {
+		fail(w, statusOf(err), err)
+		return
+	}
+	h.mu.Lock()
+	full := len(h.sessions) >= maxSessions || h.closed
+	h.mu.Unlock()
+	if full {
+		fail(w, http.StatusServiceUnavailable, errors.New("too many backups at a time"))
+		return
+	}
+	start := time.Now()
+	set, err := h.store.Backup(r.Context(), f.wantsShard)
+	if err != nil {
+		fail(w, statusOf(err), err)
+		return
+	}
+	s := &session{set: set, objects: map[string]place{}, used: time.Now()}
+	m, err := describe(&f, set, s.objects)
+	if err != nil {
+		set.Release()
+		fail(w, statusOf(err), err)
+		return
+	}
+	m.Session = rand.Text()
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		set.Release()
+		fail(w, http.StatusServiceUnavailable, errors.New("server is shutting down"))
+		return
+	}
+	h.sessions[m.Session] = s
+	h.mu.Unlock()
+	h.opt.Logger.Info("backup begins", "session", m.Session, "sequence", m.Sequence, "objects", len(s.objects), "took", time.Since(start))
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(m)
+}
+
+// describe makes the manifest of a backup set and notes where its objects are.
+func describe(f *Filter, set *store.BackupSet, objects map[string]place) (*Manifest, error) {
+	m := &Manifest{Version: manifestVersion, Created: time.Now().UTC().Truncate(time.Millisecond), Sequence: set.Sequence, Filter: *f}
+	held := map[uint64]*shard.Export{}
+	for _, e := range set.Shards {
+		held[e.ID] = e
+	}
+	var err error
+	if m.Catalog, err = meta.Copy(set.Catalog); err != nil {
+		return nil, err
+	}
+	var databases []*meta.Database
+	for _, d := range m.Catalog.Databases {
+		var policies []*meta.RetentionPolicy
+		for _, rp := range d.RetentionPolicies {
+			if !f.wantsPolicy(d, rp) {
+				continue
+			}
+			var groups []meta.ShardGroup
+			for _, g := range rp.ShardGroups {
+				var members []meta.Shard
+				for _, sh := range g.Shards {
+					if e := held[sh.ID]; e != nil {
+						members = append(members, sh)
+						m.Shards = append(m.Shards, describeShard(d.ID, e, objects))
+					}
+				}
+				if g.Shards = members; len(members) > 0 {
+					groups = append(groups, g)
+				}
+			}
+			rp.ShardGroups = groups
+			policies = append(policies, rp)
+		}
+		if f.Database != "" && d.Name != f.Database {
+			continue
+		}
+		d.RetentionPolicies = policies
+		databases = append(databases, d)
+	}
+	m.Catalog.Databases = databases
+	for _, s := range set.Series {
+		if m.Catalog.DatabaseByID(s.Database) == nil {
+			continue
+		}
+		l := SeriesLog{Database: s.Database}
+		for at := int64(0); at < s.Size; at += pieceBytes {
+			n := min(pieceBytes, s.Size-at)
+			sum := xxhash.New()
+			if k, err := io.Copy(sum, io.NewSectionReader(s.File, at, n)); err != nil || k != n {
+				return nil, fmt.Errorf("read series of database %d: %w", s.Database, errors.Join(err, io.ErrUnexpectedEOF))
+			}
+			o := seriesObject(sum.Sum64(), n)
+			l.Pieces = append(l.Pieces, o)
+			objects[o.Name] = place{file: s.File, offset: at, size: n}
+		}
+		m.Series = append(m.Series, l)
+	}
+	return m, nil
+}
+
+func describeShard(database uint32, e *shard.Export, objects map[string]place) ShardManifest {
+	s := ShardManifest{ID: e.ID, Database: database, Manifest: e.Encoded}
+	add := func(name string, o Object) {
+		s.Files = append(s.Files, File{name, o})
+		objects[o.Name] = place{path: path.Join(e.Dir, name), size: o.Size}
+	}
+	for i := range e.Manifest.TSM {
+		add(e.Manifest.TSM[i].Name, tsmObject(&e.Manifest.TSM[i]))
+	}
+	for i := range e.Manifest.TSI {
+		add(e.Manifest.TSI[i].Name, tsiObject(&e.Manifest.TSI[i]))
+	}
+	return s
+}
+
+// object sends one object, or the part of it that the request's Range names.
+func (h *Handler) object(w http.ResponseWriter, r *http.Request) {
+	s := h.acquire(r.URL.Query().Get("session"))
+	if s == nil {
+		fail(w, http.StatusGone, errors.New("no such session: it has ended"))
+		return
+	}
+	defer h.release(s)
+	p, ok := s.objects[r.URL.Query().Get("object")]
+	if !ok {
+		fail(w, http.StatusNotFound, errors.New("no such object"))
+		return
+	}
+	file := p.file
+	if file == nil {
+		var err error
+		if file, err = h.opt.FS.Open(p.path); err != nil {
+			fail(w, http.StatusInternalServerError, err)
+			return
+		}
+		defer file.Close()
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(file, p.offset, p.size))
+}
+
+func (h *Handler) end(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	id := r.URL.Query().Get("session")
+	if s := h.sessions[id]; s != nil {
+		h.endLocked(id, s)
+		h.opt.Logger.Info("backup ended", "session", id)
+	}
+	h.mu.Unlock()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// export streams lines. How it went is told in trailers.
+func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
+	p := r.URL.Query()
+	f, err := parseFilter(p)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	opt := ExportOptions{
+		Filter: f, LinesOnly: p.Get("lponly") == "true", Gzip: p.Get("gzip") == "true",
+		NewDatabase: p.Get("newdb"), NewPolicy: p.Get("newrp"),
+	}
+	if err := f.check(h.store.Catalog()); err != nil {
+		fail(w, statusOf(err), err)
+		return
+	}
+	w.Header().Set("Trailer", trailerPoints+", "+trailerError)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if opt.Gzip {
+		w.Header().Set("Content-Type", "application/gzip")
+	}
+	n, err := Export(r.Context(), h.store, w, opt)
+	if err != nil {
+		w.Header().Set(trailerError, err.Error())
+		return
+	}
+	w.Header().Set(trailerPoints, strconv.FormatInt(n, 10))
+}
+
+// verify checks the published files of all shards, and the log, the catalog
+// and the series files.
+func (h *Handler) verify(w http.ResponseWriter, r *http.Request) {
+	set, err := h.store.Backup(r.Context(), nil)
+	if err != nil {
+		fail(w, statusOf(err), err)
+		return
+	}
+	defer set.Release()
+	report, err := inspect.Verify(r.Context(), h.opt.Dir, inspect.VerifyOptions{FS: h.opt.FS, Live: set})
+	if err != nil {
+		fail(w, statusOf(err), err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(report)
+}

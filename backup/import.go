@@ -1,0 +1,357 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ImportOptions say how lines are sent. The zero value works for a file that
+// names its databases.
+type ImportOptions struct {
+	Database        string // of lines before the first header
+	RetentionPolicy string
+	Precision       string // of the times: ns (default), us, ms, s, m, h
+	BatchBytes      int    // of a request; default 1 MiB
+	Workers         int    // requests at a time; default 2
+	// Ordered sends one request at a time, so that of two lines for the same
+	// point the later one wins.
+	Ordered bool
+	// Failed, if set, receives the lines that the server refused.
+	Failed   io.Writer
+	Progress func(ImportStats) // after each request
+}
+
+// ImportStats count what an import did.
+type ImportStats struct {
+	Lines      int64 // of points
+	Written    int64 // points stored
+	Failed     int64 // lines and points refused
+	Statements int64 // run
+	// FailedStatements are those that had an error. The import goes on: what
+	// a statement should make may be there in another form.
+	FailedStatements int64
+	Errors           []string // the first refusals
+}
+
+// maxImportErrors bounds ImportStats.Errors.
+const maxImportErrors = 20
+
+// maxLine bounds a line.
+const maxLine = 64 << 20
+
+// Import reads line protocol, gzipped or not, and writes it to a server. Lines
+// may be preceded by headers as Export writes them: after "# DDL" follow
+// statements, after "# DML" points, and "# CONTEXT-DATABASE:" and
+// "# CONTEXT-RETENTION-POLICY:" say where the points that follow belong. Other
+// comments are passed over.
+//
+// What the server refuses for good is counted and the import goes on; when it
+// cannot be reached, or answers that it has a problem of its own, requests are
+// tried again for a minute, and then the import ends with an error.
+func Import(ctx context.Context, c *Client, r io.Reader, opt ImportOptions) (ImportStats, error) {
+	br := bufio.NewReaderSize(r, 1<<20)
+	if head, _ := br.Peek(2); len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
+		z, err := gzip.NewReader(br)
+		if err != nil {
+			return ImportStats{}, fmt.Errorf("read gzip: %w", err)
+		}
+		br = bufio.NewReaderSize(z, 1<<20)
+	}
+	if opt.BatchBytes <= 0 {
+		opt.BatchBytes = 1 << 20
+	}
+	if opt.Workers <= 0 {
+		opt.Workers = 2
+	}
+	if opt.Ordered {
+		opt.Workers = 1
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	im := &importer{ctx: ctx, cancel: cancel, client: c, opt: opt, db: opt.Database, rp: opt.RetentionPolicy, batches: make(chan importBatch)}
+	for range opt.Workers {
+		im.workers.Go(im.send)
+	}
+	err := im.read(br)
+	if err == nil {
+		err = im.flush()
+	}
+	close(im.batches)
+	im.workers.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	return im.stats, err
+}
+
+type importBatch struct {
+	db, rp string
+	body   []byte
+	lines  int64
+	ends   []int // offsets behind the lines
+}
+
+type importer struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	client *Client
+	opt    ImportOptions
+
+	db, rp     string
+	statements bool // in a DDL section
+	batch      importBatch
+	batches    chan importBatch
+	workers    sync.WaitGroup
+	pending    sync.WaitGroup // batches handed on
+
+	mu    sync.Mutex
+	stats ImportStats
+}
+
+// read takes the input apart. A line break inside of a quoted string belongs to
+// the line.
+func (im *importer) read(r *bufio.Reader) error {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > maxLine {
+			return fmt.Errorf("a line is longer than %d bytes", maxLine)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read lines: %w", err)
+		}
+		if err == nil && !im.statements && openQuote(line) {
+			continue
+		}
+		if lerr := im.line(line); lerr != nil {
+			return lerr
+		}
+		line = line[:0]
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// openQuote reports whether a point's line ends inside of a string value: an
+// unescaped quote behind the first unescaped space opens and closes one.
+func openQuote(line []byte) bool {
+	if len(line) > 0 && line[0] == '#' || bytes.IndexByte(line, '"') < 0 {
+		return false
+	}
+	fields, quoted := false, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\':
+			i++
+		case c == ' ' && !quoted:
+			fields = true
+		case c == '"' && fields:
+			if quoted || i > 0 && line[i-1] == '=' {
+				quoted = !quoted
+			}
+		}
+	}
+	return quoted
+}
+
+// line takes one line, with its newline.
+func (im *importer) line(line []byte) error {
+	text := bytes.TrimSpace(line)
+	if len(text) == 0 {
+		return nil
+	}
+	if text[0] == '#' {
+		return im.header(strings.TrimSpace(string(text[1:])))
+	}
+	if im.statements {
+		if err := im.flush(); err != nil {
+			return err
+		}
+		err := im.client.Query(im.ctx, string(text))
+		var refused *WriteError
+		if ctxErr := im.ctx.Err(); ctxErr != nil || errors.As(err, &refused) && refused.Temporary() {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+		im.mu.Lock()
+		defer im.mu.Unlock()
+		im.stats.Statements++
+		if err != nil {
+			im.stats.FailedStatements++
+			if len(im.stats.Errors) < maxImportErrors {
+				im.stats.Errors = append(im.stats.Errors, fmt.Sprintf("%s: %v", text, err))
+			}
+		}
+		return nil
+	}
+	if im.db == "" {
+		return errors.New("no database: give one, or a file with a \"# CONTEXT-DATABASE:\" header")
+	}
+	b := &im.batch
+	b.db, b.rp = im.db, im.rp
+	b.body = append(b.body, bytes.TrimRight(line, "\r\n")...)
+	b.body = append(b.body, '\n')
+	b.lines++
+	b.ends = append(b.ends, len(b.body))
+	if len(b.body) < im.opt.BatchBytes {
+		return nil
+	}
+	return im.hand()
+}
+
+// header takes a comment; those that mean nothing are passed over.
+func (im *importer) header(text string) error {
+	if v, ok := strings.CutPrefix(text, "CONTEXT-DATABASE:"); ok {
+		im.db, im.rp = strings.TrimSpace(v), ""
+	} else if v, ok := strings.CutPrefix(text, "CONTEXT-RETENTION-POLICY:"); ok {
+		im.rp = strings.TrimSpace(v)
+	} else if text == "DDL" {
+		im.statements = true
+	} else if text == "DML" {
+		im.statements = false
+	} else {
+		return nil
+	}
+	return im.hand()
+}
+
+// hand gives the present batch to a worker.
+func (im *importer) hand() error {
+	if im.batch.lines == 0 {
+		return nil
+	}
+	im.pending.Add(1)
+	select {
+	case im.batches <- im.batch:
+		im.batch = importBatch{}
+		return nil
+	case <-im.ctx.Done():
+		im.pending.Done()
+		return context.Cause(im.ctx)
+	}
+}
+
+// flush waits until everything so far is written: a statement may need it.
+func (im *importer) flush() error {
+	if err := im.hand(); err != nil {
+		return err
+	}
+	im.pending.Wait()
+	return context.Cause(im.ctx)
+}
+
+func (im *importer) send() {
+	for b := range im.batches {
+		if im.ctx.Err() == nil {
+			im.sendBatch(&b)
+		}
+		im.pending.Done()
+	}
+}
+
+// importPatience is how long a server that has a problem of its own is tried.
+const importPatience = time.Minute
+
+// sendBatch writes a batch. Lines of it that the server refuses are counted,
+// and looked for if somebody wants to have them.
+func (im *importer) sendBatch(b *importBatch) {
+	refusal, err := im.write(b)
+	if err != nil {
+		im.cancel(fmt.Errorf("write to database %s: %w", b.db, err))
+		return
+	}
+	failed := int64(0)
+	var lines []byte
+	switch {
+	case refusal == nil:
+	case im.opt.Failed == nil:
+		failed = min(max(refusal.failedLines(), 1), b.lines)
+	default:
+		if lines, failed, err = im.search(b); err != nil {
+			im.cancel(fmt.Errorf("write to database %s: %w", b.db, err))
+			return
+		}
+	}
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.stats.Lines += b.lines
+	im.stats.Failed += failed
+	im.stats.Written += b.lines - failed
+	if refusal != nil && len(im.stats.Errors) < maxImportErrors {
+		im.stats.Errors = append(im.stats.Errors, refusal.Message)
+	}
+	if len(lines) > 0 {
+		_, err := fmt.Fprintf(im.opt.Failed, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n%s", b.db, b.rp, lines)
+		if err != nil {
+			im.cancel(fmt.Errorf("write failed lines: %w", err))
+			return
+		}
+	}
+	if im.opt.Progress != nil {
+		im.opt.Progress(im.stats)
+	}
+}
+
+// write sends a batch until the server takes or refuses it.
+func (im *importer) write(b *importBatch) (*WriteError, error) {
+	for begin, wait := time.Now(), 100*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := im.client.Write(im.ctx, b.db, b.rp, im.opt.Precision, b.body)
+		var refusal *WriteError
+		switch {
+		case err == nil:
+			return nil, nil
+		case errors.As(err, &refusal) && refusal.ofLines():
+			return refusal, nil
+		case refusal != nil && !refusal.Temporary(), im.ctx.Err() != nil, time.Since(begin) > importPatience:
+			return nil, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-im.ctx.Done():
+		}
+	}
+}
+
+// search finds the lines of a batch that the server refuses, by halves. What it
+// takes it has already; storing it again changes nothing.
+func (im *importer) search(b *importBatch) (lines []byte, n int64, err error) {
+	if b.lines == 1 {
+		return b.body, 1, nil
+	}
+	half := len(b.ends) / 2
+	cut := b.ends[half-1]
+	left := importBatch{db: b.db, rp: b.rp, body: b.body[:cut], lines: int64(half), ends: b.ends[:half]}
+	right := importBatch{db: b.db, rp: b.rp, body: b.body[cut:], lines: b.lines - int64(half)}
+	for _, e := range b.ends[half:] {
+		right.ends = append(right.ends, e-cut)
+	}
+	for _, part := range []*importBatch{&left, &right} {
+		refusal, err := im.write(part)
+		if err != nil {
+			return nil, 0, err
+		}
+		if refusal == nil {
+			continue
+		}
+		more, k, err := im.search(part)
+		if err != nil {
+			return nil, 0, err
+		}
+		lines, n = append(lines, more...), n+k
+	}
+	return lines, n, nil
+}

@@ -1,0 +1,181 @@
+package backup
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"time"
+
+	"tsdbd/internal/binio"
+	"tsdbd/meta"
+	"tsdbd/shard"
+)
+
+// manifestVersion is the version of a backup's manifest.
+const manifestVersion = 1
+
+// Manifest says what a backup consists of.
+type Manifest struct {
+	Version  int       `json:"version"`
+	Created  time.Time `json:"created"`
+	Sequence uint64    `json:"sequence"` // the log position it is consistent with
+	Filter   Filter    `json:"filter"`
+	// Session is the server's, while the backup is being taken.
+	Session string `json:"session,omitempty"`
+	// Catalog names the chosen databases, policies and shards, and all users.
+	Catalog *meta.Data      `json:"catalog"`
+	Shards  []ShardManifest `json:"shards"`
+	Series  []SeriesLog     `json:"series"`
+	// Objects holds the SHA-256 of each object that the backup names, in hex;
+	// set when it is complete.
+	Objects map[string]string `json:"objects,omitempty"`
+}
+
+// ShardManifest is one shard of a backup.
+type ShardManifest struct {
+	ID       uint64 `json:"id"`
+	Database uint32 `json:"database"`
+	Manifest []byte `json:"manifest"` // the bytes of its MANIFEST
+	Files    []File `json:"files"`
+}
+
+// File is a file of a shard and where its content is.
+type File struct {
+	Name   string `json:"name"`
+	Object Object `json:"object"`
+}
+
+// SeriesLog is a database's series log, in pieces.
+type SeriesLog struct {
+	Database uint32   `json:"database"`
+	Pieces   []Object `json:"pieces"`
+}
+
+// Object is content, named by what it is: equal names mean equal bytes.
+type Object struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
+// objectName is what names of objects look like, for they become file names.
+var objectName = regexp.MustCompile(`^[0-9a-f]{16}-[0-9a-f]+(-[0-9a-f]+){0,4}\.(tsm|tsi|series)$`)
+
+// tsmObject names a TSM file. Its content checksum leaves the footer out, so
+// what the footer tells beside it belongs to the name.
+func tsmObject(f *shard.ManifestFile) Object {
+	return Object{fmt.Sprintf("%016x-%x-%x-%x-%x.tsm", f.Checksum, f.Size, f.MinSequence, f.MaxSequence, f.Level), f.Size}
+}
+
+func tsiObject(f *shard.ManifestFile) Object {
+	return Object{fmt.Sprintf("%016x-%x.tsi", f.Checksum, f.Size), f.Size}
+}
+
+func seriesObject(hash uint64, size int64) Object {
+	return Object{fmt.Sprintf("%016x-%x.series", hash, size), size}
+}
+
+// checksum returns the content hash in an object's name.
+func (o Object) checksum() (sum uint64) {
+	_, _ = fmt.Sscanf(o.Name, "%16x", &sum)
+	return sum
+}
+
+// objects returns every object once.
+func (m *Manifest) objects() []Object {
+	seen := map[string]bool{}
+	var out []Object
+	add := func(o Object) {
+		if !seen[o.Name] {
+			seen[o.Name] = true
+			out = append(out, o)
+		}
+	}
+	for _, s := range m.Series {
+		for _, p := range s.Pieces {
+			add(p)
+		}
+	}
+	for _, s := range m.Shards {
+		for _, f := range s.Files {
+			add(f.Object)
+		}
+	}
+	return out
+}
+
+// check refuses a manifest that cannot be used; names become paths.
+func (m *Manifest) check() error {
+	if m.Version != manifestVersion {
+		return fmt.Errorf("backup of version %d, this program knows %d", m.Version, manifestVersion)
+	}
+	if m.Catalog == nil {
+		return errors.New("backup without a catalog")
+	}
+	for _, o := range m.objects() {
+		if !objectName.MatchString(o.Name) || o.Size < 0 {
+			return fmt.Errorf("backup names a strange object %q", o.Name)
+		}
+	}
+	for _, s := range m.Shards {
+		if m.Catalog.DatabaseByID(s.Database) == nil {
+			return fmt.Errorf("backup has shard %d of an unknown database", s.ID)
+		}
+		for _, f := range s.Files {
+			if path.Base(f.Name) != f.Name || f.Name == "." || f.Name == ".." || f.Name == "/" {
+				return fmt.Errorf("backup names a strange file %q", f.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// manifestMagic begins the first line of a manifest file; the SHA-256 of what
+// follows that line stands behind it.
+const manifestMagic = "tsdbd-backup 1 "
+
+func (m *Manifest) encode() ([]byte, error) {
+	b, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("encode backup manifest: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return append([]byte(manifestMagic+hex.EncodeToString(sum[:])+"\n"), b...), nil
+}
+
+func decodeBackup(name string, b []byte) (*Manifest, error) {
+	head, body, ok := bytes.Cut(b, []byte("\n"))
+	want, magic := bytes.CutPrefix(head, []byte(manifestMagic))
+	if !ok || !magic {
+		return nil, binio.Corruptf(name, 0, "not a backup's manifest")
+	}
+	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != string(want) {
+		return nil, binio.Corruptf(name, 0, "manifest checksum mismatch")
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal(body, m); err != nil {
+		return nil, binio.Corruptf(name, int64(len(head)+1), "%v", err)
+	}
+	// The catalog's own reader checks it and makes it usable.
+	data, err := meta.Copy(m.Catalog)
+	if err != nil {
+		return nil, binio.Corruptf(name, int64(len(head)+1), "catalog: %v", err)
+	}
+	m.Catalog = data
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+// Bytes returns the size of all objects of the backup.
+func (m *Manifest) Bytes() (n int64) {
+	for _, o := range m.objects() {
+		n += o.Size
+	}
+	return n
+}

@@ -1,0 +1,420 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"tsdbd/inspect"
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+	"tsdbd/shard"
+	"tsdbd/store"
+	"tsdbd/tsi"
+)
+
+// RestoreOptions say what is restored, and under which name. The zero value
+// restores the whole backup.
+type RestoreOptions struct {
+	Backup string // its name; "" is the newest
+	Filter Filter
+	// NewDatabase and NewPolicy are names to restore under; they need a Filter
+	// that chooses one database, and one policy.
+	NewDatabase, NewPolicy string
+	Progress               func(Progress)
+	// Imported is told how far the writing into a running server is.
+	Imported func(ImportStats)
+	Workers  int // requests at a time; default 2
+}
+
+// rename changes the names in a catalog that is nobody else's yet.
+func (o *RestoreOptions) rename(data *meta.Data) error {
+	if o.NewDatabase == "" && o.NewPolicy == "" {
+		return nil
+	}
+	for _, name := range []string{o.NewDatabase, o.NewPolicy} {
+		if name != "" {
+			if err := meta.CheckName(name); err != nil {
+				return fmt.Errorf("%q: %w", name, err)
+			}
+		}
+	}
+	if o.NewDatabase != "" && o.Filter.Database == "" || o.NewPolicy != "" && o.Filter.RetentionPolicy == "" {
+		return errors.New("a new name needs the one database, or retention policy, that gets it")
+	}
+	for _, d := range data.Databases {
+		if o.NewDatabase != "" {
+			for _, u := range data.Users {
+				if p, ok := u.Privileges[d.Name]; ok {
+					delete(u.Privileges, d.Name)
+					u.Privileges[o.NewDatabase] = p
+				}
+			}
+			d.Name = o.NewDatabase
+		}
+		for _, rp := range d.RetentionPolicies {
+			if o.NewPolicy != "" {
+				if d.DefaultRetentionPolicy == rp.Name {
+					d.DefaultRetentionPolicy = o.NewPolicy
+				}
+				rp.Name = o.NewPolicy
+			}
+		}
+	}
+	return nil
+}
+
+// chosen returns the backup's catalog cut to the filter, and the shards in it.
+func (o *RestoreOptions) chosen(m *Manifest) (*meta.Data, []ShardManifest, error) {
+	if err := o.Filter.check(m.Catalog); err != nil {
+		return nil, nil, err
+	}
+	data, err := meta.Copy(m.Catalog)
+	if err != nil {
+		return nil, nil, err
+	}
+	keep := map[uint64]bool{}
+	data.Databases = slices.DeleteFunc(data.Databases, func(d *meta.Database) bool {
+		if o.Filter.Database != "" && d.Name != o.Filter.Database {
+			return true
+		}
+		d.RetentionPolicies = slices.DeleteFunc(d.RetentionPolicies, func(rp *meta.RetentionPolicy) bool {
+			if !o.Filter.wantsPolicy(d, rp) {
+				return true
+			}
+			rp.ShardGroups = slices.DeleteFunc(rp.ShardGroups, func(g meta.ShardGroup) bool {
+				for _, s := range g.Shards {
+					if !o.Filter.wantsShard(d, rp, &g, s.ID) {
+						return true
+					}
+				}
+				for _, s := range g.Shards {
+					keep[s.ID] = true
+				}
+				return false
+			})
+			return false
+		})
+		return false
+	})
+	var shards []ShardManifest
+	for _, s := range m.Shards {
+		if keep[s.ID] {
+			shards = append(shards, s)
+		}
+	}
+	return data, shards, nil
+}
+
+// Place restores a backup into a data directory that has no data, for a server
+// that is started on it afterwards. Ids stay those of the backup. Users come
+// along. A filter by time chooses whole shards. Each file is hashed on the way.
+func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (*Result, error) {
+	name, m, err := r.Manifest(opt.Backup)
+	if err != nil {
+		return nil, err
+	}
+	data, shards, err := opt.chosen(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := opt.rename(data); err != nil {
+		return nil, err
+	}
+	if data, err = meta.Copy(data); err != nil { // checks the new names
+		return nil, err
+	}
+	dir = path.Clean(dir)
+	fsys := r.fs
+	if err := fsys.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	lock, err := fsys.Lock(path.Join(dir, "LOCK"))
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	if err := emptyData(fsys, dir); err != nil {
+		return nil, err
+	}
+	p := &placer{ctx: ctx, r: r, m: m, meter: &meter{tell: opt.Progress}}
+	var databases []SeriesLog
+	for _, s := range m.Series {
+		if data.DatabaseByID(s.Database) != nil {
+			databases = append(databases, s)
+			p.count(s.Pieces...)
+		}
+	}
+	for _, s := range shards {
+		for _, f := range s.Files {
+			p.count(f.Object)
+		}
+	}
+	for _, s := range databases {
+		at := path.Join(dir, store.DatabaseDir(s.Database), "series")
+		if err := p.file(at, tsi.SeriesLogName, s.Pieces...); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range shards {
+		at := path.Join(dir, store.ShardDir(s.Database, s.ID))
+		for _, f := range s.Files {
+			if err := p.file(at, f.Name, f.Object); err != nil {
+				return nil, err
+			}
+		}
+		if err := fsys.MkdirAll(at); err != nil {
+			return nil, err
+		}
+		if err := vfs.WriteFileAtomic(fsys, at, path.Join(at, shard.ManifestName), s.Manifest); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range data.Databases {
+		at := path.Join(dir, store.DatabaseDir(d.ID))
+		if err := fsys.MkdirAll(at); err != nil {
+			return nil, err
+		}
+		if err := fsys.SyncDir(at); err != nil {
+			return nil, err
+		}
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		return nil, err
+	}
+	if err := meta.Create(fsys, path.Join(dir, "meta"), data); err != nil {
+		return nil, err
+	}
+	p.meter.add(func(*Progress) {}, true)
+	return &Result{Name: name, Sequence: m.Sequence, Shards: len(shards), Objects: p.meter.p.Objects, Bytes: p.meter.p.Bytes, Copied: p.meter.p.BytesDone}, nil
+}
+
+// emptyData refuses a directory that has data, or the beginning of a restore.
+func emptyData(fsys vfs.FS, dir string) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if n == "meta" || n == "wal" || strings.HasPrefix(n, "db-") {
+			inside, err := fsys.List(path.Join(dir, n))
+			if err != nil || len(inside) > 0 {
+				return fmt.Errorf("restore into %s: it has data (%s); restore into an empty directory, or into a running server", dir, n)
+			}
+		}
+	}
+	return nil
+}
+
+type placer struct {
+	ctx   context.Context
+	r     *Repository
+	m     *Manifest
+	meter *meter
+}
+
+func (p *placer) count(objects ...Object) {
+	for _, o := range objects {
+		p.meter.p.Objects++
+		p.meter.p.Bytes += o.Size
+	}
+}
+
+// file writes a file of objects, durably, and checks each one's SHA-256.
+func (p *placer) file(dir, name string, objects ...Object) (err error) {
+	fsys := p.r.fs
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(path.Dir(dir)); err != nil {
+		return err
+	}
+	f, err := fsys.Create(path.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err = p.copy(f, o); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("restore %s: %w", path.Join(dir, name), err)
+	}
+	return fsys.SyncDir(dir)
+}
+
+func (p *placer) copy(to io.Writer, o Object) error {
+	name := p.r.object(o.Name)
+	f, err := p.r.fs.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	from := io.NewSectionReader(f, 0, o.Size)
+	buf := make([]byte, 256<<10)
+	for {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
+		n, err := from.Read(buf)
+		if n > 0 {
+			_, _ = sum.Write(buf[:n])
+			if _, err := to.Write(buf[:n]); err != nil {
+				return err
+			}
+			p.meter.add(func(x *Progress) { x.BytesDone += int64(n) }, false)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if have, want := hex.EncodeToString(sum.Sum(nil)), p.m.Objects[o.Name]; have != want {
+		return binio.Corruptf(name, -1, "SHA-256 %s, the manifest says %s", have, want)
+	}
+	p.meter.add(func(x *Progress) { x.ObjectsDone++ }, false)
+	return nil
+}
+
+// Open opens a backup as a store that can only be read. Nothing is copied.
+func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
+	_, m, err := r.Manifest(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	const root = "/backup"
+	over := inspect.NewOverlay(r.fs)
+	catalog, err := meta.AppendFile(nil, m.Catalog)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := over.RemoveAll(root); err != nil { // hides what the base may have there
+		return nil, nil, err
+	}
+	for _, n := range meta.CopyNames() {
+		over.Put(path.Join(root, "meta", n), catalog)
+	}
+	missing := func(o Object) error {
+		if st, err := r.fs.Stat(r.object(o.Name)); err != nil {
+			return fmt.Errorf("backup is not complete: %w", err)
+		} else if st.Size() != o.Size {
+			return binio.Corruptf(r.object(o.Name), min(st.Size(), o.Size), "%d bytes, expected %d", st.Size(), o.Size)
+		}
+		return nil
+	}
+	for _, s := range m.Series {
+		var parts []inspect.Part
+		for _, o := range s.Pieces {
+			if err := missing(o); err != nil {
+				return nil, nil, err
+			}
+			parts = append(parts, inspect.Part{Path: r.object(o.Name), Size: o.Size})
+		}
+		over.Map(path.Join(root, store.DatabaseDir(s.Database), "series", tsi.SeriesLogName), parts...)
+	}
+	for _, s := range m.Shards {
+		dir := path.Join(root, store.ShardDir(s.Database, s.ID))
+		over.Put(path.Join(dir, shard.ManifestName), s.Manifest)
+		for _, f := range s.Files {
+			if err := missing(f.Object); err != nil {
+				return nil, nil, err
+			}
+			over.Map(path.Join(dir, f.Name), inspect.Part{Path: r.object(f.Object.Name), Size: f.Object.Size})
+		}
+	}
+	st, err := store.OpenForReading(root, store.Options{FS: over})
+	return st, m, err
+}
+
+// Restore writes the points of a backup to a running server. Databases and
+// policies that the server lacks are made; what it has stays, and points merge
+// with its own: a point of the backup replaces the fields of a same one there.
+// Rows outside of the filter's range, or of the range that the backup was taken
+// with, are left out. Users and continuous queries are not restored.
+func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) (ImportStats, error) {
+	_, m, err := r.Manifest(opt.Backup)
+	if err != nil {
+		return ImportStats{}, err
+	}
+	if damage, err := r.Check(ctx, m); err != nil || len(damage) > 0 {
+		return ImportStats{}, fmt.Errorf("check backup: %w", errors.Join(append(damage, err)...))
+	}
+	st, m, err := Open(r, opt.Backup)
+	if err != nil {
+		return ImportStats{}, err
+	}
+	defer st.Close()
+	filter := opt.Filter
+	filter.Range = filter.times().Intersect(m.Filter.times())
+	if filter.Range.Empty() {
+		return ImportStats{}, errors.New("the backup has nothing in that time range")
+	}
+	if err := filter.check(m.Catalog); err != nil {
+		return ImportStats{}, err
+	}
+	if err := define(ctx, c, m.Catalog, &filter, &opt); err != nil {
+		return ImportStats{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pr, pw := io.Pipe()
+	go func() {
+		_, err := Export(ctx, st, pw, ExportOptions{Filter: filter, NewDatabase: opt.NewDatabase, NewPolicy: opt.NewPolicy, skipDefinitions: true})
+		_ = pw.CloseWithError(err)
+	}()
+	stats, err := Import(ctx, c, pr, ImportOptions{Workers: opt.Workers, Progress: opt.Imported})
+	_ = pr.CloseWithError(errors.New("import has ended"))
+	return stats, err
+}
+
+// define makes the databases and policies that are to be restored into. A
+// policy that exists, with whatever settings, is used as it is.
+func define(ctx context.Context, c *Client, data *meta.Data, f *Filter, opt *RestoreOptions) error {
+	for _, d := range data.Databases {
+		policies := f.policies(d)
+		if len(policies) == 0 {
+			continue
+		}
+		db := d.Name
+		if opt.NewDatabase != "" {
+			db = opt.NewDatabase
+		}
+		have, err := c.policies(ctx, db)
+		if err != nil {
+			return fmt.Errorf("database %s: %w", db, err)
+		}
+		for i, s := range createStatements(d, policies, db, opt.NewPolicy) {
+			name := policies[i].Name
+			if opt.NewPolicy != "" {
+				name = opt.NewPolicy
+			}
+			if slices.Contains(have, name) {
+				continue
+			}
+			if i == 0 && have != nil {
+				// The database is there and keeps its default.
+				_, def, _ := strings.Cut(s, " WITH ")
+				def, _, _ = strings.Cut(def, " NAME ")
+				s = fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", quoteIdent(name), quoteIdent(db), def)
+			}
+			if err := c.Query(ctx, s); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"tsdbd/backup"
+	"tsdbd/inspect"
+	"tsdbd/internal/vfs"
+)
+
+const verifyHelp = `tsdbd verify checks data: every checksum, that files are those their manifests
+name, that values and statistics agree, and that catalog, series file, indexes
+and data agree with each other. It changes nothing and lists each damage with
+its file and offset. The exit code is 1 when there is damage.
+
+Usage: tsdbd verify [flags] DIR        a data directory without a server
+       tsdbd verify [flags] -host URL  a running server
+       tsdbd verify [flags] -backup DIR [NAME]
+                                       backups: all in DIR, or one
+
+Flags:
+  -json                write JSON
+  -host URL            the server, such as http://127.0.0.1:8086
+  -username, -password for a server that asks
+  -backup DIR          a directory of backups
+`
+
+var errDamaged = errors.New("there is damage")
+
+func runVerify(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f := newFlags("verify", verifyHelp, stdout)
+	asJSON := f.Bool("json", false, "")
+	client := f.clientFlags("")
+	repository := f.String("backup", "", "")
+	rest, err := f.parse(args)
+	if err != nil {
+		return helped(err)
+	}
+	normalise(client)
+	if *repository != "" {
+		if len(rest) > 1 || client.URL != "" {
+			return f.usageError("verify -backup takes one name of a backup at most")
+		}
+		return verifyBackups(ctx, *repository, rest, *asJSON, stdout)
+	}
+	if (len(rest) == 1) == (client.URL != "") || len(rest) > 1 {
+		return f.usageError("verify takes either a directory or -host")
+	}
+	var report *inspect.VerifyReport
+	if client.URL != "" {
+		b, err := client.Verify(ctx)
+		if err != nil {
+			return err
+		}
+		report = new(inspect.VerifyReport)
+		if err := json.Unmarshal(b, report); err != nil {
+			return fmt.Errorf("read report: %w", err)
+		}
+	} else {
+		dir, err := absolute(rest[0])
+		if err != nil {
+			return err
+		}
+		hold, err := inspect.Hold(dir)
+		if errors.Is(err, inspect.ErrInUse) {
+			return fmt.Errorf("%w: verify it with -host", err)
+		}
+		if err != nil {
+			return err
+		}
+		defer hold.Close()
+		p := newProgress(stderr)
+		report, err = inspect.Verify(ctx, dir, inspect.VerifyOptions{Progress: func(path string) { p.show("%s", path) }})
+		p.clear()
+		if err != nil {
+			return err
+		}
+	}
+	if err := inspect.Write(stdout, report, *asJSON); err != nil {
+		return err
+	}
+	if !report.Sound {
+		return errDamaged
+	}
+	return nil
+}
+
+// backupReport is the outcome for one backup.
+type backupReport struct {
+	Name    string   `json:"name"`
+	Sound   bool     `json:"sound"`
+	Damages []string `json:"damages"`
+}
+
+type backupReports []backupReport
+
+func (r backupReports) WriteText(w io.Writer) error {
+	for _, b := range r {
+		for _, d := range b.Damages {
+			fmt.Fprintln(w, d)
+		}
+		state := "sound"
+		if !b.Sound {
+			state = "DAMAGED"
+		}
+		if _, err := fmt.Fprintf(w, "backup %s: %s\n", b.Name, state); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func verifyBackups(ctx context.Context, dir string, names []string, asJSON bool, stdout io.Writer) error {
+	dir, err := absolute(dir)
+	if err != nil {
+		return err
+	}
+	r := backup.OpenRepository(vfs.OS, dir)
+	if len(names) == 0 {
+		if names, err = r.List(); err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			return fmt.Errorf("%s: no backup in it", dir)
+		}
+	}
+	sound := true
+	var reports backupReports
+	for _, n := range names {
+		report := backupReport{Name: n, Damages: []string{}}
+		_, m, err := r.Manifest(n)
+		if err != nil {
+			report.Damages = append(report.Damages, err.Error())
+		} else {
+			damage, err := r.Check(ctx, m)
+			if err != nil {
+				return err
+			}
+			for _, d := range damage {
+				report.Damages = append(report.Damages, d.Error())
+			}
+		}
+		report.Sound = len(report.Damages) == 0
+		sound = sound && report.Sound
+		reports = append(reports, report)
+	}
+	if err := inspect.Write(stdout, reports, asJSON); err != nil {
+		return err
+	}
+	if !sound {
+		return errDamaged
+	}
+	return nil
+}

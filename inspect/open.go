@@ -1,0 +1,68 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"tsdbd/internal/vfs"
+	"tsdbd/store"
+)
+
+// ErrInUse says that a server has the directory open.
+var ErrInUse = errors.New("in use by a running server")
+
+// Hold keeps servers off a data directory until the answer is closed. It
+// returns an ErrInUse when one runs on it. Nothing is written.
+func Hold(dir string) (io.Closer, error) {
+	if st, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if !st.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	}
+	f, err := os.Open(filepath.Join(dir, "LOCK"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return io.NopCloser(nil), nil // never opened by a server, or restored
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
+		}
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// Store is a store over a directory that is only read.
+type Store struct {
+	*store.Store
+	hold io.Closer
+}
+
+// Open holds the data directory dir and opens it for reading. What only its
+// log has is replayed into memory. logger gets what the store says; nil
+// discards.
+func Open(dir string, logger *slog.Logger) (*Store, error) {
+	hold, err := Hold(dir)
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.OpenForReading(filepath.ToSlash(filepath.Clean(dir)), store.Options{FS: NewOverlay(vfs.OS), Logger: logger})
+	if err != nil {
+		return nil, errors.Join(err, hold.Close())
+	}
+	return &Store{Store: st, hold: hold}, nil
+}
+
+// Close closes the store and lets the directory go.
+func (s *Store) Close() error { return errors.Join(s.Store.Close(), s.hold.Close()) }

@@ -1,0 +1,133 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"tsdbd/internal/vfs"
+	"tsdbd/shard"
+)
+
+// ManifestReport is what a shard's manifest says.
+type ManifestReport struct {
+	Path string `json:"path"`
+	*shard.Manifest
+	TombstoneSeries []uint64 `json:"tombstone_series"` // number of series of each tombstone
+	RemovedSeries   uint64   `json:"removed_series"`
+}
+
+// Manifest reads a manifest, given by its path or by the shard's directory.
+func Manifest(fsys vfs.FS, name string) (*ManifestReport, error) {
+	dir := name
+	if path.Base(name) == shard.ManifestName {
+		dir = path.Dir(name)
+	}
+	m, err := shard.ReadManifest(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &ManifestReport{Path: path.Join(dir, shard.ManifestName), Manifest: m, RemovedSeries: m.Removed.GetCardinality()}
+	for _, t := range m.Tombstones {
+		r.TombstoneSeries = append(r.TombstoneSeries, t.Series.GetCardinality())
+	}
+	return r, nil
+}
+
+// WriteText writes the report for people.
+func (r *ManifestReport) WriteText(w io.Writer) error {
+	fmt.Fprintf(w, "%s: shard %d, flushed up to sequence %d, next file %d\n\n", r.Path, r.Shard, r.Flushed, r.Next)
+	t := newTable(w, "file", "bytes", "checksum", "sequences", "tombstones applied", "level")
+	for _, f := range r.TSM {
+		t.row(f.Name, bytesText(f.Size), fmt.Sprintf("%016x", f.Checksum), fmt.Sprintf("%d-%d", f.MinSequence, f.MaxSequence), f.TombstonesSequence, f.Level)
+	}
+	for _, f := range r.TSI {
+		t.row(f.Name, bytesText(f.Size), fmt.Sprintf("%016x", f.Checksum), "", "", "")
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for i, x := range r.Tombstones {
+		fmt.Fprintf(w, "tombstone %d: %d series, %s to %s\n", x.Sequence, r.TombstoneSeries[i], timeText(x.Range.Min), timeText(x.Range.Max))
+	}
+	_, err := fmt.Fprintf(w, "%d series removed from the index but still in its files\n", r.RemovedSeries)
+	return err
+}
+
+// ShardReport is what a shard's directory holds.
+type ShardReport struct {
+	Dir      string          `json:"dir"`
+	Manifest *ManifestReport `json:"manifest"`
+	TSM      []*TSMReport    `json:"tsm"`
+	TSI      []*TSIReport    `json:"tsi"`
+	Strays   []string        `json:"strays"` // files the manifest does not name
+}
+
+// Shard reads a shard's directory. Files that cannot be read are errors.
+func Shard(fsys vfs.FS, dir string) (*ShardReport, error) {
+	m, err := Manifest(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &ShardReport{Dir: dir, Manifest: m}
+	for _, f := range m.TSM {
+		x, err := TSM(fsys, path.Join(dir, f.Name), false)
+		if err != nil {
+			return nil, err
+		}
+		r.TSM = append(r.TSM, x)
+	}
+	for _, f := range m.TSI {
+		x, err := TSI(fsys, path.Join(dir, f.Name))
+		if err != nil {
+			return nil, err
+		}
+		r.TSI = append(r.TSI, x)
+	}
+	r.Strays, err = strays(fsys, dir, m.Manifest)
+	return r, err
+}
+
+// strays lists the files of a shard's directory that its manifest does not
+// name: what a crash left, removed when a server opens the shard.
+func strays(fsys vfs.FS, dir string, m *shard.Manifest) ([]string, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{shard.ManifestName: true}
+	for _, f := range append(append([]shard.ManifestFile(nil), m.TSM...), m.TSI...) {
+		known[f.Name] = true
+	}
+	var out []string
+	for _, n := range names {
+		if !known[n] {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// WriteText writes the report for people.
+func (r *ShardReport) WriteText(w io.Writer) error {
+	if err := r.Manifest.WriteText(w); err != nil {
+		return err
+	}
+	for _, f := range r.TSM {
+		fmt.Fprintln(w)
+		if err := f.WriteText(w); err != nil {
+			return err
+		}
+	}
+	for _, f := range r.TSI {
+		fmt.Fprintln(w)
+		if err := f.WriteText(w); err != nil {
+			return err
+		}
+	}
+	if len(r.Strays) > 0 {
+		fmt.Fprintf(w, "\nfiles the manifest does not name: %s\n", strings.Join(r.Strays, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,541 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/shard"
+	"tsdbd/store"
+	"tsdbd/tsi"
+	"tsdbd/tsm"
+	"tsdbd/wal"
+)
+
+// VerifyReport is what a check has found.
+type VerifyReport struct {
+	Dir      string    `json:"dir"`
+	Sound    bool      `json:"sound"` // no problem but notices
+	Files    int       `json:"files"`
+	Bytes    int64     `json:"bytes"`
+	Series   int       `json:"series"`
+	Rows     int64     `json:"rows"` // in TSM files
+	Entries  int       `json:"wal_entries"`
+	Problems []Problem `json:"problems"`
+}
+
+// WriteText writes the report for people.
+func (r *VerifyReport) WriteText(w io.Writer) error {
+	if err := writeProblems(w, r.Problems); err != nil {
+		return err
+	}
+	state := "sound"
+	if !r.Sound {
+		state = "DAMAGED"
+	}
+	_, err := fmt.Fprintf(w, "%s: %s; %d files, %s, %d series, %d rows in files, %d log entries\n", r.Dir, state, r.Files, bytesText(r.Bytes), r.Series, r.Rows, r.Entries)
+	return err
+}
+
+// VerifyOptions say how a check is done. The zero value works.
+type VerifyOptions struct {
+	FS vfs.FS // default vfs.OS
+	// Progress is told each file before it is read.
+	Progress func(path string)
+	// Live, for a directory that a server works on, gives the shards' state;
+	// nil: what their manifests say.
+	Live *store.BackupSet
+}
+
+// Verify reads every byte of a data directory and checks it: all checksums,
+// that files are those their manifests name, that values, statistics and
+// counts agree, and that catalog, series file, indexes and data agree with each
+// other. An error is one of access or of ctx; damage is in the report.
+func Verify(ctx context.Context, dir string, opt VerifyOptions) (*VerifyReport, error) {
+	if opt.FS == nil {
+		opt.FS = vfs.OS
+	}
+	v := &verifier{ctx: ctx, opt: opt, fs: opt.FS, dir: path.Clean(dir)}
+	v.r = &VerifyReport{Dir: v.dir, Problems: []Problem{}}
+	if _, err := v.fs.Stat(v.dir); err != nil {
+		return nil, err
+	}
+	if err := v.all(); err != nil {
+		return nil, err
+	}
+	v.r.Sound = true
+	for _, p := range v.r.Problems {
+		v.r.Sound = v.r.Sound && p.Notice
+	}
+	return v.r, nil
+}
+
+type verifier struct {
+	ctx context.Context
+	opt VerifyOptions
+	fs  vfs.FS
+	dir string
+	r   *VerifyReport
+}
+
+func (v *verifier) all() error {
+	data, err := v.catalog()
+	if err != nil || data == nil {
+		return errors.Join(err, v.log())
+	}
+	if err := v.directories(data); err != nil {
+		return err
+	}
+	for _, d := range data.Databases {
+		if err := v.database(d); err != nil {
+			return err
+		}
+	}
+	return v.log()
+}
+
+// begin counts a file and tells of it.
+func (v *verifier) begin(name string) error {
+	if err := v.ctx.Err(); err != nil {
+		return err
+	}
+	if v.opt.Progress != nil {
+		v.opt.Progress(name)
+	}
+	if st, err := v.fs.Stat(name); err == nil && !st.IsDir() {
+		v.r.Files++
+		v.r.Bytes += st.Size()
+	}
+	return nil
+}
+
+func (v *verifier) add(path string, err error) {
+	v.r.Problems = append(v.r.Problems, problems(path, err)...)
+}
+
+func (v *verifier) notice(path, format string, args ...any) {
+	v.r.Problems = append(v.r.Problems, Problem{Path: path, Offset: -1, Reason: fmt.Sprintf(format, args...), Notice: true})
+}
+
+// catalog checks both copies and returns the newer one; nil if there is none.
+func (v *verifier) catalog() (*meta.Data, error) {
+	var best *meta.Data
+	var seen []*meta.Data
+	missing := 0
+	for _, n := range meta.CopyNames() {
+		name := path.Join(v.dir, "meta", n)
+		if err := v.begin(name); err != nil {
+			return nil, err
+		}
+		d, err := meta.ReadFile(v.fs, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing++
+			v.notice(name, "copy of the catalog is missing")
+		case err != nil:
+			v.add(name, err)
+		default:
+			seen = append(seen, d)
+			if best == nil || d.Index > best.Index {
+				best = d
+			}
+		}
+	}
+	switch {
+	case v.opt.Live != nil:
+		return v.opt.Live.Catalog, nil
+	case best == nil && missing == 2:
+		names, err := v.fs.List(v.dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range names {
+			if strings.HasPrefix(n, "db-") {
+				v.add(path.Join(v.dir, "meta"), fmt.Errorf("there are databases but no catalog that names them"))
+				break
+			}
+		}
+	case len(seen) == 2 && seen[0].Index != seen[1].Index:
+		v.notice(path.Join(v.dir, "meta"), "copies of the catalog have index %d and %d, the newer one counts", seen[0].Index, seen[1].Index)
+	}
+	return best, nil
+}
+
+// directories compares the directories with the catalog.
+func (v *verifier) directories(data *meta.Data) error {
+	names, err := v.fs.List(v.dir)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, d := range data.Databases {
+		known[store.DatabaseDir(d.ID)] = true
+		if _, err := v.fs.Stat(path.Join(v.dir, store.DatabaseDir(d.ID))); errors.Is(err, fs.ErrNotExist) {
+			v.notice(path.Join(v.dir, store.DatabaseDir(d.ID)), "database %q has no directory", d.Name)
+		}
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, "db-") && !known[n] && v.opt.Live == nil {
+			v.notice(path.Join(v.dir, n), "no database of the catalog has this directory, a server will remove it")
+		}
+	}
+	return nil
+}
+
+// database checks a database's series file and shards.
+func (v *verifier) database(d *meta.Database) error {
+	dir := path.Join(v.dir, store.DatabaseDir(d.ID))
+	if _, err := v.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	series, err := v.series(path.Join(dir, "series"))
+	if err != nil {
+		return err
+	}
+	if series != nil {
+		defer series.Close()
+	}
+	known := map[string]bool{}
+	for _, rp := range d.RetentionPolicies {
+		for i := range rp.ShardGroups {
+			g := &rp.ShardGroups[i]
+			for _, m := range g.Shards {
+				known[path.Base(store.ShardDir(d.ID, m.ID))] = true
+				if err := v.shard(path.Join(v.dir, store.ShardDir(d.ID, m.ID)), m.ID, g, series); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	names, err := v.fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, "shard-") && !known[n] && v.opt.Live == nil {
+			v.notice(path.Join(dir, n), "no shard of the catalog has this directory, a server will remove it")
+		}
+	}
+	return nil
+}
+
+// series checks a series file and returns it, nil when it cannot be used.
+func (v *verifier) series(dir string) (*tsi.SeriesFile, error) {
+	name := path.Join(dir, tsi.SeriesLogName)
+	if _, err := v.fs.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // a database that was never flushed
+	}
+	for _, n := range []string{tsi.SeriesLogName, tsi.SeriesIndexName} {
+		if err := v.begin(path.Join(dir, n)); err != nil {
+			return nil, err
+		}
+	}
+	over := NewOverlay(v.fs)
+	if live := v.opt.Live; live != nil {
+		// What a flush appends meanwhile is left out, and with it the index.
+		for _, s := range live.Series {
+			if path.Join(v.dir, store.DatabaseDir(s.Database), "series") == dir {
+				over.Map(name, Part{Path: name, Size: s.Size})
+				_ = over.Remove(path.Join(dir, tsi.SeriesIndexName))
+			}
+		}
+	}
+	before := map[string]bool{}
+	f, err := tsi.OpenSeriesFile(over, dir, tsi.SeriesFileOptions{})
+	if err != nil {
+		v.add(name, err)
+		return nil, nil
+	}
+	for _, err := range f.Verify() {
+		for _, p := range problems(name, err) {
+			if text := p.String(); !before[text] {
+				before[text] = true
+				v.r.Problems = append(v.r.Problems, p)
+			}
+		}
+	}
+	v.r.Series += f.Len()
+	return f, nil
+}
+
+// log checks the log's segments.
+func (v *verifier) log() error {
+	dir := path.Join(v.dir, "wal")
+	infos, damage, err := wal.Inspect(v.fs, dir, func(*wal.SegmentInfo, *wal.Entry) error {
+		v.r.Entries++
+		return v.ctx.Err()
+	})
+	if err != nil {
+		if v.ctx.Err() != nil {
+			return err
+		}
+		v.add(dir, err)
+	}
+	for _, s := range infos {
+		if err := v.begin(s.Path); err != nil {
+			return err
+		}
+	}
+	for _, d := range damage {
+		if d.Torn && v.opt.Live != nil {
+			continue // a write under way
+		}
+		v.r.Problems = append(v.r.Problems, walProblem(d))
+	}
+	return nil
+}
+
+// shard checks a shard's manifest, its files, and that index, series file and
+// data say the same.
+func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.SeriesFile) error {
+	name := path.Join(dir, shard.ManifestName)
+	var m *shard.Manifest
+	if live := v.opt.Live; live != nil {
+		for _, e := range live.Shards {
+			if e.ID == id {
+				m = e.Manifest
+			}
+		}
+		if m == nil {
+			return nil
+		}
+	} else {
+		if err := v.begin(name); err != nil {
+			return err
+		}
+		var err error
+		m, err = shard.ReadManifest(v.fs, dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			if names, _ := v.fs.List(dir); len(names) > 0 {
+				v.notice(dir, "files without a manifest: a flush that was not finished, its rows are in the log")
+			}
+			return nil
+		}
+		if err != nil {
+			v.add(name, err)
+			return nil
+		}
+		if m.Shard != id {
+			v.add(name, binio.Corruptf(name, -1, "manifest of shard %d", m.Shard))
+			return nil
+		}
+		left, err := strays(v.fs, dir, m)
+		if err != nil {
+			return err
+		}
+		for _, n := range left {
+			v.notice(path.Join(dir, n), "not in the manifest, a server will remove it")
+		}
+	}
+	index, err := v.index(dir, m)
+	if err != nil {
+		return err
+	}
+	if index != nil {
+		defer index.Close()
+	}
+	covered := uint64(0)
+	for i := range m.TSM {
+		f := &m.TSM[i]
+		if f.MinSequence <= covered {
+			v.add(name, binio.Corruptf(name, -1, "%s begins at sequence %d, the file before ends at %d", f.Name, f.MinSequence, covered))
+		}
+		covered = f.MaxSequence
+		if err := v.tsm(path.Join(dir, f.Name), f, m, g, series, index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// index checks the TSI files and returns the index that they make up, nil if
+// one of them cannot be used.
+func (v *verifier) index(dir string, m *shard.Manifest) (*tsi.Index, error) {
+	var files []*tsi.File
+	sound := true
+	for i := range m.TSI {
+		rec := &m.TSI[i]
+		name := path.Join(dir, rec.Name)
+		if err := v.begin(name); err != nil {
+			return nil, err
+		}
+		f, err := v.tsi(name, rec)
+		if err != nil {
+			v.add(name, err)
+			sound = false
+		}
+		if f != nil {
+			files = append(files, f)
+		}
+	}
+	if sound {
+		x, err := tsi.NewIndex(tsi.IndexOptions{Files: files, Removed: m.Removed})
+		if err == nil {
+			return x, nil
+		}
+		v.add(path.Join(dir, shard.ManifestName), err)
+	}
+	for _, f := range files {
+		_ = f.Release()
+	}
+	return nil, nil
+}
+
+// tsi checks one index file. A file it returns is open.
+func (v *verifier) tsi(name string, rec *shard.ManifestFile) (*tsi.File, error) {
+	st, err := v.fs.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if st.Size() != rec.Size {
+		return nil, binio.Corruptf(name, min(st.Size(), rec.Size), "%d bytes, the manifest says %d", st.Size(), rec.Size)
+	}
+	f, err := tsi.OpenFile(v.fs, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Verify(); err != nil {
+		return f, err
+	}
+	sum, err := HashFile(v.fs, name)
+	if err == nil && sum != rec.Checksum {
+		err = binio.Corruptf(name, -1, "checksum %016x, the manifest says %016x", sum, rec.Checksum)
+	}
+	return f, err
+}
+
+// tsm checks one data file and holds its keys and fields against the others.
+func (v *verifier) tsm(name string, rec *shard.ManifestFile, m *shard.Manifest, g *meta.ShardGroup, series *tsi.SeriesFile, index *tsi.Index) error {
+	if err := v.begin(name); err != nil {
+		return err
+	}
+	st, err := v.fs.Stat(name)
+	if err != nil {
+		v.add(name, err)
+		return nil
+	}
+	if st.Size() != rec.Size {
+		v.add(name, binio.Corruptf(name, min(st.Size(), rec.Size), "%d bytes, the manifest says %d", st.Size(), rec.Size))
+	}
+	r, err := tsm.Open(v.fs, name)
+	if err != nil {
+		v.add(name, err)
+		return nil
+	}
+	defer r.Close()
+	err = r.Verify(v.ctx)
+	if v.ctx.Err() != nil {
+		return v.ctx.Err()
+	}
+	v.add(name, err)
+	info := r.Info()
+	v.r.Rows += info.Rows
+	if info.Checksum != rec.Checksum {
+		v.add(name, binio.Corruptf(name, -1, "another file: checksum %016x, the manifest says %016x", info.Checksum, rec.Checksum))
+		return nil
+	}
+	if !info.Range.Empty() && !g.TimeRange().Covers(info.Range) {
+		v.add(name, binio.Corruptf(name, -1, "rows from %s to %s, outside of the shard", timeText(info.Range.Min), timeText(info.Range.Max)))
+	}
+	if err != nil || index == nil {
+		return nil // the keys or the index cannot be trusted
+	}
+	a := agreement{v: v, name: name, rec: rec, m: m, series: series, view: index.View()}
+	defer a.view.Release()
+	if err := eachSeries(r, a.check); err != nil && !errors.Is(err, errEnough) {
+		v.add(name, err)
+	}
+	return v.ctx.Err()
+}
+
+// errEnough ends a walk that finds the same kind of problem again and again.
+var errEnough = errors.New("enough")
+
+// agreement holds a data file's series against index and series file.
+type agreement struct {
+	v      *verifier
+	name   string
+	rec    *shard.ManifestFile
+	m      *shard.Manifest
+	series *tsi.SeriesFile
+	view   *tsi.View
+	found  int
+
+	measurement string
+	types       map[string]model.FieldType
+	set         *roaring.Bitmap
+	ids         int
+}
+
+func (a *agreement) bad(format string, args ...any) error {
+	a.v.add(a.name, binio.Corruptf(a.name, -1, format, args...))
+	if a.found++; a.found >= 32 {
+		return errEnough
+	}
+	return nil
+}
+
+func (a *agreement) check(key []byte, s *tsm.Series) error {
+	if a.ids++; a.ids&1023 == 0 && a.v.ctx.Err() != nil {
+		return a.v.ctx.Err()
+	}
+	if a.series == nil {
+		return a.bad("series %d %q: the database has no series file", s.ID, key)
+	}
+	have, err := a.series.Key(s.ID)
+	switch {
+	case errors.Is(err, tsi.ErrSeriesNotFound):
+		return a.bad("series %d %q is not in the series file", s.ID, key)
+	case err != nil:
+		return nil // told of already
+	case have != string(key):
+		return a.bad("series %d is %q here and %q in the series file", s.ID, key, have)
+	}
+	if a.hidden(s) {
+		return nil
+	}
+	if !a.view.Contains(uint32(s.ID)) {
+		return a.bad("series %d %q has rows but is not in the index", s.ID, key)
+	}
+	if name := model.SeriesMeasurement(have); a.types == nil || name != a.measurement {
+		a.measurement, a.types = name, map[string]model.FieldType{}
+		for _, f := range a.view.Fields(name) {
+			a.types[f.Key] = f.Type
+		}
+		if a.set, err = a.view.Series(name); err != nil {
+			return err
+		}
+	}
+	if !a.set.Contains(uint32(s.ID)) {
+		return a.bad("series %d %q: the index has it under another measurement", s.ID, key)
+	}
+	for _, f := range s.Fields {
+		if t := a.types[f.Key]; t != f.Type {
+			return a.bad("series %d %q: field %q is %s here and %s in the index", s.ID, key, f.Key, f.Type, t)
+		}
+	}
+	return nil
+}
+
+// hidden reports whether tombstones may hide rows of the series: then nothing
+// follows from the index not knowing it, or knowing other fields.
+func (a *agreement) hidden(s *tsm.Series) bool {
+	r := s.TimeRange()
+	for i := range a.m.Tombstones {
+		t := &a.m.Tombstones[i]
+		if t.Hides(a.rec) && t.Range.Overlaps(r) && t.Series.Contains(uint32(s.ID)) {
+			return true
+		}
+	}
+	return false
+}
