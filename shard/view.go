@@ -126,7 +126,8 @@ func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) 
 	c.descending = req.Descending
 	have := v.index.Fields(req.Measurement)
 	for _, key := range req.Fields {
-		f := column.Field{Key: key}
+		// A field that the shard lacks needs a type too: vectors have one.
+		f := column.Field{Key: key, Type: model.Float}
 		for _, h := range have {
 			if h.Key == key {
 				f.Type = h.Type
