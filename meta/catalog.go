@@ -8,6 +8,7 @@ import (
 	"path"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
@@ -94,11 +95,19 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 		if problems[i] != nil {
 			c.logger.Warn("catalog copy replaced from the other one", "path", path.Join(dir, copyNames[i]), "err", problems[i])
 		}
-		if err := c.writeCopy(i, best); err != nil {
+		err := c.writeCopy(i, best)
+		if errors.Is(err, syscall.ENOSPC) {
+			// The next change writes both copies; a server that does not start
+			// could not be told to drop anything.
+			c.logger.Warn("catalog copy not replaced, the disk is full", "path", path.Join(dir, copyNames[i]), "err", err)
+			continue
+		}
+		if err != nil {
 			return nil, fmt.Errorf("repair catalog: %w", err)
 		}
 	}
 	c.data.Store(best)
+	c.keepReserve()
 	return c, nil
 }
 
@@ -116,7 +125,9 @@ func (c *Catalog) Data() *Data { return c.data.Load() }
 // Apply makes a change durable in both copies and publishes it. It returns the
 // catalog after the change, or the present one if cmd changes nothing.
 //
-// A refused command leaves everything as it was. When the disk fails nothing is
+// A refused command leaves everything as it was, and so does a full disk
+// (errors.Is(err, syscall.ENOSPC)), on which commands that drop data find room
+// in the reserve. When the disk fails otherwise nothing is
 // published and every later change fails with ErrReadOnly; whether the failed
 // one took place is only known at the next Open.
 func (c *Catalog) Apply(cmd Command) (*Data, error) {
@@ -151,18 +162,64 @@ func (c *Catalog) applyLocked(cmd Command) (*Data, error) {
 	if c.mu.failed != nil {
 		return nil, fmt.Errorf("%w after: %w", ErrReadOnly, c.mu.failed)
 	}
-	// The copy written first alternates, so that a disk that always fails in
-	// the middle of two writes does not always hit the same file.
-	first := int(next.Index % 2)
-	for _, i := range [2]int{first, 1 - first} {
-		if err := c.writeCopy(i, next); err != nil {
-			c.mu.failed = err
-			c.logger.Error("catalog is read-only after a failed write", "err", err)
-			return nil, err
-		}
+	changed, err := c.writeCopies(next)
+	if _, frees := cmd.(freeing); err != nil && frees && !changed && errors.Is(err, syscall.ENOSPC) && c.dropReserve() {
+		changed, err = c.writeCopies(next)
+	}
+	switch {
+	case err != nil && !changed && errors.Is(err, syscall.ENOSPC):
+		return nil, err // both copies are as they were: space may come back
+	case err != nil:
+		c.mu.failed = err
+		c.logger.Error("catalog is read-only after a failed write", "err", err)
+		return nil, err
 	}
 	c.data.Store(next)
+	c.keepReserve()
 	return next, nil
+}
+
+// writeCopies replaces both copies. Both are written in full under temporary
+// names before the first gets its own, so that a full disk changes nothing;
+// changed says that it went further than that.
+func (c *Catalog) writeCopies(d *Data) (changed bool, err error) {
+	b, err := encode(c.mu.buf[:0], d)
+	if err != nil {
+		return false, err
+	}
+	c.mu.buf = b
+	// The copy replaced first alternates, so that a disk that always fails in
+	// the middle of two renames does not always hit the same file.
+	first := int(d.Index % 2)
+	order := [2]string{path.Join(c.dir, copyNames[first]), path.Join(c.dir, copyNames[1-first])}
+	for _, name := range order {
+		if err = c.writeTemporary(name+".tmp", b); err != nil {
+			for _, name := range order {
+				_ = c.fs.Remove(name + ".tmp") // may not be there
+			}
+			return false, fmt.Errorf("write catalog %s: %w", name, err)
+		}
+	}
+	for _, name := range order {
+		if err := c.fs.Rename(name+".tmp", name); err != nil {
+			return true, fmt.Errorf("write catalog %s: %w", name, err)
+		}
+	}
+	if err := c.fs.SyncDir(c.dir); err != nil {
+		return true, fmt.Errorf("write catalog %s: %w", c.dir, err)
+	}
+	return true, nil
+}
+
+func (c *Catalog) writeTemporary(name string, b []byte) error {
+	f, err := c.fs.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(b); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // writeCopy replaces one copy. Callers hold mu or are alone.
