@@ -24,7 +24,7 @@ type client struct {
 // plain answers: unpacking them is not what is measured.
 func newClient(url, db string, connections int) *client {
 	return &client{
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}},
+		http: &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}},
 		url:  strings.TrimSuffix(url, "/"), db: db,
 	}
 }
