@@ -8,12 +8,14 @@ require (
 	github.com/blevesearch/vellum v1.2.1
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/dgryski/go-tsz v0.0.0-20180227144327-03b7d791f4fe
+	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/golang/snappy v1.0.0
 	github.com/influxdata/influxql v1.4.1
 	github.com/influxdata/line-protocol/v2 v2.2.1
 	github.com/jwilder/encoding v0.0.0-20170811194829-b4e1701a28ef
 	github.com/klauspost/compress v1.20.3
 	github.com/prometheus/client_golang v1.25.0
+	golang.org/x/crypto v0.58.0
 	golang.org/x/sys v0.49.0
 )
 
