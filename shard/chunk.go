@@ -7,15 +7,26 @@ import (
 )
 
 // rowsChunk is a chunk of rows in memory.
-type rowsChunk struct{ rows *column.Rows }
+type rowsChunk struct {
+	rows   *column.Rows
+	absent []bool
+	null   column.Vector
+}
 
-func (c *rowsChunk) Len() int                             { return len(c.rows.Times) }
-func (c *rowsChunk) Min() int64                           { return c.rows.Times[0] }
-func (c *rowsChunk) Max() int64                           { return c.rows.Times[len(c.rows.Times)-1] }
-func (c *rowsChunk) Step() int64                          { return 0 }
-func (c *rowsChunk) Times() ([]int64, error)              { return c.rows.Times, nil }
-func (c *rowsChunk) Column(i int) (*column.Vector, error) { return &c.rows.Cols[i], nil }
-func (c *rowsChunk) Stats(int) (scan.Stats, bool)         { return scan.Stats{}, false }
+func (c *rowsChunk) Len() int                     { return len(c.rows.Times) }
+func (c *rowsChunk) Min() int64                   { return c.rows.Times[0] }
+func (c *rowsChunk) Max() int64                   { return c.rows.Times[len(c.rows.Times)-1] }
+func (c *rowsChunk) Step() int64                  { return 0 }
+func (c *rowsChunk) Times() ([]int64, error)      { return c.rows.Times, nil }
+func (c *rowsChunk) Stats(int) (scan.Stats, bool) { return scan.Stats{}, false }
+
+func (c *rowsChunk) Column(i int) (*column.Vector, error) {
+	if c.absent[i] {
+		c.null.Nulls(model.Unknown, c.Len())
+		return &c.null, nil
+	}
+	return &c.rows.Cols[i], nil
+}
 
 // fileChunk is a chunk of a file, whole or cut to rows [lo, hi), decoded when
 // asked.
@@ -28,6 +39,7 @@ type fileChunk struct {
 	col    []column.Vector
 	nulls  []column.Vector
 	types  []model.FieldType
+	absent []bool
 }
 
 // set positions c on the source's chunk, cut to times. It returns false when
@@ -94,7 +106,11 @@ func (c *fileChunk) Column(i int) (*column.Vector, error) {
 		for len(c.nulls) <= i {
 			c.nulls = append(c.nulls, column.Vector{})
 		}
-		c.nulls[i].Nulls(c.types[i], c.Len())
+		t := c.types[i]
+		if c.absent[i] {
+			t = model.Unknown
+		}
+		c.nulls[i].Nulls(t, c.Len())
 		return &c.nulls[i], nil
 	}
 	v, err := c.src.chunk.Column(p)

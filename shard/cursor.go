@@ -24,6 +24,7 @@ type cursor struct {
 	view       *View
 	set        *roaring.Bitmap
 	fields     []column.Field
+	absent     []bool // fields that the shard lacks, their type is made up
 	times      model.TimeRange
 	descending bool
 
@@ -88,6 +89,7 @@ func (c *cursor) start() {
 	for _, f := range c.fields {
 		c.types = append(c.types, f.Type)
 	}
+	c.direct.absent = c.absent
 	c.sources = slices.DeleteFunc(c.sources, func(s source) bool {
 		return !s.file.reader.Info().Range.Overlaps(c.times)
 	})
@@ -262,7 +264,7 @@ func (c *cursor) NextChunk() scan.Chunk {
 }
 
 func (c *cursor) memory(rows *column.Rows) scan.Chunk {
-	c.mem = rowsChunk{rows: rows}
+	c.mem = rowsChunk{rows: rows, absent: c.absent}
 	return &c.mem
 }
 

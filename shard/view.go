@@ -126,14 +126,16 @@ func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) 
 	c.descending = req.Descending
 	have := v.index.Fields(req.Measurement)
 	for _, key := range req.Fields {
-		// A field that the shard lacks needs a type too: vectors have one.
-		f := column.Field{Key: key, Type: model.Float}
+		// A vector that grows by rows needs a type, also where the shard lacks
+		// the field; what is handed out then is of no type.
+		f, absent := column.Field{Key: key, Type: model.Float}, true
 		for _, h := range have {
 			if h.Key == key {
-				f.Type = h.Type
+				f.Type, absent = h.Type, false
 			}
 		}
 		c.fields = append(c.fields, f)
+		c.absent = append(c.absent, absent)
 	}
 	c.start()
 	return c, nil
