@@ -15,11 +15,15 @@ type dataSet struct {
 	value  func(dst []byte, r *rand.Rand, field int, prev *float64) []byte
 }
 
-var cpuFields = []string{"usage_user", "usage_system", "usage_idle", "usage_nice", "usage_iowait",
-	"usage_irq", "usage_softirq", "usage_steal", "usage_guest", "usage_guest_nice"}
+var cpuFields = []string{
+	"usage_user", "usage_system", "usage_idle", "usage_nice", "usage_iowait",
+	"usage_irq", "usage_softirq", "usage_steal", "usage_guest", "usage_guest_nice",
+}
 
-var memFields = []string{"total", "available", "used", "free", "cached", "buffered", "active", "inactive",
-	"used_percent", "available_percent"}
+var memFields = []string{
+	"total", "available", "used", "free", "cached", "buffered", "active", "inactive",
+	"used_percent", "available_percent",
+}
 
 var dataSets = []dataSet{
 	{"ints", cpuFields, func(dst []byte, r *rand.Rand, field int, prev *float64) []byte {

@@ -44,8 +44,10 @@ func decimal(x uint64, n int) uint64 {
 
 var pow10 = [16]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
 
-var pow10Float = [23]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
-	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+var pow10Float = [23]float64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+}
 
 // scanDigits reads the digits of b from i on. It returns their value, which is
 // exact if there are at most 19, their number n, and the position behind them;
@@ -167,7 +169,8 @@ const maxFraction = 19
 var inversePow10 = func() (t [maxFraction + 1]struct {
 	high, low uint64
 	k         int
-}) {
+},
+) {
 	for n := range t {
 		d := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
 		k := 127

@@ -126,14 +126,23 @@ func TestAccept(t *testing.T) {
 		{"m v=1 153722867", Options{Unit: int64(time.Minute)}, `m|v:float="1" @9223372020000000000`},
 		{"m v=1 000000000000000000000000000005", Options{}, `m|v:float="1" @5`},
 
-		{"m a=1i,b=-1i,c=0i,d=-0i,e=9223372036854775807i,f=-9223372036854775808i,g=000000000000000000000001i 1", Options{},
-			`m|a:integer="1" b:integer="-1" c:integer="0" d:integer="0" e:integer="9223372036854775807" f:integer="-9223372036854775808" g:integer="1" @1`},
+		{
+			"m a=1i,b=-1i,c=0i,d=-0i,e=9223372036854775807i,f=-9223372036854775808i,g=000000000000000000000001i 1",
+			Options{},
+			`m|a:integer="1" b:integer="-1" c:integer="0" d:integer="0" e:integer="9223372036854775807" f:integer="-9223372036854775808" g:integer="1" @1`,
+		},
 		{"m a=12345678i,b=123456789012345678i,c=1234567890123456789i 1", Options{}, `m|a:integer="12345678" b:integer="123456789012345678" c:integer="1234567890123456789" @1`},
 		{"m a=1u,b=0u,c=18446744073709551615u,d=9223372036854775808u 1", Options{}, `m|a:unsigned="1" b:unsigned="0" c:unsigned="18446744073709551615" d:unsigned="9223372036854775808" @1`},
-		{"m a=t,b=T,c=true,d=True,e=TRUE,f=f,g=F,h=false,i=False,j=FALSE 1", Options{},
-			`m|a:boolean="true" b:boolean="true" c:boolean="true" d:boolean="true" e:boolean="true" f:boolean="false" g:boolean="false" h:boolean="false" i:boolean="false" j:boolean="false" @1`},
-		{"m a=1.,b=.5,c=-.5,d=-0,e=1e3,f=1E-3,g=1e+3,h=0.1234567890123456789 1", Options{},
-			`m|a:float="1" b:float="0.5" c:float="-0.5" d:float="-0" e:float="1000" f:float="0.001" g:float="1000" h:float="0.12345678901234568" @1`},
+		{
+			"m a=t,b=T,c=true,d=True,e=TRUE,f=f,g=F,h=false,i=False,j=FALSE 1",
+			Options{},
+			`m|a:boolean="true" b:boolean="true" c:boolean="true" d:boolean="true" e:boolean="true" f:boolean="false" g:boolean="false" h:boolean="false" i:boolean="false" j:boolean="false" @1`,
+		},
+		{
+			"m a=1.,b=.5,c=-.5,d=-0,e=1e3,f=1E-3,g=1e+3,h=0.1234567890123456789 1",
+			Options{},
+			`m|a:float="1" b:float="0.5" c:float="-0.5" d:float="-0" e:float="1000" f:float="0.001" g:float="1000" h:float="0.12345678901234568" @1`,
+		},
 		{"m a=1e-400,b=123456789012345678901234567890 1", Options{}, `m|a:float="0" b:float="1.2345678901234568e+29" @1`},
 
 		{`m s="" 1`, Options{}, `m|s:string="" @1`},
@@ -159,8 +168,11 @@ func TestAccept(t *testing.T) {
 		{"m v=1,w=5i,v=2,w=6i 1", Options{}, `m|v:float="2" w:integer="6" @1`},
 		{"m time=1,v=2 1", Options{}, `m|time:float="1" v:float="2" @1`},
 		{"m,time=x v=2 1", Options{}, `m,time=x|v:float="2" @1`},
-		{"m v=1 1\nm w=1 2\nm v=1 3\nm v=1i 4\nm v=1,w=1 5", Options{},
-			`m|v:float="1" @1` + "\n" + `m|w:float="1" @2` + "\n" + `m|v:float="1" @3` + "\n" + `m|v:integer="1" @4` + "\n" + `m|v:float="1" w:float="1" @5`},
+		{
+			"m v=1 1\nm w=1 2\nm v=1 3\nm v=1i 4\nm v=1,w=1 5",
+			Options{},
+			`m|v:float="1" @1` + "\n" + `m|w:float="1" @2` + "\n" + `m|v:float="1" @3` + "\n" + `m|v:integer="1" @4` + "\n" + `m|v:float="1" w:float="1" @5`,
+		},
 	} {
 		want := c.want
 		if want != "" {
@@ -289,11 +301,21 @@ func TestUnit(t *testing.T) {
 		unit      int64
 		err       string
 	}{
-		{"", false, 1, ""}, {"n", false, 1, ""}, {"ns", false, 1, ""}, {"u", false, 1e3, ""}, {"ms", false, 1e6, ""},
-		{"s", false, 1e9, ""}, {"m", false, 60e9, ""}, {"h", false, 3600e9, ""},
+		{"", false, 1, ""},
+		{"n", false, 1, ""},
+		{"ns", false, 1, ""},
+		{"u", false, 1e3, ""},
+		{"ms", false, 1e6, ""},
+		{"s", false, 1e9, ""},
+		{"m", false, 60e9, ""},
+		{"h", false, 3600e9, ""},
 		{"us", false, 0, `invalid precision "us" (use n, u, ms, s, m or h)`},
 		{"d", false, 0, `invalid precision "d" (use n, u, ms, s, m or h)`},
-		{"", true, 1, ""}, {"ns", true, 1, ""}, {"us", true, 1e3, ""}, {"ms", true, 1e6, ""}, {"s", true, 1e9, ""},
+		{"", true, 1, ""},
+		{"ns", true, 1, ""},
+		{"us", true, 1e3, ""},
+		{"ms", true, 1e6, ""},
+		{"s", true, 1e9, ""},
 		{"n", true, 0, `invalid precision "n" (use ns, us, ms or s)`},
 		{"h", true, 0, `invalid precision "h" (use ns, us, ms or s)`},
 	} {
@@ -409,8 +431,10 @@ func distinct(format string, n int) string {
 // TestNoAllocations: known series cost no allocation, neither on the predicted
 // path nor with other fields than last time.
 func TestNoAllocations(t *testing.T) {
-	bodies := [][]byte{dataSets[0].bodies(50, 1, 500)[0], dataSets[1].bodies(50, 1, 500)[0],
-		[]byte("m,a=b s=\"text\",b=true,u=5u 1\nm,a=c s=\"text\",b=true 2\n")}
+	bodies := [][]byte{
+		dataSets[0].bodies(50, 1, 500)[0], dataSets[1].bodies(50, 1, 500)[0],
+		[]byte("m,a=b s=\"text\",b=true,u=5u 1\nm,a=c s=\"text\",b=true 2\n"),
+	}
 	table := column.NewTable(1)
 	var p Parser
 	var b column.Batch

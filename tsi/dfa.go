@@ -48,9 +48,11 @@ type dfaState struct {
 }
 
 func newDFA(prog *syntax.Prog) *dfa {
-	d := &dfa{prog: prog, seen: make([]uint32, len(prog.Inst)), states: map[string]*dfaState{},
+	d := &dfa{
+		prog: prog, seen: make([]uint32, len(prog.Inst)), states: map[string]*dfaState{},
 		accepted: &dfaState{sticky: true, end: 1}, dead: &dfaState{sticky: true, end: -1},
-		anchored: prog.StartCond()&syntax.EmptyBeginText != 0}
+		anchored: prog.StartCond()&syntax.EmptyBeginText != 0,
+	}
 	d.initial = d.state([]uint32{uint32(prog.Start)}, -1)
 	return d
 }

@@ -121,8 +121,10 @@ func (f *File) load() error {
 	if v[4] != uint64(len(f.data)) {
 		return binio.Corruptf(f.path, at, "file has %d bytes, footer says %d", len(f.data), v[4])
 	}
-	f.info = FileInfo{Path: f.path, Bytes: int64(v[4]), Series: int(v[5]), Measurements: int(v[6]),
-		MinID: binary.LittleEndian.Uint32(foot[56:]), MaxID: binary.LittleEndian.Uint32(foot[60:])}
+	f.info = FileInfo{
+		Path: f.path, Bytes: int64(v[4]), Series: int(v[5]), Measurements: int(v[6]),
+		MinID: binary.LittleEndian.Uint32(foot[56:]), MaxID: binary.LittleEndian.Uint32(foot[60:]),
+	}
 	b, err := f.section(int64(v[2]), int64(v[3]))
 	if err != nil {
 		return err

@@ -144,6 +144,7 @@ func (t *tagWriter) add(value []byte, ids []uint32) {
 	p.start(value, ids[0])
 	switch {
 	case len(ids) == 1:
+		//lint:ignore SA4016 postingSingle is 0, and named for the reader
 		p.buf = binary.AppendUvarint(p.buf, binio.ZigZag(int64(ids[0])-int64(p.previous))<<2|postingSingle)
 		p.previous = ids[0]
 	case kind == postingList:
@@ -256,8 +257,10 @@ func (w *fileWriter) finish(fs vfs.FS) (FileInfo, error) {
 	dirOffset, dirSize := w.section(append(binary.AppendUvarint(nil, uint64(w.entries)), w.dir...))
 	info.Bytes = w.offset + footerBytes
 	var b []byte
-	for _, v := range []uint64{uint64(dirOffset), uint64(dirSize), uint64(allOffset), uint64(allSize),
-		uint64(info.Bytes), uint64(info.Series), uint64(info.Measurements)} {
+	for _, v := range []uint64{
+		uint64(dirOffset), uint64(dirSize), uint64(allOffset), uint64(allSize),
+		uint64(info.Bytes), uint64(info.Series), uint64(info.Measurements),
+	} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	b = binary.LittleEndian.AppendUint32(b, info.MinID)

@@ -80,9 +80,11 @@ func randomValue(r *rand.Rand) string {
 	}
 }
 
-var testRegexes = []string{"", ".", ".*", "^$", "^v", "v[12]$", "^(v1|v2|eu)$", "host_1", "^host_(1|2)[0-9]$", "^host_\\d+$", "(?i)us", "eu|us",
+var testRegexes = []string{
+	"", ".", ".*", "^$", "^v", "v[12]$", "^(v1|v2|eu)$", "host_1", "^host_(1|2)[0-9]$", "^host_\\d+$", "(?i)us", "eu|us",
 	"^eu-?", "^(eu|us)$|^v3$", "a b", "日", "日本$", "^日本.$", "\\bb", "\\Bw", "^l.*g$", "(?m)^zwei$", "(?s)línea.zwei", "línea.zwei",
-	"^(?:long){2,3}$", "[^a-z]", "^[a-c]", "^(a|b|ab?c*)", "\\x{FFFD}", "^\\x{FFFD}", "$^", "x*", "^x*$", "[[:upper:]]+", "^.{2}$", "^.{2,4}$", "o{2}|st_3", "^v1$|west"}
+	"^(?:long){2,3}$", "[^a-z]", "^[a-c]", "^(a|b|ab?c*)", "\\x{FFFD}", "^\\x{FFFD}", "$^", "x*", "^x*$", "[[:upper:]]+", "^.{2}$", "^.{2,4}$", "o{2}|st_3", "^v1$|west",
+}
 
 func randomExpr(r *rand.Rand, depth int) *model.TagExpr {
 	key := testKeys[r.IntN(len(testKeys))]
@@ -104,8 +106,10 @@ func randomExpr(r *rand.Rand, depth int) *model.TagExpr {
 	case 2, 3, 4:
 		return &model.TagExpr{Op: []model.TagOp{model.TagEqual, model.TagNotEqual}[r.IntN(2)], Key: key, Value: randomValue(r)}
 	}
-	return &model.TagExpr{Op: []model.TagOp{model.TagMatch, model.TagNotMatch}[r.IntN(2)], Key: key,
-		Regex: regexp.MustCompile(testRegexes[r.IntN(len(testRegexes))])}
+	return &model.TagExpr{
+		Op: []model.TagOp{model.TagMatch, model.TagNotMatch}[r.IntN(2)], Key: key,
+		Regex: regexp.MustCompile(testRegexes[r.IntN(len(testRegexes))]),
+	}
 }
 
 func exprString(e *model.TagExpr) string {

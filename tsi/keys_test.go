@@ -95,9 +95,11 @@ func TestKeysAndDictionariesAgree(t *testing.T) {
 	if byKeys == 0 {
 		t.Fatal("keys were never the cheaper way")
 	}
-	e := &model.TagExpr{Op: model.TagAnd,
+	e := &model.TagExpr{
+		Op:    model.TagAnd,
 		Left:  &model.TagExpr{Op: model.TagMatch, Key: "host", Regex: regexp.MustCompile("[27]$")},
-		Right: &model.TagExpr{Op: model.TagEqual, Key: "app", Value: "app-17"}}
+		Right: &model.TagExpr{Op: model.TagEqual, Key: "app", Value: "app-17"},
+	}
 	a, err := v.Select("m", e)
 	if err != nil {
 		t.Fatal(err)

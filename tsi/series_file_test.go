@@ -483,8 +483,10 @@ func TestSeriesFileGolden(t *testing.T) {
 		}
 		put(t, c, to, b)
 	}
-	checkKeys(t, openSeries(t, c, SeriesFileOptions{}), map[model.SeriesID]string{1: "cpu,host=a,region=eu",
-		2: "cpu,host=b,region=eu", 3: `disk\ io,path=/`, 7: "mem,host=a"})
+	checkKeys(t, openSeries(t, c, SeriesFileOptions{}), map[model.SeriesID]string{
+		1: "cpu,host=a,region=eu",
+		2: "cpu,host=b,region=eu", 3: `disk\ io,path=/`, 7: "mem,host=a",
+	})
 }
 
 // checkGolden compares with a golden file; -update writes it if there is none.

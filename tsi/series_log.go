@@ -355,8 +355,10 @@ func (f *SeriesFile) addScanned(s scannedBlock, kept bool) {
 		f.mu.lastCRC = h.headerCRC
 	}
 	if kept && !f.overlaps(h.first, h.last()) {
-		f.insertBlock(&blockEntry{blockPlace: blockPlace{first: h.first, count: h.count,
-			offset: s.offset, length: seriesBlockHeader + int64(h.length)}})
+		f.insertBlock(&blockEntry{blockPlace: blockPlace{
+			first: h.first, count: h.count,
+			offset: s.offset, length: seriesBlockHeader + int64(h.length),
+		}})
 		f.mu.n += h.count
 		if s.keys != nil {
 			for id := uint64(h.first); id <= uint64(h.last()); id++ {

@@ -44,8 +44,10 @@ func (x *Index) View() *View {
 			}
 		}
 	}
-	v := &View{index: x, alive: x.mu.alive.Clone(), fields: x.mu.fields, files: x.mu.files,
-		segments: append(slices.Clone(x.mu.frozen), x.mu.mutable)}
+	v := &View{
+		index: x, alive: x.mu.alive.Clone(), fields: x.mu.fields, files: x.mu.files,
+		segments: append(slices.Clone(x.mu.frozen), x.mu.mutable),
+	}
 	for _, f := range v.files {
 		f.Acquire()
 	}

@@ -24,8 +24,11 @@ const (
 // of rows, and a delete.
 func goldenEntries() []*Entry {
 	layout := &column.Layout{Measurement: "cpu", Fields: []column.Field{
-		{Key: "f", Type: model.Float}, {Key: "i", Type: model.Integer}, {Key: "u", Type: model.Unsigned},
-		{Key: "s", Type: model.String}, {Key: "b", Type: model.Boolean},
+		{Key: "f", Type: model.Float},
+		{Key: "i", Type: model.Integer},
+		{Key: "u", Type: model.Unsigned},
+		{Key: "s", Type: model.String},
+		{Key: "b", Type: model.Boolean},
 	}}
 	one := &column.Layout{Measurement: "mem", Fields: []column.Field{{Key: "used", Type: model.Integer}}}
 	var series []*column.Series
