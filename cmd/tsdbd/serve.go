@@ -72,7 +72,7 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 	admin := backup.NewHandler(st, backup.HandlerOptions{Dir: c.Data.Dir, Logger: log})
 	defer admin.Close()
 	options := httpapi.Options{
-		Admin: admin,
+		Admin:  admin,
 		Writer: guarded{eng, guard}, Query: executor, Health: st, Registry: registry, Logger: log, Version: version,
 		MaxBodySize:         int64(c.HTTP.MaxBodySize),
 		MaxQuerySize:        int(c.HTTP.MaxQuerySize),
