@@ -12,24 +12,21 @@ import (
 	"tsdbd/model"
 )
 
-// Word 0 of a row: link to the series' previous row +1 (0: none) in the low
-// 40 bits, layout number in the next 23, deleted bit on top.
-const (
-	linkBits   = 40
-	linkMask   = 1<<linkBits - 1
-	layoutMask = 1<<23 - 1
-	deletedBit = uint64(1) << 63
-)
-
 // state is what the cache knows of a series.
 type state struct {
 	id       uint32
 	rows     uint32 // appended, deleted ones included
-	last     uint64 // reference of the newest row +1; 0: none
+	last     uint64 // reference of the newest chunk +1; 0: none
 	min, max int64
-	unsorted bool // a row came with a time not above max
-	gone     bool // the series left the index; its next row announces it again
+	layout   uint32 // of the newest chunk, as are capacity and used
+	used     uint8  // rows
+	capacity uint8  // log2 of rows
+	grow     uint8  // log2 of the next chunk's rows
+	unsorted bool   // a row came with a time not above max
+	gone     bool   // the series left the index; its next row announces it again
 }
+
+func orWord(w *uint64, bits uint64) { atomic.OrUint64(w, bits) }
 
 const (
 	pageBits  = 10
@@ -197,15 +194,18 @@ func (c *Cache) appendLocked(row *column.Row, values []uint64, strings []byte) {
 	}
 	st := c.lookup(uint32(row.Series.ID()))
 	n := len(row.Layout.Fields)
-	ref, words := c.mu.arena.alloc(2 + n)
-	words[0] = st.last | uint64(c.lastNumber)<<linkBits
-	words[1] = uint64(row.Time)
-	copy(words[2:], values[row.First:int(row.First)+n])
+	if st.last == 0 || st.layout != c.lastNumber || st.used == 1<<st.capacity {
+		c.openChunk(st, c.lastNumber, n)
+	}
+	o := headWords + int(st.used)*(1+n)
+	words := at(c.mu.arena.slabs, st.last-1)[o : o+1+n]
+	words[0] = uint64(row.Time)
+	copy(words[1:], values[row.First:int(row.First)+n])
 	if c.lastString {
 		for i, f := range row.Layout.Fields {
 			if f.Type == model.String {
-				s := column.StringAt(words[2+i], strings)
-				words[2+i] = column.StringWord(int(c.mu.strings.add(s)), len(s))
+				s := column.StringAt(words[1+i], strings)
+				words[1+i] = column.StringWord(int(c.mu.strings.add(s)), len(s))
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func (c *Cache) appendLocked(row *column.Row, values []uint64, strings []byte) {
 		st.min = min(st.min, row.Time)
 	}
 	st.rows++
-	st.last = ref + 1
+	st.used++
 	c.mu.rows++
 	c.mu.times.Min = min(c.mu.times.Min, row.Time)
 	c.mu.times.Max = max(c.mu.times.Max, row.Time)
@@ -258,12 +258,18 @@ func (c *Cache) Delete(set *roaring.Bitmap, r model.TimeRange) {
 		if st.rows == 0 || st.max < r.Min || st.min > r.Max {
 			return
 		}
+		used := int(st.used)
 		for link := st.last; link != 0; {
-			words := at(c.mu.arena.slabs, link-1)
-			if r.Contains(int64(words[1])) {
-				atomic.OrUint64(&words[0], deletedBit)
+			v := viewAt(c.mu.arena.slabs, c.mu.layouts, link-1)
+			if link != st.last {
+				used = int(v.words[1] >> usedShift)
 			}
-			link = words[0] & linkMask
+			for i := range used {
+				if r.Contains(int64(v.row(i)[0])) {
+					orWord(&v.words[1], 1<<i)
+				}
+			}
+			link = v.link
 		}
 	}
 	if set.GetCardinality() < uint64(c.mu.count) {

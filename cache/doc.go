@@ -1,12 +1,12 @@
 // Package cache keeps a shard's newest points in memory until they are
 // published as files.
 //
-// A Cache is an append-only log of rows in pointer-free arenas: a word with
-// the link to the series' previous row and the row's layout, a word with the
-// time, then one word per value. A small state per series holds the newest
-// row's place. Appending costs a few nanoseconds per value and never moves
-// anything; reading a series walks its links, sorts when needed, and
-// transposes the rows into columns (Gather).
+// A Cache keeps a series' rows in small chunks (see chunk.go) in pointer-free
+// arenas: a time and one word per value, row after row, chunks linked newest
+// to oldest. A small state per series holds the newest chunk's place.
+// Appending costs a few nanoseconds per value and never moves anything;
+// reading a series walks its chunks, sorts when needed, and transposes the
+// rows into columns (Gather).
 //
 // A shard has one active Cache, to which the store's single applier appends
 // in log order, and while a flush runs a frozen one, its snapshot, which stays
@@ -14,7 +14,7 @@
 // so the cache is not striped: readers take the lock for the few words of a
 // series' state only, and walk rows without it.
 //
-// Invariants: rows once linked never change, but for their deleted bit; of two
+// Invariants: rows once published never change, but for their deleted bit; of two
 // rows with the same series and time the later appended wins, field by field
 // (W4); what is appended was logged before (W2, kept by the caller).
 package cache

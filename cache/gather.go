@@ -3,6 +3,7 @@ package cache
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -55,9 +56,9 @@ func (g *Gatherer) Range(id model.SeriesID) (model.TimeRange, bool) {
 	return model.TimeRange{Min: st.min, Max: st.max}, ok
 }
 
-// Warm touches the rows of some series, a step of every series in turn, so
+// Warm touches the chunks of some series, a step of every series in turn, so
 // that the walks that follow find them in the processor's cache: following one
-// chain of links costs a miss per row, following many at once overlaps them.
+// chain of links costs a miss per chunk, following many at once overlaps them.
 func (g *Gatherer) Warm(ids []model.SeriesID) {
 	g.links = g.links[:0]
 	for _, id := range ids {
@@ -65,11 +66,11 @@ func (g *Gatherer) Warm(ids []model.SeriesID) {
 			g.links = append(g.links, st.last)
 		}
 	}
-	left := warmRows
+	left := warmChunks
 	for len(g.links) > 0 && left > 0 {
 		n := 0
 		for _, link := range g.links {
-			if link = atomic.LoadUint64(&at(g.slabs, link-1)[0]) & linkMask; link != 0 {
+			if link = at(g.slabs, link-1)[0] & linkMask; link != 0 {
 				g.links[n] = link
 				n++
 			}
@@ -83,9 +84,8 @@ const (
 	// WarmSeries is a good number of series for one call of Warm: enough misses
 	// at once to hide each other.
 	WarmSeries = 32
-	// warmRows bounds what one call touches: a cache line each, half a
-	// megabyte in all.
-	warmRows = 8192
+	// warmChunks bounds what one call touches.
+	warmChunks = 4096
 )
 
 // collect walks the series' living rows in r, newest first, into refs and
@@ -95,14 +95,25 @@ func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok b
 	if st, ok = g.capture(id); !ok || st.max < r.Min || st.min > r.Max {
 		return st, false
 	}
+	used := int(st.used)
 	for link := st.last; link != 0; {
-		words := at(g.slabs, link-1)
-		w := atomic.LoadUint64(&words[0])
-		link = w & linkMask
-		if t := int64(words[1]); w&deletedBit == 0 && t >= r.Min && t <= r.Max {
-			// A row has at least one value, so words[2] exists.
-			g.refs = append(g.refs, rowRef{t, &words[2], uint32(w>>linkBits) & layoutMask})
+		v := viewAt(g.slabs, g.layouts, link-1)
+		head := atomic.LoadUint64(&v.words[1])
+		if link != st.last {
+			used = int(head >> usedShift)
 		}
+		for i := used - 1; i >= 0; i-- {
+			row := v.row(i)
+			t := int64(row[0])
+			if t >= r.Min && t <= r.Max && head>>i&1 == 0 {
+				// A row has at least one value, so row[1] exists.
+				g.refs = append(g.refs, rowRef{t, &row[1], v.layout})
+			}
+		}
+		if !st.unsorted && used > 0 && int64(v.row(0)[0]) < r.Min {
+			break // older rows are older still
+		}
+		link = v.link
 	}
 	slices.Reverse(g.refs)
 	return st, len(g.refs) > 0
@@ -323,13 +334,17 @@ func (g *Gatherer) HasRows(id model.SeriesID) bool {
 	if !ok {
 		return false
 	}
+	used := int(st.used)
 	for link := st.last; link != 0; {
-		words := at(g.slabs, link-1)
-		w := atomic.LoadUint64(&words[0])
-		if w&deletedBit == 0 {
+		v := viewAt(g.slabs, g.layouts, link-1)
+		head := atomic.LoadUint64(&v.words[1])
+		if link != st.last {
+			used = int(head >> usedShift)
+		}
+		if bits.OnesCount32(uint32(head&deletedMask)) < used {
 			return true
 		}
-		link = w & linkMask
+		link = v.link
 	}
 	return false
 }

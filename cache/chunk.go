@@ -1,0 +1,80 @@
+package cache
+
+import (
+	"math/bits"
+
+	"tsdbd/column"
+)
+
+// Rows of a series lie in chunks of 1 to 32 rows, chunks are linked newest to
+// oldest. A chunk in the arena:
+//
+//	word 0: link, reference of the previous chunk +1 (0: none)   40 bits
+//	        layout number                                        20 bits
+//	        log2 of the row capacity                              4 bits
+//	word 1: deleted rows, a bit each (atomic)                    32 bits
+//	        rows used, set when a newer chunk is linked           8 bits
+//	then per row: time, one word per field of the layout
+//
+// Words of a row never change once the row is published by the series' state;
+// of the head only word 1 does, atomically.
+const (
+	linkBits    = 40
+	linkMask    = 1<<linkBits - 1
+	layoutBits  = 20
+	layoutMask  = 1<<layoutBits - 1
+	maxLayouts  = 1 << layoutBits
+	capShift    = linkBits + layoutBits
+	deletedMask = 1<<32 - 1
+	usedShift   = 32
+
+	headWords     = 2
+	maxCapacity   = 5       // log2 of rows
+	maxChunkWords = 4 << 10 // wide rows get fewer per chunk
+)
+
+// view is a chunk as a reader sees it.
+type view struct {
+	words  []uint64 // from the head on
+	layout uint32
+	stride int
+	link   uint64
+}
+
+func viewAt(slabs [][]uint64, layouts []*column.Layout, ref uint64) view {
+	words := at(slabs, ref)
+	layout := uint32(words[0]>>linkBits) & layoutMask
+	return view{words: words, layout: layout, stride: 1 + len(layouts[layout].Fields), link: words[0] & linkMask}
+}
+
+// row returns the words of row i: time and values.
+func (v *view) row(i int) []uint64 {
+	o := headWords + i*v.stride
+	return v.words[o : o+v.stride]
+}
+
+// openChunk links a new chunk of layout n to a series and closes the one
+// before. The capacity follows what the series has shown: it doubles after a
+// full chunk (1, 1, 2, 4 ... 32 rows), and falls to the run length after a
+// change of layout.
+func (c *Cache) openChunk(st *state, n uint32, fields int) {
+	if st.last != 0 {
+		words := at(c.mu.arena.slabs, st.last-1)
+		orWord(&words[1], uint64(st.used)<<usedShift)
+		if st.used == 1<<st.capacity {
+			st.grow = min(st.grow+1, uint8(bits.Len32(st.rows)-1), maxCapacity)
+		} else {
+			st.grow = 0
+			for 1<<st.grow < st.used {
+				st.grow++
+			}
+		}
+	}
+	capacity := st.grow
+	for capacity > 0 && (1+fields)<<capacity > maxChunkWords {
+		capacity--
+	}
+	ref, words := c.mu.arena.alloc(headWords + (1+fields)<<capacity)
+	words[0] = st.last | uint64(n)<<linkBits | uint64(capacity)<<capShift
+	st.last, st.layout, st.capacity, st.used = ref+1, n, capacity, 0
+}
