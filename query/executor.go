@@ -62,8 +62,10 @@ type ExecuteOptions struct {
 	// ReadOnly is a GET request: changes are made all the same, with a warning.
 	ReadOnly bool
 	User     string // shown in SHOW QUERIES
-	// MayRead filters SHOW DATABASES; nil is all.
-	MayRead func(database string) bool
+	// MayRead and MaySee tell whether the user may read a database, and whether
+	// it may be named to the user; nil is all. With MayRead the user sees no
+	// running queries but its own.
+	MayRead, MaySee func(database string) bool
 }
 
 // Executor runs InfluxQL statements. It is safe for concurrent use.

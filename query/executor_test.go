@@ -225,7 +225,7 @@ func TestUserStatements(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", c.q, got, c.want)
 		}
 	}
-	got := runText(t, e, ExecuteOptions{MayRead: func(db string) bool { return db == "other" }}, `SHOW DATABASES`)
+	got := runText(t, e, ExecuteOptions{MaySee: func(db string) bool { return db == "other" }}, `SHOW DATABASES`)
 	if got[0] != `databases(name): other` {
 		t.Errorf("filtered databases: %q", got)
 	}

@@ -14,7 +14,7 @@ import (
 func (s *session) showDatabases() error {
 	t := stringTable("databases", "name")
 	for _, db := range s.catalog().Databases {
-		if s.req.MayRead == nil || s.req.MayRead(db.Name) {
+		if s.req.MaySee == nil || s.req.MaySee(db.Name) {
 			t.addRow(db.Name)
 		}
 	}
@@ -116,6 +116,9 @@ func (s *session) showGrants(st *influxql.ShowGrantsForUserStatement) error {
 func (s *session) showContinuousQueries() error {
 	var tables []*Series
 	for _, db := range s.catalog().Databases {
+		if s.req.MayRead != nil && !s.req.MayRead(db.Name) {
+			continue
+		}
 		t := stringTable(db.Name, "name", "query")
 		for _, cq := range db.ContinuousQueries {
 			t.addRow(cq.Name, cq.Query)

@@ -31,6 +31,9 @@ func (s *session) showQueries() error {
 	t := newTable("", []model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
 		"qid", "query", "database", "duration", "status", "user")
 	for _, q := range s.queries.list() {
+		if s.req.MayRead != nil && q.user != s.req.User {
+			continue // its text may name any database
+		}
 		status := "running"
 		if q.killed {
 			status = "killed"
