@@ -120,6 +120,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 		e.failures++
 		wait := min(time.Second<<min(e.failures, 6), time.Minute)
 		if errors.Is(err, syscall.ENOSPC) {
+			s.full.Store(true)
 			wait = 2 * time.Second // space comes back at once, and writers wait for it
 		}
 		e.retryAt = time.Now().Add(wait)

@@ -24,7 +24,7 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	before := s.catalog.Data()
 	after, err := s.catalog.Apply(cmd)
 	if err != nil {
-		return err
+		return s.refusal(err)
 	}
 	if before == after {
 		return nil

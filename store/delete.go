@@ -63,7 +63,7 @@ func (s *Store) Delete(ctx context.Context, req scan.DeleteRequest) error {
 		return nil
 	}
 	if err := s.log.Append(&e); err != nil {
-		return s.logError(err)
+		return s.refusal(err)
 	}
 	return nil
 }

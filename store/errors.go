@@ -1,9 +1,6 @@
 package store
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // ErrOverloaded refuses a write for want of memory; trying again later helps.
 var ErrOverloaded error = overloaded{}
@@ -17,8 +14,15 @@ func (overloaded) Error() string {
 // Temporary reports that the same request may succeed later.
 func (overloaded) Temporary() bool { return true }
 
-// ErrReadOnly is the class of refusals after a failed write or sync of the log.
-var ErrReadOnly = errors.New("store is read-only")
+// ErrReadOnly is the class of refusals after a failed write or sync of the log
+// or the catalog. It is temporary: a restart may heal it, and until then clients
+// are to keep their data.
+var ErrReadOnly error = readOnly{}
+
+type readOnly struct{}
+
+func (readOnly) Error() string   { return "store is read-only" }
+func (readOnly) Temporary() bool { return true }
 
 // ErrClosed is returned by a store that is closing.
 var ErrClosed error = closing{}

@@ -40,11 +40,19 @@ var figures = []figure{
 	counter("tsdbd_store_values_written_total", "Field values made durable.", func(t *totals) float64 { return float64(t.s.counters.values.Load()) }),
 	counter("tsdbd_store_points_dropped_total", "Points dropped for good by partial writes.", func(t *totals) float64 { return float64(t.s.counters.dropped.Load()) }),
 	counter("tsdbd_store_points_refused_total", "Points refused for want of memory; clients send them again.", func(t *totals) float64 { return float64(t.s.counters.refused.Load()) }),
-	counter("tsdbd_store_points_failed_total", "Points not written because the log failed.", func(t *totals) float64 { return float64(t.s.counters.failed.Load()) }),
+	counter("tsdbd_store_points_failed_total", "Points not written because the disk is full or the log failed; clients send them again.", func(t *totals) float64 { return float64(t.s.counters.failed.Load()) }),
 	counter("tsdbd_store_deletes_total", "Deletes logged and applied.", func(t *totals) float64 { return float64(t.s.counters.deletes.Load()) }),
 	gauge("tsdbd_store_databases", "Open databases.", func(t *totals) float64 { return float64(t.databases) }),
 	gauge("tsdbd_store_series", "Series ever made, in all databases.", func(t *totals) float64 { return float64(t.series) }),
 	gauge("tsdbd_store_read_only", "1 after a failed write or sync of the log, until restart.", func(t *totals) float64 { return boolean(t.s.failure.Load() != nil) }),
+	gauge("tsdbd_store_disk_full", "1 while writes are refused because the disk is full.", func(t *totals) float64 { return boolean(t.s.diskIsFull()) }),
+	gauge("tsdbd_store_disk_free_bytes", "Bytes that can still be written to the disk of the data directory; -1 if not known.", func(t *totals) float64 {
+		free, err := t.s.fs.Free(t.s.dir)
+		if err != nil {
+			return -1
+		}
+		return float64(free)
+	}),
 	gauge("tsdbd_shard_open", "Open shards.", func(t *totals) float64 { return float64(t.shards) }),
 	gauge("tsdbd_shard_disk_bytes", "Bytes of the shards' files.", func(t *totals) float64 { return float64(t.diskBytes) }),
 	gauge("tsdbd_shard_quarantined_files", "Damaged files that shards have set aside; their directories named quarantine tell why.", func(t *totals) float64 { return float64(t.quarantined) }),

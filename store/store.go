@@ -109,6 +109,7 @@ type Store struct {
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
 	failure  atomic.Pointer[error]
+	full     atomic.Bool // the disk refused something; see diskIsFull
 
 	wakeFlush   chan struct{}
 	wakeCompact chan struct{}
@@ -412,6 +413,9 @@ func (s *Store) Health() (ok bool, message string) {
 	}
 	if err := s.catalog.Err(); err != nil {
 		return false, err.Error()
+	}
+	if s.diskIsFull() {
+		return false, "disk full: writes are refused until there is space, queries and deletes are answered"
 	}
 	const ready = "ready for queries and writes"
 	if q := s.quarantine(); len(q) > 0 {

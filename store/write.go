@@ -2,11 +2,9 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"tsdbd/column"
@@ -51,7 +49,8 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 		return err
 	}
 	if err := r.route(); err != nil {
-		return err
+		s.counters.failed.Add(int64(len(b.Rows)))
+		return s.refusal(err)
 	}
 	if len(r.targets) > 0 {
 		var e wal.Entry
@@ -63,7 +62,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 		if len(e.Writes) > 0 {
 			if err := s.log.Append(&e); err != nil {
 				s.counters.failed.Add(int64(len(b.Rows)))
-				return s.logError(err)
+				return s.refusal(err)
 			}
 		}
 	}
@@ -111,22 +110,6 @@ func (s *Store) writable() error {
 	}
 	return nil
 }
-
-// logError classifies a failed append: a full disk passes, the rest does not.
-func (s *Store) logError(err error) error {
-	if errors.Is(err, syscall.ENOSPC) && s.log.Err() == nil {
-		return diskFull{err}
-	}
-	return fmt.Errorf("%w: %w", ErrReadOnly, err)
-}
-
-// diskFull is an append refused by a full disk; the log goes on when there is
-// space again.
-type diskFull struct{ err error }
-
-func (e diskFull) Error() string   { return "disk full: " + e.err.Error() }
-func (e diskFull) Unwrap() error   { return e.err }
-func (e diskFull) Temporary() bool { return true }
 
 // router splits a batch by shard and drops what may not be stored.
 type router struct {
