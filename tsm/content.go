@@ -13,18 +13,27 @@ import (
 // is. Open has checked what follows the content.
 func (r *Reader) VerifyContent(ctx context.Context) (err error) {
 	defer r.catchFault(&err)()
+	sum, err := r.contentSum(ctx)
+	if err != nil {
+		return err
+	}
+	if want := r.foot.info.Checksum; sum != want {
+		return binio.Corruptf(r.path, -1, "tsm: content checksum %016x, footer says %016x", sum, want)
+	}
+	return nil
+}
+
+// contentSum hashes what the content checksum covers.
+func (r *Reader) contentSum(ctx context.Context) (uint64, error) {
 	var h xxhash.Digest
 	h.Reset()
 	for rest := r.data[:r.foot.sec.footer]; len(rest) > 0; {
 		if err := ctx.Err(); err != nil {
-			return err
+			return 0, err
 		}
 		n := min(len(rest), 1<<20)
 		_, _ = h.Write(rest[:n])
 		rest = rest[n:]
 	}
-	if sum, want := h.Sum64(), r.foot.info.Checksum; sum != want {
-		return binio.Corruptf(r.path, -1, "tsm: content checksum %016x, footer says %016x", sum, want)
-	}
-	return nil
+	return h.Sum64(), nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 
-	"github.com/cespare/xxhash/v2"
 
 	"tsdbd/column"
 	"tsdbd/internal/binio"
@@ -22,15 +21,9 @@ const maxDamages = 64
 // after damage and returns up to maxDamages of them joined.
 func (r *Reader) Verify(ctx context.Context) (err error) {
 	defer r.catchFault(&err)()
-	var h xxhash.Digest
-	h.Reset()
-	for rest := r.data[:r.foot.sec.footer]; len(rest) > 0; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n := min(len(rest), 1<<20)
-		_, _ = h.Write(rest[:n])
-		rest = rest[n:]
+	sum, err := r.contentSum(ctx)
+	if err != nil {
+		return err
 	}
 	v := verifier{r: r, info: Info{Range: model.TimeRange{Min: 1, Max: 0}}}
 	v.keys.Reset(r)
@@ -52,7 +45,7 @@ func (r *Reader) Verify(ctx context.Context) (err error) {
 	if got.Chunks != want.Chunks || got.Rows != want.Rows || got.Values != want.Values || got.Range != want.Range || got.MinKey != want.MinKey || got.MaxKey != want.MaxKey {
 		return binio.Corruptf(r.path, int64(s.footer), "tsm: footer does not match content")
 	}
-	if sum := h.Sum64(); sum != want.Checksum {
+	if sum != want.Checksum {
 		return binio.Corruptf(r.path, int64(s.footer), "tsm: content checksum %016x, footer says %016x", sum, want.Checksum)
 	}
 	return nil
