@@ -190,3 +190,6 @@ func needRoot(t *testing.T) {
 		t.Skip("needs root")
 	}
 }
+
+// tail returns the last lines of a log.
+func tail(log string) string { return log[max(0, len(log)-4000):] }
