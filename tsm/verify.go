@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 
-
 	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/model"
