@@ -122,18 +122,34 @@ func (o *Overlay) OpenReadWrite(name string) (vfs.File, error) {
 	return &overlayHandle{overlayFile: f}, nil
 }
 
-// Rename renames a file.
+// Rename renames a file, or a directory with all that is in it.
 func (o *Overlay) Rename(from, to string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.renameLocked(from, to)
+}
+
+func (o *Overlay) renameLocked(from, to string) error {
 	f := o.files[from]
 	if f == nil {
-		if o.hiddenLocked(from) {
-			return notExist("rename", from)
-		}
-		st, err := o.base.Stat(from)
+		st, err := o.statLocked(from)
 		if err != nil {
 			return err
+		}
+		if st.IsDir() {
+			names, err := o.listLocked(from)
+			if err != nil {
+				return err
+			}
+			o.makeLocked(to)
+			for _, n := range names {
+				if err := o.renameLocked(path.Join(from, n), path.Join(to, n)); err != nil {
+					return err
+				}
+			}
+			delete(o.dirs, from)
+			o.gone[from] = true
+			return nil
 		}
 		f = &overlayFile{fs: o, size: st.Size(), parts: []Part{{from, st.Size()}}}
 	}
@@ -192,6 +208,10 @@ func (o *Overlay) MkdirAll(dir string) error {
 func (o *Overlay) List(dir string) ([]string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.listLocked(dir)
+}
+
+func (o *Overlay) listLocked(dir string) ([]string, error) {
 	seen := map[string]bool{}
 	known := o.dirs[dir]
 	if !o.hiddenLocked(dir) {
@@ -231,6 +251,10 @@ func (o *Overlay) List(dir string) ([]string, error) {
 func (o *Overlay) Stat(name string) (os.FileInfo, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.statLocked(name)
+}
+
+func (o *Overlay) statLocked(name string) (os.FileInfo, error) {
 	if f := o.files[name]; f != nil {
 		return overlayInfo{path.Base(name), f.size, false}, nil
 	}

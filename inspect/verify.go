@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"path"
 	"strings"
 
@@ -250,18 +251,31 @@ func (v *verifier) series(dir string) (*tsi.SeriesFile, error) {
 			}
 		}
 	}
-	before := map[string]bool{}
-	f, err := tsi.OpenSeriesFile(over, dir, tsi.SeriesFileOptions{})
+	// What opening puts right, it only warns of: a torn end, for the log has
+	// the keys, and an index, which follows from the log.
+	var warned warnings
+	f, err := tsi.OpenSeriesFile(over, dir, tsi.SeriesFileOptions{Logger: slog.New(&warned)})
 	if err != nil {
 		v.add(name, err)
 		return nil, nil
 	}
+	found := map[string]bool{}
+	add := func(p Problem) {
+		if key := fmt.Sprint(p.Path, p.Offset); !found[key] {
+			found[key] = true
+			v.r.Problems = append(v.r.Problems, p)
+		}
+	}
 	for _, err := range f.Verify() {
 		for _, p := range problems(name, err) {
-			if text := p.String(); !before[text] {
-				before[text] = true
-				v.r.Problems = append(v.r.Problems, p)
-			}
+			add(p)
+		}
+	}
+	for _, w := range warned.list {
+		for _, p := range problems(name, w.err) {
+			p.Notice = path.Base(p.Path) == tsi.SeriesLogName
+			p.Reason = w.text + ": " + p.Reason
+			add(p)
 		}
 	}
 	v.r.Series += f.Len()
@@ -452,14 +466,14 @@ func (v *verifier) tsm(name string, rec *shard.ManifestFile, m *shard.Manifest, 
 	}
 	a := agreement{v: v, name: name, rec: rec, m: m, series: series, view: index.View()}
 	defer a.view.Release()
-	if err := eachSeries(r, a.check); err != nil && !errors.Is(err, errEnough) {
+	if err := eachSeries(r, a.check); err != nil && v.ctx.Err() == nil {
 		v.add(name, err)
+	}
+	if more := a.found - maxDisagreements; more > 0 {
+		v.add(name, binio.Corruptf(name, -1, "the same for %d more series", more))
 	}
 	return v.ctx.Err()
 }
-
-// errEnough ends a walk that finds the same kind of problem again and again.
-var errEnough = errors.New("enough")
 
 // agreement holds a data file's series against index and series file.
 type agreement struct {
@@ -477,10 +491,12 @@ type agreement struct {
 	ids         int
 }
 
+// maxDisagreements is how many series of one file are told one by one.
+const maxDisagreements = 8
+
 func (a *agreement) bad(format string, args ...any) error {
-	a.v.add(a.name, binio.Corruptf(a.name, -1, format, args...))
-	if a.found++; a.found >= 32 {
-		return errEnough
+	if a.found++; a.found <= maxDisagreements {
+		a.v.add(a.name, binio.Corruptf(a.name, -1, format, args...))
 	}
 	return nil
 }
@@ -538,4 +554,25 @@ func (a *agreement) hidden(s *tsm.Series) bool {
 		}
 	}
 	return false
+}
+
+// warnings is a log handler that keeps the errors of warnings.
+type warnings struct{ list []warning }
+
+type warning struct {
+	text string
+	err  error
+}
+
+func (w *warnings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler           { return w }
+func (w *warnings) WithGroup(string) slog.Handler                { return w }
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			w.list = append(w.list, warning{r.Message, err})
+		}
+		return true
+	})
+	return nil
 }
