@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 )
@@ -9,6 +10,7 @@ import (
 type Memory struct {
 	limit int64 // bytes
 	used  atomic.Int64
+	short atomic.Bool
 }
 
 // NewMemory returns an account of limit bytes.
@@ -17,13 +19,21 @@ func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 // Used returns the bytes that running SELECTs hold.
 func (m *Memory) Used() int64 { return m.used.Load() }
 
+// SetShort says that the process is short of memory, whatever the account
+// holds: until it is told otherwise, SELECTs that need more fail.
+func (m *Memory) SetShort(short bool) { m.short.Store(short) }
+
 // set charges one SELECT, which had *have bytes, with bytes. nil has no bound.
 func (m *Memory) set(have *atomic.Int64, bytes int64) error {
 	if m == nil {
 		return nil
 	}
-	if total := m.used.Add(bytes - have.Swap(bytes)); total > m.limit {
+	more := bytes - have.Swap(bytes)
+	if total := m.used.Add(more); total > m.limit {
 		return fmt.Errorf("query memory limit exceeded: all queries together need more than %d bytes", m.limit)
+	}
+	if more > 0 && m.short.Load() {
+		return errors.New("query memory limit exceeded: the server is short of memory, try again")
 	}
 	return nil
 }

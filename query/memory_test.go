@@ -54,3 +54,27 @@ func TestMemoryIsShared(t *testing.T) {
 		t.Errorf("afterwards: %v, %d bytes held", err, shared.Used())
 	}
 }
+
+// TestMemoryShort lets a SELECT start and then tells it to take no more.
+func TestMemoryShort(t *testing.T) {
+	m := NewMemory(1 << 40)
+	x := exec{opt: SelectOptions{MemoryBytes: -1, Memory: m}}
+	if err := x.grow(10); err != nil {
+		t.Fatal(err)
+	}
+	m.SetShort(true)
+	if err := x.grow(-5); err != nil {
+		t.Errorf("giving back: %v", err)
+	}
+	if err := x.keep(10); err == nil || !strings.Contains(err.Error(), "short of memory") {
+		t.Errorf("taking more: %v", err)
+	}
+	m.SetShort(false)
+	if err := x.grow(10); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	x.release()
+	if m.Used() != 0 {
+		t.Errorf("%d bytes left", m.Used())
+	}
+}

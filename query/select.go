@@ -168,8 +168,12 @@ func (o *emitter) frame(f *frame) error {
 		if o.pending == nil {
 			o.pending = &Result{}
 		}
+		before := len(o.pending.Series)
 		o.add(o.pending, f, 0, n)
 		bytes := 8 * int64(n)
+		if len(o.pending.Series) > before {
+			bytes += 128 + 32*int64(len(o.level.dims)) + 128*int64(len(o.columns)) // the series itself
+		}
 		for i := range f.cols {
 			bytes += vectorBytes(f.cols[i].Type, n)
 		}

@@ -99,6 +99,13 @@ type unit struct {
 
 func (u *unit) group(id model.SeriesID) int32 { return u.gid[u.groups.Of(id)] }
 
+// What the grouping of a shard holds in bytes, about: per series its row in the
+// sort and its group, per group its tuple and its place in the groupTable.
+const (
+	groupedBytes = 16
+	groupBytes   = 160
+)
+
 // units selects the series of all measurement sources, groups them, and
 // applies SLIMIT and SOFFSET. Units are sorted by source, then time.
 func (l *level) units(x *exec, t *groupTable, r model.TimeRange) ([]*unit, error) {
@@ -125,6 +132,9 @@ func (l *level) units(x *exec, t *groupTable, r model.TimeRange) ([]*unit, error
 			if u.set == nil || u.set.IsEmpty() {
 				return nil
 			}
+			if err := x.keep(int64(u.set.GetCardinality()) * groupedBytes); err != nil {
+				return err
+			}
 			if u.groups, err = u.shard.GroupBy(src.name, u.set, l.dims); err != nil {
 				return fmt.Errorf("group series of %s: %w", src.name, err)
 			}
@@ -141,6 +151,9 @@ func (l *level) units(x *exec, t *groupTable, r model.TimeRange) ([]*unit, error
 			x.series += int(u.set.GetCardinality())
 			if m := x.opt.MaxSelectSeries; m > 0 && x.series > m {
 				return nil, fmt.Errorf("max-select-series limit exceeded: (%d/%d)", x.series, m)
+			}
+			if err := x.keep(int64(len(u.groups.Tuples)) * int64(groupBytes+16*len(l.dims))); err != nil {
+				return nil, err
 			}
 			if u.gid = t.ids(src.name, u.groups.Tuples); len(u.gid) == 0 {
 				u.gid = []int32{t.id(src.name, make([]string, len(l.dims)))}

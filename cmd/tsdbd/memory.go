@@ -116,6 +116,9 @@ func (c *config) shareMemory(heap int64) {
 // refused. What is above is for garbage and for requests under way.
 const fullShare = 0.7
 
+// shortShare is the part from which on running queries get no more either.
+const shortShare = 0.8
+
 // errMemory refuses a write before its body is read.
 var errMemory error = memoryShort{}
 
@@ -130,6 +133,7 @@ func (memoryShort) Temporary() bool { return true }
 type memoryGuard struct {
 	limit   int64
 	log     *slog.Logger
+	short   func(bool) // told whether queries may have more
 	full    atomic.Bool
 	live    atomic.Int64
 	refused atomic.Int64
@@ -153,6 +157,7 @@ func (g *memoryGuard) watch(ctx context.Context) {
 			cycles, since = n, time.Now()
 		}
 		g.live.Store(live)
+		g.short(float64(live) > float64(g.limit)*shortShare)
 		full := float64(live) > float64(g.limit)*fullShare
 		if full != g.full.Load() {
 			g.full.Store(full)

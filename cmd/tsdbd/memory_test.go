@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,7 +89,8 @@ func TestMemoryGuard(t *testing.T) {
 	var before runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	g := &memoryGuard{limit: int64(before.HeapAlloc) + 40<<20, log: slog.New(slog.DiscardHandler)}
+	var tight atomic.Bool
+	g := &memoryGuard{limit: int64(before.HeapAlloc) + 40<<20, log: slog.New(slog.DiscardHandler), short: func(short bool) { tight.Store(short) }}
 	g.register(prometheus.NewRegistry(), func() int64 { return 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -108,6 +110,9 @@ func TestMemoryGuard(t *testing.T) {
 	ballast := make([]byte, 60<<20)
 	runtime.GC()
 	until(true)
+	if !tight.Load() {
+		t.Error("queries may have more")
+	}
 	err := (guarded{guard: g}).admitted()
 	var temporary interface{ Temporary() bool }
 	if !errors.As(err, &temporary) || !temporary.Temporary() {

@@ -52,8 +52,8 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), st)
 	eng := engine{st}
-	guard := &memoryGuard{limit: heap, log: log}
 	queries := query.NewMemory(int64(c.Query.MaxTotalMemory))
+	guard := &memoryGuard{limit: heap, log: log, short: queries.SetShort}
 	guard.register(registry, queries.Used)
 	watchCtx, stopWatch := context.WithCancel(context.Background())
 	watching := make(chan struct{})
