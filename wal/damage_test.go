@@ -69,7 +69,7 @@ func TestTruncateEveryOffset(t *testing.T) {
 	last := segs[len(segs)-1]
 	size := len(fs.Content(last))
 	best := 0
-	for n := size; n >= 0; n-- {
+	for n := size; n >= 0; n -= stride() {
 		c := fs.Clone()
 		if err := c.Truncate(last, int64(n)); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestFlipEveryByte(t *testing.T) {
 		for end > 0 && data[end-1] == 0 {
 			end--
 		}
-		for i := 0; i < min(end+recordHeaderSize, len(data)); i++ {
+		for i := 0; i < min(end+recordHeaderSize, len(data)); i += stride() {
 			for _, mask := range []byte{0xff, 1 << (i % 8)} {
 				flips++
 				c := fs.Clone()
