@@ -44,6 +44,9 @@ func (h *Handler) deleteRows(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := h.authorizeDelete(r, db); err != nil {
+		return err
+	}
 	if _, err := h.opt.Writer.RetentionPolicy(db, rp); err != nil {
 		if errors.Is(err, meta.ErrRetentionPolicyNotFound) {
 			return &apiError{http.StatusNotFound, err.Error()}

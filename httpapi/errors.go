@@ -71,12 +71,15 @@ var droppingWords = []string{
 // that clients keep their data.
 func classify(err error) (status int, message string) {
 	var api *apiError
+	var login *authError
 	var pw partialWrite
 	var temp temporary
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &api):
 		return api.status, api.message
+	case errors.As(err, &login):
+		return http.StatusUnauthorized, login.message
 	case errors.As(err, &tooLarge):
 		return errEntityTooLarge.status, errEntityTooLarge.message
 	case errors.As(err, &pw):
@@ -144,7 +147,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		body = appendErrorJSON(nil, message)
 	}
 	h.Set("Content-Type", kind)
-	h.Set("X-Influxdb-Error", headerText(message))
+	if status != http.StatusUnauthorized {
+		h.Set("X-Influxdb-Error", headerText(message))
+	}
 	if status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", retryAfterSeconds)
 	}

@@ -2,19 +2,16 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // Handler serves the API.
@@ -23,8 +20,14 @@ type Handler struct {
 	log     *slog.Logger
 	metrics *metrics
 	routes  map[string]*route
+	below   []prefixRoute // looked at where routes has no answer
 	writes  chan struct{} // a token per write in flight; nil: no bound
 	bodies  budget
+	logins  *logins
+	tokens  *tokens
+
+	challenge    string // WWW-Authenticate
+	authFailures atomic.Int64
 
 	draining   atomic.Bool
 	background sync.WaitGroup // async queries
@@ -36,9 +39,11 @@ type Handler struct {
 // route is what stands at a path.
 type route struct {
 	name    string // metric label
+	access  access
 	methods map[string]http.HandlerFunc
-	allow   string // for 405
-	gzip    bool   // a 200 may be compressed
+	allow   string           // for 405
+	any     http.HandlerFunc // serves all methods in place of methods
+	gzip    bool             // a 200 may be compressed
 }
 
 // maxAsync bounds the queries that run in the background.
@@ -59,28 +64,10 @@ func New(opt Options) *Handler {
 		h.writes = make(chan struct{}, opt.MaxConcurrentWrites)
 	}
 	h.routes = make(map[string]*route)
-	h.add("/query", "query", true, map[string]http.HandlerFunc{"GET": h.query, "POST": h.query, "OPTIONS": preflight})
-	h.add("/write", "write", true, map[string]http.HandlerFunc{"POST": h.writeV1, "OPTIONS": preflight})
-	h.add("/api/v2/write", "v2_write", true, map[string]http.HandlerFunc{"POST": h.writeV2, "OPTIONS": preflight})
-	h.add("/api/v2/delete", "v2_delete", false, map[string]http.HandlerFunc{"POST": h.deleteV2})
-	h.add("/api/v2/query", "v2_query", true, map[string]http.HandlerFunc{"POST": fluxDisabled, "OPTIONS": preflight})
-	h.add("/ping", "ping", false, map[string]http.HandlerFunc{"GET": h.ping, "HEAD": h.ping})
-	h.add("/status", "status", false, map[string]http.HandlerFunc{"GET": noContent, "HEAD": noContent})
-	h.add("/health", "health", false, map[string]http.HandlerFunc{"GET": h.health, "OPTIONS": preflight})
-	if opt.Registry != nil {
-		show := promhttp.HandlerFor(opt.Registry, promhttp.HandlerOpts{Registry: nil})
-		h.add("/metrics", "metrics", false, map[string]http.HandlerFunc{"GET": show.ServeHTTP})
-	}
+	h.logins, h.tokens = newLogins(opt.CheckPassword), newTokens(opt.SharedSecret)
+	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
+	h.addRoutes()
 	return h
-}
-
-func (h *Handler) add(path, name string, gzip bool, methods map[string]http.HandlerFunc) {
-	allow := make([]string, 0, len(methods))
-	for m := range methods {
-		allow = append(allow, m)
-	}
-	slices.Sort(allow)
-	h.routes[path] = &route{name: name, methods: methods, allow: strings.Join(allow, ", "), gzip: gzip}
 }
 
 // Drain makes every request from now on a 503, save those being answered.
@@ -105,7 +92,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	head.Set("X-Influxdb-Build", "OSS")
 	head.Set("X-Tsdbd-Version", h.opt.Version)
 
-	rt := h.routes[r.URL.Path]
+	rt := h.route(r.URL.Path)
 	name, id := "other", ""
 	if rt != nil {
 		name = rt.name
@@ -128,15 +115,14 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 	}()
 
-	if rt == nil && h.opt.Admin != nil && strings.HasPrefix(r.URL.Path, AdminPrefix) && !h.draining.Load() {
-		h.opt.Admin.ServeHTTP(w, r)
-		return
-	}
 	if rt == nil {
 		routerText(w, http.StatusNotFound, "404 page not found\n")
 		return
 	}
 	serve := rt.methods[r.Method]
+	if rt.any != nil {
+		serve = rt.any
+	}
 	if serve == nil {
 		head.Set("Allow", rt.allow)
 		routerText(w, http.StatusMethodNotAllowed, "Method Not Allowed\n")
@@ -149,6 +135,16 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
 		head.Set("Connection", "close")
 		writeError(w, r, errShuttingDown)
+		return
+	}
+	var err error
+	if r, err = h.admit(r, rt.access); err != nil {
+		var login *authError
+		if errors.As(err, &login) {
+			h.authFailures.Add(1)
+			head.Set("WWW-Authenticate", h.challenge)
+		}
+		writeError(w, r, err)
 		return
 	}
 	w.compress = rt.gzip && acceptsGzip(r.Header.Values("Accept-Encoding"))

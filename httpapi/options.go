@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/column"
+	"tsdbd/meta"
 )
 
 // InfluxVersion is what X-Influxdb-Version says: clients choose features by
@@ -55,6 +56,19 @@ type Options struct {
 	// Version is the server's own version.
 	Version string
 
+	// AuthEnabled makes every route but /ping and /health take a login of Users.
+	AuthEnabled bool
+	Users       Users
+	// CheckPassword reports whether a stored hash is of a password; nil:
+	// meta.CheckPassword.
+	CheckPassword func(hash, password string) bool
+	// Realm is named where a login is asked for. "": DefaultRealm.
+	Realm string
+	// SharedSecret is the key of bearer tokens. "": there are none.
+	SharedSecret string
+	// PingAuth makes /ping, /status and /health take a login too.
+	PingAuth bool
+
 	// MaxBodySize bounds a body in bytes, as received and decompressed.
 	// 0: DefaultMaxBodySize; negative: no bound.
 	MaxBodySize int64
@@ -83,6 +97,12 @@ func (o *Options) setDefaults() {
 	}
 	if o.MaxQuerySize <= 0 {
 		o.MaxQuerySize = DefaultMaxQuerySize
+	}
+	if o.Realm == "" {
+		o.Realm = DefaultRealm
+	}
+	if o.CheckPassword == nil {
+		o.CheckPassword = meta.CheckPassword
 	}
 	if o.Version == "" {
 		o.Version = "unknown"

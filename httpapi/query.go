@@ -48,6 +48,11 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, err)
 		return
 	}
+	if err := h.authorizeQuery(r, req.query, req.options.Database); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	h.limitToUser(r, &req.options)
 	if r.FormValue("async") == "true" {
 		h.queryAsync(w, r, req)
 		return

@@ -22,6 +22,9 @@ func (h *Handler) health(w http.ResponseWriter, _ *http.Request) {
 		if text != "" {
 			message = text
 		}
+		if !ok && h.opt.AuthEnabled && !h.opt.PingAuth {
+			message = "not ready, see the server's log" // details are for users
+		}
 		if !ok {
 			status, state = http.StatusServiceUnavailable, "fail"
 		}

@@ -105,6 +105,9 @@ func (h *Handler) store(w http.ResponseWriter, r *http.Request, t target) error 
 	if err != nil {
 		return databaseError(err, t.db)
 	}
+	if err := h.authorizeWrite(r, t.db); err != nil {
+		return err
+	}
 	body, err := h.readBody(w, r)
 	if err != nil {
 		return err

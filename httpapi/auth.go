@@ -1,0 +1,170 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"tsdbd/meta"
+)
+
+// Users knows who may log in.
+type Users interface {
+	// Catalog returns the present catalog.
+	Catalog() *meta.Data
+}
+
+// DefaultRealm is InfluxDB's name for what a password opens.
+const DefaultRealm = "InfluxDB"
+
+// access is what a route takes when logins are required.
+type access uint8
+
+const (
+	open      access = iota // anyone
+	openPing                // anyone, unless Options.PingAuth
+	byRoute                 // a login; what the user may do is for the route to ask
+	loggedIn                // any user
+	adminOnly               // an administrator
+)
+
+// authError is an answer 401. It names no header with the message, and asks
+// for a login instead.
+type authError struct{ message string }
+
+func (e *authError) Error() string { return e.message }
+
+// The reasons for a 401, in InfluxDB's words. A wrong password and an unknown
+// user are the same reason.
+var (
+	errUnparsedCredentials = &authError{"unable to parse authentication credentials"}
+	errUsernameRequired    = &authError{"username required"}
+	errAuthorizationFailed = &authError{"authorization failed"}
+	errBearerDisabled      = &authError{"bearer auth disabled"}
+	errInvalidToken        = &authError{"invalid token"}
+	errTokenExpired        = &authError{"token is expired"}
+	errTokenNoExpiration   = &authError{"token expiration required"}
+	errTokenUserType       = &authError{"username in token must be a string"}
+	errTokenNoUser         = &authError{"token must contain a username"}
+	errUserNotFound        = &authError{"user not found"}
+	errTooManyLogins       = &apiError{http.StatusTooManyRequests, "too many failed logins"}
+	errNoAdminYet          = &apiError{http.StatusForbidden, "create admin user first or disable authentication"}
+	errAdminRequired       = &apiError{http.StatusForbidden, "administrator required"}
+)
+
+// credentials are what a request brought: a name and a password, or a token.
+type credentials struct {
+	name, password, token string
+}
+
+// parseCredentials finds the credentials: u and p of the URL, then the
+// Authorization header as Basic, Token user:password or Bearer.
+func parseCredentials(r *http.Request) (credentials, error) {
+	if strings.Contains(r.URL.RawQuery, "u=") {
+		q := r.URL.Query()
+		if u, p := q.Get("u"), q.Get("p"); u != "" && p != "" {
+			return credentials{name: u, password: p}, nil
+		}
+	}
+	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	rest = strings.TrimLeft(rest, " ")
+	switch {
+	case strings.EqualFold(scheme, "Basic"):
+		if u, p, ok := r.BasicAuth(); ok {
+			return credentials{name: u, password: p}, nil
+		}
+	case strings.EqualFold(scheme, "Token"):
+		// A password may hold colons, a name may not.
+		if u, p, ok := strings.Cut(rest, ":"); ok {
+			return credentials{name: u, password: p}, nil
+		}
+	case strings.EqualFold(scheme, "Bearer"):
+		if rest != "" {
+			return credentials{token: rest}, nil
+		}
+	}
+	return credentials{}, errUnparsedCredentials
+}
+
+// authenticate returns the user of a request. It is nil, without an error,
+// while no administrator exists: then there is no one who could have made
+// users, and all that is allowed is to make the first (bootstrapOnly).
+func (h *Handler) authenticate(r *http.Request) (*meta.User, error) {
+	catalog := h.opt.Users.Catalog()
+	if !catalog.AdminExists() {
+		return nil, nil
+	}
+	c, err := parseCredentials(r)
+	if err != nil {
+		return nil, err
+	}
+	if c.token != "" {
+		name, err := h.tokens.user(c.token)
+		if err != nil {
+			return nil, err
+		}
+		if u := catalog.User(name); u != nil {
+			return u, nil
+		}
+		return nil, errUserNotFound
+	}
+	if c.name == "" {
+		return nil, errUsernameRequired
+	}
+	return h.logins.check(r.Context(), catalog, c.name, c.password, clientAddress(r))
+}
+
+type userKey struct{}
+
+// admit lets a request pass to a route, with its user in the context.
+func (h *Handler) admit(r *http.Request, need access) (*http.Request, error) {
+	if !h.opt.AuthEnabled || need == open || (need == openPing && !h.opt.PingAuth) || r.Method == http.MethodOptions {
+		return r, nil
+	}
+	u, err := h.authenticate(r)
+	if err != nil {
+		return r, err
+	}
+	switch {
+	case need == adminOnly && (u == nil || !u.Admin):
+		return r, errAdminRequired
+	case need != byRoute && u == nil:
+		return r, errNoAdminYet
+	case u == nil:
+		return r, nil
+	}
+	return r.WithContext(context.WithValue(r.Context(), userKey{}, u)), nil
+}
+
+// userOf returns who sent the request, nil if logins are not required or
+// nobody could log in yet.
+func userOf(r *http.Request) *meta.User {
+	u, _ := r.Context().Value(userKey{}).(*meta.User)
+	return u
+}
+
+// userName is userOf's name, or "".
+func userName(r *http.Request) string {
+	if u := userOf(r); u != nil {
+		return u.Name
+	}
+	return ""
+}
+
+// may reports whether the request's user may do p with a database.
+func (h *Handler) may(r *http.Request, p meta.Privilege, database string) bool {
+	if !h.opt.AuthEnabled {
+		return true
+	}
+	u := userOf(r)
+	return u != nil && u.Authorized(p, database)
+}
+
+// isAdmin reports whether the request's user may do everything.
+func (h *Handler) isAdmin(r *http.Request) bool {
+	if !h.opt.AuthEnabled {
+		return true
+	}
+	u := userOf(r)
+	return u != nil && u.Admin
+}

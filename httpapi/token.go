@@ -1,0 +1,82 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// maxTokenBytes bounds a token; ours have a hundred or two.
+const maxTokenBytes = 8 << 10
+
+// maxExpiration is the last second that time.Time writes out, the end of the
+// year 9999. An exp beyond it is no time.
+const maxExpiration = 253402300799
+
+// tokens checks JSON web tokens. Only HMAC signatures count: with any other
+// kind the token would choose how it is checked.
+type tokens struct {
+	secret []byte
+	parser *jwt.Parser
+}
+
+func newTokens(secret string) *tokens {
+	return &tokens{secret: []byte(secret), parser: jwt.NewParser(
+		jwt.WithValidMethods([]string{"HS256", "HS384", "HS512"}), jwt.WithJSONNumber(),
+		jwt.WithTimeFunc(time.Now),
+	)}
+}
+
+// user returns the user a token is for. Nothing is told of a token whose
+// signature is wrong, whatever else is wrong with it.
+func (t *tokens) user(token string) (string, error) {
+	if len(t.secret) == 0 {
+		return "", errBearerDisabled // any token would be signed with the empty secret
+	}
+	if len(token) > maxTokenBytes {
+		return "", errInvalidToken
+	}
+	claims := jwt.MapClaims{}
+	_, err := t.parser.ParseWithClaims(token, claims, func(*jwt.Token) (any, error) { return t.secret, nil })
+	switch {
+	case err == nil:
+	case errors.Is(err, jwt.ErrTokenUnverifiable), errors.Is(err, jwt.ErrTokenSignatureInvalid), errors.Is(err, jwt.ErrTokenMalformed):
+		return "", errInvalidToken
+	case errors.Is(err, jwt.ErrTokenExpired) && plausibleExpiration(claims):
+		return "", errTokenExpired
+	case errors.Is(err, jwt.ErrTokenInvalidClaims):
+		if !plausibleExpiration(claims) {
+			return "", errTokenNoExpiration
+		}
+		return "", errInvalidToken
+	default:
+		return "", errInvalidToken
+	}
+	if !plausibleExpiration(claims) {
+		return "", errTokenNoExpiration
+	}
+	name, ok := claims["username"]
+	if !ok {
+		return "", errTokenNoUser
+	}
+	text, ok := name.(string)
+	if !ok {
+		return "", errTokenUserType
+	}
+	if text == "" {
+		return "", errTokenNoUser
+	}
+	return text, nil
+}
+
+// plausibleExpiration reports whether exp is there and is a time.
+func plausibleExpiration(claims jwt.MapClaims) bool {
+	n, ok := claims["exp"].(json.Number)
+	if !ok {
+		return false
+	}
+	f, err := n.Float64()
+	return err == nil && f > 0 && f <= maxExpiration
+}
