@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -221,6 +222,14 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
+// statusOfFilter returns the status of an error of Filter.check.
+func statusOfFilter(err error) int {
+	if status := statusOf(err); status == http.StatusNotFound {
+		return status
+	}
+	return http.StatusBadRequest
+}
+
 // parseFilter reads what Filter.params writes.
 func parseFilter(p url.Values) (f Filter, err error) {
 	f.Database, f.RetentionPolicy, f.Measurements = p.Get("db"), p.Get("rp"), p["measurement"]
@@ -256,7 +265,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := f.check(h.store.Catalog()); err != nil {
-		fail(w, statusOf(err), err)
+		fail(w, statusOfFilter(err), err)
 		return
 	}
 	h.mu.Lock()
@@ -386,7 +395,12 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request) {
 	file := p.file
 	if file == nil {
 		var err error
-		if file, err = h.opt.FS.Open(p.path); err != nil {
+		file, err = h.opt.FS.Open(p.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			fail(w, http.StatusGone, fmt.Errorf("dropped since the backup began: %w", err))
+			return
+		}
+		if err != nil {
 			fail(w, http.StatusInternalServerError, err)
 			return
 		}
@@ -420,7 +434,7 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 		NewDatabase: p.Get("newdb"), NewPolicy: p.Get("newrp"),
 	}
 	if err := f.check(h.store.Catalog()); err != nil {
-		fail(w, statusOf(err), err)
+		fail(w, statusOfFilter(err), err)
 		return
 	}
 	w.Header().Set("Trailer", trailerPoints+", "+trailerError)

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path"
 	"slices"
@@ -107,7 +108,7 @@ type Result struct {
 // earlier backups or from one that was broken off, are not fetched again; the
 // part of one is gone on with. Every object fetched is held against the content
 // hash in its name before it counts.
-func Take(ctx context.Context, c *Client, r *Repository, opt TakeOptions) (_ *Result, err error) {
+func Take(ctx context.Context, c *Client, r *Repository, opt TakeOptions) (*Result, error) {
 	begin := time.Now()
 	if err := r.fs.MkdirAll(path.Join(r.dir, objectsDir)); err != nil {
 		return nil, err
@@ -121,6 +122,27 @@ func Take(ctx context.Context, c *Client, r *Repository, opt TakeOptions) (_ *Re
 	if err != nil {
 		return nil, err
 	}
+	for attempt := 1; ; attempt++ {
+		res, err := r.take(ctx, c, known, &opt)
+		var refusal *WriteError
+		if attempt < takeAttempts && errors.As(err, &refusal) && refusal.Status == http.StatusGone {
+			// A shard was dropped since, or the session has ended: begin anew.
+			// What was fetched is there.
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		res.Took = time.Since(begin)
+		return res, nil
+	}
+}
+
+// takeAttempts is how many sessions Take begins at most.
+const takeAttempts = 5
+
+// take takes a backup in one session.
+func (r *Repository) take(ctx context.Context, c *Client, known map[string]string, opt *TakeOptions) (_ *Result, err error) {
 	m, err := c.begin(ctx, &opt.Filter)
 	if err != nil {
 		return nil, fmt.Errorf("begin backup: %w", err)
@@ -191,7 +213,7 @@ func Take(ctx context.Context, c *Client, r *Repository, opt TakeOptions) (_ *Re
 	if err := vfs.WriteFileAtomic(r.fs, r.dir, path.Join(r.dir, name+manifestSuffix), b); err != nil {
 		return nil, fmt.Errorf("write backup manifest: %w", err)
 	}
-	return &Result{Name: name, Sequence: m.Sequence, Shards: len(m.Shards), Objects: len(objects), Bytes: meter.p.Bytes, Copied: copied, Took: time.Since(begin)}, nil
+	return &Result{Name: name, Sequence: m.Sequence, Shards: len(m.Shards), Objects: len(objects), Bytes: meter.p.Bytes, Copied: copied}, nil
 }
 
 // knownSums returns the SHA-256 of the objects that earlier backups name.

@@ -1,0 +1,782 @@
+package backup
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsdbd/column"
+	"tsdbd/inspect"
+	"tsdbd/internal/vfs"
+	"tsdbd/lineproto"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/scan"
+	"tsdbd/store"
+)
+
+const week = 7 * 24 * 3600 * 1_000_000_000
+
+// server is a store with a Handler in front.
+type server struct {
+	*store.Store
+	dir     string
+	handler *Handler
+	http    *httptest.Server
+	client  *Client
+	// fault, if set, may answer a request before the handler does.
+	fault atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+}
+
+func newServer(t testing.TB, opt HandlerOptions) *server {
+	t.Helper()
+	s := &server{dir: t.TempDir()}
+	var err error
+	if s.Store, err = store.Open(s.dir, store.Options{RetentionInterval: -1}); err != nil {
+		t.Fatal(err)
+	}
+	opt.Dir = s.dir
+	s.handler = NewHandler(s.Store, opt)
+	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := s.fault.Load(); f != nil && (*f)(w, r) {
+			return
+		}
+		s.handler.ServeHTTP(w, r)
+	}))
+	s.client = &Client{URL: s.http.URL}
+	t.Cleanup(func() {
+		s.http.Close()
+		s.handler.Close()
+		if err := s.Store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *server) apply(t testing.TB, cmd meta.Command) {
+	t.Helper()
+	if err := s.Apply(context.Background(), cmd); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *server) write(t testing.TB, db, rp, lines string) {
+	t.Helper()
+	if err := writeLines(s.Store, db, rp, lines); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeLines(st *store.Store, db, rp, lines string) error {
+	table, err := st.Table(db)
+	if err != nil {
+		return err
+	}
+	var p lineproto.Parser
+	var b column.Batch
+	if _, err := p.Parse(&b, table, []byte(lines), lineproto.Options{}); err != nil {
+		return err
+	}
+	return st.Write(context.Background(), db, rp, &b)
+}
+
+// someData makes two databases with odd names and values.
+func (s *server) someData(t testing.TB) {
+	t.Helper()
+	s.apply(t, meta.CreateDatabase{Name: "d"})
+	s.apply(t, meta.CreateDatabase{Name: `other "one"`})
+	forever := time.Duration(0)
+	s.apply(t, meta.CreateRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "long", Duration: &forever}})
+	var b strings.Builder
+	for i := range int64(400) {
+		at := 10*week + i*(week/100)
+		fmt.Fprintf(&b, "cpu,host=h%d usage=%g,n=%di,u=%du,on=%t,text=\"a \\\"quoted\\\" \\\\ %d\" %d\n", i%7, float64(i)/3, -i, uint64(i)<<50, i%2 == 0, i, at)
+		fmt.Fprintf(&b, "odd\\ name\\,x,ta\\ g=v\\=1\\,2 fi\\ eld\\,\\==1e-300 %d\n", at)
+	}
+	s.write(t, "d", "", b.String())
+	s.write(t, "d", "long", "cpu,host=z usage=-0.5 1\ncpu,host=z usage=1e300 2\nmem free=5i 3\nmem text=\"two\nlines\" 4\n")
+	s.write(t, `other "one"`, "", "m,t=1 v=1 1000\n")
+	err := s.Delete(context.Background(), scan.DeleteRequest{Database: "d", Range: model.TimeRange{Min: 10 * week, Max: 10*week + 5*(week/100)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, "d", "", fmt.Sprintf("cpu,host=h1 usage=42 %d\n", 10*week+1))
+}
+
+// dump returns the points of a store, sorted.
+func dump(t testing.TB, src Source, f Filter) []string {
+	t.Helper()
+	var b bytes.Buffer
+	n, err := Export(context.Background(), src, &b, ExportOptions{Filter: f, LinesOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Text values of the tests may have line breaks.
+	lines := strings.Split(strings.ReplaceAll(b.String(), "two\nlines", "two_lines"), "\n")
+	lines = lines[:len(lines)-1]
+	if int64(len(lines)) != n {
+		t.Fatalf("%d lines, %d points exported", len(lines), n)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func same(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	t.Errorf("%s: %d points, want %d", what, len(got), len(want))
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Errorf("point %d is %q, want %q", i, got[i], want[i])
+			return
+		}
+	}
+}
+
+func take(t testing.TB, s *server, dir string, f Filter) *Result {
+	t.Helper()
+	res, err := Take(context.Background(), s.client, OpenRepository(vfs.OS, dir), TakeOptions{Filter: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func openDir(t testing.TB, dir string) *store.Store {
+	t.Helper()
+	st, err := store.Open(dir, store.Options{RetentionInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return st
+}
+
+// TestPlace restores into an empty directory, and opens the backup in place.
+func TestPlace(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	s.apply(t, meta.CreateUser{Name: "u", Hash: "h", Admin: true})
+	want := dump(t, s, Filter{})
+	dir, data := t.TempDir(), t.TempDir()
+	res := take(t, s, dir, Filter{})
+	if res.Copied != res.Bytes || res.Bytes == 0 || res.Shards != 7 {
+		t.Errorf("%+v", res)
+	}
+	r := OpenRepository(vfs.OS, dir)
+	st, m, err := Open(r, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "backup", dump(t, st, Filter{}), want)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m.Sequence == 0 || m.Catalog.User("u") == nil {
+		t.Errorf("sequence %d, users %v", m.Sequence, m.Catalog.Users)
+	}
+	if _, err := Place(context.Background(), r, data, RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	report, err := inspect.Verify(context.Background(), data, inspect.VerifyOptions{})
+	if err != nil || !report.Sound || len(report.Problems) > 0 {
+		t.Errorf("restored directory: %+v %v", report, err)
+	}
+	if _, err := Place(context.Background(), r, data, RestoreOptions{}); err == nil {
+		t.Error("restored over data")
+	}
+	back := openDir(t, data)
+	same(t, "restored", dump(t, back, Filter{}), want)
+	if back.Catalog().User("u") == nil {
+		t.Error("user is lost")
+	}
+	// The restored store goes on: new points win over old ones, ids go on.
+	if err := writeLines(back, "d", "", fmt.Sprintf("cpu,host=h1 usage=43 %d\nnew,a=b v=1 5\n", 10*week+1)); err != nil {
+		t.Fatal(err)
+	}
+	after := dump(t, back, Filter{})
+	if len(after) != len(want)+1 || !slices.Contains(after, fmt.Sprintf("cpu,host=h1 usage=43 %d", 10*week+1)) {
+		t.Errorf("%d points after a write, had %d", len(after), len(want))
+	}
+}
+
+func TestPlaceUnderAnotherName(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	dir, data := t.TempDir(), t.TempDir()
+	take(t, s, dir, Filter{})
+	r := OpenRepository(vfs.OS, dir)
+	opt := RestoreOptions{Filter: Filter{Database: "d", RetentionPolicy: "autogen"}, NewDatabase: "e", NewPolicy: "p"}
+	if _, err := Place(context.Background(), r, data, opt); err != nil {
+		t.Fatal(err)
+	}
+	back := openDir(t, data)
+	if d := back.Catalog(); len(d.Databases) != 1 || d.Database("e") == nil || d.Database("e").DefaultRetentionPolicy != "p" {
+		t.Errorf("%+v", d.Databases)
+	}
+	same(t, "renamed", dump(t, back, Filter{}), dump(t, s, opt.Filter))
+}
+
+// TestIncremental copies only what is new.
+func TestIncremental(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	dir := t.TempDir()
+	first := take(t, s, dir, Filter{})
+	want := dump(t, s, Filter{})
+	if again := take(t, s, dir, Filter{}); again.Copied != 0 || again.Bytes != first.Bytes {
+		t.Errorf("nothing is new, copied %d of %d", again.Copied, again.Bytes)
+	}
+	s.write(t, "d", "", fmt.Sprintf("cpu,host=h1 usage=1 %d\n", 12*week))
+	more := take(t, s, dir, Filter{})
+	if more.Copied == 0 || more.Copied > first.Bytes/4 {
+		t.Errorf("copied %d for one point, the whole is %d", more.Copied, more.Bytes)
+	}
+	r := OpenRepository(vfs.OS, dir)
+	names, err := r.List()
+	if err != nil || len(names) != 3 {
+		t.Fatal(names, err)
+	}
+	for i, n := range names {
+		_, m, err := r.Manifest(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if damage, err := r.Check(context.Background(), m); err != nil || len(damage) > 0 {
+			t.Errorf("%s: %v %v", n, damage, err)
+		}
+		st, _, err := Open(r, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points := dump(t, st, Filter{})
+		if i < 2 {
+			same(t, n, points, want)
+		} else if len(points) != len(want)+1 {
+			t.Errorf("%s: %d points", n, len(points))
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What only the older backups name goes with them.
+	backups, _, err := r.Prune(1)
+	if err != nil || backups != 2 {
+		t.Fatal(backups, err)
+	}
+	_, m, err := r.Manifest("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if damage, err := r.Check(context.Background(), m); err != nil || len(damage) > 0 {
+		t.Errorf("after prune: %v %v", damage, err)
+	}
+	left, err := vfs.OS.List(dir + "/objects")
+	if err != nil || len(left) != len(m.objects()) {
+		t.Errorf("%d objects left, %d needed, %v", len(left), len(m.objects()), err)
+	}
+}
+
+// TestResume breaks a backup off in the middle of an object.
+func TestResume(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	var b strings.Builder
+	for i := range 60000 {
+		fmt.Fprintf(&b, "big v=%d.%d %d\n", i*7919%1000003, i*31%1000, 30*week+int64(i)*1e9)
+	}
+	s.write(t, "d", "", b.String())
+	dir := t.TempDir()
+	r := OpenRepository(vfs.OS, dir)
+	// The server's connection breaks within each larger object.
+	cut := func(w http.ResponseWriter, q *http.Request) bool {
+		if !q.URL.Query().Has("object") {
+			return false
+		}
+		rec := httptest.NewRecorder()
+		s.handler.ServeHTTP(rec, q)
+		body := rec.Body.Bytes()
+		for k, v := range rec.Header() {
+			w.Header()[k] = v
+		}
+		w.WriteHeader(rec.Code)
+		if len(body) > 50_000 {
+			body = body[:50_000]
+		}
+		_, _ = w.Write(body)
+		if len(body) == 50_000 {
+			panic(http.ErrAbortHandler)
+		}
+		return true
+	}
+	s.fault.Store(&cut)
+	if _, err := Take(context.Background(), s.client, r, TakeOptions{Workers: 1}); err == nil {
+		t.Fatal("a broken copy passes for a backup")
+	}
+	if names, _ := r.List(); len(names) != 0 {
+		t.Fatalf("a manifest of a backup that is not complete: %v", names)
+	}
+	parts, _ := filepath.Glob(dir + "/objects/*.part")
+	if len(parts) == 0 {
+		t.Fatal("no part is left to go on with")
+	}
+	have := int64(0)
+	for _, p := range parts {
+		st, err := os.Stat(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have += st.Size()
+	}
+	s.fault.Store(nil)
+	var ranged atomic.Int64
+	spy := func(_ http.ResponseWriter, q *http.Request) bool {
+		if q.Header.Get("Range") != "" {
+			ranged.Add(1)
+		}
+		return false
+	}
+	s.fault.Store(&spy)
+	res := take(t, s, dir, Filter{})
+	if have == 0 || res.Copied > res.Bytes-have || ranged.Load() == 0 {
+		t.Errorf("copied %d of %d, %d bytes were there, %d requests for a rest", res.Copied, res.Bytes, have, ranged.Load())
+	}
+	st, _, err := Open(r, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	same(t, "resumed", dump(t, st, Filter{}), dump(t, s, Filter{}))
+}
+
+// TestBadPart begins anew when the part of an object is not what it should be.
+func TestBadPart(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	dir := t.TempDir()
+	m, err := s.client.begin(context.Background(), &Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir+"/objects", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range m.objects() {
+		if err := os.WriteFile(dir+"/objects/"+o.Name+".part", []byte("no"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.client.end(context.Background(), m.Session); err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, dir, Filter{})
+	r := OpenRepository(vfs.OS, dir)
+	if _, m, err = r.Manifest(""); err != nil {
+		t.Fatal(err)
+	}
+	if damage, err := r.Check(context.Background(), m); err != nil || len(damage) > 0 {
+		t.Errorf("%v %v", damage, err)
+	}
+}
+
+// TestDamagedOnTheWay flips a byte of each object as it is sent.
+func TestDamagedOnTheWay(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	flip := func(w http.ResponseWriter, q *http.Request) bool {
+		if !q.URL.Query().Has("object") {
+			return false
+		}
+		rec := httptest.NewRecorder()
+		s.handler.ServeHTTP(rec, q)
+		b := rec.Body.Bytes()
+		b[len(b)/2] ^= 4
+		_, _ = w.Write(b)
+		return true
+	}
+	s.fault.Store(&flip)
+	if _, err := Take(context.Background(), s.client, OpenRepository(vfs.OS, t.TempDir()), TakeOptions{}); err == nil {
+		t.Fatal("damaged objects pass for a backup")
+	}
+}
+
+// TestCheckFindsDamage flips a byte of each object of a backup.
+func TestCheckFindsDamage(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	dir := t.TempDir()
+	take(t, s, dir, Filter{})
+	r := OpenRepository(vfs.OS, dir)
+	_, m, err := r.Manifest("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range m.objects() {
+		name := dir + "/objects/" + o.Name
+		clean, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := bytes.Clone(clean)
+		bad[len(bad)*2/3] ^= 1
+		if err := os.WriteFile(name, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		damage, err := r.Check(context.Background(), m)
+		if err != nil || len(damage) != 1 || !strings.Contains(damage[0].Error(), o.Name) {
+			t.Errorf("%s: %v %v", o.Name, damage, err)
+		}
+		if _, err := Place(context.Background(), r, t.TempDir(), RestoreOptions{}); err == nil {
+			t.Errorf("%s: placed with damage", o.Name)
+		}
+		if err := os.WriteFile(name, clean, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := dir + "/" + mustList(t, r)[0] + manifestSuffix
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-20] ^= 1
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Manifest(""); err == nil {
+		t.Error("a damaged manifest is read")
+	}
+}
+
+func mustList(t *testing.T, r *Repository) []string {
+	t.Helper()
+	names, err := r.List()
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	return names
+}
+
+func TestFilters(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	shards := s.Catalog().Database("d").RetentionPolicy("autogen").ShardGroups
+	for name, f := range map[string]Filter{
+		"database": {Database: `other "one"`},
+		"policy":   {Database: "d", RetentionPolicy: "long"},
+		"shard":    {Shards: []uint64{shards[1].Shards[0].ID}},
+		"time":     {Database: "d", Range: shards[2].TimeRange()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, data := t.TempDir(), t.TempDir()
+			take(t, s, dir, f)
+			r := OpenRepository(vfs.OS, dir)
+			if _, err := Place(context.Background(), r, data, RestoreOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			want := dump(t, s, f)
+			if len(want) == 0 {
+				t.Fatal("the filter chooses nothing")
+			}
+			same(t, name, dump(t, openDir(t, data), Filter{}), want)
+		})
+	}
+	for name, f := range map[string]Filter{
+		"no such database": {Database: "x"}, "no such policy": {Database: "d", RetentionPolicy: "x"},
+		"policy alone": {RetentionPolicy: "long"}, "no such shard": {Shards: []uint64{999}},
+		"measurement": {Measurements: []string{"cpu"}},
+	} {
+		if _, err := Take(context.Background(), s.client, OpenRepository(vfs.OS, t.TempDir()), TakeOptions{Filter: f}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestOneMoment takes backups while writers write entries that reach over
+// several shards and databases, and while deletes and catalog changes go on:
+// in every backup an entry is there in all shards or in none, and nothing
+// before it is missing.
+func TestOneMoment(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.apply(t, meta.CreateDatabase{Name: "d"})
+	const shards = 4
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var entries atomic.Int64
+	for w := range 3 {
+		wg.Go(func() {
+			for i := int64(1); ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				var b strings.Builder
+				for k := range int64(shards) {
+					fmt.Fprintf(&b, "m,w=%d v=%di %d\n", w, i, (10+k)*week+i)
+				}
+				if err := writeLines(s.Store, "d", "", b.String()); err != nil {
+					t.Error(err)
+					return
+				}
+				entries.Add(1)
+			}
+		})
+	}
+	wg.Go(func() { // deletes all of one series, again and again
+		for i := int64(1); ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(3 * time.Millisecond):
+			}
+			var b strings.Builder
+			for k := range int64(shards) {
+				fmt.Fprintf(&b, "gone,w=0 v=%di %d\n", i, (10+k)*week)
+			}
+			err := writeLines(s.Store, "d", "", b.String())
+			if err == nil && i%2 == 0 {
+				err = s.Delete(context.Background(), scan.DeleteRequest{Database: "d", Range: model.AllTime, Measurement: func(m string) bool { return m == "gone" }})
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	dir := t.TempDir()
+	r := OpenRepository(vfs.OS, dir)
+	for entries.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	last := uint64(0)
+	for range 12 {
+		before := entries.Load()
+		res := take(t, s, dir, Filter{})
+		if res.Sequence < last || res.Sequence == 0 {
+			t.Errorf("sequence %d after %d", res.Sequence, last)
+		}
+		last = res.Sequence
+		st, _, err := Open(r, res.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := map[string][shards]int64{}
+		gone := map[string]int{}
+		for _, line := range dump(t, st, Filter{}) {
+			var w, v, at int64
+			if _, err := fmt.Sscanf(line, "gone,w=%d v=%di %d", &w, &v, &at); err == nil {
+				gone[fmt.Sprint(v)]++
+				continue
+			}
+			if _, err := fmt.Sscanf(line, "m,w=%d v=%di %d", &w, &v, &at); err != nil {
+				t.Fatal(line, err)
+			}
+			c := counts[fmt.Sprint(w)]
+			c[at/week-10]++
+			counts[fmt.Sprint(w)] = c
+			if at%week != v {
+				t.Errorf("%s: value of another time", line)
+			}
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		total := int64(0)
+		for w, c := range counts {
+			total += c[0]
+			for k := range c {
+				if c[k] != c[0] {
+					t.Errorf("writer %s: %v points in the shards", w, c)
+					break
+				}
+			}
+		}
+		if total < before {
+			t.Errorf("%d entries in the backup, %d were acknowledged before it", total, before)
+		}
+		for v, n := range gone {
+			if n != shards || len(gone) != 1 {
+				t.Errorf("series that is deleted: value %s in %d shards, %d values", v, n, len(gone))
+			}
+		}
+	}
+	close(stop)
+	wg.Wait()
+	if s.handler.sessions != nil && len(s.handler.sessions) != 0 {
+		t.Errorf("%d sessions are left", len(s.handler.sessions))
+	}
+}
+
+// TestSessions keeps files that are merged away while a session lives, and lets
+// go of a session whose client is silent.
+func TestSessions(t *testing.T) {
+	s := newServer(t, HandlerOptions{Idle: 150 * time.Millisecond})
+	s.someData(t)
+	m, err := s.client.begin(context.Background(), &Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range m.objects() {
+		body, err := s.client.object(context.Background(), m.Session, o.Name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, body); err != nil || n != o.Size {
+			t.Errorf("%s: %d of %d bytes, %v", o.Name, n, o.Size, err)
+		}
+		_ = body.Close()
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		s.handler.mu.Lock()
+		n := len(s.handler.sessions)
+		s.handler.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a silent session lives on")
+		}
+	}
+	var refusal *WriteError
+	if _, err := s.client.object(context.Background(), m.Session, m.objects()[0].Name, 0); !errors.As(err, &refusal) || refusal.Status != http.StatusGone {
+		t.Errorf("object of an ended session: %v", err)
+	}
+}
+
+// TestDroppedMeanwhile drops a database between the begin of a backup and its
+// copy: the backup is begun anew, and is one without it.
+func TestDroppedMeanwhile(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	var once sync.Once
+	drop := func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Has("object") {
+			once.Do(func() { s.apply(t, meta.DropDatabase{Name: "d"}) })
+		}
+		return false
+	}
+	s.fault.Store(&drop)
+	dir := t.TempDir()
+	take(t, s, dir, Filter{})
+	st, m, err := Open(OpenRepository(vfs.OS, dir), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if len(m.Catalog.Databases) != 1 {
+		t.Errorf("%d databases", len(m.Catalog.Databases))
+	}
+	same(t, "what is left", dump(t, st, Filter{}), []string{"m,t=1 v=1 1000"})
+}
+
+func TestAuthorize(t *testing.T) {
+	s := newServer(t, HandlerOptions{Authorize: func(r *http.Request) error {
+		if u, p, _ := r.BasicAuth(); u != "admin" || p != "secret" {
+			return errors.New("who are you")
+		}
+		return nil
+	}})
+	s.someData(t)
+	var refusal *WriteError
+	if _, err := s.client.begin(context.Background(), &Filter{}); !errors.As(err, &refusal) || refusal.Status != http.StatusUnauthorized {
+		t.Errorf("without a password: %v", err)
+	}
+	s.client.Username, s.client.Password = "admin", "secret"
+	take(t, s, t.TempDir(), Filter{})
+}
+
+func TestEndpoints(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	for path, want := range map[string]int{
+		"POST /api/tsdbd/backup?db=x":                404,
+		"POST /api/tsdbd/backup?shard=x":             400,
+		"POST /api/tsdbd/backup?start=5&end=4":       400,
+		"GET /api/tsdbd/backup?session=x&object=y":   410,
+		"DELETE /api/tsdbd/backup?session=x":         204,
+		"GET /api/tsdbd/export?db=x":                 404,
+		"GET /api/tsdbd/export?start=yesterday":      400,
+		"GET /api/tsdbd/nothing":                     404,
+		"PUT /api/tsdbd/backup":                      404,
+		"GET /api/tsdbd/export?db=d&measurement=%5B": 400,
+		"POST /api/tsdbd/verify":                     200,
+	} {
+		method, url, _ := strings.Cut(path, " ")
+		req := httptest.NewRequest(method, url, nil)
+		rec := httptest.NewRecorder()
+		s.handler.ServeHTTP(rec, req)
+		if rec.Code != want {
+			t.Errorf("%s: %d %s, want %d", path, rec.Code, rec.Body, want)
+		}
+	}
+}
+
+// TestExportForms compares workers, gzip and the way over HTTP.
+func TestExportForms(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	want := dump(t, s, Filter{})
+	f := Filter{Database: "d", Measurements: []string{"c?u"}, Range: model.TimeRange{Min: 11 * week, Max: 12 * week}}
+	part := dump(t, s, f)
+	if len(part) < 90 || len(part) >= len(want) {
+		t.Errorf("%d of %d points chosen", len(part), len(want))
+	}
+	read := func(b []byte) []string {
+		lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(b), "two\nlines", "two_lines"), "\n"), "\n")
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "#") || strings.HasPrefix(l, "CREATE") })
+		slices.Sort(lines)
+		return lines
+	}
+	var zipped, remote bytes.Buffer
+	if _, err := Export(context.Background(), s, &zipped, ExportOptions{Gzip: true, Workers: 5}); err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(&zipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "gzip", read(plain), want)
+	n, err := s.client.Export(context.Background(), &remote, ExportOptions{Filter: f})
+	if err != nil || n != int64(len(part)) {
+		t.Errorf("%d points, %v", n, err)
+	}
+	same(t, "over HTTP", read(remote.Bytes()), part)
+	if _, err := Export(context.Background(), s, failingWriter{}, ExportOptions{}); !errors.Is(err, errDisk) {
+		t.Errorf("a writer that fails: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Export(ctx, s, io.Discard, ExportOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+}
+
+var errDisk = errors.New("disk full")
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errDisk }
