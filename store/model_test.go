@@ -186,6 +186,11 @@ type driver struct {
 	maybe map[string][]string
 	gone  map[string]bool // keys of maybe whose absence is right too
 	n     int
+	// ddl adds drops of the database and of shard groups.
+	ddl   bool
+	hosts int // 6 if less
+	// ever holds every value that a key was given, if not nil.
+	ever map[string][]string
 }
 
 const week = 7 * 24 * int64(time.Hour)
@@ -196,7 +201,7 @@ func (d *driver) lines() (string, points) {
 	var b strings.Builder
 	mean := points{}
 	for range 1 + d.r.IntN(30) {
-		host := d.r.IntN(6)
+		host := d.r.IntN(max(d.hosts, 6))
 		series := fmt.Sprintf("m,host=h%d", host)
 		t := int64(d.r.IntN(3))*week + int64(d.r.IntN(200))*int64(time.Second)
 		d.n++
@@ -221,9 +226,20 @@ func (d *driver) lines() (string, points) {
 
 // step runs one operation. An error means that it was cut off.
 func (d *driver) step() error {
+	if d.ddl && d.r.IntN(25) == 0 {
+		if d.r.IntN(3) == 0 {
+			return d.dropDatabase()
+		}
+		return d.expire()
+	}
 	switch k := d.r.IntN(20); {
 	case k < 12:
 		text, mean := d.lines()
+		if d.ever != nil {
+			for key, v := range mean {
+				d.ever[key] = append(d.ever[key], v)
+			}
+		}
 		err := d.s.write("db", text)
 		for key, v := range mean {
 			if err == nil {
@@ -267,6 +283,54 @@ func (d *driver) step() error {
 	return nil
 }
 
+// forget takes the keys that match out of the oracle, for sure or perhaps.
+func (d *driver) forget(sure bool, match func(t int64) bool) {
+	for key := range d.want {
+		var t int64
+		if _, err := fmt.Sscanf(strings.Fields(key)[1], "%d", &t); err != nil {
+			panic(err)
+		}
+		if !match(t) {
+			continue
+		}
+		if sure {
+			delete(d.want, key)
+		} else {
+			d.gone[key] = true
+		}
+	}
+}
+
+// dropDatabase drops the database and makes it again.
+func (d *driver) dropDatabase() error {
+	err := d.s.Apply(context.Background(), meta.DropDatabase{Name: "db"})
+	d.forget(err == nil, func(int64) bool { return true })
+	if err != nil {
+		return err
+	}
+	return d.s.Apply(context.Background(), meta.CreateDatabase{Name: "db"})
+}
+
+// expire drops a shard group as retention does.
+func (d *driver) expire() error {
+	entries := d.s.entries()
+	if len(entries) == 0 {
+		return nil
+	}
+	id := entries[d.r.IntN(len(entries))].ID()
+	at, ok := d.s.Catalog().Shard(id)
+	if !ok {
+		return errors.New("shard not in the catalog")
+	}
+	times := at.Group.TimeRange()
+	_, err := d.s.catalog.Apply(meta.DropShardGroup{Database: "db", RetentionPolicy: "autogen", ID: at.Group.ID})
+	d.forget(err == nil, times.Contains)
+	if err != nil {
+		return err
+	}
+	return d.s.expireShards([]uint64{id})
+}
+
 func (s *testStore) entries() []*shardEntry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -297,6 +361,9 @@ func (s *testStore) compactSome(r *rand.Rand) {
 // check compares the store with the oracle; values that were cut off may be
 // there or not, and are known from then on.
 func (d *driver) check(s *testStore) error {
+	if d.ddl && s.Catalog().Database("db") == nil {
+		s.create("db") // cut off between drop and creation
+	}
 	got, err := readAll(s.Store, "db", false)
 	if err != nil {
 		return err

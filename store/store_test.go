@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +19,9 @@ import (
 )
 
 var (
-	seedFlag  = flag.Uint64("seed", 0, "seed of the random tests; 0: from the clock")
-	crashRuns = flag.Int("crash-points", 300, "crash points of TestCrash")
+	seedFlag     = flag.Uint64("seed", 0, "seed of the random tests; 0: from the clock")
+	crashRuns    = flag.Int("crash-points", 300, "crash points of TestCrash")
+	relaxedHosts = flag.Int("relaxed-hosts", 6, "series per measurement of TestCrashRelaxed")
 )
 
 func seed(t testing.TB) uint64 {
@@ -44,6 +46,7 @@ func TestAgainstModel(t *testing.T) {
 		s := openTest(t, fs, testOptions(fs))
 		s.create("db")
 		d := newDriver(t, s, r)
+		d.ddl = true
 		for i := range 150 {
 			if err := d.step(); err != nil {
 				t.Fatal(err)
@@ -81,6 +84,7 @@ func crashOnce(t *testing.T, seed uint64, n int, keep float64) (reached bool) {
 	s := openTest(t, fs, testOptions(fs))
 	s.create("db")
 	d := newDriver(t, s, r)
+	d.ddl = seed%2 == 0
 	var left *vfstest.FS
 	start := fs.Ops()
 	fs.SetHook(func(op vfstest.Op) error {
@@ -102,6 +106,9 @@ func crashOnce(t *testing.T, seed uint64, n int, keep float64) (reached bool) {
 	if left == nil {
 		return false
 	}
+	if seed%3 == 0 {
+		left = crashOpen(left, rand.New(rand.NewPCG(seed, 8)), keep)
+	}
 	for range 2 {
 		again := openTest(t, left, testOptions(left))
 		if err := d.check(again); err != nil {
@@ -121,6 +128,30 @@ func crashOnce(t *testing.T, seed uint64, n int, keep float64) (reached bool) {
 	return true
 }
 
+// crashOpen cuts the power once more, while the store recovers.
+func crashOpen(fs *vfstest.FS, r *rand.Rand, keep float64) *vfstest.FS {
+	var left *vfstest.FS
+	n := 1 + r.IntN(25)
+	start := fs.Ops()
+	fs.SetHook(func(op vfstest.Op) error {
+		if left == nil && op.N-start == n {
+			left = fs.Crash(r, keep)
+		}
+		if left != nil {
+			return errCut
+		}
+		return nil
+	})
+	if s, err := Open("/data", testOptions(fs)); err == nil {
+		_ = s.Close()
+	}
+	fs.SetHook(nil)
+	if left == nil {
+		return fs
+	}
+	return left
+}
+
 // TestCrash cuts the power at random file operations.
 func TestCrash(t *testing.T) {
 	base := seed(t)
@@ -135,6 +166,48 @@ func TestCrash(t *testing.T) {
 	if reached < *crashRuns/4 {
 		t.Errorf("only %d of %d runs reached their crash point", reached, *crashRuns)
 	}
+}
+
+// TestCrashRelaxed crashes stores that sync their logs by time. The log's end
+// may be lost; what is left must have been written, and from then on the store
+// must keep everything: numbers, types and deletes of what was lost must not
+// reach what comes after it.
+func TestCrashRelaxed(t *testing.T) {
+	base := seed(t)
+	runs := *crashRuns / 4
+	for run := range runs {
+		r := rand.New(rand.NewPCG(base, uint64(run)))
+		fs := vfstest.New()
+		opt := testOptions(fs)
+		opt.SyncInterval = time.Hour
+		s := openTest(t, fs, opt)
+		s.create("db")
+		d := newDriver(t, s, r)
+		d.ever, d.hosts = map[string][]string{}, *relaxedHosts
+		for round := range 4 {
+			for range 1 + r.IntN(40) {
+				if err := d.step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := d.check(s); err != nil {
+				t.Fatalf("run %d, round %d: %v", run, round, err)
+			}
+			left := fs.CrashLocked(r, []float64{0, 0.5, 1}[r.IntN(3)])
+			_ = s.Close()
+			opt.FS, fs = left, left
+			s = openTest(t, left, opt)
+			d.s = s
+			d.want = s.read("db")
+			for key, v := range d.want {
+				if !slices.Contains(d.ever[key], v) {
+					t.Fatalf("run %d, round %d: %s = %s was never written", run, round, key, v)
+				}
+			}
+		}
+		_ = s.Close()
+	}
+	t.Logf("%d crashes", 4*runs)
 }
 
 // TestCrashControl switches syncing off: the same test must find losses, or it

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tsdbd/internal/vfs/vfstest"
+)
+
+// TestDiskFull fills the disk under writes and flushes, several times, and
+// frees it: every refusal says so, refused points never show, acknowledged
+// ones stay, writes and flushes go on by themselves, and no space stays lost.
+func TestDiskFull(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.FlushBytes = 256 << 10
+	s := openTest(t, fs, opt)
+	s.create("db")
+	want := points{}
+	n := 0
+	write := func() error {
+		var b strings.Builder
+		batch := points{}
+		for k := range 200 {
+			n++
+			fmt.Fprintf(&b, "m,host=h%d,run=r%d f=%d %d\n", k%10, n/3000, n, n)
+			batch[pointKey(fmt.Sprintf("m,host=h%d,run=r%d", k%10, n/3000), int64(n), "f")] = fmt.Sprint(float64(n))
+		}
+		err := s.write("db", b.String())
+		if err == nil {
+			for k, v := range batch {
+				want[k] = v
+			}
+		}
+		return err
+	}
+	refused := 0
+	for round := range 2 {
+		for range 40 {
+			s.must(write())
+		}
+		free, _ := fs.Free("/data")
+		used := int64(1<<40) - int64(free) // without a limit
+		if free == 1<<40 {
+			used = 0
+			for _, name := range fs.Files() {
+				st, err := fs.Stat(name)
+				if err == nil {
+					used += st.Size()
+				}
+			}
+		}
+		fs.SetLimit(used + int64(10+round*40)<<10)
+		for range 400 {
+			err := write()
+			if err == nil {
+				continue
+			}
+			if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, ErrOverloaded) {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			refused++
+			if refused%20 == 0 {
+				break
+			}
+		}
+		for _, e := range s.entries() {
+			s.flush(t.Context(), e)
+			_, _ = e.Compact(t.Context(), true)
+		}
+		if text := diff(s.read("db"), want); text != "" {
+			t.Fatalf("round %d, disk full: %s", round, text)
+		}
+		fs.SetLimit(0)
+		deadline := time.Now().Add(5 * time.Second)
+		for write() != nil {
+			if time.Now().After(deadline) {
+				ok, message := s.Health()
+				t.Fatalf("round %d: no write 5 s after space came back; health %v %s", round, ok, message)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		for _, e := range s.entries() {
+			for range 2 {
+				s.flush(t.Context(), e)
+			}
+			for range 3 {
+				_, err := e.Compact(t.Context(), true)
+				s.must(err)
+			}
+			if _, dirty := e.FirstUnflushed(); dirty {
+				t.Errorf("round %d: shard not flushed after space came back", round)
+			}
+		}
+		for _, name := range fs.Files() {
+			if inShard(name) && strings.Contains(name, ".tmp") {
+				t.Errorf("round %d: left: %s", round, name)
+			}
+		}
+		files := 0
+		for _, name := range fs.Files() {
+			if inShard(name) {
+				files++
+			}
+		}
+		if files > 3 {
+			t.Errorf("round %d: %d files of a compacted shard: %v", round, files, fs.Files())
+		}
+	}
+	if refused == 0 {
+		t.Error("the disk was never full")
+	}
+	s.must(s.Close())
+	s = openTest(t, fs, testOptions(fs))
+	defer s.Close()
+	if text := diff(s.read("db"), want); text != "" {
+		t.Errorf("reopened: %s", text)
+	}
+	t.Logf("%d writes refused", refused)
+}
