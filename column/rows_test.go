@@ -93,6 +93,14 @@ func randomRows(r *rand.Rand, types []model.FieldType, n int) *Rows {
 	return rows
 }
 
+// rounds is n, fewer under -short.
+func rounds(n int) int {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
+
 func newRand(t *testing.T) *rand.Rand {
 	seed := uint64(time.Now().UnixNano())
 	t.Cleanup(func() {
@@ -106,7 +114,7 @@ func newRand(t *testing.T) *rand.Rand {
 func TestMergeMatchesNaive(t *testing.T) {
 	r := newRand(t)
 	ties := 0
-	for range 500 {
+	for range rounds(500) {
 		types := allTypes[:1+r.IntN(len(allTypes))]
 		want := naive{}
 		dst := randomRows(r, types, r.IntN(3)*r.IntN(70))
@@ -157,7 +165,7 @@ func TestMergeMatchesNaive(t *testing.T) {
 			}
 		}
 	}
-	if ties < 300 {
+	if ties < rounds(300) {
 		t.Errorf("only %d rows of equal time", ties)
 	}
 }
@@ -165,7 +173,7 @@ func TestMergeMatchesNaive(t *testing.T) {
 func TestKeepMatchesNaive(t *testing.T) {
 	r := newRand(t)
 	emptied := 0
-	for range 500 {
+	for range rounds(500) {
 		rows := randomRows(r, allTypes[:1+r.IntN(5)], r.IntN(300))
 		dropEmpty, share := r.IntN(2) == 0, r.Float64()
 		if r.IntN(8) == 0 {
@@ -207,7 +215,7 @@ func TestKeepMatchesNaive(t *testing.T) {
 
 func TestAppendVectorMatchesNaive(t *testing.T) {
 	r := newRand(t)
-	for range 3000 {
+	for range rounds(3000) {
 		typ := allTypes[r.IntN(len(allTypes))]
 		v, w := Vector{Type: typ}, Vector{Type: typ}
 		randomVector(r, &v, r.IntN(150), []float64{0, 0.3, 1}[r.IntN(3)])
