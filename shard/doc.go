@@ -15,6 +15,11 @@
 // Order is one number (W4, W5): files cover disjoint, ascending sequence
 // ranges; a tombstone hides only what has a lower sequence.
 //
+// Damage: a file whose frame is damaged is moved to the directory quarantine,
+// with a text that says why; an index or a manifest is made anew from the TSM
+// files, which carry keys, ids, fields and sequences. Damage of a block is an
+// error of the read that meets it, and keeps the file out of merges.
+//
 // A Shard knows nothing of the log or the catalog. Reads may run concurrently
 // with everything; Apply, Delete and Freeze come from one goroutine at a time;
 // Flush and Compact may run beside them, one each.
