@@ -69,7 +69,12 @@ func loadRows(results []*result) []figureRow {
 		figureRow{"written MB", "%.0f", less, func(f *loadFigures) float64 { return mbOf(f.written) }},
 		figureRow{"disk MB after the load", "%.1f", 0, func(f *loadFigures) float64 { return mbOf(f.disk) }},
 		figureRow{"disk MB when quiet", "%.1f", less, func(f *loadFigures) float64 { return mbOf(f.diskSettled) }},
-		figureRow{"of it the write-ahead log", "%.1f", 0, func(f *loadFigures) float64 { return mb(f.logSettled) }},
+		figureRow{"of it the write-ahead log", "%.1f", 0, func(f *loadFigures) float64 {
+			if f.diskSettled == 0 {
+				return math.NaN()
+			}
+			return mb(f.logSettled)
+		}},
 		figureRow{"disk MB when quiet, without the log", "%.1f", less, func(f *loadFigures) float64 { return mbOf(f.diskSettled - f.logSettled) }},
 		figureRow{"bytes/value, without the log", "%.3f", less, func(f *loadFigures) float64 {
 			if f.values == 0 || f.diskSettled == 0 {
@@ -91,7 +96,12 @@ func loadRows(results []*result) []figureRow {
 	}
 	return append(
 		rows,
-		figureRow{"s from the last acknowledgement until quiet", "%.0f", 0, func(f *loadFigures) float64 { return f.settledTook.Seconds() }},
+		figureRow{"s from the last acknowledgement until quiet", "%.0f", 0, func(f *loadFigures) float64 {
+			if f.diskSettled == 0 {
+				return math.NaN()
+			}
+			return f.settledTook.Seconds()
+		}},
 		figureRow{"writes sent again for want of room", "%.0f", 0, func(f *loadFigures) float64 { return float64(f.retries) }},
 		figureRow{"stop s", "%.2f", 0, func(f *loadFigures) float64 { return seconds(f.stop.Seconds()) }},
 		figureRow{"start to serving s", "%.2f", less, func(f *loadFigures) float64 { return seconds(f.ready.Seconds()) }},
