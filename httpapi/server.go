@@ -2,10 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 )
@@ -13,6 +17,12 @@ import (
 // ServerOptions configure a Server. The zero value serves on a free local port.
 type ServerOptions struct {
 	Address string // host:port; "": 127.0.0.1:0
+	// Socket is the path of a unix socket to listen on in place of Address, with
+	// the permissions SocketMode. A socket that nobody listens on is replaced.
+	Socket     string
+	SocketMode fs.FileMode
+	// TLS makes the connections encrypted. nil: they are plain.
+	TLS *tls.Config
 	// MaxConnections bounds the connections that are open at a time; more wait
 	// in the kernel's queue. 0: no bound.
 	MaxConnections int
@@ -44,13 +54,15 @@ func Listen(h *Handler, opt ServerOptions) (*Server, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
-	l, err := net.Listen("tcp", opt.Address)
+	l, err := opt.listen()
 	if err != nil {
 		return nil, err // names the operation and the address
 	}
 	if opt.MaxConnections > 0 {
 		l = &limitListener{Listener: l, tokens: make(chan struct{}, opt.MaxConnections), closed: make(chan struct{})}
 	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
 	s := &Server{
 		handler: h,
 		http: &http.Server{
@@ -58,10 +70,16 @@ func Listen(h *Handler, opt ServerOptions) (*Server, error) {
 			ReadHeaderTimeout: readHeaderTimeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
-			ErrorLog:          slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
+			// HTTP/1.1 alone: a stream of HTTP/2 would pass by the bounds of
+			// connections, and no client of the 1.x API asks for it.
+			Protocols: protocols,
+			ErrorLog:  slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
 		},
 		listener: l,
 		done:     make(chan struct{}),
+	}
+	if opt.TLS != nil {
+		l = tls.NewListener(l, opt.TLS)
 	}
 	go func() {
 		defer close(s.done)
@@ -70,6 +88,30 @@ func Listen(h *Handler, opt ServerOptions) (*Server, error) {
 		}
 	}()
 	return s, nil
+}
+
+// listen opens the listener.
+func (o *ServerOptions) listen() (net.Listener, error) {
+	if o.Socket == "" {
+		return net.Listen("tcp", o.Address)
+	}
+	if info, err := os.Lstat(o.Socket); err == nil && info.Mode().Type() == fs.ModeSocket {
+		if c, err := net.DialTimeout("unix", o.Socket, time.Second); err == nil {
+			_ = c.Close() // it was only to see
+			return nil, fmt.Errorf("listen unix %s: another process listens there", o.Socket)
+		}
+		if err := os.Remove(o.Socket); err != nil {
+			return nil, fmt.Errorf("listen unix: %w", err)
+		}
+	}
+	l, err := net.Listen("unix", o.Socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(o.Socket, o.SocketMode); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen unix: %w", err), l.Close())
+	}
+	return l, nil
 }
 
 // Addr returns the address that is listened on.

@@ -1,0 +1,51 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"sync/atomic"
+)
+
+// Certificate is a server certificate with its key, read from files that may
+// be replaced while the server runs.
+type Certificate struct {
+	certPath, keyPath string
+	current           atomic.Pointer[tls.Certificate]
+}
+
+// LoadCertificate reads a certificate chain and its key, both PEM. keyPath ""
+// is certPath: one file may hold both.
+func LoadCertificate(certPath, keyPath string) (*Certificate, error) {
+	if keyPath == "" {
+		keyPath = certPath
+	}
+	c := &Certificate{certPath: certPath, keyPath: keyPath}
+	_, err := c.Reload()
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Reload reads the files again. Connections from then on get what they hold;
+// changed reports whether that is another certificate. After an error the
+// certificate in use stays.
+func (c *Certificate) Reload() (changed bool, err error) {
+	next, err := tls.LoadX509KeyPair(c.certPath, c.keyPath)
+	if err != nil {
+		return false, fmt.Errorf("load certificate %s with key %s: %w", c.certPath, c.keyPath, err)
+	}
+	have := c.current.Swap(&next)
+	return have == nil || !bytes.Equal(have.Certificate[0], next.Certificate[0]), nil
+}
+
+// TLSConfig returns a configuration that serves the certificate by TLS of at
+// least minVersion, tls.VersionTLS12 or later, with Go's choice of ciphers.
+func (c *Certificate) TLSConfig(minVersion uint16) *tls.Config {
+	return &tls.Config{
+		MinVersion:     max(minVersion, tls.VersionTLS12),
+		NextProtos:     []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current.Load(), nil },
+	}
+}
