@@ -1,20 +1,25 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"tsdbd/httpapi"
 )
 
 // config is everything that can be set. Keys are the toml names; the
@@ -58,6 +63,28 @@ type httpConfig struct {
 	MaxConcurrentWriteLimit int  `toml:"max-concurrent-write-limit"`
 	MaxConnectionLimit      int  `toml:"max-connection-limit"`
 	AccessLog               bool `toml:"access-log"`
+	// MaxRowLimit cuts answers that are not chunked; 0 is no limit.
+	MaxRowLimit int `toml:"max-row-limit"`
+	// PprofEnabled opens /debug/pprof, to administrators if logins are on.
+	PprofEnabled bool `toml:"pprof-enabled"`
+
+	// AuthEnabled makes all but /ping and /health take a login.
+	AuthEnabled bool   `toml:"auth-enabled"`
+	Realm       string `toml:"realm"`
+	// SharedSecret is the key of bearer tokens; without one there are none.
+	SharedSecret secret `toml:"shared-secret"`
+	// PingAuthEnabled makes /ping and /health take a login as well.
+	PingAuthEnabled bool `toml:"ping-auth-enabled"`
+
+	HTTPSEnabled     bool   `toml:"https-enabled"`
+	HTTPSCertificate string `toml:"https-certificate"`
+	// HTTPSPrivateKey is in the file of the certificate if it has no own.
+	HTTPSPrivateKey string     `toml:"https-private-key"`
+	HTTPSMinVersion tlsVersion `toml:"https-min-version"`
+
+	UnixSocketEnabled     bool     `toml:"unix-socket-enabled"`
+	BindSocket            string   `toml:"bind-socket"`
+	UnixSocketPermissions fileMode `toml:"unix-socket-permissions"`
 	// StopTimeout is how long requests may take to finish at the end.
 	StopTimeout duration `toml:"stop-timeout"`
 }
@@ -100,7 +127,8 @@ func defaultConfig() *config {
 		},
 		HTTP: httpConfig{
 			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
-			StopTimeout: duration(30 * time.Second),
+			StopTimeout: duration(30 * time.Second), Realm: httpapi.DefaultRealm,
+			HTTPSMinVersion: tls.VersionTLS12, BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
 		},
 		Retention: retentionConfig{
 			Enabled: true, CheckInterval: duration(30 * time.Minute),
@@ -172,29 +200,43 @@ func (c *config) readFile(path string) error {
 	if err != nil {
 		return fmt.Errorf("read configuration %s: %w", path, err)
 	}
-	if unknown := m.Undecoded(); len(unknown) > 0 {
-		names := make([]string, len(unknown))
-		for i, k := range unknown {
-			names[i] = k.String()
-		}
-		return fmt.Errorf("read configuration %s: unknown keys: %s", path, strings.Join(names, ", "))
+	var known []string
+	for _, s := range c.settings() {
+		known = append(known, s.key)
+	}
+	var errs []error
+	for _, k := range m.Undecoded() {
+		errs = append(errs, unknownKey(k.String(), known))
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("read configuration %s: %w", path, errors.Join(errs...))
 	}
 	return nil
 }
 
-// readEnv reads TSDBD_SECTION_KEY variables over c. Others that begin with
-// TSDBD_ are left alone: container managers make some up.
+// readEnv reads TSDBD_SECTION_KEY variables over c. One that is nearly a key is
+// an error; others that begin with TSDBD_ are left alone, for container managers
+// make some up.
 func (c *config) readEnv(env map[string]string) error {
 	var errs []error
-	sections := reflect.ValueOf(c).Elem()
-	for i := range sections.NumField() {
-		section := sections.Field(i)
-		for j := range section.NumField() {
-			name := envName(sections.Type().Field(i), section.Type().Field(j))
-			if text, ok := env[name]; ok {
-				if err := setField(section.Field(j), text); err != nil {
-					errs = append(errs, fmt.Errorf("%s: %w", name, err))
-				}
+	names := map[string]bool{}
+	settings := c.settings()
+	for _, s := range settings {
+		names[s.env] = true
+		if text, ok := env[s.env]; ok {
+			if err := setField(s.value, text); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", s.env, err))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if names[name] {
+			continue
+		}
+		for _, s := range settings {
+			if editDistance(name, s.env) <= 2 {
+				errs = append(errs, fmt.Errorf("unknown variable %s, did you mean %s?", name, s.env))
+				break
 			}
 		}
 	}
@@ -238,6 +280,10 @@ func (c *config) validate() error {
 	}
 	check(c.Data.Dir != "", "data.dir must not be empty")
 	check(c.HTTP.BindAddress != "", "http.bind-address must not be empty")
+	check(!c.HTTP.HTTPSEnabled || c.HTTP.HTTPSCertificate != "", "http.https-certificate must name a file if http.https-enabled is true")
+	check(!c.HTTP.UnixSocketEnabled || c.HTTP.BindSocket != "", "http.bind-socket must not be empty if http.unix-socket-enabled is true")
+	check(c.HTTP.Realm != "" && !strings.ContainsFunc(c.HTTP.Realm, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }),
+		"http.realm must be printable ASCII without quotes, not %q", c.HTTP.Realm)
 	check(c.Data.WALSegmentSize >= 1<<20, "data.wal-segment-size must be at least 1MiB")
 	check(c.Data.FlushSize > 0, "data.flush-size must be positive")
 	check(c.Data.CacheMaxMemory >= c.Data.FlushSize, "data.cache-max-memory must be at least data.flush-size")
@@ -250,6 +296,7 @@ func (c *config) validate() error {
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format must be text or json, not %q", c.Log.Format)
 	for name, n := range map[string]int{
 		"http.max-concurrent-write-limit": c.HTTP.MaxConcurrentWriteLimit, "http.max-connection-limit": c.HTTP.MaxConnectionLimit,
+		"http.max-row-limit":           c.HTTP.MaxRowLimit,
 		"query.max-concurrent-queries": c.Query.MaxConcurrentQueries, "query.max-select-point": c.Query.MaxSelectPoint,
 		"query.max-select-series": c.Query.MaxSelectSeries, "query.max-select-buckets": c.Query.MaxSelectBuckets,
 	} {
@@ -265,9 +312,9 @@ func (c *config) print(w io.Writer) error {
 	return e.Encode(c)
 }
 
-// logger returns the server's log.
-func (c *config) logger(w io.Writer) *slog.Logger {
-	opt := &slog.HandlerOptions{Level: c.Log.Level}
+// logger returns the server's log, whose level may be changed.
+func (c *config) logger(w io.Writer, level slog.Leveler) *slog.Logger {
+	opt := &slog.HandlerOptions{Level: level}
 	if c.Log.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, opt))
 	}

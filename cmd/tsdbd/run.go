@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if command == "config" {
 		return cfg.print(stdout)
 	}
-	return serve(ctx, cfg, stdout, stderr)
+	return serve(ctx, cfg, func() (*config, error) { return loadConfig(args, os.Environ()) }, stdout, stderr)
 }
 
 // versionText tells what this binary was built from.

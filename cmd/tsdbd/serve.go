@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,9 +23,15 @@ import (
 )
 
 // serve opens everything, serves until ctx ends, and closes everything in
-// reverse order.
-func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error) {
-	log := c.logger(stderr)
+// reverse order. reload reads the configuration again when SIGHUP asks for it.
+func serve(ctx context.Context, c *config, reload func() (*config, error), stdout, stderr io.Writer) (err error) {
+	level := new(slog.LevelVar)
+	level.Set(c.Log.Level)
+	log := c.logger(stderr, level)
+	certificate, err := c.certificate()
+	if err != nil {
+		return err
+	}
 	shards := meta.ShardDurations{
 		DayFrom: time.Duration(c.Retention.DayShardsFrom), WeekFrom: time.Duration(c.Retention.WeekShardsFrom),
 	}
@@ -82,14 +92,15 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 	if options.MaxBodySize == 0 {
 		options.MaxBodySize = -1 // the file's 0 is no bound
 	}
+	options.AuthEnabled, options.PingAuth, options.Users = c.HTTP.AuthEnabled, c.HTTP.PingAuthEnabled, st
+	options.Realm, options.SharedSecret = c.HTTP.Realm, string(c.HTTP.SharedSecret)
+	c.warnOfOpenDoors(log)
 	if c.HTTP.AccessLog {
 		options.AccessLog = log
 	}
 	handler := httpapi.New(options)
 	defer handler.Close()
-	server, err := httpapi.Listen(handler, httpapi.ServerOptions{
-		Address: c.HTTP.BindAddress, MaxConnections: c.HTTP.MaxConnectionLimit, Logger: log,
-	})
+	servers, err := c.listen(handler, certificate, log)
 	if err != nil {
 		return err
 	}
@@ -97,24 +108,35 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 		// ctx has ended; requests get time of their own.
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(c.HTTP.StopTimeout))
 		defer cancel()
-		err = errors.Join(err, server.Close(stopCtx))
+		err = errors.Join(err, closeAll(stopCtx, servers))
 		log.Info("no longer serving")
 	}()
-	log.Info("serving", "address", server.Addr(), "took", time.Since(begin))
-	welcome(stdout, server.Addr(), len(st.Catalog().Databases) == 0)
-	select {
-	case <-ctx.Done():
-		log.Info("stopping", "err", context.Cause(ctx))
-		return nil
-	case <-server.Done():
-		return nil // its failure comes from Close
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	address := servers[0].Addr()
+	log.Info("serving", "address", address, "tls", certificate != nil, "auth", c.HTTP.AuthEnabled, "took", time.Since(begin))
+	welcome(stdout, c.url(address), len(st.Catalog().Databases) == 0 && !c.HTTP.AuthEnabled)
+	stopped := servers[len(servers)-1].Done() // the socket's, or the only one's
+	r := &reloader{current: c, read: reload, level: level, certificate: certificate, log: log}
+	for {
+		select {
+		case <-ctx.Done():
+			log.Info("stopping", "err", context.Cause(ctx))
+			return nil
+		case <-hangup:
+			r.reload()
+		case <-servers[0].Done():
+			return nil // its failure comes from Close
+		case <-stopped:
+			return nil
+		}
 	}
 }
 
 // welcome tells where the server is, and whoever starts from nothing what to
 // type next.
-func welcome(w io.Writer, address string, empty bool) {
-	url := "http://" + address
+func welcome(w io.Writer, url string, empty bool) {
 	fmt.Fprintf(w, "tsdbd %s listens on %s\n", version, url)
 	if !empty {
 		return

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
+	"io/fs"
 	"math"
 	"strconv"
 	"strings"
@@ -108,3 +110,40 @@ func (d duration) MarshalText() ([]byte, error) {
 	}
 	return []byte(s), nil
 }
+
+// tlsVersion is a version of TLS, written 1.2 or 1.3. Older ones are broken.
+type tlsVersion uint16
+
+// UnmarshalText reads a version, with or without InfluxDB's "tls" in front.
+func (v *tlsVersion) UnmarshalText(text []byte) error {
+	switch strings.TrimPrefix(strings.ToLower(string(text)), "tls") {
+	case "1.2":
+		*v = tls.VersionTLS12
+	case "1.3":
+		*v = tls.VersionTLS13
+	default:
+		return fmt.Errorf("%q is not 1.2 or 1.3", text)
+	}
+	return nil
+}
+
+// MarshalText writes the number.
+func (v tlsVersion) MarshalText() ([]byte, error) {
+	return []byte(strings.TrimPrefix(tls.VersionName(uint16(v)), "TLS ")), nil
+}
+
+// fileMode is the permissions of a file, written in octal.
+type fileMode fs.FileMode
+
+// UnmarshalText reads permissions such as 0660.
+func (m *fileMode) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 8, 32)
+	if err != nil || n > 0o777 {
+		return fmt.Errorf("%q is not a file mode such as 0660", text)
+	}
+	*m = fileMode(n)
+	return nil
+}
+
+// MarshalText writes four octal digits.
+func (m fileMode) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%04o", uint32(m)), nil }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+
+	"tsdbd/httpapi"
+)
+
+// certificate reads the server's certificate, nil if connections are plain.
+func (c *config) certificate() (*httpapi.Certificate, error) {
+	if !c.HTTP.HTTPSEnabled {
+		return nil, nil
+	}
+	return httpapi.LoadCertificate(c.HTTP.HTTPSCertificate, c.HTTP.HTTPSPrivateKey)
+}
+
+// listen opens the address and, if it is wanted, the unix socket.
+func (c *config) listen(h *httpapi.Handler, certificate *httpapi.Certificate, log *slog.Logger) ([]*httpapi.Server, error) {
+	var encrypted *tls.Config
+	if certificate != nil {
+		encrypted = certificate.TLSConfig(uint16(c.HTTP.HTTPSMinVersion))
+	}
+	server, err := httpapi.Listen(h, httpapi.ServerOptions{
+		Address: c.HTTP.BindAddress, MaxConnections: c.HTTP.MaxConnectionLimit, TLS: encrypted, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !c.HTTP.UnixSocketEnabled {
+		return []*httpapi.Server{server}, nil
+	}
+	socket, err := httpapi.Listen(h, httpapi.ServerOptions{
+		Socket: c.HTTP.BindSocket, SocketMode: fs.FileMode(c.HTTP.UnixSocketPermissions),
+		MaxConnections: c.HTTP.MaxConnectionLimit, Logger: log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, server.Close(context.Background()))
+	}
+	log.Info("serving", "path", c.HTTP.BindSocket)
+	return []*httpapi.Server{server, socket}, nil
+}
+
+// closeAll closes the servers together: they share the time of ctx.
+func closeAll(ctx context.Context, servers []*httpapi.Server) error {
+	failures := make(chan error, len(servers))
+	for _, s := range servers {
+		go func() { failures <- s.Close(ctx) }()
+	}
+	var all []error
+	for range servers {
+		all = append(all, <-failures)
+	}
+	return errors.Join(all...)
+}
+
+// url returns where clients find an address that is listened on.
+func (c *config) url(address string) string {
+	if c.HTTP.HTTPSEnabled {
+		return "https://" + address
+	}
+	return "http://" + address
+}
+
+// minSecretBytes is what an HMAC key of SHA-256 should have.
+const minSecretBytes = 32
+
+// warnOfOpenDoors tells of settings that an operator would not want on a
+// network others are on.
+func (c *config) warnOfOpenDoors(log *slog.Logger) {
+	host, _, err := net.SplitHostPort(c.HTTP.BindAddress)
+	ip := net.ParseIP(host)
+	local := err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	if !c.HTTP.AuthEnabled && !local {
+		log.Warn("anyone who reaches the address may read and write: set http.auth-enabled", "address", c.HTTP.BindAddress)
+	}
+	if c.HTTP.AuthEnabled && !c.HTTP.HTTPSEnabled && !local {
+		log.Warn("passwords cross the network unencrypted: set http.https-enabled", "address", c.HTTP.BindAddress)
+	}
+	if n := len(c.HTTP.SharedSecret); n > 0 && n < minSecretBytes {
+		log.Warn("http.shared-secret is short enough to be guessed", "bytes", n)
+	}
+	if c.HTTP.SharedSecret != "" && !c.HTTP.AuthEnabled {
+		log.Warn("http.shared-secret has no effect without http.auth-enabled")
+	}
+}

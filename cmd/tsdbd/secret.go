@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+)
+
+// redacted stands for a secret wherever it would be shown.
+const redacted = "[REDACTED]"
+
+// secret is a setting that is never shown: not printed, not logged.
+type secret string
+
+// UnmarshalText reads a secret. What stands for one in print is refused: a
+// server with a secret that everyone knows would be open.
+func (s *secret) UnmarshalText(text []byte) error {
+	if string(text) == redacted {
+		return errors.New("it was hidden when the configuration was printed, put the secret itself")
+	}
+	*s = secret(text)
+	return nil
+}
+
+// MarshalText hides the secret.
+func (s secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// String hides the secret; an empty one is shown.
+func (s secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
+// GoString hides the secret from %#v.
+func (s secret) GoString() string { return s.String() }
+
+// LogValue hides the secret from logs.
+func (s secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
