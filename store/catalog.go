@@ -37,7 +37,7 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 			errs = append(errs, err)
 		}
 	}
-	if gone := missingShards(before, after); len(gone) > 0 {
+	if gone := append(missingShards(before, after), s.orphans(after)...); len(gone) > 0 {
 		s.forgetShards(gone)
 		errs = append(errs, s.removeDropped())
 	}
@@ -47,6 +47,20 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// orphans returns the open shards whose database is not in the catalog: those
+// that retention has taken out of it and not yet closed go with the others.
+func (s *Store) orphans(data *meta.Data) []uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var ids []uint64
+	for id, e := range s.mu.shards {
+		if data.DatabaseByID(e.db.id) == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // missingShards returns the shards of before that after no longer has.

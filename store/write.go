@@ -192,7 +192,6 @@ func (r *router) route() error {
 func (r *router) pass() error {
 	rows := r.batch.Rows
 	floor, ceiling := r.window()
-	limited := r.limited()
 	whole := !r.again // targets[0].rows is rows[:i] as they are
 	cur := -1
 	var last *checked
@@ -200,12 +199,12 @@ func (r *router) pass() error {
 		row := &rows[i]
 		inside := cur >= 0 && r.targets[cur].bounds.Contains(row.Time)
 		if row.Time < floor || row.Time > ceiling {
-			if !inside && r.again {
+			if r.again && !inside {
 				if cur = r.find(row.Time); cur >= 0 {
 					inside, last = true, nil
 				}
 			}
-			if !inside || limited {
+			if !r.again || !inside {
 				r.late = append(r.late, i)
 				if whole {
 					r.settle(i, &whole)
