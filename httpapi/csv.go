@@ -47,6 +47,9 @@ func (e *csvEncoder) result(r *query.Result) error {
 	return nil
 }
 
+// truncate has nothing to write: the format has no place for it.
+func (e *csvEncoder) truncate() {}
+
 func (e *csvEncoder) header(columns []string) {
 	b := e.out.buf
 	if e.columns != nil {

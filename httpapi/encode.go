@@ -16,6 +16,8 @@ import (
 type encoder interface {
 	// result adds a result. In chunked answers each result is a document.
 	result(r *query.Result) error
+	// truncate marks the last series, which goes on, as cut short.
+	truncate()
 	// finish completes the answer.
 	finish() error
 	// fail drops what was not sent yet and makes the answer the error. It

@@ -26,8 +26,10 @@ type Handler struct {
 	logins  *logins
 	tokens  *tokens
 
-	challenge    string // WWW-Authenticate
-	authFailures atomic.Int64
+	challenge string // WWW-Authenticate
+	counts    counts
+	watchers  watchers
+	started   time.Time
 
 	draining   atomic.Bool
 	background sync.WaitGroup // async queries
@@ -52,7 +54,7 @@ const maxAsync = 64
 // New returns a handler. Close releases it.
 func New(opt Options) *Handler {
 	opt.setDefaults()
-	h := &Handler{opt: opt, log: opt.Logger, async: make(chan struct{}, maxAsync)}
+	h := &Handler{opt: opt, log: opt.Logger, started: time.Now(), async: make(chan struct{}, maxAsync)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	if opt.Registry != nil {
 		h.metrics = newMetrics(opt.Registry)
@@ -84,6 +86,7 @@ func (h *Handler) Close() {
 func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	h.metrics.inFlight.Inc()
+	h.counts.active.Add(1)
 	w := &response{ResponseWriter: rw}
 	body := &countingBody{ReadCloser: r.Body}
 	r.Body = body
@@ -108,7 +111,9 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		took := time.Since(begin)
 		h.metrics.inFlight.Dec()
+		h.counts.active.Add(-1)
 		h.metrics.done(name, w.status, body.n, w.bytes, took)
+		h.counts.done(name, w.status, body.n, w.bytes, took)
 		h.logAccess(r, w, id, took)
 		if cut {
 			panic(http.ErrAbortHandler) // the server closes the connection
@@ -141,7 +146,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if r, err = h.admit(r, rt.access); err != nil {
 		var login *authError
 		if errors.As(err, &login) {
-			h.authFailures.Add(1)
+			h.counts.authFailures.Add(1)
 			head.Set("WWW-Authenticate", h.challenge)
 		}
 		writeError(w, r, err)
@@ -156,6 +161,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func (h *Handler) recovered(w *response, r *http.Request, p any, id string) bool {
 	if p != http.ErrAbortHandler {
 		h.metrics.panics.Inc()
+		h.counts.panics.Add(1)
 		h.log.Error("request panicked", "path", r.URL.Path, "request_id", id, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
 		if w.status == 0 {
 			writeError(w, r, errInternal)

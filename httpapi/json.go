@@ -300,6 +300,8 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 	return b, 0
 }
 
+func (e *jsonEncoder) truncate() { e.closeSeries(true) }
+
 func (e *jsonEncoder) finish() error {
 	if e.chunked {
 		return nil

@@ -24,6 +24,7 @@ type msgpackEncoder struct {
 	members   int // members of the open result's map
 	seriesAt  int // offset of the length of its series, 0 when there is none
 	nSeries   int
+	mapAt     int           // offset of the last series' map
 	series    *query.Series // the series whose values may go on
 	rowsAt    int           // offset of the length of its values, 0 when it has none
 	nRows     int
@@ -140,6 +141,17 @@ func (e *msgpackEncoder) rows(s *query.Series) error {
 	return nil
 }
 
+// truncate adds a member to the map of the last series, whose values are
+// complete now.
+func (e *msgpackEncoder) truncate() {
+	if e.series == nil || e.chunked {
+		return
+	}
+	e.out.buf[e.mapAt]++
+	e.out.buf = append(appendMsgpackString(e.out.buf, "partial"), 0xc3)
+	e.series = nil
+}
+
 func (e *msgpackEncoder) openSeries(s *query.Series) {
 	b := e.out.buf
 	if e.seriesAt == 0 {
@@ -154,6 +166,7 @@ func (e *msgpackEncoder) openSeries(s *query.Series) {
 			members++
 		}
 	}
+	e.mapAt = len(b)
 	b = append(b, 0x80|members)
 	if s.Name != "" {
 		b = appendMsgpackString(appendMsgpackString(b, "name"), s.Name)

@@ -69,6 +69,13 @@ type Options struct {
 	// PingAuth makes /ping, /status and /health take a login too.
 	PingAuth bool
 
+	// Pprof opens /debug/pprof.
+	Pprof bool
+	// Bind is the address that statistics name as the listener's.
+	Bind string
+	// MaxRowLimit cuts answers that are not chunked. 0: no limit.
+	MaxRowLimit int
+
 	// MaxBodySize bounds a body in bytes, as received and decompressed.
 	// 0: DefaultMaxBodySize; negative: no bound.
 	MaxBodySize int64

@@ -53,6 +53,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.limitToUser(r, &req.options)
+	h.watchers.count(r, false)
 	if r.FormValue("async") == "true" {
 		h.queryAsync(w, r, req)
 		return
@@ -68,9 +69,20 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	}()
 	enc := h.newEncoder(out, r, req)
 	w.Header().Set("Content-Type", enc.contentType())
+	limit := rowLimit{left: h.opt.MaxRowLimit}
 	err = h.opt.Query.Execute(r.Context(), req.query, req.options, func(res *query.Result) error {
+		done, more := false, false
+		if limit.left > 0 && !req.chunked {
+			res, done, more = limit.cut(res)
+		}
 		if err := enc.result(res); err != nil {
 			return err
+		}
+		if more {
+			enc.truncate()
+		}
+		if done {
+			return errRowLimit
 		}
 		if !req.chunked {
 			return nil
@@ -80,7 +92,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		}
 		return http.NewResponseController(w).Flush()
 	})
-	if err == nil {
+	if err == nil || err == errRowLimit {
 		err = enc.finish()
 	}
 	if err != nil {
@@ -125,6 +137,7 @@ func (h *Handler) queryAsync(w http.ResponseWriter, r *http.Request, req *queryR
 		defer func() {
 			if p := recover(); p != nil {
 				h.metrics.panics.Inc()
+				h.counts.panics.Add(1)
 				h.log.Error("background query panicked", "query", text, "err", p)
 			}
 		}()

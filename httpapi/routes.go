@@ -25,6 +25,7 @@ func (h *Handler) addRoutes() {
 		show := promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{Registry: nil})
 		h.add("/metrics", "metrics", loggedIn, false, methods{"GET": show.ServeHTTP})
 	}
+	h.addDebugRoutes()
 	if h.opt.Admin != nil {
 		h.addBelow(AdminPrefix, &route{name: "admin", access: adminOnly, any: h.opt.Admin.ServeHTTP})
 	}

@@ -108,6 +108,7 @@ func (h *Handler) store(w http.ResponseWriter, r *http.Request, t target) error 
 	if err := h.authorizeWrite(r, t.db); err != nil {
 		return err
 	}
+	h.watchers.count(r, true)
 	body, err := h.readBody(w, r)
 	if err != nil {
 		return err
@@ -152,9 +153,11 @@ func (h *Handler) store(w http.ResponseWriter, r *http.Request, t target) error 
 	reason, dropped := "", 0
 	if points > 0 {
 		if reason, dropped, err = h.writeBatch(r.Context(), t.db, rp, &s.batch); err != nil {
+			h.counts.pointsFailed.Add(int64(points))
 			return policyError(err, t)
 		}
 		h.metrics.points.Add(float64(points - dropped))
+		h.counts.points.Add(int64(points - dropped))
 	}
 	return h.partial(t.db, rp, reason, dropped, bad)
 }
@@ -180,6 +183,7 @@ func (h *Handler) partial(db, rp, reason string, dropped int, bad *lineproto.Err
 		}
 	}
 	h.metrics.dropped.Add(float64(dropped))
+	h.counts.dropped.Add(int64(dropped))
 	switch {
 	case reason != "":
 		return badRequest(fmt.Sprintf("partial write: %s dropped=%d for database: %s for retention policy: %s", reason, dropped, db, rp))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -69,8 +70,15 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	watching := make(chan struct{})
 	go func() { defer close(watching); guard.watch(watchCtx) }()
 	defer func() { stopWatch(); <-watching }()
+	var statistics atomic.Pointer[httpapi.Handler] // it comes after the executor
 	executor := query.New(query.Options{
 		Storage: eng, Admin: eng, Logger: log, ShardDurations: shards,
+		Statistics: func() []query.Statistic {
+			if h := statistics.Load(); h != nil {
+				return h.Statistics()
+			}
+			return nil
+		},
 		MaxConcurrentQueries: c.Query.MaxConcurrentQueries,
 		QueryTimeout:         time.Duration(c.Query.QueryTimeout),
 		LogQueriesAfter:      time.Duration(c.Query.LogQueriesAfter),
@@ -94,11 +102,13 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	}
 	options.AuthEnabled, options.PingAuth, options.Users = c.HTTP.AuthEnabled, c.HTTP.PingAuthEnabled, st
 	options.Realm, options.SharedSecret = c.HTTP.Realm, string(c.HTTP.SharedSecret)
+	options.Pprof, options.Bind, options.MaxRowLimit = c.HTTP.PprofEnabled, c.HTTP.BindAddress, c.HTTP.MaxRowLimit
 	c.warnOfOpenDoors(log)
 	if c.HTTP.AccessLog {
 		options.AccessLog = log
 	}
 	handler := httpapi.New(options)
+	statistics.Store(handler)
 	defer handler.Close()
 	servers, err := c.listen(handler, certificate, log)
 	if err != nil {

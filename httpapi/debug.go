@@ -1,0 +1,201 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/query"
+)
+
+// addDebugRoutes adds what is for operators: of InfluxDB, /debug/vars,
+// /debug/requests and, where it is wanted, /debug/pprof.
+func (h *Handler) addDebugRoutes() {
+	h.add("/debug/vars", "debug_vars", adminOnly, false, methods{"GET": h.debugVars})
+	h.add("/debug/requests", "debug_requests", adminOnly, false, methods{"GET": h.debugRequests})
+	if !h.opt.Pprof {
+		return
+	}
+	for name, serve := range map[string]http.HandlerFunc{
+		"cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
+	} {
+		h.add("/debug/pprof/"+name, "debug_pprof", adminOnly, false, methods{"GET": serve, "POST": serve})
+	}
+	h.addBelow("/debug/pprof/", newRoute("debug_pprof", adminOnly, false, methods{"GET": pprof.Index}))
+}
+
+// statisticObject is a statistic as /debug/vars shows it, and as Telegraf's
+// inputs.influxdb reads it.
+type statisticObject struct {
+	Name   string            `json:"name"`
+	Tags   map[string]string `json:"tags"`
+	Values map[string]any    `json:"values"`
+}
+
+// debugVars answers /debug/vars: one object with what InfluxDB says of itself
+// and a member for each statistic of SHOW STATS.
+func (h *Handler) debugVars(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	vars := map[string]any{
+		"system": map[string]any{
+			"currentTime": now.UTC().Format(time.RFC3339Nano), "started": h.started.UTC().Format(time.RFC3339Nano),
+			"uptime": int64(now.Sub(h.started).Seconds()),
+		},
+		"build":    map[string]string{"Branch": "", "Build Time": "", "Commit": "", "Version": InfluxVersion},
+		"cmdline":  os.Args,
+		"memstats": m,
+	}
+	objects, err := h.statisticObjects(r)
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	for _, o := range objects {
+		vars[statisticKey(o)] = o
+	}
+	body, err := json.MarshalIndent(vars, "", "  ")
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", mediaJSON)
+	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
+}
+
+// statisticKey names a statistic: name:database for those of a database,
+// name:bind for those of a listener.
+func statisticKey(o statisticObject) string {
+	key := []string{o.Name}
+	for _, tag := range []string{"bind", "database", "retentionPolicy", "id"} {
+		if v := o.Tags[tag]; v != "" {
+			key = append(key, v)
+		}
+	}
+	return strings.Join(key, ":")
+}
+
+// statisticObjects asks the querier for its statistics.
+func (h *Handler) statisticObjects(r *http.Request) ([]statisticObject, error) {
+	var objects []statisticObject
+	var failed error
+	q := &influxql.Query{Statements: influxql.Statements{&influxql.ShowStatsStatement{}}}
+	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: userName(r)}, func(res *query.Result) error {
+		if res.Err != nil {
+			failed = res.Err
+		}
+		for _, s := range res.Series {
+			if s.Rows == 0 {
+				continue
+			}
+			o := statisticObject{Name: s.Name, Tags: map[string]string{}, Values: map[string]any{}}
+			for _, t := range s.Tags {
+				o.Tags[t.Key] = t.Value
+			}
+			for c, name := range s.Columns {
+				if v := cellValue(&s.Values[c]); v != nil {
+					o.Values[name] = v
+				}
+			}
+			objects = append(objects, o)
+		}
+		return nil
+	})
+	if err == nil {
+		err = failed
+	}
+	return objects, err
+}
+
+// cellValue returns the first value of a column, nil for a null.
+func cellValue(v *column.Vector) any {
+	switch {
+	case v.Len() == 0 || !v.IsValid(0):
+		return nil
+	case v.Type == model.Float:
+		return v.Floats[0]
+	case v.Type == model.Integer:
+		return v.Ints[0]
+	case v.Type == model.Unsigned:
+		return v.Uints[0]
+	case v.Type == model.String:
+		return v.Strings[0]
+	}
+	return v.Bools[0]
+}
+
+// Statistics returns what the handler counts in InfluxDB's names, for SHOW
+// STATS: httpd and write.
+func (h *Handler) Statistics() []query.Statistic {
+	c := &h.counts
+	var tags model.Tags
+	if h.opt.Bind != "" {
+		tags = model.Tags{{Key: "bind", Value: h.opt.Bind}}
+	}
+	return []query.Statistic{
+		{Name: "httpd", Tags: tags, Values: map[string]any{
+			"req": c.requests.Load(), "reqActive": c.active.Load(), "reqDurationNs": c.requestNs.Load(),
+			"queryReq": c.queries.Load(), "queryReqDurationNs": c.queryNs.Load(), "queryRespBytes": c.queryBytes.Load(),
+			"writeReq": c.writes.Load(), "writeReqDurationNs": c.writeNs.Load(), "writeReqBytes": c.writeBytes.Load(),
+			"pointsWrittenOK": c.points.Load(), "pointsWrittenDropped": c.dropped.Load(), "pointsWrittenFail": c.pointsFailed.Load(),
+			"pingReq": c.pings.Load(), "statusReq": c.statuses.Load(),
+			"promWriteReq": c.promWrites.Load(), "promReadReq": c.promReads.Load(),
+			"clientError": c.clientErrors.Load(), "serverError": c.serverErrors.Load(),
+			"authFail": c.authFailures.Load(), "recoveredPanics": c.panics.Load(),
+		}},
+		{Name: "write", Values: map[string]any{
+			"req": c.writes.Load() + c.promWrites.Load(), "pointReq": c.points.Load() + c.dropped.Load() + c.pointsFailed.Load(),
+			"writeOk": c.points.Load(), "writeDrop": c.dropped.Load(), "writeError": c.pointsFailed.Load(),
+		}},
+	}
+}
+
+// debugRequests answers /debug/requests: who writes and queries how much in
+// the seconds after the request came.
+func (h *Handler) debugRequests(w http.ResponseWriter, r *http.Request) {
+	wait := 10 * time.Second
+	if text := r.URL.Query().Get("seconds"); text != "" {
+		d, err := time.ParseDuration(text + "s")
+		if err != nil || d < 0 || d > 6*time.Hour {
+			writeError(w, r, badRequest("seconds must be a number of seconds, at most six hours"))
+			return
+		}
+		wait = d
+	}
+	watch := h.watchers.add()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+	case <-h.ctx.Done():
+	}
+	seen := h.watchers.remove(watch)
+	w.Header().Set("Content-Type", mediaJSON)
+	names := make([]string, 0, len(seen))
+	for name := range seen {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	b := []byte("{")
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendJSONString(append(b, '\n'), name)
+		b = appendInt(append(b, `: {"writes":`...), seen[name].writes)
+		b = appendInt(append(b, `,"queries":`...), seen[name].queries)
+		b = append(b, '}')
+	}
+	_, _ = w.Write(append(b, "\n}\n"...)) // the client is gone if this fails
+}

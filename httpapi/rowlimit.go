@@ -1,0 +1,39 @@
+package httpapi
+
+import (
+	"errors"
+	"slices"
+
+	"tsdbd/query"
+)
+
+// errRowLimit ends the statements of an answer that has all the rows it may.
+var errRowLimit = errors.New("max-row-limit reached")
+
+// rowLimit cuts the results of one answer to Options.MaxRowLimit rows.
+type rowLimit struct{ left int }
+
+// cut returns the part of a result that is within the limit. done tells that
+// the limit is reached; then more tells whether the last series goes on.
+func (l *rowLimit) cut(res *query.Result) (part *query.Result, done, more bool) {
+	for i, s := range res.Series {
+		if s.Rows < l.left {
+			l.left -= s.Rows
+			continue
+		}
+		short := *s
+		if s.Rows > l.left {
+			short.Values, short.Rows, short.Partial = slices.Clone(s.Values), l.left, true
+			for c := range short.Values {
+				if short.Values[c].Len() > 0 { // a column of nulls has no values
+					short.Values[c] = s.Values[c].Slice(0, l.left)
+				}
+			}
+		}
+		l.left = 0
+		cut := *res
+		cut.Series = append(slices.Clone(res.Series[:i]), &short)
+		return &cut, true, short.Partial
+	}
+	return res, false, false
+}
