@@ -1,0 +1,198 @@
+package apptest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDamage harms one file of a stopped server's data in each case and starts
+// it: what docs/operations.md says of the damage is what happens.
+func TestDamage(t *testing.T) {
+	const rows = 6000
+	origin := New(t)
+	origin.Env = []string{"TSDBD_DATA_FLUSH_IDLE=100ms"}
+	origin.Restart()
+	origin.Query("", "CREATE DATABASE db")
+	var b strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&b, "m,h=h%d,x=%d v=%d.5,s=\"text %d\" %d\n", i%3, i%2000, i*7919%10007, i*31%977, i)
+	}
+	origin.Write("db", b.String())
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if n, _ := origin.Metric("tsdbd_shard_files"); n >= 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("not flushed")
+		}
+	}
+	origin.Stop()
+	origin.Env = nil
+	origin.Restart()
+	for i := range 20 { // in the log alone
+		origin.Write("db", fmt.Sprintf("late v=%d %d", i, i))
+	}
+	origin.Kill()
+
+	const lost = -1 // some rows may be missing, but not all of the database
+	for _, c := range []struct {
+		name, file string
+		harm       func(data []byte) []byte // nil removes the file
+		m, late    int64                    // rows that must be there
+		health     string                   // in the text of /health
+		noStart    bool
+	}{
+		{name: "one catalog flipped", file: "meta/catalog.0", harm: flip(0.5), m: rows, late: 20, health: "ready"},
+		{name: "one catalog lost", file: "meta/catalog.1", m: rows, late: 20, health: "ready"},
+		{name: "both catalogs", file: "meta/catalog.*", harm: flip(0.5), noStart: true},
+		{name: "reserve lost", file: "meta/reserve", m: rows, late: 20, health: "ready"},
+		{name: "manifest", file: "db-*/shard-*/MANIFEST", harm: flip(0.5), m: rows, late: 20, health: "quarantine"},
+		{name: "frame of an index", file: "db-*/shard-*/*.tsi", harm: flip(0), m: rows, late: 20, health: "quarantine"},
+		{name: "page of an index", file: "db-*/shard-*/*.tsi", harm: flip(0.3), m: lost, late: 20},
+		{name: "index lost", file: "db-*/shard-*/*.tsi", m: rows, late: 20, health: "quarantine"},
+		{name: "frame of a tsm file", file: "db-*/shard-*/*.tsm", harm: flip(0), m: 0, late: 20, health: "quarantine"},
+		{name: "tsm file cut", file: "db-*/shard-*/*.tsm", harm: cut(0.7), m: 0, late: 20, health: "quarantine"},
+		{name: "block of a tsm file", file: "db-*/shard-*/*.tsm", harm: flip(0.3), m: lost, late: 20},
+		{name: "series log", file: "db-*/series/series.log", harm: flip(0.5), m: rows, late: 20},
+		{name: "series log cut", file: "db-*/series/series.log", harm: cut(0.5), m: rows, late: 20},
+		{name: "series index", file: "db-*/series/series.idx", harm: flip(0.5), m: rows, late: 20},
+		{name: "log flipped", file: "wal/*.wal", harm: flip(-1), m: rows, late: lost, health: "damaged"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := New(t)
+			if err := os.CopyFS(s.Dir, os.DirFS(origin.Dir)); err != nil {
+				t.Fatal(err)
+			}
+			files, err := filepath.Glob(filepath.Join(s.Dir, c.file))
+			if err != nil || len(files) == 0 {
+				t.Skipf("there is no %s", c.file)
+			}
+			for _, file := range files {
+				if c.harm == nil {
+					if err := os.Remove(file); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				data, err := os.ReadFile(file)
+				if err == nil {
+					err = os.WriteFile(file, c.harm(data), 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.noStart {
+				bin, err := build()
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				defer cancel()
+				out, err := commandOutput(ctx, bin, "-data", s.Dir, "-http", s.addr)
+				if err == nil || ctx.Err() != nil || !strings.Contains(out, "catalog") {
+					t.Errorf("started: %v\n%s", err, out)
+				}
+				return
+			}
+			s.Restart()
+			status, text := s.Health()
+			if status != http.StatusOK || !strings.Contains(text, c.health) {
+				t.Errorf("health: %d %s", status, text)
+			}
+			count := func(what, q string, want int64) {
+				t.Helper()
+				got, err := s.Count("db", q)
+				switch {
+				case want == lost:
+					t.Logf("%s: %d rows, %v", what, got, err)
+				case err != nil || got != want:
+					t.Errorf("%s: %d rows, want %d, %v\n%s", what, got, want, err, tail(s.Log()))
+				}
+			}
+			count("m", "SELECT count(v) FROM m", c.m)
+			count("late", "SELECT count(v) FROM late", c.late)
+			// Values that are served are the ones that were written.
+			status, body, err := s.Do(context.Background(), http.MethodPost, "/query", map[string][]string{"db": {"db"}, "q": {"SELECT v FROM m"}, "epoch": {"ns"}}, "")
+			if err != nil || status != http.StatusOK {
+				t.Fatalf("%d %v", status, err)
+			}
+			if err := checkValues(body); err != nil {
+				t.Error(err)
+			}
+			s.Write("db", "m,h=new v=1 1000000")
+			s.Stop()
+			if strings.Contains(s.Log(), "panic") {
+				t.Errorf("a panic in the log\n%s", tail(s.Log()))
+			}
+			s.Restart()
+			want := c.m
+			if want != lost {
+				want++
+			}
+			count("m again", "SELECT count(v) FROM m", want)
+			s.Stop()
+		})
+	}
+}
+
+// flip changes a byte at a part of the file; below 0 shortly before the zeros at
+// its end.
+func flip(at float64) func([]byte) []byte {
+	return func(data []byte) []byte {
+		used := len(data)
+		if at < 0 {
+			for used > 0 && data[used-1] == 0 {
+				used--
+			}
+			data[max(used-300, 0)] ^= 0x55
+			return data
+		}
+		data[int(at*float64(used-1))] ^= 0x55
+		return data
+	}
+}
+
+// cut leaves a part of the file.
+func cut(at float64) func([]byte) []byte {
+	return func(data []byte) []byte { return data[:int(at*float64(len(data)))] }
+}
+
+func commandOutput(ctx context.Context, name string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	return string(out), err
+}
+
+// checkValues holds every row of an answer to what TestDamage wrote.
+func checkValues(body string) error {
+	var doc struct {
+		Results []struct {
+			Error  string
+			Series []struct{ Values [][2]float64 }
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &doc); err != nil {
+		return err
+	}
+	for _, r := range doc.Results {
+		if r.Error != "" && !strings.Contains(r.Error, "offset") {
+			return fmt.Errorf("error does not name the place: %s", r.Error)
+		}
+		for _, series := range r.Series {
+			for _, row := range series.Values {
+				if want := float64(int64(row[0])*7919%10007) + 0.5; row[1] != want {
+					return fmt.Errorf("at %v: %v, want %v", row[0], row[1], want)
+				}
+			}
+		}
+	}
+	return nil
+}
