@@ -180,7 +180,7 @@ const (
 	fewest      = 3
 	enough      = 20              // after queryTime
 	queryTime   = 2 * time.Second // of a kind
-	slowestTime = 8 * time.Second // even if there are not enough
+	slowestTime = 6 * time.Second // even if there are not enough
 )
 
 // query asks one kind of question, at first to warm up, then to measure. The

@@ -400,6 +400,18 @@ func TestTables(t *testing.T) {
 	}
 }
 
+func TestBehind(t *testing.T) {
+	tables := "| load | a | b | times better |\n|---|--:|--:|--:|\n| disk MB | 2 | 1 | 0.50 |\n| k rows/s | 2 | 1 | 2.00 |\n| stop s | 1 | 1 |  |\n\n- a: 0.3\n" +
+		"| query: mean / p50 / p99 ms | a | b | times better |\n|---|--:|--:|--:|\n| A: count | 1 (n=3) | 1 | 0.99 |\n"
+	got := strings.Join(behindIn(tables), "; ")
+	if want := "load, disk MB: 0.50; query, A: count: 0.99"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := behindIn("| load | a |\n|---|--:|\n| disk MB | 0.5 |\n"); got != nil {
+		t.Errorf("without peers: %q", got)
+	}
+}
+
 // TestScaled makes every workload small and reads its lines' number back.
 func TestScaled(t *testing.T) {
 	for _, name := range []string{"devops", "seed", "hicard", "telegraf"} {

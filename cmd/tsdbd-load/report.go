@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -46,6 +48,7 @@ memory, tsdbd and influxd from disk.`,
 func (r *report) write(w io.Writer) error {
 	o := r.options
 	errs := []error{r.preface(w)}
+	var behind []string
 	for _, name := range strings.Split(o.workloads, ",") {
 		var results []*result
 		for _, res := range r.results {
@@ -58,20 +61,55 @@ func (r *report) write(w io.Writer) error {
 		}
 		_, err := fmt.Fprintf(w, "\n## %s\n\n%s\n\n", name, workloadTexts[name])
 		errs = append(errs, err)
+		var tables bytes.Buffer
 		if name == "small" {
-			errs = append(errs, writeSmall(w, results))
+			errs = append(errs, writeSmall(&tables, results))
 		} else {
-			errs = append(errs, writeLoad(w, results))
-			_, err := fmt.Fprintln(w)
-			errs = append(errs, err, writeQueries(w, results))
+			errs = append(errs, writeLoad(&tables, results))
+			tables.WriteByte('\n')
+			errs = append(errs, writeQueries(&tables, results))
 		}
+		for _, l := range behindIn(tables.String()) {
+			behind = append(behind, name+": "+l)
+		}
+		_, err = tables.WriteTo(w)
+		errs = append(errs, err)
 		for _, res := range results {
 			if res.err != nil {
 				errs = append(errs, note(w, res, "error", fmt.Sprintf("%.500s", res.err.Error())))
 			}
 		}
 	}
+	if len(r.products) > 1 {
+		_, err := fmt.Fprintf(w, "\n## Where a peer is better\n\n")
+		errs = append(errs, err)
+		if len(behind) == 0 {
+			behind = []string{"nowhere"}
+		}
+		for _, l := range behind {
+			_, err := fmt.Fprintf(w, "- %s\n", l)
+			errs = append(errs, err)
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// behindIn returns the lines of tables whose last cell, how many times better
+// ours is, is below 1: the line's name and that number.
+func behindIn(tables string) (out []string) {
+	heading := ""
+	for text := range strings.Lines(tables) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(text), "|"), "|")
+		name, last := strings.TrimSpace(cells[0]), strings.TrimSpace(cells[len(cells)-1])
+		if last == "times better" {
+			heading, _, _ = strings.Cut(name, ":")
+			continue
+		}
+		if ratio, err := strconv.ParseFloat(last, 64); err == nil && ratio < 1 && heading != "" {
+			out = append(out, fmt.Sprintf("%s, %s: %s", heading, name, last))
+		}
+	}
+	return out
 }
 
 func (r *report) preface(w io.Writer) error {
