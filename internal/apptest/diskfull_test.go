@@ -142,10 +142,13 @@ func diskFull(t *testing.T, s *Server, ballast string) {
 	s.Write("db", "other v=1 1\nother v=2 2")
 	sure := map[int]bool{}
 	stored, batch := int64(0), 0
+	slowest := time.Duration(0) // answer to a write
 	post := func() bool {
 		t.Helper()
 		lines, n := fullBatch(batch)
+		begin := time.Now()
 		ok, err := s.Post(ctx, "db", lines)
+		slowest = max(slowest, time.Since(begin))
 		if err != nil {
 			t.Fatalf("batch %d: %v\n%.3000s", batch, err, s.Log())
 		}
@@ -257,6 +260,9 @@ func diskFull(t *testing.T, s *Server, ballast string) {
 	if strings.Contains(s.Query("gone", "SELECT * FROM m"), "series") {
 		t.Error("the dropped database is back")
 	}
-	t.Logf("%d points stored, %d batches refused, accepted again after %v", stored, batch-int(stored/1000), took.Round(time.Millisecond))
+	if slowest > 5*time.Second {
+		t.Errorf("a write was answered after %v", slowest)
+	}
+	t.Logf("%d points stored, %d batches refused, accepted again after %v, slowest answer %v", stored, batch-int(stored/1000), took.Round(time.Millisecond), slowest.Round(time.Millisecond))
 	s.Stop()
 }
