@@ -8,10 +8,14 @@ import (
 
 const redacted = "[REDACTED]"
 
+// gap is what may stand between two words of InfluxQL: blanks and comments.
+const gap = `(?:\s|/\*.*?\*/|--[^\n]*(?:\n|$))*`
+
 // passwordText finds the password of CREATE USER ... WITH PASSWORD and of SET
 // PASSWORD FOR ... = , quoted or not, closed or not: broken statements are
 // logged too.
-var passwordText = regexp.MustCompile(`(?is)(\bpassword\b(?:\s+for\s+(?:"(?:[^"\\]|\\.)*"|[^\s=]+)\s*=)?\s*)((?:'(?:[^'\\]|\\.)*'?)+|"(?:[^"\\]|\\.)*"?|[^\s;'"]+)`)
+var passwordText = regexp.MustCompile(`(?is)(\bpassword\b(?:` + gap + `\bfor\b` + gap + `(?:"(?:[^"\\]|\\.)*"|[^\s=]+)` + gap + `=)?` + gap +
+	`)((?:'(?:[^'\\]|\\.)*'?)+|"(?:[^"\\]|\\.)*"?|[^\s;'"]+)`)
 
 // RedactQuery replaces passwords in InfluxQL text.
 func RedactQuery(q string) string {

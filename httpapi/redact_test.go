@@ -21,6 +21,9 @@ func TestRedactQuery(t *testing.T) {
 	f(`SET PASSWORD FOR "x y" = 'two words'`, `SET PASSWORD FOR "x y" = [REDACTED]`)
 	f(`SET PASSWORD FOR bo='pw'`, `SET PASSWORD FOR bo=[REDACTED]`)
 	f("SET PASSWORD\nFOR bo =\n'pw'", "SET PASSWORD\nFOR bo =\n[REDACTED]")
+	f("CREATE USER bo WITH PASSWORD /* c\nd */ 'pw' WITH", "CREATE USER bo WITH PASSWORD /* c\nd */ [REDACTED] WITH")
+	f("CREATE USER bo WITH PASSWORD -- c\n'pw'", "CREATE USER bo WITH PASSWORD -- c\n[REDACTED]")
+	f("SET PASSWORD /**/ FOR/**/bo /**/ = --\n 'pw'", "SET PASSWORD /**/ FOR/**/bo /**/ = --\n [REDACTED]")
 	f(`SET PASSWORD FOR bo = "pw"; DROP USER x`, `SET PASSWORD FOR bo = [REDACTED]; DROP USER x`)
 }
 
