@@ -113,8 +113,12 @@ func (c *config) shareMemory(heap int64) {
 }
 
 // fullShare is the part of the heap that live data may fill before writes are
-// refused. What is above is for garbage and for requests under way.
-const fullShare = 0.7
+// refused, freeShare the part below which they are accepted again. What is above
+// is for garbage and for requests under way.
+const (
+	fullShare = 0.7
+	freeShare = 0.65
+)
 
 // shortShare is the part from which on running queries get no more either.
 const shortShare = 0.8
@@ -145,6 +149,7 @@ func (g *memoryGuard) watch(ctx context.Context) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	cycles, since := uint64(0), time.Now()
+	var said time.Time // under load memory is full several times a second
 	for {
 		select {
 		case <-ctx.Done():
@@ -158,15 +163,16 @@ func (g *memoryGuard) watch(ctx context.Context) {
 		}
 		g.live.Store(live)
 		g.short(float64(live) > float64(g.limit)*shortShare)
-		full := float64(live) > float64(g.limit)*fullShare
-		if full != g.full.Load() {
-			g.full.Store(full)
-			if full {
-				g.log.Warn("memory full, writes are refused", "bytes", live, "limit", g.limit)
-			} else {
-				g.log.Info("memory free again, writes are accepted", "bytes", live, "limit", g.limit)
-			}
+		share := fullShare
+		if g.full.Load() {
+			share = freeShare
 		}
+		full := float64(live) > float64(g.limit)*share
+		if full && !g.full.Load() && time.Since(said) > 10*time.Second {
+			said = time.Now()
+			g.log.Warn("memory full, writes are refused until some is free", "bytes", live, "limit", g.limit)
+		}
+		g.full.Store(full)
 		if full && time.Since(since) > time.Second {
 			runtime.GC() // nobody allocates, so nobody would find out that memory is free again
 		}
