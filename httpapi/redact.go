@@ -14,12 +14,22 @@ const gap = `(?:\s|/\*.*?\*/|--[^\n]*(?:\n|$))*`
 // passwordText finds the password of CREATE USER ... WITH PASSWORD and of SET
 // PASSWORD FOR ... = , quoted or not, closed or not: broken statements are
 // logged too.
-var passwordText = regexp.MustCompile(`(?is)(\bpassword\b(?:` + gap + `\bfor\b` + gap + `(?:"(?:[^"\\]|\\.)*"|[^\s=]+)` + gap + `=)?` + gap +
+var passwordText = regexp.MustCompile(`(?is)(\bpassword\b(?:` + gap + `\bfor\b` + gap + `(?:"(?:[^"\\]|\\.)*"|[^\s=]+)` + gap + `=?)?` + gap +
 	`)((?:'(?:[^'\\]|\\.)*'?)+|"(?:[^"\\]|\\.)*"?|[^\s;'"]+)`)
 
-// RedactQuery replaces passwords in InfluxQL text.
+// literal is a quoted text, closed or not.
+var literal = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*'?`)
+
+// RedactQuery replaces passwords in InfluxQL text. Texts that are quoted behind
+// a password are replaced too: in a statement that does not parse they may be
+// the password.
 func RedactQuery(q string) string {
-	return passwordText.ReplaceAllString(q, "${1}"+redacted)
+	at := passwordText.FindStringIndex(q)
+	if at == nil {
+		return q
+	}
+	q = passwordText.ReplaceAllString(q, "${1}"+redacted)
+	return q[:at[0]] + literal.ReplaceAllString(q[at[0]:], redacted)
 }
 
 // redactURL returns a URL's query for the log: credentials hidden, passwords

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+// routeMatrix says what each route answers to the people, by hand: to someone
+// without a login, to a stranger, a reader and a writer of mine, to the
+// administrator, and to everyone when logins are off.
+var routeMatrix = []struct {
+	method, path, body                         string
+	none, stranger, reader, writer, admin, off int
+}{
+	{"GET", "/ping", "", 204, 204, 204, 204, 204, 204},
+	{"HEAD", "/ping", "", 204, 204, 204, 204, 204, 204},
+	{"GET", "/status", "", 204, 204, 204, 204, 204, 204},
+	{"GET", "/health", "", 200, 200, 200, 200, 200, 200},
+	{"GET", "/metrics", "", 401, 200, 200, 200, 200, 200},
+	{"GET", "/query?q=SHOW+DATABASES", "", 401, 200, 200, 200, 200, 200},
+	{"OPTIONS", "/query", "", 200, 200, 200, 200, 200, 200},
+	{"POST", "/write?db=mine", "m v=1", 401, 403, 403, 204, 204, 204},
+	{"POST", "/write?db=canary", "m v=1", 401, 403, 403, 403, 204, 204},
+	{"POST", "/write?db=nosuch", "m v=1", 401, 404, 404, 404, 404, 404},
+	{"POST", "/write", "m v=1", 401, 400, 400, 400, 400, 400},
+	{"OPTIONS", "/write", "", 200, 200, 200, 200, 200, 200},
+	{"POST", "/api/v2/write?bucket=mine", "m v=1", 401, 403, 403, 204, 204, 204},
+	{"POST", "/api/v2/write?bucket=mine/autogen", "m v=1", 401, 403, 403, 204, 204, 204},
+	{"POST", "/api/v2/write?bucket=canary/autogen", "m v=1", 401, 403, 403, 403, 204, 204},
+	{"OPTIONS", "/api/v2/write", "", 200, 200, 200, 200, 200, 200},
+	{"POST", "/api/v2/delete?bucket=mine", deleteNothing, 401, 403, 403, 200, 200, 200},
+	{"POST", "/api/v2/delete?bucket=canary/autogen", deleteNothing, 401, 403, 403, 403, 200, 200},
+	{"POST", "/api/v2/delete?bucket=canary/nosuch", deleteNothing, 401, 403, 403, 403, 404, 404},
+	{"POST", "/api/v2/query", "from()", 401, 403, 403, 403, 403, 403},
+	{"GET", "/api/v2/buckets", "", 401, 200, 200, 200, 200, 200},
+	{"POST", "/api/v2/buckets", `{"name":"mine/autogen2"}`, 401, 403, 403, 403, 201, 201},
+	{"GET", "/api/v2/buckets/mine%2Fautogen", "", 401, 404, 200, 200, 200, 200},
+	{"GET", "/api/v2/buckets/canary%2Fautogen", "", 401, 404, 404, 404, 200, 200},
+	{"PATCH", "/api/v2/buckets/mine%2Fautogen", `{}`, 401, 403, 403, 403, 200, 200},
+	{"DELETE", "/api/v2/buckets/mine%2Fnosuch", "", 401, 403, 403, 403, 404, 404},
+	{"GET", "/api/v2/buckets/mine%2Fautogen/labels", "", 401, 405, 405, 405, 405, 405},
+	{"POST", "/api/v1/prom/write?db=mine", "", 401, 403, 403, 400, 400, 400}, // not snappy
+	{"POST", "/api/v1/prom/write?db=canary", "", 401, 403, 403, 403, 400, 400},
+	{"POST", "/api/v1/prom/read?db=mine", "", 401, 403, 400, 403, 400, 400},
+	{"POST", "/api/v1/prom/read?db=canary", "", 401, 403, 403, 403, 400, 400},
+	{"GET", "/debug/vars", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/debug/requests?seconds=0", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/debug/pprof/", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/debug/pprof/cmdline", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/debug/pprof/heap", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/debug/pprof/profile?seconds=1", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/debug/pprof/symbol", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/debug/pprof/trace?seconds=0", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/api/tsdbd/nosuch", "", 401, 403, 403, 403, 404, 404},
+	{"GET", "/nosuch", "", 404, 404, 404, 404, 404, 404},
+	{"PUT", "/query", "", 405, 405, 405, 405, 405, 405},
+}
+
+const deleteNothing = `{"start":"2001-01-01T00:00:00Z","stop":"2001-01-01T00:00:01Z"}`
+
+func TestRouteMatrix(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		s := authServer(t, off)
+		for _, r := range routeMatrix {
+			want := map[byte]int{'n': r.none, 'S': r.stranger, 'R': r.reader, 'W': r.writer, 'A': r.admin, 'x': 401}
+			if r.none != 401 {
+				delete(want, 'x') // logins are not looked at
+			}
+			for who, status := range want {
+				if off {
+					status = r.off
+					if who != 'n' && who != 'x' {
+						continue
+					}
+				}
+				if strings.HasSuffix(r.path, "seconds=1") && status == 200 && who != 'A' {
+					continue // it takes a second
+				}
+				got, body := s.as(who, r.method, r.path, nil, r.body)
+				if got != status && !(off && got == 409) {
+					t.Errorf("%s %s as %q (logins off: %v): %d %s, want %d", r.method, r.path, people[who][0], off, got, body, status)
+				}
+				if who != 'A' && !off && !strings.Contains(r.path, "canary") && strings.Contains(body, "canary") {
+					t.Errorf("%s %s as %q names another database: %s", r.method, r.path, people[who][0], body)
+				}
+			}
+		}
+		s.stop()
+	}
+}
+
+func TestPprofIsOffByDefault(t *testing.T) {
+	s := startServer(t, t.TempDir())
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/profile", "/debug/pprof/cmdline"} {
+		if status, _ := s.as('n', "GET", path, nil); status != 404 {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+// TestPasswordsStaySecret looks for passwords wherever something is told.
+func TestPasswordsStaySecret(t *testing.T) {
+	t.Setenv("TSDBD_HTTP_ACCESS_LOG", "true")
+	t.Setenv("TSDBD_QUERY_LOG_QUERIES_AFTER", "1ns")
+	t.Setenv("TSDBD_HTTP_SHARED_SECRET", "sesame-shared-secret-of-the-server")
+	t.Setenv("TSDBD_LOG_LEVEL", "debug")
+	s := authServer(t, false)
+	told := ""
+	for _, spelling := range []string{
+		`CREATE USER eve WITH PASSWORD 'sesame'`, `create user "eve" with password 'sesame' with all privileges`,
+		"CREATE\nUSER eve\tWITH  PASSWORD\n'sesame'", `CREATE USER eve WITH PASSWORD "sesame"`, `CREATE USER eve WITH PASSWORD sesame`,
+		`CREATE USER eve WITH PASSWORD 'sesame`, `CREATE USER eve WITH PASSWORD 'x\'sesame'`, `CREATE USER eve WITH PASSWORD /* c */ 'sesame'`,
+		`CREATE USER eve WITH PASSWORD -- c` + "\n" + `'sesame'`, `SET PASSWORD FOR eve = 'sesame'`, `set password for "e v" = 'sesame'`,
+		`SET PASSWORD FOR eve='sesame'`, `SET PASSWORD FOR eve 'sesame'`, `SET PASSWORD FOR eve = sesame`, `SET PASSWORD FOR nobody = 'sesame'`,
+		`SHOW DATABASES; CREATE USER eve WITH PASSWORD 'sesame'; SHOW QUERIES`, `CREATE USER reader WITH PASSWORD 'sesame'`,
+		`SET PASSWORD FOR eve = 'sesame'; SHOW USERS`, `CREATE USER eve WITH PASSWORD $p`, `EXPLAIN CREATE USER eve WITH PASSWORD 'sesame'`,
+	} {
+		for _, who := range []byte("AR") {
+			for _, method := range []string{"GET", "POST"} {
+				_, body := s.as(who, method, "/query", url.Values{"q": {spelling}, "params": {`{"p":"sesame"}`}})
+				// A text that does not parse is answered with the place where it
+				// does not: who sent it knows it.
+				if !strings.Contains(body, "error parsing query") {
+					told += body
+				}
+			}
+			_, _ = s.as(who, "POST", "/query?async=true&"+url.Values{"q": {spelling}}.Encode(), nil)
+		}
+	}
+	_, _ = s.as('n', "GET", "/query?q=SHOW+DATABASES&u=admin&p=sesame", nil)
+	_, _ = s.as('n', "POST", "/write?db=mine&u=admin&p=sesame", nil, "m v=1")
+	_, _ = s.as('n', "OPTIONS", "/query?u=admin&p=sesame", nil)
+	for _, path := range []string{"/debug/vars", "/metrics", "/query?q=SHOW+USERS", "/query?q=SHOW+QUERIES", "/query?q=SHOW+DIAGNOSTICS", "/query?q=SHOW+STATS"} {
+		_, body := s.as('A', "GET", path, nil)
+		told += body
+	}
+	s.stop()
+	told += s.stdout.String() + s.stderr.String()
+	if i := strings.Index(told, "sesame"); i >= 0 {
+		t.Errorf("a password is told: ...%s...", told[max(0, i-300):min(len(told), i+100)])
+	}
+	if !strings.Contains(s.stderr.String(), "slow query") || !strings.Contains(s.stderr.String(), "REDACTED") {
+		t.Error("the logs were not written")
+	}
+	if strings.Contains(told, "$2a$") {
+		t.Error("a hash is told")
+	}
+}
+
+// The files hold hashes: nobody else may read them.
+func TestFilesAreTheOwners(t *testing.T) {
+	dir := t.TempDir() + "/data"
+	s := startServer(t, dir)
+	s.stop()
+	for _, name := range []string{dir, dir + "/meta"} {
+		info, err := os.Stat(name)
+		if err != nil {
+			continue
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Error(fmt.Sprintf("%s: %v", name, info.Mode()))
+		}
+	}
+}
