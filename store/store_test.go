@@ -21,7 +21,7 @@ import (
 var (
 	seedFlag     = flag.Uint64("seed", 0, "seed of the random tests; 0: from the clock")
 	crashRuns    = flag.Int("crash-points", 300, "crash points of TestCrash")
-	relaxedHosts = flag.Int("relaxed-hosts", 6, "series per measurement of TestCrashRelaxed")
+	relaxedHosts = flag.Int("relaxed-hosts", 300, "series per measurement of TestCrashRelaxed")
 )
 
 func seed(t testing.TB) uint64 {

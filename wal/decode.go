@@ -24,42 +24,56 @@ type decoder struct {
 	interns map[string]*plan
 	dbs     map[uint32]*seriesTable
 	raw     []byte // uncompressed definitions
+	segment uint32 // counts the segments read
 }
 
 func newDecoder() *decoder {
 	return &decoder{interns: make(map[string]*plan), dbs: make(map[uint32]*seriesTable)}
 }
 
+// nextSegment ends the validity of all definitions: a segment defines what it
+// uses. Where its own definition is lost an older segment's must not stand in:
+// the id may have had another key then.
+func (c *decoder) nextSegment() { c.segment++ }
+
 // seriesTable maps the ids of one database to series. Ids are dense as a rule;
 // the slice stays within a small multiple of the number of series, whatever the
 // ids are, and the others go to the map.
 type seriesTable struct {
-	dense  []*column.Series
-	sparse map[uint32]*column.Series
+	dense  []definedSeries
+	sparse map[uint32]definedSeries
 	count  int
 }
 
-func (t *seriesTable) get(id uint32) *column.Series {
+// definedSeries is a series with the segment that defined it last.
+type definedSeries struct {
+	*column.Series
+	segment uint32
+}
+
+func (t *seriesTable) get(id uint32) definedSeries {
 	if int(id) < len(t.dense) {
-		if s := t.dense[id]; s != nil {
+		if s := t.dense[id]; s.Series != nil {
 			return s
 		}
 	}
 	return t.sparse[id]
 }
 
-func (t *seriesTable) put(id uint32, s *column.Series) {
-	t.count++
+func (t *seriesTable) put(id uint32, s definedSeries) {
+	if t.get(id).Series == nil {
+		t.count++
+	}
 	delete(t.sparse, id)
 	if int(id) >= len(t.dense) && uint64(id) < uint64(4*t.count+1024) {
-		t.dense = append(t.dense, make([]*column.Series, max(int(id)+1, 2*t.count)-len(t.dense))...)
+		t.dense = append(t.dense, make([]definedSeries, max(int(id)+1, 2*t.count)-len(t.dense))...)
 	}
 	if int(id) < len(t.dense) {
 		t.dense[id] = s
 		return
 	}
 	if t.sparse == nil {
-		t.sparse = make(map[uint32]*column.Series)
+		t.sparse = make(map[uint32]definedSeries)
 	}
 	t.sparse[id] = s
 }
@@ -97,11 +111,12 @@ func (c *decoder) define(flags byte, payload []byte) error {
 		// another key, the newer holds for what follows: a series registered
 		// by an entry that never became durable may have left its id to
 		// another.
-		if s := t.get(uint32(id)); s == nil || s.Key != string(key) {
+		s := t.get(uint32(id)).Series
+		if s == nil || s.Key != string(key) {
 			s = &column.Series{Key: string(key)}
 			s.SetID(model.SeriesID(id))
-			t.put(uint32(id), s)
 		}
+		t.put(uint32(id), definedSeries{s, c.segment})
 	}
 	return nil
 }
@@ -219,7 +234,8 @@ func (c *decoder) write(d *binio.Decoder, payload []byte) error {
 			if id <= 0 || id > 1<<32-1 {
 				return corruptAt(d, "series id out of range")
 			}
-			if series = table.get(uint32(id)); series == nil {
+			s := table.get(uint32(id))
+			if series = s.Series; series == nil || s.segment != c.segment {
 				return corruptAt(d, fmt.Sprintf("series %d of database %d is not defined", id, db))
 			}
 		}

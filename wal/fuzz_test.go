@@ -18,7 +18,7 @@ func decoderWith() *decoder {
 	for db := range uint32(4) {
 		for id := range uint32(20) {
 			c.dbs[db] = &seriesTable{}
-			c.dbs[db].put(id+1, testSeries(id+1))
+			c.dbs[db].put(id+1, definedSeries{testSeries(id + 1), 0})
 		}
 	}
 	return c

@@ -62,6 +62,7 @@ func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, e *Entry) error) (
 	decoder := newDecoder()
 	for i := range segments {
 		s := &segments[i]
+		decoder.nextSegment()
 		var next *SegmentInfo
 		if i+1 < len(segments) {
 			next = &segments[i+1]

@@ -43,6 +43,7 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 	var seals []func() error // done last: a replay that fails changes no segment
 	for i := range segments {
 		s := &segments[i]
+		decoder.nextSegment()
 		r := &reader{
 			path: s.path, number: s.number, size: s.size, last: last, bounded: known,
 			decoder: decoder, deliver: fn, damaged: l.damaged, window: window[:0],

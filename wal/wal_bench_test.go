@@ -81,7 +81,7 @@ func BenchmarkDecode(b *testing.B) {
 			d := newDecoder()
 			d.dbs[1] = &seriesTable{}
 			for _, r := range e.Writes[0].Rows {
-				d.dbs[1].put(uint32(r.Series.ID()), r.Series)
+				d.dbs[1].put(uint32(r.Series.ID()), definedSeries{r.Series, 0})
 			}
 			for b.Loop() {
 				if _, err := d.decode(1, c.payload); err != nil {
