@@ -242,6 +242,9 @@ func diskFull(t *testing.T, s *Server, ballast string) {
 		post()
 	}
 	check("refused after the start")
+	s.Stop()
+	s.Restart()
+	check("stopped and started on a full disk")
 	// Space comes back: so do writes.
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
