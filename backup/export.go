@@ -32,11 +32,11 @@ type Source interface {
 
 // Filter chooses data. The zero value is everything.
 type Filter struct {
-	Database        string
-	RetentionPolicy string
-	Shards          []uint64
-	Measurements    []string // names; with * and ? as patterns
-	Range           model.TimeRange
+	Database        string          `json:"database,omitempty"`
+	RetentionPolicy string          `json:"retention_policy,omitempty"`
+	Shards          []uint64        `json:"shards,omitempty"`
+	Measurements    []string        `json:"measurements,omitempty"` // names; with * and ? as patterns
+	Range           model.TimeRange `json:"range"`
 }
 
 // times returns the filter's range; the zero Range is all time.

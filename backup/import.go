@@ -44,8 +44,8 @@ type ImportStats struct {
 // maxImportErrors bounds ImportStats.Errors.
 const maxImportErrors = 20
 
-// maxLine bounds a line.
-const maxLine = 64 << 20
+// maxLine bounds a line: some strings of the greatest length.
+const maxLine = 4 << 20
 
 // Import reads line protocol, gzipped or not, and writes it to a server. Lines
 // may be preceded by headers as Export writes them: after "# DDL" follow
@@ -119,54 +119,92 @@ type importer struct {
 }
 
 // read takes the input apart. A line break inside of a quoted string belongs to
-// the line.
+// the line. A quote that is never closed costs its own line, not the rest of
+// the input.
 func (im *importer) read(r *bufio.Reader) error {
 	var line []byte
+	first := 0 // end of the first piece of line that ends in a newline
+	var state quotes
 	for {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
-		if len(line) > maxLine {
-			return fmt.Errorf("a line is longer than %d bytes", maxLine)
+		if err == nil && first == 0 {
+			first = len(line)
 		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 			return fmt.Errorf("read lines: %w", err)
 		}
-		if err == nil && !im.statements && openQuote(line) {
+		end := errors.Is(err, io.EOF)
+		open := !im.statements && state.open(line)
+		switch {
+		case first > 0 && open && (end || len(line) > maxLine):
+			im.refuse(line[:first], "quote without its end")
+			r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(line[first:])), r), 64<<10)
+			line, first, state = line[:0], 0, quotes{}
+			continue
+		case len(line) > maxLine:
+			im.refuse(line[:1000], fmt.Sprintf("line is longer than %d bytes", maxLine))
+			for errors.Is(err, bufio.ErrBufferFull) {
+				_, err = r.ReadSlice('\n')
+			}
+			if err != nil && !errors.Is(err, io.EOF) {
+				return fmt.Errorf("read lines: %w", err)
+			}
+			line = line[:0]
+		case !end && (err != nil || open):
 			continue
 		}
 		if lerr := im.line(line); lerr != nil {
 			return lerr
 		}
-		line = line[:0]
-		if err != nil {
+		if line, first, state = line[:0], 0, (quotes{}); end || errors.Is(err, io.EOF) {
 			return nil
 		}
 	}
 }
 
-// openQuote reports whether a point's line ends inside of a string value: an
-// unescaped quote behind the first unescaped space opens and closes one.
-func openQuote(line []byte) bool {
-	if len(line) > 0 && line[0] == '#' || bytes.IndexByte(line, '"') < 0 {
+// refuse counts a line that is not sent.
+func (im *importer) refuse(line []byte, reason string) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.stats.Lines++
+	im.stats.Failed++
+	if len(im.stats.Errors) < maxImportErrors {
+		im.stats.Errors = append(im.stats.Errors, fmt.Sprintf("%s: %.200q", reason, line))
+	}
+	if im.opt.Failed != nil {
+		_, _ = fmt.Fprintf(im.opt.Failed, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n%s\n", im.db, im.rp, bytes.TrimRight(line, "\r\n"))
+	}
+}
+
+// quotes tells whether a point's line ends inside of a string value: an
+// unescaped quote behind the first unescaped space, and behind "=", opens one,
+// the next unescaped quote closes it. It looks at each byte once.
+type quotes struct {
+	at             int
+	fields, quoted bool
+}
+
+// open looks at what line has got since the last call.
+func (q *quotes) open(line []byte) bool {
+	if len(line) > 0 && line[0] == '#' {
 		return false
 	}
-	fields, quoted := false, false
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
+	for ; q.at < len(line); q.at++ {
+		switch c := line[q.at]; {
+		case c == '\\' && q.at+1 == len(line):
+			return q.quoted // what it escapes is to come
 		case c == '\\':
-			i++
-		case c == ' ' && !quoted:
-			fields = true
-		case c == '"' && fields:
-			if quoted || i > 0 && line[i-1] == '=' {
-				quoted = !quoted
-			}
+			q.at++
+		case c == ' ' && !q.quoted:
+			q.fields = true
+		case c == '"' && q.quoted:
+			q.quoted = false
+		case c == '"' && q.fields && line[q.at-1] == '=':
+			q.quoted = true
 		}
 	}
-	return quoted
+	return q.quoted
 }
 
 // line takes one line, with its newline.

@@ -143,8 +143,13 @@ func (m *Manifest) encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode backup manifest: %w", err)
 	}
-	sum := sha256.Sum256(b)
-	return append([]byte(manifestMagic+hex.EncodeToString(sum[:])+"\n"), b...), nil
+	return sealed(b), nil
+}
+
+// sealed puts the first line before a manifest's JSON.
+func sealed(body []byte) []byte {
+	sum := sha256.Sum256(body)
+	return append([]byte(manifestMagic+hex.EncodeToString(sum[:])+"\n"), body...)
 }
 
 func decodeBackup(name string, b []byte) (*Manifest, error) {
