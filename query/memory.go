@@ -6,6 +6,10 @@ import (
 	"sync/atomic"
 )
 
+// smallBytes is what a SELECT may hold however short memory is: reads of a few
+// series go on.
+const smallBytes = 4 << 20
+
 // Memory bounds the intermediate data of all SELECTs together.
 type Memory struct {
 	limit int64 // bytes
@@ -20,7 +24,7 @@ func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 func (m *Memory) Used() int64 { return m.used.Load() }
 
 // SetShort says that the process is short of memory, whatever the account
-// holds: until it is told otherwise, SELECTs that need more fail.
+// holds: until it is told otherwise, SELECTs that need more fail, but for small ones.
 func (m *Memory) SetShort(short bool) { m.short.Store(short) }
 
 // set charges one SELECT, which had *have bytes, with bytes. nil has no bound.
@@ -32,7 +36,7 @@ func (m *Memory) set(have *atomic.Int64, bytes int64) error {
 	if total := m.used.Add(more); total > m.limit {
 		return fmt.Errorf("query memory limit exceeded: all queries together need more than %d bytes", m.limit)
 	}
-	if more > 0 && m.short.Load() {
+	if more > 0 && bytes > smallBytes && m.short.Load() {
 		return errors.New("query memory limit exceeded: the server is short of memory, try again")
 	}
 	return nil

@@ -66,7 +66,10 @@ func TestMemoryShort(t *testing.T) {
 	if err := x.grow(-5); err != nil {
 		t.Errorf("giving back: %v", err)
 	}
-	if err := x.keep(10); err == nil || !strings.Contains(err.Error(), "short of memory") {
+	if err := x.keep(10); err != nil {
+		t.Errorf("a small one: %v", err)
+	}
+	if err := x.keep(smallBytes); err == nil || !strings.Contains(err.Error(), "short of memory") {
 		t.Errorf("taking more: %v", err)
 	}
 	m.SetShort(false)

@@ -18,6 +18,9 @@ func (s *Store) flushLoop(ctx context.Context) {
 		case <-s.wakeFlush:
 		case <-tick.C:
 		}
+		if s.flushSoon.Swap(false) {
+			_ = s.flushAll(ctx) // failures are logged and tried again
+		}
 		for ctx.Err() == nil {
 			e := s.nextFlush()
 			if e == nil {
@@ -27,6 +30,13 @@ func (s *Store) flushLoop(ctx context.Context) {
 		}
 		s.shrinkLog()
 	}
+}
+
+// FlushSoon asks for the caches of all shards to be flushed, because their
+// memory is needed. It does not wait.
+func (s *Store) FlushSoon() {
+	s.flushSoon.Store(true)
+	wake(s.wakeFlush)
 }
 
 // shrinkAfter is how long the log must have had no entry before its disk space

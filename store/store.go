@@ -111,6 +111,7 @@ type Store struct {
 	failure  atomic.Pointer[error]
 	full     atomic.Bool // the disk refused something; see diskIsFull
 
+	flushSoon   atomic.Bool // all dirty shards are to be flushed; see FlushSoon
 	wakeFlush   chan struct{}
 	wakeCompact chan struct{}
 	cancel      context.CancelFunc

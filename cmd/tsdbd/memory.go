@@ -138,6 +138,7 @@ type memoryGuard struct {
 	limit   int64
 	log     *slog.Logger
 	short   func(bool) // told whether queries may have more
+	flush   func()     // asks for the caches to be flushed, does not wait
 	full    atomic.Bool
 	live    atomic.Int64
 	refused atomic.Int64
@@ -149,6 +150,7 @@ func (g *memoryGuard) watch(ctx context.Context) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	cycles, since := uint64(0), time.Now()
+	var flushed time.Time
 	var said time.Time // under load memory is full several times a second
 	for {
 		select {
@@ -173,6 +175,11 @@ func (g *memoryGuard) watch(ctx context.Context) {
 			g.log.Warn("memory full, writes are refused until some is free", "bytes", live, "limit", g.limit)
 		}
 		g.full.Store(full)
+		if full && time.Since(flushed) > 5*time.Second {
+			// What the caches hold can go to files.
+			flushed = time.Now()
+			g.flush()
+		}
 		if full && time.Since(since) > time.Second {
 			runtime.GC() // nobody allocates, so nobody would find out that memory is free again
 		}

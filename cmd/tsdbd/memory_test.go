@@ -90,7 +90,8 @@ func TestMemoryGuard(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	var tight atomic.Bool
-	g := &memoryGuard{limit: int64(before.HeapAlloc) + 40<<20, log: slog.New(slog.DiscardHandler), short: func(short bool) { tight.Store(short) }}
+	var flushes atomic.Int64
+	g := &memoryGuard{limit: int64(before.HeapAlloc) + 40<<20, log: slog.New(slog.DiscardHandler), short: func(short bool) { tight.Store(short) }, flush: func() { flushes.Add(1) }}
 	g.register(prometheus.NewRegistry(), func() int64 { return 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -121,6 +122,9 @@ func TestMemoryGuard(t *testing.T) {
 	runtime.KeepAlive(ballast)
 	ballast = nil
 	until(false)
+	if flushes.Load() == 0 {
+		t.Error("caches are not flushed")
+	}
 	if err := g.admit(); err != nil || g.refused.Load() != 1 {
 		t.Errorf("afterwards: %v, %d refused", err, g.refused.Load())
 	}

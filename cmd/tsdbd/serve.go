@@ -64,7 +64,7 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), st)
 	eng := engine{st}
 	queries := query.NewMemory(int64(c.Query.MaxTotalMemory))
-	guard := &memoryGuard{limit: heap, log: log, short: queries.SetShort}
+	guard := &memoryGuard{limit: heap, log: log, short: queries.SetShort, flush: st.FlushSoon}
 	guard.register(registry, queries.Used)
 	watchCtx, stopWatch := context.WithCancel(context.Background())
 	watching := make(chan struct{})
@@ -100,7 +100,7 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	if options.MaxBodySize == 0 {
 		options.MaxBodySize = -1 // the file's 0 is no bound
 	}
-	options.AuthEnabled, options.PingAuth, options.Users = c.HTTP.AuthEnabled, c.HTTP.PingAuthEnabled, st
+	options.AuthEnabled, options.PingAuth, options.Catalog = c.HTTP.AuthEnabled, c.HTTP.PingAuthEnabled, st
 	options.Realm, options.SharedSecret = c.HTTP.Realm, string(c.HTTP.SharedSecret)
 	options.Pprof, options.Bind, options.MaxRowLimit = c.HTTP.PprofEnabled, c.HTTP.BindAddress, c.HTTP.MaxRowLimit
 	c.warnOfOpenDoors(log)
