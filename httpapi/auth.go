@@ -8,12 +8,6 @@ import (
 	"tsdbd/meta"
 )
 
-// Users knows who may log in.
-type Users interface {
-	// Catalog returns the present catalog.
-	Catalog() *meta.Data
-}
-
 // DefaultRealm is InfluxDB's name for what a password opens.
 const DefaultRealm = "InfluxDB"
 
@@ -90,7 +84,7 @@ func parseCredentials(r *http.Request) (credentials, error) {
 // while no administrator exists: then there is no one who could have made
 // users, and all that is allowed is to make the first (bootstrapOnly).
 func (h *Handler) authenticate(r *http.Request) (*meta.User, error) {
-	catalog := h.opt.Users.Catalog()
+	catalog := h.opt.Catalog.Catalog()
 	if !catalog.AdminExists() {
 		return nil, nil
 	}

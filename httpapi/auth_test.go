@@ -50,7 +50,7 @@ func withUsers(t *testing.T) (*fakeUsers, *atomic.Int64, httpapi.Options) {
 	users := newFakeUsers(t, meta.CreateUser{Name: "root", Hash: "#rootpw", Admin: true}, meta.CreateUser{Name: "ann", Hash: "#annpw"},
 		meta.SetPrivilege{Name: "ann", Database: "db", Privilege: meta.WritePrivilege})
 	var checks atomic.Int64
-	return users, &checks, httpapi.Options{AuthEnabled: true, Users: users, SharedSecret: secret, Realm: "our realm",
+	return users, &checks, httpapi.Options{AuthEnabled: true, Catalog: users, SharedSecret: secret, Realm: "our realm",
 		CheckPassword: func(hash, password string) bool {
 			checks.Add(1)
 			return hash == "#"+password
@@ -272,7 +272,7 @@ func TestBootstrap(t *testing.T) {
 	users := newFakeUsers(t, meta.CreateUser{Name: "ann", Hash: "#annpw"})
 	store := newFakeStore()
 	store.create("db")
-	_, base := start(t, store, httpapi.Options{AuthEnabled: true, Users: users, Pprof: true})
+	_, base := start(t, store, httpapi.Options{AuthEnabled: true, Catalog: users, Pprof: true})
 	query := func(q string) answer {
 		return do(t, "POST", base+"/query", "q="+url.QueryEscape(q), "Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -322,4 +322,3 @@ func TestOpenHealth(t *testing.T) {
 type illness string
 
 func (i illness) Health() (bool, string) { return false, string(i) }
-

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -73,7 +74,7 @@ func bindParameters(text string) (map[string]any, error) {
 		return nil, badRequest("error parsing query parameters: " + err.Error())
 	}
 	for name, v := range params {
-		bound, err := bindNumbers(v)
+		bound, err := bindValue(v)
 		if err != nil {
 			return nil, badRequest("error parsing query parameters: " + err.Error())
 		}
@@ -82,9 +83,11 @@ func bindParameters(text string) (map[string]any, error) {
 	return params, nil
 }
 
-// bindNumbers makes a json.Number, or the one inside a typed value, a float64
-// or an int64.
-func bindNumbers(v any) (any, error) {
+// bindValue returns a value as influxql.BindValue takes it: a json.Number
+// becomes a float64 or an int64, and of the typed forms {"kind": value} the
+// numbers likewise; {"boolean": b} is b, and a duration may be a number of
+// nanoseconds.
+func bindValue(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
 		if strings.ContainsAny(string(v), ".eE") {
@@ -92,13 +95,37 @@ func bindNumbers(v any) (any, error) {
 		}
 		return v.Int64()
 	case map[string]any:
-		for key, member := range v {
-			if _, ok := member.(json.Number); ok {
-				n, err := bindNumbers(member)
+		if len(v) != 1 {
+			return v, nil // refused by name where it is used
+		}
+		for kind, member := range v {
+			n, ok := member.(json.Number)
+			switch {
+			case kind == "bool" || kind == "boolean":
+				if b, ok := member.(bool); ok {
+					return b, nil
+				}
+				return nil, errors.New("boolean literal must be a boolean value")
+			case kind == "regex":
+				// The parser compiles it only where it is used, and says less.
+				if text, ok := member.(string); ok {
+					if _, err := regexp.Compile(text); err != nil {
+						return nil, err
+					}
+				}
+			case !ok:
+			case kind == "float" || kind == "number":
+				f, err := n.Float64() // an integer of any size is one as well
 				if err != nil {
 					return nil, err
 				}
-				v[key] = n
+				v[kind] = f
+			default:
+				bound, err := bindValue(n)
+				if err != nil {
+					return nil, err
+				}
+				v[kind] = bound
 			}
 		}
 	}

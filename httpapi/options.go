@@ -33,6 +33,12 @@ type Writer interface {
 	Write(ctx context.Context, db, rp string, batch *column.Batch) error
 }
 
+// Cataloger knows the databases and who may log in.
+type Cataloger interface {
+	// Catalog returns the present catalog.
+	Catalog() *meta.Data
+}
+
 // Health tells whether the server can do its work, and in words how it is.
 type Health interface {
 	Health() (ok bool, message string)
@@ -43,6 +49,9 @@ type Options struct {
 	Writer Writer
 	Query  Querier
 	Health Health // nil: always well
+	// Catalog has the users and the databases. nil: there are no /api/v2/buckets,
+	// and AuthEnabled must not be set.
+	Catalog Cataloger
 	// Admin answers what is asked under AdminPrefix. nil: nothing is there.
 	Admin http.Handler
 
@@ -56,9 +65,9 @@ type Options struct {
 	// Version is the server's own version.
 	Version string
 
-	// AuthEnabled makes every route but /ping and /health take a login of Users.
+	// AuthEnabled makes every route but /ping and /health take the login of a
+	// user of the catalog.
 	AuthEnabled bool
-	Users       Users
 	// CheckPassword reports whether a stored hash is of a password; nil:
 	// meta.CheckPassword.
 	CheckPassword func(hash, password string) bool

@@ -25,6 +25,12 @@ func (h *Handler) addRoutes() {
 		show := promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{Registry: nil})
 		h.add("/metrics", "metrics", loggedIn, false, methods{"GET": show.ServeHTTP})
 	}
+	h.add("/api/v1/prom/write", "prom_write", byRoute, false, methods{"POST": h.promWrite})
+	h.add("/api/v1/prom/read", "prom_read", byRoute, true, methods{"POST": h.promRead})
+	if h.opt.Catalog != nil {
+		h.add("/api/v2/buckets", "v2_buckets", byRoute, false, methods{"GET": h.listBuckets, "POST": h.createBucket})
+		h.addBelow("/api/v2/buckets/", &route{name: "v2_buckets", access: byRoute, any: h.bucket})
+	}
 	h.addDebugRoutes()
 	if h.opt.Admin != nil {
 		h.addBelow(AdminPrefix, &route{name: "admin", access: adminOnly, any: h.opt.Admin.ServeHTTP})

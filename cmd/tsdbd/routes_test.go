@@ -80,7 +80,13 @@ func TestRouteMatrix(t *testing.T) {
 					continue // it takes a second
 				}
 				got, body := s.as(who, r.method, r.path, nil, r.body)
-				if got != status && !(off && got == 409) {
+				if who == 'x' && got == 429 && !off {
+					continue // refused as well: too many at once
+				}
+				if off && who == 'x' && r.none == 401 && got == 422 {
+					continue // the one before made the bucket
+				}
+				if got != status {
 					t.Errorf("%s %s as %q (logins off: %v): %d %s, want %d", r.method, r.path, people[who][0], off, got, body, status)
 				}
 				if who != 'A' && !off && !strings.Contains(r.path, "canary") && strings.Contains(body, "canary") {

@@ -1,0 +1,328 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/query"
+)
+
+// bucketRule is how long a bucket keeps its data; 0 seconds is for ever.
+type bucketRule struct {
+	Type                      string `json:"type"`
+	EverySeconds              int64  `json:"everySeconds"`
+	ShardGroupDurationSeconds int64  `json:"shardGroupDurationSeconds"`
+}
+
+// bucketJSON is a retention policy as a bucket of the v2 API. The catalog
+// keeps no times of creation.
+type bucketJSON struct {
+	Description    string       `json:"description"`
+	Name           string       `json:"name"`
+	RetentionRules []bucketRule `json:"retentionRules"`
+	OrgID          string       `json:"orgId"`
+	SchemaType     string       `json:"schemaType"`
+	ID             string       `json:"id"`
+	Type           string       `json:"type"`
+	RP             string       `json:"rp"`
+	CreatedAt      time.Time    `json:"createdAt"`
+	UpdatedAt      time.Time    `json:"updatedAt"`
+}
+
+// bucketRequest is what POST and PATCH bring.
+type bucketRequest struct {
+	Name           string       `json:"name"`
+	RetentionRules []bucketRule `json:"retentionRules"`
+}
+
+// defaultBuckets is how many buckets a list has when no limit is given.
+const defaultBuckets = 100
+
+func newBucket(db string, rp *meta.RetentionPolicy) bucketJSON {
+	name := db + "/" + rp.Name
+	return bucketJSON{Name: name, ID: name, RP: rp.Name, SchemaType: "implicit", RetentionRules: []bucketRule{{
+		Type: "expire", EverySeconds: int64(rp.Duration / time.Second), ShardGroupDurationSeconds: int64(rp.ShardGroupDuration / time.Second),
+	}}}
+}
+
+// errBucketNotFound also stands for a bucket that the user may not see.
+func errBucketNotFound(name string) error {
+	return &apiError{http.StatusNotFound, fmt.Sprintf("bucket not found: %q", name)}
+}
+
+// seesDatabase reports whether the request's user may be told of a database.
+func (h *Handler) seesDatabase(r *http.Request, db string) bool {
+	return h.may(r, meta.ReadPrivilege, db) || h.may(r, meta.WritePrivilege, db)
+}
+
+// findBucket returns a policy by the name of its bucket.
+func (h *Handler) findBucket(r *http.Request, name string) (db string, rp *meta.RetentionPolicy, err error) {
+	db, policy, err := splitBucket(name)
+	if err != nil {
+		return "", nil, err
+	}
+	rp, err = h.opt.Catalog.Catalog().RetentionPolicy(db, policy)
+	if err != nil || !h.seesDatabase(r, db) {
+		return "", nil, errBucketNotFound(name)
+	}
+	return db, rp, nil
+}
+
+// listBuckets answers GET /api/v2/buckets.
+func (h *Handler) listBuckets(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	limit, offset := defaultBuckets, 0
+	var err error
+	for name, n := range map[string]*int{"limit": &limit, "offset": &offset} {
+		if text := q.Get(name); text != "" && err == nil {
+			if *n, err = strconv.Atoi(text); err != nil {
+				writeError(w, r, badRequest(fmt.Sprintf("%s must be a number, not %q", name, text)))
+				return
+			}
+		}
+	}
+	name, after := q.Get("name"), q.Get("after")
+	if name == "" {
+		name = q.Get("id")
+	}
+	all := []bucketJSON{}
+	passed := after == ""
+	for _, db := range h.opt.Catalog.Catalog().Databases {
+		if !h.seesDatabase(r, db.Name) {
+			continue
+		}
+		for _, rp := range db.RetentionPolicies {
+			b := newBucket(db.Name, rp)
+			switch {
+			case !passed:
+				passed = b.ID == after
+			case name != "" && b.Name != name:
+			case offset > 0:
+				offset--
+			case limit <= 0 || len(all) < limit:
+				all = append(all, b)
+			}
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"buckets": all})
+}
+
+// createBucket answers POST /api/v2/buckets: it makes the policy, and the
+// database if it is not there, with the policy as its default.
+func (h *Handler) createBucket(w http.ResponseWriter, r *http.Request) {
+	if err := h.makeBucket(w, r); err != nil {
+		writeError(w, r, err)
+	}
+}
+
+func (h *Handler) makeBucket(w http.ResponseWriter, r *http.Request) error {
+	if !h.isAdmin(r) {
+		return errAdminRequired
+	}
+	req, err := h.readBucket(w, r)
+	if err != nil {
+		return err
+	}
+	db, rp, err := splitBucket(req.Name)
+	if err != nil {
+		return badRequest(err.Error())
+	}
+	if rp == "" {
+		rp = meta.DefaultRetentionPolicyName
+	}
+	keep, group, err := req.durations()
+	if err != nil {
+		return err
+	}
+	database := h.opt.Catalog.Catalog().Database(db)
+	var stmt influxql.Statement
+	switch {
+	case database == nil:
+		stmt = &influxql.CreateDatabaseStatement{Name: db, RetentionPolicyCreate: true, RetentionPolicyName: rp,
+			RetentionPolicyDuration: &keep, RetentionPolicyShardGroupDuration: group}
+	case database.RetentionPolicy(rp) != nil:
+		return &apiError{http.StatusUnprocessableEntity, fmt.Sprintf("bucket with name %s already exists", db+"/"+rp)}
+	default:
+		stmt = &influxql.CreateRetentionPolicyStatement{Name: rp, Database: db, Duration: keep, Replication: 1, ShardGroupDuration: group}
+	}
+	if err := h.runBucketStatement(r, stmt); err != nil {
+		return err
+	}
+	return h.showBucket(w, r, http.StatusCreated, db+"/"+rp)
+}
+
+// bucket answers what is below /api/v2/buckets/.
+func (h *Handler) bucket(w http.ResponseWriter, r *http.Request) {
+	if err := h.oneBucket(w, r); err != nil {
+		writeError(w, r, err)
+	}
+}
+
+func (h *Handler) oneBucket(w http.ResponseWriter, r *http.Request) error {
+	name, below := bucketPath(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v2/buckets/"))
+	switch below {
+	case "":
+	case "labels", "members", "owners":
+		return &apiError{http.StatusMethodNotAllowed, "bucket " + below + " not supported in this version"}
+	default:
+		routerText(w, http.StatusNotFound, "404 page not found\n")
+		return nil
+	}
+	if r.Method != http.MethodGet && !h.isAdmin(r) {
+		return errAdminRequired
+	}
+	switch r.Method {
+	case http.MethodGet:
+		return h.showBucket(w, r, http.StatusOK, name)
+	case http.MethodPatch:
+		return h.changeBucket(w, r, name)
+	case http.MethodDelete:
+		db, rp, err := h.findBucket(r, name)
+		if err != nil {
+			return err
+		}
+		if err := h.runBucketStatement(r, &influxql.DropRetentionPolicyStatement{Name: rp.Name, Database: db}); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	w.Header().Set("Allow", "DELETE, GET, PATCH")
+	routerText(w, http.StatusMethodNotAllowed, "Method Not Allowed\n")
+	return nil
+}
+
+// bucketPath splits what follows /api/v2/buckets/ into the name of a bucket,
+// whose slash may be escaped or not, and the part below it.
+func bucketPath(escaped string) (name, below string) {
+	parts := strings.Split(escaped, "/")
+	for i, p := range parts {
+		if plain, err := url.PathUnescape(p); err == nil {
+			parts[i] = plain
+		}
+	}
+	name, parts = parts[0], parts[1:]
+	if len(parts) > 0 && !strings.Contains(name, "/") {
+		switch parts[0] {
+		case "labels", "members", "owners":
+		default:
+			name, parts = name+"/"+parts[0], parts[1:]
+		}
+	}
+	if len(parts) > 0 {
+		below = parts[0]
+	}
+	return name, below
+}
+
+// changeBucket alters how long a bucket keeps its data.
+func (h *Handler) changeBucket(w http.ResponseWriter, r *http.Request, name string) error {
+	req, err := h.readBucket(w, r)
+	if err != nil {
+		return err
+	}
+	db, rp, err := h.findBucket(r, name)
+	if err != nil {
+		return err
+	}
+	if full := db + "/" + rp.Name; req.Name != "" && req.Name != full {
+		return badRequest("a bucket cannot be renamed")
+	}
+	if len(req.RetentionRules) > 0 {
+		keep, group, err := req.durations()
+		if err != nil {
+			return err
+		}
+		stmt := &influxql.AlterRetentionPolicyStatement{Name: rp.Name, Database: db, Duration: &keep}
+		if group != 0 {
+			stmt.ShardGroupDuration = &group
+		}
+		if err := h.runBucketStatement(r, stmt); err != nil {
+			return err
+		}
+	}
+	return h.showBucket(w, r, http.StatusOK, db+"/"+rp.Name)
+}
+
+func (h *Handler) showBucket(w http.ResponseWriter, r *http.Request, status int, name string) error {
+	db, rp, err := h.findBucket(r, name)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, status, newBucket(db, rp))
+	return nil
+}
+
+// readBucket reads the body of POST and PATCH.
+func (h *Handler) readBucket(w http.ResponseWriter, r *http.Request) (*bucketRequest, error) {
+	body, err := h.readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	defer body.release()
+	var req bucketRequest
+	if err := json.Unmarshal(body.Bytes(), &req); err != nil {
+		return nil, badRequest("cannot parse bucket: " + err.Error())
+	}
+	return &req, nil
+}
+
+// durations returns what the rules say: how long data is kept (0 for ever) and
+// how long shard groups are (0 by the rule).
+func (b *bucketRequest) durations() (keep, group time.Duration, err error) {
+	const most = int64(math.MaxInt64 / time.Second)
+	if len(b.RetentionRules) > 1 {
+		return 0, 0, badRequest("a bucket has one retention rule at most")
+	}
+	for _, rule := range b.RetentionRules {
+		if rule.Type != "" && rule.Type != "expire" {
+			return 0, 0, badRequest(fmt.Sprintf("unknown type of retention rule %q", rule.Type))
+		}
+		if rule.EverySeconds < 0 || rule.EverySeconds > most || rule.ShardGroupDurationSeconds < 0 || rule.ShardGroupDurationSeconds > most {
+			return 0, 0, badRequest("seconds of a retention rule are out of range")
+		}
+		keep = time.Duration(rule.EverySeconds) * time.Second
+		group = time.Duration(rule.ShardGroupDurationSeconds) * time.Second
+	}
+	return keep, group, nil
+}
+
+// runBucketStatement runs a statement that the user was allowed already.
+func (h *Handler) runBucketStatement(r *http.Request, stmt influxql.Statement) error {
+	q := &influxql.Query{Statements: influxql.Statements{stmt}}
+	var failed error
+	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: userName(r)}, func(res *query.Result) error {
+		failed = errors.Join(failed, res.Err)
+		return nil
+	})
+	for _, refusal := range []error{
+		meta.ErrInvalidName, meta.ErrNameTooLong, meta.ErrRetentionPolicyDurationTooLow, meta.ErrIncompatibleDurations,
+		meta.ErrRetentionPolicyExists, meta.ErrRetentionPolicyConflict,
+	} {
+		if errors.Is(failed, refusal) {
+			return badRequest(failed.Error())
+		}
+	}
+	return errors.Join(err, failed)
+}
+
+// writeJSON answers with a document.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // our own types always encode
+	}
+	w.Header().Set("Content-Type", mediaJSON)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // the client is gone if this fails
+}

@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The messages of Prometheus remote write 1.0 and remote read, as far as they
+// are used: the numbers below are those of prometheus/prompb. Members that are
+// not known are passed over.
+
+var errProtobuf = errors.New("proto: cannot parse invalid wire-format data")
+
+type promLabel struct{ name, value string }
+
+type promSample struct {
+	value float64
+	time  int64 // ms since the epoch
+}
+
+type promMatcher struct {
+	kind        uint64 // 0 =, 1 !=, 2 =~, 3 !~
+	name, value string
+}
+
+type promQuery struct {
+	start, end int64 // ms since the epoch, both inclusive
+	matchers   []promMatcher
+}
+
+// eachMember calls f for each member of a message. Of num and data, the one
+// that the member's type has is set.
+func eachMember(b []byte, f func(field protowire.Number, num uint64, data []byte) error) error {
+	for len(b) > 0 {
+		field, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return errProtobuf
+		}
+		b = b[n:]
+		var num uint64
+		var data []byte
+		switch kind {
+		case protowire.VarintType:
+			num, n = protowire.ConsumeVarint(b)
+		case protowire.Fixed64Type:
+			num, n = protowire.ConsumeFixed64(b)
+		case protowire.Fixed32Type:
+			var short uint32
+			short, n = protowire.ConsumeFixed32(b)
+			num = uint64(short)
+		case protowire.BytesType:
+			data, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(field, kind, b)
+			if n >= 0 {
+				b = b[n:]
+				continue
+			}
+		}
+		if n < 0 {
+			return errProtobuf
+		}
+		b = b[n:]
+		if err := f(field, num, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachSeries calls f for each time series of a WriteRequest. The slices are
+// used again for the next.
+func eachSeries(b []byte, f func(labels []promLabel, samples []promSample) error) error {
+	var labels []promLabel
+	var samples []promSample
+	return eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
+		if field != 1 || data == nil {
+			return nil // metadata
+		}
+		labels, samples = labels[:0], samples[:0]
+		err := eachMember(data, func(field protowire.Number, _ uint64, data []byte) (err error) {
+			switch {
+			case data == nil:
+			case field == 1:
+				var l promLabel
+				l.name, l.value, err = promPair(data, 1)
+				labels = append(labels, l)
+			case field == 2:
+				var s promSample
+				err = eachMember(data, func(field protowire.Number, num uint64, _ []byte) error {
+					switch field {
+					case 1:
+						s.value = math.Float64frombits(num)
+					case 2:
+						s.time = int64(num)
+					}
+					return nil
+				})
+				samples = append(samples, s)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return f(labels, samples)
+	})
+}
+
+// promPair reads the two texts of a message, members first and first+1.
+func promPair(b []byte, first protowire.Number) (name, value string, err error) {
+	err = eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
+		switch field {
+		case first:
+			name = string(data)
+		case first + 1:
+			value = string(data)
+		}
+		return nil
+	})
+	return name, value, err
+}
+
+// parseReadRequest reads the queries of a ReadRequest.
+func parseReadRequest(b []byte) (queries []promQuery, err error) {
+	err = eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
+		if field != 1 || data == nil {
+			return nil
+		}
+		var q promQuery
+		err := eachMember(data, func(field protowire.Number, num uint64, data []byte) (err error) {
+			switch field {
+			case 1:
+				q.start = int64(num)
+			case 2:
+				q.end = int64(num)
+			case 3:
+				var m promMatcher
+				if m.name, m.value, err = promPair(data, 2); err != nil {
+					return err
+				}
+				err = eachMember(data, func(field protowire.Number, num uint64, _ []byte) error {
+					if field == 1 {
+						m.kind = num
+					}
+					return nil
+				})
+				q.matchers = append(q.matchers, m)
+			}
+			return err
+		})
+		queries = append(queries, q)
+		return err
+	})
+	return queries, err
+}
+
+// appendLabel appends a label as a member of a time series.
+func appendLabel(dst []byte, name, value string) []byte {
+	size := protowire.SizeTag(1) + protowire.SizeBytes(len(name)) + protowire.SizeTag(2) + protowire.SizeBytes(len(value))
+	dst = protowire.AppendVarint(protowire.AppendTag(dst, 1, protowire.BytesType), uint64(size))
+	dst = protowire.AppendString(protowire.AppendTag(dst, 1, protowire.BytesType), name)
+	return protowire.AppendString(protowire.AppendTag(dst, 2, protowire.BytesType), value)
+}
+
+// appendSample appends a sample as a member of a time series.
+func appendSample(dst []byte, s promSample) []byte {
+	size := protowire.SizeTag(1) + protowire.SizeFixed64() + protowire.SizeTag(2) + protowire.SizeVarint(uint64(s.time))
+	dst = protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.BytesType), uint64(size))
+	dst = protowire.AppendFixed64(protowire.AppendTag(dst, 1, protowire.Fixed64Type), math.Float64bits(s.value))
+	return protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.VarintType), uint64(s.time))
+}

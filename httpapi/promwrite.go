@@ -1,0 +1,221 @@
+package httpapi
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/snappy"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+// promMeasurement is the measurement of a series without a name.
+const promMeasurement = "prom_metric_not_specified"
+
+// promFields is what a sample becomes: one float.
+var promFields = []column.Field{{Key: "value", Type: model.Float}}
+
+// promWrite answers /api/v1/prom/write, remote write 1.0: the name of a series
+// is its measurement, all labels, the name among them, are tags. Samples that
+// are not a number or infinite, staleness markers among them, are left out.
+func (h *Handler) promWrite(w http.ResponseWriter, r *http.Request) {
+	db := r.URL.Query().Get("db")
+	if db == "" {
+		writeError(w, r, errDatabaseRequired)
+		return
+	}
+	if h.writes != nil {
+		select {
+		case h.writes <- struct{}{}:
+			defer func() { <-h.writes }()
+		default:
+			h.metrics.refused.Inc()
+			writeError(w, r, errTooManyWrites)
+			return
+		}
+	}
+	if err := h.storeSamples(w, r, target{db: db, rp: r.URL.Query().Get("rp")}); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// storeSamples reads and writes a WriteRequest; nil means that it is durable.
+func (h *Handler) storeSamples(w http.ResponseWriter, r *http.Request, t target) error {
+	table, err := h.opt.Writer.Table(t.db)
+	if err != nil {
+		return databaseError(err, t.db)
+	}
+	if err := h.authorizeWrite(r, t.db); err != nil {
+		return err
+	}
+	h.watchers.count(r, true)
+	message, err := h.readSnappy(w, r)
+	if err != nil {
+		return err
+	}
+	defer message.release()
+	s := parseStates.Get().(*parseState)
+	defer func() {
+		if cap(s.batch.Values) <= maxPooledBatch {
+			s.batch.Reset()
+			parseStates.Put(s)
+		}
+	}()
+	s.batch.Reset()
+	s.batch.Database = table.Database()
+	p := promBatch{batch: &s.batch, table: table, layouts: map[string]*column.Layout{}}
+	if err := eachSeries(message.Bytes(), p.add); err != nil {
+		return badRequest(err.Error())
+	}
+	rp, err := h.opt.Writer.RetentionPolicy(t.db, t.rp)
+	if err != nil {
+		return policyError(err, t)
+	}
+	reason, dropped := p.reason, p.refused
+	if points := len(s.batch.Rows); points > 0 {
+		why, n, err := h.writeBatch(r.Context(), t.db, rp, &s.batch)
+		if err != nil {
+			h.counts.pointsFailed.Add(int64(points))
+			return policyError(err, t)
+		}
+		h.metrics.points.Add(float64(points - n))
+		h.counts.points.Add(int64(points - n))
+		dropped += n
+		if why != "" {
+			reason = why
+		}
+	}
+	return h.partial(t.db, rp, reason, dropped, nil)
+}
+
+// promBatch turns time series into the rows of a batch.
+type promBatch struct {
+	batch   *column.Batch
+	table   *column.Table
+	layouts map[string]*column.Layout // by measurement
+	tags    model.Tags
+	key     []byte
+	refused int    // samples that cannot be stored
+	reason  string // of the first
+}
+
+func (p *promBatch) add(labels []promLabel, samples []promSample) error {
+	name := promMeasurement
+	p.tags = p.tags[:0]
+	for _, l := range labels {
+		if l.value == "" {
+			continue // the same as no label
+		}
+		if l.name == "__name__" {
+			name = l.value
+		}
+		p.tags = append(p.tags, model.Tag{Key: l.name, Value: l.value})
+	}
+	p.tags.Sort()
+	if reason := p.unstorable(name); reason != "" {
+		p.refuse(reason, len(samples))
+		return nil
+	}
+	p.key = model.AppendSeriesKey(p.key[:0], name, p.tags)
+	if len(p.key) > model.MaxKeyLength {
+		p.refuse(fmt.Sprintf("max key length exceeded: %v > %v", len(p.key), model.MaxKeyLength), len(samples))
+		return nil
+	}
+	var series *column.Series
+	layout := p.layouts[name]
+	for _, s := range samples {
+		if math.IsNaN(s.value) || math.IsInf(s.value, 0) {
+			continue
+		}
+		if s.time > model.MaxTime/int64(time.Millisecond) || s.time < model.MinTime/int64(time.Millisecond) {
+			p.refuse("time outside range", 1)
+			continue
+		}
+		if layout == nil {
+			layout = p.table.Layout(name, promFields)
+			p.layouts[name] = layout
+		}
+		if series == nil {
+			series = p.table.Series(string(p.key))
+		}
+		p.batch.Rows = append(p.batch.Rows, column.Row{
+			Series: series, Layout: layout, Time: s.time * int64(time.Millisecond), First: uint32(len(p.batch.Values)),
+		})
+		p.batch.Values = append(p.batch.Values, math.Float64bits(s.value))
+	}
+	return nil
+}
+
+// unstorable tells what of the name and the sorted tags a series key cannot
+// hold: line protocol could not say it either.
+func (p *promBatch) unstorable(name string) string {
+	if strings.HasSuffix(name, `\`) {
+		return fmt.Sprintf("measurement %q ends in a backslash", name)
+	}
+	for i, t := range p.tags {
+		switch {
+		case t.Key == "":
+			return fmt.Sprintf("a label of %q has no name", name)
+		case t.Key == "time":
+			return fmt.Sprintf("invalid tag key: input tag %q on measurement %q is invalid", t.Key, name)
+		case i > 0 && p.tags[i-1].Key == t.Key:
+			return fmt.Sprintf("duplicate label %q", t.Key)
+		case strings.HasSuffix(t.Key, `\`) || strings.HasSuffix(t.Value, `\`):
+			return fmt.Sprintf("label %q ends in a backslash", t.Key)
+		}
+	}
+	return ""
+}
+
+func (p *promBatch) refuse(reason string, samples int) {
+	if p.reason == "" && samples > 0 {
+		p.reason = reason
+	}
+	p.refused += samples
+}
+
+// readSnappy reads a body in snappy's block format. The limits of bodies hold
+// for what comes and for what it decompresses to.
+func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, error) {
+	if strings.Contains(r.Header.Get("Content-Type"), "io.prometheus.write.v2") {
+		return nil, &apiError{http.StatusUnsupportedMediaType, "remote write 2.0 is not supported, send 1.0"}
+	}
+	packed, err := h.readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	defer packed.release()
+	n, err := snappy.DecodedLen(packed.Bytes())
+	if err != nil {
+		return nil, badRequest(err.Error())
+	}
+	if h.opt.MaxBodySize > 0 && int64(n) > h.opt.MaxBodySize {
+		return nil, errEntityTooLarge
+	}
+	// A length that so few bytes cannot decompress to is a lie that would cost
+	// memory: an element of three bytes makes 64 at most.
+	if n/64 > packed.Len() {
+		return nil, badRequest(snappy.ErrCorrupt.Error())
+	}
+	out := bodies.Get().(*body)
+	out.Reset()
+	out.budget, out.taken = &h.bodies, int64(n)
+	if h.bodies.used.Add(int64(n)) > h.bodies.limit {
+		out.release()
+		return nil, errTooManyBodies
+	}
+	out.Grow(n)
+	plain, err := snappy.Decode(out.AvailableBuffer()[:n], packed.Bytes())
+	if err != nil {
+		out.release()
+		return nil, badRequest(err.Error())
+	}
+	_, _ = out.Write(plain) // in place
+	return out, nil
+}
