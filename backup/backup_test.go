@@ -20,6 +20,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/inspect"
+	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
@@ -415,8 +416,9 @@ func TestDamagedOnTheWay(t *testing.T) {
 		return true
 	}
 	s.fault.Store(&flip)
-	if _, err := Take(context.Background(), s.client, OpenRepository(vfs.OS, t.TempDir()), TakeOptions{}); err == nil {
-		t.Fatal("damaged objects pass for a backup")
+	_, err := Take(context.Background(), s.client, OpenRepository(vfs.OS, t.TempDir()), TakeOptions{})
+	if !errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), " of shard ") && !strings.Contains(err.Error(), "series log") {
+		t.Fatalf("damaged objects: %v", err)
 	}
 }
 
@@ -622,7 +624,7 @@ func TestOneMoment(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if s.handler.sessions != nil && len(s.handler.sessions) != 0 {
+	if len(s.handler.sessions) != 0 {
 		t.Errorf("%d sessions are left", len(s.handler.sessions))
 	}
 }

@@ -184,3 +184,15 @@ func (m *Manifest) Bytes() (n int64) {
 	}
 	return n
 }
+
+// owner tells whose an object is, for messages.
+func (m *Manifest) owner(name string) string {
+	for _, s := range m.Shards {
+		for _, f := range s.Files {
+			if f.Object.Name == name {
+				return fmt.Sprintf("%s of shard %d", f.Name, s.ID)
+			}
+		}
+	}
+	return "series log"
+}

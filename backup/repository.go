@@ -176,7 +176,7 @@ func (r *Repository) take(ctx context.Context, c *Client, known map[string]strin
 			for o := range todo {
 				sum, n, err := r.fetch(ctx, c, session, o, known[o.Name], meter)
 				if err != nil {
-					cancel(fmt.Errorf("object %s: %w", o.Name, err))
+					cancel(fmt.Errorf("object %s, %s: %w", o.Name, m.owner(o.Name), err))
 					continue
 				}
 				mu.Lock()

@@ -96,7 +96,7 @@ func strays(fsys vfs.FS, dir string, m *shard.Manifest) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{shard.ManifestName: true}
+	known := map[string]bool{shard.ManifestName: true, shard.QuarantineDir: true}
 	for _, f := range append(append([]shard.ManifestFile(nil), m.TSM...), m.TSI...) {
 		known[f.Name] = true
 	}

@@ -199,6 +199,7 @@ func (v *verifier) database(d *meta.Database) error {
 	if _, err := v.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	v.quarantine(dir)
 	series, err := v.series(path.Join(dir, "series"))
 	if err != nil {
 		return err
@@ -228,6 +229,26 @@ func (v *verifier) database(d *meta.Database) error {
 		}
 	}
 	return nil
+}
+
+// quarantine tells the damaged files that a server has set aside in dir: what
+// they held is missing from answers.
+func (v *verifier) quarantine(dir string) {
+	names, err := v.fs.List(path.Join(dir, shard.QuarantineDir))
+	if err != nil {
+		return // there is none
+	}
+	for _, n := range names {
+		if !strings.HasSuffix(n, ".reason") {
+			continue
+		}
+		name := path.Join(dir, shard.QuarantineDir, n)
+		why, err := vfs.ReadFile(v.fs, name)
+		if err != nil {
+			why = []byte(err.Error())
+		}
+		v.add(strings.TrimSuffix(name, ".reason"), errors.New("set aside by a server: "+strings.Join(strings.Fields(string(why)), " ")))
+	}
 }
 
 // series checks a series file and returns it, nil when it cannot be used.
@@ -313,6 +334,7 @@ func (v *verifier) log() error {
 // data say the same.
 func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.SeriesFile) error {
 	name := path.Join(dir, shard.ManifestName)
+	v.quarantine(dir)
 	var m *shard.Manifest
 	if live := v.opt.Live; live != nil {
 		for _, e := range live.Shards {

@@ -466,3 +466,43 @@ func TestVerifySeriesIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifyQuarantine tells what a server has set aside, and finds nothing
+// else wrong with what is left.
+func TestVerifyQuarantine(t *testing.T) {
+	dir := testData(t)
+	name := dir + "/db-1/shard-1/00000001.tsm"
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-20] ^= 1 // in the footer
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st := testStore(t, dir)
+	set, err := st.Backup(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range set.Shards {
+		for _, f := range append(e.Manifest.TSM, e.Manifest.TSI...) {
+			if _, err := os.Stat(e.Dir + "/" + f.Name); err != nil {
+				t.Errorf("a backup would name %s: %v", f.Name, err)
+			}
+		}
+	}
+	live, err := Verify(context.Background(), dir, VerifyOptions{Live: set})
+	set.Release()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*VerifyReport{live, verify(t, dir)} {
+		if r.Sound || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Path, "/quarantine/00000001.tsm") || !strings.Contains(r.Problems[0].Reason, "footer") {
+			t.Errorf("%+v", r.Problems)
+		}
+	}
+}
