@@ -7,7 +7,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"regexp"
 	"strings"
 )
 
@@ -106,13 +105,6 @@ func bindValue(v any) (any, error) {
 					return b, nil
 				}
 				return nil, errors.New("boolean literal must be a boolean value")
-			case kind == "regex":
-				// The parser compiles it only where it is used, and says less.
-				if text, ok := member.(string); ok {
-					if _, err := regexp.Compile(text); err != nil {
-						return nil, err
-					}
-				}
 			case !ok:
 			case kind == "float" || kind == "number":
 				f, err := n.Float64() // an integer of any size is one as well

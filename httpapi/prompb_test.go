@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"math"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsdbd/column"
+)
+
+// FuzzPrometheusMessages holds that no bytes make the readers of remote write
+// and read panic, and that what they accept stays within the message.
+func FuzzPrometheusMessages(f *testing.F) {
+	series := appendLabel(nil, "__name__", "up")
+	series = appendLabel(series, "job", "node")
+	series = appendSample(series, promSample{1.5, 1000})
+	series = appendSample(series, promSample{math.Inf(1), -1})
+	f.Add(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), series))
+	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Add([]byte{0x0b, 0x0b, 0x0c})
+	f.Add([]byte{0x0a, 0x04, 0x08, 0x01, 0x10, 0x02})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		table := column.NewTable(1)
+		batch := &column.Batch{Database: 1}
+		p := promBatch{batch: batch, table: table, layouts: map[string]*column.Layout{}}
+		samples := 0
+		err := eachSeries(b, func(l []promLabel, s []promSample) error {
+			samples += len(s)
+			return p.add(l, s)
+		})
+		if err == nil && len(batch.Rows)+p.refused > samples {
+			t.Errorf("%d rows and %d refused of %d samples", len(batch.Rows), p.refused, samples)
+		}
+		if len(batch.Values) != len(batch.Rows) || samples > len(b) {
+			t.Errorf("%d samples of %d bytes, %d rows, %d values", samples, len(b), len(batch.Rows), len(batch.Values))
+		}
+		queries, err := parseReadRequest(b)
+		if err == nil {
+			for i := range queries {
+				_, _ = queries[i].statement("db", "") // any error, no panic
+			}
+		}
+	})
+}
