@@ -18,11 +18,15 @@ import (
 	"time"
 )
 
+// buildDir is where build put the binary; TestMain removes it.
+var buildDir string
+
 var build = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "tsdbd-apptest-")
 	if err != nil {
 		return "", err
 	}
+	buildDir = dir
 	bin := filepath.Join(dir, "tsdbd")
 	out, err := exec.Command("go", "build", "-o", bin, "tsdbd/cmd/tsdbd").CombinedOutput()
 	if err != nil {
