@@ -376,6 +376,9 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 		for i := lo; i < hi; i++ {
 			key = key[:0]
 			for t := 1; t <= tags; t++ {
+				if ref, ok := c.expr.Args[t].(*influxql.VarRef); ok && ref.Type != influxql.Tag && ref.Type != influxql.Unknown {
+					continue // a field tells no series apart
+				}
 				s := scalarAt(&rs.cols[t], i)
 				key = fmt.Appendf(key, "%d/%d/%d/%s", s.typ, s.bits, len(s.str), s.str)
 			}

@@ -101,6 +101,7 @@ func (p *aggPlan) prepare(r model.TimeRange) (first, last int64, err error) {
 type aggWorker struct {
 	x     *exec
 	p     *aggPlan
+	rng   model.TimeRange // of the rows to fold
 	t     *aggTable
 	rd    *chunkReader
 	times []int64 // of the current chunk, if asked for
@@ -115,7 +116,7 @@ type aggWorker struct {
 // scanPart folds a set of series of a unit. newest stops each series at its
 // newest chunk that has a value for every slot.
 func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir int) error {
-	r := w.p.rng.Intersect(u.shard.TimeRange())
+	r := w.rng.Intersect(u.shard.TimeRange())
 	req := cs.request(u, r, dir >= 0)
 	req.Series = set
 	cur, err := u.shard.Scan(w.x.ctx, req)

@@ -37,8 +37,8 @@
 //     statistics, or on the number of workers: sums of floats carry what they
 //     lost, ties are settled by value and series key.
 //   - Rows of equal time stand in the order of their series keys; InfluxDB has
-//     no defined order there. testdata/golden/differences.json lists the recorded
-//     cases where we answer otherwise than InfluxDB 1.12, with the reason.
+//     no defined order there. internal/golden lists the recorded cases where we
+//     answer otherwise than InfluxDB 1.12, with the reason.
 //   - Empty windows that a LIMIT cuts off are never made. Windows, rows and
 //     results held at once are bounded by SelectOptions.MemoryBytes.
 //   - The end of the context is seen at every chunk and every block of windows.

@@ -30,9 +30,8 @@ func (x *exec) resolve(sources influxql.Sources, r model.TimeRange) error {
 			if show, ok := systemSources[s.Name]; ok {
 				return fmt.Errorf("unable to use system source '%s': use %s instead", s.Name, show)
 			}
-			switch s.Name {
-			case "_name", "_tagKey", "_tagValue", "_seriesKey":
-				return fmt.Errorf("unable to use system source '%s'", s.Name)
+			if influxql.IsSystemName(s.Name) {
+				return fmt.Errorf("unable to use system source '%s': use the appropriate meta command instead", s.Name)
 			}
 			if s.Database == "" {
 				s.Database = x.opt.Database

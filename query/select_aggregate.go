@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
 )
@@ -91,21 +92,100 @@ func (r *callRun) aggregate(p *aggPlan) error {
 			work[i] = append(work[i], task{u, cs, ps[i]})
 		}
 	}
-	tables := make([]*aggTable, x.workers)
-	err = parallel(x.workers, func(i int) error {
-		w := &aggWorker{x: x, p: p, t: newTable()}
-		tables[i] = w.t
-		for _, t := range work[i] {
-			if err := w.scanPart(t.u, t.cs, t.set, 0); err != nil {
-				return err
+	fold := func(rng model.TimeRange) error {
+		tables := make([]*aggTable, x.workers)
+		err := parallel(x.workers, func(i int) error {
+			w := &aggWorker{x: x, p: p, rng: rng, t: newTable()}
+			if i == 0 && p.table != nil {
+				w.t = p.table
 			}
+			tables[i] = w.t
+			for _, t := range work[i] {
+				if err := w.scanPart(t.u, t.cs, t.set, 0); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		return r.mergeTables(p, tables)
 	}
-	return r.mergeTables(p, tables)
+	rest := p.rng
+	for _, n := range r.firstWindows(p, bounds) {
+		head := rest
+		if head.Max = p.startOf(first+n) - 1; head.Max >= rest.Max {
+			break
+		}
+		if err := fold(head); err != nil || r.enough(p, head.Max) {
+			return err
+		}
+		rest.Min = head.Max + 1
+	}
+	return fold(rest)
+}
+
+// firstWindows returns after how many windows, counted from the first, to look
+// whether LIMIT is satisfied; nil where all windows have to be folded. There are
+// few looks, as each costs a walk over the series.
+func (r *callRun) firstWindows(p *aggPlan, bounds model.TimeRange) []int64 {
+	l, n := r.l, int64(r.l.wanted())
+	switch {
+	case n == 0 || n > 1<<16 || !l.asc || p.win.none() || p.win.loc != nil,
+		l.fill == influxql.LinearFill, // needs the value after
+		len(r.plans) != 1 || len(r.rows) > 0,
+		slices.ContainsFunc(l.sources, func(s *source) bool { return s.sub != nil }),
+		slices.ContainsFunc(l.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
+		bounds.Min < -1<<61 || bounds.Max > 1<<61,
+		(bounds.Max-bounds.Min)/p.win.every < 4*n:
+		return nil
+	}
+	return []int64{n + 1, 16 * (n + 1)}
+}
+
+// enough reports whether the windows up to the time upTo give every group all
+// rows that LIMIT leaves of it.
+func (r *callRun) enough(p *aggPlan, upTo int64) bool {
+	l, n := r.l, r.l.wanted()
+	defer func() { p.table.byGroup = nil }() // windows may still come into it
+	seen := make([]bool, len(p.slots))
+	for g := range r.t.names {
+		rows, first, met := 0, int64(model.MaxTime), 0
+		clear(seen)
+		p.table.group(int32(g), func(window int64, st []aggState) {
+			any := false
+			for i := range st {
+				if st[i].n == 0 {
+					continue
+				}
+				any = true
+				if !seen[i] {
+					seen[i] = true
+					met++
+				}
+			}
+			if any {
+				rows++
+				first = min(first, p.startOf(window))
+			}
+		})
+		if rows >= n && met == len(seen) {
+			continue
+		}
+		// Empty windows are rows as well, from the first value on or from where
+		// the query begins; but not of a call that meets no value at all.
+		if l.fill == influxql.NoFill || met < len(seen) {
+			return false
+		}
+		if start := l.win.start(p.rng.Min); start != model.MinTime {
+			first = start
+		}
+		if upTo < first || (upTo-first+1)/l.win.every < int64(n) {
+			return false
+		}
+	}
+	return true
 }
 
 // bound reports whether a shard has a column for one of the plan's slots.
@@ -164,7 +244,7 @@ func (r *callRun) aggregateEnds(p *aggPlan, dir int, newTable func() *aggTable) 
 			}
 			ps := parts(set, r.x.workers)
 			err := parallel(len(ps), func(k int) error {
-				w := &aggWorker{x: r.x, p: p, t: tables[k]}
+				w := &aggWorker{x: r.x, p: p, rng: p.rng, t: tables[k]}
 				return w.scanPart(u, cs, ps[k], dir)
 			})
 			if err != nil {

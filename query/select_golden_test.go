@@ -1,17 +1,11 @@
 package query
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
-	"math/big"
-	"os"
-	"path/filepath"
-	"reflect"
-	"sort"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,89 +14,30 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/column"
+	"tsdbd/internal/golden"
 	"tsdbd/model"
 )
 
 var (
 	selectThemes = flag.String("select.themes", "", "run only these golden themes (comma separated)")
 	selectCase   = flag.String("select.case", "", "run only this golden case")
-	selectOurs   = flag.String("select.ours", "", "append what differs to this file, as differences")
 )
 
-// selectCaseFile is a theme recorded from InfluxDB 1.12.
-type selectTheme struct {
-	Theme string
-	Setup []struct {
-		Statement string
-		Write     *selectWrite
+// selectTheme reports whether a theme is of SELECTs. The others, and what of
+// these is not a plain SELECT, are answered over HTTP by cmd/tsdbd.
+func selectTheme(name string) bool {
+	switch name {
+	case "ddl", "delete_drop", "explain", "formats", "lp_accept", "lp_errors", "parse_errors", "requests", "show", "users_cq_subs":
+		return false
 	}
-	Cases []*selectGolden
-}
-
-type selectWrite struct {
-	DB, RP, Precision, Lines string
-}
-
-type selectGolden struct {
-	ID        string
-	Sequence  string
-	Method    string
-	Path      string
-	Params    map[string]string
-	Q         string
-	Write     *selectWrite
-	Unordered bool
-	Mask      []string
-	Tolerance float64
-	Body      any
-	Also      []any
-	Lines     []any
-	Text      *string
-}
-
-// difference is a case where we answer otherwise than InfluxDB on purpose.
-type difference struct {
-	Theme  string `json:"theme"`
-	ID     string `json:"id"`
-	Reason string `json:"reason"`
-	Ties   bool   `json:"ties,omitempty"` // only the order of rows of equal time differs
-	Body   any    `json:"body,omitempty"` // our answer
-}
-
-func readJSON(t testing.TB, name string, v any) {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	if err := dec.Decode(v); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	return *selectThemes == "" || strings.Contains(","+*selectThemes+",", ","+name+",")
 }
 
 // TestGoldenSelect answers the recorded SELECTs over storages that cut their
 // data in different ways, with different numbers of workers.
 func TestGoldenSelect(t *testing.T) {
-	files, _ := filepath.Glob("testdata/golden/*.json")
-	var diffs []difference
-	if _, err := os.Stat("testdata/golden/differences.json"); err == nil {
-		readJSON(t, "testdata/golden/differences.json", &diffs)
-	}
-	known := map[string]*difference{}
-	for i := range diffs {
-		known[diffs[i].Theme+"/"+diffs[i].ID] = &diffs[i]
-	}
-	for _, f := range files {
-		if strings.HasSuffix(f, "differences.json") {
-			continue
-		}
-		var th selectTheme
-		readJSON(t, f, &th)
-		if *selectThemes != "" && !strings.Contains(","+*selectThemes+",", ","+th.Theme+",") {
-			continue
-		}
+	known := golden.Differences(t)
+	for _, th := range golden.Themes(t, selectTheme) {
 		t.Run(th.Theme, func(t *testing.T) {
 			for _, shape := range []struct {
 				rows    int
@@ -116,13 +51,13 @@ func TestGoldenSelect(t *testing.T) {
 				defer func() { streamRows = old }()
 				m := newMemStore()
 				m.chunkRows, m.stats, m.steps = shape.rows, shape.stats, shape.steps
-				runSelectTheme(t, m, &th, known, shape.workers)
+				runSelectTheme(t, m, th, known, shape.workers)
 			}
 		})
 	}
 }
 
-func runSelectTheme(t *testing.T, m *memStore, th *selectTheme, known map[string]*difference, workers int) {
+func runSelectTheme(t *testing.T, m *memStore, th *golden.Theme, known map[string]*golden.Difference, workers int) {
 	statement := func(q string) {
 		parsed, err := influxql.ParseQuery(q)
 		if err != nil {
@@ -167,28 +102,11 @@ func runSelectTheme(t *testing.T, m *memStore, th *selectTheme, known map[string
 			continue
 		}
 		got := answerSelect(m, c, workers)
-		d := known[th.Theme+"/"+c.ID]
-		var bad []string
-		switch {
-		case d != nil && d.Body != nil:
-			bad = compareSelect(c, d.Body, got, false)
+		d := known[c.Name()]
+		if d != nil {
 			differ++
-		case d != nil && d.Ties:
-			bad = compareSelect(c, c.Body, got, true)
-			for _, o := range c.Also {
-				if len(bad) > 0 && len(compareSelect(c, o, got, true)) == 0 {
-					bad = nil
-				}
-			}
-			differ++
-		default:
-			bad = compareSelect(c, c.Body, got, c.Unordered)
-			for _, o := range c.Also {
-				if len(bad) > 0 && len(compareSelect(c, o, got, c.Unordered)) == 0 {
-					bad = nil
-				}
-			}
 		}
+		bad := c.Judge(d, []any{got})
 		if len(bad) == 0 {
 			if d == nil {
 				passed++
@@ -196,29 +114,13 @@ func runSelectTheme(t *testing.T, m *memStore, th *selectTheme, known map[string
 			continue
 		}
 		failed++
-		if *selectOurs != "" {
-			note := difference{Theme: th.Theme, ID: c.ID}
-			tie := len(compareSelect(c, c.Body, got, true)) == 0
-			for _, o := range c.Also {
-				tie = tie || len(compareSelect(c, o, got, true)) == 0
-			}
-			if tie {
-				note.Ties = true
-			} else {
-				note.Body = got
-			}
-			f, _ := os.OpenFile(*selectOurs, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-			b, _ := json.Marshal(note)
-			f.Write(append(b, '\n'))
-			f.Close()
-		}
 		t.Errorf("%s/%s: %s\n     %s", th.Theme, c.ID, c.Q, strings.Join(bad[:min(3, len(bad))], "\n     "))
 	}
 	t.Logf("%s: %d passed, %d intended differences, %d failed, %d not for this test", th.Theme, passed, differ, failed, skipped)
 }
 
 // oursToRun reports whether a case is a SELECT over /query, or a write.
-func oursToRun(c *selectGolden) bool {
+func oursToRun(c *golden.Case) bool {
 	if c.Write != nil {
 		return true
 	}
@@ -240,7 +142,7 @@ func oursToRun(c *selectGolden) bool {
 	return true
 }
 
-func answerSelect(m *memStore, c *selectGolden, workers int) any {
+func answerSelect(m *memStore, c *golden.Case, workers int) any {
 	q, err := influxql.ParseQuery(c.Q)
 	if err != nil {
 		return map[string]any{"error": "error parsing query: " + err.Error()}
@@ -337,7 +239,7 @@ func (m *memStore) into(b *IntoBatch) error {
 	return conflict
 }
 
-func seriesJSON(s *Series, c *selectGolden) (any, error) {
+func seriesJSON(s *Series, c *golden.Case) (any, error) {
 	out := map[string]any{"name": s.Name}
 	var cols []any
 	for _, n := range s.Columns {
@@ -422,118 +324,4 @@ func cellJSON(v *column.Vector, i int) (any, error) {
 		return s.bits == 1, nil
 	}
 	return nil, nil
-}
-
-// compareSelect compares two answers by the rules of the corpus. With ties,
-// rows of equal time may stand in any order.
-func compareSelect(c *selectGolden, want, got any, ties bool) []string {
-	if ties || c.Unordered {
-		want, got = sortRows(want, c.Unordered), sortRows(got, c.Unordered)
-	}
-	return diffJSON(nil, "", want, got, c.Tolerance)
-}
-
-func sortRows(v any, whole bool) any {
-	var cp any
-	b, _ := json.Marshal(v)
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	dec.Decode(&cp)
-	top, _ := cp.(map[string]any)
-	results, _ := top["results"].([]any)
-	text := func(v any) string { b, _ := json.Marshal(v); return string(b) }
-	for _, r := range results {
-		res, _ := r.(map[string]any)
-		series, _ := res["series"].([]any)
-		for _, s := range series {
-			rows, _ := s.(map[string]any)["values"].([]any)
-			for lo := 0; lo < len(rows); {
-				hi := lo + 1
-				for hi < len(rows) && (whole || text(rows[hi].([]any)[0]) == text(rows[lo].([]any)[0])) {
-					hi++
-				}
-				part := rows[lo:hi]
-				sort.SliceStable(part, func(i, j int) bool { return text(part[i]) < text(part[j]) })
-				lo = hi
-			}
-		}
-		if whole {
-			sort.SliceStable(series, func(i, j int) bool { return text(series[i]) < text(series[j]) })
-		}
-	}
-	return cp
-}
-
-func diffJSON(d []string, path string, want, got any, tol float64) []string {
-	clip := func(v any) string {
-		b, _ := json.Marshal(v)
-		if len(b) > 700 {
-			return string(b[:700]) + "…"
-		}
-		return string(b)
-	}
-	report := func() []string { return append(d, fmt.Sprintf("%s: want %s got %s", path, clip(want), clip(got))) }
-	switch w := want.(type) {
-	case map[string]any:
-		g, ok := got.(map[string]any)
-		if !ok {
-			return report()
-		}
-		keys := map[string]bool{}
-		for k := range w {
-			keys[k] = true
-		}
-		for k := range g {
-			keys[k] = true
-		}
-		for k := range keys {
-			_, a := w[k]
-			_, b := g[k]
-			if a != b {
-				d = append(d, fmt.Sprintf("%s.%s: want %s got %s", path, k, clip(w[k]), clip(g[k])))
-			} else {
-				d = diffJSON(d, path+"."+k, w[k], g[k], tol)
-			}
-		}
-		return d
-	case []any:
-		g, ok := got.([]any)
-		if !ok || len(g) != len(w) {
-			return report()
-		}
-		for i := range w {
-			d = diffJSON(d, fmt.Sprintf("%s[%d]", path, i), w[i], g[i], tol)
-		}
-		return d
-	case json.Number:
-		g, ok := got.(json.Number)
-		if !ok || !sameNumber(string(w), string(g), tol) {
-			return report()
-		}
-		return d
-	}
-	if !reflect.DeepEqual(want, got) {
-		return report()
-	}
-	return d
-}
-
-func sameNumber(w, g string, tol float64) bool {
-	if w == g {
-		return true
-	}
-	wi, wok := new(big.Int).SetString(w, 10)
-	gi, gok := new(big.Int).SetString(g, 10)
-	if wok && gok && tol == 0 {
-		return wi.Cmp(gi) == 0
-	}
-	wf, err1 := strconv.ParseFloat(w, 64)
-	gf, err2 := strconv.ParseFloat(g, 64)
-	if err1 != nil || err2 != nil {
-		return false
-	}
-	if tol == 0 {
-		tol = 1e-12
-	}
-	return wf == gf || math.Abs(wf-gf) <= tol*math.Max(math.Abs(wf), math.Abs(gf))
 }

@@ -1,0 +1,11 @@
+// Package golden holds the requests and answers recorded from InfluxDB 1.12
+// (testdata, a file per theme) for the tests of several packages, and compares
+// answers by the rules of the recording.
+//
+// Package query answers the statements in process, over storages that cut
+// their data in different ways; cmd/tsdbd answers every theme over HTTP.
+//
+// testdata/differences.json lists the cases that are answered otherwise on
+// purpose, with the reason and, but for the order of rows of equal time, our
+// answer. A listed case that does not differ any more fails the test.
+package golden

@@ -1,0 +1,72 @@
+package shard
+
+import (
+	"context"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+var _ scan.CostEstimator = (*View)(nil)
+
+// Cost tells what a request would touch: the values in caches, and from the
+// files' indexes alone the chunks and their bodies. A chunk is one block per
+// field that is wanted and in it; its bytes are those of the whole body, which
+// holds all fields. Rows that tombstones hide count.
+func (v *View) Cost(req scan.Request) (scan.Cost, error) {
+	var out scan.Cost
+	cur, err := v.Scan(context.Background(), req) // nothing is iterated: Cost is quick
+	if err != nil {
+		return out, err
+	}
+	c := cur.(*cursor)
+	defer c.Close()
+	touched := make([]bool, len(c.sources))
+	var rows column.Rows
+	for it := c.set.Iterator(); it.HasNext(); {
+		id := model.SeriesID(it.Next())
+		for i := range c.sources {
+			s := &c.sources[i]
+			if ok, err := s.find(id); err != nil {
+				return out, err
+			} else if !ok || !s.project(c.fields) {
+				continue
+			}
+			columns := int64(0)
+			for _, p := range s.fields {
+				if p >= 0 {
+					columns++
+				}
+			}
+			for k := range s.series.Chunks {
+				if e := &s.series.Chunks[k]; e.Max >= c.times.Min && e.Min <= c.times.Max {
+					touched[i] = true
+					out.Blocks += columns
+					out.Bytes += int64(e.Bytes)
+				}
+			}
+		}
+		for i := range c.caches {
+			if !c.caches[i].gather.Gather(&rows, id, c.fields, c.times) {
+				continue
+			}
+			for col := range rows.Cols {
+				if c.absent[col] {
+					continue
+				}
+				for r := range rows.Times {
+					if rows.Cols[col].IsValid(r) {
+						out.CachedValues++
+					}
+				}
+			}
+		}
+	}
+	for _, t := range touched {
+		if t {
+			out.Files++
+		}
+	}
+	return out, nil
+}
