@@ -32,8 +32,12 @@ type naive struct {
 }
 
 var modelFields = []column.Field{
-	{Key: "b", Type: model.Boolean}, {Key: "f", Type: model.Float}, {Key: "g", Type: model.Float},
-	{Key: "i", Type: model.Integer}, {Key: "s", Type: model.String}, {Key: "u", Type: model.Unsigned},
+	{Key: "b", Type: model.Boolean},
+	{Key: "f", Type: model.Float},
+	{Key: "g", Type: model.Float},
+	{Key: "i", Type: model.Integer},
+	{Key: "s", Type: model.String},
+	{Key: "u", Type: model.Unsigned},
 }
 
 // bench is a shard under test with its model.

@@ -256,10 +256,12 @@ func (d *driver) step() error {
 		if d.r.IntN(3) == 0 {
 			times = model.AllTime
 		}
-		err := d.s.Delete(context.Background(), scan.DeleteRequest{Database: "db", Range: times,
+		err := d.s.Delete(context.Background(), scan.DeleteRequest{
+			Database: "db", Range: times,
 			Where: func(string, []column.Field) (*model.TagExpr, error) {
 				return &model.TagExpr{Op: model.TagEqual, Key: "host", Value: host}, nil
-			}})
+			},
+		})
 		for key := range d.want {
 			var series, field string
 			var t int64

@@ -457,7 +457,8 @@ func (s *Store) Close() error {
 	}
 	s.mu.closed = true
 	s.mu.Unlock()
-	s.gate.Lock() // writes under way are applied
+	s.gate.Lock()
+	//lint:ignore SA2001 writes under way are applied now, which is what is waited for
 	s.gate.Unlock()
 	if s.retention != nil {
 		_ = s.retention.Close()

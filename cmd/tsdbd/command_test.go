@@ -58,12 +58,28 @@ func TestCommandHelp(t *testing.T) {
 func TestCommandUsage(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{
-		{"inspect"}, {"inspect", "wal"}, {"inspect", "x", dir}, {"inspect", "tsm", dir + "/none"}, {"inspect", "report", dir + "/none"},
-		{"verify"}, {"verify", dir, "-host", "x"}, {"verify", dir + "/none"}, {"verify", "-backup", dir},
-		{"backup"}, {"backup", "-shard", "x", dir}, {"backup", "-start", "yesterday", dir}, {"backup", "-host", "127.0.0.1:1", dir},
-		{"restore", dir}, {"restore", "-data", dir + "/a", "-host", "x", dir}, {"restore", "-data", dir + "/a", dir},
-		{"export"}, {"export", "-data", dir + "/none"}, {"export", "-data", dir, "-host", "x"}, {"export", "-data", dir, "more"},
-		{"import", "a", "b"}, {"import", dir + "/none"},
+		{"inspect"},
+		{"inspect", "wal"},
+		{"inspect", "x", dir},
+		{"inspect", "tsm", dir + "/none"},
+		{"inspect", "report", dir + "/none"},
+		{"verify"},
+		{"verify", dir, "-host", "x"},
+		{"verify", dir + "/none"},
+		{"verify", "-backup", dir},
+		{"backup"},
+		{"backup", "-shard", "x", dir},
+		{"backup", "-start", "yesterday", dir},
+		{"backup", "-host", "127.0.0.1:1", dir},
+		{"restore", dir},
+		{"restore", "-data", dir + "/a", "-host", "x", dir},
+		{"restore", "-data", dir + "/a", dir},
+		{"export"},
+		{"export", "-data", dir + "/none"},
+		{"export", "-data", dir, "-host", "x"},
+		{"export", "-data", dir, "more"},
+		{"import", "a", "b"},
+		{"import", dir + "/none"},
 	} {
 		if _, _, err := command(t, args...); err == nil {
 			t.Errorf("tsdbd %s: no error", strings.Join(args, " "))
@@ -342,8 +358,14 @@ func TestInspect(t *testing.T) {
 	s.Stop()
 	shardDir := s.Dir + "/db-1/shard-1"
 	for _, args := range [][]string{
-		{"wal", s.Dir + "/wal"}, {"series", s.Dir + "/db-1/series"}, {"manifest", shardDir}, {"manifest", shardDir + "/MANIFEST"},
-		{"shard", shardDir}, {"tsm", shardDir + "/00000001.tsm"}, {"tsi", shardDir + "/00000002.tsi"}, {"report", s.Dir},
+		{"wal", s.Dir + "/wal"},
+		{"series", s.Dir + "/db-1/series"},
+		{"manifest", shardDir},
+		{"manifest", shardDir + "/MANIFEST"},
+		{"shard", shardDir},
+		{"tsm", shardDir + "/00000001.tsm"},
+		{"tsi", shardDir + "/00000002.tsi"},
+		{"report", s.Dir},
 	} {
 		for _, more := range [][]string{nil, {"-all"}, {"-json"}, {"-json", "-all"}} {
 			out := must(t, append(append([]string{"inspect"}, args...), more...)...)
