@@ -38,9 +38,30 @@ type server struct {
 	cmd    *exec.Cmd
 	base   string
 	stdout bytes.Buffer
-	stderr bytes.Buffer
+	stderr logBuffer
 	done   chan struct{} // closed when stdout has ended
 }
+
+// logBuffer is a buffer that may be read while the process writes.
+type logBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
+
+// log returns what the process has logged so far.
+func (s *server) log() string { return s.stderr.String() }
 
 // startServer runs the program on a free port with data in dir.
 func startServer(t *testing.T, dir string, args ...string) *server {

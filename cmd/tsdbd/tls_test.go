@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// writeCertificate puts a new certificate with that serial number, and its
+// key, into dir.
+func writeCertificate(t *testing.T, dir string, serial int64) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "tsdbd"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// dial shakes hands and returns the serial number of the server's certificate.
+func dial(base string, c *tls.Config) (serial int64, err error) {
+	c.InsecureSkipVerify = true // it signed itself
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(base, "https://"), c)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
+}
+
+func TestTLSAndReload(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := writeCertificate(t, dir, 1)
+	file := filepath.Join(dir, "tsdbd.toml")
+	write := func(more string) {
+		t.Helper()
+		text := "[http]\nhttps-enabled = true\nhttps-certificate = \"" + cert + "\"\nhttps-private-key = \"" + key + "\"\n" + more
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	s := startServer(t, t.TempDir(), "-config", file)
+	if !strings.HasPrefix(s.base, "https://") {
+		t.Fatalf("it says %s", s.base)
+	}
+	f := func(min, max uint16, ciphers []uint16, ok bool) {
+		t.Helper()
+		_, err := dial(s.base, &tls.Config{MinVersion: min, MaxVersion: max, CipherSuites: ciphers})
+		if (err == nil) != ok {
+			t.Errorf("%s to %s with %v: %v", tls.VersionName(min), tls.VersionName(max), ciphers, err)
+		}
+	}
+	f(tls.VersionTLS10, tls.VersionTLS10, nil, false)
+	f(tls.VersionTLS11, tls.VersionTLS11, nil, false)
+	f(tls.VersionTLS12, tls.VersionTLS12, nil, true)
+	f(tls.VersionTLS13, tls.VersionTLS13, nil, true)
+	f(tls.VersionTLS12, tls.VersionTLS12, []uint16{tls.TLS_ECDHE_ECDSA_WITH_RC4_128_SHA}, false)
+	f(tls.VersionTLS12, tls.VersionTLS12, []uint16{tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA}, false)
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	resp, err := client.Get(s.base + "/ping")
+	if err != nil || resp.StatusCode != 204 || resp.ProtoMajor != 1 {
+		t.Fatalf("ping: %v %v", resp, err)
+	}
+	resp.Body.Close()
+	resp, err = http.Get("http://" + strings.TrimPrefix(s.base, "https://") + "/ping")
+	if err != nil || resp.StatusCode != 400 {
+		t.Errorf("plain HTTP: %v %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+
+	// A new certificate and level come with SIGHUP; the rest waits.
+	hangup := func(said string) {
+		t.Helper()
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(s.log(), said); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the log does not say %s: %s", said, s.log())
+			}
+		}
+	}
+	writeCertificate(t, dir, 2)
+	write("max-row-limit = 5\n[log]\nlevel = \"debug\"\n")
+	hangup(`changed="log.level, certificate" at_restart=http.max-row-limit`)
+	if serial, err := dial(s.base, &tls.Config{}); err != nil || serial != 2 {
+		t.Errorf("certificate %d %v", serial, err)
+	}
+	hangup(`changed=nothing at_restart=http.max-row-limit`)
+
+	// What cannot be read changes nothing.
+	if err := os.WriteFile(key, []byte("broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hangup("certificate not reloaded")
+	write("max-row-limit = \"many\"\n")
+	hangup("configuration not reloaded")
+	if serial, err := dial(s.base, &tls.Config{}); err != nil || serial != 2 {
+		t.Errorf("certificate after a broken one: %d %v", serial, err)
+	}
+	client.CloseIdleConnections()
+	s.stop()
+}
+
+func TestTLSMinVersion(t *testing.T) {
+	cert, key := writeCertificate(t, t.TempDir(), 1)
+	t.Setenv("TSDBD_HTTP_HTTPS_ENABLED", "true")
+	t.Setenv("TSDBD_HTTP_HTTPS_CERTIFICATE", cert)
+	t.Setenv("TSDBD_HTTP_HTTPS_PRIVATE_KEY", key)
+	t.Setenv("TSDBD_HTTP_HTTPS_MIN_VERSION", "tls1.3")
+	s := startServer(t, t.TempDir())
+	if _, err := dial(s.base, &tls.Config{MaxVersion: tls.VersionTLS12}); err == nil {
+		t.Error("TLS 1.2 below the minimum of 1.3")
+	}
+	if _, err := dial(s.base, &tls.Config{}); err != nil {
+		t.Errorf("TLS 1.3: %v", err)
+	}
+	s.stop()
+	// A key that is not the certificate's, or none, is refused at the start.
+	_, other := writeCertificate(t, t.TempDir(), 2)
+	for _, path := range []string{other, cert, filepath.Join(t.TempDir(), "none")} {
+		t.Setenv("TSDBD_HTTP_HTTPS_PRIVATE_KEY", path)
+		err := run(t.Context(), []string{"-data", t.TempDir(), "-http", "127.0.0.1:0"}, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "load certificate") {
+			t.Errorf("key %s: %v", path, err)
+		}
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "tsdbd") // a path short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "s")
+	t.Setenv("TSDBD_HTTP_UNIX_SOCKET_ENABLED", "true")
+	t.Setenv("TSDBD_HTTP_BIND_SOCKET", path)
+	t.Setenv("TSDBD_HTTP_UNIX_SOCKET_PERMISSIONS", "0600")
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
+	data := t.TempDir()
+	for range 2 {
+		s := startServer(t, data)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("socket: %v %v", info, err)
+		}
+		resp, err := client.Get("http://server/ping")
+		if err != nil || resp.StatusCode != 204 {
+			t.Fatalf("ping by socket: %v %v", resp, err)
+		}
+		resp.Body.Close()
+		if status, _ := s.as('n', "GET", "/ping", nil); status != 204 {
+			t.Errorf("ping by TCP: %d", status)
+		}
+		// Another server does not take the socket away.
+		err = run(t.Context(), []string{"-data", t.TempDir(), "-http", "127.0.0.1:0"}, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "another process listens there") {
+			t.Errorf("second server: %v", err)
+		}
+		client.CloseIdleConnections()
+		s.kill() // the socket's file stays and is replaced
+	}
+}
