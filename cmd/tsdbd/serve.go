@@ -42,6 +42,7 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	}
 	heap, source := heapLimit()
 	debug.SetMemoryLimit(heap)
+	layBallast(heap)
 	log.Info("opening", "version", version, "path", c.dataPath(), "memory", heap, "source", source)
 	begin := time.Now()
 	st, err := store.Open(c.Data.Dir, store.Options{
