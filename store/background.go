@@ -106,12 +106,14 @@ func (s *Store) nextFlush() *shardEntry {
 // flush freezes a shard between two entries, writes its files and trims the
 // log. A failure is logged and tried again later; nothing is lost by it.
 func (s *Store) flush(ctx context.Context, e *shardEntry) {
+	defer s.pacer.flush()()
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.flushLocked(ctx, e)
 }
 
 func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
+	defer s.pacer.flush()()
 	start := time.Now()
 	snap := e.pending
 	if snap == nil {
@@ -210,6 +212,13 @@ func (s *Store) compactLoop(ctx context.Context) {
 	}
 }
 
+// cold reports whether a shard has had no write for so long that it is merged
+// fully.
+func (s *Store) cold(e *shardEntry) bool {
+	_, dirty := e.FirstUnflushed()
+	return !dirty && time.Since(e.LastWrite()) > s.opt.CompactAfter
+}
+
 // compactOnce runs one merge in every shard that calls for one and reports
 // whether there was any.
 func (s *Store) compactOnce(ctx context.Context) bool {
@@ -224,10 +233,11 @@ func (s *Store) compactOnce(ctx context.Context) bool {
 		if ctx.Err() != nil || time.Now().Before(e.compactAt) {
 			continue
 		}
-		_, dirty := e.FirstUnflushed()
-		cold := !dirty && time.Since(e.LastWrite()) > s.opt.CompactAfter
+		cold := s.cold(e)
+		s.compacting.Store(1)
 		start := time.Now()
 		did, err := e.Compact(ctx, cold)
+		s.compacting.Store(0)
 		switch {
 		case errors.Is(err, context.Canceled):
 		case err != nil:

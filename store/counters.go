@@ -1,6 +1,10 @@
 package store
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"tsdbd/shard"
+)
 
 // counters are the store's own figures; Metrics shows them.
 type counters struct {
@@ -9,4 +13,6 @@ type counters struct {
 	flushes, flushFailures, flushNanos               atomic.Int64
 	compactions, compactionFailures, compactionNanos atomic.Int64
 	deletes                                          atomic.Int64
+
+	files shard.Counters
 }

@@ -108,7 +108,7 @@ func (s *Store) openedDatabase(id uint32) (*database, error) {
 // knows the store yet.
 func (s *Store) openShard(db *database, id uint64, g *meta.ShardGroup) (*shardEntry, error) {
 	dir := path.Join(db.dir, fmt.Sprintf("%s%d", shardPrefix, id))
-	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Logger: s.logger})
+	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Logger: s.logger, Counters: &s.counters.files, Pace: s.pacer.pace})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (s *Store) Table(name string) (*column.Table, error) {
 		return nil, err
 	}
 	t := db.table.Load()
-	if t.Bytes() > tableBytes {
+	if t.Bytes() > s.opt.SeriesTableBytes {
 		// Series met again are looked up in the series file, once each.
 		fresh := column.NewTable(db.id)
 		if db.table.CompareAndSwap(t, fresh) {
@@ -135,6 +135,3 @@ func (s *Store) Table(name string) (*column.Table, error) {
 	}
 	return t, nil
 }
-
-// tableBytes bounds the memory of one database's parser table (W9).
-const tableBytes = 512 << 20

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tsdbd/shard"
 )
 
 // figure is one metric of the store: read is called at every scrape.
@@ -18,6 +21,7 @@ type totals struct {
 	s                                    *Store
 	cacheBytes, diskBytes, files, shards int64
 	databases, series, quarantined       int64
+	queue                                int64 // files that the next merges would read
 }
 
 func counter(name, help string, read func(t *totals) float64) figure {
@@ -33,6 +37,20 @@ func boolean(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// level is a counter of one level of compaction.
+func level(name, help string, n int, read func(t *totals) float64) figure {
+	return figure{prometheus.NewDesc(name, help, nil, prometheus.Labels{"level": strconv.Itoa(n)}), prometheus.CounterValue, read}
+}
+
+func init() {
+	for n := 0; n < shard.Levels; n++ {
+		figures = append(figures,
+			level("tsdbd_compaction_merges_total", "Merges published, by the level of their result; 9 is full.", n, func(t *totals) float64 { return float64(t.s.counters.files.Merges[n].Load()) }),
+			level("tsdbd_compaction_level_written_bytes_total", "Bytes of TSM files that merges wrote, by the level of their result.", n, func(t *totals) float64 { return float64(t.s.counters.files.WriteBytes[n].Load()) }),
+		)
+	}
 }
 
 var figures = []figure{
@@ -65,6 +83,11 @@ var figures = []figure{
 	counter("tsdbd_compaction_finished_total", "Compactions finished.", func(t *totals) float64 { return float64(t.s.counters.compactions.Load()) }),
 	counter("tsdbd_compaction_failed_total", "Compactions that failed and are tried again later.", func(t *totals) float64 { return float64(t.s.counters.compactionFailures.Load()) }),
 	counter("tsdbd_compaction_seconds_total", "Time spent in compactions.", func(t *totals) float64 { return time.Duration(t.s.counters.compactionNanos.Load()).Seconds() }),
+	counter("tsdbd_compaction_bytes_read_total", "Bytes of chunks that merges read.", func(t *totals) float64 { return float64(t.s.counters.files.Read()) }),
+	counter("tsdbd_compaction_bytes_written_total", "Bytes of TSM files that merges wrote.", func(t *totals) float64 { return float64(t.s.counters.files.Written()) }),
+	gauge("tsdbd_compaction_active", "1 while a merge runs or is looked for.", func(t *totals) float64 { return float64(t.s.compacting.Load()) }),
+	gauge("tsdbd_compaction_queue_files", "Files that the next merge of each shard would read: the backlog.", func(t *totals) float64 { return float64(t.queue) }),
+	counter("tsdbd_flush_bytes_total", "Bytes of TSM files that flushes wrote.", func(t *totals) float64 { return float64(t.s.counters.files.FlushBytes.Load()) }),
 	counter("tsdbd_wal_written_bytes_total", "Bytes written to the log.", func(t *totals) float64 { return float64(t.s.log.Stats().BytesWritten) }),
 	counter("tsdbd_wal_entries_total", "Entries made durable.", func(t *totals) float64 { return float64(t.s.log.Stats().Entries) }),
 	counter("tsdbd_wal_syncs_total", "Syncs of the log.", func(t *totals) float64 { return float64(t.s.log.Stats().Syncs) }),
@@ -99,6 +122,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		bytes, files := e.DiskBytes()
 		t.diskBytes += bytes
 		t.files += int64(files)
+		t.queue += int64(e.CompactionQueue(s.cold(e)))
 		t.quarantined += int64(len(e.Quarantine()))
 	}
 	for _, db := range s.mu.databases {

@@ -33,11 +33,12 @@ type Options struct {
 	SyncInterval time.Duration
 	SegmentBytes int64 // of the log; 0: the log's default
 
-	FlushBytes   int64         // a shard's cache is flushed above it; default 48 MiB
-	CacheBytes   int64         // hard mark of all caches, writes are refused above it; default 512 MiB
-	FlushIdle    time.Duration // a cache without writes for so long is flushed; default 10 min
-	LogBytes     int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
-	CompactAfter time.Duration // a shard without writes for so long is compacted fully; default 10 min
+	FlushBytes       int64         // a shard's cache is flushed above it; default 48 MiB
+	CacheBytes       int64         // hard mark of all caches, writes are refused above it; default 512 MiB
+	SeriesTableBytes int64         // memory of the series a database's parsers remember, above which they start afresh; default 256 MiB
+	FlushIdle        time.Duration // a cache without writes for so long is flushed; default 10 min
+	LogBytes         int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
+	CompactAfter     time.Duration // a shard without writes for so long is compacted fully; default 10 min
 
 	Shards            meta.ShardDurations // retention policy duration -> shard group duration
 	RetentionInterval time.Duration       // between checks for expired shard groups; 0: the default; < 0: never
@@ -56,6 +57,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = 512 << 20
+	}
+	if o.SeriesTableBytes <= 0 {
+		o.SeriesTableBytes = 256 << 20
 	}
 	if o.FlushIdle <= 0 {
 		o.FlushIdle = 10 * time.Minute
@@ -117,7 +121,9 @@ type Store struct {
 	cancel      context.CancelFunc
 	loops       sync.WaitGroup
 
-	counters counters
+	counters   counters
+	compacting atomic.Int64 // 1 while a shard is compacted
+	pacer    pacer
 }
 
 // shardEntry is an open shard and whose it is.
@@ -135,7 +141,7 @@ type shardEntry struct {
 // Open opens or makes the store in dir, replays the log and starts the loops.
 func Open(dir string, opt Options) (_ *Store, err error) {
 	opt.setDefaults()
-	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger}
+	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, pacer: pacer{rate: opt.CompactBytesPerSecond}}
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards, s.mu.dropped = make(map[uint64]*shardEntry), make(map[uint64]*shardEntry)
 	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)

@@ -451,3 +451,40 @@ func TestDropAndCreateDatabase(t *testing.T) {
 		}
 	}
 }
+
+// TestSeriesTableStartsAfresh bounds what the parsers remember: with a table
+// too small for the series, every point must still be found under its series.
+func TestSeriesTableStartsAfresh(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.SeriesTableBytes = 64 << 10
+	s := openTest(t, fs, opt)
+	defer s.Close()
+	s.create("db")
+	first, err := s.Table("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		for i := range 2000 {
+			if err := s.write("db", fmt.Sprintf("m,host=h%d f=%d %d", i, i, round)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	last, err := s.Table("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last == first || last.Bytes() > 2*opt.SeriesTableBytes {
+		t.Errorf("the table holds %d bytes, limit %d", last.Bytes(), opt.SeriesTableBytes)
+	}
+	got := s.read("db")
+	for i := range 2000 {
+		for round := range 3 {
+			if v := got[pointKey(fmt.Sprintf("m,host=h%d", i), int64(round), "f")]; v != fmt.Sprint(i) {
+				t.Fatalf("host %d, round %d: %q", i, round, v)
+			}
+		}
+	}
+}
