@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -160,17 +161,20 @@ func (h *Handler) Statistics() []query.Statistic {
 	}
 }
 
+// maxWatch is how long /debug/requests may count.
+const maxWatch = 6 * time.Hour
+
 // debugRequests answers /debug/requests: who writes and queries how much in
 // the seconds after the request came.
 func (h *Handler) debugRequests(w http.ResponseWriter, r *http.Request) {
 	wait := 10 * time.Second
 	if text := r.URL.Query().Get("seconds"); text != "" {
-		d, err := time.ParseDuration(text + "s")
-		if err != nil || d < 0 || d > 6*time.Hour {
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(seconds >= 0 && seconds <= maxWatch.Seconds()) {
 			writeError(w, r, badRequest("seconds must be a number of seconds, at most six hours"))
 			return
 		}
-		wait = d
+		wait = time.Duration(seconds * float64(time.Second))
 	}
 	watch := h.watchers.add()
 	timer := time.NewTimer(wait)

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// TestDebugVars reads /debug/vars as Telegraf's inputs.influxdb does: each
+// member with a name and values is a point.
+func TestDebugVars(t *testing.T) {
+	s := startServer(t, t.TempDir())
+	s.as('n', "POST", "/query?q=CREATE+DATABASE+d", nil)
+	if status, body := s.post("/write?db=d", "m,host=a v=1\nm,host=b v=1\nn v=1"); status != 204 {
+		t.Fatal(status, body)
+	}
+	s.post("/write?db=d", "bad")
+	status, body := s.as('n', "GET", "/debug/vars", nil)
+	if status != 200 {
+		t.Fatal(status, body)
+	}
+	var vars map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(body), &vars); err != nil {
+		t.Fatal(err)
+	}
+	point := func(key, name string, tags map[string]string, values map[string]float64) {
+		t.Helper()
+		var p struct {
+			Name   string
+			Tags   map[string]string
+			Values map[string]any
+		}
+		if err := json.Unmarshal(vars[key], &p); err != nil {
+			t.Errorf("%s: %v", key, err)
+			return
+		}
+		if p.Name != name || p.Tags == nil {
+			t.Errorf("%s: %+v", key, p)
+		}
+		for k, v := range tags {
+			if p.Tags[k] != v {
+				t.Errorf("%s: tag %s is %q, want %q", key, k, p.Tags[k], v)
+			}
+		}
+		for k, v := range values {
+			if got, ok := p.Values[k].(float64); !ok || got != v {
+				t.Errorf("%s: %s is %v, want %v", key, k, p.Values[k], v)
+			}
+		}
+	}
+	point("database:d", "database", map[string]string{"database": "d"}, map[string]float64{"numSeries": 3, "numMeasurements": 2})
+	point("httpd:127.0.0.1:0", "httpd", map[string]string{"bind": "127.0.0.1:0"},
+		map[string]float64{"writeReq": 2, "queryReq": 1, "pointsWrittenOK": 3, "clientError": 1, "serverError": 0, "reqActive": 1})
+	point("write", "write", nil, map[string]float64{"req": 2, "writeOk": 3, "writeDrop": 0})
+	point("queryExecutor", "queryExecutor", nil, map[string]float64{"queriesFinished": 1})
+	point("runtime", "runtime", nil, nil)
+}
