@@ -322,3 +322,31 @@ func TestOpenHealth(t *testing.T) {
 type illness string
 
 func (i illness) Health() (bool, string) { return false, string(i) }
+
+// With the real hashes, a name that is no user's takes as long as one that is.
+func TestUnknownUsersTakeAsLong(t *testing.T) {
+	hash, err := meta.HashPassword("rootpw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := newFakeUsers(t, meta.CreateUser{Name: "root", Hash: hash, Admin: true})
+	_, base := start(t, newFakeStore(), httpapi.Options{AuthEnabled: true, Catalog: users})
+	fastest := func(name string) time.Duration {
+		least := time.Hour
+		for i := range 7 {
+			begin := time.Now()
+			if a := do(t, "GET", fmt.Sprintf("%s/query?q=SHOW+DATABASES&u=%s&p=wrong%d", base, name, i), ""); a.status != 401 {
+				t.Fatalf("%+v", a)
+			}
+			if took := time.Since(begin); i > 0 { // the first makes the dummy hash
+				least = min(least, took)
+			}
+		}
+		return least
+	}
+	known, unknown := fastest("root"), fastest("nobody")
+	if unknown < known*2/3 || known < unknown*2/3 {
+		t.Errorf("wrong password %v, unknown user %v", known, unknown)
+	}
+	t.Logf("wrong password %v, unknown user %v", known, unknown)
+}

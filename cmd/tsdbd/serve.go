@@ -128,7 +128,7 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	defer signal.Stop(hangup)
 	address := servers[0].Addr()
 	log.Info("serving", "address", address, "tls", certificate != nil, "auth", c.HTTP.AuthEnabled, "took", time.Since(begin))
-	welcome(stdout, c.url(address), len(st.Catalog().Databases) == 0 && !c.HTTP.AuthEnabled)
+	welcome(stdout, c.url(address), c.HTTP.AuthEnabled, st.Catalog())
 	stopped := servers[len(servers)-1].Done() // the socket's, or the only one's
 	r := &reloader{current: c, read: reload, level: level, certificate: certificate, log: log}
 	for {
@@ -148,15 +148,20 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 
 // welcome tells where the server is, and whoever starts from nothing what to
 // type next.
-func welcome(w io.Writer, url string, empty bool) {
+func welcome(w io.Writer, url string, auth bool, catalog *meta.Data) {
 	fmt.Fprintf(w, "tsdbd %s listens on %s\n", version, url)
-	if !empty {
-		return
-	}
-	fmt.Fprintf(w, `There is no data yet. In another terminal, try:
+	switch {
+	case auth && !catalog.AdminExists():
+		fmt.Fprintf(w, `Logins are on and there is no administrator yet. Whoever is first makes one:
+
+  curl -X POST '%s/query' --data-urlencode "q=CREATE USER admin WITH PASSWORD '...' WITH ALL PRIVILEGES"
+`, url)
+	case !auth && len(catalog.Databases) == 0:
+		fmt.Fprintf(w, `There is no data yet. In another terminal, try:
 
   curl -X POST '%[1]s/query' --data-urlencode 'q=CREATE DATABASE demo'
   curl -X POST '%[1]s/write?db=demo' --data-binary 'weather,city=oslo temperature=-3.5'
   curl -G '%[1]s/query' --data-urlencode 'db=demo' --data-urlencode 'q=SELECT * FROM weather'
 `, url)
+	}
 }
