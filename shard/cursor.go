@@ -18,7 +18,8 @@ import (
 // The pieces of a series, chunks of files and rows of caches, are sorted by
 // time and cut into clusters: a piece that overlaps no other is handed out as
 // it lies and decodes lazily; pieces that overlap are read and merged, newer
-// source over older.
+// source over older, some pieces' worth of time after another. The rows of a
+// cache are gathered when the walk reaches them.
 type cursor struct {
 	ctx        context.Context
 	view       *View
@@ -32,10 +33,12 @@ type cursor struct {
 	caches  []cacheSource
 	err     error
 
-	// Iteration over series: either by id through set, or, when one file holds
-	// everything and the set is a good part of it, file order.
+	// Iteration over series: either by id through set, or, when one file, or
+	// files that split a run by series, hold everything and the set is a good
+	// part of it, file order.
 	next     roaring.IntPeekable
 	sequence bool
+	part     int // source in use when sequence
 	ordinal  int
 	dense    []uint64 // bitset of set when sequence
 	base     uint32
@@ -45,29 +48,56 @@ type cursor struct {
 	pieces   []piece
 	clusters []cluster
 	at       int
+	ahead    scan.Chunk // the series' first, found by NextSeries
 
 	direct fileChunk
 	mem    rowsChunk
 	merged column.Rows
 	parts  []column.Rows
 	ptrs   []*column.Rows
+	slices []column.Rows // of gathered rows, that ptrs points to
 	types  []model.FieldType
 }
 
-// piece is a chunk of a file or the rows of a cache.
+// piece is a chunk of a file or a part of a cache's rows.
 type piece struct {
 	min, max int64
 	source   int // index into sources; len(sources)+i: caches[i]
-	chunk    int
+	chunk    int // or part
 	masked   bool
+	bytes    int // of a chunk
 }
 
-// cluster is a run of pieces[lo:hi] that overlap each other.
-type cluster struct{ lo, hi int }
+// cluster is a run of pieces[lo:hi] that overlap each other, or the part of it
+// that lies in times.
+type cluster struct {
+	lo, hi int
+	times  model.TimeRange
+}
 
+// A long cluster is merged a part after another: a part begins with a new
+// piece after so many pieces or bytes. It bounds the memory of a merge, and
+// what a walk that stops early reads.
+const (
+	clusterPieces = 16
+	clusterBytes  = 16 << 20
+)
+
+// newestRows are the places at which a walk from the newest row on cuts the
+// rows of a cache, so that it gathers little when it stops early.
+var newestRows = [...]int{32, 512}
+
+// cacheSource is a cache as seen by a cursor.
 type cacheSource struct {
 	gather *cache.Gatherer
-	rows   column.Rows
+	parts  [len(newestRows) + 1]cachePart // newest first when there are several
+}
+
+// cachePart is the rows of the present series in a range of times.
+type cachePart struct {
+	times    model.TimeRange
+	gathered bool
+	rows     column.Rows
 }
 
 // open returns a cursor for the looks of this package; Scan completes it.
@@ -100,7 +130,7 @@ func (c *cursor) start() {
 		c.set = roaring.New()
 	}
 	n := c.set.GetCardinality()
-	if n > 0 && len(c.sources) == 1 && len(c.caches) == 0 && n >= uint64(c.sources[0].file.reader.Len())/8 {
+	if n > 0 && len(c.sources) > 0 && len(c.caches) == 0 && n >= c.fileSeries()/8 {
 		if span := uint64(c.set.Maximum()-c.set.Minimum()) + 1; span <= 64*n+1024 {
 			c.sequence = true
 			c.base = c.set.Minimum()
@@ -118,6 +148,19 @@ func (c *cursor) start() {
 	c.next = c.set.Iterator()
 }
 
+// fileSeries returns how many series the files hold if no series is in two of
+// them, else a number that is too large.
+func (c *cursor) fileSeries() uint64 {
+	n := uint64(0)
+	for i := range c.sources {
+		if i > 0 && !c.sources[i].file.splits(c.sources[0].file) {
+			return math.MaxUint64
+		}
+		n += uint64(c.sources[i].file.reader.Len())
+	}
+	return n
+}
+
 // NextSeries moves to the next series that has rows.
 func (c *cursor) NextSeries() (model.SeriesID, bool) {
 	for c.err == nil {
@@ -132,12 +175,15 @@ func (c *cursor) NextSeries() (model.SeriesID, bool) {
 			break
 		}
 		c.id = id
-		if c.collect() {
+		if !c.collect() {
+			continue
+		}
+		// Whether a cache or a masked chunk has a row shows when it is read.
+		if c.ahead = c.nextChunk(); c.ahead != nil {
 			return id, true
 		}
 	}
-	c.clusters = c.clusters[:0]
-	c.at = 0
+	c.clusters, c.at, c.ahead = c.clusters[:0], 0, nil
 	return 0, false
 }
 
@@ -156,31 +202,34 @@ func (c *cursor) step() (model.SeriesID, bool) {
 		}
 		return id, true
 	}
-	s := &c.sources[0]
-	for n := s.file.reader.Len(); c.ordinal < n; {
-		i := c.ordinal
-		c.ordinal++
-		id, err := s.file.reader.ID(i)
-		if err != nil {
-			c.err = err
-			return 0, false
+	for ; c.part < len(c.sources); c.part, c.ordinal = c.part+1, 0 {
+		s := &c.sources[c.part]
+		for n := s.file.reader.Len(); c.ordinal < n; {
+			i := c.ordinal
+			c.ordinal++
+			id, err := s.file.reader.ID(i)
+			if err != nil {
+				c.err = err
+				return 0, false
+			}
+			off := uint32(id) - c.base
+			if uint32(id) < c.base || uint64(off>>6) >= uint64(len(c.dense)) || c.dense[off>>6]>>(off&63)&1 == 0 {
+				continue
+			}
+			if err := s.load(i); err != nil {
+				c.err = err
+				return 0, false
+			}
+			return id, true
 		}
-		off := uint32(id) - c.base
-		if uint32(id) < c.base || uint64(off>>6) >= uint64(len(c.dense)) || c.dense[off>>6]>>(off&63)&1 == 0 {
-			continue
-		}
-		if err := s.load(i); err != nil {
-			c.err = err
-			return 0, false
-		}
-		return id, true
+		s.loaded = false
 	}
 	return 0, false
 }
 
 // collect gathers the pieces of the present series and forms clusters.
 func (c *cursor) collect() bool {
-	c.pieces, c.clusters, c.at = c.pieces[:0], c.clusters[:0], 0
+	c.pieces, c.clusters, c.at, c.ahead = c.pieces[:0], c.clusters[:0], 0, nil
 	used := 0
 	for i := range c.sources {
 		s := &c.sources[i]
@@ -198,7 +247,7 @@ func (c *cursor) collect() bool {
 				partly, wholly = s.masked(c.id, e.Min, e.Max)
 			}
 			if !wholly {
-				c.pieces = append(c.pieces, piece{e.Min, e.Max, i, k, partly})
+				c.pieces = append(c.pieces, piece{e.Min, e.Max, i, k, partly, e.Bytes})
 			}
 		}
 		if len(c.pieces) > before {
@@ -206,11 +255,12 @@ func (c *cursor) collect() bool {
 		}
 	}
 	for i := range c.caches {
-		s := &c.caches[i]
-		if s.gather.Gather(&s.rows, c.id, c.fields, c.times) {
-			n := len(s.rows.Times)
-			c.pieces = append(c.pieces, piece{s.rows.Times[0], s.rows.Times[n-1], len(c.sources) + i, 0, false})
-			used++
+		if n := c.cached(&c.caches[i]); n > 0 {
+			for k := range n {
+				t := c.caches[i].parts[k].times
+				c.pieces = append(c.pieces, piece{t.Min, t.Max, len(c.sources) + i, k, false, 0})
+			}
+			used += n
 		}
 	}
 	if len(c.pieces) == 0 {
@@ -232,7 +282,7 @@ func (c *cursor) collect() bool {
 			end = max(end, c.pieces[hi].max)
 			hi++
 		}
-		c.clusters = append(c.clusters, cluster{lo, hi})
+		c.cluster(lo, hi, end)
 		lo = hi
 	}
 	if c.descending {
@@ -241,8 +291,73 @@ func (c *cursor) collect() bool {
 	return true
 }
 
+// cached sets the parts of a cache that the present series has, to be gathered
+// later, and returns their number.
+func (c *cursor) cached(s *cacheSource) int {
+	t, ok := s.gather.Range(c.id)
+	if t = t.Intersect(c.times); !ok || t.Empty() {
+		return 0
+	}
+	n := 0
+	if c.descending {
+		var cuts [len(newestRows)]int64
+		for _, cut := range s.gather.Newest(c.id, newestRows[:], cuts[:0]) {
+			if cut > t.Min && cut <= t.Max {
+				s.parts[n].times = model.TimeRange{Min: cut, Max: t.Max}
+				t.Max = cut - 1
+				n++
+			}
+		}
+	}
+	s.parts[n].times = t
+	n++
+	for i := range s.parts[:n] {
+		s.parts[i].gathered = false
+	}
+	return n
+}
+
+// cluster appends the overlapping pieces[lo:hi], of which the last time is
+// end, in parts.
+func (c *cursor) cluster(lo, hi int, end int64) {
+	for {
+		n, bytes := lo, 0
+		from := c.pieces[lo].min
+		if k := len(c.clusters); k > 0 && from <= c.clusters[k-1].times.Max {
+			from = c.clusters[k-1].times.Max + 1
+		}
+		// A part ends where a piece begins: after it no piece of it but those
+		// that reach over is read again.
+		fresh := 0
+		for n < hi && (fresh < clusterPieces && bytes < clusterBytes || c.pieces[n].min <= from) {
+			if c.pieces[n].min >= from {
+				fresh++
+				bytes += c.pieces[n].bytes
+			}
+			n++
+		}
+		if n == hi {
+			c.clusters = append(c.clusters, cluster{lo, hi, model.TimeRange{Min: from, Max: end}})
+			return
+		}
+		to := c.pieces[n].min - 1
+		c.clusters = append(c.clusters, cluster{lo, n, model.TimeRange{Min: from, Max: to}})
+		for lo < n && c.pieces[lo].max <= to {
+			lo++
+		}
+	}
+}
+
 // NextChunk returns the next chunk of the present series.
 func (c *cursor) NextChunk() scan.Chunk {
+	if ch := c.ahead; ch != nil {
+		c.ahead = nil
+		return ch
+	}
+	return c.nextChunk()
+}
+
+func (c *cursor) nextChunk() scan.Chunk {
 	for c.err == nil && c.at < len(c.clusters) {
 		if err := c.ctx.Err(); err != nil {
 			c.err = err
@@ -250,17 +365,33 @@ func (c *cursor) NextChunk() scan.Chunk {
 		}
 		cl := c.clusters[c.at]
 		c.at++
-		if cl.hi-cl.lo == 1 {
+		if c.alone(cl) {
 			if ch := c.single(c.pieces[cl.lo]); ch != nil {
 				return ch
 			}
 			continue
 		}
-		if rows := c.merge(c.pieces[cl.lo:cl.hi]); rows != nil && rows.Len() > 0 {
+		if rows := c.merge(cl); rows != nil && rows.Len() > 0 {
 			return c.memory(rows)
 		}
 	}
 	return nil
+}
+
+// alone reports whether a cluster is one whole piece.
+func (c *cursor) alone(cl cluster) bool {
+	return cl.hi-cl.lo == 1 && c.pieces[cl.lo].min >= cl.times.Min && c.pieces[cl.lo].max <= cl.times.Max
+}
+
+// gather returns the rows of a piece of a cache.
+func (c *cursor) gather(p piece) *column.Rows {
+	s := &c.caches[p.source-len(c.sources)]
+	part := &s.parts[p.chunk]
+	if !part.gathered {
+		s.gather.Gather(&part.rows, c.id, c.fields, part.times)
+		part.gathered = true
+	}
+	return &part.rows
 }
 
 func (c *cursor) memory(rows *column.Rows) scan.Chunk {
@@ -271,7 +402,11 @@ func (c *cursor) memory(rows *column.Rows) scan.Chunk {
 // single hands out a piece that overlaps no other, as it lies if possible.
 func (c *cursor) single(p piece) scan.Chunk {
 	if p.source >= len(c.sources) {
-		return c.memory(&c.caches[p.source-len(c.sources)].rows)
+		rows := c.gather(p)
+		if rows.Len() == 0 {
+			return nil
+		}
+		return c.memory(rows)
 	}
 	s := &c.sources[p.source]
 	if !p.masked {
@@ -302,20 +437,27 @@ func (c *cursor) single(p piece) scan.Chunk {
 	return c.memory(&c.merged)
 }
 
-// merge reads overlapping pieces and merges them, newer source over older.
-func (c *cursor) merge(pieces []piece) *column.Rows {
+// merge reads overlapping pieces within a cluster's times and merges them,
+// newer source over older.
+func (c *cursor) merge(cl cluster) *column.Rows {
 	c.ptrs = c.ptrs[:0]
+	times := cl.times.Intersect(c.times)
+	c.slices = slices.Grow(c.slices[:0], cl.hi-cl.lo) // ptrs points into it
 	used := 0
 	for src := range len(c.sources) + len(c.caches) {
-		if src >= len(c.sources) {
-			if slices.ContainsFunc(pieces, func(p piece) bool { return p.source == src }) {
-				c.ptrs = append(c.ptrs, &c.caches[src-len(c.sources)].rows)
-			}
-			continue
-		}
 		var rows *column.Rows
-		for _, p := range pieces {
-			if p.source != src {
+		for _, p := range c.pieces[cl.lo:cl.hi] {
+			if p.source != src || p.max < times.Min || p.min > times.Max {
+				continue
+			}
+			if src >= len(c.sources) {
+				// The parts of a cache do not overlap: a source each will do.
+				if all := c.gather(p); all.Len() > 0 {
+					if lo, hi := all.Bounds(times); lo < hi {
+						c.slices = append(c.slices, all.Slice(lo, hi, nil))
+						c.ptrs = append(c.ptrs, &c.slices[len(c.slices)-1])
+					}
+				}
 				continue
 			}
 			if rows == nil {
@@ -326,7 +468,7 @@ func (c *cursor) merge(pieces []piece) *column.Rows {
 				used++
 				rows.Reset(c.types)
 			}
-			if err := c.sources[src].read(c.id, p.chunk, c.times, rows); err != nil {
+			if err := c.sources[src].read(c.id, p.chunk, times, rows); err != nil {
 				c.err = err
 				return nil
 			}

@@ -13,13 +13,23 @@ type file struct {
 	fileRecord
 	reader  *tsm.Reader
 	damaged atomic.Bool // compaction could not read it and leaves it alone
+
+	hidden  atomic.Int64 // rows that tombstones hide
+	counted uint64       // under compacting: the newest tombstone counted in hidden
+}
+
+// splits reports whether two files are parts of one run: they cover the same
+// sequences and no series is in both. The sequence ranges of any other two
+// files of a shard are disjoint.
+func (f *file) splits(g *file) bool {
+	return f.minSequence == g.minSequence && f.maxSequence == g.maxSequence
 }
 
 // fileSet is an immutable picture of a shard's TSM files and tombstones. It
 // owns a reference to each file; whoever uses it holds one to the set (W6).
 type fileSet struct {
 	refs       atomic.Int64
-	files      []*file // ascending, disjoint sequence ranges
+	files      []*file // in the order of their sequences; see splits
 	tombstones []*tombstone
 }
 
@@ -68,15 +78,14 @@ func (s *fileSet) withTombstone(t *tombstone) *fileSet {
 	return newFileSet(s.files, append(slices.Clone(s.tombstones), t))
 }
 
-// replace returns a set in which out stands in the place of in (neighbours;
-// out may be nil when nothing was left).
-func (s *fileSet) replace(in []*file, out *file) []*file {
+// replace returns the files with out in the place of in, which are neighbours.
+func replace(all, in, out []*file) []*file {
 	var files []*file
-	placed := out == nil
-	for _, f := range s.files {
+	placed := false
+	for _, f := range all {
 		if slices.Contains(in, f) {
 			if !placed {
-				files = append(files, out)
+				files = append(files, out...)
 				placed = true
 			}
 			continue

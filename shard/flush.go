@@ -109,6 +109,7 @@ func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number, from uin
 		if err != nil {
 			return nil, index, err
 		}
+		s.counters.FlushBytes.Add(info.Size)
 		out = &file{fileRecord: fileRecord{number: number, size: info.Size, checksum: info.Checksum, minSequence: from, maxSequence: snap.sequence}, reader: r}
 	}
 	if err := s.series.Sync(); err != nil {
@@ -223,8 +224,9 @@ func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot, 
 		if err := w.Series(k.id, k.key, fields); err != nil {
 			return tsm.Info{}, err
 		}
-		for lo := 0; lo < rows.Len(); lo += ChunkRows {
-			part := rows.Slice(lo, min(lo+ChunkRows, rows.Len()), cols)
+		for lo, hi := 0, 0; lo < rows.Len(); lo = hi {
+			hi, _ = cutChunk(&rows, lo)
+			part := rows.Slice(lo, hi, cols)
 			cols = part.Cols
 			if err := w.Append(part.Times, part.Cols); err != nil {
 				return tsm.Info{}, err

@@ -150,7 +150,8 @@ func (s *Shard) openFiles(m *manifest) (files []*file, changed bool, err error) 
 
 // rebuildManifest makes the manifest anew from the TSM files in the directory,
 // which know their sequences. Of two of which one holds the other's sequences
-// the wider, newer one counts: it was merged from the other.
+// the wider, newer one counts: it was merged from the other. It may be one of
+// several that split the series: then the last of them must be there, too.
 func (s *Shard) rebuildManifest(why error) (*manifest, error) {
 	lost := fmt.Sprintf("The manifest of shard %d was made anew from its TSM files. Tombstones are lost: rows that were deleted and not yet merged away are back, unless the log still has the delete.", s.id)
 	if err := s.setAside(manifestName, why, lost); err != nil {
@@ -161,7 +162,7 @@ func (s *Shard) rebuildManifest(why error) (*manifest, error) {
 		return nil, fmt.Errorf("open shard %d: %w", s.id, err)
 	}
 	m := &manifest{shard: s.id, next: 1, removed: roaring.New()}
-	var found []fileRecord
+	var found []keyRange
 	for _, name := range names {
 		base, ext, _ := strings.Cut(name, ".")
 		number, perr := strconv.ParseUint(base, 10, 64)
@@ -183,24 +184,82 @@ func (s *Shard) rebuildManifest(why error) (*manifest, error) {
 			continue
 		}
 		i := r.Info()
-		found = append(found, fileRecord{
+		found = append(found, keysOf(r, fileRecord{
 			number: number, size: i.Size, checksum: i.Checksum,
 			minSequence: i.MinSequence, maxSequence: i.MaxSequence, level: i.Level,
-		})
+		}))
 		if err := r.Release(); err != nil {
 			return nil, fmt.Errorf("open shard %d: %w", s.id, err)
 		}
 	}
-	slices.SortFunc(found, func(a, b fileRecord) int {
-		return cmp.Or(cmp.Compare(a.minSequence, b.minSequence), cmp.Compare(b.maxSequence, a.maxSequence), cmp.Compare(b.number, a.number))
-	})
-	for _, f := range found {
-		if f.maxSequence > m.flushed {
-			m.tsm = append(m.tsm, f)
-			m.flushed = f.maxSequence
-		}
+	m.tsm = living(found)
+	for _, f := range m.tsm {
+		m.flushed = max(m.flushed, f.maxSequence)
 	}
 	return m, nil
+}
+
+// keyRange is a file with the keys of its first and last series.
+type keyRange struct {
+	fileRecord
+	first, last string
+	known       bool
+}
+
+func keysOf(r *tsm.Reader, rec fileRecord) keyRange {
+	k := keyRange{fileRecord: rec}
+	if r.Len() == 0 {
+		return k
+	}
+	var err, lerr error
+	k.first, err = r.Key(0)
+	k.last, lerr = r.Key(r.Len() - 1)
+	k.known = err == nil && lerr == nil
+	return k
+}
+
+// living returns those of the files that count, in the order of a file set:
+// not those that a merge has read whose result is there.
+func living(found []keyRange) []fileRecord {
+	// Wide before narrow, so that a merge's result comes before what it read;
+	// of equal ranges the newest first, then what splits the series with it.
+	slices.SortFunc(found, func(a, b keyRange) int {
+		return cmp.Or(cmp.Compare(a.minSequence, b.minSequence), cmp.Compare(b.maxSequence, a.maxSequence), cmp.Compare(b.number, a.number))
+	})
+	var out []keyRange
+	for _, f := range found {
+		same, counts, wider, last := false, true, false, ""
+		for _, g := range out {
+			switch {
+			case g.minSequence == f.minSequence && g.maxSequence == f.maxSequence:
+				same = true
+				if !f.known || !g.known || f.first <= g.last && g.first <= f.last {
+					counts = false // written anew as g
+				}
+			case g.minSequence <= f.minSequence && g.maxSequence >= f.maxSequence:
+				wider = true
+				if last = max(last, g.last); !g.known || !f.known {
+					counts = false
+				}
+			}
+		}
+		if same && !counts {
+			continue
+		}
+		// The files of a merge are finished in the order of keys: without the
+		// last of them they are a merge that was cut off.
+		if wider && (!counts || last >= f.last) {
+			continue
+		}
+		out = append(out, f)
+	}
+	// What is older comes first where a merge that was cut off is wider.
+	slices.SortStableFunc(out, func(a, b keyRange) int { return cmp.Compare(a.maxSequence, b.maxSequence) })
+	records := make([]fileRecord, len(out))
+	for i, f := range out {
+		records[i] = f.fileRecord
+	}
+	return records
 }
 
 // openIndex opens the TSI files that m names. When one is damaged, or the

@@ -33,16 +33,26 @@ type Options struct {
 	Series *tsi.SeriesFile // the database's series file
 	Range  model.TimeRange
 	Logger *slog.Logger
+	// Counters counts what flushes and merges do; nil: nobody looks.
+	Counters *Counters
+	// Pace is called by merges between chunks with the bytes read and written
+	// since the last call, and may wait until ctx ends; nil: never.
+	Pace func(ctx context.Context, bytes int) error
 }
 
 // Shard is one time range of a retention policy. See the package comment.
 type Shard struct {
-	id      uint64
-	dir     string
-	fs      vfs.FS
-	series  *tsi.SeriesFile
-	times   model.TimeRange
-	logger  *slog.Logger
+	id     uint64
+	dir    string
+	fs     vfs.FS
+	series *tsi.SeriesFile
+	times  model.TimeRange
+	logger *slog.Logger
+
+	counters *Counters
+	pace     func(ctx context.Context, bytes int) error
+	maxFile  int64 // maxFileBytes, less in tests
+
 	index   *tsi.Index
 	writing sync.Mutex // held by Flush's and Compact's changes of the manifest
 	limbo   []string   // under writing: files that a manifest may name that was not saved for sure
@@ -82,7 +92,10 @@ func (s *Shard) bound(ctx context.Context) (context.Context, context.CancelFunc)
 // with a damaged frame goes to quarantine, a damaged index or manifest too,
 // and is made anew from the TSM files. See Quarantine.
 func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
-	s := &Shard{id: id, dir: dir, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger}
+	s := &Shard{id: id, dir: dir, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: maxFileBytes}
+	if s.counters == nil {
+		s.counters = &Counters{}
+	}
 	if s.fs == nil {
 		s.fs = vfs.OS
 	}

@@ -88,6 +88,31 @@ func (s *source) hidden(id model.SeriesID, time int64) bool {
 	return false
 }
 
+// countHidden returns how many rows of the loaded series are hidden.
+func (s *source) countHidden(id model.SeriesID) (n int64, err error) {
+	for k, e := range s.series.Chunks {
+		partly, wholly := s.masked(id, e.Min, e.Max)
+		switch {
+		case wholly:
+			n += int64(e.Rows)
+		case partly:
+			if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
+				return 0, err
+			}
+			times, err := s.chunk.Times()
+			if err != nil {
+				return 0, err
+			}
+			for _, t := range times {
+				if s.hidden(id, t) {
+					n++
+				}
+			}
+		}
+	}
+	return n, nil
+}
+
 // read appends the living rows of chunk k within times to dst.
 func (s *source) read(id model.SeriesID, k int, times model.TimeRange, dst *column.Rows) error {
 	if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {

@@ -44,16 +44,18 @@ func level(name, help string, n int, read func(t *totals) float64) figure {
 	return figure{prometheus.NewDesc(name, help, nil, prometheus.Labels{"level": strconv.Itoa(n)}), prometheus.CounterValue, read}
 }
 
-func init() {
-	for n := 0; n < shard.Levels; n++ {
-		figures = append(figures,
+// levels returns the counters of all levels of compaction.
+func levels() (out []figure) {
+	for n := range shard.Levels {
+		out = append(out,
 			level("tsdbd_compaction_merges_total", "Merges published, by the level of their result; 9 is full.", n, func(t *totals) float64 { return float64(t.s.counters.files.Merges[n].Load()) }),
 			level("tsdbd_compaction_level_written_bytes_total", "Bytes of TSM files that merges wrote, by the level of their result.", n, func(t *totals) float64 { return float64(t.s.counters.files.WriteBytes[n].Load()) }),
 		)
 	}
+	return out
 }
 
-var figures = []figure{
+var figures = append([]figure{
 	counter("tsdbd_store_points_written_total", "Points made durable.", func(t *totals) float64 { return float64(t.s.counters.points.Load()) }),
 	counter("tsdbd_store_values_written_total", "Field values made durable.", func(t *totals) float64 { return float64(t.s.counters.values.Load()) }),
 	counter("tsdbd_store_points_dropped_total", "Points dropped for good by partial writes.", func(t *totals) float64 { return float64(t.s.counters.dropped.Load()) }),
@@ -103,7 +105,7 @@ var figures = []figure{
 		}
 		return float64(n)
 	}),
-}
+}, levels()...)
 
 // Describe implements prometheus.Collector.
 func (s *Store) Describe(ch chan<- *prometheus.Desc) {

@@ -40,6 +40,10 @@ type Options struct {
 	LogBytes         int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
 	CompactAfter     time.Duration // a shard without writes for so long is compacted fully; default 10 min
 
+	// CompactBytesPerSecond bounds what merges read and write together; 0: no
+	// bound. Either way they make way for flushes.
+	CompactBytesPerSecond int64
+
 	Shards            meta.ShardDurations // retention policy duration -> shard group duration
 	RetentionInterval time.Duration       // between checks for expired shard groups; 0: the default; < 0: never
 	Now               func() time.Time    // wall clock; nil: time.Now
@@ -123,7 +127,7 @@ type Store struct {
 
 	counters   counters
 	compacting atomic.Int64 // 1 while a shard is compacted
-	pacer    pacer
+	pacer      pacer
 }
 
 // shardEntry is an open shard and whose it is.

@@ -1,0 +1,43 @@
+package shard
+
+import "sync/atomic"
+
+// Levels is one more than the highest level of a file: 0 is a flush's, the
+// highest that of a full compaction.
+const Levels = fullLevel + 1
+
+// Counters are figures of flushes and merges; shards may share them. The zero
+// value works.
+type Counters struct {
+	FlushBytes atomic.Int64         // of TSM files written by flushes
+	ReadBytes  [Levels]atomic.Int64 // of chunks read by merges, by the level of their result
+	WriteBytes [Levels]atomic.Int64 // written by merges, failed ones included
+	Merges     [Levels]atomic.Int64 // published
+}
+
+func (c *Counters) read(level int, n int64)  { c.ReadBytes[min(level, fullLevel)].Add(n) }
+func (c *Counters) wrote(level int, n int64) { c.WriteBytes[min(level, fullLevel)].Add(n) }
+func (c *Counters) merged(level int)         { c.Merges[min(level, fullLevel)].Add(1) }
+
+// Read returns the bytes that merges have read.
+func (c *Counters) Read() int64 { return sum(&c.ReadBytes) }
+
+// Written returns the bytes that merges have written.
+func (c *Counters) Written() int64 { return sum(&c.WriteBytes) }
+
+// Amplification returns how often a byte that a flush wrote has been written,
+// by the flush and by merges.
+func (c *Counters) Amplification() float64 {
+	flushed := c.FlushBytes.Load()
+	if flushed == 0 {
+		return 0
+	}
+	return float64(flushed+c.Written()) / float64(flushed)
+}
+
+func sum(v *[Levels]atomic.Int64) (n int64) {
+	for i := range v {
+		n += v[i].Load()
+	}
+	return n
+}

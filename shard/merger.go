@@ -1,0 +1,347 @@
+package shard
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/tsm"
+)
+
+// merger writes the living rows of several files, series by series in key
+// order. Whole chunks that overlap nothing are copied as they are; the rest is
+// read, merged and cut into full chunks, a few chunks at a time: a merge takes
+// the memory of some chunks per file, however long a series is.
+type merger struct {
+	s   *Shard
+	c   *cursor
+	rec fileRecord // of every file, but for number, size and checksum
+
+	w     *tsm.Writer  // nil before the first series of a file
+	done  []fileRecord // finished files
+	sized int64        // size of w that has been counted
+
+	heads []head
+	buf   column.Rows // rows not yet written of the present series
+	text  int         // bytes of strings in buf
+	open  bool        // the writer has been told of the present series
+	key   string
+	debt  int // bytes read and written since the last pause
+}
+
+// head is the next series of a source.
+type head struct {
+	next int
+	key  string
+	done bool
+}
+
+// paceBytes is how much a merge reads and writes between two pauses.
+const paceBytes = 128 << 10
+
+func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec fileRecord) *merger {
+	m := &merger{s: s, c: v.open(nil), rec: rec}
+	m.c.ctx = ctx
+	m.c.caches = nil
+	m.c.sources = m.c.sources[lo:hi]
+	return m
+}
+
+func (m *merger) advance(i int) error {
+	h, r := &m.heads[i], m.c.sources[i].file.reader
+	if h.next >= r.Len() {
+		h.done = true
+		return nil
+	}
+	key, err := r.Key(h.next)
+	if err != nil {
+		return err
+	}
+	h.key = key
+	return nil
+}
+
+// run writes the files. After an error abort removes them.
+func (m *merger) run() error {
+	m.heads = make([]head, len(m.c.sources))
+	for i := range m.heads {
+		if err := m.advance(i); err != nil {
+			return err
+		}
+	}
+	for n := 0; ; n++ {
+		if n&255 == 0 {
+			if err := m.pace(); err != nil {
+				return err
+			}
+		}
+		first := -1
+		for i := range m.heads {
+			if !m.heads[i].done && (first < 0 || m.heads[i].key < m.heads[first].key) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return m.finish()
+		}
+		m.key = m.heads[first].key
+		for i := range m.heads {
+			s := &m.c.sources[i]
+			s.loaded = false
+			if m.heads[i].done || m.heads[i].key != m.key {
+				continue
+			}
+			if err := s.load(m.heads[i].next); err != nil {
+				return err
+			}
+			m.c.id = s.series.ID
+			m.heads[i].next++
+			if err := m.advance(i); err != nil {
+				return err
+			}
+		}
+		if err := m.series(); err != nil {
+			return err
+		}
+		if m.w != nil && m.w.Size() >= m.s.maxFile {
+			if err := m.finish(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// finish ends the present file.
+func (m *merger) finish() error {
+	if m.w == nil {
+		return nil
+	}
+	info, err := m.w.Finish()
+	if err != nil {
+		return err
+	}
+	m.s.counters.wrote(m.rec.level, info.Size-m.sized)
+	rec := m.rec
+	rec.number, rec.size, rec.checksum = m.rec.number, info.Size, info.Checksum
+	m.done = append(m.done, rec)
+	m.w = nil
+	return nil
+}
+
+// abort removes what was written.
+func (m *merger) abort() {
+	if m.w != nil {
+		_ = m.w.Abort()
+	}
+	for _, rec := range m.done {
+		_ = m.s.fs.Remove(m.s.path(tsmName(rec.number)))
+	}
+}
+
+// pace counts what was read and written and lets others have the disk.
+func (m *merger) pace() error {
+	n := m.debt
+	m.s.counters.read(m.rec.level, int64(n))
+	if m.w != nil {
+		size := m.w.Size()
+		m.s.counters.wrote(m.rec.level, size-m.sized)
+		n += int(size - m.sized)
+		m.sized = size
+	}
+	m.debt = 0
+	if err := m.c.ctx.Err(); err != nil {
+		return err
+	}
+	if m.s.pace == nil {
+		return nil
+	}
+	return m.s.pace(m.c.ctx, n)
+}
+
+// series merges the present series.
+func (m *merger) series() error {
+	c := m.c
+	m.union()
+	m.open = false
+	m.buf.Reset(c.types)
+	m.text = 0
+	if !c.collect() {
+		return c.err
+	}
+	for _, cl := range c.clusters {
+		for _, p := range c.pieces[cl.lo:cl.hi] {
+			m.debt += p.bytes
+		}
+		if m.debt >= paceBytes {
+			if err := m.pace(); err != nil {
+				return err
+			}
+		}
+		from := m.buf.Len()
+		if p := c.pieces[cl.lo]; c.alone(cl) && !p.masked {
+			s := &c.sources[p.source]
+			e := s.series.Chunks[p.chunk]
+			full := e.Rows > ChunkRows/2 && (m.buf.Len() == 0 || m.buf.Len() > ChunkRows/2)
+			if s.whole && (full || e.Bytes > chunkText/4) {
+				if err := m.emit(0); err != nil {
+					return err
+				}
+				if err := m.begin(); err != nil {
+					return err
+				}
+				if err := m.w.AppendEncoded(s.file.reader, &s.series, p.chunk); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := s.read(c.id, p.chunk, model.AllTime, &m.buf); err != nil {
+				return err
+			}
+		} else {
+			rows := c.merge(cl)
+			if c.err != nil {
+				return c.err
+			}
+			m.buf.AppendRange(rows, 0, rows.Len())
+		}
+		if m.text += textBytes(&m.buf, from); m.buf.Len() >= 2*ChunkRows || m.text >= 2*chunkText {
+			if err := m.emit(ChunkRows); err != nil {
+				return err
+			}
+		}
+	}
+	return m.emit(0)
+}
+
+// union makes the present series' fields, sorted by key, the cursor's columns.
+// Where files disagree on a type the newest counts: the older was deleted
+// whole before another type could be written, or its tombstone was lost.
+func (m *merger) union() {
+	c := m.c
+	var fields []column.Field
+	for i := len(c.sources) - 1; i >= 0; i-- {
+		if !c.sources[i].loaded {
+			continue
+		}
+		for _, f := range c.sources[i].series.Fields {
+			if !slices.ContainsFunc(fields, func(h column.Field) bool { return h.Key == f.Key }) {
+				fields = append(fields, f)
+			}
+		}
+	}
+	slices.SortFunc(fields, func(a, b column.Field) int { return strings.Compare(a.Key, b.Key) })
+	if slices.Equal(fields, c.fields) {
+		return
+	}
+	c.fields = fields
+	c.types = c.types[:0]
+	for _, f := range fields {
+		c.types = append(c.types, f.Type)
+	}
+	for i := range c.sources {
+		c.sources[i].mapped = nil
+	}
+}
+
+// begin tells the writer of the present series, once, and makes a file for it
+// if there is none.
+func (m *merger) begin() error {
+	if m.open {
+		return nil
+	}
+	if m.w == nil {
+		m.rec.number = m.s.takeNumber()
+		w, err := tsm.Create(m.s.fs, m.s.path(tsmName(m.rec.number)), tsm.WriterOptions{MinSequence: m.rec.minSequence, MaxSequence: m.rec.maxSequence, Level: m.rec.level})
+		if err != nil {
+			return err
+		}
+		m.w, m.sized = w, 0
+	}
+	m.open = true
+	return m.w.Series(m.c.id, m.key, m.c.fields)
+}
+
+// emit writes the buffered rows in chunks while more than keep are left, or
+// more text than a chunk takes.
+func (m *merger) emit(keep int) error {
+	n := m.buf.Len()
+	if n == 0 {
+		return nil
+	}
+	if err := m.begin(); err != nil {
+		return err
+	}
+	at := 0
+	var cols []column.Vector
+	for at < n {
+		end, text := cutChunk(&m.buf, at)
+		if n-at <= keep && m.text < chunkText {
+			break
+		}
+		part := m.buf.Slice(at, end, cols)
+		cols = part.Cols
+		if err := m.w.Append(part.Times, part.Cols); err != nil {
+			return err
+		}
+		m.text -= text
+		at = end
+	}
+	rest := column.Rows{}
+	rest.Reset(m.c.types)
+	rest.AppendRange(&m.buf, at, n)
+	m.buf = rest
+	return nil
+}
+
+// chunkText is how many bytes of strings a chunk takes, but for a row that has
+// more alone.
+const chunkText = 16 << 20
+
+// cutChunk returns the end of the chunk that begins with row lo, and the bytes
+// of its strings.
+func cutChunk(rows *column.Rows, lo int) (hi, text int) {
+	hi = min(lo+ChunkRows, rows.Len())
+	strings := false
+	for c := range rows.Cols {
+		strings = strings || rows.Cols[c].Type == model.String
+	}
+	if !strings {
+		return hi, 0
+	}
+	for i := lo; i < hi; i++ {
+		n := rowText(rows, i)
+		if i > lo && text+n > chunkText {
+			return i, text
+		}
+		text += n
+	}
+	return hi, text
+}
+
+// rowText returns the bytes of a row's strings.
+func rowText(rows *column.Rows, i int) int {
+	n := 0
+	for c := range rows.Cols {
+		if v := &rows.Cols[c]; v.Type == model.String && v.IsValid(i) {
+			n += len(v.Strings[i])
+		}
+	}
+	return n
+}
+
+// textBytes returns the bytes of the strings of rows from row lo on.
+func textBytes(rows *column.Rows, lo int) int {
+	n := 0
+	for c := range rows.Cols {
+		if v := &rows.Cols[c]; v.Type == model.String {
+			for i := lo; i < rows.Len(); i++ {
+				if v.IsValid(i) {
+					n += len(v.Strings[i])
+				}
+			}
+		}
+	}
+	return n
+}
