@@ -37,8 +37,41 @@ type cardinality struct {
 
 // counter counts one distinct thing within a group of series.
 type counter struct {
-	ids   *roaring.Bitmap
-	names map[string]struct{}
+	ids     *roaring.Bitmap
+	names   map[string]struct{}
+	values  []tagValues
+	counted int64 // of values
+}
+
+// tagValues are the values of a tag key of a shard, to be counted.
+type tagValues struct {
+	shard     scan.Shard
+	name, key string
+	set       *roaring.Bitmap // nil: all series
+}
+
+// countValues counts the values that were gathered, which need the view. Those
+// of one shard are distinct; the index may know their number.
+func (c *counter) countValues() error {
+	if len(c.values) == 0 {
+		return nil
+	}
+	if v := c.values[0]; len(c.values) == 1 && v.set == nil {
+		if index, ok := v.shard.(scan.TagValueIndex); ok {
+			n, err := index.TagValueCount(v.name, v.key)
+			c.counted = int64(n)
+			return err
+		}
+	}
+	lists := make([][]string, len(c.values))
+	for i, v := range c.values {
+		var err error
+		if lists[i], err = v.shard.TagValues(v.name, v.key, v.set); err != nil {
+			return err
+		}
+	}
+	c.counted = int64(len(mergeSorted(lists)))
+	return nil
 }
 
 func (c *counter) add(name string) {
@@ -52,7 +85,7 @@ func (c *counter) count() int64 {
 	if c.ids != nil {
 		return int64(c.ids.GetCardinality())
 	}
-	return int64(len(c.names))
+	return int64(len(c.names)) + c.counted
 }
 
 // run counts. collect adds what a set of series of a measurement has in a shard.
@@ -91,7 +124,14 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 			}
 		}
 		return nil
-	}, nil)
+	}, func() error {
+		for _, counter := range counters {
+			if err := counter.countValues(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil || c.offset > 0 { // each table has one row
 		return err
 	}
@@ -329,18 +369,16 @@ func (s *session) showTagValuesCardinality(st *influxql.ShowTagValuesCardinality
 	}
 	c := cardinality{what: "SHOW TAG VALUES", database: st.Database, sources: st.Sources, where: st.Condition,
 		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true}
+	whole := st.Condition == nil && st.Dimensions == nil
 	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
+		if whole {
+			set = nil
+		}
 		for _, key := range shard.TagKeys(name) {
 			if !match(key) {
 				continue
 			}
-			values, err := shard.TagValues(name, key, set)
-			if err != nil {
-				return err
-			}
-			for _, value := range values {
-				c.add(value)
-			}
+			c.values = append(c.values, tagValues{shard, name, key, set})
 		}
 		return nil
 	})

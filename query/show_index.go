@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -183,6 +184,10 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 	if err != nil {
 		return err
 	}
+	most := math.MaxInt // values of a key that can be shown
+	if st.Limit > 0 && st.Limit+st.Offset > 0 {
+		most = st.Limit + st.Offset
+	}
 	type found map[string][][]string // key -> sorted values by shard
 	byMeasurement := map[string]found{}
 	err = s.tagSets(db.Name, policies, st.Sources, st.Condition, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
@@ -190,7 +195,7 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 			if !match(key) {
 				continue
 			}
-			values, err := shard.TagValues(name, key, set)
+			values, err := firstTagValues(shard, name, key, set, most)
 			if err != nil {
 				return err
 			}
@@ -227,6 +232,15 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 		tables = append(tables, t)
 	}
 	return s.out.series(tables)
+}
+
+// firstTagValues returns the first values of a shard, limit of them if that
+// spares it the rest.
+func firstTagValues(shard scan.Shard, name, key string, set *roaring.Bitmap, limit int) ([]string, error) {
+	if index, ok := shard.(scan.TagValueIndex); ok && limit < math.MaxInt {
+		return index.FirstTagValues(name, key, set, limit)
+	}
+	return shard.TagValues(name, key, set)
 }
 
 // mergeSorted returns the sorted union of sorted lists.

@@ -237,6 +237,11 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 // TagValues returns the sorted non-empty values of a tag key among the series
 // of set, nil for all series of the measurement.
 func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {
+	return v.FirstTagValues(measurement, key, set, math.MaxInt)
+}
+
+// FirstTagValues is TagValues that ends after limit values.
+func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
 	if set == nil {
 		set = v.alive
 	} else if v.index.opt.Keys != nil && !set.IsEmpty() {
@@ -246,7 +251,8 @@ func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string
 		}
 		if few && set.GetCardinality() <= 4*fewSeries {
 			if columns, err := v.columnsFromKeys(appendBitmap(nil, set), []string{key}); err == nil {
-				return columns[0].values[1:], nil
+				values := columns[0].values[1:]
+				return values[:min(limit, len(values))], nil
 			}
 		}
 	}
@@ -278,7 +284,7 @@ func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string
 	var out []string
 	var buf []uint32
 	var texts textArena
-	for w.next() {
+	for len(out) < limit && w.next() {
 		hit := len(w.segs) > 0
 		for _, c := range w.files {
 			if hit = hit || whole[c]; hit {

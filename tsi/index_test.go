@@ -195,6 +195,14 @@ func checkGroups(t *testing.T, r *rand.Rand, v *View, m *modelIndex, name string
 	if want := slices.Sorted(maps.Keys(values)); err != nil || !slices.Equal(got, want) {
 		t.Fatalf("TagValues(%q, %q) %q %v, want %q", name, key, got, err, want)
 	}
+	limit := r.IntN(len(got) + 2)
+	first, err := v.FirstTagValues(name, key, arg, limit)
+	if want := got[:min(limit, len(got))]; err != nil || !slices.Equal(first, want) {
+		t.Fatalf("FirstTagValues(%q, %q, %d) %q %v, want %q", name, key, limit, first, err, want)
+	}
+	if n, err := v.TagValueCount(name, key); err != nil || arg == nil && n != len(got) {
+		t.Fatalf("TagValueCount(%q, %q) %d %v, want %d", name, key, n, err, len(got))
+	}
 	keys := append(slices.Clone(testKeys), "nosuch")
 	r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	keys = keys[:r.IntN(len(keys)+1)]

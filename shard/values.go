@@ -1,0 +1,21 @@
+package shard
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/scan"
+)
+
+var _ scan.TagValueIndex = (*View)(nil)
+
+// FirstTagValues returns the first limit values of what TagValues does.
+func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
+	out, err := v.index.FirstTagValues(measurement, key, set, limit)
+	return out, v.shard.indexError(err)
+}
+
+// TagValueCount returns the number of values of a tag key in a measurement.
+func (v *View) TagValueCount(measurement, key string) (int, error) {
+	n, err := v.index.TagValueCount(measurement, key)
+	return n, v.shard.indexError(err)
+}
