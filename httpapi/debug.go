@@ -31,6 +31,7 @@ func (h *Handler) addDebugRoutes() {
 	} {
 		h.add("/debug/pprof/"+name, "debug_pprof", adminOnly, false, methods{"GET": serve, "POST": serve})
 	}
+	h.add("/debug/pprof", "debug_pprof", adminOnly, false, methods{"GET": http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP})
 	h.addBelow("/debug/pprof/", newRoute("debug_pprof", adminOnly, false, methods{"GET": pprof.Index}))
 }
 

@@ -68,6 +68,9 @@ func New(opt Options) *Handler {
 	h.routes = make(map[string]*route)
 	h.logins, h.tokens = newLogins(opt.CheckPassword), newTokens(opt.SharedSecret)
 	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
+	if opt.AuthEnabled {
+		h.background.Go(func() { h.logins.dummy() }) // the first unknown user is not to take longer
+	}
 	h.addRoutes()
 	return h
 }
@@ -94,6 +97,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	head.Set("X-Influxdb-Version", InfluxVersion)
 	head.Set("X-Influxdb-Build", "OSS")
 	head.Set("X-Tsdbd-Version", h.opt.Version)
+	head.Set("X-Content-Type-Options", "nosniff")
 
 	rt := h.route(r.URL.Path)
 	name, id := "other", ""
@@ -188,7 +192,6 @@ func (b *countingBody) Read(p []byte) (int, error) {
 // no format of its own.
 func routerText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text)
 }
@@ -245,5 +248,5 @@ func (h *Handler) logAccess(r *http.Request, w *response, id string, took time.D
 	h.opt.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request",
 		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("query", redactURL(r.URL.RawQuery)),
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.Duration("took", took),
-		slog.String("request_id", id), slog.String("remote", r.RemoteAddr))
+		slog.String("request_id", id), slog.String("remote", r.RemoteAddr), slog.String("user", userName(r)))
 }

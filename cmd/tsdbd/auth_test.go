@@ -250,6 +250,56 @@ func TestStatementMatrix(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
+// An old password, and a user that was dropped, are no good from the answer on.
+func TestOldPasswords(t *testing.T) {
+	s := authServer(t, false)
+	f := func(name, password string, status int) {
+		t.Helper()
+		got, body := s.as('n', "GET", "/query", url.Values{"q": {"SHOW DATABASES"}, "u": {name}, "p": {password}})
+		if got != status {
+			t.Errorf("%s with %s: %d %s", name, password, got, body)
+		}
+	}
+	run := func(q string) {
+		t.Helper()
+		if status, body := s.as('A', "POST", "/query", url.Values{"q": {q}}); status != 200 || strings.Contains(body, "error") {
+			t.Fatalf("%s: %d %s", q, status, body)
+		}
+	}
+	f("reader", "pw-r", 200)
+	run(`SET PASSWORD FOR reader = 'new'`)
+	f("reader", "pw-r", 401)
+	f("reader", "new", 200)
+	run(`DROP USER reader`)
+	f("reader", "new", 401)
+	run(`CREATE USER reader WITH PASSWORD 'third'`)
+	f("reader", "new", 401)
+	f("reader", "third", 200)
+	// Grants went with the user, and a grant counts from the answer on.
+	ask := func(status int) {
+		t.Helper()
+		got, body := s.as('n', "GET", "/query", url.Values{"q": {"SHOW SERIES"}, "db": {"mine"}, "u": {"reader"}, "p": {"third"}})
+		if got != status {
+			t.Errorf("%d %s, want %d", got, body, status)
+		}
+	}
+	ask(403)
+	run(`GRANT READ ON mine TO reader`)
+	ask(200)
+	run(`REVOKE ALL ON mine FROM reader`)
+	ask(403)
+	run(`GRANT ALL TO reader`)
+	ask(200)
+	run(`REVOKE ALL FROM reader`)
+	ask(403)
+	for _, q := range []string{`CREATE USER long WITH PASSWORD '` + strings.Repeat("a", 73) + `'`, `SET PASSWORD FOR reader = '` + strings.Repeat("a", 73) + `'`} {
+		if _, body := s.as('A', "POST", "/query", url.Values{"q": {q}}); !strings.Contains(body, `"error":"password is longer than 72 bytes"`) {
+			t.Errorf("73 bytes: %s", body)
+		}
+	}
+	s.stop()
+}
+
 // TestStatementTexts holds the words of refusals.
 func TestStatementTexts(t *testing.T) {
 	s := authServer(t, false)
