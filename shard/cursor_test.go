@@ -84,6 +84,9 @@ func (b *bench) open() {
 		b.t.Fatal(err)
 	}
 	b.s, b.pending = s, nil
+	if b.r.IntN(2) == 0 {
+		s.maxFile = 1 // a file per series
+	}
 }
 
 // write applies one entry: runs of regular or jittered times, some at the ends
@@ -240,6 +243,12 @@ func (b *bench) step() {
 		if n := len(v.set.files); n > 1 {
 			lo := b.r.IntN(n - 1)
 			hi := lo + 2 + b.r.IntN(n-lo-1)
+			for lo > 0 && v.set.files[lo].splits(v.set.files[lo-1]) {
+				lo--
+			}
+			for hi < n && v.set.files[hi].splits(v.set.files[hi-1]) {
+				hi++
+			}
 			b.s.compacting.Lock()
 			if err := b.s.merge(context.Background(), v, lo, hi, 1); err != nil {
 				b.t.Fatal(err)
