@@ -42,22 +42,23 @@ type server struct {
 	done   chan struct{} // closed when stdout has ended
 }
 
-// logBuffer is a buffer that may be read while the process writes.
+// logBuffer is a buffer that may be read while the process writes. The buffer
+// is no embedded one: its ReadFrom would pass by the lock.
 type logBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
+	mu   sync.Mutex
+	text bytes.Buffer
 }
 
 func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
+	return b.text.Write(p)
 }
 
 func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.Buffer.String()
+	return b.text.String()
 }
 
 // log returns what the process has logged so far.
