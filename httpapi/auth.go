@@ -41,6 +41,7 @@ var (
 	errTokenUserType       = &authError{"username in token must be a string"}
 	errTokenNoUser         = &authError{"token must contain a username"}
 	errUserNotFound        = &authError{"user not found"}
+	errLoginsBusy          = &apiError{http.StatusServiceUnavailable, "too many logins at a time"}
 	errTooManyLogins       = &apiError{http.StatusTooManyRequests, "too many failed logins"}
 	errNoAdminYet          = &apiError{http.StatusForbidden, "create admin user first or disable authentication"}
 	errAdminRequired       = &apiError{http.StatusForbidden, "administrator required"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,6 +34,55 @@ func FuzzCredentials(f *testing.F) {
 			t.Errorf("credentials %+v out of nothing", c)
 		}
 	})
+}
+
+// Passwords that wait to be checked are bounded; those that were right before
+// do not wait.
+func TestWaitingLogins(t *testing.T) {
+	block := make(chan struct{})
+	l := newLogins(func(hash, password string) bool {
+		if password != "pw" {
+			<-block
+		}
+		return hash == password
+	})
+	data, err := meta.Apply(meta.CreateUser{Name: "ann", Hash: "pw"}, new(meta.Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(name, password string) error {
+		_, err := l.check(context.Background(), data, name, password, name)
+		return err
+	}
+	if err := ask("ann", "pw"); err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan error, maxWaitingLogins+50)
+	for i := range maxWaitingLogins + 50 {
+		go func() { answers <- ask(strconv.Itoa(i), "guess") }()
+	}
+	for range 50 {
+		if err := <-answers; err != errLoginsBusy {
+			t.Fatalf("one too many: %v", err)
+		}
+	}
+	if err := ask("ann", "pw"); err != nil {
+		t.Errorf("who was in before: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	close(block)
+	for range maxWaitingLogins {
+		if err := <-answers; err != errAuthorizationFailed {
+			t.Fatal(err)
+		}
+	}
+	if n := l.waiting.Load(); n != 0 {
+		t.Errorf("%d still wait", n)
+	}
+	if _, err := l.check(ctx, data, "x", "guess", ""); err != errAuthorizationFailed && err != context.Canceled {
+		t.Errorf("a client that left: %v", err)
+	}
 }
 
 func BenchmarkVerifiedLogin(b *testing.B) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tsdbd/meta"
@@ -18,6 +19,10 @@ import (
 // The failed logins of one user from one address that are checked in a second.
 // More are refused unseen: a check is slow, and guessing is to be slower.
 const maxFailedLogins = 10
+
+// maxWaitingLogins bounds the requests whose password waits to be checked, a
+// minute's worth and more. Those who come later are asked to come back.
+const maxWaitingLogins = 1000
 
 // maxFailedKeys bounds the memory of the failures of the last second.
 const maxFailedKeys = 10_000
@@ -32,8 +37,9 @@ type logins struct {
 	key           [sha256.Size]byte
 	// slots bounds the checks under way, so that guessing leaves the machine
 	// time for those who are in.
-	slots chan struct{}
-	dummy func() string // a hash no password is known of
+	slots   chan struct{}
+	waiting atomic.Int64
+	dummy   func() string // a hash no password is known of
 
 	mu struct {
 		sync.Mutex
@@ -66,6 +72,10 @@ func (l *logins) check(ctx context.Context, catalog *meta.Data, name, password, 
 	}
 	if !l.mayTry(name, address) {
 		return nil, errTooManyLogins
+	}
+	defer l.waiting.Add(-1)
+	if l.waiting.Add(1) > maxWaitingLogins {
+		return nil, errLoginsBusy
 	}
 	select {
 	case l.slots <- struct{}{}:
