@@ -23,7 +23,6 @@ type File struct {
 	path     string
 	data     []byte
 	unmap    func() error
-	file     vfs.File
 	info     FileInfo
 	all      *roaring.Bitmap
 	measured []*fileMeasurement // sorted by name
@@ -85,15 +84,17 @@ func OpenFile(fs vfs.FS, path string) (*File, error) {
 	if err == nil {
 		data, unmap, err = vf.Map(size)
 	}
+	// The mapping outlives the descriptor: open files are not bounded by it.
+	if cerr := vf.Close(); err == nil && cerr != nil {
+		err = errors.Join(cerr, unmap())
+	}
 	if err != nil {
-		_ = vf.Close()
 		return nil, fmt.Errorf("open tsi %s: %w", path, err)
 	}
-	f := &File{fs: fs, path: path, data: data, unmap: unmap, file: vf}
+	f := &File{fs: fs, path: path, data: data, unmap: unmap}
 	f.refs.Store(1)
 	if err := f.load(); err != nil {
 		_ = unmap()
-		_ = vf.Close()
 		return nil, fmt.Errorf("open tsi %s: %w", path, err)
 	}
 	return f, nil
@@ -217,7 +218,7 @@ func (f *File) Release() error {
 	case n < 0:
 		return fmt.Errorf("release tsi %s: no reference left", f.path)
 	}
-	err := errors.Join(f.unmap(), f.file.Close())
+	err := f.unmap()
 	f.data = nil
 	if f.remove.Load() {
 		err = errors.Join(err, f.fs.Remove(f.path))
