@@ -194,9 +194,8 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 		sl := &w.p.slots[i]
 		dense := false
 		if b := &rd.cs.out[sl.col]; sl.kind == slotCount && b.index >= 0 {
-			if s, ok := c.Stats(b.index); ok {
-				dense = s.Count == c.Len()
-			}
+			n, ok := chunkCount(c, b.index)
+			dense = ok && n == c.Len()
 		}
 		w.dense = append(w.dense, dense)
 	}
@@ -220,6 +219,17 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 		err = rd.err
 	}
 	return met, err
+}
+
+// chunkCount returns the number of values of a column where it is known.
+func chunkCount(c scan.Chunk, i int) (int, bool) {
+	if counter, ok := c.(scan.Counter); ok {
+		if n, ok := counter.Count(i); ok {
+			return n, true
+		}
+	}
+	s, ok := c.Stats(i)
+	return s.Count, ok
 }
 
 // runs cuts a chunk into its windows.
@@ -303,7 +313,13 @@ func (w *aggWorker) whole(c scan.Chunk, g int32, st []aggState) (bool, error) {
 			met = false
 			continue
 		}
-		if (!b.cast && b.typ == sl.typ) || sl.kind == slotCount {
+		if sl.kind == slotCount {
+			if n, ok := chunkCount(c, b.index); ok {
+				st[i].n += int64(n)
+				met = met && n > 0
+				continue
+			}
+		} else if !b.cast && b.typ == sl.typ {
 			stats, ok := c.Stats(b.index)
 			if ok {
 				if stats.Count == 0 {
@@ -358,9 +374,6 @@ func rowTime(c scan.Chunk, row int) (int64, error) {
 // false if the column must be decoded.
 func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stats) (bool, error) {
 	switch sl.kind {
-	case slotCount:
-		st.n += int64(s.Count)
-		return true, nil
 	case slotSum:
 		if !sl.typ.Numeric() {
 			return false, nil

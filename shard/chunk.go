@@ -134,3 +134,9 @@ func (c *fileChunk) Stats(i int) (scan.Stats, bool) {
 	}
 	return c.src.chunk.Stats(p)
 }
+
+// Count tells how many values a column has where that needs no decoding.
+func (c *fileChunk) Count(i int) (int, bool) {
+	p := c.src.fields[i]
+	return c.Len(), p >= 0 && c.src.chunk.AllValid(p)
+}
