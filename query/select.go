@@ -146,6 +146,9 @@ type frame struct {
 	tuple []string // values of level.dims
 	times []int64
 	cols  []column.Vector // as the level's columns without time; Unknown is all null
+	// values is what cols lies in from place 1 on; it goes to the consumer. Nil
+	// if somebody else has it.
+	values []column.Vector
 }
 
 // emitter turns the frames of the outermost level into Results.
@@ -224,7 +227,11 @@ func (o *emitter) add(r *Result, f *frame, lo, hi int) {
 	if n := len(r.Series); n > 0 && o.sameSeries(r.Series[n-1], f) {
 		s = r.Series[n-1]
 	} else {
-		s = &Series{Name: f.name, Columns: o.columns, Zone: o.zone, Values: make([]column.Vector, len(o.columns))}
+		s = &Series{Name: f.name, Columns: o.columns, Zone: o.zone}
+		whole := lo == 0 && hi == len(f.times) && len(f.values) == len(o.columns)
+		if s.Values = f.values; !whole {
+			s.Values = make([]column.Vector, len(o.columns))
+		}
 		for i, k := range o.level.dims {
 			s.Tags = append(s.Tags, model.Tag{Key: k, Value: f.tuple[i]})
 		}

@@ -233,6 +233,7 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) error {
 	type piece struct{ lo, hi int }
 	var pieces []piece
+	var words []edgeWord
 	for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
 		if err := s.x.ctx.Err(); err != nil {
 			return err
@@ -262,6 +263,15 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 			}
 		}
 		start := len(buf.times)
+		if all && to-from == 1 && s.cap > 0 && s.edge(buf, c, from, &words) {
+			if !s.asc {
+				pieces = append(pieces, piece{start, start + 1})
+			}
+			if len(buf.times)-lo >= s.cap {
+				break
+			}
+			continue
+		}
 		times, err := c.Times()
 		if err != nil {
 			return err
@@ -323,6 +333,57 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 	return nil
 }
 
+// edge appends the first or the last row of a chunk from the statistics, and
+// reports false where these do not tell it.
+func (s *rowScan) edge(buf *rowset, c scan.Chunk, row int, scratch *[]edgeWord) bool {
+	last := c.Len() - 1
+	if row != 0 && row != last {
+		return false
+	}
+	words := (*scratch)[:0]
+	for i := range buf.cols {
+		if buf.cols[i].Type == model.Unknown {
+			words = append(words, edgeWord{})
+			continue
+		}
+		b := &s.cs.out[i]
+		if b.cast || b.typ == model.String {
+			return false
+		}
+		st, ok := c.Stats(b.index)
+		if !ok {
+			return false
+		}
+		w := edgeWord{st.First, st.Count > 0 && st.FirstRow == 0}
+		if row == last {
+			w = edgeWord{st.Last, st.Count > 0 && st.LastRow == last}
+		}
+		words = append(words, w)
+	}
+	*scratch = words
+	at := c.Min()
+	if row == last {
+		at = c.Max()
+	}
+	buf.times = append(buf.times, at)
+	for i := range buf.cols {
+		switch v := &buf.cols[i]; {
+		case v.Type == model.Unknown:
+		case words[i].valid:
+			v.AppendWord(words[i].bits, nil)
+		default:
+			v.AppendNull()
+		}
+	}
+	return true
+}
+
+// edgeWord is a value of a chunk's first or last row.
+type edgeWord struct {
+	bits  uint64
+	valid bool
+}
+
 // permute returns the rows perm lists.
 func (rs *rowset) permute(perm []int32) rowset {
 	out := rowset{times: take(nil, rs.times, 0, 0, perm), cols: make([]column.Vector, len(rs.cols))}
@@ -359,35 +420,92 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 		return
 	}
 	dst.times = make([]int64, 0, total)
-	dst.cols = make([]column.Vector, len(s.cs.out))
-	bounds := make([]int, 1, len(runs)+1)
-	for i := range s.cs.out {
-		if b := &s.cs.out[i]; b.index >= 0 || b.tag {
-			dst.cols[i].Type = b.typ
-			reserve(&dst.cols[i], total)
-		}
+	alone := len(runs) == 1 && total == len(runs[0].buf.times)
+	if alone {
+		dst.cols = runs[0].buf.cols // nobody else reads the buffer
+	} else {
+		dst.cols = make([]column.Vector, len(s.cs.out))
 	}
-	var tags model.Tags
+	bounds := make([]int, 1, len(runs)+1)
 	for _, r := range runs {
 		dst.times = append(dst.times, r.buf.times[r.lo:r.hi]...)
 		bounds = append(bounds, len(dst.times))
-		if hasTags {
-			_, tags = model.ParseSeriesKey(r.key, tags[:0])
+	}
+	perm := mergeOrder(dst.times, bounds)
+	var of []int32 // run of each row, before perm
+	if perm != nil {
+		if !s.asc {
+			slices.Reverse(perm)
 		}
-		for i := range dst.cols {
-			switch b := &s.cs.out[i]; {
-			case b.tag:
-				appendTag(&dst.cols[i], tags.Get(b.ref.Val), r.hi-r.lo)
-			case b.index >= 0:
-				appendRows(&dst.cols[i], &r.buf.cols[i], r.lo, r.hi, nil)
+		dst.times = take(nil, dst.times, 0, 0, perm)
+		if hasTags {
+			of = make([]int32, total)
+			for i := range runs {
+				for k := bounds[i]; k < bounds[i+1]; k++ {
+					of[k] = int32(i)
+				}
 			}
 		}
 	}
-	if perm := mergeOrder(dst.times, bounds); perm != nil {
-		*dst = dst.permute(perm)
+	tags := make([]model.Tags, len(runs))
+	for i := range runs {
+		if hasTags {
+			_, tags[i] = model.ParseSeriesKey(runs[i].key, nil)
+		}
 	}
-	if !s.asc {
+	var all column.Vector // a column in the order of the runs
+	for i := range dst.cols {
+		b, v := &s.cs.out[i], &dst.cols[i]
+		if b.index < 0 && !b.tag {
+			continue
+		}
+		v.Type = b.typ
+		switch {
+		case b.tag && perm != nil:
+			tagRows(v, b.ref.Val, tags, of, perm)
+		case b.tag:
+			reserve(v, total)
+			for k, r := range runs {
+				appendTag(v, tags[k].Get(b.ref.Val), r.hi-r.lo)
+			}
+		case perm != nil:
+			all.Reset(b.typ)
+			reserve(&all, total)
+			for _, r := range runs {
+				appendRows(&all, &r.buf.cols[i], r.lo, r.hi, nil)
+			}
+			appendRows(v, &all, 0, 0, perm)
+		case alone:
+		default:
+			reserve(v, total)
+			for _, r := range runs {
+				appendRows(v, &r.buf.cols[i], r.lo, r.hi, nil)
+			}
+		}
+	}
+	if perm == nil && !s.asc {
 		dst.reverse()
+	}
+}
+
+// tagRows fills a column with the value of a tag: row i is of run of[perm[i]].
+func tagRows(v *column.Vector, key string, tags []model.Tags, of, perm []int32) {
+	values, missing := make([]string, len(tags)), false
+	for i := range tags {
+		values[i] = tags[i].Get(key)
+		missing = missing || values[i] == ""
+	}
+	v.Strings = make([]string, len(perm))
+	for i, p := range perm {
+		v.Strings[i] = values[of[p]]
+	}
+	if missing {
+		v.Valid = column.NewBitmap(len(perm))
+		for i := range v.Strings {
+			if v.Strings[i] != "" {
+				v.Valid.Set(i)
+			}
+		}
 	}
 }
 

@@ -65,8 +65,9 @@ func (l *level) seriesOut(t *groupTable, g int32, emit func(*frame) error) *seri
 	return o
 }
 
-// rows emits rows of evaluated columns.
-func (o *seriesOut) rows(times []int64, cols []column.Vector) error {
+// rows emits rows of what project made, and takes it over.
+func (o *seriesOut) rows(times []int64, values []column.Vector) error {
+	cols := values[1:]
 	lo, hi := 0, len(times)
 	if o.skip > 0 {
 		lo = min(o.skip, hi)
@@ -86,21 +87,22 @@ func (o *seriesOut) rows(times []int64, cols []column.Vector) error {
 			}
 		}
 	}
-	return o.emit(&frame{name: o.name, tuple: o.tup, times: times[lo:hi:hi], cols: cols})
+	return o.emit(&frame{name: o.name, tuple: o.tup, times: times[lo:hi:hi], cols: cols, values: values})
 }
 
 // full reports that no more rows are wanted.
 func (o *seriesOut) full() bool { return o.left == 0 }
 
-// project evaluates the select list over n rows.
+// project evaluates the select list over n rows. The columns begin at place 1:
+// the first is left for the times.
 func (l *level) project(n int, lookup func(*influxql.VarRef) operand, call func(*influxql.Call) (operand, bool)) []column.Vector {
 	ev := evaluator{n: n, lookup: lookup, call: call, floatDivision: true}
-	cols := make([]column.Vector, len(l.fields))
+	values := make([]column.Vector, 1+len(l.fields))
 	for i, e := range l.fields {
 		o := ev.eval(e)
-		cols[i] = o.expand(n)
+		values[1+i] = o.expand(n)
 	}
-	return cols
+	return values
 }
 
 // fillAux replaces the nulls of a column beside the aggregates, or of a raw
