@@ -9,11 +9,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -59,6 +59,20 @@ func dial(base string, c *tls.Config) (serial int64, err error) {
 	}
 	defer conn.Close()
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
+}
+
+// refusal starts a server that does not come up and returns what it says.
+func refusal(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-data", t.TempDir(), "-http", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "TSDBD_TEST_MAIN=1")
+	out, err := cmd.CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("the server started: %s", out)
+	}
+	return string(out)
 }
 
 func TestTLSAndReload(t *testing.T) {
@@ -156,9 +170,8 @@ func TestTLSMinVersion(t *testing.T) {
 	_, other := writeCertificate(t, t.TempDir(), 2)
 	for _, path := range []string{other, cert, filepath.Join(t.TempDir(), "none")} {
 		t.Setenv("TSDBD_HTTP_HTTPS_PRIVATE_KEY", path)
-		err := run(t.Context(), []string{"-data", t.TempDir(), "-http", "127.0.0.1:0"}, io.Discard, io.Discard)
-		if err == nil || !strings.Contains(err.Error(), "load certificate") {
-			t.Errorf("key %s: %v", path, err)
+		if said := refusal(t); !strings.Contains(said, "load certificate") {
+			t.Errorf("key %s: %s", path, said)
 		}
 	}
 }
@@ -191,9 +204,8 @@ func TestUnixSocket(t *testing.T) {
 			t.Errorf("ping by TCP: %d", status)
 		}
 		// Another server does not take the socket away.
-		err = run(t.Context(), []string{"-data", t.TempDir(), "-http", "127.0.0.1:0"}, io.Discard, io.Discard)
-		if err == nil || !strings.Contains(err.Error(), "another process listens there") {
-			t.Errorf("second server: %v", err)
+		if said := refusal(t); !strings.Contains(said, "another process listens there") {
+			t.Errorf("second server: %s", said)
 		}
 		client.CloseIdleConnections()
 		s.kill() // the socket's file stays and is replaced
