@@ -57,7 +57,11 @@ func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
 	case "distinct":
 		out := &cells{v: column.Vector{Type: v.Type}}
 		l.eachWindow(rs.times, func(start int64, lo, hi int) {
-			for _, i := range distinctRows(v, lo, hi) {
+			rows := distinctRows(v, lo, hi)
+			if !l.asc {
+				slices.Reverse(rows) // values of one time in order of appearance
+			}
+			for _, i := range rows {
 				out.times = append(out.times, l.at(start))
 				out.v.AppendFrom(v, i)
 			}

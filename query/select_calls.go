@@ -270,6 +270,19 @@ func dropNulls(rs *rowset) *rowset {
 	return &out
 }
 
+// resultType returns the type of a call's column, or Unknown if nobody has the
+// field.
+func (c *call) resultType() model.FieldType {
+	if c.typ == model.Unknown {
+		return model.Unknown
+	}
+	t, err := schema{}.CallType(c.fn, []influxql.DataType{dataType(c.typ)})
+	if err != nil {
+		return model.Unknown
+	}
+	return fieldType(t)
+}
+
 // emitGroup joins the cells of the calls of one group on their times and
 // emits the rows.
 func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
@@ -294,14 +307,14 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 	times, perms := joinCells(all, l.asc)
 	n := len(times)
 	values := make([]operand, len(l.calls))
-	for i := range l.calls {
+	for i, c := range l.calls {
 		var o operand
 		if all[i] != nil {
 			o = operand{v: l.pickRows(&all[i].v, perms[i])}
 		}
 		if o.v.Type == model.Unknown {
 			if o = null(); l.fill == influxql.NumberFill {
-				o = scalarOperand(l.fillTo)
+				o = scalarOperand(fillScalar(l.fillTo, c.resultType()))
 			}
 		}
 		values[i] = o

@@ -142,9 +142,6 @@ func (x *exec) collectSubs(l *level, t *groupTable, refs []influxql.VarRef, fold
 func (c *subColumn) vector(f *frame, n int) column.Vector {
 	switch {
 	case c.tag >= 0:
-		if f.tuple[c.tag] == "" {
-			return column.Vector{}
-		}
 		return column.Vector{Type: model.String, Strings: repeat(f.tuple[c.tag], n)}
 	case c.field < 0 || c.typ == model.Unknown:
 		return column.Vector{}

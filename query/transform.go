@@ -70,7 +70,7 @@ func steps(times []int64, f func(prev, cur int)) {
 
 func (l *level) derivative(c *call, in *cells) *cells {
 	unit := int64(1e9)
-	if c.inner != nil && !l.win.none() {
+	if !l.win.none() { // also the outer statement's, of a subquery
 		unit = l.win.every
 	}
 	unit = unitOf(c, unit)
