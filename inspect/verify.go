@@ -383,7 +383,9 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.
 	covered := uint64(0)
 	for i := range m.TSM {
 		f := &m.TSM[i]
-		if f.MinSequence <= covered {
+		// Files of one merge cover the same sequences and split the series.
+		split := i > 0 && f.MinSequence == m.TSM[i-1].MinSequence && f.MaxSequence == m.TSM[i-1].MaxSequence
+		if f.MinSequence <= covered && !split {
 			v.add(name, binio.Corruptf(name, -1, "%s begins at sequence %d, the file before ends at %d", f.Name, f.MinSequence, covered))
 		}
 		covered = f.MaxSequence

@@ -6,14 +6,17 @@
 // Flush freezes the cache at a sequence number, writes its rows to a TSM file
 // and its index to a TSI file, and swaps the manifest: that is the one commit
 // point, after which the log up to the sequence is not needed. Compact merges
-// files that are neighbours in sequence order, again with one manifest swap.
+// files that are neighbours in sequence order, again with one manifest swap:
+// plan chooses them, merger writes them, into several files that split the
+// series where one would be too large.
 //
 // Reading: View takes the present file set, caches and index; a cursor merges
 // what they hold of each series, newer sequence over older, and hands out
 // chunks that decode lazily.
 //
-// Order is one number (W4, W5): files cover disjoint, ascending sequence
-// ranges; a tombstone hides only what has a lower sequence.
+// Order is one number (W4, W5): files cover ascending sequence ranges, disjoint
+// but for the files of one merge, which have no series in common; a tombstone
+// hides only what has a lower sequence.
 //
 // Damage: a file whose frame is damaged is moved to the directory quarantine,
 // with a text that says why; an index or a manifest is made anew from the TSM
