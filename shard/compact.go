@@ -150,6 +150,12 @@ const settleTombstones = 16
 // applied to the files of which they hide nothing, so that tombstones do not
 // grow in number where nothing is deleted by them.
 func (s *Shard) settle(ctx context.Context, cold bool) error {
+	s.mu.RLock()
+	none := len(s.mu.set.tombstones) == 0
+	s.mu.RUnlock()
+	if none {
+		return nil
+	}
 	v := s.View()
 	if v == nil {
 		return nil
