@@ -62,11 +62,13 @@ func dial(base string, c *tls.Config) (serial int64, err error) {
 }
 
 // refusal starts a server that does not come up and returns what it says.
-func refusal(t *testing.T) string {
+// Its process is one of its own: what serve sets for the process would hold for
+// all tests.
+func refusal(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-data", t.TempDir(), "-http", "127.0.0.1:0")
+	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"-data", t.TempDir(), "-http", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(os.Environ(), "TSDBD_TEST_MAIN=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil || ctx.Err() != nil {
