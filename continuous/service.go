@@ -1,0 +1,282 @@
+package continuous
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/influxdata/influxql"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+)
+
+// The values that stand in for zero Options.
+const (
+	DefaultInterval = time.Second
+	DefaultCatchUp  = 24 * time.Hour
+)
+
+const stateName = "continuous.json"
+
+// Options adjusts a Service. Catalog and Execute are required.
+type Options struct {
+	Catalog func() *meta.Data
+	// Execute runs a statement against a database and returns its error; one
+	// that has PartialWrite() (string, int) counts as done.
+	Execute  func(ctx context.Context, database string, q *influxql.Query) error
+	Logger   *slog.Logger  // nil discards
+	Interval time.Duration // between looks at the catalog
+	// CatchUp bounds how far back the first run after a start reaches for
+	// windows that ended meanwhile; negative: not at all.
+	CatchUp time.Duration
+	// Dir holds the state file; "" keeps no state, and nothing is caught up.
+	Dir string
+	FS  vfs.FS           // default vfs.OS
+	Now func() time.Time // nil is time.Now
+}
+
+// Service runs the continuous queries of a catalog. It is a
+// prometheus.Collector of their counts.
+type Service struct {
+	opt    Options
+	cancel context.CancelFunc
+	done   chan struct{}
+	once   sync.Once
+
+	// Of the loop.
+	plans  map[string]*plan // by key; nil: cannot run
+	last   map[string]int64 // key -> time of the last run, ns
+	failed map[string]retry
+	dirty  bool
+
+	ok, bad atomic.Uint64
+}
+
+// retry says when a query that failed runs again.
+type retry struct {
+	at    time.Time
+	delay time.Duration
+}
+
+// New returns a service that Start sets going.
+func New(opt Options) *Service {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Interval <= 0 {
+		opt.Interval = DefaultInterval
+	}
+	if opt.CatchUp == 0 {
+		opt.CatchUp = DefaultCatchUp
+	}
+	if opt.FS == nil {
+		opt.FS = vfs.OS
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	return &Service{opt: opt, done: make(chan struct{}), plans: map[string]*plan{}, last: map[string]int64{}, failed: map[string]retry{}}
+}
+
+// Start reads the state and begins to run queries. A state file that cannot be
+// read is set aside: then nothing is caught up.
+func (s *Service) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	if err := s.load(); err != nil {
+		s.opt.Logger.Error("continuous queries begin anew, nothing is caught up", "err", err)
+		s.last = map[string]int64{}
+	}
+	go func() {
+		defer close(s.done)
+		ticker := time.NewTicker(s.opt.Interval)
+		defer ticker.Stop()
+		for {
+			s.pass(ctx)
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+}
+
+// Close ends the run under way and waits for it.
+func (s *Service) Close() {
+	s.once.Do(func() {
+		if s.cancel != nil {
+			s.cancel()
+			<-s.done
+		}
+	})
+}
+
+// pass runs what is due.
+func (s *Service) pass(ctx context.Context) {
+	present := map[string]bool{}
+	for _, db := range s.opt.Catalog().Databases {
+		for _, q := range db.ContinuousQueries {
+			if ctx.Err() != nil {
+				return
+			}
+			k := key(db.Name, q.Name, q.Query)
+			present[k] = true
+			p, known := s.plans[k]
+			if !known {
+				var err error
+				if p, err = parse(q.Query); err != nil {
+					s.opt.Logger.Error("continuous query cannot run", "database", db.Name, "name", q.Name, "err", err)
+					s.bad.Add(1)
+					p = nil
+				}
+				s.plans[k] = p
+			}
+			if p != nil {
+				s.run(ctx, k, db.Name, q.Name, p)
+			}
+		}
+	}
+	for k := range s.plans {
+		if !present[k] {
+			delete(s.plans, k)
+			delete(s.failed, k)
+		}
+	}
+	for k := range s.last {
+		if !present[k] {
+			delete(s.last, k)
+			s.dirty = true
+		}
+	}
+	if s.dirty {
+		if err := s.save(); err != nil {
+			s.opt.Logger.Error("state of continuous queries not kept", "err", err)
+			return // at the next pass again
+		}
+		s.dirty = false
+	}
+}
+
+func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
+	now := s.opt.Now()
+	var last time.Time
+	if ns, ok := s.last[k]; ok {
+		last = time.Unix(0, ns)
+		if limit := now.Add(-max(s.opt.CatchUp, 0)); last.Before(limit) {
+			last = limit
+		}
+		if s.opt.CatchUp < 0 && s.last[k] < p.floor(now).UnixNano()-int64(max(p.interval, p.every)) {
+			last = time.Time{}
+		}
+	}
+	if r, ok := s.failed[k]; ok && now.Before(r.at) {
+		return
+	}
+	start, end, run, due := p.due(now, last)
+	if !due {
+		return
+	}
+	q, err := p.statement(start, end)
+	if err == nil {
+		err = s.opt.Execute(ctx, database, q)
+	}
+	if ctx.Err() != nil {
+		return // it runs again after the next start
+	}
+	log := s.opt.Logger.With("database", database, "name", name, "start", start.UTC(), "end", end.UTC())
+	var partial interface{ PartialWrite() (string, int) }
+	switch {
+	case err == nil:
+		s.ok.Add(1)
+		log.Debug("continuous query ran", "took", s.opt.Now().Sub(now))
+	case errors.As(err, &partial):
+		s.ok.Add(1)
+		log.Warn("continuous query: not all points were stored", "err", err)
+	default:
+		s.bad.Add(1)
+		r := s.failed[k]
+		r.delay = min(max(2*r.delay, s.opt.Interval), max(p.every, s.opt.Interval), time.Minute)
+		r.at = s.opt.Now().Add(r.delay)
+		s.failed[k] = r
+		if _, known := s.last[k]; !known {
+			// A query that has never run keeps its first window.
+			s.last[k], s.dirty = start.UnixNano(), true
+		}
+		log.Error("continuous query failed, it will be tried again", "in", r.delay, "err", err)
+		return
+	}
+	delete(s.failed, k)
+	s.last[k], s.dirty = run.UnixNano(), true
+}
+
+// load reads the state file, if there is one.
+func (s *Service) load() error {
+	if s.opt.Dir == "" {
+		return nil
+	}
+	name := path.Join(s.opt.Dir, stateName)
+	b, err := vfs.ReadFile(s.opt.FS, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var list []stateEntry
+	if err := json.Unmarshal(b, &list); err != nil {
+		return fmt.Errorf("decode %s: %w", name, err)
+	}
+	for _, e := range list {
+		s.last[key(e.Database, e.Name, e.Query)] = e.Last
+	}
+	return nil
+}
+
+// stateEntry is what the state file keeps of a query.
+type stateEntry struct {
+	Database, Name, Query string
+	Last                  int64 // time of the last run that succeeded, ns
+}
+
+func (s *Service) save() error {
+	if s.opt.Dir == "" {
+		return nil
+	}
+	list := []stateEntry{}
+	for _, db := range s.opt.Catalog().Databases {
+		for _, q := range db.ContinuousQueries {
+			if last, ok := s.last[key(db.Name, q.Name, q.Query)]; ok {
+				list = append(list, stateEntry{db.Name, q.Name, q.Query, last})
+			}
+		}
+	}
+	b, err := json.MarshalIndent(list, "", "\t")
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFileAtomic(s.opt.FS, s.opt.Dir, path.Join(s.opt.Dir, stateName), append(b, '\n'))
+}
+
+// Counts returns how many runs succeeded and failed.
+func (s *Service) Counts() (ok, failed uint64) { return s.ok.Load(), s.bad.Load() }
+
+var runsDesc = prometheus.NewDesc("tsdbd_continuous_query_runs_total", "Runs of continuous queries.", []string{"result"}, nil)
+
+// Describe implements prometheus.Collector.
+func (s *Service) Describe(ch chan<- *prometheus.Desc) { ch <- runsDesc }
+
+// Collect implements prometheus.Collector.
+func (s *Service) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.MustNewConstMetric(runsDesc, prometheus.CounterValue, float64(s.ok.Load()), "ok")
+	ch <- prometheus.MustNewConstMetric(runsDesc, prometheus.CounterValue, float64(s.bad.Load()), "failed")
+}

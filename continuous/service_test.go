@@ -1,0 +1,213 @@
+package continuous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+)
+
+const head = "CREATE CONTINUOUS QUERY q ON d "
+
+func TestDue(t *testing.T) {
+	at := func(s string) time.Time {
+		v, err := time.Parse("2006-01-02 15:04:05 -07", s+" +00")
+		if err != nil {
+			if v, err = time.Parse("2006-01-02 15:04:05 -07", s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return v
+	}
+	day := "2021-03-01 "
+	for _, c := range []struct {
+		q         string
+		now, last string // last "": never ran
+		want      string // "": not due
+	}{
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:20:00", "", "12:00:00 13:00:00"},
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:00:00", "12:00:00", "12:00:00 13:00:00"},
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:59:59", "13:00:00", ""},
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "15:30:00", "12:00:00", "12:00:00 15:00:00"}, // caught up
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h, 15m) END", "13:20:00", "", "12:15:00 13:15:00"},
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h, 15m) END", "13:10:00", "12:15:00", ""},
+		{"RESAMPLE FOR 2h BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:20:00", "", "11:00:00 13:00:00"},
+		{"RESAMPLE EVERY 10m BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:20:00", "13:10:00", "13:00:00 14:00:00"},
+		{"RESAMPLE EVERY 10m BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:00:00", "12:50:00", "12:00:00 13:00:00"},
+		{"RESAMPLE EVERY 10m FOR 3h BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:20:00", "13:10:00", "11:00:00 14:00:00"},
+		{"RESAMPLE EVERY 2h BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "14:20:00", "12:00:00", "12:00:00 14:00:00"},
+		{"RESAMPLE EVERY 2h BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:20:00", "12:00:00", ""},
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1d) tz('Europe/Berlin') END", "23:30:00", "", "2021-02-28 23:00:00 2021-03-01 23:00:00"},
+	} {
+		p, err := parse(head + c.q)
+		if err != nil {
+			t.Errorf("%s: %v", c.q, err)
+			continue
+		}
+		var last time.Time
+		if c.last != "" {
+			last = at(day + c.last)
+		}
+		start, end, _, ok := p.due(at(day+c.now), last)
+		got := ""
+		if ok {
+			got = start.UTC().Format(time.TimeOnly) + " " + end.UTC().Format(time.TimeOnly)
+			if len(c.want) > 20 {
+				got = start.UTC().Format(time.DateTime) + " " + end.UTC().Format(time.DateTime)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s at %s after %s: %q, want %q", c.q, c.now, c.last, got, c.want)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, q := range []string{
+		"SELECT v FROM m",
+		"nonsense",
+		head + "BEGIN SELECT v INTO o FROM m END",
+	} {
+		if _, err := parse(q); err == nil {
+			t.Errorf("%s: no error", q)
+		}
+	}
+}
+
+// TestStatement: the range takes the place of all conditions on time, and of
+// nothing else.
+func TestStatement(t *testing.T) {
+	p, err := parse(head + "BEGIN SELECT mean(v) INTO o FROM m WHERE (h = 'a' OR h = 'b') AND time > now() - 1h GROUP BY time(1h), * END")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := p.statement(time.Unix(3600, 0), time.Unix(7200, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "SELECT mean(v) INTO o FROM m WHERE (h = 'a' OR h = 'b') AND time >= '1970-01-01T01:00:00Z' AND time < '1970-01-01T02:00:00Z' GROUP BY time(1h), *"
+	if got := q.String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// catalog returns data with continuous queries of the database d.
+func catalog(t *testing.T, queries ...string) *meta.Data {
+	t.Helper()
+	db := &meta.Database{Name: "d"}
+	for i, q := range queries {
+		db.ContinuousQueries = append(db.ContinuousQueries, meta.ContinuousQuery{Name: fmt.Sprint("q", i), Query: head + q})
+	}
+	return &meta.Data{Databases: []*meta.Database{db}}
+}
+
+type partialError struct{ error }
+
+func (partialError) PartialWrite() (string, int) { return "", 1 }
+
+// recorder is an Execute that keeps the ranges asked for.
+type recorder struct {
+	ranges []string
+	err    error
+}
+
+func (r *recorder) execute(_ context.Context, db string, q *influxql.Query) error {
+	stmt := q.Statements[0].(*influxql.SelectStatement)
+	_, tr, err := influxql.ConditionExpr(stmt.Condition, nil)
+	if err != nil {
+		return err
+	}
+	text := tr.Min.Format("15:04") + "-" + tr.Max.Add(1).Format("15:04")
+	if r.err != nil {
+		text += " failed"
+	}
+	r.ranges = append(r.ranges, text)
+	return r.err
+}
+
+func (r *recorder) expect(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if !slices.Equal(r.ranges, want) {
+		t.Errorf("ran %q, want %q", r.ranges, want)
+	}
+	r.ranges = nil
+}
+
+func TestService(t *testing.T) {
+	// The clock of the bubble begins at 2000-01-01 00:00 UTC.
+	synctest.Test(t, func(t *testing.T) {
+		data := catalog(t, "BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(10m) END")
+		r := &recorder{}
+		dir := t.TempDir()
+		opt := Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Catalog: func() *meta.Data { return data }, Execute: r.execute, Dir: dir}
+		time.Sleep(65 * time.Minute)
+		s := New(opt)
+		s.Start()
+		r.expect(t, "00:50-01:00") // as soon as it is seen
+		time.Sleep(10 * time.Minute)
+		r.expect(t, "01:00-01:10")
+
+		// A failure is tried again, over what has ended since.
+		r.err = errors.New("no")
+		time.Sleep(5 * time.Minute)
+		r.expect(t, "01:10-01:20 failed")
+		time.Sleep(time.Second)
+		r.expect(t, "01:10-01:20 failed")
+		r.err = nil
+		time.Sleep(2 * time.Second)
+		r.expect(t, "01:10-01:20")
+		if ok, bad := s.Counts(); ok != 3 || bad != 2 {
+			t.Errorf("counts %d %d", ok, bad)
+		}
+
+		// Points that cannot be stored do not hold it up.
+		r.err = partialError{errors.New("beyond")}
+		time.Sleep(10 * time.Minute)
+		r.expect(t, "01:20-01:30 failed")
+		r.err = nil
+		s.Close()
+
+		// What ended while it was down is made up.
+		time.Sleep(60 * time.Minute)
+		s = New(opt)
+		s.Start()
+		r.expect(t, "01:30-02:30")
+		s.Close()
+
+		// A query of another text begins anew; one that cannot run is left alone.
+		data = catalog(t, "BEGIN SELECT max(v) INTO o FROM m GROUP BY time(10m) END", "BEGIN SELECT v INTO o FROM m END")
+		time.Sleep(60 * time.Minute)
+		s = New(opt)
+		s.Start()
+		r.expect(t, "03:20-03:30")
+		time.Sleep(20 * time.Minute)
+		r.expect(t, "03:30-03:40", "03:40-03:50")
+		if _, bad := s.Counts(); bad != 1 {
+			t.Errorf("%d failures, want the one of the query that cannot run", bad)
+		}
+		s.Close()
+
+		// Not further back than CatchUp, and not at all if it is negative.
+		time.Sleep(5 * time.Hour)
+		opt.CatchUp = time.Hour
+		s = New(opt)
+		s.Start()
+		r.expect(t, "07:50-08:50")
+		s.Close()
+		time.Sleep(5 * time.Hour)
+		opt.CatchUp = -1
+		s = New(opt)
+		s.Start()
+		r.expect(t, "13:40-13:50")
+		s.Close()
+	})
+}
