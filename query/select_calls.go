@@ -276,7 +276,11 @@ func (c *call) resultType() model.FieldType {
 	if c.typ == model.Unknown {
 		return model.Unknown
 	}
-	t, err := schema{}.CallType(c.fn, []influxql.DataType{dataType(c.typ)})
+	arg := c.typ
+	if c.inner != nil {
+		arg = c.inner.resultType()
+	}
+	t, err := schema{}.CallType(c.fn, []influxql.DataType{dataType(arg)})
 	if err != nil {
 		return model.Unknown
 	}

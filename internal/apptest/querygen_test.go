@@ -405,6 +405,9 @@ func (g *queryGen) limit() string {
 // subquery returns a SELECT over one or two levels.
 func (g *queryGen) subquery() string {
 	lo, hi := g.bounds()
+	if !g.one(4) { // on the edge of all windows used here
+		lo = fmt.Sprintf("%ds", (genStart/21600+1+g.Int64N(6))*21600)
+	}
 	bound := " WHERE time >= " + lo + " AND time < " + hi
 	switch g.IntN(8) {
 	case 0: // raw within
