@@ -24,7 +24,7 @@ m i=4i 3600`)
 		{`SELECT distinct(i) FROM m WHERE h = 'a' ORDER BY time DESC`, []string{"m[] [time distinct] 2", "0 2 ", "0 1 "}},
 		// fill(number) is cut to the type of the function also for a series without values.
 		{`SELECT count(i), count(distinct(f)), first(f) FROM m WHERE time >= 0 AND time < 2h AND h = '' GROUP BY time(1h) fill(2.9)`, []string{"m[] [time count count_1 first] 2", "0 1 2 2.9 ", "3600000000000 1 2 2.9 "}},
-		{`SELECT difference(mean(i)), cumulative_sum(mean(i)) FROM m WHERE time >= 0 AND time < 3h AND h = '' GROUP BY time(1h) fill(2.9)`, []string{"m[] [time difference cumulative_sum] 3", "0 2.9 3 ", "3600000000000 1 7 ", "7200000000000 -1.1 9.9 "}},
+		{`SELECT difference(mean(i)), cumulative_sum(mean(i)) FROM m WHERE time >= 0 AND time < 3h AND h = '' GROUP BY time(1h) fill(2.9)`, []string{"m[] [time difference cumulative_sum] 3", "0 0.10000000000000009 3 ", "3600000000000 1 7 ", "7200000000000 -1.1 9.9 "}},
 		// A tag that a subquery groups by and a series lacks is "".
 		{`SELECT x, h FROM (SELECT max(i) AS x FROM m GROUP BY h)`, []string{"m[] [time x h] 2", "600000000000 2 a ", "3600000000000 4  "}},
 		// The interval of the outer statement is the unit within.
