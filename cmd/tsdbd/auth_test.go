@@ -236,7 +236,8 @@ func TestStatementMatrix(t *testing.T) {
 	// The placeholders of bound parameters stand for databases as well.
 	for who, want := range map[byte]int{'R': 403, 'O': 200, 'A': 200} {
 		status, body := s.as(who, "POST", "/query?db=mine", url.Values{
-			"q": {`SELECT * FROM $db..canary_cpu`}, "params": {`{"db":{"identifier":"canary"}}`}})
+			"q": {`SELECT * FROM $db..canary_cpu`}, "params": {`{"db":{"identifier":"canary"}}`},
+		})
 		if status != want {
 			t.Errorf("bound database as %s: %d %s, want %d", people[who][0], status, body, want)
 		}

@@ -49,6 +49,8 @@ type dataConfig struct {
 	FlushIdle duration `toml:"flush-idle"`
 	// CompactAfter is how long a shard rests before it is compacted fully.
 	CompactAfter duration `toml:"compact-after"`
+	// CompactThroughput bounds the bytes that merges read and write per second; 0 does not.
+	CompactThroughput size `toml:"compact-throughput"`
 }
 
 // httpConfig is about the API.

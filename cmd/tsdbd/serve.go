@@ -46,16 +46,17 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	log.Info("opening", "version", version, "path", c.dataPath(), "memory", heap, "source", source)
 	begin := time.Now()
 	st, err := store.Open(c.Data.Dir, store.Options{
-		Logger:           log,
-		SyncInterval:     time.Duration(c.Data.WALSyncInterval),
-		SegmentBytes:     int64(c.Data.WALSegmentSize),
-		LogBytes:         int64(c.Data.WALMaxSize),
-		CacheBytes:       int64(c.Data.CacheMaxMemory),
-		FlushBytes:       int64(c.Data.FlushSize),
-		FlushIdle:        time.Duration(c.Data.FlushIdle),
-		CompactAfter:     time.Duration(c.Data.CompactAfter),
-		SeriesTableBytes: min(heap/8, 256<<20),
-		Shards:           shards, RetentionInterval: interval,
+		Logger:                log,
+		SyncInterval:          time.Duration(c.Data.WALSyncInterval),
+		SegmentBytes:          int64(c.Data.WALSegmentSize),
+		LogBytes:              int64(c.Data.WALMaxSize),
+		CacheBytes:            int64(c.Data.CacheMaxMemory),
+		FlushBytes:            int64(c.Data.FlushSize),
+		FlushIdle:             time.Duration(c.Data.FlushIdle),
+		CompactAfter:          time.Duration(c.Data.CompactAfter),
+		CompactBytesPerSecond: int64(c.Data.CompactThroughput),
+		SeriesTableBytes:      min(heap/8, 256<<20),
+		Shards:                shards, RetentionInterval: interval,
 	})
 	if err != nil {
 		return err
