@@ -103,6 +103,8 @@ func (e *csvEncoder) appendRow(b []byte, i int) []byte {
 			b = appendUint(b, c.uints[i])
 		case cellString:
 			b = appendCSVString(b, c.strings[i])
+		case cellList:
+			b = appendCSVString(b, strings.Join(c.lists[i], ","))
 		case cellBool:
 			b = strconv.AppendBool(b, c.bools[i])
 		}

@@ -45,6 +45,7 @@ const (
 	cellUint
 	cellString
 	cellBool
+	cellList
 )
 
 // cell is a column prepared for rendering.
@@ -56,6 +57,7 @@ type cell struct {
 	uints   []uint64
 	strings []string
 	bools   []bool
+	lists   [][]string
 }
 
 // appendCells prepares the columns of s.
@@ -77,6 +79,9 @@ func appendCells(dst []cell, s *query.Series) []cell {
 			c.kind, c.strings = cellString, v.Strings
 		case model.Boolean:
 			c.kind, c.bools = cellBool, v.Bools
+		}
+		if list, ok := s.Lists[i]; ok {
+			c = cell{kind: cellList, lists: list}
 		}
 		dst = append(dst, c)
 	}

@@ -285,6 +285,15 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 				b = appendUint(b, c.uints[i])
 			case cellString:
 				b = appendJSONString(b, c.strings[i])
+			case cellList:
+				b = append(b, '[')
+				for k, text := range c.lists[i] {
+					if k > 0 {
+						b = append(b, ',')
+					}
+					b = appendJSONString(b, text)
+				}
+				b = append(b, ']')
 			case cellBool:
 				if c.bools[i] {
 					b = append(b, "true"...)

@@ -223,6 +223,11 @@ func (e *msgpackEncoder) appendRow(b []byte, i int) []byte {
 			b = appendMsgpackUint(b, c.uints[i])
 		case cellString:
 			b = appendMsgpackString(b, c.strings[i])
+		case cellList:
+			b = binary.BigEndian.AppendUint16(append(b, 0xdc), uint16(len(c.lists[i])))
+			for _, text := range c.lists[i] {
+				b = appendMsgpackString(b, text)
+			}
 		case cellBool:
 			if c.bools[i] {
 				b = append(b, 0xc3)

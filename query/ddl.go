@@ -3,6 +3,8 @@ package query
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -51,7 +53,7 @@ func (s *session) command(stmt influxql.Statement) (cmd meta.Command, known bool
 			cmd = meta.DropContinuousQuery{Database: st.Database, Name: st.Name}
 		}
 	case *influxql.CreateSubscriptionStatement:
-		err = errors.New("statement not supported yet: CREATE SUBSCRIPTION")
+		cmd, err = createSubscription(st)
 	case *influxql.DropSubscriptionStatement:
 		cmd, err = s.dropSubscription(st)
 	default:
@@ -133,6 +135,25 @@ func (s *session) createContinuousQuery(st *influxql.CreateContinuousQueryStatem
 		}
 	}
 	return meta.CreateContinuousQuery{Database: st.Database, Name: st.Name, Query: st.String()}, nil
+}
+
+// createSubscription checks the destinations: udp, http or https, with a port.
+func createSubscription(st *influxql.CreateSubscriptionStatement) (meta.Command, error) {
+	for _, dest := range st.Destinations {
+		u, err := url.Parse(dest)
+		bad := err != nil || u.Scheme != "udp" && u.Scheme != "http" && u.Scheme != "https"
+		if !bad {
+			_, port, err := net.SplitHostPort(u.Host)
+			bad = err != nil || port == ""
+		}
+		if bad {
+			return nil, fmt.Errorf("invalid subscription URL: %s", dest)
+		}
+	}
+	return meta.CreateSubscription{
+		Database: st.Database, RetentionPolicy: st.RetentionPolicy,
+		Subscription: meta.Subscription{Name: st.Name, Mode: st.Mode, Destinations: st.Destinations},
+	}, nil
 }
 
 func (s *session) dropSubscription(st *influxql.DropSubscriptionStatement) (meta.Command, error) {

@@ -35,4 +35,7 @@ type Series struct {
 	Partial bool // the series goes on in the next Result
 	// Zone renders times; "" is UTC.
 	Zone string
+	// Lists has, by index of column, a list of texts per row for columns that
+	// are arrays; their vectors are null. Nil for nearly every table.
+	Lists map[int][][]string
 }

@@ -128,22 +128,16 @@ func (s *session) showContinuousQueries() error {
 	return s.out.series(tables)
 }
 
-// showSubscriptions shows the destinations as one text; no statement makes
-// subscriptions yet.
+// showSubscriptions shows the destinations as arrays.
 func (s *session) showSubscriptions() error {
 	var tables []*Series
 	for _, db := range s.catalog().Databases {
 		t := stringTable(db.Name, "retention_policy", "name", "mode", "destinations")
+		t.Lists = map[int][][]string{3: nil}
 		for _, rp := range db.RetentionPolicies {
 			for _, sub := range rp.Subscriptions {
-				text := ""
-				for i, d := range sub.Destinations {
-					if i > 0 {
-						text += ", "
-					}
-					text += d
-				}
-				t.addRow(rp.Name, sub.Name, sub.Mode, text)
+				t.addRow(rp.Name, sub.Name, sub.Mode, "")
+				t.Lists[3] = append(t.Lists[3], sub.Destinations)
 			}
 		}
 		if t.Rows > 0 {

@@ -1,9 +1,22 @@
 package main
 
-import "tsdbd/store"
+import (
+	"context"
+	"errors"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/column"
+	"tsdbd/query"
+	"tsdbd/store"
+	"tsdbd/subscriber"
+)
 
 // engine is the store as the API and the query executor see it.
-type engine struct{ *store.Store }
+type engine struct {
+	*store.Store
+	subscribers *subscriber.Service // nil: nobody gets copies
+}
 
 // RetentionPolicy returns the name of the policy that writes to rp go to.
 func (e engine) RetentionPolicy(db, rp string) (string, error) {
@@ -12,4 +25,38 @@ func (e engine) RetentionPolicy(db, rp string) (string, error) {
 		return "", err
 	}
 	return p.Name, nil
+}
+
+// Write stores a batch and hands a copy to the subscribers, unless it failed
+// as a whole.
+func (e engine) Write(ctx context.Context, db, rp string, batch *column.Batch) error {
+	if e.subscribers == nil {
+		return e.Store.Write(ctx, db, rp, batch)
+	}
+	name := rp
+	if name == "" {
+		name, _ = e.RetentionPolicy(db, "") // the store tells what is wrong
+	}
+	lines := e.subscribers.Encode(db, name, batch)
+	err := e.Store.Write(ctx, db, rp, batch)
+	var partial interface{ PartialWrite() (string, int) }
+	if err == nil || errors.As(err, &partial) {
+		e.subscribers.Send(db, name, lines)
+	}
+	return err
+}
+
+// runContinuous runs the statement of a continuous query.
+func runContinuous(ctx context.Context, executor *query.Executor, db string, q *influxql.Query) error {
+	var failed error
+	err := executor.Execute(ctx, q, query.ExecuteOptions{Database: db}, func(r *query.Result) error {
+		if failed == nil {
+			failed = r.Err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return failed
 }

@@ -13,14 +13,17 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/influxdata/influxql"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"tsdbd/backup"
+	"tsdbd/continuous"
 	"tsdbd/httpapi"
 	"tsdbd/meta"
 	"tsdbd/query"
 	"tsdbd/store"
+	"tsdbd/subscriber"
 )
 
 // serve opens everything, serves until ctx ends, and closes everything in
@@ -65,7 +68,11 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), st)
-	eng := engine{st}
+	subscribers := subscriber.New(subscriber.Options{Catalog: st.Catalog, Logger: log})
+	registry.MustRegister(subscribers)
+	subscribers.Start()
+	defer subscribers.Close()
+	eng := engine{st, subscribers}
 	queries := query.NewMemory(int64(c.Query.MaxTotalMemory))
 	guard := &memoryGuard{limit: heap, log: log, short: queries.SetShort, flush: st.FlushSoon}
 	guard.register(registry, queries.Used)
@@ -90,6 +97,15 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 			MemoryBytes: int64(c.Query.MaxMemory), Memory: queries, Into: eng.writeInto,
 		},
 	})
+	periodic := continuous.New(continuous.Options{
+		Catalog: st.Catalog, Logger: log, Dir: c.Data.Dir,
+		Execute: func(ctx context.Context, db string, q *influxql.Query) error {
+			return runContinuous(ctx, executor, db, q)
+		},
+	})
+	registry.MustRegister(periodic)
+	periodic.Start()
+	defer periodic.Close()
 	admin := backup.NewHandler(st, backup.HandlerOptions{Dir: c.Data.Dir, Logger: log})
 	defer admin.Close()
 	options := httpapi.Options{
