@@ -14,8 +14,10 @@ import (
 // FuzzCredentials holds that no URL and no header make the parsing of logins
 // panic, and that no token passes that was not signed.
 func FuzzCredentials(f *testing.F) {
-	for _, header := range []string{"", "Basic cm9vdDpyb290cHc=", "Basic", "Basic ===", "Token a:b", "Token ", "Bearer ", "Bearer a.b.c", "Bearer ..",
-		"Bearer eyJhbGciOiJub25lIn0.eyJ1c2VybmFtZSI6InJvb3QiLCJleHAiOjQxMDI0NDQ4MDB9.", "Digest x"} {
+	for _, header := range []string{
+		"", "Basic cm9vdDpyb290cHc=", "Basic", "Basic ===", "Token a:b", "Token ", "Bearer ", "Bearer a.b.c", "Bearer ..",
+		"Bearer eyJhbGciOiJub25lIn0.eyJ1c2VybmFtZSI6InJvb3QiLCJleHAiOjQxMDI0NDQ4MDB9.", "Digest x",
+	} {
 		f.Add(header, "u=a&p=b")
 	}
 	f.Add("Bearer eyJhbGciOiJIUzI1NiJ9.eyJ1c2VybmFtZSI6InJvb3QifQ.AAAA", "u=%zz&p=")

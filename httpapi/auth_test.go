@@ -50,11 +50,13 @@ func withUsers(t *testing.T) (*fakeUsers, *atomic.Int64, httpapi.Options) {
 	users := newFakeUsers(t, meta.CreateUser{Name: "root", Hash: "#rootpw", Admin: true}, meta.CreateUser{Name: "ann", Hash: "#annpw"},
 		meta.SetPrivilege{Name: "ann", Database: "db", Privilege: meta.WritePrivilege})
 	var checks atomic.Int64
-	return users, &checks, httpapi.Options{AuthEnabled: true, Catalog: users, SharedSecret: secret, Realm: "our realm",
+	return users, &checks, httpapi.Options{
+		AuthEnabled: true, Catalog: users, SharedSecret: secret, Realm: "our realm",
 		CheckPassword: func(hash, password string) bool {
 			checks.Add(1)
 			return hash == "#"+password
-		}}
+		},
+	}
 }
 
 const secret = "the key of all our bearer tokens"
@@ -277,9 +279,11 @@ func TestBootstrap(t *testing.T) {
 		return do(t, "POST", base+"/query", "q="+url.QueryEscape(q), "Content-Type", "application/x-www-form-urlencoded")
 	}
 	const refused = `{"error":"error authorizing query: create admin user first or disable authentication"}` + "\n"
-	for _, q := range []string{"SHOW DATABASES", "CREATE DATABASE x", "CREATE USER x WITH PASSWORD 'p'",
+	for _, q := range []string{
+		"SHOW DATABASES", "CREATE DATABASE x", "CREATE USER x WITH PASSWORD 'p'",
 		"CREATE USER x WITH PASSWORD 'p' WITH ALL PRIVILEGES; DROP DATABASE db", "DROP DATABASE db; CREATE USER x WITH PASSWORD 'p' WITH ALL PRIVILEGES",
-		"GRANT ALL TO ann", "SELECT * FROM db..m"} {
+		"GRANT ALL TO ann", "SELECT * FROM db..m",
+	} {
 		if a := query(q); a.status != 403 || a.body != refused {
 			t.Errorf("%s: %d %s", q, a.status, a.body)
 		}
@@ -287,8 +291,10 @@ func TestBootstrap(t *testing.T) {
 	if a := query("CREATE USER x WITH PASSWORD 'p' WITH ALL PRIVILEGES"); a.status != 200 {
 		t.Errorf("first administrator: %d %s", a.status, a.body)
 	}
-	for path, status := range map[string]int{"/write?db=db": 403, "/api/v2/write?bucket=db": 403, "/api/v2/delete?bucket=db": 403,
-		"/metrics": 403, "/debug/vars": 403, "/debug/pprof/": 403, "/debug/requests": 403, "/ping": 204, "/health": 200} {
+	for path, status := range map[string]int{
+		"/write?db=db": 403, "/api/v2/write?bucket=db": 403, "/api/v2/delete?bucket=db": 403,
+		"/metrics": 403, "/debug/vars": 403, "/debug/pprof/": 403, "/debug/requests": 403, "/ping": 204, "/health": 200,
+	} {
 		method := "GET"
 		if strings.Contains(path, "=") {
 			method = "POST"

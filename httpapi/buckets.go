@@ -148,8 +148,10 @@ func (h *Handler) makeBucket(w http.ResponseWriter, r *http.Request) error {
 	var stmt influxql.Statement
 	switch {
 	case database == nil:
-		stmt = &influxql.CreateDatabaseStatement{Name: db, RetentionPolicyCreate: true, RetentionPolicyName: rp,
-			RetentionPolicyDuration: &keep, RetentionPolicyShardGroupDuration: group}
+		stmt = &influxql.CreateDatabaseStatement{
+			Name: db, RetentionPolicyCreate: true, RetentionPolicyName: rp,
+			RetentionPolicyDuration: &keep, RetentionPolicyShardGroupDuration: group,
+		}
 	case database.RetentionPolicy(rp) != nil:
 		return &apiError{http.StatusUnprocessableEntity, fmt.Sprintf("bucket with name %s already exists", db+"/"+rp)}
 	default:

@@ -15,8 +15,10 @@ func TestMaxRowLimit(t *testing.T) {
 	store := newFakeStore()
 	// Two series, the first of 5 rows in chunks of 3 and 2, the second of 2.
 	rows := func(name string, partial bool, values ...int64) *query.Series {
-		return &query.Series{Name: name, Columns: []string{"v", "n"}, Rows: len(values), Time: -1, Partial: partial,
-			Values: []column.Vector{{Type: model.Integer, Ints: values}, {Type: model.Unknown}}}
+		return &query.Series{
+			Name: name, Columns: []string{"v", "n"}, Rows: len(values), Time: -1, Partial: partial,
+			Values: []column.Vector{{Type: model.Integer, Ints: values}, {Type: model.Unknown}},
+		}
 	}
 	emitted := 0
 	store.execute = func(_ context.Context, emit func(*query.Result) error) error {

@@ -38,7 +38,8 @@ func runContext(t *testing.T, ctx context.Context, e *Executor, opt ExecuteOptio
 func sampleStore(t *testing.T) *fakeStore {
 	store := newFakeStore()
 	for _, cmd := range []meta.Command{
-		meta.CreateDatabase{Name: "db"}, meta.CreateDatabase{Name: "other"},
+		meta.CreateDatabase{Name: "db"},
+		meta.CreateDatabase{Name: "other"},
 		meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "rp2"}},
 	} {
 		mustOK(t, store.Apply(t.Context(), cmd))
@@ -195,9 +196,11 @@ func TestChunks(t *testing.T) {
 
 func TestUserStatements(t *testing.T) {
 	store := sampleStore(t)
-	e := New(Options{Storage: store, Admin: store,
+	e := New(Options{
+		Storage: store, Admin: store,
 		HashPassword:  func(p string) (string, error) { return "#" + p, nil },
-		CheckPassword: func(hash, p string) bool { return hash == "#"+p }})
+		CheckPassword: func(hash, p string) bool { return hash == "#"+p },
+	})
 	for _, c := range []struct{ q, want string }{
 		{`CREATE USER root WITH PASSWORD 'r' WITH ALL PRIVILEGES`, ``},
 		{`CREATE USER u WITH PASSWORD 'p'`, ``},
@@ -250,8 +253,10 @@ func TestPanicIsAnError(t *testing.T) {
 func TestStorageErrors(t *testing.T) {
 	store := sampleStore(t)
 	e := New(Options{Storage: &brokenStore{fakeStore: store, err: errBroken}, Admin: store})
-	for _, q := range []string{`SHOW SERIES`, `SHOW MEASUREMENTS`, `SHOW TAG KEYS`, `SHOW TAG VALUES WITH KEY = host`, `SHOW FIELD KEYS`,
-		`SHOW SERIES CARDINALITY`, `SHOW SERIES EXACT CARDINALITY`, `SHOW FIELD KEY CARDINALITY`, `SHOW MEASUREMENT CARDINALITY`} {
+	for _, q := range []string{
+		`SHOW SERIES`, `SHOW MEASUREMENTS`, `SHOW TAG KEYS`, `SHOW TAG VALUES WITH KEY = host`, `SHOW FIELD KEYS`,
+		`SHOW SERIES CARDINALITY`, `SHOW SERIES EXACT CARDINALITY`, `SHOW FIELD KEY CARDINALITY`, `SHOW MEASUREMENT CARDINALITY`,
+	} {
 		if got := runText(t, e, ExecuteOptions{Database: "db"}, q); !slices.Equal(got, []string{"error: broken"}) {
 			t.Errorf("%s: %q", q, got)
 		}
@@ -360,8 +365,10 @@ func TestNormalize(t *testing.T) {
 		{`DROP SERIES FROM cpu`, "db", "", `DROP SERIES FROM cpu`},
 		{`DELETE FROM cpu`, "", "", `DELETE FROM cpu`},
 		{`EXPLAIN SELECT v FROM cpu`, "db", "", `EXPLAIN SELECT v FROM db.autogen.cpu`},
-		{`CREATE CONTINUOUS QUERY c ON other BEGIN SELECT mean(v) INTO o FROM disk GROUP BY time(1h) END`, "other", "",
-			`CREATE CONTINUOUS QUERY c ON other BEGIN SELECT mean(v) INTO other.autogen.o FROM other.autogen.disk GROUP BY time(1h) END`},
+		{
+			`CREATE CONTINUOUS QUERY c ON other BEGIN SELECT mean(v) INTO o FROM disk GROUP BY time(1h) END`, "other", "",
+			`CREATE CONTINUOUS QUERY c ON other BEGIN SELECT mean(v) INTO other.autogen.o FROM other.autogen.disk GROUP BY time(1h) END`,
+		},
 	} {
 		stmt, err := influxql.ParseStatement(c.q)
 		mustOK(t, err)

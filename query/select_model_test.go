@@ -2,7 +2,9 @@ package query
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -106,6 +108,12 @@ func modelAggregate(fn string, x []float64) (float64, bool) {
 			q += (v - mean) * (v - mean)
 		}
 		return math.Sqrt(q / float64(len(x)-1)), true
+	case "first":
+		return x[0], true
+	case "last":
+		return x[len(x)-1], true
+	case "distinct": // count(distinct())
+		return float64(len(slices.Compact(sorted))), true
 	case "percentile":
 		i := int(math.Floor(float64(len(x))*90/100+0.5)) - 1
 		if i < 0 || i >= len(x) {
@@ -116,21 +124,29 @@ func modelAggregate(fn string, x []float64) (float64, bool) {
 	return 0, false
 }
 
+var (
+	diffQueries = flag.Int("diff-queries", 480, "queries that TestSelectModel compares with the model")
+	diffSeed    = flag.Uint64("diff-seed", 0, "seed of TestSelectModel, 0: the time")
+)
+
 func TestSelectModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
+	if *diffSeed != 0 {
+		seed = *diffSeed
+	}
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	defer func() {
 		if t.Failed() {
 			t.Logf("seed %d", seed)
 		}
 	}()
-	for range 6 {
+	for range max(1, *diffQueries/80) {
 		m := newMemStore()
 		m.shardSpan = []int64{3600e9, 24 * 3600e9, week}[rnd.IntN(3)]
 		m.chunkRows = 1 + rnd.IntN(40)
 		m.stats, m.steps = rnd.IntN(2) == 0, rnd.IntN(2) == 0
 		points := modelData(rnd, m)
-		for range 60 {
+		for range 80 {
 			modelQuery(t, rnd, m, points)
 			if t.Failed() {
 				return
@@ -141,7 +157,7 @@ func TestSelectModel(t *testing.T) {
 
 func modelQuery(t *testing.T, rnd *rand.Rand, m *memStore, points []modelPoint) {
 	pick := func(s ...string) string { return s[rnd.IntN(len(s))] }
-	fn := pick("count", "sum", "mean", "min", "max", "spread", "median", "stddev", "percentile")
+	fn := pick("count", "sum", "mean", "min", "max", "spread", "median", "stddev", "percentile", "first", "last", "distinct")
 	field := pick("f", "i")
 	byHost := rnd.IntN(2) == 0
 	every := []int64{0, 7e9, 60e9, 3600e9, 86400e9}[rnd.IntN(5)]
@@ -161,14 +177,25 @@ func modelQuery(t *testing.T, rnd *rand.Rand, m *memStore, points []modelPoint) 
 	case 3:
 		cond, ok = " AND f * 2 < i", func(p *modelPoint) bool { return p.hasF && p.hasI && p.f*2 < float64(p.i) }
 	}
-	arg := field
-	if fn == "percentile" {
-		arg += ", 90"
+	call := fn + "(" + field + ")"
+	switch fn {
+	case "percentile":
+		call = "percentile(" + field + ", 90)"
+	case "distinct":
+		call = "count(distinct(" + field + "))"
 	}
-	q := fmt.Sprintf("SELECT %s(%s) FROM m WHERE time >= %d AND time <= %d%s", fn, arg, lo, hi, cond)
+	q := fmt.Sprintf("SELECT %s FROM m WHERE time >= %d AND time <= %d%s", call, lo, hi, cond)
 	var dims []string
+	var shift int64
+	fill, asc := "none", rnd.IntN(3) > 0
 	if every > 0 {
-		dims = append(dims, fmt.Sprintf("time(%dns)", every))
+		if rnd.IntN(3) == 0 {
+			shift = rnd.Int64N(every)
+		}
+		if every >= 60e9 && fn != "stddev" {
+			fill = pick("none", "null", "2.5", "previous", "linear")
+		}
+		dims = append(dims, fmt.Sprintf("time(%dns, %dns)", every, shift))
 	}
 	if byHost {
 		dims = append(dims, "host")
@@ -177,7 +204,18 @@ func modelQuery(t *testing.T, rnd *rand.Rand, m *memStore, points []modelPoint) 
 		q += " GROUP BY " + strings.Join(dims, ", ")
 	}
 	if every > 0 {
-		q += " fill(none)"
+		q += " fill(" + fill + ")"
+	}
+	if !asc {
+		q += " ORDER BY time DESC"
+	}
+	limit, offset := 0, 0
+	if rnd.IntN(4) == 0 {
+		limit, offset = 1+rnd.IntN(6), rnd.IntN(4)
+		if every == 0 {
+			offset = 0
+		}
+		q += fmt.Sprintf(" LIMIT %d OFFSET %d", limit, offset)
 	}
 	// The model.
 	groups := map[string]map[int64][]float64{}
@@ -192,7 +230,7 @@ func modelQuery(t *testing.T, rnd *rand.Rand, m *memStore, points []modelPoint) 
 			g = p.host
 		}
 		if every > 0 {
-			w = p.t - floorMod(p.t, every)
+			w = p.t - floorMod(p.t-shift, every)
 		}
 		if field == "i" {
 			v = float64(p.i)
@@ -208,19 +246,40 @@ func modelQuery(t *testing.T, rnd *rand.Rand, m *memStore, points []modelPoint) 
 		v float64
 	}
 	var want []row
-	for g, ws := range groups {
-		for w, x := range ws {
+	names := slices.Sorted(maps.Keys(groups))
+	if !asc {
+		slices.Reverse(names)
+	}
+	for _, g := range names {
+		have := map[int64]float64{}
+		for w, x := range groups[g] {
 			if v, ok := modelAggregate(fn, x); ok {
-				want = append(want, row{g, w, v})
+				have[w] = v
 			}
 		}
-	}
-	sort.Slice(want, func(a, b int) bool {
-		if want[a].g != want[b].g {
-			return want[a].g < want[b].g
+		if len(have) == 0 {
+			continue
 		}
-		return want[a].t < want[b].t
-	})
+		times := slices.Sorted(maps.Keys(have))
+		if fill != "none" {
+			times = nil
+			for w := lo - floorMod(lo-shift, every); w <= hi; w += every {
+				times = append(times, w)
+			}
+		}
+		if !asc {
+			slices.Reverse(times)
+		}
+		whole := fn == "count" || fn == "distinct" || field == "i" && fn != "mean" && fn != "median"
+		var rows []row
+		for _, r := range modelFill(fill, fn, whole, times, have) {
+			rows = append(rows, row{g, times[r.at], r.v})
+		}
+		if limit > 0 {
+			rows = rows[min(offset, len(rows)):min(offset+limit, len(rows))]
+		}
+		want = append(want, rows...)
+	}
 	res, err := collectSelect(context.Background(), m, q, SelectOptions{Workers: 1 + rnd.IntN(3)})
 	if err != nil {
 		t.Fatalf("%s: %v", q, err)
@@ -246,12 +305,57 @@ func modelQuery(t *testing.T, rnd *rand.Rand, m *memStore, points []modelPoint) 
 			}
 		}
 	}
-	same := len(got) == len(want)
-	for i := 0; same && i < len(got); i++ {
-		a, b := got[i], want[i]
-		same = a.g == b.g && a.t == b.t && (a.v == b.v || math.IsNaN(a.v) && math.IsNaN(b.v) || math.Abs(a.v-b.v) <= 1e-9*max(math.Abs(a.v), math.Abs(b.v), 1))
+	near := func(a, b float64) bool {
+		return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b), 1)
 	}
-	if !same {
-		t.Errorf("%s\n got %v\nwant %v", q, got, want)
+	for i := range min(len(got), len(want)) {
+		if a, b := got[i], want[i]; a.g != b.g || a.t != b.t || !near(a.v, b.v) {
+			t.Errorf("%s\nrow %d: got %v, want %v", q, i, a, b)
+			return
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s\n%d rows, want %d", q, len(got), len(want))
 	}
 }
+
+type modelCell struct {
+	at int
+	v  float64 // NaN: null
+}
+
+// modelFill gives each window its value, or what fill makes of a missing one.
+func modelFill(fill, fn string, whole bool, times []int64, have map[int64]float64) []modelCell {
+	var out []modelCell
+	for i, w := range times {
+		v, ok := have[w]
+		if !ok {
+			v = math.NaN()
+			before, after := i-1, i+1
+			for before >= 0 && !has(have, times[before]) {
+				before--
+			}
+			for after < len(times) && !has(have, times[after]) {
+				after++
+			}
+			switch {
+			case fill == "null" && (fn == "count" || fn == "distinct"):
+				v = 0
+			case fill == "2.5":
+				v = 2.5
+			case fill == "previous" && before >= 0:
+				v = have[times[before]]
+			case fill == "linear" && before >= 0 && after < len(times):
+				a, b := have[times[before]], have[times[after]]
+				v = (b-a)/float64(after-before)*float64(i-before) + a // rounding as in InfluxDB
+			}
+			if whole {
+				v = math.Trunc(v)
+			}
+		}
+		out = append(out, modelCell{i, v})
+	}
+	return out
+}
+
+func has(m map[int64]float64, k int64) bool { _, ok := m[k]; return ok }

@@ -269,8 +269,10 @@ func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatem
 			return int64(all.GetCardinality()), nil
 		})
 	}
-	c := cardinality{what: "SHOW SERIES", database: st.Database, sources: st.Sources, where: st.Condition,
-		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true}
+	c := cardinality{
+		what: "SHOW SERIES", database: st.Database, sources: st.Sources, where: st.Condition,
+		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true,
+	}
 	if plain {
 		c.column = columnEstimate
 	}
@@ -290,8 +292,10 @@ func (s *session) showMeasurementCardinality(st *influxql.ShowMeasurementCardina
 			return int64(len(list)), err
 		})
 	}
-	c := cardinality{what: "SHOW MEASUREMENT", database: st.Database, sources: st.Sources, where: st.Condition,
-		dimensions: st.Dimensions, offset: st.Offset, column: columnCount}
+	c := cardinality{
+		what: "SHOW MEASUREMENT", database: st.Database, sources: st.Sources, where: st.Condition,
+		dimensions: st.Dimensions, offset: st.Offset, column: columnCount,
+	}
 	return c.run(s, func(c *counter, name string, _ scan.Shard, _ *roaring.Bitmap) error {
 		c.add(name)
 		return nil
@@ -338,8 +342,10 @@ func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalitySt
 }
 
 func (s *session) showTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatement) error {
-	c := cardinality{what: "SHOW TAG KEY", database: st.Database, sources: st.Sources, where: st.Condition,
-		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true}
+	c := cardinality{
+		what: "SHOW TAG KEY", database: st.Database, sources: st.Sources, where: st.Condition,
+		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true,
+	}
 	whole := st.Condition == nil && st.Dimensions == nil
 	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
 		for _, key := range shard.TagKeys(name) {
@@ -367,8 +373,10 @@ func (s *session) showTagValuesCardinality(st *influxql.ShowTagValuesCardinality
 	if err != nil {
 		return err
 	}
-	c := cardinality{what: "SHOW TAG VALUES", database: st.Database, sources: st.Sources, where: st.Condition,
-		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true}
+	c := cardinality{
+		what: "SHOW TAG VALUES", database: st.Database, sources: st.Sources, where: st.Condition,
+		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true,
+	}
 	whole := st.Condition == nil && st.Dimensions == nil
 	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
 		if whole {

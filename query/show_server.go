@@ -125,8 +125,10 @@ func (s *session) databaseStatistics() ([]Statistic, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Statistic{Name: "database", Tags: model.Tags{{Key: "database", Value: db.Name}},
-			Values: map[string]any{"numMeasurements": measurements, "numSeries": series}})
+		all = append(all, Statistic{
+			Name: "database", Tags: model.Tags{{Key: "database", Value: db.Name}},
+			Values: map[string]any{"numMeasurements": measurements, "numSeries": series},
+		})
 	}
 	return all, nil
 }
@@ -150,10 +152,16 @@ func (s *session) showDiagnostics(st *influxql.ShowDiagnosticsStatement) error {
 		all = append(all, s.opt.Diagnostics()...)
 	}
 	all = append(all,
-		Diagnostic{"runtime", []string{"GOARCH", "GOMAXPROCS", "GOOS", "version"},
-			[]any{runtime.GOARCH, int64(runtime.GOMAXPROCS(0)), runtime.GOOS, runtime.Version()}},
-		Diagnostic{"system", []string{"PID", "currentTime", "started", "uptime"},
-			[]any{int64(os.Getpid()), now.UTC().Format(time.RFC3339Nano), s.started.UTC().Format(time.RFC3339Nano), now.Sub(s.started).String()}})
+		Diagnostic{
+			"runtime",
+			[]string{"GOARCH", "GOMAXPROCS", "GOOS", "version"},
+			[]any{runtime.GOARCH, int64(runtime.GOMAXPROCS(0)), runtime.GOOS, runtime.Version()},
+		},
+		Diagnostic{
+			"system",
+			[]string{"PID", "currentTime", "started", "uptime"},
+			[]any{int64(os.Getpid()), now.UTC().Format(time.RFC3339Nano), s.started.UTC().Format(time.RFC3339Nano), now.Sub(s.started).String()},
+		})
 	slices.SortStableFunc(all, func(a, b Diagnostic) int {
 		switch {
 		case a.Name < b.Name:

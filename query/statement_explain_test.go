@@ -13,12 +13,18 @@ func TestExplain(t *testing.T) {
 	e := newExecutor(store)
 	for _, c := range []struct{ q, want string }{
 		{`EXPLAIN SELECT v FROM cpu`, `(QUERY PLAN): EXPRESSION: <nil>; AUXILIARY FIELDS: v::float; NUMBER OF SHARDS: 2; NUMBER OF SERIES: 3`},
-		{`EXPLAIN SELECT mean(v), max(w) FROM cpu WHERE host = 'b'`,
-			`(QUERY PLAN): EXPRESSION: mean(v::float); NUMBER OF SHARDS: 1; NUMBER OF SERIES: 1; ; EXPRESSION: max(w::integer); NUMBER OF SHARDS: 1; NUMBER OF SERIES: 1`},
-		{`EXPLAIN SELECT derivative(mean(v)) FROM cpu WHERE time > 1500000000s AND time < 1600000001s GROUP BY time(1h)`,
-			`(QUERY PLAN): EXPRESSION: mean(v::float); NUMBER OF SHARDS: 1; NUMBER OF SERIES: 1`},
-		{`EXPLAIN SELECT sum(m) FROM (SELECT mean(v) AS m FROM cpu GROUP BY host)`,
-			`(QUERY PLAN): EXPRESSION: mean(v::float); NUMBER OF SHARDS: 2; NUMBER OF SERIES: 3`},
+		{
+			`EXPLAIN SELECT mean(v), max(w) FROM cpu WHERE host = 'b'`,
+			`(QUERY PLAN): EXPRESSION: mean(v::float); NUMBER OF SHARDS: 1; NUMBER OF SERIES: 1; ; EXPRESSION: max(w::integer); NUMBER OF SHARDS: 1; NUMBER OF SERIES: 1`,
+		},
+		{
+			`EXPLAIN SELECT derivative(mean(v)) FROM cpu WHERE time > 1500000000s AND time < 1600000001s GROUP BY time(1h)`,
+			`(QUERY PLAN): EXPRESSION: mean(v::float); NUMBER OF SHARDS: 1; NUMBER OF SERIES: 1`,
+		},
+		{
+			`EXPLAIN SELECT sum(m) FROM (SELECT mean(v) AS m FROM cpu GROUP BY host)`,
+			`(QUERY PLAN): EXPRESSION: mean(v::float); NUMBER OF SHARDS: 2; NUMBER OF SERIES: 3`,
+		},
 		{`EXPLAIN SELECT v FROM nosuch`, `(QUERY PLAN): `},
 		{`EXPLAIN SELECT foo(v) FROM cpu`, `error: undefined function foo()`},
 		{`EXPLAIN ANALYZE SELECT foo(v) FROM cpu`, `error: undefined function foo()`},

@@ -33,8 +33,10 @@ type fakeStore struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{data: new(meta.Data), shards: map[uint64]*fakeShard{},
-		keys: map[string]map[string]model.SeriesID{}, names: map[string]map[model.SeriesID]string{}}
+	return &fakeStore{
+		data: new(meta.Data), shards: map[uint64]*fakeShard{},
+		keys: map[string]map[string]model.SeriesID{}, names: map[string]map[model.SeriesID]string{},
+	}
 }
 
 type fakeShard struct {
@@ -136,7 +138,8 @@ func (f *fakeStore) write(t testing.TB, db, rp, precision, lines string) {
 			}
 			fields[string(k)] = map[lineprotocol.ValueKind]model.FieldType{
 				lineprotocol.Float: model.Float, lineprotocol.Int: model.Integer, lineprotocol.Uint: model.Unsigned,
-				lineprotocol.String: model.String, lineprotocol.Bool: model.Boolean}[v.Kind()]
+				lineprotocol.String: model.String, lineprotocol.Bool: model.Boolean,
+			}[v.Kind()]
 		}
 		at, err := dec.TimeBytes()
 		mustOK(t, err)

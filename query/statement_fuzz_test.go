@@ -38,9 +38,11 @@ func FuzzStatements(f *testing.F) {
 			}
 		}
 		store := sampleStore(t)
-		e := New(Options{Storage: store, Admin: store,
+		e := New(Options{
+			Storage: store, Admin: store,
 			HashPassword:  func(p string) (string, error) { return p, nil },
-			CheckPassword: func(hash, p string) bool { return hash == p }})
+			CheckPassword: func(hash, p string) bool { return hash == p },
+		})
 		_ = e.Execute(context.Background(), q, ExecuteOptions{Database: db, ChunkSize: chunk % 3}, func(r *Result) error {
 			if r.Err != nil && strings.Contains(r.Err.Error(), "[panic:") {
 				t.Errorf("%s: %v", text, r.Err)

@@ -57,13 +57,15 @@ func TestNeeds(t *testing.T) {
 	f(`SHOW RETENTION POLICIES ON other`, "R other")
 	f(`SHOW CONTINUOUS QUERIES`, "R mine")
 	f(`SHOW QUERIES`, "R mine")
-	for _, show := range []string{"SHOW SERIES %s FROM %s", "SHOW TAG KEYS %s FROM %s", "SHOW FIELD KEYS %s FROM %s",
+	for _, show := range []string{
+		"SHOW SERIES %s FROM %s", "SHOW TAG KEYS %s FROM %s", "SHOW FIELD KEYS %s FROM %s",
 		"SHOW TAG VALUES %s FROM %s WITH KEY = host", "SHOW SERIES CARDINALITY %s FROM %s",
 		"SHOW SERIES EXACT CARDINALITY %s FROM %s", "SHOW MEASUREMENT CARDINALITY %s FROM %s",
 		"SHOW MEASUREMENT EXACT CARDINALITY %s FROM %s", "SHOW FIELD KEY CARDINALITY %s FROM %s",
 		"SHOW FIELD KEY EXACT CARDINALITY %s FROM %s", "SHOW TAG KEY CARDINALITY %s FROM %s",
 		"SHOW TAG KEY EXACT CARDINALITY %s FROM %s", "SHOW TAG VALUES CARDINALITY %s FROM %s WITH KEY = host",
-		"SHOW TAG VALUES EXACT CARDINALITY %s FROM %s WITH KEY = host"} {
+		"SHOW TAG VALUES EXACT CARDINALITY %s FROM %s WITH KEY = host",
+	} {
 		f(fmt.Sprintf(show, "", "cpu"), "R mine")
 		f(fmt.Sprintf(show, "", "other..cpu"), "R mine, R other")
 		f(fmt.Sprintf(show, "ON other", "cpu"), "R other")
@@ -79,12 +81,14 @@ func TestNeeds(t *testing.T) {
 	f(`CREATE CONTINUOUS QUERY q ON other BEGIN SELECT mean(v) INTO t FROM cpu GROUP BY time(1m) END`, "R other, W other")
 	f(`CREATE CONTINUOUS QUERY q ON a BEGIN SELECT mean(v) INTO b..t FROM c..cpu GROUP BY time(1m) END`, "R a, R c, W b")
 	f(`CREATE CONTINUOUS QUERY q ON a BEGIN SELECT mean(v) INTO b..t FROM (SELECT v FROM c..cpu) GROUP BY time(1m) END`, "R a, R c, W b")
-	for _, admin := range []string{"CREATE DATABASE x", "DROP DATABASE x", "CREATE RETENTION POLICY p ON mine DURATION 1d REPLICATION 1",
+	for _, admin := range []string{
+		"CREATE DATABASE x", "DROP DATABASE x", "CREATE RETENTION POLICY p ON mine DURATION 1d REPLICATION 1",
 		"ALTER RETENTION POLICY p ON mine DEFAULT", "CREATE USER u WITH PASSWORD 'p'", "CREATE USER u WITH PASSWORD 'p' WITH ALL PRIVILEGES",
 		"SET PASSWORD FOR u = 'p'", "DROP USER u", "GRANT READ ON mine TO u", "REVOKE READ ON mine FROM u", "GRANT ALL TO u", "REVOKE ALL FROM u",
 		"SHOW USERS", "SHOW GRANTS FOR u", "SHOW SHARDS", "SHOW SHARD GROUPS", "SHOW STATS", "SHOW DIAGNOSTICS", "KILL QUERY 1",
 		"DROP MEASUREMENT m", "DROP SHARD 1", "CREATE SUBSCRIPTION s ON mine.rp DESTINATIONS ALL 'udp://h:1'", "DROP SUBSCRIPTION s ON mine.rp",
-		"SHOW SUBSCRIPTIONS"} {
+		"SHOW SUBSCRIPTIONS",
+	} {
 		f(admin, "admin")
 	}
 }

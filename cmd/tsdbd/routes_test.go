@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -167,7 +166,7 @@ func TestFilesAreTheOwners(t *testing.T) {
 			continue
 		}
 		if info.Mode().Perm()&0o077 != 0 {
-			t.Error(fmt.Sprintf("%s: %v", name, info.Mode()))
+			t.Errorf("%s: %v", name, info.Mode())
 		}
 	}
 }

@@ -18,9 +18,6 @@ const (
 	genSpan  = int64(3 * 86400)
 )
 
-// genTypes are the fields of the measurements by name; the letter is the type.
-var genTypes = map[string]string{"f": "f", "g": "f", "i": "i", "j": "i", "s": "s", "b": "b", "v": "f"}
-
 func (g *queryGen) pick(list ...string) string { return list[g.IntN(len(list))] }
 func (g *queryGen) one(n int) bool             { return g.IntN(n) == 0 }
 
