@@ -125,7 +125,7 @@ func modelAggregate(fn string, x []float64) (float64, bool) {
 }
 
 var (
-	diffQueries = flag.Int("diff-queries", 480, "queries that TestSelectModel compares with the model")
+	diffQueries = flag.Int("diff-queries", 240, "queries that TestSelectModel compares with the model")
 	diffSeed    = flag.Uint64("diff-seed", 0, "seed of TestSelectModel, 0: the time")
 )
 
