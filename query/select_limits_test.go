@@ -84,7 +84,7 @@ func TestSelectLazyWindows(t *testing.T) {
 		if err != nil || len(res) != 1 || res[0].Series[0].Rows == 0 {
 			t.Errorf("%s: %v %v", q, res, err)
 		}
-		if d := time.Since(start); d > 2*time.Second {
+		if d := time.Since(start); d > 5*time.Second {
 			t.Errorf("%s took %v", q, d)
 		}
 	}
@@ -136,7 +136,7 @@ func TestSelectCancel(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v", q, err)
 		}
-		if d := time.Since(start); d > 600*time.Millisecond {
+		if d := time.Since(start); d > 3*time.Second {
 			t.Errorf("%s stopped after %v", q, d)
 		}
 	}

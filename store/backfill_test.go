@@ -246,18 +246,18 @@ func TestPace(t *testing.T) {
 	if err := p.pace(context.Background(), 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took < 40*time.Millisecond || took > flushWait/2 {
+	if took := time.Since(start); took < 40*time.Millisecond || took > flushWait {
 		t.Errorf("waited %v for a flush of 50 ms", took)
 	}
 	defer p.flush()()
 	start = time.Now()
-	if err := p.pace(context.Background(), 1); err != nil || time.Since(start) > flushWait*3/2 {
+	if err := p.pace(context.Background(), 1); err != nil || time.Since(start) > flushWait*5 {
 		t.Errorf("waited %v for flushes without end: %v", time.Since(start), err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	start = time.Now()
-	if err := p.pace(ctx, 1); !errors.Is(err, context.Canceled) || time.Since(start) > 120*time.Millisecond {
+	if err := p.pace(ctx, 1); !errors.Is(err, context.Canceled) || time.Since(start) > time.Second {
 		t.Errorf("canceled after %v: %v", time.Since(start), err)
 	}
 }
