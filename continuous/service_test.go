@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,8 +116,15 @@ func (partialError) PartialWrite() (string, int) { return "", 1 }
 
 // recorder is an Execute that keeps the ranges asked for.
 type recorder struct {
+	mu     sync.Mutex
 	ranges []string
 	err    error
+}
+
+func (r *recorder) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
 }
 
 func (r *recorder) execute(_ context.Context, db string, q *influxql.Query) error {
@@ -125,6 +133,8 @@ func (r *recorder) execute(_ context.Context, db string, q *influxql.Query) erro
 	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	text := tr.Min.Format("15:04") + "-" + tr.Max.Add(1).Format("15:04")
 	if r.err != nil {
 		text += " failed"
@@ -136,6 +146,8 @@ func (r *recorder) execute(_ context.Context, db string, q *influxql.Query) erro
 func (r *recorder) expect(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !slices.Equal(r.ranges, want) {
 		t.Errorf("ran %q, want %q", r.ranges, want)
 	}
@@ -157,12 +169,12 @@ func TestService(t *testing.T) {
 		r.expect(t, "01:00-01:10")
 
 		// A failure is tried again, over what has ended since.
-		r.err = errors.New("no")
+		r.fail(errors.New("no"))
 		time.Sleep(5 * time.Minute)
 		r.expect(t, "01:10-01:20 failed")
 		time.Sleep(time.Second)
 		r.expect(t, "01:10-01:20 failed")
-		r.err = nil
+		r.fail(nil)
 		time.Sleep(2 * time.Second)
 		r.expect(t, "01:10-01:20")
 		if ok, bad := s.Counts(); ok != 3 || bad != 2 {
@@ -170,10 +182,10 @@ func TestService(t *testing.T) {
 		}
 
 		// Points that cannot be stored do not hold it up.
-		r.err = partialError{errors.New("beyond")}
+		r.fail(partialError{errors.New("beyond")})
 		time.Sleep(10 * time.Minute)
 		r.expect(t, "01:20-01:30 failed")
-		r.err = nil
+		r.fail(nil)
 		s.Close()
 
 		// What ended while it was down is made up.
