@@ -16,10 +16,10 @@ import (
 
 // The values that stand in for zero Options.
 const (
-	DefaultQueueLength  = 1000
-	DefaultQueueBytes   = 64 << 20
-	DefaultTimeout      = 30 * time.Second
-	DefaultCheckInteval = time.Second
+	DefaultQueueLength   = 1000
+	DefaultQueueBytes    = 64 << 20
+	DefaultTimeout       = 30 * time.Second
+	DefaultCheckInterval = time.Second
 )
 
 // Options adjusts a Service. Catalog is required.
@@ -76,7 +76,7 @@ func New(opt Options) *Service {
 		opt.Timeout = DefaultTimeout
 	}
 	if opt.CheckInterval <= 0 {
-		opt.CheckInterval = DefaultCheckInteval
+		opt.CheckInterval = DefaultCheckInterval
 	}
 	if opt.Client == nil {
 		opt.Client = &http.Client{Timeout: opt.Timeout, Transport: &http.Transport{MaxIdleConnsPerHost: 2, Proxy: nil}}
