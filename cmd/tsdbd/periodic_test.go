@@ -30,6 +30,28 @@ func TestSubscription(t *testing.T) {
 	if strings.TrimSpace(show) != want {
 		t.Errorf("got  %s\nwant %s", show, want)
 	}
+	for accept, want := range map[string]string{
+		"application/csv":       fmt.Sprintf("name,tags,retention_policy,name,mode,destinations\nd,,autogen,s,ANY,\"%s,udp://127.0.0.1:9\"\n", receiver.URL),
+		"application/x-msgpack": "\xdc\x00\x02" + string([]byte{0xa0 | byte(len(receiver.URL))}) + receiver.URL + "\xb1udp://127.0.0.1:9",
+	} {
+		req, err := http.NewRequest(http.MethodGet, s.base+"/query?q=SHOW+SUBSCRIPTIONS", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", accept)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if !strings.Contains(string(body), want) {
+			t.Errorf("%s: got %q, want %q in it", accept, body, want)
+		}
+	}
 	// It takes effect within a second.
 	next := func() string {
 		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
