@@ -63,7 +63,7 @@ func (p *Parser) predicted(body []byte, i int, wire []column.WireField) int {
 				x = load8(body, i)
 			}
 			d := digits(x)
-			if d-1 >= 7 { // none or eight
+			if uint(d-1) >= 7 { // none or eight
 				u, next := longInteger(body, i)
 				if next == 0 {
 					return 0
