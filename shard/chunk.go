@@ -102,7 +102,9 @@ func (c *fileChunk) Times() ([]int64, error) {
 
 func (c *fileChunk) Column(i int) (*column.Vector, error) {
 	p := c.src.fields[i]
-	if p < 0 {
+	// A merge may leave a field's empty column behind after the index forgot
+	// the field with its last series.
+	if p < 0 || c.absent[i] {
 		for len(c.nulls) <= i {
 			c.nulls = append(c.nulls, column.Vector{})
 		}
