@@ -6,7 +6,7 @@ FUZZTIME = 10s
 BENCH    = .
 COUNT    = 6
 
-.PHONY: all build fmt lint test race fuzz crash bench bench-e2e golden cover run help
+.PHONY: all build fmt lint test race fuzz crash soak bench bench-e2e golden cover run help
 
 all: fmt lint test
 
@@ -31,6 +31,9 @@ fuzz: ## every fuzz target for FUZZTIME
 
 crash: ## power cuts and failing disks in memory, kill -9 of the binary
 	go test -count=1 -run 'Crash|Kill|Fault|Torn' ./...
+
+soak: ## the random tests from new seeds, a failure prints its own
+	TSDBD_SEED=random go test -count=1 ./...
 
 bench: ## benchmarks matching BENCH, COUNT times, for benchstat
 	go test -run '^$$' -bench '$(BENCH)' -count=$(COUNT) ./... | tee bench.txt

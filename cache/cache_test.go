@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/column"
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
@@ -31,8 +31,7 @@ func series(id model.SeriesID) *column.Series {
 // TestAgainstMap compares what Gather returns with a map of points, over
 // random rows of several layouts, in and out of order, with deletes between.
 func TestAgainstMap(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	all := []column.Field{{Key: "b", Type: model.Boolean}, {Key: "f", Type: model.Float}, {Key: "i", Type: model.Integer}, {Key: "s", Type: model.String}, {Key: "u", Type: model.Unsigned}}
 	layouts := []*column.Layout{

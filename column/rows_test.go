@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
@@ -102,12 +102,7 @@ func rounds(n int) int {
 }
 
 func newRand(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
+	seed := testseed.Of(t)
 	return rand.New(rand.NewPCG(seed, 2))
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
@@ -17,7 +17,7 @@ func TestTableInterns(t *testing.T) {
 	if table.Database() != 7 || table.Len() != 0 {
 		t.Fatalf("database %d, %d series", table.Database(), table.Len())
 	}
-	seed := time.Now().UnixNano()
+	seed := int64(testseed.Of(t))
 	r := rand.New(rand.NewSource(seed))
 	series := map[string]*Series{}
 	numbers := map[string]uint32{}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,19 +13,13 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs"
 )
 
-var seedFlag = flag.Uint64("seed", 0, "seed of random tests; 0: the time")
-
 func newRand(t testing.TB) *rand.Rand {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	return rand.New(rand.NewPCG(seed, seed))
 }
 

@@ -2,7 +2,6 @@ package lineproto
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand"
@@ -15,18 +14,12 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"tsdbd/column"
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
-var seedFlag = flag.Int64("seed", 0, "seed of the random tests; 0 takes the clock")
-
 func newRand(t testing.TB) *rand.Rand {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = time.Now().UnixNano()
-	}
-	t.Logf("-seed=%d", seed)
-	return rand.New(rand.NewSource(seed))
+	return rand.New(rand.NewSource(int64(testseed.Of(t))))
 }
 
 func pick(r *rand.Rand, s ...string) string { return s[r.Intn(len(s))] }

@@ -6,13 +6,14 @@ import (
 	"math/rand"
 	"strconv"
 	"testing"
-	"time"
+
+	"tsdbd/internal/testseed"
 )
 
 // TestScanFloat holds scanFloat against strconv over random decimals of all
 // lengths, over shortest and exact forms of random floats, and near ties.
 func TestScanFloat(t *testing.T) {
-	seed := time.Now().UnixNano()
+	seed := int64(testseed.Of(t))
 	r := rand.New(rand.NewSource(seed))
 	var undecided, total int
 	check := func(text string) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
@@ -361,8 +362,7 @@ func randomCommand(rnd *rand.Rand) Command {
 // After any commands the data is consistent, older data is untouched, ids only
 // grow, and the encoding gives the same data back.
 func TestRandomCommands(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	d := empty()
 	for i := range 4000 {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs/vfstest"
 )
 
@@ -15,8 +15,7 @@ import (
 // at most the one change under way on top, also after a second crash during
 // the repair.
 func TestCrashAtEveryOperation(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	type crash struct {
 		left         *vfstest.FS

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
@@ -76,8 +77,7 @@ func TestGroupBounds(t *testing.T) {
 
 // The standard library counts from year 1 too.
 func TestGroupBoundsAgainstTimeTruncate(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for range 20000 {
 		d := hour + time.Duration(rnd.Int64N(int64(1)<<(40+rnd.UintN(22))))

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"tsdbd/internal/testseed"
 )
 
 // randomName returns a name as line protocol can spell it: any bytes, but no
@@ -22,7 +23,7 @@ func randomName(r *rand.Rand) string {
 }
 
 func TestSeriesKeyRoundTrip(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	keys := map[string]string{}
 	backslashes := 0

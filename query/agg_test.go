@@ -6,14 +6,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"tsdbd/column"
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
 func TestRanks(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 4))
 	for range 500 {
 		x := make([]float64, 1+rnd.IntN(60))
@@ -49,7 +49,7 @@ func TestRanks(t *testing.T) {
 // TestSumsDoNotDependOnCuts adds up ill-conditioned values in random cuts and
 // orders: the sum is that of exact arithmetic, rounded once.
 func TestSumsDoNotDependOnCuts(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 5))
 	for range 200 {
 		x := make([]float64, 2+rnd.IntN(300))
@@ -92,7 +92,7 @@ func TestSumsDoNotDependOnCuts(t *testing.T) {
 }
 
 func TestAggTablePages(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 6))
 	for range 50 {
 		first := rnd.Int64N(1000) - 500

@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/column"
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
@@ -75,7 +76,7 @@ func TestSplitTime(t *testing.T) {
 // TestSplitTags checks for random predicates that tags AND rest says what the
 // predicate says, row by row.
 func TestSplitTags(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	isField := func(r *influxql.VarRef) bool { return r.Val == "f" }
 	var random func(depth int) string

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
 // TestFirstWindows holds statements with LIMIT, which may fold the first
 // windows only, to the first rows of the same statements without.
 func TestFirstWindows(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 11))
 	m := newMemStore()
 	m.shardSpan = 24 * 3600e9

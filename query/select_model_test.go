@@ -11,8 +11,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
-	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
@@ -124,16 +124,10 @@ func modelAggregate(fn string, x []float64) (float64, bool) {
 	return 0, false
 }
 
-var (
-	diffQueries = flag.Int("diff-queries", 240, "queries that TestSelectModel compares with the model")
-	diffSeed    = flag.Uint64("diff-seed", 0, "seed of TestSelectModel, 0: the time")
-)
+var diffQueries = flag.Int("diff-queries", 240, "queries that TestSelectModel compares with the model")
 
 func TestSelectModel(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if *diffSeed != 0 {
-		seed = *diffSeed
-	}
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	defer func() {
 		if t.Failed() {

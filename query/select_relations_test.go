@@ -7,12 +7,14 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"tsdbd/internal/testseed"
 )
 
 // TestSelectRelations checks statements against one another: what must give
 // the same rows, does.
 func TestSelectRelations(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	m := newMemStore()
 	m.shardSpan = 24 * 3600e9

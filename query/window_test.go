@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
 func TestWindowsCoverTime(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	zones := []string{"", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/St_Johns"}
 	for range 4000 {

@@ -6,13 +6,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
 
 func TestGroupsMatchMap(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	dense, sparse := 0, 0
 	for range 500 {

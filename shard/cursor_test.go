@@ -8,21 +8,18 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/column"
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/scan"
 	"tsdbd/tsi"
 )
 
-var (
-	seedFlag   = flag.Uint64("seed", 0, "seed of the random tests; 0: from the clock")
-	cursorRuns = flag.Int("cursor-runs", 30, "shards of TestCursorAgainstModel")
-)
+var cursorRuns = flag.Int("cursor-runs", 30, "shards of TestCursorAgainstModel")
 
 // naive is what a shard must hold: per series and time the value words, by
 // place in modelFields; strings are interned by number.
@@ -451,11 +448,7 @@ func addStats(s scan.Stats, t model.FieldType, w uint64, row int) scan.Stats {
 // with tombstones between their sequences, and compares scans of random
 // series, fields and times with a map; statistics with the chunk's values.
 func TestCursorAgainstModel(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("replay with -seed %d", seed)
+	seed := testseed.Of(t)
 	cursorModel(t, seed, *cursorRuns)
 }
 

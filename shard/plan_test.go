@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"tsdbd/internal/testseed"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the outputs of the scripts in testdata anew")
@@ -171,11 +172,7 @@ func runScript(command string, files []fact) string {
 // neighbours never be skipped, and all they write stay in proportion to what
 // was flushed. Deletes that hide little, again and again, are among them.
 func TestPlanEnds(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("replay with -seed %d", seed)
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	worst := 0.0
 	for range 100 {

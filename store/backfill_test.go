@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/lineproto"
 	"tsdbd/model"
 	"tsdbd/scan"
@@ -154,7 +155,7 @@ func TestBackfill(t *testing.T) {
 			mostFiles, mostCached, mostHeap = max(mostFiles, files()), max(mostCached, s.cached.Load()), max(mostHeap, m.HeapAlloc)
 		}
 	}()
-	r := rand.New(rand.NewPCG(seed(t), 1))
+	r := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	for round, name := range []string{"oldest first", "newest first", "shuffled"} {
 		switch name {
 		case "newest first":

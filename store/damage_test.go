@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
@@ -78,7 +79,7 @@ func makeDamaged(t testing.TB) damaged {
 // value that was never written; every other file's rows must be served; what
 // is missing must be told.
 func TestDamagedFiles(t *testing.T) {
-	r := rand.New(rand.NewPCG(seed(t), 9))
+	r := rand.New(rand.NewPCG(testseed.Of(t), 9))
 	d := makeDamaged(t)
 	copied := func() *vfstest.FS { return d.fs.Crash(rand.New(rand.NewPCG(1, 1)), 1) }
 	type outcome struct{ runs, whole, told, refused, ghosts int }

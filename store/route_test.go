@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 )
@@ -94,7 +95,7 @@ func naiveWrite(rows []routeRow, now int64, keep, past, future, group int64, typ
 // TestRouteAgainstNaive writes random batches, of rows too old, too new, for
 // several shards, refused ones, and compares what is stored and dropped.
 func TestRouteAgainstNaive(t *testing.T) {
-	r := rand.New(rand.NewPCG(seed(t), 5))
+	r := rand.New(rand.NewPCG(testseed.Of(t), 5))
 	fs := vfstest.New()
 	now := time.Unix(1_700_000_000, 0)
 	opt := testOptions(fs)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -19,19 +20,9 @@ import (
 )
 
 var (
-	seedFlag     = flag.Uint64("seed", 0, "seed of the random tests; 0: from the clock")
 	crashRuns    = flag.Int("crash-points", 300, "crash points of TestCrash")
 	relaxedHosts = flag.Int("relaxed-hosts", 300, "series per measurement of TestCrashRelaxed")
 )
-
-func seed(t testing.TB) uint64 {
-	s := *seedFlag
-	if s == 0 {
-		s = uint64(time.Now().UnixNano())
-	}
-	t.Logf("replay with -seed %d", s)
-	return s
-}
 
 func newDriver(t testing.TB, s *testStore, r *rand.Rand) *driver {
 	return &driver{s: s, r: r, want: points{}, maybe: map[string][]string{}, gone: map[string]bool{}}
@@ -40,7 +31,7 @@ func newDriver(t testing.TB, s *testStore, r *rand.Rand) *driver {
 // TestAgainstModel runs random writes, deletes, flushes, compactions and
 // restarts and compares every state with a map.
 func TestAgainstModel(t *testing.T) {
-	r := rand.New(rand.NewPCG(seed(t), 1))
+	r := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	for range 5 {
 		fs := vfstest.New()
 		s := openTest(t, fs, testOptions(fs))
@@ -112,7 +103,7 @@ func crashOnce(t *testing.T, seed uint64, n int, keep float64) (reached bool) {
 	for range 2 {
 		again := openTest(t, left, testOptions(left))
 		if err := d.check(again); err != nil {
-			t.Fatalf("crash at operation %d, keep %v, -seed %d: %v", n, keep, seed, err)
+			t.Fatalf("crash at operation %d, keep %v, seed %d: %v", n, keep, seed, err)
 		}
 		if err := again.write("db", "m,host=h0 f=1 1"); err != nil {
 			t.Fatalf("crash at operation %d: write after it: %v", n, err)
@@ -154,7 +145,7 @@ func crashOpen(fs *vfstest.FS, r *rand.Rand, keep float64) *vfstest.FS {
 
 // TestCrash cuts the power at random file operations.
 func TestCrash(t *testing.T) {
-	base := seed(t)
+	base := testseed.Of(t)
 	r := rand.New(rand.NewPCG(base, 3))
 	reached := 0
 	for range *crashRuns {
@@ -173,7 +164,7 @@ func TestCrash(t *testing.T) {
 // must keep everything: numbers, types and deletes of what was lost must not
 // reach what comes after it.
 func TestCrashRelaxed(t *testing.T) {
-	base := seed(t)
+	base := testseed.Of(t)
 	runs := *crashRuns / 4
 	for run := range runs {
 		r := rand.New(rand.NewPCG(base, uint64(run)))
@@ -236,7 +227,7 @@ func TestCrashControl(t *testing.T) {
 // request is refused or right, and after reopening everything acknowledged is
 // there.
 func TestFaults(t *testing.T) {
-	base := seed(t)
+	base := testseed.Of(t)
 	step := 1
 	if testing.Short() {
 		step = 7
@@ -262,7 +253,7 @@ func TestFaults(t *testing.T) {
 		fs.SetHook(nil)
 		again := openTest(t, fs, testOptions(fs))
 		if err := d.check(again); err != nil {
-			t.Fatalf("fault at operation %d, -seed %d: %v", n, base, err)
+			t.Fatalf("fault at operation %d, seed %d: %v", n, base, err)
 		}
 		if err := again.Close(); err != nil {
 			t.Fatal(err)

@@ -13,23 +13,16 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
-var (
-	update = flag.Bool("update", false, "write golden files that do not exist yet")
-	seed   = flag.Uint64("seed", 0, "seed of random tests, 0 picks one")
-)
+var update = flag.Bool("update", false, "write golden files that do not exist yet")
 
 func newRand(t testing.TB) *rand.Rand {
-	s := *seed
-	if s == 0 {
-		s = rand.Uint64()
-	}
-	t.Logf("-seed %d", s)
-	return rand.New(rand.NewPCG(s, 0))
+	return rand.New(rand.NewPCG(testseed.Of(t), 0))
 }
 
 func openSeries(t testing.TB, fs vfs.FS, opt SeriesFileOptions) *SeriesFile {

@@ -1,7 +1,6 @@
 package tsm
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,26 +10,16 @@ import (
 	"sort"
 	"strings"
 	"testing"
-	"time"
 
 	"tsdbd/column"
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 )
 
-var seedFlag = flag.Uint64("seed", 0, "seed of the property tests; 0 takes one from the clock")
-
 // newRand returns a generator whose seed a failing test prints.
 func newRand(t testing.TB) *rand.Rand {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("replay with -seed=%d", seed)
-		}
-	})
+	seed := testseed.Of(t)
 	return rand.New(rand.NewPCG(seed, 1))
 }
 

@@ -14,26 +14,16 @@ import (
 	"time"
 
 	"tsdbd/column"
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
-var (
-	seedFlag   = flag.Uint64("seed", 0, "seed of the random tests, 0: from the clock")
-	updateFlag = flag.Bool("update", false, "rewrite golden files and generated documentation")
-)
+var updateFlag = flag.Bool("update", false, "rewrite golden files and generated documentation")
 
 // newRand returns a generator whose seed is printed when the test fails.
 func newRand(t testing.TB) *rand.Rand {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("replay with -seed %d", seed)
-		}
-	})
+	seed := testseed.Of(t)
 	return rand.New(rand.NewPCG(seed, 1))
 }
 

@@ -12,12 +12,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tsdbd/internal/testseed"
 )
 
-var (
-	killRounds = flag.Int("kill-rounds", 0, "rounds of TestKill; 0: 50, or 5 with -short")
-	killSeed   = flag.Uint64("seed", 0, "seed of TestKill; 0: from the clock")
-)
+var killRounds = flag.Int("kill-rounds", 0, "rounds of TestKill; 0: 50, or 5 with -short")
 
 // writer writes its own series and remembers what was acknowledged. Point n
 // lies at time n; its value is the number of the batch that wrote it last.
@@ -140,11 +139,7 @@ func TestKill(t *testing.T) {
 			rounds = 5
 		}
 	}
-	seed := *killSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("replay with -seed %d", seed)
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := Start(t)
 	s.Query("", "CREATE DATABASE db")

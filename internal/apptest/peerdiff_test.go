@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"tsdbd/internal/golden"
+	"tsdbd/internal/testseed"
 )
 
 var (
 	diffQueries = flag.Int("diff-queries", 2000, "queries that TestPeerQueries asks")
-	diffSeed    = flag.Uint64("diff-seed", 0, "seed of TestPeerQueries, 0: the time")
 	diffShow    = flag.Int("diff-show", 10, "differences shown of each class")
 )
 
@@ -33,11 +33,7 @@ func TestPeerQueries(t *testing.T) {
 	if os.Getenv("TSDBD_PEERS") == "" {
 		t.Skip("TSDBD_PEERS is not set")
 	}
-	seed := *diffSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	peer := startInfluxd(t)
 	s := Start(t)
 	g := &queryGen{rand.New(rand.NewPCG(seed, 11))}

@@ -15,6 +15,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/column"
+	"tsdbd/internal/testseed"
 	"tsdbd/lineproto"
 	"tsdbd/model"
 	"tsdbd/query"
@@ -124,11 +125,7 @@ func (s *stateServer) flush() {
 // TestStates: an answer does not depend on where the rows are: in the cache, in
 // one file or several that overlap, merged, before and after a restart.
 func TestStates(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if *diffSeed != 0 {
-		seed = *diffSeed
-	}
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	g := &queryGen{rand.New(rand.NewPCG(seed, 12))}
 	lines := strings.SplitAfter(g.lines(), "\n")
 	g.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })

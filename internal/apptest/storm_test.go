@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tsdbd/internal/testseed"
 )
 
 var stormTime = flag.Duration("storm-time", 0, "how long TestStorm blows; 0: 10s, or 2s with -short")
@@ -29,11 +31,7 @@ func TestStorm(t *testing.T) {
 			took = 2 * time.Second
 		}
 	}
-	seed := *killSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("replay with -seed %d", seed)
+	seed := testseed.Of(t)
 	s := New(t)
 	s.Env = []string{"TSDBD_DATA_FLUSH_SIZE=1MiB", "TSDBD_DATA_CACHE_MAX_MEMORY=64MiB", "TSDBD_DATA_COMPACT_AFTER=1s", "TSDBD_DATA_FLUSH_IDLE=200ms"}
 	s.Restart()

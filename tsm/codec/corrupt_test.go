@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/testseed"
 )
 
 // sampleBlock is a block with its count and a decoder that reports only the
@@ -110,8 +111,7 @@ func TestWrongCounts(t *testing.T) {
 }
 
 func TestFlippedBits(t *testing.T) {
-	rng := seeded(*seedFlag)
-	t.Logf("seed %d", *seedFlag)
+	rng := seeded(testseed.Of(t))
 	for _, s := range sampleBlocks() {
 		block := slices.Clone(s.block)
 		// Every bit of the header, some of the rest, and bursts.
@@ -138,7 +138,7 @@ func TestDecodeAllocation(t *testing.T) {
 		t.Error("a Snappy length of 4 GiB was believed")
 	}
 	var before, after runtime.MemStats
-	rng := seeded(*seedFlag)
+	rng := seeded(testseed.Of(t))
 	for _, s := range sampleBlocks() {
 		block := slices.Clone(s.block)
 		// The header is where sizes stand.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/dgryski/go-tsz"
+
+	"tsdbd/internal/testseed"
 )
 
 // bitList is a stream of bits, most significant first, for tests.
@@ -68,8 +70,7 @@ func valueBits(stream []byte, n int) []byte {
 
 // TestGorillaIsGoTSZ compares our value stream bit for bit with the reference.
 func TestGorillaIsGoTSZ(t *testing.T) {
-	rng := seeded(*seedFlag)
-	t.Logf("seed %d", *seedFlag)
+	rng := seeded(testseed.Of(t))
 	check := func(name string, v []float64) {
 		t.Helper()
 		s := tsz.New(1000)
@@ -104,7 +105,7 @@ func TestGorillaIsGoTSZ(t *testing.T) {
 // TestGorillaTails walks streams that end at every bit of the last bytes, where
 // the decoder changes to its copy.
 func TestGorillaTails(t *testing.T) {
-	rng := seeded(*seedFlag)
+	rng := seeded(testseed.Of(t))
 	for n := 2; n < 400; n++ {
 		v := make([]float64, n)
 		x := 1.0

@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"flag"
 	"iter"
 	"maps"
 	"math"
@@ -9,9 +8,9 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
-)
 
-var seedFlag = flag.Uint64("seed", 1, "seed of the property tests")
+	"tsdbd/internal/testseed"
+)
 
 // lengths are the block lengths the property tests go through.
 func lengths() []int {
@@ -121,8 +120,7 @@ func hostileInts(rng *rand.Rand) map[string]func(i int) int64 {
 }
 
 func TestIntegersRoundTrip(t *testing.T) {
-	rng := seeded(*seedFlag)
-	t.Logf("seed %d", *seedFlag)
+	rng := seeded(testseed.Of(t))
 	seen := map[string]int{}
 	for _, n := range lengths() {
 		for name, at := range sorted(hostileInts(rng)) {
@@ -212,8 +210,7 @@ func pick(rng *rand.Rand, odd []float64, x float64) float64 {
 }
 
 func TestFloatsRoundTrip(t *testing.T) {
-	rng := seeded(*seedFlag)
-	t.Logf("seed %d", *seedFlag)
+	rng := seeded(testseed.Of(t))
 	seen := map[string]int{}
 	for _, n := range lengths() {
 		for name, at := range sorted(hostileFloats(rng)) {
@@ -248,8 +245,7 @@ func TestFloatsRoundTrip(t *testing.T) {
 }
 
 func TestBooleansRoundTrip(t *testing.T) {
-	rng := seeded(*seedFlag)
-	t.Logf("seed %d", *seedFlag)
+	rng := seeded(testseed.Of(t))
 	for _, n := range lengths() {
 		for _, every := range []int{1, 2, 3, 10, 50, 1000, 1 << 30} {
 			v := make([]bool, n)
@@ -269,8 +265,7 @@ func TestBooleansRoundTrip(t *testing.T) {
 }
 
 func TestStringsRoundTrip(t *testing.T) {
-	rng := seeded(*seedFlag)
-	t.Logf("seed %d", *seedFlag)
+	rng := seeded(testseed.Of(t))
 	seen := map[string]int{}
 	for _, n := range lengths() {
 		for name, at := range sorted(map[string]func(i int) string{
