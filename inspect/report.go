@@ -154,7 +154,11 @@ func addIndex(found map[string]*MeasurementReport, sh scan.Shard, all *roaring.B
 		m.set.Or(set)
 		all.Or(set)
 		m.Fields = max(m.Fields, len(sh.Fields(name)))
-		for _, key := range sh.TagKeys(name) {
+		keys, err := sh.TagKeys(name)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
 			values, err := sh.TagValues(name, key, nil)
 			if err != nil {
 				return err

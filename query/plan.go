@@ -50,15 +50,9 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*level, error) {
 		return nil, err
 	}
 	x.expandSources(c.stmt)
-	typed, err := c.stmt.RewriteFields(schema{x})
+	typed, err := x.typed(c.stmt)
 	if err != nil {
 		return nil, err
-	}
-	check := influxql.TypeValuerEval{TypeMapper: schema{x}, Sources: typed.Sources}
-	for _, f := range typed.Fields {
-		if _, err := check.EvalType(f.Expr); err != nil {
-			return nil, err
-		}
 	}
 	return x.layout(c, typed, nil)
 }

@@ -102,7 +102,30 @@ func (x *exec) expandSources(stmt *influxql.SelectStatement) {
 
 // schema answers the questions of the type checker from the open shards: a
 // field has the widest type of any shard.
-type schema struct{ x *exec }
+type schema struct {
+	x      *exec
+	failed *error // the first of those that MapType cannot return
+}
+
+// typed returns the statement with its wildcards expanded and the types of all
+// references, which it checks.
+func (x *exec) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement, error) {
+	var failed error
+	types := schema{x, &failed}
+	typed, err := stmt.RewriteFields(types)
+	if err == nil {
+		check := influxql.TypeValuerEval{TypeMapper: types, Sources: typed.Sources}
+		for _, f := range typed.Fields {
+			if _, err = check.EvalType(f.Expr); err != nil {
+				break
+			}
+		}
+	}
+	if failed != nil {
+		return nil, failed // a type that could not be read is no type error
+	}
+	return typed, err
+}
 
 // FieldDimensions implements influxql.FieldMapper.
 func (s schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.DataType, map[string]struct{}, error) {
@@ -114,7 +137,11 @@ func (s schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.Da
 				fields[f.Key] = t
 			}
 		}
-		for _, k := range sh.TagKeys(m.Name) {
+		keys, err := sh.TagKeys(m.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, k := range keys {
 			tags[k] = struct{}{}
 		}
 	}
@@ -137,7 +164,10 @@ func (s schema) MapType(m *influxql.Measurement, name string) influxql.DataType 
 		return typ
 	}
 	for _, sh := range s.x.view(m).Shards() {
-		keys := sh.TagKeys(m.Name)
+		keys, err := sh.TagKeys(m.Name)
+		if err != nil && *s.failed == nil {
+			*s.failed = err
+		}
 		if i := sort.SearchStrings(keys, name); i < len(keys) && keys[i] == name {
 			return influxql.Tag
 		}

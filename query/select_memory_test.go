@@ -221,7 +221,7 @@ func (s *memShardView) Fields(name string) []column.Field {
 	return out
 }
 
-func (s *memShardView) TagKeys(name string) []string {
+func (s *memShardView) TagKeys(name string) ([]string, error) {
 	seen := map[string]bool{}
 	for _, x := range s.series {
 		if x.name == name {
@@ -235,7 +235,7 @@ func (s *memShardView) TagKeys(name string) []string {
 		out = append(out, k)
 	}
 	slices.Sort(out)
-	return out
+	return out, nil
 }
 
 func (s *memShardView) Select(name string, where *model.TagExpr) (*roaring.Bitmap, error) {

@@ -97,7 +97,10 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 	counters := map[groupKey]*counter{}
 	tagsOf := map[groupKey]model.Tags{}
 	err := s.eachSourceMeasurement(c.database, c.sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
-		keys := c.keys(m)
+		keys, err := c.keys(m)
+		if err != nil {
+			return err
+		}
 		for _, shard := range m.shards {
 			set, err := selectByTags(shard, m.name, c.where)
 			if err != nil {
@@ -153,28 +156,38 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 }
 
 // keys returns the sorted tag keys that GROUP BY names for a measurement.
-func (c *cardinality) keys(m indexMeasurement) []string {
+func (c *cardinality) keys(m indexMeasurement) ([]string, error) {
 	var keys []string
+	matching := func(match func(key string) bool) error {
+		for _, shard := range m.shards {
+			all, err := shard.TagKeys(m.name)
+			if err != nil {
+				return err
+			}
+			for _, key := range all {
+				if match(key) {
+					keys = append(keys, key)
+				}
+			}
+		}
+		return nil
+	}
 	for _, d := range c.dimensions {
 		switch e := d.Expr.(type) {
 		case *influxql.VarRef:
 			keys = append(keys, e.Val)
 		case *influxql.Wildcard:
-			for _, shard := range m.shards {
-				keys = append(keys, shard.TagKeys(m.name)...)
+			if err := matching(func(string) bool { return true }); err != nil {
+				return nil, err
 			}
 		case *influxql.RegexLiteral:
-			for _, shard := range m.shards {
-				for _, key := range shard.TagKeys(m.name) {
-					if e.Val.MatchString(key) {
-						keys = append(keys, key)
-					}
-				}
+			if err := matching(e.Val.MatchString); err != nil {
+				return nil, err
 			}
 		}
 	}
 	slices.Sort(keys)
-	return slices.Compact(keys)
+	return slices.Compact(keys), nil
 }
 
 // selectByTags returns the series that satisfy a WHERE clause; one that needs
@@ -348,7 +361,11 @@ func (s *session) showTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatem
 	}
 	whole := st.Condition == nil && st.Dimensions == nil
 	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
-		for _, key := range shard.TagKeys(name) {
+		keys, err := shard.TagKeys(name)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
 			if _, known := c.names[key]; known {
 				continue
 			}
@@ -382,7 +399,11 @@ func (s *session) showTagValuesCardinality(st *influxql.ShowTagValuesCardinality
 		if whole {
 			set = nil
 		}
-		for _, key := range shard.TagKeys(name) {
+		keys, err := shard.TagKeys(name)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
 			if !match(key) {
 				continue
 			}

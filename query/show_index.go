@@ -130,7 +130,11 @@ func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
 	}
 	keys := map[string]map[string]struct{}{}
 	err = s.tagSets(db.Name, policyNames(db), st.Sources, st.Condition, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
-		for _, key := range shard.TagKeys(name) {
+		tagKeys, err := shard.TagKeys(name)
+		if err != nil {
+			return err
+		}
+		for _, key := range tagKeys {
 			if _, known := keys[name][key]; known || !match(key) {
 				continue
 			}
@@ -191,7 +195,11 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 	type found map[string][][]string // key -> sorted values by shard
 	byMeasurement := map[string]found{}
 	err = s.tagSets(db.Name, policies, st.Sources, st.Condition, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
-		for _, key := range shard.TagKeys(name) {
+		tagKeys, err := shard.TagKeys(name)
+		if err != nil {
+			return err
+		}
+		for _, key := range tagKeys {
 			if !match(key) {
 				continue
 			}

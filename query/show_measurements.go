@@ -214,11 +214,14 @@ func hasTag(m indexMeasurement, c *comparison) (bool, error) {
 		if match {
 			break
 		}
-		if !slices.Contains(shard.TagKeys(m.name), c.key) {
+		keys, err := shard.TagKeys(m.name)
+		if err != nil {
+			return false, err
+		}
+		if !slices.Contains(keys, c.key) {
 			continue
 		}
 		known = true
-		var err error
 		if match, err = hasTagValue(shard, m.name, c); err != nil {
 			return false, err
 		}

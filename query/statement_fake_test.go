@@ -44,6 +44,7 @@ type fakeShard struct {
 	r      model.TimeRange
 	series map[model.SeriesID]*fakeSeries
 	fields map[string]map[string]model.FieldType
+	damage error // of the index
 }
 
 type fakeSeries struct {
@@ -254,7 +255,7 @@ func (s *fakeShard) Fields(measurement string) []column.Field {
 	return out
 }
 
-func (s *fakeShard) TagKeys(measurement string) []string {
+func (s *fakeShard) TagKeys(measurement string) ([]string, error) {
 	set := map[string]bool{}
 	for _, series := range s.series {
 		if series.measurement == measurement {
@@ -263,7 +264,7 @@ func (s *fakeShard) TagKeys(measurement string) []string {
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(set))
+	return slices.Sorted(maps.Keys(set)), s.damage
 }
 
 func (s *fakeShard) Select(measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {

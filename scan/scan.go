@@ -38,7 +38,7 @@ type Shard interface {
 	// Fields returns a measurement's fields sorted by key; nil if there are none.
 	Fields(measurement string) []column.Field
 	// TagKeys returns the tag keys that series of a measurement carry, sorted.
-	TagKeys(measurement string) []string
+	TagKeys(measurement string) ([]string, error)
 	// Select returns the series of a measurement that satisfy where. The
 	// caller owns the set.
 	Select(measurement string, where *model.TagExpr) (*roaring.Bitmap, error)

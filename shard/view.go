@@ -61,12 +61,9 @@ func (v *View) Measurements() []string { return v.index.Measurements() }
 func (v *View) Fields(measurement string) []column.Field { return v.index.Fields(measurement) }
 
 // TagKeys returns the tag keys of a measurement, sorted.
-func (v *View) TagKeys(measurement string) []string {
-	keys, err := v.index.TagKeys(measurement)
-	if v.shard.indexError(err) != nil {
-		v.shard.logger.Error("index unreadable", "shard", v.shard.id, "err", err)
-	}
-	return keys
+func (v *View) TagKeys(measurement string) ([]string, error) {
+	out, err := v.index.TagKeys(measurement)
+	return out, v.shard.indexError(err)
 }
 
 // Select returns the series of a measurement that satisfy where.
