@@ -138,14 +138,16 @@ func (ev *evaluator) eval(e influxql.Expr) operand {
 		}
 		return evalMath(e.Name, args, ev.n)
 	case *influxql.BinaryExpr:
-		if e.Op == influxql.EQ || e.Op == influxql.NEQ {
-			l, lok := e.LHS.(*influxql.VarRef)
-			r, rok := e.RHS.(*influxql.VarRef)
-			if lok && rok && !isFieldRef(l) && !isFieldRef(r) {
-				return sameTags(e.Op, ev.lookup(l), ev.lookup(r))
-			}
+		l, lok := e.LHS.(*influxql.VarRef)
+		r, rok := e.RHS.(*influxql.VarRef)
+		if !lok || !rok {
+			return ev.binary(e.Op, ev.eval(e.LHS), ev.eval(e.RHS))
 		}
-		return ev.binary(e.Op, ev.eval(e.LHS), ev.eval(e.RHS))
+		a, b := ev.lookup(l), ev.lookup(r)
+		if !isFieldRef(l) && !isFieldRef(r) && (e.Op == influxql.EQ || e.Op == influxql.NEQ) {
+			return sameTags(e.Op, a, b)
+		}
+		return ev.binary(e.Op, beside(l, a, r), beside(r, b, l))
 	}
 	return null()
 }
@@ -203,6 +205,15 @@ func sameTags(op influxql.Token, a, b operand) operand {
 	same := a.konst && b.konst && a.v.Type == model.String && b.v.Type == model.String &&
 		a.v.Strings[0] == b.v.Strings[0] && a.v.Strings[0] != ""
 	return operand{konst: true, v: column.Vector{Type: model.Boolean, Bools: []bool{same == (op == influxql.EQ)}}}
+}
+
+// beside returns the operand o of ref where other stands on the other side: a
+// tag that the series lacks is null beside a field.
+func beside(ref *influxql.VarRef, o operand, other *influxql.VarRef) operand {
+	if !isFieldRef(ref) && isFieldRef(other) && o.konst && o.v.Type == model.String && o.v.Strings[0] == "" {
+		return null()
+	}
+	return o
 }
 
 func isComparison(op influxql.Token) bool {

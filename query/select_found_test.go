@@ -15,7 +15,10 @@ func TestSelectFound(t *testing.T) {
 m,h=a i=2i,f=3 600
 m,h=a i=1i,f=2 1200
 m i=3i 1800
-m i=4i 3600`)
+m i=4i 3600
+n s="",i=1i 0
+n,h=x s="x",i=2i 1
+n,h=x s="",i=3i 2`)
 	for _, c := range []struct {
 		q    string
 		want []string
@@ -31,6 +34,10 @@ m i=4i 3600`)
 		{`SELECT max(x) FROM (SELECT derivative(f) AS x FROM m WHERE h = 'a') WHERE time >= 0 AND time < 1h GROUP BY time(20m)`, []string{"m[] [time max] 3", "0 4 ", "1200000000000 -2 ", "2400000000000 <nil> "}},
 		// A field among the arguments tells no series apart.
 		{`SELECT top(f, i, 2) FROM m`, []string{"m[] [time top i] 1", "600000000000 3 2 "}},
+		// A tag that a series lacks is null beside a field.
+		{`SELECT i FROM n WHERE s = h`, []string{"n[] [time i] 1", "1000000000 2 "}},
+		{`SELECT i FROM n WHERE s != h`, []string{"n[] [time i] 1", "2000000000 3 "}},
+		{`SELECT i FROM n WHERE h != s OR h = ''`, []string{"n[] [time i] 2", "0 1 ", "2000000000 3 "}},
 	} {
 		res, err := collectSelect(context.Background(), m, c.q, SelectOptions{Database: "d", DefaultRP: m.defaultRP})
 		if err != nil {
