@@ -11,64 +11,66 @@ import (
 	"tsdbd/internal/vfs"
 )
 
-const backupHelp = `tsdbd backup copies a running server's data into a directory, without stopping
-writes. All of it is of one moment. The first backup into a directory copies
-everything, later ones what is new; each is whole and can be restored alone. One
-that was broken off is gone on with by running it again.
+func backupCommand() *command {
+	return &command{
+		name:    "backup",
+		summary: "copy a running server's data",
+		about: `tsdbd backup copies a running server's data into a directory, without stopping writes. All of it is of one moment. The first backup into a directory copies everything, later ones what is new; each is whole and can be restored alone. One that was broken off is gone on with by running it again.
 
-Usage: tsdbd backup [flags] DIR
-       tsdbd backup -list DIR
-       tsdbd backup -prune N DIR    keep the newest N backups, remove the others
+-db, -rp, -shard, -start and -end choose whole shards: those that overlap the range.`,
+		usage:    []string{"[flags] DIR", "-list DIR", "-prune N DIR"},
+		operands: "DIR",
+		examples: []example{
+			{"tsdbd backup /backups", "the first time everything, later what is new"},
+			{"tsdbd backup -list /backups", "what is there"},
+			{"tsdbd backup -prune 7 /backups", "keep the newest seven"},
+			{"tsdbd backup -host https://db.example.org:8086 -username admin /backups", "with the password in TSDBD_PASSWORD"},
+		},
+		define: defineBackup,
+	}
+}
 
-Flags:
-` + clientHelp + filterHelp + `                       (whole shards that overlap the range)
-  -json                write the result as JSON
-`
-
-func runBackup(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := newFlags("backup", backupHelp, stdout)
+func defineBackup(f *commandFlags) action {
 	client := f.clientFlags(defaultHost)
 	var opt backup.TakeOptions
-	f.filterFlags(&opt.Filter, false)
-	list := f.Bool("list", false, "")
-	prune := f.Int("prune", 0, "")
-	asJSON := f.Bool("json", false, "")
-	rest, err := f.parse(args)
-	if err != nil {
-		return helped(err)
-	}
-	if len(rest) != 1 {
-		return f.usageError("backup takes one directory")
-	}
-	normalise(client)
-	dir, err := absolute(rest[0])
-	if err != nil {
-		return err
-	}
-	r := backup.OpenRepository(vfs.OS, dir)
-	switch {
-	case *list:
-		return listBackups(r, stdout, *asJSON)
-	case *prune != 0:
-		backups, objects, err := r.Prune(*prune)
-		if err == nil {
-			_, err = fmt.Fprintf(stdout, "removed %d backups and %d objects\n", backups, objects)
+	f.filterFlags(&opt.Filter)
+	list := f.Bool("list", false, "list the backups in DIR")
+	prune := f.Int("prune", 0, "keep the newest `N` backups in DIR and remove the others")
+	asJSON := f.Bool("json", false, "write the result as JSON")
+	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
+		if len(rest) != 1 {
+			return f.usageError("backup takes one directory")
 		}
+		complete(client)
+		dir, err := absolute(rest[0])
+		if err != nil {
+			return err
+		}
+		r := backup.OpenRepository(vfs.OS, dir)
+		switch {
+		case *list:
+			return listBackups(r, stdout, *asJSON)
+		case *prune != 0:
+			backups, objects, err := r.Prune(*prune)
+			if err == nil {
+				_, err = fmt.Fprintf(stdout, "removed %d backups and %d objects\n", backups, objects)
+			}
+			return err
+		}
+		p := newProgress(stderr)
+		opt.Progress = p.copied
+		res, err := backup.Take(ctx, client, r, opt)
+		p.clear()
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return json.NewEncoder(stdout).Encode(res)
+		}
+		_, err = fmt.Fprintf(stdout, "backup %s: %d shards at sequence %d, %d objects, %s, of it %s copied, in %s\n",
+			res.Name, res.Shards, res.Sequence, res.Objects, mib(res.Bytes), mib(res.Copied), res.Took.Round(time.Millisecond))
 		return err
 	}
-	p := newProgress(stderr)
-	opt.Progress = p.copied
-	res, err := backup.Take(ctx, client, r, opt)
-	p.clear()
-	if err != nil {
-		return err
-	}
-	if *asJSON {
-		return json.NewEncoder(stdout).Encode(res)
-	}
-	_, err = fmt.Fprintf(stdout, "backup %s: %d shards at sequence %d, %d objects, %s, of it %s copied, in %s\n",
-		res.Name, res.Shards, res.Sequence, res.Objects, mib(res.Bytes), mib(res.Copied), res.Took.Round(time.Millisecond))
-	return err
 }
 
 // listed is a line of backup -list.

@@ -13,79 +13,71 @@ import (
 	"tsdbd/internal/vfs"
 )
 
-const exportHelp = `tsdbd export writes points as line protocol, with headers that tell tsdbd import
-how databases are made and where the points belong.
+func exportCommand() *command {
+	return &command{
+		name:    "export",
+		summary: "write points as line protocol",
+		about:   `tsdbd export writes points as line protocol, with headers that tell tsdbd import how databases are made and where the points belong. It reads a data directory that no server runs on and does not change it, or a running server, or a backup (the newest without NAME).`,
+		usage:   []string{"[flags] -data DIR", "[flags] -host URL", "[flags] -backup DIR [NAME]"},
+		examples: []example{
+			{"tsdbd export -host http://127.0.0.1:8086 -db telegraf -gzip -out telegraf.gz", "a database of a running server"},
+			{"tsdbd export -data /var/lib/tsdbd -measurement 'cpu*' -start 2026-01-01 -lponly", "bare lines of some measurements"},
+			{"tsdbd export -backup /backups", "the newest backup"},
+		},
+		define: defineExport,
+	}
+}
 
-Usage: tsdbd export [flags] -data DIR      from a data directory without a server
-       tsdbd export [flags] -host URL      from a running server
-       tsdbd export [flags] -backup DIR [NAME]
-                                           from a backup (default: the newest)
-
-Flags:
-  -data DIR            the data directory; it is not changed
-  -host URL            the server, such as http://127.0.0.1:8086
-  -username, -password for a server that asks
-  -backup DIR          a directory of backups
-` + filterHelp + `  -measurement NAME    only this measurement; * and ? match any text and any
-                       character; may be given several times
-  -out FILE            write to a file (default: standard output)
-  -gzip                compress
-  -lponly              no headers
-  -workers N           how many threads read (default: as many as there are CPUs)
-`
-
-func runExport(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	f := newFlags("export", exportHelp, stdout)
+func defineExport(f *commandFlags) action {
 	client := f.clientFlags("")
-	data := f.String("data", "", "")
-	repository := f.String("backup", "", "")
-	out := f.String("out", "", "")
+	data := f.String("data", "", "read the data directory `DIR`")
+	repository := f.String("backup", "", "read the directory of backups `DIR`")
+	out := f.String("out", "", "write to `FILE`, not to standard output")
 	var opt backup.ExportOptions
-	f.filterFlags(&opt.Filter, true)
-	f.BoolVar(&opt.Gzip, "gzip", false, "")
-	f.BoolVar(&opt.LinesOnly, "lponly", false, "")
-	f.IntVar(&opt.Workers, "workers", 0, "")
-	rest, err := f.parse(args)
-	if err != nil {
-		return helped(err)
-	}
-	normalise(client)
-	given := 0
-	for _, s := range []string{*data, client.URL, *repository} {
-		if s != "" {
-			given++
+	f.filterFlags(&opt.Filter)
+	f.Var((*listFlag)(&opt.Filter.Measurements), "measurement", "only the measurement `NAME`, where * and ? match any text and any character; may be given several times")
+	f.BoolVar(&opt.Gzip, "gzip", false, "compress")
+	f.BoolVar(&opt.LinesOnly, "lponly", false, "write no headers")
+	f.IntVar(&opt.Workers, "workers", 0, "read with `N` threads, not with one for each CPU")
+	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) (err error) {
+		complete(client)
+		given := 0
+		for _, s := range []string{*data, client.URL, *repository} {
+			if s != "" {
+				given++
+			}
 		}
-	}
-	if given != 1 || len(rest) > 1 || len(rest) == 1 && *repository == "" {
-		return f.usageError("export takes one of -data, -host and -backup")
-	}
-	w := stdout
-	if *out != "" && *out != "-" {
-		file, err := os.OpenFile(*out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if given != 1 || len(rest) > 1 || len(rest) == 1 && *repository == "" {
+			return f.usageError("export takes one of -data, -host and -backup")
+		}
+		w := stdout
+		if *out != "" && *out != "-" {
+			file, err := os.OpenFile(*out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+			if err != nil {
+				return err
+			}
+			defer func() {
+				if err == nil {
+					err = file.Sync()
+				}
+				err = errors.Join(err, file.Close())
+			}()
+			w = file
+		}
+		buffered := bufio.NewWriterSize(w, 1<<20)
+		p := newProgress(stderr)
+		opt.Progress = func(n int64) { p.show("%d points", n) }
+		points, err := export(ctx, client, *data, *repository, rest, buffered, opt)
+		p.clear()
+		if err == nil {
+			err = buffered.Flush()
+		}
 		if err != nil {
 			return err
 		}
-		defer func() {
-			if err == nil {
-				err = file.Sync()
-			}
-			err = errors.Join(err, file.Close())
-		}()
-		w = file
-	}
-	buffered := bufio.NewWriterSize(w, 1<<20)
-	p := newProgress(stderr)
-	opt.Progress = func(n int64) { p.show("%d points", n) }
-	points, err := export(ctx, client, *data, *repository, rest, buffered, opt)
-	p.clear()
-	if err == nil {
-		err = buffered.Flush()
-	}
-	if err != nil {
+		_, err = fmt.Fprintf(stderr, "%d points exported\n", points)
 		return err
 	}
-	_, err = fmt.Fprintf(stderr, "%d points exported\n", points)
-	return err
 }
 
 // export runs an export from where the flags say.

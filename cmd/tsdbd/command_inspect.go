@@ -9,9 +9,11 @@ import (
 	"tsdbd/internal/vfs"
 )
 
-const inspectHelp = `tsdbd inspect shows what data files hold. It changes nothing.
-
-Usage: tsdbd inspect WHAT [flags] PATH
+func inspectCommand() *command {
+	return &command{
+		name:    "inspect",
+		summary: "show what data files hold",
+		about: `tsdbd inspect shows what data files hold. It changes nothing.
 
   wal PATH        a log directory, or one segment in it (data/wal)
   tsm PATH        a TSM file
@@ -20,49 +22,50 @@ Usage: tsdbd inspect WHAT [flags] PATH
   manifest PATH   a shard's manifest (data/db-1/shard-1)
   shard PATH      a shard's directory: manifest and all files
   report DIR      a data directory: disk space and cardinality of each
-                  measurement; refused while a server runs on it
+                  measurement; refused while a server runs on it`,
+		usage:    []string{"WHAT [flags] PATH"},
+		operands: "wal|tsm|tsi|series|manifest|shard|report PATH",
+		examples: []example{
+			{"tsdbd inspect report /var/lib/tsdbd", "disk space and cardinality"},
+			{"tsdbd inspect wal -all data/wal", "every entry of the log"},
+		},
+		define: defineInspect,
+	}
+}
 
-Flags:
-  -json           write JSON
-  -all            list every entry of a log, every series of a TSM or series file
-`
-
-func runInspect(_ context.Context, args []string, stdout, _ io.Writer) error {
-	f := newFlags("inspect", inspectHelp, stdout)
-	asJSON := f.Bool("json", false, "")
-	all := f.Bool("all", false, "")
-	rest, err := f.parse(args)
-	if err != nil {
-		return helped(err)
+func defineInspect(f *commandFlags) action {
+	asJSON := f.Bool("json", false, "write JSON")
+	all := f.Bool("all", false, "list every entry of a log, every series of a TSM or series file")
+	return func(_ context.Context, rest []string, stdout, _ io.Writer) error {
+		if len(rest) != 2 {
+			return f.usageError("inspect takes what to inspect and a path")
+		}
+		name, err := absolute(rest[1])
+		if err != nil {
+			return err
+		}
+		var report inspect.Texter
+		switch rest[0] {
+		case "wal":
+			report, err = inspect.WAL(vfs.OS, name, *all)
+		case "tsm":
+			report, err = inspect.TSM(vfs.OS, name, *all)
+		case "tsi":
+			report, err = inspect.TSI(vfs.OS, name)
+		case "series":
+			report, err = inspect.Series(vfs.OS, name, *all)
+		case "manifest":
+			report, err = inspect.Manifest(vfs.OS, name)
+		case "shard":
+			report, err = inspect.Shard(vfs.OS, name)
+		case "report":
+			report, err = inspect.Report(name)
+		default:
+			return f.usageError("inspect does not know %q", rest[0])
+		}
+		if err != nil {
+			return fmt.Errorf("inspect %s: %w", rest[0], err)
+		}
+		return inspect.Write(stdout, report, *asJSON)
 	}
-	if len(rest) != 2 {
-		return f.usageError("inspect takes what to inspect and a path")
-	}
-	name, err := absolute(rest[1])
-	if err != nil {
-		return err
-	}
-	var report inspect.Texter
-	switch rest[0] {
-	case "wal":
-		report, err = inspect.WAL(vfs.OS, name, *all)
-	case "tsm":
-		report, err = inspect.TSM(vfs.OS, name, *all)
-	case "tsi":
-		report, err = inspect.TSI(vfs.OS, name)
-	case "series":
-		report, err = inspect.Series(vfs.OS, name, *all)
-	case "manifest":
-		report, err = inspect.Manifest(vfs.OS, name)
-	case "shard":
-		report, err = inspect.Shard(vfs.OS, name)
-	case "report":
-		report, err = inspect.Report(name)
-	default:
-		return f.usageError("inspect does not know %q", rest[0])
-	}
-	if err != nil {
-		return fmt.Errorf("inspect %s: %w", rest[0], err)
-	}
-	return inspect.Write(stdout, report, *asJSON)
 }

@@ -9,70 +9,67 @@ import (
 	"tsdbd/internal/vfs"
 )
 
-const restoreHelp = `tsdbd restore puts a backup back: as files into an empty data directory, for a
-server that is started on it afterwards, or as points into a running server,
-where they merge with what is there.
+func restoreCommand() *command {
+	return &command{
+		name:    "restore",
+		summary: "put a backup into an empty directory or a running server",
+		about: `tsdbd restore puts a backup back: as files into an empty data directory, for a server that is started on it afterwards, or as points into a running server, where they merge with what is there.
 
-Usage: tsdbd restore [flags] -data DIR BACKUPS   into an empty directory
-       tsdbd restore [flags] -host URL BACKUPS   into a running server
+With -data the flags that choose data choose whole shards; with -host they are exact.`,
+		usage:    []string{"[flags] -data DIR BACKUPS", "[flags] -host URL BACKUPS"},
+		operands: "DIR",
+		examples: []example{
+			{"tsdbd restore -data /var/lib/tsdbd /backups", "the newest backup, as files"},
+			{"tsdbd restore -host http://127.0.0.1:8086 -db telegraf -newdb old /backups", "one database, beside the present one"},
+		},
+		define: defineRestore,
+	}
+}
 
-Flags:
-  -data DIR            the data directory
-  -host URL            the server, such as http://127.0.0.1:8086
-  -username, -password for a server that asks
-  -backup NAME         which backup (default: the newest; see backup -list)
-` + filterHelp + `                       (-data: whole shards that overlap the range)
-  -newdb NAME          restore the database of -db under this name
-  -newrp NAME          restore the policy of -rp under this name
-`
-
-func runRestore(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := newFlags("restore", restoreHelp, stdout)
+func defineRestore(f *commandFlags) action {
 	client := f.clientFlags("")
-	data := f.String("data", "", "")
+	data := f.String("data", "", "restore files into the empty directory `DIR`")
 	var opt backup.RestoreOptions
-	f.StringVar(&opt.Backup, "backup", "", "")
-	f.filterFlags(&opt.Filter, false)
-	f.StringVar(&opt.NewDatabase, "newdb", "", "")
-	f.StringVar(&opt.NewPolicy, "newrp", "", "")
-	rest, err := f.parse(args)
-	if err != nil {
-		return helped(err)
-	}
-	if len(rest) != 1 {
-		return f.usageError("restore takes one directory of backups")
-	}
-	if (*data == "") == (client.URL == "") {
-		return f.usageError("restore takes either -data or -host")
-	}
-	normalise(client)
-	from, err := absolute(rest[0])
-	if err != nil {
-		return err
-	}
-	r := backup.OpenRepository(vfs.OS, from)
-	p := newProgress(stderr)
-	if *data != "" {
-		to, err := absolute(*data)
+	f.StringVar(&opt.Backup, "backup", "", "restore the backup `NAME`, not the newest; backup -list shows names")
+	f.filterFlags(&opt.Filter)
+	f.StringVar(&opt.NewDatabase, "newdb", "", "restore the database of -db as `NAME`")
+	f.StringVar(&opt.NewPolicy, "newrp", "", "restore the policy of -rp as `NAME`")
+	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
+		if len(rest) != 1 {
+			return f.usageError("restore takes one directory of backups")
+		}
+		if (*data == "") == (client.URL == "") {
+			return f.usageError("restore takes either -data or -host")
+		}
+		complete(client)
+		from, err := absolute(rest[0])
 		if err != nil {
 			return err
 		}
-		opt.Progress = p.copied
-		res, err := backup.Place(ctx, r, to, opt)
+		r := backup.OpenRepository(vfs.OS, from)
+		p := newProgress(stderr)
+		if *data != "" {
+			to, err := absolute(*data)
+			if err != nil {
+				return err
+			}
+			opt.Progress = p.copied
+			res, err := backup.Place(ctx, r, to, opt)
+			p.clear()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(stdout, "backup %s restored into %s: %d shards, %d files, %s\n", res.Name, to, res.Shards, res.Objects, mib(res.Bytes))
+			return err
+		}
+		opt.Imported = func(s backup.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
+		stats, err := backup.Restore(ctx, r, client, opt)
 		p.clear()
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(stdout, "backup %s restored into %s: %d shards, %d files, %s\n", res.Name, to, res.Shards, res.Objects, mib(res.Bytes))
-		return err
+		return importResult(stats, stdout, stderr)
 	}
-	opt.Imported = func(s backup.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
-	stats, err := backup.Restore(ctx, r, client, opt)
-	p.clear()
-	if err != nil {
-		return err
-	}
-	return importResult(stats, stdout, stderr)
 }
 
 // importResult tells how an import went; refused points are an error.

@@ -21,8 +21,8 @@ import (
 	"tsdbd/internal/apptest"
 )
 
-// command runs a sub-command in this process.
-func command(t testing.TB, args ...string) (stdout, stderr string, err error) {
+// tsdbd runs the program in this process.
+func tsdbd(t testing.TB, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	err = run(context.Background(), args, &out, &errs)
@@ -31,28 +31,11 @@ func command(t testing.TB, args ...string) (stdout, stderr string, err error) {
 
 func must(t testing.TB, args ...string) string {
 	t.Helper()
-	out, errs, err := command(t, args...)
+	out, errs, err := tsdbd(t, args...)
 	if err != nil {
 		t.Fatalf("tsdbd %s: %v\n%s%s", strings.Join(args, " "), err, out, errs)
 	}
 	return out
-}
-
-func TestCommandHelp(t *testing.T) {
-	for name := range commands {
-		for _, flag := range []string{"-h", "-help", "--help"} {
-			out := must(t, name, flag)
-			if !strings.HasPrefix(out, "tsdbd "+name+" ") || !strings.Contains(out, "\nUsage: tsdbd "+name) {
-				t.Errorf("help of %s: %q", name, out)
-			}
-		}
-		if !strings.Contains(usage, "\n  "+name+" ") {
-			t.Errorf("tsdbd help does not know %s", name)
-		}
-		if _, _, err := command(t, name, "-no-such-flag"); err == nil || !strings.Contains(err.Error(), name+" -help") {
-			t.Errorf("%s with an unknown flag: %v", name, err)
-		}
-	}
 }
 
 func TestCommandUsage(t *testing.T) {
@@ -81,7 +64,7 @@ func TestCommandUsage(t *testing.T) {
 		{"import", "a", "b"},
 		{"import", dir + "/none"},
 	} {
-		if _, _, err := command(t, args...); err == nil {
+		if _, _, err := tsdbd(t, args...); err == nil {
 			t.Errorf("tsdbd %s: no error", strings.Join(args, " "))
 		}
 	}
@@ -172,7 +155,7 @@ func TestBackupAndRestore(t *testing.T) {
 		must(t, "verify", other.Dir)
 		other.Restart()
 		compare(t, "restored", answers(other), want)
-		if _, _, err := command(t, "verify", other.Dir); !errors.Is(err, inspect.ErrInUse) {
+		if _, _, err := tsdbd(t, "verify", other.Dir); !errors.Is(err, inspect.ErrInUse) {
 			t.Errorf("verify of a directory in use: %v", err)
 		}
 	})
@@ -334,7 +317,7 @@ func TestVerifyDamage(t *testing.T) {
 	if err := os.WriteFile(files[0], b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := command(t, "verify", "-json", s.Dir)
+	out, _, err := tsdbd(t, "verify", "-json", s.Dir)
 	if !errors.Is(err, errDamaged) {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -345,7 +328,7 @@ func TestVerifyDamage(t *testing.T) {
 	if r.Sound || len(r.Problems) == 0 || r.Problems[0].Path != files[0] || r.Problems[0].Offset < 0 || r.Problems[0].Offset > int64(len(b)) {
 		t.Errorf("%+v", r)
 	}
-	text, _, _ := command(t, "verify", s.Dir)
+	text, _, _ := tsdbd(t, "verify", s.Dir)
 	if !strings.Contains(text, fmt.Sprintf("damage: %s at offset %d", files[0], r.Problems[0].Offset)) {
 		t.Errorf("verify says %s", text)
 	}
@@ -391,7 +374,7 @@ func TestImport(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, errs, err := command(t, "import", "-host", s.URL, "-failed", dir+"/failed.txt", file)
+	out, errs, err := tsdbd(t, "import", "-host", s.URL, "-failed", dir+"/failed.txt", file)
 	if err == nil || !strings.Contains(out, "7 points processed, 5 written, 2 refused; 3 statements, 1 failed") {
 		t.Errorf("import says %q, %v\n%s", out, err, errs)
 	}
@@ -426,7 +409,7 @@ func TestImport(t *testing.T) {
 	if got := s.Query("one", "SELECT count(v), last(v) FROM n"); !strings.Contains(got, "500,499") {
 		t.Errorf("imported: %s", got)
 	}
-	if _, _, err := command(t, "import", "-host", s.URL, "-db", "none", file); err == nil {
+	if _, _, err := tsdbd(t, "import", "-host", s.URL, "-db", "none", file); err == nil {
 		t.Error("import into a database that is not there")
 	}
 }

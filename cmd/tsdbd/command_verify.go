@@ -12,81 +12,77 @@ import (
 	"tsdbd/internal/vfs"
 )
 
-const verifyHelp = `tsdbd verify checks data: every checksum, that files are those their manifests
-name, that values and statistics agree, and that catalog, series file, indexes
-and data agree with each other. It changes nothing and lists each damage with
-its file and offset. The exit code is 1 when there is damage.
-
-Usage: tsdbd verify [flags] DIR        a data directory without a server
-       tsdbd verify [flags] -host URL  a running server
-       tsdbd verify [flags] -backup DIR [NAME]
-                                       backups: all in DIR, or one
-
-Flags:
-  -json                write JSON
-  -host URL            the server, such as http://127.0.0.1:8086
-  -username, -password for a server that asks
-  -backup DIR          a directory of backups
-`
+func verifyCommand() *command {
+	return &command{
+		name:     "verify",
+		summary:  "check data files, of a stopped or a running server",
+		about:    `tsdbd verify checks data: every checksum, that files are those their manifests name, that values and statistics agree, and that catalog, series file, indexes and data agree with each other. It changes nothing and lists each damage with its file and offset. The exit code is 1 when there is damage.`,
+		usage:    []string{"[flags] DIR", "[flags] -host URL", "[flags] -backup DIR [NAME]"},
+		operands: "DIR",
+		examples: []example{
+			{"tsdbd verify /var/lib/tsdbd", "without a server"},
+			{"tsdbd verify -host http://127.0.0.1:8086", "a running one"},
+			{"tsdbd verify -backup /backups", "all backups, every byte"},
+		},
+		define: defineVerify,
+	}
+}
 
 var errDamaged = errors.New("there is damage")
 
-func runVerify(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := newFlags("verify", verifyHelp, stdout)
-	asJSON := f.Bool("json", false, "")
+func defineVerify(f *commandFlags) action {
+	asJSON := f.Bool("json", false, "write JSON")
 	client := f.clientFlags("")
-	repository := f.String("backup", "", "")
-	rest, err := f.parse(args)
-	if err != nil {
-		return helped(err)
-	}
-	normalise(client)
-	if *repository != "" {
-		if len(rest) > 1 || client.URL != "" {
-			return f.usageError("verify -backup takes one name of a backup at most")
+	repository := f.String("backup", "", "check the backups in `DIR`: all, or the one that is named")
+	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
+		complete(client)
+		if *repository != "" {
+			if len(rest) > 1 || client.URL != "" {
+				return f.usageError("verify -backup takes one name of a backup at most")
+			}
+			return verifyBackups(ctx, *repository, rest, *asJSON, stdout)
 		}
-		return verifyBackups(ctx, *repository, rest, *asJSON, stdout)
-	}
-	if (len(rest) == 1) == (client.URL != "") || len(rest) > 1 {
-		return f.usageError("verify takes either a directory or -host")
-	}
-	var report *inspect.VerifyReport
-	if client.URL != "" {
-		b, err := client.Verify(ctx)
-		if err != nil {
+		if (len(rest) == 1) == (client.URL != "") || len(rest) > 1 {
+			return f.usageError("verify takes either a directory or -host")
+		}
+		var report *inspect.VerifyReport
+		if client.URL != "" {
+			b, err := client.Verify(ctx)
+			if err != nil {
+				return err
+			}
+			report = new(inspect.VerifyReport)
+			if err := json.Unmarshal(b, report); err != nil {
+				return fmt.Errorf("read report: %w", err)
+			}
+		} else {
+			dir, err := absolute(rest[0])
+			if err != nil {
+				return err
+			}
+			hold, err := inspect.Hold(dir)
+			if errors.Is(err, inspect.ErrInUse) {
+				return fmt.Errorf("%w: verify it with -host", err)
+			}
+			if err != nil {
+				return err
+			}
+			defer hold.Close()
+			p := newProgress(stderr)
+			report, err = inspect.Verify(ctx, dir, inspect.VerifyOptions{Progress: func(path string) { p.show("%s", path) }})
+			p.clear()
+			if err != nil {
+				return err
+			}
+		}
+		if err := inspect.Write(stdout, report, *asJSON); err != nil {
 			return err
 		}
-		report = new(inspect.VerifyReport)
-		if err := json.Unmarshal(b, report); err != nil {
-			return fmt.Errorf("read report: %w", err)
+		if !report.Sound {
+			return errDamaged
 		}
-	} else {
-		dir, err := absolute(rest[0])
-		if err != nil {
-			return err
-		}
-		hold, err := inspect.Hold(dir)
-		if errors.Is(err, inspect.ErrInUse) {
-			return fmt.Errorf("%w: verify it with -host", err)
-		}
-		if err != nil {
-			return err
-		}
-		defer hold.Close()
-		p := newProgress(stderr)
-		report, err = inspect.Verify(ctx, dir, inspect.VerifyOptions{Progress: func(path string) { p.show("%s", path) }})
-		p.clear()
-		if err != nil {
-			return err
-		}
+		return nil
 	}
-	if err := inspect.Write(stdout, report, *asJSON); err != nil {
-		return err
-	}
-	if !report.Sound {
-		return errDamaged
-	}
-	return nil
 }
 
 // backupReport is the outcome for one backup.

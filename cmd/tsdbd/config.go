@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -118,7 +118,7 @@ type retentionConfig struct {
 // logConfig is about the server's log on standard error.
 type logConfig struct {
 	Level  slog.Level `toml:"level"`
-	Format string     `toml:"format"` // text or json
+	Format string     `toml:"format"` // auto, console, text or json
 }
 
 func defaultConfig() *config {
@@ -136,25 +136,26 @@ func defaultConfig() *config {
 			Enabled: true, CheckInterval: duration(30 * time.Minute),
 			DayShardsFrom: duration(2 * day), WeekShardsFrom: duration(180 * day),
 		},
-		Log: logConfig{Format: "text"},
+		Log: logConfig{Format: "auto"},
 	}
 }
 
-// loadConfig puts the configuration together: flags win over the environment,
-// the environment over the file, the file over the defaults.
-func loadConfig(args, environ []string) (*config, error) {
-	flags := flag.NewFlagSet("tsdbd", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	file := flags.String("config", "", "")
-	dir := flags.String("data", "", "")
-	address := flags.String("http", "", "")
-	level := flags.String("log-level", "", "")
-	if err := flags.Parse(args); err != nil {
-		return nil, err
-	}
-	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q, see tsdbd help", flags.Arg(0))
-	}
+// settingsFrom are the flags that say where settings come from.
+type settingsFrom struct {
+	file, dir, address, level string
+}
+
+// declare adds the flags.
+func (from *settingsFrom) declare(f *commandFlags) {
+	f.StringVar(&from.file, "config", "", "read settings from the TOML `FILE`")
+	f.StringVar(&from.dir, "data", "", "keep the data in `DIR`, not in ./data")
+	f.StringVar(&from.address, "http", "", "listen on `HOST:PORT`, not on 127.0.0.1:8086")
+	f.StringVar(&from.level, "log-level", "", "log from a level on: `debug|info|warn|error`; without it from info")
+}
+
+// load puts the configuration together: flags win over the environment, the
+// environment over the file, the file over the defaults.
+func (from *settingsFrom) load(environ []string) (*config, error) {
 	c := defaultConfig()
 	env := map[string]string{}
 	for _, e := range environ {
@@ -162,25 +163,22 @@ func loadConfig(args, environ []string) (*config, error) {
 			env[k] = v
 		}
 	}
-	if *file == "" {
-		*file = env[envPrefix+"CONFIG"]
-	}
-	if *file != "" {
-		if err := c.readFile(*file); err != nil {
+	if file := cmp.Or(from.file, env[envPrefix+"CONFIG"]); file != "" {
+		if err := c.readFile(file); err != nil {
 			return nil, err
 		}
 	}
 	if err := c.readEnv(env); err != nil {
 		return nil, err
 	}
-	if *dir != "" {
-		c.Data.Dir = *dir
+	if from.dir != "" {
+		c.Data.Dir = from.dir
 	}
-	if *address != "" {
-		c.HTTP.BindAddress = *address
+	if from.address != "" {
+		c.HTTP.BindAddress = from.address
 	}
-	if *level != "" {
-		if err := c.Log.Level.UnmarshalText([]byte(*level)); err != nil {
+	if from.level != "" {
+		if err := c.Log.Level.UnmarshalText([]byte(from.level)); err != nil {
 			return nil, fmt.Errorf("-log-level: %w", err)
 		}
 	}
@@ -295,7 +293,7 @@ func (c *config) validate() error {
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
 	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,
 		"retention.week-shards-from must be at least retention.day-shards-from, and both positive")
-	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format must be text or json, not %q", c.Log.Format)
+	check(slices.Contains(logFormats, c.Log.Format), "log.format must be one of %s, not %q", strings.Join(logFormats, ", "), c.Log.Format)
 	for name, n := range map[string]int{
 		"http.max-concurrent-write-limit": c.HTTP.MaxConcurrentWriteLimit, "http.max-connection-limit": c.HTTP.MaxConnectionLimit,
 		"http.max-row-limit":           c.HTTP.MaxRowLimit,
@@ -312,15 +310,6 @@ func (c *config) print(w io.Writer) error {
 	e := toml.NewEncoder(w)
 	e.Indent = ""
 	return e.Encode(c)
-}
-
-// logger returns the server's log, whose level may be changed.
-func (c *config) logger(w io.Writer, level slog.Leveler) *slog.Logger {
-	opt := &slog.HandlerOptions{Level: level}
-	if c.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, opt))
-	}
-	return slog.New(slog.NewTextHandler(w, opt))
 }
 
 // dataPath returns the data directory as people know it.

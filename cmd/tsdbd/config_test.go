@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"flag"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -65,6 +67,22 @@ func TestDurations(t *testing.T) {
 			t.Errorf("%q passes", bad)
 		}
 	}
+}
+
+// loadConfig loads what flags and an environment say.
+func loadConfig(args, environ []string) (*config, error) {
+	f := &commandFlags{flag.NewFlagSet("serve", flag.ContinueOnError)}
+	f.SetOutput(io.Discard)
+	var from settingsFrom
+	from.declare(f)
+	rest, err := f.parse(args)
+	if err == nil {
+		err = f.nothingElse(rest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return from.load(environ)
 }
 
 func writeFile(t *testing.T, text string) string {

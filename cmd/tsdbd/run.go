@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,77 +13,122 @@ import (
 // version is that of the next or present release.
 const version = "0.1.0"
 
-const usage = `tsdbd is a time-series database server with the InfluxDB 1.x HTTP API.
-
-Usage: tsdbd [command] [flags]
-
-Commands:
-  serve     run the server (the default)
-  config    print the configuration in force
-  inspect   show what data files hold
-  verify    check data files, of a stopped or a running server
-  backup    copy a running server's data
-  restore   put a backup into an empty directory or a running server
-  export    write points as line protocol
-  import    send line protocol to a running server
-  version   print the version
-  help      print this text
-
-tsdbd COMMAND -help tells the flags of a command.
-
-Flags of serve and config:
-  -data DIR         where the data is kept (default ./data)
-  -http HOST:PORT   where to listen (default 127.0.0.1:8086)
-  -config FILE      a TOML file with settings
-  -log-level LEVEL  debug, info, warn or error (default info)
-
-Every setting of the file can be given by the environment as well:
-TSDBD_HTTP_BIND_ADDRESS is bind-address in [http]. Flags win over the
-environment, the environment over the file.
-`
-
 // run is the program. It returns when ctx ends or on failure.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	command := "serve"
+	name := "serve"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		command, args = args[0], args[1:]
+		name, args = args[0], args[1:]
+	} else if len(args) > 0 {
+		switch strings.TrimLeft(args[0], "-") {
+		case "h", "help":
+			name, args = "help", args[1:]
+		case "version":
+			name, args = "version", args[1:]
+		}
 	}
-	if c := commands[command]; c != nil {
-		return c(ctx, args, stdout, stderr)
+	c := commandNamed(name)
+	if c == nil {
+		return fmt.Errorf("unknown command %q, see tsdbd help", name)
 	}
-	switch command {
-	case "serve", "config":
-	case "version":
-		_, err := fmt.Fprintln(stdout, versionText())
-		return err
-	case "help":
-		_, err := io.WriteString(stdout, usage)
-		return err
-	default:
-		return fmt.Errorf("unknown command %q, see tsdbd help", command)
+	return c.run(ctx, args, stdout, stderr)
+}
+
+func serveCommand() *command {
+	return &command{
+		name:    "serve",
+		summary: "run the server, as tsdbd does without a command",
+		about: `tsdbd serve runs the server until SIGTERM or SIGINT; a second signal ends it at once. SIGHUP reads the configuration again: the level of the log and the certificate change without a restart.
+
+Without flags it keeps its data in ./data and listens on 127.0.0.1:8086. It says on standard output where it listens, and logs on standard error: for people on a terminal, else as text or JSON (log.format).`,
+		usage: []string{"[flags]"},
+		examples: []example{
+			{"tsdbd -data /var/lib/tsdbd -http :8086", "keep data there and listen on all addresses"},
+			{"tsdbd -config /etc/tsdbd/tsdbd.toml", "with settings from a file, ours or an influxdb.conf"},
+			{"TSDBD_LOG_FORMAT=json TSDBD_HTTP_AUTH_ENABLED=true tsdbd", "with settings from the environment"},
+		},
+		notes: settingsNote,
+		define: func(f *commandFlags) action {
+			var from settingsFrom
+			from.declare(f)
+			return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
+				if err := f.nothingElse(rest); err != nil {
+					return err
+				}
+				load := func() (*config, error) { return from.load(os.Environ()) }
+				c, err := load()
+				if err != nil {
+					return err
+				}
+				return serve(ctx, c, load, stdout, stderr)
+			}
+		},
 	}
-	cfg, err := loadConfig(args, os.Environ())
-	if errors.Is(err, flag.ErrHelp) {
-		_, err = io.WriteString(stdout, usage)
-		return err
+}
+
+const settingsNote = `Every setting of the file can be given by the environment as well: TSDBD_HTTP_BIND_ADDRESS is bind-address in [http]. Flags win over the environment, the environment over the file.`
+
+func configCommand() *command {
+	return &command{
+		name:    "config",
+		summary: "print the configuration in force",
+		about:   `tsdbd config prints all settings with the values that a server with the same flags would use, as a file that -config reads back. Secrets are hidden.`,
+		usage:   []string{"[flags]"},
+		examples: []example{
+			{"tsdbd config > tsdbd.toml", "a file to edit"},
+			{"tsdbd config -config /etc/tsdbd/tsdbd.toml", "check a file"},
+		},
+		notes: settingsNote,
+		define: func(f *commandFlags) action {
+			var from settingsFrom
+			from.declare(f)
+			return func(_ context.Context, rest []string, stdout, _ io.Writer) error {
+				if err := f.nothingElse(rest); err != nil {
+					return err
+				}
+				c, err := from.load(os.Environ())
+				if err != nil {
+					return err
+				}
+				return c.print(stdout)
+			}
+		},
 	}
-	if err != nil {
-		return err
+}
+
+func versionCommand() *command {
+	return &command{
+		name:     "version",
+		summary:  "print the version",
+		about:    `tsdbd version prints the version, the commit if it is known, and what the program was built with and for.`,
+		usage:    []string{""},
+		examples: []example{{"tsdbd version", ""}},
+		define: func(f *commandFlags) action {
+			return func(_ context.Context, rest []string, stdout, _ io.Writer) error {
+				if err := f.nothingElse(rest); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintln(stdout, versionText())
+				return err
+			}
+		},
 	}
-	if command == "config" {
-		return cfg.print(stdout)
-	}
-	return serve(ctx, cfg, func() (*config, error) { return loadConfig(args, os.Environ()) }, stdout, stderr)
 }
 
 // versionText tells what this binary was built from.
 func versionText() string {
 	text := "tsdbd " + version
 	if info, ok := debug.ReadBuildInfo(); ok {
+		revision, modified := "", ""
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				text += " (" + s.Value[:12] + ")"
+			switch {
+			case s.Key == "vcs.revision" && len(s.Value) >= 12:
+				revision = s.Value[:12]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				modified = ", changed"
 			}
+		}
+		if revision != "" {
+			text += " (" + revision + modified + ")"
 		}
 	}
 	return text + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH

@@ -145,7 +145,7 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	defer signal.Stop(hangup)
 	address := servers[0].Addr()
 	log.Info("serving", "address", address, "tls", certificate != nil, "auth", c.HTTP.AuthEnabled, "took", time.Since(begin))
-	welcome(stdout, c.url(address), c.HTTP.AuthEnabled, st.Catalog())
+	welcome(stdout, c, c.url(address), st.Catalog())
 	stopped := servers[len(servers)-1].Done() // the socket's, or the only one's
 	r := &reloader{current: c, read: reload, level: level, certificate: certificate, log: log}
 	for {
@@ -165,20 +165,22 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 
 // welcome tells where the server is, and whoever starts from nothing what to
 // type next.
-func welcome(w io.Writer, url string, auth bool, catalog *meta.Data) {
+func welcome(w io.Writer, c *config, url string, catalog *meta.Data) {
 	fmt.Fprintf(w, "tsdbd %s listens on %s\n", version, url)
 	switch {
-	case auth && !catalog.AdminExists():
+	case c.HTTP.AuthEnabled && !catalog.AdminExists():
 		fmt.Fprintf(w, `Logins are on and there is no administrator yet. Whoever is first makes one:
 
   curl -X POST '%s/query' --data-urlencode "q=CREATE USER admin WITH PASSWORD '...' WITH ALL PRIVILEGES"
 `, url)
-	case !auth && len(catalog.Databases) == 0:
-		fmt.Fprintf(w, `There is no data yet. In another terminal, try:
+	case !c.HTTP.AuthEnabled && len(catalog.Databases) == 0:
+		fmt.Fprintf(w, `There is no data yet in %[2]s. In another terminal, try:
 
   curl -X POST '%[1]s/query' --data-urlencode 'q=CREATE DATABASE demo'
   curl -X POST '%[1]s/write?db=demo' --data-binary 'weather,city=oslo temperature=-3.5'
   curl -G '%[1]s/query' --data-urlencode 'db=demo' --data-urlencode 'q=SELECT * FROM weather'
-`, url)
+
+Ctrl-C stops the server. tsdbd help tells what else there is.
+`, url, c.dataPath())
 	}
 }
