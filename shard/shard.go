@@ -226,6 +226,9 @@ func (s *Shard) TimeRange() model.TimeRange { return s.times }
 // each layout the conflict that forbids its points, or nil.
 func (s *Shard) CheckFields(l *column.Layout) []tsi.FieldConflict { return s.index.RegisterFields(l) }
 
+// Contains reports whether the shard has a series. It takes no lock.
+func (s *Shard) Contains(id model.SeriesID) bool { return s.index.Contains(id) }
+
 // observer brings the index up to date with what the cache meets first.
 type observer struct{ s *Shard }
 

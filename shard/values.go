@@ -6,7 +6,13 @@ import (
 	"tsdbd/scan"
 )
 
-var _ scan.TagValueIndex = (*View)(nil)
+var (
+	_ scan.TagValueIndex = (*View)(nil)
+	_ scan.SeriesIndex   = (*View)(nil)
+)
+
+// AllSeries returns the set of the shard's series. The caller owns it.
+func (v *View) AllSeries() *roaring.Bitmap { return v.index.All() }
 
 // FirstTagValues returns the first limit values of what TagValues does.
 func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {

@@ -21,6 +21,7 @@ type database struct {
 	table  atomic.Pointer[column.Table]
 	refs   atomic.Int64 // views, and one while it is open
 
+	cardinality cardinality
 	damage      atomic.Pointer[error] // of the series file, found while reading
 	quarantined atomic.Pointer[shard.Quarantined]
 }
@@ -39,6 +40,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	db.series = series
+	db.cardinality.maxSeries, db.cardinality.maxValues = s.opt.MaxSeriesPerDatabase, s.opt.MaxValuesPerTag
 	db.table.Store(column.NewTable(d.ID))
 	db.refs.Store(1)
 	if err := s.fs.SyncDir(s.dir); err != nil {

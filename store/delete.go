@@ -20,6 +20,7 @@ import (
 func (s *Store) Delete(ctx context.Context, req scan.DeleteRequest) error {
 	s.gate.Lock()
 	defer s.gate.Unlock()
+	defer s.forgetCardinality()
 	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
 		return err
 	}
@@ -127,13 +128,14 @@ func (s *Store) expireShards(ids []uint64) error {
 // gate is held.
 func (s *Store) forgetShards(ids []uint64) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, id := range ids {
 		if e := s.mu.shards[id]; e != nil {
 			delete(s.mu.shards, id)
 			s.mu.dropped[id] = e
 		}
 	}
+	s.mu.Unlock()
+	s.forgetCardinality()
 }
 
 // removeDropped closes the shards that are out of service and removes their

@@ -59,6 +59,7 @@ var figures = append([]figure{
 	counter("tsdbd_store_points_written_total", "Points made durable.", func(t *totals) float64 { return float64(t.s.counters.points.Load()) }),
 	counter("tsdbd_store_values_written_total", "Field values made durable.", func(t *totals) float64 { return float64(t.s.counters.values.Load()) }),
 	counter("tsdbd_store_points_dropped_total", "Points dropped for good by partial writes.", func(t *totals) float64 { return float64(t.s.counters.dropped.Load()) }),
+	counter("tsdbd_store_points_over_limit_total", "Points dropped because their series would be one too many, by max-series-per-database or max-values-per-tag.", func(t *totals) float64 { return float64(t.s.counters.over.Load()) }),
 	counter("tsdbd_store_points_refused_total", "Points refused for want of memory; clients send them again.", func(t *totals) float64 { return float64(t.s.counters.refused.Load()) }),
 	counter("tsdbd_store_points_failed_total", "Points not written because the disk is full or the log failed; clients send them again.", func(t *totals) float64 { return float64(t.s.counters.failed.Load()) }),
 	counter("tsdbd_store_deletes_total", "Deletes logged and applied.", func(t *totals) float64 { return float64(t.s.counters.deletes.Load()) }),

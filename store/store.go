@@ -44,6 +44,11 @@ type Options struct {
 	// bound. Either way they make way for flushes.
 	CompactBytesPerSecond int64
 
+	// What a database may hold; 0: no bound. Points of new series beyond it are
+	// dropped, and the writer is told.
+	MaxSeriesPerDatabase int
+	MaxValuesPerTag      int // of each tag key of each measurement
+
 	Shards            meta.ShardDurations // retention policy duration -> shard group duration
 	RetentionInterval time.Duration       // between checks for expired shard groups; 0: the default; < 0: never
 	Now               func() time.Time    // wall clock; nil: time.Now

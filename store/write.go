@@ -44,7 +44,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 		// The database was dropped and made again since the parse.
 		return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, database)
 	}
-	r := router{s: s, db: db, database: database, batch: b, now: s.opt.Now().UnixNano()}
+	r := router{s: s, db: db, database: database, batch: b, now: s.opt.Now().UnixNano(), full: db.cardinality.full.Load()}
 	if r.policy, err = s.catalog.Data().RetentionPolicy(database, policy); err != nil {
 		return err
 	}
@@ -69,6 +69,10 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 	s.counters.points.Add(int64(len(b.Rows) - r.dropped))
 	s.counters.values.Add(int64(len(b.Values)))
 	s.counters.dropped.Add(int64(r.dropped))
+	s.counters.over.Add(int64(r.over))
+	if r.over > 0 && !db.cardinality.told.Swap(true) {
+		s.logger.Warn("a limit of cardinality is reached, new series are refused", "db", database)
+	}
 	if r.reason != "" {
 		return &PartialWriteError{Reason: r.reason, Dropped: r.dropped, Database: database, RetentionPolicy: r.policy.Name}
 	}
@@ -127,6 +131,8 @@ type router struct {
 	dropped int
 	late    []int // rows outside of the policy's times, by place in the batch
 	again   bool  // the second pass: all targets are known
+	full    bool  // the database has no room for new series
+	over    int   // of dropped, those of new series for which there is no room
 }
 
 // layoutIn is a layout in a target.
@@ -163,9 +169,6 @@ func (r *router) drop(reason string) {
 // route fills targets. In the common case, one shard and nothing dropped, the
 // target's rows are the batch's own.
 func (r *router) route() error {
-	if err := r.register(r.batch.Rows); err != nil {
-		return err
-	}
 	if err := r.pass(); err != nil {
 		return err
 	}
@@ -177,7 +180,7 @@ func (r *router) route() error {
 		for i := range r.targets {
 			r.targets[i].rows = nil
 		}
-		r.again, r.late, r.dropped, r.reason = true, nil, 0, ""
+		r.again, r.late, r.dropped, r.over, r.reason = true, nil, 0, 0, ""
 		if err := r.pass(); err != nil {
 			return err
 		}
@@ -185,7 +188,7 @@ func (r *router) route() error {
 	for range r.late {
 		r.drop("points beyond retention policy")
 	}
-	return nil
+	return r.register()
 }
 
 // pass sends every row to its target, to late, or drops it.
@@ -221,6 +224,15 @@ func (r *router) pass() error {
 				r.settle(i, &whole)
 			}
 			cur, last = next, nil
+		}
+		if r.full && !r.db.knownSeries(row.Series) {
+			// Before its fields are registered, which nothing would forget.
+			r.over++
+			r.drop(r.db.cardinality.seriesReason())
+			if whole {
+				r.settle(i, &whole)
+			}
+			continue
 		}
 		if last == nil || last.layout != row.Layout {
 			last = r.check(row.Layout, cur)
@@ -342,8 +354,10 @@ func (r *router) check(l *column.Layout, target int) *checked {
 // or false when it was dropped.
 func (r *router) inspect(row *column.Row, c *checked) (*column.Row, bool) {
 	if row.Series.ID() == 0 {
-		r.drop(seriesProblem(row.Series.Key, row.Layout.Measurement))
-		return nil, false
+		if problem := seriesProblem(row.Series.Key, row.Layout.Measurement); problem != "" {
+			r.drop(problem)
+			return nil, false
+		}
 	}
 	if c.use == nil {
 		r.drop(c.reason)
@@ -388,13 +402,17 @@ func seriesProblem(key, measurement string) string {
 	return ""
 }
 
-// register gives ids to the batch's new series. Series that may not exist are
-// left without one.
-func (r *router) register(rows []column.Row) error {
+// register gives ids to the new series of the rows that are to be stored, and
+// drops the rows of those for which the database has no room.
+func (r *router) register() error {
+	limited := r.db.cardinality.limited()
 	var fresh []*column.Series
-	for i := range rows {
-		if sr := rows[i].Series; sr.ID() == 0 && (len(fresh) == 0 || fresh[len(fresh)-1] != sr) {
-			if seriesProblem(sr.Key, rows[i].Layout.Measurement) == "" {
+	for i := range r.targets {
+		t := &r.targets[i]
+		for k := range t.rows {
+			sr := t.rows[k].Series
+			// A series that its shard lists is counted already.
+			if id := sr.ID(); (id == 0 || limited && !t.shard.Contains(id)) && (len(fresh) == 0 || fresh[len(fresh)-1] != sr) {
 				fresh = append(fresh, sr)
 			}
 		}
@@ -402,6 +420,32 @@ func (r *router) register(rows []column.Row) error {
 	if len(fresh) == 0 {
 		return nil
 	}
+	if !limited {
+		return r.db.create(fresh)
+	}
+	refused, err := r.admit(fresh)
+	if err != nil || len(refused) == 0 {
+		return err
+	}
+	for i := range r.targets {
+		t := &r.targets[i]
+		var kept []column.Row // t.rows may be the caller's
+		for k := range t.rows {
+			if reason := refused[t.rows[k].Series]; reason != "" {
+				r.over++
+				r.drop(reason)
+				continue
+			}
+			kept = append(kept, t.rows[k])
+		}
+		t.rows = kept
+	}
+	return nil
+}
+
+// create gives ids to series that have none, of which some may be there twice.
+func (db *database) create(fresh []*column.Series) error {
+	fresh = slices.Clone(fresh)
 	slices.SortFunc(fresh, func(a, b *column.Series) int { return strings.Compare(a.Key, b.Key) })
 	fresh = slices.Compact(fresh)
 	keys := make([]string, len(fresh))
@@ -409,8 +453,8 @@ func (r *router) register(rows []column.Row) error {
 	for i, sr := range fresh {
 		keys[i] = sr.Key
 	}
-	if err := r.db.series.Create(keys, ids); err != nil {
-		return fmt.Errorf("create series in database %s: %w", r.db.name, err)
+	if err := db.series.Create(keys, ids); err != nil {
+		return fmt.Errorf("create series in database %s: %w", db.name, err)
 	}
 	for i, sr := range fresh {
 		sr.SetID(ids[i])

@@ -51,6 +51,10 @@ type dataConfig struct {
 	CompactAfter duration `toml:"compact-after"`
 	// CompactThroughput bounds the bytes that merges read and write per second; 0 does not.
 	CompactThroughput size `toml:"compact-throughput"`
+	// MaxSeriesPerDatabase and MaxValuesPerTag bound cardinality; points of new
+	// series beyond are dropped. 0 does not.
+	MaxSeriesPerDatabase int `toml:"max-series-per-database"`
+	MaxValuesPerTag      int `toml:"max-values-per-tag"`
 }
 
 // httpConfig is about the API.
@@ -295,6 +299,7 @@ func (c *config) validate() error {
 		"retention.week-shards-from must be at least retention.day-shards-from, and both positive")
 	check(slices.Contains(logFormats, c.Log.Format), "log.format must be one of %s, not %q", strings.Join(logFormats, ", "), c.Log.Format)
 	for name, n := range map[string]int{
+		"data.max-series-per-database": c.Data.MaxSeriesPerDatabase, "data.max-values-per-tag": c.Data.MaxValuesPerTag,
 		"http.max-concurrent-write-limit": c.HTTP.MaxConcurrentWriteLimit, "http.max-connection-limit": c.HTTP.MaxConnectionLimit,
 		"http.max-row-limit":           c.HTTP.MaxRowLimit,
 		"query.max-concurrent-queries": c.Query.MaxConcurrentQueries, "query.max-select-point": c.Query.MaxSelectPoint,

@@ -51,6 +51,8 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	st, err := store.Open(c.Data.Dir, store.Options{
 		Logger:                log,
 		SyncInterval:          time.Duration(c.Data.WALSyncInterval),
+		MaxSeriesPerDatabase:  c.Data.MaxSeriesPerDatabase,
+		MaxValuesPerTag:       c.Data.MaxValuesPerTag,
 		SegmentBytes:          int64(c.Data.WALSegmentSize),
 		LogBytes:              int64(c.Data.WALMaxSize),
 		CacheBytes:            int64(c.Data.CacheMaxMemory),
