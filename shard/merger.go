@@ -253,7 +253,9 @@ func (m *merger) begin() error {
 	}
 	if m.w == nil {
 		m.rec.number = m.s.takeNumber()
-		w, err := tsm.Create(m.s.fs, m.s.path(tsmName(m.rec.number)), tsm.WriterOptions{MinSequence: m.rec.minSequence, MaxSequence: m.rec.maxSequence, Level: m.rec.level})
+		w, err := tsm.Create(m.s.fs, m.s.path(tsmName(m.rec.number)), tsm.WriterOptions{
+			MinSequence: m.rec.minSequence, MaxSequence: m.rec.maxSequence, Level: m.rec.level, Dense: m.rec.level == fullLevel,
+		})
 		if err != nil {
 			return err
 		}

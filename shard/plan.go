@@ -21,8 +21,11 @@ const (
 	// maxMergeBytes bounds what one merge reads, and so the disk space it
 	// takes until it is published.
 	maxMergeBytes = 16 << 30
-	// fullLevel marks the result of a full compaction.
+	// fullLevel marks the result of a full compaction, in dense blocks.
 	fullLevel = 9
+	// A file of a cold shard's first run that nothing is to be merged with is
+	// written anew for dense blocks if it is as large.
+	denseBytes = 1 << 20
 	// A cold run of more than smallBytes is not merged with what is newer when
 	// that is smaller by more than coldRatio: few late rows do not make a large shard be written anew.
 	coldRatio = 8
@@ -62,12 +65,12 @@ func runs(files []fact) []run {
 // plan chooses the neighbours [lo, hi) of files, in sequence order, to merge
 // next, and the level of the result; lo == hi means that nothing is to do. It
 // is a pure function. Runs are merged whole; a single file is written anew to
-// apply its tombstones. A cold shard ends as few runs, each much larger than
+// apply its tombstones, or once for dense blocks. A cold shard ends as few runs, each much larger than
 // all newer ones together; a warm one merges fanIn or more neighbours of the
 // lowest level that has them.
 //
 // It comes to an end: a merge leaves fewer runs, and a file written anew has
-// no tombstones and fewer rows. A byte is read once per level while its shard
+// no tombstones and fewer rows, or fullLevel. A byte is read once per level while its shard
 // is warm, and while it is cold when its run is not coldRatio times what came
 // after it.
 func plan(files []fact, cold bool) (lo, hi, level int) {
@@ -90,6 +93,15 @@ func plan(files []fact, cold bool) (lo, hi, level int) {
 	for i := range files {
 		if f := &files[i]; !f.damaged && f.heavy(cold) {
 			return i, i + 1, f.level
+		}
+	}
+	for i := range files {
+		f := &files[i]
+		if !cold || i > 0 && !f.part {
+			break
+		}
+		if !f.damaged && f.level < fullLevel && f.size >= denseBytes {
+			return i, i + 1, fullLevel
 		}
 	}
 	return 0, 0, 0

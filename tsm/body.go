@@ -25,6 +25,8 @@ import (
 type rawColumn struct {
 	bytes  []byte
 	sparse bool
+	block  int // offset of the block in bytes
+	values int // in the block
 }
 
 func (c *rawColumn) tableWord() uint64 {

@@ -48,7 +48,7 @@ func (w *Writer) AppendEncoded(r *Reader, s *Series, k int) error {
 		if err != nil {
 			return w.fail(err)
 		}
-		cols[0].bytes = b
+		cols[0] = rawColumn{bytes: b, values: c.e.Rows}
 	}
 	rows := c.e.Rows
 	for i := range s.Fields {
@@ -58,17 +58,17 @@ func (w *Writer) AppendEncoded(r *Reader, s *Series, k int) error {
 		}
 		col := &cols[at+m.places[i]]
 		col.bytes, col.sparse = b, c.places[at+i].sparse
-		count := rows
+		count, off := rows, 0
 		switch {
 		case len(b) == 0:
 			count = 0
 		case col.sparse:
 			m.valid = grow(m.valid, (rows+63)/64)
-			var off int
 			if count, off = decodePresence(m.valid, b, rows); off < 0 {
 				return w.fail(c.corrupt(int(c.places[at+i].off), "bad presence"))
 			}
 		}
+		col.block, col.values = off, count
 		w.info.Values += int64(count)
 	}
 	if rows >= StatsRows {

@@ -3,6 +3,8 @@ package tsm
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"sync"
 	"testing"
@@ -24,6 +26,51 @@ func TestAppendEncodedIdentity(t *testing.T) {
 		if string(readAll(t, path)) != string(readAll(t, out)) {
 			t.Fatal("the copy differs")
 		}
+	}
+}
+
+// Dense blocks hold the same rows, whether they are written or copied, and a
+// copy of them is the same again.
+func TestDense(t *testing.T) {
+	rng := newRand(t)
+	var series []testSeries
+	for i := range 40 {
+		s := testSeries{id: model.SeriesID(i + 1), key: fmt.Sprintf("m,n=%03d", i), fields: []column.Field{{Key: "f", Type: model.Float}, {Key: "i", Type: model.Integer}, {Key: "u", Type: model.Unsigned}}}
+		rows := 1 + rng.IntN(3000)
+		all := testChunk{cols: []column.Vector{{Type: model.Float}, {Type: model.Integer}, {Type: model.Unsigned}}}
+		at, walk := int64(0), 50.0
+		valid := column.NewBitmap(rows)
+		for k := range rows {
+			at += 10e9 + int64(rng.NormFloat64()*float64(i%3)*1e6)
+			walk += rng.NormFloat64()
+			all.times = append(all.times, at)
+			all.cols[0].Floats = append(all.cols[0].Floats, math.Round(walk)/10)
+			all.cols[1].Ints = append(all.cols[1].Ints, int64(walk))
+			all.cols[2].Uints = append(all.cols[2].Uints, uint64(1e6+walk))
+			if rng.IntN(3) > 0 {
+				valid.Set(k)
+			}
+		}
+		if i%2 == 0 {
+			all.cols[1].Valid = valid
+		}
+		s.chunks = []testChunk{all}
+		series = append(series, s)
+	}
+	plain, dense, copied, again := tempFile(t), tempFile(t), tempFile(t), tempFile(t)
+	writeSeries(t, plain, WriterOptions{}, series)
+	writeSeries(t, dense, WriterOptions{Dense: true}, series)
+	copyFileWith(t, openFile(t, plain), copied, WriterOptions{Dense: true})
+	copyFile(t, openFile(t, dense), again)
+	if err := compareFile(openFile(t, dense), series); err != nil {
+		t.Error(err)
+	}
+	want := string(readAll(t, dense))
+	if string(readAll(t, copied)) != want || string(readAll(t, again)) != want {
+		t.Error("a copy of dense blocks, or into them, differs")
+	}
+	if was, is := len(readAll(t, plain)), len(want); is > was*19/20 {
+		t.Errorf("%d bytes dense, %d else", is, was)
 	}
 }
 

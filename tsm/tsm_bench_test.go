@@ -378,7 +378,12 @@ func BenchmarkAppendEncoded(b *testing.B) {
 // copyFile writes all of r to out by AppendEncoded.
 func copyFile(tb testing.TB, r *Reader, out string) Info {
 	tb.Helper()
-	w, err := Create(vfs.OS, out, WriterOptions{})
+	return copyFileWith(tb, r, out, WriterOptions{})
+}
+
+func copyFileWith(tb testing.TB, r *Reader, out string, opt WriterOptions) Info {
+	tb.Helper()
+	w, err := Create(vfs.OS, out, opt)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -23,6 +23,9 @@ type WriterOptions struct {
 	MinSequence, MaxSequence uint64
 	// Level is kept in the footer: 0 for a flush.
 	Level int
+	// Dense takes the denser forms of blocks, which take longer to write and
+	// to read; see codec.AppendDense.
+	Dense bool
 	// IndexMemory bounds the bytes of the index kept in memory until Finish;
 	// more goes to scratch files beside the file. 0 is 8 MiB. Not counted are
 	// 8 bytes per series and the index entries of 64 series.
@@ -67,6 +70,7 @@ type Writer struct {
 		arena  []byte
 		ends   []int // of each column in arena
 		stats  []scan.Stats
+		dense  []byte
 		body   []byte
 		key    []byte
 	}
@@ -201,13 +205,13 @@ func (w *Writer) Append(times []int64, cols []column.Vector) error {
 			sc.times = append(sc.times, t-times[0])
 		}
 		sc.arena = codec.AppendTimes(sc.arena, sc.times)
-		sc.cols = append(sc.cols, rawColumn{})
+		sc.cols = append(sc.cols, rawColumn{values: rows})
 		sc.ends = append(sc.ends, len(sc.arena))
 	}
 	for i := range cols {
 		v := &cols[i]
 		var st scan.Stats
-		count := rows
+		count, block := rows, 0
 		if v.Valid != nil {
 			count = v.Valid.Count(rows)
 		}
@@ -216,7 +220,9 @@ func (w *Writer) Append(times []int64, cols []column.Vector) error {
 			if count < rows {
 				st.FirstRow = runLength(v.Valid, 0, rows, false)
 				st.LastRow = lastSet(v.Valid, rows)
+				block = len(sc.arena)
 				sc.arena = appendPresence(sc.arena, v.Valid, rows)
+				block = len(sc.arena) - block
 				gather(&sc.values, v, rows)
 				values = &sc.values
 			} else {
@@ -231,7 +237,7 @@ func (w *Writer) Append(times []int64, cols []column.Vector) error {
 			sc.arena = appendValues(sc.arena, values)
 		}
 		w.info.Values += int64(count)
-		sc.cols = append(sc.cols, rawColumn{sparse: count > 0 && count < rows})
+		sc.cols = append(sc.cols, rawColumn{sparse: count > 0 && count < rows, block: block, values: count})
 		sc.ends = append(sc.ends, len(sc.arena))
 		sc.stats = append(sc.stats, st)
 	}
@@ -291,6 +297,11 @@ func (w *Writer) checkAppend(times []int64, cols []column.Vector) error {
 func (w *Writer) addChunk(lo, hi, step int64, rows int, cols []rawColumn) error {
 	s := &w.series
 	c := pendingChunk{min: lo, max: hi, step: step, rows: rows}
+	if w.opt.Dense {
+		if err := w.densify(cols); err != nil {
+			return err
+		}
+	}
 	if n := inlineSize(cols); rows < StatsRows && n <= inlineLimit {
 		c.inline = true
 		c.size = uint64(n)
@@ -312,6 +323,27 @@ func (w *Writer) addChunk(lo, hi, step int64, rows int, cols []rawColumn) error 
 		*r = model.TimeRange{Min: lo, Max: hi}
 	} else {
 		*r = r.Union(model.TimeRange{Min: lo, Max: hi})
+	}
+	return nil
+}
+
+// densify replaces the columns' blocks where there is a denser form.
+func (w *Writer) densify(cols []rawColumn) error {
+	sc := &w.scratch
+	sc.dense = sc.dense[:0]
+	for i := range cols {
+		c := &cols[i]
+		at := len(sc.dense)
+		dense := append(sc.dense, c.bytes[:c.block]...)
+		dense, ok, err := codec.AppendDense(dense, c.bytes[c.block:], c.values)
+		if err != nil {
+			return w.fail(fmt.Errorf("series %.100q: %w", w.series.key, err))
+		}
+		if ok {
+			// What was appended before stays in the old memory if there is new.
+			sc.dense = dense
+			c.bytes = dense[at:len(dense):len(dense)]
+		}
 	}
 	return nil
 }

@@ -150,44 +150,55 @@ func appendALP(dst []byte, v []float64, e int) ([]byte, bool) {
 	return appendPlainWords(dst, q), true
 }
 
-func decodeALP(dst []float64, block []byte) error {
+// decimalBlock is an ALP block taken apart.
+type decimalBlock struct {
+	exponent       byte
+	count          int // of exceptions
+	places, values []byte
+	ints           []byte
+}
+
+func readALP(block []byte, n int) (a decimalBlock, err error) {
 	d := binio.NewDecoder(block)
 	d.Byte()
-	e := d.Byte()
-	count := 0
-	var places, values []byte
-	if e&exceptionsFlag != 0 {
-		count = d.Count(8)
-		if count < 1 || count > len(dst) {
+	a.exponent = d.Byte()
+	if a.exponent&exceptionsFlag != 0 {
+		a.count = d.Count(8)
+		if a.count < 1 || a.count > n {
 			d.Fail("number of exceptions")
 		}
-		e &^= exceptionsFlag
-		places = d.Bytes(packedLen(count, placeWidth(len(dst))))
-		values = d.Bytes(8 * count)
+		a.exponent &^= exceptionsFlag
+		a.places = d.Bytes(packedLen(a.count, placeWidth(n)))
+		a.values = d.Bytes(8 * a.count)
 	}
-	if e > maxExponent {
+	if a.exponent > maxExponent {
 		d.Fail("exponent")
 	}
-	ints := d.Bytes(d.Len())
-	if d.Err() != nil {
-		return d.Err()
-	}
-	q := words(dst)
-	if err := decodeDecimals(dst, ints, float10[e]); err != nil {
+	a.ints = d.Bytes(d.Len())
+	return a, d.Err()
+}
+
+func decodeALP(dst []float64, block []byte) error {
+	a, err := readALP(block, len(dst))
+	if err != nil {
 		return err
 	}
-	if count == 0 {
+	q := words(dst)
+	if err := decodeDecimals(dst, a.ints, float10[a.exponent]); err != nil {
+		return err
+	}
+	if a.count == 0 {
 		return nil
 	}
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
-	at := s.a[:count]
-	unpack(at, places, placeWidth(len(dst)))
+	at := s.a[:a.count]
+	unpack(at, a.places, placeWidth(len(dst)))
 	for i, p := range at {
 		if p >= uint64(len(dst)) {
 			return corrupt("exception place")
 		}
-		q[p] = binary.LittleEndian.Uint64(values[8*i:])
+		q[p] = binary.LittleEndian.Uint64(a.values[8*i:])
 	}
 	return nil
 }

@@ -28,12 +28,13 @@ const (
 	encBits    = 9  // one bit per boolean
 	encDict    = 10 // ids and the distinct strings or doubles
 	encSnappy  = 11 // strings compressed with Snappy
+	encRice    = 12 // frame with offsets of as many bits as each needs
 )
 
 // EncodingName returns a short name of a block's encoding for tools and
 // metrics, such as "packed", or "unknown".
 func EncodingName(block []byte) string {
-	names := [...]string{"raw", "const", "linear", "runs", "packed", "simple8b", "gorilla", "alp", "alp-rd", "bits", "dict", "snappy"}
+	names := [...]string{"raw", "const", "linear", "runs", "packed", "simple8b", "gorilla", "alp", "alp-rd", "bits", "dict", "snappy", "rice"}
 	if len(block) == 0 || int(block[0]) >= len(names) {
 		return "unknown"
 	}

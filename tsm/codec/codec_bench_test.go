@@ -62,6 +62,15 @@ func BenchmarkFloats(b *testing.B) {
 	}
 }
 
+// BenchmarkDense decodes the dense forms; encoding is from the values.
+func BenchmarkDense(b *testing.B) {
+	for _, set := range intSets {
+		if _, name := bytesPerValue(func(s uint64) []int64 { return set.make(seeded(s), benchValues) }, dense(AppendIntegers)); name == "rice" {
+			benchBoth(b, set.name, func(s uint64) []int64 { return set.make(seeded(s), benchValues) }, dense(AppendIntegers), DecodeIntegers)
+		}
+	}
+}
+
 func BenchmarkStrings(b *testing.B) {
 	for _, set := range stringSets {
 		benchBoth(b, set.name, func(s uint64) []string { return set.make(seeded(s), benchValues) }, AppendStrings, DecodeStrings)

@@ -59,6 +59,12 @@ func sampleBlocks() (out []sampleBlock) {
 		out = append(out, sampleBlock{"alternating", AppendBooleans(nil, alternating), n, decodeBooleansCount},
 			sampleBlock{"rare", AppendBooleans(nil, rare), n, decodeBooleansCount})
 	}
+	for _, s := range out {
+		if dense, ok, err := AppendDense(nil, s.block, s.n); ok && err == nil {
+			s.name, s.block = "dense "+s.name, dense
+			out = append(out, s)
+		}
+	}
 	return out
 }
 
@@ -170,6 +176,12 @@ func FuzzDecode(f *testing.F) {
 		for _, dec := range []func([]byte, int) (int, error){decodeTimesCount, decodeFloatsCount, decodeIntegersCount, countOf(DecodeUnsigneds), decodeBooleansCount, decodeStringsCount} {
 			s := sampleBlock{name: "fuzz", block: append(block, 0), n: n, decode: dec}
 			checkDamaged(t, s, "fuzz", block, n, n < 1 || n > MaxValues || len(block) == 0)
+		}
+		if dense, ok, err := AppendDense(nil, block, n); ok {
+			was, _ := DecodeUnsigneds(nil, block, n)
+			if now, nerr := DecodeUnsigneds(nil, dense, n); err != nil || block[0] != encDecimal && (nerr != nil || !slices.Equal(was, now)) {
+				t.Errorf("dense form gives other values (%v, %v)", err, nerr)
+			}
 		}
 		if start, step, ok := RegularTimes(block, n); ok {
 			v, err := DecodeTimes(nil, block, n)

@@ -48,6 +48,7 @@ type frame struct {
 	width      uint
 	exceptions int
 	excWidth   uint
+	signed     bool // of Rice blocks: offsets on both sides of the base
 }
 
 func (f *frame) appendHeader(dst []byte, enc byte) []byte {
@@ -57,6 +58,9 @@ func (f *frame) appendHeader(dst []byte, enc byte) []byte {
 	}
 	if f.exceptions > 0 {
 		m |= flagExceptions
+	}
+	if f.signed {
+		m |= flagSigned
 	}
 	dst = append(dst, enc, m, byte(f.width))
 	if f.mode != modePlain {
@@ -75,8 +79,11 @@ func (f *frame) appendHeader(dst []byte, enc byte) []byte {
 
 // readFrame reads the header of a frame of n values.
 func readFrame(d *binio.Decoder, n int) (f frame, err error) {
-	d.Byte() // encoding
-	m := d.Byte()
+	enc, m := d.Byte(), d.Byte()
+	if enc == encRice {
+		f.signed = m&flagSigned != 0
+		m &^= flagSigned
+	}
 	f.mode, f.width, f.factor = m&modeMask, uint(d.Byte()), 1
 	if f.mode != modePlain {
 		f.first = uint64(d.Varint())

@@ -36,6 +36,20 @@ func goldenOf[T any](name, enc string, v []T, encode func([]byte, []T) []byte, d
 	}}
 }
 
+// dense is the case of the block's dense form.
+func (c goldenCase) dense() goldenCase {
+	c.block, _, _ = AppendDense(nil, c.block, 64)
+	return c
+}
+
+func tenth(v []int64) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x) / 10
+	}
+	return out
+}
+
 func goldenCases() []goldenCase {
 	integers := func(name, enc string, v ...int64) goldenCase {
 		return goldenOf(name, enc, v, AppendIntegers, DecodeIntegers, same)
@@ -87,6 +101,16 @@ func goldenCases() []goldenCase {
 		odds[i] = []float64{1.0 / 3, 0.7 / 11, 500.0 / 7}[i*i%7%3]
 	}
 	yes := slices.Repeat([]bool{true}, 50)
+	drift, counter := make([]int64, 64), make([]int64, 64)
+	count := int64(1000)
+	for i := range drift {
+		drift[i] = 50 + 3*int64([]int{0, 0, 1, 0, -1, 0, 0, 2, 1, 0, -2, -1, 0, 0, 1, -1}[i*i%61%16])
+		count += []int64{500, 512, 503, 590, 505, 500, 541, 502, 520, 509, 501, 507}[i*i%53%12]
+		if i == 20 {
+			count += 1e6
+		}
+		counter[i] = count
+	}
 	return []goldenCase{
 		integers("integer 1", "const", 1),
 		integers("integers equal", "const", -300, -300, -300),
@@ -112,6 +136,9 @@ func goldenCases() []goldenCase {
 		booleans("boolean true", "const", true),
 		booleans("booleans bits", "bits", true, false, true, true, false, false, true, false, true),
 		booleans("booleans runs", "runs", append(yes, make([]bool, 50)...)...),
+		integers("integers drift, dense", "rice", drift...).dense(),
+		integers("integers counter, dense", "rice", counter...).dense(),
+		floatsOf("floats drift, dense", "alp", tenth(drift)...).dense(),
 		text("string ok", "const", "ok"),
 		text("strings raw", "raw", "alpha", "beta", "gamma"),
 		text("strings dictionary", "dict", "up", "up", "down", "up", "up", "down", "down", "up"),

@@ -11,7 +11,8 @@ var ratioGoals = map[string]float64{
 	"int const": .012, "int gauge 0-100": .40, "int counter": 1.65, "int mem 4 KiB": 1.39, "int spiky": .603, "int sparse 5%": .16, "int random64": 8.01,
 	"const": .012, "int walk": .40, "gauge 2 dec": 1.30, "gauge 1 dec slow": .40, "gauge 6 dec": 2.89, "counter": 1.65,
 	"sparse 5%": .16, "float32 walk": 3.3, "thirds of 4": .30, "percent 17 dig": 7.05, "walk 17 dig": 6.75, "random mantissa": 7.40,
-	"int bursts": 1.2, "status": .42, "version runs": .10, "access log": 26.5, "random hex": 32.1,
+	"dense int gauge 0-100": .302, "dense int walk": .304, "dense gauge 1 dec slow": .306, "dense int geometric": .465,
+	"dense float32 walk": 2.62, "int bursts": 1.2, "status": .42, "version runs": .10, "access log": 26.5, "random hex": 32.1,
 }
 
 func bytesPerValue[T any](make func(seed uint64) []T, enc func([]byte, []T) []byte) (perValue float64, name string) {
@@ -22,6 +23,17 @@ func bytesPerValue[T any](make func(seed uint64) []T, enc func([]byte, []T) []by
 		size, name = size+len(block), EncodingName(block)
 	}
 	return float64(size) / (blocks * n), name
+}
+
+// dense is an encoder that goes on to the dense form where there is one.
+func dense[T any](enc func([]byte, []T) []byte) func([]byte, []T) []byte {
+	return func(dst []byte, v []T) []byte {
+		block := enc(nil, v)
+		if out, ok, err := AppendDense(dst, block, len(v)); ok && err == nil {
+			return out
+		}
+		return append(dst, block...)
+	}
 }
 
 func TestRatio(t *testing.T) {
@@ -46,6 +58,18 @@ func TestRatio(t *testing.T) {
 	for _, set := range stringSets {
 		got, name := bytesPerValue(func(b uint64) []string { return set.make(seeded(b), 1000) }, AppendStrings)
 		check(set.name, got, name)
+	}
+	for _, set := range intSets {
+		got, name := bytesPerValue(func(b uint64) []int64 { return set.make(seeded(b), 1000) }, dense(AppendIntegers))
+		check("dense int "+set.name, got, name)
+	}
+	for _, set := range floatSets {
+		got, name := bytesPerValue(func(b uint64) []float64 { return set.make(seeded(b), 1000) }, dense(AppendFloats))
+		check("dense "+set.name, got, name)
+	}
+	for _, set := range timeSets {
+		got, name := bytesPerValue(func(b uint64) []int64 { return set.make(seeded(b), 1000) }, dense(AppendTimes))
+		check("dense "+set.name, got, name)
 	}
 	rare := func(b uint64) []bool {
 		rng, v := seeded(b), make([]bool, 1000)

@@ -47,6 +47,18 @@ func roundTrip[T comparable](t *testing.T, what string, v []T, enc func([]byte, 
 		}
 		t.Fatalf("%s n=%d %s: length %d", what, len(v), EncodingName(block), len(got))
 	}
+	dense, ok, err := AppendDense([]byte("head"), block, len(v))
+	switch {
+	case err != nil || string(dense[:4]) != "head":
+		t.Fatalf("%s n=%d %s: dense: %q, %v", what, len(v), EncodingName(block), dense[:4], err)
+	case !ok && len(dense) != 4 || ok && len(dense)-4 > len(block)-len(block)/denseShare:
+		t.Fatalf("%s n=%d %s: dense form of %d bytes for %d", what, len(v), EncodingName(block), len(dense)-4, len(block))
+	case ok:
+		got, err := dec(nil, slices.Clip(slices.Clone(dense[4:])), len(v))
+		if err != nil || !slices.EqualFunc(got, v, equal) {
+			t.Fatalf("%s n=%d %s: dense form gives other values (%v)", what, len(v), EncodingName(block), err)
+		}
+	}
 	return block
 }
 

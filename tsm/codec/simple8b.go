@@ -84,10 +84,21 @@ func appendSimple8(dst []byte, f *frame, q []uint64, limit int) ([]byte, bool) {
 }
 
 func decodeSimple8(dst []uint64, block []byte) error {
+	f, err := readSimple8(dst, block)
+	if err != nil {
+		return err
+	}
+	f.restore(dst)
+	return nil
+}
+
+// readSimple8 fills dst with the offsets of a Simple-8b block. In delta mode
+// they start at dst[1].
+func readSimple8(dst []uint64, block []byte) (frame, error) {
 	d := binio.NewDecoder(block)
 	f, err := readFrame(&d, len(dst))
 	if err != nil {
-		return err
+		return f, err
 	}
 	q := dst
 	if f.mode == modeDelta {
@@ -96,7 +107,7 @@ func decodeSimple8(dst []uint64, block []byte) error {
 	enc := d.Bytes(d.Len())
 	count, err := simple8b.CountBytes(enc)
 	if err != nil || count != len(q) || f.exceptions > 0 || f.width > 0 {
-		return corrupt("simple8b words")
+		return f, corrupt("simple8b words")
 	}
 	s := longPool.Get().(*longScratch)
 	defer longPool.Put(s)
@@ -107,11 +118,10 @@ func decodeSimple8(dst []uint64, block []byte) error {
 		src[i] = binary.BigEndian.Uint64(enc[8*i:])
 	}
 	if _, err := simple8b.DecodeAll(s[:], src); err != nil {
-		return corrupt(err.Error())
+		return f, corrupt(err.Error())
 	}
 	for i := range q {
 		q[i] = s[i] ^ 1
 	}
-	f.restore(dst)
-	return nil
+	return f, nil
 }

@@ -181,6 +181,8 @@ func decodePlainWords(dst []uint64, block []byte) error {
 		return decodeFrame(dst, block)
 	case encSimple8:
 		return decodeSimple8(dst, block)
+	case encRice:
+		return decodeRice(dst, block)
 	}
 	return corrupt("integer encoding")
 }
