@@ -175,7 +175,7 @@ func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 		if limit := now.Add(-max(s.opt.CatchUp, 0)); last.Before(limit) {
 			last = limit
 		}
-		if s.opt.CatchUp < 0 && s.last[k] < p.floor(now).UnixNano()-int64(max(p.interval, p.every)) {
+		if s.opt.CatchUp < 0 && s.last[k] < p.Window(now).UnixNano()-int64(max(p.Interval, p.every)) {
 			last = time.Time{}
 		}
 	}
@@ -186,9 +186,9 @@ func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 	if !due {
 		return
 	}
-	q, err := p.statement(start, end)
+	stmt, err := p.Over(start, end)
 	if err == nil {
-		err = s.opt.Execute(ctx, database, q)
+		err = s.opt.Execute(ctx, database, &influxql.Query{Statements: influxql.Statements{stmt}})
 	}
 	if ctx.Err() != nil {
 		return // it runs again after the next start

@@ -90,7 +90,7 @@ func TestStatement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := p.statement(time.Unix(3600, 0), time.Unix(7200, 0))
+	q, err := p.Over(time.Unix(3600, 0), time.Unix(7200, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

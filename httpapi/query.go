@@ -222,9 +222,7 @@ func (h *Handler) parse(text string, params map[string]any) (*influxql.Query, er
 	if strings.Count(text, "(") > maxParentheses {
 		return nil, errTooManyParentheses
 	}
-	p := influxql.NewParser(strings.NewReader(text))
-	p.SetParams(params)
-	q, err := p.ParseQuery()
+	q, err := query.Parse(text, params)
 	if err != nil {
 		return nil, badRequest("error parsing query: " + err.Error())
 	}

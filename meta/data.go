@@ -143,6 +143,16 @@ func (d *Data) Shard(id uint64) (ShardLocation, bool) {
 	return ShardLocation{}, false
 }
 
+// ContinuousQuery returns a continuous query by name, nil if there is none.
+func (db *Database) ContinuousQuery(name string) *ContinuousQuery {
+	for i := range db.ContinuousQueries {
+		if db.ContinuousQueries[i].Name == name {
+			return &db.ContinuousQueries[i]
+		}
+	}
+	return nil
+}
+
 // RetentionPolicy returns the policy of that very name, or nil.
 func (db *Database) RetentionPolicy(name string) *RetentionPolicy {
 	for _, rp := range db.RetentionPolicies {

@@ -20,8 +20,7 @@ type compiled struct {
 	rng       model.TimeRange // closed
 	read      model.TimeRange // rng and what transformations look back to
 	open      bool            // no lower bound was given
-	every     time.Duration   // GROUP BY time interval; <= 0 is none
-	shift     time.Duration   // its offset
+	win       windows         // GROUP BY time
 	asc       bool
 	fill      influxql.FillOption
 	inherited bool // the interval is the outer statement's
@@ -37,7 +36,8 @@ type compiler struct {
 	onlySelectors bool
 	topBottom     string
 	distinct      bool
-	every         time.Duration
+	every         bool // there is GROUP BY time
+	calendar      bool // by windows of months
 	limit         int
 	wildcard      bool // wildcards are allowed where we stand
 	parent        *compiled
@@ -58,11 +58,11 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		return nil, err
 	}
 	out.cond, out.rng, out.open = cond.Expr, cond.Range, !cond.HasMin
-	if out.every, out.shift, err = compileDimensions(stmt, now); err != nil {
+	if out.win, err = compileWindows(stmt, now); err != nil {
 		return nil, err
 	}
 	hasMax := cond.HasMax
-	if !hasMax && out.every > 0 {
+	if !hasMax && !out.win.none() {
 		out.rng.Max = now.UnixNano()
 		hasMax = true
 	}
@@ -73,14 +73,17 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		out.asc = parent.asc
 		out.rng = out.rng.Intersect(parent.read)
 		out.open = out.open && parent.open
-		if out.every > 0 && out.fill == influxql.NullFill {
+		if !out.win.none() && out.fill == influxql.NullFill {
 			out.fill = influxql.NoFill
 		}
-		if parent.every > 0 && out.every <= 0 {
-			out.every, out.shift, out.inherited = parent.every, parent.shift, true
+		if !parent.win.none() && out.win.none() {
+			out.win, out.inherited = parent.win, true
+			if stmt.Location != nil {
+				out.win.loc = stmt.Location
+			}
 		}
 	}
-	c := &compiler{now: now, onlySelectors: true, every: out.every, limit: stmt.Limit, wildcard: true, parent: parent}
+	c := &compiler{now: now, onlySelectors: true, every: !out.win.none(), calendar: out.win.months > 0, limit: stmt.Limit, wildcard: true, parent: parent}
 	if err := c.fields(stmt, out); err != nil {
 		return nil, err
 	}
@@ -141,7 +144,7 @@ func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
 		case influxql.LinearFill:
 			return errors.New("fill(linear) must be used with a function")
 		}
-		if out.every > 0 && !out.inherited {
+		if !out.win.none() && !out.inherited {
 			return errors.New("GROUP BY requires at least one aggregate function")
 		}
 	}
@@ -255,40 +258,46 @@ func checkCondition(e influxql.Expr) error {
 	return nil
 }
 
-// compileDimensions checks GROUP BY and returns the interval and its offset.
-func compileDimensions(stmt *influxql.SelectStatement, now time.Time) (every, shift time.Duration, err error) {
+// compileWindows checks GROUP BY and returns the windows of its time().
+func compileWindows(stmt *influxql.SelectStatement, now time.Time) (w windows, err error) {
+	w.loc = stmt.Location
 	for _, d := range stmt.Dimensions {
 		switch e := influxql.Reduce(d.Expr, nil).(type) {
 		case *influxql.VarRef:
 			if strings.EqualFold(e.Val, "time") {
-				return 0, 0, errors.New("time() is a function and expects at least one argument")
+				return w, errors.New("time() is a function and expects at least one argument")
 			}
 		case *influxql.Wildcard, *influxql.RegexLiteral:
 		case *influxql.Call:
 			if !strings.EqualFold(e.Name, "time") {
-				return 0, 0, errors.New("only time() calls allowed in dimensions")
+				return w, errors.New("only time() calls allowed in dimensions")
 			}
 			if len(e.Args) < 1 || len(e.Args) > 2 {
-				return 0, 0, errors.New("time dimension expected 1 or 2 arguments")
+				return w, errors.New("time dimension expected 1 or 2 arguments")
 			}
 			lit, ok := e.Args[0].(*influxql.DurationLiteral)
 			if !ok {
-				return 0, 0, errors.New("time dimension must have duration argument")
+				return w, errors.New("time dimension must have duration argument")
 			}
-			if every != 0 {
-				return 0, 0, errors.New("multiple time dimensions not allowed")
+			if w.every != 0 {
+				return w, errors.New("multiple time dimensions not allowed")
 			}
-			every = lit.Val
+			w.every = int64(lit.Val)
 			if len(e.Args) == 2 {
-				if shift, err = windowOffset(e.Args[1], every, now); err != nil {
-					return 0, 0, err
+				if s, ok := e.Args[1].(*influxql.StringLiteral); ok && w.setCalendar(s.Val) {
+					continue
 				}
+				shift, err := windowOffset(e.Args[1], lit.Val, now)
+				if err != nil {
+					return w, err
+				}
+				w.shift = int64(shift)
 			}
 		default:
-			return 0, 0, errors.New("only time and tag dimensions allowed")
+			return w, errors.New("only time and tag dimensions allowed")
 		}
 	}
-	return every, shift, nil
+	return w, nil
 }
 
 func windowOffset(arg influxql.Expr, every time.Duration, now time.Time) (time.Duration, error) {

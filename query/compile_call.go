@@ -215,24 +215,24 @@ func (c *compiler) transform(e *influxql.Call, low, high int, args func() error)
 
 func (c *compiler) nested(e *influxql.Call) error {
 	if inner, ok := e.Args[0].(*influxql.Call); ok {
-		if c.every <= 0 {
+		if !c.every {
 			return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
 		}
 		return c.nestedCall(inner)
 	}
 	if d, ok := e.Args[0].(*influxql.Distinct); ok {
-		if c.every <= 0 {
+		if !c.every {
 			return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
 		}
 		return c.distinctArgs(d.NewCall().Args, true)
 	}
-	if c.every > 0 && !c.inheritedInterval() {
+	if c.every && !c.inheritedInterval() {
 		return fmt.Errorf("aggregate function required inside the call to %s", e.Name)
 	}
 	return c.fieldArg(e)
 }
 
-func (c *compiler) inheritedInterval() bool { return c.parent != nil && c.parent.every > 0 }
+func (c *compiler) inheritedInterval() bool { return c.parent != nil && !c.parent.win.none() }
 
 // nestedCall checks the aggregate inside a transformation.
 func (c *compiler) nestedCall(inner *influxql.Call) error {
@@ -278,11 +278,14 @@ func (c *compiler) holtWinters(e *influxql.Call) error {
 		return fmt.Errorf("third arg to %s cannot be negative, got %d", e.Name, s.Val)
 	}
 	c.onlySelectors = false
+	if c.calendar {
+		return fmt.Errorf("%s needs windows of equal length", e.Name)
+	}
 	inner, ok := e.Args[0].(*influxql.Call)
 	if !ok {
 		return fmt.Errorf("must use aggregate function with %s", e.Name)
 	}
-	if c.every <= 0 {
+	if !c.every {
 		return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
 	}
 	return c.nestedCall(inner)

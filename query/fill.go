@@ -115,12 +115,16 @@ func (c *cells) take(src *cells, i int) {
 	}
 }
 
-// linear interpolates between cells a and b, counting in windows.
+// linear interpolates between cells a and b, counting in windows, or in time if
+// those differ in length.
 func (l *level) linear(c *cells, a, b int, t int64) scalar {
 	if !c.v.IsValid(a) || !c.v.IsValid(b) {
 		return scalar{}
 	}
-	x0, x1, x := c.times[a]/l.win.every, c.times[b]/l.win.every, t/l.win.every
+	x0, x1, x := c.times[a], c.times[b], t
+	if l.win.months == 0 {
+		x0, x1, x = x0/l.win.every, x1/l.win.every, x/l.win.every
+	}
 	at := func(y0, y1 float64) float64 {
 		return (y1-y0)/float64(x1-x0)*float64(x-x0) + y0
 	}

@@ -6,6 +6,9 @@ import (
 	"sync/atomic"
 )
 
+// errMemory ends statements that need more memory than they may have.
+var errMemory = errors.New("query memory limit exceeded")
+
 // smallBytes is what a SELECT may hold however short memory is: reads of a few
 // series go on.
 const smallBytes = 4 << 20
@@ -34,10 +37,10 @@ func (m *Memory) set(have *atomic.Int64, bytes int64) error {
 	}
 	more := bytes - have.Swap(bytes)
 	if total := m.used.Add(more); total > m.limit {
-		return fmt.Errorf("query memory limit exceeded: all queries together need more than %d bytes", m.limit)
+		return fmt.Errorf("%w: all queries together need more than %d bytes", errMemory, m.limit)
 	}
 	if more > 0 && bytes > smallBytes && m.short.Load() {
-		return errors.New("query memory limit exceeded: the server is short of memory, try again")
+		return fmt.Errorf("%w: the server is short of memory, try again", errMemory)
 	}
 	return nil
 }

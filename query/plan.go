@@ -25,8 +25,7 @@ type level struct {
 	stmt            *influxql.SelectStatement // typed, wildcards expanded
 	sources         []*source
 	dims            []string // group keys: its own and those the outer levels group by; sorted
-	win             windows
-	fillTo          scalar // of fill(number)
+	fillTo          scalar   // of fill(number)
 	slimit, soffset int
 
 	refs     []influxql.VarRef      // bare fields and tags, each once
@@ -59,7 +58,7 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*level, error) {
 
 // widen returns r moved out by the windows call needs ahead of the first row.
 func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
-	if c.every <= 0 || r.Empty() {
+	if c.win.none() || r.Empty() {
 		return r
 	}
 	n := int64(0)
@@ -74,8 +73,8 @@ func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
 	if n == 0 {
 		return r
 	}
-	by := n * int64(c.every)
-	if by/n != int64(c.every) {
+	by := n * c.win.every
+	if by/n != c.win.every {
 		by = model.MaxTime
 	}
 	if c.asc {
@@ -100,20 +99,19 @@ func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
 // cut to as many windows before its upper bound.
 func (x *exec) limitBuckets(c *compiled) error {
 	limit := int64(x.opt.MaxSelectBuckets)
-	if limit <= 0 || c.every <= 0 || c.rng.Empty() {
+	if limit <= 0 || c.win.none() || c.rng.Empty() {
 		return nil
 	}
-	w := windows{every: int64(c.every), shift: int64(c.shift), loc: c.stmt.Location}
-	last := w.start(c.rng.Max)
+	last := c.win.start(c.rng.Max)
 	if c.open {
 		for range limit {
-			last = w.prev(last)
+			last = c.win.prev(last)
 		}
 		c.rng.Min = max(c.rng.Min, last)
 		return nil
 	}
-	first := w.start(c.rng.Min)
-	if n := (last-first)/int64(c.every) + 1; n > limit || n <= 0 {
+	first := c.win.start(c.rng.Min)
+	if n := (last-first)/c.win.every + 1; n > limit || n <= 0 {
 		return fmt.Errorf("max-select-buckets limit exceeded: (%d/%d)", n, limit)
 	}
 	return nil
@@ -123,10 +121,6 @@ func (x *exec) limitBuckets(c *compiled) error {
 func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level) (*level, error) {
 	c.cond = stmt.Condition // now with types
 	l := &level{compiled: c, stmt: stmt, slimit: stmt.SLimit, soffset: stmt.SOffset}
-	l.win = windows{every: int64(c.every), shift: int64(c.shift), loc: stmt.Location}
-	if l.win.loc == nil && outer != nil && c.inherited {
-		l.win.loc = outer.win.loc
-	}
 	for _, d := range stmt.Dimensions {
 		if ref, ok := d.Expr.(*influxql.VarRef); ok {
 			l.dims = append(l.dims, ref.Val)

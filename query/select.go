@@ -120,7 +120,7 @@ func (x *exec) keep(n int64) error { return x.within(x.used.Load() + x.kept.Add(
 
 func (x *exec) within(bytes int64) error {
 	if limit := x.opt.MemoryBytes; limit > 0 && bytes > limit {
-		return fmt.Errorf("query memory limit exceeded: needs more than %d bytes", limit)
+		return fmt.Errorf("%w: needs more than %d bytes", errMemory, limit)
 	}
 	return x.opt.Memory.set(&x.charged, bytes)
 }

@@ -70,6 +70,9 @@ func (s *session) run(stmt influxql.Statement) error {
 	case *influxql.DropMeasurementStatement:
 		return s.dropMeasurement(st)
 	}
+	if st, ok := stmt.(extension); ok {
+		return st.run(s)
+	}
 	if cmd, known, err := s.command(stmt); known {
 		if err != nil || cmd == nil {
 			return err

@@ -142,6 +142,8 @@ func refuseSystemSources(stmt influxql.Statement) error {
 // not have carried. DELETE is not among them, as in InfluxDB.
 func changesState(stmt influxql.Statement) bool {
 	switch s := stmt.(type) {
+	case extension:
+		return s.changes()
 	case *influxql.AlterRetentionPolicyStatement, *influxql.CreateContinuousQueryStatement,
 		*influxql.CreateDatabaseStatement, *influxql.CreateRetentionPolicyStatement,
 		*influxql.CreateSubscriptionStatement, *influxql.CreateUserStatement,

@@ -35,6 +35,8 @@ func Needs(stmt influxql.Statement, database string) []Need {
 		return appendSources([]Need{{Privilege: meta.WritePrivilege, Database: db}}, sources, meta.WritePrivilege, db)
 	}
 	switch s := stmt.(type) {
+	case extension:
+		return s.needs(database)
 	case *influxql.SelectStatement:
 		return selectNeeds(nil, s, database)
 	case *influxql.ExplainStatement:

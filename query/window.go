@@ -17,9 +17,10 @@ func floorMod(a, b int64) int64 {
 // windows cuts time into the intervals of GROUP BY time. The zero value is one
 // window that holds all time.
 type windows struct {
-	every int64
-	shift int64
-	loc   *time.Location // nil: UTC
+	every  int64
+	shift  int64
+	loc    *time.Location // nil: UTC
+	months int            // of calendar windows, which have a loc; every is then the longest they are but for moved clocks
 }
 
 func (w *windows) none() bool { return w.every <= 0 }
@@ -35,6 +36,9 @@ func (w *windows) zone(t int64) int64 {
 func (w *windows) start(t int64) int64 {
 	if w.every <= 0 {
 		return model.MinTime
+	}
+	if w.months > 0 {
+		return w.month(w.calendar(t))
 	}
 	if w.loc == nil {
 		dt := floorMod(t-w.shift, w.every)
@@ -79,6 +83,9 @@ func (w *windows) zoned(t int64) int64 {
 
 // next returns the start of the window after the one that starts at start.
 func (w *windows) next(start int64) int64 {
+	if w.months > 0 {
+		return w.month(w.calendar(start) + w.months)
+	}
 	if start == model.MinTime && w.every > 0 && w.loc == nil {
 		// The first window is cut off by the start of time.
 		return start + w.every - floorMod(start-w.shift, w.every)

@@ -1,0 +1,290 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+)
+
+// ContinuousQuery is a continuous query of the catalog, understood. It is not
+// changed after ParseContinuous.
+type ContinuousQuery struct {
+	Database string
+	// Every and For are those of RESAMPLE; 0 is not given.
+	Every, For time.Duration
+	// Interval is that of GROUP BY time.
+	Interval time.Duration
+
+	stmt    *influxql.SelectStatement
+	windows windows
+}
+
+// ParseContinuous reads the stored text of a CREATE CONTINUOUS QUERY.
+func ParseContinuous(text string) (*ContinuousQuery, error) {
+	parsed, err := influxql.ParseStatement(text)
+	if err != nil {
+		return nil, fmt.Errorf("parse %q: %w", text, err)
+	}
+	st, ok := parsed.(*influxql.CreateContinuousQueryStatement)
+	if !ok {
+		return nil, fmt.Errorf("%q is no continuous query", text)
+	}
+	if st.Source.IsRawQuery {
+		return nil, errors.New("continuous queries must be aggregate queries")
+	}
+	q := &ContinuousQuery{Database: st.Database, Every: st.ResampleEvery, For: st.ResampleFor, stmt: st.Source}
+	if q.windows, err = compileWindows(st.Source, time.Time{}); err != nil {
+		return nil, err
+	}
+	if q.windows.none() {
+		return nil, errors.New("continuous queries must have GROUP BY time")
+	}
+	q.Interval = time.Duration(q.windows.every)
+	return q, nil
+}
+
+// Window returns the start of the window of GROUP BY time that holds t.
+func (q *ContinuousQuery) Window(t time.Time) time.Time {
+	return time.Unix(0, q.windows.start(t.UnixNano()))
+}
+
+// Next returns the start of the window after the one that starts at start.
+func (q *ContinuousQuery) Next(start time.Time) time.Time {
+	return time.Unix(0, q.windows.next(start.UnixNano()))
+}
+
+// Step returns the start of the step of length every that holds t; steps have
+// the zone and the offset of the windows.
+func (q *ContinuousQuery) Step(t time.Time, every time.Duration) time.Time {
+	w := windows{every: int64(every), shift: q.windows.shift, loc: q.windows.loc}
+	return time.Unix(0, w.start(t.UnixNano()))
+}
+
+// Over returns the SELECT over [start, end), which takes the place of all
+// conditions on time.
+func (q *ContinuousQuery) Over(start, end time.Time) (*influxql.SelectStatement, error) {
+	stmt := q.stmt.Clone()
+	rest, err := SplitTime(stmt.Condition, end, stmt.Location)
+	if err != nil {
+		return nil, err
+	}
+	stmt.Condition = and(timeBound(influxql.GTE, start), timeBound(influxql.LT, end))
+	if rest.Expr != nil {
+		stmt.Condition = and(&influxql.ParenExpr{Expr: rest.Expr}, stmt.Condition)
+	}
+	return stmt, nil
+}
+
+// independent reports whether a run over many windows gives what a run over
+// each of them does: nothing looks at other windows, or counts or fills over
+// all of them.
+func (q *ContinuousQuery) independent() bool {
+	s := q.stmt
+	if s.Limit+s.Offset+s.SLimit+s.SOffset > 0 || s.Fill != influxql.NullFill && s.Fill != influxql.NoFill {
+		return false
+	}
+	for _, source := range s.Sources {
+		if _, ok := source.(*influxql.SubQuery); ok {
+			return false
+		}
+	}
+	ok := true
+	influxql.WalkFunc(s.Fields, func(n influxql.Node) {
+		if c, is := n.(*influxql.Call); is && !isMathFunction(c.Name) && !filled(c.Name) && !isSelector(c.Name) && c.Name != "distinct" {
+			ok = false
+		}
+	})
+	return ok
+}
+
+func timeBound(op influxql.Token, t time.Time) influxql.Expr {
+	return &influxql.BinaryExpr{Op: op, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: t.UTC()}}
+}
+
+func and(a, b influxql.Expr) influxql.Expr {
+	return &influxql.BinaryExpr{Op: influxql.AND, LHS: a, RHS: b}
+}
+
+// runWindows is how many windows EXECUTE CONTINUOUS QUERY computes at once when
+// they do not depend on each other.
+const runWindows = 1000
+
+// executeContinuous is EXECUTE CONTINUOUS QUERY: a run by hand over the windows
+// of a range.
+type executeContinuous struct {
+	extended
+	name, database string
+	from, to       influxql.Expr // nil: the window that has ended last
+}
+
+// parseExecuteContinuous reads name ON database [FROM time TO time].
+func parseExecuteContinuous(p *influxql.Parser) (extension, error) {
+	st := &executeContinuous{}
+	var err error
+	if st.name, err = p.ParseIdent(); err != nil {
+		return nil, err
+	}
+	if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.ON {
+		return nil, unexpected(tok, pos, lit, "ON")
+	}
+	if st.database, err = p.ParseIdent(); err != nil {
+		return nil, err
+	}
+	if tok, _, _ := p.ScanIgnoreWhitespace(); tok != influxql.FROM {
+		p.Unscan()
+		return st, nil
+	}
+	if st.from, err = p.ParseExpr(); err != nil {
+		return nil, err
+	}
+	if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.TO {
+		return nil, unexpected(tok, pos, lit, "TO")
+	}
+	st.to, err = p.ParseExpr()
+	return st, err
+}
+
+// String returns the statement's text.
+func (st *executeContinuous) String() string {
+	text := "EXECUTE CONTINUOUS QUERY " + influxql.QuoteIdent(st.name) + " ON " + influxql.QuoteIdent(st.database)
+	if st.from != nil {
+		text += " FROM " + st.from.String() + " TO " + st.to.String()
+	}
+	return text
+}
+
+func (st *executeContinuous) needs(string) []Need { return []Need{{Admin: true}} }
+
+func (st *executeContinuous) changes() bool { return true }
+
+// run computes every window that the range touches, whole. What a failure or
+// the end of the context leaves is complete up to a window.
+func (st *executeContinuous) run(s *session) error {
+	db, err := s.databaseOf(st.database)
+	if err != nil {
+		return err
+	}
+	stored := db.ContinuousQuery(st.name)
+	if stored == nil {
+		return fmt.Errorf("continuous query not found: %s", st.name)
+	}
+	q, err := ParseContinuous(stored.Query)
+	if err != nil {
+		return err
+	}
+	start, end, err := st.bounds(q, s.opt.Now())
+	if err != nil {
+		return err
+	}
+	var windows, written int64
+	most := 1
+	if q.independent() {
+		most = runWindows
+	}
+	for start.Before(end) {
+		upTo, n := q.Next(start), 1
+		for n < most && upTo.Before(end) {
+			upTo = q.Next(upTo)
+			n++
+		}
+		if !upTo.After(start) {
+			return fmt.Errorf("no window after %s", start.UTC().Format(time.RFC3339))
+		}
+		next, err := s.firstData(q, start)
+		if err != nil {
+			return err
+		}
+		if !next.Before(upTo) { // nothing is stored up to there
+			start = q.Window(next)
+			continue
+		}
+		got, err := s.runContinuous(q, start, upTo)
+		if errors.Is(err, errMemory) && n > 1 {
+			most = n / 2
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("continuous query %s, windows from %s: %w (%d points of %d windows are written)",
+				st.name, start.UTC().Format(time.RFC3339), err, written, windows)
+		}
+		start = upTo
+		windows += int64(n)
+		written += got
+	}
+	t := newTable("result", []model.FieldType{model.Integer, model.Integer, model.Integer}, "time", "windows", "written")
+	t.Time = 0
+	t.addRow(int64(0), windows, written)
+	return s.out.series([]*Series{t})
+}
+
+// bounds returns the windows to compute: the start of the first and the end of
+// the last.
+func (st *executeContinuous) bounds(q *ContinuousQuery, now time.Time) (start, end time.Time, err error) {
+	if st.from == nil {
+		end = q.Window(now)
+		return q.Window(end.Add(-1)), end, nil
+	}
+	ref := func() influxql.Expr { return &influxql.VarRef{Val: "time"} }
+	c, err := SplitTime(and(&influxql.BinaryExpr{Op: influxql.GTE, LHS: ref(), RHS: st.from},
+		&influxql.BinaryExpr{Op: influxql.LT, LHS: ref(), RHS: st.to}), now, q.stmt.Location)
+	if err != nil {
+		return start, end, err
+	}
+	if c.Expr != nil {
+		return start, end, fmt.Errorf("FROM and TO take times, not %s", c.Expr)
+	}
+	if c.Range.Empty() {
+		return start, end, errors.New("FROM must be before TO")
+	}
+	return q.Window(time.Unix(0, c.Range.Min)), q.Next(q.Window(time.Unix(0, c.Range.Max))), nil
+}
+
+// firstData returns the first time from t on at which a policy that the query
+// reads has a shard group, or the end of time.
+func (s *session) firstData(q *ContinuousQuery, t time.Time) (time.Time, error) {
+	stmt := q.stmt.Clone()
+	if err := Normalize(stmt, s.catalog(), q.Database, ""); err != nil {
+		return t, err
+	}
+	first := int64(model.MaxTime)
+	influxql.WalkFunc(stmt.Sources, func(n influxql.Node) {
+		m, ok := n.(*influxql.Measurement)
+		if !ok {
+			return
+		}
+		policy, err := s.catalog().RetentionPolicy(m.Database, m.RetentionPolicy)
+		if err != nil {
+			return
+		}
+		for _, g := range policy.ShardGroups {
+			if g.End > t.UnixNano() {
+				first = min(first, max(g.Start, t.UnixNano()))
+			}
+		}
+	})
+	return time.Unix(0, first), nil
+}
+
+// runContinuous runs the query over [start, end) and returns how many points it
+// wrote.
+func (s *session) runContinuous(q *ContinuousQuery, start, end time.Time) (int64, error) {
+	stmt, err := q.Over(start, end)
+	if err != nil {
+		return 0, err
+	}
+	if err := Normalize(stmt, s.catalog(), q.Database, ""); err != nil {
+		return 0, err
+	}
+	opt := s.selectOptions()
+	opt.Database, opt.RetentionPolicy = q.Database, ""
+	var written int64
+	err = runSelect(s.ctx, stmt, s.opt.Storage, opt, func(r *Result) error {
+		written += r.Series[0].Values[1].Ints[0]
+		return nil
+	})
+	return written, err
+}

@@ -1,0 +1,140 @@
+package query
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/influxdata/influxql"
+)
+
+// extension is a statement that InfluxDB does not have.
+type extension interface {
+	influxql.Statement
+	// needs returns what running it takes, as Needs does.
+	needs(database string) []Need
+	// changes reports whether a GET request should not have carried it.
+	changes() bool
+	run(s *session) error
+}
+
+// extensions is every such statement: the words it begins with, in upper case,
+// and the parser of what follows them, up to the end of the statement.
+var extensions = []struct {
+	words []string
+	parse func(p *influxql.Parser) (extension, error)
+}{
+	{[]string{"EXECUTE", "CONTINUOUS", "QUERY"}, parseExecuteContinuous},
+}
+
+// extended makes the type that it is embedded in an influxql.Statement, which
+// other packages cannot implement by themselves. Such a type has a String method.
+type extended struct{ influxql.Statement }
+
+// RequiredPrivileges is part of influxql.Statement; rights are checked by Needs.
+func (extended) RequiredPrivileges() (influxql.ExecutionPrivileges, error) {
+	return nil, errors.New("rights are told by query.Needs")
+}
+
+// Parse reads InfluxQL, with params for its bound parameters. What InfluxDB's
+// grammar accepts means the same here: only a text that it refuses is looked
+// at for statements and clauses of our own (docs/influxql.md). The error is the
+// grammar's when there is nothing of them in it.
+func Parse(text string, params map[string]any) (*influxql.Query, error) {
+	q, err := parseInfluxQL(text, params)
+	if err == nil {
+		return q, nil
+	}
+	tokens, ok := tokenize(text)
+	if !ok {
+		return nil, err
+	}
+	out := &influxql.Query{}
+	known := false
+	for len(tokens) > 0 {
+		n := 0
+		for n < len(tokens) && tokens[n].tok != influxql.SEMICOLON {
+			n++
+		}
+		if n > 0 {
+			stmts, extends, err := parsePart(text, tokens[:n], params)
+			known = known || extends
+			if err != nil && !extends {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			out.Statements = append(out.Statements, stmts...)
+		}
+		tokens = tokens[min(n+1, len(tokens)):]
+	}
+	if !known || len(tokens) > 0 {
+		return nil, err
+	}
+	return out, nil
+}
+
+func parseInfluxQL(text string, params map[string]any) (*influxql.Query, error) {
+	p := influxql.NewParser(strings.NewReader(text))
+	p.SetParams(params)
+	return p.ParseQuery()
+}
+
+// parsePart reads the statement of some tokens of a text; extends tells whether
+// it is, or holds, something of our own.
+func parsePart(text string, tokens []token, params map[string]any) (stmts influxql.Statements, extends bool, err error) {
+	end := tokens[len(tokens)-1].end
+	for _, e := range extensions {
+		if !beginsWith(tokens, e.words) {
+			continue
+		}
+		read := tokens[len(e.words)-1].end
+		p := influxql.NewParser(strings.NewReader(blank(text[:read]) + text[read:end]))
+		p.SetParams(params)
+		stmt, err := e.parse(p)
+		if err != nil {
+			return nil, true, err
+		}
+		if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.EOF {
+			return nil, true, unexpected(tok, pos, lit, "end of statement")
+		}
+		return influxql.Statements{stmt}, true, nil
+	}
+	begin := tokens[0].start
+	q, err := parseInfluxQL(blank(text[:begin])+text[begin:end], params)
+	if err != nil {
+		return nil, false, err
+	}
+	return q.Statements, false, nil
+}
+
+// blank puts spaces in the place of a text, so that what follows is where it was.
+func blank(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
+func beginsWith(tokens []token, words []string) bool {
+	if len(tokens) < len(words) {
+		return false
+	}
+	for i, word := range words {
+		if !tokens[i].is(word) {
+			return false
+		}
+	}
+	return true
+}
+
+// unexpected is the error of a parser that found another token than it takes.
+func unexpected(tok influxql.Token, pos influxql.Pos, lit string, expected ...string) error {
+	found := lit
+	if found == "" {
+		found = tok.String()
+	}
+	return &influxql.ParseError{Found: found, Expected: expected, Pos: pos}
+}

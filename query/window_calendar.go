@@ -1,0 +1,79 @@
+package query
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+)
+
+// monthLength is the longest a month is, but for clocks that are moved in it.
+const monthLength = 31 * 24 * time.Hour
+
+// calendarUnits are the units of calendar windows, in months.
+var calendarUnits = []struct {
+	suffix string
+	months int
+}{{"mo", 1}, {"q", 3}, {"y", 12}}
+
+// calendarMonths returns the months of a length such as 1mo, 2q or 1y, and 0
+// for any other text.
+func calendarMonths(text string) int {
+	for _, u := range calendarUnits {
+		digits, ok := strings.CutSuffix(text, u.suffix)
+		if n, err := strconv.ParseUint(digits, 10, 16); ok && err == nil && n > 0 && n <= 12_000 {
+			return int(n) * u.months
+		}
+	}
+	return 0
+}
+
+// setCalendar makes w the windows of a text such as "1mo", or "1mo 4d" for
+// months that begin on the fifth. GROUP BY carries it as time()'s second
+// argument, where InfluxDB's grammar takes any text and its planner none, so
+// that a statement prints, and is stored, as what can be read again.
+func (w *windows) setCalendar(text string) bool {
+	length, offset, shifted := strings.Cut(text, " ")
+	months := calendarMonths(length)
+	if months == 0 {
+		return false
+	}
+	var shift time.Duration
+	if shifted {
+		var err error
+		if shift, err = influxql.ParseDuration(offset); err != nil || shift < 0 || shift >= 28*24*time.Hour {
+			return false
+		}
+	}
+	w.months, w.every, w.shift = months, int64(months)*int64(monthLength), int64(shift)
+	if w.loc == nil {
+		w.loc = time.UTC
+	}
+	return true
+}
+
+// month returns the start of the month that is n months after January 1970.
+func (w *windows) month(n int) int64 {
+	t := time.Date(1970, time.Month(1+n), 1, 0, 0, 0, int(w.shift), w.loc)
+	switch {
+	case !t.After(time.Unix(0, model.MinTime)):
+		return model.MinTime
+	case !t.Before(time.Unix(0, model.MaxTime)):
+		return model.MaxTime
+	}
+	return t.UnixNano()
+}
+
+// calendar returns the month, as in month, that begins the window with t.
+func (w *windows) calendar(t int64) int {
+	year, month, _ := time.Unix(0, t).In(w.loc).Date()
+	n := (year-1970)*12 + int(month) - 1
+	n -= int(floorMod(int64(n), int64(w.months)))
+	for n += w.months; w.month(n) > t || w.month(n) == model.MaxTime; {
+		n -= w.months
+	}
+	return n
+}
