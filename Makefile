@@ -6,7 +6,7 @@ FUZZTIME = 10s
 BENCH    = .
 COUNT    = 6
 
-.PHONY: all build fmt lint test race fuzz crash soak bench bench-e2e golden cover run help
+.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-e2e golden cover run help
 
 all: fmt lint test
 
@@ -31,6 +31,9 @@ fuzz: ## every fuzz target for FUZZTIME
 
 crash: ## power cuts and failing disks in memory, kill -9 of the binary
 	go test -count=1 -run 'Crash|Kill|Fault|Torn' ./...
+
+crash-long: ## a power cut before each of 10,000 file operations, about five minutes
+	go test -count=1 -timeout 60m -run '^TestCrash(Control)?$$' -v ./store -crash-points=10000 -crash-every=1
 
 soak: ## the random tests from new seeds, a failure prints its own
 	TSDBD_SEED=random go test -count=1 ./...

@@ -173,8 +173,10 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		if err := fsys.MkdirAll(at); err != nil {
 			return nil, err
 		}
-		if err := vfs.WriteFileAtomic(fsys, at, path.Join(at, shard.ManifestName), s.Manifest); err != nil {
-			return nil, err
+		for _, n := range shard.ManifestNames() {
+			if err := vfs.WriteFileAtomic(fsys, at, path.Join(at, n), s.Manifest); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, d := range data.Databases {

@@ -1,8 +1,10 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -179,10 +181,10 @@ func addIndex(found map[string]*MeasurementReport, sh scan.Shard, all *roaring.B
 // addDisk adds what a shard's TSM files hold. A shard that was never flushed
 // has no manifest.
 func addDisk(found map[string]*MeasurementReport, dir string) error {
-	if _, err := vfs.OS.Stat(path.Join(dir, shard.ManifestName)); err != nil {
+	m, err := shard.ReadManifest(vfs.OS, dir)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	m, err := shard.ReadManifest(vfs.OS, dir)
 	if err != nil {
 		return err
 	}

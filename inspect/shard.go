@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"tsdbd/internal/vfs"
@@ -18,17 +19,24 @@ type ManifestReport struct {
 	RemovedSeries   uint64   `json:"removed_series"`
 }
 
-// Manifest reads a manifest, given by its path or by the shard's directory.
+// Manifest reads a manifest, given by the path of a copy or by the shard's
+// directory, where the first copy that is sound counts.
 func Manifest(fsys vfs.FS, name string) (*ManifestReport, error) {
-	dir := name
-	if path.Base(name) == shard.ManifestName {
-		dir = path.Dir(name)
+	var m *shard.Manifest
+	var err error
+	if slices.Contains(shard.ManifestNames(), path.Base(name)) {
+		var b []byte
+		if b, err = vfs.ReadFile(fsys, name); err == nil {
+			m, err = shard.DecodeManifest(name, b)
+		}
+	} else {
+		m, err = shard.ReadManifest(fsys, name)
+		name = path.Join(name, shard.ManifestName)
 	}
-	m, err := shard.ReadManifest(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &ManifestReport{Path: path.Join(dir, shard.ManifestName), Manifest: m, RemovedSeries: m.Removed.GetCardinality()}
+	r := &ManifestReport{Path: name, Manifest: m, RemovedSeries: m.Removed.GetCardinality()}
 	for _, t := range m.Tombstones {
 		r.TombstoneSeries = append(r.TombstoneSeries, t.Series.GetCardinality())
 	}
@@ -96,7 +104,10 @@ func strays(fsys vfs.FS, dir string, m *shard.Manifest) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{shard.ManifestName: true, shard.QuarantineDir: true}
+	known := map[string]bool{shard.QuarantineDir: true}
+	for _, n := range shard.ManifestNames() {
+		known[n] = true
+	}
 	for _, f := range append(append([]shard.ManifestFile(nil), m.TSM...), m.TSI...) {
 		known[f.Name] = true
 	}

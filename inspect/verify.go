@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -346,24 +347,9 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.
 			return nil
 		}
 	} else {
-		if err := v.begin(name); err != nil {
-			return err
-		}
 		var err error
-		m, err = shard.ReadManifest(v.fs, dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			if names, _ := v.fs.List(dir); len(names) > 0 {
-				v.notice(dir, "files without a manifest: a flush that was not finished, its rows are in the log")
-			}
-			return nil
-		}
-		if err != nil {
-			v.add(name, err)
-			return nil
-		}
-		if m.Shard != id {
-			v.add(name, binio.Corruptf(name, -1, "manifest of shard %d", m.Shard))
-			return nil
+		if m, err = v.manifest(dir, id); m == nil || err != nil {
+			return err
 		}
 		left, err := strays(v.fs, dir, m)
 		if err != nil {
@@ -394,6 +380,49 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.
 		}
 	}
 	return nil
+}
+
+// manifest checks both copies of a shard's manifest and returns the one that
+// counts, nil if there is none.
+func (v *verifier) manifest(dir string, id uint64) (best *shard.Manifest, err error) {
+	var texts [][]byte
+	missing := []string{}
+	for _, n := range shard.ManifestNames() {
+		name := path.Join(dir, n)
+		if err := v.begin(name); err != nil {
+			return nil, err
+		}
+		b, err := vfs.ReadFile(v.fs, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, name)
+			continue
+		}
+		var m *shard.Manifest
+		if err == nil {
+			m, err = shard.DecodeManifest(name, b)
+		}
+		if err == nil && m.Shard != id {
+			err = binio.Corruptf(name, -1, "manifest of shard %d", m.Shard)
+		}
+		if err != nil {
+			v.add(name, err)
+			continue
+		}
+		if texts = append(texts, b); best == nil {
+			best = m
+		}
+	}
+	switch {
+	case len(missing) == 2:
+		if names, _ := v.fs.List(dir); len(names) > 0 {
+			v.notice(dir, "files without a manifest: a flush that was not finished, its rows are in the log")
+		}
+	case len(missing) == 1:
+		v.notice(missing[0], "copy of the manifest is missing")
+	case len(texts) == 2 && !bytes.Equal(texts[0], texts[1]):
+		v.notice(path.Join(dir, shard.ManifestName), "copies of the manifest differ, the first counts")
+	}
+	return best, nil
 }
 
 // index checks the TSI files and returns the index that they make up, nil if

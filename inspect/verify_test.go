@@ -270,6 +270,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 		{"*.tsi", 1 << 16, nil},
 		{"series.log", 1 << 12, nil},
 		{"MANIFEST", 0, nil},
+		{"MANIFEST.copy", 0, nil},
 		{"catalog.?", 0, nil},
 		{"*.wal", 1 << 20, func(t *testing.T, name string) int64 {
 			w, err := WAL(vfs.OS, name, false)

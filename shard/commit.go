@@ -5,26 +5,21 @@ import (
 	"slices"
 
 	"tsdbd/internal/binio"
-	"tsdbd/internal/vfs"
 )
 
 // commit makes m the manifest on disk; s.writing is held. fresh are the names
 // of files that m is the first to name. After a failure they are removed, but
-// if the manifest on disk may be m already, its rename being done and not yet
+// if a manifest on disk may be m already, its rename being done and not yet
 // durable, only once another manifest that does not name them is durable: no
 // crash finds a manifest without its files, and no retry fills the disk.
 func (s *Shard) commit(m *manifest, fresh ...string) error {
 	err := m.save(s.fs, s.dir)
 	if err != nil {
-		b, rerr := vfs.ReadFile(s.fs, s.path(manifestName))
-		if rerr == nil {
-			var on *manifest
-			if on, rerr = decodeManifest(manifestName, b); rerr == nil && !slices.ContainsFunc(fresh, on.names) {
-				s.remove(fresh)
-				return err
-			}
+		if s.mayName(fresh) {
+			s.limbo = append(s.limbo, fresh...)
+		} else {
+			s.remove(fresh)
 		}
-		s.limbo = append(s.limbo, fresh...)
 		return err
 	}
 	s.remove(slices.DeleteFunc(s.limbo, m.names))

@@ -134,7 +134,7 @@ func (s *Shard) replaceIndex(old []*tsi.File, number uint64, info tsi.FileInfo, 
 	s.mu.Unlock()
 	if damaged != "" {
 		name := damaged[strings.LastIndex(damaged, "/")+1:]
-		if err := s.setAside(name, s.indexDamage.Load(), fmt.Sprintf("The index of shard %d was made anew: no series is missing.", s.id)); err != nil {
+		if err := s.setAside(name, s.indexDamage.Load(), LossNone, fmt.Sprintf("The index of shard %d was made anew: no series is missing.", s.id)); err != nil {
 			s.logger.Warn("damaged index file not set aside", "shard", s.id, "path", damaged, "err", err)
 		}
 	}

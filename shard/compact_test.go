@@ -81,6 +81,16 @@ func (b *bench) reopen() {
 	b.open()
 }
 
+// loseManifest removes both copies.
+func (b *bench) loseManifest() {
+	b.t.Helper()
+	for _, name := range ManifestNames() {
+		if err := b.fs.Remove("/db/shard-1/" + name); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
 func (b *bench) checks() {
 	b.t.Helper()
 	for range 20 {
@@ -158,9 +168,7 @@ func TestMergeSplits(t *testing.T) {
 	if err := b.s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.fs.Remove("/db/shard-1/" + manifestName); err != nil {
-		t.Fatal(err)
-	}
+	b.loseManifest()
 	b.open()
 	b.checks()
 }
@@ -192,9 +200,7 @@ func TestManifestLostInMerge(t *testing.T) {
 		if err := b.s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.fs.Remove("/db/shard-1/" + manifestName); err != nil {
-			t.Fatal(err)
-		}
+		b.loseManifest()
 		b.open()
 		b.checks()
 		want := 3 + keep

@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -12,6 +14,10 @@ import (
 
 // ManifestName is the name of the manifest in a shard's directory.
 const ManifestName = manifestName
+
+// ManifestNames returns the names of its two copies; the first that is sound
+// counts.
+func ManifestNames() []string { return []string{manifestName, manifestCopy} }
 
 // Manifest is what a shard's manifest says.
 type Manifest struct {
@@ -50,14 +56,27 @@ func (t *Tombstone) Hides(f *ManifestFile) bool {
 }
 
 // ReadManifest reads the manifest of the shard in dir and changes nothing.
-// Damage is a *binio.CorruptError.
+// Damage of both copies is a *binio.CorruptError.
 func ReadManifest(fsys vfs.FS, dir string) (*Manifest, error) {
-	name := dir + "/" + manifestName
-	b, err := vfs.ReadFile(fsys, name)
-	if err != nil {
-		return nil, err
+	var first error
+	for _, n := range ManifestNames() {
+		name := dir + "/" + n
+		b, err := vfs.ReadFile(fsys, name)
+		var m *Manifest
+		if err == nil {
+			m, err = DecodeManifest(name, b)
+		}
+		if err == nil {
+			return m, nil
+		}
+		if !isDamage(err) {
+			return nil, err
+		}
+		if first == nil || errors.Is(first, fs.ErrNotExist) {
+			first = err
+		}
 	}
-	return DecodeManifest(name, b)
+	return nil, first
 }
 
 // DecodeManifest reads a manifest's bytes; path is named in errors.

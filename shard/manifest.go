@@ -7,12 +7,12 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
-	"tsdbd/internal/vfs"
 	"tsdbd/model"
 )
 
 const (
 	manifestName    = "MANIFEST"
+	manifestCopy    = "MANIFEST.copy"
 	manifestMagic   = "tsdbMAN\x00"
 	manifestVersion = 1
 )
@@ -173,16 +173,4 @@ func decodeManifest(path string, b []byte) (*manifest, error) {
 		return nil, binio.Corruptf(path, int64(head+d.Offset()), "manifest: %d bytes too many", d.Len())
 	}
 	return m, nil
-}
-
-// save makes m the shard's state, durably: the commit point.
-func (m *manifest) save(fs vfs.FS, dir string) error {
-	b, err := m.encode()
-	if err != nil {
-		return err
-	}
-	if err := vfs.WriteFileAtomic(fs, dir, dir+"/"+manifestName, b); err != nil {
-		return fmt.Errorf("write manifest %s: %w", dir, err)
-	}
-	return nil
 }

@@ -24,10 +24,24 @@ const QuarantineDir = "quarantine"
 
 const reasonSuffix = ".reason"
 
+// Loss is what a damaged file has taken with it that could not be made anew.
+type Loss string
+
+// The losses that there are.
+const (
+	LossNone    Loss = "nothing"
+	LossPoints  Loss = "points"  // points are missing from answers
+	LossDeletes Loss = "deletes" // points that were deleted may be in answers
+)
+
+// lossPrefix begins the line of a reason file that tells the loss.
+const lossPrefix = "Lost: "
+
 // Quarantined is a file in a shard's quarantine.
 type Quarantined struct {
 	Path   string
-	Reason string // what was wrong with it, with the offset, and what it means
+	Reason string // what was wrong with it, with the offset
+	Loss   Loss
 }
 
 // Quarantine returns the files that are in quarantine.
@@ -43,9 +57,9 @@ func isDamage(err error) bool {
 	return errors.Is(err, binio.ErrCorrupt) || errors.Is(err, fs.ErrNotExist)
 }
 
-// setAside moves a damaged file to the quarantine. Lost says what that means
+// setAside moves a damaged file to the quarantine. effect says what that means
 // for the answers.
-func (s *Shard) setAside(name string, why error, lost string) error {
+func (s *Shard) setAside(name string, why error, loss Loss, effect string) error {
 	dir := s.path(QuarantineDir)
 	if err := s.fs.MkdirAll(dir); err != nil {
 		return fmt.Errorf("quarantine %s: %w", s.path(name), err)
@@ -61,7 +75,7 @@ func (s *Shard) setAside(name string, why error, lost string) error {
 		}
 		to = fmt.Sprintf("%s.%d", name, n)
 	}
-	reason := fmt.Sprintf("%v\n%s\n", why, lost)
+	reason := fmt.Sprintf("%v\n%s\n%s%s\n", why, effect, lossPrefix, loss)
 	err := vfs.WriteFileAtomic(s.fs, dir, dir+"/"+to+reasonSuffix, []byte(reason))
 	if err == nil {
 		if err = s.fs.Rename(s.path(name), dir+"/"+to); errors.Is(err, fs.ErrNotExist) {
@@ -75,39 +89,54 @@ func (s *Shard) setAside(name string, why error, lost string) error {
 		return fmt.Errorf("quarantine %s: %w", s.path(name), err)
 	}
 	s.mu.Lock()
-	s.mu.quarantined = append(slices.Clone(s.mu.quarantined), Quarantined{Path: dir + "/" + to, Reason: why.Error()})
+	s.mu.quarantined = append(slices.Clone(s.mu.quarantined), Quarantined{Path: dir + "/" + to, Reason: why.Error(), Loss: loss})
 	s.mu.Unlock()
 	offset := int64(-1)
 	var c *binio.CorruptError
 	if errors.As(why, &c) {
 		offset = c.Offset
 	}
-	s.logger.Error("damaged file set aside", "shard", s.id, "path", s.path(name), "offset", offset, "err", why, "quarantine", dir+"/"+to, "effect", lost)
+	s.logger.Error("damaged file set aside", "shard", s.id, "path", s.path(name), "offset", offset, "err", why, "quarantine", dir+"/"+to, "effect", effect)
 	return nil
 }
 
-// listQuarantine reads what stands in the quarantine, before anything is added.
-func (s *Shard) listQuarantine() error {
+// ListQuarantine reads anew what stands in the quarantine: an operator may have
+// dealt with it.
+func (s *Shard) ListQuarantine() error {
 	dir := s.path(QuarantineDir)
 	names, err := s.fs.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("quarantine of shard %d: %w", s.id, err)
 	}
-	if err != nil {
-		return fmt.Errorf("open shard %d: %w", s.id, err)
-	}
+	var found []Quarantined
 	for _, name := range names {
 		base, ok := strings.CutSuffix(name, reasonSuffix)
 		if !ok {
 			continue
 		}
 		text, err := vfs.ReadFile(s.fs, dir+"/"+name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			text = []byte(err.Error())
 		}
-		first, _, _ := strings.Cut(string(text), "\n")
-		s.mu.quarantined = append(s.mu.quarantined, Quarantined{Path: dir + "/" + base, Reason: first})
+		q := Quarantined{Path: dir + "/" + base, Loss: LossNone}
+		if strings.Contains(base, ".tsm") {
+			q.Loss = LossPoints
+		}
+		lines := strings.Split(string(text), "\n")
+		q.Reason = lines[0]
+		for _, line := range lines {
+			if loss, ok := strings.CutPrefix(line, lossPrefix); ok {
+				q.Loss = Loss(loss)
+			}
+		}
+		found = append(found, q)
 	}
+	s.mu.Lock()
+	s.mu.quarantined = found
+	s.mu.Unlock()
 	return nil
 }
 
@@ -138,8 +167,8 @@ func (s *Shard) openFiles(m *manifest) (files []*file, changed bool, err error) 
 		if !isDamage(err) {
 			return files, false, fmt.Errorf("open shard %d: %w", s.id, err)
 		}
-		lost := fmt.Sprintf("The rows of the log's entries %d to %d that this file held are missing from answers of shard %d.", rec.minSequence, rec.maxSequence, s.id)
-		if err := s.setAside(name, err, lost); err != nil {
+		effect := fmt.Sprintf("The rows of the log's entries %d to %d that this file held are missing from answers of shard %d.", rec.minSequence, rec.maxSequence, s.id)
+		if err := s.setAside(name, err, LossPoints, effect); err != nil {
 			return files, false, err
 		}
 		changed = true
@@ -152,10 +181,15 @@ func (s *Shard) openFiles(m *manifest) (files []*file, changed bool, err error) 
 // which know their sequences. Of two of which one holds the other's sequences
 // the wider, newer one counts: it was merged from the other. It may be one of
 // several that split the series: then the last of them must be there, too.
-func (s *Shard) rebuildManifest(why error) (*manifest, error) {
-	lost := fmt.Sprintf("The manifest of shard %d was made anew from its TSM files. Tombstones are lost: rows that were deleted and not yet merged away are back, unless the log still has the delete.", s.id)
-	if err := s.setAside(manifestName, why, lost); err != nil {
+func (s *Shard) rebuildManifest(why, copyWhy error) (*manifest, error) {
+	effect := fmt.Sprintf("The manifest of shard %d was made anew from its TSM files. Tombstones are lost: rows that were deleted and not yet merged away are back, unless the log still has the delete.", s.id)
+	if err := s.setAside(manifestName, why, LossDeletes, effect); err != nil {
 		return nil, err
+	}
+	if !errors.Is(copyWhy, fs.ErrNotExist) {
+		if err := s.setAside(manifestCopy, copyWhy, LossDeletes, effect); err != nil {
+			return nil, err
+		}
 	}
 	names, err := s.fs.List(s.dir)
 	if err != nil {
@@ -178,7 +212,7 @@ func (s *Shard) rebuildManifest(why error) (*manifest, error) {
 			if !isDamage(err) {
 				return nil, fmt.Errorf("open shard %d: %w", s.id, err)
 			}
-			if err := s.setAside(name, err, fmt.Sprintf("Found while the manifest of shard %d was made anew: its rows are missing from answers if it counted.", s.id)); err != nil {
+			if err := s.setAside(name, err, LossPoints, fmt.Sprintf("Found while the manifest of shard %d was made anew: its rows are missing from answers if it counted.", s.id)); err != nil {
 				return nil, err
 			}
 			continue
@@ -286,7 +320,7 @@ func (s *Shard) openIndex(m *manifest, files []*file, lost bool) (_ *tsi.Index, 
 			release()
 			return nil, false, fmt.Errorf("open shard %d: %w", s.id, err)
 		}
-		if err := s.setAside(name, err, fmt.Sprintf("The index of shard %d was made anew from its TSM files: no series is missing.", s.id)); err != nil {
+		if err := s.setAside(name, err, LossNone, fmt.Sprintf("The index of shard %d was made anew from its TSM files: no series is missing.", s.id)); err != nil {
 			release()
 			return nil, false, err
 		}
@@ -303,7 +337,7 @@ func (s *Shard) openIndex(m *manifest, files []*file, lost bool) (_ *tsi.Index, 
 			return nil, false, err
 		}
 		name := c.Path[strings.LastIndex(c.Path, "/")+1:]
-		if err := s.setAside(name, err, fmt.Sprintf("The index of shard %d was made anew from its TSM files: no series is missing.", s.id)); err != nil {
+		if err := s.setAside(name, err, LossNone, fmt.Sprintf("The index of shard %d was made anew from its TSM files: no series is missing.", s.id)); err != nil {
 			release()
 			return nil, false, err
 		}

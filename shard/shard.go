@@ -2,11 +2,8 @@ package shard
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,10 +99,10 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	if err := s.listQuarantine(); err != nil {
+	if err := s.ListQuarantine(); err != nil {
 		return nil, err
 	}
-	m, lost, err := s.loadManifest()
+	m, stale, lost, err := s.loadManifest()
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +126,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 			index.Close()
 		}
 	}()
-	if lost || changed || rebuilt {
+	if stale || changed || rebuilt {
 		if err := m.save(s.fs, s.dir); err != nil {
 			return nil, fmt.Errorf("open shard %d: %w", id, err)
 		}
@@ -149,48 +146,10 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 
 func (s *Shard) path(name string) string { return s.dir + "/" + name }
 
-// loadManifest reads the manifest. lost tells that it was damaged, or gone
-// while there are TSM files, and made anew.
-func (s *Shard) loadManifest() (m *manifest, lost bool, err error) {
-	name := s.path(manifestName)
-	b, err := vfs.ReadFile(s.fs, name)
-	if err == nil {
-		if m, err = decodeManifest(name, b); err == nil && m.shard != s.id {
-			err = binio.Corruptf(name, 0, "manifest belongs to shard %d", m.shard)
-		}
-		if err == nil {
-			s.mu.saved = true
-			return m, false, nil
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		// The first manifest is written before the first file: without both
-		// the shard is new.
-		names, lerr := s.fs.List(s.dir)
-		if errors.Is(lerr, fs.ErrNotExist) || lerr == nil && !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".tsm") }) {
-			if err := s.fs.MkdirAll(s.dir); err != nil {
-				return nil, false, fmt.Errorf("make shard %d: %w", s.id, err)
-			}
-			if err := s.fs.SyncDir(path.Dir(s.dir)); err != nil {
-				return nil, false, fmt.Errorf("make shard %d: %w", s.id, err)
-			}
-			return &manifest{shard: s.id, next: 1, removed: roaring.New()}, false, nil
-		}
-		if lerr != nil {
-			return nil, false, fmt.Errorf("open shard %d: %w", s.id, lerr)
-		}
-	}
-	if !isDamage(err) {
-		return nil, false, fmt.Errorf("open shard %d: %w", s.id, err)
-	}
-	m, err = s.rebuildManifest(err)
-	return m, true, err
-}
-
 // removeStrays removes what a crash left: files with our names that the
 // manifest does not list, and temporary files.
 func (s *Shard) removeStrays(m *manifest) error {
-	keep := map[string]bool{manifestName: true}
+	keep := map[string]bool{manifestName: true, manifestCopy: true}
 	for _, f := range m.tsm {
 		keep[tsmName(f.number)] = true
 	}
@@ -204,7 +163,7 @@ func (s *Shard) removeStrays(m *manifest) error {
 	for _, name := range names {
 		base, ext, _ := strings.Cut(name, ".")
 		_, notNumber := strconv.ParseUint(base, 10, 64)
-		ours := notNumber == nil && (ext == "tsm" || ext == "tsi" || strings.HasSuffix(ext, ".tmp")) || name == manifestName+".tmp"
+		ours := notNumber == nil && (ext == "tsm" || ext == "tsi" || strings.HasSuffix(ext, ".tmp")) || name == manifestName+".tmp" || name == manifestCopy+".tmp"
 		if keep[name] || !ours {
 			continue
 		}

@@ -161,7 +161,7 @@ func TestFailedFlushLeaksNothing(t *testing.T) {
 				files++
 			}
 		}
-		if files != 3 { // MANIFEST, one TSM, one TSI
+		if files != 4 { // two copies of the manifest, one TSM, one TSI
 			t.Errorf("fault at operation %d: files %v", n, fs.Files())
 		}
 		if got := s.read("db"); len(got) != 2 {

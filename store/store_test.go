@@ -3,10 +3,8 @@ package store
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,15 +17,6 @@ import (
 	"tsdbd/scan"
 )
 
-var (
-	crashRuns    = flag.Int("crash-points", 300, "crash points of TestCrash")
-	relaxedHosts = flag.Int("relaxed-hosts", 300, "series per measurement of TestCrashRelaxed")
-)
-
-func newDriver(t testing.TB, s *testStore, r *rand.Rand) *driver {
-	return &driver{s: s, r: r, want: points{}, maybe: map[string][]string{}, gone: map[string]bool{}}
-}
-
 // TestAgainstModel runs random writes, deletes, flushes, compactions and
 // restarts and compares every state with a map.
 func TestAgainstModel(t *testing.T) {
@@ -36,7 +25,7 @@ func TestAgainstModel(t *testing.T) {
 		fs := vfstest.New()
 		s := openTest(t, fs, testOptions(fs))
 		s.create("db")
-		d := newDriver(t, s, r)
+		d := newDriver(s, r)
 		d.ddl = true
 		for i := range 150 {
 			if err := d.step(); err != nil {
@@ -48,11 +37,9 @@ func TestAgainstModel(t *testing.T) {
 				}
 			}
 			if i%40 == 39 {
-				if err := s.Close(); err != nil {
+				if err := d.restart(); err != nil {
 					t.Fatal(err)
 				}
-				s = openTest(t, fs, testOptions(fs))
-				d.s = s
 				if err := d.check(s); err != nil {
 					t.Fatalf("step %d, reopened: %v", i, err)
 				}
@@ -61,165 +48,6 @@ func TestAgainstModel(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-var errCut = errors.New("power cut")
-
-// crashOnce runs operations until file operation n, takes what a power cut
-// then leaves, and opens that twice.
-func crashOnce(t *testing.T, seed uint64, n int, keep float64) (reached bool) {
-	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 7))
-	fs := vfstest.New()
-	s := openTest(t, fs, testOptions(fs))
-	s.create("db")
-	d := newDriver(t, s, r)
-	d.ddl = seed%2 == 0
-	var left *vfstest.FS
-	start := fs.Ops()
-	fs.SetHook(func(op vfstest.Op) error {
-		if left == nil && op.N-start == n {
-			left = fs.Crash(rand.New(rand.NewPCG(seed, uint64(n))), keep)
-		}
-		if left != nil {
-			return errCut
-		}
-		return nil
-	})
-	for range 60 {
-		if err := d.step(); err != nil {
-			break
-		}
-	}
-	_ = s.Close()
-	fs.SetHook(nil)
-	if left == nil {
-		return false
-	}
-	if seed%3 == 0 {
-		left = crashOpen(left, rand.New(rand.NewPCG(seed, 8)), keep)
-	}
-	for range 2 {
-		again := openTest(t, left, testOptions(left))
-		if err := d.check(again); err != nil {
-			t.Fatalf("crash at operation %d, keep %v, seed %d: %v", n, keep, seed, err)
-		}
-		if err := again.write("db", "m,host=h0 f=1 1"); err != nil {
-			t.Fatalf("crash at operation %d: write after it: %v", n, err)
-		}
-		d.want[pointKey("m,host=h0", 1, "f")] = "1"
-		if err := d.check(again); err != nil {
-			t.Fatalf("crash at operation %d, after a write: %v", n, err)
-		}
-		if err := again.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return true
-}
-
-// crashOpen cuts the power once more, while the store recovers.
-func crashOpen(fs *vfstest.FS, r *rand.Rand, keep float64) *vfstest.FS {
-	var left *vfstest.FS
-	n := 1 + r.IntN(25)
-	start := fs.Ops()
-	fs.SetHook(func(op vfstest.Op) error {
-		if left == nil && op.N-start == n {
-			left = fs.Crash(r, keep)
-		}
-		if left != nil {
-			return errCut
-		}
-		return nil
-	})
-	if s, err := Open("/data", testOptions(fs)); err == nil {
-		_ = s.Close()
-	}
-	fs.SetHook(nil)
-	if left == nil {
-		return fs
-	}
-	return left
-}
-
-// TestCrash cuts the power at random file operations.
-func TestCrash(t *testing.T) {
-	base := testseed.Of(t)
-	r := rand.New(rand.NewPCG(base, 3))
-	reached := 0
-	for range *crashRuns {
-		if crashOnce(t, r.Uint64(), 1+r.IntN(900), []float64{0, 0.3, 0.7, 1}[r.IntN(4)]) {
-			reached++
-		}
-	}
-	t.Logf("%d crash points, 0 violations", reached)
-	if reached < *crashRuns/4 {
-		t.Errorf("only %d of %d runs reached their crash point", reached, *crashRuns)
-	}
-}
-
-// TestCrashRelaxed crashes stores that sync their logs by time. The log's end
-// may be lost; what is left must have been written, and from then on the store
-// must keep everything: numbers, types and deletes of what was lost must not
-// reach what comes after it.
-func TestCrashRelaxed(t *testing.T) {
-	base := testseed.Of(t)
-	runs := *crashRuns / 4
-	for run := range runs {
-		r := rand.New(rand.NewPCG(base, uint64(run)))
-		fs := vfstest.New()
-		opt := testOptions(fs)
-		opt.SyncInterval = time.Hour
-		s := openTest(t, fs, opt)
-		s.create("db")
-		d := newDriver(t, s, r)
-		d.ever, d.hosts = map[string][]string{}, *relaxedHosts
-		for round := range 4 {
-			for range 1 + r.IntN(40) {
-				if err := d.step(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := d.check(s); err != nil {
-				t.Fatalf("run %d, round %d: %v", run, round, err)
-			}
-			left := fs.CrashLocked(r, []float64{0, 0.5, 1}[r.IntN(3)])
-			_ = s.Close()
-			opt.FS, fs = left, left
-			s = openTest(t, left, opt)
-			d.s = s
-			d.want = s.read("db")
-			for key, v := range d.want {
-				if !slices.Contains(d.ever[key], v) {
-					t.Fatalf("run %d, round %d: %s = %s was never written", run, round, key, v)
-				}
-			}
-		}
-		_ = s.Close()
-	}
-	t.Logf("%d crashes", 4*runs)
-}
-
-// TestCrashControl switches syncing off: the same test must find losses, or it
-// proves nothing.
-func TestCrashControl(t *testing.T) {
-	fs := vfstest.New()
-	opt := testOptions(fs)
-	opt.SyncInterval = time.Hour
-	s := openTest(t, fs, opt)
-	s.create("db")
-	for i := range 20 {
-		if err := s.write("db", fmt.Sprintf("m,host=h0 f=1 %d", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	left := fs.CrashLocked(rand.New(rand.NewPCG(1, 1)), 0)
-	_ = s.Close()
-	again := openTest(t, left, testOptions(left))
-	defer again.Close()
-	if n := len(again.read("db")); n == 20 {
-		t.Error("all points survived without a sync: the crash test is blind")
 	}
 }
 
@@ -237,7 +65,7 @@ func TestFaults(t *testing.T) {
 		fs := vfstest.New()
 		s := openTest(t, fs, testOptions(fs))
 		s.create("db")
-		d := newDriver(t, s, r)
+		d := newDriver(s, r)
 		start, hit := fs.Ops(), false
 		fs.SetHook(func(op vfstest.Op) error {
 			if op.N-start == n {

@@ -67,11 +67,10 @@ func ReadFile(fs FS, name string) ([]byte, error) {
 	return b, nil
 }
 
-// WriteFileAtomic makes name hold data, all or nothing, durably: temporary
-// file, sync, rename, sync of the directory. dir is the directory of name.
-func WriteFileAtomic(fs FS, dir, name string, data []byte) error {
-	tmp := name + ".tmp"
-	f, err := fs.Create(tmp)
+// WriteFileSynced makes a file that holds data, and syncs it. Its name is not
+// durable yet.
+func WriteFileSynced(fs FS, name string, data []byte) error {
+	f, err := fs.Create(name)
 	if err != nil {
 		return err
 	}
@@ -81,6 +80,14 @@ func WriteFileAtomic(fs FS, dir, name string, data []byte) error {
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
+	return err
+}
+
+// WriteFileAtomic makes name hold data, all or nothing, durably: temporary
+// file, sync, rename, sync of the directory. dir is the directory of name.
+func WriteFileAtomic(fs FS, dir, name string, data []byte) error {
+	tmp := name + ".tmp"
+	err := WriteFileSynced(fs, tmp, data)
 	if err == nil {
 		err = fs.Rename(tmp, name)
 	}
