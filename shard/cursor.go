@@ -38,9 +38,11 @@ type cursor struct {
 	// part of it, file order.
 	next     roaring.IntPeekable
 	sequence bool
-	part     int // source in use when sequence
-	ordinal  int
-	dense    []uint64 // bitset of set when sequence
+	part     int              // source in use when sequence
+	ordinal  int              // of ids[0]
+	ids      []model.SeriesID // that come next in the source
+	page     []model.SeriesID // memory of ids
+	dense    []uint64         // bitset of set when sequence
 	base     uint32
 	steps    int
 
@@ -202,27 +204,33 @@ func (c *cursor) step() (model.SeriesID, bool) {
 		}
 		return id, true
 	}
-	for ; c.part < len(c.sources); c.part, c.ordinal = c.part+1, 0 {
+	for c.part < len(c.sources) {
 		s := &c.sources[c.part]
-		for n := s.file.reader.Len(); c.ordinal < n; {
-			i := c.ordinal
-			c.ordinal++
-			id, err := s.file.reader.ID(i)
-			if err != nil {
-				c.err = err
-				return 0, false
-			}
+		for k, id := range c.ids {
 			off := uint32(id) - c.base
 			if uint32(id) < c.base || uint64(off>>6) >= uint64(len(c.dense)) || c.dense[off>>6]>>(off&63)&1 == 0 {
 				continue
 			}
+			i := c.ordinal + k
+			c.ids, c.ordinal = c.ids[k+1:], i+1
 			if err := s.load(i); err != nil {
 				c.err = err
 				return 0, false
 			}
 			return id, true
 		}
-		s.loaded = false
+		c.ordinal += len(c.ids)
+		if c.ids = nil; c.ordinal == s.file.reader.Len() {
+			s.loaded = false
+			c.part, c.ordinal = c.part+1, 0
+			continue
+		}
+		var err error
+		if c.page, err = s.file.reader.IDs(c.ordinal, c.page[:0]); err != nil {
+			c.err = err
+			return 0, false
+		}
+		c.ids = c.page
 	}
 	return 0, false
 }

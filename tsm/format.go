@@ -239,9 +239,17 @@ func uvarint(b []byte, off int) (uint64, int) {
 
 // lane reads the fixed-width little-endian number i of a lane of width w <= 8.
 func lane(b []byte, i, w int) uint64 {
+	b = b[i*w:]
+	if len(b) >= 8 {
+		return binary.LittleEndian.Uint64(b) & (1<<(8*w) - 1)
+	}
+	return shortLane(b[:w])
+}
+
+// shortLane reads the little-endian number b near the end of a page.
+func shortLane(b []byte) uint64 {
 	var v uint64
-	b = b[i*w:][:w]
-	for j := w - 1; j >= 0; j-- {
+	for j := len(b) - 1; j >= 0; j-- {
 		v = v<<8 | uint64(b[j])
 	}
 	return v

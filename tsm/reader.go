@@ -295,5 +295,26 @@ func (r *Reader) ID(i int) (model.SeriesID, error) {
 	return h.id(i % groupSeries), nil
 }
 
+// IDs appends the ids of series i, 0 <= i < Len, and of those after it as far
+// as they stand in the same page, and returns them.
+func (r *Reader) IDs(i int, dst []model.SeriesID) ([]model.SeriesID, error) {
+	if i < 0 || i >= r.Len() {
+		return dst, fmt.Errorf("tsm %s: series %d of %d", r.path, i, r.Len())
+	}
+	p := i / groupSeries
+	page, off, err := r.entryPage(p)
+	if err != nil {
+		return dst, err
+	}
+	var h pageHeader
+	if !h.parse(page, r.groupLen(p)) {
+		return dst, binio.Corruptf(r.path, int64(off), "tsm: bad entry page")
+	}
+	for k := i % groupSeries; k < r.groupLen(p); k++ {
+		dst = append(dst, h.id(k))
+	}
+	return dst, nil
+}
+
 // groupLen returns the number of series of group p.
 func (r *Reader) groupLen(p int) int { return min(groupSeries, r.Len()-p*groupSeries) }

@@ -70,6 +70,7 @@ type Series struct {
 	header  pageHeader // of the group's page
 	pageOff uint64     // of the page in the file
 	ordinal int
+	after   int    // place in the group that entry and next are of
 	entry   int    // offset in the page of the entry after this one
 	next    uint64 // offset in the file of the data of the series after this one
 	list    uint64
@@ -108,14 +109,13 @@ func (s *Series) Field(key string) (int, bool) {
 	return lo, lo < len(s.Fields) && s.Fields[lo].Key == key
 }
 
-// Load decodes the index entry of series i, 0 <= i < Len, into s. Loading the
-// series after the one in s is cheapest.
+// Load decodes the index entry of series i, 0 <= i < Len, into s. Loading a
+// series a little after the one in s is cheapest.
 func (r *Reader) Load(i int, s *Series) error {
 	if i < 0 || i >= r.Len() {
 		return fmt.Errorf("tsm %s: series %d of %d", r.path, i, r.Len())
 	}
 	p, k := i/groupSeries, i%groupSeries
-	sequential := s.reader == r && s.group == p && s.ordinal == i-1
 	if s.reader != r || s.group != p {
 		if s.reader != r {
 			s.Fields = nil // the number of its list is another file's
@@ -129,13 +129,16 @@ func (r *Reader) Load(i int, s *Series) error {
 			return binio.Corruptf(r.path, int64(off), "tsm: bad entry page")
 		}
 		s.reader, s.group, s.pageOff = r, p, off
+		s.entry, s.next, s.after = s.header.entries, s.header.dataStart, 0
 	}
 	h := &s.header
-	if !sequential {
-		s.entry, s.next = h.entries, h.dataStart
-		for j := range k {
-			s.entry += int(min(lane(h.page[h.sizes:], j, h.sizeWidth), uint64(len(h.page))))
-			s.next += lane(h.page[h.data:], j, h.dataWidth)
+	if s.after > k {
+		s.entry, s.next, s.after = h.entries, h.dataStart, 0
+	}
+	for ; s.after < k; s.after++ {
+		s.entry += int(min(lane(h.page[h.sizes:], s.after, h.sizeWidth), uint64(len(h.page))))
+		if h.dataWidth > 0 {
+			s.next += lane(h.page[h.data:], s.after, h.dataWidth)
 		}
 	}
 	size := lane(h.page[h.sizes:], k, h.sizeWidth)
@@ -159,6 +162,7 @@ func (r *Reader) Load(i int, s *Series) error {
 	}
 	s.entry += int(size)
 	s.next += data
+	s.after = k + 1
 	return nil
 }
 
