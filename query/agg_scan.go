@@ -62,7 +62,7 @@ func (p *aggPlan) number(start int64) int64 {
 	if start == model.MinTime {
 		return math.MinInt64 / 2 // the cut off first window of all time
 	}
-	return (start - p.win.shift) / p.win.every
+	return floorDiv(start, p.win.every)
 }
 
 // startOf is the inverse of number.
@@ -73,7 +73,7 @@ func (p *aggPlan) startOf(n int64) int64 {
 	case p.win.loc != nil:
 		return p.starts[n]
 	}
-	return n*p.win.every + p.win.shift
+	return n*p.win.every + floorMod(p.win.shift, p.win.every)
 }
 
 // maxZoneWindows bounds the windows of a query with tz().
@@ -110,7 +110,12 @@ type aggWorker struct {
 	ibuf  []int64
 	ubuf  []uint64
 	gath  []column.Vector
-	dense []bool // slots that count a column without nulls
+	walk  windowWalk
+	cuts  []cut // of the current rows
+}
+
+func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWorker {
+	return &aggWorker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}}
 }
 
 // scanPart folds a set of series of a unit. newest stops each series at its
@@ -180,45 +185,35 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 			return w.picked(c, g, rows)
 		}
 	}
-	win := w.p.win
-	start := model.MinTime
-	if !win.none() {
-		start = win.start(c.Min())
+	k := &w.walk
+	if k.to(c.Min()); c.Max() < k.next {
+		return w.whole(c, w.t.at(g, k.number))
 	}
-	if win.none() || c.Max() < win.next(start) {
-		return w.whole(c, g, w.t.at(g, w.p.number(start)))
+	if step := c.Step(); step > 0 && !w.needTimes() {
+		w.cutRegular(g, c.Min(), step, c.Len())
+	} else {
+		times, err := c.Times()
+		if err != nil {
+			return false, err
+		}
+		w.times = times
+		w.cutTimes(g, times)
 	}
-	// Counting a column without nulls needs no values.
-	w.dense = w.dense[:0]
+	met := true
 	for i := range w.p.slots {
 		sl := &w.p.slots[i]
-		dense := false
+		// Counting a column without nulls needs no values.
 		if b := &rd.cs.out[sl.col]; sl.kind == slotCount && b.index >= 0 {
-			n, ok := chunkCount(c, b.index)
-			dense = ok && n == c.Len()
-		}
-		w.dense = append(w.dense, dense)
-	}
-	met := false
-	err := w.runs(c, func(start int64, lo, hi int) {
-		st := w.t.at(g, w.p.number(start))
-		all := true
-		for i := range w.p.slots {
-			sl := &w.p.slots[i]
-			if w.dense[i] {
-				st[i].n += int64(hi - lo)
+			if n, ok := chunkCount(c, b.index); ok && n == c.Len() {
+				w.countCuts(i)
 				continue
 			}
-			if !w.fold(&st[i], sl, rd.output(sl.col), lo, hi) {
-				all = false
-			}
 		}
-		met = met || all
-	})
-	if err == nil {
-		err = rd.err
+		if !w.foldCuts(i, rd.output(sl.col), nil) {
+			met = false
+		}
 	}
-	return met, err
+	return met, rd.err
 }
 
 // chunkCount returns the number of values of a column where it is known.
@@ -230,60 +225,6 @@ func chunkCount(c scan.Chunk, i int) (int, bool) {
 	}
 	s, ok := c.Stats(i)
 	return s.Count, ok
-}
-
-// runs cuts a chunk into its windows.
-func (w *aggWorker) runs(c scan.Chunk, f func(start int64, lo, hi int)) error {
-	win, n, step := w.p.win, c.Len(), c.Step()
-	if w.needTimes() || step == 0 {
-		times, err := c.Times()
-		if err != nil {
-			return err
-		}
-		w.times = times
-		cutTimes(win, times, f)
-		return nil
-	}
-	first := c.Min()
-	for lo := 0; lo < n; {
-		start := win.start(first + int64(lo)*step)
-		next := win.next(start)
-		hi := n
-		if last := first + int64(n-1)*step; last >= next {
-			hi = int((next-first-1)/step) + 1
-		}
-		f(start, lo, hi)
-		lo = hi
-	}
-	return nil
-}
-
-// cutTimes cuts ascending times into windows.
-func cutTimes(win *windows, times []int64, f func(start int64, lo, hi int)) {
-	for lo := 0; lo < len(times); {
-		start := win.start(times[lo])
-		hi := len(times)
-		if !win.none() {
-			if next := win.next(start); times[hi-1] >= next {
-				// Windows hold few rows of many: gallop, then search.
-				step := 1
-				for lo+step < hi && times[lo+step] < next {
-					step *= 2
-				}
-				a, b := lo+step/2, min(lo+step, hi)
-				for a < b {
-					if m := int(uint(a+b) >> 1); times[m] < next {
-						a = m + 1
-					} else {
-						b = m
-					}
-				}
-				hi = a
-			}
-		}
-		f(start, lo, hi)
-		lo = hi
-	}
 }
 
 // needTimes reports whether some slot keeps the time of a row.
@@ -303,7 +244,7 @@ func (w *aggWorker) timed(sl *slot) bool {
 
 // whole folds a chunk that lies inside one window, from its statistics where
 // they suffice.
-func (w *aggWorker) whole(c scan.Chunk, g int32, st []aggState) (bool, error) {
+func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 	rd := w.rd
 	met := true
 	for i := range w.p.slots {
@@ -346,7 +287,7 @@ func (w *aggWorker) whole(c scan.Chunk, g int32, st []aggState) (bool, error) {
 			}
 			w.times = times
 		}
-		if !w.fold(&st[i], sl, v, 0, c.Len()) {
+		if !w.foldRow(&st[i], sl, v, 0, c.Len(), nil) {
 			met = false
 		}
 	}
@@ -450,29 +391,19 @@ func (w *aggWorker) picked(c scan.Chunk, g int32, rows []int32) (bool, error) {
 
 // foldTable folds rows in ascending order of time into a group.
 func (w *aggWorker) foldTable(g int32, times []int64, cols []column.Vector) bool {
-	w.times = times
-	met := false
-	w.gath = cols
-	cutTimes(w.p.win, times, func(start int64, lo, hi int) {
-		st := w.t.at(g, w.p.number(start))
-		all := true
-		for i := range w.p.slots {
-			sl := &w.p.slots[i]
-			if !w.foldRow(&st[i], sl, &cols[sl.col], lo, hi, cols) {
-				all = false
-			}
+	w.times, w.gath = times, cols
+	w.cutTimes(g, times)
+	met := true
+	for i := range w.p.slots {
+		if !w.foldCuts(i, &cols[w.p.slots[i].col], cols) {
+			met = false
 		}
-		met = met || all
-	})
+	}
 	return met
 }
 
-// fold adds rows [lo, hi) of a column to a state. It reports whether there
+// foldRow adds rows [lo, hi) of a column to a state. It reports whether there
 // was a value.
-func (w *aggWorker) fold(st *aggState, sl *slot, v *column.Vector, lo, hi int) bool {
-	return w.foldRow(st, sl, v, lo, hi, nil)
-}
-
 func (w *aggWorker) foldRow(st *aggState, sl *slot, v *column.Vector, lo, hi int, cols []column.Vector) bool {
 	if v.Type == model.Unknown {
 		return false

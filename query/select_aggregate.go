@@ -95,11 +95,11 @@ func (r *callRun) aggregate(p *aggPlan) error {
 	fold := func(rng model.TimeRange) error {
 		tables := make([]*aggTable, x.workers)
 		err := parallel(x.workers, func(i int) error {
-			w := &aggWorker{x: x, p: p, rng: rng, t: newTable()}
+			tables[i] = newTable()
 			if i == 0 && p.table != nil {
-				w.t = p.table
+				tables[i] = p.table
 			}
-			tables[i] = w.t
+			w := newAggWorker(x, p, rng, tables[i])
 			for _, t := range work[i] {
 				if err := w.scanPart(t.u, t.cs, t.set, 0); err != nil {
 					return err
@@ -244,7 +244,7 @@ func (r *callRun) aggregateEnds(p *aggPlan, dir int, newTable func() *aggTable) 
 			}
 			ps := parts(set, r.x.workers)
 			err := parallel(len(ps), func(k int) error {
-				w := &aggWorker{x: r.x, p: p, rng: p.rng, t: tables[k]}
+				w := newAggWorker(r.x, p, p.rng, tables[k])
 				return w.scanPart(u, cs, ps[k], dir)
 			})
 			if err != nil {

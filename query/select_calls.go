@@ -144,7 +144,7 @@ func (r *callRun) subqueries() error {
 		return nil
 	}
 	for _, p := range r.plans {
-		w := &aggWorker{x: r.x, p: p, t: p.table}
+		w := newAggWorker(r.x, p, p.rng, p.table)
 		_, err := r.x.collectSubs(l, r.t, p.refs, func(g int32, rs *rowset) error {
 			if !l.asc {
 				c := rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}

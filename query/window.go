@@ -1,6 +1,7 @@
 package query
 
 import (
+	"math"
 	"time"
 
 	"tsdbd/model"
@@ -12,6 +13,14 @@ func floorMod(a, b int64) int64 {
 		m += b
 	}
 	return m
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
 }
 
 // windows cuts time into the intervals of GROUP BY time. The zero value is one
@@ -30,6 +39,11 @@ func (w *windows) zone(t int64) int64 {
 	return int64(off) * int64(time.Second)
 }
 
+// since returns the time from the start of the window that holds t, in UTC.
+func (w *windows) since(t int64) int64 {
+	return floorMod(floorMod(t, w.every)-w.shift, w.every) // t-w.shift might overflow
+}
+
 // start returns the start of the window that holds t. Windows are counted from
 // the epoch (in the wall clock of the zone, if there is one) and moved by the
 // offset. The first window of all time starts at model.MinTime.
@@ -41,7 +55,7 @@ func (w *windows) start(t int64) int64 {
 		return w.month(w.calendar(t))
 	}
 	if w.loc == nil {
-		dt := floorMod(t-w.shift, w.every)
+		dt := w.since(t)
 		if model.MinTime+dt >= t {
 			return model.MinTime
 		}
@@ -81,18 +95,22 @@ func (w *windows) zoned(t int64) int64 {
 	return w.zoned(moved - 1)
 }
 
-// next returns the start of the window after the one that starts at start.
+// afterTime lies after every time.
+const afterTime = math.MaxInt64
+
+// next returns the start of the window after the one that starts at start, or
+// afterTime if it is the last.
 func (w *windows) next(start int64) int64 {
 	if w.months > 0 {
 		return w.month(w.calendar(start) + w.months)
 	}
 	if start == model.MinTime && w.every > 0 && w.loc == nil {
 		// The first window is cut off by the start of time.
-		return start + w.every - floorMod(start-w.shift, w.every)
+		return start + w.every - w.since(start)
 	}
 	next := start + w.every
 	if next < start {
-		return model.MaxTime
+		return afterTime
 	}
 	if w.loc == nil {
 		return next
@@ -100,7 +118,7 @@ func (w *windows) next(start int64) int64 {
 	s := w.start(next)
 	for d := w.every/4 + 1; s <= start; d += w.every/4 + 1 {
 		if next > model.MaxTime-d {
-			return model.MaxTime
+			return afterTime
 		}
 		s = w.start(next + d)
 	}

@@ -1,0 +1,193 @@
+package query
+
+import (
+	"unsafe"
+
+	"tsdbd/column"
+	"tsdbd/model"
+)
+
+// cut is the rows [lo, hi) of a chunk that lie in one window, and the states
+// of that window.
+type cut struct {
+	st     []aggState
+	lo, hi int
+}
+
+// windowWalk numbers the windows of times that mostly ascend. It divides only
+// where a time lies further than the neighbouring window.
+type windowWalk struct {
+	p           *aggPlan
+	number      int64
+	start, next int64 // of the present window; next == start: there is none yet
+}
+
+// to moves to the window that holds t.
+func (k *windowWalk) to(t int64) {
+	w := k.p.win
+	switch {
+	case t >= k.start && t < k.next:
+		return
+	case w.none():
+		k.number, k.start, k.next = 0, model.MinTime, afterTime
+		return
+	case w.loc == nil && k.next > k.start && k.start > model.MinTime && t >= k.next && uint64(t-k.next) < uint64(w.every):
+		k.number++
+		k.start, k.next = k.next, w.next(k.next)
+		return
+	}
+	k.start = w.start(t)
+	k.number = k.p.number(k.start)
+	k.next = w.next(k.start)
+}
+
+// cutTimes cuts rows at ascending times into the windows of a group.
+func (w *aggWorker) cutTimes(g int32, times []int64) {
+	w.cuts = w.cuts[:0]
+	k := &w.walk
+	for lo := 0; lo < len(times); {
+		k.to(times[lo])
+		hi := len(times)
+		if times[hi-1] >= k.next {
+			// Windows hold few rows of many: gallop, then search.
+			step := 1
+			for lo+step < hi && times[lo+step] < k.next {
+				step *= 2
+			}
+			a, b := lo+step/2, min(lo+step, hi)
+			for a < b {
+				if m := int(uint(a+b) >> 1); times[m] < k.next {
+					a = m + 1
+				} else {
+					b = m
+				}
+			}
+			hi = a
+		}
+		w.cuts = append(w.cuts, cut{w.t.at(g, k.number), lo, hi})
+		lo = hi
+	}
+}
+
+// cutRegular is cutTimes for n rows at first, first+step and so on.
+func (w *aggWorker) cutRegular(g int32, first, step int64, n int) {
+	w.cuts = w.cuts[:0]
+	k := &w.walk
+	last := first + int64(n-1)*step
+	whole := 0 // rows of every window but the first and the last
+	if win := w.p.win; win.loc == nil && win.every%step == 0 {
+		whole = int(win.every / step)
+	}
+	for lo := 0; lo < n; {
+		at := first + int64(lo)*step
+		k.to(at)
+		hi := n
+		if last >= k.next {
+			if hi = lo + whole; lo == 0 || whole == 0 {
+				// Distances fit in uint64 even where they overflow int64.
+				hi = lo + int((uint64(k.next-at)-1)/uint64(step)) + 1
+			}
+		}
+		w.cuts = append(w.cuts, cut{w.t.at(g, k.number), lo, hi})
+		lo = hi
+	}
+}
+
+// foldCuts folds a column into a slot of every cut. cols are the columns of
+// rows that lie in memory, or nil for the chunk's. It reports whether there was
+// a value.
+func (w *aggWorker) foldCuts(slot int, v *column.Vector, cols []column.Vector) bool {
+	if v.Type == model.Unknown {
+		return false
+	}
+	sl := &w.p.slots[slot]
+	if v.Valid == nil && v.Type == sl.typ && !w.timed(sl) {
+		switch {
+		case sl.kind == slotCount:
+			w.countCuts(slot)
+			return true
+		case sl.kind == slotSum && v.Type == model.Float:
+			for i := range w.cuts {
+				c := &w.cuts[i]
+				st := &c.st[slot]
+				st.n += int64(c.hi - c.lo)
+				st.addFloat(sumFloats(v.Floats[c.lo:c.hi]))
+			}
+			return true
+		case sl.kind == slotSum && v.Type == model.Integer:
+			sumCuts(w.cuts, slot, v.Ints)
+			return true
+		case sl.kind == slotSum && v.Type == model.Unsigned:
+			sumCuts(w.cuts, slot, v.Uints)
+			return true
+		case sl.kind != slotMin && sl.kind != slotMax:
+		case v.Type == model.Float:
+			extremeCuts(w.cuts, slot, v.Floats, sl.kind == slotMax)
+			return true
+		case v.Type == model.Integer:
+			extremeCuts(w.cuts, slot, v.Ints, sl.kind == slotMax)
+			return true
+		case v.Type == model.Unsigned:
+			extremeCuts(w.cuts, slot, v.Uints, sl.kind == slotMax)
+			return true
+		}
+	}
+	met := false
+	for i := range w.cuts {
+		c := &w.cuts[i]
+		met = w.foldRow(&c.st[slot], sl, v, c.lo, c.hi, cols) || met
+	}
+	return met
+}
+
+// countCuts counts the rows of every cut.
+func (w *aggWorker) countCuts(slot int) {
+	for i := range w.cuts {
+		c := &w.cuts[i]
+		c.st[slot].n += int64(c.hi - c.lo)
+	}
+}
+
+// sumCuts adds integers without nulls to their windows.
+func sumCuts[T int64 | uint64](cuts []cut, slot int, x []T) {
+	for i := range cuts {
+		c := &cuts[i]
+		st := &c.st[slot]
+		st.n += int64(c.hi - c.lo)
+		st.a += uint64(sumInts(x[c.lo:c.hi]))
+	}
+}
+
+// extremeCuts keeps the smallest or largest of numbers without nulls in their
+// windows, the first of equals.
+func extremeCuts[T int64 | uint64 | float64](cuts []cut, slot int, x []T, largest bool) {
+	for i := range cuts {
+		c := &cuts[i]
+		st := &c.st[slot]
+		run := x[c.lo:c.hi]
+		m := run[0]
+		if largest {
+			for _, v := range run {
+				if v > m {
+					m = v
+				}
+			}
+		} else {
+			for _, v := range run {
+				if v < m {
+					m = v
+				}
+			}
+		}
+		old := fromWord[T](st.a)
+		if st.n == 0 || largest && m > old || !largest && m < old {
+			st.n, st.a = 1, toWord(m)
+		}
+	}
+}
+
+// toWord returns the bits of a number.
+func toWord[T int64 | uint64 | float64](x T) uint64 { return *(*uint64)(unsafe.Pointer(&x)) }
+
+// fromWord is the inverse of toWord.
+func fromWord[T int64 | uint64 | float64](w uint64) T { return *(*T)(unsafe.Pointer(&w)) }
