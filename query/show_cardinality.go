@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -37,7 +38,8 @@ type cardinality struct {
 
 // counter counts one distinct thing within a group of series.
 type counter struct {
-	ids     *roaring.Bitmap
+	ids     *roaring.Bitmap // counted, unless something else is
+	seen    *roaring.Bitmap // series whose values are in values
 	names   map[string]struct{}
 	values  []tagValues
 	counted int64 // of values
@@ -50,28 +52,82 @@ type tagValues struct {
 	set       *roaring.Bitmap // nil: all series
 }
 
-// countValues counts the values that were gathered, which need the view. Those
-// of one shard are distinct; the index may know their number.
-func (c *counter) countValues() error {
-	if len(c.values) == 0 {
-		return nil
+func (v *tagValues) list() ([]string, error) { return v.shard.TagValues(v.name, v.key, v.set) }
+
+// fewValues is the number of values up to which they are looked up in a shard's
+// index, one by one, rather than merged with all that it has.
+const fewValues = 100
+
+// countValues counts the values that were gathered, which need the view.
+func (c *counter) countValues() (err error) {
+	c.counted, err = countValues(c.values)
+	return err
+}
+
+// countValues counts the distinct values of parts. Where the first is all
+// values of its shard and the others add few, its index may know their number.
+func countValues(parts []tagValues) (int64, error) {
+	if len(parts) == 0 {
+		return 0, nil
 	}
-	if v := c.values[0]; len(c.values) == 1 && v.set == nil {
-		if index, ok := v.shard.(scan.TagValueIndex); ok {
-			n, err := index.TagValueCount(v.name, v.key)
-			c.counted = int64(n)
-			return err
+	first := parts[0]
+	lists := make([][]string, 0, len(parts))
+	oneKey := true
+	for _, v := range parts[1:] {
+		values, err := v.list()
+		if err != nil {
+			return 0, err
+		}
+		lists = append(lists, values)
+		oneKey = oneKey && v.key == first.key
+	}
+	others := mergeSorted(lists)
+	if index, ok := first.shard.(scan.TagValueIndex); ok && first.set == nil && oneKey && len(others) <= fewValues {
+		n, err := index.TagValueCount(first.name, first.key)
+		if err != nil {
+			return 0, err
+		}
+		for _, value := range others {
+			set, err := first.shard.Select(first.name, &model.TagExpr{Op: model.TagEqual, Key: first.key, Value: value})
+			if err != nil {
+				return 0, err
+			}
+			if set.IsEmpty() {
+				n++
+			}
+		}
+		return int64(n), nil
+	}
+	values, err := first.list()
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(mergeSorted([][]string{values, others}))), nil
+}
+
+// shardSeries is a set of series of a measurement in a shard.
+type shardSeries struct {
+	shard scan.Shard
+	set   *roaring.Bitmap
+}
+
+// selectSeries returns the series of a measurement by shard, the largest set
+// first and none that is empty.
+func selectSeries(m indexMeasurement, sel func(shard scan.Shard) (*roaring.Bitmap, error)) ([]shardSeries, error) {
+	var parts []shardSeries
+	for _, shard := range m.shards {
+		set, err := sel(shard)
+		if err != nil {
+			return nil, err
+		}
+		if !set.IsEmpty() {
+			parts = append(parts, shardSeries{shard, set})
 		}
 	}
-	lists := make([][]string, len(c.values))
-	for i, v := range c.values {
-		var err error
-		if lists[i], err = v.shard.TagValues(v.name, v.key, v.set); err != nil {
-			return err
-		}
-	}
-	c.counted = int64(len(mergeSorted(lists)))
-	return nil
+	slices.SortStableFunc(parts, func(a, b shardSeries) int {
+		return cmp.Compare(b.set.GetCardinality(), a.set.GetCardinality())
+	})
+	return parts, nil
 }
 
 func (c *counter) add(name string) {
@@ -101,14 +157,12 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 		if err != nil {
 			return err
 		}
-		for _, shard := range m.shards {
-			set, err := selectByTags(shard, m.name, c.where)
-			if err != nil {
-				return err
-			}
-			if set.IsEmpty() {
-				continue
-			}
+		parts, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return selectByTags(shard, m.name, c.where) })
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			shard, set := p.shard, p.set
 			err = eachGroup(shard, m.name, set, keys, func(tuple []string, part *roaring.Bitmap) error {
 				key := groupKey{tuple: strings.Join(tuple, "\x00")}
 				if c.byName {
@@ -239,6 +293,10 @@ func (s *session) wholeDatabase(db *meta.Database, f func(*indexView) error) err
 func (v *indexView) allSeries(ctx context.Context) (*roaring.Bitmap, error) {
 	all := roaring.New()
 	for _, shard := range v.shards {
+		if index, ok := shard.(scan.SeriesIndex); ok {
+			all.Or(index.AllSeries())
+			continue
+		}
 		for _, name := range shard.Measurements() {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -396,9 +454,18 @@ func (s *session) showTagValuesCardinality(st *influxql.ShowTagValuesCardinality
 	}
 	whole := st.Condition == nil && st.Dimensions == nil
 	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
-		if whole {
-			set = nil
+		// A series has the same values in all shards.
+		if c.seen == nil {
+			c.seen = roaring.New()
 		}
+		fresh := roaring.AndNot(set, c.seen)
+		if fresh.IsEmpty() {
+			return nil
+		}
+		if whole && c.seen.IsEmpty() {
+			fresh = nil
+		}
+		c.seen.Or(set)
 		keys, err := shard.TagKeys(name)
 		if err != nil {
 			return err
@@ -407,7 +474,7 @@ func (s *session) showTagValuesCardinality(st *influxql.ShowTagValuesCardinality
 			if !match(key) {
 				continue
 			}
-			c.values = append(c.values, tagValues{shard, name, key, set})
+			c.values = append(c.values, tagValues{shard, name, key, fresh})
 		}
 		return nil
 	})

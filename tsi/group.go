@@ -256,6 +256,23 @@ func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limi
 			}
 		}
 	}
+	var out []string
+	var texts textArena
+	err := v.walkTagValues(measurement, key, set, func(value []byte) bool {
+		if len(out) < limit {
+			out = append(out, texts.add(value))
+		}
+		return len(out) < limit
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// walkTagValues calls f with the values of a tag key among the series of set,
+// ascending, until it returns false.
+func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, f func(value []byte) bool) error {
 	w := valueWalk{}
 	for _, s := range v.segments {
 		t, ok := s.table(measurement, false, key)
@@ -273,7 +290,7 @@ func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limi
 		w.addSegment(sv)
 	}
 	if err := v.addFiles(&w, measurement, key); err != nil {
-		return nil, err
+		return err
 	}
 	// Where all series of a file's dictionary are wanted no posting is read.
 	whole := map[*dictCursor]bool{}
@@ -281,10 +298,8 @@ func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limi
 		n := c.tag.present.GetCardinality()
 		whole[c] = c.tag.present.AndCardinality(set) == n && (set == v.alive || c.tag.present.AndCardinality(v.alive) == n)
 	}
-	var out []string
 	var buf []uint32
-	var texts textArena
-	for len(out) < limit && w.next() {
+	for w.next() {
 		hit := len(w.segs) > 0
 		for _, c := range w.files {
 			if hit = hit || whole[c]; hit {
@@ -292,15 +307,15 @@ func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limi
 			}
 			var err error
 			if buf, err = c.post.ids(buf[:0]); err != nil {
-				return nil, c.file.at(err)
+				return c.file.at(err)
 			}
 			hit = slices.ContainsFunc(buf, func(id uint32) bool { return set.Contains(id) && v.alive.Contains(id) })
 		}
-		if hit {
-			out = append(out, texts.add(w.value))
+		if hit && !f(w.value) {
+			return nil
 		}
 	}
-	return out, w.err
+	return w.err
 }
 
 // TagValueCount returns the number of values of a tag key in the measurement.
@@ -328,8 +343,12 @@ func (v *View) TagValueCount(measurement, key string) (int, error) {
 	if tags == 1 && only.present.AndCardinality(v.alive) == only.present.GetCardinality() {
 		return only.values, nil
 	}
-	values, err := v.TagValues(measurement, key, nil)
-	return len(values), err
+	n := 0
+	err := v.walkTagValues(measurement, key, v.alive, func([]byte) bool {
+		n++
+		return true
+	})
+	return n, err
 }
 
 // boundsOf returns a slice that has the set's length, first and last id.
