@@ -21,8 +21,11 @@ type spare struct {
 }
 
 const (
-	// prepareStep is how much is zero-filled at a time.
-	prepareStep = 1 << 20
+	// prepareStep is how much is zero-filled at a time. The kernel caches a file
+	// in pieces as large as the writes that filled it, and a piece is dirty as a
+	// whole: after writes of 1 MiB, 200 records of 70 KiB, each synced, dirty
+	// 290 MB; after 16 KiB, 18 MB. Filling 64 MiB takes 45 instead of 16 ms.
+	prepareStep = 16 << 10
 	// retryAfter is how long a failed preparation stands as the answer.
 	retryAfter = 250 * time.Millisecond
 )

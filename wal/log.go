@@ -15,7 +15,7 @@ import (
 // Options configures a Log. The zero value works.
 type Options struct {
 	FS vfs.FS // default vfs.OS
-	// SegmentBytes is the size of a full-grown segment, default 64 MiB. The
+	// SegmentBytes is the size of a full-grown segment, default 16 MiB. The
 	// first segments of a log are smaller: 1 MiB, then four times the one
 	// before.
 	SegmentBytes int64
@@ -40,7 +40,7 @@ type Options struct {
 }
 
 const (
-	defaultSegmentBytes = 64 << 20
+	defaultSegmentBytes = 16 << 20
 	firstSegmentBytes   = 1 << 20
 	segmentGrowth       = 4
 	defaultSpares       = 4

@@ -128,7 +128,7 @@ type logConfig struct {
 func defaultConfig() *config {
 	return &config{
 		Data: dataConfig{
-			Dir: "data", WALSegmentSize: 64 << 20, WALMaxSize: 512 << 20,
+			Dir: "data", WALSegmentSize: 16 << 20, WALMaxSize: 512 << 20,
 			FlushIdle: duration(10 * time.Minute), CompactAfter: duration(10 * time.Minute),
 		},
 		HTTP: httpConfig{
