@@ -56,6 +56,7 @@ func (x *exec) resolve(sources influxql.Sources, r model.TimeRange) error {
 					return err
 				}
 				x.views[key] = v
+				x.warnOfLosses(v, r)
 			}
 		}
 	}

@@ -39,6 +39,10 @@ type SelectOptions struct {
 	// Memory bounds the data that all SELECTs hold at once; nil is no limit.
 	Memory *Memory
 
+	// Warn takes texts for the client that go with the answer, before the first
+	// Result; nil drops them.
+	Warn func(text string)
+
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *IntoBatch) error
 }
@@ -71,6 +75,7 @@ type exec struct {
 	charged atomic.Int64 // bytes that SelectOptions.Memory knows of
 	points  atomic.Int64 // rows read
 	series  int
+	warned  int // losses that the client was told of
 }
 
 // runSelect plans and runs stmt and hands its answer to emit piece by piece,

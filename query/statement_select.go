@@ -19,5 +19,11 @@ func (s *session) selectOptions() SelectOptions {
 		}
 		return database.DefaultRetentionPolicy, nil
 	}
+	opt.Warn = func(text string) {
+		if s.out == nil {
+			return // a continuous query of the server's own
+		}
+		s.out.messages = append(s.out.messages, Message{Level: "warning", Text: text})
+	}
 	return opt
 }

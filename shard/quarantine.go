@@ -13,6 +13,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
+	"tsdbd/scan"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )
@@ -49,6 +50,16 @@ func (s *Shard) Quarantine() []Quarantined {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.mu.quarantined
+}
+
+// Losses returns what damage has taken from the shard's rows.
+func (v *View) Losses() (out []scan.Loss) {
+	for _, q := range v.shard.Quarantine() {
+		if q.Loss == LossPoints || q.Loss == LossDeletes {
+			out = append(out, scan.Loss{Shard: v.shard.id, Range: v.shard.times, Path: q.Path, Deletes: q.Loss == LossDeletes})
+		}
+	}
+	return out
 }
 
 // isDamage tells damage of a file, which quarantine is for, from an error of

@@ -197,6 +197,7 @@ func (s *Store) flushAll(ctx context.Context) error {
 
 // compactLoop merges files, a shard at a time, as long as there is work.
 func (s *Store) compactLoop(ctx context.Context) {
+	checked := time.Now()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -207,6 +208,10 @@ func (s *Store) compactLoop(ctx context.Context) {
 		case <-tick.C:
 		}
 		s.repairDamaged()
+		if time.Since(checked) > quarantineCheck {
+			s.checkQuarantine()
+			checked = time.Now()
+		}
 		for ctx.Err() == nil && s.compactOnce(ctx) {
 		}
 	}

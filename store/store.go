@@ -18,6 +18,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/retention"
+	"tsdbd/scan"
 	"tsdbd/shard"
 	"tsdbd/wal"
 )
@@ -123,6 +124,8 @@ type Store struct {
 	cached   atomic.Int64 // memory of all caches
 	failure  atomic.Pointer[error]
 	full     atomic.Bool // the disk refused something; see diskIsFull
+
+	logLosses atomic.Pointer[[]scan.Loss] // damaged spans of the log; never nil once open
 
 	flushSoon   atomic.Bool // all dirty shards are to be flushed; see FlushSoon
 	wakeFlush   chan struct{}
@@ -303,6 +306,7 @@ func (s *Store) openLog() error {
 		}
 		s.logger.Error("log damaged", "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes, "err", d.Reason, "quarantine", d.Quarantine)
 	}
+	s.listLogLosses()
 	s.logger.Info("log replayed", "entries", r.entries, "rows", r.rows, "took", time.Since(start))
 	return nil
 }

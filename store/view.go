@@ -11,6 +11,7 @@ import (
 
 // view implements scan.View.
 type view struct {
+	store  *Store
 	db     *database
 	shards []scan.Shard
 	held   []*shard.View
@@ -35,7 +36,7 @@ func (s *Store) View(database, policy string, r model.TimeRange) (scan.View, err
 		}
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, database)
 	}
-	v := &view{db: db}
+	v := &view{store: s, db: db}
 	for _, g := range rp.ShardGroupsIn(r) {
 		for _, m := range g.Shards {
 			if e := s.shard(m.ID); e != nil {

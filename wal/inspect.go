@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strings"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
@@ -156,4 +157,20 @@ func (s *SegmentInfo) read(fsys vfs.FS, d *decoder, next *SegmentInfo, fn func(*
 		return nil, true, nil
 	}
 	return damage, false, nil
+}
+
+// Lost returns the copies of damaged spans of the log in dir that were set
+// aside and that nobody has removed since; torn ends are left out.
+func Lost(fsys vfs.FS, dir string) ([]string, error) {
+	names, err := fsys.List(path.Join(dir, quarantineDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out []string
+	for _, n := range names {
+		if strings.Contains(n, ".damaged-") {
+			out = append(out, path.Join(dir, quarantineDir, n))
+		}
+	}
+	return out, err
 }

@@ -48,6 +48,7 @@ func TestDamage(t *testing.T) {
 		harm       func(data []byte) []byte // nil removes the file
 		m, late    int64                    // rows that must be there
 		health     string                   // in the text of /health
+		warning    string                   // of answers, until the quarantine is cleared
 		noStart    bool
 	}{
 		{name: "one catalog flipped", file: "meta/catalog.0", harm: flip(0.5), m: rows, late: 20, health: "ready"},
@@ -55,17 +56,17 @@ func TestDamage(t *testing.T) {
 		{name: "both catalogs", file: "meta/catalog.*", harm: flip(0.5), noStart: true},
 		{name: "reserve lost", file: "meta/reserve", m: rows, late: 20, health: "ready"},
 		{name: "manifest", file: "db-*/shard-*/MANIFEST", harm: flip(0.5), m: rows, late: 20, health: "quarantine"},
-		{name: "both manifests", file: "db-*/shard-*/MANIFEST*", harm: flip(0.5), m: rows, late: 20, health: "quarantine"},
+		{name: "both manifests", file: "db-*/shard-*/MANIFEST*", harm: flip(0.5), m: rows, late: 20, health: "quarantine", warning: "deleted points may be back in shard"},
 		{name: "frame of an index", file: "db-*/shard-*/*.tsi", harm: flip(0), m: rows, late: 20, health: "quarantine"},
 		{name: "page of an index", file: "db-*/shard-*/*.tsi", harm: flip(0.3), m: lost, late: 20},
 		{name: "index lost", file: "db-*/shard-*/*.tsi", m: rows, late: 20, health: "quarantine"},
-		{name: "frame of a tsm file", file: "db-*/shard-*/*.tsm", harm: flip(0), m: 0, late: 20, health: "quarantine"},
-		{name: "tsm file cut", file: "db-*/shard-*/*.tsm", harm: cut(0.7), m: 0, late: 20, health: "quarantine"},
+		{name: "frame of a tsm file", file: "db-*/shard-*/*.tsm", harm: flip(0), m: 0, late: 20, health: "quarantine", warning: "points are missing in shard"},
+		{name: "tsm file cut", file: "db-*/shard-*/*.tsm", harm: cut(0.7), m: 0, late: 20, health: "quarantine", warning: "points are missing in shard"},
 		{name: "block of a tsm file", file: "db-*/shard-*/*.tsm", harm: flip(0.3), m: lost, late: 20},
 		{name: "series log", file: "db-*/series/series.log", harm: flip(0.5), m: rows, late: 20},
 		{name: "series log cut", file: "db-*/series/series.log", harm: cut(0.5), m: rows, late: 20},
 		{name: "series index", file: "db-*/series/series.idx", harm: flip(0.5), m: rows, late: 20},
-		{name: "log flipped", file: "wal/*.wal", harm: flip(-1), m: rows, late: lost, health: "damaged"},
+		{name: "log flipped", file: "wal/*.wal", harm: flip(-1), m: rows, late: lost, health: "damaged", warning: "points are missing somewhere"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := New(t)
@@ -129,6 +130,7 @@ func TestDamage(t *testing.T) {
 			if err := checkValues(body); err != nil {
 				t.Error(err)
 			}
+			checkWarning(t, s, c.warning)
 			s.Write("db", "m,h=new v=1 1000000")
 			s.Stop()
 			if strings.Contains(s.Log(), "panic") {
@@ -142,6 +144,53 @@ func TestDamage(t *testing.T) {
 			count("m again", "SELECT count(v) FROM m", want)
 			s.Stop()
 		})
+	}
+}
+
+// checkWarning holds that answers tell of lost data, those of times before the
+// data do not, and none does once an operator has cleared the quarantine.
+func checkWarning(t *testing.T, s *Server, warning string) {
+	t.Helper()
+	ask := func(where string) string {
+		t.Helper()
+		_, body, err := s.Do(context.Background(), http.MethodPost, "/query", map[string][]string{"db": {"db"}, "q": {"SELECT count(v) FROM late" + where}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return body
+	}
+	if warning == "" {
+		if body := ask(""); strings.Contains(body, `"messages"`) {
+			t.Errorf("a warning without a loss: %s", body)
+		}
+		return
+	}
+	if body := ask(""); !strings.Contains(body, `"messages":[{"level":"warning","text":"`+warning) || !strings.Contains(body, "quarantine/") {
+		t.Errorf("no warning %q: %s", warning, body)
+	}
+	if body := ask(" WHERE time < '1960-01-01T00:00:00Z'"); strings.Contains(warning, "shard") && strings.Contains(body, `"messages"`) {
+		t.Errorf("a warning for times that lost nothing: %s", body)
+	}
+	for _, pattern := range []string{"wal/quarantine", "db-*/quarantine", "db-*/shard-*/quarantine"} {
+		dirs, err := filepath.Glob(filepath.Join(s.Dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range dirs {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	deadline := time.Now().Add(time.Minute)
+	for strings.Contains(ask(""), `"messages"`) {
+		if time.Now().After(deadline) {
+			t.Fatal("the quarantine was cleared, and answers still warn")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if _, text := s.Health(); strings.Contains(text, "quarantine") {
+		t.Errorf("health after the quarantine was cleared: %s", text)
 	}
 }
 
