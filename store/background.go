@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -110,7 +111,17 @@ func (s *Store) flush(ctx context.Context, e *shardEntry) {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.flushLocked(ctx, e)
+	if s.garbage >= collectBytes {
+		s.garbage = 0
+		runtime.GC()
+	}
 }
+
+// collectBytes is how much memory of caches is given up before the garbage is
+// collected. Caches are most of what a busy store allocates: left to itself the
+// collector waits until there is as much garbage as data. A collection is
+// cheap here, what caches hold has no pointers.
+const collectBytes = 32 << 20
 
 func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	defer s.pacer.flush()()
@@ -125,6 +136,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 		return
 	}
 	s.counters.flushes.Add(1)
+	frozen := e.Bytes() - e.ActiveBytes()
 	if err := e.Flush(ctx, snap); err != nil {
 		_ = e.db.seriesError(err)
 		s.mu.Lock()
@@ -152,6 +164,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	s.countCaches()
 	wake(s.wakeCompact)
 	s.trim()
+	s.garbage += frozen
 }
 
 // trim gives the log what every shard has in its files (W3).

@@ -117,6 +117,7 @@ type Store struct {
 	// flushing is held by whoever flushes shards, so that a backup can cut
 	// several at one sequence. It is taken before gate and applying.
 	flushing sync.Mutex
+	garbage  int64 // bytes of flushed caches since the last collection
 
 	removing sync.Mutex // held while dropped shards are removed
 
