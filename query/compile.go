@@ -23,7 +23,8 @@ type compiled struct {
 	win       windows         // GROUP BY time
 	asc       bool
 	fill      influxql.FillOption
-	inherited bool // the interval is the outer statement's
+	inherited bool  // the interval is the outer statement's
+	back      int64 // ns that fill(previous) looks back before the range
 
 	subs []*compiled // of the subquery sources, in order of Sources
 }
@@ -66,6 +67,15 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		out.rng.Max = now.UnixNano()
 		hasMax = true
 	}
+	if back, ok := stmt.FillValue.(time.Duration); ok && stmt.Fill == influxql.PreviousFill {
+		switch {
+		case out.win.none():
+			return nil, errors.New("fill(previous, duration) needs GROUP BY time")
+		case !out.asc || parent != nil && !parent.asc:
+			return nil, errors.New("fill(previous, duration) needs ORDER BY time ASC")
+		}
+		out.back = int64(back)
+	}
 	if parent != nil {
 		if len(stmt.SortFields) != 0 && out.asc != parent.asc {
 			return nil, errors.New("subqueries must be ordered in the same direction as the query itself")
@@ -95,6 +105,7 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 			}
 		})
 	}
+	out.read = lookBack(out, out.read)
 	for _, src := range stmt.Sources {
 		if sub, ok := src.(*influxql.SubQuery); ok {
 			inner, err := compileLevel(sub.Statement, now, out)

@@ -102,10 +102,20 @@ func parsePart(text string, tokens []token, params map[string]any) (stmts influx
 	}
 	begin := tokens[0].start
 	q, err := parseInfluxQL(blank(text[:begin])+text[begin:end], params)
-	if err != nil {
+	if err == nil {
+		return q.Statements, false, nil
+	}
+	rewritten, cut, ours := rewriteClauses(text, tokens)
+	if !ours {
 		return nil, false, err
 	}
-	return q.Statements, false, nil
+	if q, err = parseInfluxQL(rewritten, params); err == nil && len(cut) > 0 {
+		err = applyClauses(q.Statements, cut)
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	return q.Statements, true, nil
 }
 
 // blank puts spaces in the place of a text, so that what follows is where it was.

@@ -45,7 +45,7 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*level, error) {
 	if err := x.limitBuckets(c); err != nil {
 		return nil, err
 	}
-	if err := x.resolve(c.stmt.Sources, c.read); err != nil {
+	if err := x.resolve(c.stmt.Sources, c.reads()); err != nil {
 		return nil, err
 	}
 	x.expandSources(c.stmt)
@@ -91,6 +91,27 @@ func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
 		r.Max = model.MaxTime
 	} else {
 		r.Max += by
+	}
+	return r
+}
+
+// lookBack returns r moved out by what fill(previous, duration) looks back.
+func lookBack(c *compiled, r model.TimeRange) model.TimeRange {
+	switch {
+	case c.open || c.back == 0 || r.Empty():
+	case r.Min < model.MinTime+c.back:
+		r.Min = model.MinTime
+	default:
+		r.Min -= c.back
+	}
+	return r
+}
+
+// reads returns the times that a statement and its subqueries read.
+func (c *compiled) reads() model.TimeRange {
+	r := c.read
+	for _, sub := range c.subs {
+		r = r.Union(sub.reads())
 	}
 	return r
 }
@@ -274,13 +295,17 @@ type call struct {
 	typ      model.FieldType // of ref; Unknown: nobody has such a field
 	inner    *call           // aggregate under a transformation
 	rng      model.TimeRange
+	fill     model.TimeRange // whose windows are shown; rng may look back before it
 	selector bool
 	slots    []int // of the level's aggregate scan
 	scan     *aggPlan
 }
 
 func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {
-	c := &call{key: e.String(), fn: e.Name, expr: e, rng: rng}
+	c := &call{key: e.String(), fn: e.Name, expr: e, rng: rng, fill: rng}
+	if l.back > 0 && filled(c.fn) {
+		c.rng = lookBack(l.compiled, rng)
+	}
 	if len(e.Args) == 0 {
 		return nil, fmt.Errorf("invalid number of arguments for %s", e.Name)
 	}

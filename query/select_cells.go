@@ -111,17 +111,60 @@ func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
 			return nil, err
 		}
 	}
-	if filled(c.fn) {
-		if err := l.fillWindows(r.x, out, c.fn, c.rng, limit); err != nil {
-			return nil, err
+	if !filled(c.fn) {
+		return out, nil
+	}
+	before := l.beforeFill(c, out)
+	if limit > 0 {
+		limit += before
+	}
+	if err := l.fillWindows(r.x, out, c.fn, c.fill, limit); err != nil {
+		return nil, err
+	}
+	if before > 0 {
+		for i := range out.aux {
+			out.aux[i] = l.fillAux(out.aux[i], len(out.times), out.aux[i].Type, new(scalar))
 		}
+		*out = out.slice(before, len(out.times))
 	}
 	return out, nil
 }
 
+// beforeFill drops the cells of a call before the windows that are shown, but
+// for the last one with a value, from which they are filled. It returns how
+// many it leaves.
+func (l *level) beforeFill(c *call, cl *cells) int {
+	if c.rng == c.fill {
+		return 0
+	}
+	n, keep := 0, 0
+	for first := l.win.start(c.fill.Min); n < len(cl.times) && cl.times[n] < first; n++ {
+		if cl.v.IsValid(n) {
+			keep = n
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	*cl = cl.slice(keep, len(cl.times))
+	return n - keep
+}
+
+// slice returns the cells [lo, hi).
+func (c *cells) slice(lo, hi int) cells {
+	out := cells{times: c.times[lo:hi], v: c.v.Slice(lo, hi)}
+	for i := range c.aux {
+		out.aux = append(out.aux, c.aux[i])
+		if c.aux[i].Type != model.Unknown {
+			out.aux[i] = c.aux[i].Slice(lo, hi)
+		}
+	}
+	return out
+}
+
 // cutLookBack drops the rows a transformation made of windows before the range.
 func (l *level) cutLookBack(c *call, cl *cells) {
-	if c.inner.rng == c.rng {
+	if c.inner.fill == c.rng {
 		return
 	}
 	n := 0
@@ -135,8 +178,7 @@ func (l *level) cutLookBack(c *call, cl *cells) {
 		}
 	}
 	if n > 0 {
-		cl.v = cl.v.Slice(n, len(cl.times))
-		cl.times = cl.times[n:]
+		*cl = cl.slice(n, len(cl.times))
 	}
 }
 

@@ -143,7 +143,7 @@ func oursToRun(c *golden.Case) bool {
 }
 
 func answerSelect(m *memStore, c *golden.Case, workers int) any {
-	q, err := influxql.ParseQuery(c.Q)
+	q, err := Parse(c.Q, nil)
 	if err != nil {
 		return map[string]any{"error": "error parsing query: " + err.Error()}
 	}

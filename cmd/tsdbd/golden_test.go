@@ -165,8 +165,12 @@ func judgeGolden(t *testing.T, c *golden.Case, d *golden.Difference, base string
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp.StatusCode != c.Status {
-		return []string{fmt.Sprintf("status %d, want %d: %.300s", resp.StatusCode, c.Status, body)}
+	status := c.Status
+	if d != nil && d.Status != 0 {
+		status = d.Status
+	}
+	if resp.StatusCode != status {
+		return []string{fmt.Sprintf("status %d, want %d: %.300s", resp.StatusCode, status, body)}
 	}
 	for k, want := range c.Headers {
 		got := resp.Header.Get(k)

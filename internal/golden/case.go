@@ -74,6 +74,7 @@ type Difference struct {
 	Body   any    `json:"body,omitempty"`  // our answer
 	Lines  []any  `json:"lines,omitempty"` // ours, where it is several documents
 	Text   string `json:"text,omitempty"`
+	Status int    `json:"status,omitempty"` // ours, where that differs too
 }
 
 func read(t testing.TB, name string, v any) {
