@@ -36,7 +36,7 @@ const (
 // Observer is told, before the rows become readable, of what a Cache meets
 // for the first time: the shard brings its index up to date with it.
 type Observer interface {
-	NewSeries(s *column.Series)
+	NewSeries(series []*column.Series)
 	NewLayout(l *column.Layout)
 }
 
@@ -62,6 +62,7 @@ type Cache struct {
 	lastLayout *column.Layout
 	lastNumber uint32
 	lastString bool
+	fresh      []*column.Series // scratch of announce
 }
 
 // New returns an empty cache. observer may be nil.
@@ -112,27 +113,40 @@ func (c *Cache) Apply(rows []column.Row, values []uint64, strings []byte) {
 // the observer. Only the applier writes these structures, so it may look
 // without the lock; it takes it to change them.
 func (c *Cache) announce(rows []column.Row) {
+	fresh := c.fresh[:0]
 	for i := range rows {
 		row := &rows[i]
 		if row.Layout != c.lastLayout {
 			c.useLayout(row.Layout)
 		}
-		id := uint32(row.Series.ID())
-		st := c.lookup(id)
-		if st != nil && !st.gone {
-			continue
+		if st := c.lookup(uint32(row.Series.ID())); st == nil || st.gone {
+			fresh = append(fresh, row.Series)
 		}
-		if c.observer != nil {
-			c.observer.NewSeries(row.Series)
-		}
-		c.mu.Lock()
-		if st == nil {
-			c.addStateLocked(id)
-		} else {
-			st.gone = false
-		}
-		c.mu.Unlock()
 	}
+	if len(fresh) == 0 {
+		return
+	}
+	c.mu.Lock()
+	n := 0
+	for _, s := range fresh {
+		id := uint32(s.ID())
+		switch st := c.lookup(id); {
+		case st == nil:
+			c.addStateLocked(id)
+		case st.gone:
+			st.gone = false
+		default:
+			continue // it stands among the rows more than once
+		}
+		fresh[n] = s
+		n++
+	}
+	c.mu.Unlock()
+	if c.observer != nil {
+		c.observer.NewSeries(fresh[:n])
+	}
+	clear(fresh)
+	c.fresh = fresh
 }
 
 func (c *Cache) useLayout(l *column.Layout) {

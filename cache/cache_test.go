@@ -19,8 +19,13 @@ type observed struct {
 	layouts int
 }
 
-func (o *observed) NewSeries(s *column.Series) { o.series = append(o.series, s.Key) }
-func (o *observed) NewLayout(*column.Layout)   { o.layouts++ }
+func (o *observed) NewSeries(series []*column.Series) {
+	for _, s := range series {
+		o.series = append(o.series, s.Key)
+	}
+}
+
+func (o *observed) NewLayout(*column.Layout) { o.layouts++ }
 
 func series(id model.SeriesID) *column.Series {
 	s := &column.Series{Key: fmt.Sprintf("m,id=%d", id)}

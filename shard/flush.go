@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"tsdbd/cache"
 	"tsdbd/column"
@@ -192,56 +191,50 @@ func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot, 
 			w.Abort()
 		}
 	}()
-	ids := snap.cache.Series()
-	order := make([]keyed, 0, len(ids))
-	if err := s.series.Keys(ids, func(i int, key string) error {
-		order = append(order, keyed{key, ids[i]})
-		return nil
-	}); err != nil {
+	order, err := newKeyOrder(s.series, snap.cache.Series())
+	if err != nil {
 		return tsm.Info{}, err
 	}
-	slices.SortFunc(order, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
 	g := cache.NewGatherer(snap.cache)
 	var rows column.Rows
 	var cols []column.Vector
+	var part []keyed
 	var warm []model.SeriesID
 	wrote := false
-	for i, k := range order {
-		if i&1023 == 0 && ctx.Err() != nil {
+	for {
+		if ctx.Err() != nil {
 			return tsm.Info{}, ctx.Err()
 		}
-		if i%cache.WarmSeries == 0 {
-			warm = warm[:0]
-			for _, next := range order[i:min(i+cache.WarmSeries, len(order))] {
-				warm = append(warm, next.id)
+		if part = order.next(part[:0], cache.WarmSeries); len(part) == 0 {
+			break
+		}
+		warm = warm[:0]
+		for _, k := range part {
+			warm = append(warm, k.id)
+		}
+		g.Warm(warm)
+		for _, k := range part {
+			fields, ok := g.GatherAll(&rows, k.id)
+			if !ok {
+				continue
 			}
-			g.Warm(warm)
-		}
-		fields, ok := g.GatherAll(&rows, k.id)
-		if !ok {
-			continue
-		}
-		if err := w.Series(k.id, k.key, fields); err != nil {
-			return tsm.Info{}, err
-		}
-		for lo, hi := 0, 0; lo < rows.Len(); lo = hi {
-			hi, _ = cutChunk(&rows, lo)
-			part := rows.Slice(lo, hi, cols)
-			cols = part.Cols
-			if err := w.Append(part.Times, part.Cols); err != nil {
+			if err := w.Series(k.id, k.key, fields); err != nil {
 				return tsm.Info{}, err
 			}
+			for lo, hi := 0, 0; lo < rows.Len(); lo = hi {
+				hi, _ = cutChunk(&rows, lo)
+				part := rows.Slice(lo, hi, cols)
+				cols = part.Cols
+				if err := w.Append(part.Times, part.Cols); err != nil {
+					return tsm.Info{}, err
+				}
+			}
+			wrote = true
 		}
-		wrote = true
 	}
 	if !wrote {
 		w.Abort()
 		return tsm.Info{}, nil
 	}
 	return w.Finish()
-}
-
-type keyed struct {
-	key string
-	id  model.SeriesID
 }

@@ -191,8 +191,8 @@ func (s *Shard) Contains(id model.SeriesID) bool { return s.index.Contains(id) }
 // observer brings the index up to date with what the cache meets first.
 type observer struct{ s *Shard }
 
-func (o observer) NewSeries(sr *column.Series) { o.s.index.AddSeries(sr.ID(), sr.Key) }
-func (o observer) NewLayout(l *column.Layout)  { o.s.index.RegisterFields(l) }
+func (o observer) NewSeries(series []*column.Series) { o.s.index.AddAll(series) }
+func (o observer) NewLayout(l *column.Layout)        { o.s.index.RegisterFields(l) }
 
 // Apply makes logged rows readable. sequence is their entry's; entries come in
 // ascending order. What a published file covers is skipped (replay).
@@ -274,22 +274,24 @@ func (s *Shard) withoutRows(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 	return gone, nil
 }
 
-// Bytes returns the memory of the caches.
+// Bytes returns the memory of the caches, and of the index of series that are
+// not in files.
 func (s *Shard) Bytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	n := s.mu.active.Bytes()
+	n := s.mu.active.Bytes() + s.index.Bytes()
 	if s.mu.frozen != nil {
 		n += s.mu.frozen.Bytes()
 	}
 	return n
 }
 
-// ActiveBytes returns the memory of the cache that a flush would write.
+// ActiveBytes returns the memory of the cache and of the index that a flush
+// would write.
 func (s *Shard) ActiveBytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mu.active.Bytes()
+	return s.mu.active.Bytes() + s.index.MutableBytes()
 }
 
 // Flushed returns the sequence up to which the shard's files cover the log.

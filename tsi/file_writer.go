@@ -60,6 +60,7 @@ type fileWriter struct {
 	all     *roaring.Bitmap
 	entries int
 	scratch []byte
+	value   []byte
 }
 
 func createFile(fs vfs.FS, path string) (*fileWriter, error) {

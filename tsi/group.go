@@ -89,7 +89,7 @@ func (v *View) cheaperByKeys(measurement string, ids []uint32, keys []string) (b
 	}
 	for _, s := range v.segments {
 		if t, ok := s.table(measurement, false); ok {
-			via += 2 * float64(len(t.ids)*len(keys))
+			via += 2 * float64(t.ids.n*len(keys))
 		}
 	}
 	return via > viaKeys, nil
@@ -161,21 +161,23 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 	w := valueWalk{}
 	for _, s := range v.segments {
 		t, ok := s.table(measurement, false, key)
-		if !ok || len(t.columns[0].rows) == 0 {
+		if !ok || t.columns[0].rows.n == 0 {
 			continue
 		}
 		sv := &segmentValues{values: t.columns[0].values}
 		var rows [][2]uint32
-		used := make([]bool, len(sv.values))
-		for row, n := range t.columns[0].rows {
-			if n == 0 {
-				continue
+		used := make([]bool, sv.values.count()+1)
+		t.columns[0].rows.each(func(first int, numbers []uint32) {
+			for i, n := range numbers {
+				if n == 0 {
+					continue
+				}
+				if r := ranks.of(t.ids.at(first + i)); r >= 0 {
+					rows = append(rows, [2]uint32{uint32(r), n})
+					used[n] = true
+				}
 			}
-			if r := ranks.of(t.ids[row]); r >= 0 {
-				rows = append(rows, [2]uint32{uint32(r), n})
-				used[n] = true
-			}
-		}
+		})
 		sv.init(used)
 		segmentRows[sv] = rows
 		w.addSegment(sv)
@@ -276,16 +278,18 @@ func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, f fun
 	w := valueWalk{}
 	for _, s := range v.segments {
 		t, ok := s.table(measurement, false, key)
-		if !ok || len(t.columns[0].rows) == 0 {
+		if !ok || t.columns[0].rows.n == 0 {
 			continue
 		}
 		sv := &segmentValues{values: t.columns[0].values}
-		used := make([]bool, len(sv.values))
-		for row, n := range t.columns[0].rows {
-			if !used[n] && n != 0 && set.Contains(t.ids[row]) && v.alive.Contains(t.ids[row]) {
-				used[n] = true
+		used := make([]bool, sv.values.count()+1)
+		t.columns[0].rows.each(func(first int, numbers []uint32) {
+			for i, n := range numbers {
+				if id := t.ids.at(first + i); !used[n] && n != 0 && set.Contains(id) && v.alive.Contains(id) {
+					used[n] = true
+				}
 			}
-		}
+		})
 		sv.init(used)
 		w.addSegment(sv)
 	}
@@ -336,7 +340,7 @@ func (v *View) TagValueCount(measurement, key string) (int, error) {
 		}
 	}
 	for _, s := range v.segments {
-		if t, ok := s.table(measurement, false, key); ok && len(t.columns[0].rows) > 0 {
+		if t, ok := s.table(measurement, false, key); ok && t.columns[0].rows.n > 0 {
 			tags = 2
 		}
 	}

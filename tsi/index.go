@@ -118,8 +118,8 @@ func (x *Index) intactLocked() map[*File]bool {
 func (x *Index) livesLocked(name string, intact map[*File]bool) (bool, error) {
 	for _, s := range append(slices.Clone(x.mu.frozen), x.mu.mutable) {
 		t, _ := s.table(name, false)
-		for _, id := range t.ids {
-			if x.mu.alive.Contains(id) {
+		for row := range t.ids.n {
+			if x.mu.alive.Contains(t.ids.at(row)) {
 				return true, nil
 			}
 		}
@@ -147,17 +147,34 @@ func (x *Index) livesLocked(name string, intact map[*File]bool) (bool, error) {
 func (x *Index) Contains(id model.SeriesID) bool { return x.living.get(uint32(id)) }
 
 // AddSeries adds a series to the mutable segment, or back to the living. key
-// is its canonical key, whose memory the index keeps. Only the writer calls it.
+// is its canonical key, of which nothing is kept. Only the writer calls it.
 func (x *Index) AddSeries(id model.SeriesID, key string) {
 	if id == 0 || x.living.get(uint32(id)) {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.addLocked(uint32(id), key)
+	x.staleLocked()
+}
+
+// AddAll is AddSeries of many.
+func (x *Index) AddAll(series []*column.Series) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, s := range series {
+		if id := uint32(s.ID()); id != 0 && !x.living.get(id) {
+			x.addLocked(id, s.Key)
+		}
+	}
+	x.staleLocked()
+}
+
+func (x *Index) addLocked(id uint32, key string) {
 	// A deleted series goes to the segment too, though older layers may have
 	// it: a merge that runs may be dropping it from its file right now, and
 	// the next file must mention the measurement and its fields.
-	name := x.mu.mutable.add(uint32(id), key)
+	name := x.mu.mutable.add(id, key)
 	m := x.mu.measurements[name]
 	if m == nil {
 		m = &measurement{}
@@ -168,9 +185,8 @@ func (x *Index) AddSeries(id model.SeriesID, key string) {
 		x.mu.fields = nil
 	}
 	m.dirty = true
-	x.mu.alive.Add(uint32(id))
-	x.living.set(uint32(id))
-	x.staleLocked()
+	x.mu.alive.Add(id)
+	x.living.set(id)
 }
 
 // staleLocked drops the view of a state that has passed.
@@ -316,7 +332,7 @@ func (x *Index) Removed() *roaring.Bitmap {
 	for _, s := range x.mu.frozen {
 		for _, name := range s.names() {
 			t, _ := s.table(name, false)
-			all.AddMany(t.ids)
+			t.ids.each(func(_ int, ids []uint32) { all.AddMany(ids) })
 		}
 	}
 	all.AndNot(x.mu.alive)
@@ -336,7 +352,7 @@ func (x *Index) RemovedAt(s *Snapshot) *roaring.Bitmap {
 	}
 	for _, name := range s.segment.names() {
 		t, _ := s.segment.table(name, false)
-		all.AddMany(t.ids)
+		t.ids.each(func(_ int, ids []uint32) { all.AddMany(ids) })
 	}
 	all.AndNot(s.alive)
 	all.CloneCopyOnWriteContainers()
@@ -430,6 +446,25 @@ func (x *Index) SeriesCount() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return int(x.mu.alive.GetCardinality())
+}
+
+// MutableBytes returns about how much memory the series take that the next
+// Freeze would cut off, and Bytes that of all that are not in files yet.
+func (x *Index) MutableBytes() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.mu.mutable.bytes.Load()
+}
+
+// Bytes is told of with MutableBytes.
+func (x *Index) Bytes() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	n := x.mu.mutable.bytes.Load()
+	for _, s := range x.mu.frozen {
+		n += s.bytes.Load()
+	}
+	return n
 }
 
 // Close releases the files. Views in use keep theirs.

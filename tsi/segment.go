@@ -2,7 +2,9 @@ package tsi
 
 import (
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -13,20 +15,31 @@ import (
 
 // segment is the index of the series added since a Freeze, in memory. Per
 // measurement it holds a table: a row per series, a column of value numbers
-// per tag key. Rows are only ever appended, so a reader copies the slice
-// headers under the lock and then reads what stood there without it.
+// per tag key. Rows are only ever appended, so a reader copies the heads of
+// the lists under the lock and then reads what stood there without it.
 //
-// A row costs 4 bytes and 4 per tag key; a value about 100 bytes, once.
+// A row costs 4 bytes and 4 per tag key; a value 24 to 34 and its text, once.
 type segment struct {
 	mu           sync.RWMutex
 	measurements map[string]*segmentMeasurement
+	last         *segmentMeasurement // added to last
 	series       idBits
 	n            int
-	tags         model.Tags // scratch of add
+	bytes        atomic.Int64 // memory, about
+	tags         model.Tags   // scratch of add
 }
 
+// What things cost in memory, about, besides their text.
+const (
+	segmentMeasurementBytes = 300
+	segmentColumnBytes      = 400
+	segmentValueBytes       = 30
+	segmentRowBytes         = 4
+)
+
 type segmentMeasurement struct {
-	ids     []uint32
+	name    string
+	ids     paged[uint32]
 	columns []*segmentColumn // in order of appearance
 	byKey   map[string]*segmentColumn
 }
@@ -34,34 +47,41 @@ type segmentMeasurement struct {
 // segmentColumn is a tag key. Number 0 means that the series lacks the tag;
 // rows may be shorter than the table, the rest lack it.
 type segmentColumn struct {
-	key     string
-	values  []string
-	numbers map[string]uint32
-	rows    []uint32
-	last    uint32 // number of the row added last: sorted keys repeat their values
+	key    string
+	values valueTable
+	rows   paged[uint32]
+	last   uint32 // number of the row added last: sorted keys repeat their values
 }
 
 func newSegment() *segment { return &segment{measurements: map[string]*segmentMeasurement{}} }
 
-// add adds a series, once, and returns its measurement.
+// add adds a series, once, and returns its measurement. Nothing of key is
+// kept.
 func (s *segment) add(id uint32, key string) (measurement string) {
 	var tags model.Tags
 	measurement, tags = model.ParseSeriesKey(key, s.tags[:0])
 	s.tags = tags
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	bytes := int64(0)
+	defer func() { s.bytes.Add(bytes) }()
+	m := s.last
+	if m == nil || m.name != measurement {
+		if m = s.measurements[measurement]; m == nil {
+			m = &segmentMeasurement{name: strings.Clone(measurement), byKey: map[string]*segmentColumn{}}
+			s.measurements[m.name] = m
+			bytes += segmentMeasurementBytes + int64(len(m.name))
+		}
+		s.last = m
+	}
 	if s.series.get(id) {
-		return measurement
+		return m.name
 	}
 	s.series.set(id)
 	s.n++
-	m := s.measurements[measurement]
-	if m == nil {
-		m = &segmentMeasurement{byKey: map[string]*segmentColumn{}}
-		s.measurements[measurement] = m
-	}
-	row := len(m.ids)
-	m.ids = append(m.ids, id)
+	row := m.ids.n
+	m.ids.add(id)
+	bytes += segmentRowBytes
 	for i := range tags {
 		if tags[i].Value == "" {
 			continue // the same as no tag
@@ -70,40 +90,42 @@ func (s *segment) add(id uint32, key string) (measurement string) {
 		if i < len(m.columns) && m.columns[i].key == tags[i].Key {
 			c = m.columns[i]
 		} else if c = m.byKey[tags[i].Key]; c == nil {
-			c = &segmentColumn{key: tags[i].Key, values: []string{""}, numbers: map[string]uint32{}}
+			c = &segmentColumn{key: strings.Clone(tags[i].Key)}
 			m.columns = append(m.columns, c)
 			m.byKey[c.key] = c
+			bytes += segmentColumnBytes + int64(len(c.key))
 		}
-		if len(c.rows) > row {
+		if c.rows.n > row {
 			continue // the key stands twice in the series key; the first one counts
 		}
-		if c.values[c.last] != tags[i].Value {
-			n, ok := c.numbers[tags[i].Value]
-			if !ok {
-				n = uint32(len(c.values))
-				c.values = append(c.values, tags[i].Value)
-				c.numbers[tags[i].Value] = n
+		if c.values.values.text(c.last) != tags[i].Value {
+			before := c.values.values.count()
+			c.last = c.values.number(tags[i].Value)
+			if c.values.values.count() > before {
+				bytes += segmentValueBytes + int64(len(tags[i].Value))
 			}
-			c.last = n
 		}
-		for len(c.rows) < row {
-			c.rows = append(c.rows, 0)
+		for c.rows.n < row {
+			c.rows.add(0)
+			bytes += segmentRowBytes
 		}
-		c.rows = append(c.rows, c.last)
+		c.rows.add(c.last)
+		bytes += segmentRowBytes
 	}
-	return measurement
+	return m.name
 }
 
 // segmentTable is a picture of a segment's measurement.
 type segmentTable struct {
-	ids     []uint32
+	ids     paged[uint32]
 	columns []segmentPicture
 }
 
+// segmentPicture is a column of it, of at most as many rows.
 type segmentPicture struct {
 	key    string
-	values []string
-	rows   []uint32
+	values valueList
+	rows   paged[uint32]
 }
 
 // table returns the picture of a measurement, with the columns of the given
@@ -118,14 +140,14 @@ func (s *segment) table(measurement string, all bool, keys ...string) (segmentTa
 	t := segmentTable{ids: m.ids}
 	if all {
 		for _, c := range m.columns {
-			t.columns = append(t.columns, segmentPicture{c.key, c.values, c.rows})
+			t.columns = append(t.columns, segmentPicture{c.key, c.values.values, c.rows})
 		}
 		return t, true
 	}
 	for _, k := range keys {
-		p := segmentPicture{key: k, values: []string{""}}
+		p := segmentPicture{key: k}
 		if c := m.byKey[k]; c != nil {
-			p.values, p.rows = c.values, c.rows
+			p.values, p.rows = c.values.values, c.rows
 		}
 		t.columns = append(t.columns, p)
 	}
@@ -138,7 +160,7 @@ func (s *segment) number(measurement, key, value string) uint32 {
 	defer s.mu.RUnlock()
 	if m := s.measurements[measurement]; m != nil {
 		if c := m.byKey[key]; c != nil {
-			return c.numbers[value]
+			return c.values.find(value)
 		}
 	}
 	return 0
@@ -176,52 +198,51 @@ func (s *segment) write(fs vfs.FS, path string, alive *roaring.Bitmap, fields ma
 // table writes a measurement. One without series and fields is left out.
 func (w *fileWriter) table(name string, t segmentTable, alive *roaring.Bitmap, fields []column.Field) {
 	set := roaring.New()
-	set.AddMany(t.ids)
+	t.ids.each(func(_ int, ids []uint32) { set.AddMany(ids) })
 	set.And(alive)
 	if set.IsEmpty() && len(fields) == 0 {
 		return
 	}
 	m := &measurementWriter{w: w, all: set}
 	slices.SortFunc(t.columns, func(a, b segmentPicture) int { return compareStrings(a.key, b.key) })
-	keep := make([]bool, len(t.ids))
-	for i, id := range t.ids {
-		keep[i] = set.Contains(id)
-	}
-	var scratch []uint32
-	for _, c := range t.columns {
-		// Counting sort of the rows by value number.
-		starts := make([]uint32, len(c.values)+1)
-		for i, v := range c.rows {
-			if keep[i] {
-				starts[v+1]++
-			}
+	keep := make([]bool, t.ids.n)
+	t.ids.each(func(first int, ids []uint32) {
+		for i, id := range ids {
+			keep[first+i] = set.Contains(id)
 		}
+	})
+	for i := range t.columns {
+		c := &t.columns[i]
+		// Counting sort of the rows by value number.
+		starts := make([]uint32, c.values.count()+2)
+		c.rows.each(func(first int, rows []uint32) {
+			for i, v := range rows {
+				if keep[first+i] {
+					starts[v+1]++
+				}
+			}
+		})
 		for v := 1; v < len(starts); v++ {
 			starts[v] += starts[v-1]
 		}
 		ids := make([]uint32, starts[len(starts)-1])
 		fill := slices.Clone(starts)
-		for i, v := range c.rows {
-			if keep[i] {
-				ids[fill[v]] = t.ids[i]
-				fill[v]++
+		c.rows.each(func(first int, rows []uint32) {
+			for i, v := range rows {
+				if keep[first+i] {
+					ids[fill[v]] = t.ids.at(first + i)
+					fill[v]++
+				}
 			}
-		}
-		order := make([]uint32, 0, len(c.values))
-		for v := 1; v < len(c.values); v++ {
-			if starts[v] < starts[v+1] {
-				order = append(order, uint32(v))
-			}
-		}
-		slices.SortFunc(order, func(a, b uint32) int { return compareStrings(c.values[a], c.values[b]) })
+		})
 		tw := w.tag()
-		for _, v := range order {
+		for _, v := range c.values.order(func(v uint32) bool { return starts[v] < starts[v+1] }) {
 			part := ids[starts[v]:starts[v+1]]
 			if !slices.IsSorted(part) {
 				slices.Sort(part)
 			}
-			scratch = part
-			tw.add([]byte(c.values[v]), scratch)
+			w.value = append(w.value[:0], c.values.text(v)...)
+			tw.add(w.value, part)
 		}
 		m.key(c.key, tw)
 	}

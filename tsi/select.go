@@ -110,11 +110,13 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 			continue
 		}
 		t, _ := seg.table(s.measurement, false, key)
-		for row, r := range t.columns[0].rows[:min(len(t.ids), len(t.columns[0].rows))] {
-			if r == n {
-				c.add(t.ids[row])
+		t.columns[0].rows.each(func(first int, rows []uint32) {
+			for i, r := range rows {
+				if r == n {
+					c.add(t.ids.at(first + i))
+				}
 			}
-		}
+		})
 	}
 	for _, f := range s.v.files {
 		t, err := s.tag(f, key)
@@ -153,11 +155,13 @@ func (s *selection) absent(key string, universe *roaring.Bitmap) (*roaring.Bitma
 			continue
 		}
 		var c idCollector
-		for row, r := range t.columns[0].rows[:min(len(t.ids), len(t.columns[0].rows))] {
-			if r != 0 {
-				c.add(t.ids[row])
+		t.columns[0].rows.each(func(first int, rows []uint32) {
+			for i, r := range rows {
+				if r != 0 {
+					c.add(t.ids.at(first + i))
+				}
 			}
-		}
+		})
 		set.AndNot(c.set())
 	}
 	for _, f := range s.v.files {
@@ -205,16 +209,17 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 			continue
 		}
 		col := &t.columns[0]
-		// Rows beyond len(t.ids) cannot be: a column is at most as long.
-		matched := make([]bool, len(col.values))
-		for n, value := range col.values[1:] {
-			matched[n+1] = m.matchString(value)
+		matched := make([]bool, col.values.count()+1)
+		for n := 1; n < len(matched); n++ {
+			matched[n] = m.matchString(col.values.text(uint32(n)))
 		}
-		for row, n := range col.rows {
-			if matched[n] {
-				c.add(t.ids[row])
+		col.rows.each(func(first int, rows []uint32) {
+			for i, n := range rows {
+				if matched[n] {
+					c.add(t.ids.at(first + i))
+				}
 			}
-		}
+		})
 	}
 	for _, f := range s.v.files {
 		t, err := s.tag(f, e.Key)

@@ -100,7 +100,7 @@ func (v *View) Series(measurement string) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	for _, s := range v.segments {
 		if t, ok := s.table(measurement, false); ok {
-			set.AddMany(t.ids)
+			t.ids.each(func(_ int, ids []uint32) { set.AddMany(ids) })
 		}
 	}
 	for _, f := range v.files {
@@ -124,10 +124,9 @@ func (v *View) TagKeys(measurement string) ([]string, error) {
 	for _, s := range v.segments {
 		t, _ := s.table(measurement, true)
 		for _, c := range t.columns {
-			for row, n := range c.rows {
-				if n != 0 && row < len(t.ids) && v.alive.Contains(t.ids[row]) {
+			for row := 0; row < c.rows.n && !found[c.key]; row++ {
+				if c.rows.at(row) != 0 && v.alive.Contains(t.ids.at(row)) {
 					found[c.key] = true
-					break
 				}
 			}
 		}

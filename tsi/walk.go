@@ -8,20 +8,16 @@ import (
 
 // segmentValues are the used values of a segment's column, in order.
 type segmentValues struct {
-	values   []string
+	values   valueList
 	order    []uint32 // numbers of the used values, by value
 	at       int
 	assigned []uint32 // for the caller: by number
 }
 
+// init takes the values that used, which is by number, holds for.
 func (s *segmentValues) init(used []bool) {
-	for n, u := range used {
-		if u && n != 0 {
-			s.order = append(s.order, uint32(n))
-		}
-	}
-	slices.SortFunc(s.order, func(a, b uint32) int { return strings.Compare(s.values[a], s.values[b]) })
-	s.assigned = make([]uint32, len(s.values))
+	s.order = s.values.order(func(n uint32) bool { return used[n] })
+	s.assigned = make([]uint32, s.values.count()+1)
 }
 
 // valueWalk merges the dictionaries of layers: each call of next yields the
@@ -87,7 +83,7 @@ func (w *valueWalk) next() bool {
 		if s.at >= len(s.order) {
 			continue
 		}
-		v := s.values[s.order[s.at]]
+		v := s.values.text(s.order[s.at])
 		switch cmp := strings.Compare(v, string(best)); {
 		case !found || cmp < 0:
 			found = true
