@@ -204,21 +204,23 @@ func decodeALP(dst []float64, block []byte) error {
 }
 
 // decodeDecimals decodes an integer block and divides by power. Frames, the
-// usual form, are restored and divided in one loop: the divisions hide the rest.
+// usual form, are restored and divided in one loop where there are no vectors:
+// the divisions hide the rest.
 func decodeDecimals(dst []float64, block []byte, power float64) error {
 	q := words(dst)
-	if power == 1 || len(block) == 0 || block[0] != encPacked {
+	if hasVector || power == 1 || len(block) == 0 || block[0] != encPacked {
 		if err := decodeWords(q, block); err != nil {
 			return err
 		}
+		n := divideVector(q, power)
 		if power == 1 {
-			for i, x := range q {
-				dst[i] = float64(int64(x))
+			for i, x := range q[n:] {
+				dst[n+i] = float64(int64(x))
 			}
 			return nil
 		}
-		for i, x := range q {
-			dst[i] = float64(int64(x)) / power
+		for i, x := range q[n:] {
+			dst[n+i] = float64(int64(x)) / power
 		}
 		return nil
 	}

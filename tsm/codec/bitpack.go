@@ -89,7 +89,10 @@ func unpack(dst []uint64, src []byte, w uint) {
 	case w == 0:
 		clear(dst)
 	case w <= maxLoadWidth:
-		n := unpackGroups(dst, src, w)
+		n := unpackVector(dst, src, w)
+		if n == 0 {
+			n = unpackGroups(dst, src, w)
+		}
 		unpackTail(dst[n:], src[uint(n)/8*w:], w)
 	default:
 		unpackWide(dst, src, w)

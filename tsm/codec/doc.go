@@ -11,6 +11,11 @@
 // Floats add ALP, ALP-RD and the Gorilla stream; RegularTimes answers from the
 // header alone.
 //
+// On amd64 with AVX-512 and its byte permutations the loops over packed values,
+// sums, decimals and Rice codes are in assembly (vector_amd64.s), chosen when
+// the program starts; the loops in Go do the rest of a block, and all of it
+// elsewhere. Both give the same bits for any block, sound or not.
+//
 // Invariants: decoding gives back every bit that was encoded; the same values
 // give the same block on every machine; a block of numbers is never more than
 // one byte longer than 8 bytes a value, or 11 bytes for one value. A decoder reads

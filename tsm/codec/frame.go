@@ -177,6 +177,7 @@ func (f *frame) restore(dst []uint64) {
 	base, factor := f.base, f.factor
 	switch f.mode {
 	case modePlain:
+		dst = dst[linearVector(dst, base, 0, factor):]
 		if factor == 1 {
 			for i, q := range dst {
 				dst[i] = base + q
@@ -190,6 +191,8 @@ func (f *frame) restore(dst []uint64) {
 		x := f.first
 		dst[0] = x
 		dst = dst[1:]
+		n, x := deltaVector(dst, x, base, factor)
+		dst = dst[n:]
 		if factor == 1 {
 			for i, q := range dst {
 				x += base + q
@@ -202,8 +205,10 @@ func (f *frame) restore(dst []uint64) {
 			dst[i] = x
 		}
 	case modeTrend:
-		for i, q := range dst {
-			dst[i] = base + factor*q
+		n := linearVector(dst, base, f.first, factor)
+		base += uint64(n) * f.first
+		for i, q := range dst[n:] {
+			dst[n+i] = base + factor*q
 			base += f.first
 		}
 	}

@@ -54,20 +54,32 @@ func decodeRice(dst []uint64, block []byte) error {
 	if r.mode == modeDelta {
 		q = dst[1:]
 	}
-	unpack(q, r.low, r.width)
-	if r.mode == modeDelta && r.frame.exceptions == 0 && r.signed {
+	if !hasVector && r.mode == modeDelta && r.frame.exceptions == 0 && r.signed {
+		unpack(q, r.low, r.width)
 		dst[0] = r.first
 		if !sumRests(q, r.rests, r.width, r.first, r.base, r.factor) {
 			return corrupt("rice rests")
 		}
 		return nil
 	}
-	if !addRests(q, r.rests, r.width) {
+	n, taken, next := restsVector(q, r.rests)
+	if !restsFrom(q[n:], r.rests, taken, next) {
 		return corrupt("rice rests")
 	}
-	if r.signed {
-		for i, u := range q {
-			q[i] = uint64(binio.UnZigZag(u))
+	if r.width > 0 || r.signed {
+		s := wordPool.Get().(*wordScratch)
+		defer wordPool.Put(s)
+		low, zigzag := s.a[:len(q)], uint64(0)
+		unpack(low, r.low, r.width)
+		if r.signed {
+			zigzag = 1
+		}
+		for i := joinVector(q, low, r.width, zigzag); i < len(q); i++ {
+			u := q[i]<<(r.width&63) | low[i]
+			if r.signed {
+				u = uint64(binio.UnZigZag(u))
+			}
+			q[i] = u
 		}
 	}
 	if r.frame.exceptions > 0 {
@@ -89,14 +101,14 @@ func restWord(rests []byte, at int) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// addRests puts the unary rests above the low bits in q. It returns false if
-// there are not exactly as many, or bytes follow the last.
-func addRests(q []uint64, rests []byte, low uint) bool {
+// restsFrom fills q with the unary rests from byte at on; next is the bit after
+// the last one before. It returns false if there
+// are not exactly as many, or bytes follow the last.
+func restsFrom(q []uint64, rests []byte, at, next int) bool {
 	if len(rests) == 0 || rests[len(rests)-1] == 0 {
 		return false
 	}
-	next := 0 // bit after the last one
-	for at := 0; at < len(rests); at += 8 {
+	for ; at < len(rests); at += 8 {
 		w := restWord(rests, at)
 		n := bits.OnesCount64(w)
 		if n > len(q) {
@@ -104,7 +116,7 @@ func addRests(q []uint64, rests []byte, low uint) bool {
 		}
 		for i := range q[:n] {
 			p := 8*at + bits.TrailingZeros64(w)
-			q[i] |= uint64(p-next) << (low & 63)
+			q[i] = uint64(p - next)
 			next = p + 1
 			w &= w - 1
 		}
@@ -113,8 +125,9 @@ func addRests(q []uint64, rests []byte, low uint) bool {
 	return len(q) == 0
 }
 
-// sumRests is addRests for signed offsets of delta mode: it also sums them up
-// to values. One loop does it, the additions hide behind the bit scan.
+// sumRests puts the unary rests above the low bits in q, signed offsets of delta
+// mode, and sums them up to values. One loop does it, the additions hide behind
+// the bit scan; with vectors each step apart is faster.
 func sumRests(q []uint64, rests []byte, low uint, x, base, factor uint64) bool {
 	if len(rests) == 0 || rests[len(rests)-1] == 0 {
 		return false

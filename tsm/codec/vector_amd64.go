@@ -1,0 +1,116 @@
+package codec
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// hasVector says that the machine has the vector instructions which the loops
+// of vector_amd64.s are made of: AVX-512 with byte permutations.
+var hasVector = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ &&
+	cpu.X86.HasAVX512VL && cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2
+
+// unpackTable tells how 8 values of one width come out of their bytes.
+type unpackTable struct {
+	bytes  [64]byte  // the 8 bytes from each value's first on
+	shifts [8]uint64 // bits of the value before in the first byte
+	mask   uint64    // bits of a value
+	load   uint64    // a bit for every byte of the group
+}
+
+var unpackTables = func() *[maxLoadWidth + 1]unpackTable {
+	var tables [maxLoadWidth + 1]unpackTable
+	for w := range uint(maxLoadWidth + 1) {
+		t := &tables[w]
+		for i := range uint(8) {
+			for k := range uint(8) {
+				t.bytes[8*i+k] = byte(i*w/8 + k)
+			}
+			t.shifts[i] = uint64(i * w % 8)
+		}
+		t.mask, t.load = 1<<w-1, 1<<w-1
+	}
+	return &tables
+}()
+
+//go:noescape
+func unpack512(dst *uint64, src *byte, groups int, w uint, t *unpackTable)
+
+//go:noescape
+func linear512(v *uint64, groups int, base, step, factor uint64)
+
+//go:noescape
+func delta512(v *uint64, groups int, x, base, factor uint64) uint64
+
+//go:noescape
+func divide512(v *uint64, groups int, power, inverse float64)
+
+//go:noescape
+func rests512(dst *uint64, room int, src *byte, words int) (n, taken int, next uint64)
+
+//go:noescape
+func join512(v, low *uint64, groups int, w uint, zigzag uint64)
+
+// minVector is the number of values from which on a call pays.
+const minVector = 16
+
+// unpackVector is unpack for as many values as it returns, a multiple of 8;
+// the width is 1 to maxLoadWidth.
+func unpackVector(dst []uint64, src []byte, w uint) int {
+	groups := min(len(dst)/8, len(src)/int(w))
+	if !hasVector || 8*groups < minVector {
+		return 0
+	}
+	unpack512(unsafe.SliceData(dst), unsafe.SliceData(src), groups, w, &unpackTables[w])
+	return 8 * groups
+}
+
+// linearVector sets v[i] to base + i*step + factor*v[i] for as many values as
+// it returns.
+func linearVector(v []uint64, base, step, factor uint64) int {
+	if !hasVector || len(v) < minVector {
+		return 0
+	}
+	linear512(unsafe.SliceData(v), len(v)/8, base, step, factor)
+	return len(v) &^ 7
+}
+
+// deltaVector sets v[i] to x plus the sum of base + factor*v[k] for k up to i,
+// for as many values as it returns beside the last sum.
+func deltaVector(v []uint64, x, base, factor uint64) (int, uint64) {
+	if !hasVector || len(v) < minVector {
+		return 0, x
+	}
+	return len(v) &^ 7, delta512(unsafe.SliceData(v), len(v)/8, x, base, factor)
+}
+
+// divideVector sets v[i] to the bits of the double float64(int64(v[i]))/power
+// for as many values as it returns. power is one of float10.
+func divideVector(v []uint64, power float64) int {
+	if !hasVector || len(v) < minVector {
+		return 0
+	}
+	divide512(unsafe.SliceData(v), len(v)/8, power, 1/power)
+	return len(v) &^ 7
+}
+
+// restsVector fills q with unary rests as far as they surely fit. It returns
+// how many, the bytes it took of src, and the bit after the last one.
+func restsVector(q []uint64, src []byte) (n, taken, next int) {
+	if !hasVector {
+		return 0, 0, 0
+	}
+	n, words, bit := rests512(unsafe.SliceData(q), len(q), unsafe.SliceData(src), len(src)/8)
+	return n, 8 * words, int(bit)
+}
+
+// joinVector sets v[i] to v[i]<<w | low[i], and takes zigzag off it if that is
+// 1, not 0, for as many values as it returns. low is as long as v, w below 64.
+func joinVector(v, low []uint64, w uint, zigzag uint64) int {
+	if !hasVector || len(v) < minVector {
+		return 0
+	}
+	join512(unsafe.SliceData(v), unsafe.SliceData(low), len(v)/8, w, zigzag)
+	return len(v) &^ 7
+}

@@ -1,0 +1,255 @@
+#include "textflag.h"
+
+// All loops take whole groups of 8 words. The callers have checked that the
+// groups lie inside the slices; nothing outside of them is touched.
+
+// func unpack512(dst *uint64, src *byte, groups int, w uint, t *unpackTable)
+TEXT ·unpack512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ w+24(FP), DX
+	MOVQ t+32(FP), BX
+	VMOVDQU64 (BX), Z1        // bytes of each value
+	VMOVDQU64 64(BX), Z2      // bits before it in the first
+	VPBROADCASTQ 128(BX), Z3  // its bits
+	KMOVQ 136(BX), K1         // the w bytes of a group: no other is read
+
+unpackLoop:
+	VMOVDQU8.Z (SI), K1, Z0
+	VPERMB Z0, Z1, Z0
+	VPSRLVQ Z2, Z0, Z0
+	VPANDQ Z3, Z0, Z0
+	VMOVDQU64 Z0, (DI)
+	ADDQ DX, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ unpackLoop
+	VZEROUPPER
+	RET
+
+DATA lanes<>+0(SB)/8, $0
+DATA lanes<>+8(SB)/8, $1
+DATA lanes<>+16(SB)/8, $2
+DATA lanes<>+24(SB)/8, $3
+DATA lanes<>+32(SB)/8, $4
+DATA lanes<>+40(SB)/8, $5
+DATA lanes<>+48(SB)/8, $6
+DATA lanes<>+56(SB)/8, $7
+GLOBL lanes<>(SB), RODATA|NOPTR, $64
+
+// func linear512(v *uint64, groups int, base, step, factor uint64)
+TEXT ·linear512(SB), NOSPLIT, $0-40
+	MOVQ v+0(FP), DI
+	MOVQ groups+8(FP), CX
+	MOVQ factor+32(FP), DX
+	VMOVDQU64 lanes<>(SB), Z1
+	VPBROADCASTQ step+24(FP), Z2
+	VPMULLQ Z2, Z1, Z1
+	VPBROADCASTQ base+16(FP), Z3
+	VPADDQ Z3, Z1, Z1   // base + step*lane
+	VPSLLQ $3, Z2, Z2   // to the next group
+	CMPQ DX, $1
+	JNE linearFactor
+
+linearLoop:
+	VPADDQ (DI), Z1, Z0
+	VMOVDQU64 Z0, (DI)
+	VPADDQ Z2, Z1, Z1
+	ADDQ $64, DI
+	DECQ CX
+	JNZ linearLoop
+	VZEROUPPER
+	RET
+
+linearFactor:
+	VPBROADCASTQ DX, Z4
+
+linearFactorLoop:
+	VPMULLQ (DI), Z4, Z0
+	VPADDQ Z1, Z0, Z0
+	VMOVDQU64 Z0, (DI)
+	VPADDQ Z2, Z1, Z1
+	ADDQ $64, DI
+	DECQ CX
+	JNZ linearFactorLoop
+	VZEROUPPER
+	RET
+
+// func delta512(v *uint64, groups int, x, base, factor uint64) uint64
+TEXT ·delta512(SB), NOSPLIT, $0-48
+	MOVQ v+0(FP), DI
+	MOVQ groups+8(FP), CX
+	VPBROADCASTQ x+16(FP), Z1
+	VPBROADCASTQ base+24(FP), Z2
+	MOVQ factor+32(FP), DX
+	VPBROADCASTQ DX, Z3
+	VPXORQ Z4, Z4, Z4
+	MOVQ $7, AX
+	VPBROADCASTQ AX, Z5
+
+deltaLoop:
+	VMOVDQU64 (DI), Z0
+	CMPQ DX, $1
+	JEQ deltaSum
+	VPMULLQ Z3, Z0, Z0
+
+deltaSum:
+	VPADDQ Z2, Z0, Z0
+	VALIGNQ $7, Z4, Z0, Z6
+	VPADDQ Z6, Z0, Z0
+	VALIGNQ $6, Z4, Z0, Z6
+	VPADDQ Z6, Z0, Z0
+	VALIGNQ $4, Z4, Z0, Z6
+	VPADDQ Z6, Z0, Z0
+	VPERMQ Z0, Z5, Z6   // the sum of all lanes, in all lanes
+	VPADDQ Z1, Z0, Z0
+	VMOVDQU64 Z0, (DI)
+	VPADDQ Z6, Z1, Z1
+	ADDQ $64, DI
+	DECQ CX
+	JNZ deltaLoop
+	VMOVQ X1, AX
+	MOVQ AX, ret+40(FP)
+	VZEROUPPER
+	RET
+
+// func divide512(v *uint64, groups int, power, inverse float64)
+//
+// With y the double nearest to 1/power, x*y is off the quotient by at most two
+// last places, one correction makes it one of its two neighbours, and a second
+// one the nearest (Markstein 1990): the same bits as a division, in a third of
+// its time.
+TEXT ·divide512(SB), NOSPLIT, $0-32
+	MOVQ v+0(FP), DI
+	MOVQ groups+8(FP), CX
+	VBROADCASTSD power+16(FP), Z1
+	VBROADCASTSD inverse+24(FP), Z2
+
+divideLoop:
+	VCVTQQ2PD (DI), Z0
+	VMULPD Z2, Z0, Z3         // quotient
+	VMOVAPD Z0, Z4
+	VFNMADD231PD Z1, Z3, Z4   // what is left of x
+	VFMADD231PD Z2, Z4, Z3
+	VFNMADD231PD Z1, Z3, Z0
+	VFMADD231PD Z2, Z0, Z3
+	VMOVUPD Z3, (DI)
+	ADDQ $64, DI
+	DECQ CX
+	JNZ divideLoop
+	VZEROUPPER
+	RET
+
+DATA places<>+0(SB)/8, $0x0706050403020100
+DATA places<>+8(SB)/8, $0x0f0e0d0c0b0a0908
+DATA places<>+16(SB)/8, $0x1716151413121110
+DATA places<>+24(SB)/8, $0x1f1e1d1c1b1a1918
+DATA places<>+32(SB)/8, $0x2726252423222120
+DATA places<>+40(SB)/8, $0x2f2e2d2c2b2a2928
+DATA places<>+48(SB)/8, $0x3736353433323130
+DATA places<>+56(SB)/8, $0x3f3e3d3c3b3a3938
+GLOBL places<>(SB), RODATA|NOPTR, $64
+
+// func rests512(dst *uint64, room int, src *byte, words int) (n, taken int, next uint64)
+//
+// The places of the ones of a word, as bytes, less those before them give the
+// zeros between; only those before the first one reach back over the word.
+TEXT ·rests512(SB), NOSPLIT, $64-56
+	MOVQ dst+0(FP), DI
+	MOVQ room+8(FP), R9
+	MOVQ src+16(FP), SI
+	MOVQ words+24(FP), CX
+	XORQ R8, R8               // bit after the last one
+	XORQ R12, R12             // first bit of the word
+	VMOVDQU64 places<>(SB), Z1
+	MOVQ $1, AX
+	VPBROADCASTB AX, Z4
+	VPSUBB Z4, Z1, Z2         // the place before each
+
+restsLoop:
+	CMPQ R9, $64
+	JLT restsDone
+	TESTQ CX, CX
+	JZ restsDone
+	MOVQ (SI), AX
+	TESTQ AX, AX
+	JZ restsNext
+	KMOVQ AX, K1
+	VPCOMPRESSB.Z Z1, K1, Z0
+	VPERMB Z0, Z2, Z3
+	VPSUBB Z3, Z0, Z0
+	VPSUBB Z4, Z0, Z0
+	VMOVDQU64 Z0, zeros-64(SP)
+	POPCNTQ AX, R10
+	VPMOVZXBQ zeros-64(SP), Z5
+	VMOVDQU64 Z5, (DI)
+	VPMOVZXBQ zeros-56(SP), Z5
+	VMOVDQU64 Z5, 64(DI)
+	VPMOVZXBQ zeros-48(SP), Z5
+	VMOVDQU64 Z5, 128(DI)
+	VPMOVZXBQ zeros-40(SP), Z5
+	VMOVDQU64 Z5, 192(DI)
+	VPMOVZXBQ zeros-32(SP), Z5
+	VMOVDQU64 Z5, 256(DI)
+	VPMOVZXBQ zeros-24(SP), Z5
+	VMOVDQU64 Z5, 320(DI)
+	CMPQ R10, $48
+	JLE restsFirst
+	VPMOVZXBQ zeros-16(SP), Z5
+	VMOVDQU64 Z5, 384(DI)
+	VPMOVZXBQ zeros-8(SP), Z5
+	VMOVDQU64 Z5, 448(DI)
+
+restsFirst:
+	BSFQ AX, R11
+	ADDQ R12, R11
+	SUBQ R8, R11
+	MOVQ R11, (DI)
+	BSRQ AX, R8
+	LEAQ 1(R8)(R12*1), R8
+	LEAQ (DI)(R10*8), DI
+	SUBQ R10, R9
+
+restsNext:
+	ADDQ $64, R12
+	ADDQ $8, SI
+	DECQ CX
+	JMP restsLoop
+
+restsDone:
+	MOVQ room+8(FP), AX
+	SUBQ R9, AX
+	MOVQ AX, n+32(FP)
+	SHRQ $6, R12
+	MOVQ R12, taken+40(FP)
+	MOVQ R8, next+48(FP)
+	VZEROUPPER
+	RET
+
+// func join512(v, low *uint64, groups int, w uint, zigzag uint64)
+TEXT ·join512(SB), NOSPLIT, $0-40
+	MOVQ v+0(FP), DI
+	MOVQ low+8(FP), SI
+	MOVQ groups+16(FP), CX
+	VMOVQ w+24(FP), X1
+	VPBROADCASTQ zigzag+32(FP), Z2
+	VPXORQ Z3, Z3, Z3
+
+joinLoop:
+	VMOVDQU64 (DI), Z0
+	VPSLLQ X1, Z0, Z0
+	VPORQ (SI), Z0, Z0
+	VPANDQ Z2, Z0, Z4         // the sign
+	VPSRLQ $1, Z0, Z5
+	VPSUBQ Z4, Z3, Z4
+	VPXORQ Z4, Z5, Z5
+	VPTESTMQ Z2, Z2, K1
+	VMOVDQA64 Z5, K1, Z0
+	VMOVDQU64 Z0, (DI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ joinLoop
+	VZEROUPPER
+	RET

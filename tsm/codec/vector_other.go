@@ -1,0 +1,19 @@
+//go:build !amd64
+
+package codec
+
+const hasVector = false
+
+// On other machines the loops in Go do all of the work.
+
+func unpackVector([]uint64, []byte, uint) int { return 0 }
+
+func linearVector([]uint64, uint64, uint64, uint64) int { return 0 }
+
+func deltaVector(_ []uint64, x, _, _ uint64) (int, uint64) { return 0, x }
+
+func divideVector([]uint64, float64) int { return 0 }
+
+func restsVector([]uint64, []byte) (n, taken, next int) { return 0, 0, 0 }
+
+func joinVector([]uint64, []uint64, uint, uint64) int { return 0 }
