@@ -9,7 +9,7 @@ import (
 
 const (
 	// denseShare is the saving that a denser form must bring to be taken: one
-	// in so many bytes. It decodes at a third of the speed.
+	// in so many bytes. It decodes at half the speed.
 	denseShare = 10
 	// minDense is the fewest values it is tried for.
 	minDense = 64
