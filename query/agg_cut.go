@@ -7,11 +7,13 @@ import (
 	"tsdbd/model"
 )
 
-// cut is the rows [lo, hi) of a chunk that lie in one window, and the states
-// of that window.
+// cut is the rows [lo, hi) of a chunk that lie in one window, or in several
+// that follow each other and have as many rows each, and the states of these
+// windows, slots for each.
 type cut struct {
 	st     []aggState
 	lo, hi int
+	rows   int // of a window
 }
 
 // windowWalk numbers the windows of times that mostly ascend. It divides only
@@ -41,6 +43,15 @@ func (k *windowWalk) to(t int64) {
 	k.next = w.next(k.start)
 }
 
+// skip moves n windows on, which exist and are as long as all are.
+func (k *windowWalk) skip(n int64) {
+	if n > 0 {
+		k.number += n
+		k.start += n * k.p.win.every
+		k.next = k.p.win.next(k.start)
+	}
+}
+
 // cutTimes cuts rows at ascending times into the windows of a group.
 func (w *aggWorker) cutTimes(g int32, times []int64) {
 	w.cuts = w.cuts[:0]
@@ -64,7 +75,7 @@ func (w *aggWorker) cutTimes(g int32, times []int64) {
 			}
 			hi = a
 		}
-		w.cuts = append(w.cuts, cut{w.t.at(g, k.number), lo, hi})
+		w.cuts = append(w.cuts, cut{w.t.at(g, k.number), lo, hi, hi - lo})
 		lo = hi
 	}
 }
@@ -81,14 +92,20 @@ func (w *aggWorker) cutRegular(g int32, first, step int64, n int) {
 	for lo := 0; lo < n; {
 		at := first + int64(lo)*step
 		k.to(at)
+		if full := (n - lo) / max(whole, 1); lo > 0 && whole > 0 && full > 0 {
+			st := w.t.from(g, k.number)
+			windows := min(full, len(st)/w.t.slots)
+			w.cuts = append(w.cuts, cut{st[:windows*w.t.slots], lo, lo + windows*whole, whole})
+			k.skip(int64(windows - 1))
+			lo += windows * whole
+			continue
+		}
 		hi := n
 		if last >= k.next {
-			if hi = lo + whole; lo == 0 || whole == 0 {
-				// Distances fit in uint64 even where they overflow int64.
-				hi = lo + int((uint64(k.next-at)-1)/uint64(step)) + 1
-			}
+			// Distances fit in uint64 even where they overflow int64.
+			hi = lo + int((uint64(k.next-at)-1)/uint64(step)) + 1
 		}
-		w.cuts = append(w.cuts, cut{w.t.at(g, k.number), lo, hi})
+		w.cuts = append(w.cuts, cut{w.t.at(g, k.number), lo, hi, hi - lo})
 		lo = hi
 	}
 }
@@ -107,81 +124,96 @@ func (w *aggWorker) foldCuts(slot int, v *column.Vector, cols []column.Vector) b
 			w.countCuts(slot)
 			return true
 		case sl.kind == slotSum && v.Type == model.Float:
-			for i := range w.cuts {
-				c := &w.cuts[i]
-				st := &c.st[slot]
-				st.n += int64(c.hi - c.lo)
-				st.addFloat(sumFloats(v.Floats[c.lo:c.hi]))
-			}
+			w.sumFloatCuts(slot, v.Floats)
 			return true
 		case sl.kind == slotSum && v.Type == model.Integer:
-			sumCuts(w.cuts, slot, v.Ints)
+			sumCuts(w.cuts, slot, w.t.slots, v.Ints)
 			return true
 		case sl.kind == slotSum && v.Type == model.Unsigned:
-			sumCuts(w.cuts, slot, v.Uints)
+			sumCuts(w.cuts, slot, w.t.slots, v.Uints)
 			return true
 		case sl.kind != slotMin && sl.kind != slotMax:
 		case v.Type == model.Float:
-			extremeCuts(w.cuts, slot, v.Floats, sl.kind == slotMax)
+			extremeCuts(w.cuts, slot, w.t.slots, v.Floats, sl.kind == slotMax)
 			return true
 		case v.Type == model.Integer:
-			extremeCuts(w.cuts, slot, v.Ints, sl.kind == slotMax)
+			extremeCuts(w.cuts, slot, w.t.slots, v.Ints, sl.kind == slotMax)
 			return true
 		case v.Type == model.Unsigned:
-			extremeCuts(w.cuts, slot, v.Uints, sl.kind == slotMax)
+			extremeCuts(w.cuts, slot, w.t.slots, v.Uints, sl.kind == slotMax)
 			return true
 		}
 	}
 	met := false
 	for i := range w.cuts {
 		c := &w.cuts[i]
-		met = w.foldRow(&c.st[slot], sl, v, c.lo, c.hi, cols) || met
+		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+w.t.slots {
+			met = w.foldRow(&c.st[at], sl, v, lo, lo+c.rows, cols) || met
+		}
 	}
 	return met
 }
 
-// countCuts counts the rows of every cut.
+// countCuts counts the rows of every window.
 func (w *aggWorker) countCuts(slot int) {
 	for i := range w.cuts {
 		c := &w.cuts[i]
-		c.st[slot].n += int64(c.hi - c.lo)
+		for at := slot; at < len(c.st); at += w.t.slots {
+			c.st[at].n += int64(c.rows)
+		}
+	}
+}
+
+// sumFloatCuts adds floats without nulls to their windows.
+func (w *aggWorker) sumFloatCuts(slot int, x []float64) {
+	for i := range w.cuts {
+		c := &w.cuts[i]
+		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+w.t.slots {
+			st := &c.st[at]
+			st.n += int64(c.rows)
+			st.addFloat(sumFloats(x[lo : lo+c.rows]))
+		}
 	}
 }
 
 // sumCuts adds integers without nulls to their windows.
-func sumCuts[T int64 | uint64](cuts []cut, slot int, x []T) {
+func sumCuts[T int64 | uint64](cuts []cut, slot, slots int, x []T) {
 	for i := range cuts {
 		c := &cuts[i]
-		st := &c.st[slot]
-		st.n += int64(c.hi - c.lo)
-		st.a += uint64(sumInts(x[c.lo:c.hi]))
+		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+slots {
+			st := &c.st[at]
+			st.n += int64(c.rows)
+			st.a += uint64(sumInts(x[lo : lo+c.rows]))
+		}
 	}
 }
 
 // extremeCuts keeps the smallest or largest of numbers without nulls in their
 // windows, the first of equals.
-func extremeCuts[T int64 | uint64 | float64](cuts []cut, slot int, x []T, largest bool) {
+func extremeCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x []T, largest bool) {
 	for i := range cuts {
 		c := &cuts[i]
-		st := &c.st[slot]
-		run := x[c.lo:c.hi]
-		m := run[0]
-		if largest {
-			for _, v := range run {
-				if v > m {
-					m = v
+		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+slots {
+			run := x[lo : lo+c.rows]
+			m := run[0]
+			if largest {
+				for _, v := range run {
+					if v > m {
+						m = v
+					}
+				}
+			} else {
+				for _, v := range run {
+					if v < m {
+						m = v
+					}
 				}
 			}
-		} else {
-			for _, v := range run {
-				if v < m {
-					m = v
-				}
+			st := &c.st[at]
+			old := fromWord[T](st.a)
+			if st.n == 0 || largest && m > old || !largest && m < old {
+				st.n, st.a = 1, toWord(m)
 			}
-		}
-		old := fromWord[T](st.a)
-		if st.n == 0 || largest && m > old || !largest && m < old {
-			st.n, st.a = 1, toWord(m)
 		}
 	}
 }

@@ -55,11 +55,11 @@ func TestCutsMatchWindows(t *testing.T) {
 			lo := 0
 			for i := range w.cuts {
 				c := &w.cuts[i]
-				if c.lo != lo || c.hi <= lo {
+				if c.lo != lo || c.hi <= lo || c.rows < 1 || (c.hi-lo)/c.rows*c.rows != c.hi-lo || len(c.st) != (c.hi-lo)/c.rows {
 					t.Fatalf("seed %d: %s: %+v: cut of rows %d to %d after row %d", seed, how, win, c.lo, c.hi, lo)
 				}
-				for _, at := range times[c.lo:c.hi] {
-					if want := w.t.at(3, p.number(win.start(at))); &want[0] != &c.st[0] {
+				for i, at := range times[c.lo:c.hi] {
+					if want := w.t.at(3, p.number(win.start(at))); &want[0] != &c.st[i/c.rows] {
 						t.Fatalf("seed %d: %s: %+v: time %d is not in its window", seed, how, win, at)
 					}
 				}

@@ -66,14 +66,17 @@ func (t *aggTable) at(g int32, window int64) []aggState {
 		}
 		return t.flat[int(g)*t.slots : (int(g)+1)*t.slots]
 	}
+	return t.from(g, window)[:t.slots]
+}
+
+// from returns the slots of a window of a group and those of the windows after
+// it in the same page, creating them. There is more than one window.
+func (t *aggTable) from(g int32, window int64) []aggState {
 	pg := window >> t.shift
-	p := t.lastPage
 	if g != t.lastG || pg != t.lastPg {
-		p = t.page(g, pg)
-		t.lastG, t.lastPg, t.lastPage = g, pg, p
+		t.lastG, t.lastPg, t.lastPage = g, pg, t.page(g, pg)
 	}
-	i := int(window&(1<<t.shift-1)) * t.slots
-	return p[i : i+t.slots]
+	return t.lastPage[int(window&(1<<t.shift-1))*t.slots:]
 }
 
 func (t *aggTable) page(g int32, pg int64) []aggState {
