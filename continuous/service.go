@@ -35,6 +35,8 @@ type Options struct {
 	Execute  func(ctx context.Context, database string, q *influxql.Query) error
 	Logger   *slog.Logger  // nil discards
 	Interval time.Duration // between looks at the catalog
+	// LogRuns logs every run at Info instead of Debug.
+	LogRuns bool
 	// CatchUp bounds how far back the first run after a start reaches for
 	// windows that ended meanwhile; negative: not at all.
 	CatchUp time.Duration
@@ -198,7 +200,11 @@ func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 	switch {
 	case err == nil:
 		s.ok.Add(1)
-		log.Debug("continuous query ran", "took", s.opt.Now().Sub(now))
+		level := slog.LevelDebug
+		if s.opt.LogRuns {
+			level = slog.LevelInfo
+		}
+		log.Log(ctx, level, "continuous query ran", "took", s.opt.Now().Sub(now))
 	case errors.As(err, &partial):
 		s.ok.Add(1)
 		log.Warn("continuous query: not all points were stored", "err", err)

@@ -9,23 +9,26 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 )
 
-// queue is what waits for one subscription, and the goroutine that sends it.
+// queue is what waits for one subscription, and the goroutines that send it.
 type queue struct {
 	s            *Service
 	policy       policy
 	name         string
 	any          bool
 	destinations []destination
-	next         int // destination of ANY whose turn it is
+	next         atomic.Uint64 // destination of ANY whose turn it is
 	entries      chan []byte
 	bytes        atomic.Int64 // in entries
+	points       atomic.Uint64
+	failures     atomic.Uint64
 	stop         chan struct{}
 	done         chan struct{}
 	log          *slog.Logger
-	failing      bool // the last text failed: logged once
+	failing      atomic.Bool // the last text failed: logged once
 }
 
 // A destination takes lines.
@@ -37,17 +40,33 @@ type destination interface {
 // put queues lines, or drops them.
 func (q *queue) put(lines []byte) {
 	n := int64(len(lines))
-	if q.bytes.Add(n) > q.s.opt.QueueBytes {
-		q.bytes.Add(-n)
-		q.s.dropped.Add(1)
-		return
+	total := q.s.queued.Add(n)
+	if q.bytes.Add(n) <= q.s.opt.QueueBytes && (q.s.opt.TotalBytes <= 0 || total <= q.s.opt.TotalBytes) {
+		select {
+		case q.entries <- lines:
+			select {
+			case <-q.done: // it was closed meanwhile
+				q.drain()
+			default:
+			}
+			return
+		default:
+		}
 	}
-	select {
-	case q.entries <- lines:
-	default:
-		q.bytes.Add(-n)
-		q.s.dropped.Add(1)
-	}
+	q.drop(lines)
+}
+
+// drop counts lines as dropped; they are no longer queued.
+func (q *queue) drop(lines []byte) {
+	q.taken(lines)
+	q.s.dropped.Add(1)
+	q.failures.Add(1)
+}
+
+// taken counts lines out of the queue.
+func (q *queue) taken(lines []byte) {
+	q.bytes.Add(-int64(len(lines)))
+	q.s.queued.Add(-int64(len(lines)))
 }
 
 // close ends the goroutine and waits for it.
@@ -56,34 +75,43 @@ func (q *queue) close() {
 	<-q.done
 }
 
+// run sends what is queued until the queue is closed.
 func (q *queue) run() {
 	defer close(q.done)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() { // a request under way ends with the queue
-		select {
-		case <-q.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	defer func() {
-		for _, d := range q.destinations {
-			d.close()
-		}
-		q.s.dropped.Add(uint64(len(q.entries)))
-	}()
+	var senders sync.WaitGroup
+	for range q.s.opt.Concurrency {
+		senders.Go(func() { q.send(ctx) })
+	}
+	<-q.stop
+	cancel() // a request under way ends with the queue
+	senders.Wait()
+	for _, d := range q.destinations {
+		d.close()
+	}
+	q.drain()
+}
+
+// drain drops what is queued.
+func (q *queue) drain() {
 	for {
 		select {
-		case <-q.stop:
-			return
-		default:
-		}
-		select {
-		case <-q.stop:
-			return
 		case lines := <-q.entries:
-			q.bytes.Add(-int64(len(lines)))
+			q.drop(lines)
+		default:
+			return
+		}
+	}
+}
+
+// send delivers what is queued until ctx ends.
+func (q *queue) send(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case lines := <-q.entries:
+			q.taken(lines)
 			q.deliver(ctx, lines)
 		}
 	}
@@ -92,26 +120,31 @@ func (q *queue) run() {
 // deliver sends to every destination, or with ANY to the first that takes it.
 func (q *queue) deliver(ctx context.Context, lines []byte) {
 	var failure error
-	for range q.destinations {
-		d := q.destinations[q.next]
-		q.next = (q.next + 1) % len(q.destinations)
+	points := uint64(bytes.Count(lines, []byte{'\n'}))
+	first := q.next.Add(1) - 1
+	for i := range q.destinations {
+		d := q.destinations[(first+uint64(i))%uint64(len(q.destinations))]
 		if err := d.send(ctx, lines); err != nil {
 			q.s.failed.Add(1)
+			q.failures.Add(1)
 			failure = err
 			continue
 		}
 		q.s.sent.Add(1)
+		q.s.points.Add(points)
+		q.points.Add(points)
 		if q.any {
 			break
 		}
 	}
-	if failing := failure != nil; failing != q.failing {
-		q.failing = failing
-		if failing {
-			q.log.Warn("subscriber not reached", "err", failure)
-		} else {
-			q.log.Info("subscribers reached again")
-		}
+	failing := failure != nil
+	if q.failing.Swap(failing) == failing {
+		return
+	}
+	if failing {
+		q.log.Warn("subscriber not reached", "err", failure)
+	} else {
+		q.log.Info("subscribers reached again")
 	}
 }
 
@@ -176,17 +209,29 @@ const maxPacket = 65507
 type udpDestination struct {
 	s       *Service
 	address string
+	mu      sync.Mutex
 	conn    net.Conn
+}
+
+// dial returns the socket, made by the first who asks.
+func (d *udpDestination) dial(ctx context.Context) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn == nil {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "udp", d.address)
+		if err != nil {
+			return nil, err
+		}
+		d.conn = conn
+	}
+	return d.conn, nil
 }
 
 // send cuts lines into packets at their ends.
 func (d *udpDestination) send(ctx context.Context, lines []byte) error {
-	if d.conn == nil {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "udp", d.address)
-		if err != nil {
-			return err
-		}
-		d.conn = conn
+	conn, err := d.dial(ctx)
+	if err != nil {
+		return err
 	}
 	for len(lines) > 0 {
 		n := len(lines)
@@ -198,7 +243,7 @@ func (d *udpDestination) send(ctx context.Context, lines []byte) error {
 				continue
 			}
 		}
-		if _, err := d.conn.Write(lines[:n]); err != nil {
+		if _, err := conn.Write(lines[:n]); err != nil {
 			return err
 		}
 		lines = lines[n:]

@@ -1,6 +1,8 @@
 package subscriber
 
 import (
+	"cmp"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -19,6 +21,7 @@ const (
 	DefaultQueueLength   = 1000
 	DefaultQueueBytes    = 64 << 20
 	DefaultTimeout       = 30 * time.Second
+	DefaultConcurrency   = 1
 	DefaultCheckInterval = time.Second
 )
 
@@ -29,12 +32,18 @@ type Options struct {
 	// QueueLength and QueueBytes bound what waits for one subscription.
 	QueueLength int
 	QueueBytes  int64
+	// TotalBytes bounds what waits for all of them; 0 is no bound.
+	TotalBytes int64
+	// Concurrency is how many texts of a subscription are under way at once;
+	// with more than one they may arrive in another order.
+	Concurrency int
 	// Timeout bounds one HTTP request.
 	Timeout time.Duration
 	// CheckInterval is the time between looks at the catalog.
 	CheckInterval time.Duration
-	// Client sends HTTP requests; nil is one of its own.
+	// Client sends HTTP requests; nil is one of its own, with TLS for https.
 	Client *http.Client
+	TLS    *tls.Config
 }
 
 // Service copies writes to subscribers. It is a prometheus.Collector.
@@ -49,7 +58,8 @@ type Service struct {
 	mu       sync.Mutex // of Update
 	running  map[subscription]*queue
 
-	sent, dropped, failed, malformed atomic.Uint64
+	queued                                   atomic.Int64 // bytes that wait
+	points, sent, dropped, failed, malformed atomic.Uint64
 }
 
 type policy struct{ database, name string }
@@ -75,11 +85,14 @@ func New(opt Options) *Service {
 	if opt.Timeout <= 0 {
 		opt.Timeout = DefaultTimeout
 	}
+	if opt.Concurrency <= 0 {
+		opt.Concurrency = DefaultConcurrency
+	}
 	if opt.CheckInterval <= 0 {
 		opt.CheckInterval = DefaultCheckInterval
 	}
 	if opt.Client == nil {
-		opt.Client = &http.Client{Timeout: opt.Timeout, Transport: &http.Transport{MaxIdleConnsPerHost: 2, Proxy: nil}}
+		opt.Client = &http.Client{Timeout: opt.Timeout, Transport: &http.Transport{MaxIdleConnsPerHost: opt.Concurrency + 1, Proxy: nil, TLSClientConfig: opt.TLS}}
 	}
 	s := &Service{opt: opt, stop: make(chan struct{}), running: map[subscription]*queue{}}
 	s.policies.Store(&map[policy][]*queue{})
@@ -183,6 +196,7 @@ func (s *Service) Send(database, rp string, lines []byte) {
 // Counts are what became of the texts given to Send, per subscription and
 // destination.
 type Counts struct {
+	Points    uint64 // lines of the texts sent, per destination
 	Sent      uint64 // accepted by a destination, or put on the wire over UDP
 	Dropped   uint64 // not queued, or still queued at the end
 	Failed    uint64 // refused or not reached
@@ -191,7 +205,7 @@ type Counts struct {
 
 // Counts returns the counts since the start.
 func (s *Service) Counts() Counts {
-	return Counts{s.sent.Load(), s.dropped.Load(), s.failed.Load(), s.malformed.Load()}
+	return Counts{s.points.Load(), s.sent.Load(), s.dropped.Load(), s.failed.Load(), s.malformed.Load()}
 }
 
 var (
@@ -211,13 +225,36 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	}{{c.Sent, "sent"}, {c.Dropped, "dropped"}, {c.Failed, "failed"}, {c.Malformed, "malformed"}} {
 		ch <- prometheus.MustNewConstMetric(writesDesc, prometheus.CounterValue, float64(m.n), m.result)
 	}
-	var waiting int64
-	for _, list := range *s.policies.Load() {
-		for _, q := range list {
-			waiting += q.bytes.Load()
-		}
+	ch <- prometheus.MustNewConstMetric(queuedDesc, prometheus.GaugeValue, float64(s.QueuedBytes()))
+}
+
+// QueuedBytes returns the bytes that wait for subscribers.
+func (s *Service) QueuedBytes() int64 { return s.queued.Load() }
+
+// Subscription is what became of the texts of one subscription.
+type Subscription struct {
+	Database, RetentionPolicy, Name, Mode string
+
+	Points      uint64 // lines sent, per destination
+	Failures    uint64 // texts that were dropped, refused or lost on the way
+	QueuedBytes int64
+}
+
+// Subscriptions returns those that run, in order of their names.
+func (s *Service) Subscriptions() []Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]Subscription, 0, len(s.running))
+	for k, q := range s.running {
+		list = append(list, Subscription{
+			Database: k.database, RetentionPolicy: k.policy.name, Name: k.name, Mode: k.mode,
+			Points: q.points.Load(), Failures: q.failures.Load(), QueuedBytes: q.bytes.Load(),
+		})
 	}
-	ch <- prometheus.MustNewConstMetric(queuedDesc, prometheus.GaugeValue, float64(waiting))
+	slices.SortFunc(list, func(a, b Subscription) int {
+		return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.RetentionPolicy, b.RetentionPolicy), cmp.Compare(a.Name, b.Name))
+	})
+	return list
 }
 
 // open makes the queue of a subscription and starts it.

@@ -1,8 +1,11 @@
 package subscriber
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"net"
 	"net/http"
@@ -223,4 +226,69 @@ func TestUDP(t *testing.T) {
 		}
 	}
 	eventually(t, "the count", func() bool { c := s.Counts(); return c.Sent == 1 && c.Malformed == 1 })
+}
+
+// TestConcurrency: as many texts of a subscription are under way as may be, and
+// the bound of all queues together holds.
+func TestConcurrency(t *testing.T) {
+	r := newReceiver(t)
+	r.hold = make(chan struct{})
+	s := New(Options{Concurrency: 3, TotalBytes: 40, Catalog: func() *meta.Data {
+		return catalogOf(
+			meta.Subscription{Name: "a", Mode: "ALL", Destinations: []string{r.URL}},
+			meta.Subscription{Name: "b", Mode: "ANY", Destinations: []string{r.URL}},
+		)
+	}})
+	s.Start()
+	for i := range 3 {
+		s.Send("d", "rp", fmt.Appendf(nil, "m v=1 %d\n", i))
+		eventually(t, "a text under way", func() bool { return s.QueuedBytes() == 0 })
+	}
+	for i := range 3 {
+		s.Send("d", "rp", fmt.Appendf(nil, "m v=2 %d\n", i)) // 5 of 6 fit
+	}
+	if c := s.Counts(); c.Dropped != 1 || s.QueuedBytes() != 40 {
+		t.Errorf("%d dropped, %d bytes wait", c.Dropped, s.QueuedBytes())
+	}
+	list := s.Subscriptions()
+	if len(list) != 2 || list[0].Name != "a" || list[1].Mode != "ANY" || list[0].QueuedBytes+list[1].QueuedBytes != 40 || list[0].Failures+list[1].Failures != 1 {
+		t.Errorf("%+v", list)
+	}
+	close(r.hold)
+	eventually(t, "11 texts", func() bool { return s.Counts().Sent == 11 })
+	if c := s.Counts(); c.Points != 11 || s.QueuedBytes() != 0 {
+		t.Errorf("%+v, %d bytes wait", c, s.QueuedBytes())
+	}
+	s.Close()
+}
+
+// TestTLS: a subscriber with a certificate of its own is believed only if told.
+func TestTLS(t *testing.T) {
+	received := make(chan struct{}, 10)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		received <- struct{}{}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	pool := x509.NewCertPool()
+	pool.AddCert(server.Certificate())
+	for _, c := range []struct {
+		config *tls.Config
+		ok     bool
+	}{{nil, false}, {&tls.Config{RootCAs: pool}, true}, {&tls.Config{InsecureSkipVerify: true}, true}} {
+		s := New(Options{TLS: c.config, Catalog: func() *meta.Data {
+			return catalogOf(meta.Subscription{Name: "s", Mode: "ALL", Destinations: []string{server.URL}})
+		}})
+		s.Start()
+		s.Send("d", "rp", []byte("m v=1 1\n"))
+		eventually(t, "an end", func() bool { n := s.Counts(); return n.Sent+n.Failed == 1 })
+		if n := s.Counts(); (n.Sent == 1) != c.ok {
+			t.Errorf("%+v, want success %v", n, c.ok)
+		}
+		s.Close()
+	}
+	if len(received) != 2 {
+		t.Errorf("%d requests", len(received))
+	}
 }

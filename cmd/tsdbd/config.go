@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding"
 	"errors"
 	"fmt"
@@ -19,17 +20,21 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"tsdbd/continuous"
 	"tsdbd/httpapi"
+	"tsdbd/subscriber"
 )
 
 // config is everything that can be set. Keys are the toml names; the
 // environment spells them TSDBD_SECTION_KEY with underscores.
 type config struct {
-	Data      dataConfig      `toml:"data"`
-	HTTP      httpConfig      `toml:"http"`
-	Query     queryConfig     `toml:"query"`
-	Retention retentionConfig `toml:"retention"`
-	Log       logConfig       `toml:"log"`
+	Data       dataConfig       `toml:"data"`
+	HTTP       httpConfig       `toml:"http"`
+	Query      queryConfig      `toml:"query"`
+	Retention  retentionConfig  `toml:"retention"`
+	Continuous continuousConfig `toml:"continuous_queries"`
+	Subscriber subscriberConfig `toml:"subscriber"`
+	Log        logConfig        `toml:"log"`
 }
 
 // dataConfig is about the store.
@@ -125,6 +130,49 @@ type logConfig struct {
 	Format string     `toml:"format"` // auto, console, text or json
 }
 
+// continuousConfig is about continuous queries, in InfluxDB's words.
+type continuousConfig struct {
+	Enabled bool `toml:"enabled"`
+	// LogEnabled logs each run at the level info.
+	LogEnabled bool `toml:"log-enabled"`
+	// RunInterval is how often it is looked for queries that are due.
+	RunInterval duration `toml:"run-interval"`
+	// CatchUp is how far back what ended without the server is made up; 0: not
+	// at all.
+	CatchUp duration `toml:"catch-up"`
+}
+
+// subscriberConfig is about the copies of writes, in InfluxDB's words.
+type subscriberConfig struct {
+	Enabled            bool     `toml:"enabled"`
+	HTTPTimeout        duration `toml:"http-timeout"`
+	InsecureSkipVerify bool     `toml:"insecure-skip-verify"`
+	// CACerts is a PEM file; without one the system's roots are believed.
+	CACerts          string `toml:"ca-certs"`
+	WriteConcurrency int    `toml:"write-concurrency"`
+	WriteBufferSize  int    `toml:"write-buffer-size"` // writes per subscription
+	// TotalBufferBytes bounds what waits for all subscriptions; 0: no bound
+	// beside 64MiB for each.
+	TotalBufferBytes size `toml:"total-buffer-bytes"`
+}
+
+// tls returns what connections to subscribers over https trust.
+func (c *subscriberConfig) tls() (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.InsecureSkipVerify}
+	if c.CACerts == "" {
+		return t, nil
+	}
+	pem, err := os.ReadFile(c.CACerts)
+	if err != nil {
+		return nil, fmt.Errorf("read subscriber.ca-certs: %w", err)
+	}
+	t.RootCAs = x509.NewCertPool()
+	if !t.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("read subscriber.ca-certs: no certificate in %s", c.CACerts)
+	}
+	return t, nil
+}
+
 func defaultConfig() *config {
 	return &config{
 		Data: dataConfig{
@@ -139,6 +187,14 @@ func defaultConfig() *config {
 		Retention: retentionConfig{
 			Enabled: true, CheckInterval: duration(30 * time.Minute),
 			DayShardsFrom: duration(2 * day), WeekShardsFrom: duration(180 * day),
+		},
+		Continuous: continuousConfig{
+			Enabled: true, LogEnabled: true,
+			RunInterval: duration(continuous.DefaultInterval), CatchUp: duration(continuous.DefaultCatchUp),
+		},
+		Subscriber: subscriberConfig{
+			Enabled: true, HTTPTimeout: duration(subscriber.DefaultTimeout),
+			WriteConcurrency: subscriber.DefaultConcurrency, WriteBufferSize: subscriber.DefaultQueueLength,
 		},
 		Log: logConfig{Format: "auto"},
 	}
@@ -294,6 +350,10 @@ func (c *config) validate() error {
 	check(c.Data.WALMaxSize >= c.Data.WALSegmentSize, "data.wal-max-size must be at least data.wal-segment-size")
 	check(c.HTTP.MaxBodyMemory >= c.HTTP.MaxBodySize && c.HTTP.MaxBodyMemory > 0, "http.max-body-memory must be positive and at least http.max-body-size")
 	check(c.Data.FlushIdle > 0 && c.Data.CompactAfter > 0, "data.flush-idle and data.compact-after must be positive")
+	check(c.Continuous.RunInterval > 0 && c.Continuous.CatchUp >= 0, "continuous_queries.run-interval must be positive and catch-up not negative")
+	check(c.Subscriber.HTTPTimeout > 0 && c.Subscriber.WriteConcurrency > 0 && c.Subscriber.WriteConcurrency <= 1000 &&
+		c.Subscriber.WriteBufferSize > 0 && c.Subscriber.WriteBufferSize <= 1<<20 && c.Subscriber.TotalBufferBytes >= 0,
+		"subscriber.http-timeout, write-concurrency (at most 1000) and write-buffer-size (at most 1048576) must be positive")
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
 	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,
 		"retention.week-shards-from must be at least retention.day-shards-from, and both positive")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -70,9 +69,19 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), st)
-	subscribers := subscriber.New(subscriber.Options{Catalog: st.Catalog, Logger: log})
+	trust, err := c.Subscriber.tls()
+	if err != nil {
+		return err
+	}
+	subscribers := subscriber.New(subscriber.Options{
+		Catalog: st.Catalog, Logger: log, Timeout: time.Duration(c.Subscriber.HTTPTimeout), TLS: trust,
+		Concurrency: c.Subscriber.WriteConcurrency, QueueLength: c.Subscriber.WriteBufferSize,
+		TotalBytes: int64(c.Subscriber.TotalBufferBytes),
+	})
 	registry.MustRegister(subscribers)
-	subscribers.Start()
+	if c.Subscriber.Enabled {
+		subscribers.Start()
+	}
 	defer subscribers.Close()
 	eng := engine{st, subscribers}
 	queries := query.NewMemory(int64(c.Query.MaxTotalMemory))
@@ -82,15 +91,10 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	watching := make(chan struct{})
 	go func() { defer close(watching); guard.watch(watchCtx) }()
 	defer func() { stopWatch(); <-watching }()
-	var statistics atomic.Pointer[httpapi.Handler] // it comes after the executor
+	var statistics statisticSources
 	executor := query.New(query.Options{
 		Storage: eng, Admin: eng, Logger: log, ShardDurations: shards,
-		Statistics: func() []query.Statistic {
-			if h := statistics.Load(); h != nil {
-				return h.Statistics()
-			}
-			return nil
-		},
+		Statistics:           statistics.read,
 		MaxConcurrentQueries: c.Query.MaxConcurrentQueries,
 		QueryTimeout:         time.Duration(c.Query.QueryTimeout),
 		LogQueriesAfter:      time.Duration(c.Query.LogQueriesAfter),
@@ -99,14 +103,21 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 			MemoryBytes: int64(c.Query.MaxMemory), Memory: queries, Into: eng.writeInto,
 		},
 	})
+	catchUp := time.Duration(c.Continuous.CatchUp)
+	if catchUp == 0 {
+		catchUp = -1 // the file's 0 is not at all
+	}
 	periodic := continuous.New(continuous.Options{
 		Catalog: st.Catalog, Logger: log, Dir: c.Data.Dir,
+		Interval: time.Duration(c.Continuous.RunInterval), LogRuns: c.Continuous.LogEnabled, CatchUp: catchUp,
 		Execute: func(ctx context.Context, db string, q *influxql.Query) error {
 			return runContinuous(ctx, executor, db, q)
 		},
 	})
 	registry.MustRegister(periodic)
-	periodic.Start()
+	if c.Continuous.Enabled {
+		periodic.Start()
+	}
 	defer periodic.Close()
 	admin := backup.NewHandler(st, backup.HandlerOptions{Dir: c.Data.Dir, Logger: log})
 	defer admin.Close()
@@ -129,7 +140,12 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 		options.AccessLog = log
 	}
 	handler := httpapi.New(options)
-	statistics.Store(handler)
+	statistics.set(
+		handler.Statistics,
+		func() []query.Statistic { return storeStatistics(st) },
+		func() []query.Statistic { return []query.Statistic{continuousStatistic(periodic)} },
+		func() []query.Statistic { return subscriberStatistics(subscribers) },
+	)
 	defer handler.Close()
 	servers, err := c.listen(handler, certificate, log)
 	if err != nil {
