@@ -49,6 +49,8 @@ type Options struct {
 	Writer Writer
 	Query  Querier
 	Health Health // nil: always well
+	// Explorer answers /api/v1/status/tsdb, with Catalog; nil: there is no such route.
+	Explorer Explorer
 	// Catalog has the users and the databases. nil: there are no /api/v2/buckets,
 	// and AuthEnabled must not be set.
 	Catalog Cataloger

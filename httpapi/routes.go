@@ -27,6 +27,9 @@ func (h *Handler) addRoutes() {
 	}
 	h.add("/api/v1/prom/write", "prom_write", byRoute, false, methods{"POST": h.promWrite})
 	h.add("/api/v1/prom/read", "prom_read", byRoute, true, methods{"POST": h.promRead})
+	if h.opt.Explorer != nil && h.opt.Catalog != nil {
+		h.add("/api/v1/status/tsdb", "tsdb_status", byRoute, true, methods{"GET": h.tsdbStatus})
+	}
 	if h.opt.Catalog != nil {
 		h.add("/api/v2/buckets", "v2_buckets", byRoute, false, methods{"GET": h.listBuckets, "POST": h.createBucket})
 		h.addBelow("/api/v2/buckets/", &route{name: "v2_buckets", access: byRoute, any: h.bucket})

@@ -24,7 +24,7 @@ func runText(t *testing.T, e *Executor, opt ExecuteOptions, text string) []strin
 
 func runContext(t *testing.T, ctx context.Context, e *Executor, opt ExecuteOptions, text string) []string {
 	t.Helper()
-	q, err := influxql.ParseQuery(text)
+	q, err := Parse(text, nil)
 	mustOK(t, err)
 	var lines []string
 	mustOK(t, e.Execute(ctx, q, opt, func(r *Result) error {
@@ -90,6 +90,16 @@ func TestStatements(t *testing.T) {
 		{`SHOW SERIES WHERE time > 1000000001s AND time < 1600000000s`, ``},
 		{`SHOW SERIES WHERE time > 5s AND time < 4s`, ``},
 		{`SHOW SERIES WHERE v = 1`, `(key): cpu,az=x,host=a; cpu,host=b; mem,host=c; up`},
+		{`SHOW CARDINALITY`, `cardinality(measurement series): cpu 3; mem 1; old 1; up 1`},
+		{`SHOW CARDINALITY LIMIT 1`, `cardinality(measurement series): cpu 3`},
+		{`SHOW CARDINALITY FROM cpu`, `cpu(tagKey values series): host 3 3; az 1 1`},
+		{`SHOW CARDINALITY FROM cpu LIMIT 1`, `cpu(tagKey values series): host 3 3`},
+		{`SHOW CARDINALITY FROM cpu WITH KEY = host`, `cpu(value series): a 1; b 1; z 1`},
+		{`SHOW CARDINALITY WITH KEY = host LIMIT 2`, `cardinality(value series): a 1; b 1`},
+		{`SHOW CARDINALITY FROM nope`, ``},
+		{`SHOW CARDINALITY FROM cpu WITH KEY = nope`, ``},
+		{`SHOW CARDINALITY ON other FROM disk WITH KEY = path`, `disk(value series): / 1`},
+		{`SHOW CARDINALITY ON nope`, `error: database not found: nope`},
 		{`SHOW SERIES CARDINALITY`, `(cardinality estimation): 6`},
 		{`SHOW SERIES CARDINALITY FROM cpu`, `cpu(cardinality estimation): 2`},
 		{`SHOW SERIES EXACT CARDINALITY GROUP BY *`, `cpu,az=,host=b(count): 1 | cpu,az=x,host=a(count): 1 | mem,host=c(count): 1 | up(count): 1`},

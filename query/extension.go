@@ -24,6 +24,7 @@ var extensions = []struct {
 	parse func(p *influxql.Parser) (extension, error)
 }{
 	{[]string{"EXECUTE", "CONTINUOUS", "QUERY"}, parseExecuteContinuous},
+	{[]string{"SHOW", "CARDINALITY"}, parseShowCardinality},
 }
 
 // extended makes the type that it is embedded in an influxql.Statement, which

@@ -94,6 +94,12 @@ func TestParseExtensions(t *testing.T) {
 		{"EXECUTE CONTINUOUS QUERY q", "error: found EOF, expected ON at line 1, char 28"},
 		{"EXECUTE CONTINUOUS QUERY q ON db FROM 1", "error: found EOF, expected TO at line 1, char 40"},
 		{"EXECUTE CONTINUOUS QUERY q ON db LIMIT 1", "error: found LIMIT, expected end of statement at line 1, char 34"},
+		{`show cardinality`, `SHOW CARDINALITY`},
+		{`SHOW CARDINALITY ON "a b" FROM "m n" WITH KEY = "k l" LIMIT 3`, `SHOW CARDINALITY ON "a b" FROM "m n" WITH KEY = "k l" LIMIT 3`},
+		{"SHOW CARDINALITY WITH KEY IN (a)", "error: found IN, expected = at line 1, char 27"},
+		{"SHOW CARDINALITY LIMIT x", "error: found x, expected integer at line 1, char 24"},
+		{"SHOW CARDINALITY WHERE a = 'b'", "error: found WHERE, expected end of statement at line 1, char 18"},
+		{"SHOW EXACT CARDINALITY", "error: " + grammarError("SHOW EXACT CARDINALITY")},
 		{"EXECUTE QUERY", "error: " + grammarError("EXECUTE QUERY")},
 	} {
 		if got := parsedText(c.text); got != c.want {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/influxdata/influxql"
-
 	"tsdbd/meta"
 )
 
@@ -15,10 +13,11 @@ import (
 func TestNeeds(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
-		stmt, err := influxql.ParseStatement(text)
+		q, err := Parse(text, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
+		stmt := q.Statements[0]
 		var got []string
 		for _, n := range Needs(stmt, "mine") {
 			switch {
@@ -73,6 +72,8 @@ func TestNeeds(t *testing.T) {
 		f(strings.Replace(fmt.Sprintf(show, "ON other", "x"), " FROM x", "", 1), "R other")
 		f(strings.Replace(fmt.Sprintf(show, "", "x"), " FROM x", "", 1), "R mine")
 	}
+	f(`SHOW CARDINALITY`, "R mine")
+	f(`SHOW CARDINALITY ON other FROM cpu WITH KEY = host`, "R other")
 	f(`DELETE FROM cpu`, "W mine")
 	f(`DELETE WHERE host = 'a'`, "W mine")
 	f(`DROP SERIES FROM cpu`, "W mine")

@@ -9,11 +9,15 @@ type SeriesIndex interface {
 	AllSeries() *roaring.Bitmap
 }
 
-// TagValueIndex is what a Shard may implement beside Shard, to spare SHOW TAG
-// VALUES the values that it does not show.
+// TagValueIndex is what a Shard may implement beside Shard, to spare
+// statements about tag values those that they do not show.
 type TagValueIndex interface {
 	// FirstTagValues returns the first limit values of what TagValues does.
 	FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error)
 	// TagValueCount returns how many values TagValues has for all series.
 	TagValueCount(measurement, key string) (int, error)
+	// CountByTagValue calls f with each value, ascending, and the number of
+	// series of set that have it, until f returns false. value is f's until it
+	// returns.
+	CountByTagValue(measurement, key string, set *roaring.Bitmap, f func(value []byte, series int) bool) error
 }

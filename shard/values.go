@@ -20,6 +20,11 @@ func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limi
 	return out, v.shard.indexError(err)
 }
 
+// CountByTagValue counts the series of each value of a tag key.
+func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f func(value []byte, series int) bool) error {
+	return v.shard.indexError(v.index.CountByTagValue(measurement, key, set, f))
+}
+
 // TagValueCount returns the number of values of a tag key in a measurement.
 func (v *View) TagValueCount(measurement, key string) (int, error) {
 	n, err := v.index.TagValueCount(measurement, key)

@@ -296,12 +296,7 @@ func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, f fun
 	if err := v.addFiles(&w, measurement, key); err != nil {
 		return err
 	}
-	// Where all series of a file's dictionary are wanted no posting is read.
-	whole := map[*dictCursor]bool{}
-	for _, c := range w.cursors {
-		n := c.tag.present.GetCardinality()
-		whole[c] = c.tag.present.AndCardinality(set) == n && (set == v.alive || c.tag.present.AndCardinality(v.alive) == n)
-	}
+	whole := v.wholeFiles(&w, set)
 	var buf []uint32
 	for w.next() {
 		hit := len(w.segs) > 0

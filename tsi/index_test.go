@@ -182,11 +182,15 @@ func checkGroups(t *testing.T, r *rand.Rand, v *View, m *modelIndex, name string
 	t.Helper()
 	key := testKeys[r.IntN(len(testKeys))]
 	values := map[string]bool{}
+	counts := map[string]int{}
 	it := set.Iterator()
 	for it.HasNext() {
-		values[m.series[it.Next()].tags.Get(key)] = true
+		value := m.series[it.Next()].tags.Get(key)
+		values[value] = true
+		counts[value]++
 	}
 	delete(values, "")
+	delete(counts, "")
 	arg := set
 	if set.Equals(m.selectSeries(name, nil)) && r.IntN(2) == 0 {
 		arg = nil
@@ -194,6 +198,18 @@ func checkGroups(t *testing.T, r *rand.Rand, v *View, m *modelIndex, name string
 	got, err := v.TagValues(name, key, arg)
 	if want := slices.Sorted(maps.Keys(values)); err != nil || !slices.Equal(got, want) {
 		t.Fatalf("TagValues(%q, %q) %q %v, want %q", name, key, got, err, want)
+	}
+	counted, last := map[string]int{}, ""
+	err = v.CountByTagValue(name, key, arg, func(value []byte, n int) bool {
+		if string(value) <= last {
+			t.Fatalf("CountByTagValue(%q, %q): %q after %q", name, key, value, last)
+		}
+		last = string(value)
+		counted[last] = n
+		return true
+	})
+	if err != nil || !maps.Equal(counted, counts) {
+		t.Fatalf("CountByTagValue(%q, %q) %v %v, want %v", name, key, counted, err, counts)
 	}
 	limit := r.IntN(len(got) + 2)
 	first, err := v.FirstTagValues(name, key, arg, limit)

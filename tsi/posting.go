@@ -111,6 +111,21 @@ func (p *posting) ids(dst []uint32) ([]uint32, error) {
 	return dst, err
 }
 
+// count returns the number of the posting's ids.
+func (p *posting) count() (int, error) {
+	switch p.kind {
+	case postingSingle:
+		return 1, nil
+	case postingList:
+		return p.n, nil
+	}
+	ids, bm, err := p.unpack(nil)
+	if bm != nil {
+		return int(bm.GetCardinality()), err
+	}
+	return len(ids), err
+}
+
 // unpack appends the posting's ids, or returns them as a bitmap of its own.
 func (p *posting) unpack(dst []uint32) ([]uint32, *roaring.Bitmap, error) {
 	data := p.data

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/influxdata/influxql"
-
 	"tsdbd/column"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
@@ -75,11 +73,16 @@ func BenchmarkCardinality(b *testing.B) {
 				`SHOW MEASUREMENT CARDINALITY`,
 				`SHOW SERIES EXACT CARDINALITY`,
 				`SHOW TAG VALUES CARDINALITY WITH KEY = host`,
+				`SHOW TAG VALUES EXACT CARDINALITY WITH KEY = host`,
 				`SHOW TAG KEY CARDINALITY`,
+				`SHOW CARDINALITY`,
+				`SHOW CARDINALITY FROM m1`,
+				`SHOW CARDINALITY FROM m1 WITH KEY = host`,
+				`SHOW CARDINALITY WITH KEY = host`,
 			} {
 				b.Run(fmt.Sprintf("%dshards/%s/%s", weeks, state, text), func(b *testing.B) {
 					for range b.N {
-						q, err := influxql.ParseQuery(text)
+						q, err := query.Parse(text, nil)
 						if err != nil {
 							b.Fatal(err)
 						}

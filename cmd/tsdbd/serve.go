@@ -123,7 +123,7 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	defer admin.Close()
 	options := httpapi.Options{
 		Admin:  admin,
-		Writer: guarded{eng, guard}, Query: executor, Health: st, Registry: registry, Logger: log, Version: version,
+		Writer: guarded{eng, guard}, Query: executor, Explorer: executor, Health: st, Registry: registry, Logger: log, Version: version,
 		MaxBodySize:         int64(c.HTTP.MaxBodySize),
 		MaxQuerySize:        int(c.HTTP.MaxQuerySize),
 		MaxBodyMemory:       int64(c.HTTP.MaxBodyMemory),

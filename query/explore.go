@@ -1,0 +1,262 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// Exploration asks what the series of a database are made of.
+type Exploration struct {
+	Database    string
+	Measurement string // "" is all
+	Key         string // "" is all tag keys
+	// Top is how many of each list are wanted, the largest first.
+	Top int
+	// Range leaves out the shards that do not overlap it.
+	Range model.TimeRange
+	// Keys and Values ask for what has their name in Explored; Pairs comes with
+	// either.
+	Keys, Values bool
+}
+
+// Explored is what Explore found. Series count once, in however many shards and
+// retention policies they are.
+type Explored struct {
+	Series       int64 // in all
+	Pairs        int64 // different pairs of tag key and value, in all
+	Measurements []MeasurementCount
+	Keys         []KeyCount
+	Values       []ValueCount
+}
+
+// MeasurementCount is a measurement and the number of its series.
+type MeasurementCount struct {
+	Name   string
+	Series int64
+}
+
+// KeyCount is a tag key, its different values, and the series that have it.
+type KeyCount struct {
+	Key            string
+	Values, Series int64
+}
+
+// ValueCount is a value of a tag key and the series that have it.
+type ValueCount struct {
+	Key, Value string
+	Series     int64
+}
+
+// Explore counts the series of a database by measurement, tag key and value,
+// from the index alone.
+func (e *Executor) Explore(ctx context.Context, x Exploration) (*Explored, error) {
+	db := e.opt.Admin.Catalog().Database(x.Database)
+	if db == nil {
+		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, x.Database)
+	}
+	s := &session{Executor: e, ctx: ctx}
+	v, err := s.view(db.Name, policyNames(db), x.Range)
+	defer v.release()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if x.Measurement != "" {
+		names = []string{x.Measurement}
+	}
+	list, err := v.measurements(ctx, names, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := &Explored{}
+	parts := map[string][]tagValues{} // by key: series that no other part has
+	series := map[string]int64{}      // by key
+	for _, m := range list {
+		n, err := exploreMeasurement(ctx, m, &x, parts, series)
+		if err != nil {
+			return nil, err
+		}
+		out.Series += n
+		out.Measurements = append(out.Measurements, MeasurementCount{m.name, n})
+	}
+	values := newTop(x.Top, func(a, b ValueCount) int {
+		return cmp.Or(cmp.Compare(b.Series, a.Series), strings.Compare(a.Key, b.Key), strings.Compare(a.Value, b.Value))
+	})
+	for _, key := range slices.Sorted(maps.Keys(parts)) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		k := KeyCount{Key: key, Series: series[key]}
+		if x.Values {
+			err = s.countByValue(parts[key], func(value []byte, n int64) {
+				k.Values++
+				if last, full := values.last(); !full || n >= last.Series {
+					values.add(ValueCount{key, string(value), n})
+				}
+			})
+		} else {
+			k.Values, err = countValues(parts[key])
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Pairs += k.Values
+		out.Keys = append(out.Keys, k)
+	}
+	out.Values = values.list
+	slices.SortFunc(out.Measurements, func(a, b MeasurementCount) int {
+		return cmp.Or(cmp.Compare(b.Series, a.Series), strings.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(out.Keys, func(a, b KeyCount) int {
+		return cmp.Or(cmp.Compare(b.Values, a.Values), cmp.Compare(b.Series, a.Series), strings.Compare(a.Key, b.Key))
+	})
+	return out, nil
+}
+
+// exploreMeasurement returns the number of a measurement's series and adds what
+// they have of the keys that are asked for to parts and series.
+func exploreMeasurement(ctx context.Context, m indexMeasurement, x *Exploration, parts map[string][]tagValues, series map[string]int64) (int64, error) {
+	shards, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return shard.Select(m.name, nil) })
+	if err != nil {
+		return 0, err
+	}
+	seen := roaring.New()
+	for _, p := range shards {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		fresh := roaring.AndNot(p.set, seen)
+		if fresh.IsEmpty() {
+			continue
+		}
+		whole := seen.IsEmpty()
+		seen.Or(fresh)
+		if !x.Keys && !x.Values {
+			continue
+		}
+		keys, err := p.shard.TagKeys(m.name)
+		if err != nil {
+			return 0, err
+		}
+		for _, key := range keys {
+			if x.Key != "" && key != x.Key {
+				continue
+			}
+			with, err := p.shard.Select(m.name, &model.TagExpr{Op: model.TagNotEqual, Key: key})
+			if err != nil {
+				return 0, err
+			}
+			n := int64(with.AndCardinality(fresh))
+			if n == 0 {
+				continue
+			}
+			series[key] += n
+			part := tagValues{p.shard, m.name, key, fresh}
+			if whole {
+				part.set = nil
+			}
+			parts[key] = append(parts[key], part)
+		}
+	}
+	return int64(seen.GetCardinality()), nil
+}
+
+// countByValue calls f with each different value of parts, which share a key
+// and no series, and the number of series that have it. The value is f's until
+// it returns.
+func (s *session) countByValue(parts []tagValues, f func(value []byte, n int64)) error {
+	if len(parts) == 1 { // the usual case keeps nothing
+		return parts[0].count(func(value []byte, n int64) error {
+			f(value, n)
+			return nil
+		})
+	}
+	limit := s.opt.Select.MemoryBytes
+	if limit == 0 {
+		limit = DefaultMemoryBytes
+	}
+	counts := map[string]int64{}
+	bytes := int64(0)
+	for i := range parts {
+		err := parts[i].count(func(value []byte, n int64) error {
+			if _, known := counts[string(value)]; !known {
+				bytes += int64(len(value)) + 64
+				if limit > 0 && bytes > limit {
+					return fmt.Errorf("%w: values of tag %s", errMemory, parts[i].key)
+				}
+			}
+			counts[string(value)] += n
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for value, n := range counts {
+		f([]byte(value), n)
+	}
+	return nil
+}
+
+// count calls f with each value and the number of series that have it.
+func (v *tagValues) count(f func(value []byte, n int64) error) error {
+	if index, ok := v.shard.(scan.TagValueIndex); ok {
+		var failed error
+		err := index.CountByTagValue(v.name, v.key, v.set, func(value []byte, n int) bool {
+			failed = f(value, int64(n))
+			return failed == nil
+		})
+		return cmp.Or(failed, err)
+	}
+	set := v.set
+	if set == nil {
+		var err error
+		if set, err = v.shard.Select(v.name, nil); err != nil {
+			return err
+		}
+	}
+	return eachGroup(v.shard, v.name, set, []string{v.key}, func(tuple []string, part *roaring.Bitmap) error {
+		if tuple[0] == "" {
+			return nil
+		}
+		return f([]byte(tuple[0]), int64(part.GetCardinality()))
+	})
+}
+
+// top keeps the first n of what it is given, in order.
+type top[T any] struct {
+	n       int
+	compare func(a, b T) int
+	list    []T
+}
+
+func newTop[T any](n int, compare func(a, b T) int) *top[T] { return &top[T]{n: n, compare: compare} }
+
+func (t *top[T]) add(x T) {
+	i, _ := slices.BinarySearchFunc(t.list, x, t.compare)
+	if i >= t.n {
+		return
+	}
+	if len(t.list) == t.n {
+		t.list = t.list[:t.n-1]
+	}
+	t.list = slices.Insert(t.list, i, x)
+}
+
+// last returns the last of a full list.
+func (t *top[T]) last() (last T, full bool) {
+	if t.n == 0 || len(t.list) < t.n {
+		return last, t.n == 0
+	}
+	return t.list[t.n-1], true
+}
