@@ -1,13 +1,74 @@
 package main
 
-// ballastBytes is how much garbage there may be before the first collection.
-const ballastBytes = 64 << 20
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
 
-// ballast is memory that is never written, so that no page of it is resident.
-// The collector counts it as live: without it a server that holds little, as
-// after a restart, would collect several times within one query.
-var ballast []byte
+// leastGarbage is how much garbage there may be at least before a collection,
+// so that a server that holds little does not collect several times within one
+// query.
+const leastGarbage = 64 << 20
 
-// layBallast makes the ballast, smaller where the heap is small. It has to come
-// before anything is freed: only fresh memory is left unwritten.
-func layBallast(heap int64) { ballast = make([]byte, min(ballastBytes, heap/32)) }
+// collector sets how much garbage the next garbage collection waits for. Left
+// to itself the runtime waits for as much as there is live data. But what
+// stores hold, caches and the series met, has few pointers: a collection costs
+// what it has to scan, and the memory for so much garbage is better saved.
+type collector struct {
+	least   uint64 // garbage in bytes
+	percent int    // as set
+	set     func(percent int) int
+}
+
+// newCollector returns nil if the user has set GOGC.
+func newCollector(heap int64) *collector {
+	if os.Getenv("GOGC") != "" {
+		return nil
+	}
+	c := &collector{least: min(leastGarbage, uint64(heap)/32), set: debug.SetGCPercent}
+	c.follow(0, 0)
+	return c
+}
+
+// watch follows the collections until ctx ends.
+func (c *collector) watch(ctx context.Context) {
+	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for cycles := uint64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		metrics.Read(sample[:1])
+		if n := sample[0].Value.Uint64(); n != cycles {
+			cycles = n
+			metrics.Read(sample)
+			c.follow(sample[1].Value.Uint64(), sample[2].Value.Uint64())
+		}
+	}
+}
+
+// follow takes in what the latest collection has found live, and how much of
+// it had to be scanned. Setting a percentage stops the world for a moment, so
+// small changes are left alone.
+func (c *collector) follow(live, scanned uint64) {
+	percent := c.percentOf(live, scanned)
+	if d := percent - c.percent; d*16 > c.percent || -d*16 > c.percent {
+		c.percent = percent
+		c.set(percent)
+	}
+}
+
+// percentOf returns the garbage to wait for in percent of the live data: the
+// least and what there is to scan, and an eighth of the live data for the sake
+// of sweeping it. The runtime's smallest heap is 4 MiB at 100 percent.
+func (c *collector) percentOf(live, scanned uint64) int {
+	const smallest = 4 << 20
+	live = max(live, smallest)
+	return int((c.least + min(scanned, live) + live/8) * 100 / live)
+}

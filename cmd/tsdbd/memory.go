@@ -159,7 +159,7 @@ func (g *memoryGuard) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		metrics.Read(sample)
-		live := max(0, int64(sample[0].Value.Uint64())-int64(len(ballast)))
+		live := int64(sample[0].Value.Uint64())
 		if n := sample[1].Value.Uint64(); n != cycles {
 			cycles, since = n, time.Now()
 		}

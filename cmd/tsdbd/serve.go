@@ -44,7 +44,11 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	}
 	heap, source := heapLimit()
 	debug.SetMemoryLimit(heap)
-	layBallast(heap)
+	if c := newCollector(heap); c != nil {
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		go c.watch(ctx)
+	}
 	log.Info("opening", "version", version, "path", c.dataPath(), "memory", heap, "source", source)
 	begin := time.Now()
 	st, err := store.Open(c.Data.Dir, store.Options{
