@@ -205,7 +205,10 @@ func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot, 
 		if ctx.Err() != nil {
 			return tsm.Info{}, ctx.Err()
 		}
-		if part = order.next(part[:0], cache.WarmSeries); len(part) == 0 {
+		if part, err = order.next(part[:0], cache.WarmSeries); err != nil {
+			return tsm.Info{}, err
+		}
+		if len(part) == 0 {
 			break
 		}
 		warm = warm[:0]

@@ -1,10 +1,11 @@
 package shard
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"tsdbd/internal/testseed"
@@ -14,33 +15,64 @@ import (
 func TestKeyOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	for _, runs := range []int{0, 1, 2, 3, 17, 400} {
-		var all []keyed
+		var keys []string // by id-1
+		var ids []model.SeriesID
 		for range runs {
-			run := make([]keyed, 1+r.IntN(40))
+			run := make([]string, 1+r.IntN(3*keyWindow))
 			for i := range run {
-				run[i].key = fmt.Sprintf("m,host=%09d", r.IntN(1e9))
+				run[i] = fmt.Sprintf("m,host=%09d", r.IntN(1e9))
+				if r.IntN(5) > 0 { // some ids are not asked for
+					ids = append(ids, model.SeriesID(len(keys)+i+1))
+				}
 			}
-			slices.SortFunc(run, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
-			all = append(all, run...)
+			slices.Sort(run)
+			keys = append(keys, run...)
 		}
-		for i := range all {
-			all[i].id = model.SeriesID(i + 1)
+		calls, failAt := 0, -1
+		failed := errors.New("not readable")
+		read := func(ids []model.SeriesID, fn func(int, string) error) error {
+			if calls++; calls == failAt {
+				return failed
+			}
+			for i, id := range ids {
+				if err := fn(i, keys[id-1]); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
-		want := slices.Clone(all)
-		slices.SortFunc(want, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
-		o := orderByKey(all)
-		if len(o.runs) > runs {
-			t.Fatalf("%d runs were found in %d", len(o.runs), runs)
-		}
-		var got []keyed
-		for {
-			n := len(got)
-			if got = o.next(got, 1+r.IntN(7)); len(got) == n {
-				break
+		drain := func() (got []keyed, err error) {
+			o, err := orderByKey(read, ids)
+			if err != nil {
+				return nil, err
+			}
+			if len(o.runs) > runs {
+				t.Fatalf("%d runs were found in %d", len(o.runs), runs)
+			}
+			for {
+				n := len(got)
+				if got, err = o.next(got, 1+r.IntN(7)); err != nil || len(got) == n {
+					return got, err
+				}
 			}
 		}
+		got, err := drain()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []keyed
+		for _, id := range ids {
+			want = append(want, keyed{keys[id-1], id})
+		}
+		slices.SortStableFunc(want, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
 		if !slices.Equal(got, want) {
 			t.Fatalf("%d runs: not in the order of the keys", runs)
+		}
+		for all, at := calls, 1; at <= all; at += 1 + all/7 {
+			calls, failAt = 0, at
+			if _, err := drain(); !errors.Is(err, failed) {
+				t.Fatalf("%d runs, read %d failed: %v", runs, at, err)
+			}
 		}
 	}
 }
