@@ -60,24 +60,37 @@ func (w *aggWorker) cutTimes(g int32, times []int64) {
 		k.to(times[lo])
 		hi := len(times)
 		if times[hi-1] >= k.next {
-			// Windows hold few rows of many: gallop, then search.
-			step := 1
-			for lo+step < hi && times[lo+step] < k.next {
-				step *= 2
-			}
-			a, b := lo+step/2, min(lo+step, hi)
-			for a < b {
-				if m := int(uint(a+b) >> 1); times[m] < k.next {
-					a = m + 1
-				} else {
-					b = m
-				}
-			}
-			hi = a
+			hi = lo + 1 + before(times[lo+1:], k.next)
 		}
 		w.cuts = append(w.cuts, cut{w.t.at(g, k.number), lo, hi, hi - lo})
 		lo = hi
 	}
+}
+
+// before returns how many of ascending times, of which the last is not, lie
+// before end. Windows mostly hold few rows of many: it looks at the first
+// ones, then gallops, then searches.
+func before(times []int64, end int64) int {
+	const near = 16
+	lo := 0
+	for ; lo < near; lo++ {
+		if times[lo] >= end {
+			return lo
+		}
+	}
+	step := near
+	for lo+step < len(times) && times[lo+step] < end {
+		lo += step + 1
+		step *= 2
+	}
+	for hi := min(lo+step, len(times)-1); lo < hi; {
+		if m := int(uint(lo+hi) >> 1); times[m] < end {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	return lo
 }
 
 // cutRegular is cutTimes for n rows at first, first+step and so on.
