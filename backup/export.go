@@ -19,6 +19,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/column"
+	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/scan"
@@ -331,7 +332,8 @@ func (x *exporter) shard(ctx context.Context, view scan.View, sh scan.Shard) err
 }
 
 // plan cuts the shard's series into tasks.
-func (x *exporter) plan(ctx context.Context, sh scan.Shard, tasks chan<- task) error {
+func (x *exporter) plan(ctx context.Context, sh scan.Shard, tasks chan<- task) (err error) {
+	defer vfs.CatchFault(&err)()
 	for _, m := range sh.Measurements() {
 		if !x.opt.Filter.wantsMeasurement(m) {
 			continue
@@ -354,7 +356,8 @@ func (x *exporter) plan(ctx context.Context, sh scan.Shard, tasks chan<- task) e
 }
 
 // lines writes a task's points in blocks of whole lines.
-func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *task, blocks chan<- []byte) error {
+func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *task, blocks chan<- []byte) (err error) {
+	defer vfs.CatchFault(&err)()
 	names := make([]string, len(t.fields))
 	prefixes := make([]string, len(t.fields))
 	for i, f := range t.fields {

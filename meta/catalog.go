@@ -8,7 +8,6 @@ import (
 	"path"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
@@ -96,7 +95,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 			c.logger.Warn("catalog copy replaced from the other one", "path", path.Join(dir, copyNames[i]), "err", problems[i])
 		}
 		err := c.writeCopy(i, best)
-		if errors.Is(err, syscall.ENOSPC) {
+		if vfs.IsFull(err) {
 			// The next change writes both copies; a server that does not start
 			// could not be told to drop anything.
 			c.logger.Warn("catalog copy not replaced, the disk is full", "path", path.Join(dir, copyNames[i]), "err", err)
@@ -126,7 +125,7 @@ func (c *Catalog) Data() *Data { return c.data.Load() }
 // catalog after the change, or the present one if cmd changes nothing.
 //
 // A refused command leaves everything as it was, and so does a full disk
-// (errors.Is(err, syscall.ENOSPC)), on which commands that drop data find room
+// (vfs.IsFull), on which commands that drop data find room
 // in the reserve. When the disk fails otherwise nothing is
 // published and every later change fails with ErrReadOnly; whether the failed
 // one took place is only known at the next Open.
@@ -163,11 +162,11 @@ func (c *Catalog) applyLocked(cmd Command) (*Data, error) {
 		return nil, fmt.Errorf("%w after: %w", ErrReadOnly, c.mu.failed)
 	}
 	changed, err := c.writeCopies(next)
-	if _, frees := cmd.(freeing); err != nil && frees && !changed && errors.Is(err, syscall.ENOSPC) && c.dropReserve() {
+	if _, frees := cmd.(freeing); err != nil && frees && !changed && vfs.IsFull(err) && c.dropReserve() {
 		changed, err = c.writeCopies(next)
 	}
 	switch {
-	case err != nil && !changed && errors.Is(err, syscall.ENOSPC):
+	case err != nil && !changed && vfs.IsFull(err):
 		return nil, err // both copies are as they were: space may come back
 	case err != nil:
 		c.mu.failed = err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/scan"
 )
@@ -145,6 +146,9 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
+			if err = vfs.Fault(p); err != nil {
+				return
+			}
 			e.queries.panics.Add(1)
 			e.opt.Logger.Error("panic in a statement", "query", stmt.String(), "err", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("%s [panic:%v]", stmt, p)

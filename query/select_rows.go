@@ -12,6 +12,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/column"
+	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/scan"
 )
@@ -151,6 +152,9 @@ func guard(task func(int) error, i int) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
+			if err = vfs.Fault(p); err != nil {
+				return
+			}
 			err = fmt.Errorf("[panic:%v]", p)
 		}
 	}()

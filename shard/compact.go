@@ -8,13 +8,14 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/tsm"
 )
 
 // Compact runs the next merge that the plan calls for and reports whether
 // there was one. A cold shard is merged fully.
-func (s *Shard) Compact(ctx context.Context, cold bool) (bool, error) {
+func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	s.compacting.Lock()
@@ -27,7 +28,6 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (bool, error) {
 		return false, nil
 	}
 	defer v.Release()
-	did := false
 	if lo, hi, level := plan(v.facts(), cold); lo < hi {
 		if err := s.merge(ctx, v, lo, hi, level); err != nil {
 			s.blame(err, v.set.files[lo:hi])
@@ -99,6 +99,7 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 
 // hiddenRows counts the rows of a file that tombstones hide.
 func hiddenRows(ctx context.Context, f *file, masks []*tombstone) (n int64, err error) {
+	defer vfs.CatchFault(&err)()
 	src := source{file: f, masks: masks}
 	named := roaring.New()
 	for _, t := range masks {

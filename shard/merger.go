@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tsdbd/column"
+	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/tsm"
 )
@@ -64,7 +65,8 @@ func (m *merger) advance(i int) error {
 }
 
 // run writes the files. After an error abort removes them.
-func (m *merger) run() error {
+func (m *merger) run() (err error) {
+	defer vfs.CatchFault(&err)()
 	m.heads = make([]head, len(m.c.sources))
 	for i := range m.heads {
 		if err := m.advance(i); err != nil {

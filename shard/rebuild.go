@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/column"
+	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
@@ -17,7 +18,8 @@ import (
 // A field that stands with two types gets the newest file's: the older type
 // was freed by a delete. Series that the series file has lost are restored in
 // it; those of damaged parts of a TSM file are left out, and logged.
-func (s *Shard) rebuildIndex(v *View, number uint64) (*fileRecord, error) {
+func (s *Shard) rebuildIndex(v *View, number uint64) (_ *fileRecord, err error) {
+	defer vfs.CatchFault(&err)()
 	b, err := newIndexBuilder()
 	if err != nil {
 		return nil, err
@@ -123,14 +125,13 @@ func (s *Shard) NamedSeries(ids *roaring.Bitmap) {
 
 // RestoreSeries gives the series file the keys and ids of the shard's TSM
 // files and returns how many it was given. It goes on after an error.
-func (s *Shard) RestoreSeries() (int, error) {
+func (s *Shard) RestoreSeries() (n int, first error) {
+	defer vfs.CatchFault(&first)()
 	v := s.View()
 	if v == nil {
 		return 0, nil
 	}
 	defer v.Release()
-	n := 0
-	var first error
 	for _, f := range v.set.files {
 		for k := range f.reader.Len() {
 			key, err := f.reader.Key(k)

@@ -252,7 +252,8 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 }
 
 // withoutRows returns the series of set of which nothing is left to read.
-func (s *Shard) withoutRows(set *roaring.Bitmap) (*roaring.Bitmap, error) {
+func (s *Shard) withoutRows(set *roaring.Bitmap) (_ *roaring.Bitmap, err error) {
+	defer vfs.CatchFault(&err)()
 	gone := roaring.New()
 	v := s.View()
 	if v == nil {

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"syscall"
 	"time"
+
+	"tsdbd/internal/vfs"
 )
 
 // flushLoop flushes shards as they need it and trims the log.
@@ -142,9 +143,10 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 		s.mu.Lock()
 		e.pending = snap
 		e.failures++
+		e.failed = err
 		wait := min(time.Second<<min(e.failures, 6), time.Minute)
-		if errors.Is(err, syscall.ENOSPC) {
-			s.full.Store(true)
+		if vfs.IsFull(err) {
+			s.diskRefused(err)
 			wait = 2 * time.Second // space comes back at once, and writers wait for it
 		}
 		e.retryAt = time.Now().Add(wait)
@@ -156,7 +158,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 		return
 	}
 	s.mu.Lock()
-	e.pending, e.failures, e.retryAt = nil, 0, time.Time{}
+	e.pending, e.failures, e.failed, e.retryAt = nil, 0, nil, time.Time{}
 	s.mu.Unlock()
 	took := time.Since(start)
 	s.counters.flushNanos.Add(int64(took))

@@ -35,7 +35,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 	if err := s.fs.MkdirAll(db.dir); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
-	series, err := tsi.OpenSeriesFile(s.fs, path.Join(db.dir, "series"), tsi.SeriesFileOptions{})
+	series, err := tsi.OpenSeriesFile(s.fs, path.Join(db.dir, "series"), tsi.SeriesFileOptions{Logger: s.logger})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}

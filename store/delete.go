@@ -9,6 +9,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/scan"
@@ -70,7 +71,8 @@ func (s *Store) Delete(ctx context.Context, req scan.DeleteRequest) error {
 }
 
 // selectSeries evaluates a delete's measurements and predicate in a shard.
-func selectSeries(sh *shardEntry, req *scan.DeleteRequest) (*roaring.Bitmap, error) {
+func selectSeries(sh *shardEntry, req *scan.DeleteRequest) (_ *roaring.Bitmap, err error) {
+	defer vfs.CatchFault(&err)()
 	set := roaring.New()
 	v := sh.View()
 	if v == nil {

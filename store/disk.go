@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
+	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 )
 
@@ -26,11 +28,23 @@ func (s *Store) refusal(err error) error {
 	switch {
 	case s.log.Err() != nil, errors.Is(err, meta.ErrReadOnly):
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
-	case errors.Is(err, syscall.ENOSPC):
-		s.full.Store(true)
+	case vfs.IsFull(err):
+		s.diskRefused(err)
 		return diskFull{err}
 	}
 	return err
+}
+
+// quotaTells is how long a used up quota counts as a full disk: the free space
+// of the file system does not tell when it ends.
+const quotaTells = 10 * time.Second
+
+// diskRefused remembers an error of a full disk.
+func (s *Store) diskRefused(err error) {
+	s.full.Store(true)
+	if errors.Is(err, syscall.EDQUOT) {
+		s.quotaAt.Store(time.Now().UnixNano())
+	}
 }
 
 // diskIsFull reports whether something was refused for want of space and there
@@ -38,6 +52,9 @@ func (s *Store) refusal(err error) error {
 func (s *Store) diskIsFull() bool {
 	if !s.full.Load() {
 		return false
+	}
+	if time.Since(time.Unix(0, s.quotaAt.Load())) < quotaTells {
+		return true
 	}
 	if free, err := s.fs.Free(s.dir); err == nil && free >= diskResumeBytes {
 		s.full.Store(false)

@@ -82,6 +82,10 @@ var figures = append([]figure{
 	gauge("tsdbd_cache_limit_bytes", "Memory of all caches above which writes are refused.", func(t *totals) float64 { return float64(t.s.opt.CacheBytes) }),
 	counter("tsdbd_flush_started_total", "Flushes begun.", func(t *totals) float64 { return float64(t.s.counters.flushes.Load()) }),
 	counter("tsdbd_flush_failed_total", "Flushes that failed and are tried again.", func(t *totals) float64 { return float64(t.s.counters.flushFailures.Load()) }),
+	gauge("tsdbd_flush_failing_shards", "Shards whose last flush failed; their points are in memory and in the log.", func(t *totals) float64 {
+		n, _ := t.s.failingFlushes()
+		return float64(n)
+	}),
 	counter("tsdbd_flush_seconds_total", "Time spent in flushes.", func(t *totals) float64 { return time.Duration(t.s.counters.flushNanos.Load()).Seconds() }),
 	counter("tsdbd_compaction_finished_total", "Compactions finished.", func(t *totals) float64 { return float64(t.s.counters.compactions.Load()) }),
 	counter("tsdbd_compaction_failed_total", "Compactions that failed and are tried again later.", func(t *totals) float64 { return float64(t.s.counters.compactionFailures.Load()) }),

@@ -28,6 +28,9 @@ func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
 	if n := named.GetCardinality(); n > 0 {
 		last := model.SeriesID(named.Maximum())
 		_, err := db.series.Key(last)
+		if err != nil && !errors.Is(err, tsi.ErrSeriesNotFound) && !errors.Is(err, binio.ErrCorrupt) {
+			return fmt.Errorf("series of database %s: %w", db.name, err)
+		}
 		if next := db.series.NextID(); err != nil || next != 0 && last >= next || uint64(db.series.Len()) < n {
 			// A cut looks like the end that an unfinished sync leaves.
 			damage = append(damage, binio.Corruptf(db.seriesLog(), -1, "series log lacks series that files name, the last of them %d", last))

@@ -124,7 +124,8 @@ type Store struct {
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
 	failure  atomic.Pointer[error]
-	full     atomic.Bool // the disk refused something; see diskIsFull
+	full     atomic.Bool  // the disk refused something; see diskIsFull
+	quotaAt  atomic.Int64 // when a quota last did, Unix nanoseconds
 
 	logLosses atomic.Pointer[[]scan.Loss] // damaged spans of the log; never nil once open
 
@@ -143,7 +144,8 @@ type Store struct {
 type shardEntry struct {
 	*shard.Shard
 	db       *database
-	failures int // flushes that failed in a row
+	failures int   // flushes that failed in a row
+	failed   error // why the last of them did
 	retryAt  time.Time
 	pending  *shard.Snapshot // a flush that failed and must be tried again
 
@@ -439,6 +441,9 @@ func (s *Store) Health() (ok bool, message string) {
 		return false, "disk full: writes are refused until there is space, queries and deletes are answered"
 	}
 	const ready = "ready for queries and writes"
+	if n, err := s.failingFlushes(); n > 0 {
+		return true, fmt.Sprintf("%s; %d shards cannot be flushed, which is tried again: %v", ready, n, err)
+	}
 	if q := s.quarantine(); len(q) > 0 {
 		return true, fmt.Sprintf("%s; %d damaged files are in quarantine, the first: %s: %s", ready, len(q), q[0].Path, q[0].Reason)
 	}
@@ -448,6 +453,19 @@ func (s *Store) Health() (ok bool, message string) {
 		}
 	}
 	return true, ready
+}
+
+// failingFlushes returns how many shards could not be flushed at the last try,
+// and why one of them could not. Their rows are in memory and in the log.
+func (s *Store) failingFlushes() (n int, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, e := range s.mu.shards {
+		if e.failures > 0 {
+			n, err = n+1, e.failed
+		}
+	}
+	return n, err
 }
 
 // quarantine returns the damaged files that the shards have set aside, sorted.

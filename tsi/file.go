@@ -70,7 +70,8 @@ var ErrVersion = errors.New("unsupported tsi version")
 // OpenFile maps a TSI file and reads its footer, its directory and the set of
 // its series; the rest is read, and checked, on first use. Damage is a
 // *binio.CorruptError.
-func OpenFile(fs vfs.FS, path string) (*File, error) {
+func OpenFile(fs vfs.FS, path string) (_ *File, err error) {
+	defer vfs.CatchFault(&err)()
 	vf, err := fs.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open tsi %s: %w", path, err)
@@ -185,7 +186,8 @@ func (f *File) bad(offset int64, d *binio.Decoder, what string) error {
 
 // section returns the checked bytes of the section of size bytes, crc
 // included, at offset. They are the mapping's: valid while referenced.
-func (f *File) section(offset, size int64) ([]byte, error) {
+func (f *File) section(offset, size int64) (_ []byte, err error) {
+	defer vfs.CatchFault(&err)()
 	if offset < 0 || size < 4 || offset > int64(len(f.data)) || size > int64(len(f.data))-offset {
 		return nil, binio.Corruptf(f.path, offset, "section of %d bytes out of bounds", size)
 	}

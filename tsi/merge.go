@@ -37,7 +37,8 @@ func MergeFiles(fs vfs.FS, path string, files []*File, opt MergeOptions) (FileIn
 	return w.finish(fs)
 }
 
-func (w *fileWriter) merge(files []*File, opt MergeOptions) error {
+func (w *fileWriter) merge(files []*File, opt MergeOptions) (err error) {
+	defer vfs.CatchFault(&err)()
 	at := make([]int, len(files))
 	for {
 		name, found := "", false

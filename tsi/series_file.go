@@ -81,7 +81,7 @@ type SeriesFile struct {
 		lastCRC  uint32
 		maxID    uint32
 		damage   []error
-		failed   error // the write or sync that failed; nothing is written after it
+		failed   error // the sync that failed; the log is written anew before anything else
 		stale    bool  // the index file must be rewritten
 		closed   bool
 	}

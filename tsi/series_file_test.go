@@ -444,6 +444,56 @@ func TestSeriesFileFaults(t *testing.T) {
 	}
 }
 
+// TestSeriesFileHeals fails the n-th operation once: a later Sync must make the
+// keys durable without another opening, for good.
+func TestSeriesFileHeals(t *testing.T) {
+	r := newRand(t)
+	for n := 1; ; n++ {
+		fs := newFS()
+		f := openSeries(t, fs, SeriesFileOptions{IndexTail: 150})
+		all := map[model.SeriesID]string{}
+		start, hit := fs.Ops(), ""
+		fs.SetHook(func(op vfstest.Op) error {
+			if op.N-start == n {
+				hit = op.Kind + " " + op.Path
+				return errInjected
+			}
+			return nil
+		})
+		failures := 0
+		for s := range 4 {
+			var keys []string
+			for i := range 100 {
+				keys = append(keys, fmt.Sprintf("m,s=%d,i=%d", s, i))
+			}
+			for i, id := range create(t, f, keys...) {
+				all[id] = keys[i]
+			}
+			for {
+				err := f.Sync()
+				if err == nil {
+					break
+				}
+				if failures++; failures > 1 || !errors.Is(err, errInjected) {
+					t.Fatalf("op %d (%s): %v", n, hit, err)
+				}
+			}
+			checkKeys(t, f, all)
+			for _, left := range []*vfstest.FS{fs.CrashLocked(r, 0), fs.CrashLocked(r, 0.5), fs.CrashLocked(r, 1)} {
+				checkKeys(t, openSeries(t, left, SeriesFileOptions{}), all)
+			}
+		}
+		fs.SetHook(nil)
+		if err := f.Close(); err != nil {
+			t.Fatalf("op %d (%s): %v", n, hit, err)
+		}
+		if hit == "" {
+			t.Logf("%d operations", n-1)
+			return
+		}
+	}
+}
+
 // TestSeriesFileCrashControl shows that the power cuts above can lose series:
 // without a Sync one must.
 func TestSeriesFileCrashControl(t *testing.T) {

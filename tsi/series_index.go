@@ -86,6 +86,7 @@ func readSeriesIndex(f vfs.File, path string) (_ *seriesIndex, err error) {
 			_ = unmap()
 		}
 	}()
+	defer vfs.CatchFault(&err)()
 	x := &seriesIndex{path: path, data: data, unmap: unmap, file: f}
 	if string(data[:8]) != seriesIndexMagic {
 		return nil, binio.Corruptf(path, 0, "series index: bad magic")
@@ -140,11 +141,12 @@ func readSeriesIndex(f vfs.File, path string) (_ *seriesIndex, err error) {
 }
 
 // page returns the slots of page n (from 0), verified at its first use.
-func (x *seriesIndex) page(n int) ([]byte, error) {
+func (x *seriesIndex) page(n int) (_ []byte, err error) {
 	p := x.data[(n+1)*indexPageBytes : (n+2)*indexPageBytes]
 	if x.verified[n>>6].Load()>>(uint(n)&63)&1 != 0 {
 		return p, nil
 	}
+	defer vfs.CatchFault(&err)()
 	if placedChecksum(int64(n+1)*indexPageBytes, p[:indexPageSlots*8]) != binary.LittleEndian.Uint32(p[indexPageSlots*8:]) {
 		return nil, binio.Corruptf(x.path, int64(n+1)*indexPageBytes, "series index: page checksum mismatch")
 	}

@@ -281,7 +281,7 @@ func (f *SeriesFile) scan(from, size int64) error {
 	}
 	if rescue {
 		f.warn("series log has damage in its last sync, rewriting it", binio.Corruptf(f.logPath, torn, "damaged block"))
-		return f.rewriteLocked()
+		return f.rewriteLocked(false)
 	}
 	empty, err := f.isZero(torn, size)
 	if err != nil || empty {

@@ -11,8 +11,8 @@ import (
 var errSeriesFileClosed = errors.New("series file closed")
 
 // Sync makes the keys of all ids handed out before the call durable. After a
-// failed sync every later Sync returns that error (W7); the file must be opened
-// anew. A failed write, as of a full disk, may be tried again: it writes the
+// failed sync nobody knows what the log's end is, and a second sync would lie
+// (W7): the next Sync writes a new log in its place. A failed write, as of a full disk, may be tried again: it writes the
 // same place of the log. When many series have come since the index file was written
 // it is written again; a failure to do so costs memory, not data, and is
 // logged only.
@@ -46,11 +46,19 @@ func (f *SeriesFile) Close() error {
 // sync does Sync; f.syncing is held. closing lowers the bar for the index.
 func (f *SeriesFile) sync(closing bool) error {
 	f.mu.Lock()
-	if err := f.mu.failed; err != nil || f.mu.closed {
-		f.mu.Unlock()
-		if err == nil && !closing {
-			err = errSeriesFileClosed
+	var err error
+	switch {
+	case f.mu.closed && !closing:
+		err = errSeriesFileClosed
+	case f.mu.failed != nil && !f.mu.closed:
+		if err = f.rewriteLocked(true); err != nil {
+			err = fmt.Errorf("%w; since then: %w", f.mu.failed, err)
+		} else {
+			f.warn("series log written anew after a failed sync", nil)
 		}
+	}
+	if err != nil || f.mu.closed {
+		f.mu.Unlock()
 		return err
 	}
 	indexed := 0
@@ -230,18 +238,16 @@ func (f *SeriesFile) Rewrite() error {
 	defer f.syncing.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.failed != nil {
-		return f.mu.failed
-	}
 	if f.mu.closed {
 		return errSeriesFileClosed
 	}
-	return f.rewriteLocked()
+	return f.rewriteLocked(false)
 }
 
-// rewriteLocked replaces the log by one with every readable key, in order.
-// The index goes first: it must never stand beside a log it does not describe.
-func (f *SeriesFile) rewriteLocked() error {
+// rewriteLocked replaces the log by one with every readable key, in order, or
+// with every key, if whole is set. The index goes first: it must never stand
+// beside a log it does not describe.
+func (f *SeriesFile) rewriteLocked(whole bool) error {
 	if err := f.dropIndexLocked(errors.New("log is being rewritten")); err != nil {
 		return err
 	}
@@ -258,7 +264,7 @@ func (f *SeriesFile) rewriteLocked() error {
 	if err != nil {
 		return err
 	}
-	w, err := f.writeAll(log)
+	w, err := f.writeAll(log, whole)
 	if err == nil {
 		err = f.fs.Rename(tmp, f.logPath)
 	}
@@ -278,7 +284,7 @@ func (f *SeriesFile) rewriteLocked() error {
 	f.mu.blocks, f.mu.n = nil, 0
 	f.mu.tail = slotTable{}
 	f.mu.pending, f.mu.repaired = keyPages{}, keyPages{}
-	f.mu.damage = nil
+	f.mu.damage, f.mu.failed = nil, nil
 	f.mu.generation++
 	f.mu.stale = true
 	f.mu.logEnd, f.mu.lastCRC = w.end, 0
@@ -293,8 +299,9 @@ func (f *SeriesFile) rewriteLocked() error {
 	return nil
 }
 
-// writeAll writes every readable key, in order of id, to an empty log.
-func (f *SeriesFile) writeAll(log vfs.File) (*logWriter, error) {
+// writeAll writes every readable key, in order of id, to an empty log. With
+// whole set a block that cannot be read is an error.
+func (f *SeriesFile) writeAll(log vfs.File, whole bool) (*logWriter, error) {
 	if err := writeLogHeader(log); err != nil {
 		return nil, err
 	}
@@ -316,6 +323,9 @@ func (f *SeriesFile) writeAll(log vfs.File) (*logWriter, error) {
 	for _, e := range f.mu.blocks {
 		_, b, err := f.readBlock(e.offset, e.length)
 		if err != nil {
+			if whole {
+				return nil, err
+			}
 			continue
 		}
 		for i := range b.ends {

@@ -6,13 +6,14 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
 )
 
 // VerifyContent recomputes the content checksum alone. It finds any changed
 // byte, as Verify does, at the speed of the hash; it cannot say where the byte
 // is. Open has checked what follows the content.
 func (r *Reader) VerifyContent(ctx context.Context) (err error) {
-	defer r.catchFault(&err)()
+	defer vfs.CatchFault(&err)()
 	sum, err := r.contentSum(ctx)
 	if err != nil {
 		return err

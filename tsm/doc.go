@@ -29,6 +29,6 @@
 // A Writer belongs to one goroutine. A Reader is safe for concurrent use; a
 // Series, a Chunk and a KeyCursor belong to one goroutine each and are used
 // only while a reference to their Reader is held. If somebody shortens a
-// mapped file from outside, touching the lost pages raises SIGBUS: callers
-// set debug.SetPanicOnFault on goroutines that read, as Open and Verify do.
+// mapped file from outside, or the disk cannot read a page, touching it raises
+// SIGBUS: callers catch it with vfs.CatchFault, as Open and Verify do.
 package tsm

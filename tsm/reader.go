@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -75,7 +73,7 @@ func Open(fs vfs.FS, path string) (r *Reader, err error) {
 }
 
 func (r *Reader) open() (err error) {
-	defer r.catchFault(&err)()
+	defer vfs.CatchFault(&err)()
 	r.foot, err = parseFooter(r.path, r.data)
 	if err != nil {
 		return err
@@ -89,27 +87,6 @@ func (r *Reader) open() (err error) {
 		return binio.Corruptf(r.path, int64(s.footer), "tsm: id record too wide")
 	}
 	return nil
-}
-
-// catchFault turns a fault in the mapping, as a file that was shortened from
-// outside raises it, into a CorruptError. Use: defer r.catchFault(&err)().
-func (r *Reader) catchFault(err *error) func() {
-	old := debug.SetPanicOnFault(true)
-	return func() {
-		debug.SetPanicOnFault(old)
-		p := recover()
-		if p == nil {
-			return
-		}
-		fault, ok := p.(interface {
-			runtime.Error
-			Addr() uintptr
-		})
-		if !ok {
-			panic(p)
-		}
-		*err = binio.Corruptf(r.path, -1, "tsm: mapped file cannot be read: %v", fault)
-	}
 }
 
 // Acquire adds a reference. The caller must hold one, or know that another

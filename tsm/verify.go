@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/scan"
 )
@@ -19,7 +20,7 @@ const maxDamages = 64
 // order, ranges, ids and statistics with what the file says of them. It goes on
 // after damage and returns up to maxDamages of them joined.
 func (r *Reader) Verify(ctx context.Context) (err error) {
-	defer r.catchFault(&err)()
+	defer vfs.CatchFault(&err)()
 	sum, err := r.contentSum(ctx)
 	if err != nil {
 		return err

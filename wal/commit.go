@@ -1,11 +1,11 @@
 package wal
 
 import (
-	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 	"time"
+
+	"tsdbd/internal/vfs"
 )
 
 const (
@@ -49,7 +49,7 @@ func release(q *request) {
 // An error means that e was not applied and never will be by this Log. It is
 // one of: a refusal of the entry itself; ErrClosed; a lack of space or another
 // failure to make a new segment, after which the log goes on working and Append
-// may be tried again (errors.Is(err, syscall.ENOSPC) when the disk is full); or
+// may be tried again (vfs.IsFull tells a full disk); or
 // the sticky failure of Err, where after a reopening e may be found in the log
 // or not.
 func (l *Log) Append(e *Entry) error {
@@ -266,7 +266,7 @@ func (l *Log) write(group []*request) error {
 	start := time.Now()
 	if _, err := a.file.WriteAt(l.buffer, a.end); err != nil {
 		err = fmt.Errorf("write wal segment %s: %w", a.path, err)
-		if !errors.Is(err, syscall.ENOSPC) {
+		if !vfs.IsFull(err) {
 			return l.fail(err)
 		}
 		l.scrub = max(l.scrub, int64(len(l.buffer)))
@@ -327,7 +327,7 @@ func (l *Log) scrubTail() error {
 	for off, end := a.end, min(a.end+l.scrub, size); off < end; off += int64(len(zeros)) {
 		if _, err := a.file.WriteAt(zeros[:min(int64(len(zeros)), end-off)], off); err != nil {
 			err = fmt.Errorf("scrub wal segment %s: %w", a.path, err)
-			if !errors.Is(err, syscall.ENOSPC) {
+			if !vfs.IsFull(err) {
 				return l.fail(err)
 			}
 			return err

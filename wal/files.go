@@ -2,11 +2,12 @@ package wal
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"syscall"
 	"time"
+
+	"tsdbd/internal/vfs"
 )
 
 // The life of a segment file: a spare is made by zero-filling a new file or by
@@ -99,7 +100,7 @@ func (l *Log) prepare() {
 	}
 	if next == nil {
 		next, err = l.zeroFill(file, size)
-		if small := l.firstSize(); errors.Is(err, syscall.ENOSPC) && size > small {
+		if small := l.firstSize(); vfs.IsFull(err) && size > small {
 			next, err = l.zeroFill(file, small) // a nearly full disk still takes small segments
 		}
 	}
@@ -287,7 +288,7 @@ func (l *Log) seal(s *openFile) error {
 	}
 	b := appendRecord(nil, s.number, l.sequence.Load(), typeEnd, flagSynced, 0, nil)
 	b = append(b, make([]byte, recordHeaderSize)...)
-	if _, err := s.file.WriteAt(b, s.end); err != nil && !errors.Is(err, syscall.ENOSPC) {
+	if _, err := s.file.WriteAt(b, s.end); err != nil && !vfs.IsFull(err) {
 		return l.fail(fmt.Errorf("seal wal segment %s: %w", s.path, err))
 	}
 	return l.sync(s)

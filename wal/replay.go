@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"syscall"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
@@ -228,7 +227,7 @@ func (l *Log) sealReplayed(s *segment, end int64, sealed bool) error {
 		b := appendRecord(nil, s.number, s.last, typeEnd, 0, 0, nil)
 		if _, err := f.WriteAt(b, end); err != nil {
 			// The torn bytes stay and will be found again: no harm but noise.
-			if !errors.Is(err, syscall.ENOSPC) {
+			if !vfs.IsFull(err) {
 				return fmt.Errorf("seal wal segment %s: %w", s.path, err)
 			}
 			l.log.Warn("wal segment not sealed", "path", s.path, "err", err)

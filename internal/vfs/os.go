@@ -101,5 +101,6 @@ func (f osFile) Map(size int64) ([]byte, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("mmap %s: %w", f.Name(), err)
 	}
-	return b, func() error { return unix.Munmap(b) }, nil
+	forget := addMapping(b, f.Name())
+	return b, func() error { forget(); return unix.Munmap(b) }, nil
 }

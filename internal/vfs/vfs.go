@@ -8,8 +8,10 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"os"
+	"syscall"
 )
 
 // FS is a file system. All paths are slash-separated and cleaned by the caller.
@@ -47,6 +49,12 @@ type File interface {
 	// Map returns the file's first size bytes read-only. The file must not
 	// change while mapped. Unmap by calling the returned function.
 	Map(size int64) (data []byte, unmap func() error, err error)
+}
+
+// IsFull reports whether an error is of a disk that is full, or of a quota that
+// is used up: it passes when there is space.
+func IsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // ReadFile returns the whole content of a file.

@@ -41,7 +41,7 @@ func (m *FS) Put(name string, data []byte) error {
 		return fmt.Errorf("put %s: is a directory", name)
 	}
 	m.used += int64(len(data)) - int64(len(n.data))
-	n.data, n.pending = slices.Clone(data), nil
+	n.data, n.pending, n.doomed = slices.Clone(data), nil, 0
 	for p := name; p != "/" && p != "."; p = path.Dir(p) {
 		m.syncDirLocked(path.Dir(p))
 	}
@@ -76,7 +76,7 @@ func (m *FS) Truncate(name string, size int64) error {
 		return fmt.Errorf("truncate %s: size %d of %d", name, size, len(n.data))
 	}
 	m.used -= int64(len(n.data)) - size
-	n.data, n.pending = slices.Clone(n.data[:size]), nil
+	n.data, n.pending, n.doomed = slices.Clone(n.data[:size]), nil, 0
 	return nil
 }
 

@@ -33,6 +33,9 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	if f.closed {
 		return 0, fs.ErrClosed
 	}
+	if err := f.fs.readLocked("read", f.node.name); err != nil {
+		return 0, err
+	}
 	if off >= int64(len(f.node.data)) {
 		return 0, io.EOF
 	}
@@ -98,10 +101,17 @@ func (f *file) Sync() error {
 	if f.closed {
 		return fs.ErrClosed
 	}
-	if err := f.fs.beginLocked("sync", f.node.name, 0); err != nil {
+	n := f.node
+	if err := f.fs.beginLocked("sync", n.name, 0); err != nil {
+		n.doomed = len(n.pending)
 		return err
 	}
-	f.node.pending = nil
+	if n.doomed == 0 {
+		n.pending = nil
+	}
+	for i := n.doomed; i < len(n.pending); i++ {
+		n.pending[i].durable = true
+	}
 	return nil
 }
 
@@ -116,6 +126,9 @@ func (f *file) Size() (int64, error) {
 func (f *file) Map(size int64) ([]byte, func() error, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
+	if err := f.fs.readLocked("map", f.node.name); err != nil {
+		return nil, nil, err
+	}
 	if size > int64(len(f.node.data)) {
 		return nil, nil, fmt.Errorf("map %s: %d bytes of %d", f.node.name, size, len(f.node.data))
 	}

@@ -6,7 +6,8 @@
 // since its last sync each is kept, lost, torn at any byte or kept in some of
 // its sectors, independently; of the creations, renames and removals in a
 // directory since its last sync each is kept or lost, in order per name. A
-// rename is atomic.
+// rename is atomic. What a failed sync of a file was to make durable, no later
+// sync does: the operating system has forgotten that it was dirty.
 package vfstest
 
 import (
@@ -58,6 +59,7 @@ type FS struct {
 	locked map[string]bool
 	ops    int
 	hook   func(Op) error
+	reads  func(kind, path string) error
 	used   int64
 	limit  int64 // bytes of all files, 0: none
 }
@@ -79,6 +81,7 @@ type inode struct {
 	name    string // present path, for Op
 	data    []byte
 	pending []patch // since the last sync
+	doomed  int     // of the first of pending: a sync of them failed, and no later one makes them durable
 	isDir   bool
 }
 
@@ -92,6 +95,7 @@ type patch struct {
 	truncate bool   // the file became empty; data is nil
 	before   []byte // what data replaced
 	size     int64  // of the file before
+	durable  bool   // synced, and pending only for the doomed before it
 }
 
 // New returns an empty file system.
@@ -110,6 +114,25 @@ func (m *FS) SetHook(f func(Op) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.hook = f
+}
+
+// SetReadHook calls f before every operation that reads: open, read, map, stat
+// and list. An error it returns is the operation's result. f may call no method
+// of m.
+func (m *FS) SetReadHook(f func(kind, path string) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reads = f
+}
+
+func (m *FS) readLocked(kind, name string) error {
+	if m.reads == nil {
+		return nil
+	}
+	if err := m.reads(kind, name); err != nil {
+		return &fs.PathError{Op: kind, Path: name, Err: err}
+	}
+	return nil
 }
 
 // SetLimit makes writes beyond n bytes in all files stop where the space ends
@@ -224,14 +247,14 @@ func (n *inode) crash(r *rand.Rand, keep float64) *inode {
 	}
 	for i := range n.pending {
 		p := &n.pending[i]
-		if lose(r, keep) {
+		if !p.durable && lose(r, keep) {
 			continue
 		}
 		if p.truncate {
 			base = nil
 			continue
 		}
-		if keep >= 1 {
+		if keep >= 1 || p.durable {
 			base = overlay(base, p.off, p.data)
 			continue
 		}
@@ -311,6 +334,9 @@ func (m *FS) open(name string, writable bool) (vfs.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.lookupLocked(name)
+	if err == nil {
+		err = m.readLocked("open", name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -446,6 +472,9 @@ func (m *FS) List(name string) ([]string, error) {
 	if d == nil {
 		return nil, &fs.PathError{Op: "list", Path: name, Err: fs.ErrNotExist}
 	}
+	if err := m.readLocked("list", name); err != nil {
+		return nil, err
+	}
 	return slices.Sorted(maps.Keys(d.names)), nil
 }
 
@@ -455,6 +484,9 @@ func (m *FS) Stat(name string) (os.FileInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.lookupLocked(name)
+	if err == nil {
+		err = m.readLocked("stat", name)
+	}
 	if err != nil {
 		return nil, err
 	}

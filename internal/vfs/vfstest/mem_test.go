@@ -298,3 +298,40 @@ func TestHole(t *testing.T) {
 		t.Errorf("crashes left %v", seen)
 	}
 }
+
+// TestFailedSync: no later sync makes durable what a failed one did not, but
+// what was written after it.
+func TestFailedSync(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	m := New()
+	if err := m.Put("/f", []byte("aaaa")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.OpenReadWrite("/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string, off int64) {
+		if _, err := f.WriteAt([]byte(text), off); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("bb", 1)
+	m.SetHook(func(Op) error { return syscall.EIO })
+	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	m.SetHook(nil)
+	write("c", 3)
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if b := m.Content("/f"); string(b) != "abbc" {
+		t.Errorf("content %q", b)
+	}
+	for keep, want := range map[float64]string{0: "aaac", 1: "abbc"} {
+		if b := m.Crash(r, keep).Content("/f"); string(b) != want {
+			t.Errorf("after a crash that keeps %v: %q, want %q", keep, b, want)
+		}
+	}
+}

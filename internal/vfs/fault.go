@@ -1,0 +1,77 @@
+package vfs
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"unsafe"
+
+	"tsdbd/internal/binio"
+)
+
+// mappings are the mapped files of the process, by address: a fault in one is
+// told by the file's name.
+var mappings struct {
+	sync.Mutex
+	byAddress map[uintptr]mapping
+}
+
+type mapping struct {
+	name string
+	size uintptr
+}
+
+func addMapping(b []byte, name string) (remove func()) {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	mappings.Lock()
+	defer mappings.Unlock()
+	if mappings.byAddress == nil {
+		mappings.byAddress = map[uintptr]mapping{}
+	}
+	mappings.byAddress[at] = mapping{name, uintptr(len(b))}
+	return func() {
+		mappings.Lock()
+		defer mappings.Unlock()
+		delete(mappings.byAddress, at)
+	}
+}
+
+// Fault returns the error that a recovered panic is, if it is a fault in a
+// mapped file: the disk could not read it, or somebody has made it shorter. The
+// goroutine must have set debug.SetPanicOnFault. Any other panic gives nil.
+func Fault(p any) error {
+	fault, ok := p.(interface {
+		runtime.Error
+		Addr() uintptr
+	})
+	if !ok {
+		return nil
+	}
+	mappings.Lock()
+	defer mappings.Unlock()
+	for at, m := range mappings.byAddress {
+		if a := fault.Addr(); a >= at && a-at < m.size {
+			return binio.Corruptf(m.name, int64(a-at), "mapped file cannot be read: input/output error, or it was cut")
+		}
+	}
+	return nil
+}
+
+// CatchFault makes a fault in a mapped file the function's error, a
+// *binio.CorruptError. Use: defer vfs.CatchFault(&err)(). No lock may be held
+// then but by a defer.
+func CatchFault(err *error) func() {
+	old := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(old)
+		p := recover()
+		if p == nil {
+			return
+		}
+		fault := Fault(p)
+		if fault == nil {
+			panic(p)
+		}
+		*err = fault
+	}
+}
