@@ -6,7 +6,7 @@ FUZZTIME = 10s
 BENCH    = .
 COUNT    = 6
 
-.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-e2e golden cover run help
+.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-e2e golden cover clients run help
 
 all: fmt lint test
 
@@ -46,6 +46,12 @@ bench-e2e: build ## compare with installed peers end to end, quarter of an hour
 	go build -o bin/tsdbd-load ./cmd/tsdbd-load
 	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
 
+clients: ## real clients against the server, a table at the end; client-NAME is one
+	cd clients && go vet . && go test -count=1 -timeout 30m .
+
+client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node prometheus grafana migration
+	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$' .
+
 golden: ## regenerate golden files; look at the diff before you commit it
 	go test $$(git grep -l 'Bool("update"' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') -update
 
@@ -57,4 +63,4 @@ run: ## run the server on 127.0.0.1:8086 with data in ./data
 	go run ./cmd/tsdbd
 
 help: ## this list
-	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z0-9%-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12

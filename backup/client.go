@@ -81,6 +81,11 @@ func (e *WriteError) ofLines() bool {
 	return e.Status == http.StatusBadRequest && (strings.Contains(e.Message, "partial write") || strings.Contains(e.Message, "unable to parse"))
 }
 
+// ofPolicy reports that the database has no such retention policy.
+func (e *WriteError) ofPolicy() bool {
+	return strings.Contains(e.Message, "retention policy not found")
+}
+
 // failedLines returns how many lines the text tells of.
 func (e *WriteError) failedLines() int64 {
 	n := int64(strings.Count(e.Message, "unable to parse"))

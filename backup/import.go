@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/influxdata/influxql"
 )
 
 // ImportOptions say how lines are sent. The zero value works for a file that
@@ -38,6 +41,7 @@ type ImportStats struct {
 	// FailedStatements are those that had an error. The import goes on: what
 	// a statement should make may be there in another form.
 	FailedStatements int64
+	Policies         []string // retention policies made, as "policy of database"
 	Errors           []string // the first refusals
 }
 
@@ -52,6 +56,9 @@ const maxLine = 4 << 20
 // statements, after "# DML" points, and "# CONTEXT-DATABASE:" and
 // "# CONTEXT-RETENTION-POLICY:" say where the points that follow belong. Other
 // comments are passed over.
+//
+// A retention policy that a header names and the server lacks is made, without
+// an end: influx_inspect names policies and does not tell how long they keep.
 //
 // What the server refuses for good is counted and the import goes on; when it
 // cannot be reached, or answers that it has a problem of its own, requests are
@@ -114,8 +121,9 @@ type importer struct {
 	workers    sync.WaitGroup
 	pending    sync.WaitGroup // batches handed on
 
-	mu    sync.Mutex
-	stats ImportStats
+	mu        sync.Mutex
+	stats     ImportStats
+	madeTwice int // times that a policy was asked for that had been made
 }
 
 // read takes the input apart. A line break inside of a quoted string belongs to
@@ -354,6 +362,11 @@ func (im *importer) write(b *importBatch) (*WriteError, error) {
 			return nil, nil
 		case errors.As(err, &refusal) && refusal.ofLines():
 			return refusal, nil
+		case refusal != nil && refusal.ofPolicy() && b.rp != "" && b.rp != im.opt.RetentionPolicy:
+			if err := im.makePolicy(b.db, b.rp); err != nil {
+				return nil, err
+			}
+			continue
 		case refusal != nil && !refusal.Temporary(), im.ctx.Err() != nil, time.Since(begin) > importPatience:
 			return nil, err
 		}
@@ -362,6 +375,26 @@ func (im *importer) write(b *importBatch) (*WriteError, error) {
 		case <-im.ctx.Done():
 		}
 	}
+}
+
+// makePolicy makes a retention policy; a second time is an error, so that a
+// batch does not ask for ever.
+func (im *importer) makePolicy(db, rp string) error {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	name := rp + " of " + db
+	if slices.Contains(im.stats.Policies, name) {
+		if im.madeTwice++; im.madeTwice > im.opt.Workers {
+			return fmt.Errorf("retention policy %s was made and is not there", name)
+		}
+		return nil // by another worker, while this batch was under way
+	}
+	q := fmt.Sprintf("CREATE RETENTION POLICY %s ON %s DURATION INF REPLICATION 1", influxql.QuoteIdent(rp), influxql.QuoteIdent(db))
+	if err := im.client.Query(im.ctx, q); err != nil {
+		return fmt.Errorf("%s: %w", q, err)
+	}
+	im.stats.Policies = append(im.stats.Policies, name)
+	return nil
 }
 
 // search finds the lines of a batch that the server refuses, by halves. What it

@@ -12,10 +12,9 @@ import (
 // are filled in at its end; output.limit bounds it. Without an epoch, times
 // are extensions of type 5 (seconds and nanoseconds), as 1.x clients know.
 type msgpackEncoder struct {
-	out     *output
-	times   timeFormat
-	native  bool // times as extensions
-	chunked bool
+	out    *output
+	times  timeFormat
+	native bool // times as extensions
 
 	results   int // offset of the length of results, 0 before the first
 	nResults  int
@@ -32,16 +31,16 @@ type msgpackEncoder struct {
 	cells     []cell
 }
 
-func newMsgpackEncoder(out *output, unit int64, chunked bool) *msgpackEncoder {
+func newMsgpackEncoder(out *output, unit int64) *msgpackEncoder {
 	out.keep = true
-	return &msgpackEncoder{out: out, times: timeFormat{unit: unit}, native: unit == 0, chunked: chunked, statement: -1}
+	return &msgpackEncoder{out: out, times: timeFormat{unit: unit}, native: unit == 0, statement: -1}
 }
 
 func (e *msgpackEncoder) contentType() string { return "application/x-msgpack" }
 
 func (e *msgpackEncoder) result(r *query.Result) error {
-	if e.statement != r.StatementID || e.chunked {
-		e.closeResult(false)
+	if e.statement != r.StatementID {
+		e.closeResult()
 		e.openResult(r.StatementID)
 	}
 	if r.Err != nil {
@@ -58,10 +57,6 @@ func (e *msgpackEncoder) result(r *query.Result) error {
 				return err
 			}
 		}
-	}
-	if e.chunked {
-		e.closeResult(r.Partial)
-		e.closeDocument()
 	}
 	return e.out.spill()
 }
@@ -82,7 +77,7 @@ func (e *msgpackEncoder) openResult(id int) {
 	e.members = 1
 }
 
-func (e *msgpackEncoder) closeResult(partial bool) {
+func (e *msgpackEncoder) closeResult() {
 	if e.statement < 0 {
 		return
 	}
@@ -98,10 +93,6 @@ func (e *msgpackEncoder) closeResult(partial bool) {
 			b = appendMsgpackString(appendMsgpackString(b, "level"), m.Level)
 			b = appendMsgpackString(appendMsgpackString(b, "text"), m.Text)
 		}
-		e.members++
-	}
-	if partial {
-		b = append(appendMsgpackString(b, "partial"), 0xc3)
 		e.members++
 	}
 	b[e.body] = 0x80 | byte(e.members)
@@ -144,7 +135,7 @@ func (e *msgpackEncoder) rows(s *query.Series) error {
 // truncate adds a member to the map of the last series, whose values are
 // complete now.
 func (e *msgpackEncoder) truncate() {
-	if e.series == nil || e.chunked {
+	if e.series == nil {
 		return
 	}
 	e.out.buf[e.mapAt]++
@@ -161,7 +152,7 @@ func (e *msgpackEncoder) openSeries(s *query.Series) {
 	}
 	e.nSeries++
 	members := byte(1)
-	for _, has := range []bool{s.Name != "", len(s.Tags) > 0, s.Rows > 0, e.chunked && s.Partial} {
+	for _, has := range []bool{s.Name != "", len(s.Tags) > 0, s.Rows > 0} {
 		if has {
 			members++
 		}
@@ -177,9 +168,6 @@ func (e *msgpackEncoder) openSeries(s *query.Series) {
 		for i := range s.Tags {
 			b = appendMsgpackString(appendMsgpackString(b, s.Tags[i].Key), s.Tags[i].Value)
 		}
-	}
-	if e.chunked && s.Partial {
-		b = append(appendMsgpackString(b, "partial"), 0xc3)
 	}
 	b = appendMsgpackString(b, "columns")
 	var at int
@@ -240,14 +228,11 @@ func (e *msgpackEncoder) appendRow(b []byte, i int) []byte {
 }
 
 func (e *msgpackEncoder) finish() error {
-	if e.chunked {
-		return nil
-	}
 	if e.results == 0 {
 		e.out.buf = append(e.out.buf, 0x80)
 		return nil
 	}
-	e.closeResult(false)
+	e.closeResult()
 	e.closeDocument()
 	return nil
 }

@@ -258,12 +258,15 @@ func (d depth) Visit(n influxql.Node) influxql.Visitor {
 	return d
 }
 
+// newEncoder returns the encoder of what the client accepts. Chunks are JSON
+// even if MessagePack was asked for: its clients read one document, and
+// python3-influxdb, which always asks for it, reads chunks as lines of JSON.
 func (h *Handler) newEncoder(out *output, r *http.Request, req *queryRequest) encoder {
-	switch kind := negotiate(r.Header.Values("Accept")); kind {
-	case mediaCSV, mediaTextCSV:
+	switch kind := negotiate(r.Header.Values("Accept")); {
+	case kind == mediaCSV || kind == mediaTextCSV:
 		return newCSVEncoder(out, req.unit, kind)
-	case mediaMsgpack:
-		return newMsgpackEncoder(out, req.unit, req.chunked)
+	case kind == mediaMsgpack && !req.chunked:
+		return newMsgpackEncoder(out, req.unit)
 	}
 	if r.URL.Query().Get("pretty") == "true" {
 		out.indent = new(indenter)

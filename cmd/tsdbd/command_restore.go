@@ -77,6 +77,9 @@ func importResult(s backup.ImportStats, stdout, stderr io.Writer) error {
 	for _, e := range s.Errors {
 		fmt.Fprintln(stderr, e)
 	}
+	for _, p := range s.Policies {
+		fmt.Fprintf(stderr, "made retention policy %s, which keeps data for ever: see ALTER RETENTION POLICY\n", p)
+	}
 	if _, err := fmt.Fprintf(stdout, "%d points processed, %d written, %d refused", s.Lines, s.Written, s.Failed); err != nil {
 		return err
 	}

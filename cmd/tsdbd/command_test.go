@@ -394,6 +394,24 @@ func TestImport(t *testing.T) {
 	if want := "# CONTEXT-DATABASE:one\n# CONTEXT-RETENTION-POLICY:autogen\nm this is no line\nm v=\"text\" 3\n"; string(failed) != want {
 		t.Errorf("failed lines %q, want %q", failed, want)
 	}
+	// A policy that only a header tells of.
+	if err := os.WriteFile(file, []byte("# DML\n# CONTEXT-DATABASE:one\n# CONTEXT-RETENTION-POLICY:old x\nm v=1 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, err = tsdbd(t, "import", "-host", s.URL, "-batch", "1", file)
+	if err != nil || !strings.Contains(out, "1 points processed, 1 written") || !strings.Contains(errs, `made retention policy old x of one`) {
+		t.Errorf("import says %q %q, %v", out, errs, err)
+	}
+	if got := s.Query("one", `SELECT v FROM "old x".m`); !strings.Contains(got, "[[1,1]]") {
+		t.Errorf("imported: %s", got)
+	}
+	// One that was asked for is a mistake.
+	if err := os.WriteFile(file, []byte("m v=1 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := tsdbd(t, "import", "-host", s.URL, "-db", "one", "-rp", "mistyped", file); err == nil || !strings.Contains(err.Error(), "retention policy not found: mistyped") {
+		t.Errorf("import into no policy: %v", err)
+	}
 	// Times of another precision, small batches.
 	var b strings.Builder
 	for i := range 500 {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,7 +29,10 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	buildDir = dir
 	bin := filepath.Join(dir, "tsdbd")
-	out, err := exec.Command("go", "build", "-o", bin, "tsdbd/cmd/tsdbd").CombinedOutput()
+	cmd := exec.Command("go", "build", "-o", bin, "tsdbd/cmd/tsdbd")
+	_, file, _, _ := runtime.Caller(0)
+	cmd.Dir = filepath.Dir(file) // in this module, whoever asks
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the server: %w\n%s", err, out)
 	}
@@ -107,10 +111,7 @@ func freePort(t testing.TB) int {
 // answers.
 func (s *Server) Restart() {
 	s.t.Helper()
-	bin, err := build()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	bin := Binary(s.t)
 	s.log = &output{}
 	line := append(append(append([]string{}, s.Wrap...), bin, "-data", s.Dir, "-http", s.addr), s.Args...)
 	s.cmd = exec.Command(line[0], line[1:]...)
@@ -196,4 +197,15 @@ func (s *Server) Write(db, lines string) {
 	if err != nil || status != http.StatusNoContent {
 		s.t.Fatalf("write: %d %s %v", status, body, err)
 	}
+}
+
+// Binary builds the server if needed and returns its path, which is good until
+// the tests end.
+func Binary(t testing.TB) string {
+	t.Helper()
+	bin, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
 }
