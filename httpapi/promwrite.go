@@ -118,7 +118,7 @@ func (p *promBatch) add(labels []promLabel, samples []promSample) error {
 		p.tags = append(p.tags, model.Tag{Key: l.name, Value: l.value})
 	}
 	p.tags.Sort()
-	if reason := p.unstorable(name); reason != "" {
+	if reason := model.Unstorable(name, p.tags); reason != "" {
 		p.refuse(reason, len(samples))
 		return nil
 	}
@@ -150,27 +150,6 @@ func (p *promBatch) add(labels []promLabel, samples []promSample) error {
 		p.batch.Values = append(p.batch.Values, math.Float64bits(s.value))
 	}
 	return nil
-}
-
-// unstorable tells what of the name and the sorted tags a series key cannot
-// hold: line protocol could not say it either.
-func (p *promBatch) unstorable(name string) string {
-	if strings.HasSuffix(name, `\`) {
-		return fmt.Sprintf("measurement %q ends in a backslash", name)
-	}
-	for i, t := range p.tags {
-		switch {
-		case t.Key == "":
-			return fmt.Sprintf("a label of %q has no name", name)
-		case t.Key == "time":
-			return fmt.Sprintf("invalid tag key: input tag %q on measurement %q is invalid", t.Key, name)
-		case i > 0 && p.tags[i-1].Key == t.Key:
-			return fmt.Sprintf("duplicate label %q", t.Key)
-		case strings.HasSuffix(t.Key, `\`) || strings.HasSuffix(t.Value, `\`):
-			return fmt.Sprintf("label %q ends in a backslash", t.Key)
-		}
-	}
-	return ""
 }
 
 func (p *promBatch) refuse(reason string, samples int) {

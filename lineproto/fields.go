@@ -78,7 +78,6 @@ func (p *Parser) readFields(b []byte, keyLength int) string {
 	// backslashes outside of strings. Where the readings differ so much that
 	// no field comes out, the line is refused.
 	const invalid = "invalid field format"
-	const separator = 4 // between series key and field key in a column key
 	p.fields = p.fields[:0]
 	longest := 0
 	for i := 0; i < len(b); i++ {
@@ -90,7 +89,7 @@ func (p *Parser) readFields(b []byte, keyLength int) string {
 			return invalid
 		}
 		key := b[start:i]
-		if n := keyLength + separator + len(key); n > model.MaxKeyLength && longest == 0 {
+		if n := keyLength + model.FieldSeparatorLength + len(key); n > model.MaxKeyLength && longest == 0 {
 			longest = n
 		}
 		i++

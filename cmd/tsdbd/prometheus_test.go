@@ -203,7 +203,7 @@ func TestPrometheus(t *testing.T) {
 	g("/api/v1/prom/write?db=p", nil, 204, "")
 	g("/api/v1/prom/write?db=p", message("\xff\xff"), 400, "proto")
 	g("/api/v1/prom/write?db=p", message(nil).sub(1, promSeries("__name__=m,time=x", 1, 1)), 400, `partial write: invalid tag key: input tag \"time\" on measurement \"m\" is invalid dropped=1`)
-	g("/api/v1/prom/write?db=p", message(nil).sub(1, promSeries("__name__=m,a=b,a=c", 1, 1)), 400, `duplicate label`)
+	g("/api/v1/prom/write?db=p", message(nil).sub(1, promSeries("__name__=m,a=b,a=c", 1, 1)), 400, `duplicate tag`)
 	g("/api/v1/prom/write?db=p", message(nil).sub(1, promSeries(`__name__=m,a=b\`, 1, 1)), 400, `ends in a backslash`)
 	g("/api/v1/prom/write?db=p", message(nil).sub(1, promSeries(`__name__=m,a=`+strings.Repeat("x", 70000), 1, 1)), 400, `max key length exceeded`)
 	g("/api/v1/prom/write?db=p", message(nil).sub(1, promSeries(`__name__=m`, 1e16, 1)), 400, `time outside range`)
