@@ -1,7 +1,7 @@
 # Every line here is one a person could type.
 
 TOOL     = go tool -modfile=tools.mod
-RACE     = ./cache ./column ./continuous ./httpapi ./lineproto ./meta ./query ./retention ./shard ./store ./subscriber ./tsi ./tsm ./wal
+RACE     = ./cache ./column ./continuous ./httpapi ./input/... ./lineproto ./meta ./query ./retention ./shard ./store ./subscriber ./tsi ./tsm ./wal
 FUZZTIME = 10s
 BENCH    = .
 COUNT    = 6

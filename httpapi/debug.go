@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/pprof"
 	"os"
@@ -64,7 +65,11 @@ func (h *Handler) debugVars(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, o := range objects {
-		vars[statisticKey(o)] = o
+		key := statisticKey(o)
+		for n := 1; vars[key] != nil; n++ {
+			key = fmt.Sprintf("%s:%d", statisticKey(o), n)
+		}
+		vars[key] = o
 	}
 	body, err := json.MarshalIndent(vars, "", "  ")
 	if err != nil {
@@ -79,7 +84,7 @@ func (h *Handler) debugVars(w http.ResponseWriter, r *http.Request) {
 // name:bind for those of a listener.
 func statisticKey(o statisticObject) string {
 	key := []string{o.Name}
-	for _, tag := range []string{"bind", "database", "retentionPolicy", "id"} {
+	for _, tag := range []string{"proto", "bind", "database", "retentionPolicy", "id"} {
 		if v := o.Tags[tag]; v != "" {
 			key = append(key, v)
 		}

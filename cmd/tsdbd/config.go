@@ -26,7 +26,8 @@ import (
 )
 
 // config is everything that can be set. Keys are the toml names; the
-// environment spells them TSDBD_SECTION_KEY with underscores.
+// environment spells them TSDBD_SECTION_KEY with underscores, and those of a
+// list TSDBD_SECTION_0_KEY.
 type config struct {
 	Data       dataConfig       `toml:"data"`
 	HTTP       httpConfig       `toml:"http"`
@@ -35,6 +36,12 @@ type config struct {
 	Continuous continuousConfig `toml:"continuous_queries"`
 	Subscriber subscriberConfig `toml:"subscriber"`
 	Log        logConfig        `toml:"log"`
+
+	// Inputs beside HTTP, several of each kind; none unless they are set.
+	UDP      []udpConfig      `toml:"udp"`
+	Graphite []graphiteConfig `toml:"graphite"`
+	Collectd []collectdConfig `toml:"collectd"`
+	OpenTSDB []opentsdbConfig `toml:"opentsdb"`
 }
 
 // dataConfig is about the store.
@@ -242,6 +249,7 @@ func (from *settingsFrom) load(environ []string) (*config, error) {
 			return nil, fmt.Errorf("-log-level: %w", err)
 		}
 	}
+	c.setInputDefaults()
 	heap, _ := heapLimit()
 	c.shareMemory(heap)
 	return c, c.validate()
@@ -261,7 +269,7 @@ func (c *config) readFile(path string) error {
 		return fmt.Errorf("read configuration %s: %w", path, err)
 	}
 	var known []string
-	for _, s := range c.settings() {
+	for _, s := range exampleConfig().settings() {
 		known = append(known, s.key)
 	}
 	var errs []error
@@ -280,8 +288,8 @@ func (c *config) readFile(path string) error {
 func (c *config) readEnv(env map[string]string) error {
 	var errs []error
 	names := map[string]bool{}
-	settings := c.settings()
-	for _, s := range settings {
+	c.growLists(env)
+	for _, s := range c.settings() {
 		names[s.env] = true
 		if text, ok := env[s.env]; ok {
 			if err := setField(s.value, text); err != nil {
@@ -293,7 +301,7 @@ func (c *config) readEnv(env map[string]string) error {
 		if names[name] {
 			continue
 		}
-		for _, s := range settings {
+		for _, s := range exampleConfig().settings() {
 			if editDistance(name, s.env) <= 2 {
 				errs = append(errs, fmt.Errorf("unknown variable %s, did you mean %s?", name, s.env))
 				break
@@ -301,11 +309,6 @@ func (c *config) readEnv(env map[string]string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func envName(section, field reflect.StructField) string {
-	name := section.Tag.Get("toml") + "_" + field.Tag.Get("toml")
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
 func setField(v reflect.Value, text string) error {
@@ -327,6 +330,8 @@ func setField(v reflect.Value, text string) error {
 			return fmt.Errorf("%q is not a number", text)
 		}
 		v.SetInt(int64(n))
+	case reflect.Slice: // of strings
+		v.Set(reflect.ValueOf(strings.Split(text, ";")))
 	}
 	return nil
 }
@@ -367,7 +372,7 @@ func (c *config) validate() error {
 	} {
 		check(n >= 0, "%s must not be negative", name)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkInputs()...)...)
 }
 
 // print writes c as a file that would give c again.

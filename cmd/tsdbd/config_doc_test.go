@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -29,11 +30,11 @@ func TestConfigurationPage(t *testing.T) {
 		}
 		documented = append(documented, strings.TrimPrefix(cells[0], "| ")+" "+cells[1]+" "+cells[2])
 	}
-	filled := defaultConfig()
+	filled := exampleConfig()
 	filled.shareMemory(8 << 30)
 	computed := filled.settings()
 	var real []string
-	for i, s := range defaultConfig().settings() {
+	for i, s := range exampleConfig().settings() {
 		value := fmt.Sprint(s.value)
 		if m, ok := s.value.Interface().(encoding.TextMarshaler); ok {
 			b, err := m.MarshalText()
@@ -43,6 +44,8 @@ func TestConfigurationPage(t *testing.T) {
 			value = string(b)
 		}
 		switch {
+		case s.value.Kind() == reflect.Slice && s.value.Len() == 0:
+			value = "empty"
 		case !s.value.Equal(computed[i].value):
 			value = "auto"
 		case value == "":

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,9 @@ func TestConfigErrorsNameTheSetting(t *testing.T) {
 func TestPrintedConfigReadsBack(t *testing.T) {
 	c := defaultConfig()
 	c.Data.Dir, c.HTTP.MaxConnectionLimit, c.Query.QueryTimeout = `with "quotes"`, 7, duration(90*time.Second)
+	c.UDP = []udpConfig{{Precision: "s"}, {inputConfig: inputConfig{Enabled: true, BindAddress: "127.0.0.1:7"}}}
+	c.Graphite = []graphiteConfig{{Templates: []string{"a.* .host.measurement* x=y,z=1"}, Tags: []string{"a=b"}}}
+	c.setInputDefaults()
 	c.shareMemory(1 << 30)
 	var b bytes.Buffer
 	if err := c.print(&b); err != nil {
@@ -158,7 +162,7 @@ func TestPrintedConfigReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	if *got != *c {
+	if !reflect.DeepEqual(got, c) {
 		t.Errorf("got %+v, want %+v\n%s", got, c, b.String())
 	}
 }

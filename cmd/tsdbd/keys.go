@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,29 +15,88 @@ type setting struct {
 	value reflect.Value
 }
 
-// settings returns all keys in the order of the structs. The values are c's.
+// settings returns all keys in the order of the structs, those of lists as often
+// as the list is long. The values are c's.
 func (c *config) settings() []setting {
 	var all []setting
-	sections := reflect.ValueOf(c).Elem()
-	for i := range sections.NumField() {
-		section := sections.Field(i)
-		for j := range section.NumField() {
-			s, f := sections.Type().Field(i), section.Type().Field(j)
+	add := func(section string, v reflect.Value, index string) {
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if f.Anonymous {
+				continue // its fields come by themselves
+			}
+			name := section + index + "_" + f.Tag.Get("toml")
 			all = append(all, setting{
-				key: s.Tag.Get("toml") + "." + f.Tag.Get("toml"), env: envName(s, f), value: section.Field(j),
+				key: section + "." + f.Tag.Get("toml"), env: envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")),
+				value: v.FieldByIndex(f.Index),
 			})
+		}
+	}
+	for name, v := range c.sections() {
+		if v.Kind() != reflect.Slice {
+			add(name, v, "")
+			continue
+		}
+		for i := range v.Len() {
+			add(name, v.Index(i), fmt.Sprintf("_%d", i))
 		}
 	}
 	return all
 }
 
-// changed returns the keys whose values differ between two configurations.
+// sections yields the sections and lists of sections by name.
+func (c *config) sections() iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) {
+		v := reflect.ValueOf(c).Elem()
+		for i := range v.NumField() {
+			if !yield(v.Type().Field(i).Tag.Get("toml"), v.Field(i)) {
+				return
+			}
+		}
+	}
+}
+
+// growLists makes room for the elements that the environment names: a list
+// grows by one while there is a variable of its next element.
+func (c *config) growLists(env map[string]string) {
+	for name, v := range c.sections() {
+		if v.Kind() != reflect.Slice {
+			continue
+		}
+		names := func(n int) bool {
+			prefix := fmt.Sprintf("%s%s_%d_", envPrefix, strings.ToUpper(name), n)
+			for k := range env {
+				if strings.HasPrefix(k, prefix) {
+					return true
+				}
+			}
+			return false
+		}
+		for names(v.Len()) {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+		}
+	}
+}
+
+// changed returns the keys whose values differ between two configurations;
+// lists are compared as a whole.
 func changed(a, b *config) []string {
 	var keys []string
-	other := b.settings()
-	for i, s := range a.settings() {
-		if !s.value.Equal(other[i].value) {
-			keys = append(keys, s.key)
+	other := map[string]reflect.Value{}
+	for name, v := range b.sections() {
+		other[name] = v
+	}
+	for name, v := range a.sections() {
+		w := other[name]
+		if v.Kind() == reflect.Slice {
+			if v.Len()+w.Len() > 0 && !reflect.DeepEqual(v.Interface(), w.Interface()) {
+				keys = append(keys, name)
+			}
+			continue
+		}
+		for i := range v.NumField() {
+			if !v.Field(i).Equal(w.Field(i)) {
+				keys = append(keys, name+"."+v.Type().Field(i).Tag.Get("toml"))
+			}
 		}
 	}
 	return keys

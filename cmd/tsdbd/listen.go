@@ -72,11 +72,14 @@ const minSecretBytes = 32
 // warnOfOpenDoors tells of settings that an operator would not want on a
 // network others are on.
 func (c *config) warnOfOpenDoors(log *slog.Logger) {
-	host, _, err := net.SplitHostPort(c.HTTP.BindAddress)
-	ip := net.ParseIP(host)
-	local := err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	local := isLocal(c.HTTP.BindAddress)
 	if !c.HTTP.AuthEnabled && !local {
 		log.Warn("anyone who reaches the address may read and write: set http.auth-enabled", "address", c.HTTP.BindAddress)
+	}
+	for _, in := range c.inputConfigs() {
+		if in.Enabled && c.HTTP.AuthEnabled && !isLocal(in.BindAddress) {
+			log.Warn("an input takes no logins: anyone who reaches the address may write", "address", in.BindAddress)
+		}
 	}
 	if c.HTTP.AuthEnabled && !c.HTTP.HTTPSEnabled && !local {
 		log.Warn("passwords cross the network unencrypted: set http.https-enabled", "address", c.HTTP.BindAddress)
@@ -87,4 +90,11 @@ func (c *config) warnOfOpenDoors(log *slog.Logger) {
 	if c.HTTP.SharedSecret != "" && !c.HTTP.AuthEnabled {
 		log.Warn("http.shared-secret has no effect without http.auth-enabled")
 	}
+}
+
+// isLocal reports whether only this machine reaches an address.
+func isLocal(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }

@@ -125,6 +125,16 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	defer periodic.Close()
 	admin := backup.NewHandler(st, backup.HandlerOptions{Dir: c.Data.Dir, Logger: log})
 	defer admin.Close()
+	receiving, err := c.openInputs(inputWriter{guarded{eng, guard}, shards}, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(c.HTTP.StopTimeout))
+		defer cancel()
+		err = errors.Join(err, receiving.close(stopCtx))
+	}()
+	registry.MustRegister(receiving.metrics())
 	options := httpapi.Options{
 		Admin:  admin,
 		Writer: guarded{eng, guard}, Query: executor, Explorer: executor, Health: st, Registry: registry, Logger: log, Version: version,
@@ -146,6 +156,7 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 	handler := httpapi.New(options)
 	statistics.set(
 		handler.Statistics,
+		receiving.statistics,
 		func() []query.Statistic { return storeStatistics(st) },
 		func() []query.Statistic { return []query.Statistic{continuousStatistic(periodic)} },
 		func() []query.Statistic { return subscriberStatistics(subscribers) },

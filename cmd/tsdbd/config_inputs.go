@@ -1,0 +1,201 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"tsdbd/input"
+	"tsdbd/input/collectd"
+	"tsdbd/input/graphite"
+	"tsdbd/lineproto"
+)
+
+// inputConfig is what all inputs beside HTTP have.
+type inputConfig struct {
+	Enabled         bool   `toml:"enabled"`
+	BindAddress     string `toml:"bind-address"`
+	Database        string `toml:"database"`
+	RetentionPolicy string `toml:"retention-policy"`
+	// BatchSize is in points. BatchPending batches may wait to be written;
+	// BatchTimeout is how long points are gathered.
+	BatchSize    int      `toml:"batch-size"`
+	BatchPending int      `toml:"batch-pending"`
+	BatchTimeout duration `toml:"batch-timeout"`
+}
+
+// udpConfig is an input of line protocol in packets.
+type udpConfig struct {
+	inputConfig
+	Precision  string `toml:"precision"`
+	ReadBuffer size   `toml:"read-buffer"`
+	Writers    int    `toml:"writers"`
+}
+
+// graphiteConfig is an input of Graphite's plain text.
+type graphiteConfig struct {
+	inputConfig
+	Protocol         string   `toml:"protocol"`
+	ConsistencyLevel string   `toml:"consistency-level"` // without effect
+	Templates        []string `toml:"templates"`
+	Tags             []string `toml:"tags"`
+	Separator        string   `toml:"separator"`
+	UDPReadBuffer    size     `toml:"udp-read-buffer"`
+}
+
+// collectdConfig is an input of collectd's packets.
+type collectdConfig struct {
+	inputConfig
+	ReadBuffer            size   `toml:"read-buffer"`
+	TypesDB               string `toml:"typesdb"`
+	SecurityLevel         string `toml:"security-level"`
+	AuthFile              string `toml:"auth-file"`
+	ParseMultivaluePlugin string `toml:"parse-multivalue-plugin"` // split or join
+}
+
+// opentsdbConfig is an input of OpenTSDB's lines and its HTTP.
+type opentsdbConfig struct {
+	inputConfig
+	ConsistencyLevel string `toml:"consistency-level"` // without effect
+	TLSEnabled       bool   `toml:"tls-enabled"`
+	// Certificate holds the key too, unless PrivateKey names another file.
+	Certificate    string `toml:"certificate"`
+	PrivateKey     string `toml:"private-key"`
+	LogPointErrors bool   `toml:"log-point-errors"`
+}
+
+// The defaults of inputs, which are those of a setting that is empty or 0. They
+// are InfluxDB's but for the address: nobody has to log in to an input.
+func (c *inputConfig) setDefaults(port, database string, size, pending int, timeout time.Duration) {
+	setDefault(&c.BindAddress, "127.0.0.1:"+port)
+	setDefault(&c.Database, database)
+	setDefault(&c.BatchSize, size)
+	setDefault(&c.BatchPending, pending)
+	setDefault(&c.BatchTimeout, duration(timeout))
+}
+
+func (c *udpConfig) setDefaults() {
+	c.inputConfig.setDefaults("8089", "udp", input.DefaultBatchSize, input.DefaultBatchPending, input.DefaultBatchTimeout)
+	setDefault(&c.Writers, 1)
+}
+
+func (c *graphiteConfig) setDefaults() {
+	c.inputConfig.setDefaults("2003", "graphite", input.DefaultBatchSize, input.DefaultBatchPending, input.DefaultBatchTimeout)
+	setDefault(&c.Protocol, "tcp")
+	setDefault(&c.ConsistencyLevel, "one")
+	setDefault(&c.Separator, graphite.DefaultSeparator)
+}
+
+func (c *collectdConfig) setDefaults() {
+	c.inputConfig.setDefaults("25826", "collectd", input.DefaultBatchSize, input.DefaultBatchPending, 10*time.Second)
+	setDefault(&c.TypesDB, "/usr/share/collectd/types.db")
+	setDefault(&c.SecurityLevel, "none")
+	setDefault(&c.AuthFile, "/etc/collectd/auth_file")
+	setDefault(&c.ParseMultivaluePlugin, "split")
+}
+
+func (c *opentsdbConfig) setDefaults() {
+	c.inputConfig.setDefaults("4242", "opentsdb", 1000, 5, input.DefaultBatchTimeout)
+	setDefault(&c.ConsistencyLevel, "one")
+	setDefault(&c.Certificate, "/etc/ssl/tsdbd.pem")
+}
+
+func setDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+// inputConfigs returns what all inputs have.
+func (c *config) inputConfigs() []*inputConfig {
+	var all []*inputConfig
+	for i := range c.UDP {
+		all = append(all, &c.UDP[i].inputConfig)
+	}
+	for i := range c.Graphite {
+		all = append(all, &c.Graphite[i].inputConfig)
+	}
+	for i := range c.Collectd {
+		all = append(all, &c.Collectd[i].inputConfig)
+	}
+	for i := range c.OpenTSDB {
+		all = append(all, &c.OpenTSDB[i].inputConfig)
+	}
+	return all
+}
+
+// setInputDefaults fills in what was not set.
+func (c *config) setInputDefaults() {
+	for i := range c.UDP {
+		c.UDP[i].setDefaults()
+	}
+	for i := range c.Graphite {
+		c.Graphite[i].setDefaults()
+	}
+	for i := range c.Collectd {
+		c.Collectd[i].setDefaults()
+	}
+	for i := range c.OpenTSDB {
+		c.OpenTSDB[i].setDefaults()
+	}
+}
+
+// exampleConfig is the default configuration with an input of each kind: all
+// keys there are.
+func exampleConfig() *config {
+	c := defaultConfig()
+	c.UDP, c.Graphite, c.Collectd, c.OpenTSDB = make([]udpConfig, 1), make([]graphiteConfig, 1), make([]collectdConfig, 1), make([]opentsdbConfig, 1)
+	c.setInputDefaults()
+	return c
+}
+
+// checkInputs tells what is wrong with inputs that are on.
+func (c *config) checkInputs() (errs []error) {
+	one := func(kind string, i int, in *inputConfig, check func() error) {
+		if !in.Enabled {
+			return
+		}
+		err := check()
+		if err == nil && (in.BatchSize < 0 || in.BatchPending < 0 || in.BatchPending > maxPending) {
+			err = fmt.Errorf("batch-size must not be negative, batch-pending must be from 1 to %d", maxPending)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s.%d: %w", kind, i, err))
+		}
+	}
+	for i := range c.UDP {
+		u := &c.UDP[i]
+		one("udp", i, &u.inputConfig, func() error {
+			_, err := lineproto.Unit(u.Precision, false)
+			if err == nil && (u.Writers < 0 || u.Writers > maxPending) {
+				err = fmt.Errorf("writers must be from 1 to %d", maxPending)
+			}
+			return err
+		})
+	}
+	for i := range c.Graphite {
+		g := &c.Graphite[i]
+		one("graphite", i, &g.inputConfig, func() error {
+			o := g.options()
+			return o.Check()
+		})
+	}
+	for i := range c.Collectd {
+		d := &c.Collectd[i]
+		one("collectd", i, &d.inputConfig, func() error {
+			if !slices.Contains([]string{"split", "join"}, d.ParseMultivaluePlugin) {
+				return fmt.Errorf("parse-multivalue-plugin is split or join, not %q", d.ParseMultivaluePlugin)
+			}
+			_, err := collectd.ParseLevel(d.SecurityLevel)
+			return err
+		})
+	}
+	for i := range c.OpenTSDB {
+		one("opentsdb", i, &c.OpenTSDB[i].inputConfig, func() error { return nil })
+	}
+	return errs
+}
+
+// maxPending bounds batch-pending and writers, which cost memory.
+const maxPending = 1000

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// inputAddress waits for the log line of an input and returns its address.
+func (s *server) inputAddress(kind string) string {
+	s.t.Helper()
+	line := regexp.MustCompile(`msg=receiving input=` + kind + ` address=(\S+)`)
+	for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(time.Millisecond) {
+		if m := line.FindStringSubmatch(s.log()); m != nil {
+			return m[1]
+		}
+	}
+	s.t.Fatalf("no %s input: %s", kind, s.log())
+	return ""
+}
+
+// TestInputs sends to every input of a real server and looks for the points, in
+// the figures too, and after a restart.
+func TestInputs(t *testing.T) {
+	types := writeFile(t, "load shortterm:GAUGE:0:5000\n")
+	config := writeFile(t, fmt.Sprintf(`
+[[udp]]
+enabled = true
+bind-address = "127.0.0.1:0"
+precision = "s"
+batch-timeout = "10ms"
+[[udp]] # is off
+[[graphite]]
+enabled = true
+bind-address = "127.0.0.1:0"
+database = "g"
+retention-policy = "short"
+templates = ["servers.* .host.measurement*"]
+tags = ["dc=one"]
+batch-timeout = "1h" # the stop writes
+[[opentsdb]]
+enabled = true
+bind-address = "127.0.0.1:0"
+[[collectd]]
+enabled = true
+bind-address = "127.0.0.1:0"
+typesdb = %q
+batch-timeout = "10ms"
+`, types))
+	dir := t.TempDir()
+	s := startServer(t, dir, "-config", config)
+	send := func(network, kind, text string) {
+		t.Helper()
+		c, err := net.Dial(network, s.inputAddress(kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The first query of each waits for what came over UDP.
+	find := func(db, q, want string) {
+		t.Helper()
+		got := ""
+		for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(5 * time.Millisecond) {
+			if got = s.query(db, q); strings.Contains(got, want) {
+				return
+			}
+		}
+		t.Errorf("%s: %s, want %s", q, got, want)
+	}
+	send("udp", "udp", "cpu,host=a v=1i 10\nbad\ncpu,host=a v=2i 20\n")
+	find("udp", "SELECT * FROM cpu", `["time","host","v"],"values":[[10000000000,"a",1],[20000000000,"a",2]]`)
+	send("udp", "collectd", "\x00\x02\x00\x09load\x00\x00\x04\x00\x09load\x00\x00\x01\x00\x0c\x00\x00\x00\x00\x00\x00\x00\x07\x00\x06\x00\x0f\x00\x01\x01\x00\x00\x00\x00\x00\x00\xe0\x3f")
+	find("collectd", "SELECT * FROM load_shortterm", `["time","type","value"],"values":[[7000000000,"load",0.5]]`)
+	resp, err := http.Post("http://"+s.inputAddress("opentsdb")+"/api/put", "application/json", strings.NewReader(`{"metric":"m","timestamp":5,"value":1,"tags":{"a":"b"}}`))
+	if err != nil || resp.StatusCode != 204 {
+		t.Fatal(resp, err)
+	}
+	_ = resp.Body.Close()
+	if got := s.query("opentsdb", "SELECT * FROM m"); !strings.Contains(got, `["time","a","value"],"values":[[5000000000,"b",1]]`) {
+		t.Error("a POST is answered before its point can be read: ", got)
+	}
+	send("tcp", "graphite", "servers.h.cpu.load 1.5 30\n")
+
+	stats := s.query("", "SHOW STATS")
+	for _, want := range []string{
+		`{"name":"udp","tags":{"bind":"127.0.0.1:0"},"columns":["batchesTx","batchesTxFail","bytesRx","pointsParseFail","pointsRx","pointsTx","readFail"],"values":[[1,0,42,1,2,2,0]]}`,
+		`"name":"graphite","tags":{"bind":"127.0.0.1:0","proto":"tcp"}`, `"name":"opentsdb"`, `"name":"collectd"`,
+	} {
+		if !strings.Contains(stats, want) {
+			t.Errorf("no %s in %s", want, stats)
+		}
+	}
+	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		_, metrics := s.as('n', "GET", "/metrics", nil)
+		if strings.Contains(metrics, `tsdbd_input_points_total{bind="127.0.0.1:0",input="graphite",protocol="tcp"} 1`) {
+			break
+		}
+		if time.Since(begin) > 30*time.Second {
+			t.Fatal("the graphite point is not counted")
+		}
+	}
+	s.stop()
+
+	s = startServer(t, dir)
+	if got := s.query("g", `SELECT * FROM short."cpu.load"`); !strings.Contains(got, `["time","dc","host","value"],"values":[[30000000000,"one","h",1.5]]`) {
+		t.Errorf("the stop did not write: %s", got)
+	}
+}
+
+// Inputs can be made by the environment alone, are warned of when others reach
+// them, and one that cannot be opened ends the start.
+func TestInputsByEnvironment(t *testing.T) {
+	t.Setenv("TSDBD_HTTP_AUTH_ENABLED", "true")
+	t.Setenv("TSDBD_GRAPHITE_0_ENABLED", "true")
+	t.Setenv("TSDBD_GRAPHITE_0_BIND_ADDRESS", ":0")
+	t.Setenv("TSDBD_GRAPHITE_0_TEMPLATES", "a.* .measurement x=1,y=2;measurement*")
+	s := startServer(t, t.TempDir())
+	s.inputAddress("graphite")
+	if !strings.Contains(s.log(), "an input takes no logins") {
+		t.Error("an open door is not warned of: ", s.log())
+	}
+	s.stop()
+}
+
+func TestInputSettings(t *testing.T) {
+	f := func(want, text string, env ...string) {
+		t.Helper()
+		if _, err := loadConfig([]string{"-config", writeFile(t, text)}, env); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s%v: %v, want %s", text, env, err, want)
+		}
+	}
+	f("unknown key udp.bind-adress, did you mean udp.bind-address?", "[[udp]]\nbind-adress = \":1\"\n")
+	f("unknown key influx", "[[influx]]\n")
+	f("udp.1: invalid precision", "[[udp]]\n[[udp]]\nenabled = true\nprecision = \"us\"\n")
+	f("udp.0: writers", "[[udp]]\nenabled = true\nwriters = 1001\n")
+	f("udp.0: batch-size", "[[udp]]\nenabled = true\nbatch-pending = -1\n")
+	f("graphite.0: protocol", "[[graphite]]\nenabled = true\nprotocol = \"sctp\"\n")
+	f("no measurement in template", "[[graphite]]\nenabled = true\ntemplates = [\"a.b\"]\n")
+	f("graphite.0: tag", "", "TSDBD_GRAPHITE_0_ENABLED=true", "TSDBD_GRAPHITE_0_TAGS=a=b;c")
+	f("collectd.0: security level", "[[collectd]]\nenabled = true\nsecurity-level = \"high\"\n")
+	f("collectd.0: parse-multivalue-plugin", "[[collectd]]\nenabled = true\nparse-multivalue-plugin = \"merge\"\n")
+	f("unknown variable TSDBD_UDP_0_DATABAS", "", "TSDBD_UDP_0_DATABAS=x")
+	c, err := loadConfig(nil, []string{"TSDBD_UDP_0_ENABLED=true", "TSDBD_UDP_1_DATABASE=x", "TSDBD_UDP_1_BATCH_TIMEOUT=5s"})
+	if err != nil || len(c.UDP) != 2 || !c.UDP[0].Enabled || c.UDP[1].Database != "x" || c.UDP[0].Database != "udp" || c.UDP[1].BatchSize != 5000 {
+		t.Errorf("%+v %v", c, err)
+	}
+	other, err := loadConfig(nil, []string{"TSDBD_UDP_0_ENABLED=true"})
+	if err != nil || fmt.Sprint(changed(c, other)) != "[udp]" || len(changed(c, c)) > 0 {
+		t.Error(changed(c, other), err)
+	}
+}
