@@ -33,6 +33,7 @@ func TestRealSender(t *testing.T) {
 	}
 	for _, level := range []string{"None", "Sign", "Encrypt"} {
 		t.Run(level, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
 			s := &inputtest.Store{}
 			want, err := ParseLevel(level)
 			if err != nil {
