@@ -1,10 +1,14 @@
 package query
 
 import (
+	"bytes"
 	"cmp"
+	"container/heap"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -98,9 +102,9 @@ func (e *Executor) Explore(ctx context.Context, x Exploration) (*Explored, error
 		}
 		k := KeyCount{Key: key, Series: series[key]}
 		if x.Values {
-			err = s.countByValue(parts[key], func(value []byte, n int64) {
+			err = countByValue(parts[key], func(value []byte, n int64) {
 				k.Values++
-				if last, full := values.last(); !full || n >= last.Series {
+				if last, full := values.last(); !full || n > last.Series { // values come in order
 					values.add(ValueCount{key, string(value), n})
 				}
 			})
@@ -172,51 +176,103 @@ func exploreMeasurement(ctx context.Context, m indexMeasurement, x *Exploration,
 }
 
 // countByValue calls f with each different value of parts, which share a key
-// and no series, and the number of series that have it. The value is f's until
-// it returns.
-func (s *session) countByValue(parts []tagValues, f func(value []byte, n int64)) error {
-	if len(parts) == 1 { // the usual case keeps nothing
-		return parts[0].count(func(value []byte, n int64) error {
+// and no series, ascending, and with the number of series that have it. The
+// value is f's until it returns.
+func countByValue(parts []tagValues, f func(value []byte, n int64)) error {
+	if len(parts) == 1 { // the usual case
+		return parts[0].count(func(value []byte, n int64) bool {
 			f(value, n)
-			return nil
+			return true
 		})
 	}
-	limit := s.opt.Select.MemoryBytes
-	if limit == 0 {
-		limit = DefaultMemoryBytes
-	}
-	counts := map[string]int64{}
-	bytes := int64(0)
-	for i := range parts {
-		err := parts[i].count(func(value []byte, n int64) error {
-			if _, known := counts[string(value)]; !known {
-				bytes += int64(len(value)) + 64
-				if limit > 0 && bytes > limit {
-					return fmt.Errorf("%w: values of tag %s", errMemory, parts[i].key)
-				}
-			}
-			counts[string(value)] += n
-			return nil
-		})
-		if err != nil {
-			return err
+	var walks walkHeap
+	defer func() {
+		for _, w := range walks {
+			w.stop()
 		}
+	}()
+	for i := range parts {
+		w := &partWalk{}
+		w.next, w.stop = iter.Pull2(parts[i].all(&w.err))
+		if !w.advance() {
+			w.stop()
+			if w.err != nil {
+				return w.err
+			}
+			continue
+		}
+		walks = append(walks, w)
 	}
-	for value, n := range counts {
-		f([]byte(value), n)
+	heap.Init(&walks)
+	var value []byte
+	for len(walks) > 0 {
+		value = append(value[:0], walks[0].value...)
+		n := int64(0)
+		for len(walks) > 0 && bytes.Equal(walks[0].value, value) {
+			w := walks[0]
+			n += w.n
+			if w.advance() {
+				heap.Fix(&walks, 0)
+				continue
+			}
+			heap.Pop(&walks)
+			w.stop()
+			if w.err != nil {
+				return w.err
+			}
+		}
+		f(value, n)
 	}
 	return nil
 }
 
-// count calls f with each value and the number of series that have it.
-func (v *tagValues) count(f func(value []byte, n int64) error) error {
+// partWalk stands on a value of a part.
+type partWalk struct {
+	value []byte
+	n     int64
+	err   error
+	next  func() ([]byte, int64, bool)
+	stop  func()
+}
+
+func (w *partWalk) advance() (ok bool) {
+	w.value, w.n, ok = w.next()
+	return ok
+}
+
+// walkHeap has the walk with the least value first.
+type walkHeap []*partWalk
+
+func (h walkHeap) Len() int           { return len(h) }
+func (h walkHeap) Less(i, j int) bool { return bytes.Compare(h[i].value, h[j].value) < 0 }
+func (h walkHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push is part of heap.Interface.
+func (h *walkHeap) Push(w any) { *h = append(*h, w.(*partWalk)) }
+
+// Pop is part of heap.Interface.
+func (h *walkHeap) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	*h = (*h)[:last]
+	return w
+}
+
+// all returns the values and their numbers of series as a sequence, whose error
+// is set at its end.
+func (v *tagValues) all(failed *error) iter.Seq2[[]byte, int64] {
+	return func(yield func([]byte, int64) bool) {
+		// It runs on a goroutine of its own: see Executor.statement.
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		*failed = v.count(yield)
+	}
+}
+
+// count calls f with each value, ascending, and the number of series that have
+// it, until f returns false.
+func (v *tagValues) count(f func(value []byte, n int64) bool) error {
 	if index, ok := v.shard.(scan.TagValueIndex); ok {
-		var failed error
-		err := index.CountByTagValue(v.name, v.key, v.set, func(value []byte, n int) bool {
-			failed = f(value, int64(n))
-			return failed == nil
-		})
-		return cmp.Or(failed, err)
+		return index.CountByTagValue(v.name, v.key, v.set, func(value []byte, n int) bool { return f(value, int64(n)) })
 	}
 	set := v.set
 	if set == nil {
@@ -225,11 +281,10 @@ func (v *tagValues) count(f func(value []byte, n int64) error) error {
 			return err
 		}
 	}
+	more := true
 	return eachGroup(v.shard, v.name, set, []string{v.key}, func(tuple []string, part *roaring.Bitmap) error {
-		if tuple[0] == "" {
-			return nil
-		}
-		return f([]byte(tuple[0]), int64(part.GetCardinality()))
+		more = more && (tuple[0] == "" || f([]byte(tuple[0]), int64(part.GetCardinality())))
+		return nil
 	})
 }
 
