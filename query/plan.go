@@ -34,6 +34,7 @@ type level struct {
 	selector bool                   // one selector alone: rows keep the chosen point's time
 
 	fields []influxql.Expr // select list; for top and bottom with their tags
+	bare   []int           // place in refs of fields that are no more than that, or -1; made by project
 }
 
 // plan compiles the statement, opens its sources and lays out its levels.

@@ -323,17 +323,14 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 		}
 		values[i] = o
 	}
-	lookup := func(*influxql.VarRef) operand { return null() }
-	if l.selector {
-		if cl := all[0]; cl != nil {
-			cols := make([]column.Vector, len(l.refs))
-			for i := range cl.aux {
-				cols[i] = l.fillAux(cl.aux[i], n, fieldType(l.refs[i].Type), new(scalar))
-			}
-			lookup = l.lookupRefs(l.refs, cols)
+	var aux []column.Vector
+	if cl := all[0]; l.selector && cl != nil {
+		aux = make([]column.Vector, len(l.refs))
+		for i := range cl.aux {
+			aux[i] = l.fillAux(cl.aux[i], n, fieldType(l.refs[i].Type), new(scalar))
 		}
 	}
-	cols := l.project(n, lookup, func(e *influxql.Call) (operand, bool) {
+	cols := l.project(n, aux, func(e *influxql.Call) (operand, bool) {
 		i, ok := l.callAt[e]
 		if !ok {
 			return operand{}, false

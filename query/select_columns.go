@@ -104,12 +104,20 @@ func newChunkReader(cs *columnSet) *chunkReader {
 	return r
 }
 
-// needsTags reports whether the tags of each series must be known.
-func (cs *columnSet) needsTags() bool {
+// tags returns how many of the output columns are tags.
+func (cs *columnSet) tags() (n int) {
 	for i := range cs.out {
 		if cs.out[i].tag {
-			return true
+			n++
 		}
+	}
+	return n
+}
+
+// needsTags reports whether the tags of each series must be known.
+func (cs *columnSet) needsTags() bool {
+	if cs.tags() > 0 {
+		return true
 	}
 	for _, b := range cs.cond {
 		if b.tag {

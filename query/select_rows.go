@@ -54,6 +54,33 @@ func (rs *rowset) append(o *rowset) {
 	rs.times = append(rs.times, o.times...)
 }
 
+// slabRows is up to how many rows a group's columns of numbers are made in one
+// piece of memory: many groups of few rows are mostly the price of allocating.
+const slabRows = 16
+
+// reserve makes room for n rows of numbers in an empty row set.
+func (rs *rowset) reserve(n int) {
+	ints, floats := n, 0
+	for i := range rs.cols {
+		switch rs.cols[i].Type {
+		case model.Integer:
+			ints += n
+		case model.Float:
+			floats += n
+		}
+	}
+	i, f := make([]int64, ints), make([]float64, floats)
+	rs.times, i = i[:0:n], i[n:]
+	for k := range rs.cols {
+		switch v := &rs.cols[k]; v.Type {
+		case model.Integer:
+			v.Ints, i = i[:0:n], i[n:]
+		case model.Float:
+			v.Floats, f = f[:0:n], f[n:]
+		}
+	}
+}
+
 // reverse turns the rows around.
 func (rs *rowset) reverse() {
 	slices.Reverse(rs.times)
@@ -211,6 +238,9 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 				if b := &s.cs.out[i]; b.index >= 0 {
 					buf.cols[i].Type = b.typ
 				}
+			}
+			if s.cap > 0 && s.cap <= slabRows {
+				buf.reserve(s.cap)
 			}
 			bufs[g] = buf
 		}
@@ -457,6 +487,10 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 			_, tags[i] = model.ParseSeriesKey(runs[i].key, nil)
 		}
 	}
+	var texts []string // of the tag columns
+	if hasTags && perm == nil {
+		texts = make([]string, s.cs.tags()*total)
+	}
 	var all column.Vector // a column in the order of the runs
 	for i := range dst.cols {
 		b, v := &s.cs.out[i], &dst.cols[i]
@@ -468,7 +502,7 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 		case b.tag && perm != nil:
 			tagRows(v, b.ref.Val, tags, of, perm)
 		case b.tag:
-			reserve(v, total)
+			v.Strings, texts = texts[:0:total], texts[total:]
 			for k, r := range runs {
 				appendTag(v, tags[k].Get(b.ref.Val), r.hi-r.lo)
 			}

@@ -93,12 +93,35 @@ func (o *seriesOut) rows(times []int64, values []column.Vector) error {
 // full reports that no more rows are wanted.
 func (o *seriesOut) full() bool { return o.left == 0 }
 
-// project evaluates the select list over n rows. The columns begin at place 1:
-// the first is left for the times.
-func (l *level) project(n int, lookup func(*influxql.VarRef) operand, call func(*influxql.Call) (operand, bool)) []column.Vector {
+// project evaluates the select list over n rows. cols are the columns of refs,
+// or nil where references are null. The columns begin at place 1: the first is
+// left for the times.
+func (l *level) project(n int, cols []column.Vector, call func(*influxql.Call) (operand, bool)) []column.Vector {
+	if l.bare == nil {
+		l.bare = make([]int, len(l.fields))
+		for i, e := range l.fields {
+			l.bare[i] = -1
+			if ref, ok := e.(*influxql.VarRef); ok {
+				l.bare[i] = slices.Index(l.refs, *ref)
+			}
+		}
+	}
+	lookup := func(ref *influxql.VarRef) operand {
+		i := slices.Index(l.refs, *ref)
+		if i < 0 || cols == nil || cols[i].Type == model.Unknown {
+			return null()
+		}
+		return operand{v: cols[i]}
+	}
 	ev := evaluator{n: n, lookup: lookup, call: call, floatDivision: true}
 	values := make([]column.Vector, 1+len(l.fields))
 	for i, e := range l.fields {
+		if at := l.bare[i]; at >= 0 && cols != nil {
+			if cols[at].Type != model.Unknown {
+				values[1+i] = cols[at]
+			}
+			continue
+		}
 		o := ev.eval(e)
 		values[1+i] = o.expand(n)
 	}
@@ -472,21 +495,6 @@ func (l *level) emitRaw(out *seriesOut, rs *rowset) error {
 			rs.cols[i] = l.fillAux(rs.cols[i], n, fieldType(l.refs[i].Type), &out.carry[i])
 		}
 	}
-	cols := l.project(n, l.lookupRefs(l.refs, rs.cols), nil)
+	cols := l.project(n, rs.cols, nil)
 	return out.rows(rs.times, cols)
-}
-
-// lookupRefs finds references among columns in the same order.
-func (l *level) lookupRefs(refs []influxql.VarRef, cols []column.Vector) func(*influxql.VarRef) operand {
-	return func(ref *influxql.VarRef) operand {
-		for i := range refs {
-			if refs[i] == *ref {
-				if cols[i].Type == model.Unknown {
-					return null()
-				}
-				return operand{v: cols[i]}
-			}
-		}
-		return null()
-	}
 }
