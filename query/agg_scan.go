@@ -110,6 +110,7 @@ type aggWorker struct {
 	ibuf  []int64
 	ubuf  []uint64
 	gath  []column.Vector
+	stats scan.Stats // scratch of whole
 	walk  windowWalk
 	cuts  []cut // of the current rows
 }
@@ -223,7 +224,8 @@ func chunkCount(c scan.Chunk, i int) (int, bool) {
 			return n, true
 		}
 	}
-	s, ok := c.Stats(i)
+	var s scan.Stats
+	ok := c.Stats(i, &s)
 	return s.Count, ok
 }
 
@@ -261,13 +263,13 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 				continue
 			}
 		} else if !b.cast && b.typ == sl.typ {
-			stats, ok := c.Stats(b.index)
-			if ok {
+			stats := &w.stats
+			if c.Stats(b.index, stats) {
 				if stats.Count == 0 {
 					met = false
 					continue
 				}
-				done, err := w.fromStats(c, &st[i], sl, &stats)
+				done, err := w.fromStats(c, &st[i], sl, stats)
 				if err != nil {
 					return false, err
 				}

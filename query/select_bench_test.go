@@ -120,16 +120,17 @@ type benchChunk struct {
 }
 
 func (c *benchChunk) Column(i int) (*column.Vector, error) { return &c.cols[c.fields[i]], nil }
-func (c *benchChunk) Stats(i int) (scan.Stats, bool) {
+func (c *benchChunk) Stats(i int, st *scan.Stats) bool {
 	if !c.stats {
-		return scan.Stats{}, false
+		return false
 	}
 	v := c.cols[c.fields[i]].Floats
 	n := len(v)
-	return scan.Stats{
+	*st = scan.Stats{
 		Count: n, LastRow: n - 1, First: math.Float64bits(v[0]), Last: math.Float64bits(v[n-1]),
 		Sum: math.Float64bits(50 * float64(n)), Min: math.Float64bits(0), Max: math.Float64bits(100),
-	}, true
+	}
+	return true
 }
 
 func (c *benchCursor) NextSeries() (model.SeriesID, bool) {

@@ -92,6 +92,7 @@ type chunkReader struct {
 	cast []column.Vector  // converted, by place in cs.out
 	done []bool
 	rows []int32
+	edge edgeScratch // of rowScan.edge
 	err  error
 }
 

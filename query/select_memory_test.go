@@ -425,9 +425,9 @@ func (c *memChunk) Column(i int) (*column.Vector, error) {
 	return &c.cols[i], nil
 }
 
-func (c *memChunk) Stats(i int) (scan.Stats, bool) {
+func (c *memChunk) Stats(i int, st *scan.Stats) bool {
 	if !c.stats {
-		return scan.Stats{}, false
+		return false
 	}
 	v := &c.cols[i]
 	var s scan.Stats
@@ -461,5 +461,6 @@ func (c *memChunk) Stats(i int) (scan.Stats, bool) {
 	if v.Type == model.String {
 		s = scan.Stats{Count: s.Count, FirstRow: s.FirstRow, LastRow: s.LastRow}
 	}
-	return s, true
+	*st = s
+	return true
 }

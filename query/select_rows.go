@@ -267,7 +267,6 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) error {
 	type piece struct{ lo, hi int }
 	var pieces []piece
-	var words []edgeWord
 	for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
 		if err := s.x.ctx.Err(); err != nil {
 			return err
@@ -297,7 +296,7 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 			}
 		}
 		start := len(buf.times)
-		if all && to-from == 1 && s.cap > 0 && s.edge(buf, c, from, &words) {
+		if all && to-from == 1 && s.cap > 0 && s.edge(buf, c, from, &rd.edge) {
 			if !s.asc {
 				pieces = append(pieces, piece{start, start + 1})
 			}
@@ -369,12 +368,12 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 
 // edge appends the first or the last row of a chunk from the statistics, and
 // reports false where these do not tell it.
-func (s *rowScan) edge(buf *rowset, c scan.Chunk, row int, scratch *[]edgeWord) bool {
+func (s *rowScan) edge(buf *rowset, c scan.Chunk, row int, scratch *edgeScratch) bool {
 	last := c.Len() - 1
 	if row != 0 && row != last {
 		return false
 	}
-	words := (*scratch)[:0]
+	words := scratch.words[:0]
 	for i := range buf.cols {
 		if buf.cols[i].Type == model.Unknown {
 			words = append(words, edgeWord{})
@@ -384,8 +383,8 @@ func (s *rowScan) edge(buf *rowset, c scan.Chunk, row int, scratch *[]edgeWord) 
 		if b.cast || b.typ == model.String {
 			return false
 		}
-		st, ok := c.Stats(b.index)
-		if !ok {
+		st := &scratch.stats
+		if !c.Stats(b.index, st) {
 			return false
 		}
 		w := edgeWord{st.First, st.Count > 0 && st.FirstRow == 0}
@@ -394,7 +393,7 @@ func (s *rowScan) edge(buf *rowset, c scan.Chunk, row int, scratch *[]edgeWord) 
 		}
 		words = append(words, w)
 	}
-	*scratch = words
+	scratch.words = words
 	at := c.Min()
 	if row == last {
 		at = c.Max()
@@ -410,6 +409,12 @@ func (s *rowScan) edge(buf *rowset, c scan.Chunk, row int, scratch *[]edgeWord) 
 		}
 	}
 	return true
+}
+
+// edgeScratch is memory of edge.
+type edgeScratch struct {
+	words []edgeWord
+	stats scan.Stats
 }
 
 // edgeWord is a value of a chunk's first or last row.

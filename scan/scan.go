@@ -104,9 +104,9 @@ type Chunk interface {
 	// Column returns column i of Request.Fields, Len rows. A field the series
 	// does not have gives a vector with no valid row.
 	Column(i int) (*column.Vector, error)
-	// Stats returns the statistics of column i, and false if there are none
-	// and the column must be decoded.
-	Stats(i int) (Stats, bool)
+	// Stats sets st to the statistics of column i, or returns false if there are
+	// none and the column must be decoded; st then holds nothing of use.
+	Stats(i int, st *Stats) bool
 }
 
 // Stats sums up the non-null values of one column of a chunk. Value words are

@@ -13,12 +13,12 @@ type rowsChunk struct {
 	null   column.Vector
 }
 
-func (c *rowsChunk) Len() int                     { return len(c.rows.Times) }
-func (c *rowsChunk) Min() int64                   { return c.rows.Times[0] }
-func (c *rowsChunk) Max() int64                   { return c.rows.Times[len(c.rows.Times)-1] }
-func (c *rowsChunk) Step() int64                  { return 0 }
-func (c *rowsChunk) Times() ([]int64, error)      { return c.rows.Times, nil }
-func (c *rowsChunk) Stats(int) (scan.Stats, bool) { return scan.Stats{}, false }
+func (c *rowsChunk) Len() int                    { return len(c.rows.Times) }
+func (c *rowsChunk) Min() int64                  { return c.rows.Times[0] }
+func (c *rowsChunk) Max() int64                  { return c.rows.Times[len(c.rows.Times)-1] }
+func (c *rowsChunk) Step() int64                 { return 0 }
+func (c *rowsChunk) Times() ([]int64, error)     { return c.rows.Times, nil }
+func (c *rowsChunk) Stats(int, *scan.Stats) bool { return false }
 
 func (c *rowsChunk) Column(i int) (*column.Vector, error) {
 	if c.absent[i] {
@@ -126,15 +126,13 @@ func (c *fileChunk) Column(i int) (*column.Vector, error) {
 	return &c.col[i], nil
 }
 
-func (c *fileChunk) Stats(i int) (scan.Stats, bool) {
+func (c *fileChunk) Stats(i int, st *scan.Stats) bool {
 	p := c.src.fields[i]
 	if p < 0 {
-		return scan.Stats{}, true
+		*st = scan.Stats{}
+		return true
 	}
-	if c.cut {
-		return scan.Stats{}, false
-	}
-	return c.src.chunk.Stats(p)
+	return !c.cut && c.src.chunk.Stats(p, st)
 }
 
 // Count tells how many values a column has where that needs no decoding.

@@ -315,7 +315,7 @@ func (b *bench) check() {
 			stats := make([]scan.Stats, len(wanted))
 			have := make([]bool, len(wanted))
 			for i := range wanted {
-				stats[i], have[i] = ch.Stats(i)
+				have[i] = ch.Stats(i, &stats[i])
 			}
 			ts, err := ch.Times()
 			if err != nil {

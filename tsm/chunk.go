@@ -13,8 +13,8 @@ import (
 // Chunk is a chunk of rows: reusable memory for Reader.Chunk. Times and
 // columns are decoded when first asked for and stay valid until the chunk is
 // positioned anew, save for the bytes of strings, which stay valid. It belongs
-// to one goroutine. Stats needs the Series that the chunk was positioned with
-// as it was then; the rest does not.
+// to one goroutine. Stats and AllValid need the Series that the chunk was
+// positioned with as it was then; the rest does not.
 type Chunk struct {
 	r      *Reader
 	s      *Series
@@ -23,6 +23,7 @@ type Chunk struct {
 	fields []column.Field
 	body   []byte
 	off    int64 // of body in the file
+	parsed bool  // the body's head is checked, and places set
 	places []columnPlace
 	times  struct {
 		v     []int64
@@ -37,8 +38,9 @@ type decodedColumn struct {
 	valid  column.Bitmap
 }
 
-// Chunk positions c on chunk k of a loaded series. It checks the chunk's head;
-// the checksums of large columns are checked each time they are decoded.
+// Chunk positions c on chunk k of a loaded series. A chunk of the data section is
+// not touched before its times or a column are asked for; the checksums of large
+// columns are checked each time they are decoded.
 func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 	if s.reader != r || k < 0 || k >= len(s.Chunks) {
 		return fmt.Errorf("tsm %s: chunk %d of %d, or series of another file", r.path, k, len(s.Chunks))
@@ -55,7 +57,7 @@ func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 	c.ready = c.ready[:n]
 	clear(c.ready)
 	c.places = c.places[:n+c.timeColumns()]
-	if e.inline {
+	if c.parsed = e.inline; c.parsed {
 		end := e.off + uint64(e.Bytes)
 		c.body, c.off = s.header.page[e.off:end:end], int64(s.pageOff+e.off)
 		if !parseInlineBody(c.body, c.places) {
@@ -65,6 +67,15 @@ func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 	}
 	end := e.off + uint64(e.Bytes)
 	c.body, c.off = r.data[e.off:end:end], int64(e.off)
+	return nil
+}
+
+// parse checks the head of the body, once.
+func (c *Chunk) parse() error {
+	if c.parsed {
+		return nil
+	}
+	c.parsed = true
 	if reason, at := parseDataBody(c.body, c.places); reason != "" {
 		return c.corrupt(at, reason)
 	}
@@ -97,10 +108,13 @@ func (c *Chunk) Max() int64 { return c.e.Max }
 func (c *Chunk) Step() int64 { return c.e.Step }
 
 // Stats returns the statistics of a field as Series.Stats does.
-func (c *Chunk) Stats(field int) (scan.Stats, bool) { return c.s.Stats(c.k, field) }
+func (c *Chunk) Stats(field int, st *scan.Stats) bool { return c.s.Stats(c.k, field, st) }
 
 // raw returns the bytes of the column at place i, checked.
 func (c *Chunk) raw(i int) ([]byte, error) {
+	if err := c.parse(); err != nil {
+		return nil, err
+	}
 	if i >= len(c.places) {
 		return nil, c.corrupt(0, "chunk is damaged")
 	}
@@ -191,6 +205,9 @@ func (c *Chunk) Column(field int) (*column.Vector, error) {
 
 // AllValid reports, without decoding, that every row has a value of the field.
 func (c *Chunk) AllValid(field int) bool {
+	if rec, ok := c.s.statRecord(c.k, field); ok {
+		return len(rec) > 0 && rec[0]&statPartial == 0
+	}
 	i := field + c.timeColumns()
-	return i < len(c.places) && c.places[i].size > 0 && !c.places[i].sparse
+	return c.parse() == nil && i < len(c.places) && c.places[i].size > 0 && !c.places[i].sparse
 }

@@ -13,6 +13,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/scan"
 )
 
 // bytesFS is a file system of one file in memory, mapped as it is.
@@ -336,7 +337,7 @@ func readEverything(t *testing.T, data []byte) {
 			for f := range min(len(s.Fields), 20) {
 				_, err := c.Column(f)
 				check(err)
-				_, _ = s.Stats(k, f)
+				_ = s.Stats(k, f, new(scan.Stats))
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/scan"
 )
 
 // newRand returns a generator whose seed a failing test prints.
@@ -363,7 +364,8 @@ func compareSeries(r *Reader, i int, want *testSeries, s *Series, c *Chunk) erro
 			if all := validCount(&w.cols[f], rows) == rows; c.AllValid(f) != all {
 				return wrong("chunk %d column %d: all valid %v", k, f, c.AllValid(f))
 			}
-			st, ok := c.Stats(f)
+			var st scan.Stats
+			ok := c.Stats(f, &st)
 			if ok != (rows >= StatsRows) {
 				return wrong("chunk %d column %d: stats %v", k, f, ok)
 			}

@@ -13,6 +13,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/scan"
 )
 
 // Copying every chunk whole gives the same file as writing the rows.
@@ -424,7 +425,7 @@ func TestScanDoesNotAllocate(t *testing.T) {
 					if _, err := c.Column(f); err != nil {
 						t.Fatal(err)
 					}
-					if _, ok := c.Stats(f); !ok {
+					if !c.Stats(f, new(scan.Stats)) {
 						t.Fatal("no statistics")
 					}
 				}

@@ -344,12 +344,10 @@ func grow[T any](v []T, n int) []T {
 	return make([]T, n, n+n/2)
 }
 
-// Stats returns the statistics of a field, by its place in Fields, in chunk k,
-// and false if there are none and the column must be decoded. Chunks of fewer
+// Stats sets st to the statistics of a field, by its place in Fields, in chunk k,
+// and returns false if there are none and the column must be decoded. Chunks of fewer
 // than StatsRows rows have none. Sum of booleans is the number of true values.
-func (s *Series) Stats(k, field int) (st scan.Stats, ok bool) {
-	if rec, found := s.statRecord(k, field); found {
-		ok = decodeStats(&st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
-	}
-	return st, ok
+func (s *Series) Stats(k, field int, st *scan.Stats) bool {
+	rec, ok := s.statRecord(k, field)
+	return ok && decodeStats(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
 }

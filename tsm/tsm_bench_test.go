@@ -10,6 +10,7 @@ import (
 	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/scan"
 )
 
 // shortSet is a set of n series of one row of two integers.
@@ -352,8 +353,9 @@ func benchmarkScan(b *testing.B, n, rows int) {
 	}
 	b.Run("stats", func(b *testing.B) {
 		walk(b, func(s *Series, c *Chunk) {
+			var st scan.Stats
 			for f := range s.Fields {
-				if _, ok := s.Stats(0, f); !ok {
+				if !s.Stats(0, f, &st) {
 					b.Fatal("no statistics")
 				}
 			}

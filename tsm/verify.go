@@ -147,8 +147,8 @@ func (v *verifier) chunk(k int) error {
 		if rows < StatsRows {
 			continue
 		}
-		got, ok := v.s.Stats(k, f)
-		if !ok {
+		var got scan.Stats
+		if !v.s.Stats(k, f, &got) {
 			return c.corrupt(0, "bad statistics")
 		}
 		switch {
