@@ -15,7 +15,7 @@ import (
 
 // eachWindow cuts rows in the level's direction into windows.
 func (l *level) eachWindow(times []int64, f func(start int64, lo, hi int)) {
-	for lo := 0; lo < len(times); {
+	for lo := 0; lo < len(times) && !l.x.stop.ended; {
 		start := l.win.start(times[lo])
 		hi := len(times)
 		if !l.win.none() {
@@ -26,6 +26,7 @@ func (l *level) eachWindow(times []int64, f func(start int64, lo, hi int)) {
 			}
 		}
 		f(start, lo, hi)
+		l.x.stop.after(hi - lo)
 		lo = hi
 	}
 }
@@ -51,13 +52,13 @@ func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
 		out := &cells{v: column.Vector{Type: model.Integer}}
 		l.eachWindow(rs.times, func(start int64, lo, hi int) {
 			out.times = append(out.times, l.at(start))
-			out.v.Ints = append(out.v.Ints, int64(len(distinctRows(v, lo, hi))))
+			out.v.Ints = append(out.v.Ints, int64(len(distinctRows(&l.x.stop, v, lo, hi))))
 		})
 		return out, nil
 	case "distinct":
 		out := &cells{v: column.Vector{Type: v.Type}}
 		l.eachWindow(rs.times, func(start int64, lo, hi int) {
-			rows := distinctRows(v, lo, hi)
+			rows := distinctRows(&l.x.stop, v, lo, hi)
 			if !l.asc {
 				slices.Reverse(rows) // values of one time in order of appearance
 			}
@@ -73,14 +74,14 @@ func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
 		f := o.floats()
 		l.eachWindow(rs.times, func(start int64, lo, hi int) {
 			out.times = append(out.times, l.at(start))
-			out.v.Floats = append(out.v.Floats, median(f[lo:hi]))
+			out.v.Floats = append(out.v.Floats, median(&l.x.stop, f[lo:hi]))
 		})
 		return out, nil
 	case "mode":
 		out := &cells{v: column.Vector{Type: v.Type}}
 		l.eachWindow(rs.times, func(start int64, lo, hi int) {
 			out.times = append(out.times, l.at(start))
-			out.v.AppendFrom(v, modeRow(rs.times, v, lo, hi))
+			out.v.AppendFrom(v, modeRow(&l.x.stop, rs.times, v, lo, hi))
 		})
 		return out, nil
 	case "percentile", "sample", "top", "bottom":
@@ -97,26 +98,26 @@ func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
 }
 
 // distinctRows returns the first row of each value among rows [lo, hi).
-func distinctRows(v *column.Vector, lo, hi int) []int {
+func distinctRows(stop *stopper, v *column.Vector, lo, hi int) []int {
 	switch v.Type {
 	case model.String:
-		return firstOf(v.Strings, lo, hi)
+		return firstOf(stop, v.Strings, lo, hi)
 	case model.Float:
-		return firstOf(v.Floats, lo, hi)
+		return firstOf(stop, v.Floats, lo, hi)
 	case model.Integer:
-		return firstOf(v.Ints, lo, hi)
+		return firstOf(stop, v.Ints, lo, hi)
 	case model.Unsigned:
-		return firstOf(v.Uints, lo, hi)
+		return firstOf(stop, v.Uints, lo, hi)
 	case model.Boolean:
-		return firstOf(v.Bools, lo, hi)
+		return firstOf(stop, v.Bools, lo, hi)
 	}
 	return nil
 }
 
-func firstOf[T comparable](x []T, lo, hi int) []int {
+func firstOf[T comparable](stop *stopper, x []T, lo, hi int) []int {
 	seen := make(map[T]struct{}, min(hi-lo, 64))
 	var out []int
-	for i := lo; i < hi; i++ {
+	for i := lo; i < hi && !stop.after(1); i++ {
 		if _, ok := seen[x[i]]; !ok {
 			seen[x[i]] = struct{}{}
 			out = append(out, i)
@@ -125,10 +126,10 @@ func firstOf[T comparable](x []T, lo, hi int) []int {
 	return out
 }
 
-func median(x []float64) float64 {
+func median(stop *stopper, x []float64) float64 {
 	s := slices.Clone(x)
 	n := len(s)
-	high := kth(s, n/2)
+	high := kth(stop, s, n/2)
 	if n%2 == 1 {
 		return high
 	}
@@ -139,9 +140,9 @@ func median(x []float64) float64 {
 // kth returns the value of rank k, counted from 0, and leaves the smaller
 // ones before it. Quickselect with the median of three; what it makes of an
 // unlucky order is bounded by sorting the rest.
-func kth[T cmp.Ordered](x []T, k int) T {
+func kth[T cmp.Ordered](stop *stopper, x []T, k int) T {
 	lo, hi := 0, len(x)-1
-	for rounds := 0; lo < hi; rounds++ {
+	for rounds := 0; lo < hi && !stop.after(hi-lo); rounds++ {
 		if rounds > 64 {
 			slices.Sort(x[lo : hi+1])
 			break
@@ -185,20 +186,20 @@ func kth[T cmp.Ordered](x []T, k int) T {
 
 // kthRow returns the row among [lo, hi) that has rank k by value, rows of equal
 // value counted in their order.
-func kthRow(v *column.Vector, lo, hi, k int) int {
+func kthRow(stop *stopper, v *column.Vector, lo, hi, k int) int {
 	switch v.Type {
 	case model.Float:
-		return lo + ranked(v.Floats[lo:hi], k)
+		return lo + ranked(stop, v.Floats[lo:hi], k)
 	case model.Integer:
-		return lo + ranked(v.Ints[lo:hi], k)
+		return lo + ranked(stop, v.Ints[lo:hi], k)
 	case model.Unsigned:
-		return lo + ranked(v.Uints[lo:hi], k)
+		return lo + ranked(stop, v.Uints[lo:hi], k)
 	}
 	return lo
 }
 
-func ranked[T cmp.Ordered](x []T, k int) int {
-	value := kth(slices.Clone(x), k)
+func ranked[T cmp.Ordered](stop *stopper, x []T, k int) int {
+	value := kth(stop, slices.Clone(x), k)
 	for _, y := range x {
 		if y < value {
 			k--
@@ -236,12 +237,12 @@ func compareRows(v *column.Vector, a, b int) int {
 // frequency above one a larger value wins if it comes before the last of the
 // smaller one, as in InfluxDB; if no value comes twice it is the smallest. Of
 // booleans it is true when in doubt.
-func modeRow(times []int64, v *column.Vector, lo, hi int) int {
+func modeRow(stop *stopper, times []int64, v *column.Vector, lo, hi int) int {
 	rows := make([]int, hi-lo)
 	for i := range rows {
 		rows[i] = lo + i
 	}
-	slices.SortStableFunc(rows, func(a, b int) int {
+	rows = sortRows(stop, rows, func(a, b int) int {
 		if c := compareRows(v, a, b); c != 0 {
 			return c
 		}
@@ -266,6 +267,36 @@ func modeRow(times []int64, v *column.Vector, lo, hi int) int {
 	return best
 }
 
+// sortRows sorts rows, those that are equal staying in their order, and returns
+// them, perhaps in another place: blocks are sorted, then merged two by two.
+func sortRows[T any](stop *stopper, rows []T, compare func(a, b T) int) []T {
+	block := workRows
+	for lo := 0; lo < len(rows) && !stop.after(block); lo += block {
+		slices.SortStableFunc(rows[lo:min(lo+block, len(rows))], compare)
+	}
+	if len(rows) <= block {
+		return rows
+	}
+	merged := make([]T, len(rows))
+	for size := block; size < len(rows) && !stop.after(0); size *= 2 {
+		for lo := 0; lo < len(rows); lo += 2 * size {
+			mid, hi := min(lo+size, len(rows)), min(lo+2*size, len(rows))
+			a, b := lo, mid
+			for k := lo; k < hi && !stop.after(1); k++ {
+				if a < mid && (b >= hi || compare(rows[a], rows[b]) <= 0) {
+					merged[k] = rows[a]
+					a++
+				} else {
+					merged[k] = rows[b]
+					b++
+				}
+			}
+		}
+		rows, merged = merged, rows
+	}
+	return rows
+}
+
 // chosen computes the selectors that keep rows as they are.
 func (l *level) chosen(c *call, rs *rowset) (*cells, error) {
 	v := &rs.cols[0]
@@ -278,14 +309,14 @@ func (l *level) chosen(c *call, rs *rowset) (*cells, error) {
 		n := len(rows)
 		switch c.fn {
 		case "percentile":
-			if i := percentileRow(v, lo, hi, c.expr.Args[1]); i >= 0 {
+			if i := percentileRow(&l.x.stop, v, lo, hi, c.expr.Args[1]); i >= 0 {
 				rows = append(rows, int32(i))
 			}
 		case "sample":
 			if rnd == nil {
 				rnd = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 			}
-			rows = append(rows, sampleRows(rnd, lo, hi, intArg(c, 1))...)
+			rows = append(rows, sampleRows(&l.x.stop, rnd, lo, hi, intArg(c, 1))...)
 		default:
 			rows = append(rows, l.topRows(c, rs, lo, hi)...)
 		}
@@ -323,7 +354,7 @@ func intArg(c *call, i int) int {
 }
 
 // percentileRow returns the row of the nearest rank, or -1.
-func percentileRow(v *column.Vector, lo, hi int, arg influxql.Expr) int {
+func percentileRow(stop *stopper, v *column.Vector, lo, hi int, arg influxql.Expr) int {
 	var p float64
 	switch a := arg.(type) {
 	case *influxql.NumberLiteral:
@@ -336,13 +367,13 @@ func percentileRow(v *column.Vector, lo, hi int, arg influxql.Expr) int {
 	if i < 0 || i >= n {
 		return -1
 	}
-	return kthRow(v, lo, hi, i)
+	return kthRow(stop, v, lo, hi, i)
 }
 
 // sampleRows draws n of the rows [lo, hi), in order.
-func sampleRows(rnd *rand.Rand, lo, hi, n int) []int32 {
+func sampleRows(stop *stopper, rnd *rand.Rand, lo, hi, n int) []int32 {
 	var out []int32
-	for i := lo; i < hi; i++ {
+	for i := lo; i < hi && !stop.after(1); i++ {
 		if len(out) < n {
 			out = append(out, int32(i))
 		} else if k := rnd.IntN(i - lo + 1); k < n {
@@ -377,7 +408,7 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 	if tags := len(c.expr.Args) - 2; tags > 0 {
 		best := map[string]int{}
 		var key []byte
-		for i := lo; i < hi; i++ {
+		for i := lo; i < hi && !l.x.stop.after(1); i++ {
 			key = key[:0]
 			for t := 1; t <= tags; t++ {
 				if ref, ok := c.expr.Args[t].(*influxql.VarRef); ok && ref.Type != influxql.Tag && ref.Type != influxql.Unknown {
@@ -395,7 +426,7 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 		}
 	} else if n := intArg(c, len(c.expr.Args)-1); n <= 64 {
 		// Few of many: keep the best so far in order.
-		for i := lo; i < hi; i++ {
+		for i := lo; i < hi && !l.x.stop.after(1); i++ {
 			r := int32(i)
 			if len(rows) == n && better(r, rows[n-1]) >= 0 {
 				continue
@@ -411,9 +442,9 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 			rows = append(rows, int32(i))
 		}
 	}
-	slices.SortFunc(rows, better)
+	rows = sortRows(&l.x.stop, rows, better)
 	rows = rows[:min(intArg(c, len(c.expr.Args)-1), len(rows))]
-	slices.SortStableFunc(rows, func(a, b int32) int {
+	return sortRows(&l.x.stop, rows, func(a, b int32) int {
 		if d := cmp.Compare(rs.times[a], rs.times[b]); d != 0 {
 			if l.asc {
 				return d
@@ -422,7 +453,6 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 		}
 		return 0
 	})
-	return rows
 }
 
 // integral is the area under the line through the points, in units of its

@@ -137,6 +137,9 @@ func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir in
 		if !ok {
 			return cur.Err()
 		}
+		if err := w.x.ctx.Err(); err != nil {
+			return err // also of many series without rows
+		}
 		g := u.group(id)
 		if tags {
 			if w.key, err = u.src.view.SeriesKey(id); err != nil {

@@ -36,10 +36,10 @@ func TestRanks(t *testing.T) {
 			return 0
 		})
 		for k := range x {
-			if got := kth(slices.Clone(x), k); got != sorted[k] {
+			if got := kth(nil, slices.Clone(x), k); got != sorted[k] {
 				t.Fatalf("seed %d: rank %d of %v is %v, want %v", seed, k, x, got, sorted[k])
 			}
-			if got := ranked(x, k); got != order[k] {
+			if got := ranked(nil, x, k); got != order[k] {
 				t.Fatalf("seed %d: row of rank %d of %v is %d, want %d", seed, k, x, got, order[k])
 			}
 		}

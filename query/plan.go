@@ -22,11 +22,13 @@ type source struct {
 // level is the plan of one SELECT: the statement itself or a subquery.
 type level struct {
 	*compiled
+	x               *exec
 	stmt            *influxql.SelectStatement // typed, wildcards expanded
 	sources         []*source
 	dims            []string // group keys: its own and those the outer levels group by; sorted
 	fillTo          scalar   // of fill(number)
 	slimit, soffset int
+	most            int // rows of a series that the outer statement can want; 0: all
 
 	refs     []influxql.VarRef      // bare fields and tags, each once
 	calls    []*call                // aggregates, each once
@@ -142,7 +144,7 @@ func (x *exec) limitBuckets(c *compiled) error {
 // layout builds the level of a compiled statement whose typed form is stmt.
 func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level) (*level, error) {
 	c.cond = stmt.Condition // now with types
-	l := &level{compiled: c, stmt: stmt, slimit: stmt.SLimit, soffset: stmt.SOffset}
+	l := &level{compiled: c, x: x, stmt: stmt, slimit: stmt.SLimit, soffset: stmt.SOffset}
 	for _, d := range stmt.Dimensions {
 		if ref, ok := d.Expr.(*influxql.VarRef); ok {
 			l.dims = append(l.dims, ref.Val)
@@ -163,6 +165,9 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 	}
 	if err := l.layoutFields(); err != nil {
 		return nil, err
+	}
+	if outer != nil && len(outer.calls) == 0 && outer.cond == nil && l.fill == influxql.NumberFill {
+		l.most = outer.wanted() // each row of ours, none of nulls, is a row of it
 	}
 	subs := c.subs
 	for _, src := range stmt.Sources {

@@ -68,6 +68,7 @@ type exec struct {
 	ctx     context.Context
 	opt     SelectOptions
 	storage scan.Storage
+	stop    stopper
 	views   map[[2]string]scan.View
 	workers int
 	used    atomic.Int64 // bytes of intermediate data, given back group by group
@@ -78,20 +79,25 @@ type exec struct {
 	warned  int // losses that the client was told of
 }
 
+func newExec(ctx context.Context, storage scan.Storage, opt SelectOptions) *exec {
+	if opt.Now.IsZero() {
+		opt.Now = time.Now().UTC()
+	}
+	if opt.MemoryBytes == 0 {
+		opt.MemoryBytes = DefaultMemoryBytes
+	}
+	x := &exec{ctx: ctx, opt: opt, storage: storage, stop: stopper{ctx: ctx}, views: map[[2]string]scan.View{}, workers: opt.Workers}
+	if x.workers <= 0 {
+		x.workers = runtime.GOMAXPROCS(0)
+	}
+	return x
+}
+
 // runSelect plans and runs stmt and hands its answer to emit piece by piece,
 // in order, from the calling goroutine. An error ends the statement; Results
 // handed out before it stay valid. stmt is not changed.
 func runSelect(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt SelectOptions, emit func(*Result) error) error {
-	if opt.Now.IsZero() {
-		opt.Now = time.Now().UTC()
-	}
-	x := &exec{ctx: ctx, opt: opt, storage: storage, views: map[[2]string]scan.View{}, workers: opt.Workers}
-	if x.workers <= 0 {
-		x.workers = runtime.GOMAXPROCS(0)
-	}
-	if x.opt.MemoryBytes == 0 {
-		x.opt.MemoryBytes = DefaultMemoryBytes
-	}
+	x := newExec(ctx, storage, opt)
 	defer x.release()
 	l, err := x.plan(stmt)
 	if err != nil {
@@ -193,6 +199,9 @@ func (o *emitter) frame(f *frame) error {
 		if p := o.pending; p != nil {
 			s := p.Series[0]
 			if same := o.sameSeries(s, f); !same || s.Rows >= o.chunk {
+				if err := o.x.ctx.Err(); err != nil {
+					return err
+				}
 				p.Partial = true
 				s.Partial = same
 				if err := o.emit(p); err != nil {

@@ -236,7 +236,7 @@ func (r *callRun) collect(batch []int32) error {
 				list = append(list, &sub[i])
 			}
 			if len(list) > 0 {
-				out[g] = dropNulls(mergeSets(list, r.l.asc))
+				out[g] = dropNulls(mergeSets(&r.x.stop, list, r.l.asc))
 			}
 		}
 		r.got[c] = out
@@ -308,7 +308,7 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 	if total == 0 {
 		return nil
 	}
-	times, perms := joinCells(all, l.asc)
+	times, perms := joinCells(&r.x.stop, all, l.asc)
 	n := len(times)
 	values := make([]operand, len(l.calls))
 	for i, c := range l.calls {

@@ -13,7 +13,7 @@ import (
 // joinCells merges the times of cells: rows with one time become one, several
 // rows of one call at one time stay apart. perms gives for each call the cell
 // of every row, -1 for none; nil means that row i is cell i.
-func joinCells(all []*cells, asc bool) (times []int64, perms [][]int32) {
+func joinCells(stop *stopper, all []*cells, asc bool) (times []int64, perms [][]int32) {
 	perms = make([][]int32, len(all))
 	var first *cells
 	same := true
@@ -40,7 +40,7 @@ func joinCells(all []*cells, asc bool) (times []int64, perms [][]int32) {
 				}
 			}
 		}
-		if !best {
+		if !best || stop.after(1) {
 			return times, perms
 		}
 		times = append(times, at)

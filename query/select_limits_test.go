@@ -24,13 +24,13 @@ func limitsStore(t testing.TB) *memStore {
 
 // collectSelect runs a statement and returns its Results.
 func collectSelect(ctx context.Context, m *memStore, q string, opt SelectOptions) ([]*Result, error) {
-	stmt, err := influxql.ParseStatement(q)
+	parsed, err := Parse(q, nil)
 	if err != nil {
 		return nil, err
 	}
 	opt.Database, opt.DefaultRP = "d", m.defaultRP
 	var out []*Result
-	err = runSelect(ctx, stmt.(*influxql.SelectStatement), m, opt, func(r *Result) error {
+	err = runSelect(ctx, selectOf(parsed), m, opt, func(r *Result) error {
 		out = append(out, r)
 		return nil
 	})
@@ -55,6 +55,7 @@ func TestSelectLimits(t *testing.T) {
 		{"SELECT count(v) FROM m WHERE time >= 0 GROUP BY time(1s)", SelectOptions{MemoryBytes: 1 << 20}, "query memory limit exceeded"},
 		{"SELECT count(v) FROM m WHERE time >= 0 GROUP BY time(1d) tz('Europe/Berlin')", SelectOptions{}, ""},
 		{"SELECT count(v) FROM m GROUP BY time(1ns) tz('Europe/Berlin')", SelectOptions{}, "too many GROUP BY time windows"},
+		{"SELECT holt_winters(mean(v), 1, 500) FROM m WHERE time >= 1500000000s AND time < 1500000600s GROUP BY time(1s)", SelectOptions{MemoryBytes: 1 << 20}, "query memory limit exceeded"},
 		{"SELECT v INTO x FROM m", SelectOptions{}, "SELECT INTO is not supported here"},
 		{"SELECT v FROM nosuch.m", SelectOptions{}, "retention policy not found: nosuch"},
 		{"SELECT v FROM nosuch..m", SelectOptions{}, "database not found: nosuch"},
@@ -78,9 +79,25 @@ func TestSelectLazyWindows(t *testing.T) {
 		"SELECT mean(v), max(w) FROM m WHERE time > 0 GROUP BY time(1s), h LIMIT 2",
 		"SELECT mean(v) FROM m GROUP BY time(1ns) ORDER BY time DESC LIMIT 3",
 		"SELECT mean(v) + count(w) FROM m WHERE time > 0 GROUP BY time(1ms) fill(previous) LIMIT 5 OFFSET 7",
+		// 50 years of nanoseconds.
+		"SELECT mean(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) LIMIT 5",
+		"SELECT count(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) LIMIT 5",
+		"SELECT mean(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(0) LIMIT 5",
+		"SELECT mean(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(none) LIMIT 5",
+		"SELECT mean(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(previous) LIMIT 5",
+		"SELECT mean(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(linear) LIMIT 5",
+		"SELECT mean(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns), h fill(7) ORDER BY time DESC LIMIT 5 OFFSET 2",
+		"SELECT mean(v), max(w), last(s) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(previous) ORDER BY time DESC LIMIT 5",
+		"SELECT median(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) LIMIT 5",
+		"SELECT mean(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(previous, 1d) LIMIT 5",
+		"SELECT mean(v) FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) HAVING count(v) > 0 LIMIT 5",
+		"SELECT x FROM (SELECT mean(v) AS x FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(0) LIMIT 5)",
+		"SELECT x FROM (SELECT mean(v) AS x FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns)) LIMIT 5",
+		"SELECT mean(x) FROM (SELECT mean(v) AS x FROM m GROUP BY time(1ns)) WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(0) LIMIT 5",
+		"SELECT x FROM (SELECT mean(v) AS x FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(0)) LIMIT 5",
 	} {
 		start := time.Now()
-		res, err := collectSelect(context.Background(), m, q, SelectOptions{MemoryBytes: 64 << 20})
+		res, err := collectSelect(context.Background(), m, q, SelectOptions{MemoryBytes: 4 << 20})
 		if err != nil || len(res) != 1 || res[0].Series[0].Rows == 0 {
 			t.Errorf("%s: %v %v", q, res, err)
 		}

@@ -230,6 +230,9 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 		if !ok {
 			break
 		}
+		if err := s.x.ctx.Err(); err != nil {
+			return nil, err // also of many series without rows
+		}
 		g := s.u.group(id)
 		buf := bufs[g]
 		if buf == nil {
@@ -470,7 +473,7 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 		dst.times = append(dst.times, r.buf.times[r.lo:r.hi]...)
 		bounds = append(bounds, len(dst.times))
 	}
-	perm := mergeOrder(dst.times, bounds)
+	perm := mergeOrder(&s.x.stop, dst.times, bounds)
 	var of []int32 // run of each row, before perm
 	if perm != nil {
 		if !s.asc {
@@ -605,7 +608,7 @@ func appendTag(v *column.Vector, value string, n int) {
 // mergeOrder returns the stable order by time of rows that are made of sorted
 // runs, or nil if they are in order already. bounds holds the runs' ends and a
 // leading 0.
-func mergeOrder(times []int64, bounds []int) []int32 {
+func mergeOrder(stop *stopper, times []int64, bounds []int) []int32 {
 	sorted := true
 	for _, b := range bounds[1:] {
 		if b < len(times) && b > 0 && times[b-1] > times[b] {
@@ -631,13 +634,19 @@ func mergeOrder(times []int64, bounds []int) []int32 {
 				hi = bounds[i+2]
 			}
 			a, b := lo, mid
-			for k := lo; k < hi; k++ {
-				if a < mid && (b >= hi || keys[a] <= keys[b]) {
-					keys2[k], perm2[k] = keys[a], perm[a]
-					a++
-				} else {
-					keys2[k], perm2[k] = keys[b], perm[b]
-					b++
+			for k := lo; k < hi; {
+				upTo := min(k+workRows, hi)
+				if stop.after(upTo - k) {
+					return perm
+				}
+				for ; k < upTo; k++ {
+					if a < mid && (b >= hi || keys[a] <= keys[b]) {
+						keys2[k], perm2[k] = keys[a], perm[a]
+						a++
+					} else {
+						keys2[k], perm2[k] = keys[b], perm[b]
+						b++
+					}
 				}
 			}
 			next = append(next, hi)

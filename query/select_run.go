@@ -37,13 +37,14 @@ func (x *exec) run(l *level, emit func(*frame) error) error {
 
 // wanted returns how many rows of a series can be needed, 0 for all.
 func (l *level) wanted() int {
-	if l.stmt.Limit <= 0 {
-		return 0
+	n := l.stmt.Limit + l.stmt.Offset
+	switch {
+	case l.stmt.Limit <= 0 || n <= 0:
+		return l.most
+	case l.most > 0:
+		return min(n, l.most+l.stmt.Offset)
 	}
-	if n := l.stmt.Limit + l.stmt.Offset; n > 0 {
-		return n
-	}
-	return 0
+	return n
 }
 
 // seriesOut cuts the rows of one output series to LIMIT and OFFSET.
@@ -67,6 +68,9 @@ func (l *level) seriesOut(t *groupTable, g int32, emit func(*frame) error) *seri
 
 // rows emits rows of what project made, and takes it over.
 func (o *seriesOut) rows(times []int64, values []column.Vector) error {
+	if err := o.l.x.ctx.Err(); err != nil {
+		return err // the rows may be unfinished
+	}
 	cols := values[1:]
 	lo, hi := 0, len(times)
 	if o.skip > 0 {
@@ -305,7 +309,7 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 		if len(list) == 0 {
 			continue
 		}
-		rs := mergeSets(list, l.asc)
+		rs := mergeSets(&x.stop, list, l.asc)
 		if err := l.emitRaw(l.seriesOut(t, g, emit), rs); err != nil {
 			return err
 		}
@@ -448,7 +452,7 @@ func (x *exec) estimateRows(l *level, u *unit, r model.TimeRange) (int64, error)
 
 // mergeSets merges row sets of several sources by time, in the level's
 // direction; rows of equal time keep the order of the sources.
-func mergeSets(list []*rowset, asc bool) *rowset {
+func mergeSets(stop *stopper, list []*rowset, asc bool) *rowset {
 	if len(list) == 1 {
 		return list[0]
 	}
@@ -470,7 +474,7 @@ func mergeSets(list []*rowset, asc bool) *rowset {
 			out.times[i] = -out.times[i]
 		}
 	}
-	if perm := mergeOrder(out.times, bounds); perm != nil {
+	if perm := mergeOrder(stop, out.times, bounds); perm != nil {
 		*out = out.permute(perm)
 	}
 	if !asc {

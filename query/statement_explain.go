@@ -2,7 +2,6 @@ package query
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 	if st.Analyze {
 		return s.explainAnalyze(stmt, opt)
 	}
-	x := &exec{ctx: s.ctx, opt: opt, storage: s.opt.Storage, views: map[[2]string]scan.View{}, workers: runtime.GOMAXPROCS(0)}
+	x := newExec(s.ctx, s.opt.Storage, opt)
 	defer x.release()
 	l, err := x.plan(stmt)
 	if err != nil {

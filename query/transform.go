@@ -39,7 +39,7 @@ func transform(l *level, c *call, in *cells) (*cells, error) {
 	case "exponential_moving_average", "double_exponential_moving_average", "triple_exponential_moving_average",
 		"triple_exponential_derivative", "relative_strength_index", "kaufmans_efficiency_ratio",
 		"kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
-		return technical(c, in)
+		return l.technical(c, in)
 	case "holt_winters", "holt_winters_with_fit":
 		return l.holtWinters(c, in)
 	}

@@ -12,6 +12,7 @@ import (
 type forecast struct {
 	y      []float64 // one per window; NaN where there is none
 	season int       // 0: none
+	stop   *stopper
 }
 
 // The parameters of a model, as the minimiser moves them; the season's factors follow.
@@ -41,7 +42,11 @@ func (l *level) holtWinters(c *call, in *cells) (*cells, error) {
 	if n > maxForecast || int64(more) > maxForecast {
 		return nil, errTooManyWindows
 	}
-	f := &forecast{season: season}
+	// The simplex has a corner more than there are parameters.
+	if err := l.x.grow(8 * int64(hwSeason+season) * int64(hwSeason+season+1)); err != nil {
+		return nil, err
+	}
+	f := &forecast{season: season, stop: &l.x.stop}
 	for range n {
 		f.y = append(f.y, math.NaN())
 	}
@@ -113,6 +118,9 @@ func (f *forecast) fit() []float64 {
 }
 
 func (f *forecast) squaredError(p []float64) float64 {
+	if f.stop.after(len(f.y) + len(p)*len(p)) {
+		return 0 // the search ends where all corners are equal
+	}
 	var sum float64
 	for i, v := range f.run(p, 0) {
 		if math.IsNaN(f.y[i]) {

@@ -20,8 +20,10 @@ type indicator interface {
 
 // technical computes the technical analysis functions: each point in, one
 // value out, but for those held back at the start.
-func technical(c *call, in *cells) (*cells, error) {
+func (l *level) technical(c *call, in *cells) (*cells, error) {
 	period := intArg(c, 1)
+	// A ring that is never filled need not be longer than what goes into it.
+	ring := min(period, len(in.times)+1)
 	hold, simple, smooth := -1, false, false
 	if len(c.expr.Args) > 2 {
 		hold = intArg(c, 2)
@@ -55,12 +57,12 @@ func technical(c *call, in *cells) (*cells, error) {
 		if smooth {
 			f = &strength{up: smoothed(period, simple), down: smoothed(period, simple)}
 		} else {
-			f = &momentum{ring: make([]float64, period)}
+			f = &momentum{ring: make([]float64, ring)}
 		}
 	case "kaufmans_efficiency_ratio":
-		f = &efficiency{ring: make([]pricePoint, period)}
+		f = &efficiency{ring: make([]pricePoint, ring)}
 	case "kaufmans_adaptive_moving_average":
-		f = &adaptive{ratio: efficiency{ring: make([]pricePoint, period)}}
+		f = &adaptive{ratio: efficiency{ring: make([]pricePoint, ring)}}
 	default:
 		return nil, fmt.Errorf("unsupported function: %s()", c.fn)
 	}
@@ -70,6 +72,9 @@ func technical(c *call, in *cells) (*cells, error) {
 	o := operand{v: in.v}
 	out := &cells{v: column.Vector{Type: model.Float}}
 	for i, v := range o.floats() {
+		if l.x.stop.after(ring) { // some look at all of it
+			break
+		}
 		if y := f.add(v); i >= hold {
 			out.times = append(out.times, in.times[i])
 			out.v.Floats = append(out.v.Floats, y)

@@ -1,0 +1,28 @@
+package query
+
+import "context"
+
+// workRows is how many rows an operator works on between two looks at the
+// context. A row takes up to a microsecond. Tests lower it.
+var workRows = 1 << 16
+
+// stopper tells the loops of the statement's goroutine to end when the context
+// has. What they leave unfinished is not handed out: seriesOut looks again.
+type stopper struct {
+	ctx   context.Context
+	rows  int // since the last look
+	ended bool
+}
+
+// after reports whether to stop, rows having been worked on since it was asked
+// last. A nil stopper never stops.
+func (s *stopper) after(rows int) bool {
+	if s == nil {
+		return false
+	}
+	if s.rows += rows; s.rows >= workRows && !s.ended {
+		s.rows = 0
+		s.ended = s.ctx.Err() != nil
+	}
+	return s.ended
+}
