@@ -210,6 +210,8 @@ func defaultConfig() *config {
 // settingsFrom are the flags that say where settings come from.
 type settingsFrom struct {
 	file, dir, address, level string
+
+	notes []keyNote // on the keys of the file that was loaded
 }
 
 // declare adds the flags.
@@ -231,7 +233,8 @@ func (from *settingsFrom) load(environ []string) (*config, error) {
 		}
 	}
 	if file := cmp.Or(from.file, env[envPrefix+"CONFIG"]); file != "" {
-		if err := c.readFile(file); err != nil {
+		var err error
+		if from.notes, err = c.readFile(file); err != nil {
 			return nil, err
 		}
 	}
@@ -258,28 +261,42 @@ func (from *settingsFrom) load(environ []string) (*config, error) {
 const envPrefix = "TSDBD_"
 
 // readFile reads a TOML file over c. A key that means nothing is an error: a
-// misspelt limit must not pass for a limit.
-func (c *config) readFile(path string) error {
+// misspelt limit must not pass for a limit. The notes are on keys of InfluxDB.
+func (c *config) readFile(path string) ([]keyNote, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("read configuration: %w", err)
+		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	m, err := toml.Decode(string(text), c)
 	if err != nil {
-		return fmt.Errorf("read configuration %s: %w", path, err)
+		return nil, fmt.Errorf("read configuration %s: %w", path, err)
+	}
+	var document map[string]any
+	if _, err := toml.Decode(string(text), &document); err != nil {
+		return nil, fmt.Errorf("read configuration %s: %w", path, err)
 	}
 	var known []string
 	for _, s := range exampleConfig().settings() {
 		known = append(known, s.key)
 	}
+	known = append(known, slices.Sorted(maps.Keys(influxKeys))...)
 	var errs []error
+	var notes []keyNote
 	for _, k := range m.Undecoded() {
-		errs = append(errs, unknownKey(k.String(), known))
+		n, ok, err := c.readInfluxKey(k, document, m)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case !ok:
+			errs = append(errs, unknownKey(k.String(), known))
+		case n.key != "":
+			notes = append(notes, n)
+		}
 	}
 	if len(errs) > 0 {
-		return fmt.Errorf("read configuration %s: %w", path, errors.Join(errs...))
+		return nil, fmt.Errorf("read configuration %s: %w", path, errors.Join(errs...))
 	}
-	return nil
+	return notes, nil
 }
 
 // readEnv reads TSDBD_SECTION_KEY variables over c. One that is nearly a key is

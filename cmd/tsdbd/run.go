@@ -59,7 +59,10 @@ Without flags it keeps its data in ./data and listens on 127.0.0.1:8086. It says
 				if err != nil {
 					return err
 				}
-				return serve(ctx, c, load, stdout, stderr)
+				if err := c.checkDir(); err != nil {
+					return err
+				}
+				return serve(ctx, c, from.notes, load, stdout, stderr)
 			}
 		},
 	}
@@ -71,23 +74,27 @@ func configCommand() *command {
 	return &command{
 		name:    "config",
 		summary: "print the configuration in force",
-		about:   `tsdbd config prints all settings with the values that a server with the same flags would use, as a file that -config reads back. Secrets are hidden.`,
+		about:   `tsdbd config prints all settings with the values that a server with the same flags would use, as a file that -config reads back. Secrets are hidden. Of an influxdb.conf it makes a file of ours, and tells on standard error what became of keys that have another name or no effect.`,
 		usage:   []string{"[flags]"},
 		examples: []example{
 			{"tsdbd config > tsdbd.toml", "a file to edit"},
 			{"tsdbd config -config /etc/tsdbd/tsdbd.toml", "check a file"},
+			{"tsdbd config -config /etc/influxdb/influxdb.conf > tsdbd.toml", "convert InfluxDB's"},
 		},
 		notes: settingsNote,
 		define: func(f *commandFlags) action {
 			var from settingsFrom
 			from.declare(f)
-			return func(_ context.Context, rest []string, stdout, _ io.Writer) error {
+			return func(_ context.Context, rest []string, stdout, stderr io.Writer) error {
 				if err := f.nothingElse(rest); err != nil {
 					return err
 				}
 				c, err := from.load(os.Environ())
 				if err != nil {
 					return err
+				}
+				for _, n := range from.notes {
+					fmt.Fprintf(stderr, "%s %s\n", n.key, n.text)
 				}
 				return c.print(stdout)
 			}

@@ -27,7 +27,7 @@ import (
 
 // serve opens everything, serves until ctx ends, and closes everything in
 // reverse order. reload reads the configuration again when SIGHUP asks for it.
-func serve(ctx context.Context, c *config, reload func() (*config, error), stdout, stderr io.Writer) (err error) {
+func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*config, error), stdout, stderr io.Writer) (err error) {
 	level := new(slog.LevelVar)
 	level.Set(c.Log.Level)
 	log := c.logger(stderr, level)
@@ -48,6 +48,9 @@ func serve(ctx context.Context, c *config, reload func() (*config, error), stdou
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
 		go c.watch(ctx)
+	}
+	for _, n := range notes {
+		log.Warn("setting is InfluxDB's", "key", n.key, "note", n.text)
 	}
 	log.Info("opening", "version", version, "path", c.dataPath(), "memory", heap, "source", source)
 	begin := time.Now()

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// influxKey is what becomes of a key of an influxdb.conf that is none of ours.
+type influxKey struct {
+	to      string // our key of the same meaning
+	ignored string // or why it has no effect
+	only    string // the one value that can be without effect, if not all
+	refused string // or why it cannot be taken, if it has a value at all
+}
+
+const (
+	inOneDirectory = "everything is kept below data.dir"
+	ownCompaction  = "merges are scheduled by themselves, see data.compact-throughput"
+	ownIndex       = "there is one kind of index, in files"
+	ownLog         = "the log has no such switch, see log.level"
+	noFlux         = "Flux is not supported"
+	alwaysChecked  = "that is always so when logins are on"
+)
+
+// influxKeys are the keys of InfluxDB 1.5 to 1.12 that have another name here,
+// or none. A name without a dot stands for a whole section.
+var influxKeys = map[string]influxKey{
+	"reporting-enabled":  {ignored: "nothing is reported to anybody"},
+	"reporting-disabled": {ignored: "nothing is reported to anybody"},
+	"bind-address":       {ignored: "backup and restore go by http.bind-address"},
+	"hostname":           {ignored: "there is no cluster"},
+	"join":               {ignored: "there is no cluster"},
+
+	"meta.dir":                  {ignored: inOneDirectory},
+	"meta.retention-autocreate": {ignored: "CREATE DATABASE makes a retention policy", only: "true"},
+	"meta.logging-enabled":      {ignored: ownLog},
+
+	"data.wal-dir":                                         {ignored: inOneDirectory},
+	"data.wal-fsync-delay":                                 {to: "data.wal-sync-interval"},
+	"data.cache-max-memory-size":                           {to: "data.cache-max-memory"},
+	"data.cache-snapshot-memory-size":                      {to: "data.flush-size"},
+	"data.cache-snapshot-write-cold-duration":              {to: "data.flush-idle"},
+	"data.compact-full-write-cold-duration":                {to: "data.compact-after"},
+	"data.compact-throughput-burst":                        {ignored: ownCompaction},
+	"data.max-concurrent-compactions":                      {ignored: ownCompaction},
+	"data.max-concurrent-deletes":                          {ignored: ownCompaction},
+	"data.index-version":                                   {ignored: ownIndex},
+	"data.max-index-log-file-size":                         {ignored: ownIndex},
+	"data.series-id-set-cache-size":                        {ignored: ownIndex},
+	"data.trace-logging-enabled":                           {ignored: ownLog},
+	"data.query-log-enabled":                               {ignored: "queries are not logged before they run, see query.log-queries-after and http.access-log"},
+	"data.validate-keys":                                   {ignored: "keys are always checked"},
+	"data.skip-field-size-validation":                      {ignored: "the length of a line is bounded by http.max-body-size"},
+	"data.strict-error-handling":                           {ignored: "errors are always strict"},
+	"data.tsm-use-madv-willneed":                           {ignored: "the kernel reads ahead by itself"},
+	"data.aggressive-points-per-block":                     {ignored: ownCompaction},
+	"data.tar-stream-buffer-size":                          {ignored: "backups are no tar streams"},
+	"data.max-concurrent-optimized-compactions":            {ignored: ownCompaction},
+	"data.series-file-max-concurrent-snapshot-compactions": {ignored: ownCompaction},
+	"data.ingress-metric-by-measurement-enabled":           {ignored: "see tsdbd inspect report and /metrics"},
+	"data.ingress-metric-by-login-enabled":                 {ignored: "see /metrics"},
+
+	"coordinator.max-concurrent-queries": {to: "query.max-concurrent-queries"},
+	"coordinator.query-timeout":          {to: "query.query-timeout"},
+	"coordinator.log-queries-after":      {to: "query.log-queries-after"},
+	"coordinator.max-select-point":       {to: "query.max-select-point"},
+	"coordinator.max-select-series":      {to: "query.max-select-series"},
+	"coordinator.max-select-buckets":     {to: "query.max-select-buckets"},
+	"coordinator.write-timeout":          {ignored: "a write waits for the disk as long as its client does"},
+	"coordinator.log-timedout-queries":   {ignored: "see query.log-queries-after"},
+	"coordinator.termination-query-log":  {ignored: "see query.log-queries-after"},
+
+	"shard-precreation": {ignored: "the next shard group is always made ahead of its time"},
+
+	"monitor": {ignored: "see /metrics"},
+
+	"http.enabled":                    {ignored: "the server is its HTTP API", only: "true"},
+	"http.log-enabled":                {to: "http.access-log"},
+	"http.suppress-write-log":         {refused: "http.access-log is of all requests or of none"},
+	"http.access-log-path":            {refused: "the access log is part of the log on standard error"},
+	"http.access-log-status-filters":  {refused: "http.access-log is of all requests or of none"},
+	"http.write-tracing":              {ignored: ownLog},
+	"http.flux-enabled":               {ignored: noFlux, only: "false"},
+	"http.flux-log-enabled":           {ignored: noFlux},
+	"http.flux-testing":               {ignored: noFlux},
+	"http.pprof-auth-enabled":         {ignored: alwaysChecked},
+	"http.debug-pprof-enabled":        {ignored: "see http.pprof-enabled", only: "false"},
+	"http.prom-read-auth-enabled":     {ignored: alwaysChecked},
+	"http.https-insecure-certificate": {ignored: "the permissions of the certificate are not looked at"},
+	"http.max-enqueued-write-limit":   {ignored: "writes beyond http.max-concurrent-write-limit are answered 503 and come again"},
+	"http.enqueued-write-timeout":     {ignored: "writes beyond http.max-concurrent-write-limit are answered 503 and come again"},
+	"http.user-query-bytes-enabled":   {ignored: "see /metrics"},
+	"http.shared-socket":              {ignored: "it never had an effect"},
+	"http.headers":                    {refused: "answers have no headers of one's own: add them in a proxy"},
+
+	"logging.level":         {to: "log.level"},
+	"logging.format":        {to: "log.format"},
+	"logging.suppress-logo": {ignored: "there is no logo"},
+
+	"continuous_queries.query-stats-enabled": {ignored: "see SHOW STATS"},
+
+	"tls.min-version": {to: "http.https-min-version"},
+	"tls.max-version": {refused: "there is no highest version, see http.https-min-version"},
+	"tls.ciphers":     {refused: "the cipher suites are those of Go, of which none is known to be weak"},
+
+	"ifql":            {ignored: noFlux},
+	"flux-controller": {ignored: noFlux},
+}
+
+// influxValues are values that have another name here.
+var influxValues = map[string]map[string]string{
+	"logging.format": {"logfmt": "text"},
+}
+
+// keyNote is what is to be told about a key of a file that was read.
+type keyNote struct{ key, text string }
+
+// readInfluxKey takes a key of an influxdb.conf from the document; ok is false
+// if it is none.
+func (c *config) readInfluxKey(key toml.Key, document map[string]any, m toml.MetaData) (n keyNote, ok bool, err error) {
+	name := key.String()
+	k, ok := influxKeys[name]
+	for i := len(key) - 1; !ok && i > 0; i-- {
+		k, ok = influxKeys[key[:i].String()]
+	}
+	if !ok {
+		// The header of a section is undecoded too; its keys come by themselves.
+		for name := range influxKeys {
+			ok = ok || strings.HasPrefix(name, key.String()+".")
+		}
+		return keyNote{}, ok, nil
+	}
+	var value any = document
+	for _, part := range key {
+		table, isTable := value.(map[string]any)
+		if !isTable {
+			return keyNote{}, false, nil
+		}
+		value = table[part]
+	}
+	text := fmt.Sprint(value)
+	_, isTable := value.(map[string]any)
+	switch {
+	case isTable && k.refused == "":
+		return keyNote{}, true, nil
+	case k.to != "":
+		return c.readInfluxValue(name, text, k.to, m)
+	case k.refused != "" && !isEmpty(value):
+		return keyNote{}, true, fmt.Errorf("key %s cannot be taken from an influxdb.conf: %s", name, k.refused)
+	case k.only != "" && text != k.only:
+		return keyNote{}, true, fmt.Errorf("key %s cannot be %s: %s", name, text, k.ignored)
+	case k.ignored == "":
+		return keyNote{}, true, nil
+	}
+	return keyNote{name, "has no effect: " + k.ignored}, true, nil
+}
+
+// readInfluxValue sets our key to the value of InfluxDB's.
+func (c *config) readInfluxValue(name, text, to string, m toml.MetaData) (keyNote, bool, error) {
+	if m.IsDefined(strings.Split(to, ".")...) {
+		return keyNote{}, true, fmt.Errorf("key %s is the same as %s: give one of them", name, to)
+	}
+	if text == "" {
+		return keyNote{}, true, nil
+	}
+	if other := influxValues[name][text]; other != "" {
+		text = other
+	}
+	for _, s := range c.settings() {
+		if s.key == to {
+			if err := setField(s.value, text); err != nil {
+				return keyNote{}, true, fmt.Errorf("key %s: %w", name, err)
+			}
+		}
+	}
+	return keyNote{name, "is taken for " + to}, true, nil
+}
+
+// isEmpty tells whether a value is like none.
+func isEmpty(value any) bool {
+	v := reflect.ValueOf(value)
+	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+}
+
+// errInfluxData says that a directory is an InfluxDB's.
+var errInfluxData = errors.New("there is the data of an InfluxDB: name an empty directory, and move the data with influx_inspect export and tsdbd import")
+
+// checkDir refuses a directory in which an InfluxDB keeps its data, which an
+// influxdb.conf names.
+func (c *config) checkDir() error {
+	for _, pattern := range []string{"*/_series", "_internal", "meta.db", "meta/meta.db"} {
+		found, err := filepath.Glob(filepath.Join(c.Data.Dir, filepath.FromSlash(pattern)))
+		if err == nil && len(found) > 0 {
+			return fmt.Errorf("data.dir %s: %w", c.dataPath(), errInfluxData)
+		}
+	}
+	return nil
+}
