@@ -39,7 +39,7 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 	if err != nil {
 		return did, fmt.Errorf("rebuild index of shard %d: %w", s.id, err)
 	}
-	merged, err := s.compactIndex(cold)
+	merged, err := s.compactIndex(ctx, cold)
 	if err != nil {
 		return did, fmt.Errorf("compact index of shard %d: %w", s.id, err)
 	}

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,7 +16,7 @@ import (
 
 // compactIndex merges the shard's TSI files into one when there are several
 // of them and either the shard is cold or they are many.
-func (s *Shard) compactIndex(cold bool) (bool, error) {
+func (s *Shard) compactIndex(ctx context.Context, cold bool) (bool, error) {
 	// Left out is what was deleted as of the last flush, as the manifest has
 	// it: what was deleted after it replay would have to find first.
 	s.mu.RLock()
@@ -25,7 +26,7 @@ func (s *Shard) compactIndex(cold bool) (bool, error) {
 		return false, nil
 	}
 	number := s.takeNumber()
-	info, err := tsi.MergeFiles(s.fs, s.path(tsiName(number)), old, tsi.MergeOptions{Deleted: removed, Complete: true})
+	info, err := tsi.MergeFiles(s.fs, s.path(tsiName(number)), old, tsi.MergeOptions{Deleted: removed, Complete: true, Pace: func(bytes int) error { return s.waitPace(ctx, bytes) }})
 	if err != nil {
 		return false, s.indexError(err)
 	}

@@ -153,13 +153,16 @@ func (m *merger) pace() error {
 		m.sized = size
 	}
 	m.debt = 0
-	if err := m.c.ctx.Err(); err != nil {
+	return m.s.waitPace(m.c.ctx, n)
+}
+
+// waitPace lets others have the disk after bytes were read and written. It ends
+// with ctx.
+func (s *Shard) waitPace(ctx context.Context, bytes int) error {
+	if err := ctx.Err(); err != nil || s.pace == nil {
 		return err
 	}
-	if m.s.pace == nil {
-		return nil
-	}
-	return m.s.pace(m.c.ctx, n)
+	return s.pace(ctx, bytes)
 }
 
 // series merges the present series.

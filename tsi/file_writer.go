@@ -59,6 +59,7 @@ type fileWriter struct {
 	dir     []byte
 	all     *roaring.Bitmap
 	entries int
+	debt    int // bytes since the last pause of a merge
 	scratch []byte
 	value   []byte
 }

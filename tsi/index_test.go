@@ -820,6 +820,31 @@ func TestMergeEqualsOne(t *testing.T) {
 	if !slices.Equal(fs.Content("all.tsi"), fs.Content("merged.tsi")) {
 		t.Fatal("merged file differs")
 	}
+	// A merge tells what it does in small parts, and ends with the pace.
+	calls, sum := 0, 0
+	stop := errors.New("stop")
+	pace := func(n int) error {
+		if calls++; n < paceBytes || n > 2*paceBytes {
+			t.Errorf("told of %d bytes at once", n)
+		}
+		if sum += n; calls == 3 {
+			return stop
+		}
+		return nil
+	}
+	if _, err := MergeFiles(fs, "stopped.tsi", parts, MergeOptions{Pace: pace}); !errors.Is(err, stop) || calls != 3 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+	if fs.Content("stopped.tsi") != nil {
+		t.Error("a stopped merge left its file")
+	}
+	calls, sum = 4, 0
+	if _, err := MergeFiles(fs, "paced.tsi", parts, MergeOptions{Pace: pace}); err != nil {
+		t.Fatal(err)
+	}
+	if size := len(fs.Content("paced.tsi")); sum < size/2 || sum > 8*size {
+		t.Errorf("told of %d bytes for a file of %d", sum, size)
+	}
 }
 
 // TestIndexConcurrent: one writer, readers with views, and registrations.

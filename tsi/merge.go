@@ -18,6 +18,29 @@ type MergeOptions struct {
 	// measurement without series is left out. Otherwise its fields are kept,
 	// for its series may stand in an older file.
 	Complete bool
+	// Pace is called about every 64 KiB that are read and written, with their
+	// number, and may wait; its error ends the merge. Nil: never.
+	Pace func(bytes int) error
+}
+
+// paceBytes is how much a merge reads and writes between two calls of Pace.
+const paceBytes = 64 << 10
+
+// idCost and measurementCost are about the bytes of an id in a posting and of
+// a measurement without its tags.
+const (
+	idCost          = 2
+	measurementCost = 256
+)
+
+// pace counts what was read and written.
+func (w *fileWriter) pace(bytes int, opt *MergeOptions) error {
+	if w.debt += bytes; w.debt < paceBytes || opt.Pace == nil {
+		return nil
+	}
+	n := w.debt
+	w.debt = 0
+	return opt.Pace(n)
 }
 
 // MergeFiles writes one file of several, which must be neighbours and are
@@ -58,6 +81,9 @@ func (w *fileWriter) merge(files []*File, opt MergeOptions) (err error) {
 			}
 		}
 		if err := w.mergeMeasurement(name, parts, opt); err != nil {
+			return err
+		}
+		if err := w.pace(measurementCost, &opt); err != nil {
 			return err
 		}
 		if w.err != nil {
@@ -135,6 +161,9 @@ func (w *fileWriter) mergeMeasurement(name string, parts []mergePart, opt MergeO
 				ids = slices.Compact(ids)
 			}
 			tw.add(walk.value, ids)
+			if err := w.pace(2*(len(walk.value)+idCost*len(ids)), &opt); err != nil {
+				return err
+			}
 		}
 		if walk.err != nil {
 			return walk.err
