@@ -30,6 +30,7 @@ func (s *Store) databaseDir(id uint32) string {
 	return path.Join(s.dir, fmt.Sprintf("%s%d", databasePrefix, id))
 }
 
+// openDatabase opens a database, which the caller makes known.
 func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 	db := &database{id: d.ID, name: d.Name, dir: s.databaseDir(d.ID)}
 	if err := s.fs.MkdirAll(db.dir); err != nil {
@@ -46,7 +47,6 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 	if err := s.fs.SyncDir(s.dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", d.Name, err), db.release())
 	}
-	s.mu.databases[d.ID] = db
 	return db, nil
 }
 
@@ -89,34 +89,51 @@ func (s *Store) database(name string) (*database, error) {
 // openedDatabase returns a database of the catalog, opening it if that has
 // failed before, as on a full disk.
 func (s *Store) openedDatabase(id uint32) (*database, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if db := s.mu.databases[id]; db != nil {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	s.mu.RLock()
+	db := s.mu.databases[id]
+	s.mu.RUnlock()
+	if db != nil {
 		return db, nil
 	}
-	if s.mu.closed {
-		return nil, ErrClosed
-	}
-	// A drop changes the catalog before it takes the database out of the map
-	// under the lock, so this cannot open a dropped one for good.
 	d := s.catalog.Data().DatabaseByID(id)
 	if d == nil {
 		return nil, meta.ErrDatabaseNotFound
 	}
-	return s.openDatabase(d)
+	db, err := s.openDatabase(d)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// A drop changes the catalog before it takes the database out of the map
+	// under the lock, so this cannot make a dropped one known for good.
+	switch {
+	case s.mu.closed:
+		err = ErrClosed
+	case s.catalog.Data().DatabaseByID(id) == nil:
+		err = meta.ErrDatabaseNotFound
+	default:
+		s.mu.databases[id] = db
+		return db, nil
+	}
+	// The drop may have removed the directory before it was made again.
+	err = errors.Join(err, db.release())
+	if errors.Is(err, meta.ErrDatabaseNotFound) {
+		err = errors.Join(err, s.fs.RemoveAll(db.dir))
+	}
+	return nil, err
 }
 
-// openShard opens a shard and makes it known. s.mu is held or nobody else
-// knows the store yet.
+// openShard opens a shard, which the caller makes known.
 func (s *Store) openShard(db *database, id uint64, g *meta.ShardGroup) (*shardEntry, error) {
 	dir := path.Join(db.dir, fmt.Sprintf("%s%d", shardPrefix, id))
 	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Logger: s.logger, Counters: &s.counters.files, Pace: s.pacer.pace})
 	if err != nil {
 		return nil, err
 	}
-	e := &shardEntry{Shard: sh, db: db}
-	s.mu.shards[id] = e
-	return e, nil
+	return &shardEntry{Shard: sh, db: db}, nil
 }
 
 // Table returns the parser's table of a database. A batch parsed with it must

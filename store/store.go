@@ -120,6 +120,7 @@ type Store struct {
 	garbage  int64 // bytes of flushed caches since the last collection
 
 	removing sync.Mutex // held while dropped shards are removed
+	opening  sync.Mutex // held while a database or shard is opened, before mu
 
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
@@ -153,13 +154,35 @@ type shardEntry struct {
 	compactAt       time.Time
 }
 
-// Open opens or makes the store in dir, replays the log and starts the loops.
-func Open(dir string, opt Options) (_ *Store, err error) {
+// newStore returns a store that has opened nothing yet.
+func newStore(dir string, opt Options) *Store {
 	opt.setDefaults()
 	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, pacer: pacer{rate: opt.CompactBytesPerSecond}}
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards, s.mu.dropped = make(map[uint64]*shardEntry), make(map[uint64]*shardEntry)
 	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)
+	return s
+}
+
+// openFiles opens the catalog, what it names, and the log.
+func (s *Store) openFiles() error {
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	hasData := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, databasePrefix) })
+	if s.catalog, err = meta.Open(s.fs, path.Join(s.dir, "meta"), meta.Options{Logger: s.logger, MustExist: hasData}); err != nil {
+		return err
+	}
+	if err := s.openDatabases(names); err != nil {
+		return err
+	}
+	return s.openLog()
+}
+
+// Open opens or makes the store in dir, replays the log and starts the loops.
+func Open(dir string, opt Options) (_ *Store, err error) {
+	s := newStore(dir, opt)
 	if err := s.fs.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -171,21 +194,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 			s.closeFiles()
 		}
 	}()
-	names, err := s.fs.List(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	hasData := false
-	for _, name := range names {
-		hasData = hasData || strings.HasPrefix(name, databasePrefix)
-	}
-	if s.catalog, err = meta.Open(s.fs, path.Join(dir, "meta"), meta.Options{Logger: s.logger, MustExist: hasData}); err != nil {
-		return nil, err
-	}
-	if err := s.openDatabases(names); err != nil {
-		return nil, err
-	}
-	if err := s.openLog(); err != nil {
+	if err := s.openFiles(); err != nil {
 		return nil, err
 	}
 	// The names of the directories made on the way.
@@ -198,7 +207,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 	s.loops.Go(func() { s.compactLoop(ctx) })
 	if opt.RetentionInterval >= 0 {
 		s.retention = retention.Start(retention.Options{
-			Catalog: s.catalog, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: opt.Now,
+			Catalog: s.catalog, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: s.opt.Now,
 			DropShards: func(_ context.Context, d retention.Dropped) error { return s.expireShards(d.Shards) },
 		})
 	}
@@ -223,6 +232,7 @@ func (s *Store) openDatabases(names []string) error {
 		if err != nil {
 			return err
 		}
+		s.mu.databases[d.ID] = db
 		wanted := map[uint64]*meta.ShardGroup{}
 		for _, rp := range d.RetentionPolicies {
 			for i := range rp.ShardGroups {
@@ -248,9 +258,11 @@ func (s *Store) openDatabases(names []string) error {
 				}
 				continue
 			}
-			if _, err := s.openShard(db, id, g); err != nil {
+			e, err := s.openShard(db, id, g)
+			if err != nil {
 				return err
 			}
+			s.mu.shards[id] = e
 		}
 		var shards []*shardEntry
 		for _, e := range s.mu.shards {
@@ -344,9 +356,11 @@ func (r *replayer) entry(e *wal.Entry) error {
 			if !ok {
 				continue
 			}
-			if _, err := r.s.openShard(db, w.Shard, loc.Group); err != nil {
+			e, err := r.s.openShard(db, w.Shard, loc.Group)
+			if err != nil {
 				return err
 			}
+			r.s.mu.shards[w.Shard] = e
 		}
 		r.rows += len(w.Rows)
 	}

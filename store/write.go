@@ -483,15 +483,19 @@ func (s *Store) shardAt(db *database, database string, rp *meta.RetentionPolicy,
 	if e := s.shard(id); e != nil {
 		return e, g, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.mu.shards[id]; e != nil {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if e := s.shard(id); e != nil {
 		return e, g, nil
 	}
 	e, err := s.openShard(db, id, g)
 	if err != nil {
 		return nil, nil, err
 	}
+	// The gate, which the write holds, keeps drops and Close out.
+	s.mu.Lock()
+	s.mu.shards[id] = e
+	s.mu.Unlock()
 	s.counters.shardsCreated.Add(1)
 	return e, g, nil
 }
