@@ -139,6 +139,17 @@ func (e *Executor) finish(task *queryTask) {
 	}
 }
 
+// panicked makes an error of a panic, which it logs unless it came from a
+// fault in a mapped file.
+func (e *Executor) panicked(text string, p any) error {
+	if err := vfs.Fault(p); err != nil {
+		return err
+	}
+	e.queries.panics.Add(1)
+	e.opt.Logger.Error("panic in a statement", "query", text, "err", p, "stack", string(debug.Stack()))
+	return fmt.Errorf("%s [panic:%v]", text, p)
+}
+
 // statement runs one statement. A panic in it is an error of the statement:
 // the server and other queries go on.
 func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt ExecuteOptions, out *output) (err error) {
@@ -146,12 +157,7 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			if err = vfs.Fault(p); err != nil {
-				return
-			}
-			e.queries.panics.Add(1)
-			e.opt.Logger.Error("panic in a statement", "query", stmt.String(), "err", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("%s [panic:%v]", stmt, p)
+			err = e.panicked(stmt.String(), p)
 		}
 	}()
 	if err := context.Cause(ctx); err != nil {

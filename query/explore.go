@@ -63,7 +63,13 @@ type ValueCount struct {
 
 // Explore counts the series of a database by measurement, tag key and value,
 // from the index alone.
-func (e *Executor) Explore(ctx context.Context, x Exploration) (*Explored, error) {
+func (e *Executor) Explore(ctx context.Context, x Exploration) (_ *Explored, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = e.panicked("exploration of "+x.Database, p)
+		}
+	}()
 	db := e.opt.Admin.Catalog().Database(x.Database)
 	if db == nil {
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, x.Database)

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"maps"
 	"os"
 	"runtime"
@@ -60,18 +61,39 @@ func (s *session) killQuery(st *influxql.KillQueryStatement) error {
 	return s.queries.kill(st.QueryID)
 }
 
-func (s *session) showStats(st *influxql.ShowStatsStatement) error {
+// Statistics returns what SHOW STATS shows to an administrator.
+func (e *Executor) Statistics(ctx context.Context) (all []Statistic, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = e.panicked("statistics", p)
+		}
+	}()
+	return (&session{Executor: e, ctx: ctx}).statistics("")
+}
+
+// statistics returns the statistics, of which only those of the module are
+// wanted if it is not "".
+func (s *session) statistics(module string) ([]Statistic, error) {
 	all := []Statistic{s.executorStatistic()}
 	if s.opt.Statistics != nil {
 		all = append(all, s.opt.Statistics()...)
 	}
 	all = append(all, runtimeStatistic())
-	if st.Module == "" || st.Module == "database" {
+	if module == "" || module == "database" {
 		databases, err := s.databaseStatistics()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, databases...)
+	}
+	return all, nil
+}
+
+func (s *session) showStats(st *influxql.ShowStatsStatement) error {
+	all, err := s.statistics(st.Module)
+	if err != nil {
+		return err
 	}
 	var tables []*Series
 	for _, stat := range all {

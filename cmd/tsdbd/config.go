@@ -22,6 +22,8 @@ import (
 
 	"tsdbd/continuous"
 	"tsdbd/httpapi"
+	"tsdbd/meta"
+	"tsdbd/monitor"
 	"tsdbd/subscriber"
 )
 
@@ -35,6 +37,7 @@ type config struct {
 	Retention  retentionConfig  `toml:"retention"`
 	Continuous continuousConfig `toml:"continuous_queries"`
 	Subscriber subscriberConfig `toml:"subscriber"`
+	Monitor    monitorConfig    `toml:"monitor"`
 	Log        logConfig        `toml:"log"`
 
 	// Inputs beside HTTP, several of each kind; none unless they are set.
@@ -131,6 +134,13 @@ type retentionConfig struct {
 	WeekShardsFrom duration `toml:"week-shards-from"`
 }
 
+// monitorConfig is about the database of the server's own figures.
+type monitorConfig struct {
+	StoreEnabled  bool     `toml:"store-enabled"`
+	StoreDatabase string   `toml:"store-database"`
+	StoreInterval duration `toml:"store-interval"`
+}
+
 // logConfig is about the server's log on standard error.
 type logConfig struct {
 	Level  slog.Level `toml:"level"`
@@ -203,7 +213,8 @@ func defaultConfig() *config {
 			Enabled: true, HTTPTimeout: duration(subscriber.DefaultTimeout),
 			WriteConcurrency: subscriber.DefaultConcurrency, WriteBufferSize: subscriber.DefaultQueueLength,
 		},
-		Log: logConfig{Format: "auto"},
+		Monitor: monitorConfig{StoreDatabase: monitor.DefaultDatabase, StoreInterval: duration(monitor.DefaultInterval)},
+		Log:     logConfig{Format: "auto"},
 	}
 }
 
@@ -380,6 +391,8 @@ func (c *config) validate() error {
 	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,
 		"retention.week-shards-from must be at least retention.day-shards-from, and both positive")
 	check(slices.Contains(logFormats, c.Log.Format), "log.format must be one of %s, not %q", strings.Join(logFormats, ", "), c.Log.Format)
+	check(c.Monitor.StoreInterval >= duration(time.Second), "monitor.store-interval must be at least a second")
+	check(!c.Monitor.StoreEnabled || meta.CheckName(c.Monitor.StoreDatabase) == nil, "monitor.store-database cannot be %q", c.Monitor.StoreDatabase)
 	for name, n := range map[string]int{
 		"data.max-series-per-database": c.Data.MaxSeriesPerDatabase, "data.max-values-per-tag": c.Data.MaxValuesPerTag,
 		"http.max-concurrent-write-limit": c.HTTP.MaxConcurrentWriteLimit, "http.max-connection-limit": c.HTTP.MaxConnectionLimit,

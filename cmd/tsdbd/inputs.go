@@ -20,34 +20,38 @@ import (
 	"tsdbd/query"
 )
 
-// inputWriter is where inputs write: where clients do, and databases that are
-// not there are made.
-type inputWriter struct {
+// selfWriter is where inputs and the monitor write: where clients do, and
+// databases that are not there are made.
+type selfWriter struct {
 	guarded
 	shards meta.ShardDurations
 }
 
 // Ensure implements input.Writer.
-func (w inputWriter) Ensure(ctx context.Context, db, rp string) error {
-	var policy *meta.RetentionPolicySpec
-	if rp != "" {
-		policy = &meta.RetentionPolicySpec{Name: rp}
+func (w selfWriter) Ensure(ctx context.Context, db, rp string) error {
+	if rp == "" {
+		return w.ensure(ctx, db, nil)
 	}
-	return ensure(ctx, w.engine, w.shards, db, policy)
+	return w.ensure(ctx, db, &meta.RetentionPolicySpec{Name: rp})
+}
+
+// EnsurePolicy implements monitor.Writer.
+func (w selfWriter) EnsurePolicy(ctx context.Context, db, rp string, duration time.Duration) error {
+	return w.ensure(ctx, db, &meta.RetentionPolicySpec{Name: rp, Duration: &duration})
 }
 
 // ensure makes a database, with a policy of its own if one is given, or the
 // policy of a database that is there. What is there already stays as it is.
-func ensure(ctx context.Context, e engine, shards meta.ShardDurations, db string, policy *meta.RetentionPolicySpec) error {
+func (w selfWriter) ensure(ctx context.Context, db string, policy *meta.RetentionPolicySpec) error {
 	if err := meta.CheckName(db); err != nil {
 		return err
 	}
-	d := e.Catalog().Database(db)
+	d := w.Catalog().Database(db)
 	switch {
 	case d == nil:
-		return e.Apply(ctx, meta.CreateDatabase{Name: db, Shards: shards, Policy: policy})
+		return w.Apply(ctx, meta.CreateDatabase{Name: db, Shards: w.shards, Policy: policy})
 	case policy != nil && d.RetentionPolicy(policy.Name) == nil:
-		return e.Apply(ctx, meta.CreateRetentionPolicy{Database: db, Shards: shards, Policy: *policy})
+		return w.Apply(ctx, meta.CreateRetentionPolicy{Database: db, Shards: w.shards, Policy: *policy})
 	}
 	return nil
 }

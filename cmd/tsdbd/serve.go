@@ -20,6 +20,7 @@ import (
 	"tsdbd/continuous"
 	"tsdbd/httpapi"
 	"tsdbd/meta"
+	"tsdbd/monitor"
 	"tsdbd/query"
 	"tsdbd/store"
 	"tsdbd/subscriber"
@@ -128,7 +129,19 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	defer periodic.Close()
 	admin := backup.NewHandler(st, backup.HandlerOptions{Dir: c.Data.Dir, Logger: log})
 	defer admin.Close()
-	receiving, err := c.openInputs(inputWriter{guarded{eng, guard}, shards}, log)
+	self := selfWriter{guarded{eng, guard}, shards}
+	if c.Monitor.StoreEnabled {
+		host, err := os.Hostname()
+		if err != nil {
+			log.Warn("the monitor's points get no hostname", "err", err)
+		}
+		own := monitor.Start(monitor.Options{
+			Writer: self, Statistics: executor.Statistics, Logger: log, Hostname: host,
+			Database: c.Monitor.StoreDatabase, Interval: time.Duration(c.Monitor.StoreInterval),
+		})
+		defer own.Close()
+	}
+	receiving, err := c.openInputs(self, log)
 	if err != nil {
 		return err
 	}

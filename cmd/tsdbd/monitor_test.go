@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMonitor looks for the server's figures in its own database, where
+// dashboards made for InfluxDB look for them.
+func TestMonitor(t *testing.T) {
+	t.Setenv("TSDBD_MONITOR_STORE_ENABLED", "true")
+	t.Setenv("TSDBD_MONITOR_STORE_INTERVAL", "1s")
+	s := startServer(t, t.TempDir())
+	s.query("", "CREATE DATABASE d")
+	s.write("d", "m,h=a v=1")
+	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		// Rounds are written as a whole.
+		if strings.Contains(s.query("_internal", `SELECT last(pointReq) FROM "write" WHERE pointReq = 1`), `"values"`) {
+			break
+		}
+		if time.Since(begin) > 60*time.Second {
+			t.Fatal("nothing is written: ", s.log())
+		}
+	}
+	f := func(q, want string) {
+		t.Helper()
+		if got := s.query("_internal", q); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", q, got, want)
+		}
+	}
+	f(`SHOW RETENTION POLICIES`, `["monitor","168h0m0s","24h0m0s",1,true]`)
+	f(`SHOW MEASUREMENTS`, `["cq"],["database"],["httpd"],["queryExecutor"],["runtime"],["shard"],["subscriber"],["tsm1_cache"],["tsm1_engine"],["tsm1_filestore"],["tsm1_wal"],["write"]`)
+	f(`SHOW TAG KEYS FROM "database"`, `["database"],["hostname"]`)
+	f(`SELECT last("numSeries") FROM "_internal"."monitor"."database" WHERE "database" = 'd'`, `,1]`)
+	f(`SHOW FIELD KEYS FROM runtime`, `["Alloc","integer"]`)
+	s.stop()
+	if strings.Contains(s.log(), "level=WARN") {
+		t.Error(s.log())
+	}
+}
