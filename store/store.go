@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/retention"
@@ -305,7 +304,7 @@ func (s *Store) openLog() error {
 	}
 	s.log = log
 	start := time.Now()
-	r := replayer{s: s, restored: make(map[*column.Series]bool)}
+	r := replayer{s: s, databases: make(map[uint32]*replayed)}
 	if err := log.Replay(r.entry); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}
@@ -324,78 +323,6 @@ func (s *Store) openLog() error {
 	s.listLogLosses()
 	s.logger.Info("log replayed", "entries", r.entries, "rows", r.rows, "took", time.Since(start))
 	return nil
-}
-
-// replayer applies what the log holds beyond the shards' files.
-type replayer struct {
-	s             *Store
-	restored      map[*column.Series]bool
-	entries, rows int
-}
-
-func (r *replayer) entry(e *wal.Entry) error {
-	for i := range e.Writes {
-		w := &e.Writes[i]
-		db := r.s.mu.databases[w.Database]
-		if db == nil {
-			continue
-		}
-		for j := range w.Rows {
-			sr := w.Rows[j].Series
-			if r.restored[sr] {
-				continue
-			}
-			r.restored[sr] = true
-			if err := db.series.Restore(sr.ID(), sr.Key); err != nil {
-				return fmt.Errorf("database %s: %w", db.name, err)
-			}
-		}
-		if r.s.mu.shards[w.Shard] == nil {
-			// The catalog has the shard, its directory was not yet made.
-			loc, ok := r.s.catalog.Data().Shard(w.Shard)
-			if !ok {
-				continue
-			}
-			e, err := r.s.openShard(db, w.Shard, loc.Group)
-			if err != nil {
-				return err
-			}
-			r.s.mu.shards[w.Shard] = e
-		}
-		r.rows += len(w.Rows)
-	}
-	r.entries++
-	r.s.apply(e)
-	for r.s.cached.Load() > r.s.opt.CacheBytes/4*3 && r.relieve(e.Sequence) {
-	}
-	return nil
-}
-
-// relieve flushes the shard with the largest cache, so that a log larger than
-// the memory allowed can be replayed (W9). It returns false if that freed
-// nothing: then replay goes on and memory grows.
-func (r *replayer) relieve(sequence uint64) bool {
-	var largest *shardEntry
-	for _, e := range r.s.mu.shards {
-		if largest == nil || e.ActiveBytes() > largest.ActiveBytes() {
-			largest = e
-		}
-	}
-	if largest == nil || largest.pending != nil {
-		return false
-	}
-	// Not at applied, which may be another shard's flushed sequence yet.
-	snap := largest.Freeze(sequence)
-	if snap == nil {
-		return false
-	}
-	if err := largest.Flush(context.Background(), snap); err != nil {
-		largest.pending = snap
-		r.s.logger.Error("flush failed, will be tried again", "shard", largest.ID(), "err", err)
-		return false
-	}
-	r.s.countCaches()
-	return true
 }
 
 // apply makes a durable entry readable. The log calls it in sequence order.

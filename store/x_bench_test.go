@@ -1,12 +1,24 @@
 package store
 
 import (
+	"context"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"tsdbd/column"
+	"tsdbd/internal/load"
+	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/lineproto"
+	"tsdbd/meta"
 )
+
+var replaySeries = flag.Int("replay-series", 100_000, "BenchmarkReplay: series of the log")
 
 // BenchmarkManyShards measures a one-row write, a look for a flush and a round
 // of compactions with nothing to do in a store of 1,000 shards.
@@ -35,4 +47,71 @@ func BenchmarkManyShards(b *testing.B) {
 			s.compactOnce(b.Context())
 		}
 	})
+}
+
+// BenchmarkReplay opens a store after a crash: everything it holds is in the
+// log, a row of each series thrice. It reports beside the time of an opening
+// that of the writes, parsing included, as write-ns/row.
+func BenchmarkReplay(b *testing.B) {
+	dir := filepath.Join(b.TempDir(), "written")
+	opt := Options{FS: vfs.OS, FlushBytes: 1 << 40, CacheBytes: 1 << 40, LogBytes: 1 << 40, FlushIdle: time.Hour, SyncInterval: time.Hour}
+	s, err := Open(dir, opt)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Apply(context.Background(), meta.CreateDatabase{Name: "db"}); err != nil {
+		b.Fatal(err)
+	}
+	g := load.NewHicard(*replaySeries, load.HicardRounds)
+	rows := float64(g.Series() * g.Rounds())
+	var p lineproto.Parser
+	var batch column.Batch
+	var text []byte
+	var took time.Duration
+	for {
+		n := 0
+		if text, n = g.Next(text[:0], 10_000); n == 0 {
+			break
+		}
+		begin := time.Now()
+		table, err := s.Table("db")
+		if err == nil {
+			batch.Reset()
+			if _, err = p.Parse(&batch, table, text, lineproto.Options{}); err == nil {
+				err = s.Write(context.Background(), "db", "", &batch)
+			}
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		took += time.Since(begin)
+	}
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		copied := filepath.Join(filepath.Dir(dir), fmt.Sprint("copy", i))
+		if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		again, err := Open(copied, opt)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		for _, e := range again.mu.shards {
+			if n := e.Shard.ActiveBytes(); n < int64(rows)*16 {
+				b.Fatalf("%d bytes in the cache", n)
+			}
+		}
+		again.cancel()
+		again.loops.Wait()
+		_ = again.closeFiles()
+		_ = os.RemoveAll(copied)
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(took.Nanoseconds())/rows, "write-ns/row")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+	s.cancel()
+	s.loops.Wait()
+	_ = s.closeFiles()
 }

@@ -512,6 +512,51 @@ func (f *SeriesFile) Restore(id model.SeriesID, key string) error {
 	return nil
 }
 
+// RestoreAll is Restore of many: ids[i] becomes the id of keys[i]. Those that
+// nothing speaks against cost one hold of the lock together.
+func (f *SeriesFile) RestoreAll(ids []model.SeriesID, keys []string) error {
+	for at := 0; at < len(ids); at++ {
+		at += f.restoreFresh(ids[at:], keys[at:])
+		if at == len(ids) {
+			return nil
+		}
+		if err := f.Restore(ids[at], keys[at]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreFresh restores series up to the first whose id or key is not new
+// beyond doubt and returns how many those were.
+func (f *SeriesFile) restoreFresh(ids []model.SeriesID, keys []string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, key := range keys {
+		id := uint32(ids[i])
+		if id == 0 || key == "" || len(key) > model.MaxKeyLength || f.heldLocked(id) {
+			return i
+		}
+		fp := fingerprint(key)
+		if other, err := f.findLocked(key, fp); other != 0 || err != nil {
+			return i
+		}
+		f.insertLocked(id, key, fp)
+		f.mu.next = max(f.mu.next, uint64(id)+1)
+	}
+	return len(keys)
+}
+
+// heldLocked reports whether an id has a key, or a block that should have it.
+func (f *SeriesFile) heldLocked(id uint32) bool {
+	for _, p := range []*keyPages{&f.mu.pending, &f.mu.flushing, &f.mu.repaired} {
+		if _, ok := p.get(id); ok {
+			return true
+		}
+	}
+	return f.blockOfLocked(id) != nil
+}
+
 // Reserve makes sure that no id below id is handed out any more.
 func (f *SeriesFile) Reserve(id model.SeriesID) {
 	f.mu.Lock()

@@ -557,3 +557,67 @@ func checkGolden(t *testing.T, name string, got []byte) {
 		t.Fatalf("%s: %d bytes differ from the %d golden ones; formats do not change under one version", name, len(got), len(want))
 	}
 }
+
+// RestoreAll does what Restore does one by one, up to the first conflict.
+func TestSeriesFileRestoreAll(t *testing.T) {
+	r := newRand(t)
+	for round := range 60 {
+		var files [2]*SeriesFile
+		known := make([]string, r.IntN(300)+1)
+		for i := range known {
+			known[i] = fmt.Sprintf("m,id=%04d", r.IntN(5000))
+		}
+		for i := range files {
+			files[i] = openSeries(t, vfstest.New(), SeriesFileOptions{IndexTail: 10})
+			if err := files[i].Create(known, make([]model.SeriesID, len(known))); err != nil {
+				t.Fatal(err)
+			}
+			if round%2 == 0 {
+				if err := files[i].Sync(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var ids []model.SeriesID
+		var keys []string
+		for range r.IntN(400) {
+			switch id := model.SeriesID(r.IntN(files[0].Len()) + 1); {
+			case r.IntN(3) == 0: // what is there
+				key, err := files[0].Key(id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids, keys = append(ids, id), append(keys, key)
+			case r.IntN(200) == 0: // another key
+				ids, keys = append(ids, id), append(keys, "m,id=other")
+			case r.IntN(200) == 0: // another id
+				ids, keys = append(ids, 9000), append(keys, known[r.IntN(len(known))])
+			default:
+				n := 10_000 + r.IntN(300)
+				ids, keys = append(ids, model.SeriesID(n)), append(keys, fmt.Sprintf("n,id=%d", n))
+			}
+		}
+		var one error
+		for i := range ids {
+			if one = files[0].Restore(ids[i], keys[i]); one != nil {
+				break
+			}
+		}
+		all := files[1].RestoreAll(ids, keys)
+		if (one == nil) != (all == nil) || one != nil && one.Error() != all.Error() {
+			t.Fatalf("one by one: %v, all: %v", one, all)
+		}
+		if files[0].Len() != files[1].Len() || files[0].NextID() != files[1].NextID() {
+			t.Fatalf("%d series, next %d, want %d, %d", files[1].Len(), files[1].NextID(), files[0].Len(), files[0].NextID())
+		}
+		for i, id := range ids {
+			a, errA := files[0].Key(id)
+			b, errB := files[1].Key(id)
+			idA, okA := files[0].Lookup(keys[i])
+			idB, okB := files[1].Lookup(keys[i])
+			if a != b || (errA == nil) != (errB == nil) || idA != idB || okA != okB {
+				t.Fatalf("series %d %q: %q %v %d, want %q %v %d", id, keys[i], b, errB, idB, a, errA, idA)
+			}
+		}
+	}
+}

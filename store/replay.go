@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/wal"
+)
+
+// replayer applies what the log holds beyond the shards' files.
+type replayer struct {
+	s             *Store
+	databases     map[uint32]*replayed
+	entries, rows int
+}
+
+// replayed is a database with the series that rows have brought so far. Those
+// of the entry at hand are restored together.
+type replayed struct {
+	*database
+	seen  map[uint32]*seenPage // by id / len(seenPage)
+	page  *seenPage            // the latest
+	first uint32               // its first id
+	ids   []model.SeriesID
+	keys  []string
+}
+
+// seenPage holds the series of consecutive ids. The log has one
+// *column.Series for a series, unless it gave the id to another key.
+type seenPage [4096]*column.Series
+
+// see takes note of the series of rows and collects those that are new.
+func (d *replayed) see(rows []column.Row) {
+	for i := range rows {
+		sr := rows[i].Series
+		id := uint32(sr.ID())
+		slot := id % uint32(len(seenPage{}))
+		if d.page == nil || id-slot != d.first {
+			d.first = id - slot
+			if d.page = d.seen[d.first]; d.page == nil {
+				d.page = new(seenPage)
+				d.seen[d.first] = d.page
+			}
+		}
+		if d.page[slot] != sr {
+			d.page[slot] = sr
+			d.ids = append(d.ids, model.SeriesID(id))
+			d.keys = append(d.keys, sr.Key)
+		}
+	}
+}
+
+// restore gives the collected series their ids.
+func (d *replayed) restore() error {
+	err := d.series.RestoreAll(d.ids, d.keys)
+	clear(d.keys)
+	d.ids, d.keys = d.ids[:0], d.keys[:0]
+	if err != nil {
+		return fmt.Errorf("database %s: %w", d.name, err)
+	}
+	return nil
+}
+
+func (r *replayer) entry(e *wal.Entry) error {
+	for i := range e.Writes {
+		w := &e.Writes[i]
+		d := r.databases[w.Database]
+		if d == nil {
+			db := r.s.mu.databases[w.Database]
+			if db == nil {
+				continue
+			}
+			d = &replayed{database: db, seen: make(map[uint32]*seenPage)}
+			r.databases[w.Database] = d
+		}
+		d.see(w.Rows)
+		if r.s.mu.shards[w.Shard] == nil {
+			// The catalog has the shard, its directory was not yet made.
+			loc, ok := r.s.catalog.Data().Shard(w.Shard)
+			if !ok {
+				continue
+			}
+			e, err := r.s.openShard(d.database, w.Shard, loc.Group)
+			if err != nil {
+				return err
+			}
+			r.s.mu.shards[w.Shard] = e
+		}
+		r.rows += len(w.Rows)
+	}
+	r.entries++
+	if err := r.apply(e); err != nil {
+		return err
+	}
+	for r.s.cached.Load() > r.s.opt.CacheBytes/4*3 && r.relieve(e.Sequence) {
+	}
+	return nil
+}
+
+// apply restores the series that an entry brings and applies it: beside each
+// other, where there are many, for rows do not need the series file.
+func (r *replayer) apply(e *wal.Entry) error {
+	var first *replayed
+	for i := range e.Writes {
+		d := r.databases[e.Writes[i].Database]
+		if d == nil || len(d.ids) == 0 || d == first {
+			continue
+		}
+		if first == nil && len(e.Deletes) == 0 && len(d.ids) >= 256 {
+			first = d
+			continue
+		}
+		if err := d.restore(); err != nil {
+			return err
+		}
+	}
+	if first == nil {
+		r.s.apply(e)
+		return nil
+	}
+	restored := make(chan error, 1)
+	go func() { restored <- first.restore() }()
+	r.s.apply(e)
+	return <-restored
+}
+
+// relieve flushes the shard with the largest cache, so that a log larger than
+// the memory allowed can be replayed (W9). It returns false if that freed
+// nothing: then replay goes on and memory grows.
+func (r *replayer) relieve(sequence uint64) bool {
+	var largest *shardEntry
+	for _, e := range r.s.mu.shards {
+		if largest == nil || e.ActiveBytes() > largest.ActiveBytes() {
+			largest = e
+		}
+	}
+	if largest == nil || largest.pending != nil {
+		return false
+	}
+	// Not at applied, which may be another shard's flushed sequence yet.
+	snap := largest.Freeze(sequence)
+	if snap == nil {
+		return false
+	}
+	if err := largest.Flush(context.Background(), snap); err != nil {
+		largest.pending = snap
+		r.s.logger.Error("flush failed, will be tried again", "shard", largest.ID(), "err", err)
+		return false
+	}
+	r.s.countCaches()
+	return true
+}
