@@ -215,7 +215,7 @@ func (r *callRun) collect(batch []int32) error {
 			want = nil
 		}
 		for _, u := range us {
-			m, err := r.x.collectUnit(u, r.refs[c], c.rng, r.l.asc, 0, want)
+			m, _, err := r.x.collectUnit(u, r.refs[c], c.rng, r.l.asc, 0, want)
 			if err != nil {
 				return err
 			}

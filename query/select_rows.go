@@ -107,24 +107,27 @@ type rowScan struct {
 	rng model.TimeRange
 	asc bool
 	cap int // rows wanted per series, 0: all
+
+	bytes atomic.Int64 // of the rows read
 }
 
 // collectUnit reads the wanted groups of one unit: their rows in order of time,
-// those of equal time in order of the tag sets.
-func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange, asc bool, limit int, want func(int32) bool) (map[int32]*rowset, error) {
+// those of equal time in order of the tag sets. It returns the bytes that they
+// are accounted for.
+func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange, asc bool, limit int, want func(int32) bool) (map[int32]*rowset, int64, error) {
 	cs, ok := u.bind(refs)
 	if !ok {
-		return nil, nil
+		return nil, 0, nil
 	}
 	set := u.set
 	if want != nil {
 		if set = u.subset(want); set.IsEmpty() {
-			return nil, nil
+			return nil, 0, nil
 		}
 	}
 	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit}
 	if s.rng.Empty() {
-		return nil, nil
+		return nil, 0, nil
 	}
 	ps := parts(set, x.workers)
 	got := make([]map[int32][]run, len(ps))
@@ -133,7 +136,7 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	out := map[int32]*rowset{}
 	for _, m := range got {
@@ -150,7 +153,7 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 		}
 		s.merge(rs, runs)
 	}
-	return out, nil
+	return out, s.bytes.Load(), nil
 }
 
 // parallel runs n tasks, at most one goroutine each, and returns the first
@@ -334,8 +337,9 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 		if rd.err != nil {
 			return rd.err
 		}
-		added := len(buf.times) - start
-		if err := s.x.grow(int64(added) * int64(8*(1+len(buf.cols)))); err != nil {
+		bytes := int64(len(buf.times)-start) * int64(8*(1+len(buf.cols)))
+		s.bytes.Add(bytes)
+		if err := s.x.grow(bytes); err != nil {
 			return err
 		}
 		if !s.asc {

@@ -280,7 +280,7 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 			}
 			continue
 		}
-		m, err := x.collectUnit(u, l.refs, l.rng, l.asc, limit, want)
+		m, _, err := x.collectUnit(u, l.refs, l.rng, l.asc, limit, want)
 		if err != nil {
 			return err
 		}
@@ -317,9 +317,13 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 	return nil
 }
 
-// streamRows is about how many rows of one series are held at once on their
-// way out. Tests lower it.
+// streamRows is about how many rows of one output series a slice holds on their
+// way out, at most. Tests lower it.
 var streamRows int64 = 1 << 20
+
+// sliceRows is how many rows of each stored series a slice should hold: a chunk
+// at its edge is decoded twice, so there should be several.
+const sliceRows = 4096
 
 // manySeries is the number of series from which on the first rows of all of
 // them are looked for in short slices of time.
@@ -338,7 +342,8 @@ func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want fun
 		if err != nil {
 			return err
 		}
-		n += rows / streamRows
+		// Short slices, so that one is read while the one before is emitted.
+		n += max(rows/streamRows, min(8*rows/streamRows, rows/(int64(u.set.GetCardinality())*sliceRows)))
 	}
 	if n > 1 {
 		if b, ok := u.shard.TimeBounds(u.set); ok {
@@ -349,28 +354,70 @@ func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want fun
 		return nil
 	}
 	step := uint64(r.Max-r.Min)/uint64(n) + 1
-	before := x.used.Load()
+	var ranges []model.TimeRange
 	for i := range n {
-		if !l.asc {
-			i = n - 1 - i
-		}
 		s := model.TimeRange{Min: r.Min + int64(uint64(i)*step), Max: r.Max}
 		if i < n-1 {
 			s.Max = r.Min + int64(uint64(i+1)*step) - 1
 		}
-		if s.Min < r.Min || s.Empty() {
-			continue
+		if s.Min >= r.Min && !s.Empty() {
+			ranges = append(ranges, s)
 		}
-		m, err := x.collectUnit(u, l.refs, s, l.asc, limit, want)
-		if err != nil {
-			return err
+	}
+	if !l.asc {
+		slices.Reverse(ranges)
+	}
+	return x.emitSlices(len(ranges), out, l, func(i int) (map[int32]*rowset, int64, error) {
+		return x.collectUnit(u, l.refs, ranges[i], l.asc, limit, want)
+	})
+}
+
+// slice is rows that were read, and the bytes they hold.
+type slice struct {
+	groups map[int32]*rowset
+	bytes  int64
+	err    error
+}
+
+// emitSlices emits n slices of rows in order and reads each while the one
+// before is emitted: two are held at a time. Nothing is being read any more
+// when it returns.
+func (x *exec) emitSlices(n int, out *seriesOut, l *level, read func(i int) (map[int32]*rowset, int64, error)) error {
+	var next chan slice
+	start := func(i int) {
+		ch := make(chan slice, 1)
+		next = ch
+		go func() {
+			var s slice
+			s.err = guard(func(i int) (err error) {
+				s.groups, s.bytes, err = read(i)
+				return err
+			}, i)
+			ch <- s
+		}()
+	}
+	defer func() {
+		if next != nil {
+			<-next
 		}
-		for _, rs := range m {
+	}()
+	for i := range n {
+		if next == nil {
+			start(i)
+		}
+		s := <-next
+		if next = nil; s.err != nil {
+			return s.err
+		}
+		if i+1 < n {
+			start(i + 1)
+		}
+		for _, rs := range s.groups {
 			if err := l.emitRaw(out, rs); err != nil {
 				return err
 			}
 		}
-		x.used.Store(before)
+		x.used.Add(-s.bytes)
 		if out.full() {
 			break
 		}
@@ -399,7 +446,7 @@ func (x *exec) streamFirst(l *level, u *unit, r model.TimeRange, out *seriesOut,
 				s.Min = r.Max - int64(width) + 1
 			}
 		}
-		m, err := x.collectUnit(u, l.refs, s, l.asc, limit, want)
+		m, _, err := x.collectUnit(u, l.refs, s, l.asc, limit, want)
 		if err != nil {
 			return err
 		}
