@@ -38,6 +38,7 @@ const (
 // Store is what a Handler needs of the server's store.
 type Store interface {
 	Source
+	Apply(ctx context.Context, cmd meta.Command) error
 	Backup(ctx context.Context, want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) (*store.BackupSet, error)
 }
 
@@ -67,6 +68,7 @@ const pieceBytes = 4 << 20
 //	DELETE /api/tsdbd/backup?session                 end
 //	GET    /api/tsdbd/export?db&rp&shard&measurement&start&end&gzip&lponly
 //	POST   /api/tsdbd/verify                         an inspect.VerifyReport
+//	POST   /api/tsdbd/define                         Definitions; answers Defined
 type Handler struct {
 	store Store
 	opt   HandlerOptions
@@ -199,6 +201,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.export(w, r)
 	case "POST verify":
 		h.verify(w, r)
+	case "POST define":
+		h.define(w, r)
 	default:
 		fail(w, http.StatusNotFound, errors.New("no such endpoint"))
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"time"
 
 	"tsdbd/internal/binio"
@@ -31,6 +32,10 @@ type Manifest struct {
 	Catalog *meta.Data      `json:"catalog"`
 	Shards  []ShardManifest `json:"shards"`
 	Series  []SeriesLog     `json:"series"`
+	// Damaged are files that were damaged on the server and are left out. The
+	// bytes of their shards' manifests still name them, so that a server on
+	// the restored directory finds them missing and says so.
+	Damaged []DamagedFile `json:"damaged,omitempty"`
 	// Objects holds the SHA-256 of each object that the backup names, in hex;
 	// set when it is complete.
 	Objects map[string]string `json:"objects,omitempty"`
@@ -48,6 +53,32 @@ type ShardManifest struct {
 type File struct {
 	Name   string `json:"name"`
 	Object Object `json:"object"`
+}
+
+// DamagedFile is a file of a shard that a backup lacks.
+type DamagedFile struct {
+	Shard    uint64 `json:"shard"`
+	Database string `json:"database"`
+	Name     string `json:"name"`
+	Reason   string `json:"reason"`
+}
+
+// leaveOut takes an object out of the manifest and notes whose it was. It
+// returns false for a piece of a series log, without which nothing is whole.
+func (m *Manifest) leaveOut(name string, why error) bool {
+	found := false
+	for i := range m.Shards {
+		s := &m.Shards[i]
+		s.Files = slices.DeleteFunc(s.Files, func(f File) bool {
+			if f.Object.Name != name {
+				return false
+			}
+			found = true
+			m.Damaged = append(m.Damaged, DamagedFile{s.ID, m.Catalog.DatabaseByID(s.Database).Name, f.Name, why.Error()})
+			return true
+		})
+	}
+	return found
 }
 
 // SeriesLog is a database's series log, in pieces.

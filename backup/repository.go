@@ -88,9 +88,12 @@ func (r *Repository) Manifest(name string) (string, *Manifest, error) {
 
 // TakeOptions say what is backed up and how. The zero value takes everything.
 type TakeOptions struct {
-	Filter   Filter
-	Workers  int // objects fetched at a time; default 4
-	Progress func(Progress)
+	Filter  Filter
+	Workers int // objects fetched at a time; default 4
+	// SkipDamaged leaves out files that are damaged on the server; the result
+	// tells them. Otherwise one ends the backup.
+	SkipDamaged bool
+	Progress    func(Progress)
 }
 
 // Result tells what a backup was.
@@ -102,6 +105,7 @@ type Result struct {
 	Bytes    int64         `json:"bytes"`  // of all objects
 	Copied   int64         `json:"copied"` // bytes fetched now
 	Took     time.Duration `json:"took_ns"`
+	Damaged  []DamagedFile `json:"damaged,omitempty"` // left out
 }
 
 // Take takes a backup of a running server into r. Objects that are there, from
@@ -175,11 +179,17 @@ func (r *Repository) take(ctx context.Context, c *Client, known map[string]strin
 		workers.Go(func() {
 			for o := range todo {
 				sum, n, err := r.fetch(ctx, c, session, o, known[o.Name], meter)
-				if err != nil {
-					cancel(fmt.Errorf("object %s, %s: %w", o.Name, m.owner(o.Name), err))
+				mu.Lock()
+				if err != nil && opt.SkipDamaged && isServerDamage(err) && m.leaveOut(o.Name, err) {
+					_ = r.fs.Remove(r.object(o.Name) + partSuffix)
+					mu.Unlock()
 					continue
 				}
-				mu.Lock()
+				if err != nil {
+					cancel(fmt.Errorf("object %s, %s: %w", o.Name, m.owner(o.Name), err))
+					mu.Unlock()
+					continue
+				}
 				m.Objects[o.Name] = sum
 				copied += n
 				mu.Unlock()
@@ -213,7 +223,14 @@ func (r *Repository) take(ctx context.Context, c *Client, known map[string]strin
 	if err := vfs.WriteFileAtomic(r.fs, r.dir, path.Join(r.dir, name+manifestSuffix), b); err != nil {
 		return nil, fmt.Errorf("write backup manifest: %w", err)
 	}
-	return &Result{Name: name, Sequence: m.Sequence, Shards: len(m.Shards), Objects: len(objects), Bytes: meter.p.Bytes, Copied: copied}, nil
+	return &Result{Name: name, Sequence: m.Sequence, Shards: len(m.Shards), Objects: len(m.Objects), Bytes: m.Bytes(), Copied: copied, Damaged: m.Damaged}, nil
+}
+
+// isServerDamage reports whether the server's file is damaged or cannot be
+// read, and not the way to it.
+func isServerDamage(err error) bool {
+	var refusal *WriteError
+	return errors.Is(err, binio.ErrCorrupt) || errors.As(err, &refusal) && refusal.Status == http.StatusInternalServerError
 }
 
 // knownSums returns the SHA-256 of the objects that earlier backups name.

@@ -32,6 +32,11 @@ type RestoreOptions struct {
 	// Imported is told how far the writing into a running server is.
 	Imported func(ImportStats)
 	Workers  int // requests at a time; default 2
+	// Definitions has Restore give a running server the users, continuous
+	// queries and subscriptions that it lacks. Place always restores them.
+	Definitions bool
+	// Defined is told what of them was made.
+	Defined func(Defined)
 }
 
 // rename changes the names in a catalog that is nobody else's yet.
@@ -346,7 +351,8 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 // policies that the server lacks are made; what it has stays, and points merge
 // with its own: a point of the backup replaces the fields of a same one there.
 // Rows outside of the filter's range, or of the range that the backup was taken
-// with, are left out. Users and continuous queries are not restored.
+// with, are left out. Files that the backup lacks for damage are told of by
+// Manifest.Damaged.
 func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) (ImportStats, error) {
 	_, m, err := r.Manifest(opt.Backup)
 	if err != nil {
@@ -370,6 +376,22 @@ func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) 
 	}
 	if err := define(ctx, c, m.Catalog, &filter, &opt); err != nil {
 		return ImportStats{}, err
+	}
+	if opt.Definitions {
+		data, _, err := opt.chosen(m)
+		if err == nil {
+			err = opt.rename(data)
+		}
+		if err != nil {
+			return ImportStats{}, err
+		}
+		made, err := c.Define(ctx, opt.definitions(data))
+		if err != nil {
+			return ImportStats{}, fmt.Errorf("restore definitions: %w", err)
+		}
+		if opt.Defined != nil {
+			opt.Defined(made)
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -36,6 +37,7 @@ func defineBackup(f *commandFlags) action {
 	f.filterFlags(&opt.Filter)
 	list := f.Bool("list", false, "list the backups in DIR")
 	prune := f.Int("prune", 0, "keep the newest `N` backups in DIR and remove the others")
+	f.BoolVar(&opt.SkipDamaged, "skip-damaged", false, "leave out files that are damaged on the server, tell them, and exit with 1")
 	asJSON := f.Bool("json", false, "write the result as JSON")
 	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
 		if len(rest) != 1 {
@@ -65,12 +67,23 @@ func defineBackup(f *commandFlags) action {
 			return err
 		}
 		if *asJSON {
-			return json.NewEncoder(stdout).Encode(res)
+			return errors.Join(json.NewEncoder(stdout).Encode(res), incomplete(res.Name, res.Damaged, stderr))
 		}
 		_, err = fmt.Fprintf(stdout, "backup %s: %d shards at sequence %d, %d objects, %s, of it %s copied, in %s\n",
 			res.Name, res.Shards, res.Sequence, res.Objects, mib(res.Bytes), mib(res.Copied), res.Took.Round(time.Millisecond))
-		return err
+		return errors.Join(err, incomplete(res.Name, res.Damaged, stderr))
 	}
+}
+
+// incomplete tells what a backup lacks for damage, and is an error then.
+func incomplete(name string, damaged []backup.DamagedFile, stderr io.Writer) error {
+	if len(damaged) == 0 {
+		return nil
+	}
+	for _, d := range damaged {
+		fmt.Fprintf(stderr, "left out: %s of shard %d of database %s: %s\n", d.Name, d.Shard, d.Database, d.Reason)
+	}
+	return fmt.Errorf("backup %s is INCOMPLETE: %d damaged files were left out", name, len(damaged))
 }
 
 // listed is a line of backup -list.
@@ -81,6 +94,7 @@ type listed struct {
 	Bytes     int64         `json:"bytes"`
 	Databases []string      `json:"databases"`
 	Filter    backup.Filter `json:"filter"`
+	Damaged   int           `json:"damaged,omitempty"` // files left out
 }
 
 func listBackups(r *backup.Repository, stdout io.Writer, asJSON bool) error {
@@ -94,7 +108,7 @@ func listBackups(r *backup.Repository, stdout io.Writer, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		l := listed{Name: n, Sequence: m.Sequence, Shards: len(m.Shards), Bytes: m.Bytes(), Filter: m.Filter}
+		l := listed{Name: n, Sequence: m.Sequence, Shards: len(m.Shards), Bytes: m.Bytes(), Filter: m.Filter, Damaged: len(m.Damaged)}
 		for _, d := range m.Catalog.Databases {
 			l.Databases = append(l.Databases, d.Name)
 		}
@@ -104,7 +118,11 @@ func listBackups(r *backup.Repository, stdout io.Writer, asJSON bool) error {
 		return json.NewEncoder(stdout).Encode(out)
 	}
 	for _, l := range out {
-		if _, err := fmt.Fprintf(stdout, "%s  sequence %d, %d shards, %s, databases %q\n", l.Name, l.Sequence, l.Shards, mib(l.Bytes), l.Databases); err != nil {
+		lacks := ""
+		if l.Damaged > 0 {
+			lacks = fmt.Sprintf(", INCOMPLETE: %d damaged files were left out", l.Damaged)
+		}
+		if _, err := fmt.Fprintf(stdout, "%s  sequence %d, %d shards, %s, databases %q%s\n", l.Name, l.Sequence, l.Shards, mib(l.Bytes), l.Databases, lacks); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,7 @@ func defineRestore(f *commandFlags) action {
 	f.filterFlags(&opt.Filter)
 	f.StringVar(&opt.NewDatabase, "newdb", "", "restore the database of -db as `NAME`")
 	f.StringVar(&opt.NewPolicy, "newrp", "", "restore the policy of -rp as `NAME`")
+	f.BoolVar(&opt.Definitions, "definitions", false, "with -host: also users, continuous queries and subscriptions that the server lacks")
 	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
 		if len(rest) != 1 {
 			return f.usageError("restore takes one directory of backups")
@@ -47,6 +48,13 @@ func defineRestore(f *commandFlags) action {
 			return err
 		}
 		r := backup.OpenRepository(vfs.OS, from)
+		_, m, err := r.Manifest(opt.Backup)
+		if err != nil {
+			return err
+		}
+		for _, d := range m.Damaged {
+			fmt.Fprintf(stderr, "not in the backup: %s of shard %d of database %s: %s\n", d.Name, d.Shard, d.Database, d.Reason)
+		}
 		p := newProgress(stderr)
 		if *data != "" {
 			to, err := absolute(*data)
@@ -63,6 +71,10 @@ func defineRestore(f *commandFlags) action {
 			return err
 		}
 		opt.Imported = func(s backup.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
+		opt.Defined = func(d backup.Defined) {
+			p.clear()
+			fmt.Fprintf(stdout, "%d users, %d continuous queries, %d subscriptions made\n", d.Users, d.Queries, d.Subscriptions)
+		}
 		stats, err := backup.Restore(ctx, r, client, opt)
 		p.clear()
 		if err != nil {

@@ -139,6 +139,9 @@ func verifyBackups(ctx context.Context, dir string, names []string, asJSON bool,
 			for _, d := range damage {
 				report.Damages = append(report.Damages, d.Error())
 			}
+			for _, d := range m.Damaged {
+				report.Damages = append(report.Damages, fmt.Sprintf("left out when it was taken: %s of shard %d of database %s: %s", d.Name, d.Shard, d.Database, d.Reason))
+			}
 		}
 		report.Sound = len(report.Damages) == 0
 		sound = sound && report.Sound

@@ -1,0 +1,146 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"tsdbd/meta"
+)
+
+// Definitions are what a catalog has besides databases and policies.
+type Definitions struct {
+	Users         []*meta.User   `json:"users"`
+	Queries       []Continuous   `json:"continuous_queries"`
+	Subscriptions []Subscription `json:"subscriptions"`
+}
+
+// Continuous is a continuous query of a database.
+type Continuous struct {
+	Database string `json:"database"`
+	Name     string `json:"name"`
+	Query    string `json:"query"`
+}
+
+// Subscription is a subscription of a retention policy.
+type Subscription struct {
+	Database        string            `json:"database"`
+	RetentionPolicy string            `json:"retention_policy"`
+	Subscription    meta.Subscription `json:"subscription"`
+}
+
+// Defined tells how many definitions a server lacked and was given.
+type Defined struct {
+	Users         int `json:"users"`
+	Queries       int `json:"continuous_queries"`
+	Subscriptions int `json:"subscriptions"`
+}
+
+// maxDefinitions bounds the definitions in one request.
+const maxDefinitions = 64 << 20
+
+// definitions returns those of the chosen part of a catalog, under the new
+// names. The text of a continuous query names its database, so where that gets
+// another name it is left out.
+func (o *RestoreOptions) definitions(data *meta.Data) *Definitions {
+	out := &Definitions{Users: data.Users}
+	for _, d := range data.Databases {
+		if o.NewDatabase == "" && o.NewPolicy == "" {
+			for _, q := range d.ContinuousQueries {
+				out.Queries = append(out.Queries, Continuous{d.Name, q.Name, q.Query})
+			}
+		}
+		for _, rp := range d.RetentionPolicies {
+			for _, s := range rp.Subscriptions {
+				out.Subscriptions = append(out.Subscriptions, Subscription{d.Name, rp.Name, s})
+			}
+		}
+	}
+	return out
+}
+
+// Define gives a server the definitions that it lacks; those that it has under
+// the same name stay as they are.
+func (c *Client) Define(ctx context.Context, d *Definitions) (made Defined, err error) {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return made, err
+	}
+	resp, err := c.do(ctx, http.MethodPost, PathPrefix+"define", nil, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(b))
+	if err != nil {
+		return made, err
+	}
+	if err := answer(resp); err != nil {
+		return made, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil {
+		return made, fmt.Errorf("read answer: %w", err)
+	}
+	return made, nil
+}
+
+// define answers Define.
+func (h *Handler) define(w http.ResponseWriter, r *http.Request) {
+	var d Definitions
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDefinitions)).Decode(&d); err != nil {
+		fail(w, http.StatusBadRequest, fmt.Errorf("read definitions: %w", err))
+		return
+	}
+	made, err := h.makeDefinitions(r.Context(), &d)
+	if err != nil {
+		fail(w, statusOf(err), err)
+		return
+	}
+	h.opt.Logger.Info("definitions restored", "users", made.Users, "queries", made.Queries, "subscriptions", made.Subscriptions)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(made)
+}
+
+// makeDefinitions applies what is lacking. A grant on a database that is not
+// there is left out.
+func (h *Handler) makeDefinitions(ctx context.Context, d *Definitions) (made Defined, err error) {
+	for _, u := range d.Users {
+		if u == nil || h.store.Catalog().User(u.Name) != nil {
+			continue
+		}
+		if err := h.store.Apply(ctx, meta.CreateUser{Name: u.Name, Hash: u.Hash, Admin: u.Admin}); err != nil {
+			if errors.Is(err, meta.ErrUserExists) {
+				continue
+			}
+			return made, fmt.Errorf("user %s: %w", u.Name, err)
+		}
+		made.Users++
+		for db, p := range u.Privileges {
+			if h.store.Catalog().Database(db) == nil {
+				continue
+			}
+			if err := h.store.Apply(ctx, meta.SetPrivilege{Name: u.Name, Database: db, Privilege: p}); err != nil {
+				return made, fmt.Errorf("user %s: %w", u.Name, err)
+			}
+		}
+	}
+	for _, q := range d.Queries {
+		before := h.store.Catalog()
+		err := h.store.Apply(ctx, meta.CreateContinuousQuery{Database: q.Database, Name: q.Name, Query: q.Query})
+		if err != nil && !errors.Is(err, meta.ErrContinuousQueryExists) {
+			return made, fmt.Errorf("continuous query %s: %w", q.Name, err)
+		}
+		if err == nil && h.store.Catalog() != before {
+			made.Queries++
+		}
+	}
+	for _, s := range d.Subscriptions {
+		err := h.store.Apply(ctx, meta.CreateSubscription{Database: s.Database, RetentionPolicy: s.RetentionPolicy, Subscription: s.Subscription})
+		if err != nil && !errors.Is(err, meta.ErrSubscriptionExists) {
+			return made, fmt.Errorf("subscription %s: %w", s.Subscription.Name, err)
+		}
+		if err == nil {
+			made.Subscriptions++
+		}
+	}
+	return made, nil
+}
