@@ -26,8 +26,8 @@ func TestSlicesAreReadAhead(t *testing.T) {
 		{"limit", -1, -1, false, 2, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := &exec{}
-			l := &level{compiled: &compiled{}}
+			x := &exec{ctx: t.Context()}
+			l := &level{compiled: &compiled{}, x: x}
 			var reading atomic.Int32
 			var started [n]chan struct{}
 			for i := range started {
