@@ -28,7 +28,6 @@ var (
 	errTimeFormat         = badRequest("Time format must be one of the following: rfc3339,epoch")
 	errEntityTooLarge     = &apiError{http.StatusRequestEntityTooLarge, "Request Entity Too Large"}
 	errShuttingDown       = &apiError{http.StatusServiceUnavailable, "server is shutting down"}
-	errTooManyWrites      = &apiError{http.StatusServiceUnavailable, "too many concurrent writes"}
 	errTooManyBodies      = &apiError{http.StatusServiceUnavailable, "too many requests with large bodies"}
 	errTooManyAsync       = &apiError{http.StatusServiceUnavailable, "too many queries in the background"}
 	errInternal           = &apiError{http.StatusInternalServerError, "internal error"}

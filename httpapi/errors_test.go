@@ -33,8 +33,8 @@ func TestErrorTable(t *testing.T) {
 	f(fmt.Errorf("write: %w", errEntityTooLarge), 413, "Request Entity Too Large")
 	f(databaseError(meta.ErrDatabaseNotFound, "x"), 404, `database not found: "x"`)
 	f(databaseError(fmt.Errorf("%w: x", meta.ErrDatabaseNotFound), "x"), 404, `database not found: "x"`)
-	f(policyError(meta.ErrRetentionPolicyNotFound, target{db: "d", rp: "x"}), 500, "retention policy not found: x")
-	f(policyError(fmt.Errorf("%w: autogen", meta.ErrRetentionPolicyNotFound), target{db: "d"}), 500, "retention policy not found: autogen")
+	f(policyError(meta.ErrRetentionPolicyNotFound, &target{db: "d", rp: "x"}), 500, "retention policy not found: x")
+	f(policyError(fmt.Errorf("%w: autogen", meta.ErrRetentionPolicyNotFound), &target{db: "d"}), 500, "retention policy not found: autogen")
 	f(overloaded{}, 503, "cache is full")
 	f(fmt.Errorf("shard 7: %w", overloaded{}), 503, "shard 7: cache is full")
 	f(replaying{}, 503, "write failed: see the server's log")
@@ -42,7 +42,7 @@ func TestErrorTable(t *testing.T) {
 	f(context.DeadlineExceeded, 503, "timeout")
 	f(errors.New("input/output error"), 500, "input/output error")
 	f(errShuttingDown, 503, "server is shutting down")
-	f(errTooManyWrites, 503, "too many concurrent writes")
+	f(errQueueFull, 503, "request throttled, queue full")
 }
 
 func TestServerErrorsKeepTheData(t *testing.T) {

@@ -21,7 +21,7 @@ type Handler struct {
 	metrics *metrics
 	routes  map[string]*route
 	below   []prefixRoute // looked at where routes has no answer
-	writes  chan struct{} // a token per write in flight; nil: no bound
+	writes  throttle
 	bodies  budget
 	logins  *logins
 	tokens  *tokens
@@ -62,9 +62,7 @@ func New(opt Options) *Handler {
 		h.metrics = newMetrics(nil)
 	}
 	h.bodies.limit = opt.MaxBodyMemory
-	if opt.MaxConcurrentWrites > 0 {
-		h.writes = make(chan struct{}, opt.MaxConcurrentWrites)
-	}
+	h.writes = newThrottle(opt.MaxConcurrentWrites, opt.MaxWaitingWrites, opt.WriteWait)
 	h.routes = make(map[string]*route)
 	h.logins, h.tokens = newLogins(opt.CheckPassword), newTokens(opt.SharedSecret)
 	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)

@@ -200,12 +200,54 @@ func TestConcurrentWritesAreBounded(t *testing.T) {
 	go func() { done <- do(t, "POST", base+"/write?db=d", "m v=1 1") }()
 	<-entered
 	a := do(t, "POST", base+"/write?db=d", "m v=2 2")
-	if a.status != 503 || a.header.Get("Retry-After") == "" || a.body != `{"error":"too many concurrent writes"}`+"\n" {
+	if a.status != 503 || a.header.Get("Retry-After") == "" || a.body != `{"error":"request throttled, queue full"}`+"\n" {
 		t.Errorf("%d %q %v", a.status, a.body, a.header)
+	}
+	// Remote write is bounded by the same.
+	if a := do(t, "POST", base+"/api/v1/prom/write?db=d", ""); a.status != 503 {
+		t.Errorf("remote write: %d %q", a.status, a.body)
 	}
 	close(leave)
 	if a := <-done; a.status != 204 {
 		t.Errorf("first write: %d", a.status)
+	}
+}
+
+func TestWritesWaitForTheirTurn(t *testing.T) {
+	s := newFakeStore()
+	s.create("d")
+	entered, leave := make(chan struct{}, 2), make(chan struct{})
+	s.writing = func() { entered <- struct{}{}; <-leave }
+	_, base := start(t, s, httpapi.Options{MaxConcurrentWrites: 1, MaxWaitingWrites: 1, WriteWait: time.Hour})
+	done := make(chan answer)
+	for range 3 { // one goes on, one waits, one is refused
+		go func() { done <- do(t, "POST", base+"/write?db=d", "m v=1 1") }()
+	}
+	if a := <-done; a.status != 503 || a.body != `{"error":"request throttled, queue full"}`+"\n" {
+		t.Errorf("%d %q", a.status, a.body)
+	}
+	close(leave)
+	for range 2 {
+		if a := <-done; a.status != 204 {
+			t.Errorf("%d %q", a.status, a.body)
+		}
+	}
+
+	s = newFakeStore()
+	s.create("d")
+	leave = make(chan struct{})
+	s.writing = func() { entered <- struct{}{}; <-leave }
+	_, base = start(t, s, httpapi.Options{MaxConcurrentWrites: 1, MaxWaitingWrites: 1, WriteWait: time.Millisecond})
+	<-entered
+	<-entered
+	go func() { done <- do(t, "POST", base+"/write?db=d", "m v=1 1") }()
+	<-entered
+	if a := do(t, "POST", base+"/write?db=d", "m v=1 1"); a.status != 503 || a.header.Get("Retry-After") == "" || a.body != `{"error":"request throttled, exceeds timeout"}`+"\n" {
+		t.Errorf("%d %q", a.status, a.body)
+	}
+	close(leave)
+	if a := <-done; a.status != 204 {
+		t.Errorf("%d %q", a.status, a.body)
 	}
 }
 

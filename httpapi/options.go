@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -93,9 +94,12 @@ type Options struct {
 	// MaxBodyMemory bounds the bytes of all bodies held at a time; requests
 	// beyond it are answered 503. 0: DefaultMaxBodyMemory.
 	MaxBodyMemory int64
-	// MaxConcurrentWrites bounds the write requests in flight; more are
-	// answered 503. 0: no bound.
+	// MaxConcurrentWrites bounds the write requests in flight. MaxWaitingWrites
+	// more wait, for WriteWait at most; what is beyond is answered 503. 0: no
+	// bound; none wait; DefaultWriteWait.
 	MaxConcurrentWrites int
+	MaxWaitingWrites    int
+	WriteWait           time.Duration
 	// MaxQuerySize bounds the text of a query in bytes. 0: DefaultMaxQuerySize.
 	MaxQuerySize int
 }
@@ -115,6 +119,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.MaxQuerySize <= 0 {
 		o.MaxQuerySize = DefaultMaxQuerySize
+	}
+	if o.WriteWait <= 0 {
+		o.WriteWait = DefaultWriteWait
 	}
 	if o.Realm == "" {
 		o.Realm = DefaultRealm

@@ -28,70 +28,21 @@ func (h *Handler) promWrite(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, errDatabaseRequired)
 		return
 	}
-	if h.writes != nil {
-		select {
-		case h.writes <- struct{}{}:
-			defer func() { <-h.writes }()
-		default:
-			h.metrics.refused.Inc()
-			writeError(w, r, errTooManyWrites)
-			return
-		}
-	}
-	if err := h.storeSamples(w, r, target{db: db, rp: r.URL.Query().Get("rp")}); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	h.write(w, r, target{db: db, rp: r.URL.Query().Get("rp"), parse: h.parseSamples})
 }
 
-// storeSamples reads and writes a WriteRequest; nil means that it is durable.
-func (h *Handler) storeSamples(w http.ResponseWriter, r *http.Request, t target) error {
-	table, err := h.opt.Writer.Table(t.db)
-	if err != nil {
-		return databaseError(err, t.db)
+// parseSamples reads a WriteRequest into a batch.
+func (h *Handler) parseSamples(w http.ResponseWriter, r *http.Request, t *target, table *column.Table, s *parseState) (parsed, error) {
+	var err error
+	if s.body, err = h.readSnappy(w, r); err != nil {
+		return parsed{}, err
 	}
-	if err := h.authorizeWrite(r, t.db); err != nil {
-		return err
-	}
-	h.watchers.count(r, true)
-	message, err := h.readSnappy(w, r)
-	if err != nil {
-		return err
-	}
-	defer message.release()
-	s := parseStates.Get().(*parseState)
-	defer func() {
-		if cap(s.batch.Values) <= maxPooledBatch {
-			s.batch.Reset()
-			parseStates.Put(s)
-		}
-	}()
-	s.batch.Reset()
 	s.batch.Database = table.Database()
 	p := promBatch{batch: &s.batch, table: table, layouts: map[string]*column.Layout{}}
-	if err := eachSeries(message.Bytes(), p.add); err != nil {
-		return badRequest(err.Error())
+	if err := eachSeries(s.body.Bytes(), p.add); err != nil {
+		return parsed{}, badRequest(err.Error())
 	}
-	rp, err := h.opt.Writer.RetentionPolicy(t.db, t.rp)
-	if err != nil {
-		return policyError(err, t)
-	}
-	reason, dropped := p.reason, p.refused
-	if points := len(s.batch.Rows); points > 0 {
-		why, n, err := h.writeBatch(r.Context(), t.db, rp, &s.batch)
-		if err != nil {
-			h.counts.pointsFailed.Add(int64(points))
-			return policyError(err, t)
-		}
-		h.metrics.points.Add(float64(points - n))
-		h.counts.points.Add(int64(points - n))
-		dropped += n
-		if why != "" {
-			reason = why
-		}
-	}
-	return h.partial(t.db, rp, reason, dropped, nil)
+	return parsed{dropped: p.refused, reason: p.reason}, nil
 }
 
 // promBatch turns time series into the rows of a batch.

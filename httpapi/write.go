@@ -25,6 +25,21 @@ const maxPooledBatch = 1 << 20
 type parseState struct {
 	parser lineproto.Parser
 	batch  column.Batch
+	// body is held until the batch, which takes about as much, is written:
+	// what bounds bodies bounds batches too (W9).
+	body *body
+}
+
+// release gives back the body and, unless it has grown too large, s.
+func (s *parseState) release() {
+	if s.body != nil {
+		s.body.release()
+		s.body = nil
+	}
+	if cap(s.batch.Values) <= maxPooledBatch {
+		s.batch.Reset()
+		parseStates.Put(s)
+	}
 }
 
 var parseStates = sync.Pool{New: func() any { return new(parseState) }}
@@ -41,7 +56,7 @@ func (h *Handler) writeV1(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, errDatabaseRequired)
 		return
 	}
-	h.write(w, r, target{db: q.Get("db"), rp: q.Get("rp"), unit: unit, consistency: q.Get("consistency")})
+	h.write(w, r, target{db: q.Get("db"), rp: q.Get("rp"), unit: unit, consistency: q.Get("consistency"), parse: h.parseLines})
 }
 
 // writeV2 answers /api/v2/write: the bucket names database and policy.
@@ -57,7 +72,7 @@ func (h *Handler) writeV2(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, err)
 		return
 	}
-	h.write(w, r, target{db: db, rp: rp, unit: unit})
+	h.write(w, r, target{db: db, rp: rp, unit: unit, parse: h.parseLines})
 }
 
 // splitBucket splits "db/rp", "db/" or "db".
@@ -77,22 +92,28 @@ type target struct {
 	db, rp      string
 	unit        int64
 	consistency string
+	// parse reads the body into the batch of a parseState.
+	parse func(w http.ResponseWriter, r *http.Request, t *target, table *column.Table, s *parseState) (parsed, error)
+}
+
+// parsed is what was left out of a batch, and why.
+type parsed struct {
+	dropped int    // points that cannot be stored
+	reason  string // of the first
+	bad     error  // lines that do not parse, nil if none
 }
 
 // write stores a body. The order of the checks is InfluxDB's, since clients
 // see the first that fails.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, t target) {
-	if h.writes != nil {
-		select {
-		case h.writes <- struct{}{}:
-			defer func() { <-h.writes }()
-		default:
-			h.metrics.refused.Inc()
-			writeError(w, r, errTooManyWrites)
-			return
-		}
+	release, err := h.writes.enter(r.Context())
+	if err != nil {
+		h.metrics.refused.Inc()
+		writeError(w, r, err)
+		return
 	}
-	if err := h.store(w, r, t); err != nil {
+	defer release()
+	if err := h.store(w, r, &t); err != nil {
 		writeError(w, r, err)
 		return
 	}
@@ -100,7 +121,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, t target) {
 }
 
 // store reads, parses and writes a body; nil means that it is durable.
-func (h *Handler) store(w http.ResponseWriter, r *http.Request, t target) error {
+func (h *Handler) store(w http.ResponseWriter, r *http.Request, t *target) error {
 	table, err := h.opt.Writer.Table(t.db)
 	if err != nil {
 		return databaseError(err, t.db)
@@ -109,57 +130,65 @@ func (h *Handler) store(w http.ResponseWriter, r *http.Request, t target) error 
 		return err
 	}
 	h.watchers.count(r, true)
-	body, err := h.readBody(w, r)
+	s := parseStates.Get().(*parseState)
+	defer s.release()
+	s.batch.Reset()
+	left, err := t.parse(w, r, t, table, s)
 	if err != nil {
 		return err
 	}
-	defer body.release()
-	if body.Len() == 0 {
-		return nil
-	}
-
-	s := parseStates.Get().(*parseState)
-	defer func() {
-		if cap(s.batch.Values) <= maxPooledBatch {
-			s.batch.Reset()
-			parseStates.Put(s)
-		}
-	}()
-	s.batch.Reset()
-	points, err := s.parser.Parse(&s.batch, table, body.Bytes(), lineproto.Options{
-		Unit: t.unit, Now: time.Now().UnixNano(), MaxErrorBytes: maxErrorBytes,
-	})
-	var bad *lineproto.Errors
-	if err != nil && !errors.As(err, &bad) {
-		return err
-	}
-
-	if bad != nil && bad.BadLines > 0 {
-		h.metrics.parseErrors.Inc()
-		if points == 0 && bad.Refused == 0 {
-			return badRequest(bad.Error())
-		}
-	}
-	if !validConsistency(t.consistency) {
-		return errConsistency
-	}
-	if points == 0 && bad == nil {
+	points := len(s.batch.Rows)
+	if points == 0 && left == (parsed{}) {
 		return nil // nothing but comments and blanks
 	}
 	rp, err := h.opt.Writer.RetentionPolicy(t.db, t.rp)
 	if err != nil {
 		return policyError(err, t)
 	}
-	reason, dropped := "", 0
 	if points > 0 {
-		if reason, dropped, err = h.writeBatch(r.Context(), t.db, rp, &s.batch); err != nil {
+		reason, dropped, err := h.writeBatch(r.Context(), t.db, rp, &s.batch)
+		if err != nil {
 			h.counts.pointsFailed.Add(int64(points))
 			return policyError(err, t)
 		}
 		h.metrics.points.Add(float64(points - dropped))
 		h.counts.points.Add(int64(points - dropped))
+		left.dropped += dropped
+		if reason != "" {
+			left.reason = reason
+		}
 	}
-	return h.partial(t.db, rp, reason, dropped, bad)
+	return h.partial(t.db, rp, left)
+}
+
+// parseLines reads line protocol into a batch.
+func (h *Handler) parseLines(w http.ResponseWriter, r *http.Request, t *target, table *column.Table, s *parseState) (parsed, error) {
+	var err error
+	if s.body, err = h.readBody(w, r); err != nil || s.body.Len() == 0 {
+		return parsed{}, err
+	}
+	points, err := s.parser.Parse(&s.batch, table, s.body.Bytes(), lineproto.Options{
+		Unit: t.unit, Now: time.Now().UnixNano(), MaxErrorBytes: maxErrorBytes,
+	})
+	var bad *lineproto.Errors
+	if err != nil && !errors.As(err, &bad) {
+		return parsed{}, err
+	}
+	var left parsed
+	if bad != nil {
+		left.dropped, left.reason = bad.Refused, bad.RefusedReason
+	}
+	if bad != nil && bad.BadLines > 0 {
+		h.metrics.parseErrors.Inc()
+		if points == 0 && bad.Refused == 0 {
+			return parsed{}, badRequest(bad.Error())
+		}
+		left.bad = bad
+	}
+	if !validConsistency(t.consistency) {
+		return parsed{}, errConsistency
+	}
+	return left, nil
 }
 
 // writeBatch writes a batch; points that the writer refused are not an error.
@@ -174,21 +203,15 @@ func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *column.B
 }
 
 // partial reports what of a durable write was left out, or nil. Points that
-// the writer refused come before lines that did not parse: one reason is told.
-func (h *Handler) partial(db, rp, reason string, dropped int, bad *lineproto.Errors) error {
-	if bad != nil && bad.Refused > 0 {
-		dropped += bad.Refused
-		if reason == "" {
-			reason = bad.RefusedReason
-		}
-	}
-	h.metrics.dropped.Add(float64(dropped))
-	h.counts.dropped.Add(int64(dropped))
+// were refused come before lines that did not parse: one reason is told.
+func (h *Handler) partial(db, rp string, left parsed) error {
+	h.metrics.dropped.Add(float64(left.dropped))
+	h.counts.dropped.Add(int64(left.dropped))
 	switch {
-	case reason != "":
-		return badRequest(fmt.Sprintf("partial write: %s dropped=%d for database: %s for retention policy: %s", reason, dropped, db, rp))
-	case bad != nil:
-		return badRequest(fmt.Sprintf("partial write: %s dropped=0 for database: %s", bad.Error(), db))
+	case left.reason != "":
+		return badRequest(fmt.Sprintf("partial write: %s dropped=%d for database: %s for retention policy: %s", left.reason, left.dropped, db, rp))
+	case left.bad != nil:
+		return badRequest(fmt.Sprintf("partial write: %s dropped=0 for database: %s", left.bad, db))
 	}
 	return nil
 }
@@ -210,7 +233,7 @@ func databaseError(err error, db string) error {
 }
 
 // policyError names an unknown policy as 1.x does.
-func policyError(err error, t target) error {
+func policyError(err error, t *target) error {
 	// The default policy may be the one that is missing: then only the store
 	// knows its name.
 	if err == meta.ErrRetentionPolicyNotFound {

@@ -81,9 +81,12 @@ type httpConfig struct {
 	// MaxBodyMemory bounds all bodies together; beyond it requests get 503.
 	MaxBodyMemory size `toml:"max-body-memory"`
 	// 0 is no limit.
-	MaxConcurrentWriteLimit int  `toml:"max-concurrent-write-limit"`
-	MaxConnectionLimit      int  `toml:"max-connection-limit"`
-	AccessLog               bool `toml:"access-log"`
+	MaxConcurrentWriteLimit int `toml:"max-concurrent-write-limit"`
+	// MaxEnqueuedWriteLimit more may wait, for EnqueuedWriteTimeout at most.
+	MaxEnqueuedWriteLimit int      `toml:"max-enqueued-write-limit"`
+	EnqueuedWriteTimeout  duration `toml:"enqueued-write-timeout"`
+	MaxConnectionLimit    int      `toml:"max-connection-limit"`
+	AccessLog             bool     `toml:"access-log"`
 	// MaxRowLimit cuts answers that are not chunked; 0 is no limit.
 	MaxRowLimit int `toml:"max-row-limit"`
 	// PprofEnabled opens /debug/pprof, to administrators if logins are on.
@@ -198,7 +201,7 @@ func defaultConfig() *config {
 		},
 		HTTP: httpConfig{
 			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
-			StopTimeout: duration(30 * time.Second), Realm: httpapi.DefaultRealm,
+			EnqueuedWriteTimeout: duration(httpapi.DefaultWriteWait), StopTimeout: duration(30 * time.Second), Realm: httpapi.DefaultRealm,
 			HTTPSMinVersion: tls.VersionTLS12, BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
 		},
 		Retention: retentionConfig{
@@ -395,7 +398,7 @@ func (c *config) validate() error {
 	check(!c.Monitor.StoreEnabled || meta.CheckName(c.Monitor.StoreDatabase) == nil, "monitor.store-database cannot be %q", c.Monitor.StoreDatabase)
 	for name, n := range map[string]int{
 		"data.max-series-per-database": c.Data.MaxSeriesPerDatabase, "data.max-values-per-tag": c.Data.MaxValuesPerTag,
-		"http.max-concurrent-write-limit": c.HTTP.MaxConcurrentWriteLimit, "http.max-connection-limit": c.HTTP.MaxConnectionLimit,
+		"http.max-concurrent-write-limit": c.HTTP.MaxConcurrentWriteLimit, "http.max-enqueued-write-limit": c.HTTP.MaxEnqueuedWriteLimit, "http.max-connection-limit": c.HTTP.MaxConnectionLimit,
 		"http.max-row-limit":           c.HTTP.MaxRowLimit,
 		"query.max-concurrent-queries": c.Query.MaxConcurrentQueries, "query.max-select-point": c.Query.MaxSelectPoint,
 		"query.max-select-series": c.Query.MaxSelectSeries, "query.max-select-buckets": c.Query.MaxSelectBuckets,

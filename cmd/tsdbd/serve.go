@@ -157,7 +157,8 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		MaxBodySize:         int64(c.HTTP.MaxBodySize),
 		MaxQuerySize:        int(c.HTTP.MaxQuerySize),
 		MaxBodyMemory:       int64(c.HTTP.MaxBodyMemory),
-		MaxConcurrentWrites: c.HTTP.MaxConcurrentWriteLimit,
+		MaxConcurrentWrites: c.HTTP.MaxConcurrentWriteLimit, MaxWaitingWrites: c.HTTP.MaxEnqueuedWriteLimit,
+		WriteWait: time.Duration(c.HTTP.EnqueuedWriteTimeout),
 	}
 	if options.MaxBodySize == 0 {
 		options.MaxBodySize = -1 // the file's 0 is no bound
