@@ -32,6 +32,7 @@ func (h *Handler) addDebugRoutes() {
 	} {
 		h.add("/debug/pprof/"+name, "debug_pprof", adminOnly, false, methods{"GET": serve, "POST": serve})
 	}
+	h.add("/debug/pprof/all", "debug_pprof", adminOnly, false, methods{"GET": h.pprofAll})
 	h.add("/debug/pprof", "debug_pprof", adminOnly, false, methods{"GET": http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP})
 	h.addBelow("/debug/pprof/", newRoute("debug_pprof", adminOnly, false, methods{"GET": pprof.Index}))
 }

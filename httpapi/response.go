@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -50,13 +51,27 @@ func (w *response) Write(b []byte) (int, error) {
 	return rawWriter{w}.Write(b)
 }
 
+// writeTimeout bounds the time a client may take to read writeBytes of an
+// answer.
+const (
+	writeTimeout = 2 * time.Minute
+	writeBytes   = 1 << 20
+)
+
 // rawWriter writes past the compression.
 type rawWriter struct{ w *response }
 
-func (r rawWriter) Write(b []byte) (int, error) {
-	n, err := r.w.ResponseWriter.Write(b)
-	r.w.bytes += int64(n)
-	return n, err
+// Write gives the client writeTimeout for every writeBytes: one that does not
+// read must not hold a query's memory, and the files it reads, for ever.
+func (r rawWriter) Write(b []byte) (total int, err error) {
+	c := http.NewResponseController(r.w.ResponseWriter)
+	for first := true; err == nil && (first || len(b) > 0); first = false {
+		_ = c.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has one
+		n, failed := r.w.ResponseWriter.Write(b[:min(len(b), writeBytes)])
+		r.w.bytes += int64(n)
+		total, b, err = total+n, b[n:], failed
+	}
+	return total, err
 }
 
 // Flush sends what is buffered to the client.

@@ -145,6 +145,8 @@ var statementMatrix = []struct{ q, may string }{
 	{`SHOW FIELD KEYS FROM canary..canary_cpu`, "A"},
 	{`SHOW SERIES CARDINALITY`, "RBA"},
 	{`SHOW SERIES CARDINALITY ON canary`, "OA"},
+	{`EXECUTE CONTINUOUS QUERY nosuch ON mine`, "A"},
+	{`EXECUTE CONTINUOUS QUERY nosuch ON canary`, "A"},
 	{`SHOW CARDINALITY`, "RBA"},
 	{`SHOW CARDINALITY ON canary`, "OA"},
 	{`SHOW CARDINALITY ON canary FROM canary_cpu WITH KEY = host LIMIT 3`, "OA"},

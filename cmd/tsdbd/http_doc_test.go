@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,6 +24,21 @@ func TestHTTPPage(t *testing.T) {
 		}
 		if path != "/nosuch" && !strings.Contains(string(text), "`"+path) {
 			t.Errorf("%s is not on the page", path)
+		}
+	}
+	// And the other way: every method of every route of the page is tested.
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || !strings.Contains(cells[2], "`/") {
+			continue
+		}
+		path, _, _ := strings.Cut(strings.Split(cells[2], "`")[1], "{")
+		for method := range strings.SplitSeq(strings.TrimSpace(cells[1]), ", ") {
+			if !slices.ContainsFunc(routeMatrix, func(r routeRights) bool {
+				return strings.HasPrefix(r.path, path) && (r.method == method || method == "" || method == "any")
+			}) {
+				t.Errorf("%s %s is not in the matrix", method, path)
+			}
 		}
 	}
 }

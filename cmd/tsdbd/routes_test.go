@@ -7,19 +7,25 @@ import (
 	"testing"
 )
 
+// routeRights is what a route answers to each of the people.
+type routeRights struct {
+	method, path, body                         string
+	none, stranger, reader, writer, admin, off int
+}
+
 // routeMatrix says what each route answers to the people, by hand: to someone
 // without a login, to a stranger, a reader and a writer of mine, to the
 // administrator, and to everyone when logins are off.
-var routeMatrix = []struct {
-	method, path, body                         string
-	none, stranger, reader, writer, admin, off int
-}{
+var routeMatrix = []routeRights{
 	{"GET", "/ping", "", 204, 204, 204, 204, 204, 204},
 	{"HEAD", "/ping", "", 204, 204, 204, 204, 204, 204},
 	{"GET", "/status", "", 204, 204, 204, 204, 204, 204},
+	{"HEAD", "/status", "", 204, 204, 204, 204, 204, 204},
+	{"OPTIONS", "/health", "", 200, 200, 200, 200, 200, 200},
 	{"GET", "/health", "", 200, 200, 200, 200, 200, 200},
 	{"GET", "/metrics", "", 401, 200, 200, 200, 200, 200},
 	{"GET", "/query?q=SHOW+DATABASES", "", 401, 200, 200, 200, 200, 200},
+	{"POST", "/query?q=SHOW+DATABASES", "", 401, 200, 200, 200, 200, 200},
 	{"OPTIONS", "/query", "", 200, 200, 200, 200, 200, 200},
 	{"POST", "/write?db=mine", "m v=1", 401, 403, 403, 204, 204, 204},
 	{"POST", "/write?db=canary", "m v=1", 401, 403, 403, 403, 204, 204},
@@ -34,6 +40,7 @@ var routeMatrix = []struct {
 	{"POST", "/api/v2/delete?bucket=canary/autogen", deleteNothing, 401, 403, 403, 403, 200, 200},
 	{"POST", "/api/v2/delete?bucket=canary/nosuch", deleteNothing, 401, 403, 403, 403, 404, 404},
 	{"POST", "/api/v2/query", "from()", 401, 403, 403, 403, 403, 403},
+	{"OPTIONS", "/api/v2/query", "", 200, 200, 200, 200, 200, 200},
 	{"GET", "/api/v2/buckets", "", 401, 200, 200, 200, 200, 200},
 	{"POST", "/api/v2/buckets", `{"name":"mine/autogen2"}`, 401, 403, 403, 403, 201, 201},
 	{"GET", "/api/v2/buckets/mine%2Fautogen", "", 401, 404, 200, 200, 200, 200},
@@ -54,8 +61,12 @@ var routeMatrix = []struct {
 	{"GET", "/debug/requests?seconds=0", "", 401, 403, 403, 403, 200, 200},
 	{"GET", "/debug/pprof/", "", 401, 403, 403, 403, 200, 200},
 	{"GET", "/debug/pprof/cmdline", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/debug/pprof/all", "", 401, 403, 403, 403, 200, 200},
+	{"GET", "/debug/pprof/all?cpu=x", "", 401, 403, 403, 403, 400, 400},
+	{"GET", "/debug/pprof", "", 401, 403, 403, 403, 200, 200}, // moved
 	{"GET", "/debug/pprof/heap", "", 401, 403, 403, 403, 200, 200},
 	{"GET", "/debug/pprof/profile?seconds=1", "", 401, 403, 403, 403, 200, 200},
+	{"POST", "/debug/pprof/symbol", "0x1", 401, 403, 403, 403, 200, 200},
 	{"GET", "/debug/pprof/symbol", "", 401, 403, 403, 403, 200, 200},
 	{"GET", "/debug/pprof/trace?seconds=0", "", 401, 403, 403, 403, 200, 200},
 	{"GET", "/api/tsdbd/nosuch", "", 401, 403, 403, 403, 404, 404},
