@@ -6,7 +6,7 @@ FUZZTIME = 10s
 BENCH    = .
 COUNT    = 6
 
-.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-e2e golden cover clients run help
+.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-e2e golden cover clients dist dist-test run help
 
 all: fmt lint test
 
@@ -51,6 +51,12 @@ clients: ## real clients against the server, a table at the end; client-NAME is 
 
 client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node prometheus grafana migration
 	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$' .
+
+dist: ## what is handed out, in dist/: static binaries, Debian packages, checksums
+	.ci/dist
+
+dist-test: dist ## install the package over this machine's files, without changing them
+	.ci/dist-test
 
 golden: ## regenerate golden files; look at the diff before you commit it
 	go test $$(git grep -l 'Bool("update"' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') -update

@@ -196,6 +196,13 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	address := servers[0].Addr()
 	log.Info("serving", "address", address, "tls", certificate != nil, "auth", c.HTTP.AuthEnabled, "took", time.Since(begin))
 	welcome(stdout, c, c.url(address), st.Catalog())
+	tell := func(state string) {
+		if err := notify(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
+			log.Warn("supervisor not told", "err", err)
+		}
+	}
+	tell("READY=1")
+	defer tell("STOPPING=1")
 	stopped := servers[len(servers)-1].Done() // the socket's, or the only one's
 	r := &reloader{current: c, read: reload, level: level, certificate: certificate, log: log}
 	for {

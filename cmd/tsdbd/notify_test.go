@@ -1,0 +1,34 @@
+package main
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestNotify starts and stops a server under a supervisor.
+func TestNotify(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	s := startServer(t, t.TempDir())
+	s.stop()
+	for _, want := range []string{"READY=1", "STOPPING=1"} {
+		if err := l.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 100)
+		n, err := l.Read(b)
+		if err != nil || string(b[:n]) != want {
+			t.Errorf("told %q %v, want %s", b[:n], err, want)
+		}
+	}
+	if err := notify(path+"none", "READY=1"); err == nil {
+		t.Error("no error without a supervisor")
+	}
+}
