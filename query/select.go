@@ -69,6 +69,7 @@ type exec struct {
 	opt     SelectOptions
 	storage scan.Storage
 	stop    stopper
+	prof    *profile // of EXPLAIN ANALYZE, else nil
 	views   map[[2]string]scan.View
 	workers int
 	used    atomic.Int64 // bytes of intermediate data, given back group by group
@@ -103,10 +104,15 @@ func runSelect(ctx context.Context, stmt *influxql.SelectStatement, storage scan
 	if err != nil {
 		return err
 	}
+	return x.answer(l, emit)
+}
+
+// answer runs the outermost level of a statement.
+func (x *exec) answer(l *level, emit func(*Result) error) error {
 	if l.stmt.Target != nil {
 		return x.runInto(l, emit)
 	}
-	out := &emitter{x: x, level: l, chunk: opt.ChunkSize, emit: emit, columns: l.stmt.ColumnNames()}
+	out := &emitter{x: x, level: l, chunk: x.opt.ChunkSize, emit: emit, columns: l.stmt.ColumnNames()}
 	if l.stmt.Location != nil {
 		out.zone = l.stmt.Location.String()
 	}

@@ -48,19 +48,25 @@ func (x *exec) runCalls(l *level, emit func(*frame) error) error {
 	if r.us, err = l.units(x, r.t, l.read); err != nil {
 		return err
 	}
+	begin := x.prof.start()
 	for _, p := range r.plans {
 		if err := r.aggregate(p); err != nil {
 			return err
 		}
 	}
+	x.prof.add(l, "aggregate", begin)
 	if err := r.subqueries(); err != nil {
 		return err
 	}
 	order := r.t.order(l.asc)
 	for _, batch := range batches(order) {
 		before := x.used.Load()
+		begin := x.prof.start()
 		if err := r.collect(batch); err != nil {
 			return err
+		}
+		if len(r.rows) > 0 {
+			x.prof.add(l, "read rows", begin)
 		}
 		for _, g := range batch {
 			if err := x.ctx.Err(); err != nil {
@@ -298,7 +304,9 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 		if c.typ == model.Unknown {
 			continue
 		}
+		begin := r.x.prof.start()
 		cl, err := r.cells(c, g, l.wanted())
+		r.x.prof.add(l, c.key, begin)
 		if err != nil {
 			return err
 		}
@@ -308,6 +316,7 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 	if total == 0 {
 		return nil
 	}
+	begin := r.x.prof.start()
 	times, perms := joinCells(&r.x.stop, all, l.asc)
 	n := len(times)
 	values := make([]operand, len(l.calls))
@@ -346,5 +355,6 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 			}
 		}
 	}
+	r.x.prof.add(l, "join, project", begin)
 	return out.rows(shown, cols)
 }

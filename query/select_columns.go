@@ -94,6 +94,8 @@ type chunkReader struct {
 	rows []int32
 	edge edgeScratch // of rowScan.edge
 	err  error
+
+	decider *decider // nil: the predicate must be evaluated
 }
 
 func newChunkReader(cs *columnSet) *chunkReader {
@@ -102,6 +104,9 @@ func newChunkReader(cs *columnSet) *chunkReader {
 		cast: make([]column.Vector, len(cs.out)), done: make([]bool, len(cs.out)),
 	}
 	r.ev.lookup = r.lookup
+	if cs.rest != nil {
+		r.decider = newDecider(cs)
+	}
 	return r
 }
 
@@ -185,9 +190,16 @@ func (r *chunkReader) pick() (rows []int32, all bool) {
 	n := r.c.Len()
 	all = true
 	if r.cs.rest != nil {
-		r.ev.n = n
-		r.rows, all = r.ev.selectRows(r.cs.rest, r.rows[:0])
-		if !all && len(r.rows) == 0 {
+		var none bool
+		if all = false; r.decider != nil {
+			none, all = r.decider.decide(r.cs.rest, r.c)
+		}
+		if !none && !all {
+			r.ev.n = n
+			r.rows, all = r.ev.selectRows(r.cs.rest, r.rows[:0])
+			none = !all && len(r.rows) == 0
+		}
+		if none {
 			return nil, false
 		}
 	}

@@ -109,6 +109,7 @@ type rowScan struct {
 	cap int // rows wanted per series, 0: all
 
 	bytes atomic.Int64 // of the rows read
+	stop  stopper      // of the caller, who may read ahead of the statement
 }
 
 // collectUnit reads the wanted groups of one unit: their rows in order of time,
@@ -125,7 +126,7 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 			return nil, 0, nil
 		}
 	}
-	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit}
+	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit, stop: stopper{ctx: x.ctx}}
 	if s.rng.Empty() {
 		return nil, 0, nil
 	}
@@ -477,7 +478,7 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 		dst.times = append(dst.times, r.buf.times[r.lo:r.hi]...)
 		bounds = append(bounds, len(dst.times))
 	}
-	perm := mergeOrder(&s.x.stop, dst.times, bounds)
+	perm := mergeOrder(&s.stop, dst.times, bounds)
 	var of []int32 // run of each row, before perm
 	if perm != nil {
 		if !s.asc {

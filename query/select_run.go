@@ -23,6 +23,11 @@ func (x *exec) run(l *level, emit func(*frame) error) error {
 	if l.rng.Empty() {
 		return nil
 	}
+	if x.prof != nil {
+		counted, done := x.prof.frames(l, emit)
+		defer done()
+		emit = counted
+	}
 	var err error
 	if len(l.calls) > 0 {
 		err = x.runCalls(l, emit)
@@ -280,7 +285,9 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 			}
 			continue
 		}
+		begin := x.prof.start()
 		m, _, err := x.collectUnit(u, l.refs, l.rng, l.asc, limit, want)
+		x.prof.add(l, "read rows", begin)
 		if err != nil {
 			return err
 		}
@@ -405,7 +412,9 @@ func (x *exec) emitSlices(n int, out *seriesOut, l *level, read func(i int) (map
 		if next == nil {
 			start(i)
 		}
+		begin := x.prof.start()
 		s := <-next
+		x.prof.add(l, "read rows", begin)
 		if next = nil; s.err != nil {
 			return s.err
 		}
@@ -446,7 +455,9 @@ func (x *exec) streamFirst(l *level, u *unit, r model.TimeRange, out *seriesOut,
 				s.Min = r.Max - int64(width) + 1
 			}
 		}
+		begin := x.prof.start()
 		m, _, err := x.collectUnit(u, l.refs, s, l.asc, limit, want)
+		x.prof.add(l, "read rows", begin)
 		if err != nil {
 			return err
 		}
@@ -546,6 +557,8 @@ func (l *level) emitRaw(out *seriesOut, rs *rowset) error {
 			rs.cols[i] = l.fillAux(rs.cols[i], n, fieldType(l.refs[i].Type), &out.carry[i])
 		}
 	}
+	begin := l.x.prof.start()
 	cols := l.project(n, rs.cols, nil)
+	l.x.prof.add(l, "project", begin)
 	return out.rows(rs.times, cols)
 }

@@ -101,10 +101,7 @@ func explainLevel(l *level) ([][]string, error) {
 					if err != nil {
 						return nil, err
 					}
-					cost.CachedValues += one.CachedValues
-					cost.Files += one.Files
-					cost.Blocks += one.Blocks
-					cost.Bytes += one.Bytes
+					cost.Add(one)
 				} else {
 					told = false
 				}
@@ -127,10 +124,22 @@ func explainLevel(l *level) ([][]string, error) {
 	return parts, nil
 }
 
+// explainAnalyze runs a statement, keeps its rows to itself and shows what it
+// did: the time of its operators, level by level, and what the cursors of each
+// shard gave.
 func (s *session) explainAnalyze(stmt *influxql.SelectStatement, opt SelectOptions) error {
-	var series, rows int
 	start := time.Now()
-	err := runSelect(s.ctx, stmt, s.opt.Storage, opt, func(r *Result) error {
+	prof := &profile{}
+	x := newExec(s.ctx, profiledStorage{s.opt.Storage, prof}, opt)
+	x.prof = prof
+	defer x.release()
+	l, err := x.plan(stmt)
+	if err != nil {
+		return err
+	}
+	planned := time.Since(start)
+	var series, rows int
+	err = x.answer(l, func(r *Result) error {
 		for _, t := range r.Series {
 			rows += t.Rows
 			if !t.Partial {
@@ -139,18 +148,21 @@ func (s *session) explainAnalyze(stmt *influxql.SelectStatement, opt SelectOptio
 		}
 		return nil
 	})
-	took := time.Since(start)
 	if err != nil {
 		return err
 	}
+	total := time.Since(start)
+	root := &planNode{}
+	n := root.add("select")
+	n.add("%s", stmt)
+	n.add("series: %d", series)
+	n.add("rows: %d", rows)
+	n.add("planning_time: %s", shortTime(planned))
+	n.add("execution_time: %s", shortTime(total-planned))
+	n.add("total_time: %s", shortTime(total))
+	prof.describe(n)
 	t := stringTable("", "EXPLAIN ANALYZE")
-	for _, line := range []string{
-		".", "└── select",
-		"    ├── " + stmt.String(),
-		fmt.Sprintf("    ├── series: %d", series),
-		fmt.Sprintf("    ├── rows: %d", rows),
-		fmt.Sprintf("    └── total_time: %s", took),
-	} {
+	for _, line := range root.lines([]string{"."}, "") {
 		t.addRow(line)
 	}
 	return s.out.series([]*Series{t})

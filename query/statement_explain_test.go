@@ -1,6 +1,8 @@
 package query
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,5 +79,54 @@ func TestExplainCosts(t *testing.T) {
 	want := `(QUERY PLAN): EXPRESSION: mean(v::float); NUMBER OF SHARDS: 2; NUMBER OF SERIES: 3; CACHED VALUES: 2; NUMBER OF FILES: 2; NUMBER OF BLOCKS: 20; SIZE OF BLOCKS: 200`
 	if got != want {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestExplainAnalyze: the tree tells what was read, and how.
+func TestExplainAnalyze(t *testing.T) {
+	c, e := newContinuousStore(t)
+	c.data.shardSpan = 24 * 3600e9
+	c.data.chunkRows = 60
+	c.put(t, 0, 1)
+	for _, step := range []struct {
+		q    string
+		want []string // lines, times cut off
+	}{
+		{
+			"EXPLAIN ANALYZE SELECT sum(v) FROM m WHERE time >= 0 AND time < 2d GROUP BY time(1h)",
+			[]string{
+				".", "└── select",
+				"    ├── SELECT sum(v) FROM d.autogen.m WHERE time >= 0 AND time < 2d GROUP BY time(1h)",
+				"    ├── series: 1", "    ├── rows: 48", "    ├── planning_time:", "    ├── execution_time:", "    ├── total_time:",
+				"    ├── operators",
+				"    │   └── SELECT sum(v::float) FROM d.autogen.m GROUP BY time(1h): 1 series, 48 rows",
+				"    │       ├── aggregate:", "    │       ├── sum(v::float):", "    │       └── join, project:",
+				"    └── storage",
+				"        ├── shard 0, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: 1 series, 24 chunks (0 decoded, 24 by statistics), 1440 rows, 0 values decoded, 0 blocks of 0 bytes in 0 files, 0 cached values,",
+				"        ├── shard 86400000000000, 1970-01-02T00:00:00Z to 1970-01-02T23:59:59Z: 1 series, 24 chunks (0 decoded, 24 by statistics), 1440 rows, 0 values decoded, 0 blocks of 0 bytes in 0 files, 0 cached values,",
+				"        └── 2 shards: 2 series, 48 chunks (0 decoded, 48 by statistics), 2880 rows, 0 values decoded, 0 blocks of 0 bytes in 0 files, 0 cached values,",
+			},
+		},
+		{
+			"EXPLAIN ANALYZE SELECT max(x) FROM (SELECT v * 2 AS x FROM m WHERE v > 1400 AND time < 1d)",
+			[]string{
+				"    ├── series: 1", "    ├── rows: 1",
+				"    │   ├── SELECT max(x::float) FROM (SELECT v::float * 2 AS x FROM d.autogen.m WHERE v::float > 1400): 1 series, 1 rows",
+				"    │   └── SELECT v::float * 2 AS x FROM d.autogen.m WHERE v::float > 1400: 1 series, 39 rows",
+				"    │       ├── read rows:", "    │       └── project:",
+				"        └── 1 shards: 1 series, 24 chunks (1 decoded, 23 by statistics), 1440 rows, 60 values decoded, 0 blocks of 0 bytes in 0 files, 0 cached values,",
+			},
+		},
+	} {
+		text := extendedRun(t, t.Context(), e, ExecuteOptions{Database: "d"}, step.q)[0]
+		var lines []string
+		for _, line := range strings.Split(strings.TrimPrefix(text, "(EXPLAIN ANALYZE): "), "; ") {
+			lines = append(lines, regexp.MustCompile(`([:,]) [0-9.]+(ns|µs|ms|s)\b,?`).ReplaceAllString(line, "$1"))
+		}
+		for _, want := range step.want {
+			if !slices.Contains(lines, want) {
+				t.Errorf("%s\nhas no line %q:\n%s", step.q, want, strings.Join(lines, "\n"))
+			}
+		}
 	}
 }

@@ -8,6 +8,14 @@ type Cost struct {
 	Bytes        int64 // encoded size of the blocks
 }
 
+// Add adds another cost.
+func (c *Cost) Add(o Cost) {
+	c.CachedValues += o.CachedValues
+	c.Files += o.Files
+	c.Blocks += o.Blocks
+	c.Bytes += o.Bytes
+}
+
 // CostEstimator is what a Shard may implement beside Shard. EXPLAIN shows it.
 type CostEstimator interface {
 	Cost(req Request) (Cost, error)
