@@ -33,6 +33,7 @@ type TSMReport struct {
 	MaxKey       string           `json:"max_key"`
 	Measurements []TSMMeasurement `json:"measurements"`
 	Keys         []TSMSeries      `json:"keys,omitempty"`
+	Damage       []Problem        `json:"damage,omitempty"`
 }
 
 // TSMMeasurement sums up a measurement's part of TSM files.
@@ -56,8 +57,10 @@ type TSMSeries struct {
 	Max    int64          `json:"max_time"`
 }
 
-// TSM reads a TSM file. With keys, every series is listed.
-func TSM(fsys vfs.FS, name string, keys bool) (*TSMReport, error) {
+// TSM reads a TSM file. With keys, every series is listed. Series that cannot be
+// read are left out and told by Damage; a file without a sound frame is an error.
+func TSM(fsys vfs.FS, name string, keys bool) (_ *TSMReport, err error) {
+	defer vfs.CatchFault(&err)()
 	r, err := tsm.Open(fsys, name)
 	if err != nil {
 		return nil, err
@@ -69,7 +72,7 @@ func TSM(fsys vfs.FS, name string, keys bool) (*TSMReport, error) {
 		MinSequence: i.MinSequence, MaxSequence: i.MaxSequence, Series: i.Series, Chunks: i.Chunks, Rows: i.Rows, Values: i.Values,
 		MinTime: i.Range.Min, MaxTime: i.Range.Max, MinKey: i.MinKey, MaxKey: i.MaxKey,
 	}
-	err = eachSeries(r, func(key []byte, s *tsm.Series) error {
+	first, lost, err := readableSeries(r, func(key []byte, s *tsm.Series) error {
 		x := TSMSeries{ID: s.ID, Chunks: len(s.Chunks), Min: s.TimeRange().Min, Max: s.TimeRange().Max}
 		for _, c := range s.Chunks {
 			x.Rows += int64(c.Rows)
@@ -85,7 +88,36 @@ func TSM(fsys vfs.FS, name string, keys bool) (*TSMReport, error) {
 		}
 		return nil
 	})
+	out.Damage = problems(name, first)
+	if lost > 1 {
+		out.Damage = append(out.Damage, Problem{Path: name, Offset: -1, Reason: fmt.Sprintf("%d series cannot be read", lost)})
+	}
 	return out, err
+}
+
+// readableSeries walks the series that can be read, and returns the first
+// damage and how many series it has taken.
+func readableSeries(r *tsm.Reader, fn func(key []byte, s *tsm.Series) error) (first error, lost int, err error) {
+	var keys tsm.KeyCursor
+	var s tsm.Series
+	keys.Reset(r)
+	for i := range r.Len() {
+		key, err := keys.Key(i)
+		if err == nil {
+			err = r.Load(i, &s)
+		}
+		if err != nil {
+			if lost++; first == nil {
+				first = err
+			}
+			keys.Reset(r)
+			continue
+		}
+		if err := fn(key, &s); err != nil {
+			return first, lost, err
+		}
+	}
+	return first, lost, nil
 }
 
 // addMeasurement counts a series; the keys of a file come sorted, so that most
@@ -144,7 +176,7 @@ func (r *TSMReport) WriteText(w io.Writer) error {
 			return err
 		}
 	}
-	return nil
+	return writeProblems(w, r.Damage)
 }
 
 // TSIReport is what a TSI file holds.
@@ -155,6 +187,7 @@ type TSIReport struct {
 	MinID        uint32           `json:"min_id"`
 	MaxID        uint32           `json:"max_id"`
 	Measurements []TSIMeasurement `json:"measurements"`
+	Damage       []Problem        `json:"damage,omitempty"`
 }
 
 // TSIMeasurement is a measurement of an index.
@@ -171,8 +204,10 @@ type TSITag struct {
 	Values int    `json:"values"`
 }
 
-// TSI reads a TSI file.
-func TSI(fsys vfs.FS, name string) (*TSIReport, error) {
+// TSI reads a TSI file. Measurements that cannot be read are left out and told
+// by Damage; a file without a sound frame is an error.
+func TSI(fsys vfs.FS, name string) (_ *TSIReport, err error) {
+	defer vfs.CatchFault(&err)()
 	f, err := tsi.OpenFile(fsys, name)
 	if err != nil {
 		return nil, err
@@ -188,25 +223,33 @@ func TSI(fsys vfs.FS, name string) (*TSIReport, error) {
 	v := x.View()
 	defer v.Release()
 	for _, m := range v.Measurements() {
-		set, err := v.Series(m)
-		if err != nil {
-			return nil, err
+		tm, err := tsiMeasurement(v, m)
+		out.Damage = append(out.Damage, problems(name, err)...)
+		if err == nil {
+			out.Measurements = append(out.Measurements, tm)
 		}
-		tm := TSIMeasurement{Name: m, Series: set.GetCardinality(), Fields: fieldTexts(v.Fields(m))}
-		keys, err := v.TagKeys(m)
-		if err != nil {
-			return nil, err
-		}
-		for _, k := range keys {
-			n, err := v.TagValueCount(m, k)
-			if err != nil {
-				return nil, err
-			}
-			tm.Tags = append(tm.Tags, TSITag{k, n})
-		}
-		out.Measurements = append(out.Measurements, tm)
 	}
 	return out, nil
+}
+
+func tsiMeasurement(v *tsi.View, name string) (m TSIMeasurement, err error) {
+	set, err := v.Series(name)
+	if err != nil {
+		return m, err
+	}
+	m = TSIMeasurement{Name: name, Series: set.GetCardinality(), Fields: fieldTexts(v.Fields(name))}
+	keys, err := v.TagKeys(name)
+	if err != nil {
+		return m, err
+	}
+	for _, k := range keys {
+		n, err := v.TagValueCount(name, k)
+		if err != nil {
+			return m, err
+		}
+		m.Tags = append(m.Tags, TSITag{k, n})
+	}
+	return m, nil
 }
 
 func fieldTexts(fields []column.Field) []string {
@@ -234,7 +277,10 @@ func (r *TSIReport) WriteText(w io.Writer) error {
 			}
 		}
 	}
-	return t.flush()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return writeProblems(w, r.Damage)
 }
 
 // SeriesReport is what a series file holds.

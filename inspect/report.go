@@ -26,6 +26,7 @@ type DiskReport struct {
 	Bytes     int64            `json:"bytes"` // of all files
 	WALBytes  int64            `json:"wal_bytes"`
 	Databases []DatabaseReport `json:"databases"`
+	Damage    []Problem        `json:"damage,omitempty"` // of files that are left out
 }
 
 // DatabaseReport is a database's part of a DiskReport.
@@ -81,7 +82,7 @@ func Report(dir string) (*DiskReport, error) {
 	}
 	out.WALBytes, _ = treeBytes(vfs.OS, path.Join(dir, "wal"))
 	for _, d := range st.Catalog().Databases {
-		db, err := reportDatabase(st, dir, d)
+		db, err := reportDatabase(st, dir, d, &out.Damage)
 		if err != nil {
 			return nil, fmt.Errorf("database %s: %w", d.Name, err)
 		}
@@ -90,7 +91,7 @@ func Report(dir string) (*DiskReport, error) {
 	return out, nil
 }
 
-func reportDatabase(st *Store, dir string, d *meta.Database) (*DatabaseReport, error) {
+func reportDatabase(st *Store, dir string, d *meta.Database, damage *[]Problem) (*DatabaseReport, error) {
 	out := &DatabaseReport{Name: d.Name, ID: d.ID}
 	seriesDir := path.Join(dir, store.DatabaseDir(d.ID), "series")
 	if s, err := Series(vfs.OS, seriesDir, false); err == nil {
@@ -108,21 +109,16 @@ func reportDatabase(st *Store, dir string, d *meta.Database) (*DatabaseReport, e
 		set := roaring.New()
 		found := map[string]*MeasurementReport{}
 		for _, sh := range view.Shards() {
-			if err = addIndex(found, sh, set); err != nil {
-				break
+			if err := addIndex(found, sh, set); err != nil {
+				*damage = append(*damage, problems(path.Join(dir, store.ShardDir(d.ID, sh.ID())), err)...)
 			}
 			p.Shards++
 			shardDir := path.Join(dir, store.ShardDir(d.ID, sh.ID()))
-			if err = addDisk(found, shardDir); err != nil {
-				break
-			}
+			*damage = append(*damage, addDisk(found, shardDir)...)
 			n, _ := treeBytes(vfs.OS, shardDir)
 			p.Bytes += n
 		}
 		view.Release()
-		if err != nil {
-			return nil, err
-		}
 		for _, m := range found {
 			m.Series = m.set.GetCardinality()
 			for k, v := range m.values {
@@ -178,15 +174,15 @@ func addIndex(found map[string]*MeasurementReport, sh scan.Shard, all *roaring.B
 	return nil
 }
 
-// addDisk adds what a shard's TSM files hold. A shard that was never flushed
-// has no manifest.
-func addDisk(found map[string]*MeasurementReport, dir string) error {
+// addDisk adds what a shard's TSM files hold and returns what cannot be read. A
+// shard that was never flushed has no manifest.
+func addDisk(found map[string]*MeasurementReport, dir string) (damage []Problem) {
 	m, err := shard.ReadManifest(vfs.OS, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return err
+		return problems(path.Join(dir, shard.ManifestName), err)
 	}
 	indexes := int64(0)
 	for _, f := range m.TSI {
@@ -197,8 +193,10 @@ func addDisk(found map[string]*MeasurementReport, dir string) error {
 	for _, f := range m.TSM {
 		r, err := TSM(vfs.OS, path.Join(dir, f.Name), false)
 		if err != nil {
-			return err
+			damage = append(damage, problems(path.Join(dir, f.Name), err)...)
+			continue
 		}
+		damage = append(damage, r.Damage...)
 		files = append(files, r)
 		series += r.Series
 	}
@@ -219,7 +217,7 @@ func addDisk(found map[string]*MeasurementReport, dir string) error {
 			mr.Bytes += x.Bytes + rest*int64(x.Series)/int64(max(r.Series, 1))
 		}
 	}
-	return nil
+	return damage
 }
 
 // treeBytes returns the size of the files under a directory.
@@ -272,5 +270,5 @@ func (r *DiskReport) WriteText(w io.Writer) error {
 			}
 		}
 	}
-	return nil
+	return writeProblems(w, r.Damage)
 }

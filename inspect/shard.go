@@ -70,9 +70,11 @@ type ShardReport struct {
 	TSM      []*TSMReport    `json:"tsm"`
 	TSI      []*TSIReport    `json:"tsi"`
 	Strays   []string        `json:"strays"` // files the manifest does not name
+	Damage   []Problem       `json:"damage,omitempty"`
 }
 
-// Shard reads a shard's directory. Files that cannot be read are errors.
+// Shard reads a shard's directory. Files that cannot be read are told by
+// Damage; without a sound manifest it is an error.
 func Shard(fsys vfs.FS, dir string) (*ShardReport, error) {
 	m, err := Manifest(fsys, dir)
 	if err != nil {
@@ -82,14 +84,16 @@ func Shard(fsys vfs.FS, dir string) (*ShardReport, error) {
 	for _, f := range m.TSM {
 		x, err := TSM(fsys, path.Join(dir, f.Name), false)
 		if err != nil {
-			return nil, err
+			r.Damage = append(r.Damage, problems(path.Join(dir, f.Name), err)...)
+			continue
 		}
 		r.TSM = append(r.TSM, x)
 	}
 	for _, f := range m.TSI {
 		x, err := TSI(fsys, path.Join(dir, f.Name))
 		if err != nil {
-			return nil, err
+			r.Damage = append(r.Damage, problems(path.Join(dir, f.Name), err)...)
+			continue
 		}
 		r.TSI = append(r.TSI, x)
 	}
@@ -140,5 +144,5 @@ func (r *ShardReport) WriteText(w io.Writer) error {
 	if len(r.Strays) > 0 {
 		fmt.Fprintf(w, "\nfiles the manifest does not name: %s\n", strings.Join(r.Strays, ", "))
 	}
-	return nil
+	return writeProblems(w, r.Damage)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"tsdbd/internal/binio"
@@ -31,6 +32,31 @@ func (p Problem) String() string {
 		at = fmt.Sprintf(" at offset %d", p.Offset)
 	}
 	return fmt.Sprintf("%s: %s%s: %s", kind, p.Path, at, p.Reason)
+}
+
+// Damages returns what a report tells of damage, notices left out.
+func Damages(report Texter) (out []Problem) {
+	switch r := report.(type) {
+	case *WALReport:
+		out = r.Damage
+	case *TSMReport:
+		out = r.Damage
+	case *TSIReport:
+		out = r.Damage
+	case *SeriesReport:
+		out = r.Damage
+	case *DiskReport:
+		out = r.Damage
+	case *ShardReport:
+		out = slices.Clone(r.Damage)
+		for _, f := range r.TSM {
+			out = append(out, f.Damage...)
+		}
+		for _, f := range r.TSI {
+			out = append(out, f.Damage...)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(out), func(p Problem) bool { return p.Notice })
 }
 
 // problems takes an error apart that may join several.

@@ -66,6 +66,12 @@ func defineInspect(f *commandFlags) action {
 		if err != nil {
 			return fmt.Errorf("inspect %s: %w", rest[0], err)
 		}
-		return inspect.Write(stdout, report, *asJSON)
+		if err := inspect.Write(stdout, report, *asJSON); err != nil {
+			return err
+		}
+		if len(inspect.Damages(report)) > 0 {
+			return errDamaged
+		}
+		return nil
 	}
 }
