@@ -1,9 +1,11 @@
 package query
 
 import (
+	"slices"
 	"unsafe"
 
 	"tsdbd/column"
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 )
 
@@ -131,31 +133,8 @@ func (w *aggWorker) foldCuts(slot int, v *column.Vector, cols []column.Vector) b
 		return false
 	}
 	sl := &w.p.slots[slot]
-	if v.Valid == nil && v.Type == sl.typ && !w.timed(sl) {
-		switch {
-		case sl.kind == slotCount:
-			w.countCuts(slot)
-			return true
-		case sl.kind == slotSum && v.Type == model.Float:
-			w.sumFloatCuts(slot, v.Floats)
-			return true
-		case sl.kind == slotSum && v.Type == model.Integer:
-			sumCuts(w.cuts, slot, w.t.slots, v.Ints)
-			return true
-		case sl.kind == slotSum && v.Type == model.Unsigned:
-			sumCuts(w.cuts, slot, w.t.slots, v.Uints)
-			return true
-		case sl.kind != slotMin && sl.kind != slotMax:
-		case v.Type == model.Float:
-			extremeCuts(w.cuts, slot, w.t.slots, v.Floats, sl.kind == slotMax)
-			return true
-		case v.Type == model.Integer:
-			extremeCuts(w.cuts, slot, w.t.slots, v.Ints, sl.kind == slotMax)
-			return true
-		case v.Type == model.Unsigned:
-			extremeCuts(w.cuts, slot, w.t.slots, v.Uints, sl.kind == slotMax)
-			return true
-		}
+	if v.Valid == nil && v.Type == sl.typ && !w.timed(sl) && w.foldDense(slot, sl.kind, v) {
+		return true
 	}
 	met := false
 	for i := range w.cuts {
@@ -165,6 +144,37 @@ func (w *aggWorker) foldCuts(slot int, v *column.Vector, cols []column.Vector) b
 		}
 	}
 	return met
+}
+
+// foldDense is foldCuts for a column without nulls. It reports whether there is a
+// loop for that.
+func (w *aggWorker) foldDense(slot int, kind slotKind, v *column.Vector) bool {
+	cuts, slots := w.cuts, w.t.slots
+	switch {
+	case kind == slotCount:
+		w.countCuts(slot)
+	case kind == slotSum && v.Type == model.Float:
+		w.sumFloatCuts(slot, v.Floats)
+	case kind == slotSum && v.Type == model.Integer:
+		sumCuts(cuts, slot, slots, v.Ints)
+	case kind == slotSum && v.Type == model.Unsigned:
+		sumCuts(cuts, slot, slots, asInts(v.Uints))
+	case kind == slotMin && v.Type == model.Float:
+		minCuts(cuts, slot, slots, v.Floats, vector.MinFloat)
+	case kind == slotMin && v.Type == model.Integer:
+		minCuts(cuts, slot, slots, v.Ints, vector.MinInt)
+	case kind == slotMin && v.Type == model.Unsigned:
+		minCuts(cuts, slot, slots, v.Uints, slices.Min)
+	case kind == slotMax && v.Type == model.Float:
+		maxCuts(cuts, slot, slots, v.Floats, vector.MaxFloat)
+	case kind == slotMax && v.Type == model.Integer:
+		maxCuts(cuts, slot, slots, v.Ints, vector.MaxInt)
+	case kind == slotMax && v.Type == model.Unsigned:
+		maxCuts(cuts, slot, slots, v.Uints, slices.Max)
+	default:
+		return false
+	}
+	return true
 }
 
 // countCuts counts the rows of every window.
@@ -190,41 +200,38 @@ func (w *aggWorker) sumFloatCuts(slot int, x []float64) {
 }
 
 // sumCuts adds integers without nulls to their windows.
-func sumCuts[T int64 | uint64](cuts []cut, slot, slots int, x []T) {
+func sumCuts(cuts []cut, slot, slots int, x []int64) {
 	for i := range cuts {
 		c := &cuts[i]
 		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+slots {
 			st := &c.st[at]
 			st.n += int64(c.rows)
-			st.a += uint64(sumInts(x[lo : lo+c.rows]))
+			st.a += uint64(vector.SumInts(x[lo : lo+c.rows]))
 		}
 	}
 }
 
-// extremeCuts keeps the smallest or largest of numbers without nulls in their
-// windows, the first of equals.
-func extremeCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x []T, largest bool) {
+// minCuts keeps the smallest of numbers without nulls in their windows, the
+// first of equals. least returns that of a run.
+func minCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x []T, least func([]T) T) {
 	for i := range cuts {
 		c := &cuts[i]
 		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+slots {
-			run := x[lo : lo+c.rows]
-			m := run[0]
-			if largest {
-				for _, v := range run {
-					if v > m {
-						m = v
-					}
-				}
-			} else {
-				for _, v := range run {
-					if v < m {
-						m = v
-					}
-				}
+			m, st := least(x[lo:lo+c.rows]), &c.st[at]
+			if st.n == 0 || m < fromWord[T](st.a) {
+				st.n, st.a = 1, toWord(m)
 			}
-			st := &c.st[at]
-			old := fromWord[T](st.a)
-			if st.n == 0 || largest && m > old || !largest && m < old {
+		}
+	}
+}
+
+// maxCuts is minCuts for the largest.
+func maxCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x []T, most func([]T) T) {
+	for i := range cuts {
+		c := &cuts[i]
+		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+slots {
+			m, st := most(x[lo:lo+c.rows]), &c.st[at]
+			if st.n == 0 || m > fromWord[T](st.a) {
 				st.n, st.a = 1, toWord(m)
 			}
 		}
@@ -233,6 +240,11 @@ func extremeCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x []T,
 
 // toWord returns the bits of a number.
 func toWord[T int64 | uint64 | float64](x T) uint64 { return *(*uint64)(unsafe.Pointer(&x)) }
+
+// asInts returns words as integers: sums of both wrap alike.
+func asInts[T int64 | uint64](x []T) []int64 {
+	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+}
 
 // fromWord is the inverse of toWord.
 func fromWord[T int64 | uint64 | float64](w uint64) T { return *(*T)(unsafe.Pointer(&w)) }

@@ -8,6 +8,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/column"
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/scan"
 )
@@ -532,7 +533,7 @@ func foldInts[T int64 | uint64](st *aggState, sl *slot, v []T, valid column.Bitm
 		buf = x
 	}
 	if sl.typ != model.Float {
-		st.a += uint64(sumInts(x))
+		st.a += uint64(vector.SumInts(asInts(x)))
 		return buf, nil, len(x)
 	}
 	*floats = (*floats)[:0]

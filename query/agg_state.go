@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"tsdbd/column"
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 )
 
@@ -75,28 +76,11 @@ func (st *aggState) float() float64 {
 
 // sumFloats adds up in four lanes, each compensated.
 func sumFloats(x []float64) (hi, lo float64) {
-	var s0, s1, s2, s3, e0, e1, e2, e3 float64
-	for len(x) >= 4 {
-		var e float64
-		s0, e = twoSum(s0, x[0])
-		e0 += e
-		s1, e = twoSum(s1, x[1])
-		e1 += e
-		s2, e = twoSum(s2, x[2])
-		e2 += e
-		s3, e = twoSum(s3, x[3])
-		e3 += e
-		x = x[4:]
-	}
-	for _, v := range x {
-		var e float64
-		s0, e = twoSum(s0, v)
-		e0 += e
-	}
-	a, ea := twoSum(s0, s1)
-	b, eb := twoSum(s2, s3)
-	s, es := twoSum(a, b)
-	return s, (e0 + e1) + (e2 + e3) + (ea + eb) + es
+	s, e := vector.FloatLanes(x)
+	a, ea := twoSum(s[0], s[1])
+	b, eb := twoSum(s[2], s[3])
+	sum, es := twoSum(a, b)
+	return sum, (e[0] + e[1]) + (e[2] + e[3]) + (ea + eb) + es
 }
 
 // sumSquares adds up the squares, exactly but for the low order of the error terms.
@@ -109,21 +93,6 @@ func sumSquares(x []float64) (hi, lo float64) {
 		lo += e + e2
 	}
 	return hi, lo
-}
-
-func sumInts[T int64 | uint64](x []T) T {
-	var s, s1, s2, s3 T // wrap, so that lanes change nothing
-	for len(x) >= 4 {
-		s += x[0]
-		s1 += x[1]
-		s2 += x[2]
-		s3 += x[3]
-		x = x[4:]
-	}
-	for _, v := range x {
-		s += v
-	}
-	return s + s1 + s2 + s3
 }
 
 // validCount counts the values of rows [lo, hi).

@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/scan"
 )
@@ -60,25 +61,7 @@ func twoSum(a, b float64) (sum, lost float64) {
 // dependent additions; the result is the same on every machine. A sum that is
 // not finite has no error term.
 func sumFloats(v []float64) (sum, lost float64) {
-	var s, e [4]float64
-	i := 0
-	for ; i+4 <= len(v); i += 4 {
-		x := (*[4]float64)(v[i:])
-		var l float64
-		s[0], l = twoSum(s[0], x[0])
-		e[0] += l
-		s[1], l = twoSum(s[1], x[1])
-		e[1] += l
-		s[2], l = twoSum(s[2], x[2])
-		e[2] += l
-		s[3], l = twoSum(s[3], x[3])
-		e[3] += l
-	}
-	for ; i < len(v); i++ {
-		var l float64
-		s[0], l = twoSum(s[0], v[i])
-		e[0] += l
-	}
+	s, e := vector.FloatLanes(v)
 	sum, lost = s[0], e[0]
 	for k := 1; k < 4; k++ {
 		var l float64

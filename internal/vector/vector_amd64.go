@@ -1,0 +1,116 @@
+package vector
+
+import (
+	"math"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+var (
+	has256 = cpu.X86.HasAVX
+	has512 = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
+)
+
+//go:noescape
+func floatLanes256(x *float64, groups int, sum, lost *[4]float64)
+
+//go:noescape
+func sumInts512(x *int64, groups int, lanes *[8]int64)
+
+//go:noescape
+func minInts512(x *int64, groups int, lanes *[8]int64)
+
+//go:noescape
+func maxInts512(x *int64, groups int, lanes *[8]int64)
+
+//go:noescape
+func minFloats512(x *float64, groups int, lanes *[8]float64) (nan uint64)
+
+//go:noescape
+func maxFloats512(x *float64, groups int, lanes *[8]float64) (nan uint64)
+
+// The functions below do a start of x, which has minVector values or more, and
+// return how many that is: a multiple of 4 or 8.
+
+func floatLanes(x []float64, sum, lost *[Lanes]float64) int {
+	if !has256 {
+		return 0
+	}
+	floatLanes256(unsafe.SliceData(x), len(x)/4, sum, lost)
+	return len(x) &^ 3
+}
+
+func sumInts(x []int64) (n int, sum int64) {
+	if !has512 {
+		return 0, 0
+	}
+	var lanes [8]int64
+	sumInts512(unsafe.SliceData(x), len(x)/8, &lanes)
+	for _, v := range lanes {
+		sum += v
+	}
+	return len(x) &^ 7, sum
+}
+
+func minInt(x []int64) (n int, m int64) {
+	if !has512 {
+		return 0, 0
+	}
+	var lanes [8]int64
+	minInts512(unsafe.SliceData(x), len(x)/8, &lanes)
+	m = lanes[0]
+	for _, v := range lanes[1:] {
+		m = min(m, v)
+	}
+	return len(x) &^ 7, m
+}
+
+func maxInt(x []int64) (n int, m int64) {
+	if !has512 {
+		return 0, 0
+	}
+	var lanes [8]int64
+	maxInts512(unsafe.SliceData(x), len(x)/8, &lanes)
+	m = lanes[0]
+	for _, v := range lanes[1:] {
+		m = max(m, v)
+	}
+	return len(x) &^ 7, m
+}
+
+// minFloat returns NaN if there is one among the values.
+func minFloat(x []float64) (n int, m float64) {
+	if !has512 {
+		return 0, 0
+	}
+	var lanes [8]float64
+	if minFloats512(unsafe.SliceData(x), len(x)/8, &lanes) != 0 {
+		return len(x) &^ 7, math.NaN()
+	}
+	m = lanes[0]
+	for _, v := range lanes[1:] {
+		if v < m {
+			m = v
+		}
+	}
+	return len(x) &^ 7, m
+}
+
+// maxFloat returns NaN if there is one among the values.
+func maxFloat(x []float64) (n int, m float64) {
+	if !has512 {
+		return 0, 0
+	}
+	var lanes [8]float64
+	if maxFloats512(unsafe.SliceData(x), len(x)/8, &lanes) != 0 {
+		return len(x) &^ 7, math.NaN()
+	}
+	m = lanes[0]
+	for _, v := range lanes[1:] {
+		if v > m {
+			m = v
+		}
+	}
+	return len(x) &^ 7, m
+}

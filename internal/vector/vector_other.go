@@ -1,0 +1,15 @@
+//go:build !amd64
+
+package vector
+
+func floatLanes([]float64, *[Lanes]float64, *[Lanes]float64) int { return 0 }
+
+func sumInts([]int64) (n int, sum int64) { return 0, 0 }
+
+func minInt([]int64) (n int, m int64) { return 0, 0 }
+
+func maxInt([]int64) (n int, m int64) { return 0, 0 }
+
+func minFloat([]float64) (n int, m float64) { return 0, 0 }
+
+func maxFloat([]float64) (n int, m float64) { return 0, 0 }

@@ -1,0 +1,101 @@
+package vector
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"tsdbd/internal/testseed"
+)
+
+// TestPlainLoops holds every function against its definition, on values with
+// zeros of both signs, infinities, NaN and the ends of the integers.
+func TestPlainLoops(t *testing.T) {
+	seed := testseed.Of(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64}
+	for range 4000 {
+		n := 1 + rng.IntN(100)
+		floats, ints := make([]float64, n), make([]int64, n)
+		oddity, shift := rng.IntN(3), rng.IntN(64)
+		for i := range n {
+			floats[i] = math.Ldexp(rng.Float64()-0.5, rng.IntN(80))
+			if oddity == 1 && rng.IntN(8) == 0 || oddity == 2 {
+				floats[i] = odd[rng.IntN(len(odd)-3*(oddity-1))]
+			}
+			ints[i] = int64(rng.Uint64()) >> shift
+		}
+		var sum, lost [Lanes]float64
+		for i, v := range floats {
+			lane := i % Lanes
+			if i >= n/Lanes*Lanes {
+				lane = 0
+			}
+			var e float64
+			sum[lane], e = twoSum(sum[lane], v)
+			lost[lane] += e
+		}
+		var total int64
+		low, high := floats[0], floats[0]
+		for i, v := range floats {
+			total += ints[i]
+			if v < low {
+				low = v
+			}
+			if v > high {
+				high = v
+			}
+		}
+		gotSum, gotLost := FloatLanes(floats)
+		for i := range Lanes {
+			if !same(gotSum[i], sum[i]) || !same(gotLost[i], lost[i]) {
+				t.Fatalf("seed %d: lane %d of %v is %v, %v; want %v, %v", seed, i, floats, gotSum[i], gotLost[i], sum[i], lost[i])
+			}
+		}
+		if got := SumInts(ints); got != total {
+			t.Fatalf("seed %d: sum of %v is %d, want %d", seed, ints, got, total)
+		}
+		if got, want := MinInt(ints), slices.Min(ints); got != want {
+			t.Fatalf("seed %d: minimum of %v is %d, want %d", seed, ints, got, want)
+		}
+		if got, want := MaxInt(ints), slices.Max(ints); got != want {
+			t.Fatalf("seed %d: maximum of %v is %d, want %d", seed, ints, got, want)
+		}
+		if got := MinFloat(floats); !same(got, low) {
+			t.Fatalf("seed %d: minimum of %v is %v, want %v", seed, floats, got, low)
+		}
+		if got := MaxFloat(floats); !same(got, high) {
+			t.Fatalf("seed %d: maximum of %v is %v, want %v", seed, floats, got, high)
+		}
+	}
+}
+
+// same wants equal bits, but takes one NaN for another.
+func same(a, b float64) bool {
+	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
+}
+
+func BenchmarkLoops(b *testing.B) {
+	floats, ints := make([]float64, 360), make([]int64, 360)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range floats {
+		floats[i], ints[i] = rng.Float64(), rng.Int64()
+	}
+	for _, c := range []struct {
+		name string
+		f    func()
+	}{
+		{"FloatLanes", func() { FloatLanes(floats) }},
+		{"SumInts", func() { SumInts(ints) }},
+		{"MinInt", func() { MinInt(ints) }},
+		{"MinFloat", func() { MinFloat(floats) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				c.f()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(floats)), "ns/value")
+		})
+	}
+}
