@@ -156,21 +156,21 @@ func (w *aggWorker) foldDense(slot int, kind slotKind, v *column.Vector) bool {
 	case kind == slotSum && v.Type == model.Float:
 		w.sumFloatCuts(slot, v.Floats)
 	case kind == slotSum && v.Type == model.Integer:
-		sumCuts(cuts, slot, slots, v.Ints)
+		sumCuts(cuts, slot, slots, v.Ints, w.runs.ints[:])
 	case kind == slotSum && v.Type == model.Unsigned:
-		sumCuts(cuts, slot, slots, asInts(v.Uints))
+		sumCuts(cuts, slot, slots, asInts(v.Uints), w.runs.ints[:])
 	case kind == slotMin && v.Type == model.Float:
-		minCuts(cuts, slot, slots, v.Floats, vector.MinFloat)
+		minCuts(cuts, slot, slots, v.Floats, w.runs.floats[:], vector.MinFloatRuns)
 	case kind == slotMin && v.Type == model.Integer:
-		minCuts(cuts, slot, slots, v.Ints, vector.MinInt)
+		minCuts(cuts, slot, slots, v.Ints, w.runs.ints[:], vector.MinIntRuns)
 	case kind == slotMin && v.Type == model.Unsigned:
-		minCuts(cuts, slot, slots, v.Uints, slices.Min)
+		minCuts(cuts, slot, slots, v.Uints, w.runs.uints[:], minUintRuns)
 	case kind == slotMax && v.Type == model.Float:
-		maxCuts(cuts, slot, slots, v.Floats, vector.MaxFloat)
+		maxCuts(cuts, slot, slots, v.Floats, w.runs.floats[:], vector.MaxFloatRuns)
 	case kind == slotMax && v.Type == model.Integer:
-		maxCuts(cuts, slot, slots, v.Ints, vector.MaxInt)
+		maxCuts(cuts, slot, slots, v.Ints, w.runs.ints[:], vector.MaxIntRuns)
 	case kind == slotMax && v.Type == model.Unsigned:
-		maxCuts(cuts, slot, slots, v.Uints, slices.Max)
+		maxCuts(cuts, slot, slots, v.Uints, w.runs.uints[:], maxUintRuns)
 	default:
 		return false
 	}
@@ -199,42 +199,72 @@ func (w *aggWorker) sumFloatCuts(slot int, x []float64) {
 	}
 }
 
+// runScratch holds what the windows of a cut give, a page of them.
+type runScratch struct {
+	ints   [pageWindows]int64
+	uints  [pageWindows]uint64
+	floats [pageWindows]float64
+}
+
 // sumCuts adds integers without nulls to their windows.
-func sumCuts(cuts []cut, slot, slots int, x []int64) {
+func sumCuts(cuts []cut, slot, slots int, x, scratch []int64) {
 	for i := range cuts {
 		c := &cuts[i]
-		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+slots {
+		sums := scratch[:len(c.st)/slots]
+		vector.SumIntRuns(sums, x[c.lo:c.hi], c.rows)
+		at := slot
+		for _, s := range sums {
 			st := &c.st[at]
 			st.n += int64(c.rows)
-			st.a += uint64(vector.SumInts(x[lo : lo+c.rows]))
+			st.a += uint64(s)
+			at += slots
 		}
 	}
 }
 
 // minCuts keeps the smallest of numbers without nulls in their windows, the
-// first of equals. least returns that of a run.
-func minCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x []T, least func([]T) T) {
+// first of equals. least sets its first argument to those of runs of k values.
+func minCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x, scratch []T, least func(dst, x []T, k int)) {
 	for i := range cuts {
 		c := &cuts[i]
-		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+slots {
-			m, st := least(x[lo:lo+c.rows]), &c.st[at]
-			if st.n == 0 || m < fromWord[T](st.a) {
+		found := scratch[:len(c.st)/slots]
+		least(found, x[c.lo:c.hi], c.rows)
+		at := slot
+		for _, m := range found {
+			if st := &c.st[at]; st.n == 0 || m < fromWord[T](st.a) {
 				st.n, st.a = 1, toWord(m)
 			}
+			at += slots
 		}
 	}
 }
 
 // maxCuts is minCuts for the largest.
-func maxCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x []T, most func([]T) T) {
+func maxCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x, scratch []T, most func(dst, x []T, k int)) {
 	for i := range cuts {
 		c := &cuts[i]
-		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+slots {
-			m, st := most(x[lo:lo+c.rows]), &c.st[at]
-			if st.n == 0 || m > fromWord[T](st.a) {
+		found := scratch[:len(c.st)/slots]
+		most(found, x[c.lo:c.hi], c.rows)
+		at := slot
+		for _, m := range found {
+			if st := &c.st[at]; st.n == 0 || m > fromWord[T](st.a) {
 				st.n, st.a = 1, toWord(m)
 			}
+			at += slots
 		}
+	}
+}
+
+// minUintRuns and maxUintRuns are what package vector has for other numbers.
+func minUintRuns(dst, x []uint64, k int) {
+	for i := range dst {
+		dst[i] = slices.Min(x[i*k : (i+1)*k])
+	}
+}
+
+func maxUintRuns(dst, x []uint64, k int) {
+	for i := range dst {
+		dst[i] = slices.Max(x[i*k : (i+1)*k])
 	}
 }
 

@@ -114,6 +114,7 @@ type aggWorker struct {
 	stats scan.Stats // scratch of whole
 	walk  windowWalk
 	cuts  []cut // of the current rows
+	runs  runScratch
 }
 
 func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWorker {

@@ -35,6 +35,9 @@ type pageKey struct {
 	page  int64
 }
 
+// pageWindows is the most windows of a page.
+const pageWindows = 32
+
 // maxPages bounds the length of a group's page directory.
 const maxPages = 4096
 
@@ -44,7 +47,7 @@ func newAggTable(slots int, single bool, first, last int64) *aggTable {
 	if single {
 		return t
 	}
-	for t.shift < 5 && last-first >= 1<<t.shift {
+	for 1<<t.shift < pageWindows && last-first >= 1<<t.shift {
 		t.shift++
 	}
 	t.basePg = first >> t.shift

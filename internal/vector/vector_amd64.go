@@ -30,6 +30,42 @@ func minFloats512(x *float64, groups int, lanes *[8]float64) (nan uint64)
 //go:noescape
 func maxFloats512(x *float64, groups int, lanes *[8]float64) (nan uint64)
 
+//go:noescape
+func sumRuns512(dst, x *int64, groups, k int)
+
+//go:noescape
+func minRuns512(dst, x *int64, groups, k int)
+
+//go:noescape
+func maxRuns512(dst, x *int64, groups, k int)
+
+//go:noescape
+func minFloatRuns512(dst, x *float64, groups, k int)
+
+//go:noescape
+func maxFloatRuns512(dst, x *float64, groups, k int)
+
+// runs calls a loop over whole groups of 8 runs of k values and returns how many
+// runs it did.
+func runs[T int64 | float64](loop func(dst, x *T, groups, k int), dst, x []T, k int) int {
+	groups := len(dst) / 8
+	if !has512 || groups == 0 {
+		return 0
+	}
+	loop(&dst[0], &x[:8*groups*k][0], groups, k)
+	return 8 * groups
+}
+
+func sumRuns(dst, x []int64, k int) int { return runs(sumRuns512, dst, x, k) }
+
+func minRuns(dst, x []int64, k int) int { return runs(minRuns512, dst, x, k) }
+
+func maxRuns(dst, x []int64, k int) int { return runs(maxRuns512, dst, x, k) }
+
+func minFloatRuns(dst, x []float64, k int) int { return runs(minFloatRuns512, dst, x, k) }
+
+func maxFloatRuns(dst, x []float64, k int) int { return runs(maxFloatRuns512, dst, x, k) }
+
 // The functions below do a start of x, which has minVector values or more, and
 // return how many that is: a multiple of 4 or 8.
 

@@ -203,3 +203,183 @@ maxFloats512Done:
 	MOVQ AX, nan+24(FP)
 	VZEROUPPER
 	RET
+
+DATA lanes<>+0(SB)/8, $0
+DATA lanes<>+8(SB)/8, $1
+DATA lanes<>+16(SB)/8, $2
+DATA lanes<>+24(SB)/8, $3
+DATA lanes<>+32(SB)/8, $4
+DATA lanes<>+40(SB)/8, $5
+DATA lanes<>+48(SB)/8, $6
+DATA lanes<>+56(SB)/8, $7
+GLOBL lanes<>(SB), RODATA|NOPTR, $64
+
+// func sumRuns512(dst, x *int64, groups, k int)
+TEXT ·sumRuns512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ k+24(FP), DX
+	VPBROADCASTQ DX, Z1
+	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
+	SHLQ $6, DX                 // bytes of 8 runs
+
+sumRuns512Loop:
+	MOVQ k+24(FP), AX
+	MOVQ SI, BX
+	KXNORB K1, K1, K1
+	VPGATHERQQ (BX)(Z1*8), K1, Z0
+	JMP sumRuns512Next
+
+sumRuns512Rows:
+	ADDQ $8, BX
+	KXNORB K1, K1, K1
+	VPGATHERQQ (BX)(Z1*8), K1, Z2
+	VPADDQ Z2, Z0, Z0
+
+sumRuns512Next:
+	DECQ AX
+	JNZ sumRuns512Rows
+	VMOVDQU64 Z0, (DI)
+	ADDQ $64, DI
+	ADDQ DX, SI
+	DECQ CX
+	JNZ sumRuns512Loop
+	VZEROUPPER
+	RET
+
+// func minRuns512(dst, x *int64, groups, k int)
+TEXT ·minRuns512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ k+24(FP), DX
+	VPBROADCASTQ DX, Z1
+	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
+	SHLQ $6, DX                 // bytes of 8 runs
+
+minRuns512Loop:
+	MOVQ k+24(FP), AX
+	MOVQ SI, BX
+	KXNORB K1, K1, K1
+	VPGATHERQQ (BX)(Z1*8), K1, Z0
+	JMP minRuns512Next
+
+minRuns512Rows:
+	ADDQ $8, BX
+	KXNORB K1, K1, K1
+	VPGATHERQQ (BX)(Z1*8), K1, Z2
+	VPMINSQ Z2, Z0, Z0
+
+minRuns512Next:
+	DECQ AX
+	JNZ minRuns512Rows
+	VMOVDQU64 Z0, (DI)
+	ADDQ $64, DI
+	ADDQ DX, SI
+	DECQ CX
+	JNZ minRuns512Loop
+	VZEROUPPER
+	RET
+
+// func maxRuns512(dst, x *int64, groups, k int)
+TEXT ·maxRuns512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ k+24(FP), DX
+	VPBROADCASTQ DX, Z1
+	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
+	SHLQ $6, DX                 // bytes of 8 runs
+
+maxRuns512Loop:
+	MOVQ k+24(FP), AX
+	MOVQ SI, BX
+	KXNORB K1, K1, K1
+	VPGATHERQQ (BX)(Z1*8), K1, Z0
+	JMP maxRuns512Next
+
+maxRuns512Rows:
+	ADDQ $8, BX
+	KXNORB K1, K1, K1
+	VPGATHERQQ (BX)(Z1*8), K1, Z2
+	VPMAXSQ Z2, Z0, Z0
+
+maxRuns512Next:
+	DECQ AX
+	JNZ maxRuns512Rows
+	VMOVDQU64 Z0, (DI)
+	ADDQ $64, DI
+	ADDQ DX, SI
+	DECQ CX
+	JNZ maxRuns512Loop
+	VZEROUPPER
+	RET
+
+// func minFloatRuns512(dst, x *float64, groups, k int)
+TEXT ·minFloatRuns512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ k+24(FP), DX
+	VPBROADCASTQ DX, Z1
+	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
+	SHLQ $6, DX                 // bytes of 8 runs
+
+minFloatRuns512Loop:
+	MOVQ k+24(FP), AX
+	MOVQ SI, BX
+	KXNORB K1, K1, K1
+	VGATHERQPD (BX)(Z1*8), K1, Z0
+	JMP minFloatRuns512Next
+
+minFloatRuns512Rows:
+	ADDQ $8, BX
+	KXNORB K1, K1, K1
+	VGATHERQPD (BX)(Z1*8), K1, Z2
+	VMINPD Z0, Z2, Z0 // the old one where the new is not less
+
+minFloatRuns512Next:
+	DECQ AX
+	JNZ minFloatRuns512Rows
+	VMOVDQU64 Z0, (DI)
+	ADDQ $64, DI
+	ADDQ DX, SI
+	DECQ CX
+	JNZ minFloatRuns512Loop
+	VZEROUPPER
+	RET
+
+// func maxFloatRuns512(dst, x *float64, groups, k int)
+TEXT ·maxFloatRuns512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ k+24(FP), DX
+	VPBROADCASTQ DX, Z1
+	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
+	SHLQ $6, DX                 // bytes of 8 runs
+
+maxFloatRuns512Loop:
+	MOVQ k+24(FP), AX
+	MOVQ SI, BX
+	KXNORB K1, K1, K1
+	VGATHERQPD (BX)(Z1*8), K1, Z0
+	JMP maxFloatRuns512Next
+
+maxFloatRuns512Rows:
+	ADDQ $8, BX
+	KXNORB K1, K1, K1
+	VGATHERQPD (BX)(Z1*8), K1, Z2
+	VMAXPD Z0, Z2, Z0 // the old one where the new is not more
+
+maxFloatRuns512Next:
+	DECQ AX
+	JNZ maxFloatRuns512Rows
+	VMOVDQU64 Z0, (DI)
+	ADDQ $64, DI
+	ADDQ DX, SI
+	DECQ CX
+	JNZ maxFloatRuns512Loop
+	VZEROUPPER
+	RET

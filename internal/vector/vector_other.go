@@ -13,3 +13,13 @@ func maxInt([]int64) (n int, m int64) { return 0, 0 }
 func minFloat([]float64) (n int, m float64) { return 0, 0 }
 
 func maxFloat([]float64) (n int, m float64) { return 0, 0 }
+
+func sumRuns(dst, x []int64, k int) int { return 0 }
+
+func minRuns(dst, x []int64, k int) int { return 0 }
+
+func maxRuns(dst, x []int64, k int) int { return 0 }
+
+func minFloatRuns(dst, x []float64, k int) int { return 0 }
+
+func maxFloatRuns(dst, x []float64, k int) int { return 0 }

@@ -71,6 +71,50 @@ func TestPlainLoops(t *testing.T) {
 	}
 }
 
+// TestRuns holds the functions of runs against those of one.
+func TestRuns(t *testing.T) {
+	seed := testseed.Of(t)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(-1), 1, 2}
+	for range 2000 {
+		k, n := 1+rng.IntN(40), 1+rng.IntN(40)
+		ints, floats := make([]int64, k*n), make([]float64, k*n)
+		for i := range ints {
+			ints[i] = int64(rng.Uint64()) >> rng.IntN(64)
+			floats[i] = odd[rng.IntN(len(odd))]
+		}
+		gotInts, gotFloats := make([]int64, n+1), make([]float64, n+1)
+		gotInts[n], gotFloats[n] = 77, 77
+		for _, c := range []struct {
+			name string
+			runs func(dst, x []int64, k int)
+			one  func([]int64) int64
+		}{{"sum", SumIntRuns, SumInts}, {"min", MinIntRuns, MinInt}, {"max", MaxIntRuns, MaxInt}} {
+			c.runs(gotInts[:n], ints, k)
+			for i := range n {
+				if want := c.one(ints[i*k : i*k+k]); gotInts[i] != want {
+					t.Fatalf("seed %d: %s of run %d of %d is %d, want %d", seed, c.name, i, k, gotInts[i], want)
+				}
+			}
+		}
+		for _, c := range []struct {
+			name string
+			runs func(dst, x []float64, k int)
+			one  func([]float64) float64
+		}{{"min", MinFloatRuns, MinFloat}, {"max", MaxFloatRuns, MaxFloat}} {
+			c.runs(gotFloats[:n], floats, k)
+			for i := range n {
+				if want := c.one(floats[i*k : i*k+k]); !same(gotFloats[i], want) {
+					t.Fatalf("seed %d: %s of run %d of %v is %v, want %v", seed, c.name, i, floats[i*k:i*k+k], gotFloats[i], want)
+				}
+			}
+		}
+		if gotInts[n] != 77 || gotFloats[n] != 77 {
+			t.Fatalf("seed %d: a write behind the last run", seed)
+		}
+	}
+}
+
 // same wants equal bits, but takes one NaN for another.
 func same(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
@@ -78,6 +122,7 @@ func same(a, b float64) bool {
 
 func BenchmarkLoops(b *testing.B) {
 	floats, ints := make([]float64, 360), make([]int64, 360)
+	dst := make([]int64, 60)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range floats {
 		floats[i], ints[i] = rng.Float64(), rng.Int64()
@@ -90,6 +135,8 @@ func BenchmarkLoops(b *testing.B) {
 		{"SumInts", func() { SumInts(ints) }},
 		{"MinInt", func() { MinInt(ints) }},
 		{"MinFloat", func() { MinFloat(floats) }},
+		{"SumIntRuns/6", func() { SumIntRuns(dst, ints, 6) }},
+		{"MinIntRuns/6", func() { MinIntRuns(dst, ints, 6) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
