@@ -3,10 +3,12 @@ package tsi
 import (
 	"encoding/binary"
 	"strings"
+	"unsafe"
 
 	"github.com/golang/snappy"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/keyblock"
 	"tsdbd/model"
 )
 
@@ -24,9 +26,15 @@ const (
 	seriesLogHeader    = 16
 	seriesBlockMagic   = "SBLK"
 	seriesBlockHeader  = 32
-	seriesBlockKeys    = 128       // 11-17 B/key for 170 B keys, 3 us to decode; 256 saves 2 B and doubles the time
+	seriesBlockKeys    = 128       // 256 would save 1 B a key and double the time to decode
 	seriesBlockText    = 64 << 10  // a block is cut once its keys pass this
 	seriesBlockMaxText = 256 << 10 // no block unpacks to more: one longest key over the cut, with room
+)
+
+// Flags of a block: how its keys are written.
+const (
+	blockSnappy  = 0 // Snappy of each key's shared prefix length, suffix length, suffix
+	blockColumns = 1 // package keyblock
 )
 
 // seriesBlock is an unpacked block: the keys of ids first, first+1, ...
@@ -54,7 +62,8 @@ type blockHeader struct {
 	length     int    // payload bytes
 	first      uint32 // id of the first key
 	count      int    // keys, of consecutive ids
-	batch      int64  // offset of the first block of the same Sync
+	flags      int
+	batch      int64 // offset of the first block of the same Sync
 	payloadCRC uint32
 	headerCRC  uint32
 }
@@ -64,6 +73,32 @@ func (h *blockHeader) last() uint32 { return h.first + uint32(h.count) - 1 }
 // appendSeriesBlock appends a block for the keys of ids first, first+1, ...
 // that will stand at offset in the log.
 func appendSeriesBlock(dst []byte, offset, batch int64, first uint32, keys []string, scratch *[]byte) []byte {
+	payload, flags := packSeriesKeys(keys, scratch)
+	start := len(dst)
+	dst = append(dst, seriesBlockMagic...)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(payload)))
+	dst = binary.LittleEndian.AppendUint32(dst, first)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(keys)))
+	dst = binary.LittleEndian.AppendUint16(dst, flags)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(batch))
+	dst = binary.LittleEndian.AppendUint32(dst, binio.Checksum(payload))
+	dst = binary.LittleEndian.AppendUint32(dst, placedChecksum(offset, dst[start:]))
+	return append(dst, payload...)
+}
+
+// packSeriesKeys returns the payload of a block and its flags.
+func packSeriesKeys(keys []string, scratch *[]byte) ([]byte, uint16) {
+	text := 0
+	for _, k := range keys {
+		text += len(k)
+	}
+	var columns []byte
+	ok := len(keys) >= keyblock.Worthwhile
+	if ok {
+		if columns, ok = keyblock.Append(nil, keys); ok && 8*len(columns) < text {
+			return columns, blockColumns
+		}
+	}
 	raw := (*scratch)[:0]
 	prev := ""
 	for _, k := range keys {
@@ -74,17 +109,10 @@ func appendSeriesBlock(dst []byte, offset, batch int64, first uint32, keys []str
 		prev = k
 	}
 	*scratch = raw
-	payload := snappy.Encode(nil, raw)
-	start := len(dst)
-	dst = append(dst, seriesBlockMagic...)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(payload)))
-	dst = binary.LittleEndian.AppendUint32(dst, first)
-	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(keys)))
-	dst = binary.LittleEndian.AppendUint16(dst, 0)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(batch))
-	dst = binary.LittleEndian.AppendUint32(dst, binio.Checksum(payload))
-	dst = binary.LittleEndian.AppendUint32(dst, placedChecksum(offset, dst[start:]))
-	return append(dst, payload...)
+	if payload := snappy.Encode(nil, raw); !ok || len(payload) <= len(columns) {
+		return payload, blockSnappy
+	}
+	return columns, blockColumns
 }
 
 // parseBlockHeader decodes the header at b[:seriesBlockHeader]; false says that
@@ -101,6 +129,7 @@ func parseBlockHeader(b []byte, offset int64) (blockHeader, bool) {
 	h.length = int(binary.LittleEndian.Uint32(b[4:]))
 	h.first = binary.LittleEndian.Uint32(b[8:])
 	h.count = int(binary.LittleEndian.Uint16(b[12:]))
+	h.flags = int(binary.LittleEndian.Uint16(b[14:]))
 	h.batch = int64(binary.LittleEndian.Uint64(b[16:]))
 	h.payloadCRC = binary.LittleEndian.Uint32(b[24:])
 	ok := h.first > 0 && h.count > 0 && uint64(h.first)+uint64(h.count)-1 <= maxSeriesID &&
@@ -112,6 +141,17 @@ func parseBlockHeader(b []byte, offset int64) (blockHeader, bool) {
 func decodeSeriesBlock(h *blockHeader, payload []byte) (*seriesBlock, error) {
 	if binio.Checksum(payload) != h.payloadCRC {
 		return nil, binio.Corruptf("", 0, "series block: checksum mismatch")
+	}
+	if h.flags == blockColumns {
+		var d keyblock.Decoder
+		text, ends, err := d.Decode(nil, make([]uint32, 0, h.count), payload, h.count, seriesBlockMaxText)
+		if err != nil {
+			return nil, err
+		}
+		return &seriesBlock{first: h.first, text: unsafe.String(unsafe.SliceData(text), len(text)), ends: ends}, nil
+	}
+	if h.flags != blockSnappy {
+		return nil, binio.Corruptf("", 0, "series block: flags %d", h.flags)
 	}
 	n, err := snappy.DecodedLen(payload)
 	if err != nil || n > seriesBlockMaxText {

@@ -69,8 +69,7 @@ func (s *openSeries) begin(id model.SeriesID, key string, list uint32, fields []
 // openGroup is the group that is being written. Entries wait for the group's
 // base time, which the first gap of each depends on.
 type openGroup struct {
-	text      []byte // of the key page
-	lastKey   string
+	keys      []string
 	entries   []byte // each without its head
 	heads     []entryHead
 	dataStart uint64
@@ -157,8 +156,7 @@ func (w *Writer) endSeries() error {
 		id: uint32(s.id), list: s.list, chunks: uint64(len(s.chunks))<<2 | uint64(unit),
 		min: s.chunks[0].min, unit: int64(u), tail: len(b) - at, data: s.data,
 	})
-	g.text = appendKey(g.text, g.lastKey, s.key)
-	g.lastKey = s.key
+	g.keys = append(g.keys, s.key)
 	if w.info.Series == 0 {
 		w.info.MinKey = s.key
 	}
@@ -180,7 +178,8 @@ func (w *Writer) endGroup() error {
 	}
 	w.dir = binary.LittleEndian.AppendUint64(w.dir, w.keys.len())
 	w.dir = binary.LittleEndian.AppendUint64(w.dir, w.pages.len())
-	w.keys.buf, w.scratch.key = encodeKeyPage(w.keys.buf, g.text, w.scratch.key)
+	w.keys.buf = w.scratch.keys.append(w.keys.buf, g.keys)
+	clear(g.keys)
 
 	idBase, timeBase := g.heads[0].id, g.heads[0].min
 	consecutive := true
@@ -227,7 +226,7 @@ func (w *Writer) endGroup() error {
 		head, tail = head[k:], tail[t:]
 	}
 	w.pages.buf = b
-	g.heads, g.entries, g.text, g.lastKey = g.heads[:0], g.entries[:0], g.text[:0], ""
+	g.heads, g.entries, g.keys = g.heads[:0], g.entries[:0], g.keys[:0]
 	if err := errors.Join(w.keys.spill(), w.pages.spill()); err != nil {
 		return w.fail(err)
 	}

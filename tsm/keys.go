@@ -7,15 +7,17 @@ import (
 	"github.com/golang/snappy"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/keyblock"
 	"tsdbd/model"
 )
 
-// A key page holds the keys of a group, each as shared prefix length with the
-// key before, rest length and rest: a flag byte (0 plain, 1 Snappy) and the
-// text, whichever is shorter.
+// A key page holds the keys of a group: a flag byte and, whichever is shorter,
+// the columns of package keyblock, or each key as shared prefix length with the
+// key before, rest length and rest, plain or in Snappy.
 const (
-	keyPagePlain  = 0
-	keyPageSnappy = 1
+	keyPagePlain   = 0
+	keyPageSnappy  = 1
+	keyPageColumns = 2
 	// maxKeyPage bounds the text of a page, so that no damage allocates more.
 	maxKeyPage = groupSeries * (model.MaxKeyLength + 6)
 )
@@ -31,43 +33,106 @@ func appendKey(dst []byte, last, key string) []byte {
 	return append(dst, key[n:]...)
 }
 
-// encodeKeyPage appends the page of text, using scratch, which it returns.
-func encodeKeyPage(dst, text, scratch []byte) (page, buf []byte) {
-	scratch = snappy.Encode(scratch[:cap(scratch)], text)
-	if len(scratch) < len(text) {
-		return append(append(dst, keyPageSnappy), scratch...), scratch
+// keyPageEncoder makes key pages and keeps its memory.
+type keyPageEncoder struct{ columns, text, packed []byte }
+
+// append appends the page of keys to dst.
+func (e *keyPageEncoder) append(dst []byte, keys []string) []byte {
+	size := 0
+	for _, k := range keys {
+		size += len(k)
 	}
-	return append(append(dst, keyPagePlain), text...), scratch
+	ok := len(keys) >= keyblock.Worthwhile
+	if ok {
+		if e.columns, ok = keyblock.Append(e.columns[:0], keys); ok && 8*len(e.columns) < size {
+			return append(append(dst, keyPageColumns), e.columns...)
+		}
+	}
+	e.text = e.text[:0]
+	last := ""
+	for _, k := range keys {
+		e.text = appendKey(e.text, last, k)
+		last = k
+	}
+	e.packed = snappy.Encode(e.packed[:cap(e.packed)], e.text)
+	flag, best := byte(keyPagePlain), e.text
+	if len(e.packed) < len(best) {
+		flag, best = keyPageSnappy, e.packed
+	}
+	if ok && len(e.columns) < len(best) {
+		flag, best = keyPageColumns, e.columns
+	}
+	return append(append(dst, flag), best...)
 }
 
-// decodeKeyPage returns the text of a page, in buf's memory where it fits.
-func decodeKeyPage(buf, page []byte) ([]byte, bool) {
+// keyPage is an unpacked page: reusable memory for decode.
+type keyPage struct {
+	text    []byte
+	ends    []uint32
+	packed  []byte
+	columns keyblock.Decoder
+}
+
+// decode unpacks a page of n keys and reports whether it is sound.
+func (p *keyPage) decode(page []byte, n int) bool {
+	p.text, p.ends = p.text[:0], p.ends[:0]
 	if len(page) == 0 {
-		return nil, false
+		return false
 	}
+	text := page[1:]
 	switch page[0] {
 	case keyPagePlain:
-		return append(buf[:0], page[1:]...), true
 	case keyPageSnappy:
-		n, err := snappy.DecodedLen(page[1:])
-		if err != nil || n > maxKeyPage || n > 32*len(page)+64 && n > 1<<20 {
-			return nil, false
+		size, err := snappy.DecodedLen(text)
+		if err != nil || size > maxKeyPage || size > 32*len(page)+64 && size > 1<<20 {
+			return false
 		}
-		text, err := snappy.Decode(buf[:cap(buf)], page[1:])
-		return text, err == nil
+		if text, err = snappy.Decode(p.packed[:cap(p.packed)], text); err != nil {
+			return false
+		}
+		p.packed = text
+	case keyPageColumns:
+		var err error
+		p.text, p.ends, err = p.columns.Decode(p.text, p.ends, text, n, maxKeyPage)
+		return err == nil
+	default:
+		return false
 	}
-	return nil, false
+	start := 0 // of the key before
+	for off := 0; len(p.ends) < n; {
+		var shared, rest uint64
+		if shared, off = uvarint(text, off); off < 0 {
+			return false
+		}
+		if rest, off = uvarint(text, off); off < 0 || shared > uint64(len(p.text)-start) || rest > uint64(len(text)-off) ||
+			shared+rest > model.MaxKeyLength {
+			return false
+		}
+		last := start
+		start = len(p.text)
+		p.text = append(p.text, p.text[last:last+int(shared)]...)
+		p.text = append(p.text, text[off:off+int(rest)]...)
+		p.ends = append(p.ends, uint32(len(p.text)))
+		off += int(rest)
+	}
+	return true
+}
+
+// key returns key i of the page.
+func (p *keyPage) key(i int) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = p.ends[i-1]
+	}
+	return p.text[start:p.ends[i]:p.ends[i]]
 }
 
 // KeyCursor reads the series keys of a file. It is cheapest in ascending
 // order. Its zero value is ready for Reset; it belongs to one goroutine.
 type KeyCursor struct {
 	r    *Reader
-	page int    // page decoded, -1 none
-	text []byte // of the page
-	off  int    // in text, of key next
-	next int    // ordinal of the key at off
-	key  []byte // key next-1
+	page int // page in keys, -1 none
+	keys keyPage
 }
 
 // Reset points the cursor at a file, keeping its memory.
@@ -78,53 +143,18 @@ func (c *KeyCursor) Key(i int) ([]byte, error) {
 	if i < 0 || i >= c.r.Len() {
 		return nil, fmt.Errorf("tsm %s: series %d of %d", c.r.path, i, c.r.Len())
 	}
-	if p := i / groupSeries; p != c.page || i < c.next-1 {
-		if err := c.load(p); err != nil {
+	if p := i / groupSeries; p != c.page {
+		c.page = -1
+		page, off, err := c.r.keyPage(p)
+		if err != nil {
 			return nil, err
 		}
-	}
-	for c.next <= i {
-		shared, off := uvarint(c.text, c.off)
-		if off < 0 {
-			return nil, c.corrupt()
+		if !c.keys.decode(page, min(groupSeries, c.r.Len()-p*groupSeries)) {
+			return nil, binio.Corruptf(c.r.path, off, "tsm: bad key page")
 		}
-		rest, off := uvarint(c.text, off)
-		if off < 0 || shared > uint64(len(c.key)) || rest > uint64(len(c.text)-off) {
-			return nil, c.corrupt()
-		}
-		c.key = append(c.key[:shared], c.text[off:off+int(rest)]...)
-		c.off = off + int(rest)
-		c.next++
+		c.page = p
 	}
-	return c.key, nil
-}
-
-func (c *KeyCursor) load(p int) error {
-	if p != c.page {
-		c.page = -1
-		page, _, err := c.r.keyPage(p)
-		if err != nil {
-			return err
-		}
-		text, ok := decodeKeyPage(c.text, page)
-		if !ok {
-			c.page = p
-			return c.corrupt()
-		}
-		c.text, c.page = text, p
-	}
-	c.off, c.next, c.key = 0, p*groupSeries, c.key[:0]
-	return nil
-}
-
-// corrupt forgets the page and returns the error for it.
-func (c *KeyCursor) corrupt() error {
-	_, off, err := c.r.keyPage(c.page)
-	c.page = -1
-	if err != nil {
-		return err
-	}
-	return binio.Corruptf(c.r.path, off, "tsm: bad key page")
+	return c.keys.key(i % groupSeries), nil
 }
 
 // Key returns the series key of series i. Walks over many keys use a KeyCursor.

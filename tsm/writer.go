@@ -72,7 +72,7 @@ type Writer struct {
 		stats  []scan.Stats
 		dense  []byte
 		body   []byte
-		key    []byte
+		keys   keyPageEncoder
 	}
 	merge mergeState
 }
@@ -350,7 +350,7 @@ func (w *Writer) densify(cols []rawColumn) error {
 
 // Size returns the size the file would have at least if it were finished now.
 func (w *Writer) Size() int64 {
-	n := w.offset + w.keys.len() + w.pages.len() + uint64(len(w.dir)+len(w.group.text)/4+len(w.group.entries))
+	n := w.offset + w.keys.len() + w.pages.len() + uint64(len(w.dir)+len(w.group.entries))
 	return int64(n) + int64(len(w.ids))*5 + trailerSize
 }
 

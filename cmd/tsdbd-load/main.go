@@ -25,6 +25,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"tsdbd/internal/load"
 )
 
 func main() {
@@ -49,6 +51,7 @@ type options struct {
 	data        string
 	keep        bool
 	scale       float64
+	rounds      int
 	hosts       int
 	hours       float64
 	each        time.Duration
@@ -78,7 +81,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.pid, "pid", 0, "process id of the server")
 	flags.StringVar(&o.data, "data", "", "data directory of the server")
 	flags.BoolVar(&o.keep, "keep", false, "skip the load, ask a server that has it")
-	flags.Float64Var(&o.scale, "scale", 1, "share of a workload's size, up to 1")
+	flags.Float64Var(&o.scale, "scale", 1, "share of a workload's size, up to 1; hicard: up to 10")
+	flags.IntVar(&o.rounds, "rounds", load.HicardRounds, "hicard: rows of a series")
 	flags.IntVar(&o.hosts, "hosts", 50, "telegraf: number of hosts")
 	flags.Float64Var(&o.hours, "hours", 24, "telegraf: hours of data")
 	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request")
@@ -100,8 +104,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 		}
 	}
-	if o.scale <= 0 || o.scale > 1 {
-		return errors.New("-scale is above 0 and at most 1")
+	most := 1.0
+	if name == "hicard" {
+		most = 10
+	}
+	if o.scale <= 0 || o.scale > most {
+		return fmt.Errorf("-scale is above 0 and at most %v", most)
+	}
+	if o.rounds < 1 {
+		return errors.New("-rounds is at least 1")
 	}
 	switch name {
 	case "bench":

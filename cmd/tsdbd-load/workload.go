@@ -67,7 +67,7 @@ func newWorkload(name string, o *options) (workload, error) {
 	case "devops":
 		return devops{load.NewDevops(load.DevopsHosts, max(1, int(o.scale*load.DevopsSteps)))}, nil
 	case "hicard":
-		return hicard{load.NewHicard(max(50, int(o.scale*load.HicardSeries)), load.HicardRounds)}, nil
+		return hicard{load.NewHicard(max(50, int(o.scale*load.HicardSeries)), max(1, o.rounds))}, nil
 	case "seed":
 		g := load.NewSeed()
 		g.Periods = max(1, int(o.scale*load.SeedPeriods))
