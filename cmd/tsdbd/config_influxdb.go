@@ -77,8 +77,6 @@ var influxKeys = map[string]influxKey{
 
 	"shard-precreation": {ignored: "the next shard group is always made ahead of its time"},
 
-	"monitor": {ignored: "see /metrics"},
-
 	"http.enabled":                    {ignored: "the server is its HTTP API", only: "true"},
 	"http.log-enabled":                {to: "http.access-log"},
 	"http.suppress-write-log":         {refused: "http.access-log is of all requests or of none"},
@@ -92,8 +90,6 @@ var influxKeys = map[string]influxKey{
 	"http.debug-pprof-enabled":        {ignored: "see http.pprof-enabled", only: "false"},
 	"http.prom-read-auth-enabled":     {ignored: alwaysChecked},
 	"http.https-insecure-certificate": {ignored: "the permissions of the certificate are not looked at"},
-	"http.max-enqueued-write-limit":   {ignored: "writes beyond http.max-concurrent-write-limit are answered 503 and come again"},
-	"http.enqueued-write-timeout":     {ignored: "writes beyond http.max-concurrent-write-limit are answered 503 and come again"},
 	"http.user-query-bytes-enabled":   {ignored: "see /metrics"},
 	"http.shared-socket":              {ignored: "it never had an effect"},
 	"http.headers":                    {refused: "answers have no headers of one's own: add them in a proxy"},

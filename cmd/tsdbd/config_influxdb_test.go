@@ -139,3 +139,36 @@ func TestInfluxDataIsLeftAlone(t *testing.T) {
 		t.Errorf("%v %v", entries, err)
 	}
 }
+
+// TestMigrationPage holds the table of docs/migrating-from-influxdb.md to the
+// table here.
+func TestMigrationPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/migrating-from-influxdb.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| key of an influxdb.conf | here |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := map[string]bool{}
+	for line := range strings.Lines(table + "\n") {
+		rows[strings.TrimSpace(line)] = true
+	}
+	for key, k := range influxKeys {
+		here := "no effect: " + k.ignored
+		switch {
+		case k.to != "":
+			here = "`" + k.to + "`"
+		case k.refused != "":
+			here = "refused: " + k.refused
+		case k.only != "":
+			here = "no effect, and `" + k.only + "` alone is taken: " + k.ignored
+		}
+		plain, section := "| `"+key+"` | "+here+" |", "| `["+key+"]` | "+here+" |"
+		if !rows[plain] && !rows[section] {
+			t.Errorf("missing: %s", plain)
+		}
+	}
+	if len(rows) != len(influxKeys) {
+		t.Errorf("%d rows, %d keys", len(rows), len(influxKeys))
+	}
+}
