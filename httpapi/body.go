@@ -38,7 +38,7 @@ var bodies = sync.Pool{New: func() any { return new(body) }}
 // budget bounds the memory of all bodies together (W9): many clients with
 // large bodies at a time are asked to come back.
 type budget struct {
-	limit int64
+	limit atomic.Int64
 	used  atomic.Int64
 }
 
@@ -51,7 +51,7 @@ type budgetReader struct {
 func (r budgetReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	r.body.taken += int64(n)
-	if r.body.budget.used.Add(int64(n)) > r.body.budget.limit {
+	if r.body.budget.used.Add(int64(n)) > r.body.budget.limit.Load() {
 		return n, errTooManyBodies
 	}
 	return n, err
@@ -69,9 +69,9 @@ func (b *body) release() {
 var gzipReaders sync.Pool
 
 // readBody reads the body of r into pooled memory. Both the bytes received and
-// the bytes they decompress to are held to Options.MaxBodySize.
+// the bytes they decompress to are held to Limits.MaxBodySize.
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
-	limit := h.opt.MaxBodySize // 0 is no limit
+	limit := h.limits.Load().MaxBodySize // 0 is no limit
 	if limit > 0 && r.ContentLength > limit {
 		return nil, errEntityTooLarge
 	}

@@ -25,7 +25,7 @@ func FuzzWrite(f *testing.F) {
 	f.Add([]byte(badinput.Seed), true)
 	f.Add([]byte(squeeze(badinput.Seed)), true)
 	s := newFakeStore()
-	h := httpapi.New(httpapi.Options{Writer: s, Query: s, MaxBodySize: 1 << 20})
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Limits: httpapi.Limits{MaxBodySize: 1 << 20}})
 	f.Cleanup(h.Close)
 	f.Fuzz(func(t *testing.T, body []byte, packed bool) {
 		s.databases = map[string]*fakeDatabase{}

@@ -21,7 +21,8 @@ type Handler struct {
 	metrics *metrics
 	routes  map[string]*route
 	below   []prefixRoute // looked at where routes has no answer
-	writes  throttle
+	limits  atomic.Pointer[Limits]
+	writes  atomic.Pointer[throttle]
 	bodies  budget
 	logins  *logins
 	tokens  *tokens
@@ -61,8 +62,7 @@ func New(opt Options) *Handler {
 	} else {
 		h.metrics = newMetrics(nil)
 	}
-	h.bodies.limit = opt.MaxBodyMemory
-	h.writes = newThrottle(opt.MaxConcurrentWrites, opt.MaxWaitingWrites, opt.WriteWait)
+	h.SetLimits(opt.Limits)
 	h.routes = make(map[string]*route)
 	h.logins, h.tokens = newLogins(opt.CheckPassword), newTokens(opt.SharedSecret)
 	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)

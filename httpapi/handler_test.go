@@ -195,7 +195,7 @@ func TestConcurrentWritesAreBounded(t *testing.T) {
 	s.create("d")
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s.writing = func() { entered <- struct{}{}; <-leave }
-	_, base := start(t, s, httpapi.Options{MaxConcurrentWrites: 1})
+	_, base := start(t, s, httpapi.Options{Limits: httpapi.Limits{MaxConcurrentWrites: 1}})
 	done := make(chan answer)
 	go func() { done <- do(t, "POST", base+"/write?db=d", "m v=1 1") }()
 	<-entered
@@ -218,7 +218,7 @@ func TestWritesWaitForTheirTurn(t *testing.T) {
 	s.create("d")
 	entered, leave := make(chan struct{}, 2), make(chan struct{})
 	s.writing = func() { entered <- struct{}{}; <-leave }
-	_, base := start(t, s, httpapi.Options{MaxConcurrentWrites: 1, MaxWaitingWrites: 1, WriteWait: time.Hour})
+	_, base := start(t, s, httpapi.Options{Limits: httpapi.Limits{MaxConcurrentWrites: 1, MaxWaitingWrites: 1, WriteWait: time.Hour}})
 	done := make(chan answer)
 	for range 3 { // one goes on, one waits, one is refused
 		go func() { done <- do(t, "POST", base+"/write?db=d", "m v=1 1") }()
@@ -237,7 +237,7 @@ func TestWritesWaitForTheirTurn(t *testing.T) {
 	s.create("d")
 	leave = make(chan struct{})
 	s.writing = func() { entered <- struct{}{}; <-leave }
-	_, base = start(t, s, httpapi.Options{MaxConcurrentWrites: 1, MaxWaitingWrites: 1, WriteWait: time.Millisecond})
+	_, base = start(t, s, httpapi.Options{Limits: httpapi.Limits{MaxConcurrentWrites: 1, MaxWaitingWrites: 1, WriteWait: time.Millisecond}})
 	<-entered
 	<-entered
 	go func() { done <- do(t, "POST", base+"/write?db=d", "m v=1 1") }()
@@ -256,7 +256,7 @@ func TestBodyMemoryIsBounded(t *testing.T) {
 	s.create("d")
 	entered, leave := make(chan struct{}, 10), make(chan struct{})
 	s.writing = func() { entered <- struct{}{}; <-leave }
-	_, base := start(t, s, httpapi.Options{MaxBodyMemory: 15_000})
+	_, base := start(t, s, httpapi.Options{Limits: httpapi.Limits{MaxBodyMemory: 15_000}})
 	large := strings.Repeat("m v=1 1\n", 1250) // 10,000 bytes
 	done := make(chan answer)
 	go func() { done <- do(t, "POST", base+"/write?db=d", large) }()

@@ -85,9 +85,14 @@ type Options struct {
 	Pprof bool
 	// Bind is the address that statistics name as the listener's.
 	Bind string
+
+	Limits
+}
+
+// Limits are the options that Handler.SetLimits changes while it serves.
+type Limits struct {
 	// MaxRowLimit cuts answers that are not chunked. 0: no limit.
 	MaxRowLimit int
-
 	// MaxBodySize bounds a body in bytes, as received and decompressed.
 	// 0: DefaultMaxBodySize; negative: no bound.
 	MaxBodySize int64
@@ -108,21 +113,6 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	switch {
-	case o.MaxBodySize == 0:
-		o.MaxBodySize = DefaultMaxBodySize
-	case o.MaxBodySize < 0:
-		o.MaxBodySize = 0
-	}
-	if o.MaxBodyMemory <= 0 {
-		o.MaxBodyMemory = DefaultMaxBodyMemory
-	}
-	if o.MaxQuerySize <= 0 {
-		o.MaxQuerySize = DefaultMaxQuerySize
-	}
-	if o.WriteWait <= 0 {
-		o.WriteWait = DefaultWriteWait
-	}
 	if o.Realm == "" {
 		o.Realm = DefaultRealm
 	}
@@ -131,5 +121,30 @@ func (o *Options) setDefaults() {
 	}
 	if o.Version == "" {
 		o.Version = "unknown"
+	}
+}
+
+// SetLimits brings other limits into force, for requests from now on. Calls
+// must not overlap. Writes under way do not count against new limits of writes.
+func (h *Handler) SetLimits(l Limits) {
+	switch {
+	case l.MaxBodySize == 0:
+		l.MaxBodySize = DefaultMaxBodySize
+	case l.MaxBodySize < 0:
+		l.MaxBodySize = 0
+	}
+	if l.MaxBodyMemory <= 0 {
+		l.MaxBodyMemory = DefaultMaxBodyMemory
+	}
+	if l.MaxQuerySize <= 0 {
+		l.MaxQuerySize = DefaultMaxQuerySize
+	}
+	if l.WriteWait <= 0 {
+		l.WriteWait = DefaultWriteWait
+	}
+	h.bodies.limit.Store(l.MaxBodyMemory)
+	was := h.limits.Swap(&l)
+	if was == nil || was.MaxConcurrentWrites != l.MaxConcurrentWrites || was.MaxWaitingWrites != l.MaxWaitingWrites || was.WriteWait != l.WriteWait {
+		h.writes.Store(newThrottle(l.MaxConcurrentWrites, l.MaxWaitingWrites, l.WriteWait))
 	}
 }

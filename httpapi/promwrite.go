@@ -125,7 +125,7 @@ func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, err
 	if err != nil {
 		return nil, badRequest(err.Error())
 	}
-	if h.opt.MaxBodySize > 0 && int64(n) > h.opt.MaxBodySize {
+	if limit := h.limits.Load().MaxBodySize; limit > 0 && int64(n) > limit {
 		return nil, errEntityTooLarge
 	}
 	// A length that so few bytes cannot decompress to is a lie that would cost
@@ -136,7 +136,7 @@ func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, err
 	out := bodies.Get().(*body)
 	out.Reset()
 	out.budget, out.taken = &h.bodies, int64(n)
-	if h.bodies.used.Add(int64(n)) > h.bodies.limit {
+	if h.bodies.used.Add(int64(n)) > h.bodies.limit.Load() {
 		out.release()
 		return nil, errTooManyBodies
 	}

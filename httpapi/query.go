@@ -69,7 +69,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	}()
 	enc := h.newEncoder(out, r, req)
 	w.Header().Set("Content-Type", enc.contentType())
-	limit := rowLimit{left: h.opt.MaxRowLimit}
+	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
 	err = h.opt.Query.Execute(r.Context(), req.query, req.options, func(res *query.Result) error {
 		done, more := false, false
 		if limit.left > 0 && !req.chunked {
@@ -216,7 +216,7 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request) (*queryReque
 
 // parse turns the text into statements.
 func (h *Handler) parse(text string, params map[string]any) (*influxql.Query, error) {
-	if len(text) > h.opt.MaxQuerySize {
+	if len(text) > h.limits.Load().MaxQuerySize {
 		return nil, errQueryTooLong
 	}
 	if strings.Count(text, "(") > maxParentheses {

@@ -38,7 +38,7 @@ func TestMaxRowLimit(t *testing.T) {
 	const a, b = `{"name":"a","columns":["v","n"],"values":[`, `{"name":"b","columns":["v","n"],"values":[`
 	f := func(limit int, results int, series string) {
 		t.Helper()
-		_, base := start(t, store, httpapi.Options{MaxRowLimit: limit})
+		_, base := start(t, store, httpapi.Options{Limits: httpapi.Limits{MaxRowLimit: limit}})
 		want := `{"results":[{"statement_id":0,"series":[` + series + `]}]}` + "\n"
 		if got := do(t, "GET", base+"/query?q=SELECT+v+FROM+m", ""); got.status != 200 || got.body != want {
 			t.Errorf("limit %d:\n got %s\nwant %s", limit, got.body, want)

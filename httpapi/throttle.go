@@ -22,11 +22,11 @@ type throttle struct {
 	wait    time.Duration
 }
 
-func newThrottle(running, waiting int, wait time.Duration) throttle {
+func newThrottle(running, waiting int, wait time.Duration) *throttle {
 	if running <= 0 {
-		return throttle{}
+		return &throttle{}
 	}
-	return throttle{running: make(chan struct{}, running), known: make(chan struct{}, running+max(0, waiting)), wait: wait}
+	return &throttle{running: make(chan struct{}, running), known: make(chan struct{}, running+max(0, waiting)), wait: wait}
 }
 
 // enter waits for a turn. After it without an error, release ends the write.

@@ -106,7 +106,7 @@ type parsed struct {
 // write stores a body. The order of the checks is InfluxDB's, since clients
 // see the first that fails.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, t target) {
-	release, err := h.writes.enter(r.Context())
+	release, err := h.writes.Load().enter(r.Context())
 	if err != nil {
 		h.metrics.refused.Inc()
 		writeError(w, r, err)

@@ -34,11 +34,11 @@ func newContinuousStore(t *testing.T, queries ...string) (*continuousStore, *Exe
 	e := New(Options{
 		Storage: c.data, Admin: c,
 		Now: func() time.Time { return time.Unix(10*24*3600+30, 0).UTC() },
-		Select: SelectOptions{Into: func(_ context.Context, b *IntoBatch) error {
+		Into: func(_ context.Context, b *IntoBatch) error {
 			c.into++
 			c.rows += len(b.Times)
 			return c.data.into(b)
-		}},
+		},
 	})
 	return c, e
 }
@@ -100,7 +100,7 @@ func TestExecuteContinuous(t *testing.T) {
 	// noticed are bounded by the windows of one run.
 	ctx, cancel := context.WithCancel(t.Context())
 	c.rows = 0
-	e.opt.Select.Into = func(_ context.Context, b *IntoBatch) error {
+	e.opt.Into = func(_ context.Context, b *IntoBatch) error {
 		c.rows += len(b.Times)
 		cancel()
 		return nil
@@ -111,8 +111,8 @@ func TestExecuteContinuous(t *testing.T) {
 	}
 
 	// Less memory than the windows need at once means fewer windows at once.
-	e.opt.Select.Into = func(_ context.Context, b *IntoBatch) error { return c.data.into(b) }
-	e.opt.Select.MemoryBytes = 24 << 10
+	e.opt.Into = func(_ context.Context, b *IntoBatch) error { return c.data.into(b) }
+	e.SetLimits(Limits{MemoryBytes: 24 << 10})
 	got = extendedRun(t, t.Context(), e, opt, "EXECUTE CONTINUOUS QUERY q3 ON d FROM 0s TO 1d")
 	if want := "result(time windows written): 0 86400 1440"; got[0] != want {
 		t.Errorf("got %s, want %s", got[0], want)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -32,15 +33,11 @@ type Options struct {
 	// Now is the clock for now() and durations; nil is time.Now.
 	Now func() time.Time
 
-	// MaxConcurrentQueries bounds the queries that run at once; 0 is no bound.
-	MaxConcurrentQueries int
-	// QueryTimeout ends queries that run longer; 0 is no limit.
-	QueryTimeout time.Duration
-	// LogQueriesAfter logs queries that took longer; 0 is never.
-	LogQueriesAfter time.Duration
-	// Select bounds what one SELECT may use and says where INTO goes. The
-	// fields that depend on the request are filled in by Execute.
-	Select SelectOptions
+	Limits
+	// Memory bounds the data that all SELECTs hold at once; nil is no limit.
+	Memory *Memory
+	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
+	Into func(ctx context.Context, b *IntoBatch) error
 
 	// ShardDurations is the rule for policies made without SHARD DURATION.
 	ShardDurations meta.ShardDurations
@@ -53,6 +50,21 @@ type Options struct {
 	// show beside the executor's own; nil is nothing.
 	Statistics  func() []Statistic
 	Diagnostics func() []Diagnostic
+}
+
+// Limits are the options that SetLimits changes while queries run. 0 is no
+// limit, unless said otherwise.
+type Limits struct {
+	// MaxConcurrentQueries bounds the queries that run at once.
+	MaxConcurrentQueries int
+	// QueryTimeout ends queries that run longer.
+	QueryTimeout time.Duration
+	// LogQueriesAfter logs queries that took longer; 0 is never.
+	LogQueriesAfter time.Duration
+
+	// Of one SELECT, as in SelectOptions.
+	MaxSelectPoint, MaxSelectSeries, MaxSelectBuckets int
+	MemoryBytes                                       int64
 }
 
 // ExecuteOptions says for whom and how one request runs.
@@ -74,6 +86,7 @@ type Executor struct {
 	opt     Options
 	started time.Time
 	queries registry
+	limits  atomic.Pointer[Limits]
 }
 
 // New returns an executor.
@@ -91,9 +104,14 @@ func New(opt Options) *Executor {
 		opt.CheckPassword = meta.CheckPassword
 	}
 	e := &Executor{opt: opt, started: opt.Now()}
-	e.queries.init(opt.MaxConcurrentQueries)
+	e.queries.mu.tasks = map[uint64]*queryTask{}
+	e.SetLimits(opt.Limits)
 	return e
 }
+
+// SetLimits brings other limits into force for the statements that start from
+// now on; a query's timeout stays as it began.
+func (e *Executor) SetLimits(l Limits) { e.limits.Store(&l) }
 
 // Execute runs the statements of q in order and hands the results to emit in
 // that order, one or more for each statement. A statement's failure is a Result
@@ -101,7 +119,7 @@ func New(opt Options) *Executor {
 // an error only when emit does, which also stops the query; then nothing more
 // is emitted. It rewrites the statements of q.
 func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOptions, emit func(*Result) error) error {
-	ctx, task, err := e.queries.start(ctx, q.String(), opt, e.opt.QueryTimeout)
+	ctx, task, err := e.queries.start(ctx, q.String(), opt, e.limits.Load())
 	if err != nil {
 		return emit(&Result{Err: err})
 	}
@@ -134,7 +152,7 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 
 func (e *Executor) finish(task *queryTask) {
 	took := e.queries.finish(task)
-	if e.opt.LogQueriesAfter > 0 && took > e.opt.LogQueriesAfter {
+	if after := e.limits.Load().LogQueriesAfter; after > 0 && took > after {
 		e.opt.Logger.Warn("slow query", "query", task.text, "db", task.database, "took", took)
 	}
 }

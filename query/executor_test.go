@@ -325,7 +325,7 @@ func TestKillQuery(t *testing.T) {
 
 func TestConcurrencyLimit(t *testing.T) {
 	store := sampleStore(t)
-	e := New(Options{Storage: store, Admin: store, MaxConcurrentQueries: 1})
+	e := New(Options{Storage: store, Admin: store, Limits: Limits{MaxConcurrentQueries: 1}})
 	release, answer := blocked(t, e, store)
 	if got := runText(t, e, ExecuteOptions{}, `SHOW DATABASES; SHOW DATABASES`); !slices.Equal(got, []string{"error: max-concurrent-queries limit exceeded(1, 1)"}) {
 		t.Errorf("got %q", got)
@@ -343,7 +343,7 @@ func TestQueryTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := sampleStore(t)
 		store.block = func() { time.Sleep(2 * time.Second) }
-		e := New(Options{Storage: store, Admin: store, QueryTimeout: time.Second})
+		e := New(Options{Storage: store, Admin: store, Limits: Limits{QueryTimeout: time.Second}})
 		got := runText(t, e, ExecuteOptions{Database: "db"}, `SHOW SERIES; SHOW DATABASES`)
 		if !slices.Equal(got, []string{"error: query-timeout limit exceeded", "error: not executed"}) {
 			t.Errorf("got %q", got)

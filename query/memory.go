@@ -15,13 +15,20 @@ const smallBytes = 4 << 20
 
 // Memory bounds the intermediate data of all SELECTs together.
 type Memory struct {
-	limit int64 // bytes
+	limit atomic.Int64 // bytes
 	used  atomic.Int64
 	short atomic.Bool
 }
 
 // NewMemory returns an account of limit bytes.
-func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
+func NewMemory(limit int64) *Memory {
+	m := new(Memory)
+	m.SetLimit(limit)
+	return m
+}
+
+// SetLimit brings another bound into force, for SELECTs that need more from now on.
+func (m *Memory) SetLimit(limit int64) { m.limit.Store(limit) }
 
 // Used returns the bytes that running SELECTs hold.
 func (m *Memory) Used() int64 { return m.used.Load() }
@@ -36,8 +43,8 @@ func (m *Memory) set(have *atomic.Int64, bytes int64) error {
 		return nil
 	}
 	more := bytes - have.Swap(bytes)
-	if total := m.used.Add(more); total > m.limit {
-		return fmt.Errorf("%w: all queries together need more than %d bytes", errMemory, m.limit)
+	if total, limit := m.used.Add(more), m.limit.Load(); total > limit {
+		return fmt.Errorf("%w: all queries together need more than %d bytes", errMemory, limit)
 	}
 	if more > 0 && bytes > smallBytes && m.short.Load() {
 		return fmt.Errorf("%w: the server is short of memory, try again", errMemory)

@@ -11,7 +11,6 @@ import (
 
 // registry knows the queries that run.
 type registry struct {
-	limit    int
 	panics   atomic.Int64
 	executed atomic.Int64
 	finished atomic.Int64
@@ -35,23 +34,18 @@ type queryTask struct {
 	killed         bool // guarded by registry.mu
 }
 
-func (r *registry) init(limit int) {
-	r.limit = limit
-	r.mu.tasks = map[uint64]*queryTask{}
-}
-
 // start registers a query and returns the context that kill and timeout end.
-func (r *registry) start(ctx context.Context, text string, opt ExecuteOptions, timeout time.Duration) (context.Context, *queryTask, error) {
+func (r *registry) start(ctx context.Context, text string, opt ExecuteOptions, limits *Limits) (context.Context, *queryTask, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := len(r.mu.tasks); r.limit > 0 && n >= r.limit {
-		return nil, nil, fmt.Errorf("max-concurrent-queries limit exceeded(%d, %d)", n, r.limit)
+	if n, limit := len(r.mu.tasks), limits.MaxConcurrentQueries; limit > 0 && n >= limit {
+		return nil, nil, fmt.Errorf("max-concurrent-queries limit exceeded(%d, %d)", n, limit)
 	}
 	r.mu.lastID++
 	t := &queryTask{id: r.mu.lastID, text: text, database: opt.Database, user: opt.User, started: time.Now(), stopTimer: func() {}}
 	ctx, t.cancel = context.WithCancelCause(ctx)
-	if timeout > 0 {
-		ctx, t.stopTimer = context.WithTimeoutCause(ctx, timeout, ErrQueryTimeout)
+	if limits.QueryTimeout > 0 {
+		ctx, t.stopTimer = context.WithTimeoutCause(ctx, limits.QueryTimeout, ErrQueryTimeout)
 	}
 	r.mu.tasks[t.id] = t
 	r.executed.Add(1)

@@ -9,9 +9,12 @@ func (s *session) selectStatement(st *influxql.SelectStatement) error {
 
 // selectOptions returns the options of a SELECT of this request.
 func (s *session) selectOptions() SelectOptions {
-	opt := s.opt.Select
-	opt.Database, opt.RetentionPolicy, opt.ChunkSize = s.database, s.req.RetentionPolicy, s.req.ChunkSize
-	opt.Now = s.opt.Now()
+	l := s.limits.Load()
+	opt := SelectOptions{
+		Database: s.database, RetentionPolicy: s.req.RetentionPolicy, ChunkSize: s.req.ChunkSize, Now: s.opt.Now(),
+		MaxSelectPoint: l.MaxSelectPoint, MaxSelectSeries: l.MaxSelectSeries, MaxSelectBuckets: l.MaxSelectBuckets,
+		MemoryBytes: l.MemoryBytes, Memory: s.opt.Memory, Into: s.opt.Into,
+	}
 	opt.DefaultRP = func(db string) (string, error) {
 		database, err := s.databaseOf(db)
 		if err != nil {

@@ -230,7 +230,8 @@ func totalFiles(s *Store) (shards, files int) {
 // TestPace holds merges to their rate, and lets them wait for flushes, but not
 // for ever.
 func TestPace(t *testing.T) {
-	p := pacer{rate: 1 << 20}
+	var p pacer
+	p.rate.Store(1 << 20)
 	start := time.Now()
 	for range 8 {
 		if err := p.pace(context.Background(), 64<<10); err != nil {
@@ -240,7 +241,7 @@ func TestPace(t *testing.T) {
 	if took := time.Since(start); took < 350*time.Millisecond {
 		t.Errorf("512 KiB at 1 MiB a second took %v", took)
 	}
-	p = pacer{}
+	p.rate.Store(0)
 	end := p.flush()
 	time.AfterFunc(50*time.Millisecond, end)
 	start = time.Now()

@@ -23,7 +23,7 @@ import (
 //
 // A value that is known costs about 16 bytes, a series a bit.
 type cardinality struct {
-	maxSeries, maxValues int // 0: no bound
+	*bounds // the store's
 
 	// full says that no new series has room, so that its points are refused
 	// before they leave a trace: a field, a layout, an id.
@@ -36,10 +36,28 @@ type cardinality struct {
 	tags   map[tagOf]map[uint64]struct{} // hashes of the values, of the tags that new series have
 }
 
+// bounds are the limits of each database; 0 is none. They are read with the
+// gate shared and change with it held.
+type bounds struct{ maxSeries, maxValues int }
+
 // tagOf is a tag key of a measurement.
 type tagOf struct{ measurement, key string }
 
-func (c *cardinality) limited() bool { return c.maxSeries > 0 || c.maxValues > 0 }
+func (b *bounds) limited() bool { return b.maxSeries > 0 || b.maxValues > 0 }
+
+// SetLimits brings other limits into force. It waits for the writes under way;
+// what is above a new limit stays.
+func (s *Store) SetLimits(l Limits) {
+	s.pacer.rate.Store(l.CompactBytesPerSecond)
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	next := bounds{l.MaxSeriesPerDatabase, l.MaxValuesPerTag}
+	if next == s.bounds {
+		return
+	}
+	s.bounds = next
+	s.forgetCardinality() // what was not counted is counted anew
+}
 
 // forget drops the counts, because series may be gone. The gate is held.
 func (c *cardinality) forget() {

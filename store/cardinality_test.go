@@ -320,3 +320,34 @@ func BenchmarkNewSeries(b *testing.B) {
 		})
 	}
 }
+
+// TestSetLimits changes limits of an open store: from none to some, up, down
+// below what there is, and back.
+func TestSetLimits(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	defer func() { s.must(s.Close()) }()
+	s.create("db")
+	n := 0
+	f := func(series, values, want int) {
+		t.Helper()
+		s.SetLimits(Limits{MaxSeriesPerDatabase: series, MaxValuesPerTag: values})
+		var lines strings.Builder
+		fmt.Fprintln(&lines, "m,host=h0 f=1 1") // known, or the first
+		for range 3 {
+			n++
+			fmt.Fprintf(&lines, "m,host=h%d f=1 1\n", n)
+		}
+		if reason, got := dropped(t, s.write("db", lines.String())); got != want {
+			t.Errorf("limits %d and %d: %d dropped (%s), want %d", series, values, got, reason, want)
+		}
+	}
+	f(0, 0, 0) // 4 series from here on
+	f(5, 0, 2) // 5
+	f(5, 0, 3)
+	f(0, 6, 2) // 6
+	f(7, 0, 2) // 7
+	f(2, 2, 3)
+	f(0, 0, 0) // 10
+	f(11, 11, 2)
+}

@@ -41,7 +41,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	db.series = series
-	db.cardinality.maxSeries, db.cardinality.maxValues = s.opt.MaxSeriesPerDatabase, s.opt.MaxValuesPerTag
+	db.cardinality.bounds = &s.bounds
 	db.table.Store(column.NewTable(d.ID))
 	db.refs.Store(1)
 	if err := s.fs.SyncDir(s.dir); err != nil {

@@ -11,7 +11,7 @@ import (
 // and has them wait while shards are flushed, for a flush gives memory back
 // that writers need.
 type pacer struct {
-	rate    int64        // bytes per second, 0: no bound
+	rate    atomic.Int64 // bytes per second, 0: no bound
 	flushes atomic.Int64 // waiting or running
 
 	mu struct {
@@ -43,7 +43,8 @@ func (p *pacer) pace(ctx context.Context, bytes int) error {
 			return err
 		}
 	}
-	if p.rate <= 0 {
+	rate := p.rate.Load()
+	if rate <= 0 {
 		return ctx.Err()
 	}
 	p.mu.Lock()
@@ -51,7 +52,7 @@ func (p *pacer) pace(ctx context.Context, bytes int) error {
 	if p.mu.next.Before(now) {
 		p.mu.next = now
 	}
-	p.mu.next = p.mu.next.Add(time.Duration(float64(bytes) / float64(p.rate) * float64(time.Second)))
+	p.mu.next = p.mu.next.Add(time.Duration(float64(bytes) / float64(rate) * float64(time.Second)))
 	ahead := p.mu.next.Sub(now) - paceBurst
 	p.mu.Unlock()
 	if ahead > 0 {

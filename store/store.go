@@ -40,6 +40,15 @@ type Options struct {
 	LogBytes         int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
 	CompactAfter     time.Duration // a shard without writes for so long is compacted fully; default 10 min
 
+	Limits
+
+	Shards            meta.ShardDurations // retention policy duration -> shard group duration
+	RetentionInterval time.Duration       // between checks for expired shard groups; 0: the default; < 0: never
+	Now               func() time.Time    // wall clock; nil: time.Now
+}
+
+// Limits are the options that SetLimits changes while the store is open.
+type Limits struct {
 	// CompactBytesPerSecond bounds what merges read and write together; 0: no
 	// bound. Either way they make way for flushes.
 	CompactBytesPerSecond int64
@@ -48,10 +57,6 @@ type Options struct {
 	// dropped, and the writer is told.
 	MaxSeriesPerDatabase int
 	MaxValuesPerTag      int // of each tag key of each measurement
-
-	Shards            meta.ShardDurations // retention policy duration -> shard group duration
-	RetentionInterval time.Duration       // between checks for expired shard groups; 0: the default; < 0: never
-	Now               func() time.Time    // wall clock; nil: time.Now
 }
 
 func (o *Options) setDefaults() {
@@ -138,6 +143,7 @@ type Store struct {
 	counters   counters
 	compacting atomic.Int64 // 1 while a shard is compacted
 	pacer      pacer
+	bounds     bounds // of all databases; guarded by gate
 }
 
 // shardEntry is an open shard and whose it is.
@@ -156,7 +162,8 @@ type shardEntry struct {
 // newStore returns a store that has opened nothing yet.
 func newStore(dir string, opt Options) *Store {
 	opt.setDefaults()
-	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, pacer: pacer{rate: opt.CompactBytesPerSecond}}
+	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: bounds{opt.MaxSeriesPerDatabase, opt.MaxValuesPerTag}}
+	s.pacer.rate.Store(opt.CompactBytesPerSecond)
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards, s.mu.dropped = make(map[uint64]*shardEntry), make(map[uint64]*shardEntry)
 	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)

@@ -55,6 +55,16 @@ func (c *config) sections() iter.Seq2[string, reflect.Value] {
 	}
 }
 
+// value returns the setting of a key that is in no list.
+func (c *config) value(key string) reflect.Value {
+	for _, s := range c.settings() {
+		if s.key == key {
+			return s.value
+		}
+	}
+	panic("no key " + key)
+}
+
 // growLists makes room for the elements that the environment names: a list
 // grows by one while there is a variable of its next element.
 func (c *config) growLists(env map[string]string) {

@@ -3,18 +3,18 @@ package main
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"tsdbd/httpapi"
 )
 
 // reloader brings into force what may change while the server runs: the level
-// of the log and the certificate. It belongs to one goroutine.
+// of the log, the limits and the certificate. It belongs to one goroutine.
 type reloader struct {
 	current     *config // what is in force
 	read        func() (*config, error)
 	level       *slog.LevelVar
+	setLimits   func(*config)
 	certificate *httpapi.Certificate // nil without TLS
 	log         *slog.Logger
 }
@@ -29,13 +29,19 @@ func (r *reloader) reload() {
 		return
 	}
 	var done []string
-	waiting := changed(r.current, next)
-	if i := slices.Index(waiting, "log.level"); i >= 0 {
-		waiting = slices.Delete(waiting, i, i+1)
-		r.level.Set(next.Log.Level)
-		r.current.Log.Level = next.Log.Level
-		done = append(done, "log.level")
+	var waiting []string
+	for _, key := range changed(r.current, next) {
+		if key != "log.level" && !limitKeys[key] {
+			waiting = append(waiting, key)
+			continue
+		}
+		done = append(done, key)
+		was, is := r.current.value(key), next.value(key)
+		r.log.Info("setting changed", "key", key, "was", was.Interface(), "is", is.Interface())
+		was.Set(is)
 	}
+	r.level.Set(r.current.Log.Level)
+	r.setLimits(r.current)
 	if r.certificate != nil {
 		replaced, err := r.certificate.Reload()
 		if err != nil {

@@ -37,7 +37,7 @@ func serveCommand() *command {
 	return &command{
 		name:    "serve",
 		summary: "run the server, as tsdbd does without a command",
-		about: `tsdbd serve runs the server until SIGTERM or SIGINT; a second signal ends it at once. SIGHUP reads the configuration again: the level of the log and the certificate change without a restart.
+		about: `tsdbd serve runs the server until SIGTERM or SIGINT; a second signal ends it at once. SIGHUP reads the configuration again: the level of the log, most limits and the certificate change without a restart.
 
 Without flags it keeps its data in ./data and listens on 127.0.0.1:8086. It says on standard output where it listens, and logs on standard error: for people on a terminal, else as text or JSON (log.format).`,
 		usage: []string{"[flags]"},

@@ -56,19 +56,17 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	log.Info("opening", "version", version, "path", c.dataPath(), "memory", heap, "source", source)
 	begin := time.Now()
 	st, err := store.Open(c.Data.Dir, store.Options{
-		Logger:                log,
-		SyncInterval:          time.Duration(c.Data.WALSyncInterval),
-		MaxSeriesPerDatabase:  c.Data.MaxSeriesPerDatabase,
-		MaxValuesPerTag:       c.Data.MaxValuesPerTag,
-		SegmentBytes:          int64(c.Data.WALSegmentSize),
-		LogBytes:              int64(c.Data.WALMaxSize),
-		CacheBytes:            int64(c.Data.CacheMaxMemory),
-		FlushBytes:            int64(c.Data.FlushSize),
-		FlushIdle:             time.Duration(c.Data.FlushIdle),
-		CompactAfter:          time.Duration(c.Data.CompactAfter),
-		CompactBytesPerSecond: int64(c.Data.CompactThroughput),
-		SeriesTableBytes:      min(heap/8, 256<<20),
-		Shards:                shards, RetentionInterval: interval,
+		Logger:           log,
+		SyncInterval:     time.Duration(c.Data.WALSyncInterval),
+		SegmentBytes:     int64(c.Data.WALSegmentSize),
+		LogBytes:         int64(c.Data.WALMaxSize),
+		CacheBytes:       int64(c.Data.CacheMaxMemory),
+		FlushBytes:       int64(c.Data.FlushSize),
+		FlushIdle:        time.Duration(c.Data.FlushIdle),
+		CompactAfter:     time.Duration(c.Data.CompactAfter),
+		Limits:           c.storeLimits(),
+		SeriesTableBytes: min(heap/8, 256<<20),
+		Shards:           shards, RetentionInterval: interval,
 	})
 	if err != nil {
 		return err
@@ -102,14 +100,8 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	var statistics statisticSources
 	executor := query.New(query.Options{
 		Storage: eng, Admin: eng, Logger: log, ShardDurations: shards,
-		Statistics:           statistics.read,
-		MaxConcurrentQueries: c.Query.MaxConcurrentQueries,
-		QueryTimeout:         time.Duration(c.Query.QueryTimeout),
-		LogQueriesAfter:      time.Duration(c.Query.LogQueriesAfter),
-		Select: query.SelectOptions{
-			MaxSelectPoint: c.Query.MaxSelectPoint, MaxSelectSeries: c.Query.MaxSelectSeries, MaxSelectBuckets: c.Query.MaxSelectBuckets,
-			MemoryBytes: int64(c.Query.MaxMemory), Memory: queries, Into: eng.writeInto,
-		},
+		Statistics: statistics.read,
+		Limits:     c.queryLimits(), Memory: queries, Into: eng.writeInto,
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
 	if catchUp == 0 {
@@ -154,18 +146,11 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	options := httpapi.Options{
 		Admin:  admin,
 		Writer: guarded{eng, guard}, Query: executor, Explorer: executor, Health: st, Registry: registry, Logger: log, Version: version,
-		MaxBodySize:         int64(c.HTTP.MaxBodySize),
-		MaxQuerySize:        int(c.HTTP.MaxQuerySize),
-		MaxBodyMemory:       int64(c.HTTP.MaxBodyMemory),
-		MaxConcurrentWrites: c.HTTP.MaxConcurrentWriteLimit, MaxWaitingWrites: c.HTTP.MaxEnqueuedWriteLimit,
-		WriteWait: time.Duration(c.HTTP.EnqueuedWriteTimeout),
-	}
-	if options.MaxBodySize == 0 {
-		options.MaxBodySize = -1 // the file's 0 is no bound
+		Limits: c.httpLimits(),
 	}
 	options.AuthEnabled, options.PingAuth, options.Catalog = c.HTTP.AuthEnabled, c.HTTP.PingAuthEnabled, st
 	options.Realm, options.SharedSecret = c.HTTP.Realm, string(c.HTTP.SharedSecret)
-	options.Pprof, options.Bind, options.MaxRowLimit = c.HTTP.PprofEnabled, c.HTTP.BindAddress, c.HTTP.MaxRowLimit
+	options.Pprof, options.Bind = c.HTTP.PprofEnabled, c.HTTP.BindAddress
 	c.warnOfOpenDoors(log)
 	if c.HTTP.AccessLog {
 		options.AccessLog = log
@@ -204,7 +189,15 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	tell("READY=1")
 	defer tell("STOPPING=1")
 	stopped := servers[len(servers)-1].Done() // the socket's, or the only one's
-	r := &reloader{current: c, read: reload, level: level, certificate: certificate, log: log}
+	r := &reloader{
+		current: c, read: reload, certificate: certificate, log: log, level: level,
+		setLimits: func(c *config) {
+			st.SetLimits(c.storeLimits())
+			executor.SetLimits(c.queryLimits())
+			queries.SetLimit(int64(c.Query.MaxTotalMemory))
+			handler.SetLimits(c.httpLimits())
+		},
+	}
 	for {
 		select {
 		case <-ctx.Done():

@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -121,32 +120,21 @@ func TestTLSAndReload(t *testing.T) {
 	}
 
 	// A new certificate and level come with SIGHUP; the rest waits.
-	hangup := func(said string) {
-		t.Helper()
-		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(s.log(), said); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("the log does not say %s: %s", said, s.log())
-			}
-		}
-	}
 	writeCertificate(t, dir, 2)
-	write("max-row-limit = 5\n[log]\nlevel = \"debug\"\n")
-	hangup(`changed="log.level, certificate" at_restart=http.max-row-limit`)
+	write("access-log = true\n[log]\nlevel = \"debug\"\n")
+	s.hangup(`changed="log.level, certificate" at_restart=http.access-log`)
 	if serial, err := dial(s.base, &tls.Config{}); err != nil || serial != 2 {
 		t.Errorf("certificate %d %v", serial, err)
 	}
-	hangup(`changed=nothing at_restart=http.max-row-limit`)
+	s.hangup(`changed=nothing at_restart=http.access-log`)
 
 	// What cannot be read changes nothing.
 	if err := os.WriteFile(key, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hangup("certificate not reloaded")
+	s.hangup("certificate not reloaded")
 	write("max-row-limit = \"many\"\n")
-	hangup("configuration not reloaded")
+	s.hangup("configuration not reloaded")
 	if serial, err := dial(s.base, &tls.Config{}); err != nil || serial != 2 {
 		t.Errorf("certificate after a broken one: %d %v", serial, err)
 	}
