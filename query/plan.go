@@ -166,8 +166,8 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 	if err := l.layoutFields(); err != nil {
 		return nil, err
 	}
-	if outer != nil && len(outer.calls) == 0 && outer.cond == nil && l.fill == influxql.NumberFill {
-		l.most = outer.wanted() // each row of ours, none of nulls, is a row of it
+	if outer != nil && len(outer.calls) == 0 && outer.cond == nil && l.fullRows() {
+		l.most = outer.wanted() // each row of ours is a row of it
 	}
 	subs := c.subs
 	for _, src := range stmt.Sources {
@@ -190,6 +190,19 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 		}
 	}
 	return l, l.checkCalls()
+}
+
+// fullRows reports whether no row has a null: an outer statement drops rows of
+// nothing but nulls, and may select any of the columns.
+func (l *level) fullRows() bool {
+	if len(l.calls) > 0 {
+		return l.fill == influxql.NumberFill
+	}
+	if len(l.fields) != 1 {
+		return false
+	}
+	ref, ok := l.fields[0].(*influxql.VarRef)
+	return ok && isFieldRef(ref)
 }
 
 func literalScalar(v any) scalar {

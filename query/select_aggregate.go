@@ -101,6 +101,9 @@ func (r *callRun) aggregate(p *aggPlan) error {
 			}
 			w := newAggWorker(x, p, rng, tables[i])
 			for _, t := range work[i] {
+				if !t.u.shard.TimeRange().Overlaps(rng) {
+					continue // not of the first windows
+				}
 				if err := w.scanPart(t.u, t.cs, t.set, 0); err != nil {
 					return err
 				}

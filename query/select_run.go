@@ -68,6 +68,9 @@ func (l *level) seriesOut(t *groupTable, g int32, emit func(*frame) error) *seri
 	if l.stmt.Limit > 0 {
 		o.left = l.stmt.Limit
 	}
+	if l.most > 0 && (o.left < 0 || o.left > l.most) {
+		o.left = l.most
+	}
 	return o
 }
 
