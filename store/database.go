@@ -19,6 +19,7 @@ type database struct {
 	dir    string
 	series *tsi.SeriesFile
 	table  atomic.Pointer[column.Table]
+	tabled atomic.Int64 // bytes of the table in Store.tables
 	refs   atomic.Int64 // views, and one while it is open
 
 	cardinality cardinality
@@ -144,13 +145,34 @@ func (s *Store) Table(name string) (*column.Table, error) {
 		return nil, err
 	}
 	t := db.table.Load()
-	if t.Bytes() > s.opt.SeriesTableBytes {
-		// Series met again are looked up in the series file, once each.
-		fresh := column.NewTable(db.id)
-		if db.table.CompareAndSwap(t, fresh) {
-			return fresh, nil
-		}
+	if now := t.Bytes(); s.tables.Add(now-db.tabled.Swap(now)) > s.opt.SeriesTableBytes {
+		s.boundTables()
 		t = db.table.Load()
 	}
 	return t, nil
+}
+
+// boundTables puts empty tables in the place of the largest ones until all
+// together are within their bound (W9): series come and go, tables only grow.
+// Series met again are looked up in the series file, once each.
+func (s *Store) boundTables() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	empty := column.NewTable(0).Bytes()
+	for {
+		total, most := int64(0), int64(0)
+		var largest *database
+		for _, db := range s.mu.databases {
+			n := db.table.Load().Bytes()
+			db.tabled.Store(n)
+			if total += n; n > most {
+				largest, most = db, n
+			}
+		}
+		s.tables.Store(total)
+		if total <= s.opt.SeriesTableBytes || most <= empty {
+			return
+		}
+		largest.table.Store(column.NewTable(largest.id))
+	}
 }

@@ -79,6 +79,7 @@ var figures = append([]figure{
 	gauge("tsdbd_shard_quarantined_files", "Damaged files that shards have set aside; their directories named quarantine tell why.", func(t *totals) float64 { return float64(t.quarantined) }),
 	gauge("tsdbd_shard_files", "Number of the shards' files.", func(t *totals) float64 { return float64(t.files) }),
 	gauge("tsdbd_cache_bytes", "Memory of all caches.", func(t *totals) float64 { return float64(t.cacheBytes) }),
+	gauge("tsdbd_store_series_table_bytes", "Memory of the series that parsers remember.", func(t *totals) float64 { return float64(t.s.tables.Load()) }),
 	gauge("tsdbd_cache_limit_bytes", "Memory of all caches above which writes are refused.", func(t *totals) float64 { return float64(t.s.opt.CacheBytes) }),
 	counter("tsdbd_flush_started_total", "Flushes begun.", func(t *totals) float64 { return float64(t.s.counters.flushes.Load()) }),
 	counter("tsdbd_flush_failed_total", "Flushes that failed and are tried again.", func(t *totals) float64 { return float64(t.s.counters.flushFailures.Load()) }),

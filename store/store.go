@@ -35,7 +35,7 @@ type Options struct {
 
 	FlushBytes       int64         // a shard's cache is flushed above it; default 48 MiB
 	CacheBytes       int64         // hard mark of all caches, writes are refused above it; default 512 MiB
-	SeriesTableBytes int64         // memory of the series a database's parsers remember, above which they start afresh; default 256 MiB
+	SeriesTableBytes int64         // memory of the series that parsers remember, in all databases; above it the largest table starts afresh; default 256 MiB
 	FlushIdle        time.Duration // a cache without writes for so long is flushed; default 10 min
 	LogBytes         int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
 	CompactAfter     time.Duration // a shard without writes for so long is compacted fully; default 10 min
@@ -128,6 +128,7 @@ type Store struct {
 
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
+	tables   atomic.Int64 // memory of all series tables, as of the latest writes
 	failure  atomic.Pointer[error]
 	full     atomic.Bool  // the disk refused something; see diskIsFull
 	quotaAt  atomic.Int64 // when a quota last did, Unix nanoseconds

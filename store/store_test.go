@@ -271,6 +271,57 @@ func TestDropAndCreateDatabase(t *testing.T) {
 	}
 }
 
+// TestSeriesTablesTogether has series come and go in several databases for
+// long: all tables together stay within their bound, and ids stay what they
+// were.
+func TestSeriesTablesTogether(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.SeriesTableBytes = 256 << 10
+	s := openTest(t, fs, opt)
+	defer s.Close()
+	names := []string{"a", "b", "c", "d"}
+	for _, db := range names {
+		s.create(db)
+		s.must(s.write(db, "m,host=lasting f=0 0"))
+	}
+	most := int64(0)
+	for i := range 400 {
+		db := names[i*i%len(names)]
+		var lines strings.Builder
+		for k := range 50 {
+			fmt.Fprintf(&lines, "m,host=h%d-%d f=1 1\n", i, k)
+		}
+		fmt.Fprintf(&lines, "m,host=lasting f=%d %d\n", i, i)
+		s.must(s.write(db, lines.String()))
+		total := int64(0)
+		for _, db := range names {
+			table, err := s.Table(db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += table.Bytes()
+		}
+		most = max(most, total)
+	}
+	// What one write adds comes on top.
+	if most > opt.SeriesTableBytes+128<<10 || most < opt.SeriesTableBytes/2 {
+		t.Errorf("the tables held %d bytes, limit %d", most, opt.SeriesTableBytes)
+	}
+	for _, name := range names {
+		db, err := s.database(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, ok := db.series.Lookup("m,host=lasting"); !ok || id != 1 {
+			t.Errorf("%s: the lasting series has id %d", name, id)
+		}
+	}
+	if n := len(s.read("a")); n < 50*100 {
+		t.Errorf("%d points", n)
+	}
+}
+
 // TestSeriesTableStartsAfresh bounds what the parsers remember: with a table
 // too small for the series, every point must still be found under its series.
 func TestSeriesTableStartsAfresh(t *testing.T) {
