@@ -400,6 +400,62 @@ func TestTables(t *testing.T) {
 	}
 }
 
+func TestGoals(t *testing.T) {
+	ours := &result{
+		product: &product{name: "tsdbd"}, workload: "devops",
+		load: &loadFigures{rows: 1000, values: 10_000, took: time.Second, settled: time.Second, anon: 100e6, diskSettled: 3500, phases: []phaseFigures{{"load", 1000, time.Second}}},
+		queries: []*queryFigures{
+			{name: "lastpoint", latency: latencies{3, time.Millisecond, time.Millisecond, time.Millisecond}},
+			{name: "high-cpu-all", latency: latencies{3, 1, 1, 1}, wrong: "bad"},
+		},
+	}
+	small := &result{product: &product{name: "tsdbd"}, workload: "small", small: []*smallFigures{{rows: 10, connections: 1, perSecond: 800}}}
+	limit := &result{product: &product{name: "null-wal", limit: true}, workload: "small", small: []*smallFigures{{rows: 10, connections: 1, perSecond: 1000}}}
+	var b strings.Builder
+	if err := writeGoals(&b, []*result{ours, small, limit}); err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(b.String(), "|---|---|--:|--:|---|\n")
+	want := "| devops | k rows/s | >= 2000 | 1 | no |\n" +
+		"| devops | us CPU/row until quiet | <= 0.8 | 1000 | no |\n" +
+		"| devops | bytes/value, without the log | <= 0.32 | 0.35 | no |\n" +
+		"| devops | peak anonymous MB | <= 150 | 100 | yes |\n" +
+		"| devops | lastpoint | <= 1 | 1 | yes |\n" +
+		"| small | 10 rows, 1 connections, share of null-wal | >= 0.9 | 0.8 | no |\n"
+	if got != want || !strings.Contains(b.String(), "2 of 6 reached") {
+		t.Errorf("%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// TestGoalNames looks for the figure of every goal.
+func TestGoalNames(t *testing.T) {
+	known := map[string]bool{}
+	for _, name := range []string{"devops", "seed", "hicard"} {
+		w, err := newWorkload(name, &options{scale: 0.004})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &result{workload: name, load: &loadFigures{}}
+		for _, p := range collect(w, 10_000) {
+			r.load.phases = append(r.load.phases, phaseFigures{p.name, p.rows, time.Second})
+		}
+		for _, row := range loadRows([]*result{r}) {
+			known[name+row.name] = true
+		}
+		for _, q := range w.queries() {
+			known[name+q.name] = true
+		}
+	}
+	for _, rows := range smallRows {
+		known["small"+(&smallFigures{rows: rows, connections: 8}).name()] = true
+	}
+	for _, g := range goals {
+		if !known[g.workload+g.figure] {
+			t.Errorf("%s has no %q", g.workload, g.figure)
+		}
+	}
+}
+
 func TestBehind(t *testing.T) {
 	tables := "| load | a | b | times better |\n|---|--:|--:|--:|\n| disk MB | 2 | 1 | 0.50 |\n| k rows/s | 2 | 1 | 2.00 |\n| stop s | 1 | 1 |  |\n\n- a: 0.3\n" +
 		"| query: mean / p50 / p99 ms | a | b | times better |\n|---|--:|--:|--:|\n| A: count | 1 (n=3) | 1 | 0.99 |\n"

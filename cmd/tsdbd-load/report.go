@@ -80,6 +80,7 @@ func (r *report) write(w io.Writer) error {
 			}
 		}
 	}
+	errs = append(errs, writeGoals(w, r.results))
 	if len(r.products) > 1 {
 		_, err := fmt.Fprintf(w, "\n## Where a peer is better\n\n")
 		errs = append(errs, err)
