@@ -5,8 +5,11 @@ RACE     = ./cache ./column ./continuous ./httpapi ./input/... ./lineproto ./met
 FUZZTIME = 10s
 BENCH    = .
 COUNT    = 6
+MICRO    = ./cache ./column ./httpapi ./lineproto ./meta ./query ./shard ./tsi ./tsm ./tsm/codec ./wal
+HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
+COLD     = Reference|Short|IndexSize|NewSeries
 
-.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-e2e golden cover clients dist dist-test run help
+.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-e2e golden cover clients dist dist-test run help
 
 all: fmt lint test
 
@@ -41,6 +44,15 @@ soak: ## the random tests from new seeds, a failure prints its own
 bench: ## benchmarks matching BENCH, COUNT times, for benchstat
 	go test -run '^$$' -bench '$(BENCH)' -count=$(COUNT) ./... | tee bench.txt
 	$(TOOL) benchstat bench.txt
+
+bench-micro: ## hot functions of every package, into docs/bench/MICRO.md
+	go test -run '^$$' -bench '$(HOT)' -skip '$(COLD)' -benchmem -benchtime 50ms $(MICRO) > bench.txt
+	go run ./internal/benchdoc docs/bench/MICRO.md < bench.txt
+
+bench-scale: ## growth with series, rows, shards and clients, into docs/performance.md
+	go test -run '^$$' -bench ScaleWrite -benchtime 10x ./cmd/tsdbd > bench.txt
+	go test -run '^$$' -bench ScaleQuery -benchtime 20x ./cmd/tsdbd >> bench.txt
+	go run ./internal/benchdoc -by benchmark docs/performance.md < bench.txt
 
 bench-e2e: build ## compare with installed peers end to end, quarter of an hour
 	go build -o bin/tsdbd-load ./cmd/tsdbd-load
