@@ -208,7 +208,7 @@ func decodeALP(dst []float64, block []byte) error {
 // the divisions hide the rest.
 func decodeDecimals(dst []float64, block []byte, power float64) error {
 	q := words(dst)
-	if hasVector || power == 1 || len(block) == 0 || block[0] != encPacked {
+	if hasVector && len(q) >= minVector || power == 1 || len(block) == 0 || block[0] != encPacked {
 		if err := decodeWords(q, block); err != nil {
 			return err
 		}

@@ -14,6 +14,9 @@ import (
 // whatever bit of its first byte it starts at.
 const maxLoadWidth = 57
 
+// minVector is the number of values from which on a call of a vector loop pays.
+const minVector = 16
+
 // packedLen returns the bytes that count values of width w take.
 func packedLen(count int, w uint) int { return int((uint(count)*w + 7) / 8) }
 
@@ -89,7 +92,10 @@ func unpack(dst []uint64, src []byte, w uint) {
 	case w == 0:
 		clear(dst)
 	case w <= maxLoadWidth:
-		n := unpackVector(dst, src, w)
+		n := 0
+		if len(dst) >= minVector {
+			n = unpackVector(dst, src, w)
+		}
 		if n == 0 {
 			n = unpackGroups(dst, src, w)
 		}

@@ -52,9 +52,6 @@ func rests512(dst *uint64, room int, src *byte, words int) (n, taken int, next u
 //go:noescape
 func join512(v, low *uint64, groups int, w uint, zigzag uint64)
 
-// minVector is the number of values from which on a call pays.
-const minVector = 16
-
 // unpackVector is unpack for as many values as it returns, a multiple of 8;
 // the width is 1 to maxLoadWidth.
 func unpackVector(dst []uint64, src []byte, w uint) int {
