@@ -154,7 +154,7 @@ func (w *aggWorker) foldDense(slot int, kind slotKind, v *column.Vector) bool {
 	case kind == slotCount:
 		w.countCuts(slot)
 	case kind == slotSum && v.Type == model.Float:
-		w.sumFloatCuts(slot, v.Floats)
+		sumFloatCuts(cuts, slot, slots, v.Floats, &w.runs)
 	case kind == slotSum && v.Type == model.Integer:
 		sumCuts(cuts, slot, slots, v.Ints, w.runs.ints[:])
 	case kind == slotSum && v.Type == model.Unsigned:
@@ -187,23 +187,28 @@ func (w *aggWorker) countCuts(slot int) {
 	}
 }
 
-// sumFloatCuts adds floats without nulls to their windows.
-func (w *aggWorker) sumFloatCuts(slot int, x []float64) {
-	for i := range w.cuts {
-		c := &w.cuts[i]
-		for lo, at := c.lo, slot; lo < c.hi; lo, at = lo+c.rows, at+w.t.slots {
-			st := &c.st[at]
-			st.n += int64(c.rows)
-			st.addFloat(sumFloats(x[lo : lo+c.rows]))
-		}
-	}
-}
-
 // runScratch holds what the windows of a cut give, a page of them.
 type runScratch struct {
 	ints   [pageWindows]int64
 	uints  [pageWindows]uint64
 	floats [pageWindows]float64
+	lost   [pageWindows]float64 // of sums in floats
+}
+
+// sumFloatCuts adds floats without nulls to their windows.
+func sumFloatCuts(cuts []cut, slot, slots int, x []float64, scratch *runScratch) {
+	for i := range cuts {
+		c := &cuts[i]
+		n := len(c.st) / slots
+		vector.SumFloatRuns(scratch.floats[:n], scratch.lost[:n], x[c.lo:c.hi], c.rows)
+		at := slot
+		for k := range n {
+			st := &c.st[at]
+			st.n += int64(c.rows)
+			st.addFloat(scratch.floats[k], scratch.lost[k])
+			at += slots
+		}
+	}
 }
 
 // sumCuts adds integers without nulls to their windows.

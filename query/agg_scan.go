@@ -520,7 +520,7 @@ func (w *aggWorker) foldSum(st *aggState, sl *slot, v *column.Vector, lo, hi int
 		if sl.kind == slotSquare {
 			st.addFloat(sumSquares(x))
 		} else {
-			st.addFloat(sumFloats(x))
+			st.addFloat(vector.SumFloats(x))
 		}
 	}
 	st.n += int64(n)

@@ -42,16 +42,9 @@ type aggState struct {
 	a, b uint64
 }
 
-// twoSum returns a+b and what the rounded sum lost.
-func twoSum(a, b float64) (s, e float64) {
-	s = a + b
-	v := s - a
-	return s, (a - (s - v)) + (b - v)
-}
-
 // addFloat adds hi+lo to a compensated sum.
 func (st *aggState) addFloat(hi, lo float64) {
-	s, e := twoSum(math.Float64frombits(st.a), hi)
+	s, e := vector.TwoSum(math.Float64frombits(st.a), hi)
 	e += math.Float64frombits(st.b) + lo
 	if s-s == 0 { // finite: keep hi the rounded sum
 		s, e = fastTwoSum(s, e)
@@ -59,7 +52,7 @@ func (st *aggState) addFloat(hi, lo float64) {
 	st.a, st.b = math.Float64bits(s), math.Float64bits(e)
 }
 
-// fastTwoSum is twoSum for |a| >= |b|.
+// fastTwoSum is vector.TwoSum for |a| >= |b|.
 func fastTwoSum(a, b float64) (s, e float64) {
 	s = a + b
 	return s, b - (s - a)
@@ -74,22 +67,13 @@ func (st *aggState) float() float64 {
 	return hi + math.Float64frombits(st.b)
 }
 
-// sumFloats adds up in four lanes, each compensated.
-func sumFloats(x []float64) (hi, lo float64) {
-	s, e := vector.FloatLanes(x)
-	a, ea := twoSum(s[0], s[1])
-	b, eb := twoSum(s[2], s[3])
-	sum, es := twoSum(a, b)
-	return sum, (e[0] + e[1]) + (e[2] + e[3]) + (ea + eb) + es
-}
-
 // sumSquares adds up the squares, exactly but for the low order of the error terms.
 func sumSquares(x []float64) (hi, lo float64) {
 	for _, v := range x {
 		p := v * v
 		e := math.FMA(v, v, -p)
 		var e2 float64
-		hi, e2 = twoSum(hi, p)
+		hi, e2 = vector.TwoSum(hi, p)
 		lo += e + e2
 	}
 	return hi, lo

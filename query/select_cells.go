@@ -7,6 +7,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/column"
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 )
 
@@ -288,7 +289,7 @@ func stddev(s, q *aggState) float64 {
 	// divided by n.
 	dh := ph / n
 	dl := (math.FMA(-dh, n, ph) + pl) / n
-	h, e := twoSum(floatOf(q.a), -dh)
+	h, e := vector.TwoSum(floatOf(q.a), -dh)
 	v := (h + (e + floatOf(q.b) - dl)) / (n - 1)
 	if v < 0 {
 		v = 0

@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/column"
+	"tsdbd/internal/vector"
 	"tsdbd/lineproto"
 	"tsdbd/model"
 	"tsdbd/scan"
@@ -451,7 +452,7 @@ func (c *memChunk) Stats(i int, st *scan.Stats) bool {
 		switch v.Type {
 		case model.Float:
 			var e float64
-			sum, e = twoSum(sum, v.Floats[r])
+			sum, e = vector.TwoSum(sum, v.Floats[r])
 			lost += e
 			s.Sum, s.SumError = math.Float64bits(sum), lost
 		case model.Integer, model.Unsigned:

@@ -6,6 +6,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/column"
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 )
 
@@ -134,7 +135,7 @@ func cumulativeSum(in *cells) *cells {
 		var hi, lo float64
 		for _, x := range in.v.Floats {
 			var e float64
-			hi, e = twoSum(hi, x)
+			hi, e = vector.TwoSum(hi, x)
 			lo += e
 			s := hi
 			if hi-hi == 0 {

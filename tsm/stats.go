@@ -50,13 +50,6 @@ func decimal(v float64, e int) (int64, bool) {
 	return m, math.Float64bits(float64(m)/powersOfTen[e]) == math.Float64bits(v)
 }
 
-// twoSum returns a+b rounded, and what rounding lost.
-func twoSum(a, b float64) (sum, lost float64) {
-	sum = a + b
-	t := sum - a
-	return sum, (a - (sum - t)) + (b - t)
-}
-
 // sumFloats adds up v with about 106 bits. Four lanes break the chain of
 // dependent additions; the result is the same on every machine. A sum that is
 // not finite has no error term.
@@ -65,10 +58,10 @@ func sumFloats(v []float64) (sum, lost float64) {
 	sum, lost = s[0], e[0]
 	for k := 1; k < 4; k++ {
 		var l float64
-		sum, l = twoSum(sum, s[k])
+		sum, l = vector.TwoSum(sum, s[k])
 		lost += l + e[k]
 	}
-	sum, lost = twoSum(sum, lost)
+	sum, lost = vector.TwoSum(sum, lost)
 	if math.IsInf(sum, 0) || math.IsNaN(sum) || math.IsNaN(lost) {
 		sum = 0
 		for _, x := range v {

@@ -11,6 +11,17 @@ func SumIntRuns(dst, x []int64, k int) {
 	eachRun(dst, x, k, sumRuns, SumInts)
 }
 
+// SumFloatRuns is SumFloats of each run; lost is as long as sum.
+func SumFloatRuns(sum, lost, x []float64, k int) {
+	n := 0
+	if k < longRun {
+		n = sumFloatRuns(sum, lost, x, k)
+	}
+	for i := n; i < len(sum); i++ {
+		sum[i], lost[i] = SumFloats(x[i*k : (i+1)*k])
+	}
+}
+
 // MinIntRuns is MinInt of each run.
 func MinIntRuns(dst, x []int64, k int) {
 	eachRun(dst, x, k, minRuns, MinInt)

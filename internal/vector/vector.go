@@ -22,26 +22,36 @@ func FloatLanes(x []float64) (sum, lost [Lanes]float64) {
 	e0, e1, e2, e3 := lost[0], lost[1], lost[2], lost[3]
 	for len(x) >= Lanes {
 		var e float64
-		s0, e = twoSum(s0, x[0])
+		s0, e = TwoSum(s0, x[0])
 		e0 += e
-		s1, e = twoSum(s1, x[1])
+		s1, e = TwoSum(s1, x[1])
 		e1 += e
-		s2, e = twoSum(s2, x[2])
+		s2, e = TwoSum(s2, x[2])
 		e2 += e
-		s3, e = twoSum(s3, x[3])
+		s3, e = TwoSum(s3, x[3])
 		e3 += e
 		x = x[Lanes:]
 	}
 	for _, v := range x {
 		var e float64
-		s0, e = twoSum(s0, v)
+		s0, e = TwoSum(s0, v)
 		e0 += e
 	}
 	return [Lanes]float64{s0, s1, s2, s3}, [Lanes]float64{e0, e1, e2, e3}
 }
 
-// twoSum returns a+b and what the rounded sum lost.
-func twoSum(a, b float64) (s, e float64) {
+// SumFloats adds up x, sum and lost together to about 106 bits. The lanes are put
+// together in pairs.
+func SumFloats(x []float64) (sum, lost float64) {
+	s, e := FloatLanes(x)
+	a, ea := TwoSum(s[0], s[1])
+	b, eb := TwoSum(s[2], s[3])
+	sum, es := TwoSum(a, b)
+	return sum, (e[0] + e[1]) + (e[2] + e[3]) + (ea + eb) + es
+}
+
+// TwoSum returns a+b and what the rounded sum lost.
+func TwoSum(a, b float64) (s, e float64) {
 	s = a + b
 	v := s - a
 	return s, (a - (s - v)) + (b - v)

@@ -45,6 +45,18 @@ func minFloatRuns512(dst, x *float64, groups, k int)
 //go:noescape
 func maxFloatRuns512(dst, x *float64, groups, k int)
 
+//go:noescape
+func sumFloatRuns512(sum, lost, x *float64, groups, k int)
+
+func sumFloatRuns(sum, lost, x []float64, k int) int {
+	groups := len(sum) / 8
+	if !has512 || groups == 0 {
+		return 0
+	}
+	sumFloatRuns512(&sum[0], &lost[:8*groups][0], &x[:8*groups*k][0], groups, k)
+	return 8 * groups
+}
+
 // runs calls a loop over whole groups of 8 runs of k values and returns how many
 // runs it did.
 func runs[T int64 | float64](loop func(dst, x *T, groups, k int), dst, x []T, k int) int {

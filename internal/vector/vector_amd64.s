@@ -1,5 +1,22 @@
 #include "textflag.h"
 
+// TWOSUM adds x to the sum s, and what that loses to e, as TwoSum does.
+#define TWOSUM(x, s, e) \
+	VADDPD x, s, Z20; \
+	VSUBPD s, Z20, Z21; \
+	VSUBPD Z21, Z20, Z22; \
+	VSUBPD Z22, s, Z22; \
+	VSUBPD Z21, x, Z23; \
+	VADDPD Z23, Z22, Z22; \
+	VADDPD Z22, e, e; \
+	VMOVAPD Z20, s
+
+// NEXT gathers the next value of 8 runs into Z2.
+#define NEXT \
+	KXNORB K1, K1, K1; \
+	VGATHERQPD (BX)(Z1*8), K1, Z2; \
+	ADDQ $8, BX
+
 // All loops take whole groups of values. The callers have checked that the
 // groups lie inside the slices.
 
@@ -381,5 +398,77 @@ maxFloatRuns512Next:
 	ADDQ DX, SI
 	DECQ CX
 	JNZ maxFloatRuns512Loop
+	VZEROUPPER
+	RET
+
+// func sumFloatRuns512(sum, lost, x *float64, groups, k int)
+//
+// Z10 to Z13 are the lanes' sums, Z14 to Z17 what they lost.
+TEXT ·sumFloatRuns512(SB), NOSPLIT, $0-40
+	MOVQ sum+0(FP), DI
+	MOVQ lost+8(FP), R8
+	MOVQ x+16(FP), SI
+	MOVQ groups+24(FP), CX
+	MOVQ k+32(FP), DX
+	VPBROADCASTQ DX, Z1
+	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
+	SHLQ $6, DX                 // bytes of 8 runs
+
+sumFloatRunsLoop:
+	MOVQ SI, BX
+	VXORPD Z10, Z10, Z10
+	VXORPD Z11, Z11, Z11
+	VXORPD Z12, Z12, Z12
+	VXORPD Z13, Z13, Z13
+	VXORPD Z14, Z14, Z14
+	VXORPD Z15, Z15, Z15
+	VXORPD Z16, Z16, Z16
+	VXORPD Z17, Z17, Z17
+	MOVQ k+32(FP), AX
+	SUBQ $4, AX
+	JLT sumFloatRunsRest
+
+sumFloatRunsLanes:
+	NEXT
+	TWOSUM(Z2, Z10, Z14)
+	NEXT
+	TWOSUM(Z2, Z11, Z15)
+	NEXT
+	TWOSUM(Z2, Z12, Z16)
+	NEXT
+	TWOSUM(Z2, Z13, Z17)
+	SUBQ $4, AX
+	JGE sumFloatRunsLanes
+
+sumFloatRunsRest:
+	ADDQ $4, AX
+	JZ sumFloatRunsMerge
+
+sumFloatRunsRows:
+	NEXT
+	TWOSUM(Z2, Z10, Z14)
+	DECQ AX
+	JNZ sumFloatRunsRows
+
+sumFloatRunsMerge:
+	VADDPD Z15, Z14, Z14
+	VADDPD Z17, Z16, Z16
+	VADDPD Z16, Z14, Z14        // what the lanes lost
+	VXORPD Z15, Z15, Z15
+	VXORPD Z16, Z16, Z16
+	VXORPD Z17, Z17, Z17
+	TWOSUM(Z11, Z10, Z15)
+	TWOSUM(Z13, Z12, Z16)
+	TWOSUM(Z12, Z10, Z17)
+	VADDPD Z16, Z15, Z15
+	VADDPD Z15, Z14, Z14
+	VADDPD Z17, Z14, Z14
+	VMOVUPD Z10, (DI)
+	VMOVUPD Z14, (R8)
+	ADDQ $64, DI
+	ADDQ $64, R8
+	ADDQ DX, SI
+	DECQ CX
+	JNZ sumFloatRunsLoop
 	VZEROUPPER
 	RET

@@ -16,6 +16,8 @@ func maxFloat([]float64) (n int, m float64) { return 0, 0 }
 
 func sumRuns(dst, x []int64, k int) int { return 0 }
 
+func sumFloatRuns(sum, lost, x []float64, k int) int { return 0 }
+
 func minRuns(dst, x []int64, k int) int { return 0 }
 
 func maxRuns(dst, x []int64, k int) int { return 0 }

@@ -33,7 +33,7 @@ func TestPlainLoops(t *testing.T) {
 				lane = 0
 			}
 			var e float64
-			sum[lane], e = twoSum(sum[lane], v)
+			sum[lane], e = TwoSum(sum[lane], v)
 			lost[lane] += e
 		}
 		var total int64
@@ -109,6 +109,19 @@ func TestRuns(t *testing.T) {
 				}
 			}
 		}
+		lost := make([]float64, n)
+		for i := range floats {
+			if rng.IntN(20) > 0 {
+				floats[i] = math.Ldexp(rng.Float64()-0.5, rng.IntN(80))
+			}
+		}
+		SumFloatRuns(gotFloats[:n], lost, floats, k)
+		for i := range n {
+			s, e := SumFloats(floats[i*k : i*k+k])
+			if !same(gotFloats[i], s) || !same(lost[i], e) {
+				t.Fatalf("seed %d: sum of run %d of %v is %v, %v, want %v, %v", seed, i, floats[i*k:i*k+k], gotFloats[i], lost[i], s, e)
+			}
+		}
 		if gotInts[n] != 77 || gotFloats[n] != 77 {
 			t.Fatalf("seed %d: a write behind the last run", seed)
 		}
@@ -122,7 +135,7 @@ func same(a, b float64) bool {
 
 func BenchmarkLoops(b *testing.B) {
 	floats, ints := make([]float64, 360), make([]int64, 360)
-	dst := make([]int64, 60)
+	dst, sums, lost := make([]int64, 60), make([]float64, 60), make([]float64, 60)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range floats {
 		floats[i], ints[i] = rng.Float64(), rng.Int64()
@@ -135,6 +148,7 @@ func BenchmarkLoops(b *testing.B) {
 		{"SumInts", func() { SumInts(ints) }},
 		{"MinInt", func() { MinInt(ints) }},
 		{"MinFloat", func() { MinFloat(floats) }},
+		{"SumFloatRuns/6", func() { SumFloatRuns(sums, lost, floats, 6) }},
 		{"SumIntRuns/6", func() { SumIntRuns(dst, ints, 6) }},
 		{"MinIntRuns/6", func() { MinIntRuns(dst, ints, 6) }},
 	} {
