@@ -9,7 +9,7 @@ MICRO    = ./cache ./column ./httpapi ./lineproto ./meta ./query ./shard ./tsi .
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 
-.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-e2e golden cover clients dist dist-test run help
+.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-e2e golden cover clients docs-test dist dist-test run help
 
 all: fmt lint test
 
@@ -63,6 +63,9 @@ clients: ## real clients against the server, a table at the end; client-NAME is 
 
 client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node prometheus grafana migration
 	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$' .
+
+docs-test: ## every command of README.md and docs against a server, with what it prints
+	go test -count=1 -v -run '^TestDocs' ./internal/apptest
 
 dist: ## what is handed out, in dist/: static binaries, Debian packages, checksums
 	.ci/dist

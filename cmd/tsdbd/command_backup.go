@@ -43,7 +43,7 @@ func defineBackup(f *commandFlags) action {
 		if len(rest) != 1 {
 			return f.usageError("backup takes one directory")
 		}
-		complete(client)
+		f.complete(client)
 		dir, err := absolute(rest[0])
 		if err != nil {
 			return err

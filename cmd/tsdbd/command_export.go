@@ -40,7 +40,7 @@ func defineExport(f *commandFlags) action {
 	f.BoolVar(&opt.LinesOnly, "lponly", false, "write no headers")
 	f.IntVar(&opt.Workers, "workers", 0, "read with `N` threads, not with one for each CPU")
 	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) (err error) {
-		complete(client)
+		f.complete(client)
 		given := 0
 		for _, s := range []string{*data, client.URL, *repository} {
 			if s != "" {

@@ -26,7 +26,7 @@ func healthCommand() *command {
 				if err := f.nothingElse(rest); err != nil {
 					return err
 				}
-				complete(client)
+				f.complete(client)
 				return health(ctx, client.URL, client.Username, client.Password, stdout)
 			}
 		},

@@ -42,7 +42,7 @@ func defineImport(f *commandFlags) action {
 		if len(rest) > 1 {
 			return f.usageError("import takes one file")
 		}
-		complete(client)
+		f.complete(client)
 		var in io.Reader = os.Stdin
 		if len(rest) == 1 && rest[0] != "-" {
 			file, err := os.Open(rest[0])

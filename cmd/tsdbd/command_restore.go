@@ -42,7 +42,7 @@ func defineRestore(f *commandFlags) action {
 		if (*data == "") == (client.URL == "") {
 			return f.usageError("restore takes either -data or -host")
 		}
-		complete(client)
+		f.complete(client)
 		from, err := absolute(rest[0])
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ func defineVerify(f *commandFlags) action {
 	client := f.clientFlags("")
 	repository := f.String("backup", "", "check the backups in `DIR`: all, or the one that is named")
 	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
-		complete(client)
+		f.complete(client)
 		if *repository != "" {
 			if len(rest) > 1 || client.URL != "" {
 				return f.usageError("verify -backup takes one name of a backup at most")

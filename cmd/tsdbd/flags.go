@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,15 +65,24 @@ const defaultHost = "http://127.0.0.1:8086"
 // clientFlags adds the flags that say where the server is.
 func (f *commandFlags) clientFlags(host string) *backup.Client {
 	c := &backup.Client{}
-	f.StringVar(&c.URL, "host", host, "the running server at `URL`")
+	does := "the running server at `URL`"
+	if host != "" {
+		does += "; TSDBD_HOST does as well"
+	}
+	f.StringVar(&c.URL, "host", host, does)
 	f.StringVar(&c.Username, "username", "", "log in as `NAME`; TSDBD_USERNAME does as well")
 	f.StringVar(&c.Password, "password", "", "log in with this `PASSWORD`; TSDBD_PASSWORD does as well and shows in no list of processes")
 	return c
 }
 
-// complete fills in what the flags of a client leave out: the scheme, and the
-// login that the environment holds.
-func complete(c *backup.Client) {
+// complete fills in what the flags of a client leave out: the scheme, and what
+// the environment holds.
+func (f *commandFlags) complete(c *backup.Client) {
+	given := false
+	f.Visit(func(f *flag.Flag) { given = given || f.Name == "host" })
+	if host := os.Getenv(envPrefix + "HOST"); host != "" && c.URL != "" && !given {
+		c.URL = host
+	}
 	if c.URL != "" && !strings.Contains(c.URL, "://") {
 		c.URL = "http://" + c.URL
 	}

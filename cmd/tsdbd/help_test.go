@@ -202,6 +202,13 @@ func TestHealth(t *testing.T) {
 	if out := must(t, "health", "-host", s.base); !strings.Contains(out, "ready") {
 		t.Errorf("said %q", out)
 	}
+	t.Setenv("TSDBD_HOST", strings.TrimPrefix(s.base, "http://"))
+	if out := must(t, "health"); !strings.Contains(out, "ready") {
+		t.Errorf("TSDBD_HOST: said %q", out)
+	}
+	if _, _, err := tsdbd(t, "health", "-host", "http://127.0.0.1:1"); err == nil {
+		t.Error("TSDBD_HOST wins over -host")
+	}
 	s.kill()
 	if _, _, err := tsdbd(t, "health", "-host", s.base); err == nil {
 		t.Error("a server that is gone is well")
