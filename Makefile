@@ -73,6 +73,10 @@ dist: ## what is handed out, in dist/: static binaries, Debian packages, checksu
 dist-test: dist ## install the package over this machine's files, without changing them
 	.ci/dist-test
 
+.PHONY: vuln
+vuln: ## look for known holes in what the program calls; asks vuln.go.dev
+	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
+
 golden: ## regenerate golden files; look at the diff before you commit it
 	go test $$(git grep -l 'Bool("update"' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') -update
 

@@ -42,7 +42,7 @@ var (
 	errTokenNoUser         = &authError{"token must contain a username"}
 	errUserNotFound        = &authError{"user not found"}
 	errLoginsBusy          = &apiError{http.StatusServiceUnavailable, "too many logins at a time"}
-	errTooManyLogins       = &apiError{http.StatusTooManyRequests, "too many failed logins"}
+	errTooManyLogins       = &apiError{http.StatusServiceUnavailable, "too many failed logins"} // Telegraf drops a batch that is answered 429
 	errNoAdminYet          = &apiError{http.StatusForbidden, "create admin user first or disable authentication"}
 	errAdminRequired       = &apiError{http.StatusForbidden, "administrator required"}
 )

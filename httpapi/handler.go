@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
@@ -93,6 +94,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body := &countingBody{ReadCloser: r.Body}
 	r.Body = body
 	head := rw.Header()
+	maps.Copy(head, h.opt.Headers)
 	head.Set("X-Influxdb-Version", InfluxVersion)
 	head.Set("X-Influxdb-Build", "OSS")
 	head.Set("X-Tsdbd-Version", h.opt.Version)
@@ -117,7 +119,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		h.counts.active.Add(-1)
 		h.metrics.done(name, w.status, body.n, w.bytes, took)
 		h.counts.done(name, w.status, body.n, w.bytes, took)
-		h.logAccess(r, w, id, took)
+		h.logAccess(name, r, w, id, took)
 		if cut {
 			panic(http.ErrAbortHandler) // the server closes the connection
 		}
@@ -240,8 +242,9 @@ func noContent(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.Stat
 
 func fluxDisabled(w http.ResponseWriter, r *http.Request) { writeError(w, r, errFluxDisabled) }
 
-func (h *Handler) logAccess(r *http.Request, w *response, id string, took time.Duration) {
-	if h.opt.AccessLog == nil {
+func (h *Handler) logAccess(route string, r *http.Request, w *response, id string, took time.Duration) {
+	writes := route == "write" || route == "v2_write" || route == "prom_write"
+	if h.opt.AccessLog == nil || h.opt.SuppressWriteLog && writes || h.opt.AccessLogStatus != nil && !h.opt.AccessLogStatus(w.status) {
 		return
 	}
 	h.opt.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request",

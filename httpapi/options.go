@@ -65,6 +65,12 @@ type Options struct {
 	Logger *slog.Logger
 	// AccessLog receives a line per request. nil: none.
 	AccessLog *slog.Logger
+	// AccessLogStatus says of which answers AccessLog tells, nil: of all.
+	AccessLogStatus func(status int) bool
+	// SuppressWriteLog leaves writes out of AccessLog.
+	SuppressWriteLog bool
+	// Headers go with every answer. Those of the API's own win.
+	Headers http.Header
 	// Version is the server's own version.
 	Version string
 

@@ -33,7 +33,9 @@ func TestService(t *testing.T) {
 			Statistics: func(context.Context) ([]query.Statistic, error) {
 				return []query.Statistic{
 					{Name: "a", Tags: model.Tags{{Key: "database", Value: "d d"}, {Key: "x"}}, Values: map[string]any{"i": int64(-1), "b": true, "s": "x", "f": 1.5, "u": uint64(1), "n": math.NaN()}},
-					{Name: "empty"}, {Name: "odd", Values: map[string]any{"v": struct{}{}}}, {Name: `bad\`, Values: map[string]any{"v": int64(1)}},
+					{Name: "empty"},
+					{Name: "odd", Values: map[string]any{"v": struct{}{}}},
+					{Name: `bad\`, Values: map[string]any{"v": int64(1)}},
 				}, fail
 			},
 		})

@@ -87,6 +87,13 @@ type httpConfig struct {
 	EnqueuedWriteTimeout  duration `toml:"enqueued-write-timeout"`
 	MaxConnectionLimit    int      `toml:"max-connection-limit"`
 	AccessLog             bool     `toml:"access-log"`
+	// AccessLogPath is a file of its own for it, opened again on SIGHUP.
+	AccessLogPath string `toml:"access-log-path"`
+	// AccessLogStatusFilters are statuses such as 404 or 5xx; empty: all.
+	AccessLogStatusFilters []string `toml:"access-log-status-filters"`
+	SuppressWriteLog       bool     `toml:"suppress-write-log"`
+	// Headers go with every answer.
+	Headers map[string]string `toml:"headers"`
 	// MaxRowLimit cuts answers that are not chunked; 0 is no limit.
 	MaxRowLimit int `toml:"max-row-limit"`
 	// PprofEnabled opens /debug/pprof, to administrators if logins are on.
@@ -363,6 +370,16 @@ func setField(v reflect.Value, text string) error {
 		v.SetInt(int64(n))
 	case reflect.Slice: // of strings
 		v.Set(reflect.ValueOf(strings.Split(text, ";")))
+	case reflect.Map: // of strings
+		pairs := map[string]string{}
+		for pair := range strings.SplitSeq(text, ";") {
+			key, value, ok := strings.Cut(pair, ":")
+			if !ok {
+				return fmt.Errorf("%q is not name: value", pair)
+			}
+			pairs[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		}
+		v.Set(reflect.ValueOf(pairs))
 	}
 	return nil
 }
@@ -380,6 +397,12 @@ func (c *config) validate() error {
 	check(!c.HTTP.UnixSocketEnabled || c.HTTP.BindSocket != "", "http.bind-socket must not be empty if http.unix-socket-enabled is true")
 	check(c.HTTP.Realm != "" && !strings.ContainsFunc(c.HTTP.Realm, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }),
 		"http.realm must be printable ASCII without quotes, not %q", c.HTTP.Realm)
+	if _, err := c.HTTP.header(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := c.HTTP.statusFilter(); err != nil {
+		errs = append(errs, err)
+	}
 	check(c.Data.WALSegmentSize >= 1<<20, "data.wal-segment-size must be at least 1MiB")
 	check(c.Data.FlushSize > 0, "data.flush-size must be positive")
 	check(c.Data.CacheMaxMemory >= c.Data.FlushSize, "data.cache-max-memory must be at least data.flush-size")

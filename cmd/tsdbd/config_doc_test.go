@@ -44,7 +44,7 @@ func TestConfigurationPage(t *testing.T) {
 			value = string(b)
 		}
 		switch {
-		case s.value.Kind() == reflect.Slice && s.value.Len() == 0:
+		case (s.value.Kind() == reflect.Slice || s.value.Kind() == reflect.Map) && s.value.Len() == 0:
 			value = "empty"
 		case !s.value.Equal(computed[i].value):
 			value = "auto"

@@ -79,9 +79,6 @@ var influxKeys = map[string]influxKey{
 
 	"http.enabled":                    {ignored: "the server is its HTTP API", only: "true"},
 	"http.log-enabled":                {to: "http.access-log"},
-	"http.suppress-write-log":         {refused: "http.access-log is of all requests or of none"},
-	"http.access-log-path":            {refused: "the access log is part of the log on standard error"},
-	"http.access-log-status-filters":  {refused: "http.access-log is of all requests or of none"},
 	"http.write-tracing":              {ignored: ownLog},
 	"http.flux-enabled":               {ignored: noFlux, only: "false"},
 	"http.flux-log-enabled":           {ignored: noFlux},
@@ -92,7 +89,6 @@ var influxKeys = map[string]influxKey{
 	"http.https-insecure-certificate": {ignored: "the permissions of the certificate are not looked at"},
 	"http.user-query-bytes-enabled":   {ignored: "see /metrics"},
 	"http.shared-socket":              {ignored: "it never had an effect"},
-	"http.headers":                    {refused: "answers have no headers of one's own: add them in a proxy"},
 
 	"logging.level":         {to: "log.level"},
 	"logging.format":        {to: "log.format"},

@@ -89,8 +89,6 @@ func TestInfluxKeys(t *testing.T) {
 	f("[coordinator]\nquery-timeout = \"soon\"\n", `key coordinator.query-timeout: "soon" is not a duration such as 90s, 2h30m or 7d`)
 	f("[coordinator]\nquery-timeut = \"1s\"\n", "unknown key coordinator.query-timeut, did you mean coordinator.query-timeout?")
 	f("[meta]\nretention-autocreate = false\n", "key meta.retention-autocreate cannot be false: CREATE DATABASE makes a retention policy")
-	f("[http]\naccess-log-path = \"/var/log/x\"\n", "the access log is part of the log on standard error")
-	f("[http.headers]\nX-A = \"b\"\n", "answers have no headers of one's own: add them in a proxy")
 	f("[tls]\nciphers = [\"TLS_X\"]\n", "the cipher suites are those of Go, of which none is known to be weak")
 	f("[http]\nflux-enabled = true\n", "key http.flux-enabled cannot be true: Flux is not supported")
 	f("[nosuch]\nx = 1\n", "unknown key nosuch.x")

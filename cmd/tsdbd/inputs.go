@@ -60,7 +60,9 @@ func (w selfWriter) ensure(ctx context.Context, db string, policy *meta.Retentio
 type openInput struct {
 	kind, bind string
 	protocol   string // tcp or udp, of kinds that can be either
-	service    interface {
+	// certificate is nil without TLS.
+	certificate *httpapi.Certificate
+	service     interface {
 		Addr() net.Addr
 		Counts() *input.Counts
 		Close(ctx context.Context) error
@@ -126,15 +128,16 @@ func (c *config) openInputs(w input.Writer, log *slog.Logger) (all inputs, err e
 		t := &c.OpenTSDB[i]
 		open("opentsdb", &t.inputConfig, func(o input.Options) (openInput, error) {
 			opt := opentsdb.Options{Options: o, Address: t.BindAddress, LogPointErrors: t.LogPointErrors}
+			var certificate *httpapi.Certificate
 			if t.TLSEnabled {
-				certificate, err := httpapi.LoadCertificate(t.Certificate, t.PrivateKey)
-				if err != nil {
+				var err error
+				if certificate, err = httpapi.LoadCertificate(t.Certificate, t.PrivateKey); err != nil {
 					return openInput{}, err
 				}
 				opt.TLS = certificate.TLSConfig(uint16(c.HTTP.HTTPSMinVersion))
 			}
 			s, err := opentsdb.Listen(opt)
-			return openInput{service: s}, err
+			return openInput{service: s, certificate: certificate}, err
 		})
 	}
 	if err != nil {
@@ -173,6 +176,16 @@ func (all inputs) close(ctx context.Context) error {
 		errs = append(errs, <-failures)
 	}
 	return errors.Join(errs...)
+}
+
+// certificates returns those that connections are encrypted with.
+func (all inputs) certificates() (list []*httpapi.Certificate) {
+	for _, o := range all {
+		if o.certificate != nil {
+			list = append(list, o.certificate)
+		}
+	}
+	return list
 }
 
 // metrics returns the inputs for /metrics.

@@ -104,7 +104,7 @@ func changed(a, b *config) []string {
 			continue
 		}
 		for i := range v.NumField() {
-			if !v.Field(i).Equal(w.Field(i)) {
+			if !reflect.DeepEqual(v.Field(i).Interface(), w.Field(i).Interface()) {
 				keys = append(keys, name+"."+v.Type().Field(i).Tag.Get("toml"))
 			}
 		}

@@ -11,12 +11,13 @@ import (
 // reloader brings into force what may change while the server runs: the level
 // of the log, the limits and the certificate. It belongs to one goroutine.
 type reloader struct {
-	current     *config // what is in force
-	read        func() (*config, error)
-	level       *slog.LevelVar
-	setLimits   func(*config)
-	certificate *httpapi.Certificate // nil without TLS
-	log         *slog.Logger
+	current      *config // what is in force
+	read         func() (*config, error)
+	level        *slog.LevelVar
+	setLimits    func(*config)
+	certificates []*httpapi.Certificate // none without TLS
+	accessLog    *reopenedFile          // nil without a file of its own
+	log          *slog.Logger
 }
 
 // reload reads the configuration and the certificate again and tells what
@@ -42,8 +43,13 @@ func (r *reloader) reload() {
 	}
 	r.level.Set(r.current.Log.Level)
 	r.setLimits(r.current)
-	if r.certificate != nil {
-		replaced, err := r.certificate.Reload()
+	if r.accessLog != nil {
+		if err := r.accessLog.reopen(); err != nil {
+			r.log.Error("access log not opened again, the old file is written to", "err", err)
+		}
+	}
+	for _, certificate := range r.certificates {
+		replaced, err := certificate.Reload()
 		if err != nil {
 			r.log.Error("certificate not reloaded, the old one stays", "err", err)
 		}

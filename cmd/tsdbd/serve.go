@@ -152,8 +152,23 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	options.Realm, options.SharedSecret = c.HTTP.Realm, string(c.HTTP.SharedSecret)
 	options.Pprof, options.Bind = c.HTTP.PprofEnabled, c.HTTP.BindAddress
 	c.warnOfOpenDoors(log)
-	if c.HTTP.AccessLog {
+	var accessLog *reopenedFile
+	switch {
+	case c.HTTP.AccessLog && c.HTTP.AccessLogPath != "":
+		if accessLog, err = openReopened(c.HTTP.AccessLogPath); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, accessLog.Close()) }()
+		options.AccessLog = c.logger(accessLog, slog.LevelInfo)
+	case c.HTTP.AccessLog:
 		options.AccessLog = log
+	}
+	options.SuppressWriteLog = c.HTTP.SuppressWriteLog
+	if options.AccessLogStatus, err = c.HTTP.statusFilter(); err != nil {
+		return err
+	}
+	if options.Headers, err = c.HTTP.header(); err != nil {
+		return err
 	}
 	handler := httpapi.New(options)
 	statistics.set(
@@ -190,13 +205,16 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	defer tell("STOPPING=1")
 	stopped := servers[len(servers)-1].Done() // the socket's, or the only one's
 	r := &reloader{
-		current: c, read: reload, certificate: certificate, log: log, level: level,
+		current: c, read: reload, certificates: receiving.certificates(), accessLog: accessLog, log: log, level: level,
 		setLimits: func(c *config) {
 			st.SetLimits(c.storeLimits())
 			executor.SetLimits(c.queryLimits())
 			queries.SetLimit(int64(c.Query.MaxTotalMemory))
 			handler.SetLimits(c.httpLimits())
 		},
+	}
+	if certificate != nil {
+		r.certificates = append(r.certificates, certificate)
 	}
 	for {
 		select {

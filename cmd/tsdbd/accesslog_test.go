@@ -1,0 +1,121 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestAccessLogFile: the lines go to a file of their own, those that are wanted,
+// and to a new one after SIGHUP.
+func TestAccessLogFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "access.log")
+	config := writeFile(t, `
+[http]
+access-log = true
+access-log-path = "`+file+`"
+access-log-status-filters = ["204", "4xx"]
+suppress-write-log = true
+[http.headers]
+X-Frame-Options = "DENY"
+x-influxdb-version = "9"
+`)
+	s := startServer(t, filepath.Join(dir, "data"), "-config", config)
+	ask := func() {
+		s.query("", "CREATE DATABASE d")
+		s.post("/write?db=d", "m v=1")
+		s.post("/write?db=nosuch", "m v=1")
+		for _, path := range []string{"/ping", "/query", "/health"} {
+			_, _ = s.as('n', "GET", path, nil)
+		}
+	}
+	ask()
+	// A line is written after its answer.
+	lines := func(name, last string, want int) {
+		t.Helper()
+		var text []byte
+		for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(5 * time.Millisecond) {
+			var err error
+			if text, err = os.ReadFile(name); err == nil && strings.Count(string(text), "\n") >= want {
+				break
+			}
+		}
+		if n := strings.Count(string(text), "\n"); n != want || !strings.Contains(string(text), last) {
+			t.Errorf("%s has %d lines, want %d and %s:\n%s", name, n, want, last, text)
+		}
+	}
+	lines(file, "path=/query query=\"\" status=400", 2)
+	if err := os.Rename(file, file+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); !strings.Contains(s.log(), "configuration reloaded") && time.Since(begin) < 30*time.Second; {
+		time.Sleep(time.Millisecond)
+	}
+	ask()
+	lines(file, "path=/ping query=\"\" status=204", 2)
+	lines(file+".1", "path=/ping query=\"\" status=204", 2)
+
+	resp, err := http.Get(s.base + "/nosuch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if h := resp.Header; h.Get("X-Frame-Options") != "DENY" || !strings.HasPrefix(h.Get("X-Influxdb-Version"), "1.") {
+		t.Error(h)
+	}
+	s.stop()
+	if strings.Contains(s.log(), "msg=request") {
+		t.Error("lines are in the log as well: ", s.log())
+	}
+}
+
+func TestStatusFilter(t *testing.T) {
+	f := func(want string, filters ...string) {
+		t.Helper()
+		match, err := (&httpConfig{AccessLogStatusFilters: filters}).statusFilter()
+		if err != nil {
+			if want == "" || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %s", filters, err, want)
+			}
+			return
+		}
+		got := ""
+		for _, status := range []int{200, 204, 400, 404, 415, 503} {
+			if match == nil || match(status) {
+				got += "y"
+			} else {
+				got += "n"
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", filters, got, want)
+		}
+	}
+	f("yyyyyy")
+	f("nnyyyn", "4xx")
+	f("nnyynn", "40X")
+	f("nynnny", "204", "5xx")
+	for _, bad := range []string{"", "4", "4xxx", "xxx", "600", "4y0"} {
+		f("no status", bad)
+	}
+}
+
+func TestHeaderSettings(t *testing.T) {
+	c, err := loadConfig(nil, []string{"TSDBD_HTTP_HEADERS=X-A: b: c;X-D:e", "TSDBD_HTTP_ACCESS_LOG_STATUS_FILTERS=4xx;5xx"})
+	if err != nil || c.HTTP.Headers["X-A"] != "b: c" || c.HTTP.Headers["X-D"] != "e" || len(c.HTTP.AccessLogStatusFilters) != 2 {
+		t.Errorf("%+v %v", c, err)
+	}
+	for _, bad := range []string{"TSDBD_HTTP_HEADERS=x", "TSDBD_HTTP_HEADERS=a b: c", "TSDBD_HTTP_HEADERS=: c", "TSDBD_HTTP_HEADERS=a: b\rc", "TSDBD_HTTP_ACCESS_LOG_STATUS_FILTERS=all"} {
+		if _, err := loadConfig(nil, []string{bad}); err == nil {
+			t.Errorf("%q passes", bad)
+		}
+	}
+}
