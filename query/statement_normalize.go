@@ -18,6 +18,14 @@ func Normalize(stmt influxql.Statement, catalog *meta.Data, database, policy str
 			*name = database
 		}
 	}
+	if of, sources, ok := shown(stmt); ok {
+		fill(of)
+		switch stmt.(type) {
+		case *influxql.ShowTagKeysStatement, *influxql.ShowTagValuesStatement:
+			return nil // these two look at all policies where a source names none
+		}
+		return normalizeSources(sources, catalog, *of, policy)
+	}
 	switch s := stmt.(type) {
 	case *influxql.ShowRetentionPoliciesStatement:
 		fill(&s.Database)
@@ -25,33 +33,6 @@ func Normalize(stmt influxql.Statement, catalog *meta.Data, database, policy str
 		if !s.WildcardDatabase {
 			fill(&s.Database)
 		}
-		return nil
-	case *influxql.ShowMeasurementCardinalityStatement:
-		fill(&s.Database)
-		return normalizeSources(s.Sources, catalog, s.Database, policy)
-	case *influxql.ShowSeriesStatement:
-		fill(&s.Database)
-		return normalizeSources(s.Sources, catalog, s.Database, policy)
-	case *influxql.ShowSeriesCardinalityStatement:
-		fill(&s.Database)
-		return normalizeSources(s.Sources, catalog, s.Database, policy)
-	case *influxql.ShowFieldKeysStatement:
-		fill(&s.Database)
-		return normalizeSources(s.Sources, catalog, s.Database, policy)
-	case *influxql.ShowFieldKeyCardinalityStatement:
-		fill(&s.Database)
-		return normalizeSources(s.Sources, catalog, s.Database, policy)
-	case *influxql.ShowTagKeyCardinalityStatement:
-		fill(&s.Database)
-		return normalizeSources(s.Sources, catalog, s.Database, policy)
-	case *influxql.ShowTagValuesCardinalityStatement:
-		fill(&s.Database)
-		return normalizeSources(s.Sources, catalog, s.Database, policy)
-	case *influxql.ShowTagKeysStatement:
-		fill(&s.Database)
-		return nil // these two look at all policies where a source names none
-	case *influxql.ShowTagValuesStatement:
-		fill(&s.Database)
 		return nil
 	case *influxql.DropSeriesStatement, *influxql.DeleteSeriesStatement:
 		return nil // a source without a policy is all policies
@@ -62,6 +43,32 @@ func Normalize(stmt influxql.Statement, catalog *meta.Data, database, policy str
 		return normalizeNode(stmt, catalog, s.Database, policy)
 	}
 	return normalizeNode(stmt, catalog, database, policy)
+}
+
+// shown returns the database, perhaps not named, and the sources of a statement
+// that shows what measurements hold.
+func shown(stmt influxql.Statement) (database *string, sources influxql.Sources, ok bool) {
+	switch s := stmt.(type) {
+	case *influxql.ShowSeriesStatement:
+		return &s.Database, s.Sources, true
+	case *influxql.ShowFieldKeysStatement:
+		return &s.Database, s.Sources, true
+	case *influxql.ShowTagKeysStatement:
+		return &s.Database, s.Sources, true
+	case *influxql.ShowTagValuesStatement:
+		return &s.Database, s.Sources, true
+	case *influxql.ShowSeriesCardinalityStatement:
+		return &s.Database, s.Sources, true
+	case *influxql.ShowMeasurementCardinalityStatement:
+		return &s.Database, s.Sources, true
+	case *influxql.ShowFieldKeyCardinalityStatement:
+		return &s.Database, s.Sources, true
+	case *influxql.ShowTagKeyCardinalityStatement:
+		return &s.Database, s.Sources, true
+	case *influxql.ShowTagValuesCardinalityStatement:
+		return &s.Database, s.Sources, true
+	}
+	return nil, nil, false
 }
 
 func normalizeSources(sources influxql.Sources, catalog *meta.Data, database, policy string) error {

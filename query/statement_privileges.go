@@ -34,6 +34,9 @@ func Needs(stmt influxql.Statement, database string) []Need {
 		db := on(name)
 		return appendSources([]Need{{Privilege: meta.WritePrivilege, Database: db}}, sources, meta.WritePrivilege, db)
 	}
+	if of, sources, ok := shown(stmt); ok {
+		return read(*of, sources)
+	}
 	switch s := stmt.(type) {
 	case extension:
 		return s.needs(database)
@@ -52,24 +55,6 @@ func Needs(stmt influxql.Statement, database string) []Need {
 		return read(s.Database, nil)
 	case *influxql.ShowContinuousQueriesStatement, *influxql.ShowQueriesStatement:
 		return read("", nil)
-	case *influxql.ShowSeriesStatement:
-		return read(s.Database, s.Sources)
-	case *influxql.ShowFieldKeysStatement:
-		return read(s.Database, s.Sources)
-	case *influxql.ShowTagKeysStatement:
-		return read(s.Database, s.Sources)
-	case *influxql.ShowTagValuesStatement:
-		return read(s.Database, s.Sources)
-	case *influxql.ShowSeriesCardinalityStatement:
-		return read(s.Database, s.Sources)
-	case *influxql.ShowMeasurementCardinalityStatement:
-		return read(s.Database, s.Sources)
-	case *influxql.ShowFieldKeyCardinalityStatement:
-		return read(s.Database, s.Sources)
-	case *influxql.ShowTagKeyCardinalityStatement:
-		return read(s.Database, s.Sources)
-	case *influxql.ShowTagValuesCardinalityStatement:
-		return read(s.Database, s.Sources)
 	case *influxql.DeleteSeriesStatement:
 		return write("", s.Sources)
 	case *influxql.DropSeriesStatement:
