@@ -44,6 +44,10 @@ func (l *level) fillWindows(x *exec, c *cells, fn string, r model.TimeRange, lim
 	if last == model.MinTime {
 		last = c.times[len(c.times)-1]
 	}
+	if n := len(c.times); l.win.loc == nil && (limit <= 0 || n <= limit) && c.times[0] == first && c.times[n-1] == last &&
+		uint64(max(first, last)-min(first, last)) == uint64(n-1)*uint64(l.win.every) {
+		return nil // none is empty
+	}
 	out := cells{v: column.Vector{Type: c.v.Type}}
 	for i := range c.aux {
 		out.aux = append(out.aux, column.Vector{Type: c.aux[i].Type})

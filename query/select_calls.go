@@ -20,6 +20,8 @@ type callRun struct {
 	refs  map[*call][]influxql.VarRef
 	sub   map[*call]map[int32][]rowset // rows of subqueries
 	got   map[*call]map[int32]*rowset  // rows of the current batch
+
+	windows int // cells of the group and call before: the next one has about as many
 }
 
 // slotCalls are the functions that partial aggregates answer.

@@ -201,6 +201,8 @@ func (r *callRun) slotCells(c *call, g int32) *cells {
 			out.aux[i].Type = fieldType(ref.Type)
 		}
 	}
+	out.times = make([]int64, 0, r.windows)
+	reserve(&out.v, r.windows)
 	t.group(g, func(window int64, st []aggState) {
 		a := &st[c.slots[0]]
 		if a.n == 0 {
@@ -256,6 +258,7 @@ func (r *callRun) slotCells(c *call, g int32) *cells {
 			}
 		}
 	})
+	r.windows = len(out.times)
 	if !l.asc && len(out.times) > 1 {
 		slices.Reverse(out.times)
 		reverseRows(&out.v, len(out.times))
