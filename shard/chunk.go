@@ -40,6 +40,7 @@ type fileChunk struct {
 	nulls  []column.Vector
 	types  []model.FieldType
 	absent []bool
+	shard  *Shard
 }
 
 // set positions c on the source's chunk, cut to times. It returns false when
@@ -95,7 +96,7 @@ func (c *fileChunk) Step() int64 {
 func (c *fileChunk) Times() ([]int64, error) {
 	ts, err := c.src.chunk.Times()
 	if err != nil {
-		return nil, err
+		return nil, c.damaged(err)
 	}
 	return ts[c.lo:c.hi], nil
 }
@@ -116,14 +117,23 @@ func (c *fileChunk) Column(i int) (*column.Vector, error) {
 		return &c.nulls[i], nil
 	}
 	v, err := c.src.chunk.Column(p)
-	if err != nil || !c.cut {
-		return v, err
+	if err != nil {
+		return nil, c.damaged(err)
+	}
+	if !c.cut {
+		return v, nil
 	}
 	for len(c.col) <= i {
 		c.col = append(c.col, column.Vector{})
 	}
 	c.col[i] = v.Slice(c.lo, c.hi)
 	return &c.col[i], nil
+}
+
+// damaged remembers damage of the chunk's file and returns err.
+func (c *fileChunk) damaged(err error) error {
+	c.shard.blame(err, []*file{c.src.file})
+	return err
 }
 
 func (c *fileChunk) Stats(i int, st *scan.Stats) bool {

@@ -56,16 +56,29 @@ func (m *manifest) names(name string) bool {
 		slices.ContainsFunc(m.tsi, func(f fileRecord) bool { return tsiName(f.number) == name })
 }
 
-// blame marks the file that an error of a merge says is damaged, so that
-// merges leave it alone. Any other error, as of a full disk, blames none.
+// blame marks the file that an error of a read says is damaged, so that merges
+// leave it alone. Any other error, as of a full disk, blames none.
 func (s *Shard) blame(err error, in []*file) {
 	var c *binio.CorruptError
 	if !errors.As(err, &c) {
 		return
 	}
 	for _, f := range in {
-		if f.reader.Path() == c.Path && !f.damaged.Swap(true) {
+		if f.reader.Path() == c.Path && f.damage.CompareAndSwap(nil, c) {
 			s.logger.Error("file damaged, it serves what is sound and is not merged any more", "shard", s.id, "path", c.Path, "offset", c.Offset, "err", c.Reason)
 		}
 	}
+}
+
+// Damaged returns the damage of the shard's files that reads have met since it
+// was opened, one of each file.
+func (s *Shard) Damaged() (out []*binio.CorruptError) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, f := range s.mu.set.files {
+		if d := f.damage.Load(); d != nil {
+			out = append(out, d)
+		}
+	}
+	return out
 }

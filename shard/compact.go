@@ -65,7 +65,7 @@ func (v *View) facts() []fact {
 		facts[i] = fact{
 			size: f.size, level: f.level, rows: f.reader.Info().Rows,
 			part:       i > 0 && f.splits(v.set.files[i-1]),
-			tombstones: len(v.masks[i]), damaged: f.damaged.Load(),
+			tombstones: len(v.masks[i]), damaged: f.damage.Load() != nil,
 		}
 		if len(v.masks[i]) > 0 {
 			facts[i].hidden = f.hidden.Load()
@@ -80,7 +80,7 @@ func (v *View) facts() []fact {
 func (s *Shard) countHidden(ctx context.Context, v *View) error {
 	for i, f := range v.set.files {
 		masks := v.masks[i]
-		if len(masks) == 0 || f.damaged.Load() || f.counted == masks[len(masks)-1].sequence {
+		if len(masks) == 0 || f.damage.Load() != nil || f.counted == masks[len(masks)-1].sequence {
 			continue
 		}
 		n, err := hiddenRows(ctx, f, masks)
@@ -168,7 +168,7 @@ func (s *Shard) settle(ctx context.Context, cold bool) error {
 	settled := map[*file]*file{}
 	for i, f := range v.set.files {
 		masks := v.masks[i]
-		if n := len(masks); n == 0 || f.damaged.Load() || f.hidden.Load() > 0 || n < settleTombstones && !cold {
+		if n := len(masks); n == 0 || f.damage.Load() != nil || f.hidden.Load() > 0 || n < settleTombstones && !cold {
 			continue
 		}
 		g := &file{fileRecord: f.fileRecord, reader: f.reader}

@@ -325,6 +325,23 @@ func TestDamagedFileIsLeftAlone(t *testing.T) {
 	if q := b.s.CompactionQueue(true); q != 0 {
 		t.Errorf("%d files queued", q)
 	}
+	if d := b.s.Damaged(); len(d) != 1 || d[0].Path != path {
+		t.Errorf("damaged: %v", d)
+	}
+	// A read that meets the damage marks the file as well: no merge fails then.
+	if err := b.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.open()
+	if _, err := readRows(b.s); !errors.Is(err, binio.ErrCorrupt) {
+		t.Errorf("read: %v", err)
+	}
+	if d := b.s.Damaged(); len(d) != 1 || d[0].Path != path {
+		t.Errorf("damaged after a read: %v", d)
+	}
+	if _, err := b.s.Compact(context.Background(), true); err != nil {
+		t.Errorf("merge: %v", err)
+	}
 }
 
 // TestMergeStops ends merges at many points: within 100 ms, without a file left

@@ -121,7 +121,7 @@ func (c *cursor) start() {
 	for _, f := range c.fields {
 		c.types = append(c.types, f.Type)
 	}
-	c.direct.absent = c.absent
+	c.direct.absent, c.direct.shard = c.absent, c.view.shard
 	c.sources = slices.DeleteFunc(c.sources, func(s source) bool {
 		return !s.file.reader.Info().Range.Overlaps(c.times)
 	})
@@ -491,7 +491,12 @@ func (c *cursor) merge(cl cluster) *column.Rows {
 }
 
 // Err returns the error that ended the walk.
-func (c *cursor) Err() error { return c.err }
+func (c *cursor) Err() error {
+	if c.err != nil {
+		c.view.shard.blame(c.err, c.view.set.files)
+	}
+	return c.err
+}
 
 // Close ends the cursor; the view stays.
 func (c *cursor) Close() {}

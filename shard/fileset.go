@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"tsdbd/internal/binio"
 	"tsdbd/model"
 	"tsdbd/tsm"
 )
@@ -11,8 +12,8 @@ import (
 // file is one TSM file of a shard.
 type file struct {
 	fileRecord
-	reader  *tsm.Reader
-	damaged atomic.Bool // compaction could not read it and leaves it alone
+	reader *tsm.Reader
+	damage atomic.Pointer[binio.CorruptError] // found while reading; merges leave it alone then
 
 	hidden  atomic.Int64 // rows that tombstones hide
 	counted uint64       // under compacting: the newest tombstone counted in hidden

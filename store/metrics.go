@@ -77,6 +77,7 @@ var figures = append([]figure{
 	gauge("tsdbd_shard_open", "Open shards.", func(t *totals) float64 { return float64(t.shards) }),
 	gauge("tsdbd_shard_disk_bytes", "Bytes of the shards' files.", func(t *totals) float64 { return float64(t.diskBytes) }),
 	gauge("tsdbd_shard_quarantined_files", "Damaged files that shards have set aside; their directories named quarantine tell why.", func(t *totals) float64 { return float64(t.quarantined) }),
+	gauge("tsdbd_shard_damaged_files", "Files in service that have damage, as far as reads have met it since the start.", func(t *totals) float64 { return float64(len(t.s.damaged())) }),
 	gauge("tsdbd_shard_files", "Number of the shards' files.", func(t *totals) float64 { return float64(t.files) }),
 	gauge("tsdbd_cache_bytes", "Memory of all caches.", func(t *totals) float64 { return float64(t.cacheBytes) }),
 	gauge("tsdbd_store_series_table_bytes", "Memory of the series that parsers remember.", func(t *totals) float64 { return float64(t.s.tables.Load()) }),

@@ -24,6 +24,7 @@ type Statistics struct {
 	Compactions, CompactionFailures, CompactionNanos int64
 	Merges                                           [shard.Levels]int64 // published, by the level of their result
 	Compacting                                       bool
+	QueueFiles                                       int64 // that the next merge of each shard would read
 	Log                                              wal.Stats
 }
 
@@ -48,6 +49,7 @@ func (s *Store) Statistics() Statistics {
 		}
 		one := ShardStatistics{ID: id, Database: at.Database.Name, RetentionPolicy: at.Policy.Name, CacheBytes: e.Bytes()}
 		one.DiskBytes, one.Files = e.DiskBytes()
+		out.QueueFiles += int64(e.CompactionQueue(s.cold(e)))
 		out.Shards = append(out.Shards, one)
 	}
 	slices.SortFunc(out.Shards, func(a, b ShardStatistics) int {

@@ -100,8 +100,9 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	var statistics statisticSources
 	executor := query.New(query.Options{
 		Storage: eng, Admin: eng, Logger: log, ShardDurations: shards,
-		Statistics: statistics.read,
-		Limits:     c.queryLimits(), Memory: queries, Into: eng.writeInto,
+		Statistics:  statistics.read,
+		Diagnostics: func() []query.Diagnostic { return damageDiagnostic(st) },
+		Limits:      c.queryLimits(), Memory: queries, Into: eng.writeInto,
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
 	if catchUp == 0 {

@@ -55,7 +55,7 @@ func storeStatistics(st *store.Store) []query.Statistic {
 	engine := map[string]any{
 		"cacheCompactions": s.Flushes, "cacheCompactionErr": s.FlushFailures, "cacheCompactionDuration": s.FlushNanos,
 		"tsmFullCompactions": s.Merges[full], "tsmFullCompactionErr": s.CompactionFailures, "tsmFullCompactionDuration": s.CompactionNanos,
-		"tsmFullCompactionsActive": int64(0),
+		"tsmFullCompactionsActive": int64(0), "tsmFullCompactionQueue": s.QueueFiles,
 	}
 	if s.Compacting {
 		engine["tsmFullCompactionsActive"] = int64(1)
@@ -74,6 +74,15 @@ func storeStatistics(st *store.Store) []query.Statistic {
 			"writeOk": int64(s.Log.Entries), "writeErr": int64(s.Log.Refused),
 		}},
 	)
+}
+
+// damageDiagnostic is the table "damage" of SHOW DIAGNOSTICS.
+func damageDiagnostic(st *store.Store) []query.Diagnostic {
+	d := st.Damage()
+	return []query.Diagnostic{{
+		Name: "damage", Columns: []string{"damagedFiles", "first", "logSpans", "quarantinedFiles"},
+		Values: []any{int64(d.Damaged), d.First, int64(d.LogSpans), int64(d.Quarantined)},
+	}}
 }
 
 // continuousStatistic is InfluxDB's cq.

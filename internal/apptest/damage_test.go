@@ -131,6 +131,15 @@ func TestDamage(t *testing.T) {
 				t.Error(err)
 			}
 			checkWarning(t, s, c.warning)
+			if c.name == "block of a tsm file" {
+				_, text := s.Health()
+				if !strings.Contains(text, "files have damage that queries may meet, the first: ") || !strings.Contains(text, ".tsm at offset ") {
+					t.Errorf("health after a query has met it: %s", text)
+				}
+				if body := s.Query("", "SHOW DIAGNOSTICS FOR 'damage'"); !strings.Contains(body, `"columns":["damagedFiles","first","logSpans","quarantinedFiles"]`) || !strings.Contains(body, ".tsm") {
+					t.Errorf("diagnostics: %s", body)
+				}
+			}
 			s.Write("db", "m,h=new v=1 1000000")
 			s.Stop()
 			if strings.Contains(s.Log(), "panic") {

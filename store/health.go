@@ -1,0 +1,113 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tsdbd/internal/binio"
+	"tsdbd/shard"
+)
+
+// Health reports whether the store takes writes, and why not.
+func (s *Store) Health() (ok bool, message string) {
+	if p := s.failure.Load(); p != nil {
+		return false, (*p).Error()
+	}
+	if err := s.catalog.Err(); err != nil {
+		return false, err.Error()
+	}
+	if s.diskIsFull() {
+		return false, "disk full: writes are refused until there is space, queries and deletes are answered"
+	}
+	const ready = "ready for queries and writes"
+	if n, err := s.failingFlushes(); n > 0 {
+		return true, fmt.Sprintf("%s; %d shards cannot be flushed, which is tried again: %v", ready, n, err)
+	}
+	if q := s.quarantine(); len(q) > 0 {
+		return true, fmt.Sprintf("%s; %d damaged files are in quarantine, the first: %s: %s", ready, len(q), q[0].Path, q[0].Reason)
+	}
+	if d := s.damaged(); len(d) > 0 {
+		return true, fmt.Sprintf("%s; %d files have damage that queries may meet, the first: %v", ready, len(d), d[0])
+	}
+	for _, d := range s.log.Damage() {
+		if !d.Torn {
+			return true, fmt.Sprintf("%s; the log was found damaged at start: %s at offset %d", ready, d.Segment, d.Offset)
+		}
+	}
+	return true, ready
+}
+
+// failingFlushes returns how many shards could not be flushed at the last try,
+// and why one of them could not. Their rows are in memory and in the log.
+func (s *Store) failingFlushes() (n int, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, e := range s.mu.shards {
+		if e.failures > 0 {
+			n, err = n+1, e.failed
+		}
+	}
+	return n, err
+}
+
+// quarantine returns the damaged files that the shards have set aside, sorted.
+func (s *Store) quarantine() []shard.Quarantined {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []shard.Quarantined
+	for _, e := range s.mu.shards {
+		out = append(out, e.Quarantine()...)
+	}
+	for _, db := range s.mu.databases {
+		if q := db.quarantined.Load(); q != nil {
+			out = append(out, *q)
+		}
+	}
+	slices.SortFunc(out, func(a, b shard.Quarantined) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// damaged returns the damage of the shards' files that stay in service, as far
+// as reads have met it, sorted.
+func (s *Store) damaged() (out []*binio.CorruptError) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, e := range s.mu.shards {
+		out = append(out, e.Damaged()...)
+	}
+	slices.SortFunc(out, func(a, b *binio.CorruptError) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// Damage is what is known to be damaged.
+type Damage struct {
+	Quarantined int // files that were set aside
+	Damaged     int // files in service that have damage
+	LogSpans    int // of the log, found at the start, torn tails left out
+	First       string
+}
+
+// Damage returns what is known to be damaged.
+func (s *Store) Damage() Damage {
+	var all []string
+	q, d := s.quarantine(), s.damaged()
+	for _, x := range q {
+		all = append(all, x.Path)
+	}
+	for _, x := range d {
+		all = append(all, x.Path)
+	}
+	spans := 0
+	for _, x := range s.log.Damage() {
+		if !x.Torn {
+			spans++
+			all = append(all, x.Segment)
+		}
+	}
+	out := Damage{Quarantined: len(q), Damaged: len(d), LogSpans: spans}
+	if len(all) > 0 {
+		out.First = all[0]
+	}
+	return out
+}
