@@ -24,7 +24,7 @@ func wantCorrupt(t *testing.T, err error) {
 
 // FuzzSeriesBlock feeds payloads with a right checksum.
 func FuzzSeriesBlock(f *testing.F) {
-	var raw []byte
+	var raw blockScratch
 	b := appendSeriesBlock(nil, 16, 16, 1, []string{"cpu,host=a", "cpu,host=b", "m"}, &raw)
 	f.Add(b[seriesBlockHeader:], uint16(3))
 	f.Add([]byte{0}, uint16(1))
@@ -42,7 +42,7 @@ func FuzzSeriesBlock(f *testing.F) {
 		if len(keys) == 0 {
 			return
 		}
-		again := appendSeriesBlock(nil, 16, 16, 1, keys, new([]byte))
+		again := appendSeriesBlock(nil, 16, 16, 1, keys, new(blockScratch))
 		h, ok := parseBlockHeader(again, 16)
 		if !ok {
 			t.Fatal("own header refused")

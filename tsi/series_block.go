@@ -70,9 +70,15 @@ type blockHeader struct {
 
 func (h *blockHeader) last() uint32 { return h.first + uint32(h.count) - 1 }
 
+// blockScratch is memory for making blocks.
+type blockScratch struct {
+	encoder      keyblock.Encoder
+	columns, raw []byte
+}
+
 // appendSeriesBlock appends a block for the keys of ids first, first+1, ...
 // that will stand at offset in the log.
-func appendSeriesBlock(dst []byte, offset, batch int64, first uint32, keys []string, scratch *[]byte) []byte {
+func appendSeriesBlock(dst []byte, offset, batch int64, first uint32, keys []string, scratch *blockScratch) []byte {
 	payload, flags := packSeriesKeys(keys, scratch)
 	start := len(dst)
 	dst = append(dst, seriesBlockMagic...)
@@ -86,20 +92,20 @@ func appendSeriesBlock(dst []byte, offset, batch int64, first uint32, keys []str
 	return append(dst, payload...)
 }
 
-// packSeriesKeys returns the payload of a block and its flags.
-func packSeriesKeys(keys []string, scratch *[]byte) ([]byte, uint16) {
+// packSeriesKeys returns the payload of a block, valid until the next call, and
+// its flags.
+func packSeriesKeys(keys []string, scratch *blockScratch) ([]byte, uint16) {
 	text := 0
 	for _, k := range keys {
 		text += len(k)
 	}
-	var columns []byte
 	ok := len(keys) >= keyblock.Worthwhile
 	if ok {
-		if columns, ok = keyblock.Append(nil, keys); ok && 8*len(columns) < text {
-			return columns, blockColumns
+		if scratch.columns, ok = scratch.encoder.Append(scratch.columns[:0], keys); ok && 8*len(scratch.columns) < text {
+			return scratch.columns, blockColumns
 		}
 	}
-	raw := (*scratch)[:0]
+	raw := scratch.raw[:0]
 	prev := ""
 	for _, k := range keys {
 		n := sharedPrefix(prev, k)
@@ -108,11 +114,11 @@ func packSeriesKeys(keys []string, scratch *[]byte) ([]byte, uint16) {
 		raw = append(raw, k[n:]...)
 		prev = k
 	}
-	*scratch = raw
-	if payload := snappy.Encode(nil, raw); !ok || len(payload) <= len(columns) {
+	scratch.raw = raw
+	if payload := snappy.Encode(nil, raw); !ok || len(payload) <= len(scratch.columns) {
 		return payload, blockSnappy
 	}
-	return columns, blockColumns
+	return scratch.columns, blockColumns
 }
 
 // parseBlockHeader decodes the header at b[:seriesBlockHeader]; false says that

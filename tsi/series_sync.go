@@ -360,7 +360,7 @@ type logWriter struct {
 	repairs bool
 	keys    []string
 	text    int
-	raw     []byte
+	scratch blockScratch
 	buf     []byte // not written yet, stands before end
 }
 
@@ -389,7 +389,7 @@ func (w *logWriter) cut() {
 		return
 	}
 	before := len(w.buf)
-	w.buf = appendSeriesBlock(w.buf, w.end, w.batch, w.first, w.keys, &w.raw)
+	w.buf = appendSeriesBlock(w.buf, w.end, w.batch, w.first, w.keys, &w.scratch)
 	length := int64(len(w.buf) - before)
 	h, _ := parseBlockHeader(w.buf[before:], w.end)
 	w.written = append(w.written, writtenBlock{blockPlace{w.first, len(w.keys), w.end, length}, h.headerCRC})

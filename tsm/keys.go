@@ -34,7 +34,10 @@ func appendKey(dst []byte, last, key string) []byte {
 }
 
 // keyPageEncoder makes key pages and keeps its memory.
-type keyPageEncoder struct{ columns, text, packed []byte }
+type keyPageEncoder struct {
+	encoder               keyblock.Encoder
+	columns, text, packed []byte
+}
 
 // append appends the page of keys to dst.
 func (e *keyPageEncoder) append(dst []byte, keys []string) []byte {
@@ -44,7 +47,7 @@ func (e *keyPageEncoder) append(dst []byte, keys []string) []byte {
 	}
 	ok := len(keys) >= keyblock.Worthwhile
 	if ok {
-		if e.columns, ok = keyblock.Append(e.columns[:0], keys); ok && 8*len(e.columns) < size {
+		if e.columns, ok = e.encoder.Append(e.columns[:0], keys); ok && 8*len(e.columns) < size {
 			return append(append(dst, keyPageColumns), e.columns...)
 		}
 	}

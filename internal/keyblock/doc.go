@@ -3,6 +3,6 @@
 // Most columns hold the same text, one of few, or a text with a number in it;
 // then a key costs some bits a tag. docs/formats/keyblock.md has the bytes.
 //
-// It knows nothing of tags: parts are cut at every comma, escaped or not. Append
-// and Decode are pure functions.
+// It knows nothing of tags: parts are cut at every comma, escaped or not. What
+// comes out depends on what goes in alone.
 package keyblock

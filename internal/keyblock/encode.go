@@ -27,9 +27,17 @@ const (
 // maxDigits keeps numbers below 2^63.
 const maxDigits = 18
 
+// Encoder encodes blocks and keeps its memory, and with it the keys it has
+// seen last. It belongs to one goroutine.
+type Encoder struct {
+	rest, column, words []string
+	ids                 []uint64
+	numbers             numberColumn
+}
+
 // Append appends the block of keys to dst. It returns false, and dst as it was,
 // if they do not all have the same number of parts.
-func Append(dst []byte, keys []string) ([]byte, bool) {
+func (e *Encoder) Append(dst []byte, keys []string) ([]byte, bool) {
 	if len(keys) == 0 || len(keys) > MaxKeys {
 		return dst, false
 	}
@@ -40,19 +48,19 @@ func Append(dst []byte, keys []string) ([]byte, bool) {
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(parts))
-	rest := append([]string(nil), keys...)
-	column := make([]string, len(keys))
+	e.rest = append(e.rest[:0], keys...)
+	e.column = append(e.column[:0], keys...)
 	for range parts {
-		for i, k := range rest {
-			column[i], rest[i], _ = strings.Cut(k, ",")
+		for i, k := range e.rest {
+			e.column[i], e.rest[i], _ = strings.Cut(k, ",")
 		}
-		dst = appendColumn(dst, column)
+		dst = e.appendColumn(dst, e.column)
 	}
 	return dst, true
 }
 
 // appendColumn appends a column in the shortest form. It changes values.
-func appendColumn(dst []byte, values []string) []byte {
+func (e *Encoder) appendColumn(dst []byte, values []string) []byte {
 	shared := len(values[0])
 	for _, v := range values[1:] {
 		shared = sharedPrefix(values[0][:shared], v)
@@ -80,9 +88,9 @@ func appendColumn(dst []byte, values []string) []byte {
 		}
 	}
 	cut(digits)
-	numbers, numberSize := numbersOf(values)
+	numbers, numberSize := e.numbersOf(values)
 	cut(shared - digits)
-	words, ids, dictSize := dictOf(values, numbers != nil)
+	words, ids, dictSize := e.dictOf(values, numbers != nil)
 	textSize := 0
 	for _, v := range values {
 		textSize += 1 + len(v)
@@ -118,12 +126,13 @@ type numberColumn struct {
 
 // numbersOf returns the values as numbers and about the bytes it takes, nil if
 // they are none.
-func numbersOf(values []string) (*numberColumn, int) {
+func (e *Encoder) numbersOf(values []string) (*numberColumn, int) {
 	end := 0
 	for end < len(values[0]) && isDigit(values[0][end]) {
 		end++
 	}
-	c := &numberColumn{form: formAscends, suffix: values[0][end:], values: make([]uint64, len(values))}
+	c := &e.numbers
+	*c = numberColumn{form: formAscends, suffix: values[0][end:], values: slices.Grow(c.values[:0], len(values))[:len(values)]}
 	fixed, plain := true, true
 	least, most, steps := ^uint64(0), uint64(0), uint64(0)
 	for i, v := range values {
@@ -182,10 +191,10 @@ const fewWords = 16
 // dictOf returns the distinct values in order of appearance, the number of each
 // value, and about the bytes they take. With few set it gives up on more than
 // fewWords: size is then larger than any column.
-func dictOf(values []string, few bool) (words []string, ids []uint64, size int) {
+func (e *Encoder) dictOf(values []string, few bool) (words []string, ids []uint64, size int) {
 	var numbers map[string]uint64
-	words = make([]string, 0, fewWords)
-	ids = make([]uint64, len(values))
+	words = e.words[:0]
+	ids = slices.Grow(e.ids[:0], len(values))[:len(values)]
 	for i, v := range values {
 		if i > 0 && v == values[i-1] {
 			ids[i] = ids[i-1]
@@ -212,6 +221,7 @@ func dictOf(values []string, few bool) (words []string, ids []uint64, size int) 
 		}
 		ids[i] = uint64(n)
 	}
+	e.words, e.ids = words, ids
 	return words, ids, size + 2 + (len(values)*widthOf(uint64(len(words)-1))+7)/8
 }
 
