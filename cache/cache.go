@@ -30,7 +30,7 @@ func orWord(w *uint64, bits uint64) { atomic.OrUint64(w, bits) }
 
 const (
 	pageBits  = 10
-	chunkBits = 8
+	chunkBits = 6 // 3 KiB: a shard may hold a few series only
 )
 
 // Observer is told, before the rows become readable, of what a Cache meets

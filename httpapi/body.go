@@ -50,11 +50,24 @@ type budgetReader struct {
 
 func (r budgetReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	r.body.taken += int64(n)
-	if r.body.budget.used.Add(int64(n)) > r.body.budget.limit.Load() {
-		return n, errTooManyBodies
+	if short := r.body.charge(n); short != nil {
+		return n, short
 	}
 	return n, err
+}
+
+// charge takes n bytes of the budget. A body that is larger than all of it is
+// refused for good, another is to come again.
+func (b *body) charge(n int) error {
+	b.taken += int64(n)
+	used, limit := b.budget.used.Add(int64(n)), b.budget.limit.Load()
+	switch {
+	case b.taken > limit:
+		return errEntityTooLarge
+	case used > limit:
+		return errTooManyBodies
+	}
+	return nil
 }
 
 // release gives the memory back; the bytes are gone for the caller.

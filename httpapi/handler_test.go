@@ -267,6 +267,13 @@ func TestBodyMemoryIsBounded(t *testing.T) {
 			t.Errorf("%d %q", a.status, a.body)
 		}
 	}
+	// What never fits is not to come again and again.
+	huge := strings.Repeat(large, 2)
+	for name, header := range map[string][]string{huge: nil, squeeze(huge): {"Content-Encoding", "gzip"}} {
+		if a := do(t, "POST", base+"/write?db=d", name, header...); a.status != 413 || a.header.Get("Retry-After") != "" {
+			t.Errorf("more than all of the memory: %d %q", a.status, a.body)
+		}
+	}
 	close(leave)
 	if a := <-done; a.status != 204 {
 		t.Errorf("first write: %d", a.status)

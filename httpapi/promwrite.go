@@ -135,10 +135,10 @@ func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, err
 	}
 	out := bodies.Get().(*body)
 	out.Reset()
-	out.budget, out.taken = &h.bodies, int64(n)
-	if h.bodies.used.Add(int64(n)) > h.bodies.limit.Load() {
+	out.budget = &h.bodies
+	if err := out.charge(n); err != nil {
 		out.release()
-		return nil, errTooManyBodies
+		return nil, err
 	}
 	out.Grow(n)
 	plain, err := snappy.Decode(out.AvailableBuffer()[:n], packed.Bytes())

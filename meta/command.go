@@ -94,6 +94,13 @@ type CreateShardGroup struct {
 	Time                      int64  // ns since the epoch
 }
 
+// CreateShardGroups is CreateShardGroup for each of Times, in their order, as
+// one change.
+type CreateShardGroups struct {
+	Database, RetentionPolicy string
+	Times                     []int64
+}
+
 // DropShardGroup removes a group and its shards.
 type DropShardGroup struct {
 	Database, RetentionPolicy string
@@ -277,6 +284,18 @@ func (c CreateShardGroup) apply(d *Data) (bool, error) {
 	rp.ShardGroups = slices.Insert(slices.Clone(have.ShardGroups), at, group)
 	d.replaceGroups(db, &rp)
 	return true, nil
+}
+
+func (c CreateShardGroups) apply(d *Data) (bool, error) {
+	changed := false
+	for _, t := range c.Times {
+		made, err := CreateShardGroup{Database: c.Database, RetentionPolicy: c.RetentionPolicy, Time: t}.apply(d)
+		if err != nil {
+			return false, err
+		}
+		changed = changed || made
+	}
+	return changed, nil
 }
 
 func (c DropShardGroup) apply(d *Data) (bool, error) {

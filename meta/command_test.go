@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -169,6 +170,26 @@ func TestIDsAreNeverReused(t *testing.T) {
 	g := db.RetentionPolicies[0].ShardGroups[0]
 	if db.ID != 2 || g.ID != 2 || g.Shards[0].ID != 2 || d.DatabaseByID(2) != db || d.DatabaseByID(1) != nil {
 		t.Errorf("database %d, group %+v", db.ID, g)
+	}
+}
+
+// TestShardGroupsTogether makes groups in one change and one by one.
+func TestShardGroupsTogether(t *testing.T) {
+	times := []int64{int64(week), 0, int64(week) + 1, 40 * int64(week), -1}
+	d := mustApply(t, empty(), CreateDatabase{Name: "d"})
+	together := mustApply(t, d, CreateShardGroups{Database: "d", Times: times})
+	one := d
+	for _, at := range times {
+		one = mustApply(t, one, CreateShardGroup{Database: "d", Time: at})
+	}
+	if together.Index != d.Index+1 || !reflect.DeepEqual(together.Databases, one.Databases) || together.LastShardID != one.LastShardID {
+		t.Errorf("together %+v, one by one %+v", together.Databases[0], one.Databases[0])
+	}
+	if mustApply(t, together, CreateShardGroups{Database: "d", Times: times}) != together {
+		t.Error("a change where all groups are there")
+	}
+	if _, err := Apply(CreateShardGroups{Database: "d", Times: []int64{50 * int64(week), math.MinInt64}}, d); !errors.Is(err, ErrTimeOutOfRange) {
+		t.Errorf("a time out of range: %v", err)
 	}
 }
 

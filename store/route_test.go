@@ -189,3 +189,44 @@ func TestRouteAgainstNaive(t *testing.T) {
 		s.must(s.Apply(context.Background(), meta.DropDatabase{Name: db}))
 	}
 }
+
+// TestGroupsOfABatch writes a batch over many shard groups, in any order, with
+// some that are there: the catalog, which is written and synced as a whole,
+// changes once.
+func TestGroupsOfABatch(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	defer func() { s.must(s.Close()) }()
+	s.create("db")
+	f := func(changes uint64, weeks ...int64) {
+		t.Helper()
+		before := s.Catalog().Index
+		var lines strings.Builder
+		for _, w := range weeks {
+			fmt.Fprintf(&lines, "m v=1 %d\nm v=2 %d\n", origin+w*week, origin+w*week+1)
+		}
+		s.must(s.write("db", lines.String()))
+		if got := s.Catalog().Index - before; got != changes {
+			t.Errorf("weeks %v: %d changes of the catalog, want %d", weeks, got, changes)
+		}
+	}
+	f(1, 7)
+	f(0, 7)
+	var many []int64
+	for w := range int64(100) {
+		many = append(many, w*37%100)
+	}
+	f(1, many...)
+	f(0, many...)
+	f(1, 3, 200, 5, 100, 200)
+	// A row that the policy refuses makes no group.
+	hour := time.Hour
+	s.must(s.Apply(t.Context(), meta.AlterRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "autogen", PastWriteLimit: &hour}}))
+	before := len(s.Catalog().Databases[0].RetentionPolicies[0].ShardGroups)
+	if _, n := dropped(t, s.write("db", fmt.Sprintf("m v=1 %d\nm v=1 %d\n", origin+300*week, s.opt.Now().UnixNano()))); n != 1 {
+		t.Errorf("%d points dropped, want 1", n)
+	}
+	if made := len(s.Catalog().Databases[0].RetentionPolicies[0].ShardGroups) - before; made != 1 {
+		t.Errorf("%d groups made, want that of the present", made)
+	}
+}

@@ -216,7 +216,7 @@ func (r *router) pass() error {
 			}
 		}
 		if !inside {
-			next, err := r.target(row.Time)
+			next, err := r.target(i, floor, ceiling)
 			if err != nil {
 				return err
 			}
@@ -291,18 +291,53 @@ func (r *router) find(t int64) int {
 	return slices.IndexFunc(r.targets, func(g target) bool { return g.bounds.Contains(t) })
 }
 
-// target returns the place of the shard that holds time, making the shard
-// group if there is none.
-func (r *router) target(t int64) (int, error) {
-	if i := r.find(t); i >= 0 {
-		return i, nil
+// target returns the place of the shard that holds the time of row i, making
+// the shard group if there is none.
+func (r *router) target(i int, floor, ceiling int64) (int, error) {
+	t := r.batch.Rows[i].Time
+	if n := r.find(t); n >= 0 {
+		return n, nil
 	}
-	e, g, err := r.s.shardAt(r.db, r.database, r.policy, t)
+	g := r.policy.ShardGroupAt(t)
+	if g == nil {
+		if err := r.makeGroups(i, floor, ceiling); err != nil {
+			return 0, err
+		}
+		if g = r.policy.ShardGroupAt(t); g == nil {
+			return 0, fmt.Errorf("create shard group for %s: none holds the time", time.Unix(0, t).UTC())
+		}
+	}
+	e, err := r.s.shardOf(r.db, g)
 	if err != nil {
 		return 0, err
 	}
 	r.targets = append(r.targets, target{shard: e, bounds: g.TimeRange()})
 	return len(r.targets) - 1, nil
+}
+
+// makeGroups makes the shard groups that the rows from the i-th on lack, in
+// one change of the catalog: each change writes and syncs all of it, and a batch
+// of old data may need hundreds.
+func (r *router) makeGroups(i int, floor, ceiling int64) error {
+	var times []int64
+	wanted := map[int64]bool{} // by the group's start
+	for k := range r.batch.Rows[i:] {
+		t := r.batch.Rows[i+k].Time
+		if t < floor || t > ceiling || r.policy.ShardGroupAt(t) != nil {
+			continue
+		}
+		start, _ := meta.GroupBounds(t, r.policy.ShardGroupDuration)
+		if !wanted[start] {
+			wanted[start] = true
+			times = append(times, t)
+		}
+	}
+	data, err := r.s.catalog.Apply(meta.CreateShardGroups{Database: r.database, RetentionPolicy: r.policy.Name, Times: times})
+	if err != nil {
+		return fmt.Errorf("create shard group: %w", err)
+	}
+	r.policy, err = data.RetentionPolicy(r.database, r.policy.Name)
+	return err
 }
 
 // check looks a layout up in a target's shard.
@@ -462,40 +497,25 @@ func (db *database) create(fresh []*column.Series) error {
 	return nil
 }
 
-// shardAt returns the shard of the policy that holds time t, making group and
-// shard if needed.
-func (s *Store) shardAt(db *database, database string, rp *meta.RetentionPolicy, t int64) (*shardEntry, *meta.ShardGroup, error) {
-	g := rp.ShardGroupAt(t)
-	if g == nil {
-		data, err := s.catalog.Apply(meta.CreateShardGroup{Database: database, RetentionPolicy: rp.Name, Time: t})
-		if err != nil {
-			return nil, nil, fmt.Errorf("create shard group: %w", err)
-		}
-		fresh, err := data.RetentionPolicy(database, rp.Name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if g = fresh.ShardGroupAt(t); g == nil {
-			return nil, nil, fmt.Errorf("create shard group for %s: none holds the time", time.Unix(0, t).UTC())
-		}
-	}
+// shardOf returns the shard of a group, made if needed.
+func (s *Store) shardOf(db *database, g *meta.ShardGroup) (*shardEntry, error) {
 	id := g.Shards[0].ID
 	if e := s.shard(id); e != nil {
-		return e, g, nil
+		return e, nil
 	}
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	if e := s.shard(id); e != nil {
-		return e, g, nil
+		return e, nil
 	}
 	e, err := s.openShard(db, id, g)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// The gate, which the write holds, keeps drops and Close out.
 	s.mu.Lock()
 	s.mu.shards[id] = e
 	s.mu.Unlock()
 	s.counters.shardsCreated.Add(1)
-	return e, g, nil
+	return e, nil
 }

@@ -9,21 +9,27 @@ import (
 
 func compareStrings(a, b string) int { return strings.Compare(a, b) }
 
-// idBits is a set of ids: a bit each, in pages of 65,536 ids. One goroutine at
-// a time changes it, any number may call get meanwhile.
+// idBits is a set of ids: a bit each, in pages of 4,096 ids. One goroutine at
+// a time changes it, any number may call get meanwhile. Pages are small because
+// there is a set for each shard, and shards of a few series may be many.
 type idBits struct {
 	pages atomic.Pointer[[]*idPage]
 }
 
-type idPage [1024]atomic.Uint64
+const (
+	idPageBits = 12
+	idPageMask = 1<<(idPageBits-6) - 1 // of the words of a page
+)
+
+type idPage [idPageMask + 1]atomic.Uint64
 
 func (b *idBits) get(id uint32) bool {
 	pages := b.pages.Load()
-	if pages == nil || int(id>>16) >= len(*pages) {
+	if pages == nil || int(id>>idPageBits) >= len(*pages) {
 		return false
 	}
-	p := (*pages)[id>>16]
-	return p != nil && p[id>>6&1023].Load()>>(id&63)&1 != 0
+	p := (*pages)[id>>idPageBits]
+	return p != nil && p[id>>6&idPageMask].Load()>>(id&63)&1 != 0
 }
 
 func (b *idBits) set(id uint32) {
@@ -31,7 +37,7 @@ func (b *idBits) set(id uint32) {
 	if p := b.pages.Load(); p != nil {
 		pages = *p
 	}
-	hi := int(id >> 16)
+	hi := int(id >> idPageBits)
 	if hi >= len(pages) || pages[hi] == nil {
 		grown := make([]*idPage, max(hi+1, len(pages)))
 		copy(grown, pages)
@@ -39,7 +45,7 @@ func (b *idBits) set(id uint32) {
 		pages = grown
 		b.pages.Store(&grown)
 	}
-	pages[hi][id>>6&1023].Or(1 << (id & 63))
+	pages[hi][id>>6&idPageMask].Or(1 << (id & 63))
 }
 
 // setAll sets every id of set.
@@ -54,15 +60,15 @@ func (b *idBits) setAll(set *roaring.Bitmap) {
 				word |= 1 << (buf[i] & 63)
 			}
 			b.set(first)
-			(*b.pages.Load())[first>>16][first>>6&1023].Or(word)
+			(*b.pages.Load())[first>>idPageBits][first>>6&idPageMask].Or(word)
 		}
 	}
 }
 
 func (b *idBits) clear(id uint32) {
 	pages := b.pages.Load()
-	if pages == nil || int(id>>16) >= len(*pages) || (*pages)[id>>16] == nil {
+	if pages == nil || int(id>>idPageBits) >= len(*pages) || (*pages)[id>>idPageBits] == nil {
 		return
 	}
-	(*pages)[id>>16][id>>6&1023].And(^uint64(1 << (id & 63)))
+	(*pages)[id>>idPageBits][id>>6&idPageMask].And(^uint64(1 << (id & 63)))
 }

@@ -89,7 +89,7 @@ func (t *slotTable) insert(slot uint64) {
 
 func (t *slotTable) grow() {
 	old := t.slots
-	t.slots, t.n = make([]uint64, max(1024, 2*len(old))), 0
+	t.slots, t.n = make([]uint64, max(16, 2*len(old))), 0
 	for _, s := range old {
 		if s != 0 {
 			t.insert(s)
