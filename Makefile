@@ -5,8 +5,8 @@ RACE     = ./cache ./column ./continuous ./httpapi ./input/... ./lineproto ./met
 FUZZTIME = 10s
 BENCH    = .
 COUNT    = 6
-MICRO    = ./cache ./column ./httpapi ./lineproto ./meta ./query ./shard ./tsi ./tsm ./tsm/codec ./wal
-HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
+MICRO    = ./cache ./column ./httpapi ./internal/vector ./lineproto ./meta ./query ./shard ./tsi ./tsm ./tsm/codec ./wal
+HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 
 .PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-e2e golden cover clients docs-test dist dist-test run help

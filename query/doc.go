@@ -28,8 +28,12 @@
 // are filled, transformed, joined on their times, and the select list is
 // evaluated over the joined columns.
 //
+// A chunk that windows cut is cut once (cut); each slot then folds its column over
+// all cuts, in package internal/vector where no value is null.
+//
 // Several workers read disjoint sets of series and own their states; the states
-// are merged in the order of the workers.
+// are merged in the order of the workers. Rows of one output series leave in
+// slices, one being read while the one before is emitted (emitSlices).
 //
 // # What holds
 //
