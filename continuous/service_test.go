@@ -46,6 +46,12 @@ func TestDue(t *testing.T) {
 		{"RESAMPLE EVERY 10m FOR 3h BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:20:00", "13:10:00", "11:00:00 14:00:00"},
 		{"RESAMPLE EVERY 2h BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "14:20:00", "12:00:00", "12:00:00 14:00:00"},
 		{"RESAMPLE EVERY 2h BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) END", "13:20:00", "12:00:00", ""},
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h), * END", "13:20:00", "", "12:00:00 13:00:00"},
+		{"RESAMPLE EVERY 30m BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h, 10m) END", "13:45:00", "13:10:00", "13:10:00 14:10:00"},
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(31d, '1mo') END", "00:00:00", "", "2021-02-01 00:00:00 2021-03-01 00:00:00"},
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(31d, '1mo') tz('Europe/Berlin') END", "00:00:00", "", "2021-01-31 23:00:00 2021-02-28 23:00:00"},
+		{"RESAMPLE EVERY 1d BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(31d, '1mo') END", "13:00:00", "", "2021-02-01 00:00:00 2021-03-01 00:00:00"},
+		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(93d, '1q 4d') END", "13:00:00", "", "2020-10-05 00:00:00 2021-01-05 00:00:00"},
 		{"BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1d) tz('Europe/Berlin') END", "23:30:00", "", "2021-02-28 23:00:00 2021-03-01 23:00:00"},
 	} {
 		p, err := parse(head + c.q)
