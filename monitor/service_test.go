@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,16 +28,19 @@ func (s *store) EnsurePolicy(ctx context.Context, db, rp string, duration time.D
 func TestService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
-		var fail error
+		var broken atomic.Bool
 		m := monitor.Start(monitor.Options{
 			Writer: s, Hostname: "h", Interval: 10 * time.Second,
 			Statistics: func(context.Context) ([]query.Statistic, error) {
+				if broken.Load() {
+					return nil, errors.New("out of order")
+				}
 				return []query.Statistic{
 					{Name: "a", Tags: model.Tags{{Key: "database", Value: "d d"}, {Key: "x"}}, Values: map[string]any{"i": int64(-1), "b": true, "s": "x", "f": 1.5, "u": uint64(1), "n": math.NaN()}},
 					{Name: "empty"},
 					{Name: "odd", Values: map[string]any{"v": struct{}{}}},
 					{Name: `bad\`, Values: map[string]any{"v": int64(1)}},
-				}, fail
+				}, nil
 			},
 		})
 		defer m.Close()
@@ -52,10 +56,10 @@ func TestService(t *testing.T) {
 		if n, _ := s.Count(); n != 2 {
 			t.Errorf("%d points", n)
 		}
-		fail = errors.New("out of order")
+		broken.Store(true)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		fail = nil
+		broken.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if written, failed := m.Rounds(); written != 3 || failed != 2 {
