@@ -59,10 +59,10 @@ bench-e2e: build ## compare with installed peers end to end, quarter of an hour
 	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
 
 clients: ## real clients against the server, a table at the end; client-NAME is one
-	cd clients && go vet . && go test -count=1 -timeout 30m .
+	cd clients && go vet . && go test -count=1 -timeout 30m
 
 client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node prometheus grafana migration
-	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$' .
+	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$'
 
 docs-test: ## every command of README.md and docs against a server, with what it prints
 	go test -count=1 -v -run '^TestDocs' ./internal/apptest

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -20,15 +19,17 @@ import (
 )
 
 // moduleVersion returns the version of a module that this test is built with.
-func moduleVersion(path string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == path {
-				return strings.SplitN(m.Version, "-", 2)[0]
-			}
-		}
+func moduleVersion(t *testing.T, path string) string {
+	t.Helper()
+	out, _, err := command(t, "", nil, "", "go", "list", "-m", "-f", "{{.Version}}", path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return "?"
+	version, commit, untagged := strings.Cut(strings.TrimSpace(out), "-")
+	if untagged {
+		return commit[:8] // its day
+	}
+	return version
 }
 
 // loginServer starts a server with logins on, the administrator admin and the
@@ -58,7 +59,7 @@ func loginServer(t *testing.T) *apptest.Server {
 // TestGoV1 uses github.com/influxdata/influxdb1-client.
 func TestGoV1(t *testing.T) {
 	s := newSuite(t, "Go influxdb1-client")
-	s.version = moduleVersion("github.com/influxdata/influxdb1-client")
+	s.version = moduleVersion(t, "github.com/influxdata/influxdb1-client")
 	server := loginServer(t)
 	client := func(user string) v1.Client {
 		c, err := v1.NewHTTPClient(v1.HTTPConfig{Addr: server.URL, Username: user, Password: user + "!", Timeout: time.Minute})
@@ -159,7 +160,7 @@ func TestGoV1(t *testing.T) {
 // version 2 that the server has.
 func TestGoV2(t *testing.T) {
 	s := newSuite(t, "Go influxdb-client-go v2")
-	s.version = moduleVersion("github.com/influxdata/influxdb-client-go/v2")
+	s.version = moduleVersion(t, "github.com/influxdata/influxdb-client-go/v2")
 	v2log.Log = nil
 	server := loginServer(t)
 	ctx := t.Context()

@@ -142,6 +142,9 @@ func fishCompletion() string {
 	for _, c := range commands() {
 		f, _ := c.flags()
 		when := quoteShell("__fish_seen_subcommand_from " + c.name)
+		if c.name == "serve" {
+			when = quoteShell("__fish_use_subcommand; or __fish_seen_subcommand_from serve")
+		}
 		f.VisitAll(func(f *flag.Flag) {
 			_, argument, does := flagText(f)
 			fmt.Fprintf(&b, "complete -c tsdbd -n %s -o %s -d %s%s\n", when, f.Name, quoteShell(does), fishWord(argument, " -x"))

@@ -192,6 +192,17 @@ func TestOtherCompletions(t *testing.T) {
 			t.Errorf("%s: %v\n%s", shell, err, out)
 		}
 	}
+	if fish, err := exec.LookPath("fish"); err == nil {
+		for line, want := range map[string]string{
+			"tsdbd ba": "backup\t", "tsdbd -da": "-data\t", "tsdbd serve -da": "-data\t", "tsdbd backup -pr": "-prune\t",
+			"tsdbd import -precision m": "m\t", "tsdbd help res": "restore",
+		} {
+			cmd := exec.Command(fish, "--no-config", "-c", must(t, "completion", "fish")+"\ncomplete -C "+quoteShell(line))
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), want) {
+				t.Errorf("fish: %s: %q %v, want %s", line, out, err, want)
+			}
+		}
+	}
 	if _, _, err := tsdbd(t, "completion", "tcsh"); err == nil {
 		t.Error("tcsh passes")
 	}
