@@ -44,7 +44,7 @@ type driver struct {
 	// ddl adds users, drops of the database and of shard groups, backups and
 	// restarts.
 	ddl   bool
-	hosts int // 6 if less
+	hosts int // driverHosts if less
 	// ever holds every value that a key was given, if not nil.
 	ever map[string][]string
 	// clock is the store's, if retention is on: it drops the weeks before base.
@@ -71,6 +71,7 @@ func openRetaining(t testing.TB, fs vfs.FS, r *rand.Rand) *driver {
 	clock.Store(origin + keptWeeks*week + 1)
 	opt := testOptions(fs)
 	opt.RetentionInterval = time.Millisecond
+	opt.MaxSeriesPerDatabase = driverHosts
 	opt.Now = func() time.Time { return time.Unix(0, clock.Load()) }
 	d := newDriver(openTest(t, fs, opt), r)
 	d.clock, d.ddl = clock, true
@@ -212,7 +213,7 @@ func (d *driver) write() operation {
 	after := maps.Clone(d.want)
 	refused := 0
 	for range 1 + d.r.IntN(30) {
-		host := d.r.IntN(max(d.hosts, 6))
+		host := d.r.IntN(max(d.hosts, driverHosts))
 		series := fmt.Sprintf("m,host=h%d", host)
 		t := d.time()
 		d.n++
@@ -220,6 +221,10 @@ func (d *driver) write() operation {
 			switch {
 			case d.clock != nil && d.r.IntN(2) == 0:
 				fmt.Fprintf(&b, "%s f=%d %d\n", series, d.n, d.start(d.base)-int64(time.Hour))
+				refused++
+				continue
+			case d.r.IntN(2) == 0 && d.isFull():
+				fmt.Fprintf(&b, "m,host=more%d f=1 %d\n", d.n, t)
 				refused++
 				continue
 			case d.hasFloat(t):
@@ -262,6 +267,20 @@ func (d *driver) write() operation {
 		}
 		return err
 	}}
+}
+
+// driverHosts is how many series a driver writes, if not told otherwise.
+const driverHosts = 6
+
+// isFull reports whether the database is sure to have as many series as it may.
+func (d *driver) isFull() bool {
+	hosts := map[string]bool{}
+	for key := range d.want {
+		if series, _, ok := parseKey(key); ok {
+			hosts[series] = true
+		}
+	}
+	return d.opt.MaxSeriesPerDatabase > 0 && len(hosts) >= d.opt.MaxSeriesPerDatabase
 }
 
 // hasFloat reports whether the field f is sure to be a float in the week of t.
