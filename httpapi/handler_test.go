@@ -357,7 +357,7 @@ func TestFormatsAndTimes(t *testing.T) {
 	}
 	const text = `"1969-12-31T23:59:59.9985Z"`
 	f("", "", "application/json", doc(text))
-	f("&time_format=epoch", "", "application/json", doc(text))
+	f("&time_format=epoch", "", "application/json", doc("-1500000"))
 	f("&epoch=ms&time_format=rfc3339", "", "application/json", doc(text))
 	f("&epoch=ms&time_format=epoch", "", "application/json", doc("-1"))
 	f("&epoch=u", "", "application/json", doc("-1500"))

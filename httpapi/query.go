@@ -185,7 +185,11 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request) (*queryReque
 		req.unit = epochUnit(epoch)
 	}
 	switch r.FormValue("time_format") {
-	case "", "epoch":
+	case "":
+	case "epoch":
+		if epoch == "" {
+			req.unit = epochUnit("ns")
+		}
 	case "rfc3339":
 		req.unit = 0
 	default:
