@@ -122,9 +122,11 @@ func (c *comparison) run(ctx context.Context, r *result, dir string, w workload,
 		return err
 	}
 	t := c.target(s, c.connections)
+	profiled := c.profile(ctx, s, r.workload+"-load")
 	f, err := t.load(ctx, c.options, w, phases)
 	t.client.close()
 	r.load = f
+	err = errors.Join(err, profiled())
 	begin := time.Now()
 	if err := errors.Join(err, s.stop()); err != nil {
 		return err
@@ -144,10 +146,12 @@ func (c *comparison) run(ctx context.Context, r *result, dir string, w workload,
 		f.wrongCount = "first answer: " + wrong
 	}
 	f.anonRestarted = usage(s.pid()).anon
+	profiled = c.profile(ctx, s, r.workload+"-query")
 	if err == nil {
 		r.queries, err = t.queries(ctx, c.options, w)
 	}
 	t.client.close()
+	err = errors.Join(err, profiled())
 	return errors.Join(err, s.stop())
 }
 

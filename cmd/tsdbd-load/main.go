@@ -62,6 +62,7 @@ type options struct {
 	workloads string
 	report    string
 	tmp       string
+	profiles  string
 
 	// of null-wal
 	listen string
@@ -91,6 +92,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.workloads, "workloads", "devops,seed,hicard,small", "bench: what to measure")
 	flags.StringVar(&o.report, "report", "", "bench: write the report to this file")
 	flags.StringVar(&o.tmp, "tmp", "", "bench: where to make the data directories")
+	flags.StringVar(&o.profiles, "profiles", "", "bench: write CPU profiles of tsdbd to this directory; it has to serve them")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8086", "null-wal: address")
 	if err := flags.Parse(args); err != nil {
 		return err
