@@ -431,7 +431,7 @@ func TestGoals(t *testing.T) {
 func TestGoalNames(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range []string{"devops", "seed", "hicard"} {
-		w, err := newWorkload(name, &options{scale: 0.004})
+		w, err := newWorkload(name, &options{scale: 0.004, rounds: load.HicardRounds})
 		if err != nil {
 			t.Fatal(err)
 		}
