@@ -98,10 +98,12 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	go func() { defer close(watching); guard.watch(watchCtx) }()
 	defer func() { stopWatch(); <-watching }()
 	var statistics statisticSources
+	var inForce settingsInForce
+	inForce.set(c)
 	executor := query.New(query.Options{
 		Storage: eng, Admin: eng, Logger: log, ShardDurations: shards,
 		Statistics:  statistics.read,
-		Diagnostics: func() []query.Diagnostic { return damageDiagnostic(st) },
+		Diagnostics: func() []query.Diagnostic { return append(damageDiagnostic(st), *inForce.tables.Load()...) },
 		Limits:      c.queryLimits(), Memory: queries, Into: eng.writeInto,
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
@@ -208,6 +210,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	r := &reloader{
 		current: c, read: reload, certificates: receiving.certificates(), accessLog: accessLog, log: log, level: level,
 		setLimits: func(c *config) {
+			inForce.set(c)
 			st.SetLimits(c.storeLimits())
 			executor.SetLimits(c.queryLimits())
 			queries.SetLimit(int64(c.Query.MaxTotalMemory))

@@ -33,6 +33,33 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
+// TestDiagnostics: SHOW DIAGNOSTICS tells what is in force, and no secret.
+func TestDiagnostics(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.toml")
+	text := "[http]\nshared-secret = \"a secret of thirty-two bytes, or more\"\n[query]\nmax-select-point = 12345\n[subscriber]\nwrite-concurrency = 4\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, filepath.Join(dir, "data"), "-config", file)
+	all := s.query("", "SHOW DIAGNOSTICS")
+	for _, want := range []string{
+		`"name":"build"`, `"name":"network","columns":["hostname"]`, `"name":"runtime"`, `"name":"system"`, `"name":"config-data"`,
+		`"name":"config-httpd"`, `"name":"config-coordinator"`, `"name":"config-retention"`, `"name":"config-cqs","columns":["catch-up","enabled",`,
+		`"name":"config-subscriber"`, "12345", "[REDACTED]",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("SHOW DIAGNOSTICS has no %s:\n%s", want, all)
+		}
+	}
+	if strings.Contains(all, "thirty-two") {
+		t.Error("a secret is told")
+	}
+	if one := s.query("", "SHOW DIAGNOSTICS FOR 'config-cqs'"); strings.Count(one, `"name"`) != 1 || !strings.Contains(one, `["1d",true,true,"1s"]`) {
+		t.Errorf("SHOW DIAGNOSTICS FOR 'config-cqs': %s", one)
+	}
+}
+
 // TestServicesOff: with both services off nothing runs and nothing is copied,
 // but queries can be run by hand.
 func TestServicesOff(t *testing.T) {
