@@ -122,9 +122,11 @@ func (cs *columnSet) tags() (n int) {
 
 // needsTags reports whether the tags of each series must be known.
 func (cs *columnSet) needsTags() bool {
-	if cs.tags() > 0 {
-		return true
-	}
+	return cs.tags() > 0 || cs.filtersTags()
+}
+
+// filtersTags reports whether the predicate names tags.
+func (cs *columnSet) filtersTags() bool {
 	for _, b := range cs.cond {
 		if b.tag {
 			return true

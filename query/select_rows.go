@@ -226,7 +226,7 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 	}
 	defer cur.Close()
 	rd := newChunkReader(s.cs)
-	tags := s.cs.needsTags()
+	tags, filter := s.cs.needsTags(), s.cs.filtersTags()
 	bufs := map[int32]*rowset{}
 	runs := map[int32][]run{}
 	for {
@@ -256,7 +256,9 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 			if r.key, err = s.u.src.view.SeriesKey(id); err != nil {
 				return nil, err
 			}
-			_, rd.tags = model.ParseSeriesKey(r.key, rd.tags[:0])
+			if filter {
+				_, rd.tags = model.ParseSeriesKey(r.key, rd.tags[:0])
+			}
 		}
 		if err := s.series(cur, rd, buf, r.lo); err != nil {
 			return nil, err
