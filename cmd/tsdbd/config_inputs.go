@@ -9,6 +9,7 @@ import (
 	"tsdbd/input/collectd"
 	"tsdbd/input/graphite"
 	"tsdbd/lineproto"
+	"tsdbd/meta"
 )
 
 // inputConfig is what all inputs beside HTTP have.
@@ -157,6 +158,9 @@ func (c *config) checkInputs() (errs []error) {
 			return
 		}
 		err := check()
+		if err == nil && (meta.CheckName(in.Database) != nil || in.RetentionPolicy != "" && meta.CheckName(in.RetentionPolicy) != nil) {
+			err = fmt.Errorf("database %q or retention-policy %q cannot be a name", in.Database, in.RetentionPolicy)
+		}
 		if err == nil && (in.BatchSize < 0 || in.BatchPending < 0 || in.BatchPending > maxPending) {
 			err = fmt.Errorf("batch-size must not be negative, batch-pending must be from 1 to %d", maxPending)
 		}

@@ -127,7 +127,7 @@ func (c *config) openInputs(w input.Writer, log *slog.Logger) (all inputs, err e
 	for i := range c.OpenTSDB {
 		t := &c.OpenTSDB[i]
 		open("opentsdb", &t.inputConfig, func(o input.Options) (openInput, error) {
-			opt := opentsdb.Options{Options: o, Address: t.BindAddress, LogPointErrors: t.LogPointErrors}
+			opt := opentsdb.Options{Options: o, Address: t.BindAddress, LogPointErrors: t.LogPointErrors, BodyMemory: int64(c.HTTP.MaxBodyMemory)}
 			var certificate *httpapi.Certificate
 			if t.TLSEnabled {
 				var err error

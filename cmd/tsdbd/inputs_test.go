@@ -1,11 +1,14 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -142,6 +145,7 @@ func TestInputSettings(t *testing.T) {
 	f("udp.1: invalid precision", "[[udp]]\n[[udp]]\nenabled = true\nprecision = \"us\"\n")
 	f("udp.0: writers", "[[udp]]\nenabled = true\nwriters = 1001\n")
 	f("udp.0: batch-size", "[[udp]]\nenabled = true\nbatch-pending = -1\n")
+	f("udp.0: database \"../x\"", "[[udp]]\nenabled = true\ndatabase = \"../x\"\n")
 	f("graphite.0: protocol", "[[graphite]]\nenabled = true\nprotocol = \"sctp\"\n")
 	f("no measurement in template", "[[graphite]]\nenabled = true\ntemplates = [\"a.b\"]\n")
 	f("graphite.0: tag", "", "TSDBD_GRAPHITE_0_ENABLED=true", "TSDBD_GRAPHITE_0_TAGS=a=b;c")
@@ -156,4 +160,47 @@ func TestInputSettings(t *testing.T) {
 	if err != nil || fmt.Sprint(changed(c, other)) != "[udp]" || len(changed(c, c)) > 0 {
 		t.Error(changed(c, other), err)
 	}
+}
+
+// An OpenTSDB input speaks TLS if it is told to, with a certificate that SIGHUP
+// reads again.
+func TestInputWithTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := writeCertificate(t, dir, 1)
+	t.Setenv("TSDBD_OPENTSDB_0_ENABLED", "true")
+	t.Setenv("TSDBD_OPENTSDB_0_BIND_ADDRESS", "127.0.0.1:0")
+	t.Setenv("TSDBD_OPENTSDB_0_TLS_ENABLED", "true")
+	t.Setenv("TSDBD_OPENTSDB_0_CERTIFICATE", cert)
+	t.Setenv("TSDBD_OPENTSDB_0_PRIVATE_KEY", key)
+	s := startServer(t, filepath.Join(dir, "data"))
+	address := s.inputAddress("opentsdb")
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	resp, err := client.Post("https://"+address+"/api/put", "application/json", strings.NewReader(`{"metric":"m","timestamp":5,"value":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != 204 {
+		t.Error(resp.Status)
+	}
+	if got := s.query("opentsdb", "SELECT * FROM m"); !strings.Contains(got, "[5000000000,1]") {
+		t.Error(got)
+	}
+	if serial, err := dial("https://"+address, &tls.Config{MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Errorf("TLS 1.1 is spoken, certificate %d", serial)
+	}
+	writeCertificate(t, dir, 2)
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		serial, err := dial("https://"+address, &tls.Config{})
+		if err == nil && serial == 2 {
+			break
+		}
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("certificate %d %v", serial, err)
+		}
+	}
+	s.stop()
 }

@@ -28,8 +28,8 @@ type putPoint struct {
 	Tags      map[string]string `json:"tags"`
 }
 
-// maxBodiesBytes bounds all bodies held at a time (W9).
-const maxBodiesBytes = 4 * MaxBodyBytes
+// DefaultBodyMemory bounds the bodies held at a time, in bytes.
+const DefaultBodyMemory = 4 * MaxBodyBytes
 
 // chunkPoints are decoded and written at a time: JSON of tiny points takes much
 // more memory decoded than as text.
@@ -130,7 +130,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // put stores the points of a body, durably when it returns nil. Those in front
 // of one that is no point are stored all the same.
 func (s *Service) put(w http.ResponseWriter, r *http.Request) (status int, err error) {
-	body := &body{used: &s.bodies}
+	body := &body{used: &s.bodies, limit: s.bodyMemory}
 	defer body.release()
 	err = body.read(w, r)
 	s.Counts().Bytes.Add(int64(len(body.bytes)))
@@ -165,7 +165,8 @@ func (s *Service) put(w http.ResponseWriter, r *http.Request) (status int, err e
 // body is the bytes of a body, charged to what all bodies may take.
 type body struct {
 	bytes []byte
-	used  *atomic.Int64
+	used  *atomic.Int64 // by all bodies
+	limit int64         // of that
 	taken int64
 }
 
@@ -192,7 +193,7 @@ func (b *body) append(r io.Reader) error {
 		if free := cap(b.bytes) - len(b.bytes); free == 0 {
 			grow := max(64<<10, cap(b.bytes))
 			b.taken += int64(grow)
-			if b.used.Add(int64(grow)) > maxBodiesBytes {
+			if b.used.Add(int64(grow)) > b.limit {
 				return errTooMany
 			}
 			b.bytes = append(make([]byte, 0, cap(b.bytes)+grow), b.bytes...)

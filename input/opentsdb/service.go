@@ -23,6 +23,9 @@ type Options struct {
 	Address string // host:port
 	// TLS makes connections encrypted. nil: they are plain.
 	TLS *tls.Config
+	// BodyMemory bounds the bodies of POSTs held at a time, in bytes (W9); those
+	// beyond it are answered 503. 0: DefaultBodyMemory.
+	BodyMemory int64
 	// LogPointErrors logs lines that are no points.
 	LogPointErrors bool
 }
@@ -44,6 +47,7 @@ type Service struct {
 	http        *http.Server
 	handoff     *handoff
 	bodies      atomic.Int64 // bytes of bodies in memory
+	bodyMemory  int64
 	log         *slog.Logger // of bad lines, nil: none
 
 	requests atomic.Int64
@@ -55,7 +59,10 @@ type Service struct {
 
 // Listen opens the input. Close closes it.
 func Listen(opt Options) (*Service, error) {
-	s := &Service{batcher: input.NewBatcher(opt.Options)}
+	if opt.BodyMemory <= 0 {
+		opt.BodyMemory = DefaultBodyMemory
+	}
+	s := &Service{batcher: input.NewBatcher(opt.Options), bodyMemory: opt.BodyMemory}
 	if opt.LogPointErrors {
 		s.log = opt.Logger
 	}

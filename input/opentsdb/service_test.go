@@ -188,7 +188,7 @@ func TestLargeAndRefusedBodies(t *testing.T) {
 	fail = errors.New("disk full")
 	f(503)
 	fail = nil
-	in.bodies.Store(maxBodiesBytes) // as if others held it
+	in.bodies.Store(DefaultBodyMemory) // as if others held it
 	f(503)
 	in.bodies.Store(0)
 	f(204)
