@@ -50,14 +50,15 @@ func Parse(text string, params map[string]any) (*influxql.Query, error) {
 		return nil, err
 	}
 	out := &influxql.Query{}
-	known := false
+	plain := uncomment(text, tokens)
+	known := plain != text // a comment may stand where the grammar takes it for something else
 	for len(tokens) > 0 {
 		n := 0
 		for n < len(tokens) && tokens[n].tok != influxql.SEMICOLON {
 			n++
 		}
 		if n > 0 {
-			stmts, extends, err := parsePart(text, tokens[:n], params)
+			stmts, extends, err := parsePart(plain, tokens[:n], params)
 			known = known || extends
 			if err != nil && !extends {
 				break
@@ -117,6 +118,27 @@ func parsePart(text string, tokens []token, params map[string]any) (stmts influx
 		return nil, true, err
 	}
 	return q.Statements, true, nil
+}
+
+// uncomment puts spaces in the place of what stands between tokens.
+func uncomment(text string, tokens []token) string {
+	b := []byte(text)
+	at := 0
+	for i := 0; i <= len(tokens); i++ {
+		end := len(b)
+		if i < len(tokens) {
+			end = tokens[i].start
+		}
+		for ; at < end; at++ {
+			if b[at] != '\n' && b[at] != '\r' && b[at] != '\t' {
+				b[at] = ' '
+			}
+		}
+		if i < len(tokens) {
+			at = tokens[i].end
+		}
+	}
+	return string(b)
 }
 
 // blank puts spaces in the place of a text, so that what follows is where it was.

@@ -124,6 +124,9 @@ func TestClauses(t *testing.T) {
 		{"SHOW TAG VALUES WITH KEY IN (a, b) WHERE h IN ('x')", "SHOW TAG VALUES WITH KEY IN (a, b) WHERE (h = 'x')"},
 		{"SHOW SERIES WHERE h IN ('x')", "SHOW SERIES WHERE (h = 'x')"},
 		{"DELETE FROM m WHERE h IN ('x')", "DELETE FROM m WHERE (h = 'x')"},
+		{"SELECT v FROM m /* a comment, ü */ WHERE v > 1", "SELECT v FROM m WHERE v > 1"},
+		{"SELECT v FROM m /* a */ , /b/ WHERE h /*'*/ =~ /*'*/ /x/ -- c\n", "SELECT v FROM m, /b/ WHERE h =~ /x/"},
+		{"SELECT v FROM m /* a */ WHERE v > ", same("SELECT v FROM m /* a */ WHERE v > ")},
 		// Not a set, or not unambiguous.
 		{"SELECT v FROM m WHERE h IN ()", same("SELECT v FROM m WHERE h IN ()")},
 		{"SELECT v FROM m WHERE h IN ('a'", same("SELECT v FROM m WHERE h IN ('a'")},
