@@ -9,8 +9,9 @@
 // through DropShards, again and again until that succeeds.
 //
 // Invariant: a group is dropped only when two checks found it expired with at
-// least CheckInterval of monotonic time between them, so a wall clock that
-// jumps ahead and is set right within that time deletes nothing.
+// least CheckInterval of monotonic time and no jump of the wall clock between
+// them, so a clock that jumps ahead and is set right within that time deletes
+// nothing.
 //
 // The rules that give groups their durations and bounds live in package meta,
 // because the catalog applies them. A Service is safe for concurrent use.

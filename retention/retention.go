@@ -63,6 +63,8 @@ type Service struct {
 	// Owned by the expiry loop.
 	firstSeen map[uint64]time.Time // group id -> when it was first found expired
 	pending   []Dropped            // gone from the catalog, files not yet removed
+	// Both clocks at the check before.
+	lastWall, lastSeen time.Time
 }
 
 // Start starts the loops. The first check runs at once. Close ends them.
@@ -119,9 +121,11 @@ func every(ctx context.Context, interval time.Duration, f func(context.Context))
 func (s *Service) expire(ctx context.Context) {
 	s.removePending(ctx)
 	wall, seen := s.opt.Now(), time.Now() // seen carries the monotonic clock
+	s.watchClock(wall, seen)
 	stillExpired := make(map[uint64]time.Time, len(s.firstSeen))
 	for _, db := range s.opt.Catalog.Data().Databases {
 		for _, rp := range db.RetentionPolicies {
+			fresh := 0
 			for i := range rp.ShardGroups {
 				g := &rp.ShardGroups[i]
 				if !Expired(rp, g, wall) {
@@ -130,15 +134,37 @@ func (s *Service) expire(ctx context.Context) {
 				first, known := s.firstSeen[g.ID]
 				if !known {
 					stillExpired[g.ID] = seen
+					fresh++
 					continue
 				}
 				if seen.Sub(first) < s.opt.CheckInterval || ctx.Err() != nil || !s.drop(ctx, db, rp, g) {
 					stillExpired[g.ID] = first
 				}
 			}
+			if fresh > 0 {
+				s.opt.Logger.Info("shard groups have expired", "db", db.Name, "rp", rp.Name,
+					"groups", fresh, "of", len(rp.ShardGroups), "dropped_in", s.opt.CheckInterval)
+			}
 		}
 	}
 	s.firstSeen = stillExpired
+}
+
+// clockJump is how far the wall clock may move against the monotonic one
+// between two checks: daylight saving does not move it, slewing does a little.
+const clockJump = 5 * time.Minute
+
+// watchClock begins the wait of all groups anew when the wall clock was set.
+func (s *Service) watchClock(wall, seen time.Time) {
+	wall = wall.Round(0) // without the monotonic clock
+	if !s.lastSeen.IsZero() {
+		moved := wall.Sub(s.lastWall) - seen.Sub(s.lastSeen)
+		if moved.Abs() > clockJump {
+			s.opt.Logger.Warn("the wall clock jumped, expired shard groups wait anew", "by", moved, "now", wall.UTC())
+			clear(s.firstSeen)
+		}
+	}
+	s.lastWall, s.lastSeen = wall, seen
 }
 
 // drop takes one group out of the catalog and removes its files.

@@ -3,7 +3,9 @@ package retention
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -140,6 +142,24 @@ func TestExpiryDropsAtSecondSight(t *testing.T) {
 	})
 }
 
+// logText is a log to be read while it is written.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func TestClockJumpDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var offset time.Duration
@@ -147,7 +167,8 @@ func TestClockJumpDeletesNothing(t *testing.T) {
 		jump := func(d time.Duration) { mu.Lock(); offset = d; mu.Unlock() }
 		now := func() time.Time { mu.Lock(); defer mu.Unlock(); return time.Now().Add(offset) }
 		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(24 * time.Hour)}, group(time.Now()))
-		s := Start(Options{Catalog: c, Now: now, PrecreateInterval: 1000 * time.Hour})
+		var said logText
+		s := Start(Options{Catalog: c, Now: now, PrecreateInterval: 1000 * time.Hour, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		defer s.Close()
 		for _, by := range []time.Duration{time.Hour, 10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour} {
 			// Right until just after one check, set back before the next.
@@ -155,15 +176,29 @@ func TestClockJumpDeletesNothing(t *testing.T) {
 			jump(by)
 			time.Sleep(2 * time.Minute)
 			jump(0)
-			time.Sleep(3 * DefaultCheckInterval)
+			time.Sleep(3*DefaultCheckInterval - time.Minute)
 			synctest.Wait()
 			if n := len(c.starts(t)); n != 1 {
 				t.Fatalf("jump by %v: %d groups left", by, n)
 			}
 			// Twice seen, but not twice in a row.
 		}
-		jump(10 * 365 * 24 * time.Hour)
-		time.Sleep(2*DefaultCheckInterval + time.Minute)
+		if n := strings.Count(said.String(), "the wall clock jumped"); n != 6 {
+			t.Errorf("%d jumps told, want 6: %s", n, said.String())
+		}
+		// Each jump begins the wait anew.
+		for years := range time.Duration(3) {
+			jump((10 + years) * 365 * 24 * time.Hour)
+			time.Sleep(DefaultCheckInterval)
+			synctest.Wait()
+			if n := len(c.starts(t)); n != 1 {
+				t.Fatalf("a clock set again and again: %d groups left, want 1", n)
+			}
+		}
+		if !strings.Contains(said.String(), "shard groups have expired") {
+			t.Errorf("not told: %s", said.String())
+		}
+		time.Sleep(DefaultCheckInterval)
 		synctest.Wait()
 		if n := len(c.starts(t)); n != 0 {
 			t.Fatalf("a lasting jump: %d groups left, want 0", n)

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	"tsdbd/internal/vfs"
@@ -194,20 +196,46 @@ func (s *Store) flushedUpTo(limit uint64) uint64 {
 
 // flushAll flushes every shard that has anything unflushed.
 func (s *Store) flushAll(ctx context.Context) error {
-	s.mu.RLock()
-	var dirty []*shardEntry
-	for _, e := range s.mu.shards {
-		if _, ok := e.FirstUnflushed(); ok {
-			dirty = append(dirty, e)
-		}
-	}
-	s.mu.RUnlock()
-	for _, e := range dirty {
+	for _, e := range s.dirtyShards() {
 		for range 2 { // a failed snapshot, then what came after it
 			s.flush(ctx, e)
 		}
 	}
 	return nil
+}
+
+// flushFor flushes shards, those with most to read back first, until the time
+// is up, and returns how many are left.
+func (s *Store) flushFor(d time.Duration) (left int) {
+	dirty := s.dirtyShards()
+	sizes := make(map[*shardEntry]int64, len(dirty))
+	for _, e := range dirty {
+		sizes[e] = e.Bytes()
+	}
+	slices.SortFunc(dirty, func(a, b *shardEntry) int {
+		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), cmp.Compare(a.ID(), b.ID()))
+	})
+	start := time.Now()
+	for i, e := range dirty {
+		if time.Since(start) >= d {
+			return len(dirty) - i
+		}
+		for range 2 {
+			s.flush(context.Background(), e)
+		}
+	}
+	return 0
+}
+
+func (s *Store) dirtyShards() (dirty []*shardEntry) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, e := range s.mu.shards {
+		if _, ok := e.FirstUnflushed(); ok {
+			dirty = append(dirty, e)
+		}
+	}
+	return dirty
 }
 
 // compactLoop merges files, a shard at a time, as long as there is work.

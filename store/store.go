@@ -39,6 +39,7 @@ type Options struct {
 	FlushIdle        time.Duration // a cache without writes for so long is flushed; default 10 min
 	LogBytes         int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
 	CompactAfter     time.Duration // a shard without writes for so long is compacted fully; default 10 min
+	CloseFlush       time.Duration // Close begins no flush after it, the log keeps the rest; default 20 s, < 0: it flushes nothing
 
 	Limits
 
@@ -83,6 +84,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.CompactAfter <= 0 {
 		o.CompactAfter = 10 * time.Minute
+	}
+	if o.CloseFlush == 0 {
+		o.CloseFlush = 20 * time.Second
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -398,7 +402,9 @@ func (s *Store) Close() error {
 	s.loops.Wait()
 	var errs []error
 	if s.failure.Load() == nil {
-		errs = append(errs, s.flushAll(context.Background()))
+		if left := s.flushFor(s.opt.CloseFlush); left > 0 {
+			s.logger.Info("the log keeps what is not flushed, the next start reads it back", "shards", left)
+		}
 	}
 	errs = append(errs, s.closeFiles())
 	return errors.Join(errs...)

@@ -358,3 +358,36 @@ func TestSeriesTableStartsAfresh(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseLeavesTheLog closes a store that may not flush, or not all: the log
+// has the rest.
+func TestCloseLeavesTheLog(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.CloseFlush = -1
+	s := openTest(t, fs, opt)
+	s.create("db")
+	var lines strings.Builder
+	for w := range int64(30) {
+		fmt.Fprintf(&lines, "m v=%d %d\n", w, origin+w*week)
+	}
+	s.must(s.write("db", lines.String()))
+	s.must(s.Close())
+	if n := s.counters.flushes.Load(); n != 0 {
+		t.Errorf("%d flushes", n)
+	}
+	s = openTest(t, fs, opt)
+	if n := len(s.dirtyShards()); n != 30 {
+		t.Errorf("%d shards to be flushed after the start, want 30", n)
+	}
+	if left := s.flushFor(time.Nanosecond); left < 29 {
+		t.Errorf("%d left in no time", left)
+	}
+	if left := s.flushFor(time.Hour); left != 0 || len(s.dirtyShards()) != 0 {
+		t.Errorf("%d left", left)
+	}
+	if got := s.read("db"); len(got) != 30 {
+		t.Errorf("%d points, want 30", len(got))
+	}
+	s.must(s.Close())
+}
