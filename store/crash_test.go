@@ -341,8 +341,11 @@ func crashScript(t *testing.T, seed uint64, every int, disk *vfstest.FS, fs vfs.
 // must agree, no file be left over, and the next write work.
 func TestCrash(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 3))
-	total := 0
-	for total < *crashPoints {
+	total, want := 0, *crashPoints
+	if testing.Short() {
+		want /= 4
+	}
+	for total < want {
 		seed := r.Uint64()
 		fs := vfstest.New()
 		n, found := crashScript(t, seed, *crashEvery, fs, fs)

@@ -16,7 +16,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 )
 
-var troubleEvery = flag.Int("trouble-every", 13, "file operations from one trouble of TestDiskTrouble to the next")
+var troubleEvery = flag.Int("trouble-every", 29, "file operations from one trouble of TestDiskTrouble to the next")
 
 // TestReadFaults fails the n-th read of a start and of the query after it, for
 // every n: the start or the query fails with an error that names the place, or
