@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -110,7 +111,10 @@ var influxValues = map[string]map[string]string{
 }
 
 // keyNote is what is to be told about a key of a file that was read.
-type keyNote struct{ key, text string }
+type keyNote struct {
+	key, text string
+	level     slog.Level // Warn if the key has no effect
+}
 
 // readInfluxKey takes a key of an influxdb.conf from the document; ok is false
 // if it is none.
@@ -149,7 +153,7 @@ func (c *config) readInfluxKey(key toml.Key, document map[string]any, m toml.Met
 	case k.ignored == "":
 		return keyNote{}, true, nil
 	}
-	return keyNote{name, "has no effect: " + k.ignored}, true, nil
+	return keyNote{name, "has no effect: " + k.ignored, slog.LevelWarn}, true, nil
 }
 
 // readInfluxValue sets our key to the value of InfluxDB's.
@@ -170,7 +174,7 @@ func (c *config) readInfluxValue(name, text, to string, m toml.MetaData) (keyNot
 			}
 		}
 	}
-	return keyNote{name, "is taken for " + to}, true, nil
+	return keyNote{name, "is taken for " + to, slog.LevelInfo}, true, nil
 }
 
 // isEmpty tells whether a value is like none.

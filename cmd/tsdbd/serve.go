@@ -51,7 +51,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		go c.watch(ctx)
 	}
 	for _, n := range notes {
-		log.Warn("setting is InfluxDB's", "key", n.key, "note", n.text)
+		log.Log(ctx, n.level, "setting is InfluxDB's", "key", n.key, "note", n.text)
 	}
 	log.Info("opening", "version", version, "path", c.dataPath(), "memory", heap, "source", source)
 	begin := time.Now()
