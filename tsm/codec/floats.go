@@ -190,7 +190,7 @@ func decodePlainFloats(dst []float64, block []byte) error {
 	}
 	w := words(dst)
 	switch block[0] {
-	case encRaw, encLinear, encPacked, encSimple8:
+	case encRaw, encLinear, encPacked, encSimple8, encRice:
 		return decodePlainWords(w, block)
 	case encConst:
 		if len(block) > 9 {

@@ -111,6 +111,10 @@ func goldenCases() []goldenCase {
 		}
 		counter[i] = count
 	}
+	large := make([]float64, 64)
+	for i, x := range drift {
+		large[i] = math.Ldexp(float64(1200+5*int64(i)+x), 70)
+	}
 	return []goldenCase{
 		integers("integer 1", "const", 1),
 		integers("integers equal", "const", -300, -300, -300),
@@ -139,6 +143,7 @@ func goldenCases() []goldenCase {
 		integers("integers drift, dense", "rice", drift...).dense(),
 		integers("integers counter, dense", "rice", counter...).dense(),
 		floatsOf("floats drift, dense", "alp", tenth(drift)...).dense(),
+		floatsOf("floats beyond decimals, dense", "rice", large...).dense(),
 		text("string ok", "const", "ok"),
 		text("strings raw", "raw", "alpha", "beta", "gamma"),
 		text("strings dictionary", "dict", "up", "up", "down", "up", "up", "down", "down", "up"),
