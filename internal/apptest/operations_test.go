@@ -23,6 +23,8 @@ func TestOperationsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(text)
+	t.Setenv("TSDBD_UDP_0_ENABLED", "true") // an input has figures if it is on
+	t.Setenv("TSDBD_UDP_0_BIND_ADDRESS", "127.0.0.1:0")
 	s := Start(t)
 	s.Query("", "CREATE DATABASE db")
 	s.Write("db", "m v=1")
@@ -58,7 +60,7 @@ func TestOperationsPage(t *testing.T) {
 			section = strings.Trim(line, "[]")
 		}
 	}
-	found := regexp.MustCompile("`((?:data|http|query|retention|log)\\.[a-z-]+)`").FindAllStringSubmatch(page, -1)
+	found := regexp.MustCompile("`((?:data|http|query|retention|monitor|log)\\.[a-z-]+)`").FindAllStringSubmatch(page, -1)
 	if len(found) < 30 {
 		t.Fatalf("%d settings on the page", len(found))
 	}
