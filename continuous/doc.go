@@ -2,10 +2,9 @@
 // INTO over the windows that have ended, each time one ends.
 //
 // Start runs one loop until Close. Every Interval it goes through the catalog's
-// queries; parse gives each a plan (its statement, interval, offset, EVERY,
-// FOR, zone), plan.due says whether a run is due and over which range, and the
-// statement with that range added to its condition goes to Execute, one query
-// after the other.
+// queries; parse gives each a plan (query.ContinuousQuery, EVERY, FOR), plan.due
+// says whether a run is due and over which range, and the statement with that
+// range added to its condition goes to Execute, one query after the other.
 //
 // # When and over what
 //
@@ -29,6 +28,7 @@
 //     has no aggregate) is logged once and left alone until it changes.
 //   - Execute is called by one goroutine, and its context ends with Close.
 //
-// The package does not decide who may make queries, and knows nothing of
+// EXECUTE CONTINUOUS QUERY is a statement of package query: it neither asks nor
+// changes what is kept here. The package does not decide who may make queries, and knows nothing of
 // storage: the executor normalizes and runs the statements.
 package continuous

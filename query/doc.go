@@ -35,6 +35,16 @@
 // are merged in the order of the workers. Rows of one output series leave in
 // slices, one being read while the one before is emitted (emitSlices).
 //
+// A predicate is asked of the statistics of a chunk before its rows (decider).
+// EXPLAIN ANALYZE puts counting cursors between a statement and storage (profile).
+//
+// # What InfluxQL has not
+//
+// Parse hands a text to the grammar of InfluxDB first. Only one that this refuses
+// is cut into tokens and looked at for statements (extensions) and clauses
+// (clauses) of our own; clauses become InfluxQL, so that the planner knows none of
+// them but windows of months and the look-back of fill(previous).
+//
 // # What holds
 //
 //   - An answer does not depend on how storage cuts series into chunks, on
@@ -45,13 +55,14 @@
 //     answer otherwise than InfluxDB 1.12, with the reason.
 //   - Empty windows that a LIMIT cuts off are never made. Windows, rows and
 //     results held at once are bounded by SelectOptions.MemoryBytes.
-//   - The end of the context is seen at every chunk and every block of windows.
+//   - The end of the context is seen at every chunk, and by whatever works on rows
+//     that were read once in 65,536 of them (stopper); nothing is handed out after it.
 //   - NaN stays in result columns; the encoder shows it as null. It is no value to an outer
 //     query, and INTO does not write it.
 //
 // # What it does not do
 //
-// It does not parse (github.com/influxdata/influxql does), encode, authorize,
+// It does not parse InfluxQL itself (github.com/influxdata/influxql does), encode, authorize,
 // or know files: storage is what package scan says. Conditions on time under OR
 // are intersected, as in InfluxDB. Functions of tags give nothing.
 //
