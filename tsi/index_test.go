@@ -915,3 +915,50 @@ func TestIndexConcurrent(t *testing.T) {
 	wg.Wait()
 	x.Close()
 }
+
+// What series take until they are in a file is counted, from AddAll to Publish:
+// flushes and the bound of the caches go by it (W9).
+func TestIndexBytes(t *testing.T) {
+	x, err := NewIndex(IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	const n = 20_000
+	series := make([]*column.Series, n)
+	text := 0
+	for i := range series {
+		host := fmt.Sprintf("a-host-name-of-some-length-%07d", i)
+		text += len(host)
+		series[i] = &column.Series{Key: "m,dc=one,host=" + host}
+		series[i].SetID(model.SeriesID(i + 1))
+	}
+	x.AddAll(series)
+	counted := x.MutableBytes()
+	if least := int64(text + n*(3*4+8+8)); counted < least || counted > least+20*n {
+		t.Errorf("%d bytes are counted, %d at least are taken", counted, least)
+	}
+	x.AddAll(series[:100])
+	if again := x.MutableBytes(); again != counted {
+		t.Errorf("%d bytes are counted after adding the same again, want %d", again, counted)
+	}
+	snap := x.Freeze()
+	if m, all := x.MutableBytes(), x.Bytes(); m != 0 || all != counted {
+		t.Errorf("frozen: %d bytes would be cut off, %d in all, want 0 and %d", m, all, counted)
+	}
+	fs := newFS()
+	if err := fs.MkdirAll("db"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := snap.WriteFile(fs, "db/1.tsi"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(fs, "db/1.tsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Publish(snap, f)
+	if all := x.Bytes(); all != 0 {
+		t.Errorf("published: %d bytes", all)
+	}
+}
