@@ -29,6 +29,6 @@
 //   - Execute is called by one goroutine, and its context ends with Close.
 //
 // EXECUTE CONTINUOUS QUERY is a statement of package query: it neither asks nor
-// changes what is kept here. The package does not decide who may make queries, and knows nothing of
-// storage: the executor normalizes and runs the statements.
+// changes what is kept here. The package does not decide who may make queries, and
+// knows nothing of storage: the executor normalizes and runs the statements.
 package continuous
