@@ -107,6 +107,45 @@ func TestSelectLazyWindows(t *testing.T) {
 	}
 }
 
+// TestSelectStreams reads a few series whose rows take many times the memory that
+// the statement may hold.
+func TestSelectStreams(t *testing.T) {
+	defer func(old int64) { streamRows = old }(streamRows)
+	streamRows = 1 << 11
+	m := newMemStore()
+	m.create("d", "autogen")
+	const rows = 100_000
+	var b strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&b, "m,h=%d v=%d %d\n", i%2, i, 1500000000+i)
+	}
+	m.write(t, "d", "", "s", b.String())
+	for _, q := range []string{
+		"SELECT v FROM m", "SELECT * FROM m", "SELECT v FROM m ORDER BY time DESC", "SELECT v * 2 FROM m",
+		"SELECT v FROM m LIMIT 90000", "SELECT v FROM m LIMIT 90000 OFFSET 5", "SELECT v FROM m WHERE h = '0'",
+	} {
+		res, err := collectSelect(t.Context(), m, q, SelectOptions{MemoryBytes: 512 << 10, ChunkSize: 1000})
+		if err != nil {
+			t.Errorf("%s: %v", q, err)
+			continue
+		}
+		n, want := 0, rows
+		for _, r := range res {
+			for _, s := range r.Series {
+				n += s.Rows
+			}
+		}
+		if strings.Contains(q, "LIMIT") {
+			want = 90000
+		} else if strings.Contains(q, "WHERE") {
+			want = rows / 2
+		}
+		if n != want {
+			t.Errorf("%s: %d rows, want %d", q, n, want)
+		}
+	}
+}
+
 // The first rows of many series are found in slices of time; which must not show.
 func TestSelectFirstRows(t *testing.T) {
 	m := newMemStore()

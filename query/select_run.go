@@ -346,15 +346,33 @@ func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want fun
 	if limit > 0 && u.set.GetCardinality() >= manySeries {
 		return x.streamFirst(l, u, r, out, limit, want)
 	}
-	n := int64(1)
 	if limit == 0 && u.set.GetCardinality() >= 8 || streamRows < 1<<10 {
-		rows, err := x.estimateRows(l, u, r)
-		if err != nil {
-			return err
-		}
-		// Short slices, so that one is read while the one before is emitted.
-		n += max(rows/streamRows, min(8*rows/streamRows, rows/(int64(u.set.GetCardinality())*sliceRows)))
+		return x.streamSlices(l, u, r, out, limit, want)
 	}
+	// As a rule these are few rows, which are read at once and not counted
+	// first. But a single series may have any number.
+	before, points := x.used.Load(), x.points.Load()
+	var failed error
+	err := x.emitSlices(1, out, l, func(int) (m map[int32]*rowset, bytes int64, err error) {
+		m, bytes, failed = x.collectUnit(u, l.refs, r, l.asc, limit, want)
+		return m, bytes, failed
+	})
+	if !errors.Is(failed, errMemory) {
+		return err
+	}
+	x.used.Store(before)
+	x.points.Store(points)
+	return x.streamSlices(l, u, r, out, limit, want)
+}
+
+// streamSlices is streamUnit for what may be many rows.
+func (x *exec) streamSlices(l *level, u *unit, r model.TimeRange, out *seriesOut, limit int, want func(int32) bool) error {
+	rows, err := x.estimateRows(l, u, r)
+	if err != nil {
+		return err
+	}
+	// Short slices, so that one is read while the one before is emitted.
+	n := 1 + max(rows/streamRows, min(8*rows/streamRows, rows/(max(1, int64(u.set.GetCardinality()))*sliceRows)))
 	if n > 1 {
 		if b, ok := u.shard.TimeBounds(u.set); ok {
 			r = r.Intersect(b)
