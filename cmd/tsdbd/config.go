@@ -103,7 +103,7 @@ type httpConfig struct {
 	AuthEnabled bool   `toml:"auth-enabled"`
 	Realm       string `toml:"realm"`
 	// SharedSecret is the key of bearer tokens; without one there are none.
-	SharedSecret secret `toml:"shared-secret"`
+	SharedSecret secret `toml:"shared-secret,omitempty"`
 	// PingAuthEnabled makes /ping and /health take a login as well.
 	PingAuthEnabled bool `toml:"ping-auth-enabled"`
 
@@ -272,6 +272,9 @@ func (from *settingsFrom) load(environ []string) (*config, error) {
 		if err := c.Log.Level.UnmarshalText([]byte(from.level)); err != nil {
 			return nil, fmt.Errorf("-log-level: %w", err)
 		}
+	}
+	if c.HTTP.AuthEnabled && c.HTTP.SharedSecret.given && c.HTTP.SharedSecret.text == "" {
+		return nil, errEmptySecret
 	}
 	c.setInputDefaults()
 	heap, _ := heapLimit()

@@ -96,7 +96,7 @@ func TestUnknownKeysAreExplained(t *testing.T) {
 
 func TestSecretsAreNotShown(t *testing.T) {
 	c, err := loadConfig(nil, []string{"TSDBD_HTTP_SHARED_SECRET=sesame"})
-	if err != nil || string(c.HTTP.SharedSecret) != "sesame" {
+	if err != nil || c.HTTP.SharedSecret.text != "sesame" {
 		t.Fatal(c, err)
 	}
 	var b strings.Builder

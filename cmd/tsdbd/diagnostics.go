@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"tsdbd/query"
@@ -59,7 +58,7 @@ func configDiagnostic(name string, section reflect.Value) query.Diagnostic {
 		if f.Anonymous {
 			continue
 		}
-		key := strings.TrimSuffix(f.Tag.Get("toml"), ",omitempty")
+		key := keyOf(f)
 		switch v := section.FieldByIndex(f.Index).Interface().(type) {
 		case encoding.TextMarshaler:
 			text, err := v.MarshalText()

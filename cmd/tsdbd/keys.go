@@ -24,9 +24,9 @@ func (c *config) settings() []setting {
 			if f.Anonymous {
 				continue // its fields come by themselves
 			}
-			name := section + index + "_" + f.Tag.Get("toml")
+			name := section + index + "_" + keyOf(f)
 			all = append(all, setting{
-				key: section + "." + f.Tag.Get("toml"), env: envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")),
+				key: section + "." + keyOf(f), env: envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")),
 				value: v.FieldByIndex(f.Index),
 			})
 		}
@@ -43,12 +43,15 @@ func (c *config) settings() []setting {
 	return all
 }
 
+// keyOf returns a field's key in the file.
+func keyOf(f reflect.StructField) string { return strings.TrimSuffix(f.Tag.Get("toml"), ",omitempty") }
+
 // sections yields the sections and lists of sections by name.
 func (c *config) sections() iter.Seq2[string, reflect.Value] {
 	return func(yield func(string, reflect.Value) bool) {
 		v := reflect.ValueOf(c).Elem()
 		for i := range v.NumField() {
-			if !yield(v.Type().Field(i).Tag.Get("toml"), v.Field(i)) {
+			if !yield(keyOf(v.Type().Field(i)), v.Field(i)) {
 				return
 			}
 		}
@@ -105,7 +108,7 @@ func changed(a, b *config) []string {
 		}
 		for i := range v.NumField() {
 			if !reflect.DeepEqual(v.Field(i).Interface(), w.Field(i).Interface()) {
-				keys = append(keys, name+"."+v.Type().Field(i).Tag.Get("toml"))
+				keys = append(keys, name+"."+keyOf(v.Type().Field(i)))
 			}
 		}
 	}

@@ -84,10 +84,10 @@ func (c *config) warnOfOpenDoors(log *slog.Logger) {
 	if c.HTTP.AuthEnabled && !c.HTTP.HTTPSEnabled && !local {
 		log.Warn("passwords cross the network unencrypted: set http.https-enabled", "address", c.HTTP.BindAddress)
 	}
-	if n := len(c.HTTP.SharedSecret); n > 0 && n < minSecretBytes {
+	if n := len(c.HTTP.SharedSecret.text); n > 0 && n < minSecretBytes {
 		log.Warn("http.shared-secret is short enough to be guessed", "bytes", n)
 	}
-	if c.HTTP.SharedSecret != "" && !c.HTTP.AuthEnabled {
+	if c.HTTP.SharedSecret.text != "" && !c.HTTP.AuthEnabled {
 		log.Warn("http.shared-secret has no effect without http.auth-enabled")
 	}
 }

@@ -9,7 +9,13 @@ import (
 const redacted = "[REDACTED]"
 
 // secret is a setting that is never shown: not printed, not logged.
-type secret string
+type secret struct {
+	text  string
+	given bool
+}
+
+// errEmptySecret keeps a variable that was never set from passing for a secret.
+var errEmptySecret = errors.New("http.shared-secret is given and empty: put a secret, or leave the key out and no bearer token is taken")
 
 // UnmarshalText reads a secret. What stands for one in print is refused: a
 // server with a secret that everyone knows would be open.
@@ -17,7 +23,7 @@ func (s *secret) UnmarshalText(text []byte) error {
 	if string(text) == redacted {
 		return errors.New("it was hidden when the configuration was printed, put the secret itself")
 	}
-	*s = secret(text)
+	*s = secret{string(text), true}
 	return nil
 }
 
@@ -26,7 +32,7 @@ func (s secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // String hides the secret; an empty one is shown.
 func (s secret) String() string {
-	if s == "" {
+	if s.text == "" {
 		return ""
 	}
 	return redacted
