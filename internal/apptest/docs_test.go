@@ -176,6 +176,7 @@ func (p *docPage) command(ctx context.Context, text string) *exec.Cmd {
 			p.t.Fatal(err)
 		}
 	}
+	text = strings.ReplaceAll(text, "go run ./cmd/tsdbd", "tsdbd") // which has been built from it
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(link)+":"+os.Getenv("PATH"), "HOME="+p.dir, "TSDBD_HTTP_BIND_ADDRESS="+p.server.addr, "TSDBD_HOST="+p.server.addr, "LC_ALL=C.UTF-8")
