@@ -181,7 +181,15 @@ func (im *importer) refuse(line []byte, reason string) {
 		im.stats.Errors = append(im.stats.Errors, fmt.Sprintf("%s: %.200q", reason, line))
 	}
 	if im.opt.Failed != nil {
-		_, _ = fmt.Fprintf(im.opt.Failed, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n%s\n", im.db, im.rp, bytes.TrimRight(line, "\r\n"))
+		im.keepLocked(im.db, im.rp, line)
+	}
+}
+
+// keepLocked writes lines that were not stored for later. An import that loses
+// them ends.
+func (im *importer) keepLocked(db, rp string, lines []byte) {
+	if _, err := fmt.Fprintf(im.opt.Failed, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n%s\n", db, rp, bytes.TrimRight(lines, "\r\n")); err != nil {
+		im.cancel(fmt.Errorf("write failed lines: %w", err))
 	}
 }
 
@@ -341,11 +349,7 @@ func (im *importer) sendBatch(b *importBatch) {
 		im.stats.Errors = append(im.stats.Errors, refusal.Message)
 	}
 	if len(lines) > 0 {
-		_, err := fmt.Fprintf(im.opt.Failed, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n%s", b.db, b.rp, lines)
-		if err != nil {
-			im.cancel(fmt.Errorf("write failed lines: %w", err))
-			return
-		}
+		im.keepLocked(b.db, b.rp, lines)
 	}
 	if im.opt.Progress != nil {
 		im.opt.Progress(im.stats)

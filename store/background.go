@@ -112,10 +112,13 @@ func (s *Store) nextFlush() *shardEntry {
 func (s *Store) flush(ctx context.Context, e *shardEntry) {
 	defer s.pacer.flush()()
 	s.flushing.Lock()
-	defer s.flushing.Unlock()
 	s.flushLocked(ctx, e)
-	if s.garbage >= collectBytes {
+	collect := s.garbage >= collectBytes
+	if collect {
 		s.garbage = 0
+	}
+	s.flushing.Unlock()
+	if collect {
 		runtime.GC()
 	}
 }

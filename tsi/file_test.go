@@ -1,0 +1,202 @@
+package tsi
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/model"
+)
+
+func testFile(t testing.TB, fs *vfstest.FS, path string, n int) *File {
+	t.Helper()
+	x, _ := NewIndex(IndexOptions{})
+	x.RegisterFields(&column.Layout{Measurement: "cpu", Fields: []column.Field{{Key: "usage", Type: model.Float}, {Key: "n", Type: model.Integer}}})
+	x.RegisterFields(&column.Layout{Measurement: "none", Fields: []column.Field{{Key: "f", Type: model.String}}})
+	for i := range n {
+		x.AddSeries(model.SeriesID(i+1), fmt.Sprintf("cpu,dc=dc%d,host=host_%d", i%3, i))
+		if i%10 == 0 {
+			x.AddSeries(model.SeriesID(n+i+1), fmt.Sprintf("mem,host=host_%d", i))
+		}
+	}
+	if _, err := x.Freeze().WriteFile(fs, path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(fs, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// answers reads everything a file says.
+func answers(f *File) (out []any, err error) {
+	for _, m := range f.measured {
+		b, err := f.body(m)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m.name, m.fields, b.set.ToArray())
+		for _, r := range b.tags {
+			t, err := f.loadTag(b, r)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, r.key, t.present.ToArray())
+			c := t.cursor(f)
+			for c.next() {
+				ids, err := c.post.ids(nil)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, string(c.value), ids)
+			}
+			if c.err != nil {
+				return nil, c.err
+			}
+		}
+	}
+	return append(out, f.all.ToArray()), nil
+}
+
+func TestFileFlipEveryByte(t *testing.T) {
+	fs := newFS()
+	want, err := answers(testFile(t, fs, "x.tsi", 800))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := fs.Content("x.tsi")
+	for i := range data {
+		c := newFS()
+		put(t, c, "x.tsi", data)
+		if err := c.Flip("x.tsi", int64(i), 1<<(i%8)); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFile(c, "x.tsi")
+		if err == nil {
+			err = f.Verify()
+			if got, aerr := answers(f); aerr == nil && !reflect.DeepEqual(got, want) {
+				t.Fatalf("flip at %d: other answers, no error", i)
+			}
+		}
+		if !errors.Is(err, binio.ErrCorrupt) {
+			t.Fatalf("flip at %d: %v", i, err)
+		}
+	}
+	for n := range len(data) {
+		if n > 200 && n < len(data)-200 && n%17 != 0 {
+			continue
+		}
+		c := newFS()
+		put(t, c, "x.tsi", data[:n])
+		if _, err := OpenFile(c, "x.tsi"); !errors.Is(err, binio.ErrCorrupt) {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+	}
+}
+
+func TestFileFaults(t *testing.T) {
+	for n := 1; ; n++ {
+		fs := newFS()
+		x, _ := NewIndex(IndexOptions{})
+		x.AddSeries(1, "m,a=b")
+		s := x.Freeze()
+		ops := failFrom(fs, n)
+		_, err := s.WriteFile(fs, "x.tsi")
+		if ops() < n {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if !errors.Is(err, errInjected) {
+			t.Fatalf("op %d: %v", n, err)
+		}
+		fs.SetHook(nil)
+		if _, err := s.WriteFile(fs, "x.tsi"); err != nil {
+			t.Fatalf("again after op %d: %v", n, err)
+		}
+	}
+}
+
+func TestFileGolden(t *testing.T) {
+	fs := newFS()
+	testFile(t, fs, "x.tsi", 20)
+	checkGolden(t, "tsi-v1.golden", fs.Content("x.tsi"))
+	testFile(t, fs, "y.tsi", 20)
+	if !slices.Equal(fs.Content("x.tsi"), fs.Content("y.tsi")) {
+		t.Fatal("the same series gave another file")
+	}
+	// A file with every kind of posting, by its hash.
+	x, _ := NewIndex(IndexOptions{})
+	for i, k := range hicardKeys(20000) {
+		x.AddSeries(model.SeriesID(i+1), k)
+	}
+	info, err := x.Freeze().WriteFile(fs, "z.tsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Bytes != 187195 || info.Hash != 0x79f6d936889f11c7 {
+		t.Fatalf("%d bytes, hash %#x", info.Bytes, info.Hash)
+	}
+}
+
+// TestMergeEqualsOne: the file of all series and the merge of parts are equal
+// byte for byte.
+func TestMergeEqualsOne(t *testing.T) {
+	fs := newFS()
+	layout := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: model.Float}}}
+	write := func(path string, from, to, step int) *File {
+		x, _ := NewIndex(IndexOptions{})
+		x.RegisterFields(layout)
+		for i := from; i < to; i += step {
+			x.AddSeries(model.SeriesID(i+1), fmt.Sprintf("m,h=%06d,k=%d,l=%d", i, i%7, i/1000))
+		}
+		if _, err := x.Freeze().WriteFile(fs, path); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFile(fs, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	write("all.tsi", 0, 9000, 1)
+	parts := []*File{write("1.tsi", 0, 9000, 2), write("2.tsi", 1, 4000, 2), write("3.tsi", 3001, 9000, 2)}
+	if _, err := MergeFiles(fs, "merged.tsi", parts, MergeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(fs.Content("all.tsi"), fs.Content("merged.tsi")) {
+		t.Fatal("merged file differs")
+	}
+	// A merge tells what it does in small parts, and ends with the pace.
+	calls, sum := 0, 0
+	stop := errors.New("stop")
+	pace := func(n int) error {
+		if calls++; n < paceBytes || n > 2*paceBytes {
+			t.Errorf("told of %d bytes at once", n)
+		}
+		if sum += n; calls == 3 {
+			return stop
+		}
+		return nil
+	}
+	if _, err := MergeFiles(fs, "stopped.tsi", parts, MergeOptions{Pace: pace}); !errors.Is(err, stop) || calls != 3 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+	if fs.Content("stopped.tsi") != nil {
+		t.Error("a stopped merge left its file")
+	}
+	calls, sum = 4, 0
+	if _, err := MergeFiles(fs, "paced.tsi", parts, MergeOptions{Pace: pace}); err != nil {
+		t.Fatal(err)
+	}
+	if size := len(fs.Content("paced.tsi")); sum < size/2 || sum > 8*size {
+		t.Errorf("told of %d bytes for a file of %d", sum, size)
+	}
+}
