@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -383,6 +384,43 @@ func TestPositionBefore(t *testing.T) {
 			if p.Before(o) != (i < j) {
 				t.Errorf("%+v before %+v: %v", p, o, p.Before(o))
 			}
+		}
+	}
+}
+
+// TestReplayTwice replays a segment that ends at the end of its file and holds
+// a record whose sequence is just out of reach there: what a replay leaves
+// behind must be read by the next one as it was read by the first.
+func TestReplayTwice(t *testing.T) {
+	record := func(sequence uint64) []byte {
+		e := &Entry{Deletes: []Delete{{Database: 1}}}
+		var c encoder
+		if err := c.encode(e); err != nil {
+			t.Fatal(err)
+		}
+		return appendEntryRecords(nil, 2, sequence, 0, c.payload)
+	}
+	n := len(record(1))
+	size := segmentHeaderSize + 3*n + 1
+	for over := 1; over < 3*recordHeaderSize; over++ {
+		b := segmentHeader{epoch: 1, number: 2, first: 1}.append(nil)
+		b = append(b, record(1)...)
+		b = append(b, 0xff) // damage, to look for the next record
+		b = append(b, record(uint64(1+size+over))...)
+		b = append(b, record(2)...)
+		fs := vfstest.New()
+		put(t, fs, "w/000000000002.wal", b)
+		l, got := open(t, Options{FS: fs, SegmentBytes: 4 << 10})
+		if len(got) != 2 {
+			t.Fatalf("%d over: %d entries", over, len(got))
+		}
+		e := note(testSeries(1), 1, 10, "next")
+		got[3] = mustAppend(t, l, e)
+		mustClose(t, l)
+		l, again := open(t, Options{FS: fs, SegmentBytes: 4 << 10})
+		mustClose(t, l)
+		if !maps.Equal(got, again) {
+			t.Fatalf("%d over: entries %v, then %v", over, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(again)))
 		}
 	}
 }

@@ -225,6 +225,12 @@ func (l *Log) sealReplayed(s *segment, end int64, sealed bool) error {
 	defer f.Close()
 	if !sealed && end >= segmentHeaderSize {
 		b := appendRecord(nil, s.number, s.last, typeEnd, 0, 0, nil)
+		if rest := s.size - end; rest < int64(len(b)) {
+			// The end of the file ends the segment as well. It must not move: how
+			// far a sequence may lie ahead depends on the size, and the next
+			// replay must judge as this one did.
+			b = make([]byte, max(rest, 0))
+		}
 		if _, err := f.WriteAt(b, end); err != nil {
 			// The torn bytes stay and will be found again: no harm but noise.
 			if !vfs.IsFull(err) {
