@@ -76,7 +76,7 @@ func (r *callRun) aggregate(p *aggPlan) error {
 		return r.aggregateEnds(p, dir, newTable)
 	}
 	work := make([][]task, x.workers)
-	spread := 0
+	spread, used := 0, 1 // the workers that get something are the first ones
 	for _, u := range r.us {
 		cs, ok := u.bind(p.refs)
 		if !ok || !u.shard.TimeRange().Overlaps(p.rng) || !p.bound(cs) {
@@ -85,16 +85,18 @@ func (r *callRun) aggregate(p *aggPlan) error {
 		ps := parts(u.set, x.workers)
 		if len(ps) == 1 {
 			work[spread%x.workers] = append(work[spread%x.workers], task{u, cs, ps[0]})
+			used = max(used, min(spread+1, x.workers))
 			spread++
 			continue
 		}
+		used = max(used, len(ps))
 		for i := range ps {
 			work[i] = append(work[i], task{u, cs, ps[i]})
 		}
 	}
 	fold := func(rng model.TimeRange) error {
-		tables := make([]*aggTable, x.workers)
-		err := parallel(x.workers, func(i int) error {
+		tables := make([]*aggTable, used)
+		err := parallel(used, func(i int) error {
 			tables[i] = newTable()
 			if i == 0 && p.table != nil {
 				tables[i] = p.table

@@ -157,17 +157,18 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 	return out, s.bytes.Load(), nil
 }
 
-// parallel runs n tasks, at most one goroutine each, and returns the first
-// error in order of the tasks.
+// parallel runs n tasks, one of them on the calling goroutine, and returns the
+// first error in order of the tasks.
 func parallel(n int, task func(int) error) error {
-	if n == 1 {
-		return guard(task, 0)
+	if n == 0 {
+		return nil
 	}
 	errs := make([]error, n)
 	var wg sync.WaitGroup
-	for i := range n {
+	for i := 1; i < n; i++ {
 		wg.Go(func() { errs[i] = guard(task, i) })
 	}
+	errs[0] = guard(task, 0)
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
