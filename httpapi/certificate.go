@@ -40,12 +40,10 @@ func (c *Certificate) Reload() (changed bool, err error) {
 	return have == nil || !bytes.Equal(have.Certificate[0], next.Certificate[0]), nil
 }
 
-// TLSConfig returns a configuration that serves the certificate by TLS of at
-// least minVersion, tls.VersionTLS12 or later, with Go's choice of ciphers.
-func (c *Certificate) TLSConfig(minVersion uint16) *tls.Config {
-	return &tls.Config{
-		MinVersion:     max(minVersion, tls.VersionTLS12),
-		NextProtos:     []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current.Load(), nil },
-	}
+// TLSConfig returns a copy of base that serves the certificate.
+func (c *Certificate) TLSConfig(base *tls.Config) *tls.Config {
+	t := base.Clone()
+	t.NextProtos = []string{"http/1.1"}
+	t.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current.Load(), nil }
+	return t
 }

@@ -33,6 +33,7 @@ import (
 type config struct {
 	Data       dataConfig       `toml:"data"`
 	HTTP       httpConfig       `toml:"http"`
+	TLS        tlsConfig        `toml:"tls"`
 	Query      queryConfig      `toml:"query"`
 	Retention  retentionConfig  `toml:"retention"`
 	Continuous continuousConfig `toml:"continuous_queries"`
@@ -110,8 +111,7 @@ type httpConfig struct {
 	HTTPSEnabled     bool   `toml:"https-enabled"`
 	HTTPSCertificate string `toml:"https-certificate"`
 	// HTTPSPrivateKey is in the file of the certificate if it has no own.
-	HTTPSPrivateKey string     `toml:"https-private-key"`
-	HTTPSMinVersion tlsVersion `toml:"https-min-version"`
+	HTTPSPrivateKey string `toml:"https-private-key"`
 
 	UnixSocketEnabled     bool     `toml:"unix-socket-enabled"`
 	BindSocket            string   `toml:"bind-socket"`
@@ -183,9 +183,10 @@ type subscriberConfig struct {
 	TotalBufferBytes size `toml:"total-buffer-bytes"`
 }
 
-// tls returns what connections to subscribers over https trust.
-func (c *subscriberConfig) tls() (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.InsecureSkipVerify}
+// tls adds to the settings of all connections what those to subscribers trust.
+func (c *subscriberConfig) tls(t *tls.Config) (*tls.Config, error) {
+	t = t.Clone()
+	t.InsecureSkipVerify = c.InsecureSkipVerify
 	if c.CACerts == "" {
 		return t, nil
 	}
@@ -209,8 +210,9 @@ func defaultConfig() *config {
 		HTTP: httpConfig{
 			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
 			EnqueuedWriteTimeout: duration(httpapi.DefaultWriteWait), StopTimeout: duration(30 * time.Second), Realm: httpapi.DefaultRealm,
-			HTTPSMinVersion: tls.VersionTLS12, BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
+			BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
 		},
+		TLS: tlsConfig{MinVersion: tls.VersionTLS12},
 		Retention: retentionConfig{
 			Enabled: true, CheckInterval: duration(30 * time.Minute),
 			DayShardsFrom: duration(2 * day), WeekShardsFrom: duration(180 * day),
@@ -372,7 +374,10 @@ func setField(v reflect.Value, text string) error {
 		}
 		v.SetInt(int64(n))
 	case reflect.Slice: // of strings
-		v.Set(reflect.ValueOf(strings.Split(text, ";")))
+		v.SetZero()
+		if text != "" {
+			v.Set(reflect.ValueOf(strings.Split(text, ";")))
+		}
 	case reflect.Map: // of strings
 		pairs := map[string]string{}
 		for pair := range strings.SplitSeq(text, ";") {
@@ -404,6 +409,9 @@ func (c *config) validate() error {
 		errs = append(errs, err)
 	}
 	if _, err := c.HTTP.statusFilter(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := c.TLS.parse(); err != nil {
 		errs = append(errs, err)
 	}
 	check(c.Data.WALSegmentSize >= 1<<20, "data.wal-segment-size must be at least 1MiB")

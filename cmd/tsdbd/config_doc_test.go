@@ -121,8 +121,9 @@ func TestSecuritySettings(t *testing.T) {
 		}
 	}
 	f("http.https-certificate", "TSDBD_HTTP_HTTPS_ENABLED=true")
-	f(`"1.1" is not 1.2 or 1.3`, "TSDBD_HTTP_HTTPS_MIN_VERSION=1.1")
-	f(`"1.0" is not`, "TSDBD_HTTP_HTTPS_MIN_VERSION=1.0")
+	f(`"tls1.1" is broken and not spoken, 1.2 and 1.3 are`, "TSDBD_TLS_MIN_VERSION=tls1.1")
+	f(`"1.4" is not 1.2 or 1.3`, "TSDBD_TLS_MAX_VERSION=1.4")
+	f("tls.ciphers: unknown cipher suite", "TSDBD_TLS_CIPHERS=AES")
 	f("http.realm", "TSDBD_HTTP_REALM=a\"b")
 	f("http.realm", "TSDBD_HTTP_REALM=a\nb")
 	f("http.bind-socket", "TSDBD_HTTP_UNIX_SOCKET_ENABLED=true", "TSDBD_HTTP_BIND_SOCKET=")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"reflect"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -16,7 +15,6 @@ type influxKey struct {
 	to      string // our key of the same meaning
 	ignored string // or why it has no effect
 	only    string // the one value that can be without effect, if not all
-	refused string // or why it cannot be taken, if it has a value at all
 }
 
 const (
@@ -97,10 +95,6 @@ var influxKeys = map[string]influxKey{
 
 	"continuous_queries.query-stats-enabled": {ignored: "see SHOW STATS"},
 
-	"tls.min-version": {to: "http.https-min-version"},
-	"tls.max-version": {refused: "there is no highest version, see http.https-min-version"},
-	"tls.ciphers":     {refused: "the cipher suites are those of Go, of which none is known to be weak"},
-
 	"ifql":            {ignored: noFlux},
 	"flux-controller": {ignored: noFlux},
 }
@@ -142,12 +136,10 @@ func (c *config) readInfluxKey(key toml.Key, document map[string]any, m toml.Met
 	text := fmt.Sprint(value)
 	_, isTable := value.(map[string]any)
 	switch {
-	case isTable && k.refused == "":
+	case isTable:
 		return keyNote{}, true, nil
 	case k.to != "":
 		return c.readInfluxValue(name, text, k.to, m)
-	case k.refused != "" && !isEmpty(value):
-		return keyNote{}, true, fmt.Errorf("key %s cannot be taken from an influxdb.conf: %s", name, k.refused)
 	case k.only != "" && text != k.only:
 		return keyNote{}, true, fmt.Errorf("key %s cannot be %s: %s", name, text, k.ignored)
 	case k.ignored == "":
@@ -175,12 +167,6 @@ func (c *config) readInfluxValue(name, text, to string, m toml.MetaData) (keyNot
 		}
 	}
 	return keyNote{name, "is taken for " + to, slog.LevelInfo}, true, nil
-}
-
-// isEmpty tells whether a value is like none.
-func isEmpty(value any) bool {
-	v := reflect.ValueOf(value)
-	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
 // errInfluxData says that a directory is an InfluxDB's.

@@ -71,8 +71,6 @@ func TestInstalledInfluxConf(t *testing.T) {
 	if n := strings.Count(string(all), "\n  ") - strings.Count(string(text), "\n  "); n == 0 && string(all) == string(text) {
 		t.Fatal("nothing was commented out")
 	}
-	// An example there that is no default, and that we do not take.
-	all = regexp.MustCompile(`(?m)^  max-version = .*$`).ReplaceAll(all, nil)
 	if _, _, err := influxConf(t, string(all)); err != nil {
 		t.Error(err)
 	}
@@ -90,15 +88,14 @@ func TestInfluxKeys(t *testing.T) {
 	f("[coordinator]\nquery-timeout = \"soon\"\n", `key coordinator.query-timeout: "soon" is not a duration such as 90s, 2h30m or 7d`)
 	f("[coordinator]\nquery-timeut = \"1s\"\n", "unknown key coordinator.query-timeut, did you mean coordinator.query-timeout?")
 	f("[meta]\nretention-autocreate = false\n", "key meta.retention-autocreate cannot be false: CREATE DATABASE makes a retention policy")
-	f("[tls]\nciphers = [\"TLS_X\"]\n", "the cipher suites are those of Go, of which none is known to be weak")
 	f("[http]\nflux-enabled = true\n", "key http.flux-enabled cannot be true: Flux is not supported")
 	f("[nosuch]\nx = 1\n", "unknown key nosuch.x")
 
 	c, notes, err := influxConf(t, "reporting-disabled = true\n[logging]\nformat = \"logfmt\"\nlevel = \"warn\"\n[tls]\nmin-version = \"tls1.3\"\nmax-version = \"\"\nciphers = []\n[http.headers]\n[ifql]\nenabled = true\n")
-	if err != nil || c.Log.Format != "text" || c.Log.Level.String() != "WARN" || c.HTTP.HTTPSMinVersion != 0x304 {
+	if err != nil || c.Log.Format != "text" || c.Log.Level.String() != "WARN" || c.TLS.MinVersion != 0x304 {
 		t.Errorf("%v %+v", err, c)
 	}
-	if want := "reporting-disabled has no effect: nothing is reported to anybody\nlogging.format is taken for log.format\nlogging.level is taken for log.level\ntls.min-version is taken for http.https-min-version\nifql.enabled has no effect: Flux is not supported\n"; notes != want {
+	if want := "reporting-disabled has no effect: nothing is reported to anybody\nlogging.format is taken for log.format\nlogging.level is taken for log.level\nifql.enabled has no effect: Flux is not supported\n"; notes != want {
 		t.Errorf("notes\n%s", notes)
 	}
 }
@@ -118,7 +115,7 @@ func TestInfluxKeysLead(t *testing.T) {
 		if k.to != "" && !ours[k.to] {
 			t.Errorf("%s leads to %s, which is no setting", key, k.to)
 		}
-		if k.to == "" && k.ignored == "" && k.refused == "" {
+		if k.to == "" && k.ignored == "" {
 			t.Errorf("%s leads nowhere", key)
 		}
 	}
@@ -157,8 +154,6 @@ func TestMigrationPage(t *testing.T) {
 		switch {
 		case k.to != "":
 			here = "`" + k.to + "`"
-		case k.refused != "":
-			here = "refused: " + k.refused
 		case k.only != "":
 			here = "no effect, and `" + k.only + "` alone is taken: " + k.ignored
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -71,8 +72,9 @@ type openInput struct {
 
 type inputs []openInput
 
-// openInputs opens all inputs that are on, or none.
-func (c *config) openInputs(w input.Writer, log *slog.Logger) (all inputs, err error) {
+// openInputs opens all inputs that are on, or none. encrypted is how connections
+// are where they are.
+func (c *config) openInputs(w input.Writer, encrypted *tls.Config, log *slog.Logger) (all inputs, err error) {
 	open := func(kind string, in *inputConfig, listen func(input.Options) (openInput, error)) {
 		if err != nil || !in.Enabled {
 			return
@@ -134,7 +136,7 @@ func (c *config) openInputs(w input.Writer, log *slog.Logger) (all inputs, err e
 				if certificate, err = httpapi.LoadCertificate(t.Certificate, t.PrivateKey); err != nil {
 					return openInput{}, err
 				}
-				opt.TLS = certificate.TLSConfig(uint16(c.HTTP.HTTPSMinVersion))
+				opt.TLS = certificate.TLSConfig(encrypted)
 			}
 			s, err := opentsdb.Listen(opt)
 			return openInput{service: s, certificate: certificate}, err

@@ -118,12 +118,7 @@ func changed(a, b *config) []string {
 // unknownKey words the error of a key that means nothing, with the known one
 // that is nearest if one is near.
 func unknownKey(key string, known []string) error {
-	best, distance := "", len(key)/3+1
-	for _, k := range known {
-		if d := editDistance(key, k); d < distance {
-			best, distance = k, d
-		}
-	}
+	best := nearest(key, known, len(key)/3+1)
 	if best == "" {
 		// The right key in the wrong section is as common as a slip.
 		_, name, _ := strings.Cut(key, ".")
@@ -135,6 +130,17 @@ func unknownKey(key string, known []string) error {
 		return fmt.Errorf("unknown key %s", key)
 	}
 	return fmt.Errorf("unknown key %s, did you mean %s?", key, best)
+}
+
+// nearest returns the word that is nearest to another, "" if none is nearer
+// than so many edits.
+func nearest(word string, known []string, edits int) (best string) {
+	for _, k := range known {
+		if d := editDistance(word, k); d < edits {
+			best, edits = k, d
+		}
+	}
+	return best
 }
 
 // editDistance counts the insertions, deletions and replacements of bytes that

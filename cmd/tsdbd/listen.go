@@ -20,10 +20,10 @@ func (c *config) certificate() (*httpapi.Certificate, error) {
 }
 
 // listen opens the address and, if it is wanted, the unix socket.
-func (c *config) listen(h *httpapi.Handler, certificate *httpapi.Certificate, log *slog.Logger) ([]*httpapi.Server, error) {
+func (c *config) listen(h *httpapi.Handler, certificate *httpapi.Certificate, base *tls.Config, log *slog.Logger) ([]*httpapi.Server, error) {
 	var encrypted *tls.Config
 	if certificate != nil {
-		encrypted = certificate.TLSConfig(uint16(c.HTTP.HTTPSMinVersion))
+		encrypted = certificate.TLSConfig(base)
 	}
 	server, err := httpapi.Listen(h, httpapi.ServerOptions{
 		Address: c.HTTP.BindAddress, MaxConnections: c.HTTP.MaxConnectionLimit, TLS: encrypted, Logger: log,

@@ -32,6 +32,10 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	level := new(slog.LevelVar)
 	level.Set(c.Log.Level)
 	log := c.logger(stderr, level)
+	encrypted, err := c.TLS.parse()
+	if err != nil {
+		return err
+	}
 	certificate, err := c.certificate()
 	if err != nil {
 		return err
@@ -75,7 +79,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), st)
-	trust, err := c.Subscriber.tls()
+	trust, err := c.Subscriber.tls(encrypted)
 	if err != nil {
 		return err
 	}
@@ -136,7 +140,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		})
 		defer own.Close()
 	}
-	receiving, err := c.openInputs(self, log)
+	receiving, err := c.openInputs(self, encrypted, log)
 	if err != nil {
 		return err
 	}
@@ -182,7 +186,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		func() []query.Statistic { return subscriberStatistics(subscribers) },
 	)
 	defer handler.Close()
-	servers, err := c.listen(handler, certificate, log)
+	servers, err := c.listen(handler, certificate, encrypted, log)
 	if err != nil {
 		return err
 	}

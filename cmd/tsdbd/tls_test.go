@@ -133,6 +133,8 @@ func TestTLSAndReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.hangup("certificate not reloaded")
+	write("access-log = true\n[log]\nlevel = \"debug\"\n[tls]\nmax-version = \"1.2\"\nciphers = [\"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384\"]\n")
+	s.hangup(`changed=nothing at_restart="http.access-log, tls.ciphers, tls.max-version"`)
 	write("max-row-limit = \"many\"\n")
 	s.hangup("configuration not reloaded")
 	if serial, err := dial(s.base, &tls.Config{}); err != nil || serial != 2 {
@@ -142,20 +144,48 @@ func TestTLSAndReload(t *testing.T) {
 	s.stop()
 }
 
-func TestTLSMinVersion(t *testing.T) {
+// TestTLSChoices starts servers with chosen versions and suites, and shakes
+// hands with them.
+func TestTLSChoices(t *testing.T) {
 	cert, key := writeCertificate(t, t.TempDir(), 1)
 	t.Setenv("TSDBD_HTTP_HTTPS_ENABLED", "true")
 	t.Setenv("TSDBD_HTTP_HTTPS_CERTIFICATE", cert)
 	t.Setenv("TSDBD_HTTP_HTTPS_PRIVATE_KEY", key)
-	t.Setenv("TSDBD_HTTP_HTTPS_MIN_VERSION", "tls1.3")
-	s := startServer(t, t.TempDir())
-	if _, err := dial(s.base, &tls.Config{MaxVersion: tls.VersionTLS12}); err == nil {
-		t.Error("TLS 1.2 below the minimum of 1.3")
+	t.Setenv("TSDBD_OPENTSDB_0_ENABLED", "true")
+	t.Setenv("TSDBD_OPENTSDB_0_BIND_ADDRESS", "127.0.0.1:0")
+	t.Setenv("TSDBD_OPENTSDB_0_TLS_ENABLED", "true")
+	t.Setenv("TSDBD_OPENTSDB_0_CERTIFICATE", cert)
+	t.Setenv("TSDBD_OPENTSDB_0_PRIVATE_KEY", key)
+	const aes128, aes256 = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
+	only := func(version uint16, suites ...uint16) *tls.Config {
+		return &tls.Config{MinVersion: version, MaxVersion: version, CipherSuites: suites}
 	}
-	if _, err := dial(s.base, &tls.Config{}); err != nil {
-		t.Errorf("TLS 1.3: %v", err)
+	f := func(settings string, taken, refused []*tls.Config) {
+		t.Helper()
+		s := startServer(t, t.TempDir(), "-config", writeFile(t, settings))
+		_, input, _ := strings.Cut(s.log(), "msg=receiving input=opentsdb address=")
+		input, _, _ = strings.Cut(input, " ")
+		for _, address := range []string{s.base, input} {
+			for _, c := range taken {
+				if _, err := dial(address, c); err != nil {
+					t.Errorf("%s: %s: %s with %v: %v", settings, address, tls.VersionName(c.MinVersion), c.CipherSuites, err)
+				}
+			}
+			for _, c := range refused {
+				if _, err := dial(address, c); err == nil {
+					t.Errorf("%s: %s: %s with %v is taken", settings, address, tls.VersionName(c.MinVersion), c.CipherSuites)
+				}
+			}
+		}
+		s.stop()
 	}
-	s.stop()
+	tls12, tls13 := only(tls.VersionTLS12), only(tls.VersionTLS13)
+	f("[tls]\nmin-version = \"tls1.3\"", []*tls.Config{tls13}, []*tls.Config{tls12})
+	f("[tls]\nmax-version = \"1.2\"", []*tls.Config{tls12}, []*tls.Config{tls13})
+	f("[tls]\nciphers = [\"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384\"]",
+		[]*tls.Config{only(tls.VersionTLS12, aes256), only(tls.VersionTLS12, aes128, aes256), tls13}, // those of 1.3 are not chosen
+		[]*tls.Config{only(tls.VersionTLS12, aes128)})
+
 	// A key that is not the certificate's, or none, is refused at the start.
 	_, other := writeCertificate(t, t.TempDir(), 2)
 	for _, path := range []string{other, cert, filepath.Join(t.TempDir(), "none")} {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"io/fs"
 	"math"
@@ -109,27 +108,6 @@ func (d duration) MarshalText() ([]byte, error) {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return []byte(s), nil
-}
-
-// tlsVersion is a version of TLS, written 1.2 or 1.3. Older ones are broken.
-type tlsVersion uint16
-
-// UnmarshalText reads a version, with or without InfluxDB's "tls" in front.
-func (v *tlsVersion) UnmarshalText(text []byte) error {
-	switch strings.TrimPrefix(strings.ToLower(string(text)), "tls") {
-	case "1.2":
-		*v = tls.VersionTLS12
-	case "1.3":
-		*v = tls.VersionTLS13
-	default:
-		return fmt.Errorf("%q is not 1.2 or 1.3", text)
-	}
-	return nil
-}
-
-// MarshalText writes the number.
-func (v tlsVersion) MarshalText() ([]byte, error) {
-	return []byte(strings.TrimPrefix(tls.VersionName(uint16(v)), "TLS ")), nil
 }
 
 // fileMode is the permissions of a file, written in octal.
