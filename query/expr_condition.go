@@ -1,6 +1,8 @@
 package query
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -28,11 +30,19 @@ func SplitTime(where influxql.Expr, now time.Time, loc *time.Location) (Conditio
 	if where == nil {
 		return c, nil
 	}
-	expr, tr, err := influxql.ConditionExpr(influxql.CloneExpr(where), &influxql.NowValuer{Now: now, Location: loc})
+	expr, tr, joined, err := splitTime(where, &influxql.NowValuer{Now: now, Location: loc})
 	if err != nil {
 		return c, err
 	}
-	c.Expr = expr
+	if joined {
+		expr = influxql.Reduce(expr, nil)
+	}
+	if e, ok := expr.(*influxql.ParenExpr); ok {
+		expr = e.Expr
+	}
+	if e, ok := expr.(*influxql.BooleanLiteral); !ok || !e.Val {
+		c.Expr = expr
+	}
 	if !tr.Min.IsZero() {
 		c.HasMin = true
 		switch {
@@ -55,6 +65,54 @@ func SplitTime(where influxql.Expr, now time.Time, loc *time.Location) (Conditio
 		}
 	}
 	return c, nil
+}
+
+// splitTime does the work of influxql.ConditionExpr, which reduces at every AND
+// and OR all that stands below it again: a chain of a thousand cost a second.
+// Here leaves are reduced; joined tells that there is an expression above them,
+// which is to be reduced once.
+func splitTime(cond influxql.Expr, valuer influxql.Valuer) (expr influxql.Expr, tr influxql.TimeRange, joined bool, err error) {
+	switch cond := cond.(type) {
+	case *influxql.BinaryExpr:
+		if cond.Op != influxql.AND && cond.Op != influxql.OR {
+			if isTimeRef(cond.LHS) || isTimeRef(cond.RHS) {
+				expr, tr, err = influxql.ConditionExpr(cond, valuer)
+				return expr, tr, false, err
+			}
+			return influxql.Reduce(cond, valuer), tr, false, nil
+		}
+		l, lt, lj, err := splitTime(cond.LHS, valuer)
+		if err != nil {
+			return nil, tr, false, err
+		}
+		r, rt, rj, err := splitTime(cond.RHS, valuer)
+		if err != nil {
+			return nil, tr, false, err
+		}
+		// Under OR as well: InfluxQL has no union of time ranges.
+		tr = lt.Intersect(rt)
+		switch {
+		case r == nil:
+			return l, tr, lj, nil
+		case l == nil:
+			return r, tr, rj, nil
+		}
+		return &influxql.BinaryExpr{Op: cond.Op, LHS: l, RHS: r}, tr, true, nil
+	case *influxql.ParenExpr:
+		expr, tr, _, err = splitTime(cond.Expr, valuer)
+		if err != nil || expr == nil {
+			return nil, tr, false, err
+		}
+		return &influxql.ParenExpr{Expr: expr}, tr, true, nil
+	case *influxql.BooleanLiteral:
+		return cond, tr, false, nil
+	}
+	return nil, tr, false, fmt.Errorf("invalid condition expression: %s", cond)
+}
+
+func isTimeRef(e influxql.Expr) bool {
+	ref, ok := e.(*influxql.VarRef)
+	return ok && strings.ToLower(ref.Val) == "time"
 }
 
 // SplitTags divides a predicate without time comparisons into a predicate over

@@ -73,6 +73,64 @@ func TestSplitTime(t *testing.T) {
 	}
 }
 
+// TestSplitTimeAsInfluxQL holds SplitTime to the parser's own function over
+// random clauses.
+func TestSplitTimeAsInfluxQL(t *testing.T) {
+	seed := testseed.Of(t)
+	rnd := rand.New(rand.NewPCG(seed, 5))
+	var random func(depth int) string
+	random = func(depth int) string {
+		switch {
+		case depth > 0 && rnd.IntN(4) == 0:
+			return "(" + random(depth-1) + ")"
+		case depth > 0 && rnd.IntN(3) > 0:
+			return random(depth-1) + []string{" AND ", " OR "}[rnd.IntN(2)] + random(depth-1)
+		}
+		leaf := []string{
+			"a = 'x'", "b !~ /y/", "f > 1 + 2", "f * 2 = 1", "true", "false", "1 = 1", "1 > 2", "(f) = 1", "time > 5", "TIME <= 7", "3 < time",
+			"time > now() - 1h", "time < '2000-01-01'", "f = now()", "'a' = 'a'", "true = true", "abs(f) > 1", "time = 5", "time != 5", "v", "time > 'x'",
+		}
+		if rnd.IntN(10) > 0 {
+			leaf = leaf[:len(leaf)-3] // few that are refused
+		}
+		return leaf[rnd.IntN(len(leaf))]
+	}
+	now := time.Unix(1e6, 0).UTC()
+	text := func(e influxql.Expr) string {
+		if e == nil {
+			return "none"
+		}
+		return e.String()
+	}
+	refused := 0
+	for range 20_000 {
+		e, err := influxql.ParseExpr(random(5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		clause := e.String()
+		got, err := SplitTime(e, now, nil)
+		want, tr, wantErr := influxql.ConditionExpr(influxql.CloneExpr(e), &influxql.NowValuer{Now: now})
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Fatalf("%s: error %v, want %v", clause, err, wantErr)
+		}
+		if err != nil {
+			refused++
+			continue
+		}
+		if text(got.Expr) != text(want) || got.HasMin == tr.Min.IsZero() || got.HasMax == tr.Max.IsZero() ||
+			got.HasMin && got.Range.Min != tr.Min.UnixNano() || got.HasMax && got.Range.Max != tr.Max.UnixNano() {
+			t.Fatalf("%s: %s %+v, want %s %v", clause, text(got.Expr), got, text(want), tr)
+		}
+		if e.String() != clause {
+			t.Fatalf("%s was changed to %s", clause, e)
+		}
+	}
+	if refused == 0 || refused > 10_000 {
+		t.Errorf("%d of the clauses were refused", refused)
+	}
+}
+
 // TestSplitTags checks for random predicates that tags AND rest says what the
 // predicate says, row by row.
 func TestSplitTags(t *testing.T) {

@@ -1,8 +1,10 @@
 package query
 
 import (
+	"bufio"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/influxdata/influxql"
 )
@@ -76,8 +78,15 @@ func Parse(text string, params map[string]any) (*influxql.Query, error) {
 	return out, nil
 }
 
+// parseBuffers are of the size that influxql.NewParser would make.
+var parseBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4096) }}
+
 func parseInfluxQL(text string, params map[string]any) (*influxql.Query, error) {
-	p := influxql.NewParser(strings.NewReader(text))
+	// The parser takes a buffer that is large enough as its own.
+	b := parseBuffers.Get().(*bufio.Reader)
+	defer parseBuffers.Put(b)
+	b.Reset(strings.NewReader(text))
+	p := influxql.NewParser(b)
 	p.SetParams(params)
 	return p.ParseQuery()
 }

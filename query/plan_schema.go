@@ -102,17 +102,20 @@ func (x *exec) expandSources(stmt *influxql.SelectStatement) {
 }
 
 // schema answers the questions of the type checker from the open shards: a
-// field has the widest type of any shard.
+// field has the widest type of any shard. It asks for the same names again and
+// again.
 type schema struct {
 	x      *exec
-	failed *error // the first of those that MapType cannot return
+	known  map[schemaName]influxql.DataType
+	failed error // the first of those that MapType cannot return
 }
+
+type schemaName struct{ db, rp, measurement, name string }
 
 // typed returns the statement with its wildcards expanded and the types of all
 // references, which it checks.
 func (x *exec) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement, error) {
-	var failed error
-	types := schema{x, &failed}
+	types := &schema{x: x, known: map[schemaName]influxql.DataType{}}
 	typed, err := stmt.RewriteFields(types)
 	if err == nil {
 		check := influxql.TypeValuerEval{TypeMapper: types, Sources: typed.Sources}
@@ -122,14 +125,14 @@ func (x *exec) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement,
 			}
 		}
 	}
-	if failed != nil {
-		return nil, failed // a type that could not be read is no type error
+	if types.failed != nil {
+		return nil, types.failed // a type that could not be read is no type error
 	}
 	return typed, err
 }
 
 // FieldDimensions implements influxql.FieldMapper.
-func (s schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.DataType, map[string]struct{}, error) {
+func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.DataType, map[string]struct{}, error) {
 	fields := map[string]influxql.DataType{}
 	tags := map[string]struct{}{}
 	for _, sh := range s.x.view(m).Shards() {
@@ -150,7 +153,17 @@ func (s schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.Da
 }
 
 // MapType implements influxql.TypeMapper.
-func (s schema) MapType(m *influxql.Measurement, name string) influxql.DataType {
+func (s *schema) MapType(m *influxql.Measurement, name string) influxql.DataType {
+	key := schemaName{m.Database, m.RetentionPolicy, m.Name, name}
+	typ, ok := s.known[key]
+	if !ok {
+		typ = s.find(m, name)
+		s.known[key] = typ
+	}
+	return typ
+}
+
+func (s *schema) find(m *influxql.Measurement, name string) influxql.DataType {
 	typ := influxql.Unknown
 	for _, sh := range s.x.view(m).Shards() {
 		fields := sh.Fields(m.Name)
@@ -166,8 +179,8 @@ func (s schema) MapType(m *influxql.Measurement, name string) influxql.DataType 
 	}
 	for _, sh := range s.x.view(m).Shards() {
 		keys, err := sh.TagKeys(m.Name)
-		if err != nil && *s.failed == nil {
-			*s.failed = err
+		if err != nil && s.failed == nil {
+			s.failed = err
 		}
 		if i := sort.SearchStrings(keys, name); i < len(keys) && keys[i] == name {
 			return influxql.Tag
@@ -177,7 +190,7 @@ func (s schema) MapType(m *influxql.Measurement, name string) influxql.DataType 
 }
 
 // CallType implements influxql.CallTypeMapper.
-func (s schema) CallType(name string, args []influxql.DataType) (influxql.DataType, error) {
+func (s *schema) CallType(name string, args []influxql.DataType) (influxql.DataType, error) {
 	if len(args) == 0 {
 		return influxql.Unknown, nil
 	}

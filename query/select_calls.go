@@ -288,7 +288,7 @@ func (c *call) resultType() model.FieldType {
 	if c.inner != nil {
 		arg = c.inner.resultType()
 	}
-	t, err := schema{}.CallType(c.fn, []influxql.DataType{dataType(arg)})
+	t, err := new(schema).CallType(c.fn, []influxql.DataType{dataType(arg)})
 	if err != nil {
 		return model.Unknown
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -62,6 +63,7 @@ type scaleWriter struct {
 	parser lineproto.Parser
 	batch  column.Batch
 	body   []byte
+	unit   int64 // of the times, ns; 0: s
 }
 
 // row adds a row of series n at a time (s). It takes some 50 ns.
@@ -85,7 +87,7 @@ func (w *scaleWriter) send() error {
 		return err
 	}
 	w.batch.Reset()
-	if _, err = w.parser.Parse(&w.batch, table, w.body, lineproto.Options{Unit: 1e9}); err != nil {
+	if _, err = w.parser.Parse(&w.batch, table, w.body, lineproto.Options{Unit: cmp.Or(w.unit, 1e9)}); err != nil {
 		return err
 	}
 	for {
