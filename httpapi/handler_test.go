@@ -310,7 +310,7 @@ func TestQueryParametersByEveryWay(t *testing.T) {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 			got := s.options
-			if got.Database != "d" || got.RetentionPolicy != "r" || got.ChunkSize != 7 || got.ReadOnly != c.readOnly {
+			if got.Database != "d" || got.RetentionPolicy != "r" || got.ChunkSize != 7 || got.ReadOnly != c.readOnly || got.Text() != "SELECT v FROM m" {
 				t.Errorf("options %+v", got)
 			}
 		})

@@ -206,6 +206,14 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request) (*queryReque
 		Database:        r.FormValue("db"),
 		RetentionPolicy: r.FormValue("rp"),
 		ReadOnly:        r.Method == http.MethodGet,
+		// The statements are rewritten as they run: what came in is read again.
+		Text: func() string {
+			q, err := query.Parse(req.text, params)
+			if err != nil {
+				return ""
+			}
+			return q.String()
+		},
 		// An answer that is not chunked is read in chunks all the same, and put
 		// together again as it streams out.
 		ChunkSize: defaultChunkSize,

@@ -75,6 +75,10 @@ type ExecuteOptions struct {
 	// ReadOnly is a GET request: changes are made all the same, with a warning.
 	ReadOnly bool
 	User     string // shown in SHOW QUERIES
+	// Text writes the statements out for SHOW QUERIES and the log, if somebody
+	// asks; it may be called by several goroutines at once. Nil writes them out
+	// at the start, which takes time in the square of the length of a condition.
+	Text func() string
 	// MayRead and MaySee tell whether the user may read a database, and whether
 	// it may be named to the user; nil is all. With MayRead the user sees no
 	// running queries but its own.
@@ -119,7 +123,12 @@ func (e *Executor) SetLimits(l Limits) { e.limits.Store(&l) }
 // an error only when emit does, which also stops the query; then nothing more
 // is emitted. It rewrites the statements of q.
 func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOptions, emit func(*Result) error) error {
-	ctx, task, err := e.queries.start(ctx, q.String(), opt, e.limits.Load())
+	text := opt.Text
+	if text == nil {
+		written := q.String()
+		text = func() string { return written }
+	}
+	ctx, task, err := e.queries.start(ctx, text, opt, e.limits.Load())
 	if err != nil {
 		return emit(&Result{Err: err})
 	}
@@ -153,7 +162,7 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 func (e *Executor) finish(task *queryTask) {
 	took := e.queries.finish(task)
 	if after := e.limits.Load().LogQueriesAfter; after > 0 && took > after {
-		e.opt.Logger.Warn("slow query", "query", task.text, "db", task.database, "took", took)
+		e.opt.Logger.Warn("slow query", "query", task.text(), "db", task.database, "took", took)
 	}
 }
 

@@ -306,6 +306,10 @@ func TestKillQuery(t *testing.T) {
 		!strings.HasPrefix(list, "(qid query database duration status user): 1 SHOW SERIES;\nSHOW DATABASES db ") || !strings.Contains(list, " running ann; 2 SHOW QUERIES ") {
 		t.Errorf("queries: %q", list)
 	}
+	text := func() string { return "put off" }
+	if list := runText(t, e, ExecuteOptions{Text: text}, `SHOW QUERIES`)[0]; !strings.Contains(list, " 3 put off ") {
+		t.Errorf("queries: %q", list)
+	}
 	got := runText(t, e, ExecuteOptions{}, `KILL QUERY 1`)
 	again := runText(t, e, ExecuteOptions{}, `KILL QUERY 1`)
 	if got[0] != "" || again[0] != "error: already killed" {

@@ -26,7 +26,7 @@ type registry struct {
 // queryTask is one query that runs.
 type queryTask struct {
 	id             uint64
-	text           string
+	text           func() string
 	database, user string
 	started        time.Time
 	cancel         context.CancelCauseFunc
@@ -35,7 +35,7 @@ type queryTask struct {
 }
 
 // start registers a query and returns the context that kill and timeout end.
-func (r *registry) start(ctx context.Context, text string, opt ExecuteOptions, limits *Limits) (context.Context, *queryTask, error) {
+func (r *registry) start(ctx context.Context, text func() string, opt ExecuteOptions, limits *Limits) (context.Context, *queryTask, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n, limit := len(r.mu.tasks), limits.MaxConcurrentQueries; limit > 0 && n >= limit {
@@ -92,10 +92,15 @@ type runningQuery struct {
 // list returns the queries that run, in order of their start.
 func (r *registry) list() []runningQuery {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	list := make([]runningQuery, 0, len(r.mu.tasks))
+	var texts []func() string
 	for _, t := range r.mu.tasks {
-		list = append(list, runningQuery{t.id, t.text, t.database, t.user, time.Since(t.started), t.killed})
+		list = append(list, runningQuery{t.id, "", t.database, t.user, time.Since(t.started), t.killed})
+		texts = append(texts, t.text)
+	}
+	r.mu.Unlock()
+	for i, text := range texts {
+		list[i].text = text() // may take a while
 	}
 	slices.SortFunc(list, func(a, b runningQuery) int { return int(int64(a.id) - int64(b.id)) })
 	return list
