@@ -113,6 +113,8 @@ type Limits struct {
 	WriteWait           time.Duration
 	// MaxQuerySize bounds the text of a query in bytes. 0: DefaultMaxQuerySize.
 	MaxQuerySize int
+	// WriteTracing logs the line protocol of every write, at the level info.
+	WriteTracing bool
 }
 
 func (o *Options) setDefaults() {

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"tsdbd/query"
 )
 
 const redacted = "[REDACTED]"
@@ -20,10 +22,11 @@ var passwordText = regexp.MustCompile(`(?is)(\bpassword\b(?:` + gap + `\bfor\b` 
 // literal is a quoted text, closed or not.
 var literal = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*'?`)
 
-// RedactQuery replaces passwords in InfluxQL text. Texts that are quoted behind
+// RedactQuery replaces passwords in InfluxQL text, also those of URLs. Texts that are quoted behind
 // a password are replaced too: in a statement that does not parse they may be
 // the password.
 func RedactQuery(q string) string {
+	q = query.RedactURLs(q)
 	at := passwordText.FindStringIndex(q)
 	if at == nil {
 		return q
@@ -44,6 +47,12 @@ func redactURL(raw string) string {
 		name, err := url.QueryUnescape(key)
 		if err != nil {
 			name = key
+		}
+		if strings.Contains(part, ";") {
+			// Not escaped: nothing of it was read, and it may be all that follows.
+			key, _, _ = strings.Cut(key, ";")
+			parts[i] = key + "=" + redacted
+			continue
 		}
 		switch name {
 		case "p", "u":

@@ -24,6 +24,7 @@ func TestRedactQuery(t *testing.T) {
 	f("CREATE USER bo WITH PASSWORD /* c\nd */ 'pw' WITH", "CREATE USER bo WITH PASSWORD /* c\nd */ [REDACTED] WITH")
 	f("CREATE USER bo WITH PASSWORD -- c\n'pw'", "CREATE USER bo WITH PASSWORD -- c\n[REDACTED]")
 	f("SET PASSWORD /**/ FOR/**/bo /**/ = --\n 'pw'", "SET PASSWORD /**/ FOR/**/bo /**/ = --\n [REDACTED]")
+	f(`CREATE SUBSCRIPTION s ON d.r DESTINATIONS ALL 'http://ann:pw@h:80'`, `CREATE SUBSCRIPTION s ON d.r DESTINATIONS ALL 'http://ann:[REDACTED]@h:80'`)
 	f(`SET PASSWORD FOR bo = "pw"; DROP USER x`, `SET PASSWORD FOR bo = [REDACTED]; DROP USER x`)
 }
 
@@ -35,6 +36,9 @@ func TestRedactURLHidesSecrets(t *testing.T) {
 		"q=CREATE%20USER%20x%20WITH%20PASSWORD%20%27secret%27&db=y",
 		`params={"p":"secret"}&q=SET+PASSWORD+FOR+x+%3D+$p`,
 		"db=x&p=secret&p=secret",
+		"db=x;u=root;p=secret",
+		"db;p=secret",
+		"q=SHOW+DATABASES;SET+PASSWORD+FOR+x+=+'secret'",
 	} {
 		if got := redactURL(raw); strings.Contains(got, "secret") {
 			t.Errorf("redactURL(%s) = %s", raw, got)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,6 +18,10 @@ import (
 // maxErrorBytes bounds the lines quoted in an error: a body of nothing but bad
 // lines must not come back as a whole.
 const maxErrorBytes = 64 << 10
+
+// maxTraceBytes is what of a body is logged: as much as finds its way into a
+// line of a log.
+const maxTraceBytes = 64 << 10
 
 // maxPooledBatch is the largest batch, in values, that goes back to the pool.
 const maxPooledBatch = 1 << 20
@@ -167,6 +172,9 @@ func (h *Handler) parseLines(w http.ResponseWriter, r *http.Request, t *target, 
 	if s.body, err = h.readBody(w, r); err != nil || s.body.Len() == 0 {
 		return parsed{}, err
 	}
+	if h.limits.Load().WriteTracing {
+		h.traceWrite(w, r, t, s.body.Bytes())
+	}
 	points, err := s.parser.Parse(&s.batch, table, s.body.Bytes(), lineproto.Options{
 		Unit: t.unit, Now: time.Now().UnixNano(), MaxErrorBytes: maxErrorBytes,
 	})
@@ -189,6 +197,15 @@ func (h *Handler) parseLines(w http.ResponseWriter, r *http.Request, t *target, 
 		return parsed{}, errConsistency
 	}
 	return left, nil
+}
+
+// traceWrite logs what a client sent, so that one that misbehaves can be found.
+// The header, which may hold a password, is not told.
+func (h *Handler) traceWrite(w http.ResponseWriter, r *http.Request, t *target, body []byte) {
+	h.log.LogAttrs(r.Context(), slog.LevelInfo, "write received",
+		slog.String("db", t.db), slog.String("rp", t.rp), slog.String("request_id", w.Header().Get("X-Request-Id")),
+		slog.String("remote", r.RemoteAddr), slog.String("user", userName(r)),
+		slog.Int("bytes", len(body)), slog.String("body", string(body[:min(len(body), maxTraceBytes)])))
 }
 
 // writeBatch writes a batch; points that the writer refused are not an error.

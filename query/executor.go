@@ -162,7 +162,7 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 func (e *Executor) finish(task *queryTask) {
 	took := e.queries.finish(task)
 	if after := e.limits.Load().LogQueriesAfter; after > 0 && took > after {
-		e.opt.Logger.Warn("slow query", "query", task.text(), "db", task.database, "took", took)
+		e.opt.Logger.Warn("slow query", "query", RedactURLs(task.text()), "db", task.database, "took", took)
 	}
 }
 
@@ -184,7 +184,7 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = e.panicked(stmt.String(), p)
+			err = e.panicked(RedactURLs(stmt.String()), p)
 		}
 	}()
 	if err := context.Cause(ctx); err != nil {

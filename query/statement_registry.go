@@ -100,7 +100,7 @@ func (r *registry) list() []runningQuery {
 	}
 	r.mu.Unlock()
 	for i, text := range texts {
-		list[i].text = text() // may take a while
+		list[i].text = RedactURLs(text()) // may take a while
 	}
 	slices.SortFunc(list, func(a, b runningQuery) int { return int(int64(a.id) - int64(b.id)) })
 	return list

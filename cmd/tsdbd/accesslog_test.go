@@ -77,6 +77,43 @@ x-influxdb-version = "9"
 	}
 }
 
+// TestWriteTracing turns the tracing of writes on and off while the server runs.
+func TestWriteTracing(t *testing.T) {
+	file := writeFile(t, "")
+	s := startServer(t, t.TempDir(), "-config", file)
+	s.query("", "CREATE DATABASE d")
+	write := func(body string, traced bool) {
+		t.Helper()
+		s.post("/write?db=d&rp=autogen&u=ann&p=sesame", body)
+		if got := strings.Contains(s.log(), body[:7]); got != traced {
+			t.Errorf("%s is traced: %v", body[:7], got)
+		}
+	}
+	configure := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.hangup("changed=http.write-tracing at_restart=nothing")
+	}
+	write("first v=1", false)
+	configure("[http]\nwrite-tracing = true\n")
+	write("wrong line", true)
+	write("second v=1\n"+strings.Repeat("#", 1<<20), true)
+	s.stop()
+	for _, want := range []string{`level=INFO msg="write received" db=d rp=autogen request_id=`, `user="" bytes=10 body="wrong line"`, "bytes=1048587"} {
+		if !strings.Contains(s.log(), want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	if n := len(s.log()); n > 80<<10 {
+		t.Errorf("the log has %d bytes, a body is not cut", n)
+	}
+	if strings.Contains(s.log(), "sesame") {
+		t.Error("the log has the password")
+	}
+}
+
 func TestStatusFilter(t *testing.T) {
 	f := func(want string, filters ...string) {
 		t.Helper()

@@ -93,6 +93,8 @@ type httpConfig struct {
 	// AccessLogStatusFilters are statuses such as 404 or 5xx; empty: all.
 	AccessLogStatusFilters []string `toml:"access-log-status-filters"`
 	SuppressWriteLog       bool     `toml:"suppress-write-log"`
+	// WriteTracing logs the bodies of writes.
+	WriteTracing bool `toml:"write-tracing"`
 	// Headers go with every answer.
 	Headers map[string]string `toml:"headers"`
 	// MaxRowLimit cuts answers that are not chunked; 0 is no limit.

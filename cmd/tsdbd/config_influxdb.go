@@ -78,7 +78,6 @@ var influxKeys = map[string]influxKey{
 
 	"http.enabled":                    {ignored: "the server is its HTTP API", only: "true"},
 	"http.log-enabled":                {to: "http.access-log"},
-	"http.write-tracing":              {ignored: ownLog},
 	"http.flux-enabled":               {ignored: noFlux, only: "false"},
 	"http.flux-log-enabled":           {ignored: noFlux},
 	"http.flux-testing":               {ignored: noFlux},

@@ -9,7 +9,7 @@ import (
 )
 
 // limitKeys are the keys that a reload brings into force beside the level of
-// the log: bounds, of which whatever is under way needs no notice.
+// the log: bounds, and what else whatever is under way need not notice.
 var limitKeys = map[string]bool{
 	"data.compact-throughput":         true,
 	"data.max-series-per-database":    true,
@@ -21,6 +21,7 @@ var limitKeys = map[string]bool{
 	"http.max-enqueued-write-limit":   true,
 	"http.enqueued-write-timeout":     true,
 	"http.max-row-limit":              true,
+	"http.write-tracing":              true,
 	"query.max-concurrent-queries":    true,
 	"query.query-timeout":             true,
 	"query.log-queries-after":         true,
@@ -60,6 +61,7 @@ func (c *config) httpLimits() httpapi.Limits {
 		MaxWaitingWrites:    c.HTTP.MaxEnqueuedWriteLimit,
 		WriteWait:           time.Duration(c.HTTP.EnqueuedWriteTimeout),
 		MaxRowLimit:         c.HTTP.MaxRowLimit,
+		WriteTracing:        c.HTTP.WriteTracing,
 	}
 	if l.MaxBodySize == 0 {
 		l.MaxBodySize = -1 // the file's 0 is no bound

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,8 +84,11 @@ func TestLimitKeys(t *testing.T) {
 	for key := range limitKeys {
 		c := defaultConfig()
 		before := limits(c)
-		v := c.value(key)
-		v.SetInt(v.Int() + 1)
+		if v := c.value(key); v.Kind() == reflect.Bool {
+			v.SetBool(!v.Bool())
+		} else {
+			v.SetInt(v.Int() + 1)
+		}
 		if limits(c) == before {
 			t.Errorf("%s gets nowhere", key)
 		}

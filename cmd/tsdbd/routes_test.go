@@ -1,6 +1,10 @@
 package main
 
 import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -127,6 +131,7 @@ func TestPasswordsStaySecret(t *testing.T) {
 	t.Setenv("TSDBD_HTTP_ACCESS_LOG", "true")
 	t.Setenv("TSDBD_QUERY_LOG_QUERIES_AFTER", "1ns")
 	t.Setenv("TSDBD_HTTP_SHARED_SECRET", "sesame-shared-secret-of-the-server")
+	t.Setenv("TSDBD_HTTP_WRITE_TRACING", "true")
 	t.Setenv("TSDBD_LOG_LEVEL", "debug")
 	s := authServer(t, false)
 	told := ""
@@ -154,6 +159,26 @@ func TestPasswordsStaySecret(t *testing.T) {
 	_, _ = s.as('n', "GET", "/query?q=SHOW+DATABASES&u=admin&p=sesame", nil)
 	_, _ = s.as('n', "POST", "/write?db=mine&u=admin&p=sesame", nil, "m v=1")
 	_, _ = s.as('n', "OPTIONS", "/query?u=admin&p=sesame", nil)
+	_, _ = s.as('n', "GET", "/query?q=SHOW+DATABASES;u=admin;p=sesame", nil)
+	_, _ = s.as('A', "POST", "/query", url.Values{"q": {`CREATE SUBSCRIPTION s ON mine.autogen DESTINATIONS ALL 'http://eve:sesame@127.0.0.1:1'`}})
+	_, _ = s.as('A', "POST", "/query?async=true&"+url.Values{"q": {`CREATE SUBSCRIPTION s ON mine.autogen DESTINATIONS ALL 'http://eve:sesame@127.0.0.1:1'`}}.Encode(), nil)
+	for _, login := range []string{"Token admin:sesame", "Bearer sesame", "Bearer eyJhbGciOiJIUzI1NiJ9.e30.sesame", "Basic " + base64.StdEncoding.EncodeToString([]byte("admin:sesame")), "sesame", "Token sesame"} {
+		for _, path := range []string{"/write?db=mine", "/query?q=SHOW+DATABASES"} {
+			req, err := http.NewRequest("POST", s.base+path, strings.NewReader("m v=1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", login)
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			told += string(answer) + fmt.Sprint(resp.Header)
+		}
+	}
+	_, _ = s.as('A', "POST", "/write?db=mine", nil, "m v=2") // to the subscriber, who is not there
 	for _, path := range []string{"/debug/vars", "/metrics", "/query?q=SHOW+USERS", "/query?q=SHOW+QUERIES", "/query?q=SHOW+DIAGNOSTICS", "/query?q=SHOW+STATS"} {
 		_, body := s.as('A', "GET", path, nil)
 		told += body
@@ -163,7 +188,7 @@ func TestPasswordsStaySecret(t *testing.T) {
 	if i := strings.Index(told, "sesame"); i >= 0 {
 		t.Errorf("a password is told: ...%s...", told[max(0, i-300):min(len(told), i+100)])
 	}
-	if !strings.Contains(s.stderr.String(), "slow query") || !strings.Contains(s.stderr.String(), "REDACTED") {
+	if !strings.Contains(s.stderr.String(), "slow query") || !strings.Contains(s.stderr.String(), "write received") || !strings.Contains(s.stderr.String(), "REDACTED") {
 		t.Error("the logs were not written")
 	}
 	if strings.Contains(told, "$2a$") {
