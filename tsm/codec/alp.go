@@ -179,12 +179,15 @@ func readALP(block []byte, n int) (a decimalBlock, err error) {
 }
 
 func decodeALP(dst []float64, block []byte) error {
+	if len(block) > 2 && block[1] <= maxExponent { // no exceptions, as a rule
+		return decodeDecimals(words(dst), block[2:], &decimalScales[block[1]])
+	}
 	a, err := readALP(block, len(dst))
 	if err != nil {
 		return err
 	}
 	q := words(dst)
-	if err := decodeDecimals(dst, a.ints, float10[a.exponent]); err != nil {
+	if err := decodeDecimals(q, a.ints, &decimalScales[a.exponent]); err != nil {
 		return err
 	}
 	if a.count == 0 {
@@ -203,49 +206,56 @@ func decodeALP(dst []float64, block []byte) error {
 	return nil
 }
 
-// decodeDecimals decodes an integer block and divides by power. Frames, the
-// usual form, are restored and divided in one loop where there are no vectors:
-// the divisions hide the rest.
-func decodeDecimals(dst []float64, block []byte, power float64) error {
-	q := words(dst)
-	if hasVector && len(q) >= minVector || power == 1 || len(block) == 0 || block[0] != encPacked {
-		if err := decodeWords(q, block); err != nil {
-			return err
-		}
-		n := divideVector(q, power)
-		if power == 1 {
-			for i, x := range q[n:] {
-				dst[n+i] = float64(int64(x))
-			}
-			return nil
-		}
-		for i, x := range q[n:] {
-			dst[n+i] = float64(int64(x)) / power
-		}
-		return nil
+// decimalScale is what turns integers into decimals. The inverse of the power is
+// high+low to 107 bits or so, and the nearest double to x*high + x*low, added in
+// one step, the nearest to x/power: before it is rounded it is off by less than
+// 2^-51 of the last place, and a quotient by 10^e = 2^e * 5^e, e <= 15, that is no
+// double is at least 2^-36 of a last place off the middle of two.
+type decimalScale struct{ power, high, low float64 }
+
+var decimalScales = func() (s [maxExponent + 1]decimalScale) {
+	for e, p := range float10 {
+		inverse := 1 / p
+		s[e] = decimalScale{power: p, high: inverse, low: math.FMA(-inverse, p, 1) / p}
 	}
-	f, err := readOffsets(q, block)
-	if err != nil {
+	return s
+}()
+
+// word returns the bits of the double float64(int64(x))/power, or x if there is
+// no scale.
+func (s *decimalScale) word(x uint64) uint64 {
+	if s == nil {
+		return x
+	}
+	return math.Float64bits(float64(int64(x)) / s.power)
+}
+
+// divide is word for all of v.
+func (s *decimalScale) divide(v []uint64) {
+	if s == nil {
+		return
+	}
+	v = v[divideVector(v, s):]
+	out, power := floats(v), s.power
+	if power == 1 {
+		for i, x := range v {
+			out[i] = float64(int64(x))
+		}
+		return
+	}
+	for i, x := range v {
+		out[i] = float64(int64(x)) / power
+	}
+}
+
+// decodeDecimals decodes an integer block and divides by the power of scale.
+func decodeDecimals(dst []uint64, block []byte, scale *decimalScale) error {
+	if len(block) > 0 && block[0] == encPacked {
+		return decodePacked(dst, block, scale)
+	}
+	if err := decodeWords(dst, block); err != nil {
 		return err
 	}
-	x, base, factor := f.first, f.base, f.factor
-	switch f.mode {
-	case modePlain:
-		for i, d := range q {
-			dst[i] = float64(int64(base+factor*d)) / power
-		}
-	case modeDelta:
-		dst[0] = float64(int64(x)) / power
-		dst, q = dst[1:], q[1:]
-		for i, d := range q {
-			x += base + factor*d
-			dst[i] = float64(int64(x)) / power
-		}
-	case modeTrend:
-		for i, d := range q {
-			dst[i] = float64(int64(base+factor*d)) / power
-			base += x
-		}
-	}
+	scale.divide(dst)
 	return nil
 }

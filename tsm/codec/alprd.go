@@ -155,19 +155,23 @@ func decodeSplit(dst []uint64, block []byte) error {
 		return corrupt("trailing bytes")
 	}
 	var dict [1 << maxCodeBits]uint64
-	for i := range 1 << codeBits {
-		dict[i] = uint64(binary.LittleEndian.Uint16(entries[2*i:])) << right
+	for i := range dict {
+		entry := i & (1<<codeBits - 1)
+		dict[i] = uint64(binary.LittleEndian.Uint16(entries[2*entry:])) << right
 	}
-	unpack(dst, packed, right+codeBits)
 	mask := uint64(1)<<right - 1
+	w := right + codeBits
+	n := splitVector(dst, packed, w, right, &dict)
+	rest := dst[n:]
+	unpack(rest, packed[uint(n)/8*w:], w)
 	if codeBits == 0 {
-		l := dict[0]
-		for i, x := range dst {
-			dst[i] = x | l
+		for i, x := range rest {
+			rest[i] = x | dict[0]
 		}
 	} else {
-		for i, x := range dst {
-			dst[i] = x&mask | dict[x>>(right&63)&(1<<maxCodeBits-1)]
+		lefts := dict
+		for i, x := range rest {
+			rest[i] = x&mask | lefts[x>>(right&63)&(1<<maxCodeBits-1)]
 		}
 	}
 	if count == 0 {

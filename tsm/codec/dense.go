@@ -50,7 +50,10 @@ func AppendDense(dst, block []byte, n int) ([]byte, bool, error) {
 	var err error
 	switch block[inner] {
 	case encPacked:
-		f, err = readOffsets(q, block[inner:])
+		var p packedParts
+		if err = f.readPacked(&p, q, block[inner:]); err == nil {
+			err = f.unpack(q, &p)
+		}
 	case encSimple8:
 		f, err = readSimple8(q, block[inner:])
 	default:

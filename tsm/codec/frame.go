@@ -77,8 +77,8 @@ func (f *frame) appendHeader(dst []byte, enc byte) []byte {
 	return dst
 }
 
-// readFrame reads the header of a frame of n values.
-func readFrame(d *binio.Decoder, n int) (f frame, err error) {
+// read reads the header of a frame of n values.
+func (f *frame) read(d *binio.Decoder, n int) error {
 	enc, m := d.Byte(), d.Byte()
 	if enc == encRice {
 		f.signed = m&flagSigned != 0
@@ -103,70 +103,135 @@ func readFrame(d *binio.Decoder, n int) (f frame, err error) {
 	if m&^byte(flagMask) != 0 || f.mode == modeMask || f.width > 64 || f.excWidth > 64 {
 		d.Fail("frame header")
 	}
-	return f, d.Err()
+	return d.Err()
 }
 
 // placeWidth is the width of an exception's place among count offsets.
 func placeWidth(count int) uint { return width(uint64(count - 1)) }
 
-func decodeFrame(dst []uint64, block []byte) error {
-	f, err := readOffsets(dst, block)
-	if err != nil {
+// decodePacked decodes a packed block into dst; with a scale it divides the
+// values and leaves the bits of doubles.
+func decodePacked(dst []uint64, block []byte, scale *decimalScale) error {
+	var f frame
+	var p packedParts
+	if err := f.readPacked(&p, dst, block); err != nil {
 		return err
 	}
+	if done, err := f.fused(dst, &p, scale); done {
+		return err
+	}
+	if err := f.unpack(dst, &p); err != nil {
+		return err
+	}
+	if scale != nil && !hasVector && scale.power != 1 {
+		f.restoreDecimals(dst, scale.power)
+		return nil
+	}
 	f.restore(dst)
+	scale.divide(dst)
 	return nil
 }
 
-// readOffsets fills dst with the offsets of a packed block, exceptions
-// included. In delta mode they start at dst[1].
-func readOffsets(dst []uint64, block []byte) (frame, error) {
-	d := binio.NewDecoder(block)
-	f, err := readFrame(&d, len(dst))
-	if err != nil {
-		return f, err
+// fused does in one pass what unpack, restore and divide do, where there are
+// vectors for it. An exception among differences moves all values after it.
+func (f *frame) fused(dst []uint64, p *packedParts, scale *decimalScale) (bool, error) {
+	if f.mode == modeDelta && f.exceptions > 0 {
+		return false, nil
 	}
-	q := dst
+	q := f.offsets(dst)
+	n, x := frameVector(q, p.offsets, f, scale)
+	if n == 0 {
+		return false, nil
+	}
+	rest := q[n:]
+	unpackTail(rest, p.offsets[uint(n)/8*f.width:], f.width)
 	if f.mode == modeDelta {
-		q = dst[1:]
+		dst[0] = scale.word(f.first)
+		for i, o := range rest {
+			x += f.base + f.factor*o
+			rest[i] = scale.word(x)
+		}
+		return true, nil
 	}
-	if len(q) == 0 {
-		return f, corrupt("empty frame")
+	for i, o := range rest {
+		rest[i] = scale.word(f.at(n+i, o))
 	}
-	pw := placeWidth(len(q))
-	packed := d.Bytes(packedLen(len(q), f.width))
-	places := d.Bytes(packedLen(f.exceptions, pw))
-	values := d.Bytes(packedLen(f.exceptions, f.excWidth))
-	if d.Err() != nil {
-		return f, d.Err()
+	if f.exceptions == 0 {
+		return true, nil
 	}
-	if d.Len() != 0 {
-		return f, corrupt("trailing bytes")
-	}
-	unpack(q, packed, f.width)
-	if f.exceptions > 0 {
-		err = patch(q, places, pw, values, f.excWidth, f.exceptions)
-	}
-	return f, err
+	return true, f.eachException(p.places, p.values, len(q), func(i int, o uint64) { q[i] = scale.word(f.at(i, o)) })
 }
 
-// patch puts the exceptions into q.
-func patch(q []uint64, places []byte, pw uint, values []byte, vw uint, count int) error {
+// at returns value i of a plain or trend frame, o being its offset.
+func (f *frame) at(i int, o uint64) uint64 { return f.base + uint64(i)*f.first + f.factor*o }
+
+// packedParts are what follows the header of a packed block.
+type packedParts struct {
+	offsets        []byte
+	places, values []byte // of exceptions
+}
+
+// readPacked takes apart a packed block of len(dst) values.
+func (f *frame) readPacked(p *packedParts, dst []uint64, block []byte) error {
+	d := binio.NewDecoder(block)
+	if err := f.read(&d, len(dst)); err != nil {
+		return err
+	}
+	n := len(f.offsets(dst))
+	if n == 0 {
+		return corrupt("empty frame")
+	}
+	p.offsets = d.Bytes(packedLen(n, f.width))
+	if f.exceptions > 0 {
+		p.places = d.Bytes(packedLen(f.exceptions, placeWidth(n)))
+		p.values = d.Bytes(packedLen(f.exceptions, f.excWidth))
+	}
+	if d.Err() != nil {
+		return d.Err()
+	}
+	if d.Len() != 0 {
+		return corrupt("trailing bytes")
+	}
+	return nil
+}
+
+// offsets returns the part of dst that the offsets belong to.
+func (f *frame) offsets(dst []uint64) []uint64 {
+	if f.mode == modeDelta {
+		return dst[1:]
+	}
+	return dst
+}
+
+// unpack fills dst with the offsets of a packed block, exceptions included. In
+// delta mode they start at dst[1].
+func (f *frame) unpack(dst []uint64, p *packedParts) error {
+	q := f.offsets(dst)
+	unpack(q, p.offsets, f.width)
+	if f.exceptions == 0 {
+		return nil
+	}
+	return f.eachException(p.places, p.values, len(q), func(i int, o uint64) { q[i] = o })
+}
+
+// eachException calls put with the place and the offset of each of the frame's
+// exceptions among n offsets.
+func (f *frame) eachException(packedPlaces, packedValues []byte, n int, put func(i int, o uint64)) error {
 	var pbuf, vbuf [64]uint64
-	p, v := pbuf[:], vbuf[:]
-	if count > len(pbuf) {
+	places, values := pbuf[:], vbuf[:]
+	if f.exceptions > len(pbuf) {
 		s := wordPool.Get().(*wordScratch)
 		defer wordPool.Put(s)
-		p, v = s.a[:], s.b[:]
+		places, values = s.a[:], s.b[:]
 	}
-	p, v = p[:count], v[:count]
-	unpack(p, places, pw)
-	unpack(v, values, vw)
-	for i, at := range p {
-		if at >= uint64(len(q)) {
+	places, values = places[:f.exceptions], values[:f.exceptions]
+	unpack(places, packedPlaces, placeWidth(n))
+	unpack(values, packedValues, f.excWidth)
+	for i, at := range places {
+		if at >= uint64(n) {
 			return corrupt("exception place")
 		}
-		q[at] = uint64(binio.UnZigZag(v[i]))
+		put(int(at), uint64(binio.UnZigZag(values[i])))
 	}
 	return nil
 }
@@ -210,6 +275,31 @@ func (f *frame) restore(dst []uint64) {
 		for i, q := range dst[n:] {
 			dst[n+i] = base + factor*q
 			base += f.first
+		}
+	}
+}
+
+// restoreDecimals is restore and a division in one loop: without vectors the
+// divisions hide the rest.
+func (f *frame) restoreDecimals(dst []uint64, power float64) {
+	x, base, factor := f.first, f.base, f.factor
+	out := floats(dst)
+	switch f.mode {
+	case modePlain:
+		for i, d := range dst {
+			out[i] = float64(int64(base+factor*d)) / power
+		}
+	case modeDelta:
+		out[0] = float64(int64(x)) / power
+		out, dst = out[1:], dst[1:]
+		for i, d := range dst {
+			x += base + factor*d
+			out[i] = float64(int64(x)) / power
+		}
+	case modeTrend:
+		for i, d := range dst {
+			out[i] = float64(int64(base+factor*d)) / power
+			base += x
 		}
 	}
 }

@@ -29,7 +29,7 @@ type riceBlock struct {
 
 func readRice(block []byte, n int) (r riceBlock, err error) {
 	d := binio.NewDecoder(block)
-	if r.frame, err = readFrame(&d, n); err != nil {
+	if err = r.read(&d, n); err != nil {
 		return r, err
 	}
 	if r.mode == modeDelta {
@@ -83,7 +83,7 @@ func decodeRice(dst []uint64, block []byte) error {
 		}
 	}
 	if r.frame.exceptions > 0 {
-		if err := patch(q, r.places, placeWidth(len(q)), r.exceptions, r.excWidth, r.frame.exceptions); err != nil {
+		if err := r.eachException(r.places, r.exceptions, len(q), func(i int, o uint64) { q[i] = o }); err != nil {
 			return err
 		}
 	}

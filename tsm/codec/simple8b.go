@@ -96,8 +96,8 @@ func decodeSimple8(dst []uint64, block []byte) error {
 // they start at dst[1].
 func readSimple8(dst []uint64, block []byte) (frame, error) {
 	d := binio.NewDecoder(block)
-	f, err := readFrame(&d, len(dst))
-	if err != nil {
+	var f frame
+	if err := f.read(&d, len(dst)); err != nil {
 		return f, err
 	}
 	q := dst

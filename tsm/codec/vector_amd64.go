@@ -44,7 +44,16 @@ func linear512(v *uint64, groups int, base, step, factor uint64)
 func delta512(v *uint64, groups int, x, base, factor uint64) uint64
 
 //go:noescape
-func divide512(v *uint64, groups int, power, inverse float64)
+func divide512(v *uint64, groups int, scale *decimalScale)
+
+//go:noescape
+func linearFrame512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, f *frameLoop)
+
+//go:noescape
+func deltaFrame512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, f *frameLoop) uint64
+
+//go:noescape
+func split512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, right uint, dict *[1 << maxCodeBits]uint64)
 
 //go:noescape
 func rests512(dst *uint64, room int, src *byte, words int) (n, taken int, next uint64)
@@ -82,14 +91,47 @@ func deltaVector(v []uint64, x, base, factor uint64) (int, uint64) {
 	return len(v) &^ 7, delta512(unsafe.SliceData(v), len(v)/8, x, base, factor)
 }
 
-// divideVector sets v[i] to the bits of the double float64(int64(v[i]))/power
-// for as many values as it returns. power is one of float10.
-func divideVector(v []uint64, power float64) int {
+// divideVector sets v[i] to the bits of the double float64(int64(v[i]))/scale.power
+// for as many values as it returns.
+func divideVector(v []uint64, scale *decimalScale) int {
 	if !hasVector || len(v) < minVector {
 		return 0
 	}
-	divide512(unsafe.SliceData(v), len(v)/8, power, 1/power)
+	divide512(unsafe.SliceData(v), len(v)/8, scale)
 	return len(v) &^ 7
+}
+
+// frameLoop is what the loops that restore frames need beside the offsets.
+type frameLoop struct {
+	base, first, factor uint64
+	scale               *decimalScale // nil: words
+}
+
+// frameVector unpacks the offsets of a frame and restores as many values as it
+// returns beside the last one, which is f.first where there is none; plain frames
+// have 0 there. With a scale the values become doubles as divideVector makes them.
+func frameVector(dst []uint64, packed []byte, f *frame, scale *decimalScale) (int, uint64) {
+	if !hasVector || len(dst) < minVector || f.width == 0 || f.width > maxLoadWidth {
+		return 0, f.first
+	}
+	loop := frameLoop{base: f.base, first: f.first, factor: f.factor, scale: scale}
+	d, src, groups, t := unsafe.SliceData(dst), unsafe.SliceData(packed), len(dst)/8, &unpackTables[f.width]
+	if f.mode == modeDelta {
+		return 8 * groups, deltaFrame512(d, src, groups, f.width, t, &loop)
+	}
+	linearFrame512(d, src, groups, f.width, t, &loop)
+	return 8 * groups, f.first
+}
+
+// splitVector unpacks codes and right parts of w bits, and puts for the code its
+// entry of dict to the left of the right parts' bits, for as many values as it
+// returns. Entries repeat up to the end of dict.
+func splitVector(dst []uint64, packed []byte, w, right uint, dict *[1 << maxCodeBits]uint64) int {
+	if !hasVector || len(dst) < minVector || w > maxLoadWidth {
+		return 0
+	}
+	split512(unsafe.SliceData(dst), unsafe.SliceData(packed), len(dst)/8, w, &unpackTables[w], right, dict)
+	return len(dst) &^ 7
 }
 
 // restsVector fills q with unary rests as far as they surely fit. It returns

@@ -3,6 +3,30 @@
 // All loops take whole groups of 8 words. The callers have checked that the
 // groups lie inside the slices; nothing outside of them is touched.
 
+// UNPACKTABLE readies the registers that UNPACK uses: Z1 the bytes of each value,
+// Z2 the bits before it in the first, Z3 its bits, K1 the w bytes of a group (no
+// other is read), SI the packed bytes, DX the width.
+#define UNPACKTABLE \
+	VMOVDQU64 (BX), Z1; \
+	VMOVDQU64 64(BX), Z2; \
+	VPBROADCASTQ 128(BX), Z3; \
+	KMOVQ 136(BX), K1
+
+// UNPACK sets Z0 to the next 8 values.
+#define UNPACK \
+	VMOVDQU8.Z (SI), K1, Z0; \
+	VPERMB Z0, Z1, Z0; \
+	VPSRLVQ Z2, Z0, Z0; \
+	VPANDQ Z3, Z0, Z0; \
+	ADDQ DX, SI
+
+// QUOTIENT sets Z0 to the doubles nearest to its integers, as doubles, divided
+// by a power of ten; see decimalScale. Z7 and Z8 are the inverse.
+#define QUOTIENT \
+	VCVTQQ2PD Z0, Z0; \
+	VMULPD Z8, Z0, Z9; \
+	VFMADD213PD Z9, Z7, Z0
+
 // func unpack512(dst *uint64, src *byte, groups int, w uint, t *unpackTable)
 TEXT ·unpack512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), DI
@@ -10,18 +34,11 @@ TEXT ·unpack512(SB), NOSPLIT, $0-40
 	MOVQ groups+16(FP), CX
 	MOVQ w+24(FP), DX
 	MOVQ t+32(FP), BX
-	VMOVDQU64 (BX), Z1        // bytes of each value
-	VMOVDQU64 64(BX), Z2      // bits before it in the first
-	VPBROADCASTQ 128(BX), Z3  // its bits
-	KMOVQ 136(BX), K1         // the w bytes of a group: no other is read
+	UNPACKTABLE
 
 unpackLoop:
-	VMOVDQU8.Z (SI), K1, Z0
-	VPERMB Z0, Z1, Z0
-	VPSRLVQ Z2, Z0, Z0
-	VPANDQ Z3, Z0, Z0
+	UNPACK
 	VMOVDQU64 Z0, (DI)
-	ADDQ DX, SI
 	ADDQ $64, DI
 	DECQ CX
 	JNZ unpackLoop
@@ -114,30 +131,187 @@ deltaSum:
 	VZEROUPPER
 	RET
 
-// func divide512(v *uint64, groups int, power, inverse float64)
-//
-// With y the double nearest to 1/power, x*y is off the quotient by at most two
-// last places, one correction makes it one of its two neighbours, and a second
-// one the nearest (Markstein 1990): the same bits as a division, in a third of
-// its time.
-TEXT ·divide512(SB), NOSPLIT, $0-32
+// func divide512(v *uint64, groups int, scale *decimalScale)
+TEXT ·divide512(SB), NOSPLIT, $0-24
 	MOVQ v+0(FP), DI
 	MOVQ groups+8(FP), CX
-	VBROADCASTSD power+16(FP), Z1
-	VBROADCASTSD inverse+24(FP), Z2
+	MOVQ scale+16(FP), BX
+	VBROADCASTSD 8(BX), Z7
+	VBROADCASTSD 16(BX), Z8
 
 divideLoop:
-	VCVTQQ2PD (DI), Z0
-	VMULPD Z2, Z0, Z3         // quotient
-	VMOVAPD Z0, Z4
-	VFNMADD231PD Z1, Z3, Z4   // what is left of x
-	VFMADD231PD Z2, Z4, Z3
-	VFNMADD231PD Z1, Z3, Z0
-	VFMADD231PD Z2, Z0, Z3
-	VMOVUPD Z3, (DI)
+	VMOVDQU64 (DI), Z0
+	QUOTIENT
+	VMOVUPD Z0, (DI)
 	ADDQ $64, DI
 	DECQ CX
 	JNZ divideLoop
+	VZEROUPPER
+	RET
+
+// func linearFrame512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, f *frameLoop)
+TEXT ·linearFrame512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ w+24(FP), DX
+	MOVQ t+32(FP), BX
+	UNPACKTABLE
+	MOVQ f+40(FP), BX
+	VMOVDQU64 lanes<>(SB), Z4
+	VPBROADCASTQ 8(BX), Z5
+	VPMULLQ Z5, Z4, Z4
+	VPBROADCASTQ (BX), Z6
+	VPADDQ Z6, Z4, Z4   // base + step*lane
+	VPSLLQ $3, Z5, Z5   // to the next group
+	MOVQ 16(BX), R8
+	VPBROADCASTQ R8, Z6 // factor
+	MOVQ 24(BX), BX
+	TESTQ BX, BX
+	JNZ linearFrameFloats
+
+linearFrameLoop:
+	UNPACK
+	CMPQ R8, $1
+	JEQ linearFrameSum
+	VPMULLQ Z6, Z0, Z0
+
+linearFrameSum:
+	VPADDQ Z4, Z0, Z0
+	VPADDQ Z5, Z4, Z4
+	VMOVDQU64 Z0, (DI)
+	ADDQ $64, DI
+	DECQ CX
+	JNZ linearFrameLoop
+	VZEROUPPER
+	RET
+
+linearFrameFloats:
+	VBROADCASTSD 8(BX), Z7
+	VBROADCASTSD 16(BX), Z8
+
+linearFrameFloatLoop:
+	UNPACK
+	CMPQ R8, $1
+	JEQ linearFrameFloatSum
+	VPMULLQ Z6, Z0, Z0
+
+linearFrameFloatSum:
+	VPADDQ Z4, Z0, Z0
+	VPADDQ Z5, Z4, Z4
+	QUOTIENT
+	VMOVUPD Z0, (DI)
+	ADDQ $64, DI
+	DECQ CX
+	JNZ linearFrameFloatLoop
+	VZEROUPPER
+	RET
+
+// PREFIX turns the offsets in Z0 into sums of base and them and those before,
+// and Z4 into the last one in all lanes. Z6 is the factor and R8 too, Z11 base*(lane+1), Z10 base*8,
+// Z12 zeros, Z13 the number of the last lane.
+#define PREFIX \
+	VALIGNQ $7, Z12, Z0, Z14; \
+	VPADDQ Z14, Z0, Z0; \
+	VALIGNQ $6, Z12, Z0, Z14; \
+	VPADDQ Z14, Z0, Z0; \
+	VALIGNQ $4, Z12, Z0, Z14; \
+	VPADDQ Z14, Z0, Z0; \
+	VPERMQ Z0, Z13, Z14; \
+	VPADDQ Z4, Z0, Z0; \
+	VPADDQ Z10, Z4, Z4; \
+	VPADDQ Z11, Z0, Z0; \
+	VPADDQ Z14, Z4, Z4
+
+// func deltaFrame512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, f *frameLoop) uint64
+TEXT ·deltaFrame512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ w+24(FP), DX
+	MOVQ t+32(FP), BX
+	UNPACKTABLE
+	MOVQ f+40(FP), BX
+	VPBROADCASTQ 8(BX), Z4  // the value before
+	VPBROADCASTQ (BX), Z10
+	VPMULLQ lanes<>(SB), Z10, Z11
+	VPADDQ Z10, Z11, Z11
+	VPSLLQ $3, Z10, Z10
+	VPXORQ Z12, Z12, Z12
+	MOVQ $7, AX
+	VPBROADCASTQ AX, Z13
+	MOVQ 16(BX), R8
+	VPBROADCASTQ R8, Z6
+	MOVQ 24(BX), BX
+	TESTQ BX, BX
+	JNZ deltaFrameFloats
+
+deltaFrameLoop:
+	UNPACK
+	CMPQ R8, $1
+	JEQ deltaFrameSum
+	VPMULLQ Z6, Z0, Z0
+
+deltaFrameSum:
+	PREFIX
+	VMOVDQU64 Z0, (DI)
+	ADDQ $64, DI
+	DECQ CX
+	JNZ deltaFrameLoop
+	VMOVQ X4, AX
+	MOVQ AX, ret+48(FP)
+	VZEROUPPER
+	RET
+
+deltaFrameFloats:
+	VBROADCASTSD 8(BX), Z7
+	VBROADCASTSD 16(BX), Z8
+
+deltaFrameFloatLoop:
+	UNPACK
+	CMPQ R8, $1
+	JEQ deltaFrameFloatSum
+	VPMULLQ Z6, Z0, Z0
+
+deltaFrameFloatSum:
+	PREFIX
+	QUOTIENT
+	VMOVUPD Z0, (DI)
+	ADDQ $64, DI
+	DECQ CX
+	JNZ deltaFrameFloatLoop
+	VMOVQ X4, AX
+	MOVQ AX, ret+48(FP)
+	VZEROUPPER
+	RET
+
+// func split512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, right uint, dict *[8]uint64)
+TEXT ·split512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ w+24(FP), DX
+	MOVQ t+32(FP), BX
+	UNPACKTABLE
+	MOVQ right+40(FP), AX
+	VMOVQ AX, X4
+	MOVQ dict+48(FP), BX
+	VMOVDQU64 (BX), Z5
+	VPTERNLOGQ $0xff, Z3, Z3, Z3
+	VPSLLQ X4, Z3, Z3          // the bits of the left part
+
+splitLoop:
+	VMOVDQU8.Z (SI), K1, Z0
+	VPERMB Z0, Z1, Z0
+	VPSRLVQ Z2, Z0, Z0
+	VPSRLQ X4, Z0, Z6          // the code, and what counts for nothing
+	VPERMQ Z5, Z6, Z6
+	VPTERNLOGQ $0xd8, Z3, Z6, Z0 // left part of Z6, right part of Z0
+	VMOVDQU64 Z0, (DI)
+	ADDQ DX, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ splitLoop
 	VZEROUPPER
 	RET
 

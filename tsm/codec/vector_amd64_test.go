@@ -2,6 +2,7 @@ package codec
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -134,13 +135,16 @@ func TestDivideVector(t *testing.T) {
 	for range 300 {
 		for i := range v {
 			v[i] = rng.Uint64() >> rng.IntN(64)
+			if i%8 < 2 {
+				v[i] = nextToMiddle(rng, 1+rng.IntN(maxExponent))
+			}
 			if i&1 == 0 {
 				v[i] = -v[i]
 			}
 		}
 		for e, power := range float10 {
 			got := slices.Clone(v)
-			divideVector(got, power)
+			divideVector(got, &decimalScales[e])
 			for i, x := range v {
 				if want := math.Float64bits(float64(int64(x)) / power); got[i] != want {
 					t.Fatalf("seed %d: %d / 10^%d is %x, want %x", seed, int64(x), e, got[i], want)
@@ -148,6 +152,27 @@ func TestDivideVector(t *testing.T) {
 			}
 		}
 	}
+}
+
+// nextToMiddle returns an integer whose quotient by 10^e is as near as any to the
+// middle m of two doubles: an odd m of 54 bits with m*5^e = 2^s*x +- 1.
+func nextToMiddle(rng *rand.Rand, e int) uint64 {
+	five := uint64(1)
+	for range e {
+		five *= 5
+	}
+	s := bits.Len64(five) + 1
+	inverse := divisorOf(five).inverse
+	if rng.IntN(2) == 0 {
+		inverse = -inverse
+	}
+	m := 1<<53 | rng.Uint64()>>11&^(1<<s-1) | inverse&(1<<s-1)
+	hi, lo := bits.Mul64(m, five)
+	x := hi<<(64-s) | lo>>s
+	if inverse*five == 1 {
+		return x // 2^s*x + 1
+	}
+	return x + 1
 }
 
 // FuzzVectors wants the same answer to any block with and without vectors.

@@ -12,7 +12,11 @@ func linearVector([]uint64, uint64, uint64, uint64) int { return 0 }
 
 func deltaVector(_ []uint64, x, _, _ uint64) (int, uint64) { return 0, x }
 
-func divideVector([]uint64, float64) int { return 0 }
+func divideVector([]uint64, *decimalScale) int { return 0 }
+
+func frameVector(_ []uint64, _ []byte, f *frame, _ *decimalScale) (int, uint64) { return 0, f.first }
+
+func splitVector([]uint64, []byte, uint, uint, *[1 << maxCodeBits]uint64) int { return 0 }
 
 func restsVector([]uint64, []byte) (n, taken, next int) { return 0, 0, 0 }
 

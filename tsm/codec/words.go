@@ -178,7 +178,7 @@ func decodePlainWords(dst []uint64, block []byte) error {
 		fillLinear(dst, start, step)
 		return nil
 	case encPacked:
-		return decodeFrame(dst, block)
+		return decodePacked(dst, block, nil)
 	case encSimple8:
 		return decodeSimple8(dst, block)
 	case encRice:
