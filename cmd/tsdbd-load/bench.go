@@ -76,11 +76,9 @@ func (t *target) load(ctx context.Context, o *options, w workload, phases []phas
 	if t.data != "" {
 		f.diskSettled, f.logSettled = diskBytes(t.data), t.log()
 	}
-	_, wrong, err := t.ask(ctx, w.count(), true)
-	if err != nil {
+	if f.wrongCount, err = t.check(ctx, w.count()); err != nil {
 		return nil, fmt.Errorf("count: %w", err)
 	}
-	f.wrongCount = wrong
 	return f, nil
 }
 
@@ -143,13 +141,13 @@ type asked struct {
 
 // ask asks a question. If all is set, the answer is checked whatever its size;
 // wrong tells what is wrong with it.
-func (t *target) ask(ctx context.Context, q question, all bool) (a asked, wrong string, err error) {
+func (t *target) ask(c *conn, q question, all bool) (a asked, wrong string, err error) {
 	path, params := t.request(q)
 	if path == "" {
 		return a, "", nil
 	}
 	begin := time.Now()
-	b, err := t.client.do(ctx, http.MethodGet, path, params, nil)
+	b, err := c.get(path, params)
 	a = asked{time.Since(begin), len(b)}
 	if err != nil {
 		return a, "", err
@@ -174,6 +172,18 @@ func (t *target) ask(ctx context.Context, q question, all bool) (a asked, wrong 
 	return a, "", nil
 }
 
+// check asks one question on a connection of its own; wrong tells what is wrong
+// with the answer.
+func (t *target) check(ctx context.Context, q question) (wrong string, err error) {
+	c, err := dial(ctx, t.client.url)
+	if err != nil {
+		return "", err
+	}
+	defer c.close()
+	_, wrong, err = t.ask(c, q, true)
+	return wrong, err
+}
+
 // Limits of the questions of one kind, beside the most that were asked for.
 const (
 	warmups     = 5
@@ -188,6 +198,11 @@ const (
 func (t *target) query(ctx context.Context, q query, most int) (*queryFigures, error) {
 	f := &queryFigures{name: q.name}
 	r := rand.New(rand.NewPCG(838, 15))
+	c, err := dial(ctx, t.client.url)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
 	var took []time.Duration
 	begin := time.Now()
 	for i := range warmups {
@@ -199,7 +214,7 @@ func (t *target) query(ctx context.Context, q query, most int) (*queryFigures, e
 		if i > 0 && time.Since(begin) > queryTime {
 			continue // but take the question from r
 		}
-		_, wrong, err := t.ask(ctx, question, true)
+		_, wrong, err := t.ask(c, question, true)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", q.name, err)
 		}
@@ -209,7 +224,7 @@ func (t *target) query(ctx context.Context, q query, most int) (*queryFigures, e
 	}
 	spent := time.Duration(0)
 	for len(took) < most && (len(took) < fewest || spent < queryTime || spent < slowestTime && len(took) < enough) {
-		a, wrong, err := t.ask(ctx, q.ask(r), false)
+		a, wrong, err := t.ask(c, q.ask(r), false)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", q.name, err)
 		}

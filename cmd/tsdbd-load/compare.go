@@ -140,7 +140,7 @@ func (c *comparison) run(ctx context.Context, r *result, dir string, w workload,
 	}
 	f.ready = time.Since(begin)
 	t = c.target(s, 1)
-	_, wrong, err := t.ask(ctx, w.probe(), true)
+	wrong, err := t.check(ctx, w.probe())
 	f.first = time.Since(begin)
 	if wrong != "" && f.wrongCount == "" {
 		f.wrongCount = "first answer: " + wrong

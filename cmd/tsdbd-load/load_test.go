@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -313,12 +314,20 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestWriter writes over one connection to a server whose answers differ.
-func TestWriter(t *testing.T) {
+// TestConn writes and asks over one connection to a server whose answers differ.
+func TestConn(t *testing.T) {
 	var got bytes.Buffer
 	answers := []int{204, 503, 200, 204, 400}
 	n := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			if r.FormValue("long") != "" {
+				fmt.Fprint(w, strings.Repeat("0123456789", 1e5))
+			} else {
+				http.Error(w, r.FormValue("q"), http.StatusTeapot)
+			}
+			return
+		}
 		_, _ = got.ReadFrom(r.Body)
 		w.Header().Set("X-Other", "value")
 		w.WriteHeader(answers[n])
@@ -328,7 +337,7 @@ func TestWriter(t *testing.T) {
 		n++
 	}))
 	defer server.Close()
-	w, err := dialWriter(t.Context(), server.URL, "d")
+	w, err := dial(t.Context(), server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,13 +346,36 @@ func TestWriter(t *testing.T) {
 	for _, status := range answers {
 		body := strings.Repeat("x", status*300)
 		want += body
-		err := w.write([]byte(body))
+		err := w.write("d", []byte(body))
 		if e, ok := err.(*statusError); status/100 == 2 && err != nil || status/100 != 2 && (!ok || e.status != status || e.text != "because" || e.full() != (status == 503)) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
 	if got.String() != want {
 		t.Error("other bodies came")
+	}
+	for range 2 {
+		if b, err := w.get("/query", url.Values{"long": {"1"}}); err != nil || len(b) != 1e6 || string(b[999_990:]) != "0123456789" {
+			t.Errorf("%d bytes, %v", len(b), err)
+		}
+		_, err := w.get("/query", url.Values{"q": {"a b&c"}})
+		if e, ok := err.(*statusError); !ok || e.status != http.StatusTeapot || e.path != "/query" || e.text != "a b&c" {
+			t.Errorf("refused: %v", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, err := dial(ctx, server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ended.close()
+	cancel()
+	<-ctx.Done()
+	for ended.SetDeadline(time.Time{}) == nil { // until it is closed
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := ended.get("/query", nil); err == nil {
+		t.Error("a connection outlives its context")
 	}
 }
 

@@ -134,7 +134,7 @@ func (r *report) preface(w io.Writer) error {
 		row("scale", fmt.Sprintf("**%g of each workload: not the full ones**", o.scale))
 	}
 	row("load", fmt.Sprintf("%d connections, %d rows a request, plain text over HTTP on 127.0.0.1, made before the clock starts", o.connections, o.rows))
-	row("queries", fmt.Sprintf("one at a time, up to 5 to warm up, then %d in %v, up to %d; slow ones at least 3", enough, queryTime, o.queries))
+	row("queries", fmt.Sprintf("one at a time on one connection, the client no more than a socket and a buffer; up to 5 to warm up, then %d in %v, up to %d; slow ones at least 3", enough, queryTime, o.queries))
 	fmt.Fprintf(&b, "\n| server | version | settings that differ from its defaults |\n|---|---|---|\n")
 	for _, p := range r.products {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.name, p.version, p.settings)

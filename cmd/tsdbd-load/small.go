@@ -1,15 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -66,7 +60,7 @@ func smallRun(ctx context.Context, c *client, streams []*load.DevopsStream, rows
 	var wg sync.WaitGroup
 	for i, s := range streams {
 		wg.Go(func() {
-			conn, err := dialWriter(ctx, c.url, c.db)
+			conn, err := dial(ctx, c.url)
 			if err != nil {
 				errs[i] = err
 				return
@@ -75,7 +69,7 @@ func smallRun(ctx context.Context, c *client, streams []*load.DevopsStream, rows
 			for time.Since(begin) < each && errs[i] == nil {
 				body, n := s.Next(rows)
 				for at := time.Now(); ; {
-					err := conn.write(body)
+					err := conn.write(c.db, body)
 					if status, ok := err.(*statusError); ok && status.full() {
 						rejected[i]++
 						time.Sleep(20 * time.Millisecond)
@@ -102,82 +96,4 @@ func smallRun(ctx context.Context, c *client, streams []*load.DevopsStream, rows
 	f.perSecond = float64(total) / elapsed.Seconds()
 	f.latency = summary(all)
 	return f, errors.Join(errs...)
-}
-
-// writer is one connection that writes. It builds requests by hand: a client
-// library would take more time for a small one than the server does.
-type writer struct {
-	conn net.Conn
-	in   *bufio.Reader
-	head string
-	text []byte
-}
-
-func dialWriter(ctx context.Context, base, db string) (*writer, error) {
-	host := strings.TrimPrefix(base, "http://")
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", host)
-	if err != nil {
-		return nil, err
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
-	}
-	return &writer{
-		conn: conn, in: bufio.NewReader(conn),
-		head: "POST /write?" + url.Values{"db": {db}}.Encode() + " HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: ",
-	}, nil
-}
-
-func (w *writer) close() { _ = w.conn.Close() }
-
-// write sends a body and waits for the acknowledgement.
-func (w *writer) write(body []byte) error {
-	w.text = fmt.Appendf(append(w.text[:0], w.head...), "%d\r\n\r\n", len(body))
-	var err error
-	if len(body) < 1<<16 {
-		w.text = append(w.text, body...)
-		_, err = w.conn.Write(w.text)
-	} else {
-		_, err = (&net.Buffers{w.text, body}).WriteTo(w.conn)
-	}
-	if err != nil {
-		return err
-	}
-	if ok, err := w.plainAnswer(); ok || err != nil {
-		return err
-	}
-	resp, err := http.ReadResponse(w.in, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(resp.Body); err != nil {
-		return err
-	}
-	if resp.StatusCode/100 != 2 {
-		return &statusError{"/write", resp.StatusCode, strings.TrimSpace(text.String())}
-	}
-	return nil
-}
-
-// plainAnswer reads a 204, which has no body; false if it is another answer,
-// of which it has read nothing.
-func (w *writer) plainAnswer() (bool, error) {
-	status, err := w.in.Peek(len("HTTP/1.1 204"))
-	if err != nil || string(status) != "HTTP/1.1 204" {
-		return false, err
-	}
-	for {
-		line, err := w.in.ReadSlice('\n')
-		if err != nil {
-			return false, err
-		}
-		if len(line) <= 2 {
-			return true, nil
-		}
-	}
 }
