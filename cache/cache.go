@@ -56,9 +56,14 @@ type Cache struct {
 		layouts []*column.Layout
 		rows    int64
 		times   model.TimeRange
+
+		layoutBytes int64
 	}
-	// Used by the applier alone.
+	// Used by the applier alone. A layout's number is found by its pointer, or,
+	// where equal layouts may come as any number of pointers, by its signature.
 	numbers    map[*column.Layout]uint32
+	bySign     map[string]uint32
+	told       []bool // by number: the observer knows the layout
 	lastLayout *column.Layout
 	lastNumber uint32
 	lastString bool
@@ -67,7 +72,7 @@ type Cache struct {
 
 // New returns an empty cache. observer may be nil.
 func New(observer Observer) *Cache {
-	c := &Cache{observer: observer, numbers: make(map[*column.Layout]uint32)}
+	c := &Cache{observer: observer, numbers: make(map[*column.Layout]uint32), bySign: make(map[string]uint32)}
 	c.mu.times = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	return c
 }
@@ -103,7 +108,7 @@ func (c *Cache) Apply(rows []column.Row, values []uint64, strings []byte) {
 		for i := range rows[:n] {
 			c.appendLocked(&rows[i], values, strings)
 		}
-		c.bytes.Store(c.mu.arena.bytes + c.mu.strings.bytes + int64(len(c.mu.chunks))<<chunkBits*48 + int64(len(c.mu.pages))*24 + int64(c.mu.paged)*(4<<pageBits))
+		c.bytes.Store(c.mu.arena.bytes + c.mu.strings.bytes + c.mu.layoutBytes + int64(len(c.mu.chunks))<<chunkBits*48 + int64(len(c.mu.pages))*24 + int64(c.mu.paged)*(4<<pageBits))
 		c.mu.Unlock()
 		rows = rows[n:]
 	}
@@ -149,18 +154,49 @@ func (c *Cache) announce(rows []column.Row) {
 	c.fresh = fresh
 }
 
+// layoutCost is about what the maps take of a layout, beside the layout itself,
+// which is the table's if it is interned.
+const layoutCost = 160
+
+// useLayout makes l the layout of the rows to come; the observer is told of one
+// that is new.
 func (c *Cache) useLayout(l *column.Layout) {
-	n, ok := c.numbers[l]
+	n, ok := c.number(l)
 	if !ok {
-		if c.observer != nil {
-			c.observer.NewLayout(l)
+		cost := int64(layoutCost)
+		if !l.Interned() {
+			cost += l.Bytes()
 		}
 		c.mu.Lock()
 		n = uint32(len(c.mu.layouts))
 		c.mu.layouts = append(c.mu.layouts, l)
+		c.mu.layoutBytes += cost
 		c.mu.Unlock()
+		c.numbers[l], c.bySign[l.Signature()] = n, n
+		c.told = append(c.told, false)
+	}
+	if !c.told[n] {
+		c.told[n] = true
+		if c.observer != nil {
+			c.observer.NewLayout(l)
+		}
+	}
+	c.setLayout(l, n)
+}
+
+// number finds the number of a layout.
+func (c *Cache) number(l *column.Layout) (uint32, bool) {
+	n, ok := c.numbers[l]
+	if ok {
+		return n, true
+	}
+	if n, ok = c.bySign[l.Signature()]; ok && l.Interned() {
 		c.numbers[l] = n
 	}
+	return n, ok
+}
+
+func (c *Cache) setLayout(l *column.Layout, n uint32) {
 	c.lastLayout, c.lastNumber, c.lastString = l, n, false
 	for _, f := range l.Fields {
 		if f.Type == model.String {
@@ -204,7 +240,8 @@ func (c *Cache) addStateLocked(id uint32) {
 
 func (c *Cache) appendLocked(row *column.Row, values []uint64, strings []byte) {
 	if row.Layout != c.lastLayout {
-		c.useLayoutLocked(row.Layout)
+		n, _ := c.number(row.Layout) // announce has given it one
+		c.setLayout(row.Layout, n)
 	}
 	st := c.lookup(uint32(row.Series.ID()))
 	n := len(row.Layout.Fields)
@@ -237,16 +274,6 @@ func (c *Cache) appendLocked(row *column.Row, values []uint64, strings []byte) {
 	c.mu.rows++
 	c.mu.times.Min = min(c.mu.times.Min, row.Time)
 	c.mu.times.Max = max(c.mu.times.Max, row.Time)
-}
-
-// useLayoutLocked switches to a layout that announce has numbered.
-func (c *Cache) useLayoutLocked(l *column.Layout) {
-	c.lastLayout, c.lastNumber, c.lastString = l, c.numbers[l], false
-	for _, f := range l.Fields {
-		if f.Type == model.String {
-			c.lastString = true
-		}
-	}
 }
 
 // Series returns the ids of all series the cache holds rows of, ascending.
@@ -312,6 +339,6 @@ func (c *Cache) Forget(set *roaring.Bitmap) {
 			st.gone = true
 		}
 	}
-	clear(c.numbers)
+	clear(c.told)
 	c.lastLayout = nil
 }

@@ -9,22 +9,20 @@ import (
 // Rows of a series lie in chunks of 1 to 32 rows, chunks are linked newest to
 // oldest. A chunk in the arena:
 //
-//	word 0: link, reference of the previous chunk +1 (0: none)   40 bits
-//	        layout number                                        20 bits
-//	        log2 of the row capacity                              4 bits
+//	word 0: link, reference of the previous chunk +1 (0: none)   36 bits
+//	        layout number                                        28 bits
 //	word 1: deleted rows, a bit each (atomic)                    32 bits
 //	        rows used, set when a newer chunk is linked           8 bits
 //	then per row: time, one word per field of the layout
 //
 // Words of a row never change once the row is published by the series' state;
 // of the head only word 1 does, atomically.
+//
+// Both bounds of word 0 lie beyond the memory that Bytes counts: a link reaches
+// 512 GiB of rows, and a layout of its own costs at least layoutCost.
 const (
-	linkBits    = 40
+	linkBits    = 36
 	linkMask    = 1<<linkBits - 1
-	layoutBits  = 20
-	layoutMask  = 1<<layoutBits - 1
-	maxLayouts  = 1 << layoutBits
-	capShift    = linkBits + layoutBits
 	deletedMask = 1<<32 - 1
 	usedShift   = 32
 
@@ -43,7 +41,7 @@ type view struct {
 
 func viewAt(slabs [][]uint64, layouts []*column.Layout, ref uint64) view {
 	words := at(slabs, ref)
-	layout := uint32(words[0]>>linkBits) & layoutMask
+	layout := uint32(words[0] >> linkBits)
 	return view{words: words, layout: layout, stride: 1 + len(layouts[layout].Fields), link: words[0] & linkMask}
 }
 
@@ -75,6 +73,6 @@ func (c *Cache) openChunk(st *state, n uint32, fields int) {
 		capacity--
 	}
 	ref, words := c.mu.arena.alloc(headWords + (1+fields)<<capacity)
-	words[0] = st.last | uint64(n)<<linkBits | uint64(capacity)<<capShift
+	words[0] = st.last | uint64(n)<<linkBits
 	st.last, st.layout, st.capacity, st.used = ref+1, n, capacity, 0
 }

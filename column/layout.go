@@ -90,8 +90,21 @@ func recognisable(key string) bool {
 	return key != ""
 }
 
-// bytes estimates the layout's memory.
-func (l *Layout) bytes() int64 {
+// Interned reports whether the layout is its table's, so that equal ones are the
+// same pointer and what remembers it by pointer is bounded.
+func (l *Layout) Interned() bool { return l.number != 0 }
+
+// Signature returns a text that equal layouts, and no others, have: the
+// measurement and the fields with their types in their order.
+func (l *Layout) Signature() string {
+	if l.signature != "" {
+		return l.signature
+	}
+	return string(appendSignature(nil, l.Measurement, l.Fields))
+}
+
+// Bytes estimates the layout's memory.
+func (l *Layout) Bytes() int64 {
 	n := int64(unsafe.Sizeof(*l)) + int64(len(l.Measurement)+len(l.signature))
 	for i := range l.Fields {
 		n += int64(unsafe.Sizeof(Field{})+unsafe.Sizeof(WireField{})) + int64(len(l.Fields[i].Key)+1)

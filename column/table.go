@@ -413,6 +413,15 @@ func AppendLayoutField(dst []byte, t model.FieldType, key []byte) []byte {
 	return append(dst, key...)
 }
 
+func appendSignature(dst []byte, measurement string, fields []Field) []byte {
+	dst = AppendLayoutMeasurement(dst, measurement)
+	for i := range fields {
+		key := fields[i].Key
+		dst = AppendLayoutField(dst, fields[i].Type, unsafe.Slice(unsafe.StringData(key), len(key)))
+	}
+	return dst
+}
+
 // FindLayout returns the layout with the given signature, or nil. It does not
 // allocate.
 func (t *Table) FindLayout(signature []byte) *Layout {
@@ -444,11 +453,7 @@ func (t *Table) findLayout(hash uint32, signature []byte) *Layout {
 // After 65,536 layouts or 64 MiB of them it returns new ones without keeping
 // them: they are valid, but equal ones are no longer the same pointer.
 func (t *Table) Layout(measurement string, fields []Field) *Layout {
-	signature := AppendLayoutMeasurement(nil, measurement)
-	for i := range fields {
-		key := fields[i].Key
-		signature = AppendLayoutField(signature, fields[i].Type, unsafe.Slice(unsafe.StringData(key), len(key)))
-	}
+	signature := appendSignature(nil, measurement, fields)
 	hash := t.hash(signature)
 	if l := t.findLayout(hash, signature); l != nil {
 		return l
@@ -459,12 +464,12 @@ func (t *Table) Layout(measurement string, fields []Field) *Layout {
 	if l := t.findLayout(hash, signature); l != nil {
 		return l
 	}
-	if t.mu.layouts >= maxLayouts || t.mu.layoutBytes+l.bytes() > maxLayoutBytes {
+	if t.mu.layouts >= maxLayouts || t.mu.layoutBytes+l.Bytes() > maxLayoutBytes {
 		return l
 	}
 	t.mu.layouts++
 	l.number = t.mu.layouts
-	t.mu.layoutBytes += l.bytes()
+	t.mu.layoutBytes += l.Bytes()
 	w := *t.view.Load()
 	w.layouts = append(w.layouts, l)
 	w.layoutSlots = w.layoutSlots.grown(int(l.number))
