@@ -2,7 +2,7 @@
 
 TOOL     = go tool -modfile=tools.mod
 RACE     = ./cache ./column ./continuous ./httpapi ./input/... ./lineproto ./meta ./query ./retention ./shard ./store ./subscriber ./tsi ./tsm ./wal
-FUZZTIME = 10s
+FUZZTIME = 50000x
 BENCH    = .
 COUNT    = 6
 MICRO    = ./cache ./column ./httpapi ./internal/vector ./lineproto ./meta ./query ./shard ./tsi ./tsm ./tsm/codec ./wal
@@ -29,7 +29,7 @@ test: ## all tests
 race: ## tests of the concurrent packages under the race detector
 	go test -race -short $(RACE)
 
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## every fuzz target on FUZZTIME inputs
 	.ci/fuzz $(FUZZTIME)
 
 crash: ## power cuts and failing disks in memory, kill -9 of the binary
