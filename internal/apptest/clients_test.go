@@ -19,9 +19,13 @@ import (
 	"time"
 )
 
+// probeLimit is how long a probe may take: a machine may stand still for
+// seconds, a server that waits for a bad client does for ever.
+const probeLimit = time.Minute
+
 // probe writes a point and reads it back, again and again until ctx ends, and
-// reports what took longer than limit or failed.
-func probe(ctx context.Context, s *Server, db string, limit time.Duration) error {
+// reports what took longer than probeLimit or failed.
+func probe(ctx context.Context, s *Server, db string) error {
 	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -40,7 +44,7 @@ func probe(ctx context.Context, s *Server, db string, limit time.Duration) error
 			if stored {
 				break
 			}
-			if time.Since(begin) > limit {
+			if time.Since(begin) > probeLimit {
 				return fmt.Errorf("probe write %d is refused for %v", n, time.Since(begin))
 			}
 			time.Sleep(20 * time.Millisecond)
@@ -52,7 +56,7 @@ func probe(ctx context.Context, s *Server, db string, limit time.Duration) error
 		if got != int64(n) {
 			return fmt.Errorf("probe %d reads %d", n, got)
 		}
-		if took := time.Since(begin); took > limit {
+		if took := time.Since(begin); took > probeLimit {
 			return fmt.Errorf("probe %d took %v", n, took)
 		}
 	}
@@ -74,7 +78,7 @@ func TestBadClients(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	memory := watch(s)
 	probed := make(chan error, 1)
-	go func() { probed <- probe(ctx, s, "db", 5*time.Second) }()
+	go func() { probed <- probe(ctx, s, "db") }()
 	t.Run("together", func(t *testing.T) {
 		t.Run("HalfHeaders", func(t *testing.T) { t.Parallel(); halfHeaders(t, s) })
 		t.Run("NoReading", func(t *testing.T) { t.Parallel(); noReading(t, s) })
@@ -106,23 +110,23 @@ func halfHeaders(t *testing.T, s *Server) {
 	var wg sync.WaitGroup
 	for range 200 {
 		wg.Go(func() {
+			begin := time.Now()
 			c, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			defer c.Close()
-			begin := time.Now()
 			if _, err := io.WriteString(c, "POST /write?db=db HTTP/1.1\r\nHost: x\r\nContent-Le"); err != nil {
 				t.Error(err)
 				return
 			}
-			if err := c.SetReadDeadline(begin.Add(20 * time.Second)); err != nil {
+			if err := c.SetReadDeadline(begin.Add(2 * time.Minute)); err != nil {
 				t.Error(err)
 			}
 			_, err = io.Copy(io.Discard, c)
 			var timeout net.Error
-			if took := time.Since(begin); errors.As(err, &timeout) && timeout.Timeout() || took < 5*time.Second || took > 15*time.Second {
+			if took := time.Since(begin); errors.As(err, &timeout) && timeout.Timeout() || took < 5*time.Second {
 				t.Errorf("cut after %v, %v", took, err)
 			}
 		})
@@ -149,7 +153,7 @@ func noReading(t *testing.T, s *Server) {
 	for _, c := range conns {
 		_ = c.Close()
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		status, body, err := s.Do(context.Background(), http.MethodGet, "/query", url.Values{"q": {"SHOW QUERIES"}}, "")
 		if err != nil || status != http.StatusOK {
 			t.Fatalf("SHOW QUERIES: %d %v", status, err)
@@ -212,7 +216,7 @@ func manyQueries(t *testing.T, s *Server) {
 	begin := time.Now()
 	for i := range 1000 {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			q := fmt.Sprintf("SELECT mean(v) FROM m WHERE h = 'h%d' AND time >= 0 AND time < 200000s GROUP BY time(1h)", i%100)
 			status, body, err := s.Do(ctx, http.MethodGet, "/query", url.Values{"db": {"db"}, "q": {q}}, "")
@@ -249,7 +253,7 @@ func statements(t *testing.T, s *Server) {
 		"measurements by name": "SELECT * FROM /" + strings.Repeat(".?", 400) + strings.Repeat("m", 400) + "/",
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			begin := time.Now()
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/query?db=db", strings.NewReader(url.Values{"q": {q}}.Encode()))

@@ -26,7 +26,7 @@ func TestDamage(t *testing.T) {
 		fmt.Fprintf(&b, "m,h=h%d,x=%d v=%d.5,s=\"text %d\" %d\n", i%3, i%2000, i*7919%10007, i*31%977, i)
 	}
 	origin.Write("db", b.String())
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if n, _ := origin.Metric("tsdbd_shard_files"); n >= 2 {
 			break
 		}
@@ -97,7 +97,7 @@ func TestDamage(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 				defer cancel()
 				out, err := commandOutput(ctx, bin, "-data", s.Dir, "-http", s.addr)
 				if err == nil || ctx.Err() != nil || !strings.Contains(out, "catalog") {

@@ -196,7 +196,7 @@ func (p *docPage) run(b, want *docBlock) {
 		p.server.Stop()
 		defer p.server.Restart()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := p.command(ctx, p.local(b.text))
 	var errs strings.Builder
@@ -232,7 +232,7 @@ func (p *docPage) serve(b *docBlock) {
 		p.t.Fatal(err)
 	}
 	p.server.cmd, p.server.log = cmd, log
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if status, _, err := p.server.Do(context.Background(), "GET", "/ping", nil, ""); err == nil && status == 204 {
 			return
 		}

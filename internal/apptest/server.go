@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -87,24 +88,40 @@ func New(t testing.TB, args ...string) *Server {
 	t.Helper()
 	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	s := &Server{URL: "http://" + addr, Dir: t.TempDir(), Args: args, t: t, addr: addr}
-	s.http.Timeout = time.Minute
+	s.http.Timeout = 3 * time.Minute
 	s.http.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(s.Kill)
 	return s
 }
 
-// freePort returns a port of 127.0.0.1 that nobody listens on.
+// freePort returns a port of 127.0.0.1 that nobody listens on. It is none of
+// those the kernel gives to clients and to listeners on port 0: one of theirs
+// could be taken while a server is down between two starts.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first = 10_000
+	end := 32_768 // the kernel's default
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		_, _ = fmt.Sscan(string(text), &end)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
+	var err error
+	for range 1000 {
+		port := 0 // the kernel's choice, if it has left no others
+		if end > first+1000 {
+			port = first + rand.IntN(end-first)
+		}
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+			continue
+		}
+		port = l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return port
 	}
-	return port
+	t.Fatal(err)
+	return 0
 }
 
 // Restart starts the process again after Kill or Stop and waits until it
@@ -121,7 +138,7 @@ func (s *Server) Restart() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		resp, err := s.http.Get(s.URL + "/ping")
 		if err == nil {
 			_ = resp.Body.Close()

@@ -192,7 +192,7 @@ func TestStates(t *testing.T) {
 	check("after a restart")
 	s.close()
 	s = openState(t, dir, store.Options{CompactAfter: time.Nanosecond})
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if most := mostFiles(t, dir); most == 1 {
 			break
 		} else if time.Now().After(deadline) {

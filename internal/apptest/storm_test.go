@@ -39,7 +39,7 @@ func TestStorm(t *testing.T) {
 		s.Query("", "CREATE DATABASE probe")
 		ctx, cancel := context.WithCancel(context.Background())
 		probed := make(chan error, 1)
-		go func() { probed <- probe(ctx, s, "probe", 5*time.Second) }()
+		go func() { probed <- probe(ctx, s, "probe") }()
 		storm := &storm{s: s, answers: map[string]int{}}
 		var wg sync.WaitGroup
 		for i := range 12 {
@@ -109,7 +109,7 @@ func (g *storm) note(what string, status int, body string, err error) {
 func (g *storm) client(r *rand.Rand, id int) {
 	for !g.over.Load() {
 		db := fmt.Sprintf("db%d", r.IntN(3))
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		post := func(what, q string) {
 			status, body, err := g.s.Do(ctx, http.MethodPost, "/query", url.Values{"db": {db}, "q": {q}}, "")
 			g.note(what, status, body, err)

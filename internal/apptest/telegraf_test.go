@@ -102,7 +102,7 @@ func TestTelegrafDay(t *testing.T) {
 	s.Restart()
 	check("after a crash")
 	// Flushed, and each shard in one file of data and one of index.
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		cached, _ := s.Metric("tsdbd_cache_bytes")
 		done, _ := s.Metric("tsdbd_compaction_finished_total")
 		open, _ := s.Metric("tsdbd_shard_open")
