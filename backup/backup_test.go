@@ -632,7 +632,7 @@ func TestOneMoment(t *testing.T) {
 // TestSessions keeps files that are merged away while a session lives, and lets
 // go of a session whose client is silent.
 func TestSessions(t *testing.T) {
-	s := newServer(t, HandlerOptions{Idle: 150 * time.Millisecond})
+	s := newServer(t, HandlerOptions{Idle: 10 * time.Minute})
 	s.someData(t)
 	m, err := s.client.begin(context.Background(), &Filter{})
 	if err != nil {
@@ -648,13 +648,17 @@ func TestSessions(t *testing.T) {
 		}
 		_ = body.Close()
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	sessions := func(later time.Duration) int {
+		s.handler.expireAt(time.Now().Add(later))
 		s.handler.mu.Lock()
-		n := len(s.handler.sessions)
-		s.handler.mu.Unlock()
-		if n == 0 {
-			break
-		}
+		defer s.handler.mu.Unlock()
+		return len(s.handler.sessions)
+	}
+	if sessions(0) != 1 {
+		t.Fatal("a session does not live")
+	}
+	// The last request may not have let go of it yet.
+	for deadline := time.Now().Add(time.Minute); sessions(11*time.Minute) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a silent session lives on")
 		}

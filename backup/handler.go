@@ -136,16 +136,20 @@ func (h *Handler) expire() {
 		select {
 		case <-h.ctx.Done():
 			return
-		case <-tick.C:
+		case now := <-tick.C:
+			h.expireAt(now)
 		}
-		h.mu.Lock()
-		for id, s := range h.sessions {
-			if s.busy == 0 && time.Since(s.used) > h.opt.Idle {
-				h.opt.Logger.Warn("backup given up, its client is silent", "session", id)
-				h.endLocked(id, s)
-			}
+	}
+}
+
+func (h *Handler) expireAt(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, s := range h.sessions {
+		if s.busy == 0 && now.Sub(s.used) > h.opt.Idle {
+			h.opt.Logger.Warn("backup given up, its client is silent", "session", id)
+			h.endLocked(id, s)
 		}
-		h.mu.Unlock()
 	}
 }
 
