@@ -160,7 +160,7 @@ func answerSelect(m *memStore, c *golden.Case, workers int) any {
 		opt.Into = func(_ context.Context, b *IntoBatch) error { return m.into(b) }
 		var series []any
 		var inf error
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		err := runSelect(ctx, s.(*influxql.SelectStatement), m, opt, func(r *Result) error {
 			for _, s := range r.Series {
 				one, err := seriesJSON(s, c)

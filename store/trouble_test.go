@@ -151,7 +151,7 @@ func TestDiskTrouble(t *testing.T) {
 						t.Fatalf("%s: health %v %s", what, ok, message)
 					}
 				} else {
-					deadline := time.Now().Add(10 * time.Second)
+					deadline := time.Now().Add(time.Minute)
 					op := d.write()
 					for err := op.run(); err != nil; err = op.run() {
 						if time.Now().After(deadline) {

@@ -73,7 +73,7 @@ func (r *receiver) texts() []string {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s does not come", what)
 		}
@@ -174,12 +174,11 @@ func TestSlow(t *testing.T) {
 	s.Send("d", "rp", []byte("m v=0 0\n"))
 	q := (*s.policies.Load())[policy{"d", "rp"}][0]
 	eventually(t, "the first request", func() bool { return q.bytes.Load() == 0 })
-	begin := time.Now()
 	for i := range 6 {
 		s.Send("d", "rp", fmt.Appendf(nil, "m v=1 %d\n", i)) // 8 bytes each: 3 fit
 	}
-	if took := time.Since(begin); took > time.Second {
-		t.Errorf("Send took %s", took)
+	if c := s.Counts(); c.Sent+c.Failed != 0 {
+		t.Errorf("Send waited for an answer: %+v", c)
 	}
 	if n := s.Counts().Dropped; n != 3 {
 		t.Errorf("%d dropped", n)
@@ -214,7 +213,7 @@ func TestUDP(t *testing.T) {
 	want := []string{"m v=1 1\n" + line, line, "m v=2 2\n"}
 	buf := make([]byte, 1<<16)
 	for i, w := range want {
-		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		n, _, err := conn.ReadFrom(buf)

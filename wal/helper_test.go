@@ -244,17 +244,16 @@ func mustClose(t testing.TB, l *Log) {
 // checkGoroutines fails when goroutines of the package are left over.
 func checkGoroutines(t testing.TB) {
 	t.Helper()
-	for try := 0; ; try++ {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		b := make([]byte, 1<<20)
 		stacks := string(b[:runtime.Stack(b, true)])
 		n := strings.Count(stacks, "wal.(*Log).")
 		if n == 0 {
 			return
 		}
-		if try > 100 {
+		if time.Now().After(deadline) {
 			t.Fatalf("goroutines left:\n%s", stacks)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 
