@@ -39,7 +39,7 @@ x-influxdb-version = "9"
 	lines := func(name, last string, want int) {
 		t.Helper()
 		var text []byte
-		for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(5 * time.Millisecond) {
+		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(5 * time.Millisecond) {
 			var err error
 			if text, err = os.ReadFile(name); err == nil && strings.Count(string(text), "\n") >= want {
 				break
@@ -56,7 +56,7 @@ x-influxdb-version = "9"
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	for begin := time.Now(); !strings.Contains(s.log(), "configuration reloaded") && time.Since(begin) < 30*time.Second; {
+	for begin := time.Now(); !strings.Contains(s.log(), "configuration reloaded") && time.Since(begin) < time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
 	ask()

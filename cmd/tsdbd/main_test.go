@@ -97,7 +97,7 @@ func startServer(t *testing.T, dir string, args ...string) *server {
 	case <-s.done:
 		_ = s.cmd.Wait()
 		t.Fatalf("the server did not start: %s", s.stderr.String())
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the server does not start")
 	}
 	return s
@@ -247,7 +247,9 @@ func TestStopUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(200 * time.Millisecond)
+	for acknowledged.Load() < 100 && !t.Failed() {
+		time.Sleep(time.Millisecond)
+	}
 	s.stop()
 	writers.Wait()
 	s = startServer(t, dir)

@@ -99,7 +99,7 @@ func TestMemoryGuard(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	until := func(want bool) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); g.full.Load() != want; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); g.full.Load() != want; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("full is %v, live %d of %d", !want, g.live.Load(), g.limit)
 			}

@@ -19,7 +19,7 @@ func TestNotify(t *testing.T) {
 	s := startServer(t, t.TempDir())
 	s.stop()
 	for _, want := range []string{"READY=1", "STOPPING=1"} {
-		if err := l.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		if err := l.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		b := make([]byte, 100)

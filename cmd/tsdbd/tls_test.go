@@ -65,7 +65,7 @@ func dial(base string, c *tls.Config) (serial int64, err error) {
 // all tests.
 func refusal(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"-data", t.TempDir(), "-http", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(os.Environ(), "TSDBD_TEST_MAIN=1")

@@ -80,7 +80,7 @@ LoadPlugin network
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for begin := time.Now(); in.Counts().Points.Load() < 3 && time.Since(begin) < 30*time.Second; {
+			for begin := time.Now(); in.Counts().Points.Load() < 3 && time.Since(begin) < time.Minute; {
 				time.Sleep(10 * time.Millisecond)
 			}
 			_ = cmd.Process.Signal(os.Interrupt)

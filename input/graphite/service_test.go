@@ -29,7 +29,7 @@ func listen(t *testing.T, s *inputtest.Store, protocol string) *Service {
 func receive(t *testing.T, in *Service, bytes int64) {
 	t.Helper()
 	for begin := time.Now(); in.Counts().Bytes.Load() < bytes; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatalf("%d bytes received, want %d", in.Counts().Bytes.Load(), bytes)
 		}
 	}
@@ -93,7 +93,7 @@ for t in threads: t.join()
 	if out, err := exec.Command(python, "-c", script).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for begin := time.Now(); in.Counts().Points.Load() < 16000 && time.Since(begin) < 30*time.Second; {
+	for begin := time.Now(); in.Counts().Points.Load() < 16000 && time.Since(begin) < time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
 	if err := in.Close(t.Context()); err != nil {
