@@ -11,7 +11,9 @@ type counts struct {
 	requests, active, requestNs              atomic.Int64
 	queries, queryNs, queryBytes             atomic.Int64
 	writes, writeNs, writeBytes              atomic.Int64
+	activeWrites                             atomic.Int64
 	points, dropped, pointsFailed            atomic.Int64
+	values                                   atomic.Int64 // of writes of which nothing was dropped
 	pings, statuses, promWrites, promReads   atomic.Int64
 	clientErrors, serverErrors, authFailures atomic.Int64
 	panics                                   atomic.Int64

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/fips140"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -57,6 +58,7 @@ func (h *Handler) debugVars(w http.ResponseWriter, r *http.Request) {
 			"uptime": int64(now.Sub(h.started).Seconds()),
 		},
 		"build":    map[string]string{"Branch": "", "Build Time": "", "Commit": "", "Version": InfluxVersion},
+		"crypto":   map[string]any{"FIPS": fips140.Enabled(), "ensureFIPS": false, "implementation": "Go", "passwordHash": "bcrypt"},
 		"cmdline":  os.Args,
 		"memstats": m,
 	}
@@ -155,6 +157,7 @@ func (h *Handler) Statistics() []query.Statistic {
 			"req": c.requests.Load(), "reqActive": c.active.Load(), "reqDurationNs": c.requestNs.Load(),
 			"queryReq": c.queries.Load(), "queryReqDurationNs": c.queryNs.Load(), "queryRespBytes": c.queryBytes.Load(),
 			"writeReq": c.writes.Load(), "writeReqDurationNs": c.writeNs.Load(), "writeReqBytes": c.writeBytes.Load(),
+			"writeReqActive": c.activeWrites.Load(), "valuesWrittenOK": c.values.Load(),
 			"pointsWrittenOK": c.points.Load(), "pointsWrittenDropped": c.dropped.Load(), "pointsWrittenFail": c.pointsFailed.Load(),
 			"pingReq": c.pings.Load(), "statusReq": c.statuses.Load(),
 			"promWriteReq": c.promWrites.Load(), "promReadReq": c.promReads.Load(),
@@ -163,7 +166,9 @@ func (h *Handler) Statistics() []query.Statistic {
 		}},
 		{Name: "write", Values: map[string]any{
 			"req": c.writes.Load() + c.promWrites.Load(), "pointReq": c.points.Load() + c.dropped.Load() + c.pointsFailed.Load(),
-			"writeOk": c.points.Load(), "writeDrop": c.dropped.Load(), "writeError": c.pointsFailed.Load(),
+			"pointReqLocal": c.points.Load() + c.dropped.Load() + c.pointsFailed.Load(),
+			"writeOk":       c.points.Load(), "writeDrop": c.dropped.Load(), "writeError": c.pointsFailed.Load(),
+			"writeTimeout": int64(0), // a write has no time limit
 		}},
 	}
 }

@@ -118,6 +118,8 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 	defer release()
+	h.counts.activeWrites.Add(1)
+	defer h.counts.activeWrites.Add(-1)
 	if err := h.store(w, r, &t); err != nil {
 		writeError(w, r, err)
 		return
@@ -158,6 +160,9 @@ func (h *Handler) store(w http.ResponseWriter, r *http.Request, t *target) error
 		}
 		h.metrics.points.Add(float64(points - dropped))
 		h.counts.points.Add(int64(points - dropped))
+		if dropped == 0 { // else nobody knows how many were theirs
+			h.counts.values.Add(int64(len(s.batch.Values)))
+		}
 		left.dropped += dropped
 		if reason != "" {
 			left.reason = reason

@@ -68,6 +68,8 @@ type Shard struct {
 		cut       uint64 // sequence at which frozen was cut, 0 if none
 		dirty     uint64 // first sequence in active, 0 if none
 		lastWrite time.Time
+
+		entries, rows int64 // applied since the shard was opened
 	}
 	compacting  sync.Mutex
 	flushing    sync.Mutex
@@ -207,6 +209,8 @@ func (s *Shard) Apply(sequence uint64, rows []column.Row, values []uint64, strin
 		s.mu.dirty = sequence
 	}
 	s.mu.lastWrite = time.Now()
+	s.mu.entries++
+	s.mu.rows += int64(len(rows))
 	s.mu.Unlock()
 	active.Apply(rows, values, strings)
 }
@@ -347,6 +351,14 @@ func (s *Shard) DiskBytes() (bytes int64, files int) {
 		bytes += f.size
 	}
 	return bytes, len(s.mu.manifest.tsm) + len(s.mu.manifest.tsi)
+}
+
+// Applied returns how many entries of the log, and rows in them, went into the
+// shard's cache since it was opened.
+func (s *Shard) Applied() (entries, rows int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.entries, s.mu.rows
 }
 
 // Close ends the shard. Views taken before stay readable until released.

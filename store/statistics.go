@@ -14,6 +14,7 @@ type ShardStatistics struct {
 	DiskBytes                 int64
 	Files                     int
 	CacheBytes                int64 // of rows that are not flushed
+	Writes, Points            int64 // since the shard was opened, those read back from the log among them
 }
 
 // Statistics is what the engine did since it was opened, and what it holds.
@@ -49,6 +50,7 @@ func (s *Store) Statistics() Statistics {
 		}
 		one := ShardStatistics{ID: id, Database: at.Database.Name, RetentionPolicy: at.Policy.Name, CacheBytes: e.Bytes()}
 		one.DiskBytes, one.Files = e.DiskBytes()
+		one.Writes, one.Points = e.Applied()
 		out.QueueFiles += int64(e.CompactionQueue(s.cold(e)))
 		out.Shards = append(out.Shards, one)
 	}

@@ -179,7 +179,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	}
 	handler := httpapi.New(options)
 	statistics.set(
-		handler.Statistics,
+		func() []query.Statistic { return writeStatistics(handler.Statistics(), subscribers) },
 		receiving.statistics,
 		func() []query.Statistic { return storeStatistics(st) },
 		func() []query.Statistic { return []query.Statistic{continuousStatistic(periodic)} },

@@ -46,8 +46,10 @@ func storeStatistics(st *store.Store) []query.Statistic {
 			{Key: "retentionPolicy", Value: sh.RetentionPolicy},
 		}
 		all = append(all,
-			query.Statistic{Name: "shard", Tags: tags, Values: map[string]any{"diskBytes": sh.DiskBytes}},
-			query.Statistic{Name: "tsm1_cache", Tags: tags, Values: map[string]any{"memBytes": sh.CacheBytes}},
+			query.Statistic{Name: "shard", Tags: tags, Values: map[string]any{
+				"diskBytes": sh.DiskBytes, "writeReq": sh.Writes, "writeReqOk": sh.Writes, "writePointsOk": sh.Points,
+			}},
+			query.Statistic{Name: "tsm1_cache", Tags: tags, Values: map[string]any{"memBytes": sh.CacheBytes, "writeOk": sh.Writes}},
 			query.Statistic{Name: "tsm1_filestore", Tags: tags, Values: map[string]any{"diskBytes": sh.DiskBytes, "numFiles": int64(sh.Files)}},
 		)
 	}
@@ -83,6 +85,18 @@ func damageDiagnostic(st *store.Store) []query.Diagnostic {
 		Name: "damage", Columns: []string{"damagedFiles", "first", "logSpans", "quarantinedFiles"},
 		Values: []any{int64(d.Damaged), d.First, int64(d.LogSpans), int64(d.Quarantined)},
 	}}
+}
+
+// writeStatistics adds to the handler's statistics what of its writes went to
+// subscribers: InfluxDB has both in one.
+func writeStatistics(of []query.Statistic, s *subscriber.Service) []query.Statistic {
+	c := s.Counts()
+	for _, o := range of {
+		if o.Name == "write" {
+			o.Values["subWriteOk"], o.Values["subWriteDrop"] = int64(c.Sent), int64(c.Dropped)
+		}
+	}
+	return of
 }
 
 // continuousStatistic is InfluxDB's cq.

@@ -49,8 +49,17 @@ func TestDebugVars(t *testing.T) {
 	}
 	point("database:d", "database", map[string]string{"database": "d"}, map[string]float64{"numSeries": 3, "numMeasurements": 2})
 	point("httpd:127.0.0.1:0", "httpd", map[string]string{"bind": "127.0.0.1:0"},
-		map[string]float64{"writeReq": 2, "queryReq": 1, "pointsWrittenOK": 3, "clientError": 1, "serverError": 0, "reqActive": 1})
-	point("write", "write", nil, map[string]float64{"req": 2, "writeOk": 3, "writeDrop": 0})
+		map[string]float64{"writeReq": 2, "queryReq": 1, "pointsWrittenOK": 3, "valuesWrittenOK": 3, "clientError": 1, "serverError": 0, "reqActive": 1, "writeReqActive": 0})
+	point("write", "write", nil, map[string]float64{"req": 2, "pointReq": 3, "pointReqLocal": 3, "writeOk": 3, "writeDrop": 0, "writeTimeout": 0, "subWriteOk": 0, "subWriteDrop": 0})
+	point("shard:d:autogen:1", "shard", map[string]string{"database": "d", "retentionPolicy": "autogen"}, map[string]float64{"writeReq": 1, "writeReqOk": 1, "writePointsOk": 3})
+	point("tsm1_cache:d:autogen:1", "tsm1_cache", map[string]string{"id": "1"}, map[string]float64{"writeOk": 1})
 	point("queryExecutor", "queryExecutor", nil, map[string]float64{"queriesFinished": 1})
 	point("runtime", "runtime", nil, nil)
+	var crypto struct {
+		FIPS, EnsureFIPS             *bool
+		Implementation, PasswordHash string
+	}
+	if err := json.Unmarshal(vars["crypto"], &crypto); err != nil || crypto.FIPS == nil || crypto.EnsureFIPS == nil || crypto.PasswordHash != "bcrypt" {
+		t.Errorf("crypto: %s %v", vars["crypto"], err)
+	}
 }
