@@ -13,8 +13,8 @@ import (
 )
 
 // csvEncoder renders comma-separated values: a header for each statement and
-// each change of columns, times always as integers. Errors of single
-// statements have no place in it, as in InfluxDB.
+// each change of columns, times always as integers. Errors and messages of single
+// statements have no place in it, as in InfluxDB; they go by warnings.
 type csvEncoder struct {
 	out       *output
 	times     timeFormat

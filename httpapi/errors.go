@@ -147,7 +147,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	h.Set("Content-Type", kind)
 	if status != http.StatusUnauthorized {
-		h.Set("X-Influxdb-Error", headerText(message))
+		h.Set(errorHeader, headerText(message))
 	}
 	if status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", retryAfterSeconds)

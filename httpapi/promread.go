@@ -64,9 +64,13 @@ func (h *Handler) readSamples(w http.ResponseWriter, r *http.Request) ([]byte, e
 	}
 	q := &influxql.Query{Statements: influxql.Statements{stmt}}
 	var out promAnswer
+	warn := warnings{header: w.Header()}
 	err = h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{
 		Database: db, RetentionPolicy: rp, ChunkSize: defaultChunkSize, User: userName(r),
-	}, out.add)
+	}, func(res *query.Result) error {
+		warn.add(res, false)
+		return out.add(res)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,12 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	enc := h.newEncoder(out, r, req)
 	w.Header().Set("Content-Type", enc.contentType())
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
+	_, bare := enc.(*csvEncoder)
+	warn := warnings{header: w.Header()}
 	err = h.opt.Query.Execute(r.Context(), req.query, req.options, func(res *query.Result) error {
+		if bare {
+			warn.add(res, out.sent > 0)
+		}
 		done, more := false, false
 		if limit.left > 0 && !req.chunked {
 			res, done, more = limit.cut(res)

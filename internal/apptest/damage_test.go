@@ -156,6 +156,22 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// askCSV returns the header of an answer in CSV.
+func askCSV(t *testing.T, s *Server) http.Header {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/query?db=db&q=SELECT+count(v)+FROM+late", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/csv")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.Header
+}
+
 // checkWarning holds that answers tell of lost data, those of times before the
 // data do not, and none does once an operator has cleared the quarantine.
 func checkWarning(t *testing.T, s *Server, warning string) {
@@ -176,6 +192,9 @@ func checkWarning(t *testing.T, s *Server, warning string) {
 	}
 	if body := ask(""); !strings.Contains(body, `"messages":[{"level":"warning","text":"`+warning) || !strings.Contains(body, "quarantine/") {
 		t.Errorf("no warning %q: %s", warning, body)
+	}
+	if h := askCSV(t, s); !strings.HasPrefix(h.Get("X-Influxdb-Warning"), warning) {
+		t.Errorf("no warning %q beside CSV: %v", warning, h)
 	}
 	if body := ask(" WHERE time < '1960-01-01T00:00:00Z'"); strings.Contains(warning, "shard") && strings.Contains(body, `"messages"`) {
 		t.Errorf("a warning for times that lost nothing: %s", body)
