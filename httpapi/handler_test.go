@@ -687,3 +687,27 @@ func TestConnectionLimitQueues(t *testing.T) {
 		t.Errorf("second connection after the first: %v", err)
 	}
 }
+
+// TestQueryTooDeep asks queries at the bounds of nesting.
+func TestQueryTooDeep(t *testing.T) {
+	_, base := start(t, newFakeStore(), httpapi.Options{})
+	nested := func(n int) string {
+		return strings.Repeat("SELECT v FROM (", n) + "SELECT v FROM m" + strings.Repeat(")", n)
+	}
+	either := func(n int) string { return "SELECT v FROM m WHERE " + strings.Repeat("h = 'a' OR ", n) + "h = 'b'" }
+	for _, c := range []struct {
+		text string
+		want string
+	}{
+		{nested(100), ""},
+		{nested(101), "too deeply nested"},
+		{nested(11_000), "too many parentheses"},
+		{either(9_000), ""},
+		{either(10_000), "too deeply nested"},
+	} {
+		a := do(t, "POST", base+"/query", "q="+url.QueryEscape(c.text), "Content-Type", "application/x-www-form-urlencoded")
+		if ok := a.status == 200; ok != (c.want == "") || !strings.Contains(a.body, c.want) {
+			t.Errorf("%.40s...: %d %.200s, want %q", c.text, a.status, a.body, c.want)
+		}
+	}
+}

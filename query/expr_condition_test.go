@@ -131,6 +131,25 @@ func TestSplitTimeAsInfluxQL(t *testing.T) {
 	}
 }
 
+// TestSplitTimeLong counts what a long clause costs: dashboards send one OR for
+// every host that is chosen.
+func TestSplitTimeLong(t *testing.T) {
+	cost := func(terms int) float64 {
+		e, err := influxql.ParseExpr("time > 5 AND (" + strings.Repeat("h = 'a' OR ", terms-1) + "h = 'b')")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return testing.AllocsPerRun(5, func() {
+			if _, err := SplitTime(e, time.Unix(0, 0), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if one, eight := cost(100), cost(800); eight > 10*one {
+		t.Errorf("100 terms take %.0f allocations, 800 terms %.0f", one, eight)
+	}
+}
+
 // TestSplitTags checks for random predicates that tags AND rest says what the
 // predicate says, row by row.
 func TestSplitTags(t *testing.T) {
