@@ -2,9 +2,9 @@ package cache
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -12,25 +12,36 @@ import (
 	"tsdbd/model"
 )
 
-// state is what the cache knows of a series.
+// state is what the cache knows of a series. It is small: in a million series
+// of a row each it outweighs the rows.
 type state struct {
-	id       uint32
-	rows     uint32 // appended, deleted ones included
-	last     uint64 // reference of the newest chunk +1; 0: none
+	newest   uint64 // as word 0 of a chunk: link to the newest chunk, its layout; 0: none
 	min, max int64
-	layout   uint32 // of the newest chunk, as are capacity and used
-	used     uint8  // rows
-	capacity uint8  // log2 of rows
+	rows     uint32 // appended, deleted ones included
+	used     uint8  // rows of the newest chunk
+	capacity uint8  // of the newest chunk, log2 of rows
 	grow     uint8  // log2 of the next chunk's rows
-	unsorted bool   // a row came with a time not above max
-	gone     bool   // the series left the index; its next row announces it again
+	flags    uint8
 }
+
+const (
+	stateBytes = int64(unsafe.Sizeof(state{}))
+
+	unsorted = 1 << 0 // a row came with a time not above max
+	gone     = 1 << 1 // the series left the index; its next row announces it again
+)
+
+// link returns the reference of the newest chunk +1, 0 if there is none.
+func (st *state) link() uint64 { return st.newest & linkMask }
+
+// layout returns the number of the newest chunk's layout.
+func (st *state) layout() uint32 { return uint32(st.newest >> linkBits) }
 
 func orWord(w *uint64, bits uint64) { atomic.OrUint64(w, bits) }
 
 const (
 	pageBits  = 10
-	chunkBits = 6 // 3 KiB: a shard may hold a few series only
+	chunkBits = 6 // 2 KiB: a shard may hold a few series only
 )
 
 // Observer is told, before the rows become readable, of what a Cache meets
@@ -108,7 +119,7 @@ func (c *Cache) Apply(rows []column.Row, values []uint64, strings []byte) {
 		for i := range rows[:n] {
 			c.appendLocked(&rows[i], values, strings)
 		}
-		c.bytes.Store(c.mu.arena.bytes + c.mu.strings.bytes + c.mu.layoutBytes + int64(len(c.mu.chunks))<<chunkBits*48 + int64(len(c.mu.pages))*24 + int64(c.mu.paged)*(4<<pageBits))
+		c.bytes.Store(c.mu.arena.bytes + c.mu.strings.bytes + c.mu.layoutBytes + int64(len(c.mu.chunks))<<chunkBits*stateBytes + int64(len(c.mu.pages))*24 + int64(c.mu.paged)*(4<<pageBits))
 		c.mu.Unlock()
 		rows = rows[n:]
 	}
@@ -124,7 +135,7 @@ func (c *Cache) announce(rows []column.Row) {
 		if row.Layout != c.lastLayout {
 			c.useLayout(row.Layout)
 		}
-		if st := c.lookup(uint32(row.Series.ID())); st == nil || st.gone {
+		if st := c.lookup(uint32(row.Series.ID())); st == nil || st.flags&gone != 0 {
 			fresh = append(fresh, row.Series)
 		}
 	}
@@ -138,8 +149,8 @@ func (c *Cache) announce(rows []column.Row) {
 		switch st := c.lookup(id); {
 		case st == nil:
 			c.addStateLocked(id)
-		case st.gone:
-			st.gone = false
+		case st.flags&gone != 0:
+			st.flags &^= gone
 		default:
 			continue // it stands among the rows more than once
 		}
@@ -233,7 +244,6 @@ func (c *Cache) addStateLocked(id uint32) {
 	if n>>chunkBits >= len(c.mu.chunks) {
 		c.mu.chunks = append(c.mu.chunks, make([]state, 1<<chunkBits))
 	}
-	c.mu.chunks[n>>chunkBits][n&(1<<chunkBits-1)] = state{id: id}
 	c.mu.count++
 	c.mu.pages[p][id&(1<<pageBits-1)] = uint32(n + 1)
 }
@@ -245,11 +255,11 @@ func (c *Cache) appendLocked(row *column.Row, values []uint64, strings []byte) {
 	}
 	st := c.lookup(uint32(row.Series.ID()))
 	n := len(row.Layout.Fields)
-	if st.last == 0 || st.layout != c.lastNumber || st.used == 1<<st.capacity {
+	if st.newest == 0 || st.layout() != c.lastNumber || st.used == 1<<st.capacity {
 		c.openChunk(st, c.lastNumber, n)
 	}
 	o := headWords + int(st.used)*(1+n)
-	words := at(c.mu.arena.slabs, st.last-1)[o : o+1+n]
+	words := at(c.mu.arena.slabs, st.link()-1)[o : o+1+n]
 	words[0] = uint64(row.Time)
 	copy(words[1:], values[row.First:int(row.First)+n])
 	if c.lastString {
@@ -266,7 +276,7 @@ func (c *Cache) appendLocked(row *column.Row, values []uint64, strings []byte) {
 	case row.Time > st.max:
 		st.max = row.Time
 	default:
-		st.unsorted = true
+		st.flags |= unsorted
 		st.min = min(st.min, row.Time)
 	}
 	st.rows++
@@ -276,17 +286,28 @@ func (c *Cache) appendLocked(row *column.Row, values []uint64, strings []byte) {
 	c.mu.times.Max = max(c.mu.times.Max, row.Time)
 }
 
+// eachLocked calls fn with the state of every series, in ascending order of id.
+func (c *Cache) eachLocked(fn func(id uint32, st *state)) {
+	for p, page := range c.mu.pages {
+		for i, n := range page {
+			if n != 0 {
+				n--
+				fn(uint32(p<<pageBits|i), &c.mu.chunks[n>>chunkBits][n&(1<<chunkBits-1)])
+			}
+		}
+	}
+}
+
 // Series returns the ids of all series the cache holds rows of, ascending.
 func (c *Cache) Series() []model.SeriesID {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	ids := make([]model.SeriesID, 0, c.mu.count)
-	for i := range c.mu.count {
-		if st := &c.mu.chunks[i>>chunkBits][i&(1<<chunkBits-1)]; st.rows > 0 {
-			ids = append(ids, model.SeriesID(st.id))
+	c.eachLocked(func(id uint32, st *state) {
+		if st.rows > 0 {
+			ids = append(ids, model.SeriesID(id))
 		}
-	}
-	slices.Sort(ids)
+	})
 	return ids
 }
 
@@ -300,9 +321,9 @@ func (c *Cache) Delete(set *roaring.Bitmap, r model.TimeRange) {
 			return
 		}
 		used := int(st.used)
-		for link := st.last; link != 0; {
+		for link := st.link(); link != 0; {
 			v := viewAt(c.mu.arena.slabs, c.mu.layouts, link-1)
-			if link != st.last {
+			if link != st.link() {
 				used = int(v.words[1] >> usedShift)
 			}
 			for i := range used {
@@ -322,11 +343,11 @@ func (c *Cache) Delete(set *roaring.Bitmap, r model.TimeRange) {
 		}
 		return
 	}
-	for i := range c.mu.count {
-		if st := &c.mu.chunks[i>>chunkBits][i&(1<<chunkBits-1)]; set.Contains(st.id) {
+	c.eachLocked(func(id uint32, st *state) {
+		if set.Contains(id) {
 			hide(st)
 		}
-	}
+	})
 }
 
 // Forget makes the next row of each series in set, and of every layout,
@@ -334,11 +355,11 @@ func (c *Cache) Delete(set *roaring.Bitmap, r model.TimeRange) {
 func (c *Cache) Forget(set *roaring.Bitmap) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range c.mu.count {
-		if st := &c.mu.chunks[i>>chunkBits][i&(1<<chunkBits-1)]; set.Contains(st.id) {
-			st.gone = true
+	c.eachLocked(func(id uint32, st *state) {
+		if set.Contains(id) {
+			st.flags |= gone
 		}
-	}
+	})
 	clear(c.told)
 	c.lastLayout = nil
 }

@@ -56,8 +56,8 @@ func (v *view) row(i int) []uint64 {
 // full chunk (1, 1, 2, 4 ... 32 rows), and falls to the run length after a
 // change of layout.
 func (c *Cache) openChunk(st *state, n uint32, fields int) {
-	if st.last != 0 {
-		words := at(c.mu.arena.slabs, st.last-1)
+	if st.newest != 0 {
+		words := at(c.mu.arena.slabs, st.link()-1)
 		orWord(&words[1], uint64(st.used)<<usedShift)
 		if st.used == 1<<st.capacity {
 			st.grow = min(st.grow+1, uint8(bits.Len32(st.rows)-1), maxCapacity)
@@ -73,6 +73,6 @@ func (c *Cache) openChunk(st *state, n uint32, fields int) {
 		capacity--
 	}
 	ref, words := c.mu.arena.alloc(headWords + (1+fields)<<capacity)
-	words[0] = st.last | uint64(n)<<linkBits
-	st.last, st.layout, st.capacity, st.used = ref+1, n, capacity, 0
+	words[0] = st.link() | uint64(n)<<linkBits
+	st.newest, st.capacity, st.used = (ref+1)|uint64(n)<<linkBits, capacity, 0
 }

@@ -63,13 +63,13 @@ func (g *Gatherer) Range(id model.SeriesID) (model.TimeRange, bool) {
 // a look at a chunk per 32 rows.
 func (g *Gatherer) Newest(id model.SeriesID, counts []int, dst []int64) []int64 {
 	st, ok := g.capture(id)
-	if !ok || st.unsorted {
+	if !ok || st.flags&unsorted != 0 {
 		return dst
 	}
 	seen, used := 0, int(st.used)
-	for link := st.last; link != 0 && len(counts) > 0; {
+	for link := st.link(); link != 0 && len(counts) > 0; {
 		v := viewAt(g.slabs, g.layouts, link-1)
-		if link != st.last {
+		if link != st.link() {
 			used = int(atomic.LoadUint64(&v.words[1]) >> usedShift)
 		}
 		for len(counts) > 0 && counts[0] <= seen+used {
@@ -92,7 +92,7 @@ func (g *Gatherer) Warm(ids []model.SeriesID) {
 	g.links = g.links[:0]
 	for _, id := range ids {
 		if st, ok := g.capture(id); ok {
-			g.links = append(g.links, st.last)
+			g.links = append(g.links, st.link())
 		}
 	}
 	left := warmChunks
@@ -125,14 +125,14 @@ func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok b
 		return st, false
 	}
 	used := int(st.used)
-	for link := st.last; link != 0; {
+	for link := st.link(); link != 0; {
 		v := viewAt(g.slabs, g.layouts, link-1)
 		head := atomic.LoadUint64(&v.words[1])
-		if link != st.last {
+		if link != st.link() {
 			used = int(head >> usedShift)
 		}
 		n := used
-		if !st.unsorted && used > 0 && int64(v.row(0)[0]) > r.Max {
+		if st.flags&unsorted == 0 && used > 0 && int64(v.row(0)[0]) > r.Max {
 			n = 0 // all rows are newer
 		}
 		for i := n - 1; i >= 0; i-- {
@@ -143,7 +143,7 @@ func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok b
 				g.refs = append(g.refs, rowRef{t, &row[1], v.layout})
 			}
 		}
-		if !st.unsorted && used > 0 && int64(v.row(0)[0]) < r.Min {
+		if st.flags&unsorted == 0 && used > 0 && int64(v.row(0)[0]) < r.Min {
 			break // older rows are older still
 		}
 		link = v.link
@@ -207,7 +207,7 @@ func (g *Gatherer) transpose(dst *column.Rows, fields []column.Field, st state) 
 	for i := range fields {
 		dst.Cols[i].Reset(fields[i].Type)
 	}
-	if st.unsorted {
+	if st.flags&unsorted != 0 {
 		slices.SortStableFunc(g.refs, func(a, b rowRef) int { return cmp.Compare(a.time, b.time) })
 	}
 	if g.uniform() {
@@ -368,10 +368,10 @@ func (g *Gatherer) HasRows(id model.SeriesID) bool {
 		return false
 	}
 	used := int(st.used)
-	for link := st.last; link != 0; {
+	for link := st.link(); link != 0; {
 		v := viewAt(g.slabs, g.layouts, link-1)
 		head := atomic.LoadUint64(&v.words[1])
-		if link != st.last {
+		if link != st.link() {
 			used = int(head >> usedShift)
 		}
 		if bits.OnesCount32(uint32(head&deletedMask)) < used {
