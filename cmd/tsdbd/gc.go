@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// leastGarbage is how much garbage there may be at least before a collection,
-// so that a server that holds little does not collect several times within one
-// query.
+// leastGarbage is how much garbage there may be before a collection in a server
+// that holds nothing, so that it does not collect several times within one query.
 const leastGarbage = 64 << 20
 
 // collector sets how much garbage the next garbage collection waits for. Left
@@ -18,7 +17,7 @@ const leastGarbage = 64 << 20
 // stores hold, caches and the series met, has few pointers: a collection costs
 // what it has to scan, and the memory for so much garbage is better saved.
 type collector struct {
-	least   uint64 // garbage in bytes
+	least   uint64 // garbage in bytes when nothing is live
 	percent int    // as set
 	set     func(percent int) int
 }
@@ -64,11 +63,13 @@ func (c *collector) follow(live, scanned uint64) {
 	}
 }
 
-// percentOf returns the garbage to wait for in percent of the live data: the
-// least and what there is to scan, and an eighth of the live data for the sake
-// of sweeping it. The runtime's smallest heap is 4 MiB at 100 percent.
+// percentOf returns the garbage to wait for in percent of the live data. What
+// there is to scan pays for the scan, a part of the live data for sweeping it.
+// The least shrinks to a quarter as live data grows: it is small beside what a
+// collection saves then. The runtime's smallest heap is 4 MiB at 100 percent.
 func (c *collector) percentOf(live, scanned uint64) int {
 	const smallest = 4 << 20
 	live = max(live, smallest)
-	return int((c.least + min(scanned, live) + live/8) * 100 / live)
+	least := max(c.least-min(live/8, c.least), c.least/4)
+	return int((least + min(scanned, live) + live/32) * 100 / live)
 }

@@ -10,20 +10,21 @@ func TestCollectorPercent(t *testing.T) {
 		live, scanned uint64
 		want          int // 0: as it was
 	}{
-		{0, 0, 1612},
-		{2 * mib, mib, 1637 /* as it was: within a sixteenth */},
-		{64 * mib, 0, 112},
-		{64 * mib, 64 * mib, 212},
-		{1024 * mib, 10 * mib, 19},
-		{1024 * mib, 11 * mib, 19},
-		{1024 * mib, 4096 * mib, 118},
+		{0, 0, 1590},
+		{2 * mib, mib, 1615 /* as it was: within a sixteenth */},
+		{64 * mib, 0, 90},
+		{64 * mib, 64 * mib, 190},
+		{256 * mib, 0, 15},
+		{1024 * mib, 10 * mib, 5},
+		{1024 * mib, 11 * mib, 5},
+		{1024 * mib, 4096 * mib, 104},
 	} {
 		if p := c.percentOf(k.live, k.scanned); p != k.want {
 			t.Errorf("live %d, scanned %d: %d, want %d", k.live, k.scanned, p, k.want)
 		}
 		c.follow(k.live, k.scanned)
 	}
-	want := []int{1612, 112, 212, 19, 118}
+	want := []int{1590, 90, 190, 15, 5, 104}
 	if len(got) != len(want) {
 		t.Fatalf("set %v, want %v", got, want)
 	}
