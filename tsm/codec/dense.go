@@ -52,7 +52,9 @@ func AppendDense(dst, block []byte, n int) ([]byte, bool, error) {
 	case encPacked:
 		var p packedParts
 		if err = f.readPacked(&p, q, block[inner:]); err == nil {
-			err = f.unpack(q, &p)
+			offsets := f.offsets(q)
+			unpack(offsets, p.offsets, f.width)
+			err = f.patch(offsets, p.places, p.values)
 		}
 	case encSimple8:
 		f, err = readSimple8(q, block[inner:])

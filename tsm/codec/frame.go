@@ -117,53 +117,36 @@ func decodePacked(dst []uint64, block []byte, scale *decimalScale) error {
 	if err := f.readPacked(&p, dst, block); err != nil {
 		return err
 	}
-	if done, err := f.fused(dst, &p, scale); done {
-		return err
-	}
-	if err := f.unpack(dst, &p); err != nil {
-		return err
-	}
-	if scale != nil && !hasVector && scale.power != 1 {
-		f.restoreDecimals(dst, scale.power)
+	q := f.offsets(dst)
+	if f.exceptions > 0 && f.mode == modeDelta { // they move all values behind
+		unpack(q, p.offsets, f.width)
+		if err := f.patch(q, p.places, p.values); err != nil {
+			return err
+		}
+		f.restore(dst, scale)
 		return nil
 	}
-	f.restore(dst)
-	scale.divide(dst)
-	return nil
-}
-
-// fused does in one pass what unpack, restore and divide do, where there are
-// vectors for it. An exception among differences moves all values after it.
-func (f *frame) fused(dst []uint64, p *packedParts, scale *decimalScale) (bool, error) {
-	if f.mode == modeDelta && f.exceptions > 0 {
-		return false, nil
-	}
-	q := f.offsets(dst)
-	n, x := frameVector(q, p.offsets, f, scale)
-	if n == 0 {
-		return false, nil
-	}
-	rest := q[n:]
-	unpackTail(rest, p.offsets[uint(n)/8*f.width:], f.width)
-	if f.mode == modeDelta {
-		dst[0] = scale.word(f.first)
-		for i, o := range rest {
-			x += f.base + f.factor*o
-			rest[i] = scale.word(x)
-		}
-		return true, nil
-	}
-	for i, o := range rest {
-		rest[i] = scale.word(f.at(n+i, o))
+	if n, x := frameVector(q, p.offsets, &f, scale); n > 0 {
+		unpackTail(q[n:], p.offsets[uint(n)/8*f.width:], f.width)
+		f.restoreFrom(dst, n, x, scale)
+	} else {
+		unpack(q, p.offsets, f.width)
+		f.restore(dst, scale)
 	}
 	if f.exceptions == 0 {
-		return true, nil
+		return nil
 	}
-	return true, f.eachException(p.places, p.values, len(q), func(i int, o uint64) { q[i] = scale.word(f.at(i, o)) })
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	places, offsets, err := f.readExceptions(s, p.places, p.values, len(q))
+	if err != nil {
+		return err
+	}
+	for i, at := range places {
+		q[at] = scale.word(f.base + at*f.first + f.factor*offsets[i])
+	}
+	return nil
 }
-
-// at returns value i of a plain or trend frame, o being its offset.
-func (f *frame) at(i int, o uint64) uint64 { return f.base + uint64(i)*f.first + f.factor*o }
 
 // packedParts are what follows the header of a packed block.
 type packedParts struct {
@@ -203,103 +186,102 @@ func (f *frame) offsets(dst []uint64) []uint64 {
 	return dst
 }
 
-// unpack fills dst with the offsets of a packed block, exceptions included. In
-// delta mode they start at dst[1].
-func (f *frame) unpack(dst []uint64, p *packedParts) error {
-	q := f.offsets(dst)
-	unpack(q, p.offsets, f.width)
-	if f.exceptions == 0 {
-		return nil
+// patch puts exceptions into the offsets q.
+func (f *frame) patch(q []uint64, packedPlaces, packedValues []byte) error {
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	places, offsets, err := f.readExceptions(s, packedPlaces, packedValues, len(q))
+	if err != nil {
+		return err
 	}
-	return f.eachException(p.places, p.values, len(q), func(i int, o uint64) { q[i] = o })
-}
-
-// eachException calls put with the place and the offset of each of the frame's
-// exceptions among n offsets.
-func (f *frame) eachException(packedPlaces, packedValues []byte, n int, put func(i int, o uint64)) error {
-	var pbuf, vbuf [64]uint64
-	places, values := pbuf[:], vbuf[:]
-	if f.exceptions > len(pbuf) {
-		s := wordPool.Get().(*wordScratch)
-		defer wordPool.Put(s)
-		places, values = s.a[:], s.b[:]
-	}
-	places, values = places[:f.exceptions], values[:f.exceptions]
-	unpack(places, packedPlaces, placeWidth(n))
-	unpack(values, packedValues, f.excWidth)
 	for i, at := range places {
-		if at >= uint64(n) {
-			return corrupt("exception place")
-		}
-		put(int(at), uint64(binio.UnZigZag(values[i])))
+		q[at] = offsets[i]
 	}
 	return nil
 }
 
-// restore turns the offsets in dst into values; in delta mode they start at
-// dst[1].
-func (f *frame) restore(dst []uint64) {
-	base, factor := f.base, f.factor
-	switch f.mode {
-	case modePlain:
-		dst = dst[linearVector(dst, base, 0, factor):]
-		if factor == 1 {
-			for i, q := range dst {
-				dst[i] = base + q
-			}
-			return
+// readExceptions returns the places, below n, and the offsets of the frame's
+// exceptions.
+func (f *frame) readExceptions(s *wordScratch, packedPlaces, packedValues []byte, n int) (places, offsets []uint64, err error) {
+	places, offsets = s.a[:f.exceptions], s.b[:f.exceptions]
+	unpack(places, packedPlaces, placeWidth(n))
+	unpack(offsets, packedValues, f.excWidth)
+	for i, at := range places {
+		if at >= uint64(n) {
+			return nil, nil, corrupt("exception place")
 		}
-		for i, q := range dst {
-			dst[i] = base + factor*q
-		}
-	case modeDelta:
-		x := f.first
-		dst[0] = x
-		dst = dst[1:]
-		n, x := deltaVector(dst, x, base, factor)
-		dst = dst[n:]
-		if factor == 1 {
-			for i, q := range dst {
-				x += base + q
-				dst[i] = x
-			}
-			return
-		}
-		for i, q := range dst {
-			x += base + factor*q
-			dst[i] = x
-		}
-	case modeTrend:
-		n := linearVector(dst, base, f.first, factor)
-		base += uint64(n) * f.first
-		for i, q := range dst[n:] {
-			dst[n+i] = base + factor*q
-			base += f.first
-		}
+		offsets[i] = uint64(binio.UnZigZag(offsets[i]))
 	}
+	return places, offsets, nil
 }
 
-// restoreDecimals is restore and a division in one loop: without vectors the
-// divisions hide the rest.
-func (f *frame) restoreDecimals(dst []uint64, power float64) {
-	x, base, factor := f.first, f.base, f.factor
-	out := floats(dst)
+// restore turns the offsets in dst into values; in delta mode they start at
+// dst[1]. With a scale the values are divided.
+func (f *frame) restore(dst []uint64, scale *decimalScale) {
+	n, x := frameVector(f.offsets(dst), nil, f, scale)
+	f.restoreFrom(dst, n, x, scale)
+}
+
+// restoreFrom is restore for the offsets from number n on. x is the value before
+// in delta mode.
+func (f *frame) restoreFrom(dst []uint64, n int, x uint64, scale *decimalScale) {
+	q := f.offsets(dst)[n:]
+	if f.mode == modeDelta {
+		dst[0] = scale.word(f.first)
+	}
+	if scale != nil && scale.power != 1 {
+		f.restoreDecimals(q, n, x, scale.power)
+		return
+	}
+	base, factor := f.base, f.factor
+	switch {
+	case f.mode == modePlain && factor == 1:
+		for i, o := range q {
+			q[i] = base + o
+		}
+	case f.mode == modePlain:
+		for i, o := range q {
+			q[i] = base + factor*o
+		}
+	case f.mode == modeTrend:
+		base += uint64(n) * f.first
+		for i, o := range q {
+			q[i] = base + factor*o
+			base += f.first
+		}
+	case factor == 1:
+		for i, o := range q {
+			x += base + o
+			q[i] = x
+		}
+	default:
+		for i, o := range q {
+			x += base + factor*o
+			q[i] = x
+		}
+	}
+	scale.divide(q)
+}
+
+// restoreDecimals is restoreFrom with a division in the same loop, which hides
+// the rest.
+func (f *frame) restoreDecimals(q []uint64, n int, x uint64, power float64) {
+	base, factor, out := f.base, f.factor, floats(q)
 	switch f.mode {
 	case modePlain:
-		for i, d := range dst {
-			out[i] = float64(int64(base+factor*d)) / power
+		for i, o := range q {
+			out[i] = float64(int64(base+factor*o)) / power
 		}
 	case modeDelta:
-		out[0] = float64(int64(x)) / power
-		out, dst = out[1:], dst[1:]
-		for i, d := range dst {
-			x += base + factor*d
+		for i, o := range q {
+			x += base + factor*o
 			out[i] = float64(int64(x)) / power
 		}
 	case modeTrend:
-		for i, d := range dst {
-			out[i] = float64(int64(base+factor*d)) / power
-			base += x
+		base += uint64(n) * f.first
+		for i, o := range q {
+			out[i] = float64(int64(base+factor*o)) / power
+			base += f.first
 		}
 	}
 }

@@ -83,11 +83,11 @@ func decodeRice(dst []uint64, block []byte) error {
 		}
 	}
 	if r.frame.exceptions > 0 {
-		if err := r.eachException(r.places, r.exceptions, len(q), func(i int, o uint64) { q[i] = o }); err != nil {
+		if err := r.patch(q, r.places, r.exceptions); err != nil {
 			return err
 		}
 	}
-	r.restore(dst)
+	r.restore(dst, nil)
 	return nil
 }
 

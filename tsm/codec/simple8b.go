@@ -88,7 +88,7 @@ func decodeSimple8(dst []uint64, block []byte) error {
 	if err != nil {
 		return err
 	}
-	f.restore(dst)
+	f.restore(dst, nil)
 	return nil
 }
 

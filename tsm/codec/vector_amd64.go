@@ -38,12 +38,6 @@ var unpackTables = func() *[maxLoadWidth + 1]unpackTable {
 func unpack512(dst *uint64, src *byte, groups int, w uint, t *unpackTable)
 
 //go:noescape
-func linear512(v *uint64, groups int, base, step, factor uint64)
-
-//go:noescape
-func delta512(v *uint64, groups int, x, base, factor uint64) uint64
-
-//go:noescape
 func divide512(v *uint64, groups int, scale *decimalScale)
 
 //go:noescape
@@ -72,25 +66,6 @@ func unpackVector(dst []uint64, src []byte, w uint) int {
 	return 8 * groups
 }
 
-// linearVector sets v[i] to base + i*step + factor*v[i] for as many values as
-// it returns.
-func linearVector(v []uint64, base, step, factor uint64) int {
-	if !hasVector || len(v) < minVector {
-		return 0
-	}
-	linear512(unsafe.SliceData(v), len(v)/8, base, step, factor)
-	return len(v) &^ 7
-}
-
-// deltaVector sets v[i] to x plus the sum of base + factor*v[k] for k up to i,
-// for as many values as it returns beside the last sum.
-func deltaVector(v []uint64, x, base, factor uint64) (int, uint64) {
-	if !hasVector || len(v) < minVector {
-		return 0, x
-	}
-	return len(v) &^ 7, delta512(unsafe.SliceData(v), len(v)/8, x, base, factor)
-}
-
 // divideVector sets v[i] to the bits of the double float64(int64(v[i]))/scale.power
 // for as many values as it returns.
 func divideVector(v []uint64, scale *decimalScale) int {
@@ -107,20 +82,21 @@ type frameLoop struct {
 	scale               *decimalScale // nil: words
 }
 
-// frameVector unpacks the offsets of a frame and restores as many values as it
-// returns beside the last one, which is f.first where there is none; plain frames
-// have 0 there. With a scale the values become doubles as divideVector makes them.
-func frameVector(dst []uint64, packed []byte, f *frame, scale *decimalScale) (int, uint64) {
-	if !hasVector || len(dst) < minVector || f.width == 0 || f.width > maxLoadWidth {
+// frameVector unpacks the offsets of a frame, which are in dst if packed is nil,
+// and restores as many values as it returns. With a scale they become doubles as
+// divideVector makes them. x is the last value in delta mode, not divided, or f.first
+// if there is none.
+func frameVector(dst []uint64, packed []byte, f *frame, scale *decimalScale) (n int, x uint64) {
+	if !hasVector || len(dst) < minVector || packed != nil && (f.width == 0 || f.width > maxLoadWidth) {
 		return 0, f.first
 	}
 	loop := frameLoop{base: f.base, first: f.first, factor: f.factor, scale: scale}
-	d, src, groups, t := unsafe.SliceData(dst), unsafe.SliceData(packed), len(dst)/8, &unpackTables[f.width]
+	d, src, groups, t := unsafe.SliceData(dst), unsafe.SliceData(packed), len(dst)/8, &unpackTables[min(f.width, maxLoadWidth)]
 	if f.mode == modeDelta {
 		return 8 * groups, deltaFrame512(d, src, groups, f.width, t, &loop)
 	}
 	linearFrame512(d, src, groups, f.width, t, &loop)
-	return 8 * groups, f.first
+	return 8 * groups, 0
 }
 
 // splitVector unpacks codes and right parts of w bits, and puts for the code its

@@ -55,82 +55,6 @@ DATA lanes<>+48(SB)/8, $6
 DATA lanes<>+56(SB)/8, $7
 GLOBL lanes<>(SB), RODATA|NOPTR, $64
 
-// func linear512(v *uint64, groups int, base, step, factor uint64)
-TEXT ·linear512(SB), NOSPLIT, $0-40
-	MOVQ v+0(FP), DI
-	MOVQ groups+8(FP), CX
-	MOVQ factor+32(FP), DX
-	VMOVDQU64 lanes<>(SB), Z1
-	VPBROADCASTQ step+24(FP), Z2
-	VPMULLQ Z2, Z1, Z1
-	VPBROADCASTQ base+16(FP), Z3
-	VPADDQ Z3, Z1, Z1   // base + step*lane
-	VPSLLQ $3, Z2, Z2   // to the next group
-	CMPQ DX, $1
-	JNE linearFactor
-
-linearLoop:
-	VPADDQ (DI), Z1, Z0
-	VMOVDQU64 Z0, (DI)
-	VPADDQ Z2, Z1, Z1
-	ADDQ $64, DI
-	DECQ CX
-	JNZ linearLoop
-	VZEROUPPER
-	RET
-
-linearFactor:
-	VPBROADCASTQ DX, Z4
-
-linearFactorLoop:
-	VPMULLQ (DI), Z4, Z0
-	VPADDQ Z1, Z0, Z0
-	VMOVDQU64 Z0, (DI)
-	VPADDQ Z2, Z1, Z1
-	ADDQ $64, DI
-	DECQ CX
-	JNZ linearFactorLoop
-	VZEROUPPER
-	RET
-
-// func delta512(v *uint64, groups int, x, base, factor uint64) uint64
-TEXT ·delta512(SB), NOSPLIT, $0-48
-	MOVQ v+0(FP), DI
-	MOVQ groups+8(FP), CX
-	VPBROADCASTQ x+16(FP), Z1
-	VPBROADCASTQ base+24(FP), Z2
-	MOVQ factor+32(FP), DX
-	VPBROADCASTQ DX, Z3
-	VPXORQ Z4, Z4, Z4
-	MOVQ $7, AX
-	VPBROADCASTQ AX, Z5
-
-deltaLoop:
-	VMOVDQU64 (DI), Z0
-	CMPQ DX, $1
-	JEQ deltaSum
-	VPMULLQ Z3, Z0, Z0
-
-deltaSum:
-	VPADDQ Z2, Z0, Z0
-	VALIGNQ $7, Z4, Z0, Z6
-	VPADDQ Z6, Z0, Z0
-	VALIGNQ $6, Z4, Z0, Z6
-	VPADDQ Z6, Z0, Z0
-	VALIGNQ $4, Z4, Z0, Z6
-	VPADDQ Z6, Z0, Z0
-	VPERMQ Z0, Z5, Z6   // the sum of all lanes, in all lanes
-	VPADDQ Z1, Z0, Z0
-	VMOVDQU64 Z0, (DI)
-	VPADDQ Z6, Z1, Z1
-	ADDQ $64, DI
-	DECQ CX
-	JNZ deltaLoop
-	VMOVQ X1, AX
-	MOVQ AX, ret+40(FP)
-	VZEROUPPER
-	RET
-
 // func divide512(v *uint64, groups int, scale *decimalScale)
 TEXT ·divide512(SB), NOSPLIT, $0-24
 	MOVQ v+0(FP), DI
@@ -150,13 +74,19 @@ divideLoop:
 	RET
 
 // func linearFrame512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, f *frameLoop)
+//
+// Without a src dst holds the offsets already.
 TEXT ·linearFrame512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ groups+16(FP), CX
 	MOVQ w+24(FP), DX
 	MOVQ t+32(FP), BX
+	TESTQ SI, SI
+	JZ linearFrameStart
 	UNPACKTABLE
+
+linearFrameStart:
 	MOVQ f+40(FP), BX
 	VMOVDQU64 lanes<>(SB), Z4
 	VPBROADCASTQ 8(BX), Z5
@@ -171,7 +101,11 @@ TEXT ·linearFrame512(SB), NOSPLIT, $0-48
 	JNZ linearFrameFloats
 
 linearFrameLoop:
+	TESTQ SI, SI
+	JZ linearFrameLoad
 	UNPACK
+
+linearFrameFactor:
 	CMPQ R8, $1
 	JEQ linearFrameSum
 	VPMULLQ Z6, Z0, Z0
@@ -186,12 +120,20 @@ linearFrameSum:
 	VZEROUPPER
 	RET
 
+linearFrameLoad:
+	VMOVDQU64 (DI), Z0
+	JMP linearFrameFactor
+
 linearFrameFloats:
 	VBROADCASTSD 8(BX), Z7
 	VBROADCASTSD 16(BX), Z8
 
 linearFrameFloatLoop:
+	TESTQ SI, SI
+	JZ linearFrameFloatLoad
 	UNPACK
+
+linearFrameFloatFactor:
 	CMPQ R8, $1
 	JEQ linearFrameFloatSum
 	VPMULLQ Z6, Z0, Z0
@@ -206,6 +148,10 @@ linearFrameFloatSum:
 	JNZ linearFrameFloatLoop
 	VZEROUPPER
 	RET
+
+linearFrameFloatLoad:
+	VMOVDQU64 (DI), Z0
+	JMP linearFrameFloatFactor
 
 // PREFIX turns the offsets in Z0 into sums of base and them and those before,
 // and Z4 into the last one in all lanes. Z6 is the factor and R8 too, Z11 base*(lane+1), Z10 base*8,
@@ -224,13 +170,19 @@ linearFrameFloatSum:
 	VPADDQ Z14, Z4, Z4
 
 // func deltaFrame512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, f *frameLoop) uint64
+//
+// Without a src dst holds the offsets already.
 TEXT ·deltaFrame512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ groups+16(FP), CX
 	MOVQ w+24(FP), DX
 	MOVQ t+32(FP), BX
+	TESTQ SI, SI
+	JZ deltaFrameStart
 	UNPACKTABLE
+
+deltaFrameStart:
 	MOVQ f+40(FP), BX
 	VPBROADCASTQ 8(BX), Z4  // the value before
 	VPBROADCASTQ (BX), Z10
@@ -247,7 +199,11 @@ TEXT ·deltaFrame512(SB), NOSPLIT, $0-56
 	JNZ deltaFrameFloats
 
 deltaFrameLoop:
+	TESTQ SI, SI
+	JZ deltaFrameLoad
 	UNPACK
+
+deltaFrameFactor:
 	CMPQ R8, $1
 	JEQ deltaFrameSum
 	VPMULLQ Z6, Z0, Z0
@@ -263,12 +219,20 @@ deltaFrameSum:
 	VZEROUPPER
 	RET
 
+deltaFrameLoad:
+	VMOVDQU64 (DI), Z0
+	JMP deltaFrameFactor
+
 deltaFrameFloats:
 	VBROADCASTSD 8(BX), Z7
 	VBROADCASTSD 16(BX), Z8
 
 deltaFrameFloatLoop:
+	TESTQ SI, SI
+	JZ deltaFrameFloatLoad
 	UNPACK
+
+deltaFrameFloatFactor:
 	CMPQ R8, $1
 	JEQ deltaFrameFloatSum
 	VPMULLQ Z6, Z0, Z0
@@ -284,6 +248,10 @@ deltaFrameFloatSum:
 	MOVQ AX, ret+48(FP)
 	VZEROUPPER
 	RET
+
+deltaFrameFloatLoad:
+	VMOVDQU64 (DI), Z0
+	JMP deltaFrameFloatFactor
 
 // func split512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, right uint, dict *[8]uint64)
 TEXT ·split512(SB), NOSPLIT, $0-56

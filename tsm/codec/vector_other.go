@@ -8,10 +8,6 @@ const hasVector = false
 
 func unpackVector([]uint64, []byte, uint) int { return 0 }
 
-func linearVector([]uint64, uint64, uint64, uint64) int { return 0 }
-
-func deltaVector(_ []uint64, x, _, _ uint64) (int, uint64) { return 0, x }
-
 func divideVector([]uint64, *decimalScale) int { return 0 }
 
 func frameVector(_ []uint64, _ []byte, f *frame, _ *decimalScale) (int, uint64) { return 0, f.first }
