@@ -50,17 +50,10 @@ func decimal(v float64, e int) (int64, bool) {
 	return m, math.Float64bits(float64(m)/powersOfTen[e]) == math.Float64bits(v)
 }
 
-// sumFloats adds up v with about 106 bits. Four lanes break the chain of
-// dependent additions; the result is the same on every machine. A sum that is
-// not finite has no error term.
+// sumFloats adds up v with about 106 bits; the result is the same on every machine.
+// A sum that is not finite has no error term.
 func sumFloats(v []float64) (sum, lost float64) {
-	s, e := vector.FloatLanes(v)
-	sum, lost = s[0], e[0]
-	for k := 1; k < 4; k++ {
-		var l float64
-		sum, l = vector.TwoSum(sum, s[k])
-		lost += l + e[k]
-	}
+	sum, lost = vector.SumFloats(v)
 	sum, lost = vector.TwoSum(sum, lost)
 	if math.IsInf(sum, 0) || math.IsNaN(sum) || math.IsNaN(lost) {
 		sum = 0

@@ -13,11 +13,7 @@ func SumIntRuns(dst, x []int64, k int) {
 
 // SumFloatRuns is SumFloats of each run; lost is as long as sum.
 func SumFloatRuns(sum, lost, x []float64, k int) {
-	n := 0
-	if k < longRun {
-		n = sumFloatRuns(sum, lost, x, k)
-	}
-	for i := n; i < len(sum); i++ {
+	for i := sumFloatRuns(sum, lost, x, k); i < len(sum); i++ {
 		sum[i], lost[i] = SumFloats(x[i*k : (i+1)*k])
 	}
 }

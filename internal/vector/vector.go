@@ -8,46 +8,76 @@ import (
 // minVector is the number of values from which on a call of a vector loop pays.
 const minVector = 16
 
-// Lanes is how many sums FloatLanes keeps side by side.
-const Lanes = 4
+// lanes is how many sums of floats are kept side by side.
+const lanes = 16
 
-// FloatLanes adds up x in four compensated lanes: lane i has x[i], x[i+4] and so
-// on, what is left at the end goes to lane 0. sum holds the rounded sums, lost
-// what they lost.
-func FloatLanes(x []float64) (sum, lost [Lanes]float64) {
-	if len(x) >= minVector {
-		x = x[floatLanes(x, &sum, &lost):]
+// SumFloats adds up x, sum and lost together to about 106 bits: lane i has x[i],
+// x[i+16] and so on, in order, then lane i is added to lane i-8 where that is one,
+// to i-4, i-2 and i-1. Fewer than 16 values are added up in order. lost says nothing
+// if sum is not finite.
+func SumFloats(x []float64) (sum, lost float64) {
+	if len(x) < lanes {
+		return sumShort(x)
 	}
-	s0, s1, s2, s3 := sum[0], sum[1], sum[2], sum[3]
-	e0, e1, e2, e3 := lost[0], lost[1], lost[2], lost[3]
-	for len(x) >= Lanes {
-		var e float64
-		s0, e = TwoSum(s0, x[0])
-		e0 += e
-		s1, e = TwoSum(s1, x[1])
-		e1 += e
-		s2, e = TwoSum(s2, x[2])
-		e2 += e
-		s3, e = TwoSum(s3, x[3])
-		e3 += e
-		x = x[Lanes:]
+	if n, s, e := sumFloats(x); n > 0 {
+		return s, e
 	}
-	for _, v := range x {
-		var e float64
-		s0, e = TwoSum(s0, v)
-		e0 += e
+	var s, e [lanes]float64
+	n := floatLanes(x, &s, &e)
+	if n == 0 {
+		n = lanes
+		copy(s[:], x)
 	}
-	return [Lanes]float64{s0, s1, s2, s3}, [Lanes]float64{e0, e1, e2, e3}
+	addLanes(x[n:], &s, &e)
+	for half := lanes / 2; half > 0; half /= 2 {
+		for i := range half {
+			t, lost := TwoSum(s[i], s[i+half])
+			s[i], e[i] = t, e[i]+e[i+half]+lost
+		}
+	}
+	return s[0], e[0]
 }
 
-// SumFloats adds up x, sum and lost together to about 106 bits. The lanes are put
-// together in pairs.
-func SumFloats(x []float64) (sum, lost float64) {
-	s, e := FloatLanes(x)
-	a, ea := TwoSum(s[0], s[1])
-	b, eb := TwoSum(s[2], s[3])
-	sum, es := TwoSum(a, b)
-	return sum, (e[0] + e[1]) + (e[2] + e[3]) + (ea + eb) + es
+// addLanes adds x to the lanes, four at a time, as that many stay in registers.
+func addLanes(x []float64, sum, lost *[lanes]float64) {
+	whole := len(x) / lanes * lanes
+	for k := 0; k < lanes && whole > 0; k += 4 {
+		s, e := (*[4]float64)(sum[k:]), (*[4]float64)(lost[k:])
+		s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
+		e0, e1, e2, e3 := e[0], e[1], e[2], e[3]
+		for i := k; i < whole; i += lanes {
+			v := (*[4]float64)(x[i:])
+			var l float64
+			s0, l = TwoSum(s0, v[0])
+			e0 += l
+			s1, l = TwoSum(s1, v[1])
+			e1 += l
+			s2, l = TwoSum(s2, v[2])
+			e2 += l
+			s3, l = TwoSum(s3, v[3])
+			e3 += l
+		}
+		*s, *e = [4]float64{s0, s1, s2, s3}, [4]float64{e0, e1, e2, e3}
+	}
+	for i, v := range x[whole:] {
+		var l float64
+		sum[i], l = TwoSum(sum[i], v)
+		lost[i] += l
+	}
+}
+
+// sumShort is SumFloats for few values.
+func sumShort(x []float64) (sum, lost float64) {
+	if len(x) == 0 {
+		return 0, 0
+	}
+	sum = x[0]
+	for _, v := range x[1:] {
+		var e float64
+		sum, e = TwoSum(sum, v)
+		lost += e
+	}
+	return sum, lost
 }
 
 // TwoSum returns a+b and what the rounded sum lost.

@@ -13,7 +13,7 @@ var (
 )
 
 //go:noescape
-func floatLanes256(x *float64, groups int, sum, lost *[4]float64)
+func floatLanes256(x *float64, groups int, sum, lost *[lanes]float64)
 
 //go:noescape
 func sumInts512(x *int64, groups int, lanes *[8]int64)
@@ -46,15 +46,26 @@ func minFloatRuns512(dst, x *float64, groups, k int)
 func maxFloatRuns512(dst, x *float64, groups, k int)
 
 //go:noescape
-func sumFloatRuns512(sum, lost, x *float64, groups, k int)
+func sumShortRuns512(sum, lost, x *float64, groups, k int)
+
+//go:noescape
+func sumLongRuns512(sum, lost, x *float64, runs, k int)
 
 func sumFloatRuns(sum, lost, x []float64, k int) int {
-	groups := len(sum) / 8
-	if !has512 || groups == 0 {
+	n := len(sum)
+	if k < lanes {
+		n &^= 7 // side by side
+	}
+	if !has512 || n == 0 {
 		return 0
 	}
-	sumFloatRuns512(&sum[0], &lost[:8*groups][0], &x[:8*groups*k][0], groups, k)
-	return 8 * groups
+	s, e, v := &sum[0], &lost[:n][0], &x[:n*k][0]
+	if k < lanes {
+		sumShortRuns512(s, e, v, n/8, k)
+	} else {
+		sumLongRuns512(s, e, v, n, k)
+	}
+	return n
 }
 
 // runs calls a loop over whole groups of 8 runs of k values and returns how many
@@ -81,12 +92,22 @@ func maxFloatRuns(dst, x []float64, k int) int { return runs(maxFloatRuns512, ds
 // The functions below do a start of x, which has minVector values or more, and
 // return how many that is: a multiple of 4 or 8.
 
-func floatLanes(x []float64, sum, lost *[Lanes]float64) int {
+// floatLanes starts the lanes with a start of x.
+func floatLanes(x []float64, sum, lost *[lanes]float64) int {
 	if !has256 {
 		return 0
 	}
-	floatLanes256(unsafe.SliceData(x), len(x)/4, sum, lost)
-	return len(x) &^ 3
+	floatLanes256(unsafe.SliceData(x), len(x)/lanes, sum, lost)
+	return len(x) / lanes * lanes
+}
+
+// sumFloats does all of x.
+func sumFloats(x []float64) (n int, sum, lost float64) {
+	if !has512 {
+		return 0, 0, 0
+	}
+	sumLongRuns512(&sum, &lost, unsafe.SliceData(x), 1, len(x))
+	return len(x), sum, lost
 }
 
 func sumInts(x []int64) (n int, sum int64) {

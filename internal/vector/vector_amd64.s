@@ -20,30 +20,129 @@
 // All loops take whole groups of values. The callers have checked that the
 // groups lie inside the slices.
 
-// func floatLanes256(x *float64, groups int, sum, lost *[4]float64)
+// LANES256 adds the 4 values at off(SI) to the sums in s, and what that loses to e.
+#define LANES256(off, s, e) \
+	VMOVUPD off(SI), Y8; \
+	VADDPD Y8, s, Y9; \
+	VSUBPD s, Y9, Y10; \
+	VSUBPD Y10, Y9, Y11; \
+	VSUBPD Y11, s, Y11; \
+	VSUBPD Y10, Y8, Y12; \
+	VADDPD Y12, Y11, Y11; \
+	VADDPD Y11, e, e; \
+	VMOVAPD Y9, s
+
+// func floatLanes256(x *float64, groups int, sum, lost *[16]float64)
 TEXT ·floatLanes256(SB), NOSPLIT, $0-32
 	MOVQ x+0(FP), SI
 	MOVQ groups+8(FP), CX
 	MOVQ sum+16(FP), DI
 	MOVQ lost+24(FP), DX
-	VXORPD Y0, Y0, Y0         // sums
-	VXORPD Y1, Y1, Y1         // what they lost
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	VMOVUPD 64(SI), Y2
+	VMOVUPD 96(SI), Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	JMP floatLanesNext
 
 floatLanesLoop:
-	VMOVUPD (SI), Y2
-	VADDPD Y2, Y0, Y3         // s = a + b
-	VSUBPD Y0, Y3, Y4         // v = s - a
-	VSUBPD Y4, Y3, Y5
-	VSUBPD Y5, Y0, Y5         // a - (s - v)
-	VSUBPD Y4, Y2, Y6         // b - v
-	VADDPD Y6, Y5, Y5
-	VADDPD Y5, Y1, Y1
-	VMOVAPD Y3, Y0
-	ADDQ $32, SI
+	LANES256(0, Y0, Y4)
+	LANES256(32, Y1, Y5)
+	LANES256(64, Y2, Y6)
+	LANES256(96, Y3, Y7)
+
+floatLanesNext:
+	ADDQ $128, SI
 	DECQ CX
 	JNZ floatLanesLoop
 	VMOVUPD Y0, (DI)
-	VMOVUPD Y1, (DX)
+	VMOVUPD Y1, 32(DI)
+	VMOVUPD Y2, 64(DI)
+	VMOVUPD Y3, 96(DI)
+	VMOVUPD Y4, (DX)
+	VMOVUPD Y5, 32(DX)
+	VMOVUPD Y6, 64(DX)
+	VMOVUPD Y7, 96(DX)
+	VZEROUPPER
+	RET
+
+// func sumLongRuns512(sum, lost, x *float64, runs, k int)
+//
+// Z0 and Z1 are the lanes' sums, Z2 and Z3 what they lost. k is 16 or more.
+TEXT ·sumLongRuns512(SB), NOSPLIT, $0-40
+	MOVQ sum+0(FP), DI
+	MOVQ lost+8(FP), R8
+	MOVQ x+16(FP), SI
+	MOVQ runs+24(FP), DX
+	MOVQ k+32(FP), CX
+	MOVL $1, AX
+	ANDL $15, CX
+	SHLL CX, AX
+	DECL AX                   // a bit for every value behind the last 16
+	MOVQ CX, R9
+	KMOVB AX, K1
+	SHRL $8, AX
+	KMOVB AX, K2
+
+sumLongRunsRun:
+	MOVQ k+32(FP), CX
+	SHRQ $4, CX
+	VMOVUPD (SI), Z0
+	VMOVUPD 64(SI), Z1
+	VXORPD Z2, Z2, Z2
+	VXORPD Z3, Z3, Z3
+	JMP sumLongRunsNext
+
+sumLongRunsLoop:
+	VMOVUPD (SI), Z4
+	VMOVUPD 64(SI), Z5
+	TWOSUM(Z4, Z0, Z2)
+	TWOSUM(Z5, Z1, Z3)
+
+sumLongRunsNext:
+	ADDQ $128, SI
+	DECQ CX
+	JNZ sumLongRunsLoop
+	TESTQ R9, R9
+	JZ sumLongRunsMerge
+	VMOVUPD.Z (SI), K1, Z4
+	VMOVUPD.Z 64(SI), K2, Z5
+	VMOVAPD Z0, Z6
+	VMOVAPD Z1, Z7
+	VMOVAPD Z2, Z8
+	VMOVAPD Z3, Z9
+	TWOSUM(Z4, Z6, Z8)
+	TWOSUM(Z5, Z7, Z9)
+	VMOVAPD Z6, K1, Z0
+	VMOVAPD Z7, K2, Z1
+	VMOVAPD Z8, K1, Z2
+	VMOVAPD Z9, K2, Z3
+	LEAQ (SI)(R9*8), SI
+
+sumLongRunsMerge:
+	VADDPD Z3, Z2, Z2
+	TWOSUM(Z1, Z0, Z2)
+	VEXTRACTF64X4 $1, Z0, Y1
+	VEXTRACTF64X4 $1, Z2, Y3
+	VADDPD Z3, Z2, Z2
+	TWOSUM(Z1, Z0, Z2)
+	VEXTRACTF128 $1, Y0, X1
+	VEXTRACTF128 $1, Y2, X3
+	VADDPD Z3, Z2, Z2
+	TWOSUM(Z1, Z0, Z2)
+	VPERMILPD $1, X0, X1
+	VPERMILPD $1, X2, X3
+	VADDPD Z3, Z2, Z2
+	TWOSUM(Z1, Z0, Z2)
+	VMOVSD X0, (DI)
+	VMOVSD X2, (R8)
+	ADDQ $8, DI
+	ADDQ $8, R8
+	DECQ DX
+	JNZ sumLongRunsRun
 	VZEROUPPER
 	RET
 
@@ -401,10 +500,8 @@ maxFloatRuns512Next:
 	VZEROUPPER
 	RET
 
-// func sumFloatRuns512(sum, lost, x *float64, groups, k int)
-//
-// Z10 to Z13 are the lanes' sums, Z14 to Z17 what they lost.
-TEXT ·sumFloatRuns512(SB), NOSPLIT, $0-40
+// func sumShortRuns512(sum, lost, x *float64, groups, k int)
+TEXT ·sumShortRuns512(SB), NOSPLIT, $0-40
 	MOVQ sum+0(FP), DI
 	MOVQ lost+8(FP), R8
 	MOVQ x+16(FP), SI
@@ -414,61 +511,27 @@ TEXT ·sumFloatRuns512(SB), NOSPLIT, $0-40
 	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
 	SHLQ $6, DX                 // bytes of 8 runs
 
-sumFloatRunsLoop:
+sumShortRunsLoop:
 	MOVQ SI, BX
-	VXORPD Z10, Z10, Z10
-	VXORPD Z11, Z11, Z11
-	VXORPD Z12, Z12, Z12
-	VXORPD Z13, Z13, Z13
-	VXORPD Z14, Z14, Z14
-	VXORPD Z15, Z15, Z15
-	VXORPD Z16, Z16, Z16
-	VXORPD Z17, Z17, Z17
 	MOVQ k+32(FP), AX
-	SUBQ $4, AX
-	JLT sumFloatRunsRest
+	NEXT
+	VMOVAPD Z2, Z10
+	VXORPD Z14, Z14, Z14
+	JMP sumShortRunsNext
 
-sumFloatRunsLanes:
+sumShortRunsRows:
 	NEXT
 	TWOSUM(Z2, Z10, Z14)
-	NEXT
-	TWOSUM(Z2, Z11, Z15)
-	NEXT
-	TWOSUM(Z2, Z12, Z16)
-	NEXT
-	TWOSUM(Z2, Z13, Z17)
-	SUBQ $4, AX
-	JGE sumFloatRunsLanes
 
-sumFloatRunsRest:
-	ADDQ $4, AX
-	JZ sumFloatRunsMerge
-
-sumFloatRunsRows:
-	NEXT
-	TWOSUM(Z2, Z10, Z14)
+sumShortRunsNext:
 	DECQ AX
-	JNZ sumFloatRunsRows
-
-sumFloatRunsMerge:
-	VADDPD Z15, Z14, Z14
-	VADDPD Z17, Z16, Z16
-	VADDPD Z16, Z14, Z14        // what the lanes lost
-	VXORPD Z15, Z15, Z15
-	VXORPD Z16, Z16, Z16
-	VXORPD Z17, Z17, Z17
-	TWOSUM(Z11, Z10, Z15)
-	TWOSUM(Z13, Z12, Z16)
-	TWOSUM(Z12, Z10, Z17)
-	VADDPD Z16, Z15, Z15
-	VADDPD Z15, Z14, Z14
-	VADDPD Z17, Z14, Z14
+	JNZ sumShortRunsRows
 	VMOVUPD Z10, (DI)
 	VMOVUPD Z14, (R8)
 	ADDQ $64, DI
 	ADDQ $64, R8
 	ADDQ DX, SI
 	DECQ CX
-	JNZ sumFloatRunsLoop
+	JNZ sumShortRunsLoop
 	VZEROUPPER
 	RET

@@ -5,7 +5,9 @@ import "testing"
 // TestInGo repeats the tests without vector instructions.
 func TestInGo(t *testing.T) {
 	defer func(a, b bool) { has256, has512 = a, b }(has256, has512)
-	has256, has512 = false, false
-	TestPlainLoops(t)
-	TestRuns(t)
+	for _, has256 = range []bool{has256, false} {
+		has512 = false
+		TestPlainLoops(t)
+		TestRuns(t)
+	}
 }

@@ -2,7 +2,9 @@
 
 package vector
 
-func floatLanes([]float64, *[Lanes]float64, *[Lanes]float64) int { return 0 }
+func floatLanes([]float64, *[lanes]float64, *[lanes]float64) int { return 0 }
+
+func sumFloats([]float64) (n int, sum, lost float64) { return 0, 0, 0 }
 
 func sumInts([]int64) (n int, sum int64) { return 0, 0 }
 

@@ -26,16 +26,7 @@ func TestPlainLoops(t *testing.T) {
 			}
 			ints[i] = int64(rng.Uint64()) >> shift
 		}
-		var sum, lost [Lanes]float64
-		for i, v := range floats {
-			lane := i % Lanes
-			if i >= n/Lanes*Lanes {
-				lane = 0
-			}
-			var e float64
-			sum[lane], e = TwoSum(sum[lane], v)
-			lost[lane] += e
-		}
+		sum, lost := sumByDefinition(floats)
 		var total int64
 		low, high := floats[0], floats[0]
 		for i, v := range floats {
@@ -47,11 +38,8 @@ func TestPlainLoops(t *testing.T) {
 				high = v
 			}
 		}
-		gotSum, gotLost := FloatLanes(floats)
-		for i := range Lanes {
-			if !same(gotSum[i], sum[i]) || !same(gotLost[i], lost[i]) {
-				t.Fatalf("seed %d: lane %d of %v is %v, %v; want %v, %v", seed, i, floats, gotSum[i], gotLost[i], sum[i], lost[i])
-			}
+		if gotSum, gotLost := SumFloats(floats); !same(gotSum, sum) || !same(gotLost, lost) {
+			t.Fatalf("seed %d: sum of %v is %v, %v; want %v, %v", seed, floats, gotSum, gotLost, sum, lost)
 		}
 		if got := SumInts(ints); got != total {
 			t.Fatalf("seed %d: sum of %v is %d, want %d", seed, ints, got, total)
@@ -69,6 +57,28 @@ func TestPlainLoops(t *testing.T) {
 			t.Fatalf("seed %d: maximum of %v is %v, want %v", seed, floats, got, high)
 		}
 	}
+}
+
+// sumByDefinition is SumFloats as its comment has it.
+func sumByDefinition(x []float64) (sum, lost float64) {
+	n := 1
+	if len(x) >= lanes {
+		n = lanes
+	}
+	s, e := slices.Clone(x[:n]), make([]float64, n)
+	for i, v := range x[n:] {
+		var l float64
+		s[i%n], l = TwoSum(s[i%n], v)
+		e[i%n] += l
+	}
+	for n /= 2; n > 0; n /= 2 {
+		for i := range n {
+			var l float64
+			s[i], l = TwoSum(s[i], s[i+n])
+			e[i] = e[i] + e[i+n] + l
+		}
+	}
+	return s[0], e[0]
 }
 
 // TestRuns holds the functions of runs against those of one.
@@ -144,7 +154,7 @@ func BenchmarkLoops(b *testing.B) {
 		name string
 		f    func()
 	}{
-		{"FloatLanes", func() { FloatLanes(floats) }},
+		{"SumFloats", func() { SumFloats(floats) }},
 		{"SumInts", func() { SumInts(ints) }},
 		{"MinInt", func() { MinInt(ints) }},
 		{"MinFloat", func() { MinFloat(floats) }},
