@@ -59,9 +59,9 @@ func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
 		out := &cells{v: column.Vector{Type: v.Type}}
 		l.eachWindow(rs.times, func(start int64, lo, hi int) {
 			rows := distinctRows(&l.x.stop, v, lo, hi)
-			if !l.asc {
-				slices.Reverse(rows) // values of one time in order of appearance
-			}
+			rows = sortRows(&l.x.stop, rows, func(a, b int) int {
+				return cmp.Or(cmpInt(rs.times[a], rs.times[b]), compareRows(v, a, b))
+			})
 			for _, i := range rows {
 				out.times = append(out.times, l.at(start))
 				out.v.AppendFrom(v, i)
@@ -486,11 +486,12 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 		}
 	}
 	for i := range t {
-		// Of points at one time the last counts.
-		if i+1 < len(t) && t[i+1] == t[i] {
-			continue
-		}
 		switch {
+		case has && t[i] == pt:
+			// The line went to the first of the points at one time; it goes on
+			// from the last.
+			py = y[i]
+			continue
 		case !has:
 			has = true
 			enter(t[i])

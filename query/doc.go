@@ -50,9 +50,10 @@
 //   - An answer does not depend on how storage cuts series into chunks, on
 //     statistics, or on the number of workers: sums of floats carry what they
 //     lost, ties are settled by value and series key.
-//   - Rows of equal time stand in the order of their series keys; InfluxDB has
-//     no defined order there. internal/golden lists the recorded cases where we
-//     answer otherwise than InfluxDB 1.12, with the reason.
+//   - Rows of equal time stand as InfluxDB's merge of their series leaves them
+//     (seriesHeap); those of many series, or read in slices, in the order of the
+//     tag sets. internal/golden lists the recorded cases where we answer otherwise
+//     than InfluxDB 1.12, with the reason.
 //   - Empty windows that a LIMIT cuts off are never made. Windows, rows and
 //     results held at once are bounded by SelectOptions.MemoryBytes.
 //   - The end of the context is seen at every chunk, and by whatever works on rows

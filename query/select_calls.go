@@ -223,7 +223,7 @@ func (r *callRun) collect(batch []int32) error {
 			want = nil
 		}
 		for _, u := range us {
-			m, _, err := r.x.collectUnit(u, r.refs[c], c.rng, r.l.asc, 0, want)
+			m, _, err := r.x.collectUnit(u, r.refs[c], c.rng, r.l.asc, 0, c.ties(), want)
 			if err != nil {
 				return err
 			}
@@ -244,12 +244,21 @@ func (r *callRun) collect(batch []int32) error {
 				list = append(list, &sub[i])
 			}
 			if len(list) > 0 {
-				out[g] = dropNulls(mergeSets(&r.x.stop, list, r.l.asc))
+				out[g] = dropNulls(mergeSets(&r.x.stop, list, r.l.asc, min(c.ties(), r.l.subTies())))
 			}
 		}
 		r.got[c] = out
 	}
 	return nil
+}
+
+// ties returns the order of rows of equal time that the function sees.
+func (c *call) ties() tieOrder {
+	switch c.fn {
+	case "count", "median", "mode", "percentile", "top", "bottom":
+		return bySeries
+	}
+	return asInflux
 }
 
 // dropNulls removes the rows whose first column is null.

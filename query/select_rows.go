@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -108,14 +107,16 @@ type rowScan struct {
 	asc bool
 	cap int // rows wanted per series, 0: all
 
+	ties tieOrder
+
 	bytes atomic.Int64 // of the rows read
 	stop  stopper      // of the caller, who may read ahead of the statement
 }
 
 // collectUnit reads the wanted groups of one unit: their rows in order of time,
-// those of equal time in order of the tag sets. It returns the bytes that they
-// are accounted for.
-func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange, asc bool, limit int, want func(int32) bool) (map[int32]*rowset, int64, error) {
+// those of equal time as ties says. It returns the bytes that they are accounted
+// for.
+func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange, asc bool, limit int, ties tieOrder, want func(int32) bool) (map[int32]*rowset, int64, error) {
 	cs, ok := u.bind(refs)
 	if !ok {
 		return nil, 0, nil
@@ -126,7 +127,7 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 			return nil, 0, nil
 		}
 	}
-	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit, stop: stopper{ctx: x.ctx}}
+	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit, ties: ties, stop: stopper{ctx: x.ctx}}
 	if s.rng.Empty() {
 		return nil, 0, nil
 	}
@@ -445,8 +446,8 @@ func (rs *rowset) permute(perm []int32) rowset {
 	return out
 }
 
-// merge brings the runs of a group into one order: ascending in time, and for
-// equal times in the order of the series keys.
+// merge brings the runs of a group into one order, that of time in the scan's
+// direction.
 func (s *rowScan) merge(dst *rowset, runs []run) {
 	if len(runs) > 1 {
 		for i := range runs {
@@ -481,12 +482,15 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 		dst.times = append(dst.times, r.buf.times[r.lo:r.hi]...)
 		bounds = append(bounds, len(dst.times))
 	}
-	perm := mergeOrder(&s.stop, dst.times, bounds)
+	tags := make([]model.Tags, len(runs))
+	for i := range runs {
+		if hasTags {
+			_, tags[i] = model.ParseSeriesKey(runs[i].key, nil)
+		}
+	}
+	perm := s.order(dst.times, bounds, runs, tags)
 	var of []int32 // run of each row, before perm
 	if perm != nil {
-		if !s.asc {
-			slices.Reverse(perm)
-		}
 		dst.times = take(nil, dst.times, 0, 0, perm)
 		if hasTags {
 			of = make([]int32, total)
@@ -495,12 +499,6 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 					of[k] = int32(i)
 				}
 			}
-		}
-	}
-	tags := make([]model.Tags, len(runs))
-	for i := range runs {
-		if hasTags {
-			_, tags[i] = model.ParseSeriesKey(runs[i].key, nil)
 		}
 	}
 	var texts []string // of the tag columns
@@ -563,30 +561,6 @@ func tagRows(v *column.Vector, key string, tags []model.Tags, of, perm []int32) 
 	}
 }
 
-// sortRuns sorts runs by tag set: by the values of all tag keys in order of
-// key, an absent tag before every value.
-func sortRuns(runs []run) {
-	tags := make(map[string]model.Tags, len(runs))
-	for i := range runs {
-		_, tags[runs[i].key] = model.ParseSeriesKey(runs[i].key, nil)
-	}
-	slices.SortFunc(runs, func(a, b run) int { return compareTags(tags[a.key], tags[b.key]) })
-}
-
-// compareTags compares tag sets as sortRuns wants it.
-func compareTags(a, b model.Tags) int {
-	for i := range min(len(a), len(b)) {
-		if a[i].Key != b[i].Key {
-			// The set with the smaller key has a value where the other has none.
-			return -strings.Compare(a[i].Key, b[i].Key)
-		}
-		if c := strings.Compare(a[i].Value, b[i].Value); c != 0 {
-			return c
-		}
-	}
-	return len(a) - len(b)
-}
-
 // reserve makes room for n rows in an empty column.
 func reserve(v *column.Vector, n int) {
 	v.Resize(n)
@@ -611,56 +585,4 @@ func appendTag(v *column.Vector, value string, n int) {
 	for range n {
 		v.AppendFrom(&one, 0)
 	}
-}
-
-// mergeOrder returns the stable order by time of rows that are made of sorted
-// runs, or nil if they are in order already. bounds holds the runs' ends and a
-// leading 0.
-func mergeOrder(stop *stopper, times []int64, bounds []int) []int32 {
-	sorted := true
-	for _, b := range bounds[1:] {
-		if b < len(times) && b > 0 && times[b-1] > times[b] {
-			sorted = false
-			break
-		}
-	}
-	if sorted {
-		return nil
-	}
-	n := len(times)
-	keys, perm := slices.Clone(times), make([]int32, n)
-	for i := range perm {
-		perm[i] = int32(i)
-	}
-	keys2, perm2 := make([]int64, n), make([]int32, n)
-	for len(bounds) > 2 {
-		next := bounds[:1:1]
-		for i := 0; i+1 < len(bounds); i += 2 {
-			lo, mid := bounds[i], bounds[i+1]
-			hi := mid
-			if i+2 < len(bounds) {
-				hi = bounds[i+2]
-			}
-			a, b := lo, mid
-			for k := lo; k < hi; {
-				upTo := min(k+workRows, hi)
-				if stop.after(upTo - k) {
-					return perm
-				}
-				for ; k < upTo; k++ {
-					if a < mid && (b >= hi || keys[a] <= keys[b]) {
-						keys2[k], perm2[k] = keys[a], perm[a]
-						a++
-					} else {
-						keys2[k], perm2[k] = keys[b], perm[b]
-						b++
-					}
-				}
-			}
-			next = append(next, hi)
-		}
-		keys, keys2, perm, perm2 = keys2, keys, perm2, perm
-		bounds = next
-	}
-	return perm
 }

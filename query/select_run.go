@@ -289,7 +289,7 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 			continue
 		}
 		begin := x.prof.start()
-		m, _, err := x.collectUnit(u, l.refs, l.rng, l.asc, limit, want)
+		m, _, err := x.collectUnit(u, l.refs, l.rng, l.asc, limit, asInfluxRows, want)
 		x.prof.add(l, "read rows", begin)
 		if err != nil {
 			return err
@@ -319,7 +319,7 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 		if len(list) == 0 {
 			continue
 		}
-		rs := mergeSets(&x.stop, list, l.asc)
+		rs := mergeSets(&x.stop, list, l.asc, l.subTies())
 		if err := l.emitRaw(l.seriesOut(t, g, emit), rs); err != nil {
 			return err
 		}
@@ -354,7 +354,7 @@ func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want fun
 	before, points := x.used.Load(), x.points.Load()
 	var failed error
 	err := x.emitSlices(1, out, l, func(int) (m map[int32]*rowset, bytes int64, err error) {
-		m, bytes, failed = x.collectUnit(u, l.refs, r, l.asc, limit, want)
+		m, bytes, failed = x.collectUnit(u, l.refs, r, l.asc, limit, asInfluxRows, want)
 		return m, bytes, failed
 	})
 	if !errors.Is(failed, errMemory) {
@@ -395,8 +395,12 @@ func (x *exec) streamSlices(l *level, u *unit, r model.TimeRange, out *seriesOut
 	if !l.asc {
 		slices.Reverse(ranges)
 	}
+	ties := bySeries
+	if len(ranges) == 1 {
+		ties = asInfluxRows
+	}
 	return x.emitSlices(len(ranges), out, l, func(i int) (map[int32]*rowset, int64, error) {
-		return x.collectUnit(u, l.refs, ranges[i], l.asc, limit, want)
+		return x.collectUnit(u, l.refs, ranges[i], l.asc, limit, ties, want)
 	})
 }
 
@@ -477,7 +481,7 @@ func (x *exec) streamFirst(l *level, u *unit, r model.TimeRange, out *seriesOut,
 			}
 		}
 		begin := x.prof.start()
-		m, _, err := x.collectUnit(u, l.refs, s, l.asc, limit, want)
+		m, _, err := x.collectUnit(u, l.refs, s, l.asc, limit, bySeries, want)
 		x.prof.add(l, "read rows", begin)
 		if err != nil {
 			return err
@@ -529,9 +533,9 @@ func (x *exec) estimateRows(l *level, u *unit, r model.TimeRange) (int64, error)
 	return rows / series * int64(u.set.GetCardinality()), cur.Err()
 }
 
-// mergeSets merges row sets of several sources by time, in the level's
-// direction; rows of equal time keep the order of the sources.
-func mergeSets(stop *stopper, list []*rowset, asc bool) *rowset {
+// mergeSets merges row sets of several sources, or groups of subqueries, by time
+// in the level's direction; bySeries leaves rows of equal time in their order.
+func mergeSets(stop *stopper, list []*rowset, asc bool, ties tieOrder) *rowset {
 	if len(list) == 1 {
 		return list[0]
 	}
@@ -553,7 +557,17 @@ func mergeSets(stop *stopper, list []*rowset, asc bool) *rowset {
 			out.times[i] = -out.times[i]
 		}
 	}
-	if perm := mergeOrder(stop, out.times, bounds); perm != nil {
+	var perm []int32
+	if ties != bySeries && len(list) < manySeries {
+		h := newSeriesHeap(out.times, bounds, true)
+		if !asc {
+			slices.Reverse(h.runs) // groups come last first
+		}
+		perm = h.merge(stop)
+	} else {
+		perm = mergeOrder(stop, out.times, bounds)
+	}
+	if perm != nil {
 		*out = out.permute(perm)
 	}
 	if !asc {

@@ -60,6 +60,18 @@ func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
 	return out
 }
 
+// subTies returns the order of rows of equal time of a level's sources: InfluxDB
+// merges what subqueries read, and hands on the aggregates of one series after
+// those of another.
+func (l *level) subTies() tieOrder {
+	for _, src := range l.sources {
+		if src.sub != nil && len(src.sub.calls) > 0 {
+			return bySeries
+		}
+	}
+	return asInflux
+}
+
 // collectSubs runs the subqueries of a level. Rows that satisfy the level's
 // condition are handed to fold, if given, which must not keep them, else
 // collected per group of the level. Row sets stand in the order of the sources
