@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tsdbd/column"
+	"tsdbd/internal/testseed"
 	"tsdbd/model"
 	"tsdbd/query"
 )
@@ -36,9 +37,7 @@ func TestAppendFloatAgreesWithEncodingJSON(t *testing.T) {
 		check(f)
 		check(-f)
 	}
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 1))
-	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	for range 100_000 {
 		check(float64(r.Int64N(1e12)) / 100)
 		check(float64(r.Int64N(1e15)) / 1e4)
@@ -79,9 +78,7 @@ func TestAppendStringAgreesWithEncodingJSON(t *testing.T) {
 }
 
 func TestTimesAgreeWithRFC3339Nano(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	f := timeFormat{}
 	check := func(ns int64) {
 		t.Helper()
