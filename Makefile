@@ -24,10 +24,10 @@ lint: ## vet and staticcheck
 	$(TOOL) staticcheck ./...
 
 test: ## all tests
-	go test ./...
+	go test -timeout 30m ./...
 
 race: ## tests of the concurrent packages under the race detector
-	go test -race -short $(RACE)
+	go test -timeout 30m -race -short $(RACE)
 
 fuzz: ## every fuzz target on FUZZTIME inputs
 	.ci/fuzz $(FUZZTIME)

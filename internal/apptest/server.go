@@ -162,13 +162,13 @@ func (s *Server) Kill() {
 }
 
 // Stop ends the process with SIGTERM and fails the test if it does not end
-// cleanly within a minute.
+// cleanly within three minutes.
 func (s *Server) Stop() {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		s.t.Fatal(err)
 	}
-	timer := time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() })
+	timer := time.AfterFunc(3*time.Minute, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := s.cmd.Wait(); err != nil {
 		s.t.Fatalf("server stopped with %v\n%s", err, s.log)

@@ -56,7 +56,7 @@ func TestStorm(t *testing.T) {
 		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		timer := time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() })
+		timer := time.AfterFunc(3*time.Minute, func() { _ = s.cmd.Process.Kill() })
 		err := s.cmd.Wait()
 		timer.Stop()
 		stopped := time.Since(begin)
