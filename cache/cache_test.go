@@ -152,6 +152,9 @@ func TestAgainstMap(t *testing.T) {
 			}
 		}
 	}
+	for id := range handles {
+		checkParts(t, g, id, 1+r.IntN(100))
+	}
 	if len(got) != len(want) {
 		t.Errorf("%d values, want %d", len(got), len(want))
 	}
@@ -159,6 +162,52 @@ func TestAgainstMap(t *testing.T) {
 		if got[k] != v {
 			t.Fatalf("%v = %v, want %v", k, got[k], v)
 		}
+	}
+}
+
+// checkParts compares the parts of n rows in which a series is handed out, and
+// those into which Cuts cuts it, with its rows gathered at once.
+func checkParts(t *testing.T, g *Gatherer, id model.SeriesID, n int) {
+	t.Helper()
+	text := func(dst []string, rows *column.Rows, fields []column.Field) []string {
+		for i, at := range rows.Times {
+			line := fmt.Sprint(at)
+			for c := range fields {
+				if v := &rows.Cols[c]; v.Len() != len(rows.Times) || v.Type != fields[c].Type {
+					t.Fatalf("column of %d %v, want %d %v", v.Len(), v.Type, len(rows.Times), fields[c].Type)
+				} else if v.IsValid(i) {
+					var one column.Vector
+					one.Reset(v.Type)
+					one.AppendFrom(v, i)
+					line += fmt.Sprint(" ", fields[c].Key, one.Floats, one.Ints, one.Uints, one.Bools, one.Strings)
+				}
+			}
+			dst = append(dst, line)
+		}
+		return dst
+	}
+	var rows column.Rows
+	var parts, all, cut []string
+	fields, ok := g.Start(id)
+	fields = slices.Clone(fields)
+	if ok {
+		for g.Next(&rows, n) {
+			if rows.Len() > n || rows.Len() == 0 {
+				t.Fatalf("part of %d rows, want %d", rows.Len(), n)
+			}
+			parts = text(parts, &rows, fields)
+		}
+	}
+	g.Gather(&rows, id, fields, model.AllTime)
+	all = text(nil, &rows, fields)
+	from := model.AllTime
+	for _, at := range append(g.Cuts(id, model.AllTime, n, nil), math.MaxInt64) {
+		g.Gather(&rows, id, fields, model.TimeRange{Min: from.Min, Max: at - 1})
+		cut = text(cut, &rows, fields)
+		from.Min = at
+	}
+	if !slices.Equal(parts, all) || !slices.Equal(cut, all) {
+		t.Errorf("series %d in parts of %d rows:\n%q\ncut:\n%q\nat once:\n%q", id, n, parts, cut, all)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -22,9 +21,15 @@ type Gatherer struct {
 	layouts []*column.Layout
 
 	refs  []rowRef
+	next  int // of refs, for Next
 	links []uint64
-	pos   []int32 // per wanted field: value index in the layout in use, -1 if absent
-	field []column.Field
+	pos   []int32        // per wanted field: value index in the layout in use, -1 if absent
+	wide  map[string]int // place of each wanted field, where they are many
+	mark  []bool         // by layout number: scratch of layoutsOf
+	all   []column.Field // of Start
+	some  []column.Field // of the rows of Next
+	part  column.Rows
+	nulls [int(model.Boolean) + 1]column.Vector
 }
 
 type rowRef struct {
@@ -49,11 +54,11 @@ func (g *Gatherer) capture(id model.SeriesID) (state, bool) {
 	return *st, true
 }
 
-// Range returns a range that holds the times of a series' rows, deleted ones
-// included, and false if it has none.
-func (g *Gatherer) Range(id model.SeriesID) (model.TimeRange, bool) {
+// Range returns a range that holds the times of a series' rows and their
+// number, deleted ones included, and false if it has none.
+func (g *Gatherer) Range(id model.SeriesID) (r model.TimeRange, rows int, ok bool) {
 	st, ok := g.capture(id)
-	return model.TimeRange{Min: st.min, Max: st.max}, ok
+	return model.TimeRange{Min: st.min, Max: st.max}, int(st.rows), ok
 }
 
 // Newest appends to dst the times of the counts[i]-th newest row of a series
@@ -152,35 +157,129 @@ func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok b
 	return st, len(g.refs) > 0
 }
 
-// union makes field the fields of the collected rows, sorted by key. Where a
-// key stands with two types the newest row's counts.
-func (g *Gatherer) union() {
-	g.field = g.field[:0]
-	seen := uint32(math.MaxUint32)
-	for i := len(g.refs) - 1; i >= 0; i-- {
-		if g.refs[i].layout == seen {
-			continue
+// union appends the fields of rows to dst and sorts them by key. Where a key
+// stands with two types that of the last row counts.
+func (g *Gatherer) union(dst []column.Field, refs []rowRef) []column.Field {
+	g.layoutsOf(refs, func(l *column.Layout) { dst = append(dst, l.Fields...) })
+	return column.UnionFields(dst)
+}
+
+// shared is union of those fields that stand among all.
+func (g *Gatherer) shared(dst []column.Field, refs []rowRef, all []column.Field) []column.Field {
+	g.layoutsOf(refs, func(l *column.Layout) {
+		for _, f := range l.Fields {
+			if i, ok := column.FindField(all, f.Key); ok && all[i].Type == f.Type {
+				dst = append(dst, f)
+			}
 		}
-		seen = g.refs[i].layout
-		for _, f := range g.layouts[seen].Fields {
-			if !slices.ContainsFunc(g.field, func(h column.Field) bool { return h.Key == f.Key }) {
-				g.field = append(g.field, f)
+	})
+	return column.UnionFields(dst)
+}
+
+// layoutsOf calls fn with each layout of rows once, that of the last row first.
+func (g *Gatherer) layoutsOf(refs []rowRef, fn func(*column.Layout)) {
+	if len(g.mark) < len(g.layouts) {
+		g.mark = make([]bool, len(g.layouts))
+	}
+	seen := uint32(math.MaxUint32)
+	for i := len(refs) - 1; i >= 0; i-- {
+		if l := refs[i].layout; l != seen {
+			seen = l
+			if !g.mark[l] {
+				g.mark[l] = true
+				fn(g.layouts[l])
 			}
 		}
 	}
-	slices.SortFunc(g.field, func(a, b column.Field) int { return strings.Compare(a.Key, b.Key) })
+	for i := range refs {
+		g.mark[refs[i].layout] = false
+	}
 }
 
-// GatherAll is Gather of all times and all fields, which it returns, sorted by
-// key and valid until the next call.
-func (g *Gatherer) GatherAll(dst *column.Rows, id model.SeriesID) ([]column.Field, bool) {
+// Start begins to gather all rows of a series, which Next hands out in parts:
+// together and with a column for every field they may be many times what the
+// cache holds. It returns the fields, sorted by key and valid until the next
+// call, and false if the series has no living row.
+func (g *Gatherer) Start(id model.SeriesID) ([]column.Field, bool) {
 	st, ok := g.collect(id, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	g.next = 0
 	if !ok {
 		return nil, false
 	}
-	g.union()
-	g.transpose(dst, g.field, st)
-	return g.field, len(dst.Times) > 0
+	// By age first: of a field's types the newest row's counts.
+	g.all = g.union(g.all[:0], g.refs)
+	g.sort(st)
+	return g.all, true
+}
+
+// Next fills dst with the next n rows of the series that Start began: a
+// column per field. Columns are valid until the next call and not to be
+// written to; those without a value share their memory. It returns false at
+// the end.
+func (g *Gatherer) Next(dst *column.Rows, n int) bool {
+	for g.next < len(g.refs) {
+		lo, rows := g.next, 0
+		for g.next < len(g.refs) && (rows < n || g.refs[g.next].time == g.refs[g.next-1].time) {
+			if g.next == lo || g.refs[g.next].time != g.refs[g.next-1].time {
+				rows++
+			}
+			g.next++
+		}
+		refs := g.refs[lo:g.next]
+		if len(refs) == len(g.refs) {
+			g.some = append(g.some[:0], g.all...)
+		} else {
+			g.some = g.shared(g.some[:0], refs, g.all)
+		}
+		g.transpose(&g.part, g.some, refs)
+		if len(g.part.Times) > 0 {
+			g.widen(dst)
+			return true
+		}
+	}
+	return false
+}
+
+// widen makes dst the present part, with a column for each of all fields.
+func (g *Gatherer) widen(dst *column.Rows) {
+	dst.Times, dst.Cols = g.part.Times, dst.Cols[:0]
+	if len(g.some) == len(g.all) {
+		dst.Cols = append(dst.Cols, g.part.Cols...)
+		return
+	}
+	for t := range g.nulls {
+		g.nulls[t].Type = model.Unknown // to be made when needed
+	}
+	k := 0
+	for _, f := range g.all {
+		if k < len(g.some) && g.some[k].Key == f.Key {
+			dst.Cols = append(dst.Cols, g.part.Cols[k])
+			k++
+			continue
+		}
+		null := &g.nulls[f.Type]
+		if null.Type == model.Unknown {
+			null.Nulls(f.Type, len(dst.Times))
+		}
+		dst.Cols = append(dst.Cols, *null)
+	}
+}
+
+// Cuts appends to dst, ascending, times that cut the rows of a series in r into
+// parts of about n rows each.
+func (g *Gatherer) Cuts(id model.SeriesID, r model.TimeRange, n int, dst []int64) []int64 {
+	st, ok := g.collect(id, r)
+	if !ok {
+		return dst
+	}
+	g.sort(st)
+	from := g.refs[0].time
+	for i := n; i < len(g.refs); i += n {
+		if t := g.refs[i].time; t > from {
+			dst, from = append(dst, t), t
+		}
+	}
+	return dst
 }
 
 // Gather fills dst with the series' living rows in r: the wanted fields'
@@ -193,12 +292,20 @@ func (g *Gatherer) Gather(dst *column.Rows, id model.SeriesID, fields []column.F
 		dst.Times = dst.Times[:0]
 		return false
 	}
-	g.transpose(dst, fields, st)
+	g.sort(st)
+	g.transpose(dst, fields, g.refs)
 	return len(dst.Times) > 0
 }
 
-// transpose turns the collected rows into columns.
-func (g *Gatherer) transpose(dst *column.Rows, fields []column.Field, st state) {
+// sort brings the collected rows into the order of time, then of age.
+func (g *Gatherer) sort(st state) {
+	if st.flags&unsorted != 0 {
+		slices.SortStableFunc(g.refs, func(a, b rowRef) int { return cmp.Compare(a.time, b.time) })
+	}
+}
+
+// transpose turns rows, sorted by time and then by age, into columns.
+func (g *Gatherer) transpose(dst *column.Rows, fields []column.Field, refs []rowRef) {
 	dst.Times = dst.Times[:0]
 	for len(dst.Cols) < len(fields) {
 		dst.Cols = append(dst.Cols, column.Vector{})
@@ -207,31 +314,51 @@ func (g *Gatherer) transpose(dst *column.Rows, fields []column.Field, st state) 
 	for i := range fields {
 		dst.Cols[i].Reset(fields[i].Type)
 	}
-	if st.flags&unsorted != 0 {
-		slices.SortStableFunc(g.refs, func(a, b rowRef) int { return cmp.Compare(a.time, b.time) })
-	}
-	if g.uniform() {
-		g.transposeUniform(dst, fields)
+	clear(g.wide)
+	if uniform(refs) {
+		g.transposeUniform(dst, fields, refs)
 	} else {
-		g.transposeMixed(dst, fields)
+		g.transposeMixed(dst, fields, refs)
 	}
 }
 
-// uniform reports whether the sorted rows have one layout and unique times.
-func (g *Gatherer) uniform() bool {
-	for i := 1; i < len(g.refs); i++ {
-		if g.refs[i].layout != g.refs[0].layout || g.refs[i].time == g.refs[i-1].time {
+// uniform reports whether sorted rows have one layout and unique times.
+func uniform(refs []rowRef) bool {
+	for i := 1; i < len(refs); i++ {
+		if refs[i].layout != refs[0].layout || refs[i].time == refs[i-1].time {
 			return false
 		}
 	}
 	return true
 }
 
+// wideFrom is how many fields are found by a map.
+const wideFrom = 64
+
 // place maps the wanted fields to value positions of a layout and reports
 // whether there is any.
 func (g *Gatherer) place(layout uint32, fields []column.Field) bool {
 	g.pos = g.pos[:0]
 	found := false
+	if len(fields) >= wideFrom {
+		if len(g.wide) == 0 {
+			if g.wide == nil {
+				g.wide = make(map[string]int)
+			}
+			for i, f := range fields {
+				g.wide[f.Key] = i
+			}
+		}
+		for range fields {
+			g.pos = append(g.pos, -1)
+		}
+		for i, lf := range g.layouts[layout].Fields {
+			if c, ok := g.wide[lf.Key]; ok && fields[c].Type == lf.Type {
+				g.pos[c], found = int32(i), true
+			}
+		}
+		return found
+	}
 	for _, f := range fields {
 		p := int32(-1)
 		for i, lf := range g.layouts[layout].Fields {
@@ -260,14 +387,14 @@ func (g *Gatherer) stringAt(w uint64) string {
 }
 
 // transposeUniform handles the common case: ascending unique times, one layout.
-func (g *Gatherer) transposeUniform(dst *column.Rows, fields []column.Field) {
-	n := len(g.refs)
-	if n == 0 || !g.place(g.refs[0].layout, fields) {
+func (g *Gatherer) transposeUniform(dst *column.Rows, fields []column.Field, refs []rowRef) {
+	n := len(refs)
+	if n == 0 || !g.place(refs[0].layout, fields) {
 		return
 	}
 	dst.Times = slices.Grow(dst.Times, n)[:n]
-	for i := range g.refs {
-		dst.Times[i] = g.refs[i].time
+	for i := range refs {
+		dst.Times[i] = refs[i].time
 	}
 	for c := range fields {
 		v, p := &dst.Cols[c], g.pos[c]
@@ -278,24 +405,24 @@ func (g *Gatherer) transposeUniform(dst *column.Rows, fields []column.Field) {
 		v.Resize(n)
 		switch v.Type {
 		case model.Float:
-			for i := range g.refs {
-				v.Floats[i] = math.Float64frombits(word(g.refs[i].words, p))
+			for i := range refs {
+				v.Floats[i] = math.Float64frombits(word(refs[i].words, p))
 			}
 		case model.Integer:
-			for i := range g.refs {
-				v.Ints[i] = int64(word(g.refs[i].words, p))
+			for i := range refs {
+				v.Ints[i] = int64(word(refs[i].words, p))
 			}
 		case model.Unsigned:
-			for i := range g.refs {
-				v.Uints[i] = word(g.refs[i].words, p)
+			for i := range refs {
+				v.Uints[i] = word(refs[i].words, p)
 			}
 		case model.Boolean:
-			for i := range g.refs {
-				v.Bools[i] = word(g.refs[i].words, p) != 0
+			for i := range refs {
+				v.Bools[i] = word(refs[i].words, p) != 0
 			}
 		case model.String:
-			for i := range g.refs {
-				v.Strings[i] = g.stringAt(word(g.refs[i].words, p))
+			for i := range refs {
+				v.Strings[i] = g.stringAt(word(refs[i].words, p))
 			}
 		}
 	}
@@ -303,17 +430,17 @@ func (g *Gatherer) transposeUniform(dst *column.Rows, fields []column.Field) {
 
 // transposeMixed handles rows of several layouts and equal times: the refs are
 // sorted by time, then by age.
-func (g *Gatherer) transposeMixed(dst *column.Rows, fields []column.Field) {
+func (g *Gatherer) transposeMixed(dst *column.Rows, fields []column.Field, refs []rowRef) {
 	layout, any := uint32(math.MaxUint32), false
-	for i := 0; i < len(g.refs); {
+	for i := 0; i < len(refs); {
 		j := i + 1
-		for j < len(g.refs) && g.refs[j].time == g.refs[i].time {
+		for j < len(refs) && refs[j].time == refs[i].time {
 			j++
 		}
 		row := len(dst.Times)
 		rowOpen := false
 		for k := j - 1; k >= i; k-- { // newest first; a value once set stays
-			ref := &g.refs[k]
+			ref := &refs[k]
 			if ref.layout != layout {
 				layout = ref.layout
 				any = g.place(layout, fields)

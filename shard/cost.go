@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 
-	"tsdbd/column"
 	"tsdbd/model"
 	"tsdbd/scan"
 )
@@ -23,9 +22,9 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 	c := cur.(*cursor)
 	defer c.Close()
 	touched := make([]bool, len(c.sources))
-	var rows column.Rows
 	for it := c.set.Iterator(); it.HasNext(); {
 		id := model.SeriesID(it.Next())
+		c.id = id
 		for i := range c.sources {
 			s := &c.sources[i]
 			if ok, err := s.find(id); err != nil {
@@ -48,16 +47,18 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 			}
 		}
 		for i := range c.caches {
-			if !c.caches[i].gather.Gather(&rows, id, c.fields, c.times) {
-				continue
-			}
-			for col := range rows.Cols {
-				if c.absent[col] {
-					continue
-				}
-				for r := range rows.Times {
-					if rows.Cols[col].IsValid(r) {
-						out.CachedValues++
+			s := &c.caches[i]
+			for k := range c.cached(s) {
+				times := s.parts[k].times
+				rows := c.gather(piece{min: times.Min, max: times.Max, source: len(c.sources) + i, chunk: k}, times)
+				for col := range rows.Cols {
+					if c.absent[col] {
+						continue
+					}
+					for r := range rows.Times {
+						if rows.Cols[col].IsValid(r) {
+							out.CachedValues++
+						}
 					}
 				}
 			}

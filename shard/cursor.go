@@ -68,6 +68,7 @@ type piece struct {
 	chunk    int // or part
 	masked   bool
 	bytes    int // of a chunk
+	rows     int // about
 }
 
 // cluster is a run of pieces[lo:hi] that overlap each other, or the part of it
@@ -78,12 +79,16 @@ type cluster struct {
 }
 
 // A long cluster is merged a part after another: a part begins with a new
-// piece after so many pieces or bytes. It bounds the memory of a merge, and
-// what a walk that stops early reads.
+// piece after so many pieces, bytes, or rows times fields. It bounds the memory
+// of a merge, and what a walk that stops early reads.
 const (
 	clusterPieces = 16
 	clusterBytes  = 16 << 20
+	clusterCells  = 2 * cacheCells
 )
+
+// cacheCells bounds rows times fields of what is gathered of a cache at once.
+const cacheCells = 2 * maxCells
 
 // newestRows are the places at which a walk from the newest row on cuts the
 // rows of a cache, so that it gathers little when it stops early.
@@ -92,12 +97,14 @@ var newestRows = [...]int{32, 512}
 // cacheSource is a cache as seen by a cursor.
 type cacheSource struct {
 	gather *cache.Gatherer
-	parts  [len(newestRows) + 1]cachePart // newest first when there are several
+	parts  []cachePart // of the present series; the walk may leave some empty
+	cuts   []int64
 }
 
 // cachePart is the rows of the present series in a range of times.
 type cachePart struct {
 	times    model.TimeRange
+	count    int // of rows, about
 	gathered bool
 	rows     column.Rows
 }
@@ -255,7 +262,7 @@ func (c *cursor) collect() bool {
 				partly, wholly = s.masked(c.id, e.Min, e.Max)
 			}
 			if !wholly {
-				c.pieces = append(c.pieces, piece{e.Min, e.Max, i, k, partly, e.Bytes})
+				c.pieces = append(c.pieces, piece{e.Min, e.Max, i, k, partly, e.Bytes, e.Rows})
 			}
 		}
 		if len(c.pieces) > before {
@@ -265,8 +272,8 @@ func (c *cursor) collect() bool {
 	for i := range c.caches {
 		if n := c.cached(&c.caches[i]); n > 0 {
 			for k := range n {
-				t := c.caches[i].parts[k].times
-				c.pieces = append(c.pieces, piece{t.Min, t.Max, len(c.sources) + i, k, false, 0})
+				p := &c.caches[i].parts[k]
+				c.pieces = append(c.pieces, piece{p.times.Min, p.times.Max, len(c.sources) + i, k, false, 0, p.count})
 			}
 			used += n
 		}
@@ -300,28 +307,40 @@ func (c *cursor) collect() bool {
 }
 
 // cached sets the parts of a cache that the present series has, to be gathered
-// later, and returns their number.
+// later, and returns their number. They are more than one where a walk from
+// the newest row may stop early, and where rows of many fields would take much
+// memory.
 func (c *cursor) cached(s *cacheSource) int {
-	t, ok := s.gather.Range(c.id)
+	t, rows, ok := s.gather.Range(c.id)
 	if t = t.Intersect(c.times); !ok || t.Empty() {
 		return 0
 	}
 	n := 0
+	add := func(times model.TimeRange, count int) {
+		if n == len(s.parts) {
+			s.parts = append(s.parts, cachePart{})
+		}
+		s.parts[n].times, s.parts[n].count, s.parts[n].gathered = times, count, false
+		n++
+	}
 	if c.descending {
-		var cuts [len(newestRows)]int64
-		for _, cut := range s.gather.Newest(c.id, newestRows[:], cuts[:0]) {
+		s.cuts = s.gather.Newest(c.id, newestRows[:], s.cuts[:0])
+		for i, cut := range s.cuts {
 			if cut > t.Min && cut <= t.Max {
-				s.parts[n].times = model.TimeRange{Min: cut, Max: t.Max}
+				add(model.TimeRange{Min: cut, Max: t.Max}, newestRows[i])
 				t.Max = cut - 1
-				n++
 			}
 		}
 	}
-	s.parts[n].times = t
-	n++
-	for i := range s.parts[:n] {
-		s.parts[i].gathered = false
+	if most := max(cacheCells/max(len(c.fields), 1), 1); rows > most {
+		s.cuts = s.gather.Cuts(c.id, t, most, s.cuts[:0])
+		for _, cut := range s.cuts {
+			add(model.TimeRange{Min: t.Min, Max: cut - 1}, most)
+			t.Min = cut
+		}
+		rows = most
 	}
+	add(t, rows)
 	return n
 }
 
@@ -329,7 +348,7 @@ func (c *cursor) cached(s *cacheSource) int {
 // end, in parts.
 func (c *cursor) cluster(lo, hi int, end int64) {
 	for {
-		n, bytes := lo, 0
+		n, bytes, cells := lo, 0, 0
 		from := c.pieces[lo].min
 		if k := len(c.clusters); k > 0 && from <= c.clusters[k-1].times.Max {
 			from = c.clusters[k-1].times.Max + 1
@@ -337,10 +356,11 @@ func (c *cursor) cluster(lo, hi int, end int64) {
 		// A part ends where a piece begins: after it no piece of it but those
 		// that reach over is read again.
 		fresh := 0
-		for n < hi && (fresh < clusterPieces && bytes < clusterBytes || c.pieces[n].min <= from) {
+		for n < hi && (fresh < clusterPieces && bytes < clusterBytes && cells < clusterCells || c.pieces[n].min <= from) {
 			if c.pieces[n].min >= from {
 				fresh++
 				bytes += c.pieces[n].bytes
+				cells += c.pieces[n].rows * len(c.fields)
 			}
 			n++
 		}
@@ -391,11 +411,18 @@ func (c *cursor) alone(cl cluster) bool {
 	return cl.hi-cl.lo == 1 && c.pieces[cl.lo].min >= cl.times.Min && c.pieces[cl.lo].max <= cl.times.Max
 }
 
-// gather returns the rows of a piece of a cache.
-func (c *cursor) gather(p piece) *column.Rows {
+// gather returns the rows of a piece of a cache. The walk is at times: what was
+// gathered of others gives its memory.
+func (c *cursor) gather(p piece, times model.TimeRange) *column.Rows {
 	s := &c.caches[p.source-len(c.sources)]
 	part := &s.parts[p.chunk]
 	if !part.gathered {
+		for i := range s.parts {
+			if q := &s.parts[i]; q != part && cap(q.rows.Times) > 0 && !(q.gathered && q.times.Overlaps(times)) {
+				q.rows, part.rows, q.gathered = part.rows, q.rows, false
+				break
+			}
+		}
 		s.gather.Gather(&part.rows, c.id, c.fields, part.times)
 		part.gathered = true
 	}
@@ -410,7 +437,7 @@ func (c *cursor) memory(rows *column.Rows) scan.Chunk {
 // single hands out a piece that overlaps no other, as it lies if possible.
 func (c *cursor) single(p piece) scan.Chunk {
 	if p.source >= len(c.sources) {
-		rows := c.gather(p)
+		rows := c.gather(p, model.TimeRange{Min: p.min, Max: p.max})
 		if rows.Len() == 0 {
 			return nil
 		}
@@ -460,7 +487,7 @@ func (c *cursor) merge(cl cluster) *column.Rows {
 			}
 			if src >= len(c.sources) {
 				// The parts of a cache do not overlap: a source each will do.
-				if all := c.gather(p); all.Len() > 0 {
+				if all := c.gather(p, times); all.Len() > 0 {
 					if lo, hi := all.Bounds(times); lo < hi {
 						c.slices = append(c.slices, all.Slice(lo, hi, nil))
 						c.ptrs = append(c.ptrs, &c.slices[len(c.slices)-1])
@@ -519,7 +546,7 @@ func (c *cursor) bounds(id model.SeriesID) (model.TimeRange, bool, error) {
 		}
 	}
 	for i := range c.caches {
-		if t, ok := c.caches[i].gather.Range(id); ok {
+		if t, _, ok := c.caches[i].gather.Range(id); ok {
 			r = r.Union(t)
 		}
 	}

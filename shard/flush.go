@@ -217,19 +217,24 @@ func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot, 
 		}
 		g.Warm(warm)
 		for _, k := range part {
-			fields, ok := g.GatherAll(&rows, k.id)
+			fields, ok := g.Start(k.id)
 			if !ok {
 				continue
 			}
 			if err := w.Series(k.id, k.key, fields); err != nil {
 				return tsm.Info{}, err
 			}
-			for lo, hi := 0, 0; lo < rows.Len(); lo = hi {
-				hi, _ = cutChunk(&rows, lo)
-				part := rows.Slice(lo, hi, cols)
-				cols = part.Cols
-				if err := w.Append(part.Times, part.Cols); err != nil {
-					return tsm.Info{}, err
+			for n := chunkRows(len(fields)); g.Next(&rows, n); {
+				if ctx.Err() != nil {
+					return tsm.Info{}, ctx.Err()
+				}
+				for lo, hi := 0, 0; lo < rows.Len(); lo = hi {
+					hi, _ = cutChunk(&rows, lo)
+					part := rows.Slice(lo, hi, cols)
+					cols = part.Cols
+					if err := w.Append(part.Times, part.Cols); err != nil {
+						return tsm.Info{}, err
+					}
 				}
 			}
 			wrote = true

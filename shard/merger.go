@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"tsdbd/column"
 	"tsdbd/internal/vfs"
@@ -27,6 +26,7 @@ type merger struct {
 	heads []head
 	buf   column.Rows // rows not yet written of the present series
 	text  int         // bytes of strings in buf
+	rows  int         // of a full chunk of the present series
 	open  bool        // the writer has been told of the present series
 	key   string
 	debt  int // bytes read and written since the last pause
@@ -169,6 +169,7 @@ func (s *Shard) waitPace(ctx context.Context, bytes int) error {
 func (m *merger) series() error {
 	c := m.c
 	m.union()
+	m.rows = chunkRows(len(c.fields))
 	m.open = false
 	m.buf.Reset(c.types)
 	m.text = 0
@@ -188,7 +189,7 @@ func (m *merger) series() error {
 		if p := c.pieces[cl.lo]; c.alone(cl) && !p.masked {
 			s := &c.sources[p.source]
 			e := s.series.Chunks[p.chunk]
-			full := e.Rows > ChunkRows/2 && (m.buf.Len() == 0 || m.buf.Len() > ChunkRows/2)
+			full := e.Rows > m.rows/2 && (m.buf.Len() == 0 || m.buf.Len() > m.rows/2)
 			if s.whole && (full || e.Bytes > chunkText/4) {
 				if err := m.emit(0); err != nil {
 					return err
@@ -211,8 +212,8 @@ func (m *merger) series() error {
 			}
 			m.buf.AppendRange(rows, 0, rows.Len())
 		}
-		if m.text += textBytes(&m.buf, from); m.buf.Len() >= 2*ChunkRows || m.text >= 2*chunkText {
-			if err := m.emit(ChunkRows); err != nil {
+		if m.text += textBytes(&m.buf, from); m.buf.Len() >= 2*m.rows || m.text >= 2*chunkText {
+			if err := m.emit(m.rows); err != nil {
 				return err
 			}
 		}
@@ -225,18 +226,18 @@ func (m *merger) series() error {
 // whole before another type could be written, or its tombstone was lost.
 func (m *merger) union() {
 	c := m.c
-	var fields []column.Field
+	var newest, fields []column.Field
 	for i := len(c.sources) - 1; i >= 0; i-- {
 		if !c.sources[i].loaded {
 			continue
 		}
-		for _, f := range c.sources[i].series.Fields {
-			if !slices.ContainsFunc(fields, func(h column.Field) bool { return h.Key == f.Key }) {
-				fields = append(fields, f)
-			}
+		if f := c.sources[i].series.Fields; newest == nil {
+			newest, fields = f, append(fields, f...)
+		} else if !slices.Equal(f, newest) {
+			fields = append(fields, f...)
 		}
 	}
-	slices.SortFunc(fields, func(a, b column.Field) int { return strings.Compare(a.Key, b.Key) })
+	fields = column.UnionFields(fields)
 	if slices.Equal(fields, c.fields) {
 		return
 	}
@@ -302,14 +303,22 @@ func (m *merger) emit(keep int) error {
 	return nil
 }
 
-// chunkText is how many bytes of strings a chunk takes, but for a row that has
-// more alone.
-const chunkText = 16 << 20
+const (
+	// chunkText is how many bytes of strings a chunk takes, but for a row that
+	// has more alone.
+	chunkText = 16 << 20
+	// maxCells bounds rows times fields of a chunk: a series may have very many
+	// fields, and each of its rows few of them.
+	maxCells = 1 << 22
+)
+
+// chunkRows returns the number of rows of a full chunk of so many fields.
+func chunkRows(fields int) int { return max(min(ChunkRows, maxCells/max(fields, 1)), 1) }
 
 // cutChunk returns the end of the chunk that begins with row lo, and the bytes
 // of its strings.
 func cutChunk(rows *column.Rows, lo int) (hi, text int) {
-	hi = min(lo+ChunkRows, rows.Len())
+	hi = min(lo+chunkRows(len(rows.Cols)), rows.Len())
 	strings := false
 	for c := range rows.Cols {
 		strings = strings || rows.Cols[c].Type == model.String

@@ -53,11 +53,9 @@ func (s *source) project(wanted []column.Field) bool {
 	found := 0
 	for _, w := range wanted {
 		p := -1
-		for i, h := range have {
-			if h == w {
-				p, s.any = i, true
-				found++
-			}
+		if i, ok := column.FindField(have, w.Key); ok && have[i].Type == w.Type {
+			p, s.any = i, true
+			found++
 		}
 		s.fields = append(s.fields, p)
 	}

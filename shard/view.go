@@ -126,10 +126,8 @@ func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) 
 		// A vector that grows by rows needs a type, also where the shard lacks
 		// the field; what is handed out then is of no type.
 		f, absent := column.Field{Key: key, Type: model.Float}, true
-		for _, h := range have {
-			if h.Key == key {
-				f.Type, absent = h.Type, false
-			}
+		if i, ok := column.FindField(have, key); ok {
+			f.Type, absent = have[i].Type, false
 		}
 		c.fields = append(c.fields, f)
 		c.absent = append(c.absent, absent)

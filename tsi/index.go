@@ -53,11 +53,37 @@ type Index struct {
 	}
 }
 
-// measurement is what the index knows of a measurement's fields.
+// measurement is what the index knows of a measurement's fields. They are many
+// where a client makes names of them: adding one costs no look at the others.
 type measurement struct {
-	fields []column.Field // sorted by key; replaced, not changed
-	series bool           // has, or had since its fields were forgotten, a series
-	dirty  bool           // to be mentioned by the next snapshot
+	fields []column.Field             // sorted by key; replaced, not changed
+	fresh  map[string]model.FieldType // registered since fields was made
+	series bool                       // has, or had since its fields were forgotten, a series
+	dirty  bool                       // to be mentioned by the next snapshot
+}
+
+// fieldType returns the type of a field, and false if it is not registered.
+func (m *measurement) fieldType(key string) (model.FieldType, bool) {
+	if t, ok := m.fresh[key]; ok {
+		return t, true
+	}
+	if i, ok := column.FindField(m.fields, key); ok {
+		return m.fields[i].Type, true
+	}
+	return model.Unknown, false
+}
+
+// sorted returns all fields, sorted by key. The index is locked.
+func (m *measurement) sorted() []column.Field {
+	if len(m.fresh) > 0 {
+		fields := make([]column.Field, len(m.fields), len(m.fields)+len(m.fresh))
+		copy(fields, m.fields)
+		for key, t := range m.fresh {
+			fields = append(fields, column.Field{Key: key, Type: t})
+		}
+		m.fields, m.fresh = column.UnionFields(fields), nil
+	}
+	return m.fields
 }
 
 // FieldConflict says that a field is registered with another type.
@@ -217,22 +243,18 @@ func (x *Index) RegisterFields(l *column.Layout) []FieldConflict {
 		m = &measurement{}
 		x.mu.measurements[l.Measurement] = m
 	}
-	fields := make([]column.Field, len(m.fields), len(m.fields)+missing)
-	copy(fields, m.fields)
+	if m.fresh == nil {
+		m.fresh = make(map[string]model.FieldType, missing)
+	}
 	for _, f := range l.Fields {
-		if _, known := findField(m.fields, f.Key); !known {
-			fields = append(fields, f)
+		if _, known := m.fieldType(f.Key); !known {
+			m.fresh[f.Key] = f.Type
 		}
 	}
-	slices.SortFunc(fields, func(a, b column.Field) int { return compareStrings(a.Key, b.Key) })
-	m.fields, m.dirty = fields, true
+	m.dirty = true
 	x.mu.fields = nil
 	x.staleLocked()
 	return nil
-}
-
-func findField(fields []column.Field, key string) (int, bool) {
-	return slices.BinarySearchFunc(fields, key, func(f column.Field, key string) int { return compareStrings(f.Key, key) })
 }
 
 func missingFields(m *measurement, l *column.Layout) (missing int, conflicts []FieldConflict) {
@@ -240,11 +262,11 @@ func missingFields(m *measurement, l *column.Layout) (missing int, conflicts []F
 		return len(l.Fields), nil
 	}
 	for _, f := range l.Fields {
-		switch i, known := findField(m.fields, f.Key); {
+		switch have, known := m.fieldType(f.Key); {
 		case !known:
 			missing++
-		case m.fields[i].Type != f.Type:
-			conflicts = append(conflicts, FieldConflict{Field: f, Have: m.fields[i].Type})
+		case have != f.Type:
+			conflicts = append(conflicts, FieldConflict{Field: f, Have: have})
 		}
 	}
 	return missing, conflicts
@@ -387,7 +409,7 @@ func (x *Index) Freeze() *Snapshot {
 	s := &Snapshot{segment: x.mu.mutable, alive: x.mu.alive.Clone(), fields: map[string][]column.Field{}}
 	for name, m := range x.mu.measurements {
 		if m.dirty {
-			s.fields[name] = m.fields
+			s.fields[name] = m.sorted()
 			m.dirty = false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -580,6 +581,47 @@ func TestFieldTypesFollowSeries(t *testing.T) {
 	f4, err := OpenFile(fs, "4.tsi")
 	if err != nil || f4.Info().Measurements != 0 {
 		t.Fatalf("%v, %d measurements in a file without series", err, f4.Info().Measurements)
+	}
+}
+
+// TestManyFields registers fields one by one, as they come with rows of a field
+// each: what one costs must not grow with the others.
+func TestManyFields(t *testing.T) {
+	x, _ := NewIndex(IndexOptions{})
+	x.AddSeries(1, "m,a=1")
+	const n = 10_000
+	at := func(i int) column.Field {
+		return column.Field{Key: fmt.Sprintf("f%05d", i*7919%n), Type: model.FieldType(1 + i%5)}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		if c := x.RegisterFields(&column.Layout{Measurement: "m", Fields: []column.Field{at(i)}}); len(c) > 0 {
+			t.Fatal(c)
+		}
+		if i == n/2 {
+			x.View().Release() // sorts what there is
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 {
+		t.Errorf("registering %d fields allocated %d bytes", n, got)
+	}
+	v := x.View()
+	defer v.Release()
+	have := v.Fields("m")
+	if len(have) != n || !slices.IsSortedFunc(have, func(a, b column.Field) int { return strings.Compare(a.Key, b.Key) }) {
+		t.Fatalf("%d fields, want %d in order", len(have), n)
+	}
+	for i := range n {
+		f := at(i)
+		if k, ok := column.FindField(have, f.Key); !ok || have[k] != f {
+			t.Fatalf("field %v is %v", f, have[k])
+		}
+		wrong := column.Field{Key: f.Key, Type: 1 + f.Type%5}
+		if c := x.RegisterFields(&column.Layout{Measurement: "m", Fields: []column.Field{wrong}}); len(c) != 1 || c[0].Have != f.Type {
+			t.Fatalf("field %v as %v: %v", f, wrong.Type, c)
+		}
 	}
 }
 

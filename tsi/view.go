@@ -40,7 +40,7 @@ func (x *Index) View() *View {
 		x.mu.fields = make(map[string][]column.Field, len(x.mu.measurements))
 		for name, m := range x.mu.measurements {
 			if m.series {
-				x.mu.fields[name] = m.fields
+				x.mu.fields[name] = m.sorted()
 			}
 		}
 	}
