@@ -125,8 +125,10 @@ func unwrap(w http.ResponseWriter) http.ResponseWriter {
 	return w
 }
 
+// isGzip tells whether a body is compressed. x-gzip is its old name.
 func isGzip(h http.Header) bool {
-	return strings.EqualFold(strings.TrimSpace(h.Get("Content-Encoding")), "gzip")
+	encoding := strings.TrimSpace(h.Get("Content-Encoding"))
+	return strings.EqualFold(encoding, "gzip") || strings.EqualFold(encoding, "x-gzip")
 }
 
 // gunzip decompresses src into dst. An empty source is an empty body: some

@@ -63,7 +63,7 @@ func (h *Handler) deleteRows(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("delete - cannot parse request body: " + err.Error())
 	}
 	stmt, err := req.statement(db, rp)
-	if err != nil {
+	if err != nil || stmt == nil {
 		return err
 	}
 	q := &influxql.Query{Statements: influxql.Statements{stmt}}
@@ -82,7 +82,8 @@ func (h *Handler) deleteRows(w http.ResponseWriter, r *http.Request) error {
 // only the engine can tell from a tag.
 const fieldInPredicate = "fields not supported in WHERE clause during deletion"
 
-// statement returns the DELETE that the request stands for.
+// statement returns the DELETE that the request stands for, nil if there can be
+// nothing between its times.
 func (d *deleteRequest) statement(db, rp string) (*influxql.DeleteSeriesStatement, error) {
 	start, err := deleteTime("start", d.Start)
 	if err != nil {
@@ -100,8 +101,17 @@ func (d *deleteRequest) statement(db, rp string) (*influxql.DeleteSeriesStatemen
 	if err != nil {
 		return nil, err
 	}
-	where = and(where, &influxql.BinaryExpr{Op: influxql.GTE, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: start}})
-	where = and(where, &influxql.BinaryExpr{Op: influxql.LT, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: stop}})
+	// A bound beyond the legal times is none, and the first of them is no literal.
+	first, last := time.Unix(0, model.MinTime), time.Unix(0, model.MaxTime)
+	if !start.Before(stop) || start.After(last) || !stop.After(first) {
+		return nil, nil
+	}
+	if start.After(first) {
+		where = and(where, &influxql.BinaryExpr{Op: influxql.GTE, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: start}})
+	}
+	if !stop.After(last) {
+		where = and(where, &influxql.BinaryExpr{Op: influxql.LT, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: stop}})
+	}
 	source := &influxql.Measurement{RetentionPolicy: rp, Name: measurement}
 	if measurement == "" {
 		source.Regex = &influxql.RegexLiteral{Val: anyMeasurement}
@@ -109,8 +119,7 @@ func (d *deleteRequest) statement(db, rp string) (*influxql.DeleteSeriesStatemen
 	return &influxql.DeleteSeriesStatement{Sources: influxql.Sources{source}, Condition: where}, nil
 }
 
-// deleteTime reads a bound of the range; times beyond the legal ones stand for
-// the first or last that is.
+// deleteTime reads a bound of the range.
 func deleteTime(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, badRequest("delete - " + name + " field in RFC3339Nano format required")
@@ -118,12 +127,6 @@ func deleteTime(name, text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return time.Time{}, badRequest(fmt.Sprintf("delete - invalid format for %s field %q, please use RFC3339Nano: %v", name, text, err))
-	}
-	if first := time.Unix(0, model.MinTime); t.Before(first) {
-		return first.UTC(), nil
-	}
-	if last := time.Unix(0, model.MaxTime); t.After(last) {
-		return last.UTC(), nil
 	}
 	return t.UTC(), nil
 }

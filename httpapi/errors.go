@@ -24,6 +24,7 @@ func badRequest(message string) error { return &apiError{http.StatusBadRequest, 
 var (
 	errDatabaseRequired   = badRequest("database is required")
 	errConsistency        = badRequest("invalid consistency level")
+	errSnappy             = badRequest("snappy: corrupt input")
 	errMissingQuery       = badRequest(`missing required parameter "q"`)
 	errTimeFormat         = badRequest("Time format must be one of the following: rfc3339,epoch")
 	errEntityTooLarge     = &apiError{http.StatusRequestEntityTooLarge, "Request Entity Too Large"}
@@ -34,7 +35,7 @@ var (
 	errQueryTooLong       = badRequest("error parsing query: query is too long")
 	errQueryTooDeep       = badRequest("error parsing query: too deeply nested")
 	errTooManyParentheses = badRequest("error parsing query: too many parentheses")
-	errFluxDisabled       = &apiError{http.StatusForbidden, "Flux query service disabled. Verify flux-enabled=true in the [http] section of the InfluxDB config."}
+	errFluxDisabled       = &apiError{http.StatusForbidden, "Flux query service disabled: tsdbd has no Flux, use InfluxQL by /query"}
 	errRequestTimeout     = &apiError{http.StatusServiceUnavailable, "timeout"}
 	errRequestInterrupted = &apiError{http.StatusServiceUnavailable, "request was interrupted"}
 )

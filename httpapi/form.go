@@ -32,7 +32,8 @@ func (h *Handler) readForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
 	if media == "multipart/form-data" {
 		// Everything fits in memory: the body is there already.
-		if err := r.ParseMultipartForm(int64(body.Len()) + 1<<20); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		// What is broken does no harm to a query that the URL has.
+		if err := r.ParseMultipartForm(int64(body.Len()) + 1<<20); err != nil && !errors.Is(err, http.ErrNotMultipart) && r.Form.Get("q") == "" {
 			return badRequest("error parsing form: " + err.Error())
 		}
 		return nil
@@ -74,6 +75,9 @@ func bindParameters(text string) (map[string]any, error) {
 	}
 	for name, v := range params {
 		bound, err := bindValue(v)
+		if _, isNumber := v.(json.Number); err != nil && isNumber {
+			return nil, badRequest("error parsing json value: " + err.Error())
+		}
 		if err != nil {
 			return nil, badRequest("error parsing query parameters: " + err.Error())
 		}

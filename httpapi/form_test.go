@@ -85,8 +85,9 @@ func TestBindParameters(t *testing.T) {
 	refused(`{"p":{"duration":1.5}}`, "duration literal must be a string or integer value")
 	refused(`{"p":null}`, "unable to bind parameter with type <nil>")
 	refused(`{"p":[1]}`, "unable to bind parameter with type []interface {}")
-	refused(`{"p":9223372036854775808}`, "error parsing query parameters: ")
-	refused(`{"p":1e999}`, "error parsing query parameters: ")
+	refused(`{"p":9223372036854775808}`, "error parsing json value: ")
+	refused(`{"p":1e999}`, "error parsing json value: ")
+	refused(`{"p":{"int":9223372036854775808}}`, "error parsing query parameters: ")
 	refused(`[1]`, "error parsing query parameters: ")
 	refused(`{"p":`, "error parsing query parameters: ")
 }

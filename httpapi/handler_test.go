@@ -128,6 +128,7 @@ func TestWritesAreStored(t *testing.T) {
 		"named policy":    {"/write?db=d&rp=autogen&precision=s&consistency=one&u=x&p=y", body, nil},
 		"empty values":    {"/write?db=d&rp=&consistency=&precision=s", body, nil},
 		"gzip":            {"/write?db=d&precision=s", squeeze(body), []string{"Content-Encoding", "gzip"}},
+		"x-gzip":          {"/write?db=d&precision=s", squeeze(body), []string{"Content-Encoding", "x-gzip"}},
 		"any type":        {"/write?db=d&precision=s", body, []string{"Content-Type", "application/x-www-form-urlencoded"}},
 		"v2":              {"/api/v2/write?bucket=d&org=o&precision=s", body, []string{"Authorization", "Token "}},
 		"v2 with policy":  {"/api/v2/write?bucket=d/autogen&precision=s", body, nil},
@@ -301,6 +302,9 @@ func TestQueryParametersByEveryWay(t *testing.T) {
 		"POST form":      {"POST", "/query", all, form, false},
 		"POST mixed":     {"POST", "/query?db=d&rp=r&epoch=s", "q=SELECT+v+FROM+m&chunked=true&chunk_size=7", form, false},
 		"POST gzip form": {"POST", "/query", squeeze(all), append(form, "Content-Encoding", "gzip"), false},
+		"POST broken":    {"POST", "/query?" + all, "x", []string{"Content-Type", "multipart/form-data"}, false},
+		"POST not form":  {"POST", "/query?" + all, "q=x", []string{"Content-Type", ";;;"}, false},
+		"GET long":       {"GET", "/query?" + all + "&x=" + strings.Repeat("x", 200<<10), "", nil, true},
 		"POST file":      {"POST", "/query?db=d&rp=r&chunked=true&chunk_size=7", multi, []string{"Content-Type", "multipart/form-data; boundary=b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

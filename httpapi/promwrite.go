@@ -123,7 +123,7 @@ func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, err
 	defer packed.release()
 	n, err := snappy.DecodedLen(packed.Bytes())
 	if err != nil {
-		return nil, badRequest(err.Error())
+		return nil, errSnappy
 	}
 	if limit := h.limits.Load().MaxBodySize; limit > 0 && int64(n) > limit {
 		return nil, errEntityTooLarge
@@ -131,7 +131,7 @@ func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, err
 	// A length that so few bytes cannot decompress to is a lie that would cost
 	// memory: an element of three bytes makes 64 at most.
 	if n/64 > packed.Len() {
-		return nil, badRequest(snappy.ErrCorrupt.Error())
+		return nil, errSnappy
 	}
 	out := bodies.Get().(*body)
 	out.Reset()
@@ -144,7 +144,7 @@ func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, err
 	plain, err := snappy.Decode(out.AvailableBuffer()[:n], packed.Bytes())
 	if err != nil {
 		out.release()
-		return nil, badRequest(err.Error())
+		return nil, errSnappy
 	}
 	_, _ = out.Write(plain) // in place
 	return out, nil

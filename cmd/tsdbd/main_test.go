@@ -299,6 +299,26 @@ func TestDeleteByTheV2API(t *testing.T) {
 	f("d/r2", `h=a`, "6 4 5 ")
 	f("d/autogen", `(_measurement=m) AND (h='b')`, "4 4 6 4")
 	f("d", ``, "3  3 ")
+
+	// Bounds beyond the legal times.
+	between := func(start, stop, want string) {
+		t.Helper()
+		fill()
+		s.post("/write?db=d", "m v=100 -9223372036854775806\nm v=1000 9223372036854775806") // the first and the last legal time
+		if status, answer := s.post("/api/v2/delete?bucket=d/autogen", fmt.Sprintf(`{"start":%q,"stop":%q}`, start, stop)); status != 200 {
+			t.Fatalf("%s to %s: %d %s", start, stop, status, answer)
+		}
+		if got := left(); got != want {
+			t.Errorf("%s to %s: %s is left, want %s", start, stop, got, want)
+		}
+	}
+	between("9000-01-01T00:00:00Z", "9999-01-01T00:00:00Z", "1106 4 6 4")
+	between("0001-01-01T00:00:00Z", "1000-01-01T00:00:00Z", "1106 4 6 4")
+	between("9999-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "1106 4 6 4")
+	between("0001-01-01T00:00:00Z", "1677-09-21T00:12:43.145224194Z", "1106 4 6 4") // not the stop itself
+	between("2262-04-11T23:47:16.854775806Z", "9999-01-01T00:00:00Z", "106 4 6 4")
+	between("0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "1006 4 6 4")
+	between("0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z", "  6 4")
 }
 
 func TestServiceEndpoints(t *testing.T) {
