@@ -20,7 +20,9 @@
 //     INTO; those of a subquery are the rows its outer level reads.
 //
 // A level without aggregates gathers rows: for each shard and group, the
-// series' rows are filtered as vectors and merged by time. A level with
+// series' rows are filtered as vectors and merged by time. Where only the first
+// rows are wanted, a walk over the index entries of the series finds the few that
+// they are of (frontier). A level with
 // aggregates reads its columns once for all calls that partial states answer
 // (aggPlan, aggTable: count, sum, mean, min, max, first, last, spread, stddev),
 // from statistics alone where a chunk lies inside one window, and gathers the

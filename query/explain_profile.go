@@ -201,6 +201,13 @@ func (c *profiledCursor) NextSeries() (model.SeriesID, bool) {
 	return id, ok
 }
 
+// Narrow implements scan.Narrower.
+func (c *profiledCursor) Narrow(r model.TimeRange) {
+	if n, ok := c.Cursor.(scan.Narrower); ok {
+		n.Narrow(r)
+	}
+}
+
 func (c *profiledCursor) NextChunk() scan.Chunk {
 	defer c.of.spent(time.Now())
 	chunk := c.Cursor.NextChunk()

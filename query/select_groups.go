@@ -216,6 +216,25 @@ func (u *unit) subset(keep func(int32) bool) *roaring.Bitmap {
 	return out
 }
 
+// members returns the series of a set by group.
+func (u *unit) members(set *roaring.Bitmap) map[int32]*roaring.Bitmap {
+	ids := map[int32][]uint32{}
+	it := set.ManyIterator()
+	buf := make([]uint32, 1024)
+	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
+		for _, id := range buf[:n] {
+			g := u.group(model.SeriesID(id))
+			ids[g] = append(ids[g], id)
+		}
+	}
+	out := make(map[int32]*roaring.Bitmap, len(ids))
+	for g, list := range ids {
+		out[g] = roaring.New()
+		out[g].AddMany(list)
+	}
+	return out
+}
+
 // stripe is how many ids go to a part before the next one's turn. Ids are given
 // in the order in which series come up: the busy ones are often neighbours.
 const stripe = 256

@@ -110,6 +110,7 @@ type rowScan struct {
 	ties tieOrder
 
 	bytes atomic.Int64 // of the rows read
+	held  atomic.Int64 // of narrow, given back at its end
 	stop  stopper      // of the caller, who may read ahead of the statement
 }
 
@@ -130,6 +131,12 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit, ties: ties, stop: stopper{ctx: x.ctx}}
 	if s.rng.Empty() {
 		return nil, 0, nil
+	}
+	if u.narrows(set, limit) {
+		var err error
+		if set, err = s.narrow(set); err != nil || set.IsEmpty() {
+			return nil, 0, err
+		}
 	}
 	ps := parts(set, x.workers)
 	got := make([]map[int32][]run, len(ps))
@@ -228,7 +235,7 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 	}
 	defer cur.Close()
 	rd := newChunkReader(s.cs)
-	tags, filter := s.cs.needsTags(), s.cs.filtersTags()
+	tags := s.cs.needsTags()
 	bufs := map[int32]*rowset{}
 	runs := map[int32][]run{}
 	for {
@@ -255,11 +262,8 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 		}
 		r := run{id: id, lo: len(buf.times), buf: buf}
 		if tags {
-			if r.key, err = s.u.src.view.SeriesKey(id); err != nil {
+			if r.key, err = s.key(rd, id); err != nil {
 				return nil, err
-			}
-			if filter {
-				_, rd.tags = model.ParseSeriesKey(r.key, rd.tags[:0])
 			}
 		}
 		if err := s.series(cur, rd, buf, r.lo); err != nil {
@@ -270,6 +274,15 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 		}
 	}
 	return runs, cur.Err()
+}
+
+// key returns the key of a series, and tells the predicate its tags.
+func (s *rowScan) key(rd *chunkReader, id model.SeriesID) (string, error) {
+	key, err := s.u.src.view.SeriesKey(id)
+	if err == nil && s.cs.filtersTags() {
+		_, rd.tags = model.ParseSeriesKey(key, rd.tags[:0])
+	}
+	return key, err
 }
 
 // series appends the rows of the cursor's series, at most cap of them. With a

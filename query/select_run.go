@@ -460,18 +460,32 @@ func (x *exec) emitSlices(n int, out *seriesOut, l *level, read func(i int) (map
 }
 
 // streamFirst emits the first rows of the only group of a unit, in the level's
-// direction. The series' first rows lie near one another, so it reads a short
-// slice of time of all series, then longer ones until there are enough rows.
+// direction. Where rows must be read to know which of them count, or very many
+// are wanted, it reads a short slice of time of all series, then longer ones
+// until there are enough: the series' first rows lie near one another.
 func (x *exec) streamFirst(l *level, u *unit, r model.TimeRange, out *seriesOut, limit int, want func(int32) bool) error {
 	if b, ok := u.shard.TimeBounds(u.set); ok {
 		r = r.Intersect(b)
 	}
 	width := uint64(1)
-	if !r.Empty() {
-		width += uint64(r.Max-r.Min) / 4096
+	if r.Empty() {
+		return nil
+	}
+	if u.rest == nil && u.narrows(u.set, limit) {
+		width = math.MaxUint64
+	} else {
+		rows, err := x.estimateRows(l, u, r)
+		if err != nil {
+			return err
+		}
+		// Slices shorter than chunks are read as often as these have slices.
+		width += uint64(r.Max-r.Min) / uint64(1+min(4095, rows/int64(u.set.GetCardinality())/512))
 	}
 	before := x.used.Load()
 	for !r.Empty() && !out.full() {
+		if out.left > 0 {
+			limit = min(limit, out.skip+out.left)
+		}
 		s := r
 		if uint64(r.Max-r.Min) >= width {
 			if l.asc {

@@ -14,6 +14,8 @@ type SeriesIndex interface {
 type TagValueIndex interface {
 	// FirstTagValues returns the first limit values of what TagValues does.
 	FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error)
+	// LastTagValues returns the last limit values, sorted.
+	LastTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error)
 	// TagValueCount returns how many values TagValues has for all series.
 	TagValueCount(measurement, key string) (int, error)
 	// CountByTagValue calls f with each value, ascending, and the number of

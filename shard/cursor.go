@@ -170,6 +170,9 @@ func (c *cursor) fileSeries() uint64 {
 	return n
 }
 
+// Narrow implements scan.Narrower: collect asks times for each series anew.
+func (c *cursor) Narrow(r model.TimeRange) { c.times = c.times.Intersect(r) }
+
 // NextSeries moves to the next series that has rows.
 func (c *cursor) NextSeries() (model.SeriesID, bool) {
 	for c.err == nil {

@@ -20,6 +20,12 @@ func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limi
 	return out, v.shard.indexError(err)
 }
 
+// LastTagValues returns the last limit values of what TagValues does.
+func (v *View) LastTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
+	out, err := v.index.LastTagValues(measurement, key, set, limit)
+	return out, v.shard.indexError(err)
+}
+
 // CountByTagValue counts the series of each value of a tag key.
 func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f func(value []byte, series int) bool) error {
 	return v.shard.indexError(v.index.CountByTagValue(measurement, key, set, f))

@@ -236,87 +236,6 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 	return col, w.err
 }
 
-// TagValues returns the sorted non-empty values of a tag key among the series
-// of set, nil for all series of the measurement.
-func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {
-	return v.FirstTagValues(measurement, key, set, math.MaxInt)
-}
-
-// FirstTagValues is TagValues that ends after limit values.
-func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
-	if set == nil {
-		set = v.alive
-	} else if v.index.opt.Keys != nil && !set.IsEmpty() {
-		few, err := v.cheaperByKeys(measurement, boundsOf(set), []string{key})
-		if err != nil {
-			return nil, err
-		}
-		if few && set.GetCardinality() <= 4*fewSeries {
-			if columns, err := v.columnsFromKeys(appendBitmap(nil, set), []string{key}); err == nil {
-				values := columns[0].values[1:]
-				return values[:min(limit, len(values))], nil
-			}
-		}
-	}
-	var out []string
-	var texts textArena
-	err := v.walkTagValues(measurement, key, set, func(value []byte) bool {
-		if len(out) < limit {
-			out = append(out, texts.add(value))
-		}
-		return len(out) < limit
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// walkTagValues calls f with the values of a tag key among the series of set,
-// ascending, until it returns false.
-func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, f func(value []byte) bool) error {
-	w := valueWalk{}
-	for _, s := range v.segments {
-		t, ok := s.table(measurement, false, key)
-		if !ok || t.columns[0].rows.n == 0 {
-			continue
-		}
-		sv := &segmentValues{values: t.columns[0].values}
-		used := make([]bool, sv.values.count()+1)
-		t.columns[0].rows.each(func(first int, numbers []uint32) {
-			for i, n := range numbers {
-				if id := t.ids.at(first + i); !used[n] && n != 0 && set.Contains(id) && v.alive.Contains(id) {
-					used[n] = true
-				}
-			}
-		})
-		sv.init(used)
-		w.addSegment(sv)
-	}
-	if err := v.addFiles(&w, measurement, key); err != nil {
-		return err
-	}
-	whole := v.wholeFiles(&w, set)
-	var buf []uint32
-	for w.next() {
-		hit := len(w.segs) > 0
-		for _, c := range w.files {
-			if hit = hit || whole[c]; hit {
-				break
-			}
-			var err error
-			if buf, err = c.post.ids(buf[:0]); err != nil {
-				return c.file.at(err)
-			}
-			hit = slices.ContainsFunc(buf, func(id uint32) bool { return set.Contains(id) && v.alive.Contains(id) })
-		}
-		if hit && !f(w.value) {
-			return nil
-		}
-	}
-	return w.err
-}
-
 // TagValueCount returns the number of values of a tag key in the measurement.
 // Where one file knows all and nothing in it is deleted it costs no walk.
 func (v *View) TagValueCount(measurement, key string) (int, error) {
@@ -342,8 +261,12 @@ func (v *View) TagValueCount(measurement, key string) (int, error) {
 	if tags == 1 && only.present.AndCardinality(v.alive) == only.present.GetCardinality() {
 		return only.values, nil
 	}
+	w, err := v.walkTagValues(measurement, key, nil, math.MaxInt, false)
+	if err != nil {
+		return 0, err
+	}
 	n := 0
-	err := v.walkTagValues(measurement, key, v.alive, func([]byte) bool {
+	err = w.each(func([]byte) bool {
 		n++
 		return true
 	})

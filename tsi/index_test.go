@@ -213,6 +213,10 @@ func checkGroups(t *testing.T, r *rand.Rand, v *View, m *modelIndex, name string
 	if want := got[:min(limit, len(got))]; err != nil || !slices.Equal(first, want) {
 		t.Fatalf("FirstTagValues(%q, %q, %d) %q %v, want %q", name, key, limit, first, err, want)
 	}
+	final, err := v.LastTagValues(name, key, arg, limit)
+	if want := got[max(0, len(got)-limit):]; err != nil || !slices.Equal(final, want) {
+		t.Fatalf("LastTagValues(%q, %q, %d) %q %v, want %q", name, key, limit, final, err, want)
+	}
 	if n, err := v.TagValueCount(name, key); err != nil || arg == nil && n != len(got) {
 		t.Fatalf("TagValueCount(%q, %q) %d %v, want %d", name, key, n, err, len(got))
 	}

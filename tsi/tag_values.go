@@ -1,0 +1,221 @@
+package tsi
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// TagValues returns the sorted non-empty values of a tag key among the series
+// of set, nil for all series of the measurement.
+func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {
+	return v.FirstTagValues(measurement, key, set, math.MaxInt)
+}
+
+// FirstTagValues is TagValues that ends after limit values.
+func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	if values, ok, err := v.tagValuesByKeys(measurement, key, set); ok || err != nil {
+		return values[:min(limit, len(values))], err
+	}
+	w, err := v.walkTagValues(measurement, key, set, limit, false)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	var texts textArena
+	err = w.each(func(value []byte) bool {
+		if len(out) < limit {
+			out = append(out, texts.add(value))
+		}
+		return len(out) < limit
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// LastTagValues returns the last limit values of TagValues, sorted. Pages of
+// values can be read forwards only, so it begins some pages before the end, and
+// earlier if too few of their values are of series in set.
+func (v *View) LastTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	if values, ok, err := v.tagValuesByKeys(measurement, key, set); ok || err != nil {
+		return values[max(0, len(values)-limit):], err
+	}
+	w, err := v.walkTagValues(measurement, key, set, limit, true)
+	if err != nil {
+		return nil, err
+	}
+	for reach := limit; ; reach *= 8 {
+		from := w.before(reach)
+		w.seek(from)
+		var out []string
+		var texts textArena
+		err := w.each(func(value []byte) bool {
+			out = append(out, texts.add(value))
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+		if from == "" || len(out) >= limit {
+			return out[max(0, len(out)-limit):], nil
+		}
+	}
+}
+
+// tagValuesByKeys answers from the keys of the series where they are few.
+func (v *View) tagValuesByKeys(measurement, key string, set *roaring.Bitmap) (values []string, ok bool, err error) {
+	if set == nil || v.index.opt.Keys == nil || set.IsEmpty() {
+		return nil, false, nil
+	}
+	few, err := v.cheaperByKeys(measurement, boundsOf(set), []string{key})
+	if err != nil || !few || set.GetCardinality() > 4*fewSeries {
+		return nil, false, err
+	}
+	columns, err := v.columnsFromKeys(appendBitmap(nil, set), []string{key})
+	if err != nil {
+		return nil, false, nil // the index knows too
+	}
+	return columns[0].values[1:], true, nil
+}
+
+// tagValueWalk walks the values of a tag key among the series of set.
+type tagValueWalk struct {
+	valueWalk
+	v     *View
+	set   *roaring.Bitmap
+	whole map[*dictCursor]bool
+	buf   []uint32
+}
+
+// walkTagValues begins a walk at the first value. Of segments it may leave out
+// all but the first limit values, or the last.
+func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, limit int, last bool) (*tagValueWalk, error) {
+	if set == nil {
+		set = v.alive
+	}
+	w := &tagValueWalk{v: v, set: set}
+	for _, s := range v.segments {
+		t, ok := s.table(measurement, false, key)
+		if !ok || t.columns[0].rows.n == 0 {
+			continue
+		}
+		sv := &segmentValues{values: t.columns[0].values}
+		used := make([]bool, sv.values.count()+1)
+		t.columns[0].rows.each(func(first int, numbers []uint32) {
+			for i, n := range numbers {
+				if id := t.ids.at(first + i); !used[n] && n != 0 && set.Contains(id) && v.alive.Contains(id) {
+					used[n] = true
+				}
+			}
+		})
+		if limit <= fewValues {
+			sv.order = sv.values.extremes(used, limit, last)
+		} else {
+			sv.init(used)
+		}
+		w.addSegment(sv)
+	}
+	if err := v.addFiles(&w.valueWalk, measurement, key); err != nil {
+		return nil, err
+	}
+	w.whole = v.wholeFiles(&w.valueWalk, set)
+	return w, nil
+}
+
+// each calls f with the values, ascending, until it returns false.
+func (w *tagValueWalk) each(f func(value []byte) bool) error {
+	for w.next() {
+		hit := len(w.segs) > 0
+		for _, c := range w.files {
+			if hit = hit || w.whole[c]; hit {
+				break
+			}
+			var err error
+			if w.buf, err = c.post.ids(w.buf[:0]); err != nil {
+				return c.file.at(err)
+			}
+			hit = slices.ContainsFunc(w.buf, func(id uint32) bool { return w.set.Contains(id) && w.v.alive.Contains(id) })
+		}
+		if hit && !f(w.value) {
+			return nil
+		}
+	}
+	return w.err
+}
+
+// before returns a value behind which some layer has n values or, where it
+// stands at the start of a page, a few more; "" if no layer has as many.
+func (w *tagValueWalk) before(n int) string {
+	from := ""
+	for _, c := range w.cursors {
+		left := n
+		for i := len(c.tag.pages) - 1; i >= 0 && left > 0; i-- {
+			if left -= int(c.tag.pages[i].n); left <= 0 {
+				from = max(from, c.tag.pages[i].first)
+			}
+		}
+	}
+	for _, s := range w.segments {
+		if i := len(s.order) - n; i >= 0 {
+			from = max(from, s.values.text(s.order[i]))
+		}
+	}
+	return from
+}
+
+// seek goes on with the first value not less than from.
+func (w *tagValueWalk) seek(from string) {
+	w.live, w.files, w.segs = w.live[:0], w.files[:0], w.segs[:0]
+	for _, c := range w.cursors {
+		w.live = append(w.live, c)
+		if c.seek(from) {
+			w.advance(c)
+		} else if w.err == nil {
+			w.err = c.err
+		}
+	}
+	for _, s := range w.segments {
+		s.at = sort.Search(len(s.order), func(i int) bool { return s.values.text(s.order[i]) >= from })
+	}
+}
+
+// fewValues is up to how many values of a list are picked out, not sorted.
+const fewValues = 2048
+
+// extremes returns the numbers of the first limit used texts, or of the last,
+// in the order of the texts.
+func (l *valueList) extremes(used []bool, limit int, last bool) []uint32 {
+	out := make([]uint32, 0, limit+1)
+	for n := uint32(1); int(n) < len(used); n++ {
+		if !used[n] {
+			continue
+		}
+		text := l.text(n)
+		if len(out) == limit {
+			if last && text <= l.text(out[0]) || !last && text >= l.text(out[limit-1]) {
+				continue
+			}
+		}
+		at, _ := slices.BinarySearchFunc(out, text, func(n uint32, text string) int { return strings.Compare(l.text(n), text) })
+		out = slices.Insert(out, at, n)
+		if len(out) > limit {
+			if last {
+				out = slices.Delete(out, 0, 1)
+			} else {
+				out = out[:limit]
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package tsi
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/internal/testseed"
+	"tsdbd/model"
+)
+
+// TestTagValuesAtBothEnds compares the first and the last values with those
+// ends of all, in dictionaries of many pages, of several files and in memory.
+func TestTagValuesAtBothEnds(t *testing.T) {
+	seed := testseed.Of(t)
+	r := rand.New(rand.NewPCG(seed, 3))
+	v := manyValues(t, r, 3, 6000)
+	defer v.Release()
+	all, err := v.Series("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 60 {
+		set := roaring.New()
+		for _, id := range all.ToArray() {
+			if r.IntN(50) < 1+r.IntN(50) {
+				set.Add(id)
+			}
+		}
+		switch r.IntN(4) {
+		case 0:
+			set = nil
+		case 1: // few, and far from either end
+			set = roaring.New()
+			for range 1 + r.IntN(20) {
+				id, err := all.Select(uint32(r.Uint64N(all.GetCardinality())))
+				if err != nil {
+					t.Fatal(err)
+				}
+				set.Add(id)
+			}
+		}
+		key := []string{"host", "dc", "none"}[r.IntN(3)]
+		values, err := v.TagValues("m", key, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := []int{1, 2, 10, 64, 65, 500, 1 << 30}[r.IntN(7)]
+		first, err := v.FirstTagValues("m", key, set, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := v.LastTagValues("m", key, set, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := min(limit, len(values))
+		if !slices.Equal(first, values[:n]) || !slices.Equal(last, values[len(values)-n:]) {
+			t.Fatalf("seed %d: %d of %d values of %s: first %.200q, last %.200q", seed, limit, len(values), key, first, last)
+		}
+	}
+}
+
+// manyValues returns a view of an index of so many files, and of memory, with
+// series of as many values of host each, some of which are in several and some
+// deleted.
+func manyValues(t testing.TB, r *rand.Rand, files, series int) *View {
+	t.Helper()
+	fs := newFS()
+	x, err := NewIndex(IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Close)
+	id := uint32(0)
+	for layer := range files + 1 {
+		for range series {
+			id++
+			x.AddSeries(model.SeriesID(id), fmt.Sprintf("m,dc=%c,host=h%07d", 'a'+id%5, r.IntN(3*series)))
+		}
+		if layer == files {
+			break
+		}
+		snap, path := x.Freeze(), fmt.Sprintf("%d.tsi", layer)
+		if _, err := snap.WriteFile(fs, path); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFile(fs, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Publish(snap, f)
+	}
+	gone := roaring.New()
+	for range series / 4 {
+		gone.Add(1 + r.Uint32N(id))
+	}
+	if _, err := x.RemoveSeries(gone); err != nil {
+		t.Fatal(err)
+	}
+	return x.View()
+}
