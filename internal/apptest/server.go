@@ -129,6 +129,7 @@ func freePort(t testing.TB) int {
 func (s *Server) Restart() {
 	s.t.Helper()
 	bin := Binary(s.t)
+	s.http.CloseIdleConnections() // to the process before
 	s.log = &output{}
 	line := append(append(append([]string{}, s.Wrap...), bin, "-data", s.Dir, "-http", s.addr), s.Args...)
 	s.cmd = exec.Command(line[0], line[1:]...)
