@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,27 +38,20 @@ type server struct {
 	cmd    *exec.Cmd
 	base   string
 	stdout bytes.Buffer
-	stderr logBuffer
+	stderr logFile
 	done   chan struct{} // closed when stdout has ended
 }
 
-// logBuffer is a buffer that may be read while the process writes. The buffer
-// is no embedded one: its ReadFrom would pass by the lock.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
+// logFile is the path of a file that a process logs to. What it logs before it
+// answers is there when the answer is: a pipe would have to be read first.
+type logFile string
 
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+func (f logFile) String() string {
+	text, err := os.ReadFile(string(f))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // log returns what the process has logged so far.
@@ -66,14 +60,20 @@ func (s *server) log() string { return s.stderr.String() }
 // startServer runs the program on a free port with data in dir.
 func startServer(t *testing.T, dir string, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, done: make(chan struct{})}
+	file := filepath.Join(t.TempDir(), "stderr")
+	s := &server{t: t, done: make(chan struct{}), stderr: logFile(file)}
 	s.cmd = exec.Command(os.Args[0], append([]string{"-data", dir, "-http", "127.0.0.1:0"}, args...)...)
 	s.cmd.Env = append(os.Environ(), "TSDBD_TEST_MAIN=1")
-	s.cmd.Stderr = &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	log, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd.Stderr = log
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
