@@ -350,7 +350,7 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 			aux[i] = l.fillAux(cl.aux[i], n, fieldType(l.refs[i].Type), new(scalar))
 		}
 	}
-	cols := l.project(n, aux, func(e *influxql.Call) (operand, bool) {
+	cols := l.project(n, aux, nil, func(e *influxql.Call) (operand, bool) {
 		i, ok := l.callAt[e]
 		if !ok {
 			return operand{}, false

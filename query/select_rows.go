@@ -20,6 +20,7 @@ import (
 type rowset struct {
 	times []int64
 	cols  []column.Vector // one per reference; Unknown is all null
+	table []column.Vector // cols and a place before them, for the times; or nil
 }
 
 func (rs *rowset) slice(lo, hi int) rowset {
@@ -139,7 +140,7 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 		}
 	}
 	ps := parts(set, x.workers)
-	got := make([]map[int32][]run, len(ps))
+	got := make([]map[int32]*groupRows, len(ps))
 	err := parallel(len(ps), func(i int) (err error) {
 		got[i], err = s.scan(ps[i])
 		return err
@@ -147,20 +148,20 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 	if err != nil {
 		return nil, 0, err
 	}
-	out := map[int32]*rowset{}
-	for _, m := range got {
-		for g := range m {
-			if out[g] == nil {
-				out[g] = &rowset{}
+	out := make(map[int32]*rowset, len(got[0]))
+	for k, m := range got {
+		for g, rows := range m {
+			if len(rows.runs) == 0 || out[g] != nil {
+				continue
 			}
+			runs := rows.runs
+			for _, later := range got[k+1:] {
+				if more := later[g]; more != nil {
+					runs = append(runs, more.runs...)
+				}
+			}
+			out[g] = s.merge(runs)
 		}
-	}
-	for g, rs := range out {
-		var runs []run
-		for _, m := range got {
-			runs = append(runs, m[g]...)
-		}
-		s.merge(rs, runs)
 	}
 	return out, s.bytes.Load(), nil
 }
@@ -226,7 +227,39 @@ func (x *exec) tasks(n int, task func(int) error) error {
 	return err
 }
 
-func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
+// groupRows is what a worker has read of a group.
+type groupRows struct {
+	rowset
+	runs []run
+	one  [1]run // memory of runs, as most groups have one
+}
+
+// groupSlab makes the columns of groups, of several at a time.
+type groupSlab struct {
+	groups []groupRows
+	cols   []column.Vector
+	size   int // of the last one, in groups
+}
+
+// slabColumns bounds the columns of a slab, 30 kB.
+const slabColumns = 200
+
+// next returns the rows of a group without any, of n columns.
+func (b *groupSlab) next(n int) *groupRows {
+	if len(b.groups) == 0 {
+		b.size = max(1, min(2*b.size, slabColumns/(n+1)))
+		b.groups = make([]groupRows, b.size)
+		b.cols = make([]column.Vector, b.size*(n+1))
+	}
+	g := &b.groups[0]
+	g.runs = g.one[:0]
+	g.table = b.cols[: n+1 : n+1]
+	g.cols = g.table[1:]
+	b.groups, b.cols = b.groups[1:], b.cols[n+1:]
+	return g
+}
+
+func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 	req := s.cs.request(s.u, s.rng, s.asc)
 	req.Series = set
 	cur, err := s.u.shard.Scan(s.x.ctx, req)
@@ -236,8 +269,8 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 	defer cur.Close()
 	rd := newChunkReader(s.cs)
 	tags := s.cs.needsTags()
-	bufs := map[int32]*rowset{}
-	runs := map[int32][]run{}
+	var slab groupSlab
+	groups := make(map[int32]*groupRows, min(set.GetCardinality(), uint64(len(s.u.gid)), 1<<10))
 	for {
 		id, ok := cur.NextSeries()
 		if !ok {
@@ -247,9 +280,9 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 			return nil, err // also of many series without rows
 		}
 		g := s.u.group(id)
-		buf := bufs[g]
+		buf := groups[g]
 		if buf == nil {
-			buf = &rowset{cols: make([]column.Vector, len(s.cs.out))}
+			buf = slab.next(len(s.cs.out))
 			for i := range buf.cols {
 				if b := &s.cs.out[i]; b.index >= 0 {
 					buf.cols[i].Type = b.typ
@@ -258,22 +291,22 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32][]run, error) {
 			if s.cap > 0 && s.cap <= slabRows {
 				buf.reserve(s.cap)
 			}
-			bufs[g] = buf
+			groups[g] = buf
 		}
-		r := run{id: id, lo: len(buf.times), buf: buf}
+		r := run{id: id, lo: len(buf.times), buf: &buf.rowset}
 		if tags {
 			if r.key, err = s.key(rd, id); err != nil {
 				return nil, err
 			}
 		}
-		if err := s.series(cur, rd, buf, r.lo); err != nil {
+		if err := s.series(cur, rd, &buf.rowset, r.lo); err != nil {
 			return nil, err
 		}
 		if r.hi = len(buf.times); r.hi > r.lo {
-			runs[g] = append(runs[g], r)
+			buf.runs = append(buf.runs, r)
 		}
 	}
-	return runs, cur.Err()
+	return groups, cur.Err()
 }
 
 // key returns the key of a series, and tells the predicate its tags.
@@ -461,7 +494,7 @@ func (rs *rowset) permute(perm []int32) rowset {
 
 // merge brings the runs of a group into one order, that of time in the scan's
 // direction.
-func (s *rowScan) merge(dst *rowset, runs []run) {
+func (s *rowScan) merge(runs []run) *rowset {
 	if len(runs) > 1 {
 		for i := range runs {
 			if runs[i].key == "" {
@@ -477,16 +510,15 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 	}
 	hasTags := s.cs.needsTags()
 	if r := runs[0]; len(runs) == 1 && !hasTags && r.lo == 0 && r.hi == len(r.buf.times) {
-		*dst = *r.buf
 		if !s.asc {
-			dst.reverse()
+			r.buf.reverse()
 		}
-		return
+		return r.buf
 	}
-	dst.times = make([]int64, 0, total)
+	dst := &rowset{times: make([]int64, 0, total)}
 	alone := len(runs) == 1 && total == len(runs[0].buf.times)
 	if alone {
-		dst.cols = runs[0].buf.cols // nobody else reads the buffer
+		dst.cols, dst.table = runs[0].buf.cols, runs[0].buf.table // nobody else reads the buffer
 	} else {
 		dst.cols = make([]column.Vector, len(s.cs.out))
 	}
@@ -551,6 +583,7 @@ func (s *rowScan) merge(dst *rowset, runs []run) {
 	if perm == nil && !s.asc {
 		dst.reverse()
 	}
+	return dst
 }
 
 // tagRows fills a column with the value of a tag: row i is of run of[perm[i]].

@@ -107,8 +107,8 @@ func (o *seriesOut) full() bool { return o.left == 0 }
 
 // project evaluates the select list over n rows. cols are the columns of refs,
 // or nil where references are null. The columns begin at place 1: the first is
-// left for the times.
-func (l *level) project(n int, cols []column.Vector, call func(*influxql.Call) (operand, bool)) []column.Vector {
+// left for the times. table is cols with a place before them, or nil.
+func (l *level) project(n int, cols, table []column.Vector, call func(*influxql.Call) (operand, bool)) []column.Vector {
 	if l.bare == nil {
 		l.bare = make([]int, len(l.fields))
 		for i, e := range l.fields {
@@ -117,6 +117,9 @@ func (l *level) project(n int, cols []column.Vector, call func(*influxql.Call) (
 				l.bare[i] = slices.Index(l.refs, *ref)
 			}
 		}
+	}
+	if table != nil && l.plain() {
+		return table
 	}
 	lookup := func(ref *influxql.VarRef) operand {
 		i := slices.Index(l.refs, *ref)
@@ -138,6 +141,19 @@ func (l *level) project(n int, cols []column.Vector, call func(*influxql.Call) (
 		values[1+i] = o.expand(n)
 	}
 	return values
+}
+
+// plain reports whether the select list is the level's columns as they stand.
+func (l *level) plain() bool {
+	if len(l.fields) != len(l.refs) {
+		return false
+	}
+	for i, at := range l.bare {
+		if i != at {
+			return false
+		}
+	}
+	return true
 }
 
 // fillAux replaces the nulls of a column beside the aggregates, or of a raw
@@ -254,32 +270,51 @@ func batches(order []int32) [][]int32 {
 	return slices.Collect(slices.Chunk(order, size))
 }
 
+// groupSets is the rows of a group, a set for each source.
+type groupSets struct {
+	list []*rowset
+	one  [1]*rowset // memory of list
+	of   int        // order of the source of the last one
+	full int        // order of the last source of which there are rows enough, plus one
+}
+
+func (s *groupSets) add(rs *rowset, order int) {
+	switch {
+	case s.list == nil:
+		s.one[0] = rs
+		s.list = s.one[:]
+	case s.of != order:
+		s.list = append(s.list, rs)
+	default:
+		s.list[len(s.list)-1].append(rs)
+	}
+	s.of = order
+}
+
 // rawBatch reads and emits some groups. With stream there is one group, whose
 // rows are emitted shard by shard.
 func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32][]rowset, batch []int32, stream bool, emit func(*frame) error) error {
 	limit := l.wanted()
-	member := make([]bool, len(t.names))
-	for _, g := range batch {
-		member[g] = true
+	place := make([]int32, len(t.names)) // in got, counted from 1
+	for i, g := range batch {
+		place[g] = int32(i) + 1
 	}
 	all := len(batch) == len(t.names)
-	got := map[int32][]*rowset{} // per group and source
-	srcOf := map[int32]int{}
+	got := make([]groupSets, len(batch))
 	var out *seriesOut
 	if stream {
 		out = l.seriesOut(t, batch[0], emit)
 	}
-	full := map[int32]bool{}
+	full := 0 // groups that have what they need of the present source
 	lastOrder := -1
 	for _, u := range us {
 		if u.order != lastOrder {
-			lastOrder = u.order
-			clear(full)
+			lastOrder, full = u.order, 0
 		}
-		want := func(g int32) bool { return member[g] && !full[g] }
-		if all && len(full) == 0 {
+		want := func(g int32) bool { return place[g] > 0 && got[place[g]-1].full != u.order+1 }
+		if all && full == 0 {
 			want = nil
-		} else if len(full) == len(batch) {
+		} else if full == len(batch) {
 			continue
 		}
 		if stream {
@@ -295,24 +330,18 @@ func (x *exec) rawBatch(l *level, t *groupTable, us []*unit, fromSubs map[int32]
 			return err
 		}
 		for g, rs := range m {
-			list := got[g]
-			if len(list) == 0 || srcOf[g] != u.order {
-				list = append(list, rs)
-				srcOf[g] = u.order
-			} else {
-				list[len(list)-1].append(rs)
-			}
-			got[g] = list
-			if limit > 0 && len(list[len(list)-1].times) >= limit {
-				full[g] = true
+			s := &got[place[g]-1]
+			if s.add(rs, u.order); limit > 0 && s.full != u.order+1 && len(s.list[len(s.list)-1].times) >= limit {
+				s.full = u.order + 1
+				full++
 			}
 		}
 	}
 	if stream {
 		return nil
 	}
-	for _, g := range batch {
-		list := got[g]
+	for i, g := range batch {
+		list := got[i].list
 		for i := range fromSubs[g] {
 			list = append(list, &fromSubs[g][i])
 		}
@@ -607,7 +636,7 @@ func (l *level) emitRaw(out *seriesOut, rs *rowset) error {
 		}
 	}
 	begin := l.x.prof.start()
-	cols := l.project(n, rs.cols, nil)
+	cols := l.project(n, rs.cols, rs.table, nil)
 	l.x.prof.add(l, "project", begin)
 	return out.rows(rs.times, cols)
 }
