@@ -34,6 +34,26 @@ var unpackTables = func() *[maxLoadWidth + 1]unpackTable {
 	return &tables
 }()
 
+// maxNarrow is the widest offset that 4 bytes hold whatever bit of the first it
+// starts at, and of which 16 add up to less than 1<<32.
+const maxNarrow = 25
+
+// narrowTables are unpackTables for 16 values in lanes of 32 bits.
+var narrowTables = func() *[maxNarrow + 1]unpackTable {
+	var tables [maxNarrow + 1]unpackTable
+	for w := range uint(maxNarrow + 1) {
+		t := &tables[w]
+		for i := range uint(16) {
+			for k := range uint(4) {
+				t.bytes[4*i+k] = byte(i*w/8 + k)
+			}
+			t.shifts[i/2] |= uint64(i*w%8) << (i % 2 * 32)
+		}
+		t.mask, t.load = (1<<w-1)*(1<<32+1), 1<<(2*w)-1
+	}
+	return &tables
+}()
+
 //go:noescape
 func unpack512(dst *uint64, src *byte, groups int, w uint, t *unpackTable)
 
@@ -45,6 +65,9 @@ func linearFrame512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, 
 
 //go:noescape
 func deltaFrame512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, f *frameLoop) uint64
+
+//go:noescape
+func deltaNarrow512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, f *frameLoop) uint64
 
 //go:noescape
 func split512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, right uint, dict *[1 << maxCodeBits]uint64)
@@ -93,7 +116,14 @@ func frameVector(dst []uint64, packed []byte, f *frame, scale *decimalScale) (n 
 	loop := frameLoop{base: f.base, first: f.first, factor: f.factor, scale: scale}
 	d, src, groups, t := unsafe.SliceData(dst), unsafe.SliceData(packed), len(dst)/8, &unpackTables[min(f.width, maxLoadWidth)]
 	if f.mode == modeDelta {
-		return 8 * groups, deltaFrame512(d, src, groups, f.width, t, &loop)
+		if packed != nil && f.width <= maxNarrow {
+			loop.first = deltaNarrow512(d, src, groups/2, f.width, &narrowTables[f.width], &loop)
+			if n = groups / 2 * 16; groups%2 == 0 {
+				return n, loop.first
+			}
+			d, src, groups = &dst[n], &packed[uint(n)/8*f.width], 1
+		}
+		return n + 8*groups, deltaFrame512(d, src, groups, f.width, t, &loop)
 	}
 	linearFrame512(d, src, groups, f.width, t, &loop)
 	return 8 * groups, 0

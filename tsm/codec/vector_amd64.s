@@ -20,12 +20,12 @@
 	VPANDQ Z3, Z0, Z0; \
 	ADDQ DX, SI
 
-// QUOTIENT sets Z0 to the doubles nearest to its integers, as doubles, divided
+// QUOTIENT sets z to the doubles nearest to its integers, as doubles, divided
 // by a power of ten; see decimalScale. Z7 and Z8 are the inverse.
-#define QUOTIENT \
-	VCVTQQ2PD Z0, Z0; \
-	VMULPD Z8, Z0, Z9; \
-	VFMADD213PD Z9, Z7, Z0
+#define QUOTIENT(z) \
+	VCVTQQ2PD z, z; \
+	VMULPD Z8, z, Z9; \
+	VFMADD213PD Z9, Z7, z
 
 // func unpack512(dst *uint64, src *byte, groups int, w uint, t *unpackTable)
 TEXT ·unpack512(SB), NOSPLIT, $0-40
@@ -65,7 +65,7 @@ TEXT ·divide512(SB), NOSPLIT, $0-24
 
 divideLoop:
 	VMOVDQU64 (DI), Z0
-	QUOTIENT
+	QUOTIENT(Z0)
 	VMOVUPD Z0, (DI)
 	ADDQ $64, DI
 	DECQ CX
@@ -141,7 +141,7 @@ linearFrameFloatFactor:
 linearFrameFloatSum:
 	VPADDQ Z4, Z0, Z0
 	VPADDQ Z5, Z4, Z4
-	QUOTIENT
+	QUOTIENT(Z0)
 	VMOVUPD Z0, (DI)
 	ADDQ $64, DI
 	DECQ CX
@@ -239,7 +239,7 @@ deltaFrameFloatFactor:
 
 deltaFrameFloatSum:
 	PREFIX
-	QUOTIENT
+	QUOTIENT(Z0)
 	VMOVUPD Z0, (DI)
 	ADDQ $64, DI
 	DECQ CX
@@ -252,6 +252,94 @@ deltaFrameFloatSum:
 deltaFrameFloatLoad:
 	VMOVDQU64 (DI), Z0
 	JMP deltaFrameFloatFactor
+
+// NARROW sets Z0 and Z16 to the next 16 values of a delta frame of which the offsets
+// and the sums of 16 fit 32 bits: Z2 and Z3 are those of 32-bit lanes. Z4 is the last
+// value in all lanes, Z11 base*(lane+1), Z15 base*(lane+9), the rest as for PREFIX.
+#define NARROW(sum) \
+	VMOVDQU8.Z (SI), K1, Z0; \
+	VPERMB Z0, Z1, Z0; \
+	VPSRLVD Z2, Z0, Z0; \
+	VPANDQ Z3, Z0, Z0; \
+	ADDQ DX, SI; \
+	VALIGND $15, Z12, Z0, Z14; \
+	VPADDD Z14, Z0, Z0; \
+	VALIGND $14, Z12, Z0, Z14; \
+	VPADDD Z14, Z0, Z0; \
+	VALIGND $12, Z12, Z0, Z14; \
+	VPADDD Z14, Z0, Z0; \
+	VALIGND $8, Z12, Z0, Z14; \
+	VPADDD Z14, Z0, Z0; \
+	VEXTRACTI64X4 $1, Z0, Y16; \
+	VPMOVZXDQ Y0, Z0; \
+	VPMOVZXDQ Y16, Z16; \
+	CMPQ R8, $1; \
+	JEQ sum; \
+	VPMULLQ Z6, Z0, Z0; \
+	VPMULLQ Z6, Z16, Z16; \
+sum: \
+	VPADDQ Z4, Z11, Z17; \
+	VPADDQ Z4, Z15, Z18; \
+	VPADDQ Z17, Z0, Z0; \
+	VPADDQ Z18, Z16, Z16; \
+	VPERMQ Z16, Z13, Z4
+
+// func deltaNarrow512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, f *frameLoop) uint64
+//
+// Groups are of 16 values here.
+TEXT ·deltaNarrow512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ w+24(FP), DX
+	ADDQ DX, DX
+	MOVQ t+32(FP), BX
+	UNPACKTABLE
+	MOVQ f+40(FP), BX
+	VPBROADCASTQ 8(BX), Z4
+	VPBROADCASTQ (BX), Z10
+	VPMULLQ lanes<>(SB), Z10, Z11
+	VPADDQ Z10, Z11, Z11
+	VPSLLQ $3, Z10, Z10
+	VPADDQ Z10, Z11, Z15
+	VPXORQ Z12, Z12, Z12
+	MOVQ $7, AX
+	VPBROADCASTQ AX, Z13
+	MOVQ 16(BX), R8
+	VPBROADCASTQ R8, Z6
+	MOVQ 24(BX), BX
+	TESTQ BX, BX
+	JNZ deltaNarrowFloats
+
+deltaNarrowLoop:
+	NARROW(deltaNarrowSum)
+	VMOVDQU64 Z0, (DI)
+	VMOVDQU64 Z16, 64(DI)
+	ADDQ $128, DI
+	DECQ CX
+	JNZ deltaNarrowLoop
+	VMOVQ X4, AX
+	MOVQ AX, ret+48(FP)
+	VZEROUPPER
+	RET
+
+deltaNarrowFloats:
+	VBROADCASTSD 8(BX), Z7
+	VBROADCASTSD 16(BX), Z8
+
+deltaNarrowFloatLoop:
+	NARROW(deltaNarrowFloatSum)
+	QUOTIENT(Z0)
+	QUOTIENT(Z16)
+	VMOVUPD Z0, (DI)
+	VMOVUPD Z16, 64(DI)
+	ADDQ $128, DI
+	DECQ CX
+	JNZ deltaNarrowFloatLoop
+	VMOVQ X4, AX
+	MOVQ AX, ret+48(FP)
+	VZEROUPPER
+	RET
 
 // func split512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, right uint, dict *[8]uint64)
 TEXT ·split512(SB), NOSPLIT, $0-56
