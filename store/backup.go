@@ -43,7 +43,7 @@ func (b *BackupSet) Release() {
 }
 
 // backupAttempts is how often Backup tries to get past deletes before it makes
-// them wait.
+// them wait, for as long as its flushes take; writers never do.
 const backupAttempts = 4
 
 // Backup flushes the shards that want chooses, nil for all, at one sequence and
@@ -81,23 +81,17 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 		}
 	}
 	if exclusive {
-		s.gate.Lock()
-		defer s.gate.Unlock()
-	} else {
-		s.gate.RLock() // no delete and no drop is under way
+		s.deleting.Lock()
+		defer s.deleting.Unlock()
 	}
-	unlock := func() {
-		if !exclusive {
-			s.gate.RUnlock()
-		}
-	}
+	s.gate.RLock() // no delete and no drop is under way
 	if err := s.open(); err != nil {
-		unlock()
+		s.gate.RUnlock()
 		return nil, err
 	}
 	choose(s.catalog.Data())
 	deletes := s.counters.deletes.Load()
-	unlock()
+	s.gate.RUnlock()
 	for _, e := range chosen { // what is left of a flush that failed
 		if e.pending != nil {
 			s.flushLocked(ctx, e)
@@ -107,9 +101,7 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 		return nil, err
 	}
 
-	if !exclusive {
-		s.gate.RLock()
-	}
+	s.gate.RLock()
 	s.applying.Lock()
 	b := &BackupSet{Sequence: s.applied}
 	if s.counters.deletes.Load() == deletes {
@@ -120,7 +112,7 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 		s.mu.Unlock()
 	}
 	s.applying.Unlock()
-	unlock()
+	s.gate.RUnlock()
 	for _, e := range chosen {
 		if e.pending != nil {
 			s.flushLocked(ctx, e)
@@ -130,10 +122,8 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 		return nil, err
 	}
 
-	if !exclusive {
-		s.gate.RLock()
-		defer s.gate.RUnlock()
-	}
+	s.gate.RLock()
+	defer s.gate.RUnlock()
 	if s.counters.deletes.Load() != deletes {
 		return nil, nil
 	}

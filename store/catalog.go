@@ -14,20 +14,39 @@ func (s *Store) Catalog() *meta.Data { return s.catalog.Data() }
 // Apply changes the catalog and brings databases and shards in step with it:
 // a new database is ready for writes, and the data of dropped shards is gone
 // for readers, when it returns. Once the catalog has taken the change it is
-// done; what of it a crash leaves on disk the next Open removes.
+// done; what of it a crash leaves on disk the next Open removes. Writers wait
+// for the change, not for the removal of files.
 func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	s.gate.Lock()
-	defer s.gate.Unlock()
 	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
+		s.gate.Unlock()
 		return err
 	}
+	s.removals.Add(1) // before Close gets the gate
+	defer s.removals.Done()
+	gone, dropped, err := s.change(cmd)
+	s.gate.Unlock()
+	errs := []error{err}
+	if gone {
+		errs = append(errs, s.removeDropped())
+	}
+	for _, db := range dropped {
+		errs = append(errs, s.removeDatabase(db))
+	}
+	return errors.Join(errs...)
+}
+
+// change does Apply but for the removal of files: gone says that there are
+// shards to remove, dropped are the databases. The gate is held.
+func (s *Store) change(cmd meta.Command) (gone bool, dropped []*database, err error) {
 	before := s.catalog.Data()
 	after, err := s.catalog.Apply(cmd)
 	if err != nil {
-		return s.refusal(err)
+		s.doubt(before, cmd, err)
+		return false, nil, s.refusal(err)
 	}
 	if before == after {
-		return nil
+		return false, nil, nil
 	}
 	// The change is made: what fails from here on must not stop the rest.
 	var errs []error
@@ -37,16 +56,31 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 			errs = append(errs, err)
 		}
 	}
-	if gone := append(missingShards(before, after), s.orphans(after)...); len(gone) > 0 {
-		s.forgetShards(gone)
-		errs = append(errs, s.removeDropped())
+	if ids := append(missingShards(before, after), s.orphans(after)...); len(ids) > 0 {
+		s.forgetShards(ids)
+		gone = true
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, d := range before.Databases {
-		if after.DatabaseByID(d.ID) == nil {
-			errs = append(errs, s.removeDatabase(d))
+		if db := s.mu.databases[d.ID]; db != nil && after.DatabaseByID(d.ID) == nil {
+			delete(s.mu.databases, d.ID)
+			dropped = append(dropped, db)
 		}
 	}
-	return errors.Join(errs...)
+	return gone, dropped, errors.Join(errs...)
+}
+
+// doubt stops all writes when a command failed of which only the next start will
+// know whether it took place, and which drops data: a point written to what the
+// start finds dropped would be acknowledged and gone (W1).
+func (s *Store) doubt(before *meta.Data, cmd meta.Command, err error) {
+	if s.catalog.Err() == nil {
+		return
+	}
+	if after, aerr := meta.Apply(cmd, before); aerr == nil && (len(missingShards(before, after)) > 0 || len(after.Databases) < len(before.Databases)) {
+		s.fail(fmt.Errorf("a drop may or may not have taken place: %w", err))
+	}
 }
 
 // orphans returns the open shards whose database is not in the catalog: those
@@ -87,19 +121,12 @@ func missingShards(before, after *meta.Data) []uint64 {
 	return gone
 }
 
-func (s *Store) removeDatabase(d *meta.Database) error {
-	s.mu.Lock()
-	db := s.mu.databases[d.ID]
-	delete(s.mu.databases, d.ID)
-	s.mu.Unlock()
-	if db == nil {
-		return nil
-	}
+func (s *Store) removeDatabase(db *database) error {
 	if err := db.release(); err != nil {
-		s.logger.Warn("dropped database not closed", "db", d.Name, "err", err)
+		s.logger.Warn("dropped database not closed", "db", db.name, "err", err)
 	}
 	if err := s.fs.RemoveAll(db.dir); err != nil {
-		return fmt.Errorf("remove database %s: %w", d.Name, err)
+		return fmt.Errorf("remove database %s: %w", db.name, err)
 	}
 	return nil
 }

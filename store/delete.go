@@ -19,6 +19,8 @@ import (
 // Delete removes rows. It is durable and applied when it returns; a point
 // written after it lives (W5). Writers wait for the moment it takes.
 func (s *Store) Delete(ctx context.Context, req scan.DeleteRequest) error {
+	s.deleting.RLock()
+	defer s.deleting.RUnlock()
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	defer s.forgetCardinality()

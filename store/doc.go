@@ -13,5 +13,5 @@
 // or pins the log; memory is above the soft mark), compactions, and retention.
 // Above the hard mark of memory writes are refused with ErrOverloaded (W9).
 //
-// Lock order: gate > cardinality.mu > Store.mu > shard > cache, index; the log is a leaf.
+// Lock order: flushing > deleting > gate > cardinality.mu > Store.mu > shard > cache, index; the log is a leaf.
 package store

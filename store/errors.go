@@ -1,6 +1,9 @@
 package store
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // ErrOverloaded refuses a write for want of memory; trying again later helps.
 var ErrOverloaded error = overloaded{}
@@ -23,6 +26,9 @@ type readOnly struct{}
 
 func (readOnly) Error() string   { return "store is read-only" }
 func (readOnly) Temporary() bool { return true }
+
+// ErrOlderCatalog refuses to open a store with data that came after its catalog.
+var ErrOlderCatalog = errors.New("the catalog is older than this directory: put the newer catalog back, or move the directory away to go on without its data")
 
 // ErrClosed is returned by a store that is closing.
 var ErrClosed error = closing{}

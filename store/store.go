@@ -108,6 +108,10 @@ type Store struct {
 	// exclusively by deletes and drops.
 	gate sync.RWMutex
 
+	// deleting is held shared by deletes, before gate, and exclusively by a
+	// backup that they would not let come to an end.
+	deleting sync.RWMutex
+
 	mu struct {
 		sync.RWMutex
 		databases map[uint32]*database
@@ -127,8 +131,9 @@ type Store struct {
 	flushing sync.Mutex
 	garbage  int64 // bytes of flushed caches since the last collection
 
-	removing sync.Mutex // held while dropped shards are removed
-	opening  sync.Mutex // held while a database or shard is opened, before mu
+	removing sync.Mutex     // held while dropped shards are removed
+	removals sync.WaitGroup // changes of the catalog that may have files to remove; begun with the gate held
+	opening  sync.Mutex     // held while a database or shard is opened, before mu
 
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
@@ -232,6 +237,9 @@ func (s *Store) openDatabases(names []string) error {
 	data := s.catalog.Data()
 	for _, name := range names {
 		if id, ok := numbered(name, databasePrefix); ok && data.DatabaseByID(uint32(id)) == nil {
+			if id > uint64(data.LastDatabaseID) {
+				return olderCatalog(path.Join(s.dir, name))
+			}
 			s.logger.Info("dropped database removed", "path", path.Join(s.dir, name))
 			if err := s.fs.RemoveAll(path.Join(s.dir, name)); err != nil {
 				return fmt.Errorf("remove dropped database: %w", err)
@@ -263,6 +271,9 @@ func (s *Store) openDatabases(names []string) error {
 			}
 			g := wanted[id]
 			if g == nil {
+				if id > data.LastShardID {
+					return olderCatalog(path.Join(db.dir, name))
+				}
 				s.logger.Info("dropped shard removed", "path", path.Join(db.dir, name))
 				if err := s.fs.RemoveAll(path.Join(db.dir, name)); err != nil {
 					return fmt.Errorf("remove dropped shard: %w", err)
@@ -286,6 +297,12 @@ func (s *Store) openDatabases(names []string) error {
 		}
 	}
 	return nil
+}
+
+// olderCatalog refuses data that the catalog has never named: it was not
+// dropped, and removing it, or giving its number again, would lose it.
+func olderCatalog(dir string) error {
+	return fmt.Errorf("open store: %s: %w", dir, ErrOlderCatalog)
 }
 
 const (
@@ -374,11 +391,12 @@ func wake(c chan struct{}) {
 	}
 }
 
-// fail is told of the log's first sticky failure (W7).
+// fail is told of the log's first sticky failure (W7), and of a drop of which
+// only the next start will know whether it took place.
 func (s *Store) fail(err error) {
 	wrapped := fmt.Errorf("%w: %w", ErrReadOnly, err)
 	if s.failure.CompareAndSwap(nil, &wrapped) {
-		s.logger.Error("log failed, no write is accepted until restart", "err", err)
+		s.logger.Error("no write is accepted until restart", "err", err)
 	}
 }
 
@@ -395,6 +413,7 @@ func (s *Store) Close() error {
 	s.gate.Lock()
 	//lint:ignore SA2001 writes under way are applied now, which is what is waited for
 	s.gate.Unlock()
+	s.removals.Wait()
 	if s.retention != nil {
 		_ = s.retention.Close()
 	}
