@@ -21,14 +21,14 @@ type observed struct {
 
 func (o *observed) NewSeries(series []*column.Series) {
 	for _, s := range series {
-		o.series = append(o.series, s.Key)
+		o.series = append(o.series, s.Key())
 	}
 }
 
 func (o *observed) NewLayout(*column.Layout) { o.layouts++ }
 
 func series(id model.SeriesID) *column.Series {
-	s := &column.Series{Key: fmt.Sprintf("m,id=%d", id)}
+	s := column.NewSeries(fmt.Sprintf("m,id=%d", id))
 	s.SetID(id)
 	return s
 }

@@ -1,26 +1,5 @@
 package column
 
-import (
-	"sync/atomic"
-
-	"tsdbd/model"
-)
-
-// Series is a series the parser has met: one per series key and database,
-// shared by all batches of that database, never freed while the database
-// lives. The store gives it its id.
-type Series struct {
-	Key   string // canonical series key
-	id    atomic.Uint32
-	place uint32 // of Key in its table's key memory
-}
-
-// ID returns the series' id, or 0 when the store has not registered it yet.
-func (s *Series) ID() model.SeriesID { return model.SeriesID(s.id.Load()) }
-
-// SetID records the id; only the store calls it, always with the same id.
-func (s *Series) SetID(id model.SeriesID) { s.id.Store(uint32(id)) }
-
 // Row is one point of a Batch.
 type Row struct {
 	Series *Series

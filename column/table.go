@@ -28,15 +28,20 @@ type Table struct {
 
 	mu struct {
 		sync.Mutex
-		entries, series, layouts uint32 // numbers given out; 0 is never given
-		seriesSlots              int    // slots in use
-		free                     []byte // unused rest of the newest key chunk
-		keyBytes, layoutBytes    int64
+		last      uint32 // number given out last
+		used      int    // entries
+		series    int
+		spellings int
+		layouts   uint32
+		odd       map[string]*Series // series whose keys are too long for an entry
+		free      []byte             // unused rest of the newest key chunk
+
+		keyBytes, layoutBytes int64
 	}
 }
 
 const (
-	chunkBits = 10 // entries and series per chunk
+	chunkBits = 10 // entries per chunk, of which the first place is the head
 	chunkSize = 1 << chunkBits
 
 	// Keys lie in chunks at multiples of 8 bytes; a place is chunk<<15 | unit.
@@ -44,7 +49,6 @@ const (
 	placeUnit    = 8
 	keyChunk     = placeUnit << placeBits
 	maxKeyChunks = 1 << (32 - placeBits)
-	noPlace      = ^uint32(0)
 
 	// Layouts beyond this number or size are not interned: a client that sends random
 	// subsets of many fields must not fill the memory.
@@ -58,14 +62,20 @@ const (
 )
 
 // Entry is one spelling of a series: what follows from raw bytes without
-// parsing them. It holds no pointers, so a million of them cost the garbage
-// collector nothing.
+// parsing them. The spelling that is the series' key is the Series itself. It
+// holds no pointers, so a million of them cost the garbage collector nothing.
 type Entry struct {
-	place  uint32 // of the raw bytes
-	length uint16
-	series uint32
+	series Series
 	layout atomic.Uint32 // number of the layout of the latest line
 	next   atomic.Uint32 // number of the entry that followed the latest line
+}
+
+// chunk is memory of entries, by number. Its head, of an entry's size, tells a
+// Series whose it is.
+type chunk struct {
+	table   *Table // nil: a lone Series follows, and its key
+	_       [3]uint32
+	entries [chunkSize - 1]Entry
 }
 
 // View is a state of a Table. It stays valid for ever but does not know what
@@ -73,11 +83,9 @@ type Entry struct {
 // caller takes a new one.
 type View struct {
 	keys        [][]byte
-	entries     []*[chunkSize]Entry
-	series      []*[chunkSize]Series
+	chunks      []*chunk
 	layouts     []*Layout // by number-1
 	entrySlots  *slots
-	seriesSlots *slots
 	layoutSlots *slots
 }
 
@@ -117,7 +125,7 @@ func (s *slots) grown(used int) *slots {
 // NewTable returns an empty table for the database with the given id.
 func NewTable(database uint32) *Table {
 	t := &Table{database: database, seed: maphash.MakeSeed()}
-	t.view.Store(&View{entrySlots: newSlots(64), seriesSlots: newSlots(64), layoutSlots: newSlots(16)})
+	t.view.Store(&View{entrySlots: newSlots(64), layoutSlots: newSlots(16)})
 	return t
 }
 
@@ -128,7 +136,7 @@ func (t *Table) Database() uint32 { return t.database }
 func (t *Table) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return int(t.mu.series)
+	return t.mu.series
 }
 
 // Bytes returns about how much memory the table takes.
@@ -137,10 +145,9 @@ func (t *Table) Bytes() int64 {
 	defer t.mu.Unlock()
 	v := t.view.Load()
 	n := t.mu.keyBytes + t.mu.layoutBytes + int64(unsafe.Sizeof(*t)) + int64(unsafe.Sizeof(*v))
-	n += int64(len(v.entries)) * int64(unsafe.Sizeof([chunkSize]Entry{}))
-	n += int64(len(v.series)) * int64(unsafe.Sizeof([chunkSize]Series{}))
-	n += 8 * int64(len(v.entrySlots.words)+len(v.seriesSlots.words)+len(v.layoutSlots.words))
-	return n + 8*int64(cap(v.entries)+cap(v.series)+cap(v.layouts)) + 24*int64(cap(v.keys))
+	n += int64(len(v.chunks)) * int64(unsafe.Sizeof(chunk{}))
+	n += 8 * int64(len(v.entrySlots.words)+len(v.layoutSlots.words))
+	return n + 8*int64(cap(v.chunks)+cap(v.layouts)) + 24*int64(cap(v.keys))
 }
 
 // View returns the newest view.
@@ -149,9 +156,9 @@ func (t *Table) View() *View { return t.view.Load() }
 // Entry returns the entry with the given number, or nil when number is 0 or
 // the entry is newer than the view.
 func (v *View) Entry(number uint32) *Entry {
-	i := number - 1
-	if c := i >> chunkBits; c < uint32(len(v.entries)) {
-		return &v.entries[c][i&(chunkSize-1)]
+	c, i := number>>chunkBits, number&(chunkSize-1)-1
+	if c < uint32(len(v.chunks)) && i < chunkSize-1 {
+		return &v.chunks[c].entries[i]
 	}
 	return nil
 }
@@ -159,20 +166,20 @@ func (v *View) Entry(number uint32) *Entry {
 // Series returns the series of an entry that matched in this view or was found
 // with it.
 func (v *View) Series(e *Entry) *Series {
-	i := e.series - 1
-	return &v.series[i>>chunkBits][i&(chunkSize-1)]
+	if e.series.slot&isKey != 0 {
+		return &e.series
+	}
+	return &v.Entry(e.series.id.Load()).series // made before e
 }
 
 // Match returns the length of the entry's raw bytes when line begins with
 // them and a space stands behind, else 0 (also when the view is too old to
 // tell).
 func (v *View) Match(e *Entry, line []byte) int {
-	chunk := e.place >> placeBits
-	if chunk >= uint32(len(v.keys)) || (e.series-1)>>chunkBits >= uint32(len(v.series)) {
+	if e.series.place>>placeBits >= uint32(len(v.keys)) {
 		return 0
 	}
-	off := int(e.place&(1<<placeBits-1)) * placeUnit
-	raw := v.keys[chunk][off : off+int(e.length)]
+	raw := v.key(&e.series)
 	if n := len(raw); n < len(line) && line[n] == ' ' && string(line[:n]) == string(raw) {
 		return n
 	}
@@ -198,22 +205,22 @@ func (e *Entry) Next() uint32 { return e.next.Load() }
 // SetNext records which entry followed.
 func (e *Entry) SetNext(number uint32) { e.next.Store(number) }
 
-// key returns length bytes of key memory.
-func (v *View) key(place uint32, length int) []byte {
-	chunk := v.keys[place>>placeBits]
-	off := int(place&(1<<placeBits-1)) * placeUnit
-	return chunk[off : off+length]
+// key returns the raw bytes of an entry.
+func (v *View) key(s *Series) []byte {
+	off := int(s.place&(1<<placeBits-1)) * placeUnit
+	return v.keys[s.place>>placeBits][off : off+int(s.length)]
 }
 
 // Find returns the number of the entry whose raw bytes are raw, or 0, and a
 // view that knows it.
 func (t *Table) Find(raw []byte) (uint32, *View) {
-	return t.findEntry(t.hash(raw), raw)
+	return t.find(t.hash(raw), raw, isSpelling)
 }
 
 func (t *Table) hash(b []byte) uint32 { return uint32(maphash.Bytes(t.seed, b) >> 32) }
 
-func (t *Table) findEntry(hash uint32, raw []byte) (uint32, *View) {
+// find returns the number of the entry of a kind with the given raw bytes.
+func (t *Table) find(hash uint32, raw []byte, kind uint16) (uint32, *View) {
 	v := t.view.Load()
 	s := v.entrySlots
 	for i := hash & s.mask; ; i = (i + 1) & s.mask {
@@ -230,38 +237,11 @@ func (t *Table) findEntry(hash uint32, raw []byte) (uint32, *View) {
 			v = t.view.Load()
 			e = v.Entry(uint32(w))
 		}
-		if int(e.place>>placeBits) >= len(v.keys) || int((e.series-1)>>chunkBits) >= len(v.series) {
+		if int(e.series.place>>placeBits) >= len(v.keys) {
 			v = t.view.Load()
 		}
-		if string(v.key(e.place, int(e.length))) == string(raw) {
+		if e.series.slot&kind != 0 && string(v.key(&e.series)) == string(raw) {
 			return uint32(w), v
-		}
-	}
-}
-
-// findSeries finds a series by its key: by the entry of that spelling, if there
-// is one, else in the slots of the series that had none when they were made.
-func (t *Table) findSeries(hash uint32, key string) uint32 {
-	n, v := t.findEntry(hash, unsafe.Slice(unsafe.StringData(key), len(key)))
-	if e := v.Entry(n); e != nil && v.Series(e).Key == key {
-		return e.series
-	}
-	v = t.view.Load()
-	s := v.seriesSlots
-	for i := hash & s.mask; ; i = (i + 1) & s.mask {
-		w := atomic.LoadUint64(&s.words[i])
-		if w == 0 {
-			return 0
-		}
-		if uint32(w>>32) != hash {
-			continue
-		}
-		n := uint32(w) - 1
-		if int(n>>chunkBits) >= len(v.series) {
-			v = t.view.Load()
-		}
-		if v.series[n>>chunkBits][n&(chunkSize-1)].Key == key {
-			return n + 1
 		}
 	}
 }
@@ -269,16 +249,18 @@ func (t *Table) findSeries(hash uint32, key string) uint32 {
 // Series returns the series with the canonical key, making it at the first
 // call. The key is copied.
 func (t *Table) Series(key string) *Series {
-	hash := t.hash(unsafe.Slice(unsafe.StringData(key), len(key)))
-	n := t.findSeries(hash, key)
-	if n == 0 {
-		t.mu.Lock()
-		n = t.internSeriesLocked(hash, key, true)
-		t.mu.Unlock()
+	raw := bytesOf(key)
+	hash := t.hash(raw)
+	if n, v := t.find(hash, raw, isKey); n != 0 {
+		return &v.Entry(n).series
 	}
-	n--
-	return &t.view.Load().series[n>>chunkBits][n&(chunkSize-1)]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, _ := t.seriesLocked(hash, key, 0)
+	return s
 }
+
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // Insert makes an entry for raw, a spelling of the series with the canonical
 // key, and returns its series, its number and a view that knows it. The number
@@ -286,49 +268,91 @@ func (t *Table) Series(key string) *Series {
 // same). Raw and key are copied; equal bytes are kept once.
 func (t *Table) Insert(raw []byte, key string) (*Series, uint32, *View) {
 	hash := t.hash(raw)
-	if n, v := t.findEntry(hash, raw); n != 0 {
+	if n, v := t.find(hash, raw, isSpelling); n != 0 {
 		return v.Series(v.Entry(n)), n, v
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n, v := t.findEntry(hash, raw); n != 0 {
+	if n, v := t.find(hash, raw, isSpelling); n != 0 {
 		return v.Series(v.Entry(n)), n, v
 	}
-	known := len(raw) > 0 && len(raw) <= model.MaxKeyLength &&
-		t.mu.entries < max(minSpellings, spellingsPerSeries*t.mu.series)
-	canonical := string(raw) == key
-	series := t.internSeriesLocked(t.hash(unsafe.Slice(unsafe.StringData(key), len(key))), key, !known || !canonical)
+	canonical, keyHash, kind := string(raw) == key, hash, uint16(isSpelling)
+	if !canonical {
+		keyHash, kind = t.hash(bytesOf(key)), 0
+	}
+	s, n := t.seriesLocked(keyHash, key, kind)
 	v := t.view.Load()
-	s := &v.series[(series-1)>>chunkBits][(series-1)&(chunkSize-1)]
-	if !known {
+	if s.slot&kind != 0 {
+		return s, n, v
+	}
+	if n == 0 || len(raw) == 0 || len(raw) > model.MaxKeyLength || t.mu.spellings >= max(minSpellings, spellingsPerSeries*t.mu.series) {
 		return s, 0, v
 	}
-	place := s.place
-	if !canonical || place == noPlace {
-		if place, _ = t.keepLocked(raw); place == noPlace {
-			return s, 0, v
-		}
+	place, ok := s.place, true
+	if !canonical {
+		place, ok = t.keepLocked(raw)
 	}
-	t.mu.entries++
-	n := t.mu.entries
+	if !ok {
+		return s, 0, v
+	}
+	_, number := t.addLocked(hash, place, len(raw), isSpelling, n)
+	return s, number, t.view.Load()
+}
+
+// seriesLocked returns the series with the key and its number, 0 if it is odd.
+// A series that it makes is of the given kind besides.
+func (t *Table) seriesLocked(hash uint32, key string, kind uint16) (*Series, uint32) {
+	raw := bytesOf(key)
+	if n, v := t.find(hash, raw, isKey); n != 0 {
+		return &v.Entry(n).series, n
+	}
+	if s := t.mu.odd[key]; s != nil {
+		return s, 0
+	}
+	t.mu.series++
+	if place, ok := t.keepLocked(raw); ok {
+		e, n := t.addLocked(hash, place, len(raw), isKey|kind, 0)
+		return &e.series, n
+	}
+	s := NewSeries(strings.Clone(key))
+	if t.mu.odd == nil {
+		t.mu.odd = make(map[string]*Series)
+	}
+	t.mu.odd[s.Key()] = s
+	t.mu.keyBytes += int64(len(key)) + oddBytes
+	return s, 0
+}
+
+// addLocked makes an entry of kept bytes. id is the number of the key's entry,
+// 0 if it is this one.
+func (t *Table) addLocked(hash, place uint32, length int, kind uint16, id uint32) (*Entry, uint32) {
+	t.mu.last++
+	if t.mu.last&(chunkSize-1) == 0 {
+		t.mu.last++ // the head's place
+	}
+	n := t.mu.last
 	w := *t.view.Load()
-	if c := int((n - 1) >> chunkBits); c >= len(w.entries) {
-		w.entries = append(w.entries, new([chunkSize]Entry))
+	if c := int(n >> chunkBits); c >= len(w.chunks) {
+		w.chunks = append(w.chunks, &chunk{table: t})
 	}
-	w.entrySlots = w.entrySlots.grown(int(n))
+	t.mu.used++
+	w.entrySlots = w.entrySlots.grown(t.mu.used)
 	e := w.Entry(n)
-	e.place, e.length, e.series = place, uint16(len(raw)), series
-	v = t.publishLocked(w)
-	v.entrySlots.insert(hash, n)
-	return s, n, v
+	s := &e.series
+	s.place, s.length, s.slot = place, uint16(length), uint16(n&(chunkSize-1))|kind
+	s.id.Store(id)
+	if kind&isSpelling != 0 {
+		t.mu.spellings++
+	}
+	t.publishLocked(w).entrySlots.insert(hash, n)
+	return e, n
 }
 
 // publishLocked makes w the view if it differs from the current one.
 func (t *Table) publishLocked(w View) *View {
 	v := t.view.Load()
-	if len(w.keys) == len(v.keys) && len(w.entries) == len(v.entries) && len(w.series) == len(v.series) &&
-		len(w.layouts) == len(v.layouts) && w.entrySlots == v.entrySlots && w.seriesSlots == v.seriesSlots &&
-		w.layoutSlots == v.layoutSlots {
+	if len(w.keys) == len(v.keys) && len(w.chunks) == len(v.chunks) && len(w.layouts) == len(v.layouts) &&
+		w.entrySlots == v.entrySlots && w.layoutSlots == v.layoutSlots {
 		return v
 	}
 	n := new(View)
@@ -337,48 +361,17 @@ func (t *Table) publishLocked(w View) *View {
 	return n
 }
 
-// internSeriesLocked returns the number of the series with the key, which it
-// makes if need be. With slot it can be found by the series slots; without, the
-// caller makes an entry for the key.
-func (t *Table) internSeriesLocked(hash uint32, key string, slot bool) uint32 {
-	if n := t.findSeries(hash, key); n != 0 {
-		return n
-	}
-	place, kept := t.keepLocked(unsafe.Slice(unsafe.StringData(key), len(key)))
-	if place == noPlace {
-		kept, slot = strings.Clone(key), true // no entry without a place
-		t.mu.keyBytes += int64(len(key))
-	}
-	t.mu.series++
-	n := t.mu.series
-	w := *t.view.Load()
-	if c := int((n - 1) >> chunkBits); c >= len(w.series) {
-		w.series = append(w.series, new([chunkSize]Series))
-	}
-	s := &w.series[(n-1)>>chunkBits][(n-1)&(chunkSize-1)]
-	s.Key, s.place = kept, place
-	if slot {
-		t.mu.seriesSlots++
-		w.seriesSlots = w.seriesSlots.grown(t.mu.seriesSlots)
-	}
-	v := t.publishLocked(w)
-	if slot {
-		v.seriesSlots.insert(hash, n)
-	}
-	return n
-}
-
-// keepLocked copies b into key memory, which is never written again. The
-// place is noPlace when b does not fit any more.
-func (t *Table) keepLocked(b []byte) (uint32, string) {
+// keepLocked copies b into key memory, which is never written again, and
+// returns its place; false when b does not fit.
+func (t *Table) keepLocked(b []byte) (uint32, bool) {
 	v := t.view.Load()
 	size := (len(b) + placeUnit - 1) &^ (placeUnit - 1)
 	if len(b) == 0 || len(b) > model.MaxKeyLength {
-		return noPlace, ""
+		return 0, false
 	}
 	if size > len(t.mu.free) {
 		if len(v.keys) >= maxKeyChunks {
-			return noPlace, ""
+			return 0, false
 		}
 		// Small databases are many: begin small.
 		n := max(min(keyChunk, 8<<10<<(3*min(len(v.keys), 4))), size)
@@ -390,10 +383,9 @@ func (t *Table) keepLocked(b []byte) (uint32, string) {
 	}
 	chunk := len(v.keys) - 1
 	unit := (len(v.keys[chunk]) - len(t.mu.free)) / placeUnit
-	kept := t.mu.free[:len(b):len(b)]
+	copy(t.mu.free, b)
 	t.mu.free = t.mu.free[min(size, len(t.mu.free)):]
-	copy(kept, b)
-	return uint32(chunk<<placeBits | unit), unsafe.String(unsafe.SliceData(kept), len(kept))
+	return uint32(chunk<<placeBits | unit), true
 }
 
 // AppendLayoutMeasurement begins the signature of a layout; see FindLayout.

@@ -49,8 +49,8 @@ func TestTableInterns(t *testing.T) {
 				t.Fatalf("seed %d: match of %q", seed, raw)
 			}
 		}
-		if s.Key != key {
-			t.Fatalf("seed %d: series of %q has key %q", seed, key, s.Key)
+		if s.Key() != key {
+			t.Fatalf("seed %d: series of %q has key %q", seed, key, s.Key())
 		}
 		if old := series[key]; old != nil && old != s {
 			t.Fatalf("seed %d: two series of %q", seed, key)
@@ -75,7 +75,7 @@ func TestTableLongKeys(t *testing.T) {
 	for _, n := range []int{0, 1, 8, 65535, 65536, 300_000} {
 		key := strings.Repeat("k", n)
 		s := table.Series(key)
-		if s.Key != key || table.Series(key) != s {
+		if s.Key() != key || table.Series(key) != s {
 			t.Errorf("key of %d bytes", n)
 		}
 		u, number, v := table.Insert([]byte(key), key)
@@ -213,7 +213,7 @@ func TestTableParallel(t *testing.T) {
 	wg.Wait()
 	for h := range hosts {
 		for g := range got {
-			if s := got[g][h]; s == nil || s != got[0][h] || s.ID() != model.SeriesID(h+1) || s.Key != fmt.Sprintf("m,host=%d", h) {
+			if s := got[g][h]; s == nil || s != got[0][h] || s.ID() != model.SeriesID(h+1) || s.Key() != fmt.Sprintf("m,host=%d", h) {
 				t.Fatalf("host %d, goroutine %d: %+v", h, g, s)
 			}
 		}
@@ -223,7 +223,63 @@ func TestTableParallel(t *testing.T) {
 	}
 }
 
-// TestTableMemory: a series costs its key and at most 100 bytes.
+// TestTableKeysAreNotSpellings: what a line spells is what the parser said, not
+// what a key of the same bytes would be; and the key is found by its own bytes.
+func TestTableKeysAreNotSpellings(t *testing.T) {
+	for _, first := range []string{"key", "spelling"} {
+		table := NewTable(1)
+		const bytes = "m,a=1"
+		var s *Series
+		if first == "key" {
+			s = table.Series(bytes)
+			if n, _ := table.Find([]byte(bytes)); n != 0 {
+				t.Fatalf("a key that no line has spelled is entry %d", n)
+			}
+		}
+		other, n, v := table.Insert([]byte(bytes), "m,b=2")
+		if n == 0 || other.Key() != "m,b=2" || v.Series(v.Entry(n)) != other {
+			t.Fatalf("spelling of %q: entry %d", other.Key(), n)
+		}
+		if found := table.Series(bytes); found == other || s != nil && found != s || found.Key() != bytes {
+			t.Fatalf("first the %s: key %q is the series %q", first, bytes, found.Key())
+		}
+		if m, _ := table.Find([]byte(bytes)); m != n {
+			t.Fatalf("first the %s: entry %d, want %d", first, m, n)
+		}
+		if found, m, v := table.Insert([]byte("m,b=2"), "m,b=2"); found != other || m == 0 || v.Series(v.Entry(m)) != other {
+			t.Fatalf("first the %s: key as a spelling: entry %d of %q", first, m, found.Key())
+		}
+		if table.Len() != 2 {
+			t.Fatalf("%d series", table.Len())
+		}
+	}
+}
+
+// TestSeriesKey: every series knows its key, wherever it lies.
+func TestSeriesKey(t *testing.T) {
+	if k := new(Series).Key(); k != "" {
+		t.Errorf("zero series has key %q", k)
+	}
+	if s := NewSeries("m,a=1"); s.Key() != "m,a=1" || s.KeyLength() != 5 || s.ID() != 0 {
+		t.Errorf("key %q of %d bytes, id %d", s.Key(), s.KeyLength(), s.ID())
+	}
+	table := NewTable(1)
+	var all []*Series
+	for i := range 3*chunkSize + 7 { // over the heads of chunks
+		s := table.Series(fmt.Sprintf("m,n=%d", i))
+		s.SetID(model.SeriesID(i + 1))
+		all = append(all, s)
+	}
+	table = nil
+	runtime.GC() // a series keeps its table's memory
+	for i, s := range all {
+		if want := fmt.Sprintf("m,n=%d", i); s.Key() != want || s.KeyLength() != len(want) || s.ID() != model.SeriesID(i+1) {
+			t.Fatalf("series %d: key %q, id %d", i, s.Key(), s.ID())
+		}
+	}
+}
+
+// TestTableMemory: a series costs its key and at most 60 bytes.
 func TestTableMemory(t *testing.T) {
 	const n = 200_000
 	heap := func() int64 {
@@ -245,7 +301,7 @@ func TestTableMemory(t *testing.T) {
 	used := heap() - before
 	per := float64(used-keys) / n
 	t.Logf("%.1f bytes a series beside the key; Bytes says %.1f", per, float64(table.Bytes()-keys)/n)
-	if per > 100 {
+	if per > 60 {
 		t.Errorf("%.1f bytes a series beside the key", per)
 	}
 	if b := table.Bytes(); b < used*9/10 || b > used*11/10 {

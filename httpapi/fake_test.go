@@ -118,7 +118,7 @@ func (s *fakeStore) Write(_ context.Context, name, _ string, b *column.Batch) er
 		}
 		for i, f := range row.Layout.Fields {
 			db.types[row.Layout.Measurement+"\x00"+f.Key] = f.Type
-			db.values[fmt.Sprint(row.Series.Key, " ", f.Key, " ", row.Time)] = b.Values[int(row.First)+i]
+			db.values[fmt.Sprint(row.Series.Key(), " ", f.Key, " ", row.Time)] = b.Values[int(row.First)+i]
 		}
 	}
 	if partial.dropped > 0 {

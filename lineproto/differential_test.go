@@ -349,11 +349,11 @@ func TestParallel(t *testing.T) {
 					}
 					mu.Lock()
 					for _, row := range b.Rows {
-						s := series[row.Series.Key]
+						s := series[row.Series.Key()]
 						if s != nil && s != row.Series {
-							t.Errorf("two series %q", s.Key)
+							t.Errorf("two series %q", s.Key())
 						}
-						series[row.Series.Key] = row.Series
+						series[row.Series.Key()] = row.Series
 						key := fmt.Sprint(row.Layout.Measurement, row.Layout.Fields)
 						if l := layouts[key]; l != nil && l != row.Layout {
 							t.Errorf("two layouts %s", key)

@@ -15,7 +15,7 @@ import (
 func render(b *column.Batch) string {
 	var out strings.Builder
 	for _, r := range b.Rows {
-		fmt.Fprintf(&out, "%s|", r.Series.Key)
+		fmt.Fprintf(&out, "%s|", r.Series.Key())
 		for i, f := range r.Layout.Fields {
 			fmt.Fprintf(&out, "%s:%s=%q ", f.Key, f.Type, valueText(f.Type, b.Values[int(r.First)+i], b.Strings))
 		}
@@ -86,13 +86,13 @@ func checkBatch(t *testing.T, body string, b *column.Batch) {
 		if r.Time < model.MinTime || r.Time > model.MaxTime {
 			t.Fatalf("%.500q: time %d", body, r.Time)
 		}
-		name, tags := model.ParseSeriesKey(r.Series.Key, nil)
-		if key := string(model.AppendSeriesKey(nil, name, tags)); key != r.Series.Key || name != r.Layout.Measurement {
-			t.Fatalf("%.500q: series key %q reads as %q, layout of %q", body, r.Series.Key, key, r.Layout.Measurement)
+		name, tags := model.ParseSeriesKey(r.Series.Key(), nil)
+		if key := string(model.AppendSeriesKey(nil, name, tags)); key != r.Series.Key() || name != r.Layout.Measurement {
+			t.Fatalf("%.500q: series key %q reads as %q, layout of %q", body, r.Series.Key(), key, r.Layout.Measurement)
 		}
 		for i := 1; i < len(tags); i++ {
 			if tags[i-1].Key >= tags[i].Key {
-				t.Fatalf("%.500q: tags of %q are not sorted", body, r.Series.Key)
+				t.Fatalf("%.500q: tags of %q are not sorted", body, r.Series.Key())
 			}
 		}
 	}

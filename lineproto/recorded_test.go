@@ -103,7 +103,7 @@ func checkRecorded(t *testing.T, c *recordedCase, b *column.Batch, err error) {
 		got := map[string]string{}
 		for _, r := range b.Rows {
 			for i, f := range r.Layout.Fields {
-				at := fmt.Sprintf("%s %s %d", r.Series.Key, f.Key, r.Time)
+				at := fmt.Sprintf("%s %s %d", r.Series.Key(), f.Key, r.Time)
 				got[at] = valueText(f.Type, b.Values[int(r.First)+i], b.Strings)
 				if w, err := strconv.ParseFloat(want[at], 64); err == nil && f.Type == model.Float {
 					if w == math.Float64frombits(b.Values[int(r.First)+i]) {
@@ -124,8 +124,8 @@ func checkRecorded(t *testing.T, c *recordedCase, b *column.Batch, err error) {
 		}
 	}
 	for _, r := range b.Rows {
-		if c.Keys != nil && !slices.Contains(c.Keys, r.Series.Key) {
-			t.Errorf("series %q, want one of %q", r.Series.Key, c.Keys)
+		if c.Keys != nil && !slices.Contains(c.Keys, r.Series.Key()) {
+			t.Errorf("series %q, want one of %q", r.Series.Key(), c.Keys)
 		}
 	}
 }

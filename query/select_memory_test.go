@@ -112,7 +112,7 @@ func (m *memStore) write(t testing.TB, db, rp, precision, lines string) {
 			}
 			vals[f.Key] = v
 		}
-		m.put(db, rp, r.Series.Key, r.Time, vals)
+		m.put(db, rp, r.Series.Key(), r.Time, vals)
 	}
 }
 

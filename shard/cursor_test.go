@@ -63,9 +63,9 @@ func newBench(t *testing.T, r *rand.Rand) *bench {
 	b := &bench{t: t, r: r, fs: fs, sf: sf, table: column.NewTable(1)}
 	b.want.rows = map[model.SeriesID]map[int64]map[int]uint64{}
 	for n := range 4 {
-		sr := &column.Series{Key: fmt.Sprintf("m,h=%d", n)}
+		sr := column.NewSeries(fmt.Sprintf("m,h=%d", n))
 		ids := make([]model.SeriesID, 1)
-		if err := sf.Create([]string{sr.Key}, ids); err != nil {
+		if err := sf.Create([]string{sr.Key()}, ids); err != nil {
 			t.Fatal(err)
 		}
 		sr.SetID(ids[0])

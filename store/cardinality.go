@@ -88,7 +88,7 @@ func (db *database) knownSeries(sr *column.Series) bool {
 	if sr.ID() != 0 {
 		return true
 	}
-	id, ok := db.series.Lookup(sr.Key)
+	id, ok := db.series.Lookup(sr.Key())
 	if ok {
 		sr.SetID(id)
 	}
@@ -131,7 +131,7 @@ func (r *router) admit(candidates []*column.Series) (refused map[*column.Series]
 	n := int(c.living.GetCardinality())
 	for _, sr := range candidates {
 		known := r.db.knownSeries(sr)
-		if known && c.living.Contains(uint32(sr.ID())) || a.keys[sr.Key] {
+		if known && c.living.Contains(uint32(sr.ID())) || a.keys[sr.Key()] {
 			if !known {
 				a.fresh = append(a.fresh, sr)
 			}
@@ -147,7 +147,7 @@ func (r *router) admit(candidates []*column.Series) (refused map[*column.Series]
 			continue
 		}
 		n++
-		a.keys[sr.Key] = true
+		a.keys[sr.Key()] = true
 		if known {
 			a.back = append(a.back, uint32(sr.ID()))
 		} else {
@@ -175,7 +175,7 @@ func (a *admission) room(n int, sr *column.Series) (reason string, err error) {
 	if a.maxValues <= 0 {
 		return "", nil
 	}
-	measurement, tags := model.ParseSeriesKey(sr.Key, nil)
+	measurement, tags := model.ParseSeriesKey(sr.Key(), nil)
 	kept := len(a.values)
 	for _, t := range tags {
 		if t.Value == "" {

@@ -47,7 +47,7 @@ func (d *replayed) see(rows []column.Row) {
 		if d.page[slot] != sr {
 			d.page[slot] = sr
 			d.ids = append(d.ids, model.SeriesID(id))
-			d.keys = append(d.keys, sr.Key)
+			d.keys = append(d.keys, sr.Key())
 		}
 	}
 }

@@ -389,7 +389,7 @@ func (r *router) check(l *column.Layout, target int) *checked {
 // or false when it was dropped.
 func (r *router) inspect(row *column.Row, c *checked) (*column.Row, bool) {
 	if row.Series.ID() == 0 {
-		if problem := seriesProblem(row.Series.Key, row.Layout.Measurement); problem != "" {
+		if problem := seriesProblem(row.Series.Key(), row.Layout.Measurement); problem != "" {
 			r.drop(problem)
 			return nil, false
 		}
@@ -480,19 +480,26 @@ func (r *router) register() error {
 
 // create gives ids to series that have none, of which some may be there twice.
 func (db *database) create(fresh []*column.Series) error {
-	fresh = slices.Clone(fresh)
-	slices.SortFunc(fresh, func(a, b *column.Series) int { return strings.Compare(a.Key, b.Key) })
-	fresh = slices.Compact(fresh)
-	keys := make([]string, len(fresh))
-	ids := make([]model.SeriesID, len(fresh))
+	type named struct {
+		key    string
+		series *column.Series
+	}
+	list := make([]named, len(fresh))
 	for i, sr := range fresh {
-		keys[i] = sr.Key
+		list[i] = named{sr.Key(), sr}
+	}
+	slices.SortFunc(list, func(a, b named) int { return strings.Compare(a.key, b.key) })
+	list = slices.CompactFunc(list, func(a, b named) bool { return a.series == b.series })
+	keys := make([]string, len(list))
+	ids := make([]model.SeriesID, len(list))
+	for i := range list {
+		keys[i] = list[i].key
 	}
 	if err := db.series.Create(keys, ids); err != nil {
 		return fmt.Errorf("create series in database %s: %w", db.name, err)
 	}
-	for i, sr := range fresh {
-		sr.SetID(ids[i])
+	for i := range list {
+		list[i].series.SetID(ids[i])
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // appendRow appends a row as a line of line protocol, time in nanoseconds.
 func appendRow(dst []byte, b *column.Batch, r *column.Row) []byte {
-	dst = append(dst, r.Series.Key...)
+	dst = append(dst, r.Series.Key()...)
 	for i, f := range r.Layout.Fields {
 		if i == 0 {
 			dst = append(dst, ' ')

@@ -99,7 +99,7 @@ m u=7i 0
 	}
 	for i := range b.Rows {
 		x, y := &b.Rows[i], &again.Rows[i]
-		if x.Series.Key != y.Series.Key || x.Time != y.Time || !slices.Equal(x.Layout.Fields, y.Layout.Fields) {
+		if x.Series.Key() != y.Series.Key() || x.Time != y.Time || !slices.Equal(x.Layout.Fields, y.Layout.Fields) {
 			t.Errorf("row %d: %+v became %+v", i, x, y)
 		}
 	}

@@ -190,7 +190,7 @@ func (x *Index) AddAll(series []*column.Series) {
 	defer x.mu.Unlock()
 	for _, s := range series {
 		if id := uint32(s.ID()); id != 0 && !x.living.get(id) {
-			x.addLocked(id, s.Key)
+			x.addLocked(id, s.Key())
 		}
 	}
 	x.staleLocked()

@@ -712,7 +712,7 @@ func TestIndexBytes(t *testing.T) {
 	for i := range series {
 		host := fmt.Sprintf("a-host-name-of-some-length-%07d", i)
 		text += len(host)
-		series[i] = &column.Series{Key: "m,dc=one,host=" + host}
+		series[i] = column.NewSeries("m,dc=one,host=" + host)
 		series[i].SetID(model.SeriesID(i + 1))
 	}
 	x.AddAll(series)

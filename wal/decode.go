@@ -112,8 +112,8 @@ func (c *decoder) define(flags byte, payload []byte) error {
 		// by an entry that never became durable may have left its id to
 		// another.
 		s := t.get(uint32(id)).Series
-		if s == nil || s.Key != string(key) {
-			s = &column.Series{Key: string(key)}
+		if s == nil || s.Key() != string(key) {
+			s = column.NewSeries(string(key))
 			s.SetID(model.SeriesID(id))
 		}
 		t.put(uint32(id), definedSeries{s, c.segment})

@@ -87,7 +87,7 @@ func (f *definitions) append(dst []byte, segment, sequence uint64, mark byte, e 
 			if !set.add(id) {
 				continue
 			}
-			key := w.Rows[r].Series.Key
+			key := w.Rows[r].Series.Key()
 			if len(f.raw)+len(key)+3*binary.MaxVarintLen64 > maxDefinitions {
 				dst = f.flush(dst, segment, sequence, mark)
 			}

@@ -147,8 +147,8 @@ func (c *encoder) write(w *Write) error {
 			if series == nil || series.ID() == 0 {
 				return fmt.Errorf("append row %d of shard %d: series has no id", i, w.Shard)
 			}
-			if len(series.Key) > model.MaxKeyLength {
-				return fmt.Errorf("append row %d of shard %d: series key of %d bytes exceeds %d", i, w.Shard, len(series.Key), model.MaxKeyLength)
+			if n := series.KeyLength(); n > model.MaxKeyLength {
+				return fmt.Errorf("append row %d of shard %d: series key of %d bytes exceeds %d", i, w.Shard, n, model.MaxKeyLength)
 			}
 			next := uint32(series.ID())
 			if step := int64(next) - int64(id); step == idStep {

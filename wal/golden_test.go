@@ -33,7 +33,7 @@ func goldenEntries() []*Entry {
 	one := &column.Layout{Measurement: "mem", Fields: []column.Field{{Key: "used", Type: model.Integer}}}
 	var series []*column.Series
 	for id := range 3 {
-		s := &column.Series{Key: fmt.Sprintf("cpu,host=%c", 'a'+id)}
+		s := column.NewSeries(fmt.Sprintf("cpu,host=%c", 'a'+id))
 		s.SetID(model.SeriesID(id + 1))
 		series = append(series, s)
 	}

@@ -57,7 +57,7 @@ func (w *world) pick(db uint32) *column.Series {
 		if w.rng.IntN(8) == 0 {
 			id = math.MaxUint32 - uint32(len(list)) // ids need not be dense
 		}
-		s := &column.Series{Key: fmt.Sprintf("cpu,host=h%d,db=%d,pad=%s", len(list), db, strings.Repeat("x", w.rng.IntN(60)))}
+		s := column.NewSeries(fmt.Sprintf("cpu,host=h%d,db=%d,pad=%s", len(list), db, strings.Repeat("x", w.rng.IntN(60))))
 		s.SetID(model.SeriesID(id))
 		w.series[db] = append(list, s)
 		return s
@@ -149,7 +149,7 @@ func text(e *Entry) string {
 	for _, w := range e.Writes {
 		fmt.Fprintf(&b, "write %d %d\n", w.Database, w.Shard)
 		for _, r := range w.Rows {
-			fmt.Fprintf(&b, "  %d %q %q %d", r.Series.ID(), r.Series.Key, r.Layout.Measurement, r.Time)
+			fmt.Fprintf(&b, "  %d %q %q %d", r.Series.ID(), r.Series.Key(), r.Layout.Measurement, r.Time)
 			for i, f := range r.Layout.Fields {
 				v := w.Values[int(r.First)+i]
 				if f.Type == model.String {
@@ -271,7 +271,7 @@ func note(s *column.Series, shard uint64, n int, mark string) *Entry {
 var noteLayout = &column.Layout{Measurement: "note", Fields: []column.Field{{Key: "text", Type: model.String}}}
 
 func testSeries(id uint32) *column.Series {
-	s := &column.Series{Key: fmt.Sprintf("note,n=%d", id)}
+	s := column.NewSeries(fmt.Sprintf("note,n=%d", id))
 	s.SetID(model.SeriesID(id))
 	return s
 }

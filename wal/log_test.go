@@ -65,7 +65,7 @@ func TestReplaySharesSeriesAndLayouts(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(series) != 2 || series[0] != series[1] || layouts[0] != layouts[1] || series[0].ID() != 7 || series[0].Key != s.Key {
+	if len(series) != 2 || series[0] != series[1] || layouts[0] != layouts[1] || series[0].ID() != 7 || series[0].Key() != s.Key() {
 		t.Fatalf("series %v layouts %v", series, layouts)
 	}
 }
@@ -161,11 +161,11 @@ func TestAppendRefuses(t *testing.T) {
 	if err := l.Replay(nil); err != nil {
 		t.Fatal(err)
 	}
-	long := testSeries(2)
-	long.Key = strings.Repeat("k", model.MaxKeyLength+1)
+	long := column.NewSeries(strings.Repeat("k", model.MaxKeyLength+1))
+	long.SetID(2)
 	for name, change := range map[string]func(w *Write){
 		"no series":       func(w *Write) { w.Rows[0].Series = nil },
-		"no id":           func(w *Write) { w.Rows[0].Series = &column.Series{Key: "x"} },
+		"no id":           func(w *Write) { w.Rows[0].Series = column.NewSeries("x") },
 		"long key":        func(w *Write) { w.Rows[0].Series = long },
 		"no layout":       func(w *Write) { w.Rows[0].Layout = nil },
 		"no fields":       func(w *Write) { w.Rows[0].Layout = &column.Layout{} },

@@ -30,7 +30,7 @@ func TestStaleDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		if key != "" {
-			s := &column.Series{Key: key}
+			s := column.NewSeries(key)
 			s.SetID(5)
 			row := column.Row{Series: s, Layout: layout, Time: 1}
 			if err := l.Append(&Entry{Writes: []Write{{Database: 1, Shard: 1, Rows: []column.Row{row}, Values: []uint64{7}}}}); err != nil {
@@ -67,7 +67,7 @@ func TestStaleDefinition(t *testing.T) {
 	var keys []string
 	err = l.Replay(func(e *Entry) error {
 		for _, r := range e.Writes[0].Rows {
-			keys = append(keys, r.Series.Key)
+			keys = append(keys, r.Series.Key())
 		}
 		return nil
 	})

@@ -29,8 +29,8 @@ func benchEntry(kind string, rows int, at int64) *Entry {
 	}
 	w := Write{Database: 1, Shard: 1}
 	for r := range rows {
-		s := testSeries(uint32(r + 1))
-		s.Key += ",region=eu-central-1,datacenter=eu-central-1a,rack=6,os=Ubuntu15.10,arch=x86,team=SF,service=19,service_version=1,service_environment=test"
+		s := column.NewSeries(testSeries(uint32(r+1)).Key() + ",region=eu-central-1,datacenter=eu-central-1a,rack=6,os=Ubuntu15.10,arch=x86,team=SF,service=19,service_version=1,service_environment=test")
+		s.SetID(model.SeriesID(r + 1))
 		w.Rows = append(w.Rows, column.Row{Series: s, Layout: l, Time: at, First: uint32(len(w.Values))})
 		for range l.Fields {
 			var v uint64

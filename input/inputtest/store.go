@@ -84,7 +84,7 @@ func (s *Store) Write(ctx context.Context, db, rp string, b *column.Batch) error
 	}
 	s.mu.batches++
 	for _, r := range b.Rows {
-		line := r.Series.Key
+		line := r.Series.Key()
 		for i, f := range r.Layout.Fields {
 			word := b.Values[int(r.First)+i]
 			value := fmt.Sprint(word)
