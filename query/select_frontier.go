@@ -59,8 +59,31 @@ func (u *unit) narrows(set *roaring.Bitmap, limit int) bool {
 }
 
 // narrow returns the series of set that hold the first rows of each group, s.cap
-// of them, and cuts s.rng to the times of those.
+// of them, and cuts s.rng to the times of those. Where the order of rows of equal
+// time is that of a merge of all series of a group, it keeps them all.
 func (s *rowScan) narrow(set *roaring.Bitmap) (*roaring.Bitmap, error) {
+	narrowed := roaring.New()
+	for g, members := range s.u.members(set) {
+		if s.sorted(g) {
+			narrowed.Or(members)
+		}
+	}
+	kept := roaring.AndNot(set, narrowed)
+	if narrowed.IsEmpty() {
+		return set, nil
+	}
+	whole := s.rng
+	chosen, err := s.narrowSorted(narrowed)
+	if err == nil && !kept.IsEmpty() {
+		chosen.Or(kept)
+		s.rng = whole
+	}
+	return chosen, err
+}
+
+// narrowSorted is narrow of groups whose rows of equal time stand in the order of
+// the tag sets.
+func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 	defer func() { s.x.used.Add(-s.held.Swap(0)) }()
 	if b, ok := s.u.shard.TimeBounds(set); ok {
 		s.rng = s.rng.Intersect(b)
@@ -120,18 +143,15 @@ func (s *rowScan) probe(set *roaring.Bitmap) (map[int32]*frontier, error) {
 	if !fewFirst(groups*s.cap, set) {
 		return nil, nil
 	}
-	members := map[int32]*roaring.Bitmap{s.u.gid[0]: set}
-	if groups > 1 {
-		members = s.u.members(set)
-	}
+	members := s.u.members(set)
 	all := roaring.New()
-	few := map[int32]*roaring.Bitmap{}
+	few := map[int32]*roaring.Bitmap{} // by the level's group
 	for g, m := range members {
 		first, err := s.firstSeries(m, s.cap)
 		if err != nil {
 			return nil, err
 		}
-		few[g] = first
+		few[s.u.gid[g]] = first
 		all.Or(first)
 	}
 	found, err := s.frontiers(all, nil)
@@ -139,7 +159,7 @@ func (s *rowScan) probe(set *roaring.Bitmap) (map[int32]*frontier, error) {
 		return nil, err
 	}
 	out := make(map[int32]*frontier, len(members))
-	for g := range members {
+	for g := range few {
 		found[g].prune(s.cap)
 		found[g].few = few[g]
 		out[g] = found[g]
@@ -188,8 +208,8 @@ func (s *rowScan) frontiers(set *roaring.Bitmap, probed map[int32]*frontier) (ma
 // walk is frontiers for one worker.
 func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int32]*frontier, error) {
 	out := make(map[int32]*frontier, max(1, len(s.u.groups.Tuples)))
-	for _, g := range s.u.gid {
-		if g < 0 {
+	for i, g := range s.u.gid {
+		if g < 0 || !s.sorted(i) {
 			continue
 		}
 		f := &frontier{time: math.MaxInt64, next: 2 * s.cap}

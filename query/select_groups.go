@@ -216,18 +216,38 @@ func (u *unit) subset(keep func(int32) bool) *roaring.Bitmap {
 	return out
 }
 
-// members returns the series of a set by group.
-func (u *unit) members(set *roaring.Bitmap) map[int32]*roaring.Bitmap {
-	ids := map[int32][]uint32{}
+// sizes returns how many series of a set each of u.groups has.
+func (u *unit) sizes(set *roaring.Bitmap) []uint32 {
+	out := make([]uint32, max(1, len(u.groups.Tuples)))
+	if len(out) == 1 {
+		out[0] = uint32(set.GetCardinality())
+		return out
+	}
 	it := set.ManyIterator()
 	buf := make([]uint32, 1024)
 	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
 		for _, id := range buf[:n] {
-			g := u.group(model.SeriesID(id))
+			out[u.groups.Of(model.SeriesID(id))]++
+		}
+	}
+	return out
+}
+
+// members returns the series of a set by group of u.groups.
+func (u *unit) members(set *roaring.Bitmap) map[int]*roaring.Bitmap {
+	if len(u.groups.Tuples) <= 1 {
+		return map[int]*roaring.Bitmap{0: set}
+	}
+	ids := map[int][]uint32{}
+	it := set.ManyIterator()
+	buf := make([]uint32, 1024)
+	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
+		for _, id := range buf[:n] {
+			g := u.groups.Of(model.SeriesID(id))
 			ids[g] = append(ids[g], id)
 		}
 	}
-	out := make(map[int32]*roaring.Bitmap, len(ids))
+	out := make(map[int]*roaring.Bitmap, len(ids))
 	for g, list := range ids {
 		out[g] = roaring.New()
 		out[g].AddMany(list)

@@ -29,7 +29,7 @@ const (
 // they stand in it as they are, ascending. Bounds are the ends of the runs among
 // times, after a 0.
 func (s *rowScan) order(times []int64, bounds []int, runs []run, tags []model.Tags) []int32 {
-	if s.ties == bySeries || len(runs) < 2 || len(runs) >= manySeries {
+	if len(runs) < 2 || s.sorted(s.u.groups.Of(runs[0].id)) {
 		perm := mergeOrder(&s.stop, times, bounds)
 		if !s.asc {
 			slices.Reverse(perm)
@@ -59,6 +59,11 @@ func (s *rowScan) order(times []int64, bounds []int, runs []run, tags []model.Ta
 	}
 	return h.merge(&s.stop)
 }
+
+// sorted reports whether rows of equal time of a group of u.groups stand in the
+// order of the tag sets. It depends on the series asked for, not on those that
+// have rows: with LIMIT most are not looked at.
+func (s *rowScan) sorted(group int) bool { return s.ties == bySeries || s.sizes[group] >= manySeries }
 
 // leadingTexts returns the columns of strings and tags that come before all
 // others in the order of names.

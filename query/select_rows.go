@@ -109,6 +109,8 @@ type rowScan struct {
 	cap int // rows wanted per series, 0: all
 
 	ties tieOrder
+	// sizes tells how many series each of u.groups has in the set that is read.
+	sizes []uint32
 
 	bytes atomic.Int64 // of the rows read
 	held  atomic.Int64 // of narrow, given back at its end
@@ -133,6 +135,7 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 	if s.rng.Empty() {
 		return nil, 0, nil
 	}
+	s.sizes = u.sizes(set)
 	if u.narrows(set, limit) {
 		var err error
 		if set, err = s.narrow(set); err != nil || set.IsEmpty() {
