@@ -524,13 +524,16 @@ func TestOneMoment(t *testing.T) {
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	var entries atomic.Int64
+	// What may be written from one backup to the next: as much as can be would
+	// be the more, the longer it takes to read the backups, and so on.
+	due := make(chan struct{}, 300)
 	for w := range 3 {
 		wg.Go(func() {
 			for i := int64(1); ; i++ {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-due:
 				}
 				var b strings.Builder
 				for k := range int64(shards) {
@@ -567,11 +570,14 @@ func TestOneMoment(t *testing.T) {
 	})
 	dir := t.TempDir()
 	r := OpenRepository(vfs.OS, dir)
-	for entries.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
 	last := uint64(0)
 	for range 12 {
+		for range cap(due) - len(due) {
+			due <- struct{}{}
+		}
+		for entries.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
 		before := entries.Load()
 		res := take(t, s, dir, Filter{})
 		if res.Sequence < last || res.Sequence == 0 {
