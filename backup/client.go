@@ -97,11 +97,26 @@ func (e *WriteError) failedLines() int64 {
 	return n
 }
 
+// Ping returns an error if no server answers.
+func (c *Client) Ping(ctx context.Context) error {
+	resp, err := c.do(ctx, http.MethodGet, "/ping", nil, nil, nil)
+	if err != nil {
+		return err
+	}
+	if err := answer(resp); err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
 // Write sends lines.
 func (c *Client) Write(ctx context.Context, db, rp, precision string, lines []byte) error {
 	params := url.Values{"db": {db}}
 	if rp != "" {
 		params.Set("rp", rp)
+	}
+	if precision == "us" {
+		precision = "u" // as /write spells it
 	}
 	if precision != "" {
 		params.Set("precision", precision)

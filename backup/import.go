@@ -253,7 +253,7 @@ func (im *importer) line(line []byte) error {
 		return nil
 	}
 	if im.db == "" {
-		return errors.New("no database: give one, or a file with a \"# CONTEXT-DATABASE:\" header")
+		return errors.New("no database: name one with -db, or give a file with a \"# CONTEXT-DATABASE:\" header")
 	}
 	b := &im.batch
 	b.db, b.rp = im.db, im.rp

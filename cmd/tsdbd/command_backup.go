@@ -52,7 +52,10 @@ func defineBackup(f *commandFlags) action {
 		switch {
 		case *list:
 			return listBackups(r, stdout, *asJSON)
-		case *prune != 0:
+		case f.given("prune"):
+			if *prune < 1 {
+				return f.usageError("-prune keeps one backup at least")
+			}
 			backups, objects, err := r.Prune(*prune)
 			if err == nil {
 				_, err = fmt.Fprintf(stdout, "removed %d backups and %d objects\n", backups, objects)
@@ -116,6 +119,9 @@ func listBackups(r *backup.Repository, stdout io.Writer, asJSON bool) error {
 	}
 	if asJSON {
 		return json.NewEncoder(stdout).Encode(out)
+	}
+	if len(out) == 0 {
+		return errors.New("there is no backup in it")
 	}
 	for _, l := range out {
 		lacks := ""

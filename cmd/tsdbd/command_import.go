@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"tsdbd/backup"
+	"tsdbd/lineproto"
 )
 
 func importCommand() *command {
@@ -42,6 +43,9 @@ func defineImport(f *commandFlags) action {
 		if len(rest) > 1 {
 			return f.usageError("import takes one file")
 		}
+		if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
+			return f.usageError("-precision is one of ns, us, ms, s, m and h, not %q", opt.Precision)
+		}
 		f.complete(client)
 		var in io.Reader = os.Stdin
 		if len(rest) == 1 && rest[0] != "-" {
@@ -60,6 +64,10 @@ func defineImport(f *commandFlags) action {
 			w := bufio.NewWriter(file)
 			defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()
 			opt.Failed = w
+		}
+		// Later it waits for a server that is away; now that would be a riddle.
+		if err := client.Ping(ctx); err != nil {
+			return err
 		}
 		p := newProgress(stderr)
 		opt.Progress = func(s backup.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }

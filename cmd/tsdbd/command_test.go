@@ -421,6 +421,11 @@ func TestImport(t *testing.T) {
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	one := writeFile(t, "us v=1 7000000")
+	must(t, "import", "-host", s.URL, "-db", "one", "-precision", "us", one)
+	if got := s.Query("one", "SELECT v FROM us"); !strings.Contains(got, "7000000000") && !strings.Contains(got, "1970-01-01T00:00:07Z") {
+		t.Errorf("a time in microseconds is %s", got)
+	}
 	out = must(t, "import", "-host", s.URL, "-db", "one", "-precision", "s", "-batch", "100", "-workers", "4", file)
 	if !strings.Contains(out, "500 points processed, 500 written, 0 refused") {
 		t.Errorf("import says %q", out)

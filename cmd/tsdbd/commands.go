@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -45,6 +46,22 @@ func commandNamed(name string) *command {
 		}
 	}
 	return nil
+}
+
+// otherNames are commands that other programs have.
+var otherNames = map[string]string{"run": "serve", "start": "serve", "server": "serve", "report": "inspect report", "check": "verify", "dump": "export"}
+
+// unknownCommand is the error of a command that there is not, with the nearest.
+func unknownCommand(name string) error {
+	var known []string
+	for _, c := range commands() {
+		known = append(known, c.name)
+	}
+	near := cmp.Or(otherNames[name], nearest(name, known, len(name)/3+2))
+	if near == "" {
+		return fmt.Errorf("unknown command %q, see tsdbd help", name)
+	}
+	return fmt.Errorf("unknown command %q, did you mean tsdbd %s? See tsdbd help", name, near)
 }
 
 // run parses the arguments and runs the command, or tells its help.

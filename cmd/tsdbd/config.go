@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -155,8 +155,8 @@ type monitorConfig struct {
 
 // logConfig is about the server's log on standard error.
 type logConfig struct {
-	Level  slog.Level `toml:"level"`
-	Format string     `toml:"format"` // auto, console, text or json
+	Level  logLevel `toml:"level"`
+	Format string   `toml:"format"` // auto, console, text or json
 }
 
 // continuousConfig is about continuous queries, in InfluxDB's words.
@@ -307,6 +307,9 @@ func (c *config) readFile(path string) ([]keyNote, error) {
 	for _, s := range exampleConfig().settings() {
 		known = append(known, s.key)
 	}
+	for name := range exampleConfig().sections() {
+		known = append(known, name)
+	}
 	known = append(known, slices.Sorted(maps.Keys(influxKeys))...)
 	var errs []error
 	var notes []keyNote
@@ -402,7 +405,11 @@ func (c *config) validate() error {
 		}
 	}
 	check(c.Data.Dir != "", "data.dir must not be empty")
-	check(c.HTTP.BindAddress != "", "http.bind-address must not be empty")
+	if _, port, err := net.SplitHostPort(c.HTTP.BindAddress); err != nil {
+		errs = append(errs, fmt.Errorf("http.bind-address must be HOST:PORT such as 127.0.0.1:8086, or :8086 for all addresses, not %q", c.HTTP.BindAddress))
+	} else if _, err := net.LookupPort("tcp", port); err != nil {
+		errs = append(errs, fmt.Errorf("http.bind-address %q has no port from 0 to 65535", c.HTTP.BindAddress))
+	}
 	check(!c.HTTP.HTTPSEnabled || c.HTTP.HTTPSCertificate != "", "http.https-certificate must name a file if http.https-enabled is true")
 	check(!c.HTTP.UnixSocketEnabled || c.HTTP.BindSocket != "", "http.bind-socket must not be empty if http.unix-socket-enabled is true")
 	check(c.HTTP.Realm != "" && !strings.ContainsFunc(c.HTTP.Realm, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }),

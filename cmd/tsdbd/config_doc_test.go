@@ -84,6 +84,7 @@ func TestUnknownKeysAreExplained(t *testing.T) {
 	f("unknown key http.auth-enable, did you mean http.auth-enabled?", "[http]\nauth-enable = true\n")
 	f("unknown key http.auth_enabled, did you mean http.auth-enabled?", "[http]\nauth_enabled = true\n")
 	f("unknown key data.bind-address, did you mean http.bind-address?", "[data]\nbind-address = \"x\"\n")
+	f("unknown key htp, did you mean http?\nunknown key htp.x", "[htp]\nx = 1\n")
 	f("unknown key http.zzzzzzzzzzzz", "[http]\nzzzzzzzzzzzz = 1\n")
 	f("unknown variable TSDBD_HTTP_AUTH_ENABLE, did you mean TSDBD_HTTP_AUTH_ENABLED?", "", "TSDBD_HTTP_AUTH_ENABLE=true")
 	f("unknown variable TSDBD_HTTP_SHAREDSECRET, did you mean TSDBD_HTTP_SHARED_SECRET?", "", "TSDBD_HTTP_SHAREDSECRET=x")

@@ -108,7 +108,7 @@ func TestPrecedence(t *testing.T) {
 	if c.Data.FlushSize != 9<<20 {
 		t.Errorf("environment over file: %+v", c.Data)
 	}
-	if c.HTTP.BindAddress != "flag:3" || c.Log.Level != slog.LevelDebug {
+	if c.HTTP.BindAddress != "flag:3" || c.Log.Level != logLevel(slog.LevelDebug) {
 		t.Errorf("flags over environment: %+v", c)
 	}
 	if c.Data.WALMaxSize != defaultConfig().Data.WALMaxSize {

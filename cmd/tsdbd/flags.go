@@ -75,12 +75,27 @@ func (f *commandFlags) clientFlags(host string) *backup.Client {
 	return c
 }
 
+// given tells whether a flag stands in the arguments.
+func (f *commandFlags) given(name string) (found bool) {
+	f.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+// notEmpty is the error of a flag that is given and empty, such as -data "$DIR"
+// of a variable that is not set.
+func (f *commandFlags) notEmpty() (err error) {
+	f.Visit(func(given *flag.Flag) {
+		if given.Value.String() == "" {
+			err = f.usageError("-%s is empty", given.Name)
+		}
+	})
+	return err
+}
+
 // complete fills in what the flags of a client leave out: the scheme, and what
 // the environment holds.
 func (f *commandFlags) complete(c *backup.Client) {
-	given := false
-	f.Visit(func(f *flag.Flag) { given = given || f.Name == "host" })
-	if host := os.Getenv(envPrefix + "HOST"); host != "" && c.URL != "" && !given {
+	if host := os.Getenv(envPrefix + "HOST"); host != "" && c.URL != "" && !f.given("host") {
 		c.URL = host
 	}
 	if c.URL != "" && !strings.Contains(c.URL, "://") {

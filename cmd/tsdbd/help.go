@@ -36,7 +36,7 @@ func helpCommand() *command {
 				}
 				c := commandNamed(rest[0])
 				if c == nil || len(rest) > 1 {
-					return f.usageError("unknown command %q", strings.Join(rest, " "))
+					return unknownCommand(strings.Join(rest, " "))
 				}
 				return c.writeHelp(stdout)
 			}

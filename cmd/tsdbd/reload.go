@@ -41,7 +41,7 @@ func (r *reloader) reload() {
 		r.log.Info("setting changed", "key", key, "was", was.Interface(), "is", is.Interface())
 		was.Set(is)
 	}
-	r.level.Set(r.current.Log.Level)
+	r.level.Set(slog.Level(r.current.Log.Level))
 	r.setLimits(r.current)
 	if r.accessLog != nil {
 		if err := r.accessLog.reopen(); err != nil {

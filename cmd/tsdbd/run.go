@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +29,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	c := commandNamed(name)
 	if c == nil {
-		return fmt.Errorf("unknown command %q, see tsdbd help", name)
+		return unknownCommand(name)
 	}
 	return c.run(ctx, args, stdout, stderr)
 }
@@ -51,7 +52,7 @@ Without flags it keeps its data in ./data and listens on 127.0.0.1:8086. It says
 			var from settingsFrom
 			from.declare(f)
 			return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
-				if err := f.nothingElse(rest); err != nil {
+				if err := errors.Join(f.nothingElse(rest), f.notEmpty()); err != nil {
 					return err
 				}
 				load := func() (*config, error) { return from.load(os.Environ()) }
@@ -86,7 +87,7 @@ func configCommand() *command {
 			var from settingsFrom
 			from.declare(f)
 			return func(_ context.Context, rest []string, stdout, stderr io.Writer) error {
-				if err := f.nothingElse(rest); err != nil {
+				if err := errors.Join(f.nothingElse(rest), f.notEmpty()); err != nil {
 					return err
 				}
 				c, err := from.load(os.Environ())

@@ -30,7 +30,7 @@ import (
 // reverse order. reload reads the configuration again when SIGHUP asks for it.
 func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*config, error), stdout, stderr io.Writer) (err error) {
 	level := new(slog.LevelVar)
-	level.Set(c.Log.Level)
+	level.Set(slog.Level(c.Log.Level))
 	log := c.logger(stderr, level)
 	encrypted, err := c.TLS.parse()
 	if err != nil {

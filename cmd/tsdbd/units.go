@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -55,6 +56,32 @@ func (s size) MarshalText() ([]byte, error) {
 	}
 	return strconv.AppendInt(nil, int64(s), 10), nil
 }
+
+// logLevel is a level of the log, by its name.
+type logLevel slog.Level
+
+// UnmarshalText reads debug, info, warn or error in any case.
+func (l *logLevel) UnmarshalText(text []byte) error {
+	switch strings.ToLower(string(text)) {
+	case "debug":
+		*l = logLevel(slog.LevelDebug)
+	case "info":
+		*l = logLevel(slog.LevelInfo)
+	case "warn":
+		*l = logLevel(slog.LevelWarn)
+	case "error":
+		*l = logLevel(slog.LevelError)
+	default:
+		return fmt.Errorf("%q is not debug, info, warn or error", text)
+	}
+	return nil
+}
+
+// String returns the name.
+func (l logLevel) String() string { return slog.Level(l).String() }
+
+// MarshalText writes the name.
+func (l logLevel) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // duration is a length of time, written as Go does, and with days and weeks.
 type duration time.Duration

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"net"
+	"os/user"
+	"strings"
+	"syscall"
+
+	"tsdbd/backup"
+	"tsdbd/inspect"
+)
+
+// advice returns what can be done about an error that ends the program, "" where
+// the error says it all.
+func advice(err error) string {
+	var network *net.OpError
+	var name *net.DNSError
+	var answer *backup.WriteError
+	var certificate x509.UnknownAuthorityError
+	listening := errors.As(err, &network) && network.Op == "listen"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "another program has this address, perhaps an InfluxDB or another tsdbd: stop it, or choose another address (-http HOST:PORT for the API)"
+	case errors.Is(err, syscall.EADDRNOTAVAIL), listening && errors.As(err, &name):
+		return "this machine has no such address: 127.0.0.1 is the machine itself, :PORT all its addresses"
+	case listening && errors.Is(err, fs.ErrPermission):
+		return "ports below 1024 are not for every user: choose a higher one, or give the program CAP_NET_BIND_SERVICE"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "no server listens there: start it, or tell where it is with -host URL or TSDBD_HOST"
+	case errors.As(err, &name):
+		return "tell where the server is with -host URL or TSDBD_HOST"
+	case errors.As(err, &answer) && answer.Status == 401:
+		return "log in with -username, and the password in TSDBD_PASSWORD"
+	case errors.As(err, &answer) && answer.Status == 404 && strings.Contains(answer.Message, "database not found"):
+		return "make the database first: curl -X POST 'http://HOST:PORT/query' --data-urlencode 'q=CREATE DATABASE ...'"
+	case errors.As(err, &answer) && strings.Contains(answer.Message, "HTTP request to an HTTPS server"):
+		return "the server takes https: -host https://HOST:PORT"
+	case errors.As(err, &certificate):
+		return "the server's certificate comes from no authority that this machine knows: SSL_CERT_FILE names a file of others"
+	case errors.Is(err, inspect.ErrInUse):
+		return "stop the server, or use a command that asks it by -host URL"
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return "another tsdbd runs on this directory: stop it, or name another directory with -data DIR"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is mounted read-only: look at the disk, and at what the service may write to"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "the disk is full: make room"
+	case errors.Is(err, fs.ErrPermission):
+		who := "the user that runs tsdbd"
+		if u, err := user.Current(); err == nil {
+			who = "the user " + u.Username
+		}
+		return who + " may not do that: give it the directory with chown, or name another one"
+	case strings.HasPrefix(err.Error(), "open store") && strings.Contains(err.Error(), "version"):
+		return "a newer tsdbd has written to this directory; nothing was changed. Use that program, or a backup from before"
+	}
+	return ""
+}
