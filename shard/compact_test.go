@@ -99,7 +99,7 @@ func (b *bench) checks() {
 
 func fixed(t *testing.T) *bench {
 	b := newBench(t, rand.New(rand.NewPCG(1, 1)))
-	b.s.maxFile = maxFileBytes
+	b.s.maxFile, b.s.cells = maxFileBytes, cacheCells
 	return b
 }
 

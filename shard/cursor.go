@@ -84,11 +84,11 @@ type cluster struct {
 const (
 	clusterPieces = 16
 	clusterBytes  = 16 << 20
-	clusterCells  = 2 * cacheCells
-)
 
-// cacheCells bounds rows times fields of what is gathered of a cache at once.
-const cacheCells = 2 * maxCells
+	// cacheCells bounds rows times fields of what is gathered of a cache at
+	// once, and, twice, of a part of a cluster.
+	cacheCells = 2 * maxCells
+)
 
 // newestRows are the places at which a walk from the newest row on cuts the
 // rows of a cache, so that it gathers little when it stops early.
@@ -335,7 +335,7 @@ func (c *cursor) cached(s *cacheSource) int {
 			}
 		}
 	}
-	if most := max(cacheCells/max(len(c.fields), 1), 1); rows > most {
+	if most := max(c.view.shard.cells/max(len(c.fields), 1), 1); rows > most {
 		s.cuts = s.gather.Cuts(c.id, t, most, s.cuts[:0])
 		for _, cut := range s.cuts {
 			add(model.TimeRange{Min: t.Min, Max: cut - 1}, most)
@@ -359,7 +359,7 @@ func (c *cursor) cluster(lo, hi int, end int64) {
 		// A part ends where a piece begins: after it no piece of it but those
 		// that reach over is read again.
 		fresh := 0
-		for n < hi && (fresh < clusterPieces && bytes < clusterBytes && cells < clusterCells || c.pieces[n].min <= from) {
+		for n < hi && (fresh < clusterPieces && bytes < clusterBytes && cells < 2*c.view.shard.cells || c.pieces[n].min <= from) {
 			if c.pieces[n].min >= from {
 				fresh++
 				bytes += c.pieces[n].bytes

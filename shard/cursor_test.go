@@ -84,6 +84,9 @@ func (b *bench) open() {
 	if b.r.IntN(2) == 0 {
 		s.maxFile = 1 // a file per series
 	}
+	if b.r.IntN(2) == 0 {
+		s.cells = 1 + b.r.IntN(64) // caches in parts
+	}
 }
 
 // write applies one entry: runs of regular or jittered times, some at the ends

@@ -49,6 +49,7 @@ type Shard struct {
 	counters *Counters
 	pace     func(ctx context.Context, bytes int) error
 	maxFile  int64 // maxFileBytes, less in tests
+	cells    int   // cacheCells, less in tests
 
 	index   *tsi.Index
 	writing sync.Mutex // held by Flush's and Compact's changes of the manifest
@@ -91,7 +92,7 @@ func (s *Shard) bound(ctx context.Context) (context.Context, context.CancelFunc)
 // with a damaged frame goes to quarantine, a damaged index or manifest too,
 // and is made anew from the TSM files. See Quarantine.
 func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
-	s := &Shard{id: id, dir: dir, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: maxFileBytes}
+	s := &Shard{id: id, dir: dir, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: maxFileBytes, cells: cacheCells}
 	if s.counters == nil {
 		s.counters = &Counters{}
 	}

@@ -208,7 +208,7 @@ func (l *Log) rotate(grow bool) error {
 	}
 	if err := l.start(next); err != nil {
 		_ = next.file.Close()
-		_ = l.fs.Remove(next.path)
+		l.giveUp(next)
 		return err
 	}
 	var closed segment
@@ -238,6 +238,21 @@ func (l *Log) rotate(grow bool) error {
 	l.defined.reset()
 	l.counters.rotations.Add(1)
 	return err
+}
+
+// giveUp removes a file that could not be started. If it has a segment's name
+// and cannot be removed, it is a closed segment without entries: Trim takes it
+// before the active one, so that it never stands where others were.
+func (l *Log) giveUp(s *openFile) {
+	if err := l.fs.Remove(s.path); err == nil || s.path != segmentPath(l.dir, s.number) {
+		return
+	}
+	l.files.Lock()
+	defer l.files.Unlock()
+	l.files.closed = append(l.files.closed, segment{
+		path: s.path, number: s.number, size: s.size, last: s.first - 1,
+		header: segmentHeader{number: s.number, epoch: l.epoch, first: s.first},
+	})
 }
 
 // start gives a prepared file its header and its name, durably.

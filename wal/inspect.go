@@ -61,6 +61,7 @@ func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, e *Entry) error) (
 	var out []SegmentInfo
 	var damage []Damage
 	decoder := newDecoder()
+	last := uint64(0) // entry of all segments so far
 	for i := range segments {
 		s := &segments[i]
 		decoder.nextSegment()
@@ -75,12 +76,13 @@ func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, e *Entry) error) (
 		if gone {
 			continue
 		}
-		if n := len(out); n > 0 && s.headerErr == nil && s.Previous > out[n-1].Last && len(found) == 0 && out[n-1].headerErr == nil {
+		if n := len(out); n > 0 && s.headerErr == nil && s.Previous > last && len(found) == 0 && out[n-1].headerErr == nil {
 			damage = append(damage, Damage{
 				Segment: out[n-1].Path, Offset: out[n-1].End,
-				Reason: fmt.Sprintf("entries %d to %d are missing", out[n-1].Last+1, s.Previous),
+				Reason: fmt.Sprintf("entries %d to %d are missing", last+1, s.Previous),
 			})
 		}
+		last = max(last, s.Last)
 		damage = append(damage, found...)
 		out = append(out, *s)
 	}
@@ -142,7 +144,7 @@ func (s *SegmentInfo) read(fsys vfs.FS, d *decoder, next *SegmentInfo, fn func(*
 		return nil, false, err
 	}
 	s.Last, s.Entries = r.last, r.delivered
-	succeeded := next != nil && next.headerErr == nil && s.headerErr == nil && next.Epoch == s.Epoch
+	succeeded := next != nil && next.headerErr == nil && s.headerErr == nil && next.Epoch == s.Epoch && next.Previous >= s.Last
 	_ = r.release(!succeeded)
 	if torn > 0 {
 		s.Torn = torn

@@ -65,9 +65,10 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 			return err
 		}
 		// What was still in doubt: a later segment of the same epoch was begun
-		// after a sync of this one.
+		// after a sync of this one, but where it was given up and this one went
+		// on.
 		succeeded := i+1 < len(segments) && segments[i+1].headerErr == nil && s.headerErr == nil &&
-			segments[i+1].header.epoch == s.header.epoch
+			segments[i+1].header.epoch == s.header.epoch && segments[i+1].header.previous >= r.last
 		if err := r.release(!succeeded); err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func parseSegmentHeader(b []byte) (h segmentHeader, err error) {
 	h.number = binary.LittleEndian.Uint64(b[16:])
 	h.first = binary.LittleEndian.Uint64(b[24:])
 	h.previous = binary.LittleEndian.Uint64(b[32:])
-	if h.first == 0 || h.first > maxSequence || h.previous >= h.first {
+	if h.first == 0 || h.first > maxSequence || h.previous >= h.first || h.number > maxNumber {
 		return segmentHeader{}, binio.Corruptf("", 0, "segment header makes no sense")
 	}
 	return h, nil
@@ -89,6 +89,10 @@ func sparePath(dir string, number uint64) string {
 	return path.Join(dir, fmt.Sprintf("%012d%s", number, spareSuffix))
 }
 
+// maxNumber bounds the number of a segment; no writer gets there, and what lies
+// beyond it is not ours: numbers must not wrap, for they order the segments.
+const maxNumber = 1 << 62
+
 // parseName returns the number in a file name of ours.
 func parseName(name, suffix string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, suffix)
@@ -96,7 +100,7 @@ func parseName(name, suffix string) (uint64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil
+	return n, err == nil && n <= maxNumber
 }
 
 // segment is a segment file that is not written to any more.
