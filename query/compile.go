@@ -63,7 +63,7 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		return nil, err
 	}
 	hasMax := cond.HasMax
-	if !hasMax && !out.win.none() {
+	if !hasMax && out.win.asked() {
 		out.rng.Max = now.UnixNano()
 		hasMax = true
 	}
@@ -84,7 +84,7 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		out.rng = out.rng.Intersect(parent.read)
 		out.open = out.open && parent.open
 		if !out.win.none() && out.fill == influxql.NullFill {
-			out.fill = influxql.NoFill
+			out.fill = influxql.NoFill // empty windows are nothing to the outer statement
 		}
 		if !parent.win.none() && out.win.none() {
 			out.win, out.inherited = parent.win, true
@@ -93,9 +93,12 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 			}
 		}
 	}
-	c := &compiler{now: now, onlySelectors: true, every: !out.win.none(), calendar: out.win.months > 0, limit: stmt.Limit, wildcard: true, parent: parent}
+	c := &compiler{now: now, onlySelectors: true, every: out.win.asked(), calendar: out.win.months > 0, limit: stmt.Limit, wildcard: true, parent: parent}
 	if err := c.fields(stmt, out); err != nil {
 		return nil, err
+	}
+	if out.inherited && len(c.calls) > 0 && out.fill == influxql.NullFill {
+		out.fill = influxql.NoFill
 	}
 	out.read = out.rng
 	for _, f := range stmt.Fields {
@@ -120,7 +123,7 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 	if len(c.calls) > 0 {
 		stmt.IsRawQuery = false
 	}
-	return out, nil
+	return out, out.win.refused
 }
 
 // fields checks the select list, drops the time column and folds constants.
@@ -155,7 +158,7 @@ func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
 		case influxql.LinearFill:
 			return errors.New("fill(linear) must be used with a function")
 		}
-		if !out.win.none() && !out.inherited {
+		if out.win.asked() && !out.inherited {
 			return errors.New("GROUP BY requires at least one aggregate function")
 		}
 	}
@@ -298,6 +301,10 @@ func compileWindows(stmt *influxql.SelectStatement, now time.Time) (w windows, e
 				if s, ok := e.Args[1].(*influxql.StringLiteral); ok && w.setCalendar(s.Val) {
 					continue
 				}
+				if text, ok := timeText(e.Args[1]); ok {
+					w.refused = fmt.Errorf("invalid time dimension offset: %s", text)
+					continue
+				}
 				shift, err := windowOffset(e.Args[1], lit.Val, now)
 				if err != nil {
 					return w, err
@@ -309,6 +316,17 @@ func compileWindows(stmt *influxql.SelectStatement, now time.Time) (w windows, e
 		}
 	}
 	return w, nil
+}
+
+// timeText returns a time that is given as the offset of windows.
+func timeText(arg influxql.Expr) (string, bool) {
+	switch a := arg.(type) {
+	case *influxql.StringLiteral:
+		return a.String(), a.IsTimeLiteral()
+	case *influxql.TimeLiteral:
+		return a.String(), true
+	}
+	return "", false
 }
 
 func windowOffset(arg influxql.Expr, every time.Duration, now time.Time) (time.Duration, error) {
@@ -329,12 +347,6 @@ func windowOffset(arg influxql.Expr, every time.Duration, now time.Time) (time.D
 			return 0, nil
 		}
 		return time.Duration(floorMod(now.UnixNano(), int64(every))), nil
-	case *influxql.StringLiteral:
-		if a.IsTimeLiteral() {
-			return 0, fmt.Errorf("invalid time dimension offset: %s", a)
-		}
-	case *influxql.TimeLiteral:
-		return 0, fmt.Errorf("invalid time dimension offset: %s", a)
 	}
 	return 0, errors.New("time dimension offset must be duration or now()")
 }

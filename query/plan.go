@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -351,37 +352,75 @@ func (l *level) checkCalls() error {
 			continue
 		}
 		for _, c := range l.calls {
-			for ; c != nil; c = c.inner {
-				if c.typ == model.Unknown || c.ref.Type == influxql.Tag {
-					continue
-				}
-				if err := checkCallType(c); err != nil {
-					return err
-				}
+			err := c.check(s.sub != nil)
+			if err == nil {
+				continue
+			}
+			if found, selectErr := l.selects(s); found || selectErr != nil {
+				return cmp.Or(selectErr, err)
 			}
 		}
 	}
 	return nil
 }
 
-func checkCallType(c *call) error {
-	if c.typ.Numeric() {
+// selects reports whether the tags in the condition leave a series of a source.
+func (l *level) selects(s *source) (bool, error) {
+	tags, _ := SplitTags(l.cond, isFieldRef)
+	for _, shard := range s.shards {
+		set, err := shard.Select(s.name, tags)
+		if err != nil {
+			return false, fmt.Errorf("select series of %s: %w", s.name, err)
+		}
+		if set != nil && !set.IsEmpty() {
+			return true, nil
+		}
+	}
+	return s.sub != nil, nil
+}
+
+// check checks the types of a call, first of the one inside. A tag is a string
+// to the reader of a subquery, and nothing to one of a measurement.
+func (c *call) check(ofSub bool) error {
+	if c.inner != nil {
+		if err := c.inner.check(ofSub); err != nil {
+			return err
+		}
+	}
+	typ := c.typ
+	if c.ref.Type == influxql.Tag {
+		if typ = model.String; !ofSub {
+			return nil
+		}
+	}
+	if typ == model.Unknown || typ.Numeric() {
 		return nil
 	}
 	switch c.fn {
 	case "count", "first", "last", "mode", "distinct", "sample", "elapsed":
 		return nil
 	case "min", "max":
-		if c.typ == model.Boolean {
+		if typ == model.Boolean {
 			return nil
 		}
 	}
 	if c.inner != nil && (c.inner.fn == "count") {
 		return nil
 	}
-	name := strings.ReplaceAll(strings.TrimPrefix(c.fn, "non_negative_"), "_", " ")
-	if strings.HasPrefix(name, "holt winters") {
+	name, iterator := strings.ReplaceAll(strings.TrimPrefix(c.fn, "non_negative_"), "_", " "), "Interrupt"
+	switch {
+	case strings.HasPrefix(name, "holt winters"):
 		name = "elapsed" // InfluxDB's slip
+	case (name == "top" || name == "bottom") && len(c.expr.Args) > 2:
+		// InfluxDB takes the greatest or smallest of each combination first.
+		switch {
+		case typ == model.Boolean:
+			iterator = "ReduceBoolean"
+		case name == "top":
+			name = "max"
+		default:
+			name = "min"
+		}
 	}
-	return fmt.Errorf("unsupported %s iterator type: *query.%sInterruptIterator", name, c.typ)
+	return fmt.Errorf("unsupported %s iterator type: *query.%s%sIterator", name, typ, iterator)
 }

@@ -222,6 +222,9 @@ func (r *callRun) collect(batch []int32) error {
 		if len(batch) == len(r.t.names) {
 			want = nil
 		}
+		if c.ref.Type == influxql.Tag {
+			us = nil // functions of tags see nothing
+		}
 		for _, u := range us {
 			m, _, err := r.x.collectUnit(u, r.refs[c], c.rng, r.l.asc, 0, c.ties(), want)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
@@ -34,6 +35,8 @@ type cardinality struct {
 	column     string
 	// byName makes a table for each measurement, else one for all.
 	byName bool
+	// present has comparisons only hold for series that have the tag.
+	present bool
 }
 
 // counter counts one distinct thing within a group of series.
@@ -146,18 +149,28 @@ func (c *counter) count() int64 {
 
 // run counts. collect adds what a set of series of a measurement has in a shard.
 func (c *cardinality) run(s *session, collect func(counter *counter, name string, shard scan.Shard, set *roaring.Bitmap) error) error {
+	rng := model.AllTime
 	if influxql.HasTimeExpr(c.where) {
-		return errors.New(c.what + " EXACT CARDINALITY doesn't support time in WHERE clause")
+		if !c.present {
+			return errors.New(c.what + " EXACT CARDINALITY doesn't support time in WHERE clause")
+		}
+		cond, err := SplitTime(c.where, s.opt.Now(), time.UTC)
+		if err != nil {
+			return err
+		}
+		if c.where, rng = cond.Expr, cond.Range; !rng.Contains(0) {
+			return nil // InfluxDB gives values of tags the time 0
+		}
 	}
 	type groupKey struct{ name, tuple string }
 	counters := map[groupKey]*counter{}
 	tagsOf := map[groupKey]model.Tags{}
-	err := s.eachSourceMeasurement(c.database, c.sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
+	err := s.eachSourceMeasurement(c.database, c.sources, rng, func(_ *indexView, m indexMeasurement) error {
 		keys, err := c.keys(m)
 		if err != nil {
 			return err
 		}
-		parts, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return selectByTags(shard, m.name, c.where) })
+		parts, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return c.selectByTags(shard, m.name) })
 		if err != nil {
 			return err
 		}
@@ -246,12 +259,32 @@ func (c *cardinality) keys(m indexMeasurement) ([]string, error) {
 
 // selectByTags returns the series that satisfy a WHERE clause; one that needs
 // the values of fields is satisfied by none.
-func selectByTags(shard scan.Shard, name string, where influxql.Expr) (*roaring.Bitmap, error) {
-	tags, rest := SplitTags(where, fieldTest(shard.Fields(name)))
+func (c *cardinality) selectByTags(shard scan.Shard, name string) (*roaring.Bitmap, error) {
+	tags, rest := SplitTags(c.where, fieldTest(shard.Fields(name)))
 	if rest != nil {
 		return roaring.New(), nil
 	}
+	if c.present {
+		tags = ofPresent(tags)
+	}
 	return shard.Select(name, tags)
+}
+
+// ofPresent returns a predicate whose comparisons are false for a tag that a
+// series lacks.
+func ofPresent(e *model.TagExpr) *model.TagExpr {
+	if e == nil {
+		return nil
+	}
+	switch e.Op {
+	case model.TagAnd, model.TagOr:
+		return &model.TagExpr{Op: e.Op, Left: ofPresent(e.Left), Right: ofPresent(e.Right)}
+	case model.TagAll: // of the names of the index, which are no tags
+		return &model.TagExpr{Op: model.TagNone}
+	case model.TagNone:
+		return e
+	}
+	return &model.TagExpr{Op: model.TagAnd, Left: e, Right: &model.TagExpr{Op: model.TagNotEqual, Key: e.Key}}
 }
 
 // eachGroup splits a set of series by the values of tag keys.
@@ -450,7 +483,7 @@ func (s *session) showTagValuesCardinality(st *influxql.ShowTagValuesCardinality
 	}
 	c := cardinality{
 		what: "SHOW TAG VALUES", database: st.Database, sources: st.Sources, where: st.Condition,
-		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true,
+		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true, present: true,
 	}
 	whole := st.Condition == nil && st.Dimensions == nil
 	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {

@@ -26,13 +26,18 @@ func floorDiv(a, b int64) int64 {
 // windows cuts time into the intervals of GROUP BY time. The zero value is one
 // window that holds all time.
 type windows struct {
-	every  int64
-	shift  int64
-	loc    *time.Location // nil: UTC
-	months int            // of calendar windows, which have a loc; every is then the longest they are but for moved clocks
+	every   int64
+	shift   int64
+	loc     *time.Location // nil: UTC
+	months  int            // of calendar windows, which have a loc; every is then the longest they are but for moved clocks
+	refused error          // what is wrong with the offset, told after all else
 }
 
 func (w *windows) none() bool { return w.every <= 0 }
+
+// asked reports whether the statement names an interval, though it be negative,
+// which makes no windows.
+func (w *windows) asked() bool { return w.every != 0 }
 
 func (w *windows) zone(t int64) int64 {
 	_, off := time.Unix(0, t).In(w.loc).Zone()
@@ -104,7 +109,10 @@ func (w *windows) next(start int64) int64 {
 	if w.months > 0 {
 		return w.month(w.calendar(start) + w.months)
 	}
-	if start == model.MinTime && w.every > 0 && w.loc == nil {
+	if w.none() {
+		return afterTime
+	}
+	if start == model.MinTime && w.loc == nil {
 		// The first window is cut off by the start of time.
 		return start + w.every - w.since(start)
 	}

@@ -24,13 +24,13 @@ var goldenOurs = flag.String("golden.ours", "", "append what differs to this fil
 
 // TestGolden replays every recorded theme against the real process.
 func TestGolden(t *testing.T) {
-	known := golden.Differences(t)
+	known, siblings := golden.Differences(t), golden.Siblings(t)
 	s := startServer(t, t.TempDir())
 	for _, th := range golden.Themes(t, nil) {
 		t.Run(th.Theme, func(t *testing.T) {
 			setUpGolden(t, s, th)
 			differ := 0
-			for _, c := range th.Cases {
+			for _, c := range append(siblings[th.Theme], th.Cases...) {
 				d := known[c.Name()]
 				if d != nil {
 					differ++

@@ -105,7 +105,7 @@ func Themes(t testing.TB, want func(name string) bool) []*Theme {
 	var out []*Theme
 	for _, e := range names {
 		name := strings.TrimSuffix(path.Base(e.Name()), ".json")
-		if name == "differences" || want != nil && !want(name) {
+		if name == "differences" || name == "siblings" || want != nil && !want(name) {
 			continue
 		}
 		th := &Theme{}
@@ -117,6 +117,20 @@ func Themes(t testing.TB, want func(name string) bool) []*Theme {
 	}
 	if len(out) == 0 {
 		t.Fatal("no themes")
+	}
+	return out
+}
+
+// Siblings returns cases by theme that stand beside those of the recording. Their
+// answers are InfluxDB 1.6.7's, over the theme's data.
+func Siblings(t testing.TB) map[string][]*Case {
+	t.Helper()
+	out := map[string][]*Case{}
+	read(t, "siblings.json", &out)
+	for theme, cases := range out {
+		for _, c := range cases {
+			c.theme = theme
+		}
 	}
 	return out
 }

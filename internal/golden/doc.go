@@ -5,6 +5,9 @@
 // Package query answers the statements in process, over storages that cut
 // their data in different ways; cmd/tsdbd answers every theme over HTTP.
 //
+// testdata/siblings.json holds further cases of the themes, with answers of
+// InfluxDB 1.6.7.
+//
 // testdata/differences.json lists the cases that are answered otherwise on
 // purpose, with the reason and, but for the order of rows of equal time, our
 // answer. A listed case that does not differ any more fails the test.
