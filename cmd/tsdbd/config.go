@@ -251,6 +251,7 @@ func (from *settingsFrom) declare(f *commandFlags) {
 // environment over the file, the file over the defaults.
 func (from *settingsFrom) load(environ []string) (*config, error) {
 	c := defaultConfig()
+	from.notes = nil
 	env := map[string]string{}
 	for _, e := range environ {
 		if k, v, ok := strings.Cut(e, "="); ok && strings.HasPrefix(k, envPrefix) {
@@ -266,6 +267,7 @@ func (from *settingsFrom) load(environ []string) (*config, error) {
 	if err := c.readEnv(env); err != nil {
 		return nil, err
 	}
+	from.notes = append(from.notes, c.influxVariables(environ)...)
 	if from.dir != "" {
 		c.Data.Dir = from.dir
 	}

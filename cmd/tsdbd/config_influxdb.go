@@ -182,3 +182,30 @@ func (c *config) checkDir() error {
 	}
 	return nil
 }
+
+// influxVariables returns a note on each variable of the environment that sets a
+// key in an InfluxDB and nothing here: a server that comes after one must not be
+// open because nobody noticed that.
+func (c *config) influxVariables(environ []string) (notes []keyNote) {
+	ours := map[string]string{} // InfluxDB's variable -> ours, or why there is none
+	variable := func(key string) string { return strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key)) }
+	for _, s := range c.settings() {
+		ours[influxPrefix+strings.TrimPrefix(s.env, envPrefix)] = "set " + s.env
+	}
+	for key, k := range influxKeys {
+		ours[influxPrefix+variable(key)] = "it would have no effect: " + k.ignored
+		if k.to != "" {
+			ours[influxPrefix+variable(key)] = "set " + envPrefix + variable(k.to)
+		}
+	}
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if what, ok := ours[name]; ok {
+			notes = append(notes, keyNote{name, "is not read: " + what, slog.LevelWarn})
+		}
+	}
+	return notes
+}
+
+// influxPrefix begins the variables that an InfluxDB reads.
+const influxPrefix = "INFLUXDB_"

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,6 +98,30 @@ func TestInfluxKeys(t *testing.T) {
 	}
 	if want := "reporting-disabled has no effect: nothing is reported to anybody\nlogging.format is taken for log.format\nlogging.level is taken for log.level\nifql.enabled has no effect: Flux is not supported\n"; notes != want {
 		t.Errorf("notes\n%s", notes)
+	}
+}
+
+func TestInfluxVariables(t *testing.T) {
+	var from settingsFrom
+	c, err := from.load([]string{
+		"INFLUXDB_HTTP_AUTH_ENABLED=true", "INFLUXDB_COORDINATOR_QUERY_TIMEOUT=1s", "INFLUXDB_DATA_INDEX_VERSION=tsi1",
+		"INFLUXDB_HTTP_LOG_ENABLED=true", "INFLUXDB_DB=x", "INFLUXDB_CONFIG_PATH=x", "HOME=/",
+	})
+	if err != nil || c.HTTP.AuthEnabled {
+		t.Fatal(c, err)
+	}
+	var got []string
+	for _, n := range from.notes {
+		got = append(got, n.key+" "+n.text)
+	}
+	want := []string{
+		"INFLUXDB_HTTP_AUTH_ENABLED is not read: set TSDBD_HTTP_AUTH_ENABLED",
+		"INFLUXDB_COORDINATOR_QUERY_TIMEOUT is not read: set TSDBD_QUERY_QUERY_TIMEOUT",
+		"INFLUXDB_DATA_INDEX_VERSION is not read: it would have no effect: there is one kind of index, in files",
+		"INFLUXDB_HTTP_LOG_ENABLED is not read: set TSDBD_HTTP_ACCESS_LOG",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("notes %q", got)
 	}
 }
 
