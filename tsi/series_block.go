@@ -2,8 +2,9 @@ package tsi
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
-	"unsafe"
+	"sync"
 
 	"github.com/golang/snappy"
 
@@ -143,18 +144,29 @@ func parseBlockHeader(b []byte, offset int64) (blockHeader, bool) {
 	return h, ok
 }
 
+// unpacker is memory that a block is unpacked in before it is copied: its size
+// is not known before, and a flush unpacks all blocks.
+type unpacker struct {
+	decoder keyblock.Decoder
+	text    []byte
+	ends    []uint32
+}
+
+var unpackers = sync.Pool{New: func() any { return new(unpacker) }}
+
 // decodeSeriesBlock checks and unpacks a payload. Errors are ErrCorrupt.
 func decodeSeriesBlock(h *blockHeader, payload []byte) (*seriesBlock, error) {
 	if binio.Checksum(payload) != h.payloadCRC {
 		return nil, binio.Corruptf("", 0, "series block: checksum mismatch")
 	}
 	if h.flags == blockColumns {
-		var d keyblock.Decoder
-		text, ends, err := d.Decode(nil, make([]uint32, 0, h.count), payload, h.count, seriesBlockMaxText)
-		if err != nil {
+		u := unpackers.Get().(*unpacker)
+		defer unpackers.Put(u)
+		var err error
+		if u.text, u.ends, err = u.decoder.Decode(u.text[:0], u.ends[:0], payload, h.count, seriesBlockMaxText); err != nil {
 			return nil, err
 		}
-		return &seriesBlock{first: h.first, text: unsafe.String(unsafe.SliceData(text), len(text)), ends: ends}, nil
+		return &seriesBlock{first: h.first, text: string(u.text), ends: slices.Clone(u.ends)}, nil
 	}
 	if h.flags != blockSnappy {
 		return nil, binio.Corruptf("", 0, "series block: flags %d", h.flags)
