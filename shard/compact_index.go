@@ -43,6 +43,10 @@ func (s *Shard) indexError(err error) error {
 	return err
 }
 
+// IndexDamaged reports whether reading has met damage of the index, which Compact
+// heals.
+func (s *Shard) IndexDamaged() bool { return s.indexDamage.Load() != nil }
+
 // healIndex writes the living series of all TSI files anew, from the series
 // file's keys and the fields in memory, when a page of one was found damaged.
 func (s *Shard) healIndex() (bool, error) {

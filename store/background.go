@@ -74,32 +74,33 @@ func (s *Store) nextFlush() *shardEntry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	now := time.Now()
-	var largest, oldest, idle *shardEntry
-	var total, largestBytes int64
-	var oldestSeq uint64
-	for _, e := range s.mu.shards {
-		total += e.Bytes()
-		first, dirty := e.FirstUnflushed()
-		if !dirty || now.Before(e.retryAt) {
-			continue
+	var failed, largest, oldest, idle *shardEntry
+	var largestBytes int64
+	s.unflushedLocked(func(e *shardEntry) bool {
+		if now.Before(e.retryAt) {
+			return true
 		}
 		if e.pending != nil {
-			return e
+			failed = e
+			return false
 		}
 		if n := e.ActiveBytes(); largest == nil || n > largestBytes {
 			largest, largestBytes = e, n
 		}
-		if oldest == nil || first < oldestSeq {
-			oldest, oldestSeq = e, first
+		if oldest == nil {
+			oldest = e
 		}
 		if now.Sub(e.LastWrite()) > s.opt.FlushIdle {
 			idle = e
 		}
-	}
+		return true
+	})
 	switch {
+	case failed != nil:
+		return failed
 	case largest == nil:
 		return nil
-	case largestBytes > s.opt.FlushBytes || total > s.opt.CacheBytes/2:
+	case largestBytes > s.opt.FlushBytes || s.cached.Load() > s.opt.CacheBytes/2:
 		return largest
 	case s.log.Stats().DiskBytes > s.opt.LogBytes:
 		return oldest
@@ -168,7 +169,8 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	took := time.Since(start)
 	s.counters.flushNanos.Add(int64(took))
 	s.logger.Debug("flushed", "shard", e.ID(), "took", took)
-	s.countCaches()
+	s.settle(e)
+	e.compactIdle.Store(false)
 	wake(s.wakeCompact)
 	s.trim()
 	s.garbage += frozen
@@ -182,19 +184,6 @@ func (s *Store) trim() {
 	if err := s.log.Trim(s.flushedUpTo(limit)); err != nil {
 		s.logger.Warn("log not trimmed", "err", err)
 	}
-}
-
-// flushedUpTo returns the sequence up to which every shard has the log in its
-// files, limit at most.
-func (s *Store) flushedUpTo(limit uint64) uint64 {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, e := range s.mu.shards {
-		if first, dirty := e.FirstUnflushed(); dirty {
-			limit = min(limit, first-1)
-		}
-	}
-	return limit
 }
 
 // flushAll flushes every shard that has anything unflushed.
@@ -228,17 +217,6 @@ func (s *Store) flushFor(d time.Duration) (left int) {
 		}
 	}
 	return 0
-}
-
-func (s *Store) dirtyShards() (dirty []*shardEntry) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, e := range s.mu.shards {
-		if _, ok := e.FirstUnflushed(); ok {
-			dirty = append(dirty, e)
-		}
-	}
-	return dirty
 }
 
 // compactLoop merges files, a shard at a time, as long as there is work.
@@ -285,10 +263,18 @@ func (s *Store) compactOnce(ctx context.Context) bool {
 			continue
 		}
 		cold := s.cold(e)
+		if e.compactIdle.Load() && cold == e.compactCold && !e.IndexDamaged() {
+			continue
+		}
+		e.compactIdle.Store(true)
+		e.compactCold = cold
 		s.compacting.Store(1)
 		start := time.Now()
 		did, err := e.Compact(ctx, cold)
 		s.compacting.Store(0)
+		if did || err != nil {
+			e.compactIdle.Store(false)
+		}
 		switch {
 		case errors.Is(err, context.Canceled):
 		case err != nil:

@@ -113,7 +113,11 @@ func (s *Store) applyDelete(sequence uint64, d *wal.Delete) {
 		s.logger.Error("delete in log unreadable", "shard", d.Shard, "err", err)
 		return
 	}
-	if err := sh.Delete(sequence, set, d.Range); err != nil {
+	err := sh.Delete(sequence, set, d.Range)
+	s.dirty(sh)
+	s.count(sh, sh.Bytes())
+	sh.compactIdle.Store(false)
+	if err != nil {
 		s.logger.Error("delete applied, but the index may still list series without rows", "shard", d.Shard, "err", err)
 	}
 }
@@ -135,6 +139,7 @@ func (s *Store) forgetShards(ids []uint64) {
 	for _, id := range ids {
 		if e := s.mu.shards[id]; e != nil {
 			delete(s.mu.shards, id)
+			s.displaceLocked(e)
 			s.mu.dropped[id] = e
 		}
 	}
@@ -160,11 +165,13 @@ func (s *Store) removeDropped() error {
 			errs = append(errs, fmt.Errorf("remove shard %d: %w", id, err))
 			continue
 		}
+		s.applying.Lock()
+		s.count(e, 0)
+		s.applying.Unlock()
 		s.mu.Lock()
 		delete(s.mu.dropped, id)
 		s.mu.Unlock()
 	}
-	s.countCaches()
 	s.trim()
 	return errors.Join(errs...)
 }

@@ -114,6 +114,10 @@ func (s *Store) repairDamaged() {
 			shards[db] = nil
 		}
 	}
+	if len(shards) == 0 {
+		s.mu.RUnlock()
+		return
+	}
 	for _, e := range s.mu.shards {
 		if _, ok := shards[e.db]; ok {
 			shards[e.db] = append(shards[e.db], e)

@@ -131,7 +131,7 @@ func (r *replayer) apply(e *wal.Entry) error {
 // nothing: then replay goes on and memory grows.
 func (r *replayer) relieve(sequence uint64) bool {
 	var largest *shardEntry
-	for _, e := range r.s.mu.shards {
+	for _, e := range r.s.dirtyShards() {
 		if largest == nil || e.ActiveBytes() > largest.ActiveBytes() {
 			largest = e
 		}
@@ -149,6 +149,7 @@ func (r *replayer) relieve(sequence uint64) bool {
 		r.s.logger.Error("flush failed, will be tried again", "shard", largest.ID(), "err", err)
 		return false
 	}
-	r.s.countCaches()
+	r.s.settle(largest)
+	largest.compactIdle.Store(false)
 	return true
 }

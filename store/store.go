@@ -1,6 +1,7 @@
 package store
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -117,6 +118,7 @@ type Store struct {
 		databases map[uint32]*database
 		shards    map[uint64]*shardEntry
 		dropped   map[uint64]*shardEntry // out of the catalog, directory not yet removed
+		unflushed *list.List             // of the *shardEntry in shards that have anything unflushed; see unflushed
 		closed    bool
 	}
 
@@ -159,6 +161,7 @@ type Store struct {
 // shardEntry is an open shard and whose it is.
 type shardEntry struct {
 	*shard.Shard
+	unflushed
 	db       *database
 	failures int   // flushes that failed in a row
 	failed   error // why the last of them did
@@ -167,6 +170,8 @@ type shardEntry struct {
 
 	compactFailures int
 	compactAt       time.Time
+	compactIdle     atomic.Bool // nothing to merge when last looked at, as cold as compactCold says; any change of files ends it
+	compactCold     bool
 }
 
 // newStore returns a store that has opened nothing yet.
@@ -176,6 +181,7 @@ func newStore(dir string, opt Options) *Store {
 	s.pacer.rate.Store(opt.CompactBytesPerSecond)
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards, s.mu.dropped = make(map[uint64]*shardEntry), make(map[uint64]*shardEntry)
+	s.mu.unflushed = list.New()
 	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)
 	return s
 }
@@ -364,10 +370,10 @@ func (s *Store) apply(e *wal.Entry) {
 		if sh == nil {
 			continue // dropped meanwhile
 		}
-		before := sh.ActiveBytes()
 		sh.Apply(e.Sequence, w.Rows, w.Values, w.Strings)
-		after := sh.ActiveBytes()
-		if s.cached.Add(after-before) > s.opt.CacheBytes/2 || after > s.opt.FlushBytes {
+		s.dirty(sh)
+		s.count(sh, sh.Bytes())
+		if s.cached.Load() > s.opt.CacheBytes/2 || sh.ActiveBytes() > s.opt.FlushBytes {
 			wake(s.wakeFlush)
 		}
 	}

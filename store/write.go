@@ -88,20 +88,6 @@ func (s *Store) admit(size int64) bool {
 	return true
 }
 
-// countCaches sets cached anew, after a flush or drop has freed caches. No
-// entry is applied meanwhile.
-func (s *Store) countCaches() {
-	s.applying.Lock()
-	defer s.applying.Unlock()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	n := int64(0)
-	for _, e := range s.mu.shards {
-		n += e.Bytes()
-	}
-	s.cached.Store(n)
-}
-
 func (s *Store) writable() error {
 	s.mu.RLock()
 	closed := s.mu.closed

@@ -20,8 +20,9 @@ import (
 
 var replaySeries = flag.Int("replay-series", 100_000, "BenchmarkReplay: series of the log")
 
-// BenchmarkManyShards measures a one-row write, a look for a flush and a round
-// of compactions with nothing to do in a store of 1,000 shards.
+// BenchmarkManyShards measures in a store of 1,000 shards a one-row write, a look
+// for a flush and a round of compactions with nothing to do, and, once all shards
+// are flushed, what the store does for a flush beside writing files.
 func BenchmarkManyShards(b *testing.B) {
 	fs := vfstest.New()
 	s := openTest(b, fs, testOptions(fs))
@@ -45,6 +46,15 @@ func BenchmarkManyShards(b *testing.B) {
 	b.Run("compact-tick", func(b *testing.B) {
 		for b.Loop() {
 			s.compactOnce(b.Context())
+		}
+	})
+	s.must(s.flushAll(b.Context()))
+	b.Run("bookkeeping", func(b *testing.B) {
+		e := s.shard(1)
+		for b.Loop() {
+			s.nextFlush()
+			s.settle(e)
+			s.trim()
 		}
 	})
 }

@@ -1,0 +1,103 @@
+package store
+
+import "container/list"
+
+// The store keeps at hand what a flush asks of all shards, so that it costs the
+// same with one shard and with thousands: which shards have anything that only
+// the log keeps safe, by the first entry that has it, and what memory each is
+// counted with in Store.cached. Both change between two entries only (applying).
+
+// unflushed is a shardEntry's place among them.
+type unflushed struct {
+	place   *list.Element // in Store.mu.unflushed, nil if everything is in files
+	first   uint64        // sequence of the first entry, if there is a place
+	counted int64         // bytes in Store.cached
+}
+
+// dirty gives a shard its place after an entry was applied to it.
+func (s *Store) dirty(e *shardEntry) {
+	if e.place != nil {
+		return // its first entry is still the first
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.placeLocked(e)
+}
+
+// placeLocked puts a shard where its first unflushed entry belongs. s.mu is held.
+func (s *Store) placeLocked(e *shardEntry) {
+	first, dirty := e.FirstUnflushed()
+	if e.place != nil && dirty && first == e.first {
+		return
+	}
+	s.displaceLocked(e)
+	if !dirty {
+		return
+	}
+	// Few shards had their first entry since, most often none.
+	at := s.mu.unflushed.Back()
+	for at != nil && at.Value.(*shardEntry).first > first {
+		at = at.Prev()
+	}
+	e.first = first
+	if at == nil {
+		e.place = s.mu.unflushed.PushFront(e)
+	} else {
+		e.place = s.mu.unflushed.InsertAfter(e, at)
+	}
+}
+
+// displaceLocked takes a shard out of the list. s.mu is held.
+func (s *Store) displaceLocked(e *shardEntry) {
+	if e.place != nil {
+		s.mu.unflushed.Remove(e.place)
+		e.place = nil
+	}
+}
+
+// settle brings place and count of a shard up to date after a flush of it.
+func (s *Store) settle(e *shardEntry) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.shards[e.ID()] != e {
+		return // dropped meanwhile
+	}
+	s.placeLocked(e)
+	s.count(e, e.Bytes())
+}
+
+// count sets what a shard is counted with.
+func (s *Store) count(e *shardEntry, bytes int64) {
+	s.cached.Add(bytes - e.counted)
+	e.counted = bytes
+}
+
+// unflushedLocked calls f with the shards that have a place, the one that pins the
+// oldest entry first, until f returns false. s.mu is held.
+func (s *Store) unflushedLocked(f func(e *shardEntry) bool) {
+	for at := s.mu.unflushed.Front(); at != nil && f(at.Value.(*shardEntry)); at = at.Next() {
+	}
+}
+
+// flushedUpTo returns the sequence up to which every shard has the log in its
+// files, limit at most.
+func (s *Store) flushedUpTo(limit uint64) uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if at := s.mu.unflushed.Front(); at != nil {
+		limit = min(limit, at.Value.(*shardEntry).first-1)
+	}
+	return limit
+}
+
+func (s *Store) dirtyShards() (dirty []*shardEntry) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.unflushedLocked(func(e *shardEntry) bool {
+		dirty = append(dirty, e)
+		return true
+	})
+	return dirty
+}

@@ -1,0 +1,118 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"tsdbd/internal/testseed"
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/scan"
+)
+
+// TestUnflushedMatchesShards compares what the store has at hand of its shards
+// with what a walk over all of them gives, after writes, deletes, flushes that
+// fail or not, drops and a replay.
+func TestUnflushedMatchesShards(t *testing.T) {
+	seed := testseed.Of(t)
+	rnd := rand.New(rand.NewPCG(seed, 31))
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.CloseFlush = -1
+	open := func() *testStore {
+		s := openTest(t, fs, opt)
+		s.cancel() // nobody else flushes
+		s.loops.Wait()
+		return s
+	}
+	s := open()
+	failing := false
+	fs.SetHook(func(vfstest.Op) error {
+		if failing {
+			return errors.New("no")
+		}
+		return nil
+	})
+	s.create("db")
+	s.create("other")
+	reordered := 0
+	for step := range 300 {
+		switch k := rnd.IntN(20); {
+		case k < 10:
+			s.must(s.write("db", fmt.Sprintf("m,h=%d v=1 %d", rnd.IntN(5), int64(rnd.IntN(12))*week)))
+		case k == 10:
+			s.must(s.write("other", fmt.Sprintf("m v=1 %d", int64(rnd.IntN(3))*week)))
+		case k == 11:
+			s.must(s.Delete(t.Context(), scan.DeleteRequest{Database: "db", Range: model.TimeRange{Min: 0, Max: int64(rnd.IntN(3)) * week}}))
+		case k == 12 && step%7 == 0:
+			s.must(s.Apply(t.Context(), meta.DropDatabase{Name: "other"}))
+			s.create("other")
+		case k == 13 && step%7 == 0:
+			s.must(s.Close())
+			s = open()
+		default:
+			dirty := s.dirtyShards()
+			if len(dirty) == 0 {
+				continue
+			}
+			e := dirty[rnd.IntN(len(dirty))]
+			failing = rnd.IntN(4) == 0
+			if rnd.IntN(3) == 0 { // something comes while the flush is under way
+				s.flushing.Lock()
+				s.applying.Lock()
+				if e.pending == nil {
+					e.pending = e.Freeze(s.applied)
+				}
+				s.applying.Unlock()
+				failing = false
+				s.must(s.write("db", fmt.Sprintf("m,h=1 v=1 %d", int64(rnd.IntN(12))*week)))
+				s.must(s.write("db", fmt.Sprintf("m,h=1 v=1 %d", e.TimeRange().Min)))
+				s.flushing.Unlock()
+				reordered++
+			}
+			s.flush(t.Context(), e)
+			failing = false
+		}
+		s.checkUnflushed(seed, step)
+	}
+	if reordered == 0 {
+		t.Error("no write came while a flush was under way")
+	}
+	s.must(s.Close())
+}
+
+func (s *testStore) checkUnflushed(seed uint64, step int) {
+	s.t.Helper()
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	bytes, dirty, last := int64(0), 0, uint64(0)
+	for _, e := range s.mu.shards {
+		bytes += e.Bytes()
+		first, ok := e.FirstUnflushed()
+		if ok {
+			dirty++
+		}
+		if ok != (e.place != nil) || ok && (e.first < first || e.first > s.applied) {
+			s.t.Fatalf("seed %d, step %d: shard %d has place %t since %d; %t, %d", seed, step, e.ID(), e.place != nil, e.first, ok, first)
+		}
+	}
+	if cached := s.cached.Load(); cached != bytes {
+		s.t.Fatalf("seed %d, step %d: %d bytes are counted, the shards have %d", seed, step, cached, bytes)
+	}
+	s.unflushedLocked(func(e *shardEntry) bool {
+		if e.first < last {
+			s.t.Fatalf("seed %d, step %d: shard %d stands behind %d with %d", seed, step, e.ID(), last, e.first)
+		}
+		last = e.first
+		dirty--
+		return true
+	})
+	if dirty != 0 {
+		s.t.Fatalf("seed %d, step %d: the list lacks %d shards", seed, step, dirty)
+	}
+}
