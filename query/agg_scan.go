@@ -112,13 +112,20 @@ type aggWorker struct {
 	ubuf  []uint64
 	gath  []column.Vector
 	stats scan.Stats // scratch of whole
+	sums  []bool     // by slot: of its column's statistics only the sum is wanted
 	walk  windowWalk
 	cuts  []cut // of the current rows
 	runs  runScratch
 }
 
 func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWorker {
-	return &aggWorker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}}
+	w := &aggWorker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}, sums: make([]bool, len(p.slots))}
+	for i := range p.slots {
+		w.sums[i] = p.slots[i].kind == slotSum && !slices.ContainsFunc(p.slots, func(o slot) bool {
+			return o.col == p.slots[i].col && o.kind > slotSquare
+		})
+	}
+	return w
 }
 
 // scanPart folds a set of series of a unit. newest stops each series at its
@@ -254,6 +261,8 @@ func (w *aggWorker) timed(sl *slot) bool {
 func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 	rd := w.rd
 	met := true
+	summer, _ := c.(scan.Summer)
+	stats, of := &w.stats, -1 // the column whose statistics stats holds
 	for i := range w.p.slots {
 		sl := &w.p.slots[i]
 		b := &rd.cs.out[sl.col]
@@ -268,8 +277,17 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 				continue
 			}
 		} else if !b.cast && b.typ == sl.typ {
-			stats := &w.stats
-			if c.Stats(b.index, stats) {
+			known := of == b.index
+			switch {
+			case known:
+			case summer != nil && w.sums[i]:
+				known, of = summer.Sum(b.index, stats), -1
+			default:
+				if known, of = c.Stats(b.index, stats), -1; known {
+					of = b.index
+				}
+			}
+			if known {
 				if stats.Count == 0 {
 					met = false
 					continue
@@ -322,7 +340,7 @@ func rowTime(c scan.Chunk, row int) (int64, error) {
 // false if the column must be decoded.
 func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stats) (bool, error) {
 	switch sl.kind {
-	case slotSum:
+	case slotSum: // no more of s is set than Summer has
 		if !sl.typ.Numeric() {
 			return false, nil
 		}

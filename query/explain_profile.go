@@ -256,6 +256,14 @@ func (c *profiledChunk) Count(i int) (int, bool) {
 	return 0, false
 }
 
+// Sum implements scan.Summer.
+func (c *profiledChunk) Sum(i int, st *scan.Stats) bool {
+	if summer, ok := c.Chunk.(scan.Summer); ok {
+		return summer.Sum(i, st)
+	}
+	return c.Stats(i, st)
+}
+
 // planNode is a line of a tree of lines.
 type planNode struct {
 	text string

@@ -7,3 +7,11 @@ type Counter interface {
 	// the column must be decoded to know it.
 	Count(i int) (int, bool)
 }
+
+// Summer is what a Chunk may implement beside Chunk, to spare a sum the other
+// statistics.
+type Summer interface {
+	// Sum sets Count, Sum and SumError of st as Stats does, and returns what that
+	// would.
+	Sum(i int, st *Stats) bool
+}

@@ -150,3 +150,13 @@ func (c *fileChunk) Count(i int) (int, bool) {
 	p := c.src.fields[i]
 	return c.Len(), p >= 0 && c.src.chunk.AllValid(p)
 }
+
+// Sum is what Stats has of count and sum.
+func (c *fileChunk) Sum(i int, st *scan.Stats) bool {
+	p := c.src.fields[i]
+	if p < 0 {
+		st.Count = 0
+		return true
+	}
+	return !c.cut && c.src.chunk.Sum(p, st)
+}

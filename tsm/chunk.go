@@ -110,6 +110,9 @@ func (c *Chunk) Step() int64 { return c.e.Step }
 // Stats returns the statistics of a field as Series.Stats does.
 func (c *Chunk) Stats(field int, st *scan.Stats) bool { return c.s.Stats(c.k, field, st) }
 
+// Sum sets Count, Sum and SumError of st as Stats does, and returns what that would.
+func (c *Chunk) Sum(field int, st *scan.Stats) bool { return c.s.Sum(c.k, field, st) }
+
 // raw returns the bytes of the column at place i, checked.
 func (c *Chunk) raw(i int) ([]byte, error) {
 	if err := c.parse(); err != nil {

@@ -351,3 +351,10 @@ func (s *Series) Stats(k, field int, st *scan.Stats) bool {
 	rec, ok := s.statRecord(k, field)
 	return ok && decodeStats(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
 }
+
+// Sum sets Count, Sum and SumError of st as Stats does, and returns what that would
+// but for damage in the rest of the record.
+func (s *Series) Sum(k, field int, st *scan.Stats) bool {
+	rec, ok := s.statRecord(k, field)
+	return ok && decodeSum(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
+}

@@ -282,6 +282,26 @@ func (r *recordReader) long() uint64 {
 	return 0
 }
 
+// skip passes over n varints.
+func (r *recordReader) skip(n int) {
+	for n > 0 && len(r.b)-r.off >= 8 {
+		last := ^binary.LittleEndian.Uint64(r.b[r.off:]) & 0x8080808080808080
+		if have := bits.OnesCount64(last); have < n {
+			n -= have
+			r.off += 8
+			continue
+		}
+		for ; n > 1; n-- {
+			last &= last - 1
+		}
+		r.off += bits.TrailingZeros64(last)>>3 + 1
+		return
+	}
+	for ; n > 0; n-- {
+		r.next()
+	}
+}
+
 func (r *recordReader) signed() int64 { return binio.UnZigZag(r.next()) }
 
 func (r *recordReader) word() uint64 {
@@ -303,12 +323,8 @@ func decodeStats(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 	flags := rec[0]
 	r := recordReader{rec[:cap(rec)], 1}
 	s.Count, s.LastRow = rows, rows-1
-	if flags&statPartial != 0 {
-		count, first, last := r.next(), r.next(), r.next()
-		if n := uint64(rows); count == 0 || count >= n || first >= n || last >= n || first+last >= n || count > n-first-last {
-			return false
-		}
-		s.Count, s.FirstRow, s.LastRow = int(count), int(first), rows-1-int(last)
+	if flags&statPartial != 0 && !r.presence(s, rows) {
+		return false
 	}
 	constant := flags&statConstant != 0
 	switch t {
@@ -323,13 +339,26 @@ func decodeStats(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 			s.First += r.next()
 			s.Last += r.next()
 		}
-		rest := r.next()
-		if t == model.Integer {
-			rest = uint64(binio.UnZigZag(rest))
-		}
-		s.Sum = rest + uint64(s.Count)*low
+		r.intSum(s, t, low)
 	case model.Float:
-		r.floatStats(s, flags, constant)
+		low, p := int64(0), powersOfTen[flags>>statExponent]
+		if flags&statDecimal != 0 {
+			low = r.signed()
+			s.Min = math.Float64bits(float64(low) / p)
+			s.Max, s.First, s.Last = s.Min, s.Min, s.Min
+			if !constant {
+				s.Max = math.Float64bits(float64(low+int64(r.next())) / p)
+				s.First = math.Float64bits(float64(low+int64(r.next())) / p)
+				s.Last = math.Float64bits(float64(low+int64(r.next())) / p)
+			}
+		} else {
+			s.Min = r.word()
+			s.Max, s.First, s.Last = s.Min, s.Min, s.Min
+			if !constant {
+				s.Max, s.First, s.Last = r.word(), r.word(), r.word()
+			}
+		}
+		r.floatSum(s, flags, low, p)
 	case model.Boolean:
 		w := r.next()
 		s.Min, s.Max, s.First, s.Last = w&1, w>>1&1, w>>2&1, w>>3&1
@@ -338,25 +367,66 @@ func decodeStats(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 	return r.off == len(rec)
 }
 
-func (r *recordReader) floatStats(s *scan.Stats, flags byte, constant bool) {
-	var low int64
-	p := powersOfTen[flags>>statExponent]
-	if flags&statDecimal != 0 {
-		low = r.signed()
-		s.Min = math.Float64bits(float64(low) / p)
-		s.Max, s.First, s.Last = s.Min, s.Min, s.Min
-		if !constant {
-			s.Max = math.Float64bits(float64(low+int64(r.next())) / p)
-			s.First = math.Float64bits(float64(low+int64(r.next())) / p)
-			s.Last = math.Float64bits(float64(low+int64(r.next())) / p)
-		}
-	} else {
-		s.Min = r.word()
-		s.Max, s.First, s.Last = s.Min, s.Min, s.Min
-		if !constant {
-			s.Max, s.First, s.Last = r.word(), r.word(), r.word()
-		}
+// decodeSum sets Count, Sum and SumError as decodeStats does. It passes over the
+// numbers that they do not need.
+func decodeSum(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
+	if s.Count, s.Sum, s.SumError = 0, 0, 0; len(rec) == 0 {
+		return true
 	}
+	flags := rec[0]
+	r := recordReader{rec[:cap(rec)], 1}
+	s.Count = rows
+	if flags&statPartial != 0 && !r.presence(s, rows) {
+		return false
+	}
+	others := 3
+	if flags&statConstant != 0 {
+		others = 0
+	}
+	switch t {
+	case model.Integer, model.Unsigned:
+		low := r.next()
+		if t == model.Integer {
+			low = uint64(binio.UnZigZag(low))
+		}
+		r.skip(others)
+		r.intSum(s, t, low)
+	case model.Float:
+		low := int64(0)
+		if flags&statDecimal != 0 {
+			low = r.signed()
+			r.skip(others)
+		} else {
+			r.off += 8 * (1 + others)
+		}
+		r.floatSum(s, flags, low, powersOfTen[flags>>statExponent])
+	case model.Boolean:
+		r.skip(1)
+		s.Sum = r.next()
+	}
+	return r.off == len(rec)
+}
+
+// presence sets which of the rows of a partial column have values.
+func (r *recordReader) presence(s *scan.Stats, rows int) bool {
+	count, first, last := r.next(), r.next(), r.next()
+	if n := uint64(rows); count == 0 || count >= n || first >= n || last >= n || first+last >= n || count > n-first-last {
+		return false
+	}
+	s.Count, s.FirstRow, s.LastRow = int(count), int(first), rows-1-int(last)
+	return true
+}
+
+func (r *recordReader) intSum(s *scan.Stats, t model.FieldType, low uint64) {
+	rest := r.next()
+	if t == model.Integer {
+		rest = uint64(binio.UnZigZag(rest))
+	}
+	s.Sum = rest + uint64(s.Count)*low
+}
+
+// floatSum reads sum and error; low is the minimum of decimals, p their power.
+func (r *recordReader) floatSum(s *scan.Stats, flags byte, low int64, p float64) {
 	if flags&statRawSum != 0 {
 		s.Sum = r.word()
 	} else {

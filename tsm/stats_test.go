@@ -151,6 +151,11 @@ func TestStatsRoundTrip(t *testing.T) {
 		if !decodeStats(&got, rec, ty, rows) {
 			t.Fatalf("%s: %x does not decode", ty, b)
 		}
+		sum := scan.Stats{Count: 7, Sum: 7, SumError: 7}
+		if ok := decodeSum(&sum, rec, ty, rows); !ok || sum.Count != got.Count || sum.Sum != got.Sum ||
+			math.Float64bits(sum.SumError) != math.Float64bits(got.SumError) {
+			t.Fatalf("%s: sum of %x is %+v, %v; want that of %+v", ty, b, sum, ok, got)
+		}
 		if got != st && !math.IsNaN(got.SumError) {
 			t.Fatalf("%s: %+v, want %+v", ty, got, st)
 		}
@@ -160,6 +165,9 @@ func TestStatsRoundTrip(t *testing.T) {
 		for cut := range rec {
 			if cut > 0 && decodeStats(&cutGot, rec[:cut], ty, rows) {
 				t.Fatalf("%s: cut record %x decodes to %+v", ty, rec[:cut], cutGot)
+			}
+			if cut > 0 && decodeSum(&cutGot, rec[:cut], ty, rows) {
+				t.Fatalf("%s: cut record %x has the sum of %+v", ty, rec[:cut], cutGot)
 			}
 		}
 	}
