@@ -300,8 +300,12 @@ func (l *Log) Close() error {
 func (l *Log) closeFiles() error {
 	var errs []error
 	if a := l.files.active; a != nil {
-		if l.Err() == nil && l.scrub == 0 {
+		switch {
+		case l.Err() != nil:
+		case l.scrub == 0:
 			errs = append(errs, l.seal(a))
+		case l.dirty(): // what a refused write left behind is cut by the next replay
+			errs = append(errs, l.sync(a))
 		}
 		errs = append(errs, a.file.Close())
 		l.files.active = nil

@@ -558,3 +558,30 @@ func TestOperatingSystemFiles(t *testing.T) {
 		mustClose(t, l)
 	}
 }
+
+// TestCloseSyncsOnFullDisk closes a log of relaxed durability when the last
+// write was refused and cannot be overwritten either, for want of space: what
+// was accepted before must be durable then, as no later sync comes.
+func TestCloseSyncsOnFullDisk(t *testing.T) {
+	fs := vfstest.New()
+	opt := Options{FS: fs, SyncInterval: time.Hour}
+	l, _ := open(t, opt)
+	s := testSeries(1)
+	want := map[uint64]string{1: mustAppend(t, l, note(s, 1, 100, "accepted"))}
+	fs.SetHook(func(op vfstest.Op) error {
+		if op.Kind == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	if err := l.Append(note(s, 1, 100, "refused")); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("append on a full disk: %v", err)
+	}
+	mustClose(t, l)
+	left := fs.CrashLocked(newRand(t), 0)
+	l, got := open(t, Options{FS: left})
+	defer l.Close()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("entries %v, want %v", got, want)
+	}
+}
