@@ -218,7 +218,7 @@ func (st *executeContinuous) run(s *session) error {
 	t := newTable("result", []model.FieldType{model.Integer, model.Integer, model.Integer}, "time", "windows", "written")
 	t.Time = 0
 	t.addRow(int64(0), windows, written)
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 // bounds returns the windows to compute: the start of the first and the end of

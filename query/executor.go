@@ -252,6 +252,28 @@ func (o *output) finish() error {
 	return o.send(&Result{})
 }
 
+// whole hands out complete tables in one result, as InfluxDB does for what it does
+// not read with a SELECT.
+func (o *output) whole(all []*Series) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return o.send(&Result{Series: all})
+}
+
+// apart hands out complete tables, each in a result if there is a chunk size.
+func (o *output) apart(all []*Series) error {
+	if o.chunk <= 0 {
+		return o.whole(all)
+	}
+	for _, s := range all {
+		if err := o.whole([]*Series{s}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // series hands out complete tables, cut to the chunk size if there is one.
 func (o *output) series(all []*Series) error {
 	if len(all) == 0 {

@@ -359,7 +359,7 @@ func (s *session) estimated(database string, total func(*indexView) (int64, erro
 			return err
 		}
 	}
-	return s.out.series([]*Series{valueTable("", []string{columnEstimate}, []any{n})})
+	return s.out.whole([]*Series{valueTable("", []string{columnEstimate}, []any{n})})
 }
 
 func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatement) error {

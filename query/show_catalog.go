@@ -18,7 +18,7 @@ func (s *session) showDatabases() error {
 			t.addRow(db.Name)
 		}
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 // showRetentionPolicies has InfluxDB's two columns of write limits only where
@@ -45,7 +45,7 @@ func (s *session) showRetentionPolicies(st *influxql.ShowRetentionPoliciesStatem
 		}
 		t.addRow(append(row, rp.Name == db.DefaultRetentionPolicy)...)
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 func formatTime(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
@@ -75,7 +75,7 @@ func (s *session) showShards() error {
 		}
 		tables = append(tables, t)
 	}
-	return s.out.series(tables)
+	return s.out.whole(tables)
 }
 
 func (s *session) showShardGroups() error {
@@ -90,7 +90,7 @@ func (s *session) showShardGroups() error {
 			}
 		}
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 func (s *session) showUsers() error {
@@ -98,7 +98,7 @@ func (s *session) showUsers() error {
 	for _, u := range s.catalog().Users {
 		t.addRow(u.Name, u.Admin)
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 func (s *session) showGrants(st *influxql.ShowGrantsForUserStatement) error {
@@ -110,7 +110,7 @@ func (s *session) showGrants(st *influxql.ShowGrantsForUserStatement) error {
 	for _, db := range slices.Sorted(maps.Keys(u.Privileges)) {
 		t.addRow(db, u.Privileges[db].String())
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 func (s *session) showContinuousQueries() error {
@@ -125,7 +125,7 @@ func (s *session) showContinuousQueries() error {
 		}
 		tables = append(tables, t)
 	}
-	return s.out.series(tables)
+	return s.out.whole(tables)
 }
 
 // showSubscriptions shows the destinations as arrays.
@@ -144,5 +144,5 @@ func (s *session) showSubscriptions() error {
 			tables = append(tables, t)
 		}
 	}
-	return s.out.series(tables)
+	return s.out.whole(tables)
 }

@@ -127,5 +127,5 @@ func (st *showCardinality) run(s *session) error {
 	if t.Rows == 0 {
 		return nil
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }

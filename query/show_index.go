@@ -168,7 +168,7 @@ func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
 		t.Values[0].Strings, t.Rows = list[lo:hi], hi-lo
 		tables = append(tables, t)
 	}
-	return s.out.series(tables)
+	return s.out.apart(tables)
 }
 
 // showTagValues looks at all policies, or at the one that FROM names.
@@ -239,7 +239,7 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 		t.Rows = hi - lo
 		tables = append(tables, t)
 	}
-	return s.out.series(tables)
+	return s.out.apart(tables)
 }
 
 // firstTagValues returns the first values of a shard, limit of them if that

@@ -50,7 +50,7 @@ func (s *session) showMeasurements(st *influxql.ShowMeasurementsStatement) error
 	}
 	t := stringTable("measurements", "name")
 	t.Values[0].Strings, t.Rows = names[lo:hi], hi-lo
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 func (s *session) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatement, databases []*meta.Database, keep func(string) bool) error {
@@ -88,7 +88,7 @@ func (s *session) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatemen
 	for _, r := range rows[lo:hi] {
 		t.addRow(r.name, r.database, r.policy)
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 // measurementSource turns WITH MEASUREMENT into a test; nil is all.

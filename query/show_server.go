@@ -41,7 +41,7 @@ func (s *session) showQueries() error {
 		}
 		t.addRow(int64(q.id), q.text, q.database, shorten(q.took).String(), status, q.user)
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 // shorten cuts a duration to its largest unit.
@@ -109,7 +109,7 @@ func (s *session) showStats(st *influxql.ShowStatsStatement) error {
 		t.Tags = stat.Tags
 		tables = append(tables, t)
 	}
-	return s.out.series(tables)
+	return s.out.whole(tables)
 }
 
 func (s *session) executorStatistic() Statistic {
@@ -199,7 +199,7 @@ func (s *session) showDiagnostics(st *influxql.ShowDiagnosticsStatement) error {
 			tables = append(tables, valueTable(d.Name, d.Columns, d.Values))
 		}
 	}
-	return s.out.series(tables)
+	return s.out.whole(tables)
 }
 
 // buildDiagnostic tells what the binary was built from.

@@ -43,7 +43,7 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 			t.addRow(line)
 		}
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
 
 // explainLevel returns the lines of each part of a plan, subqueries included.
@@ -165,5 +165,5 @@ func (s *session) explainAnalyze(stmt *influxql.SelectStatement, opt SelectOptio
 	for _, line := range root.lines([]string{"."}, "") {
 		t.addRow(line)
 	}
-	return s.out.series([]*Series{t})
+	return s.out.whole([]*Series{t})
 }
