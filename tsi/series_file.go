@@ -40,7 +40,7 @@ type SeriesFileOptions struct {
 	// passes one more than the highest id that its data files name, so that
 	// an id whose key was lost with a damaged log never gets another key.
 	NextID model.SeriesID
-	// CacheBytes bounds the unpacked key blocks in memory; 0 means 16 MiB.
+	// CacheBytes bounds the unpacked key blocks in memory; 0 means 8 MiB.
 	CacheBytes int
 	// IndexTail is the number of series that may be absent from the index file
 	// before it is rewritten, besides a quarter of those it has; 0 means 65536.

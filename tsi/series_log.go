@@ -22,7 +22,7 @@ import (
 // the file system's, or an ErrCorrupt for a log of another version.
 func OpenSeriesFile(fsys vfs.FS, dir string, opt SeriesFileOptions) (*SeriesFile, error) {
 	if opt.CacheBytes == 0 {
-		opt.CacheBytes = 16 << 20
+		opt.CacheBytes = 8 << 20
 	}
 	if opt.IndexTail == 0 {
 		opt.IndexTail = 1 << 16

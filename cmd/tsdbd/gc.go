@@ -70,6 +70,6 @@ func (c *collector) follow(live, scanned uint64) {
 func (c *collector) percentOf(live, scanned uint64) int {
 	const smallest = 4 << 20
 	live = max(live, smallest)
-	least := max(c.least-min(live/8, c.least), c.least/4)
+	least := max(c.least-min(live/6, c.least), c.least/4)
 	return int((least + min(scanned, live)/2 + live/32) * 100 / live)
 }
