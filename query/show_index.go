@@ -70,7 +70,9 @@ func measurementsOf(sources influxql.Sources) []*influxql.Measurement {
 }
 
 // tagSets calls f for each measurement, shard and set of series that a SHOW TAG
-// statement looks at. set is nil where all series of the measurement are meant.
+// statement looks at. set is nil where all series of the measurement are meant. A
+// series has the same tags in every shard, so that it is in one set only: as a
+// rule most shards hold none that an earlier one has not.
 func (s *session) tagSets(db string, policies []string, sources influxql.Sources, where influxql.Expr, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
 	cond, err := s.splitTime(where)
 	if err != nil {
@@ -97,18 +99,25 @@ func (s *session) tagSets(db string, policies []string, sources influxql.Sources
 		if predicate != nil && predicate.Op == model.TagNone {
 			continue
 		}
+		seen := roaring.New()
 		for _, shard := range m.shards {
 			if err := s.ctx.Err(); err != nil {
 				return err
 			}
-			var set *roaring.Bitmap
-			if predicate != nil {
-				if set, err = shard.Select(m.name, predicate); err != nil {
-					return err
-				}
-				if set.IsEmpty() {
-					continue
-				}
+			set, err := shard.Select(m.name, predicate)
+			if err != nil {
+				return err
+			}
+			all := predicate == nil && !set.Intersects(seen)
+			if !all {
+				set.AndNot(seen)
+			}
+			if set.IsEmpty() {
+				continue
+			}
+			seen.Or(set)
+			if all {
+				set = nil
 			}
 			if err := f(m.name, shard, set); err != nil {
 				return err

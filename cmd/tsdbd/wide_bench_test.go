@@ -29,3 +29,26 @@ func BenchmarkScaleLimit(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkScaleShow asks for the catalog of 100 series in so many shards.
+func BenchmarkScaleShow(b *testing.B) {
+	for _, shards := range []int{10, 100, 1000} {
+		s := openScaled(b, store.Options{FlushBytes: 1 << 30})
+		s.fill(100, 100*shards, shards)
+		for _, q := range []struct{ name, text string }{
+			{"measurements", `SHOW MEASUREMENTS`},
+			{"field keys", `SHOW FIELD KEYS`},
+			{"tag keys", `SHOW TAG KEYS`},
+			{"tag values", `SHOW TAG VALUES WITH KEY = host`},
+			{"tag values where", `SHOW TAG VALUES WITH KEY = host WHERE dc = 'dc1'`},
+			{"series limit", `SHOW SERIES LIMIT 10`},
+			{"series where", `SHOW SERIES WHERE host = 'h1000077'`},
+			{"limit", `SELECT v FROM m LIMIT 3`},
+		} {
+			b.Run(fmt.Sprintf("%s of %d", q.name, shards), func(b *testing.B) {
+				b.ReportAllocs()
+				perUnit(b, "query", 1, func() error { return s.ask(q.text) })
+			})
+		}
+	}
+}
