@@ -194,13 +194,14 @@ func TestReadOnlyWarnings(t *testing.T) {
 
 func TestChunks(t *testing.T) {
 	e := newExecutor(sampleStore(t))
-	got := runText(t, e, ExecuteOptions{Database: "db", ChunkSize: 2}, `SHOW TAG VALUES WITH KEY = host`)
-	want := []string{`cpu(key value): host a; host b | ...`, `cpu(key value): host z | ...`, `mem(key value): host c`}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-	if got := runText(t, e, ExecuteOptions{ChunkSize: 2}, `SHOW CONTINUOUS QUERIES`); len(got) != 2 {
-		t.Errorf("tables without rows: %q", got)
+	for q, want := range map[string][]string{
+		`SHOW TAG VALUES WITH KEY = host`: {`cpu(key value): host a; host b; host z`, `mem(key value): host c`},
+		`SHOW SERIES`:                     {`(key): cpu,az=x,host=a; cpu,host=b | ...`, `(key): mem,host=c; up`},
+		`SHOW CONTINUOUS QUERIES`:         {`db(name query):  | other(name query): `},
+	} {
+		if got := runText(t, e, ExecuteOptions{Database: "db", ChunkSize: 2}, q); !slices.Equal(got, want) {
+			t.Errorf("%s: %q", q, got)
+		}
 	}
 }
 
