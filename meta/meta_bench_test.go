@@ -2,7 +2,11 @@ package meta
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
+	"time"
+
+	"tsdbd/internal/vfs"
 )
 
 func benchData(b *testing.B, groups int) *Data {
@@ -41,4 +45,44 @@ func BenchmarkEncode(b *testing.B) {
 		buf, _ = encode(buf[:0], d)
 	}
 	b.ReportMetric(float64(len(buf)), "bytes")
+}
+
+// BenchmarkNewShardGroup adds a shard group to a catalog of so many on a real
+// disk: each change writes and syncs both copies of all of it.
+func BenchmarkNewShardGroup(b *testing.B) {
+	for _, groups := range []int{100, 1_000, 17_000} {
+		b.Run(fmt.Sprintf("groups=%d", groups), func(b *testing.B) {
+			c, err := Open(vfs.OS, b.TempDir(), Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			times := make([]int64, groups)
+			for i := range times {
+				times[i] = int64(i-groups/2) * int64(week)
+			}
+			for _, cmd := range []Command{CreateDatabase{Name: "db"}, CreateShardGroups{Database: "db", RetentionPolicy: "autogen", Times: times}} {
+				if _, err := c.Apply(cmd); err != nil {
+					b.Fatal(err)
+				}
+			}
+			before, at := processTime(b), groups-groups/2
+			for b.Loop() {
+				times[0] = int64(at) * int64(week)
+				at++
+				if _, err := c.Apply(CreateShardGroups{Database: "db", RetentionPolicy: "autogen", Times: times[:1]}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((processTime(b)-before).Nanoseconds())/float64(b.N), "CPU-ns/op")
+		})
+	}
+}
+
+func processTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

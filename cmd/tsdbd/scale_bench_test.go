@@ -145,19 +145,24 @@ func (s *scaled) busy() bool {
 }
 
 func (s *scaled) ask(text string) error {
-	q, err := influxql.ParseQuery(text)
-	if err != nil {
-		return err
-	}
-	rows := 0
-	err = s.query.Execute(s.b.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *query.Result) error {
-		rows += len(r.Series)
-		return r.Err
-	})
+	rows, err := s.run(text)
 	if err == nil && rows == 0 {
 		err = fmt.Errorf("no answer to %s", text)
 	}
 	return err
+}
+
+// run runs a statement and returns how many tables it answers.
+func (s *scaled) run(text string) (tables int, err error) {
+	q, err := influxql.ParseQuery(text)
+	if err != nil {
+		return 0, err
+	}
+	err = s.query.Execute(s.b.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *query.Result) error {
+		tables += len(r.Series)
+		return r.Err
+	})
+	return tables, err
 }
 
 func cpuTime() time.Duration {

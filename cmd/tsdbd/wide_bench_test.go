@@ -52,3 +52,19 @@ func BenchmarkScaleShow(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkScaleDrop drops one series of 1,000 in so many shards.
+func BenchmarkScaleDrop(b *testing.B) {
+	for _, shards := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("one of %d", shards), func(b *testing.B) {
+			s := openScaled(b, store.Options{FlushBytes: 1 << 30})
+			s.fill(1000, 1000*shards, shards)
+			n := 0
+			perUnit(b, "statement", 1, func() error {
+				n++
+				_, err := s.run(fmt.Sprintf(`DROP SERIES FROM m WHERE host = 'h%d'`, 1_000_000+n%1000))
+				return err
+			})
+		})
+	}
+}
