@@ -163,9 +163,7 @@ func TestTLSChoices(t *testing.T) {
 	f := func(settings string, taken, refused []*tls.Config) {
 		t.Helper()
 		s := startServer(t, t.TempDir(), "-config", writeFile(t, settings))
-		_, input, _ := strings.Cut(s.log(), "msg=receiving input=opentsdb address=")
-		input, _, _ = strings.Cut(input, " ")
-		for _, address := range []string{s.base, input} {
+		for _, address := range []string{s.base, s.inputAddress("opentsdb")} {
 			for _, c := range taken {
 				if _, err := dial(address, c); err != nil {
 					t.Errorf("%s: %s: %s with %v: %v", settings, address, tls.VersionName(c.MinVersion), c.CipherSuites, err)
