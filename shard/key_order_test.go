@@ -21,7 +21,7 @@ func TestKeyOrder(t *testing.T) {
 			run := make([]string, 1+r.IntN(3*keyWindow))
 			for i := range run {
 				run[i] = fmt.Sprintf("m,host=%09d,n=%d", r.IntN(1e9), len(keys)+i) // no key is there twice
-				if r.IntN(5) > 0 { // some ids are not asked for
+				if r.IntN(5) > 0 {                                                 // some ids are not asked for
 					ids = append(ids, model.SeriesID(len(keys)+i+1))
 				}
 			}
