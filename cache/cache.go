@@ -244,6 +244,8 @@ func (c *Cache) addStateLocked(id uint32) {
 	if n>>chunkBits >= len(c.mu.chunks) {
 		c.mu.chunks = append(c.mu.chunks, make([]state, 1<<chunkBits))
 	}
+	// Written here, where nothing waits for it, it is at hand when the row comes.
+	c.mu.chunks[n>>chunkBits][n&(1<<chunkBits-1)] = state{}
 	c.mu.count++
 	c.mu.pages[p][id&(1<<pageBits-1)] = uint32(n + 1)
 }
