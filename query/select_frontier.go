@@ -307,7 +307,7 @@ func (s *rowScan) first(cur scan.Cursor, rd *chunkReader, f *frontier, id uint32
 			if !all {
 				i = int(rows[i])
 			}
-			t, err := timeOf(c, i)
+			t, err := rowTime(c, i)
 			if err != nil {
 				return err
 			}
@@ -322,23 +322,6 @@ func (s *rowScan) first(cur scan.Cursor, rd *chunkReader, f *frontier, id uint32
 		}
 	}
 	return nil
-}
-
-// timeOf returns the time of row i of a chunk.
-func timeOf(c scan.Chunk, i int) (int64, error) {
-	switch {
-	case i == 0:
-		return c.Min(), nil
-	case i == c.Len()-1:
-		return c.Max(), nil
-	case c.Step() > 0:
-		return c.Min() + int64(i)*c.Step(), nil
-	}
-	times, err := c.Times()
-	if err != nil {
-		return 0, err
-	}
-	return times[i], nil
 }
 
 // fewFirst reports whether to find the first n series of a set in the index one

@@ -65,8 +65,9 @@ func (c *collector) follow(live, scanned uint64) {
 
 // percentOf returns the garbage to wait for in percent of the live data. Half of
 // what there is to scan pays for the scan, for the runtime counts an object with
-// one pointer whole; a part of the live data pays for sweeping it. The least shrinks to a quarter as live data grows: it is small beside what a
-// collection saves then. The runtime's smallest heap is 4 MiB at 100 percent.
+// one pointer whole; a part of the live data pays for sweeping it. The least
+// shrinks to a quarter as live data grows: it is small beside what a collection
+// saves then. The runtime's smallest heap is 4 MiB at 100 percent.
 func (c *collector) percentOf(live, scanned uint64) int {
 	const smallest = 4 << 20
 	live = max(live, smallest)
