@@ -14,6 +14,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -27,7 +28,7 @@ func sampleManifest() *Manifest {
 		Version: manifestVersion, Created: time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC), Sequence: 42,
 		Filter: Filter{Database: "d", Range: model.TimeRange{Min: 1, Max: model.MaxTime}},
 		Catalog: &meta.Data{
-			Index: 7, LastDatabaseID: 3, LastShardGroupID: 5, LastShardID: 5,
+			Lineage: identity.Lineage{1, 2, 3, 0xfe}, Index: 7, LastDatabaseID: 3, LastShardGroupID: 5, LastShardID: 5,
 			Databases: []*meta.Database{{
 				ID: 3, Name: "d", DefaultRetentionPolicy: "autogen",
 				RetentionPolicies: []*meta.RetentionPolicy{{
@@ -45,9 +46,9 @@ func sampleManifest() *Manifest {
 	}
 }
 
-// TestManifestGolden keeps backups of version 1 readable for ever.
+// TestManifestGolden keeps backups of version 2 readable forever.
 func TestManifestGolden(t *testing.T) {
-	const name = "testdata/manifest-v1.golden"
+	const name = "testdata/manifest-v2.golden"
 	b, err := sampleManifest().encode()
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func TestManifestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b, want) {
-		t.Errorf("a manifest is written otherwise than in version 1:\n%s", b)
+		t.Errorf("a manifest is written otherwise than in version 2:\n%s", b)
 	}
 	m, err := decodeBackup(name, want)
 	if err != nil {
@@ -99,7 +100,7 @@ func TestStrangeNames(t *testing.T) {
 		"file dots":       func(m *Manifest) { m.Shards[0].Files[0].Name = ".." },
 		"file empty":      func(m *Manifest) { m.Shards[0].Files[0].Name = "" },
 		"database":        func(m *Manifest) { m.Shards[0].Database = 9 },
-		"version":         func(m *Manifest) { m.Version = 2 },
+		"version":         func(m *Manifest) { m.Version = 1 },
 		"catalog":         func(m *Manifest) { m.Catalog = nil },
 	} {
 		m := sampleManifest()

@@ -18,7 +18,7 @@ import (
 )
 
 // manifestVersion is the version of a backup's manifest.
-const manifestVersion = 1
+const manifestVersion = 2
 
 // Manifest says what a backup consists of.
 type Manifest struct {

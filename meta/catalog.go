@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 )
 
@@ -33,9 +34,10 @@ type Catalog struct {
 
 	mu struct {
 		sync.Mutex
-		buf    []byte
-		failed error // W7: the first failed write
-		closed bool
+		buf     []byte
+		failed  error   // W7: the first failed write
+		removed Dropped // what Removed named since the last change
+		closed  bool
 	}
 }
 
@@ -82,7 +84,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 		if opt.MustExist {
 			return nil, fmt.Errorf("open catalog %s: %w", dir, ErrCatalogMissing)
 		}
-		best = new(Data)
+		best = &Data{Lineage: identity.NewLineage()}
 		best.index()
 		c.data.Store(best)
 		return c, nil
@@ -161,6 +163,7 @@ func (c *Catalog) applyLocked(cmd Command) (*Data, error) {
 	if c.mu.failed != nil {
 		return nil, fmt.Errorf("%w after: %w", ErrReadOnly, c.mu.failed)
 	}
+	next.Dropped = next.Dropped.without(c.mu.removed)
 	changed, err := c.writeCopies(next)
 	if _, frees := cmd.(freeing); err != nil && frees && !changed && vfs.IsFull(err) && c.dropReserve() {
 		changed, err = c.writeCopies(next)
@@ -174,8 +177,19 @@ func (c *Catalog) applyLocked(cmd Command) (*Data, error) {
 		return nil, err
 	}
 	c.data.Store(next)
+	c.mu.removed = Dropped{}
 	c.keepReserve()
 	return next, nil
+}
+
+// Removed says that the directories of dropped databases and shards are gone,
+// durably. The next change of the catalog forgets them: a write of its own is
+// not worth it, for to remove a directory twice does no harm.
+func (c *Catalog) Removed(d Dropped) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.removed.Databases = append(c.mu.removed.Databases, d.Databases...)
+	c.mu.removed.Shards = append(c.mu.removed.Shards, d.Shards...)
 }
 
 // writeCopies replaces both copies. Both are written in full under temporary

@@ -10,11 +10,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 )
@@ -29,6 +31,8 @@ func sample(t testing.TB) *Data {
 		CreateRetentionPolicy{Database: "metrics", Policy: RetentionPolicySpec{Name: "long", FutureWriteLimit: ptr(hour)}},
 		CreateShardGroup{Database: "metrics", Time: 1700000000e9},
 		CreateShardGroup{Database: "metrics", Time: 1700100000e9},
+		CreateShardGroup{Database: "metrics", Time: 1700200000e9},
+		DropShardGroup{Database: "metrics", ID: 3},
 		CreateUser{Name: "ann", Hash: "$2a$10$hash", Admin: true},
 		SetPrivilege{"ann", "metrics", ReadPrivilege},
 		CreateContinuousQuery{"metrics", "cq", "CREATE CONTINUOUS QUERY cq ..."},
@@ -48,7 +52,7 @@ func TestGoldenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "testdata/catalog-v1.golden"
+	name := "testdata/catalog-v2.golden"
 	if *update {
 		if err := os.WriteFile(name, b, 0o644); err != nil {
 			t.Fatal(err)
@@ -59,7 +63,7 @@ func TestGoldenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b, want) {
-		t.Errorf("encoding of version 1 has changed:\n%q\n%q", b, want)
+		t.Errorf("encoding of version 2 has changed:\n%q\n%q", b, want)
 	}
 	d, err := decode(name, want)
 	if err != nil {
@@ -369,4 +373,86 @@ func TestCatalogConcurrentUse(t *testing.T) {
 	if rp, _ := c.Data().RetentionPolicy("d", ""); len(rp.ShardGroups) != 10 {
 		t.Errorf("%d groups, want 10", len(rp.ShardGroups))
 	}
+}
+
+// A catalog has a lineage from its first moment to its last, and no other
+// directory has it.
+func TestLineage(t *testing.T) {
+	fs := vfstest.New()
+	c, err := Open(fs, "meta", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lineage := c.Data().Lineage
+	for _, cmd := range []Command{CreateDatabase{Name: "a"}, CreateDatabase{Name: "b"}, DropDatabase{Name: "a"}} {
+		if _, err := c.Apply(cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := Open(fs, "meta", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(vfstest.New(), "meta", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := again.Data().Lineage; have != lineage || other.Data().Lineage == lineage {
+		t.Errorf("lineage %s, reopened %s, other %s", lineage, have, other.Data().Lineage)
+	}
+	none := sample(t)
+	none.Lineage = identity.Lineage{}
+	b, _ := encode(nil, none)
+	if _, err := decode("f", b); !errors.Is(err, binio.ErrCorrupt) {
+		t.Errorf("a catalog without a lineage was read: %v", err)
+	}
+	if err := Create(fs, "other", none); err == nil {
+		t.Error("a catalog without a lineage was made")
+	}
+}
+
+// The catalog names what was dropped until its directory is gone.
+func TestDropped(t *testing.T) {
+	fs := vfstest.New()
+	c, err := Open(fs, "meta", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func(cmd Command) {
+		t.Helper()
+		if _, err := c.Apply(cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(databases []uint32, shards []uint64) {
+		t.Helper()
+		again, err := Open(fs, "meta", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Dropped{databases, shards}
+		if have := c.Data().Dropped; !reflect.DeepEqual(have, want) || !reflect.DeepEqual(again.Data().Dropped, want) {
+			t.Errorf("dropped %v, on disk %v, want %v", have, again.Data().Dropped, want)
+		}
+	}
+	apply(CreateDatabase{Name: "a"})
+	apply(CreateDatabase{Name: "b"})
+	apply(CreateRetentionPolicy{Database: "b", Policy: RetentionPolicySpec{Name: "rp"}})
+	for i := range int64(3) {
+		apply(CreateShardGroup{Database: "b", Time: i * int64(30*day)})
+	}
+	apply(CreateShardGroup{Database: "b", RetentionPolicy: "rp", Time: 0})
+	check(nil, nil)
+	apply(DropShard{ID: 1})
+	apply(DropShardGroup{Database: "b", ID: 2})
+	check(nil, []uint64{1, 2})
+	c.Removed(Dropped{Shards: []uint64{1}})
+	check(nil, []uint64{1, 2}) // the next change forgets it
+	apply(DropRetentionPolicy{Database: "b", Name: "rp"})
+	check(nil, []uint64{2, 4})
+	apply(DropDatabase{Name: "a"})
+	check([]uint32{1}, []uint64{2, 4})
+	c.Removed(Dropped{Databases: []uint32{1}, Shards: []uint64{2, 4}})
+	apply(CreateDatabase{Name: "c"})
+	check(nil, nil)
 }

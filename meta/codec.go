@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 )
 
 // A catalog file is a header and a JSON document:
@@ -19,7 +20,7 @@ import (
 // the payload. sequence is the Index of the Data in the payload.
 const (
 	fileMagic     = "TSDBDCAT"
-	formatVersion = 1
+	formatVersion = 2
 	headerLength  = 8 + 4 + 8 + 8 + 4
 	crcOffset     = headerLength - 4
 )
@@ -72,6 +73,9 @@ func decode(path string, b []byte) (*Data, error) {
 	}
 	if err := d.validate(); err != nil {
 		return nil, binio.Corruptf(path, headerLength, "%v", err)
+	}
+	if d.Lineage == (identity.Lineage{}) {
+		return nil, binio.Corruptf(path, headerLength, "payload has no lineage")
 	}
 	d.index()
 	return d, nil

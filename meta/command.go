@@ -163,6 +163,7 @@ func (c DropDatabase) apply(d *Data) (bool, error) {
 	if i < 0 {
 		return false, nil
 	}
+	d.Dropped.Databases = append(slices.Clip(d.Dropped.Databases), d.Databases[i].ID)
 	d.Databases = slices.Delete(d.Databases, i, i+1)
 	for i, u := range d.Users {
 		if _, ok := u.Privileges[c.Name]; ok {
@@ -252,6 +253,7 @@ func (c DropRetentionPolicy) apply(d *Data) (bool, error) {
 		return false, nil
 	}
 	next := *db
+	d.dropGroups(db.RetentionPolicy(c.Name).ShardGroups...)
 	next.RetentionPolicies = slices.DeleteFunc(slices.Clone(db.RetentionPolicies),
 		func(rp *RetentionPolicy) bool { return rp.Name == c.Name })
 	d.replaceDatabase(&next)
@@ -310,6 +312,7 @@ func (c DropShardGroup) apply(d *Data) (bool, error) {
 	if i < 0 {
 		return false, fmt.Errorf("%w: %d", ErrShardGroupNotFound, c.ID)
 	}
+	d.dropGroups(have.ShardGroups[i])
 	rp := *have
 	rp.ShardGroups = slices.Delete(slices.Clone(have.ShardGroups), i, i+1)
 	d.replaceGroups(db, &rp)
@@ -321,6 +324,7 @@ func (c DropShard) apply(d *Data) (bool, error) {
 	if !ok {
 		return false, ErrShardNotFound
 	}
+	d.Dropped.Shards = append(slices.Clip(d.Dropped.Shards), c.ID)
 	rp := *at.Policy
 	rp.ShardGroups = slices.Clone(rp.ShardGroups)
 	i := slices.IndexFunc(rp.ShardGroups, func(g ShardGroup) bool { return g.ID == at.Group.ID })

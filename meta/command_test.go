@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/identity"
 	"tsdbd/internal/testseed"
 	"tsdbd/model"
 )
@@ -18,7 +19,7 @@ import (
 func ptr[T any](v T) *T { return &v }
 
 func empty() *Data {
-	d := new(Data)
+	d := &Data{Lineage: identity.Lineage{1, 2, 3, 0xfe}}
 	d.index()
 	return d
 }

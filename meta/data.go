@@ -7,12 +7,15 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"tsdbd/internal/identity"
 	"tsdbd/model"
 )
 
 // Data is the catalog as of one Index. It and all that it points to are
 // immutable: a change makes a new Data that shares what did not change.
 type Data struct {
+	// Lineage is that of the data directory.
+	Lineage identity.Lineage
 	// Index counts the changes; 0 is the empty catalog.
 	Index uint64
 	// The last ids given out. They never go down.
@@ -23,7 +26,50 @@ type Data struct {
 	Databases []*Database // in order of creation
 	Users     []*User     // in order of creation
 
+	// Dropped names what was dropped and may still have files.
+	Dropped Dropped `json:",omitzero"`
+
 	byName map[string]*Database
+}
+
+// Dropped names databases and shards that are no longer in the catalog and
+// whose directories may not be removed yet. A directory that the catalog names
+// nowhere, neither here, was not dropped: it must not be removed.
+type Dropped struct {
+	Databases []uint32 `json:",omitempty"`
+	Shards    []uint64 `json:",omitempty"`
+}
+
+// without returns what of d is not in removed.
+func (d Dropped) without(removed Dropped) Dropped {
+	return Dropped{Databases: subtract(d.Databases, removed.Databases), Shards: subtract(d.Shards, removed.Shards)}
+}
+
+// subtract returns the elements of list that are not in gone, in their order.
+func subtract[T comparable](list, gone []T) []T {
+	if len(list) == 0 || len(gone) == 0 {
+		return list
+	}
+	out := make(map[T]bool, len(gone))
+	for _, x := range gone {
+		out[x] = true
+	}
+	left := slices.DeleteFunc(slices.Clone(list), func(x T) bool { return out[x] })
+	if len(left) == 0 {
+		return nil
+	}
+	return left
+}
+
+// dropGroups notes the shards of groups that are dropped.
+func (d *Data) dropGroups(groups ...ShardGroup) {
+	var ids []uint64
+	for _, g := range groups {
+		for _, s := range g.Shards {
+			ids = append(ids, s.ID)
+		}
+	}
+	d.Dropped.Shards = append(slices.Clip(d.Dropped.Shards), ids...)
 }
 
 // Database is a namespace of retention policies that share one series file.

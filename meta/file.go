@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 )
 
@@ -24,7 +25,11 @@ func AppendFile(dst []byte, d *Data) ([]byte, error) { return encode(dst, d) }
 // Create makes a new catalog of d in dir, durably. It refuses a d that breaks a
 // catalog's rules, and a directory that has a catalog.
 func Create(fsys vfs.FS, dir string, d *Data) error {
-	if err := d.validate(); err != nil {
+	err := d.validate()
+	if err == nil && d.Lineage == (identity.Lineage{}) {
+		err = errors.New("it has no lineage")
+	}
+	if err != nil {
 		return fmt.Errorf("create catalog %s: %w", dir, err)
 	}
 	b, err := encode(nil, d)
