@@ -66,10 +66,7 @@ func (e *csvEncoder) header(columns []string) {
 func (e *csvEncoder) rows(s *query.Series) error {
 	e.row = appendCSVString(e.row[:0], s.Name)
 	e.row = append(e.row, ',')
-	if len(s.Tags) > 0 {
-		// The tag part of the series key, without its leading comma.
-		e.row = appendCSVString(e.row, string(model.AppendSeriesKey(nil, "", s.Tags)[1:]))
-	}
+	e.row = appendCSVString(e.row, csvTags(s.Tags))
 	e.cells = appendCells(e.cells[:0], s)
 	defer clear(e.cells)
 	for lo := 0; lo < s.Rows; lo += rowsPerSpill {
@@ -81,6 +78,24 @@ func (e *csvEncoder) rows(s *query.Series) error {
 		}
 	}
 	return nil
+}
+
+// csvTags returns the text of the tags column: the tags that have a value, with
+// nothing escaped.
+func csvTags(tags model.Tags) string {
+	var b strings.Builder
+	for _, tag := range tags {
+		if tag.Value == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(tag.Key)
+		b.WriteByte('=')
+		b.WriteString(tag.Value)
+	}
+	return b.String()
 }
 
 func (e *csvEncoder) appendRow(b []byte, i int) []byte {

@@ -379,9 +379,9 @@ func TestCSV(t *testing.T) {
 	}})
 	got := encode(t, results, func(o *output) encoder { return newCSVEncoder(o, 0, mediaCSV) })
 	want := "name,tags,time,b,f,i,s,u,none\n" +
-		"fx,\"h=a\\,b,site=\",-1000000000,,-0.000001,,a<b>&c é,0,\n" +
-		"fx,\"h=a\\,b,site=\",1500000000000000000,true,1.5,3,\"q\"\"q\",1,\n" +
-		"fx,\"h=a\\,b,site=\",1500000010000000000,false,1000000000000000000000,-9007199254740993,\" x\",18446744073709551615,\n" +
+		"fx,\"h=a,b\",-1000000000,,-0.000001,,a<b>&c é,0,\n" +
+		"fx,\"h=a,b\",1500000000000000000,true,1.5,3,\"q\"\"q\",1,\n" +
+		"fx,\"h=a,b\",1500000010000000000,false,1000000000000000000000,-9007199254740993,\" x\",18446744073709551615,\n" +
 		"\nname,tags,name\n,,x\n,,y\n" +
 		"\nname,tags,time,v\na,,1,1000000000000000000000\n" +
 		"\nname,tags,time,w\nb,,2,\n"
