@@ -84,7 +84,7 @@ func (q *ContinuousQuery) Over(start, end time.Time) (*influxql.SelectStatement,
 // all of them.
 func (q *ContinuousQuery) independent() bool {
 	s := q.stmt
-	if s.Limit+s.Offset+s.SLimit+s.SOffset > 0 || s.Fill != influxql.NullFill && s.Fill != influxql.NoFill {
+	if max(s.Limit, s.Offset, s.SLimit, s.SOffset) > 0 || s.Fill != influxql.NullFill && s.Fill != influxql.NoFill {
 		return false
 	}
 	for _, source := range s.Sources {

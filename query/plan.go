@@ -153,8 +153,8 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 	}
 	if outer != nil {
 		l.dims = append(l.dims, outer.dims...)
-		l.slimit += outer.slimit
-		l.soffset += outer.soffset
+		l.slimit = addLimits(l.slimit, outer.slimit)
+		l.soffset = addLimits(l.soffset, outer.soffset)
 	}
 	slices.Sort(l.dims)
 	l.dims = slices.Compact(l.dims)

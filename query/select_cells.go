@@ -117,7 +117,7 @@ func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
 	}
 	before := l.beforeFill(c, out)
 	if limit > 0 {
-		limit += before
+		limit = addLimits(limit, before)
 	}
 	if err := l.fillWindows(r.x, out, c.fn, c.fill, limit); err != nil {
 		return nil, err

@@ -176,7 +176,7 @@ func (l *level) limitSeries(t *groupTable, us []*unit) []*unit {
 	slices.SortFunc(ids, t.compare)
 	ids = slices.Compact(ids)
 	lo := min(l.soffset, len(ids))
-	hi := min(lo+l.slimit, len(ids))
+	hi := min(addLimits(lo, l.slimit), len(ids))
 	keep := map[int32]bool{}
 	for _, id := range ids[lo:hi] {
 		keep[id] = true

@@ -198,8 +198,8 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 		return err
 	}
 	most := math.MaxInt // values of a key that can be shown
-	if st.Limit > 0 && st.Limit+st.Offset > 0 {
-		most = st.Limit + st.Offset
+	if st.Limit > 0 {
+		most = addLimits(st.Limit, st.Offset)
 	}
 	type found map[string][][]string // key -> sorted values by shard
 	byMeasurement := map[string]found{}
@@ -315,7 +315,7 @@ func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
 	// are what needs memory.
 	err = s.eachSourceMeasurement(st.Database, st.Sources, cond.Range, collect, func() error {
 		for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
-			if st.Limit > 0 && len(t.Values[0].Strings) >= st.Offset+st.Limit {
+			if st.Limit > 0 && len(t.Values[0].Strings) >= addLimits(st.Offset, st.Limit) {
 				break
 			}
 			var keys []string

@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"math"
 
 	"tsdbd/column"
 	"tsdbd/model"
@@ -76,7 +77,15 @@ func rowWindow(n, limit, offset int) (lo, hi int) {
 	lo = min(max(offset, 0), n)
 	hi = n
 	if limit > 0 {
-		hi = min(n, lo+limit)
+		hi = min(n, addLimits(lo, limit))
 	}
 	return lo, hi
+}
+
+// addLimits adds limits or offsets, each of which may be the largest integer.
+func addLimits(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
 }
