@@ -16,9 +16,10 @@ import (
 // null in every row. Operands are read-only; they may share memory with the
 // columns they come from.
 type operand struct {
-	v     column.Vector
-	konst bool
-	re    *regexp.Regexp
+	v      column.Vector
+	konst  bool
+	stored bool // a field of a measurement: its nulls are points that lack it
+	re     *regexp.Regexp
 }
 
 func null() operand { return operand{konst: true} }
@@ -154,7 +155,7 @@ func (ev *evaluator) eval(e influxql.Expr) operand {
 
 // binary applies InfluxQL's rules for operands of all types: a comparison of
 // what cannot be compared is false, arithmetic on it null; null beside a
-// boolean counts as false.
+// boolean counts as false, unless the point lacks the field.
 func (ev *evaluator) binary(op influxql.Token, a, b operand) operand {
 	n := ev.n
 	if a.konst && b.konst {
@@ -260,8 +261,11 @@ func boolOp(op influxql.Token, a, b operand, n int) (column.Vector, bool) {
 	var valid column.Bitmap
 	for i := range out {
 		an, bn := a.isNull(i), b.isNull(i)
-		if an && bn {
-			// null op null: comparisons are false, the rest has no value.
+		if bn && !an && b.stored {
+			continue // boolean op nothing is false
+		}
+		if an && (bn || a.stored) {
+			// null op null, nothing op boolean: comparisons are false, the rest has no value.
 			if !isComparison(op) {
 				if valid == nil {
 					valid = allValid(n)

@@ -177,13 +177,13 @@ func (r *chunkReader) lookup(ref *influxql.VarRef) operand {
 	case b.tag:
 		return operand{konst: true, v: column.Vector{Type: model.String, Strings: []string{r.tags.Get(ref.Val)}}}
 	case b.index < 0:
-		return null()
+		return operand{konst: true, stored: true}
 	}
 	v := r.column(b.index)
 	if b.cast {
-		return operand{v: castVector(v, b.typ)}
+		return operand{v: castVector(v, b.typ), stored: true}
 	}
-	return operand{v: *v}
+	return operand{v: *v, stored: true}
 }
 
 // pick returns the rows of the chunk that satisfy the predicate and have one
