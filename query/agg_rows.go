@@ -60,7 +60,11 @@ func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
 		l.eachWindow(rs.times, func(start int64, lo, hi int) {
 			rows := distinctRows(&l.x.stop, v, lo, hi)
 			rows = sortRows(&l.x.stop, rows, func(a, b int) int {
-				return cmp.Or(cmpInt(rs.times[a], rs.times[b]), compareRows(v, a, b))
+				byTime := cmpInt(rs.times[a], rs.times[b])
+				if !l.asc {
+					byTime = -byTime
+				}
+				return cmp.Or(byTime, compareRows(v, a, b))
 			})
 			for _, i := range rows {
 				out.times = append(out.times, l.at(start))

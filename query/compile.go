@@ -128,7 +128,6 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 
 // fields checks the select list, drops the time column and folds constants.
 func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
-	valuer := &influxql.NowValuer{Now: c.now, Location: stmt.Location}
 	kept := stmt.Fields[:0]
 	for _, f := range stmt.Fields {
 		if ref, ok := f.Expr.(*influxql.VarRef); ok && ref.Val == "time" {
@@ -137,7 +136,7 @@ func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
 			}
 			continue
 		}
-		f.Expr = influxql.Reduce(f.Expr, valuer)
+		f.Expr = influxql.Reduce(f.Expr, constantMath{})
 		kept = append(kept, f)
 		c.wildcard = true
 		if err := c.expr(f.Expr); err != nil {
@@ -276,7 +275,8 @@ func checkCondition(e influxql.Expr) error {
 func compileWindows(stmt *influxql.SelectStatement, now time.Time) (w windows, err error) {
 	w.loc = stmt.Location
 	for _, d := range stmt.Dimensions {
-		switch e := influxql.Reduce(d.Expr, nil).(type) {
+		d.Expr = influxql.Reduce(d.Expr, nil) // also takes parentheses off
+		switch e := d.Expr.(type) {
 		case *influxql.VarRef:
 			if strings.EqualFold(e.Val, "time") {
 				return w, errors.New("time() is a function and expects at least one argument")
@@ -314,6 +314,9 @@ func compileWindows(stmt *influxql.SelectStatement, now time.Time) (w windows, e
 		default:
 			return w, errors.New("only time and tag dimensions allowed")
 		}
+	}
+	if w.none() {
+		w.loc = nil // one window is the same in every zone
 	}
 	return w, nil
 }

@@ -14,18 +14,13 @@ func (c *compiler) call(e *influxql.Call) error {
 		if got, want := len(e.Args), mathArgs(e.Name); got != want {
 			return fmt.Errorf("invalid number of arguments for %s, expected %d, got %d", e.Name, want, got)
 		}
-		literals := 0
 		for _, a := range e.Args {
 			if _, ok := a.(influxql.Literal); ok {
-				literals++
 				continue
 			}
 			if err := c.expr(a); err != nil {
 				return err
 			}
-		}
-		if literals == len(e.Args) {
-			return errors.New("field must contain at least one variable")
 		}
 		return nil
 	}

@@ -92,3 +92,29 @@ func evalMath2(name string, a, b operand, n int) operand {
 	out.v.Valid = bothValid(a, b, m)
 	return out
 }
+
+// constantMath folds math functions of constants when a select list is reduced.
+// It knows no names.
+type constantMath struct{}
+
+// Value implements influxql.Valuer.
+func (constantMath) Value(string) (any, bool) { return nil, false }
+
+// Call implements influxql.CallValuer. What is not a number stays a call.
+func (constantMath) Call(name string, args []any) (any, bool) {
+	if !isMathFunction(name) || len(args) != mathArgs(name) {
+		return nil, false
+	}
+	operands := make([]operand, len(args))
+	for i, a := range args {
+		operands[i] = scalarOperand(literalScalar(a))
+	}
+	out := evalMath(name, operands, 1)
+	switch out.v.Type {
+	case model.Float:
+		return out.v.Floats[0], true
+	case model.Integer:
+		return out.v.Ints[0], true
+	}
+	return nil, false
+}

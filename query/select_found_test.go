@@ -23,8 +23,6 @@ n,h=x s="",i=3i 2`)
 		q    string
 		want []string
 	}{
-		// Values of one window stand in the order of their last time.
-		{`SELECT distinct(i) FROM m WHERE h = 'a' ORDER BY time DESC`, []string{"m[] [time distinct] 2", "0 2 ", "0 1 "}},
 		// fill(number) is cut to the type of the function also for a series without values.
 		{`SELECT count(i), count(distinct(f)), first(f) FROM m WHERE time >= 0 AND time < 2h AND h = '' GROUP BY time(1h) fill(2.9)`, []string{"m[] [time count count_1 first] 2", "0 1 2 2.9 ", "3600000000000 1 2 2.9 "}},
 		{`SELECT difference(mean(i)), cumulative_sum(mean(i)) FROM m WHERE time >= 0 AND time < 3h AND h = '' GROUP BY time(1h) fill(2.9)`, []string{"m[] [time difference cumulative_sum] 3", "0 0.10000000000000009 3 ", "3600000000000 1 7 ", "7200000000000 -1.1 9.9 "}},

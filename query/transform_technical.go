@@ -19,7 +19,7 @@ type indicator interface {
 }
 
 // technical computes the technical analysis functions: each point in, one
-// value out, but for those held back at the start.
+// value out, but for those held back at the start and those that are infinite.
 func (l *level) technical(c *call, in *cells) (*cells, error) {
 	period := intArg(c, 1)
 	// A ring that is never filled need not be longer than what goes into it.
@@ -75,7 +75,7 @@ func (l *level) technical(c *call, in *cells) (*cells, error) {
 		if l.x.stop.after(ring) { // some look at all of it
 			break
 		}
-		if y := f.add(v); i >= hold {
+		if y := f.add(v); i >= hold && !math.IsInf(y, 0) {
 			out.times = append(out.times, in.times[i])
 			out.v.Floats = append(out.v.Floats, y)
 		}
