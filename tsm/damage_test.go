@@ -166,9 +166,13 @@ func TestUnknownVersion(t *testing.T) {
 	path := tempFile(t)
 	writeSeries(t, path, WriterOptions{}, sampleSeries())
 	data := readAll(t, path)
-	for _, at := range []int{8, 10} {
+	for _, c := range []struct {
+		at    int
+		value byte
+	}{{8, 0}, {8, Version + 1}, {9, 1}, {10, 1}} {
 		b := append([]byte(nil), data...)
-		b[at]++
+		at := c.at
+		b[at] = c.value
 		binary.LittleEndian.PutUint32(b[12:], binio.Checksum(b[:12]))
 		_, err := Open(bytesFS{data: b}, "x.tsm")
 		if !errors.Is(err, ErrVersion) || errors.Is(err, binio.ErrCorrupt) {

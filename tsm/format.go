@@ -15,7 +15,10 @@ const (
 	headerMagic  = "tsdbdTSM"
 	trailerMagic = "MSTdbdst"
 	// Version is the format version that Writer writes.
-	Version = 1
+	Version = 2
+	// oldestVersion is the first version that Open reads: version 2 only added
+	// delta-of-delta blocks.
+	oldestVersion = 1
 
 	headerSize  = 16 // magic, version u16, features u16, CRC32C of the 12 bytes
 	trailerSize = 16 // footer length u32, CRC32C u32, magic
@@ -147,7 +150,7 @@ func parseFooter(path string, b []byte) (footer, error) {
 	if le.Uint32(b[12:]) != binio.Checksum(b[:12]) {
 		return bad(0, "header checksum mismatch")
 	}
-	if v, features := le.Uint16(b[8:]), le.Uint16(b[10:]); v != Version || features != 0 {
+	if v, features := le.Uint16(b[8:]), le.Uint16(b[10:]); v < oldestVersion || v > Version || features != 0 {
 		return footer{}, ErrVersion
 	}
 	end := len(b) - trailerSize

@@ -77,6 +77,20 @@ var timeSets = []intSet{
 		at := int64(0)
 		return grid(n, func(i int) int64 { at += int64(rng.ExpFloat64() * 1e9); return at })
 	}},
+	{"drifting clock", func(rng *rand.Rand, n int) []int64 {
+		return drifting(rng, n, epoch, 10e9, 128)
+	}},
+}
+
+// drifting is a counter whose rate changes by less than most at each value.
+func drifting(rng *rand.Rand, n int, start, rate, most int64) []int64 {
+	v := make([]int64, n)
+	for i := range v {
+		v[i] = start
+		rate += rng.Int64N(2*most) - most
+		start += rate
+	}
+	return v
 }
 
 func grid(n int, at func(i int) int64) []int64 {
@@ -121,6 +135,19 @@ var intSets = []intSet{
 	{"bursts", func(rng *rand.Rand, n int) []int64 {
 		return grid(n, func(i int) int64 { return rng.Int64N(1<<(i/50%4*5)) - epoch })
 	}},
+	{"drifting rate", func(rng *rand.Rand, n int) []int64 { return drifting(rng, n, 1e9, 5000, 3) }},
+	{"accelerating", func(_ *rand.Rand, n int) []int64 {
+		return grid(n, func(i int) int64 { return 3*int64(i)*int64(i) - epoch })
+	}},
+	{"drifting, resets", func(rng *rand.Rand, n int) []int64 {
+		v := drifting(rng, n, 1e9, 5000, 3)
+		for i := 300; i < n; i += 300 {
+			for j := range v[i:] {
+				v[i+j] += 1e12
+			}
+		}
+		return v
+	}},
 	{"random64", func(rng *rand.Rand, n int) []int64 { return grid(n, func(int) int64 { return int64(rng.Uint64()) }) }},
 }
 
@@ -136,6 +163,13 @@ var floatSets = []floatSet{
 		for i := range v {
 			x += float64(rng.Int64N(6000))
 			v[i] = x
+		}
+		return v
+	}},
+	{"drifting 2 dec", func(rng *rand.Rand, n int) []float64 {
+		v := make([]float64, n)
+		for i, x := range drifting(rng, n, 1e6, 700, 3) {
+			v[i] = float64(x) / 100
 		}
 		return v
 	}},

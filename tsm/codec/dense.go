@@ -64,9 +64,7 @@ func AppendDense(dst, block []byte, n int) ([]byte, bool, error) {
 	if err != nil {
 		return dst, false, err
 	}
-	if f.mode == modeDelta {
-		q = q[1:]
-	}
+	q = f.offsets(q)
 	f.exceptions, f.excWidth = 0, 0
 	at := len(dst)
 	dst = append(dst, block[:inner]...)
@@ -90,7 +88,7 @@ type ricePlan struct {
 // destroys q; u is room for as many words.
 func appendRice(dst []byte, f frame, q, u []uint64, limit int) ([]byte, bool) {
 	plan, ok := planRice(q)
-	if f.mode != modeDelta {
+	if f.mode == modePlain || f.mode == modeTrend {
 		steps := u[:len(q)-1]
 		for i := range steps {
 			steps[i] = q[i+1] - q[i]

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 
 	"tsdbd/internal/binio"
@@ -10,12 +11,15 @@ import (
 // A frame writes each value as an offset from a prediction, divided by a
 // common factor, in a fixed number of bits; what does not fit stands apart:
 //
-//	4 | mode | width | [first or slope] | base | [factor] | [exceptions, their width] |
-//	packed offsets | packed exception places | packed exception offsets
+//	4 | mode | width | [first or slope] | [first rate] | base | [factor] |
+//	[exceptions, their width] | packed offsets | packed exception places |
+//	packed exception offsets
 //
-//	plain  x[i] = base + factor*q[i]
-//	delta  x[0] = first, x[i] = x[i-1] + base + factor*q[i]
-//	trend  x[i] = base + slope*i + factor*q[i]
+//	plain           x[i] = base + factor*q[i]
+//	delta           x[0] = first, x[i] = x[i-1] + base + factor*q[i-1]
+//	trend           x[i] = base + slope*i + factor*q[i]
+//	delta-of-delta  x[0] = first, d[0] = first rate, d[i] = d[i-1] + base + factor*q[i-1],
+//	                x[i] = x[i-1] + d[i-1]
 //
 // q is unsigned, an exception's q is signed (zigzag), so that outliers on
 // either side cost nothing but themselves.
@@ -23,6 +27,7 @@ const (
 	modePlain = 0
 	modeDelta = 1
 	modeTrend = 2
+	modeRates = 3 // delta-of-delta
 	modeMask  = 3
 
 	flagFactor     = 4
@@ -36,13 +41,17 @@ const (
 	// frameSample is how many values the choice of the mode looks at; as many
 	// or fewer are judged by their range.
 	frameSample = 64
+	// minRates is the shortest block that pays for the longer header of
+	// delta-of-delta.
+	minRates = 16
 	// maxSlopeFactor keeps MaxValues times the factor inside an int64.
 	maxSlopeFactor = 1 << 48
 )
 
 type frame struct {
 	mode       byte
-	first      uint64 // delta: first value; trend: slope
+	first      uint64 // trend: slope; delta and delta-of-delta: first value
+	rate       uint64 // delta-of-delta: first difference
 	base       uint64
 	factor     uint64
 	width      uint
@@ -66,6 +75,9 @@ func (f *frame) appendHeader(dst []byte, enc byte) []byte {
 	if f.mode != modePlain {
 		dst = binary.AppendUvarint(dst, binio.ZigZag(int64(f.first)))
 	}
+	if f.mode == modeRates {
+		dst = binary.AppendUvarint(dst, binio.ZigZag(int64(f.rate)))
+	}
 	dst = binary.AppendUvarint(dst, binio.ZigZag(int64(f.base)))
 	if f.factor != 1 {
 		dst = binary.AppendUvarint(dst, f.factor)
@@ -88,6 +100,9 @@ func (f *frame) read(d *binio.Decoder, n int) error {
 	if f.mode != modePlain {
 		f.first = uint64(d.Varint())
 	}
+	if f.mode == modeRates {
+		f.rate = uint64(d.Varint())
+	}
 	f.base = uint64(d.Varint())
 	if m&flagFactor != 0 {
 		f.factor = d.Uvarint()
@@ -100,14 +115,36 @@ func (f *frame) read(d *binio.Decoder, n int) error {
 		}
 		f.exceptions = int(e)
 	}
-	if m&^byte(flagMask) != 0 || f.mode == modeMask || f.width > 64 || f.excWidth > 64 {
+	if m&^byte(flagMask) != 0 || f.width > 64 || f.excWidth > 64 {
 		d.Fail("frame header")
+	}
+	if n <= f.lead() {
+		d.Fail("empty frame")
 	}
 	return d.Err()
 }
 
 // placeWidth is the width of an exception's place among count offsets.
 func placeWidth(count int) uint { return width(uint64(count - 1)) }
+
+// lead returns how many values the header holds instead of offsets.
+func (f *frame) lead() int {
+	switch f.mode {
+	case modeDelta:
+		return 1
+	case modeRates:
+		return 2
+	}
+	return 0
+}
+
+// sums returns the two delta frames that a frame of delta-of-delta is made of:
+// the offsets give the rates, and the rates, as offsets, give the values.
+func (f *frame) sums() (rates, values frame) {
+	rates = *f
+	rates.mode, rates.first = modeDelta, f.rate
+	return rates, frame{mode: modeDelta, first: f.first, factor: 1}
+}
 
 // decodePacked decodes a packed block into dst; with a scale it divides the
 // values and leaves the bits of doubles.
@@ -117,6 +154,19 @@ func decodePacked(dst []uint64, block []byte, scale *decimalScale) error {
 	if err := f.readPacked(&p, dst, block); err != nil {
 		return err
 	}
+	if f.mode != modeRates {
+		return f.decode(dst, &p, scale)
+	}
+	rates, values := f.sums()
+	if err := rates.decode(dst[1:], &p, nil); err != nil {
+		return err
+	}
+	values.restore(dst, scale)
+	return nil
+}
+
+// decode decodes the parts of a packed block whose mode is not delta-of-delta.
+func (f *frame) decode(dst []uint64, p *packedParts, scale *decimalScale) error {
 	q := f.offsets(dst)
 	if f.exceptions > 0 && f.mode == modeDelta { // they move all values behind
 		unpack(q, p.offsets, f.width)
@@ -126,7 +176,7 @@ func decodePacked(dst []uint64, block []byte, scale *decimalScale) error {
 		f.restore(dst, scale)
 		return nil
 	}
-	if n, x := frameVector(q, p.offsets, &f, scale); n > 0 {
+	if n, x := frameVector(q, p.offsets, f, scale); n > 0 {
 		unpackTail(q[n:], p.offsets[uint(n)/8*f.width:], f.width)
 		f.restoreFrom(dst, n, x, scale)
 	} else {
@@ -161,9 +211,6 @@ func (f *frame) readPacked(p *packedParts, dst []uint64, block []byte) error {
 		return err
 	}
 	n := len(f.offsets(dst))
-	if n == 0 {
-		return corrupt("empty frame")
-	}
 	p.offsets = d.Bytes(packedLen(n, f.width))
 	if f.exceptions > 0 {
 		p.places = d.Bytes(packedLen(f.exceptions, placeWidth(n)))
@@ -179,12 +226,7 @@ func (f *frame) readPacked(p *packedParts, dst []uint64, block []byte) error {
 }
 
 // offsets returns the part of dst that the offsets belong to.
-func (f *frame) offsets(dst []uint64) []uint64 {
-	if f.mode == modeDelta {
-		return dst[1:]
-	}
-	return dst
-}
+func (f *frame) offsets(dst []uint64) []uint64 { return dst[f.lead():] }
 
 // patch puts exceptions into the offsets q.
 func (f *frame) patch(q []uint64, packedPlaces, packedValues []byte) error {
@@ -215,15 +257,21 @@ func (f *frame) readExceptions(s *wordScratch, packedPlaces, packedValues []byte
 	return places, offsets, nil
 }
 
-// restore turns the offsets in dst into values; in delta mode they start at
-// dst[1]. With a scale the values are divided.
+// restore turns the offsets in dst, which start at dst[f.lead()], into values.
+// With a scale the values are divided.
 func (f *frame) restore(dst []uint64, scale *decimalScale) {
+	if f.mode == modeRates {
+		rates, values := f.sums()
+		rates.restore(dst[1:], nil)
+		values.restore(dst, scale)
+		return
+	}
 	n, x := frameVector(f.offsets(dst), nil, f, scale)
 	f.restoreFrom(dst, n, x, scale)
 }
 
-// restoreFrom is restore for the offsets from number n on. x is the value before
-// in delta mode.
+// restoreFrom is restore for the offsets from number n on, in modes other than
+// delta-of-delta. x is the value before in delta mode.
 func (f *frame) restoreFrom(dst []uint64, n int, x uint64, scale *decimalScale) {
 	q := f.offsets(dst)[n:]
 	if f.mode == modeDelta {
@@ -348,7 +396,7 @@ func packFrame(dst []byte, f *frame, q []uint64, lo uint64, places []uint64) []b
 	return appendPacked(dst, values, f.excWidth)
 }
 
-// chooseMode picks plain, delta or trend from a sample, computes the offsets
+// chooseMode picks plain, delta, trend or delta-of-delta from a sample, computes the offsets
 // into s.a, and returns the frame (base, first, mode), the offsets, their
 // largest, and the width that the sample promises with exceptions taken out.
 func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64, top uint64, sampled uint) {
@@ -359,6 +407,7 @@ func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64,
 	delta := sampleCost{bits: uint(n-1) * width(dspan), width: width(dspan)}
 	var slope uint64
 	hasTrend := false
+	rates := sampleCost{bits: math.MaxInt32}
 	if n > frameSample {
 		stride := (n - 1 + frameSample - 1) / frameSample
 		x, y := s.a[:0], s.b[:0]
@@ -386,11 +435,25 @@ func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64,
 			hasTrend = slope != 0
 		}
 		delta = costOf(y, n, dspan, less)
+		if delta.bits*8 < plain.bits*7 {
+			z := y[:0]
+			for i := 1 + stride; i < n; i += stride {
+				z = append(z, v[i]-2*v[i-1]+v[i-2])
+			}
+			rates = costOf(z, n, spanOf(z), less)
+		}
+	} else if n >= minRates && delta.bits*8 < plain.bits*7 {
+		w := width(rateSpan(v))
+		rates = sampleCost{bits: uint(n-2)*w + rateHeader, width: w}
 	}
 	best := plain
-	// Delta costs a dependent addition per value: it must save an eighth.
+	// Delta costs a dependent addition per value, delta-of-delta two: each must
+	// save an eighth of the form before.
 	if delta.bits*8 < best.bits*7 {
 		f.mode, best = modeDelta, delta
+	}
+	if rates.bits*8 < best.bits*7 {
+		f.mode, best = modeRates, rates
 	}
 	// Trend decodes without that dependency: it need only be as small.
 	if hasTrend && trend.bits*8 < plain.bits*7 && trend.bits <= best.bits {
@@ -410,6 +473,22 @@ func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64,
 		for i, x := range v[1:] {
 			q[i] = x - prev
 			prev = x + f.base
+		}
+	case modeRates:
+		q = s.a[:n-2]
+		f.first, f.rate = v[0], v[1]-v[0]
+		prev, rate := v[1], f.rate
+		lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
+		for i, x := range v[2:] {
+			d := x - prev
+			r := int64(d - rate)
+			lo, hi = min(lo, r), max(hi, r)
+			q[i] = uint64(r)
+			prev, rate = x, d
+		}
+		f.base, top = uint64(lo), uint64(hi-lo)
+		for i := range q {
+			q[i] -= f.base
 		}
 	case modeTrend:
 		q = s.a[:n]
@@ -459,6 +538,22 @@ func meanSlope(v []uint64, g uint64) uint64 {
 		k--
 	}
 	return uint64(k) * g
+}
+
+// rateHeader is about what the header of delta-of-delta takes beyond that of
+// delta, in bits.
+const rateHeader = 8
+
+// rateSpan returns the range of the differences of differences of v.
+func rateSpan(v []uint64) uint64 {
+	lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
+	prev, rate := v[1], v[1]-v[0]
+	for _, x := range v[2:] {
+		d := x - prev
+		lo, hi = min(lo, int64(d-rate)), max(hi, int64(d-rate))
+		prev, rate = x, d
+	}
+	return uint64(hi - lo)
 }
 
 func spanOf(v []uint64) uint64 {

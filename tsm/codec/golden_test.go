@@ -111,6 +111,16 @@ func goldenCases() []goldenCase {
 		}
 		counter[i] = count
 	}
+	clock, rising := make([]int64, 24), make([]float64, 18)
+	at, period := epoch, int64(10e9)
+	for i := range clock {
+		clock[i] = at
+		period += int64(i * i % 7)
+		at += period
+	}
+	for i := range rising {
+		rising[i] = float64(i*i+250) / 10
+	}
 	large := make([]float64, 64)
 	for i, x := range drift {
 		large[i] = math.Ldexp(float64(1200+5*int64(i)+x), 70)
@@ -125,6 +135,8 @@ func goldenCases() []goldenCase {
 		integers("integers outlier", "packed", outlier...),
 		times("times jitter", "packed", jitter...),
 		integers("integers bursts", "simple8b", bursts...),
+		times("times of a drifting clock", "packed", clock...),
+		floatsOf("floats rising faster", "alp", rising...),
 		unsigneds("unsigneds raw", "raw", 1<<63, 5, 1<<62+99, math.MaxUint64, 1<<61+7),
 		floatsOf("float 1", "const", 1),
 		floatsOf("float 12.34", "alp", 12.34),

@@ -7,7 +7,8 @@ import (
 
 // ratioGoals are bytes per value of blocks of 1000, from the project's goals.
 var ratioGoals = map[string]float64{
-	"regular": .02, "1% missing": .12, "ms jitter": .80, "ns jitter": 2.4, "poisson ns": 4.2,
+	"regular": .02, "1% missing": .12, "ms jitter": .80, "ns jitter": 2.4, "poisson ns": 4.2, "drifting clock": 1.03,
+	"int drifting rate": .4, "int accelerating": .02, "drifting 2 dec": .41,
 	"int const": .012, "int gauge 0-100": .40, "int counter": 1.65, "int mem 4 KiB": 1.39, "int spiky": .603, "int sparse 5%": .16, "int random64": 8.01,
 	"const": .012, "int walk": .40, "gauge 2 dec": 1.30, "gauge 1 dec slow": .40, "gauge 6 dec": 2.89, "counter": 1.65,
 	"sparse 5%": .16, "float32 walk": 3.3, "thirds of 4": .30, "percent 17 dig": 7.05, "walk 17 dig": 6.75, "random mantissa": 7.40,

@@ -11,7 +11,7 @@ import (
 // need: the low bits of all of them packed, the rest of each in unary, zeros
 // and a one, least significant bit first:
 //
-//	12 | mode | width | [first or slope] | base | [factor] | [exceptions, their width] |
+//	12 | mode | width | [first or slope] | [first rate] | base | [factor] | [exceptions, their width] |
 //	packed low bits | packed exception places | packed exception offsets | unary rests
 //
 // With flagSigned the offsets lie on both sides of the base and are written
@@ -32,10 +32,8 @@ func readRice(block []byte, n int) (r riceBlock, err error) {
 	if err = r.read(&d, n); err != nil {
 		return r, err
 	}
-	if r.mode == modeDelta {
-		n--
-	}
-	if n < 1 || r.width > maxLoadWidth {
+	n -= r.lead()
+	if r.width > maxLoadWidth {
 		return r, corrupt("rice header")
 	}
 	r.low = d.Bytes(packedLen(n, r.width))
@@ -50,10 +48,7 @@ func decodeRice(dst []uint64, block []byte) error {
 	if err != nil {
 		return err
 	}
-	q := dst
-	if r.mode == modeDelta {
-		q = dst[1:]
-	}
+	q := r.offsets(dst)
 	if !hasVector && r.mode == modeDelta && r.frame.exceptions == 0 && r.signed {
 		unpack(q, r.low, r.width)
 		dst[0] = r.first

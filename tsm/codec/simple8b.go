@@ -92,18 +92,15 @@ func decodeSimple8(dst []uint64, block []byte) error {
 	return nil
 }
 
-// readSimple8 fills dst with the offsets of a Simple-8b block. In delta mode
-// they start at dst[1].
+// readSimple8 fills dst with the offsets of a Simple-8b block, from
+// dst[f.lead()] on.
 func readSimple8(dst []uint64, block []byte) (frame, error) {
 	d := binio.NewDecoder(block)
 	var f frame
 	if err := f.read(&d, len(dst)); err != nil {
 		return f, err
 	}
-	q := dst
-	if f.mode == modeDelta {
-		q = dst[1:]
-	}
+	q := f.offsets(dst)
 	enc := d.Bytes(d.Len())
 	count, err := simple8b.CountBytes(enc)
 	if err != nil || count != len(q) || f.exceptions > 0 || f.width > 0 {
