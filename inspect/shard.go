@@ -20,7 +20,7 @@ type ManifestReport struct {
 }
 
 // Manifest reads a manifest, given by the path of a copy or by the shard's
-// directory, where the first copy that is sound counts.
+// directory, where the newer copy that is sound counts.
 func Manifest(fsys vfs.FS, name string) (*ManifestReport, error) {
 	var m *shard.Manifest
 	var err error
@@ -45,7 +45,7 @@ func Manifest(fsys vfs.FS, name string) (*ManifestReport, error) {
 
 // WriteText writes the report for people.
 func (r *ManifestReport) WriteText(w io.Writer) error {
-	fmt.Fprintf(w, "%s: shard %d, flushed up to sequence %d, next file %d\n\n", r.Path, r.Shard, r.Flushed, r.Next)
+	fmt.Fprintf(w, "%s: shard %d of %s, edition %d, flushed up to sequence %d, next file %d\n\n", r.Path, r.Shard, r.Lineage, r.Edition, r.Flushed, r.Next)
 	t := newTable(w, "file", "bytes", "checksum", "sequences", "tombstones applied", "level")
 	for _, f := range r.TSM {
 		t.row(f.Name, bytesText(f.Size), fmt.Sprintf("%016x", f.Checksum), fmt.Sprintf("%d-%d", f.MinSequence, f.MaxSequence), f.TombstonesSequence, f.Level)

@@ -408,7 +408,7 @@ func (v *verifier) manifest(dir string, id uint64) (best *shard.Manifest, err er
 			v.add(name, err)
 			continue
 		}
-		if texts = append(texts, b); best == nil {
+		if texts = append(texts, b); best == nil || m.Edition > best.Edition {
 			best = m
 		}
 	}
@@ -420,7 +420,7 @@ func (v *verifier) manifest(dir string, id uint64) (best *shard.Manifest, err er
 	case len(missing) == 1:
 		v.notice(missing[0], "copy of the manifest is missing")
 	case len(texts) == 2 && !bytes.Equal(texts[0], texts[1]):
-		v.notice(path.Join(dir, shard.ManifestName), "copies of the manifest differ, the first counts")
+		v.notice(path.Join(dir, shard.ManifestName), "copies of the manifest differ, the newer one counts")
 	}
 	return best, nil
 }

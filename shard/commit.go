@@ -13,7 +13,7 @@ import (
 // durable, only once another manifest that does not name them is durable: no
 // crash finds a manifest without its files, and no retry fills the disk.
 func (s *Shard) commit(m *manifest, fresh ...string) error {
-	err := m.save(s.fs, s.dir)
+	err := s.save(m)
 	if err != nil {
 		if s.mayName(fresh) {
 			s.limbo = append(s.limbo, fresh...)

@@ -49,6 +49,7 @@ type bench struct {
 	sequence uint64
 	want     naive
 	pending  *Snapshot
+	options  Options // beyond those that open sets
 }
 
 func newBench(t *testing.T, r *rand.Rand) *bench {
@@ -76,7 +77,9 @@ func newBench(t *testing.T, r *rand.Rand) *bench {
 }
 
 func (b *bench) open() {
-	s, err := Open("/db/shard-1", 1, Options{FS: b.fs, Series: b.sf, Range: model.AllTime})
+	opt := b.options
+	opt.FS, opt.Series, opt.Range = b.fs, b.sf, model.AllTime
+	s, err := Open("/db/shard-1", 1, opt)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/tsi"
@@ -15,18 +16,20 @@ import (
 // ManifestName is the name of the manifest in a shard's directory.
 const ManifestName = manifestName
 
-// ManifestNames returns the names of its two copies; the first that is sound
-// counts.
+// ManifestNames returns the names of its two copies. Of those that are sound the
+// one with the higher edition counts.
 func ManifestNames() []string { return []string{manifestName, manifestCopy} }
 
 // Manifest is what a shard's manifest says.
 type Manifest struct {
-	Shard      uint64         `json:"shard"`
-	Flushed    uint64         `json:"flushed"` // entries of the log up to it are in the files
-	Next       uint64         `json:"next"`    // number of the next file
-	TSM        []ManifestFile `json:"tsm"`     // ascending sequences
-	TSI        []ManifestFile `json:"tsi"`     // oldest first
-	Tombstones []Tombstone    `json:"tombstones"`
+	Shard      uint64           `json:"shard"`
+	Lineage    identity.Lineage `json:"lineage"` // of the data directory
+	Edition    uint64           `json:"edition"` // higher with every change
+	Flushed    uint64           `json:"flushed"` // entries of the log up to it are in the files
+	Next       uint64           `json:"next"`    // number of the next file
+	TSM        []ManifestFile   `json:"tsm"`     // ascending sequences
+	TSI        []ManifestFile   `json:"tsi"`     // oldest first
+	Tombstones []Tombstone      `json:"tombstones"`
 	// Removed are series that left the index but stand in TSI files.
 	Removed *roaring.Bitmap `json:"-"`
 }
@@ -58,6 +61,7 @@ func (t *Tombstone) Hides(f *ManifestFile) bool {
 // ReadManifest reads the manifest of the shard in dir and changes nothing.
 // Damage of both copies is a *binio.CorruptError.
 func ReadManifest(fsys vfs.FS, dir string) (*Manifest, error) {
+	var best *Manifest
 	var first error
 	for _, n := range ManifestNames() {
 		name := dir + "/" + n
@@ -67,7 +71,10 @@ func ReadManifest(fsys vfs.FS, dir string) (*Manifest, error) {
 			m, err = DecodeManifest(name, b)
 		}
 		if err == nil {
-			return m, nil
+			if best == nil || m.Edition > best.Edition {
+				best = m
+			}
+			continue
 		}
 		if !isDamage(err) {
 			return nil, err
@@ -75,6 +82,9 @@ func ReadManifest(fsys vfs.FS, dir string) (*Manifest, error) {
 		if first == nil || errors.Is(first, fs.ErrNotExist) {
 			first = err
 		}
+	}
+	if best != nil {
+		return best, nil
 	}
 	return nil, first
 }
@@ -88,8 +98,19 @@ func DecodeManifest(path string, b []byte) (*Manifest, error) {
 	return m.export(), nil
 }
 
+// Adopt returns the bytes of a manifest, changed to belong to another data
+// directory.
+func Adopt(path string, encoded []byte, lineage identity.Lineage) ([]byte, error) {
+	m, err := decodeManifest(path, encoded)
+	if err != nil {
+		return nil, err
+	}
+	m.lineage = lineage
+	return m.encode()
+}
+
 func (m *manifest) export() *Manifest {
-	out := &Manifest{Shard: m.shard, Flushed: m.flushed, Next: m.next, Removed: m.removed}
+	out := &Manifest{Shard: m.shard, Lineage: m.lineage, Edition: m.edition, Flushed: m.flushed, Next: m.next, Removed: m.removed}
 	for _, f := range m.tsm {
 		out.TSM = append(out.TSM, ManifestFile{
 			Name: tsmName(f.number), Size: f.size, Checksum: f.checksum,

@@ -14,6 +14,7 @@ import (
 
 // Snapshot is a cut of a shard's cache and index on its way to files.
 type Snapshot struct {
+	first    uint64 // sequence of the first entry in it
 	sequence uint64
 	cache    *cache.Cache
 	index    *tsi.Snapshot
@@ -30,9 +31,11 @@ func (s *Shard) Freeze(sequence uint64) *Snapshot {
 	}
 	s.mu.frozen = s.mu.active
 	s.mu.cut = sequence
+	snap := &Snapshot{first: s.mu.dirty, sequence: sequence, cache: s.mu.frozen}
 	s.mu.active = cache.New(observer{s})
 	s.mu.dirty = 0
-	return &Snapshot{sequence: sequence, cache: s.mu.frozen, index: s.index.Freeze()}
+	snap.index = s.index.Freeze()
+	return snap
 }
 
 // Flush publishes a snapshot: TSM file, TSI file, series file, then the
@@ -52,7 +55,6 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 	// crash leaves strays that the next Open removes.
 	number := s.mu.manifest.next
 	s.mu.manifest.next += 2
-	from := s.mu.manifest.flushed + 1
 	first := !s.mu.saved
 	s.mu.Unlock()
 	if first {
@@ -61,7 +63,7 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 		}
 	}
 
-	out, indexFile, err := s.writeFiles(ctx, snap, number, from)
+	out, indexFile, err := s.writeFiles(ctx, snap, number)
 	if err == nil {
 		err = s.publish(snap, out, indexFile)
 	}
@@ -73,7 +75,7 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 
 // writeFiles makes the snapshot's files durable and opens them; nil for what
 // would be empty. On error it leaves none behind.
-func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number, from uint64) (out *file, index *indexFile, err error) {
+func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number uint64) (out *file, index *indexFile, err error) {
 	tsmPath, tsiPath := s.path(tsmName(number)), s.path(tsiName(number+1))
 	defer func() {
 		if err == nil {
@@ -88,7 +90,7 @@ func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number, from uin
 		_ = s.fs.Remove(tsmPath)
 		_ = s.fs.Remove(tsiPath)
 	}()
-	info, err := s.writeSnapshot(ctx, tsmPath, snap, from)
+	info, err := s.writeSnapshot(ctx, tsmPath, snap)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,7 +111,7 @@ func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number, from uin
 			return nil, index, err
 		}
 		s.counters.FlushBytes.Add(info.Size)
-		out = &file{fileRecord: fileRecord{number: number, size: info.Size, checksum: info.Checksum, minSequence: from, maxSequence: snap.sequence}, reader: r}
+		out = &file{fileRecord: fileRecord{number: number, size: info.Size, checksum: info.Checksum, minSequence: snap.first, maxSequence: snap.sequence}, reader: r}
 	}
 	if err := s.series.Sync(); err != nil {
 		return out, index, err
@@ -181,8 +183,8 @@ func (m *manifest) clone() *manifest {
 
 // writeSnapshot writes the snapshot's living rows to a TSM file. Without any
 // the file is removed and the Info has no rows.
-func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot, from uint64) (_ tsm.Info, err error) {
-	w, err := tsm.Create(s.fs, path, tsm.WriterOptions{MinSequence: from, MaxSequence: snap.sequence})
+func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot) (_ tsm.Info, err error) {
+	w, err := tsm.Create(s.fs, path, tsm.WriterOptions{MinSequence: snap.first, MaxSequence: snap.sequence})
 	if err != nil {
 		return tsm.Info{}, err
 	}

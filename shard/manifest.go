@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/model"
 )
 
@@ -14,14 +15,14 @@ const (
 	manifestName    = "MANIFEST"
 	manifestCopy    = "MANIFEST.copy"
 	manifestMagic   = "tsdbMAN\x00"
-	manifestVersion = 1
+	manifestVersion = 2
 )
 
 // manifest is the durable state of a shard: the files that count and up to
 // where the log is in them.
 //
 //	magic 8 | version u32 | payload | CRC32C u32 of all before
-//	payload: shard uvarint | flushed uvarint | next uvarint
+//	payload: shard uvarint | lineage 16 | edition uvarint | flushed uvarint | next uvarint
 //	  count, per TSM file: number, size, checksum u64, min seq, max seq, tombstone seq, level
 //	  count, per TSI file: number, size, checksum u64
 //	  count, per tombstone: sequence, min varint, max varint, bytes of the series set
@@ -31,8 +32,10 @@ const (
 // roaring bitmaps in the portable format.
 type manifest struct {
 	shard      uint64
-	flushed    uint64 // entries up to this sequence need no replay
-	next       uint64 // number of the next file
+	lineage    identity.Lineage // of the data directory
+	edition    uint64           // of two copies the one with the higher edition counts
+	flushed    uint64           // entries up to this sequence need no replay
+	next       uint64           // number of the next file
 	tsm        []fileRecord
 	tsi        []fileRecord
 	tombstones []*tombstone
@@ -66,6 +69,8 @@ func (m *manifest) encode() ([]byte, error) {
 	b := append([]byte(nil), manifestMagic...)
 	b = binary.LittleEndian.AppendUint32(b, manifestVersion)
 	b = binary.AppendUvarint(b, m.shard)
+	b = append(b, m.lineage[:]...)
+	b = binary.AppendUvarint(b, m.edition)
 	b = binary.AppendUvarint(b, m.flushed)
 	b = binary.AppendUvarint(b, m.next)
 	b = binary.AppendUvarint(b, uint64(len(m.tsm)))
@@ -147,7 +152,9 @@ func decodeManifest(path string, b []byte) (*manifest, error) {
 		return nil, fmt.Errorf("open %s: manifest version %d is not known to this program (it knows %d)", path, v, manifestVersion)
 	}
 	d := binio.NewDecoder(body[head:])
-	m := &manifest{shard: d.Uvarint(), flushed: d.Uvarint(), next: d.Uvarint()}
+	m := &manifest{shard: d.Uvarint()}
+	copy(m.lineage[:], d.Bytes(len(m.lineage)))
+	m.edition, m.flushed, m.next = d.Uvarint(), d.Uvarint(), d.Uvarint()
 	for range d.Count(14) {
 		var f fileRecord
 		f.decode(&d)

@@ -11,17 +11,26 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 )
 
-// A manifest stands on disk twice, so that no single damaged file brings back
-// what tombstones hide (W5). A change is made when the first copy has its name;
-// it counts as made, so that files and log entries are given up for it, when
-// both have. Between the two a crash leaves two states that are both whole, of
-// which the first copy's counts, and Open makes the second the same.
+// A manifest is on disk twice, so that no single damaged file brings back what
+// tombstones hide (W5). Every save has a higher edition than the one before, and
+// of two copies the one with the higher edition counts. A change is made when
+// one copy is renamed. Files and log entries are given up for it only when both
+// are. Between the two a crash leaves two states that are both whole, and Open
+// makes the older copy equal to the newer.
 
-// save makes m the shard's state, durably: the commit point.
+// save makes m the shard's state, durably: the commit point. s.writing is held,
+// or nobody knows the shard yet.
+func (s *Shard) save(m *manifest) error {
+	s.edition++ // also after a failure: a copy may have it
+	m.edition = s.edition
+	return m.save(s.fs, s.dir)
+}
+
+// save writes both copies.
 func (m *manifest) save(fsys vfs.FS, dir string) (err error) {
 	b, err := m.encode()
 	if err != nil {
@@ -56,27 +65,37 @@ func (s *Shard) readManifest(name string) (*manifest, []byte, error) {
 		return nil, nil, err
 	}
 	m, err := decodeManifest(s.path(name), b)
-	if err == nil && m.shard != s.id {
-		err = binio.Corruptf(s.path(name), 0, "manifest belongs to shard %d", m.shard)
+	switch {
+	case err != nil:
+	case m.lineage != s.lineage:
+		err = identity.Foreignf(s.path(name), "the manifest belongs to data directory %s, not to %s", m.lineage, s.lineage)
+	case m.shard != s.id:
+		err = identity.Foreignf(s.path(name), "the manifest belongs to shard %d", m.shard)
+	default:
+		s.edition = max(s.edition, m.edition)
 	}
 	return m, b, err
 }
 
-// loadManifest reads the manifest. stale tells that it must be saved anew, lost
-// that both copies were damaged, or gone while there are TSM files, and that it
-// was made from these.
+// loadManifest reads the manifest. stale says that it must be saved again. lost
+// says that both copies were damaged, or gone while there are TSM files, and
+// that the manifest was rebuilt from these. A manifest of another shard or data
+// directory is an identity.ErrForeign, unless the other copy is sound.
 func (s *Shard) loadManifest() (m *manifest, stale, lost bool, err error) {
 	first, b, ferr := s.readManifest(manifestName)
 	second, c, serr := s.readManifest(manifestCopy)
 	s.mu.saved = ferr == nil || serr == nil
 	for _, err := range []error{ferr, serr} {
-		if err != nil && !isDamage(err) {
+		if err != nil && !isDamage(err) && !(errors.Is(err, identity.ErrForeign) && s.mu.saved) {
 			return nil, false, false, fmt.Errorf("open shard %d: %w", s.id, err)
 		}
 	}
 	const whole = "The other copy of the manifest of shard %d was used: nothing is lost."
 	switch gone := errors.Is(ferr, fs.ErrNotExist); {
 	case ferr == nil && serr == nil:
+		if second.edition > first.edition {
+			first = second
+		}
 		return first, !bytes.Equal(b, c), false, nil
 	case ferr == nil:
 		if !errors.Is(serr, fs.ErrNotExist) {
@@ -100,7 +119,12 @@ func (s *Shard) loadManifest() (m *manifest, stale, lost bool, err error) {
 			if err := s.fs.SyncDir(path.Dir(s.dir)); err != nil {
 				return nil, false, false, fmt.Errorf("make shard %d: %w", s.id, err)
 			}
-			return &manifest{shard: s.id, next: 1, removed: roaring.New()}, false, false, nil
+			m := &manifest{shard: s.id, lineage: s.lineage, next: 1, removed: roaring.New()}
+			if !s.flushed {
+				return m, false, false, nil
+			}
+			effect := fmt.Sprintf("The files of shard %d are gone. Its points are missing from answers, but for those that the log still has.", s.id)
+			return m, true, false, s.setAside(manifestName, ferr, LossPoints, effect)
 		}
 		if lerr != nil {
 			return nil, false, false, fmt.Errorf("open shard %d: %w", s.id, lerr)

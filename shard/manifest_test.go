@@ -13,6 +13,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/model"
 )
 
@@ -20,7 +21,7 @@ var update = flag.Bool("update", false, "write golden files of formats that have
 
 func exampleManifest() *manifest {
 	return &manifest{
-		shard: 7, flushed: 1000, next: 12,
+		shard: 7, lineage: identity.Lineage{1, 2, 3, 0xfe}, edition: 300, flushed: 1000, next: 12,
 		tsm: []fileRecord{
 			{number: 9, size: 4096, checksum: 0x0123456789abcdef, minSequence: 1, maxSequence: 500, tombstoneSeq: 450, level: 1},
 			{number: 10, size: 512, checksum: 0xfedcba9876543210, minSequence: 501, maxSequence: 1000},
@@ -36,7 +37,7 @@ func TestManifestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const name, page = "testdata/manifest-v1.golden", "../docs/formats/manifest.md"
+	const name, page = "testdata/manifest-v2.golden", "../docs/formats/manifest.md"
 	if _, err := os.Stat(name); *update && err != nil {
 		if err := os.WriteFile(name, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -123,7 +124,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add(b[12 : len(b)-4])
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		// Behind a valid checksum, so that the payload's decoder is reached.
-		b := append([]byte(manifestMagic), 1, 0, 0, 0)
+		b := append([]byte(manifestMagic), manifestVersion, 0, 0, 0)
 		b = append(b, payload...)
 		sum := binio.Checksum(b)
 		b = append(b, byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24))

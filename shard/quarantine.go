@@ -206,7 +206,7 @@ func (s *Shard) rebuildManifest(why, copyWhy error) (*manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open shard %d: %w", s.id, err)
 	}
-	m := &manifest{shard: s.id, next: 1, removed: roaring.New()}
+	m := &manifest{shard: s.id, lineage: s.lineage, next: 1, removed: roaring.New()}
 	var found []keyRange
 	for _, name := range names {
 		base, ext, _ := strings.Cut(name, ".")

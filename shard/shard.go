@@ -16,9 +16,11 @@ import (
 	"tsdbd/cache"
 	"tsdbd/column"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/tsi"
+	"tsdbd/tsm"
 )
 
 // ChunkRows is the number of rows of a full chunk.
@@ -30,6 +32,16 @@ type Options struct {
 	Series *tsi.SeriesFile // the database's series file
 	Range  model.TimeRange
 	Logger *slog.Logger
+	// Lineage is that of the data directory. A manifest of another one is an
+	// identity.ErrForeign.
+	Lineage identity.Lineage
+	// Flushed says that the shard is known to have had a manifest: without any
+	// file its points are lost, and it is not a new shard.
+	Flushed bool
+	// LogAfter says which entries the log still has: all those of this shard
+	// with a higher sequence. A file that no manifest names is removed only if
+	// everything in it is in files that one names, or in the log.
+	LogAfter uint64
 	// Counters counts what flushes and merges do; nil: nobody looks.
 	Counters *Counters
 	// Pace is called by merges between chunks with the bytes read and written
@@ -39,12 +51,15 @@ type Options struct {
 
 // Shard is one time range of a retention policy. See the package comment.
 type Shard struct {
-	id     uint64
-	dir    string
-	fs     vfs.FS
-	series *tsi.SeriesFile
-	times  model.TimeRange
-	logger *slog.Logger
+	id       uint64
+	dir      string
+	lineage  identity.Lineage
+	flushed  bool   // see Options.Flushed
+	logAfter uint64 // see Options.LogAfter
+	fs       vfs.FS
+	series   *tsi.SeriesFile
+	times    model.TimeRange
+	logger   *slog.Logger
 
 	counters *Counters
 	pace     func(ctx context.Context, bytes int) error
@@ -53,6 +68,7 @@ type Shard struct {
 
 	index   *tsi.Index
 	writing sync.Mutex // held by Flush's and Compact's changes of the manifest
+	edition uint64     // under writing: of the manifest saved last, or tried
 	limbo   []string   // under writing: files that a manifest may name that was not saved for sure
 
 	mu struct {
@@ -88,11 +104,13 @@ func (s *Shard) bound(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // Open opens or makes the shard in dir, maps the files its manifest names, and
-// removes those it does not. Damage does not keep the shard shut: a TSM file
-// with a damaged frame goes to quarantine, a damaged index or manifest too,
-// and is made anew from the TSM files. See Quarantine.
+// removes left-overs of a crash. Damage does not keep the shard shut: a TSM file
+// with a damaged frame goes to quarantine. A damaged index or manifest does too,
+// and is rebuilt from the TSM files. A TSM file that no manifest names and that
+// may hold the only copy of points goes to quarantine as well. See Quarantine.
+// A manifest of another shard or data directory is an identity.ErrForeign.
 func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
-	s := &Shard{id: id, dir: dir, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: maxFileBytes, cells: cacheCells}
+	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, flushed: opt.Flushed, logAfter: opt.LogAfter, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: maxFileBytes, cells: cacheCells}
 	if s.counters == nil {
 		s.counters = &Counters{}
 	}
@@ -130,12 +148,12 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 		}
 	}()
 	if stale || changed || rebuilt {
-		if err := m.save(s.fs, s.dir); err != nil {
+		if err := s.save(m); err != nil {
 			return nil, fmt.Errorf("open shard %d: %w", id, err)
 		}
 		s.mu.saved = true
 	}
-	if err := s.removeStrays(m); err != nil {
+	if err := s.removeStrays(m, changed); err != nil {
 		return nil, err
 	}
 	s.index = index
@@ -150,8 +168,9 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 func (s *Shard) path(name string) string { return s.dir + "/" + name }
 
 // removeStrays removes what a crash left: files with our names that the
-// manifest does not list, and temporary files.
-func (s *Shard) removeStrays(m *manifest) error {
+// manifest does not list, and temporary files. TSM files that keepStray names go
+// to quarantine. incomplete says that files which m names are lost.
+func (s *Shard) removeStrays(m *manifest, incomplete bool) error {
 	keep := map[string]bool{manifestName: true, manifestCopy: true}
 	for _, f := range m.tsm {
 		keep[tsmName(f.number)] = true
@@ -170,12 +189,48 @@ func (s *Shard) removeStrays(m *manifest) error {
 		if keep[name] || !ours {
 			continue
 		}
+		if ext == "tsm" {
+			kept, err := s.keepStray(name, m, incomplete)
+			if err != nil {
+				return err
+			}
+			if kept {
+				continue
+			}
+		}
 		if err := s.fs.Remove(s.path(name)); err != nil {
 			return fmt.Errorf("remove stray %s: %w", s.path(name), err)
 		}
 		s.logger.Info("stray file removed", "shard", s.id, "path", s.path(name))
 	}
 	return nil
+}
+
+// keepStray sets a TSM file that the manifest m does not name aside, unless it
+// is certain that nothing is lost with it. A merge leaves files of sequences
+// that m has in other files. A flush that was cut off leaves a file of entries
+// that the log still has, or one that was not finished. Any other file was once
+// in a manifest, newer than m, that somebody has replaced.
+func (s *Shard) keepStray(name string, m *manifest, incomplete bool) (kept bool, err error) {
+	r, err := tsm.Open(s.fs, s.path(name))
+	if err != nil {
+		if isDamage(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("open shard %d: %w", s.id, err)
+	}
+	i := r.Info()
+	if err := r.Release(); err != nil {
+		return false, fmt.Errorf("open shard %d: %w", s.id, err)
+	}
+	merged := i.MaxSequence <= m.flushed && !incomplete
+	logged := i.MinSequence > m.flushed && i.MinSequence > s.logAfter
+	if merged || logged {
+		return false, nil
+	}
+	why := fmt.Errorf("no manifest names %s, which has rows of the log's entries %d to %d", s.path(name), i.MinSequence, i.MaxSequence)
+	effect := fmt.Sprintf("The manifest of shard %d is older than this file. The rows of the file are missing from answers.", s.id)
+	return true, s.setAside(name, why, LossPoints, effect)
 }
 
 // ID returns the shard's id.
