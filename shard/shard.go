@@ -239,9 +239,15 @@ func (s *Shard) ID() uint64 { return s.id }
 // TimeRange returns the range of times the shard may hold.
 func (s *Shard) TimeRange() model.TimeRange { return s.times }
 
-// CheckFields registers the fields of layouts that are new and returns for
-// each layout the conflict that forbids its points, or nil.
-func (s *Shard) CheckFields(l *column.Layout) []tsi.FieldConflict { return s.index.RegisterFields(l) }
+// CheckFields reports whether a layout has fields that the shard does not know,
+// and returns the conflicts that forbid its points.
+func (s *Shard) CheckFields(l *column.Layout) (fresh bool, conflicts []tsi.FieldConflict) {
+	missing, conflicts := s.index.CheckFields(l)
+	return missing > 0, conflicts
+}
+
+// ClaimFields returns an empty claim on new fields, see tsi.FieldClaim.
+func (s *Shard) ClaimFields() *tsi.FieldClaim { return s.index.ClaimFields() }
 
 // Contains reports whether the shard has a series. It takes no lock.
 func (s *Shard) Contains(id model.SeriesID) bool { return s.index.Contains(id) }

@@ -18,10 +18,12 @@ import (
 // cardinality bounds the series of a database and the values of its tags. What
 // lives is counted when the first new series comes after the start, a delete or
 // a drop, and kept in step by the writers from then on; without limits nothing
-// is counted. It forgets with the gate held and counts with it shared, so what
-// is on its way to a shard is counted here before the shard knows it.
+// is counted. It forgets with the gate held, when no write is under way.
 //
-// A value that is known costs about 16 bytes, a series a bit.
+// A series on its way to a shard takes room from its check on, and gives it back
+// if its entry is not applied.
+//
+// A value that is known costs about 20 bytes, a series a bit.
 type cardinality struct {
 	*bounds // the store's
 
@@ -30,10 +32,20 @@ type cardinality struct {
 	full atomic.Bool
 	told atomic.Bool // the log knows that series are refused
 
-	mu     sync.Mutex      // held while series are admitted; before Store.mu
-	living *roaring.Bitmap // series of all shards, and those on their way; nil: not counted
+	mu     sync.Mutex            // held while series are admitted; before Store.mu
+	living *roaring.Bitmap       // series of all shards; nil: not counted
+	coming map[string]*newSeries // series on their way to a shard, by key
 	seed   maphash.Seed
-	tags   map[tagOf]map[uint64]struct{} // hashes of the values, of the tags that new series have
+	tags   map[tagOf]map[uint64]int32 // of the tags that new series have: how many coming series have a value, by its hash; settled: a shard has it
+}
+
+// settled stands for the number of coming series at a value that stays.
+const settled = -1
+
+// newSeries is a series on its way to a shard.
+type newSeries struct {
+	writes int        // that bring it
+	values []tagValue // those that no shard had
 }
 
 // bounds are the limits of each database; 0 is none. They are read with the
@@ -63,7 +75,7 @@ func (s *Store) SetLimits(l Limits) {
 func (c *cardinality) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.living, c.tags = nil, nil
+	c.living, c.coming, c.tags = nil, nil, nil
 	c.full.Store(false)
 	c.told.Store(false)
 }
@@ -99,84 +111,118 @@ func (db *database) knownSeries(sr *column.Series) bool {
 type admission struct {
 	*cardinality
 	db      *database
-	shards  []*shardEntry // of the database
-	fresh   []*column.Series
-	keys    map[string]bool // of fresh: two spellings may be one series
-	back    []uint32        // series that have an id and live again
-	values  []newValue      // remembered for this batch, to be taken back on an error
-	refused map[*column.Series]string
+	shards  []*shardEntry             // of the database
+	decided map[*column.Series]string // why a series has no room, "" if it has
+	held    []*column.Series          // those that are coming
 }
 
-type newValue struct {
+type tagValue struct {
 	tag  tagOf
 	hash uint64
 }
 
-// admit gives ids to the new series among candidates that have room, in their
-// order, and returns why the others have none. The gate is held shared.
-func (r *router) admit(candidates []*column.Series) (refused map[*column.Series]string, err error) {
-	c := &r.db.cardinality
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := admission{cardinality: c, db: r.db, shards: r.s.shardsOf(r.db), keys: map[string]bool{}, refused: map[*column.Series]string{}}
-	if c.living == nil {
-		c.living, c.seed, c.tags = roaring.New(), maphash.MakeSeed(), map[tagOf]map[uint64]struct{}{}
-		for _, e := range a.shards {
-			if v := e.View(); v != nil {
-				c.living.Or(v.AllSeries())
-				v.Release()
-			}
-		}
-	}
-	n := int(c.living.GetCardinality())
-	for _, sr := range candidates {
-		known := r.db.knownSeries(sr)
-		if known && c.living.Contains(uint32(sr.ID())) || a.keys[sr.Key()] {
-			if !known {
-				a.fresh = append(a.fresh, sr)
-			}
-			continue
-		}
-		reason, err := a.room(n, sr)
-		if err != nil {
-			a.takeBack()
-			return nil, err
-		}
-		if reason != "" {
-			a.refused[sr] = reason
-			continue
-		}
-		n++
-		a.keys[sr.Key()] = true
-		if known {
-			a.back = append(a.back, uint32(sr.ID()))
-		} else {
-			a.fresh = append(a.fresh, sr)
-		}
-	}
-	if err := r.db.create(a.fresh); err != nil {
-		a.takeBack()
-		return nil, err
-	}
-	for _, sr := range a.fresh {
-		c.living.Add(uint32(sr.ID()))
-	}
-	c.living.AddMany(a.back)
-	c.full.Store(c.maxSeries > 0 && n >= c.maxSeries)
-	return a.refused, nil
+func (r *router) newAdmission() *admission {
+	return &admission{cardinality: &r.db.cardinality, db: r.db, shards: r.s.shardsOf(r.db), decided: map[*column.Series]string{}}
 }
 
-// room says why there is no room for one more series beside n, or "", and then
-// remembers its values.
-func (a *admission) room(n int, sr *column.Series) (reason string, err error) {
-	if a.maxSeries > 0 && n >= a.maxSeries {
+// count counts what lives, unless that is known. mu is held.
+func (a *admission) count() {
+	if a.living != nil {
+		return
+	}
+	a.living, a.coming, a.seed, a.tags = roaring.New(), map[string]*newSeries{}, maphash.MakeSeed(), map[tagOf]map[uint64]int32{}
+	for _, e := range a.shards {
+		if v := e.View(); v != nil {
+			a.living.Or(v.AllSeries())
+			v.Release()
+		}
+	}
+}
+
+// admit gives a series that its shard does not list the room it needs, until
+// release, or returns why there is none. mu is held.
+func (a *admission) admit(sr *column.Series) (reason string, err error) {
+	if reason, again := a.decided[sr]; again {
+		return reason, nil
+	}
+	switch n := a.coming[sr.Key()]; {
+	case a.db.knownSeries(sr) && a.living.Contains(uint32(sr.ID())): // in another shard
+	case n != nil:
+		n.writes++
+		a.held = append(a.held, sr)
+	default:
+		n = &newSeries{writes: 1}
+		if reason, err = a.room(n, sr); err != nil {
+			return "", err
+		}
+		if reason == "" {
+			a.coming[sr.Key()] = n
+			a.held = append(a.held, sr)
+			a.full.Store(a.maxSeries > 0 && a.taken() >= a.maxSeries)
+		}
+	}
+	a.decided[sr] = reason
+	return reason, nil
+}
+
+// taken returns the number of series that take room.
+func (c *cardinality) taken() int { return int(c.living.GetCardinality()) + len(c.coming) }
+
+// release ends the batch's hold on room: series that a shard of the batch has by
+// now keep theirs.
+func (a *admission) release(targets []target) {
+	if len(a.held) == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, sr := range a.held {
+		n := a.coming[sr.Key()]
+		if n == nil {
+			continue // another write has brought it
+		}
+		n.writes--
+		stays := slices.ContainsFunc(targets, func(t target) bool { return t.shard.Contains(sr.ID()) })
+		if stays {
+			a.living.Add(uint32(sr.ID()))
+		} else if n.writes > 0 {
+			continue
+		}
+		delete(a.coming, sr.Key())
+		a.leave(n, stays)
+	}
+	a.full.Store(a.maxSeries > 0 && a.taken() >= a.maxSeries)
+}
+
+// leave takes a series' values out of those that are coming: they stay, or go
+// with the last series that brings them.
+func (c *cardinality) leave(n *newSeries, stay bool) {
+	for _, v := range n.values {
+		have := c.tags[v.tag]
+		switch {
+		case stay:
+			have[v.hash] = settled
+		case have[v.hash] > 1:
+			have[v.hash]--
+		case have[v.hash] == 1:
+			if delete(have, v.hash); len(have) == 0 {
+				delete(c.tags, v.tag) // of a tag that nothing else has
+			}
+		}
+	}
+	n.values = nil
+}
+
+// room says why there is no room for one more series, or "", and then n holds
+// its new values.
+func (a *admission) room(n *newSeries, sr *column.Series) (reason string, err error) {
+	if a.maxSeries > 0 && a.taken() >= a.maxSeries {
 		return a.seriesReason(), nil
 	}
 	if a.maxValues <= 0 {
 		return "", nil
 	}
 	measurement, tags := model.ParseSeriesKey(sr.Key(), nil)
-	kept := len(a.values)
 	for _, t := range tags {
 		if t.Value == "" {
 			continue // the same as no tag
@@ -184,41 +230,32 @@ func (a *admission) room(n int, sr *column.Series) (reason string, err error) {
 		tag := tagOf{measurement, t.Key}
 		have, err := a.known(tag)
 		if err != nil {
+			a.leave(n, false)
 			return "", err
 		}
 		h := maphash.String(a.seed, t.Value)
-		if _, ok := have[h]; ok {
+		brought, known := have[h]
+		if brought == settled {
 			continue
 		}
-		if len(have) >= a.maxValues {
-			a.takeBackTo(kept)
-			return fmt.Sprintf("max-values-per-tag limit exceeded (%d/%d): measurement=%q tag=%q value=%q",
-				len(have), a.maxValues, measurement, t.Key, t.Value), nil
+		if !known && len(have) >= a.maxValues {
+			reason := fmt.Sprintf("max-values-per-tag limit exceeded (%d/%d): measurement=%q tag=%q value=%q",
+				len(have), a.maxValues, measurement, t.Key, t.Value)
+			a.leave(n, false)
+			return reason, nil
 		}
-		have[h] = struct{}{}
-		a.values = append(a.values, newValue{tag, h})
+		have[h] = brought + 1
+		n.values = append(n.values, tagValue{tag, h})
 	}
 	return "", nil
 }
 
-// takeBack forgets the values of a batch that gets no series.
-func (a *admission) takeBack() { a.takeBackTo(0) }
-
-func (a *admission) takeBackTo(n int) {
-	for _, v := range a.values[n:] {
-		if delete(a.tags[v.tag], v.hash); len(a.tags[v.tag]) == 0 {
-			delete(a.tags, v.tag) // of a tag that nothing else has
-		}
-	}
-	a.values = a.values[:n]
-}
-
-// known returns the hashes of a tag's values, which are read at the first use.
-func (a *admission) known(tag tagOf) (map[uint64]struct{}, error) {
+// known returns the values of a tag, which are read at the first use.
+func (a *admission) known(tag tagOf) (map[uint64]int32, error) {
 	if have, ok := a.tags[tag]; ok {
 		return have, nil
 	}
-	have := map[uint64]struct{}{}
+	have := map[uint64]int32{}
 	for _, e := range a.shards {
 		v := e.View()
 		if v == nil {
@@ -230,7 +267,7 @@ func (a *admission) known(tag tagOf) (map[uint64]struct{}, error) {
 			return nil, fmt.Errorf("count the values of tag %s of %s: %w", tag.key, tag.measurement, err)
 		}
 		for _, value := range values {
-			have[maphash.String(a.seed, value)] = struct{}{}
+			have[maphash.String(a.seed, value)] = settled
 		}
 	}
 	a.tags[tag] = have

@@ -2,10 +2,12 @@
 // series files and the shards, and keeps them in step.
 //
 // A write (Write) is checked and routed first: retention policy, shard groups,
-// series ids, field types, memory. Then its accepted points become one entry
-// of the log; when the entry is durable the log's applier calls apply, strictly
-// in sequence order, and the shards' caches take the rows; then the writer is
-// answered (W1, W2). A delete goes the same way with the gate closed, so that
+// field types, limits, series ids, memory. Then its accepted points become one
+// entry of the log; when the entry is durable the log's applier calls apply,
+// strictly in sequence order, and the shards' caches take the rows; then the
+// writer is answered (W1, W2). The new fields and series of a write are held for
+// it until then (newcomers): they become real when the entry is applied, and
+// leave no trace if it is refused. A delete goes the same way with the gate closed, so that
 // it meets neither half-checked nor unapplied writes. Replay calls the same
 // apply.
 //

@@ -52,6 +52,10 @@ func (s *testStore) create(db string) {
 
 // write parses and writes lines.
 func (s *testStore) write(db, lines string) error {
+	return s.writeContext(context.Background(), db, lines)
+}
+
+func (s *testStore) writeContext(ctx context.Context, db, lines string) error {
 	table, err := s.Table(db)
 	if err != nil {
 		return err
@@ -60,7 +64,7 @@ func (s *testStore) write(db, lines string) error {
 	if _, err := s.p.Parse(&b, table, []byte(lines), lineproto.Options{}); err != nil {
 		return err
 	}
-	return s.Write(context.Background(), db, "", &b)
+	return s.Write(ctx, db, "", &b)
 }
 
 // read returns everything a database's default policy holds.

@@ -43,7 +43,7 @@ func naiveWrite(rows []routeRow, now int64, keep, past, future, group int64, typ
 			opened[start(r.t)] = true
 		}
 	}
-	store := func(r routeRow, into points) bool {
+	store := func(r routeRow) bool {
 		if r.timeTag {
 			return false
 		}
@@ -57,35 +57,21 @@ func naiveWrite(rows []routeRow, now int64, keep, past, future, group int64, typ
 			return false
 		}
 		for _, f := range fields {
-			if have := types[fmt.Sprint(start(r.t), f.key)]; have != "" && have != f.kind {
+			have := types[fmt.Sprint(start(r.t), f.key)]
+			if f.kind == "long" || have != "" && have != f.kind {
 				return false
 			}
 		}
+		// A row that is stored gives its fields their types, no other does.
 		for _, f := range fields {
 			types[fmt.Sprint(start(r.t), f.key)] = f.kind
-		}
-		if into != nil {
-			for _, f := range fields {
-				if f.kind == "long" {
-					return false
-				}
-			}
-			for _, f := range fields {
-				into[pointKey("m,host="+r.host, r.t, f.key)] = f.read
-			}
+			want[pointKey("m,host="+r.host, r.t, f.key)] = f.read
 		}
 		return true
 	}
-	// The rows within the policy's times register their types first.
-	for _, r := range rows {
-		if inTime(r.t) {
-			r.timeTag = false // a bad series does not keep its row's types out
-			store(r, nil)
-		}
-	}
 	limited := past > 0 || future > 0
 	for _, r := range rows {
-		if !inTime(r.t) && (limited || !opened[start(r.t)]) || !store(r, want) {
+		if !inTime(r.t) && (limited || !opened[start(r.t)]) || !store(r) {
 			dropped++
 		}
 	}

@@ -48,7 +48,8 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 	if r.policy, err = s.catalog.Data().RetentionPolicy(database, policy); err != nil {
 		return err
 	}
-	if err := r.route(); err != nil {
+	defer r.release()
+	if err := r.route(ctx); err != nil {
 		s.counters.failed.Add(int64(len(b.Rows)))
 		return s.refusal(err)
 	}
@@ -113,12 +114,19 @@ type router struct {
 	targets []target
 	first   []*checked            // layouts met, the first few
 	checked map[layoutIn]*checked // and the others
-	reason  string                // the first
+	fresh   bool                  // some layout has fields that its shard does not know
+	late    []int                 // rows outside of the policy's times, by place in the batch
+	again   bool                  // the second pass: all targets are known
+	full    bool                  // the database has no room for new series
+	tally
+	newcomers newcomers
+}
+
+// tally is what a write tells of its dropped rows.
+type tally struct {
+	reason  string // the first
 	dropped int
-	late    []int // rows outside of the policy's times, by place in the batch
-	again   bool  // the second pass: all targets are known
-	full    bool  // the database has no room for new series
-	over    int   // of dropped, those of new series for which there is no room
+	over    int // of dropped, those of new series for which there is no room
 }
 
 // layoutIn is a layout in a target.
@@ -139,22 +147,23 @@ type checked struct {
 	layout  *column.Layout
 	target  int
 	use     *column.Layout // layout without the field "time", nil: drop
+	fresh   bool           // the shard does not know all its fields
 	reason  string
 	strings bool
 	stripAt int // position of the field "time", -1
 }
 
 // drop refuses one row for good.
-func (r *router) drop(reason string) {
-	if r.reason == "" {
-		r.reason = reason
+func (t *tally) drop(reason string) {
+	if t.reason == "" {
+		t.reason = reason
 	}
-	r.dropped++
+	t.dropped++
 }
 
 // route fills targets. In the common case, one shard and nothing dropped, the
 // target's rows are the batch's own.
-func (r *router) route() error {
+func (r *router) route(ctx context.Context) error {
 	if err := r.pass(); err != nil {
 		return err
 	}
@@ -166,7 +175,7 @@ func (r *router) route() error {
 		for i := range r.targets {
 			r.targets[i].rows = nil
 		}
-		r.again, r.late, r.dropped, r.over, r.reason = true, nil, 0, 0, ""
+		r.again, r.late, r.tally = true, nil, tally{}
 		if err := r.pass(); err != nil {
 			return err
 		}
@@ -174,7 +183,7 @@ func (r *router) route() error {
 	for range r.late {
 		r.drop("points beyond retention policy")
 	}
-	return r.register()
+	return r.register(ctx)
 }
 
 // pass sends every row to its target, to late, or drops it.
@@ -212,7 +221,6 @@ func (r *router) pass() error {
 			cur, last = next, nil
 		}
 		if r.full && !r.db.knownSeries(row.Series) {
-			// Before its fields are registered, which nothing would forget.
 			r.over++
 			r.drop(r.db.cardinality.seriesReason())
 			if whole {
@@ -326,7 +334,7 @@ func (r *router) makeGroups(i int, floor, ceiling int64) error {
 	return err
 }
 
-// check looks a layout up in a target's shard.
+// check looks a layout up in a target's shard, and leaves no trace there.
 func (r *router) check(l *column.Layout, target int) *checked {
 	for _, c := range r.first {
 		if c.layout == l && c.target == target {
@@ -353,11 +361,11 @@ func (r *router) check(l *column.Layout, target int) *checked {
 		}
 	}
 	if c.use != nil {
-		if conflicts := r.targets[target].shard.CheckFields(c.use); len(conflicts) > 0 {
-			k := conflicts[0]
-			c.use = nil
-			c.reason = fmt.Sprintf("field type conflict: input field %q on measurement %q is type %s, already exists as type %s",
-				k.Field.Key, l.Measurement, k.Field.Type, k.Have)
+		fresh, conflicts := r.targets[target].shard.CheckFields(c.use)
+		c.fresh = fresh
+		r.fresh = r.fresh || fresh
+		if len(conflicts) > 0 {
+			c.use, c.reason = nil, conflictReason(l, conflicts[0])
 		}
 	}
 	if len(r.first) < 16 {
@@ -421,73 +429,6 @@ func seriesProblem(key, measurement string) string {
 		}
 	}
 	return ""
-}
-
-// register gives ids to the new series of the rows that are to be stored, and
-// drops the rows of those for which the database has no room.
-func (r *router) register() error {
-	limited := r.db.cardinality.limited()
-	var fresh []*column.Series
-	for i := range r.targets {
-		t := &r.targets[i]
-		for k := range t.rows {
-			sr := t.rows[k].Series
-			// A series that its shard lists is counted already.
-			if id := sr.ID(); (id == 0 || limited && !t.shard.Contains(id)) && (len(fresh) == 0 || fresh[len(fresh)-1] != sr) {
-				fresh = append(fresh, sr)
-			}
-		}
-	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	if !limited {
-		return r.db.create(fresh)
-	}
-	refused, err := r.admit(fresh)
-	if err != nil || len(refused) == 0 {
-		return err
-	}
-	for i := range r.targets {
-		t := &r.targets[i]
-		var kept []column.Row // t.rows may be the caller's
-		for k := range t.rows {
-			if reason := refused[t.rows[k].Series]; reason != "" {
-				r.over++
-				r.drop(reason)
-				continue
-			}
-			kept = append(kept, t.rows[k])
-		}
-		t.rows = kept
-	}
-	return nil
-}
-
-// create gives ids to series that have none, of which some may be there twice.
-func (db *database) create(fresh []*column.Series) error {
-	type named struct {
-		key    string
-		series *column.Series
-	}
-	list := make([]named, len(fresh))
-	for i, sr := range fresh {
-		list[i] = named{sr.Key(), sr}
-	}
-	slices.SortFunc(list, func(a, b named) int { return strings.Compare(a.key, b.key) })
-	list = slices.CompactFunc(list, func(a, b named) bool { return a.series == b.series })
-	keys := make([]string, len(list))
-	ids := make([]model.SeriesID, len(list))
-	for i := range list {
-		keys[i] = list[i].key
-	}
-	if err := db.series.Create(keys, ids); err != nil {
-		return fmt.Errorf("create series in database %s: %w", db.name, err)
-	}
-	for i := range list {
-		list[i].series.SetID(ids[i])
-	}
-	return nil
 }
 
 // shardOf returns the shard of a group, made if needed.

@@ -21,11 +21,15 @@
 // The same calls give the same files (W10). Everything here can be rebuilt
 // from the series keys in data files and the write-ahead log.
 //
+// A field has the type that RegisterFields gives it, which the applier of the
+// log calls. A write on its way there holds the types of its new fields by a
+// FieldClaim, which no reader and no file shows.
+//
 // The package knows nothing of the log, of shards' manifests, or of which
 // files belong together; its owner does. It keeps no goroutines.
 //
 // A SeriesFile may be used by many goroutines. An Index has one writer
 // (AddSeries, RemoveSeries, Freeze, Publish, ReplaceFiles), any number of
-// goroutines that call RegisterFields, Contains and View, and a View any
-// number of readers.
+// goroutines that call RegisterFields, CheckFields, ClaimFields, Contains and
+// View, and a View any number of readers.
 package tsi

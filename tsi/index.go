@@ -44,6 +44,7 @@ type Index struct {
 		sync.RWMutex
 		alive        *roaring.Bitmap // copy-on-write
 		measurements map[string]*measurement
+		claims       map[fieldName]*claimedType // of writes that are not applied yet
 		mutable      *segment
 		frozen       []*segment
 		files        []*File

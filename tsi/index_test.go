@@ -629,6 +629,81 @@ func TestManyFields(t *testing.T) {
 	}
 }
 
+// TestFieldClaims: claims of several writes hold a type together, a claim of
+// another type waits for the last of them, and only what is registered shows.
+func TestFieldClaims(t *testing.T) {
+	x, err := NewIndex(IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.AddSeries(1, "m,h=a")
+	layout := func(fields ...column.Field) *column.Layout { return &column.Layout{Measurement: "m", Fields: fields} }
+	f := func(ft model.FieldType) column.Field { return column.Field{Key: "f", Type: ft} }
+	g := func(ft model.FieldType) column.Field { return column.Field{Key: "g", Type: ft} }
+	open := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return false
+		default:
+			return true
+		}
+	}
+	add := func(c *FieldClaim, l *column.Layout) <-chan struct{} {
+		t.Helper()
+		conflicts, undecided := c.Add(l)
+		if len(conflicts) > 0 {
+			t.Fatal(conflicts)
+		}
+		return undecided
+	}
+	x.RegisterFields(layout(g(model.Float)))
+	a, b, c := x.ClaimFields(), x.ClaimFields(), x.ClaimFields()
+	if add(a, layout(f(model.Float), g(model.Float))) != nil || a.Len() != 1 || add(b, layout(f(model.Float))) != nil {
+		t.Fatal("not claimed")
+	}
+	if add(a, layout(f(model.Float))) != nil || a.Len() != 1 {
+		t.Error("claimed twice")
+	}
+	if conflicts, undecided := a.Add(layout(f(model.String))); len(conflicts) != 1 || conflicts[0].Have != model.Float || undecided != nil {
+		t.Errorf("against its own claim: %v, %v", conflicts, undecided)
+	}
+	if conflicts, undecided := c.Add(layout(f(model.String), g(model.String))); len(conflicts) != 1 || conflicts[0].Have != model.Float || undecided != nil {
+		t.Errorf("against a registered type: %v, %v", conflicts, undecided)
+	}
+	wait := add(c, layout(f(model.String)))
+	if wait == nil || !open(wait) || c.Len() != 0 {
+		t.Fatal("two types claimed")
+	}
+	if missing, _ := x.CheckFields(layout(f(model.String))); missing != 1 {
+		t.Error("a claim is registered")
+	}
+	v := x.View()
+	if fields := v.Fields("m"); len(fields) != 1 {
+		t.Errorf("a claim shows: %v", fields)
+	}
+	v.Release()
+	if s := x.Freeze(); len(s.fields["m"]) != 1 {
+		t.Errorf("a claim gets into a file: %v", s.fields)
+	}
+	a.TakeBack(0)
+	if !open(wait) {
+		t.Fatal("decided while another claim is held")
+	}
+	b.TakeBack(0)
+	if open(wait) || add(c, layout(f(model.String))) != nil {
+		t.Fatal("not decided by the last claim")
+	}
+	wait = add(a, layout(f(model.Float)))
+	x.RegisterFields(layout(f(model.String)))
+	c.TakeBack(0)
+	if conflicts, _ := a.Add(layout(f(model.Float))); open(wait) || len(conflicts) != 1 || conflicts[0].Have != model.String {
+		t.Errorf("against what was registered meanwhile: %v", conflicts)
+	}
+	if len(x.mu.claims) != 0 {
+		t.Errorf("%d claims are left", len(x.mu.claims))
+	}
+}
+
 // TestIndexConcurrent: one writer, readers with views, and registrations.
 func TestIndexConcurrent(t *testing.T) {
 	fs := newFS()

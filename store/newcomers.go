@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tsdbd/column"
+	"tsdbd/model"
+	"tsdbd/tsi"
+)
+
+// newcomers are the fields and, in a database with limits, the series that a
+// write brings. The write holds them from its checks until its entry is applied
+// or refused. What is applied the shards know by then; the rest leaves no trace.
+type newcomers struct {
+	fields []*tsi.FieldClaim // by target; nil: the target got no new field
+	room   *admission        // nil: the database has no limits, or the batch no new series
+}
+
+// release ends the write's hold on its newcomers.
+func (r *router) release() {
+	for _, c := range r.newcomers.fields {
+		if c != nil {
+			c.TakeBack(0)
+		}
+	}
+	if a := r.newcomers.room; a != nil {
+		a.release(r.targets)
+	}
+	r.newcomers = newcomers{}
+}
+
+// register drops the rows whose fields or series have no place, holds the new
+// fields and series of the others, and gives ids to their series. It waits for
+// other writes that are giving one of the fields another type: only their entry
+// tells which type the field gets.
+func (r *router) register(ctx context.Context) error {
+	for r.fresh || r.bringsSeries() {
+		tally := r.tally
+		undecided, err := r.place()
+		if err != nil {
+			return err
+		}
+		if undecided == nil {
+			break
+		}
+		r.release()
+		r.tally = tally
+		select {
+		case <-undecided:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return r.identify()
+}
+
+// bringsSeries reports whether the database has limits and the batch series
+// that their shard does not list.
+func (r *router) bringsSeries() bool {
+	if !r.db.cardinality.limited() {
+		return false
+	}
+	for i := range r.targets {
+		t := &r.targets[i]
+		for k := range t.rows {
+			if !t.shard.Contains(t.rows[k].Series.ID()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// place goes through the rows in their order and keeps those whose fields and
+// series have a place beside the rows kept before. If that depends on another
+// write it returns what to wait for, and the targets are as before.
+func (r *router) place() (undecided <-chan struct{}, err error) {
+	r.newcomers.fields = make([]*tsi.FieldClaim, len(r.targets))
+	if r.db.cardinality.limited() {
+		r.newcomers.room = r.newAdmission()
+		r.db.cardinality.mu.Lock()
+		defer r.db.cardinality.mu.Unlock()
+		r.newcomers.room.count()
+	}
+	placed := make([][]column.Row, len(r.targets))
+	for i := range r.targets {
+		p := placer{r: r, target: i, refused: map[*checked]string{}, claimed: map[*checked]bool{}}
+		if placed[i], undecided, err = p.rows(r.targets[i].rows); undecided != nil || err != nil {
+			return undecided, err
+		}
+	}
+	for i := range placed {
+		r.targets[i].rows = placed[i]
+	}
+	return nil, nil
+}
+
+// placer places the rows of one target.
+type placer struct {
+	r       *router
+	target  int
+	refused map[*checked]string // new layouts that conflict with what was claimed before
+	claimed map[*checked]bool   // new layouts whose fields are claimed
+}
+
+// rows returns the rows that are kept: all as they are in the common case.
+func (p *placer) rows(rows []column.Row) (kept []column.Row, undecided <-chan struct{}, err error) {
+	sh := p.r.targets[p.target].shard
+	var last *checked
+	whole := true
+	for i := range rows {
+		row := &rows[i]
+		if last == nil || last.layout != row.Layout {
+			last = p.r.check(row.Layout, p.target)
+		}
+		ok := true
+		if last.use == nil || last.fresh && !p.claimed[last] || p.r.newcomers.room != nil && !sh.Contains(row.Series.ID()) {
+			if ok, undecided, err = p.row(row, last, sh); undecided != nil || err != nil {
+				return nil, undecided, err
+			}
+		}
+		switch {
+		case !ok && whole:
+			whole, kept = false, append(kept, rows[:i]...) // rows may be the caller's
+		case ok && !whole:
+			kept = append(kept, *row)
+		}
+	}
+	if whole {
+		return rows, nil, nil
+	}
+	return kept, nil, nil
+}
+
+// row finds a place for a row with new fields or a new series, or drops it.
+func (p *placer) row(row *column.Row, c *checked, sh *shardEntry) (ok bool, undecided <-chan struct{}, err error) {
+	if c.use == nil { // a field got its type since the first look
+		p.r.drop(c.reason)
+		return false, nil, nil
+	}
+	if reason := p.refused[c]; reason != "" {
+		p.r.drop(reason)
+		return false, nil, nil
+	}
+	n := &p.r.newcomers
+	claim, before := n.fields[p.target], 0
+	fresh := c.fresh && !p.claimed[c]
+	if fresh {
+		if claim == nil {
+			claim = sh.ClaimFields()
+			n.fields[p.target] = claim
+		}
+		before = claim.Len()
+		conflicts, undecided := claim.Add(c.layout)
+		if undecided != nil {
+			return false, undecided, nil
+		}
+		if len(conflicts) > 0 {
+			p.refused[c] = conflictReason(c.layout, conflicts[0])
+			p.r.drop(p.refused[c])
+			return false, nil, nil
+		}
+	}
+	if n.room != nil && !sh.Contains(row.Series.ID()) {
+		reason, err := n.room.admit(row.Series)
+		if err != nil {
+			return false, nil, err
+		}
+		if reason != "" {
+			if fresh {
+				claim.TakeBack(before)
+			}
+			p.r.over++
+			p.r.drop(reason)
+			return false, nil, nil
+		}
+	}
+	if fresh {
+		p.claimed[c] = true
+	}
+	return true, nil, nil
+}
+
+// conflictReason says in InfluxDB's words why points of a layout are dropped.
+func conflictReason(l *column.Layout, k tsi.FieldConflict) string {
+	return fmt.Sprintf("field type conflict: input field %q on measurement %q is type %s, already exists as type %s",
+		k.Field.Key, l.Measurement, k.Field.Type, k.Have)
+}
+
+// identify gives ids to the series of the rows that are to be stored and have
+// none.
+func (r *router) identify() error {
+	var fresh []*column.Series
+	for i := range r.targets {
+		rows := r.targets[i].rows
+		for k := range rows {
+			if sr := rows[k].Series; sr.ID() == 0 && (len(fresh) == 0 || fresh[len(fresh)-1] != sr) {
+				fresh = append(fresh, sr)
+			}
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	return r.db.create(fresh)
+}
+
+// create gives ids to series that have none, of which some may be there twice.
+func (db *database) create(fresh []*column.Series) error {
+	type named struct {
+		key    string
+		series *column.Series
+	}
+	list := make([]named, len(fresh))
+	for i, sr := range fresh {
+		list[i] = named{sr.Key(), sr}
+	}
+	slices.SortFunc(list, func(a, b named) int { return strings.Compare(a.key, b.key) })
+	list = slices.CompactFunc(list, func(a, b named) bool { return a.series == b.series })
+	keys := make([]string, len(list))
+	ids := make([]model.SeriesID, len(list))
+	for i := range list {
+		keys[i] = list[i].key
+	}
+	if err := db.series.Create(keys, ids); err != nil {
+		return fmt.Errorf("create series in database %s: %w", db.name, err)
+	}
+	for i := range list {
+		list[i].series.SetID(ids[i])
+	}
+	return nil
+}

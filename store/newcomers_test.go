@@ -1,0 +1,222 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"tsdbd/column"
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
+	"tsdbd/model"
+)
+
+// fieldsOf returns the fields of a measurement in all shards, as SHOW FIELD
+// KEYS has them.
+func (s *testStore) fieldsOf(measurement string) string {
+	s.t.Helper()
+	v, err := s.View("db", "", model.AllTime)
+	s.must(err)
+	defer v.Release()
+	out := ""
+	for _, sh := range v.Shards() {
+		for _, f := range sh.Fields(measurement) {
+			out += fmt.Sprintf("%s %s,", f.Key, f.Type)
+		}
+	}
+	return out
+}
+
+// TestRefusedPointsLeaveNoTrace writes a batch whose points are dropped, in part
+// or all, or refused by the log, and then the sound points that a trace of it
+// would keep out.
+func TestRefusedPointsLeaveNoTrace(t *testing.T) {
+	long := strings.Repeat("x", column.MaxStringLength+1)
+	for name, c := range map[string]struct {
+		series, values int // limits
+		full           bool
+		refused        string // batch
+		dropped        int    // -1: all of it, with an error
+		fields         string // that show then
+		sound          string // batch that is stored whole then
+	}{
+		"tag time":            {refused: `m,time=x f="s" 1`, dropped: 1, sound: "m,h=a f=1 1"},
+		"long string":         {refused: `m,h=a f="s",s="` + long + `" 1`, dropped: 1, sound: "m,h=a f=1,s=1 1"},
+		"long string, others": {refused: "m,h=a v=1 1\nm,h=a f=\"s\",s=\"" + long + "\" 1", dropped: 1, fields: "v float,", sound: "m,h=a f=1,s=1 1"},
+		"field time":          {refused: "m,h=a time=1 1", dropped: 1, sound: "m,h=a f=1 1"},
+		"limit of series":     {series: 1, refused: "m,h=a v=1 1\nm,h=b f=\"s\" 1", dropped: 1, fields: "v float,", sound: "m,h=a f=1 1"},
+		"limit of values":     {values: 1, refused: "m,h=a v=1 1\nm,h=b f=\"s\" 1", dropped: 1, fields: "v float,", sound: "m,h=a f=1 1"},
+		// The row that the limit drops must not keep out the last one either.
+		"limit in the batch":    {series: 1, refused: "m,h=a v=1 1\nm,h=b f=\"s\" 1\nm,h=a f=1 2", dropped: 1, fields: "f float,v float,", sound: "m,h=a f=2 3"},
+		"long in the batch":     {refused: "m,h=a f=\"" + long + "\" 1\nm,h=a f=1 2", dropped: 1, fields: "f float,", sound: "m,h=a f=2 3"},
+		"conflict in the batch": {refused: "m,h=a f=1,g=1 1\nm,h=a f=\"s\",z=1 2", dropped: 1, fields: "f float,g float,", sound: "m,h=a z=\"s\" 3"},
+		// A dropped row takes no room from a sound series.
+		"conflict and limit": {series: 2, refused: "m,h=a f=1 1\nm,h=b f=\"s\" 2\nm,h=c f=2 2", dropped: 1, fields: "f float,", sound: "m,h=c f=2 3"},
+		"full disk":          {full: true, refused: "m,h=a f=\"s\" 1", dropped: -1, sound: "m,h=a f=1 1"},
+		"full disk, series":  {full: true, series: 1, refused: "m,h=b f=\"s\" 1", dropped: -1, sound: "m,h=a f=1 1"},
+		"full disk, values":  {full: true, values: 1, refused: "m,h=b f=\"s\" 1", dropped: -1, sound: "m,h=a f=1 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfstest.New()
+			opt := testOptions(fs)
+			opt.MaxSeriesPerDatabase, opt.MaxValuesPerTag = c.series, c.values
+			s := openTest(t, fs, opt)
+			defer func() { s.must(s.Close()) }()
+			s.create("db")
+			if c.full {
+				// The shard and a segment of the log are there.
+				s.create("other")
+				s.must(s.write("other", "m,h=a v=1 1"))
+				s.must(s.Apply(t.Context(), meta.CreateShardGroups{Database: "db", RetentionPolicy: "autogen", Times: []int64{1}}))
+				fs.SetHook(func(op vfstest.Op) error {
+					if op.Kind == "write" && strings.HasPrefix(op.Path, "/data/wal/") {
+						return &vfstest.ShortWrite{Err: syscall.ENOSPC}
+					}
+					return nil
+				})
+			}
+			err := s.write("db", c.refused)
+			fs.SetHook(nil)
+			if c.dropped < 0 {
+				if !errors.Is(err, syscall.ENOSPC) {
+					t.Fatalf("on a full disk: %v", err)
+				}
+			} else if reason, n := dropped(t, err); n != c.dropped {
+				t.Fatalf("%d dropped (%s), want %d", n, reason, c.dropped)
+			}
+			if got := s.fieldsOf("m"); got != c.fields {
+				t.Errorf("fields %q, want %q", got, c.fields)
+			}
+			if err := s.write("db", c.sound); err != nil {
+				t.Errorf("the sound points: %v", err)
+			}
+			fields, points := s.fieldsOf("m"), s.read("db")
+			s.must(s.Close())
+			s = openTest(t, fs, opt)
+			if got := s.fieldsOf("m"); got != fields {
+				t.Errorf("after a restart: fields %q, want %q", got, fields)
+			}
+			if text := diff(s.read("db"), points); text != "" {
+				t.Errorf("after a restart: %s", text)
+			}
+		})
+	}
+}
+
+// TestTypeNotDecided: while one write has claimed a field's type and is not in
+// the log yet, a write with another type waits, holding nothing itself, and goes
+// by what became of the first.
+func TestTypeNotDecided(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile string // a batch that is written while the other waits
+		cancel    bool
+		dropped   int
+		fields    string
+	}{
+		"refused":  {fields: "f float,g float,v float,"},
+		"applied":  {meanwhile: "m,h=c f=\"s\" 1", dropped: 1, fields: "f string,v float,"},
+		"own":      {meanwhile: "m,h=d g=\"s\" 1", dropped: 1, fields: "g string,v float,"},
+		"canceled": {cancel: true, fields: "v float,"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfstest.New()
+			opt := testOptions(fs)
+			opt.MaxSeriesPerDatabase = 2
+			s := openTest(t, fs, opt)
+			defer func() { s.must(s.Close()) }()
+			s.create("db")
+			s.must(s.write("db", "m,h=a v=1 1"))
+			claim := s.entries()[0].ClaimFields()
+			l := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "f", Type: model.String}}}
+			if conflicts, undecided := claim.Add(l); len(conflicts) > 0 || undecided != nil {
+				t.Fatal("claim refused")
+			}
+			if got := s.fieldsOf("m"); got != "v float," {
+				t.Errorf("a claim shows: %q", got)
+			}
+			inner, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ctx := &askedContext{Context: inner, asked: make(chan struct{})}
+			result := make(chan error)
+			go func() {
+				own := &testStore{Store: s.Store, t: t}
+				result <- own.writeContext(ctx, "db", "m,h=b g=1,f=1 1")
+			}()
+			<-ctx.asked // it waits
+			if c.meanwhile != "" {
+				s.must(s.write("db", c.meanwhile))
+			}
+			if c.cancel {
+				cancel()
+				if err := <-result; !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				claim.TakeBack(0)
+			} else {
+				claim.TakeBack(0)
+				if reason, n := dropped(t, <-result); n != c.dropped {
+					t.Errorf("%d dropped (%s), want %d", n, reason, c.dropped)
+				}
+			}
+			if got := s.fieldsOf("m"); got != c.fields {
+				t.Errorf("fields %q, want %q", got, c.fields)
+			}
+			if c.cancel {
+				s.must(s.write("db", "m,h=c g=\"s\",f=true 1")) // neither field nor room is held
+			}
+		})
+	}
+}
+
+// askedContext tells when somebody begins to wait for its end.
+type askedContext struct {
+	context.Context
+	once  sync.Once
+	asked chan struct{}
+}
+
+func (c *askedContext) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.asked) })
+	return c.Context.Done()
+}
+
+// TestTypeRace: writers that give one new field two types at once: one type
+// wins, every acknowledged point is there, and none of the other type.
+func TestTypeRace(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	defer func() { s.must(s.Close()) }()
+	s.create("db")
+	want := points{}
+	for round := range 60 {
+		var wg sync.WaitGroup
+		errs := make([]error, 6)
+		for w := range errs {
+			wg.Go(func() {
+				own := &testStore{Store: s.Store, t: t}
+				errs[w] = own.write("db", fmt.Sprintf("m,h=%d a%d=%s,b%d=%s %d", w, round, []string{"1", "1i"}[w%2], round, []string{"1", "1i"}[w%2], round))
+			})
+		}
+		wg.Wait()
+		won := map[int]bool{}
+		for w, err := range errs {
+			if _, n := dropped(t, err); n > 0 {
+				continue
+			}
+			won[w%2] = true
+			for _, f := range []string{"a", "b"} {
+				want[pointKey(fmt.Sprintf("m,h=%d", w), int64(round), fmt.Sprint(f, round))] = []string{"1", "1i"}[w%2]
+			}
+		}
+		if len(won) != 1 {
+			t.Fatalf("round %d: types that won: %v", round, won)
+		}
+	}
+	if text := diff(s.read("db"), want); text != "" {
+		t.Error(text)
+	}
+}
