@@ -17,14 +17,16 @@
 //
 // Differences from InfluxDB 1.12, on purpose: unsigned integers are always
 // accepted; a quote in a comment does not swallow the lines behind it; an
-// empty field key is refused also behind a tab; fields that InfluxDB's two
+// empty field key is refused also behind a tab; a point with a name that cannot
+// be stored (model.UnstorableText) is refused; fields that InfluxDB's two
 // readings of a line disagree about (a backslash before a separator, outside
 // of keys and strings) are "invalid field format".
 //
 // What needs the database's state is left to the store: field types already
 // known, tags and fields named time, strings beyond column.MaxStringLength,
-// limits. The parser only refuses strings that a batch cannot represent and
-// fields that contradict themselves on one line.
+// limits. The parser only refuses strings that a batch cannot represent, names
+// that are not UTF-8 or contain control characters, and fields that contradict
+// themselves on one line.
 //
 // A Parser is used by one goroutine at a time; a table is shared by any number
 // of them.

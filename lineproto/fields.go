@@ -217,18 +217,22 @@ func (p *Parser) uniqueFields(measurement string) (refused string) {
 	return refused
 }
 
-// layout returns the layout of p.fields.
-func (p *Parser) layout(measurement string) *column.Layout {
+// layout returns the layout of p.fields, or the reason why a point with these
+// field keys cannot be stored. Layouts of the table have been checked before.
+func (p *Parser) layout(measurement string) (l *column.Layout, refused string) {
 	p.signature = column.AppendLayoutMeasurement(p.signature[:0], measurement)
 	for i := range p.fields {
 		p.signature = column.AppendLayoutField(p.signature, p.fields[i].typ, p.fields[i].key)
 	}
 	if l := p.table.FindLayout(p.signature); l != nil {
-		return l
+		return l, ""
 	}
 	fields := make([]column.Field, len(p.fields))
 	for i := range fields {
 		fields[i] = column.Field{Key: string(p.fields[i].key), Type: p.fields[i].typ}
+		if reason := model.UnstorableText(fields[i].Key); reason != "" {
+			return nil, fmt.Sprintf("field %q of %q %s", fields[i].Key, measurement, reason)
+		}
 	}
-	return p.table.Layout(measurement, fields)
+	return p.table.Layout(measurement, fields), ""
 }

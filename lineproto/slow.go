@@ -137,7 +137,13 @@ func (p *Parser) point(line []byte) (bad, refused string) {
 		return fmt.Sprintf("max key length exceeded: %d > %d", len(p.key), model.MaxKeyLength), ""
 	}
 
-	layout := p.layout(measurement)
+	if !storableText(raw) {
+		return "", model.Unstorable(model.ParseSeriesKey(string(p.key), nil))
+	}
+	layout, refused := p.layout(measurement)
+	if refused != "" {
+		return "", refused
+	}
 	b := p.batch
 	first := len(b.Values)
 	for i := range p.fields {

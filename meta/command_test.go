@@ -292,6 +292,7 @@ func TestUsers(t *testing.T) {
 		{CreateUser{Name: "u"}, ErrUserExists},
 		{CreateUser{}, ErrUsernameRequired},
 		{CreateUser{Name: "\xff"}, ErrInvalidName},
+		{CreateUser{Name: "a\tb"}, ErrInvalidName},
 		{DropUser{"x"}, ErrUserNotFound},
 		{SetPassword{"x", "h"}, ErrUserNotFound},
 		{SetAdmin{"x", true}, ErrUserNotFound},
@@ -326,7 +327,9 @@ func TestContinuousQueriesAndSubscriptions(t *testing.T) {
 		{CreateContinuousQuery{"d", "q", "other"}, ErrContinuousQueryExists},
 		{CreateContinuousQuery{"x", "q", "other"}, ErrDatabaseNotFound},
 		{DropContinuousQuery{"x", "q"}, ErrDatabaseNotFound},
+		{CreateContinuousQuery{"d", "q\x00", "text"}, ErrInvalidName},
 		{CreateSubscription{"d", "autogen", sub}, ErrSubscriptionExists},
+		{CreateSubscription{"d", "autogen", Subscription{Name: "s\n"}}, ErrInvalidName},
 		{CreateSubscription{"d", "x", sub}, ErrRetentionPolicyNotFound},
 		{DropSubscription{"d", "autogen", "x"}, ErrSubscriptionNotFound},
 	} {

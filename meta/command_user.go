@@ -3,7 +3,8 @@ package meta
 import (
 	"maps"
 	"slices"
-	"unicode/utf8"
+
+	"tsdbd/model"
 )
 
 // CreateUser makes a user without grants. Whether a same user exists, and with
@@ -51,7 +52,7 @@ func (c CreateUser) apply(d *Data) (bool, error) {
 	if c.Name == "" {
 		return false, ErrUsernameRequired
 	}
-	if !utf8.ValidString(c.Name) { // it could not be stored as it is
+	if model.UnstorableText(c.Name) != "" {
 		return false, ErrInvalidName
 	}
 	if d.User(c.Name) != nil {
@@ -96,6 +97,9 @@ func (c CreateContinuousQuery) apply(d *Data) (bool, error) {
 	if db == nil {
 		return false, databaseNotFound(c.Database)
 	}
+	if model.UnstorableText(c.Name) != "" {
+		return false, ErrInvalidName
+	}
 	for _, q := range db.ContinuousQueries {
 		if q.Name == c.Name {
 			if q.Query == c.Query {
@@ -129,6 +133,9 @@ func (c CreateSubscription) apply(d *Data) (bool, error) {
 	db, have, err := d.findPolicy(c.Database, c.RetentionPolicy)
 	if err != nil {
 		return false, err
+	}
+	if model.UnstorableText(c.Subscription.Name) != "" {
+		return false, ErrInvalidName
 	}
 	if slices.ContainsFunc(have.Subscriptions, func(s Subscription) bool { return s.Name == c.Subscription.Name }) {
 		return false, ErrSubscriptionExists

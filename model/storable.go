@@ -1,23 +1,25 @@
 package model
 
 import (
+	"encoding/binary"
 	"fmt"
-	"strings"
+	"unicode/utf8"
+	"unsafe"
 )
 
 // FieldSeparatorLength is what stands between the series key and the field key
 // of a column key, in bytes, as InfluxDB 1.x counts it.
 const FieldSeparatorLength = 4
 
-// Unstorable tells why a measurement and its sorted tags cannot be stored, ""
-// if they can. What does not come as line protocol is to be sayable in it all
-// the same: exports and subscriptions are written in it.
+// Unstorable returns the reason why a measurement with these sorted tags cannot
+// be stored, "" if it can. Every series that is stored can be written as line
+// protocol, because exports and subscriptions are written in it.
 func Unstorable(measurement string, tags Tags) string {
 	switch reason := UnstorableName(measurement); {
 	case reason != "":
 		return fmt.Sprintf("measurement %q %s", measurement, reason)
-	case strings.IndexByte("#\t\x00", measurement[0]) >= 0:
-		return fmt.Sprintf("measurement %q begins as a comment or a blank", measurement)
+	case measurement[0] == '#':
+		return fmt.Sprintf("measurement %q begins as a comment", measurement)
 	}
 	for i, t := range tags {
 		if t.Key == "time" {
@@ -35,16 +37,44 @@ func Unstorable(measurement string, tags Tags) string {
 	return ""
 }
 
-// UnstorableName tells what of a measurement, tag or field key line protocol
-// cannot say, "" if it can.
+// UnstorableName returns the reason why a measurement, a tag key, a tag value,
+// or a field key cannot be stored, "" if it can.
 func UnstorableName(s string) string {
-	switch {
-	case s == "":
+	if s == "" {
 		return "is empty"
-	case s[len(s)-1] == '\\':
+	}
+	if s[len(s)-1] == '\\' {
 		return "ends in a backslash"
-	case strings.IndexByte(s, '\n') >= 0:
-		return "holds a newline"
+	}
+	return UnstorableText(s)
+}
+
+// UnstorableText returns the reason why a name that contains s cannot be
+// stored, "" if it can. The rule is the same for all names: measurements, tags,
+// field keys, databases, retention policies, users, continuous queries, and
+// subscriptions. They are valid UTF-8 without ASCII control characters, so that
+// every statement can name what is stored and every answer shows it as it is.
+func UnstorableText(s string) string {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	ascii := true
+	for len(b) >= 8 {
+		// A byte below 0x20 borrows in the subtraction, 0x7f carries in the
+		// addition, and 0x80 and above have the bit already.
+		x := binary.LittleEndian.Uint64(b)
+		if (x|(x-0x20*low)|(x+low))&high != 0 {
+			break
+		}
+		b = b[8:]
+	}
+	for _, c := range b {
+		if c < ' ' || c == 0x7f {
+			return "contains a control character"
+		}
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	if !ascii && !utf8.ValidString(s) {
+		return "is not valid UTF-8"
 	}
 	return ""
 }

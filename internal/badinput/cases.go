@@ -188,6 +188,9 @@ func writes() []Case {
 		partial("time out of range", "x v=1 9223372036854775807", "unable to parse 'x v=1 9223372036854775807': time outside range -9223372036854775806 - 9223372036854775806", parse),
 		partial("type conflict", `m,host=a v="text" 1000000000`, `field type conflict: input field "v" on measurement "m" is type string, already exists as type float`, "dropped=1 for database: bad for retention policy: autogen"),
 		partial("type conflict beside a bad line", "x v=\nm,host=a v=2i 1000000000", `field type conflict: input field "v" on measurement "m" is type integer, already exists as type float`, "dropped=1 for database: bad for retention policy: autogen"),
+		partial("measurement not UTF-8", "m\xff\xfe,h=a v=1 5", `measurement "m\xff\xfe" is not valid UTF-8`, "dropped=1 for database: bad for retention policy: autogen"),
+		partial("tag with a zero byte", "m,h=a\x00 v=1 5", `tag "h" of "m" contains a control character`, "dropped=1 for database: bad for retention policy: autogen"),
+		partial("field with a tab", "m v\t=1 5", `field "v\t" of "m" contains a control character`, "dropped=1 for database: bad for retention policy: autogen"),
 		partial("two type conflicts", "m,host=a v=2i 1000000000\nm,host=a v=t 1000000000", `field type conflict: input field "v" on measurement "m" is type integer, already exists as type float`, "dropped=2 for database: bad for retention policy: autogen"),
 	}
 }
