@@ -22,8 +22,8 @@ func FuzzPrometheusMessages(f *testing.F) {
 	f.Add([]byte{0x0a, 0x04, 0x08, 0x01, 0x10, 0x02})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		table := column.NewTable(1)
-		batch := &column.Batch{Database: 1}
-		p := promBatch{batch: batch, table: table, layouts: map[string]*column.Layout{}}
+		batch := &column.Batch{}
+		p := promBatch{rows: column.NewBuilder(table, batch)}
 		samples := 0
 		err := eachSeries(b, func(l []promLabel, s []promSample) error {
 			samples += len(s)

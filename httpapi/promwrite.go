@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"math"
 	"net/http"
 	"strings"
@@ -15,9 +14,6 @@ import (
 
 // promMeasurement is the measurement of a series without a name.
 const promMeasurement = "prom_metric_not_specified"
-
-// promFields is what a sample becomes: one float.
-var promFields = []column.Field{{Key: "value", Type: model.Float}}
 
 // promWrite answers /api/v1/prom/write, remote write 1.0: the name of a series
 // is its measurement, all labels, the name among them, are tags. Samples that
@@ -37,21 +33,18 @@ func (h *Handler) parseSamples(w http.ResponseWriter, r *http.Request, t *target
 	if s.body, err = h.readSnappy(w, r); err != nil {
 		return parsed{}, err
 	}
-	s.batch.Database = table.Database()
-	p := promBatch{batch: &s.batch, table: table, layouts: map[string]*column.Layout{}}
+	p := promBatch{rows: column.NewBuilder(table, &s.batch)}
 	if err := eachSeries(s.body.Bytes(), p.add); err != nil {
 		return parsed{}, badRequest(err.Error())
 	}
 	return parsed{dropped: p.refused, reason: p.reason}, nil
 }
 
-// promBatch turns time series into the rows of a batch.
+// promBatch turns time series into the rows of a batch: a sample becomes one
+// float.
 type promBatch struct {
-	batch   *column.Batch
-	table   *column.Table
-	layouts map[string]*column.Layout // by measurement
+	rows    *column.Builder
 	tags    model.Tags
-	key     []byte
 	refused int    // samples that cannot be stored
 	reason  string // of the first
 }
@@ -60,52 +53,34 @@ func (p *promBatch) add(labels []promLabel, samples []promSample) error {
 	name := promMeasurement
 	p.tags = p.tags[:0]
 	for _, l := range labels {
-		if l.value == "" {
-			continue // the same as no label
-		}
-		if l.name == "__name__" {
+		if l.name == "__name__" && l.value != "" {
 			name = l.value
 		}
 		p.tags = append(p.tags, model.Tag{Key: l.name, Value: l.value})
 	}
-	p.tags.Sort()
-	if reason := model.Unstorable(name, p.tags); reason != "" {
-		p.refuse(reason, len(samples))
+	if err := p.rows.Series(name, p.tags); err != nil {
+		p.refuse(err, len(samples))
 		return nil
 	}
-	p.key = model.AppendSeriesKey(p.key[:0], name, p.tags)
-	if len(p.key) > model.MaxKeyLength {
-		p.refuse(fmt.Sprintf("max key length exceeded: %v > %v", len(p.key), model.MaxKeyLength), len(samples))
-		return nil
-	}
-	var series *column.Series
-	layout := p.layouts[name]
 	for _, s := range samples {
 		if math.IsNaN(s.value) || math.IsInf(s.value, 0) {
 			continue
 		}
-		if s.time > model.MaxTime/int64(time.Millisecond) || s.time < model.MinTime/int64(time.Millisecond) {
-			p.refuse("time outside range", 1)
-			continue
+		at := int64(math.MaxInt64) // which no point may have
+		if s.time <= model.MaxTime/int64(time.Millisecond) && s.time >= model.MinTime/int64(time.Millisecond) {
+			at = s.time * int64(time.Millisecond)
 		}
-		if layout == nil {
-			layout = p.table.Layout(name, promFields)
-			p.layouts[name] = layout
+		p.rows.Float("value", s.value)
+		if err := p.rows.Row(at); err != nil {
+			p.refuse(err, 1)
 		}
-		if series == nil {
-			series = p.table.Series(string(p.key))
-		}
-		p.batch.Rows = append(p.batch.Rows, column.Row{
-			Series: series, Layout: layout, Time: s.time * int64(time.Millisecond), First: uint32(len(p.batch.Values)),
-		})
-		p.batch.Values = append(p.batch.Values, math.Float64bits(s.value))
 	}
 	return nil
 }
 
-func (p *promBatch) refuse(reason string, samples int) {
+func (p *promBatch) refuse(err error, samples int) {
 	if p.reason == "" && samples > 0 {
-		p.reason = reason
+		p.reason = err.Error()
 	}
 	p.refused += samples
 }

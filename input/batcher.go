@@ -108,7 +108,7 @@ type Batcher struct {
 type batch struct {
 	column.Batch
 	table   *column.Table
-	builder builder
+	builder *column.Builder
 	timer   *time.Timer
 }
 
@@ -196,7 +196,7 @@ func (b *Batcher) add(points []Point, wait bool) bool {
 			return false
 		}
 		c := b.mu.current
-		b.count(c.builder.add(&c.Batch, c.table, &points[i]))
+		b.count(add(c.builder, &points[i]))
 		b.addedLocked()
 	}
 	return true
@@ -209,7 +209,7 @@ func (b *Batcher) count(err error) {
 		return
 	}
 	b.counts.BadPoints.Add(1)
-	if err == errNotANumber {
+	if err == column.ErrNotFinite {
 		b.counts.NotANumber.Add(1)
 	}
 	b.log.Debug("bad point", "err", err)
@@ -251,7 +251,7 @@ func (b *Batcher) beginLocked(wait bool) error {
 		b.free <- c
 		return err
 	}
-	c.table, c.Database = table, table.Database()
+	c.table, c.builder = table, column.NewBuilder(table, &c.Batch)
 	c.timer = time.AfterFunc(b.opt.BatchTimeout, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -308,7 +308,7 @@ func (b *Batcher) write() {
 			b.store(c)
 		}
 		c.Reset()
-		c.table, c.builder = nil, builder{}
+		c.table, c.builder = nil, nil
 		b.free <- c
 	}
 }
@@ -368,10 +368,9 @@ func (b *Batcher) WritePoints(ctx context.Context, points []Point) (bad, err err
 		return nil, err
 	}
 	var c column.Batch
-	c.Database = table.Database()
-	var build builder
+	build := column.NewBuilder(table, &c)
 	for i := range points {
-		reason := build.add(&c, table, &points[i])
+		reason := add(build, &points[i])
 		b.count(reason)
 		if reason != nil && bad == nil {
 			bad = reason

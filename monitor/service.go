@@ -138,9 +138,10 @@ func (s *Service) write(ctx context.Context, all []query.Statistic, at time.Time
 	if err != nil {
 		return err
 	}
-	batch := column.Batch{Database: table.Database()}
+	var batch column.Batch
+	rows := column.NewBuilder(table, &batch)
 	for i := range all {
-		s.add(&batch, table, &all[i], at.UnixNano())
+		s.add(rows, &all[i], at.UnixNano())
 	}
 	if len(batch.Rows) == 0 {
 		return nil
@@ -151,53 +152,31 @@ func (s *Service) write(ctx context.Context, all []query.Statistic, at time.Time
 	return nil
 }
 
-// add adds a statistic as a row. One whose tags cannot be stored is left out.
-func (s *Service) add(batch *column.Batch, table *column.Table, stat *query.Statistic, at int64) {
-	var tags model.Tags
-	for _, t := range stat.Tags {
-		if t.Value != "" {
-			tags = append(tags, t)
-		}
-	}
+// add adds a statistic as a row. One that cannot be stored is left out.
+func (s *Service) add(rows *column.Builder, stat *query.Statistic, at int64) {
+	tags := slices.Clone(stat.Tags)
 	if s.opt.Hostname != "" && tags.Get("hostname") == "" {
+		tags = slices.DeleteFunc(tags, func(t model.Tag) bool { return t.Key == "hostname" })
 		tags = append(tags, model.Tag{Key: "hostname", Value: s.opt.Hostname})
 	}
-	tags.Sort()
-	if model.Unstorable(stat.Name, tags) != "" {
+	if rows.Series(stat.Name, tags) != nil {
 		return
 	}
-	first := len(batch.Values)
-	var fields []column.Field
 	for _, key := range slices.Sorted(maps.Keys(stat.Values)) {
-		f := column.Field{Key: key}
-		var word uint64
 		switch v := stat.Values[key].(type) {
 		case int64:
-			f.Type, word = model.Integer, uint64(v)
+			rows.Integer(key, v)
 		case uint64:
-			f.Type, word = model.Unsigned, v
+			rows.Unsigned(key, v)
 		case float64:
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				continue
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				rows.Float(key, v)
 			}
-			f.Type, word = model.Float, math.Float64bits(v)
 		case bool:
-			f.Type = model.Boolean
-			if v {
-				word = 1
-			}
+			rows.Boolean(key, v)
 		case string:
-			f.Type, word = model.String, column.StringWord(len(batch.Strings), len(v))
-			batch.Strings = append(batch.Strings, v...)
-		default:
-			continue
+			rows.String(key, v)
 		}
-		fields, batch.Values = append(fields, f), append(batch.Values, word)
 	}
-	if len(fields) == 0 {
-		return
-	}
-	batch.Rows = append(batch.Rows, column.Row{
-		Series: table.Series(string(model.AppendSeriesKey(nil, stat.Name, tags))), Layout: table.Layout(stat.Name, fields), Time: at, First: uint32(first),
-	})
+	_ = rows.Row(at)
 }

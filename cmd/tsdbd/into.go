@@ -2,122 +2,118 @@ package main
 
 import (
 	"context"
-	"math"
+	"errors"
 	"slices"
 
 	"tsdbd/column"
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/store"
 )
 
 // intoBatchRows bounds the rows that SELECT INTO writes at once.
 const intoBatchRows = 10_000
 
 // writeInto writes the rows of a SELECT INTO as a client's points would be. A
-// partial write is the statement's error; its good points are stored.
+// *store.PartialWriteError says how many rows were refused; all others are
+// stored then.
 func (e engine) writeInto(ctx context.Context, in *query.IntoBatch) error {
 	table, err := e.Table(in.Database)
 	if err != nil {
 		return err
 	}
-	w := intoWriter{in: in, table: table}
-	w.batch.Database = table.Database()
+	partial := store.PartialWriteError{Database: in.Database}
+	if partial.RetentionPolicy, err = e.RetentionPolicy(in.Database, in.RetentionPolicy); err != nil {
+		return err
+	}
+	refuse := func(reason string, rows int) {
+		if partial.Reason == "" {
+			partial.Reason = reason
+		}
+		partial.Dropped += rows
+	}
+	var batch column.Batch
+	flush := func() error {
+		var refused *store.PartialWriteError
+		err := e.Write(ctx, in.Database, in.RetentionPolicy, &batch)
+		batch.Reset()
+		if errors.As(err, &refused) {
+			refuse(refused.Reason, refused.Dropped)
+			return nil
+		}
+		return err
+	}
+	w := intoWriter{in: in, rows: column.NewBuilder(table, &batch)}
 	for row := range in.Times {
-		w.add(row)
-		if len(w.batch.Rows) == intoBatchRows {
-			if err := e.Write(ctx, in.Database, in.RetentionPolicy, &w.batch); err != nil {
+		if err := w.add(row); err != nil {
+			refuse(err.Error(), 1)
+		}
+		if len(batch.Rows) == intoBatchRows {
+			if err := flush(); err != nil {
 				return err
 			}
-			w.batch.Reset()
-			w.batch.Database = table.Database()
 		}
 	}
-	if len(w.batch.Rows) == 0 {
-		return nil
+	if len(batch.Rows) > 0 {
+		if err := flush(); err != nil {
+			return err
+		}
 	}
-	return e.Write(ctx, in.Database, in.RetentionPolicy, &w.batch)
+	if partial.Reason != "" {
+		return &partial
+	}
+	return nil
 }
 
 // intoWriter turns columns into the rows of a batch.
 type intoWriter struct {
-	in     *query.IntoBatch
-	table  *column.Table
-	batch  column.Batch
-	series *column.Series // of the rows without tags of their own
-	layout *column.Layout // of the latest row
-	fields []column.Field // of the latest row
-	next   []column.Field
-	tags   model.Tags
-	key    []byte
+	in    *query.IntoBatch
+	rows  *column.Builder
+	begun bool
+	tags  model.Tags
 }
 
 // add adds a row; nulls are left out, and a row of nothing else is none.
-func (w *intoWriter) add(row int) {
-	first := len(w.batch.Values)
-	w.next = w.next[:0]
+func (w *intoWriter) add(row int) error {
+	some := false
 	for i := range w.in.Columns {
-		v := &w.in.Columns[i]
+		v, key := &w.in.Columns[i], w.in.Fields[i]
 		if v.Type == model.Unknown || !v.IsValid(row) {
 			continue
 		}
-		word, ok := w.word(v, row)
-		if !ok {
-			continue
+		some = true
+		switch v.Type {
+		case model.Float:
+			w.rows.Float(key, v.Floats[row])
+		case model.Integer:
+			w.rows.Integer(key, v.Ints[row])
+		case model.Unsigned:
+			w.rows.Unsigned(key, v.Uints[row])
+		case model.Boolean:
+			w.rows.Boolean(key, v.Bools[row])
+		case model.String:
+			w.rows.String(key, v.Strings[row])
 		}
-		w.next = append(w.next, column.Field{Key: w.in.Fields[i], Type: v.Type})
-		w.batch.Values = append(w.batch.Values, word)
 	}
-	if len(w.next) == 0 {
-		return
+	if !some {
+		return nil
 	}
-	if w.layout == nil || !slices.Equal(w.fields, w.next) {
-		w.layout = w.table.Layout(w.in.Measurement, w.next)
-		w.fields = append(w.fields[:0], w.next...)
+	if !w.begun || len(w.in.TagColumns) > 0 {
+		w.begun = true
+		_ = w.rows.Series(w.in.Measurement, w.tagsOf(row)) // Row returns the error, too
 	}
-	w.batch.Rows = append(w.batch.Rows, column.Row{
-		Series: w.seriesOf(row), Layout: w.layout, Time: w.in.Times[row], First: uint32(first),
-	})
+	return w.rows.Row(w.in.Times[row])
 }
 
-// word returns a value as Batch.Values holds it. Floats that line protocol
-// cannot say are not stored.
-func (w *intoWriter) word(v *column.Vector, row int) (uint64, bool) {
-	switch v.Type {
-	case model.Float:
-		f := v.Floats[row]
-		return math.Float64bits(f), !math.IsNaN(f) && !math.IsInf(f, 0)
-	case model.Integer:
-		return uint64(v.Ints[row]), true
-	case model.Unsigned:
-		return v.Uints[row], true
-	case model.Boolean:
-		if v.Bools[row] {
-			return 1, true
-		}
-		return 0, true
-	case model.String:
-		s := v.Strings[row]
-		word := column.StringWord(len(w.batch.Strings), len(s))
-		w.batch.Strings = append(w.batch.Strings, s...)
-		return word, true
-	}
-	return 0, false
-}
-
-// seriesOf returns the series of a row: the group's tags and those that top
-// and bottom took from the row.
-func (w *intoWriter) seriesOf(row int) *column.Series {
-	if len(w.in.TagColumns) == 0 && w.series != nil {
-		return w.series
-	}
+// tagsOf returns the tags of a row: the group's and those that top and bottom
+// took from the row, which win.
+func (w *intoWriter) tagsOf(row int) model.Tags {
 	w.tags = append(w.tags[:0], w.in.Tags...)
 	for name, v := range w.in.TagColumns {
-		if v.Type == model.String && v.IsValid(row) && v.Strings[row] != "" {
+		w.tags = slices.DeleteFunc(w.tags, func(t model.Tag) bool { return t.Key == name })
+		if v.Type == model.String && v.IsValid(row) {
 			w.tags = append(w.tags, model.Tag{Key: name, Value: v.Strings[row]})
 		}
 	}
-	w.tags.Sort()
-	w.key = model.AppendSeriesKey(w.key[:0], w.in.Measurement, w.tags)
-	w.series = w.table.Series(string(w.key))
-	return w.series
+	return w.tags
 }
