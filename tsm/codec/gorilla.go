@@ -101,7 +101,7 @@ func decodeGorilla(dst []uint64, block []byte) error {
 	end := uint(len(src)) * 8
 	p := unsafe.Pointer(unsafe.SliceData(src))
 	var pos uint
-	var length, shift uint // of the window; length 0: none yet
+	var win gorillaWindow
 	for i := 1; i < len(dst); {
 		if int(pos>>3) > last {
 			if inTail {
@@ -129,24 +129,25 @@ func decodeGorilla(dst []uint64, block []byte) error {
 			continue
 		}
 		if c>>62 == 0b11 {
-			leading := uint(c>>57) & 31
-			length = uint(c>>51) & 63
-			length += (64 - length) >> 6 << 6 // 0 means 64
-			if leading+length > 64 {
+			if !win.set(uint(c>>57)&31, uint(c>>51)&63) {
 				return corrupt("gorilla window")
 			}
-			shift = 64 - leading - length
 			pos += 13
 		} else {
-			if length == 0 {
+			if win.length == 0 {
 				return corrupt("gorilla window")
+			}
+			if win.length <= maxLoadWidth-2 {
+				n, at, y := win.values(dst[i:], p, pos, uint(last)*8, x)
+				i, pos, x = i+n, at, y
+				continue
 			}
 			pos += 2
 		}
 		// The byte behind the loaded eight makes up for the bits shifted out.
 		sig := loadBits(p, pos) | uint64(*(*byte)(unsafe.Add(p, pos>>3+8)))>>(8-pos&7)
-		x ^= sig >> ((64 - length) & 63) << (shift & 63)
-		pos += length
+		x ^= sig >> ((64 - win.length) & 63) << (win.shift & 63)
+		pos += win.length
 		dst[i] = x
 		i++
 	}
@@ -165,6 +166,53 @@ func decodeGorilla(dst []uint64, block []byte) error {
 		return corrupt("trailing bytes")
 	}
 	return nil
+}
+
+// gorillaWindow is the window of significant bits in force; length 0: none yet.
+type gorillaWindow struct {
+	length, shift uint
+	// A load turned by turn has the significant bits where the value has them,
+	// under bits, and the control bits under control, which are kept if they say
+	// that the window stays.
+	turn                uint
+	bits, control, kept uint64
+}
+
+// set makes the window of a number of leading zeros and a length as written,
+// where 0 means 64.
+func (w *gorillaWindow) set(leading, length uint) bool {
+	length += (64 - length) >> 6 << 6
+	if leading+length > 64 {
+		return false
+	}
+	w.length, w.shift = length, 64-leading-length
+	w.turn = (2 - leading) & 63
+	w.bits = ^uint64(0) >> ((64 - length) & 63) << (w.shift & 63)
+	w.control = bits.RotateLeft64(0b11<<62, int(w.turn))
+	w.kept = bits.RotateLeft64(0b10<<62, int(w.turn))
+	return true
+}
+
+// values decodes values that keep the window from bit pos on into dst, the first
+// of which does, and returns their number, the bit behind them, and the last. A
+// load has to hold a value, and may be made up to bit limit. Almost all values
+// without a pattern come through here, so it has one load and one turn a value
+// and no chain of loads.
+func (w *gorillaWindow) values(dst []uint64, p unsafe.Pointer, pos, limit uint, x uint64) (n int, at uint, y uint64) {
+	turn, step := w.turn, 2+w.length
+	mask, control, kept := w.bits, w.control, w.kept
+	for i := range dst {
+		v := bits.RotateLeft64(binary.BigEndian.Uint64((*[8]byte)(unsafe.Add(p, pos>>3))[:]), int(pos&7+turn))
+		if v&control != kept {
+			return i, pos, x
+		}
+		x ^= v & mask
+		dst[i] = x
+		if pos += step; pos > limit {
+			return i + 1, pos, x
+		}
+	}
+	return len(dst), pos, x
 }
 
 // loadBits returns at least 57 bits of the big-endian stream at p from bit pos

@@ -12,8 +12,27 @@ import (
 // words, big-endian. The offsets are written with bit 0 flipped: the words for
 // 120 and 240 equal values stand for ones, and the common offset is zero.
 //
-// The batch decoder of the module writes 240 values at a time without a check,
-// so the values are counted first and the destination has room beyond them.
+// The batch decoder of the module takes each word for room of 240 values, so the
+// values are counted first, and the last words are decoded where there is room
+// beyond them. Bit 0 is flipped back in the words, where one operation does it
+// for all values of a word; words of 240 and 120 ones become zeros here.
+
+// simple8Words is, by selector, the number of values of a word and a bit for
+// bit 0 of each of them.
+var simple8Words = func() (t [16]struct {
+	count int
+	bits  uint64
+},
+) {
+	t[0].count, t[1].count = 240, 120
+	for i, count := range [...]int{60, 30, 20, 15, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1} {
+		t[i+2].count = count
+		for k := range count {
+			t[i+2].bits |= 1 << (60 / count * k)
+		}
+	}
+	return t
+}()
 
 // simple8Milli is 64000 over the number of values of a given width in a word.
 // The words for 240 and 120 values are left out: the encoder uses them at the
@@ -33,6 +52,9 @@ var simple8Milli = func() (m [65]int) {
 }()
 
 const (
+	// simple8Room is how many values the batch decoder takes each word for.
+	simple8Room = 240
+
 	simple8Sample = 64
 	simple8Window = 60
 )
@@ -102,23 +124,58 @@ func readSimple8(dst []uint64, block []byte) (frame, error) {
 	}
 	q := f.offsets(dst)
 	enc := d.Bytes(d.Len())
-	count, err := simple8b.CountBytes(enc)
-	if err != nil || count != len(q) || f.exceptions > 0 || f.width > 0 {
+	if d.Err() != nil || len(enc)%8 != 0 || len(enc) > 8*len(q) || f.exceptions > 0 || f.width > 0 {
 		return f, corrupt("simple8b words")
+	}
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	src := s.a[:len(enc)/8]
+	// Words from number from on are still to be decoded, to q[at:]; those below
+	// direct have room behind them in q; count is the values of all words so far.
+	from, at, direct, count := 0, 0, 0, 0
+	for i := range src {
+		u := binary.BigEndian.Uint64(enc[8*i:])
+		w := &simple8Words[u>>60]
+		src[i] = u ^ w.bits
+		if count+simple8Room <= len(q) {
+			direct = i + 1
+		}
+		if count += w.count; count > len(q) {
+			return f, corrupt("simple8b words")
+		}
+		if u>>60 < 2 {
+			if err := decodeSimple8Words(q[at:], src[from:i], direct-from); err != nil {
+				return f, err
+			}
+			from, at = i+1, count
+			clear(q[count-w.count : count])
+		}
+	}
+	if count != len(q) {
+		return f, corrupt("simple8b words")
+	}
+	return f, decodeSimple8Words(q[at:], src[from:], direct-from)
+}
+
+// decodeSimple8Words decodes words whose values fit in dst, so many of them
+// where simple8Room values fit from each on.
+func decodeSimple8Words(dst, src []uint64, direct int) error {
+	if direct = min(max(direct, 0), len(src)); direct > 0 {
+		n, err := simple8b.DecodeAll(dst, src[:direct])
+		if err != nil {
+			return corrupt(err.Error())
+		}
+		dst, src = dst[n:], src[direct:]
+	}
+	if len(src) == 0 {
+		return nil
 	}
 	s := longPool.Get().(*longScratch)
 	defer longPool.Put(s)
-	in := wordPool.Get().(*wordScratch)
-	defer wordPool.Put(in)
-	src := in.a[:len(enc)/8]
-	for i := range src {
-		src[i] = binary.BigEndian.Uint64(enc[8*i:])
+	n, err := simple8b.DecodeAll(s[:], src)
+	if err != nil {
+		return corrupt(err.Error())
 	}
-	if _, err := simple8b.DecodeAll(s[:], src); err != nil {
-		return f, corrupt(err.Error())
-	}
-	for i := range q {
-		q[i] = s[i] ^ 1
-	}
-	return f, nil
+	copy(dst, s[:n])
+	return nil
 }
