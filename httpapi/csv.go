@@ -69,11 +69,11 @@ func (e *csvEncoder) rows(s *query.Series) error {
 	e.row = appendCSVString(e.row, csvTags(s.Tags))
 	e.cells = appendCells(e.cells[:0], s)
 	defer clear(e.cells)
-	for lo := 0; lo < s.Rows; lo += rowsPerSpill {
-		for i := lo; i < min(lo+rowsPerSpill, s.Rows); i++ {
-			e.out.buf = e.appendRow(append(e.out.buf, e.row...), i)
+	for i := range s.Rows {
+		if i%rowsPerSpill == 0 && e.out.ended() {
+			return query.ErrStopped
 		}
-		if err := e.out.spill(); err != nil {
+		if err := e.appendRow(i); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,9 @@ func csvTags(tags model.Tags) string {
 	return b.String()
 }
 
-func (e *csvEncoder) appendRow(b []byte, i int) []byte {
+// appendRow appends a row and passes on what is enough, also in the middle of it.
+func (e *csvEncoder) appendRow(i int) error {
+	b := append(e.out.buf, e.row...)
 	for j := range e.cells {
 		c := &e.cells[j]
 		b = append(b, ',')
@@ -117,14 +119,45 @@ func (e *csvEncoder) appendRow(b []byte, i int) []byte {
 		case cellUint:
 			b = appendUint(b, c.uints[i])
 		case cellString:
-			b = appendCSVString(b, c.strings[i])
+			text := c.strings[i]
+			if len(text) <= longText {
+				b = appendCSVString(b, text)
+				break
+			}
+			quoted := csvNeedsQuotes(text)
+			if quoted {
+				b = append(b, '"')
+			}
+			for piece := range pieces(text) {
+				if quoted {
+					b = appendCSVText(b, piece)
+				} else {
+					b = append(b, piece...)
+				}
+				e.out.buf = b
+				if err := e.out.spill(); err != nil {
+					return err
+				}
+				b = e.out.buf
+			}
+			if quoted {
+				b = append(b, '"')
+			}
 		case cellList:
 			b = appendCSVString(b, strings.Join(c.lists[i], ","))
 		case cellBool:
 			b = strconv.AppendBool(b, c.bools[i])
 		}
+		if len(b) >= 4*spillBytes {
+			e.out.buf = b
+			if err := e.out.spill(); err != nil {
+				return err
+			}
+			b = e.out.buf
+		}
 	}
-	return append(b, '\n')
+	e.out.buf = append(b, '\n')
+	return e.out.spill()
 }
 
 func (e *csvEncoder) finish() error { return nil }
@@ -148,18 +181,20 @@ func appendCSVString(dst []byte, s string) []byte {
 	if !csvNeedsQuotes(s) {
 		return append(dst, s...)
 	}
-	dst = append(dst, '"')
+	return append(appendCSVText(append(dst, '"'), s), '"')
+}
+
+// appendCSVText appends the text of a quoted cell, its quotes doubled.
+func appendCSVText(dst []byte, s string) []byte {
 	for {
 		i := strings.IndexByte(s, '"')
 		if i < 0 {
-			break
+			return append(dst, s...)
 		}
 		dst = append(dst, s[:i]...)
 		dst = append(dst, '"', '"')
 		s = s[i+1:]
 	}
-	dst = append(dst, s...)
-	return append(dst, '"')
 }
 
 func csvNeedsQuotes(s string) bool {

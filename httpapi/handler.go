@@ -90,7 +90,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h.metrics.inFlight.Inc()
 	h.counts.active.Add(1)
 	w := &response{ResponseWriter: rw}
-	_ = http.NewResponseController(rw).SetWriteDeadline(begin.Add(writeTimeout)) // the one of the request before has passed
+	_ = http.NewResponseController(rw).SetWriteDeadline(begin.Add(stallTime)) // the one of the request before has passed
 	body := &countingBody{ReadCloser: r.Body}
 	r.Body = body
 	head := rw.Header()

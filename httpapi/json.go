@@ -71,6 +71,11 @@ func (e *jsonEncoder) document(r *query.Result) error {
 				e.reset()
 				return nil
 			}
+			if err == query.ErrStopped {
+				// The document is complete without the rest, the reason follows.
+				e.closeResult(true)
+				e.out.buf = append(e.out.buf, "]}\n"...)
+			}
 			if err != nil {
 				return err
 			}
@@ -228,17 +233,28 @@ func (e *jsonEncoder) values(s *query.Series, goesOn bool) error {
 	if s.Rows > 0 && goesOn {
 		e.out.buf = append(e.out.buf, ',')
 	}
-	for lo := 0; lo < s.Rows; lo += rowsPerSpill {
+	for lo := 0; lo < s.Rows; {
 		hi := min(lo+rowsPerSpill, s.Rows)
-		e.out.reserve((hi - lo) * (2 + 32*len(e.cells)))
-		b, bad := appendRows(e.out.buf, e.cells, &e.times, lo, hi)
+		e.out.reserve(min((hi-lo)*(2+32*len(e.cells)), 4*spillBytes))
+		b, next, bad := appendRows(e.out.buf, e.cells, &e.times, lo, hi)
+		e.out.buf = b
 		if bad != 0 {
 			return unsupportedValueError(bad)
 		}
-		if hi == s.Rows {
-			b = b[:len(b)-1] // the comma after the last row
+		if next == lo {
+			if err := e.long(lo); err != nil {
+				return err
+			}
+			next++
 		}
-		e.out.buf = b
+		lo = next
+		ended := e.out.ended()
+		if lo == s.Rows || ended {
+			e.out.buf = e.out.buf[:len(e.out.buf)-1] // the comma after the last row
+		}
+		if ended {
+			return query.ErrStopped
+		}
 		if err := e.out.spill(); err != nil {
 			return err
 		}
@@ -246,10 +262,47 @@ func (e *jsonEncoder) values(s *query.Series, goesOn bool) error {
 	return nil
 }
 
-// appendRows appends rows [lo, hi), each followed by a comma. An infinity
-// stops it and is returned.
-func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, float64) {
+// long appends a row that appendRows stops at, and passes on what it appends
+// cell by cell.
+func (e *jsonEncoder) long(row int) error {
+	e.out.buf = append(e.out.buf, '[')
+	for j := range e.cells {
+		if j > 0 {
+			e.out.buf = append(e.out.buf, ',')
+		}
+		c := &e.cells[j]
+		if c.kind == cellString && !c.null(row) {
+			e.out.buf = append(e.out.buf, '"')
+			for piece := range pieces(c.strings[row]) {
+				e.out.buf = appendJSONText(e.out.buf, piece)
+				if err := e.out.spill(); err != nil {
+					return err
+				}
+			}
+			e.out.buf = append(e.out.buf, '"')
+			continue
+		}
+		at := len(e.out.buf)
+		b, _, bad := appendRows(e.out.buf, e.cells[j:j+1], &e.times, row, row+1)
+		if bad != 0 {
+			return unsupportedValueError(bad)
+		}
+		e.out.buf = append(b[:at], b[at+1:len(b)-2]...) // without the row's brackets and comma
+	}
+	e.out.buf = append(e.out.buf, ']', ',')
+	return nil
+}
+
+// appendRows appends rows [lo, hi), each followed by a comma, and returns the
+// row after the last one that it appended. It stops before a row of long texts,
+// and when it has appended enough. An infinity stops it too and is returned.
+func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, int, float64) {
+	enough := len(b) + 4*spillBytes
 	for i := lo; i < hi; i++ {
+		start := len(b)
+		if start > enough {
+			return b, i, 0
+		}
 		b = append(b, '[')
 		for j := range cells {
 			if j > 0 {
@@ -265,7 +318,7 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 				f := c.floats[i]
 				if f-f != 0 { // NaN or infinite
 					if !math.IsNaN(f) {
-						return b, f
+						return b, i, f
 					}
 					b = append(b, "null"...)
 					continue
@@ -284,7 +337,11 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 			case cellUint:
 				b = appendUint(b, c.uints[i])
 			case cellString:
-				b = appendJSONString(b, c.strings[i])
+				text := c.strings[i]
+				if len(b)-start+len(text) > longRow {
+					return b[:start], i, 0
+				}
+				b = appendJSONString(b, text)
 			case cellList:
 				b = append(b, '[')
 				for k, text := range c.lists[i] {
@@ -306,7 +363,7 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 		}
 		b = append(b, ']', ',')
 	}
-	return b, 0
+	return b, hi, 0
 }
 
 func (e *jsonEncoder) truncate() { e.closeSeries(true) }

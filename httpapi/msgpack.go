@@ -9,7 +9,7 @@ import (
 
 // msgpackEncoder renders the answer tree as MessagePack. Arrays are announced
 // with their length, so a document is built in memory as a whole and lengths
-// are filled in at its end; output.limit bounds it. Without an epoch, times
+// are filled in at its end; output.extend bounds it. Without an epoch, times
 // are extensions of type 5 (seconds and nanoseconds), as 1.x clients know.
 type msgpackEncoder struct {
 	out    *output
@@ -58,7 +58,7 @@ func (e *msgpackEncoder) result(r *query.Result) error {
 			}
 		}
 	}
-	return e.out.spill()
+	return nil
 }
 
 func (e *msgpackEncoder) openResult(id int) {
@@ -115,6 +115,16 @@ func (e *msgpackEncoder) rows(s *query.Series) error {
 	if e.series != nil && e.series.Partial && e.rowsAt > 0 && s.Rows > 0 && sameSeries(e.series, s) {
 		e.nRows += s.Rows
 	} else {
+		size := 64 + len(s.Name)
+		for i := range s.Tags {
+			size += 2*maxMsgpackCell + len(s.Tags[i].Key) + len(s.Tags[i].Value)
+		}
+		for _, c := range s.Columns {
+			size += maxMsgpackCell + len(c)
+		}
+		if err := e.out.extend(size); err != nil {
+			return err
+		}
 		e.openSeries(s)
 	}
 	e.series = s
@@ -122,15 +132,30 @@ func (e *msgpackEncoder) rows(s *query.Series) error {
 	e.cells = appendCells(e.cells[:0], s)
 	defer clear(e.cells)
 	for i := range s.Rows {
-		e.out.buf = e.appendRow(e.out.buf, i)
-		if i%rowsPerSpill == 0 {
-			if err := e.out.spill(); err != nil {
-				return err
+		if i%rowsPerSpill == 0 && e.out.ended() {
+			return query.ErrStopped
+		}
+		size := 5 + maxMsgpackCell*len(e.cells)
+		for j := range e.cells {
+			switch c := &e.cells[j]; c.kind {
+			case cellString:
+				size += len(c.strings[i])
+			case cellList:
+				for _, text := range c.lists[i] {
+					size += maxMsgpackCell + len(text)
+				}
 			}
 		}
+		if err := e.out.extend(size); err != nil {
+			return err
+		}
+		e.out.buf = e.appendRow(e.out.buf, i)
 	}
 	return nil
 }
+
+// maxMsgpackCell is the largest size of a cell without the bytes of its text.
+const maxMsgpackCell = 15
 
 // truncate adds a member to the map of the last series, whose values are
 // complete now.

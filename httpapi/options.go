@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/meta"
+	"tsdbd/query"
 )
 
 // InfluxVersion is what X-Influxdb-Version says: clients choose features by
@@ -49,6 +50,8 @@ type Health interface {
 type Options struct {
 	Writer Writer
 	Query  Querier
+	// Memory is charged for queries and their answers; nil: it has no bound.
+	Memory *query.Memory
 	Health Health // nil: always well
 	// Explorer answers /api/v1/status/tsdb, with Catalog; nil: there is no such route.
 	Explorer Explorer

@@ -157,6 +157,12 @@ func parseReadRequest(b []byte) (queries []promQuery, err error) {
 	return queries, err
 }
 
+// What a label takes at most beside its texts, and a sample in all.
+const (
+	maxPromLabel  = 3 * (1 + 5)
+	maxPromSample = 1 + 1 + 1 + 8 + 1 + 10
+)
+
 // appendLabel appends a label as a member of a time series.
 func appendLabel(dst []byte, name, value string) []byte {
 	size := protowire.SizeTag(1) + protowire.SizeBytes(len(name)) + protowire.SizeTag(2) + protowire.SizeBytes(len(value))

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,7 +22,14 @@ const nameLabel = "__name__"
 // promRead answers /api/v1/prom/read, remote read with samples: one query, over
 // the float field named value.
 func (h *Handler) promRead(w http.ResponseWriter, r *http.Request) {
-	answer, err := h.readSamples(w, r)
+	opt := query.ExecuteOptions{ChunkSize: defaultChunkSize, User: userName(r)}
+	ctx, done := h.follow(w, r, &opt)
+	defer done()
+	answer, err := h.readSamples(ctx, w, r, opt)
+	if err == nil {
+		// Until it is compressed, the message is held twice.
+		err = opt.Account.SetAnswer(int64(cap(answer) + snappy.MaxEncodedLen(len(answer))))
+	}
 	if err != nil {
 		writeError(w, r, err)
 		return
@@ -31,10 +39,12 @@ func (h *Handler) promRead(w http.ResponseWriter, r *http.Request) {
 		rw.compress = false // it is already
 	}
 	w.Header().Set("Content-Encoding", "snappy")
-	_, _ = w.Write(snappy.Encode(nil, answer)) // the client is gone if this fails
+	answer = snappy.Encode(nil, answer)
+	_ = opt.Account.SetAnswer(int64(cap(answer))) // less than before
+	_, _ = w.Write(answer)                        // the client is gone if this fails
 }
 
-func (h *Handler) readSamples(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (h *Handler) readSamples(ctx context.Context, w http.ResponseWriter, r *http.Request, opt query.ExecuteOptions) ([]byte, error) {
 	db, rp := r.URL.Query().Get("db"), r.URL.Query().Get("rp")
 	if db == "" {
 		return nil, errDatabaseRequired
@@ -63,14 +73,19 @@ func (h *Handler) readSamples(w http.ResponseWriter, r *http.Request) ([]byte, e
 		return nil, err
 	}
 	q := &influxql.Query{Statements: influxql.Statements{stmt}}
-	var out promAnswer
+	opt.Database, opt.RetentionPolicy = db, rp
+	out := promAnswer{output: output{keep: true, limit: maxDocument, account: opt.Account, buf: make([]byte, promHead)}}
+	if rw, ok := w.(*response); ok {
+		out.stopped = rw.client.ended
+	}
 	warn := warnings{header: w.Header()}
-	err = h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{
-		Database: db, RetentionPolicy: rp, ChunkSize: defaultChunkSize, User: userName(r),
-	}, func(res *query.Result) error {
+	err = h.opt.Query.Execute(ctx, q, opt, func(res *query.Result) error {
 		warn.add(res, false)
 		return out.add(res)
 	})
+	if errors.Is(err, errDocumentTooLarge) {
+		err = badRequest("answer is too large, ask for a shorter range or fewer series")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +148,15 @@ func (q *promQuery) statement(db, rp string) (*influxql.SelectStatement, error) 
 	}, nil
 }
 
-// promAnswer builds a ReadResponse from results.
+// promHead is room for the head of a ReadResponse, and of each of its series: a
+// tag and a length.
+const promHead = 16
+
+// promAnswer builds a ReadResponse from results. The lengths of messages stand
+// before them, so each is written behind room for its head.
 type promAnswer struct {
-	result []byte // the QueryResult
-	series []byte // the TimeSeries that is open
+	output     // the ReadResponse
+	series int // where the open TimeSeries begins, 0: there is none
 	last   *query.Series
 	failed error
 }
@@ -147,54 +167,75 @@ func (a *promAnswer) add(res *query.Result) error {
 		return nil
 	}
 	for _, s := range res.Series {
+		if a.ended() {
+			return query.ErrStopped
+		}
 		if len(s.Columns) != 2 || s.Rows == 0 {
 			continue
 		}
 		if a.last == nil || !a.last.Partial || !sameSeries(a.last, s) {
 			a.close()
-			a.open(s)
+			if err := a.open(s); err != nil {
+				return err
+			}
 		}
 		a.last = s
 		times, values := &s.Values[0], &s.Values[1]
 		if values.Type != model.Float {
 			continue
 		}
+		if err := a.extend(s.Rows * maxPromSample); err != nil {
+			return err
+		}
 		for i := range s.Rows {
 			if values.IsValid(i) {
-				a.series = appendSample(a.series, promSample{values.Floats[i], floorDivide(times.Ints[i], int64(time.Millisecond))})
+				a.buf = appendSample(a.buf, promSample{values.Floats[i], floorDivide(times.Ints[i], int64(time.Millisecond))})
 			}
-		}
-		if len(a.series)+len(a.result) > maxDocument {
-			return badRequest("answer is too large, ask for a shorter range or fewer series")
 		}
 	}
 	return nil
 }
 
 // open begins a series with its labels, in order of their names.
-func (a *promAnswer) open(s *query.Series) {
+func (a *promAnswer) open(s *query.Series) error {
+	size := promHead + maxPromLabel + len(nameLabel) + len(s.Name)
+	for i := range s.Tags {
+		size += maxPromLabel + len(s.Tags[i].Key) + len(s.Tags[i].Value)
+	}
+	if err := a.extend(size); err != nil {
+		return err
+	}
+	a.buf = append(a.buf, make([]byte, promHead)...)
+	a.series = len(a.buf)
 	named := false
 	for _, t := range s.Tags {
 		if !named && t.Key >= nameLabel {
 			named = true
 			if t.Key != nameLabel || t.Value == "" { // written by line protocol
-				a.series = appendLabel(a.series, nameLabel, s.Name)
+				a.buf = appendLabel(a.buf, nameLabel, s.Name)
 			}
 		}
 		if t.Value != "" {
-			a.series = appendLabel(a.series, t.Key, t.Value)
+			a.buf = appendLabel(a.buf, t.Key, t.Value)
 		}
 	}
 	if !named {
-		a.series = appendLabel(a.series, nameLabel, s.Name)
+		a.buf = appendLabel(a.buf, nameLabel, s.Name)
 	}
+	return nil
 }
 
+// close puts the head before the open series.
 func (a *promAnswer) close() {
-	if len(a.series) > 0 {
-		a.result = protowire.AppendBytes(protowire.AppendTag(a.result, 1, protowire.BytesType), a.series)
-		a.series = a.series[:0]
+	if a.series == 0 {
+		return
 	}
+	var head [promHead]byte
+	h := protowire.AppendVarint(protowire.AppendTag(head[:0], 1, protowire.BytesType), uint64(len(a.buf)-a.series))
+	at := a.series - promHead
+	n := copy(a.buf[at:], h)
+	a.buf = append(a.buf[:at+n], a.buf[a.series:]...)
+	a.series = 0
 }
 
 // finish returns the message.
@@ -203,7 +244,11 @@ func (a *promAnswer) finish() ([]byte, error) {
 		return nil, a.failed
 	}
 	a.close()
-	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), a.result), nil
+	var head [promHead]byte
+	h := protowire.AppendVarint(protowire.AppendTag(head[:0], 1, protowire.BytesType), uint64(len(a.buf)-promHead))
+	message := a.buf[promHead-len(h):]
+	copy(message, h)
+	return message, nil
 }
 
 // floorDivide divides by a positive number and rounds down.

@@ -59,7 +59,12 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		h.queryAsync(w, r, req)
 		return
 	}
-	out := &output{w: w, limit: maxDocument}
+	ctx, done := h.follow(w, r, &req.options)
+	defer done()
+	out := &output{w: w, limit: maxDocument, account: req.options.Account}
+	if rw, ok := w.(*response); ok {
+		out.stopped = rw.client.ended
+	}
 	pooled := bufferPool.Get().(*[]byte)
 	out.buf = (*pooled)[:0]
 	defer func() {
@@ -73,7 +78,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
 	_, bare := enc.(*csvEncoder)
 	warn := warnings{header: w.Header()}
-	err = h.opt.Query.Execute(r.Context(), req.query, req.options, func(res *query.Result) error {
+	err = h.opt.Query.Execute(ctx, req.query, req.options, func(res *query.Result) error {
 		if bare {
 			warn.add(res, out.sent > 0)
 		}
@@ -111,6 +116,26 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	_ = out.flush() // the client is gone if this fails
 }
 
+// follow makes the end of a query also end what it writes to its client, and a
+// client that does not read the end of its query if others need the memory. The
+// caller must call done when the answer is complete.
+func (h *Handler) follow(w http.ResponseWriter, r *http.Request, opt *query.ExecuteOptions) (ctx context.Context, done func()) {
+	rw, ok := w.(*response)
+	if !ok {
+		return r.Context(), func() {}
+	}
+	ctx, end := context.WithCancelCause(r.Context())
+	opt.Interrupt = rw.client.interrupt
+	opt.Account = h.opt.Memory.Open(rw.client.waiting, func(cause error) {
+		end(cause)
+		rw.client.interrupt()
+	})
+	return ctx, func() {
+		opt.Account.Close()
+		end(nil)
+	}
+}
+
 // queryFailed ends an answer that could not be completed.
 func (h *Handler) queryFailed(w http.ResponseWriter, r *http.Request, enc encoder, out *output, err error) {
 	var infinite unsupportedValueError
@@ -119,7 +144,7 @@ func (h *Handler) queryFailed(w http.ResponseWriter, r *http.Request, enc encode
 		// Too late to say anything: cut the connection, so that the client
 		// does not take the part for the whole.
 		panic(http.ErrAbortHandler)
-	case errors.As(err, &infinite), errors.Is(err, errDocumentTooLarge):
+	case errors.As(err, &infinite), errors.Is(err, errDocumentTooLarge), errors.Is(err, query.ErrMemory):
 		// A 200, as 1.x answers what it cannot encode.
 		enc.fail(err)
 		_ = out.flush() // the client is gone if this fails

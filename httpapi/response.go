@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -17,6 +16,7 @@ type response struct {
 	bytes    int64 // sent, after compression
 	compress bool  // the body of a 200 may be compressed
 	gz       *gzip.Writer
+	client   clientPace
 }
 
 var gzipWriters = sync.Pool{New: func() any {
@@ -51,23 +51,17 @@ func (w *response) Write(b []byte) (int, error) {
 	return rawWriter{w}.Write(b)
 }
 
-// writeTimeout bounds the time a client may take to read writeBytes of an
-// answer.
-const (
-	writeTimeout = 2 * time.Minute
-	writeBytes   = 1 << 20
-)
-
 // rawWriter writes past the compression.
 type rawWriter struct{ w *response }
 
-// Write gives the client writeTimeout for every writeBytes: one that does not
-// read must not hold a query's memory, and the files it reads, for ever.
+// Write passes b to the connection in pieces, each of which the client has to
+// take in its time.
 func (r rawWriter) Write(b []byte) (total int, err error) {
 	c := http.NewResponseController(r.w.ResponseWriter)
 	for first := true; err == nil && (first || len(b) > 0); first = false {
-		_ = c.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has one
+		begin := r.w.client.begin(c)
 		n, failed := r.w.ResponseWriter.Write(b[:min(len(b), writeBytes)])
+		r.w.client.end(begin, n)
 		r.w.bytes += int64(n)
 		total, b, err = total+n, b[n:], failed
 	}
@@ -82,7 +76,10 @@ func (w *response) Flush() {
 	if w.gz != nil {
 		_ = w.gz.Flush() // a broken connection shows at the next write
 	}
-	_ = http.NewResponseController(w.ResponseWriter).Flush()
+	c := http.NewResponseController(w.ResponseWriter)
+	begin := w.client.begin(c)
+	_ = c.Flush()
+	w.client.end(begin, 0)
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -16,7 +16,11 @@ const hexDigits = "0123456789abcdef"
 // appendJSONString appends s in quotes, escaped as encoding/json does; bytes
 // that are not UTF-8 become U+FFFD.
 func appendJSONString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
+	return append(appendJSONText(append(dst, '"'), s), '"')
+}
+
+// appendJSONText is appendJSONString without the quotes.
+func appendJSONText(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -60,8 +64,7 @@ func appendJSONString(dst []byte, s string) []byte {
 		}
 		i += size
 	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
+	return append(dst, s[start:]...)
 }
 
 // indenter turns compact JSON into JSON indented by four spaces, piece by

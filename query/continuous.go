@@ -203,7 +203,7 @@ func (st *executeContinuous) run(s *session) error {
 			continue
 		}
 		got, err := s.runContinuous(q, start, upTo)
-		if errors.Is(err, errMemory) && n > 1 {
+		if errors.Is(err, ErrMemory) && n > 1 {
 			most = n / 2
 			continue
 		}

@@ -25,6 +25,11 @@ var (
 	ErrAlreadyKilled        = errors.New("already killed")
 )
 
+// ErrStopped is what emit returns when it stops in the middle of a Result
+// because ExecuteOptions.Interrupt was called. The statement then fails with
+// the reason why the query ended, and emit gets a Result that says so.
+var ErrStopped = errors.New("query stopped")
+
 // Options adjusts an Executor. Storage and Admin are required.
 type Options struct {
 	Storage scan.Storage
@@ -34,7 +39,7 @@ type Options struct {
 	Now func() time.Time
 
 	Limits
-	// Memory bounds the data that all SELECTs hold at once; nil is no limit.
+	// Memory bounds the data that all queries hold at once; nil is no limit.
 	Memory *Memory
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *IntoBatch) error
@@ -83,6 +88,12 @@ type ExecuteOptions struct {
 	// it may be named to the user; nil is all. With MayRead the user sees no
 	// running queries but its own.
 	MayRead, MaySee func(database string) bool
+	// Interrupt is called when the query is killed, times out, or its context
+	// ends, so that an emit that is blocked returns. Nil is nothing.
+	Interrupt func()
+	// Account is charged for what the query holds, and stays the caller's. With
+	// nil the query has an account of its own.
+	Account *Account
 }
 
 // Executor runs InfluxQL statements. It is safe for concurrent use.
@@ -133,6 +144,16 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 		return emit(&Result{Err: err})
 	}
 	defer e.finish(task)
+	if opt.Account == nil {
+		opt.Account = e.opt.Memory.Open(nil, nil)
+		defer opt.Account.Close()
+	}
+	defer context.AfterFunc(ctx, func() {
+		opt.Account.ended.Store(true)
+		if opt.Interrupt != nil {
+			opt.Interrupt()
+		}
+	})()
 	failed := false
 	for i, stmt := range q.Statements {
 		if failed {
@@ -143,12 +164,12 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 		}
 		out := &output{statement: i, chunk: opt.ChunkSize, emit: emit}
 		err := e.statement(ctx, stmt, opt, out)
-		if out.err != nil {
+		if out.err != nil && !errors.Is(out.err, ErrStopped) {
 			return out.err
 		}
 		if err != nil {
 			failed = true
-			if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+			if cause := context.Cause(ctx); cause != nil && (out.err != nil || errors.Is(err, ctx.Err())) {
 				err = cause
 			}
 			if err := emit(&Result{StatementID: i, Err: err}); err != nil {

@@ -3,51 +3,164 @@ package query
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// errMemory ends statements that need more memory than they may have.
-var errMemory = errors.New("query memory limit exceeded")
+// ErrMemory ends queries that need more memory than they may have.
+var ErrMemory = errors.New("query memory limit exceeded")
 
-// smallBytes is what a SELECT may hold however short memory is: reads of a few
+// ErrClientStalled ends a query whose client does not read the answer while
+// other queries need its memory.
+var ErrClientStalled = errors.New("the client does not read the answer, and other queries need its memory")
+
+// smallBytes is what a query may hold however short memory is: reads of a few
 // series go on.
 const smallBytes = 4 << 20
 
-// Memory bounds the intermediate data of all SELECTs together.
+const (
+	// stallGrace is how long a client may not read while other queries need the
+	// memory of its answer.
+	stallGrace = 500 * time.Millisecond
+	// roomTime bounds how long a query waits for the memory of such answers.
+	roomTime = 5 * time.Second
+)
+
+// Memory bounds the data of all queries together (W9).
 type Memory struct {
 	limit atomic.Int64 // bytes
 	used  atomic.Int64
 	short atomic.Bool
+	mu    struct {
+		sync.Mutex
+		accounts map[*Account]struct{} // that may be ended
+	}
 }
 
-// NewMemory returns an account of limit bytes.
+// NewMemory returns a Memory of limit bytes.
 func NewMemory(limit int64) *Memory {
 	m := new(Memory)
+	m.mu.accounts = map[*Account]struct{}{}
 	m.SetLimit(limit)
 	return m
 }
 
-// SetLimit brings another bound into force, for SELECTs that need more from now on.
+// SetLimit brings another bound into force, for queries that need more from now on.
 func (m *Memory) SetLimit(limit int64) { m.limit.Store(limit) }
 
-// Used returns the bytes that running SELECTs hold.
+// Used returns the bytes that running queries hold.
 func (m *Memory) Used() int64 { return m.used.Load() }
 
-// SetShort says that the process is short of memory, whatever the account
-// holds: until it is told otherwise, SELECTs that need more fail, but for small ones.
+// SetShort says that the process is short of memory, whatever the queries
+// hold. While it is short, only small queries get more.
 func (m *Memory) SetShort(short bool) { m.short.Store(short) }
 
-// set charges one SELECT, which had *have bytes, with bytes. nil has no bound.
-func (m *Memory) set(have *atomic.Int64, bytes int64) error {
-	if m == nil {
+// Account is what one query and its answer hold of a Memory. It is safe for
+// concurrent use. A nil Account has no bound.
+type Account struct {
+	memory  *Memory
+	held    atomic.Int64
+	answer  atomic.Int64         // part of held: encoded, and not yet with the client
+	waiting func() time.Duration // how long the client has not read; nil: there is no client
+	end     func(error)
+	ended   atomic.Bool
+}
+
+// Open returns an account, which the caller must close. While other queries
+// need memory and waiting says that the client of this one does not read, end
+// is called, with ErrClientStalled. Both may be nil. A nil Memory gives an
+// account without a bound.
+func (m *Memory) Open(waiting func() time.Duration, end func(error)) *Account {
+	a := &Account{memory: m, waiting: waiting, end: end}
+	if m != nil && waiting != nil && end != nil {
+		m.mu.Lock()
+		m.mu.accounts[a] = struct{}{}
+		m.mu.Unlock()
+	}
+	return a
+}
+
+// Close gives everything back.
+func (a *Account) Close() {
+	if a == nil || a.memory == nil {
+		return
+	}
+	a.memory.mu.Lock()
+	delete(a.memory.mu.accounts, a)
+	a.memory.mu.Unlock()
+	a.memory.used.Add(-a.held.Swap(0))
+}
+
+// Waiting returns how long the client of the answer has not read.
+func (a *Account) Waiting() time.Duration {
+	if a == nil || a.waiting == nil {
+		return 0
+	}
+	return a.waiting()
+}
+
+// SetAnswer says how many bytes of the encoded answer are held. An error says
+// that they are too many.
+func (a *Account) SetAnswer(bytes int64) error {
+	if a == nil {
+		return nil
+	}
+	return a.set(&a.answer, bytes)
+}
+
+// set charges the account with bytes in place of *have.
+func (a *Account) set(have *atomic.Int64, bytes int64) error {
+	if a == nil || a.memory == nil {
 		return nil
 	}
 	more := bytes - have.Swap(bytes)
-	if total, limit := m.used.Add(more), m.limit.Load(); total > limit {
-		return fmt.Errorf("%w: all queries together need more than %d bytes", errMemory, limit)
+	if more == 0 {
+		return nil
 	}
-	if more > 0 && bytes > smallBytes && m.short.Load() {
-		return fmt.Errorf("%w: the server is short of memory, try again", errMemory)
+	m := a.memory
+	held := a.held.Add(more)
+	if total := m.used.Add(more); more > 0 && total > m.limit.Load() && !m.makeRoom(a) {
+		return fmt.Errorf("%w: all queries together need more than %d bytes", ErrMemory, m.limit.Load())
+	}
+	if more > 0 && held > smallBytes && m.short.Load() {
+		return fmt.Errorf("%w: the server is short of memory, try again", ErrMemory)
 	}
 	return nil
+}
+
+// makeRoom ends queries whose clients do not read, until what all hold is within
+// the limit. It returns false if that does not help.
+func (m *Memory) makeRoom(a *Account) bool {
+	for begin := time.Now(); m.used.Load() > m.limit.Load(); time.Sleep(5 * time.Millisecond) {
+		victim, waits, ending := m.slowest(a)
+		switch {
+		case victim == nil && !ending, a.ended.Load(), time.Since(begin) > roomTime:
+			return false
+		case !ending && waits > stallGrace:
+			victim.ended.Store(true)
+			victim.end(ErrClientStalled)
+		}
+	}
+	return true
+}
+
+// slowest returns the account, other than a, whose client has not read for the
+// longest time, and whether one that was ended still holds memory.
+func (m *Memory) slowest(a *Account) (victim *Account, waits time.Duration, ending bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for b := range m.mu.accounts {
+		if b == a || b.held.Load() == 0 {
+			continue
+		}
+		if b.ended.Load() {
+			ending = true
+			continue
+		}
+		if w := b.Waiting(); w > waits {
+			victim, waits = b, w
+		}
+	}
+	return victim, waits, ending
 }

@@ -2,8 +2,13 @@ package query
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/influxdata/influxql"
 )
@@ -26,7 +31,7 @@ func TestMemoryIsShared(t *testing.T) {
 			t.Fatal(err)
 		}
 		return runSelect(context.Background(), stmt.(*influxql.SelectStatement), m,
-			SelectOptions{Database: "d", DefaultRP: m.defaultRP, Memory: shared}, emit)
+			SelectOptions{Database: "d", DefaultRP: m.defaultRP, Account: shared.Open(nil, nil)}, emit)
 	}
 	// What one needs.
 	probe := NewMemory(1 << 40)
@@ -58,7 +63,7 @@ func TestMemoryIsShared(t *testing.T) {
 // TestMemoryShort lets a SELECT start and then tells it to take no more.
 func TestMemoryShort(t *testing.T) {
 	m := NewMemory(1 << 40)
-	x := exec{opt: SelectOptions{MemoryBytes: -1, Memory: m}}
+	x := exec{opt: SelectOptions{MemoryBytes: -1, Account: m.Open(nil, nil)}}
 	if err := x.grow(10); err != nil {
 		t.Fatal(err)
 	}
@@ -79,5 +84,107 @@ func TestMemoryShort(t *testing.T) {
 	x.release()
 	if m.Used() != 0 {
 		t.Errorf("%d bytes left", m.Used())
+	}
+}
+
+// A query that needs memory gets that of an answer whose client does not read,
+// of the one that has not read for the longest time, and of no other.
+func TestMemoryOfStalledClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(1000)
+		var ended []int
+		open := func(i int, since time.Time) *Account {
+			var a *Account
+			a = m.Open(func() time.Duration {
+				if since.IsZero() {
+					return 0
+				}
+				return time.Since(since)
+			}, func(err error) {
+				if !errors.Is(err, ErrClientStalled) {
+					t.Error(err)
+				}
+				ended = append(ended, i)
+				go func() {
+					time.Sleep(20 * time.Millisecond)
+					a.Close()
+				}()
+			})
+			return a
+		}
+		begin := time.Now()
+		reads := open(0, time.Time{})
+		short := open(1, begin.Add(-time.Millisecond))
+		long := open(2, begin.Add(-time.Hour))
+		for _, a := range []*Account{reads, short, long} {
+			if err := a.SetAnswer(300); err != nil {
+				t.Fatal(err)
+			}
+		}
+		other := m.Open(nil, nil)
+		if err := other.SetAnswer(200); err != nil || !slices.Equal(ended, []int{2}) || m.Used() != 800 {
+			t.Errorf("%v, %v ended, %d bytes held", err, ended, m.Used())
+		}
+		if took := time.Since(begin); took > stallGrace {
+			t.Errorf("room after %v", took)
+		}
+		if err := other.SetAnswer(500); err != nil || !slices.Equal(ended, []int{2, 1}) {
+			t.Errorf("%v, %v ended", err, ended)
+		}
+		if took := time.Since(begin); took < stallGrace {
+			t.Errorf("a client that has not read for a moment was cut after %v", took)
+		}
+		// What is left reads, so there is no room and no reason to wait.
+		before := time.Now()
+		if err := other.SetAnswer(900); !errors.Is(err, ErrMemory) || time.Since(before) > 0 {
+			t.Errorf("%v after %v", err, time.Since(before))
+		}
+		other.Close()
+		reads.Close()
+		if m.Used() != 0 {
+			t.Errorf("%d bytes are left", m.Used())
+		}
+	})
+}
+
+// The end of a query, whatever ends it, reaches a consumer that is blocked.
+func TestInterrupt(t *testing.T) {
+	for _, how := range []string{"kill", "timeout", "disconnect"} {
+		t.Run(how, func(t *testing.T) {
+			store := sampleStore(t)
+			limits := Limits{}
+			if how == "timeout" {
+				limits.QueryTimeout = 20 * time.Millisecond
+			}
+			e := New(Options{Storage: store, Admin: store, Limits: limits})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			q, err := Parse("SHOW SERIES; SHOW DATABASES", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			interrupted := make(chan struct{})
+			var got []string
+			err = e.Execute(ctx, q, ExecuteOptions{Database: "db", Interrupt: func() { close(interrupted) }}, func(r *Result) error {
+				if r.Err != nil {
+					got = append(got, r.Err.Error())
+					return nil
+				}
+				switch how {
+				case "kill":
+					if err := e.queries.kill(1); err != nil {
+						t.Error(err)
+					}
+				case "disconnect":
+					cancel()
+				}
+				<-interrupted
+				return fmt.Errorf("encode: %w", ErrStopped)
+			})
+			want := map[string]string{"kill": "query interrupted", "timeout": "query-timeout limit exceeded", "disconnect": "context canceled"}[how]
+			if err != nil || !slices.Equal(got, []string{want, "not executed"}) {
+				t.Errorf("%v, %q", err, got)
+			}
+		})
 	}
 }

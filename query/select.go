@@ -36,8 +36,8 @@ type SelectOptions struct {
 	MaxSelectBuckets int   // windows of GROUP BY time; 0 is no limit
 	MemoryBytes      int64 // data held at once; 0 is DefaultMemoryBytes, < 0 no limit
 
-	// Memory bounds the data that all SELECTs hold at once; nil is no limit.
-	Memory *Memory
+	// Account is charged for the data held; nil is no limit.
+	Account *Account
 
 	// Warn takes texts for the client that go with the answer, before the first
 	// Result; nil drops them.
@@ -74,7 +74,7 @@ type exec struct {
 	workers int
 	used    atomic.Int64 // bytes of intermediate data, given back group by group
 	kept    atomic.Int64 // bytes of rows kept to the end of a level
-	charged atomic.Int64 // bytes that SelectOptions.Memory knows of
+	charged atomic.Int64 // bytes that SelectOptions.Account knows of
 	points  atomic.Int64 // rows read
 	series  int
 	warned  int // losses that the client was told of
@@ -126,7 +126,7 @@ func (x *exec) release() {
 	for _, v := range x.views {
 		v.Release()
 	}
-	_ = x.opt.Memory.set(&x.charged, 0) // giving back never fails the statement
+	_ = x.opt.Account.set(&x.charged, 0) // giving back never fails the statement
 }
 
 // grow accounts for n bytes of intermediate data.
@@ -137,9 +137,9 @@ func (x *exec) keep(n int64) error { return x.within(x.used.Load() + x.kept.Add(
 
 func (x *exec) within(bytes int64) error {
 	if limit := x.opt.MemoryBytes; limit > 0 && bytes > limit {
-		return fmt.Errorf("%w: needs more than %d bytes", errMemory, limit)
+		return fmt.Errorf("%w: needs more than %d bytes", ErrMemory, limit)
 	}
-	return x.opt.Memory.set(&x.charged, bytes)
+	return x.opt.Account.set(&x.charged, bytes)
 }
 
 // countPoints accounts for n rows read.

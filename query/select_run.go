@@ -386,7 +386,7 @@ func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want fun
 		m, bytes, failed = x.collectUnit(u, l.refs, r, l.asc, limit, asInfluxRows, want)
 		return m, bytes, failed
 	})
-	if !errors.Is(failed, errMemory) {
+	if !errors.Is(failed, ErrMemory) {
 		return err
 	}
 	x.used.Store(before)

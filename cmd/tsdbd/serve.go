@@ -152,7 +152,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	registry.MustRegister(receiving.metrics())
 	options := httpapi.Options{
 		Admin:  admin,
-		Writer: guarded{eng, guard}, Query: executor, Explorer: executor, Health: st, Registry: registry, Logger: log, Version: version,
+		Writer: guarded{eng, guard}, Query: executor, Memory: queries, Explorer: executor, Health: st, Registry: registry, Logger: log, Version: version,
 		Limits: c.httpLimits(),
 	}
 	options.AuthEnabled, options.PingAuth, options.Catalog = c.HTTP.AuthEnabled, c.HTTP.PingAuthEnabled, st
