@@ -208,6 +208,9 @@ func TestPlace(t *testing.T) {
 	}
 	back := openDir(t, data)
 	same(t, "restored", dump(t, back, Filter{}), want)
+	if l := back.Catalog().Lineage; l == m.Catalog.Lineage {
+		t.Errorf("the restored directory has the lineage %s of the one that was backed up", l)
+	}
 	if back.Catalog().User("u") == nil {
 		t.Error("user is lost")
 	}

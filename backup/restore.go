@@ -13,6 +13,7 @@ import (
 
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/shard"
@@ -119,8 +120,8 @@ func (o *RestoreOptions) chosen(m *Manifest) (*meta.Data, []ShardManifest, error
 }
 
 // Place restores a backup into a data directory that has no data, for a server
-// that is started on it afterwards. Ids stay those of the backup. Users come
-// along. A filter by time chooses whole shards. Each file is hashed on the way.
+// that is started on it afterwards. Ids stay those of the backup; the directory
+// gets a lineage of its own. Users come along. A filter by time chooses whole shards. Each file is hashed on the way.
 func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (*Result, error) {
 	name, m, err := r.Manifest(opt.Backup)
 	if err != nil {
@@ -136,6 +137,9 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	if data, err = meta.Copy(data); err != nil { // checks the new names
 		return nil, err
 	}
+	// From here on the two go different ways: files of one must not be taken for
+	// the other's.
+	data.Lineage, data.Dropped = identity.NewLineage(), meta.Dropped{}
 	dir = path.Clean(dir)
 	fsys := r.fs
 	if err := fsys.MkdirAll(dir); err != nil {
@@ -167,6 +171,9 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		if err := p.file(at, tsi.SeriesLogName, s.Pieces...); err != nil {
 			return nil, err
 		}
+		if err := tsi.AdoptSeriesLog(fsys, at, identity.Database{Lineage: data.Lineage, ID: s.Database}); err != nil {
+			return nil, err
+		}
 	}
 	for _, s := range shards {
 		at := path.Join(dir, store.ShardDir(s.Database, s.ID))
@@ -178,8 +185,12 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		if err := fsys.MkdirAll(at); err != nil {
 			return nil, err
 		}
+		adopted, err := shard.Adopt(path.Join(at, shard.ManifestName), s.Manifest, data.Lineage)
+		if err != nil {
+			return nil, err
+		}
 		for _, n := range shard.ManifestNames() {
-			if err := vfs.WriteFileAtomic(fsys, at, path.Join(at, n), s.Manifest); err != nil {
+			if err := vfs.WriteFileAtomic(fsys, at, path.Join(at, n), adopted); err != nil {
 				return nil, err
 			}
 		}

@@ -1,13 +1,15 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 
 	"tsdbd/column"
+	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/tsi"
@@ -285,12 +287,14 @@ func (r *TSIReport) WriteText(w io.Writer) error {
 
 // SeriesReport is what a series file holds.
 type SeriesReport struct {
-	Dir    string        `json:"dir"`
-	Series int           `json:"series"`
-	Next   uint32        `json:"next_id"`
-	Bytes  int64         `json:"bytes"`
-	Damage []Problem     `json:"damage"`
-	Keys   []SeriesEntry `json:"keys,omitempty"`
+	Dir      string           `json:"dir"`
+	Database uint32           `json:"database"` // id of the database, 0 if the header is damaged
+	Lineage  identity.Lineage `json:"lineage"`  // of the data directory
+	Series   int              `json:"series"`
+	Next     uint32           `json:"next_id"`
+	Bytes    int64            `json:"bytes"`
+	Damage   []Problem        `json:"damage"`
+	Keys     []SeriesEntry    `json:"keys,omitempty"`
 }
 
 // SeriesEntry is a series id with its key.
@@ -302,15 +306,16 @@ type SeriesEntry struct {
 // Series reads the series file in a directory. With keys, every series is
 // listed.
 func Series(fsys vfs.FS, dir string, keys bool) (*SeriesReport, error) {
-	if _, err := fsys.Stat(path.Join(dir, tsi.SeriesLogName)); err != nil {
+	owner, err := tsi.ReadSeriesOwner(fsys, dir)
+	if err != nil && !errors.Is(err, binio.ErrCorrupt) {
 		return nil, err
 	}
-	f, err := tsi.OpenSeriesFile(NewOverlay(fsys), dir, tsi.SeriesFileOptions{})
+	f, err := tsi.OpenSeriesFile(NewOverlay(fsys), dir, tsi.SeriesFileOptions{Identity: owner})
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	out := &SeriesReport{Dir: dir, Series: f.Len(), Next: uint32(f.NextID()), Bytes: f.Bytes()}
+	out := &SeriesReport{Dir: dir, Database: owner.ID, Lineage: owner.Lineage, Series: f.Len(), Next: uint32(f.NextID()), Bytes: f.Bytes()}
 	for _, err := range f.Verify() {
 		out.Damage = append(out.Damage, problems(dir, err)...)
 	}
@@ -326,7 +331,7 @@ func Series(fsys vfs.FS, dir string, keys bool) (*SeriesReport, error) {
 
 // WriteText writes the report for people.
 func (r *SeriesReport) WriteText(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %d series, next id %d, %s\n", r.Dir, r.Series, r.Next, bytesText(r.Bytes))
+	fmt.Fprintf(w, "%s: database %d of %s, %d series, next id %d, %s\n", r.Dir, r.Database, r.Lineage, r.Series, r.Next, bytesText(r.Bytes))
 	for _, k := range r.Keys {
 		if _, err := fmt.Fprintf(w, "%d %s\n", k.ID, k.Key); err != nil {
 			return err

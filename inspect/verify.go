@@ -14,6 +14,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -88,6 +89,8 @@ type verifier struct {
 	fs  vfs.FS
 	dir string
 	r   *VerifyReport
+
+	lineage identity.Lineage // of the directory, as the catalog says
 }
 
 func (v *verifier) all() error {
@@ -95,6 +98,7 @@ func (v *verifier) all() error {
 	if err != nil || data == nil {
 		return errors.Join(err, v.log())
 	}
+	v.lineage = data.Lineage
 	if err := v.directories(data); err != nil {
 		return err
 	}
@@ -201,7 +205,7 @@ func (v *verifier) database(d *meta.Database) error {
 		return nil
 	}
 	v.quarantine(dir)
-	series, err := v.series(path.Join(dir, "series"))
+	series, err := v.series(path.Join(dir, "series"), identity.Database{Lineage: v.lineage, ID: d.ID})
 	if err != nil {
 		return err
 	}
@@ -253,7 +257,7 @@ func (v *verifier) quarantine(dir string) {
 }
 
 // series checks a series file and returns it, nil when it cannot be used.
-func (v *verifier) series(dir string) (*tsi.SeriesFile, error) {
+func (v *verifier) series(dir string, owner identity.Database) (*tsi.SeriesFile, error) {
 	name := path.Join(dir, tsi.SeriesLogName)
 	if _, err := v.fs.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // a database that was never flushed
@@ -276,7 +280,7 @@ func (v *verifier) series(dir string) (*tsi.SeriesFile, error) {
 	// What opening puts right, it only warns of: a torn end, for the log has
 	// the keys, and an index, which follows from the log.
 	var warned warnings
-	f, err := tsi.OpenSeriesFile(over, dir, tsi.SeriesFileOptions{Logger: slog.New(&warned)})
+	f, err := tsi.OpenSeriesFile(over, dir, tsi.SeriesFileOptions{Identity: owner, Logger: slog.New(&warned)})
 	if err != nil {
 		v.add(name, err)
 		return nil, nil
@@ -401,7 +405,11 @@ func (v *verifier) manifest(dir string, id uint64) (best *shard.Manifest, err er
 		if err == nil {
 			m, err = shard.DecodeManifest(name, b)
 		}
-		if err == nil && m.Shard != id {
+		switch {
+		case err != nil:
+		case m.Lineage != v.lineage:
+			err = binio.Corruptf(name, -1, "manifest of data directory %s, the catalog is that of %s", m.Lineage, v.lineage)
+		case m.Shard != id:
 			err = binio.Corruptf(name, -1, "manifest of shard %d", m.Shard)
 		}
 		if err != nil {

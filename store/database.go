@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"tsdbd/column"
+	"tsdbd/internal/identity"
 	"tsdbd/meta"
 	"tsdbd/shard"
 	"tsdbd/tsi"
@@ -37,7 +38,9 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 	if err := s.fs.MkdirAll(db.dir); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
-	series, err := tsi.OpenSeriesFile(s.fs, path.Join(db.dir, "series"), tsi.SeriesFileOptions{Logger: s.logger})
+	series, err := tsi.OpenSeriesFile(s.fs, path.Join(db.dir, "series"), tsi.SeriesFileOptions{
+		Identity: identity.Database{Lineage: s.catalog.Data().Lineage, ID: d.ID}, Logger: s.logger,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}

@@ -15,16 +15,16 @@ import (
 
 // The series log: a header, then blocks, then nothing or zeros.
 //
-//	log header   | magic "tsdbSER\x01" 8 | version u32 | crc u32 |
+//	log header   | magic "tsdbSER\x02" 8 | version u32 | database u32 | lineage 16 | crc u32 |
 //	block        | magic "SBLK" 4 | length u32 | first u32 | count u16 | flags u16 |
 //	             | batch u64 | payload crc u32 | header crc u32 | payload ... |
 //
 // Both header crcs start from the header's own offset, so that a block written
 // to the wrong place is not taken for the one that belongs there.
 const (
-	seriesLogMagic     = "tsdbSER\x01"
-	seriesLogVersion   = 1
-	seriesLogHeader    = 16
+	seriesLogMagic     = "tsdbSER\x02"
+	seriesLogVersion   = 2
+	seriesLogHeader    = 36
 	seriesBlockMagic   = "SBLK"
 	seriesBlockHeader  = 32
 	seriesBlockKeys    = 128       // 256 would save 1 B a key and double the time to decode

@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 )
@@ -36,6 +37,9 @@ var (
 
 // SeriesFileOptions configure a SeriesFile. The zero value works.
 type SeriesFileOptions struct {
+	// Identity names the database whose series these are. A log that names
+	// another one is an identity.ErrForeign.
+	Identity identity.Database
 	// NextID is the least id that may be handed out, 0 for no bound. The owner
 	// passes one more than the highest id that its data files name, so that
 	// an id whose key was lost with a damaged log never gets another key.

@@ -519,11 +519,11 @@ func TestSeriesFileGolden(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	checkGolden(t, "series-v1.log.golden", fs.Content("db/series.log"))
-	checkGolden(t, "series-v1.idx.golden", fs.Content("db/series.idx"))
+	checkGolden(t, "series-v2.log.golden", fs.Content("db/series.log"))
+	checkGolden(t, "series-v2.idx.golden", fs.Content("db/series.idx"))
 	// The golden files themselves must open.
 	c := newFS()
-	for from, to := range map[string]string{"series-v1.log.golden": "db/series.log", "series-v1.idx.golden": "db/series.idx"} {
+	for from, to := range map[string]string{"series-v2.log.golden": "db/series.log", "series-v2.idx.golden": "db/series.idx"} {
 		b, err := os.ReadFile(filepath.Join("testdata", from))
 		if err != nil {
 			t.Fatal(err)

@@ -6,13 +6,15 @@ import (
 	"sync/atomic"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 )
 
 // The series index: a header page, pages of slots, the block directory.
 //
-//	page 0      | magic "tsdbSIX\x01" 8 | version u32 | pages u32 | homes u64 | entries u64 |
-//	            | log bytes u64 | last block crc u32 | max id u32 | directory bytes u64 | directory crc u32 | crc u32 |
+//	page 0      | magic "tsdbSIX\x02" 8 | version u32 | pages u32 | homes u64 | entries u64 |
+//	            | log bytes u64 | last block crc u32 | max id u32 | directory bytes u64 | directory crc u32 |
+//	            | database u32 | lineage 16 | zeros 12 | crc u32 |
 //	page 1..n   | 511 slots u64: fingerprint<<32 | id, 0 = free | crc u32 | zero u32 |
 //	directory   per block, in order of first id: uvarint first - end of the previous,
 //	            uvarint count, varint offset - end of the previous
@@ -22,11 +24,11 @@ import (
 // what runs over, so nothing wraps around and a file is written front to back
 // by merging the old file with the sorted new slots.
 const (
-	seriesIndexMagic   = "tsdbSIX\x01"
-	seriesIndexVersion = 1
+	seriesIndexMagic   = "tsdbSIX\x02"
+	seriesIndexVersion = 2
 	indexPageBytes     = 4096
 	indexPageSlots     = 511
-	indexHeaderBytes   = 72
+	indexHeaderBytes   = 96
 	// indexHomesPerEntry in quarters: 5/4 keeps probes under 3 slots at 10.3 B a series.
 	indexHomesPerEntry = 5
 )
@@ -37,6 +39,7 @@ type seriesIndex struct {
 	data     []byte
 	unmap    func() error
 	file     vfs.File
+	owner    identity.Database
 	pages    int
 	homes    int
 	entries  int
@@ -105,6 +108,8 @@ func readSeriesIndex(f vfs.File, path string) (_ *seriesIndex, err error) {
 	x.maxID = binary.LittleEndian.Uint32(data[44:])
 	dirBytes := binary.LittleEndian.Uint64(data[48:])
 	dirCRC := binary.LittleEndian.Uint32(data[56:])
+	x.owner.ID = binary.LittleEndian.Uint32(data[60:])
+	copy(x.owner.Lineage[:], data[64:])
 	slots := uint64(x.pages) * indexPageSlots
 	if homes > slots || entries > slots || dirBytes > uint64(size) ||
 		uint64(size) != uint64(x.pages+1)*indexPageBytes+dirBytes || x.logBytes < seriesLogHeader {
@@ -196,13 +201,13 @@ func (x *seriesIndex) close() error {
 
 // writeSeriesIndex writes the index of the log's first logBytes: the slots of
 // old (may be nil) merged with the sorted slots of added.
-func writeSeriesIndex(fs vfs.FS, dir, path string, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) error {
+func writeSeriesIndex(fs vfs.FS, dir, path string, owner identity.Database, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) error {
 	tmp := path + ".tmp"
 	f, err := fs.Create(tmp)
 	if err != nil {
 		return fmt.Errorf("write series index: %w", err)
 	}
-	if err = fillSeriesIndex(f, old, added, places, logBytes, lastCRC, maxID); err == nil {
+	if err = fillSeriesIndex(f, owner, old, added, places, logBytes, lastCRC, maxID); err == nil {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -218,7 +223,7 @@ func writeSeriesIndex(fs vfs.FS, dir, path string, old *seriesIndex, added []uin
 	return fs.SyncDir(dir)
 }
 
-func fillSeriesIndex(f vfs.File, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) error {
+func fillSeriesIndex(f vfs.File, owner identity.Database, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) error {
 	entries := len(added)
 	if old != nil {
 		entries += old.entries
@@ -299,6 +304,8 @@ func fillSeriesIndex(f vfs.File, old *seriesIndex, added []uint64, places []bloc
 	h = binary.LittleEndian.AppendUint32(h, maxID)
 	h = binary.LittleEndian.AppendUint64(h, uint64(len(dir)))
 	h = binary.LittleEndian.AppendUint32(h, binio.Checksum(dir))
+	h = binary.LittleEndian.AppendUint32(h, owner.ID)
+	h = append(h, owner.Lineage[:]...)
 	h = append(h, make([]byte, indexHeaderBytes-4-len(h))...)
 	h = binary.LittleEndian.AppendUint32(h, binio.Checksum(h))
 	_, err := f.WriteAt(h[:indexPageBytes], 0)

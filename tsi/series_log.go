@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 )
 
@@ -19,7 +20,8 @@ import (
 // file's header and directory and the blocks that the index does not cover. A
 // missing or damaged index is rebuilt from the log. A torn last Sync is cut;
 // damage before it is in Damage, and everything else is served. Errors are
-// the file system's, or an ErrCorrupt for a log of another version.
+// the file system's, an ErrCorrupt for a log of another version, or an
+// identity.ErrForeign for a log of another database, which stays untouched.
 func OpenSeriesFile(fsys vfs.FS, dir string, opt SeriesFileOptions) (*SeriesFile, error) {
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = 8 << 20
@@ -59,7 +61,7 @@ func (f *SeriesFile) createLog() (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = writeLogHeader(log); err == nil {
+	if err = f.writeLogHeader(log); err == nil {
 		err = f.fs.SyncDir(f.dir)
 	}
 	if err == nil { // the directory itself may be new
@@ -72,14 +74,75 @@ func (f *SeriesFile) createLog() (vfs.File, error) {
 	return log, nil
 }
 
-func writeLogHeader(log vfs.File) error {
+// AdoptSeriesLog makes the series log in dir that of another database: a copy of
+// a data directory gets a lineage of its own.
+func AdoptSeriesLog(fsys vfs.FS, dir string, owner identity.Database) error {
+	if _, err := ReadSeriesOwner(fsys, dir); err != nil {
+		return err
+	}
+	name := path.Join(dir, SeriesLogName)
+	log, err := fsys.OpenReadWrite(name)
+	if err != nil {
+		return err
+	}
+	f := SeriesFile{opt: SeriesFileOptions{Identity: owner}}
+	if err := errors.Join(f.writeLogHeader(log), log.Close()); err != nil {
+		return fmt.Errorf("write series log %s: %w", name, err)
+	}
+	return nil
+}
+
+func (f *SeriesFile) writeLogHeader(log vfs.File) error {
 	h := append(make([]byte, 0, seriesLogHeader), seriesLogMagic...)
 	h = binary.LittleEndian.AppendUint32(h, seriesLogVersion)
+	h = binary.LittleEndian.AppendUint32(h, f.opt.Identity.ID)
+	h = append(h, f.opt.Identity.Lineage[:]...)
 	h = binary.LittleEndian.AppendUint32(h, binio.Checksum(h))
 	if _, err := log.WriteAt(h, 0); err != nil {
 		return err
 	}
 	return log.SyncData()
+}
+
+// parseLogHeader returns whose log it is; ok says that the header is sound. The
+// error is that of a log of another version.
+func parseLogHeader(path string, h []byte) (owner identity.Database, ok bool, err error) {
+	const first = "tsdbSER\x01" // version 1 had a header of 16 bytes
+	if len(h) >= 16 && string(h[:8]) == first && binary.LittleEndian.Uint32(h[12:]) == binio.Checksum(h[:12]) {
+		return owner, false, binio.Corruptf(path, 8, "series log: version %d, this program knows %d", binary.LittleEndian.Uint32(h[8:]), seriesLogVersion)
+	}
+	const sum = seriesLogHeader - 4
+	if len(h) < seriesLogHeader || string(h[:8]) != seriesLogMagic || binary.LittleEndian.Uint32(h[sum:]) != binio.Checksum(h[:sum]) {
+		return owner, false, nil
+	}
+	if v := binary.LittleEndian.Uint32(h[8:]); v != seriesLogVersion {
+		return owner, false, binio.Corruptf(path, 8, "series log: version %d, this program knows %d", v, seriesLogVersion)
+	}
+	owner.ID = binary.LittleEndian.Uint32(h[12:])
+	copy(owner.Lineage[:], h[16:])
+	return owner, true, nil
+}
+
+// ReadSeriesOwner returns the database that the series log in dir names. A log
+// that does not exist is an fs.ErrNotExist, one without a sound header an
+// ErrCorrupt.
+func ReadSeriesOwner(fsys vfs.FS, dir string) (identity.Database, error) {
+	name := path.Join(dir, SeriesLogName)
+	f, err := fsys.Open(name)
+	if err != nil {
+		return identity.Database{}, err
+	}
+	defer f.Close()
+	h := make([]byte, seriesLogHeader)
+	n, err := f.ReadAt(h, 0)
+	if err != nil && err != io.EOF {
+		return identity.Database{}, fmt.Errorf("read series log %s: %w", name, err)
+	}
+	owner, ok, err := parseLogHeader(name, h[:n])
+	if err == nil && !ok {
+		err = binio.Corruptf(name, 0, "series log: bad header")
+	}
+	return owner, err
 }
 
 // load brings the index into memory and reads the log behind what it covers.
@@ -132,9 +195,13 @@ func (f *SeriesFile) checkLogHeader(size int64) error {
 	if err != nil && err != io.EOF {
 		return err
 	}
-	if n == seriesLogHeader && binary.LittleEndian.Uint32(h[12:]) == binio.Checksum(h[:12]) && string(h[:8]) == seriesLogMagic {
-		if v := binary.LittleEndian.Uint32(h[8:]); v != seriesLogVersion {
-			return binio.Corruptf(f.logPath, 8, "series log: version %d", v)
+	owner, ok, err := parseLogHeader(f.logPath, h[:n])
+	if err != nil {
+		return err
+	}
+	if ok {
+		if owner != f.opt.Identity {
+			return identity.Foreignf(f.logPath, "the series log belongs to %s, not to %s", owner, f.opt.Identity)
 		}
 		return nil
 	}
@@ -144,7 +211,7 @@ func (f *SeriesFile) checkLogHeader(size int64) error {
 		return err
 	}
 	if first == size {
-		return writeLogHeader(f.log)
+		return f.writeLogHeader(f.log)
 	}
 	f.addDamage(binio.Corruptf(f.logPath, 0, "series log: bad header"))
 	return nil
@@ -157,6 +224,9 @@ func (f *SeriesFile) addDamage(err error) {
 
 // mismatch says why the index cannot be that of the log, or "".
 func (f *SeriesFile) mismatch(x *seriesIndex, size int64) string {
+	if x.owner != f.opt.Identity {
+		return "it belongs to " + x.owner.String()
+	}
 	if x.logBytes > size {
 		return "log is shorter than the index says"
 	}

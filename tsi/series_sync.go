@@ -145,7 +145,7 @@ func (f *SeriesFile) reindex(old *seriesIndex, added []uint64, lastCRC uint32) {
 		places[i] = e.blockPlace
 		maxID = e.first + uint32(e.count) - 1
 	}
-	err := writeSeriesIndex(f.fs, f.dir, f.indexPath(), old, added, places, f.mu.logEnd, lastCRC, maxID)
+	err := writeSeriesIndex(f.fs, f.dir, f.indexPath(), f.opt.Identity, old, added, places, f.mu.logEnd, lastCRC, maxID)
 	var x *seriesIndex
 	if err == nil {
 		if x, err = openSeriesIndex(f.fs, f.indexPath()); x != nil {
@@ -302,7 +302,7 @@ func (f *SeriesFile) rewriteLocked(whole bool) error {
 // writeAll writes every readable key, in order of id, to an empty log. With
 // whole set a block that cannot be read is an error.
 func (f *SeriesFile) writeAll(log vfs.File, whole bool) (*logWriter, error) {
-	if err := writeLogHeader(log); err != nil {
+	if err := f.writeLogHeader(log); err != nil {
 		return nil, err
 	}
 	w := &logWriter{log: log, end: seriesLogHeader, batch: seriesLogHeader, covered: func(uint32) bool { return false }, keepSlots: true}
