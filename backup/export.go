@@ -338,7 +338,7 @@ func (x *exporter) plan(ctx context.Context, sh scan.Shard, tasks chan<- task) (
 		if !x.opt.Filter.wantsMeasurement(m) {
 			continue
 		}
-		set, err := sh.Select(m, nil)
+		set, err := sh.Select(ctx, m, nil)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -145,7 +146,7 @@ func addIndex(found map[string]*MeasurementReport, sh scan.Shard, all *roaring.B
 			m = &MeasurementReport{Name: name, values: map[string]map[uint64]struct{}{}, set: roaring.New()}
 			found[name] = m
 		}
-		set, err := sh.Select(name, nil)
+		set, err := sh.Select(context.Background(), name, nil)
 		if err != nil {
 			return err
 		}

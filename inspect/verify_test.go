@@ -191,7 +191,7 @@ func TestOpenReadsTheLog(t *testing.T) {
 	rows := map[string]int{}
 	for _, sh := range v.Shards() {
 		for _, m := range sh.Measurements() {
-			set, err := sh.Select(m, nil)
+			set, err := sh.Select(context.Background(), m, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -108,14 +108,14 @@ func (e *Executor) Explore(ctx context.Context, x Exploration) (_ *Explored, err
 		}
 		k := KeyCount{Key: key, Series: series[key]}
 		if x.Values {
-			err = countByValue(parts[key], func(value []byte, n int64) {
+			err = countByValue(ctx, parts[key], func(value []byte, n int64) {
 				k.Values++
 				if last, full := values.last(); !full || n > last.Series { // values come in order
 					values.add(ValueCount{key, string(value), n})
 				}
 			})
 		} else {
-			k.Values, err = countValues(parts[key])
+			k.Values, err = countValues(ctx, parts[key])
 		}
 		if err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (e *Executor) Explore(ctx context.Context, x Exploration) (_ *Explored, err
 // exploreMeasurement returns the number of a measurement's series and adds what
 // they have of the keys that are asked for to parts and series.
 func exploreMeasurement(ctx context.Context, m indexMeasurement, x *Exploration, parts map[string][]tagValues, series map[string]int64) (int64, error) {
-	shards, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return shard.Select(m.name, nil) })
+	shards, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return shard.Select(ctx, m.name, nil) })
 	if err != nil {
 		return 0, err
 	}
@@ -162,7 +162,7 @@ func exploreMeasurement(ctx context.Context, m indexMeasurement, x *Exploration,
 			if x.Key != "" && key != x.Key {
 				continue
 			}
-			with, err := p.shard.Select(m.name, &model.TagExpr{Op: model.TagNotEqual, Key: key})
+			with, err := p.shard.Select(ctx, m.name, &model.TagExpr{Op: model.TagNotEqual, Key: key})
 			if err != nil {
 				return 0, err
 			}
@@ -184,9 +184,9 @@ func exploreMeasurement(ctx context.Context, m indexMeasurement, x *Exploration,
 // countByValue calls f with each different value of parts, which share a key
 // and no series, ascending, and with the number of series that have it. The
 // value is f's until it returns.
-func countByValue(parts []tagValues, f func(value []byte, n int64)) error {
+func countByValue(ctx context.Context, parts []tagValues, f func(value []byte, n int64)) error {
 	if len(parts) == 1 { // the usual case
-		return parts[0].count(func(value []byte, n int64) bool {
+		return parts[0].count(ctx, func(value []byte, n int64) bool {
 			f(value, n)
 			return true
 		})
@@ -199,7 +199,7 @@ func countByValue(parts []tagValues, f func(value []byte, n int64)) error {
 	}()
 	for i := range parts {
 		w := &partWalk{}
-		w.next, w.stop = iter.Pull2(parts[i].all(&w.err))
+		w.next, w.stop = iter.Pull2(parts[i].all(ctx, &w.err))
 		if !w.advance() {
 			w.stop()
 			if w.err != nil {
@@ -266,24 +266,24 @@ func (h *walkHeap) Pop() any {
 
 // all returns the values and their numbers of series as a sequence, whose error
 // is set at its end.
-func (v *tagValues) all(failed *error) iter.Seq2[[]byte, int64] {
+func (v *tagValues) all(ctx context.Context, failed *error) iter.Seq2[[]byte, int64] {
 	return func(yield func([]byte, int64) bool) {
 		// It runs on a goroutine of its own: see Executor.statement.
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-		*failed = v.count(yield)
+		*failed = v.count(ctx, yield)
 	}
 }
 
 // count calls f with each value, ascending, and the number of series that have
 // it, until f returns false.
-func (v *tagValues) count(f func(value []byte, n int64) bool) error {
+func (v *tagValues) count(ctx context.Context, f func(value []byte, n int64) bool) error {
 	if index, ok := v.shard.(scan.TagValueIndex); ok {
 		return index.CountByTagValue(v.name, v.key, v.set, func(value []byte, n int) bool { return f(value, int64(n)) })
 	}
 	set := v.set
 	if set == nil {
 		var err error
-		if set, err = v.shard.Select(v.name, nil); err != nil {
+		if set, err = v.shard.Select(ctx, v.name, nil); err != nil {
 			return err
 		}
 	}

@@ -368,7 +368,7 @@ func (l *level) checkCalls() error {
 func (l *level) selects(s *source) (bool, error) {
 	tags, _ := SplitTags(l.cond, isFieldRef)
 	for _, shard := range s.shards {
-		set, err := shard.Select(s.name, tags)
+		set, err := shard.Select(l.x.ctx, s.name, tags)
 		if err != nil {
 			return false, fmt.Errorf("select series of %s: %w", s.name, err)
 		}

@@ -74,7 +74,7 @@ func (b *benchStore) Fields(string) []column.Field {
 	return out
 }
 func (b *benchStore) TagKeys(string) ([]string, error) { return []string{"host", "zone"}, nil }
-func (b *benchStore) Select(string, *model.TagExpr) (*roaring.Bitmap, error) {
+func (b *benchStore) Select(context.Context, string, *model.TagExpr) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	set.AddRange(1, uint64(b.hosts)+1)
 	return set, nil

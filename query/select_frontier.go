@@ -378,7 +378,7 @@ func (o *tagOrder) take(set *roaring.Bitmap, keys []string, n int) error {
 		return nil
 	}
 	with := func(value string) error {
-		part, err := o.shard.Select(o.name, &model.TagExpr{Op: model.TagEqual, Key: keys[0], Value: value})
+		part, err := o.shard.Select(o.x.ctx, o.name, &model.TagExpr{Op: model.TagEqual, Key: keys[0], Value: value})
 		if err != nil {
 			return err
 		}

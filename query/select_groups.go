@@ -126,7 +126,7 @@ func (l *level) units(x *exec, t *groupTable, r model.TimeRange) ([]*unit, error
 		err := x.tasks(len(shards), func(j int) error {
 			u := &unit{src: src, order: i, shard: shards[j], rest: rest}
 			var err error
-			if u.set, err = u.shard.Select(src.name, tags); err != nil {
+			if u.set, err = u.shard.Select(x.ctx, src.name, tags); err != nil {
 				return fmt.Errorf("select series of %s: %w", src.name, err)
 			}
 			if u.set == nil || u.set.IsEmpty() {

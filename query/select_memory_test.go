@@ -239,7 +239,7 @@ func (s *memShardView) TagKeys(name string) ([]string, error) {
 	return out, nil
 }
 
-func (s *memShardView) Select(name string, where *model.TagExpr) (*roaring.Bitmap, error) {
+func (s *memShardView) Select(_ context.Context, name string, where *model.TagExpr) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	for id, x := range s.series {
 		if x.name == name && where.Match(x.tags) {

@@ -62,14 +62,14 @@ func (v *tagValues) list() ([]string, error) { return v.shard.TagValues(v.name, 
 const fewValues = 100
 
 // countValues counts the values that were gathered, which need the view.
-func (c *counter) countValues() (err error) {
-	c.counted, err = countValues(c.values)
+func (c *counter) countValues(ctx context.Context) (err error) {
+	c.counted, err = countValues(ctx, c.values)
 	return err
 }
 
 // countValues counts the distinct values of parts. Where the first is all
 // values of its shard and the others add few, its index may know their number.
-func countValues(parts []tagValues) (int64, error) {
+func countValues(ctx context.Context, parts []tagValues) (int64, error) {
 	if len(parts) == 0 {
 		return 0, nil
 	}
@@ -91,7 +91,7 @@ func countValues(parts []tagValues) (int64, error) {
 			return 0, err
 		}
 		for _, value := range others {
-			set, err := first.shard.Select(first.name, &model.TagExpr{Op: model.TagEqual, Key: first.key, Value: value})
+			set, err := first.shard.Select(ctx, first.name, &model.TagExpr{Op: model.TagEqual, Key: first.key, Value: value})
 			if err != nil {
 				return 0, err
 			}
@@ -170,7 +170,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 		if err != nil {
 			return err
 		}
-		parts, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return c.selectByTags(shard, m.name) })
+		parts, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return c.selectByTags(s.ctx, shard, m.name) })
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 		return nil
 	}, func() error {
 		for _, counter := range counters {
-			if err := counter.countValues(); err != nil {
+			if err := counter.countValues(s.ctx); err != nil {
 				return err
 			}
 		}
@@ -259,7 +259,7 @@ func (c *cardinality) keys(m indexMeasurement) ([]string, error) {
 
 // selectByTags returns the series that satisfy a WHERE clause; one that needs
 // the values of fields is satisfied by none.
-func (c *cardinality) selectByTags(shard scan.Shard, name string) (*roaring.Bitmap, error) {
+func (c *cardinality) selectByTags(ctx context.Context, shard scan.Shard, name string) (*roaring.Bitmap, error) {
 	tags, rest := SplitTags(c.where, fieldTest(shard.Fields(name)))
 	if rest != nil {
 		return roaring.New(), nil
@@ -267,7 +267,7 @@ func (c *cardinality) selectByTags(shard scan.Shard, name string) (*roaring.Bitm
 	if c.present {
 		tags = ofPresent(tags)
 	}
-	return shard.Select(name, tags)
+	return shard.Select(ctx, name, tags)
 }
 
 // ofPresent returns a predicate whose comparisons are false for a tag that a
@@ -334,7 +334,7 @@ func (v *indexView) allSeries(ctx context.Context) (*roaring.Bitmap, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			set, err := shard.Select(name, nil)
+			set, err := shard.Select(ctx, name, nil)
 			if err != nil {
 				return nil, err
 			}

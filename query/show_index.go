@@ -104,7 +104,7 @@ func (s *session) tagSets(db string, policies []string, sources influxql.Sources
 			if err := s.ctx.Err(); err != nil {
 				return err
 			}
-			set, err := shard.Select(m.name, predicate)
+			set, err := shard.Select(s.ctx, m.name, predicate)
 			if err != nil {
 				return err
 			}
@@ -366,7 +366,7 @@ func (s *session) seriesOf(m indexMeasurement, cond Condition) (*roaring.Bitmap,
 	for _, shard := range m.shards {
 		fields := shard.Fields(m.name)
 		tags, _ := SplitTags(cond.Expr, fieldTest(fields))
-		set, err := shard.Select(m.name, tags)
+		set, err := shard.Select(s.ctx, m.name, tags)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -114,7 +115,7 @@ func (s *session) measurementNames(db string, policies []string, keep func(strin
 	if err != nil {
 		return nil, err
 	}
-	admitted, err := measurementsWhere(where, list)
+	admitted, err := measurementsWhere(s.ctx, where, list)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (s *session) measurementNames(db string, policies []string, keep func(strin
 // is one that has the tag key with this value on some series, tag != 'x' one
 // that has the tag key but this value on no series. AND is the intersection of
 // the measurements, OR the union.
-func measurementsWhere(where influxql.Expr, list []indexMeasurement) (map[string]struct{}, error) {
+func measurementsWhere(ctx context.Context, where influxql.Expr, list []indexMeasurement) (map[string]struct{}, error) {
 	admitted := make(map[string]struct{}, len(list))
 	switch e := where.(type) {
 	case nil:
@@ -141,15 +142,15 @@ func measurementsWhere(where influxql.Expr, list []indexMeasurement) (map[string
 		}
 		return admitted, nil
 	case *influxql.ParenExpr:
-		return measurementsWhere(e.Expr, list)
+		return measurementsWhere(ctx, e.Expr, list)
 	case *influxql.BinaryExpr:
 		switch e.Op {
 		case influxql.AND, influxql.OR:
-			left, err := measurementsWhere(e.LHS, list)
+			left, err := measurementsWhere(ctx, e.LHS, list)
 			if err != nil {
 				return nil, err
 			}
-			right, err := measurementsWhere(e.RHS, list)
+			right, err := measurementsWhere(ctx, e.RHS, list)
 			if err != nil {
 				return nil, err
 			}
@@ -180,7 +181,7 @@ func measurementsWhere(where influxql.Expr, list []indexMeasurement) (map[string
 				ok = c.admits(m.name)
 			} else if !influxql.IsSystemName(ref.Val) {
 				var err error
-				if ok, err = hasTag(m, &c); err != nil {
+				if ok, err = hasTag(ctx, m, &c); err != nil {
 					return nil, err
 				}
 			}
@@ -195,12 +196,12 @@ func measurementsWhere(where influxql.Expr, list []indexMeasurement) (map[string
 
 // hasTagValue reports whether some value of the tag key equals or matches. One
 // value is looked up; only a regular expression needs the list of values.
-func hasTagValue(shard scan.Shard, name string, c *comparison) (bool, error) {
+func hasTagValue(ctx context.Context, shard scan.Shard, name string, c *comparison) (bool, error) {
 	if c.regex == nil {
 		if c.value == "" {
 			return false, nil // no value is empty
 		}
-		set, err := shard.Select(name, &model.TagExpr{Op: model.TagEqual, Key: c.key, Value: c.value})
+		set, err := shard.Select(ctx, name, &model.TagExpr{Op: model.TagEqual, Key: c.key, Value: c.value})
 		return err == nil && !set.IsEmpty(), err
 	}
 	values, err := shard.TagValues(name, c.key, nil)
@@ -208,7 +209,7 @@ func hasTagValue(shard scan.Shard, name string, c *comparison) (bool, error) {
 }
 
 // hasTag decides one comparison for a measurement.
-func hasTag(m indexMeasurement, c *comparison) (bool, error) {
+func hasTag(ctx context.Context, m indexMeasurement, c *comparison) (bool, error) {
 	known, match := false, false
 	for _, shard := range m.shards {
 		if match {
@@ -222,7 +223,7 @@ func hasTag(m indexMeasurement, c *comparison) (bool, error) {
 			continue
 		}
 		known = true
-		if match, err = hasTagValue(shard, m.name, c); err != nil {
+		if match, err = hasTagValue(ctx, shard, m.name, c); err != nil {
 			return false, err
 		}
 	}

@@ -87,7 +87,7 @@ func explainLevel(l *level) ([][]string, error) {
 					continue
 				}
 				tags, _ := SplitTags(l.cond, isFieldRef)
-				set, err := shard.Select(src.name, tags)
+				set, err := shard.Select(l.x.ctx, src.name, tags)
 				if err != nil {
 					return nil, err
 				}

@@ -267,7 +267,7 @@ func (s *fakeShard) TagKeys(measurement string) ([]string, error) {
 	return slices.Sorted(maps.Keys(set)), s.damage
 }
 
-func (s *fakeShard) Select(measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
+func (s *fakeShard) Select(_ context.Context, measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	for id, series := range s.series {
 		if series.measurement == measurement && where.Match(series.tags) {

@@ -40,8 +40,8 @@ type Shard interface {
 	// TagKeys returns the tag keys that series of a measurement carry, sorted.
 	TagKeys(measurement string) ([]string, error)
 	// Select returns the series of a measurement that satisfy where. The
-	// caller owns the set.
-	Select(measurement string, where *model.TagExpr) (*roaring.Bitmap, error)
+	// caller owns the set. The context's end stops it with the context's error.
+	Select(ctx context.Context, measurement string, where *model.TagExpr) (*roaring.Bitmap, error)
 	// TagValues returns the sorted non-empty values of a tag key among the
 	// series in set (nil: all series of the measurement).
 	TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error)

@@ -22,7 +22,7 @@ func readRows(s *Shard) (n int, err error) {
 	defer vfs.CatchFault(&err)()
 	v := s.View()
 	defer v.Release()
-	set, err := v.Select("m", nil)
+	set, err := v.Select(context.Background(), "m", nil)
 	if err != nil {
 		return 0, err
 	}

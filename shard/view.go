@@ -67,10 +67,17 @@ func (v *View) TagKeys(measurement string) ([]string, error) {
 }
 
 // Select returns the series of a measurement that satisfy where.
-func (v *View) Select(measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
-	out, err := v.index.Select(measurement, where)
+func (v *View) Select(ctx context.Context, measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
+	out, err := v.index.Select(ctx, measurement, where)
 	return out, v.shard.indexError(err)
 }
+
+// SameIndex reports whether both views have the same picture of the index.
+func (v *View) SameIndex(o *View) bool { return v.index == o.index }
+
+// SeriesSince returns the series that v has and an older view of the shard has
+// not. The caller owns the set.
+func (v *View) SeriesSince(old *View) *roaring.Bitmap { return v.index.Since(old.index) }
 
 // TagValues returns the sorted values of a tag key among the series in set.
 func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {

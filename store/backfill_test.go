@@ -75,7 +75,7 @@ func (h *history) check(round int, under bool) error {
 	defer v.Release()
 	rows := 0
 	for _, sh := range v.Shards() {
-		set, err := sh.Select("m", nil)
+		set, err := sh.Select(context.Background(), "m", nil)
 		if err != nil {
 			return err
 		}

@@ -155,7 +155,7 @@ func agree(s *Store) error {
 	defer v.Release()
 	for _, sh := range v.Shards() {
 		for _, m := range sh.Measurements() {
-			set, err := sh.Select(m, nil)
+			set, err := sh.Select(context.Background(), m, nil)
 			if err != nil {
 				return err
 			}
@@ -165,7 +165,7 @@ func agree(s *Store) error {
 			}
 			tagged := roaring.New()
 			for _, h := range hosts {
-				part, err := sh.Select(m, &model.TagExpr{Op: model.TagEqual, Key: "host", Value: h})
+				part, err := sh.Select(context.Background(), m, &model.TagExpr{Op: model.TagEqual, Key: "host", Value: h})
 				if err != nil {
 					return err
 				}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,97 +8,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/internal/vfs"
-	"tsdbd/meta"
-	"tsdbd/model"
-	"tsdbd/scan"
 	"tsdbd/wal"
 )
-
-// Delete removes rows. It is durable and applied when it returns; a point
-// written after it lives (W5). Writers wait for the moment it takes.
-func (s *Store) Delete(ctx context.Context, req scan.DeleteRequest) error {
-	s.deleting.RLock()
-	defer s.deleting.RUnlock()
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	defer s.forgetCardinality()
-	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
-		return err
-	}
-	db, err := s.database(req.Database)
-	if err != nil {
-		return err
-	}
-	var e wal.Entry
-	d := s.catalog.Data().Database(req.Database)
-	if rp := req.RetentionPolicy; rp != "" && d.RetentionPolicy(rp) == nil {
-		return fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, rp)
-	}
-	for _, rp := range d.RetentionPolicies {
-		if req.RetentionPolicy != "" && rp.Name != req.RetentionPolicy {
-			continue
-		}
-		for _, g := range rp.ShardGroupsIn(req.Range) {
-			for _, m := range g.Shards {
-				sh := s.shard(m.ID)
-				if sh == nil {
-					continue
-				}
-				set, err := selectSeries(sh, &req)
-				if err != nil {
-					return err
-				}
-				if set.IsEmpty() {
-					continue
-				}
-				set.RunOptimize()
-				b, err := set.ToBytes()
-				if err != nil {
-					return fmt.Errorf("encode series set: %w", err)
-				}
-				e.Deletes = append(e.Deletes, wal.Delete{Database: db.id, Shard: m.ID, Series: b, Range: req.Range})
-			}
-		}
-	}
-	s.counters.deletes.Add(1)
-	if len(e.Deletes) == 0 {
-		return nil
-	}
-	if err := s.log.Append(&e); err != nil {
-		return s.refusal(err)
-	}
-	return nil
-}
-
-// selectSeries evaluates a delete's measurements and predicate in a shard.
-func selectSeries(sh *shardEntry, req *scan.DeleteRequest) (_ *roaring.Bitmap, err error) {
-	defer vfs.CatchFault(&err)()
-	set := roaring.New()
-	v := sh.View()
-	if v == nil {
-		return set, nil
-	}
-	defer v.Release()
-	for _, m := range v.Measurements() {
-		if req.Measurement != nil && !req.Measurement(m) {
-			continue
-		}
-		var expr *model.TagExpr
-		if req.Where != nil {
-			var err error
-			if expr, err = req.Where(m, v.Fields(m)); err != nil {
-				return nil, fmt.Errorf("shard %d: %w", sh.ID(), err)
-			}
-		}
-		part, err := v.Select(m, expr)
-		if err != nil {
-			return nil, err
-		}
-		set.Or(part)
-	}
-	return set, nil
-}
 
 // applyDelete applies one logged delete.
 func (s *Store) applyDelete(sequence uint64, d *wal.Delete) {

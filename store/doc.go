@@ -7,7 +7,7 @@
 // strictly in sequence order, and the shards' caches take the rows; then the
 // writer is answered (W1, W2). The new fields and series of a write are held for
 // it until then (newcomers): they become real when the entry is applied, and
-// leave no trace if it is refused. A delete goes the same way with the gate closed, so that
+// leave no trace if it is refused. A delete selects its series first; then it goes the same way with the gate closed, so that
 // it meets neither half-checked nor unapplied writes. Replay calls the same
 // apply.
 //

@@ -91,7 +91,7 @@ func readAll(s *Store, db string, descending bool) (points, error) {
 			for i, f := range fields {
 				names[i] = f.Key
 			}
-			set, err := sh.Select(m, nil)
+			set, err := sh.Select(context.Background(), m, nil)
 			if err != nil {
 				return nil, err
 			}

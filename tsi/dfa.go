@@ -17,16 +17,19 @@ import (
 // known. Matching is sticky: accepted leads to itself.
 type dfa struct {
 	prog     *syntax.Prog
-	anchored bool // matches begin at the text's beginning
+	work     *Work // counts the steps; when it is done, nothing matches
+	anchored bool  // matches begin at the text's beginning
 	states   map[string]*dfaState
+	bytes    int // of states, about
 	initial  *dfaState
 	accepted *dfaState
 	dead     *dfaState
 
 	// The run over the value before: trail[i] is the state before byte i, for
 	// the first filled bytes.
-	trail  []*dfaState
-	filled int
+	trail   []*dfaState
+	filled  int
+	emptied bool // the table was, and with it trail, during the present run
 
 	queue, next []uint32 // program counters
 	seen        []uint32 // generation that queued a counter
@@ -34,9 +37,14 @@ type dfa struct {
 	key         []byte
 }
 
-// dfaStates bounds the states in memory (about 1 KiB each); beyond, the table
-// is emptied and built again.
-const dfaStates = 2000
+// The table of states is emptied and built again when it holds more states
+// than dfaStates, or more bytes than dfaBytes: a state of a large program may
+// have many counters.
+const (
+	dfaStates     = 2000
+	dfaBytes      = 8 << 20
+	dfaStateBytes = 1 << 10 // of a state, without its counters
+)
 
 type dfaState struct {
 	counters []uint32
@@ -47,19 +55,22 @@ type dfaState struct {
 	other    map[rune]*dfaState
 }
 
-func newDFA(prog *syntax.Prog) *dfa {
+func newDFA(prog *syntax.Prog, work *Work) *dfa {
 	d := &dfa{
-		prog: prog, seen: make([]uint32, len(prog.Inst)), states: map[string]*dfaState{},
+		prog: prog, work: work, seen: make([]uint32, len(prog.Inst)), states: map[string]*dfaState{},
 		accepted: &dfaState{sticky: true, end: 1}, dead: &dfaState{sticky: true, end: -1},
 		anchored: prog.StartCond()&syntax.EmptyBeginText != 0,
 	}
-	d.initial = d.state([]uint32{uint32(prog.Start)}, -1)
+	d.initial = &dfaState{counters: []uint32{uint32(prog.Start)}, before: -1}
 	return d
 }
 
 // match reports whether the expression matches in value, whose first shared
 // bytes are those of the value of the last call.
 func (d *dfa) match(value []byte, shared int) bool {
+	if d.work.Done(1 + len(value) - shared) {
+		return false
+	}
 	at := min(shared, d.filled)
 	// Go back to behind an ASCII byte: how a longer rune reads may depend on
 	// bytes that are not shared.
@@ -74,7 +85,7 @@ func (d *dfa) match(value []byte, shared int) bool {
 		s = d.trail[at]
 	}
 	d.trail[at] = s
-	for at < len(value) && !s.sticky {
+	for at < len(value) && !s.sticky && d.work.err == nil {
 		c := value[at]
 		if c < utf8.RuneSelf {
 			next := s.ascii[c]
@@ -106,7 +117,10 @@ func (d *dfa) match(value []byte, shared int) bool {
 			s.end = 1
 		}
 	}
-	return s.end > 0
+	if d.emptied {
+		d.filled, d.emptied = 0, false
+	}
+	return s.end > 0 && d.work.err == nil
 }
 
 // closure puts into d.queue the counters reachable without reading a rune when
@@ -117,7 +131,9 @@ func (d *dfa) closure(s *dfaState, r rune) bool {
 	d.queue = d.queue[:0]
 	stack := append(d.next[:0], s.counters...)
 	matched := false
-	for len(stack) > 0 {
+	steps := 0
+	defer func() { d.work.Done(steps) }()
+	for ; len(stack) > 0; steps++ {
 		pc := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		if d.seen[pc] == d.generation {
@@ -148,6 +164,7 @@ func (d *dfa) step(s *dfaState, r rune) *dfaState {
 	if d.closure(s, r) {
 		return d.accepted
 	}
+	d.work.Done(len(d.queue))
 	counters := d.next[:0]
 	for _, pc := range d.queue {
 		if i := &d.prog.Inst[pc]; i.MatchRune(r) {
@@ -182,14 +199,15 @@ func (d *dfa) state(counters []uint32, before rune) *dfaState {
 	if s := d.states[string(k)]; s != nil {
 		return s
 	}
-	if len(d.states) >= dfaStates {
+	if len(d.states) >= dfaStates || d.bytes >= dfaBytes {
 		// States already handed out stay right; they only lose their identity.
 		clear(d.states)
-		if d.initial != nil {
-			d.initial = &dfaState{counters: d.initial.counters, before: d.initial.before}
-		}
+		clear(d.trail)
+		d.bytes, d.emptied = 0, true
+		d.initial = &dfaState{counters: d.initial.counters, before: d.initial.before}
 	}
 	s := &dfaState{counters: slices.Clone(counters), before: before}
 	d.states[string(k)] = s
+	d.bytes += dfaStateBytes + 8*len(counters)
 	return s
 }

@@ -246,7 +246,10 @@ func FuzzRegex(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m := newValueMatcher(re)
+		m, err := newValueMatcher(re, NewWork(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
 		prev := ""
 		for _, v := range []string{a, b, a + b, b, ""} {
 			want := re.MatchString(v)

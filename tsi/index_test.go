@@ -1,6 +1,7 @@
 package tsi
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -161,7 +162,7 @@ func checkIndex(t *testing.T, r *rand.Rand, v *View, m *modelIndex) {
 		}
 		for range 12 {
 			e := randomExpr(r, 3)
-			set, err := v.Select(name, e)
+			set, err := v.Select(context.Background(), name, e)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -719,11 +720,11 @@ func TestIndexConcurrent(t *testing.T) {
 				default:
 				}
 				v := x.View()
-				set, err := v.Select("m", &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile("[13579]$")})
+				set, err := v.Select(context.Background(), "m", &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile("[13579]$")})
 				if err != nil {
 					t.Error(err)
 				}
-				again, _ := v.Select("m", &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile("[13579]$")})
+				again, _ := v.Select(context.Background(), "m", &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile("[13579]$")})
 				if !set.Equals(again) || set.GetCardinality() > uint64(v.SeriesCount()) {
 					t.Error("view changed")
 				}

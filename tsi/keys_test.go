@@ -1,6 +1,7 @@
 package tsi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -100,11 +101,11 @@ func TestKeysAndDictionariesAgree(t *testing.T) {
 		Left:  &model.TagExpr{Op: model.TagMatch, Key: "host", Regex: regexp.MustCompile("[27]$")},
 		Right: &model.TagExpr{Op: model.TagEqual, Key: "app", Value: "app-17"},
 	}
-	a, err := v.Select("m", e)
+	a, err := v.Select(context.Background(), "m", e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := w.Select("m", e); err != nil || !a.Equals(b) || a.IsEmpty() {
+	if b, err := w.Select(context.Background(), "m", e); err != nil || !a.Equals(b) || a.IsEmpty() {
 		t.Fatalf("select differs: %v", err)
 	}
 	if n, err := v.TagValueCount("m", "host"); err != nil || n != len(keys) {
@@ -124,7 +125,7 @@ func TestKeysAndDictionariesAgree(t *testing.T) {
 	x.opt.Keys = func([]model.SeriesID, func(int, string) error) error { return errors.New("damaged") }
 	z := x.View()
 	defer z.Release()
-	if got, err := z.Select("m", e); err != nil || !got.Equals(a) {
+	if got, err := z.Select(context.Background(), "m", e); err != nil || !got.Equals(a) {
 		t.Fatal(err)
 	}
 	if _, err := z.GroupBy("m", roaring.BitmapOf(7), []string{"host"}); err != nil {
@@ -150,7 +151,7 @@ func TestSparseIDs(t *testing.T) {
 		t.Helper()
 		v := x.View()
 		defer v.Release()
-		set, err := v.Select("m", &model.TagExpr{Op: model.TagEqual, Key: "b", Value: "1"})
+		set, err := v.Select(context.Background(), "m", &model.TagExpr{Op: model.TagEqual, Key: "b", Value: "1"})
 		if err != nil || set.GetCardinality() != 67 {
 			t.Fatal(set.GetCardinality(), err)
 		}
@@ -222,7 +223,7 @@ func TestLongValues(t *testing.T) {
 	}
 	total := uint64(0)
 	for _, value := range values {
-		set, err := v.Select("m", &model.TagExpr{Op: model.TagEqual, Key: "l", Value: value})
+		set, err := v.Select(context.Background(), "m", &model.TagExpr{Op: model.TagEqual, Key: "l", Value: value})
 		if err != nil || set.IsEmpty() {
 			t.Fatalf("value of %d bytes: %v", len(value), err)
 		}

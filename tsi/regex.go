@@ -1,11 +1,14 @@
 package tsi
 
 import (
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"tsdbd/model"
 )
 
 // valueMatcher says which values of a sorted dictionary a regular expression
@@ -15,7 +18,6 @@ type valueMatcher struct {
 	empty  bool         // the empty value matches
 	all    bool         // every value matches
 	dfa    *dfa
-	re     *regexp.Regexp // used when dfa is nil
 }
 
 // matchPlace is a set of values: equal to prefix, or beginning with it.
@@ -25,43 +27,44 @@ type matchPlace struct {
 	check  bool // the expression must be run; else all of them match
 }
 
-// maxPlaces bounds the alternatives an expression is expanded into.
-const maxPlaces = 512
+// Bounds of the expansion of an expression: the alternatives, and the bytes
+// and nodes that it looks at.
+const (
+	maxPlaces    = 512
+	maxExpansion = 1 << 20
+)
 
-// newValueMatcher analyses re, which must come from regexp.Compile.
-func newValueMatcher(re *regexp.Regexp) *valueMatcher {
-	m := &valueMatcher{re: re, empty: re.MatchString("")}
+// newValueMatcher analyses re, which must come from regexp.Compile. Its steps
+// are counted in work; a matcher that work has stopped matches nothing.
+func newValueMatcher(re *regexp.Regexp, work *Work) (*valueMatcher, error) {
+	m := &valueMatcher{}
 	tree, err := syntax.Parse(re.String(), syntax.Perl)
 	if err != nil {
-		m.places = []matchPlace{{check: true}}
-		return m
+		return nil, fmt.Errorf("regular expression: %w", err)
 	}
 	tree = tree.Simplify()
 	prog, err := syntax.Compile(tree)
 	if err != nil {
-		m.places = []matchPlace{{check: true}}
-		return m
+		return nil, fmt.Errorf("regular expression: %w", err)
 	}
+	work.Done(len(prog.Inst))
+	m.dfa = newDFA(prog, work)
+	m.empty = m.dfa.match(nil, 0)
 	// Without conditions an empty match is possible anywhere or nowhere.
 	m.all = m.empty && !slices.ContainsFunc(prog.Inst, func(i syntax.Inst) bool { return i.Op == syntax.InstEmptyWidth })
-	m.dfa = newDFA(prog)
 	m.places = places(tree)
-	return m
+	return m, work.err
 }
 
+// use counts the steps of what follows in work.
+func (m *valueMatcher) use(work *Work) { m.dfa.work = work }
+
 // match runs the expression over a value, see dfa.match.
-func (m *valueMatcher) match(value []byte, shared int) bool {
-	if m.dfa == nil {
-		return m.re.Match(value)
-	}
-	return m.dfa.match(value, shared)
-}
+func (m *valueMatcher) match(value []byte, shared int) bool { return m.dfa.match(value, shared) }
 
 // matchString reports whether the expression matches a single value.
 func (m *valueMatcher) matchString(value string) bool {
-	if m.dfa == nil {
-		return m.re.MatchString(value)
-	}
+	m.dfa.work.Done(len(m.places))
 	for _, p := range m.places {
 		if p.exact {
 			if value == p.prefix {
@@ -84,11 +87,15 @@ type beginning struct {
 
 // places turns an expression into the values that may match it.
 func places(tree *syntax.Regexp) []matchPlace {
-	list := expand(tree, []beginning{{}})
+	x := expansion{left: maxExpansion}
+	list := x.expand(tree, []beginning{{}})
+	if x.open {
+		return []matchPlace{{check: true}}
+	}
 	out := make([]matchPlace, 0, len(list))
 	for _, b := range list {
 		switch {
-		case !b.begun:
+		case !b.begun: // an empty expression
 			return []matchPlace{{check: true}}
 		case b.ended:
 			// Behind $ only conditions can stand, which may fail.
@@ -105,10 +112,22 @@ func places(tree *syntax.Regexp) []matchPlace {
 	return slices.Compact(out)
 }
 
+// expansion makes the beginnings of the values that an expression matches. It
+// ends early, with open set, once a match may begin elsewhere than at the
+// value's beginning: then every value must be looked at.
+type expansion struct {
+	left int // bytes and nodes that may still be looked at
+	open bool
+}
+
 // expand appends to each beginning what re may match there. A nil result means
 // that nothing matches.
-func expand(re *syntax.Regexp, in []beginning) []beginning {
-	if len(in) == 0 {
+func (x *expansion) expand(re *syntax.Regexp, in []beginning) []beginning {
+	x.left -= 1 + len(in)
+	if x.left < 0 {
+		return x.closeAll(in)
+	}
+	if len(in) == 0 || x.open {
 		return nil
 	}
 	switch re.Op {
@@ -117,20 +136,24 @@ func expand(re *syntax.Regexp, in []beginning) []beginning {
 	case syntax.OpEmptyMatch:
 		return in
 	case syntax.OpCapture:
-		return expand(re.Sub[0], in)
+		return x.expand(re.Sub[0], in)
 	case syntax.OpConcat:
 		for _, sub := range re.Sub {
-			in = expand(sub, in)
+			if allClosed(in) {
+				break
+			}
+			in = x.expand(sub, in)
 		}
 		return in
 	case syntax.OpAlternate:
-		var out []beginning
-		for _, sub := range re.Sub {
-			out = append(out, expand(sub, slices.Clone(in))...)
-		}
-		return bounded(out, in)
+		return x.either(in, len(re.Sub), func(i int, in []beginning) []beginning { return x.expand(re.Sub[i], in) })
 	case syntax.OpQuest:
-		return bounded(append(slices.Clone(in), expand(re.Sub[0], slices.Clone(in))...), in)
+		return x.either(in, 2, func(i int, in []beginning) []beginning {
+			if i == 0 {
+				return in
+			}
+			return x.expand(re.Sub[0], in)
+		})
 	case syntax.OpBeginText:
 		return apply(in, func(b *beginning) bool {
 			if b.text != "" {
@@ -148,24 +171,31 @@ func expand(re *syntax.Regexp, in []beginning) []beginning {
 		if re.Flags&syntax.FoldCase != 0 || slices.Contains(re.Rune, utf8.RuneError) {
 			break
 		}
-		return appendText(in, string(re.Rune))
+		return x.appendText(in, string(re.Rune))
 	case syntax.OpCharClass:
-		n := 0
-		for i := 0; i < len(re.Rune); i += 2 {
-			n += int(re.Rune[i+1]-re.Rune[i]) + 1
-			if n > 16 || re.Rune[i] <= utf8.RuneError && utf8.RuneError <= re.Rune[i+1] {
-				return closeAll(in)
-			}
-		}
-		var out []beginning
+		var runes []rune
 		for i := 0; i < len(re.Rune); i += 2 {
 			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
-				out = append(out, appendText(slices.Clone(in), string(r))...)
+				if runes = append(runes, r); len(runes) > 16 || r == utf8.RuneError {
+					return x.closeAll(in)
+				}
 			}
 		}
-		return bounded(out, in)
+		return x.either(in, len(runes), func(i int, in []beginning) []beginning { return x.appendText(in, string(runes[i])) })
 	}
-	return closeAll(in)
+	return x.closeAll(in)
+}
+
+// either unites n alternatives; if they are too many it closes in.
+func (x *expansion) either(in []beginning, n int, alternative func(i int, in []beginning) []beginning) []beginning {
+	var out []beginning
+	for i := range n {
+		out = append(out, alternative(i, slices.Clone(in))...)
+		if len(out) > maxPlaces {
+			return x.closeAll(in)
+		}
+	}
+	return out
 }
 
 // apply changes the beginnings that are not closed and drops those for which
@@ -180,9 +210,26 @@ func apply(in []beginning, fn func(b *beginning) bool) []beginning {
 	return out
 }
 
-func appendText(in []beginning, text string) []beginning {
+func allClosed(in []beginning) bool {
+	return !slices.ContainsFunc(in, func(b beginning) bool { return !b.closed })
+}
+
+func (x *expansion) appendText(in []beginning, text string) []beginning {
+	if text == "" {
+		return in
+	}
+	for _, b := range in {
+		if !b.closed {
+			x.left -= len(b.text) + len(text)
+			x.open = x.open || !b.begun
+		}
+	}
+	if x.left < 0 {
+		return x.closeAll(in)
+	}
 	return apply(in, func(b *beginning) bool {
-		if b.ended && text != "" {
+		// No value is longer than the longest key.
+		if b.ended || len(b.text)+len(text) > model.MaxKeyLength {
 			return false
 		}
 		b.text += text
@@ -190,17 +237,10 @@ func appendText(in []beginning, text string) []beginning {
 	})
 }
 
-func closeAll(in []beginning) []beginning {
+func (x *expansion) closeAll(in []beginning) []beginning {
 	return apply(in, func(b *beginning) bool {
 		b.closed = true
+		x.open = x.open || !b.begun
 		return true
 	})
-}
-
-// bounded returns out, or the closed in if there is too much of it.
-func bounded(out, in []beginning) []beginning {
-	if len(out) > maxPlaces {
-		return closeAll(in)
-	}
-	return out
 }

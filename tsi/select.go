@@ -1,6 +1,8 @@
 package tsi
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -9,25 +11,37 @@ import (
 )
 
 // Select returns the series of a measurement whose tags satisfy where, with
-// model.TagExpr's meaning. The caller owns the set.
-func (v *View) Select(measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
+// model.TagExpr's meaning. The caller owns the set. The context's end stops it
+// with the context's error.
+func (v *View) Select(ctx context.Context, measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	all, err := v.Series(measurement)
 	if err != nil || where == nil {
 		return all, err
 	}
-	s := selection{v: v, measurement: measurement}
-	return s.eval(where, all)
+	s := selection{v: v, measurement: measurement, work: NewWork(ctx)}
+	set, err := s.eval(where, all)
+	if err = cmp.Or(s.work.err, err); err != nil {
+		return nil, err
+	}
+	return set, nil
 }
 
 // selection evaluates a predicate over one measurement of a view.
 type selection struct {
 	v           *View
 	measurement string
+	work        *Work
 }
 
 // eval returns the series of universe that satisfy e; the set is the
 // caller's, universe is not changed.
 func (s *selection) eval(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
+	if s.work.Done(1 + int(universe.GetCardinality()>>6)) {
+		return nil, s.work.err
+	}
 	if e == nil || e.Op == model.TagAll {
 		return universe.Clone(), nil
 	}
@@ -111,6 +125,9 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 		}
 		t, _ := seg.table(s.measurement, false, key)
 		t.columns[0].rows.each(func(first int, rows []uint32) {
+			if s.work.Done(len(rows)) {
+				return
+			}
 			for i, r := range rows {
 				if r == n {
 					c.add(t.ids.at(first + i))
@@ -156,6 +173,9 @@ func (s *selection) absent(key string, universe *roaring.Bitmap) (*roaring.Bitma
 		}
 		var c idCollector
 		t.columns[0].rows.each(func(first int, rows []uint32) {
+			if s.work.Done(len(rows)) {
+				return
+			}
 			for i, r := range rows {
 				if r != 0 {
 					c.add(t.ids.at(first + i))
@@ -183,7 +203,10 @@ const fewSeries = 256
 // match returns the series, of universe and maybe others, whose tag value
 // matches. The set is the caller's.
 func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
-	m := newValueMatcher(e.Regex)
+	m, err := newValueMatcher(e.Regex, s.work)
+	if err != nil {
+		return nil, err
+	}
 	if m.all {
 		return universe.Clone(), nil
 	}
@@ -210,10 +233,13 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 		}
 		col := &t.columns[0]
 		matched := make([]bool, col.values.count()+1)
-		for n := 1; n < len(matched); n++ {
+		for n := 1; n < len(matched) && s.work.err == nil; n++ {
 			matched[n] = m.matchString(col.values.text(uint32(n)))
 		}
 		col.rows.each(func(first int, rows []uint32) {
+			if s.work.Done(len(rows)) {
+				return
+			}
 			for i, n := range rows {
 				if matched[n] {
 					c.add(t.ids.at(first + i))
@@ -244,9 +270,16 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 	return set, nil
 }
 
+// findSteps is what finding a value in a file's dictionary costs, in steps.
+const findSteps = 100
+
 // collect adds the series of the values in a file's dictionary that match.
 func (m *valueMatcher) collect(f *File, t *fileTag, into *idCollector) error {
+	work := m.dfa.work
 	for _, p := range m.places {
+		if work.Done(findSteps) {
+			return work.err
+		}
 		if p.exact {
 			post, ok, err := f.find(t, p.prefix)
 			if err == nil && ok {
@@ -277,6 +310,9 @@ func (m *valueMatcher) collect(f *File, t *fileTag, into *idCollector) error {
 			}
 			if err := into.addPosting(&c.post); err != nil {
 				return err
+			}
+			if work.Done(1 + c.post.n) {
+				return work.err
 			}
 		}
 		if c.err != nil {

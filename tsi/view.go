@@ -95,6 +95,14 @@ func (v *View) All() *roaring.Bitmap {
 	return set
 }
 
+// Since returns the series that v has and an older view of the index has not.
+// The caller owns the set.
+func (v *View) Since(old *View) *roaring.Bitmap {
+	set := v.All()
+	set.AndNot(old.alive)
+	return set
+}
+
 // Series returns the series of a measurement. The caller owns the set.
 func (v *View) Series(measurement string) (*roaring.Bitmap, error) {
 	set := roaring.New()

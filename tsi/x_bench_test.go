@@ -1,6 +1,7 @@
 package tsi
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -282,7 +283,7 @@ func BenchmarkIndexRead(b *testing.B) {
 		b.Run("select/"+c.name, func(b *testing.B) {
 			n := uint64(0)
 			for b.Loop() {
-				set, err := v.Select("m", c.e)
+				set, err := v.Select(context.Background(), "m", c.e)
 				if err != nil {
 					b.Fatal(err)
 				}
