@@ -360,7 +360,11 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.
 			return err
 		}
 		for _, n := range left {
-			v.notice(path.Join(dir, n), "not in the manifest, a server will remove it")
+			what := "not in the manifest, a server leaves it alone"
+			if shard.Leftover(n) {
+				what = "not in the manifest, a server will remove it or set it aside"
+			}
+			v.notice(path.Join(dir, n), "%s", what)
 		}
 	}
 	index, err := v.index(dir, m)

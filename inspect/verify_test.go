@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -384,8 +385,10 @@ func remove(t *testing.T, names ...string) {
 // TestVerifyNotices tells left-overs apart from damage.
 func TestVerifyNotices(t *testing.T) {
 	dir := testData(t)
-	for _, n := range []string{"/db-1/shard-1/00000099.tsm", "/db-1/shard-1/00000099.tsm.tmp"} {
-		if err := os.WriteFile(dir+n, []byte("x"), 0o600); err != nil {
+	gone, stays := "not in the manifest, a server will remove it or set it aside", "not in the manifest, a server leaves it alone"
+	files := map[string]string{"00000099.tsm": gone, "00000099.tsm.tmp": gone, "00000099.tsm.keys": gone, "00000099.tsm.entries": gone, "00000099.tsm.bak": stays}
+	for n := range files {
+		if err := os.WriteFile(dir+"/db-1/shard-1/"+n, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -394,8 +397,13 @@ func TestVerifyNotices(t *testing.T) {
 	}
 	remove(t, dir+"/meta/catalog.0")
 	r := verify(t, dir)
-	if !r.Sound || len(r.Problems) != 4 {
+	if !r.Sound || len(r.Problems) != len(files)+2 {
 		t.Errorf("%+v", r)
+	}
+	for _, p := range r.Problems {
+		if want, ok := files[path.Base(p.Path)]; ok && (p.Reason != want || !p.Notice) {
+			t.Errorf("%+v, want %q", p, want)
+		}
 	}
 }
 

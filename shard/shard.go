@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,6 +168,20 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 
 func (s *Shard) path(name string) string { return s.dir + "/" + name }
 
+// Leftover reports whether a file that the manifest does not name has a name
+// that flushes, merges and changes of the manifest give: Open removes it, or sets
+// it aside. It leaves all other files alone.
+func Leftover(name string) bool {
+	if name == manifestName+".tmp" || name == manifestCopy+".tmp" {
+		return true
+	}
+	base, ext, _ := strings.Cut(name, ".")
+	if _, err := strconv.ParseUint(base, 10, 64); err != nil {
+		return false
+	}
+	return ext == "tsm" || ext == "tsi" || strings.HasSuffix(ext, ".tmp") || slices.Contains(tsm.ScratchNames(base+".tsm"), name)
+}
+
 // removeStrays removes what a crash left: files with our names that the
 // manifest does not list, and temporary files. TSM files that keepStray names go
 // to quarantine. incomplete says that files which m names are lost.
@@ -183,13 +198,10 @@ func (s *Shard) removeStrays(m *manifest, incomplete bool) error {
 		return fmt.Errorf("open shard %d: %w", s.id, err)
 	}
 	for _, name := range names {
-		base, ext, _ := strings.Cut(name, ".")
-		_, notNumber := strconv.ParseUint(base, 10, 64)
-		ours := notNumber == nil && (ext == "tsm" || ext == "tsi" || strings.HasSuffix(ext, ".tmp")) || name == manifestName+".tmp" || name == manifestCopy+".tmp"
-		if keep[name] || !ours {
+		if keep[name] || !Leftover(name) {
 			continue
 		}
-		if ext == "tsm" {
+		if path.Ext(name) == ".tsm" {
 			kept, err := s.keepStray(name, m, incomplete)
 			if err != nil {
 				return err

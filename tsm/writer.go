@@ -32,6 +32,10 @@ type WriterOptions struct {
 	IndexMemory int
 }
 
+// ScratchNames returns the names of the scratch files that a Writer may have
+// beside a file. A crash leaves them, and their owner removes them.
+func ScratchNames(path string) []string { return []string{path + ".keys", path + ".entries"} }
+
 // writeBuffer is the size of the writes to the file.
 const writeBuffer = 1 << 20
 
@@ -88,8 +92,9 @@ func Create(fs vfs.FS, path string, opt WriterOptions) (*Writer, error) {
 	if opt.IndexMemory > 0 {
 		limit = opt.IndexMemory / 2
 	}
-	w.keys = spool{fs: fs, path: path + ".keys", limit: limit}
-	w.pages = spool{fs: fs, path: path + ".entries", limit: limit}
+	scratch := ScratchNames(path)
+	w.keys = spool{fs: fs, path: scratch[0], limit: limit}
+	w.pages = spool{fs: fs, path: scratch[1], limit: limit}
 	w.hash.Reset()
 	w.info = Info{
 		Path: path, MinSequence: opt.MinSequence, MaxSequence: opt.MaxSequence, Level: opt.Level,
