@@ -270,6 +270,14 @@ func (o *Overlay) statLocked(name string) (os.FileInfo, error) {
 // SyncDir does nothing.
 func (o *Overlay) SyncDir(string) error { return nil }
 
+// OpenDir returns a directory whose Sync does nothing.
+func (o *Overlay) OpenDir(string) (vfs.Dir, error) { return overlayDir{}, nil }
+
+type overlayDir struct{}
+
+func (overlayDir) Sync() error  { return nil }
+func (overlayDir) Close() error { return nil }
+
 // Lock locks nothing: the owner of the overlay is alone on it.
 func (o *Overlay) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 

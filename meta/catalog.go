@@ -29,6 +29,7 @@ var copyNames = [2]string{"catalog.0", "catalog.1"}
 type Catalog struct {
 	fs     vfs.FS
 	dir    string
+	handle vfs.Dir // of dir: between two renames and their sync no file need be opened
 	logger *slog.Logger
 	data   atomic.Pointer[Data]
 
@@ -45,7 +46,7 @@ type Catalog struct {
 // exists. A copy that is damaged, lost or old is rewritten from the good one.
 // When files exist and none is readable Open refuses with both reasons: an
 // empty catalog would hide all data and open the server to everyone.
-func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
+func Open(fsys vfs.FS, dir string, opt Options) (_ *Catalog, err error) {
 	c := &Catalog{fs: fsys, dir: dir, logger: opt.Logger}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -57,6 +58,14 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 	if err := fsys.SyncDir(path.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
 	}
+	if c.handle, err = fsys.OpenDir(dir); err != nil {
+		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.handle.Close())
+		}
+	}()
 	var copies [2]*Data
 	var problems [2]error
 	missing := 0
@@ -126,11 +135,11 @@ func (c *Catalog) Data() *Data { return c.data.Load() }
 // Apply makes a change durable in both copies and publishes it. It returns the
 // catalog after the change, or the present one if cmd changes nothing.
 //
-// A refused command leaves everything as it was, and so does a full disk
-// (vfs.IsFull), on which commands that drop data find room
-// in the reserve. When the disk fails otherwise nothing is
-// published and every later change fails with ErrReadOnly; whether the failed
-// one took place is only known at the next Open.
+// A refused command leaves everything as it was. So does an error before the
+// first copy is replaced, as of a full disk, on which commands that drop data
+// find room in the reserve, or of a process without a free file descriptor.
+// After an error behind that nothing is published and every later change fails
+// with ErrReadOnly; only the next Open tells whether the failed one took place.
 func (c *Catalog) Apply(cmd Command) (*Data, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,8 +178,8 @@ func (c *Catalog) applyLocked(cmd Command) (*Data, error) {
 		changed, err = c.writeCopies(next)
 	}
 	switch {
-	case err != nil && !changed && vfs.IsFull(err):
-		return nil, err // both copies are as they were: space may come back
+	case err != nil && !changed:
+		return nil, err // both copies are as they were: the next change may pass
 	case err != nil:
 		c.mu.failed = err
 		c.logger.Error("catalog is read-only after a failed write", "err", err)
@@ -193,7 +202,7 @@ func (c *Catalog) Removed(d Dropped) {
 }
 
 // writeCopies replaces both copies. Both are written in full under temporary
-// names before the first gets its own, so that a full disk changes nothing;
+// names before the first gets its own, so that a full disk or a lack of descriptors changes nothing;
 // changed says that it went further than that.
 func (c *Catalog) writeCopies(d *Data) (changed bool, err error) {
 	b, err := encode(c.mu.buf[:0], d)
@@ -218,7 +227,7 @@ func (c *Catalog) writeCopies(d *Data) (changed bool, err error) {
 			return true, fmt.Errorf("write catalog %s: %w", name, err)
 		}
 	}
-	if err := c.fs.SyncDir(c.dir); err != nil {
+	if err := c.handle.Sync(); err != nil {
 		return true, fmt.Errorf("write catalog %s: %w", c.dir, err)
 	}
 	return true, nil
@@ -260,6 +269,9 @@ func (c *Catalog) Err() error {
 func (c *Catalog) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.mu.closed {
+		return nil
+	}
 	c.mu.closed = true
-	return nil
+	return c.handle.Close()
 }

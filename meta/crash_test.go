@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/testseed"
+	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 )
 
@@ -84,7 +85,13 @@ func TestCrashAtEveryOperation(t *testing.T) {
 // unsynced is a disk that says it synced names and did not.
 type unsynced struct{ *vfstest.FS }
 
-func (unsynced) SyncDir(string) error { return nil }
+func (unsynced) SyncDir(string) error            { return nil }
+func (unsynced) OpenDir(string) (vfs.Dir, error) { return unsyncedDir{}, nil }
+
+type unsyncedDir struct{}
+
+func (unsyncedDir) Sync() error  { return nil }
+func (unsyncedDir) Close() error { return nil }
 
 // TestCrashControl shows that the test above can fail: without the syncs of
 // the directory a power failure must lose acknowledged changes.

@@ -10,8 +10,9 @@
 // Invariants: ids of databases, shard groups and shards are never given twice;
 // the shard groups of a retention policy are sorted and do not overlap; a
 // reader's Data never changes; what Catalog.Apply returned without an error is
-// still there after a crash or the loss of one copy. A failed write is sticky
-// (W7): the catalog is read-only until reopened.
+// still there after a crash or the loss of one copy. A failure
+// once the copies are being replaced is sticky (W7): the catalog is read-only
+// until reopened. One before that leaves the copies alone, and no trace.
 //
 // The package also is the one home of the shard group rules: which duration a
 // policy's groups get (ShardDurations) and where groups begin (GroupBounds). It

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 )
 
@@ -46,9 +47,16 @@ func TestFullDiskPasses(t *testing.T) {
 	}
 }
 
-// The disk is full at every operation of a change in turn. What failed before
-// the first rename leaves no trace; from there on the catalog is read-only.
-func TestFullDiskAtEveryOperation(t *testing.T) {
+// Every operation of a change fails in turn, on a full disk, without a free file
+// descriptor, by a disk that is broken. What failed before the first rename
+// leaves no trace; from there on the catalog is read-only.
+func TestFaultAtEveryOperation(t *testing.T) {
+	for _, fault := range []error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.EACCES} {
+		t.Run(fault.Error(), func(t *testing.T) { testFaultAtEveryOperation(t, fault) })
+	}
+}
+
+func testFaultAtEveryOperation(t *testing.T, fault error) {
 	passed, stuck := 0, 0
 	for n := 1; ; n++ {
 		disk := vfstest.New()
@@ -62,7 +70,7 @@ func TestFullDiskAtEveryOperation(t *testing.T) {
 		start := disk.Ops()
 		disk.SetHook(func(op vfstest.Op) error {
 			if op.N-start == n {
-				return &vfstest.ShortWrite{Bytes: op.Size / 2, Err: syscall.ENOSPC}
+				return &vfstest.ShortWrite{Bytes: op.Size / 2, Err: fault}
 			}
 			return nil
 		})
@@ -80,7 +88,7 @@ func TestFullDiskAtEveryOperation(t *testing.T) {
 			t.Fatalf("operation %d: a refused change is there after a restart, %v", n, err)
 		}
 		if _, err := c.Apply(CreateDatabase{Name: "b"}); err != nil {
-			t.Fatalf("operation %d: with space again: %v", n, err)
+			t.Fatalf("operation %d: the next change: %v", n, err)
 		}
 		if again, err := Open(disk.Clone(), "/meta", Options{}); err != nil || len(again.Data().Databases) != 2 {
 			t.Fatalf("operation %d: %v", n, err)
@@ -131,4 +139,70 @@ func TestDropOnFullDisk(t *testing.T) {
 	if len(disk.Content("/meta/reserve")) < reserveBytes {
 		t.Error("the reserve was not made again")
 	}
+}
+
+// TestNoFreeDescriptor: once the copies are replaced, a change needs no more file
+// descriptors. A client that opens many connections takes the last ones.
+func TestNoFreeDescriptor(t *testing.T) {
+	disk := &exhausted{FS: vfstest.New(), left: 1 << 30}
+	c, err := Open(disk, "/meta", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	refused := 0
+	for n := 0; ; n++ {
+		disk.left = n
+		_, err := c.Apply(CreateDatabase{Name: "a"})
+		disk.left = 1 << 30
+		if c.Err() != nil {
+			t.Fatalf("%d descriptors: read-only: %v", n, c.Err())
+		}
+		if err == nil {
+			break
+		}
+		if refused++; !errors.Is(err, syscall.EMFILE) {
+			t.Fatal(err)
+		}
+	}
+	if refused != 2 {
+		t.Errorf("%d changes lacked a descriptor, want 2: one for each copy", refused)
+	}
+	if _, err := c.Apply(CreateDatabase{Name: "b"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// exhausted is a file system that opens left files more.
+type exhausted struct {
+	vfs.FS
+	left int
+}
+
+func (e *exhausted) take() error {
+	if e.left--; e.left < 0 {
+		return syscall.EMFILE
+	}
+	return nil
+}
+
+func (e *exhausted) Create(name string) (vfs.File, error) {
+	if err := e.take(); err != nil {
+		return nil, err
+	}
+	return e.FS.Create(name)
+}
+
+func (e *exhausted) SyncDir(name string) error {
+	if err := e.take(); err != nil {
+		return err
+	}
+	return e.FS.SyncDir(name)
+}
+
+func (e *exhausted) OpenDir(name string) (vfs.Dir, error) {
+	if err := e.take(); err != nil {
+		return nil, err
+	}
+	return e.FS.OpenDir(name)
 }

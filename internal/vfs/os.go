@@ -51,6 +51,14 @@ func (osFS) List(dir string) ([]string, error) {
 	return names, nil
 }
 
+func (osFS) OpenDir(dir string) (Dir, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
 func (osFS) SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

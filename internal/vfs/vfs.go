@@ -30,6 +30,9 @@ type FS interface {
 	List(dir string) ([]string, error)
 	Stat(name string) (os.FileInfo, error)
 	SyncDir(dir string) error
+	// OpenDir opens a directory, to sync it later for sure: SyncDir fails when
+	// the process has no file descriptor left.
+	OpenDir(dir string) (Dir, error)
 	// Lock takes an exclusive lock that ends with Close or the process.
 	Lock(name string) (io.Closer, error)
 	// Free returns the bytes an unprivileged process may still write at dir.
@@ -49,6 +52,12 @@ type File interface {
 	// Map returns the file's first size bytes read-only. The file must not
 	// change while mapped. Unmap by calling the returned function.
 	Map(size int64) (data []byte, unmap func() error, err error)
+}
+
+// Dir is an open directory.
+type Dir interface {
+	io.Closer
+	Sync() error // as SyncDir
 }
 
 // IsFull reports whether an error is of a disk that is full, or of a quota that
