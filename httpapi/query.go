@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -75,6 +76,8 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	}()
 	enc := h.newEncoder(out, r, req)
 	w.Header().Set("Content-Type", enc.contentType())
+	turn := new(query.Turn)
+	out.w, req.options.Turn = turnWriter{w, ctx, turn}, turn
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
 	_, bare := enc.(*csvEncoder)
 	warn := warnings{header: w.Header()}
@@ -101,7 +104,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		if err := out.flush(); err != nil {
 			return err
 		}
-		return http.NewResponseController(w).Flush()
+		return turn.Outside(ctx, http.NewResponseController(w).Flush)
 	})
 	if err == nil || err == errRowLimit {
 		err = enc.finish()
@@ -134,6 +137,22 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request, opt *query.Exec
 		opt.Account.Close()
 		end(nil)
 	}
+}
+
+// turnWriter writes to a client, which may take its time, while other queries
+// work.
+type turnWriter struct {
+	w    io.Writer
+	ctx  context.Context
+	turn *query.Turn
+}
+
+func (t turnWriter) Write(b []byte) (n int, err error) {
+	err = t.turn.Outside(t.ctx, func() (err error) {
+		n, err = t.w.Write(b)
+		return err
+	})
+	return n, err
 }
 
 // queryFailed ends an answer that could not be completed.

@@ -146,7 +146,7 @@ func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir in
 		if !ok {
 			return cur.Err()
 		}
-		if err := w.x.ctx.Err(); err != nil {
+		if err := w.x.check(); err != nil {
 			return err // also of many series without rows
 		}
 		g := u.group(id)
@@ -157,7 +157,7 @@ func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir in
 			_, w.rd.tags = model.ParseSeriesKey(w.key, w.rd.tags[:0])
 		}
 		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
-			if err := w.x.ctx.Err(); err != nil {
+			if err := w.x.check(); err != nil {
 				return err
 			}
 			found, err := w.chunk(c, g)

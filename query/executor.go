@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,9 @@ type Options struct {
 	Limits
 	// Memory bounds the data that all queries hold at once; nil is no limit.
 	Memory *Memory
+	// Cores shares the processor among queries and with writes; nil lets every
+	// query work at once.
+	Cores *Cores
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *IntoBatch) error
 
@@ -94,6 +98,9 @@ type ExecuteOptions struct {
 	// Account is charged for what the query holds, and stays the caller's. With
 	// nil the query has an account of its own.
 	Account *Account
+	// Turn lets the consumer of the results wait for a client outside the
+	// query's share of the cores, see Turn.Outside; nil is a Turn of its own.
+	Turn *Turn
 }
 
 // Executor runs InfluxQL statements. It is safe for concurrent use.
@@ -224,6 +231,15 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 		return err
 	}
 	s := &session{Executor: e, ctx: ctx, req: opt, database: opt.Database, out: out}
+	if computes(stmt) {
+		if s.req.Turn == nil {
+			s.req.Turn = new(Turn)
+		}
+		if s.workers, err = s.req.Turn.begin(ctx, e.opt.Cores, runtime.GOMAXPROCS(0)); err != nil {
+			return err
+		}
+		defer s.req.Turn.end()
+	}
 	if opt.ReadOnly && changesState(stmt) {
 		out.messages = append(out.messages, Message{Level: "warning", Text: fmt.Sprintf(
 			"deprecated use of '%s' in a read only context, please use a POST request instead", stmt)})
@@ -234,6 +250,18 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 	return out.finish()
 }
 
+// computes reports whether a statement reads data or an index, and so waits for
+// a turn. A statement that shows or ends the queries under way never waits.
+func computes(stmt influxql.Statement) bool {
+	switch stmt.(type) {
+	case *influxql.SelectStatement, *influxql.ExplainStatement:
+		return true
+	case *influxql.KillQueryStatement, *influxql.ShowQueriesStatement:
+		return false
+	}
+	return !changesState(stmt)
+}
+
 // session is one statement under way.
 type session struct {
 	*Executor
@@ -241,6 +269,7 @@ type session struct {
 	req      ExecuteOptions
 	database string // the request's
 	out      *output
+	workers  int // goroutines that the statement may use; 0 is one per core
 }
 
 // output hands the results of one statement to the consumer.

@@ -59,7 +59,7 @@ func (l *level) fillWindows(x *exec, c *cells, fn string, r model.TimeRange, lim
 			break
 		}
 		if len(out.times)&0xffff == 0xffff {
-			if err := x.ctx.Err(); err != nil {
+			if err := x.check(); err != nil {
 				return err
 			}
 			if err := x.grow(0x10000 * int64(16+8*len(c.aux))); err != nil {

@@ -27,6 +27,8 @@ type SelectOptions struct {
 	// ChunkSize cuts the answer into Results of at most so many rows, each of
 	// one series; 0 gives one Result.
 	ChunkSize int
+	// Turn is the query's share of the cores; nil never waits.
+	Turn *Turn
 	// Workers bounds the goroutines of one query; 0 is the number of CPUs.
 	// Results do not depend on it.
 	Workers int
@@ -87,7 +89,7 @@ func newExec(ctx context.Context, storage scan.Storage, opt SelectOptions) *exec
 	if opt.MemoryBytes == 0 {
 		opt.MemoryBytes = DefaultMemoryBytes
 	}
-	x := &exec{ctx: ctx, opt: opt, storage: storage, stop: stopper{ctx: ctx}, views: map[[2]string]scan.View{}, workers: opt.Workers}
+	x := &exec{ctx: ctx, opt: opt, storage: storage, stop: stopper{ctx: ctx, turn: opt.Turn}, views: map[[2]string]scan.View{}, workers: opt.Workers}
 	if x.workers <= 0 {
 		x.workers = runtime.GOMAXPROCS(0)
 	}
@@ -120,6 +122,15 @@ func (x *exec) answer(l *level, emit func(*Result) error) error {
 		return err
 	}
 	return out.flush()
+}
+
+// check reports why the query must end, if it must. It is asked at every chunk,
+// and lets other queries work in between.
+func (x *exec) check() error {
+	if err := x.ctx.Err(); err != nil {
+		return err
+	}
+	return x.opt.Turn.yield(x.ctx)
 }
 
 func (x *exec) release() {
@@ -205,7 +216,7 @@ func (o *emitter) frame(f *frame) error {
 		if p := o.pending; p != nil {
 			s := p.Series[0]
 			if same := o.sameSeries(s, f); !same || s.Rows >= o.chunk {
-				if err := o.x.ctx.Err(); err != nil {
+				if err := o.x.check(); err != nil {
 					return err
 				}
 				p.Partial = true

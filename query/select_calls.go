@@ -71,7 +71,7 @@ func (x *exec) runCalls(l *level, emit func(*frame) error) error {
 			x.prof.add(l, "read rows", begin)
 		}
 		for _, g := range batch {
-			if err := x.ctx.Err(); err != nil {
+			if err := x.check(); err != nil {
 				return err
 			}
 			held := x.used.Load()

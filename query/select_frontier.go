@@ -280,7 +280,7 @@ func (s *rowScan) first(cur scan.Cursor, rd *chunkReader, f *frontier, id uint32
 		if c == nil {
 			return nil
 		}
-		if err := s.x.ctx.Err(); err != nil {
+		if err := s.x.check(); err != nil {
 			return err
 		}
 		if s.begin(model.TimeRange{Min: c.Min(), Max: c.Max()}) > f.time {

@@ -131,7 +131,7 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 			return nil, 0, nil
 		}
 	}
-	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit, ties: ties, stop: stopper{ctx: x.ctx}}
+	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit, ties: ties, stop: stopper{ctx: x.ctx, turn: x.opt.Turn}}
 	if s.rng.Empty() {
 		return nil, 0, nil
 	}
@@ -216,7 +216,7 @@ func (x *exec) tasks(n int, task func(int) error) error {
 			if i >= n {
 				return nil
 			}
-			if err := x.ctx.Err(); err != nil {
+			if err := x.check(); err != nil {
 				return err
 			}
 			errs[i] = task(i)
@@ -247,7 +247,7 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 		if !ok {
 			break
 		}
-		if err := s.x.ctx.Err(); err != nil {
+		if err := s.x.check(); err != nil {
 			return nil, err // also of many series without rows
 		}
 		g := s.u.group(id)
@@ -296,7 +296,7 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 	type piece struct{ lo, hi int }
 	var pieces []piece
 	for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
-		if err := s.x.ctx.Err(); err != nil {
+		if err := s.x.check(); err != nil {
 			return err
 		}
 		if err := s.x.countPoints(c.Len()); err != nil {

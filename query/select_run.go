@@ -76,7 +76,7 @@ func (l *level) seriesOut(t *groupTable, g int32, emit func(*frame) error) *seri
 
 // rows emits rows of what project made, and takes it over.
 func (o *seriesOut) rows(times []int64, values []column.Vector) error {
-	if err := o.l.x.ctx.Err(); err != nil {
+	if err := o.l.x.check(); err != nil {
 		return err // the rows may be unfinished
 	}
 	cols := values[1:]
@@ -441,8 +441,8 @@ type slice struct {
 }
 
 // emitSlices emits n slices of rows in order and reads each while the one
-// before is emitted: two are held at a time. Nothing is being read any more
-// when it returns.
+// before is emitted, unless the query has one core alone: two are held at a
+// time. Nothing is being read any more when it returns.
 func (x *exec) emitSlices(n int, out *seriesOut, l *level, read func(i int) (map[int32]*rowset, int64, error)) error {
 	var next chan slice
 	start := func(i int) {
@@ -472,7 +472,7 @@ func (x *exec) emitSlices(n int, out *seriesOut, l *level, read func(i int) (map
 		if next = nil; s.err != nil {
 			return s.err
 		}
-		if i+1 < n {
+		if i+1 < n && x.workers > 1 {
 			start(i + 1)
 		}
 		for _, rs := range s.groups {

@@ -13,7 +13,7 @@ func (s *session) selectOptions() SelectOptions {
 	opt := SelectOptions{
 		Database: s.database, RetentionPolicy: s.req.RetentionPolicy, ChunkSize: s.req.ChunkSize, Now: s.opt.Now(),
 		MaxSelectPoint: l.MaxSelectPoint, MaxSelectSeries: l.MaxSelectSeries, MaxSelectBuckets: l.MaxSelectBuckets,
-		MemoryBytes: l.MemoryBytes, Account: s.req.Account, Into: s.opt.Into,
+		MemoryBytes: l.MemoryBytes, Account: s.req.Account, Into: s.opt.Into, Workers: s.workers, Turn: s.req.Turn,
 	}
 	opt.DefaultRP = func(db string) (string, error) {
 		database, err := s.databaseOf(db)

@@ -10,6 +10,7 @@ var workRows = 1 << 16
 // has. What they leave unfinished is not handed out: seriesOut looks again.
 type stopper struct {
 	ctx   context.Context
+	turn  *Turn
 	rows  int // since the last look
 	ended bool
 }
@@ -22,7 +23,7 @@ func (s *stopper) after(rows int) bool {
 	}
 	if s.rows += rows; s.rows >= workRows && !s.ended {
 		s.rows = 0
-		s.ended = s.ctx.Err() != nil
+		s.ended = s.ctx.Err() != nil || s.turn.yield(s.ctx) != nil
 	}
 	return s.ended
 }

@@ -97,7 +97,7 @@ func (x *exec) collectSubs(l *level, t *groupTable, refs []influxql.VarRef, fold
 		}
 		tuple := make([]string, len(l.dims))
 		err := x.run(sub, func(f *frame) error {
-			if err := x.ctx.Err(); err != nil {
+			if err := x.check(); err != nil {
 				return err
 			}
 			n := len(f.times)

@@ -4,10 +4,11 @@
 //
 //	tsdbd-load -url http://127.0.0.1:8086 devops      load, wait, query, check
 //	tsdbd-load -url http://127.0.0.1:8086 small       requests of 1 to 10,000 rows
+//	tsdbd-load -url http://127.0.0.1:8086 mixed       writes while dashboards ask
 //	tsdbd-load seed -out FILE                         only write the lines
 //	tsdbd-load bench -tsdbd bin/tsdbd -report FILE    start servers, measure each, compare
 //
-// The workloads are devops, hicard, seed, telegraf and small. With -pid it also
+// The workloads are devops, hicard, seed, telegraf, small and mixed. With -pid it also
 // reads the server's CPU time and memory from /proc, with -data the size of its
 // directory on disk. bench starts tsdbd and those of influxd and
 // victoria-metrics that are installed, one after another, on free ports and
@@ -86,7 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.rounds, "rounds", load.HicardRounds, "hicard: rows of a series")
 	flags.IntVar(&o.hosts, "hosts", 50, "telegraf: number of hosts")
 	flags.Float64Var(&o.hours, "hours", 24, "telegraf: hours of data")
-	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request")
+	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request; mixed: for ingest alone, and beside queries")
 	flags.StringVar(&o.tsdbd, "tsdbd", filepath.Join("bin", "tsdbd"), "bench: the program")
 	flags.StringVar(&o.servers, "servers", "tsdbd,influxd,victoria-metrics,null-wal", "bench: what to start, if it is installed")
 	flags.StringVar(&o.workloads, "workloads", "devops,seed,hicard,small", "bench: what to measure")
@@ -121,6 +122,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return compare(ctx, &o, stdout, stderr)
 	case "small":
 		return single(ctx, &o, nil, stdout)
+	case "mixed":
+		return mixed(ctx, &o, stdout)
 	case "null-wal":
 		return serveNullWAL(ctx, o.listen, o.data)
 	}
@@ -166,6 +169,20 @@ func single(ctx context.Context, o *options, w workload, out io.Writer) error {
 		err = errors.Join(err, errors.New("a wrong answer"))
 	}
 	return err
+}
+
+// mixed measures ingest beside queries on a server that runs.
+func mixed(ctx context.Context, o *options, out io.Writer) error {
+	t := &target{client: newClient(o.url, o.database, 1)}
+	defer t.client.close()
+	if err := t.create(ctx); err != nil {
+		return err
+	}
+	f, err := mixedLoad(ctx, t.client, o.rows, o.each)
+	if err != nil {
+		return err
+	}
+	return writeMixed(out, f)
 }
 
 func writeFile(name string, w workload) (err error) {

@@ -75,7 +75,7 @@ func newWorkload(name string, o *options) (workload, error) {
 	case "telegraf":
 		return telegraf{load.NewTelegraf(o.hosts, max(1, int(o.scale*o.hours*360)), telegrafStart)}, nil
 	}
-	return nil, fmt.Errorf("unknown workload %q: it is devops, hicard, seed, telegraf or small", name)
+	return nil, fmt.Errorf("unknown workload %q: it is devops, hicard, seed, telegraf, small or mixed", name)
 }
 
 // collect makes all request bodies beforehand, so that the load's time is the

@@ -16,6 +16,7 @@ import (
 type engine struct {
 	*store.Store
 	subscribers *subscriber.Service // nil: nobody gets copies
+	cores       *query.Cores        // nil: writes have no cores of their own
 }
 
 // RetentionPolicy returns the name of the policy that writes to rp go to.
@@ -30,6 +31,7 @@ func (e engine) RetentionPolicy(db, rp string) (string, error) {
 // Write stores a batch and hands a copy to the subscribers, unless it failed
 // as a whole.
 func (e engine) Write(ctx context.Context, db, rp string, batch *column.Batch) error {
+	defer e.cores.Write()()
 	if e.subscribers == nil {
 		return e.Store.Write(ctx, db, rp, batch)
 	}

@@ -93,7 +93,8 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		subscribers.Start()
 	}
 	defer subscribers.Close()
-	eng := engine{st, subscribers}
+	cores := query.NewCores(0)
+	eng := engine{st, subscribers, cores}
 	queries := query.NewMemory(int64(c.Query.MaxTotalMemory))
 	guard := &memoryGuard{limit: heap, log: log, short: queries.SetShort, flush: st.FlushSoon}
 	guard.register(registry, queries.Used)
@@ -108,7 +109,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		Storage: eng, Admin: eng, Logger: log, ShardDurations: shards,
 		Statistics:  statistics.read,
 		Diagnostics: func() []query.Diagnostic { return append(damageDiagnostic(st), *inForce.tables.Load()...) },
-		Limits:      c.queryLimits(), Memory: queries, Into: eng.writeInto,
+		Limits:      c.queryLimits(), Memory: queries, Cores: cores, Into: eng.writeInto,
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
 	if catchUp == 0 {

@@ -1,0 +1,217 @@
+package query
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// turnTime is how long a goroutine of a statement works before it lets a
+	// waiting one go first.
+	turnTime = 10 * time.Millisecond
+	// writeRest is how long after the end of a write its share of the cores stays
+	// free. The next write of a busy client then finds an idle core.
+	writeRest = 10 * time.Millisecond
+)
+
+// Cores shares the processor between queries and writes. At most one goroutine
+// of a query per core works at a time, and fewer while a write is under way: a
+// quarter of the cores, at least one of two, is left to writes. Queries wait in
+// the order in which they came. A nil Cores lets every query work at once.
+//
+// Writes never wait here.
+type Cores struct {
+	total, reserved int
+	writes          atomic.Int64 // under way
+	lastWrite       atomic.Int64 // the end of the last one, ns since start
+	start           time.Time
+
+	mu struct {
+		sync.Mutex
+		working int             // turns given
+		waiting []chan struct{} // first come, first served
+		timer   *time.Timer     // admits waiters when the share of writes ends
+	}
+}
+
+// NewCores shares n cores; 0 is runtime.GOMAXPROCS(0).
+func NewCores(n int) *Cores {
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	c := &Cores{total: n, start: time.Now()}
+	if n > 1 {
+		c.reserved = max(1, n/4)
+	}
+	c.lastWrite.Store(-int64(writeRest))
+	return c
+}
+
+// Write reserves the share of writes until the returned function is called, and
+// a little longer.
+func (c *Cores) Write() (done func()) {
+	if c == nil {
+		return func() {}
+	}
+	c.writes.Add(1)
+	return func() {
+		c.lastWrite.Store(int64(time.Since(c.start)))
+		c.writes.Add(-1)
+	}
+}
+
+// limit returns how many turns there are now.
+func (c *Cores) limit() int {
+	if c.writes.Load() > 0 || time.Since(c.start)-time.Duration(c.lastWrite.Load()) < writeRest {
+		return c.total - c.reserved
+	}
+	return c.total
+}
+
+// enter waits for a turn, and takes up to want-1 more that are free.
+func (c *Cores) enter(ctx context.Context, want int) (got int, err error) {
+	c.mu.Lock()
+	if limit := c.limit(); len(c.mu.waiting) == 0 && c.mu.working < limit {
+		got = max(1, min(want, limit-c.mu.working))
+		c.mu.working += got
+		c.mu.Unlock()
+		return got, nil
+	}
+	ready := make(chan struct{})
+	c.mu.waiting = append(c.mu.waiting, ready)
+	c.watchLocked()
+	c.mu.Unlock()
+	select {
+	case <-ready:
+		return 1, nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, w := range c.mu.waiting {
+		if w == ready {
+			c.mu.waiting = append(c.mu.waiting[:i], c.mu.waiting[i+1:]...)
+			return 0, context.Cause(ctx)
+		}
+	}
+	c.leaveLocked(1) // the turn came in the meantime
+	return 0, context.Cause(ctx)
+}
+
+// leave gives n turns back.
+func (c *Cores) leave(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaveLocked(n)
+}
+
+func (c *Cores) leaveLocked(n int) {
+	c.mu.working -= n
+	c.admitLocked()
+}
+
+// admitLocked gives the free turns to those who wait.
+func (c *Cores) admitLocked() {
+	for limit := c.limit(); len(c.mu.waiting) > 0 && c.mu.working < limit; c.mu.working++ {
+		close(c.mu.waiting[0])
+		c.mu.waiting = c.mu.waiting[1:]
+	}
+	c.watchLocked()
+}
+
+// watchLocked looks again when the share of writes may have ended: the end of a
+// write wakes nobody.
+func (c *Cores) watchLocked() {
+	if len(c.mu.waiting) == 0 || c.mu.timer != nil || c.reserved == 0 {
+		return
+	}
+	c.mu.timer = time.AfterFunc(writeRest, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.mu.timer = nil
+		c.admitLocked()
+	})
+}
+
+// crowded reports whether a goroutine that has a turn should let another work.
+func (c *Cores) crowded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.mu.waiting) > 0 || c.mu.working > c.limit()
+}
+
+// Turn is the share of a query in the cores. Its zero value is ready for
+// ExecuteOptions.Turn; a query belongs to one Turn at a time. A nil Turn, and
+// one that has not begun, never waits.
+type Turn struct {
+	cores *Cores
+	held  int          // turns, of the statement's goroutine and its workers
+	since atomic.Int64 // the last change of turns, ns since cores.start
+}
+
+// begin waits for a turn and returns how many workers the query may use, at
+// most want.
+func (t *Turn) begin(ctx context.Context, c *Cores, want int) (workers int, err error) {
+	if t == nil || c == nil {
+		return want, nil
+	}
+	if t.held, err = c.enter(ctx, want); err != nil {
+		return 0, err
+	}
+	t.cores = c
+	t.since.Store(int64(time.Since(c.start)))
+	return t.held, nil
+}
+
+// end gives the turns back.
+func (t *Turn) end() {
+	if t != nil && t.cores != nil {
+		t.cores.leave(t.held)
+		t.cores = nil
+	}
+}
+
+// yield lets another query work if this one has worked long enough. Any worker
+// of the query may call it, and waits.
+func (t *Turn) yield(ctx context.Context) error {
+	if t == nil || t.cores == nil {
+		return nil
+	}
+	now, since := int64(time.Since(t.cores.start)), t.since.Load()
+	if now-since < int64(turnTime) || !t.since.CompareAndSwap(since, now) || !t.cores.crowded() {
+		return nil
+	}
+	t.cores.leave(1)
+	return t.retake(ctx)
+}
+
+// retake waits for the turn of one goroutine. After an error the query ends, but
+// end gives back as many turns as begin took.
+func (t *Turn) retake(ctx context.Context) error {
+	_, err := t.cores.enter(ctx, 1)
+	if err != nil {
+		t.cores.mu.Lock()
+		t.cores.mu.working++
+		t.cores.mu.Unlock()
+		return err
+	}
+	t.since.Store(int64(time.Since(t.cores.start)))
+	return nil
+}
+
+// Outside runs f, which may wait for a client, without the turn of the calling
+// goroutine: a client that does not read holds up no other query.
+func (t *Turn) Outside(ctx context.Context, f func() error) error {
+	if t == nil || t.cores == nil {
+		return f()
+	}
+	t.cores.leave(1)
+	err := f()
+	if again := t.retake(ctx); err == nil {
+		err = again
+	}
+	return err
+}

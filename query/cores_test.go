@@ -1,0 +1,243 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/influxdata/influxql"
+)
+
+func TestCoresLeaveRoomForWrites(t *testing.T) {
+	for _, tt := range []struct{ cores, queries, besideWrites int }{
+		{1, 1, 1}, {2, 2, 1}, {3, 3, 2}, {4, 4, 3}, {8, 8, 6}, {64, 64, 48},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := NewCores(tt.cores)
+			check := func(what string, want int) {
+				t.Helper()
+				if got := c.limit(); got != want {
+					t.Errorf("%d cores, %s: %d turns, want %d", tt.cores, what, got, want)
+				}
+			}
+			check("at rest", tt.queries)
+			one, two := c.Write(), c.Write()
+			check("two writes", tt.besideWrites)
+			one()
+			time.Sleep(time.Hour)
+			check("a long write", tt.besideWrites)
+			two()
+			check("right after a write", tt.besideWrites)
+			time.Sleep(writeRest)
+			check("later", tt.queries)
+		})
+	}
+}
+
+// enterAll starts n goroutines that enter one after another, and returns the
+// channel that gets their numbers when they have their turns.
+func enterAll(c *Cores, n int) chan int {
+	entered := make(chan int, n)
+	for i := range n {
+		go func() {
+			if _, err := c.enter(context.Background(), 1); err == nil {
+				entered <- i
+			}
+		}()
+		synctest.Wait()
+	}
+	return entered
+}
+
+func drain(ch chan int) (got []int) {
+	synctest.Wait()
+	for len(ch) > 0 {
+		got = append(got, <-ch)
+	}
+	return got
+}
+
+func TestCoresServeInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCores(2)
+		done := c.Write()
+		entered := enterAll(c, 5)
+		if got := drain(entered); !slices.Equal(got, []int{0}) {
+			t.Fatalf("beside a write %v have turns, want the first", got)
+		}
+		c.leave(1)
+		if got := drain(entered); !slices.Equal(got, []int{1}) {
+			t.Fatalf("then %v", got)
+		}
+		done()
+		time.Sleep(3 * writeRest) // nobody leaves: the clock admits
+		if got := drain(entered); !slices.Equal(got, []int{2}) {
+			t.Fatalf("after the write %v", got)
+		}
+		c.leave(2)
+		if got := drain(entered); len(got) != 2 {
+			t.Fatalf("at the end %v", got)
+		}
+		c.leave(2)
+		if c.mu.working != 0 || c.mu.timer != nil && len(c.mu.waiting) > 0 {
+			t.Errorf("%d turns are still given", c.mu.working)
+		}
+	})
+}
+
+func TestCoresGiveFreeTurnsToWorkers(t *testing.T) {
+	c := NewCores(4)
+	ctx := context.Background()
+	for _, want := range []int{3, 1} {
+		if got, err := c.enter(ctx, 3); got != want || err != nil {
+			t.Errorf("%d turns, %v, want %d", got, err, want)
+		}
+	}
+}
+
+func TestCoresForgetWhoGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCores(1)
+		var holder Turn
+		if _, err := holder.begin(context.Background(), c, 1); err != nil {
+			t.Fatal(err)
+		}
+		why := errors.New("killed")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		failed := make(chan error)
+		go func() {
+			var late Turn
+			_, err := late.begin(ctx, c, 1)
+			late.end()
+			failed <- err
+		}()
+		synctest.Wait()
+		cancel(why)
+		if err := <-failed; err != why {
+			t.Errorf("error %v, want the cause", err)
+		}
+		holder.end()
+		if c.mu.working != 0 || len(c.mu.waiting) != 0 {
+			t.Errorf("%d working, %d waiting at the end", c.mu.working, len(c.mu.waiting))
+		}
+	})
+}
+
+func TestTurnYieldsToWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx := NewCores(1), context.Background()
+		var long Turn
+		if _, err := long.begin(ctx, c, 1); err != nil {
+			t.Fatal(err)
+		}
+		entered := enterAll(c, 1)
+		yielded := make(chan error, 2)
+		if err := long.yield(ctx); err != nil || len(drain(entered)) != 0 {
+			t.Fatalf("a turn ended before its time: %v", err)
+		}
+		time.Sleep(turnTime)
+		go func() { yielded <- long.yield(ctx) }()
+		if got := drain(entered); len(got) != 1 {
+			t.Fatal("the waiting query got no turn")
+		}
+		if len(yielded) != 0 {
+			t.Fatal("both have a turn on one core")
+		}
+		c.leave(1)
+		if err := <-yielded; err != nil {
+			t.Fatal(err)
+		}
+		// A context that ends while the query waits again leaves nothing behind.
+		other := enterAll(c, 1)
+		ending, cancel := context.WithCancel(ctx)
+		time.Sleep(turnTime)
+		go func() { yielded <- long.yield(ending) }()
+		if len(drain(other)) != 1 {
+			t.Fatal("the waiting query got no turn")
+		}
+		cancel()
+		if err := <-yielded; !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		long.end()
+		c.leave(1)
+		if c.mu.working != 0 {
+			t.Errorf("%d working at the end", c.mu.working)
+		}
+	})
+}
+
+// TestStuckClientHoldsNoTurn has a client that does not read its answer on the
+// only core, and asks other queries meanwhile.
+func TestStuckClientHoldsNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCores(1)
+		store := sampleStore(t)
+		e := New(Options{Storage: store, Admin: store, Cores: c})
+		read := make(chan struct{})
+		stuck := make(chan error)
+		go func() {
+			turn := new(Turn)
+			stuck <- askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{Turn: turn}, func(*Result) error {
+				return turn.Outside(context.Background(), func() error { <-read; return nil })
+			})
+		}()
+		synctest.Wait()
+		if err := askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{}, func(r *Result) error { return r.Err }); err != nil {
+			t.Errorf("another query: %v", err)
+		}
+		close(read)
+		if err := <-stuck; err != nil {
+			t.Error(err)
+		}
+		if c.mu.working != 0 {
+			t.Errorf("%d working at the end", c.mu.working)
+		}
+	})
+}
+
+// TestKillNeedsNoTurn ends a query that waits, by statements that run while
+// every core is taken.
+func TestKillNeedsNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCores(1)
+		store := sampleStore(t)
+		e := New(Options{Storage: store, Admin: store, Cores: c})
+		if _, err := c.enter(context.Background(), 1); err != nil {
+			t.Fatal(err)
+		}
+		waiting := make(chan error)
+		go func() {
+			var failed error
+			err := askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{}, func(r *Result) error { failed = r.Err; return nil })
+			waiting <- errors.Join(err, failed)
+		}()
+		synctest.Wait()
+		var id any
+		err := askText(t, e, "SHOW QUERIES", ExecuteOptions{}, func(r *Result) error {
+			id = r.Series[0].Values[0].Ints[0]
+			return r.Err
+		})
+		if err != nil || id != int64(1) {
+			t.Fatalf("SHOW QUERIES: id %v, %v", id, err)
+		}
+		if err := askText(t, e, "KILL QUERY 1", ExecuteOptions{}, func(r *Result) error { return r.Err }); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-waiting; !errors.Is(err, ErrQueryInterrupted) {
+			t.Errorf("the killed query: %v", err)
+		}
+	})
+}
+
+func askText(t *testing.T, e *Executor, text string, opt ExecuteOptions, emit func(*Result) error) error {
+	t.Helper()
+	q, err := influxql.ParseQuery(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Execute(context.Background(), q, opt, emit)
+}
