@@ -10,8 +10,9 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 // ServerOptions configure a Server. The zero value serves on a free local port.
@@ -60,7 +61,7 @@ func Listen(h *Handler, opt ServerOptions) (*Server, error) {
 		return nil, err // names the operation and the address
 	}
 	if opt.MaxConnections > 0 {
-		l = &limitListener{Listener: l, tokens: make(chan struct{}, opt.MaxConnections), closed: make(chan struct{})}
+		l = netutil.LimitListener(l, opt.MaxConnections)
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -137,44 +138,4 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	<-s.done
 	return errors.Join(err, s.err)
-}
-
-// limitListener bounds the connections that are open at a time.
-type limitListener struct {
-	net.Listener
-	tokens chan struct{}
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.tokens <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.tokens
-		return nil, err
-	}
-	return &limitConn{Conn: c, release: func() { <-l.tokens }}, nil
-}
-
-func (l *limitListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-// limitConn gives its token back when closed.
-type limitConn struct {
-	net.Conn
-	once    sync.Once
-	release func()
-}
-
-func (c *limitConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.release)
-	return err
 }

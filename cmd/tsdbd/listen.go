@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net"
 
 	"tsdbd/httpapi"
@@ -19,14 +20,36 @@ func (c *config) certificate() (*httpapi.Certificate, error) {
 	return httpapi.LoadCertificate(c.HTTP.HTTPSCertificate, c.HTTP.HTTPSPrivateKey)
 }
 
+// connectionShare is the part of the files a process may open that connections
+// may take. The rest is for data files and the catalog.
+const connectionShare = 0.75
+
+// connectionLimit returns how many connections each listener accepts at a time,
+// 0 for no limit. files is how many files the process may open, 0 if that is
+// not known.
+func (c *config) connectionLimit(files uint64) int {
+	if c.HTTP.MaxConnectionLimit > 0 {
+		return c.HTTP.MaxConnectionLimit
+	}
+	if files == 0 || files > math.MaxInt32 {
+		return 0
+	}
+	limit := float64(files) * connectionShare
+	if c.HTTP.UnixSocketEnabled {
+		limit /= 2
+	}
+	return max(1, int(limit))
+}
+
 // listen opens the address and, if it is wanted, the unix socket.
 func (c *config) listen(h *httpapi.Handler, certificate *httpapi.Certificate, base *tls.Config, log *slog.Logger) ([]*httpapi.Server, error) {
 	var encrypted *tls.Config
 	if certificate != nil {
 		encrypted = certificate.TLSConfig(base)
 	}
+	limit := c.connectionLimit(openFileLimit())
 	server, err := httpapi.Listen(h, httpapi.ServerOptions{
-		Address: c.HTTP.BindAddress, MaxConnections: c.HTTP.MaxConnectionLimit, TLS: encrypted, Logger: log,
+		Address: c.HTTP.BindAddress, MaxConnections: limit, TLS: encrypted, Logger: log,
 	})
 	if err != nil {
 		return nil, err
@@ -36,7 +59,7 @@ func (c *config) listen(h *httpapi.Handler, certificate *httpapi.Certificate, ba
 	}
 	socket, err := httpapi.Listen(h, httpapi.ServerOptions{
 		Socket: c.HTTP.BindSocket, SocketMode: fs.FileMode(c.HTTP.UnixSocketPermissions),
-		MaxConnections: c.HTTP.MaxConnectionLimit, Logger: log,
+		MaxConnections: limit, Logger: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, server.Close(context.Background()))
