@@ -9,53 +9,77 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"tsdbd/meta"
 )
 
-// The failed logins of one user from one address that are checked in a second.
-// More are refused unseen: a check is slow, and guessing is to be slower.
+// maxFailedLogins bounds the passwords that are checked, or wait to be checked,
+// for one user from one address and turn out wrong in a second. All names that
+// are no user's count as one user. Further ones are refused without a check:
+// guessing is meant to be slow.
 const maxFailedLogins = 10
 
-// maxWaitingLogins bounds the requests whose password waits to be checked, a
-// minute's worth and more. Those who come later are asked to come back.
+// maxWaitingLogins bounds the passwords that wait to be checked, of users and of
+// unknown names each. A check takes 50 ms, so that is a minute's worth or more.
+// Clients that come later are asked to come back.
 const maxWaitingLogins = 1000
 
 // maxFailedKeys bounds the memory of the failures of the last second.
 const maxFailedKeys = 10_000
 
 // logins checks passwords. A check takes 50 ms, and clients send the password
-// with each request, so the last one that was right is remembered for each
-// user, as a keyed hash of it and of the stored hash: it is worth nothing
-// outside this process, and nothing once the password has changed or the user
-// was dropped, for the stored hash is looked up in the present catalog.
+// with each request, so logins remembers each user's last right password, as a
+// keyed hash of it and of the stored hash. That hash is worth nothing outside
+// this process. It is worth nothing once the password has changed or the user
+// was dropped, because the stored hash comes from the present catalog.
 type logins struct {
 	checkPassword func(hash, password string) bool
 	key           [sha256.Size]byte
-	// slots bounds the checks under way, so that guessing leaves the machine
-	// time for those who are in.
-	slots   chan struct{}
-	waiting atomic.Int64
-	dummy   func() string // a hash no password is known of
+	turns         loginTurns
+	dummy         func() string // a hash of a password that nobody knows
 
 	mu struct {
 		sync.Mutex
 		verified map[string][sha256.Size]byte // by user name
-		failed   map[failedKey]int
+		checking map[passwordKey]*passwordCheck
+		pending  map[loginKey]int // checks under way or waiting
+		failed   map[loginKey]int
 		second   int64 // that failed counts
 	}
 }
 
-type failedKey struct{ name, address string }
+// loginKey is who tries a password, and from where. The name is empty, and known
+// is false, for a name that is no user's.
+type loginKey struct {
+	known         bool
+	name, address string
+}
+
+// passwordKey is a password that a client says is a user's.
+type passwordKey struct {
+	name string
+	mac  [sha256.Size]byte
+}
+
+// passwordCheck is a check under way. All requests that bring the same password
+// of the same user wait for one check.
+type passwordCheck struct {
+	done  chan struct{}
+	ended bool // by an answer, not by a client that left; valid after done
+	right bool
+}
 
 func newLogins(checkPassword func(hash, password string) bool) *logins {
-	l := &logins{checkPassword: checkPassword, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+	l := &logins{checkPassword: checkPassword}
+	l.turns.free = max(1, runtime.GOMAXPROCS(0)/2)
 	_, _ = rand.Read(l.key[:]) // it never fails
 	l.mu.verified = map[string][sha256.Size]byte{}
-	l.mu.failed = map[failedKey]int{}
+	l.mu.checking = map[passwordKey]*passwordCheck{}
+	l.mu.pending = map[loginKey]int{}
+	l.mu.failed = map[loginKey]int{}
 	l.dummy = sync.OnceValue(func() string {
 		hash, _ := meta.HashPassword(rand.Text()) // a text it takes
 		return hash
@@ -63,41 +87,92 @@ func newLogins(checkPassword func(hash, password string) bool) *logins {
 	return l
 }
 
-// check returns the user of that name if the password is the user's. It takes
-// as long for a user that does not exist.
+// check returns the user of that name if the password is the user's. It works
+// as long for a name that is no user's.
 func (l *logins) check(ctx context.Context, catalog *meta.Data, name, password, address string) (*meta.User, error) {
 	u := catalog.User(name)
-	if u != nil && l.remembers(u, password) {
-		return u, nil
-	}
-	if !l.mayTry(name, address) {
-		return nil, errTooManyLogins
-	}
-	defer l.waiting.Add(-1)
-	if l.waiting.Add(1) > maxWaitingLogins {
-		return nil, errLoginsBusy
-	}
-	select {
-	case l.slots <- struct{}{}:
-		defer func() { <-l.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if u != nil && l.remembers(u, password) {
-		return u, nil // by a request that waited in front of this one
-	}
-	hash := ""
-	if u != nil {
-		hash = u.Hash
-	} else {
-		hash = l.dummy()
-	}
-	if !l.checkPassword(hash, password) || u == nil {
-		l.failed(name, address)
+	if u == nil {
+		if _, err := l.verify(ctx, loginKey{address: address}, l.dummy(), password); err != nil {
+			return nil, err
+		}
 		return nil, errAuthorizationFailed
 	}
-	l.remember(catalog, u, password)
+	key := passwordKey{name, l.mac(u, password)}
+	for !l.remembers(key) {
+		c, mine := l.join(key)
+		if !mine {
+			select {
+			case <-c.done:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			if c.ended && !c.right {
+				return nil, errAuthorizationFailed
+			}
+			continue
+		}
+		right, err := l.verify(ctx, loginKey{true, name, address}, u.Hash, password)
+		l.leave(catalog, key, c, right, err == nil)
+		if err != nil {
+			return nil, err
+		}
+		if !right {
+			return nil, errAuthorizationFailed
+		}
+		break
+	}
 	return u, nil
+}
+
+// join returns the check of a password that is under way. If there is none, it
+// begins one, which is the caller's to make and to leave.
+func (l *logins) join(key passwordKey) (c *passwordCheck, mine bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.mu.checking[key]; c != nil {
+		return c, false
+	}
+	c = &passwordCheck{done: make(chan struct{})}
+	l.mu.checking[key] = c
+	return c, true
+}
+
+// leave ends a check. It remembers a password that was right, and forgets users
+// that are gone.
+func (l *logins) leave(catalog *meta.Data, key passwordKey, c *passwordCheck, right, ended bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.mu.checking, key)
+	c.right, c.ended = right, ended
+	close(c.done)
+	if !right {
+		return
+	}
+	l.mu.verified[key.name] = key.mac
+	if len(l.mu.verified) > len(catalog.Users) {
+		for name := range l.mu.verified {
+			if catalog.User(name) == nil {
+				delete(l.mu.verified, name)
+			}
+		}
+	}
+}
+
+// verify waits for its turn and checks a password. It refuses without a check
+// if too many for the same key were wrong in this second or wait.
+func (l *logins) verify(ctx context.Context, key loginKey, hash, password string) (right bool, err error) {
+	if !l.begin(key) {
+		return false, errTooManyLogins
+	}
+	failed := false
+	defer func() { l.end(key, failed) }()
+	if err := l.turns.enter(ctx, key.known); err != nil {
+		return false, err
+	}
+	defer l.turns.leave()
+	right = l.checkPassword(hash, password)
+	failed = !right || !key.known
+	return right, nil
 }
 
 // mac binds a password to the stored hash it was checked against.
@@ -112,46 +187,36 @@ func (l *logins) mac(u *meta.User, password string) (sum [sha256.Size]byte) {
 	return sum
 }
 
-func (l *logins) remembers(u *meta.User, password string) bool {
+// remembers reports whether a password is the one that was right last.
+func (l *logins) remembers(key passwordKey) bool {
 	l.mu.Lock()
-	have, ok := l.mu.verified[u.Name]
+	have, ok := l.mu.verified[key.name]
 	l.mu.Unlock()
-	if !ok {
+	return ok && hmac.Equal(have[:], key.mac[:])
+}
+
+// begin reports whether another password is checked for the key now. If so, end
+// must follow.
+func (l *logins) begin(key loginKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tickLocked()
+	if l.mu.failed[key]+l.mu.pending[key] >= maxFailedLogins {
 		return false
 	}
-	sum := l.mac(u, password)
-	return hmac.Equal(have[:], sum[:])
+	l.mu.pending[key]++
+	return true
 }
 
-// remember notes a password that was right, and forgets users that are gone.
-func (l *logins) remember(catalog *meta.Data, u *meta.User, password string) {
-	sum := l.mac(u, password)
+func (l *logins) end(key loginKey, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mu.verified[u.Name] = sum
-	if len(l.mu.verified) > len(catalog.Users) {
-		for name := range l.mu.verified {
-			if catalog.User(name) == nil {
-				delete(l.mu.verified, name)
-			}
-		}
+	l.tickLocked()
+	if l.mu.pending[key]--; l.mu.pending[key] == 0 {
+		delete(l.mu.pending, key)
 	}
-}
-
-// mayTry reports whether another password for the user is looked at now.
-func (l *logins) mayTry(name, address string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.tickLocked()
-	return l.mu.failed[failedKey{name, address}] < maxFailedLogins
-}
-
-func (l *logins) failed(name, address string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.tickLocked()
-	if len(l.mu.failed) < maxFailedKeys {
-		l.mu.failed[failedKey{name, address}]++
+	if failed && len(l.mu.failed) < maxFailedKeys {
+		l.mu.failed[key]++
 	}
 }
 
@@ -169,4 +234,65 @@ func clientAddress(r *http.Request) string {
 		return host
 	}
 	return r.RemoteAddr
+}
+
+// loginTurns bounds the checks under way, so that guessing leaves the machine
+// time for other work. Passwords of users go before those of unknown names, each
+// in the order in which they came.
+type loginTurns struct {
+	mu             sync.Mutex
+	free           int
+	known, unknown []chan struct{} // wait
+}
+
+// enter waits for a turn. After it without an error, leave ends the turn.
+func (t *loginTurns) enter(ctx context.Context, known bool) error {
+	t.mu.Lock()
+	if t.free > 0 {
+		t.free--
+		t.mu.Unlock()
+		return nil
+	}
+	queue := &t.unknown
+	if known {
+		queue = &t.known
+	}
+	if len(*queue) >= maxWaitingLogins {
+		t.mu.Unlock()
+		return errLoginsBusy
+	}
+	turn := make(chan struct{})
+	*queue = append(*queue, turn)
+	t.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(*queue, turn); i >= 0 {
+		*queue = slices.Delete(*queue, i, i+1)
+	} else {
+		t.passLocked() // the turn came in the meantime
+	}
+	return ctx.Err()
+}
+
+func (t *loginTurns) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passLocked()
+}
+
+// passLocked gives a turn that has ended to the next who waits.
+func (t *loginTurns) passLocked() {
+	for _, queue := range []*[]chan struct{}{&t.known, &t.unknown} {
+		if len(*queue) > 0 {
+			close((*queue)[0])
+			*queue = (*queue)[1:]
+			return
+		}
+	}
+	t.free++
 }
