@@ -27,13 +27,21 @@ func parse(text string) (*plan, error) {
 	return p, nil
 }
 
+// step returns the time between two runs.
+func (p *plan) step() time.Duration {
+	if p.every <= 0 {
+		return p.Interval
+	}
+	return p.every
+}
+
 // due tells whether a run is due at now, the previous having been the one of
 // last (zero: none), and over which range [start, end). run names it: runs are
 // a multiple of EVERY apart.
 func (p *plan) due(now, last time.Time) (start, end, run time.Time, ok bool) {
-	every := p.every
-	if every <= 0 {
-		run, every = p.Window(now), p.Interval
+	every := p.step()
+	if p.every <= 0 {
+		run = p.Window(now)
 	} else {
 		run = p.Step(now, every)
 	}

@@ -55,12 +55,44 @@ type Service struct {
 	once   sync.Once
 
 	// Of the loop.
-	plans  map[string]*plan // by key; nil: cannot run
-	last   map[string]int64 // key -> time of the last run, ns
+	plans  map[string]*plan   // by key; nil: cannot run
+	last   map[string]lastRun // by key
 	failed map[string]retry
 	dirty  bool
 
 	ok, bad atomic.Uint64
+}
+
+// lastRun says up to where a query has run, by the wall clock, in ns.
+type lastRun struct {
+	at int64
+	// The latest run that came more than a step after the one before it was at
+	// leapTo, the one before at leapFrom; 0: there was none. If leapTo turns out
+	// to be in the future, the clock had jumped ahead, and leapFrom is how far the
+	// query really was.
+	leapFrom, leapTo int64
+}
+
+// ran returns what is known after a run at the given time, when runs are due
+// a step apart.
+func (l lastRun) ran(at int64, step time.Duration) lastRun {
+	if l.at != 0 && at-l.at > int64(step) {
+		l.leapFrom, l.leapTo = l.at, at
+	}
+	l.at = at
+	return l
+}
+
+// believed returns the last run if now is right: a run in the future was made
+// while the clock was ahead.
+func (l lastRun) believed(now int64) lastRun {
+	switch {
+	case l.at <= now:
+		return l
+	case l.leapTo > now && l.leapFrom < now:
+		return lastRun{at: l.leapFrom}
+	}
+	return lastRun{at: now}
 }
 
 // retry says when a query that failed runs again.
@@ -86,7 +118,7 @@ func New(opt Options) *Service {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	return &Service{opt: opt, done: make(chan struct{}), plans: map[string]*plan{}, last: map[string]int64{}, failed: map[string]retry{}}
+	return &Service{opt: opt, done: make(chan struct{}), plans: map[string]*plan{}, last: map[string]lastRun{}, failed: map[string]retry{}}
 }
 
 // Start reads the state and begins to run queries. A state file that cannot be
@@ -96,7 +128,7 @@ func (s *Service) Start() {
 	s.cancel = cancel
 	if err := s.load(); err != nil {
 		s.opt.Logger.Error("continuous queries begin anew, nothing is caught up", "err", err)
-		s.last = map[string]int64{}
+		s.last = map[string]lastRun{}
 	}
 	go func() {
 		defer close(s.done)
@@ -172,16 +204,22 @@ func (s *Service) pass(ctx context.Context) {
 func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 	now := s.opt.Now()
 	var last time.Time
-	if ns, ok := s.last[k]; ok {
-		last = time.Unix(0, ns)
+	if l, ok := s.last[k]; ok {
+		if b := l.believed(now.UnixNano()); b != l {
+			s.opt.Logger.Warn("the wall clock was ahead, a continuous query runs again over what it covered then",
+				"database", database, "name", name, "ran", time.Unix(0, l.at).UTC(), "from", time.Unix(0, b.at).UTC(), "now", now.UTC())
+			l = b
+			s.last[k], s.dirty = l, true
+		}
+		last = time.Unix(0, l.at)
 		if limit := now.Add(-max(s.opt.CatchUp, 0)); last.Before(limit) {
 			last = limit
 		}
-		if s.opt.CatchUp < 0 && s.last[k] < p.Window(now).UnixNano()-int64(max(p.Interval, p.every)) {
+		if s.opt.CatchUp < 0 && l.at < p.Window(now).UnixNano()-int64(max(p.Interval, p.every)) {
 			last = time.Time{}
 		}
 	}
-	if r, ok := s.failed[k]; ok && now.Before(r.at) {
+	if r, ok := s.failed[k]; ok && now.Before(r.at) && r.at.Sub(now) <= r.delay { // else the clock was ahead
 		return
 	}
 	start, end, run, due := p.due(now, last)
@@ -216,13 +254,13 @@ func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 		s.failed[k] = r
 		if _, known := s.last[k]; !known {
 			// A query that has never run keeps its first window.
-			s.last[k], s.dirty = start.UnixNano(), true
+			s.last[k], s.dirty = lastRun{at: start.UnixNano()}, true
 		}
 		log.Error("continuous query failed, it will be tried again", "in", r.delay, "err", err)
 		return
 	}
 	delete(s.failed, k)
-	s.last[k], s.dirty = run.UnixNano(), true
+	s.last[k], s.dirty = s.last[k].ran(run.UnixNano(), p.step()), true
 }
 
 // load reads the state file, if there is one.
@@ -243,7 +281,7 @@ func (s *Service) load() error {
 		return fmt.Errorf("decode %s: %w", name, err)
 	}
 	for _, e := range list {
-		s.last[key(e.Database, e.Name, e.Query)] = e.Last
+		s.last[key(e.Database, e.Name, e.Query)] = lastRun{e.Last, e.LeapFrom, e.LeapTo}
 	}
 	return nil
 }
@@ -252,6 +290,7 @@ func (s *Service) load() error {
 type stateEntry struct {
 	Database, Name, Query string
 	Last                  int64 // time of the last run that succeeded, ns
+	LeapFrom, LeapTo      int64 `json:",omitempty"` // see lastRun
 }
 
 func (s *Service) save() error {
@@ -262,7 +301,7 @@ func (s *Service) save() error {
 	for _, db := range s.opt.Catalog().Databases {
 		for _, q := range db.ContinuousQueries {
 			if last, ok := s.last[key(db.Name, q.Name, q.Query)]; ok {
-				list = append(list, stateEntry{db.Name, q.Name, q.Query, last})
+				list = append(list, stateEntry{db.Name, q.Name, q.Query, last.at, last.leapFrom, last.leapTo})
 			}
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,6 +151,14 @@ func (r *recorder) execute(_ context.Context, db string, q *influxql.Query) erro
 	return r.err
 }
 
+// forget drops what ran so far.
+func (r *recorder) forget() {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ranges = nil
+}
+
 func (r *recorder) expect(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -228,4 +238,78 @@ func TestService(t *testing.T) {
 		r.expect(t, "13:40-13:50")
 		s.Close()
 	})
+}
+
+// TestClockAhead sets the wall clock ahead for a while: once it is right again
+// the query goes on at once, over all that ended since it last ran by a right
+// clock, also if the server was restarted meanwhile.
+func TestClockAhead(t *testing.T) {
+	for name, restart := range map[string]bool{"running": false, "restarted": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				data := catalog(t, "BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(10m) END")
+				r := &recorder{}
+				var ahead atomic.Int64
+				var log strings.Builder
+				opt := Options{
+					Logger: slog.New(slog.NewTextHandler(&log, nil)), Catalog: func() *meta.Data { return data }, Execute: r.execute, Dir: t.TempDir(),
+					Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+				}
+				s := New(opt)
+				clock := func(d time.Duration) {
+					ahead.Store(int64(d))
+					if restart {
+						s.Close()
+						s = New(opt)
+						s.Start()
+					}
+				}
+				time.Sleep(65 * time.Minute)
+				s.Start()
+				r.expect(t, "00:50-01:00")
+
+				// 01:05. Two hours ahead for 11 minutes: two runs.
+				clock(2 * time.Hour)
+				time.Sleep(11 * time.Minute)
+				r.expect(t, "01:00-03:00", "03:00-03:10")
+				clock(0)
+				time.Sleep(2 * time.Second)
+				r.expect(t, "01:00-01:10") // 01:16: computed before it had all its points
+				time.Sleep(10 * time.Minute)
+				r.expect(t, "01:10-01:20")
+				if n := strings.Count(log.String(), "the wall clock was ahead"); n != 1 {
+					t.Errorf("logged %d times:\n%s", n, log.String())
+				}
+
+				// A long rest is no jump: a small one after it brings nothing else back.
+				s.Close()
+				time.Sleep(65 * time.Minute) // 02:31
+				s = New(opt)
+				s.Start()
+				r.expect(t, "01:20-02:30")
+				time.Sleep(8 * time.Minute)
+				clock(2 * time.Minute)
+				time.Sleep(2 * time.Second)
+				r.expect(t, "02:30-02:40")
+				clock(0)
+				time.Sleep(2 * time.Second)
+				r.expect(t)
+				time.Sleep(time.Minute)
+				r.expect(t, "02:30-02:40")
+
+				// A failure while the clock is ahead is tried again when it is right.
+				clock(24 * time.Hour)
+				r.fail(errors.New("no"))
+				time.Sleep(500 * time.Millisecond)
+				r.forget()
+				time.Sleep(10 * time.Second)
+				r.fail(nil)
+				r.forget()
+				clock(0)
+				time.Sleep(10 * time.Minute)
+				r.expect(t, "02:40-02:50")
+				s.Close()
+			})
+		})
+	}
 }
