@@ -138,6 +138,9 @@ func median(stop *stopper, x []float64) float64 {
 		return high
 	}
 	low := slices.Max(s[:n/2])
+	if math.IsInf(low, 0) || math.IsInf(high, 0) {
+		return low + high
+	}
 	return low + (high-low)/2
 }
 

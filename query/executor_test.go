@@ -164,6 +164,18 @@ func TestDeletes(t *testing.T) {
 	}
 }
 
+// TestCardinalityOfGroups counts apart what differs only in where a zero byte lies.
+func TestCardinalityOfGroups(t *testing.T) {
+	m := newFakeStore()
+	mustOK(t, m.Apply(t.Context(), meta.CreateDatabase{Name: "db"}))
+	m.point(t, "db", "autogen", "m", model.Tags{{Key: "a", Value: "x\x00y"}, {Key: "b", Value: "z"}}, map[string]model.FieldType{"v": model.Float}, 1)
+	m.point(t, "db", "autogen", "m", model.Tags{{Key: "a", Value: "x"}, {Key: "b", Value: "y\x00z"}}, map[string]model.FieldType{"v": model.Float}, 1)
+	got := runText(t, newExecutor(m), ExecuteOptions{Database: "db"}, `SHOW SERIES EXACT CARDINALITY GROUP BY a, b`)
+	if want := "m,a=x,b=y\x00z(count): 1 | m,a=x\x00y,b=z(count): 1"; len(got) != 1 || got[0] != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
 func TestStatementsAfterAFailure(t *testing.T) {
 	e := newExecutor(sampleStore(t))
 	got := runText(t, e, ExecuteOptions{Database: "db"}, `SHOW DATABASES; SHOW SERIES ON x; SHOW DATABASES; CREATE DATABASE y`)

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,10 +21,12 @@ type groupTable struct {
 	tuples [][]string
 }
 
+// groupKey appends a name and the values of a tuple, each behind its length: they
+// may hold any byte.
 func groupKey(dst []byte, name string, tuple []string) []byte {
-	dst = append(dst, name...)
+	dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
 	for _, v := range tuple {
-		dst = append(append(dst, 0xff), v...)
+		dst = append(binary.AppendUvarint(dst, uint64(len(v))), v...)
 	}
 	return dst
 }

@@ -162,9 +162,12 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 			return nil // InfluxDB gives values of tags the time 0
 		}
 	}
-	type groupKey struct{ name, tuple string }
-	counters := map[groupKey]*counter{}
-	tagsOf := map[groupKey]model.Tags{}
+	type group struct {
+		counter
+		name string
+		tags model.Tags
+	}
+	groups := map[string]*group{} // by groupKey
 	err := s.eachSourceMeasurement(c.database, c.sources, rng, func(_ *indexView, m indexMeasurement) error {
 		keys, err := c.keys(m)
 		if err != nil {
@@ -177,17 +180,19 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 		for _, p := range parts {
 			shard, set := p.shard, p.set
 			err = eachGroup(shard, m.name, set, keys, func(tuple []string, part *roaring.Bitmap) error {
-				key := groupKey{tuple: strings.Join(tuple, "\x00")}
+				name := ""
 				if c.byName {
-					key.name = m.name
+					name = m.name
 				}
-				if counters[key] == nil {
-					counters[key] = new(counter)
+				key := string(groupKey(nil, name, tuple))
+				if groups[key] == nil {
+					g := &group{name: name}
 					for i, k := range keys {
-						tagsOf[key] = append(tagsOf[key], model.Tag{Key: k, Value: tuple[i]})
+						g.tags = append(g.tags, model.Tag{Key: k, Value: tuple[i]})
 					}
+					groups[key] = g
 				}
-				return collect(counters[key], m.name, shard, part)
+				return collect(&groups[key].counter, m.name, shard, part)
 			})
 			if err != nil {
 				return err
@@ -195,8 +200,8 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 		}
 		return nil
 	}, func() error {
-		for _, counter := range counters {
-			if err := counter.countValues(s.ctx); err != nil {
+		for _, g := range groups {
+			if err := g.countValues(s.ctx); err != nil {
 				return err
 			}
 		}
@@ -205,17 +210,16 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 	if err != nil || c.offset > 0 { // each table has one row
 		return err
 	}
-	order := slices.SortedFunc(maps.Keys(counters), func(a, b groupKey) int {
-		if d := strings.Compare(a.name, b.name); d != 0 {
-			return d
-		}
-		return strings.Compare(a.tuple, b.tuple)
+	order := slices.SortedFunc(maps.Values(groups), func(a, b *group) int {
+		return cmp.Or(strings.Compare(a.name, b.name), slices.CompareFunc(a.tags, b.tags, func(x, y model.Tag) int {
+			return strings.Compare(x.Value, y.Value)
+		}))
 	})
 	var tables []*Series
-	for _, key := range order {
-		if n := counters[key].count(); n > 0 {
-			t := valueTable(key.name, []string{c.column}, []any{n})
-			t.Tags = tagsOf[key]
+	for _, g := range order {
+		if n := g.count(); n > 0 {
+			t := valueTable(g.name, []string{c.column}, []any{n})
+			t.Tags = g.tags
 			tables = append(tables, t)
 		}
 	}
