@@ -32,7 +32,7 @@ type slot struct {
 }
 
 // aggState is the partial aggregate of one slot in one window of one group.
-// n is the number of values; 0 means that nothing else is set. Sums: a holds
+// n is the number of values, of selectors 1 or tied; 0 means that nothing else is set. Sums: a holds
 // the bits of the sum, b the bits of the float that it lost. Selectors: t is
 // the time of the value, a its bits (of strings: place in aggTable.strs), b
 // the place of the row's other columns in aggTable.aux, plus one.
@@ -41,6 +41,9 @@ type aggState struct {
 	t    int64
 	a, b uint64
 }
+
+// tied is the n of a first or last for which several rows competed at its time.
+const tied = 2
 
 // addFloat adds hi+lo to a compensated sum.
 func (st *aggState) addFloat(hi, lo float64) {

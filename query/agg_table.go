@@ -22,6 +22,7 @@ type aggTable struct {
 	byGroup map[int32][]int64 // pages of sparse by group, once all are there
 	strs    []string          // values of string selectors
 	aux     [][]scalar        // other columns of chosen rows
+	desc    bool              // of equal rows the last series is chosen, else the first
 	auxKeys []string          // series key of each, to break ties
 	bytes   int64             // not yet accounted for
 
@@ -227,6 +228,9 @@ func (t *aggTable) mergeState(d, s *aggState, o *aggTable, sl slot) {
 		return
 	}
 	t.put(d, sl, s.t, s.a, str)
+	if s.n == tied {
+		d.n = tied
+	}
 	if s.b > 0 {
 		t.putAux(d, o.aux[s.b-1], key)
 	}
@@ -235,18 +239,19 @@ func (t *aggTable) mergeState(d, s *aggState, o *aggTable, sl slot) {
 // better reports whether a value takes the place of the one in d: an earlier
 // (later) one for first (last), a smaller (larger) for min (max), the
 // earliest of equals; where first or last compete at one time the larger
-// value wins, false before true for first. What is still equal is settled by
-// the series key if rows carry one.
+// value wins, false before true for first, and the state is marked as tied.
+// What is still equal is settled by the series key if rows carry one.
 func (t *aggTable) better(d *aggState, sl slot, at int64, bits uint64, str, key string) bool {
 	if d.n == 0 {
 		return true
 	}
-	tie := func() bool { return d.b > 0 && key < t.auxKeys[d.b-1] }
+	tie := func() bool { return d.b > 0 && key != t.auxKeys[d.b-1] && (key > t.auxKeys[d.b-1]) == t.desc }
 	switch sl.kind {
 	case slotFirst, slotLast:
 		if at != d.t {
 			return (at < d.t) == (sl.kind == slotFirst)
 		}
+		d.n = tied
 		switch {
 		case sl.typ == model.String:
 			if old := t.strs[d.a]; old != str {
@@ -286,7 +291,10 @@ func (t *aggTable) put(d *aggState, sl slot, at int64, bits uint64, str string) 
 			t.strs[bits] = str
 		}
 	}
-	d.n, d.t, d.a = 1, at, bits
+	if d.n != tied || d.t != at {
+		d.n = 1
+	}
+	d.t, d.a = at, bits
 }
 
 // putAux stores the other columns of the chosen row.

@@ -70,7 +70,11 @@ func (r *callRun) aggregate(p *aggPlan) error {
 	if err != nil {
 		return err
 	}
-	newTable := func() *aggTable { return newAggTable(len(p.slots), p.win.none(), first, last) }
+	newTable := func() *aggTable {
+		t := newAggTable(len(p.slots), p.win.none(), first, last)
+		t.desc = !r.l.asc
+		return t
+	}
 	dir := p.direction()
 	if dir != 0 {
 		return r.aggregateEnds(p, dir, newTable)

@@ -55,6 +55,9 @@ func (x *exec) runCalls(l *level, emit func(*frame) error) error {
 		if err := r.aggregate(p); err != nil {
 			return err
 		}
+		if err := r.settleTies(p); err != nil {
+			return err
+		}
 	}
 	x.prof.add(l, "aggregate", begin)
 	if err := r.subqueries(); err != nil {
@@ -361,7 +364,7 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 		return values[i], true
 	})
 	shown := times
-	if !l.win.none() && times[0] == model.MinTime || times[n-1] == model.MinTime {
+	if !l.win.none() && (times[0] == model.MinTime || times[n-1] == model.MinTime) {
 		shown = slices.Clone(times)
 		for i, t := range shown {
 			if t == model.MinTime {

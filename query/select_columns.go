@@ -16,6 +16,7 @@ type columnSet struct {
 	cond   map[*influxql.VarRef]boundColumn // of the predicate's references
 	rest   influxql.Expr
 	exact  bool // every field read counts for the existence of a row
+	first  bool // the first of out alone does
 }
 
 // boundColumn ties a reference to a column of the request.
@@ -75,6 +76,12 @@ func (u *unit) bind(refs []influxql.VarRef) (*columnSet, bool) {
 	}
 	cs.exact = len(cs.fields) == n
 	return cs, true
+}
+
+// needFirst has only the rows with a value of the first column exist.
+func (cs *columnSet) needFirst() {
+	cs.first = true
+	cs.exact = len(cs.fields) == 1 && cs.out[0].index == 0
 }
 
 // request returns the scan of cs over a set of series.
@@ -213,6 +220,9 @@ func (r *chunkReader) pick() (rows []int32, all bool) {
 	}
 	var valid []*column.Vector
 	for i := range r.cs.out {
+		if i > 0 && r.cs.first {
+			break
+		}
 		if r.cs.out[i].index < 0 {
 			continue
 		}

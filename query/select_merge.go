@@ -23,6 +23,9 @@ const (
 	// asInfluxRows is asInflux for rows of several columns, which are compared
 	// where they begin with strings.
 	asInfluxRows
+	// asInfluxChosen is asInfluxRows for the rows that have a value of the first
+	// column, which is not compared: a selector chooses one of them.
+	asInfluxChosen
 )
 
 // order returns the order of the rows of runs in the scan's direction, or nil if
@@ -42,7 +45,7 @@ func (s *rowScan) order(times []int64, bounds []int, runs []run, tags []model.Ta
 	if !s.asc {
 		slices.Reverse(h.runs)
 	}
-	if texts := s.leadingTexts(); s.ties == asInfluxRows && len(texts) > 0 {
+	if texts := s.leadingTexts(); s.ties >= asInfluxRows && len(texts) > 0 {
 		h.tie = func(a, b int32) bool {
 			for _, c := range texts {
 				x, xok := s.text(c, &runs[a], tags[a], h.at[a]-bounds[a])
@@ -68,9 +71,11 @@ func (s *rowScan) sorted(group int) bool { return s.ties == bySeries || s.sizes[
 // leadingTexts returns the columns of strings and tags that come before all
 // others in the order of names.
 func (s *rowScan) leadingTexts() []int {
-	list := make([]int, len(s.cs.out))
-	for i := range list {
-		list[i] = i
+	list := make([]int, 0, len(s.cs.out))
+	for i := range s.cs.out {
+		if i > 0 || s.ties != asInfluxChosen {
+			list = append(list, i)
+		}
 	}
 	slices.SortFunc(list, func(a, b int) int {
 		x, y := s.cs.out[a].ref, s.cs.out[b].ref

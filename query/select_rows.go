@@ -125,6 +125,9 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 	if !ok {
 		return nil, 0, nil
 	}
+	if ties == asInfluxChosen {
+		cs.needFirst()
+	}
 	set := u.set
 	if want != nil {
 		if set = u.subset(want); set.IsEmpty() {
