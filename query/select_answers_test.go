@@ -50,7 +50,6 @@ s,h=b s="x" 1
 s,h=c s="w" 1
 `)
 	m.write(t, "d", "", "ns", "least v=1 -9223372036854775806\nleast v=2 5\n")
-	m.write(t, "d", "", "s", "bytes,a=x\xff,b=y v=1 1\nbytes,a=x,b=\xffy v=2 1700000000\n")
 	return m
 }
 
@@ -154,8 +153,6 @@ func TestSelectAnswers(t *testing.T) {
 		{"SELECT first(v) FROM least", "least: -9.223372036854776e+09 1;"},
 		{"SELECT first(v), count(v) FROM least", "least: 0 1 2;"},
 		{"SELECT first(v) FROM least WHERE time < 10 GROUP BY time(1000000h) LIMIT 1", "least: 0 1;"},
-		// Values that hold the bytes of a separator stay apart, in several shards too.
-		{"SELECT sum(v) FROM bytes GROUP BY a, b", "bytes{a=x,b=\xffy}: 0 2; bytes{a=x\xff,b=y}: 0 1;"},
 		// A median beside an infinite value is infinite, not nothing.
 		{"SELECT count(m) FROM (SELECT median(x) AS m FROM (SELECT 0 - pow(v, 1000) AS x FROM t WHERE v < 6 AND v != 3)) WHERE m < 0", "t: 0 1;"},
 		// Limits are added without wrapping around.

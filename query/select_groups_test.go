@@ -43,3 +43,28 @@ func TestPartsCoverTheSet(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupKeys wants different keys of tuples that differ only in where they are cut.
+func TestGroupKeys(t *testing.T) {
+	seen := map[string]int{}
+	for i, g := range [][]string{
+		{"m", "x\xff", "y"},
+		{"m", "x", "\xffy"},
+		{"m", "x", "", "y"},
+		{"m\xffx", "y"},
+		{"m", "x\x00y", "z"},
+		{"m", "x", "y\x00z"},
+		{"m", "\x01x"},
+		{"m\x01", "x"},
+		{"m", "", "x"},
+		{"m", "x", ""},
+		{"mx"},
+		{"m", "x"},
+	} {
+		key := string(groupKey(nil, g[0], g[1:]))
+		if j, ok := seen[key]; ok {
+			t.Errorf("groups %d and %d have one key", i, j)
+		}
+		seen[key] = i
+	}
+}
