@@ -319,6 +319,8 @@ type call struct {
 	selector bool
 	slots    []int // of the level's aggregate scan
 	scan     *aggPlan
+	columns  []int // of the reading, for a call that wants rows
+	reading  *reading
 }
 
 func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {

@@ -144,7 +144,7 @@ func (r *callRun) firstWindows(p *aggPlan, bounds model.TimeRange) []int64 {
 	case n == 0 || n > 1<<16 || !l.asc || p.win.none() || p.win.loc != nil,
 		l.fill == influxql.LinearFill, // needs the value after
 		l.back > 0,
-		len(r.plans) != 1 || len(r.rows) > 0,
+		len(r.plans) != 1 || len(r.readings) > 0,
 		slices.ContainsFunc(l.sources, func(s *source) bool { return s.sub != nil }),
 		slices.ContainsFunc(l.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
 		bounds.Min < -1<<61 || bounds.Max > 1<<61,

@@ -11,15 +11,12 @@ import (
 
 // callRun executes the aggregates of one level.
 type callRun struct {
-	x     *exec
-	l     *level
-	t     *groupTable
-	us    []*unit
-	plans []*aggPlan
-	rows  []*call // calls that want rows
-	refs  map[*call][]influxql.VarRef
-	sub   map[*call]map[int32][]rowset // rows of subqueries
-	got   map[*call]map[int32]*rowset  // rows of the current batch
+	x        *exec
+	l        *level
+	t        *groupTable
+	us       []*unit
+	plans    []*aggPlan
+	readings []*reading // for calls that want rows
 
 	windows int // cells of the group and call before: the next one has about as many
 }
@@ -35,7 +32,7 @@ func slotCall(fn string) bool {
 
 // runCalls executes a statement with aggregates.
 func (x *exec) runCalls(l *level, emit func(*frame) error) error {
-	r := &callRun{x: x, l: l, t: &groupTable{}, refs: map[*call][]influxql.VarRef{}, sub: map[*call]map[int32][]rowset{}}
+	r := &callRun{x: x, l: l, t: &groupTable{}}
 	any := false
 	for _, c := range l.calls {
 		if c.typ != model.Unknown {
@@ -67,10 +64,12 @@ func (x *exec) runCalls(l *level, emit func(*frame) error) error {
 	for _, batch := range batches(order) {
 		before := x.used.Load()
 		begin := x.prof.start()
-		if err := r.collect(batch); err != nil {
-			return err
+		for _, rd := range r.readings {
+			if err := rd.read(r, batch); err != nil {
+				return err
+			}
 		}
-		if len(r.rows) > 0 {
+		if len(r.readings) > 0 {
 			x.prof.add(l, "read rows", begin)
 		}
 		for _, g := range batch {
@@ -107,8 +106,12 @@ func (r *callRun) place(c *call) {
 		if c.selector {
 			refs = append(refs, r.l.refs...)
 		}
-		r.rows = append(r.rows, c)
-		r.refs[c] = refs
+		c.reading = r.reading(c)
+		for _, ref := range refs {
+			var i int
+			c.reading.refs, i = refColumn(c.reading.refs, ref)
+			c.columns = append(c.columns, i)
+		}
 		return
 	}
 	var p *aggPlan
@@ -148,149 +151,67 @@ func (r *callRun) place(c *call) {
 	}
 }
 
-// subqueries runs the subquery sources and feeds plans and row calls.
+// subqueries runs the subquery sources, once, and feeds what they give to the
+// plans and the readings.
 func (r *callRun) subqueries() error {
 	l := r.l
-	if !slices.ContainsFunc(l.sources, func(s *source) bool { return s.sub != nil }) {
-		return nil
-	}
-	for _, p := range r.plans {
-		w := newAggWorker(r.x, p, p.rng, p.table)
-		_, err := r.x.collectSubs(l, r.t, p.refs, func(g int32, rs *rowset) error {
-			if !l.asc {
-				c := rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
-				for i := range rs.cols {
-					extend(&c.cols[i], 0, &rs.cols[i], 0, len(rs.times))
-				}
-				c.reverse()
-				rs = &c
-			}
-			if p.rng != l.read && !l.win.none() {
-				lo, _ := slices.BinarySearch(rs.times, l.win.start(p.rng.Min))
-				hi := len(rs.times)
-				for hi > lo && rs.times[hi-1] > p.rng.Max {
-					hi--
-				}
-				c := rs.slice(lo, hi)
-				rs = &c
-			}
-			if l.win.loc != nil && len(p.starts) == 0 {
-				return errTooManyWindows
-			}
-			w.foldTable(g, rs.times, rs.cols)
-			if w.t.bytes > 1<<16 {
-				n := w.t.bytes
-				w.t.bytes = 0
-				return r.x.keep(n)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+	var refs []influxql.VarRef
+	columns := func(want []influxql.VarRef) []int {
+		cols := make([]int, len(want))
+		for i := range want {
+			refs, cols[i] = refColumn(refs, want[i])
 		}
+		return cols
 	}
-	for _, c := range r.rows {
-		m, err := r.x.collectSubs(l, r.t, r.refs[c], nil)
-		if err != nil {
-			return err
-		}
-		r.sub[c] = m
+	planned := make([][]int, len(r.plans))
+	workers := make([]*aggWorker, len(r.plans))
+	for i, p := range r.plans {
+		planned[i] = columns(p.refs)
+		workers[i] = newAggWorker(r.x, p, p.rng, p.table)
 	}
-	return nil
-}
-
-// collect reads the rows of a batch of groups for the calls that want rows.
-func (r *callRun) collect(batch []int32) error {
-	r.got = map[*call]map[int32]*rowset{}
-	if len(r.rows) == 0 {
-		return nil
+	read := make([][]int, len(r.readings))
+	for i, rd := range r.readings {
+		read[i] = columns(rd.refs)
 	}
-	member := make([]bool, len(r.t.names))
-	for _, g := range batch {
-		member[g] = true
-	}
-	for _, c := range r.rows {
-		lists := map[int32][]*rowset{}
-		bySrc := map[int32]int{}
-		us := slices.Clone(r.us)
-		if !r.l.asc {
-			slices.SortStableFunc(us, func(a, b *unit) int {
-				if a.order != b.order {
-					return a.order - b.order
-				}
-				return -cmpInt(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
-			})
-		}
-		want := func(g int32) bool { return member[g] }
-		if len(batch) == len(r.t.names) {
-			want = nil
-		}
-		if c.ref.Type == influxql.Tag {
-			us = nil // functions of tags see nothing
-		}
-		for _, u := range us {
-			m, _, err := r.x.collectUnit(u, r.refs[c], c.rng, r.l.asc, 0, c.ties(), want)
-			if err != nil {
+	return r.x.eachSub(l, r.t, refs, func(g int32, rs *rowset) error {
+		for i, p := range r.plans {
+			part := l.within(rs, p.rng).pick(planned[i])
+			if err := r.fold(p, workers[i], g, &part); err != nil {
 				return err
 			}
-			for g, rs := range m {
-				if n := len(lists[g]); n > 0 && bySrc[g] == u.order {
-					lists[g][n-1].append(rs)
-				} else {
-					lists[g] = append(lists[g], rs)
-					bySrc[g] = u.order
-				}
+		}
+		for i, rd := range r.readings {
+			part := l.within(rs, rd.rng).pick(read[i])
+			rd.subs[g] = append(rd.subs[g], part)
+			if err := r.x.keep(part.bytes()); err != nil {
+				return err
 			}
 		}
-		out := map[int32]*rowset{}
-		for _, g := range batch {
-			list := lists[g]
-			sub := r.sub[c][g]
-			for i := range sub {
-				list = append(list, &sub[i])
-			}
-			if len(list) > 0 {
-				out[g] = dropNulls(mergeSets(&r.x.stop, list, r.l.asc, min(c.ties(), r.l.subTies())))
-			}
+		return nil
+	})
+}
+
+// fold adds rows of a subquery to a plan.
+func (r *callRun) fold(p *aggPlan, w *aggWorker, g int32, rs *rowset) error {
+	l := r.l
+	if !l.asc {
+		c := rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
+		for i := range rs.cols {
+			extend(&c.cols[i], 0, &rs.cols[i], 0, len(rs.times))
 		}
-		r.got[c] = out
+		c.reverse()
+		rs = &c
+	}
+	if l.win.loc != nil && len(p.starts) == 0 {
+		return errTooManyWindows
+	}
+	w.foldTable(g, rs.times, rs.cols)
+	if w.t.bytes > 1<<16 {
+		n := w.t.bytes
+		w.t.bytes = 0
+		return r.x.keep(n)
 	}
 	return nil
-}
-
-// ties returns the order of rows of equal time that the function sees.
-func (c *call) ties() tieOrder {
-	switch c.fn {
-	case "count", "median", "mode", "percentile", "top", "bottom":
-		return bySeries
-	}
-	return asInflux
-}
-
-// dropNulls removes the rows whose first column is null.
-func dropNulls(rs *rowset) *rowset {
-	v := &rs.cols[0]
-	if v.Type == model.Unknown {
-		return &rowset{cols: rs.cols}
-	}
-	if v.Valid == nil {
-		return rs
-	}
-	var rows []int32
-	for i := range rs.times {
-		if v.Valid.Get(i) {
-			rows = append(rows, int32(i))
-		}
-	}
-	if len(rows) == len(rs.times) {
-		return rs
-	}
-	if rows == nil {
-		rows = []int32{}
-	}
-	out := rs.permute(rows)
-	out.cols[0].Valid = nil
-	return &out
 }
 
 // resultType returns the type of a call's column, or Unknown if nobody has the

@@ -103,7 +103,7 @@ func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
 		}
 		return out, err
 	default:
-		rs := r.got[c][g]
+		rs := c.rows(g)
 		if rs == nil || len(rs.times) == 0 {
 			return &cells{}, nil
 		}

@@ -224,7 +224,11 @@ func (x *exec) runRaw(l *level, emit func(*frame) error) error {
 	if err != nil {
 		return err
 	}
-	fromSubs, err := x.collectSubs(l, t, l.refs, nil)
+	fromSubs := map[int32][]rowset{}
+	err = x.eachSub(l, t, l.refs, func(g int32, rs *rowset) error {
+		fromSubs[g] = append(fromSubs[g], *rs)
+		return x.keep(rs.bytes())
+	})
 	if err != nil {
 		return err
 	}

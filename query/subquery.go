@@ -72,12 +72,10 @@ func (l *level) subTies() tieOrder {
 	return asInflux
 }
 
-// collectSubs runs the subqueries of a level. Rows that satisfy the level's
-// condition are handed to fold, if given, which must not keep them, else
-// collected per group of the level. Row sets stand in the order of the sources
-// and of the inner series, their columns as refs.
-func (x *exec) collectSubs(l *level, t *groupTable, refs []influxql.VarRef, fold func(g int32, rs *rowset) error) (map[int32][]rowset, error) {
-	out := map[int32][]rowset{}
+// eachSub runs the subqueries of a level, each once. Rows that satisfy the
+// level's condition are handed to f with their group of the level, their columns
+// as refs, in the order of the sources and of the inner series.
+func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g int32, rs *rowset) error) error {
 	for _, src := range l.sources {
 		sub := src.sub
 		if sub == nil {
@@ -96,14 +94,14 @@ func (x *exec) collectSubs(l *level, t *groupTable, refs []influxql.VarRef, fold
 			keys[i] = slices.Index(sub.dims, d)
 		}
 		tuple := make([]string, len(l.dims))
-		err := x.run(sub, func(f *frame) error {
+		err := x.run(sub, func(fr *frame) error {
 			if err := x.check(); err != nil {
 				return err
 			}
-			n := len(f.times)
-			rs := rowset{times: f.times, cols: make([]column.Vector, len(refs))}
+			n := len(fr.times)
+			rs := rowset{times: fr.times, cols: make([]column.Vector, len(refs))}
 			for i := range cols {
-				rs.cols[i] = cols[i].vector(f, n)
+				rs.cols[i] = cols[i].vector(fr, n)
 			}
 			if l.cond != nil {
 				ev := evaluator{n: n, lookup: func(ref *influxql.VarRef) operand {
@@ -112,11 +110,11 @@ func (x *exec) collectSubs(l *level, t *groupTable, refs []influxql.VarRef, fold
 							if c := &condCols[i]; c.field < 0 {
 								s := ""
 								if c.tag >= 0 {
-									s = f.tuple[c.tag]
+									s = fr.tuple[c.tag]
 								}
 								return operand{konst: true, v: column.Vector{Type: model.String, Strings: []string{s}}}
 							}
-							return operand{v: condCols[i].vector(f, n)}
+							return operand{v: condCols[i].vector(fr, n)}
 						}
 					}
 					return null()
@@ -130,23 +128,33 @@ func (x *exec) collectSubs(l *level, t *groupTable, refs []influxql.VarRef, fold
 				}
 			}
 			for i, k := range keys {
-				tuple[i] = f.tuple[k]
+				tuple[i] = fr.tuple[k]
 			}
-			g := t.id(f.name, slices.Clone(tuple))
-			if fold != nil {
-				return fold(g, &rs)
-			}
-			if err := x.keep(rs.bytes()); err != nil {
-				return err
-			}
-			out[g] = append(out[g], rs)
-			return nil
+			return f(t.id(fr.name, slices.Clone(tuple)), &rs)
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// within returns the rows of a subquery that a call over rng sees; others were
+// read for calls that look further back. A row of a window has its start.
+func (l *level) within(rs *rowset, rng model.TimeRange) *rowset {
+	if rng == l.read || l.win.none() {
+		return rs
+	}
+	rng.Min = l.win.start(rng.Min)
+	lo, hi := 0, len(rs.times)
+	for lo < hi && !rng.Contains(rs.times[lo]) {
+		lo++
+	}
+	for lo < hi && !rng.Contains(rs.times[hi-1]) {
+		hi--
+	}
+	out := rs.slice(lo, hi)
+	return &out
 }
 
 // vector returns the column of a frame a reference stands for. What is not a
