@@ -29,7 +29,7 @@ import (
 	"tsdbd/store"
 )
 
-const week = 7 * 24 * 3600 * 1_000_000_000
+const week int64 = 7 * 24 * 3600 * 1_000_000_000
 
 // server is a store with a Handler in front.
 type server struct {

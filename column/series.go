@@ -27,13 +27,25 @@ const (
 	isLone                         // nothing: the series is not an entry
 )
 
+// headRest is what the head of a chunk has besides a pointer, so that it is as
+// large as an entry, whatever the size of a pointer is.
+const headRest = (unsafe.Sizeof(Entry{}) - unsafe.Sizeof(uintptr(0))) / 4
+
 // lone is a Series of its own: the beginning of a chunk, then the key.
 type lone struct {
 	table  *Table
-	_      [3]uint32
+	_      [headRest]uint32
 	series Series
 	key    string
 }
+
+// Key goes from a Series to the head by the size of an entry: a layout that
+// does not fit does not compile.
+var (
+	_ [0]struct{} = [unsafe.Offsetof(chunk{}.entries) - unsafe.Sizeof(Entry{})]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(lone{}.series) - unsafe.Sizeof(Entry{})]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Entry{}.series)]struct{}{}
+)
 
 // oddBytes is about what a lone series takes in a table, besides its key.
 const oddBytes = int64(unsafe.Sizeof(lone{})) + 64

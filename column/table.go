@@ -74,7 +74,7 @@ type Entry struct {
 // Series whose it is.
 type chunk struct {
 	table   *Table // nil: a lone Series follows, and its key
-	_       [3]uint32
+	_       [headRest]uint32
 	entries [chunkSize - 1]Entry
 }
 

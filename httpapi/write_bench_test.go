@@ -35,7 +35,7 @@ func BenchmarkWrite(b *testing.B) {
 					for j, f := range []string{"user", "system", "idle", "nice", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"} {
 						fmt.Fprintf(&text, "%cusage_%s=%di", " ,"[min(j, 1)], f, (i*7+j*13)%100)
 					}
-					fmt.Fprintf(&text, " %d\n", 1451606400000000000+i/1000*10_000_000_000)
+					fmt.Fprintf(&text, " %d\n", 1451606400000000000+int64(i/1000)*10_000_000_000)
 				}
 				size := text.Len()
 				body := text.String()

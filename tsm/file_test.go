@@ -134,7 +134,7 @@ func TestBoundaries(t *testing.T) {
 	}
 	var series []testSeries
 	for i, chunks := range sets {
-		series = append(series, testSeries{id: model.SeriesID(math.MaxUint32 - i*1000), key: fmt.Sprint("k", i), fields: fields, chunks: chunks})
+		series = append(series, testSeries{id: model.SeriesID(math.MaxUint32 - uint32(i)*1000), key: fmt.Sprint("k", i), fields: fields, chunks: chunks})
 	}
 	for i := range 70 { // pages of the longest keys
 		series = append(series, testSeries{

@@ -52,7 +52,7 @@ type definedSeries struct {
 }
 
 func (t *seriesTable) get(id uint32) definedSeries {
-	if int(id) < len(t.dense) {
+	if uint(id) < uint(len(t.dense)) {
 		if s := t.dense[id]; s.Series != nil {
 			return s
 		}
@@ -65,10 +65,10 @@ func (t *seriesTable) put(id uint32, s definedSeries) {
 		t.count++
 	}
 	delete(t.sparse, id)
-	if int(id) >= len(t.dense) && uint64(id) < uint64(4*t.count+1024) {
+	if uint(id) >= uint(len(t.dense)) && uint64(id) < uint64(4*t.count+1024) {
 		t.dense = append(t.dense, make([]definedSeries, max(int(id)+1, 2*t.count)-len(t.dense))...)
 	}
-	if int(id) < len(t.dense) {
+	if uint(id) < uint(len(t.dense)) {
 		t.dense[id] = s
 		return
 	}

@@ -92,7 +92,7 @@ func (c *encoder) encode(e *Entry) error {
 		c.payload = binary.AppendUvarint(c.payload, uint64(len(d.Series)))
 		c.payload = append(c.payload, d.Series...)
 	}
-	if len(c.payload) > maxPayload*maxParts {
+	if int64(len(c.payload)) > maxPayload*maxParts {
 		return fmt.Errorf("append entry: %d bytes exceed the log's limit", len(c.payload))
 	}
 	return nil

@@ -38,7 +38,7 @@ func benchEntry(kind string, rows int, at int64) *Entry {
 			case "tsbs":
 				v = uint64(rng.IntN(101))
 			case "mem":
-				v = uint64(rng.IntN(100_000_000_000))
+				v = uint64(rng.Int64N(100_000_000_000))
 			case "dec2":
 				v = math.Float64bits(float64(rng.IntN(10000)) / 100)
 			case "tele":

@@ -133,12 +133,15 @@ func (d *Decoder) Uvarint() uint64 {
 // Varint reads a zigzag varint.
 func (d *Decoder) Varint() int64 { return UnZigZag(d.Uvarint()) }
 
+// maxCount is the largest count, an int on every system.
+const maxCount = 1<<31 - 1
+
 // Count reads an unsigned varint that counts items of at least minSize bytes
 // each that follow; a count that cannot fit in what is left fails, so that no
-// caller allocates for it. minSize 0 bounds the count by 1<<31.
+// caller allocates for it. minSize 0 bounds the count by maxCount.
 func (d *Decoder) Count(minSize int) int {
 	v := d.Uvarint()
-	if limit := uint64(d.Len()); (minSize > 0 && v > limit/uint64(minSize)) || v > 1<<31 {
+	if limit := uint64(d.Len()); (minSize > 0 && v > limit/uint64(minSize)) || v > maxCount {
 		d.Fail("count exceeds buffer")
 		return 0
 	}

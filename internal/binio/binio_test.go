@@ -91,8 +91,8 @@ func TestDecoderBounds(t *testing.T) {
 			t.Errorf("%s: the decoder went on after %v: %v", name, first, d.Err())
 		}
 	}
-	d := NewDecoder(binary.AppendUvarint(nil, 1<<31))
-	if n := d.Count(0); n != 1<<31 || d.Err() != nil {
+	d := NewDecoder(binary.AppendUvarint(nil, maxCount))
+	if n := d.Count(0); n != maxCount || d.Err() != nil {
 		t.Errorf("count %d, %v", n, d.Err())
 	}
 }

@@ -114,7 +114,10 @@ func mix(x uint64) uint64 {
 }
 
 // share returns how many of total fall to period p when spread evenly.
-func share(total, p int) int { return total*(p+1)/SeedPeriods - total*p/SeedPeriods }
+func share(total, p int) int {
+	upTo := func(p int) int64 { return int64(total) * int64(p) / SeedPeriods }
+	return int(upTo(p+1) - upTo(p))
+}
 
 // Next appends up to n lines to dst and returns it with the number of lines;
 // 0 at the end.
@@ -130,7 +133,7 @@ func (g *Seed) Next(dst []byte, n int) ([]byte, int) {
 			g.r.Shuffle(len(g.order), func(a, b int) { g.order[a], g.order[b] = g.order[b], g.order[a] })
 		}
 		// Dirty rows lie evenly between the clean ones.
-		before, after := g.row*dirty/rows, (g.row+1)*dirty/rows
+		before, after := int(int64(g.row)*int64(dirty)/int64(rows)), int(int64(g.row+1)*int64(dirty)/int64(rows))
 		if after > before {
 			c := g.dirtyCombination(g.dirty)
 			g.dirty++

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"math"
 	"sync"
 
 	"tsdbd/internal/binio"
@@ -45,7 +46,7 @@ func chooseSplit(v []uint64) split {
 	}
 	s := sample[:n]
 	sortShort(s)
-	best := split{bits: 1 << 62}
+	best := split{bits: math.MaxInt}
 	for left := uint(maxLeft); left >= minLeft; left-- {
 		// The most frequent left parts, most frequent first.
 		var count [1<<maxCodeBits + 1]int

@@ -37,19 +37,23 @@ var simple8Words = func() (t [16]struct {
 // simple8Milli is 64000 over the number of values of a given width in a word.
 // The words for 240 and 120 values are left out: the encoder uses them at the
 // end of a block only.
-var simple8Milli = func() (m [65]int) {
+var simple8Milli = func() (m [65]int64) {
 	per := [...]struct{ width, count int }{{1, 60}, {2, 30}, {3, 20}, {4, 15}, {5, 12}, {6, 10}, {7, 8}, {8, 7}, {10, 6}, {12, 5}, {15, 4}, {20, 3}, {30, 2}, {60, 1}}
 	w := 0
 	for _, p := range per {
 		for ; w <= p.width; w++ {
-			m[w] = 64000 / p.count
+			m[w] = 64000 / int64(p.count)
 		}
 	}
 	for ; w <= 64; w++ {
-		m[w] = 1 << 40 // cannot be written
+		m[w] = simple8Never
 	}
 	return m
 }()
+
+// simple8Never stands for a width that cannot be written: a value of it in a
+// sample makes the bound larger than any cost.
+const simple8Never = 1 << 40
 
 const (
 	// simple8Room is how many values the batch decoder takes each word for.
@@ -66,12 +70,12 @@ func simple8Promises(q []uint64, cost int) bool {
 	if len(q) < 4*simple8Window {
 		return false
 	}
-	bound, count := 0, 0
+	bound, count := int64(0), int64(0)
 	for i := 0; i < len(q); i += len(q) / simple8Sample {
 		bound += simple8Milli[width(q[i])]
 		count++
 	}
-	if bound/count*len(q)/1000 > cost/16*15 {
+	if bound/count*int64(len(q))/1000 > int64(cost/16*15) {
 		return false
 	}
 	var w [2 * simple8Window]uint64
