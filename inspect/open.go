@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"tsdbd/internal/vfs"
 	"tsdbd/store"
 )
@@ -26,21 +24,16 @@ func Hold(dir string) (io.Closer, error) {
 	} else if !st.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory", dir)
 	}
-	f, err := os.Open(filepath.Join(dir, "LOCK"))
-	if errors.Is(err, fs.ErrNotExist) {
+	l, err := vfs.Hold(filepath.Join(dir, "LOCK"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return io.NopCloser(nil), nil // never opened by a server, or restored
-	}
-	if err != nil {
+	case errors.Is(err, vfs.ErrLocked):
+		return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
+	case err != nil:
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
-		}
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
-	}
-	return f, nil
+	return l, nil
 }
 
 // Store is a store over a directory that is only read.

@@ -3,11 +3,11 @@ package lineproto
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"tsdbd/column"
+	"tsdbd/internal/proc"
 	"tsdbd/model"
 )
 
@@ -416,26 +416,17 @@ func TestLinearTime(t *testing.T) {
 		"distinct fields": "m " + distinct("f%d=1,", n/16) + "b=1 1",
 		"many tags":       "m" + distinct(",t%d=1", 5000) + " v=1 1",
 	} {
-		start := cpuTime(t)
+		start := proc.CPUTime()
 		var p Parser
 		var b column.Batch
 		table := column.NewTable(1)
 		for range 2 {
 			p.Parse(&b, table, []byte(body), Options{})
 		}
-		if d := cpuTime(t) - start; d > 10*time.Second {
+		if d := proc.CPUTime() - start; d > 10*time.Second {
 			t.Errorf("%s: %v", name, d)
 		}
 	}
-}
-
-// cpuTime is what the process has computed, however long it had to wait.
-func cpuTime(t *testing.T) time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 func distinct(format string, n int) string {

@@ -2,10 +2,9 @@ package meta
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
-	"time"
 
+	"tsdbd/internal/proc"
 	"tsdbd/internal/vfs"
 )
 
@@ -66,7 +65,7 @@ func BenchmarkNewShardGroup(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			before, at := processTime(b), groups-groups/2
+			before, at := proc.CPUTime(), groups-groups/2
 			for b.Loop() {
 				times[0] = int64(at) * int64(week)
 				at++
@@ -74,15 +73,7 @@ func BenchmarkNewShardGroup(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64((processTime(b)-before).Nanoseconds())/float64(b.N), "CPU-ns/op")
+			b.ReportMetric(float64((proc.CPUTime()-before).Nanoseconds())/float64(b.N), "CPU-ns/op")
 		})
 	}
-}
-
-func processTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -6,14 +6,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
 	"tsdbd/column"
+	"tsdbd/internal/proc"
 	"tsdbd/model"
 	"tsdbd/scan"
 )
@@ -196,7 +195,7 @@ func benchSelect(b *testing.B, store *benchStore, q string) {
 	}
 	rows := store.hosts * store.rows
 	b.ReportAllocs()
-	begin := processTime(b)
+	begin := proc.CPUTime()
 	for b.Loop() {
 		out := 0
 		err := runSelect(context.Background(), parsed.(*influxql.SelectStatement), store, SelectOptions{Database: "d", Workers: 2}, func(r *Result) error {
@@ -211,16 +210,7 @@ func benchSelect(b *testing.B, store *benchStore, q string) {
 	}
 	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrows/s")
 	// What other processes do does not show in this one.
-	b.ReportMetric(float64(rows)*float64(b.N)/(processTime(b)-begin).Seconds()/1e6, "Mrows/cpu-s")
-}
-
-// processTime returns the time of all cores that the process has used.
-func processTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	b.ReportMetric(float64(rows)*float64(b.N)/(proc.CPUTime()-begin).Seconds()/1e6, "Mrows/cpu-s")
 }
 
 func BenchmarkSelect(b *testing.B) {

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"tsdbd/internal/vfs"
@@ -42,7 +41,7 @@ const quotaTells = 10 * time.Second
 // diskRefused remembers an error of a full disk.
 func (s *Store) diskRefused(err error) {
 	s.full.Store(true)
-	if errors.Is(err, syscall.EDQUOT) {
+	if vfs.IsQuota(err) {
 		s.quotaAt.Store(time.Now().UnixNano())
 	}
 }

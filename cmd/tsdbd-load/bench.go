@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"tsdbd/internal/proc"
 )
 
 // target is a server that is measured: one we started, or one that runs.
@@ -39,7 +41,7 @@ func (t *target) load(ctx context.Context, o *options, w workload, phases []phas
 		return nil, err
 	}
 	f := &loadFigures{}
-	before, own := usage(t.pid), ownCPU()
+	before, own := usage(t.pid), proc.CPUTime()
 	peak := watch(t.pid)
 	for i := range phases {
 		p := &phases[i]
@@ -57,7 +59,7 @@ func (t *target) load(ctx context.Context, o *options, w workload, phases []phas
 	acknowledged := time.Now()
 	f.values = f.rows * w.fields()
 	f.cpu = usage(t.pid).cpu - before.cpu
-	f.clientCPU = ownCPU() - own
+	f.clientCPU = proc.CPUTime() - own
 	f.retries = t.client.retries.Load()
 	if t.data != "" {
 		f.disk = diskBytes(t.data)

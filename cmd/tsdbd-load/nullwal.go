@@ -5,17 +5,17 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
+
+	"tsdbd/internal/vfs"
 )
 
 // nullWAL is no database: it acknowledges a body once it lies in a file, and
 // knows nothing about it. It is the limit of any server that does as much with
 // net/http.
 type nullWAL struct {
-	file  *os.File
+	file  vfs.File
 	mu    sync.Mutex
 	group *group
 	wake  chan struct{}
@@ -66,7 +66,7 @@ func (n *nullWAL) commit(ctx context.Context) {
 		n.mu.Unlock()
 		if len(g.data) > 0 {
 			_, g.err = n.file.Write(g.data)
-			g.err = errors.Join(g.err, syscall.Fdatasync(int(n.file.Fd())))
+			g.err = errors.Join(g.err, n.file.SyncData())
 		}
 		spare = g.data
 		close(g.done)
@@ -75,7 +75,7 @@ func (n *nullWAL) commit(ctx context.Context) {
 
 // serveNullWAL serves until ctx ends.
 func serveNullWAL(ctx context.Context, address, dir string) (err error) {
-	f, err := os.Create(filepath.Join(dir, "log"))
+	f, err := vfs.OS.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -54,15 +53,6 @@ func procField(pid int, file, name string) int64 {
 	return 0
 }
 
-// ownCPU returns the CPU time of this process.
-func ownCPU() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // watch samples a process's anonymous memory until the returned function is
 // called, which returns the most it has seen.
 func watch(pid int) func() int64 {
@@ -98,9 +88,7 @@ func diskBytes(dir string) (n int64) {
 			return err
 		}
 		if info, err := d.Info(); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				n += st.Blocks * 512
-			}
+			n += allocated(info)
 		}
 		return nil
 	})

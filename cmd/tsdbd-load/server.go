@@ -12,8 +12,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
+
+	"tsdbd/internal/proc"
 )
 
 // product is a server program that can be measured.
@@ -148,7 +149,7 @@ func start(ctx context.Context, p *product, dir string) (*process, error) {
 	s.cmd.Env = append(os.Environ(), env...)
 	s.cmd.Stdout, s.cmd.Stderr = output, output
 	// Should this process be killed, so is the server.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	proc.Prepare(s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", p.name, err), output.Close())
 	}
@@ -184,7 +185,7 @@ func (s *process) wait(ctx context.Context) error {
 
 // stop asks the server to end, and ends it if it has not after a minute.
 func (s *process) stop() error {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	_ = proc.Stop(s.cmd)
 	var err error
 	select {
 	case <-s.done:

@@ -7,10 +7,10 @@ import (
 	"net"
 	"os/user"
 	"strings"
-	"syscall"
 
 	"tsdbd/backup"
 	"tsdbd/inspect"
+	"tsdbd/internal/vfs"
 )
 
 // advice returns what can be done about an error that ends the program, "" where
@@ -22,13 +22,13 @@ func advice(err error) string {
 	var certificate x509.UnknownAuthorityError
 	listening := errors.As(err, &network) && network.Op == "listen"
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, errAddressInUse):
 		return "another program has this address, perhaps an InfluxDB or another tsdbd: stop it, or choose another address (-http HOST:PORT for the API)"
-	case errors.Is(err, syscall.EADDRNOTAVAIL), listening && errors.As(err, &name):
+	case errors.Is(err, errNoSuchAddress), listening && errors.As(err, &name):
 		return "this machine has no such address: 127.0.0.1 is the machine itself, :PORT all its addresses"
 	case listening && errors.Is(err, fs.ErrPermission):
 		return "ports below 1024 are not for every user: choose a higher one, or give the program CAP_NET_BIND_SERVICE"
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, errRefused):
 		return "no server listens there: start it, or tell where it is with -host URL or TSDBD_HOST"
 	case errors.As(err, &name):
 		return "tell where the server is with -host URL or TSDBD_HOST"
@@ -42,11 +42,11 @@ func advice(err error) string {
 		return "the server's certificate comes from no authority that this machine knows: SSL_CERT_FILE names a file of others"
 	case errors.Is(err, inspect.ErrInUse):
 		return "stop the server, or use a command that asks it by -host URL"
-	case errors.Is(err, syscall.EWOULDBLOCK):
+	case errors.Is(err, vfs.ErrLocked):
 		return "another tsdbd runs on this directory: stop it, or name another directory with -data DIR"
-	case errors.Is(err, syscall.EROFS):
+	case vfs.IsReadOnly(err):
 		return "the file system is mounted read-only: look at the disk, and at what the service may write to"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case vfs.IsFull(err):
 		return "the disk is full: make room"
 	case errors.Is(err, fs.ErrPermission):
 		who := "the user that runs tsdbd"

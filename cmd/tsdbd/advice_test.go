@@ -74,7 +74,7 @@ func TestAdviceOfThePrograms(t *testing.T) {
 	_, port, _ := strings.Cut(s.base, "//")
 	for args, want := range map[string]string{
 		"-http " + port:         "bind: address already in use\nhint: another program has this address",
-		"-data " + dir:          "in use by another process: resource temporarily unavailable\nhint: another tsdbd runs on this directory",
+		"-data " + dir:          "in use by another process\nhint: another tsdbd runs on this directory",
 		"-http foo":             `http.bind-address must be HOST:PORT such as 127.0.0.1:8086, or :8086 for all addresses, not "foo"`,
 		"-http 127.0.0.1:99999": "has no port from 0 to 65535",
 		"-log-level loud":       `-log-level: "loud" is not debug, info, warn or error`,

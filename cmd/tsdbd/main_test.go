@@ -15,11 +15,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"tsdbd/internal/badinput"
+	"tsdbd/internal/proc"
 )
 
 // TestMain makes the test binary the server when a test starts it as such, so
@@ -106,7 +106,7 @@ func startServer(t *testing.T, dir string, args ...string) *server {
 // stop ends the process politely and returns what it said.
 func (s *server) stop() (stdout string) {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := proc.Stop(s.cmd); err != nil {
 		s.t.Fatal(err)
 	}
 	<-s.done

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/column"
+	"tsdbd/internal/proc"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/query"
@@ -165,17 +165,9 @@ func (s *scaled) run(text string) (tables int, err error) {
 	return tables, err
 }
 
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // perUnit measures f, which does so many units of work each time.
 func perUnit(b *testing.B, unit string, units int, f func() error) {
-	cpu := cpuTime()
+	cpu := proc.CPUTime()
 	b.ResetTimer()
 	for range b.N {
 		if err := f(); err != nil {
@@ -185,7 +177,7 @@ func perUnit(b *testing.B, unit string, units int, f func() error) {
 	b.StopTimer()
 	n := float64(b.N) * float64(units)
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/n, "ns/"+unit)
-	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/n, "CPU-ns/"+unit)
+	b.ReportMetric(float64((proc.CPUTime()-cpu).Nanoseconds())/n, "CPU-ns/"+unit)
 	b.ReportMetric(0, "ns/op")
 }
 

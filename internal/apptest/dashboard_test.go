@@ -14,11 +14,11 @@ import (
 	"reflect"
 	"sort"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"tsdbd/internal/load"
+	"tsdbd/internal/proc"
 )
 
 // panel is one query that dashboards send.
@@ -322,7 +322,7 @@ func startInfluxd(t *testing.T) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(bin, "-config", file)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	proc.Prepare(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package apptest
 
 import (
@@ -9,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tsdbd/internal/proc"
 )
 
 // inject makes a system call of the running server fail from now on, or skips.
@@ -22,7 +26,7 @@ func inject(t *testing.T, s *Server, call, fault string) (end func()) {
 	out := &output{}
 	cmd := exec.Command(bin, "-f", "-p", fmt.Sprint(s.Pid()), "-e", "trace="+call, "-e", "inject="+call+":"+fault)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	proc.Prepare(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Skipf("strace does not start: %v", err)
 	}

@@ -15,9 +15,10 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"tsdbd/internal/proc"
 )
 
 // buildDir is where build put the binary; TestMain removes it.
@@ -135,7 +136,7 @@ func (s *Server) Restart() {
 	s.cmd = exec.Command(line[0], line[1:]...)
 	s.cmd.Env = append(os.Environ(), s.Env...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	proc.Prepare(s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func (s *Server) Kill() {
 // cleanly within three minutes.
 func (s *Server) Stop() {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := proc.Stop(s.cmd); err != nil {
 		s.t.Fatal(err)
 	}
 	timer := time.AfterFunc(3*time.Minute, func() { _ = s.cmd.Process.Kill() })

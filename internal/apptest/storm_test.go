@@ -10,10 +10,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
+	"tsdbd/internal/proc"
 	"tsdbd/internal/testseed"
 )
 
@@ -53,7 +53,7 @@ func TestStorm(t *testing.T) {
 		}
 		storm.stopping.Store(true)
 		begin := time.Now()
-		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := proc.Stop(s.cmd); err != nil {
 			t.Fatal(err)
 		}
 		timer := time.AfterFunc(3*time.Minute, func() { _ = s.cmd.Process.Kill() })

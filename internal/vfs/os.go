@@ -1,30 +1,32 @@
 package vfs
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // OS is the operating system's file system. Files are made readable by their
-// owner alone.
+// owner alone. What a system does otherwise than the others is in the files
+// named after systems; docs/operations.md tells what follows from it.
 var OS FS = osFS{}
 
 type osFS struct{}
 
 type osFile struct{ *os.File }
 
+// ErrLocked is returned for a lock that another process holds.
+var ErrLocked = errors.New("in use by another process")
+
 func (osFS) Create(name string) (File, error) {
-	return wrap(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600))
+	return wrap(openFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC))
 }
 
-func (osFS) Open(name string) (File, error) { return wrap(os.Open(name)) }
+func (osFS) Open(name string) (File, error) { return wrap(openFile(name, os.O_RDONLY)) }
 
-func (osFS) OpenReadWrite(name string) (File, error) {
-	return wrap(os.OpenFile(name, os.O_RDWR, 0))
-}
+func (osFS) OpenReadWrite(name string) (File, error) { return wrap(openFile(name, os.O_RDWR)) }
 
 func wrap(f *os.File, err error) (File, error) {
 	if err != nil {
@@ -33,9 +35,9 @@ func wrap(f *os.File, err error) (File, error) {
 	return osFile{f}, nil
 }
 
-func (osFS) Rename(from, to string) error          { return os.Rename(from, to) }
-func (osFS) Remove(name string) error              { return os.Remove(name) }
-func (osFS) RemoveAll(name string) error           { return os.RemoveAll(name) }
+func (osFS) Rename(from, to string) error          { return rename(from, to) }
+func (osFS) Remove(name string) error              { return remove(name) }
+func (osFS) RemoveAll(name string) error           { return removeAll(name) }
 func (osFS) MkdirAll(dir string) error             { return os.MkdirAll(dir, 0o700) }
 func (osFS) Stat(name string) (os.FileInfo, error) { return os.Stat(name) }
 
@@ -51,16 +53,10 @@ func (osFS) List(dir string) ([]string, error) {
 	return names, nil
 }
 
-func (osFS) OpenDir(dir string) (Dir, error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
-}
+func (osFS) OpenDir(dir string) (Dir, error) { return openDir(dir) }
 
 func (osFS) SyncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		return err
 	}
@@ -72,26 +68,28 @@ func (osFS) SyncDir(dir string) error {
 }
 
 func (osFS) Lock(name string) (io.Closer, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	return openLocked(name, os.O_RDWR|os.O_CREATE, true)
+}
+
+// Hold takes a lock that keeps out FS.Lock of the same file and no other Hold,
+// until Close or the process's end. The file must exist.
+func Hold(name string) (io.Closer, error) { return openLocked(name, os.O_RDONLY, false) }
+
+func openLocked(name string, flag int, exclusive bool) (io.Closer, error) {
+	f, err := openFile(name, flag)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := lock(f, exclusive); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("lock %s: in use by another process: %w", name, err)
+		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
 	return f, nil
 }
 
-func (osFS) Free(dir string) (uint64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("statfs %s: %w", dir, err)
-	}
-	return st.Bavail * uint64(st.Bsize), nil
-}
+func (osFS) Free(dir string) (uint64, error) { return free(dir) }
 
-func (f osFile) SyncData() error { return unix.Fdatasync(int(f.Fd())) }
+func (f osFile) SyncData() error { return syncData(f.File) }
 
 func (f osFile) Size() (int64, error) {
 	st, err := f.Stat()
@@ -102,13 +100,16 @@ func (f osFile) Size() (int64, error) {
 }
 
 func (f osFile) Map(size int64) ([]byte, func() error, error) {
-	if size == 0 {
+	switch {
+	case size == 0:
 		return nil, func() error { return nil }, nil
+	case size > math.MaxInt:
+		return nil, nil, fmt.Errorf("mmap %s: %d bytes are more than a program of this kind of processor can map", f.Name(), size)
 	}
-	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	b, err := mapFile(f.File, int(size))
 	if err != nil {
 		return nil, nil, fmt.Errorf("mmap %s: %w", f.Name(), err)
 	}
 	forget := addMapping(b, f.Name())
-	return b, func() error { forget(); return unix.Munmap(b) }, nil
+	return b, func() error { forget(); return unmapFile(b) }, nil
 }

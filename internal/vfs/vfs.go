@@ -8,10 +8,8 @@
 package vfs
 
 import (
-	"errors"
 	"io"
 	"os"
-	"syscall"
 )
 
 // FS is a file system. All paths are slash-separated and cleaned by the caller.
@@ -62,9 +60,13 @@ type Dir interface {
 
 // IsFull reports whether an error is of a disk that is full, or of a quota that
 // is used up: it passes when there is space.
-func IsFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
+func IsFull(err error) bool { return isFull(err) }
+
+// IsQuota reports whether an error is of a quota that is used up.
+func IsQuota(err error) bool { return isQuota(err) }
+
+// IsReadOnly reports whether an error is of a file system that takes no writes.
+func IsReadOnly(err error) bool { return isReadOnly(err) }
 
 // ReadFile returns the whole content of a file.
 func ReadFile(fs FS, name string) ([]byte, error) {

@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"testing"
 
 	"tsdbd/internal/testseed"
@@ -23,23 +22,6 @@ func needVector(t testing.TB) {
 	if !hasVector {
 		t.Skip("no AVX-512 with byte permutations")
 	}
-}
-
-// atPageEnd copies b to the end of a page before one that cannot be read.
-func atPageEnd(t *testing.T, b []byte) []byte {
-	page := syscall.Getpagesize()
-	size := (len(b)+page-1)/page*page + page
-	m, err := syscall.Mmap(-1, 0, size+page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Munmap(m) })
-	if err := syscall.Mprotect(m[size:], syscall.PROT_NONE); err != nil {
-		t.Fatal(err)
-	}
-	at := m[size-len(b) : size : size]
-	copy(at, b)
-	return at
 }
 
 // agree decodes a block with and without vectors and wants the same.
