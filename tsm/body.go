@@ -27,6 +27,20 @@ type rawColumn struct {
 	sparse bool
 	block  int // offset of the block in bytes
 	values int // in the block
+	kind   codec.Kind
+}
+
+// kindOf returns the kind of a column of values.
+func kindOf(t model.FieldType) codec.Kind {
+	switch t {
+	case model.Float:
+		return codec.Floats
+	case model.Boolean:
+		return codec.Booleans
+	case model.String:
+		return codec.Strings
+	}
+	return codec.Integers
 }
 
 func (c *rawColumn) tableWord() uint64 {

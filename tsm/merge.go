@@ -68,7 +68,7 @@ func (w *Writer) AppendEncoded(r *Reader, s *Series, k int) error {
 				return w.fail(c.corrupt(int(c.places[at+i].off), "bad presence"))
 			}
 		}
-		col.block, col.values = off, count
+		col.block, col.values, col.kind = off, count, kindOf(s.Fields[i].Type)
 		w.info.Values += int64(count)
 	}
 	if rows >= StatsRows {

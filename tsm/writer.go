@@ -23,8 +23,8 @@ type WriterOptions struct {
 	MinSequence, MaxSequence uint64
 	// Level is kept in the footer: 0 for a flush.
 	Level int
-	// Dense takes the denser forms of blocks, which take longer to write and
-	// to read; see codec.AppendDense.
+	// Dense takes the denser forms of blocks, which take longer to write; see
+	// codec.AppendDense.
 	Dense bool
 	// IndexMemory bounds the bytes of the index kept in memory until Finish;
 	// more goes to scratch files beside the file. 0 is 8 MiB. Not counted are
@@ -242,7 +242,7 @@ func (w *Writer) Append(times []int64, cols []column.Vector) error {
 			sc.arena = appendValues(sc.arena, values)
 		}
 		w.info.Values += int64(count)
-		sc.cols = append(sc.cols, rawColumn{sparse: count > 0 && count < rows, block: block, values: count})
+		sc.cols = append(sc.cols, rawColumn{sparse: count > 0 && count < rows, block: block, values: count, kind: kindOf(v.Type)})
 		sc.ends = append(sc.ends, len(sc.arena))
 		sc.stats = append(sc.stats, st)
 	}
@@ -340,7 +340,7 @@ func (w *Writer) densify(cols []rawColumn) error {
 		c := &cols[i]
 		at := len(sc.dense)
 		dense := append(sc.dense, c.bytes[:c.block]...)
-		dense, ok, err := codec.AppendDense(dense, c.bytes[c.block:], c.values)
+		dense, ok, err := codec.AppendDense(dense, c.bytes[c.block:], c.values, c.kind)
 		if err != nil {
 			return w.fail(fmt.Errorf("series %.100q: %w", w.series.key, err))
 		}

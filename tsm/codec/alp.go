@@ -113,7 +113,7 @@ func appendALP(dst []byte, v []float64, e int) ([]byte, bool) {
 	most := len(v) / maxDecimalShare
 	power := float10[e]
 	if toDecimals(q, v, power) {
-		return appendPlainWords(append(dst, encDecimal, byte(e)), q), true
+		return appendPlainWords(append(dst, encDecimal, byte(e)), q, smallest), true
 	}
 	last := uint64(0)
 	for i, x := range v {
@@ -147,7 +147,7 @@ func appendALP(dst []byte, v []float64, e int) ([]byte, bool) {
 	for _, at := range places {
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v[at]))
 	}
-	return appendPlainWords(dst, q), true
+	return appendPlainWords(dst, q, smallest), true
 }
 
 // decimalBlock is an ALP block taken apart.

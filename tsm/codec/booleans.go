@@ -65,7 +65,7 @@ func appendBoolRuns(dst []byte, v []bool, runs int) []byte {
 	lengths = append(lengths, uint64(len(v)-since-1))
 	dst = append(dst, encRuns, bit(v[0]))
 	dst = binary.AppendUvarint(dst, uint64(runs))
-	return appendPlainWords(dst, lengths)
+	return appendPlainWords(dst, lengths, smallest)
 }
 
 // DecodeBooleans appends the n values of block to dst. Damage gives a

@@ -31,16 +31,6 @@ const (
 	encRice    = 12 // frame with offsets of as many bits as each needs
 )
 
-// EncodingName returns a short name of a block's encoding for tools and
-// metrics, such as "packed", or "unknown".
-func EncodingName(block []byte) string {
-	names := [...]string{"raw", "const", "linear", "runs", "packed", "simple8b", "gorilla", "alp", "alp-rd", "bits", "dict", "snappy", "rice"}
-	if len(block) == 0 || int(block[0]) >= len(names) {
-		return "unknown"
-	}
-	return names[block[0]]
-}
-
 func corrupt(reason string) error {
 	return &binio.CorruptError{Offset: -1, Reason: "block: " + reason}
 }

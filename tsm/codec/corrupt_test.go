@@ -18,6 +18,7 @@ type sampleBlock struct {
 	block  []byte
 	n      int
 	decode func(block []byte, n int) (int, error)
+	kind   Kind
 }
 
 func countOf[T any](dec func([]T, []byte, int) ([]T, error)) func([]byte, int) (int, error) {
@@ -39,29 +40,29 @@ var (
 func sampleBlocks() (out []sampleBlock) {
 	for _, n := range []int{1, 3, 70, 300} {
 		for _, set := range timeSets {
-			out = append(out, sampleBlock{set.name, AppendTimes(nil, set.make(seeded(1), n)), n, decodeTimesCount})
+			out = append(out, sampleBlock{set.name, AppendTimes(nil, set.make(seeded(1), n)), n, decodeTimesCount, Integers})
 		}
 		for _, set := range intSets {
-			out = append(out, sampleBlock{"int " + set.name, AppendIntegers(nil, set.make(seeded(1), n)), n, decodeIntegersCount})
+			out = append(out, sampleBlock{"int " + set.name, AppendIntegers(nil, set.make(seeded(1), n)), n, decodeIntegersCount, Integers})
 		}
 		for _, set := range floatSets {
 			v := set.make(seeded(1), n)
-			out = append(out, sampleBlock{set.name, AppendFloats(nil, v), n, decodeFloatsCount})
+			out = append(out, sampleBlock{set.name, AppendFloats(nil, v), n, decodeFloatsCount, Floats})
 			b, _ := appendGorilla(nil, words(v), 16+10*n)
-			out = append(out, sampleBlock{"gorilla " + set.name, b, n, decodeFloatsCount})
+			out = append(out, sampleBlock{"gorilla " + set.name, b, n, decodeFloatsCount, Floats})
 		}
 		for _, set := range stringSets {
-			out = append(out, sampleBlock{set.name, AppendStrings(nil, set.make(seeded(1), n)), n, decodeStringsCount})
+			out = append(out, sampleBlock{set.name, AppendStrings(nil, set.make(seeded(1), n)), n, decodeStringsCount, Strings})
 		}
 		alternating, rare := make([]bool, n), make([]bool, n)
 		for i := range n {
 			alternating[i], rare[i] = i%2 == 0, i/60%2 == 1
 		}
-		out = append(out, sampleBlock{"alternating", AppendBooleans(nil, alternating), n, decodeBooleansCount},
-			sampleBlock{"rare", AppendBooleans(nil, rare), n, decodeBooleansCount})
+		out = append(out, sampleBlock{"alternating", AppendBooleans(nil, alternating), n, decodeBooleansCount, Booleans},
+			sampleBlock{"rare", AppendBooleans(nil, rare), n, decodeBooleansCount, Booleans})
 	}
 	for _, s := range out {
-		if dense, ok, err := AppendDense(nil, s.block, s.n); ok && err == nil {
+		if dense, ok, err := AppendDense(nil, s.block, s.n, s.kind); ok && err == nil {
 			s.name, s.block = "dense "+s.name, dense
 			out = append(out, s)
 		}
@@ -78,7 +79,7 @@ func checkDamaged(t *testing.T, s sampleBlock, what string, block []byte, n int,
 	got, err := s.decode(slices.Clip(slices.Clone(block)), n)
 	switch {
 	case err == nil && mustFail:
-		t.Errorf("%s (%s) n=%d, %s: decoded", s.name, EncodingName(s.block), s.n, what)
+		t.Errorf("%s (%s) n=%d, %s: decoded", s.name, formName(s.block), s.n, what)
 	case err == nil && got != n:
 		t.Errorf("%s n=%d, %s: %d values", s.name, s.n, what, got)
 	case err != nil:
@@ -178,10 +179,20 @@ func FuzzDecode(f *testing.F) {
 			s := sampleBlock{name: "fuzz", block: append(block, 0), n: n, decode: dec}
 			checkDamaged(t, s, "fuzz", block, n, n < 1 || n > MaxValues || len(block) == 0)
 		}
-		if dense, ok, err := AppendDense(nil, block, n); ok {
+		for kind := range Strings + 1 {
+			EncodingName(block, n, kind)
+		}
+		if dense, ok, err := AppendDense(nil, block, n, Integers); ok {
 			was, _ := DecodeUnsigneds(nil, block, n)
-			if now, nerr := DecodeUnsigneds(nil, dense, n); err != nil || block[0] != encDecimal && (nerr != nil || !slices.Equal(was, now)) {
+			if now, nerr := DecodeUnsigneds(nil, dense, n); err != nil || nerr != nil || !slices.Equal(was, now) {
 				t.Errorf("dense form gives other values (%v, %v)", err, nerr)
+			}
+		}
+		if dense, ok, err := AppendDense(nil, block, n, Floats); ok {
+			// Exceptions of decimals that cannot be read are seen by the decoder.
+			was, werr := DecodeFloats(nil, block, n)
+			if now, nerr := DecodeFloats(nil, dense, n); err != nil || werr == nil && (nerr != nil || !slices.EqualFunc(was, now, sameBits)) {
+				t.Errorf("dense form gives other doubles (%v, %v)", err, nerr)
 			}
 		}
 		if start, step, ok := RegularTimes(block, n); ok {

@@ -8,11 +8,6 @@ import (
 )
 
 const (
-	// denseShare is the saving that a denser form must bring to be taken: one
-	// in so many bytes. It decodes at half the speed.
-	denseShare = 10
-	// minDense is the fewest values it is tried for.
-	minDense = 64
 	// maxDenseSpan bounds the distance of offsets, so that sums of them and
 	// their zigzag form are exact.
 	maxDenseSpan = 1 << 48
@@ -21,45 +16,22 @@ const (
 	maxRest = 40
 )
 
-// AppendDense appends a smaller form of a block of n values, which takes more
-// time to write and to read: for data that is hardly ever read, or not again
-// soon. It returns false, and dst as it was, if there is none that is smaller
-// by a tenth. The block is one of the other Append functions, of whatever
-// type; the result is read by the same Decode function. An error tells that
-// the block is damaged.
-func AppendDense(dst, block []byte, n int) ([]byte, bool, error) {
-	if n < minDense || len(block) == 0 {
-		return dst, false, nil
-	}
-	if err := checkBlock(block, n); err != nil {
-		return dst, false, err
-	}
-	inner := 0 // where the integer block begins
-	if block[0] == encDecimal {
-		a, err := readALP(block, n)
-		if err != nil {
-			return dst, false, err
-		}
-		if inner = len(block) - len(a.ints); inner == len(block) {
-			return dst, false, corrupt("empty")
-		}
-	}
+// appendDenseWords appends a block whose integer block, from inner on, is packed
+// or Simple-8b words, with a smaller integer block.
+func appendDenseWords(dst, block []byte, inner, n int) ([]byte, bool, error) {
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
 	f, q := frame{}, s.a[:n]
 	var err error
-	switch block[inner] {
-	case encPacked:
+	if block[inner] == encPacked {
 		var p packedParts
 		if err = f.readPacked(&p, q, block[inner:]); err == nil {
 			offsets := f.offsets(q)
 			unpack(offsets, p.offsets, f.width)
 			err = f.patch(offsets, p.places, p.values)
 		}
-	case encSimple8:
+	} else {
 		f, err = readSimple8(q, block[inner:])
-	default:
-		return dst, false, nil
 	}
 	if err != nil {
 		return dst, false, err
@@ -68,11 +40,61 @@ func AppendDense(dst, block []byte, n int) ([]byte, bool, error) {
 	f.exceptions, f.excWidth = 0, 0
 	at := len(dst)
 	dst = append(dst, block[:inner]...)
-	dst, ok := appendRice(dst, f, q, s.b[:], len(block)-inner-len(block)/denseShare)
-	if !ok {
+	start, size, packed := len(dst), len(block)-inner, false
+	if block[inner] == encSimple8 {
+		dst = repack(dst, f, q)
+		if packed = len(dst)-start < size; packed {
+			size = len(dst) - start
+		} else {
+			dst = dst[:start]
+		}
+	}
+	end := len(dst)
+	dst, rice := appendRice(dst, f, q, s.b[:], size-size/denseShare)
+	switch {
+	case rice:
+		dst = append(dst[:start], dst[end:]...)
+	case !packed:
+		return dst[:at], false, nil
+	}
+	return dst, true, nil
+}
+
+// repack appends the packed frame of offsets q of frame f.
+func repack(dst []byte, f frame, q []uint64) []byte {
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	top := uint64(0)
+	for _, x := range q {
+		top = max(top, x)
+	}
+	f.width = width(top)
+	form := narrowest(f, q, top, s.b[:0])
+	return packFrame(dst, &form, s.a[:copy(s.a[:], q)])
+}
+
+// appendDenseFloats appends a dictionary or the ALP-RD form of a block of
+// doubles if it is smaller.
+func appendDenseFloats(dst, block []byte, n int) ([]byte, bool, error) {
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
+	w := s.a[:n]
+	if err := decodeFloats(floats(w), block); err != nil {
+		return dst, false, err
+	}
+	at := len(dst)
+	if fewDistinct(w) {
+		if dst, _ = appendFloatDict(dst, w); len(dst) > at && len(dst)-at < len(block) {
+			return dst, true, nil
+		}
 		dst = dst[:at]
 	}
-	return dst, ok, nil
+	if c := chooseSplit(w); c.bits/8 < len(block) {
+		if dst = appendSplit(dst, w, &c); len(dst)-at < len(block) {
+			return dst, true, nil
+		}
+	}
+	return dst[:at], false, nil
 }
 
 // ricePlan is a way to write offsets as a Rice block.

@@ -2,14 +2,14 @@
 // and back. docs/formats/codecs.md draws every byte.
 //
 // AppendTimes, AppendFloats, AppendIntegers, AppendUnsigneds, AppendBooleans
-// and AppendStrings pick the smallest form of a block of 1 to MaxValues values
-// from a few statistics and a sample; the Decode functions read whichever form
-// the first byte names. All that is integers in the end (times, both integer
-// types, decimal floats, run lengths, dictionary ids, string lengths) goes
-// through one core, appendWords and decodeWords: linear, runs, Simple-8b, or a
-// frame of bit-packed offsets with exceptions (frame.go, widths.go, bitpack.go).
-// Floats add ALP, ALP-RD and the Gorilla stream; RegularTimes answers from the
-// header alone.
+// and AppendStrings choose the form of a block of 1 to MaxValues values from a
+// few statistics and a sample. AppendDense finds a smaller form for data at
+// rest. choice.go has the rules. The Decode functions read whichever form the
+// first byte names. Times, integers of both types, decimal floats, run lengths,
+// dictionary ids and string lengths go through one core, appendWords and
+// decodeWords: linear, runs, Simple-8b, or a frame of bit-packed offsets with
+// exceptions (frame.go, widths.go, bitpack.go). Floats add ALP, ALP-RD and the
+// Gorilla stream; RegularTimes answers from the header alone.
 //
 // On amd64 with AVX-512 and its byte permutations the loops over packed values,
 // sums, decimals and Rice codes are in assembly (vector_amd64.s), chosen when

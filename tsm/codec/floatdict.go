@@ -77,7 +77,7 @@ func appendFloatDict(dst []byte, w []uint64) ([]byte, bool) {
 	dst = append(dst, encDict)
 	dst = binary.AppendUvarint(dst, uint64(len(distinct)))
 	at := len(dst)
-	dst = appendPlainWords(dst, ids)
+	dst = appendPlainWords(dst, ids, smallest)
 	dst = insertUvarint(dst, at, uint64(len(dst)-at))
 	for _, x := range distinct {
 		dst = binary.LittleEndian.AppendUint64(dst, x)

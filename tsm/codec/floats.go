@@ -17,7 +17,7 @@ const minSpareBits = 16
 // bits are kept, those of NaNs, infinities and negative zeros too.
 func AppendFloats(dst []byte, v []float64) []byte {
 	checkCount(len(v))
-	return appendWithRuns(dst, words(v), appendPlainFloats)
+	return appendWithRuns(dst, words(v), families, appendPlainFloats)
 }
 
 // appendFloatConst appends one value: its leading bytes up to the last that is
@@ -29,7 +29,7 @@ func appendFloatConst(dst []byte, x float64) []byte {
 	for e := 0; e <= 6 && keep > 4; e++ {
 		if d, ok := toDecimal(x, float10[e]); ok {
 			at := len(dst)
-			dst = appendPlainWords(append(dst, encDecimal, byte(e)), []uint64{uint64(d)})
+			dst = appendPlainWords(append(dst, encDecimal, byte(e)), []uint64{uint64(d)}, smallest)
 			if len(dst)-at < 1+keep {
 				return dst
 			}
@@ -45,51 +45,29 @@ func appendFloatConst(dst []byte, x float64) []byte {
 }
 
 // appendPlainFloats appends the values with bits w, without runs.
-func appendPlainFloats(dst []byte, w []uint64) []byte {
+func appendPlainFloats(dst []byte, w []uint64, c choice) []byte {
 	at, v := len(dst), floats(w)
 	if allEqual(w) {
 		return appendFloatConst(dst, v[0])
 	}
 	limit := 1 + 8*len(v) // of raw
 	if e, ok := decimalExponent(v); ok {
-		if out, ok := appendALP(dst, v, e); ok {
-			dst = out
-			// Decimals of up to 13 digits or so: nothing else comes near.
-			if limit = len(dst) - at; limit <= 5*len(v) {
+		if dst, ok = appendALP(dst, v, e); ok {
+			if limit = len(dst) - at; limit <= decimalShare*len(v) {
 				return dst
 			}
 		}
 	}
 	end := len(dst)
-	if end == at && fewDistinct(w) {
-		if out, ok := appendFloatDict(dst, w); ok && len(out)-at <= limit {
-			dst, end = out, len(out)
-			limit = end - at
-		}
-	}
 	if end == at && trailingZeros(w) >= minSpareBits {
 		// Doubles that were 32-bit floats: integers with a common factor.
-		dst = appendPlainWords(dst, w)
+		dst = appendPlainWords(dst, w, c)
 		end = len(dst)
 		limit = end - at
 	}
-	size := gorillaEstimate(w)
-	// ALP-RD takes more than 6 bytes a value.
-	if len(v) < minSplit || limit <= 6*len(v) {
-		if size < limit {
-			dst, _ = appendGorilla(dst, w, limit)
-		}
-		return smaller(dst, at, end, w)
-	}
-	c := chooseSplit(w)
-	if size < min(limit, c.bits/8) {
-		out, ok := appendGorilla(dst, w, min(limit, c.bits/8))
-		if dst = out; ok {
-			return smaller(dst, at, end, w)
-		}
-	}
-	if c.bits/8 < limit {
-		dst = appendSplit(dst, w, &c)
+	// The estimate is off by a few hundredths; the encoder gives up at the limit.
+	if size := gorillaEstimate(w); size-size/16 < limit {
+		dst, _ = appendGorilla(dst, w, limit)
 	}
 	return smaller(dst, at, end, w)
 }

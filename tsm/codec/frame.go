@@ -334,9 +334,9 @@ func (f *frame) restoreDecimals(q []uint64, n int, x uint64, power float64) {
 	}
 }
 
-// appendFrame appends v, which is not linear, as the smaller of a packed frame
-// and Simple-8b words.
-func appendFrame(dst []byte, v []uint64, st *wordStats) []byte {
+// appendFrame appends v, which is not linear, as a packed frame or as Simple-8b
+// words.
+func appendFrame(dst []byte, v []uint64, st *wordStats, c choice) []byte {
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
 	f, q, top, sampled := chooseMode(s, v, st)
@@ -347,53 +347,66 @@ func appendFrame(dst []byte, v []uint64, st *wordStats) []byte {
 		top = divideAll(q, f.factor, top)
 	}
 	f.width = width(top)
+	form := packedForm{frame: f, bits: len(q) * int(f.width)}
 	if len(q) <= smallFrame {
-		return packFrame(dst, &f, q, 0, nil)
+		return packFrame(dst, &form, q)
 	}
-	cost := len(q) * int(f.width)
-	narrowed, lo := f, uint64(0)
-	var places []uint64
 	// A look at all offsets pays if the sample promises a narrower frame.
 	if sampled < f.width {
-		from, to, out := narrow(q, top, cost, s.b[:0])
-		pw, vw := placeWidth(len(q)), exceptionWidth(from, to, top)
-		if c := len(q)*int(width(to-from)) + len(out)*int(pw+vw); len(out) > 0 && c < cost {
-			cost, lo, places = c, from, out
-			narrowed.base += f.factor * from
-			narrowed.width = width(to - from)
-			narrowed.exceptions, narrowed.excWidth = len(out), vw
-		}
+		form = narrowest(f, q, top, s.b[:0])
 	}
-	if simple8Promises(q, cost) {
-		if out, ok := appendSimple8(dst, &f, q, cost/8); ok {
+	if limit := c.simple8Limit(form.bits); simple8Promises(q, limit) {
+		if out, ok := appendSimple8(dst, &f, q, limit/8); ok {
 			return out
 		}
 	}
-	return packFrame(dst, &narrowed, q, lo, places)
+	return packFrame(dst, &form, q)
 }
 
-// packFrame appends the frame of offsets q counted from lo, with exceptions at
-// places. It destroys q and places.
-func packFrame(dst []byte, f *frame, q []uint64, lo uint64, places []uint64) []byte {
-	dst = f.appendHeader(dst, encPacked)
-	if len(places) == 0 {
-		return appendPacked(dst, q, f.width)
+// packedForm is a way to pack offsets.
+type packedForm struct {
+	frame
+	lo     uint64   // offset that becomes 0
+	places []uint64 // of exceptions
+	bits   int      // of offsets and exceptions
+}
+
+// narrowest returns the smallest packed form of offsets q up to top, with
+// exceptions if they make it smaller. Their places are appended to places.
+func narrowest(f frame, q []uint64, top uint64, places []uint64) packedForm {
+	p := packedForm{frame: f, bits: len(q) * int(f.width)}
+	from, to, out := narrow(q, top, p.bits, places)
+	pw, vw := placeWidth(len(q)), exceptionWidth(from, to, top)
+	if bits := len(q)*int(width(to-from)) + len(out)*int(pw+vw); len(out) > 0 && bits < p.bits {
+		p.bits, p.lo, p.places = bits, from, out
+		p.base += f.factor * from
+		p.width = width(to - from)
+		p.exceptions, p.excWidth = len(out), vw
+	}
+	return p
+}
+
+// packFrame appends a packed form of q. It destroys q and the places.
+func packFrame(dst []byte, p *packedForm, q []uint64) []byte {
+	dst = p.appendHeader(dst, encPacked)
+	if len(p.places) == 0 {
+		return appendPacked(dst, q, p.width)
 	}
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
-	values := s.a[:len(places)]
-	for i, at := range places {
-		values[i] = binio.ZigZag(int64(q[at] - lo))
-		q[at] = lo
+	values := s.a[:len(p.places)]
+	for i, at := range p.places {
+		values[i] = binio.ZigZag(int64(q[at] - p.lo))
+		q[at] = p.lo
 	}
-	if lo != 0 {
+	if p.lo != 0 {
 		for i := range q {
-			q[i] -= lo
+			q[i] -= p.lo
 		}
 	}
-	dst = appendPacked(dst, q, f.width)
-	dst = appendPacked(dst, places, placeWidth(len(q)))
-	return appendPacked(dst, values, f.excWidth)
+	dst = appendPacked(dst, q, p.width)
+	dst = appendPacked(dst, p.places, placeWidth(len(q)))
+	return appendPacked(dst, values, p.excWidth)
 }
 
 // chooseMode picks plain, delta, trend or delta-of-delta from a sample, computes the offsets

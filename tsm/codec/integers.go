@@ -3,7 +3,7 @@ package codec
 // AppendIntegers appends the block of v, 1 to MaxValues values.
 func AppendIntegers(dst []byte, v []int64) []byte {
 	checkCount(len(v))
-	return appendWords(dst, words(v))
+	return appendWords(dst, words(v), families)
 }
 
 // DecodeIntegers appends the n values of block to dst. Damage gives a
@@ -22,7 +22,7 @@ func DecodeIntegers(dst []int64, block []byte, n int) ([]int64, error) {
 // AppendUnsigneds appends the block of v, 1 to MaxValues values.
 func AppendUnsigneds(dst []byte, v []uint64) []byte {
 	checkCount(len(v))
-	return appendWords(dst, v)
+	return appendWords(dst, v, families)
 }
 
 // DecodeUnsigneds appends the n values of block to dst. Damage gives a

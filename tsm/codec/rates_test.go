@@ -14,7 +14,7 @@ func modeOf(block []byte) int {
 	return -1
 }
 
-// TestRates holds delta-of-delta to what it is for: series whose rate drifts.
+// TestRates holds packed delta-of-delta to what it is for: series whose rate drifts.
 // Series that jitter about a line keep the trend.
 func TestRates(t *testing.T) {
 	rng := seeded(1)
@@ -31,9 +31,9 @@ func TestRates(t *testing.T) {
 		{"jitter about a grid", grid(1024, func(i int) int64 { return int64(i)*10e9 + rng.Int64N(1e6) }), modeTrend, 2700},
 		{"steady counter", grid(1024, func(i int) int64 { return int64(i)*1000 + rng.Int64N(100) - epoch }), modeTrend, 910},
 	} {
-		block := AppendIntegers(nil, c.v)
+		block := appendPlainWords(nil, words(c.v), smallest)
 		if modeOf(block) != c.mode || len(block) > c.most {
-			t.Errorf("%s: %s of mode %d and %d bytes, want mode %d and at most %d bytes", c.name, EncodingName(block), modeOf(block), len(block), c.mode, c.most)
+			t.Errorf("%s: %s of mode %d and %d bytes, want mode %d and at most %d bytes", c.name, formName(block), modeOf(block), len(block), c.mode, c.most)
 		}
 		got, err := DecodeIntegers(nil, block, len(c.v))
 		if err != nil || !slices.Equal(got, c.v) {

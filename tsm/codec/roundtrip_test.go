@@ -37,29 +37,42 @@ func roundTrip[T comparable](t *testing.T, what string, v []T, enc func([]byte, 
 	var zero T
 	got, err := dec([]T{zero}, block, len(v))
 	if err != nil {
-		t.Fatalf("%s n=%d %s: %v", what, len(v), EncodingName(block), err)
+		t.Fatalf("%s n=%d %s: %v", what, len(v), formName(block), err)
 	}
 	if len(got) != 1+len(v) || !slices.EqualFunc(got[1:], v, equal) {
 		for i := range v {
 			if !equal(got[1+i], v[i]) {
-				t.Fatalf("%s n=%d %s: value %d: %v, want %v", what, len(v), EncodingName(block), i, got[1+i], v[i])
+				t.Fatalf("%s n=%d %s: value %d: %v, want %v", what, len(v), formName(block), i, got[1+i], v[i])
 			}
 		}
-		t.Fatalf("%s n=%d %s: length %d", what, len(v), EncodingName(block), len(got))
+		t.Fatalf("%s n=%d %s: length %d", what, len(v), formName(block), len(got))
 	}
-	dense, ok, err := AppendDense([]byte("head"), block, len(v))
+	dense, ok, err := AppendDense([]byte("head"), block, len(v), kindOf[T]())
 	switch {
 	case err != nil || string(dense[:4]) != "head":
-		t.Fatalf("%s n=%d %s: dense: %q, %v", what, len(v), EncodingName(block), dense[:4], err)
-	case !ok && len(dense) != 4 || ok && len(dense)-4 > len(block)-len(block)/denseShare:
-		t.Fatalf("%s n=%d %s: dense form of %d bytes for %d", what, len(v), EncodingName(block), len(dense)-4, len(block))
+		t.Fatalf("%s n=%d %s: dense: %q, %v", what, len(v), formName(block), dense[:4], err)
+	case !ok && len(dense) != 4 || ok && len(dense)-4 >= len(block):
+		t.Fatalf("%s n=%d %s: dense form of %d bytes for %d", what, len(v), formName(block), len(dense)-4, len(block))
 	case ok:
 		got, err := dec(nil, slices.Clip(slices.Clone(dense[4:])), len(v))
 		if err != nil || !slices.EqualFunc(got, v, equal) {
-			t.Fatalf("%s n=%d %s: dense form gives other values (%v)", what, len(v), EncodingName(block), err)
+			t.Fatalf("%s n=%d %s: dense form gives other values (%v)", what, len(v), formName(block), err)
 		}
 	}
 	return block
+}
+
+// kindOf returns the kind of blocks of T.
+func kindOf[T any]() Kind {
+	switch any(*new(T)).(type) {
+	case float64:
+		return Floats
+	case bool:
+		return Booleans
+	case string:
+		return Strings
+	}
+	return Integers
 }
 
 // sorted iterates in the order of the keys, so that a seed gives the same run.
@@ -141,7 +154,7 @@ func TestIntegersRoundTrip(t *testing.T) {
 				v[i] = at(i)
 			}
 			block := roundTrip(t, name, v, AppendIntegers, DecodeIntegers, same)
-			seen[EncodingName(block)]++
+			seen[formName(block)]++
 			if len(block) > 1+8*n && n > 1 || len(block) > 11 && n == 1 {
 				t.Errorf("%s n=%d: %d bytes", name, n, len(block))
 			}
@@ -231,7 +244,10 @@ func TestFloatsRoundTrip(t *testing.T) {
 				v[i] = at(i)
 			}
 			block := roundTrip(t, name, v, AppendFloats, DecodeFloats, sameBits)
-			seen[EncodingName(block)]++
+			seen[formName(block)]++
+			if dense, ok, _ := AppendDense(nil, block, n, Floats); ok {
+				seen[formName(dense)]++
+			}
 			if len(block) > 1+8*n {
 				t.Errorf("%s n=%d: %d bytes", name, n, len(block))
 			}
@@ -292,7 +308,7 @@ func TestStringsRoundTrip(t *testing.T) {
 		}) {
 			v := texts(n, at)
 			block := roundTrip(t, name, v, AppendStrings, DecodeStrings, same)
-			seen[EncodingName(block)]++
+			seen[formName(block)]++
 			got, _ := DecodeStrings(nil, block, n)
 			clear(block)
 			if !slices.Equal(got, v) {

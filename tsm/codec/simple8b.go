@@ -63,20 +63,21 @@ const (
 	simple8Window = 60
 )
 
-// simple8Promises reports whether q seems to take less than cost bits in
+// simple8Promises reports whether q seems to take no more than limit bits in
 // Simple-8b words: first by a bound from a sample, each value in the densest
-// word for its width, then by encoding two stretches.
-func simple8Promises(q []uint64, cost int) bool {
-	if len(q) < 4*simple8Window {
-		return false
-	}
+// word for its width, then by encoding two stretches, if they are much less
+// than all of q.
+func simple8Promises(q []uint64, limit int) bool {
 	bound, count := int64(0), int64(0)
-	for i := 0; i < len(q); i += len(q) / simple8Sample {
+	for i := 0; i < len(q); i += (len(q) + simple8Sample - 1) / simple8Sample {
 		bound += simple8Milli[width(q[i])]
 		count++
 	}
-	if bound/count*int64(len(q))/1000 > int64(cost/16*15) {
+	if bound/count*int64(len(q))/1000 > int64(limit) {
 		return false
+	}
+	if len(q) < 4*simple8Window {
+		return true
 	}
 	var w [2 * simple8Window]uint64
 	for i := range simple8Window {
@@ -84,10 +85,10 @@ func simple8Promises(q []uint64, cost int) bool {
 		w[simple8Window+i] = q[len(q)*3/4+i] ^ 1
 	}
 	enc, err := simple8b.EncodeAll(w[:])
-	return err == nil && 64*len(enc)*len(q)/len(w) < cost/16*15
+	return err == nil && 64*len(enc)*len(q)/len(w) <= limit
 }
 
-// appendSimple8 appends q if that takes less than limit bytes besides the
+// appendSimple8 appends q if that takes no more than limit bytes besides the
 // header. It leaves q alone.
 func appendSimple8(dst []byte, f *frame, q []uint64, limit int) ([]byte, bool) {
 	s := longPool.Get().(*longScratch)
@@ -97,7 +98,7 @@ func appendSimple8(dst []byte, f *frame, q []uint64, limit int) ([]byte, bool) {
 		w[i] = x ^ 1
 	}
 	enc, err := simple8b.EncodeAll(w)
-	if err != nil || len(enc)*8 >= limit {
+	if err != nil || len(enc)*8 > limit {
 		return dst, false
 	}
 	h := *f

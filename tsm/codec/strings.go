@@ -62,7 +62,7 @@ func AppendStrings(dst []byte, v []string) []byte {
 	dst = append(dst, encDict)
 	dst = binary.AppendUvarint(dst, uint64(len(distinct)))
 	at := len(dst)
-	dst = appendWords(dst, s.ids[:len(v)])
+	dst = appendWords(dst, s.ids[:len(v)], smallest)
 	dst = insertUvarint(dst, at, uint64(len(dst)-at))
 	dst = s.appendPlain(dst, distinct)
 	clear(s.distinct)
@@ -126,7 +126,7 @@ func (s *stringScratch) appendPlain(dst []byte, v []string) []byte {
 	}
 	at := len(dst)
 	dst = append(dst, encSnappy)
-	dst = appendWords(dst, s.lengths[:len(v)])
+	dst = appendWords(dst, s.lengths[:len(v)], smallest)
 	dst = insertUvarint(dst, at+1, uint64(len(dst)-at-1))
 	// Snappy refuses what does not fit in 32 bits.
 	if most := snappy.MaxEncodedLen(len(b)); most > 0 {

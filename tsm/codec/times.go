@@ -5,7 +5,7 @@ package codec
 // block: regular times are linear, others delta or trend frames.
 func AppendTimes(dst []byte, ts []int64) []byte {
 	checkCount(len(ts))
-	return appendWords(dst, words(ts))
+	return appendWords(dst, words(ts), families)
 }
 
 // DecodeTimes appends the n times of block to dst. Damage gives a

@@ -60,9 +60,9 @@ func TestVectorsAgree(t *testing.T) {
 		counts = append(counts, n)
 	}
 	for _, n := range counts {
-		check := func(name string, block []byte) {
+		check := func(name string, block []byte, kind Kind) {
 			blocks := [][]byte{block}
-			if dense, ok, err := AppendDense(nil, block, n); err != nil {
+			if dense, ok, err := AppendDense(nil, block, n, kind); err != nil {
 				t.Fatal(err)
 			} else if ok {
 				blocks = append(blocks, dense)
@@ -77,10 +77,10 @@ func TestVectorsAgree(t *testing.T) {
 			}
 		}
 		for _, set := range append(timeSets[:len(timeSets):len(timeSets)], intSets...) {
-			check(set.name, AppendIntegers(nil, set.make(rng, n)))
+			check(set.name, AppendIntegers(nil, set.make(rng, n)), Integers)
 		}
 		for _, set := range floatSets {
-			check(set.name, AppendFloats(nil, set.make(rng, n)))
+			check(set.name, AppendFloats(nil, set.make(rng, n)), Floats)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func FuzzVectors(f *testing.F) {
 		for _, set := range intSets {
 			block := AppendIntegers(nil, set.make(rng, n))
 			f.Add(block, n)
-			if dense, ok, _ := AppendDense(nil, block, n); ok {
+			if dense, ok, _ := AppendDense(nil, block, n, Integers); ok {
 				f.Add(dense, n)
 			}
 		}

@@ -73,8 +73,8 @@ func narrow(q []uint64, top uint64, cost int, places []uint64) (lo, hi uint64, _
 	}
 	widest := int(width(top))
 	each := int(placeWidth(len(q))) + widest + 1
-	ku, bu := narrowest(up[:widest+1], count, len(q), each, 0, cost)
-	ka, ba := narrowest(around[:widest+1], count, len(q), each, 1, cost)
+	ku, bu := narrowestWidth(up[:widest+1], count, len(q), each, 0, cost)
+	ka, ba := narrowestWidth(around[:widest+1], count, len(q), each, 1, cost)
 	if bu >= cost && ba >= cost {
 		return 0, 0, nil
 	}
@@ -100,11 +100,11 @@ func narrow(q []uint64, top uint64, cost int, places []uint64) (lo, hi uint64, _
 	return lo, hi, places
 }
 
-// narrowest returns the width of inliers that makes a frame of n offsets
+// narrowestWidth returns the width of inliers that makes a frame of n offsets
 // smallest, given how many of a sample have each width, and the frame's bits;
 // an exception takes each bits. If nothing is below cost, it returns cost.
 // sides is the bit that a distance on either side takes in addition.
-func narrowest(counts []uint32, sample, n, each, sides, cost int) (inlier uint, bits int) {
+func narrowestWidth(counts []uint32, sample, n, each, sides, cost int) (inlier uint, bits int) {
 	w := len(counts) - 1
 	for w > 0 && counts[w] == 0 {
 		w--

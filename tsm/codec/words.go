@@ -68,40 +68,39 @@ func (s *wordScratch) findRuns(v []uint64, most int) int {
 	return r
 }
 
-// appendWords appends the integer block of v, the smallest of all forms that
-// the statistics suggest.
-func appendWords(dst []byte, v []uint64) []byte {
-	return appendWithRuns(dst, v, appendPlainWords)
+// appendWords appends the integer block of v.
+func appendWords(dst []byte, v []uint64, c choice) []byte {
+	return appendWithRuns(dst, v, c, appendPlainWords)
 }
 
 // appendWithRuns appends v in runs, the values of the runs as plain does, or
 // all of v as plain does, whichever is smaller.
-func appendWithRuns(dst []byte, v []uint64, plain func([]byte, []uint64) []byte) []byte {
+func appendWithRuns(dst []byte, v []uint64, c choice, plain func([]byte, []uint64, choice) []byte) []byte {
 	if allEqual(v) {
-		return plain(dst, v[:1])
+		return plain(dst, v[:1], c)
 	}
 	if len(v) < minRuns {
-		return plain(dst, v)
+		return plain(dst, v, c)
 	}
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
 	runs := s.findRuns(v, len(v)/8)
 	if runs == 0 {
-		return plain(dst, v)
+		return plain(dst, v, c)
 	}
 	at := len(dst)
 	dst = append(dst, encRuns)
 	dst = binary.AppendUvarint(dst, uint64(runs))
 	values := len(dst)
-	dst = plain(dst, s.a[:runs])
+	dst = plain(dst, s.a[:runs], c)
 	dst = insertUvarint(dst, values, uint64(len(dst)-values))
-	dst = appendPlainWords(dst, s.b[:runs])
+	dst = appendPlainWords(dst, s.b[:runs], smallest)
 	// Few runs are hardly ever smaller otherwise; do not try.
 	if runs <= len(v)/16 {
 		return dst
 	}
 	end := len(dst)
-	dst = plain(dst, v)
+	dst = plain(dst, v, c)
 	if len(dst)-end < end-at {
 		return append(dst[:at], dst[end:]...)
 	}
@@ -118,7 +117,7 @@ func allEqual(v []uint64) bool {
 }
 
 // appendPlainWords is appendWords without runs.
-func appendPlainWords(dst []byte, v []uint64) []byte {
+func appendPlainWords(dst []byte, v []uint64, c choice) []byte {
 	st := wordStatsOf(v)
 	if st.min == st.max {
 		return binary.AppendUvarint(append(dst, encConst), binio.ZigZag(st.min))
@@ -127,7 +126,7 @@ func appendPlainWords(dst []byte, v []uint64) []byte {
 	if st.dmin == st.dmax {
 		dst = appendLinear(dst, v[0], uint64(st.dmin))
 	} else {
-		dst = appendFrame(dst, v, &st)
+		dst = appendFrame(dst, v, &st, c)
 	}
 	if len(dst)-at <= 8*len(v) {
 		return dst
