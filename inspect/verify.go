@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -103,7 +104,7 @@ func (v *verifier) all() error {
 		return err
 	}
 	for _, d := range data.Databases {
-		if err := v.database(d); err != nil {
+		if err := v.database(d, data.Dropped.Shards); err != nil {
 			return err
 		}
 	}
@@ -183,6 +184,7 @@ func (v *verifier) directories(data *meta.Data) error {
 	if err != nil {
 		return err
 	}
+	v.quarantine(v.dir)
 	known := map[string]bool{}
 	for _, d := range data.Databases {
 		known[store.DatabaseDir(d.ID)] = true
@@ -192,14 +194,24 @@ func (v *verifier) directories(data *meta.Data) error {
 	}
 	for _, n := range names {
 		if strings.HasPrefix(n, "db-") && !known[n] && v.opt.Live == nil {
-			v.notice(path.Join(v.dir, n), "no database of the catalog has this directory, a server will remove it")
+			v.unnamed(path.Join(v.dir, n), slices.ContainsFunc(data.Dropped.Databases, func(id uint32) bool { return store.DatabaseDir(id) == n }))
 		}
 	}
 	return nil
 }
 
+// unnamed reports a directory that the catalog does not name. dropped says that
+// the catalog has recorded its drop.
+func (v *verifier) unnamed(dir string, dropped bool) {
+	if dropped {
+		v.notice(dir, "it was dropped, a server will remove it")
+		return
+	}
+	v.add(dir, errors.New("the catalog does not name this directory, a server will set it aside"))
+}
+
 // database checks a database's series file and shards.
-func (v *verifier) database(d *meta.Database) error {
+func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 	dir := path.Join(v.dir, store.DatabaseDir(d.ID))
 	if _, err := v.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -230,7 +242,7 @@ func (v *verifier) database(d *meta.Database) error {
 	}
 	for _, n := range names {
 		if strings.HasPrefix(n, "shard-") && !known[n] && v.opt.Live == nil {
-			v.notice(path.Join(dir, n), "no shard of the catalog has this directory, a server will remove it")
+			v.unnamed(path.Join(dir, n), slices.ContainsFunc(dropped, func(id uint64) bool { return path.Base(store.ShardDir(d.ID, id)) == n }))
 		}
 	}
 	return nil

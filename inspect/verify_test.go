@@ -359,6 +359,31 @@ func TestVerifyFindsDisagreement(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "manifest of shard 2"},
+		"a directory that nobody knows": {func(t *testing.T, dir string) {
+			if err := os.Mkdir(dir+"/db-77", 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "the catalog does not name this directory"},
+		"catalog of another directory": {func(t *testing.T, dir string) {
+			other := testData(t)
+			for _, n := range []string{"/meta/catalog.0", "/meta/catalog.1"} {
+				b, err := os.ReadFile(other + n)
+				if err == nil {
+					err = os.WriteFile(dir+n, b, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "the series log belongs to database 1 of"},
+		"a directory set aside": {func(t *testing.T, dir string) {
+			if err := os.MkdirAll(dir+"/quarantine/db-9", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(dir+"/quarantine/db-9.reason", []byte("unknown"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "set aside by a server: unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -385,6 +410,15 @@ func remove(t *testing.T, names ...string) {
 // TestVerifyNotices tells left-overs apart from damage.
 func TestVerifyNotices(t *testing.T) {
 	dir := testData(t)
+	st := testStore(t, dir)
+	for _, cmd := range []meta.Command{meta.CreateDatabase{Name: "dropped"}, meta.DropDatabase{Name: "dropped"}} {
+		if err := st.Apply(context.Background(), cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
 	gone, stays := "not in the manifest, a server will remove it or set it aside", "not in the manifest, a server leaves it alone"
 	files := map[string]string{"00000099.tsm": gone, "00000099.tsm.tmp": gone, "00000099.tsm.keys": gone, "00000099.tsm.entries": gone, "00000099.tsm.bak": stays}
 	for n := range files {
@@ -392,7 +426,7 @@ func TestVerifyNotices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(dir+"/db-77", 0o700); err != nil {
+	if err := os.Mkdir(dir+"/db-2", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, dir+"/meta/catalog.0")

@@ -43,6 +43,9 @@ func lossText(l *scan.Loss) string {
 	if l.Shard != 0 {
 		where = fmt.Sprintf("in shard %d, %s to %s", l.Shard, day(l.Range.Min), day(l.Range.Max))
 	}
+	if l.Gone {
+		return fmt.Sprintf("%s %s: files are gone, see %s.reason", what, where, l.Path)
+	}
 	return fmt.Sprintf("%s %s: damaged file set aside as %s", what, where, l.Path)
 }
 

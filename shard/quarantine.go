@@ -38,11 +38,12 @@ const (
 // lossPrefix begins the line of a reason file that tells the loss.
 const lossPrefix = "Lost: "
 
-// Quarantined is a file in a shard's quarantine.
+// Quarantined is a file or directory in quarantine.
 type Quarantined struct {
 	Path   string
 	Reason string // what was wrong with it, with the offset
 	Loss   Loss
+	Gone   bool // there was nothing to move: the reason is all there is
 }
 
 // Quarantine returns the files that are in quarantine.
@@ -56,7 +57,7 @@ func (s *Shard) Quarantine() []Quarantined {
 func (v *View) Losses() (out []scan.Loss) {
 	for _, q := range v.shard.Quarantine() {
 		if q.Loss == LossPoints || q.Loss == LossDeletes {
-			out = append(out, scan.Loss{Shard: v.shard.id, Range: v.shard.times, Path: q.Path, Deletes: q.Loss == LossDeletes})
+			out = append(out, scan.Loss{Shard: v.shard.id, Range: v.shard.times, Path: q.Path, Gone: q.Gone, Deletes: q.Loss == LossDeletes})
 		}
 	}
 	return out
@@ -68,56 +69,89 @@ func isDamage(err error) bool {
 	return errors.Is(err, binio.ErrCorrupt) || errors.Is(err, fs.ErrNotExist)
 }
 
-// setAside moves a damaged file to the quarantine. effect says what that means
-// for the answers.
+// setAside moves a damaged file to the shard's quarantine. effect says what that
+// means for the answers.
 func (s *Shard) setAside(name string, why error, loss Loss, effect string) error {
-	dir := s.path(QuarantineDir)
-	if err := s.fs.MkdirAll(dir); err != nil {
-		return fmt.Errorf("quarantine %s: %w", s.path(name), err)
-	}
-	to := name
-	for n := 1; ; n++ {
-		_, err := s.fs.Stat(dir + "/" + to + reasonSuffix)
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("quarantine %s: %w", s.path(name), err)
-		}
-		to = fmt.Sprintf("%s.%d", name, n)
-	}
-	reason := fmt.Sprintf("%v\n%s\n%s%s\n", why, effect, lossPrefix, loss)
-	err := vfs.WriteFileAtomic(s.fs, dir, dir+"/"+to+reasonSuffix, []byte(reason))
-	if err == nil {
-		if err = s.fs.Rename(s.path(name), dir+"/"+to); errors.Is(err, fs.ErrNotExist) {
-			err = nil // there was none
-		}
-	}
-	if err == nil {
-		err = errors.Join(s.fs.SyncDir(dir), s.fs.SyncDir(s.dir))
-	}
+	q, err := SetAside(s.fs, s.dir, name, why, loss, effect)
 	if err != nil {
-		return fmt.Errorf("quarantine %s: %w", s.path(name), err)
+		return err
 	}
 	s.mu.Lock()
-	s.mu.quarantined = append(slices.Clone(s.mu.quarantined), Quarantined{Path: dir + "/" + to, Reason: why.Error(), Loss: loss})
+	s.mu.quarantined = append(slices.Clone(s.mu.quarantined), q)
 	s.mu.Unlock()
 	offset := int64(-1)
 	var c *binio.CorruptError
 	if errors.As(why, &c) {
 		offset = c.Offset
 	}
-	s.logger.Error("damaged file set aside", "shard", s.id, "path", s.path(name), "offset", offset, "err", why, "quarantine", dir+"/"+to, "effect", effect)
+	s.logger.Error("damaged file set aside", "shard", s.id, "path", s.path(name), "offset", offset, "err", why, "quarantine", q.Path, "effect", effect)
 	return nil
 }
 
-// ListQuarantine reads anew what stands in the quarantine: an operator may have
-// dealt with it.
+// ListQuarantine reads the quarantine again: an operator may have dealt with
+// it.
 func (s *Shard) ListQuarantine() error {
-	dir := s.path(QuarantineDir)
-	names, err := s.fs.List(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	found, err := ReadQuarantine(s.fs, s.dir)
+	if err != nil {
 		return fmt.Errorf("quarantine of shard %d: %w", s.id, err)
+	}
+	s.mu.Lock()
+	s.mu.quarantined = found
+	s.mu.Unlock()
+	return nil
+}
+
+// SetAside moves a file or a directory of dir to dir's quarantine, with a text
+// that tells why it is there and what that means for the answers. Of a file that
+// does not exist only the text is made.
+func SetAside(fsys vfs.FS, dir, name string, why error, loss Loss, effect string) (Quarantined, error) {
+	from, in := dir+"/"+name, dir+"/"+QuarantineDir
+	q, err := setAside(fsys, from, in, name, fmt.Sprintf("%v\n%s\n%s%s\n", why, effect, lossPrefix, loss))
+	if err == nil {
+		err = errors.Join(fsys.SyncDir(in), fsys.SyncDir(dir))
+	}
+	if err != nil {
+		return q, fmt.Errorf("quarantine %s: %w", from, err)
+	}
+	q.Reason, q.Loss = why.Error(), loss
+	return q, nil
+}
+
+func setAside(fsys vfs.FS, from, in, name, text string) (q Quarantined, err error) {
+	if err := fsys.MkdirAll(in); err != nil {
+		return q, err
+	}
+	to := name
+	for n := 1; ; n++ {
+		_, err := fsys.Stat(in + "/" + to + reasonSuffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return q, err
+		}
+		to = fmt.Sprintf("%s.%d", name, n)
+	}
+	q.Path = in + "/" + to
+	if err := vfs.WriteFileAtomic(fsys, in, q.Path+reasonSuffix, []byte(text)); err != nil {
+		return q, err
+	}
+	err = fsys.Rename(from, q.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		q.Gone, err = true, nil
+	}
+	return q, err
+}
+
+// ReadQuarantine lists what is in the quarantine of dir.
+func ReadQuarantine(fsys vfs.FS, dir string) ([]Quarantined, error) {
+	in := dir + "/" + QuarantineDir
+	names, err := fsys.List(in)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	var found []Quarantined
 	for _, name := range names {
@@ -125,14 +159,14 @@ func (s *Shard) ListQuarantine() error {
 		if !ok {
 			continue
 		}
-		text, err := vfs.ReadFile(s.fs, dir+"/"+name)
+		text, err := vfs.ReadFile(fsys, in+"/"+name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			text = []byte(err.Error())
 		}
-		q := Quarantined{Path: dir + "/" + base, Loss: LossNone}
+		q := Quarantined{Path: in + "/" + base, Loss: LossNone, Gone: !slices.Contains(names, base)}
 		if strings.Contains(base, ".tsm") {
 			q.Loss = LossPoints
 		}
@@ -145,10 +179,7 @@ func (s *Shard) ListQuarantine() error {
 		}
 		found = append(found, q)
 	}
-	s.mu.Lock()
-	s.mu.quarantined = found
-	s.mu.Unlock()
-	return nil
+	return found, nil
 }
 
 // openFiles opens the TSM files that m names. Damaged ones go to quarantine

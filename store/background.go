@@ -103,7 +103,10 @@ func (s *Store) nextFlush() *shardEntry {
 	case largestBytes > s.opt.FlushBytes || s.cached.Load() > s.opt.CacheBytes/2:
 		return largest
 	case s.log.Stats().DiskBytes > s.opt.LogBytes:
-		return oldest
+		// It makes room only if nothing else keeps the log.
+		if first := s.pinnedLocked(); first == 0 || oldest.first < first {
+			return oldest
+		}
 	}
 	return idle
 }

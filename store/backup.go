@@ -89,6 +89,10 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 		s.gate.RUnlock()
 		return nil, err
 	}
+	if err := s.refusedError(want); err != nil {
+		s.gate.RUnlock()
+		return nil, err
+	}
 	choose(s.catalog.Data())
 	deletes := s.counters.deletes.Load()
 	s.gate.RUnlock()
@@ -138,6 +142,32 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 	return b, nil
 }
 
+// refusedError returns why a database does not open of which want chooses shards.
+// A backup must not lack it in silence.
+func (s *Store) refusedError(want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, d := range s.catalog.Data().Databases {
+		err := s.refusedLocked(d.ID)
+		if err == nil {
+			continue
+		}
+		if want == nil {
+			return err
+		}
+		for _, rp := range d.RetentionPolicies {
+			for i := range rp.ShardGroups {
+				for _, m := range rp.ShardGroups[i].Shards {
+					if want(d, rp, &rp.ShardGroups[i], m.ID) {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // flushed reports why a chosen shard could not be flushed.
 func (s *Store) flushed(ctx context.Context, chosen map[uint64]*shardEntry) error {
 	if err := ctx.Err(); err != nil {
@@ -179,6 +209,12 @@ func (s *Store) hold(b *BackupSet, chosen map[uint64]*shardEntry) error {
 					}
 				}
 			}
+		}
+		s.mu.RLock()
+		refused := s.mu.refused[d.ID] != nil
+		s.mu.RUnlock()
+		if refused {
+			continue
 		}
 		name := path.Join(s.databaseDir(d.ID), "series", tsi.SeriesLogName)
 		f, err := s.fs.Open(name)

@@ -24,7 +24,7 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	}
 	s.removals.Add(1) // before Close gets the gate
 	defer s.removals.Done()
-	gone, dropped, err := s.change(cmd)
+	gone, dropped, aside, err := s.change(cmd)
 	s.gate.Unlock()
 	errs := []error{err}
 	if gone {
@@ -33,20 +33,25 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	for _, db := range dropped {
 		errs = append(errs, s.removeDatabase(db))
 	}
+	for _, id := range aside {
+		why := fmt.Errorf("database %d was dropped while it did not open", id)
+		errs = append(errs, s.setAside(&s.quarantine, DatabaseDir(id), why))
+	}
 	return errors.Join(errs...)
 }
 
 // change does Apply but for the removal of files: gone says that there are
-// shards to remove, dropped are the databases. The gate is held.
-func (s *Store) change(cmd meta.Command) (gone bool, dropped []*database, err error) {
+// shards to remove, dropped are the databases, and aside the ids of dropped
+// databases that did not open. The gate is held.
+func (s *Store) change(cmd meta.Command) (gone bool, dropped []*database, aside []uint32, err error) {
 	before := s.catalog.Data()
 	after, err := s.catalog.Apply(cmd)
 	if err != nil {
 		s.doubt(before, cmd, err)
-		return false, nil, s.refusal(err)
+		return false, nil, nil, s.refusal(err)
 	}
 	if before == after {
-		return false, nil, nil
+		return false, nil, nil, nil
 	}
 	// The change is made: what fails from here on must not stop the rest.
 	var errs []error
@@ -60,6 +65,7 @@ func (s *Store) change(cmd meta.Command) (gone bool, dropped []*database, err er
 		s.forgetShards(ids)
 		gone = true
 	}
+	aside = s.dropRefused(after)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range before.Databases {
@@ -68,7 +74,7 @@ func (s *Store) change(cmd meta.Command) (gone bool, dropped []*database, err er
 			dropped = append(dropped, db)
 		}
 	}
-	return gone, dropped, errors.Join(errs...)
+	return gone, dropped, aside, errors.Join(errs...)
 }
 
 // doubt stops all writes when a command failed of which only the next start will
@@ -125,8 +131,9 @@ func (s *Store) removeDatabase(db *database) error {
 	if err := db.release(); err != nil {
 		s.logger.Warn("dropped database not closed", "db", db.name, "err", err)
 	}
-	if err := s.fs.RemoveAll(db.dir); err != nil {
+	if err := errors.Join(s.fs.RemoveAll(db.dir), s.fs.SyncDir(s.dir)); err != nil {
 		return fmt.Errorf("remove database %s: %w", db.name, err)
 	}
+	s.catalog.Removed(meta.Dropped{Databases: []uint32{db.id}})
 	return nil
 }

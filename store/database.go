@@ -25,7 +25,7 @@ type database struct {
 
 	cardinality cardinality
 	damage      atomic.Pointer[error] // of the series file, found while reading
-	quarantined atomic.Pointer[shard.Quarantined]
+	quarantine  quarantine
 }
 
 func (s *Store) databaseDir(id uint32) string {
@@ -35,6 +35,10 @@ func (s *Store) databaseDir(id uint32) string {
 // openDatabase opens a database, which the caller makes known.
 func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 	db := &database{id: d.ID, name: d.Name, dir: s.databaseDir(d.ID)}
+	db.quarantine.dir = db.dir
+	if err := db.quarantine.read(s.fs); err != nil {
+		return nil, err
+	}
 	if err := s.fs.MkdirAll(db.dir); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
@@ -82,10 +86,10 @@ func (s *Store) database(name string) (*database, error) {
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, name)
 	}
 	s.mu.RLock()
-	db := s.mu.databases[d.ID]
+	db, refused := s.mu.databases[d.ID], s.refusedLocked(d.ID)
 	s.mu.RUnlock()
-	if db != nil {
-		return db, nil
+	if db != nil || refused != nil {
+		return db, refused
 	}
 	return s.openedDatabase(d.ID)
 }
@@ -96,10 +100,10 @@ func (s *Store) openedDatabase(id uint32) (*database, error) {
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	s.mu.RLock()
-	db := s.mu.databases[id]
+	db, refused := s.mu.databases[id], s.refusedLocked(id)
 	s.mu.RUnlock()
-	if db != nil {
-		return db, nil
+	if db != nil || refused != nil {
+		return db, refused
 	}
 	d := s.catalog.Data().DatabaseByID(id)
 	if d == nil {

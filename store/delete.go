@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 
@@ -67,6 +68,7 @@ func (s *Store) removeDropped() error {
 	dropped := maps.Clone(s.mu.dropped)
 	s.mu.RUnlock()
 	var errs []error
+	removed := map[*database][]uint64{}
 	for id, e := range dropped {
 		if err := e.Close(); err != nil {
 			s.logger.Warn("dropped shard not closed", "shard", id, "err", err)
@@ -75,12 +77,22 @@ func (s *Store) removeDropped() error {
 			errs = append(errs, fmt.Errorf("remove shard %d: %w", id, err))
 			continue
 		}
+		removed[e.db] = append(removed[e.db], id)
 		s.applying.Lock()
 		s.count(e, 0)
 		s.applying.Unlock()
 		s.mu.Lock()
 		delete(s.mu.dropped, id)
 		s.mu.Unlock()
+	}
+	for db, ids := range removed {
+		// The catalog forgets only what cannot come back.
+		err := s.fs.SyncDir(db.dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed with its database
+			errs = append(errs, fmt.Errorf("remove shards: %w", err))
+			continue
+		}
+		s.catalog.Removed(meta.Dropped{Shards: ids})
 	}
 	s.trim()
 	return errors.Join(errs...)

@@ -30,6 +30,10 @@ func (readOnly) Temporary() bool { return true }
 // ErrOlderCatalog refuses to open a store with data that came after its catalog.
 var ErrOlderCatalog = errors.New("the catalog is older than this directory: put the newer catalog back, or move the directory away to go on without its data")
 
+// ErrForeignCatalog refuses to open a store with the catalog of another data
+// directory.
+var ErrForeignCatalog = errors.New("the catalog is that of another data directory: put the right one back, or move the directories away to go on without their data")
+
 // ErrClosed is returned by a store that is closing.
 var ErrClosed error = closing{}
 

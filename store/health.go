@@ -24,8 +24,11 @@ func (s *Store) Health() (ok bool, message string) {
 	if n, err := s.failingFlushes(); n > 0 {
 		return true, fmt.Sprintf("%s; %d shards cannot be flushed, which is tried again: %v", ready, n, err)
 	}
-	if q := s.quarantine(); len(q) > 0 {
-		return true, fmt.Sprintf("%s; %d damaged files are in quarantine, the first: %s: %s", ready, len(q), q[0].Path, q[0].Reason)
+	if r := s.refusedErrors(); len(r) > 0 {
+		return true, fmt.Sprintf("%s; %d databases do not open, the first: %v", ready, len(r), r[0])
+	}
+	if q := s.quarantined(); len(q) > 0 {
+		return true, fmt.Sprintf("%s; %d files or directories are in quarantine, the first: %s: %s", ready, len(q), q[0].Path, q[0].Reason)
 	}
 	if d := s.damaged(); len(d) > 0 {
 		return true, fmt.Sprintf("%s; %d files have damage that queries may meet, the first: %v", ready, len(d), d[0])
@@ -51,18 +54,16 @@ func (s *Store) failingFlushes() (n int, err error) {
 	return n, err
 }
 
-// quarantine returns the damaged files that the shards have set aside, sorted.
-func (s *Store) quarantine() []shard.Quarantined {
+// quarantined returns the files and directories in quarantine, sorted.
+func (s *Store) quarantined() []shard.Quarantined {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var out []shard.Quarantined
+	out := slices.Clone(s.quarantine.list())
 	for _, e := range s.mu.shards {
 		out = append(out, e.Quarantine()...)
 	}
 	for _, db := range s.mu.databases {
-		if q := db.quarantined.Load(); q != nil {
-			out = append(out, *q)
-		}
+		out = append(out, db.quarantine.list()...)
 	}
 	slices.SortFunc(out, func(a, b shard.Quarantined) int { return strings.Compare(a.Path, b.Path) })
 	return out
@@ -91,7 +92,7 @@ type Damage struct {
 // Damage returns what is known to be damaged.
 func (s *Store) Damage() Damage {
 	var all []string
-	q, d := s.quarantine(), s.damaged()
+	q, d := s.quarantined(), s.damaged()
 	for _, x := range q {
 		all = append(all, x.Path)
 	}

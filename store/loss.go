@@ -1,8 +1,6 @@
 package store
 
 import (
-	"errors"
-	"io/fs"
 	"path"
 	"slices"
 	"time"
@@ -27,6 +25,7 @@ const quarantineCheck = 2 * time.Second
 
 // checkQuarantine notices what an operator has taken out of quarantine.
 func (s *Store) checkQuarantine() {
+	quarantines := []*quarantine{&s.quarantine}
 	s.mu.RLock()
 	var damaged []*shardEntry
 	for _, e := range s.mu.shards {
@@ -35,13 +34,16 @@ func (s *Store) checkQuarantine() {
 		}
 	}
 	for _, db := range s.mu.databases {
-		if q := db.quarantined.Load(); q != nil {
-			if _, err := s.fs.Stat(q.Path); errors.Is(err, fs.ErrNotExist) {
-				db.quarantined.CompareAndSwap(q, nil)
+		quarantines = append(quarantines, &db.quarantine)
+	}
+	s.mu.RUnlock()
+	for _, q := range quarantines {
+		if len(q.list()) > 0 {
+			if err := q.read(s.fs); err != nil {
+				s.logger.Warn("quarantine not read", "path", q.dir, "err", err)
 			}
 		}
 	}
-	s.mu.RUnlock()
 	for _, e := range damaged {
 		if err := e.ListQuarantine(); err != nil {
 			s.logger.Warn("quarantine not read", "shard", e.ID(), "err", err)

@@ -20,7 +20,7 @@ type figure struct {
 type totals struct {
 	s                                    *Store
 	cacheBytes, diskBytes, files, shards int64
-	databases, series, quarantined       int64
+	databases, series, refused           int64
 	queue                                int64 // files that the next merges would read
 }
 
@@ -76,7 +76,8 @@ var figures = append([]figure{
 	}),
 	gauge("tsdbd_shard_open", "Open shards.", func(t *totals) float64 { return float64(t.shards) }),
 	gauge("tsdbd_shard_disk_bytes", "Bytes of the shards' files.", func(t *totals) float64 { return float64(t.diskBytes) }),
-	gauge("tsdbd_shard_quarantined_files", "Damaged files that shards have set aside; their directories named quarantine tell why.", func(t *totals) float64 { return float64(t.quarantined) }),
+	gauge("tsdbd_shard_quarantined_files", "Damaged files and unknown directories that were set aside; the directories named quarantine tell why.", func(t *totals) float64 { return float64(len(t.s.quarantined())) }),
+	gauge("tsdbd_store_refused_databases", "Databases that do not open because their files contradict the catalog or the log.", func(t *totals) float64 { return float64(t.refused) }),
 	gauge("tsdbd_shard_damaged_files", "Files in service that have damage, as far as reads have met it since the start.", func(t *totals) float64 { return float64(len(t.s.damaged())) }),
 	gauge("tsdbd_shard_files", "Number of the shards' files.", func(t *totals) float64 { return float64(t.files) }),
 	gauge("tsdbd_cache_bytes", "Memory of all caches.", func(t *totals) float64 { return float64(t.cacheBytes) }),
@@ -132,8 +133,8 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		t.diskBytes += bytes
 		t.files += int64(files)
 		t.queue += int64(e.CompactionQueue(s.cold(e)))
-		t.quarantined += int64(len(e.Quarantine()))
 	}
+	t.refused = int64(len(s.mu.refused))
 	for _, db := range s.mu.databases {
 		t.databases++
 		t.series += int64(db.series.Len())

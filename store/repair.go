@@ -86,8 +86,7 @@ func (s *Store) keepSeriesLog(db *database, why error) error {
 	if err := s.fs.SyncDir(db.dir); err != nil {
 		return err
 	}
-	db.quarantined.Store(&shard.Quarantined{Path: to, Reason: why.Error()})
-	return nil
+	return db.quarantine.read(s.fs)
 }
 
 // seriesError remembers damage of the series file, so that the next round of

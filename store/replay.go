@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/tsi"
 	"tsdbd/wal"
 )
 
@@ -23,6 +25,7 @@ type replayed struct {
 	seen  map[uint32]*seenPage // by id / len(seenPage)
 	page  *seenPage            // the latest
 	first uint32               // its first id
+	from  uint64               // sequence of the first entry that names it
 	ids   []model.SeriesID
 	keys  []string
 }
@@ -64,6 +67,7 @@ func (d *replayed) restore() error {
 }
 
 func (r *replayer) entry(e *wal.Entry) error {
+	r.pin(e)
 	for i := range e.Writes {
 		w := &e.Writes[i]
 		d := r.databases[w.Database]
@@ -72,7 +76,7 @@ func (r *replayer) entry(e *wal.Entry) error {
 			if db == nil {
 				continue
 			}
-			d = &replayed{database: db, seen: make(map[uint32]*seenPage)}
+			d = &replayed{database: db, seen: make(map[uint32]*seenPage), from: e.Sequence}
 			r.databases[w.Database] = d
 		}
 		d.see(w.Rows)
@@ -112,7 +116,7 @@ func (r *replayer) apply(e *wal.Entry) error {
 			first = d
 			continue
 		}
-		if err := d.restore(); err != nil {
+		if err := r.restored(d, d.restore()); err != nil {
 			return err
 		}
 	}
@@ -123,7 +127,37 @@ func (r *replayer) apply(e *wal.Entry) error {
 	restored := make(chan error, 1)
 	go func() { restored <- first.restore() }()
 	r.s.apply(e)
-	return <-restored
+	return r.restored(first, <-restored)
+}
+
+// restored takes the result of d.restore. Where series file and log contradict
+// each other the database is refused, and the replay goes on without it.
+func (r *replayer) restored(d *replayed, err error) error {
+	if !errors.Is(err, tsi.ErrSeriesConflict) {
+		return err
+	}
+	delete(r.databases, d.id)
+	r.s.refuse(d.id, d.name, d.from, fmt.Errorf("%s contradicts the log: %w", d.seriesLog(), err))
+	return r.s.unload(d.database)
+}
+
+// pin notes the first entry of each database that does not open: the log keeps
+// it.
+func (r *replayer) pin(e *wal.Entry) {
+	if len(r.s.mu.refused) == 0 {
+		return
+	}
+	note := func(id uint32) {
+		if f := r.s.mu.refused[id]; f != nil && f.first == 0 {
+			f.first = e.Sequence
+		}
+	}
+	for i := range e.Writes {
+		note(e.Writes[i].Database)
+	}
+	for i := range e.Deletes {
+		note(e.Deletes[i].Database)
+	}
 }
 
 // relieve flushes the shard with the largest cache, so that a log larger than

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,6 +117,7 @@ type Store struct {
 		databases map[uint32]*database
 		shards    map[uint64]*shardEntry
 		dropped   map[uint64]*shardEntry // out of the catalog, directory not yet removed
+		refused   map[uint32]*refused    // databases that do not open
 		unflushed *list.List             // of the *shardEntry in shards that have anything unflushed; see unflushed
 		closed    bool
 	}
@@ -143,6 +143,8 @@ type Store struct {
 	failure  atomic.Pointer[error]
 	full     atomic.Bool  // the disk refused something; see diskIsFull
 	quotaAt  atomic.Int64 // when a quota last did, Unix nanoseconds
+
+	quarantine quarantine // directories that are not used
 
 	logLosses atomic.Pointer[[]scan.Loss] // damaged spans of the log; never nil once open
 
@@ -181,7 +183,9 @@ func newStore(dir string, opt Options) *Store {
 	s.pacer.rate.Store(opt.CompactBytesPerSecond)
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards, s.mu.dropped = make(map[uint64]*shardEntry), make(map[uint64]*shardEntry)
+	s.mu.refused = make(map[uint32]*refused)
 	s.mu.unflushed = list.New()
+	s.quarantine.dir = dir
 	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)
 	return s
 }
@@ -234,95 +238,6 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 		})
 	}
 	return s, nil
-}
-
-// openDatabases opens what the catalog names and removes directories of
-// databases and shards that it no longer has: a drop is done when the catalog
-// says so.
-func (s *Store) openDatabases(names []string) error {
-	data := s.catalog.Data()
-	for _, name := range names {
-		if id, ok := numbered(name, databasePrefix); ok && data.DatabaseByID(uint32(id)) == nil {
-			if id > uint64(data.LastDatabaseID) {
-				return olderCatalog(path.Join(s.dir, name))
-			}
-			s.logger.Info("dropped database removed", "path", path.Join(s.dir, name))
-			if err := s.fs.RemoveAll(path.Join(s.dir, name)); err != nil {
-				return fmt.Errorf("remove dropped database: %w", err)
-			}
-		}
-	}
-	for _, d := range data.Databases {
-		db, err := s.openDatabase(d)
-		if err != nil {
-			return err
-		}
-		s.mu.databases[d.ID] = db
-		wanted := map[uint64]*meta.ShardGroup{}
-		for _, rp := range d.RetentionPolicies {
-			for i := range rp.ShardGroups {
-				for _, sh := range rp.ShardGroups[i].Shards {
-					wanted[sh.ID] = &rp.ShardGroups[i]
-				}
-			}
-		}
-		names, err := s.fs.List(db.dir)
-		if err != nil {
-			return fmt.Errorf("open database %s: %w", d.Name, err)
-		}
-		for _, name := range names {
-			id, ok := numbered(name, shardPrefix)
-			if !ok {
-				continue
-			}
-			g := wanted[id]
-			if g == nil {
-				if id > data.LastShardID {
-					return olderCatalog(path.Join(db.dir, name))
-				}
-				s.logger.Info("dropped shard removed", "path", path.Join(db.dir, name))
-				if err := s.fs.RemoveAll(path.Join(db.dir, name)); err != nil {
-					return fmt.Errorf("remove dropped shard: %w", err)
-				}
-				continue
-			}
-			e, err := s.openShard(db, id, g)
-			if err != nil {
-				return err
-			}
-			s.mu.shards[id] = e
-		}
-		var shards []*shardEntry
-		for _, e := range s.mu.shards {
-			if e.db == db {
-				shards = append(shards, e)
-			}
-		}
-		if err := s.repairSeries(db, shards); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// olderCatalog refuses data that the catalog has never named: it was not
-// dropped, and removing it, or giving its number again, would lose it.
-func olderCatalog(dir string) error {
-	return fmt.Errorf("open store: %s: %w", dir, ErrOlderCatalog)
-}
-
-const (
-	databasePrefix = "db-"
-	shardPrefix    = "shard-"
-)
-
-func numbered(name, prefix string) (uint64, bool) {
-	rest, ok := strings.CutPrefix(name, prefix)
-	if !ok {
-		return 0, false
-	}
-	id, err := strconv.ParseUint(rest, 10, 64)
-	return id, err == nil
 }
 
 // openLog opens the log, replays it and makes it ready for writes.

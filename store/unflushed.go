@@ -82,12 +82,15 @@ func (s *Store) unflushedLocked(f func(e *shardEntry) bool) {
 }
 
 // flushedUpTo returns the sequence up to which every shard has the log in its
-// files, limit at most.
+// files, limit at most. Shards of a database that does not open have none of it.
 func (s *Store) flushedUpTo(limit uint64) uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if at := s.mu.unflushed.Front(); at != nil {
 		limit = min(limit, at.Value.(*shardEntry).first-1)
+	}
+	if first := s.pinnedLocked(); first != 0 {
+		limit = min(limit, first-1)
 	}
 	return limit
 }

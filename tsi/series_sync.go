@@ -33,6 +33,11 @@ func (f *SeriesFile) Close() error {
 	if f.mu.closed {
 		return nil
 	}
+	return f.closeLocked(err)
+}
+
+// closeLocked closes the files. err is what went wrong before.
+func (f *SeriesFile) closeLocked(err error) error {
 	f.mu.closed = true
 	err = errors.Join(err, f.mu.index.close(), f.log.Close())
 	f.mu.index = nil
@@ -41,6 +46,18 @@ func (f *SeriesFile) Close() error {
 		return fmt.Errorf("close series file %s: %w", f.dir, err)
 	}
 	return nil
+}
+
+// Discard closes the files and writes nothing.
+func (f *SeriesFile) Discard() error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.closed {
+		return nil
+	}
+	return f.closeLocked(nil)
 }
 
 // sync does Sync; f.syncing is held. closing lowers the bar for the index.

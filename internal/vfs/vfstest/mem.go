@@ -347,7 +347,8 @@ func (m *FS) open(name string, writable bool) (vfs.File, error) {
 }
 
 // Rename implements vfs.FS. Between two directories each keeps its half: a
-// crash may show both names, or none.
+// crash may show both names, or none. A directory moves with all that is in it,
+// to a name that does not exist.
 func (m *FS) Rename(from, to string) error {
 	from, to = clean(from), clean(to)
 	m.mu.Lock()
@@ -360,7 +361,7 @@ func (m *FS) Rename(from, to string) error {
 		return err
 	}
 	old, d := m.dirs[path.Dir(from)], m.dirs[path.Dir(to)]
-	if d == nil || n.isDir && old != d {
+	if d == nil || n.isDir && d.names[path.Base(to)] != nil {
 		return &fs.PathError{Op: "rename", Path: to, Err: fs.ErrNotExist}
 	}
 	if over := d.names[path.Base(to)]; over != nil && over != n {
@@ -369,6 +370,13 @@ func (m *FS) Rename(from, to string) error {
 	delete(old.names, path.Base(from))
 	d.names[path.Base(to)] = n
 	n.name = to
+	for sub, moved := range maps.Clone(m.dirs) {
+		if rest, ok := strings.CutPrefix(sub+"/", from+"/"); ok && n.isDir {
+			m.buried[sub] = moved // a crash may undo it
+			delete(m.dirs, sub)
+			m.dirs[path.Join(to, rest)] = moved
+		}
+	}
 	if old == d {
 		d.pending = append(d.pending, change{from: path.Base(from), to: path.Base(to), node: n})
 	} else {

@@ -335,3 +335,36 @@ func TestFailedSync(t *testing.T) {
 		}
 	}
 }
+
+// TestRenameDirectory moves a directory with its files, and loses the move.
+func TestRenameDirectory(t *testing.T) {
+	m := New()
+	for _, name := range []string{"/d/a/f", "/d/a/sub/g", "/d/q/h"} {
+		if err := m.Put(name, []byte(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Rename("/d/a", "/d/q/a"); err != nil {
+		t.Fatal(err)
+	}
+	moved, before := []string{"/d/q/a/f", "/d/q/a/sub/g", "/d/q/h"}, []string{"/d/a/f", "/d/a/sub/g", "/d/q/h"}
+	if have := m.Files(); !slices.Equal(have, moved) {
+		t.Errorf("moved: %v", have)
+	}
+	if have := m.Crash(nil, 1).Files(); !slices.Equal(have, moved) {
+		t.Errorf("crash that keeps all: %v", have)
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	if have := m.Crash(r, 0).Files(); !slices.Equal(have, before) {
+		t.Errorf("crash that loses the move: %v", have)
+	}
+	if err := errors.Join(m.SyncDir("/d/q"), m.SyncDir("/d")); err != nil {
+		t.Fatal(err)
+	}
+	if have := m.Crash(r, 0).Files(); !slices.Equal(have, moved) {
+		t.Errorf("crash after the syncs: %v", have)
+	}
+	if err := m.Rename("/d/q/a/sub", "/d/q"); err == nil {
+		t.Error("a directory replaced another")
+	}
+}

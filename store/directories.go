@@ -1,0 +1,261 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
+	"tsdbd/meta"
+	"tsdbd/shard"
+	"tsdbd/tsi"
+)
+
+const (
+	databasePrefix = "db-"
+	shardPrefix    = "shard-"
+)
+
+func numbered(name, prefix string) (uint64, bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(rest, 10, 64)
+	return id, err == nil
+}
+
+// olderCatalog refuses data that the catalog has never named: it was not
+// dropped, and removing it, or giving its number again, would lose it.
+func olderCatalog(dir string) error {
+	return fmt.Errorf("open store: %s: %w", dir, ErrOlderCatalog)
+}
+
+// checkCatalog refuses a catalog that stands alone: files name other data
+// directories, and none the catalog's.
+func (s *Store) checkCatalog(names []string) error {
+	lineage := s.catalog.Data().Lineage
+	foreign := ""
+	for _, name := range names {
+		if _, ok := numbered(name, databasePrefix); !ok {
+			continue
+		}
+		owner, err := tsi.ReadSeriesOwner(s.fs, path.Join(s.dir, name, "series"))
+		if err != nil {
+			continue // it says nothing, and opening it will tell
+		}
+		if owner.Lineage == lineage {
+			return nil
+		}
+		if foreign == "" {
+			foreign = fmt.Sprintf("%s belongs to data directory %s", path.Join(s.dir, name), owner.Lineage)
+		}
+	}
+	if foreign != "" {
+		return fmt.Errorf("open store: %s, the catalog to %s: %w", foreign, lineage, ErrForeignCatalog)
+	}
+	return nil
+}
+
+// clearDatabases deals with directories of databases that the catalog does not
+// name. It removes those whose drop the catalog has recorded, for a crash came
+// before their removal. The others nobody has dropped: they are set aside.
+func (s *Store) clearDatabases(names []string) error {
+	data := s.catalog.Data()
+	removed := slices.Clone(data.Dropped.Databases) // what is recorded and not there is removed too
+	any := false
+	for _, name := range names {
+		id, ok := numbered(name, databasePrefix)
+		if !ok {
+			continue
+		}
+		dir := path.Join(s.dir, name)
+		if id > uint64(data.LastDatabaseID) {
+			return olderCatalog(dir)
+		}
+		if data.DatabaseByID(uint32(id)) != nil {
+			continue
+		}
+		why := fmt.Errorf("the catalog does not name %s, and has no record of a drop", dir)
+		if slices.Contains(data.Dropped.Databases, uint32(id)) {
+			why = s.notOfDatabase(dir, uint32(id))
+		}
+		if why != nil {
+			if err := s.setAside(&s.quarantine, name, why); err != nil {
+				return err
+			}
+			continue
+		}
+		s.logger.Info("dropped database removed", "path", dir)
+		if err := s.fs.RemoveAll(dir); err != nil {
+			return fmt.Errorf("remove dropped database: %w", err)
+		}
+		any = true
+	}
+	if any {
+		if err := s.fs.SyncDir(s.dir); err != nil {
+			return fmt.Errorf("remove dropped database: %w", err)
+		}
+	}
+	s.catalog.Removed(meta.Dropped{Databases: removed})
+	return nil
+}
+
+// notOfDatabase returns an error when dir names another database or data
+// directory. What of a half removed directory names none is nobody's.
+func (s *Store) notOfDatabase(dir string, id uint32) error {
+	want := identity.Database{Lineage: s.catalog.Data().Lineage, ID: id}
+	owner, err := tsi.ReadSeriesOwner(s.fs, path.Join(dir, "series"))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, binio.ErrCorrupt) {
+		return nil
+	}
+	if err == nil && owner != want {
+		err = identity.Foreignf(dir, "it belongs to %s, not to %s, which was dropped", owner, want)
+	}
+	return err
+}
+
+// clearShards does for the directories of shards in a database's what
+// clearDatabases does for those of databases. wanted has the shards that the
+// catalog names, dropped those whose drop it has recorded.
+func (s *Store) clearShards(db *database, names []string, wanted map[uint64]*meta.ShardGroup, dropped map[uint64]bool) error {
+	data := s.catalog.Data()
+	any := false
+	for _, name := range names {
+		id, ok := numbered(name, shardPrefix)
+		if !ok || wanted[id] != nil {
+			continue
+		}
+		dir := path.Join(db.dir, name)
+		if id > data.LastShardID {
+			return olderCatalog(dir)
+		}
+		why := fmt.Errorf("the catalog does not name %s, and has no record of a drop", dir)
+		if dropped[id] {
+			why = s.notOfShard(dir, id)
+		}
+		if why != nil {
+			if err := s.setAside(&db.quarantine, name, why); err != nil {
+				return err
+			}
+			continue
+		}
+		s.logger.Info("dropped shard removed", "path", dir)
+		if err := s.fs.RemoveAll(dir); err != nil {
+			return fmt.Errorf("remove dropped shard: %w", err)
+		}
+		any = true
+	}
+	if any {
+		if err := s.fs.SyncDir(db.dir); err != nil {
+			return fmt.Errorf("remove dropped shard: %w", err)
+		}
+	}
+	return nil
+}
+
+// notOfShard returns an error when the manifest in dir names another shard or
+// data directory.
+func (s *Store) notOfShard(dir string, id uint64) error {
+	lineage := s.catalog.Data().Lineage
+	m, err := shard.ReadManifest(s.fs, dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, binio.ErrCorrupt) {
+		return nil
+	}
+	if err == nil && (m.Lineage != lineage || m.Shard != id) {
+		err = identity.Foreignf(dir, "it belongs to shard %d of %s, not to shard %d of %s, which was dropped", m.Shard, m.Lineage, id, lineage)
+	}
+	return err
+}
+
+// openDatabases opens what the catalog names. A database whose files belong
+// elsewhere, or are gone, is refused; the others open.
+func (s *Store) openDatabases(names []string) error {
+	if err := s.checkCatalog(names); err != nil {
+		return err
+	}
+	if err := s.quarantine.read(s.fs); err != nil {
+		return err
+	}
+	if err := s.clearDatabases(names); err != nil {
+		return err
+	}
+	data := s.catalog.Data()
+	dropped := map[uint64]bool{}
+	for _, id := range data.Dropped.Shards {
+		dropped[id] = true
+	}
+	whole := true
+	for _, d := range data.Databases {
+		err := s.openWhole(d, dropped)
+		if refusable(err) {
+			s.refuse(d.ID, d.Name, 0, err)
+			whole = false
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if whole { // else a dropped shard may be in a database that did not open
+		s.catalog.Removed(meta.Dropped{Shards: data.Dropped.Shards})
+	}
+	return nil
+}
+
+// openWhole opens a database with its shards. On an error nothing of it is open.
+func (s *Store) openWhole(d *meta.Database, dropped map[uint64]bool) (err error) {
+	db, err := s.openDatabase(d)
+	if err != nil {
+		return err
+	}
+	opened := map[uint64]*shardEntry{}
+	defer func() {
+		if err != nil {
+			for _, e := range opened {
+				err = errors.Join(err, e.Close())
+			}
+			err = errors.Join(err, db.release())
+		}
+	}()
+	wanted := map[uint64]*meta.ShardGroup{}
+	for _, rp := range d.RetentionPolicies {
+		for i := range rp.ShardGroups {
+			for _, sh := range rp.ShardGroups[i].Shards {
+				wanted[sh.ID] = &rp.ShardGroups[i]
+			}
+		}
+	}
+	names, err := s.fs.List(db.dir)
+	if err != nil {
+		return fmt.Errorf("open database %s: %w", d.Name, err)
+	}
+	if err := s.clearShards(db, names, wanted, dropped); err != nil {
+		return err
+	}
+	var shards []*shardEntry
+	for _, name := range names {
+		id, ok := numbered(name, shardPrefix)
+		if !ok || wanted[id] == nil {
+			continue
+		}
+		if opened[id], err = s.openShard(db, id, wanted[id]); err != nil {
+			delete(opened, id)
+			return err
+		}
+		shards = append(shards, opened[id])
+	}
+	if err := s.repairSeries(db, shards); err != nil {
+		return err
+	}
+	s.mu.databases[d.ID] = db
+	for id, e := range opened {
+		s.mu.shards[id] = e
+	}
+	return nil
+}

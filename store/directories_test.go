@@ -1,0 +1,391 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsdbd/internal/identity"
+	"tsdbd/internal/testseed"
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
+	"tsdbd/shard"
+	"tsdbd/tsi"
+)
+
+// stocked makes a store of databases a, b, ... with four points each in two
+// shards, closes it and returns its files. flush says that all is in files.
+func stocked(t *testing.T, databases int, flush bool) *vfstest.FS {
+	t.Helper()
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	if !flush {
+		opt.CloseFlush = -1
+	}
+	s := openTest(t, fs, opt)
+	for i := range databases {
+		name := string(rune('a' + i))
+		s.create(name)
+		s.must(s.write(name, fmt.Sprintf("m,h=%[1]s0 v=1 1\nm,h=%[1]s1 v=2 2\nm,h=%[1]s0 v=3 %[2]d\nm,h=%[1]s1 v=4 %[2]d", name, 2*week)))
+	}
+	s.must(s.Close())
+	return fs
+}
+
+// contents returns the files under dir with what is in them.
+func contents(fs *vfstest.FS, dir string) map[string]string {
+	out := map[string]string{}
+	for _, name := range fs.Files() {
+		if rest, ok := strings.CutPrefix(name, dir+"/"); ok {
+			out[rest] = string(fs.Content(name))
+		}
+	}
+	return out
+}
+
+// replace makes the files under one directory those of another.
+func replace(t *testing.T, fs *vfstest.FS, dir string, files map[string]string) {
+	t.Helper()
+	if err := fs.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := fs.Put(path.Join(dir, name), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refused checks that a database does not open and that all requests to it say
+// why, and that /health does.
+func (s *testStore) refusedFor(name string, why ...string) {
+	s.t.Helper()
+	_, rerr := readAll(s.Store, name, false)
+	_, herr := s.Health()
+	for what, err := range map[string]error{"write": s.write(name, "m v=1 1"), "read": rerr, "health": errors.New(herr)} {
+		for _, w := range why {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				s.t.Errorf("%s of %s: %v, want %q", what, name, err, w)
+			}
+		}
+	}
+	var temporary interface{ Temporary() bool }
+	if !errors.As(rerr, &temporary) || !temporary.Temporary() {
+		s.t.Errorf("%v is for good", rerr)
+	}
+}
+
+// TestForeignCatalog puts the catalog of another server over a store's: the
+// start refuses, and no file of a database changes.
+func TestForeignCatalog(t *testing.T) {
+	for _, flush := range []bool{true, false} {
+		fs := stocked(t, 3, flush)
+		other := vfstest.New()
+		s := openTest(t, other, testOptions(other))
+		for i := range 12 {
+			s.create(fmt.Sprint(i))
+			if i > 0 {
+				s.must(s.Apply(context.Background(), meta.DropDatabase{Name: fmt.Sprint(i)}))
+			}
+		}
+		s.must(s.Close())
+		own := contents(fs, "/data/meta")
+		replace(t, fs, "/data/meta", contents(other, "/data/meta"))
+		before := contents(fs, "/data")
+		if _, err := Open("/data", testOptions(fs)); !errors.Is(err, ErrForeignCatalog) || !strings.Contains(err.Error(), "db-1") {
+			t.Errorf("open: %v", err)
+		}
+		delete(before, "LOCK")
+		after := contents(fs, "/data")
+		delete(after, "LOCK")
+		if !maps.Equal(before, after) {
+			t.Errorf("files %v became %v", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+		}
+		replace(t, fs, "/data/meta", own)
+		s = openTest(t, fs, testOptions(fs))
+		for _, name := range []string{"a", "b", "c"} {
+			if n := len(s.read(name)); n != 4 {
+				t.Errorf("%d points in %s with the right catalog", n, name)
+			}
+		}
+		s.must(s.Close())
+	}
+}
+
+// TestSwappedDatabases swaps the directories of two databases: both refuse with
+// a reason, the third serves, no file changes, the log keeps what they need, and
+// once the directories are right everything is there.
+func TestSwappedDatabases(t *testing.T) {
+	for _, flush := range []bool{true, false} {
+		fs := stocked(t, 3, flush)
+		first, second := contents(fs, "/data/db-1"), contents(fs, "/data/db-2")
+		replace(t, fs, "/data/db-1", second)
+		replace(t, fs, "/data/db-2", first)
+		s := openTest(t, fs, testOptions(fs))
+		s.refusedFor("a", "database a does not open", "/data/db-1/series/series.log", "database 2")
+		_, err := readAll(s.Store, "b", false)
+		if err == nil || !strings.Contains(err.Error(), "/data/db-2/series/series.log") {
+			t.Errorf("b: %v", err)
+		}
+		s.must(s.write("c", "m v=5 5"))
+		if n := len(s.read("c")); n != 5 {
+			t.Errorf("%d points in c", n)
+		}
+		if _, err := s.Backup(context.Background(), nil); err == nil {
+			t.Error("a backup without the databases that do not open")
+		}
+		s.must(s.flushAll(context.Background()))
+		s.must(s.log.Rotate())
+		s.trim()
+		s.must(s.Close())
+		if now := contents(fs, "/data/db-1"); !maps.Equal(now, second) {
+			t.Errorf("flush %v: files of a refused database changed: %v, were %v", flush, slices.Sorted(maps.Keys(now)), slices.Sorted(maps.Keys(second)))
+		}
+		replace(t, fs, "/data/db-1", first)
+		replace(t, fs, "/data/db-2", second)
+		s = openTest(t, fs, testOptions(fs))
+		for name, want := range map[string]int{"a": 4, "b": 4, "c": 5} {
+			if n := len(s.read(name)); n != want {
+				t.Errorf("flush %v: %d points in %s, want %d", flush, n, name, want)
+			}
+		}
+		s.must(s.Close())
+	}
+}
+
+// TestDropRefused drops a database that does not open: its directory has the
+// files of another and is set aside.
+func TestDropRefused(t *testing.T) {
+	fs := stocked(t, 2, true)
+	second := contents(fs, "/data/db-2")
+	replace(t, fs, "/data/db-1", second)
+	if err := fs.RemoveAll("/data/db-2"); err != nil {
+		t.Fatal(err)
+	}
+	s := openTest(t, fs, testOptions(fs))
+	s.must(s.Apply(context.Background(), meta.DropDatabase{Name: "a"}))
+	if have := contents(fs, "/data/quarantine/db-1"); !maps.Equal(have, second) {
+		t.Errorf("in quarantine: %v", slices.Sorted(maps.Keys(have)))
+	}
+	if _, text := s.Health(); !strings.Contains(text, "/data/quarantine/db-1") {
+		t.Errorf("health %q", text)
+	}
+	s.create("a")
+	s.must(s.write("a", "m v=1 1"))
+	s.must(s.Close())
+	s = openTest(t, fs, testOptions(fs))
+	if n := len(s.read("a")); n != 1 {
+		t.Errorf("%d points", n)
+	}
+	s.must(s.Close())
+}
+
+// TestUnnamedDirectories leaves directories that the catalog does not name and
+// never dropped: they are set aside with all files, which /health tells.
+func TestUnnamedDirectories(t *testing.T) {
+	fs := stocked(t, 2, true)
+	s := openTest(t, fs, testOptions(fs))
+	s.must(s.Apply(context.Background(), meta.DropDatabase{Name: "a"}))
+	s.must(s.Apply(context.Background(), meta.DropShard{ID: 4}))
+	s.create("next") // the catalog forgets what is removed
+	s.must(s.Close())
+	if d := s.catalog.Data().Dropped; len(d.Databases)+len(d.Shards) != 0 {
+		t.Fatalf("the catalog still has %+v", d)
+	}
+	database, shard := map[string]string{"x": "1", "shard-1/00000001.tsm": "2"}, map[string]string{"00000001.tsm": "3"}
+	replace(t, fs, "/data/db-1", database)
+	replace(t, fs, "/data/db-2/shard-4", shard)
+	s = openTest(t, fs, testOptions(fs))
+	if have := contents(fs, "/data/quarantine/db-1"); !maps.Equal(have, database) {
+		t.Errorf("database in quarantine: %v", have)
+	}
+	if have := contents(fs, "/data/db-2/quarantine/shard-4"); !maps.Equal(have, shard) {
+		t.Errorf("shard in quarantine: %v", have)
+	}
+	q := s.quarantined()
+	if len(q) != 2 || !strings.Contains(q[0].Reason, "no record of a drop") {
+		t.Errorf("quarantine %v", q)
+	}
+	if _, text := s.Health(); !strings.Contains(text, "2 files or directories are in quarantine") {
+		t.Errorf("health %q", text)
+	}
+	if n := len(s.read("b")); n != 2 {
+		t.Errorf("%d points in b", n)
+	}
+	for _, dir := range []string{"/data/quarantine", "/data/db-2/quarantine"} {
+		if err := fs.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.checkQuarantine()
+	if q := s.quarantined(); len(q) != 0 {
+		t.Errorf("quarantine %v after it was cleared", q)
+	}
+	s.must(s.Close())
+}
+
+// TestDropIsFinished cuts the power at every operation of drops of all kinds. The
+// next start finishes what the catalog has recorded: nothing is set aside, and
+// no file is left of what was dropped.
+func TestDropIsFinished(t *testing.T) {
+	stock := stocked(t, 3, true)
+	for n := 1; ; n++ {
+		fs := stock.Clone()
+		s := openTest(t, fs, testOptions(fs))
+		start := fs.Ops()
+		var cut *vfstest.FS
+		r := newTestRand(t, uint64(n))
+		fs.SetHook(func(op vfstest.Op) error {
+			if op.N-start == n {
+				cut = fs.Crash(r, 0.5)
+			}
+			return nil
+		})
+		s.must(s.Apply(context.Background(), meta.DropDatabase{Name: "a"}))
+		s.must(s.Apply(context.Background(), meta.DropShard{ID: 3}))
+		if _, err := s.catalog.Apply(meta.DropShardGroup{Database: "b", RetentionPolicy: "autogen", ID: 4}); err != nil { // retention's way
+			t.Fatal(err)
+		}
+		s.must(s.expireShards([]uint64{4}))
+		s.must(s.Apply(context.Background(), meta.DropRetentionPolicy{Database: "c", Name: "autogen"}))
+		fs.SetHook(nil)
+		s.must(s.Close())
+		if cut == nil {
+			return
+		}
+		for range 2 {
+			s = openTest(t, cut, testOptions(cut))
+			data := s.Catalog()
+			if q := s.quarantined(); len(q) != 0 {
+				t.Fatalf("operation %d: quarantine %v", n, q)
+			}
+			for _, name := range cut.Files() {
+				var id uint64
+				if i := strings.Index(name, "/"+shardPrefix); i >= 0 {
+					if _, err := fmt.Sscanf(name[i:], "/"+shardPrefix+"%d", &id); err != nil {
+						t.Fatal(err)
+					}
+					if _, ok := data.Shard(id); !ok {
+						t.Fatalf("operation %d: left of a dropped shard: %s", n, name)
+					}
+				}
+			}
+			s.create("next")
+			if d := s.Catalog().Dropped; len(d.Databases)+len(d.Shards) != 0 {
+				t.Fatalf("operation %d: the catalog still has %+v", n, d)
+			}
+			s.must(s.Close())
+		}
+	}
+}
+
+// TestDropOfAnother has a recorded drop meet a directory that somebody has
+// replaced by another database's: it is not removed.
+func TestDropOfAnother(t *testing.T) {
+	fs := stocked(t, 2, true)
+	s := openTest(t, fs, testOptions(fs))
+	if _, err := s.catalog.Apply(meta.DropDatabase{Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.catalog.Apply(meta.DropShard{ID: 4}); err != nil {
+		t.Fatal(err)
+	}
+	s.must(s.Close())
+	database, shard := contents(fs, "/data/db-2"), contents(fs, "/data/db-2/shard-3")
+	replace(t, fs, "/data/db-1", database)
+	replace(t, fs, "/data/db-2/shard-4", shard)
+	s = openTest(t, fs, testOptions(fs))
+	if have := contents(fs, "/data/quarantine/db-1"); !maps.Equal(have, database) {
+		t.Errorf("database in quarantine: %v", slices.Sorted(maps.Keys(have)))
+	}
+	if have := contents(fs, "/data/db-2/quarantine/shard-4"); !maps.Equal(have, shard) {
+		t.Errorf("shard in quarantine: %v", slices.Sorted(maps.Keys(have)))
+	}
+	s.must(s.Close())
+}
+
+// TestForeignSeriesLog puts the series log of another database in the place of
+// one: that database is refused, also with entries left in the log, the other
+// one serves, and with the right file everything is there.
+func TestForeignSeriesLog(t *testing.T) {
+	const name = "/data/db-1/series/" + tsi.SeriesLogName
+	for _, flush := range []bool{true, false} {
+		for _, conflict := range []bool{false, true} {
+			fs := stocked(t, 2, flush)
+			own, foreign := fs.Content(name), vfstest.New()
+			put := func(to *vfstest.FS, b []byte) {
+				if err := to.Put(name, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(foreign, fs.Content("/data/db-2/series/"+tsi.SeriesLogName))
+			why := "database 2"
+			if conflict {
+				// One that says it is the database's, and is not.
+				if flush {
+					continue // its keys stand in TSM files; verify tells
+				}
+				made := stocked(t, 2, true)
+				put(foreign, made.Content("/data/db-2/series/"+tsi.SeriesLogName))
+				owner, err := tsi.ReadSeriesOwner(fs, "/data/db-1/series")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := tsi.AdoptSeriesLog(foreign, "/data/db-1/series", owner); err != nil {
+					t.Fatal(err)
+				}
+				why = "contradicts the log"
+			}
+			put(fs, foreign.Content(name))
+			s := openTest(t, fs, testOptions(fs))
+			s.refusedFor("a", "database a does not open", name, why)
+			if n := len(s.read("b")); n != 4 {
+				t.Errorf("%d points in b", n)
+			}
+			s.must(s.flushAll(context.Background()))
+			s.must(s.log.Rotate())
+			s.must(s.write("b", "m v=1 7"))
+			s.must(s.flushAll(context.Background()))
+			s.trim()
+			s.must(s.Close())
+			if string(fs.Content(name)) != string(foreign.Content(name)) {
+				t.Error("the foreign series log was changed")
+			}
+			put(fs, own)
+			s = openTest(t, fs, testOptions(fs))
+			if n := len(s.read("a")); n != 4 {
+				t.Errorf("flush %v, conflict %v: %d points in a with the right file", flush, conflict, n)
+			}
+			s.must(s.Close())
+		}
+	}
+}
+
+// TestSwappedShards swaps the directories of two shards of a database: it is
+// refused, and not a file changes.
+func TestSwappedShards(t *testing.T) {
+	fs := stocked(t, 2, true)
+	first, second := contents(fs, "/data/db-1/shard-1"), contents(fs, "/data/db-1/shard-2")
+	replace(t, fs, "/data/db-1/shard-1", second)
+	replace(t, fs, "/data/db-1/shard-2", first)
+	before := contents(fs, "/data/db-1")
+	s := openTest(t, fs, testOptions(fs))
+	s.refusedFor("a", "/data/db-1/shard-1/"+shard.ManifestName, "belongs to shard 2")
+	if !errors.Is(s.refusedErrors()[0], identity.ErrForeign) {
+		t.Errorf("%v", s.refusedErrors())
+	}
+	s.must(s.Close())
+	if after := contents(fs, "/data/db-1"); !maps.Equal(before, after) {
+		t.Errorf("files %v became %v", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+	}
+}
+
+func newTestRand(t *testing.T, n uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(testseed.Of(t), n))
+}

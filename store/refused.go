@@ -1,0 +1,123 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"tsdbd/internal/identity"
+	"tsdbd/meta"
+)
+
+// refused is a database that does not open, because its files contradict the
+// catalog or the log. Its directory stays as it is, and so does what the log has
+// of it.
+type refused struct {
+	name  string
+	err   error
+	first uint64 // sequence of the first entry of the log that names it; 0: none
+}
+
+// RefusedError says that a database does not open, and why. It is temporary: an
+// operator can put the right files back, and until then clients are to keep
+// their data.
+type RefusedError struct {
+	Database string
+	Err      error
+}
+
+// Error names the database and the reason.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("database %s does not open: %v", e.Database, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Temporary reports that the same request may succeed later.
+func (e *RefusedError) Temporary() bool { return true }
+
+// errFilesGone is the reason of a database whose directory is missing or empty.
+var errFilesGone = errors.New("its files are gone")
+
+// refusable reports whether an error makes one database unusable, and not the
+// store.
+func refusable(err error) bool {
+	return errors.Is(err, identity.ErrForeign) || errors.Is(err, errFilesGone)
+}
+
+// refuse takes note of a database that does not open.
+func (s *Store) refuse(id uint32, name string, first uint64, err error) {
+	s.logger.Error("database does not open, the others do", "db", name, "err", err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.refused[id] = &refused{name: name, err: err, first: first}
+}
+
+// refusal returns why a database does not open, nil if it does. s.mu is held.
+func (s *Store) refusedLocked(id uint32) error {
+	if r := s.mu.refused[id]; r != nil {
+		return &RefusedError{Database: r.name, Err: r.err}
+	}
+	return nil
+}
+
+// refusedErrors returns why databases do not open, in the catalog's order.
+func (s *Store) refusedErrors() (out []error) {
+	data := s.catalog.Data()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, d := range data.Databases {
+		if err := s.refusedLocked(d.ID); err != nil {
+			out = append(out, err)
+		}
+	}
+	return out
+}
+
+// pinnedLocked returns the sequence of the first entry of the log that a database
+// needs which does not open, 0 if there is none. s.mu is held.
+func (s *Store) pinnedLocked() (first uint64) {
+	for _, r := range s.mu.refused {
+		if r.first != 0 && (first == 0 || r.first < first) {
+			first = r.first
+		}
+	}
+	return first
+}
+
+// unload closes a database that turned out to contradict the log while that was
+// replayed, without a change of its files.
+func (s *Store) unload(db *database) error {
+	var errs []error
+	s.mu.Lock()
+	delete(s.mu.databases, db.id)
+	var shards []*shardEntry
+	for id, e := range s.mu.shards {
+		if e.db == db {
+			delete(s.mu.shards, id)
+			s.displaceLocked(e)
+			shards = append(shards, e)
+		}
+	}
+	s.mu.Unlock()
+	for _, e := range shards {
+		s.count(e, 0)
+		errs = append(errs, e.Close())
+	}
+	return errors.Join(append(errs, db.series.Discard())...)
+}
+
+// dropRefused takes databases that do not open, and that after no longer has,
+// out of s.mu.refused and returns their ids. Their directories may hold the
+// files of another database: they are set aside, not removed.
+func (s *Store) dropRefused(after *meta.Data) (ids []uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.mu.refused {
+		if after.DatabaseByID(id) == nil {
+			delete(s.mu.refused, id)
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
