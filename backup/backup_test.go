@@ -106,7 +106,7 @@ func (s *server) someData(t testing.TB) {
 	for i := range int64(400) {
 		at := 10*week + i*(week/100)
 		fmt.Fprintf(&b, "cpu,host=h%d usage=%g,n=%di,u=%du,on=%t,text=\"a \\\"quoted\\\" \\\\ %d\" %d\n", i%7, float64(i)/3, -i, uint64(i)<<50, i%2 == 0, i, at)
-		fmt.Fprintf(&b, "odd\\ name\\,x,ta\\ g=v\\=1\\,2 fi\\ eld\\,\\==1e-300 %d\n", at)
+		fmt.Fprintf(&b, "odd\\\\\"\\ name\\,x,ta\\ g=v\\=1\\,2 fi\\\\\"\\ eld\\,\\==1e-300 %d\n", at)
 	}
 	s.write(t, "d", "", b.String())
 	s.write(t, "d", "long", "cpu,host=z usage=-0.5 1\ncpu,host=z usage=1e300 2\nmem free=5i 3\nmem text=\"two\nlines\" 4\n")

@@ -10,16 +10,17 @@ import (
 	"path"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/column"
 	"tsdbd/internal/vfs"
+	"tsdbd/lineproto/wire"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/scan"
@@ -361,7 +362,7 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 	names := make([]string, len(t.fields))
 	prefixes := make([]string, len(t.fields))
 	for i, f := range t.fields {
-		names[i], prefixes[i] = f.Key, escapeField(f.Key)+"="
+		names[i], prefixes[i] = f.Key, wire.FieldPrefix(f.Key)
 	}
 	c, err := sh.Scan(ctx, scan.Request{Measurement: t.measurement, Series: t.set, Fields: names, Range: x.opt.Filter.times()})
 	if err != nil {
@@ -393,6 +394,7 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 			return ctx.Err()
 		}
 	}
+	var series []byte
 	cols := make([]*column.Vector, len(names))
 	for {
 		id, ok := c.NextSeries()
@@ -403,9 +405,7 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 		if err != nil {
 			return err
 		}
-		if key[0] == '#' {
-			key = `\` + key // else the line is a comment
-		}
+		series = wire.AppendSeries(series[:0], key)
 		for ch := c.NextChunk(); ch != nil; ch = c.NextChunk() {
 			times, err := ch.Times()
 			if err != nil {
@@ -418,7 +418,7 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 			}
 			for row, at := range times {
 				start := len(b)
-				b = append(append(b, key...), ' ')
+				b = append(append(b, series...), ' ')
 				first := true
 				for i, v := range cols {
 					if !v.IsValid(row) {
@@ -434,7 +434,7 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 					b = b[:start]
 					continue
 				}
-				b = append(strconv.AppendInt(append(b, ' '), at, 10), '\n')
+				b = wire.AppendTime(b, at)
 				points++
 				if len(b) >= exportBlock {
 					if err := flush(); err != nil {
@@ -450,33 +450,18 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 	return flush()
 }
 
-// escapeField returns a field key as it stands on a line.
-func escapeField(key string) string {
-	if !strings.ContainsAny(key, `, =`) {
-		return key
-	}
-	return strings.NewReplacer(",", `\,`, " ", `\ `, "=", `\=`).Replace(key)
-}
-
 // appendValue appends a value as line protocol has it.
 func appendValue(b []byte, v *column.Vector, row int) []byte {
 	switch v.Type {
 	case model.Float:
-		return strconv.AppendFloat(b, v.Floats[row], 'g', -1, 64)
+		return wire.AppendFloat(b, v.Floats[row])
 	case model.Integer:
-		return append(strconv.AppendInt(b, v.Ints[row], 10), 'i')
+		return wire.AppendInteger(b, v.Ints[row])
 	case model.Unsigned:
-		return append(strconv.AppendUint(b, v.Uints[row], 10), 'u')
+		return wire.AppendUnsigned(b, v.Uints[row])
 	case model.Boolean:
-		return strconv.AppendBool(b, v.Bools[row])
+		return wire.AppendBoolean(b, v.Bools[row])
 	}
-	b = append(b, '"')
 	s := v.Strings[row]
-	for i := 0; i < len(s); i++ {
-		if s[i] == '"' || s[i] == '\\' {
-			b = append(b, '\\')
-		}
-		b = append(b, s[i])
-	}
-	return append(b, '"')
+	return wire.AppendString(b, unsafe.Slice(unsafe.StringData(s), len(s)))
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -38,15 +39,25 @@ func Unstorable(measurement string, tags Tags) string {
 }
 
 // UnstorableName returns the reason why a measurement, a tag key, a tag value,
-// or a field key cannot be stored, "" if it can.
+// or a field key cannot be stored, "" if it can. InfluxDB reads a line of line
+// protocol several times by rules that differ for a backslash before a
+// separator, so that no spelling of such a name is safe.
 func UnstorableName(s string) string {
 	if s == "" {
 		return "is empty"
 	}
-	if s[len(s)-1] == '\\' {
-		return "ends in a backslash"
+	for rest := s; ; {
+		i := strings.IndexByte(rest, '\\')
+		if i < 0 {
+			return UnstorableText(s)
+		}
+		if rest = rest[i+1:]; rest == "" {
+			return "ends in a backslash"
+		}
+		if c := rest[0]; c == ',' || c == '=' || c == ' ' {
+			return fmt.Sprintf("contains a backslash before %q", c)
+		}
 	}
-	return UnstorableText(s)
 }
 
 // UnstorableText returns the reason why a name that contains s cannot be

@@ -2,57 +2,61 @@ package subscriber
 
 import (
 	"math"
-	"strconv"
-	"strings"
 
 	"tsdbd/column"
+	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 )
 
-// appendRow appends a row as a line of line protocol, time in nanoseconds.
-func appendRow(dst []byte, b *column.Batch, r *column.Row) []byte {
-	dst = append(dst, r.Series.Key()...)
+// encoder writes the rows of a batch. The zero value is ready.
+type encoder struct {
+	prefixes map[*column.Layout][]string // what stands before the values
+	layout   *column.Layout              // of the latest row
+	latest   []string                    // its prefixes
+}
+
+func (e *encoder) of(l *column.Layout) []string {
+	if l == e.layout {
+		return e.latest
+	}
+	p := e.prefixes[l]
+	if p == nil {
+		p = make([]string, len(l.Fields))
+		for i := range p {
+			p[i] = wire.FieldPrefix(l.Fields[i].Key)
+		}
+		if e.prefixes == nil {
+			e.prefixes = map[*column.Layout][]string{}
+		}
+		e.prefixes[l] = p
+	}
+	e.layout, e.latest = l, p
+	return p
+}
+
+// append appends a row as a line of line protocol, time in nanoseconds.
+func (e *encoder) append(dst []byte, b *column.Batch, r *column.Row) []byte {
+	prefixes := e.of(r.Layout)
+	dst = wire.AppendSeries(dst, r.Series.Key())
 	for i, f := range r.Layout.Fields {
 		if i == 0 {
 			dst = append(dst, ' ')
 		} else {
 			dst = append(dst, ',')
 		}
-		dst = append(appendFieldKey(dst, f.Key), '=')
-		word := b.Values[int(r.First)+i]
-		switch f.Type {
+		dst = append(dst, prefixes[i]...)
+		switch word := b.Values[int(r.First)+i]; f.Type {
 		case model.Float:
-			dst = strconv.AppendFloat(dst, math.Float64frombits(word), 'g', -1, 64)
+			dst = wire.AppendFloat(dst, math.Float64frombits(word))
 		case model.Integer:
-			dst = append(strconv.AppendInt(dst, int64(word), 10), 'i')
+			dst = wire.AppendInteger(dst, int64(word))
 		case model.Unsigned:
-			dst = append(strconv.AppendUint(dst, word, 10), 'u')
+			dst = wire.AppendUnsigned(dst, word)
 		case model.Boolean:
-			dst = strconv.AppendBool(dst, word != 0)
+			dst = wire.AppendBoolean(dst, word != 0)
 		case model.String:
-			dst = append(dst, '"')
-			for _, c := range column.StringAt(word, b.Strings) {
-				if c == '"' || c == '\\' {
-					dst = append(dst, '\\')
-				}
-				dst = append(dst, c)
-			}
-			dst = append(dst, '"')
+			dst = wire.AppendString(dst, column.StringAt(word, b.Strings))
 		}
 	}
-	dst = append(dst, ' ')
-	return append(strconv.AppendInt(dst, r.Time, 10), '\n')
-}
-
-func appendFieldKey(dst []byte, key string) []byte {
-	if !strings.ContainsAny(key, ", =") {
-		return append(dst, key...)
-	}
-	for i := range len(key) {
-		if c := key[i]; c == ',' || c == ' ' || c == '=' {
-			dst = append(dst, '\\')
-		}
-		dst = append(dst, key[i])
-	}
-	return dst
+	return wire.AppendTime(dst, r.Time)
 }

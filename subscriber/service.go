@@ -177,8 +177,9 @@ func (s *Service) Encode(database, rp string, b *column.Batch) []byte {
 		return nil
 	}
 	var lines []byte
+	var e encoder
 	for i := range b.Rows {
-		lines = appendRow(lines, b, &b.Rows[i])
+		lines = e.append(lines, b, &b.Rows[i])
 	}
 	return lines
 }
