@@ -229,12 +229,15 @@ func orTags(a, b *model.TagExpr) *model.TagExpr {
 	return &model.TagExpr{Op: model.TagOr, Left: a, Right: b}
 }
 
-func andExpr(a, b influxql.Expr) influxql.Expr {
+func andExpr(a, b influxql.Expr) influxql.Expr { return joinExpr(influxql.AND, a, b) }
+
+// joinExpr is a op b, or the one of them that is there.
+func joinExpr(op influxql.Token, a, b influxql.Expr) influxql.Expr {
 	switch {
 	case a == nil:
 		return b
 	case b == nil:
 		return a
 	}
-	return &influxql.BinaryExpr{Op: influxql.AND, LHS: a, RHS: b}
+	return &influxql.BinaryExpr{Op: op, LHS: a, RHS: b}
 }

@@ -367,8 +367,8 @@ func (s *session) estimated(database string, total func(*indexView) (int64, erro
 }
 
 func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatement) error {
-	plain := !st.Exact && st.Condition == nil && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0
-	if plain && st.Sources == nil {
+	plain := !st.Exact && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0
+	if plain && st.Sources == nil && st.Condition == nil {
 		return s.estimated(st.Database, func(v *indexView) (int64, error) {
 			all, err := v.allSeries(s.ctx)
 			if err != nil {
@@ -414,7 +414,7 @@ func (s *session) showMeasurementCardinality(st *influxql.ShowMeasurementCardina
 // clause leaves none, and GROUP BY makes one group without values.
 func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalityStatement) error {
 	if influxql.HasTimeExpr(st.Condition) {
-		return errors.New("SHOW FIELD KEY EXACT CARDINALITY doesn't support time in WHERE clause")
+		return errors.New("SHOW FIELD KEY CARDINALITY doesn't support time in WHERE clause")
 	}
 	counters := map[string]*counter{}
 	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {

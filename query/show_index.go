@@ -72,12 +72,9 @@ func measurementsOf(sources influxql.Sources) []*influxql.Measurement {
 // tagSets calls f for each measurement, shard and set of series that a SHOW TAG
 // statement looks at. set is nil where all series of the measurement are meant. A
 // series has the same tags in every shard, so that it is in one set only: as a
-// rule most shards hold none that an earlier one has not.
-func (s *session) tagSets(db string, policies []string, sources influxql.Sources, where influxql.Expr, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
-	cond, err := s.splitTime(where)
-	if err != nil {
-		return err
-	}
+// rule most shards hold none that an earlier one has not. Measurements without a
+// tag that asked is true of are passed over.
+func (s *session) tagSets(db string, policies []string, sources influxql.Sources, cond Condition, asked func(key string) bool, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
 	if cond.Range.Empty() {
 		return nil
 	}
@@ -92,6 +89,12 @@ func (s *session) tagSets(db string, policies []string, sources influxql.Sources
 		return err
 	}
 	for _, m := range list {
+		if found, err := m.hasKey(asked); err != nil || !found {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		predicate, err := metaPredicate(cond.Expr, m.name)
 		if err != nil {
 			return err
@@ -137,8 +140,12 @@ func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
 	if err != nil {
 		return err
 	}
+	cond, err := s.splitTime(st.Condition)
+	if err != nil {
+		return err
+	}
 	keys := map[string]map[string]struct{}{}
-	err = s.tagSets(db.Name, policyNames(db), st.Sources, st.Condition, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
+	err = s.tagSets(db.Name, policyNames(db), st.Sources, cond, match, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
 		tagKeys, err := shard.TagKeys(name)
 		if err != nil {
 			return err
@@ -197,13 +204,19 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 	if err != nil {
 		return err
 	}
+	cond, err := s.splitTime(st.Condition)
+	if err != nil {
+		return err
+	}
+	var ofValue influxql.Expr
+	cond.Expr, ofValue = splitValue(cond.Expr)
 	most := math.MaxInt // values of a key that can be shown
-	if st.Limit > 0 {
+	if st.Limit > 0 && ofValue == nil {
 		most = addLimits(st.Limit, st.Offset)
 	}
 	type found map[string][][]string // key -> sorted values by shard
 	byMeasurement := map[string]found{}
-	err = s.tagSets(db.Name, policies, st.Sources, st.Condition, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
+	err = s.tagSets(db.Name, policies, st.Sources, cond, match, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
 		tagKeys, err := shard.TagKeys(name)
 		if err != nil {
 			return err
@@ -215,6 +228,9 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 			values, err := firstTagValues(shard, name, key, set, most)
 			if err != nil {
 				return err
+			}
+			if ofValue != nil {
+				values = slices.DeleteFunc(slices.Clone(values), func(text string) bool { return !valueHolds(ofValue, text) })
 			}
 			if len(values) == 0 {
 				continue
@@ -249,6 +265,38 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 		tables = append(tables, t)
 	}
 	return s.out.apart(tables)
+}
+
+// splitValue takes the comparisons of the column "value" out of a WHERE clause:
+// they are about the values that are shown, not about a tag of that name.
+func splitValue(where influxql.Expr) (rest, ofValue influxql.Expr) {
+	switch e := where.(type) {
+	case *influxql.ParenExpr:
+		return splitValue(e.Expr)
+	case *influxql.BinaryExpr:
+		if e.Op == influxql.AND || e.Op == influxql.OR {
+			restL, valueL := splitValue(e.LHS)
+			restR, valueR := splitValue(e.RHS)
+			return joinExpr(e.Op, restL, restR), joinExpr(e.Op, valueL, valueR)
+		}
+		if c, ok := metaComparison(e); ok && c.key == "value" {
+			return nil, e
+		}
+	}
+	return where, nil
+}
+
+// valueHolds reports whether a value satisfies what splitValue took out.
+func valueHolds(e influxql.Expr, text string) bool {
+	b := e.(*influxql.BinaryExpr)
+	switch b.Op {
+	case influxql.AND:
+		return valueHolds(b.LHS, text) && valueHolds(b.RHS, text)
+	case influxql.OR:
+		return valueHolds(b.LHS, text) || valueHolds(b.RHS, text)
+	}
+	c, _ := metaComparison(b)
+	return c.admits(text)
 }
 
 // firstTagValues returns the first values of a shard, limit of them if that
@@ -305,7 +353,7 @@ func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
 	byMeasurement := map[string][]part{}
 	t := stringTable("", "key")
 	collect := func(v *indexView, m indexMeasurement) error {
-		set, err := s.seriesOf(m, cond)
+		set, err := s.seriesOf(v, m, cond)
 		if err == nil && !set.IsEmpty() {
 			byMeasurement[m.name] = append(byMeasurement[m.name], part{v, set})
 		}
@@ -361,14 +409,20 @@ func checkTagOperators(where influxql.Expr) error {
 // seriesOf returns the series of a measurement that satisfy the tag part of a
 // condition; its comparisons of fields are passed over. Shards that the time
 // bounds cut are read, to see which series have rows within.
-func (s *session) seriesOf(m indexMeasurement, cond Condition) (*roaring.Bitmap, error) {
+func (s *session) seriesOf(v *indexView, m indexMeasurement, cond Condition) (*roaring.Bitmap, error) {
 	all := roaring.New()
 	for _, shard := range m.shards {
 		fields := shard.Fields(m.name)
-		tags, _ := SplitTags(cond.Expr, fieldTest(fields))
+		isField := fieldTest(fields)
+		tags, rest := SplitTags(cond.Expr, isField)
 		set, err := shard.Select(s.ctx, m.name, tags)
 		if err != nil {
 			return nil, err
+		}
+		if comparesTags(rest, isField) {
+			if set, err = v.withTags(s.ctx, set, func(tags model.Tags) bool { return tagsHold(rest, tags, isField) }); err != nil {
+				return nil, err
+			}
 		}
 		if (cond.HasMin || cond.HasMax) && !set.IsEmpty() && !cond.Range.Covers(shard.TimeRange()) {
 			if set, err = s.withRows(shard, m.name, set, fields, cond.Range); err != nil {

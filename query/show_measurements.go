@@ -35,6 +35,9 @@ func (s *session) showMeasurements(st *influxql.ShowMeasurementsStatement) error
 		databases = []*meta.Database{db}
 	}
 	if st.RetentionPolicy != "" || st.WildcardRetentionPolicy || st.WildcardDatabase {
+		if databases == nil {
+			return fmt.Errorf("unknown database %s", st.Database)
+		}
 		return s.showMeasurementsByPolicy(st, databases, keep)
 	}
 	var names []string

@@ -99,6 +99,17 @@ func (v *indexView) measurements(ctx context.Context, names []string, match func
 	return list, nil
 }
 
+// hasKey reports whether the measurement has a tag key that match is true of.
+func (m *indexMeasurement) hasKey(match func(key string) bool) (bool, error) {
+	for _, shard := range m.shards {
+		keys, err := shard.TagKeys(m.name)
+		if err != nil || slices.ContainsFunc(keys, match) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // exactNames returns the distinct names of measurements if none is a regular
 // expression, else nil.
 func exactNames(sources []*influxql.Measurement) []string {

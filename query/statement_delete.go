@@ -37,7 +37,7 @@ func (s *session) dropSeries(st *influxql.DropSeriesStatement) error {
 	if influxql.HasTimeExpr(st.Condition) {
 		return errors.New("DROP SERIES doesn't support time in WHERE clause")
 	}
-	return s.deleteFrom(db, st.Sources, st.Condition, model.AllTime)
+	return s.deleteFrom(db, st.Sources, influxql.Reduce(st.Condition, nil), model.AllTime)
 }
 
 // deleteRows removes rows by tags and time.
@@ -109,21 +109,11 @@ var errFieldsInDelete = errors.New("fields not supported in WHERE clause during 
 // deletePredicate turns a WHERE clause without time into a predicate over
 // series. Rows cannot be chosen by their values.
 func deletePredicate(where influxql.Expr, fields []column.Field) (*model.TagExpr, error) {
-	isField := fieldTest(fields)
-	tags, rest := SplitTags(where, isField)
+	tags, rest := SplitTags(where, fieldTest(fields))
 	if rest == nil {
 		return tags, nil
 	}
-	mentionsField := false
-	influxql.WalkFunc(rest, func(n influxql.Node) {
-		if ref, ok := n.(*influxql.VarRef); ok && isField(ref) {
-			mentionsField = true
-		}
-	})
-	if mentionsField {
-		return nil, errFieldsInDelete
-	}
-	return &model.TagExpr{Op: model.TagNone}, nil // such as a tag compared with a number
+	return nil, errFieldsInDelete // also of a tag that is compared with a number
 }
 
 // fieldTest tells which names of an expression are fields of a measurement.
