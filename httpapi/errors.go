@@ -145,6 +145,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		body = appendErrorMsgpack(nil, message)
 	default:
 		body = appendErrorJSON(nil, message)
+		if pretty(r) {
+			body = new(indenter).append(nil, body)
+		}
 	}
 	h.Set("Content-Type", kind)
 	if status != http.StatusUnauthorized {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -67,5 +68,18 @@ func TestErrorHeaderIsCutAndClean(t *testing.T) {
 	writeError(w, httptest.NewRequest("GET", "/", nil), overloaded{})
 	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
+func TestPrettyErrorsAreIndented(t *testing.T) {
+	for query, want := range map[string]string{
+		"?pretty=true": "{\n    \"error\": \"x\"\n}\n",
+		"?pretty=1":    "{\"error\":\"x\"}\n",
+	} {
+		w := httptest.NewRecorder()
+		writeError(w, httptest.NewRequest(http.MethodGet, "/query"+query, nil), errors.New("x"))
+		if got := w.Body.String(); got != want {
+			t.Errorf("%s: %q", query, got)
+		}
 	}
 }

@@ -323,6 +323,9 @@ func (d depth) Visit(n influxql.Node) influxql.Visitor {
 	return d
 }
 
+// pretty reports whether the client wants JSON indented.
+func pretty(r *http.Request) bool { return r.URL.Query().Get("pretty") == "true" }
+
 // newEncoder returns the encoder of what the client accepts. Chunks are JSON
 // even if MessagePack was asked for: its clients read one document, and
 // python3-influxdb, which always asks for it, reads chunks as lines of JSON.
@@ -333,7 +336,7 @@ func (h *Handler) newEncoder(out *output, r *http.Request, req *queryRequest) en
 	case kind == mediaMsgpack && !req.chunked:
 		return newMsgpackEncoder(out, req.unit)
 	}
-	if r.URL.Query().Get("pretty") == "true" {
+	if pretty(r) {
 		out.indent = new(indenter)
 	}
 	return newJSONEncoder(out, req.unit, req.chunked)

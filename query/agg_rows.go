@@ -58,14 +58,7 @@ func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
 	case "distinct":
 		out := &cells{v: column.Vector{Type: v.Type}}
 		l.eachWindow(rs.times, func(start int64, lo, hi int) {
-			rows := distinctRows(&l.x.stop, v, lo, hi)
-			rows = sortRows(&l.x.stop, rows, func(a, b int) int {
-				byTime := cmpInt(rs.times[a], rs.times[b])
-				if !l.asc {
-					byTime = -byTime
-				}
-				return cmp.Or(byTime, compareRows(v, a, b))
-			})
+			rows := sortRows(&l.x.stop, distinctRows(&l.x.stop, v, lo, hi), l.byTimeAndValue(rs))
 			for _, i := range rows {
 				out.times = append(out.times, l.at(start))
 				out.v.AppendFrom(v, i)
@@ -323,7 +316,9 @@ func (l *level) chosen(c *call, rs *rowset) (*cells, error) {
 			if rnd == nil {
 				rnd = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 			}
-			rows = append(rows, sampleRows(&l.x.stop, rnd, lo, hi, intArg(c, 1))...)
+			for _, i := range sortRows(&l.x.stop, sampleRows(&l.x.stop, rnd, lo, hi, intArg(c, 1)), l.byTimeAndValue(rs)) {
+				rows = append(rows, int32(i))
+			}
 		default:
 			rows = append(rows, l.topRows(c, rs, lo, hi)...)
 		}
@@ -378,17 +373,28 @@ func percentileRow(stop *stopper, v *column.Vector, lo, hi int, arg influxql.Exp
 }
 
 // sampleRows draws n of the rows [lo, hi), in order.
-func sampleRows(stop *stopper, rnd *rand.Rand, lo, hi, n int) []int32 {
-	var out []int32
+func sampleRows(stop *stopper, rnd *rand.Rand, lo, hi, n int) []int {
+	var out []int
 	for i := lo; i < hi && !stop.after(1); i++ {
 		if len(out) < n {
-			out = append(out, int32(i))
+			out = append(out, i)
 		} else if k := rnd.IntN(i - lo + 1); k < n {
-			out[k] = int32(i)
+			out[k] = i
 		}
 	}
-	slices.Sort(out)
 	return out
+}
+
+// byTimeAndValue orders rows by time in the level's direction, those of one time
+// by their value, the first column.
+func (l *level) byTimeAndValue(rs *rowset) func(a, b int) int {
+	return func(a, b int) int {
+		byTime := cmpInt(rs.times[a], rs.times[b])
+		if !l.asc {
+			byTime = -byTime
+		}
+		return cmp.Or(byTime, compareRows(&rs.cols[0], a, b))
+	}
 }
 
 // topRows returns the rows of the n best values; with tags, of the best value

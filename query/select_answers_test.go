@@ -130,6 +130,13 @@ func TestSelectAnswers(t *testing.T) {
 		{"SELECT distinct(w) FROM d", "d: 0 1; 0 2; 0 3; 0 0;"},
 		{"SELECT distinct(w) FROM d ORDER BY time DESC", "d: 0 0; 0 2; 0 3; 0 1;"},
 		{"SELECT distinct(w) FROM d WHERE time < 10s GROUP BY time(3s) ORDER BY time DESC", "d: 6 0; 3 2; 3 3; 3 1; 0 2; 0 1;"},
+		// So do the points of sample, and those of one time by value.
+		{"SELECT sample(v, 20) FROM n", "n: 1.7e+09 1; 1.7e+09 1; 1.7e+09 1; 1.7e+09 2; 1.7e+09 3; 1.7e+09 5;"},
+		{"SELECT sample(v, 20) FROM e WHERE v > 50 ORDER BY time DESC", "e: 99 56; 98 59; 98 64; 98 69;"},
+		// A cast that has no conversion leaves the column of a subquery as it is.
+		{"SELECT v::boolean FROM (SELECT v FROM t WHERE v > 5)", "t: 20 7; 90 9;"},
+		{"SELECT v::string FROM (SELECT v FROM t WHERE v > 5)", "t: 20 7; 90 9;"},
+		{"SELECT v::boolean FROM t", ""},
 		// An infinite value of a technical function is left out.
 		{"SELECT triple_exponential_derivative(w, 2) FROM z", "z: 3 <nil>; 4 <nil>; 6 60.00000000000003;"},
 		// first and last of several series at one time: without windows the larger of

@@ -16,6 +16,7 @@ type subColumn struct {
 	field int // column of the inner frames, or -1
 	tag   int // key of the inner series, or -1
 	typ   model.FieldType
+	as    bool // a value that has no conversion to typ stays as it is, else it is null
 }
 
 // mapSub resolves references against a subquery: its columns by name, the tags
@@ -82,6 +83,9 @@ func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g
 			continue
 		}
 		cols := mapSub(sub, refs, false)
+		for i := range cols {
+			cols[i].as = len(l.calls) == 0
+		}
 		var condRefs []influxql.VarRef
 		influxql.WalkFunc(l.cond, func(n influxql.Node) {
 			if ref, ok := n.(*influxql.VarRef); ok {
@@ -167,6 +171,9 @@ func (c *subColumn) vector(f *frame, n int) column.Vector {
 		return column.Vector{}
 	}
 	v := castVector(&f.cols[c.field], c.typ)
+	if c.as && v.Type == model.Unknown {
+		v = f.cols[c.field]
+	}
 	if v.Type == model.Float && slices.ContainsFunc(v.Floats, math.IsNaN) {
 		valid := column.NewBitmap(n)
 		for i, x := range v.Floats {
