@@ -31,6 +31,9 @@ func TestInspectDamaged(t *testing.T) {
 		{"shard by tsm", "*.tsm", shardDir, func(p string) (Texter, error) { return Shard(vfs.OS, p) }},
 		{"shard by tsi", "*.tsi", shardDir, func(p string) (Texter, error) { return Shard(vfs.OS, p) }},
 		{"shard by manifest", "MANIFEST", shardDir, func(p string) (Texter, error) { return Shard(vfs.OS, p) }},
+		{"encodings", "*.tsm", same, func(p string) (Texter, error) { return Encodings(vfs.OS, p) }},
+		{"encodings of all", "*.tsm", func(n string) string { return filepath.Join(shardDir(n), "../..") }, func(p string) (Texter, error) { return Encodings(vfs.OS, p) }},
+		{"encodings by manifest", "MANIFEST", shardDir, func(p string) (Texter, error) { return Encodings(vfs.OS, p) }},
 		{"report by tsm", "*.tsm", func(n string) string { return filepath.Join(shardDir(n), "../..") }, func(p string) (Texter, error) { return Report(p) }},
 		{"report by tsi", "*.tsi", func(n string) string { return filepath.Join(shardDir(n), "../..") }, func(p string) (Texter, error) { return Report(p) }},
 	} {

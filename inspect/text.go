@@ -47,6 +47,8 @@ func Damages(report Texter) (out []Problem) {
 		out = r.Damage
 	case *DiskReport:
 		out = r.Damage
+	case *EncodingsReport:
+		out = r.Damage
 	case *ShardReport:
 		out = slices.Clone(r.Damage)
 		for _, f := range r.TSM {

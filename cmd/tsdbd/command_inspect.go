@@ -21,13 +21,16 @@ func inspectCommand() *command {
   series PATH     a database's series directory (data/db-1/series)
   manifest PATH   a shard's manifest (data/db-1/shard-1)
   shard PATH      a shard's directory: manifest and all files
+  encodings PATH  a TSM file, or a directory of a shard, a database or all
+                  data: blocks, values and bytes of each encoding
   report DIR      a data directory: disk space and cardinality of each
                   measurement; refused while a server runs on it`,
 		usage:    []string{"WHAT [flags] PATH"},
-		operands: "wal|tsm|tsi|series|manifest|shard|report PATH",
+		operands: "wal|tsm|tsi|series|manifest|shard|encodings|report PATH",
 		examples: []example{
 			{"tsdbd inspect report /var/lib/tsdbd", "disk space and cardinality"},
 			{"tsdbd inspect wal -all data/wal", "every entry of the log"},
+			{"tsdbd inspect encodings data", "how all values are written"},
 		},
 		define: defineInspect,
 	}
@@ -58,6 +61,8 @@ func defineInspect(f *commandFlags) action {
 			report, err = inspect.Manifest(vfs.OS, name)
 		case "shard":
 			report, err = inspect.Shard(vfs.OS, name)
+		case "encodings":
+			report, err = inspect.Encodings(vfs.OS, name)
 		case "report":
 			report, err = inspect.Report(name)
 		default:

@@ -349,6 +349,9 @@ func TestInspect(t *testing.T) {
 		{"shard", shardDir},
 		{"tsm", shardDir + "/00000001.tsm"},
 		{"tsi", shardDir + "/00000002.tsi"},
+		{"encodings", shardDir + "/00000001.tsm"},
+		{"encodings", shardDir},
+		{"encodings", s.Dir},
 		{"report", s.Dir},
 	} {
 		for _, more := range [][]string{nil, {"-all"}, {"-json"}, {"-json", "-all"}} {

@@ -1,0 +1,57 @@
+package tsm
+
+import "tsdbd/tsm/codec"
+
+// ColumnEncoding says how a column of a chunk is written.
+type ColumnEncoding struct {
+	Field  int    // place in Series.Fields; -1: the times
+	Name   string // as codec.EncodingName has it, or one of the two below
+	Values int
+	Bytes  int // of the values
+}
+
+// Encodings of columns that have no block.
+const (
+	// RegularTimes are told by the first time and the step in the index.
+	RegularTimes = "regular"
+	// LoneValue is a value written as it is, the only one of its column.
+	LoneValue = "lone"
+)
+
+// Encodings appends to dst the encodings of the chunk's columns that have values.
+// It reads headers of blocks and verifies checksums, but decodes no values.
+func (c *Chunk) Encodings(dst []ColumnEncoding) ([]ColumnEncoding, error) {
+	at := c.timeColumns()
+	if at == 0 {
+		dst = append(dst, ColumnEncoding{Field: -1, Name: RegularTimes, Values: c.e.Rows})
+	} else {
+		b, err := c.raw(0)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, ColumnEncoding{-1, codec.EncodingName(b, c.e.Rows, codec.Integers), c.e.Rows, len(b)})
+	}
+	for i := range c.fields {
+		b, err := c.raw(at + i)
+		if err != nil {
+			return dst, err
+		}
+		if len(b) == 0 {
+			continue
+		}
+		count, off := c.e.Rows, 0
+		if c.places[at+i].sparse {
+			d := &c.cols[i]
+			d.valid, c.ready[i] = grow(d.valid, (count+63)/64), false
+			if count, off = decodePresence(d.valid, b, count); off < 0 {
+				return dst, c.corrupt(int(c.places[at+i].off), "bad presence")
+			}
+		}
+		e := ColumnEncoding{Field: i, Name: LoneValue, Values: count, Bytes: len(b) - off}
+		if count > 1 {
+			e.Name = codec.EncodingName(b[off:], count, kindOf(c.fields[i].Type))
+		}
+		dst = append(dst, e)
+	}
+	return dst, nil
+}
