@@ -12,6 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/column"
+	"tsdbd/internal/vfs"
 	"tsdbd/model"
 )
 
@@ -251,7 +252,8 @@ func (a *admission) room(n *newSeries, sr *column.Series) (reason string, err er
 }
 
 // known returns the values of a tag, which are read at the first use.
-func (a *admission) known(tag tagOf) (map[uint64]int32, error) {
+func (a *admission) known(tag tagOf) (_ map[uint64]int32, err error) {
+	defer vfs.CatchFault(&err)()
 	if have, ok := a.tags[tag]; ok {
 		return have, nil
 	}

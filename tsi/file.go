@@ -12,6 +12,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/mapped"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 )
@@ -19,15 +20,12 @@ import (
 // File is an open, mapped, immutable TSI file. It is safe for concurrent use
 // while a reference is held: OpenFile returns the first one.
 type File struct {
-	fs       vfs.FS
+	file     *mapped.File
 	path     string
-	data     []byte
-	unmap    func() error
+	data     []byte // of file
 	info     FileInfo
 	all      *roaring.Bitmap
 	measured []*fileMeasurement // sorted by name
-	refs     atomic.Int64
-	remove   atomic.Bool
 }
 
 // fileMeasurement is a directory entry. Its section is read on first use.
@@ -70,38 +68,23 @@ var ErrVersion = errors.New("unsupported tsi version")
 // OpenFile maps a TSI file and reads its footer, its directory and the set of
 // its series; the rest is read, and checked, on first use. Damage is a
 // *binio.CorruptError.
-func OpenFile(fs vfs.FS, path string) (_ *File, err error) {
-	defer vfs.CatchFault(&err)()
-	vf, err := fs.Open(path)
+func OpenFile(fs vfs.FS, path string) (*File, error) {
+	m, err := mapped.Open(fs, path)
 	if err != nil {
 		return nil, fmt.Errorf("open tsi %s: %w", path, err)
 	}
-	size, err := vf.Size()
-	if err == nil && size < headerBytes+footerBytes {
-		err = binio.Corruptf(path, 0, "%d bytes are no TSI file", size)
-	}
-	var data []byte
-	var unmap func() error
-	if err == nil {
-		data, unmap, err = vf.Map(size)
-	}
-	// The mapping outlives the descriptor: open files are not bounded by it.
-	if cerr := vf.Close(); err == nil && cerr != nil {
-		err = errors.Join(cerr, unmap())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open tsi %s: %w", path, err)
-	}
-	f := &File{fs: fs, path: path, data: data, unmap: unmap}
-	f.refs.Store(1)
+	f := &File{file: m, path: path, data: m.Data()}
 	if err := f.load(); err != nil {
-		_ = unmap()
-		return nil, fmt.Errorf("open tsi %s: %w", path, err)
+		return nil, fmt.Errorf("open tsi %s: %w", path, errors.Join(err, m.Release()))
 	}
 	return f, nil
 }
 
-func (f *File) load() error {
+func (f *File) load() (err error) {
+	defer vfs.CatchFault(&err)()
+	if len(f.data) < headerBytes+footerBytes {
+		return binio.Corruptf(f.path, 0, "%d bytes are no TSI file", len(f.data))
+	}
 	at := int64(len(f.data) - footerBytes)
 	foot := f.data[at:]
 	if string(foot[footerBytes-8:]) != fileMagic || string(f.data[:8]) != fileMagic {
@@ -209,30 +192,19 @@ func (f *File) Series() *roaring.Bitmap { return f.all }
 
 // Acquire takes another reference. The caller must already hold one, or be
 // sure that somebody does.
-func (f *File) Acquire() { f.refs.Add(1) }
+func (f *File) Acquire() { f.file.Acquire() }
 
 // Release gives a reference back. The last one unmaps and closes the file, and
 // removes it after RemoveOnRelease.
 func (f *File) Release() error {
-	switch n := f.refs.Add(-1); {
-	case n > 0:
-		return nil
-	case n < 0:
-		return fmt.Errorf("release tsi %s: no reference left", f.path)
-	}
-	err := f.unmap()
-	f.data = nil
-	if f.remove.Load() {
-		err = errors.Join(err, f.fs.Remove(f.path))
-	}
-	if err != nil {
-		return fmt.Errorf("close tsi %s: %w", f.path, err)
+	if err := f.file.Release(); err != nil {
+		return fmt.Errorf("release tsi: %w", err)
 	}
 	return nil
 }
 
 // RemoveOnRelease makes the last Release remove the file from disk.
-func (f *File) RemoveOnRelease() { f.remove.Store(true) }
+func (f *File) RemoveOnRelease() { f.file.Obsolete(true) }
 
 // measurement returns the directory entry of a name, or nil.
 func (f *File) measurement(name string) *fileMeasurement {
@@ -244,12 +216,13 @@ func (f *File) measurement(name string) *fileMeasurement {
 }
 
 // body reads the measurement's section.
-func (f *File) body(m *fileMeasurement) (*fileBody, error) {
+func (f *File) body(m *fileMeasurement) (_ *fileBody, err error) {
 	if b := m.body.Load(); b != nil {
 		return b, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer vfs.CatchFault(&err)()
 	if b := m.body.Load(); b != nil {
 		return b, nil
 	}
@@ -286,12 +259,13 @@ func (f *File) tag(m *fileMeasurement, key string) (*fileTag, error) {
 	return f.loadTag(b, b.tags[i])
 }
 
-func (f *File) loadTag(b *fileBody, r *fileTagRef) (*fileTag, error) {
+func (f *File) loadTag(b *fileBody, r *fileTagRef) (_ *fileTag, err error) {
 	if t := r.tag.Load(); t != nil {
 		return t, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer vfs.CatchFault(&err)()
 	if t := r.tag.Load(); t != nil {
 		return t, nil
 	}

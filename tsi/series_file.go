@@ -153,7 +153,7 @@ func (f *SeriesFile) Lookup(key string) (model.SeriesID, bool) {
 func (f *SeriesFile) find(key string) (uint32, error) {
 	f.mu.RLock()
 	id, err := f.findLocked(key, fingerprint(key))
-	broken := f.mu.index != nil && isIndexDamage(err, f.mu.index)
+	broken := f.indexDamageLocked(err)
 	f.mu.RUnlock()
 	if !broken {
 		return id, err
@@ -183,6 +183,12 @@ func (f *SeriesFile) findLocked(key string, fp uint32) (uint32, error) {
 	if f.mu.index == nil {
 		return 0, nil
 	}
+	return f.findIndexedLocked(key, fp)
+}
+
+// findIndexedLocked returns the id that the index file has for key, or 0.
+func (f *SeriesFile) findIndexedLocked(key string, fp uint32) (_ uint32, err error) {
+	defer vfs.CatchFault(&err)()
 	for pos := -1; ; {
 		id, err := f.mu.index.next(fp, &pos)
 		if id == 0 || err != nil {
@@ -354,6 +360,11 @@ func (f *SeriesFile) Create(keys []string, ids []model.SeriesID) error {
 	if f.mu.generation != generation {
 		for i, m := range missing {
 			id, err := f.findLocked(keys[m.index], m.fingerprint)
+			if f.indexDamageLocked(err) {
+				if err = f.dropIndexLocked(err); err == nil {
+					id, err = f.findLocked(keys[m.index], m.fingerprint)
+				}
+			}
 			if err != nil {
 				return err
 			}
@@ -398,7 +409,7 @@ type missingKey struct {
 func (f *SeriesFile) lookupAll(keys []string, ids []model.SeriesID) (uint64, []missingKey, error) {
 	generation, missing, err := f.lookupAllOnce(keys, ids)
 	f.mu.RLock()
-	broken := f.mu.index != nil && isIndexDamage(err, f.mu.index)
+	broken := f.indexDamageLocked(err)
 	f.mu.RUnlock()
 	if !broken {
 		return generation, missing, err
@@ -412,13 +423,13 @@ func (f *SeriesFile) lookupAll(keys []string, ids []model.SeriesID) (uint64, []m
 	return f.lookupAllOnce(keys, ids)
 }
 
-func (f *SeriesFile) lookupAllOnce(keys []string, ids []model.SeriesID) (uint64, []missingKey, error) {
+func (f *SeriesFile) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint64, missing []missingKey, err error) {
 	type candidate struct {
 		missingKey
 	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	var missing []missingKey
+	defer vfs.CatchFault(&err)()
 	var candidates []candidate
 	for i, k := range keys {
 		fp := fingerprint(k)
@@ -575,6 +586,11 @@ func (f *SeriesFile) warn(msg string, err error) {
 }
 
 func (f *SeriesFile) indexPath() string { return path.Join(f.dir, SeriesIndexName) }
+
+// indexDamageLocked reports whether err is damage of the index file in use.
+func (f *SeriesFile) indexDamageLocked(err error) bool {
+	return f.mu.index != nil && isIndexDamage(err, f.mu.index)
+}
 
 // isIndexDamage tells damage of the index file from damage of the log.
 func isIndexDamage(err error, x *seriesIndex) bool {

@@ -2,11 +2,13 @@ package tsi
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
+	"tsdbd/internal/mapped"
 	"tsdbd/internal/vfs"
 )
 
@@ -33,12 +35,13 @@ const (
 	indexHomesPerEntry = 5
 )
 
-// seriesIndex is a mapped index file. It is read under the series file's lock.
+// seriesIndex is a mapped index file. It is read under the series file's lock,
+// or with a reference to file. A page that the disk could read once may fail the
+// next time: next and page are called where faults are caught.
 type seriesIndex struct {
 	path     string
-	data     []byte
-	unmap    func() error
-	file     vfs.File
+	file     *mapped.File
+	data     []byte // of file
 	owner    identity.Database
 	pages    int
 	homes    int
@@ -60,37 +63,25 @@ type blockPlace struct {
 
 // openSeriesIndex maps an index file and checks its header and directory.
 func openSeriesIndex(fs vfs.FS, path string) (*seriesIndex, error) {
-	f, err := fs.Open(path)
+	f, err := mapped.Open(fs, path)
 	if err != nil {
 		return nil, err
 	}
-	x, err := readSeriesIndex(f, path)
+	x, err := readSeriesIndex(f)
 	if err != nil {
-		_ = f.Close()
-		return nil, err
+		return nil, errors.Join(err, f.Release())
 	}
 	return x, nil
 }
 
-func readSeriesIndex(f vfs.File, path string) (_ *seriesIndex, err error) {
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
+func readSeriesIndex(f *mapped.File) (_ *seriesIndex, err error) {
+	defer vfs.CatchFault(&err)()
+	path, data := f.Path(), f.Data()
+	size := len(data)
 	if size < indexPageBytes {
 		return nil, binio.Corruptf(path, 0, "series index: %d bytes", size)
 	}
-	data, unmap, err := f.Map(size)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			_ = unmap()
-		}
-	}()
-	defer vfs.CatchFault(&err)()
-	x := &seriesIndex{path: path, data: data, unmap: unmap, file: f}
+	x := &seriesIndex{path: path, file: f, data: data}
 	if string(data[:8]) != seriesIndexMagic {
 		return nil, binio.Corruptf(path, 0, "series index: bad magic")
 	}
@@ -146,12 +137,11 @@ func readSeriesIndex(f vfs.File, path string) (_ *seriesIndex, err error) {
 }
 
 // page returns the slots of page n (from 0), verified at its first use.
-func (x *seriesIndex) page(n int) (_ []byte, err error) {
+func (x *seriesIndex) page(n int) ([]byte, error) {
 	p := x.data[(n+1)*indexPageBytes : (n+2)*indexPageBytes]
 	if x.verified[n>>6].Load()>>(uint(n)&63)&1 != 0 {
 		return p, nil
 	}
-	defer vfs.CatchFault(&err)()
 	if placedChecksum(int64(n+1)*indexPageBytes, p[:indexPageSlots*8]) != binary.LittleEndian.Uint32(p[indexPageSlots*8:]) {
 		return nil, binio.Corruptf(x.path, int64(n+1)*indexPageBytes, "series index: page checksum mismatch")
 	}
@@ -192,11 +182,7 @@ func (x *seriesIndex) close() error {
 	if x == nil {
 		return nil
 	}
-	err := x.unmap()
-	if cerr := x.file.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return x.file.Release()
 }
 
 // writeSeriesIndex writes the index of the log's first logBytes: the slots of
@@ -223,7 +209,8 @@ func writeSeriesIndex(fs vfs.FS, dir, path string, owner identity.Database, old 
 	return fs.SyncDir(dir)
 }
 
-func fillSeriesIndex(f vfs.File, owner identity.Database, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) error {
+func fillSeriesIndex(f vfs.File, owner identity.Database, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) (err error) {
+	defer vfs.CatchFault(&err)()
 	entries := len(added)
 	if old != nil {
 		entries += old.entries
@@ -308,7 +295,7 @@ func fillSeriesIndex(f vfs.File, owner identity.Database, old *seriesIndex, adde
 	h = append(h, owner.Lineage[:]...)
 	h = append(h, make([]byte, indexHeaderBytes-4-len(h))...)
 	h = binary.LittleEndian.AppendUint32(h, binio.Checksum(h))
-	_, err := f.WriteAt(h[:indexPageBytes], 0)
+	_, err = f.WriteAt(h[:indexPageBytes], 0)
 	return err
 }
 

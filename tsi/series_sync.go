@@ -132,9 +132,15 @@ func (f *SeriesFile) sync(closing bool) error {
 		f.mu.inSync, f.mu.fresh = false, nil
 	}
 	old, lastCRC := f.mu.index, f.mu.lastCRC
+	if reindex && old != nil {
+		old.file.Acquire() // a lookup that finds damage may drop it meanwhile
+	}
 	f.mu.Unlock()
 	if reindex {
 		f.reindex(old, added, lastCRC)
+		if err := old.close(); err != nil {
+			f.warn("series index not closed", err)
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/mapped"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 )
@@ -17,9 +18,9 @@ import (
 // while a reference is held. Every use of it, of the Series, Chunks and
 // KeyCursors that were filled from it, and nothing else, needs one.
 type Reader struct {
-	fs   vfs.FS
+	file *mapped.File
 	path string
-	data []byte // the mapping
+	data []byte // of file
 	foot footer
 
 	verified  []atomic.Uint64 // bit per block of the index region
@@ -29,10 +30,7 @@ type Reader struct {
 	lists      atomic.Pointer[[]fieldListSlot] // made at first use
 	keyCursors sync.Pool
 
-	unmap    func() error
-	refs     atomic.Int64
-	closed   atomic.Bool // the opener's reference is given back
-	obsolete atomic.Bool // remove the file after the last reference
+	closed atomic.Bool // the opener's reference is given back
 }
 
 // fieldListSlot holds a field list once it was decoded.
@@ -47,33 +45,22 @@ func Open(fs vfs.FS, path string) (r *Reader, err error) {
 			err = fmt.Errorf("open tsm %s: %w", path, err)
 		}
 	}()
-	f, err := fs.Open(path)
+	f, err := mapped.Open(fs, path)
 	if err != nil {
 		return nil, err
 	}
-	// The mapping outlives the descriptor: open files are not bounded by it.
-	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size < headerSize+trailerSize {
-		return nil, binio.Corruptf(path, 0, "tsm: file of %d bytes is too short", size)
-	}
-	data, unmap, err := f.Map(size)
-	if err != nil {
-		return nil, err
-	}
-	r = &Reader{fs: fs, path: path, data: data, unmap: unmap}
+	r = &Reader{file: f, path: path, data: f.Data()}
 	if err := r.open(); err != nil {
-		return nil, errors.Join(err, unmap())
+		return nil, errors.Join(err, f.Release())
 	}
-	r.refs.Store(1)
 	return r, nil
 }
 
 func (r *Reader) open() (err error) {
 	defer vfs.CatchFault(&err)()
+	if len(r.data) < headerSize+trailerSize {
+		return binio.Corruptf(r.path, 0, "tsm: file of %d bytes is too short", len(r.data))
+	}
 	r.foot, err = parseFooter(r.path, r.data)
 	if err != nil {
 		return err
@@ -91,40 +78,13 @@ func (r *Reader) open() (err error) {
 
 // Acquire adds a reference. The caller must hold one, or know that another
 // holder keeps his for the moment.
-func (r *Reader) Acquire() {
-	for {
-		n := r.refs.Load()
-		if n <= 0 {
-			panic("tsm: W6: Acquire after the last Release")
-		}
-		if r.refs.CompareAndSwap(n, n+1) {
-			return
-		}
-	}
-}
+func (r *Reader) Acquire() { r.file.Acquire() }
 
 // Release gives a reference back. The last one unmaps the file, and removes
 // it if it is obsolete.
 func (r *Reader) Release() error {
-	n := r.refs.Load()
-	for ; ; n = r.refs.Load() {
-		if n <= 0 {
-			panic("tsm: W6: Release without a reference")
-		}
-		if r.refs.CompareAndSwap(n, n-1) {
-			break
-		}
-	}
-	if n > 1 {
-		return nil
-	}
-	err := r.unmap()
-	r.data = nil
-	if r.obsolete.Load() {
-		err = errors.Join(err, r.fs.Remove(r.path))
-	}
-	if err != nil {
-		return fmt.Errorf("close tsm %s: %w", r.path, err)
+	if err := r.file.Release(); err != nil {
+		return fmt.Errorf("release tsm: %w", err)
 	}
 	return nil
 }
@@ -138,7 +98,7 @@ func (r *Reader) Close() error {
 }
 
 // Obsolete says whether the file is to be removed after the last reference.
-func (r *Reader) Obsolete(remove bool) { r.obsolete.Store(remove) }
+func (r *Reader) Obsolete(remove bool) { r.file.Obsolete(remove) }
 
 // Info returns what the footer tells.
 func (r *Reader) Info() Info { return r.foot.info }

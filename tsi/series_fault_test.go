@@ -1,0 +1,166 @@
+package tsi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+)
+
+// seriesOnDisk makes a series file of n series with an index file on the disk
+// of the operating system, and opens it with all pages of the index read.
+func seriesOnDisk(t *testing.T, fs vfs.FS, n int) (f *SeriesFile, dir string, keys []string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "db", "series")
+	f, err := OpenSeriesFile(fs, dir, SeriesFileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		keys = append(keys, fmt.Sprintf("m,h=%05d", i))
+	}
+	if err := f.Create(keys, make([]model.SeriesID, n)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = OpenSeriesFile(fs, dir, SeriesFileOptions{IndexTail: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if f.mu.index == nil {
+		t.Fatal("no index file")
+	}
+	checkSeries(t, f, keys)
+	return f, dir, keys
+}
+
+// checkSeries looks every key up: key i has the id i+1.
+func checkSeries(t *testing.T, f *SeriesFile, keys []string) {
+	t.Helper()
+	ids := make([]model.SeriesID, len(keys))
+	if err := f.Create(keys, ids); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		if id != model.SeriesID(i+1) {
+			t.Fatalf("key %d has the id %d", i, id)
+		}
+	}
+}
+
+// TestSeriesIndexUnreadable cuts the index file of an open series file, as a disk
+// does that cannot read a page a second time. Whatever meets it first rebuilds
+// the index from the log, and every id stays.
+func TestSeriesIndexUnreadable(t *testing.T) {
+	const n = 3000
+	for name, first := range map[string]func(f *SeriesFile, keys []string) error{
+		"lookup": func(f *SeriesFile, keys []string) error {
+			if id, ok := f.Lookup(keys[77]); !ok || id != 78 {
+				return fmt.Errorf("id %d", id)
+			}
+			return nil
+		},
+		"create":  func(f *SeriesFile, keys []string) error { return f.Create(keys[:2], make([]model.SeriesID, 2)) },
+		"restore": func(f *SeriesFile, keys []string) error { return f.Restore(n+7, "m,h=new") },
+		"restore many": func(f *SeriesFile, keys []string) error {
+			return f.RestoreAll([]model.SeriesID{5, n + 7}, []string{keys[4], "m,h=new"})
+		},
+		"reindex": func(f *SeriesFile, keys []string) error {
+			f.mu.tail.insert(slotOf(fingerprint(keys[0]), 1)) // as many as it takes
+			for i := range n {
+				f.mu.tail.insert(slotOf(fingerprint(keys[i]), uint32(i+1)))
+			}
+			return f.Sync()
+		},
+		"verify": func(f *SeriesFile, keys []string) error { f.Verify(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, dir, keys := seriesOnDisk(t, vfs.OS, n)
+			if err := os.Truncate(filepath.Join(dir, SeriesIndexName), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := first(f, keys); err != nil {
+				t.Fatal(err)
+			}
+			checkSeries(t, f, keys)
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkSeries(t, f, keys)
+			if f.mu.index == nil {
+				t.Error("no index file after the repair")
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// slowDisk calls begun when a new index file is created, once.
+type slowDisk struct {
+	vfs.FS
+	once  sync.Once
+	begun func()
+}
+
+func (d *slowDisk) Create(name string) (vfs.File, error) {
+	if d.begun != nil && strings.HasSuffix(name, SeriesIndexName+".tmp") {
+		d.once.Do(d.begun)
+	}
+	return d.FS.Create(name)
+}
+
+// TestSeriesIndexDroppedWhileRewritten: a lookup finds a damaged page and gives
+// the index file up, while Sync is about to read it for the next one.
+func TestSeriesIndexDroppedWhileRewritten(t *testing.T) {
+	disk := &slowDisk{FS: vfs.OS}
+	f, dir, keys := seriesOnDisk(t, disk, 3000)
+	disk.begun = func() {
+		if err := os.Truncate(filepath.Join(dir, SeriesIndexName), 0); err != nil {
+			t.Error(err)
+		}
+		if _, ok := f.Lookup(keys[0]); !ok {
+			t.Error("key lost")
+		}
+		if f.mu.index != nil {
+			t.Error("the index is still in use")
+		}
+	}
+	fresh := make([]string, 2000)
+	for i := range fresh {
+		fresh[i] = fmt.Sprintf("m,i=%05d", i)
+	}
+	if err := f.Create(fresh, make([]model.SeriesID, len(fresh))); err != nil {
+		t.Fatal(err)
+	}
+	keys = append(keys, fresh...)
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	checkSeries(t, f, keys)
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSeries(t, f, keys)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
