@@ -1,6 +1,9 @@
 package model
 
-import "regexp"
+import (
+	"regexp"
+	"slices"
+)
 
 // TagOp is the kind of a TagExpr node.
 type TagOp uint8
@@ -13,6 +16,8 @@ const (
 	TagNotEqual                  // value of Key differs from Value
 	TagMatch                     // value of Key matches Regex
 	TagNotMatch                  // value of Key does not match Regex
+	TagIn                        // value of Key is one of Values
+	TagNotIn                     // value of Key is none of Values
 	TagAnd                       // Left and Right
 	TagOr                        // Left or Right
 	TagAll                       // every series
@@ -24,6 +29,7 @@ const (
 type TagExpr struct {
 	Op          TagOp
 	Key, Value  string
+	Values      []string // sorted, each once
 	Regex       *regexp.Regexp
 	Left, Right *TagExpr
 }
@@ -42,6 +48,9 @@ func (e *TagExpr) Match(tags Tags) bool {
 		return e.Regex.MatchString(tags.Get(e.Key))
 	case TagNotMatch:
 		return !e.Regex.MatchString(tags.Get(e.Key))
+	case TagIn, TagNotIn:
+		_, found := slices.BinarySearch(e.Values, tags.Get(e.Key))
+		return found == (e.Op == TagIn)
 	case TagAnd:
 		return e.Left.Match(tags) && e.Right.Match(tags)
 	case TagOr:

@@ -264,6 +264,9 @@ func checkCondition(e influxql.Expr) error {
 		if err := checkCondition(e.LHS); err != nil {
 			return err
 		}
+		if _, _, ok := setMembers(e); ok {
+			return nil
+		}
 		return checkCondition(e.RHS)
 	case *influxql.ParenExpr:
 		return checkCondition(e.Expr)

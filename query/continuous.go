@@ -25,12 +25,15 @@ type ContinuousQuery struct {
 
 // ParseContinuous reads the stored text of a CREATE CONTINUOUS QUERY.
 func ParseContinuous(text string) (*ContinuousQuery, error) {
-	parsed, err := influxql.ParseStatement(text)
+	parsed, err := Parse(text, nil)
 	if err != nil {
 		return nil, fmt.Errorf("parse %q: %w", text, err)
 	}
-	st, ok := parsed.(*influxql.CreateContinuousQueryStatement)
-	if !ok {
+	var st *influxql.CreateContinuousQueryStatement
+	if len(parsed.Statements) == 1 {
+		st, _ = parsed.Statements[0].(*influxql.CreateContinuousQueryStatement)
+	}
+	if st == nil {
 		return nil, fmt.Errorf("%q is no continuous query", text)
 	}
 	if st.Source.IsRawQuery {

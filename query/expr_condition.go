@@ -164,6 +164,12 @@ func SplitTags(expr influxql.Expr, isField func(*influxql.VarRef) bool) (tags *m
 // expression into a tag predicate, or returns nil.
 func tagComparison(e *influxql.BinaryExpr, isField func(*influxql.VarRef) bool) *model.TagExpr {
 	ref, ok := e.LHS.(*influxql.VarRef)
+	if members, negated, isSet := setMembers(e); isSet && ok && !isSystemTag(ref.Val) {
+		if isField(ref) {
+			return nil
+		}
+		return tagSet(ref.Val, members, negated)
+	}
 	value, op := e.RHS, e.Op
 	if !ok {
 		if ref, ok = e.RHS.(*influxql.VarRef); !ok {

@@ -104,6 +104,7 @@ type evaluator struct {
 	call   func(c *influxql.Call) (operand, bool) // aggregate results; nil: none
 	// floatDivision makes integer / integer a float, as the select list does.
 	floatDivision bool
+	sets          map[*influxql.BinaryExpr]*valueSet // of IN, made when first evaluated
 }
 
 func (ev *evaluator) eval(e influxql.Expr) operand {
@@ -139,6 +140,9 @@ func (ev *evaluator) eval(e influxql.Expr) operand {
 		}
 		return evalMath(e.Name, args, ev.n)
 	case *influxql.BinaryExpr:
+		if members, negated, ok := setMembers(e); ok {
+			return ev.in(e, members, negated)
+		}
 		l, lok := e.LHS.(*influxql.VarRef)
 		r, rok := e.RHS.(*influxql.VarRef)
 		if !lok || !rok {

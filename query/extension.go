@@ -54,13 +54,14 @@ func Parse(text string, params map[string]any) (*influxql.Query, error) {
 	out := &influxql.Query{}
 	plain := uncomment(text, tokens)
 	known := plain != text // a comment may stand where the grammar takes it for something else
+	list := unusedName(tokens)
 	for len(tokens) > 0 {
 		n := 0
 		for n < len(tokens) && tokens[n].tok != influxql.SEMICOLON {
 			n++
 		}
 		if n > 0 {
-			stmts, extends, err := parsePart(plain, tokens[:n], params)
+			stmts, extends, err := parsePart(plain, tokens[:n], list, params)
 			known = known || extends
 			if err != nil && !extends {
 				break
@@ -92,41 +93,47 @@ func parseInfluxQL(text string, params map[string]any) (*influxql.Query, error) 
 }
 
 // parsePart reads the statement of some tokens of a text; extends tells whether
-// it is, or holds, something of our own.
-func parsePart(text string, tokens []token, params map[string]any) (stmts influxql.Statements, extends bool, err error) {
-	end := tokens[len(tokens)-1].end
+// it is, or holds, something of our own. It looks at that part of the text alone:
+// only for an error is the statement put where it was.
+func parsePart(text string, tokens []token, list string, params map[string]any) (stmts influxql.Statements, extends bool, err error) {
+	begin, end := tokens[0].start, tokens[len(tokens)-1].end
 	for _, e := range extensions {
 		if !beginsWith(tokens, e.words) {
 			continue
 		}
 		read := tokens[len(e.words)-1].end
-		p := influxql.NewParser(strings.NewReader(blank(text[:read]) + text[read:end]))
-		p.SetParams(params)
-		stmt, err := e.parse(p)
-		if err != nil {
-			return nil, true, err
+		parse := func(before string) (influxql.Statement, error) {
+			p := influxql.NewParser(strings.NewReader(before + text[read:end]))
+			p.SetParams(params)
+			stmt, err := e.parse(p)
+			if err != nil {
+				return nil, err
+			}
+			if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.EOF {
+				return nil, unexpected(tok, pos, lit, "end of statement")
+			}
+			return stmt, nil
 		}
-		if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.EOF {
-			return nil, true, unexpected(tok, pos, lit, "end of statement")
+		stmt, err := parse("")
+		if err != nil {
+			_, err = parse(blank(text[:read]))
+			return nil, true, err
 		}
 		return influxql.Statements{stmt}, true, nil
 	}
-	begin := tokens[0].start
-	q, err := parseInfluxQL(blank(text[:begin])+text[begin:end], params)
+	q, err := parseInfluxQL(text[begin:end], params)
 	if err == nil {
 		return q.Statements, false, nil
 	}
-	rewritten, cut, ours := rewriteClauses(text, tokens)
-	if !ours {
+	r := rewriteClauses(text, tokens, list)
+	if !r.ours {
 		return nil, false, err
 	}
-	if q, err = parseInfluxQL(rewritten, params); err == nil && len(cut) > 0 {
-		err = applyClauses(q.Statements, cut)
-	}
-	if err != nil {
+	if q, err = parseInfluxQL(r.text, params); err != nil {
+		_, err = parseInfluxQL(blank(text[:begin])+r.text, params)
 		return nil, true, err
 	}
-	return q.Statements, true, nil
+	return q.Statements, true, r.apply(q.Statements, params)
 }
 
 // uncomment puts spaces in the place of what stands between tokens.

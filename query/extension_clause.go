@@ -1,6 +1,7 @@
 package query
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,11 +11,12 @@ import (
 // clauses rewrites, before the parser, the clauses of our own that InfluxQL can
 // say in more words:
 //
-//	x [NOT] IN (a, b)      (x = a OR x = b), (x != a AND x != b)
 //	x [NOT] BETWEEN a AND b  (x >= a AND x <= b), (x < a OR x > b)
 //	time(1mo), time(1q, 4d)  time(744h, '1mo'), time(2232h, '1q 4d')
 //
-// and cuts out those that become part of the statement after it (cut).
+// and cuts out those that become part of the statement after it (cut). Of a set,
+// x IN (a, b), it makes x = list(a, b), where list is a name that the text does
+// not have; makeSets makes the set of it.
 type clauses struct {
 	text    string
 	tokens  []token
@@ -22,21 +24,31 @@ type clauses struct {
 	done    int // of the text, in bytes
 	cut     []cutClause
 	rewrote bool
+	list    string
+}
+
+// rewriting is a part of a text in InfluxQL.
+type rewriting struct {
+	source string // the whole text
+	text   string
+	cut    []cutClause
+	list   string // the name of lists
+	ours   bool   // there is something of our own in it
 }
 
 // cutClause is a clause that the grammar has no words for.
 type cutClause struct {
 	query  int    // number of the SELECT among those of the text
 	having string // the condition of HAVING
+	at     int    // its place in the text
 	back   string // how far fill(previous, back) looks back
 }
 
-// rewriteClauses returns the text of some tokens in InfluxQL, and the clauses
-// that were cut out of it.
-func rewriteClauses(text string, tokens []token) (string, []cutClause, bool) {
+// rewriteClauses rewrites the part of a text that some tokens are. list is a
+// name that the text does not have.
+func rewriteClauses(text string, tokens []token, list string) rewriting {
 	begin, end := tokens[0].start, tokens[len(tokens)-1].end
-	c := clauses{text: text[:end], tokens: tokens, done: begin}
-	c.out.WriteString(blank(text[:begin]))
+	c := clauses{text: text[:end], tokens: tokens, done: begin, list: list}
 	type open struct{ query, depth int }
 	var selects []open
 	depth, queries := 0, 0
@@ -65,7 +77,22 @@ func rewriteClauses(text string, tokens []token) (string, []cutClause, bool) {
 		}
 	}
 	c.replace(end, end, "")
-	return c.out.String(), c.cut, c.rewrote || len(c.cut) > 0
+	return rewriting{source: text, text: c.out.String(), cut: c.cut, list: list, ours: c.rewrote || len(c.cut) > 0}
+}
+
+// unusedName returns a short name that is none of the tokens.
+func unusedName(tokens []token) string {
+	used := map[string]bool{}
+	for _, t := range tokens {
+		if name := strings.ToLower(strings.Trim(t.text, `"`)); strings.HasPrefix(name, "i") {
+			used[name] = true
+		}
+	}
+	for n := 0; ; n++ {
+		if name := "i" + strconv.Itoa(n); !used[name] {
+			return name
+		}
+	}
 }
 
 // replace writes new in the place of the text between two places.
@@ -116,34 +143,19 @@ func (c *clauses) goesOn(i int) bool {
 // last token it has dealt with.
 func (c *clauses) in(i int) int {
 	first, negated := c.subject(i)
-	if first < 0 || c.at(i+1).tok != influxql.LPAREN || c.at(first).is("time") {
+	if first < 0 || c.at(i+1).tok != influxql.LPAREN || isTimeName(c.at(first)) {
 		return i // time under OR is no set of times in InfluxQL
 	}
-	type member struct{ op, value string }
-	var members []member
 	j := i + 2
 	for {
-		m := member{"=", ""}
-		if negated {
-			m.op = "!="
-		}
-		start := j
-		switch c.at(j).tok {
-		case influxql.ADD, influxql.SUB:
+		if t := c.at(j).tok; t == influxql.ADD || t == influxql.SUB {
 			j++
-		case influxql.REGEX:
-			m.op = m.op[:len(m.op)-1] + "=~"
-			if negated {
-				m.op = "!~"
-			}
 		}
 		switch c.at(j).tok {
 		case influxql.STRING, influxql.REGEX, influxql.INTEGER, influxql.NUMBER, influxql.TRUE, influxql.FALSE, influxql.BOUNDPARAM:
 		default:
 			return i
 		}
-		m.value = c.text[c.at(start).start:c.at(j).end]
-		members = append(members, m)
 		j++
 		if c.at(j).tok == influxql.RPAREN {
 			break
@@ -160,34 +172,19 @@ func (c *clauses) in(i int) int {
 	if negated {
 		end--
 	}
-	name := c.text[c.at(first).start:c.at(end).end]
-	join := " OR "
+	op := "="
 	if negated {
-		join = " AND "
+		op = "!="
 	}
-	// A balanced tree: the planner recurses, and its depth is bounded.
-	var write func(b *strings.Builder, ms []member)
-	write = func(b *strings.Builder, ms []member) {
-		if len(ms) == 1 {
-			b.WriteString(name + " " + ms[0].op + " " + ms[0].value)
-			return
-		}
-		b.WriteByte('(')
-		write(b, ms[:len(ms)/2])
-		b.WriteString(join)
-		write(b, ms[len(ms)/2:])
-		b.WriteByte(')')
-	}
-	var b strings.Builder
-	write(&b, members)
-	text := b.String()
-	if len(members) == 1 {
-		text = "(" + text + ")"
-	}
-	c.replace(c.at(first).start, c.at(j).end, text)
+	// As long as what it replaces, so that what follows keeps its place.
+	from, to := c.at(end).end, c.at(i+1).start
+	c.replace(from, to, strings.Repeat(" ", max(0, to-from-len(op+c.list)))+op+c.list)
+	c.replace(c.at(j).end, c.at(j).end, "")
 	c.rewrote = true
 	return j
 }
+
+func isTimeName(t token) bool { return strings.EqualFold(strings.Trim(t.text, `"`), "time") }
 
 // between rewrites x BETWEEN a AND b, i being the place of BETWEEN.
 func (c *clauses) between(i int) int {
@@ -310,8 +307,8 @@ scan:
 		return i
 	}
 	from, to := c.at(i).start, c.at(j-1).end
-	having, _, _ := rewriteClauses(c.text, c.tokens[i+1:j])
-	c.cut = append(c.cut, cutClause{query: query, having: having})
+	having := rewriteClauses(c.text, c.tokens[i+1:j], c.list)
+	c.cut = append(c.cut, cutClause{query: query, having: having.text, at: c.at(i + 1).start})
 	c.replace(from, to, blank(c.text[from:to]))
 	return j - 1
 }

@@ -8,9 +8,17 @@ import (
 	"github.com/influxdata/influxql"
 )
 
-// applyClauses puts the clauses that were cut out of a text into what it was
-// parsed to.
-func applyClauses(stmts influxql.Statements, cut []cutClause) error {
+// apply puts the clauses that were cut out of a text, and its sets, into what it
+// was parsed to.
+func (r *rewriting) apply(stmts influxql.Statements, params map[string]any) error {
+	for _, stmt := range stmts {
+		if err := makeSets(stmt, r.list); err != nil {
+			return err
+		}
+	}
+	if len(r.cut) == 0 {
+		return nil
+	}
 	var selects []*influxql.SelectStatement
 	stored := false
 	for _, stmt := range stmts {
@@ -26,7 +34,7 @@ func applyClauses(stmts influxql.Statements, cut []cutClause) error {
 	if stored {
 		return errors.New("HAVING and fill(previous, duration) are not supported in continuous queries")
 	}
-	for _, c := range cut {
+	for _, c := range r.cut {
 		if c.query >= len(selects) {
 			return errors.New("HAVING and fill(previous, duration) belong to a SELECT")
 		}
@@ -40,19 +48,30 @@ func applyClauses(stmts influxql.Statements, cut []cutClause) error {
 		selects[c.query].FillValue = back
 	}
 	// The inner SELECT of HAVING is a copy: what belongs to it is in it by now.
-	for i := len(cut) - 1; i >= 0; i-- {
-		if cut[i].having == "" {
+	for i := len(r.cut) - 1; i >= 0; i-- {
+		c := &r.cut[i]
+		if c.having == "" {
 			continue
 		}
-		cond, err := influxql.ParseExpr(cut[i].having)
+		cond, err := parseCondition(c.having, params)
 		if err != nil {
-			return fmt.Errorf("HAVING %s: %w", strings.TrimSpace(cut[i].having), err)
+			_, err = parseCondition(blank(r.source[:c.at])+c.having, params) // with its place in the text
+			return fmt.Errorf("HAVING %s: %w", c.having, err)
 		}
-		if err := having(selects[cut[i].query], cond); err != nil {
+		if err := makeSets(cond, r.list); err != nil {
+			return err
+		}
+		if err := having(selects[c.query], cond); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func parseCondition(text string, params map[string]any) (influxql.Expr, error) {
+	p := influxql.NewParser(strings.NewReader(text))
+	p.SetParams(params)
+	return p.ParseExpr()
 }
 
 // having turns
@@ -128,7 +147,9 @@ func (h *havingColumns) rewrite(e influxql.Expr) (influxql.Expr, error) {
 	case *influxql.ParenExpr:
 		e.Expr, err = h.rewrite(e.Expr)
 	case *influxql.BinaryExpr:
-		if e.LHS, err = h.rewrite(e.LHS); err == nil {
+		if _, _, ok := setMembers(e); ok {
+			e.LHS, err = h.rewrite(e.LHS)
+		} else if e.LHS, err = h.rewrite(e.LHS); err == nil {
 			e.RHS, err = h.rewrite(e.RHS)
 		}
 	case *influxql.Call:

@@ -396,7 +396,7 @@ func checkTagOperators(where influxql.Expr) error {
 		influxql.WalkFunc(where, func(n influxql.Node) {
 			if e, ok := n.(*influxql.BinaryExpr); ok {
 				switch e.Op {
-				case influxql.EQ, influxql.NEQ, influxql.EQREGEX, influxql.NEQREGEX, influxql.OR, influxql.AND:
+				case influxql.EQ, influxql.NEQ, influxql.EQREGEX, influxql.NEQREGEX, influxql.OR, influxql.AND, inOp, notInOp:
 				default:
 					err = errors.New("invalid tag comparison operator")
 				}

@@ -164,6 +164,8 @@ func measurementsWhere(ctx context.Context, where influxql.Expr, list []indexMea
 			maps.DeleteFunc(left, func(name string, _ struct{}) bool { _, both := right[name]; return !both })
 			return left, nil
 		case influxql.EQ, influxql.NEQ, influxql.EQREGEX, influxql.NEQREGEX:
+		case inOp, notInOp:
+			return measurementsIn(ctx, e, list)
 		default:
 			return nil, errors.New("invalid tag comparison operator")
 		}
@@ -195,6 +197,29 @@ func measurementsWhere(ctx context.Context, where influxql.Expr, list []indexMea
 		return admitted, nil
 	}
 	return nil, fmt.Errorf("invalid condition expression: %s", where)
+}
+
+// measurementsIn is measurementsWhere of x IN (members).
+func measurementsIn(ctx context.Context, e *influxql.BinaryExpr, list []indexMeasurement) (map[string]struct{}, error) {
+	members, negated, _ := setMembers(e)
+	var admitted map[string]struct{}
+	for _, m := range members {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		some, err := measurementsWhere(ctx, memberComparison(e, m, negated), list)
+		switch {
+		case err != nil:
+			return nil, err
+		case admitted == nil:
+			admitted = some
+		case negated:
+			maps.DeleteFunc(admitted, func(name string, _ struct{}) bool { _, both := some[name]; return !both })
+		default:
+			maps.Copy(admitted, some)
+		}
+	}
+	return admitted, nil
 }
 
 // hasTagValue reports whether some value of the tag key equals or matches. One

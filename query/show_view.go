@@ -241,6 +241,9 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 			}
 			return andTags(left, right), nil
 		}
+		if members, negated, ok := setMembers(e); ok {
+			return metaSet(e, members, negated, name)
+		}
 		if c, ok := metaComparison(e); ok {
 			switch {
 			case c.key == "_name":
@@ -253,6 +256,29 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 	}
 	//lint:ignore ST1005 clients know this text
 	return nil, fmt.Errorf("Expression too complex for metaquery: %s", where)
+}
+
+// metaSet is metaPredicate of x IN (members).
+func metaSet(e *influxql.BinaryExpr, members []influxql.Expr, negated bool, name string) (*model.TagExpr, error) {
+	admits := negated // the name
+	for _, m := range members {
+		c, ok := metaComparison(memberComparison(e, m, negated))
+		if !ok {
+			//lint:ignore ST1005 clients know this text
+			return nil, fmt.Errorf("Expression too complex for metaquery: %s", e)
+		}
+		if c.key == "_name" && c.admits(name) != negated {
+			admits = !negated
+		}
+	}
+	key := e.LHS.(*influxql.VarRef).Val
+	switch {
+	case key == "_name":
+		return constantTag(admits), nil
+	case influxql.IsSystemName(key):
+		return nil, nil
+	}
+	return tagSet(key, members, negated), nil
 }
 
 // constantTag returns the predicate that is true, or false, for every series.

@@ -98,6 +98,7 @@ func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g
 			keys[i] = slices.Index(sub.dims, d)
 		}
 		tuple := make([]string, len(l.dims))
+		sets := map[*influxql.BinaryExpr]*valueSet{}
 		err := x.run(sub, func(fr *frame) error {
 			if err := x.check(); err != nil {
 				return err
@@ -108,7 +109,7 @@ func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g
 				rs.cols[i] = cols[i].vector(fr, n)
 			}
 			if l.cond != nil {
-				ev := evaluator{n: n, lookup: func(ref *influxql.VarRef) operand {
+				ev := evaluator{n: n, sets: sets, lookup: func(ref *influxql.VarRef) operand {
 					for i := range condRefs {
 						if condRefs[i] == *ref {
 							if c := &condCols[i]; c.field < 0 {

@@ -96,9 +96,16 @@ func randomExpr(r *rand.Rand, depth int) *model.TagExpr {
 		}
 		return &model.TagExpr{Op: op, Left: randomExpr(r, depth-1), Right: randomExpr(r, depth-1)}
 	}
-	switch r.IntN(9) {
+	switch r.IntN(11) {
 	case 0:
 		return &model.TagExpr{Op: []model.TagOp{model.TagAll, model.TagNone}[r.IntN(2)]}
+	case 9, 10:
+		var values []string
+		for range r.IntN(6) {
+			values = append(values, []string{randomValue(r), randomValue(r), ""}[r.IntN(3)])
+		}
+		slices.Sort(values)
+		return &model.TagExpr{Op: []model.TagOp{model.TagIn, model.TagNotIn}[r.IntN(2)], Key: key, Values: slices.Compact(values)}
 	case 1:
 		return &model.TagExpr{Op: []model.TagOp{model.TagEqual, model.TagNotEqual}[r.IntN(2)], Key: key}
 	case 2, 3, 4:
@@ -117,7 +124,7 @@ func exprString(e *model.TagExpr) string {
 	if e.Left != nil {
 		return fmt.Sprintf("(%s %d %s)", exprString(e.Left), e.Op, exprString(e.Right))
 	}
-	return fmt.Sprintf("%s %d %q %v", e.Key, e.Op, e.Value, e.Regex)
+	return fmt.Sprintf("%s %d %q %q %v", e.Key, e.Op, e.Value, e.Values, e.Regex)
 }
 
 // checkIndex compares every answer of a view with the model's.

@@ -74,6 +74,9 @@ func (s *selection) eval(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.B
 	case model.TagEqual, model.TagNotEqual:
 		hits, err := s.equal(e.Key, e.Value, universe)
 		return within(universe, hits, e.Op == model.TagNotEqual, err)
+	case model.TagIn, model.TagNotIn:
+		hits, err := s.in(e.Key, e.Values, universe)
+		return within(universe, hits, e.Op == model.TagNotIn, err)
 	case model.TagMatch, model.TagNotMatch:
 		hits, err := s.match(e, universe)
 		return within(universe, hits, e.Op == model.TagNotMatch, err)
@@ -101,6 +104,8 @@ func cost(e *model.TagExpr) int {
 	switch e.Op {
 	case model.TagEqual, model.TagNotEqual:
 		return 1
+	case model.TagIn, model.TagNotIn:
+		return min(1+len(e.Values), 99)
 	case model.TagMatch, model.TagNotMatch:
 		return 100
 	case model.TagAnd:
@@ -152,6 +157,77 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 		}
 	}
 	return c.set(), nil
+}
+
+// in returns the series, of universe and maybe others, whose tag has one of the
+// values. The set is the caller's.
+func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
+	var c idCollector
+	for _, seg := range s.v.segments {
+		s.column(&c, seg, key, func(_ *valueList, wanted []bool) {
+			for _, value := range values {
+				// Its column may have got new values since it was pictured.
+				if n := int(seg.number(s.measurement, key, value)); n > 0 && n < len(wanted) {
+					wanted[n] = true
+				}
+				if s.work.Done(findSteps) {
+					return
+				}
+			}
+		})
+	}
+	for _, f := range s.v.files {
+		t, err := s.tag(f, key)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil {
+			continue
+		}
+		for _, value := range values {
+			if s.work.Done(findSteps) {
+				return nil, s.work.err
+			}
+			p, ok, err := f.find(t, value)
+			if err == nil && ok {
+				err = c.addPosting(&p)
+			}
+			if err != nil {
+				return nil, f.at(err)
+			}
+		}
+	}
+	set := c.set()
+	if len(values) > 0 && values[0] == "" {
+		lacking, err := s.absent(key, universe)
+		if err != nil {
+			return nil, err
+		}
+		set.Or(lacking)
+	}
+	return set, nil
+}
+
+// column adds the series of a segment whose value of a tag is wanted: choose
+// sets this by the values' numbers.
+func (s *selection) column(c *idCollector, seg *segment, key string, choose func(values *valueList, wanted []bool)) {
+	t, ok := seg.table(s.measurement, false, key)
+	if !ok {
+		return
+	}
+	col := &t.columns[0]
+	wanted := make([]bool, col.values.count()+1)
+	choose(&col.values, wanted)
+	col.rows.each(func(first int, rows []uint32) {
+		if s.work.Done(len(rows)) {
+			return
+		}
+		for i, n := range rows {
+			if wanted[n] {
+				c.add(t.ids.at(first + i))
+			}
+		}
+	})
 }
 
 // tag returns the dictionary of a tag key in a file, nil if there is none.
@@ -227,23 +303,9 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 	}
 	var c idCollector
 	for _, seg := range s.v.segments {
-		t, ok := seg.table(s.measurement, false, e.Key)
-		if !ok {
-			continue
-		}
-		col := &t.columns[0]
-		matched := make([]bool, col.values.count()+1)
-		for n := 1; n < len(matched) && s.work.err == nil; n++ {
-			matched[n] = m.matchString(col.values.text(uint32(n)))
-		}
-		col.rows.each(func(first int, rows []uint32) {
-			if s.work.Done(len(rows)) {
-				return
-			}
-			for i, n := range rows {
-				if matched[n] {
-					c.add(t.ids.at(first + i))
-				}
+		s.column(&c, seg, e.Key, func(values *valueList, wanted []bool) {
+			for n := 1; n < len(wanted) && s.work.err == nil; n++ {
+				wanted[n] = m.matchString(values.text(uint32(n)))
 			}
 		})
 	}
