@@ -129,10 +129,12 @@ func (x *exec) limitBuckets(c *compiled) error {
 	}
 	last := c.win.start(c.rng.Max)
 	if c.open {
-		for range limit {
-			last = c.win.prev(last)
+		// InfluxDB does not count the window that holds no more than the bound.
+		first := c.win.start(c.rng.Max - 1)
+		for range limit - 1 {
+			first = c.win.prev(first)
 		}
-		c.rng.Min = max(c.rng.Min, last)
+		c.rng.Min = max(c.rng.Min, first)
 		return nil
 	}
 	first := c.win.start(c.rng.Min)

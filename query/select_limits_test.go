@@ -254,6 +254,20 @@ func seriesTexts(list []*Series) []string {
 	return out
 }
 
+// TestBucketsWithoutLowerBound: max-select-buckets keeps that many windows.
+func TestBucketsWithoutLowerBound(t *testing.T) {
+	m := limitsStore(t)
+	for bound, want := range map[string]int{"<": 5, "<=": 6} {
+		res, err := collectSelect(t.Context(), m, "SELECT count(v) FROM m WHERE time "+bound+" 1500000540s GROUP BY time(1m)", SelectOptions{MaxSelectBuckets: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := res[0].Series[0].Rows; got != want {
+			t.Errorf("%s: %d windows, want %d", bound, got, want)
+		}
+	}
+}
+
 // FuzzSelect feeds statements to the whole path: nothing may panic, and the
 // shape of storage and the number of workers may not show.
 func FuzzSelect(f *testing.F) {
