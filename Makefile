@@ -9,7 +9,7 @@ MICRO    = ./cache ./column ./httpapi ./internal/vector ./lineproto ./meta ./que
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 
-.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-e2e pgo golden cover clients docs-test dist dist-test run help
+.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e pgo golden cover clients docs-test dist dist-test run help
 
 all: fmt lint test
 
@@ -53,6 +53,10 @@ bench-scale: ## growth with series, rows, shards and clients, into docs/performa
 	go test -run '^$$' -bench ScaleWrite -benchtime 10x ./cmd/tsdbd > bench.txt
 	go test -run '^$$' -bench ScaleQuery -benchtime 20x ./cmd/tsdbd >> bench.txt
 	go run ./internal/benchdoc -by benchmark docs/performance.md < bench.txt
+
+bench-encodings: ## blocks and bytes by encoding of three workloads, into docs/bench/encodings.md
+	go test -run '^$$' -bench Encodings -benchtime 1x ./inspect > bench.txt
+	go run ./internal/benchdoc -by benchmark docs/bench/encodings.md < bench.txt
 
 bench-e2e: build ## compare with installed peers end to end, quarter of an hour
 	go build -o bin/tsdbd-load ./cmd/tsdbd-load

@@ -19,6 +19,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -150,7 +151,7 @@ func render(tables []*table, machine string, now time.Time) []byte {
 	return b.Bytes()
 }
 
-// figure is the median in three digits or more; empty without figures.
+// figure is the median in three digits or more, or whole; empty without figures.
 func figure(v []float64) string {
 	if len(v) == 0 {
 		return ""
@@ -158,7 +159,7 @@ func figure(v []float64) string {
 	slices.Sort(v)
 	m := v[len(v)/2]
 	switch {
-	case m == 0 || m >= 100:
+	case m == math.Trunc(m) || m >= 100:
 		return strconv.FormatFloat(m, 'f', 0, 64)
 	case m >= 10:
 		return strconv.FormatFloat(m, 'f', 1, 64)

@@ -35,7 +35,7 @@ func TestTables(t *testing.T) {
 
 | | ns/op | B/op | allocs/op |
 |---|--:|--:|--:|
-| Append/a\|b | 1234 | 16.0 | 2.00 |
+| Append/a\|b | 1234 | 16 | 2 |
 
 ### tsm/codec
 
@@ -49,7 +49,7 @@ func TestTables(t *testing.T) {
 
 | | ns/op | B/op | allocs/op |
 |---|--:|--:|--:|
-| a\|b | 1234 | 16.0 | 2.00 |
+| a\|b | 1234 | 16 | 2 |
 
 ### Pack
 
