@@ -144,7 +144,7 @@ func kth[T cmp.Ordered](stop *stopper, x []T, k int) T {
 	lo, hi := 0, len(x)-1
 	for rounds := 0; lo < hi && !stop.after(hi-lo); rounds++ {
 		if rounds > 64 {
-			slices.Sort(x[lo : hi+1])
+			copy(x[lo:hi+1], sortRows(stop, x[lo:hi+1], cmp.Compare))
 			break
 		}
 		mid := lo + (hi-lo)/2
@@ -499,6 +499,9 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 		}
 	}
 	for i := range t {
+		if l.x.stop.after(1) {
+			break
+		}
 		switch {
 		case has && t[i] == pt:
 			// The line went to the first of the points at one time; it goes on

@@ -84,14 +84,19 @@ func TestSetsLikeComparisons(t *testing.T) {
 // parseBytes returns what reading a text allocates.
 func parseBytes(t *testing.T, text string, refused bool) uint64 {
 	t.Helper()
+	return allocated(func() {
+		if _, err := Parse(text, nil); (err != nil) != refused {
+			t.Fatalf("%.100s: %v", text, err)
+		}
+	})
+}
+
+// allocated returns the bytes that f allocates.
+func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	q, err := Parse(text, nil)
+	f()
 	runtime.ReadMemStats(&after)
-	if (err != nil) != refused {
-		t.Fatalf("%.100s: %v", text, err)
-	}
-	runtime.KeepAlive(q)
 	return after.TotalAlloc - before.TotalAlloc
 }
 

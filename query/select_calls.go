@@ -252,7 +252,7 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 		total += len(cl.times)
 	}
 	if total == 0 {
-		return nil
+		return r.x.ctx.Err() // a function that was stopped gives nothing
 	}
 	begin := r.x.prof.start()
 	times, perms := joinCells(&r.x.stop, all, l.asc)

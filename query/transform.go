@@ -13,6 +13,9 @@ import (
 // transform computes the functions that turn a series of values into another:
 // of raw points, or of the windows of an aggregate. Nulls are passed over.
 func transform(l *level, c *call, in *cells) (*cells, error) {
+	if l.x.stop.after(len(in.times)) {
+		return &cells{}, nil
+	}
 	var rows []int32
 	for i := range in.times {
 		if in.v.IsValid(i) {

@@ -1,7 +1,9 @@
 package query
 
 import (
+	"errors"
 	"math"
+	"slices"
 
 	"tsdbd/column"
 	"tsdbd/model"
@@ -13,6 +15,23 @@ type forecast struct {
 	y      []float64 // one per window; NaN where there is none
 	season int       // 0: none
 	stop   *stopper
+	steps  int // values looked at
+	err    error
+
+	out, ring []float64 // memory of run
+}
+
+// maxForecastSteps bounds the values that a forecast looks at: about a minute.
+const maxForecastSteps = 1 << 36
+
+var errForecastWork = errors.New("holt_winters needs too much work: choose a shorter season or fewer windows")
+
+// work counts steps and reports whether to stop.
+func (f *forecast) work(steps int) bool {
+	if f.steps += steps; f.steps > maxForecastSteps && f.err == nil {
+		f.err = errForecastWork
+	}
+	return f.stop.after(steps) || f.err != nil
 }
 
 // The parameters of a model, as the minimiser moves them; the season's factors follow.
@@ -42,18 +61,20 @@ func (l *level) holtWinters(c *call, in *cells) (*cells, error) {
 	if n > maxForecast || int64(more) > maxForecast {
 		return nil, errTooManyWindows
 	}
-	// The simplex has a corner more than there are parameters.
-	if err := l.x.grow(8 * int64(hwSeason+season) * int64(hwSeason+season+1)); err != nil {
+	// The simplex has a corner more than there are parameters, and a few beside.
+	// Of windows there are the values, the model's, and what is shown of them.
+	corners := int64(hwSeason+season) * int64(hwSeason+season+8)
+	if err := l.x.grow(8 * (corners + 4*(n+int64(more)))); err != nil {
 		return nil, err
 	}
-	f := &forecast{season: season, stop: &l.x.stop}
-	for range n {
-		f.y = append(f.y, math.NaN())
-	}
+	f := &forecast{season: season, stop: &l.x.stop, y: slices.Repeat([]float64{math.NaN()}, int(n))}
 	for i, t := range in.times {
 		f.y[abs(t-in.times[0])/every] = values[i]
 	}
 	best := f.fit()
+	if f.err != nil || f.stop.ended {
+		return &cells{}, f.err
+	}
 	all := f.run(best, more)
 	out := &cells{v: column.Vector{Type: model.Float}}
 	first := len(f.y)
@@ -105,21 +126,25 @@ func (f *forecast) fit() []float64 {
 	guesses := [2]float64{0.3, 0.7}
 	var best []float64
 	least := math.Inf(1)
+	s := newSimplex(f.squaredError, f.work, len(start))
 	for i := range 16 {
-		p := append([]float64(nil), start...)
+		p := slices.Clone(start)
 		p[hwAlpha], p[hwBeta] = guesses[i>>3&1], guesses[i>>2&1]
 		p[hwGamma], p[hwPhi] = guesses[i>>1&1], guesses[i&1]
-		found, e := minimise(f.squaredError, p, 1e-4)
+		found, e := s.minimise(p, 1e-4)
 		if best == nil || e < least {
-			best, least = found, e
+			best, least = slices.Clone(found), e
+		}
+		if f.work(0) {
+			break
 		}
 	}
 	return best
 }
 
 func (f *forecast) squaredError(p []float64) float64 {
-	if f.stop.after(len(f.y) + len(p)*len(p)) {
-		return 0 // the search ends where all corners are equal
+	if f.work(len(f.y) + len(p)) {
+		return 0 // the search ends
 	}
 	var sum float64
 	for i, v := range f.run(p, 0) {
@@ -135,7 +160,7 @@ func (f *forecast) squaredError(p []float64) float64 {
 }
 
 // run computes the model's values for the windows and more after them. It
-// brings the weights of p into [0, 1].
+// brings the weights of p into [0, 1]. The values are valid until the next run.
 func (f *forecast) run(p []float64, more int) []float64 {
 	for i := range hwLevel {
 		p[i] = min(max(p[i], 0), 1)
@@ -143,9 +168,10 @@ func (f *forecast) run(p []float64, more int) []float64 {
 	alpha, beta, gamma, phi := p[hwAlpha], p[hwBeta], p[hwGamma], p[hwPhi]
 	level, trend := p[hwLevel], p[hwTrend]
 	m := f.season
-	ring := append([]float64(nil), p[hwSeason:]...)
+	f.ring = append(f.ring[:0], p[hwSeason:]...)
+	f.out = slices.Grow(f.out[:0], len(f.y)+more)[:len(f.y)+more]
+	ring, out := f.ring, f.out
 	at := m - 1
-	out := make([]float64, len(f.y)+more)
 	out[0] = f.y[0]
 	damp, power := phi, 1.0
 	y := out[0]
@@ -172,95 +198,72 @@ func (f *forecast) run(p []float64, more int) []float64 {
 	return out
 }
 
-// minimise is the simplex method of Nelder and Mead: reflect the worst corner,
-// expand, contract, or shrink towards the best, until the corners' values
-// differ by less than epsilon.
-func minimise(f func([]float64) float64, start []float64, epsilon float64) ([]float64, float64) {
+// simplex is the method of Nelder and Mead: reflect the worst corner, expand,
+// contract, or shrink towards the best.
+type simplex struct {
+	f      func([]float64) float64
+	work   func(steps int) bool // counts steps and reports whether to stop
+	corner [][]float64
+	value  []float64
+	center []float64
+	spare  [][]float64 // two points that are no corners
+}
+
+func newSimplex(f func([]float64) float64, work func(int) bool, n int) *simplex {
+	s := &simplex{f: f, work: work, value: make([]float64, n+1), center: make([]float64, n)}
+	for range n + 1 {
+		s.corner = append(s.corner, make([]float64, n))
+	}
+	s.spare = [][]float64{make([]float64, n), make([]float64, n)}
+	return s
+}
+
+// toward sets a point that is no corner, on the way from one point to another,
+// and returns it with its value.
+func (s *simplex) toward(p, from, to []float64, by float64) ([]float64, float64) {
+	for j := range p {
+		p[j] = from[j] + by*(to[j]-from[j])
+	}
+	return p, s.f(p)
+}
+
+// swap puts a spare point in the place of a corner, which becomes spare.
+func (s *simplex) swap(corner, spare int, value float64) {
+	s.corner[corner], s.spare[spare] = s.spare[spare], s.corner[corner]
+	s.value[corner] = value
+}
+
+// minimise searches from start until the corners' values differ by less than
+// epsilon, or it is stopped. The point it returns is valid until the next call.
+func (s *simplex) minimise(start []float64, epsilon float64) ([]float64, float64) {
 	n := len(start)
 	root := math.Sqrt(float64(n + 1))
 	far := (root - 1 + float64(n)) / (float64(n) * math.Sqrt2)
 	near := (root - 1) / (float64(n) * math.Sqrt2)
-	corner := make([][]float64, n+1)
-	value := make([]float64, n+1)
-	for i := range corner {
-		corner[i] = append([]float64(nil), start...)
+	for i, c := range s.corner {
+		copy(c, start)
 		for j := range n {
 			switch {
 			case i == 0:
 			case i-1 == j:
-				corner[i][j] += far
+				c[j] += far
 			default:
-				corner[i][j] += near
+				c[j] += near
 			}
 		}
-		value[i] = f(corner[i])
-	}
-	toward := func(from, to []float64, by float64) ([]float64, float64) {
-		p := make([]float64, n)
-		for j := range p {
-			p[j] = from[j] + by*(to[j]-from[j])
+		if s.value[i] = s.f(c); s.work(n) {
+			return start, math.Inf(1)
 		}
-		return p, f(p)
 	}
 	for range 1000 {
-		worst, best := 0, 0
-		for i := range value {
-			if value[i] > value[worst] {
-				worst = i
-			}
-			if value[i] < value[best] {
-				best = i
-			}
-		}
-		second := best
-		for i := range value {
-			if value[i] > value[second] && value[i] < value[worst] {
-				second = i
-			}
-		}
-		center := make([]float64, n)
-		for i := range corner {
-			if i != worst {
-				for j := range center {
-					center[j] += corner[i][j] / float64(n)
-				}
-			}
-		}
-		p, v := toward(center, corner[worst], -1)
-		switch {
-		case v < value[best]:
-			if q, w := toward(center, p, 2); w < v {
-				p, v = q, w
-			}
-			corner[worst], value[worst] = p, v
-		case v < value[second]:
-			corner[worst], value[worst] = p, v
-		default:
-			var q []float64
-			var w float64
-			if v < value[worst] {
-				q, w = toward(center, p, 0.5)
-			} else {
-				q, w = toward(center, corner[worst], 0.5)
-			}
-			if w < value[worst] {
-				corner[worst], value[worst] = q, w
-				break
-			}
-			for i := range corner {
-				if i != best {
-					for j := range n {
-						corner[i][j] = corner[best][j] + (corner[i][j]-corner[best][j])/2
-					}
-				}
-				value[i] = f(corner[i])
-			}
+		if s.step(); s.work(n) {
+			break
 		}
 		var mean, spread float64
-		for _, v := range value {
+		for _, v := range s.value {
 			mean += v / float64(n+1)
 		}
-		for _, v := range value {
+		for _, v := range s.value {
 			spread += (v - mean) * (v - mean) / float64(n)
 		}
 		if math.Sqrt(spread) < epsilon {
@@ -268,10 +271,72 @@ func minimise(f func([]float64) float64, start []float64, epsilon float64) ([]fl
 		}
 	}
 	best := 0
+	for i := range s.value {
+		if s.value[i] < s.value[best] {
+			best = i
+		}
+	}
+	return s.corner[best], s.value[best]
+}
+
+// step moves one corner, or all towards the best.
+func (s *simplex) step() {
+	value := s.value
+	worst, best := 0, 0
 	for i := range value {
+		if value[i] > value[worst] {
+			worst = i
+		}
 		if value[i] < value[best] {
 			best = i
 		}
 	}
-	return corner[best], value[best]
+	second := best
+	for i := range value {
+		if value[i] > value[second] && value[i] < value[worst] {
+			second = i
+		}
+	}
+	center := s.center
+	clear(center)
+	for i, c := range s.corner {
+		if i == worst {
+			continue
+		}
+		for j := range center {
+			center[j] += c[j] / float64(len(center))
+		}
+		if s.work(len(center)) {
+			return
+		}
+	}
+	p, v := s.toward(s.spare[0], center, s.corner[worst], -1)
+	switch {
+	case v < value[best]:
+		if _, w := s.toward(s.spare[1], center, p, 2); w < v {
+			s.swap(worst, 1, w)
+		} else {
+			s.swap(worst, 0, v)
+		}
+		return
+	case v < value[second]:
+		s.swap(worst, 0, v)
+		return
+	case !(v < value[worst]): // also what is no number
+		p = s.corner[worst]
+	}
+	if _, w := s.toward(s.spare[1], center, p, 0.5); w < value[worst] {
+		s.swap(worst, 1, w)
+		return
+	}
+	for i, c := range s.corner {
+		if i != best {
+			for j := range c {
+				c[j] = s.corner[best][j] + (c[j]-s.corner[best][j])/2
+			}
+		}
+		if value[i] = s.f(c); s.work(len(c)) {
+			return
+		}
+	}
 }
