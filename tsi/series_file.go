@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -188,7 +189,15 @@ func (f *SeriesFile) findLocked(key string, fp uint32) (uint32, error) {
 
 // findIndexedLocked returns the id that the index file has for key, or 0.
 func (f *SeriesFile) findIndexedLocked(key string, fp uint32) (_ uint32, err error) {
-	defer vfs.CatchFault(&err)()
+	// As vfs.CatchFault, which allocates.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			if err = vfs.Fault(p); err == nil {
+				panic(p)
+			}
+		}
+	}()
 	for pos := -1; ; {
 		id, err := f.mu.index.next(fp, &pos)
 		if id == 0 || err != nil {
