@@ -20,8 +20,9 @@ type database struct {
 	dir    string
 	series *tsi.SeriesFile
 	table  atomic.Pointer[column.Table]
-	tabled atomic.Int64 // bytes of the table in Store.tables
-	refs   atomic.Int64 // views, and one while it is open
+	tabled atomic.Int64  // bytes of the table in Store.tables
+	refs   atomic.Int64  // views, and one while it is open
+	closed chan struct{} // closed with the last of refs
 
 	cardinality cardinality
 	damage      atomic.Pointer[error] // of the series file, found while reading
@@ -34,7 +35,7 @@ func (s *Store) databaseDir(id uint32) string {
 
 // openDatabase opens a database, which the caller makes known.
 func (s *Store) openDatabase(d *meta.Database) (*database, error) {
-	db := &database{id: d.ID, name: d.Name, dir: s.databaseDir(d.ID)}
+	db := &database{id: d.ID, name: d.Name, dir: s.databaseDir(d.ID), closed: make(chan struct{})}
 	db.quarantine.dir = db.dir
 	if err := db.quarantine.read(s.fs); err != nil {
 		return nil, err
@@ -73,10 +74,11 @@ func (db *database) acquire() bool {
 }
 
 func (db *database) release() error {
-	if db.refs.Add(-1) == 0 {
-		return db.series.Close()
+	if db.refs.Add(-1) > 0 {
+		return nil
 	}
-	return nil
+	defer close(db.closed)
+	return db.series.Close()
 }
 
 // database returns the open database of that name.

@@ -28,3 +28,4 @@ func OpenForReading(dir string, opt Options) (*Store, error) {
 type noLock struct{}
 
 func (noLock) Close() error { return nil }
+func (noLock) Held() error  { return nil }

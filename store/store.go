@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path"
 	"slices"
@@ -99,7 +98,8 @@ type Store struct {
 	dir       string
 	fs        vfs.FS
 	logger    *slog.Logger
-	lock      io.Closer
+	lock      vfs.Lock
+	lost      atomic.Bool // the lock; see loseLock
 	catalog   *meta.Catalog
 	log       *wal.Log
 	retention *retention.Service
@@ -231,6 +231,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 	s.cancel = cancel
 	s.loops.Go(func() { s.flushLoop(ctx) })
 	s.loops.Go(func() { s.compactLoop(ctx) })
+	s.loops.Go(func() { s.lockLoop(ctx) })
 	if opt.RetentionInterval >= 0 {
 		s.retention = retention.Start(retention.Options{
 			Catalog: s.catalog, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: s.opt.Now,
@@ -350,7 +351,12 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
+// closeFiles closes everything. The lock goes last, when the last view of a
+// database is released: a series file is written when it is closed.
 func (s *Store) closeFiles() error {
+	if s.lost.Load() {
+		return s.lock.Close() // closing the others would write to what may be another server's
+	}
 	var errs []error
 	if s.log != nil {
 		errs = append(errs, s.log.Close())
@@ -360,6 +366,9 @@ func (s *Store) closeFiles() error {
 	}
 	for _, db := range s.mu.databases {
 		errs = append(errs, db.release())
+	}
+	for _, db := range s.mu.databases {
+		<-db.closed
 	}
 	if s.catalog != nil {
 		errs = append(errs, s.catalog.Close())

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 )
 
 // OS is the operating system's file system. Files are made readable by their
@@ -67,24 +68,80 @@ func (osFS) SyncDir(dir string) error {
 	return err
 }
 
-func (osFS) Lock(name string) (io.Closer, error) {
-	return openLocked(name, os.O_RDWR|os.O_CREATE, true)
+func (osFS) Lock(name string) (Lock, error) {
+	l, err := openLocked(name, os.O_RDWR|os.O_CREATE, true)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // Hold takes a lock that keeps out FS.Lock of the same file and no other Hold,
 // until Close or the process's end. The file must exist.
-func Hold(name string) (io.Closer, error) { return openLocked(name, os.O_RDONLY, false) }
-
-func openLocked(name string, flag int, exclusive bool) (io.Closer, error) {
-	f, err := openFile(name, flag)
+func Hold(name string) (io.Closer, error) {
+	l, err := openLocked(name, os.O_RDONLY, false)
 	if err != nil {
 		return nil, err
 	}
-	if err := lock(f, exclusive); err != nil {
-		_ = f.Close()
+	return l, nil
+}
+
+// heldLock is a lock on a file and on its directory: anybody may remove the
+// file, so the directory is what counts.
+type heldLock struct {
+	name string
+	file *os.File
+	dir  *os.File // nil: the file system does not lock directories
+}
+
+func openLocked(name string, flag int, exclusive bool) (_ *heldLock, err error) {
+	l := &heldLock{name: name}
+	defer func() {
+		if err != nil {
+			_ = l.Close()
+		}
+	}()
+	if l.dir, err = lockDir(filepath.Dir(name), exclusive); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", filepath.Dir(name), err)
+	}
+	if l.file, err = openFile(name, flag); err != nil {
+		return nil, err
+	}
+	if err := lock(l.file, exclusive); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	return f, nil
+	return l, nil
+}
+
+// Held looks whether what is locked is still what has its name.
+func (l *heldLock) Held() error {
+	f, name := l.dir, filepath.Dir(l.name)
+	if f == nil {
+		f, name = l.file, l.name
+	}
+	now, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	locked, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(now, locked) {
+		return fmt.Errorf("%s is not the one that was locked", name)
+	}
+	return nil
+}
+
+// Close gives the lock up.
+func (l *heldLock) Close() error {
+	var errs []error
+	for _, f := range []*os.File{l.file, l.dir} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (osFS) Free(dir string) (uint64, error) { return free(dir) }

@@ -173,3 +173,64 @@ func TestLock(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLockHeld: a lock keeps others out without its file, and says when it no
+// longer does.
+func TestLockHeld(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "d")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "LOCK")
+	l, err := OS.Lock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	held := l.(*heldLock)
+	if held.dir == nil {
+		t.Skip("directories cannot be locked here")
+	}
+	// As it is where directories cannot be locked.
+	onlyFile := &heldLock{name: held.name, file: held.file}
+	check := func(what string, wantDir, wantFile bool) {
+		t.Helper()
+		if err := l.Held(); (err == nil) != wantDir {
+			t.Errorf("%s: held: %v", what, err)
+		}
+		if err := onlyFile.Held(); (err == nil) != wantFile {
+			t.Errorf("%s: held by the file: %v", what, err)
+		}
+	}
+	check("locked", true, true)
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	check("file removed", true, false)
+	if _, err := OS.Lock(name); !errors.Is(err, ErrLocked) {
+		t.Errorf("locked twice: %v", err)
+	}
+	if _, err := Hold(name); !errors.Is(err, ErrLocked) {
+		t.Errorf("held beside the lock: %v", err)
+	}
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("file made again", true, false)
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	check("directory moved", false, false)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	check("another directory", false, false)
+	other, err := OS.Lock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -36,6 +36,25 @@ func lock(f *os.File, exclusive bool) error {
 	return err
 }
 
+// lockDir locks a directory, or returns nothing where that is not possible, as
+// on NFS or without the right to read it.
+func lockDir(dir string, exclusive bool) (*os.File, error) {
+	d, err := os.Open(dir)
+	if errors.Is(err, os.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch err := lock(d, exclusive); {
+	case err == nil:
+		return d, nil
+	case errors.Is(err, ErrLocked):
+		return nil, errors.Join(err, d.Close())
+	}
+	return nil, d.Close()
+}
+
 func free(dir string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -130,6 +130,9 @@ func lock(f *os.File, exclusive bool) error {
 	return err
 }
 
+// lockDir locks nothing: an open file cannot be removed.
+func lockDir(string, bool) (*os.File, error) { return nil, nil }
+
 func free(dir string) (uint64, error) {
 	p, err := windows.UTF16PtrFromString(dir)
 	var n uint64

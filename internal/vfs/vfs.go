@@ -31,8 +31,9 @@ type FS interface {
 	// OpenDir opens a directory, to sync it later for sure: SyncDir fails when
 	// the process has no file descriptor left.
 	OpenDir(dir string) (Dir, error)
-	// Lock takes an exclusive lock that ends with Close or the process.
-	Lock(name string) (io.Closer, error)
+	// Lock makes a file and takes an exclusive lock on it and its directory that
+	// ends with Close or the process.
+	Lock(name string) (Lock, error)
 	// Free returns the bytes an unprivileged process may still write at dir.
 	Free(dir string) (uint64, error)
 }
@@ -50,6 +51,14 @@ type File interface {
 	// Map returns the file's first size bytes read-only. The file must not
 	// change while mapped. Unmap by calling the returned function.
 	Map(size int64) (data []byte, unmap func() error, err error)
+}
+
+// Lock is a lock that is held.
+type Lock interface {
+	io.Closer
+	// Held returns an error if the lock no longer keeps others out, because the
+	// directory was moved, or the file where directories cannot be locked.
+	Held() error
 }
 
 // Dir is an open directory.

@@ -12,7 +12,6 @@ package vfstest
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -564,7 +563,7 @@ func (m *FS) syncDirLocked(name string) {
 }
 
 // Lock implements vfs.FS.
-func (m *FS) Lock(name string) (io.Closer, error) {
+func (m *FS) Lock(name string) (vfs.Lock, error) {
 	name = clean(name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -579,6 +578,8 @@ type unlocker struct {
 	m    *FS
 	name string
 }
+
+func (u unlocker) Held() error { return nil }
 
 func (u unlocker) Close() error {
 	u.m.mu.Lock()

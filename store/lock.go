@@ -1,0 +1,40 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// lockEvery is the time between two looks at the lock.
+const lockEvery = time.Minute
+
+// lockLoop looks whether the directory is still this store's.
+func (s *Store) lockLoop(ctx context.Context) {
+	tick := time.NewTicker(lockEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.checkLock()
+		}
+	}
+}
+
+// checkLock ends everything that writes if the lock no longer keeps other
+// servers out: the directory was moved away, or LOCK was removed where only the
+// file is locked. To lock again would not help, for another server may be at
+// work already. Reads go on.
+func (s *Store) checkLock() {
+	err := s.lock.Held()
+	if err == nil || s.lost.Swap(true) {
+		return
+	}
+	s.fail(fmt.Errorf("the lock of the data directory %s is lost, another server may use it: %w", s.dir, err))
+	s.cancel() // no flush, no merge
+	if err := s.catalog.Close(); err != nil {
+		s.logger.Warn("catalog not closed", "err", err)
+	}
+}
