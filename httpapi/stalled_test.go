@@ -120,7 +120,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 							t.Fatal(err)
 						}
 					case "memory":
-						if err := options.Account.SetAnswer(900 << 10); err != nil {
+						if err := options.Account.SetAnswer(800 << 10); err != nil {
 							t.Fatal(err)
 						}
 						other := memory.Open(nil, nil)

@@ -3,6 +3,7 @@ package query
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
@@ -132,14 +133,12 @@ func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWor
 // newest chunk that has a value for every slot.
 func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir int) error {
 	r := w.rng.Intersect(u.shard.TimeRange())
-	req := cs.request(u, r, dir >= 0)
-	req.Series = set
-	cur, err := u.shard.Scan(w.x.ctx, req)
+	w.rd = newChunkReader(cs)
+	cur, err := w.rd.scan(w.x, u, set, r, dir >= 0)
 	if err != nil {
 		return err
 	}
 	defer cur.Close()
-	w.rd = newChunkReader(cs)
 	tags := cs.needsTags() || w.p.aux > 0
 	for {
 		id, ok := cur.NextSeries()
@@ -164,15 +163,16 @@ func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir in
 			if err != nil {
 				return err
 			}
+			if w.t.bytes > 1<<16 {
+				bytes := w.t.bytes
+				w.t.bytes = 0
+				if err := w.x.grow(bytes); err != nil {
+					return err
+				}
+			}
 			if found && dir != 0 {
 				break
 			}
-		}
-		if w.t.bytes > 1<<16 {
-			if err := w.x.grow(w.t.bytes); err != nil {
-				return err
-			}
-			w.t.bytes = 0
 		}
 	}
 }
@@ -497,7 +497,7 @@ func (w *aggWorker) offer(st *aggState, sl *slot, v *column.Vector, row int, col
 	if !w.t.better(st, *sl, at, bits, str, w.key) {
 		return
 	}
-	w.t.put(st, *sl, at, bits, str)
+	w.t.put(st, *sl, at, bits, strings.Clone(str)) // not the whole column's memory
 	if w.p.aux == 0 {
 		return
 	}
@@ -514,6 +514,7 @@ func (w *aggWorker) offer(st *aggState, sl *slot, v *column.Vector, row int, col
 			} else if cols == nil {
 				aux[i] = scalarAt(w.rd.output(first+i), row)
 			}
+			aux[i].str = strings.Clone(aux[i].str) // not the whole column's memory
 		}
 	}
 	w.t.putAux(st, aux, w.key)

@@ -288,6 +288,7 @@ func (t *aggTable) put(d *aggState, sl slot, at int64, bits uint64, str string) 
 			t.bytes += int64(16 + len(str))
 		} else {
 			bits = d.a
+			t.bytes += int64(len(str) - len(t.strs[bits]))
 			t.strs[bits] = str
 		}
 	}
@@ -303,8 +304,18 @@ func (t *aggTable) putAux(d *aggState, row []scalar, key string) {
 		t.aux = append(t.aux, row)
 		t.auxKeys = append(t.auxKeys, key)
 		d.b = uint64(len(t.aux))
-		t.bytes += int64(40*len(row) + 24)
+		t.bytes += int64(40*len(row)+24) + auxText(row, key)
 		return
 	}
+	t.bytes += auxText(row, key) - auxText(t.aux[d.b-1], t.auxKeys[d.b-1])
 	t.aux[d.b-1], t.auxKeys[d.b-1] = row, key
+}
+
+// auxText returns the bytes of the texts that putAux stores.
+func auxText(row []scalar, key string) int64 {
+	n := len(key)
+	for i := range row {
+		n += len(row[i].str)
+	}
+	return int64(n)
 }

@@ -19,6 +19,14 @@ var ErrClientStalled = errors.New("the client does not read the answer, and othe
 // series go on.
 const smallBytes = 4 << 20
 
+// A query that holds more than a 1/smallParts of a Memory leaves 1/spareParts of
+// it to those that hold less, so that many large queries do not keep small ones
+// from their answers.
+const (
+	smallParts = 64
+	spareParts = 8
+)
+
 const (
 	// stallGrace is how long a client may not read while other queries need the
 	// memory of its answer.
@@ -86,10 +94,13 @@ func (a *Account) Close() {
 	if a == nil || a.memory == nil {
 		return
 	}
+	// What is given back is known before nobody is seen to hold it.
+	n := a.held.Load()
+	a.memory.used.Add(-n)
+	a.held.Add(-n)
 	a.memory.mu.Lock()
 	delete(a.memory.mu.accounts, a)
 	a.memory.mu.Unlock()
-	a.memory.used.Add(-a.held.Swap(0))
 }
 
 // Waiting returns how long the client of the answer has not read.
@@ -115,24 +126,44 @@ func (a *Account) set(have *atomic.Int64, bytes int64) error {
 		return nil
 	}
 	more := bytes - have.Swap(bytes)
-	if more == 0 {
+	m := a.memory
+	if more <= 0 {
+		m.used.Add(more)
+		a.held.Add(more)
 		return nil
 	}
-	m := a.memory
 	held := a.held.Add(more)
-	if total := m.used.Add(more); more > 0 && total > m.limit.Load() && !m.makeRoom(a) {
-		return fmt.Errorf("%w: all queries together need more than %d bytes", ErrMemory, m.limit.Load())
+	limit := m.limit.Load()
+	room := limit
+	if held > limit/smallParts {
+		room -= limit / spareParts
 	}
-	if more > 0 && held > smallBytes && m.short.Load() {
-		return fmt.Errorf("%w: the server is short of memory, try again", ErrMemory)
+	err := error(nil)
+	switch {
+	case held > smallBytes && m.short.Load():
+		err = fmt.Errorf("%w: the server is short of memory, try again", ErrMemory)
+	case !m.take(a, more, room):
+		err = fmt.Errorf("%w: all queries together need more than %d bytes", ErrMemory, limit)
 	}
-	return nil
+	if err != nil {
+		have.Add(-more)
+		a.held.Add(-more)
+	}
+	return err
 }
 
-// makeRoom ends queries whose clients do not read, until what all hold is within
-// the limit. It returns false if that does not help.
-func (m *Memory) makeRoom(a *Account) bool {
-	for begin := time.Now(); m.used.Load() > m.limit.Load(); time.Sleep(5 * time.Millisecond) {
+// take adds more bytes to what all hold if that is within room then. Otherwise it
+// first ends queries whose clients do not read. It returns false if that does not
+// help.
+func (m *Memory) take(a *Account, more, room int64) bool {
+	for begin := time.Now(); ; {
+		used := m.used.Load()
+		if used+more <= room {
+			if m.used.CompareAndSwap(used, used+more) {
+				return true
+			}
+			continue
+		}
 		victim, waits, ending := m.slowest(a)
 		switch {
 		case victim == nil && !ending, a.ended.Load(), time.Since(begin) > roomTime:
@@ -141,8 +172,8 @@ func (m *Memory) makeRoom(a *Account) bool {
 			victim.ended.Store(true)
 			victim.end(ErrClientStalled)
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
-	return true
 }
 
 // slowest returns the account, other than a, whose client has not read for the

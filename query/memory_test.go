@@ -91,7 +91,8 @@ func TestMemoryShort(t *testing.T) {
 // of the one that has not read for the longest time, and of no other.
 func TestMemoryOfStalledClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := NewMemory(1000)
+		const limit = 1000
+		m := NewMemory(limit * spareParts / (spareParts - 1))
 		var ended []int
 		open := func(i int, since time.Time) *Account {
 			var a *Account
@@ -186,5 +187,25 @@ func TestInterrupt(t *testing.T) {
 				t.Errorf("%v, %q", err, got)
 			}
 		})
+	}
+}
+
+// Large queries leave some memory to small ones.
+func TestMemoryForSmallQueries(t *testing.T) {
+	const limit = 1 << 20
+	m := NewMemory(limit)
+	large, small := m.Open(nil, nil), m.Open(nil, nil)
+	if err := large.SetAnswer(limit * 7 / 8); err != nil {
+		t.Fatal(err)
+	}
+	if err := small.SetAnswer(limit / smallParts); err != nil {
+		t.Errorf("a small query: %v", err)
+	}
+	if err := small.SetAnswer(2 * limit / smallParts); !errors.Is(err, ErrMemory) {
+		t.Errorf("no longer a small query: %v", err)
+	}
+	small.Close()
+	if err := large.SetAnswer(limit*7/8 + 1); !errors.Is(err, ErrMemory) {
+		t.Errorf("a larger query: %v", err)
 	}
 }

@@ -76,6 +76,7 @@ type exec struct {
 	workers int
 	used    atomic.Int64 // bytes of intermediate data, given back group by group
 	kept    atomic.Int64 // bytes of rows kept to the end of a level
+	decoded atomic.Int64 // bytes of the texts in chunks that are being read
 	charged atomic.Int64 // bytes that SelectOptions.Account knows of
 	points  atomic.Int64 // rows read
 	series  int
@@ -141,10 +142,25 @@ func (x *exec) release() {
 }
 
 // grow accounts for n bytes of intermediate data.
-func (x *exec) grow(n int64) error { return x.within(x.used.Add(n) + x.kept.Load()) }
+func (x *exec) grow(n int64) error {
+	return x.within(x.used.Add(n) + x.kept.Load() + x.decoded.Load())
+}
 
 // keep accounts for n bytes that stay until the level or the statement ends.
-func (x *exec) keep(n int64) error { return x.within(x.used.Load() + x.kept.Add(n)) }
+func (x *exec) keep(n int64) error {
+	return x.within(x.used.Load() + x.kept.Add(n) + x.decoded.Load())
+}
+
+// decode accounts for n bytes that a chunk's texts take until the next chunk, or
+// gives them back.
+func (x *exec) decode(n int64) error {
+	total := x.used.Load() + x.kept.Load() + x.decoded.Add(n)
+	if n < 0 {
+		_ = x.opt.Account.set(&x.charged, total) // giving back never fails
+		return nil
+	}
+	return x.within(total)
+}
 
 func (x *exec) within(bytes int64) error {
 	if limit := x.opt.MemoryBytes; limit > 0 && bytes > limit {
@@ -188,6 +204,59 @@ type emitter struct {
 	columns []string
 	zone    string
 	pending *Result
+	held    int64 // bytes that pending is accounted for
+	text    int64 // part of held: bytes of strings
+}
+
+// chunkText is how many bytes of strings a chunk has, at most: it ends before
+// its last row otherwise. A row that has more stands alone.
+const chunkText = 4 << 20
+
+// texts returns the end of the rows of f from lo on that a chunk takes which has
+// text bytes of strings, hi at most, and the bytes of their strings.
+func (f *frame) texts(lo, hi int, text int64) (end int, bytes int64) {
+	var columns []*column.Vector
+	for i := range f.cols {
+		if f.cols[i].Type == model.String {
+			columns = append(columns, &f.cols[i])
+		}
+	}
+	if len(columns) == 0 {
+		return hi, 0
+	}
+	for end = lo; end < hi; end++ {
+		n := int64(0)
+		for _, v := range columns {
+			n += int64(len(v.Strings[end]))
+		}
+		if end > lo && text+bytes+n > chunkText {
+			break
+		}
+		bytes += n
+	}
+	return end, bytes
+}
+
+// hold accounts for rows of f that are added to pending.
+func (o *emitter) hold(f *frame, rows int, text int64) error {
+	bytes := 8*int64(rows) + text
+	for i := range f.cols {
+		bytes += vectorBytes(f.cols[i].Type, rows)
+	}
+	o.held += bytes
+	o.text += text
+	return o.x.keep(bytes)
+}
+
+// send emits pending, and gives back what it is accounted for.
+func (o *emitter) send() error {
+	if err := o.emit(o.pending); err != nil {
+		return err
+	}
+	o.pending = nil
+	o.x.kept.Add(-o.held)
+	o.held, o.text = 0, 0
+	return nil
 }
 
 func (o *emitter) frame(f *frame) error {
@@ -201,30 +270,29 @@ func (o *emitter) frame(f *frame) error {
 		}
 		before := len(o.pending.Series)
 		o.add(o.pending, f, 0, n)
-		bytes := 8 * int64(n)
-		if len(o.pending.Series) > before {
-			bytes += 128 + 32*int64(len(o.level.dims)) + 128*int64(len(o.columns)) // the series itself
-		}
+		text := int64(0)
 		for i := range f.cols {
-			bytes += vectorBytes(f.cols[i].Type, n)
+			text += textBytes(&f.cols[i], 0, n)
 		}
-		return o.x.keep(bytes)
+		if len(o.pending.Series) > before {
+			text += 128 + 32*int64(len(o.level.dims)) + 128*int64(len(o.columns)) // the series itself
+		}
+		return o.hold(f, n, text)
 	}
-	// A chunk ends at chunk rows or with the series. The last one is held back
-	// until it is known whether more follow.
+	// A chunk ends at chunk rows, at chunkText, or with the series. The last one
+	// is held back until it is known whether more follow.
 	for lo := 0; lo < n; {
 		if p := o.pending; p != nil {
 			s := p.Series[0]
-			if same := o.sameSeries(s, f); !same || s.Rows >= o.chunk {
+			if same := o.sameSeries(s, f); !same || s.Rows >= o.chunk || o.text >= chunkText {
 				if err := o.x.check(); err != nil {
 					return err
 				}
 				p.Partial = true
 				s.Partial = same
-				if err := o.emit(p); err != nil {
+				if err := o.send(); err != nil {
 					return err
 				}
-				o.pending = nil
 			}
 		}
 		if o.pending == nil {
@@ -234,9 +302,14 @@ func (o *emitter) frame(f *frame) error {
 		if len(o.pending.Series) > 0 {
 			room -= o.pending.Series[0].Rows
 		}
-		hi := min(n, lo+room)
+		hi, text := f.texts(lo, min(n, lo+room), o.text)
 		o.add(o.pending, f, lo, hi)
-		lo = hi
+		if err := o.hold(f, hi-lo, text); err != nil {
+			return err
+		}
+		if lo = hi; lo < n && text > 0 {
+			o.text = max(o.text, chunkText) // full, however few its rows
+		}
 	}
 	return nil
 }
@@ -312,7 +385,5 @@ func (o *emitter) flush() error {
 	if o.pending == nil {
 		return nil
 	}
-	r := o.pending
-	o.pending = nil
-	return o.emit(r)
+	return o.send()
 }

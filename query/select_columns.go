@@ -1,6 +1,9 @@
 package query
 
 import (
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
 	"tsdbd/column"
@@ -17,6 +20,7 @@ type columnSet struct {
 	rest   influxql.Expr
 	exact  bool // every field read counts for the existence of a row
 	first  bool // the first of out alone does
+	texts  bool // some field is of strings
 }
 
 // boundColumn ties a reference to a column of the request.
@@ -49,6 +53,7 @@ func (u *unit) bind(refs []influxql.VarRef) (*columnSet, bool) {
 				i = len(cs.fields)
 				place[f.Key] = i
 				cs.fields = append(cs.fields, f.Key)
+				cs.texts = cs.texts || f.Type == model.String
 			}
 			b.index, b.cast = i, f.Type != b.typ
 		}
@@ -89,6 +94,20 @@ func (cs *columnSet) request(u *unit, r model.TimeRange, asc bool) scan.Request 
 	return scan.Request{Measurement: u.src.name, Series: u.set, Fields: cs.fields, Range: r, Descending: !asc}
 }
 
+// scan opens a cursor over a set of series, whose texts the reader counts and
+// charges the statement for. The caller must close it.
+func (r *chunkReader) scan(x *exec, u *unit, set *roaring.Bitmap, rng model.TimeRange, asc bool) (scan.Cursor, error) {
+	req := r.cs.request(u, rng, asc)
+	req.Series = set
+	if r.cs.texts {
+		req.Charge = func(n int64) error {
+			r.text += n
+			return x.decode(n)
+		}
+	}
+	return u.shard.Scan(x.ctx, req)
+}
+
 // chunkReader decodes the columns of one chunk at a time and picks its rows.
 type chunkReader struct {
 	cs   *columnSet
@@ -101,6 +120,9 @@ type chunkReader struct {
 	rows []int32
 	edge edgeScratch // of rowScan.edge
 	err  error
+
+	text   int64 // bytes of texts that the cursor holds for the chunk
+	merged bool  // it held some before a column was asked for
 
 	decider *decider // nil: the predicate must be evaluated
 }
@@ -143,7 +165,7 @@ func (cs *columnSet) filtersTags() bool {
 }
 
 func (r *chunkReader) reset(c scan.Chunk) {
-	r.c = c
+	r.c, r.merged = c, r.text > 0
 	clear(r.cols)
 	clear(r.done)
 }
@@ -158,6 +180,40 @@ func (r *chunkReader) column(i int) *column.Vector {
 		r.cols[i] = v
 	}
 	return r.cols[i]
+}
+
+// ownTexts returns the bytes of memory that the texts of rows [lo, n) of buf keep
+// alive, which were taken from the present chunk. Where they are a small part of
+// what the chunk decoded, they are copied, so that the rest can go.
+func (r *chunkReader) ownTexts(buf *rowset, lo int) int64 {
+	if !r.cs.texts {
+		return 0
+	}
+	var n int64
+	for i := range buf.cols {
+		if buf.cols[i].Type == model.String {
+			for _, text := range buf.cols[i].Strings[lo:] {
+				n += int64(len(text))
+			}
+		}
+	}
+	switch {
+	case r.text == 0: // they lie in a cache, each of its own
+		return n
+	case n < r.text/4:
+		for i := range buf.cols {
+			if buf.cols[i].Type == model.String {
+				list := buf.cols[i].Strings[lo:]
+				for k := range list {
+					list[k] = strings.Clone(list[k])
+				}
+			}
+		}
+		return n
+	case r.merged:
+		return max(n, r.text)
+	}
+	return r.text // a text that several rows have lies there once
 }
 
 // output returns output column i of the chunk in its final type.

@@ -222,15 +222,13 @@ func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int
 	if rng.Empty() {
 		return out, nil
 	}
-	req := s.cs.request(s.u, rng, s.asc)
-	req.Series = set
-	cur, err := s.u.shard.Scan(s.x.ctx, req)
+	rd, filter := newChunkReader(s.cs), s.cs.filtersTags()
+	cur, err := rd.scan(s.x, s.u, set, rng, s.asc)
 	if err != nil {
 		return nil, err
 	}
 	defer cur.Close()
 	narrower, _ := cur.(scan.Narrower)
-	rd, filter := newChunkReader(s.cs), s.cs.filtersTags()
 	for {
 		id, ok := cur.NextSeries()
 		if !ok {

@@ -28,7 +28,7 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 	names := l.stmt.ColumnNames()[1:]
 	var written int64
 	var pending []*IntoBatch
-	rows := 0
+	rows, held, text := 0, int64(0), int64(0)
 	// A write that fails in part does not keep the rest of its round from
 	// being written, but ends the statement.
 	flush := func() error {
@@ -38,7 +38,10 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 				first = err
 			}
 		}
+		clear(pending)
 		pending, rows = pending[:0], 0
+		x.kept.Add(-held)
+		held, text = 0, 0
 		return first
 	}
 	var cur *frame // rows of one series, gathered
@@ -54,26 +57,43 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 		}
 		written += int64(n)
 		pending = append(pending, b)
-		if rows += len(b.Times); rows >= intoRows {
+		if rows += len(b.Times); rows >= intoRows || text >= chunkText {
 			return flush()
 		}
 		return nil
 	}
-	err := x.run(l, func(f *frame) error {
-		if cur != nil && cur.name == f.name && slices.Equal(cur.tuple, f.tuple) && len(cur.times) < intoRows {
-			n := len(cur.times)
-			for i := range cur.cols {
-				extend(&cur.cols[i], n, &f.cols[i], 0, len(f.times))
-			}
-			cur.times = append(cur.times, f.times...)
-			return nil
+	add := func(f *frame, lo, hi int) error {
+		bytes := 8 * int64(hi-lo)
+		for i := range f.cols {
+			n := textBytes(&f.cols[i], lo, hi)
+			text += n
+			bytes += n + vectorBytes(f.cols[i].Type, hi-lo)
 		}
-		if err := closeSeries(); err != nil {
+		held += bytes
+		if err := x.keep(bytes); err != nil {
 			return err
 		}
-		cur = &frame{name: f.name, tuple: f.tuple, times: slices.Clone(f.times), cols: make([]column.Vector, len(f.cols))}
-		for i := range f.cols {
-			extend(&cur.cols[i], 0, &f.cols[i], 0, len(f.times))
+		if cur == nil {
+			cur = &frame{name: f.name, tuple: f.tuple, cols: make([]column.Vector, len(f.cols))}
+		}
+		for i := range cur.cols {
+			extend(&cur.cols[i], len(cur.times), &f.cols[i], lo, hi)
+		}
+		cur.times = append(cur.times, f.times[lo:hi]...)
+		return nil
+	}
+	err := x.run(l, func(f *frame) error {
+		for lo := 0; lo < len(f.times); {
+			if cur != nil && (cur.name != f.name || !slices.Equal(cur.tuple, f.tuple) || len(cur.times) >= intoRows || text >= chunkText) {
+				if err := closeSeries(); err != nil {
+					return err
+				}
+			}
+			hi, _ := f.texts(lo, len(f.times), text)
+			if err := add(f, lo, hi); err != nil {
+				return err
+			}
+			lo = hi
 		}
 		return nil
 	})

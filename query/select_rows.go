@@ -37,6 +37,7 @@ func (rs *rowset) bytes() int64 {
 	n := int64(8 * len(rs.times))
 	for i := range rs.cols {
 		n += vectorBytes(rs.cols[i].Type, len(rs.times))
+		n += textBytes(&rs.cols[i], 0, len(rs.times))
 	}
 	return n
 }
@@ -166,7 +167,9 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 					runs = append(runs, more.runs...)
 				}
 			}
-			out[g] = s.merge(runs)
+			if out[g], err = s.merge(runs); err != nil {
+				return nil, 0, err
+			}
 		}
 	}
 	return out, s.bytes.Load(), nil
@@ -234,14 +237,12 @@ func (x *exec) tasks(n int, task func(int) error) error {
 }
 
 func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
-	req := s.cs.request(s.u, s.rng, s.asc)
-	req.Series = set
-	cur, err := s.u.shard.Scan(s.x.ctx, req)
+	rd := newChunkReader(s.cs)
+	cur, err := rd.scan(s.x, s.u, set, s.rng, s.asc)
 	if err != nil {
 		return nil, err
 	}
 	defer cur.Close()
-	rd := newChunkReader(s.cs)
 	tags := s.cs.needsTags()
 	var slab groupSlab
 	groups := make(map[int32]*groupRows, min(set.GetCardinality(), uint64(len(s.u.gid)), 1<<10))
@@ -270,6 +271,9 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 		r := run{id: id, lo: len(buf.times), buf: &buf.rowset}
 		if tags {
 			if r.key, err = s.key(rd, id); err != nil {
+				return nil, err
+			}
+			if err := s.grow(int64(len(r.key))); err != nil {
 				return nil, err
 			}
 		}
@@ -362,9 +366,7 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 		if rd.err != nil {
 			return rd.err
 		}
-		bytes := int64(len(buf.times)-start) * int64(8*(1+len(buf.cols)))
-		s.bytes.Add(bytes)
-		if err := s.x.grow(bytes); err != nil {
+		if err := s.grow(int64(len(buf.times)-start)*int64(8*(1+len(buf.cols))) + rd.ownTexts(buf, start)); err != nil {
 			return err
 		}
 		if !s.asc {
@@ -396,6 +398,12 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 		}
 	}
 	return nil
+}
+
+// grow accounts for bytes of the rows that are read.
+func (s *rowScan) grow(bytes int64) error {
+	s.bytes.Add(bytes)
+	return s.x.grow(bytes)
 }
 
 // edge appends the first or the last row of a chunk from the statistics, and
@@ -468,12 +476,15 @@ func (rs *rowset) permute(perm []int32) rowset {
 
 // merge brings the runs of a group into one order, that of time in the scan's
 // direction.
-func (s *rowScan) merge(runs []run) *rowset {
+func (s *rowScan) merge(runs []run) (*rowset, error) {
 	if len(runs) > 1 {
 		for i := range runs {
 			if runs[i].key == "" {
 				// The key only breaks ties; an unreadable one sorts first.
 				runs[i].key, _ = s.u.src.view.SeriesKey(runs[i].id)
+				if err := s.grow(int64(len(runs[i].key))); err != nil {
+					return nil, err
+				}
 			}
 		}
 		sortRuns(runs)
@@ -487,7 +498,7 @@ func (s *rowScan) merge(runs []run) *rowset {
 		if !s.asc {
 			r.buf.reverse()
 		}
-		return r.buf
+		return r.buf, nil
 	}
 	dst := &rowset{times: make([]int64, 0, total)}
 	alone := len(runs) == 1 && total == len(runs[0].buf.times)
@@ -557,7 +568,7 @@ func (s *rowScan) merge(runs []run) *rowset {
 	if perm == nil && !s.asc {
 		dst.reverse()
 	}
-	return dst
+	return dst, nil
 }
 
 // tagRows fills a column with the value of a tag: row i is of run of[perm[i]].

@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/scan"
 )
 
 var errTooManyWindows = errors.New("too many GROUP BY time windows: narrow the time range or widen the interval")
@@ -379,7 +380,7 @@ func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want fun
 	if limit > 0 && u.set.GetCardinality() >= manySeries {
 		return x.streamFirst(l, u, r, out, limit, want)
 	}
-	if limit == 0 && u.set.GetCardinality() >= 8 || streamRows < 1<<10 {
+	if limit == 0 && (u.set.GetCardinality() >= 8 || readsTexts(l.refs)) || streamRows < 1<<10 {
 		return x.streamSlices(l, u, r, out, limit, want)
 	}
 	// As a rule these are few rows, which are read at once and not counted
@@ -400,12 +401,15 @@ func (x *exec) streamUnit(l *level, u *unit, out *seriesOut, limit int, want fun
 
 // streamSlices is streamUnit for what may be many rows.
 func (x *exec) streamSlices(l *level, u *unit, r model.TimeRange, out *seriesOut, limit int, want func(int32) bool) error {
-	rows, err := x.estimateRows(l, u, r)
+	rows, bytes, err := x.estimateRows(l, u, r)
 	if err != nil {
 		return err
 	}
 	// Short slices, so that one is read while the one before is emitted.
 	n := 1 + max(rows/streamRows, min(8*rows/streamRows, rows/(max(1, int64(u.set.GetCardinality()))*sliceRows)))
+	if memory := x.memoryBytes(); bytes > memory/4 {
+		n = max(n, 16*bytes/memory)
+	}
 	if n > 1 {
 		if b, ok := u.shard.TimeBounds(u.set); ok {
 			r = r.Intersect(b)
@@ -476,7 +480,7 @@ func (x *exec) emitSlices(n int, out *seriesOut, l *level, read func(i int) (map
 		if next = nil; s.err != nil {
 			return s.err
 		}
-		if i+1 < n && x.workers > 1 {
+		if i+1 < n && x.workers > 1 && s.bytes <= x.memoryBytes()/8 {
 			start(i + 1)
 		}
 		for _, rs := range s.groups {
@@ -507,7 +511,7 @@ func (x *exec) streamFirst(l *level, u *unit, r model.TimeRange, out *seriesOut,
 	if u.rest == nil && u.narrows(u.set, limit) {
 		width = math.MaxUint64
 	} else {
-		rows, err := x.estimateRows(l, u, r)
+		rows, _, err := x.estimateRows(l, u, r)
 		if err != nil {
 			return err
 		}
@@ -552,19 +556,33 @@ func (x *exec) streamFirst(l *level, u *unit, r model.TimeRange, out *seriesOut,
 	return nil
 }
 
-// estimateRows guesses the rows of a unit from its first series.
-func (x *exec) estimateRows(l *level, u *unit, r model.TimeRange) (int64, error) {
-	const sample = 16
+// memoryBytes returns what the statement may hold, for sizes that depend on it.
+func (x *exec) memoryBytes() int64 {
+	if x.opt.MemoryBytes > 0 {
+		return x.opt.MemoryBytes
+	}
+	return DefaultMemoryBytes
+}
+
+// readsTexts reports whether one of refs is a field of strings.
+func readsTexts(refs []influxql.VarRef) bool {
+	return slices.ContainsFunc(refs, func(r influxql.VarRef) bool { return r.Type == influxql.String })
+}
+
+// estimateRows guesses the rows of a unit from its first series, and the bytes
+// they take from the first chunks.
+func (x *exec) estimateRows(l *level, u *unit, r model.TimeRange) (rows, bytes int64, err error) {
+	const sample, sampleChunks = 16, 8
 	cs, ok := u.bind(l.refs)
 	if !ok || u.set.GetCardinality() == 0 || r.Empty() {
-		return 0, nil
+		return 0, 0, nil
 	}
 	cur, err := u.shard.Scan(x.ctx, cs.request(u, r, l.asc))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer cur.Close()
-	var series, rows int64
+	var series, chunks, measured, text int64
 	for series < sample {
 		if _, ok := cur.NextSeries(); !ok {
 			break
@@ -572,12 +590,24 @@ func (x *exec) estimateRows(l *level, u *unit, r model.TimeRange) (int64, error)
 		series++
 		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
 			rows += int64(c.Len())
+			if t, ok := c.(scan.Texter); ok && cs.texts && chunks < sampleChunks {
+				chunks++
+				measured += int64(c.Len())
+				for i := range cs.fields {
+					text += t.TextBytes(i)
+				}
+			}
 		}
 	}
 	if series == 0 {
-		return 0, cur.Err()
+		return 0, 0, cur.Err()
 	}
-	return rows / series * int64(u.set.GetCardinality()), cur.Err()
+	perRow := int64(8 * (1 + len(l.refs)))
+	if measured > 0 {
+		perRow += text / measured
+	}
+	rows = rows / series * int64(u.set.GetCardinality())
+	return rows, rows * perRow, cur.Err()
 }
 
 // mergeSets merges row sets of several sources, or groups of subqueries, by time

@@ -197,7 +197,8 @@ func castScalar(s scalar, t model.FieldType) scalar {
 	return scalar{typ: t, bits: s.bits}
 }
 
-// vectorBytes is the memory n rows of type t take, roughly.
+// vectorBytes is the memory n rows of type t take, roughly, without the bytes of
+// strings.
 func vectorBytes(t model.FieldType, n int) int64 {
 	switch t {
 	case model.Unknown:
@@ -208,4 +209,15 @@ func vectorBytes(t model.FieldType, n int) int64 {
 		return int64(n)
 	}
 	return 8 * int64(n)
+}
+
+// textBytes returns the bytes of the strings in rows [lo, hi) of v.
+func textBytes(v *column.Vector, lo, hi int) (n int64) {
+	if v.Type != model.String {
+		return 0
+	}
+	for _, text := range v.Strings[lo:hi] {
+		n += int64(len(text))
+	}
+	return n
 }

@@ -67,6 +67,11 @@ type Request struct {
 	// Range bounds the times of the rows. A chunk that straddles a bound is
 	// cut, and then has no statistics.
 	Range model.TimeRange
+	// Charge, if it is set, is called before the cursor takes memory for the
+	// texts of string values, with their bytes, and with a negative number when
+	// it lets go of them: before the next chunk and by Close. Its error ends the
+	// walk. Texts that lie in memory anyway are not charged.
+	Charge func(bytes int64) error
 	// Descending yields the chunks of each series newest first. Rows inside a
 	// chunk are always ascending.
 	Descending bool

@@ -28,6 +28,16 @@ func (c *rowsChunk) Column(i int) (*column.Vector, error) {
 	return &c.rows.Cols[i], nil
 }
 
+// TextBytes implements scan.Texter.
+func (c *rowsChunk) TextBytes(i int) (n int64) {
+	if !c.absent[i] {
+		for _, text := range c.rows.Cols[i].Strings {
+			n += int64(len(text))
+		}
+	}
+	return n
+}
+
 // fileChunk is a chunk of a file, whole or cut to rows [lo, hi), decoded when
 // asked.
 type fileChunk struct {
@@ -41,6 +51,7 @@ type fileChunk struct {
 	types  []model.FieldType
 	absent []bool
 	shard  *Shard
+	cursor *cursor
 }
 
 // set positions c on the source's chunk, cut to times. It returns false when
@@ -116,6 +127,11 @@ func (c *fileChunk) Column(i int) (*column.Vector, error) {
 		c.nulls[i].Nulls(t, c.Len())
 		return &c.nulls[i], nil
 	}
+	if c.types[i] == model.String {
+		if err := c.cursor.chargeText(&c.src.chunk, p); err != nil {
+			return nil, c.damaged(err)
+		}
+	}
 	v, err := c.src.chunk.Column(p)
 	if err != nil {
 		return nil, c.damaged(err)
@@ -128,6 +144,16 @@ func (c *fileChunk) Column(i int) (*column.Vector, error) {
 	}
 	c.col[i] = v.Slice(c.lo, c.hi)
 	return &c.col[i], nil
+}
+
+// TextBytes implements scan.Texter. Damage shows when the column is read.
+func (c *fileChunk) TextBytes(i int) int64 {
+	p := c.src.fields[i]
+	if p < 0 || c.types[i] != model.String {
+		return 0
+	}
+	n, _ := c.src.chunk.TextBytes(p)
+	return int64(n) * int64(c.Len()) / int64(c.src.chunk.Len())
 }
 
 // damaged remembers damage of the chunk's file and returns err.

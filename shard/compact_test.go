@@ -443,12 +443,19 @@ func TestLongText(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range src.series.Chunks {
-				if e.Rows > 17 {
+				if e.Rows > 5 {
 					t.Errorf("chunk of %d rows of a megabyte", e.Rows)
 				}
 			}
 		}
-		cur, err := v.Scan(context.Background(), scan.Request{Measurement: "m", Series: roaring.BitmapOf(uint32(b.series[0].ID())), Fields: []string{"s"}, Range: model.AllTime})
+		charged, largest := int64(0), int64(0)
+		req := scan.Request{Measurement: "m", Series: roaring.BitmapOf(uint32(b.series[0].ID())), Fields: []string{"s"}, Range: model.AllTime}
+		req.Charge = func(n int64) error {
+			charged += n
+			largest = max(largest, charged)
+			return nil
+		}
+		cur, err := v.Scan(context.Background(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -460,6 +467,13 @@ func TestLongText(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				held := int64(0)
+				for _, text := range col.Strings {
+					held += int64(len(text))
+				}
+				if charged < held {
+					t.Errorf("%d bytes are charged for %d", charged, held)
+				}
 				for i, at := range ts {
 					if len(col.Strings[i]) != want[at] {
 						t.Fatalf("text of %d bytes at %d, want %d", len(col.Strings[i]), at, want[at])
@@ -470,6 +484,25 @@ func TestLongText(t *testing.T) {
 		}
 		if rows != len(want) || cur.Err() != nil {
 			t.Fatalf("%d rows, want %d: %v", rows, len(want), cur.Err())
+		}
+		if cur.Close(); charged != 0 || largest > 2*clusterPieces*chunkText {
+			t.Errorf("%d bytes are charged after Close, %d at most", charged, largest)
+		}
+		// A charge that is refused ends the walk.
+		refused := errors.New("too much")
+		req.Charge = func(int64) error { return refused }
+		if cur, err = v.Scan(context.Background(), req); err != nil {
+			t.Fatal(err)
+		}
+		defer cur.Close()
+		err = nil
+		for _, ok := cur.NextSeries(); ok && err == nil; _, ok = cur.NextSeries() {
+			for ch := cur.NextChunk(); ch != nil && err == nil; ch = cur.NextChunk() {
+				_, err = ch.Column(0)
+			}
+		}
+		if err = errors.Join(err, cur.Err()); !errors.Is(err, refused) {
+			t.Errorf("a charge was refused: %v", err)
 		}
 	}
 	check()

@@ -11,6 +11,7 @@ import (
 	"tsdbd/column"
 	"tsdbd/model"
 	"tsdbd/scan"
+	"tsdbd/tsm"
 )
 
 // cursor merges what files and caches hold of each series.
@@ -28,6 +29,9 @@ type cursor struct {
 	absent     []bool // fields that the shard lacks, their type is made up
 	times      model.TimeRange
 	descending bool
+
+	charge  func(bytes int64) error // Request.Charge
+	charged int64                   // for the present chunk
 
 	sources []source
 	caches  []cacheSource
@@ -128,7 +132,7 @@ func (c *cursor) start() {
 	for _, f := range c.fields {
 		c.types = append(c.types, f.Type)
 	}
-	c.direct.absent, c.direct.shard = c.absent, c.view.shard
+	c.direct.absent, c.direct.shard, c.direct.cursor = c.absent, c.view.shard, c
 	c.sources = slices.DeleteFunc(c.sources, func(s source) bool {
 		return !s.file.reader.Info().Range.Overlaps(c.times)
 	})
@@ -389,6 +393,7 @@ func (c *cursor) NextChunk() scan.Chunk {
 }
 
 func (c *cursor) nextChunk() scan.Chunk {
+	c.letGo()
 	for c.err == nil && c.at < len(c.clusters) {
 		if err := c.ctx.Err(); err != nil {
 			c.err = err
@@ -465,7 +470,7 @@ func (c *cursor) single(p piece) scan.Chunk {
 		}
 	}
 	c.merged.Reset(c.types)
-	if err := s.read(c.id, p.chunk, c.times, &c.merged); err != nil {
+	if err := s.read(c, p.chunk, c.times, &c.merged); err != nil {
 		c.err = err
 		return nil
 	}
@@ -506,7 +511,7 @@ func (c *cursor) merge(cl cluster) *column.Rows {
 				used++
 				rows.Reset(c.types)
 			}
-			if err := c.sources[src].read(c.id, p.chunk, times, rows); err != nil {
+			if err := c.sources[src].read(c, p.chunk, times, rows); err != nil {
 				c.err = err
 				return nil
 			}
@@ -529,7 +534,29 @@ func (c *cursor) Err() error {
 }
 
 // Close ends the cursor; the view stays.
-func (c *cursor) Close() {}
+func (c *cursor) Close() { c.letGo() }
+
+// chargeText charges the reader for the texts of a chunk's field before they are
+// decoded (W9).
+func (c *cursor) chargeText(chunk *tsm.Chunk, field int) error {
+	if c.charge == nil {
+		return nil
+	}
+	n, err := chunk.TextBytes(field)
+	if err != nil || n == 0 {
+		return err
+	}
+	c.charged += int64(n)
+	return c.charge(int64(n))
+}
+
+// letGo gives back what the present chunk was charged.
+func (c *cursor) letGo() {
+	if c.charged != 0 {
+		_ = c.charge(-c.charged) // giving back does not fail
+		c.charged = 0
+	}
+}
 
 // bounds returns a range that holds the rows of one series.
 func (c *cursor) bounds(id model.SeriesID) (model.TimeRange, bool, error) {

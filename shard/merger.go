@@ -202,7 +202,7 @@ func (m *merger) series() error {
 				}
 				continue
 			}
-			if err := s.read(c.id, p.chunk, model.AllTime, &m.buf); err != nil {
+			if err := s.read(c, p.chunk, model.AllTime, &m.buf); err != nil {
 				return err
 			}
 		} else {
@@ -306,7 +306,7 @@ func (m *merger) emit(keep int) error {
 const (
 	// chunkText is how many bytes of strings a chunk takes, but for a row that
 	// has more alone.
-	chunkText = 16 << 20
+	chunkText = 4 << 20
 	// maxCells bounds rows times fields of a chunk: a series may have very many
 	// fields, and each of its rows few of them.
 	maxCells = 1 << 22

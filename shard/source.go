@@ -111,8 +111,10 @@ func (s *source) countHidden(id model.SeriesID) (n int64, err error) {
 	return n, nil
 }
 
-// read appends the living rows of chunk k within times to dst.
-func (s *source) read(id model.SeriesID, k int, times model.TimeRange, dst *column.Rows) error {
+// read appends the living rows of chunk k of the cursor's series within times to
+// dst.
+func (s *source) read(cur *cursor, k int, times model.TimeRange, dst *column.Rows) error {
+	id := cur.id
 	if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
 		return err
 	}
@@ -137,6 +139,11 @@ func (s *source) read(id model.SeriesID, k int, times model.TimeRange, dst *colu
 		if p < 0 {
 			into.Cols[c].AppendNulls(hi - lo)
 			continue
+		}
+		if into.Cols[c].Type == model.String {
+			if err := cur.chargeText(&s.chunk, p); err != nil {
+				return err
+			}
 		}
 		v, err := s.chunk.Column(p)
 		if err != nil {

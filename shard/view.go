@@ -128,6 +128,7 @@ func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) 
 	c.ctx = ctx
 	c.times = req.Range
 	c.descending = req.Descending
+	c.charge = req.Charge
 	have := v.index.Fields(req.Measurement)
 	for _, key := range req.Fields {
 		// A vector that grows by rows needs a type, also where the shard lacks

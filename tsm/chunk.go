@@ -6,6 +6,7 @@ import (
 
 	"tsdbd/column"
 	"tsdbd/internal/binio"
+	"tsdbd/model"
 	"tsdbd/scan"
 	"tsdbd/tsm/codec"
 )
@@ -180,6 +181,7 @@ func (c *Chunk) Column(field int) (*column.Vector, error) {
 	if err != nil {
 		return nil, err
 	}
+	clear(v.Strings) // what the chunk before held, before more is taken
 	v.Reset(c.fields[field].Type)
 	rows := c.e.Rows
 	if len(b) == 0 {
@@ -204,6 +206,35 @@ func (c *Chunk) Column(field int) (*column.Vector, error) {
 	}
 	c.ready[field] = true
 	return v, nil
+}
+
+// TextBytes returns how many bytes Column takes for the texts of a field of
+// strings: 0 if it holds them already.
+func (c *Chunk) TextBytes(field int) (int, error) {
+	if field < 0 || field >= len(c.ready) || c.ready[field] || c.fields[field].Type != model.String {
+		return 0, nil
+	}
+	i := field + c.timeColumns()
+	b, err := c.raw(i)
+	if err != nil || len(b) == 0 {
+		return 0, err
+	}
+	count, off := c.e.Rows, 0
+	if c.places[i].sparse {
+		d := &c.cols[field]
+		d.valid = grow(d.valid, (c.e.Rows+63)/64)
+		if count, off = decodePresence(d.valid, b, c.e.Rows); off < 0 {
+			return 0, binio.Corruptf(c.r.path, c.off+int64(c.places[i].off), "tsm: bad presence of column %d", field)
+		}
+	}
+	if count == 1 {
+		return len(b) - off, nil // the value itself
+	}
+	n, err := codec.TextBytes(b[off:])
+	if err != nil {
+		return 0, binio.Corruptf(c.r.path, c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
+	}
+	return n, nil
 }
 
 // AllValid reports, without decoding, that every row has a value of the field.

@@ -183,6 +183,45 @@ func DecodeStrings(dst []string, block []byte, n int) ([]string, error) {
 	return all, nil
 }
 
+// TextBytes returns how many bytes DecodeStrings takes for the texts of a block,
+// without decoding them.
+func TextBytes(block []byte) (int, error) {
+	if len(block) == 0 {
+		return 0, corrupt("empty block")
+	}
+	d := binio.NewDecoder(block[1:])
+	switch block[0] {
+	case encConst:
+		return len(block) - 1, nil
+	case encDict:
+		d.Uvarint()
+		d.Bytes(d.Count(1))
+		dict := d.Bytes(d.Len())
+		if d.Err() != nil {
+			return 0, d.Err()
+		}
+		if len(dict) > 0 && dict[0] == encDict {
+			return 0, corrupt("dictionary of a dictionary")
+		}
+		return TextBytes(dict)
+	case encRaw, encSnappy:
+		d.Bytes(d.Count(1))
+		text := d.Bytes(d.Len())
+		if d.Err() != nil {
+			return 0, d.Err()
+		}
+		if block[0] == encRaw {
+			return len(text), nil
+		}
+		size, err := snappy.DecodedLen(text)
+		if err != nil || size > snappyRatio*len(text) {
+			return 0, corrupt("snappy length")
+		}
+		return size, nil
+	}
+	return 0, corrupt("string encoding")
+}
+
 func decodePlainStrings(dst []string, block []byte) error {
 	enc := block[0]
 	if enc == encConst {
