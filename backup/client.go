@@ -59,13 +59,18 @@ func answer(resp *http.Response) error {
 	if json.Unmarshal(b, &j) != nil || j.Error == "" {
 		j.Error = strings.TrimSpace(string(b))
 	}
-	return &WriteError{Status: resp.StatusCode, Message: j.Error}
+	e := &WriteError{Status: resp.StatusCode, Message: j.Error, Dropped: -1}
+	if n, err := strconv.ParseInt(resp.Header.Get("X-Tsdbd-Dropped"), 10, 64); err == nil {
+		e.Dropped = n
+	}
+	return e
 }
 
 // WriteError is an answer of a server that is not a success.
 type WriteError struct {
 	Status  int
 	Message string
+	Dropped int64 // lines of a write that were not stored; -1: the server does not say
 }
 
 // Error returns status and text.
@@ -84,17 +89,6 @@ func (e *WriteError) ofLines() bool {
 // ofPolicy reports that the database has no such retention policy.
 func (e *WriteError) ofPolicy() bool {
 	return strings.Contains(e.Message, "retention policy not found")
-}
-
-// failedLines returns how many lines the text tells of.
-func (e *WriteError) failedLines() int64 {
-	n := int64(strings.Count(e.Message, "unable to parse"))
-	if _, rest, ok := strings.Cut(e.Message, "dropped="); ok {
-		digits, _, _ := strings.Cut(rest, " ")
-		dropped, _ := strconv.ParseInt(digits, 10, 64)
-		n += dropped
-	}
-	return n
 }
 
 // Ping returns an error if no server answers.

@@ -320,25 +320,18 @@ func (im *importer) send() {
 // importPatience is how long a server that has a problem of its own is tried.
 const importPatience = time.Minute
 
-// sendBatch writes a batch. Lines of it that the server refuses are counted,
-// and looked for if somebody wants to have them.
+// sendBatch writes a batch. If the server refuses lines of it, sendBatch finds
+// out which: the text of the refusal names one kind of reason, and not all lines.
 func (im *importer) sendBatch(b *importBatch) {
 	refusal, err := im.write(b)
+	var lines []byte
+	failed := int64(0)
+	if err == nil && refusal != nil {
+		lines, failed, err = im.search(b, refusal)
+	}
 	if err != nil {
 		im.cancel(fmt.Errorf("write to database %s: %w", b.db, err))
 		return
-	}
-	failed := int64(0)
-	var lines []byte
-	switch {
-	case refusal == nil:
-	case im.opt.Failed == nil:
-		failed = min(max(refusal.failedLines(), 1), b.lines)
-	default:
-		if lines, failed, err = im.search(b); err != nil {
-			im.cancel(fmt.Errorf("write to database %s: %w", b.db, err))
-			return
-		}
 	}
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -348,7 +341,7 @@ func (im *importer) sendBatch(b *importBatch) {
 	if refusal != nil && len(im.stats.Errors) < maxImportErrors {
 		im.stats.Errors = append(im.stats.Errors, refusal.Message)
 	}
-	if len(lines) > 0 {
+	if len(lines) > 0 && im.opt.Failed != nil {
 		im.keepLocked(b.db, b.rp, lines)
 	}
 	if im.opt.Progress != nil {
@@ -401,11 +394,16 @@ func (im *importer) makePolicy(db, rp string) error {
 	return nil
 }
 
-// search finds the lines of a batch that the server refuses, by halves. What it
-// takes it has already; storing it again changes nothing.
-func (im *importer) search(b *importBatch) (lines []byte, n int64, err error) {
-	if b.lines == 1 {
-		return b.body, 1, nil
+// search returns the lines of a refused batch that the server does not store,
+// and their number. It sends the batch again by halves. What the server takes
+// it has already; storing it again changes nothing. A server that says how many
+// lines it dropped spares the search where it dropped all lines or none.
+func (im *importer) search(b *importBatch, refusal *WriteError) (lines []byte, n int64, err error) {
+	switch {
+	case refusal.Dropped == 0: // all points are stored, without a field "time"
+		return nil, 0, nil
+	case b.lines == 1 || refusal.Dropped == b.lines:
+		return b.body, b.lines, nil
 	}
 	half := len(b.ends) / 2
 	cut := b.ends[half-1]
@@ -422,7 +420,7 @@ func (im *importer) search(b *importBatch) (lines []byte, n int64, err error) {
 		if refusal == nil {
 			continue
 		}
-		more, k, err := im.search(part)
+		more, k, err := im.search(part, refusal)
 		if err != nil {
 			return nil, 0, err
 		}

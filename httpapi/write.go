@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -106,7 +107,12 @@ type parsed struct {
 	dropped int    // points that cannot be stored
 	reason  string // of the first
 	bad     error  // lines that do not parse, nil if none
+	lines   int    // of bad
 }
+
+// droppedHeader says how many points and lines of a write were not stored. The
+// text of the error quotes only some of them.
+const droppedHeader = "X-Tsdbd-Dropped"
 
 // write stores a body. The order of the checks is InfluxDB's, since clients
 // see the first that fails.
@@ -168,7 +174,7 @@ func (h *Handler) store(w http.ResponseWriter, r *http.Request, t *target) error
 			left.reason = reason
 		}
 	}
-	return h.partial(t.db, rp, left)
+	return h.partial(w, t.db, rp, left)
 }
 
 // parseLines reads line protocol into a batch.
@@ -194,9 +200,10 @@ func (h *Handler) parseLines(w http.ResponseWriter, r *http.Request, t *target, 
 	if bad != nil && bad.BadLines > 0 {
 		h.metrics.parseErrors.Inc()
 		if points == 0 && bad.Refused == 0 {
+			w.Header().Set(droppedHeader, strconv.Itoa(bad.BadLines))
 			return parsed{}, badRequest(bad.Error())
 		}
-		left.bad = bad
+		left.bad, left.lines = bad, bad.BadLines
 	}
 	if !validConsistency(t.consistency) {
 		return parsed{}, errConsistency
@@ -226,7 +233,10 @@ func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *column.B
 
 // partial reports what of a durable write was left out, or nil. Points that
 // were refused come before lines that did not parse: one reason is told.
-func (h *Handler) partial(db, rp string, left parsed) error {
+func (h *Handler) partial(w http.ResponseWriter, db, rp string, left parsed) error {
+	if left.reason != "" || left.bad != nil {
+		w.Header().Set(droppedHeader, strconv.Itoa(left.dropped+left.lines))
+	}
 	h.metrics.dropped.Add(float64(left.dropped))
 	h.counts.dropped.Add(int64(left.dropped))
 	switch {
