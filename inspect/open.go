@@ -7,14 +7,42 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"tsdbd/internal/vfs"
+	"tsdbd/meta"
 	"tsdbd/store"
 )
 
 // ErrInUse says that a server has the directory open.
 var ErrInUse = errors.New("in use by a running server")
+
+// ErrNoData says that a directory is none of a server's data.
+var ErrNoData = errors.New("not a data directory of tsdbd: it has no catalog, no database, and no log")
+
+// checkData returns an ErrNoData for a directory that is certainly not a data
+// directory.
+func checkData(fsys vfs.FS, dir string) error {
+	for _, n := range meta.CopyNames() {
+		if _, err := fsys.Stat(path.Join(dir, "meta", n)); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "db-") }) {
+		return nil
+	}
+	if slices.Contains(names, "LOCK") && slices.Contains(names, "wal") {
+		return nil // a server has been started and has no database
+	}
+	return fmt.Errorf("%s: %w", dir, ErrNoData)
+}
 
 // Hold keeps servers off a data directory until the answer is closed. It
 // returns an ErrInUse when one runs on it. Nothing is written.
@@ -49,6 +77,9 @@ func Open(dir string, logger *slog.Logger) (*Store, error) {
 	hold, err := Hold(dir)
 	if err != nil {
 		return nil, err
+	}
+	if err := checkData(vfs.OS, filepath.ToSlash(dir)); err != nil {
+		return nil, errors.Join(err, hold.Close())
 	}
 	st, err := store.OpenForReading(filepath.ToSlash(filepath.Clean(dir)), store.Options{FS: NewOverlay(vfs.OS), Logger: logger})
 	if err != nil {

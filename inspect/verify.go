@@ -74,6 +74,11 @@ func Verify(ctx context.Context, dir string, opt VerifyOptions) (*VerifyReport, 
 	if _, err := v.fs.Stat(v.dir); err != nil {
 		return nil, err
 	}
+	if opt.Live == nil {
+		if err := checkData(v.fs, v.dir); err != nil {
+			return nil, err
+		}
+	}
 	if err := v.all(); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,10 @@ func advice(err error) string {
 		return "the server's certificate comes from no authority that this machine knows: SSL_CERT_FILE names a file of others"
 	case errors.Is(err, inspect.ErrInUse):
 		return "stop the server, or use a command that asks it by -host URL"
+	case errors.Is(err, inspect.ErrNoData):
+		return "name the directory that holds meta, wal, and db-1; a directory of backups takes -backup"
+	case errors.Is(err, errForeignDir):
+		return "name a new or empty directory with -data DIR, or a subdirectory of this one"
 	case errors.Is(err, vfs.ErrLocked):
 		return "another tsdbd runs on this directory: stop it, or name another directory with -data DIR"
 	case vfs.IsReadOnly(err):

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -166,21 +164,6 @@ func (c *config) readInfluxValue(name, text, to string, m toml.MetaData) (keyNot
 		}
 	}
 	return keyNote{name, "is taken for " + to, slog.LevelInfo}, true, nil
-}
-
-// errInfluxData says that a directory is an InfluxDB's.
-var errInfluxData = errors.New("there is the data of an InfluxDB: name an empty directory, and move the data with influx_inspect export and tsdbd import")
-
-// checkDir refuses a directory in which an InfluxDB keeps its data, which an
-// influxdb.conf names.
-func (c *config) checkDir() error {
-	for _, pattern := range []string{"*/_series", "_internal", "meta.db", "meta/meta.db"} {
-		found, err := filepath.Glob(filepath.Join(c.Data.Dir, filepath.FromSlash(pattern)))
-		if err == nil && len(found) > 0 {
-			return fmt.Errorf("data.dir %s: %w", c.dataPath(), errInfluxData)
-		}
-	}
-	return nil
 }
 
 // influxVariables returns a note on each variable of the environment that sets a
