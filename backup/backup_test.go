@@ -266,7 +266,9 @@ func TestIncremental(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if damage, err := r.Check(context.Background(), m); err != nil || len(damage) > 0 {
+		var last Progress
+		tell := func(p Progress) { last = p }
+		if damage, err := r.Check(context.Background(), m, tell); err != nil || len(damage) > 0 || last.Objects == 0 || last.ObjectsDone != last.Objects || last.BytesDone != m.Bytes() {
 			t.Errorf("%s: %v %v", n, damage, err)
 		}
 		st, _, err := Open(r, n)
@@ -292,7 +294,7 @@ func TestIncremental(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if damage, err := r.Check(context.Background(), m); err != nil || len(damage) > 0 {
+	if damage, err := r.Check(context.Background(), m, nil); err != nil || len(damage) > 0 {
 		t.Errorf("after prune: %v %v", damage, err)
 	}
 	left, err := vfs.OS.List(dir + "/objects")
@@ -398,7 +400,7 @@ func TestBadPart(t *testing.T) {
 	if _, m, err = r.Manifest(""); err != nil {
 		t.Fatal(err)
 	}
-	if damage, err := r.Check(context.Background(), m); err != nil || len(damage) > 0 {
+	if damage, err := r.Check(context.Background(), m, nil); err != nil || len(damage) > 0 {
 		t.Errorf("%v %v", damage, err)
 	}
 }
@@ -447,7 +449,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		if err := os.WriteFile(name, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		damage, err := r.Check(context.Background(), m)
+		damage, err := r.Check(context.Background(), m, nil)
 		if err != nil || len(damage) != 1 || !strings.Contains(damage[0].Error(), o.Name) {
 			t.Errorf("%s: %v %v", o.Name, damage, err)
 		}

@@ -45,12 +45,19 @@ func (c *Client) do(ctx context.Context, method, path string, params url.Values,
 // maxErrorText bounds what is read of an error's answer.
 const maxErrorText = 64 << 10
 
+// webPage is the message of a WriteError of a server of another kind.
+const webPage = "a web page, no answer of tsdbd or InfluxDB: is this the right address?"
+
 // answer returns the error that a response is, and closes its body then.
 func answer(resp *http.Response) error {
-	if resp.StatusCode/100 == 2 {
+	page := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html")
+	if resp.StatusCode/100 == 2 && !page {
 		return nil
 	}
 	defer resp.Body.Close()
+	if page {
+		return &WriteError{Status: resp.StatusCode, Message: webPage, Dropped: -1}
+	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorText))
 	if err != nil {
 		return err

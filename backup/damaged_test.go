@@ -60,7 +60,7 @@ func TestSkipDamaged(t *testing.T) {
 	if err != nil || len(m.Damaged) != 2 {
 		t.Fatalf("the manifest tells of %v, %v", m.Damaged, err)
 	}
-	if damage, err := r.Check(context.Background(), m); err != nil || len(damage) > 0 {
+	if damage, err := r.Check(context.Background(), m, nil); err != nil || len(damage) > 0 {
 		t.Errorf("check: %v %v", damage, err)
 	}
 	if left, _ := filepath.Glob(dir + "/objects/*.part"); len(left) > 0 {

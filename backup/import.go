@@ -45,6 +45,17 @@ type ImportStats struct {
 	Errors           []string // the first refusals
 }
 
+// Add adds what another import did.
+func (s *ImportStats) Add(o ImportStats) {
+	s.Lines += o.Lines
+	s.Written += o.Written
+	s.Failed += o.Failed
+	s.Statements += o.Statements
+	s.FailedStatements += o.FailedStatements
+	s.Policies = append(s.Policies, o.Policies...)
+	s.Errors = append(s.Errors, o.Errors[:min(len(o.Errors), maxImportErrors-len(s.Errors))]...)
+}
+
 // maxImportErrors bounds ImportStats.Errors.
 const maxImportErrors = 20
 

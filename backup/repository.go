@@ -395,8 +395,11 @@ func (r *Repository) verifyObject(ctx context.Context, o Object) (string, error)
 
 // Check verifies a backup: every object is there, with the hashes that its name
 // and the manifest tell. Damage is told by each; other errors end the check.
-func (r *Repository) Check(ctx context.Context, m *Manifest) (damage []error, err error) {
-	for _, o := range m.objects() {
+// tell, if not nil, hears how far the check is.
+func (r *Repository) Check(ctx context.Context, m *Manifest, tell func(Progress)) (damage []error, err error) {
+	objects := m.objects()
+	progress := meter{tell: tell, p: Progress{Objects: len(objects), Bytes: m.Bytes()}}
+	for i, o := range objects {
 		if err := ctx.Err(); err != nil {
 			return damage, err
 		}
@@ -411,6 +414,7 @@ func (r *Repository) Check(ctx context.Context, m *Manifest) (damage []error, er
 		case sum != m.Objects[o.Name]:
 			damage = append(damage, binio.Corruptf(r.object(o.Name), -1, "SHA-256 %s, the manifest says %s", sum, m.Objects[o.Name]))
 		}
+		progress.add(func(p *Progress) { p.ObjectsDone++; p.BytesDone += o.Size }, i == len(objects)-1)
 	}
 	return damage, nil
 }

@@ -369,7 +369,7 @@ func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) 
 	if err != nil {
 		return ImportStats{}, err
 	}
-	if damage, err := r.Check(ctx, m); err != nil || len(damage) > 0 {
+	if damage, err := r.Check(ctx, m, nil); err != nil || len(damage) > 0 {
 		return ImportStats{}, fmt.Errorf("check backup: %w", errors.Join(append(damage, err)...))
 	}
 	st, m, err := Open(r, opt.Backup)

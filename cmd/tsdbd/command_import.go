@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
+	"time"
 
 	"tsdbd/backup"
 	"tsdbd/lineproto"
@@ -16,13 +18,14 @@ func importCommand() *command {
 	return &command{
 		name:    "import",
 		summary: "send line protocol to a running server",
-		about: `tsdbd import sends line protocol from FILE, or from standard input, to a running server. The input may be gzipped. Headers as tsdbd export and the influx tools write them are understood: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
+		about: `tsdbd import sends line protocol from each FILE in turn, or from standard input, to a running server. The input may be gzipped. Headers as tsdbd export and the influx tools write them are understood: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
 
 It tells how many points were processed and refused; the exit code is 1 when some were refused.`,
-		usage:    []string{"[flags] [FILE]"},
+		usage:    []string{"[flags] [FILE...]"},
 		operands: "FILE",
 		examples: []example{
 			{"tsdbd import telegraf.gz", "what tsdbd export or influx_inspect export has written"},
+			{"tsdbd import day1.gz day2.gz", "several files, one after the other"},
 			{"tsdbd import -db demo -precision s -failed refused.txt points.txt", "bare lines with times in seconds"},
 		},
 		define: defineImport,
@@ -40,22 +43,15 @@ func defineImport(f *commandFlags) action {
 	f.BoolVar(&opt.Ordered, "ordered", false, "send one request at a time, so that of two lines for the same point the later one wins")
 	failed := f.String("failed", "", "write the lines that were refused to `FILE`")
 	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) (err error) {
-		if len(rest) > 1 {
-			return f.usageError("import takes one file")
-		}
 		if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
 			return f.usageError("-precision is one of ns, us, ms, s, m and h, not %q", opt.Precision)
 		}
 		f.complete(client)
-		var in io.Reader = os.Stdin
-		if len(rest) == 1 && rest[0] != "-" {
-			file, err := os.Open(rest[0])
-			if err != nil {
-				return err
-			}
-			defer file.Close()
-			in = file
+		in, err := openImport(ctx, rest, stderr)
+		if err != nil {
+			return err
 		}
+		defer in.close()
 		if *failed != "" {
 			file, err := os.OpenFile(*failed, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 			if err != nil {
@@ -69,14 +65,107 @@ func defineImport(f *commandFlags) action {
 		if err := client.Ping(ctx); err != nil {
 			return err
 		}
-		p := newProgress(stderr)
-		opt.Progress = func(s backup.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
-		stats, err := backup.Import(ctx, client, in, opt)
-		p.clear()
-		if err != nil {
-			fmt.Fprintf(stderr, "the import broke off after %d points\n", stats.Lines)
-			return err
+		var all backup.ImportStats
+		p, begin := newProgress(stderr), time.Now()
+		opt.Progress = func(s backup.ImportStats) {
+			written, refused := all.Written+s.Written, all.Failed+s.Failed
+			p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(begin)), written, refused)
 		}
-		return importResult(stats, stdout, stderr)
+		for _, r := range in.files {
+			stats, err := backup.Import(ctx, client, r, opt)
+			all.Add(stats)
+			if err != nil {
+				p.clear()
+				fmt.Fprintf(stderr, "the import broke off after %d points\n", all.Lines)
+				return err
+			}
+		}
+		p.clear()
+		return importResult(all, stdout, stderr)
 	}
+}
+
+// importInput is what an import reads.
+type importInput struct {
+	files []io.Reader
+	size  int64 // of all of them; 0 if it is not known
+	read  atomic.Int64
+	open  []*os.File
+}
+
+// openImport opens files by their names; without a name, and by "-", standard
+// input.
+func openImport(ctx context.Context, names []string, stderr io.Writer) (in *importInput, err error) {
+	in = new(importInput)
+	defer func() {
+		if err != nil {
+			in.close()
+		}
+	}()
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	known := true
+	for _, name := range names {
+		if name == "-" {
+			if isTerminal(os.Stdin) {
+				fmt.Fprintln(stderr, "reading line protocol from standard input, Ctrl-D ends it")
+			}
+			in.files, known = append(in.files, in.counted(endedBy(ctx, os.Stdin))), false
+			continue
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return in, err
+		}
+		in.open = append(in.open, f)
+		st, err := f.Stat()
+		switch {
+		case err != nil:
+			return in, err
+		case st.IsDir():
+			return in, fmt.Errorf("%s is a directory", name)
+		case st.Mode().IsRegular():
+			in.size += st.Size()
+			in.files = append(in.files, in.counted(f))
+		default: // a pipe, which may never give anything
+			in.files, known = append(in.files, in.counted(endedBy(ctx, f))), false
+		}
+	}
+	if !known {
+		in.size = 0
+	}
+	return in, nil
+}
+
+func (in *importInput) close() {
+	for _, f := range in.open {
+		_ = f.Close() // it was read only
+	}
+}
+
+// counted returns r, of which the bytes read are counted.
+func (in *importInput) counted(r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		in.read.Add(int64(n))
+		return n, err
+	})
+}
+
+type readerFunc func(p []byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// endedBy returns a reader of r that fails when ctx ends, also while a read of r
+// waits. That read then lasts until the program ends.
+func endedBy(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
+	go func() {
+		_, err := io.Copy(in, r)
+		_ = in.CloseWithError(err)
+	}()
+	return out
 }

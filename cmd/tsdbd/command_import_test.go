@@ -2,14 +2,19 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"tsdbd/internal/apptest"
+	"tsdbd/internal/proc"
 )
 
 // TestImportCountsWhatIsRefused: the counts are those of the points, with and
@@ -56,5 +61,100 @@ func TestImportCountsWhatIsRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestImportFiles: files come one after the other, and the headers of one do not
+// hold for the next.
+func TestImportFiles(t *testing.T) {
+	s := apptest.Start(t)
+	s.Query("", "CREATE DATABASE a")
+	s.Query("", "CREATE DATABASE b")
+	one, two := writeFile(t, "# DML\n# CONTEXT-DATABASE:b\nm v=1 1\nbad\n"), writeFile(t, "m v=2 2\nm v=3 3\nbad\n")
+	failed := t.TempDir() + "/failed"
+	out, _, err := tsdbd(t, "import", "-host", s.URL, "-db", "a", "-failed", failed, one, two)
+	if err == nil || !strings.HasPrefix(out, "5 points processed, 3 written, 2 refused") {
+		t.Errorf("import says %q, %v", out, err)
+	}
+	if a, b := s.Query("a", "SELECT v FROM m"), s.Query("b", "SELECT v FROM m"); !strings.Contains(a, "[[2,2],[3,3]]") || !strings.Contains(b, "[[1,1]]") {
+		t.Errorf("database a: %s, b: %s", a, b)
+	}
+	text, err := os.ReadFile(failed)
+	if want := "# CONTEXT-DATABASE:b\n# CONTEXT-RETENTION-POLICY:\nbad\n# CONTEXT-DATABASE:a\n# CONTEXT-RETENTION-POLICY:\nbad\n"; err != nil || string(text) != want {
+		t.Errorf("failed lines %q, %v", text, err)
+	}
+	if _, _, err := tsdbd(t, "import", "-host", s.URL, "-db", "a", one, t.TempDir()); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("import of a directory: %v", err)
+	}
+	// What is no text does not reach a terminal as it is.
+	_, errs, _ := tsdbd(t, "import", "-host", s.URL, "-db", "a", writeFile(t, "\x1b[2J\x9b\x00 bad é\n"))
+	if !strings.Contains(errs, `\x1b[2J`) || strings.ContainsAny(errs, "\x1b\x00") || !strings.Contains(errs, "é") {
+		t.Errorf("errors: %q", errs)
+	}
+}
+
+// TestImportOfAnotherServer: a web page is told in a line.
+func TestImportOfAnotherServer(t *testing.T) {
+	for _, status := range []int{200, 404} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "<html>\n<title>Welcome</title>\n</html>\n")
+		}))
+		defer web.Close()
+		for _, args := range [][]string{{"import", "-db", "d", writeFile(t, "m v=1\n")}, {"export"}} {
+			out, errs, err := tsdbd(t, append(args, "-host", web.URL)...)
+			if err == nil || !strings.Contains(err.Error(), "a web page, no answer of tsdbd or InfluxDB") || strings.Contains(out+errs+err.Error(), "\n") {
+				t.Errorf("%s of status %d: %q %q %v", args[0], status, out, errs, err)
+			}
+		}
+	}
+}
+
+// TestImportEndsByOneSignal: also while it waits for standard input.
+func TestImportEndsByOneSignal(t *testing.T) {
+	asked := make(chan bool, 1)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+		asked <- true
+	}))
+	defer web.Close()
+	cmd := exec.Command(os.Args[0], "import", "-host", web.URL, "-db", "d")
+	cmd.Env = append(os.Environ(), "TSDBD_TEST_MAIN=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	proc.Prepare(cmd)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
+	<-asked
+	if err := proc.Stop(cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestPace(t *testing.T) {
+	for _, c := range []struct {
+		done, total, points int64
+		took                time.Duration
+		want                string
+	}{
+		{0, 0, 5, 0, ""},
+		{25, 100, 5, time.Millisecond, " 25.0%  "},
+		{25, 100, 5000, 10 * time.Second, " 25.0%  500/s  30s left  "},
+		{25, 0, 5000, 10 * time.Second, "500/s  "},
+		{0, 100, 0, 10 * time.Second, "  0.0%  0/s  "},
+		{100, 100, 5000, 10 * time.Second, "100.0%  500/s  0s left  "},
+	} {
+		if got := pace(c.done, c.total, c.points, c.took); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
 }

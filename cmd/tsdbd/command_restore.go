@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"tsdbd/backup"
 	"tsdbd/internal/vfs"
@@ -87,7 +91,7 @@ func defineRestore(f *commandFlags) action {
 // importResult tells how an import went; refused points are an error.
 func importResult(s backup.ImportStats, stdout, stderr io.Writer) error {
 	for _, e := range s.Errors {
-		fmt.Fprintln(stderr, e)
+		fmt.Fprintln(stderr, printable(e))
 	}
 	for _, p := range s.Policies {
 		fmt.Fprintf(stderr, "made retention policy %s, which keeps data for ever: see ALTER RETENTION POLICY\n", p)
@@ -103,4 +107,21 @@ func importResult(s backup.ImportStats, stdout, stderr io.Writer) error {
 		return fmt.Errorf("%d points were refused", s.Failed)
 	}
 	return nil
+}
+
+// printable returns text, some of which comes from lines that are no line
+// protocol, so that no byte of it means anything to a terminal.
+func printable(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		if r == '\n' || n > 1 && unicode.IsPrint(r) || n == 1 && r >= ' ' && r < 0x7f {
+			b.WriteString(text[:n])
+		} else {
+			quoted := strconv.Quote(text[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		text = text[n:]
+	}
+	return b.String()
 }

@@ -40,14 +40,16 @@ func defineVerify(f *commandFlags) action {
 			if len(rest) > 1 || client.URL != "" {
 				return f.usageError("verify -backup takes one name of a backup at most")
 			}
-			return verifyBackups(ctx, *repository, rest, *asJSON, stdout)
+			return verifyBackups(ctx, *repository, rest, *asJSON, stdout, newProgress(stderr))
 		}
 		if (len(rest) == 1) == (client.URL != "") || len(rest) > 1 {
 			return f.usageError("verify takes either a directory or -host")
 		}
 		var report *inspect.VerifyReport
 		if client.URL != "" {
+			stop := newProgress(stderr).during("the server checks its files, %s")
 			b, err := client.Verify(ctx)
+			stop()
 			if err != nil {
 				return err
 			}
@@ -110,7 +112,8 @@ func (r backupReports) WriteText(w io.Writer) error {
 	return nil
 }
 
-func verifyBackups(ctx context.Context, dir string, names []string, asJSON bool, stdout io.Writer) error {
+func verifyBackups(ctx context.Context, dir string, names []string, asJSON bool, stdout io.Writer, p *progress) error {
+	defer p.clear()
 	dir, err := absolute(dir)
 	if err != nil {
 		return err
@@ -132,7 +135,7 @@ func verifyBackups(ctx context.Context, dir string, names []string, asJSON bool,
 		if err != nil {
 			report.Damages = append(report.Damages, err.Error())
 		} else {
-			damage, err := r.Check(ctx, m)
+			damage, err := r.Check(ctx, m, func(x backup.Progress) { p.checked(n, x) })
 			if err != nil {
 				return err
 			}
@@ -147,6 +150,7 @@ func verifyBackups(ctx context.Context, dir string, names []string, asJSON bool,
 		sound = sound && report.Sound
 		reports = append(reports, report)
 	}
+	p.clear()
 	if err := inspect.Write(stdout, reports, asJSON); err != nil {
 		return err
 	}

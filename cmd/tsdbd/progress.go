@@ -65,4 +65,45 @@ func (p *progress) copied(x backup.Progress) {
 	p.show("%5.1f%%  %s of %s  %d of %d objects  %s there already", percent, mib(x.BytesDone), mib(x.Bytes), x.ObjectsDone, x.Objects, mib(x.Reused))
 }
 
+// checked shows how far the check of a backup is.
+func (p *progress) checked(name string, x backup.Progress) {
+	p.show("backup %s  %s%s of %s", name, pace(x.BytesDone, x.Bytes, 0, 0), mib(x.BytesDone), mib(x.Bytes))
+}
+
+// during shows, once a second until the returned function is called, how long
+// something has lasted.
+func (p *progress) during(format string) (stop func()) {
+	begin, done := time.Now(), make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				p.show(format, time.Since(begin).Round(time.Second))
+			case <-done:
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(done); p.clear() })
+}
+
+// pace returns the share of a work that is done, its rate, and the time that is
+// left, as far as they can be known: total is 0 if it is not.
+func pace(done, total, points int64, took time.Duration) string {
+	var text string
+	if total > 0 {
+		text = fmt.Sprintf("%5.1f%%  ", 100*float64(done)/float64(total))
+	}
+	if took >= time.Second {
+		text += fmt.Sprintf("%.0f/s  ", float64(points)/took.Seconds())
+		if total > 0 && done > 0 {
+			left := time.Duration(float64(took) * float64(total-done) / float64(done))
+			text += fmt.Sprintf("%s left  ", left.Round(time.Second))
+		}
+	}
+	return text
+}
+
 func mib(n int64) string { return fmt.Sprintf("%.1fMiB", float64(n)/(1<<20)) }
