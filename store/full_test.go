@@ -3,12 +3,16 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"tsdbd/internal/testseed"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/model"
+	"tsdbd/scan"
 )
 
 // TestDiskFull fills the disk under writes and flushes, several times, and
@@ -121,4 +125,62 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("reopened: %s", text)
 	}
 	t.Logf("%d writes refused", refused)
+}
+
+// TestDeleteAfterRestartsOnFullDisk: DELETE, DROP SERIES and DROP MEASUREMENT, which
+// are deletes of the store, pass on a full disk also after restarts on it, as an
+// operator makes one after the other.
+func TestDeleteAfterRestartsOnFullDisk(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 9))
+	for _, kill := range []bool{false, true} {
+		t.Run(fmt.Sprint("kill ", kill), func(t *testing.T) {
+			fs := vfstest.New()
+			opt := testOptions(fs)
+			s := openTest(t, fs, opt)
+			s.create("db")
+			want := points{}
+			for n := 0; ; n++ {
+				if n == 40 {
+					fs.SetLimit(1) // nothing more fits
+				}
+				line := fmt.Sprintf("m%d,host=h%d f=%d 1\n", n%10, n, n)
+				err := s.write("db", line)
+				if errors.Is(err, syscall.ENOSPC) {
+					break
+				}
+				s.must(err)
+				want[pointKey(fmt.Sprintf("m%d,host=h%d", n%10, n), 1, "f")] = fmt.Sprint(n)
+			}
+			for life := range 5 {
+				if kill {
+					left := fs.CrashLocked(r, 0)
+					_ = s.Close()
+					fs = left
+				} else {
+					_ = s.Close()
+				}
+				fs.SetLimit(1)
+				opt.FS = fs
+				s = openTest(t, fs, opt)
+				if text := diff(s.read("db"), want); text != "" {
+					t.Fatalf("life %d: %s", life, text)
+				}
+				// A series, and a measurement with all its series.
+				s.must(s.Delete(t.Context(), scan.DeleteRequest{Database: "db", Range: model.AllTime, Where: hostIs(fmt.Sprint("h", life+20))}))
+				measurement := fmt.Sprint("m", life)
+				s.must(s.Delete(t.Context(), scan.DeleteRequest{Database: "db", Range: model.AllTime, Measurement: func(m string) bool { return m == measurement }}))
+				for key := range want {
+					series, _, _ := strings.Cut(key, " ")
+					if strings.HasPrefix(series, measurement+",") || strings.HasSuffix(series, fmt.Sprintf("=h%d", life+20)) {
+						delete(want, key)
+					}
+				}
+				if text := diff(s.read("db"), want); text != "" {
+					t.Fatalf("life %d, after the deletes: %s", life, text)
+				}
+			}
+			fs.SetLimit(0)
+			s.must(s.Close())
+		})
+	}
 }

@@ -176,7 +176,7 @@ func (l *Log) commit(group []*request) int {
 		return l.refuse(group, err)
 	}
 	if l.files.active == nil {
-		if err := l.rotate(false); err != nil {
+		if err := l.rotate(false); err != nil && (!vfs.IsFull(err) || !l.resume()) {
 			return l.refuse(group, err)
 		}
 	}

@@ -175,11 +175,7 @@ func (l *Log) zeroFill(name string, size int64) (_ *openFile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	zeros := make([]byte, min(size, prepareStep))
-	for off := int64(0); off < size && err == nil; off += int64(len(zeros)) {
-		_, err = f.WriteAt(zeros[:min(int64(len(zeros)), size-off)], off)
-	}
-	if err == nil {
+	if err = zero(f, 0, size); err == nil {
 		err = f.Sync()
 	}
 	if err != nil {
@@ -238,6 +234,50 @@ func (l *Log) rotate(grow bool) error {
 	l.defined.reset()
 	l.counters.rotations.Add(1)
 	return err
+}
+
+// resume makes the last replayed segment active again and reports whether it
+// could. It is for a disk that is full when the log is opened: that segment has
+// room, at its end at least what writes leave to deletes, and no other can be
+// made. What stands behind its last entry, the end record and the rest of a write
+// that a crash cut off, becomes zeros.
+func (l *Log) resume() bool {
+	s := l.resumed
+	l.resumed = nil // one try
+	if s == nil || l.sequence.Load() == l.advanced && l.advanced > 0 {
+		return false // a segment has no gap in its sequences
+	}
+	var err error
+	if s.file, err = l.fs.OpenReadWrite(s.path); err == nil {
+		if err = zero(s.file, s.end, s.size); err == nil {
+			err = s.file.SyncData()
+		}
+		if err != nil {
+			_ = s.file.Close()
+		}
+	}
+	if err != nil {
+		l.log.Warn("wal segment not gone on with", "path", s.path, "err", err)
+		return false
+	}
+	l.files.Lock()
+	defer l.files.Unlock()
+	l.files.closed = slices.DeleteFunc(l.files.closed, func(c segment) bool { return c.path == s.path })
+	l.files.active, l.files.activeSize = s, s.size
+	l.defined.reset()
+	l.log.Warn("no space for a wal segment, going on with the last one", "path", s.path, "bytes", s.size-s.end)
+	return true
+}
+
+// zero overwrites [from, to) of a file.
+func zero(f vfs.File, from, to int64) error {
+	zeros := make([]byte, min(max(to-from, 0), prepareStep))
+	for off := from; off < to; off += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-off)], off); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // giveUp removes a file that could not be started. If it has a segment's name

@@ -99,7 +99,8 @@ type Log struct {
 	// Only the committer uses these.
 	buffer  []byte
 	defined definitions
-	scrub   int64 // bytes behind active.end that a refused write may have left
+	resumed *openFile // the last replayed segment, not opened, if it may be gone on with; see resume
+	scrub   int64     // bytes behind active.end that a refused write may have left
 
 	// syncing guards the active file against being closed during a sync by the
 	// interval. writes counts the writes under a SyncInterval, synced is the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
@@ -75,6 +76,9 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 		window = r.window
 		last, known = max(last, r.last), true
 		s.last = last
+		if i == len(segments)-1 && s.headerErr == nil && end >= segmentHeaderSize && !l.damagedIn(s.path) {
+			l.resumed = &openFile{path: s.path, number: s.number, first: s.header.first, size: s.size, end: end}
+		}
 		if torn > 0 {
 			// An older segment may end torn where a crash hit the log before;
 			// whether it lost anything, its successor's header tells.
@@ -103,6 +107,11 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 	l.sequence.Store(last)
 	l.replayed.Store(true)
 	return nil
+}
+
+// damagedIn reports whether damage was found in a segment.
+func (l *Log) damagedIn(path string) bool {
+	return slices.ContainsFunc(l.damage, func(d Damage) bool { return d.Segment == path })
 }
 
 // walk opens a segment and runs r over it.
