@@ -215,12 +215,6 @@ func (c *compiler) nested(e *influxql.Call) error {
 		}
 		return c.nestedCall(inner)
 	}
-	if d, ok := e.Args[0].(*influxql.Distinct); ok {
-		if !c.every {
-			return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
-		}
-		return c.distinctArgs(d.NewCall().Args, true)
-	}
 	if c.every && !c.inheritedInterval() {
 		return fmt.Errorf("aggregate function required inside the call to %s", e.Name)
 	}
@@ -328,5 +322,8 @@ func (c *compiler) technical(e *influxql.Call) error {
 		}
 	}
 	c.onlySelectors = false
+	if inner, ok := e.Args[0].(*influxql.Call); ok && inner.Name == "distinct" && c.every {
+		return c.call(inner) // as if it stood alone, so that it is refused beside e
+	}
 	return c.nested(e)
 }

@@ -122,6 +122,15 @@ func TestSelectAnswers(t *testing.T) {
 		{"SELECT pow(2, 3) FROM t", "field must contain at least one variable"},
 		{"SELECT now() FROM t", "undefined function now()"},
 		{"SELECT v + now() FROM t", "undefined function now()"},
+		// distinct inside a function of technical analysis is refused as if it stood beside it;
+		// the keyword has no place in a function.
+		{"SELECT exponential_moving_average(distinct(v), 2) FROM t WHERE time >= 0 AND time < 60s GROUP BY time(1m)", "aggregate function distinct() cannot be combined with other functions or fields"},
+		{"SELECT difference(distinct(v)) FROM t WHERE time >= 0 AND time < 60s GROUP BY time(10s)", "t: 20 2;"},
+		{"SELECT derivative(distinct v) FROM t WHERE time >= 0 AND time < 60s GROUP BY time(1m)", "aggregate function required inside the call to derivative"},
+		{"SELECT elapsed(distinct v) FROM t", "expected field argument in elapsed()"},
+		{"SELECT ceil(10 * holt_winters(distinct(v), 1, 0)) FROM t WHERE time >= 0 AND time < 100s GROUP BY time(10s)", "t: 100 94;"},
+		// fill(number) fills a call of a missing field if its type does not follow from it.
+		{"SELECT count(v), mean(no), count(no), max(no), last(no) FROM t fill(1.5)", "t: 0 5 1.5 1 <nil> <nil>;"},
 		// Parentheses around a dimension.
 		{"SELECT count(v) FROM t GROUP BY (h)", "t{h=a}: 0 3; t{h=b}: 0 2;"},
 		{"SELECT count(v) FROM t WHERE time >= 0 AND time < 60s GROUP BY (h), time(1m)", "t{h=a}: 0 2; t{h=b}: 0 2;"},

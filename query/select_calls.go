@@ -214,12 +214,9 @@ func (r *callRun) fold(p *aggPlan, w *aggWorker, g int32, rs *rowset) error {
 	return nil
 }
 
-// resultType returns the type of a call's column, or Unknown if nobody has the
-// field.
+// resultType returns the type of a call's column. It is Unknown if nobody has the
+// field and the type follows from that of the field.
 func (c *call) resultType() model.FieldType {
-	if c.typ == model.Unknown {
-		return model.Unknown
-	}
 	arg := c.typ
 	if c.inner != nil {
 		arg = c.inner.resultType()
@@ -264,8 +261,9 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 			o = operand{v: l.pickRows(&all[i].v, perms[i])}
 		}
 		if o.v.Type == model.Unknown {
-			if o = null(); l.fill == influxql.NumberFill {
-				o = scalarOperand(fillScalar(l.fillTo, c.resultType()))
+			o = null()
+			if t := c.resultType(); l.fill == influxql.NumberFill && t != model.Unknown {
+				o = scalarOperand(fillScalar(l.fillTo, t))
 			}
 		}
 		values[i] = o

@@ -69,7 +69,10 @@ func (l *level) holtWinters(c *call, in *cells) (*cells, error) {
 	}
 	f := &forecast{season: season, stop: &l.x.stop, y: slices.Repeat([]float64{math.NaN()}, int(n))}
 	for i, t := range in.times {
-		f.y[abs(t-in.times[0])/every] = values[i]
+		// Of the values that distinct gives a window the first counts.
+		if y := &f.y[abs(t-in.times[0])/every]; math.IsNaN(*y) {
+			*y = values[i]
+		}
 	}
 	best := f.fit()
 	if f.err != nil || f.stop.ended {
