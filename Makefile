@@ -9,7 +9,7 @@ MICRO    = ./cache ./column ./httpapi ./internal/vector ./lineproto ./meta ./que
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 
-.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e pgo golden cover clients docs-test dist dist-test run help
+.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e golden cover clients docs-test dist dist-test run help
 
 all: fmt lint test
 
@@ -80,13 +80,6 @@ dist-test: dist ## install the package over this machine's files, without changi
 .PHONY: vuln
 vuln: ## look for known holes in what the program calls; asks vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
-
-pgo: build ## profile ingest and queries for what is handed out, into cmd/tsdbd/server.pgo
-	go build -o bin/tsdbd-load ./cmd/tsdbd-load
-	mkdir -p bin/profiles
-	TSDBD_HTTP_PPROF_ENABLED=true bin/tsdbd-load bench -tsdbd bin/tsdbd -servers tsdbd -workloads devops,seed,hicard \
-		-scale 0.5 -profiles bin/profiles -report bin/profiles/report.md
-	go tool pprof -proto bin/profiles/*.pprof > cmd/tsdbd/server.pgo
 
 golden: ## regenerate golden files; look at the diff before you commit it
 	go test $$(git grep -l 'Bool("update"' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') -update
