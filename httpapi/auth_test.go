@@ -309,6 +309,37 @@ func TestBootstrap(t *testing.T) {
 }
 
 // TestOpenHealth holds that an open /health tells no details.
+// TestWritesHideDatabases: who may not write there does not learn whether a
+// database exists.
+func TestWritesHideDatabases(t *testing.T) {
+	users, _, opt := withUsers(t)
+	users.apply(t, meta.CreateUser{Name: "bob", Hash: "#bobpw"})
+	_, base := start(t, newFakeStore(), opt)
+	for _, path := range []string{"/write?db=", "/api/v2/write?bucket=", "/api/v1/prom/write?db=", "/api/v1/prom/read?db=", "/api/v2/delete?bucket=", "/query?q=SHOW+MEASUREMENTS&db="} {
+		there := do(t, "POST", base+path+"db&u=bob&p=bobpw", "m v=1")
+		none := do(t, "POST", base+path+"nope&u=bob&p=bobpw", "m v=1")
+		if there.status != 403 || none.status != 403 || strings.ReplaceAll(none.body, "nope", "db") != there.body {
+			t.Errorf("%s: %d %s for a database, %d %s for none", path, there.status, there.body, none.status, none.body)
+		}
+	}
+	if a := do(t, "POST", base+"/write?db=nope&u=root&p=rootpw", "m v=1"); a.status != 404 {
+		t.Errorf("an administrator gets %d %s", a.status, a.body)
+	}
+}
+
+// TestHeadOfHealth answers monitors that ask without wanting the body.
+func TestHeadOfHealth(t *testing.T) {
+	_, base := start(t, newFakeStore(), httpapi.Options{})
+	get, head := do(t, "GET", base+"/health", ""), do(t, "HEAD", base+"/health", "")
+	if head.status != 200 || head.body != "" || head.header.Get("Content-Type") != get.header.Get("Content-Type") {
+		t.Errorf("GET %d, HEAD %d %q %v", get.status, head.status, head.body, head.header)
+	}
+	_, base = start(t, newFakeStore(), httpapi.Options{Health: illness("disk failed")})
+	if a := do(t, "HEAD", base+"/health", ""); a.status != 503 {
+		t.Errorf("HEAD of a sick server: %d", a.status)
+	}
+}
+
 func TestOpenHealth(t *testing.T) {
 	_, _, opt := withUsers(t)
 	opt.Health = illness("disk sda1 of db has failed")

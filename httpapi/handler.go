@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -141,7 +142,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	id = requestID(r.Header)
 	head.Set("X-Request-Id", id)
 	head.Set("Request-Id", id)
-	allowOrigin(head, r.Header.Get("Origin"))
+	h.allowOrigin(head, r.Header.Get("Origin"))
 	if h.draining.Load() {
 		head.Set("Connection", "close")
 		writeError(w, r, errShuttingDown)
@@ -225,15 +226,20 @@ func validRequestID(id string) bool {
 	return true
 }
 
-// allowOrigin answers a cross-origin request: any origin may ask.
-func allowOrigin(h http.Header, origin string) {
-	if origin == "" {
+// allowOrigin lets a browser give the answer to a page of another origin, if
+// the operator allows that origin.
+func (h *Handler) allowOrigin(head http.Header, origin string) {
+	if len(h.opt.AllowedOrigins) == 0 {
 		return
 	}
-	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Allow-Methods", "DELETE, GET, OPTIONS, POST, PUT, PATCH")
-	h.Set("Access-Control-Allow-Headers", "Accept, Accept-Encoding, Authorization, Content-Length, Content-Type, User-Agent, X-CSRF-Token, X-HTTP-Method-Override")
-	h.Set("Access-Control-Expose-Headers", "Date, X-InfluxDB-Version, X-InfluxDB-Build")
+	head.Add("Vary", "Origin")
+	if origin == "" || !slices.Contains(h.opt.AllowedOrigins, "*") && !slices.Contains(h.opt.AllowedOrigins, origin) {
+		return
+	}
+	head.Set("Access-Control-Allow-Origin", origin)
+	head.Set("Access-Control-Allow-Methods", "DELETE, GET, OPTIONS, POST, PUT, PATCH")
+	head.Set("Access-Control-Allow-Headers", "Accept, Accept-Encoding, Authorization, Content-Length, Content-Type, User-Agent, X-CSRF-Token, X-HTTP-Method-Override")
+	head.Set("Access-Control-Expose-Headers", "Date, X-InfluxDB-Version, X-InfluxDB-Build")
 }
 
 func preflight(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }

@@ -88,6 +88,19 @@ func TestRequestIDs(t *testing.T) {
 
 func TestCrossOrigin(t *testing.T) {
 	_, base := start(t, newFakeStore(), httpapi.Options{})
+	for _, path := range []string{"/query", "/ping"} {
+		if a := do(t, "OPTIONS", base+path, "", "Origin", "http://grafana:3000"); a.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: a page of any origin may use the API: %v", path, a.header)
+		}
+	}
+	_, base = start(t, newFakeStore(), httpapi.Options{AllowedOrigins: []string{"*"}})
+	if a := do(t, "GET", base+"/ping", "", "Origin", "null"); a.header.Get("Access-Control-Allow-Origin") != "null" {
+		t.Errorf("all are allowed: %v", a.header)
+	}
+	_, base = start(t, newFakeStore(), httpapi.Options{AllowedOrigins: []string{"http://a", "http://grafana:3000"}})
+	if a := do(t, "GET", base+"/ping", "", "Origin", "http://grafana:3001"); a.header.Get("Access-Control-Allow-Origin") != "" || a.header.Get("Vary") != "Origin" {
+		t.Errorf("another port: %v", a.header)
+	}
 	a := do(t, "OPTIONS", base+"/query", "", "Origin", "http://grafana:3000")
 	if a.status != 200 || a.body != "" || a.header.Get("Access-Control-Allow-Origin") != "http://grafana:3000" ||
 		!strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Authorization") {

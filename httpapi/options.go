@@ -72,6 +72,9 @@ type Options struct {
 	AccessLogStatus func(status int) bool
 	// SuppressWriteLog leaves writes out of AccessLog.
 	SuppressWriteLog bool
+	// AllowedOrigins are the origins, such as https://grafana.example.org, whose
+	// pages may read answers in a browser; "*": all. nil: none.
+	AllowedOrigins []string
 	// Headers go with every answer. Those of the API's own win.
 	Headers http.Header
 	// Version is the server's own version.

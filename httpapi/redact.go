@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"tsdbd/query"
@@ -36,7 +37,8 @@ func RedactQuery(q string) string {
 }
 
 // redactURL returns a URL's query for the log: credentials hidden, passwords
-// in statements replaced, everything else as it came.
+// in statements replaced, everything else as it came. Parameters that the server
+// would not take, for their spelling, are hidden all the same.
 func redactURL(raw string) string {
 	if raw == "" {
 		return ""
@@ -44,29 +46,22 @@ func redactURL(raw string) string {
 	parts := strings.Split(raw, "&")
 	for i, part := range parts {
 		key, value, _ := strings.Cut(part, "=")
-		name, err := url.QueryUnescape(key)
-		if err != nil {
-			name = key
-		}
 		if strings.Contains(part, ";") {
 			// Not escaped: nothing of it was read, and it may be all that follows.
 			key, _, _ = strings.Cut(key, ";")
 			parts[i] = key + "=" + redacted
 			continue
 		}
-		switch name {
-		case "p", "u":
+		switch strings.ToLower(unescapeAll(key)) {
+		case "p", "u", "token", "password":
 			parts[i] = key + "=" + redacted
 		case "params":
 			// Bound values may be passwords.
 			if value != "" {
 				parts[i] = key + "=" + redacted
 			}
-		case "q":
-			q, err := url.QueryUnescape(value)
-			if err != nil {
-				q = value
-			}
+		default:
+			q := unescapeAll(value)
 			if clean := RedactQuery(q); clean != q {
 				parts[i] = key + "=" + url.QueryEscape(clean)
 			}
@@ -74,3 +69,25 @@ func redactURL(raw string) string {
 	}
 	return strings.Join(parts, "&")
 }
+
+// maxEscapes bounds how often a text is unescaped that was escaped several
+// times.
+const maxEscapes = 4
+
+// unescapeAll returns the text that a part of a URL stands for. Escapes that are
+// wrong stand for themselves.
+func unescapeAll(s string) string {
+	for range maxEscapes {
+		plain := escape.ReplaceAllStringFunc(strings.ReplaceAll(s, "+", " "), func(e string) string {
+			b, _ := strconv.ParseUint(e[1:], 16, 8)
+			return string([]byte{byte(b)})
+		})
+		if plain == s {
+			break
+		}
+		s = plain
+	}
+	return s
+}
+
+var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)

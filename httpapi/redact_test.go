@@ -38,6 +38,11 @@ func TestRedactURLHidesSecrets(t *testing.T) {
 		"db=x&p=secret&p=secret",
 		"db=x;u=root;p=secret",
 		"db;p=secret",
+		"q=CREATE%20USER%20x%20WITH%20PASSWORD%20%27secret%27%zz",
+		"q=%zzSET+PASSWORD+FOR+x+=+%27secret%27",
+		"q=CREATE%2520USER%2520x%2520WITH%2520PASSWORD%2520%2527secret%2527",
+		"Q=CREATE+USER+x+WITH+PASSWORD+'secret'",
+		"P=secret", "%zzp=1&U=secret", "token=secret", "Token=secret", "%54oken=secret", "password=secret", "PARAMS=secret",
 		"q=SHOW+DATABASES;SET+PASSWORD+FOR+x+=+'secret'",
 	} {
 		if got := redactURL(raw); strings.Contains(got, "secret") {

@@ -20,7 +20,7 @@ func (h *Handler) addRoutes() {
 	h.add("/api/v2/query", "v2_query", byRoute, true, methods{"POST": fluxDisabled, "OPTIONS": preflight})
 	h.add("/ping", "ping", openPing, false, methods{"GET": h.ping, "HEAD": h.ping})
 	h.add("/status", "status", openPing, false, methods{"GET": noContent, "HEAD": noContent})
-	h.add("/health", "health", openPing, false, methods{"GET": h.health, "OPTIONS": preflight})
+	h.add("/health", "health", openPing, false, methods{"GET": h.health, "HEAD": h.health, "OPTIONS": preflight})
 	if h.opt.Registry != nil {
 		show := promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{Registry: nil})
 		h.add("/metrics", "metrics", loggedIn, false, methods{"GET": show.ServeHTTP})

@@ -135,12 +135,12 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, t target) {
 
 // store reads, parses and writes a body; nil means that it is durable.
 func (h *Handler) store(w http.ResponseWriter, r *http.Request, t *target) error {
+	if err := h.authorizeWrite(r, t.db); err != nil {
+		return err // before anything that says whether there is such a database
+	}
 	table, err := h.opt.Writer.Table(t.db)
 	if err != nil {
 		return databaseError(err, t.db)
-	}
-	if err := h.authorizeWrite(r, t.db); err != nil {
-		return err
 	}
 	h.watchers.count(r, true)
 	s := parseStates.Get().(*parseState)

@@ -115,6 +115,9 @@ type httpConfig struct {
 	// HTTPSPrivateKey is in the file of the certificate if it has no own.
 	HTTPSPrivateKey string `toml:"https-private-key"`
 
+	// AllowedOrigins are the origins of web pages that may use the API.
+	AllowedOrigins []string `toml:"allowed-origins"`
+
 	UnixSocketEnabled     bool     `toml:"unix-socket-enabled"`
 	BindSocket            string   `toml:"bind-socket"`
 	UnixSocketPermissions fileMode `toml:"unix-socket-permissions"`

@@ -33,7 +33,7 @@ var routeMatrix = []routeRights{
 	{"OPTIONS", "/query", "", 200, 200, 200, 200, 200, 200},
 	{"POST", "/write?db=mine", "m v=1", 401, 403, 403, 204, 204, 204},
 	{"POST", "/write?db=canary", "m v=1", 401, 403, 403, 403, 204, 204},
-	{"POST", "/write?db=nosuch", "m v=1", 401, 404, 404, 404, 404, 404},
+	{"POST", "/write?db=nosuch", "m v=1", 401, 403, 403, 403, 404, 404},
 	{"POST", "/write", "m v=1", 401, 400, 400, 400, 400, 400},
 	{"OPTIONS", "/write", "", 200, 200, 200, 200, 200, 200},
 	{"POST", "/api/v2/write?bucket=mine", "m v=1", 401, 403, 403, 204, 204, 204},

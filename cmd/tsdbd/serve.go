@@ -157,6 +157,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		Limits: c.httpLimits(),
 	}
 	options.AuthEnabled, options.PingAuth, options.Catalog = c.HTTP.AuthEnabled, c.HTTP.PingAuthEnabled, st
+	options.AllowedOrigins = c.HTTP.AllowedOrigins
 	options.Realm, options.SharedSecret = c.HTTP.Realm, c.HTTP.SharedSecret.text
 	options.Pprof, options.Bind = c.HTTP.PprofEnabled, c.HTTP.BindAddress
 	c.warnOfOpenDoors(log)
