@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"tsdbd/internal/vfs"
@@ -31,7 +32,45 @@ func (s *Store) refusal(err error) error {
 		s.diskRefused(err)
 		return diskFull{err}
 	}
+	var system syscall.Errno
+	if errors.As(err, &system) {
+		s.trouble.Store(&trouble{err, time.Now()})
+	}
 	return err
+}
+
+// trouble is an error of the operating system that kept the latest write or
+// change out, as that a directory is not writable.
+type trouble struct {
+	err error
+	at  time.Time
+}
+
+// troubleTells is how long a trouble counts if no write comes that shows whether
+// it has passed.
+const troubleTells = time.Minute
+
+// troubled returns why the latest write or change was refused, or nil.
+func (s *Store) troubled() error {
+	if t := s.trouble.Load(); t != nil && time.Since(t.at) < troubleTells {
+		return t.err
+	}
+	return nil
+}
+
+// untroubled notes that a write was stored.
+func (s *Store) untroubled() {
+	if s.trouble.Load() != nil {
+		s.trouble.Store(nil)
+	}
+}
+
+// overloaded returns why there is no memory for a write.
+func (s *Store) overloaded() error {
+	if s.diskIsFull() {
+		return diskFull{fmt.Errorf("the cache is full and cannot be flushed: %w", syscall.ENOSPC)}
+	}
+	return ErrOverloaded
 }
 
 // quotaTells is how long a used up quota counts as a full disk: the free space

@@ -184,3 +184,74 @@ func TestDeleteAfterRestartsOnFullDisk(t *testing.T) {
 		})
 	}
 }
+
+// TestCacheFullOnFullDisk: if the cache is full because the disk is, a refused
+// write says so.
+func TestCacheFullOnFullDisk(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.SegmentBytes, opt.CacheBytes = 1<<20, 128<<10
+	s := openTest(t, fs, opt)
+	s.create("db")
+	s.must(s.write("db", "m,h=a f=1 1")) // makes the log's segment
+	fs.SetLimit(1)
+	var err error
+	for n := 2; err == nil; n++ {
+		err = s.write("db", fmt.Sprintf("m,h=a f=%d %d", n, n))
+		if err != nil && errors.Is(err, ErrOverloaded) && !s.full.Load() {
+			// No flush has failed yet.
+			for _, e := range s.entries() {
+				s.flush(t.Context(), e)
+			}
+			err = nil
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) || !strings.HasPrefix(err.Error(), "disk full: the cache is full") {
+		t.Errorf("refused: %v", err)
+	}
+	if ok, message := s.Health(); ok || !strings.HasPrefix(message, "disk full") {
+		t.Errorf("health: %v %s", ok, message)
+	}
+	fs.SetLimit(0)
+	s.must(s.Close())
+}
+
+// TestLogNotWritable: health tells that no segment of the log can be made, until
+// a write passes or nobody has tried for a while.
+func TestLogNotWritable(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	deny := func(op vfstest.Op) error {
+		if op.Kind == "create" && strings.HasPrefix(op.Path, "/data/wal/") {
+			return syscall.EACCES
+		}
+		return nil
+	}
+	health := func(what string, want bool) {
+		t.Helper()
+		ok, message := s.Health()
+		if ok != want || !ok && !strings.Contains(message, "permission denied") {
+			t.Errorf("%s: health %v %s", what, ok, message)
+		}
+	}
+	health("at first", true)
+	fs.SetHook(deny)
+	if err := s.write("db", "m f=1 1"); !errors.Is(err, syscall.EACCES) {
+		t.Fatalf("write: %v", err)
+	}
+	health("refused", false)
+	if _, n := dropped(t, s.write("db", "m time=1 1")); n != 1 {
+		t.Error("not dropped") // it did not get to the log
+	}
+	s.trouble.Load().at = time.Now().Add(-2 * troubleTells)
+	health("long ago", true)
+	s.trouble.Load().at = time.Now()
+	health("refused again", false)
+	fs.SetHook(nil)
+	for s.write("db", "m f=1 1") != nil { // the log tries again after a moment
+		time.Sleep(10 * time.Millisecond)
+	}
+	health("stored", true)
+	s.must(s.Close())
+}

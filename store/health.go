@@ -20,6 +20,9 @@ func (s *Store) Health() (ok bool, message string) {
 	if s.diskIsFull() {
 		return false, "disk full: writes are refused until there is space, queries and deletes are answered"
 	}
+	if err := s.troubled(); err != nil {
+		return false, fmt.Sprintf("the latest write or change was refused: %v; queries are answered", err)
+	}
 	const ready = "ready for queries and writes"
 	if n, err := s.failingFlushes(); n > 0 {
 		return true, fmt.Sprintf("%s; %d shards cannot be flushed, which is tried again: %v", ready, n, err)

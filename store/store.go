@@ -143,6 +143,7 @@ type Store struct {
 	failure  atomic.Pointer[error]
 	full     atomic.Bool  // the disk refused something; see diskIsFull
 	quotaAt  atomic.Int64 // when a quota last did, Unix nanoseconds
+	trouble  atomic.Pointer[trouble]
 
 	quarantine quarantine // directories that are not used
 

@@ -25,7 +25,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 	if !s.admit(size) {
 		s.counters.refused.Add(int64(len(b.Rows)))
 		wake(s.wakeFlush)
-		return ErrOverloaded
+		return s.overloaded()
 	}
 	defer s.reserved.Add(-size)
 	if err := ctx.Err(); err != nil {
@@ -65,6 +65,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 				s.counters.failed.Add(int64(len(b.Rows)))
 				return s.refusal(err)
 			}
+			s.untroubled()
 		}
 	}
 	s.counters.points.Add(int64(len(b.Rows) - r.dropped))
