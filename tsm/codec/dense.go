@@ -40,37 +40,31 @@ func appendDenseWords(dst, block []byte, inner, n int) ([]byte, bool, error) {
 	f.exceptions, f.excWidth = 0, 0
 	at := len(dst)
 	dst = append(dst, block[:inner]...)
-	start, size, packed := len(dst), len(block)-inner, false
-	if block[inner] == encSimple8 {
-		dst = repack(dst, f, q)
-		if packed = len(dst)-start < size; packed {
-			size = len(dst) - start
-		} else {
-			dst = dst[:start]
+	size := len(block) - inner
+	if block[inner] == encPacked {
+		if dst, ok := appendRice(dst, f, q, s.b[:], size-size/denseShare); ok {
+			return dst, true, nil
 		}
-	}
-	end := len(dst)
-	dst, rice := appendRice(dst, f, q, s.b[:], size-size/denseShare)
-	switch {
-	case rice:
-		dst = append(dst[:start], dst[end:]...)
-	case !packed:
 		return dst[:at], false, nil
 	}
-	return dst, true, nil
-}
-
-// repack appends the packed frame of offsets q of frame f.
-func repack(dst []byte, f frame, q []uint64) []byte {
-	s := wordPool.Get().(*wordScratch)
-	defer wordPool.Put(s)
+	// Simple-8b words: the size of the packed frame is known before it is written.
+	p := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(p)
+	keep := p.a[:copy(p.a[:], q)]
 	top := uint64(0)
 	for _, x := range q {
 		top = max(top, x)
 	}
 	f.width = width(top)
-	form := narrowest(f, q, top, s.b[:0])
-	return packFrame(dst, &form, s.a[:copy(s.a[:], q)])
+	form := narrowest(f, q, top, p.b[:0])
+	size = min(size, form.bits/8)
+	if dst, ok := appendRice(dst, f, q, s.b[:], size-size/denseShare); ok {
+		return dst, true, nil
+	}
+	if dst = packFrame(dst, &form, keep); len(dst)-at < len(block) {
+		return dst, true, nil
+	}
+	return dst[:at], false, nil
 }
 
 // appendDenseFloats appends a dictionary or the ALP-RD form of a block of

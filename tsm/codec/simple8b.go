@@ -65,8 +65,7 @@ const (
 
 // simple8Promises reports whether q seems to take no more than limit bits in
 // Simple-8b words: first by a bound from a sample, each value in the densest
-// word for its width, then by encoding two stretches, if they are much less
-// than all of q.
+// word for its width, then, if that is not far below, by encoding two stretches.
 func simple8Promises(q []uint64, limit int) bool {
 	bound, count := int64(0), int64(0)
 	for i := 0; i < len(q); i += (len(q) + simple8Sample - 1) / simple8Sample {
@@ -76,7 +75,7 @@ func simple8Promises(q []uint64, limit int) bool {
 	if bound/count*int64(len(q))/1000 > int64(limit) {
 		return false
 	}
-	if len(q) < 4*simple8Window {
+	if len(q) < 4*simple8Window || bound/count*int64(len(q))/1000 < int64(limit/8*7) {
 		return true
 	}
 	var w [2 * simple8Window]uint64
