@@ -231,6 +231,7 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 		return err
 	}
 	s := &session{Executor: e, ctx: ctx, req: opt, database: opt.Database, out: out}
+	defer s.release()
 	if computes(stmt) {
 		if s.req.Turn == nil {
 			s.req.Turn = new(Turn)
@@ -269,7 +270,9 @@ type session struct {
 	req      ExecuteOptions
 	database string // the request's
 	out      *output
-	workers  int // goroutines that the statement may use; 0 is one per core
+	workers  int          // goroutines that the statement may use; 0 is one per core
+	held     atomic.Int64 // bytes, of statements other than SELECT
+	charged  atomic.Int64 // of held: what the account knows of
 }
 
 // output hands the results of one statement to the consumer.

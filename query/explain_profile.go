@@ -165,6 +165,11 @@ type profiledShard struct {
 	p *profile
 }
 
+// Charged implements scan.Charger.
+func (s profiledShard) Charged(charge func(bytes int64) error) scan.Shard {
+	return profiledShard{scan.ChargedShards([]scan.Shard{s.Shard}, charge)[0], s.p}
+}
+
 func (s profiledShard) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
 	sp := s.p.shard(s.Shard)
 	if e, ok := s.Shard.(scan.CostEstimator); ok {

@@ -75,6 +75,8 @@ func (e *Executor) Explore(ctx context.Context, x Exploration) (_ *Explored, err
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, x.Database)
 	}
 	s := &session{Executor: e, ctx: ctx}
+	s.req.Account = e.opt.Memory.Open(nil, nil)
+	defer s.req.Account.Close()
 	v, err := s.view(db.Name, policyNames(db), x.Range)
 	defer v.release()
 	if err != nil {

@@ -10,7 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/scan"
 )
 
 // TestMemoryIsShared holds one SELECT in the middle: another one that fits
@@ -207,5 +212,81 @@ func TestMemoryForSmallQueries(t *testing.T) {
 	small.Close()
 	if err := large.SetAnswer(limit*7/8 + 1); !errors.Is(err, ErrMemory) {
 		t.Errorf("a larger query: %v", err)
+	}
+}
+
+// chargedStore is a fakeStore whose shards charge for their lists.
+type chargedStore struct{ *fakeStore }
+
+func (s chargedStore) View(db, rp string, r model.TimeRange) (scan.View, error) {
+	v, err := s.fakeStore.View(db, rp, r)
+	return chargedView{v}, err
+}
+
+type chargedView struct{ scan.View }
+
+func (v chargedView) Shards() (out []scan.Shard) {
+	for _, s := range v.View.Shards() {
+		out = append(out, chargedShard{s, nil})
+	}
+	return out
+}
+
+type chargedShard struct {
+	scan.Shard
+	charge func(int64) error
+}
+
+func (s chargedShard) Charged(charge func(int64) error) scan.Shard {
+	return chargedShard{s.Shard, charge}
+}
+
+func (s chargedShard) TagValues(name, key string, set *roaring.Bitmap) ([]string, error) {
+	values, err := s.Shard.TagValues(name, key, set)
+	n := int64(0)
+	for _, v := range values {
+		n += int64(len(v))
+	}
+	return values, errors.Join(err, s.charge(n))
+}
+
+// What a SHOW statement lists is charged to the query, and given back.
+func TestShowIsCharged(t *testing.T) {
+	store := newFakeStore()
+	mustOK(t, store.Apply(t.Context(), meta.CreateDatabase{Name: "db"}))
+	var lines strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&lines, "m%d,host=%s%d v=1 1000000000\n", i, strings.Repeat("h", 100), i)
+		fmt.Fprintf(&lines, "m,host=%s%d v=1 1000000000\n", strings.Repeat("h", 100), i)
+	}
+	store.write(t, "db", "", "s", lines.String())
+	for _, q := range []string{"SHOW SERIES", "SHOW SERIES FROM m", "SHOW MEASUREMENTS", "SHOW TAG VALUES WITH KEY = host", "SHOW TAG VALUES FROM m WITH KEY = host", "SHOW TAG KEYS", "SHOW FIELD KEYS"} {
+		memory := NewMemory(1 << 30)
+		for _, limit := range []int64{0, 100_000} {
+			e := New(Options{Storage: chargedStore{store}, Admin: store, Memory: memory, Limits: Limits{MemoryBytes: limit}})
+			parsed, err := Parse(q, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var failed error
+			held := int64(0)
+			err = e.Execute(t.Context(), parsed, ExecuteOptions{Database: "db"}, func(r *Result) error {
+				failed = errors.Join(failed, r.Err)
+				held = max(held, memory.Used())
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if limit == 0 && (failed != nil || held < 150_000) {
+				t.Errorf("%s: %v, %d bytes are charged", q, failed, held)
+			}
+			if limit > 0 && !errors.Is(failed, ErrMemory) {
+				t.Errorf("%s in %d bytes: %v", q, limit, failed)
+			}
+			if memory.Used() != 0 {
+				t.Errorf("%s: %d bytes are left", q, memory.Used())
+			}
+		}
 	}
 }

@@ -184,7 +184,7 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 			l.sources = append(l.sources, &source{sub: sub})
 		case *influxql.Measurement:
 			in := &source{name: s.Name, view: x.view(s)}
-			for _, sh := range in.view.Shards() {
+			for _, sh := range scan.ChargedShards(in.view.Shards(), x.keep) {
 				if len(sh.Fields(s.Name)) > 0 {
 					in.shards = append(in.shards, sh)
 				}

@@ -468,7 +468,7 @@ func (s *session) showTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatem
 				c.add(key)
 				continue
 			}
-			values, err := shard.TagValues(name, key, set)
+			values, err := firstTagValues(shard, name, key, set, 1)
 			if err != nil {
 				return err
 			}

@@ -155,7 +155,7 @@ func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
 				continue
 			}
 			if set != nil {
-				values, err := shard.TagValues(name, key, set)
+				values, err := firstTagValues(shard, name, key, set, 1)
 				if err != nil {
 					return err
 				}
@@ -249,6 +249,13 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 	for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
 		t := stringTable(name, "key", "value")
 		for _, key := range slices.Sorted(maps.Keys(byMeasurement[name])) {
+			n := 0
+			for _, list := range byMeasurement[name][key] {
+				n += len(list)
+			}
+			if err := s.keep(2 * listBytes * int64(n)); err != nil {
+				return err
+			}
 			for _, value := range mergeSorted(byMeasurement[name][key]) {
 				t.Values[0].Strings = append(t.Values[0].Strings, key)
 				t.Values[1].Strings = append(t.Values[1].Strings, value)

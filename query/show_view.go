@@ -20,12 +20,37 @@ import (
 type indexView struct {
 	views  []scan.View
 	shards []scan.Shard
+	keep   func(bytes int64) error // session.keep
+}
+
+// What a text takes in the lists of a SHOW statement beside its bytes, and a name
+// in its maps.
+const (
+	listBytes = 32
+	nameBytes = 128
+)
+
+// keep accounts for n bytes that the statement holds to its end.
+func (s *session) keep(n int64) error {
+	if n == 0 {
+		return nil
+	}
+	held := s.held.Add(n)
+	if limit := s.limits.Load().MemoryBytes; limit > 0 && held > limit {
+		return fmt.Errorf("%w: needs more than %d bytes", ErrMemory, limit)
+	}
+	return s.req.Account.set(&s.charged, held)
+}
+
+// release gives back what the statement holds.
+func (s *session) release() {
+	_ = s.req.Account.set(&s.charged, 0) // giving back never fails
 }
 
 // view references the shards of some policies of a database that overlap r.
 // The caller must release it, also after an error.
 func (s *session) view(db string, policies []string, r model.TimeRange) (*indexView, error) {
-	v := &indexView{}
+	v := &indexView{keep: s.keep}
 	for _, policy := range policies {
 		part, err := s.opt.Storage.View(db, policy, r)
 		if err != nil {
@@ -35,7 +60,7 @@ func (s *session) view(db string, policies []string, r model.TimeRange) (*indexV
 			return v, err
 		}
 		v.views = append(v.views, part)
-		v.shards = append(v.shards, part.Shards()...)
+		v.shards = append(v.shards, scan.ChargedShards(part.Shards(), s.keep)...)
 	}
 	return v, nil
 }
@@ -48,7 +73,11 @@ func (v *indexView) release() {
 
 // appendSeriesKeys appends the keys of a set of series.
 func (v *indexView) appendSeriesKeys(ctx context.Context, dst []string, set *roaring.Bitmap) ([]string, error) {
+	if err := v.keep(int64(set.GetCardinality()) * listBytes); err != nil {
+		return nil, err
+	}
 	dst = slices.Grow(dst, int(set.GetCardinality()))
+	owed := int64(0)
 	for n, it := 0, set.Iterator(); it.HasNext(); n++ {
 		if n%4096 == 0 {
 			if err := ctx.Err(); err != nil {
@@ -60,8 +89,14 @@ func (v *indexView) appendSeriesKeys(ctx context.Context, dst []string, set *roa
 			return nil, err
 		}
 		dst = append(dst, key)
+		if owed += int64(len(key)); owed >= 64<<10 {
+			if err := v.keep(owed); err != nil {
+				return nil, err
+			}
+			owed = 0
+		}
 	}
-	return dst, nil
+	return dst, v.keep(owed)
 }
 
 // indexMeasurement is a measurement and the shards that have it.
@@ -86,10 +121,14 @@ func (v *indexView) measurements(ctx context.Context, names []string, match func
 			}
 			continue
 		}
+		before := len(byName)
 		for _, name := range shard.Measurements() {
 			if match == nil || match(name) {
 				byName[name] = append(byName[name], shard)
 			}
+		}
+		if err := v.keep(int64(len(byName)-before) * nameBytes); err != nil {
+			return nil, err
 		}
 	}
 	list := make([]indexMeasurement, 0, len(byName))

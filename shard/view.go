@@ -20,10 +20,13 @@ type View struct {
 	set    *fileSet
 	masks  [][]*tombstone // per file of set
 	caches []*cache.Cache // oldest first
-	index  *tsi.View
+	index  tsi.Charged
 }
 
-var _ scan.Shard = (*View)(nil)
+var (
+	_ scan.Shard   = (*View)(nil)
+	_ scan.Charger = (*View)(nil)
+)
 
 // View takes a picture of the shard, or returns nil when it is closed.
 func (s *Shard) View() *View {
@@ -32,7 +35,7 @@ func (s *Shard) View() *View {
 	if s.mu.closed {
 		return nil
 	}
-	v := &View{shard: s, set: s.mu.set, index: s.index.View()}
+	v := &View{shard: s, set: s.mu.set, index: s.index.View().Charged(nil)}
 	v.set.acquire()
 	if s.mu.frozen != nil && s.mu.frozen.Rows() > 0 {
 		v.caches = append(v.caches, s.mu.frozen)
@@ -40,6 +43,14 @@ func (s *Shard) View() *View {
 	v.caches = append(v.caches, s.mu.active)
 	v.masks = v.set.allMasks()
 	return v
+}
+
+// Charged returns the view with charge, which is called before memory is taken
+// for lists of texts, and whose error ends them. It needs no Release of its own.
+func (v *View) Charged(charge func(bytes int64) error) scan.Shard {
+	charged := *v
+	charged.index = v.index.View.Charged(charge)
+	return &charged
 }
 
 // Release gives the references back.
@@ -73,11 +84,11 @@ func (v *View) Select(ctx context.Context, measurement string, where *model.TagE
 }
 
 // SameIndex reports whether both views have the same picture of the index.
-func (v *View) SameIndex(o *View) bool { return v.index == o.index }
+func (v *View) SameIndex(o *View) bool { return v.index.View == o.index.View }
 
 // SeriesSince returns the series that v has and an older view of the shard has
 // not. The caller owns the set.
-func (v *View) SeriesSince(old *View) *roaring.Bitmap { return v.index.Since(old.index) }
+func (v *View) SeriesSince(old *View) *roaring.Bitmap { return v.index.Since(old.index.View) }
 
 // TagValues returns the sorted values of a tag key among the series in set.
 func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {

@@ -1,6 +1,7 @@
 package tsi
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -15,6 +16,11 @@ import (
 // measurement, to the group of its values of keys. Without keys there is one
 // group.
 func (v *View) GroupBy(measurement string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
+	return v.Charged(nil).GroupBy(measurement, set, keys)
+}
+
+// GroupBy is View.GroupBy.
+func (v Charged) GroupBy(measurement string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
 	if len(keys) == 0 {
 		return scan.NewGroups([][]string{{}}, nil, nil), nil
 	}
@@ -37,7 +43,7 @@ type groupColumn struct {
 	rows   []uint32
 }
 
-func (v *View) groupColumns(measurement string, set *roaring.Bitmap, ids []uint32, keys []string) ([]groupColumn, error) {
+func (v Charged) groupColumns(measurement string, set *roaring.Bitmap, ids []uint32, keys []string) ([]groupColumn, error) {
 	byKeys, err := v.cheaperByKeys(measurement, ids, keys)
 	if err != nil {
 		return nil, err
@@ -96,7 +102,7 @@ func (v *View) cheaperByKeys(measurement string, ids []uint32, keys []string) (b
 }
 
 // columnsFromKeys reads the values from the series' keys.
-func (v *View) columnsFromKeys(ids []uint32, keys []string) ([]groupColumn, error) {
+func (v Charged) columnsFromKeys(ids []uint32, keys []string) ([]groupColumn, error) {
 	columns := make([]groupColumn, len(keys))
 	numbers := make([]map[string]uint32, len(keys))
 	for i := range keys {
@@ -108,12 +114,16 @@ func (v *View) columnsFromKeys(ids []uint32, keys []string) ([]groupColumn, erro
 		list[i] = model.SeriesID(id)
 	}
 	var tags model.Tags
+	texts := textArena{charge: v.charge}
 	err := v.index.opt.Keys(list, func(row int, key string) error {
 		_, tags = model.ParseSeriesKey(key, tags[:0])
 		for i, k := range keys {
 			value := tags.Get(k)
 			n, ok := numbers[i][value]
 			if !ok {
+				if err := texts.take(mapEntryBytes + len(value)); err != nil {
+					return err
+				}
 				value = strings.Clone(value)
 				n = uint32(len(columns[i].values))
 				columns[i].values = append(columns[i].values, value)
@@ -123,7 +133,7 @@ func (v *View) columnsFromKeys(ids []uint32, keys []string) ([]groupColumn, erro
 		}
 		return nil
 	})
-	if err != nil {
+	if err = errors.Join(err, texts.settle()); err != nil {
 		return nil, err
 	}
 	for i := range columns {
@@ -155,7 +165,7 @@ func (c *groupColumn) sort() {
 }
 
 // column reads one tag of the series from the layers.
-func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32, ranks *ranks) (groupColumn, error) {
+func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint32, ranks *ranks) (groupColumn, error) {
 	col := groupColumn{values: []string{""}, rows: make([]uint32, len(ids))}
 	segmentRows := make(map[*segmentValues][][2]uint32)
 	w := valueWalk{}
@@ -195,7 +205,7 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 	col.values = slices.Grow(col.values, min(most, len(ids)))
 	// A value gets its number with its first series of the set.
 	var buf []uint32
-	var texts textArena
+	texts := textArena{charge: v.charge}
 	for w.next() {
 		number := uint32(len(col.values))
 		hit := false
@@ -225,7 +235,11 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 			hit = true
 		}
 		if hit {
-			col.values = append(col.values, texts.add(w.value))
+			text, err := texts.add(w.value)
+			if err != nil {
+				return col, err
+			}
+			col.values = append(col.values, text)
 		}
 	}
 	for sv, rows := range segmentRows {
@@ -233,7 +247,7 @@ func (v *View) column(measurement, key string, set *roaring.Bitmap, ids []uint32
 			col.rows[r[0]] = sv.assigned[r[1]]
 		}
 	}
-	return col, w.err
+	return col, errors.Join(w.err, texts.settle())
 }
 
 // TagValueCount returns the number of values of a tag key in the measurement.
@@ -409,19 +423,60 @@ func singlesOf(c *groupColumn) ([][]string, []uint32) {
 }
 
 // textArena makes strings of many short texts with few allocations. The
-// strings of a chunk share it.
-type textArena struct{ b strings.Builder }
+// memory of a piece is kept until none of its texts is.
+type textArena struct {
+	b      strings.Builder
+	charge func(bytes int64) error // before memory is taken; nil: nobody is
+	owed   int                     // bytes not charged yet, few
+}
 
-func (a *textArena) add(text []byte) string {
-	const chunk = 16 << 10
+const (
+	// arenaBytes is the largest piece of memory for several texts, and
+	// smallArenaBytes the first.
+	arenaBytes      = 16 << 10
+	smallArenaBytes = 512
+	// textHeaderBytes is what a string takes beside its text, in a list, and
+	// mapEntryBytes in a map.
+	textHeaderBytes = 16
+	mapEntryBytes   = 64
+)
+
+// take charges for n bytes, some of them later.
+func (a *textArena) take(n int) error {
+	if a.charge == nil {
+		return nil
+	}
+	if a.owed += n; a.owed < arenaBytes {
+		return nil
+	}
+	return a.settle()
+}
+
+// settle charges for what has not been charged yet.
+func (a *textArena) settle() error {
+	owed := a.owed
+	if a.owed = 0; owed == 0 {
+		return nil
+	}
+	return a.charge(int64(owed))
+}
+
+func (a *textArena) add(text []byte) (string, error) {
 	if a.b.Len()+len(text) > a.b.Cap() {
-		if len(text) > chunk/4 {
-			return string(text)
+		if len(text) > arenaBytes/4 {
+			if err := a.take(textHeaderBytes + len(text)); err != nil {
+				return "", err
+			}
+			return string(text), nil
+		}
+		size := max(min(2*a.b.Cap(), arenaBytes), smallArenaBytes, len(text))
+		if err := a.take(size); err != nil {
+			return "", err
 		}
 		a.b = strings.Builder{}
-		a.b.Grow(chunk)
+		a.b.Grow(size)
 	}
 	start := a.b.Len()
 	a.b.Write(text)
-	return a.b.String()[start:]
+	return a.b.String()[start:], a.take(textHeaderBytes)
 }

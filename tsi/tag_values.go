@@ -1,6 +1,7 @@
 package tsi
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sort"
@@ -17,6 +18,16 @@ func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string
 
 // FirstTagValues is TagValues that ends after limit values.
 func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
+	return v.Charged(nil).FirstTagValues(measurement, key, set, limit)
+}
+
+// TagValues is View.TagValues.
+func (v Charged) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {
+	return v.FirstTagValues(measurement, key, set, math.MaxInt)
+}
+
+// FirstTagValues is View.FirstTagValues.
+func (v Charged) FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -28,14 +39,17 @@ func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limi
 		return nil, err
 	}
 	var out []string
-	var texts textArena
+	var refused error
+	texts := textArena{charge: v.charge}
 	err = w.each(func(value []byte) bool {
-		if len(out) < limit {
-			out = append(out, texts.add(value))
+		var text string
+		if text, refused = texts.add(value); refused != nil {
+			return false
 		}
+		out = append(out, text)
 		return len(out) < limit
 	})
-	if err != nil {
+	if err = errors.Join(err, refused, texts.settle()); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -45,6 +59,11 @@ func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limi
 // values can be read forwards only, so it begins some pages before the end, and
 // earlier if too few of their values are of series in set.
 func (v *View) LastTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
+	return v.Charged(nil).LastTagValues(measurement, key, set, limit)
+}
+
+// LastTagValues is View.LastTagValues.
+func (v Charged) LastTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -59,12 +78,15 @@ func (v *View) LastTagValues(measurement, key string, set *roaring.Bitmap, limit
 		from := w.before(reach)
 		w.seek(from)
 		var out []string
-		var texts textArena
+		var refused error
+		texts := textArena{charge: v.charge}
 		err := w.each(func(value []byte) bool {
-			out = append(out, texts.add(value))
-			return true
+			var text string
+			text, refused = texts.add(value)
+			out = append(out, text)
+			return refused == nil
 		})
-		if err != nil {
+		if err = errors.Join(err, refused, texts.settle()); err != nil {
 			return nil, err
 		}
 		if from == "" || len(out) >= limit {
@@ -74,7 +96,7 @@ func (v *View) LastTagValues(measurement, key string, set *roaring.Bitmap, limit
 }
 
 // tagValuesByKeys answers from the keys of the series where they are few.
-func (v *View) tagValuesByKeys(measurement, key string, set *roaring.Bitmap) (values []string, ok bool, err error) {
+func (v Charged) tagValuesByKeys(measurement, key string, set *roaring.Bitmap) (values []string, ok bool, err error) {
 	if set == nil || v.index.opt.Keys == nil || set.IsEmpty() {
 		return nil, false, nil
 	}

@@ -1,6 +1,7 @@
 package tsi
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -102,4 +103,55 @@ func manyValues(t testing.TB, r *rand.Rand, files, series int) *View {
 		t.Fatal(err)
 	}
 	return x.View()
+}
+
+// Lists of texts are charged before they are made, and end with the charge that
+// is refused.
+func TestTextsAreCharged(t *testing.T) {
+	v := manyValues(t, rand.New(rand.NewPCG(1, 1)), 2, 3000)
+	defer v.Release()
+	refused := errors.New("too much")
+	lists := map[string]func(v Charged) (texts []string, err error){
+		"values": func(v Charged) ([]string, error) { return v.TagValues("m", "host", nil) },
+		"first":  func(v Charged) ([]string, error) { return v.FirstTagValues("m", "host", nil, 2000) },
+		"last":   func(v Charged) ([]string, error) { return v.LastTagValues("m", "host", nil, 2000) },
+		"groups": func(v Charged) (texts []string, err error) {
+			set, err := v.Series("m")
+			if err != nil {
+				return nil, err
+			}
+			groups, err := v.GroupBy("m", set, []string{"host"})
+			if err != nil {
+				return nil, err
+			}
+			for _, tuple := range groups.Tuples {
+				texts = append(texts, tuple...)
+			}
+			return texts, nil
+		},
+	}
+	for name, list := range lists {
+		charged := int64(0)
+		texts, err := list(v.Charged(func(n int64) error { charged += n; return nil }))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		want := int64(0)
+		for _, text := range texts {
+			want += int64(textHeaderBytes + len(text))
+		}
+		// The last values are looked for more than once.
+		if len(texts) < 1000 || charged < want || charged > want+arenaBytes && name != "last" {
+			t.Errorf("%s: %d bytes are charged for %d texts of %d", name, charged, len(texts), want)
+		}
+		left := charged / 2
+		if _, err := list(v.Charged(func(n int64) error {
+			if left -= n; left < 0 {
+				return refused
+			}
+			return nil
+		})); !errors.Is(err, refused) || left < -arenaBytes-textHeaderBytes {
+			t.Errorf("%s: %v, with %d bytes too many", name, err, -left)
+		}
+	}
 }

@@ -56,6 +56,17 @@ func (x *Index) View() *View {
 	return v
 }
 
+// Charged is a View whose lists of texts are charged before their memory is
+// taken. It needs no Release of its own.
+type Charged struct {
+	*View
+	charge func(bytes int64) error
+}
+
+// Charged returns the view with charge, whose error ends a list; nil charges
+// nobody.
+func (v *View) Charged(charge func(bytes int64) error) Charged { return Charged{v, charge} }
+
 // Release gives the view back.
 func (v *View) Release() { v.index.release(v) }
 
