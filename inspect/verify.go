@@ -97,6 +97,8 @@ type verifier struct {
 	r   *VerifyReport
 
 	lineage identity.Lineage // of the directory, as the catalog says
+	ledger  *store.Ledger    // nil: there is none
+	applied uint64           // the highest sequence that manifests have flushed
 }
 
 func (v *verifier) all() error {
@@ -105,6 +107,9 @@ func (v *verifier) all() error {
 		return errors.Join(err, v.log())
 	}
 	v.lineage = data.Lineage
+	if err := v.readLedger(); err != nil {
+		return err
+	}
 	if err := v.directories(data); err != nil {
 		return err
 	}
@@ -205,6 +210,28 @@ func (v *verifier) directories(data *meta.Data) error {
 	return nil
 }
 
+// readLedger checks the ledger.
+func (v *verifier) readLedger() error {
+	name := path.Join(v.dir, "meta", store.LedgerName)
+	if err := v.begin(name); err != nil {
+		return err
+	}
+	l, whole, err := store.ReadLedger(v.fs, v.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		v.add(name, err)
+	case l.Lineage != v.lineage:
+		v.add(name, binio.Corruptf(name, -1, "ledger of data directory %s, the catalog is that of %s", l.Lineage, v.lineage))
+	default:
+		v.ledger = l
+		if !whole {
+			v.notice(name, "records are damaged or not finished, a server will write it again")
+		}
+	}
+	return nil
+}
+
 // unnamed reports a directory that the catalog does not name. dropped says that
 // the catalog has recorded its drop.
 func (v *verifier) unnamed(dir string, dropped bool) {
@@ -219,6 +246,15 @@ func (v *verifier) unnamed(dir string, dropped bool) {
 func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 	dir := path.Join(v.dir, store.DatabaseDir(d.ID))
 	if _, err := v.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		for _, rp := range d.RetentionPolicies {
+			for _, g := range rp.ShardGroups {
+				for _, m := range g.Shards {
+					if _, had := v.flushed(m.ID); had {
+						v.add(dir, binio.Corruptf(dir, -1, "the directory is gone: the ledger says that shard %d in it had files", m.ID))
+					}
+				}
+			}
+		}
 		return nil
 	}
 	v.quarantine(dir)
@@ -343,6 +379,7 @@ func (v *verifier) log() error {
 			return err
 		}
 	}
+	v.logEnd(dir, infos)
 	for _, d := range damage {
 		if d.Torn && v.opt.Live != nil {
 			continue // a write under way
@@ -350,6 +387,32 @@ func (v *verifier) log() error {
 		v.r.Problems = append(v.r.Problems, walProblem(d))
 	}
 	return nil
+}
+
+// logEnd holds the log against the catalog's lineage and what the ledger says of
+// its end.
+func (v *verifier) logEnd(dir string, infos []wal.SegmentInfo) {
+	newest, last := uint64(0), uint64(0)
+	for _, s := range infos {
+		if v.lineage != (identity.Lineage{}) && s.Lineage != v.lineage && s.Lineage != (identity.Lineage{}) {
+			v.add(s.Path, binio.Corruptf(s.Path, -1, "segment of data directory %s, the catalog is that of %s", s.Lineage, v.lineage))
+			continue
+		}
+		newest, last = max(newest, s.Number), max(last, s.Last)
+	}
+	if v.ledger == nil || v.ledger.Log.Told || v.opt.Live != nil {
+		return
+	}
+	known := v.ledger.Log
+	if known.Segment > 0 && !v.ledger.Relaxed {
+		known.Sequence = max(known.Sequence, v.applied) // it was in the log before it was in files
+	}
+	switch {
+	case known.Segment > newest:
+		v.add(dir, binio.Corruptf(dir, -1, "segment %d is missing, the last of the log", known.Segment))
+	case known.Sequence > last:
+		v.add(dir, binio.Corruptf(dir, -1, "entries %d to %d are missing at the end of the log", last+1, known.Sequence))
+	}
 }
 
 // shard checks a shard's manifest, its files, and that index, series file and
@@ -370,6 +433,9 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.
 	} else {
 		var err error
 		if m, err = v.manifest(dir, id); m == nil || err != nil {
+			if _, had := v.flushed(id); had && err == nil {
+				v.add(name, binio.Corruptf(name, -1, "the files of shard %d are gone: the ledger says that it had some", id))
+			}
 			return err
 		}
 		left, err := strays(v.fs, dir, m)
@@ -384,6 +450,7 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.
 			v.notice(path.Join(dir, n), "%s", what)
 		}
 	}
+	v.applied = max(v.applied, m.Flushed)
 	index, err := v.index(dir, m)
 	if err != nil {
 		return err
@@ -405,6 +472,16 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.
 		}
 	}
 	return nil
+}
+
+// flushed reports whether the ledger says that a shard has files, and of which
+// database it is.
+func (v *verifier) flushed(id uint64) (database uint32, ok bool) {
+	if v.ledger == nil {
+		return 0, false
+	}
+	database, ok = v.ledger.Shards[id]
+	return database, ok
 }
 
 // manifest checks both copies of a shard's manifest and returns the one that

@@ -376,6 +376,46 @@ func TestVerifyFindsDisagreement(t *testing.T) {
 				}
 			}
 		}, "the series log belongs to database 1 of"},
+		"a flushed shard gone": {func(t *testing.T, dir string) {
+			reopen(t, dir)
+			if err := os.RemoveAll(dir + "/db-1/shard-2"); err != nil {
+				t.Fatal(err)
+			}
+		}, "the files of shard 2 are gone"},
+		"a database gone": {func(t *testing.T, dir string) {
+			reopen(t, dir)
+			if err := os.RemoveAll(dir + "/db-1"); err != nil {
+				t.Fatal(err)
+			}
+		}, "the directory is gone"},
+		"the log gone": {func(t *testing.T, dir string) {
+			if err := os.RemoveAll(dir + "/wal"); err != nil {
+				t.Fatal(err)
+			}
+		}, "is missing, the last of the log"},
+		"the end of the log gone": {func(t *testing.T, dir string) {
+			list := files(t, dir, "*.wal")
+			name := list[len(list)-1]
+			b, err := os.ReadFile(name)
+			if err == nil {
+				clear(b[100:])
+				err = os.WriteFile(name, b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "are missing at the end of the log"},
+		"a foreign segment": {func(t *testing.T, dir string) {
+			other := files(t, testData(t), "*.wal")
+			list := files(t, dir, "*.wal")
+			b, err := os.ReadFile(other[0])
+			if err == nil {
+				err = os.WriteFile(list[0], b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "segment of data directory"},
 		"a directory set aside": {func(t *testing.T, dir string) {
 			if err := os.MkdirAll(dir+"/quarantine/db-9", 0o700); err != nil {
 				t.Fatal(err)
@@ -395,6 +435,14 @@ func TestVerifyFindsDisagreement(t *testing.T) {
 				t.Errorf("no %q in %v", c.want, report.Problems)
 			}
 		})
+	}
+}
+
+// reopen opens and closes a store, so that its ledger is up to date.
+func reopen(t *testing.T, dir string) {
+	t.Helper()
+	if err := testStore(t, dir).Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

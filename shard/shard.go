@@ -373,6 +373,13 @@ func (s *Shard) ActiveBytes() int64 {
 	return s.mu.active.Bytes() + s.index.MutableBytes()
 }
 
+// Saved reports whether the shard has a manifest on disk.
+func (s *Shard) Saved() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.saved
+}
+
 // Flushed returns the sequence up to which the shard's files cover the log.
 func (s *Shard) Flushed() uint64 {
 	s.mu.RLock()

@@ -56,6 +56,9 @@ func (s *Store) shrinkLog() {
 	if last.IsZero() || time.Since(last) < shrinkAfter || s.flushedUpTo(applied) < applied {
 		return
 	}
+	if !s.noteTrim(applied) {
+		return
+	}
 	if err := s.log.Shrink(applied); err != nil {
 		s.logger.Warn("log not shrunk", "err", err)
 	}
@@ -184,7 +187,11 @@ func (s *Store) trim() {
 	s.applying.Lock()
 	limit := s.applied
 	s.applying.Unlock()
-	if err := s.log.Trim(s.flushedUpTo(limit)); err != nil {
+	limit = s.flushedUpTo(limit)
+	if s.log.Trims(limit) && !s.noteTrim(limit) {
+		return
+	}
+	if err := s.log.Trim(limit); err != nil {
 		s.logger.Warn("log not trimmed", "err", err)
 	}
 }

@@ -36,11 +36,18 @@ func olderCatalog(dir string) error {
 	return fmt.Errorf("open store: %s: %w", dir, ErrOlderCatalog)
 }
 
-// checkCatalog refuses a catalog that stands alone: files name other data
-// directories, and none the catalog's.
-func (s *Store) checkCatalog(names []string) error {
+// checkCatalog refuses a catalog that stands alone: database directories and the
+// log name other data directories, and none the catalog's. logs are the lineages
+// of the log's segments.
+func (s *Store) checkCatalog(names []string, logs []identity.Lineage) error {
 	lineage := s.catalog.Data().Lineage
 	foreign := ""
+	for _, l := range logs {
+		if l == lineage {
+			return nil
+		}
+		foreign = fmt.Sprintf("%s belongs to data directory %s", path.Join(s.dir, "wal"), l)
+	}
 	for _, name := range names {
 		if _, ok := numbered(name, databasePrefix); !ok {
 			continue
@@ -176,9 +183,6 @@ func (s *Store) notOfShard(dir string, id uint64) error {
 // openDatabases opens what the catalog names. A database whose files belong
 // elsewhere, or are gone, is refused; the others open.
 func (s *Store) openDatabases(names []string) error {
-	if err := s.checkCatalog(names); err != nil {
-		return err
-	}
 	if err := s.quarantine.read(s.fs); err != nil {
 		return err
 	}
@@ -202,14 +206,57 @@ func (s *Store) openDatabases(names []string) error {
 			return err
 		}
 	}
+	has := map[uint64]bool{}
+	for _, d := range data.Databases {
+		for _, rp := range d.RetentionPolicies {
+			for _, g := range rp.ShardGroups {
+				for _, m := range g.Shards {
+					has[m.ID] = true
+				}
+			}
+		}
+	}
+	s.ledger.prune(has)
 	if whole { // else a dropped shard may be in a database that did not open
 		s.catalog.Removed(meta.Dropped{Shards: data.Dropped.Shards})
 	}
 	return nil
 }
 
+// checkFiles returns an errFilesGone when the directory of a database, some of
+// whose shards had files, is missing or empty: a disk that is not mounted. New
+// points must not go beside it.
+func (s *Store) checkFiles(d *meta.Database) error {
+	dir := s.databaseDir(d.ID)
+	names, err := s.fs.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("open database %s: %w", d.Name, err)
+	}
+	if slices.ContainsFunc(names, func(n string) bool { return n == "series" || strings.HasPrefix(n, shardPrefix) }) {
+		return nil
+	}
+	return fmt.Errorf("%s is missing or empty: %w, put them back or drop the database", dir, errFilesGone)
+}
+
 // openWhole opens a database with its shards. On an error nothing of it is open.
 func (s *Store) openWhole(d *meta.Database, dropped map[uint64]bool) (err error) {
+	wanted := map[uint64]*meta.ShardGroup{}
+	var flushed []uint64 // of them, those that have files
+	for _, rp := range d.RetentionPolicies {
+		for i := range rp.ShardGroups {
+			for _, sh := range rp.ShardGroups[i].Shards {
+				wanted[sh.ID] = &rp.ShardGroups[i]
+				if s.ledger.has(sh.ID) {
+					flushed = append(flushed, sh.ID)
+				}
+			}
+		}
+	}
+	if len(flushed) > 0 {
+		if err := s.checkFiles(d); err != nil {
+			return err
+		}
+	}
 	db, err := s.openDatabase(d)
 	if err != nil {
 		return err
@@ -223,14 +270,6 @@ func (s *Store) openWhole(d *meta.Database, dropped map[uint64]bool) (err error)
 			err = errors.Join(err, db.release())
 		}
 	}()
-	wanted := map[uint64]*meta.ShardGroup{}
-	for _, rp := range d.RetentionPolicies {
-		for i := range rp.ShardGroups {
-			for _, sh := range rp.ShardGroups[i].Shards {
-				wanted[sh.ID] = &rp.ShardGroups[i]
-			}
-		}
-	}
 	names, err := s.fs.List(db.dir)
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", d.Name, err)
@@ -238,17 +277,23 @@ func (s *Store) openWhole(d *meta.Database, dropped map[uint64]bool) (err error)
 	if err := s.clearShards(db, names, wanted, dropped); err != nil {
 		return err
 	}
-	var shards []*shardEntry
+	ids := flushed // their directories must be there
 	for _, name := range names {
-		id, ok := numbered(name, shardPrefix)
-		if !ok || wanted[id] == nil {
-			continue
+		if id, ok := numbered(name, shardPrefix); ok && wanted[id] != nil && !s.ledger.has(id) {
+			ids = append(ids, id)
 		}
-		if opened[id], err = s.openShard(db, id, wanted[id]); err != nil {
-			delete(opened, id)
+	}
+	var shards []*shardEntry
+	for _, id := range ids {
+		e, err := s.openShard(db, id, wanted[id])
+		if err != nil {
 			return err
 		}
-		shards = append(shards, opened[id])
+		opened[id] = e
+		shards = append(shards, e)
+		if e.Saved() {
+			s.ledger.add(id, db.id)
+		}
 	}
 	if err := s.repairSeries(db, shards); err != nil {
 		return err

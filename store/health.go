@@ -36,10 +36,19 @@ func (s *Store) Health() (ok bool, message string) {
 	if d := s.damaged(); len(d) > 0 {
 		return true, fmt.Sprintf("%s; %d files have damage that queries may meet, the first: %v", ready, len(d), d[0])
 	}
+	harmless := ""
 	for _, d := range s.log.Damage() {
-		if !d.Torn {
-			return true, fmt.Sprintf("%s; the log was found damaged at start: %s at offset %d", ready, d.Segment, d.Offset)
+		text := fmt.Sprintf("%s; the log was found damaged at start: %s at offset %d: %s", ready, d.Segment, d.Offset, d.Reason)
+		switch {
+		case d.Torn:
+		case d.Harmless:
+			harmless = text + "; nothing is lost"
+		default:
+			return true, text
 		}
+	}
+	if harmless != "" {
+		return true, harmless
 	}
 	return true, ready
 }

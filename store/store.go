@@ -102,6 +102,8 @@ type Store struct {
 	lost      atomic.Bool // the lock; see loseLock
 	catalog   *meta.Catalog
 	log       *wal.Log
+	ledger    *ledger
+	logAfter  uint64 // entries with a higher sequence were in the log at the start
 	retention *retention.Service
 
 	// gate is held shared by a write from its checks until it is applied, and
@@ -201,6 +203,17 @@ func (s *Store) openFiles() error {
 	if s.catalog, err = meta.Open(s.fs, path.Join(s.dir, "meta"), meta.Options{Logger: s.logger, MustExist: hasData}); err != nil {
 		return err
 	}
+	head, err := wal.ReadHead(s.fs, path.Join(s.dir, "wal"))
+	if err != nil {
+		return err
+	}
+	if err := s.checkCatalog(names, head.Lineages); err != nil {
+		return err
+	}
+	if s.ledger, err = openLedger(s.fs, s.dir, s.catalog.Data().Lineage, s.logger); err != nil {
+		return err
+	}
+	s.logAfter = head.After
 	if err := s.openDatabases(names); err != nil {
 		return err
 	}
@@ -247,8 +260,14 @@ func (s *Store) openLog() error {
 	for _, e := range s.mu.shards {
 		s.applied = max(s.applied, e.LastSequence())
 	}
+	known, relaxed := s.ledger.log()
+	if known.Segment > 0 && !relaxed {
+		known.Sequence = max(known.Sequence, s.applied) // it was in the log before it was in files
+	}
+	known.Covered = max(known.Covered, s.flushedByAll())
 	log, err := wal.Open(path.Join(s.dir, "wal"), wal.Options{
 		FS: s.fs, SegmentBytes: s.opt.SegmentBytes, SyncInterval: s.opt.SyncInterval,
+		Lineage: s.catalog.Data().Lineage, Known: known, OnSegment: s.noteSegment,
 		Apply: s.apply, OnFailure: s.fail, Logger: s.logger,
 	})
 	if err != nil {
@@ -260,9 +279,10 @@ func (s *Store) openLog() error {
 	if err := log.Replay(r.entry); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}
-	// What files or tombstones know of is never given out again, whatever
-	// became of the log.
-	if err := log.Advance(s.applied); err != nil {
+	s.noteReplay()
+	// What files, tombstones or the ledger know of is never given out again,
+	// whatever became of the log.
+	if err := log.Advance(max(s.applied, known.Sequence)); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}
 	for _, d := range log.Damage() {
@@ -270,7 +290,11 @@ func (s *Store) openLog() error {
 			s.logger.Warn("log tail cut", "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes)
 			continue
 		}
-		s.logger.Error("log damaged", "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes, "err", d.Reason, "quarantine", d.Quarantine)
+		level := slog.LevelError
+		if d.Harmless {
+			level = slog.LevelWarn
+		}
+		s.logger.Log(context.Background(), level, "log damaged", "lost", !d.Harmless, "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes, "err", d.Reason, "quarantine", d.Quarantine)
 	}
 	s.listLogLosses()
 	s.logger.Info("log replayed", "entries", r.entries, "rows", r.rows, "took", time.Since(start))
@@ -360,7 +384,12 @@ func (s *Store) closeFiles() error {
 	}
 	var errs []error
 	if s.log != nil {
-		errs = append(errs, s.log.Close())
+		segment, sequence := s.log.End()
+		err := s.log.Close()
+		if err == nil && s.failure.Load() == nil {
+			s.noteEnd(segment, sequence)
+		}
+		errs = append(errs, err)
 	}
 	for _, e := range s.mu.shards {
 		errs = append(errs, e.Close())

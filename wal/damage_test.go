@@ -63,7 +63,8 @@ func checkSubset(t *testing.T, what string, got, want map[uint64]string) {
 }
 
 // TestTruncateEveryOffset cuts the last segment at every length: entries that
-// lie before the cut are all there, no damage but a torn tail is told.
+// lie before the cut are all there. As no crash makes a segment shorter, it is
+// damage.
 func TestTruncateEveryOffset(t *testing.T) {
 	fs, want := sample(t)
 	segs := segments(fs)
@@ -92,10 +93,12 @@ func TestTruncateEveryOffset(t *testing.T) {
 			t.Fatalf("cut at %d: %d entries, %d in the longer file", n, len(got), best)
 		}
 		best = len(got)
-		for _, d := range l.Damage() {
-			if n >= segmentHeaderSize && !d.Torn {
-				t.Fatalf("cut at %d: %+v", n, d)
-			}
+		if ds := l.Damage(); n == size && len(ds) != 0 || n >= segmentHeaderSize && n < size &&
+			(len(ds) != 1 || ds[0].Torn || ds[0].Harmless || ds[0].First != uint64(len(got))+1 || !strings.Contains(ds[0].Reason, "segment is cut from")) {
+			t.Fatalf("cut at %d: %+v", n, ds)
+		}
+		if lost, err := Lost(c, "w"); err != nil || n >= segmentHeaderSize && (len(lost) != 0) != (n < size) {
+			t.Fatalf("cut at %d: losses %v, %v", n, lost, err)
 		}
 		// The log goes on, and the cut is not found a second time.
 		e := note(testSeries(1000), 1, 10, "next")
@@ -269,9 +272,9 @@ func TestDamageOutsideRecords(t *testing.T) {
 	t.Run("newer version", func(t *testing.T) {
 		c := fs.Clone()
 		b := c.Content(segs[1])
-		b[8] = 2
-		sum := binio.Checksum(b[:44])
-		b[44], b[45], b[46], b[47] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
+		b[8] = formatVersion + 1
+		sum := binio.Checksum(b[:68])
+		b[68], b[69], b[70], b[71] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
 		put(t, c, segs[1], b)
 		c.SetHook(func(op vfstest.Op) error {
 			if op.Kind != "syncdir" {
@@ -294,9 +297,10 @@ func TestGarbageBehindTheEnd(t *testing.T) {
 	end := recordsEnd(fs.Content(last))
 	for n := 1; n <= 512; n += 7 {
 		c := fs.Clone()
-		b := c.Content(last)[:end]
-		for range n {
-			b = append(b, byte(rng.Uint32()))
+		b := c.Content(last)
+		clear(b[end:])
+		for i := range n {
+			b[end+i] = byte(rng.Uint32())
 		}
 		b[end] |= 1
 		put(t, c, last, b)

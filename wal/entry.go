@@ -61,7 +61,13 @@ type Damage struct {
 	// Torn is true when the span lies in the last write of the log and looks
 	// as a crash during that write leaves it: nothing acknowledged was in it,
 	// as far as can be told. False means loss of data that was once whole.
-	Torn       bool
+	Torn bool
+	// First and Last are the sequences of the entries that may be lost. A Last
+	// below First says that none is, maxSequence that the end is not known.
+	First, Last uint64
+	// Harmless says that no entry is lost that the owner needs: there was none in
+	// the span, or published files have them; see Known.Covered.
+	Harmless   bool
 	Reason     string
-	Quarantine string // path of the copy of the span, "" when none was made
+	Quarantine string // path of the copy of the span, "" when none was made. Where there is no span it is a text
 }

@@ -260,6 +260,9 @@ func (l *Log) resume() bool {
 		l.log.Warn("wal segment not gone on with", "path", s.path, "err", err)
 		return false
 	}
+	if l.opt.OnSegment != nil {
+		l.opt.OnSegment(s.number, l.previous())
+	}
 	l.files.Lock()
 	defer l.files.Unlock()
 	l.files.closed = slices.DeleteFunc(l.files.closed, func(c segment) bool { return c.path == s.path })
@@ -303,7 +306,7 @@ func (l *Log) start(s *openFile) error {
 	l.files.Unlock()
 	last := l.sequence.Load()
 	s.first = last + 1
-	h := segmentHeader{epoch: l.epoch, number: s.number, first: s.first, previous: l.previous()}
+	h := segmentHeader{epoch: l.epoch, number: s.number, first: s.first, previous: l.previous(), size: uint64(s.size), lineage: l.opt.Lineage}
 	// Zeros behind the header: the segment is empty, whatever it held before.
 	b := append(h.append(nil), make([]byte, recordHeaderSize)...)
 	name := segmentPath(l.dir, s.number)
@@ -319,6 +322,9 @@ func (l *Log) start(s *openFile) error {
 	}
 	if err != nil {
 		return fmt.Errorf("start wal segment %s: %w", name, err)
+	}
+	if l.opt.OnSegment != nil {
+		l.opt.OnSegment(s.number, l.previous())
 	}
 	return nil
 }
@@ -347,6 +353,28 @@ func (l *Log) seal(s *openFile) error {
 		return l.fail(fmt.Errorf("seal wal segment %s: %w", s.path, err))
 	}
 	return l.sync(s)
+}
+
+// End returns the number of the newest segment, 0 if there is none, and the
+// sequence of the last entry in the log.
+func (l *Log) End() (segment, sequence uint64) {
+	l.files.Lock()
+	defer l.files.Unlock()
+	if n := len(l.files.closed); n > 0 {
+		segment = l.files.closed[n-1].number
+	}
+	if l.files.active != nil {
+		segment = l.files.active.number
+	}
+	return segment, l.previous()
+}
+
+// Trims reports whether Trim would give up a segment.
+func (l *Log) Trims(sequence uint64) bool {
+	l.files.Lock()
+	defer l.files.Unlock()
+	n := len(l.files.closed)
+	return n > 0 && l.files.closed[0].last <= sequence && (n > 1 || l.files.active != nil)
 }
 
 // Trim gives up the closed segments that hold no entry after sequence: they

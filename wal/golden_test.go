@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"tsdbd/column"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
 const (
-	goldenFile = "testdata/v1.wal.golden"
+	goldenFile = "testdata/v2.wal.golden"
 	formatPage = "../docs/formats/wal.md"
 )
 
@@ -54,7 +55,7 @@ func goldenEntries() []*Entry {
 func goldenSegment(t testing.TB) ([]byte, map[uint64]string) {
 	fs := vfstest.New()
 	want := map[uint64]string{}
-	l, _ := open(t, Options{FS: fs, SegmentBytes: 4 << 10})
+	l, _ := open(t, Options{FS: fs, SegmentBytes: 4 << 10, Lineage: identity.Lineage{1, 2, 3, 0xfe}})
 	for _, e := range goldenEntries() {
 		w := mustAppend(t, l, e)
 		want[e.Sequence] = w
@@ -65,12 +66,12 @@ func goldenSegment(t testing.TB) ([]byte, map[uint64]string) {
 }
 
 // TestGolden holds the format still: today's writer gives the bytes of
-// version 1, today's reader reads them.
+// version 2, today's reader reads them.
 func TestGolden(t *testing.T) {
 	data, want := goldenSegment(t)
 	if *updateFlag {
 		if _, err := os.Stat(goldenFile); err == nil {
-			t.Log("golden files of a released version are never regenerated; remove it by hand if version 1 was not released")
+			t.Log("golden files of a released version are never regenerated; remove it by hand if version 2 was not released")
 		} else if err := os.WriteFile(goldenFile, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func TestGolden(t *testing.T) {
 	}
 	fs := vfstest.New()
 	put(t, fs, "w/000000000002.wal", golden)
-	l, got := open(t, Options{FS: fs})
+	l, got := open(t, Options{FS: fs, Lineage: identity.Lineage{1, 2, 3, 0xfe}})
 	defer mustClose(t, l)
 	if !maps.Equal(got, want) || len(l.Damage()) != 0 {
 		t.Errorf("golden segment reads as %v, damage %v", got, l.Damage())
@@ -132,13 +133,15 @@ func annotate(b []byte) string {
 		}
 	}
 	line(0, b[0:8], "magic")
-	line(8, b[8:12], "version 1")
+	line(8, b[8:12], "version 2")
 	line(12, b[12:16], "epoch 1")
 	line(16, b[16:24], "number 2")
 	line(24, b[24:32], "first sequence 1")
 	line(32, b[32:40], "previous sequence 0")
-	line(40, b[40:44], "reserved")
-	line(44, b[44:48], "crc of bytes 0-43")
+	line(40, b[40:48], "size 4096")
+	line(48, b[48:64], "lineage")
+	line(64, b[64:68], "reserved")
+	line(68, b[68:72], "crc of bytes 0-67")
 	kinds := map[byte]string{typeSeries: "series definitions", typeEntry: "entry", typeEnd: "end"}
 	for off := segmentHeaderSize; off < len(b); {
 		h, _ := parseRecordHeader(b[off:])

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 )
 
@@ -17,9 +20,11 @@ type SegmentInfo struct {
 	Path     string
 	Number   uint64
 	Epoch    uint32
-	First    uint64 // sequence of the first entry it can hold
-	Previous uint64 // sequence of the last entry of the log before it
-	Last     uint64 // sequence of its last entry; First-1 if it has none
+	Lineage  identity.Lineage // of the data directory
+	Size     int64            // bytes of the file at least, as the header says
+	First    uint64           // sequence of the first entry it can hold
+	Previous uint64           // sequence of the last entry of the log before it
+	Last     uint64           // sequence of its last entry; First-1 if it has none
 	Entries  int
 	Bytes    int64 // size of the file
 	End      int64 // offset behind the last record
@@ -115,6 +120,7 @@ func inspectHeader(fsys vfs.FS, file string, number uint64) (SegmentInfo, error)
 		s.Number = h.number
 	default:
 		s.Epoch, s.First, s.Previous = h.epoch, h.first, h.previous
+		s.Lineage, s.Size = h.lineage, int64(h.size)
 	}
 	return s, nil
 }
@@ -152,7 +158,12 @@ func (s *SegmentInfo) read(fsys vfs.FS, d *decoder, next *SegmentInfo, fn func(*
 		if next != nil && (next.headerErr != nil || next.Previous > s.Last) {
 			t.Torn, t.Reason = false, "end of segment damaged"
 		}
+		if next == nil && s.Bytes < s.Size {
+			t.Torn, t.Reason = false, s.cutText()
+		}
 		_ = note(t)
+	} else if next == nil && !s.Sealed && s.Bytes < s.Size {
+		_ = note(Damage{Segment: s.Path, Offset: s.End, Reason: s.cutText()})
 	}
 	// A trimmed segment is renamed before it is overwritten.
 	if _, err := fsys.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
@@ -161,8 +172,59 @@ func (s *SegmentInfo) read(fsys vfs.FS, d *decoder, next *SegmentInfo, fn func(*
 	return damage, false, nil
 }
 
-// Lost returns the copies of damaged spans of the log in dir that were set
-// aside and that nobody has removed since; torn ends are left out.
+func (s *SegmentInfo) cutText() string {
+	return fmt.Sprintf("segment is cut from %d to %d bytes", s.Size, s.Bytes)
+}
+
+// Head is what the headers of a log's segments say.
+type Head struct {
+	// After is the sequence of the last entry before the oldest segment: entries
+	// with a higher one are in the log. It is the highest number when there is no
+	// segment, or the oldest one's header is damaged.
+	After uint64
+	// Lineages are those of the segments' data directories, without duplicates.
+	Lineages []identity.Lineage
+}
+
+// ReadHead reads the headers of the segments in dir and changes nothing.
+func ReadHead(fsys vfs.FS, dir string) (Head, error) {
+	h := Head{After: math.MaxUint64}
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	}
+	if err != nil {
+		return h, fmt.Errorf("read wal %s: %w", dir, err)
+	}
+	oldest := uint64(math.MaxUint64)
+	for _, name := range names {
+		number, ok := parseName(name, segmentSuffix)
+		if !ok {
+			continue
+		}
+		s, err := inspectHeader(fsys, path.Join(dir, name), number)
+		if err != nil {
+			return h, fmt.Errorf("read wal: %w", err)
+		}
+		if s.headerErr != nil {
+			if number < oldest {
+				oldest, h.After = number, math.MaxUint64
+			}
+			continue
+		}
+		if !slices.Contains(h.Lineages, s.Lineage) {
+			h.Lineages = append(h.Lineages, s.Lineage)
+		}
+		if number < oldest {
+			oldest, h.After = number, s.Previous
+		}
+	}
+	return h, nil
+}
+
+// Lost returns the copies of damaged spans of the log in dir that were set aside,
+// the texts about entries that are missing among them, and that nobody has
+// removed since. Torn ends, and damage that lost nothing, are left out.
 func Lost(fsys vfs.FS, dir string) ([]string, error) {
 	names, err := fsys.List(path.Join(dir, quarantineDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,7 +232,7 @@ func Lost(fsys vfs.FS, dir string) ([]string, error) {
 	}
 	var out []string
 	for _, n := range names {
-		if strings.Contains(n, ".damaged-") {
+		if strings.Contains(n, "."+damagedKind+"-") {
 			out = append(out, path.Join(dir, quarantineDir, n))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 )
 
@@ -34,9 +35,31 @@ type Options struct {
 	// OnFailure is called once, when the log fails for good (see Err). It must
 	// not call Append, Rotate or Close.
 	OnFailure func(error)
+	// Lineage is that of the data directory. A segment of another one is set
+	// aside, and what the log then lacks is damage.
+	Lineage identity.Lineage
+	// Known is what the owner remembers of the log.
+	Known Known
+	// OnSegment is called when a segment with this number can be found by the
+	// next Open, and before it has an entry. Entries up to sequence are synced. It
+	// must not call Append, Rotate or Close.
+	OnSegment func(number, sequence uint64)
 	// Strict makes Replay fail on damage that is not a torn tail.
 	Strict bool
 	Logger *slog.Logger // default: discard
+}
+
+// Known is what the owner of a log remembers of it in another place, so that
+// Replay notices when the end of the log is missing. The zero value remembers
+// nothing.
+type Known struct {
+	Segment  uint64 // this segment was begun
+	Sequence uint64 // the log had entries up to this one, synced
+	Open     bool   // more entries may have followed in the segment
+	Told     bool   // what is missing was reported at an earlier start
+	// Covered says that entries up to it are in published files: damage of these
+	// loses nothing.
+	Covered uint64
 }
 
 const (
@@ -61,6 +84,8 @@ type Log struct {
 	log *slog.Logger
 
 	epoch    uint32 // of the segments this Log writes
+	lostEnd  bool   // see LostEnd
+	covered  uint64 // entries up to it are not lost by damage
 	damage   []Damage
 	replayed atomic.Bool
 	sequence atomic.Uint64 // last assigned and written
@@ -142,6 +167,7 @@ func Open(dir string, opt Options) (*Log, error) {
 		applies: make(chan []*request, 1),
 		stop:    make(chan struct{}),
 	}
+	l.covered = opt.Known.Covered
 	l.files.freshSize = l.firstSize()
 	l.queue.notEmpty.L, l.queue.notFull.L = &l.queue.Mutex, &l.queue.Mutex
 	l.files.prepared.L = &l.files.Mutex
@@ -190,6 +216,12 @@ func (l *Log) find() error {
 		s, err := l.readHeader(file, n)
 		if err != nil {
 			return err
+		}
+		if s.headerErr == nil && s.header.lineage != l.opt.Lineage {
+			if err := l.setAside(s); err != nil {
+				return err
+			}
+			continue
 		}
 		l.files.number = max(l.files.number, s.number)
 		if i, twice := byNumber[s.number]; twice {
@@ -243,9 +275,12 @@ func (l *Log) readHeader(file string, number uint64) (segment, error) {
 func (l *Log) report(d Damage) {
 	l.damage = append(l.damage, d)
 	args := []any{"path", d.Segment, "offset", d.Offset, "bytes", d.Bytes, "reason", d.Reason, "quarantine", d.Quarantine}
-	if d.Torn {
+	switch {
+	case d.Torn:
 		l.log.Warn("wal tail cut", args...)
-	} else {
+	case d.Harmless:
+		l.log.Warn("wal damaged, nothing is lost: its entries are in files", args...)
+	default:
 		l.log.Error("wal damaged", args...)
 	}
 }

@@ -40,8 +40,9 @@ type reader struct {
 	pending  int64
 	sequence uint64
 	nextPart int
-	// delivered counts entries.
+	// delivered counts entries, opening is the sequence of the first record.
 	delivered int
+	opening   uint64
 }
 
 const (
@@ -132,6 +133,7 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 			off = next
 			continue
 		}
+		r.bound(h.sequence, h.kind)
 		// First what this record tells of the past: an entry that it breaks
 		// off, entries that are missing before it, and that it was synced.
 		if r.pending >= 0 && r.breaksOff(h) {
@@ -212,10 +214,26 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 func (r *reader) gap(off int64, sequence uint64) {
 	if sequence != r.last+1 && r.bounded && !r.explained {
 		r.held = append(r.held, Damage{
-			Segment: r.path, Offset: off,
+			Segment: r.path, Offset: off, First: r.last + 1, Last: sequence - 1,
 			Reason: fmt.Sprintf("entries %d to %d are missing", r.last+1, sequence-1),
 		})
 		r.explained = true
+	}
+}
+
+// bound notes what a good record, or the end of the segment, says of the spans
+// held: entries before it may be in them, later ones are not.
+func (r *reader) bound(sequence uint64, kind byte) {
+	if kind != typeEnd {
+		sequence--
+	}
+	for i := range r.held {
+		if d := &r.held[i]; d.Last == 0 {
+			d.Last = sequence
+		}
+	}
+	if r.opening == 0 {
+		r.opening = sequence + 1
 	}
 }
 
@@ -239,7 +257,7 @@ func (r *reader) skip(off, next int64, reason string) {
 		r.pending, r.nextPart = -1, 0
 	}
 	r.explained = true
-	r.held = append(r.held, Damage{Segment: r.path, Offset: off, Bytes: next - off, Reason: reason})
+	r.held = append(r.held, Damage{Segment: r.path, Offset: off, Bytes: next - off, First: r.last + 1, Reason: reason})
 }
 
 // resync looks for the next good record behind off.

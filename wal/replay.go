@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -49,9 +50,6 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 			decoder: decoder, deliver: fn, damaged: l.damaged, window: window[:0],
 		}
 		if s.headerErr != nil {
-			if err := l.headerDamaged(s, i == len(segments)-1); err != nil {
-				return err
-			}
 			r.bounded = false
 		} else {
 			if known && s.header.previous > last {
@@ -65,6 +63,21 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 		if err != nil {
 			return err
 		}
+		// The last entry that may have been in the segment.
+		limit := uint64(maxSequence)
+		if i+1 < len(segments) && segments[i+1].headerErr == nil {
+			limit = segments[i+1].header.previous
+		}
+		if s.headerErr != nil {
+			first := limit + 1
+			if r.opening != 0 {
+				first = r.opening
+			}
+			if err := l.headerDamaged(s, i == len(segments)-1, last+1, first-1); err != nil {
+				return err
+			}
+		}
+		r.bound(limit, typeEnd)
 		// What was still in doubt: a later segment of the same epoch was begun
 		// after a sync of this one, but where it was given up and this one went
 		// on.
@@ -76,13 +89,24 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 		window = r.window
 		last, known = max(last, r.last), true
 		s.last = last
+		if cut := int64(s.header.size) - s.size; cut > 0 && !sealed && i == len(segments)-1 {
+			// Its size was durable before its first entry: no crash does that.
+			d := Damage{
+				Segment: s.path, Offset: end, Bytes: torn, First: last + 1, Last: limit,
+				Reason: fmt.Sprintf("segment is cut from %d to %d bytes", s.header.size, s.size),
+			}
+			if err := l.damaged(d); err != nil {
+				return err
+			}
+			torn = 0
+		}
 		if i == len(segments)-1 && s.headerErr == nil && end >= segmentHeaderSize && !l.damagedIn(s.path) {
 			l.resumed = &openFile{path: s.path, number: s.number, first: s.header.first, size: s.size, end: end}
 		}
 		if torn > 0 {
 			// An older segment may end torn where a crash hit the log before;
 			// whether it lost anything, its successor's header tells.
-			d := Damage{Segment: s.path, Offset: end, Bytes: torn, Torn: true, Reason: "torn tail"}
+			d := Damage{Segment: s.path, Offset: end, Bytes: torn, Torn: true, First: last + 1, Last: limit, Reason: "torn tail"}
 			if i+1 < len(segments) && (segments[i+1].headerErr != nil || segments[i+1].header.previous > last) {
 				d.Torn, d.Reason = false, "end of segment damaged"
 				if err := l.damaged(d); err != nil {
@@ -97,6 +121,9 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 		if !sealed || i == len(segments)-1 {
 			seals = append(seals, func() error { return l.sealReplayed(s, end, sealed) })
 		}
+	}
+	if err := l.missingEnd(last); err != nil {
+		return err
 	}
 	for _, seal := range seals {
 		if err := seal(); err != nil {
@@ -113,6 +140,35 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 func (l *Log) damagedIn(path string) bool {
 	return slices.ContainsFunc(l.damage, func(d Damage) bool { return d.Segment == path })
 }
+
+// missingEnd reports what the owner knows to have been in the log behind its last
+// entry.
+func (l *Log) missingEnd(last uint64) error {
+	known, newest := l.opt.Known, uint64(0)
+	for i := range l.files.closed {
+		newest = max(newest, l.files.closed[i].number)
+	}
+	d := Damage{Segment: segmentPath(l.dir, known.Segment), First: last + 1, Last: known.Sequence}
+	switch {
+	case known.Told:
+		return nil
+	case known.Segment > newest:
+		d.Reason = fmt.Sprintf("segment %d is missing, the last of the log", known.Segment)
+		if known.Open {
+			d.Last = maxSequence
+		}
+	case known.Sequence > last:
+		d.Reason = fmt.Sprintf("entries %d to %d are missing at the end of the log", d.First, d.Last)
+	default:
+		return nil
+	}
+	l.lostEnd = true
+	return l.damaged(d)
+}
+
+// LostEnd reports whether Replay found that the end of the log is missing, of
+// which Options.Known told.
+func (l *Log) LostEnd() bool { return l.lostEnd }
 
 // walk opens a segment and runs r over it.
 func (l *Log) walk(r *reader) (end int64, sealed bool, torn int64, err error) {
@@ -131,12 +187,13 @@ func (l *Log) missing(s *segment, last, previous uint64) error {
 			return nil // the loss has been reported
 		}
 	}
-	return l.damaged(Damage{Segment: s.path, Offset: s.size, Reason: fmt.Sprintf("entries %d to %d are missing", last+1, previous)})
+	return l.damaged(Damage{Segment: s.path, Offset: s.size, First: last + 1, Last: previous, Reason: fmt.Sprintf("entries %d to %d are missing", last+1, previous)})
 }
 
 // headerDamaged reports a header that cannot be read. An empty last segment is
 // what a crash while it was made can leave on a disk that reorders.
-func (l *Log) headerDamaged(s *segment, newest bool) error {
+// The entries from first to last may have stood before those that were read.
+func (l *Log) headerDamaged(s *segment, newest bool, first, last uint64) error {
 	b := make([]byte, min(s.size, segmentHeaderSize+recordHeaderSize))
 	f, err := l.fs.Open(s.path)
 	if err != nil {
@@ -148,7 +205,7 @@ func (l *Log) headerDamaged(s *segment, newest bool) error {
 	}
 	return l.damaged(Damage{
 		Segment: s.path, Bytes: min(s.size, segmentHeaderSize),
-		Torn: newest && allZero(b), Reason: s.headerErr.Error(),
+		Torn: newest && allZero(b), First: first, Last: last, Reason: s.headerErr.Error(),
 	})
 }
 
@@ -158,28 +215,66 @@ func (l *Log) damaged(d Damage) error {
 	if l.opt.Strict && !d.Torn {
 		return binio.Corruptf(d.Segment, d.Offset, "%s", d.Reason)
 	}
-	if d.Bytes > 0 {
-		name, err := l.quarantine(d)
-		if err != nil {
-			l.log.Warn("wal damage not set aside", "path", d.Segment, "offset", d.Offset, "err", err)
-		}
-		d.Quarantine = name
+	d.Harmless = !d.Torn && d.Last <= max(l.covered, d.First-1)
+	name, err := l.quarantine(d)
+	if err != nil {
+		l.log.Warn("wal damage not set aside", "path", d.Segment, "offset", d.Offset, "err", err)
 	}
+	d.Quarantine = name
 	l.report(d)
 	return nil
 }
 
-// quarantine copies a damaged span. The name depends on the span alone, so a
+// setAside moves a segment of another data directory to quarantine.
+func (l *Log) setAside(s segment) error {
+	dir := path.Join(l.dir, quarantineDir)
+	to := path.Join(dir, path.Base(s.path)+".foreign")
+	for n := 1; ; n++ {
+		if _, err := l.fs.Stat(to); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return err
+		}
+		to = path.Join(dir, fmt.Sprintf("%s.foreign-%d", path.Base(s.path), n))
+	}
+	err := l.fs.MkdirAll(dir)
+	if err == nil {
+		err = l.fs.Rename(s.path, to)
+	}
+	if err = errors.Join(err, l.fs.SyncDir(dir), l.fs.SyncDir(l.dir)); err != nil {
+		return fmt.Errorf("quarantine %s: %w", s.path, err)
+	}
+	l.report(Damage{
+		Segment: s.path, Bytes: s.size, Quarantine: to,
+		Reason: fmt.Sprintf("segment belongs to data directory %s, not to %s", s.header.lineage, l.opt.Lineage),
+	})
+	return nil
+}
+
+// quarantine copies a damaged span. Where there is none, for entries are
+// missing, a text with the reason is made. The name depends on the span alone, so a
 // log opened again and again does not fill the disk with copies.
 func (l *Log) quarantine(d Damage) (name string, err error) {
 	dir := path.Join(l.dir, quarantineDir)
-	kind := "damaged"
-	if d.Torn {
+	kind := damagedKind
+	switch {
+	case d.Torn:
 		kind = "tail"
+	case d.Harmless:
+		kind = "covered"
 	}
 	name = path.Join(dir, fmt.Sprintf("%s.%s-%d", path.Base(d.Segment), kind, d.Offset))
-	if st, err := l.fs.Stat(name); err == nil && st.Size() == d.Bytes {
+	if st, err := l.fs.Stat(name); err == nil && (st.Size() == d.Bytes || d.Bytes == 0) {
 		return name, nil
+	}
+	if d.Bytes == 0 {
+		if err := l.fs.MkdirAll(dir); err != nil {
+			return "", err
+		}
+		if err := vfs.WriteFileAtomic(l.fs, dir, name, []byte(d.Reason+"\n")); err != nil {
+			return "", err
+		}
+		return name, l.fs.SyncDir(l.dir)
 	}
 	from, err := l.fs.Open(d.Segment)
 	if err != nil {

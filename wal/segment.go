@@ -9,29 +9,32 @@ import (
 	"strings"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 )
 
 // A segment file starts with a header:
 //
-//	 0       8         12      16       24      32         40         44     48
-//	┌───────┬─────────┬───────┬────────┬───────┬──────────┬──────────┬──────┐
-//	│ magic │ version │ epoch │ number │ first │ previous │ reserved │ crc  │
-//	│ 8     │ u32     │ u32   │ u64    │ u64   │ u64      │ u32      │ u32  │
-//	└───────┴─────────┴───────┴────────┴───────┴──────────┴──────────┴──────┘
+//	 0       8         12      16       24      32         40     48        64         68     72
+//	┌───────┬─────────┬───────┬────────┬───────┬──────────┬──────┬─────────┬──────────┬──────┐
+//	│ magic │ version │ epoch │ number │ first │ previous │ size │ lineage │ reserved │ crc  │
+//	│ 8     │ u32     │ u32   │ u64    │ u64   │ u64      │ u64  │ 16      │ u32      │ u32  │
+//	└───────┴─────────┴───────┴────────┴───────┴──────────┴──────┴─────────┴──────────┴──────┘
 //
 // and goes on with records. number is the one in the file's name, first the
 // sequence of the segment's first entry, previous the sequence of the last
-// entry of the log before it (0: none).
+// entry of the log before it (0: none). The file never has fewer bytes than
+// size. lineage is that of the data directory.
 
 const (
 	segmentMagic      = "TSDBDWAL"
-	formatVersion     = 1
-	segmentHeaderSize = 48
+	formatVersion     = 2
+	segmentHeaderSize = 72
 
 	segmentSuffix = ".wal"
 	spareSuffix   = ".spare"
 	quarantineDir = "quarantine"
+	damagedKind   = "damaged" // in the name of a copy of a span that had entries
 )
 
 type segmentHeader struct {
@@ -39,6 +42,8 @@ type segmentHeader struct {
 	number   uint64
 	first    uint64
 	previous uint64
+	size     uint64
+	lineage  identity.Lineage
 }
 
 func (h segmentHeader) append(dst []byte) []byte {
@@ -49,6 +54,8 @@ func (h segmentHeader) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, h.number)
 	dst = binary.LittleEndian.AppendUint64(dst, h.first)
 	dst = binary.LittleEndian.AppendUint64(dst, h.previous)
+	dst = binary.LittleEndian.AppendUint64(dst, h.size)
+	dst = append(dst, h.lineage[:]...)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	return binary.LittleEndian.AppendUint32(dst, binio.Checksum(dst[start:]))
 }
@@ -58,6 +65,11 @@ var errVersion = errors.New("unknown format version")
 
 // parseSegmentHeader reads a header. An errVersion is not a corruption.
 func parseSegmentHeader(b []byte) (h segmentHeader, err error) {
+	// Version 1 had a header of 48 bytes.
+	if len(b) >= 48 && string(b[:8]) == segmentMagic && binary.LittleEndian.Uint32(b[8:]) == 1 &&
+		binio.Checksum(b[:44]) == binary.LittleEndian.Uint32(b[44:]) {
+		return h, fmt.Errorf("%w 1, this program knows %d", errVersion, formatVersion)
+	}
 	if len(b) < segmentHeaderSize {
 		return h, binio.Corruptf("", 0, "segment header is cut")
 	}
@@ -65,16 +77,18 @@ func parseSegmentHeader(b []byte) (h segmentHeader, err error) {
 	if string(b[:8]) != segmentMagic {
 		return h, binio.Corruptf("", 0, "segment header has no magic")
 	}
-	if binio.Checksum(b[:44]) != binary.LittleEndian.Uint32(b[44:]) {
+	if binio.Checksum(b[:68]) != binary.LittleEndian.Uint32(b[68:]) {
 		return h, binio.Corruptf("", 0, "segment header checksum mismatch")
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion || binary.LittleEndian.Uint32(b[40:]) != 0 {
-		return h, fmt.Errorf("%w %d", errVersion, v)
+	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion || binary.LittleEndian.Uint32(b[64:]) != 0 {
+		return h, fmt.Errorf("%w %d, this program knows %d", errVersion, v, formatVersion)
 	}
 	h.epoch = binary.LittleEndian.Uint32(b[12:])
 	h.number = binary.LittleEndian.Uint64(b[16:])
 	h.first = binary.LittleEndian.Uint64(b[24:])
 	h.previous = binary.LittleEndian.Uint64(b[32:])
+	h.size = binary.LittleEndian.Uint64(b[40:])
+	copy(h.lineage[:], b[48:])
 	if h.first == 0 || h.first > maxSequence || h.previous >= h.first || h.number > maxNumber {
 		return segmentHeader{}, binio.Corruptf("", 0, "segment header makes no sense")
 	}

@@ -1,0 +1,394 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/scan"
+	"tsdbd/wal"
+)
+
+var update = flag.Bool("update", false, "write golden files that do not exist")
+
+const ledgerPath = "/data/meta/" + LedgerName
+
+// TestLedgerGolden holds the format still.
+func TestLedgerGolden(t *testing.T) {
+	f := vfstest.New()
+	if err := f.MkdirAll("/data/meta"); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openLedger(f, "/data", identity.Lineage{1, 2, 3, 0xfe}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.add(7, 2)
+	known := wal.Known{Segment: 5, Sequence: 300, Covered: 200, Open: true}
+	set := func(to wal.Known, relaxedTo bool) {
+		t.Helper()
+		if err := l.setLog(func(k *wal.Known, relaxed *bool) { *k, *relaxed = to, relaxedTo }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(known, true)
+	l.add(8, 2)
+	known.Open, known.Told = false, true
+	set(known, false)
+	got := f.Content(ledgerPath)
+	const name = "testdata/ledger-v1.golden"
+	if _, err := os.Stat(name); *update && errors.Is(err, fs.ErrNotExist) {
+		if err := os.WriteFile(name, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the ledger's bytes changed:\n%x\nwant\n%x", got, want)
+	}
+	back, whole, err := decodeLedger("x", want)
+	if err != nil || !whole || back.Log != known || back.Relaxed || !maps.Equal(back.Shards, map[uint64]uint32{7: 2, 8: 2}) || back.Lineage != (identity.Lineage{1, 2, 3, 0xfe}) {
+		t.Errorf("read as %+v, %v, %v", back, whole, err)
+	}
+	page, err := os.ReadFile("../docs/formats/ledger.md")
+	if err != nil || !strings.Contains(string(page), hex.Dump(want)) {
+		t.Errorf("the example of the format page is not the golden file: %v\n%s", err, hex.Dump(want))
+	}
+	// No damaged byte is believed, and no cut one.
+	for i := range want {
+		bad := bytes.Clone(want)
+		bad[i] ^= 4
+		if l, whole, err := decodeLedger("x", bad); err == nil && whole || err != nil && !errors.Is(err, binio.ErrCorrupt) || err == nil && len(l.Shards) > 2 {
+			t.Errorf("byte %d: %+v, %v, %v", i, l, whole, err)
+		}
+		if _, whole, err := decodeLedger("x", want[:i]); err == nil && whole && (i-ledgerHeader)%ledgerRecord != 0 {
+			t.Errorf("cut at %d: whole", i)
+		}
+	}
+}
+
+// TestLedgerFaults fails every write of the ledger once: the next one makes it
+// whole.
+func TestLedgerFaults(t *testing.T) {
+	for n := 1; ; n++ {
+		f := vfstest.New()
+		if err := f.Put("/data/meta/catalog.0", nil); err != nil {
+			t.Fatal(err)
+		}
+		l, err := openLedger(f, "/data", identity.Lineage{1}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hit, start := false, f.Ops()
+		f.SetHook(func(op vfstest.Op) error {
+			if op.N-start == n {
+				hit = true
+				return errors.New("input/output error")
+			}
+			return nil
+		})
+		for i := range uint64(4) {
+			l.add(i+1, 1)
+			_ = l.setLog(func(k *wal.Known, _ *bool) { k.Segment = i + 1 })
+		}
+		f.SetHook(nil)
+		if err := l.setLog(func(k *wal.Known, _ *bool) { k.Sequence = 9 }); err != nil {
+			t.Fatal(err)
+		}
+		for _, left := range []*vfstest.FS{f, f.Crash(newTestRand(t, uint64(n)), 0)} {
+			back, whole, err := ReadLedger(left, "/data")
+			if err != nil || !whole || len(back.Shards) != 4 || back.Log.Segment != 4 || back.Log.Sequence != 9 {
+				t.Fatalf("fault %d: %+v, %v, %v", n, back, whole, err)
+			}
+		}
+		if !hit {
+			return
+		}
+	}
+}
+
+// losses returns what a SELECT of a database would be warned of.
+func (s *testStore) losses(db string) (out []scan.Loss) {
+	s.t.Helper()
+	v, err := s.View(db, "", model.AllTime)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer v.Release()
+	return v.(scan.LossReporter).Losses()
+}
+
+// trimmed makes a store of databases whose points are all in files and no longer
+// in the log.
+func trimmed(t *testing.T, databases int) *vfstest.FS {
+	t.Helper()
+	f := stocked(t, databases, true)
+	s := openTest(t, f, testOptions(f))
+	s.must(s.write("a", "m,h=late v=1 1"))
+	s.must(s.flushAll(context.Background()))
+	s.must(s.log.Rotate())
+	s.must(s.write("a", "m,h=later v=1 1"))
+	s.must(s.Close())
+	return f
+}
+
+// TestMissingShard takes the directory of a flushed shard away, or its files:
+// answers, /health and the log tell it, also after the next start and with new
+// points beside, until the reason is taken away.
+func TestMissingShard(t *testing.T) {
+	for what, harm := range map[string]func(f *vfstest.FS) error{
+		"removed": func(f *vfstest.FS) error { return f.RemoveAll("/data/db-2/shard-3") },
+		"emptied": func(f *vfstest.FS) error {
+			return errors.Join(f.RemoveAll("/data/db-2/shard-3"), f.MkdirAll("/data/db-2/shard-3"))
+		},
+	} {
+		f := trimmed(t, 2)
+		if err := harm(f); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			s := openTest(t, f, testOptions(f))
+			l := s.losses("b")
+			if len(l) != 1 || l[0].Shard != 3 || l[0].Deletes || !l[0].Gone {
+				t.Errorf("%s: losses %+v", what, l)
+			}
+			if l := s.losses("a"); len(l) != 0 {
+				t.Errorf("%s: losses of the other database %+v", what, l)
+			}
+			if _, text := s.Health(); !strings.Contains(text, "/data/db-2/shard-3/quarantine/MANIFEST") {
+				t.Errorf("%s: health %q", what, text)
+			}
+			s.must(s.write("b", "m,h=b0 v=7 3"))
+			s.must(s.Close())
+		}
+		if err := f.RemoveAll("/data/db-2/shard-3/quarantine"); err != nil {
+			t.Fatal(err)
+		}
+		s := openTest(t, f, testOptions(f))
+		if l := s.losses("b"); len(l) != 0 {
+			t.Errorf("%s: losses %+v after the reason was taken away", what, l)
+		}
+		s.must(s.Close())
+	}
+}
+
+// TestMissingDatabase takes a database's directory away, or all that is in it:
+// the database does not open, the other one serves, nothing is made in its place,
+// and when it is back everything is there.
+func TestMissingDatabase(t *testing.T) {
+	for what, dir := range map[string]bool{"removed": false, "emptied": true} {
+		f := trimmed(t, 2)
+		files := contents(f, "/data/db-2")
+		if err := f.RemoveAll("/data/db-2"); err != nil {
+			t.Fatal(err)
+		}
+		if dir {
+			if err := f.MkdirAll("/data/db-2"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := openTest(t, f, testOptions(f))
+		s.refusedFor("b", "database b does not open", "/data/db-2 is missing or empty")
+		if n := len(s.read("a")); n != 6 {
+			t.Errorf("%s: %d points in a", what, n)
+		}
+		s.must(s.Close())
+		if made := contents(f, "/data/db-2"); len(made) != 0 {
+			t.Errorf("%s: made %v", what, slices.Sorted(maps.Keys(made)))
+		}
+		replace(t, f, "/data/db-2", files)
+		s = openTest(t, f, testOptions(f))
+		if n := len(s.read("b")); n != 4 || len(s.losses("b")) != 0 {
+			t.Errorf("%s: %d points, losses %v", what, n, s.losses("b"))
+		}
+		s.must(s.Close())
+	}
+}
+
+// TestNoFalseLoss cuts the power at every operation of first flushes, of a trim
+// of the log, of new shards and of a drop: no start tells a loss, and nothing is
+// lost.
+func TestNoFalseLoss(t *testing.T) {
+	for n := 1; ; n += 3 {
+		f := vfstest.New()
+		opt := testOptions(f)
+		opt.SegmentBytes = 4 << 10
+		s := openTest(t, f, opt)
+		s.create("a")
+		start := f.Ops()
+		var cut *vfstest.FS
+		acked, atCut := 0, 0
+		r := newTestRand(t, uint64(n))
+		f.SetHook(func(op vfstest.Op) error {
+			if op.N-start == n {
+				cut, atCut = f.Crash(r, 0.5), acked
+			}
+			return nil
+		})
+		for i := range 6 {
+			s.must(s.write("a", fmt.Sprintf("m,h=%d s=\"%s\" %d", i, strings.Repeat("x", 1500), int64(i%3)*week)))
+			acked++
+			if i%2 == 1 {
+				s.must(s.flushAll(context.Background()))
+			}
+		}
+		s.must(s.Close())
+		f.SetHook(nil)
+		if cut == nil {
+			return
+		}
+		for range 2 {
+			opt := testOptions(cut)
+			s := openTest(t, cut, opt)
+			if l := s.losses("a"); len(l) != 0 {
+				t.Fatalf("operation %d: losses %+v", n, l)
+			}
+			if d := s.Damage(); d.First != "" {
+				t.Fatalf("operation %d: damage %+v", n, d)
+			}
+			if have := len(s.read("a")); have < atCut {
+				t.Fatalf("operation %d: %d points of %d", n, have, atCut)
+			}
+			s.must(s.Close())
+		}
+	}
+}
+
+// logFiles returns the segments of the log.
+func logFiles(f *vfstest.FS) (out []string) {
+	for _, name := range f.Files() {
+		if strings.HasPrefix(name, "/data/wal/") && strings.HasSuffix(name, ".wal") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// TestLostLogEnd removes, cuts and empties the newest segment while entries are
+// in no file: answers and /health tell it, also after the next start. The same
+// with everything in files is no loss.
+func TestLostLogEnd(t *testing.T) {
+	harms := map[string]func(f *vfstest.FS, name string) error{
+		"removed": func(f *vfstest.FS, name string) error { return f.Remove(name) },
+		"the whole log": func(f *vfstest.FS, _ string) error {
+			return f.RemoveAll("/data/wal")
+		},
+		"cut": func(f *vfstest.FS, name string) error { return f.Truncate(name, 300) },
+		"zeros": func(f *vfstest.FS, name string) error {
+			b := f.Content(name)
+			clear(b[100:])
+			return f.Put(name, b)
+		},
+		"another segment": func(f *vfstest.FS, name string) error {
+			other := stocked(t, 1, false)
+			return f.Put(name, other.Content(logFiles(other)[0]))
+		},
+	}
+	for what, harm := range harms {
+		for _, flushed := range []bool{false, true} {
+			f := trimmed(t, 1)
+			opt := testOptions(f)
+			if !flushed {
+				opt.CloseFlush = -1
+			}
+			s := openTest(t, f, opt)
+			for i := range 5 {
+				s.must(s.write("a", fmt.Sprintf("m,h=new%d v=1 1", i)))
+			}
+			s.must(s.Close())
+			names := logFiles(f)
+			if err := harm(f, names[len(names)-1]); err != nil {
+				t.Fatal(err)
+			}
+			for start := range 2 {
+				s := openTest(t, f, testOptions(f))
+				l := s.losses("a")
+				_, health := s.Health()
+				// A segment that is cut may have been sealed behind its entries.
+				if told := len(l) != 0 && l[0].Shard == 0; told == flushed && !(flushed && what == "cut") {
+					t.Errorf("%s, flushed %v, start %d: losses %+v, health %q", what, flushed, start, l, health)
+				}
+				if start == 0 && !strings.Contains(health, "the log was found damaged at start") {
+					t.Errorf("%s, flushed %v: health %q", what, flushed, health)
+				}
+				if flushed && len(s.read("a")) != 11 {
+					t.Errorf("%s: %d points", what, len(s.read("a")))
+				}
+				s.must(s.Close())
+			}
+			if err := f.RemoveAll("/data/wal/quarantine"); err != nil {
+				t.Fatal(err)
+			}
+			s = openTest(t, f, testOptions(f))
+			s.must(s.write("a", "m,h=next v=1 1"))
+			s.must(s.Close())
+			s = openTest(t, f, testOptions(f))
+			if l := s.losses("a"); len(l) != 0 {
+				t.Errorf("%s, flushed %v: losses %+v after they were cleared", what, flushed, l)
+			}
+			s.must(s.Close())
+		}
+	}
+}
+
+// TestCoveredLogDamage flips a bit in an entry that every shard has in files:
+// no answer tells it, /health does. The same in an entry that none has is told.
+func TestCoveredLogDamage(t *testing.T) {
+	for _, flush := range []bool{true, false} {
+		f := stocked(t, 2, flush)
+		name := logFiles(f)[0]
+		if err := f.Flip(name, 200, 1); err != nil {
+			t.Fatal(err)
+		}
+		s := openTest(t, f, testOptions(f))
+		l := s.losses("b")
+		_, health := s.Health()
+		if (len(l) == 0) != flush || !strings.Contains(health, path.Base(name)) || strings.Contains(health, "nothing is lost") != flush {
+			t.Errorf("flush %v: losses %+v, health %q", flush, l, health)
+		}
+		s.must(s.Close())
+	}
+}
+
+// TestForeignLedger begins a new ledger when the old one is another directory's,
+// and does not believe it.
+func TestForeignLedger(t *testing.T) {
+	f, other := stocked(t, 1, true), stocked(t, 3, true)
+	if err := f.Put(ledgerPath, other.Content(ledgerPath)); err != nil {
+		t.Fatal(err)
+	}
+	s := openTest(t, f, testOptions(f))
+	if l := s.losses("a"); len(l) != 0 {
+		t.Errorf("losses %+v", l)
+	}
+	s.create("b")
+	s.must(s.Apply(context.Background(), meta.DropDatabase{Name: "b"}))
+	s.must(s.write("a", "m v=1 1"))
+	s.must(s.Close())
+	if f.Content(ledgerPath+".foreign") == nil {
+		t.Errorf("files %v", f.Files())
+	}
+	l, whole, err := ReadLedger(f, "/data")
+	if err != nil || !whole || l.Lineage != s.Catalog().Lineage || l.Log.Sequence == 0 {
+		t.Errorf("%+v, %v, %v", l, whole, err)
+	}
+}
