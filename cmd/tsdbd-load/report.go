@@ -116,7 +116,8 @@ func behindIn(tables string) (out []string) {
 func (r *report) preface(w io.Writer) error {
 	o := r.options
 	var b strings.Builder
-	fmt.Fprintf(&b, "# End-to-end measurements\n\nWritten by `make bench-e2e`; nothing here is edited by hand.\n\n")
+	fmt.Fprintf(&b, "# End-to-end measurements\n\nWritten by `make bench-e2e`. \"Disk\", \"bytes/value\" and \"bytes/series\" count everything in the data directory, the\n"+
+		"write-ahead log included. [peers.md](peers.md) has the ratios to the versions of the peers of 2026, measured on another\nmachine.\n\n")
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
 	row := func(name, text string) {
 		if text != "" {

@@ -29,6 +29,14 @@ type product struct {
 	command  func(path, address, dir string) (args, env []string)
 }
 
+// versionNumber finds the number in what a program says of its version.
+var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
+
+// title is the product's name with the number of its version.
+func (p *product) title() string {
+	return strings.TrimSpace(p.name + " " + versionNumber.FindString(p.version))
+}
+
 // findProduct returns a product by name, false if it is not installed.
 func findProduct(name, tsdbd string) (*product, bool, error) {
 	var p *product
