@@ -124,7 +124,7 @@ func (s *Shard) loadManifest() (m *manifest, stale, lost bool, err error) {
 				return m, false, false, nil
 			}
 			effect := fmt.Sprintf("The files of shard %d are gone. Its points are missing from answers, but for those that the log still has.", s.id)
-			return m, true, false, s.setAside(manifestName, ferr, LossPoints, effect)
+			return m, true, false, s.setAside(manifestName, fmt.Errorf("the files of shard %d are gone: %w", s.id, ferr), LossPoints, effect)
 		}
 		if lerr != nil {
 			return nil, false, false, fmt.Errorf("open shard %d: %w", s.id, lerr)
