@@ -85,8 +85,10 @@ func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
 		return l.chosen(c, rs)
 	case "integral":
 		return l.integral(c, rs), nil
+	case "sum_hll":
+		return l.sumHLL(rs)
 	case "derivative", "non_negative_derivative", "difference", "non_negative_difference", "cumulative_sum",
-		"moving_average", "elapsed", "exponential_moving_average", "double_exponential_moving_average",
+		"moving_average", "elapsed", "count_hll", "exponential_moving_average", "double_exponential_moving_average",
 		"triple_exponential_moving_average", "triple_exponential_derivative", "relative_strength_index",
 		"kaufmans_efficiency_ratio", "kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
 		return transform(l, c, &cells{times: rs.times, v: *v})

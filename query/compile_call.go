@@ -55,6 +55,8 @@ func (c *compiler) call(e *influxql.Call) error {
 		})
 	case "integral":
 		return c.integral(e)
+	case "count_hll":
+		return c.countHLL(e)
 	case "holt_winters", "holt_winters_with_fit":
 		return c.holtWinters(e)
 	case "exponential_moving_average", "double_exponential_moving_average", "triple_exponential_moving_average",
@@ -62,7 +64,7 @@ func (c *compiler) call(e *influxql.Call) error {
 		"kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
 		return c.technical(e)
 	case "min", "max", "first", "last":
-	case "count", "sum", "mean", "median", "mode", "stddev", "spread":
+	case "count", "sum", "mean", "median", "mode", "stddev", "spread", "sum_hll":
 		c.onlySelectors = false
 	default:
 		return fmt.Errorf("undefined function %s()", e.Name)
@@ -245,6 +247,19 @@ func (c *compiler) integral(e *influxql.Call) error {
 		}
 	}
 	c.onlySelectors = false
+	return c.fieldArg(e)
+}
+
+// countHLL takes the texts that sum_hll makes, from a column or from the call
+// inside, also without windows.
+func (c *compiler) countHLL(e *influxql.Call) error {
+	if len(e.Args) != 1 {
+		return fmt.Errorf("invalid number of arguments for count_hll, expected 1, got %d", len(e.Args))
+	}
+	c.onlySelectors = false
+	if inner, ok := e.Args[0].(*influxql.Call); ok {
+		return c.call(inner)
+	}
 	return c.fieldArg(e)
 }
 

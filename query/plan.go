@@ -392,6 +392,15 @@ func (c *call) check(ofSub bool) error {
 		}
 	}
 	typ := c.typ
+	if c.fn == "count_hll" {
+		if c.inner != nil {
+			typ = c.inner.resultType()
+		}
+		if typ == model.String || typ == model.Unknown {
+			return nil
+		}
+		return fmt.Errorf("unsupported count_hll iterator type: *query.%sInterruptIterator", typ)
+	}
 	if c.ref.Type == influxql.Tag {
 		if typ = model.String; !ofSub {
 			return nil
@@ -401,7 +410,7 @@ func (c *call) check(ofSub bool) error {
 		return nil
 	}
 	switch c.fn {
-	case "count", "first", "last", "mode", "distinct", "sample", "elapsed":
+	case "count", "first", "last", "mode", "distinct", "sample", "elapsed", "sum_hll":
 		return nil
 	case "min", "max":
 		if typ == model.Boolean {

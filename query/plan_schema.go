@@ -197,6 +197,10 @@ func (s *schema) CallType(name string, args []influxql.DataType) (influxql.DataT
 	switch name {
 	case "count", "elapsed":
 		return influxql.Integer, nil
+	case "count_hll":
+		return influxql.Unsigned, nil
+	case "sum_hll":
+		return influxql.String, nil
 	case "mean", "median", "stddev", "integral", "derivative", "non_negative_derivative", "moving_average",
 		"holt_winters", "holt_winters_with_fit", "exponential_moving_average", "double_exponential_moving_average",
 		"triple_exponential_moving_average", "triple_exponential_derivative", "relative_strength_index",

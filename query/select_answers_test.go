@@ -131,6 +131,22 @@ func TestSelectAnswers(t *testing.T) {
 		{"SELECT ceil(10 * holt_winters(distinct(v), 1, 0)) FROM t WHERE time >= 0 AND time < 100s GROUP BY time(10s)", "t: 100 94;"},
 		// fill(number) fills a call of a missing field if its type does not follow from it.
 		{"SELECT count(v), mean(no), count(no), max(no), last(no) FROM t fill(1.5)", "t: 0 5 1.5 1 <nil> <nil>;"},
+		// Sketches of distinct values.
+		{"SELECT count_hll(sum_hll(v)) FROM t", "t: 0 5;"},
+		{"SELECT count_hll(sum_hll(w)) FROM d", "d: 0 4;"},
+		{"SELECT count_hll(sum_hll(w)) FROM d WHERE time >= 0 AND time < 9s GROUP BY time(3s)", "d: 0 2; 3 3; 6 1;"},
+		{"SELECT count_hll(sum_hll(v)) FROM n GROUP BY h", "n{h=a}: 0 2; n{h=b}: 0 2; n{h=c}: 0 2;"},
+		{"SELECT count_hll(x) FROM (SELECT sum_hll(s) AS x FROM s GROUP BY h)", "s: 0 1; 0 1; 0 1;"},
+		{"SELECT max(c) FROM (SELECT count_hll(sum_hll(v)) AS c FROM n GROUP BY h)", "n: 0 2;"},
+		{"SELECT sum_hll(b), count(b) FROM t", "t: 0 HLL_ARABAAAAAAAAAAICfH/wAAAACKrLzAbGtKUN 2;"},
+		{"SELECT count_hll(s) FROM s", "s: 1 0; 1 0; 1 0;"},
+		{"SELECT count_hll(v) FROM t", "unsupported count_hll iterator type: *query.floatInterruptIterator"},
+		{"SELECT count_hll(mean(v)) FROM t", "unsupported count_hll iterator type: *query.floatInterruptIterator"},
+		{"SELECT sum_hll() FROM t", "invalid number of arguments for sum_hll, expected 1, got 0"},
+		{"SELECT count_hll(v, 1) FROM t", "invalid number of arguments for count_hll, expected 1, got 2"},
+		{"SELECT count_hll(1) FROM t", "expected field argument in count_hll()"},
+		{"SELECT sum_hll(sum_hll(v)) FROM t", "expected field argument in sum_hll()"},
+		{"SELECT sum_hll(v), v FROM t", "mixing aggregate and non-aggregate queries is not supported"},
 		// Parentheses around a dimension.
 		{"SELECT count(v) FROM t GROUP BY (h)", "t{h=a}: 0 3; t{h=b}: 0 2;"},
 		{"SELECT count(v) FROM t WHERE time >= 0 AND time < 60s GROUP BY (h), time(1m)", "t{h=a}: 0 2; t{h=b}: 0 2;"},

@@ -44,6 +44,8 @@ func transform(l *level, c *call, in *cells) (*cells, error) {
 		"triple_exponential_derivative", "relative_strength_index", "kaufmans_efficiency_ratio",
 		"kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
 		return l.technical(c, in)
+	case "count_hll":
+		return l.countHLL(in), nil
 	case "holt_winters", "holt_winters_with_fit":
 		return l.holtWinters(c, in)
 	}
