@@ -320,6 +320,26 @@ func BenchmarkIndexRead(b *testing.B) {
 			b.ReportMetric(float64(groups), "groups")
 		})
 	}
+	for _, c := range []struct {
+		name  string
+		every uint32
+		keys  []string
+	}{
+		{"10k-wide-rack", 100, []string{"rack"}},
+		{"1k-wide-rack-dc", 1000, []string{"rack", "dc"}},
+	} {
+		set := roaring.New()
+		for id := uint32(1); id <= 1_000_000; id += c.every {
+			set.Add(id)
+		}
+		b.Run("group/"+c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := v.GroupBy("m", set, c.keys); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 	b.Run("values/host", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := v.TagValues("m", "host", nil); err != nil {
