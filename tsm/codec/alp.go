@@ -104,6 +104,23 @@ func largestExponent(x float64) int {
 	return min(max((51-exp2)*1233>>12, 0), maxExponent)
 }
 
+// appendDecimals appends the ALP block of v, or returns false if there is none. A
+// sample in even steps can miss the decimals of values that repeat with the
+// steps; the values next to it are looked at then.
+func appendDecimals(dst []byte, v []float64) ([]byte, bool) {
+	e, ok := decimalExponent(v)
+	if !ok {
+		return dst, false
+	}
+	out, done := appendALP(dst, v, e)
+	if !done && len(v) > alpSample {
+		if next, ok := decimalExponent(v[1:]); ok && next > e {
+			out, done = appendALP(dst, v, next)
+		}
+	}
+	return out, done
+}
+
 // appendALP appends the ALP block of v at exponent e, or returns false if too
 // many values are no decimals of that exponent.
 func appendALP(dst []byte, v []float64, e int) ([]byte, bool) {

@@ -54,6 +54,7 @@ func TestChoice(t *testing.T) {
 		{"integer, accelerating", whole(func(i int) int64 { return 3 * int64(i) * int64(i) }), "packed delta-of-delta 6", "packed delta-of-delta 6"},
 		{"integer, random", whole(func(int) int64 { return int64(rng.Uint64()) }), "raw 8001", "raw 8001"},
 		{"double, 2 decimals", double(func(int) float64 { return float64(rng.Int64N(10000)) / 100 }), "alp packed 1756", "alp packed 1756"},
+		{"double, 1 decimal, repeats after 32", double(func(i int) float64 { return float64(i*i%32) / 10 }), "alp packed 631", "alp packed 631"},
 		{"double, slow, 1 decimal", tenth(whole(wander(1))), "alp packed delta 261", "alp packed delta 261"},
 		{"double, percent of 1,000 ticks", double(func(int) float64 { return 100 * float64(rng.Int64N(60)+900) / float64(rng.Int64N(5)+997) }), "gorilla 6690", "alp-rd 6174"},
 		{"double, four values of 17 digits", double(func(int) float64 { return float64(1+rng.Int64N(4)) / 3 }), "gorilla 5270", "dict 290"},

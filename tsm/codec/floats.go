@@ -51,11 +51,10 @@ func appendPlainFloats(dst []byte, w []uint64, c choice) []byte {
 		return appendFloatConst(dst, v[0])
 	}
 	limit := 1 + 8*len(v) // of raw
-	if e, ok := decimalExponent(v); ok {
-		if dst, ok = appendALP(dst, v, e); ok {
-			if limit = len(dst) - at; limit <= decimalShare*len(v) {
-				return dst
-			}
+	if out, ok := appendDecimals(dst, v); ok {
+		dst = out
+		if limit = len(dst) - at; limit <= decimalShare*len(v) {
+			return dst
 		}
 	}
 	end := len(dst)
