@@ -42,6 +42,23 @@ type budget struct {
 	used  atomic.Int64
 }
 
+// A client may send the whole body before it reads the answer. drain reads what
+// it sends, up to these bounds, for the answer to a body that is too large:
+// otherwise the connection is reset and the client never sees why.
+const (
+	maxDrain  = 128 << 20
+	drainTime = 20 * time.Second
+)
+
+func drain(c *http.ResponseController, r *http.Request) {
+	if r.Header.Get("Expect") != "" || r.ContentLength > maxDrain {
+		return // it waits for leave, or would not be done
+	}
+	if c.SetReadDeadline(time.Now().Add(drainTime)) == nil {
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrain)
+	}
+}
+
 // budgetReader charges what it reads to a body's budget.
 type budgetReader struct {
 	io.Reader
@@ -85,14 +102,15 @@ var gzipReaders sync.Pool
 // the bytes they decompress to are held to Limits.MaxBodySize.
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 	limit := h.limits.Load().MaxBodySize // 0 is no limit
-	if limit > 0 && r.ContentLength > limit {
-		return nil, errEntityTooLarge
-	}
 	// A body that trickles in for ever must not hold memory and a place among
 	// the writes for ever.
 	c := http.NewResponseController(w)
 	if c.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
 		defer func() { _ = c.SetReadDeadline(time.Time{}) }()
+	}
+	if limit > 0 && r.ContentLength > limit {
+		drain(c, r)
+		return nil, errEntityTooLarge
 	}
 	var src io.Reader = r.Body
 	if limit > 0 {
@@ -112,7 +130,10 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (*body, error
 	}
 	if err != nil {
 		buf.release()
-		return nil, bodyError(err)
+		if err = bodyError(err); err == errEntityTooLarge {
+			drain(c, r)
+		}
+		return nil, err
 	}
 	return buf, nil
 }

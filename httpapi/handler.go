@@ -93,6 +93,9 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := &response{ResponseWriter: rw}
 	_ = http.NewResponseController(rw).SetWriteDeadline(begin.Add(stallTime)) // the one of the request before has passed
 	body := &countingBody{ReadCloser: r.Body}
+	// A copy: the server looks at the body of its own request when it decides
+	// whether a client that waits for leave to send is to be waited for.
+	r = r.WithContext(r.Context())
 	r.Body = body
 	head := rw.Header()
 	maps.Copy(head, h.opt.Headers)
