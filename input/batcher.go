@@ -403,6 +403,10 @@ func (b *Batcher) WritePoints(ctx context.Context, points []Point) (bad, err err
 // complainEvery bounds how often the log tells of failures.
 const complainEvery = 10 * time.Second
 
+// Complain logs a failure of the listener, unless the input logged one a moment
+// ago.
+func (b *Batcher) Complain(message string, err error) { b.complain(message, err) }
+
 // complain logs a failure, unless it did a moment ago.
 func (b *Batcher) complain(message string, err error) {
 	now, last := time.Now().UnixNano(), b.told.Load()

@@ -41,6 +41,16 @@ func (c *config) connectionLimit(files uint64) int {
 	return max(1, int(limit))
 }
 
+// tryListen returns the error that listen would meet, before the log is read
+// back, which may take long.
+func (c *config) tryListen() error {
+	l, err := net.Listen("tcp", c.HTTP.BindAddress)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
 // listen opens the address and, if it is wanted, the unix socket.
 func (c *config) listen(h *httpapi.Handler, certificate *httpapi.Certificate, base *tls.Config, log *slog.Logger) ([]*httpapi.Server, error) {
 	var encrypted *tls.Config
@@ -106,6 +116,9 @@ func (c *config) warnOfOpenDoors(log *slog.Logger) {
 	}
 	if c.HTTP.AuthEnabled && !c.HTTP.HTTPSEnabled && !local {
 		log.Warn("passwords cross the network unencrypted: set http.https-enabled", "address", c.HTTP.BindAddress)
+	}
+	if !c.HTTP.UnixSocketEnabled && c.HTTP.BindSocket != defaultConfig().HTTP.BindSocket {
+		log.Warn("http.bind-socket has no effect without http.unix-socket-enabled", "path", c.HTTP.BindSocket)
 	}
 	if n := len(c.HTTP.SharedSecret.text); n > 0 && n < minSecretBytes {
 		log.Warn("http.shared-secret is short enough to be guessed", "bytes", n)

@@ -58,6 +58,9 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		log.Log(ctx, n.level, "setting is InfluxDB's", "key", n.key, "note", n.text)
 	}
 	log.Info("opening", "version", version, "path", c.dataPath(), "memory", heap, "source", source)
+	if err := c.tryListen(); err != nil {
+		return err
+	}
 	begin := time.Now()
 	st, err := store.Open(c.Data.Dir, store.Options{
 		Logger:           log,

@@ -39,7 +39,7 @@ const (
 
 var (
 	errMalformed   = errors.New("packet is malformed")
-	errUnprotected = errors.New("packet is not protected as it must be")
+	errUnprotected = errors.New("packet is not signed or encrypted as security-level demands, or its user or password is wrong")
 )
 
 // decoder turns packets into points. It is used by one goroutine at a time.

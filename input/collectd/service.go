@@ -2,6 +2,7 @@ package collectd
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
@@ -42,6 +43,9 @@ func Listen(opt Options) (*Service, error) {
 		points, err := d.decode(packet, now)
 		if err != nil {
 			c.BadPoints.Add(1)
+			if errors.Is(err, errUnprotected) {
+				s.batcher.Complain("packets refused", err)
+			}
 		}
 		c.NotANumber.Add(int64(d.notNumber))
 		s.batcher.Offer(points)
