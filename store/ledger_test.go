@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"tsdbd/internal/binio"
@@ -236,17 +237,18 @@ func TestNoFalseLoss(t *testing.T) {
 		s.create("a")
 		start := f.Ops()
 		var cut *vfstest.FS
-		acked, atCut := 0, 0
+		var acked atomic.Int64
+		atCut := 0
 		r := newTestRand(t, uint64(n))
 		f.SetHook(func(op vfstest.Op) error {
 			if op.N-start == n {
-				cut, atCut = f.Crash(r, 0.5), acked
+				cut, atCut = f.Crash(r, 0.5), int(acked.Load())
 			}
 			return nil
 		})
 		for i := range 6 {
 			s.must(s.write("a", fmt.Sprintf("m,h=%d s=\"%s\" %d", i, strings.Repeat("x", 1500), int64(i%3)*week)))
-			acked++
+			acked.Add(1)
 			if i%2 == 1 {
 				s.must(s.flushAll(context.Background()))
 			}
@@ -391,4 +393,32 @@ func TestForeignLedger(t *testing.T) {
 	if err != nil || !whole || l.Lineage != s.Catalog().Lineage || l.Log.Sequence == 0 {
 		t.Errorf("%+v, %v, %v", l, whole, err)
 	}
+}
+
+// TestLedgerBeforeTrim cuts the power after the log was trimmed: from then on
+// only the files of a shard have its points, and their loss must be told.
+func TestLedgerBeforeTrim(t *testing.T) {
+	f := vfstest.New()
+	s := openTest(t, f, testOptions(f))
+	s.create("a")
+	s.must(s.write("a", fmt.Sprintf("m v=1 1\nm v=2 %d", 2*week)))
+	s.must(s.log.Rotate())
+	s.must(s.write("a", fmt.Sprintf("m v=3 %d", 2*week+1)))
+	s.must(s.flushAll(context.Background())) // which trims
+	if h, err := wal.ReadHead(f, "/data/wal"); err != nil || h.After == 0 {
+		t.Fatalf("not trimmed: %+v, %v", h, err)
+	}
+	cut := f.CrashLocked(newTestRand(t, 1), 0)
+	s.must(s.Close())
+	if err := cut.RemoveAll("/data/db-1/shard-1"); err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, cut, testOptions(cut))
+	if l := s.losses("a"); len(l) != 1 || l[0].Shard != 1 {
+		t.Errorf("losses %+v", l)
+	}
+	if n := len(s.read("a")); n != 2 {
+		t.Errorf("%d points of the other shard, want 2", n)
+	}
+	s.must(s.Close())
 }
