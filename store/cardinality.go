@@ -37,10 +37,10 @@ type cardinality struct {
 	living *roaring.Bitmap       // series of all shards; nil: not counted
 	coming map[string]*newSeries // series on their way to a shard, by key
 	seed   maphash.Seed
-	tags   map[tagOf]map[uint64]int32 // of the tags that new series have: how many coming series have a value, by its hash; settled: a shard has it
+	tags   map[tagOf]map[uint64]int32 // of the tags of new series: how many coming series have a value, by its hash, or settled
 }
 
-// settled stands for the number of coming series at a value that stays.
+// settled is the number of coming series of a value that a shard has.
 const settled = -1
 
 // newSeries is a series on its way to a shard.

@@ -75,8 +75,8 @@ func (r *router) bringsSeries() bool {
 }
 
 // place goes through the rows in their order and keeps those whose fields and
-// series have a place beside the rows kept before. If that depends on another
-// write it returns what to wait for, and the targets are as before.
+// series agree with the rows kept before. If that depends on another write, place
+// returns a channel to wait for, and the targets are unchanged.
 func (r *router) place() (undecided <-chan struct{}, err error) {
 	r.newcomers.fields = make([]*tsi.FieldClaim, len(r.targets))
 	if r.db.cardinality.limited() {

@@ -237,15 +237,15 @@ func (l *Log) rotate(grow bool) error {
 }
 
 // resume makes the last replayed segment active again and reports whether it
-// could. It is for a disk that is full when the log is opened: that segment has
-// room, at its end at least what writes leave to deletes, and no other can be
-// made. What stands behind its last entry, the end record and the rest of a write
-// that a crash cut off, becomes zeros.
+// could. It is for a disk that is full when the log is opened: no other segment
+// can be made, and this one has at its end at least the room that writes leave to
+// deletes. Zeros replace everything behind its last entry: the end record, and the
+// rest of a write that a crash cut off.
 func (l *Log) resume() bool {
 	s := l.resumed
 	l.resumed = nil // one try
-	if s == nil || l.sequence.Load() == l.advanced && l.advanced > 0 {
-		return false // a segment has no gap in its sequences
+	if s == nil || l.lostEnd || l.sequence.Load() == l.advanced && l.advanced > 0 {
+		return false // entries are missing behind it, and a segment has no gaps
 	}
 	var err error
 	if s.file, err = l.fs.OpenReadWrite(s.path); err == nil {
@@ -257,7 +257,7 @@ func (l *Log) resume() bool {
 		}
 	}
 	if err != nil {
-		l.log.Warn("wal segment not gone on with", "path", s.path, "err", err)
+		l.log.Warn("wal segment not continued", "path", s.path, "err", err)
 		return false
 	}
 	if l.opt.OnSegment != nil {
@@ -268,7 +268,7 @@ func (l *Log) resume() bool {
 	l.files.closed = slices.DeleteFunc(l.files.closed, func(c segment) bool { return c.path == s.path })
 	l.files.active, l.files.activeSize = s, s.size
 	l.defined.reset()
-	l.log.Warn("no space for a wal segment, going on with the last one", "path", s.path, "bytes", s.size-s.end)
+	l.log.Warn("no space for a wal segment, the last one is continued", "path", s.path, "bytes", s.size-s.end)
 	return true
 }
 

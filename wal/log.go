@@ -124,7 +124,7 @@ type Log struct {
 	// Only the committer uses these.
 	buffer  []byte
 	defined definitions
-	resumed *openFile // the last replayed segment, not opened, if it may be gone on with; see resume
+	resumed *openFile // the last replayed segment, not open, if resume may continue it
 	scrub   int64     // bytes behind active.end that a refused write may have left
 
 	// syncing guards the active file against being closed during a sync by the
