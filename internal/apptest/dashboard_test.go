@@ -269,7 +269,6 @@ var intended = map[string]string{
 	"v11":   "1.6 shows the tag values of all retention policies, later releases those of the one asked",
 	"cpu21": "mode between equally frequent values",
 	"cpu24": "rows of equal time: ours come in order of tag set",
-	"net9":  "last between values of equal time: 1.12 takes the larger",
 	"web8":  "rows of equal time: ours come in order of tag set",
 }
 

@@ -128,6 +128,7 @@ var peerClasses = []peerClass{
 	{"windows of several groups within: the groups stand one after another there, each beginning time anew", has(`FROM \(SELECT .*GROUP BY time\([^)]*\), (\*|h).*\) WHERE`)},
 	{"stddev of one value divided by 0 is 0 in 1.6, null since", has(`stddev\([a-z]\) / `)},
 	{"casts of a subquery's columns are passed over in 1.6", has(`::(string|float|integer).* FROM \(SELECT`)},
+	{"fill(number) fills columns that do not exist there", has(`nosuch FROM .* fill\(`)},
 	{"a window of a subquery that begins before the bound loses the rest there", unaligned},
 }
 
