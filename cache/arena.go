@@ -7,9 +7,10 @@ const (
 	maxSlabWords = 1 << slabBits
 	minSlabWords = 1 << 9
 
-	stringSlabBits = 21 // offsets of string words: slab<<21 | byte offset
-	stringSlab     = 1 << stringSlabBits
-	minStringSlab  = 1 << 12
+	stringSlabBits    = 21 // offsets of string words: slab<<21 | byte offset
+	stringSlab        = 1 << stringSlabBits
+	minStringSlab     = 1 << minStringSlabBits
+	minStringSlabBits = 12
 )
 
 // arena allocates runs of words that never move.
@@ -52,7 +53,7 @@ type stringArena struct {
 func (a *stringArena) add(s []byte) uint64 {
 	last := len(a.slabs) - 1
 	if last < 0 || a.used+len(s) > len(a.slabs[last]) {
-		size := min(minStringSlab<<min(2*len(a.slabs), stringSlabBits), stringSlab)
+		size := min(minStringSlab<<min(2*len(a.slabs), stringSlabBits-minStringSlabBits), stringSlab)
 		for size < len(s) {
 			size *= 2
 		}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"strings"
@@ -97,6 +98,9 @@ func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, err
 	}
 	defer packed.release()
 	n, err := snappy.DecodedLen(packed.Bytes())
+	if errors.Is(err, snappy.ErrTooLarge) { // for an int, which the bound of bodies may be larger than
+		return nil, errEntityTooLarge
+	}
 	if err != nil {
 		return nil, errSnappy
 	}

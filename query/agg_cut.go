@@ -101,7 +101,7 @@ func (w *aggWorker) cutRegular(g int32, first, step int64, n int) {
 	k := &w.walk
 	last := first + int64(n-1)*step
 	whole := 0 // rows of every window but the first and the last
-	if win := w.p.win; win.loc == nil && win.every%step == 0 {
+	if win := w.p.win; win.loc == nil && win.every%step == 0 && win.every/step <= int64(n) {
 		whole = int(win.every / step)
 	}
 	for lo := 0; lo < n; {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -102,7 +103,7 @@ func (r *registry) list() []runningQuery {
 	for i, text := range texts {
 		list[i].text = RedactURLs(text()) // may take a while
 	}
-	slices.SortFunc(list, func(a, b runningQuery) int { return int(int64(a.id) - int64(b.id)) })
+	slices.SortFunc(list, func(a, b runningQuery) int { return cmp.Compare(a.id, b.id) })
 	return list
 }
 

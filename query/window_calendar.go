@@ -57,7 +57,8 @@ func (w *windows) setCalendar(text string) bool {
 
 // month returns the start of the month that is n months after January 1970.
 func (w *windows) month(n int) int64 {
-	t := time.Date(1970, time.Month(1+n), 1, 0, 0, 0, int(w.shift), w.loc)
+	seconds, rest := time.Duration(w.shift)/time.Second, time.Duration(w.shift)%time.Second
+	t := time.Date(1970, time.Month(1+n), 1, 0, 0, int(seconds), int(rest), w.loc)
 	switch {
 	case !t.After(time.Unix(0, model.MinTime)):
 		return model.MinTime

@@ -2,6 +2,7 @@ package tsi
 
 import (
 	"encoding/binary"
+	"math"
 	"sort"
 
 	"tsdbd/internal/binio"
@@ -184,7 +185,7 @@ func (c *dictCursor) entry() bool {
 
 func (c *dictCursor) uvarint() int {
 	v, n := binary.Uvarint(c.data[c.d:])
-	if n <= 0 || v > 1<<40 {
+	if n <= 0 || v > math.MaxInt32 {
 		c.corrupt("bad varint")
 		return -1
 	}

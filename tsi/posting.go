@@ -179,8 +179,8 @@ type idSetEncoder struct {
 // postingList or postingRoaring. They are valid until the next call.
 func (e *idSetEncoder) encode(previous uint32, ids []uint32) (kind uint8, data []byte) {
 	e.list = appendIDList(e.list[:0], previous, ids)
-	span := int(ids[len(ids)-1]-ids[0]) + 1
-	if len(ids) <= 4 || len(ids) <= 256 && span > 8*len(ids) {
+	span := int64(ids[len(ids)-1]-ids[0]) + 1
+	if len(ids) <= 4 || len(ids) <= 256 && span > 8*int64(len(ids)) {
 		return postingList, e.list
 	}
 	bm := roaring.New()

@@ -101,7 +101,7 @@ func (c *config) openInputs(w input.Writer, encrypted *tls.Config, log *slog.Log
 			if err != nil {
 				return openInput{}, err
 			}
-			s, err := udp.Listen(udp.Options{Options: o, Address: u.BindAddress, ReadBuffer: int(u.ReadBuffer), Unit: unit})
+			s, err := udp.Listen(udp.Options{Options: o, Address: u.BindAddress, ReadBuffer: u.ReadBuffer.int(), Unit: unit})
 			return openInput{service: s}, err
 		})
 	}
@@ -150,13 +150,13 @@ func (c *config) openInputs(w input.Writer, encrypted *tls.Config, log *slog.Log
 
 func (c *graphiteConfig) options() graphite.Options {
 	return graphite.Options{
-		Address: c.BindAddress, Protocol: c.Protocol, ReadBuffer: int(c.UDPReadBuffer),
+		Address: c.BindAddress, Protocol: c.Protocol, ReadBuffer: c.UDPReadBuffer.int(),
 		Templates: c.Templates, Separator: c.Separator, Tags: c.Tags,
 	}
 }
 
 func (c *collectdConfig) options() (o collectd.Options, err error) {
-	o = collectd.Options{Address: c.BindAddress, ReadBuffer: int(c.ReadBuffer), Join: c.ParseMultivaluePlugin == "join"}
+	o = collectd.Options{Address: c.BindAddress, ReadBuffer: c.ReadBuffer.int(), Join: c.ParseMultivaluePlugin == "join"}
 	if o.Types, err = collectd.ReadTypes(c.TypesDB); err != nil {
 		return o, err
 	}

@@ -55,7 +55,7 @@ func (c *config) queryLimits() query.Limits {
 func (c *config) httpLimits() httpapi.Limits {
 	l := httpapi.Limits{
 		MaxBodySize:         int64(c.HTTP.MaxBodySize),
-		MaxQuerySize:        int(c.HTTP.MaxQuerySize),
+		MaxQuerySize:        c.HTTP.MaxQuerySize.int(),
 		MaxBodyMemory:       int64(c.HTTP.MaxBodyMemory),
 		MaxConcurrentWrites: c.HTTP.MaxConcurrentWriteLimit,
 		MaxWaitingWrites:    c.HTTP.MaxEnqueuedWriteLimit,

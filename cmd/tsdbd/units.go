@@ -13,6 +13,10 @@ import (
 // size is a number of bytes, written "64MiB", "64m" or plain.
 type size int64
 
+// int returns the size as an int, which is the largest one where it does not
+// hold the size.
+func (s size) int() int { return int(min(int64(s), math.MaxInt)) }
+
 // sizeUnits are tried in this order, longest suffix first.
 var sizeUnits = []struct {
 	suffix string
