@@ -12,13 +12,22 @@ import sys
 import tempfile
 import types
 import unittest
+import warnings
 
 BINARY = sys.argv[1]
 
 import influxdb  # noqa: E402,F401
 
 try:
-    import pandas  # noqa: F401
+    import pandas.testing
+
+    # The tests import it by an old name, of which pandas warns, and make every
+    # warning an error.
+    sys.modules["pandas.util.testing"] = pandas.testing
+    simplefilter = warnings.simplefilter
+    warnings.simplefilter = lambda action, category=Warning, *rest, **named: (
+        None if category is FutureWarning else simplefilter(action, category, *rest, **named)
+    )
 except ImportError:  # its tests are skipped then
     sys.modules["pandas"] = types.ModuleType("pandas")
     sys.modules["pandas.util"] = types.ModuleType("pandas.util")

@@ -117,7 +117,7 @@ func (c *config) openInputs(w input.Writer, encrypted *tls.Config, log *slog.Log
 	for i := range c.Collectd {
 		d := &c.Collectd[i]
 		open("collectd", &d.inputConfig, func(o input.Options) (openInput, error) {
-			opt, err := d.options()
+			opt, err := d.options(log)
 			if err != nil {
 				return openInput{}, err
 			}
@@ -155,9 +155,9 @@ func (c *graphiteConfig) options() graphite.Options {
 	}
 }
 
-func (c *collectdConfig) options() (o collectd.Options, err error) {
+func (c *collectdConfig) options(log *slog.Logger) (o collectd.Options, err error) {
 	o = collectd.Options{Address: c.BindAddress, ReadBuffer: c.ReadBuffer.int(), Join: c.ParseMultivaluePlugin == "join"}
-	if o.Types, err = collectd.ReadTypes(c.TypesDB); err != nil {
+	if o.Types, err = collectd.ReadTypes(c.TypesDB, func(err error) { log.Warn("collectd types left out", "err", err) }); err != nil {
 		return o, err
 	}
 	if o.Level, err = collectd.ParseLevel(c.SecurityLevel); err != nil || o.Level == collectd.None {

@@ -198,21 +198,28 @@ func TestReadTypes(t *testing.T) {
 	}
 	write("a.db", "# types\n\nload\tshortterm:GAUGE:0:5000, midterm:GAUGE:0:5000,longterm:GAUGE:0:5000\n")
 	write("sub/b.db", "gauge value:GAUGE:U:U\n")
-	types, err := ReadTypes(dir)
+	// A file that is none of them is told, and nothing of it is taken.
+	write("java/collectd-api.jar", "x v:G:0:1\nPK\x03\x04\x9b\xff v\n")
+	var skipped []string
+	skip := func(err error) { skipped = append(skipped, err.Error()) }
+	types, err := ReadTypes(dir, skip)
+	if len(skipped) != 1 || !strings.HasSuffix(skipped[0], `collectd-api.jar: line 2: "v" is not name:kind:min:max`) {
+		t.Errorf("skipped %q", skipped)
+	}
 	if err != nil || fmt.Sprint(types) != "map[gauge:[value] load:[shortterm midterm longterm]]" {
 		t.Error(types, err)
 	}
 	for want, text := range map[string]string{
 		"line 2: a type without": "a b:GAUGE:0:1\nx\n", "is not name:kind": "x a:GAUGE:0\n", "stands twice": "x a:G:0:1,a:G:0:1\n",
 	} {
-		if _, err := ReadTypes(write("bad/bad.db", text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadTypes(write("bad/bad.db", text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := ReadTypes(filepath.Join(dir, "nosuch")); err == nil {
+	if _, err := ReadTypes(filepath.Join(dir, "nosuch"), nil); err == nil {
 		t.Error("a file that is not there is read")
 	}
-	if types, err := ReadTypes("/usr/share/collectd/types.db"); err == nil && len(types["if_octets"]) != 2 {
+	if types, err := ReadTypes("/usr/share/collectd/types.db", nil); err == nil && len(types["if_octets"]) != 2 {
 		t.Errorf("collectd's own: %v", types["if_octets"])
 	}
 }

@@ -27,7 +27,7 @@ func TestRealSender(t *testing.T) {
 			t.Skipf("collectd is not installed: %v", err)
 		}
 	}
-	types, err := ReadTypes(typesDB)
+	types, err := ReadTypes(typesDB, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

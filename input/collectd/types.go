@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,27 +15,42 @@ import (
 type Types map[string][]string
 
 // ReadTypes reads a types.db, or all the files of a directory and of those below
-// it. A type that stands twice has the names read last.
-func ReadTypes(path string) (Types, error) {
+// it. A type that stands twice has the names read last. A file of a directory
+// that is no types.db is left out as a whole, and skipped is told why.
+func ReadTypes(root string, skipped func(error)) (Types, error) {
 	t := Types{}
-	err := filepath.WalkDir(path, func(path string, d os.DirEntry, err error) error {
+	single := true
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
+			single = false
 			return err
 		}
-		f, err := os.Open(path)
+		types, err := readFile(path)
 		if err != nil {
-			return err
+			err = fmt.Errorf("%s: %w", path, err)
+			if single {
+				return err
+			}
+			skipped(err)
+			return nil
 		}
-		defer f.Close()
-		if err := t.read(f); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
+		maps.Copy(t, types)
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read types.db: %w", err)
 	}
 	return t, nil
+}
+
+func readFile(path string) (Types, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t := Types{}
+	return t, t.read(f)
 }
 
 // read reads lines "type name:KIND:min:max, name:KIND:min:max".
@@ -53,7 +69,7 @@ func (t Types) read(r io.Reader) error {
 		for _, w := range words[1:] {
 			part := strings.Split(w, ":")
 			if len(part) != 4 || part[0] == "" {
-				return fmt.Errorf("line %d: %q is not name:kind:min:max", n, w)
+				return fmt.Errorf("line %d: %+.40q is not name:kind:min:max", n, w)
 			}
 			if slices.Contains(names, part[0]) {
 				return fmt.Errorf("line %d: %q stands twice", n, part[0])
