@@ -1,5 +1,7 @@
 package shard
 
+import "math/bits"
+
 // fact is what the compaction planner knows of a file.
 type fact struct {
 	size       int64
@@ -16,8 +18,9 @@ const (
 	fanIn = 4
 	// maxRun bounds how many files one merge reads.
 	maxRun = 16
-	// maxFileBytes is the size at which a merge begins another file.
-	maxFileBytes = 2 << 30
+	// maxFileBytes is the size at which a merge begins another file: 2 GiB, or
+	// 256 MiB where addresses have 32 bits, of which files are mapped whole.
+	maxFileBytes = 1 << (25 + 3*bits.UintSize/32)
 	// maxMergeBytes bounds what one merge reads, and so the disk space it
 	// takes until it is published.
 	maxMergeBytes = 16 << 30

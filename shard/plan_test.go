@@ -76,7 +76,7 @@ func merged(files []fact, lo, hi, level int) (out []fact, read, written int64) {
 	out = append(out, files[:lo]...)
 	part := hi-lo == 1 && files[lo].part
 	for n := int64(0); size > 0; n++ {
-		f := fact{size: min(size, maxFileBytes), level: level, part: part || n > 0}
+		f := fact{size: min(size, 2<<30), level: level, part: part || n > 0}
 		if n == 0 {
 			f.rows = rows
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/bits"
 	"os"
 	"path"
 	"runtime"
@@ -25,24 +26,36 @@ import (
 // kernel's buffers and page tables.
 const heapShare = 0.8
 
+// addressable is what of a 32-bit program's addresses the heap may take: there
+// are 2 to 4 GiB, and mapped files want theirs.
+const addressable = 768 << 20
+
 // heapLimit returns how large the heap may get in bytes, and what says so:
 // GOMEMLIMIT if it is set, else a share of the cgroup's or the machine's memory.
 func heapLimit() (bytes int64, source string) {
 	if n := debug.SetMemoryLimit(-1); n != math.MaxInt64 {
 		return n, "GOMEMLIMIT"
 	}
-	machine := machineMemory(os.ReadFile)
-	group := cgroupMemory(os.ReadFile)
-	switch {
-	case group > 0 && (machine == 0 || group < machine):
-		return int64(float64(group) * heapShare), "cgroup"
-	case machine > 0:
-		return int64(float64(machine) * heapShare), "machine"
-	}
-	return 2 << 30, "guess"
+	return shareOf(systemMemory(), cgroupMemory(os.ReadFile), bits.UintSize)
 }
 
-// machineMemory returns the machine's memory in bytes, 0 if it is not known.
+// shareOf returns heapLimit for a machine's and a cgroup's memory, 0 where it is
+// not known, and addresses of so many bits.
+func shareOf(machine, group int64, addressBits int) (bytes int64, source string) {
+	bytes, source = 2<<30, "guess"
+	switch {
+	case group > 0 && (machine == 0 || group < machine):
+		bytes, source = int64(float64(group)*heapShare), "cgroup"
+	case machine > 0:
+		bytes, source = int64(float64(machine)*heapShare), "machine"
+	}
+	if addressBits == 32 && bytes > addressable {
+		return addressable, "32-bit addresses"
+	}
+	return bytes, source
+}
+
+// machineMemory returns Linux's memory in bytes, 0 if it is not known.
 func machineMemory(read func(string) ([]byte, error)) int64 {
 	text, err := read("/proc/meminfo")
 	if err != nil {

@@ -131,3 +131,24 @@ func TestMemoryGuard(t *testing.T) {
 }
 
 func (e guarded) admitted() error { _, err := e.Table("db"); return err }
+
+// TestShareOf: the smaller of machine and cgroup counts, and a 32-bit program
+// leaves addresses for mapped files.
+func TestShareOf(t *testing.T) {
+	f := func(machine, group int64, bits int, want int64, source string) {
+		t.Helper()
+		if n, s := shareOf(machine, group, bits); n != want || s != source {
+			t.Errorf("%d of %s, want %d of %s", n, s, want, source)
+		}
+	}
+	f(10<<30, 0, 64, 8<<30, "machine")
+	f(10<<30, 5<<30, 64, 4<<30, "cgroup")
+	f(5<<30, 10<<30, 64, 4<<30, "machine")
+	f(0, 0, 64, 2<<30, "guess")
+	f(10<<30, 0, 32, addressable, "32-bit addresses")
+	f(0, 0, 32, addressable, "32-bit addresses")
+	f(0, 640<<20, 32, 512<<20, "cgroup")
+	if n := systemMemory(); n < 1<<26 {
+		t.Errorf("this machine has %d bytes", n)
+	}
+}

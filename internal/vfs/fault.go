@@ -17,23 +17,52 @@ var mappings struct {
 }
 
 type mapping struct {
-	name string
-	size uintptr
+	name     string
+	size     uintptr
+	replaced bool // another file has its name: it is to be removed with the mapping
 }
 
-func addMapping(b []byte, name string) (remove func()) {
+// addMapping returns a function that takes the mapping out again, and returns
+// the name of the file if that is to be removed now.
+func addMapping(b []byte, name string) (forget func() string) {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	mappings.Lock()
 	defer mappings.Unlock()
 	if mappings.byAddress == nil {
 		mappings.byAddress = map[uintptr]mapping{}
 	}
-	mappings.byAddress[at] = mapping{name, uintptr(len(b))}
-	return func() {
+	mappings.byAddress[at] = mapping{name: name, size: uintptr(len(b))}
+	return func() string {
 		mappings.Lock()
 		defer mappings.Unlock()
+		m := mappings.byAddress[at]
 		delete(mappings.byAddress, at)
+		if m.replaced {
+			return m.name
+		}
+		return ""
 	}
+}
+
+// moveMapped calls move with another name for a mapped file, if there is a
+// mapping of it, and notes that name. The file is removed once it is not mapped.
+func moveMapped(name string, move func(to string) error) (moved bool, err error) {
+	mappings.Lock()
+	defer mappings.Unlock()
+	for at, m := range mappings.byAddress {
+		if m.name != name || m.replaced {
+			continue
+		}
+		m.name, m.replaced = name+".replaced", true
+		if !moved {
+			if err := move(m.name); err != nil {
+				return false, err
+			}
+		}
+		moved = true
+		mappings.byAddress[at] = m
+	}
+	return moved, nil
 }
 
 // Fault returns the error that a recovered panic is, if it is a fault in a

@@ -168,5 +168,12 @@ func (f osFile) Map(size int64) ([]byte, func() error, error) {
 		return nil, nil, fmt.Errorf("mmap %s: %w", f.Name(), err)
 	}
 	forget := addMapping(b, f.Name())
-	return b, func() error { forget(); return unmapFile(b) }, nil
+	return b, func() error {
+		replaced := forget()
+		err := unmapFile(b)
+		if replaced != "" {
+			err = errors.Join(err, remove(replaced))
+		}
+		return err
+	}, nil
 }

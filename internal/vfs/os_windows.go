@@ -58,7 +58,11 @@ func retry(f func() error) error {
 	}
 }
 
-// rename returns when the new name is on the disk.
+// rename returns when the new name is on the disk. A file that this process has
+// mapped cannot be replaced, so it is moved out of the way first, and removed
+// once it is not mapped. A power cut between the two moves leaves the name to
+// nobody: what is mapped and replaced must be something that can be made again,
+// as the index of a series file is.
 func rename(from, to string) error {
 	f, err := windows.UTF16PtrFromString(from)
 	if err != nil {
@@ -66,14 +70,30 @@ func rename(from, to string) error {
 	}
 	t, err := windows.UTF16PtrFromString(to)
 	if err == nil {
-		err = retry(func() error {
-			return windows.MoveFileEx(f, t, windows.MOVEFILE_REPLACE_EXISTING|windows.MOVEFILE_WRITE_THROUGH)
+		err = move(f, t)
+	}
+	if errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.ERROR_USER_MAPPED_FILE) {
+		moved, merr := moveMapped(to, func(aside string) error {
+			a, err := windows.UTF16PtrFromString(aside)
+			if err != nil {
+				return err
+			}
+			return move(t, a)
 		})
+		if err = errors.Join(err, merr); moved {
+			err = move(f, t)
+		}
 	}
 	if err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
 	}
 	return nil
+}
+
+func move(from, to *uint16) error {
+	return retry(func() error {
+		return windows.MoveFileEx(from, to, windows.MOVEFILE_REPLACE_EXISTING|windows.MOVEFILE_WRITE_THROUGH)
+	})
 }
 
 func remove(name string) error { return retry(func() error { return os.Remove(name) }) }
