@@ -9,7 +9,7 @@ MICRO    = ./cache ./column ./httpapi ./internal/vector ./lineproto ./meta ./que
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 
-.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e golden cover clients docs-test dist dist-test run help
+.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e golden cover clients docs-test cross test-386 test-qemu dist dist-test run help
 
 all: fmt lint test
 
@@ -25,6 +25,15 @@ lint: ## vet and staticcheck
 
 test: ## all tests
 	go test -timeout 30m ./...
+
+cross: ## build and vet for every system, tests as well
+	.ci/cross
+
+test-386: ## all packages' tests as a 32-bit program, which this machine runs
+	CGO_ENABLED=0 GOARCH=386 go test -short -vet=off -timeout 30m $$(go list ./... | grep -v /internal/apptest)
+
+test-qemu: ## formats and codecs as ARM programs under qemu, if it is installed
+	.ci/qemu
 
 race: ## tests of the concurrent packages under the race detector
 	go test -timeout 30m -race -short $(RACE)
