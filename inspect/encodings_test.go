@@ -37,7 +37,7 @@ func encodingsData(t *testing.T) (dir string) {
 	for i := range int64(100) {
 		fmt.Fprintf(&b, "m,host=b n=%di %d\n", rng.IntN(7), 10*week+i*10e9+rng.Int64N(9e6))
 	}
-	fmt.Fprintf(&b, "m,host=c full=0.1 %d\n", 10*week)
+	fmt.Fprintf(&b, "m,host=c full=0.1 %d\n", int64(10*week))
 	write(t, st, b.String())
 	flush(t, st)
 	if err := st.Apply(context.Background(), meta.CreateDatabase{Name: "e"}); err != nil {

@@ -15,7 +15,7 @@ type forecast struct {
 	y      []float64 // one per window; NaN where there is none
 	season int       // 0: none
 	stop   *stopper
-	steps  int // values looked at
+	steps  int64 // values looked at
 	err    error
 
 	out, ring []float64 // memory of run
@@ -28,7 +28,7 @@ var errForecastWork = errors.New("holt_winters needs too much work: choose a sho
 
 // work counts steps and reports whether to stop.
 func (f *forecast) work(steps int) bool {
-	if f.steps += steps; f.steps > maxForecastSteps && f.err == nil {
+	if f.steps += int64(steps); f.steps > maxForecastSteps && f.err == nil {
 		f.err = errForecastWork
 	}
 	return f.stop.after(steps) || f.err != nil
