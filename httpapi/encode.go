@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -23,6 +25,13 @@ type encoder interface {
 	fail(err error) bool
 	// contentType names the format.
 	contentType() string
+}
+
+// unsupportedValueError reports an infinity, which JSON cannot say.
+type unsupportedValueError float64
+
+func (e unsupportedValueError) Error() string {
+	return fmt.Sprintf("json: unsupported value: %v", math.Inf(int(math.Copysign(1, float64(e)))))
 }
 
 // cellKind says how a column is rendered.

@@ -318,15 +318,24 @@ func TestAStatementThatFailsAfterItsRowsLeftKeepsThem(t *testing.T) {
 	}
 }
 
-func TestNaNAndInfinitiesAreNull(t *testing.T) {
-	results := []*query.Result{
-		{StatementID: 0, Series: []*query.Series{table("a", nil, []string{"v"}, -1, floats(1))}},
-		{StatementID: 1, Series: []*query.Series{table("m", nil, []string{"v"}, -1, floats(math.NaN(), 1, math.Inf(1), math.Inf(-1), 2))}},
+func TestNaNIsNullAndInfinityFailsTheAnswer(t *testing.T) {
+	nan := []*query.Result{{Series: []*query.Series{table("m", nil, []string{"v"}, -1, floats(math.NaN(), 1))}}}
+	if got := encode(t, nan, func(o *output) encoder { return newJSONEncoder(o, 1, false) }); !strings.Contains(got, `[[null],[1]]`) {
+		t.Errorf("NaN: %s", got)
 	}
-	for _, chunked := range []bool{false, true} {
-		got := encode(t, results, func(o *output) encoder { return newJSONEncoder(o, 1, chunked) })
-		if !strings.Contains(got, `"name":"a"`) || !strings.Contains(got, `[[null],[1],[null],[null],[2]]`) {
-			t.Errorf("chunked %v: %s", chunked, got)
+	for f, text := range map[float64]string{math.Inf(1): "+Inf", math.Inf(-1): "-Inf"} {
+		inf := []*query.Result{
+			{StatementID: 0, Series: []*query.Series{table("a", nil, []string{"v"}, -1, floats(1))}},
+			{StatementID: 1, Series: []*query.Series{table("m", nil, []string{"v"}, -1, floats(1, f))}},
+		}
+		want := `{"error":"json: unsupported value: ` + text + `"}` + "\n"
+		if got := encode(t, inf, func(o *output) encoder { return newJSONEncoder(o, 1, false) }); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		// In a chunked answer the document fails, the others stand.
+		got := encode(t, inf, func(o *output) encoder { return newJSONEncoder(o, 1, true) })
+		if !strings.HasSuffix(got, want) || !strings.Contains(got, `"name":"a"`) {
+			t.Errorf("chunked: %s", got)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"math"
+
 	"tsdbd/query"
 )
 
@@ -53,6 +55,7 @@ func (e *jsonEncoder) result(r *query.Result) error {
 
 // document renders r as a document of its own.
 func (e *jsonEncoder) document(r *query.Result) error {
+	begin, sent := len(e.out.buf), e.out.sent
 	e.out.buf = append(e.out.buf, `{"results":[`...)
 	e.opened = false
 	e.openResult(r.StatementID)
@@ -62,6 +65,12 @@ func (e *jsonEncoder) document(r *query.Result) error {
 		e.messages = append(e.messages, r.Messages...)
 		for _, s := range r.Series {
 			err := e.rows(s)
+			if _, infinite := err.(unsupportedValueError); infinite && e.out.sent == sent {
+				// The document becomes an error, the answer goes on.
+				e.out.buf = appendErrorJSON(e.out.buf[:begin], err.Error())
+				e.reset()
+				return nil
+			}
 			if err == query.ErrStopped {
 				// The document is complete without the rest, the reason follows.
 				e.closeResult(true)
@@ -227,8 +236,11 @@ func (e *jsonEncoder) values(s *query.Series, goesOn bool) error {
 	for lo := 0; lo < s.Rows; {
 		hi := min(lo+rowsPerSpill, s.Rows)
 		e.out.reserve(min((hi-lo)*(2+32*len(e.cells)), 4*spillBytes))
-		b, next := appendRows(e.out.buf, e.cells, &e.times, lo, hi)
+		b, next, bad := appendRows(e.out.buf, e.cells, &e.times, lo, hi)
 		e.out.buf = b
+		if bad != 0 {
+			return unsupportedValueError(bad)
+		}
 		if next == lo {
 			if err := e.long(lo); err != nil {
 				return err
@@ -271,7 +283,10 @@ func (e *jsonEncoder) long(row int) error {
 			continue
 		}
 		at := len(e.out.buf)
-		b, _ := appendRows(e.out.buf, e.cells[j:j+1], &e.times, row, row+1)
+		b, _, bad := appendRows(e.out.buf, e.cells[j:j+1], &e.times, row, row+1)
+		if bad != 0 {
+			return unsupportedValueError(bad)
+		}
 		e.out.buf = append(b[:at], b[at+1:len(b)-2]...) // without the row's brackets and comma
 	}
 	e.out.buf = append(e.out.buf, ']', ',')
@@ -280,14 +295,13 @@ func (e *jsonEncoder) long(row int) error {
 
 // appendRows appends rows [lo, hi), each followed by a comma, and returns the
 // row after the last one that it appended. It stops before a row of long texts,
-// and when it has appended enough. JSON has no word for NaN and the infinities:
-// they are null.
-func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, int) {
+// and when it has appended enough. An infinity stops it too and is returned.
+func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, int, float64) {
 	enough := len(b) + 4*spillBytes
 	for i := lo; i < hi; i++ {
 		start := len(b)
 		if start > enough {
-			return b, i
+			return b, i, 0
 		}
 		b = append(b, '[')
 		for j := range cells {
@@ -303,6 +317,9 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 			case cellFloat:
 				f := c.floats[i]
 				if f-f != 0 { // NaN or infinite
+					if !math.IsNaN(f) {
+						return b, i, f
+					}
 					b = append(b, "null"...)
 					continue
 				}
@@ -322,7 +339,7 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 			case cellString:
 				text := c.strings[i]
 				if len(b)-start+len(text) > longRow {
-					return b[:start], i
+					return b[:start], i, 0
 				}
 				b = appendJSONString(b, text)
 			case cellList:
@@ -346,7 +363,7 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 		}
 		b = append(b, ']', ',')
 	}
-	return b, hi
+	return b, hi, 0
 }
 
 func (e *jsonEncoder) truncate() { e.closeSeries(true) }

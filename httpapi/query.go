@@ -157,12 +157,13 @@ func (t turnWriter) Write(b []byte) (n int, err error) {
 
 // queryFailed ends an answer that could not be completed.
 func (h *Handler) queryFailed(w http.ResponseWriter, r *http.Request, enc encoder, out *output, err error) {
+	var infinite unsupportedValueError
 	switch {
 	case out.sent > 0:
 		// Too late to say anything: cut the connection, so that the client
 		// does not take the part for the whole.
 		panic(http.ErrAbortHandler)
-	case errors.Is(err, errDocumentTooLarge), errors.Is(err, query.ErrMemory):
+	case errors.As(err, &infinite), errors.Is(err, errDocumentTooLarge), errors.Is(err, query.ErrMemory):
 		// A 200, as 1.x answers what it cannot encode.
 		enc.fail(err)
 		_ = out.flush() // the client is gone if this fails

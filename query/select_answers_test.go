@@ -67,7 +67,7 @@ func answer(t testing.TB, m *memStore, q string) string {
 			fmt.Fprintf(&b, "%s%s:", s.Name, tagText(s.Tags))
 			for i := range s.Rows {
 				for j := range s.Values {
-					c := cellJSON(&s.Values[j], i)
+					c, _ := cellJSON(&s.Values[j], i)
 					if j == s.Time {
 						c = float64(s.Values[j].Ints[i]) / 1e9
 					}

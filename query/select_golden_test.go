@@ -163,14 +163,22 @@ func answerSelect(m *memStore, c *golden.Case, workers int) any {
 		opt := SelectOptions{Database: c.Params["db"], RetentionPolicy: c.Params["rp"], DefaultRP: m.defaultRP, Workers: workers}
 		opt.Into = func(_ context.Context, b *IntoBatch) error { return m.into(b) }
 		var series []any
+		var inf error
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		err := runSelect(ctx, s.(*influxql.SelectStatement), m, opt, func(r *Result) error {
 			for _, s := range r.Series {
-				series = append(series, seriesJSON(s, c))
+				one, err := seriesJSON(s, c)
+				if err != nil {
+					inf = err
+				}
+				series = append(series, one)
 			}
 			return nil
 		})
 		cancel()
+		if inf != nil {
+			return map[string]any{"error": inf.Error()}
+		}
 		if err != nil {
 			res["error"] = err.Error()
 			failed = true
@@ -235,7 +243,7 @@ func (m *memStore) into(b *IntoBatch) error {
 	return conflict
 }
 
-func seriesJSON(s *Series, c *golden.Case) any {
+func seriesJSON(s *Series, c *golden.Case) (any, error) {
 	out := map[string]any{"name": s.Name}
 	var cols []any
 	for _, n := range s.Columns {
@@ -261,7 +269,11 @@ func seriesJSON(s *Series, c *golden.Case) any {
 				row[j] = timeJSON(s.Values[j].Ints[i], c.Params["epoch"], loc)
 				continue
 			}
-			row[j] = cellJSON(&s.Values[j], i)
+			v, err := cellJSON(&s.Values[j], i)
+			if err != nil {
+				return nil, err
+			}
+			row[j] = v
 			for _, m := range c.Mask {
 				if m == s.Columns[j] {
 					row[j] = "*"
@@ -271,7 +283,7 @@ func seriesJSON(s *Series, c *golden.Case) any {
 		rows = append(rows, row)
 	}
 	out["values"] = rows
-	return out
+	return out, nil
 }
 
 func timeJSON(t int64, epoch string, loc *time.Location) any {
@@ -293,24 +305,27 @@ func timeJSON(t int64, epoch string, loc *time.Location) any {
 	return json.Number(strconv.FormatInt(t/unit, 10))
 }
 
-func cellJSON(v *column.Vector, i int) any {
+func cellJSON(v *column.Vector, i int) (any, error) {
 	s := scalarAt(v, i)
 	switch s.typ {
 	case model.Float:
 		f := floatOf(s.bits)
-		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil
+		if math.IsNaN(f) {
+			return nil, nil
 		}
-		b, _ := json.Marshal(f)
-		return json.Number(b)
+		b, err := json.Marshal(f)
+		if err != nil {
+			return nil, err
+		}
+		return json.Number(b), nil
 	case model.Integer:
-		return json.Number(strconv.FormatInt(int64(s.bits), 10))
+		return json.Number(strconv.FormatInt(int64(s.bits), 10)), nil
 	case model.Unsigned:
-		return json.Number(strconv.FormatUint(s.bits, 10))
+		return json.Number(strconv.FormatUint(s.bits, 10)), nil
 	case model.String:
-		return s.str
+		return s.str, nil
 	case model.Boolean:
-		return s.bits == 1
+		return s.bits == 1, nil
 	}
-	return nil
+	return nil, nil
 }

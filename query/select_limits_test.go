@@ -245,7 +245,7 @@ func seriesTexts(list []*Series) []string {
 		for i := range s.Rows {
 			row := ""
 			for j := range s.Values {
-				c := cellJSON(&s.Values[j], i)
+				c, _ := cellJSON(&s.Values[j], i)
 				row += fmt.Sprint(c, " ")
 			}
 			out = append(out, row)

@@ -109,7 +109,7 @@ type peerClass struct {
 // peerClasses are tried in order.
 var peerClasses = []peerClass{
 	{"1.6 leaves distinct values in ascending order", has(`(?i)distinct\(.* DESC`)},
-	{"an infinite value breaks the whole answer there", func(_ string, bad []string) bool { return strings.Contains(bad[0], "unsupported value") }},
+	{"an infinity breaks the whole answer there", func(_ string, bad []string) bool { return strings.Contains(bad[0], "unsupported value") }},
 	{"integral: extra rows, random order, inexact edges of integers there", has(`integral\(`)},
 	{"fill(number) puts numbers into columns of texts and booleans there", func(q string, bad []string) bool {
 		return fillNumber.MatchString(q) && all(bad, `want -?[0-9.]+ got (""|false)$`)
