@@ -10,9 +10,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // ServerOptions configure a Server. The zero value serves on a free local port.
@@ -60,9 +59,6 @@ func Listen(h *Handler, opt ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err // names the operation and the address
 	}
-	if opt.MaxConnections > 0 {
-		l = netutil.LimitListener(l, opt.MaxConnections)
-	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	s := &Server{
@@ -79,6 +75,10 @@ func Listen(h *Handler, opt ServerOptions) (*Server, error) {
 		},
 		listener: l,
 		done:     make(chan struct{}),
+	}
+	if opt.MaxConnections > 0 {
+		limit := &limitListener{Listener: l, tokens: make(chan struct{}, opt.MaxConnections), closed: make(chan struct{})}
+		l, s.http.ConnState = limit, limit.follow
 	}
 	if opt.TLS != nil {
 		l = tls.NewListener(l, opt.TLS)
@@ -138,4 +138,40 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	<-s.done
 	return errors.Join(err, s.err)
+}
+
+// limitListener bounds the connections that are open at a time. It hands
+// connections out as they are: net/http closes a connection in a way that lets
+// the client read the last answer, which takes a *net.TCPConn.
+type limitListener struct {
+	net.Listener
+	tokens chan struct{} // one per open connection
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *limitListener) Accept() (net.Conn, error) {
+	select {
+	case l.tokens <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.tokens
+		return nil, err
+	}
+	return c, nil
+}
+
+// follow is the ConnState hook of the server that accepts from l.
+func (l *limitListener) follow(_ net.Conn, state http.ConnState) {
+	if state == http.StateClosed || state == http.StateHijacked {
+		<-l.tokens
+	}
+}
+
+func (l *limitListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
