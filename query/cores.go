@@ -71,14 +71,13 @@ func (c *Cores) limit() int {
 	return c.total
 }
 
-// enter waits for a turn, and takes up to want-1 more that are free.
-func (c *Cores) enter(ctx context.Context, want int) (got int, err error) {
+// enter waits for a turn.
+func (c *Cores) enter(ctx context.Context) error {
 	c.mu.Lock()
-	if limit := c.limit(); len(c.mu.waiting) == 0 && c.mu.working < limit {
-		got = max(1, min(want, limit-c.mu.working))
-		c.mu.working += got
+	if c.freeLocked() > 0 {
+		c.mu.working++
 		c.mu.Unlock()
-		return got, nil
+		return nil
 	}
 	ready := make(chan struct{})
 	c.mu.waiting = append(c.mu.waiting, ready)
@@ -86,7 +85,7 @@ func (c *Cores) enter(ctx context.Context, want int) (got int, err error) {
 	c.mu.Unlock()
 	select {
 	case <-ready:
-		return 1, nil
+		return nil
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
@@ -94,22 +93,30 @@ func (c *Cores) enter(ctx context.Context, want int) (got int, err error) {
 	for i, w := range c.mu.waiting {
 		if w == ready {
 			c.mu.waiting = append(c.mu.waiting[:i], c.mu.waiting[i+1:]...)
-			return 0, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
-	c.leaveLocked(1) // the turn came in the meantime
-	return 0, context.Cause(ctx)
+	c.leaveLocked() // the turn came in the meantime
+	return context.Cause(ctx)
 }
 
-// leave gives n turns back.
-func (c *Cores) leave(n int) {
+// freeLocked returns how many turns nobody has and nobody waits for.
+func (c *Cores) freeLocked() int {
+	if len(c.mu.waiting) > 0 {
+		return 0
+	}
+	return max(0, c.limit()-c.mu.working)
+}
+
+// leave gives a turn back.
+func (c *Cores) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.leaveLocked(n)
+	c.leaveLocked()
 }
 
-func (c *Cores) leaveLocked(n int) {
-	c.mu.working -= n
+func (c *Cores) leaveLocked() {
+	c.mu.working--
 	c.admitLocked()
 }
 
@@ -143,34 +150,56 @@ func (c *Cores) crowded() bool {
 	return len(c.mu.waiting) > 0 || c.mu.working > c.limit()
 }
 
-// Turn is the share of a query in the cores. Its zero value is ready for
+// Turn is the share of a query in the cores: a turn for each of its goroutines
+// that works. One that waits for another goroutine has none: all turns could be
+// with goroutines that wait for one. The zero value is ready for
 // ExecuteOptions.Turn; a query belongs to one Turn at a time. A nil Turn, and
 // one that has not begun, never waits.
 type Turn struct {
 	cores *Cores
-	held  int          // turns, of the statement's goroutine and its workers
 	since atomic.Int64 // the last change of turns, ns since cores.start
 }
 
-// begin waits for a turn and returns how many workers the query may use, at
-// most want.
+// begin waits for a turn and returns into how many parts it is worth to divide
+// the query's work, at most want: as many as there are free turns.
 func (t *Turn) begin(ctx context.Context, c *Cores, want int) (workers int, err error) {
 	if t == nil || c == nil {
 		return want, nil
 	}
-	if t.held, err = c.enter(ctx, want); err != nil {
+	if err = c.enter(ctx); err != nil {
 		return 0, err
 	}
 	t.cores = c
 	t.since.Store(int64(time.Since(c.start)))
-	return t.held, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(1, min(want, 1+c.freeLocked())), nil
 }
 
-// end gives the turns back.
+// end gives the turn back that begin took.
 func (t *Turn) end() {
 	if t != nil && t.cores != nil {
-		t.cores.leave(t.held)
+		t.cores.leave()
 		t.cores = nil
+	}
+}
+
+// more takes up to n free turns, for goroutines that call leave at their end.
+func (t *Turn) more(n int) int {
+	if t == nil || t.cores == nil {
+		return n
+	}
+	t.cores.mu.Lock()
+	defer t.cores.mu.Unlock()
+	n = min(n, t.cores.freeLocked())
+	t.cores.mu.working += n
+	return n
+}
+
+// leave gives back the turn of a goroutine that ends.
+func (t *Turn) leave() {
+	if t != nil && t.cores != nil {
+		t.cores.leave()
 	}
 }
 
@@ -184,15 +213,14 @@ func (t *Turn) yield(ctx context.Context) error {
 	if now-since < int64(turnTime) || !t.since.CompareAndSwap(since, now) || !t.cores.crowded() {
 		return nil
 	}
-	t.cores.leave(1)
+	t.cores.leave()
 	return t.retake(ctx)
 }
 
 // retake waits for the turn of one goroutine. After an error the query ends, but
-// end gives back as many turns as begin took.
+// the goroutine still gives a turn back.
 func (t *Turn) retake(ctx context.Context) error {
-	_, err := t.cores.enter(ctx, 1)
-	if err != nil {
+	if err := t.cores.enter(ctx); err != nil {
 		t.cores.mu.Lock()
 		t.cores.mu.working++
 		t.cores.mu.Unlock()
@@ -202,13 +230,14 @@ func (t *Turn) retake(ctx context.Context) error {
 	return nil
 }
 
-// Outside runs f, which may wait for a client, without the turn of the calling
-// goroutine: a client that does not read holds up no other query.
+// Outside runs f, which may wait for a client, memory or another goroutine,
+// without the turn of the calling goroutine: what it waits for holds up no other
+// query.
 func (t *Turn) Outside(ctx context.Context, f func() error) error {
 	if t == nil || t.cores == nil {
 		return f()
 	}
-	t.cores.leave(1)
+	t.cores.leave()
 	err := f()
 	if again := t.retake(ctx); err == nil {
 		err = again

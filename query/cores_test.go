@@ -43,7 +43,7 @@ func enterAll(c *Cores, n int) chan int {
 	entered := make(chan int, n)
 	for i := range n {
 		go func() {
-			if _, err := c.enter(context.Background(), 1); err == nil {
+			if err := c.enter(context.Background()); err == nil {
 				entered <- i
 			}
 		}()
@@ -68,7 +68,7 @@ func TestCoresServeInOrder(t *testing.T) {
 		if got := drain(entered); !slices.Equal(got, []int{0}) {
 			t.Fatalf("beside a write %v have turns, want the first", got)
 		}
-		c.leave(1)
+		c.leave()
 		if got := drain(entered); !slices.Equal(got, []int{1}) {
 			t.Fatalf("then %v", got)
 		}
@@ -77,11 +77,13 @@ func TestCoresServeInOrder(t *testing.T) {
 		if got := drain(entered); !slices.Equal(got, []int{2}) {
 			t.Fatalf("after the write %v", got)
 		}
-		c.leave(2)
+		c.leave()
+		c.leave()
 		if got := drain(entered); len(got) != 2 {
 			t.Fatalf("at the end %v", got)
 		}
-		c.leave(2)
+		c.leave()
+		c.leave()
 		if c.mu.working != 0 || c.mu.timer != nil && len(c.mu.waiting) > 0 {
 			t.Errorf("%d turns are still given", c.mu.working)
 		}
@@ -91,10 +93,82 @@ func TestCoresServeInOrder(t *testing.T) {
 func TestCoresGiveFreeTurnsToWorkers(t *testing.T) {
 	c := NewCores(4)
 	ctx := context.Background()
-	for _, want := range []int{3, 1} {
-		if got, err := c.enter(ctx, 3); got != want || err != nil {
-			t.Errorf("%d turns, %v, want %d", got, err, want)
-		}
+	var one, two Turn
+	if workers, err := one.begin(ctx, c, 3); workers != 3 || err != nil {
+		t.Errorf("%d workers, %v, want 3", workers, err)
+	}
+	if got := one.more(2); got != 2 {
+		t.Errorf("%d more turns, want 2", got)
+	}
+	if workers, err := two.begin(ctx, c, 3); workers != 1 || err != nil {
+		t.Errorf("%d workers of another query, %v, want 1", workers, err)
+	}
+	if got := two.more(2); got != 0 {
+		t.Errorf("%d more turns of another query, want none", got)
+	}
+	one.leave()
+	if got := two.more(2); got != 1 {
+		t.Errorf("%d more turns after one was given back, want 1", got)
+	}
+}
+
+// A query has two workers when writes begin. The one that ends must not keep the
+// only turn that is left from the one that has work, nor from another query.
+func TestWorkersGoOnWhileWritesDo(t *testing.T) {
+	for name, run := range map[string]func(x *exec, task func(int) error) error{
+		"parallel": func(x *exec, task func(int) error) error { return x.parallel(2, task) },
+		"slices": func(x *exec, task func(int) error) error {
+			l := &level{x: x}
+			return x.emitSlices(2, &seriesOut{l: l, left: -1}, l, func(i int) (map[int32]*rowset, int64, error) { return nil, 0, task(i) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := NewCores(2)
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				turn := new(Turn)
+				workers, err := turn.begin(ctx, c, 2)
+				if workers != 2 || err != nil {
+					t.Fatalf("%d workers, %v", workers, err)
+				}
+				x := newExec(ctx, nil, SelectOptions{Workers: workers, Turn: turn})
+				var write func()
+				ended := make(chan error, 1)
+				go func() {
+					err := run(x, func(i int) error {
+						if i == 0 {
+							return nil
+						}
+						write = c.Write()
+						for range 3 {
+							time.Sleep(turnTime)
+							if err := x.check(); err != nil {
+								return err
+							}
+						}
+						return nil
+					})
+					turn.end()
+					ended <- err
+				}()
+				time.Sleep(time.Minute)
+				select {
+				case err := <-ended:
+					if err != nil {
+						t.Error(err)
+					}
+				default:
+					t.Error("the query waits for ever")
+					cancel()
+					<-ended
+				}
+				write()
+				if c.mu.working != 0 {
+					t.Errorf("%d working at the end", c.mu.working)
+				}
+			})
+		})
 	}
 }
 
@@ -146,7 +220,7 @@ func TestTurnYieldsToWhoWaits(t *testing.T) {
 		if len(yielded) != 0 {
 			t.Fatal("both have a turn on one core")
 		}
-		c.leave(1)
+		c.leave()
 		if err := <-yielded; err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +237,7 @@ func TestTurnYieldsToWhoWaits(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		long.end()
-		c.leave(1)
+		c.leave()
 		if c.mu.working != 0 {
 			t.Errorf("%d working at the end", c.mu.working)
 		}
@@ -206,7 +280,7 @@ func TestKillNeedsNoTurn(t *testing.T) {
 		c := NewCores(1)
 		store := sampleStore(t)
 		e := New(Options{Storage: store, Admin: store, Cores: c})
-		if _, err := c.enter(context.Background(), 1); err != nil {
+		if err := c.enter(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		waiting := make(chan error)

@@ -100,7 +100,7 @@ func (r *callRun) aggregate(p *aggPlan) error {
 	}
 	fold := func(rng model.TimeRange) error {
 		tables := make([]*aggTable, used)
-		err := parallel(used, func(i int) error {
+		err := x.parallel(used, func(i int) error {
 			tables[i] = newTable()
 			if i == 0 && p.table != nil {
 				tables[i] = p.table
@@ -253,7 +253,7 @@ func (r *callRun) aggregateEnds(p *aggPlan, dir int, newTable func() *aggTable) 
 				}
 			}
 			ps := parts(set, r.x.workers)
-			err := parallel(len(ps), func(k int) error {
+			err := r.x.parallel(len(ps), func(k int) error {
 				w := newAggWorker(r.x, p, p.rng, tables[k])
 				return w.scanPart(u, cs, ps[k], dir)
 			})

@@ -188,7 +188,7 @@ func (s *rowScan) within(time int64) model.TimeRange {
 func (s *rowScan) frontiers(set *roaring.Bitmap, probed map[int32]*frontier) (map[int32]*frontier, error) {
 	ps := parts(set, s.x.workers)
 	got := make([]map[int32]*frontier, len(ps))
-	err := parallel(len(ps), func(i int) (err error) {
+	err := s.x.parallel(len(ps), func(i int) (err error) {
 		got[i], err = s.walk(ps[i], probed)
 		return err
 	})

@@ -34,7 +34,8 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 	flush := func() error {
 		var first error
 		for _, b := range pending {
-			if err := x.opt.Into(x.ctx, b); err != nil && first == nil {
+			err := x.opt.Turn.Outside(x.ctx, func() error { return x.opt.Into(x.ctx, b) })
+			if err != nil && first == nil {
 				first = err
 			}
 		}

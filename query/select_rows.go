@@ -148,7 +148,7 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 	}
 	ps := parts(set, x.workers)
 	got := make([]map[int32]*groupRows, len(ps))
-	err := parallel(len(ps), func(i int) (err error) {
+	err := x.parallel(len(ps), func(i int) (err error) {
 		got[i], err = s.scan(ps[i])
 		return err
 	})
@@ -175,18 +175,32 @@ func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange,
 	return out, s.bytes.Load(), nil
 }
 
-// parallel runs n tasks, one of them on the calling goroutine, and returns the
-// first error in order of the tasks.
-func parallel(n int, task func(int) error) error {
+// parallel runs n tasks on as many goroutines as there are free turns, the calling
+// one among them, and returns the first error in order of the tasks. After an error
+// it begins no more of them.
+func (x *exec) parallel(n int, task func(int) error) error {
 	if n == 0 {
 		return nil
 	}
 	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := 1; i < n; i++ {
-		wg.Go(func() { errs[i] = guard(task, i) })
+	more := x.opt.Turn.more(n - 1)
+	var next, working atomic.Int64
+	working.Store(int64(1 + more))
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			if errs[i] = guard(task, i); errs[i] != nil {
+				next.Store(int64(n))
+			}
+		}
+		if working.Add(-1) > 0 { // the calling goroutine goes on with the last turn
+			x.opt.Turn.leave()
+		}
 	}
-	errs[0] = guard(task, 0)
+	var wg sync.WaitGroup
+	for range more {
+		wg.Go(work)
+	}
+	work()
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
@@ -216,7 +230,7 @@ func guard(task func(int) error, i int) (err error) {
 func (x *exec) tasks(n int, task func(int) error) error {
 	var next atomic.Int64
 	errs := make([]error, n)
-	err := parallel(max(1, min(n, x.workers)), func(int) error {
+	err := x.parallel(max(1, min(n, x.workers)), func(int) error {
 		for {
 			i := int(next.Add(1)) - 1
 			if i >= n {

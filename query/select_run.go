@@ -448,40 +448,53 @@ type slice struct {
 	err    error
 }
 
-// emitSlices emits n slices of rows in order and reads each while the one
-// before is emitted, unless the query has one core alone: two are held at a
-// time. Nothing is being read any more when it returns.
+// emitSlices emits n slices of rows in order. It reads each while the one before is
+// emitted if a turn is free for that: two are held at a time. Nothing is being read
+// any more when it returns.
 func (x *exec) emitSlices(n int, out *seriesOut, l *level, read func(i int) (map[int32]*rowset, int64, error)) error {
-	var next chan slice
-	start := func(i int) {
-		ch := make(chan slice, 1)
-		next = ch
-		go func() {
-			var s slice
-			s.err = guard(func(i int) (err error) {
-				s.groups, s.bytes, err = read(i)
-				return err
-			}, i)
-			ch <- s
-		}()
+	one := func(i int) (s slice) {
+		s.err = guard(func(i int) (err error) {
+			s.groups, s.bytes, err = read(i)
+			return err
+		}, i)
+		return s
+	}
+	var next chan slice // of the slice that is being read; nil: none
+	wait := func() (s slice, err error) {
+		err = x.opt.Turn.Outside(x.ctx, func() error {
+			s = <-next
+			return nil
+		})
+		next = nil
+		return s, err
 	}
 	defer func() {
 		if next != nil {
-			<-next
+			_, _ = wait() // the statement has its result
 		}
 	}()
 	for i := range n {
-		if next == nil {
-			start(i)
-		}
 		begin := x.prof.start()
-		s := <-next
+		var s slice
+		if next == nil {
+			s = one(i)
+		} else if got, err := wait(); err != nil {
+			return err
+		} else {
+			s = got
+		}
 		x.prof.add(l, "read rows", begin)
-		if next = nil; s.err != nil {
+		if s.err != nil {
 			return s.err
 		}
-		if i+1 < n && x.workers > 1 && s.bytes <= x.memoryBytes()/8 {
-			start(i + 1)
+		if i+1 < n && x.workers > 1 && s.bytes <= x.memoryBytes()/8 && x.opt.Turn.more(1) == 1 {
+			ch := make(chan slice, 1)
+			next = ch
+			go func() {
+				s := one(i + 1)
+				x.opt.Turn.leave()
+				ch <- s
+			}()
 		}
 		for _, rs := range s.groups {
 			if err := l.emitRaw(out, rs); err != nil {
