@@ -35,8 +35,9 @@ type output struct {
 	keep    bool   // the format needs the whole document: never spill
 	limit   int    // with keep: the largest document
 
-	account *query.Account // with keep: charged for buf
-	stopped func() bool    // whether the query has ended; nil: it has not
+	account *query.Account           // with keep: charged for buf
+	stopped func() bool              // whether the query has ended; nil: it has not
+	outside func(func() error) error // runs what may wait, see query.Turn.Outside; nil: just runs it
 }
 
 var errDocumentTooLarge = errors.New("answer is too large to be sent as one document, use chunked=true")
@@ -88,6 +89,14 @@ func (o *output) reserve(n int) {
 	o.buf = b
 }
 
+// wait runs what may wait without the query's share of the cores.
+func (o *output) wait(f func() error) error {
+	if o.outside == nil {
+		return f()
+	}
+	return o.outside(f)
+}
+
 // extend makes room for n more bytes of a document that is kept whole, once the
 // account has been charged for them.
 func (o *output) extend(n int) error {
@@ -99,7 +108,7 @@ func (o *output) extend(n int) error {
 		return nil
 	}
 	grown := max(need, cap(o.buf)+cap(o.buf)/2, spillBytes)
-	if err := o.account.SetAnswer(int64(cap(o.buf) + grown)); err != nil {
+	if err := o.wait(func() error { return o.account.SetAnswer(int64(cap(o.buf) + grown)) }); err != nil {
 		return err
 	}
 	b := make([]byte, len(o.buf), grown)

@@ -75,6 +75,9 @@ func (h *Handler) readSamples(ctx context.Context, w http.ResponseWriter, r *htt
 	q := &influxql.Query{Statements: influxql.Statements{stmt}}
 	opt.Database, opt.RetentionPolicy = db, rp
 	out := promAnswer{output: output{keep: true, limit: maxDocument, account: opt.Account, buf: make([]byte, promHead)}}
+	turn := new(query.Turn)
+	opt.Turn = turn
+	out.outside = func(f func() error) error { return turn.Outside(ctx, f) }
 	if rw, ok := w.(*response); ok {
 		out.stopped = rw.client.ended
 	}

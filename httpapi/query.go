@@ -77,7 +77,9 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	enc := h.newEncoder(out, r, req)
 	w.Header().Set("Content-Type", enc.contentType())
 	turn := new(query.Turn)
-	out.w, req.options.Turn = turnWriter{w, ctx, turn}, turn
+	req.options.Turn = turn
+	out.outside = func(f func() error) error { return turn.Outside(ctx, f) }
+	out.w = waitingWriter{w, out}
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
 	_, bare := enc.(*csvEncoder)
 	warn := warnings{header: w.Header()}
@@ -104,7 +106,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		if err := out.flush(); err != nil {
 			return err
 		}
-		return turn.Outside(ctx, http.NewResponseController(w).Flush)
+		return out.wait(http.NewResponseController(w).Flush)
 	})
 	if err == nil || err == errRowLimit {
 		err = enc.finish()
@@ -139,17 +141,16 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request, opt *query.Exec
 	}
 }
 
-// turnWriter writes to a client, which may take its time, while other queries
+// waitingWriter writes to a client, which may take its time, while other queries
 // work.
-type turnWriter struct {
-	w    io.Writer
-	ctx  context.Context
-	turn *query.Turn
+type waitingWriter struct {
+	w   io.Writer
+	out *output
 }
 
-func (t turnWriter) Write(b []byte) (n int, err error) {
-	err = t.turn.Outside(t.ctx, func() (err error) {
-		n, err = t.w.Write(b)
+func (w waitingWriter) Write(b []byte) (n int, err error) {
+	err = w.out.wait(func() (err error) {
+		n, err = w.w.Write(b)
 		return err
 	})
 	return n, err

@@ -315,3 +315,52 @@ func askText(t *testing.T, e *Executor, text string, opt ExecuteOptions, emit fu
 	}
 	return e.Execute(context.Background(), q, opt, emit)
 }
+
+// A query waits for the memory of an answer that nobody reads. Meanwhile others
+// have its turn, and a query that ends while it waits leaves nothing charged.
+func TestMemoryIsWaitedForOutsideTheTurn(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, m := NewCores(1), NewMemory(1000)
+			var idle *Account
+			idle = m.Open(func() time.Duration { return time.Hour }, func(error) {
+				go func() {
+					time.Sleep(time.Second)
+					idle.Close()
+				}()
+			})
+			if err := idle.SetAnswer(800); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			turn := new(Turn)
+			if _, err := turn.begin(ctx, c, 1); err != nil {
+				t.Fatal(err)
+			}
+			x := newExec(ctx, nil, SelectOptions{MemoryBytes: -1, Account: m.Open(nil, nil), Turn: turn})
+			grown := make(chan error)
+			go func() { grown <- x.grow(500) }()
+			other := enterAll(c, 1)
+			if got := drain(other); len(got) != 1 {
+				t.Error("another query waits with the one that waits for memory")
+			}
+			why := errors.New("killed")
+			if killed {
+				cancel(why)
+			} else {
+				go func() {
+					time.Sleep(2 * time.Second)
+					c.leave()
+				}()
+			}
+			err := <-grown
+			if want := int64(500); !killed && (err != nil || m.Used() != want) {
+				t.Errorf("%v, %d bytes are charged, want %d", err, m.Used(), want)
+			}
+			if killed && (err != why || m.Used() != 0) {
+				t.Errorf("killed: %v, %d bytes are charged", err, m.Used())
+			}
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -112,16 +114,17 @@ func (a *Account) Waiting() time.Duration {
 }
 
 // SetAnswer says how many bytes of the encoded answer are held. An error says
-// that they are too many.
+// that they are too many. It may wait for memory: see Turn.Outside.
 func (a *Account) SetAnswer(bytes int64) error {
 	if a == nil {
 		return nil
 	}
-	return a.set(&a.answer, bytes)
+	return a.set(context.Background(), nil, &a.answer, bytes)
 }
 
-// set charges the account with bytes in place of *have.
-func (a *Account) set(have *atomic.Int64, bytes int64) error {
+// set charges the account with bytes in place of *have. It waits for memory
+// outside the turn.
+func (a *Account) set(ctx context.Context, turn *Turn, have *atomic.Int64, bytes int64) error {
 	if a == nil || a.memory == nil {
 		return nil
 	}
@@ -142,8 +145,17 @@ func (a *Account) set(have *atomic.Int64, bytes int64) error {
 	switch {
 	case held > smallBytes && m.short.Load():
 		err = fmt.Errorf("%w: the server is short of memory, try again", ErrMemory)
-	case !m.take(a, more, room):
-		err = fmt.Errorf("%w: all queries together need more than %d bytes", ErrMemory, limit)
+	case !m.take(more, room):
+		taken := false
+		err = turn.Outside(ctx, func() error {
+			if taken = m.makeRoom(a, more, room); taken {
+				return nil
+			}
+			return cmp.Or(context.Cause(ctx), fmt.Errorf("%w: all queries together need more than %d bytes", ErrMemory, limit))
+		})
+		if taken && err != nil { // the query ended before it had its turn again
+			m.used.Add(-more)
+		}
 	}
 	if err != nil {
 		have.Add(-more)
@@ -152,18 +164,23 @@ func (a *Account) set(have *atomic.Int64, bytes int64) error {
 	return err
 }
 
-// take adds more bytes to what all hold if that is within room then. Otherwise it
-// first ends queries whose clients do not read. It returns false if that does not
-// help.
-func (m *Memory) take(a *Account, more, room int64) bool {
-	for begin := time.Now(); ; {
+// take adds more bytes to what all hold if that is within room then.
+func (m *Memory) take(more, room int64) bool {
+	for {
 		used := m.used.Load()
-		if used+more <= room {
-			if m.used.CompareAndSwap(used, used+more) {
-				return true
-			}
-			continue
+		switch {
+		case used+more > room:
+			return false
+		case m.used.CompareAndSwap(used, used+more):
+			return true
 		}
+	}
+}
+
+// makeRoom takes more bytes once it has ended queries whose clients do not read.
+// It returns false if that does not help.
+func (m *Memory) makeRoom(a *Account, more, room int64) bool {
+	for begin := time.Now(); !m.take(more, room); {
 		victim, waits, ending := m.slowest(a)
 		switch {
 		case victim == nil && !ending, a.ended.Load(), time.Since(begin) > roomTime:
@@ -174,6 +191,7 @@ func (m *Memory) take(a *Account, more, room int64) bool {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+	return true
 }
 
 // slowest returns the account, other than a, whose client has not read for the

@@ -138,7 +138,7 @@ func (x *exec) release() {
 	for _, v := range x.views {
 		v.Release()
 	}
-	_ = x.opt.Account.set(&x.charged, 0) // giving back never fails the statement
+	_ = x.opt.Account.set(x.ctx, x.opt.Turn, &x.charged, 0) // giving back never fails the statement
 }
 
 // grow accounts for n bytes of intermediate data.
@@ -156,7 +156,7 @@ func (x *exec) keep(n int64) error {
 func (x *exec) decode(n int64) error {
 	total := x.used.Load() + x.kept.Load() + x.decoded.Add(n)
 	if n < 0 {
-		_ = x.opt.Account.set(&x.charged, total) // giving back never fails
+		_ = x.opt.Account.set(x.ctx, x.opt.Turn, &x.charged, total) // giving back never fails
 		return nil
 	}
 	return x.within(total)
@@ -166,7 +166,7 @@ func (x *exec) within(bytes int64) error {
 	if limit := x.opt.MemoryBytes; limit > 0 && bytes > limit {
 		return fmt.Errorf("%w: needs more than %d bytes", ErrMemory, limit)
 	}
-	return x.opt.Account.set(&x.charged, bytes)
+	return x.opt.Account.set(x.ctx, x.opt.Turn, &x.charged, bytes)
 }
 
 // countPoints accounts for n rows read.

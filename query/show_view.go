@@ -39,12 +39,12 @@ func (s *session) keep(n int64) error {
 	if limit := s.limits.Load().MemoryBytes; limit > 0 && held > limit {
 		return fmt.Errorf("%w: needs more than %d bytes", ErrMemory, limit)
 	}
-	return s.req.Account.set(&s.charged, held)
+	return s.req.Account.set(s.ctx, s.req.Turn, &s.charged, held)
 }
 
 // release gives back what the statement holds.
 func (s *session) release() {
-	_ = s.req.Account.set(&s.charged, 0) // giving back never fails
+	_ = s.req.Account.set(s.ctx, s.req.Turn, &s.charged, 0) // giving back never fails
 }
 
 // view references the shards of some policies of a database that overlap r.
