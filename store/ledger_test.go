@@ -422,3 +422,62 @@ func TestLedgerBeforeTrim(t *testing.T) {
 	}
 	s.must(s.Close())
 }
+
+// TestFailedStartKeepsLedger fails every read of the log at a start once. Such a
+// start has not seen the whole log: what the ledger says of it must stay, or the
+// next start takes a damaged entry for one that is in files.
+func TestFailedStartKeepsLedger(t *testing.T) {
+	f := vfstest.New()
+	opt := testOptions(f)
+	opt.CloseFlush = -1
+	s := openTest(t, f, opt)
+	s.create("a")
+	s.must(s.write("a", "m v=1 1"))
+	s.must(s.write("a", fmt.Sprintf("m v=2 %d", 2*week)))
+	for _, e := range s.entries() {
+		if e.ID() == 2 { // the later entry is in files, the earlier one is not
+			s.flush(context.Background(), e)
+		}
+	}
+	s.must(s.Close())
+	before, _, err := ReadLedger(f, "/data")
+	if err != nil || before.Log.Covered != 0 || before.Log.Sequence != 2 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	for n := 1; ; n++ {
+		if n == 100 {
+			t.Fatal("no start succeeds")
+		}
+		left := n
+		f.SetReadHook(func(_, name string) error {
+			if strings.HasSuffix(name, ".wal") {
+				if left--; left == 0 {
+					return errors.New("input/output error")
+				}
+			}
+			return nil
+		})
+		s, err := Open("/data", opt)
+		f.SetReadHook(nil)
+		if err == nil {
+			if n < 3 {
+				t.Errorf("only %d reads of the log failed", n-1)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		if after, _, err := ReadLedger(f, "/data"); err != nil || after.Log != before.Log {
+			t.Fatalf("read %d: the ledger says %+v of the log, %v, before %+v", n, after.Log, err, before.Log)
+		}
+	}
+	if err := f.Flip(logFiles(f)[0], 110, 1); err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, f, opt)
+	if l := s.losses("a"); len(l) == 0 {
+		t.Error("a damaged entry that is in no file is no loss")
+	}
+	s.must(s.Close())
+}

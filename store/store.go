@@ -99,9 +99,10 @@ type Store struct {
 	fs        vfs.FS
 	logger    *slog.Logger
 	lock      vfs.Lock
-	lost      atomic.Bool // the lock; see loseLock
+	lost      atomic.Bool // the lock; see checkLock
 	catalog   *meta.Catalog
 	log       *wal.Log
+	replayed  bool // the log, to its end
 	ledger    *ledger
 	logAfter  uint64 // entries with a higher sequence were in the log at the start
 	retention *retention.Service
@@ -279,6 +280,7 @@ func (s *Store) openLog() error {
 	if err := log.Replay(r.entry); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}
+	s.replayed = true
 	s.noteReplay()
 	// What files, tombstones or the ledger know of is never given out again,
 	// whatever became of the log.
@@ -386,7 +388,7 @@ func (s *Store) closeFiles() error {
 	if s.log != nil {
 		segment, sequence := s.log.End()
 		err := s.log.Close()
-		if err == nil && s.failure.Load() == nil {
+		if err == nil && s.replayed && s.failure.Load() == nil {
 			s.noteEnd(segment, sequence)
 		}
 		errs = append(errs, err)
