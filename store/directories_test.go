@@ -367,6 +367,50 @@ func TestForeignSeriesLog(t *testing.T) {
 	}
 }
 
+// TestRefusedKeepsDelete refuses a database at a write of the log that comes
+// after a delete: the log keeps the delete too, and with the right series log
+// what was deleted stays so (W5).
+func TestRefusedKeepsDelete(t *testing.T) {
+	const name = "/data/db-1/series/" + tsi.SeriesLogName
+	fs := stocked(t, 2, true)
+	other := fs.Clone()
+	s := openTest(t, other, testOptions(other))
+	s.must(s.write("a", "m,h=other v=1 1"))
+	s.must(s.Close())
+
+	opt := testOptions(fs)
+	opt.CloseFlush = -1
+	s = openTest(t, fs, opt)
+	s.must(s.write("b", "m v=1 7"))
+	s.must(s.flushAll(context.Background())) // and the log has nothing else of a
+	s.deleteAll("a")
+	s.must(s.log.Rotate())
+	s.must(s.write("a", "m,h=new v=1 1"))
+	s.must(s.Close())
+	own := fs.Content(name)
+	put := func(b []byte) {
+		if err := fs.Put(name, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(other.Content(name))
+	s = openTest(t, fs, testOptions(fs))
+	s.refusedFor("a", "contradicts the log")
+	for range 2 {
+		s.must(s.write("b", "m v=1 7"))
+		s.must(s.flushAll(context.Background()))
+		s.must(s.log.Rotate())
+	}
+	s.trim()
+	s.must(s.Close())
+	put(own)
+	s = openTest(t, fs, testOptions(fs))
+	if n := len(s.read("a")); n != 1 {
+		t.Errorf("%d points in a, want the one that was written after the delete", n)
+	}
+	s.must(s.Close())
+}
+
 // TestSwappedShards swaps the directories of two shards of a database: it is
 // refused, and not a file changes.
 func TestSwappedShards(t *testing.T) {

@@ -70,14 +70,9 @@ func (r *replayer) entry(e *wal.Entry) error {
 	r.pin(e)
 	for i := range e.Writes {
 		w := &e.Writes[i]
-		d := r.databases[w.Database]
+		d := r.database(w.Database, e.Sequence)
 		if d == nil {
-			db := r.s.mu.databases[w.Database]
-			if db == nil {
-				continue
-			}
-			d = &replayed{database: db, seen: make(map[uint32]*seenPage), from: e.Sequence}
-			r.databases[w.Database] = d
+			continue
 		}
 		d.see(w.Rows)
 		if r.s.mu.shards[w.Shard] == nil {
@@ -94,6 +89,9 @@ func (r *replayer) entry(e *wal.Entry) error {
 		}
 		r.rows += len(w.Rows)
 	}
+	for i := range e.Deletes {
+		r.database(e.Deletes[i].Database, e.Sequence)
+	}
 	r.entries++
 	if err := r.apply(e); err != nil {
 		return err
@@ -101,6 +99,16 @@ func (r *replayer) entry(e *wal.Entry) error {
 	for r.s.cached.Load() > r.s.opt.CacheBytes/4*3 && r.relieve(e.Sequence) {
 	}
 	return nil
+}
+
+// database returns an open database that the entry of that sequence names, or nil.
+func (r *replayer) database(id uint32, sequence uint64) *replayed {
+	d := r.databases[id]
+	if db := r.s.mu.databases[id]; d == nil && db != nil {
+		d = &replayed{database: db, seen: make(map[uint32]*seenPage), from: sequence}
+		r.databases[id] = d
+	}
+	return d
 }
 
 // apply restores the series that an entry brings and applies it: beside each
