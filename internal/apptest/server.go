@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +52,7 @@ type Server struct {
 
 	t    testing.TB
 	cmd  *exec.Cmd
+	pid  atomic.Int64
 	log  *output
 	addr string
 	http http.Client
@@ -140,6 +142,7 @@ func (s *Server) Restart() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+	s.pid.Store(int64(s.cmd.Process.Pid))
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		resp, err := s.http.Get(s.URL + "/ping")
 		if err == nil {
@@ -180,8 +183,9 @@ func (s *Server) Stop() {
 // Log returns what the process has printed.
 func (s *Server) Log() string { return s.log.String() }
 
-// Pid returns the process id.
-func (s *Server) Pid() int { return s.cmd.Process.Pid }
+// Pid returns the process id, 0 before the first start. It may be called while
+// the server starts.
+func (s *Server) Pid() int { return int(s.pid.Load()) }
 
 // Do sends a request and returns status and body; an error is one of transport.
 func (s *Server) Do(ctx context.Context, method, path string, params url.Values, body string) (int, string, error) {
