@@ -132,7 +132,6 @@ func (s *Store) notOfDatabase(dir string, id uint32) error {
 // catalog names, dropped those whose drop it has recorded.
 func (s *Store) clearShards(db *database, names []string, wanted map[uint64]*meta.ShardGroup, dropped map[uint64]bool) error {
 	data := s.catalog.Data()
-	any := false
 	for _, name := range names {
 		id, ok := numbered(name, shardPrefix)
 		if !ok || wanted[id] != nil {
@@ -156,9 +155,8 @@ func (s *Store) clearShards(db *database, names []string, wanted map[uint64]*met
 		if err := s.fs.RemoveAll(dir); err != nil {
 			return fmt.Errorf("remove dropped shard: %w", err)
 		}
-		any = true
 	}
-	if any {
+	if len(dropped) > 0 { // also of those that are gone: an earlier removal may not be durable yet
 		if err := s.fs.SyncDir(db.dir); err != nil {
 			return fmt.Errorf("remove dropped shard: %w", err)
 		}

@@ -285,6 +285,34 @@ func TestDropIsFinished(t *testing.T) {
 	}
 }
 
+// TestDropIsDurable cuts the power after a start that has found a dropped shard's
+// directory gone, though its removal was never synced: the catalog forgets the
+// drop only when the directory cannot come back.
+func TestDropIsDurable(t *testing.T) {
+	fs := stocked(t, 1, true)
+	s := openTest(t, fs, testOptions(fs))
+	fs.SetHook(func(op vfstest.Op) error {
+		if op.Kind == "syncdir" && op.Path == "/data/db-1" {
+			return errors.New("input/output error")
+		}
+		return nil
+	})
+	if err := s.Apply(context.Background(), meta.DropShard{ID: 1}); err == nil {
+		t.Fatal("the removal was synced")
+	}
+	s.must(s.Close())
+	fs.SetHook(nil)
+	s = openTest(t, fs, testOptions(fs))
+	s.create("next")
+	cut := fs.CrashLocked(newTestRand(t, 1), 0)
+	s.must(s.Close())
+	s = openTest(t, cut, testOptions(cut))
+	if q := s.quarantined(); len(q) != 0 {
+		t.Errorf("quarantine %v", q)
+	}
+	s.must(s.Close())
+}
+
 // TestDropOfAnother has a recorded drop meet a directory that somebody has
 // replaced by another database's: it is not removed.
 func TestDropOfAnother(t *testing.T) {
