@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -34,29 +35,57 @@ func (s *Store) applyDelete(sequence uint64, d *wal.Delete) {
 	}
 }
 
-// expireShards drops shards that retention has taken out of the catalog.
-// Writes that found them in the catalog before are waited for, so that none
-// opens one again.
-func (s *Store) expireShards(ids []uint64) error {
+// expireShards drops shards of a database that retention has taken out of the
+// catalog. Writes that found them in the catalog before are waited for, so that
+// none opens one again.
+func (s *Store) expireShards(database uint32, ids []uint64) error {
 	s.gate.Lock()
-	s.forgetShards(ids)
+	unopened := s.forgetShards(ids)
 	s.gate.Unlock()
-	return s.removeDropped()
+	return errors.Join(s.removeDropped(), s.removeUnopened(database, unopened))
 }
 
-// forgetShards takes shards that the catalog no longer has out of service. The
-// gate is held.
-func (s *Store) forgetShards(ids []uint64) {
+// forgetShards takes shards that the catalog no longer has out of service, and
+// returns those that were not open. The gate is held.
+func (s *Store) forgetShards(ids []uint64) (unopened []uint64) {
 	s.mu.Lock()
 	for _, id := range ids {
-		if e := s.mu.shards[id]; e != nil {
-			delete(s.mu.shards, id)
-			s.displaceLocked(e)
-			s.mu.dropped[id] = e
+		e := s.mu.shards[id]
+		if e == nil {
+			unopened = append(unopened, id)
+			continue
 		}
+		delete(s.mu.shards, id)
+		s.displaceLocked(e)
+		s.mu.dropped[id] = e
 	}
 	s.mu.Unlock()
 	s.forgetCardinality()
+	return unopened
+}
+
+// removeUnopened has the catalog forget dropped shards that were not open. No
+// point was ever written to them: there is no directory, or one that a failed
+// opening has left. Groups that are made ahead and never used would otherwise
+// stay in the catalog's record until the next start. The shards of a database
+// that is not open may have files: the next start deals with these.
+func (s *Store) removeUnopened(database uint32, ids []uint64) error {
+	s.mu.RLock()
+	db := s.mu.databases[database]
+	ids = slices.DeleteFunc(ids, func(id uint64) bool { return s.mu.dropped[id] != nil })
+	s.mu.RUnlock()
+	if db == nil || len(ids) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, s.fs.RemoveAll(path.Join(s.dir, ShardDir(database, id))))
+	}
+	if err := errors.Join(append(errs, s.fs.SyncDir(db.dir))...); err != nil {
+		return fmt.Errorf("remove shards: %w", err)
+	}
+	s.catalog.Removed(meta.Dropped{Shards: ids})
+	return nil
 }
 
 // removeDropped closes the shards that are out of service and removes their

@@ -252,7 +252,7 @@ func TestDropIsFinished(t *testing.T) {
 		if _, err := s.catalog.Apply(meta.DropShardGroup{Database: "b", RetentionPolicy: "autogen", ID: 4}); err != nil { // retention's way
 			t.Fatal(err)
 		}
-		s.must(s.expireShards([]uint64{4}))
+		s.must(s.expireShards(2, []uint64{4}))
 		s.must(s.Apply(context.Background(), meta.DropRetentionPolicy{Database: "c", Name: "autogen"}))
 		fs.SetHook(nil)
 		s.must(s.Close())

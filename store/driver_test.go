@@ -376,7 +376,7 @@ func (d *driver) dropShard() operation {
 		if _, err := d.s.catalog.Apply(meta.DropShardGroup{Database: "db", RetentionPolicy: "autogen", ID: at.Group.ID}); err != nil {
 			return err
 		}
-		return d.s.expireShards([]uint64{id})
+		return d.s.expireShards(at.Database.ID, []uint64{id})
 	}}
 }
 

@@ -88,7 +88,7 @@ func TestDropStorm(t *testing.T) {
 		rp := d.RetentionPolicies[0]
 		for _, g := range rp.ShardGroups {
 			if _, err := s.catalog.Apply(meta.DropShardGroup{Database: "db", RetentionPolicy: rp.Name, ID: g.ID}); err == nil {
-				if err := s.expireShards([]uint64{g.Shards[0].ID}); err != nil {
+				if err := s.expireShards(d.ID, []uint64{g.Shards[0].ID}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -149,17 +149,42 @@ func TestRemovalTriedAgain(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.expireShards(ids); err == nil {
+	if err := s.expireShards(s.Catalog().Database("db").ID, ids); err == nil {
 		t.Error("no error of the failed removal")
 	}
 	if n := len(s.entries()); n != 0 {
 		t.Errorf("%d shards in service", n)
 	}
-	s.must(s.expireShards(ids))
+	s.must(s.expireShards(s.Catalog().Database("db").ID, ids))
 	for _, name := range fs.Files() {
 		if inShard(name) {
 			t.Errorf("left: %s", name)
 		}
+	}
+}
+
+// TestExpireUnused drops shard groups that were made ahead and never written to,
+// one of them with a directory that a failed opening has left: the catalog does
+// not keep a record of them.
+func TestExpireUnused(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	defer s.Close()
+	s.create("db")
+	data, err := s.catalog.Apply(meta.CreateShardGroups{Database: "db", RetentionPolicy: "autogen", Times: []int64{1, 5 * week}})
+	s.must(err)
+	s.must(fs.MkdirAll("/data/" + ShardDir(1, 2)))
+	for _, g := range data.Databases[0].RetentionPolicies[0].ShardGroups {
+		_, err := s.catalog.Apply(meta.DropShardGroup{Database: "db", RetentionPolicy: "autogen", ID: g.ID})
+		s.must(err)
+		s.must(s.expireShards(1, []uint64{g.Shards[0].ID}))
+	}
+	s.create("next")
+	if d := s.Catalog().Dropped; len(d.Shards) != 0 {
+		t.Errorf("the catalog still has %+v", d)
+	}
+	if _, err := fs.Stat("/data/" + ShardDir(1, 2)); err == nil {
+		t.Error("the directory is still there")
 	}
 }
 

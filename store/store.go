@@ -250,7 +250,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 	if opt.RetentionInterval >= 0 {
 		s.retention = retention.Start(retention.Options{
 			Catalog: s.catalog, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: s.opt.Now,
-			DropShards: func(_ context.Context, d retention.Dropped) error { return s.expireShards(d.Shards) },
+			DropShards: func(_ context.Context, d retention.Dropped) error { return s.expireShards(d.DatabaseID, d.Shards) },
 		})
 	}
 	return s, nil
