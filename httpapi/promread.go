@@ -102,6 +102,7 @@ func (q *promQuery) statement(db, rp string) (*influxql.SelectStatement, error) 
 	}
 	source := &influxql.Measurement{Database: db, RetentionPolicy: rp, Regex: &influxql.RegexLiteral{Val: anyMeasurement}}
 	var where influxql.Expr
+	var regexes query.RegexBudget
 	for _, m := range q.matchers {
 		var value influxql.Expr = &influxql.StringLiteral{Val: m.value}
 		op := influxql.EQ
@@ -110,7 +111,11 @@ func (q *promQuery) statement(db, rp string) (*influxql.SelectStatement, error) 
 		case 1:
 			op = influxql.NEQ
 		case 2, 3:
-			re, err := regexp.Compile("^(?:" + m.value + ")$")
+			expr := "^(?:" + m.value + ")$"
+			if err := regexes.Add(expr); err != nil {
+				return nil, badRequest(err.Error())
+			}
+			re, err := regexp.Compile(expr)
 			if err != nil {
 				return nil, badRequest(err.Error())
 			}
