@@ -2,8 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"tsdbd/internal/vfs"
 )
 
 // lockEvery is the time between two looks at the lock.
@@ -26,9 +29,14 @@ func (s *Store) lockLoop(ctx context.Context) {
 // checkLock ends everything that writes if the lock no longer keeps other
 // servers out: the directory was moved away, or LOCK was removed where only the
 // file is locked. To lock again would not help, for another server may be at
-// work already. Reads go on.
+// work already. Reads go on. An error of the look itself, as of a disk that does
+// not answer, changes nothing: the next look tells.
 func (s *Store) checkLock() {
 	err := s.lock.Held()
+	if err != nil && !errors.Is(err, vfs.ErrLockLost) {
+		s.logger.Warn("lock of the data directory not checked", "err", err)
+		return
+	}
 	if err == nil || s.lost.Swap(true) {
 		return
 	}

@@ -93,6 +93,22 @@ func TestDirectoryMoved(t *testing.T) {
 	other.must(other.Close())
 }
 
+// unsureLock cannot find out whether it is held.
+type unsureLock struct{ vfs.Lock }
+
+func (unsureLock) Held() error { return errors.New("input/output error") }
+
+// TestLockNotChecked: that the lock cannot be checked is no reason to stop.
+func TestLockNotChecked(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	s.lock = unsureLock{s.lock}
+	s.checkLock()
+	s.must(s.write("db", "m v=1 1"))
+	s.must(s.Close())
+}
+
 // TestCloseWaitsForViews: a series file may be written when its last view is
 // released, so Close waits, and the directory stays locked.
 func TestCloseWaitsForViews(t *testing.T) {

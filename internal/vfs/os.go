@@ -76,6 +76,9 @@ func (osFS) Lock(name string) (Lock, error) {
 	return l, nil
 }
 
+// ErrLockLost is returned for a lock that no longer keeps others out.
+var ErrLockLost = errors.New("the lock is lost")
+
 // Hold takes a lock that keeps out FS.Lock of the same file and no other Hold,
 // until Close or the process's end. The file must exist.
 func Hold(name string) (io.Closer, error) {
@@ -120,6 +123,9 @@ func (l *heldLock) Held() error {
 		f, name = l.file, l.name
 	}
 	now, err := os.Stat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrLockLost, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -128,7 +134,7 @@ func (l *heldLock) Held() error {
 		return err
 	}
 	if !os.SameFile(now, locked) {
-		return fmt.Errorf("%s is not the one that was locked", name)
+		return fmt.Errorf("%w: %s is not the one that was locked", ErrLockLost, name)
 	}
 	return nil
 }

@@ -56,8 +56,9 @@ type File interface {
 // Lock is a lock that is held.
 type Lock interface {
 	io.Closer
-	// Held returns an error if the lock no longer keeps others out, because the
-	// directory was moved, or the file where directories cannot be locked.
+	// Held returns an ErrLockLost if the lock no longer keeps others out, because
+	// the directory was moved, or the file where directories cannot be locked. Any
+	// other error says that it could not find out.
 	Held() error
 }
 
