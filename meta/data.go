@@ -34,7 +34,7 @@ type Data struct {
 
 // Dropped names databases and shards that are no longer in the catalog and
 // whose directories may not be removed yet. A directory that the catalog names
-// nowhere, neither here, was not dropped: it must not be removed.
+// neither elsewhere nor here was not dropped: it must not be removed.
 type Dropped struct {
 	Databases []uint32 `json:",omitempty"`
 	Shards    []uint64 `json:",omitempty"`

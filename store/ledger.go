@@ -136,7 +136,6 @@ type ledger struct {
 	fs     vfs.FS
 	dir    string // that of the catalog
 	logger *slog.Logger
-	found  bool // there was one at the start
 
 	mu struct {
 		sync.Mutex
@@ -167,12 +166,13 @@ func openLedger(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.
 		logger.Warn("ledger of another data directory set aside", "path", name, "lineage", have.Lineage)
 		return l, fsys.Rename(name, name+".foreign")
 	}
-	l.found, l.mu.Ledger = true, *have
+	l.mu.Ledger = *have
 	if whole {
-		l.mu.end = ledgerHeader + ledgerRecord*int64(len(have.Shards)+1)
-		if info, err := fsys.Stat(name); err == nil {
-			l.mu.end = info.Size()
+		info, err := fsys.Stat(name)
+		if err != nil {
+			return nil, fmt.Errorf("open ledger: %w", err)
 		}
+		l.mu.end = info.Size()
 		l.setLimit()
 	}
 	return l, nil

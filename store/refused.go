@@ -53,7 +53,7 @@ func (s *Store) refuse(id uint32, name string, first uint64, err error) {
 	s.mu.refused[id] = &refused{name: name, err: err, first: first}
 }
 
-// refusal returns why a database does not open, nil if it does. s.mu is held.
+// refusedLocked returns why a database does not open, nil if it does. s.mu is held.
 func (s *Store) refusedLocked(id uint32) error {
 	if r := s.mu.refused[id]; r != nil {
 		return &RefusedError{Database: r.name, Err: r.err}
