@@ -117,7 +117,7 @@ func (v Charged) columnsFromKeys(ids []uint32, keys []string) ([]groupColumn, er
 	}
 	var tags model.Tags
 	texts := textArena{charge: v.charge}
-	err := v.index.opt.Keys(list, func(row int, key string) error {
+	add := func(row int, key string) error {
 		_, tags = model.ParseSeriesKey(key, tags[:0])
 		for i, k := range keys {
 			value := tags.Get(k)
@@ -134,8 +134,25 @@ func (v Charged) columnsFromKeys(ids []uint32, keys []string) ([]groupColumn, er
 			columns[i].rows[row] = n
 		}
 		return nil
-	})
-	if err = errors.Join(err, texts.settle()); err != nil {
+	}
+	// A charge may wait for memory, and must not hold the lock of the series file
+	// meanwhile, which Keys has.
+	const run = 256
+	read := make([]string, min(run, len(list)))
+	for lo := 0; lo < len(list); lo += run {
+		part := list[lo:min(lo+run, len(list))]
+		err := v.index.opt.Keys(part, func(i int, key string) error {
+			read[i] = key
+			return nil
+		})
+		for i := 0; i < len(part) && err == nil; i++ {
+			err = add(lo+i, read[i])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := texts.settle(); err != nil {
 		return nil, err
 	}
 	for i := range columns {

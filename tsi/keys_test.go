@@ -239,3 +239,42 @@ func TestLongValues(t *testing.T) {
 		t.Fatal("a merge of one file differs from it")
 	}
 }
+
+// A charge may wait for memory. Nobody waits for the series file meanwhile.
+func TestChargeHoldsNoLock(t *testing.T) {
+	x, _, sf, keys := bigIndex(t, 3000)
+	v := x.View()
+	defer v.Release()
+	ids := make([]uint32, len(keys))
+	for i := range ids {
+		ids[i] = uint32(i + 1)
+	}
+	_, tags := model.ParseSeriesKey(keys[0], nil)
+	names := make([]string, len(tags))
+	for i := range tags {
+		names[i] = tags[i].Key
+	}
+	charges := 0
+	columns, err := v.Charged(func(int64) error {
+		if charges++; !sf.mu.TryLock() {
+			t.Fatal("the series file is locked")
+		}
+		sf.mu.Unlock()
+		return nil
+	}).columnsFromKeys(ids, names)
+	if err != nil || charges < 3 {
+		t.Fatalf("%d charges, %v", charges, err)
+	}
+	for i, id := range ids {
+		key, err := sf.Key(model.SeriesID(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, tags = model.ParseSeriesKey(key, tags[:0])
+		for k := range names {
+			if got, want := columns[k].values[columns[k].rows[i]], tags.Get(names[k]); got != want {
+				t.Fatalf("series %d: %s is %q, want %q", id, names[k], got, want)
+			}
+		}
+	}
+}
