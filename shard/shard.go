@@ -197,10 +197,15 @@ func (s *Shard) removeStrays(m *manifest, incomplete bool) error {
 	if err != nil {
 		return fmt.Errorf("open shard %d: %w", s.id, err)
 	}
-	for _, name := range names {
-		if keep[name] || !Leftover(name) {
-			continue
+	names = slices.DeleteFunc(names, func(name string) bool { return keep[name] || !Leftover(name) })
+	if len(names) > 0 {
+		// A server that was killed may have renamed the manifest and not synced
+		// its name: a power cut would bring the one back that lists the strays.
+		if err := s.fs.SyncDir(s.dir); err != nil {
+			return fmt.Errorf("open shard %d: %w", s.id, err)
 		}
+	}
+	for _, name := range names {
 		if path.Ext(name) == ".tsm" {
 			kept, err := s.keepStray(name, m, incomplete)
 			if err != nil {

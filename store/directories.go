@@ -291,6 +291,9 @@ func (s *Store) openWhole(d *meta.Database, dropped map[uint64]bool) (err error)
 		shards = append(shards, e)
 		if e.Saved() {
 			s.ledger.add(id, db.id)
+			if e.Flushed() > s.logAfter {
+				s.unsure.dirs = append(s.unsure.dirs, path.Join(s.dir, ShardDir(db.id, id)))
+			}
 		}
 	}
 	if err := s.repairSeries(db, shards); err != nil {

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"errors"
+	"io/fs"
+
 	"tsdbd/internal/vfs"
 	"tsdbd/wal"
 )
@@ -54,11 +57,32 @@ func (s *Store) noteEnd(segment, sequence uint64) {
 // whether the log may be trimmed. A full disk does not keep it from that: to
 // trim the log makes room, and the ledger is only there to notice what is lost.
 func (s *Store) noteTrim(covered uint64) bool {
+	if err := s.sureOfNames(); err != nil {
+		s.logger.Warn("log not trimmed", "err", err)
+		return false
+	}
 	err := s.ledger.setLog(func(k *wal.Known, _ *bool) { k.Covered = max(k.Covered, covered) })
 	if err != nil {
 		s.logger.Warn("shards that have files not noted, their loss would not be noticed", "err", err)
 	}
 	return err == nil || vfs.IsFull(err)
+}
+
+// sureOfNames makes the manifests durable that the start has found and that
+// cover entries which the log still has (W3): a server that was killed may have
+// renamed them and not synced their names. It is done before the first trim and
+// not at the start, where it would be in the way of thousands of shards.
+func (s *Store) sureOfNames() error {
+	s.unsure.Lock()
+	defer s.unsure.Unlock()
+	for len(s.unsure.dirs) > 0 {
+		last := len(s.unsure.dirs) - 1
+		if err := s.fs.SyncDir(s.unsure.dirs[last]); err != nil && !errors.Is(err, fs.ErrNotExist) { // dropped since
+			return err
+		}
+		s.unsure.dirs = s.unsure.dirs[:last]
+	}
+	return nil
 }
 
 // flushedByAll returns the sequence up to which the files of every shard cover

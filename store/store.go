@@ -150,6 +150,13 @@ type Store struct {
 
 	quarantine quarantine // directories that are not used
 
+	// unsure are directories of shards whose manifests may not be durable,
+	// because a killed server renamed them; see sureOfNames.
+	unsure struct {
+		sync.Mutex
+		dirs []string
+	}
+
 	logLosses atomic.Pointer[[]scan.Loss] // damaged spans of the log; never nil once open
 
 	flushSoon   atomic.Bool // all dirty shards are to be flushed; see FlushSoon
