@@ -26,6 +26,10 @@ func (s *Store) flushLoop(ctx context.Context) {
 			_ = s.flushAll(ctx) // failures are logged and tried again
 		}
 		for ctx.Err() == nil {
+			if db := s.nextSync(); db != nil {
+				s.syncSeries(db)
+				continue
+			}
 			e := s.nextFlush()
 			if e == nil {
 				break
@@ -103,7 +107,7 @@ func (s *Store) nextFlush() *shardEntry {
 		return failed
 	case largest == nil:
 		return nil
-	case largestBytes > s.opt.FlushBytes || s.cached.Load() > s.opt.CacheBytes/2:
+	case largestBytes > s.opt.FlushBytes || s.held() > s.opt.CacheBytes/2:
 		return largest
 	case s.log.Stats().DiskBytes > s.opt.LogBytes:
 		// It makes room only if nothing else keeps the log.
@@ -112,6 +116,48 @@ func (s *Store) nextFlush() *shardEntry {
 		}
 	}
 	return idle
+}
+
+// nextSync chooses the database whose series file is to write the keys that it
+// holds in memory, or nil. A flush writes them too; this is for keys that no
+// flush is due for, as of many small shards or of writes that failed.
+func (s *Store) nextSync() (most *database) {
+	mark, pending := s.opt.FlushBytes, s.pending.Load()
+	if s.held() > s.opt.CacheBytes/2 && pending > s.cached.Load() {
+		mark = 0
+	}
+	if pending <= mark {
+		return nil
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	now := time.Now()
+	for _, db := range s.mu.databases {
+		if n := db.series.PendingBytes(); n > mark && !now.Before(db.syncAt) {
+			most, mark = db, n
+		}
+	}
+	if most != nil && !most.acquire() {
+		return nil
+	}
+	return most
+}
+
+// syncSeries makes a database's series file write the keys that it holds in
+// memory, and gives back the reference to it. A failure is logged and tried again
+// later.
+func (s *Store) syncSeries(db *database) {
+	s.flushing.Lock()
+	err := db.series.Sync()
+	s.flushing.Unlock()
+	if err != nil {
+		if vfs.IsFull(err) {
+			s.diskRefused(err)
+		}
+		db.syncAt = time.Now().Add(2 * time.Second)
+		s.logger.Error("series not written, will be tried again", "db", db.name, "err", err)
+	}
+	_ = db.release()
 }
 
 // flush freezes a shard between two entries, writes its files and trims the

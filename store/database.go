@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"sync/atomic"
+	"time"
 
 	"tsdbd/column"
 	"tsdbd/internal/identity"
@@ -23,6 +24,8 @@ type database struct {
 	tabled atomic.Int64  // bytes of the table in Store.tables
 	refs   atomic.Int64  // views, and one while it is open
 	closed chan struct{} // closed with the last of refs
+
+	syncAt time.Time // after a failed syncSeries, when to try again; the flush loop's
 
 	cardinality cardinality
 	damage      atomic.Pointer[error] // of the series file, found while reading
@@ -44,7 +47,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	series, err := tsi.OpenSeriesFile(s.fs, path.Join(db.dir, "series"), tsi.SeriesFileOptions{
-		Identity: identity.Database{Lineage: s.catalog.Data().Lineage, ID: d.ID}, Logger: s.logger,
+		Identity: identity.Database{Lineage: s.catalog.Data().Lineage, ID: d.ID}, Pending: &s.pending, Logger: s.logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,11 @@ import (
 type newcomers struct {
 	fields []*tsi.FieldClaim // by target; nil: the target got no new field
 	room   *admission        // nil: the database has no limits, or the batch no new series
+	keys   int64             // bytes reserved for the keys of new series
 }
+
+// errNoRoomForKeys says that there is no memory for the keys of new series.
+var errNoRoomForKeys = errors.New("no memory for the keys of new series")
 
 // release ends the write's hold on its newcomers.
 func (r *router) release() {
@@ -29,6 +34,7 @@ func (r *router) release() {
 	if a := r.newcomers.room; a != nil {
 		a.release(r.targets)
 	}
+	r.s.reserved.Add(-r.newcomers.keys)
 	r.newcomers = newcomers{}
 }
 
@@ -191,7 +197,8 @@ func conflictReason(l *column.Layout, k tsi.FieldConflict) string {
 }
 
 // identify gives ids to the series of the rows that are to be stored and have
-// none.
+// none. It reserves memory for their keys, which the log and the index of the
+// shard copy; known series cost nothing.
 func (r *router) identify() error {
 	var fresh []*column.Series
 	for i := range r.targets {
@@ -205,6 +212,14 @@ func (r *router) identify() error {
 	if len(fresh) == 0 {
 		return nil
 	}
+	keys := int64(0)
+	for _, sr := range fresh {
+		keys += int64(sr.KeyLength())
+	}
+	if !r.s.admit(keys) {
+		return errNoRoomForKeys
+	}
+	r.newcomers.keys = keys
 	return r.db.create(fresh)
 }
 

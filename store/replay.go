@@ -96,7 +96,7 @@ func (r *replayer) entry(e *wal.Entry) error {
 	if err := r.apply(e); err != nil {
 		return err
 	}
-	for r.s.cached.Load() > r.s.opt.CacheBytes/4*3 && r.relieve(e.Sequence) {
+	for r.s.held() > r.s.opt.CacheBytes/4*3 && r.relieve(e.Sequence) {
 	}
 	return nil
 }

@@ -142,6 +142,7 @@ type Store struct {
 
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
+	pending  atomic.Int64 // memory of series keys that only the log and the series files' memory have
 	tables   atomic.Int64 // memory of all series tables, as of the latest writes
 	failure  atomic.Pointer[error]
 	full     atomic.Bool  // the disk refused something; see diskIsFull
@@ -323,7 +324,7 @@ func (s *Store) apply(e *wal.Entry) {
 		sh.Apply(e.Sequence, w.Rows, w.Values, w.Strings)
 		s.dirty(sh)
 		s.count(sh, sh.Bytes())
-		if s.cached.Load() > s.opt.CacheBytes/2 || sh.ActiveBytes() > s.opt.FlushBytes {
+		if s.held() > s.opt.CacheBytes/2 || sh.ActiveBytes() > s.opt.FlushBytes {
 			wake(s.wakeFlush)
 		}
 	}

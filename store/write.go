@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,9 +24,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 	}
 	size := int64(len(b.Values)+2*len(b.Rows))*8 + int64(len(b.Strings))
 	if !s.admit(size) {
-		s.counters.refused.Add(int64(len(b.Rows)))
-		wake(s.wakeFlush)
-		return s.overloaded()
+		return s.refuseRows(len(b.Rows))
 	}
 	defer s.reserved.Add(-size)
 	if err := ctx.Err(); err != nil {
@@ -50,6 +49,9 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 	}
 	defer r.release()
 	if err := r.route(ctx); err != nil {
+		if errors.Is(err, errNoRoomForKeys) {
+			return s.refuseRows(len(b.Rows))
+		}
 		s.counters.failed.Add(int64(len(b.Rows)))
 		return s.refusal(err)
 	}
@@ -81,14 +83,24 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 	return nil
 }
 
+// refuseRows refuses a write of n rows for which there is no memory.
+func (s *Store) refuseRows(n int) error {
+	s.counters.refused.Add(int64(n))
+	wake(s.wakeFlush)
+	return s.overloaded()
+}
+
 // admit reserves memory for a write and reports whether there is room.
 func (s *Store) admit(size int64) bool {
-	if s.cached.Load()+s.reserved.Add(size) > s.opt.CacheBytes {
+	if s.held()+s.reserved.Add(size) > s.opt.CacheBytes {
 		s.reserved.Add(-size)
 		return false
 	}
 	return true
 }
+
+// held returns the memory that flushes and syncs of series files give back.
+func (s *Store) held() int64 { return s.cached.Load() + s.pending.Load() }
 
 func (s *Store) writable() error {
 	s.mu.RLock()

@@ -50,6 +50,9 @@ type SeriesFileOptions struct {
 	// IndexTail is the number of series that may be absent from the index file
 	// before it is rewritten, besides a quarter of those it has; 0 means 65536.
 	IndexTail int
+	// Pending is the sum of SeriesFile.PendingBytes of the files that share it,
+	// kept up to date by them; optional.
+	Pending *atomic.Int64
 	// Logger gets one warning for each damage found; nil discards.
 	Logger *slog.Logger
 }
@@ -66,6 +69,7 @@ type SeriesFile struct {
 	opt     SeriesFileOptions
 	log     vfs.File
 	cache   blockCache
+	counted atomic.Int64 // bytes of mu.pending and mu.flushing; changes with them
 
 	syncing sync.Mutex // one Sync at a time; taken before mu
 	mu      struct {
@@ -132,6 +136,21 @@ func (f *SeriesFile) MemoryBytes() int {
 	pages := len(f.mu.pending.pages) + len(f.mu.flushing.pages) + len(f.mu.repaired.pages)
 	return 8*len(f.mu.tail.slots) + 8*cap(f.mu.fresh) + 64*len(f.mu.blocks) +
 		pages*(16<<keyPageBits) + f.cache.size()
+}
+
+// PendingBytes returns about what the keys that no Sync has written yet take in
+// memory, with their text.
+func (f *SeriesFile) PendingBytes() int64 { return f.counted.Load() }
+
+// countLocked brings the count of pending keys up to date after a change of them.
+func (f *SeriesFile) countLocked() {
+	now := f.mu.pending.bytes() + f.mu.flushing.bytes()
+	if f.mu.closed {
+		now = 0
+	}
+	if before := f.counted.Swap(now); f.opt.Pending != nil {
+		f.opt.Pending.Add(now - before)
+	}
 }
 
 // Damage returns the damage found in the log so far, each a
@@ -493,6 +512,7 @@ func (f *SeriesFile) insertLocked(id uint32, key string, fp uint32) {
 	f.mu.maxID = max(f.mu.maxID, id)
 	f.mu.n++
 	f.mu.generation++
+	f.countLocked()
 }
 
 // Restore makes id the id of key: replay of the log calls it for the series it

@@ -44,6 +44,7 @@ func OpenSeriesFile(fsys vfs.FS, dir string, opt SeriesFileOptions) (*SeriesFile
 		return nil, fmt.Errorf("open series file %s: %w", dir, err)
 	}
 	f.mu.next = max(f.mu.next, uint64(f.mu.maxID)+1, uint64(opt.NextID))
+	f.countLocked()
 	return f, nil
 }
 

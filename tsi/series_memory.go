@@ -24,6 +24,9 @@ func (p *keyPages) get(id uint32) (string, bool) {
 	return k, k != ""
 }
 
+// bytes returns about what the keys take in memory.
+func (p *keyPages) bytes() int64 { return int64(p.text) + 16*int64(p.n) }
+
 func (p *keyPages) set(id uint32, key string) {
 	page := p.pages[id>>keyPageBits]
 	if page == nil {

@@ -39,6 +39,7 @@ func (f *SeriesFile) Close() error {
 // closeLocked closes the files. err is what went wrong before.
 func (f *SeriesFile) closeLocked(err error) error {
 	f.mu.closed = true
+	f.countLocked()
 	err = errors.Join(err, f.mu.index.close(), f.log.Close())
 	f.mu.index = nil
 	f.cache.drop()
@@ -127,6 +128,7 @@ func (f *SeriesFile) sync(closing bool) error {
 	}
 	f.mu.logEnd = w.end
 	f.mu.flushing = keyPages{}
+	f.countLocked()
 	reindex = reindex && f.mu.repaired.n == 0
 	if !reindex {
 		f.mu.inSync, f.mu.fresh = false, nil
@@ -153,6 +155,7 @@ func (f *SeriesFile) fail(err error, forGood bool) error {
 	defer f.mu.Unlock()
 	f.mu.flushing.each(f.mu.pending.set)
 	f.mu.flushing = keyPages{}
+	f.countLocked()
 	f.mu.inSync, f.mu.fresh = false, nil
 	if forGood {
 		f.mu.failed = err
@@ -307,6 +310,7 @@ func (f *SeriesFile) rewriteLocked(whole bool) error {
 	f.mu.blocks, f.mu.n = nil, 0
 	f.mu.tail = slotTable{}
 	f.mu.pending, f.mu.repaired = keyPages{}, keyPages{}
+	f.countLocked()
 	f.mu.damage, f.mu.failed = nil, nil
 	f.mu.generation++
 	f.mu.stale = true
