@@ -115,6 +115,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			cut = h.recovered(w, r, p, id)
 		}
 		w.close()
+		w.client.last(http.NewResponseController(rw))
 		if w.status == 0 {
 			w.status = http.StatusOK
 		}

@@ -58,6 +58,10 @@ func (p *clientPace) end(begin time.Time, n int) {
 	p.mu.behind = max(0, p.mu.behind+time.Since(begin)-time.Duration(n)*(time.Second/readRate))
 }
 
+// last gives the client time for what the server writes after the handler: all of
+// an answer without a body, however long the request took.
+func (p *clientPace) last(c *http.ResponseController) { p.end(p.begin(c), 0) }
+
 // interrupt ends the write under way, and lets the later ones of the request
 // take little time. It may be called at any time by any goroutine.
 func (p *clientPace) interrupt() {

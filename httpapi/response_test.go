@@ -1,12 +1,18 @@
 package httpapi
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tsdbd/column"
 )
 
 // slowClient notes what is written between two deadlines, and takes rate bytes
@@ -77,4 +83,45 @@ func TestSlowClientIsCut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slowBody is a body that takes a while to arrive.
+type slowBody struct{ left []string }
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if len(b.left) == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(stallTime * 3 / 4)
+	n := copy(p, b.left[0])
+	b.left = b.left[1:]
+	return n, nil
+}
+
+// sink takes every write.
+type sink struct {
+	Writer
+	table *column.Table
+}
+
+func (s sink) Table(string) (*column.Table, error) { return s.table, nil }
+
+func (s sink) RetentionPolicy(string, string) (string, error)             { return "autogen", nil }
+func (s sink) Write(context.Context, string, string, *column.Batch) error { return nil }
+
+// The server sends an answer without a body after the handler. The client gets time
+// for it, however long it took to send the request.
+func TestAnswerAfterSlowBodyHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Options{Writer: sink{table: column.NewTable(1)}, Registry: prometheus.NewRegistry()})
+		c := &slowClient{ResponseRecorder: *httptest.NewRecorder()}
+		begin := time.Now()
+		h.ServeHTTP(c, httptest.NewRequest("POST", "/write?db=d", &slowBody{left: []string{"m v=1 1\n", "m v=2 2\n"}}))
+		if c.Code != http.StatusNoContent || time.Since(begin) < stallTime {
+			t.Fatalf("%d %s, after %v", c.Code, c.Body, time.Since(begin))
+		}
+		if left := time.Until(c.dead); left < stallTime/2 {
+			t.Errorf("%v are left", left)
+		}
+	})
 }
