@@ -30,9 +30,7 @@ func TestIntoStoresWhatAWriteStores(t *testing.T) {
 				out = append(out, r.Err.Error())
 			}
 			for _, s := range r.Series {
-				for _, v := range s.Values[len(s.Values)-1].Strings {
-					out = append(out, v)
-				}
+				out = append(out, s.Values[len(s.Values)-1].Strings...)
 			}
 			return nil
 		})

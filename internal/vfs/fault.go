@@ -44,27 +44,6 @@ func addMapping(b []byte, name string) (forget func() string) {
 	}
 }
 
-// moveMapped calls move with another name for a mapped file, if there is a
-// mapping of it, and notes that name. The file is removed once it is not mapped.
-func moveMapped(name string, move func(to string) error) (moved bool, err error) {
-	mappings.Lock()
-	defer mappings.Unlock()
-	for at, m := range mappings.byAddress {
-		if m.name != name || m.replaced {
-			continue
-		}
-		m.name, m.replaced = name+".replaced", true
-		if !moved {
-			if err := move(m.name); err != nil {
-				return false, err
-			}
-		}
-		moved = true
-		mappings.byAddress[at] = m
-	}
-	return moved, nil
-}
-
 // Fault returns the error that a recovered panic is, if it is a fault in a
 // mapped file: the disk could not read it, or somebody has made it shorter. The
 // goroutine must have set debug.SetPanicOnFault. Any other panic gives nil.

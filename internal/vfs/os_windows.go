@@ -196,3 +196,24 @@ func isQuota(err error) bool {
 func isReadOnly(err error) bool {
 	return errors.Is(err, windows.ERROR_WRITE_PROTECT) || errors.Is(err, syscall.EROFS)
 }
+
+// moveMapped calls move with another name for a mapped file, if there is a
+// mapping of it, and notes that name. The file is removed once it is not mapped.
+func moveMapped(name string, move func(to string) error) (moved bool, err error) {
+	mappings.Lock()
+	defer mappings.Unlock()
+	for at, m := range mappings.byAddress {
+		if m.name != name || m.replaced {
+			continue
+		}
+		m.name, m.replaced = name+".replaced", true
+		if !moved {
+			if err := move(m.name); err != nil {
+				return false, err
+			}
+		}
+		moved = true
+		mappings.byAddress[at] = m
+	}
+	return moved, nil
+}

@@ -21,8 +21,6 @@ const (
 	maxLeft     = 16
 	maxCodeBits = 3
 	splitSample = 64
-	// minSplit is the shortest block that pays for a dictionary.
-	minSplit = 64
 )
 
 // split is a way to cut: rd.left bits on the left, in 1<<codeBits entries.
