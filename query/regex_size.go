@@ -17,6 +17,9 @@ const maxRegexBytes = 16 << 20
 // bound: \pL, three bytes, takes 5 kB.
 const smallText = 4 << 10
 
+// classBytes is what \pL takes, one of the largest Unicode classes.
+const classBytes = 5 << 10
+
 // RegexBudget adds up what regular expressions take once they are compiled. The
 // zero value has seen none.
 type RegexBudget struct{ bytes int64 }
@@ -71,6 +74,10 @@ func CheckRegexes(text string, params map[string]any) error {
 // regexBytes returns roughly what an expression takes once it is compiled.
 func regexBytes(expr string) int64 {
 	const instBytes, runeBytes = 40, 4
+	// The classes of an expression take memory as soon as it is parsed.
+	if n := classBytes * int64(strings.Count(expr, `\p`)+strings.Count(expr, `\P`)); n > maxRegexBytes {
+		return n
+	}
 	if !utf8.ValidString(expr) {
 		expr = string([]rune(expr)) // as the parser reads it
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
 	"tsdbd/shard"
 )
 
@@ -87,4 +88,34 @@ func TestNamesBeforeRemoval(t *testing.T) {
 		}
 		s.must(s.Close())
 	}
+}
+
+// TestNamesOfCatalog kills a server while it makes a database, starts another
+// one, which finds the database and takes a write, and then cuts the power.
+func TestNamesOfCatalog(t *testing.T) {
+	fs := stocked(t, 1, true)
+	s := openTest(t, fs, testOptions(fs))
+	fs.SetHook(func(op vfstest.Op) error {
+		if op.Kind == "syncdir" && op.Path == "/data/meta" {
+			return errors.New("killed")
+		}
+		return nil
+	})
+	if err := s.Apply(context.Background(), meta.CreateDatabase{Name: "new"}); err == nil {
+		t.Fatal("the database was made")
+	}
+	_ = s.Close()
+	fs.SetHook(nil)
+	s = openTest(t, fs, testOptions(fs))
+	if s.Catalog().Database("new") == nil {
+		t.Fatal("the start did not find the database")
+	}
+	before := s.Catalog().Index
+	cut := fs.CrashLocked(newTestRand(t, 1), 0)
+	s.must(s.Close())
+	s = openTest(t, cut, testOptions(cut))
+	if after := s.Catalog().Index; after != before {
+		t.Errorf("the catalog went back from %d to %d", before, after)
+	}
+	s.must(s.Close())
 }
