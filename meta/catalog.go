@@ -66,6 +66,11 @@ func Open(fsys vfs.FS, dir string, opt Options) (_ *Catalog, err error) {
 			err = errors.Join(err, c.handle.Close())
 		}
 	}()
+	// A process that was killed may have renamed the copies and not synced their
+	// names: what is read here must not be undone by a power cut.
+	if err := c.handle.Sync(); err != nil {
+		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
+	}
 	var copies [2]*Data
 	var problems [2]error
 	missing := 0
