@@ -9,7 +9,7 @@ const reserveName = "reserve"
 
 // reserveBytes is its least size. Two copies must fit in, with the blocks that
 // the file system takes for names.
-const reserveBytes = 64 << 10
+const reserveBytes = 16 << 10
 
 // freeing marks the commands that may use the reserve.
 type freeing interface{ freesSpace() }
