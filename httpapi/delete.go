@@ -143,7 +143,7 @@ func (d *deleteRequest) parsePredicate() (measurement string, where influxql.Exp
 	if len(d.Predicate) > maxPredicate {
 		return "", nil, badRequest("delete - predicate is too long")
 	}
-	if err := query.CheckRegexes(d.Predicate, nil); err != nil {
+	if _, err := query.CheckRegexes(d.Predicate, nil); err != nil {
 		return "", nil, badRequest("delete - cannot parse predicate: " + err.Error())
 	}
 	e, err := influxql.ParseExpr(d.Predicate)

@@ -45,7 +45,9 @@ const maxDocument = 256 << 20
 
 // query answers /query.
 func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
-	req, err := h.readQuery(w, r)
+	regexes := h.opt.Memory.Open(nil, nil)
+	defer regexes.Close()
+	req, err := h.readQuery(w, r, regexes)
 	if err != nil {
 		writeError(w, r, err)
 		return
@@ -215,8 +217,8 @@ type queryRequest struct {
 }
 
 // readQuery reads the parameters from the URL and the form and parses the
-// statements.
-func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request) (*queryRequest, error) {
+// statements. The account is charged with the regular expressions, which the parser compiles.
+func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *query.Account) (*queryRequest, error) {
 	if err := h.readForm(w, r); err != nil {
 		return nil, err
 	}
@@ -250,6 +252,9 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request) (*queryReque
 	if err != nil {
 		return nil, err
 	}
+	if err := h.holdRegexes(r.Context(), regexes, req.text, params); err != nil {
+		return nil, err
+	}
 	if req.query, err = h.parse(req.text, params); err != nil {
 		return nil, err
 	}
@@ -275,6 +280,27 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request) (*queryReque
 		}
 	}
 	return req, nil
+}
+
+// regexMemory is how many times the size of its programs the regular expressions
+// of a query take: syntax trees and what compiling leaves to the garbage collector
+// come beside them.
+const regexMemory = 3
+
+// holdRegexes charges an account with the regular expressions of a query, so that
+// many queries at a time do not compile more of them than fit.
+func (h *Handler) holdRegexes(ctx context.Context, regexes *query.Account, text string, params map[string]any) error {
+	if len(text) > h.limits.Load().MaxQuerySize {
+		return errQueryTooLong
+	}
+	bytes, err := query.CheckRegexes(text, params)
+	if err != nil {
+		return badRequest("error parsing query: " + err.Error())
+	}
+	if err := regexes.Hold(ctx, regexMemory*bytes); err != nil {
+		return &apiError{http.StatusServiceUnavailable, err.Error()}
+	}
+	return nil
 }
 
 // parse turns the text into statements.

@@ -43,7 +43,7 @@ func (extended) RequiredPrivileges() (influxql.ExecutionPrivileges, error) {
 // at for statements and clauses of our own (docs/influxql.md). The error is the
 // grammar's when there is nothing of them in it.
 func Parse(text string, params map[string]any) (*influxql.Query, error) {
-	if err := CheckRegexes(text, params); err != nil {
+	if _, err := CheckRegexes(text, params); err != nil {
 		return nil, err
 	}
 	q, err := parseInfluxQL(text, params)

@@ -105,6 +105,12 @@ func (a *Account) Close() {
 	a.memory.mu.Unlock()
 }
 
+// Hold charges the account with bytes until it is closed. An error says that they
+// are too many.
+func (a *Account) Hold(ctx context.Context, bytes int64) error {
+	return a.set(ctx, nil, new(atomic.Int64), bytes)
+}
+
 // Waiting returns how long the client of the answer has not read.
 func (a *Account) Waiting() time.Duration {
 	if a == nil || a.waiting == nil {

@@ -36,9 +36,10 @@ func (b *RegexBudget) add(bytes int64, times int) error {
 	return nil
 }
 
-// CheckRegexes refuses a text of InfluxQL whose regular expressions take too much
-// memory. The parser compiles them while it reads.
-func CheckRegexes(text string, params map[string]any) error {
+// CheckRegexes returns roughly how many bytes the regular expressions of a text of
+// InfluxQL take, and an error if that is too much. The parser compiles them while
+// it reads.
+func CheckRegexes(text string, params map[string]any) (bytes int64, err error) {
 	var b RegexBudget
 	// The parser compiles a bound expression wherever the text names it. Each $
 	// counts for the largest one.
@@ -49,10 +50,10 @@ func CheckRegexes(text string, params map[string]any) error {
 		}
 	}
 	if err := b.add(largest, strings.Count(text, "$")); err != nil {
-		return err
+		return 0, err
 	}
 	if len(text) < smallText && !strings.Contains(text, "{") {
-		return nil
+		return b.bytes, nil
 	}
 	// Only the parser knows where an expression begins. Each lies between two
 	// slashes that follow one another and have no backslash before them.
@@ -63,12 +64,12 @@ func CheckRegexes(text string, params map[string]any) error {
 		}
 		if begin >= 0 && !strings.Contains(text[begin:i], "\n") {
 			if err := b.Add(strings.ReplaceAll(text[begin:i], `\/`, `/`)); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		begin = i + 1
 	}
-	return nil
+	return b.bytes, nil
 }
 
 // regexBytes returns roughly what an expression takes once it is compiled.
