@@ -252,10 +252,7 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *que
 	if err != nil {
 		return nil, err
 	}
-	if err := h.holdRegexes(r.Context(), regexes, req.text, params); err != nil {
-		return nil, err
-	}
-	if req.query, err = h.parse(req.text, params); err != nil {
+	if req.query, err = h.parse(r.Context(), regexes, req.text, params); err != nil {
 		return nil, err
 	}
 	req.options = query.ExecuteOptions{
@@ -287,26 +284,19 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *que
 // come beside them.
 const regexMemory = 3
 
-// holdRegexes charges an account with the regular expressions of a query, so that
-// many queries at a time do not compile more of them than fit.
-func (h *Handler) holdRegexes(ctx context.Context, regexes *query.Account, text string, params map[string]any) error {
+// parse turns the text into statements. It charges the account with the regular
+// expressions first, so that many queries at a time do not compile more of them
+// than fit.
+func (h *Handler) parse(ctx context.Context, regexes *query.Account, text string, params map[string]any) (*influxql.Query, error) {
 	if len(text) > h.limits.Load().MaxQuerySize {
-		return errQueryTooLong
+		return nil, errQueryTooLong
 	}
 	bytes, err := query.CheckRegexes(text, params)
 	if err != nil {
-		return badRequest("error parsing query: " + err.Error())
+		return nil, badRequest("error parsing query: " + err.Error())
 	}
 	if err := regexes.Hold(ctx, regexMemory*bytes); err != nil {
-		return &apiError{http.StatusServiceUnavailable, err.Error()}
-	}
-	return nil
-}
-
-// parse turns the text into statements.
-func (h *Handler) parse(text string, params map[string]any) (*influxql.Query, error) {
-	if len(text) > h.limits.Load().MaxQuerySize {
-		return nil, errQueryTooLong
+		return nil, &apiError{http.StatusServiceUnavailable, err.Error()}
 	}
 	if strings.Count(text, "(") > maxParentheses {
 		return nil, errTooManyParentheses

@@ -42,12 +42,11 @@ func mixedLoad(ctx context.Context, c *client, rows int, each time.Duration) (*m
 	for i := range mixedWriters {
 		streams = append(streams, load.NewDevopsStream(i))
 	}
-	f := &mixedFigures{}
-	var err error
-	if f.alone, _, _, err = mixedWrite(ctx, c, streams, rows, each, 0); err != nil {
+	alone, err := smallRun(ctx, c, streams, rows, each, 0)
+	if err != nil {
 		return nil, err
 	}
-	f.asked = f.alone / 2
+	f := &mixedFigures{alone: alone.perSecond, asked: alone.perSecond / 2}
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	took := make([][]time.Duration, mixedClients)
@@ -55,9 +54,10 @@ func mixedLoad(ctx context.Context, c *client, rows int, each time.Duration) (*m
 	for i := range mixedClients {
 		wg.Go(func() { took[i], errs[i] = mixedAsk(ctx, c, uint64(i), &stop) })
 	}
-	f.stored, f.writes, f.rejected, err = mixedWrite(ctx, c, streams, rows, each, f.asked)
+	beside, err := smallRun(ctx, c, streams, rows, each, f.asked)
 	stop.Store(true)
 	wg.Wait()
+	f.stored, f.writes, f.rejected = beside.perSecond, beside.latency, beside.rejected
 	var all []time.Duration
 	for _, t := range took {
 		all = append(all, t...)
@@ -65,54 +65,6 @@ func mixedLoad(ctx context.Context, c *client, rows int, each time.Duration) (*m
 	f.queries = summary(all)
 	f.perSecond = float64(len(all)) / each.Seconds()
 	return f, errors.Join(append(errs, err)...)
-}
-
-// mixedWrite writes for some time, at most the given rows a second; 0 is as
-// many as the server takes.
-func mixedWrite(ctx context.Context, c *client, streams []*load.DevopsStream, rows int, each time.Duration, limit float64) (perSecond float64, l latencies, rejected int, err error) {
-	errs := make([]error, len(streams))
-	took := make([][]time.Duration, len(streams))
-	sent, full := make([]int, len(streams)), make([]int, len(streams))
-	begin := time.Now()
-	var wg sync.WaitGroup
-	for i, s := range streams {
-		wg.Go(func() {
-			conn, err := dial(ctx, c.url)
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			defer conn.close()
-			for time.Since(begin) < each && errs[i] == nil {
-				if limit > 0 {
-					due := time.Duration(float64(sent[i]*len(streams)) / limit * float64(time.Second))
-					time.Sleep(due - time.Since(begin))
-				}
-				body, n := s.Next(rows)
-				for at := time.Now(); ; {
-					err := conn.write(c.db, body)
-					if status, ok := err.(*statusError); ok && status.full() {
-						full[i]++
-						time.Sleep(20 * time.Millisecond)
-						continue
-					}
-					took[i] = append(took[i], time.Since(at))
-					errs[i] = err
-					break
-				}
-				sent[i] += n
-			}
-		})
-	}
-	wg.Wait()
-	elapsed := time.Since(begin).Seconds()
-	var all []time.Duration
-	for i := range streams {
-		all = append(all, took[i]...)
-		perSecond += float64(sent[i]) / elapsed
-		rejected += full[i]
-	}
-	return perSecond, summary(all), rejected, errors.Join(errs...)
 }
 
 // mixedAsk asks what a dashboard asks until stop is set.

@@ -37,7 +37,7 @@ func smallLoad(ctx context.Context, c *client, pid int, each time.Duration, repo
 	for _, rows := range smallRows {
 		for _, connections := range []int{1, 8} {
 			before := usage(pid).cpu
-			f, err := smallRun(ctx, c, streams[:connections], rows, each)
+			f, err := smallRun(ctx, c, streams[:connections], rows, each, 0)
 			if err != nil {
 				return fmt.Errorf("%d rows, %d connections: %w", rows, connections, err)
 			}
@@ -50,7 +50,9 @@ func smallLoad(ctx context.Context, c *client, pid int, each time.Duration, repo
 	return nil
 }
 
-func smallRun(ctx context.Context, c *client, streams []*load.DevopsStream, rows int, each time.Duration) (*smallFigures, error) {
+// smallRun writes on a connection per stream for some time, at most limit rows a
+// second; 0 is as many as the server takes.
+func smallRun(ctx context.Context, c *client, streams []*load.DevopsStream, rows int, each time.Duration, limit float64) (*smallFigures, error) {
 	ctx, cancel := context.WithTimeout(ctx, each+30*time.Second)
 	defer cancel()
 	took := make([][]time.Duration, len(streams))
@@ -67,6 +69,10 @@ func smallRun(ctx context.Context, c *client, streams []*load.DevopsStream, rows
 			}
 			defer conn.close()
 			for time.Since(begin) < each && errs[i] == nil {
+				if limit > 0 {
+					due := time.Duration(float64(sent[i]*len(streams)) / limit * float64(time.Second))
+					time.Sleep(due - time.Since(begin))
+				}
 				body, n := s.Next(rows)
 				for at := time.Now(); ; {
 					err := conn.write(c.db, body)
