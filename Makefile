@@ -1,11 +1,11 @@
 # Every line here is one a person could type.
 
 TOOL     = go tool -modfile=tools.mod
-RACE     = ./cache ./column ./continuous ./httpapi ./input/... ./lineproto ./meta ./query ./retention ./shard ./store ./subscriber ./tsi ./tsm ./wal
+RACE     = ./cache ./model/column ./services/continuous ./httpapi ./services/input/... ./lineproto ./meta ./query ./retention ./shard ./store ./services/subscriber ./tsi ./tsm ./wal
 FUZZTIME = 50000x
 BENCH    = .
 COUNT    = 6
-MICRO    = ./cache ./column ./httpapi ./internal/vector ./lineproto ./meta ./query ./shard ./tsi ./tsm ./tsm/codec ./wal
+MICRO    = ./cache ./model/column ./httpapi ./internal/vector ./lineproto ./meta ./query ./shard ./tsi ./tsm ./tsm/codec ./wal
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 
@@ -30,7 +30,7 @@ cross: ## build and vet for every system, tests as well
 	.ci/cross
 
 test-386: ## all packages' tests as a 32-bit program, which this machine runs
-	CGO_ENABLED=0 GOARCH=386 go test -short -vet=off -timeout 30m $$(go list ./... | grep -v /internal/apptest)
+	CGO_ENABLED=0 GOARCH=386 go test -short -vet=off -timeout 30m $$(go list ./... | grep -v /internal/testkit/apptest)
 
 test-qemu: ## formats and codecs as ARM programs under qemu, if it is installed
 	.ci/qemu
@@ -56,19 +56,19 @@ bench: ## benchmarks matching BENCH, COUNT times, for benchstat
 
 bench-micro: ## hot functions of every package, into docs/bench/MICRO.md
 	go test -run '^$$' -bench '$(HOT)' -skip '$(COLD)' -benchmem -benchtime 50ms $(MICRO) > bench.txt
-	go run ./internal/benchdoc docs/bench/MICRO.md < bench.txt
+	go run -C bench ./benchdoc ../docs/bench/MICRO.md < bench.txt
 
 bench-scale: ## growth with series, rows, shards and clients, into docs/performance.md
 	go test -run '^$$' -bench ScaleWrite -benchtime 10x ./cmd/tsdbd > bench.txt
 	go test -run '^$$' -bench ScaleQuery -benchtime 20x ./cmd/tsdbd >> bench.txt
-	go run ./internal/benchdoc -by benchmark docs/performance.md < bench.txt
+	go run -C bench ./benchdoc -by benchmark ../docs/performance.md < bench.txt
 
 bench-encodings: ## blocks and bytes by encoding of three workloads, into docs/bench/encodings.md
 	go test -run '^$$' -bench Encodings -benchtime 1x ./inspect > bench.txt
-	go run ./internal/benchdoc -by benchmark docs/bench/encodings.md < bench.txt
+	go run -C bench ./benchdoc -by benchmark ../docs/bench/encodings.md < bench.txt
 
 bench-e2e: build ## compare with installed peers end to end, quarter of an hour
-	go build -o bin/tsdbd-load ./cmd/tsdbd-load
+	go build -C bench -o ../bin/tsdbd-load .
 	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
 
 clients: ## real clients against the server, a table at the end; client-NAME is one
@@ -78,7 +78,7 @@ client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node prometh
 	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$'
 
 docs-test: ## every command of README.md and docs against a server, with what it prints
-	go test -count=1 -v -run '^TestDocs' ./internal/apptest
+	go test -count=1 -v -run '^TestDocs' ./internal/testkit/apptest
 
 dist: ## what is handed out, in dist/: static binaries, Debian packages, checksums
 	.ci/dist

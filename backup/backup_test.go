@@ -18,14 +18,14 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 	"tsdbd/store"
 )
 

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files that do not exist")

@@ -9,9 +9,9 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 type observed struct {

@@ -3,7 +3,7 @@ package cache
 import (
 	"math/bits"
 
-	"tsdbd/column"
+	"tsdbd/model/column"
 )
 
 // Rows of a series lie in chunks of 1 to 32 rows, chunks are linked newest to

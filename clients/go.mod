@@ -14,6 +14,7 @@ require (
 	github.com/influxdata/line-protocol v0.0.0-20200327222509-2487e7298839 // indirect
 	github.com/oapi-codegen/runtime v1.0.0 // indirect
 	golang.org/x/net v0.23.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 )
 
 replace tsdbd => ../

@@ -15,7 +15,7 @@ import (
 	v2log "github.com/influxdata/influxdb-client-go/v2/log"
 	v1 "github.com/influxdata/influxdb1-client/v2"
 
-	"tsdbd/internal/apptest"
+	"tsdbd/internal/testkit/apptest"
 )
 
 // moduleVersion returns the version of a module that this test is built with.

@@ -13,7 +13,7 @@ import (
 func TestGrafana(t *testing.T) {
 	s := newSuite(t, "Grafana's queries")
 	s.version = "4 to 12"
-	out, errs, err := command(t, root(), append(os.Environ(), "TSDBD_PEERS=1"), "", "go", "test", "-count=1", "-v", "-run", "^Test(Peer)?Dashboards$", "./internal/apptest")
+	out, errs, err := command(t, root(), append(os.Environ(), "TSDBD_PEERS=1"), "", "go", "test", "-count=1", "-v", "-run", "^Test(Peer)?Dashboards$", "./internal/testkit/apptest")
 	for _, m := range regexp.MustCompile(`(\d+) passed, (\d+) failed`).FindAllStringSubmatch(out, -1) {
 		passed, _ := strconv.Atoi(m[1])
 		failed, _ := strconv.Atoi(m[2])

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/apptest"
+	"tsdbd/internal/testkit/apptest"
 )
 
 // migrated are asked of both servers after the move.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tsdbd/internal/apptest"
+	"tsdbd/internal/testkit/apptest"
 )
 
 // TestNode uses the npm packages influx and @influxdata/influxdb-client, which

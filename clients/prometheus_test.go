@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/internal/apptest"
+	"tsdbd/internal/testkit/apptest"
 )
 
 // prometheus starts the installed Prometheus with a configuration.

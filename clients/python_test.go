@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/apptest"
+	"tsdbd/internal/testkit/apptest"
 )
 
 // python returns the interpreter that has the influxdb package.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/apptest"
+	"tsdbd/internal/testkit/apptest"
 )
 
 // shellImport is a file for influx -import.

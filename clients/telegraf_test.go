@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/internal/apptest"
+	"tsdbd/internal/testkit/apptest"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tsdbd/httpapi"
-	"tsdbd/internal/badinput"
+	"tsdbd/internal/testkit/badinput"
 )
 
 func TestBadInput(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/query"
 )
 

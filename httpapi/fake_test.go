@@ -16,10 +16,10 @@ import (
 	"github.com/influxdata/influxql"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/column"
 	"tsdbd/httpapi"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/query"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/httpapi"
-	"tsdbd/internal/badinput"
+	"tsdbd/internal/testkit/badinput"
 )
 
 // FuzzWrite sends any body: it is stored or refused, and a body of which

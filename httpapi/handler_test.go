@@ -20,9 +20,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"tsdbd/column"
 	"tsdbd/httpapi"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/query"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/column"
 	"tsdbd/meta"
+	"tsdbd/model/column"
 	"tsdbd/query"
 )
 

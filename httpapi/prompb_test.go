@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsdbd/column"
+	"tsdbd/model/column"
 )
 
 // FuzzPrometheusMessages holds that no bytes make the readers of remote write

@@ -9,8 +9,8 @@ import (
 
 	"github.com/klauspost/compress/snappy"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // promMeasurement is the measurement of a series without a name.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/column"
+	"tsdbd/model/column"
 )
 
 // slowClient notes what is written between two deadlines, and takes rate bytes

@@ -19,9 +19,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/column"
 	"tsdbd/httpapi"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/query"
 )
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/httpapi"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/query"
 )
 

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
+	"tsdbd/model/column"
 )
 
 // maxErrorBytes bounds the lines quoted in an error: a body of nothing but bad

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/httpapi"
+	"tsdbd/model/column"
 )
 
 // sinkStore takes everything and keeps nothing: what is left is the API.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
-	"tsdbd/internal/load"
+	"tsdbd/internal/testkit/load"
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
+	"tsdbd/model/column"
 	"tsdbd/shard"
 	"tsdbd/store"
 )

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )

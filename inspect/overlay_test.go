@@ -14,7 +14,7 @@ import (
 	"slices"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 )
 

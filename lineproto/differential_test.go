@@ -13,9 +13,9 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 func newRand(t testing.TB) *rand.Rand {

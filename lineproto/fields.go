@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"unsafe"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // field is a field of a line: its unescaped key and its value.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // TestScanFloat holds scanFloat against strconv over random decimals of all

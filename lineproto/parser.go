@@ -4,8 +4,8 @@ import (
 	"math"
 	"unsafe"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // Options says how bodies are read. The zero value reads nanoseconds and

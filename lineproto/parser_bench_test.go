@@ -8,7 +8,7 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
-	"tsdbd/column"
+	"tsdbd/model/column"
 )
 
 // BenchmarkParse reads known series, 1,000 of them in steady order.

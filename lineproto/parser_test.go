@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/internal/proc"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // render writes a batch as text: a line a point, "key|field:type=value ... @time".

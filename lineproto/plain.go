@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"math"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // longName is the longest spelling of a series, and the longest field key, that

@@ -5,8 +5,8 @@ import (
 	"math"
 	"unsafe"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // slack is how far behind a field's prefix predicted may look: a sign, the 19

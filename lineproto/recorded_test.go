@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // recordedCase is a write and what InfluxDB 1.12 made of it.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"unsafe"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // slow reads the line at pos by the rules of InfluxDB 1.x, all of them, and

@@ -1,6 +1,6 @@
 package lineproto
 
-import "tsdbd/column"
+import "tsdbd/model/column"
 
 // parseSlow is Parse without the fast path.
 func (p *Parser) parseSlow(batch *column.Batch, table *column.Table, body []byte, opt Options) (int, *Errors) {

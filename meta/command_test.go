@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tsdbd/internal/identity"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // randomName returns a name as line protocol can spell it: any bytes, but no

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"tsdbd/meta"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // Admin is what statements change and ask of a store beside its data.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"unsafe"
 
-	"tsdbd/column"
 	"tsdbd/internal/vector"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // cut is the rows [lo, hi) of a chunk that lie in one window, or in several

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 )
 

@@ -5,9 +5,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"tsdbd/column"
 	"tsdbd/internal/hll"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // sumHLL makes a sketch of the distinct values of each window, as text.

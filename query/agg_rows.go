@@ -9,8 +9,8 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // eachWindow cuts rows in the level's direction into windows.

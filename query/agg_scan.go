@@ -8,10 +8,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/internal/vector"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 func floatOf(bits uint64) float64 { return math.Float64frombits(bits) }

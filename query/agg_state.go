@@ -5,9 +5,9 @@ import (
 	"math"
 	"math/bits"
 
-	"tsdbd/column"
 	"tsdbd/internal/vector"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // slotKind is a partial aggregate. Each has an exact or compensated merge, so

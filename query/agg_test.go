@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 func TestRanks(t *testing.T) {

@@ -54,7 +54,7 @@
 //     lost, ties are settled by value and series key.
 //   - Rows of equal time stand as InfluxDB's merge of their series leaves them
 //     (seriesHeap); those of many series, or read in slices, in the order of the
-//     tag sets. internal/golden lists the recorded cases where we answer otherwise
+//     tag sets. internal/testkit/golden lists the recorded cases where we answer otherwise
 //     than InfluxDB 1.12, with the reason.
 //   - Empty windows that a LIMIT cuts off are never made. Windows, rows and
 //     results held at once are bounded by SelectOptions.MemoryBytes.

@@ -14,7 +14,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // The errors of query execution that callers branch on, with InfluxDB's texts.

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // profile is what EXPLAIN ANALYZE learns of a statement under way. It stands

@@ -16,7 +16,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // Exploration asks what the series of a database are made of.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 func TestSplitTime(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // operand is a column that takes part in an expression: a vector with a slot

@@ -3,8 +3,8 @@ package query
 import (
 	"math"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // mathArgs returns the number of arguments of a math function, 0 if name is none.

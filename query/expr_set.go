@@ -7,8 +7,8 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // InfluxQL has no tree for x IN (a, b): it is a BinaryExpr whose right side is

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // TestSetsLikeComparisons compares IN and NOT IN with the comparisons they

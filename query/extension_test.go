@@ -7,7 +7,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/internal/golden"
+	"tsdbd/internal/testkit/golden"
 )
 
 // goldenQueries returns every text of a query that was recorded.

@@ -3,8 +3,8 @@ package query
 import (
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // cells is what one call gives for one group: values at times, in the

@@ -15,7 +15,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // TestMemoryIsShared holds one SELECT in the middle: another one that fits

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"tsdbd/column"
+	"tsdbd/model/column"
 )
 
 // holed is a benchStore of which every field lacks a row in four, another one

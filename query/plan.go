@@ -9,7 +9,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // source is what one entry of FROM reads: a measurement or a subquery.

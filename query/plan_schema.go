@@ -8,7 +8,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // systemSources are names that stood for the catalog in old releases.

@@ -1,8 +1,8 @@
 package query
 
 import (
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // Result is a piece of the answer to one statement. A statement yields one or

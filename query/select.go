@@ -10,9 +10,9 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // SelectOptions says in which surroundings a SELECT runs. The zero value

@@ -11,10 +11,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/internal/proc"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // benchStore is one shard of regular float series, made in memory: hosts

@@ -5,8 +5,8 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // callRun executes the aggregates of one level.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/internal/vector"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // joinCells merges the times of cells: rows with one time become one, several

@@ -3,9 +3,9 @@ package query
 import (
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // decider tells from the statistics of a chunk whether a predicate holds for

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // randomPredicate is a predicate over f, i, u, b, s, the tag h and what nobody has.

@@ -8,7 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // The first rows of many series are those of few of them. Before rows are read,

@@ -13,9 +13,9 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
-	"tsdbd/internal/golden"
+	"tsdbd/internal/testkit/golden"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // groupTable numbers the output series of a level: measurement and values of

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // intoRows is how many rows SELECT INTO gathers before it writes them.

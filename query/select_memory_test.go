@@ -10,11 +10,11 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/column"
 	"tsdbd/internal/vector"
 	"tsdbd/lineproto"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // memStore is a storage in memory, fed with line protocol. How it cuts series

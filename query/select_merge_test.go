@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // nextRows is the heap of the standard library, which InfluxDB merges with.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // reading is the rows of one range of times in one order, read once for all

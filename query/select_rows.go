@@ -10,10 +10,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // rowset is a table of rows of one group, in order of time.

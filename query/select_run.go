@@ -7,9 +7,9 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 var errTooManyWindows = errors.New("too many GROUP BY time windows: narrow the time range or widen the interval")

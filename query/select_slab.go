@@ -1,6 +1,6 @@
 package query
 
-import "tsdbd/column"
+import "tsdbd/model/column"
 
 // groupRows is what a worker has read of a group.
 type groupRows struct {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // profiled runs a statement with counting cursors.

@@ -14,7 +14,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // Cardinalities are exact here: they come from the index's sets of series. The

@@ -11,9 +11,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // showFieldKeys shows the fields of the default or named policy, one row for

@@ -11,7 +11,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // showMeasurements looks at all policies of the database. The forms with a

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // newTable returns a table without rows. types are the columns' types.

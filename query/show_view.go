@@ -13,7 +13,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // indexView is the set of shards that a SHOW statement looks at.

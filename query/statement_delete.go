@@ -8,10 +8,10 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // dropMeasurement removes a measurement from all policies. A missing one is

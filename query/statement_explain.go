@@ -8,7 +8,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // explain shows how a SELECT is taken apart: for each aggregate, or for the

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 func TestExplain(t *testing.T) {

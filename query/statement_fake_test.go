@@ -13,10 +13,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
-	"tsdbd/column"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // fakeStore is a catalog and an index in memory: enough storage for statements

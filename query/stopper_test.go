@@ -12,9 +12,9 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // lookContext counts how often it was asked whether it has ended since a chunk

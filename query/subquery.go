@@ -6,8 +6,8 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // subColumn says where a reference of the outer statement is found in the rows

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // textStore has rows of text bytes each, in 4 series.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/internal/vector"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // transform computes the functions that turn a series of values into another:

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // forecast is the Holt-Winters model: a level, a damped trend and, with a

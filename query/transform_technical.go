@@ -6,8 +6,8 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // indicator is a technical analysis function that sees one value at a time.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // castVector returns v as a column of type t. Numbers turn into one another

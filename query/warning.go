@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // maxWarnings is how many losses an answer tells one by one.

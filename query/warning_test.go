@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 type lossyView struct {

@@ -1,9 +1,9 @@
 package shard
 
 import (
-	"tsdbd/column"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // rowsChunk is a chunk of rows in memory.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 var _ scan.CostEstimator = (*View)(nil)

@@ -8,9 +8,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/cache"
-	"tsdbd/column"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 	"tsdbd/tsm"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"tsdbd/cache"
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )

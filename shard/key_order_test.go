@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsm"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the outputs of the scripts in testdata anew")

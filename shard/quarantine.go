@@ -13,7 +13,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )

@@ -6,9 +6,9 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )

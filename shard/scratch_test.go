@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsm"
 )
 

@@ -15,11 +15,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/cache"
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )

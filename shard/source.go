@@ -1,8 +1,8 @@
 package shard
 
 import (
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsm"
 )
 

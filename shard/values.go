@@ -3,7 +3,7 @@ package shard
 import (
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 var (

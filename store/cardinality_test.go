@@ -12,11 +12,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // dropped returns the reason and number of a partial write, "" and 0 of a whole one.

@@ -15,12 +15,12 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 	"tsdbd/shard"
 )
 

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 var flipRuns = flag.Int("flips", 40, "flips and cuts per file of TestDamagedFiles")

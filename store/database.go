@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/internal/identity"
 	"tsdbd/meta"
+	"tsdbd/model/column"
 	"tsdbd/shard"
 	"tsdbd/tsi"
 )

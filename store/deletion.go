@@ -11,7 +11,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 	"tsdbd/shard"
 	"tsdbd/tsi"
 	"tsdbd/wal"

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 	"tsdbd/tsi"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/identity"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/shard"

@@ -15,7 +15,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // TestDropInDoubt fails a drop so that only the next start tells whether it took

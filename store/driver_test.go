@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 	"tsdbd/shard"
 	"tsdbd/tsi"
 )

@@ -15,7 +15,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // TestDropStorm drops and makes databases, lets shards expire, deletes, reads,

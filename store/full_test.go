@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // TestDiskFull fills the disk under writes and flushes, several times, and

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 	"tsdbd/wal"
 )
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // TestMappedFilesUnreadable cuts every mapped file of an open store, one kind

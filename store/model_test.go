@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // points is the oracle: what a database must hold, by series key, time, field.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsi"
 )
 

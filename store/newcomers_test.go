@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // fieldsOf returns the fields of a measurement in all shards, as SHOW FIELD

@@ -10,7 +10,7 @@ import (
 
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 	"tsdbd/shard"
 )
 

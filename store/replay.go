@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsi"
 	"tsdbd/wal"
 )

@@ -15,8 +15,8 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/model/scan"
 	"tsdbd/retention"
-	"tsdbd/scan"
 	"tsdbd/shard"
 	"tsdbd/wal"
 )

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // TestAgainstModel runs random writes, deletes, flushes, compactions and

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 )
 
 // TestUnflushedMatchesShards compares what the store has at hand of its shards

@@ -5,7 +5,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/scan"
 	"tsdbd/shard"
 )
 

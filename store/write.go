@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/wal"
 )
 

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
-	"tsdbd/internal/load"
+	"tsdbd/internal/testkit/load"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
+	"tsdbd/model/column"
 )
 
 var replaySeries = flag.Int("replay-series", 100_000, "BenchmarkReplay: series of the log")

@@ -1,8 +1,8 @@
 package tsi
 
 import (
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // FieldClaim holds the types of new fields for one write, from its checks until

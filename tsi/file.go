@@ -10,11 +10,11 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/mapped"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // File is an open, mapped, immutable TSI file. It is safe for concurrent use

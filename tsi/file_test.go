@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 func testFile(t testing.TB, fs *vfstest.FS, path string, n int) *File {

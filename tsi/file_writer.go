@@ -7,9 +7,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cespare/xxhash/v2"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
+	"tsdbd/model/column"
 )
 
 // A TSI file: a header, per measurement the pages and large postings of its

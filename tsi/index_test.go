@@ -14,8 +14,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // modelIndex is what an Index should be: maps.

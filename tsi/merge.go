@@ -5,8 +5,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
+	"tsdbd/model/column"
 )
 
 // MergeOptions say how MergeFiles treats what is deleted.

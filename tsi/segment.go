@@ -8,9 +8,9 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // segment is the index of the series added since a Freeze, in memory. Per

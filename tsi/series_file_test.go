@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/column"
+	"tsdbd/model/column"
 )
 
 // View is an immutable picture of an Index: later writes do not show in it.

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"math"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/tsm/codec"
 )
 

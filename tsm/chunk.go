@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 	"tsdbd/tsm/codec"
 )
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // bytesFS is a file system of one file in memory, mapped as it is.

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // An entry page holds the index entries of a group of up to 64 series:

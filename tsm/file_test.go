@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 func TestRoundTrip(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // newRand returns a generator whose seed a failing test prints.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 var update = flag.Bool("update", false, "rewrite small.golden and the example in docs/formats/tsm.md")

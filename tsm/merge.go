@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"tsdbd/column"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // mergeState is the memory of AppendEncoded.

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // Copying every chunk whole gives the same file as writing the rows.

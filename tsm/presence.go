@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"tsdbd/column"
+	"tsdbd/model/column"
 )
 
 // The presence of a column that lacks values in some rows stands before its

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/mapped"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // Reader is an open file, mapped into memory. It is safe for concurrent use

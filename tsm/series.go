@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // pageHeader is the parsed start of an entry page.

@@ -5,11 +5,11 @@ import (
 	"math"
 	"math/bits"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vector"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // A statistics record is a length byte and as many bytes:

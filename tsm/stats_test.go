@@ -6,9 +6,9 @@ import (
 	"math/big"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // bruteStats computes the statistics of a column the long way. Sum and

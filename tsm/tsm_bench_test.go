@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // shortSet is a set of n series of one row of two integers.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"math"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // maxDamages bounds how many damages Verify lists.

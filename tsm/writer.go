@@ -7,11 +7,11 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/scan"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
 	"tsdbd/tsm/codec"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/golang/snappy"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // decoder turns payloads back into entries. It lives for one replay: a series

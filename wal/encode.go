@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math/bits"
 
-	"tsdbd/column"
 	"tsdbd/internal/binio"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // An entry's payload (uv = unsigned varint, zv = zigzag varint):

@@ -1,8 +1,8 @@
 package wal
 
 import (
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // Entry is one atomic unit of the log: the points of one write request, or one

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 const (

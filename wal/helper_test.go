@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 var updateFlag = flag.Bool("update", false, "rewrite golden files and generated documentation")

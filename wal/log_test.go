@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 func TestRoundTrip(t *testing.T) {

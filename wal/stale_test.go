@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"testing"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // TestStaleDefinition loses the definition of a series in a segment, where an

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // benchEntry is a request of a scrape: rows of 10 fields, one per series, at

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/column"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
+	"tsdbd/model/column"
 	"tsdbd/query"
 	"tsdbd/store"
 )

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/internal/apptest"
 	"tsdbd/internal/proc"
+	"tsdbd/internal/testkit/apptest"
 )
 
 // TestImportCountsWhatIsRefused: the counts are those of the points, with and

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"tsdbd/inspect"
-	"tsdbd/internal/apptest"
+	"tsdbd/internal/testkit/apptest"
 )
 
 // tsdbd runs the program in this process.

@@ -20,11 +20,11 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"tsdbd/continuous"
 	"tsdbd/httpapi"
 	"tsdbd/meta"
-	"tsdbd/monitor"
-	"tsdbd/subscriber"
+	"tsdbd/services/continuous"
+	"tsdbd/services/monitor"
+	"tsdbd/services/subscriber"
 )
 
 // config is everything that can be set. Keys are the toml names; the

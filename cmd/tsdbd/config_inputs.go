@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"tsdbd/input"
-	"tsdbd/input/collectd"
-	"tsdbd/input/graphite"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
+	"tsdbd/services/input"
+	"tsdbd/services/input/collectd"
+	"tsdbd/services/input/graphite"
 )
 
 // inputConfig is what all inputs beside HTTP have.

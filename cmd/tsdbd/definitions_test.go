@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/apptest"
+	"tsdbd/internal/testkit/apptest"
 )
 
 // TestRestoreDefinitions restores users, continuous queries and subscriptions

@@ -6,10 +6,10 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
+	"tsdbd/model/column"
 	"tsdbd/query"
+	"tsdbd/services/subscriber"
 	"tsdbd/store"
-	"tsdbd/subscriber"
 )
 
 // engine is the store as the API and the query executor see it.

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/query"
 	"tsdbd/store"
 )

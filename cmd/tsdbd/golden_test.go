@@ -17,7 +17,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/internal/golden"
+	"tsdbd/internal/testkit/golden"
 )
 
 var goldenOurs = flag.String("golden.ours", "", "append what differs to this file, as differences")

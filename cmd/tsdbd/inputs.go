@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"tsdbd/httpapi"
-	"tsdbd/input"
-	"tsdbd/input/collectd"
-	"tsdbd/input/graphite"
-	"tsdbd/input/opentsdb"
-	"tsdbd/input/udp"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/services/input"
+	"tsdbd/services/input/collectd"
+	"tsdbd/services/input/graphite"
+	"tsdbd/services/input/opentsdb"
+	"tsdbd/services/input/udp"
 )
 
 // selfWriter is where inputs and the monitor write: where clients do, and

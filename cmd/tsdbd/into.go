@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"tsdbd/column"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/query"
 	"tsdbd/store"
 )

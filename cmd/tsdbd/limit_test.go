@@ -9,10 +9,10 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/query"
 	"tsdbd/store"
 )

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/internal/badinput"
 	"tsdbd/internal/proc"
+	"tsdbd/internal/testkit/badinput"
 )
 
 // TestMain makes the test binary the server when a test starts it as such, so

@@ -18,7 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/column"
+	"tsdbd/model/column"
 )
 
 // heapShare is the part of the memory there is that the Go heap may take. The

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tsdbd/httpapi"
-	"tsdbd/internal/load"
+	"tsdbd/internal/testkit/load"
 	"tsdbd/store"
 )
 

@@ -13,10 +13,10 @@ import (
 	"github.com/influxdata/influxql"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/column"
 	"tsdbd/internal/proc"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
+	"tsdbd/model/column"
 	"tsdbd/query"
 	"tsdbd/store"
 )

@@ -17,13 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"tsdbd/backup"
-	"tsdbd/continuous"
 	"tsdbd/httpapi"
 	"tsdbd/meta"
-	"tsdbd/monitor"
 	"tsdbd/query"
+	"tsdbd/services/continuous"
+	"tsdbd/services/monitor"
+	"tsdbd/services/subscriber"
 	"tsdbd/store"
-	"tsdbd/subscriber"
 )
 
 // serve opens everything, serves until ctx ends, and closes everything in

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"tsdbd/continuous"
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/services/continuous"
+	"tsdbd/services/subscriber"
 	"tsdbd/store"
-	"tsdbd/subscriber"
 )
 
 // statisticSources is where SHOW STATS asks beside the executor. It is set when

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/meta"
 	"tsdbd/store"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 var update = flag.Bool("update", false, "write golden files that do not exist yet")

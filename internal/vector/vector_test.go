@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // TestPlainLoops holds every function against its definition, on values with

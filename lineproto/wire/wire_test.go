@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/column"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/lineproto"
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // encode writes the rows of a batch.

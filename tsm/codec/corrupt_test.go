@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // sampleBlock is a block with its count and a decoder that reports only the

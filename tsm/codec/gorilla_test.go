@@ -8,7 +8,7 @@ import (
 
 	"github.com/dgryski/go-tsz"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // bitList is a stream of bits, most significant first, for tests.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // lengths are the block lengths the property tests go through.

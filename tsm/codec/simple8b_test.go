@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // TestSimple8Runs decodes words for 240 and 120 equal offsets at every place

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"tsdbd/internal/testseed"
+	"tsdbd/internal/testkit/testseed"
 )
 
 // scalar runs f with the loops in Go.

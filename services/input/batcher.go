@@ -1,0 +1,452 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tsdbd/lineproto"
+	"tsdbd/meta"
+	"tsdbd/model/column"
+)
+
+// Writer is where points go: the same that HTTP writes go to.
+type Writer interface {
+	// Table returns the database's table of series, or meta.ErrDatabaseNotFound.
+	Table(db string) (*column.Table, error)
+	// Write returns nil when all points are durable. An error that has
+	// PartialWrite() (reason string, dropped int) says that all others are;
+	// one that is Temporary() may be tried again.
+	Write(ctx context.Context, db, rp string, batch *column.Batch) error
+	// Ensure makes the database, and the policy if rp names one, unless they
+	// are there.
+	Ensure(ctx context.Context, db, rp string) error
+}
+
+// Options configure a Batcher. Writer and Database are required.
+type Options struct {
+	Writer   Writer
+	Logger   *slog.Logger // nil discards
+	Database string
+	// RetentionPolicy "" is the database's default.
+	RetentionPolicy string
+	// A batch is written when it has BatchSize points or is BatchTimeout old;
+	// BatchPending batches may wait to be written. 0: the defaults below.
+	BatchSize    int
+	BatchPending int
+	BatchTimeout time.Duration
+	// Writers is how many batches are written at a time; above 1 their order
+	// is not kept. 0: 1.
+	Writers int
+}
+
+// The values that stand in for zero Options; InfluxDB's.
+const (
+	DefaultBatchSize    = 5000
+	DefaultBatchPending = 10
+	DefaultBatchTimeout = time.Second
+)
+
+// maxBatchBytes is the size at which a batch is passed on though it has less
+// than BatchSize points.
+const maxBatchBytes = 1 << 20
+
+// Between two tries of a write that failed for a time.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// errClosed is returned to those who still send while an input stops.
+var errClosed = errors.New("input is closing")
+
+// errFull is returned when all batches wait to be written.
+var errFull = errors.New("all batches wait to be written")
+
+// temporary is what an error offers that goes away by itself.
+type temporary interface {
+	error
+	Temporary() bool
+}
+
+func isTemporary(err error) bool {
+	var t temporary
+	return errors.As(err, &t) && t.Temporary()
+}
+
+// Batcher gathers points and writes them in batches.
+type Batcher struct {
+	opt    Options
+	counts Counts
+	log    *slog.Logger
+
+	mu struct {
+		sync.Mutex
+		current *batch // being filled, nil if none
+		parser  lineproto.Parser
+		closed  bool
+	}
+	free    chan *batch // those that are empty
+	full    chan *batch // those to be written; has room for all there are
+	writers sync.WaitGroup
+	closing chan struct{}
+	once    sync.Once
+
+	ctx    context.Context // of writes
+	cancel context.CancelFunc
+
+	told   atomic.Int64 // when the log was last told of a failure, Unix ns
+	untold atomic.Int64 // failures since
+}
+
+// batch is points on their way.
+type batch struct {
+	column.Batch
+	table   *column.Table
+	builder *column.Builder
+	timer   *time.Timer
+}
+
+func (b *batch) bytes() int { return 8*len(b.Values) + 32*len(b.Rows) + len(b.Strings) }
+
+// NewBatcher makes the database ready and starts the writers. Close stops them.
+func NewBatcher(opt Options) *Batcher {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.BatchSize <= 0 {
+		opt.BatchSize = DefaultBatchSize
+	}
+	if opt.BatchPending <= 0 {
+		opt.BatchPending = DefaultBatchPending
+	}
+	if opt.BatchTimeout <= 0 {
+		opt.BatchTimeout = DefaultBatchTimeout
+	}
+	opt.Writers = max(1, opt.Writers)
+	n := opt.BatchPending + 1
+	b := &Batcher{opt: opt, log: opt.Logger, free: make(chan *batch, n), full: make(chan *batch, n), closing: make(chan struct{})}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	for range n {
+		b.free <- new(batch)
+	}
+	if err := opt.Writer.Ensure(b.ctx, opt.Database, opt.RetentionPolicy); err != nil {
+		b.complain("database not made, it is tried again when points come", err)
+	}
+	for range opt.Writers {
+		b.writers.Go(b.write)
+	}
+	return b
+}
+
+// Counts returns what the batcher counts; decoders count what they receive.
+func (b *Batcher) Counts() *Counts { return &b.counts }
+
+// AddLines adds line protocol, times in units of so many nanoseconds, now for
+// lines without one. Points that find no room are dropped and counted, as are
+// bad lines. Nothing of text is kept.
+func (b *Batcher) AddLines(text []byte, unit int64, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.beginLocked(false); err != nil {
+		b.counts.Dropped.Add(countLines(text))
+		b.complain("points dropped", err)
+		return
+	}
+	c := b.mu.current
+	n, err := b.mu.parser.Parse(&c.Batch, c.table, text, lineproto.Options{Unit: unit, Now: now.UnixNano(), MaxErrorBytes: 1 << 10})
+	b.counts.Points.Add(int64(n))
+	var bad *lineproto.Errors
+	if errors.As(err, &bad) {
+		b.counts.BadPoints.Add(int64(bad.BadLines + bad.Refused))
+		b.log.Debug("bad points", "err", err)
+	}
+	b.addedLocked()
+}
+
+// countLines estimates the points of a text that is not parsed.
+func countLines(text []byte) (n int64) {
+	for i, c := range text {
+		if c == '\n' && i > 0 || i == len(text)-1 && c != '\n' {
+			n++
+		}
+	}
+	return n
+}
+
+// Offer adds points, or drops and counts them if there is no room.
+func (b *Batcher) Offer(points []Point) { _ = b.add(points, false) }
+
+// Add adds points and waits while there is no room. It returns false when the
+// batcher closes: the points are dropped.
+func (b *Batcher) Add(points []Point) bool { return b.add(points, true) }
+
+func (b *Batcher) add(points []Point, wait bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range points {
+		if err := b.beginLocked(wait); err != nil {
+			b.counts.Dropped.Add(int64(len(points) - i))
+			b.complain("points dropped", err)
+			return false
+		}
+		c := b.mu.current
+		b.count(add(c.builder, &points[i]))
+		b.addedLocked()
+	}
+	return true
+}
+
+// count counts a point that was taken, or not for the reason err.
+func (b *Batcher) count(err error) {
+	if err == nil {
+		b.counts.Points.Add(1)
+		return
+	}
+	b.counts.BadPoints.Add(1)
+	if err == column.ErrNotFinite {
+		b.counts.NotANumber.Add(1)
+	}
+	b.log.Debug("bad point", "err", err)
+}
+
+// beginLocked sees to it that there is a batch to fill. With wait it blocks for
+// one, and nobody else who holds points gets past the lock meanwhile; writers
+// do not take it.
+func (b *Batcher) beginLocked(wait bool) error {
+	if b.mu.closed {
+		return errClosed
+	}
+	if b.mu.current != nil {
+		return nil
+	}
+	var c *batch
+	select {
+	case c = <-b.free:
+	default:
+		if !wait {
+			return errFull
+		}
+		select {
+		case c = <-b.free:
+		case <-b.closing:
+			return errClosed
+		}
+	}
+	table, err := b.table()
+	for delay := firstRetry; err != nil && wait && isTemporary(err); delay = min(2*delay, lastRetry) {
+		b.complain("points wait", err)
+		if !b.sleep(delay) {
+			err = errClosed
+			break
+		}
+		table, err = b.table()
+	}
+	if err != nil {
+		b.free <- c
+		return err
+	}
+	c.table, c.builder = table, column.NewBuilder(table, &c.Batch)
+	c.timer = time.AfterFunc(b.opt.BatchTimeout, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.mu.current == c {
+			b.sealLocked()
+		}
+	})
+	b.mu.current = c
+	return nil
+}
+
+// sleep waits, or returns false when the batcher closes.
+func (b *Batcher) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-b.closing:
+		return false
+	}
+}
+
+// table returns the table of the database, making the database if it is gone.
+func (b *Batcher) table() (*column.Table, error) {
+	t, err := b.opt.Writer.Table(b.opt.Database)
+	if !errors.Is(err, meta.ErrDatabaseNotFound) {
+		return t, err
+	}
+	if err := b.opt.Writer.Ensure(b.ctx, b.opt.Database, b.opt.RetentionPolicy); err != nil {
+		return nil, err
+	}
+	return b.opt.Writer.Table(b.opt.Database)
+}
+
+// addedLocked passes the batch on if it is full.
+func (b *Batcher) addedLocked() {
+	if c := b.mu.current; len(c.Rows) >= b.opt.BatchSize || c.bytes() >= maxBatchBytes {
+		b.sealLocked()
+	}
+}
+
+func (b *Batcher) sealLocked() {
+	c := b.mu.current
+	b.mu.current = nil
+	c.timer.Stop()
+	b.full <- c // never blocks
+}
+
+// write writes batches until Close.
+func (b *Batcher) write() {
+	for c := range b.full {
+		if len(c.Rows) > 0 {
+			b.store(c)
+		}
+		c.Reset()
+		c.table, c.builder = nil, nil
+		b.free <- c
+	}
+}
+
+// store writes a batch, again and again while the store is full or busy.
+func (b *Batcher) store(c *batch) {
+	points := int64(len(c.Rows))
+	ensured := false
+	for delay := firstRetry; ; delay = min(2*delay, lastRetry) {
+		refused, err := b.writeOnce(b.ctx, &c.Batch)
+		switch {
+		case err == nil:
+			b.counts.Batches.Add(1)
+			b.counts.Written.Add(points - refused)
+			b.counts.Refused.Add(refused)
+			return
+		case errors.Is(err, meta.ErrRetentionPolicyNotFound) && !ensured:
+			ensured = true
+			if err = b.opt.Writer.Ensure(b.ctx, b.opt.Database, b.opt.RetentionPolicy); err == nil {
+				continue
+			}
+		}
+		if !isTemporary(err) || b.ctx.Err() != nil {
+			b.counts.BatchesFailed.Add(1)
+			b.counts.Failed.Add(points)
+			b.complain("batch not written", err)
+			return
+		}
+		b.complain("batch waits to be written", err)
+		t := time.NewTimer(delay)
+		select {
+		case <-t.C:
+		case <-b.ctx.Done():
+			t.Stop()
+		}
+	}
+}
+
+// writeOnce writes a batch and tells how many of its points were refused.
+func (b *Batcher) writeOnce(ctx context.Context, c *column.Batch) (refused int64, err error) {
+	err = b.opt.Writer.Write(ctx, b.opt.Database, b.opt.RetentionPolicy, c)
+	var partial interface{ PartialWrite() (string, int) }
+	if errors.As(err, &partial) {
+		_, n := partial.PartialWrite()
+		b.complain("points refused", err)
+		return int64(n), nil
+	}
+	return 0, err
+}
+
+// WritePoints writes points at once: they are durable when it returns nil. bad
+// is why the first of those that cannot be stored cannot; the others are written
+// all the same.
+func (b *Batcher) WritePoints(ctx context.Context, points []Point) (bad, err error) {
+	table, err := b.table()
+	if err != nil {
+		return nil, err
+	}
+	var c column.Batch
+	build := column.NewBuilder(table, &c)
+	for i := range points {
+		reason := add(build, &points[i])
+		b.count(reason)
+		if reason != nil && bad == nil {
+			bad = reason
+		}
+	}
+	if len(c.Rows) == 0 {
+		return bad, nil
+	}
+	refused, err := b.writeOnce(ctx, &c)
+	if errors.Is(err, meta.ErrRetentionPolicyNotFound) {
+		if err := b.opt.Writer.Ensure(ctx, b.opt.Database, b.opt.RetentionPolicy); err != nil {
+			return bad, err
+		}
+		refused, err = b.writeOnce(ctx, &c)
+	}
+	if err != nil {
+		b.counts.BatchesFailed.Add(1)
+		b.counts.Failed.Add(int64(len(c.Rows)))
+		return bad, err
+	}
+	b.counts.Batches.Add(1)
+	b.counts.Written.Add(int64(len(c.Rows)) - refused)
+	b.counts.Refused.Add(refused)
+	if refused > 0 && bad == nil {
+		bad = fmt.Errorf("%d points refused by the store", refused)
+	}
+	return bad, nil
+}
+
+// complainEvery bounds how often the log tells of failures.
+const complainEvery = 10 * time.Second
+
+// Complain logs a failure of the listener, unless the input logged one a moment
+// ago.
+func (b *Batcher) Complain(message string, err error) { b.complain(message, err) }
+
+// complain logs a failure, unless it did a moment ago.
+func (b *Batcher) complain(message string, err error) {
+	now, last := time.Now().UnixNano(), b.told.Load()
+	if last != 0 && now-last < int64(complainEvery) || !b.told.CompareAndSwap(last, now) {
+		b.untold.Add(1)
+		return
+	}
+	b.log.Warn(message, "db", b.opt.Database, "rp", b.opt.RetentionPolicy, "err", err, "not_told", b.untold.Swap(0))
+}
+
+// Close writes what was added and stops. When ctx ends first, what is left is
+// dropped and counted. Whoever adds must have stopped or is told so.
+func (b *Batcher) Close(ctx context.Context) {
+	b.once.Do(func() {
+		stop := context.AfterFunc(ctx, b.cancel)
+		defer stop()
+		close(b.closing) // whoever waits for room gives up the lock
+		b.mu.Lock()
+		b.mu.closed = true
+		if b.mu.current != nil {
+			b.sealLocked()
+		}
+		close(b.full)
+		b.mu.Unlock()
+		b.writers.Wait()
+		b.cancel()
+	})
+}
+
+// CloseAfter closes a listener and then the batcher. When ctx ends while the
+// listener still waits for room, the batcher closes first and it gives up.
+func (b *Batcher) CloseAfter(ctx context.Context, listener io.Closer) error {
+	closed := make(chan error, 1)
+	go func() { closed <- listener.Close() }()
+	select {
+	case err := <-closed:
+		b.Close(ctx)
+		return err
+	case <-ctx.Done():
+	}
+	b.Close(ctx)
+	return <-closed
+}

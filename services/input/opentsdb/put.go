@@ -1,0 +1,218 @@
+package opentsdb
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+
+	"tsdbd/model"
+	"tsdbd/services/input"
+)
+
+// MaxBodyBytes bounds the body of a POST, as received and decompressed.
+const MaxBodyBytes = 25_000_000
+
+// putPoint is a point as JSON has it.
+type putPoint struct {
+	Metric    string            `json:"metric"`
+	Timestamp json.Number       `json:"timestamp"`
+	Value     json.Number       `json:"value"`
+	Tags      map[string]string `json:"tags"`
+}
+
+// DefaultBodyMemory bounds the bodies held at a time, in bytes.
+const DefaultBodyMemory = 4 * MaxBodyBytes
+
+// chunkPoints are decoded and written at a time: JSON of tiny points takes much
+// more memory decoded than as text.
+const chunkPoints = 5000
+
+var (
+	errTooLarge = errors.New("body is too large")
+	errTooMany  = errors.New("too many requests with large bodies")
+)
+
+// eachChunk decodes a point or an array of points and hands them to f, so many
+// at a time; the slice is f's until it returns. Numbers may stand in quotes.
+func eachChunk(body []byte, f func([]input.Point) error) error {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	d := json.NewDecoder(bytes.NewReader(body))
+	array := len(body) > 0 && body[0] == '['
+	if array {
+		if _, err := d.Token(); err != nil {
+			return err
+		}
+	}
+	var points []input.Point
+	for n := 0; !array && n == 0 || array && d.More(); n++ {
+		var p putPoint
+		if err := d.Decode(&p); err != nil {
+			return err
+		}
+		point, err := p.point()
+		if err != nil {
+			return fmt.Errorf("point %d: %w", n, err)
+		}
+		if points = append(points, point); len(points) == chunkPoints {
+			if err := f(points); err != nil {
+				return err
+			}
+			points = points[:0]
+		}
+	}
+	if array {
+		if _, err := d.Token(); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something stands behind the points")
+	}
+	if len(points) == 0 {
+		return nil
+	}
+	return f(points)
+}
+
+func (p *putPoint) point() (input.Point, error) {
+	if p.Metric == "" {
+		return input.Point{}, errors.New("no metric")
+	}
+	stamp, err := p.Timestamp.Int64()
+	if err != nil {
+		return input.Point{}, fmt.Errorf("timestamp %q is no integer", p.Timestamp)
+	}
+	at, ok := parseTime(stamp)
+	if !ok {
+		return input.Point{}, fmt.Errorf("timestamp %q is out of range", p.Timestamp)
+	}
+	value, err := strconv.ParseFloat(p.Value.String(), 64)
+	if err != nil {
+		return input.Point{}, fmt.Errorf("value %q is no number", p.Value)
+	}
+	out := input.Point{Measurement: p.Metric, Time: at, Fields: []input.Field{{Key: "value", Value: value}}}
+	for k, v := range p.Tags {
+		out.Tags = append(out.Tags, model.Tag{Key: k, Value: v})
+	}
+	return out, nil
+}
+
+// ServeHTTP answers POST /api/put, and /api/metadata/put, which is taken and
+// has no effect.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.requests.Add(1)
+	switch {
+	case r.URL.Path != "/api/put" && r.URL.Path != "/api/metadata/put":
+		answer(w, http.StatusNotFound, errors.New("not found"))
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		answer(w, http.StatusMethodNotAllowed, errors.New("method not allowed"))
+	case r.URL.Path == "/api/metadata/put":
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		status, err := s.put(w, r)
+		if err != nil {
+			answer(w, status, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// put stores the points of a body, durably when it returns nil. Those in front
+// of one that is no point are stored all the same.
+func (s *Service) put(w http.ResponseWriter, r *http.Request) (status int, err error) {
+	body := &body{used: &s.bodies, limit: s.bodyMemory}
+	defer body.release()
+	err = body.read(w, r)
+	s.Counts().Bytes.Add(int64(len(body.bytes)))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge) || errors.Is(err, errTooLarge):
+		return http.StatusRequestEntityTooLarge, errTooLarge
+	case errors.Is(err, errTooMany):
+		return http.StatusServiceUnavailable, err
+	case err != nil:
+		return http.StatusBadRequest, err
+	}
+	var bad, failed error
+	err = eachChunk(body.bytes, func(points []input.Point) error {
+		var reason error
+		reason, failed = s.batcher.WritePoints(r.Context(), points)
+		if bad == nil {
+			bad = reason
+		}
+		return failed
+	})
+	switch {
+	case failed != nil:
+		return http.StatusServiceUnavailable, failed
+	case err != nil:
+		s.Counts().BadPoints.Add(1)
+		return http.StatusBadRequest, err
+	}
+	return http.StatusBadRequest, bad
+}
+
+// body is the bytes of a body, charged to what all bodies may take.
+type body struct {
+	bytes []byte
+	used  *atomic.Int64 // by all bodies
+	limit int64         // of that
+	taken int64
+}
+
+func (b *body) release() { b.used.Add(-b.taken) }
+
+// read reads a body to its end.
+func (b *body) read(w http.ResponseWriter, r *http.Request) error {
+	src := http.MaxBytesReader(w, r.Body, MaxBodyBytes)
+	if !strings.EqualFold(r.Header.Get("Content-Encoding"), "gzip") {
+		return b.append(src)
+	}
+	z, err := gzip.NewReader(src)
+	if err != nil {
+		return err
+	}
+	return b.append(z)
+}
+
+func (b *body) append(r io.Reader) error {
+	for {
+		if len(b.bytes) > MaxBodyBytes {
+			return errTooLarge
+		}
+		if free := cap(b.bytes) - len(b.bytes); free == 0 {
+			grow := max(64<<10, cap(b.bytes))
+			b.taken += int64(grow)
+			if b.used.Add(int64(grow)) > b.limit {
+				return errTooMany
+			}
+			b.bytes = append(make([]byte, 0, cap(b.bytes)+grow), b.bytes...)
+		}
+		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// answer answers with an error in OpenTSDB's form.
+func answer(w http.ResponseWriter, status int, err error) {
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{"code": status, "message": err.Error()}}) // cannot fail
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client is gone if this fails
+}
