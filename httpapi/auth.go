@@ -11,15 +11,16 @@ import (
 // DefaultRealm is InfluxDB's name for what a password opens.
 const DefaultRealm = "InfluxDB"
 
-// access is what a route takes when logins are required.
-type access uint8
+// Access says who may use a route when logins are required.
+type Access uint8
 
+// The kinds of Access of a Mount.
 const (
-	open      access = iota // anyone
+	AdminOnly Access = iota // an administrator
+	LoggedIn                // any user
+	Open                    // anyone
 	openPing                // anyone, unless Options.PingAuth
-	byRoute                 // a login; what the user may do is for the route to ask
-	loggedIn                // any user
-	adminOnly               // an administrator
+	byRoute                 // any user; the route asks what the user may do
 )
 
 // authError is an answer 401. It names no header with the message, and asks
@@ -111,9 +112,11 @@ func (h *Handler) authenticate(r *http.Request) (*meta.User, error) {
 
 type userKey struct{}
 
-// admit lets a request pass to a route, with its user in the context.
-func (h *Handler) admit(r *http.Request, need access) (*http.Request, error) {
-	if !h.opt.AuthEnabled || need == open || (need == openPing && !h.opt.PingAuth) || r.Method == http.MethodOptions {
+// admit lets a request pass to a route, with its user in the context. A browser
+// sends OPTIONS without a login; only our own answer to it is for everyone.
+func (h *Handler) admit(r *http.Request, rt *route) (*http.Request, error) {
+	need := rt.access
+	if !h.opt.AuthEnabled || need == Open || (need == openPing && !h.opt.PingAuth) || (r.Method == http.MethodOptions && rt.any == nil) {
 		return r, nil
 	}
 	u, err := h.authenticate(r)
@@ -121,7 +124,7 @@ func (h *Handler) admit(r *http.Request, need access) (*http.Request, error) {
 		return r, err
 	}
 	switch {
-	case need == adminOnly && (u == nil || !u.Admin):
+	case need == AdminOnly && (u == nil || !u.Admin):
 		return r, errAdminRequired
 	case need != byRoute && u == nil:
 		return r, errNoAdminYet

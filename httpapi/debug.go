@@ -20,22 +20,20 @@ import (
 	"tsdbd/query"
 )
 
-// addDebugRoutes adds what is for operators: of InfluxDB, /debug/vars,
-// /debug/requests and, where it is wanted, /debug/pprof.
-func (h *Handler) addDebugRoutes() {
-	h.add("/debug/vars", "debug_vars", adminOnly, false, methods{"GET": h.debugVars})
-	h.add("/debug/requests", "debug_requests", adminOnly, false, methods{"GET": h.debugRequests})
-	if !h.opt.Pprof {
-		return
+// profile answers below /debug/pprof/, as package net/http/pprof does.
+func profile(w http.ResponseWriter, r *http.Request) {
+	switch strings.TrimPrefix(r.URL.Path, "/debug/pprof/") {
+	case "cmdline":
+		pprof.Cmdline(w, r)
+	case "profile":
+		pprof.Profile(w, r)
+	case "symbol":
+		pprof.Symbol(w, r)
+	case "trace":
+		pprof.Trace(w, r)
+	default:
+		pprof.Index(w, r)
 	}
-	for name, serve := range map[string]http.HandlerFunc{
-		"cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
-	} {
-		h.add("/debug/pprof/"+name, "debug_pprof", adminOnly, false, methods{"GET": serve, "POST": serve})
-	}
-	h.add("/debug/pprof/all", "debug_pprof", adminOnly, false, methods{"GET": h.pprofAll})
-	h.add("/debug/pprof", "debug_pprof", adminOnly, false, methods{"GET": http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP})
-	h.addBelow("/debug/pprof/", newRoute("debug_pprof", adminOnly, false, methods{"GET": pprof.Index}))
 }
 
 // statisticObject is a statistic as /debug/vars shows it, and as Telegraf's

@@ -21,8 +21,7 @@ type Handler struct {
 	opt     Options
 	log     *slog.Logger
 	metrics *metrics
-	routes  map[string]*route
-	below   []prefixRoute // looked at where routes has no answer
+	routes  map[string]*route // by path
 	limits  atomic.Pointer[Limits]
 	writes  atomic.Pointer[throttle]
 	bodies  budget
@@ -41,16 +40,6 @@ type Handler struct {
 	cancel     context.CancelFunc
 }
 
-// route is what stands at a path.
-type route struct {
-	name    string // metric label
-	access  access
-	methods map[string]http.HandlerFunc
-	allow   string           // for 405
-	any     http.HandlerFunc // serves all methods in place of methods
-	gzip    bool             // a 200 may be compressed
-}
-
 // maxAsync bounds the queries that run in the background.
 const maxAsync = 64
 
@@ -65,13 +54,15 @@ func New(opt Options) *Handler {
 		h.metrics = newMetrics(nil)
 	}
 	h.SetLimits(opt.Limits)
-	h.routes = make(map[string]*route)
 	h.logins, h.tokens = newLogins(opt.CheckPassword), newTokens(opt.SharedSecret)
 	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
 	if opt.AuthEnabled {
 		h.background.Go(func() { h.logins.dummy() }) // the first unknown user is not to take longer
 	}
-	h.addRoutes()
+	h.routes = make(map[string]*route)
+	for _, rt := range h.table() {
+		h.routes[rt.path] = &rt
+	}
 	return h
 }
 
@@ -139,7 +130,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		serve = rt.any
 	}
 	if serve == nil {
-		head.Set("Allow", rt.allow)
+		head.Set("Allow", rt.allow())
 		routerText(w, http.StatusMethodNotAllowed, "Method Not Allowed\n")
 		return
 	}
@@ -153,7 +144,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var err error
-	if r, err = h.admit(r, rt.access); err != nil {
+	if r, err = h.admit(r, rt); err != nil {
 		var login *authError
 		if errors.As(err, &login) {
 			h.counts.authFailures.Add(1)

@@ -17,9 +17,6 @@ import (
 // it and want a 1.x. Our own version goes out as X-Tsdbd-Version.
 const InfluxVersion = "1.8.10"
 
-// AdminPrefix is where the paths of Options.Admin begin.
-const AdminPrefix = "/api/tsdbd/"
-
 // Writer stores points.
 type Writer interface {
 	// Table returns the database's table of series for the parser, or
@@ -46,6 +43,19 @@ type Health interface {
 	Health() (ok bool, message string)
 }
 
+// Mount serves a part of the paths by a handler of another package. The Handler
+// counts, logs and admits its requests, and sets the headers of every answer.
+type Mount struct {
+	// Prefix is what the paths begin with, such as /ui/. Without a final slash it
+	// is a path. The longest prefix wins.
+	Prefix string
+	// Name is the label of the mount in metrics.
+	Name string
+	// Access says who may send requests.
+	Access  Access
+	Handler http.Handler
+}
+
 // Options configure a Handler. Writer and Query must be set.
 type Options struct {
 	Writer Writer
@@ -58,8 +68,8 @@ type Options struct {
 	// Catalog has the users and the databases. nil: there are no /api/v2/buckets,
 	// and AuthEnabled must not be set.
 	Catalog Cataloger
-	// Admin answers what is asked under AdminPrefix. nil: nothing is there.
-	Admin http.Handler
+	// Mounts are the handlers of other packages.
+	Mounts []Mount
 
 	// Registry takes the tsdbd_http_* metrics and is what /metrics shows. nil:
 	// no metrics, and /metrics is not there.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,68 +12,64 @@ import (
 // methods are the handlers of a route by method.
 type methods = map[string]http.HandlerFunc
 
-// addRoutes fills the table of routes.
-func (h *Handler) addRoutes() {
-	h.add("/query", "query", byRoute, true, methods{"GET": h.query, "POST": h.query, "OPTIONS": preflight})
-	h.add("/write", "write", byRoute, true, methods{"POST": h.writeV1, "OPTIONS": preflight})
-	h.add("/api/v2/write", "v2_write", byRoute, true, methods{"POST": h.writeV2, "OPTIONS": preflight})
-	h.add("/api/v2/delete", "v2_delete", byRoute, false, methods{"POST": h.deleteV2})
-	h.add("/api/v2/query", "v2_query", byRoute, true, methods{"POST": fluxDisabled, "OPTIONS": preflight})
-	h.add("/ping", "ping", openPing, false, methods{"GET": h.ping, "HEAD": h.ping})
-	h.add("/status", "status", openPing, false, methods{"GET": noContent, "HEAD": noContent})
-	h.add("/health", "health", openPing, false, methods{"GET": h.health, "HEAD": h.health, "OPTIONS": preflight})
-	if h.opt.Registry != nil {
-		show := promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{Registry: nil})
-		h.add("/metrics", "metrics", loggedIn, false, methods{"GET": show.ServeHTTP})
-	}
-	h.add("/api/v1/prom/write", "prom_write", byRoute, false, methods{"POST": h.promWrite})
-	h.add("/api/v1/prom/read", "prom_read", byRoute, true, methods{"POST": h.promRead})
-	if h.opt.Explorer != nil && h.opt.Catalog != nil {
-		h.add("/api/v1/status/tsdb", "tsdb_status", byRoute, true, methods{"GET": h.tsdbStatus})
-	}
-	if h.opt.Catalog != nil {
-		h.add("/api/v2/buckets", "v2_buckets", byRoute, false, methods{"GET": h.listBuckets, "POST": h.createBucket})
-		h.addBelow("/api/v2/buckets/", &route{name: "v2_buckets", access: byRoute, any: h.bucket})
-	}
-	h.addDebugRoutes()
-	if h.opt.Admin != nil {
-		h.addBelow(AdminPrefix, &route{name: "admin", access: adminOnly, any: h.opt.Admin.ServeHTTP})
-	}
+// route is a row of the table of routes.
+type route struct {
+	path    string // a final slash: all paths that begin with it
+	name    string // metric label
+	access  Access
+	gzip    bool // a 200 may be compressed
+	methods methods
+	any     http.HandlerFunc // serves all methods in place of methods
+	absent  bool             // the options leave the route out
 }
 
-// prefixRoute is what stands at all paths that begin alike.
-type prefixRoute struct {
-	prefix string
-	route  *route
+// table returns the routes. It is the one place that names them.
+func (h *Handler) table() []route {
+	noCatalog, noPprof := h.opt.Catalog == nil, !h.opt.Pprof
+	routes := []route{
+		{path: "/query", name: "query", access: byRoute, gzip: true, methods: methods{"GET": h.query, "POST": h.query, "OPTIONS": preflight}},
+		{path: "/write", name: "write", access: byRoute, gzip: true, methods: methods{"POST": h.writeV1, "OPTIONS": preflight}},
+		{path: "/api/v2/write", name: "v2_write", access: byRoute, gzip: true, methods: methods{"POST": h.writeV2, "OPTIONS": preflight}},
+		{path: "/api/v2/delete", name: "v2_delete", access: byRoute, methods: methods{"POST": h.deleteV2}},
+		{path: "/api/v2/query", name: "v2_query", access: byRoute, gzip: true, methods: methods{"POST": fluxDisabled, "OPTIONS": preflight}},
+		{path: "/api/v2/buckets", name: "v2_buckets", access: byRoute, methods: methods{"GET": h.listBuckets, "POST": h.createBucket}, absent: noCatalog},
+		{path: "/api/v2/buckets/", name: "v2_buckets", access: byRoute, any: h.bucket, absent: noCatalog},
+		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, methods: methods{"POST": h.promWrite}},
+		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, gzip: true, methods: methods{"POST": h.promRead}},
+		{path: "/api/v1/status/tsdb", name: "tsdb_status", access: byRoute, gzip: true, methods: methods{"GET": h.tsdbStatus}, absent: noCatalog || h.opt.Explorer == nil},
+		{path: "/ping", name: "ping", access: openPing, methods: methods{"GET": h.ping, "HEAD": h.ping}},
+		{path: "/status", name: "status", access: openPing, methods: methods{"GET": noContent, "HEAD": noContent}},
+		{path: "/health", name: "health", access: openPing, methods: methods{"GET": h.health, "HEAD": h.health, "OPTIONS": preflight}},
+		{path: "/metrics", name: "metrics", access: LoggedIn, methods: methods{"GET": h.showMetrics()}, absent: h.opt.Registry == nil},
+		{path: "/debug/vars", name: "debug_vars", access: AdminOnly, methods: methods{"GET": h.debugVars}},
+		{path: "/debug/requests", name: "debug_requests", access: AdminOnly, methods: methods{"GET": h.debugRequests}},
+		{path: "/debug/pprof/all", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": h.pprofAll}, absent: noPprof},
+		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP}, absent: noPprof},
+		{path: "/debug/pprof/", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": profile, "POST": profile}, absent: noPprof},
+	}
+	for _, m := range h.opt.Mounts {
+		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, any: m.Handler.ServeHTTP})
+	}
+	return slices.DeleteFunc(routes, func(rt route) bool { return rt.absent })
 }
 
-// route returns what stands at a path, or nil.
+// showMetrics returns the handler of /metrics.
+func (h *Handler) showMetrics() http.HandlerFunc {
+	return promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{Registry: nil}).ServeHTTP
+}
+
+// route returns the route of a path, or nil: the one of that very path, or the
+// one with the longest path that it begins with.
 func (h *Handler) route(path string) *route {
-	if rt := h.routes[path]; rt != nil {
-		return rt
+	rt := h.routes[path]
+	for rt == nil && path != "" {
+		path = path[:strings.LastIndexByte(path[:len(path)-1], '/')+1]
+		rt = h.routes[path]
 	}
-	for _, b := range h.below {
-		if strings.HasPrefix(path, b.prefix) {
-			return b.route
-		}
-	}
-	return nil
+	return rt
 }
 
-func (h *Handler) add(path, name string, need access, gzip bool, m methods) {
-	h.routes[path] = newRoute(name, need, gzip, m)
-}
-
-// addBelow adds a route for all paths that begin with prefix.
-func (h *Handler) addBelow(prefix string, rt *route) {
-	h.below = append(h.below, prefixRoute{prefix, rt})
-}
-
-func newRoute(name string, need access, gzip bool, m methods) *route {
-	allow := make([]string, 0, len(m))
-	for method := range m {
-		allow = append(allow, method)
-	}
-	slices.Sort(allow)
-	return &route{name: name, access: need, methods: m, allow: strings.Join(allow, ", "), gzip: gzip}
+// allow returns the methods of a route for the header of a 405.
+func (rt *route) allow() string {
+	return strings.Join(slices.Sorted(maps.Keys(rt.methods)), ", ")
 }

@@ -155,7 +155,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	}()
 	registry.MustRegister(receiving.metrics())
 	options := httpapi.Options{
-		Admin:  admin,
+		Mounts: []httpapi.Mount{{Prefix: backup.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: admin}},
 		Writer: guarded{eng, guard}, Query: executor, Memory: queries, Explorer: executor, Health: st, Registry: registry, Logger: log, Version: version,
 		Limits: c.httpLimits(),
 	}
