@@ -34,8 +34,6 @@ const (
 	flagExceptions = 8
 	flagMask       = modeMask | flagFactor | flagExceptions
 
-	// maxExceptionShare bounds exceptions to one in so many values.
-	maxExceptionShare = 16
 	// smallFrame values or fewer are packed by their range alone.
 	smallFrame = 16
 	// frameSample is how many values the choice of the mode looks at; as many
@@ -123,9 +121,6 @@ func (f *frame) read(d *binio.Decoder, n int) error {
 	}
 	return d.Err()
 }
-
-// placeWidth is the width of an exception's place among count offsets.
-func placeWidth(count int) uint { return width(uint64(count - 1)) }
 
 // lead returns how many values the header holds instead of offsets.
 func (f *frame) lead() int {
@@ -575,20 +570,6 @@ func spanOf(v []uint64) uint64 {
 		lo, hi = min(lo, int64(x)), max(hi, int64(x))
 	}
 	return uint64(hi - lo)
-}
-
-// median returns the median of nine values spread over v.
-func median(v []uint64) uint64 {
-	var m [9]uint64
-	for i := range m {
-		x := v[(2*i+1)*len(v)/18]
-		j := i
-		for ; j > 0 && int64(m[j-1]) > int64(x); j-- {
-			m[j] = m[j-1]
-		}
-		m[j] = x
-	}
-	return m[4]
 }
 
 // commonFactor returns the greatest common divisor of q, whose largest is top.

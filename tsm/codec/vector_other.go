@@ -2,11 +2,7 @@
 
 package codec
 
-const hasVector = false
-
 // On other machines the loops in Go do all of the work.
-
-func unpackVector([]uint64, []byte, uint) int { return 0 }
 
 func divideVector([]uint64, *decimalScale) int { return 0 }
 

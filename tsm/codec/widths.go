@@ -1,6 +1,19 @@
 package codec
 
-import "tsdbd/internal/binio"
+import (
+	"math/bits"
+
+	"tsdbd/internal/binio"
+)
+
+// maxExceptionShare bounds the exceptions of a frame to one in so many values.
+const maxExceptionShare = 16
+
+// width returns the bits that u takes.
+func width(u uint64) uint { return uint(bits.Len64(u)) }
+
+// placeWidth is the width of an exception's place among count offsets.
+func placeWidth(count int) uint { return width(uint64(count - 1)) }
 
 // sampleCost is the estimated size of a frame.
 type sampleCost struct {
@@ -42,6 +55,20 @@ func costOf(sample []uint64, n int, span uint64, less uint) sampleCost {
 	best.bits -= min(best.bits, uint(n)*saved)
 	best.width -= saved
 	return best
+}
+
+// median returns the median of nine values spread over v.
+func median(v []uint64) uint64 {
+	var m [9]uint64
+	for i := range m {
+		x := v[(2*i+1)*len(v)/18]
+		j := i
+		for ; j > 0 && int64(m[j-1]) > int64(x); j-- {
+			m[j] = m[j-1]
+		}
+		m[j] = x
+	}
+	return m[4]
 }
 
 func magnitude(x uint64) uint64 {

@@ -2,7 +2,6 @@ package codec
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"slices"
 
 	"tsdbd/internal/binio"
@@ -312,6 +311,3 @@ func fillRuns(dst, values, lengths []uint64) {
 		dst = dst[lengths[i]:]
 	}
 }
-
-// width returns the bits that u takes.
-func width(u uint64) uint { return uint(bits.Len64(u)) }

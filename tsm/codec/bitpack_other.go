@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package codec
+
+const hasVector = false
+
+func unpackVector([]uint64, []byte, uint) int { return 0 }
