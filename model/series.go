@@ -9,6 +9,9 @@ import (
 // none, and an id is never given to another series key.
 type SeriesID uint32
 
+// MaxSeriesID is the largest SeriesID.
+const MaxSeriesID = 1<<32 - 1
+
 // MaxKeyLength is the longest series key (measurement and tags, escaped), and
 // the longest column key, in bytes. InfluxDB 1.x has the same limit.
 const MaxKeyLength = 65535

@@ -6,6 +6,8 @@ import (
 	"sort"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/keyblock"
+	"tsdbd/model"
 )
 
 // The values of one tag key stand in pages, sorted, each value with its
@@ -50,7 +52,7 @@ func (w *pageWriter) start(value []byte, firstID uint32) {
 		w.restarts = append(w.restarts, uint16(len(w.buf)))
 		w.previous = w.base
 	} else {
-		shared = sharedPrefix(w.last, value)
+		shared = keyblock.SharedPrefix(w.last, value)
 	}
 	suffix := len(value) - shared
 	w.buf = append(w.buf, byte(min(shared, pageNibble)<<4|min(suffix, pageNibble)))
@@ -123,7 +125,7 @@ func (c *dictCursor) loadPage(i int) bool {
 	c.restarts = b[len(b)-2-2*n : len(b)-2]
 	c.data = b[:len(b)-2-2*n]
 	base, k := binary.Uvarint(c.data)
-	if k <= 0 || base > maxSeriesID {
+	if k <= 0 || base > model.MaxSeriesID {
 		return c.corrupt("bad base")
 	}
 	c.base, c.previous = uint32(base), uint32(base)
@@ -204,7 +206,7 @@ func (c *dictCursor) posting() bool {
 	switch h & 3 {
 	case postingSingle:
 		id := int64(c.previous) + binio.UnZigZag(x)
-		if id <= 0 || id > maxSeriesID {
+		if id <= 0 || id > model.MaxSeriesID {
 			return c.corrupt("bad id")
 		}
 		// The pointers of the last posting stay: writing them costs more than

@@ -90,7 +90,7 @@ func (f *File) load() (err error) {
 	if string(foot[footerBytes-8:]) != fileMagic || string(f.data[:8]) != fileMagic {
 		return binio.Corruptf(f.path, at, "bad magic")
 	}
-	if placedChecksum(at, foot[:footerBytes-12]) != binary.LittleEndian.Uint32(foot[footerBytes-12:]) {
+	if binio.PlacedChecksum(at, foot[:footerBytes-12]) != binary.LittleEndian.Uint32(foot[footerBytes-12:]) {
 		return binio.Corruptf(f.path, at, "footer checksum mismatch")
 	}
 	if v := binary.LittleEndian.Uint32(foot[footerBytes-16:]); v != fileVersion {
@@ -162,7 +162,7 @@ func (f *File) loadDirectory(b []byte, offset int64) error {
 // bad is the error for a section that has the right checksum and makes no sense.
 func (f *File) bad(offset int64, d *binio.Decoder, what string) error {
 	if d.Err() != nil {
-		return binio.Corruptf(f.path, offset, "%s: %s", what, reasonOf(d.Err()))
+		return binio.Corruptf(f.path, offset, "%s: %s", what, binio.Reason(d.Err()))
 	}
 	return binio.Corruptf(f.path, offset, "%s contradicts the footer", what)
 }
@@ -175,7 +175,7 @@ func (f *File) section(offset, size int64) (_ []byte, err error) {
 		return nil, binio.Corruptf(f.path, offset, "section of %d bytes out of bounds", size)
 	}
 	b := f.data[offset : offset+size-4]
-	if placedChecksum(offset, b) != binary.LittleEndian.Uint32(f.data[offset+size-4:]) {
+	if binio.PlacedChecksum(offset, b) != binary.LittleEndian.Uint32(f.data[offset+size-4:]) {
 		return nil, binio.Corruptf(f.path, offset, "checksum mismatch")
 	}
 	return b, nil

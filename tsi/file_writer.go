@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/keyblock"
 	"tsdbd/internal/vfs"
 	"tsdbd/model/column"
 )
@@ -27,7 +28,7 @@ import (
 //	             | series u64 | measurements u64 | min id u32 | max id u32 | version u32 | crc u32 | magic 8 |
 //
 // Every crc starts from the offset of the section it ends, see
-// placedChecksum. gap is the distance of a page from the end of the one before
+// binio.PlacedChecksum. gap is the distance of a page from the end of the one before
 // it (of the first: its offset); shared and suffix give its first value.
 const (
 	fileMagic   = "tsdbTSI\x01"
@@ -95,7 +96,7 @@ func (w *fileWriter) flush() {
 // section writes b and its crc and returns where that stands.
 func (w *fileWriter) section(b []byte) (offset int64, size int) {
 	offset = w.offset
-	crc := placedChecksum(offset, b)
+	crc := binio.PlacedChecksum(offset, b)
 	w.write(b)
 	w.write(binary.LittleEndian.AppendUint32(nil, crc))
 	return offset, len(b) + 4
@@ -185,7 +186,7 @@ func (t *tagWriter) cut() {
 	t.pages = binary.AppendUvarint(t.pages, uint64(offset-t.end))
 	t.pages = binary.AppendUvarint(t.pages, uint64(size))
 	t.pages = binary.AppendUvarint(t.pages, uint64(t.values-t.opened))
-	shared := sharedPrefix(t.prior, t.first)
+	shared := keyblock.SharedPrefix(t.prior, t.first)
 	t.pages = binary.AppendUvarint(t.pages, uint64(shared))
 	t.pages = binio.AppendString(t.pages, string(t.first[shared:]))
 	t.prior = append(t.prior[:0], t.first...)
@@ -268,7 +269,7 @@ func (w *fileWriter) finish(fs vfs.FS) (FileInfo, error) {
 	b = binary.LittleEndian.AppendUint32(b, info.MinID)
 	b = binary.LittleEndian.AppendUint32(b, info.MaxID)
 	b = binary.LittleEndian.AppendUint32(b, fileVersion)
-	b = binary.LittleEndian.AppendUint32(b, placedChecksum(w.offset, b))
+	b = binary.LittleEndian.AppendUint32(b, binio.PlacedChecksum(w.offset, b))
 	w.write(append(b, fileMagic...))
 	w.flush()
 	if w.err == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/keyblock"
 	"tsdbd/model"
 )
 
@@ -130,7 +131,7 @@ func FuzzFileSection(f *testing.F) {
 	}
 	f.Add(byte(2), append([]byte{1, 1, 'm', 1, 1, 'f', 1}, 0, 16, 5))
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
-		data := binary.LittleEndian.AppendUint32(slices.Clone(b), placedChecksum(0, b))
+		data := binary.LittleEndian.AppendUint32(slices.Clone(b), binio.PlacedChecksum(0, b))
 		size := int64(len(data))
 		x := &File{path: "x.tsi", data: data, info: FileInfo{Measurements: 1}}
 		switch kind & 3 {
@@ -172,7 +173,7 @@ func FuzzOpenFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = slices.Clone(data)
 		if at := len(data) - footerBytes; at >= 0 {
-			binary.LittleEndian.PutUint32(data[len(data)-12:], placedChecksum(int64(at), data[at:len(data)-12]))
+			binary.LittleEndian.PutUint32(data[len(data)-12:], binio.PlacedChecksum(int64(at), data[at:len(data)-12]))
 		}
 		fs := newFS()
 		put(t, fs, "x.tsi", data)
@@ -253,7 +254,7 @@ func FuzzRegex(f *testing.F) {
 		prev := ""
 		for _, v := range []string{a, b, a + b, b, ""} {
 			want := re.MatchString(v)
-			if got := m.match([]byte(v), sharedPrefix(prev, v)); got != want {
+			if got := m.match([]byte(v), keyblock.SharedPrefix(prev, v)); got != want {
 				t.Fatalf("%q on %q after %q: %v", expr, v, prev, got)
 			}
 			if got := m.matchString(v); got != want {

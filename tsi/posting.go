@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/model"
 )
 
 // A posting is the set of series ids of one tag value. In a page it stands
@@ -67,12 +68,12 @@ func readIDList(dst []uint32, b []byte, n int, previous uint32) ([]uint32, error
 	for i := 0; i < n && d.Err() == nil; i++ {
 		if i > 0 {
 			gap := d.Uvarint()
-			if id += gap; gap == 0 || gap > maxSeriesID {
+			if id += gap; gap == 0 || gap > model.MaxSeriesID {
 				d.Fail("bad gap in id list")
 				break
 			}
 		}
-		if id == 0 || id > maxSeriesID {
+		if id == 0 || id > model.MaxSeriesID {
 			d.Fail("bad id in id list")
 			break
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/keyblock"
 	"tsdbd/model"
 )
 
@@ -76,7 +77,7 @@ func TestRegexLikeGo(t *testing.T) {
 		prev := ""
 		for _, v := range values {
 			want := re.MatchString(v)
-			if got := m.dfa.match([]byte(v), sharedPrefix(prev, v)); got != want {
+			if got := m.dfa.match([]byte(v), keyblock.SharedPrefix(prev, v)); got != want {
 				t.Fatalf("%q on %q after %q: %v, want %v", e, v, prev, got, want)
 			}
 			prev = v

@@ -89,7 +89,7 @@ func appendSeriesBlock(dst []byte, offset, batch int64, first uint32, keys []str
 	dst = binary.LittleEndian.AppendUint16(dst, flags)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(batch))
 	dst = binary.LittleEndian.AppendUint32(dst, binio.Checksum(payload))
-	dst = binary.LittleEndian.AppendUint32(dst, placedChecksum(offset, dst[start:]))
+	dst = binary.LittleEndian.AppendUint32(dst, binio.PlacedChecksum(offset, dst[start:]))
 	return append(dst, payload...)
 }
 
@@ -109,7 +109,7 @@ func packSeriesKeys(keys []string, scratch *blockScratch) ([]byte, uint16) {
 	raw := scratch.raw[:0]
 	prev := ""
 	for _, k := range keys {
-		n := sharedPrefix(prev, k)
+		n := keyblock.SharedPrefix(prev, k)
 		raw = binary.AppendUvarint(raw, uint64(n))
 		raw = binary.AppendUvarint(raw, uint64(len(k)-n))
 		raw = append(raw, k[n:]...)
@@ -130,7 +130,7 @@ func parseBlockHeader(b []byte, offset int64) (blockHeader, bool) {
 		return h, false
 	}
 	h.headerCRC = binary.LittleEndian.Uint32(b[28:])
-	if placedChecksum(offset, b[:28]) != h.headerCRC {
+	if binio.PlacedChecksum(offset, b[:28]) != h.headerCRC {
 		return h, false
 	}
 	h.length = int(binary.LittleEndian.Uint32(b[4:]))
@@ -139,7 +139,7 @@ func parseBlockHeader(b []byte, offset int64) (blockHeader, bool) {
 	h.flags = int(binary.LittleEndian.Uint16(b[14:]))
 	h.batch = int64(binary.LittleEndian.Uint64(b[16:]))
 	h.payloadCRC = binary.LittleEndian.Uint32(b[24:])
-	ok := h.first > 0 && h.count > 0 && uint64(h.first)+uint64(h.count)-1 <= maxSeriesID &&
+	ok := h.first > 0 && h.count > 0 && uint64(h.first)+uint64(h.count)-1 <= model.MaxSeriesID &&
 		h.length <= snappy.MaxEncodedLen(seriesBlockMaxText) && h.batch <= offset && h.batch >= 0
 	return h, ok
 }
@@ -215,22 +215,4 @@ func decodeSeriesBlock(h *blockHeader, payload []byte) (*seriesBlock, error) {
 		text.Write(d.Bytes(suffix))
 	}
 	return &seriesBlock{first: h.first, text: text.String(), ends: ends}, nil
-}
-
-// sharedPrefix returns the length of the longest common prefix.
-func sharedPrefix[A, B string | []byte](a A, b B) int {
-	n := min(len(a), len(b))
-	for i := 0; i < n; i++ {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
-}
-
-// placedChecksum is the CRC32C of offset (8 bytes, little-endian) and b.
-func placedChecksum(offset int64, b []byte) uint32 {
-	var o [8]byte
-	binary.LittleEndian.PutUint64(o[:], uint64(offset))
-	return binio.ChecksumUpdate(binio.Checksum(o[:]), b)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"tsdbd/internal/slots"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 )
@@ -72,9 +73,9 @@ func TestSeriesIndexUnreadable(t *testing.T) {
 			return f.RestoreAll([]model.SeriesID{5, n + 7}, []string{keys[4], "m,h=new"})
 		},
 		"reindex": func(f *SeriesFile, keys []string) error {
-			f.mu.tail.insert(slotOf(fingerprint(keys[0]), 1)) // as many as it takes
+			f.mu.tail.Insert(slots.Slot(fingerprint(keys[0]), 1)) // as many as it takes
 			for i := range n {
-				f.mu.tail.insert(slotOf(fingerprint(keys[i]), uint32(i+1)))
+				f.mu.tail.Insert(slots.Slot(fingerprint(keys[i]), uint32(i+1)))
 			}
 			return f.Sync()
 		},

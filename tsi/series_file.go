@@ -15,6 +15,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
+	"tsdbd/internal/slots"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 )
@@ -79,7 +80,7 @@ type SeriesFile struct {
 		generation uint64 // counts changes that a lookup may have missed
 
 		index    *seriesIndex // nil if there is none yet
-		tail     slotTable    // series that the index lacks
+		tail     slots.Table  // series that the index lacks
 		fresh    []uint64     // slots inserted since Sync took its picture
 		inSync   bool         // fresh is being recorded
 		pending  keyPages     // not on disk
@@ -134,7 +135,7 @@ func (f *SeriesFile) MemoryBytes() int {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	pages := len(f.mu.pending.pages) + len(f.mu.flushing.pages) + len(f.mu.repaired.pages)
-	return 8*len(f.mu.tail.slots) + 8*cap(f.mu.fresh) + 64*len(f.mu.blocks) +
+	return f.mu.tail.Bytes() + 8*cap(f.mu.fresh) + 64*len(f.mu.blocks) +
 		pages*(16<<keyPageBits) + f.cache.size()
 }
 
@@ -192,7 +193,7 @@ func fingerprint(key string) uint32 { return uint32(xxhash.Sum64String(key) >> 3
 // could not be read, so that nobody can tell.
 func (f *SeriesFile) findLocked(key string, fp uint32) (uint32, error) {
 	for pos := -1; ; {
-		id := f.mu.tail.next(fp, &pos)
+		id := f.mu.tail.Next(fp, &pos)
 		if id == 0 {
 			break
 		}
@@ -406,7 +407,7 @@ func (f *SeriesFile) Create(keys []string, ids []model.SeriesID) error {
 			previous = k
 		}
 	}
-	if need > maxSeriesID+1-f.mu.next {
+	if need > model.MaxSeriesID+1-f.mu.next {
 		return fmt.Errorf("create %d series: %w", need, ErrSeriesExhausted)
 	}
 	previous = ""
@@ -462,7 +463,7 @@ func (f *SeriesFile) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint6
 	for i, k := range keys {
 		fp := fingerprint(k)
 		pos := -1
-		id := f.mu.tail.next(fp, &pos)
+		id := f.mu.tail.Next(fp, &pos)
 		if id == 0 && f.mu.index != nil {
 			var err error
 			pos = -1
@@ -503,9 +504,9 @@ func (f *SeriesFile) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint6
 }
 
 func (f *SeriesFile) insertLocked(id uint32, key string, fp uint32) {
-	slot := slotOf(fp, id)
+	slot := slots.Slot(fp, id)
 	f.mu.pending.set(id, key)
-	f.mu.tail.insert(slot)
+	f.mu.tail.Insert(slot)
 	if f.mu.inSync {
 		f.mu.fresh = append(f.mu.fresh, slot)
 	}

@@ -135,7 +135,7 @@ func TestSeriesFileRestore(t *testing.T) {
 	if id := create(t, f, "later")[0]; id != 5000 {
 		t.Fatalf("id %d, want 5000", id)
 	}
-	if err := f.Restore(maxSeriesID, "last"); err != nil {
+	if err := f.Restore(model.MaxSeriesID, "last"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Create([]string{"none left"}, make([]model.SeriesID, 1)); !errors.Is(err, ErrSeriesExhausted) {

@@ -9,7 +9,9 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/mapped"
+	"tsdbd/internal/slots"
 	"tsdbd/internal/vfs"
+	"tsdbd/model"
 )
 
 // The series index: a header page, pages of slots, the block directory.
@@ -121,7 +123,7 @@ func readSeriesIndex(f *mapped.File) (_ *seriesIndex, err error) {
 		count := d.Uvarint()
 		p.offset = nextOffset + d.Varint()
 		p.length = int64(d.Uvarint())
-		if first+count-1 > maxSeriesID || count == 0 || count > 1<<16 || p.offset < seriesLogHeader ||
+		if first+count-1 > model.MaxSeriesID || count == 0 || count > 1<<16 || p.offset < seriesLogHeader ||
 			p.length < seriesBlockHeader || p.length > x.logBytes || p.offset > x.logBytes-p.length {
 			d.Fail("block out of bounds")
 			break
@@ -142,21 +144,21 @@ func (x *seriesIndex) page(n int) ([]byte, error) {
 	if x.verified[n>>6].Load()>>(uint(n)&63)&1 != 0 {
 		return p, nil
 	}
-	if placedChecksum(int64(n+1)*indexPageBytes, p[:indexPageSlots*8]) != binary.LittleEndian.Uint32(p[indexPageSlots*8:]) {
+	if binio.PlacedChecksum(int64(n+1)*indexPageBytes, p[:indexPageSlots*8]) != binary.LittleEndian.Uint32(p[indexPageSlots*8:]) {
 		return nil, binio.Corruptf(x.path, int64(n+1)*indexPageBytes, "series index: page checksum mismatch")
 	}
 	x.verified[n>>6].Or(1 << (uint(n) & 63))
 	return p, nil
 }
 
-// next works like slotTable.next.
+// next works like slots.Table.Next.
 func (x *seriesIndex) next(fingerprint uint32, pos *int) (uint32, error) {
 	if x.homes == 0 {
 		return 0, nil
 	}
 	i := *pos
 	if i < 0 {
-		i = home(fingerprint, x.homes)
+		i = slots.Home(fingerprint, x.homes)
 	}
 	for i < x.pages*indexPageSlots {
 		page, err := x.page(i / indexPageSlots)
@@ -223,7 +225,7 @@ func fillSeriesIndex(f vfs.File, owner identity.Database, old *seriesIndex, adde
 			return nil // a restored id may stand in both inputs
 		}
 		previous = slot
-		for h := home(uint32(slot>>32), homes); position < h; position++ {
+		for h := slots.Home(uint32(slot>>32), homes); position < h; position++ {
 			if err := w.put(0); err != nil {
 				return err
 			}
@@ -320,7 +322,7 @@ func (w *indexPageWriter) end() error {
 	w.pages++
 	w.slots = 0
 	p := w.page[len(w.page)-indexPageSlots*8:]
-	w.page = binary.LittleEndian.AppendUint32(w.page, placedChecksum(int64(w.pages)*indexPageBytes, p))
+	w.page = binary.LittleEndian.AppendUint32(w.page, binio.PlacedChecksum(int64(w.pages)*indexPageBytes, p))
 	w.page = append(w.page, 0, 0, 0, 0)
 	if len(w.page) == cap(w.page) {
 		return w.flush()

@@ -13,6 +13,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
+	"tsdbd/internal/slots"
 	"tsdbd/internal/vfs"
 )
 
@@ -269,17 +270,9 @@ func (f *SeriesFile) readBlock(offset, length int64) (blockHeader, *seriesBlock,
 	}
 	b, err := decodeSeriesBlock(&h, buf[seriesBlockHeader:])
 	if err != nil {
-		return h, nil, binio.Corruptf(f.logPath, offset, "%s", reasonOf(err))
+		return h, nil, binio.Corruptf(f.logPath, offset, "%s", binio.Reason(err))
 	}
 	return h, b, nil
-}
-
-func reasonOf(err error) string {
-	var c *binio.CorruptError
-	if errors.As(err, &c) {
-		return c.Reason
-	}
-	return err.Error()
 }
 
 // scannedBlock is a block that scan met.
@@ -433,7 +426,7 @@ func (f *SeriesFile) addScanned(s scannedBlock, kept bool) {
 		f.mu.n += h.count
 		if s.keys != nil {
 			for id := uint64(h.first); id <= uint64(h.last()); id++ {
-				f.mu.tail.insert(slotOf(fingerprint(s.keys.key(uint32(id))), uint32(id)))
+				f.mu.tail.Insert(slots.Slot(fingerprint(s.keys.key(uint32(id))), uint32(id)))
 			}
 		}
 		return
@@ -450,7 +443,7 @@ func (f *SeriesFile) addScanned(s scannedBlock, kept bool) {
 		if f.blockOfLocked(uint32(id)) == nil {
 			f.mu.n++
 		}
-		f.mu.tail.insert(slotOf(fingerprint(key), uint32(id)))
+		f.mu.tail.Insert(slots.Slot(fingerprint(key), uint32(id)))
 		if kept {
 			f.mu.repaired.set(uint32(id), key)
 		} else {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"tsdbd/internal/slots"
 	"tsdbd/internal/vfs"
+	"tsdbd/model"
 )
 
 var errSeriesFileClosed = errors.New("series file closed")
@@ -85,7 +87,7 @@ func (f *SeriesFile) sync(closing bool) error {
 	}
 	// An index over a damaged log would hide the damage, and the repairs.
 	sound := len(f.mu.damage) == 0 && f.mu.repaired.n == 0
-	reindex := sound && (f.mu.stale || f.mu.tail.n > f.opt.IndexTail+indexed/4 || closing && f.mu.tail.n > 1024)
+	reindex := sound && (f.mu.stale || f.mu.tail.Len() > f.opt.IndexTail+indexed/4 || closing && f.mu.tail.Len() > 1024)
 	if f.mu.pending.n == 0 && !reindex {
 		f.mu.Unlock()
 		return nil
@@ -95,7 +97,7 @@ func (f *SeriesFile) sync(closing bool) error {
 	start := f.mu.logEnd
 	var added []uint64
 	if reindex {
-		added = f.mu.tail.all()
+		added = f.mu.tail.All()
 	}
 	f.mu.Unlock()
 	slices.Sort(added)
@@ -197,9 +199,9 @@ func (f *SeriesFile) reindex(old *seriesIndex, added []uint64, lastCRC uint32) {
 	}
 	_ = old.close()
 	f.mu.index, f.mu.stale = x, false
-	f.mu.tail = slotTable{}
+	f.mu.tail = slots.Table{}
 	for _, s := range fresh {
-		f.mu.tail.insert(s)
+		f.mu.tail.Insert(s)
 	}
 }
 
@@ -219,7 +221,7 @@ func (f *SeriesFile) dropIndexLocked(why error) error {
 		}
 		for i := range b.ends {
 			id := e.first + uint32(i)
-			f.mu.tail.insert(slotOf(fingerprint(b.key(id)), id))
+			f.mu.tail.Insert(slots.Slot(fingerprint(b.key(id)), id))
 		}
 	}
 	err := f.mu.index.close()
@@ -308,7 +310,7 @@ func (f *SeriesFile) rewriteLocked(whole bool) error {
 	f.log = log
 	f.cache.drop()
 	f.mu.blocks, f.mu.n = nil, 0
-	f.mu.tail = slotTable{}
+	f.mu.tail = slots.Table{}
 	f.mu.pending, f.mu.repaired = keyPages{}, keyPages{}
 	f.countLocked()
 	f.mu.damage, f.mu.failed = nil, nil
@@ -321,7 +323,7 @@ func (f *SeriesFile) rewriteLocked(whole bool) error {
 		f.mu.lastCRC = b.crc
 	}
 	for _, s := range w.slots {
-		f.mu.tail.insert(s)
+		f.mu.tail.Insert(s)
 	}
 	return nil
 }
@@ -364,7 +366,7 @@ func (f *SeriesFile) writeAll(log vfs.File, whole bool) (*logWriter, error) {
 			w.put(id, b.key(id))
 		}
 	}
-	putLoose(maxSeriesID + 1)
+	putLoose(model.MaxSeriesID + 1)
 	if err := w.finish(); err != nil {
 		return nil, err
 	}
@@ -407,7 +409,7 @@ func (w *logWriter) put(id uint32, key string) {
 	w.keys = append(w.keys, key)
 	w.text += len(key)
 	if w.keepSlots {
-		w.slots = append(w.slots, slotOf(fingerprint(key), id))
+		w.slots = append(w.slots, slots.Slot(fingerprint(key), id))
 	}
 }
 

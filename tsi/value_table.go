@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"tsdbd/internal/keyblock"
+	"tsdbd/internal/slots"
 )
 
 // valueTable numbers texts: the values of one tag key in a segment. Numbers
@@ -15,7 +18,7 @@ import (
 // without the lock that add needs.
 type valueTable struct {
 	values valueList
-	slots  slotTable
+	slots  slots.Table
 	free   []byte // unused rest of the newest chunk
 }
 
@@ -60,7 +63,7 @@ func (t *valueTable) find(text string) uint32 {
 
 func (t *valueTable) findHash(text string, hash uint32) uint32 {
 	for pos := -1; ; {
-		n := t.slots.next(hash, &pos)
+		n := t.slots.Next(hash, &pos)
 		if n == 0 || t.values.text(n) == text {
 			return n
 		}
@@ -87,7 +90,7 @@ func (t *valueTable) number(text string) uint32 {
 	t.free = t.free[n:]
 	t.values.places.add(uint64(chunk)<<32 | uint64(at))
 	number := uint32(t.values.count())
-	t.slots.insert(slotOf(hash, number))
+	t.slots.Insert(slots.Slot(hash, number))
 	return number
 }
 
@@ -106,7 +109,7 @@ func (l *valueList) order(used func(number uint32) bool) []uint32 {
 		if len(list) == 0 {
 			shared = len(l.text(n))
 		} else {
-			shared = sharedPrefix(l.text(n), l.text(list[0].number)[:shared])
+			shared = keyblock.SharedPrefix(l.text(n), l.text(list[0].number)[:shared])
 		}
 		list = append(list, sortable{number: n})
 	}

@@ -35,6 +35,16 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("corrupt %s at offset %d: %s", e.Path, e.Offset, e.Reason)
 }
 
+// Reason returns what is damaged, without path and offset, or the text of another
+// error.
+func Reason(err error) string {
+	var c *CorruptError
+	if errors.As(err, &c) {
+		return c.Reason
+	}
+	return err.Error()
+}
+
 // Is makes errors.Is(err, ErrCorrupt) true.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
@@ -45,6 +55,14 @@ func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // ChecksumUpdate adds b to a running CRC32C.
 func ChecksumUpdate(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
+
+// PlacedChecksum is the CRC32C of offset (8 bytes, little-endian) and b: bytes
+// that were written to another place of a file do not have it.
+func PlacedChecksum(offset int64, b []byte) uint32 {
+	var o [8]byte
+	binary.LittleEndian.PutUint64(o[:], uint64(offset))
+	return ChecksumUpdate(Checksum(o[:]), b)
+}
 
 // ZigZag maps signed to unsigned so that small magnitudes stay small.
 func ZigZag(v int64) uint64 { return uint64(v<<1) ^ uint64(v>>63) }

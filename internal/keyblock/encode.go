@@ -63,7 +63,7 @@ func (e *Encoder) Append(dst []byte, keys []string) ([]byte, bool) {
 func (e *Encoder) appendColumn(dst []byte, values []string) []byte {
 	shared := len(values[0])
 	for _, v := range values[1:] {
-		shared = sharedPrefix(values[0][:shared], v)
+		shared = SharedPrefix(values[0][:shared], v)
 	}
 	same := true
 	for _, v := range values {
@@ -256,7 +256,8 @@ func widthOf(most uint64) int { return bits.Len64(most) }
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 
-func sharedPrefix(a, b string) int {
+// SharedPrefix returns the length of the longest common prefix.
+func SharedPrefix[A, B string | []byte](a A, b B) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {
