@@ -16,9 +16,9 @@ import (
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/series"
 	"tsdbd/shard"
 	"tsdbd/store"
-	"tsdbd/tsi"
 )
 
 // RestoreOptions say what is restored, and under which name. The zero value
@@ -168,10 +168,10 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	}
 	for _, s := range databases {
 		at := path.Join(dir, store.DatabaseDir(s.Database), "series")
-		if err := p.file(at, tsi.SeriesLogName, s.Pieces...); err != nil {
+		if err := p.file(at, series.LogName, s.Pieces...); err != nil {
 			return nil, err
 		}
-		if err := tsi.AdoptSeriesLog(fsys, at, identity.Database{Lineage: data.Lineage, ID: s.Database}); err != nil {
+		if err := series.AdoptLog(fsys, at, identity.Database{Lineage: data.Lineage, ID: s.Database}); err != nil {
 			return nil, err
 		}
 	}
@@ -342,7 +342,7 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 			}
 			parts = append(parts, inspect.Part{Path: r.object(o.Name), Size: o.Size})
 		}
-		over.Map(path.Join(root, store.DatabaseDir(s.Database), "series", tsi.SeriesLogName), parts...)
+		over.Map(path.Join(root, store.DatabaseDir(s.Database), "series", series.LogName), parts...)
 	}
 	for _, s := range m.Shards {
 		dir := path.Join(root, store.ShardDir(s.Database, s.ID))

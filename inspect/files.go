@@ -12,6 +12,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/series"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )
@@ -306,11 +307,11 @@ type SeriesEntry struct {
 // Series reads the series file in a directory. With keys, every series is
 // listed.
 func Series(fsys vfs.FS, dir string, keys bool) (*SeriesReport, error) {
-	owner, err := tsi.ReadSeriesOwner(fsys, dir)
+	owner, err := series.ReadOwner(fsys, dir)
 	if err != nil && !errors.Is(err, binio.ErrCorrupt) {
 		return nil, err
 	}
-	f, err := tsi.OpenSeriesFile(NewOverlay(fsys), dir, tsi.SeriesFileOptions{Identity: owner})
+	f, err := series.Open(NewOverlay(fsys), dir, series.Options{Identity: owner})
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/series"
 	"tsdbd/shard"
 	"tsdbd/store"
 	"tsdbd/tsi"
@@ -310,12 +311,12 @@ func (v *verifier) quarantine(dir string) {
 }
 
 // series checks a series file and returns it, nil when it cannot be used.
-func (v *verifier) series(dir string, owner identity.Database) (*tsi.SeriesFile, error) {
-	name := path.Join(dir, tsi.SeriesLogName)
+func (v *verifier) series(dir string, owner identity.Database) (*series.File, error) {
+	name := path.Join(dir, series.LogName)
 	if _, err := v.fs.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // a database that was never flushed
 	}
-	for _, n := range []string{tsi.SeriesLogName, tsi.SeriesIndexName} {
+	for _, n := range []string{series.LogName, series.IndexName} {
 		if err := v.begin(path.Join(dir, n)); err != nil {
 			return nil, err
 		}
@@ -326,14 +327,14 @@ func (v *verifier) series(dir string, owner identity.Database) (*tsi.SeriesFile,
 		for _, s := range live.Series {
 			if path.Join(v.dir, store.DatabaseDir(s.Database), "series") == dir {
 				over.Map(name, Part{Path: name, Size: s.Size})
-				_ = over.Remove(path.Join(dir, tsi.SeriesIndexName))
+				_ = over.Remove(path.Join(dir, series.IndexName))
 			}
 		}
 	}
 	// What opening puts right, it only warns of: a torn end, for the log has
 	// the keys, and an index, which follows from the log.
 	var warned warnings
-	f, err := tsi.OpenSeriesFile(over, dir, tsi.SeriesFileOptions{Identity: owner, Logger: slog.New(&warned)})
+	f, err := series.Open(over, dir, series.Options{Identity: owner, Logger: slog.New(&warned)})
 	if err != nil {
 		v.add(name, err)
 		return nil, nil
@@ -352,7 +353,7 @@ func (v *verifier) series(dir string, owner identity.Database) (*tsi.SeriesFile,
 	}
 	for _, w := range warned.list {
 		for _, p := range problems(name, w.err) {
-			p.Notice = path.Base(p.Path) == tsi.SeriesLogName
+			p.Notice = path.Base(p.Path) == series.LogName
 			p.Reason = w.text + ": " + p.Reason
 			add(p)
 		}
@@ -417,7 +418,7 @@ func (v *verifier) logEnd(dir string, infos []wal.SegmentInfo) {
 
 // shard checks a shard's manifest, its files, and that index, series file and
 // data say the same.
-func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *tsi.SeriesFile) error {
+func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *series.File) error {
 	name := path.Join(dir, shard.ManifestName)
 	v.quarantine(dir)
 	var m *shard.Manifest
@@ -588,7 +589,7 @@ func (v *verifier) tsi(name string, rec *shard.ManifestFile) (*tsi.File, error) 
 }
 
 // tsm checks one data file and holds its keys and fields against the others.
-func (v *verifier) tsm(name string, rec *shard.ManifestFile, m *shard.Manifest, g *meta.ShardGroup, series *tsi.SeriesFile, index *tsi.Index) error {
+func (v *verifier) tsm(name string, rec *shard.ManifestFile, m *shard.Manifest, g *meta.ShardGroup, series *series.File, index *tsi.Index) error {
 	if err := v.begin(name); err != nil {
 		return err
 	}
@@ -640,7 +641,7 @@ type agreement struct {
 	name   string
 	rec    *shard.ManifestFile
 	m      *shard.Manifest
-	series *tsi.SeriesFile
+	series *series.File
 	view   *tsi.View
 	found  int
 
@@ -669,7 +670,7 @@ func (a *agreement) check(key []byte, s *tsm.Series) error {
 	}
 	have, err := a.series.Key(s.ID)
 	switch {
-	case errors.Is(err, tsi.ErrSeriesNotFound):
+	case errors.Is(err, series.ErrNotFound):
 		return a.bad("series %d %q is not in the series file", s.ID, key)
 	case err != nil:
 		return nil // told of already

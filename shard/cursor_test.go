@@ -16,7 +16,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
-	"tsdbd/tsi"
+	"tsdbd/series"
 )
 
 var cursorRuns = flag.Int("cursor-runs", 30, "shards of TestCursorAgainstModel")
@@ -43,7 +43,7 @@ type bench struct {
 	r        *rand.Rand
 	s        *Shard
 	fs       *vfstest.FS
-	sf       *tsi.SeriesFile
+	sf       *series.File
 	table    *column.Table
 	series   []*column.Series
 	sequence uint64
@@ -57,7 +57,7 @@ func newBench(t *testing.T, r *rand.Rand) *bench {
 	if err := fs.MkdirAll("/db/shard-1"); err != nil {
 		t.Fatal(err)
 	}
-	sf, err := tsi.OpenSeriesFile(fs, "/db/series", tsi.SeriesFileOptions{})
+	sf, err := series.Open(fs, "/db/series", series.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

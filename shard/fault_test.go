@@ -14,7 +14,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/tsi"
+	"tsdbd/series"
 )
 
 // readRows counts the rows of a shard on the disk of the operating system.
@@ -83,7 +83,7 @@ func TestUnreadablePages(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			sf, err := tsi.OpenSeriesFile(vfs.OS, dir+"/db/series", tsi.SeriesFileOptions{})
+			sf, err := series.Open(vfs.OS, dir+"/db/series", series.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"tsdbd/model"
-	"tsdbd/tsi"
+	"tsdbd/series"
 )
 
 // keyed is a series with its key.
@@ -34,7 +34,7 @@ type keyRun struct {
 const keyWindow = 64
 
 // newKeyOrder reads the keys of ids, which ascend and must not change.
-func newKeyOrder(series *tsi.SeriesFile, ids []model.SeriesID) (*keyOrder, error) {
+func newKeyOrder(series *series.File, ids []model.SeriesID) (*keyOrder, error) {
 	return orderByKey(series.Keys, ids)
 }
 

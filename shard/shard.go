@@ -20,6 +20,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/series"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )
@@ -29,8 +30,8 @@ const ChunkRows = 1024
 
 // Options configure a shard. Series is required.
 type Options struct {
-	FS     vfs.FS          // default vfs.OS
-	Series *tsi.SeriesFile // the database's series file
+	FS     vfs.FS       // default vfs.OS
+	Series *series.File // the database's series file
 	Range  model.TimeRange
 	Logger *slog.Logger
 	// Lineage is that of the data directory. A manifest of another one is an
@@ -58,7 +59,7 @@ type Shard struct {
 	flushed  bool   // see Options.Flushed
 	logAfter uint64 // see Options.LogAfter
 	fs       vfs.FS
-	series   *tsi.SeriesFile
+	series   *series.File
 	times    model.TimeRange
 	logger   *slog.Logger
 

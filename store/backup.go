@@ -8,8 +8,8 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/series"
 	"tsdbd/shard"
-	"tsdbd/tsi"
 )
 
 // BackupSet is the store as of one sequence, held: its files stay on disk
@@ -216,7 +216,7 @@ func (s *Store) hold(b *BackupSet, chosen map[uint64]*shardEntry) error {
 		if refused {
 			continue
 		}
-		name := path.Join(s.databaseDir(d.ID), "series", tsi.SeriesLogName)
+		name := path.Join(s.databaseDir(d.ID), "series", series.LogName)
 		f, err := s.fs.Open(name)
 		if err != nil {
 			return fmt.Errorf("series of database %s: %w", d.Name, err)

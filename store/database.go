@@ -10,8 +10,8 @@ import (
 	"tsdbd/internal/identity"
 	"tsdbd/meta"
 	"tsdbd/model/column"
+	"tsdbd/series"
 	"tsdbd/shard"
-	"tsdbd/tsi"
 )
 
 // database is an open database: its series file and the parser's table.
@@ -19,7 +19,7 @@ type database struct {
 	id     uint32
 	name   string
 	dir    string
-	series *tsi.SeriesFile
+	series *series.File
 	table  atomic.Pointer[column.Table]
 	tabled atomic.Int64  // bytes of the table in Store.tables
 	refs   atomic.Int64  // views, and one while it is open
@@ -46,7 +46,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 	if err := s.fs.MkdirAll(db.dir); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
-	series, err := tsi.OpenSeriesFile(s.fs, path.Join(db.dir, "series"), tsi.SeriesFileOptions{
+	series, err := series.Open(s.fs, path.Join(db.dir, "series"), series.Options{
 		Identity: identity.Database{Lineage: s.catalog.Data().Lineage, ID: d.ID}, Pending: &s.pending, Logger: s.logger,
 	})
 	if err != nil {

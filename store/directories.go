@@ -12,8 +12,8 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/meta"
+	"tsdbd/series"
 	"tsdbd/shard"
-	"tsdbd/tsi"
 )
 
 const (
@@ -52,7 +52,7 @@ func (s *Store) checkCatalog(names []string, logs []identity.Lineage) error {
 		if _, ok := numbered(name, databasePrefix); !ok {
 			continue
 		}
-		owner, err := tsi.ReadSeriesOwner(s.fs, path.Join(s.dir, name, "series"))
+		owner, err := series.ReadOwner(s.fs, path.Join(s.dir, name, "series"))
 		if err != nil {
 			continue // it says nothing, and opening it will tell
 		}
@@ -117,7 +117,7 @@ func (s *Store) clearDatabases(names []string) error {
 // directory. What of a half removed directory names none is nobody's.
 func (s *Store) notOfDatabase(dir string, id uint32) error {
 	want := identity.Database{Lineage: s.catalog.Data().Lineage, ID: id}
-	owner, err := tsi.ReadSeriesOwner(s.fs, path.Join(dir, "series"))
+	owner, err := series.ReadOwner(s.fs, path.Join(dir, "series"))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, binio.ErrCorrupt) {
 		return nil
 	}

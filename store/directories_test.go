@@ -15,8 +15,8 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
+	"tsdbd/series"
 	"tsdbd/shard"
-	"tsdbd/tsi"
 )
 
 // stocked makes a store of databases a, b, ... with four points each in two
@@ -342,7 +342,7 @@ func TestDropOfAnother(t *testing.T) {
 // one: that database is refused, also with entries left in the log, the other
 // one serves, and with the right file everything is there.
 func TestForeignSeriesLog(t *testing.T) {
-	const name = "/data/db-1/series/" + tsi.SeriesLogName
+	const name = "/data/db-1/series/" + series.LogName
 	for _, flush := range []bool{true, false} {
 		for _, conflict := range []bool{false, true} {
 			fs := stocked(t, 2, flush)
@@ -352,7 +352,7 @@ func TestForeignSeriesLog(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			put(foreign, fs.Content("/data/db-2/series/"+tsi.SeriesLogName))
+			put(foreign, fs.Content("/data/db-2/series/"+series.LogName))
 			why := "database 2"
 			if conflict {
 				// One that says it is the database's, and is not.
@@ -360,12 +360,12 @@ func TestForeignSeriesLog(t *testing.T) {
 					continue // its keys stand in TSM files; verify tells
 				}
 				made := stocked(t, 2, true)
-				put(foreign, made.Content("/data/db-2/series/"+tsi.SeriesLogName))
-				owner, err := tsi.ReadSeriesOwner(fs, "/data/db-1/series")
+				put(foreign, made.Content("/data/db-2/series/"+series.LogName))
+				owner, err := series.ReadOwner(fs, "/data/db-1/series")
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := tsi.AdoptSeriesLog(foreign, "/data/db-1/series", owner); err != nil {
+				if err := series.AdoptLog(foreign, "/data/db-1/series", owner); err != nil {
 					t.Fatal(err)
 				}
 				why = "contradicts the log"
@@ -399,7 +399,7 @@ func TestForeignSeriesLog(t *testing.T) {
 // after a delete: the log keeps the delete too, and with the right series log
 // what was deleted stays so (W5).
 func TestRefusedKeepsDelete(t *testing.T) {
-	const name = "/data/db-1/series/" + tsi.SeriesLogName
+	const name = "/data/db-1/series/" + series.LogName
 	fs := stocked(t, 2, true)
 	other := fs.Clone()
 	s := openTest(t, other, testOptions(other))

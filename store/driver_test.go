@@ -19,8 +19,8 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/series"
 	"tsdbd/shard"
-	"tsdbd/tsi"
 )
 
 // operation is a step of a driver and what the store holds once it is done.
@@ -435,7 +435,7 @@ func copyOf(set *BackupSet, from vfs.FS) (*vfstest.FS, error) {
 		if _, err := l.File.ReadAt(b, 0); err != nil {
 			return nil, err
 		}
-		if err := fs.Put(path.Join("/data", DatabaseDir(l.Database), "series", tsi.SeriesLogName), b); err != nil {
+		if err := fs.Put(path.Join("/data", DatabaseDir(l.Database), "series", series.LogName), b); err != nil {
 			return nil, err
 		}
 	}

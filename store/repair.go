@@ -10,8 +10,8 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/series"
 	"tsdbd/shard"
-	"tsdbd/tsi"
 )
 
 // repairSeries makes a database's series file whole again where its log is
@@ -28,7 +28,7 @@ func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
 	if n := named.GetCardinality(); n > 0 {
 		last := model.SeriesID(named.Maximum())
 		_, err := db.series.Key(last)
-		if err != nil && !errors.Is(err, tsi.ErrSeriesNotFound) && !errors.Is(err, binio.ErrCorrupt) {
+		if err != nil && !errors.Is(err, series.ErrNotFound) && !errors.Is(err, binio.ErrCorrupt) {
 			return fmt.Errorf("series of database %s: %w", db.name, err)
 		}
 		if next := db.series.NextID(); err != nil || next != 0 && last >= next || uint64(db.series.Len()) < n {
@@ -75,7 +75,7 @@ func (s *Store) keepSeriesLog(db *database, why error) error {
 	if err != nil {
 		return err
 	}
-	to := path.Join(dir, fmt.Sprintf("%s.%d", tsi.SeriesLogName, len(names)/2))
+	to := path.Join(dir, fmt.Sprintf("%s.%d", series.LogName, len(names)/2))
 	reason := fmt.Sprintf("%v\nThe series were restored from the shards' files and the log.\n", why)
 	if err := vfs.WriteFileAtomic(s.fs, dir, to, b); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Store) keepSeriesLog(db *database, why error) error {
 // seriesError remembers damage of the series file, so that the next round of
 // compactions repairs it, and returns err.
 func (db *database) seriesError(err error) error {
-	if errors.Is(err, tsi.ErrSeriesNotFound) {
+	if errors.Is(err, series.ErrNotFound) {
 		// The id came from an index: the key was there.
 		err = fmt.Errorf("%w: %w", binio.Corruptf(db.seriesLog(), -1, "series lost"), err)
 	}
@@ -102,7 +102,7 @@ func (db *database) seriesError(err error) error {
 	return err
 }
 
-func (db *database) seriesLog() string { return path.Join(db.dir, "series", tsi.SeriesLogName) }
+func (db *database) seriesLog() string { return path.Join(db.dir, "series", series.LogName) }
 
 // repairDamaged repairs the series files that were found damaged while open.
 func (s *Store) repairDamaged() {

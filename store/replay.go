@@ -7,7 +7,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/tsi"
+	"tsdbd/series"
 	"tsdbd/wal"
 )
 
@@ -141,7 +141,7 @@ func (r *replayer) apply(e *wal.Entry) error {
 // restored takes the result of d.restore. Where series file and log contradict
 // each other the database is refused, and the replay goes on without it.
 func (r *replayer) restored(d *replayed, err error) error {
-	if !errors.Is(err, tsi.ErrSeriesConflict) {
+	if !errors.Is(err, series.ErrConflict) {
 		return err
 	}
 	delete(r.databases, d.id)

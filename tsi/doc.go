@@ -1,9 +1,5 @@
-// Package tsi indexes series: which series exist, under which id, and which of
-// them a predicate over tags selects.
-//
-// A SeriesFile, one per database, maps canonical series keys to ids and back.
-// Create hands out ids in memory, Sync appends the keys to a log of
-// compressed blocks, and a mapped index file finds ids by fingerprint.
+// Package tsi indexes the series of a shard: which there are, and which of them
+// a predicate over tags selects.
 //
 // An Index, one per shard, is the inverted index. AddSeries puts a series into
 // the mutable segment; Freeze cuts the segment off as a Snapshot, whose
@@ -28,7 +24,7 @@
 // The package knows nothing of the log, of shards' manifests, or of which
 // files belong together; its owner does. It keeps no goroutines.
 //
-// A SeriesFile may be used by many goroutines. An Index has one writer
+// An Index has one writer
 // (AddSeries, RemoveSeries, Freeze, Publish, ReplaceFiles), any number of
 // goroutines that call RegisterFields, CheckFields, ClaimFields, Contains and
 // View, and a View any number of readers.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/testkit/formats"
+	"tsdbd/internal/testkit/load"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -106,7 +108,7 @@ func TestFileFaults(t *testing.T) {
 		x, _ := NewIndex(IndexOptions{})
 		x.AddSeries(1, "m,a=b")
 		s := x.Freeze()
-		ops := failFrom(fs, n)
+		ops := fs.FailFrom(n, errInjected)
 		_, err := s.WriteFile(fs, "x.tsi")
 		if ops() < n {
 			if err != nil {
@@ -127,14 +129,14 @@ func TestFileFaults(t *testing.T) {
 func TestFileGolden(t *testing.T) {
 	fs := newFS()
 	testFile(t, fs, "x.tsi", 20)
-	checkGolden(t, "tsi-v1.golden", fs.Content("x.tsi"))
+	formats.Golden(t, "tsi-v1.golden", fs.Content("x.tsi"))
 	testFile(t, fs, "y.tsi", 20)
 	if !slices.Equal(fs.Content("x.tsi"), fs.Content("y.tsi")) {
 		t.Fatal("the same series gave another file")
 	}
 	// A file with every kind of posting, by its hash.
 	x, _ := NewIndex(IndexOptions{})
-	for i, k := range hicardKeys(20000) {
+	for i, k := range load.HicardKeys(20000) {
 		x.AddSeries(model.SeriesID(i+1), k)
 	}
 	info, err := x.Freeze().WriteFile(fs, "z.tsi")

@@ -3,13 +3,22 @@ package tsi
 import (
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/model"
+	"tsdbd/series"
 )
 
 var errInjected = errors.New("injected")
+
+func newRand(t testing.TB) *rand.Rand {
+	return rand.New(rand.NewPCG(testseed.Of(t), 0))
+}
 
 // newFS returns a file system in memory with a directory "db".
 func newFS() *vfstest.FS {
@@ -20,17 +29,23 @@ func newFS() *vfstest.FS {
 	return fs
 }
 
-// failFrom fails the n-th operation from now and all after it; the function
-// returned tells how many there were.
-func failFrom(fs *vfstest.FS, n int) (ops func() int) {
-	start := fs.Ops()
-	fs.SetHook(func(op vfstest.Op) error {
-		if op.N-start >= n {
-			return errInjected
-		}
-		return nil
-	})
-	return func() int { return fs.Ops() - start }
+func openSeries(t testing.TB, fs vfs.FS, opt series.Options) *series.File {
+	t.Helper()
+	f, err := series.Open(fs, "db", opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// createAll gives ids to keys.
+func createAll(t testing.TB, f *series.File, keys []string) []model.SeriesID {
+	t.Helper()
+	ids := make([]model.SeriesID, len(keys))
+	if err := f.Create(keys, ids); err != nil {
+		t.Fatal(err)
+	}
+	return ids
 }
 
 func put(t testing.TB, fs *vfstest.FS, name string, data []byte) {

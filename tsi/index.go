@@ -22,7 +22,7 @@ type IndexOptions struct {
 	// Removed are the ids that stand in Files and are deleted, see
 	// Index.Removed.
 	Removed *roaring.Bitmap
-	// Keys returns series keys by id, ascending: SeriesFile.Keys. Optional;
+	// Keys returns series keys by id, ascending: series.File.Keys. Optional;
 	// with it small groupings and deletes need not read dictionaries. It is
 	// called with the index locked and must not call the index.
 	Keys func(ids []model.SeriesID, fn func(i int, key string) error) error

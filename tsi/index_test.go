@@ -16,6 +16,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/series"
 )
 
 // modelIndex is what an Index should be: maps.
@@ -269,7 +270,7 @@ func TestIndexRandom(t *testing.T) {
 
 func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 	fs := newFS()
-	sf := openSeries(t, fs, SeriesFileOptions{})
+	sf := openSeries(t, fs, series.Options{})
 	known := map[uint32]modelSeries{}
 	m := &modelIndex{series: map[uint32]modelSeries{}, fields: map[string]map[string]model.FieldType{}}
 	opt := IndexOptions{}
@@ -304,7 +305,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 		x.Publish(s, f)
 	}
 	write := func(keys []string, series []modelSeries) {
-		ids := create(t, sf, keys...)
+		ids := createAll(t, sf, keys)
 		for i, id := range ids {
 			s := series[i]
 			known[uint32(id)] = s

@@ -3,7 +3,6 @@ package tsi
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -11,166 +10,17 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/blevesearch/vellum"
 
+	"tsdbd/internal/testkit/load"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/series"
 )
 
-// hicardKeys are the keys of n series with one unique tag of six.
-func hicardKeys(n int) []string {
-	keys := make([]string, n)
-	for i := range keys {
-		h := uint32(i) * 2654435761
-		keys[i] = fmt.Sprintf("m,app=app-%d,dc=dc%d,host=host_%07d,rack=rack-%d,region=region-%d,service=svc-%d",
-			h%200, i%10, i, i/10%1000, i%40, h>>8%50)
-	}
-	return keys
-}
-
-// tsbsKeys are keys like those of the TSBS cpu-only load, about 170 bytes.
-func tsbsKeys(n int) []string {
-	keys := make([]string, n)
-	pick := func(i, salt, n int) int { return int(uint32(i*31+salt) * 2654435761 >> 8 % uint32(n)) }
-	for i := range keys {
-		keys[i] = fmt.Sprintf("cpu,arch=x%d,datacenter=eu-central-1%c,hostname=host_%d,os=Ubuntu16.%d,rack=%d,region=eu-central-%d,service=%d,service_environment=%s,service_version=%d,team=%s",
-			64+22*pick(i, 1, 2), 'a'+pick(i, 2, 3), i, pick(i, 3, 3), pick(i, 4, 100), pick(i, 5, 9), pick(i, 6, 20),
-			[]string{"production", "staging", "test"}[pick(i, 7, 3)], pick(i, 8, 2), []string{"SF", "NYC", "LON", "CHI"}[pick(i, 9, 4)])
-	}
-	return keys
-}
-
-const benchBatch = 10000
-
-func createAll(b testing.TB, f *SeriesFile, keys []string) []model.SeriesID {
-	ids := make([]model.SeriesID, len(keys))
-	for i := 0; i < len(keys); i += benchBatch {
-		end := min(i+benchBatch, len(keys))
-		if err := f.Create(keys[i:end], ids[i:end]); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return ids
-}
-
-func BenchmarkSeriesFile(b *testing.B) {
-	for _, c := range []struct {
-		name string
-		keys []string
-	}{{"hicard1M", hicardKeys(1_000_000)}, {"tsbs200k", tsbsKeys(200_000)}} {
-		keys := c.keys
-		per := func(b *testing.B, unit string) {
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(keys)), unit)
-		}
-		b.Run(c.name+"/create", func(b *testing.B) {
-			for b.Loop() {
-				f, err := OpenSeriesFile(vfs.OS, b.TempDir(), SeriesFileOptions{})
-				if err != nil {
-					b.Fatal(err)
-				}
-				createAll(b, f, keys)
-			}
-			per(b, "ns/key")
-		})
-		dir := b.TempDir()
-		f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{CacheBytes: 1 << 30})
-		if err != nil {
-			b.Fatal(err)
-		}
-		ids := createAll(b, f, keys)
-		b.Run(c.name+"/sync", func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				if i > 0 {
-					b.StopTimer()
-					f, _ = OpenSeriesFile(vfs.OS, b.TempDir(), SeriesFileOptions{CacheBytes: 1 << 30})
-					createAll(b, f, keys)
-					dir = f.dir
-					b.StartTimer()
-				}
-				if err := f.Sync(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			per(b, "ns/key")
-			log, _ := os.Stat(filepath.Join(dir, SeriesLogName))
-			idx, _ := os.Stat(filepath.Join(dir, SeriesIndexName))
-			b.ReportMetric(float64(log.Size())/float64(len(keys)), "log-B/key")
-			b.ReportMetric(float64(idx.Size())/float64(len(keys)), "idx-B/key")
-			b.ReportMetric(float64(f.MemoryBytes()-f.cache.size())/float64(len(keys)), "mem-B/key")
-		})
-		b.Run(c.name+"/lookup-cached", func(b *testing.B) {
-			createAll(b, f, keys) // fills the cache
-			i := 0
-			for b.Loop() {
-				i = (i + 7919) % len(keys)
-				if id, ok := f.Lookup(keys[i]); !ok || id != ids[i] {
-					b.Fatal(i)
-				}
-			}
-		})
-		b.Run(c.name+"/lookup-hot", func(b *testing.B) {
-			i := 0
-			for b.Loop() {
-				i = (i + 7) % 10000
-				if id, ok := f.Lookup(keys[i]); !ok || id != ids[i] {
-					b.Fatal(i)
-				}
-			}
-		})
-		b.Run(c.name+"/lookup-missing", func(b *testing.B) {
-			for b.Loop() {
-				if _, ok := f.Lookup("m,app=nosuch,host=nosuch"); ok {
-					b.Fatal()
-				}
-			}
-		})
-		b.Run(c.name+"/create-known-batch", func(b *testing.B) {
-			f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				createAll(b, f, keys)
-			}
-			per(b, "ns/key")
-			_ = f.Close()
-		})
-		b.Run(c.name+"/key-uncached", func(b *testing.B) {
-			f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{CacheBytes: 1})
-			if err != nil {
-				b.Fatal(err)
-			}
-			i := 0
-			for b.Loop() {
-				i = (i + 7919) % len(keys)
-				if _, err := f.Key(ids[i]); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(c.name+"/open", func(b *testing.B) {
-			for b.Loop() {
-				f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
-				if err != nil || f.Len() != len(keys) {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(c.name+"/open-without-index", func(b *testing.B) {
-			_ = os.Remove(filepath.Join(dir, SeriesIndexName))
-			for b.Loop() {
-				f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
-				if err != nil || f.Len() != len(keys) {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // benchIndex is an index of one file over the keys, with their series file.
-func benchIndex(b *testing.B, keys []string, measurement string) (*Index, *SeriesFile, string) {
+func benchIndex(b *testing.B, keys []string, measurement string) (*Index, *series.File, string) {
 	dir := b.TempDir()
-	sf, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{CacheBytes: 32 << 20})
+	sf, err := series.Open(vfs.OS, dir, series.Options{CacheBytes: 32 << 20})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -200,8 +50,8 @@ func BenchmarkIndexWrite(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		keys []string
-	}{{"hicard1M", hicardKeys(1_000_000)}, {"tsbs200k", tsbsKeys(200_000)}} {
-		sf, _ := OpenSeriesFile(vfs.OS, b.TempDir(), SeriesFileOptions{})
+	}{{"hicard1M", load.HicardKeys(1_000_000)}, {"tsbs200k", load.TSBSKeys(200_000)}} {
+		sf, _ := series.Open(vfs.OS, b.TempDir(), series.Options{})
 		ids := createAll(b, sf, c.keys)
 		var x *Index
 		n := float64(len(c.keys))
@@ -256,7 +106,7 @@ func BenchmarkIndexWrite(b *testing.B) {
 }
 
 func BenchmarkIndexRead(b *testing.B) {
-	x, _, _ := benchIndex(b, hicardKeys(1_000_000), "m")
+	x, _, _ := benchIndex(b, load.HicardKeys(1_000_000), "m")
 	v := x.View()
 	defer v.Release()
 	eq := func(k, s string) *model.TagExpr { return &model.TagExpr{Op: model.TagEqual, Key: k, Value: s} }

@@ -115,6 +115,19 @@ func (m *FS) SetHook(f func(Op) error) {
 	m.hook = f
 }
 
+// FailFrom sets a hook that fails the n-th mutating operation from now, counted
+// from 0, and all behind it with err. ops returns how many there were.
+func (m *FS) FailFrom(n int, err error) (ops func() int) {
+	start := m.Ops()
+	m.SetHook(func(op Op) error {
+		if op.N-start >= n {
+			return err
+		}
+		return nil
+	})
+	return func() int { return m.Ops() - start }
+}
+
 // SetReadHook calls f before every operation that reads: open, read, map, stat
 // and list. An error it returns is the operation's result. f may call no method
 // of m.

@@ -1,4 +1,4 @@
-package tsi
+package series
 
 import "sync"
 
@@ -22,7 +22,7 @@ func (c *blockCache) size() int {
 }
 
 // add caches b for e. If another goroutine was faster its block stays.
-func (c *blockCache) add(e *blockEntry, b *seriesBlock) {
+func (c *blockCache) add(e *blockEntry, b *block) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !e.cached.CompareAndSwap(nil, b) {

@@ -1,4 +1,4 @@
-package tsi
+package series
 
 import (
 	"encoding/binary"
@@ -28,19 +28,19 @@ import (
 // what runs over, so nothing wraps around and a file is written front to back
 // by merging the old file with the sorted new slots.
 const (
-	seriesIndexMagic   = "tsdbSIX\x02"
-	seriesIndexVersion = 2
-	indexPageBytes     = 4096
-	indexPageSlots     = 511
-	indexHeaderBytes   = 96
+	indexMagic       = "tsdbSIX\x02"
+	indexVersion     = 2
+	indexPageBytes   = 4096
+	indexPageSlots   = 511
+	indexHeaderBytes = 96
 	// indexHomesPerEntry in quarters: 5/4 keeps probes under 3 slots at 10.3 B a series.
 	indexHomesPerEntry = 5
 )
 
-// seriesIndex is a mapped index file. It is read under the series file's lock,
+// indexFile is a mapped index file. It is read under the series file's lock,
 // or with a reference to file. A page that the disk could read once may fail the
 // next time: next and page are called where faults are caught.
-type seriesIndex struct {
+type indexFile struct {
 	path     string
 	file     *mapped.File
 	data     []byte // of file
@@ -63,34 +63,34 @@ type blockPlace struct {
 	length int64 // header and payload
 }
 
-// openSeriesIndex maps an index file and checks its header and directory.
-func openSeriesIndex(fs vfs.FS, path string) (*seriesIndex, error) {
+// openIndex maps an index file and checks its header and directory.
+func openIndex(fs vfs.FS, path string) (*indexFile, error) {
 	f, err := mapped.Open(fs, path)
 	if err != nil {
 		return nil, err
 	}
-	x, err := readSeriesIndex(f)
+	x, err := readIndex(f)
 	if err != nil {
 		return nil, errors.Join(err, f.Release())
 	}
 	return x, nil
 }
 
-func readSeriesIndex(f *mapped.File) (_ *seriesIndex, err error) {
+func readIndex(f *mapped.File) (_ *indexFile, err error) {
 	defer vfs.CatchFault(&err)()
 	path, data := f.Path(), f.Data()
 	size := len(data)
 	if size < indexPageBytes {
 		return nil, binio.Corruptf(path, 0, "series index: %d bytes", size)
 	}
-	x := &seriesIndex{path: path, file: f, data: data}
-	if string(data[:8]) != seriesIndexMagic {
+	x := &indexFile{path: path, file: f, data: data}
+	if string(data[:8]) != indexMagic {
 		return nil, binio.Corruptf(path, 0, "series index: bad magic")
 	}
 	if binio.Checksum(data[:indexHeaderBytes-4]) != binary.LittleEndian.Uint32(data[indexHeaderBytes-4:]) {
 		return nil, binio.Corruptf(path, 0, "series index: header checksum mismatch")
 	}
-	if v := binary.LittleEndian.Uint32(data[8:]); v != seriesIndexVersion {
+	if v := binary.LittleEndian.Uint32(data[8:]); v != indexVersion {
 		return nil, binio.Corruptf(path, 8, "series index: version %d", v)
 	}
 	x.pages = int(binary.LittleEndian.Uint32(data[12:]))
@@ -105,7 +105,7 @@ func readSeriesIndex(f *mapped.File) (_ *seriesIndex, err error) {
 	copy(x.owner.Lineage[:], data[64:])
 	slots := uint64(x.pages) * indexPageSlots
 	if homes > slots || entries > slots || dirBytes > uint64(size) ||
-		uint64(size) != uint64(x.pages+1)*indexPageBytes+dirBytes || x.logBytes < seriesLogHeader {
+		uint64(size) != uint64(x.pages+1)*indexPageBytes+dirBytes || x.logBytes < logHeaderBytes {
 		return nil, binio.Corruptf(path, 0, "series index: header contradicts the file's size")
 	}
 	x.homes, x.entries = int(homes), int(entries)
@@ -116,15 +116,15 @@ func readSeriesIndex(f *mapped.File) (_ *seriesIndex, err error) {
 		return nil, binio.Corruptf(path, dirStart, "series index: directory checksum mismatch")
 	}
 	d := binio.NewDecoder(dir)
-	nextID, nextOffset := uint64(1), int64(seriesLogHeader)
+	nextID, nextOffset := uint64(1), int64(logHeaderBytes)
 	for d.Len() > 0 && d.Err() == nil {
 		p := blockPlace{}
 		first := nextID + d.Uvarint()
 		count := d.Uvarint()
 		p.offset = nextOffset + d.Varint()
 		p.length = int64(d.Uvarint())
-		if first+count-1 > model.MaxSeriesID || count == 0 || count > 1<<16 || p.offset < seriesLogHeader ||
-			p.length < seriesBlockHeader || p.length > x.logBytes || p.offset > x.logBytes-p.length {
+		if first+count-1 > model.MaxSeriesID || count == 0 || count > 1<<16 || p.offset < logHeaderBytes ||
+			p.length < blockHeaderBytes || p.length > x.logBytes || p.offset > x.logBytes-p.length {
 			d.Fail("block out of bounds")
 			break
 		}
@@ -139,7 +139,7 @@ func readSeriesIndex(f *mapped.File) (_ *seriesIndex, err error) {
 }
 
 // page returns the slots of page n (from 0), verified at its first use.
-func (x *seriesIndex) page(n int) ([]byte, error) {
+func (x *indexFile) page(n int) ([]byte, error) {
 	p := x.data[(n+1)*indexPageBytes : (n+2)*indexPageBytes]
 	if x.verified[n>>6].Load()>>(uint(n)&63)&1 != 0 {
 		return p, nil
@@ -152,7 +152,7 @@ func (x *seriesIndex) page(n int) ([]byte, error) {
 }
 
 // next works like slots.Table.Next.
-func (x *seriesIndex) next(fingerprint uint32, pos *int) (uint32, error) {
+func (x *indexFile) next(fingerprint uint32, pos *int) (uint32, error) {
 	if x.homes == 0 {
 		return 0, nil
 	}
@@ -180,22 +180,22 @@ func (x *seriesIndex) next(fingerprint uint32, pos *int) (uint32, error) {
 	return 0, nil
 }
 
-func (x *seriesIndex) close() error {
+func (x *indexFile) close() error {
 	if x == nil {
 		return nil
 	}
 	return x.file.Release()
 }
 
-// writeSeriesIndex writes the index of the log's first logBytes: the slots of
+// writeIndex writes the index of the log's first logBytes: the slots of
 // old (may be nil) merged with the sorted slots of added.
-func writeSeriesIndex(fs vfs.FS, dir, path string, owner identity.Database, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) error {
+func writeIndex(fs vfs.FS, dir, path string, owner identity.Database, old *indexFile, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) error {
 	tmp := path + ".tmp"
 	f, err := fs.Create(tmp)
 	if err != nil {
 		return fmt.Errorf("write series index: %w", err)
 	}
-	if err = fillSeriesIndex(f, owner, old, added, places, logBytes, lastCRC, maxID); err == nil {
+	if err = fillIndex(f, owner, old, added, places, logBytes, lastCRC, maxID); err == nil {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -211,7 +211,7 @@ func writeSeriesIndex(fs vfs.FS, dir, path string, owner identity.Database, old 
 	return fs.SyncDir(dir)
 }
 
-func fillSeriesIndex(f vfs.File, owner identity.Database, old *seriesIndex, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) (err error) {
+func fillIndex(f vfs.File, owner identity.Database, old *indexFile, added []uint64, places []blockPlace, logBytes int64, lastCRC, maxID uint32) (err error) {
 	defer vfs.CatchFault(&err)()
 	entries := len(added)
 	if old != nil {
@@ -271,7 +271,7 @@ func fillSeriesIndex(f vfs.File, owner identity.Database, old *seriesIndex, adde
 		return err
 	}
 	var dir []byte
-	nextID, nextOffset := uint32(1), int64(seriesLogHeader)
+	nextID, nextOffset := uint32(1), int64(logHeaderBytes)
 	for _, p := range places {
 		dir = binary.AppendUvarint(dir, uint64(p.first-nextID))
 		dir = binary.AppendUvarint(dir, uint64(p.count))
@@ -283,8 +283,8 @@ func fillSeriesIndex(f vfs.File, owner identity.Database, old *seriesIndex, adde
 		return err
 	}
 	h := make([]byte, 0, indexPageBytes)
-	h = append(h, seriesIndexMagic...)
-	h = binary.LittleEndian.AppendUint32(h, seriesIndexVersion)
+	h = append(h, indexMagic...)
+	h = binary.LittleEndian.AppendUint32(h, indexVersion)
 	h = binary.LittleEndian.AppendUint32(h, uint32(w.pages))
 	h = binary.LittleEndian.AppendUint64(h, uint64(homes))
 	h = binary.LittleEndian.AppendUint64(h, uint64(written))

@@ -1,4 +1,4 @@
-package tsi
+package series
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ import (
 
 // seriesOnDisk makes a series file of n series with an index file on the disk
 // of the operating system, and opens it with all pages of the index read.
-func seriesOnDisk(t *testing.T, fs vfs.FS, n int) (f *SeriesFile, dir string, keys []string) {
+func seriesOnDisk(t *testing.T, fs vfs.FS, n int) (f *File, dir string, keys []string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "db", "series")
-	f, err := OpenSeriesFile(fs, dir, SeriesFileOptions{})
+	f, err := Open(fs, dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func seriesOnDisk(t *testing.T, fs vfs.FS, n int) (f *SeriesFile, dir string, ke
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if f, err = OpenSeriesFile(fs, dir, SeriesFileOptions{IndexTail: 1}); err != nil {
+	if f, err = Open(fs, dir, Options{IndexTail: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if f.mu.index == nil {
@@ -42,7 +42,7 @@ func seriesOnDisk(t *testing.T, fs vfs.FS, n int) (f *SeriesFile, dir string, ke
 }
 
 // checkSeries looks every key up: key i has the id i+1.
-func checkSeries(t *testing.T, f *SeriesFile, keys []string) {
+func checkSeries(t *testing.T, f *File, keys []string) {
 	t.Helper()
 	ids := make([]model.SeriesID, len(keys))
 	if err := f.Create(keys, ids); err != nil {
@@ -55,35 +55,35 @@ func checkSeries(t *testing.T, f *SeriesFile, keys []string) {
 	}
 }
 
-// TestSeriesIndexUnreadable cuts the index file of an open series file, as a disk
+// TestIndexUnreadable cuts the index file of an open series file, as a disk
 // does that cannot read a page a second time. Whatever meets it first rebuilds
 // the index from the log, and every id stays.
-func TestSeriesIndexUnreadable(t *testing.T) {
+func TestIndexUnreadable(t *testing.T) {
 	const n = 3000
-	for name, first := range map[string]func(f *SeriesFile, keys []string) error{
-		"lookup": func(f *SeriesFile, keys []string) error {
+	for name, first := range map[string]func(f *File, keys []string) error{
+		"lookup": func(f *File, keys []string) error {
 			if id, ok := f.Lookup(keys[77]); !ok || id != 78 {
 				return fmt.Errorf("id %d", id)
 			}
 			return nil
 		},
-		"create":  func(f *SeriesFile, keys []string) error { return f.Create(keys[:2], make([]model.SeriesID, 2)) },
-		"restore": func(f *SeriesFile, keys []string) error { return f.Restore(n+7, "m,h=new") },
-		"restore many": func(f *SeriesFile, keys []string) error {
+		"create":  func(f *File, keys []string) error { return f.Create(keys[:2], make([]model.SeriesID, 2)) },
+		"restore": func(f *File, keys []string) error { return f.Restore(n+7, "m,h=new") },
+		"restore many": func(f *File, keys []string) error {
 			return f.RestoreAll([]model.SeriesID{5, n + 7}, []string{keys[4], "m,h=new"})
 		},
-		"reindex": func(f *SeriesFile, keys []string) error {
+		"reindex": func(f *File, keys []string) error {
 			f.mu.tail.Insert(slots.Slot(fingerprint(keys[0]), 1)) // as many as it takes
 			for i := range n {
 				f.mu.tail.Insert(slots.Slot(fingerprint(keys[i]), uint32(i+1)))
 			}
 			return f.Sync()
 		},
-		"verify": func(f *SeriesFile, keys []string) error { f.Verify(); return nil },
+		"verify": func(f *File, keys []string) error { f.Verify(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, dir, keys := seriesOnDisk(t, vfs.OS, n)
-			if err := os.Truncate(filepath.Join(dir, SeriesIndexName), 0); err != nil {
+			if err := os.Truncate(filepath.Join(dir, IndexName), 0); err != nil {
 				t.Fatal(err)
 			}
 			if err := first(f, keys); err != nil {
@@ -93,7 +93,7 @@ func TestSeriesIndexUnreadable(t *testing.T) {
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
-			f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
+			f, err := Open(vfs.OS, dir, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,19 +116,19 @@ type slowDisk struct {
 }
 
 func (d *slowDisk) Create(name string) (vfs.File, error) {
-	if d.begun != nil && strings.HasSuffix(name, SeriesIndexName+".tmp") {
+	if d.begun != nil && strings.HasSuffix(name, IndexName+".tmp") {
 		d.once.Do(d.begun)
 	}
 	return d.FS.Create(name)
 }
 
-// TestSeriesIndexDroppedWhileRewritten: a lookup finds a damaged page and gives
+// TestIndexDroppedWhileRewritten: a lookup finds a damaged page and gives
 // the index file up, while Sync is about to read it for the next one.
-func TestSeriesIndexDroppedWhileRewritten(t *testing.T) {
+func TestIndexDroppedWhileRewritten(t *testing.T) {
 	disk := &slowDisk{FS: vfs.OS}
 	f, dir, keys := seriesOnDisk(t, disk, 3000)
 	disk.begun = func() {
-		if err := os.Truncate(filepath.Join(dir, SeriesIndexName), 0); err != nil {
+		if err := os.Truncate(filepath.Join(dir, IndexName), 0); err != nil {
 			t.Error(err)
 		}
 		if _, ok := f.Lookup(keys[0]); !ok {
@@ -156,7 +156,7 @@ func TestSeriesIndexDroppedWhileRewritten(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := OpenSeriesFile(vfs.OS, dir, SeriesFileOptions{})
+	f, err := Open(vfs.OS, dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

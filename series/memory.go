@@ -1,4 +1,4 @@
-package tsi
+package series
 
 import "slices"
 

@@ -1,4 +1,4 @@
-package tsi
+package series
 
 import (
 	"bytes"
@@ -17,20 +17,20 @@ import (
 	"tsdbd/internal/vfs"
 )
 
-// OpenSeriesFile opens, or makes, the series file in dir. It reads the index
+// Open opens, or makes, the series file in dir. It reads the index
 // file's header and directory and the blocks that the index does not cover. A
 // missing or damaged index is rebuilt from the log. A torn last Sync is cut;
 // damage before it is in Damage, and everything else is served. Errors are
 // the file system's, an ErrCorrupt for a log of another version, or an
 // identity.ErrForeign for a log of another database, which stays untouched.
-func OpenSeriesFile(fsys vfs.FS, dir string, opt SeriesFileOptions) (*SeriesFile, error) {
+func Open(fsys vfs.FS, dir string, opt Options) (*File, error) {
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = 8 << 20
 	}
 	if opt.IndexTail == 0 {
 		opt.IndexTail = 1 << 16
 	}
-	f := &SeriesFile{fs: fsys, dir: dir, logPath: path.Join(dir, SeriesLogName), opt: opt}
+	f := &File{fs: fsys, dir: dir, logPath: path.Join(dir, LogName), opt: opt}
 	f.cache.limit = opt.CacheBytes
 	f.mu.next = 1
 	if err := fsys.MkdirAll(dir); err != nil {
@@ -49,7 +49,7 @@ func OpenSeriesFile(fsys vfs.FS, dir string, opt SeriesFileOptions) (*SeriesFile
 	return f, nil
 }
 
-func (f *SeriesFile) openLog() error {
+func (f *File) openLog() error {
 	log, err := f.fs.OpenReadWrite(f.logPath)
 	if errors.Is(err, fs.ErrNotExist) {
 		log, err = f.createLog()
@@ -58,7 +58,7 @@ func (f *SeriesFile) openLog() error {
 	return err
 }
 
-func (f *SeriesFile) createLog() (vfs.File, error) {
+func (f *File) createLog() (vfs.File, error) {
 	log, err := f.fs.Create(f.logPath)
 	if err != nil {
 		return nil, err
@@ -76,27 +76,27 @@ func (f *SeriesFile) createLog() (vfs.File, error) {
 	return log, nil
 }
 
-// AdoptSeriesLog makes the series log in dir that of another database: a copy of
+// AdoptLog makes the series log in dir that of another database: a copy of
 // a data directory gets a lineage of its own.
-func AdoptSeriesLog(fsys vfs.FS, dir string, owner identity.Database) error {
-	if _, err := ReadSeriesOwner(fsys, dir); err != nil {
+func AdoptLog(fsys vfs.FS, dir string, owner identity.Database) error {
+	if _, err := ReadOwner(fsys, dir); err != nil {
 		return err
 	}
-	name := path.Join(dir, SeriesLogName)
+	name := path.Join(dir, LogName)
 	log, err := fsys.OpenReadWrite(name)
 	if err != nil {
 		return err
 	}
-	f := SeriesFile{opt: SeriesFileOptions{Identity: owner}}
+	f := File{opt: Options{Identity: owner}}
 	if err := errors.Join(f.writeLogHeader(log), log.Close()); err != nil {
 		return fmt.Errorf("write series log %s: %w", name, err)
 	}
 	return nil
 }
 
-func (f *SeriesFile) writeLogHeader(log vfs.File) error {
-	h := append(make([]byte, 0, seriesLogHeader), seriesLogMagic...)
-	h = binary.LittleEndian.AppendUint32(h, seriesLogVersion)
+func (f *File) writeLogHeader(log vfs.File) error {
+	h := append(make([]byte, 0, logHeaderBytes), logMagic...)
+	h = binary.LittleEndian.AppendUint32(h, logVersion)
 	h = binary.LittleEndian.AppendUint32(h, f.opt.Identity.ID)
 	h = append(h, f.opt.Identity.Lineage[:]...)
 	h = binary.LittleEndian.AppendUint32(h, binio.Checksum(h))
@@ -111,31 +111,31 @@ func (f *SeriesFile) writeLogHeader(log vfs.File) error {
 func parseLogHeader(path string, h []byte) (owner identity.Database, ok bool, err error) {
 	const first = "tsdbSER\x01" // version 1 had a header of 16 bytes
 	if len(h) >= 16 && string(h[:8]) == first && binary.LittleEndian.Uint32(h[12:]) == binio.Checksum(h[:12]) {
-		return owner, false, binio.Corruptf(path, 8, "series log: version %d, this program knows %d", binary.LittleEndian.Uint32(h[8:]), seriesLogVersion)
+		return owner, false, binio.Corruptf(path, 8, "series log: version %d, this program knows %d", binary.LittleEndian.Uint32(h[8:]), logVersion)
 	}
-	const sum = seriesLogHeader - 4
-	if len(h) < seriesLogHeader || string(h[:8]) != seriesLogMagic || binary.LittleEndian.Uint32(h[sum:]) != binio.Checksum(h[:sum]) {
+	const sum = logHeaderBytes - 4
+	if len(h) < logHeaderBytes || string(h[:8]) != logMagic || binary.LittleEndian.Uint32(h[sum:]) != binio.Checksum(h[:sum]) {
 		return owner, false, nil
 	}
-	if v := binary.LittleEndian.Uint32(h[8:]); v != seriesLogVersion {
-		return owner, false, binio.Corruptf(path, 8, "series log: version %d, this program knows %d", v, seriesLogVersion)
+	if v := binary.LittleEndian.Uint32(h[8:]); v != logVersion {
+		return owner, false, binio.Corruptf(path, 8, "series log: version %d, this program knows %d", v, logVersion)
 	}
 	owner.ID = binary.LittleEndian.Uint32(h[12:])
 	copy(owner.Lineage[:], h[16:])
 	return owner, true, nil
 }
 
-// ReadSeriesOwner returns the database that the series log in dir names. A log
+// ReadOwner returns the database that the series log in dir names. A log
 // that does not exist is an fs.ErrNotExist, one without a sound header an
 // ErrCorrupt.
-func ReadSeriesOwner(fsys vfs.FS, dir string) (identity.Database, error) {
-	name := path.Join(dir, SeriesLogName)
+func ReadOwner(fsys vfs.FS, dir string) (identity.Database, error) {
+	name := path.Join(dir, LogName)
 	f, err := fsys.Open(name)
 	if err != nil {
 		return identity.Database{}, err
 	}
 	defer f.Close()
-	h := make([]byte, seriesLogHeader)
+	h := make([]byte, logHeaderBytes)
 	n, err := f.ReadAt(h, 0)
 	if err != nil && err != io.EOF {
 		return identity.Database{}, fmt.Errorf("read series log %s: %w", name, err)
@@ -148,7 +148,7 @@ func ReadSeriesOwner(fsys vfs.FS, dir string) (identity.Database, error) {
 }
 
 // load brings the index into memory and reads the log behind what it covers.
-func (f *SeriesFile) load() error {
+func (f *File) load() error {
 	size, err := f.log.Size()
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (f *SeriesFile) load() error {
 	if err := f.checkLogHeader(size); err != nil {
 		return err
 	}
-	x, err := openSeriesIndex(f.fs, f.indexPath())
+	x, err := openIndex(f.fs, f.indexPath())
 	switch {
 	case err == nil:
 		if why := f.mismatch(x, size); why != "" {
@@ -184,15 +184,15 @@ func (f *SeriesFile) load() error {
 	default:
 		return err
 	}
-	from := int64(seriesLogHeader)
+	from := int64(logHeaderBytes)
 	if f.mu.index != nil {
 		from = f.mu.index.logBytes
 	}
 	return f.scan(from, max(size, from))
 }
 
-func (f *SeriesFile) checkLogHeader(size int64) error {
-	h := make([]byte, seriesLogHeader)
+func (f *File) checkLogHeader(size int64) error {
+	h := make([]byte, logHeaderBytes)
 	n, err := f.log.ReadAt(h, 0)
 	if err != nil && err != io.EOF {
 		return err
@@ -219,13 +219,13 @@ func (f *SeriesFile) checkLogHeader(size int64) error {
 	return nil
 }
 
-func (f *SeriesFile) addDamage(err error) {
+func (f *File) addDamage(err error) {
 	f.mu.damage = append(f.mu.damage, err)
 	f.warn("series log damaged, its series must be restored", err)
 }
 
 // mismatch says why the index cannot be that of the log, or "".
-func (f *SeriesFile) mismatch(x *seriesIndex, size int64) string {
+func (f *File) mismatch(x *indexFile, size int64) string {
 	if x.owner != f.opt.Identity {
 		return "it belongs to " + x.owner.String()
 	}
@@ -241,7 +241,7 @@ func (f *SeriesFile) mismatch(x *seriesIndex, size int64) string {
 	if last == nil {
 		return ""
 	}
-	h := make([]byte, seriesBlockHeader)
+	h := make([]byte, blockHeaderBytes)
 	if _, err := f.log.ReadAt(h, last.offset); err != nil {
 		return err.Error()
 	}
@@ -256,7 +256,7 @@ func (f *SeriesFile) mismatch(x *seriesIndex, size int64) string {
 }
 
 // readBlock reads the block of length bytes at offset.
-func (f *SeriesFile) readBlock(offset, length int64) (blockHeader, *seriesBlock, error) {
+func (f *File) readBlock(offset, length int64) (blockHeader, *block, error) {
 	buf := make([]byte, length)
 	if n, err := f.log.ReadAt(buf, offset); err != nil && !(err == io.EOF && n == len(buf)) {
 		if err == io.EOF {
@@ -265,10 +265,10 @@ func (f *SeriesFile) readBlock(offset, length int64) (blockHeader, *seriesBlock,
 		return blockHeader{}, nil, fmt.Errorf("read series log %s: %w", f.logPath, err)
 	}
 	h, ok := parseBlockHeader(buf, offset)
-	if !ok || int64(h.length) != length-seriesBlockHeader {
+	if !ok || int64(h.length) != length-blockHeaderBytes {
 		return h, nil, binio.Corruptf(f.logPath, offset, "series block: bad header")
 	}
-	b, err := decodeSeriesBlock(&h, buf[seriesBlockHeader:])
+	b, err := decodeBlock(&h, buf[blockHeaderBytes:])
 	if err != nil {
 		return h, nil, binio.Corruptf(f.logPath, offset, "%s", binio.Reason(err))
 	}
@@ -279,7 +279,7 @@ func (f *SeriesFile) readBlock(offset, length int64) (blockHeader, *seriesBlock,
 type scannedBlock struct {
 	offset int64
 	header blockHeader
-	keys   *seriesBlock // nil if the payload is damaged
+	keys   *block // nil if the payload is damaged
 }
 
 // scan reads the log from an offset to its end.
@@ -289,7 +289,7 @@ type scannedBlock struct {
 // Damage behind it belongs to the last Sync, which may not have finished: the
 // log is cut there. Should the Sync have left good blocks behind the damage,
 // a new log is written that has them.
-func (f *SeriesFile) scan(from, size int64) error {
+func (f *File) scan(from, size int64) error {
 	var good []scannedBlock
 	var bad []int64 // where damage begins; one per stretch
 	offset, inBad := from, false
@@ -316,7 +316,7 @@ func (f *SeriesFile) scan(from, size int64) error {
 		lastBatch = max(lastBatch, s.header.batch)
 		good = append(good, s)
 		inBad = s.keys == nil
-		offset += seriesBlockHeader + int64(s.header.length)
+		offset += blockHeaderBytes + int64(s.header.length)
 	}
 	torn := size // where an unfinished Sync begins to be damaged
 	for _, b := range bad {
@@ -356,20 +356,20 @@ func (f *SeriesFile) scan(from, size int64) error {
 }
 
 // scanBlock reads the block at offset; false says that there is no header.
-func (f *SeriesFile) scanBlock(offset, size int64) (scannedBlock, bool, error) {
+func (f *File) scanBlock(offset, size int64) (scannedBlock, bool, error) {
 	s := scannedBlock{offset: offset}
-	if size-offset < seriesBlockHeader {
+	if size-offset < blockHeaderBytes {
 		return s, false, nil
 	}
-	buf := make([]byte, seriesBlockHeader)
+	buf := make([]byte, blockHeaderBytes)
 	if _, err := f.log.ReadAt(buf, offset); err != nil && err != io.EOF {
 		return s, false, err
 	}
 	var ok bool
-	if s.header, ok = parseBlockHeader(buf, offset); !ok || int64(s.header.length) > size-offset-seriesBlockHeader {
+	if s.header, ok = parseBlockHeader(buf, offset); !ok || int64(s.header.length) > size-offset-blockHeaderBytes {
 		return s, false, nil
 	}
-	_, b, err := f.readBlock(offset, seriesBlockHeader+int64(s.header.length))
+	_, b, err := f.readBlock(offset, blockHeaderBytes+int64(s.header.length))
 	if err != nil && !errors.Is(err, binio.ErrCorrupt) {
 		return s, false, err
 	}
@@ -378,7 +378,7 @@ func (f *SeriesFile) scanBlock(offset, size int64) (scannedBlock, bool, error) {
 }
 
 // findHeader returns the offset of the next intact block header, or size.
-func (f *SeriesFile) findHeader(from, size int64) (int64, error) {
+func (f *File) findHeader(from, size int64) (int64, error) {
 	const window = 1 << 20
 	buf := make([]byte, window)
 	for from < size {
@@ -387,12 +387,12 @@ func (f *SeriesFile) findHeader(from, size int64) (int64, error) {
 			return 0, err
 		}
 		for i := 0; ; {
-			j := bytes.Index(buf[i:n], []byte(seriesBlockMagic))
+			j := bytes.Index(buf[i:n], []byte(blockMagic))
 			if j < 0 {
 				break
 			}
 			i += j
-			h := make([]byte, seriesBlockHeader)
+			h := make([]byte, blockHeaderBytes)
 			if m, err := f.log.ReadAt(h, from+int64(i)); err != nil && err != io.EOF {
 				return 0, err
 			} else if _, ok := parseBlockHeader(h[:m], from+int64(i)); ok {
@@ -400,17 +400,17 @@ func (f *SeriesFile) findHeader(from, size int64) (int64, error) {
 			}
 			i++
 		}
-		if from+int64(n) >= size || n < len(seriesBlockMagic) {
+		if from+int64(n) >= size || n < len(blockMagic) {
 			break
 		}
-		from += int64(n - len(seriesBlockMagic) + 1)
+		from += int64(n - len(blockMagic) + 1)
 	}
 	return size, nil
 }
 
 // addScanned takes over a block read by scan. kept says that it stays where it
 // is; the keys of others must be written again.
-func (f *SeriesFile) addScanned(s scannedBlock, kept bool) {
+func (f *File) addScanned(s scannedBlock, kept bool) {
 	h := &s.header
 	if s.keys == nil && !kept {
 		return
@@ -421,7 +421,7 @@ func (f *SeriesFile) addScanned(s scannedBlock, kept bool) {
 	if kept && !f.overlaps(h.first, h.last()) {
 		f.insertBlock(&blockEntry{blockPlace: blockPlace{
 			first: h.first, count: h.count,
-			offset: s.offset, length: seriesBlockHeader + int64(h.length),
+			offset: s.offset, length: blockHeaderBytes + int64(h.length),
 		}})
 		f.mu.n += h.count
 		if s.keys != nil {
@@ -453,18 +453,18 @@ func (f *SeriesFile) addScanned(s scannedBlock, kept bool) {
 }
 
 // overlaps reports whether a block holds an id of [first, last].
-func (f *SeriesFile) overlaps(first, last uint32) bool {
+func (f *File) overlaps(first, last uint32) bool {
 	i, _ := slices.BinarySearchFunc(f.mu.blocks, first, func(e *blockEntry, id uint32) int { return cmp.Compare(e.first, id) })
 	return i < len(f.mu.blocks) && f.mu.blocks[i].first <= last || f.blockOfLocked(first) != nil
 }
 
-func (f *SeriesFile) insertBlock(e *blockEntry) {
+func (f *File) insertBlock(e *blockEntry) {
 	i, _ := slices.BinarySearchFunc(f.mu.blocks, e.first, func(e *blockEntry, id uint32) int { return cmp.Compare(e.first, id) })
 	f.mu.blocks = slices.Insert(f.mu.blocks, i, e)
 }
 
 // isZero reports whether [from, to) of the log is what zero leaves.
-func (f *SeriesFile) isZero(from, to int64) (bool, error) {
+func (f *File) isZero(from, to int64) (bool, error) {
 	buf := make([]byte, min(to-from, 1<<20))
 	for at := from; at < to; at += int64(len(buf)) {
 		part := buf[:min(int64(len(buf)), to-at)]
@@ -482,7 +482,7 @@ func (f *SeriesFile) isZero(from, to int64) (bool, error) {
 
 // zero overwrites [from, to) of the log: what is cut must not be found again
 // behind blocks written over its beginning.
-func (f *SeriesFile) zero(from, to int64) error {
+func (f *File) zero(from, to int64) error {
 	z := make([]byte, min(to-from, 1<<20))
 	for at := from; at < to; at += int64(len(z)) {
 		if _, err := f.log.WriteAt(z[:min(int64(len(z)), to-at)], at); err != nil {

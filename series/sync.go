@@ -1,4 +1,4 @@
-package tsi
+package series
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"tsdbd/model"
 )
 
-var errSeriesFileClosed = errors.New("series file closed")
+var errClosed = errors.New("series file closed")
 
 // Sync makes the keys of all ids handed out before the call durable. After a
 // failed sync nobody knows what the log's end is, and a second sync would lie
@@ -18,7 +18,7 @@ var errSeriesFileClosed = errors.New("series file closed")
 // same place of the log. When many series have come since the index file was written
 // it is written again; a failure to do so costs memory, not data, and is
 // logged only.
-func (f *SeriesFile) Sync() error {
+func (f *File) Sync() error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
 	return f.sync(false)
@@ -26,7 +26,7 @@ func (f *SeriesFile) Sync() error {
 
 // Close syncs, writes the index file if it lacks more than a few series, and
 // closes the files.
-func (f *SeriesFile) Close() error {
+func (f *File) Close() error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
 	err := f.sync(true)
@@ -39,7 +39,7 @@ func (f *SeriesFile) Close() error {
 }
 
 // closeLocked closes the files. err is what went wrong before.
-func (f *SeriesFile) closeLocked(err error) error {
+func (f *File) closeLocked(err error) error {
 	f.mu.closed = true
 	f.countLocked()
 	err = errors.Join(err, f.mu.index.close(), f.log.Close())
@@ -52,7 +52,7 @@ func (f *SeriesFile) closeLocked(err error) error {
 }
 
 // Discard closes the files and writes nothing.
-func (f *SeriesFile) Discard() error {
+func (f *File) Discard() error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
 	f.mu.Lock()
@@ -64,12 +64,12 @@ func (f *SeriesFile) Discard() error {
 }
 
 // sync does Sync; f.syncing is held. closing lowers the bar for the index.
-func (f *SeriesFile) sync(closing bool) error {
+func (f *File) sync(closing bool) error {
 	f.mu.Lock()
 	var err error
 	switch {
 	case f.mu.closed && !closing:
-		err = errSeriesFileClosed
+		err = errClosed
 	case f.mu.failed != nil && !f.mu.closed:
 		if err = f.rewriteLocked(true); err != nil {
 			err = fmt.Errorf("%w; since then: %w", f.mu.failed, err)
@@ -151,7 +151,7 @@ func (f *SeriesFile) sync(closing bool) error {
 
 // fail ends a Sync with err, which is the file's fate if it is for good. The
 // keys stay readable in memory.
-func (f *SeriesFile) fail(err error, forGood bool) error {
+func (f *File) fail(err error, forGood bool) error {
 	err = fmt.Errorf("sync series file %s: %w", f.dir, err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,17 +166,17 @@ func (f *SeriesFile) fail(err error, forGood bool) error {
 }
 
 // reindex writes and takes over a new index file; f.syncing is held.
-func (f *SeriesFile) reindex(old *seriesIndex, added []uint64, lastCRC uint32) {
+func (f *File) reindex(old *indexFile, added []uint64, lastCRC uint32) {
 	places := make([]blockPlace, len(f.mu.blocks))
 	var maxID uint32
 	for i, e := range f.mu.blocks {
 		places[i] = e.blockPlace
 		maxID = e.first + uint32(e.count) - 1
 	}
-	err := writeSeriesIndex(f.fs, f.dir, f.indexPath(), f.opt.Identity, old, added, places, f.mu.logEnd, lastCRC, maxID)
-	var x *seriesIndex
+	err := writeIndex(f.fs, f.dir, f.indexPath(), f.opt.Identity, old, added, places, f.mu.logEnd, lastCRC, maxID)
+	var x *indexFile
 	if err == nil {
-		if x, err = openSeriesIndex(f.fs, f.indexPath()); x != nil {
+		if x, err = openIndex(f.fs, f.indexPath()); x != nil {
 			x.dir = nil
 		}
 	}
@@ -208,7 +208,7 @@ func (f *SeriesFile) reindex(old *seriesIndex, added []uint64, lastCRC uint32) {
 // dropIndexLocked gives up a damaged index file and brings its series into
 // memory, from the log. Blocks that cannot be read are left out: their keys
 // are lost until they are restored.
-func (f *SeriesFile) dropIndexLocked(why error) error {
+func (f *File) dropIndexLocked(why error) error {
 	if f.mu.index == nil {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (f *SeriesFile) dropIndexLocked(why error) error {
 
 // Verify reads the whole log and index and returns the damage found, each a
 // *binio.CorruptError.
-func (f *SeriesFile) Verify() []error {
+func (f *File) Verify() []error {
 	found := f.Damage()
 	f.mu.RLock()
 	blocks := slices.Clone(f.mu.blocks)
@@ -253,7 +253,7 @@ func (f *SeriesFile) Verify() []error {
 	return found
 }
 
-func (f *SeriesFile) missing(id uint32) error {
+func (f *File) missing(id uint32) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.missingLocked(id)
@@ -261,13 +261,13 @@ func (f *SeriesFile) missing(id uint32) error {
 
 // Rewrite writes a new log of all keys that can be read, and forgets the
 // damage of the old one. The owner calls it once it has restored what it can.
-func (f *SeriesFile) Rewrite() error {
+func (f *File) Rewrite() error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.mu.closed {
-		return errSeriesFileClosed
+		return errClosed
 	}
 	return f.rewriteLocked(false)
 }
@@ -275,7 +275,7 @@ func (f *SeriesFile) Rewrite() error {
 // rewriteLocked replaces the log by one with every readable key, in order, or
 // with every key, if whole is set. The index goes first: it must never stand
 // beside a log it does not describe.
-func (f *SeriesFile) rewriteLocked(whole bool) error {
+func (f *File) rewriteLocked(whole bool) error {
 	if err := f.dropIndexLocked(errors.New("log is being rewritten")); err != nil {
 		return err
 	}
@@ -330,11 +330,11 @@ func (f *SeriesFile) rewriteLocked(whole bool) error {
 
 // writeAll writes every readable key, in order of id, to an empty log. With
 // whole set a block that cannot be read is an error.
-func (f *SeriesFile) writeAll(log vfs.File, whole bool) (*logWriter, error) {
+func (f *File) writeAll(log vfs.File, whole bool) (*logWriter, error) {
 	if err := f.writeLogHeader(log); err != nil {
 		return nil, err
 	}
-	w := &logWriter{log: log, end: seriesLogHeader, batch: seriesLogHeader, covered: func(uint32) bool { return false }, keepSlots: true}
+	w := &logWriter{log: log, end: logHeaderBytes, batch: logHeaderBytes, covered: func(uint32) bool { return false }, keepSlots: true}
 	var loose keyPages // keys that stand in no readable block
 	for _, p := range []*keyPages{&f.mu.repaired, &f.mu.flushing, &f.mu.pending} {
 		p.each(loose.set)
@@ -400,7 +400,7 @@ type writtenBlock struct {
 
 func (w *logWriter) put(id uint32, key string) {
 	repairs := w.covered(id)
-	if n := len(w.keys); n > 0 && (n == seriesBlockKeys || w.text >= seriesBlockText || id != w.first+uint32(n) || repairs != w.repairs) {
+	if n := len(w.keys); n > 0 && (n == blockKeys || w.text >= blockText || id != w.first+uint32(n) || repairs != w.repairs) {
 		w.cut()
 	}
 	if len(w.keys) == 0 {
@@ -418,7 +418,7 @@ func (w *logWriter) cut() {
 		return
 	}
 	before := len(w.buf)
-	w.buf = appendSeriesBlock(w.buf, w.end, w.batch, w.first, w.keys, &w.scratch)
+	w.buf = appendBlock(w.buf, w.end, w.batch, w.first, w.keys, &w.scratch)
 	length := int64(len(w.buf) - before)
 	h, _ := parseBlockHeader(w.buf[before:], w.end)
 	w.written = append(w.written, writtenBlock{blockPlace{w.first, len(w.keys), w.end, length}, h.headerCRC})

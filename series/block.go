@@ -1,4 +1,4 @@
-package tsi
+package series
 
 import (
 	"encoding/binary"
@@ -22,14 +22,14 @@ import (
 // Both header crcs start from the header's own offset, so that a block written
 // to the wrong place is not taken for the one that belongs there.
 const (
-	seriesLogMagic     = "tsdbSER\x02"
-	seriesLogVersion   = 2
-	seriesLogHeader    = 36
-	seriesBlockMagic   = "SBLK"
-	seriesBlockHeader  = 32
-	seriesBlockKeys    = 128       // 256 would save 1 B a key and double the time to decode
-	seriesBlockText    = 64 << 10  // a block is cut once its keys pass this
-	seriesBlockMaxText = 256 << 10 // no block unpacks to more: one longest key over the cut, with room
+	logMagic         = "tsdbSER\x02"
+	logVersion       = 2
+	logHeaderBytes   = 36
+	blockMagic       = "SBLK"
+	blockHeaderBytes = 32
+	blockKeys        = 128       // 256 would save 1 B a key and double the time to decode
+	blockText        = 64 << 10  // a block is cut once its keys pass this
+	blockMaxText     = 256 << 10 // no block unpacks to more: one longest key over the cut, with room
 )
 
 // Flags of a block: how its keys are written.
@@ -38,15 +38,15 @@ const (
 	blockColumns = 1 // package keyblock
 )
 
-// seriesBlock is an unpacked block: the keys of ids first, first+1, ...
-type seriesBlock struct {
+// block is an unpacked block: the keys of ids first, first+1, ...
+type block struct {
 	first uint32
 	text  string
 	ends  []uint32
 }
 
 // key returns the key of an id that the block holds, sharing its memory.
-func (b *seriesBlock) key(id uint32) string {
+func (b *block) key(id uint32) string {
 	i := id - b.first
 	start := uint32(0)
 	if i > 0 {
@@ -56,7 +56,7 @@ func (b *seriesBlock) key(id uint32) string {
 }
 
 // size is what the block costs in memory.
-func (b *seriesBlock) size() int { return len(b.text) + 4*len(b.ends) + 64 }
+func (b *block) size() int { return len(b.text) + 4*len(b.ends) + 64 }
 
 // blockHeader is the decoded header of a block.
 type blockHeader struct {
@@ -77,12 +77,12 @@ type blockScratch struct {
 	columns, raw []byte
 }
 
-// appendSeriesBlock appends a block for the keys of ids first, first+1, ...
+// appendBlock appends a block for the keys of ids first, first+1, ...
 // that will stand at offset in the log.
-func appendSeriesBlock(dst []byte, offset, batch int64, first uint32, keys []string, scratch *blockScratch) []byte {
-	payload, flags := packSeriesKeys(keys, scratch)
+func appendBlock(dst []byte, offset, batch int64, first uint32, keys []string, scratch *blockScratch) []byte {
+	payload, flags := packKeys(keys, scratch)
 	start := len(dst)
-	dst = append(dst, seriesBlockMagic...)
+	dst = append(dst, blockMagic...)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(payload)))
 	dst = binary.LittleEndian.AppendUint32(dst, first)
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(keys)))
@@ -93,9 +93,9 @@ func appendSeriesBlock(dst []byte, offset, batch int64, first uint32, keys []str
 	return append(dst, payload...)
 }
 
-// packSeriesKeys returns the payload of a block, valid until the next call, and
+// packKeys returns the payload of a block, valid until the next call, and
 // its flags.
-func packSeriesKeys(keys []string, scratch *blockScratch) ([]byte, uint16) {
+func packKeys(keys []string, scratch *blockScratch) ([]byte, uint16) {
 	text := 0
 	for _, k := range keys {
 		text += len(k)
@@ -122,11 +122,11 @@ func packSeriesKeys(keys []string, scratch *blockScratch) ([]byte, uint16) {
 	return scratch.columns, blockColumns
 }
 
-// parseBlockHeader decodes the header at b[:seriesBlockHeader]; false says that
+// parseBlockHeader decodes the header at b[:blockHeaderBytes]; false says that
 // it is none or damaged.
 func parseBlockHeader(b []byte, offset int64) (blockHeader, bool) {
 	var h blockHeader
-	if len(b) < seriesBlockHeader || string(b[:4]) != seriesBlockMagic {
+	if len(b) < blockHeaderBytes || string(b[:4]) != blockMagic {
 		return h, false
 	}
 	h.headerCRC = binary.LittleEndian.Uint32(b[28:])
@@ -140,7 +140,7 @@ func parseBlockHeader(b []byte, offset int64) (blockHeader, bool) {
 	h.batch = int64(binary.LittleEndian.Uint64(b[16:]))
 	h.payloadCRC = binary.LittleEndian.Uint32(b[24:])
 	ok := h.first > 0 && h.count > 0 && uint64(h.first)+uint64(h.count)-1 <= model.MaxSeriesID &&
-		h.length <= snappy.MaxEncodedLen(seriesBlockMaxText) && h.batch <= offset && h.batch >= 0
+		h.length <= snappy.MaxEncodedLen(blockMaxText) && h.batch <= offset && h.batch >= 0
 	return h, ok
 }
 
@@ -154,8 +154,8 @@ type unpacker struct {
 
 var unpackers = sync.Pool{New: func() any { return new(unpacker) }}
 
-// decodeSeriesBlock checks and unpacks a payload. Errors are ErrCorrupt.
-func decodeSeriesBlock(h *blockHeader, payload []byte) (*seriesBlock, error) {
+// decodeBlock checks and unpacks a payload. Errors are ErrCorrupt.
+func decodeBlock(h *blockHeader, payload []byte) (*block, error) {
 	if binio.Checksum(payload) != h.payloadCRC {
 		return nil, binio.Corruptf("", 0, "series block: checksum mismatch")
 	}
@@ -163,16 +163,16 @@ func decodeSeriesBlock(h *blockHeader, payload []byte) (*seriesBlock, error) {
 		u := unpackers.Get().(*unpacker)
 		defer unpackers.Put(u)
 		var err error
-		if u.text, u.ends, err = u.decoder.Decode(u.text[:0], u.ends[:0], payload, h.count, seriesBlockMaxText); err != nil {
+		if u.text, u.ends, err = u.decoder.Decode(u.text[:0], u.ends[:0], payload, h.count, blockMaxText); err != nil {
 			return nil, err
 		}
-		return &seriesBlock{first: h.first, text: string(u.text), ends: slices.Clone(u.ends)}, nil
+		return &block{first: h.first, text: string(u.text), ends: slices.Clone(u.ends)}, nil
 	}
 	if h.flags != blockSnappy {
 		return nil, binio.Corruptf("", 0, "series block: flags %d", h.flags)
 	}
 	n, err := snappy.DecodedLen(payload)
-	if err != nil || n > seriesBlockMaxText {
+	if err != nil || n > blockMaxText {
 		return nil, binio.Corruptf("", 0, "series block: bad length")
 	}
 	raw, err := snappy.Decode(nil, payload)
@@ -214,5 +214,5 @@ func decodeSeriesBlock(h *blockHeader, payload []byte) (*seriesBlock, error) {
 		last = len(sofar)
 		text.Write(d.Bytes(suffix))
 	}
-	return &seriesBlock{first: h.first, text: text.String(), ends: ends}, nil
+	return &block{first: h.first, text: text.String(), ends: ends}, nil
 }

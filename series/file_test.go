@@ -1,8 +1,7 @@
-package tsi
+package series
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,28 +12,22 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
-	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/testkit/formats"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 )
 
-var update = flag.Bool("update", false, "write golden files that do not exist yet")
-
-func newRand(t testing.TB) *rand.Rand {
-	return rand.New(rand.NewPCG(testseed.Of(t), 0))
-}
-
-func openSeries(t testing.TB, fs vfs.FS, opt SeriesFileOptions) *SeriesFile {
+func openSeries(t testing.TB, fs vfs.FS, opt Options) *File {
 	t.Helper()
-	f, err := OpenSeriesFile(fs, "db", opt)
+	f, err := Open(fs, "db", opt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func create(t testing.TB, f *SeriesFile, keys ...string) []model.SeriesID {
+func create(t testing.TB, f *File, keys ...string) []model.SeriesID {
 	t.Helper()
 	ids := make([]model.SeriesID, len(keys))
 	if err := f.Create(keys, ids); err != nil {
@@ -43,7 +36,7 @@ func create(t testing.TB, f *SeriesFile, keys ...string) []model.SeriesID {
 	return ids
 }
 
-func checkKeys(t testing.TB, f *SeriesFile, want map[model.SeriesID]string) {
+func checkKeys(t testing.TB, f *File, want map[model.SeriesID]string) {
 	t.Helper()
 	var ids []model.SeriesID
 	for id, key := range want {
@@ -68,8 +61,8 @@ func checkKeys(t testing.TB, f *SeriesFile, want map[model.SeriesID]string) {
 	}
 }
 
-func TestSeriesFileCreate(t *testing.T) {
-	f := openSeries(t, newFS(), SeriesFileOptions{})
+func TestFileCreate(t *testing.T) {
+	f := openSeries(t, newFS(), Options{})
 	got := create(t, f, "m,h=c", "m,h=a", "m,h=c", "m,h=b")
 	if want := []model.SeriesID{3, 1, 3, 2}; !slices.Equal(got, want) {
 		t.Fatalf("ids %v, want %v", got, want)
@@ -80,7 +73,7 @@ func TestSeriesFileCreate(t *testing.T) {
 	if _, ok := f.Lookup("nosuch"); ok {
 		t.Fatal("found a key that was not created")
 	}
-	if _, err := f.Key(5); !errors.Is(err, ErrSeriesNotFound) {
+	if _, err := f.Key(5); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
 	for _, k := range []string{"", strings.Repeat("x", model.MaxKeyLength+1)} {
@@ -93,9 +86,21 @@ func TestSeriesFileCreate(t *testing.T) {
 	}
 }
 
-func TestSeriesFileRestore(t *testing.T) {
+func TestReserve(t *testing.T) {
+	f := openSeries(t, newFS(), Options{})
+	create(t, f, "m,h=a")
+	if f.Bytes() == 0 || f.MemoryBytes() == 0 {
+		t.Fatal("sizes")
+	}
+	f.Reserve(1 << 20)
+	if id := create(t, f, "m,h=b")[0]; id != 1<<20 {
+		t.Fatalf("id %d", id)
+	}
+}
+
+func TestFileRestore(t *testing.T) {
 	fs := newFS()
-	f := openSeries(t, fs, SeriesFileOptions{})
+	f := openSeries(t, fs, Options{})
 	want := map[model.SeriesID]string{}
 	for _, id := range []model.SeriesID{9, 5, 7, 300, 6, 1000} {
 		key := fmt.Sprint("m,id=", id)
@@ -112,10 +117,10 @@ func TestSeriesFileRestore(t *testing.T) {
 	if err := f.Restore(6, "m,id=6"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Restore(6, "other"); !errors.Is(err, ErrSeriesConflict) {
+	if err := f.Restore(6, "other"); !errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
-	if err := f.Restore(8, "m,id=6"); !errors.Is(err, ErrSeriesConflict) {
+	if err := f.Restore(8, "m,id=6"); !errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
 	id := create(t, f, "new")[0]
@@ -127,7 +132,7 @@ func TestSeriesFileRestore(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f = openSeries(t, fs, SeriesFileOptions{NextID: 5000})
+	f = openSeries(t, fs, Options{NextID: 5000})
 	checkKeys(t, f, want)
 	if f.Len() != len(want) {
 		t.Fatalf("Len %d, want %d", f.Len(), len(want))
@@ -138,17 +143,17 @@ func TestSeriesFileRestore(t *testing.T) {
 	if err := f.Restore(model.MaxSeriesID, "last"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Create([]string{"none left"}, make([]model.SeriesID, 1)); !errors.Is(err, ErrSeriesExhausted) {
+	if err := f.Create([]string{"none left"}, make([]model.SeriesID, 1)); !errors.Is(err, ErrExhausted) {
 		t.Fatal(err)
 	}
 }
 
-// TestSeriesFileRandom runs random operations with restarts, with and
+// TestFileRandom runs random operations with restarts, with and
 // without the index file, against a map.
-func TestSeriesFileRandom(t *testing.T) {
+func TestFileRandom(t *testing.T) {
 	r := newRand(t)
 	fs := newFS()
-	opt := SeriesFileOptions{IndexTail: 50, CacheBytes: 20000}
+	opt := Options{IndexTail: 50, CacheBytes: 20000}
 	f := openSeries(t, fs, opt)
 	want := map[model.SeriesID]string{}
 	byKey := map[string]model.SeriesID{}
@@ -209,8 +214,8 @@ func TestSeriesFileRandom(t *testing.T) {
 	}
 }
 
-func TestSeriesFileConcurrent(t *testing.T) {
-	f := openSeries(t, newFS(), SeriesFileOptions{IndexTail: 100, CacheBytes: 30000})
+func TestFileConcurrent(t *testing.T) {
+	f := openSeries(t, newFS(), Options{IndexTail: 100, CacheBytes: 30000})
 	var wg sync.WaitGroup
 	for g := range 6 {
 		wg.Go(func() {
@@ -252,7 +257,7 @@ func TestSeriesFileConcurrent(t *testing.T) {
 // syncedSeries makes a log of three Syncs and returns what each had synced.
 func syncedSeries(t testing.TB, withIndex bool) (*vfstest.FS, []map[model.SeriesID]string, []int) {
 	fs := newFS()
-	f := openSeries(t, fs, SeriesFileOptions{})
+	f := openSeries(t, fs, Options{})
 	var states []map[model.SeriesID]string
 	var sizes []int
 	want := map[model.SeriesID]string{}
@@ -285,7 +290,7 @@ func syncedSeries(t testing.TB, withIndex bool) (*vfstest.FS, []map[model.Series
 
 // noWrongKey checks that whatever f answers about want is right, and that the
 // rest is an error of the expected classes.
-func noWrongKey(t *testing.T, f *SeriesFile, want map[model.SeriesID]string, what string) (missing []model.SeriesID) {
+func noWrongKey(t *testing.T, f *File, want map[model.SeriesID]string, what string) (missing []model.SeriesID) {
 	t.Helper()
 	for id := model.SeriesID(1); int(id) <= len(want); id++ {
 		got, err := f.Key(id)
@@ -293,7 +298,7 @@ func noWrongKey(t *testing.T, f *SeriesFile, want map[model.SeriesID]string, wha
 			t.Fatalf("%s: Key(%d) = %q, want %q", what, id, got, want[id])
 		}
 		if err != nil {
-			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, ErrSeriesNotFound) {
+			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, ErrNotFound) {
 				t.Fatalf("%s: Key(%d): %v", what, id, err)
 			}
 			missing = append(missing, id)
@@ -307,7 +312,7 @@ func noWrongKey(t *testing.T, f *SeriesFile, want map[model.SeriesID]string, wha
 	return missing
 }
 
-func TestSeriesLogCutAtEveryByte(t *testing.T) {
+func TestLogCutAtEveryByte(t *testing.T) {
 	fs, states, sizes := syncedSeries(t, false)
 	log := fs.Content("db/series.log")
 	all := states[2]
@@ -317,7 +322,7 @@ func TestSeriesLogCutAtEveryByte(t *testing.T) {
 		if n%3 == 0 { // a grown file whose end never was written
 			put(t, c, "db/series.log", append(slices.Clone(log[:n]), make([]byte, 100)...))
 		}
-		f := openSeries(t, c, SeriesFileOptions{})
+		f := openSeries(t, c, Options{})
 		missing := noWrongKey(t, f, all, fmt.Sprint("cut at ", n))
 		for s := range sizes {
 			if n >= sizes[s] && len(missing) > len(all)-len(states[s]) {
@@ -336,7 +341,7 @@ func TestSeriesLogCutAtEveryByte(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n%7 == 0 {
-			f = openSeries(t, c, SeriesFileOptions{})
+			f = openSeries(t, c, Options{})
 			if m := noWrongKey(t, f, all, "reopened"); len(m) > 0 {
 				t.Fatalf("cut at %d: %d missing after repair", n, len(m))
 			}
@@ -344,7 +349,7 @@ func TestSeriesLogCutAtEveryByte(t *testing.T) {
 	}
 }
 
-func TestSeriesFileFlipEveryByte(t *testing.T) {
+func TestFileFlipEveryByte(t *testing.T) {
 	for _, withIndex := range []bool{false, true} {
 		fs, states, sizes := syncedSeries(t, withIndex)
 		all := states[2]
@@ -363,7 +368,7 @@ func TestSeriesFileFlipEveryByte(t *testing.T) {
 					t.Fatal(err)
 				}
 				what := fmt.Sprintf("%s flip at %d (index %v)", name, i, withIndex)
-				f, err := OpenSeriesFile(c, "db", SeriesFileOptions{})
+				f, err := Open(c, "db", Options{})
 				if err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
@@ -389,7 +394,7 @@ func TestSeriesFileFlipEveryByte(t *testing.T) {
 				if err := f.Close(); err != nil {
 					t.Fatal(err)
 				}
-				f = openSeries(t, c, SeriesFileOptions{})
+				f = openSeries(t, c, Options{})
 				checkKeys(t, f, all)
 				if err := f.Rewrite(); err != nil {
 					t.Fatal(err)
@@ -403,16 +408,16 @@ func TestSeriesFileFlipEveryByte(t *testing.T) {
 	}
 }
 
-// TestSeriesFileFaults fails the n-th operation and all after it, then opens
+// TestFileFaults fails the n-th operation and all after it, then opens
 // what is there, also after a power cut: everything a Sync had acknowledged
 // must be there.
-func TestSeriesFileFaults(t *testing.T) {
+func TestFileFaults(t *testing.T) {
 	r := newRand(t)
 	for n := 1; ; n++ {
 		fs := newFS()
-		ops := failFrom(fs, n)
+		ops := fs.FailFrom(n, errInjected)
 		synced := map[model.SeriesID]string{}
-		f, err := OpenSeriesFile(fs, "db", SeriesFileOptions{IndexTail: 10})
+		f, err := Open(fs, "db", Options{IndexTail: 10})
 		if err == nil {
 			for s := range 3 {
 				var keys []string
@@ -435,7 +440,7 @@ func TestSeriesFileFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, left := range []*vfstest.FS{fs.Clone(), fs.Crash(r, 0), fs.Crash(r, 0.5)} {
-			checkKeys(t, openSeries(t, left, SeriesFileOptions{}), synced)
+			checkKeys(t, openSeries(t, left, Options{}), synced)
 		}
 		if ops() < n {
 			t.Logf("%d operations", ops())
@@ -444,13 +449,13 @@ func TestSeriesFileFaults(t *testing.T) {
 	}
 }
 
-// TestSeriesFileHeals fails the n-th operation once: a later Sync must make the
+// TestFileHeals fails the n-th operation once: a later Sync must make the
 // keys durable without another opening, for good.
-func TestSeriesFileHeals(t *testing.T) {
+func TestFileHeals(t *testing.T) {
 	r := newRand(t)
 	for n := 1; ; n++ {
 		fs := newFS()
-		f := openSeries(t, fs, SeriesFileOptions{IndexTail: 150})
+		f := openSeries(t, fs, Options{IndexTail: 150})
 		all := map[model.SeriesID]string{}
 		start, hit := fs.Ops(), ""
 		fs.SetHook(func(op vfstest.Op) error {
@@ -480,7 +485,7 @@ func TestSeriesFileHeals(t *testing.T) {
 			}
 			checkKeys(t, f, all)
 			for _, left := range []*vfstest.FS{fs.CrashLocked(r, 0), fs.CrashLocked(r, 0.5), fs.CrashLocked(r, 1)} {
-				checkKeys(t, openSeries(t, left, SeriesFileOptions{}), all)
+				checkKeys(t, openSeries(t, left, Options{}), all)
 			}
 		}
 		fs.SetHook(nil)
@@ -494,20 +499,20 @@ func TestSeriesFileHeals(t *testing.T) {
 	}
 }
 
-// TestSeriesFileCrashControl shows that the power cuts above can lose series:
+// TestFileCrashControl shows that the power cuts above can lose series:
 // without a Sync one must.
-func TestSeriesFileCrashControl(t *testing.T) {
+func TestFileCrashControl(t *testing.T) {
 	fs := newFS()
-	f := openSeries(t, fs, SeriesFileOptions{})
+	f := openSeries(t, fs, Options{})
 	create(t, f, "m,a=b")
-	if left := openSeries(t, fs.Crash(newRand(t), 0), SeriesFileOptions{}); left.Len() != 0 {
+	if left := openSeries(t, fs.Crash(newRand(t), 0), Options{}); left.Len() != 0 {
 		t.Error("nothing was lost without a sync")
 	}
 }
 
-func TestSeriesFileGolden(t *testing.T) {
+func TestFileGolden(t *testing.T) {
 	fs := newFS()
-	f := openSeries(t, fs, SeriesFileOptions{})
+	f := openSeries(t, fs, Options{})
 	create(t, f, "cpu,host=a,region=eu", "cpu,host=b,region=eu", `disk\ io,path=/`)
 	if err := f.Sync(); err != nil {
 		t.Fatal(err)
@@ -519,8 +524,8 @@ func TestSeriesFileGolden(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	checkGolden(t, "series-v2.log.golden", fs.Content("db/series.log"))
-	checkGolden(t, "series-v2.idx.golden", fs.Content("db/series.idx"))
+	formats.Golden(t, "series-v2.log.golden", fs.Content("db/series.log"))
+	formats.Golden(t, "series-v2.idx.golden", fs.Content("db/series.idx"))
 	// The golden files themselves must open.
 	c := newFS()
 	for from, to := range map[string]string{"series-v2.log.golden": "db/series.log", "series-v2.idx.golden": "db/series.idx"} {
@@ -530,45 +535,23 @@ func TestSeriesFileGolden(t *testing.T) {
 		}
 		put(t, c, to, b)
 	}
-	checkKeys(t, openSeries(t, c, SeriesFileOptions{}), map[model.SeriesID]string{
+	checkKeys(t, openSeries(t, c, Options{}), map[model.SeriesID]string{
 		1: "cpu,host=a,region=eu",
 		2: "cpu,host=b,region=eu", 3: `disk\ io,path=/`, 7: "mem,host=a",
 	})
 }
 
-// checkGolden compares with a golden file; -update writes it if there is none.
-func checkGolden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	want, err := os.ReadFile(file)
-	if os.IsNotExist(err) && *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(got, want) {
-		t.Fatalf("%s: %d bytes differ from the %d golden ones; formats do not change under one version", name, len(got), len(want))
-	}
-}
-
 // RestoreAll does what Restore does one by one, up to the first conflict.
-func TestSeriesFileRestoreAll(t *testing.T) {
+func TestFileRestoreAll(t *testing.T) {
 	r := newRand(t)
 	for round := range 60 {
-		var files [2]*SeriesFile
+		var files [2]*File
 		known := make([]string, r.IntN(300)+1)
 		for i := range known {
 			known[i] = fmt.Sprintf("m,id=%04d", r.IntN(5000))
 		}
 		for i := range files {
-			files[i] = openSeries(t, vfstest.New(), SeriesFileOptions{IndexTail: 10})
+			files[i] = openSeries(t, vfstest.New(), Options{IndexTail: 10})
 			if err := files[i].Create(known, make([]model.SeriesID, len(known))); err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package tsi
+package series
 
 import (
 	"cmp"
@@ -22,23 +22,23 @@ import (
 
 // Names of the files in a series directory.
 const (
-	SeriesLogName   = "series.log"
-	SeriesIndexName = "series.idx"
+	LogName   = "series.log"
+	IndexName = "series.idx"
 )
 
 // Errors that callers branch on.
 var (
-	// ErrSeriesNotFound says that an id has never been handed out.
-	ErrSeriesNotFound = errors.New("series not found")
-	// ErrSeriesConflict says that a restored key has another id, or a restored
+	// ErrNotFound says that an id has never been handed out.
+	ErrNotFound = errors.New("series not found")
+	// ErrConflict says that a restored key has another id, or a restored
 	// id another key.
-	ErrSeriesConflict = errors.New("series id conflict")
-	// ErrSeriesExhausted says that no series id is left.
-	ErrSeriesExhausted = errors.New("series ids exhausted")
+	ErrConflict = errors.New("series id conflict")
+	// ErrExhausted says that no series id is left.
+	ErrExhausted = errors.New("series ids exhausted")
 )
 
-// SeriesFileOptions configure a SeriesFile. The zero value works.
-type SeriesFileOptions struct {
+// Options configure a File. The zero value works.
+type Options struct {
 	// Identity names the database whose series these are. A log that names
 	// another one is an identity.ErrForeign.
 	Identity identity.Database
@@ -51,23 +51,23 @@ type SeriesFileOptions struct {
 	// IndexTail is the number of series that may be absent from the index file
 	// before it is rewritten, besides a quarter of those it has; 0 means 65536.
 	IndexTail int
-	// Pending is the sum of SeriesFile.PendingBytes of the files that share it,
+	// Pending is the sum of File.PendingBytes of the files that share it,
 	// kept up to date by them; optional.
 	Pending *atomic.Int64
 	// Logger gets one warning for each damage found; nil discards.
 	Logger *slog.Logger
 }
 
-// SeriesFile maps the series keys of a database to ids and back. Create,
+// File maps the series keys of a database to ids and back. Create,
 // Restore, Lookup, Key and Keys may be called by many goroutines.
 //
 // New keys live in memory until Sync appends them to the log. Keys that a
 // caller creates are kept, not copied, until then.
-type SeriesFile struct {
+type File struct {
 	fs      vfs.FS
 	dir     string
 	logPath string
-	opt     SeriesFileOptions
+	opt     Options
 	log     vfs.File
 	cache   blockCache
 	counted atomic.Int64 // bytes of mu.pending and mu.flushing; changes with them
@@ -79,13 +79,13 @@ type SeriesFile struct {
 		n          int
 		generation uint64 // counts changes that a lookup may have missed
 
-		index    *seriesIndex // nil if there is none yet
-		tail     slots.Table  // series that the index lacks
-		fresh    []uint64     // slots inserted since Sync took its picture
-		inSync   bool         // fresh is being recorded
-		pending  keyPages     // not on disk
-		flushing keyPages     // being written by Sync
-		repaired keyPages     // on disk in a later block, over a damaged one
+		index    *indexFile  // nil if there is none yet
+		tail     slots.Table // series that the index lacks
+		fresh    []uint64    // slots inserted since Sync took its picture
+		inSync   bool        // fresh is being recorded
+		pending  keyPages    // not on disk
+		flushing keyPages    // being written by Sync
+		repaired keyPages    // on disk in a later block, over a damaged one
 		blocks   []*blockEntry
 		logEnd   int64
 		lastCRC  uint32
@@ -100,26 +100,26 @@ type SeriesFile struct {
 // blockEntry is a block of the log and its place in the cache.
 type blockEntry struct {
 	blockPlace
-	cached atomic.Pointer[seriesBlock]
+	cached atomic.Pointer[block]
 	used   atomic.Bool
 }
 
 // Len returns the number of series.
-func (f *SeriesFile) Len() int {
+func (f *File) Len() int {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.mu.n
 }
 
 // NextID returns the id that the next new key will get; 0 when none is left.
-func (f *SeriesFile) NextID() model.SeriesID {
+func (f *File) NextID() model.SeriesID {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return model.SeriesID(f.mu.next)
 }
 
 // Bytes returns the size of the log and the index file.
-func (f *SeriesFile) Bytes() int64 {
+func (f *File) Bytes() int64 {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	n := f.mu.logEnd
@@ -131,7 +131,7 @@ func (f *SeriesFile) Bytes() int64 {
 
 // MemoryBytes returns what the series file holds in memory, without the
 // mapped index and without the text of keys not yet synced.
-func (f *SeriesFile) MemoryBytes() int {
+func (f *File) MemoryBytes() int {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	pages := len(f.mu.pending.pages) + len(f.mu.flushing.pages) + len(f.mu.repaired.pages)
@@ -141,10 +141,10 @@ func (f *SeriesFile) MemoryBytes() int {
 
 // PendingBytes returns about what the keys that no Sync has written yet take in
 // memory, with their text.
-func (f *SeriesFile) PendingBytes() int64 { return f.counted.Load() }
+func (f *File) PendingBytes() int64 { return f.counted.Load() }
 
 // countLocked brings the count of pending keys up to date after a change of them.
-func (f *SeriesFile) countLocked() {
+func (f *File) countLocked() {
 	now := f.mu.pending.bytes() + f.mu.flushing.bytes()
 	if f.mu.closed {
 		now = 0
@@ -157,7 +157,7 @@ func (f *SeriesFile) countLocked() {
 // Damage returns the damage found in the log so far, each a
 // *binio.CorruptError. Keys outside the damaged places are served; the ids
 // inside can be given back by Restore.
-func (f *SeriesFile) Damage() []error {
+func (f *File) Damage() []error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return slices.Clone(f.mu.damage)
@@ -165,13 +165,13 @@ func (f *SeriesFile) Damage() []error {
 
 // Lookup returns the id of a canonical series key. A key whose block is
 // damaged is not found.
-func (f *SeriesFile) Lookup(key string) (model.SeriesID, bool) {
+func (f *File) Lookup(key string) (model.SeriesID, bool) {
 	id, err := f.find(key)
 	return model.SeriesID(id), err == nil && id != 0
 }
 
 // find returns the id of key or 0. It repairs a damaged index on the way.
-func (f *SeriesFile) find(key string) (uint32, error) {
+func (f *File) find(key string) (uint32, error) {
 	f.mu.RLock()
 	id, err := f.findLocked(key, fingerprint(key))
 	broken := f.indexDamageLocked(err)
@@ -191,7 +191,7 @@ func fingerprint(key string) uint32 { return uint32(xxhash.Sum64String(key) >> 3
 
 // findLocked returns the id of key or 0. An error says that a candidate
 // could not be read, so that nobody can tell.
-func (f *SeriesFile) findLocked(key string, fp uint32) (uint32, error) {
+func (f *File) findLocked(key string, fp uint32) (uint32, error) {
 	for pos := -1; ; {
 		id := f.mu.tail.Next(fp, &pos)
 		if id == 0 {
@@ -208,7 +208,7 @@ func (f *SeriesFile) findLocked(key string, fp uint32) (uint32, error) {
 }
 
 // findIndexedLocked returns the id that the index file has for key, or 0.
-func (f *SeriesFile) findIndexedLocked(key string, fp uint32) (_ uint32, err error) {
+func (f *File) findIndexedLocked(key string, fp uint32) (_ uint32, err error) {
 	// As vfs.CatchFault, which allocates.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -229,13 +229,13 @@ func (f *SeriesFile) findIndexedLocked(key string, fp uint32) (_ uint32, err err
 	}
 }
 
-func (f *SeriesFile) sameKeyLocked(id uint32, key string) (bool, error) {
+func (f *File) sameKeyLocked(id uint32, key string) (bool, error) {
 	k, err := f.keyLocked(id)
 	return k == key && err == nil, err
 }
 
 // keyLocked returns the key of id, sharing memory with its block.
-func (f *SeriesFile) keyLocked(id uint32) (string, error) {
+func (f *File) keyLocked(id uint32) (string, error) {
 	if k, ok := f.mu.pending.get(id); ok {
 		return k, nil
 	}
@@ -266,15 +266,15 @@ func (f *SeriesFile) keyLocked(id uint32) (string, error) {
 }
 
 // missingLocked is the error for an id without a block.
-func (f *SeriesFile) missingLocked(id uint32) error {
+func (f *File) missingLocked(id uint32) error {
 	if len(f.mu.damage) > 0 && uint64(id) < f.mu.next && id != 0 {
 		return fmt.Errorf("key of series %d: %w", id, f.mu.damage[0])
 	}
-	return fmt.Errorf("key of series %d: %w", id, ErrSeriesNotFound)
+	return fmt.Errorf("key of series %d: %w", id, ErrNotFound)
 }
 
 // blockOfLocked returns the block that holds id, or nil.
-func (f *SeriesFile) blockOfLocked(id uint32) *blockEntry {
+func (f *File) blockOfLocked(id uint32) *blockEntry {
 	lo, hi := 0, len(f.mu.blocks)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -294,7 +294,7 @@ func (f *SeriesFile) blockOfLocked(id uint32) *blockEntry {
 }
 
 // loadBlock reads and verifies a block and puts it into the cache.
-func (f *SeriesFile) loadBlock(e *blockEntry) (*seriesBlock, error) {
+func (f *File) loadBlock(e *blockEntry) (*block, error) {
 	_, b, err := f.readBlock(e.offset, e.length)
 	if err != nil {
 		return nil, err
@@ -306,9 +306,9 @@ func (f *SeriesFile) loadBlock(e *blockEntry) (*seriesBlock, error) {
 	return b, nil
 }
 
-// Key returns the canonical key of an id. Errors: ErrSeriesNotFound, a
+// Key returns the canonical key of an id. Errors: ErrNotFound, a
 // *binio.CorruptError, or the file system's.
-func (f *SeriesFile) Key(id model.SeriesID) (string, error) {
+func (f *File) Key(id model.SeriesID) (string, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	k, err := f.keyLocked(uint32(id))
@@ -321,7 +321,7 @@ func (f *SeriesFile) Key(id model.SeriesID) (string, error) {
 // Keys calls fn with the key of each id. The ids must be ascending, so that
 // every block is unpacked once. A key shares memory with its whole block:
 // clone what is kept for long. fn must not call the series file.
-func (f *SeriesFile) Keys(ids []model.SeriesID, fn func(i int, key string) error) error {
+func (f *File) Keys(ids []model.SeriesID, fn func(i int, key string) error) error {
 	const run = 1024 // ids between two chances for a writer
 	for start := 0; start < len(ids); start += run {
 		end := min(start+run, len(ids))
@@ -332,11 +332,11 @@ func (f *SeriesFile) Keys(ids []model.SeriesID, fn func(i int, key string) error
 	return nil
 }
 
-func (f *SeriesFile) keysRun(ids []model.SeriesID, start, end int, fn func(i int, key string) error) error {
+func (f *File) keysRun(ids []model.SeriesID, start, end int, fn func(i int, key string) error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	var e *blockEntry
-	var b *seriesBlock
+	var b *block
 	simple := f.mu.repaired.n == 0
 	for i := start; i < end; i++ {
 		id := uint32(ids[i])
@@ -364,7 +364,7 @@ func (f *SeriesFile) keysRun(ids []model.SeriesID, start, end int, fn func(i int
 // Create sets ids[i] to the id of keys[i], handing out new ids for keys it
 // does not know, ascending in the order of the new keys. On an error no id
 // was handed out; a key that cannot be told from a damaged one is an error.
-func (f *SeriesFile) Create(keys []string, ids []model.SeriesID) error {
+func (f *File) Create(keys []string, ids []model.SeriesID) error {
 	if len(keys) != len(ids) {
 		return fmt.Errorf("create series: %d keys, %d ids", len(keys), len(ids))
 	}
@@ -408,7 +408,7 @@ func (f *SeriesFile) Create(keys []string, ids []model.SeriesID) error {
 		}
 	}
 	if need > model.MaxSeriesID+1-f.mu.next {
-		return fmt.Errorf("create %d series: %w", need, ErrSeriesExhausted)
+		return fmt.Errorf("create %d series: %w", need, ErrExhausted)
 	}
 	previous = ""
 	for _, m := range missing {
@@ -435,7 +435,7 @@ type missingKey struct {
 
 // lookupAll sets the ids of known keys and returns the others. Candidates are
 // verified in order of id, so that a block is unpacked once for its keys.
-func (f *SeriesFile) lookupAll(keys []string, ids []model.SeriesID) (uint64, []missingKey, error) {
+func (f *File) lookupAll(keys []string, ids []model.SeriesID) (uint64, []missingKey, error) {
 	generation, missing, err := f.lookupAllOnce(keys, ids)
 	f.mu.RLock()
 	broken := f.indexDamageLocked(err)
@@ -452,7 +452,7 @@ func (f *SeriesFile) lookupAll(keys []string, ids []model.SeriesID) (uint64, []m
 	return f.lookupAllOnce(keys, ids)
 }
 
-func (f *SeriesFile) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint64, missing []missingKey, err error) {
+func (f *File) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint64, missing []missingKey, err error) {
 	type candidate struct {
 		missingKey
 	}
@@ -503,7 +503,7 @@ func (f *SeriesFile) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint6
 	return f.mu.generation, missing, nil
 }
 
-func (f *SeriesFile) insertLocked(id uint32, key string, fp uint32) {
+func (f *File) insertLocked(id uint32, key string, fp uint32) {
 	slot := slots.Slot(fp, id)
 	f.mu.pending.set(id, key)
 	f.mu.tail.Insert(slot)
@@ -518,8 +518,8 @@ func (f *SeriesFile) insertLocked(id uint32, key string, fp uint32) {
 
 // Restore makes id the id of key: replay of the log calls it for the series it
 // defines, repair for the ids of a damaged block. Another key or id is an
-// ErrSeriesConflict.
-func (f *SeriesFile) Restore(id model.SeriesID, key string) error {
+// ErrConflict.
+func (f *File) Restore(id model.SeriesID, key string) error {
 	if id == 0 || key == "" || len(key) > model.MaxKeyLength {
 		return fmt.Errorf("restore series %d: key of %d bytes", id, len(key))
 	}
@@ -528,23 +528,23 @@ func (f *SeriesFile) Restore(id model.SeriesID, key string) error {
 	f.mu.RUnlock()
 	if err == nil {
 		if have != key {
-			return fmt.Errorf("restore series %d as %q, is %q: %w", id, key, have, ErrSeriesConflict)
+			return fmt.Errorf("restore series %d as %q, is %q: %w", id, key, have, ErrConflict)
 		}
 		return nil
 	}
 	damaged := errors.Is(err, binio.ErrCorrupt)
-	if !damaged && !errors.Is(err, ErrSeriesNotFound) {
+	if !damaged && !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	// A candidate that cannot be read is no objection: it may be this one.
 	if other, err := f.find(key); err == nil && other != 0 && other != uint32(id) {
-		return fmt.Errorf("restore series %d as %q, which is %d: %w", id, key, other, ErrSeriesConflict)
+		return fmt.Errorf("restore series %d as %q, which is %d: %w", id, key, other, ErrConflict)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if have, err := f.keyLocked(uint32(id)); err == nil { // restored meanwhile
 		if have != key {
-			return fmt.Errorf("restore series %d as %q, is %q: %w", id, key, have, ErrSeriesConflict)
+			return fmt.Errorf("restore series %d as %q, is %q: %w", id, key, have, ErrConflict)
 		}
 		return nil
 	}
@@ -559,7 +559,7 @@ func (f *SeriesFile) Restore(id model.SeriesID, key string) error {
 
 // RestoreAll is Restore of many: ids[i] becomes the id of keys[i]. Those that
 // nothing speaks against cost one hold of the lock together.
-func (f *SeriesFile) RestoreAll(ids []model.SeriesID, keys []string) error {
+func (f *File) RestoreAll(ids []model.SeriesID, keys []string) error {
 	for at := 0; at < len(ids); at++ {
 		at += f.restoreFresh(ids[at:], keys[at:])
 		if at == len(ids) {
@@ -574,7 +574,7 @@ func (f *SeriesFile) RestoreAll(ids []model.SeriesID, keys []string) error {
 
 // restoreFresh restores series up to the first whose id or key is not new
 // beyond doubt and returns how many those were.
-func (f *SeriesFile) restoreFresh(ids []model.SeriesID, keys []string) int {
+func (f *File) restoreFresh(ids []model.SeriesID, keys []string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, key := range keys {
@@ -593,7 +593,7 @@ func (f *SeriesFile) restoreFresh(ids []model.SeriesID, keys []string) int {
 }
 
 // heldLocked reports whether an id has a key, or a block that should have it.
-func (f *SeriesFile) heldLocked(id uint32) bool {
+func (f *File) heldLocked(id uint32) bool {
 	for _, p := range []*keyPages{&f.mu.pending, &f.mu.flushing, &f.mu.repaired} {
 		if _, ok := p.get(id); ok {
 			return true
@@ -603,27 +603,27 @@ func (f *SeriesFile) heldLocked(id uint32) bool {
 }
 
 // Reserve makes sure that no id below id is handed out any more.
-func (f *SeriesFile) Reserve(id model.SeriesID) {
+func (f *File) Reserve(id model.SeriesID) {
 	f.mu.Lock()
 	f.mu.next = max(f.mu.next, uint64(id))
 	f.mu.Unlock()
 }
 
-func (f *SeriesFile) warn(msg string, err error) {
+func (f *File) warn(msg string, err error) {
 	if f.opt.Logger != nil {
 		f.opt.Logger.Warn(msg, "path", f.logPath, "err", err)
 	}
 }
 
-func (f *SeriesFile) indexPath() string { return path.Join(f.dir, SeriesIndexName) }
+func (f *File) indexPath() string { return path.Join(f.dir, IndexName) }
 
 // indexDamageLocked reports whether err is damage of the index file in use.
-func (f *SeriesFile) indexDamageLocked(err error) bool {
+func (f *File) indexDamageLocked(err error) bool {
 	return f.mu.index != nil && isIndexDamage(err, f.mu.index)
 }
 
 // isIndexDamage tells damage of the index file from damage of the log.
-func isIndexDamage(err error, x *seriesIndex) bool {
+func isIndexDamage(err error, x *indexFile) bool {
 	var c *binio.CorruptError
 	return errors.As(err, &c) && c.Path == x.path
 }

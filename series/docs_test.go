@@ -1,0 +1,9 @@
+package series
+
+import (
+	"testing"
+
+	"tsdbd/internal/testkit/formats"
+)
+
+func TestDocsExamples(t *testing.T) { formats.Examples(t, "series.md") }
