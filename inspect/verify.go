@@ -25,6 +25,7 @@ import (
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 	"tsdbd/wal"
+	"tsdbd/wal/entry"
 )
 
 // VerifyReport is what a check has found.
@@ -365,7 +366,7 @@ func (v *verifier) series(dir string, owner identity.Database) (*series.File, er
 // log checks the log's segments.
 func (v *verifier) log() error {
 	dir := path.Join(v.dir, "wal")
-	infos, damage, err := wal.Inspect(v.fs, dir, func(*wal.SegmentInfo, *wal.Entry) error {
+	infos, damage, err := wal.Inspect(v.fs, dir, func(*wal.SegmentInfo, *entry.Entry) error {
 		v.r.Entries++
 		return v.ctx.Err()
 	})

@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/wal"
+	"tsdbd/wal/entry"
 )
 
 // WALReport is what a log holds.
@@ -62,7 +63,7 @@ func WAL(fsys vfs.FS, name string, entries bool) (*WALReport, error) {
 	}
 	r := &WALReport{Dir: dir}
 	count := map[string]*WALSegment{}
-	infos, damage, err := wal.Inspect(fsys, dir, func(s *wal.SegmentInfo, e *wal.Entry) error {
+	infos, damage, err := wal.Inspect(fsys, dir, func(s *wal.SegmentInfo, e *entry.Entry) error {
 		if only != "" && s.Path != only {
 			return nil
 		}

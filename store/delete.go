@@ -11,11 +11,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/meta"
-	"tsdbd/wal"
+	"tsdbd/wal/entry"
 )
 
 // applyDelete applies one logged delete.
-func (s *Store) applyDelete(sequence uint64, d *wal.Delete) {
+func (s *Store) applyDelete(sequence uint64, d *entry.Delete) {
 	sh := s.shard(d.Shard)
 	if sh == nil {
 		return

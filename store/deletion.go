@@ -14,7 +14,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/shard"
 	"tsdbd/tsi"
-	"tsdbd/wal"
+	"tsdbd/wal/entry"
 )
 
 // Bounds of a delete. Under the gate, which keeps all writes waiting, it may
@@ -100,10 +100,10 @@ func (d *deletion) commit(ctx context.Context, steps int) error {
 	if err != nil {
 		return err
 	}
-	var e wal.Entry
+	var e entry.Entry
 	for _, id := range ids {
 		if b := d.shards[id].encoded; b != nil {
-			e.Deletes = append(e.Deletes, wal.Delete{Database: d.db.id, Shard: id, Series: b, Range: d.req.Range})
+			e.Deletes = append(e.Deletes, entry.Delete{Database: d.db.id, Shard: id, Series: b, Range: d.req.Range})
 		}
 	}
 	s.counters.deletes.Add(1)

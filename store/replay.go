@@ -8,7 +8,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/series"
-	"tsdbd/wal"
+	"tsdbd/wal/entry"
 )
 
 // replayer applies what the log holds beyond the shards' files.
@@ -66,7 +66,7 @@ func (d *replayed) restore() error {
 	return nil
 }
 
-func (r *replayer) entry(e *wal.Entry) error {
+func (r *replayer) entry(e *entry.Entry) error {
 	r.pin(e)
 	for i := range e.Writes {
 		w := &e.Writes[i]
@@ -113,7 +113,7 @@ func (r *replayer) database(id uint32, sequence uint64) *replayed {
 
 // apply restores the series that an entry brings and applies it: beside each
 // other, where there are many, for rows do not need the series file.
-func (r *replayer) apply(e *wal.Entry) error {
+func (r *replayer) apply(e *entry.Entry) error {
 	var first *replayed
 	for i := range e.Writes {
 		d := r.databases[e.Writes[i].Database]
@@ -151,7 +151,7 @@ func (r *replayer) restored(d *replayed, err error) error {
 
 // pin notes the first entry of each database that does not open: the log keeps
 // it.
-func (r *replayer) pin(e *wal.Entry) {
+func (r *replayer) pin(e *entry.Entry) {
 	if len(r.s.mu.refused) == 0 {
 		return
 	}

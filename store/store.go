@@ -19,6 +19,7 @@ import (
 	"tsdbd/retention"
 	"tsdbd/shard"
 	"tsdbd/wal"
+	"tsdbd/wal/entry"
 )
 
 // Options adjust a Store; the zero value works.
@@ -312,7 +313,7 @@ func (s *Store) openLog() error {
 }
 
 // apply makes a durable entry readable. The log calls it in sequence order.
-func (s *Store) apply(e *wal.Entry) {
+func (s *Store) apply(e *entry.Entry) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	for i := range e.Writes {

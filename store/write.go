@@ -11,7 +11,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/wal"
+	"tsdbd/wal/entry"
 )
 
 // Write makes the points of a batch durable and readable. Points that cannot
@@ -56,10 +56,10 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *column.Ba
 		return s.refusal(err)
 	}
 	if len(r.targets) > 0 {
-		var e wal.Entry
+		var e entry.Entry
 		for i := range r.targets {
 			if t := &r.targets[i]; len(t.rows) > 0 {
-				e.Writes = append(e.Writes, wal.Write{Database: db.id, Shard: t.shard.ID(), Rows: t.rows, Values: b.Values, Strings: b.Strings})
+				e.Writes = append(e.Writes, entry.Write{Database: db.id, Shard: t.shard.ID(), Rows: t.rows, Values: b.Values, Strings: b.Strings})
 			}
 		}
 		if len(e.Writes) > 0 {

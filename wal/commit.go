@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tsdbd/internal/vfs"
+	"tsdbd/wal/entry"
 )
 
 const (
@@ -23,9 +24,9 @@ const (
 
 // request is an entry on its way through the log, or a control request.
 type request struct {
-	entry   *Entry
+	entry   *entry.Entry
 	rotate  bool
-	encoder encoder
+	encoder entry.Encoder
 	done    chan error
 }
 
@@ -33,11 +34,7 @@ var requests = sync.Pool{New: func() any { return &request{done: make(chan error
 
 func release(q *request) {
 	q.entry, q.rotate = nil, false
-	clear(q.encoder.plans)
-	clear(q.encoder.index)
-	if cap(q.encoder.payload) > keepRequestBytes {
-		q.encoder = encoder{}
-	}
+	q.encoder.Trim(keepRequestBytes)
 	requests.Put(q)
 }
 
@@ -52,7 +49,7 @@ func release(q *request) {
 // may be tried again (vfs.IsFull tells a full disk); or
 // the sticky failure of Err, where after a reopening e may be found in the log
 // or not.
-func (l *Log) Append(e *Entry) error {
+func (l *Log) Append(e *entry.Entry) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
@@ -60,14 +57,25 @@ func (l *Log) Append(e *Entry) error {
 		return errNotReplayed
 	}
 	q := requests.Get().(*request)
-	if err := q.encoder.encode(e); err != nil {
+	if err := q.encode(e); err != nil {
 		release(q)
 		return err
 	}
-	q.entry = e
 	err := l.submit(q)
 	release(q)
 	return err
+}
+
+// encode prepares e for the log.
+func (q *request) encode(e *entry.Entry) error {
+	if err := q.encoder.Encode(e); err != nil {
+		return fmt.Errorf("append entry: %w", err)
+	}
+	if n := len(q.encoder.Payload); int64(n) > maxPayload*maxParts {
+		return fmt.Errorf("append entry: %d bytes exceed the log's limit", n)
+	}
+	q.entry = e
+	return nil
 }
 
 // Rotate closes the active segment, unless it is empty, so that Trim may take
@@ -81,7 +89,7 @@ func (l *Log) Rotate() error {
 	}
 	q := requests.Get().(*request)
 	q.rotate = true
-	q.encoder.payload = q.encoder.payload[:0]
+	q.encoder.Payload = q.encoder.Payload[:0]
 	err := l.submit(q)
 	release(q)
 	return err
@@ -89,7 +97,7 @@ func (l *Log) Rotate() error {
 
 // submit queues q and waits for its answer.
 func (l *Log) submit(q *request) error {
-	n := len(q.encoder.payload)
+	n := len(q.encoder.Payload)
 	l.queue.Lock()
 	for !l.queue.closed && len(l.queue.requests) > 0 && (len(l.queue.requests) >= maxQueued || l.queue.bytes+n > maxQueuedBytes) {
 		l.queue.notFull.Wait()
@@ -120,11 +128,11 @@ func (l *Log) take(dst []*request) []*request {
 	}
 	n, size := 0, 0
 	for _, q := range l.queue.requests {
-		if n > 0 && (size+len(q.encoder.payload) > maxGroupBytes || q.rotate) {
+		if n > 0 && (size+len(q.encoder.Payload) > maxGroupBytes || q.rotate) {
 			break
 		}
 		n++
-		size += len(q.encoder.payload)
+		size += len(q.encoder.Payload)
 		if q.rotate {
 			break
 		}
@@ -244,11 +252,13 @@ func (l *Log) build(group []*request, reserve bool) int {
 		sequence++
 		q.entry.Sequence = sequence
 		was := len(l.buffer)
-		l.buffer = l.defined.append(l.buffer, a.number, sequence, mark, q.entry, q.encoder.ids)
-		l.buffer = appendEntryRecords(l.buffer, a.number, sequence, mark, q.encoder.payload)
+		l.defined.Append(q.entry, q.encoder.IDs, func(block []byte, packed bool) {
+			l.buffer = appendDefinitions(l.buffer, a.number, sequence, mark, block, packed)
+		})
+		l.buffer = appendEntryRecords(l.buffer, a.number, sequence, mark, q.encoder.Payload)
 		if a.end+int64(len(l.buffer)) > limit && (reserve || i > 0 || a.end > segmentHeaderSize) {
 			l.buffer = l.buffer[:was]
-			l.defined.reset() // some of it was just taken back
+			l.defined.Reset() // some of it was just taken back
 			q.entry.Sequence = 0
 			return i
 		}
@@ -270,7 +280,7 @@ func (l *Log) write(group []*request) error {
 			return l.fail(err)
 		}
 		l.scrub = max(l.scrub, int64(len(l.buffer)))
-		l.defined.reset()
+		l.defined.Reset()
 		l.log.Warn("wal entries refused", "path", a.path, "err", err)
 		if serr := l.scrubTail(); serr != nil && l.Err() != nil {
 			return l.Err()

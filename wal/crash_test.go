@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/wal/entry"
+	"tsdbd/wal/entry/entrytest"
 )
 
 // script runs appends, rotations, trims and a restart on fs and records what
@@ -31,13 +33,13 @@ func (s *script) run(fs *vfstest.FS, rng *rand.Rand, lives int) error {
 		if err != nil {
 			return err
 		}
-		err = l.Replay(func(*Entry) error { return nil })
+		err = l.Replay(func(*entry.Entry) error { return nil })
 		for i := 0; i < 14 && err == nil; i++ {
-			e := note(testSeries(uint32(1+rng.IntN(5))), 1, 20+rng.IntN(900), fmt.Sprintf("life %d entry %d ", life, i))
+			e := entrytest.Note(entrytest.Series(uint32(1+rng.IntN(5))), 1, 20+rng.IntN(900), fmt.Sprintf("life %d entry %d ", life, i))
 			next := l.Sequence() + 1
-			s.offered[next] = append(s.offered[next], text(e))
+			s.offered[next] = append(s.offered[next], entrytest.Text(e))
 			if err = l.Append(e); err == nil {
-				s.acked[e.Sequence] = text(e)
+				s.acked[e.Sequence] = entrytest.Text(e)
 			}
 			if i%7 == 6 && err == nil {
 				if s.trimmed = max(s.trimmed, l.Sequence()-uint64(min(int(l.Sequence()), 6))); err == nil {
@@ -144,7 +146,7 @@ func TestCrashEveryOperation(t *testing.T) {
 			}
 			want := maps.Clone(got)
 			for i := range 3 {
-				e := note(testSeries(uint32(1+i)), 1, 100, "after the crash")
+				e := entrytest.Note(entrytest.Series(uint32(1+i)), 1, 100, "after the crash")
 				w := mustAppend(t, l, e)
 				want[e.Sequence] = w
 			}
@@ -174,7 +176,7 @@ func TestCrashControl(t *testing.T) {
 	l, _ := open(t, Options{FS: fs, SyncInterval: 1 << 40})
 	s := &script{offered: map[uint64][]string{}, acked: map[uint64]string{}}
 	for i := range 10 {
-		e := note(testSeries(1), 1, 100, fmt.Sprint(i))
+		e := entrytest.Note(entrytest.Series(1), 1, 100, fmt.Sprint(i))
 		s.acked[uint64(i+1)] = mustAppend(t, l, e)
 	}
 	c, got := open(t, Options{FS: fs.CrashLocked(rng, 0)})
@@ -212,20 +214,20 @@ func TestFaultEveryOperation(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if l.Replay(func(*Entry) error { return nil }) != nil {
+				if l.Replay(func(*entry.Entry) error { return nil }) != nil {
 					l.Close()
 					continue
 				}
 				l.noBackoff = true
 				for i := range 14 {
-					e := note(testSeries(uint32(1+rng.IntN(5))), 1, 20+rng.IntN(900), fmt.Sprintf("life %d entry %d ", life, i))
+					e := entrytest.Note(entrytest.Series(uint32(1+rng.IntN(5))), 1, 20+rng.IntN(900), fmt.Sprintf("life %d entry %d ", life, i))
 					switch err := l.Append(e); {
 					case err == nil:
-						acked[e.Sequence] = text(e)
+						acked[e.Sequence] = entrytest.Text(e)
 					case l.Err() != nil:
-						maybe[text(e)] = true
+						maybe[entrytest.Text(e)] = true
 					default:
-						refused[text(e)] = true
+						refused[entrytest.Text(e)] = true
 					}
 					if i == 8 {
 						trimmed = max(trimmed, l.Sequence()-min(l.Sequence(), 5))
@@ -314,15 +316,15 @@ func TestCrashUnderLoad(t *testing.T) {
 			}
 			wg.Go(func() {
 				for i, n := range sizes {
-					e := note(testSeries(uint32(1+(w+i)%9)), 1, n, fmt.Sprint("life ", life, " writer ", w, " entry ", i))
+					e := entrytest.Note(entrytest.Series(uint32(1+(w+i)%9)), 1, n, fmt.Sprint("life ", life, " writer ", w, " entry ", i))
 					mu.Lock()
-					s.offered[0] = append(s.offered[0], text(e))
+					s.offered[0] = append(s.offered[0], entrytest.Text(e))
 					mu.Unlock()
 					if l.Append(e) != nil {
 						return
 					}
 					mu.Lock()
-					s.acked[e.Sequence] = text(e)
+					s.acked[e.Sequence] = entrytest.Text(e)
 					if i == 20 && w == 0 {
 						s.trimmed = e.Sequence - min(e.Sequence, 30)
 						_ = l.Trim(s.trimmed)

@@ -12,6 +12,8 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/wal/entry"
+	"tsdbd/wal/entry/entrytest"
 )
 
 // sample builds a log of two closed segments and one that a crash left open,
@@ -20,10 +22,10 @@ func sample(t testing.TB) (*vfstest.FS, map[uint64]string) {
 	t.Helper()
 	fs := vfstest.New()
 	want := map[uint64]string{}
-	w := newWorld(rand.New(rand.NewPCG(3, 4)))
+	w := entrytest.NewWorld(rand.New(rand.NewPCG(3, 4)))
 	l, _ := open(t, Options{FS: fs, SegmentBytes: 4 << 10})
 	for i := range 12 {
-		e := w.entry(3)
+		e := w.Entry(3)
 		if i%4 == 3 {
 			if err := l.Rotate(); err != nil {
 				t.Fatal(err)
@@ -101,7 +103,7 @@ func TestTruncateEveryOffset(t *testing.T) {
 			t.Fatalf("cut at %d: losses %v, %v", n, lost, err)
 		}
 		// The log goes on, and the cut is not found a second time.
-		e := note(testSeries(1000), 1, 10, "next")
+		e := entrytest.Note(entrytest.Series(1000), 1, 10, "next")
 		mustAppend(t, l, e)
 		mustClose(t, l)
 		l, again := open(t, Options{FS: c, SegmentBytes: 4 << 10})
@@ -136,7 +138,7 @@ func TestFlipEveryByte(t *testing.T) {
 					t.Fatalf("%s: %v", what, err)
 				}
 				got := map[uint64]string{}
-				if err := l.Replay(func(e *Entry) error { got[e.Sequence] = text(e); return nil }); err != nil {
+				if err := l.Replay(func(e *entry.Entry) error { got[e.Sequence] = entrytest.Text(e); return nil }); err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
 				checkSubset(t, what, got, want)
@@ -168,10 +170,10 @@ func TestFlipEveryByte(t *testing.T) {
 func TestDamageInTheMiddle(t *testing.T) {
 	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
-	s := testSeries(1)
+	s := entrytest.Series(1)
 	want := map[uint64]string{}
 	for i := range 9 {
-		e := note(s, 1, 3000, fmt.Sprint("entry", i))
+		e := entrytest.Note(s, 1, 3000, fmt.Sprint("entry", i))
 		w := mustAppend(t, l, e)
 		want[e.Sequence] = w
 	}
@@ -186,7 +188,7 @@ func TestDamageInTheMiddle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = strict.Replay(func(*Entry) error { return nil })
+	err = strict.Replay(func(*entry.Entry) error { return nil })
 	var corrupt *binio.CorruptError
 	if !errors.As(err, &corrupt) || !errors.Is(err, binio.ErrCorrupt) || corrupt.Path != name || corrupt.Offset > int64(at) {
 		t.Fatalf("strict: %v", err)
@@ -318,8 +320,8 @@ func TestGarbageBehindTheEnd(t *testing.T) {
 func TestHostileHeaders(t *testing.T) {
 	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
-	s := testSeries(1)
-	mustAppend(t, l, note(s, 1, 10, "a"))
+	s := entrytest.Series(1)
+	mustAppend(t, l, entrytest.Note(s, 1, 10, "a"))
 	mustClose(t, l)
 	name := segments(fs)[0]
 	b := fs.Content(name)[:segmentHeaderSize]
@@ -340,17 +342,17 @@ func TestHostileHeaders(t *testing.T) {
 // TestMissingEntries writes segments by hand that lack an entry though every
 // byte of them is good.
 func TestMissingEntries(t *testing.T) {
-	series := testSeries(1)
+	series := entrytest.Series(1)
 	record := func(dst []byte, mark byte, sequence uint64) []byte {
-		e := note(series, 1, 10, fmt.Sprint(sequence))
-		var c encoder
-		if err := c.encode(e); err != nil {
+		e := entrytest.Note(series, 1, 10, fmt.Sprint(sequence))
+		var c entry.Encoder
+		if err := c.Encode(e); err != nil {
 			t.Fatal(err)
 		}
-		var d definitions
+		var d entry.Definitions
 		var b []byte
-		b = d.append(b, 7, sequence, mark, e, c.ids)
-		b = appendEntryRecords(b, 7, sequence, mark, c.payload)
+		d.Append(e, c.IDs, func(block []byte, packed bool) { b = appendDefinitions(b, 7, sequence, mark, block, packed) })
+		b = appendEntryRecords(b, 7, sequence, mark, c.Payload)
 		return append(dst, b...)
 	}
 	header := segmentHeader{epoch: 1, number: 7, first: 1}.append(nil)
@@ -381,28 +383,17 @@ func TestMissingEntries(t *testing.T) {
 	}
 }
 
-func TestPositionBefore(t *testing.T) {
-	order := []Position{{1, 1}, {2, 1}, {1, 2}, {3, 2}, {1, 9}}
-	for i, p := range order {
-		for j, o := range order {
-			if p.Before(o) != (i < j) {
-				t.Errorf("%+v before %+v: %v", p, o, p.Before(o))
-			}
-		}
-	}
-}
-
 // TestReplayTwice replays a segment that ends at the end of its file and holds
 // a record whose sequence is just out of reach there: what a replay leaves
 // behind must be read by the next one as it was read by the first.
 func TestReplayTwice(t *testing.T) {
 	record := func(sequence uint64) []byte {
-		e := &Entry{Deletes: []Delete{{Database: 1}}}
-		var c encoder
-		if err := c.encode(e); err != nil {
+		e := &entry.Entry{Deletes: []entry.Delete{{Database: 1}}}
+		var c entry.Encoder
+		if err := c.Encode(e); err != nil {
 			t.Fatal(err)
 		}
-		return appendEntryRecords(nil, 2, sequence, 0, c.payload)
+		return appendEntryRecords(nil, 2, sequence, 0, c.Payload)
 	}
 	n := len(record(1))
 	size := segmentHeaderSize + 3*n + 1
@@ -418,7 +409,7 @@ func TestReplayTwice(t *testing.T) {
 		if len(got) != 2 {
 			t.Fatalf("%d over: %d entries", over, len(got))
 		}
-		e := note(testSeries(1), 1, 10, "next")
+		e := entrytest.Note(entrytest.Series(1), 1, 10, "next")
 		got[3] = mustAppend(t, l, e)
 		mustClose(t, l)
 		l, again := open(t, Options{FS: fs, SegmentBytes: 4 << 10})

@@ -1,6 +1,6 @@
-// Package wal is the write-ahead log of a store: entries (the points of one
-// write request, or one delete) in segment files, durable before they are
-// acknowledged, replayed in order after a restart.
+// Package wal is the write-ahead log of a store: entries (see package entry) in
+// segment files, durable before they are acknowledged, replayed in order after a
+// restart.
 //
 // Append encodes an entry in the caller's goroutine and queues it. One
 // committer takes what is queued as a group, gives each entry its sequence
@@ -23,7 +23,7 @@
 // look at delete sets, does not decide what may be trimmed, and takes no lock
 // against a second process. docs/formats/wal.md describes the files.
 //
-// Append, Rotate, Trim, Stats, Sequence, Position and Err may be called by any
+// Append, Rotate, Trim, Stats, Sequence and Err may be called by any
 // goroutine; Open, Replay, Advance and Damage by one, before the others; Close
 // once everybody is done, though late calls only get ErrClosed.
 package wal

@@ -231,7 +231,7 @@ func (l *Log) rotate(grow bool) error {
 	if grow {
 		l.files.freshSize = min(l.files.freshSize*segmentGrowth, l.opt.SegmentBytes)
 	}
-	l.defined.reset()
+	l.defined.Reset()
 	l.counters.rotations.Add(1)
 	return err
 }
@@ -267,7 +267,7 @@ func (l *Log) resume() bool {
 	defer l.files.Unlock()
 	l.files.closed = slices.DeleteFunc(l.files.closed, func(c segment) bool { return c.path == s.path })
 	l.files.active, l.files.activeSize = s, s.size
-	l.defined.reset()
+	l.defined.Reset()
 	l.log.Warn("no space for a wal segment, the last one is continued", "path", s.path, "bytes", s.size-s.end)
 	return true
 }

@@ -5,15 +5,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"strings"
 	"testing"
 
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs/vfstest"
-	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/wal/entry/entrytest"
 )
 
 const (
@@ -21,42 +19,11 @@ const (
 	formatPage = "../docs/formats/wal.md"
 )
 
-// goldenEntries are what the golden segment holds: a row of each type, a run
-// of rows, and a delete.
-func goldenEntries() []*Entry {
-	layout := &column.Layout{Measurement: "cpu", Fields: []column.Field{
-		{Key: "f", Type: model.Float},
-		{Key: "i", Type: model.Integer},
-		{Key: "u", Type: model.Unsigned},
-		{Key: "s", Type: model.String},
-		{Key: "b", Type: model.Boolean},
-	}}
-	one := &column.Layout{Measurement: "mem", Fields: []column.Field{{Key: "used", Type: model.Integer}}}
-	var series []*column.Series
-	for id := range 3 {
-		s := column.NewSeries(fmt.Sprintf("cpu,host=%c", 'a'+id))
-		s.SetID(model.SeriesID(id + 1))
-		series = append(series, s)
-	}
-	minus := int64(-3)
-	values := []uint64{math.Float64bits(1.5), uint64(minus), 7, column.StringWord(0, 2), 1, 10, 11, 12}
-	const t0 = 1_000_000_000
-	return []*Entry{
-		{Writes: []Write{{Database: 1, Shard: 2, Values: values, Strings: []byte("ok"), Rows: []column.Row{
-			{Series: series[0], Layout: layout, Time: t0, First: 0},
-			{Series: series[0], Layout: one, Time: t0, First: 5},
-			{Series: series[1], Layout: one, Time: t0, First: 6},
-			{Series: series[2], Layout: one, Time: 2 * t0, First: 7},
-		}}}},
-		{Deletes: []Delete{{Database: 1, Shard: 2, Series: []byte{0x3a, 0x30}, Range: model.TimeRange{Min: 0, Max: t0}}}},
-	}
-}
-
 func goldenSegment(t testing.TB) ([]byte, map[uint64]string) {
 	fs := vfstest.New()
 	want := map[uint64]string{}
 	l, _ := open(t, Options{FS: fs, SegmentBytes: 4 << 10, Lineage: identity.Lineage{1, 2, 3, 0xfe}})
-	for _, e := range goldenEntries() {
+	for _, e := range entrytest.Golden() {
 		w := mustAppend(t, l, e)
 		want[e.Sequence] = w
 	}

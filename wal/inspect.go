@@ -13,6 +13,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
+	"tsdbd/wal/entry"
 )
 
 // SegmentInfo describes a segment file as Inspect found it.
@@ -40,7 +41,7 @@ type SegmentInfo struct {
 // never set. It may run beside a Log that writes to dir: a segment that is
 // trimmed meanwhile is left out, and the end of the newest one may be called
 // torn.
-func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, e *Entry) error) ([]SegmentInfo, []Damage, error) {
+func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, e *entry.Entry) error) ([]SegmentInfo, []Damage, error) {
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -65,11 +66,11 @@ func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, e *Entry) error) (
 	}
 	var out []SegmentInfo
 	var damage []Damage
-	decoder := newDecoder()
+	decoder := entry.NewDecoder(nil)
 	last := uint64(0) // entry of all segments so far
 	for i := range segments {
 		s := &segments[i]
-		decoder.nextSegment()
+		decoder.Forget()
 		var next *SegmentInfo
 		if i+1 < len(segments) {
 			next = &segments[i+1]
@@ -127,7 +128,7 @@ func inspectHeader(fsys vfs.FS, file string, number uint64) (SegmentInfo, error)
 
 // read walks the records of a segment. gone says that it was trimmed while it
 // was read, so that what was found means nothing.
-func (s *SegmentInfo) read(fsys vfs.FS, d *decoder, next *SegmentInfo, fn func(*SegmentInfo, *Entry) error) (damage []Damage, gone bool, err error) {
+func (s *SegmentInfo) read(fsys vfs.FS, d *entry.Decoder, next *SegmentInfo, fn func(*SegmentInfo, *entry.Entry) error) (damage []Damage, gone bool, err error) {
 	f, err := fsys.Open(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, true, nil
@@ -144,7 +145,7 @@ func (s *SegmentInfo) read(fsys vfs.FS, d *decoder, next *SegmentInfo, fn func(*
 	if s.headerErr == nil {
 		r.last, r.bounded = s.First-1, true
 	}
-	r.deliver = func(e *Entry) error { return fn(s, e) }
+	r.deliver = func(e *entry.Entry) error { return fn(s, e) }
 	var torn int64
 	if s.End, s.Sealed, torn, err = r.run(); err != nil {
 		return nil, false, err

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/wal/entry"
+	"tsdbd/wal/entry/entrytest"
 )
 
 // places are the damages without what only one of the two readers says.
@@ -54,11 +56,11 @@ func TestInspectReadsAsReplay(t *testing.T) {
 			before[n] = string(c.Content(n))
 		}
 		got := map[uint64]string{}
-		infos, damage, err := Inspect(c, "w", func(s *SegmentInfo, e *Entry) error {
+		infos, damage, err := Inspect(c, "w", func(s *SegmentInfo, e *entry.Entry) error {
 			if e.Sequence < s.First && s.headerErr == nil {
 				t.Errorf("%s: entry %d in a segment that begins at %d", what, e.Sequence, s.First)
 			}
-			got[e.Sequence] = text(e)
+			got[e.Sequence] = entrytest.Text(e)
 			return nil
 		})
 		if err != nil {
@@ -110,7 +112,7 @@ func TestInspectBesideTrim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What is read of a recycled segment means nothing.
-	infos, damage, err := Inspect(&vanishing{c, names[0]}, "w", func(*SegmentInfo, *Entry) error { return nil })
+	infos, damage, err := Inspect(&vanishing{c, names[0]}, "w", func(*SegmentInfo, *entry.Entry) error { return nil })
 	if err != nil || len(damage) > 0 || len(infos) != len(names)-1 {
 		t.Errorf("%d segments of %d, damage %v, %v", len(infos), len(names), damage, err)
 	}
@@ -118,7 +120,7 @@ func TestInspectBesideTrim(t *testing.T) {
 		t.Errorf("a log that is not there: %v %v %v", infos, damage, err)
 	}
 	stop := errors.New("stop")
-	if _, _, err := Inspect(c, "w", func(*SegmentInfo, *Entry) error { return stop }); !errors.Is(err, stop) {
+	if _, _, err := Inspect(c, "w", func(*SegmentInfo, *entry.Entry) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("error of the callback: %v", err)
 	}
 }

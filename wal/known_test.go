@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/wal/entry/entrytest"
 )
 
 // known is the owner's memory of a log.
@@ -26,10 +27,10 @@ func TestKnownEnd(t *testing.T) {
 	fs := vfstest.New()
 	opt := Options{FS: fs, SegmentBytes: 4 << 10, OnSegment: k.segment, Lineage: identity.Lineage{1}}
 	l, _ := open(t, opt)
-	series := testSeries(1)
+	series := entrytest.Series(1)
 	want := map[uint64]string{}
 	for i := range 20 {
-		e := note(series, 20, 700, fmt.Sprint(i))
+		e := entrytest.Note(series, 20, 700, fmt.Sprint(i))
 		w := mustAppend(t, l, e)
 		want[e.Sequence] = w
 	}
@@ -43,7 +44,7 @@ func TestKnownEnd(t *testing.T) {
 	newest, before := segs[len(segs)-1], segs[len(segs)-2]
 	foreign := vfstest.New()
 	other, _ := open(t, Options{FS: foreign, SegmentBytes: 4 << 10, Lineage: identity.Lineage{2}})
-	mustAppend(t, other, note(testSeries(1), 1, 10, "foreign"))
+	mustAppend(t, other, entrytest.Note(entrytest.Series(1), 1, 10, "foreign"))
 	mustClose(t, other)
 
 	cases := map[string]struct {
@@ -92,7 +93,7 @@ func TestKnownEnd(t *testing.T) {
 				t.Errorf("%s, covered to %d: losses %v, %v", what, covered, lost, err)
 			}
 			mustAdvance(t, l, uint64(len(want)))
-			mustAppend(t, l, note(testSeries(1), 1, 10, "next"))
+			mustAppend(t, l, entrytest.Note(entrytest.Series(1), 1, 10, "next"))
 			mustClose(t, l)
 			opt.Known.Told = true
 			l, _ = open(t, opt)

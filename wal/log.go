@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
+	"tsdbd/wal/entry"
 )
 
 // Options configures a Log. The zero value works.
@@ -31,7 +32,7 @@ type Options struct {
 	// goroutine, once the entry is durable (written, under a SyncInterval) and
 	// before its Append returns. The entry is the caller's own. It must not
 	// call Append, Rotate or Close.
-	Apply func(e *Entry)
+	Apply func(e *entry.Entry)
 	// OnFailure is called once, when the log fails for good (see Err). It must
 	// not call Append, Rotate or Close.
 	OnFailure func(error)
@@ -123,7 +124,7 @@ type Log struct {
 
 	// Only the committer uses these.
 	buffer  []byte
-	defined definitions
+	defined entry.Definitions
 	resumed *openFile // the last replayed segment, not open, if resume may continue it
 	scrub   int64     // bytes behind active.end that a refused write may have left
 
@@ -159,7 +160,7 @@ func Open(dir string, opt Options) (*Log, error) {
 		opt.SpareSegments = defaultSpares
 	}
 	if opt.Apply == nil {
-		opt.Apply = func(*Entry) {}
+		opt.Apply = func(*entry.Entry) {}
 	}
 	l := &Log{
 		dir: dir, opt: opt, fs: opt.FS, log: opt.Logger,
@@ -291,10 +292,6 @@ func (l *Log) Damage() []Damage { return l.damage }
 // Sequence returns the sequence of the last entry that was replayed or
 // written; 0 when there is none.
 func (l *Log) Sequence() uint64 { return l.sequence.Load() }
-
-// Position returns the place of the last entry: Sequence and the epoch in
-// which the log writes.
-func (l *Log) Position() Position { return Position{Epoch: l.epoch, Sequence: l.sequence.Load()} }
 
 // Err returns the error that ended the log's life, or nil. Once set, every
 // Append and Rotate returns it, until the log is opened anew (W7).

@@ -14,13 +14,15 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/wal/entry"
+	"tsdbd/wal/entry/entrytest"
 )
 
 func TestRoundTrip(t *testing.T) {
 	rng := newRand(t)
 	fs := vfstest.New()
 	want := map[uint64]string{}
-	w := newWorld(rng)
+	w := entrytest.NewWorld(rng)
 	for life := range 6 {
 		l, got := open(t, Options{FS: fs, SegmentBytes: 32 << 10})
 		if !maps.Equal(got, want) {
@@ -30,12 +32,12 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("damage: %+v", l.Damage())
 		}
 		for range 60 {
-			e := w.entry(30)
+			e := w.Entry(30)
 			s := mustAppend(t, l, e)
 			want[e.Sequence] = s
 		}
-		if l.Position() != (Position{Epoch: uint32(life + 1), Sequence: uint64(len(want))}) {
-			t.Fatalf("position %+v after %d entries in life %d", l.Position(), len(want), life)
+		if l.epoch != uint32(life+1) || l.Sequence() != uint64(len(want)) {
+			t.Fatalf("epoch %d, sequence %d after %d entries in life %d", l.epoch, l.Sequence(), len(want), life)
 		}
 		mustClose(t, l)
 	}
@@ -45,11 +47,11 @@ func TestRoundTrip(t *testing.T) {
 func TestReplaySharesSeriesAndLayouts(t *testing.T) {
 	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
-	s := testSeries(7)
-	mustAppend(t, l, note(s, 1, 10, "a"))
+	s := entrytest.Series(7)
+	mustAppend(t, l, entrytest.Note(s, 1, 10, "a"))
 	mustClose(t, l)
 	l, _ = open(t, Options{FS: fs})
-	mustAppend(t, l, note(s, 1, 10, "b"))
+	mustAppend(t, l, entrytest.Note(s, 1, 10, "b"))
 	mustClose(t, l)
 	l, err := Open("w", Options{FS: fs})
 	if err != nil {
@@ -58,7 +60,7 @@ func TestReplaySharesSeriesAndLayouts(t *testing.T) {
 	defer l.Close()
 	var series []*column.Series
 	var layouts []*column.Layout
-	if err := l.Replay(func(e *Entry) error {
+	if err := l.Replay(func(e *entry.Entry) error {
 		series = append(series, e.Writes[0].Rows[0].Series)
 		layouts = append(layouts, e.Writes[0].Rows[0].Layout)
 		return nil
@@ -73,11 +75,11 @@ func TestReplaySharesSeriesAndLayouts(t *testing.T) {
 func TestSplitEntry(t *testing.T) {
 	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
-	s := testSeries(1)
+	s := entrytest.Series(1)
 	want := map[uint64]string{}
 	for i, n := range []int{10, 5, 40, 3} {
 		// Rows of 100 KB: entries of up to 4 MB, in up to 4 records.
-		e := note(s, 1, 100_000, fmt.Sprint(i))
+		e := entrytest.Note(s, 1, 100_000, fmt.Sprint(i))
 		for range n - 1 {
 			e.Writes[0].Rows = append(e.Writes[0].Rows, e.Writes[0].Rows[0])
 		}
@@ -97,7 +99,7 @@ func TestConcurrentWriters(t *testing.T) {
 		rng := newRand(t)
 		fs := vfstest.New()
 		var applied atomic.Uint64
-		opt := Options{FS: fs, SegmentBytes: 64 << 10, SyncInterval: interval, Apply: func(e *Entry) {
+		opt := Options{FS: fs, SegmentBytes: 64 << 10, SyncInterval: interval, Apply: func(e *entry.Entry) {
 			if !applied.CompareAndSwap(e.Sequence-1, e.Sequence) {
 				t.Errorf("applied %d after %d", e.Sequence, applied.Load())
 			}
@@ -107,10 +109,10 @@ func TestConcurrentWriters(t *testing.T) {
 		want := map[uint64]string{}
 		var wg sync.WaitGroup
 		for range 16 {
-			var entries []*Entry
-			w := newWorld(rng)
+			var entries []*entry.Entry
+			w := entrytest.NewWorld(rng)
 			for range 40 {
-				entries = append(entries, w.entry(4))
+				entries = append(entries, w.Entry(4))
 			}
 			// Worlds use the same ids for different keys; keep databases apart.
 			base := uint32(rng.Uint32()>>4) << 2
@@ -129,7 +131,7 @@ func TestConcurrentWriters(t *testing.T) {
 						t.Errorf("append of %d returned before it was applied", e.Sequence)
 					}
 					mu.Lock()
-					want[e.Sequence] = text(e)
+					want[e.Sequence] = entrytest.Text(e)
 					mu.Unlock()
 				}
 			})
@@ -154,8 +156,8 @@ func TestAppendRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := testSeries(1)
-	if err := l.Append(note(s, 1, 1, "")); !errors.Is(err, errNotReplayed) {
+	s := entrytest.Series(1)
+	if err := l.Append(entrytest.Note(s, 1, 1, "")); !errors.Is(err, errNotReplayed) {
 		t.Errorf("append before replay: %v", err)
 	}
 	if err := l.Replay(nil); err != nil {
@@ -163,18 +165,18 @@ func TestAppendRefuses(t *testing.T) {
 	}
 	long := column.NewSeries(strings.Repeat("k", model.MaxKeyLength+1))
 	long.SetID(2)
-	for name, change := range map[string]func(w *Write){
-		"no series":       func(w *Write) { w.Rows[0].Series = nil },
-		"no id":           func(w *Write) { w.Rows[0].Series = column.NewSeries("x") },
-		"long key":        func(w *Write) { w.Rows[0].Series = long },
-		"no layout":       func(w *Write) { w.Rows[0].Layout = nil },
-		"no fields":       func(w *Write) { w.Rows[0].Layout = &column.Layout{} },
-		"unknown type":    func(w *Write) { w.Rows[0].Layout = &column.Layout{Fields: []column.Field{{Type: 9}}} },
-		"values too few":  func(w *Write) { w.Rows[0].First = 1 },
-		"string too long": func(w *Write) { w.Values[0] = column.StringWord(0, column.MaxStringLength+1) },
-		"string outside":  func(w *Write) { w.Values[0] = column.StringWord(5, 1) },
+	for name, change := range map[string]func(w *entry.Write){
+		"no series":       func(w *entry.Write) { w.Rows[0].Series = nil },
+		"no id":           func(w *entry.Write) { w.Rows[0].Series = column.NewSeries("x") },
+		"long key":        func(w *entry.Write) { w.Rows[0].Series = long },
+		"no layout":       func(w *entry.Write) { w.Rows[0].Layout = nil },
+		"no fields":       func(w *entry.Write) { w.Rows[0].Layout = &column.Layout{} },
+		"unknown type":    func(w *entry.Write) { w.Rows[0].Layout = &column.Layout{Fields: []column.Field{{Type: 9}}} },
+		"values too few":  func(w *entry.Write) { w.Rows[0].First = 1 },
+		"string too long": func(w *entry.Write) { w.Values[0] = column.StringWord(0, column.MaxStringLength+1) },
+		"string outside":  func(w *entry.Write) { w.Values[0] = column.StringWord(5, 1) },
 	} {
-		e := note(s, 1, 5, "")
+		e := entrytest.Note(s, 1, 5, "")
 		change(&e.Writes[0])
 		if err := l.Append(e); err == nil {
 			t.Errorf("%s: appended", name)
@@ -183,10 +185,10 @@ func TestAppendRefuses(t *testing.T) {
 	if l.Sequence() != 0 {
 		t.Errorf("sequence %d after refusals", l.Sequence())
 	}
-	mustAppend(t, l, note(s, 1, 5, ""))
+	mustAppend(t, l, entrytest.Note(s, 1, 5, ""))
 	mustClose(t, l)
 	mustClose(t, l)
-	if err := l.Append(note(s, 1, 5, "")); !errors.Is(err, ErrClosed) {
+	if err := l.Append(entrytest.Note(s, 1, 5, "")); !errors.Is(err, ErrClosed) {
 		t.Errorf("append after close: %v", err)
 	}
 	if err := l.Rotate(); !errors.Is(err, ErrClosed) {
@@ -197,10 +199,10 @@ func TestAppendRefuses(t *testing.T) {
 func TestTrimAndRotate(t *testing.T) {
 	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs, SegmentBytes: 8 << 10, SpareSegments: 2})
-	s := testSeries(1)
+	s := entrytest.Series(1)
 	want := map[uint64]string{}
 	for i := range 50 {
-		e := note(s, 1, 1000, fmt.Sprint(i))
+		e := entrytest.Note(s, 1, 1000, fmt.Sprint(i))
 		w := mustAppend(t, l, e)
 		want[e.Sequence] = w
 	}
@@ -241,7 +243,7 @@ func TestTrimAndRotate(t *testing.T) {
 	if len(segments(fs)) != 1 {
 		t.Fatalf("the newest segment was trimmed: %v", segments(fs))
 	}
-	e := note(s, 1, 10, "next")
+	e := entrytest.Note(s, 1, 10, "next")
 	mustAppend(t, l, e)
 	if e.Sequence != 51 {
 		t.Fatalf("sequence %d", e.Sequence)
@@ -253,14 +255,14 @@ func TestTrimAndRotate(t *testing.T) {
 func TestAdvance(t *testing.T) {
 	fs := vfstest.New()
 	l, _ := open(t, Options{FS: fs})
-	s := testSeries(1)
-	mustAppend(t, l, note(s, 1, 10, "a"))
+	s := entrytest.Series(1)
+	mustAppend(t, l, entrytest.Note(s, 1, 10, "a"))
 	mustClose(t, l)
 	l, _ = open(t, Options{FS: fs})
 	if err := l.Advance(100); err != nil {
 		t.Fatal(err)
 	}
-	e := note(s, 1, 10, "b")
+	e := entrytest.Note(s, 1, 10, "b")
 	mustAppend(t, l, e)
 	if e.Sequence != 101 {
 		t.Fatalf("sequence %d", e.Sequence)
@@ -281,7 +283,7 @@ func TestAdvance(t *testing.T) {
 func TestRecycledSegments(t *testing.T) {
 	rng := newRand(t)
 	fs := vfstest.New()
-	s := testSeries(1)
+	s := entrytest.Series(1)
 	want := map[uint64]string{}
 	trimmed := uint64(0)
 	stale := 0
@@ -299,7 +301,7 @@ func TestRecycledSegments(t *testing.T) {
 			t.Fatalf("life %d: damage %+v", life, d)
 		}
 		for i := range 10 + rng.IntN(20) {
-			e := note(s, 1, 50+rng.IntN(400), fmt.Sprint(life, i))
+			e := entrytest.Note(s, 1, 50+rng.IntN(400), fmt.Sprint(life, i))
 			w := mustAppend(t, l, e)
 			want[e.Sequence] = w
 		}
@@ -329,15 +331,15 @@ func TestNoSpaceForSegment(t *testing.T) {
 	failures := 0
 	l, _ := open(t, Options{
 		FS: fs, SegmentBytes: 8 << 10, SpareSegments: 1,
-		Apply:     func(e *Entry) { applied = append(applied, e.Sequence) },
+		Apply:     func(e *entry.Entry) { applied = append(applied, e.Sequence) },
 		OnFailure: func(error) { failures++ },
 	})
-	s := testSeries(1)
+	s := entrytest.Series(1)
 	want := map[uint64]string{}
 	refused := 0
 	var full error
 	for i := range 100 {
-		e := note(s, 1, 700, fmt.Sprint(i))
+		e := entrytest.Note(s, 1, 700, fmt.Sprint(i))
 		if err := l.Append(e); err != nil {
 			if !errors.Is(err, syscall.ENOSPC) {
 				t.Fatal(err)
@@ -352,22 +354,22 @@ func TestNoSpaceForSegment(t *testing.T) {
 		if full != nil {
 			t.Fatal("appended without space")
 		}
-		want[e.Sequence] = text(e)
+		want[e.Sequence] = entrytest.Text(e)
 	}
 	if refused == 0 || l.Err() != nil || failures != 0 || l.Stats().Refused != uint64(refused) {
 		t.Fatalf("refused %d, err %v, failures %d", refused, l.Err(), failures)
 	}
 	// Deletes still find room.
-	d := &Entry{Deletes: []Delete{{Database: 1, Shard: 1, Series: []byte{1}, Range: model.AllTime}}}
+	d := &entry.Entry{Deletes: []entry.Delete{{Database: 1, Shard: 1, Series: []byte{1}, Range: model.AllTime}}}
 	if err := l.Append(d); err != nil {
 		t.Fatalf("delete on a full disk: %v", err)
 	}
-	want[d.Sequence] = text(d)
+	want[d.Sequence] = entrytest.Text(d)
 	// And so do writes once there is space again.
 	fs.SetLimit(0)
 	time.Sleep(retryAfter + 10*time.Millisecond)
 	for i := range 20 {
-		e := note(s, 1, 700, fmt.Sprint("again", i))
+		e := entrytest.Note(s, 1, 700, fmt.Sprint("again", i))
 		w := mustAppend(t, l, e)
 		want[e.Sequence] = w
 	}
@@ -406,24 +408,24 @@ func TestNoSpaceInSegment(t *testing.T) {
 			return nil
 		})
 		l, _ := open(t, Options{FS: fs})
-		s := testSeries(1)
+		s := entrytest.Series(1)
 		want := map[uint64]string{}
-		ok := func(e *Entry) {
+		ok := func(e *entry.Entry) {
 			t.Helper()
 			w := mustAppend(t, l, e)
 			want[e.Sequence] = w
 		}
-		ok(note(s, 1, 600, "before"))
+		ok(entrytest.Note(s, 1, 600, "before"))
 		hold.Store(true)
 		var wg sync.WaitGroup
-		held1 := note(s, 1, 600, "first")
+		held1 := entrytest.Note(s, 1, 600, "first")
 		wg.Go(func() { mustAppend(t, l, held1) })
 		for hold.Load() {
 			time.Sleep(time.Millisecond)
 		}
 		for i := range 6 {
 			wg.Go(func() {
-				if err := l.Append(note(testSeries(uint32(2+i)), 1, 1000, "refused")); !errors.Is(err, syscall.ENOSPC) {
+				if err := l.Append(entrytest.Note(entrytest.Series(uint32(2+i)), 1, 1000, "refused")); !errors.Is(err, syscall.ENOSPC) {
 					t.Errorf("append: %v", err)
 				}
 			})
@@ -433,9 +435,9 @@ func TestNoSpaceInSegment(t *testing.T) {
 		}
 		held <- struct{}{}
 		wg.Wait()
-		want[held1.Sequence] = text(held1)
+		want[held1.Sequence] = entrytest.Text(held1)
 		if !scrubWorks {
-			if err := l.Append(note(s, 1, 10, "refused")); !errors.Is(err, syscall.ENOSPC) {
+			if err := l.Append(entrytest.Note(s, 1, 10, "refused")); !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("append before the scrub: %v", err)
 			}
 			full.Store(false)
@@ -444,9 +446,9 @@ func TestNoSpaceInSegment(t *testing.T) {
 		} else {
 			mustClose(t, c)
 		}
-		ok(note(s, 1, 10, "after"))
+		ok(entrytest.Note(s, 1, 10, "after"))
 		// Its series was not defined: the refused entry's definition is gone.
-		ok(note(testSeries(2), 1, 10, "after"))
+		ok(entrytest.Note(entrytest.Series(2), 1, 10, "after"))
 		if l.Err() != nil {
 			t.Fatal(l.Err())
 		}
@@ -472,11 +474,11 @@ func TestFailureIsSticky(t *testing.T) {
 				return nil
 			})
 			var failures, applied atomic.Int32
-			l, _ := open(t, Options{FS: fs, OnFailure: func(error) { failures.Add(1) }, Apply: func(*Entry) { applied.Add(1) }})
-			s := testSeries(1)
+			l, _ := open(t, Options{FS: fs, OnFailure: func(error) { failures.Add(1) }, Apply: func(*entry.Entry) { applied.Add(1) }})
+			s := entrytest.Series(1)
 			want := map[uint64]string{}
 			for i := range 5 {
-				e := note(s, 1, 10, fmt.Sprint(i))
+				e := entrytest.Note(s, 1, 10, fmt.Sprint(i))
 				w := mustAppend(t, l, e)
 				want[e.Sequence] = w
 			}
@@ -484,14 +486,14 @@ func TestFailureIsSticky(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
-					if err := l.Append(note(s, 1, 10, "lost")); !errors.Is(err, syscall.EIO) {
+					if err := l.Append(entrytest.Note(s, 1, 10, "lost")); !errors.Is(err, syscall.EIO) {
 						t.Errorf("append: %v", err)
 					}
 				})
 			}
 			wg.Wait()
 			broken.Store(false) // the disk is well again, the log stays down
-			if err := l.Append(note(s, 1, 10, "lost")); !errors.Is(err, syscall.EIO) {
+			if err := l.Append(entrytest.Note(s, 1, 10, "lost")); !errors.Is(err, syscall.EIO) {
 				t.Errorf("append after failure: %v", err)
 			}
 			if err := l.Rotate(); !errors.Is(err, syscall.EIO) {
@@ -505,7 +507,7 @@ func TestFailureIsSticky(t *testing.T) {
 			if !maps.Equal(got, want) {
 				t.Errorf("replayed %d, want %d", len(got), len(want))
 			}
-			mustAppend(t, l, note(s, 1, 10, "works"))
+			mustAppend(t, l, entrytest.Note(s, 1, 10, "works"))
 			mustClose(t, l)
 		})
 	}
@@ -522,9 +524,9 @@ func TestSyncInterval(t *testing.T) {
 		return nil
 	})
 	l, _ := open(t, Options{FS: fs, SyncInterval: 100 * time.Millisecond})
-	s := testSeries(1)
+	s := entrytest.Series(1)
 	for i := range 200 {
-		mustAppend(t, l, note(s, 1, 10, fmt.Sprint(i)))
+		mustAppend(t, l, entrytest.Note(s, 1, 10, fmt.Sprint(i)))
 	}
 	if n := syncs.Load(); n > 100 {
 		t.Errorf("%d syncs for 200 entries", n)
@@ -542,18 +544,18 @@ func TestSyncInterval(t *testing.T) {
 
 func TestOperatingSystemFiles(t *testing.T) {
 	dir := t.TempDir()
-	s := testSeries(1)
+	s := entrytest.Series(1)
 	for life := range 3 {
 		l, err := Open(dir+"/wal", Options{SegmentBytes: 64 << 10})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := 0
-		if err := l.Replay(func(*Entry) error { n++; return nil }); err != nil || n != life*100 {
+		if err := l.Replay(func(*entry.Entry) error { n++; return nil }); err != nil || n != life*100 {
 			t.Fatalf("replayed %d: %v", n, err)
 		}
 		for i := range 100 {
-			mustAppend(t, l, note(s, 1, 2000, fmt.Sprint(i)))
+			mustAppend(t, l, entrytest.Note(s, 1, 2000, fmt.Sprint(i)))
 		}
 		mustClose(t, l)
 	}
@@ -566,15 +568,15 @@ func TestCloseSyncsOnFullDisk(t *testing.T) {
 	fs := vfstest.New()
 	opt := Options{FS: fs, SyncInterval: time.Hour}
 	l, _ := open(t, opt)
-	s := testSeries(1)
-	want := map[uint64]string{1: mustAppend(t, l, note(s, 1, 100, "accepted"))}
+	s := entrytest.Series(1)
+	want := map[uint64]string{1: mustAppend(t, l, entrytest.Note(s, 1, 100, "accepted"))}
 	fs.SetHook(func(op vfstest.Op) error {
 		if op.Kind == "write" {
 			return syscall.ENOSPC
 		}
 		return nil
 	})
-	if err := l.Append(note(s, 1, 100, "refused")); !errors.Is(err, syscall.ENOSPC) {
+	if err := l.Append(entrytest.Note(s, 1, 100, "refused")); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("append on a full disk: %v", err)
 	}
 	mustClose(t, l)

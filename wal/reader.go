@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"tsdbd/internal/vfs"
+	"tsdbd/wal/entry"
 )
 
 // reader walks the records of one segment and hands out whole entries. It
@@ -22,8 +23,8 @@ type reader struct {
 	// explained says that a damaged span was reported since the last entry.
 	explained bool
 
-	decoder *decoder
-	deliver func(*Entry) error
+	decoder *entry.Decoder
+	deliver func(*entry.Entry) error
 	// damaged is told each span that was skipped; an error ends the walk.
 	damaged func(d Damage) error
 	// held are spans behind which nothing shows yet that they were ever synced:
@@ -154,7 +155,7 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 		case typeEnd:
 			return off, true, 0, nil
 		case typeSeries:
-			if err := r.decoder.define(h.flags, payload); err != nil {
+			if err := r.decoder.Define(payload, h.flags&flagSnappy != 0); err != nil {
 				r.skip(off, next, err.Error())
 			} else if r.pending < 0 {
 				r.pending, r.sequence, r.nextPart = off, h.sequence, 0
@@ -198,7 +199,7 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 		r.parts = append(r.parts, payload...)
 		payload = r.parts
 	}
-	e, err := r.decoder.decode(h.sequence, payload)
+	e, err := r.decoder.Decode(h.sequence, payload)
 	if err != nil {
 		r.skip(off, next, "entry not readable: "+err.Error())
 		return nil

@@ -86,6 +86,19 @@ func appendEntryRecords(dst []byte, segment, sequence uint64, mark byte, payload
 	}
 }
 
+// appendDefinitions appends a record of series definitions. mark is added to its
+// flags if it comes first in dst.
+func appendDefinitions(dst []byte, segment, sequence uint64, mark byte, block []byte, packed bool) []byte {
+	flags := byte(0)
+	if packed {
+		flags = flagSnappy
+	}
+	if len(dst) == 0 {
+		flags |= mark
+	}
+	return appendRecord(dst, segment, sequence, typeSeries, flags, 0, block)
+}
+
 // recordChecksum computes the checksum of a whole record, header included.
 func recordChecksum(segment uint64, record []byte) uint32 {
 	return binio.ChecksumUpdate(uint32(segment), record[4:])

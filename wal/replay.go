@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
+	"tsdbd/wal/entry"
 )
 
 // Replay calls fn with every entry of the log in order of sequence. It must be
@@ -25,7 +26,7 @@ import (
 //
 // What was replayed is durable when Replay returns. The next Append starts a
 // new segment in a new epoch.
-func (l *Log) Replay(fn func(*Entry) error) error {
+func (l *Log) Replay(fn func(*entry.Entry) error) error {
 	if l.replayed.Load() {
 		return errors.New("wal was already replayed")
 	}
@@ -36,7 +37,7 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 			}
 		}
 	}
-	decoder := newDecoder()
+	decoder := entry.NewDecoder(nil)
 	var last uint64
 	known := false // whether last says where the log should go on
 	segments := l.files.closed
@@ -44,7 +45,7 @@ func (l *Log) Replay(fn func(*Entry) error) error {
 	var seals []func() error // done last: a replay that fails changes no segment
 	for i := range segments {
 		s := &segments[i]
-		decoder.nextSegment()
+		decoder.Forget()
 		r := &reader{
 			path: s.path, number: s.number, size: s.size, last: last, bounded: known,
 			decoder: decoder, deliver: fn, damaged: l.damaged, window: window[:0],

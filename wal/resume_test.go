@@ -9,10 +9,12 @@ import (
 
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
+	"tsdbd/wal/entry"
+	"tsdbd/wal/entry/entrytest"
 )
 
-func deleteOf(n int) *Entry {
-	return &Entry{Deletes: []Delete{{Database: 1, Shard: 1, Series: []byte{1, byte(n)}, Range: model.AllTime}}}
+func deleteOf(n int) *entry.Entry {
+	return &entry.Entry{Deletes: []entry.Delete{{Database: 1, Shard: 1, Series: []byte{1, byte(n)}, Range: model.AllTime}}}
 }
 
 var resumeOptions = Options{SegmentBytes: 8 << 10, SpareSegments: 1}
@@ -27,7 +29,7 @@ func filled(t *testing.T) (*vfstest.FS, map[uint64]string) {
 	l, _ := open(t, opt)
 	want := map[uint64]string{}
 	for i := 0; ; i++ {
-		e := note(testSeries(1), 1, 700, fmt.Sprint(i))
+		e := entrytest.Note(entrytest.Series(1), 1, 700, fmt.Sprint(i))
 		err := l.Append(e)
 		if errors.Is(err, syscall.ENOSPC) {
 			break
@@ -35,7 +37,7 @@ func filled(t *testing.T) (*vfstest.FS, map[uint64]string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want[e.Sequence] = text(e)
+		want[e.Sequence] = entrytest.Text(e)
 	}
 	mustClose(t, l)
 	return fs, want
@@ -55,7 +57,7 @@ func TestRestartsOnFullDisk(t *testing.T) {
 			if !maps.Equal(got, want) || len(l.Damage()) != 0 {
 				t.Fatalf("crash %v, life %d: replayed %d entries, want %d; damage %v", crash, life, len(got), len(want), l.Damage())
 			}
-			if err := l.Append(note(testSeries(1), 1, 700, "no")); !errors.Is(err, syscall.ENOSPC) {
+			if err := l.Append(entrytest.Note(entrytest.Series(1), 1, 700, "no")); !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("crash %v, life %d: a write on a full disk: %v", crash, life, err)
 			}
 			for i := range 3 {
@@ -63,7 +65,7 @@ func TestRestartsOnFullDisk(t *testing.T) {
 				if err := l.Append(e); err != nil {
 					t.Fatalf("crash %v, life %d: a delete on a full disk: %v", crash, life, err)
 				}
-				want[e.Sequence] = text(e)
+				want[e.Sequence] = entrytest.Text(e)
 			}
 			if crash {
 				left := fs.CrashLocked(rng, 0)
@@ -79,7 +81,7 @@ func TestRestartsOnFullDisk(t *testing.T) {
 		opt.FS = fs
 		l, _ := open(t, opt)
 		for i := range 30 {
-			e := note(testSeries(2), 1, 700, fmt.Sprint("again", i))
+			e := entrytest.Note(entrytest.Series(2), 1, 700, fmt.Sprint("again", i))
 			appended := mustAppend(t, l, e)
 			want[e.Sequence] = appended
 		}
@@ -119,11 +121,11 @@ func TestResumeCrash(t *testing.T) {
 			opt := resumeOptions
 			opt.FS = fs
 			if l, err := Open("w", opt); err == nil {
-				if err = l.Replay(func(*Entry) error { return nil }); err == nil {
+				if err = l.Replay(func(*entry.Entry) error { return nil }); err == nil {
 					for i := 0; i < 3 && err == nil; i++ {
 						e := deleteOf(i)
 						if err = l.Append(e); err == nil {
-							acked[e.Sequence] = text(e)
+							acked[e.Sequence] = entrytest.Text(e)
 						}
 					}
 				}
@@ -158,7 +160,7 @@ func TestResumeCrash(t *testing.T) {
 			if err := again.Append(e); err != nil {
 				t.Fatalf("keep %v, operation %d: a delete after the crash: %v", keep, n, err)
 			}
-			got[e.Sequence] = text(e)
+			got[e.Sequence] = entrytest.Text(e)
 			mustClose(t, again)
 			again, after := open(t, opt)
 			if !maps.Equal(after, got) {

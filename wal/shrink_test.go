@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/wal/entry"
 )
 
 // TestShrink fills segments, shrinks, and wants a small log that goes on and
@@ -22,13 +23,13 @@ func TestShrink(t *testing.T) {
 		return l
 	}
 	l := open()
-	if err := l.Replay(func(*Entry) error { return nil }); err != nil {
+	if err := l.Replay(func(*entry.Entry) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	appendSome := func(n int) {
 		t.Helper()
 		for range n {
-			if err := l.Append(&Entry{Deletes: []Delete{{Shard: 1, Series: make([]byte, 200<<10)}}}); err != nil {
+			if err := l.Append(&entry.Entry{Deletes: []entry.Delete{{Shard: 1, Series: make([]byte, 200<<10)}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -56,7 +57,7 @@ func TestShrink(t *testing.T) {
 	}
 	l = open()
 	entries := 0
-	if err := l.Replay(func(*Entry) error { entries++; return nil }); err != nil {
+	if err := l.Replay(func(*entry.Entry) error { entries++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if len(l.Damage()) != 0 || entries != 2 || l.Sequence() != want {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/wal/entry"
+	"tsdbd/wal/entry/entrytest"
 )
 
 // TestStaleSegment fails a rotation when the next segment has its name, and its
@@ -20,11 +22,11 @@ func TestStaleSegment(t *testing.T) {
 			opt := Options{FS: fsys, SegmentBytes: minSegmentBytes, SpareSegments: -1}
 			l, _ := open(t, opt)
 			l.noBackoff = true
-			s := testSeries(1)
+			s := entrytest.Series(1)
 			want := map[uint64]string{}
 			appendOne := func() {
 				t.Helper()
-				e := note(s, 1, 100, fmt.Sprintf("entry %d ", len(want)+1))
+				e := entrytest.Note(s, 1, 100, fmt.Sprintf("entry %d ", len(want)+1))
 				body := mustAppend(t, l, e)
 				want[e.Sequence] = body
 			}
@@ -56,11 +58,11 @@ func TestStaleSegment(t *testing.T) {
 				}
 				clear(want)
 			}
-			e := note(s, 1, 100, "last")
+			e := entrytest.Note(s, 1, 100, "last")
 			want[7] = mustAppend(t, l, e)
 			mustClose(t, l)
 
-			if _, d, err := Inspect(fsys, "w", func(*SegmentInfo, *Entry) error { return nil }); err != nil || len(d) > 0 {
+			if _, d, err := Inspect(fsys, "w", func(*SegmentInfo, *entry.Entry) error { return nil }); err != nil || len(d) > 0 {
 				t.Errorf("inspected: %v, %+v", err, d)
 			}
 			opt.Strict = true
@@ -84,8 +86,8 @@ func TestNumbersOutOfRange(t *testing.T) {
 		fsys := vfstest.New()
 		opt := Options{FS: fsys, SegmentBytes: minSegmentBytes}
 		l, _ := open(t, opt)
-		s := testSeries(1)
-		want := map[uint64]string{1: mustAppend(t, l, note(s, 1, 100, "first"))}
+		s := entrytest.Series(1)
+		want := map[uint64]string{1: mustAppend(t, l, entrytest.Note(s, 1, 100, "first"))}
 		mustClose(t, l)
 		put(t, fsys, "w/18446744073709551615"+suffix, make([]byte, minSegmentBytes))
 		for n := uint64(2); n < 5; n++ {
@@ -93,7 +95,7 @@ func TestNumbersOutOfRange(t *testing.T) {
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Fatalf("%s: start %d: entries %v, want %v", suffix, n, got, want)
 			}
-			e := note(s, 1, 100, "more")
+			e := entrytest.Note(s, 1, 100, "more")
 			want[n] = mustAppend(t, l, e)
 			if e.Sequence != n {
 				t.Fatalf("%s: sequence %d, want %d", suffix, e.Sequence, n)

@@ -8,6 +8,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/wal/entry"
 )
 
 // TestStaleDefinition loses the definition of a series in a segment, where an
@@ -26,14 +27,14 @@ func TestStaleDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Replay(func(*Entry) error { return nil }); err != nil {
+		if err := l.Replay(func(*entry.Entry) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if key != "" {
 			s := column.NewSeries(key)
 			s.SetID(5)
 			row := column.Row{Series: s, Layout: layout, Time: 1}
-			if err := l.Append(&Entry{Writes: []Write{{Database: 1, Shard: 1, Rows: []column.Row{row}, Values: []uint64{7}}}}); err != nil {
+			if err := l.Append(&entry.Entry{Writes: []entry.Write{{Database: 1, Shard: 1, Rows: []column.Row{row}, Values: []uint64{7}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -65,7 +66,7 @@ func TestStaleDefinition(t *testing.T) {
 	}
 	defer l.Close()
 	var keys []string
-	err = l.Replay(func(e *Entry) error {
+	err = l.Replay(func(e *entry.Entry) error {
 		for _, r := range e.Writes[0].Rows {
 			keys = append(keys, r.Series.Key())
 		}

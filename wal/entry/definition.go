@@ -1,4 +1,4 @@
-package wal
+package entry
 
 import (
 	"encoding/binary"
@@ -6,14 +6,14 @@ import (
 	"github.com/golang/snappy"
 )
 
-// A record of series definitions holds, repeated to its end:
+// A block of series definitions holds, repeated to its end:
 //
 //	database uv, id uv, key length uv, key
 //
-// as a snappy block when that is larger than snappyFrom bytes and pays.
+// packed by Snappy when that is larger than snappyFrom bytes and pays.
 
 const (
-	// maxDefinitions is the largest plain size of a record of definitions.
+	// maxDefinitions is the largest plain size of a block of definitions.
 	maxDefinitions = 256 << 10
 	snappyFrom     = 256
 )
@@ -50,17 +50,17 @@ func (s *seriesSet) add(id uint32) bool {
 	return true
 }
 
-// definitions collects what the open segment has to define before an entry.
-// Only the committer uses it.
-type definitions struct {
+// Definitions tells which series a reader knows, and what has to be defined to it
+// before an entry. The zero value is of a reader that knows none.
+type Definitions struct {
 	sets map[uint32]*seriesSet
 	raw  []byte
 	comp []byte
 }
 
-// reset forgets what was defined: the segment is a new one, or records that
-// held definitions were taken back.
-func (f *definitions) reset() {
+// Reset forgets what was defined: the reader is a new one, or blocks were taken
+// back.
+func (f *Definitions) Reset() {
 	for _, s := range f.sets {
 		for _, p := range s.pages {
 			clear(p[:])
@@ -68,10 +68,10 @@ func (f *definitions) reset() {
 	}
 }
 
-// append appends records that define the series of e which the segment does not
-// define yet. ids are those of its rows in order; mark is added to the flags of
-// the record that comes first in dst.
-func (f *definitions) append(dst []byte, segment, sequence uint64, mark byte, e *Entry, ids []uint32) []byte {
+// Append calls emit with blocks that define the series of e which the reader does
+// not know. ids are those of its rows in order, see Encoder.IDs. A block is valid
+// during the call only.
+func (f *Definitions) Append(e *Entry, ids []uint32, emit func(block []byte, packed bool)) {
 	if f.sets == nil {
 		f.sets = make(map[uint32]*seriesSet)
 	}
@@ -89,7 +89,7 @@ func (f *definitions) append(dst []byte, segment, sequence uint64, mark byte, e 
 			}
 			key := w.Rows[r].Series.Key()
 			if len(f.raw)+len(key)+3*binary.MaxVarintLen64 > maxDefinitions {
-				dst = f.flush(dst, segment, sequence, mark)
+				f.flush(emit)
 			}
 			f.raw = binary.AppendUvarint(f.raw, uint64(w.Database))
 			f.raw = binary.AppendUvarint(f.raw, uint64(id))
@@ -98,26 +98,22 @@ func (f *definitions) append(dst []byte, segment, sequence uint64, mark byte, e 
 		}
 		ids = ids[len(w.Rows):]
 	}
-	return f.flush(dst, segment, sequence, mark)
+	f.flush(emit)
 }
 
-func (f *definitions) flush(dst []byte, segment, sequence uint64, mark byte) []byte {
+func (f *Definitions) flush(emit func(block []byte, packed bool)) {
 	if len(f.raw) == 0 {
-		return dst
+		return
 	}
-	payload, flags := f.raw, byte(0)
+	block, packed := f.raw, false
 	if len(f.raw) > snappyFrom {
 		if n := snappy.MaxEncodedLen(len(f.raw)); cap(f.comp) < n {
 			f.comp = make([]byte, n)
 		}
 		if c := snappy.Encode(f.comp[:cap(f.comp)], f.raw); len(c) < len(f.raw) {
-			payload, flags = c, flagSnappy
+			block, packed = c, true
 		}
 	}
-	if len(dst) == 0 {
-		flags |= mark
-	}
-	dst = appendRecord(dst, segment, sequence, typeSeries, flags, 0, payload)
+	emit(block, packed)
 	f.raw = f.raw[:0]
-	return dst
 }

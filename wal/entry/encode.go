@@ -1,4 +1,4 @@
-package wal
+package entry
 
 import (
 	"encoding/binary"
@@ -56,11 +56,11 @@ type plan struct {
 	bound int
 }
 
-// encoder turns an entry into its payload. It is reused; payload and ids are
-// valid until the next encode.
-type encoder struct {
-	payload []byte
-	ids     []uint32 // the series id of every row, in order of writes and rows
+// Encoder turns entries into their payloads, one after the other. Payload and IDs
+// are valid until the next Encode. The zero value works.
+type Encoder struct {
+	Payload []byte
+	IDs     []uint32 // the series id of every row, in order of writes and rows
 	plans   []plan
 	index   map[*column.Layout]int // used when there are many plans
 }
@@ -70,36 +70,33 @@ const manyPlans = 8
 // maxRowHead bounds control, layout number, series step and time step.
 const maxRowHead = 1 + 3*binary.MaxVarintLen64
 
-// encode replaces payload and ids by those of e. It refuses what the log could
+// Encode replaces Payload and IDs by those of e. It refuses what a reader could
 // not give back: rows out of bounds, series without an id, over-long strings.
-func (c *encoder) encode(e *Entry) error {
+func (c *Encoder) Encode(e *Entry) error {
 	clear(c.plans)
-	c.payload, c.ids, c.plans = c.payload[:0], c.ids[:0], c.plans[:0]
+	c.Payload, c.IDs, c.plans = c.Payload[:0], c.IDs[:0], c.plans[:0]
 	clear(c.index)
-	c.payload = binary.AppendUvarint(c.payload, uint64(len(e.Writes)))
+	c.Payload = binary.AppendUvarint(c.Payload, uint64(len(e.Writes)))
 	for i := range e.Writes {
 		if err := c.write(&e.Writes[i]); err != nil {
 			return err
 		}
 	}
-	c.payload = binary.AppendUvarint(c.payload, uint64(len(e.Deletes)))
+	c.Payload = binary.AppendUvarint(c.Payload, uint64(len(e.Deletes)))
 	for i := range e.Deletes {
 		d := &e.Deletes[i]
-		c.payload = binary.AppendUvarint(c.payload, uint64(d.Database))
-		c.payload = binary.AppendUvarint(c.payload, d.Shard)
-		c.payload = binary.AppendUvarint(c.payload, binio.ZigZag(d.Range.Min))
-		c.payload = binary.AppendUvarint(c.payload, binio.ZigZag(d.Range.Max))
-		c.payload = binary.AppendUvarint(c.payload, uint64(len(d.Series)))
-		c.payload = append(c.payload, d.Series...)
-	}
-	if int64(len(c.payload)) > maxPayload*maxParts {
-		return fmt.Errorf("append entry: %d bytes exceed the log's limit", len(c.payload))
+		c.Payload = binary.AppendUvarint(c.Payload, uint64(d.Database))
+		c.Payload = binary.AppendUvarint(c.Payload, d.Shard)
+		c.Payload = binary.AppendUvarint(c.Payload, binio.ZigZag(d.Range.Min))
+		c.Payload = binary.AppendUvarint(c.Payload, binio.ZigZag(d.Range.Max))
+		c.Payload = binary.AppendUvarint(c.Payload, uint64(len(d.Series)))
+		c.Payload = append(c.Payload, d.Series...)
 	}
 	return nil
 }
 
-func (c *encoder) write(w *Write) error {
-	b := binary.AppendUvarint(c.payload, uint64(w.Database))
+func (c *Encoder) write(w *Write) error {
+	b := binary.AppendUvarint(c.Payload, uint64(w.Database))
 	b = binary.AppendUvarint(b, w.Shard)
 	b = binary.AppendUvarint(b, uint64(len(w.Rows)))
 	var (
@@ -160,7 +157,7 @@ func (c *encoder) write(w *Write) error {
 			}
 			id = next
 		}
-		c.ids = append(c.ids, id)
+		c.IDs = append(c.IDs, id)
 		if step := row.Time - time; step == 0 {
 			// Same instant as the row before: the usual case in a scrape.
 		} else if step == timeStep {
@@ -186,12 +183,22 @@ func (c *encoder) write(w *Write) error {
 			}
 		}
 	}
-	c.payload = b
+	c.Payload = b
 	return nil
 }
 
+// Trim gives up what an encode left behind but for the buffers, and these as well
+// if the payload takes more than keep bytes.
+func (c *Encoder) Trim(keep int) {
+	clear(c.plans)
+	clear(c.index)
+	if cap(c.Payload) > keep {
+		*c = Encoder{}
+	}
+}
+
 // plan finds or makes the plan of a layout; known is false when it was made.
-func (c *encoder) plan(l *column.Layout) (number int, known bool, err error) {
+func (c *Encoder) plan(l *column.Layout) (number int, known bool, err error) {
 	if len(c.plans) <= manyPlans {
 		for i := range c.plans {
 			if c.plans[i].layout == l {

@@ -1,4 +1,4 @@
-package wal
+package entry
 
 import (
 	"encoding/binary"
@@ -13,10 +13,10 @@ import (
 	"tsdbd/model/column"
 )
 
-// decoder turns payloads back into entries. It lives for one replay: a series
+// Decoder turns payloads back into entries. It lives for one replay: a series
 // has one *column.Series and a layout one *column.Layout in all entries. The
 // entry it returns is valid until the next call.
-type decoder struct {
+type Decoder struct {
 	entry   Entry
 	rows    []column.Row
 	values  []uint64
@@ -24,17 +24,20 @@ type decoder struct {
 	interns map[string]*plan
 	dbs     map[uint32]*seriesTable
 	raw     []byte // uncompressed definitions
-	segment uint32 // counts the segments read
+	resolve func(database, id uint32) (key string, ok bool)
+	era     uint32 // counts the calls of Forget
 }
 
-func newDecoder() *decoder {
-	return &decoder{interns: make(map[string]*plan), dbs: make(map[uint32]*seriesTable)}
+// NewDecoder returns a decoder that no series is defined to. It asks resolve for
+// the keys of series that entries name without a definition; nil knows none.
+func NewDecoder(resolve func(database, id uint32) (key string, ok bool)) *Decoder {
+	return &Decoder{interns: make(map[string]*plan), dbs: make(map[uint32]*seriesTable), resolve: resolve}
 }
 
-// nextSegment ends the validity of all definitions: a segment defines what it
-// uses. Where its own definition is lost an older segment's must not stand in:
-// the id may have had another key then.
-func (c *decoder) nextSegment() { c.segment++ }
+// Forget ends the validity of all definitions. A segment of a log defines what it
+// uses: where its own definition is lost, that of an older one must not take its
+// place, for the id may have had another key then.
+func (c *Decoder) Forget() { c.era++ }
 
 // seriesTable maps the ids of one database to series. Ids are dense as a rule;
 // the slice stays within a small multiple of the number of series, whatever the
@@ -45,10 +48,10 @@ type seriesTable struct {
 	count  int
 }
 
-// definedSeries is a series with the segment that defined it last.
+// definedSeries is a series with the era in which it was defined last.
 type definedSeries struct {
 	*column.Series
-	segment uint32
+	era uint32
 }
 
 func (t *seriesTable) get(id uint32) definedSeries {
@@ -78,10 +81,10 @@ func (t *seriesTable) put(id uint32, s definedSeries) {
 	t.sparse[id] = s
 }
 
-// define reads a record of series definitions. On an error the definitions
-// before it stand.
-func (c *decoder) define(flags byte, payload []byte) error {
-	if flags&flagSnappy != 0 {
+// Define reads a block of series definitions. On an error the definitions
+// before it stay.
+func (c *Decoder) Define(payload []byte, packed bool) error {
+	if packed {
 		n, err := snappy.DecodedLen(payload)
 		if err != nil || n > maxDefinitions {
 			return binio.Corruptf("", -1, "series definitions do not uncompress")
@@ -102,27 +105,52 @@ func (c *decoder) define(flags byte, payload []byte) error {
 		if db > 1<<32-1 || id == 0 || id > 1<<32-1 || len(key) > model.MaxKeyLength {
 			return binio.Corruptf("", -1, "series definition out of range")
 		}
-		t := c.dbs[uint32(db)]
-		if t == nil {
-			t = new(seriesTable)
-			c.dbs[uint32(db)] = t
-		}
-		// A definition is made again in every segment. Should one give the id
-		// another key, the newer holds for what follows: a series registered
-		// by an entry that never became durable may have left its id to
-		// another.
-		s := t.get(uint32(id)).Series
-		if s == nil || s.Key() != string(key) {
-			s = column.NewSeries(string(key))
-			s.SetID(model.SeriesID(id))
-		}
-		t.put(uint32(id), definedSeries{s, c.segment})
+		c.put(uint32(db), uint32(id), string(key))
 	}
 	return nil
 }
 
-// decode reads an entry's payload. Strings and delete sets share its memory.
-func (c *decoder) decode(sequence uint64, payload []byte) (*Entry, error) {
+// put defines a series. A definition is made again in every segment. Should one
+// give the id another key, the newer holds for what follows: a series of an entry
+// that never became durable may have left its id to another.
+func (c *Decoder) put(database, id uint32, key string) *column.Series {
+	t := c.table(database)
+	s := t.get(id).Series
+	if s == nil || s.Key() != key {
+		s = column.NewSeries(key)
+		s.SetID(model.SeriesID(id))
+	}
+	t.put(id, definedSeries{s, c.era})
+	return s
+}
+
+// table returns the table of a database.
+func (c *Decoder) table(database uint32) *seriesTable {
+	t := c.dbs[database]
+	if t == nil {
+		t = new(seriesTable)
+		c.dbs[database] = t
+	}
+	return t
+}
+
+// series returns a series that is defined, or that resolve knows, else nil.
+func (c *Decoder) series(t *seriesTable, database, id uint32) *column.Series {
+	if s := t.get(id); s.Series != nil && s.era == c.era {
+		return s.Series
+	}
+	if c.resolve == nil {
+		return nil
+	}
+	key, ok := c.resolve(database, id)
+	if !ok {
+		return nil
+	}
+	return c.put(database, id, key)
+}
+
+// Decode reads an entry's payload. Strings and delete sets share its memory.
+func (c *Decoder) Decode(sequence uint64, payload []byte) (*Entry, error) {
 	e := &c.entry
 	clear(e.Writes)
 	clear(c.rows)
@@ -166,7 +194,7 @@ func (c *decoder) decode(sequence uint64, payload []byte) (*Entry, error) {
 
 // write reads one write. The Rows it leaves in the entry only tell how many
 // there are.
-func (c *decoder) write(d *binio.Decoder, payload []byte) error {
+func (c *Decoder) write(d *binio.Decoder, payload []byte) error {
 	db, shard := d.Uvarint(), d.Uvarint()
 	count := d.Count(2)
 	if err := d.Err(); err != nil {
@@ -175,10 +203,7 @@ func (c *decoder) write(d *binio.Decoder, payload []byte) error {
 	if db > 1<<32-1 {
 		return corruptAt(d, "database out of range")
 	}
-	table := c.dbs[uint32(db)]
-	if table == nil {
-		table = new(seriesTable)
-	}
+	table := c.table(uint32(db))
 	var (
 		layout         *plan
 		series         *column.Series
@@ -234,8 +259,7 @@ func (c *decoder) write(d *binio.Decoder, payload []byte) error {
 			if id <= 0 || id > 1<<32-1 {
 				return corruptAt(d, "series id out of range")
 			}
-			s := table.get(uint32(id))
-			if series = s.Series; series == nil || s.segment != c.segment {
+			if series = c.series(table, uint32(db), uint32(id)); series == nil {
 				return corruptAt(d, fmt.Sprintf("series %d of database %d is not defined", id, db))
 			}
 		}
@@ -259,7 +283,7 @@ func corruptAt(d *binio.Decoder, reason string) error {
 }
 
 // layout reads a layout's definition and interns it.
-func (c *decoder) layout(d *binio.Decoder, payload []byte) *plan {
+func (c *Decoder) layout(d *binio.Decoder, payload []byte) *plan {
 	from := d.Offset()
 	d.Bytes(d.Count(1))
 	n := d.Count(2)
@@ -299,7 +323,7 @@ func (c *decoder) layout(d *binio.Decoder, payload []byte) *plan {
 }
 
 // row reads the lengths and values of one row into c.values.
-func (c *decoder) row(d *binio.Decoder, p *plan, payload []byte) {
+func (c *Decoder) row(d *binio.Decoder, p *plan, payload []byte) {
 	n := len(p.types)
 	lengths := d.Bytes((n + 1) / 2)
 	if lengths == nil {

@@ -1,0 +1,36 @@
+package entry
+
+import (
+	"tsdbd/model"
+	"tsdbd/model/column"
+)
+
+// Entry is one atomic unit of the log: the points of one write request, or one
+// delete. Replay delivers it wholly or not at all.
+type Entry struct {
+	// Sequence is the entry's place in the log, from 1, rising by 1. Append
+	// and Replay set it; what Append finds there is ignored.
+	Sequence uint64
+	Writes   []Write // at most one per shard
+	Deletes  []Delete
+}
+
+// Write is the part of a write request that goes to one shard.
+type Write struct {
+	Database uint32
+	Shard    uint64
+	Rows     []column.Row
+	// Values holds the rows' words (see column.Batch), Strings the text their
+	// string words point into. Several Writes of an Entry may share them.
+	Values  []uint64
+	Strings []byte
+}
+
+// Delete removes the points of a set of series in a closed time range from one
+// shard.
+type Delete struct {
+	Database uint32
+	Shard    uint64
+	Series   []byte // a serialized roaring bitmap of series ids; opaque here
+	Range    model.TimeRange
+}
