@@ -24,7 +24,7 @@ import (
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/store"
 )
@@ -88,7 +88,7 @@ func writeLines(st *store.Store, db, rp, lines string) error {
 		return err
 	}
 	var p lineproto.Parser
-	var b column.Batch
+	var b point.Batch
 	if _, err := p.Parse(&b, table, []byte(lines), lineproto.Options{}); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files that do not exist")
@@ -149,8 +150,8 @@ func FuzzImportLines(f *testing.F) {
 		v := column.Vector{Type: model.String, Strings: []string{value}}
 		line := string(appendValue([]byte(key+" a=1,text="), &v, 0)) + ",z=2 5\n"
 		var p lineproto.Parser
-		var b column.Batch
-		table := column.NewTable(1)
+		var b point.Batch
+		table := point.NewTable(1)
 		if _, err := p.Parse(&b, table, []byte(line), lineproto.Options{}); err != nil {
 			return // line protocol cannot say it
 		}

@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // state is what the cache knows of a series. It is small: in a million series
@@ -47,8 +48,8 @@ const (
 // Observer is told, before the rows become readable, of what a Cache meets
 // for the first time: the shard brings its index up to date with it.
 type Observer interface {
-	NewSeries(series []*column.Series)
-	NewLayout(l *column.Layout)
+	NewSeries(series []*point.Series)
+	NewLayout(l *point.Layout)
 }
 
 // Cache is the row log of one shard. Apply, Delete and Forget are called by
@@ -64,7 +65,7 @@ type Cache struct {
 		chunks  [][]state
 		count   int // states
 		paged   int // pages that exist
-		layouts []*column.Layout
+		layouts []*point.Layout
 		rows    int64
 		times   model.TimeRange
 
@@ -72,18 +73,18 @@ type Cache struct {
 	}
 	// Used by the applier alone. A layout's number is found by its pointer, or,
 	// where equal layouts may come as any number of pointers, by its signature.
-	numbers    map[*column.Layout]uint32
+	numbers    map[*point.Layout]uint32
 	bySign     map[string]uint32
 	told       []bool // by number: the observer knows the layout
-	lastLayout *column.Layout
+	lastLayout *point.Layout
 	lastNumber uint32
 	lastString bool
-	fresh      []*column.Series // scratch of announce
+	fresh      []*point.Series // scratch of announce
 }
 
 // New returns an empty cache. observer may be nil.
 func New(observer Observer) *Cache {
-	c := &Cache{observer: observer, numbers: make(map[*column.Layout]uint32), bySign: make(map[string]uint32)}
+	c := &Cache{observer: observer, numbers: make(map[*point.Layout]uint32), bySign: make(map[string]uint32)}
 	c.mu.times = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	return c
 }
@@ -110,8 +111,8 @@ func (c *Cache) TimeRange() model.TimeRange {
 const lockRows = 2048
 
 // Apply appends rows whose series have ids. The value words and strings are
-// copied; see column.Batch for their form.
-func (c *Cache) Apply(rows []column.Row, values []uint64, strings []byte) {
+// copied; see point.Batch for their form.
+func (c *Cache) Apply(rows []point.Row, values []uint64, strings []byte) {
 	for len(rows) > 0 {
 		n := min(len(rows), lockRows)
 		c.announce(rows[:n])
@@ -128,7 +129,7 @@ func (c *Cache) Apply(rows []column.Row, values []uint64, strings []byte) {
 // announce makes states and layout numbers for what rows bring new, and tells
 // the observer. Only the applier writes these structures, so it may look
 // without the lock; it takes it to change them.
-func (c *Cache) announce(rows []column.Row) {
+func (c *Cache) announce(rows []point.Row) {
 	fresh := c.fresh[:0]
 	for i := range rows {
 		row := &rows[i]
@@ -171,7 +172,7 @@ const layoutCost = 160
 
 // useLayout makes l the layout of the rows to come; the observer is told of one
 // that is new.
-func (c *Cache) useLayout(l *column.Layout) {
+func (c *Cache) useLayout(l *point.Layout) {
 	n, ok := c.number(l)
 	if !ok {
 		cost := int64(layoutCost)
@@ -196,7 +197,7 @@ func (c *Cache) useLayout(l *column.Layout) {
 }
 
 // number finds the number of a layout.
-func (c *Cache) number(l *column.Layout) (uint32, bool) {
+func (c *Cache) number(l *point.Layout) (uint32, bool) {
 	n, ok := c.numbers[l]
 	if ok {
 		return n, true
@@ -207,7 +208,7 @@ func (c *Cache) number(l *column.Layout) (uint32, bool) {
 	return n, ok
 }
 
-func (c *Cache) setLayout(l *column.Layout, n uint32) {
+func (c *Cache) setLayout(l *point.Layout, n uint32) {
 	c.lastLayout, c.lastNumber, c.lastString = l, n, false
 	for _, f := range l.Fields {
 		if f.Type == model.String {
@@ -250,7 +251,7 @@ func (c *Cache) addStateLocked(id uint32) {
 	c.mu.pages[p][id&(1<<pageBits-1)] = uint32(n + 1)
 }
 
-func (c *Cache) appendLocked(row *column.Row, values []uint64, strings []byte) {
+func (c *Cache) appendLocked(row *point.Row, values []uint64, strings []byte) {
 	if row.Layout != c.lastLayout {
 		n, _ := c.number(row.Layout) // announce has given it one
 		c.setLayout(row.Layout, n)

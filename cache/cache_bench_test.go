@@ -7,10 +7,11 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
-func tenFields() *column.Layout {
-	l := &column.Layout{Measurement: "cpu"}
+func tenFields() *point.Layout {
+	l := &point.Layout{Measurement: "cpu"}
 	for i := range 10 {
 		l.Fields = append(l.Fields, column.Field{Key: fmt.Sprintf("f%d", i), Type: model.Float})
 	}
@@ -25,13 +26,13 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(fmt.Sprintf("series=%d/fields=%d/random=%v", tc.series, tc.fields, tc.random), func(b *testing.B) {
 			l := tenFields()
 			l.Fields = l.Fields[:tc.fields]
-			handles := make([]*column.Series, tc.series)
+			handles := make([]*point.Series, tc.series)
 			for i := range handles {
 				handles[i] = series(model.SeriesID(i + 1))
 			}
 			r := rand.New(rand.NewPCG(1, 2))
 			const batch = 10000
-			rows := make([]column.Row, batch)
+			rows := make([]point.Row, batch)
 			values := make([]uint64, batch*tc.fields)
 			c := New(nil)
 			next, n := 0, 0
@@ -48,7 +49,7 @@ func BenchmarkApply(b *testing.B) {
 					if tc.random {
 						s = r.IntN(tc.series)
 					}
-					rows[i] = column.Row{Series: handles[s], Layout: l, Time: int64(next / tc.series), First: uint32(i * tc.fields)}
+					rows[i] = point.Row{Series: handles[s], Layout: l, Time: int64(next / tc.series), First: uint32(i * tc.fields)}
 					next++
 				}
 				b.StartTimer()
@@ -65,14 +66,14 @@ func BenchmarkGather(b *testing.B) {
 	l := tenFields()
 	c := New(nil)
 	const n, per = 100, 1000
-	handles := make([]*column.Series, n)
+	handles := make([]*point.Series, n)
 	for i := range handles {
 		handles[i] = series(model.SeriesID(i + 1))
 	}
 	values := make([]uint64, 10)
 	for t := range per {
 		for _, s := range handles {
-			c.Apply([]column.Row{{Series: s, Layout: l, Time: int64(t)}}, values, nil)
+			c.Apply([]point.Row{{Series: s, Layout: l, Time: int64(t)}}, values, nil)
 		}
 	}
 	g := NewGatherer(c)

@@ -12,6 +12,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 type observed struct {
@@ -19,16 +20,16 @@ type observed struct {
 	layouts int
 }
 
-func (o *observed) NewSeries(series []*column.Series) {
+func (o *observed) NewSeries(series []*point.Series) {
 	for _, s := range series {
 		o.series = append(o.series, s.Key())
 	}
 }
 
-func (o *observed) NewLayout(*column.Layout) { o.layouts++ }
+func (o *observed) NewLayout(*point.Layout) { o.layouts++ }
 
-func series(id model.SeriesID) *column.Series {
-	s := column.NewSeries(fmt.Sprintf("m,id=%d", id))
+func series(id model.SeriesID) *point.Series {
+	s := point.NewSeries(fmt.Sprintf("m,id=%d", id))
 	s.SetID(id)
 	return s
 }
@@ -39,7 +40,7 @@ func TestAgainstMap(t *testing.T) {
 	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	all := []column.Field{{Key: "b", Type: model.Boolean}, {Key: "f", Type: model.Float}, {Key: "i", Type: model.Integer}, {Key: "s", Type: model.String}, {Key: "u", Type: model.Unsigned}}
-	layouts := []*column.Layout{
+	layouts := []*point.Layout{
 		{Measurement: "m", Fields: all},
 		{Measurement: "m", Fields: []column.Field{all[1]}},
 		{Measurement: "m", Fields: []column.Field{all[3], all[2]}},
@@ -52,9 +53,9 @@ func TestAgainstMap(t *testing.T) {
 	want := map[key]any{}
 	obs := &observed{}
 	c := New(obs)
-	handles := map[model.SeriesID]*column.Series{}
+	handles := map[model.SeriesID]*point.Series{}
 	for range 200 {
-		var b column.Batch
+		var b point.Batch
 		for range 1 + r.IntN(50) {
 			id := model.SeriesID(1 + r.IntN(20)*700)
 			if handles[id] == nil {
@@ -62,7 +63,7 @@ func TestAgainstMap(t *testing.T) {
 			}
 			l := layouts[r.IntN(len(layouts))]
 			ts := int64(r.IntN(300))
-			row := column.Row{Series: handles[id], Layout: l, Time: ts, First: uint32(len(b.Values))}
+			row := point.Row{Series: handles[id], Layout: l, Time: ts, First: uint32(len(b.Values))}
 			for _, f := range l.Fields {
 				k := key{id, f.Key, ts}
 				switch f.Type {
@@ -215,8 +216,8 @@ func TestForgetAnnouncesAgain(t *testing.T) {
 	obs := &observed{}
 	c := New(obs)
 	s := series(3)
-	l := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "f", Type: model.Float}}}
-	add := func() { c.Apply([]column.Row{{Series: s, Layout: l, Time: 1}}, []uint64{0}, nil) }
+	l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "f", Type: model.Float}}}
+	add := func() { c.Apply([]point.Row{{Series: s, Layout: l, Time: 1}}, []uint64{0}, nil) }
 	add()
 	add()
 	c.Forget(roaring.BitmapOf(3))
@@ -230,13 +231,13 @@ func TestForgetAnnouncesAgain(t *testing.T) {
 // TestReadWhileAppending has readers gather while rows come; -race watches.
 func TestReadWhileAppending(t *testing.T) {
 	c := New(nil)
-	l := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "i", Type: model.Integer}}}
+	l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "i", Type: model.Integer}}}
 	s := series(1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := range 20000 {
-			c.Apply([]column.Row{{Series: s, Layout: l, Time: int64(i)}}, []uint64{uint64(i)}, nil)
+			c.Apply([]point.Row{{Series: s, Layout: l, Time: int64(i)}}, []uint64{uint64(i)}, nil)
 		}
 	}()
 	g := NewGatherer(c)

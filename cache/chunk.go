@@ -3,7 +3,7 @@ package cache
 import (
 	"math/bits"
 
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // Rows of a series lie in chunks of 1 to 32 rows, chunks are linked newest to
@@ -39,7 +39,7 @@ type view struct {
 	link   uint64
 }
 
-func viewAt(slabs [][]uint64, layouts []*column.Layout, ref uint64) view {
+func viewAt(slabs [][]uint64, layouts []*point.Layout, ref uint64) view {
 	words := at(slabs, ref)
 	layout := uint32(words[0] >> linkBits)
 	return view{words: words, layout: layout, stride: 1 + len(layouts[layout].Fields), link: words[0] & linkMask}

@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // Gatherer reads series out of a Cache, reusing its memory. It belongs to one
@@ -18,7 +19,7 @@ type Gatherer struct {
 	c       *Cache
 	slabs   [][]uint64
 	strings [][]byte
-	layouts []*column.Layout
+	layouts []*point.Layout
 
 	refs  []rowRef
 	next  int // of refs, for Next
@@ -160,13 +161,13 @@ func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok b
 // union appends the fields of rows to dst and sorts them by key. Where a key
 // stands with two types that of the last row counts.
 func (g *Gatherer) union(dst []column.Field, refs []rowRef) []column.Field {
-	g.layoutsOf(refs, func(l *column.Layout) { dst = append(dst, l.Fields...) })
+	g.layoutsOf(refs, func(l *point.Layout) { dst = append(dst, l.Fields...) })
 	return column.UnionFields(dst)
 }
 
 // shared is union of those fields that stand among all.
 func (g *Gatherer) shared(dst []column.Field, refs []rowRef, all []column.Field) []column.Field {
-	g.layoutsOf(refs, func(l *column.Layout) {
+	g.layoutsOf(refs, func(l *point.Layout) {
 		for _, f := range l.Fields {
 			if i, ok := column.FindField(all, f.Key); ok && all[i].Type == f.Type {
 				dst = append(dst, f)
@@ -177,7 +178,7 @@ func (g *Gatherer) shared(dst []column.Field, refs []rowRef, all []column.Field)
 }
 
 // layoutsOf calls fn with each layout of rows once, that of the last row first.
-func (g *Gatherer) layoutsOf(refs []rowRef, fn func(*column.Layout)) {
+func (g *Gatherer) layoutsOf(refs []rowRef, fn func(*point.Layout)) {
 	if len(g.mark) < len(g.layouts) {
 		g.mark = make([]bool, len(g.layouts))
 	}

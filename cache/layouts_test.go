@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // TestEqualLayouts appends rows whose layouts are equal and never the same
@@ -21,11 +22,11 @@ func TestEqualLayouts(t *testing.T) {
 	values := make([]uint64, 2)
 	for i := range n {
 		values[0], values[1] = uint64(i), uint64(2*i)
-		l := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "a", Type: model.Integer}}}
+		l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "a", Type: model.Integer}}}
 		if i%2 == 1 {
 			l.Fields = append(l.Fields, column.Field{Key: "b", Type: model.Integer})
 		}
-		c.Apply([]column.Row{{Series: s, Layout: l, Time: int64(i)}}, values, nil)
+		c.Apply([]point.Row{{Series: s, Layout: l, Time: int64(i)}}, values, nil)
 	}
 	if obs.layouts != 2 {
 		t.Errorf("%d layouts were announced, want 2", obs.layouts)
@@ -51,9 +52,9 @@ func TestLayoutsAreCounted(t *testing.T) {
 	const n = 10_000
 	text := 0
 	for i := range n {
-		l := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: fmt.Sprintf("field_with_a_long_name_%d", i), Type: model.Integer}}}
+		l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: fmt.Sprintf("field_with_a_long_name_%d", i), Type: model.Integer}}}
 		text += len(l.Fields[0].Key)
-		c.Apply([]column.Row{{Series: s, Layout: l, Time: int64(i)}}, []uint64{1}, nil)
+		c.Apply([]point.Row{{Series: s, Layout: l, Time: int64(i)}}, []uint64{1}, nil)
 	}
 	if got, rows := c.Bytes(), int64(n*(headWords+2)*8); got < rows+int64(text) {
 		t.Errorf("cache counts %d bytes; its rows take %d, the names of its layouts %d", got, rows, text)
@@ -66,10 +67,10 @@ func TestForgetKeepsLayouts(t *testing.T) {
 	obs := &observed{}
 	c := New(obs)
 	s := series(1)
-	l := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "a", Type: model.Integer}}}
+	l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "a", Type: model.Integer}}}
 	const rounds = 100
 	for i := range rounds {
-		c.Apply([]column.Row{{Series: s, Layout: l, Time: int64(i)}}, []uint64{uint64(i)}, nil)
+		c.Apply([]point.Row{{Series: s, Layout: l, Time: int64(i)}}, []uint64{uint64(i)}, nil)
 		c.Delete(roaring.BitmapOf(1), model.AllTime)
 		c.Forget(roaring.BitmapOf(1))
 	}

@@ -6,7 +6,7 @@
 // admitted (admit); what a user may do there, the route asks (authorizeQuery,
 // authorizeWrite and others). Writes go through readBody
 // (bounded before and after decompression), a pooled lineproto.Parser and a
-// pooled column.Batch to the Writer; queries go through influxql's parser to
+// pooled point.Batch to the Writer; queries go through influxql's parser to
 // the Querier, whose results an encoder (JSON, CSV or MessagePack) renders
 // straight from typed vectors into an output. A Server adds the listener,
 // limits and the graceful stop.

@@ -19,7 +19,7 @@ import (
 	"tsdbd/httpapi"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query"
 )
 
@@ -34,7 +34,7 @@ type fakeStore struct {
 }
 
 type fakeDatabase struct {
-	table    *column.Table
+	table    *point.Table
 	policies map[string]bool
 	types    map[string]model.FieldType
 	values   map[string]uint64
@@ -47,7 +47,7 @@ func (s *fakeStore) create(name string) {
 	defer s.mu.Unlock()
 	if s.databases[name] == nil {
 		s.databases[name] = &fakeDatabase{
-			table: column.NewTable(uint32(len(s.databases) + 1)), policies: map[string]bool{"autogen": true},
+			table: point.NewTable(uint32(len(s.databases) + 1)), policies: map[string]bool{"autogen": true},
 			types: map[string]model.FieldType{}, values: map[string]uint64{},
 		}
 	}
@@ -63,7 +63,7 @@ func (s *fakeStore) database(name string) (*fakeDatabase, error) {
 	return db, nil
 }
 
-func (s *fakeStore) Table(name string) (*column.Table, error) {
+func (s *fakeStore) Table(name string) (*point.Table, error) {
 	db, err := s.database(name)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ type partialError struct {
 func (e *partialError) Error() string               { return "partial write: " + e.reason }
 func (e *partialError) PartialWrite() (string, int) { return e.reason, e.dropped }
 
-func (s *fakeStore) Write(_ context.Context, name, _ string, b *column.Batch) error {
+func (s *fakeStore) Write(_ context.Context, name, _ string, b *point.Batch) error {
 	db, err := s.database(name)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *fakeStore) Write(_ context.Context, name, _ string, b *column.Batch) er
 	return nil
 }
 
-func (db *fakeDatabase) conflict(l *column.Layout) string {
+func (db *fakeDatabase) conflict(l *point.Layout) string {
 	for _, f := range l.Fields {
 		if have := db.types[l.Measurement+"\x00"+f.Key]; have != 0 && have != f.Type {
 			return fmt.Sprintf("field type conflict: input field %q on measurement %q is type %s, already exists as type %s", f.Key, l.Measurement, f.Type, have)

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/meta"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query"
 )
 
@@ -21,7 +21,7 @@ const InfluxVersion = "1.8.10"
 type Writer interface {
 	// Table returns the database's table of series for the parser, or
 	// meta.ErrDatabaseNotFound.
-	Table(db string) (*column.Table, error)
+	Table(db string) (*point.Table, error)
 	// RetentionPolicy returns the name of the policy that writes to rp go to
 	// ("" is the database's default), or meta.ErrDatabaseNotFound or
 	// meta.ErrRetentionPolicyNotFound.
@@ -29,7 +29,7 @@ type Writer interface {
 	// Write returns nil when all points are durable. An error that has
 	// PartialWrite() (reason string, dropped int) says that all others are;
 	// one that is Temporary() may be tried again.
-	Write(ctx context.Context, db, rp string, batch *column.Batch) error
+	Write(ctx context.Context, db, rp string, batch *point.Batch) error
 }
 
 // Cataloger knows the databases and who may log in.

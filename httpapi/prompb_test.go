@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // FuzzPrometheusMessages holds that no bytes make the readers of remote write
@@ -21,9 +21,9 @@ func FuzzPrometheusMessages(f *testing.F) {
 	f.Add([]byte{0x0b, 0x0b, 0x0c})
 	f.Add([]byte{0x0a, 0x04, 0x08, 0x01, 0x10, 0x02})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		table := column.NewTable(1)
-		batch := &column.Batch{}
-		p := promBatch{rows: column.NewBuilder(table, batch)}
+		table := point.NewTable(1)
+		batch := &point.Batch{}
+		p := promBatch{rows: point.NewBuilder(table, batch)}
 		samples := 0
 		err := eachSeries(b, func(l []promLabel, s []promSample) error {
 			samples += len(s)

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/snappy"
 
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // promMeasurement is the measurement of a series without a name.
@@ -29,12 +29,12 @@ func (h *Handler) promWrite(w http.ResponseWriter, r *http.Request) {
 }
 
 // parseSamples reads a WriteRequest into a batch.
-func (h *Handler) parseSamples(w http.ResponseWriter, r *http.Request, t *target, table *column.Table, s *parseState) (parsed, error) {
+func (h *Handler) parseSamples(w http.ResponseWriter, r *http.Request, t *target, table *point.Table, s *parseState) (parsed, error) {
 	var err error
 	if s.body, err = h.readSnappy(w, r); err != nil {
 		return parsed{}, err
 	}
-	p := promBatch{rows: column.NewBuilder(table, &s.batch)}
+	p := promBatch{rows: point.NewBuilder(table, &s.batch)}
 	if err := eachSeries(s.body.Bytes(), p.add); err != nil {
 		return parsed{}, badRequest(err.Error())
 	}
@@ -44,7 +44,7 @@ func (h *Handler) parseSamples(w http.ResponseWriter, r *http.Request, t *target
 // promBatch turns time series into the rows of a batch: a sample becomes one
 // float.
 type promBatch struct {
-	rows    *column.Builder
+	rows    *point.Builder
 	tags    model.Tags
 	refused int    // samples that cannot be stored
 	reason  string // of the first

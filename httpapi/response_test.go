@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // slowClient notes what is written between two deadlines, and takes rate bytes
@@ -101,19 +101,19 @@ func (b *slowBody) Read(p []byte) (int, error) {
 // sink takes every write.
 type sink struct {
 	Writer
-	table *column.Table
+	table *point.Table
 }
 
-func (s sink) Table(string) (*column.Table, error) { return s.table, nil }
+func (s sink) Table(string) (*point.Table, error) { return s.table, nil }
 
-func (s sink) RetentionPolicy(string, string) (string, error)             { return "autogen", nil }
-func (s sink) Write(context.Context, string, string, *column.Batch) error { return nil }
+func (s sink) RetentionPolicy(string, string) (string, error)            { return "autogen", nil }
+func (s sink) Write(context.Context, string, string, *point.Batch) error { return nil }
 
 // The server sends an answer without a body after the handler. The client gets time
 // for it, however long it took to send the request.
 func TestAnswerAfterSlowBodyHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Options{Writer: sink{table: column.NewTable(1)}, Registry: prometheus.NewRegistry()})
+		h := New(Options{Writer: sink{table: point.NewTable(1)}, Registry: prometheus.NewRegistry()})
 		c := &slowClient{ResponseRecorder: *httptest.NewRecorder()}
 		begin := time.Now()
 		h.ServeHTTP(c, httptest.NewRequest("POST", "/write?db=d", &slowBody{left: []string{"m v=1 1\n", "m v=2 2\n"}}))

@@ -13,7 +13,7 @@ import (
 
 	"tsdbd/lineproto"
 	"tsdbd/meta"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // maxErrorBytes bounds the lines quoted in an error: a body of nothing but bad
@@ -30,7 +30,7 @@ const maxPooledBatch = 1 << 20
 // parseState is what parsing a body needs and the next body can use again.
 type parseState struct {
 	parser lineproto.Parser
-	batch  column.Batch
+	batch  point.Batch
 	// body is held until the batch, which takes about as much, is written:
 	// what bounds bodies bounds batches too (W9).
 	body *body
@@ -99,7 +99,7 @@ type target struct {
 	unit        int64
 	consistency string
 	// parse reads the body into the batch of a parseState.
-	parse func(w http.ResponseWriter, r *http.Request, t *target, table *column.Table, s *parseState) (parsed, error)
+	parse func(w http.ResponseWriter, r *http.Request, t *target, table *point.Table, s *parseState) (parsed, error)
 }
 
 // parsed is what was left out of a batch, and why.
@@ -178,7 +178,7 @@ func (h *Handler) store(w http.ResponseWriter, r *http.Request, t *target) error
 }
 
 // parseLines reads line protocol into a batch.
-func (h *Handler) parseLines(w http.ResponseWriter, r *http.Request, t *target, table *column.Table, s *parseState) (parsed, error) {
+func (h *Handler) parseLines(w http.ResponseWriter, r *http.Request, t *target, table *point.Table, s *parseState) (parsed, error) {
 	var err error
 	if s.body, err = h.readBody(w, r); err != nil || s.body.Len() == 0 {
 		return parsed{}, err
@@ -221,7 +221,7 @@ func (h *Handler) traceWrite(w http.ResponseWriter, r *http.Request, t *target, 
 }
 
 // writeBatch writes a batch; points that the writer refused are not an error.
-func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *column.Batch) (reason string, dropped int, err error) {
+func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *point.Batch) (reason string, dropped int, err error) {
 	err = h.opt.Writer.Write(ctx, db, rp, batch)
 	var pw partialWrite
 	if errors.As(err, &pw) {

@@ -10,19 +10,19 @@ import (
 	"testing"
 
 	"tsdbd/httpapi"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // sinkStore takes everything and keeps nothing: what is left is the API.
 type sinkStore struct {
 	fakeStore
-	table *column.Table
+	table *point.Table
 }
 
-func (s *sinkStore) Table(string) (*column.Table, error) { return s.table, nil }
+func (s *sinkStore) Table(string) (*point.Table, error) { return s.table, nil }
 
-func (s *sinkStore) RetentionPolicy(string, string) (string, error)             { return "autogen", nil }
-func (s *sinkStore) Write(context.Context, string, string, *column.Batch) error { return nil }
+func (s *sinkStore) RetentionPolicy(string, string) (string, error)            { return "autogen", nil }
+func (s *sinkStore) Write(context.Context, string, string, *point.Batch) error { return nil }
 
 // BenchmarkWrite posts bodies of 10 tags and 10 integer fields a line.
 func BenchmarkWrite(b *testing.B) {
@@ -42,7 +42,7 @@ func BenchmarkWrite(b *testing.B) {
 				if packed {
 					body = squeeze(body)
 				}
-				s := &sinkStore{table: column.NewTable(1)}
+				s := &sinkStore{table: point.NewTable(1)}
 				h := httpapi.New(httpapi.Options{Writer: s, Query: s})
 				defer h.Close()
 				b.ReportAllocs()

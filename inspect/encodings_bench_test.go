@@ -11,7 +11,7 @@ import (
 	"tsdbd/internal/testkit/load"
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/shard"
 	"tsdbd/store"
 )
@@ -61,7 +61,7 @@ func benchEncodings(b *testing.B, next func([]byte) []byte) {
 		b.Fatal(err)
 	}
 	var p lineproto.Parser
-	var batch column.Batch
+	var batch point.Batch
 	for lines := next(nil); len(lines) > 0; lines = next(lines[:0]) {
 		batch.Reset()
 		if _, err := p.Parse(&batch, table, lines, lineproto.Options{}); err != nil {

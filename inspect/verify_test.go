@@ -18,7 +18,7 @@ import (
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/store"
 )
@@ -45,7 +45,7 @@ func write(t testing.TB, st *store.Store, lines string) {
 		t.Fatal(err)
 	}
 	var p lineproto.Parser
-	var b column.Batch
+	var b point.Batch
 	if _, err := p.Parse(&b, table, []byte(lines), lineproto.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 func newRand(t testing.TB) *rand.Rand {
@@ -232,8 +233,8 @@ func duplicateTags(line string) bool {
 // form.
 func oneLine(line string) (string, bool) {
 	var p Parser
-	var b column.Batch
-	if n, err := p.Parse(&b, column.NewTable(1), []byte(line), Options{Now: 7}); n == 0 || err != nil {
+	var b point.Batch
+	if n, err := p.Parse(&b, point.NewTable(1), []byte(line), Options{Now: 7}); n == 0 || err != nil {
 		return "", n == 0 && err == nil
 	}
 	return render(&b), true
@@ -262,9 +263,9 @@ func byReference(line string) (string, bool) {
 		tags = append(tags, model.Tag{Key: string(k), Value: string(v)})
 	}
 	tags.Sort()
-	table := column.NewTable(1)
-	var b column.Batch
-	row := column.Row{Series: table.Series(string(model.AppendSeriesKey(nil, measurement, tags)))}
+	table := point.NewTable(1)
+	var b point.Batch
+	row := point.Row{Series: table.Series(string(model.AppendSeriesKey(nil, measurement, tags)))}
 	var fields []column.Field
 	for {
 		k, v, err := d.NextField()
@@ -324,21 +325,21 @@ func byReference(line string) (string, bool) {
 // TestParallel lets many parsers fill one table and checks that every series
 // and layout is one pointer.
 func TestParallel(t *testing.T) {
-	table := column.NewTable(1)
+	table := point.NewTable(1)
 	var bodies [][]byte
 	for i := range dataSets {
 		bodies = append(bodies, dataSets[i].bodies(700, 2, 500)...)
 	}
 	var mu sync.Mutex
-	series := map[string]*column.Series{}
-	layouts := map[string]*column.Layout{}
+	series := map[string]*point.Series{}
+	layouts := map[string]*point.Layout{}
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
 			var p Parser
-			var b column.Batch
+			var b point.Batch
 			r := rand.New(rand.NewSource(int64(g)))
 			for range 3 {
 				for _, i := range r.Perm(len(bodies)) {

@@ -1,6 +1,6 @@
-// Package lineproto reads InfluxDB's line protocol into column.Batch.
+// Package lineproto reads InfluxDB's line protocol into point.Batch.
 //
-// A Parser takes a body, the database's column.Table and the precision, and
+// A Parser takes a body, the database's point.Table and the precision, and
 // appends a row per line. The common line is read in one pass: its series is
 // guessed (the one that followed the previous line's series last time, else by
 // a hash of the raw bytes "measurement,tags"), its fields are expected to be
@@ -12,7 +12,7 @@
 //
 // Invariants: a batch keeps nothing of the body. Layouts never hold a field
 // key twice (the last value on the line wins). Every spelling of a tag set
-// gives the same *column.Series. No input makes a parser panic, or work more
+// gives the same *point.Series. No input makes a parser panic, or work more
 // than linearly in the length of the body.
 //
 // Differences from InfluxDB 1.12, on purpose: unsigned integers are always

@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // field is a field of a line: its unescaped key and its value.
@@ -219,10 +220,10 @@ func (p *Parser) uniqueFields(measurement string) (refused string) {
 
 // layout returns the layout of p.fields, or the reason why a point with these
 // field keys cannot be stored. Layouts of the table have been checked before.
-func (p *Parser) layout(measurement string) (l *column.Layout, refused string) {
-	p.signature = column.AppendLayoutMeasurement(p.signature[:0], measurement)
+func (p *Parser) layout(measurement string) (l *point.Layout, refused string) {
+	p.signature = point.AppendLayoutMeasurement(p.signature[:0], measurement)
 	for i := range p.fields {
-		p.signature = column.AppendLayoutField(p.signature, p.fields[i].typ, p.fields[i].key)
+		p.signature = point.AppendLayoutField(p.signature, p.fields[i].typ, p.fields[i].key)
 	}
 	if l := p.table.FindLayout(p.signature); l != nil {
 		return l, ""

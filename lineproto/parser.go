@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // Options says how bodies are read. The zero value reads nanoseconds and
@@ -29,10 +29,10 @@ const maxStringBytes = 1<<24 - 1
 // memory and what it last met; it is used by one goroutine at a time, and any
 // number of parsers may share a table. The zero value is ready.
 type Parser struct {
-	table *column.Table
-	view  *column.View
+	table *point.Table
+	view  *point.View
 	last  uint32 // number of the entry of the latest line, 0 if none
-	batch *column.Batch
+	batch *point.Batch
 	opt   Options
 	errs  *Errors
 
@@ -53,7 +53,7 @@ type Parser struct {
 // kept: strings are copied to batch.Strings. It returns the number of points
 // appended. The error is nil or an *Errors; good lines are appended whatever
 // the others are.
-func (p *Parser) Parse(batch *column.Batch, table *column.Table, body []byte, opt Options) (int, error) {
+func (p *Parser) Parse(batch *point.Batch, table *point.Table, body []byte, opt Options) (int, error) {
 	if opt.Unit <= 0 {
 		opt.Unit = 1
 	}
@@ -108,7 +108,7 @@ func (p *Parser) fast(body []byte, pos int) int {
 		// The series: the one that followed last time, the same again, or by
 		// the hash of its bytes.
 		var number uint32
-		var e *column.Entry
+		var e *point.Entry
 		n := 0
 		prev := v.Entry(last)
 		if prev != nil {
@@ -136,7 +136,7 @@ func (p *Parser) fast(body []byte, pos int) int {
 
 		// The fields: those of the series' previous line, or others.
 		first, firstString := len(b.Values), len(b.Strings)
-		var layout *column.Layout
+		var layout *point.Layout
 		i := 0
 		if e != nil {
 			if layout = v.Layout(e); layout == nil {
@@ -164,7 +164,7 @@ func (p *Parser) fast(body []byte, pos int) int {
 			b.Values, b.Strings = b.Values[:first], b.Strings[:firstString]
 			break
 		}
-		row := column.Row{Layout: layout, Time: t, First: uint32(first)}
+		row := point.Row{Layout: layout, Time: t, First: uint32(first)}
 		if e != nil {
 			row.Series = v.Series(e)
 		} else {
@@ -196,7 +196,7 @@ func (p *Parser) newSeries(raw []byte) bool {
 }
 
 // remember puts a spelling of the series p.key into the table.
-func (p *Parser) remember(raw []byte, layout *column.Layout) (*column.Series, uint32, *column.View) {
+func (p *Parser) remember(raw []byte, layout *point.Layout) (*point.Series, uint32, *point.View) {
 	key := unsafe.String(unsafe.SliceData(p.key), len(p.key)) // the table copies it
 	s, number, v := p.table.Insert(raw, key)
 	if number != 0 {

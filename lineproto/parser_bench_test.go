@@ -8,7 +8,7 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // BenchmarkParse reads known series, 1,000 of them in steady order.
@@ -50,9 +50,9 @@ func splitLines(body []byte) (lines [][]byte) {
 }
 
 func benchmarkParse(b *testing.B, bodies [][]byte) {
-	table := column.NewTable(1)
+	table := point.NewTable(1)
 	var p Parser
-	var batch column.Batch
+	var batch point.Batch
 	size := 0
 	for range 2 {
 		for _, body := range bodies {
@@ -91,11 +91,11 @@ func BenchmarkParseNew(b *testing.B) {
 	b.ReportAllocs()
 	lines := 0
 	var p Parser
-	var batch column.Batch
-	var table *column.Table
+	var batch point.Batch
+	var table *point.Table
 	for i := 0; b.Loop(); i++ {
 		if i%len(bodies) == 0 {
-			table = column.NewTable(1)
+			table = point.NewTable(1)
 		}
 		batch.Reset()
 		n, err := p.Parse(&batch, table, bodies[i%len(bodies)], Options{})
@@ -119,9 +119,9 @@ func BenchmarkParseOdd(b *testing.B) {
 // BenchmarkParseSlow reads known series by the slow path alone.
 func BenchmarkParseSlow(b *testing.B) {
 	bodies := dataSets[1].bodies(1000, 1, 10_000)
-	table := column.NewTable(1)
+	table := point.NewTable(1)
 	var p Parser
-	var batch column.Batch
+	var batch point.Batch
 	values := 0
 	for b.Loop() {
 		batch.Reset()

@@ -9,10 +9,11 @@ import (
 	"tsdbd/internal/proc"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // render writes a batch as text: a line a point, "key|field:type=value ... @time".
-func render(b *column.Batch) string {
+func render(b *point.Batch) string {
 	var out strings.Builder
 	for _, r := range b.Rows {
 		fmt.Fprintf(&out, "%s|", r.Series.Key())
@@ -29,12 +30,12 @@ func render(b *column.Batch) string {
 // the same.
 func parseAll(t *testing.T, body string, opt Options) (string, *Errors) {
 	t.Helper()
-	table := column.NewTable(1)
+	table := point.NewTable(1)
 	var p, q, slow Parser
 	var want string
 	var wantErr *Errors
 	for i := range 4 {
-		var b column.Batch
+		var b point.Batch
 		var n int
 		var err error
 		buf := []byte(body)
@@ -45,7 +46,7 @@ func parseAll(t *testing.T, body string, opt Options) (string, *Errors) {
 			n, err = q.Parse(&b, table, buf, opt)
 		case 3:
 			var e *Errors
-			if n, e = slow.parseSlow(&b, column.NewTable(1), buf, opt); e != nil {
+			if n, e = slow.parseSlow(&b, point.NewTable(1), buf, opt); e != nil {
 				err = e
 			}
 		}
@@ -68,7 +69,7 @@ func parseAll(t *testing.T, body string, opt Options) (string, *Errors) {
 }
 
 // checkBatch checks what every batch promises.
-func checkBatch(t *testing.T, body string, b *column.Batch) {
+func checkBatch(t *testing.T, body string, b *point.Batch) {
 	t.Helper()
 	end := 0
 	for _, r := range b.Rows {
@@ -365,8 +366,8 @@ func TestLongStrings(t *testing.T) {
 				text = s[:n-1] + `\"`
 			}
 			var p Parser
-			var b column.Batch
-			table := column.NewTable(1)
+			var b point.Batch
+			table := point.NewTable(1)
 			for range 2 {
 				b.Reset()
 				if k, err := p.Parse(&b, table, []byte("m s=\""+text+"\" 1\n"), Options{}); k != 1 || err != nil {
@@ -384,8 +385,8 @@ func TestLongStrings(t *testing.T) {
 // times its size.
 func TestErrorsBounded(t *testing.T) {
 	var p Parser
-	var b column.Batch
-	_, err := p.Parse(&b, column.NewTable(1), []byte(strings.Repeat("x\n", 1_000_000)), Options{})
+	var b point.Batch
+	_, err := p.Parse(&b, point.NewTable(1), []byte(strings.Repeat("x\n", 1_000_000)), Options{})
 	errs := err.(*Errors)
 	if errs.BadLines != 1_000_000 || len(errs.Bad) < 1000 || len(errs.Error()) > 3<<20 {
 		t.Errorf("%d bad lines, %d kept, text of %d bytes", errs.BadLines, len(errs.Bad), len(errs.Error()))
@@ -394,7 +395,7 @@ func TestErrorsBounded(t *testing.T) {
 		t.Errorf("text does not end with %q", want)
 	}
 	long := strings.Repeat("y", 3<<20)
-	_, err = p.Parse(&b, column.NewTable(1), []byte(long), Options{})
+	_, err = p.Parse(&b, point.NewTable(1), []byte(long), Options{})
 	if errs := err.(*Errors); len(errs.Bad) != 1 || errs.Bad[0].Line != long {
 		t.Error("first bad line is cut")
 	}
@@ -418,8 +419,8 @@ func TestLinearTime(t *testing.T) {
 	} {
 		start := proc.CPUTime()
 		var p Parser
-		var b column.Batch
-		table := column.NewTable(1)
+		var b point.Batch
+		table := point.NewTable(1)
 		for range 2 {
 			p.Parse(&b, table, []byte(body), Options{})
 		}
@@ -444,9 +445,9 @@ func TestNoAllocations(t *testing.T) {
 		dataSets[0].bodies(50, 1, 500)[0], dataSets[1].bodies(50, 1, 500)[0],
 		[]byte("m,a=b s=\"text\",b=true,u=5u 1\nm,a=c s=\"text\",b=true 2\n"),
 	}
-	table := column.NewTable(1)
+	table := point.NewTable(1)
 	var p Parser
-	var b column.Batch
+	var b point.Batch
 	run := func() {
 		for _, body := range bodies {
 			b.Reset()

@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // longName is the longest spelling of a series, and the longest field key, that
@@ -134,9 +135,9 @@ func boolean(x uint64) (value uint64, size int) {
 // layouts not met before and for fields that stand twice, which no layout has.
 //
 // It returns the layout and the position behind the fields.
-func (p *Parser) plainFields(measurement string, body []byte, i int) (*column.Layout, int) {
+func (p *Parser) plainFields(measurement string, body []byte, i int) (*point.Layout, int) {
 	b := p.batch
-	p.signature = column.AppendLayoutMeasurement(p.signature[:0], measurement)
+	p.signature = point.AppendLayoutMeasurement(p.signature[:0], measurement)
 	for {
 		start := i
 		for i < len(body) && plainKeyByte[body[i]] {
@@ -195,7 +196,7 @@ func (p *Parser) plainFields(measurement string, body []byte, i int) (*column.La
 			t = model.Boolean
 			i += size
 		}
-		p.signature = column.AppendLayoutField(p.signature, t, key)
+		p.signature = point.AppendLayoutField(p.signature, t, key)
 		b.Values = append(b.Values, value)
 		if i < len(body) && body[i] == ',' {
 			i++

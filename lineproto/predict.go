@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // slack is how far behind a field's prefix predicted may look: a sign, the 19
@@ -19,7 +19,7 @@ const slack = 1 + 19 + 1 + 1
 // the position behind them, or 0 if the line is otherwise, or so near to the
 // end of the body that looking ahead would leave it; the batch may have grown
 // then.
-func (p *Parser) predicted(body []byte, i int, wire []column.WireField) int {
+func (p *Parser) predicted(body []byte, i int, wire []point.WireField) int {
 	b := p.batch
 	first := len(b.Values)
 	if cap(b.Values)-first < len(wire) {

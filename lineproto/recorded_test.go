@@ -12,6 +12,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // recordedCase is a write and what InfluxDB 1.12 made of it.
@@ -58,9 +59,9 @@ func TestRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			var p Parser
-			table := column.NewTable(3)
+			table := point.NewTable(3)
 			for round := 0; round < 3; round++ {
-				var b column.Batch
+				var b point.Batch
 				n, err := p.Parse(&b, table, body, Options{Unit: unit})
 				if n != len(b.Rows) || b.Database != 3 {
 					t.Fatalf("%d points, %d rows, database %d", n, len(b.Rows), b.Database)
@@ -71,7 +72,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-func checkRecorded(t *testing.T, c *recordedCase, b *column.Batch, err error) {
+func checkRecorded(t *testing.T, c *recordedCase, b *point.Batch, err error) {
 	t.Helper()
 	var errs Errors
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // slow reads the line at pos by the rules of InfluxDB 1.x, all of them, and
@@ -149,7 +149,7 @@ func (p *Parser) point(line []byte) (bad, refused string) {
 	for i := range p.fields {
 		b.Values = append(b.Values, p.fields[i].value)
 	}
-	row := column.Row{Layout: layout, Time: t, First: uint32(first)}
+	row := point.Row{Layout: layout, Time: t, First: uint32(first)}
 	if !oneReading(raw) {
 		row.Series = p.table.Series(unsafe.String(unsafe.SliceData(p.key), len(p.key))) // copies it
 	} else {

@@ -1,9 +1,11 @@
 package lineproto
 
-import "tsdbd/model/column"
+import (
+	"tsdbd/model/point"
+)
 
 // parseSlow is Parse without the fast path.
-func (p *Parser) parseSlow(batch *column.Batch, table *column.Table, body []byte, opt Options) (int, *Errors) {
+func (p *Parser) parseSlow(batch *point.Batch, table *point.Table, body []byte, opt Options) (int, *Errors) {
 	opt.Unit = max(opt.Unit, 1)
 	opt.MaxErrorBytes = defaultMaxErrorBytes
 	opt.Now = truncate(opt.Now, opt.Unit)

@@ -14,6 +14,7 @@ import (
 	"tsdbd/lineproto"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 )
 
@@ -29,7 +30,7 @@ type memStore struct {
 }
 
 type memDB struct {
-	table *column.Table
+	table *point.Table
 	rps   map[string]map[int64]*memShard
 	keys  map[string]model.SeriesID
 	names []string // by id-1
@@ -65,7 +66,7 @@ func newMemStore() *memStore {
 func (m *memStore) create(db, rp string) {
 	d := m.dbs[db]
 	if d == nil {
-		d = &memDB{table: column.NewTable(uint32(len(m.dbs) + 1)), rps: map[string]map[int64]*memShard{}, keys: map[string]model.SeriesID{}, def: rp}
+		d = &memDB{table: point.NewTable(uint32(len(m.dbs) + 1)), rps: map[string]map[int64]*memShard{}, keys: map[string]model.SeriesID{}, def: rp}
 		m.dbs[db] = d
 	}
 	if d.rps[rp] == nil {
@@ -96,7 +97,7 @@ func (m *memStore) write(t testing.TB, db, rp, precision, lines string) {
 		t.Fatal(err)
 	}
 	var p lineproto.Parser
-	var b column.Batch
+	var b point.Batch
 	b.Database = d.table.Database()
 	if _, err := p.Parse(&b, d.table, []byte(lines), lineproto.Options{Unit: unit}); err != nil {
 		t.Logf("write: %v", err)

@@ -17,12 +17,13 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 )
 
 // put applies rows of one series with the field f, at from, from+step ...
 func (b *bench) put(series, n int, from, step int64) {
-	var batch column.Batch
+	var batch point.Batch
 	b.sequence++
 	for i := range n {
 		b.row(&batch, b.series[series], from+int64(i)*step, 2)
@@ -420,13 +421,13 @@ func TestLongText(t *testing.T) {
 	text := []byte(strings.Repeat("abcdefgh", 1<<17))
 	want := map[int64]int{}
 	for round := range 4 {
-		var batch column.Batch
+		var batch point.Batch
 		b.sequence++
 		for i := range 40 {
 			n := len(text) - i*1000 - round
 			at := int64(4*i + round)
 			want[at] = n
-			batch.Rows = append(batch.Rows, column.Row{Series: b.series[0], Layout: layout, Time: at, First: uint32(len(batch.Values))})
+			batch.Rows = append(batch.Rows, point.Row{Series: b.series[0], Layout: layout, Time: at, First: uint32(len(batch.Values))})
 			batch.Values = append(batch.Values, column.StringWord(len(batch.Strings), n))
 			batch.Strings = append(batch.Strings, text[:n]...)
 		}
@@ -521,10 +522,10 @@ func TestMergeMemory(t *testing.T) {
 	layout := b.table.Layout("m", []column.Field{{Key: "f", Type: model.Float}})
 	for k := range files {
 		for from := 0; from < rows; from += 50_000 {
-			var batch column.Batch
+			var batch point.Batch
 			b.sequence++
 			for i := range 50_000 {
-				batch.Rows = append(batch.Rows, column.Row{Series: b.series[0], Layout: layout, Time: int64((from+i)*files + k), First: uint32(i)})
+				batch.Rows = append(batch.Rows, point.Row{Series: b.series[0], Layout: layout, Time: int64((from+i)*files + k), First: uint32(i)})
 				batch.Values = append(batch.Values, uint64(i*7919))
 			}
 			b.s.Apply(b.sequence, batch.Rows, batch.Values, nil)
@@ -563,11 +564,11 @@ func BenchmarkNewestCached(b *testing.B) {
 	fields := []column.Field{{Key: "f", Type: model.Float}}
 	layout := h.table.Layout("m", fields)
 	for from := range 1000 {
-		var batch column.Batch
+		var batch point.Batch
 		h.sequence++
 		for _, sr := range h.series {
 			for i := range 100 {
-				batch.Rows = append(batch.Rows, column.Row{Series: sr, Layout: layout, Time: int64(from*100 + i), First: uint32(len(batch.Values))})
+				batch.Rows = append(batch.Rows, point.Row{Series: sr, Layout: layout, Time: int64(from*100 + i), First: uint32(len(batch.Values))})
 				batch.Values = append(batch.Values, uint64(i))
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/series"
 )
@@ -44,8 +45,8 @@ type bench struct {
 	s        *Shard
 	fs       *vfstest.FS
 	sf       *series.File
-	table    *column.Table
-	series   []*column.Series
+	table    *point.Table
+	series   []*point.Series
 	sequence uint64
 	want     naive
 	pending  *Snapshot
@@ -61,10 +62,10 @@ func newBench(t *testing.T, r *rand.Rand) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, r: r, fs: fs, sf: sf, table: column.NewTable(1)}
+	b := &bench{t: t, r: r, fs: fs, sf: sf, table: point.NewTable(1)}
 	b.want.rows = map[model.SeriesID]map[int64]map[int]uint64{}
 	for n := range 4 {
-		sr := column.NewSeries(fmt.Sprintf("m,h=%d", n))
+		sr := point.NewSeries(fmt.Sprintf("m,h=%d", n))
 		ids := make([]model.SeriesID, 1)
 		if err := sf.Create([]string{sr.Key()}, ids); err != nil {
 			t.Fatal(err)
@@ -95,7 +96,7 @@ func (b *bench) open() {
 // write applies one entry: runs of regular or jittered times, some at the ends
 // of int64, of rows with changing fields.
 func (b *bench) write() {
-	var batch column.Batch
+	var batch point.Batch
 	b.sequence++
 	for range 1 + b.r.IntN(3) {
 		sr := b.series[b.r.IntN(len(b.series))]
@@ -130,7 +131,7 @@ func (b *bench) write() {
 	b.s.Apply(b.sequence, batch.Rows, batch.Values, batch.Strings)
 }
 
-func (b *bench) row(batch *column.Batch, sr *column.Series, at int64, mask int) {
+func (b *bench) row(batch *point.Batch, sr *point.Series, at int64, mask int) {
 	var fields []column.Field
 	first := uint32(len(batch.Values))
 	rows := b.want.rows[sr.ID()]
@@ -168,7 +169,7 @@ func (b *bench) row(batch *column.Batch, sr *column.Series, at int64, mask int) 
 		batch.Values = append(batch.Values, word)
 		rows[at][f] = v
 	}
-	batch.Rows = append(batch.Rows, column.Row{Series: sr, Layout: b.table.Layout("m", fields), Time: at, First: first})
+	batch.Rows = append(batch.Rows, point.Row{Series: sr, Layout: b.table.Layout("m", fields), Time: at, First: first})
 }
 
 func (b *bench) delete() {

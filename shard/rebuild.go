@@ -9,6 +9,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )
@@ -77,7 +78,7 @@ func (s *Shard) rebuildIndex(v *View, number uint64) (_ *fileRecord, err error) 
 // indexBuilder collects the series of a TSI file in memory.
 type indexBuilder struct {
 	index *tsi.Index
-	table *column.Table
+	table *point.Table
 }
 
 func newIndexBuilder() (*indexBuilder, error) {
@@ -85,7 +86,7 @@ func newIndexBuilder() (*indexBuilder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rebuild index: %w", err)
 	}
-	return &indexBuilder{index: x, table: column.NewTable(0)}, nil
+	return &indexBuilder{index: x, table: point.NewTable(0)}, nil
 }
 
 // add adds a series and those of its fields whose keys stand with no other

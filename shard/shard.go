@@ -19,7 +19,7 @@ import (
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/series"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
@@ -259,7 +259,7 @@ func (s *Shard) TimeRange() model.TimeRange { return s.times }
 
 // CheckFields reports whether a layout has fields that the shard does not know,
 // and returns the conflicts that forbid its points.
-func (s *Shard) CheckFields(l *column.Layout) (fresh bool, conflicts []tsi.FieldConflict) {
+func (s *Shard) CheckFields(l *point.Layout) (fresh bool, conflicts []tsi.FieldConflict) {
 	missing, conflicts := s.index.CheckFields(l)
 	return missing > 0, conflicts
 }
@@ -273,12 +273,12 @@ func (s *Shard) Contains(id model.SeriesID) bool { return s.index.Contains(id) }
 // observer brings the index up to date with what the cache meets first.
 type observer struct{ s *Shard }
 
-func (o observer) NewSeries(series []*column.Series) { o.s.index.AddAll(series) }
-func (o observer) NewLayout(l *column.Layout)        { o.s.index.RegisterFields(l) }
+func (o observer) NewSeries(series []*point.Series) { o.s.index.AddAll(series) }
+func (o observer) NewLayout(l *point.Layout)        { o.s.index.RegisterFields(l) }
 
 // Apply makes logged rows readable. sequence is their entry's; entries come in
 // ascending order. What a published file covers is skipped (replay).
-func (s *Shard) Apply(sequence uint64, rows []column.Row, values []uint64, strings []byte) {
+func (s *Shard) Apply(sequence uint64, rows []point.Row, values []uint64, strings []byte) {
 	s.mu.Lock()
 	if s.mu.closed || sequence <= s.mu.manifest.flushed {
 		s.mu.Unlock()

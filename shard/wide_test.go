@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 )
 
@@ -31,11 +32,11 @@ func TestWideSeries(t *testing.T) {
 	}
 	field := func(i int) column.Field { return column.Field{Key: fmt.Sprintf("f%05d", i), Type: model.Integer} }
 	for half := range 2 {
-		var batch column.Batch
+		var batch point.Batch
 		b.sequence++
 		for i := half; i < n; i += 2 {
 			l := b.table.Layout("m", []column.Field{field(i)})
-			batch.Rows = append(batch.Rows, column.Row{Series: b.series[0], Layout: l, Time: int64(i), First: uint32(len(batch.Values))})
+			batch.Rows = append(batch.Rows, point.Row{Series: b.series[0], Layout: l, Time: int64(i), First: uint32(len(batch.Values))})
 			batch.Values = append(batch.Values, uint64(i))
 		}
 		b.s.Apply(b.sequence, batch.Rows, batch.Values, nil)

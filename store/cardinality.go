@@ -13,7 +13,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // cardinality bounds the series of a database and the values of its tags. What
@@ -97,7 +97,7 @@ func (c *cardinality) seriesReason() string {
 
 // knownSeries reports whether a series has an id, and gives it to one that does
 // not know it yet.
-func (db *database) knownSeries(sr *column.Series) bool {
+func (db *database) knownSeries(sr *point.Series) bool {
 	if sr.ID() != 0 {
 		return true
 	}
@@ -112,9 +112,9 @@ func (db *database) knownSeries(sr *column.Series) bool {
 type admission struct {
 	*cardinality
 	db      *database
-	shards  []*shardEntry             // of the database
-	decided map[*column.Series]string // why a series has no room, "" if it has
-	held    []*column.Series          // those that are coming
+	shards  []*shardEntry            // of the database
+	decided map[*point.Series]string // why a series has no room, "" if it has
+	held    []*point.Series          // those that are coming
 }
 
 type tagValue struct {
@@ -123,7 +123,7 @@ type tagValue struct {
 }
 
 func (r *router) newAdmission() *admission {
-	return &admission{cardinality: &r.db.cardinality, db: r.db, shards: r.s.shardsOf(r.db), decided: map[*column.Series]string{}}
+	return &admission{cardinality: &r.db.cardinality, db: r.db, shards: r.s.shardsOf(r.db), decided: map[*point.Series]string{}}
 }
 
 // count counts what lives, unless that is known. mu is held.
@@ -142,7 +142,7 @@ func (a *admission) count() {
 
 // admit gives a series that its shard does not list the room it needs, until
 // release, or returns why there is none. mu is held.
-func (a *admission) admit(sr *column.Series) (reason string, err error) {
+func (a *admission) admit(sr *point.Series) (reason string, err error) {
 	if reason, again := a.decided[sr]; again {
 		return reason, nil
 	}
@@ -216,7 +216,7 @@ func (c *cardinality) leave(n *newSeries, stay bool) {
 
 // room says why there is no room for one more series, or "", and then n holds
 // its new values.
-func (a *admission) room(n *newSeries, sr *column.Series) (reason string, err error) {
+func (a *admission) room(n *newSeries, sr *point.Series) (reason string, err error) {
 	if a.maxSeries > 0 && a.taken() >= a.maxSeries {
 		return a.seriesReason(), nil
 	}

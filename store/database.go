@@ -9,7 +9,7 @@ import (
 
 	"tsdbd/internal/identity"
 	"tsdbd/meta"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/series"
 	"tsdbd/shard"
 )
@@ -20,7 +20,7 @@ type database struct {
 	name   string
 	dir    string
 	series *series.File
-	table  atomic.Pointer[column.Table]
+	table  atomic.Pointer[point.Table]
 	tabled atomic.Int64  // bytes of the table in Store.tables
 	refs   atomic.Int64  // views, and one while it is open
 	closed chan struct{} // closed with the last of refs
@@ -54,7 +54,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 	}
 	db.series = series
 	db.cardinality.bounds = &s.bounds
-	db.table.Store(column.NewTable(d.ID))
+	db.table.Store(point.NewTable(d.ID))
 	db.refs.Store(1)
 	if err := s.fs.SyncDir(s.dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", d.Name, err), db.release())
@@ -151,7 +151,7 @@ func (s *Store) openShard(db *database, id uint64, g *meta.ShardGroup) (*shardEn
 
 // Table returns the parser's table of a database. A batch parsed with it must
 // be written to the same database.
-func (s *Store) Table(name string) (*column.Table, error) {
+func (s *Store) Table(name string) (*point.Table, error) {
 	db, err := s.database(name)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (s *Store) Table(name string) (*column.Table, error) {
 func (s *Store) boundTables() {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	empty := column.NewTable(0).Bytes()
+	empty := point.NewTable(0).Bytes()
 	for {
 		total, most := int64(0), int64(0)
 		var largest *database
@@ -185,6 +185,6 @@ func (s *Store) boundTables() {
 		if total <= s.opt.SeriesTableBytes || most <= empty {
 			return
 		}
-		largest.table.Store(column.NewTable(largest.id))
+		largest.table.Store(point.NewTable(largest.id))
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 )
 
@@ -67,7 +67,7 @@ func TestMappedFilesUnreadable(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			s.mu.databases[1].table.Store(column.NewTable(1)) // every series is looked up again
+			s.mu.databases[1].table.Store(point.NewTable(1)) // every series is looked up again
 			allowed("write", s.write("db", lines(0, hosts, "f=3", 3)))
 			allowed("write of new series", s.write("db", lines(hosts, hosts+10, "f=3", 3)))
 			allowed("read", func() (err error) { // as queries read

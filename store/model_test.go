@@ -13,6 +13,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 )
 
@@ -60,7 +61,7 @@ func (s *testStore) writeContext(ctx context.Context, db, lines string) error {
 	if err != nil {
 		return err
 	}
-	var b column.Batch
+	var b point.Batch
 	if _, err := s.p.Parse(&b, table, []byte(lines), lineproto.Options{}); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/tsi"
 )
 
@@ -91,7 +91,7 @@ func (r *router) place() (undecided <-chan struct{}, err error) {
 		defer r.db.cardinality.mu.Unlock()
 		r.newcomers.room.count()
 	}
-	placed := make([][]column.Row, len(r.targets))
+	placed := make([][]point.Row, len(r.targets))
 	for i := range r.targets {
 		p := placer{r: r, target: i, refused: map[*checked]string{}, claimed: map[*checked]bool{}}
 		if placed[i], undecided, err = p.rows(r.targets[i].rows); undecided != nil || err != nil {
@@ -113,7 +113,7 @@ type placer struct {
 }
 
 // rows returns the rows that are kept: all as they are in the common case.
-func (p *placer) rows(rows []column.Row) (kept []column.Row, undecided <-chan struct{}, err error) {
+func (p *placer) rows(rows []point.Row) (kept []point.Row, undecided <-chan struct{}, err error) {
 	sh := p.r.targets[p.target].shard
 	var last *checked
 	whole := true
@@ -142,7 +142,7 @@ func (p *placer) rows(rows []column.Row) (kept []column.Row, undecided <-chan st
 }
 
 // row finds a place for a row with new fields or a new series, or drops it.
-func (p *placer) row(row *column.Row, c *checked, sh *shardEntry) (ok bool, undecided <-chan struct{}, err error) {
+func (p *placer) row(row *point.Row, c *checked, sh *shardEntry) (ok bool, undecided <-chan struct{}, err error) {
 	if c.use == nil { // a field got its type since the first look
 		p.r.drop(c.reason)
 		return false, nil, nil
@@ -191,7 +191,7 @@ func (p *placer) row(row *column.Row, c *checked, sh *shardEntry) (ok bool, unde
 }
 
 // conflictReason says in InfluxDB's words why points of a layout are dropped.
-func conflictReason(l *column.Layout, k tsi.FieldConflict) string {
+func conflictReason(l *point.Layout, k tsi.FieldConflict) string {
 	return fmt.Sprintf("field type conflict: input field %q on measurement %q is type %s, already exists as type %s",
 		k.Field.Key, l.Measurement, k.Field.Type, k.Have)
 }
@@ -200,7 +200,7 @@ func conflictReason(l *column.Layout, k tsi.FieldConflict) string {
 // none. It reserves memory for their keys, which the log and the index of the
 // shard copy; known series cost nothing.
 func (r *router) identify() error {
-	var fresh []*column.Series
+	var fresh []*point.Series
 	for i := range r.targets {
 		rows := r.targets[i].rows
 		for k := range rows {
@@ -224,10 +224,10 @@ func (r *router) identify() error {
 }
 
 // create gives ids to series that have none, of which some may be there twice.
-func (db *database) create(fresh []*column.Series) error {
+func (db *database) create(fresh []*point.Series) error {
 	type named struct {
 		key    string
-		series *column.Series
+		series *point.Series
 	}
 	list := make([]named, len(fresh))
 	for i, sr := range fresh {

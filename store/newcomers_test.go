@@ -13,6 +13,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // fieldsOf returns the fields of a measurement in all shards, as SHOW FIELD
@@ -131,7 +132,7 @@ func TestTypeNotDecided(t *testing.T) {
 			s.create("db")
 			s.must(s.write("db", "m,h=a v=1 1"))
 			claim := s.entries()[0].ClaimFields()
-			l := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "f", Type: model.String}}}
+			l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "f", Type: model.String}}}
 			if conflicts, undecided := claim.Add(l); len(conflicts) > 0 || undecided != nil {
 				t.Fatal("claim refused")
 			}

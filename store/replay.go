@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/series"
 	"tsdbd/wal/entry"
 )
@@ -31,11 +31,11 @@ type replayed struct {
 }
 
 // seenPage holds the series of consecutive ids. The log has one
-// *column.Series for a series, unless it gave the id to another key.
-type seenPage [4096]*column.Series
+// *point.Series for a series, unless it gave the id to another key.
+type seenPage [4096]*point.Series
 
 // see takes note of the series of rows and collects those that are new.
-func (d *replayed) see(rows []column.Row) {
+func (d *replayed) see(rows []point.Row) {
 	for i := range rows {
 		sr := rows[i].Series
 		id := uint32(sr.ID())

@@ -11,6 +11,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/wal/entry"
 )
 
@@ -18,7 +19,7 @@ import (
 // be stored are dropped and told of by a *PartialWriteError; all others are
 // durable then. Any other error means that nothing of the batch was stored.
 // The batch is the caller's again when Write returns.
-func (s *Store) Write(ctx context.Context, database, policy string, b *column.Batch) error {
+func (s *Store) Write(ctx context.Context, database, policy string, b *point.Batch) error {
 	if len(b.Rows) == 0 {
 		return nil
 	}
@@ -121,7 +122,7 @@ type router struct {
 	db       *database
 	database string
 	policy   *meta.RetentionPolicy
-	batch    *column.Batch
+	batch    *point.Batch
 	now      int64
 
 	targets []target
@@ -144,7 +145,7 @@ type tally struct {
 
 // layoutIn is a layout in a target.
 type layoutIn struct {
-	layout *column.Layout
+	layout *point.Layout
 	target int
 }
 
@@ -152,15 +153,15 @@ type layoutIn struct {
 type target struct {
 	shard  *shardEntry
 	bounds model.TimeRange
-	rows   []column.Row
+	rows   []point.Row
 }
 
 // checked is what is known of a layout in a target's shard.
 type checked struct {
-	layout  *column.Layout
+	layout  *point.Layout
 	target  int
-	use     *column.Layout // layout without the field "time", nil: drop
-	fresh   bool           // the shard does not know all its fields
+	use     *point.Layout // layout without the field "time", nil: drop
+	fresh   bool          // the shard does not know all its fields
 	reason  string
 	strings bool
 	stripAt int // position of the field "time", -1
@@ -348,7 +349,7 @@ func (r *router) makeGroups(i int, floor, ceiling int64) error {
 }
 
 // check looks a layout up in a target's shard, and leaves no trace there.
-func (r *router) check(l *column.Layout, target int) *checked {
+func (r *router) check(l *point.Layout, target int) *checked {
 	for _, c := range r.first {
 		if c.layout == l && c.target == target {
 			return c
@@ -394,7 +395,7 @@ func (r *router) check(l *column.Layout, target int) *checked {
 
 // inspect handles rows outside the common case. It returns the row to store,
 // or false when it was dropped.
-func (r *router) inspect(row *column.Row, c *checked) (*column.Row, bool) {
+func (r *router) inspect(row *point.Row, c *checked) (*point.Row, bool) {
 	if row.Series.ID() == 0 {
 		if problem := seriesProblem(row.Series.Key(), row.Layout.Measurement); problem != "" {
 			r.drop(problem)
@@ -422,7 +423,7 @@ func (r *router) inspect(row *column.Row, c *checked) (*column.Row, bool) {
 	if r.reason == "" {
 		r.reason = c.reason
 	}
-	out := column.Row{Series: row.Series, Layout: c.use, Time: row.Time, First: uint32(len(r.batch.Values))}
+	out := point.Row{Series: row.Series, Layout: c.use, Time: row.Time, First: uint32(len(r.batch.Values))}
 	for i := range c.layout.Fields {
 		if i != c.stripAt {
 			r.batch.Values = append(r.batch.Values, r.batch.Values[int(row.First)+i])

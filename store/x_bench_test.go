@@ -15,7 +15,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 var replaySeries = flag.Int("replay-series", 100_000, "BenchmarkReplay: series of the log")
@@ -75,7 +75,7 @@ func BenchmarkReplay(b *testing.B) {
 	g := load.NewHicard(*replaySeries, load.HicardRounds)
 	rows := float64(g.Series() * g.Rounds())
 	var p lineproto.Parser
-	var batch column.Batch
+	var batch point.Batch
 	var text []byte
 	var took time.Duration
 	for {

@@ -2,7 +2,7 @@ package tsi
 
 import (
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // FieldClaim holds the types of new fields for one write, from its checks until
@@ -31,7 +31,7 @@ func (x *Index) ClaimFields() *FieldClaim { return &FieldClaim{index: x} }
 
 // CheckFields reports how many fields of a layout are not registered, and
 // which are registered with another type. It changes nothing.
-func (x *Index) CheckFields(l *column.Layout) (missing int, conflicts []FieldConflict) {
+func (x *Index) CheckFields(l *point.Layout) (missing int, conflicts []FieldConflict) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return missingFields(x.mu.measurements[l.Measurement], l)
@@ -43,7 +43,7 @@ func (x *Index) CheckFields(l *column.Layout) (missing int, conflicts []FieldCon
 // type becomes final: Add returns a channel that is closed when it is decided.
 // The caller must take its claims back before it waits, so that two writes never
 // wait for each other.
-func (c *FieldClaim) Add(l *column.Layout) (conflicts []FieldConflict, undecided <-chan struct{}) {
+func (c *FieldClaim) Add(l *point.Layout) (conflicts []FieldConflict, undecided <-chan struct{}) {
 	x := c.index
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -13,13 +13,14 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 func testFile(t testing.TB, fs *vfstest.FS, path string, n int) *File {
 	t.Helper()
 	x, _ := NewIndex(IndexOptions{})
-	x.RegisterFields(&column.Layout{Measurement: "cpu", Fields: []column.Field{{Key: "usage", Type: model.Float}, {Key: "n", Type: model.Integer}}})
-	x.RegisterFields(&column.Layout{Measurement: "none", Fields: []column.Field{{Key: "f", Type: model.String}}})
+	x.RegisterFields(&point.Layout{Measurement: "cpu", Fields: []column.Field{{Key: "usage", Type: model.Float}, {Key: "n", Type: model.Integer}}})
+	x.RegisterFields(&point.Layout{Measurement: "none", Fields: []column.Field{{Key: "f", Type: model.String}}})
 	for i := range n {
 		x.AddSeries(model.SeriesID(i+1), fmt.Sprintf("cpu,dc=dc%d,host=host_%d", i%3, i))
 		if i%10 == 0 {
@@ -152,7 +153,7 @@ func TestFileGolden(t *testing.T) {
 // byte for byte.
 func TestMergeEqualsOne(t *testing.T) {
 	fs := newFS()
-	layout := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: model.Float}}}
+	layout := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: model.Float}}}
 	write := func(path string, from, to, step int) *File {
 		x, _ := NewIndex(IndexOptions{})
 		x.RegisterFields(layout)

@@ -12,6 +12,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // IndexOptions configure an Index. The zero value works.
@@ -186,7 +187,7 @@ func (x *Index) AddSeries(id model.SeriesID, key string) {
 }
 
 // AddAll is AddSeries of many.
-func (x *Index) AddAll(series []*column.Series) {
+func (x *Index) AddAll(series []*point.Series) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, s := range series {
@@ -227,7 +228,7 @@ func (x *Index) staleLocked() {
 // RegisterFields makes sure that the fields of a layout are registered. If any
 // is registered with another type none is registered and the conflicts are
 // returned. A layout whose fields are all known costs a read lock.
-func (x *Index) RegisterFields(l *column.Layout) []FieldConflict {
+func (x *Index) RegisterFields(l *point.Layout) []FieldConflict {
 	x.mu.RLock()
 	missing, conflicts := missingFields(x.mu.measurements[l.Measurement], l)
 	x.mu.RUnlock()
@@ -258,7 +259,7 @@ func (x *Index) RegisterFields(l *column.Layout) []FieldConflict {
 	return nil
 }
 
-func missingFields(m *measurement, l *column.Layout) (missing int, conflicts []FieldConflict) {
+func missingFields(m *measurement, l *point.Layout) (missing int, conflicts []FieldConflict) {
 	if m == nil {
 		return len(l.Fields), nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/series"
 )
 
@@ -312,7 +313,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 			field := fmt.Sprint("f", r.IntN(6))
 			ft := model.FieldType(r.IntN(5) + 1)
 			have, exists := m.fields[s.measurement][field]
-			conflicts := x.RegisterFields(&column.Layout{Measurement: s.measurement, Fields: []column.Field{{Key: field, Type: ft}}})
+			conflicts := x.RegisterFields(&point.Layout{Measurement: s.measurement, Fields: []column.Field{{Key: field, Type: ft}}})
 			if (len(conflicts) > 0) != (exists && have != ft) {
 				t.Fatalf("RegisterFields %s %v: %v, have %v %v", field, ft, conflicts, have, exists)
 			}
@@ -469,7 +470,7 @@ func TestViewIsStable(t *testing.T) {
 			m.series[id] = s
 		}
 	}
-	x.RegisterFields(&column.Layout{Measurement: "cpu", Fields: []column.Field{{Key: "v", Type: model.Float}}})
+	x.RegisterFields(&point.Layout{Measurement: "cpu", Fields: []column.Field{{Key: "v", Type: model.Float}}})
 	m.fields["cpu"] = map[string]model.FieldType{"v": model.Float}
 	for id := uint32(1); id <= 100; id++ {
 		add(id, "a")
@@ -526,8 +527,8 @@ func TestViewIsStable(t *testing.T) {
 func TestFieldTypesFollowSeries(t *testing.T) {
 	fs := newFS()
 	x, _ := NewIndex(IndexOptions{})
-	layout := func(t model.FieldType) *column.Layout {
-		return &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: t}, {Key: fmt.Sprint("only", t), Type: t}}}
+	layout := func(t model.FieldType) *point.Layout {
+		return &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: t}, {Key: fmt.Sprint("only", t), Type: t}}}
 	}
 	flush := func(path string) *File {
 		s := x.Freeze()
@@ -609,7 +610,7 @@ func TestManyFields(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for i := range n {
-		if c := x.RegisterFields(&column.Layout{Measurement: "m", Fields: []column.Field{at(i)}}); len(c) > 0 {
+		if c := x.RegisterFields(&point.Layout{Measurement: "m", Fields: []column.Field{at(i)}}); len(c) > 0 {
 			t.Fatal(c)
 		}
 		if i == n/2 {
@@ -632,7 +633,7 @@ func TestManyFields(t *testing.T) {
 			t.Fatalf("field %v is %v", f, have[k])
 		}
 		wrong := column.Field{Key: f.Key, Type: 1 + f.Type%5}
-		if c := x.RegisterFields(&column.Layout{Measurement: "m", Fields: []column.Field{wrong}}); len(c) != 1 || c[0].Have != f.Type {
+		if c := x.RegisterFields(&point.Layout{Measurement: "m", Fields: []column.Field{wrong}}); len(c) != 1 || c[0].Have != f.Type {
 			t.Fatalf("field %v as %v: %v", f, wrong.Type, c)
 		}
 	}
@@ -646,7 +647,7 @@ func TestFieldClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.AddSeries(1, "m,h=a")
-	layout := func(fields ...column.Field) *column.Layout { return &column.Layout{Measurement: "m", Fields: fields} }
+	layout := func(fields ...column.Field) *point.Layout { return &point.Layout{Measurement: "m", Fields: fields} }
 	f := func(ft model.FieldType) column.Field { return column.Field{Key: "f", Type: ft} }
 	g := func(ft model.FieldType) column.Field { return column.Field{Key: "g", Type: ft} }
 	open := func(c <-chan struct{}) bool {
@@ -657,7 +658,7 @@ func TestFieldClaims(t *testing.T) {
 			return true
 		}
 	}
-	add := func(c *FieldClaim, l *column.Layout) <-chan struct{} {
+	add := func(c *FieldClaim, l *point.Layout) <-chan struct{} {
 		t.Helper()
 		conflicts, undecided := c.Add(l)
 		if len(conflicts) > 0 {
@@ -741,7 +742,7 @@ func TestIndexConcurrent(t *testing.T) {
 					t.Error(err, len(groups.Tuples), set.GetCardinality())
 				}
 				v.Release()
-				x.RegisterFields(&column.Layout{Measurement: "m", Fields: []column.Field{{Key: fmt.Sprint(g, i%50), Type: model.Float}}})
+				x.RegisterFields(&point.Layout{Measurement: "m", Fields: []column.Field{{Key: fmt.Sprint(g, i%50), Type: model.Float}}})
 			}
 		})
 	}
@@ -791,12 +792,12 @@ func TestIndexBytes(t *testing.T) {
 	}
 	defer x.Close()
 	const n = 20_000
-	series := make([]*column.Series, n)
+	series := make([]*point.Series, n)
 	text := 0
 	for i := range series {
 		host := fmt.Sprintf("a-host-name-of-some-length-%07d", i)
 		text += len(host)
-		series[i] = column.NewSeries("m,dc=one,host=" + host)
+		series[i] = point.NewSeries("m,dc=one,host=" + host)
 		series[i].SetID(model.SeriesID(i + 1))
 	}
 	x.AddAll(series)

@@ -14,6 +14,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/series"
 )
 
@@ -29,7 +30,7 @@ func benchIndex(b *testing.B, keys []string, measurement string) (*Index, *serie
 		b.Fatal(err)
 	}
 	x, _ := NewIndex(IndexOptions{Keys: sf.Keys})
-	x.RegisterFields(&column.Layout{Measurement: measurement, Fields: []column.Field{{Key: "value", Type: model.Float}}})
+	x.RegisterFields(&point.Layout{Measurement: measurement, Fields: []column.Field{{Key: "value", Type: model.Float}}})
 	for i := range keys {
 		x.AddSeries(ids[i], keys[i])
 	}

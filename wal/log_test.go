@@ -14,6 +14,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/wal/entry"
 	"tsdbd/wal/entry/entrytest"
 )
@@ -58,8 +59,8 @@ func TestReplaySharesSeriesAndLayouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	var series []*column.Series
-	var layouts []*column.Layout
+	var series []*point.Series
+	var layouts []*point.Layout
 	if err := l.Replay(func(e *entry.Entry) error {
 		series = append(series, e.Writes[0].Rows[0].Series)
 		layouts = append(layouts, e.Writes[0].Rows[0].Layout)
@@ -163,15 +164,15 @@ func TestAppendRefuses(t *testing.T) {
 	if err := l.Replay(nil); err != nil {
 		t.Fatal(err)
 	}
-	long := column.NewSeries(strings.Repeat("k", model.MaxKeyLength+1))
+	long := point.NewSeries(strings.Repeat("k", model.MaxKeyLength+1))
 	long.SetID(2)
 	for name, change := range map[string]func(w *entry.Write){
 		"no series":       func(w *entry.Write) { w.Rows[0].Series = nil },
-		"no id":           func(w *entry.Write) { w.Rows[0].Series = column.NewSeries("x") },
+		"no id":           func(w *entry.Write) { w.Rows[0].Series = point.NewSeries("x") },
 		"long key":        func(w *entry.Write) { w.Rows[0].Series = long },
 		"no layout":       func(w *entry.Write) { w.Rows[0].Layout = nil },
-		"no fields":       func(w *entry.Write) { w.Rows[0].Layout = &column.Layout{} },
-		"unknown type":    func(w *entry.Write) { w.Rows[0].Layout = &column.Layout{Fields: []column.Field{{Type: 9}}} },
+		"no fields":       func(w *entry.Write) { w.Rows[0].Layout = &point.Layout{} },
+		"unknown type":    func(w *entry.Write) { w.Rows[0].Layout = &point.Layout{Fields: []column.Field{{Type: 9}}} },
 		"values too few":  func(w *entry.Write) { w.Rows[0].First = 1 },
 		"string too long": func(w *entry.Write) { w.Values[0] = column.StringWord(0, column.MaxStringLength+1) },
 		"string outside":  func(w *entry.Write) { w.Values[0] = column.StringWord(5, 1) },

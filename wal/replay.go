@@ -15,7 +15,7 @@ import (
 // Replay calls fn with every entry of the log in order of sequence. It must be
 // called once, before the first Append. The entry and all it points to, save
 // for series and layouts, are valid during the call only. Rows carry series
-// with key and id set, one *column.Series per series and replay, and interned
+// with key and id set, one *point.Series per series and replay, and interned
 // layouts.
 //
 // An unfinished end of the log is cut: the bytes are copied into the quarantine

@@ -8,6 +8,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/wal/entry"
 )
 
@@ -20,7 +21,7 @@ func TestStaleDefinition(t *testing.T) {
 	if err := fs.MkdirAll("/wal"); err != nil {
 		t.Fatal(err)
 	}
-	layout := &column.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: model.Integer}}}
+	layout := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: model.Integer}}}
 	life := func(key string) {
 		t.Helper()
 		l, err := Open("/wal", Options{FS: fs})
@@ -31,10 +32,10 @@ func TestStaleDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		if key != "" {
-			s := column.NewSeries(key)
+			s := point.NewSeries(key)
 			s.SetID(5)
-			row := column.Row{Series: s, Layout: layout, Time: 1}
-			if err := l.Append(&entry.Entry{Writes: []entry.Write{{Database: 1, Shard: 1, Rows: []column.Row{row}, Values: []uint64{7}}}}); err != nil {
+			row := point.Row{Series: s, Layout: layout, Time: 1}
+			if err := l.Append(&entry.Entry{Writes: []entry.Write{{Database: 1, Shard: 1, Rows: []point.Row{row}, Values: []uint64{7}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}

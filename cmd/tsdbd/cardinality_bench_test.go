@@ -8,7 +8,7 @@ import (
 
 	"tsdbd/lineproto"
 	"tsdbd/meta"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/store"
 )
@@ -41,7 +41,7 @@ func BenchmarkCardinality(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				var batch column.Batch
+				var batch point.Batch
 				_, err = p.Parse(&batch, table, body, lineproto.Options{Unit: 1e9})
 				if err != nil {
 					b.Fatal(err)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
@@ -30,7 +30,7 @@ func (e engine) RetentionPolicy(db, rp string) (string, error) {
 
 // Write stores a batch and hands a copy to the subscribers, unless it failed
 // as a whole.
-func (e engine) Write(ctx context.Context, db, rp string, batch *column.Batch) error {
+func (e engine) Write(ctx context.Context, db, rp string, batch *point.Batch) error {
 	defer e.cores.Write()()
 	if e.subscribers == nil {
 		return e.Store.Write(ctx, db, rp, batch)

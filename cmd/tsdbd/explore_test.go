@@ -15,7 +15,7 @@ import (
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/store"
 )
@@ -86,7 +86,7 @@ func writeLines(t *testing.T, st *store.Store, lines string) {
 		t.Fatal(err)
 	}
 	var p lineproto.Parser
-	var batch column.Batch
+	var batch point.Batch
 	if _, err = p.Parse(&batch, table, []byte(lines), lineproto.Options{Unit: 1e9}); err == nil {
 		err = st.Write(context.Background(), "db", "", &batch)
 	}

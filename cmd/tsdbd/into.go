@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/store"
 )
@@ -32,7 +32,7 @@ func (e engine) writeInto(ctx context.Context, in *query.IntoBatch) error {
 		}
 		partial.Dropped += rows
 	}
-	var batch column.Batch
+	var batch point.Batch
 	flush := func() error {
 		var refused *store.PartialWriteError
 		err := e.Write(ctx, in.Database, in.RetentionPolicy, &batch)
@@ -43,7 +43,7 @@ func (e engine) writeInto(ctx context.Context, in *query.IntoBatch) error {
 		}
 		return err
 	}
-	w := intoWriter{in: in, rows: column.NewBuilder(table, &batch)}
+	w := intoWriter{in: in, rows: point.NewBuilder(table, &batch)}
 	for row := range in.Times {
 		if err := w.add(row); err != nil {
 			refuse(err.Error(), 1)
@@ -68,7 +68,7 @@ func (e engine) writeInto(ctx context.Context, in *query.IntoBatch) error {
 // intoWriter turns columns into the rows of a batch.
 type intoWriter struct {
 	in    *query.IntoBatch
-	rows  *column.Builder
+	rows  *point.Builder
 	begun bool
 	tags  model.Tags
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // heapShare is the part of the memory there is that the Go heap may take. The
@@ -235,7 +235,7 @@ type guarded struct {
 
 // Table returns a database's table of series, or an error that clients survive
 // while memory is full. It is what a write asks for first.
-func (e guarded) Table(db string) (*column.Table, error) {
+func (e guarded) Table(db string) (*point.Table, error) {
 	if err := e.guard.admit(); err != nil {
 		return nil, fmt.Errorf("write to %s: %w", db, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"tsdbd/internal/proc"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/store"
 )
@@ -61,7 +61,7 @@ func openScaled(b *testing.B, opt store.Options) *scaled {
 type scaleWriter struct {
 	s      *scaled
 	parser lineproto.Parser
-	batch  column.Batch
+	batch  point.Batch
 	body   []byte
 	unit   int64 // of the times, ns; 0: s
 }

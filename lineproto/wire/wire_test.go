@@ -14,10 +14,11 @@ import (
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // encode writes the rows of a batch.
-func encode(b *column.Batch) []byte {
+func encode(b *point.Batch) []byte {
 	var out []byte
 	for _, r := range b.Rows {
 		out = wire.AppendSeries(out, r.Series.Key())
@@ -46,7 +47,7 @@ func encode(b *column.Batch) []byte {
 }
 
 // render returns the rows of a batch exactly.
-func render(b *column.Batch) string {
+func render(b *point.Batch) string {
 	var out strings.Builder
 	for _, r := range b.Rows {
 		fmt.Fprintf(&out, "%q", r.Series.Key())
@@ -85,8 +86,8 @@ func TestRoundTrip(t *testing.T) {
 		rounds /= 10
 	}
 	for range rounds {
-		var batch column.Batch
-		b := column.NewBuilder(column.NewTable(1), &batch)
+		var batch point.Batch
+		b := point.NewBuilder(point.NewTable(1), &batch)
 		for range 1 + r.IntN(4) {
 			var tags model.Tags
 			for range r.IntN(4) {
@@ -123,8 +124,8 @@ func TestRoundTrip(t *testing.T) {
 		}
 		lines := encode(&batch)
 		var p lineproto.Parser
-		var read column.Batch
-		_, err := p.Parse(&read, column.NewTable(1), lines, lineproto.Options{})
+		var read point.Batch
+		_, err := p.Parse(&read, point.NewTable(1), lines, lineproto.Options{})
 		if got, want := render(&read), render(&batch); err != nil || got != want {
 			t.Fatalf("%q: %v\nread\n%swant\n%s", lines, err, got, want)
 		}
@@ -144,10 +145,10 @@ func FuzzRoundTrip(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var p lineproto.Parser
-		var first, second column.Batch
-		_, _ = p.Parse(&first, column.NewTable(1), slices.Clone(body), lineproto.Options{Now: 1})
+		var first, second point.Batch
+		_, _ = p.Parse(&first, point.NewTable(1), slices.Clone(body), lineproto.Options{Now: 1})
 		lines := encode(&first)
-		_, err := p.Parse(&second, column.NewTable(1), lines, lineproto.Options{Now: 2})
+		_, err := p.Parse(&second, point.NewTable(1), lines, lineproto.Options{Now: 2})
 		if got, want := render(&second), render(&first); err != nil || got != want {
 			t.Fatalf("%q\nwritten as\n%q: %v\nread\n%swant\n%s", body, lines, err, got, want)
 		}

@@ -139,7 +139,7 @@ func (v *Vector) AppendFrom(w *Vector, i int) {
 	}
 }
 
-// AppendWord appends a value given as a raw word (see Batch.Values); for
+// AppendWord appends a value given as a raw word (see point.Batch); for
 // strings the text comes from strings.
 func (v *Vector) AppendWord(w uint64, strings []byte) {
 	n := v.Len()

@@ -12,17 +12,17 @@ import (
 
 	"tsdbd/lineproto"
 	"tsdbd/meta"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // Writer is where points go: the same that HTTP writes go to.
 type Writer interface {
 	// Table returns the database's table of series, or meta.ErrDatabaseNotFound.
-	Table(db string) (*column.Table, error)
+	Table(db string) (*point.Table, error)
 	// Write returns nil when all points are durable. An error that has
 	// PartialWrite() (reason string, dropped int) says that all others are;
 	// one that is Temporary() may be tried again.
-	Write(ctx context.Context, db, rp string, batch *column.Batch) error
+	Write(ctx context.Context, db, rp string, batch *point.Batch) error
 	// Ensure makes the database, and the policy if rp names one, unless they
 	// are there.
 	Ensure(ctx context.Context, db, rp string) error
@@ -106,9 +106,9 @@ type Batcher struct {
 
 // batch is points on their way.
 type batch struct {
-	column.Batch
-	table   *column.Table
-	builder *column.Builder
+	point.Batch
+	table   *point.Table
+	builder *point.Builder
 	timer   *time.Timer
 }
 
@@ -209,7 +209,7 @@ func (b *Batcher) count(err error) {
 		return
 	}
 	b.counts.BadPoints.Add(1)
-	if err == column.ErrNotFinite {
+	if err == point.ErrNotFinite {
 		b.counts.NotANumber.Add(1)
 	}
 	b.log.Debug("bad point", "err", err)
@@ -251,7 +251,7 @@ func (b *Batcher) beginLocked(wait bool) error {
 		b.free <- c
 		return err
 	}
-	c.table, c.builder = table, column.NewBuilder(table, &c.Batch)
+	c.table, c.builder = table, point.NewBuilder(table, &c.Batch)
 	c.timer = time.AfterFunc(b.opt.BatchTimeout, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -276,7 +276,7 @@ func (b *Batcher) sleep(d time.Duration) bool {
 }
 
 // table returns the table of the database, making the database if it is gone.
-func (b *Batcher) table() (*column.Table, error) {
+func (b *Batcher) table() (*point.Table, error) {
 	t, err := b.opt.Writer.Table(b.opt.Database)
 	if !errors.Is(err, meta.ErrDatabaseNotFound) {
 		return t, err
@@ -348,7 +348,7 @@ func (b *Batcher) store(c *batch) {
 }
 
 // writeOnce writes a batch and tells how many of its points were refused.
-func (b *Batcher) writeOnce(ctx context.Context, c *column.Batch) (refused int64, err error) {
+func (b *Batcher) writeOnce(ctx context.Context, c *point.Batch) (refused int64, err error) {
 	err = b.opt.Writer.Write(ctx, b.opt.Database, b.opt.RetentionPolicy, c)
 	var partial interface{ PartialWrite() (string, int) }
 	if errors.As(err, &partial) {
@@ -367,8 +367,8 @@ func (b *Batcher) WritePoints(ctx context.Context, points []Point) (bad, err err
 	if err != nil {
 		return nil, err
 	}
-	var c column.Batch
-	build := column.NewBuilder(table, &c)
+	var c point.Batch
+	build := point.NewBuilder(table, &c)
 	for i := range points {
 		reason := add(build, &points[i])
 		b.count(reason)

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // Point is what a decoder makes. All its fields are floats, as the protocols'
@@ -23,7 +23,7 @@ type Field struct {
 }
 
 // add appends p to the builder's batch, or returns why it cannot be stored.
-func add(b *column.Builder, p *Point) error {
+func add(b *point.Builder, p *Point) error {
 	if p.Measurement == "" || len(p.Fields) == 0 {
 		return errors.New("point without a measurement or without fields")
 	}

@@ -14,7 +14,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query"
 )
 
@@ -43,9 +43,9 @@ type Options struct {
 // Writer is where statistics go.
 type Writer interface {
 	// Table returns the database's table of series, or meta.ErrDatabaseNotFound.
-	Table(db string) (*column.Table, error)
+	Table(db string) (*point.Table, error)
 	// Write returns nil when all points are durable.
-	Write(ctx context.Context, db, rp string, batch *column.Batch) error
+	Write(ctx context.Context, db, rp string, batch *point.Batch) error
 	// EnsurePolicy makes the database and the policy unless they are there.
 	EnsurePolicy(ctx context.Context, db, rp string, duration time.Duration) error
 }
@@ -138,8 +138,8 @@ func (s *Service) write(ctx context.Context, all []query.Statistic, at time.Time
 	if err != nil {
 		return err
 	}
-	var batch column.Batch
-	rows := column.NewBuilder(table, &batch)
+	var batch point.Batch
+	rows := point.NewBuilder(table, &batch)
 	for i := range all {
 		s.add(rows, &all[i], at.UnixNano())
 	}
@@ -153,7 +153,7 @@ func (s *Service) write(ctx context.Context, all []query.Statistic, at time.Time
 }
 
 // add adds a statistic as a row. One that cannot be stored is left out.
-func (s *Service) add(rows *column.Builder, stat *query.Statistic, at int64) {
+func (s *Service) add(rows *point.Builder, stat *query.Statistic, at int64) {
 	tags := slices.Clone(stat.Tags)
 	if s.opt.Hostname != "" && tags.Get("hostname") == "" {
 		tags = slices.DeleteFunc(tags, func(t model.Tag) bool { return t.Key == "hostname" })

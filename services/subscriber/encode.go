@@ -6,16 +6,17 @@ import (
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // encoder writes the rows of a batch. The zero value is ready.
 type encoder struct {
-	prefixes map[*column.Layout][]string // what stands before the values
-	layout   *column.Layout              // of the latest row
-	latest   []string                    // its prefixes
+	prefixes map[*point.Layout][]string // what stands before the values
+	layout   *point.Layout              // of the latest row
+	latest   []string                   // its prefixes
 }
 
-func (e *encoder) of(l *column.Layout) []string {
+func (e *encoder) of(l *point.Layout) []string {
 	if l == e.layout {
 		return e.latest
 	}
@@ -26,7 +27,7 @@ func (e *encoder) of(l *column.Layout) []string {
 			p[i] = wire.FieldPrefix(l.Fields[i].Key)
 		}
 		if e.prefixes == nil {
-			e.prefixes = map[*column.Layout][]string{}
+			e.prefixes = map[*point.Layout][]string{}
 		}
 		e.prefixes[l] = p
 	}
@@ -35,7 +36,7 @@ func (e *encoder) of(l *column.Layout) []string {
 }
 
 // append appends a row as a line of line protocol, time in nanoseconds.
-func (e *encoder) append(dst []byte, b *column.Batch, r *column.Row) []byte {
+func (e *encoder) append(dst []byte, b *point.Batch, r *point.Row) []byte {
 	prefixes := e.of(r.Layout)
 	dst = wire.AppendSeries(dst, r.Series.Key())
 	for i, f := range r.Layout.Fields {

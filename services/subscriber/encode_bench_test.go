@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tsdbd/lineproto"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // BenchmarkEncode writes what subscribers get, for rows of four kinds.
@@ -23,8 +23,8 @@ func BenchmarkEncode(b *testing.B) {
 				fmt.Fprintf(&lines, "cpu,host=host%d,region=eu-central-1,os=Ubuntu\\ 15.10 "+c.fields+" %[1]d\n", i)
 			}
 			var p lineproto.Parser
-			var batch column.Batch
-			if _, err := p.Parse(&batch, column.NewTable(1), []byte(lines.String()), lineproto.Options{}); err != nil {
+			var batch point.Batch
+			if _, err := p.Parse(&batch, point.NewTable(1), []byte(lines.String()), lineproto.Options{}); err != nil {
 				b.Fatal(err)
 			}
 			var out []byte

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/meta"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // The values that stand in for zero Options.
@@ -172,7 +172,7 @@ func joined(list []string) string {
 
 // Encode returns the lines of a batch that is about to be written to a
 // retention policy, by its name, or nil if nobody has subscribed to it.
-func (s *Service) Encode(database, rp string, b *column.Batch) []byte {
+func (s *Service) Encode(database, rp string, b *point.Batch) []byte {
 	if len((*s.policies.Load())[policy{database, rp}]) == 0 {
 		return nil
 	}

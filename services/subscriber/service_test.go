@@ -18,15 +18,15 @@ import (
 
 	"tsdbd/lineproto"
 	"tsdbd/meta"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // batch parses lines with times in ns.
-func batch(t *testing.T, lines string) *column.Batch {
+func batch(t *testing.T, lines string) *point.Batch {
 	t.Helper()
 	var p lineproto.Parser
-	b := &column.Batch{}
-	if _, err := p.Parse(b, column.NewTable(1), []byte(lines), lineproto.Options{}); err != nil {
+	b := &point.Batch{}
+	if _, err := p.Parse(b, point.NewTable(1), []byte(lines), lineproto.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return b

@@ -11,14 +11,15 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // Decoder turns payloads back into entries. It lives for one replay: a series
-// has one *column.Series and a layout one *column.Layout in all entries. The
+// has one *point.Series and a layout one *point.Layout in all entries. The
 // entry it returns is valid until the next call.
 type Decoder struct {
 	entry   Entry
-	rows    []column.Row
+	rows    []point.Row
 	values  []uint64
 	layouts []*plan // of the entry at hand, by number
 	interns map[string]*plan
@@ -50,7 +51,7 @@ type seriesTable struct {
 
 // definedSeries is a series with the era in which it was defined last.
 type definedSeries struct {
-	*column.Series
+	*point.Series
 	era uint32
 }
 
@@ -113,11 +114,11 @@ func (c *Decoder) Define(payload []byte, packed bool) error {
 // put defines a series. A definition is made again in every segment. Should one
 // give the id another key, the newer holds for what follows: a series of an entry
 // that never became durable may have left its id to another.
-func (c *Decoder) put(database, id uint32, key string) *column.Series {
+func (c *Decoder) put(database, id uint32, key string) *point.Series {
 	t := c.table(database)
 	s := t.get(id).Series
 	if s == nil || s.Key() != key {
-		s = column.NewSeries(key)
+		s = point.NewSeries(key)
 		s.SetID(model.SeriesID(id))
 	}
 	t.put(id, definedSeries{s, c.era})
@@ -135,7 +136,7 @@ func (c *Decoder) table(database uint32) *seriesTable {
 }
 
 // series returns a series that is defined, or that resolve knows, else nil.
-func (c *Decoder) series(t *seriesTable, database, id uint32) *column.Series {
+func (c *Decoder) series(t *seriesTable, database, id uint32) *point.Series {
 	if s := t.get(id); s.Series != nil && s.era == c.era {
 		return s.Series
 	}
@@ -206,7 +207,7 @@ func (c *Decoder) write(d *binio.Decoder, payload []byte) error {
 	table := c.table(uint32(db))
 	var (
 		layout         *plan
-		series         *column.Series
+		series         *point.Series
 		id             int64
 		idStep         int64 = 1
 		time, timeStep int64
@@ -271,7 +272,7 @@ func (c *Decoder) write(d *binio.Decoder, payload []byte) error {
 		if err := d.Err(); err != nil {
 			return err
 		}
-		c.rows = append(c.rows, column.Row{Series: series, Layout: layout.layout, Time: time, First: uint32(first)})
+		c.rows = append(c.rows, point.Row{Series: series, Layout: layout.layout, Time: time, First: uint32(first)})
 	}
 	c.entry.Writes = append(c.entry.Writes, Write{Database: uint32(db), Shard: shard, Rows: c.rows[start:]})
 	return nil
@@ -304,7 +305,7 @@ func (c *Decoder) layout(d *binio.Decoder, payload []byte) *plan {
 	p := c.interns[string(definition)]
 	if p == nil {
 		again := binio.NewDecoder(definition)
-		l := &column.Layout{Measurement: again.String()}
+		l := &point.Layout{Measurement: again.String()}
 		l.Fields = make([]column.Field, again.Count(2))
 		p = &plan{layout: l, types: make([]model.FieldType, len(l.Fields))}
 		for i := range l.Fields {

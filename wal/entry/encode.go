@@ -8,6 +8,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // An entry's payload (uv = unsigned varint, zv = zigzag varint):
@@ -47,7 +48,7 @@ const (
 
 // plan is what encoder and decoder have to know of a layout.
 type plan struct {
-	layout *column.Layout
+	layout *point.Layout
 	types  []model.FieldType
 	// only is the type of all fields, or Unknown when they differ.
 	only model.FieldType
@@ -62,7 +63,7 @@ type Encoder struct {
 	Payload []byte
 	IDs     []uint32 // the series id of every row, in order of writes and rows
 	plans   []plan
-	index   map[*column.Layout]int // used when there are many plans
+	index   map[*point.Layout]int // used when there are many plans
 }
 
 const manyPlans = 8
@@ -100,9 +101,9 @@ func (c *Encoder) write(w *Write) error {
 	b = binary.AppendUvarint(b, w.Shard)
 	b = binary.AppendUvarint(b, uint64(len(w.Rows)))
 	var (
-		layout             *column.Layout
+		layout             *point.Layout
 		pl                 *plan
-		series             *column.Series
+		series             *point.Series
 		id                 uint32
 		idStep             int64 = 1
 		time, timeStep     int64
@@ -198,7 +199,7 @@ func (c *Encoder) Trim(keep int) {
 }
 
 // plan finds or makes the plan of a layout; known is false when it was made.
-func (c *Encoder) plan(l *column.Layout) (number int, known bool, err error) {
+func (c *Encoder) plan(l *point.Layout) (number int, known bool, err error) {
 	if len(c.plans) <= manyPlans {
 		for i := range c.plans {
 			if c.plans[i].layout == l {
@@ -227,7 +228,7 @@ func (c *Encoder) plan(l *column.Layout) (number int, known bool, err error) {
 	number = len(c.plans) - 1
 	if len(c.plans) > manyPlans {
 		if c.index == nil {
-			c.index = make(map[*column.Layout]int)
+			c.index = make(map[*point.Layout]int)
 		}
 		if len(c.index) == 0 {
 			for i := range c.plans {
@@ -239,7 +240,7 @@ func (c *Encoder) plan(l *column.Layout) (number int, known bool, err error) {
 	return number, false, nil
 }
 
-func appendLayout(dst []byte, l *column.Layout) []byte {
+func appendLayout(dst []byte, l *point.Layout) []byte {
 	dst = binio.AppendString(dst, l.Measurement)
 	dst = binary.AppendUvarint(dst, uint64(len(l.Fields)))
 	for i := range l.Fields {

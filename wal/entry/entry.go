@@ -2,7 +2,7 @@ package entry
 
 import (
 	"tsdbd/model"
-	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // Entry is one atomic unit of the log: the points of one write request, or one
@@ -19,8 +19,8 @@ type Entry struct {
 type Write struct {
 	Database uint32
 	Shard    uint64
-	Rows     []column.Row
-	// Values holds the rows' words (see column.Batch), Strings the text their
+	Rows     []point.Row
+	// Values holds the rows' words (see point.Batch), Strings the text their
 	// string words point into. Several Writes of an Entry may share them.
 	Values  []uint64
 	Strings []byte

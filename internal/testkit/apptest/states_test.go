@@ -18,6 +18,7 @@ import (
 	"tsdbd/lineproto"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/store"
 )
@@ -58,7 +59,7 @@ func (s *stateServer) write(lines string) {
 		s.t.Fatal(err)
 	}
 	var p lineproto.Parser
-	b := &column.Batch{Database: table.Database()}
+	b := &point.Batch{Database: table.Database()}
 	if _, err := p.Parse(b, table, []byte(lines), lineproto.Options{Unit: 1e9}); err != nil {
 		s.t.Fatal(err)
 	}

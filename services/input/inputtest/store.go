@@ -12,6 +12,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 )
 
 // Store is an input.Writer that keeps points as text. The zero value has no
@@ -19,7 +20,7 @@ import (
 type Store struct {
 	mu struct {
 		sync.Mutex
-		tables   map[string]*column.Table
+		tables   map[string]*point.Table
 		policies map[string]bool // "db.rp"
 		points   []string
 		batches  int
@@ -34,10 +35,10 @@ func (s *Store) Ensure(_ context.Context, db, rp string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.tables == nil {
-		s.mu.tables, s.mu.policies = map[string]*column.Table{}, map[string]bool{}
+		s.mu.tables, s.mu.policies = map[string]*point.Table{}, map[string]bool{}
 	}
 	if s.mu.tables[db] == nil {
-		s.mu.tables[db] = column.NewTable(uint32(len(s.mu.tables) + 1))
+		s.mu.tables[db] = point.NewTable(uint32(len(s.mu.tables) + 1))
 		s.mu.policies[db+"."] = true
 	}
 	s.mu.policies[db+"."+rp] = true
@@ -55,7 +56,7 @@ func (s *Store) Drop(db, rp string) {
 }
 
 // Table implements input.Writer.
-func (s *Store) Table(db string) (*column.Table, error) {
+func (s *Store) Table(db string) (*point.Table, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.mu.tables[db]; t != nil {
@@ -65,7 +66,7 @@ func (s *Store) Table(db string) (*column.Table, error) {
 }
 
 // Write implements input.Writer.
-func (s *Store) Write(ctx context.Context, db, rp string, b *column.Batch) error {
+func (s *Store) Write(ctx context.Context, db, rp string, b *point.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

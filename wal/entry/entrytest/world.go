@@ -9,21 +9,22 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/wal/entry"
 )
 
 // World hands out series and layouts as the parser and the store do.
 type World struct {
 	rng     *rand.Rand
-	series  map[uint32][]*column.Series
-	layouts []*column.Layout
+	series  map[uint32][]*point.Series
+	layouts []*point.Layout
 }
 
 // NewWorld returns a world that draws from rng.
 func NewWorld(rng *rand.Rand) *World {
-	w := &World{rng: rng, series: map[uint32][]*column.Series{}}
+	w := &World{rng: rng, series: map[uint32][]*point.Series{}}
 	for i := range 12 {
-		l := &column.Layout{Measurement: fmt.Sprintf("m%d", i)}
+		l := &point.Layout{Measurement: fmt.Sprintf("m%d", i)}
 		for j := range 1 + rng.IntN(9) {
 			t := model.FieldType(1 + rng.IntN(5))
 			if i < 5 {
@@ -36,14 +37,14 @@ func NewWorld(rng *rand.Rand) *World {
 	return w
 }
 
-func (w *World) pick(db uint32) *column.Series {
+func (w *World) pick(db uint32) *point.Series {
 	list := w.series[db]
 	if len(list) == 0 || w.rng.IntN(4) == 0 && len(list) < 300 {
 		id := uint32(len(list) + 1)
 		if w.rng.IntN(8) == 0 {
 			id = math.MaxUint32 - uint32(len(list)) // ids need not be dense
 		}
-		s := column.NewSeries(fmt.Sprintf("cpu,host=h%d,db=%d,pad=%s", len(list), db, strings.Repeat("x", w.rng.IntN(60))))
+		s := point.NewSeries(fmt.Sprintf("cpu,host=h%d,db=%d,pad=%s", len(list), db, strings.Repeat("x", w.rng.IntN(60))))
 		s.SetID(model.SeriesID(id))
 		w.series[db] = append(list, s)
 		return s
@@ -96,7 +97,7 @@ func (w *World) Entry(rows int) *entry.Entry {
 		step := int64(1e10)
 		for range w.rng.IntN(rows + 1) {
 			l := w.layouts[w.rng.IntN(len(w.layouts))]
-			r := column.Row{Series: w.pick(wr.Database), Layout: l, Time: time, First: uint32(len(values))}
+			r := point.Row{Series: w.pick(wr.Database), Layout: l, Time: time, First: uint32(len(values))}
 			for i := range l.Fields {
 				values = append(values, w.value(l.Fields[i].Type, &text))
 			}
@@ -154,21 +155,21 @@ func Text(e *entry.Entry) string {
 }
 
 // Note is a small entry: one point with a text of n bytes, by which it is known.
-func Note(s *column.Series, shard uint64, n int, mark string) *entry.Entry {
+func Note(s *point.Series, shard uint64, n int, mark string) *entry.Entry {
 	body := []byte(mark + strings.Repeat(".", max(0, n-len(mark))))
 	return &entry.Entry{Writes: []entry.Write{{
 		Database: 1, Shard: shard,
-		Rows:    []column.Row{{Series: s, Layout: noteLayout, Time: 1000}},
+		Rows:    []point.Row{{Series: s, Layout: noteLayout, Time: 1000}},
 		Values:  []uint64{column.StringWord(0, len(body))},
 		Strings: body,
 	}}}
 }
 
-var noteLayout = &column.Layout{Measurement: "note", Fields: []column.Field{{Key: "text", Type: model.String}}}
+var noteLayout = &point.Layout{Measurement: "note", Fields: []column.Field{{Key: "text", Type: model.String}}}
 
 // Series returns a series of its own with an id.
-func Series(id uint32) *column.Series {
-	s := column.NewSeries(fmt.Sprintf("note,n=%d", id))
+func Series(id uint32) *point.Series {
+	s := point.NewSeries(fmt.Sprintf("note,n=%d", id))
 	s.SetID(model.SeriesID(id))
 	return s
 }
@@ -176,17 +177,17 @@ func Series(id uint32) *column.Series {
 // Golden returns the entries of the golden files: a row of each type, a run
 // of rows, and a delete.
 func Golden() []*entry.Entry {
-	layout := &column.Layout{Measurement: "cpu", Fields: []column.Field{
+	layout := &point.Layout{Measurement: "cpu", Fields: []column.Field{
 		{Key: "f", Type: model.Float},
 		{Key: "i", Type: model.Integer},
 		{Key: "u", Type: model.Unsigned},
 		{Key: "s", Type: model.String},
 		{Key: "b", Type: model.Boolean},
 	}}
-	one := &column.Layout{Measurement: "mem", Fields: []column.Field{{Key: "used", Type: model.Integer}}}
-	var series []*column.Series
+	one := &point.Layout{Measurement: "mem", Fields: []column.Field{{Key: "used", Type: model.Integer}}}
+	var series []*point.Series
 	for id := range 3 {
-		s := column.NewSeries(fmt.Sprintf("cpu,host=%c", 'a'+id))
+		s := point.NewSeries(fmt.Sprintf("cpu,host=%c", 'a'+id))
 		s.SetID(model.SeriesID(id + 1))
 		series = append(series, s)
 	}
@@ -194,7 +195,7 @@ func Golden() []*entry.Entry {
 	values := []uint64{math.Float64bits(1.5), uint64(minus), 7, column.StringWord(0, 2), 1, 10, 11, 12}
 	const t0 = 1_000_000_000
 	return []*entry.Entry{
-		{Writes: []entry.Write{{Database: 1, Shard: 2, Values: values, Strings: []byte("ok"), Rows: []column.Row{
+		{Writes: []entry.Write{{Database: 1, Shard: 2, Values: values, Strings: []byte("ok"), Rows: []point.Row{
 			{Series: series[0], Layout: layout, Time: t0, First: 0},
 			{Series: series[0], Layout: one, Time: t0, First: 5},
 			{Series: series[1], Layout: one, Time: t0, First: 6},
@@ -208,7 +209,7 @@ func Golden() []*entry.Entry {
 // the same time.
 func Scrape(kind string, rows int, at int64) *entry.Entry {
 	rng := rand.New(rand.NewPCG(1, 2))
-	l := &column.Layout{Measurement: "cpu"}
+	l := &point.Layout{Measurement: "cpu"}
 	t := model.Float
 	if kind == "tsbs" || kind == "mem" {
 		t = model.Integer
@@ -218,9 +219,9 @@ func Scrape(kind string, rows int, at int64) *entry.Entry {
 	}
 	w := entry.Write{Database: 1, Shard: 1}
 	for r := range rows {
-		s := column.NewSeries(Series(uint32(r+1)).Key() + ",region=eu-central-1,datacenter=eu-central-1a,rack=6,os=Ubuntu15.10,arch=x86,team=SF,service=19,service_version=1,service_environment=test")
+		s := point.NewSeries(Series(uint32(r+1)).Key() + ",region=eu-central-1,datacenter=eu-central-1a,rack=6,os=Ubuntu15.10,arch=x86,team=SF,service=19,service_version=1,service_environment=test")
 		s.SetID(model.SeriesID(r + 1))
-		w.Rows = append(w.Rows, column.Row{Series: s, Layout: l, Time: at, First: uint32(len(w.Values))})
+		w.Rows = append(w.Rows, point.Row{Series: s, Layout: l, Time: at, First: uint32(len(w.Values))})
 		for range l.Fields {
 			var v uint64
 			switch kind {

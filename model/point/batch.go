@@ -1,4 +1,4 @@
-package column
+package point
 
 // Row is one point of a Batch.
 type Row struct {

@@ -1,4 +1,4 @@
-package column
+package point
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // ErrNotFinite refuses a row with a float that is not a number or is infinite.
@@ -38,7 +39,7 @@ type Builder struct {
 
 	layout *Layout // of the latest row
 	row    struct {
-		fields      []Field
+		fields      []column.Field
 		values      int // length of batch.Values before the row
 		stringBytes int // length of batch.Strings before the row
 		err         error
@@ -109,9 +110,9 @@ func (b *Builder) Boolean(key string, v bool) {
 // String adds a field to the row.
 func (b *Builder) String(key, v string) {
 	at := len(b.batch.Strings)
-	b.add(key, model.String, StringWord(at, len(v)))
-	if len(v) > MaxStringLength {
-		b.refuse(fmt.Errorf("input field %q on measurement %q is too long, %d > %d", key, b.measurement, len(v), MaxStringLength))
+	b.add(key, model.String, column.StringWord(at, len(v)))
+	if len(v) > column.MaxStringLength {
+		b.refuse(fmt.Errorf("input field %q on measurement %q is too long, %d > %d", key, b.measurement, len(v), column.MaxStringLength))
 		return
 	}
 	b.batch.Strings = append(b.batch.Strings, v...)
@@ -121,7 +122,7 @@ func (b *Builder) add(key string, t model.FieldType, word uint64) {
 	if len(b.row.fields) == 0 {
 		b.row.values, b.row.stringBytes = len(b.batch.Values), len(b.batch.Strings)
 	}
-	b.row.fields = append(b.row.fields, Field{Key: key, Type: t})
+	b.row.fields = append(b.row.fields, column.Field{Key: key, Type: t})
 	b.batch.Values = append(b.batch.Values, word)
 }
 
@@ -175,7 +176,7 @@ func (b *Builder) check(time int64) error {
 		if reason := model.UnstorableName(f.Key); reason != "" {
 			return fmt.Errorf("field %q of %q %s", f.Key, b.measurement, reason)
 		}
-		if slices.ContainsFunc(b.row.fields[:i], func(g Field) bool { return g.Key == f.Key }) {
+		if slices.ContainsFunc(b.row.fields[:i], func(g column.Field) bool { return g.Key == f.Key }) {
 			return fmt.Errorf("field %q of %q stands twice", f.Key, b.measurement)
 		}
 	}

@@ -1,4 +1,4 @@
-package column
+package point
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // Layout is an ordered list of the fields that stand on a line of one
@@ -14,7 +15,7 @@ import (
 // once per batch and shard, not once per row. No field key stands twice.
 type Layout struct {
 	Measurement string
-	Fields      []Field
+	Fields      []column.Field
 
 	number    uint32 // in its table; 0 when not interned
 	signature string
@@ -37,14 +38,14 @@ type WireField struct {
 // have more than one spelling or a meaning on a line).
 func (l *Layout) Wire() []WireField { return l.wire }
 
-func newLayout(signature, measurement string, fields []Field) *Layout {
-	l := &Layout{Measurement: strings.Clone(measurement), Fields: make([]Field, len(fields)), signature: signature}
+func newLayout(signature, measurement string, fields []column.Field) *Layout {
+	l := &Layout{Measurement: strings.Clone(measurement), Fields: make([]column.Field, len(fields)), signature: signature}
 	wire := make([]WireField, len(fields))
 	recognised := true
 	for i, f := range fields {
 		w := &wire[i]
 		w.Prefix, w.Type = escapedKey.Replace(f.Key)+"=", f.Type
-		l.Fields[i] = Field{Key: w.Prefix[:len(w.Prefix)-1], Type: f.Type}
+		l.Fields[i] = column.Field{Key: w.Prefix[:len(w.Prefix)-1], Type: f.Type}
 		if l.Fields[i].Key != f.Key {
 			l.Fields[i].Key = strings.Clone(f.Key)
 		}
@@ -101,7 +102,7 @@ func (l *Layout) Signature() string {
 func (l *Layout) Bytes() int64 {
 	n := int64(unsafe.Sizeof(*l)) + int64(len(l.Measurement)+len(l.signature))
 	for i := range l.Fields {
-		n += int64(unsafe.Sizeof(Field{})+unsafe.Sizeof(WireField{})) + int64(len(l.Fields[i].Key)+1)
+		n += int64(unsafe.Sizeof(column.Field{})+unsafe.Sizeof(WireField{})) + int64(len(l.Fields[i].Key)+1)
 	}
 	return n
 }

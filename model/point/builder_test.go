@@ -1,4 +1,4 @@
-package column
+package point
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // text returns the rows of a batch, a line a row.
@@ -28,7 +29,7 @@ func text(b *Batch) string {
 			case model.Boolean:
 				v = w == 1
 			case model.String:
-				v = string(StringAt(w, b.Strings))
+				v = string(column.StringAt(w, b.Strings))
 			}
 			fmt.Fprintf(&out, " %s=%v", f.Key, v)
 		}
@@ -115,7 +116,7 @@ func TestBuilderRefuses(t *testing.T) {
 		{"not a number", "m", nil, func(b *Builder) error { b.String("s", "x"); b.Float("v", math.NaN()); return b.Row(1) }},
 		{"infinite", "m", nil, func(b *Builder) error { b.Float("v", math.Inf(-1)); return b.Row(1) }},
 		{"is too long, 1048577 > 1048576", "m", nil, func(b *Builder) error {
-			b.String("s", strings.Repeat("x", MaxStringLength+1))
+			b.String("s", strings.Repeat("x", column.MaxStringLength+1))
 			return b.Row(1)
 		}},
 		{"time outside range", "m", nil, func(b *Builder) error { b.Float("v", 1); return b.Row(math.MaxInt64) }},

@@ -1,4 +1,4 @@
-package column
+package point
 
 import (
 	"encoding/binary"
@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // Table holds the series and layouts already seen of one database, and the
@@ -405,7 +406,7 @@ func AppendLayoutField(dst []byte, t model.FieldType, key []byte) []byte {
 	return append(dst, key...)
 }
 
-func appendSignature(dst []byte, measurement string, fields []Field) []byte {
+func appendSignature(dst []byte, measurement string, fields []column.Field) []byte {
 	dst = AppendLayoutMeasurement(dst, measurement)
 	for i := range fields {
 		key := fields[i].Key
@@ -444,7 +445,7 @@ func (t *Table) findLayout(hash uint32, signature []byte) *Layout {
 // making it at the first call; the names are copied. No key may stand twice.
 // After 65,536 layouts or 64 MiB of them it returns new ones without keeping
 // them: they are valid, but equal ones are no longer the same pointer.
-func (t *Table) Layout(measurement string, fields []Field) *Layout {
+func (t *Table) Layout(measurement string, fields []column.Field) *Layout {
 	signature := appendSignature(nil, measurement, fields)
 	hash := t.hash(signature)
 	if l := t.findLayout(hash, signature); l != nil {

@@ -1,4 +1,4 @@
-package column
+package point
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 func TestTableInterns(t *testing.T) {
@@ -112,9 +113,9 @@ func TestTableSpellings(t *testing.T) {
 
 func TestTableLayouts(t *testing.T) {
 	table := NewTable(1)
-	fields := func(keys ...string) (out []Field) {
+	fields := func(keys ...string) (out []column.Field) {
 		for i, k := range keys {
-			out = append(out, Field{k, model.FieldType(1 + i%5)})
+			out = append(out, column.Field{Key: k, Type: model.FieldType(1 + i%5)})
 		}
 		return out
 	}
@@ -126,7 +127,7 @@ func TestTableLayouts(t *testing.T) {
 		"measurement": table.Layout("m2", fields("a", "b")),
 		"order":       table.Layout("m", fields("b", "a")),
 		"prefix":      table.Layout("m", fields("a")),
-		"type":        table.Layout("m", []Field{{"a", model.Float}, {"b", model.Float}}),
+		"type":        table.Layout("m", []column.Field{{Key: "a", Type: model.Float}, {Key: "b", Type: model.Float}}),
 		"cut":         table.Layout("ma", fields("b")),
 	} {
 		if other == a {
@@ -164,14 +165,14 @@ func TestTableLayouts(t *testing.T) {
 func TestTableLayoutsBounded(t *testing.T) {
 	table := NewTable(1)
 	for i := 0; i < maxLayouts+10; i++ {
-		table.Layout("m", []Field{{fmt.Sprint(i), model.Float}})
+		table.Layout("m", []column.Field{{Key: fmt.Sprint(i), Type: model.Float}})
 	}
-	f := []Field{{"beyond", model.Float}}
+	f := []column.Field{{Key: "beyond", Type: model.Float}}
 	a, b := table.Layout("m", f), table.Layout("m", f)
 	if a == b || a.Fields[0] != b.Fields[0] || a.Measurement != "m" {
 		t.Errorf("%+v %+v", a, b)
 	}
-	if n := table.Layout("m", []Field{{"5", model.Float}}); n != table.Layout("m", []Field{{"5", model.Float}}) {
+	if n := table.Layout("m", []column.Field{{Key: "5", Type: model.Float}}); n != table.Layout("m", []column.Field{{Key: "5", Type: model.Float}}) {
 		t.Error("kept layout lost")
 	}
 }
@@ -196,7 +197,7 @@ func TestTableParallel(t *testing.T) {
 					v.Match(e, []byte(key+" v=1")) // an old view must not break
 				}
 				e := w.Entry(n)
-				e.SetLayout(table.Layout("m", []Field{{fmt.Sprint(h % 50), model.Float}}))
+				e.SetLayout(table.Layout("m", []column.Field{{Key: fmt.Sprint(h % 50), Type: model.Float}}))
 				if prev := w.Entry(last); prev != nil {
 					prev.SetNext(n)
 				}
