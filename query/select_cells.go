@@ -203,12 +203,12 @@ func (r *callRun) slotCells(c *call, g int32) *cells {
 	}
 	out.times = make([]int64, 0, r.windows)
 	reserve(&out.v, r.windows)
-	t.group(g, func(window int64, st []aggState) {
+	t.group(g, func(w int64, st []aggState) {
 		a := &st[c.slots[0]]
 		if a.n == 0 {
 			return
 		}
-		start := c.scan.startOf(window)
+		start := c.scan.startOf(w)
 		if l.win.none() {
 			start = resultTime(l.rng.Min)
 			if l.open {

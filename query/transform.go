@@ -211,3 +211,10 @@ func (l *level) elapsed(c *call, in *cells) *cells {
 	}
 	return out
 }
+
+func abs(x int64) int64 {
+	if x < 0 {
+		return -x
+	}
+	return x
+}

@@ -150,13 +150,6 @@ func (w *windows) prev(start int64) int64 {
 	return w.start(start - 1)
 }
 
-func abs(x int64) int64 {
-	if x < 0 {
-		return -x
-	}
-	return x
-}
-
 // resultTime is the time shown for a window that starts at start.
 func resultTime(start int64) int64 {
 	if start == model.MinTime {
