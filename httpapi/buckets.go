@@ -15,6 +15,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // bucketRule is how long a bucket keeps its data; 0 seconds is for ever.
@@ -303,7 +304,7 @@ func (b *bucketRequest) durations() (keep, group time.Duration, err error) {
 func (h *Handler) runBucketStatement(r *http.Request, stmt influxql.Statement) error {
 	q := &influxql.Query{Statements: influxql.Statements{stmt}}
 	var failed error
-	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: userName(r)}, func(res *query.Result) error {
+	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: userName(r)}, func(res *result.Result) error {
 		failed = errors.Join(failed, res.Err)
 		return nil
 	})

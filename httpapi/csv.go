@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // csvEncoder renders comma-separated values: a header for each statement and
@@ -34,7 +35,7 @@ func newCSVEncoder(out *output, unit int64, kind string) *csvEncoder {
 
 func (e *csvEncoder) contentType() string { return e.kind }
 
-func (e *csvEncoder) result(r *query.Result) error {
+func (e *csvEncoder) result(r *result.Result) error {
 	for _, s := range r.Series {
 		if r.StatementID != e.statement || !slices.Equal(e.columns, s.Columns) {
 			e.header(s.Columns)
@@ -63,7 +64,7 @@ func (e *csvEncoder) header(columns []string) {
 	e.columns = columns
 }
 
-func (e *csvEncoder) rows(s *query.Series) error {
+func (e *csvEncoder) rows(s *result.Series) error {
 	e.row = appendCSVString(e.row[:0], s.Name)
 	e.row = append(e.row, ',')
 	e.row = appendCSVString(e.row, csvTags(s.Tags))

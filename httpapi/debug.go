@@ -18,6 +18,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // profile answers below /debug/pprof/, as package net/http/pprof does.
@@ -98,7 +99,7 @@ func (h *Handler) statisticObjects(r *http.Request) ([]statisticObject, error) {
 	var objects []statisticObject
 	var failed error
 	q := &influxql.Query{Statements: influxql.Statements{&influxql.ShowStatsStatement{}}}
-	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: userName(r)}, func(res *query.Result) error {
+	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: userName(r)}, func(res *result.Result) error {
 		if res.Err != nil {
 			failed = res.Err
 		}

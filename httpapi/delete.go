@@ -14,6 +14,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // maxPredicate bounds the text of a predicate; see maxDepth.
@@ -68,7 +69,7 @@ func (h *Handler) deleteRows(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := &influxql.Query{Statements: influxql.Statements{stmt}}
 	var failed error
-	err = h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{Database: db}, func(res *query.Result) error {
+	err = h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{Database: db}, func(res *result.Result) error {
 		failed = errors.Join(failed, res.Err)
 		return nil
 	})

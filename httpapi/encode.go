@@ -8,14 +8,14 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // encoder renders results into an output. Results come in the order of their
 // statements; the parts of one statement follow each other.
 type encoder interface {
 	// result adds a result. In chunked answers each result is a document.
-	result(r *query.Result) error
+	result(r *result.Result) error
 	// truncate marks the last series, which goes on, as cut short.
 	truncate()
 	// finish completes the answer.
@@ -61,7 +61,7 @@ type cell struct {
 }
 
 // appendCells prepares the columns of s.
-func appendCells(dst []cell, s *query.Series) []cell {
+func appendCells(dst []cell, s *result.Series) []cell {
 	for i := range s.Values {
 		v := &s.Values[i]
 		c := cell{valid: v.Valid}
@@ -94,7 +94,7 @@ func (c *cell) null(i int) bool {
 }
 
 // sameSeries reports whether b goes on where a stopped.
-func sameSeries(a, b *query.Series) bool {
+func sameSeries(a, b *result.Series) bool {
 	return a.Name == b.Name && slices.Equal(a.Tags, b.Tags) && slices.Equal(a.Columns, b.Columns)
 }
 

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 func BenchmarkJSON(b *testing.B) {
@@ -23,7 +23,7 @@ func BenchmarkJSON(b *testing.B) {
 		v    []float64
 	}{{"rfc3339/2-decimals", 0, two}, {"rfc3339/17-digits", 0, full}, {"epoch-ns/2-decimals", 1, two}, {"epoch-ms/2-decimals", 1e6, two}} {
 		b.Run(c.name, func(b *testing.B) {
-			res := &query.Result{Series: []*query.Series{table("m", nil, []string{"time", "mean"}, 0, ints(times...), floats(c.v...))}}
+			res := &result.Result{Series: []*result.Series{table("m", nil, []string{"time", "mean"}, 0, ints(times...), floats(c.v...))}}
 			out := &output{w: io.Discard, buf: make([]byte, 0, 2<<20)}
 			enc := newJSONEncoder(out, c.unit, true)
 			b.ReportAllocs()

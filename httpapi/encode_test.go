@@ -15,7 +15,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 func TestAppendFloatAgreesWithEncodingJSON(t *testing.T) {
@@ -150,17 +150,17 @@ func withNulls(v column.Vector, rows ...int) column.Vector {
 	return v
 }
 
-func table(name string, tags model.Tags, columns []string, timeAt int, values ...column.Vector) *query.Series {
+func table(name string, tags model.Tags, columns []string, timeAt int, values ...column.Vector) *result.Series {
 	rows := 0
 	for i := range values {
 		rows = max(rows, values[i].Len())
 	}
-	return &query.Series{Name: name, Tags: tags, Columns: columns, Values: values, Rows: rows, Time: timeAt}
+	return &result.Series{Name: name, Tags: tags, Columns: columns, Values: values, Rows: rows, Time: timeAt}
 }
 
 // sampleResults is an answer with every kind of value, a failed statement,
 // messages and a table without time.
-func sampleResults() []*query.Result {
+func sampleResults() []*result.Result {
 	all := table("fx", model.Tags{{Key: "h", Value: "a,b"}, {Key: "site", Value: ""}},
 		[]string{"time", "b", "f", "i", "s", "u", "none"}, 0,
 		ints(-1e9, 1500000000000000000, 1500000010000000000),
@@ -170,18 +170,18 @@ func sampleResults() []*query.Result {
 		texts("a<b>&c é", "q\"q", " x"),
 		column.Vector{Type: model.Unsigned, Uints: []uint64{0, 1, math.MaxUint64}},
 		column.Vector{})
-	return []*query.Result{
-		{StatementID: 0, Series: []*query.Series{all}},
+	return []*result.Result{
+		{StatementID: 0, Series: []*result.Series{all}},
 		{StatementID: 1, Err: errors.New("undefined function nofunc()")},
 		{
-			StatementID: 2, Series: []*query.Series{table("", nil, []string{"name"}, -1, texts("x", "y"))},
-			Messages: []query.Message{{Level: "warning", Text: "deprecated use of 'X'"}},
+			StatementID: 2, Series: []*result.Series{table("", nil, []string{"name"}, -1, texts("x", "y"))},
+			Messages: []result.Message{{Level: "warning", Text: "deprecated use of 'X'"}},
 		},
 		{StatementID: 3},
 	}
 }
 
-func encode(t *testing.T, results []*query.Result, make func(*output) encoder) string {
+func encode(t *testing.T, results []*result.Result, make func(*output) encoder) string {
 	t.Helper()
 	var b bytes.Buffer
 	out := &output{w: &b, limit: 1 << 20}
@@ -259,13 +259,13 @@ func TestNoStatementIsAnEmptyObject(t *testing.T) {
 }
 
 // parts cuts one table in two results, as a querier that streams does.
-func parts(partial bool) []*query.Result {
+func parts(partial bool) []*result.Result {
 	a := table("m", nil, []string{"time", "v"}, 0, ints(1, 2), floats(1, 2))
 	b := table("m", nil, []string{"time", "v"}, 0, ints(3), floats(3))
 	a.Partial = true
-	return []*query.Result{
-		{StatementID: 0, Series: []*query.Series{a}, Partial: partial},
-		{StatementID: 0, Series: []*query.Series{b}},
+	return []*result.Result{
+		{StatementID: 0, Series: []*result.Series{a}, Partial: partial},
+		{StatementID: 0, Series: []*result.Series{b}},
 	}
 }
 
@@ -284,7 +284,7 @@ func TestPartsOfASeriesBecomeOneUnlessChunked(t *testing.T) {
 }
 
 func TestAFailedStatementTakesItsRowsBack(t *testing.T) {
-	results := append(parts(true)[:1], &query.Result{StatementID: 0, Err: io.ErrUnexpectedEOF}, &query.Result{StatementID: 1, Err: io.EOF})
+	results := append(parts(true)[:1], &result.Result{StatementID: 0, Err: io.ErrUnexpectedEOF}, &result.Result{StatementID: 1, Err: io.EOF})
 	got := encode(t, results, func(o *output) encoder { return newJSONEncoder(o, 1, false) })
 	want := `{"results":[{"statement_id":0,"error":"unexpected EOF"},{"statement_id":1,"error":"EOF"}]}` + "\n"
 	if got != want {
@@ -296,7 +296,7 @@ func TestAStatementThatFailsAfterItsRowsLeftKeepsThem(t *testing.T) {
 	var b bytes.Buffer
 	out := &output{w: &b}
 	enc := newJSONEncoder(out, 1, false)
-	for i, r := range append(parts(true), &query.Result{StatementID: 0, Err: io.EOF}) {
+	for i, r := range append(parts(true), &result.Result{StatementID: 0, Err: io.EOF}) {
 		if err := enc.result(r); err != nil {
 			t.Fatal(err)
 		}
@@ -319,14 +319,14 @@ func TestAStatementThatFailsAfterItsRowsLeftKeepsThem(t *testing.T) {
 }
 
 func TestNaNIsNullAndInfinityFailsTheAnswer(t *testing.T) {
-	nan := []*query.Result{{Series: []*query.Series{table("m", nil, []string{"v"}, -1, floats(math.NaN(), 1))}}}
+	nan := []*result.Result{{Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(math.NaN(), 1))}}}
 	if got := encode(t, nan, func(o *output) encoder { return newJSONEncoder(o, 1, false) }); !strings.Contains(got, `[[null],[1]]`) {
 		t.Errorf("NaN: %s", got)
 	}
 	for f, text := range map[float64]string{math.Inf(1): "+Inf", math.Inf(-1): "-Inf"} {
-		inf := []*query.Result{
-			{StatementID: 0, Series: []*query.Series{table("a", nil, []string{"v"}, -1, floats(1))}},
-			{StatementID: 1, Series: []*query.Series{table("m", nil, []string{"v"}, -1, floats(1, f))}},
+		inf := []*result.Result{
+			{StatementID: 0, Series: []*result.Series{table("a", nil, []string{"v"}, -1, floats(1))}},
+			{StatementID: 1, Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(1, f))}},
 		}
 		want := `{"error":"json: unsupported value: ` + text + `"}` + "\n"
 		if got := encode(t, inf, func(o *output) encoder { return newJSONEncoder(o, 1, false) }); got != want {
@@ -349,7 +349,7 @@ func TestLargeAnswersAreSpilled(t *testing.T) {
 	var b bytes.Buffer
 	out := &output{w: &b}
 	enc := newJSONEncoder(out, 1, false)
-	if err := enc.result(&query.Result{Series: []*query.Series{table("m", nil, []string{"v"}, -1, floats(v...))}}); err != nil {
+	if err := enc.result(&result.Result{Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(v...))}}); err != nil {
 		t.Fatal(err)
 	}
 	if out.sent == 0 || cap(out.buf) > 4*holdBytes {
@@ -373,7 +373,7 @@ func TestLargeAnswersAreSpilled(t *testing.T) {
 }
 
 func TestCSV(t *testing.T) {
-	results := append(sampleResults(), &query.Result{StatementID: 4, Series: []*query.Series{
+	results := append(sampleResults(), &result.Result{StatementID: 4, Series: []*result.Series{
 		table("a", nil, []string{"time", "v"}, 0, ints(1), floats(1e21)),
 		table("b", nil, []string{"time", "w"}, 0, ints(2), withNulls(floats(0), 0)),
 	}})

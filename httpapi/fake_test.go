@@ -21,16 +21,17 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // fakeStore is a store and a querier in a few maps.
 type fakeStore struct {
 	mu        sync.Mutex
 	databases map[string]*fakeDatabase
-	writeErr  error                                                  // answers the next writes
-	execute   func(context.Context, func(*query.Result) error) error // answers SELECTs
-	options   query.ExecuteOptions                                   // of the latest query
-	writing   func()                                                 // called inside Write
+	writeErr  error                                                   // answers the next writes
+	execute   func(context.Context, func(*result.Result) error) error // answers SELECTs
+	options   query.ExecuteOptions                                    // of the latest query
+	writing   func()                                                  // called inside Write
 }
 
 type fakeDatabase struct {
@@ -136,7 +137,7 @@ func (db *fakeDatabase) conflict(l *point.Layout) string {
 	return ""
 }
 
-func (s *fakeStore) Execute(ctx context.Context, q *influxql.Query, opt query.ExecuteOptions, emit func(*query.Result) error) error {
+func (s *fakeStore) Execute(ctx context.Context, q *influxql.Query, opt query.ExecuteOptions, emit func(*result.Result) error) error {
 	s.mu.Lock()
 	s.options = opt
 	s.mu.Unlock()
@@ -156,7 +157,7 @@ func (s *fakeStore) Execute(ctx context.Context, q *influxql.Query, opt query.Ex
 				continue
 			}
 		}
-		if err := emit(&query.Result{StatementID: i}); err != nil {
+		if err := emit(&result.Result{StatementID: i}); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 func TestServiceRoutes(t *testing.T) {
@@ -351,8 +352,8 @@ func TestQueryParametersByEveryWay(t *testing.T) {
 }
 
 // oneTable answers every SELECT with a small table.
-func oneTable(_ context.Context, emit func(*query.Result) error) error {
-	return emit(&query.Result{Series: []*query.Series{{
+func oneTable(_ context.Context, emit func(*result.Result) error) error {
+	return emit(&result.Result{Series: []*result.Series{{
 		Name: "m", Columns: []string{"time", "v"}, Rows: 1, Time: 0,
 		Values: []column.Vector{{Type: model.Integer, Ints: []int64{-1500000}}, {Type: model.Float, Floats: []float64{1.5}}},
 	}}})
@@ -450,12 +451,12 @@ func TestGzipAnswers(t *testing.T) {
 func TestChunksAreFlushed(t *testing.T) {
 	s := newFakeStore()
 	more := make(chan struct{})
-	s.execute = func(_ context.Context, emit func(*query.Result) error) error {
-		if err := emit(&query.Result{Partial: true}); err != nil {
+	s.execute = func(_ context.Context, emit func(*result.Result) error) error {
+		if err := emit(&result.Result{Partial: true}); err != nil {
 			return err
 		}
 		<-more
-		return emit(&query.Result{})
+		return emit(&result.Result{})
 	}
 	_, base := start(t, s, httpapi.Options{})
 	resp, err := http.Get(base + "/query?chunked=true&q=SELECT+v+FROM+m")
@@ -477,8 +478,8 @@ func TestChunksAreFlushed(t *testing.T) {
 
 func TestAnAnswerThatBreaksIsCutOff(t *testing.T) {
 	s := newFakeStore()
-	s.execute = func(_ context.Context, emit func(*query.Result) error) error {
-		if err := emit(&query.Result{Partial: true}); err != nil {
+	s.execute = func(_ context.Context, emit func(*result.Result) error) error {
+		if err := emit(&result.Result{Partial: true}); err != nil {
 			return err
 		}
 		return errors.New("disk on fire")
@@ -500,7 +501,7 @@ func TestAnAnswerThatBreaksIsCutOff(t *testing.T) {
 
 func TestPanicsBecome500(t *testing.T) {
 	s := newFakeStore()
-	s.execute = func(context.Context, func(*query.Result) error) error { panic("oops") }
+	s.execute = func(context.Context, func(*result.Result) error) error { panic("oops") }
 	reg := prometheus.NewRegistry()
 	var log bytes.Buffer
 	_, base := start(t, s, httpapi.Options{Registry: reg, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -585,7 +586,7 @@ func TestAccessLogHidesPasswords(t *testing.T) {
 func TestAsyncQueriesRunBehind(t *testing.T) {
 	s := newFakeStore()
 	ran, stopped := make(chan struct{}), make(chan struct{})
-	s.execute = func(ctx context.Context, _ func(*query.Result) error) error {
+	s.execute = func(ctx context.Context, _ func(*result.Result) error) error {
 		close(ran)
 		<-ctx.Done()
 		close(stopped)
@@ -607,7 +608,7 @@ func TestAsyncQueriesRunBehind(t *testing.T) {
 func TestDisconnectStopsTheQuery(t *testing.T) {
 	s := newFakeStore()
 	running, stopped := make(chan struct{}), make(chan struct{})
-	s.execute = func(ctx context.Context, _ func(*query.Result) error) error {
+	s.execute = func(ctx context.Context, _ func(*result.Result) error) error {
 		close(running)
 		<-ctx.Done()
 		close(stopped)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // rowsPerSpill is how many rows are rendered between looks at the buffer.
@@ -16,13 +17,13 @@ type jsonEncoder struct {
 	times   timeFormat
 	chunked bool
 
-	opened    bool          // {"results":[ is out
-	statement int           // the result that is open, or -1
-	start     int           // offset in out.buf of the open result, -1 when it has left
-	sent      int64         // out.sent when start was set
-	anySeries bool          // the open result has a series
-	series    *query.Series // the series whose values are still open
-	messages  []query.Message
+	opened    bool           // {"results":[ is out
+	statement int            // the result that is open, or -1
+	start     int            // offset in out.buf of the open result, -1 when it has left
+	sent      int64          // out.sent when start was set
+	anySeries bool           // the open result has a series
+	series    *result.Series // the series whose values are still open
+	messages  []result.Message
 	cells     []cell
 }
 
@@ -32,7 +33,7 @@ func newJSONEncoder(out *output, unit int64, chunked bool) *jsonEncoder {
 
 func (e *jsonEncoder) contentType() string { return "application/json" }
 
-func (e *jsonEncoder) result(r *query.Result) error {
+func (e *jsonEncoder) result(r *result.Result) error {
 	if e.chunked {
 		return e.document(r)
 	}
@@ -54,7 +55,7 @@ func (e *jsonEncoder) result(r *query.Result) error {
 }
 
 // document renders r as a document of its own.
-func (e *jsonEncoder) document(r *query.Result) error {
+func (e *jsonEncoder) document(r *result.Result) error {
 	begin, sent := len(e.out.buf), e.out.sent
 	e.out.buf = append(e.out.buf, `{"results":[`...)
 	e.opened = false
@@ -108,7 +109,7 @@ func (e *jsonEncoder) openResult(id int) {
 
 // failResult makes the open result an error; rows of it that have not left
 // are taken back.
-func (e *jsonEncoder) failResult(r *query.Result) {
+func (e *jsonEncoder) failResult(r *result.Result) {
 	if e.start >= 0 && e.sent == e.out.sent {
 		e.out.buf = appendInt(append(e.out.buf[:e.start], `{"statement_id":`...), e.statement)
 		e.series, e.anySeries = nil, false
@@ -173,7 +174,7 @@ func (e *jsonEncoder) closeSeries(partial bool) {
 }
 
 // rows renders a series, or goes on with the one that is open.
-func (e *jsonEncoder) rows(s *query.Series) error {
+func (e *jsonEncoder) rows(s *result.Series) error {
 	goesOn := e.series != nil && e.series.Partial && e.series.Rows > 0 && s.Rows > 0 && sameSeries(e.series, s)
 	if !goesOn {
 		e.closeSeries(false)
@@ -189,7 +190,7 @@ func (e *jsonEncoder) rows(s *query.Series) error {
 	return nil
 }
 
-func (e *jsonEncoder) openSeries(s *query.Series) {
+func (e *jsonEncoder) openSeries(s *result.Series) {
 	b := e.out.buf
 	if e.anySeries {
 		b = append(b, ",{"...)
@@ -226,7 +227,7 @@ func (e *jsonEncoder) openSeries(s *query.Series) {
 	e.out.buf = b
 }
 
-func (e *jsonEncoder) values(s *query.Series, goesOn bool) error {
+func (e *jsonEncoder) values(s *result.Series, goesOn bool) error {
 	e.times.setZone(s.Zone)
 	e.cells = appendCells(e.cells[:0], s)
 	defer clear(e.cells) // rows belong to the query, do not hold them

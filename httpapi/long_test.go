@@ -16,6 +16,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // meter notes the largest write.
@@ -49,7 +50,7 @@ func TestLongTextsAreEncodedInPieces(t *testing.T) {
 	const bound = holdBytes + 12*longRow // texts may grow when they are escaped
 	want := longStrings()
 	n := len(want)
-	result := func() *query.Result {
+	result := func() *result.Result {
 		times := make([]int64, n)
 		number := make([]float64, n)
 		all := make([]int, n)
@@ -57,7 +58,7 @@ func TestLongTextsAreEncodedInPieces(t *testing.T) {
 			number[i], all[i] = float64(i), i
 		}
 		nulls := withNulls(texts(make([]string, n)...), all...)
-		return &query.Result{Series: []*query.Series{table("m", nil, []string{"time", "f", "s", "null", "again"}, 0,
+		return &result.Result{Series: []*result.Series{table("m", nil, []string{"time", "f", "s", "null", "again"}, 0,
 			ints(times...), floats(number...), texts(want...), nulls, texts(want...))}}
 	}
 	for _, c := range []struct {
@@ -139,7 +140,7 @@ func TestDocumentsAreCharged(t *testing.T) {
 	var err error
 	n := 0
 	for ; err == nil && n < 20; n++ {
-		err = enc.result(&query.Result{Series: []*query.Series{long}, Partial: true})
+		err = enc.result(&result.Result{Series: []*result.Series{long}, Partial: true})
 		if held := memory.Used(); held < int64(cap(out.buf)) {
 			t.Fatalf("%d bytes are charged for a buffer of %d", held, cap(out.buf))
 		}
@@ -154,7 +155,7 @@ func TestDocumentsAreCharged(t *testing.T) {
 	out.limit, out.account, out.buf = 3<<20, nil, nil
 	enc = newMsgpackEncoder(out, 1)
 	for err = nil; err == nil; {
-		err = enc.result(&query.Result{Series: []*query.Series{long}, Partial: true})
+		err = enc.result(&result.Result{Series: []*result.Series{long}, Partial: true})
 	}
 	if err != errDocumentTooLarge || len(out.buf) > 3<<20 {
 		t.Errorf("%v, %d bytes", err, len(out.buf))
@@ -176,7 +177,7 @@ func TestRemoteReadIsCharged(t *testing.T) {
 				s := table("m", model.Tags{{Key: "h", Value: fmt.Sprint(i)}}, []string{"time", "value"}, 0, ints(make([]int64, c.rows)...), floats(make([]float64, c.rows)...))
 				s.Partial = part == 0
 				if err == nil {
-					err = a.add(&query.Result{Series: []*query.Series{s}})
+					err = a.add(&result.Result{Series: []*result.Series{s}})
 				}
 			}
 		}
@@ -252,11 +253,11 @@ func TestEncodingEndsWithTheQuery(t *testing.T) {
 			asked := 0
 			out := &output{w: &sent, limit: maxDocument, stopped: func() bool { asked++; return asked > after }}
 			enc := c.make(out)
-			err := enc.result(&query.Result{Series: []*query.Series{table("m", nil, []string{"time", "v"}, 0, ints(make([]int64, rows)...), floats(make([]float64, rows)...))}})
+			err := enc.result(&result.Result{Series: []*result.Series{table("m", nil, []string{"time", "v"}, 0, ints(make([]int64, rows)...), floats(make([]float64, rows)...))}})
 			if err != query.ErrStopped {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			if err := enc.result(&query.Result{Err: query.ErrQueryTimeout}); err != nil {
+			if err := enc.result(&result.Result{Err: query.ErrQueryTimeout}); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
 			if err := errors.Join(enc.finish(), out.flush()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // msgpackEncoder renders the answer tree as MessagePack. Arrays are announced
@@ -23,11 +24,11 @@ type msgpackEncoder struct {
 	members   int // members of the open result's map
 	seriesAt  int // offset of the length of its series, 0 when there is none
 	nSeries   int
-	mapAt     int           // offset of the last series' map
-	series    *query.Series // the series whose values may go on
-	rowsAt    int           // offset of the length of its values, 0 when it has none
+	mapAt     int            // offset of the last series' map
+	series    *result.Series // the series whose values may go on
+	rowsAt    int            // offset of the length of its values, 0 when it has none
 	nRows     int
-	messages  []query.Message
+	messages  []result.Message
 	cells     []cell
 }
 
@@ -38,7 +39,7 @@ func newMsgpackEncoder(out *output, unit int64) *msgpackEncoder {
 
 func (e *msgpackEncoder) contentType() string { return "application/x-msgpack" }
 
-func (e *msgpackEncoder) result(r *query.Result) error {
+func (e *msgpackEncoder) result(r *result.Result) error {
 	if e.statement != r.StatementID {
 		e.closeResult()
 		e.openResult(r.StatementID)
@@ -111,7 +112,7 @@ func (e *msgpackEncoder) patch(at, n int) {
 	}
 }
 
-func (e *msgpackEncoder) rows(s *query.Series) error {
+func (e *msgpackEncoder) rows(s *result.Series) error {
 	if e.series != nil && e.series.Partial && e.rowsAt > 0 && s.Rows > 0 && sameSeries(e.series, s) {
 		e.nRows += s.Rows
 	} else {
@@ -168,7 +169,7 @@ func (e *msgpackEncoder) truncate() {
 	e.series = nil
 }
 
-func (e *msgpackEncoder) openSeries(s *query.Series) {
+func (e *msgpackEncoder) openSeries(s *result.Series) {
 	b := e.out.buf
 	if e.seriesAt == 0 {
 		b = appendMsgpackString(b, "series")

@@ -14,6 +14,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // nameLabel is the label that holds the name of a metric.
@@ -82,7 +83,7 @@ func (h *Handler) readSamples(ctx context.Context, w http.ResponseWriter, r *htt
 		out.stopped = rw.client.ended
 	}
 	warn := warnings{header: w.Header()}
-	err = h.opt.Query.Execute(ctx, q, opt, func(res *query.Result) error {
+	err = h.opt.Query.Execute(ctx, q, opt, func(res *result.Result) error {
 		warn.add(res, false)
 		return out.add(res)
 	})
@@ -165,11 +166,11 @@ const promHead = 16
 type promAnswer struct {
 	output     // the ReadResponse
 	series int // where the open TimeSeries begins, 0: there is none
-	last   *query.Series
+	last   *result.Series
 	failed error
 }
 
-func (a *promAnswer) add(res *query.Result) error {
+func (a *promAnswer) add(res *result.Result) error {
 	if res.Err != nil {
 		a.failed = errors.Join(a.failed, res.Err)
 		return nil
@@ -205,7 +206,7 @@ func (a *promAnswer) add(res *query.Result) error {
 }
 
 // open begins a series with its labels, in order of their names.
-func (a *promAnswer) open(s *query.Series) error {
+func (a *promAnswer) open(s *result.Series) error {
 	size := promHead + maxPromLabel + len(nameLabel) + len(s.Name)
 	for i := range s.Tags {
 		size += maxPromLabel + len(s.Tags[i].Key) + len(s.Tags[i].Value)

@@ -11,6 +11,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // Querier runs statements.
@@ -18,7 +19,7 @@ type Querier interface {
 	// Execute runs the statements of q in order and hands their results to
 	// emit. A failed statement is a Result with Err; an error of Execute means
 	// that the request as a whole ended (emit failed, or the context did).
-	Execute(ctx context.Context, q *influxql.Query, opt query.ExecuteOptions, emit func(*query.Result) error) error
+	Execute(ctx context.Context, q *influxql.Query, opt query.ExecuteOptions, emit func(*result.Result) error) error
 }
 
 // DefaultMaxQuerySize bounds the text of a query. The parser and the planner
@@ -85,7 +86,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
 	_, bare := enc.(*csvEncoder)
 	warn := warnings{header: w.Header()}
-	err = h.opt.Query.Execute(ctx, req.query, req.options, func(res *query.Result) error {
+	err = h.opt.Query.Execute(ctx, req.query, req.options, func(res *result.Result) error {
 		if bare {
 			warn.add(res, out.sent > 0)
 		}
@@ -194,7 +195,7 @@ func (h *Handler) queryAsync(w http.ResponseWriter, r *http.Request, req *queryR
 				h.log.Error("background query panicked", "query", text, "err", p)
 			}
 		}()
-		err := h.opt.Query.Execute(h.ctx, req.query, req.options, func(res *query.Result) error {
+		err := h.opt.Query.Execute(h.ctx, req.query, req.options, func(res *result.Result) error {
 			if res.Err != nil {
 				h.log.Warn("background query failed", "query", text, "statement", res.StatementID, "err", res.Err)
 			}

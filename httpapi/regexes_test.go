@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/httpapi"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // TestRegexesAreCharged has queries with large regular expressions at a time.
@@ -20,7 +21,7 @@ func TestRegexesAreCharged(t *testing.T) {
 	memory := query.NewMemory(8 << 20)
 	running, goOn := make(chan struct{}), make(chan struct{})
 	first := true
-	store.execute = func(context.Context, func(*query.Result) error) error {
+	store.execute = func(context.Context, func(*result.Result) error) error {
 		if first {
 			first = false
 			close(running)

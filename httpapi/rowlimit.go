@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // errRowLimit ends the statements of an answer that has all the rows it may.
@@ -15,7 +15,7 @@ type rowLimit struct{ left int }
 
 // cut returns the part of a result that is within the limit. done tells that
 // the limit is reached; then more tells whether the last series goes on.
-func (l *rowLimit) cut(res *query.Result) (part *query.Result, done, more bool) {
+func (l *rowLimit) cut(res *result.Result) (part *result.Result, done, more bool) {
 	for i, s := range res.Series {
 		if s.Rows < l.left {
 			l.left -= s.Rows

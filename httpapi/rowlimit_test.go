@@ -8,25 +8,25 @@ import (
 	"tsdbd/httpapi"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 func TestMaxRowLimit(t *testing.T) {
 	store := newFakeStore()
 	// Two series, the first of 5 rows in chunks of 3 and 2, the second of 2.
-	rows := func(name string, partial bool, values ...int64) *query.Series {
-		return &query.Series{
+	rows := func(name string, partial bool, values ...int64) *result.Series {
+		return &result.Series{
 			Name: name, Columns: []string{"v", "n"}, Rows: len(values), Time: -1, Partial: partial,
 			Values: []column.Vector{{Type: model.Integer, Ints: values}, {Type: model.Unknown}},
 		}
 	}
 	emitted := 0
-	store.execute = func(_ context.Context, emit func(*query.Result) error) error {
+	store.execute = func(_ context.Context, emit func(*result.Result) error) error {
 		emitted = 0
-		for _, r := range []*query.Result{
-			{Series: []*query.Series{rows("a", true, 1, 2, 3)}, Partial: true},
-			{Series: []*query.Series{rows("a", false, 4, 5)}, Partial: true},
-			{Series: []*query.Series{rows("b", false, 6, 7)}},
+		for _, r := range []*result.Result{
+			{Series: []*result.Series{rows("a", true, 1, 2, 3)}, Partial: true},
+			{Series: []*result.Series{rows("a", false, 4, 5)}, Partial: true},
+			{Series: []*result.Series{rows("b", false, 6, 7)}},
 		} {
 			emitted++
 			if err := emit(r); err != nil {

@@ -23,6 +23,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // selfSigned returns a certificate of the test's own.
@@ -41,16 +42,16 @@ func selfSigned(t *testing.T) tls.Certificate {
 }
 
 // longAnswer is a Result of long strings.
-func longAnswer() *query.Result {
+func longAnswer() *result.Result {
 	const rows = 1000
-	s := &query.Series{Name: "m", Columns: []string{"time", "s"}, Rows: rows, Partial: true, Values: []column.Vector{
+	s := &result.Series{Name: "m", Columns: []string{"time", "s"}, Rows: rows, Partial: true, Values: []column.Vector{
 		{Type: model.Integer, Ints: make([]int64, rows)},
 		{Type: model.String, Strings: make([]string, rows)},
 	}}
 	for i := range rows {
 		s.Values[1].Strings[i] = strings.Repeat("x", 1000)
 	}
-	return &query.Result{Series: []*query.Series{s}, Partial: true}
+	return &result.Result{Series: []*result.Series{s}, Partial: true}
 }
 
 // A client asks and does not read. Whatever ends the query, or takes the memory
@@ -67,7 +68,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 				t.Run(how+" "+kind+" "+format, func(t *testing.T) {
 					store := newFakeStore()
 					ended := make(chan error, 1)
-					store.execute = func(_ context.Context, emit func(*query.Result) error) error {
+					store.execute = func(_ context.Context, emit func(*result.Result) error) error {
 						for {
 							if err := emit(longAnswer()); err != nil {
 								ended <- err

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // The headers that tell what a format has no place for: messages of a statement,
@@ -26,7 +27,7 @@ type warnings struct {
 }
 
 // add tells of a result; late says that the header has gone.
-func (s *warnings) add(res *query.Result, late bool) {
+func (s *warnings) add(res *result.Result, late bool) {
 	if res.Err != nil && res.Err != query.ErrNotExecuted {
 		s.tell(errorHeader, res.Err.Error(), late)
 	}

@@ -14,6 +14,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // TestWarningsBesideCSV: what CSV has no place for goes by the header, or by the
@@ -21,9 +22,9 @@ import (
 func TestWarningsBesideCSV(t *testing.T) {
 	const long = 200_000 // rows, more than are held back
 	numbers := make([]int64, long)
-	var results []*query.Result
+	var results []*result.Result
 	s := newFakeStore()
-	s.execute = func(_ context.Context, emit func(*query.Result) error) error {
+	s.execute = func(_ context.Context, emit func(*result.Result) error) error {
 		for _, r := range results {
 			if err := emit(r); err != nil {
 				return err
@@ -50,8 +51,8 @@ func TestWarningsBesideCSV(t *testing.T) {
 		}
 		return resp.Header, resp.Trailer, string(b)
 	}
-	warning := func(text string) []query.Message { return []query.Message{{Level: "warning", Text: text}} }
-	rows := &query.Series{Name: "m", Columns: []string{"time", "v"}, Rows: long, Values: []column.Vector{
+	warning := func(text string) []result.Message { return []result.Message{{Level: "warning", Text: text}} }
+	rows := &result.Series{Name: "m", Columns: []string{"time", "v"}, Rows: long, Values: []column.Vector{
 		{Type: model.Integer, Ints: numbers}, {Type: model.Integer, Ints: numbers},
 	}}
 	f := func(h http.Header, name string, want ...string) {
@@ -61,7 +62,7 @@ func TestWarningsBesideCSV(t *testing.T) {
 		}
 	}
 
-	results = []*query.Result{
+	results = []*result.Result{
 		{StatementID: 0, Messages: warning("points are\nmissing")},
 		{StatementID: 1, Err: errors.New("no such thing")},
 		{StatementID: 2, Err: query.ErrNotExecuted},
@@ -79,8 +80,8 @@ func TestWarningsBesideCSV(t *testing.T) {
 		t.Errorf("body %q", body)
 	}
 
-	results = []*query.Result{
-		{StatementID: 0, Series: []*query.Series{rows}, Messages: warning("first")},
+	results = []*result.Result{
+		{StatementID: 0, Series: []*result.Series{rows}, Messages: warning("first")},
 		{StatementID: 1, Messages: warning("second")},
 		{StatementID: 2, Err: errors.New("no such thing")},
 	}
@@ -96,7 +97,7 @@ func TestWarningsBesideCSV(t *testing.T) {
 
 	results = nil
 	for i := range 1000 {
-		results = append(results, &query.Result{StatementID: i, Messages: warning(fmt.Sprintf("%0500d", i))})
+		results = append(results, &result.Result{StatementID: i, Messages: warning(fmt.Sprintf("%0500d", i))})
 	}
 	h, _, _ = get("text/csv", "")
 	if got := h.Values("X-Influxdb-Warning"); len(got) != 5 || !strings.HasPrefix(got[4], "and more") {

@@ -7,6 +7,7 @@ import (
 	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/window"
 )
 
 // cut is the rows [lo, hi) of a chunk that lie in one window, or in several
@@ -32,25 +33,25 @@ func (k *windowWalk) to(t int64) {
 	switch {
 	case t >= k.start && t < k.next:
 		return
-	case w.none():
-		k.number, k.start, k.next = 0, model.MinTime, afterTime
+	case w.None():
+		k.number, k.start, k.next = 0, model.MinTime, window.AfterTime
 		return
-	case w.loc == nil && k.next > k.start && k.start > model.MinTime && t >= k.next && uint64(t-k.next) < uint64(w.every):
+	case w.Loc == nil && k.next > k.start && k.start > model.MinTime && t >= k.next && uint64(t-k.next) < uint64(w.Every):
 		k.number++
-		k.start, k.next = k.next, w.next(k.next)
+		k.start, k.next = k.next, w.Next(k.next)
 		return
 	}
-	k.start = w.start(t)
+	k.start = w.Start(t)
 	k.number = k.p.number(k.start)
-	k.next = w.next(k.start)
+	k.next = w.Next(k.start)
 }
 
 // skip moves n windows on, which exist and are as long as all are.
 func (k *windowWalk) skip(n int64) {
 	if n > 0 {
 		k.number += n
-		k.start += n * k.p.win.every
-		k.next = k.p.win.next(k.start)
+		k.start += n * k.p.win.Every
+		k.next = k.p.win.Next(k.start)
 	}
 }
 
@@ -101,8 +102,8 @@ func (w *aggWorker) cutRegular(g int32, first, step int64, n int) {
 	k := &w.walk
 	last := first + int64(n-1)*step
 	whole := 0 // rows of every window but the first and the last
-	if win := w.p.win; win.loc == nil && win.every%step == 0 && win.every/step <= int64(n) {
-		whole = int(win.every / step)
+	if win := w.p.win; win.Loc == nil && win.Every%step == 0 && win.Every/step <= int64(n) {
+		whole = int(win.Every / step)
 	}
 	for lo := 0; lo < n; {
 		at := first + int64(lo)*step

@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/query/window"
 )
 
 // TestCutsMatchWindows holds the cuts of regular and of any times against the
@@ -20,21 +21,21 @@ func TestCutsMatchWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3000 {
-		win := &windows{every: []int64{1, 10e9, 60e9, 90e9, 3600e9, 86400e9, 1 << 61}[rnd.IntN(7)]}
-		win.shift = rnd.Int64N(win.every)
+		win := &window.Windows{Every: []int64{1, 10e9, 60e9, 90e9, 3600e9, 86400e9, 1 << 61}[rnd.IntN(7)]}
+		win.Shift = rnd.Int64N(win.Every)
 		from := rnd.Int64N(4e18) - 2e18
 		switch k := rnd.IntN(8); {
 		case k == 0:
 			from = model.MinTime + rnd.Int64N(1e12)
 		case k == 1:
 			from = model.MaxTime - rnd.Int64N(1e12)
-		case k == 2 && win.every >= 60e9 && win.every <= 86400e9:
-			win.loc = berlin
+		case k == 2 && win.Every >= 60e9 && win.Every <= 86400e9:
+			win.Loc = berlin
 			from = 1616893200e9 + rnd.Int64N(86400e9)
 		}
 		n := 2 + rnd.IntN(200)
 		step := []int64{1, 7, 1e9, 10e9, 15e9, 3600e9, 1 << 55}[rnd.IntN(7)]
-		if win.loc != nil {
+		if win.Loc != nil {
 			step %= 7200e9 // few windows: they are counted out
 		}
 		step = max(1, min(step, (model.MaxTime-max(from, 0))/int64(n)))
@@ -59,7 +60,7 @@ func TestCutsMatchWindows(t *testing.T) {
 					t.Fatalf("seed %d: %s: %+v: cut of rows %d to %d after row %d", seed, how, win, c.lo, c.hi, lo)
 				}
 				for i, at := range times[c.lo:c.hi] {
-					if want := w.t.at(3, p.number(win.start(at))); &want[0] != &c.st[i/c.rows] {
+					if want := w.t.at(3, p.number(win.Start(at))); &want[0] != &c.st[i/c.rows] {
 						t.Fatalf("seed %d: %s: %+v: time %d is not in its window", seed, how, win, at)
 					}
 				}

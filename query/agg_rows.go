@@ -11,15 +11,16 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/window"
 )
 
 // eachWindow cuts rows in the level's direction into windows.
 func (l *level) eachWindow(times []int64, f func(start int64, lo, hi int)) {
 	for lo := 0; lo < len(times) && !l.x.stop.ended; {
-		start := l.win.start(times[lo])
+		start := l.win.Start(times[lo])
 		hi := len(times)
-		if !l.win.none() {
-			next := l.win.next(start)
+		if !l.win.None() {
+			next := l.win.Next(start)
 			hi = lo + 1
 			for hi < len(times) && times[hi] >= start && times[hi] < next {
 				hi++
@@ -33,13 +34,13 @@ func (l *level) eachWindow(times []int64, f func(start int64, lo, hi int)) {
 
 // at returns the time of an aggregate over the window that starts at start.
 func (l *level) at(start int64) int64 {
-	if !l.win.none() {
+	if !l.win.None() {
 		return start
 	}
 	if l.open {
 		return 0
 	}
-	return resultTime(l.rng.Min)
+	return window.ResultTime(l.rng.Min)
 }
 
 // rowCells computes the functions that need all rows of a group. The first
@@ -304,7 +305,7 @@ func (l *level) chosen(c *call, rs *rowset) (*cells, error) {
 	v := &rs.cols[0]
 	var rows []int32
 	out := &cells{}
-	keep := c.selector && l.win.none() || c.fn != "percentile"
+	keep := c.selector && l.win.None() || c.fn != "percentile"
 	var starts []int64
 	var rnd *rand.Rand
 	l.eachWindow(rs.times, func(start int64, lo, hi int) {
@@ -485,7 +486,7 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 	}
 	emit := func(start int64, sum float64) {
 		at := l.at(start)
-		if l.win.none() && c.typ == model.Float {
+		if l.win.None() && c.typ == model.Float {
 			at = 0 // InfluxDB shows the lower bound for integers only
 		}
 		out.times = append(out.times, at)
@@ -495,9 +496,9 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 	var window, edge, pt, entered int64 // the window, the end where the walk leaves it
 	has := false
 	enter := func(at int64) {
-		window = l.win.start(at)
+		window = l.win.Start(at)
 		if edge = window; l.asc {
-			edge = l.win.next(window)
+			edge = l.win.Next(window)
 		}
 	}
 	for i := range t {
@@ -514,7 +515,7 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 			has = true
 			enter(t[i])
 			entered = t[i]
-		case !l.win.none() && (l.asc && t[i] >= edge || !l.asc && t[i] < edge):
+		case !l.win.None() && (l.asc && t[i] >= edge || !l.asc && t[i] < edge):
 			// The line leaves the window between the points. What lies between
 			// the edge and the new point goes to the new point's window.
 			y0 := py + (y[i]-py)*float64(edge-pt)/float64(t[i]-pt)
@@ -530,7 +531,7 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 	if first := window; has {
 		// A single point at the start of a window has no area.
 		switch {
-		case l.win.none():
+		case l.win.None():
 			first = l.rng.Min
 		case !l.asc:
 			first = entered

@@ -12,6 +12,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/window"
 )
 
 func floatOf(bits uint64) float64 { return math.Float64frombits(bits) }
@@ -22,7 +23,7 @@ type aggPlan struct {
 	refs  []influxql.VarRef // columns; with aux, its columns follow
 	slots []slot
 	rng   model.TimeRange
-	win   *windows
+	win   *window.Windows
 	aux   int  // columns of refs, at the end, to keep of each chosen row
 	times bool // the time of a minimum or maximum matters
 
@@ -54,28 +55,28 @@ func (p *aggPlan) addSlot(kind slotKind, ref influxql.VarRef, typ model.FieldTyp
 
 // number returns the number of the window that starts at start.
 func (p *aggPlan) number(start int64) int64 {
-	if p.win.none() {
+	if p.win.None() {
 		return 0
 	}
-	if p.win.loc != nil {
+	if p.win.Loc != nil {
 		i, _ := slices.BinarySearch(p.starts, start)
 		return int64(i)
 	}
 	if start == model.MinTime {
 		return math.MinInt64 / 2 // the cut off first window of all time
 	}
-	return floorDiv(start, p.win.every)
+	return window.FloorDiv(start, p.win.Every)
 }
 
 // startOf is the inverse of number.
 func (p *aggPlan) startOf(n int64) int64 {
 	switch {
-	case p.win.none() || n == math.MinInt64/2:
+	case p.win.None() || n == math.MinInt64/2:
 		return model.MinTime
-	case p.win.loc != nil:
+	case p.win.Loc != nil:
 		return p.starts[n]
 	}
-	return n*p.win.every + floorMod(p.win.shift, p.win.every)
+	return n*p.win.Every + window.FloorMod(p.win.Shift, p.win.Every)
 }
 
 // maxZoneWindows bounds the windows of a query with tz().
@@ -83,15 +84,15 @@ const maxZoneWindows = 4 << 20
 
 // prepare sizes the plan for data within r.
 func (p *aggPlan) prepare(r model.TimeRange) (first, last int64, err error) {
-	if p.win.none() || r.Empty() {
+	if p.win.None() || r.Empty() {
 		return 0, 0, nil
 	}
-	lo, hi := p.win.start(r.Min), p.win.start(r.Max)
-	if p.win.loc != nil {
-		if n := (hi - lo) / p.win.every; n > maxZoneWindows || n < 0 {
+	lo, hi := p.win.Start(r.Min), p.win.Start(r.Max)
+	if p.win.Loc != nil {
+		if n := (hi - lo) / p.win.Every; n > maxZoneWindows || n < 0 {
 			return 0, 0, errTooManyWindows
 		}
-		for s := lo; s <= hi; s = p.win.next(s) {
+		for s := lo; s <= hi; s = p.win.Next(s) {
 			p.starts = append(p.starts, s)
 		}
 		return 0, int64(len(p.starts) - 1), nil

@@ -9,6 +9,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/window"
 )
 
 // compiled is a SELECT statement, or a subquery of one, that has been checked:
@@ -20,7 +21,7 @@ type compiled struct {
 	rng       model.TimeRange // closed
 	read      model.TimeRange // rng and what transformations look back to
 	open      bool            // no lower bound was given
-	win       windows         // GROUP BY time
+	win       window.Windows  // GROUP BY time
 	asc       bool
 	fill      influxql.FillOption
 	inherited bool  // the interval is the outer statement's
@@ -63,13 +64,13 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		return nil, err
 	}
 	hasMax := cond.HasMax
-	if !hasMax && out.win.asked() {
+	if !hasMax && out.win.Asked() {
 		out.rng.Max = now.UnixNano()
 		hasMax = true
 	}
 	if back, ok := stmt.FillValue.(time.Duration); ok && stmt.Fill == influxql.PreviousFill {
 		switch {
-		case out.win.none():
+		case out.win.None():
 			return nil, errors.New("fill(previous, duration) needs GROUP BY time")
 		case !out.asc || parent != nil && !parent.asc:
 			return nil, errors.New("fill(previous, duration) needs ORDER BY time ASC")
@@ -83,17 +84,17 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		out.asc = parent.asc
 		out.rng = out.rng.Intersect(parent.read)
 		out.open = out.open && parent.open
-		if !out.win.none() && out.fill == influxql.NullFill {
+		if !out.win.None() && out.fill == influxql.NullFill {
 			out.fill = influxql.NoFill // empty windows are nothing to the outer statement
 		}
-		if !parent.win.none() && out.win.none() {
+		if !parent.win.None() && out.win.None() {
 			out.win, out.inherited = parent.win, true
 			if stmt.Location != nil {
-				out.win.loc = stmt.Location
+				out.win.Loc = stmt.Location
 			}
 		}
 	}
-	c := &compiler{now: now, onlySelectors: true, every: out.win.asked(), calendar: out.win.months > 0, limit: stmt.Limit, wildcard: true, parent: parent}
+	c := &compiler{now: now, onlySelectors: true, every: out.win.Asked(), calendar: out.win.Months > 0, limit: stmt.Limit, wildcard: true, parent: parent}
 	if err := c.fields(stmt, out); err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 	if len(c.calls) > 0 {
 		stmt.IsRawQuery = false
 	}
-	return out, out.win.refused
+	return out, out.win.Refused
 }
 
 // fields checks the select list, drops the time column and folds constants.
@@ -157,7 +158,7 @@ func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
 		case influxql.LinearFill:
 			return errors.New("fill(linear) must be used with a function")
 		}
-		if out.win.asked() && !out.inherited {
+		if out.win.Asked() && !out.inherited {
 			return errors.New("GROUP BY requires at least one aggregate function")
 		}
 	}
@@ -275,8 +276,8 @@ func checkCondition(e influxql.Expr) error {
 }
 
 // compileWindows checks GROUP BY and returns the windows of its time().
-func compileWindows(stmt *influxql.SelectStatement, now time.Time) (w windows, err error) {
-	w.loc = stmt.Location
+func compileWindows(stmt *influxql.SelectStatement, now time.Time) (w window.Windows, err error) {
+	w.Loc = stmt.Location
 	for _, d := range stmt.Dimensions {
 		d.Expr = influxql.Reduce(d.Expr, nil) // also takes parentheses off
 		switch e := d.Expr.(type) {
@@ -296,30 +297,30 @@ func compileWindows(stmt *influxql.SelectStatement, now time.Time) (w windows, e
 			if !ok {
 				return w, errors.New("time dimension must have duration argument")
 			}
-			if w.every != 0 {
+			if w.Every != 0 {
 				return w, errors.New("multiple time dimensions not allowed")
 			}
-			w.every = int64(lit.Val)
+			w.Every = int64(lit.Val)
 			if len(e.Args) == 2 {
-				if s, ok := e.Args[1].(*influxql.StringLiteral); ok && w.setCalendar(s.Val) {
+				if s, ok := e.Args[1].(*influxql.StringLiteral); ok && w.SetCalendar(s.Val) {
 					continue
 				}
 				if text, ok := timeText(e.Args[1]); ok {
-					w.refused = fmt.Errorf("invalid time dimension offset: %s", text)
+					w.Refused = fmt.Errorf("invalid time dimension offset: %s", text)
 					continue
 				}
 				shift, err := windowOffset(e.Args[1], lit.Val, now)
 				if err != nil {
 					return w, err
 				}
-				w.shift = int64(shift)
+				w.Shift = int64(shift)
 			}
 		default:
 			return w, errors.New("only time and tag dimensions allowed")
 		}
 	}
-	if w.none() {
-		w.loc = nil // one window is the same in every zone
+	if w.None() {
+		w.Loc = nil // one window is the same in every zone
 	}
 	return w, nil
 }
@@ -352,7 +353,7 @@ func windowOffset(arg influxql.Expr, every time.Duration, now time.Time) (time.D
 		if every <= 0 {
 			return 0, nil
 		}
-		return time.Duration(floorMod(now.UnixNano(), int64(every))), nil
+		return time.Duration(window.FloorMod(now.UnixNano(), int64(every))), nil
 	}
 	return 0, errors.New("time dimension offset must be duration or now()")
 }

@@ -223,7 +223,7 @@ func (c *compiler) nested(e *influxql.Call) error {
 	return c.fieldArg(e)
 }
 
-func (c *compiler) inheritedInterval() bool { return c.parent != nil && !c.parent.win.none() }
+func (c *compiler) inheritedInterval() bool { return c.parent != nil && !c.parent.win.None() }
 
 // nestedCall checks the aggregate inside a transformation.
 func (c *compiler) nestedCall(inner *influxql.Call) error {

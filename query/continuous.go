@@ -8,6 +8,8 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/result"
+	"tsdbd/query/window"
 )
 
 // ContinuousQuery is a continuous query of the catalog, understood. It is not
@@ -20,7 +22,7 @@ type ContinuousQuery struct {
 	Interval time.Duration
 
 	stmt    *influxql.SelectStatement
-	windows windows
+	windows window.Windows
 }
 
 // ParseContinuous reads the stored text of a CREATE CONTINUOUS QUERY.
@@ -43,28 +45,28 @@ func ParseContinuous(text string) (*ContinuousQuery, error) {
 	if q.windows, err = compileWindows(st.Source, time.Time{}); err != nil {
 		return nil, err
 	}
-	if q.windows.none() {
+	if q.windows.None() {
 		return nil, errors.New("continuous queries must have GROUP BY time")
 	}
-	q.Interval = time.Duration(q.windows.every)
+	q.Interval = time.Duration(q.windows.Every)
 	return q, nil
 }
 
 // Window returns the start of the window of GROUP BY time that holds t.
 func (q *ContinuousQuery) Window(t time.Time) time.Time {
-	return time.Unix(0, q.windows.start(t.UnixNano()))
+	return time.Unix(0, q.windows.Start(t.UnixNano()))
 }
 
 // Next returns the start of the window after the one that starts at start.
 func (q *ContinuousQuery) Next(start time.Time) time.Time {
-	return time.Unix(0, q.windows.next(start.UnixNano()))
+	return time.Unix(0, q.windows.Next(start.UnixNano()))
 }
 
 // Step returns the start of the step of length every that holds t; steps have
 // the zone and the offset of the windows.
 func (q *ContinuousQuery) Step(t time.Time, every time.Duration) time.Time {
-	w := windows{every: int64(every), shift: q.windows.shift, loc: q.windows.loc}
-	return time.Unix(0, w.start(t.UnixNano()))
+	w := window.Windows{Every: int64(every), Shift: q.windows.Shift, Loc: q.windows.Loc}
+	return time.Unix(0, w.Start(t.UnixNano()))
 }
 
 // Over returns the SELECT over [start, end), which takes the place of all
@@ -218,10 +220,10 @@ func (st *executeContinuous) run(s *session) error {
 		windows += int64(n)
 		written += got
 	}
-	t := newTable("result", []model.FieldType{model.Integer, model.Integer, model.Integer}, "time", "windows", "written")
+	t := result.NewTable("result", []model.FieldType{model.Integer, model.Integer, model.Integer}, "time", "windows", "written")
 	t.Time = 0
-	t.addRow(int64(0), windows, written)
-	return s.out.whole([]*Series{t})
+	t.AddRow(int64(0), windows, written)
+	return s.out.whole([]*result.Series{t})
 }
 
 // bounds returns the windows to compute: the start of the first and the end of
@@ -285,7 +287,7 @@ func (s *session) runContinuous(q *ContinuousQuery, start, end time.Time) (int64
 	opt := s.selectOptions()
 	opt.Database, opt.RetentionPolicy = q.Database, ""
 	var written int64
-	err = runSelect(s.ctx, stmt, s.opt.Storage, opt, func(r *Result) error {
+	err = runSelect(s.ctx, stmt, s.opt.Storage, opt, func(r *result.Result) error {
 		written += r.Series[0].Values[1].Ints[0]
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/query/result"
 )
 
 // continuousStore is a memStore with a catalog that holds continuous queries;
@@ -127,7 +128,7 @@ func extendedRun(t *testing.T, ctx context.Context, e *Executor, opt ExecuteOpti
 		return []string{"error: " + err.Error()}
 	}
 	var lines []string
-	mustOK(t, e.Execute(ctx, q, opt, func(r *Result) error {
+	mustOK(t, e.Execute(ctx, q, opt, func(r *result.Result) error {
 		lines = append(lines, resultText(r))
 		return nil
 	}))

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tsdbd/query/result"
+
 	"github.com/influxdata/influxql"
 )
 
@@ -255,12 +257,12 @@ func TestStuckClientHoldsNoTurn(t *testing.T) {
 		stuck := make(chan error)
 		go func() {
 			turn := new(Turn)
-			stuck <- askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{Turn: turn}, func(*Result) error {
+			stuck <- askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{Turn: turn}, func(*result.Result) error {
 				return turn.Outside(context.Background(), func() error { <-read; return nil })
 			})
 		}()
 		synctest.Wait()
-		if err := askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{}, func(r *Result) error { return r.Err }); err != nil {
+		if err := askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{}, func(r *result.Result) error { return r.Err }); err != nil {
 			t.Errorf("another query: %v", err)
 		}
 		close(read)
@@ -286,19 +288,19 @@ func TestKillNeedsNoTurn(t *testing.T) {
 		waiting := make(chan error)
 		go func() {
 			var failed error
-			err := askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{}, func(r *Result) error { failed = r.Err; return nil })
+			err := askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{}, func(r *result.Result) error { failed = r.Err; return nil })
 			waiting <- errors.Join(err, failed)
 		}()
 		synctest.Wait()
 		var id any
-		err := askText(t, e, "SHOW QUERIES", ExecuteOptions{}, func(r *Result) error {
+		err := askText(t, e, "SHOW QUERIES", ExecuteOptions{}, func(r *result.Result) error {
 			id = r.Series[0].Values[0].Ints[0]
 			return r.Err
 		})
 		if err != nil || id != int64(1) {
 			t.Fatalf("SHOW QUERIES: id %v, %v", id, err)
 		}
-		if err := askText(t, e, "KILL QUERY 1", ExecuteOptions{}, func(r *Result) error { return r.Err }); err != nil {
+		if err := askText(t, e, "KILL QUERY 1", ExecuteOptions{}, func(r *result.Result) error { return r.Err }); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-waiting; !errors.Is(err, ErrQueryInterrupted) {
@@ -307,7 +309,7 @@ func TestKillNeedsNoTurn(t *testing.T) {
 	})
 }
 
-func askText(t *testing.T, e *Executor, text string, opt ExecuteOptions, emit func(*Result) error) error {
+func askText(t *testing.T, e *Executor, text string, opt ExecuteOptions, emit func(*result.Result) error) error {
 	t.Helper()
 	q, err := influxql.ParseQuery(text)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // The errors of query execution that callers branch on, with InfluxDB's texts.
@@ -140,7 +141,7 @@ func (e *Executor) SetLimits(l Limits) { e.limits.Store(&l) }
 // with Err, after which every other statement is "not executed". Execute returns
 // an error only when emit does, which also stops the query; then nothing more
 // is emitted. It rewrites the statements of q.
-func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOptions, emit func(*Result) error) error {
+func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOptions, emit func(*result.Result) error) error {
 	text := opt.Text
 	if text == nil {
 		written := q.String()
@@ -148,7 +149,7 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 	}
 	ctx, task, err := e.queries.start(ctx, text, opt, e.limits.Load())
 	if err != nil {
-		return emit(&Result{Err: err})
+		return emit(&result.Result{Err: err})
 	}
 	defer e.finish(task)
 	if opt.Account == nil {
@@ -164,7 +165,7 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 	failed := false
 	for i, stmt := range q.Statements {
 		if failed {
-			if err := emit(&Result{StatementID: i, Err: ErrNotExecuted}); err != nil {
+			if err := emit(&result.Result{StatementID: i, Err: ErrNotExecuted}); err != nil {
 				return err
 			}
 			continue
@@ -179,7 +180,7 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 			if cause := context.Cause(ctx); cause != nil && (out.err != nil || errors.Is(err, ctx.Err())) {
 				err = cause
 			}
-			if err := emit(&Result{StatementID: i, Err: err}); err != nil {
+			if err := emit(&result.Result{StatementID: i, Err: err}); err != nil {
 				return err
 			}
 		}
@@ -242,7 +243,7 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 		defer s.req.Turn.end()
 	}
 	if opt.ReadOnly && changesState(stmt) {
-		out.messages = append(out.messages, Message{Level: "warning", Text: fmt.Sprintf(
+		out.messages = append(out.messages, result.Message{Level: "warning", Text: fmt.Sprintf(
 			"deprecated use of '%s' in a read only context, please use a POST request instead", stmt)})
 	}
 	if err := s.run(stmt); err != nil {
@@ -279,14 +280,14 @@ type session struct {
 type output struct {
 	statement int
 	chunk     int
-	emit      func(*Result) error
-	messages  []Message // go with the first result
+	emit      func(*result.Result) error
+	messages  []result.Message // go with the first result
 	sent      bool
 	err       error // the consumer's
 }
 
 // send hands out one result.
-func (o *output) send(r *Result) error {
+func (o *output) send(r *result.Result) error {
 	if o.err != nil {
 		return o.err
 	}
@@ -302,25 +303,25 @@ func (o *output) finish() error {
 	if o.sent {
 		return nil
 	}
-	return o.send(&Result{})
+	return o.send(&result.Result{})
 }
 
 // whole hands out complete tables in one result, as InfluxDB does for what it does
 // not read with a SELECT.
-func (o *output) whole(all []*Series) error {
+func (o *output) whole(all []*result.Series) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return o.send(&Result{Series: all})
+	return o.send(&result.Result{Series: all})
 }
 
 // apart hands out complete tables, each in a result if there is a chunk size.
-func (o *output) apart(all []*Series) error {
+func (o *output) apart(all []*result.Series) error {
 	if o.chunk <= 0 {
 		return o.whole(all)
 	}
 	for _, s := range all {
-		if err := o.whole([]*Series{s}); err != nil {
+		if err := o.whole([]*result.Series{s}); err != nil {
 			return err
 		}
 	}
@@ -328,12 +329,12 @@ func (o *output) apart(all []*Series) error {
 }
 
 // series hands out complete tables, cut to the chunk size if there is one.
-func (o *output) series(all []*Series) error {
+func (o *output) series(all []*result.Series) error {
 	if len(all) == 0 {
 		return nil
 	}
 	if o.chunk <= 0 {
-		return o.send(&Result{Series: all})
+		return o.send(&result.Result{Series: all})
 	}
 	for i, s := range all {
 		for lo := 0; lo < s.Rows || lo == 0; lo += o.chunk {
@@ -345,7 +346,7 @@ func (o *output) series(all []*Series) error {
 			}
 			part.Rows, part.Partial = hi-lo, hi < s.Rows
 			last := i == len(all)-1 && !part.Partial
-			if err := o.send(&Result{Series: []*Series{&part}, Partial: !last}); err != nil {
+			if err := o.send(&result.Result{Series: []*result.Series{&part}, Partial: !last}); err != nil {
 				return err
 			}
 		}

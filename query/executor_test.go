@@ -14,6 +14,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/query/result"
 )
 
 // run executes a request and returns each result as a line.
@@ -27,7 +28,7 @@ func runContext(t *testing.T, ctx context.Context, e *Executor, opt ExecuteOptio
 	q, err := Parse(text, nil)
 	mustOK(t, err)
 	var lines []string
-	mustOK(t, e.Execute(ctx, q, opt, func(r *Result) error {
+	mustOK(t, e.Execute(ctx, q, opt, func(r *result.Result) error {
 		lines = append(lines, resultText(r))
 		return nil
 	}))
@@ -317,7 +318,7 @@ func TestConsumerErrorStopsTheQuery(t *testing.T) {
 	mustOK(t, err)
 	gone := errors.New("client is gone")
 	calls := 0
-	err = e.Execute(t.Context(), q, ExecuteOptions{}, func(*Result) error { calls++; return gone })
+	err = e.Execute(t.Context(), q, ExecuteOptions{}, func(*result.Result) error { calls++; return gone })
 	if !errors.Is(err, gone) || calls != 1 || e.opt.Admin.Catalog().Database("y") != nil {
 		t.Errorf("%v after %d calls", err, calls)
 	}

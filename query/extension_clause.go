@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"tsdbd/query/window"
+
 	"github.com/influxdata/influxql"
 )
 
@@ -243,7 +245,7 @@ func (c *clauses) sum(i int) int {
 // calendar rewrites time(1mo) and time(1mo, offset), i being the place of time.
 func (c *clauses) calendar(i int) {
 	length := c.at(i + 2)
-	months := calendarMonths(strings.ToLower(length.text))
+	months := window.CalendarMonths(strings.ToLower(length.text))
 	if c.at(i+1).tok != influxql.LPAREN || months == 0 {
 		return
 	}
@@ -253,10 +255,10 @@ func (c *clauses) calendar(i int) {
 		text += " " + c.at(end+1).text
 		end += 2
 	}
-	if c.at(end).tok != influxql.RPAREN || !new(windows).setCalendar(text) {
+	if c.at(end).tok != influxql.RPAREN || !new(window.Windows).SetCalendar(text) {
 		return
 	}
-	nominal := influxql.FormatDuration(time.Duration(months) * monthLength)
+	nominal := influxql.FormatDuration(time.Duration(months) * window.MonthLength)
 	c.replace(length.start, c.at(end).start, nominal+", '"+text+"'")
 	c.rewrote = true
 }

@@ -28,13 +28,13 @@ func filled(fn string) bool {
 // that has some. At most limit cells are made if limit is positive.
 func (l *level) fillWindows(x *exec, c *cells, fn string, r model.TimeRange, limit int) error {
 	mode, number := l.fill, l.fillTo
-	if l.win.none() || mode == influxql.NoFill || len(c.times) == 0 {
+	if l.win.None() || mode == influxql.NoFill || len(c.times) == 0 {
 		return nil
 	}
 	if fn == "count" && mode == influxql.NullFill {
 		mode, number = influxql.NumberFill, scalar{typ: model.Integer}
 	}
-	first, last := l.win.start(r.Min), l.win.start(r.Max)
+	first, last := l.win.Start(r.Min), l.win.Start(r.Max)
 	if !l.asc {
 		first, last = last, first
 	}
@@ -44,8 +44,8 @@ func (l *level) fillWindows(x *exec, c *cells, fn string, r model.TimeRange, lim
 	if last == model.MinTime {
 		last = c.times[len(c.times)-1]
 	}
-	if n := len(c.times); l.win.loc == nil && (limit <= 0 || n <= limit) && c.times[0] == first && c.times[n-1] == last &&
-		uint64(max(first, last)-min(first, last)) == uint64(n-1)*uint64(l.win.every) {
+	if n := len(c.times); l.win.Loc == nil && (limit <= 0 || n <= limit) && c.times[0] == first && c.times[n-1] == last &&
+		uint64(max(first, last)-min(first, last)) == uint64(n-1)*uint64(l.win.Every) {
 		return nil // none is empty
 	}
 	out := cells{v: column.Vector{Type: c.v.Type}}
@@ -96,9 +96,9 @@ func (l *level) fillWindows(x *exec, c *cells, fn string, r model.TimeRange, lim
 		}
 		var next int64
 		if l.asc {
-			next = l.win.next(t)
+			next = l.win.Next(t)
 		} else {
-			next = l.win.prev(t)
+			next = l.win.Prev(t)
 		}
 		if next == t || l.asc != (next > t) {
 			break
@@ -126,8 +126,8 @@ func (l *level) linear(c *cells, a, b int, t int64) scalar {
 		return scalar{}
 	}
 	x0, x1, x := c.times[a], c.times[b], t
-	if l.win.months == 0 {
-		x0, x1, x = x0/l.win.every, x1/l.win.every, x/l.win.every
+	if l.win.Months == 0 {
+		x0, x1, x = x0/l.win.Every, x1/l.win.Every, x/l.win.Every
 	}
 	at := func(y0, y1 float64) float64 {
 		return (y1-y0)/float64(x1-x0)*float64(x-x0) + y0

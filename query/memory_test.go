@@ -16,6 +16,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // TestMemoryIsShared holds one SELECT in the middle: another one that fits
@@ -30,7 +31,7 @@ func TestMemoryIsShared(t *testing.T) {
 		lines.WriteString("\n")
 	}
 	m.write(t, "d", "rp", "n", lines.String())
-	run := func(shared *Memory, emit func(*Result) error) error {
+	run := func(shared *Memory, emit func(*result.Result) error) error {
 		stmt, err := influxql.ParseStatement("SELECT v FROM d.rp.m")
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +42,7 @@ func TestMemoryIsShared(t *testing.T) {
 	// What one needs.
 	probe := NewMemory(1 << 40)
 	need := int64(0)
-	if err := run(probe, func(*Result) error { need = probe.Used(); return nil }); err != nil {
+	if err := run(probe, func(*result.Result) error { need = probe.Used(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if need == 0 || probe.Used() != 0 {
@@ -49,9 +50,9 @@ func TestMemoryIsShared(t *testing.T) {
 	}
 	shared := NewMemory(need * 3 / 2)
 	inside := 0
-	err := run(shared, func(*Result) error {
+	err := run(shared, func(*result.Result) error {
 		inside++
-		err := run(shared, func(*Result) error { return nil })
+		err := run(shared, func(*result.Result) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "query memory limit exceeded: all queries together") {
 			t.Errorf("beside another: %v", err)
 		}
@@ -60,7 +61,7 @@ func TestMemoryIsShared(t *testing.T) {
 	if err != nil || inside == 0 {
 		t.Fatalf("alone: %v", err)
 	}
-	if err := run(shared, func(*Result) error { return nil }); err != nil || shared.Used() != 0 {
+	if err := run(shared, func(*result.Result) error { return nil }); err != nil || shared.Used() != 0 {
 		t.Errorf("afterwards: %v, %d bytes held", err, shared.Used())
 	}
 }
@@ -171,7 +172,7 @@ func TestInterrupt(t *testing.T) {
 			}
 			interrupted := make(chan struct{})
 			var got []string
-			err = e.Execute(ctx, q, ExecuteOptions{Database: "db", Interrupt: func() { close(interrupted) }}, func(r *Result) error {
+			err = e.Execute(ctx, q, ExecuteOptions{Database: "db", Interrupt: func() { close(interrupted) }}, func(r *result.Result) error {
 				if r.Err != nil {
 					got = append(got, r.Err.Error())
 					return nil
@@ -270,7 +271,7 @@ func TestShowIsCharged(t *testing.T) {
 			}
 			var failed error
 			held := int64(0)
-			err = e.Execute(t.Context(), parsed, ExecuteOptions{Database: "db"}, func(r *Result) error {
+			err = e.Execute(t.Context(), parsed, ExecuteOptions{Database: "db"}, func(r *result.Result) error {
 				failed = errors.Join(failed, r.Err)
 				held = max(held, memory.Used())
 				return nil

@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // source is what one entry of FROM reads: a measurement or a subquery.
@@ -62,7 +63,7 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*level, error) {
 
 // widen returns r moved out by the windows call needs ahead of the first row.
 func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
-	if c.win.none() || r.Empty() {
+	if c.win.None() || r.Empty() {
 		return r
 	}
 	n := int64(0)
@@ -77,8 +78,8 @@ func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
 	if n == 0 {
 		return r
 	}
-	by := n * c.win.every
-	if by/n != c.win.every {
+	by := n * c.win.Every
+	if by/n != c.win.Every {
 		by = model.MaxTime
 	}
 	if c.asc {
@@ -124,21 +125,21 @@ func (c *compiled) reads() model.TimeRange {
 // cut to as many windows before its upper bound.
 func (x *exec) limitBuckets(c *compiled) error {
 	limit := int64(x.opt.MaxSelectBuckets)
-	if limit <= 0 || c.win.none() || c.rng.Empty() {
+	if limit <= 0 || c.win.None() || c.rng.Empty() {
 		return nil
 	}
-	last := c.win.start(c.rng.Max)
+	last := c.win.Start(c.rng.Max)
 	if c.open {
 		// InfluxDB does not count the window that holds no more than the bound.
-		first := c.win.start(c.rng.Max - 1)
+		first := c.win.Start(c.rng.Max - 1)
 		for range limit - 1 {
-			first = c.win.prev(first)
+			first = c.win.Prev(first)
 		}
 		c.rng.Min = max(c.rng.Min, first)
 		return nil
 	}
-	first := c.win.start(c.rng.Min)
-	if n := (last-first)/c.win.every + 1; n > limit || n <= 0 {
+	first := c.win.Start(c.rng.Min)
+	if n := (last-first)/c.win.Every + 1; n > limit || n <= 0 {
 		return fmt.Errorf("max-select-buckets limit exceeded: (%d/%d)", n, limit)
 	}
 	return nil
@@ -155,8 +156,8 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 	}
 	if outer != nil {
 		l.dims = append(l.dims, outer.dims...)
-		l.slimit = addLimits(l.slimit, outer.slimit)
-		l.soffset = addLimits(l.soffset, outer.soffset)
+		l.slimit = result.AddLimits(l.slimit, outer.slimit)
+		l.soffset = result.AddLimits(l.soffset, outer.soffset)
 	}
 	slices.Sort(l.dims)
 	l.dims = slices.Compact(l.dims)

@@ -13,6 +13,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // SelectOptions says in which surroundings a SELECT runs. The zero value
@@ -100,7 +101,7 @@ func newExec(ctx context.Context, storage scan.Storage, opt SelectOptions) *exec
 // runSelect plans and runs stmt and hands its answer to emit piece by piece,
 // in order, from the calling goroutine. An error ends the statement; Results
 // handed out before it stay valid. stmt is not changed.
-func runSelect(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt SelectOptions, emit func(*Result) error) error {
+func runSelect(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt SelectOptions, emit func(*result.Result) error) error {
 	x := newExec(ctx, storage, opt)
 	defer x.release()
 	l, err := x.plan(stmt)
@@ -111,7 +112,7 @@ func runSelect(ctx context.Context, stmt *influxql.SelectStatement, storage scan
 }
 
 // answer runs the outermost level of a statement.
-func (x *exec) answer(l *level, emit func(*Result) error) error {
+func (x *exec) answer(l *level, emit func(*result.Result) error) error {
 	if l.stmt.Target != nil {
 		return x.runInto(l, emit)
 	}
@@ -200,10 +201,10 @@ type emitter struct {
 	x       *exec
 	level   *level
 	chunk   int
-	emit    func(*Result) error
+	emit    func(*result.Result) error
 	columns []string
 	zone    string
-	pending *Result
+	pending *result.Result
 	held    int64 // bytes that pending is accounted for
 	text    int64 // part of held: bytes of strings
 }
@@ -266,7 +267,7 @@ func (o *emitter) frame(f *frame) error {
 	}
 	if o.chunk <= 0 {
 		if o.pending == nil {
-			o.pending = &Result{}
+			o.pending = &result.Result{}
 		}
 		before := len(o.pending.Series)
 		o.add(o.pending, f, 0, n)
@@ -296,7 +297,7 @@ func (o *emitter) frame(f *frame) error {
 			}
 		}
 		if o.pending == nil {
-			o.pending = &Result{}
+			o.pending = &result.Result{}
 		}
 		room := o.chunk
 		if len(o.pending.Series) > 0 {
@@ -314,7 +315,7 @@ func (o *emitter) frame(f *frame) error {
 	return nil
 }
 
-func (o *emitter) sameSeries(s *Series, f *frame) bool {
+func (o *emitter) sameSeries(s *result.Series, f *frame) bool {
 	if s.Name != f.name {
 		return false
 	}
@@ -326,12 +327,12 @@ func (o *emitter) sameSeries(s *Series, f *frame) bool {
 	return true
 }
 
-func (o *emitter) add(r *Result, f *frame, lo, hi int) {
-	var s *Series
+func (o *emitter) add(r *result.Result, f *frame, lo, hi int) {
+	var s *result.Series
 	if n := len(r.Series); n > 0 && o.sameSeries(r.Series[n-1], f) {
 		s = r.Series[n-1]
 	} else {
-		s = &Series{Name: f.name, Columns: o.columns, Zone: o.zone}
+		s = &result.Series{Name: f.name, Columns: o.columns, Zone: o.zone}
 		whole := lo == 0 && hi == len(f.times) && len(f.values) == len(o.columns)
 		if s.Values = f.values; !whole {
 			s.Values = make([]column.Vector, len(o.columns))

@@ -12,7 +12,7 @@ import (
 // direction returns -1 if the newest values alone answer a plan, 1 if the
 // oldest do, else 0.
 func (p *aggPlan) direction() int {
-	if !p.win.none() {
+	if !p.win.None() {
 		return 0
 	}
 	dir := 0
@@ -62,7 +62,7 @@ func (r *callRun) aggregate(p *aggPlan) error {
 	if bounds.Empty() {
 		bounds = model.TimeRange{Min: p.rng.Min, Max: p.rng.Min}
 	}
-	if p.win.loc != nil && (bounds.Min < -1<<62 || bounds.Max > 1<<62) {
+	if p.win.Loc != nil && (bounds.Min < -1<<62 || bounds.Max > 1<<62) {
 		// Zones have no meaning there, and their tables no end.
 		bounds = bounds.Intersect(model.TimeRange{Min: -1 << 62, Max: 1 << 62})
 	}
@@ -71,7 +71,7 @@ func (r *callRun) aggregate(p *aggPlan) error {
 		return err
 	}
 	newTable := func() *aggTable {
-		t := newAggTable(len(p.slots), p.win.none(), first, last)
+		t := newAggTable(len(p.slots), p.win.None(), first, last)
 		t.desc = !r.l.asc
 		return t
 	}
@@ -141,14 +141,14 @@ func (r *callRun) aggregate(p *aggPlan) error {
 func (r *callRun) firstWindows(p *aggPlan, bounds model.TimeRange) []int64 {
 	l, n := r.l, int64(r.l.wanted())
 	switch {
-	case n == 0 || n > 1<<16 || !l.asc || p.win.none() || p.win.loc != nil,
+	case n == 0 || n > 1<<16 || !l.asc || p.win.None() || p.win.Loc != nil,
 		l.fill == influxql.LinearFill, // needs the value after
 		l.back > 0,
 		len(r.plans) != 1 || len(r.readings) > 0,
 		slices.ContainsFunc(l.sources, func(s *source) bool { return s.sub != nil }),
 		slices.ContainsFunc(l.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
 		bounds.Min < -1<<61 || bounds.Max > 1<<61,
-		(bounds.Max-bounds.Min)/p.win.every < 4*n:
+		(bounds.Max-bounds.Min)/p.win.Every < 4*n:
 		return nil
 	}
 	return []int64{n + 1, 16 * (n + 1)}
@@ -188,10 +188,10 @@ func (r *callRun) enough(p *aggPlan, upTo int64) bool {
 		if l.fill == influxql.NoFill || met < len(seen) {
 			return false
 		}
-		if start := l.win.start(p.rng.Min); start != model.MinTime {
+		if start := l.win.Start(p.rng.Min); start != model.MinTime {
 			first = start
 		}
-		if upTo < first || (upTo-first+1)/l.win.every < int64(n) {
+		if upTo < first || (upTo-first+1)/l.win.Every < int64(n) {
 			return false
 		}
 	}

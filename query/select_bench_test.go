@@ -15,6 +15,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // benchStore is one shard of regular float series, made in memory: hosts
@@ -198,7 +199,7 @@ func benchSelect(b *testing.B, store *benchStore, q string) {
 	begin := proc.CPUTime()
 	for b.Loop() {
 		out := 0
-		err := runSelect(context.Background(), parsed.(*influxql.SelectStatement), store, SelectOptions{Database: "d", Workers: 2}, func(r *Result) error {
+		err := runSelect(context.Background(), parsed.(*influxql.SelectStatement), store, SelectOptions{Database: "d", Workers: 2}, func(r *result.Result) error {
 			for _, s := range r.Series {
 				out += s.Rows
 			}

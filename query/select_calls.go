@@ -146,7 +146,7 @@ func (r *callRun) place(c *call) {
 	}
 	if c.selector {
 		p.aux = len(r.l.refs)
-		p.times = p.aux > 0 || r.l.win.none()
+		p.times = p.aux > 0 || r.l.win.None()
 		p.refs = append(p.refs, r.l.refs...)
 	}
 }
@@ -202,7 +202,7 @@ func (r *callRun) fold(p *aggPlan, w *aggWorker, g int32, rs *rowset) error {
 		c.reverse()
 		rs = &c
 	}
-	if l.win.loc != nil && len(p.starts) == 0 {
+	if l.win.Loc != nil && len(p.starts) == 0 {
 		return errTooManyWindows
 	}
 	w.foldTable(g, rs.times, rs.cols)
@@ -283,7 +283,7 @@ func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
 		return values[i], true
 	})
 	shown := times
-	if !l.win.none() && (times[0] == model.MinTime || times[n-1] == model.MinTime) {
+	if !l.win.None() && (times[0] == model.MinTime || times[n-1] == model.MinTime) {
 		shown = slices.Clone(times)
 		for i, t := range shown {
 			if t == model.MinTime {

@@ -9,6 +9,8 @@ import (
 	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/result"
+	"tsdbd/query/window"
 )
 
 // joinCells merges the times of cells: rows with one time become one, several
@@ -98,7 +100,7 @@ func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
 			return nil, err
 		}
 		out, err := transform(l, c, in)
-		if err == nil && !l.win.none() {
+		if err == nil && !l.win.None() {
 			l.cutLookBack(c, out)
 		}
 		return out, err
@@ -117,7 +119,7 @@ func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
 	}
 	before := l.beforeFill(c, out)
 	if limit > 0 {
-		limit = addLimits(limit, before)
+		limit = result.AddLimits(limit, before)
 	}
 	if err := l.fillWindows(r.x, out, c.fn, c.fill, limit); err != nil {
 		return nil, err
@@ -139,7 +141,7 @@ func (l *level) beforeFill(c *call, cl *cells) int {
 		return 0
 	}
 	n, keep := 0, 0
-	for first := l.win.start(c.fill.Min); n < len(cl.times) && cl.times[n] < first; n++ {
+	for first := l.win.Start(c.fill.Min); n < len(cl.times) && cl.times[n] < first; n++ {
 		if cl.v.IsValid(n) {
 			keep = n
 		}
@@ -169,7 +171,7 @@ func (l *level) cutLookBack(c *call, cl *cells) {
 		return
 	}
 	n := 0
-	if first, last := l.win.start(c.rng.Min), l.win.start(c.rng.Max); l.asc {
+	if first, last := l.win.Start(c.rng.Min), l.win.Start(c.rng.Max); l.asc {
 		for n < len(cl.times) && cl.times[n] < first {
 			n++
 		}
@@ -209,8 +211,8 @@ func (r *callRun) slotCells(c *call, g int32) *cells {
 			return
 		}
 		start := c.scan.startOf(w)
-		if l.win.none() {
-			start = resultTime(l.rng.Min)
+		if l.win.None() {
+			start = window.ResultTime(l.rng.Min)
 			if l.open {
 				start = 0
 			}

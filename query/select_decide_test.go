@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/query/result"
 )
 
 // randomPredicate is a predicate over f, i, u, b, s, the tag h and what nobody has.
@@ -70,7 +71,7 @@ func TestDecide(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", q, err)
 				}
-				mustOK(t, x.answer(l, func(r *Result) error {
+				mustOK(t, x.answer(l, func(r *result.Result) error {
 					answers[k] = append(answers[k], seriesTexts(r.Series)...)
 					return nil
 				}))

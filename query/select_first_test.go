@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/query/result"
 )
 
 // TestFirstWindows holds statements with LIMIT, which may fold the first
@@ -21,13 +22,13 @@ func TestFirstWindows(t *testing.T) {
 	m.shardSpan = 24 * 3600e9
 	m.chunkRows = 1 + rnd.IntN(30)
 	modelData(rnd, m)
-	ask := func(q string) []*Series {
+	ask := func(q string) []*result.Series {
 		t.Helper()
 		res, err := collectSelect(context.Background(), m, q, SelectOptions{Workers: 1 + rnd.IntN(3), Now: time.Unix(1500400000, 0)})
 		if err != nil {
 			t.Fatalf("seed %d: %s: %v", seed, q, err)
 		}
-		var out []*Series
+		var out []*result.Series
 		for _, r := range res {
 			out = append(out, r.Series...)
 		}
@@ -41,9 +42,9 @@ func TestFirstWindows(t *testing.T) {
 		every := []string{"1m", "7m", "1h"}[rnd.IntN(3)]
 		q := fmt.Sprintf("SELECT %s FROM m %s GROUP BY time(%s)%s fill(%s)", fields, bounds, every, group, fill)
 		limit, offset := 1+rnd.IntN(20), rnd.IntN(3)*rnd.IntN(9)
-		var want []*Series
+		var want []*result.Series
 		for _, s := range ask(q) {
-			lo, hi := rowWindow(s.Rows, limit, offset)
+			lo, hi := result.RowWindow(s.Rows, limit, offset)
 			if lo >= hi {
 				continue
 			}

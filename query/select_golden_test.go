@@ -16,6 +16,8 @@ import (
 	"tsdbd/internal/testkit/golden"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/result"
+	"tsdbd/query/window"
 )
 
 var (
@@ -165,7 +167,7 @@ func answerSelect(m *memStore, c *golden.Case, workers int) any {
 		var series []any
 		var inf error
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		err := runSelect(ctx, s.(*influxql.SelectStatement), m, opt, func(r *Result) error {
+		err := runSelect(ctx, s.(*influxql.SelectStatement), m, opt, func(r *result.Result) error {
 			for _, s := range r.Series {
 				one, err := seriesJSON(s, c)
 				if err != nil {
@@ -205,7 +207,7 @@ func (m *memStore) into(b *IntoBatch) error {
 		return fmt.Errorf("retention policy not found: %s", rp)
 	}
 	name := func(at int64) *memShard {
-		return d.rps[rp][at-floorMod(at-4*24*3600e9, m.shardSpan)]
+		return d.rps[rp][at-window.FloorMod(at-4*24*3600e9, m.shardSpan)]
 	}
 	var conflict error
 	for j, f := range b.Fields {
@@ -243,7 +245,7 @@ func (m *memStore) into(b *IntoBatch) error {
 	return conflict
 }
 
-func seriesJSON(s *Series, c *golden.Case) (any, error) {
+func seriesJSON(s *result.Series, c *golden.Case) (any, error) {
 	out := map[string]any{"name": s.Name}
 	var cols []any
 	for _, n := range s.Columns {

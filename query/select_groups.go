@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // groupTable numbers the output series of a level: measurement and values of
@@ -179,7 +180,7 @@ func (l *level) limitSeries(t *groupTable, us []*unit) []*unit {
 	slices.SortFunc(ids, t.compare)
 	ids = slices.Compact(ids)
 	lo := min(l.soffset, len(ids))
-	hi := min(addLimits(lo, l.slimit), len(ids))
+	hi := min(result.AddLimits(lo, l.slimit), len(ids))
 	keep := map[int32]bool{}
 	for _, id := range ids[lo:hi] {
 		keep[id] = true

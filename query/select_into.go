@@ -6,6 +6,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/result"
 )
 
 // intoRows is how many rows SELECT INTO gathers before it writes them.
@@ -13,7 +14,7 @@ const intoRows = 10000
 
 // runInto executes SELECT INTO: the rows go to SelectOptions.Into, the answer
 // is how many there were.
-func (x *exec) runInto(l *level, emit func(*Result) error) error {
+func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 	if x.opt.Into == nil {
 		return errors.New("SELECT INTO is not supported here")
 	}
@@ -107,7 +108,7 @@ func (x *exec) runInto(l *level, emit func(*Result) error) error {
 	if err != nil {
 		return err
 	}
-	return emit(&Result{Series: []*Series{{
+	return emit(&result.Result{Series: []*result.Series{{
 		Name: "result", Columns: []string{"time", "written"}, Rows: 1,
 		Values: []column.Vector{{Type: model.Integer, Ints: []int64{0}}, {Type: model.Integer, Ints: []int64{written}}},
 	}}})

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/query/result"
+
 	"github.com/influxdata/influxql"
 )
 
@@ -23,14 +25,14 @@ func limitsStore(t testing.TB) *memStore {
 }
 
 // collectSelect runs a statement and returns its Results.
-func collectSelect(ctx context.Context, m *memStore, q string, opt SelectOptions) ([]*Result, error) {
+func collectSelect(ctx context.Context, m *memStore, q string, opt SelectOptions) ([]*result.Result, error) {
 	parsed, err := Parse(q, nil)
 	if err != nil {
 		return nil, err
 	}
 	opt.Database, opt.DefaultRP = "d", m.defaultRP
-	var out []*Result
-	err = runSelect(ctx, selectOf(parsed), m, opt, func(r *Result) error {
+	var out []*result.Result
+	err = runSelect(ctx, selectOf(parsed), m, opt, func(r *result.Result) error {
 		out = append(out, r)
 		return nil
 	})
@@ -211,7 +213,7 @@ func TestSelectChunks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var joined []*Series
+			var joined []*result.Series
 			for i, r := range parts {
 				if len(r.Series) != 1 || r.Series[0].Rows > size || r.Series[0].Rows == 0 {
 					t.Fatalf("%s in %d: result %d has %d series", q, size, i, len(r.Series))
@@ -238,7 +240,7 @@ func TestSelectChunks(t *testing.T) {
 	}
 }
 
-func seriesTexts(list []*Series) []string {
+func seriesTexts(list []*result.Series) []string {
 	var out []string
 	for _, s := range list {
 		out = append(out, fmt.Sprint(s.Name, s.Tags, s.Columns, s.Rows))

@@ -16,6 +16,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
+	"tsdbd/query/window"
 )
 
 // memStore is a storage in memory, fed with line protocol. How it cuts series
@@ -126,7 +127,7 @@ func (m *memStore) put(db, rp, key string, at int64, vals map[string]memValue) {
 		d.names = append(d.names, key)
 	}
 	// Groups are counted from a Monday, as InfluxDB's.
-	start := at - floorMod(at-4*24*3600e9, m.shardSpan)
+	start := at - window.FloorMod(at-4*24*3600e9, m.shardSpan)
 	if start > at {
 		start = math.MinInt64
 	}

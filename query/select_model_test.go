@@ -14,6 +14,7 @@ import (
 
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/query/window"
 )
 
 // The model of a query: the rule written down once more, a value at a time,
@@ -224,7 +225,7 @@ func modelQuery(t *testing.T, rnd *rand.Rand, m *memStore, points []modelPoint) 
 			g = p.host
 		}
 		if every > 0 {
-			w = p.t - floorMod(p.t-shift, every)
+			w = p.t - window.FloorMod(p.t-shift, every)
 		}
 		if field == "i" {
 			v = float64(p.i)
@@ -257,7 +258,7 @@ func modelQuery(t *testing.T, rnd *rand.Rand, m *memStore, points []modelPoint) 
 		times := slices.Sorted(maps.Keys(have))
 		if fill != "none" {
 			times = nil
-			for w := lo - floorMod(lo-shift, every); w <= hi; w += every {
+			for w := lo - window.FloorMod(lo-shift, every); w <= hi; w += every {
 				times = append(times, w)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 var errTooManyWindows = errors.New("too many GROUP BY time windows: narrow the time range or widen the interval")
@@ -43,12 +44,12 @@ func (x *exec) run(l *level, emit func(*frame) error) error {
 
 // wanted returns how many rows of a series can be needed, 0 for all.
 func (l *level) wanted() int {
-	n := addLimits(l.stmt.Limit, l.stmt.Offset)
+	n := result.AddLimits(l.stmt.Limit, l.stmt.Offset)
 	switch {
 	case l.stmt.Limit <= 0:
 		return l.most
 	case l.most > 0:
-		return min(n, addLimits(l.most, l.stmt.Offset))
+		return min(n, result.AddLimits(l.most, l.stmt.Offset))
 	}
 	return n
 }
@@ -87,7 +88,7 @@ func (o *seriesOut) rows(times []int64, values []column.Vector) error {
 		o.skip -= lo
 	}
 	if o.left >= 0 {
-		hi = min(hi, addLimits(lo, o.left))
+		hi = min(hi, result.AddLimits(lo, o.left))
 		o.left -= hi - lo
 	}
 	if lo >= hi {
@@ -534,7 +535,7 @@ func (x *exec) streamFirst(l *level, u *unit, r model.TimeRange, out *seriesOut,
 	before := x.used.Load()
 	for !r.Empty() && !out.full() {
 		if out.left > 0 {
-			limit = min(limit, addLimits(out.skip, out.left))
+			limit = min(limit, result.AddLimits(out.skip, out.left))
 		}
 		s := r
 		if uint64(r.Max-r.Min) >= width {

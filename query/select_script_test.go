@@ -16,6 +16,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/result"
 )
 
 var updateScripts = flag.Bool("update", false, "rewrite the answers in testdata/select")
@@ -140,7 +141,7 @@ func (s *selectScript) answer(q, rp string, workers int) string {
 	opt := SelectOptions{Database: "d", RetentionPolicy: rp, DefaultRP: s.m.defaultRP, Workers: workers, Now: time.Unix(2*86400, 0).UTC()}
 	opt.Into = func(_ context.Context, b *IntoBatch) error { return s.m.into(b) }
 	var out strings.Builder
-	err = runSelect(context.Background(), parsed.Statements[0].(*influxql.SelectStatement), s.m, opt, func(r *Result) error {
+	err = runSelect(context.Background(), parsed.Statements[0].(*influxql.SelectStatement), s.m, opt, func(r *result.Result) error {
 		for _, table := range r.Series {
 			out.WriteString(tableText(table))
 		}
@@ -153,7 +154,7 @@ func (s *selectScript) answer(q, rp string, workers int) string {
 }
 
 // tableText prints a table as the influx shell does.
-func tableText(s *Series) string {
+func tableText(s *result.Series) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\nname: %s\n", s.Name)
 	if len(s.Tags) > 0 {

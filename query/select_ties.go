@@ -12,7 +12,7 @@ import (
 // and the larger value where the second one has the same time. That is per shard,
 // and of fewer than manySeries. Among the rows of subqueries the largest stays.
 func (r *callRun) settleTies(p *aggPlan) error {
-	if !p.win.none() || slices.ContainsFunc(r.l.sources, func(s *source) bool { return s.sub != nil }) {
+	if !p.win.None() || slices.ContainsFunc(r.l.sources, func(s *source) bool { return s.sub != nil }) {
 		return nil
 	}
 	for i := range p.slots {

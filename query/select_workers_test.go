@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/query/result"
 )
 
 // profiled runs a statement with counting cursors.
@@ -25,7 +26,7 @@ func profiled(t *testing.T, m *memStore, q string, workers int) ([]string, *prof
 	l, err := x.plan(selectOf(parsed))
 	mustOK(t, err)
 	var out []string
-	mustOK(t, x.answer(l, func(r *Result) error {
+	mustOK(t, x.answer(l, func(r *result.Result) error {
 		out = append(out, seriesTexts(r.Series)...)
 		return nil
 	}))

@@ -15,6 +15,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // Cardinalities are exact here: they come from the index's sets of series. The
@@ -215,10 +216,10 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 			return strings.Compare(x.Value, y.Value)
 		}))
 	})
-	var tables []*Series
+	var tables []*result.Series
 	for _, g := range order {
 		if n := g.count(); n > 0 {
-			t := valueTable(g.name, []string{c.column}, []any{n})
+			t := result.ValueTable(g.name, []string{c.column}, []any{n})
 			t.Tags = g.tags
 			tables = append(tables, t)
 		}
@@ -363,7 +364,7 @@ func (s *session) estimated(database string, total func(*indexView) (int64, erro
 			return err
 		}
 	}
-	return s.out.whole([]*Series{valueTable("", []string{columnEstimate}, []any{n})})
+	return s.out.whole([]*result.Series{result.ValueTable("", []string{columnEstimate}, []any{n})})
 }
 
 func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatement) error {
@@ -438,10 +439,10 @@ func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalitySt
 		}
 	}
 	tags.Sort()
-	var tables []*Series
+	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(counters)) {
 		if n := counters[name].count(); n > 0 {
-			t := valueTable(name, []string{columnCount}, []any{n})
+			t := result.ValueTable(name, []string{columnCount}, []any{n})
 			t.Tags = tags
 			tables = append(tables, t)
 		}

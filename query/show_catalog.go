@@ -9,16 +9,17 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/query/result"
 )
 
 func (s *session) showDatabases() error {
-	t := stringTable("databases", "name")
+	t := result.StringTable("databases", "name")
 	for _, db := range s.catalog().Databases {
 		if s.req.MaySee == nil || s.req.MaySee(db.Name) {
-			t.addRow(db.Name)
+			t.AddRow(db.Name)
 		}
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }
 
 // showRetentionPolicies has InfluxDB's two columns of write limits only where
@@ -37,15 +38,15 @@ func (s *session) showRetentionPolicies(st *influxql.ShowRetentionPoliciesStatem
 		columns = append(columns, "futureWriteLimit", "pastWriteLimit")
 		types = append(types, model.String, model.String)
 	}
-	t := newTable("", append(types, model.Boolean), append(columns, "default")...)
+	t := result.NewTable("", append(types, model.Boolean), append(columns, "default")...)
 	for _, rp := range db.RetentionPolicies {
 		row := []any{rp.Name, rp.Duration.String(), rp.ShardGroupDuration.String(), rp.ReplicaN}
 		if limits {
 			row = append(row, rp.FutureWriteLimit.String(), rp.PastWriteLimit.String())
 		}
-		t.addRow(append(row, rp.Name == db.DefaultRetentionPolicy)...)
+		t.AddRow(append(row, rp.Name == db.DefaultRetentionPolicy)...)
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }
 
 func formatTime(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
@@ -60,16 +61,16 @@ func expiryTime(rp *meta.RetentionPolicy, g *meta.ShardGroup) string {
 }
 
 func (s *session) showShards() error {
-	var tables []*Series
+	var tables []*result.Series
 	for _, db := range s.catalog().Databases {
-		t := newTable(db.Name,
+		t := result.NewTable(db.Name,
 			[]model.FieldType{model.Integer, model.String, model.String, model.Integer, model.String, model.String, model.String, model.String},
 			"id", "database", "retention_policy", "shard_group", "start_time", "end_time", "expiry_time", "owners")
 		for _, rp := range db.RetentionPolicies {
 			for i := range rp.ShardGroups {
 				g := &rp.ShardGroups[i]
 				for _, shard := range g.Shards {
-					t.addRow(int64(shard.ID), db.Name, rp.Name, int64(g.ID), formatTime(g.Start), formatTime(g.End), expiryTime(rp, g), "")
+					t.AddRow(int64(shard.ID), db.Name, rp.Name, int64(g.ID), formatTime(g.Start), formatTime(g.End), expiryTime(rp, g), "")
 				}
 			}
 		}
@@ -79,26 +80,26 @@ func (s *session) showShards() error {
 }
 
 func (s *session) showShardGroups() error {
-	t := newTable("shard groups",
+	t := result.NewTable("shard groups",
 		[]model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
 		"id", "database", "retention_policy", "start_time", "end_time", "expiry_time")
 	for _, db := range s.catalog().Databases {
 		for _, rp := range db.RetentionPolicies {
 			for i := range rp.ShardGroups {
 				g := &rp.ShardGroups[i]
-				t.addRow(int64(g.ID), db.Name, rp.Name, formatTime(g.Start), formatTime(g.End), expiryTime(rp, g))
+				t.AddRow(int64(g.ID), db.Name, rp.Name, formatTime(g.Start), formatTime(g.End), expiryTime(rp, g))
 			}
 		}
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }
 
 func (s *session) showUsers() error {
-	t := newTable("", []model.FieldType{model.String, model.Boolean}, "user", "admin")
+	t := result.NewTable("", []model.FieldType{model.String, model.Boolean}, "user", "admin")
 	for _, u := range s.catalog().Users {
-		t.addRow(u.Name, u.Admin)
+		t.AddRow(u.Name, u.Admin)
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }
 
 func (s *session) showGrants(st *influxql.ShowGrantsForUserStatement) error {
@@ -106,22 +107,22 @@ func (s *session) showGrants(st *influxql.ShowGrantsForUserStatement) error {
 	if u == nil {
 		return meta.ErrUserNotFound
 	}
-	t := stringTable("", "database", "privilege")
+	t := result.StringTable("", "database", "privilege")
 	for _, db := range slices.Sorted(maps.Keys(u.Privileges)) {
-		t.addRow(db, u.Privileges[db].String())
+		t.AddRow(db, u.Privileges[db].String())
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }
 
 func (s *session) showContinuousQueries() error {
-	var tables []*Series
+	var tables []*result.Series
 	for _, db := range s.catalog().Databases {
 		if s.req.MayRead != nil && !s.req.MayRead(db.Name) {
 			continue
 		}
-		t := stringTable(db.Name, "name", "query")
+		t := result.StringTable(db.Name, "name", "query")
 		for _, cq := range db.ContinuousQueries {
-			t.addRow(cq.Name, cq.Query)
+			t.AddRow(cq.Name, cq.Query)
 		}
 		tables = append(tables, t)
 	}
@@ -130,13 +131,13 @@ func (s *session) showContinuousQueries() error {
 
 // showSubscriptions shows the destinations as arrays.
 func (s *session) showSubscriptions() error {
-	var tables []*Series
+	var tables []*result.Series
 	for _, db := range s.catalog().Databases {
-		t := stringTable(db.Name, "retention_policy", "name", "mode", "destinations")
+		t := result.StringTable(db.Name, "retention_policy", "name", "mode", "destinations")
 		t.Lists = map[int][][]string{3: nil}
 		for _, rp := range db.RetentionPolicies {
 			for _, sub := range rp.Subscriptions {
-				t.addRow(rp.Name, sub.Name, sub.Mode, "")
+				t.AddRow(rp.Name, sub.Name, sub.Mode, "")
 				t.Lists[3] = append(t.Lists[3], sub.Destinations)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/query/result"
 )
 
 // exploreRows is how many rows SHOW CARDINALITY has without LIMIT.
@@ -106,26 +107,26 @@ func (st *showCardinality) run(s *session) error {
 	if name == "" {
 		name = "cardinality"
 	}
-	var t *Series
+	var t *result.Series
 	switch {
 	case st.key != "":
-		t = newTable(name, []model.FieldType{model.String, model.Integer}, "value", "series")
+		t = result.NewTable(name, []model.FieldType{model.String, model.Integer}, "value", "series")
 		for _, v := range found.Values {
-			t.addRow(v.Value, v.Series)
+			t.AddRow(v.Value, v.Series)
 		}
 	case st.measurement != "":
-		t = newTable(name, []model.FieldType{model.String, model.Integer, model.Integer}, "tagKey", "values", "series")
+		t = result.NewTable(name, []model.FieldType{model.String, model.Integer, model.Integer}, "tagKey", "values", "series")
 		for _, k := range found.Keys[:min(limit, len(found.Keys))] {
-			t.addRow(k.Key, k.Values, k.Series)
+			t.AddRow(k.Key, k.Values, k.Series)
 		}
 	default:
-		t = newTable(name, []model.FieldType{model.String, model.Integer}, "measurement", "series")
+		t = result.NewTable(name, []model.FieldType{model.String, model.Integer}, "measurement", "series")
 		for _, m := range found.Measurements[:min(limit, len(found.Measurements))] {
-			t.addRow(m.Name, m.Series)
+			t.AddRow(m.Name, m.Series)
 		}
 	}
 	if t.Rows == 0 {
 		return nil
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }

@@ -14,6 +14,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // showFieldKeys shows the fields of the default or named policy, one row for
@@ -36,7 +37,7 @@ func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
 	if err != nil {
 		return err
 	}
-	var tables []*Series
+	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		list := slices.SortedFunc(maps.Keys(fields[name]), func(a, b column.Field) int {
 			if c := strings.Compare(a.Key, b.Key); c != 0 {
@@ -44,13 +45,13 @@ func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
 			}
 			return strings.Compare(a.Type.String(), b.Type.String())
 		})
-		lo, hi := rowWindow(len(list), st.Limit, st.Offset)
+		lo, hi := result.RowWindow(len(list), st.Limit, st.Offset)
 		if lo >= hi {
 			continue
 		}
-		t := stringTable(name, "fieldKey", "fieldType")
+		t := result.StringTable(name, "fieldKey", "fieldType")
 		for _, f := range list[lo:hi] {
-			t.addRow(f.Key, f.Type.String())
+			t.AddRow(f.Key, f.Type.String())
 		}
 		tables = append(tables, t)
 	}
@@ -173,14 +174,14 @@ func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
 	if err != nil {
 		return err
 	}
-	var tables []*Series
+	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		list := slices.Sorted(maps.Keys(keys[name]))
-		lo, hi := rowWindow(len(list), st.Limit, st.Offset)
+		lo, hi := result.RowWindow(len(list), st.Limit, st.Offset)
 		if lo >= hi {
 			continue
 		}
-		t := stringTable(name, "tagKey")
+		t := result.StringTable(name, "tagKey")
 		t.Values[0].Strings, t.Rows = list[lo:hi], hi-lo
 		tables = append(tables, t)
 	}
@@ -212,7 +213,7 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 	cond.Expr, ofValue = splitValue(cond.Expr)
 	most := math.MaxInt // values of a key that can be shown
 	if st.Limit > 0 && ofValue == nil {
-		most = addLimits(st.Limit, st.Offset)
+		most = result.AddLimits(st.Limit, st.Offset)
 	}
 	type found map[string][][]string // key -> sorted values by shard
 	byMeasurement := map[string]found{}
@@ -245,9 +246,9 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 	if err != nil {
 		return err
 	}
-	var tables []*Series
+	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
-		t := stringTable(name, "key", "value")
+		t := result.StringTable(name, "key", "value")
 		for _, key := range slices.Sorted(maps.Keys(byMeasurement[name])) {
 			n := 0
 			for _, list := range byMeasurement[name][key] {
@@ -261,7 +262,7 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 				t.Values[1].Strings = append(t.Values[1].Strings, value)
 			}
 		}
-		lo, hi := rowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
+		lo, hi := result.RowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
 		if lo >= hi {
 			continue
 		}
@@ -358,7 +359,7 @@ func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
 		set  *roaring.Bitmap
 	}
 	byMeasurement := map[string][]part{}
-	t := stringTable("", "key")
+	t := result.StringTable("", "key")
 	collect := func(v *indexView, m indexMeasurement) error {
 		set, err := s.seriesOf(v, m, cond)
 		if err == nil && !set.IsEmpty() {
@@ -370,7 +371,7 @@ func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
 	// are what needs memory.
 	err = s.eachSourceMeasurement(st.Database, st.Sources, cond.Range, collect, func() error {
 		for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
-			if st.Limit > 0 && len(t.Values[0].Strings) >= addLimits(st.Offset, st.Limit) {
+			if st.Limit > 0 && len(t.Values[0].Strings) >= result.AddLimits(st.Offset, st.Limit) {
 				break
 			}
 			var keys []string
@@ -388,12 +389,12 @@ func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
 	if err != nil {
 		return err
 	}
-	lo, hi := rowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
+	lo, hi := result.RowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
 	if lo >= hi {
 		return nil
 	}
 	t.Values[0].Strings, t.Rows = t.Values[0].Strings[lo:hi], hi-lo
-	return s.out.series([]*Series{t})
+	return s.out.series([]*result.Series{t})
 }
 
 // checkTagOperators refuses comparisons that no tag knows.

@@ -12,6 +12,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // showMeasurements looks at all policies of the database. The forms with a
@@ -48,13 +49,13 @@ func (s *session) showMeasurements(st *influxql.ShowMeasurementsStatement) error
 		}
 		names = append(names, found...)
 	}
-	lo, hi := rowWindow(len(names), st.Limit, st.Offset)
+	lo, hi := result.RowWindow(len(names), st.Limit, st.Offset)
 	if lo >= hi {
 		return nil
 	}
-	t := stringTable("measurements", "name")
+	t := result.StringTable("measurements", "name")
 	t.Values[0].Strings, t.Rows = names[lo:hi], hi-lo
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }
 
 func (s *session) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatement, databases []*meta.Database, keep func(string) bool) error {
@@ -84,15 +85,15 @@ func (s *session) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatemen
 			}
 		}
 	}
-	lo, hi := rowWindow(len(rows), st.Limit, st.Offset)
+	lo, hi := result.RowWindow(len(rows), st.Limit, st.Offset)
 	if lo >= hi {
 		return nil
 	}
-	t := stringTable("measurements", "name", "database", "retention policy")
+	t := result.StringTable("measurements", "name", "database", "retention policy")
 	for _, r := range rows[lo:hi] {
-		t.addRow(r.name, r.database, r.policy)
+		t.AddRow(r.name, r.database, r.policy)
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }
 
 // measurementSource turns WITH MEASUREMENT into a test; nil is all.

@@ -12,6 +12,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/result"
 )
 
 // Statistic is one series of SHOW STATS.
@@ -29,7 +30,7 @@ type Diagnostic struct {
 }
 
 func (s *session) showQueries() error {
-	t := newTable("", []model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
+	t := result.NewTable("", []model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
 		"qid", "query", "database", "duration", "status", "user")
 	for _, q := range s.queries.list() {
 		if s.req.MayRead != nil && q.user != s.req.User {
@@ -39,9 +40,9 @@ func (s *session) showQueries() error {
 		if q.killed {
 			status = "killed"
 		}
-		t.addRow(int64(q.id), q.text, q.database, shorten(q.took).String(), status, q.user)
+		t.AddRow(int64(q.id), q.text, q.database, shorten(q.took).String(), status, q.user)
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }
 
 // shorten cuts a duration to its largest unit.
@@ -95,7 +96,7 @@ func (s *session) showStats(st *influxql.ShowStatsStatement) error {
 	if err != nil {
 		return err
 	}
-	var tables []*Series
+	var tables []*result.Series
 	for _, stat := range all {
 		if st.Module != "" && st.Module != stat.Name {
 			continue
@@ -105,7 +106,7 @@ func (s *session) showStats(st *influxql.ShowStatsStatement) error {
 		for i, key := range keys {
 			values[i] = stat.Values[key]
 		}
-		t := valueTable(stat.Name, keys, values)
+		t := result.ValueTable(stat.Name, keys, values)
 		t.Tags = stat.Tags
 		tables = append(tables, t)
 	}
@@ -193,10 +194,10 @@ func (s *session) showDiagnostics(st *influxql.ShowDiagnosticsStatement) error {
 		}
 		return 0
 	})
-	var tables []*Series
+	var tables []*result.Series
 	for _, d := range all {
 		if st.Module == "" || st.Module == d.Name {
-			tables = append(tables, valueTable(d.Name, d.Columns, d.Values))
+			tables = append(tables, result.ValueTable(d.Name, d.Columns, d.Values))
 		}
 	}
 	return s.out.whole(tables)

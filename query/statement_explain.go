@@ -9,6 +9,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // explain shows how a SELECT is taken apart: for each aggregate, or for the
@@ -31,19 +32,19 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 	if err != nil {
 		return err
 	}
-	t := stringTable("", "QUERY PLAN")
+	t := result.StringTable("", "QUERY PLAN")
 	if len(plan) == 0 {
-		t.addRow("")
+		t.AddRow("")
 	}
 	for i, part := range plan {
 		if i > 0 {
-			t.addRow("")
+			t.AddRow("")
 		}
 		for _, line := range part {
-			t.addRow(line)
+			t.AddRow(line)
 		}
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }
 
 // explainLevel returns the lines of each part of a plan, subqueries included.
@@ -139,7 +140,7 @@ func (s *session) explainAnalyze(stmt *influxql.SelectStatement, opt SelectOptio
 	}
 	planned := time.Since(start)
 	var series, rows int
-	err = x.answer(l, func(r *Result) error {
+	err = x.answer(l, func(r *result.Result) error {
 		for _, t := range r.Series {
 			rows += t.Rows
 			if !t.Partial {
@@ -161,9 +162,9 @@ func (s *session) explainAnalyze(stmt *influxql.SelectStatement, opt SelectOptio
 	n.add("execution_time: %s", shortTime(total-planned))
 	n.add("total_time: %s", shortTime(total))
 	prof.describe(n)
-	t := stringTable("", "EXPLAIN ANALYZE")
+	t := result.StringTable("", "EXPLAIN ANALYZE")
 	for _, line := range root.lines([]string{"."}, "") {
-		t.addRow(line)
+		t.AddRow(line)
 	}
-	return s.out.whole([]*Series{t})
+	return s.out.whole([]*result.Series{t})
 }

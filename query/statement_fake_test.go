@@ -17,6 +17,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // fakeStore is a catalog and an index in memory: enough storage for statements
@@ -358,7 +359,7 @@ func (b *brokenStore) View(db, rp string, r model.TimeRange) (scan.View, error) 
 var errBroken = errors.New("broken")
 
 // resultText is a result on one line, for tables of cases.
-func resultText(r *Result) string {
+func resultText(r *result.Result) string {
 	if r.Err != nil {
 		return "error: " + r.Err.Error()
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"tsdbd/query/result"
+
 	"github.com/influxdata/influxql"
 )
 
@@ -43,7 +45,7 @@ func FuzzStatements(f *testing.F) {
 			HashPassword:  func(p string) (string, error) { return p, nil },
 			CheckPassword: func(hash, p string) bool { return hash == p },
 		})
-		_ = e.Execute(context.Background(), q, ExecuteOptions{Database: db, ChunkSize: chunk % 3}, func(r *Result) error {
+		_ = e.Execute(context.Background(), q, ExecuteOptions{Database: db, ChunkSize: chunk % 3}, func(r *result.Result) error {
 			if r.Err != nil && strings.Contains(r.Err.Error(), "[panic:") {
 				t.Errorf("%s: %v", text, r.Err)
 			}

@@ -1,6 +1,9 @@
 package query
 
-import "github.com/influxdata/influxql"
+import (
+	"github.com/influxdata/influxql"
+	"tsdbd/query/result"
+)
 
 // selectStatement runs a SELECT. Its sources are normalized.
 func (s *session) selectStatement(st *influxql.SelectStatement) error {
@@ -26,7 +29,7 @@ func (s *session) selectOptions() SelectOptions {
 		if s.out == nil {
 			return // a continuous query of the server's own
 		}
-		s.out.messages = append(s.out.messages, Message{Level: "warning", Text: text})
+		s.out.messages = append(s.out.messages, result.Message{Level: "warning", Text: text})
 	}
 	return opt
 }

@@ -15,6 +15,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // lookContext counts how often it was asked whether it has ended since a chunk
@@ -186,7 +187,7 @@ func runStop(ctx *lookContext, m *memStore, q string, workers int, emit func()) 
 		return err
 	}
 	opt := SelectOptions{Database: "d", DefaultRP: m.defaultRP, Workers: workers}
-	return runSelect(ctx, selectOf(parsed), &lookStore{m, ctx}, opt, func(*Result) error { emit(); return nil })
+	return runSelect(ctx, selectOf(parsed), &lookStore{m, ctx}, opt, func(*result.Result) error { emit(); return nil })
 }
 
 func selectOf(q *influxql.Query) *influxql.SelectStatement {

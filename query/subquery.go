@@ -147,10 +147,10 @@ func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g
 // within returns the rows of a subquery that a call over rng sees; others were
 // read for calls that look further back. A row of a window has its start.
 func (l *level) within(rs *rowset, rng model.TimeRange) *rowset {
-	if rng == l.read || l.win.none() {
+	if rng == l.read || l.win.None() {
 		return rs
 	}
-	rng.Min = l.win.start(rng.Min)
+	rng.Min = l.win.Start(rng.Min)
 	lo, hi := 0, len(rs.times)
 	for lo < hi && !rng.Contains(rs.times[lo]) {
 		lo++

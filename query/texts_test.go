@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/result"
 )
 
 // textStore has rows of text bytes each, in 4 series.
@@ -65,7 +66,7 @@ func TestChunksOfTexts(t *testing.T) {
 		got, parts := 0, 0
 		err = runSelect(context.Background(), selectOf(parsed), m, SelectOptions{
 			Database: "d", DefaultRP: m.defaultRP, ChunkSize: 1_000_000, Account: account,
-		}, func(r *Result) error {
+		}, func(r *result.Result) error {
 			for _, s := range r.Series {
 				n := textBytes(&s.Values[1], 0, s.Rows)
 				if n > chunkText {

@@ -76,8 +76,8 @@ func steps(times []int64, f func(prev, cur int)) {
 
 func (l *level) derivative(c *call, in *cells) *cells {
 	unit := int64(1e9)
-	if !l.win.none() { // also the outer statement's, of a subquery
-		unit = l.win.every
+	if !l.win.None() { // also the outer statement's, of a subquery
+		unit = l.win.Every
 	}
 	unit = unitOf(c, unit)
 	out := &cells{v: column.Vector{Type: model.Float}}

@@ -56,7 +56,7 @@ func (l *level) holtWinters(c *call, in *cells) (*cells, error) {
 	if len(values) < 2 || len(values) < season {
 		return &cells{}, nil
 	}
-	every := l.win.every
+	every := l.win.Every
 	n := abs(in.times[len(in.times)-1]-in.times[0])/every + 1
 	if n > maxForecast || int64(more) > maxForecast {
 		return nil, errTooManyWindows

@@ -10,6 +10,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model/point"
 	"tsdbd/query"
+	"tsdbd/query/result"
 	"tsdbd/store"
 )
 
@@ -86,7 +87,7 @@ func BenchmarkCardinality(b *testing.B) {
 						if err != nil {
 							b.Fatal(err)
 						}
-						err = e.Execute(b.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *query.Result) error { return r.Err })
+						err = e.Execute(b.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *result.Result) error { return r.Err })
 						if err != nil {
 							b.Fatal(err)
 						}

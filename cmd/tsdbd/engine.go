@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/model/point"
 	"tsdbd/query"
+	"tsdbd/query/result"
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
 )
@@ -51,7 +52,7 @@ func (e engine) Write(ctx context.Context, db, rp string, batch *point.Batch) er
 // runContinuous runs the statement of a continuous query.
 func runContinuous(ctx context.Context, executor *query.Executor, db string, q *influxql.Query) error {
 	var failed error
-	err := executor.Execute(ctx, q, query.ExecuteOptions{Database: db}, func(r *query.Result) error {
+	err := executor.Execute(ctx, q, query.ExecuteOptions{Database: db}, func(r *result.Result) error {
 		if failed == nil {
 			failed = r.Err
 		}

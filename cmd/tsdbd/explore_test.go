@@ -17,6 +17,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/query"
+	"tsdbd/query/result"
 	"tsdbd/store"
 )
 
@@ -103,7 +104,7 @@ func ask(t *testing.T, e *query.Executor, text string) map[string]int64 {
 		t.Fatal(err)
 	}
 	out := map[string]int64{}
-	err = e.Execute(t.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *query.Result) error {
+	err = e.Execute(t.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *result.Result) error {
 		for _, s := range r.Series {
 			name := s.Name
 			for _, tag := range s.Tags {

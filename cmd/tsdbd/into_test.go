@@ -6,6 +6,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/query"
+	"tsdbd/query/result"
 )
 
 // TestIntoStoresWhatAWriteStores: SELECT INTO refuses names that no write may
@@ -25,7 +26,7 @@ func TestIntoStoresWhatAWriteStores(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out []string
-		err = e.Execute(t.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *query.Result) error {
+		err = e.Execute(t.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *result.Result) error {
 			if r.Err != nil {
 				out = append(out, r.Err.Error())
 			}

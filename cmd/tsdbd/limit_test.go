@@ -14,6 +14,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query"
+	"tsdbd/query/result"
 	"tsdbd/store"
 )
 
@@ -113,7 +114,7 @@ func firstRowsStatement(t *testing.T, st *store.Store, text string) (tables [][]
 		t.Fatalf("%s: %v", text, err)
 	}
 	e := query.New(query.Options{Storage: st, Admin: engine{Store: st}})
-	err = e.Execute(t.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *query.Result) error {
+	err = e.Execute(t.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *result.Result) error {
 		for _, s := range r.Series {
 			table := []string{fmt.Sprint(s.Name, s.Tags)}
 			for i := range s.Rows {

@@ -18,6 +18,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model/point"
 	"tsdbd/query"
+	"tsdbd/query/result"
 	"tsdbd/store"
 )
 
@@ -158,7 +159,7 @@ func (s *scaled) run(text string) (tables int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = s.query.Execute(s.b.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *query.Result) error {
+	err = s.query.Execute(s.b.Context(), q, query.ExecuteOptions{Database: "db"}, func(r *result.Result) error {
 		tables += len(r.Series)
 		return r.Err
 	})

@@ -20,6 +20,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/query"
+	"tsdbd/query/result"
 	"tsdbd/store"
 )
 
@@ -76,7 +77,7 @@ func (s *stateServer) ask(q string) string {
 		return err.Error()
 	}
 	var b strings.Builder
-	err = s.ex.Execute(s.t.Context(), parsed, query.ExecuteOptions{Database: "d"}, func(r *query.Result) error {
+	err = s.ex.Execute(s.t.Context(), parsed, query.ExecuteOptions{Database: "d"}, func(r *result.Result) error {
 		fmt.Fprintln(&b, "err", r.Err)
 		for _, t := range r.Series {
 			fmt.Fprintln(&b, t.Name, t.Tags, t.Columns)

@@ -1,4 +1,4 @@
-package query
+package result
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"tsdbd/model/column"
 )
 
-// newTable returns a table without rows. types are the columns' types.
-func newTable(name string, types []model.FieldType, columns ...string) *Series {
+// NewTable returns a table without rows. types are the columns' types.
+func NewTable(name string, types []model.FieldType, columns ...string) *Series {
 	s := &Series{Name: name, Columns: columns, Time: -1, Values: make([]column.Vector, len(columns))}
 	for i := range s.Values {
 		s.Values[i].Type = types[i]
@@ -17,17 +17,17 @@ func newTable(name string, types []model.FieldType, columns ...string) *Series {
 	return s
 }
 
-// stringTable returns a table of strings without rows.
-func stringTable(name string, columns ...string) *Series {
+// StringTable returns a table of strings without rows.
+func StringTable(name string, columns ...string) *Series {
 	types := make([]model.FieldType, len(columns))
 	for i := range types {
 		types[i] = model.String
 	}
-	return newTable(name, types, columns...)
+	return NewTable(name, types, columns...)
 }
 
-// addRow appends a row; the values have the Go types of the columns.
-func (s *Series) addRow(values ...any) {
+// AddRow appends a row; the values have the Go types of the columns.
+func (s *Series) AddRow(values ...any) {
 	for i, value := range values {
 		v := &s.Values[i]
 		switch value := value.(type) {
@@ -50,8 +50,8 @@ func (s *Series) addRow(values ...any) {
 	s.Rows++
 }
 
-// valueTable returns a table of one row.
-func valueTable(name string, columns []string, values []any) *Series {
+// ValueTable returns a table of one row.
+func ValueTable(name string, columns []string, values []any) *Series {
 	types := make([]model.FieldType, len(values))
 	for i, value := range values {
 		switch value.(type) {
@@ -67,23 +67,23 @@ func valueTable(name string, columns []string, values []any) *Series {
 			types[i] = model.Boolean
 		}
 	}
-	s := newTable(name, types, columns...)
-	s.addRow(values...)
+	s := NewTable(name, types, columns...)
+	s.AddRow(values...)
 	return s
 }
 
-// rowWindow returns what LIMIT and OFFSET leave of n rows; limit 0 is no limit.
-func rowWindow(n, limit, offset int) (lo, hi int) {
+// RowWindow returns what LIMIT and OFFSET leave of n rows; limit 0 is no limit.
+func RowWindow(n, limit, offset int) (lo, hi int) {
 	lo = min(max(offset, 0), n)
 	hi = n
 	if limit > 0 {
-		hi = min(n, addLimits(lo, limit))
+		hi = min(n, AddLimits(lo, limit))
 	}
 	return lo, hi
 }
 
-// addLimits adds limits or offsets, each of which may be the largest integer.
-func addLimits(a, b int) int {
+// AddLimits adds limits or offsets, each of which may be the largest integer.
+func AddLimits(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt
 	}

@@ -1,4 +1,4 @@
-package query
+package result
 
 import (
 	"tsdbd/model"

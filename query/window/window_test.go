@@ -1,4 +1,4 @@
-package query
+package window
 
 import (
 	"math/rand/v2"
@@ -14,53 +14,53 @@ func TestWindowsCoverTime(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	zones := []string{"", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/St_Johns"}
 	for range 4000 {
-		w := windows{every: []int64{1, 7e9, 60e9, 1800e9, 3600e9, 7200e9, 10800e9, 86400e9, 7 * 86400e9, 36 * 3600e9}[rnd.IntN(10)]}
-		w.shift = rnd.Int64N(2*w.every+1) - w.every
-		w.shift %= w.every
-		if z := zones[rnd.IntN(len(zones))]; z != "" && w.every >= 60e9 {
+		w := Windows{Every: []int64{1, 7e9, 60e9, 1800e9, 3600e9, 7200e9, 10800e9, 86400e9, 7 * 86400e9, 36 * 3600e9}[rnd.IntN(10)]}
+		w.Shift = rnd.Int64N(2*w.Every+1) - w.Every
+		w.Shift %= w.Every
+		if z := zones[rnd.IntN(len(zones))]; z != "" && w.Every >= 60e9 {
 			loc, err := time.LoadLocation(z)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.loc = loc
+			w.Loc = loc
 		}
 		at := rnd.Int64N(4e18) - 2e18
 		if rnd.IntN(2) == 0 {
 			// Near the changes of the clocks in 2021.
 			at = []int64{1616893200, 1635642000, 1615705200, 1636264800, 1617463800}[rnd.IntN(5)]*1e9 + rnd.Int64N(3*86400e9) - 86400e9
 		}
-		s := w.start(at)
-		next := w.next(s)
+		s := w.Start(at)
+		next := w.Next(s)
 		switch {
 		case s > at || next <= at:
 			t.Fatalf("seed %d: %+v: window of %d is [%d, %d)", seed, w, at, s, next)
-		case w.start(s) != s:
-			t.Fatalf("seed %d: %+v: start %d of %d belongs to %d", seed, w, s, at, w.start(s))
-		case w.start(next) != next:
-			t.Fatalf("seed %d: %+v: window after %d starts at %d, which belongs to %d", seed, w, s, next, w.start(next))
-		case w.start(next-1) != s:
-			t.Fatalf("seed %d: %+v: last instant %d of window %d belongs to %d", seed, w, next-1, s, w.start(next-1))
-		case w.prev(next) != s:
-			t.Fatalf("seed %d: %+v: window before %d is %d, not %d", seed, w, next, w.prev(next), s)
+		case w.Start(s) != s:
+			t.Fatalf("seed %d: %+v: start %d of %d belongs to %d", seed, w, s, at, w.Start(s))
+		case w.Start(next) != next:
+			t.Fatalf("seed %d: %+v: window after %d starts at %d, which belongs to %d", seed, w, s, next, w.Start(next))
+		case w.Start(next-1) != s:
+			t.Fatalf("seed %d: %+v: last instant %d of window %d belongs to %d", seed, w, next-1, s, w.Start(next-1))
+		case w.Prev(next) != s:
+			t.Fatalf("seed %d: %+v: window before %d is %d, not %d", seed, w, next, w.Prev(next), s)
 		}
 	}
 }
 
 func TestWindowsAtTheEnds(t *testing.T) {
 	for _, every := range []int64{1, 10, 60e9, 7 * 86400e9} {
-		w := windows{every: every}
+		w := Windows{Every: every}
 		for _, at := range []int64{model.MinTime, model.MinTime + 1, -1, 0, 1, model.MaxTime - 1, model.MaxTime} {
-			s := w.start(at)
+			s := w.Start(at)
 			if s > at {
 				t.Errorf("window %d of %d starts after it: %d", every, at, s)
 			}
-			if n := w.next(s); n <= at {
+			if n := w.Next(s); n <= at {
 				t.Errorf("window %d after the one of %d starts at %d", every, at, n)
 			}
 		}
 	}
-	none := windows{}
-	if none.start(5) != model.MinTime || resultTime(none.start(5)) != 0 {
+	none := Windows{}
+	if none.Start(5) != model.MinTime || ResultTime(none.Start(5)) != 0 {
 		t.Error("without an interval all time is one window, shown as 0")
 	}
 }

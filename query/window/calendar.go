@@ -1,4 +1,4 @@
-package query
+package window
 
 import (
 	"strconv"
@@ -10,8 +10,8 @@ import (
 	"tsdbd/model"
 )
 
-// monthLength is the longest a month is, but for clocks that are moved in it.
-const monthLength = 31 * 24 * time.Hour
+// MonthLength is the longest a month is, but for clocks that are moved in it.
+const MonthLength = 31 * 24 * time.Hour
 
 // calendarUnits are the units of calendar windows, in months.
 var calendarUnits = []struct {
@@ -19,9 +19,9 @@ var calendarUnits = []struct {
 	months int
 }{{"mo", 1}, {"q", 3}, {"y", 12}}
 
-// calendarMonths returns the months of a length such as 1mo, 2q or 1y, and 0
+// CalendarMonths returns the months of a length such as 1mo, 2q or 1y, and 0
 // for any other text.
-func calendarMonths(text string) int {
+func CalendarMonths(text string) int {
 	for _, u := range calendarUnits {
 		digits, ok := strings.CutSuffix(text, u.suffix)
 		if n, err := strconv.ParseUint(digits, 10, 16); ok && err == nil && n > 0 && n <= 12_000 {
@@ -31,13 +31,13 @@ func calendarMonths(text string) int {
 	return 0
 }
 
-// setCalendar makes w the windows of a text such as "1mo", or "1mo 4d" for
+// SetCalendar makes w the windows of a text such as "1mo", or "1mo 4d" for
 // months that begin on the fifth. GROUP BY carries it as time()'s second
 // argument, where InfluxDB's grammar takes any text and its planner none, so
 // that a statement prints, and is stored, as what can be read again.
-func (w *windows) setCalendar(text string) bool {
+func (w *Windows) SetCalendar(text string) bool {
 	length, offset, shifted := strings.Cut(text, " ")
-	months := calendarMonths(length)
+	months := CalendarMonths(length)
 	if months == 0 {
 		return false
 	}
@@ -48,17 +48,17 @@ func (w *windows) setCalendar(text string) bool {
 			return false
 		}
 	}
-	w.months, w.every, w.shift = months, int64(months)*int64(monthLength), int64(shift)
-	if w.loc == nil {
-		w.loc = time.UTC
+	w.Months, w.Every, w.Shift = months, int64(months)*int64(MonthLength), int64(shift)
+	if w.Loc == nil {
+		w.Loc = time.UTC
 	}
 	return true
 }
 
 // month returns the start of the month that is n months after January 1970.
-func (w *windows) month(n int) int64 {
-	seconds, rest := time.Duration(w.shift)/time.Second, time.Duration(w.shift)%time.Second
-	t := time.Date(1970, time.Month(1+n), 1, 0, 0, int(seconds), int(rest), w.loc)
+func (w *Windows) month(n int) int64 {
+	seconds, rest := time.Duration(w.Shift)/time.Second, time.Duration(w.Shift)%time.Second
+	t := time.Date(1970, time.Month(1+n), 1, 0, 0, int(seconds), int(rest), w.Loc)
 	switch {
 	case !t.After(time.Unix(0, model.MinTime)):
 		return model.MinTime
@@ -69,12 +69,12 @@ func (w *windows) month(n int) int64 {
 }
 
 // calendar returns the month, as in month, that begins the window with t.
-func (w *windows) calendar(t int64) int {
-	year, month, _ := time.Unix(0, t).In(w.loc).Date()
+func (w *Windows) calendar(t int64) int {
+	year, month, _ := time.Unix(0, t).In(w.Loc).Date()
 	n := (year-1970)*12 + int(month) - 1
-	n -= int(floorMod(int64(n), int64(w.months)))
-	for n += w.months; w.month(n) > t || w.month(n) == model.MaxTime; {
-		n -= w.months
+	n -= int(FloorMod(int64(n), int64(w.Months)))
+	for n += w.Months; w.month(n) > t || w.month(n) == model.MaxTime; {
+		n -= w.Months
 	}
 	return n
 }

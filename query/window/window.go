@@ -1,0 +1,159 @@
+package window
+
+import (
+	"math"
+	"time"
+
+	"tsdbd/model"
+)
+
+func FloorMod(a, b int64) int64 {
+	m := a % b
+	if m < 0 {
+		m += b
+	}
+	return m
+}
+
+func FloorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// Windows cuts time into the intervals of GROUP BY time. The zero value is one
+// window that holds all time.
+type Windows struct {
+	Every   int64
+	Shift   int64
+	Loc     *time.Location // nil: UTC
+	Months  int            // of calendar windows, which have a loc; every is then the longest they are but for moved clocks
+	Refused error          // what is wrong with the offset, told after all else
+}
+
+func (w *Windows) None() bool { return w.Every <= 0 }
+
+// Asked reports whether the statement names an interval, though it be negative,
+// which makes no windows.
+func (w *Windows) Asked() bool { return w.Every != 0 }
+
+func (w *Windows) zone(t int64) int64 {
+	_, off := time.Unix(0, t).In(w.Loc).Zone()
+	return int64(off) * int64(time.Second)
+}
+
+// since returns the time from the start of the window that holds t, in UTC.
+func (w *Windows) since(t int64) int64 {
+	return FloorMod(FloorMod(t, w.Every)-w.Shift, w.Every) // t-w.shift might overflow
+}
+
+// Start returns the start of the window that holds t. Windows are counted from
+// the epoch (in the wall clock of the zone, if there is one) and moved by the
+// offset. The first window of all time starts at model.MinTime.
+func (w *Windows) Start(t int64) int64 {
+	if w.Every <= 0 {
+		return model.MinTime
+	}
+	if w.Months > 0 {
+		return w.month(w.calendar(t))
+	}
+	if w.Loc == nil {
+		dt := w.since(t)
+		if model.MinTime+dt >= t {
+			return model.MinTime
+		}
+		return t - dt
+	}
+	return w.zoned(t)
+}
+
+// zoned is start in a time zone. Windows begin where the wall clock shows a
+// multiple of the interval. A time that the clock skips begins when the clock
+// is moved, and of a time that comes twice only the first counts, unless the
+// clock is moved by a window or more.
+func (w *Windows) zoned(t int64) int64 {
+	at := time.Unix(0, t).In(w.Loc)
+	_, seconds := at.Zone()
+	off := int64(seconds) * int64(time.Second)
+	wall := t + off - FloorMod(t+off-w.Shift, w.Every)
+	start := wall - off
+	if start <= model.MinTime || start > t {
+		return model.MinTime
+	}
+	first, _ := at.ZoneBounds()
+	if first.IsZero() || first.Unix() < model.MinTime/int64(time.Second) {
+		return start
+	}
+	moved := first.UnixNano()
+	by := off - w.zone(moved-1) // the clock was moved forward by
+	switch {
+	case start >= moved:
+		if by < 0 && -by < w.Every && start-moved < -by {
+			return start + by // the same time before the clock was moved back
+		}
+		return start
+	case by > 0 && by < w.Every && wall >= moved+off-by:
+		return moved
+	}
+	return w.zoned(moved - 1)
+}
+
+// AfterTime lies after every time.
+const AfterTime = math.MaxInt64
+
+// Next returns the start of the window after the one that starts at start, or
+// AfterTime if it is the last.
+func (w *Windows) Next(start int64) int64 {
+	if w.Months > 0 {
+		return w.month(w.calendar(start) + w.Months)
+	}
+	if w.None() {
+		return AfterTime
+	}
+	if start == model.MinTime && w.Loc == nil {
+		// The first window is cut off by the start of time.
+		return start + w.Every - w.since(start)
+	}
+	next := start + w.Every
+	if next < start {
+		return AfterTime
+	}
+	if w.Loc == nil {
+		return next
+	}
+	s := w.Start(next)
+	for d := w.Every/4 + 1; s <= start; d += w.Every/4 + 1 {
+		if next > model.MaxTime-d {
+			return AfterTime
+		}
+		s = w.Start(next + d)
+	}
+	for {
+		between := w.Start(s - 1)
+		if between <= start {
+			return s
+		}
+		s = between
+	}
+}
+
+// Prev returns the start of the window before the one that starts at start.
+func (w *Windows) Prev(start int64) int64 {
+	if start <= model.MinTime+w.Every {
+		return model.MinTime
+	}
+	if w.Loc == nil {
+		return start - w.Every
+	}
+	return w.Start(start - 1)
+}
+
+// ResultTime is the time shown for a window that starts at start.
+func ResultTime(start int64) int64 {
+	if start == model.MinTime {
+		return 0
+	}
+	return start
+}
