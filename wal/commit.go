@@ -231,8 +231,8 @@ func (l *Log) refuse(group []*request, err error) int {
 
 // build assigns sequences to requests from the front of group and puts their
 // records into the buffer, as many as fit into the active segment. An entry
-// larger than a segment goes into an empty one. With reserve set, only deletes
-// are taken and may use the space kept for them.
+// larger than a segment goes into an empty one. With reserve set, only
+// entries that free space are taken, and may use what is kept for them.
 func (l *Log) build(group []*request, reserve bool) int {
 	a := l.files.active
 	limit := a.limit(reserve)
@@ -246,7 +246,7 @@ func (l *Log) build(group []*request, reserve bool) int {
 		mark = 0
 	}
 	for i, q := range group {
-		if reserve && len(q.entry.Writes) > 0 {
+		if e := q.entry; reserve && !e.Frees && len(e.Deletes) == 0 {
 			return i
 		}
 		sequence++
@@ -255,7 +255,7 @@ func (l *Log) build(group []*request, reserve bool) int {
 		l.defined.Append(q.entry, q.encoder.IDs, func(block []byte, packed bool) {
 			l.buffer = appendDefinitions(l.buffer, a.number, sequence, mark, block, packed)
 		})
-		l.buffer = appendEntryRecords(l.buffer, a.number, sequence, mark, q.encoder.Payload)
+		l.buffer = appendEntryRecords(l.buffer, a.number, sequence, typeOf(q.entry), mark, q.encoder.Payload)
 		if a.end+int64(len(l.buffer)) > limit && (reserve || i > 0 || a.end > segmentHeaderSize) {
 			l.buffer = l.buffer[:was]
 			l.defined.Reset() // some of it was just taken back

@@ -22,7 +22,7 @@ func sample(t testing.TB) (*vfstest.FS, map[uint64]string) {
 	t.Helper()
 	fs := vfstest.New()
 	want := map[uint64]string{}
-	w := entrytest.NewWorld(rand.New(rand.NewPCG(3, 4)))
+	w := entrytest.NewWorld(rand.New(rand.NewPCG(3, 5)))
 	l, _ := open(t, Options{FS: fs, SegmentBytes: 4 << 10})
 	for i := range 12 {
 		e := w.Entry(3)
@@ -352,7 +352,7 @@ func TestMissingEntries(t *testing.T) {
 		var d entry.Definitions
 		var b []byte
 		d.Append(e, c.IDs, func(block []byte, packed bool) { b = appendDefinitions(b, 7, sequence, mark, block, packed) })
-		b = appendEntryRecords(b, 7, sequence, mark, c.Payload)
+		b = appendEntryRecords(b, 7, sequence, typeEntry, mark, c.Payload)
 		return append(dst, b...)
 	}
 	header := segmentHeader{epoch: 1, number: 7, first: 1}.append(nil)
@@ -393,7 +393,7 @@ func TestReplayTwice(t *testing.T) {
 		if err := c.Encode(e); err != nil {
 			t.Fatal(err)
 		}
-		return appendEntryRecords(nil, 2, sequence, 0, c.Payload)
+		return appendEntryRecords(nil, 2, sequence, typeEntry, 0, c.Payload)
 	}
 	n := len(record(1))
 	size := segmentHeaderSize + 3*n + 1

@@ -366,6 +366,16 @@ func TestNoSpaceForSegment(t *testing.T) {
 		t.Fatalf("delete on a full disk: %v", err)
 	}
 	want[d.Sequence] = entrytest.Text(d)
+	// And so do commands that make room, but no others.
+	if err := l.Append(&entry.Entry{Command: make([]byte, 800)}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("command on a full disk: %v", err)
+	}
+	refused++
+	drop := &entry.Entry{Command: make([]byte, 800), Frees: true}
+	if err := l.Append(drop); err != nil {
+		t.Fatalf("drop on a full disk: %v", err)
+	}
+	want[drop.Sequence] = entrytest.Text(drop)
 	// And so do writes once there is space again.
 	fs.SetLimit(0)
 	time.Sleep(retryAfter + 10*time.Millisecond)
@@ -586,5 +596,26 @@ func TestCloseSyncsOnFullDisk(t *testing.T) {
 	defer l.Close()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("entries %v, want %v", got, want)
+	}
+}
+
+// TestLongCommand cuts a command into several records, between other entries.
+func TestLongCommand(t *testing.T) {
+	fs := vfstest.New()
+	l, _ := open(t, Options{FS: fs})
+	want := map[uint64]string{}
+	for _, e := range []*entry.Entry{
+		entrytest.Note(entrytest.Series(1), 1, 10, "before"),
+		{Command: []byte(strings.Repeat("x", 2*maxPayload+1))},
+		entrytest.Note(entrytest.Series(1), 1, 10, "after"),
+	} {
+		s := mustAppend(t, l, e)
+		want[e.Sequence] = s
+	}
+	mustClose(t, l)
+	l, got := open(t, Options{FS: fs})
+	mustClose(t, l)
+	if !maps.Equal(got, want) || len(l.Damage()) != 0 {
+		t.Fatalf("%d entries of %d, damage %v", len(got), len(want), l.Damage())
 	}
 }

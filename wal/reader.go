@@ -40,6 +40,7 @@ type reader struct {
 	parts    []byte
 	pending  int64
 	sequence uint64
+	kind     byte // of the parts
 	nextPart int
 	// delivered counts entries, opening is the sequence of the first record.
 	delivered int
@@ -160,7 +161,7 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 			} else if r.pending < 0 {
 				r.pending, r.sequence, r.nextPart = off, h.sequence, 0
 			}
-		case typeEntry:
+		case typeEntry, typeCommand:
 			if err := r.entry(off, next, h, payload); err != nil {
 				return off, false, 0, err
 			}
@@ -172,8 +173,9 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 // breaksOff says that h does not go on with the pending entry.
 func (r *reader) breaksOff(h recordHeader) bool {
 	return h.sequence != r.sequence ||
-		h.kind != typeEntry && (h.kind == typeEnd || r.nextPart > 0) ||
-		h.kind == typeEntry && int(h.part) != r.nextPart
+		h.kind == typeEnd ||
+		r.nextPart > 0 && h.kind != r.kind ||
+		h.kind != typeSeries && int(h.part) != r.nextPart
 }
 
 // entry takes one record of an entry and delivers the entry when it was the
@@ -192,14 +194,18 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 			r.parts = r.parts[:0]
 		}
 		r.parts = append(r.parts, payload...)
-		r.nextPart = int(h.part) + 1
+		r.nextPart, r.kind = int(h.part)+1, h.kind
 		return nil
 	}
 	if h.part != 0 {
 		r.parts = append(r.parts, payload...)
 		payload = r.parts
 	}
-	e, err := r.decoder.Decode(h.sequence, payload)
+	decode := r.decoder.Decode
+	if h.kind == typeCommand {
+		decode = r.decoder.Command
+	}
+	e, err := decode(h.sequence, payload)
 	if err != nil {
 		r.skip(off, next, "entry not readable: "+err.Error())
 		return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"tsdbd/internal/binio"
+	"tsdbd/wal/entry"
 )
 
 // A record:
@@ -35,6 +36,8 @@ const (
 	typeSeries = 1 // definitions of series used by the entry of the same sequence and later ones
 	typeEntry  = 2 // an entry or a part of one
 	typeEnd    = 3 // nothing of this life of the segment follows
+	// typeCommand is a change of the catalog or a part of one.
+	typeCommand = 4
 )
 
 // Record flags.
@@ -67,9 +70,17 @@ func appendRecord(dst []byte, segment, sequence uint64, kind, flags byte, part u
 	return dst
 }
 
-// appendEntryRecords cuts an entry's payload into as many records as it needs.
-// mark is added to the flags of the record that comes first in dst.
-func appendEntryRecords(dst []byte, segment, sequence uint64, mark byte, payload []byte) []byte {
+// typeOf returns the type of an entry's records.
+func typeOf(e *entry.Entry) byte {
+	if len(e.Command) > 0 {
+		return typeCommand
+	}
+	return typeEntry
+}
+
+// appendEntryRecords cuts an entry's payload into as many records of a type as it
+// needs. mark is added to the flags of the record that comes first in dst.
+func appendEntryRecords(dst []byte, segment, sequence uint64, kind, mark byte, payload []byte) []byte {
 	for part := 0; ; part++ {
 		n := min(len(payload), maxPayload)
 		flags := byte(0)
@@ -79,7 +90,7 @@ func appendEntryRecords(dst []byte, segment, sequence uint64, mark byte, payload
 		if len(dst) == 0 {
 			flags |= mark
 		}
-		dst = appendRecord(dst, segment, sequence, typeEntry, flags, uint16(part), payload[:n])
+		dst = appendRecord(dst, segment, sequence, kind, flags, uint16(part), payload[:n])
 		if payload = payload[n:]; len(payload) == 0 {
 			return dst
 		}
@@ -111,7 +122,7 @@ func parseRecordHeader(b []byte) (h recordHeader, ok bool) {
 	_ = b[recordHeaderSize-1]
 	h.length = int(binary.LittleEndian.Uint32(b[4:]))
 	h.kind, h.flags = b[16], b[17]
-	if uint(h.length) > maxPayload || h.kind < typeSeries || h.kind > typeEnd || h.flags&^knownFlags != 0 {
+	if uint(h.length) > maxPayload || h.kind < typeSeries || h.kind > typeCommand || h.flags&^knownFlags != 0 {
 		return h, false
 	}
 	h.crc = binary.LittleEndian.Uint32(b)

@@ -28,7 +28,7 @@ import (
 
 const (
 	segmentMagic      = "TSDBDWAL"
-	formatVersion     = 2
+	formatVersion     = 3
 	segmentHeaderSize = 72
 
 	segmentSuffix = ".wal"

@@ -150,12 +150,29 @@ func (c *Decoder) series(t *seriesTable, database, id uint32) *point.Series {
 	return c.put(database, id, key)
 }
 
-// Decode reads an entry's payload. Strings and delete sets share its memory.
-func (c *Decoder) Decode(sequence uint64, payload []byte) (*Entry, error) {
+// Command returns the entry of a command, which shares the payload's memory.
+func (c *Decoder) Command(sequence uint64, payload []byte) (*Entry, error) {
+	if len(payload) == 0 {
+		return nil, binio.Corruptf("", -1, "command without content")
+	}
+	e := c.begin(sequence)
+	e.Command = payload
+	return e, nil
+}
+
+// begin returns the decoder's entry without content.
+func (c *Decoder) begin(sequence uint64) *Entry {
 	e := &c.entry
 	clear(e.Writes)
+	e.Sequence, e.Writes, e.Deletes, e.Command = sequence, e.Writes[:0], e.Deletes[:0], nil
+	return e
+}
+
+// Decode reads the payload of an entry that is no command. Strings and delete
+// sets share its memory.
+func (c *Decoder) Decode(sequence uint64, payload []byte) (*Entry, error) {
+	e := c.begin(sequence)
 	clear(c.rows)
-	e.Sequence, e.Writes, e.Deletes = sequence, e.Writes[:0], e.Deletes[:0]
 	c.rows, c.values, c.layouts = c.rows[:0], c.values[:0], c.layouts[:0]
 
 	d := binio.NewDecoder(payload)

@@ -2,6 +2,7 @@ package entry
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -11,7 +12,8 @@ import (
 	"tsdbd/model/point"
 )
 
-// An entry's payload (uv = unsigned varint, zv = zigzag varint):
+// The payload of a command is the command. That of any other entry is this (uv =
+// unsigned varint, zv = zigzag varint):
 //
 //	writes uv, then per write:  database uv, shard uv, rows uv, the rows
 //	deletes uv, then per delete: database uv, shard uv, min zv, max zv,
@@ -77,6 +79,13 @@ func (c *Encoder) Encode(e *Entry) error {
 	clear(c.plans)
 	c.Payload, c.IDs, c.plans = c.Payload[:0], c.IDs[:0], c.plans[:0]
 	clear(c.index)
+	if len(e.Command) > 0 {
+		if len(e.Writes)+len(e.Deletes) > 0 {
+			return errors.New("command beside points")
+		}
+		c.Payload = append(c.Payload, e.Command...)
+		return nil
+	}
 	c.Payload = binary.AppendUvarint(c.Payload, uint64(len(e.Writes)))
 	for i := range e.Writes {
 		if err := c.write(&e.Writes[i]); err != nil {
@@ -116,14 +125,14 @@ func (c *Encoder) write(w *Write) error {
 		if row.Layout != layout || pl == nil {
 			var err error
 			if number, known, err = c.plan(row.Layout); err != nil {
-				return fmt.Errorf("append row %d of shard %d: %w", i, w.Shard, err)
+				return fmt.Errorf("row %d of shard %d: %w", i, w.Shard, err)
 			}
 			layout, pl = row.Layout, &c.plans[number]
 			control = controlLayout
 		}
 		n := len(pl.types)
 		if uint64(row.First)+uint64(n) > uint64(len(sharedValues)) {
-			return fmt.Errorf("append row %d of shard %d: values end at %d, row needs %d", i, w.Shard, len(sharedValues), uint64(row.First)+uint64(n))
+			return fmt.Errorf("row %d of shard %d: values end at %d, row needs %d", i, w.Shard, len(sharedValues), uint64(row.First)+uint64(n))
 		}
 		if need := maxRowHead + pl.bound; cap(b)-len(b) < need {
 			b = grow(b, need)
@@ -143,10 +152,10 @@ func (c *Encoder) write(w *Write) error {
 		if row.Series != series || series == nil {
 			series = row.Series
 			if series == nil || series.ID() == 0 {
-				return fmt.Errorf("append row %d of shard %d: series has no id", i, w.Shard)
+				return fmt.Errorf("row %d of shard %d: series has no id", i, w.Shard)
 			}
 			if n := series.KeyLength(); n > model.MaxKeyLength {
-				return fmt.Errorf("append row %d of shard %d: series key of %d bytes exceeds %d", i, w.Shard, n, model.MaxKeyLength)
+				return fmt.Errorf("row %d of shard %d: series key of %d bytes exceeds %d", i, w.Shard, n, model.MaxKeyLength)
 			}
 			next := uint32(series.ID())
 			if step := int64(next) - int64(id); step == idStep {
@@ -180,7 +189,7 @@ func (c *Encoder) write(w *Write) error {
 		default:
 			var err error
 			if b, err = appendMixed(b, pl.types, values, text); err != nil {
-				return fmt.Errorf("append row %d of shard %d: %w", i, w.Shard, err)
+				return fmt.Errorf("row %d of shard %d: %w", i, w.Shard, err)
 			}
 		}
 	}

@@ -5,14 +5,20 @@ import (
 	"tsdbd/model/point"
 )
 
-// Entry is one atomic unit of the log: the points of one write request, or one
-// delete. Replay delivers it wholly or not at all.
+// Entry is one atomic unit of the log: the points of one write request, one
+// delete, or one change of the catalog. Replay delivers it wholly or not at all.
 type Entry struct {
 	// Sequence is the entry's place in the log, from 1, rising by 1. Append
 	// and Replay set it; what Append finds there is ignored.
 	Sequence uint64
 	Writes   []Write // at most one per shard
 	Deletes  []Delete
+	// Command is a change of the catalog, opaque here. An entry with a command
+	// has neither writes nor deletes.
+	Command []byte
+	// Frees says that the command makes room on a full disk, as deletes do: the
+	// log keeps some space for it. It is not part of the bytes.
+	Frees bool
 }
 
 // Write is the part of a write request that goes to one shard.

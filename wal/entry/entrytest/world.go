@@ -20,6 +20,9 @@ type World struct {
 	layouts []*point.Layout
 }
 
+// Rand returns the generator that the world draws from.
+func (w *World) Rand() *rand.Rand { return w.rng }
+
 // NewWorld returns a world that draws from rng.
 func NewWorld(rng *rand.Rand) *World {
 	w := &World{rng: rng, series: map[uint32][]*point.Series{}}
@@ -89,6 +92,13 @@ func (w *World) value(t model.FieldType, strings *[]byte) uint64 {
 // Entry makes a random entry of up to rows rows per write.
 func (w *World) Entry(rows int) *entry.Entry {
 	e := &entry.Entry{}
+	if w.rng.IntN(8) == 0 {
+		e.Command = make([]byte, 1+w.rng.IntN(20))
+		for i := range e.Command {
+			e.Command[i] = byte(w.rng.Uint32())
+		}
+		return e
+	}
 	var values []uint64
 	var text []byte
 	for range w.rng.IntN(3) {
@@ -148,6 +158,9 @@ func Text(e *entry.Entry) string {
 			b.WriteByte('\n')
 		}
 	}
+	if len(e.Command) > 0 {
+		fmt.Fprintf(&b, "command %x\n", e.Command)
+	}
 	for _, d := range e.Deletes {
 		fmt.Fprintf(&b, "delete %d %d %x %v\n", d.Database, d.Shard, d.Series, d.Range)
 	}
@@ -202,6 +215,7 @@ func Golden() []*entry.Entry {
 			{Series: series[2], Layout: one, Time: 2 * t0, First: 7},
 		}}}},
 		{Deletes: []entry.Delete{{Database: 1, Shard: 2, Series: []byte{0x3a, 0x30}, Range: model.TimeRange{Min: 0, Max: t0}}}},
+		{Command: []byte("DropShard {\"ID\":2}")},
 	}
 }
 
