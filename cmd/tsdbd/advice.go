@@ -44,7 +44,7 @@ func advice(err error) string {
 		return "stop the server, or use a command that asks it by -host URL"
 	case errors.Is(err, inspect.ErrNoData):
 		return "name the directory that holds meta, wal, and db-1; a directory of backups takes -backup"
-	case errors.Is(err, errForeignDir):
+	case errors.Is(err, ErrForeignDir):
 		return "name a new or empty directory with -data DIR, or a subdirectory of this one"
 	case errors.Is(err, vfs.ErrLocked):
 		return "another tsdbd runs on this directory: stop it, or name another directory with -data DIR"

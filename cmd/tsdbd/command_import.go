@@ -12,6 +12,8 @@ import (
 
 	"tsdbd/backup"
 	"tsdbd/lineproto"
+
+	"golang.org/x/term"
 )
 
 func importCommand() *command {
@@ -108,7 +110,7 @@ func openImport(ctx context.Context, names []string, stderr io.Writer) (in *impo
 	known := true
 	for _, name := range names {
 		if name == "-" {
-			if isTerminal(os.Stdin) {
+			if term.IsTerminal(int(os.Stdin.Fd())) {
 				fmt.Fprintln(stderr, "reading line protocol from standard input, Ctrl-D ends it")
 			}
 			in.files, known = append(in.files, in.counted(endedBy(ctx, os.Stdin))), false

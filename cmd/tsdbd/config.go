@@ -27,65 +27,65 @@ import (
 	"tsdbd/services/subscriber"
 )
 
-// config is everything that can be set. Keys are the toml names; the
+// Config is everything that can be set. Keys are the toml names; the
 // environment spells them TSDBD_SECTION_KEY with underscores, and those of a
 // list TSDBD_SECTION_0_KEY.
-type config struct {
-	Data       dataConfig       `toml:"data"`
-	HTTP       httpConfig       `toml:"http"`
-	TLS        tlsConfig        `toml:"tls"`
-	Query      queryConfig      `toml:"query"`
-	Retention  retentionConfig  `toml:"retention"`
-	Continuous continuousConfig `toml:"continuous_queries"`
-	Subscriber subscriberConfig `toml:"subscriber"`
-	Monitor    monitorConfig    `toml:"monitor"`
-	Log        logConfig        `toml:"log"`
+type Config struct {
+	Data       Data              `toml:"data"`
+	HTTP       HTTP              `toml:"http"`
+	TLS        TLS               `toml:"tls"`
+	Query      Query             `toml:"query"`
+	Retention  Retention         `toml:"retention"`
+	Continuous ContinuousQueries `toml:"continuous_queries"`
+	Subscriber Subscriber        `toml:"subscriber"`
+	Monitor    Monitor           `toml:"monitor"`
+	Log        Log               `toml:"log"`
 
 	// Inputs beside HTTP, several of each kind; none unless they are set.
-	UDP      []udpConfig      `toml:"udp"`
-	Graphite []graphiteConfig `toml:"graphite"`
-	Collectd []collectdConfig `toml:"collectd"`
-	OpenTSDB []opentsdbConfig `toml:"opentsdb"`
+	UDP      []UDP      `toml:"udp"`
+	Graphite []Graphite `toml:"graphite"`
+	Collectd []Collectd `toml:"collectd"`
+	OpenTSDB []OpenTSDB `toml:"opentsdb"`
 }
 
-// dataConfig is about the store.
-type dataConfig struct {
+// Data is about the store.
+type Data struct {
 	Dir string `toml:"dir"`
 	// WALSyncInterval 0 makes every write durable before it is answered. Above
 	// 0, a crash of the machine loses what was answered in the interval.
-	WALSyncInterval duration `toml:"wal-sync-interval"`
-	WALSegmentSize  size     `toml:"wal-segment-size"`
+	WALSyncInterval Duration `toml:"wal-sync-interval"`
+	WALSegmentSize  Size     `toml:"wal-segment-size"`
 	// WALMaxSize is where shards that pin old segments are flushed.
-	WALMaxSize size `toml:"wal-max-size"`
+	WALMaxSize Size `toml:"wal-max-size"`
 	// CacheMaxMemory is where writes are refused for a while (503). 0, here and
 	// in the other settings of memory: by the memory there is, see memory.go.
-	CacheMaxMemory size `toml:"cache-max-memory"`
+	CacheMaxMemory Size `toml:"cache-max-memory"`
 	// FlushSize and FlushIdle say when a shard's cache is written to files.
-	FlushSize size     `toml:"flush-size"`
-	FlushIdle duration `toml:"flush-idle"`
+	FlushSize Size     `toml:"flush-size"`
+	FlushIdle Duration `toml:"flush-idle"`
 	// CompactAfter is how long a shard rests before it is compacted fully.
-	CompactAfter duration `toml:"compact-after"`
+	CompactAfter Duration `toml:"compact-after"`
 	// CompactThroughput bounds the bytes that merges read and write per second; 0 does not.
-	CompactThroughput size `toml:"compact-throughput"`
+	CompactThroughput Size `toml:"compact-throughput"`
 	// MaxSeriesPerDatabase and MaxValuesPerTag bound cardinality; points of new
 	// series beyond are dropped. 0 does not.
 	MaxSeriesPerDatabase int `toml:"max-series-per-database"`
 	MaxValuesPerTag      int `toml:"max-values-per-tag"`
 }
 
-// httpConfig is about the API.
-type httpConfig struct {
+// HTTP is about the API.
+type HTTP struct {
 	BindAddress string `toml:"bind-address"`
 	// MaxBodySize bounds a body, as received and decompressed; 0: no bound.
-	MaxBodySize  size `toml:"max-body-size"`
-	MaxQuerySize size `toml:"max-query-size"`
+	MaxBodySize  Size `toml:"max-body-size"`
+	MaxQuerySize Size `toml:"max-query-size"`
 	// MaxBodyMemory bounds all bodies together; beyond it requests get 503.
-	MaxBodyMemory size `toml:"max-body-memory"`
+	MaxBodyMemory Size `toml:"max-body-memory"`
 	// 0 is no limit.
 	MaxConcurrentWriteLimit int `toml:"max-concurrent-write-limit"`
 	// MaxEnqueuedWriteLimit more may wait, for EnqueuedWriteTimeout at most.
 	MaxEnqueuedWriteLimit int      `toml:"max-enqueued-write-limit"`
-	EnqueuedWriteTimeout  duration `toml:"enqueued-write-timeout"`
+	EnqueuedWriteTimeout  Duration `toml:"enqueued-write-timeout"`
 	MaxConnectionLimit    int      `toml:"max-connection-limit"`
 	AccessLog             bool     `toml:"access-log"`
 	// AccessLogPath is a file of its own for it, opened again on SIGHUP.
@@ -106,7 +106,7 @@ type httpConfig struct {
 	AuthEnabled bool   `toml:"auth-enabled"`
 	Realm       string `toml:"realm"`
 	// SharedSecret is the key of bearer tokens; without one there are none.
-	SharedSecret secret `toml:"shared-secret,omitempty"`
+	SharedSecret Secret `toml:"shared-secret,omitempty"`
 	// PingAuthEnabled makes /ping and /health take a login as well.
 	PingAuthEnabled bool `toml:"ping-auth-enabled"`
 
@@ -120,64 +120,64 @@ type httpConfig struct {
 
 	UnixSocketEnabled     bool     `toml:"unix-socket-enabled"`
 	BindSocket            string   `toml:"bind-socket"`
-	UnixSocketPermissions fileMode `toml:"unix-socket-permissions"`
+	UnixSocketPermissions FileMode `toml:"unix-socket-permissions"`
 	// StopTimeout is how long requests may take to finish at the end.
-	StopTimeout duration `toml:"stop-timeout"`
+	StopTimeout Duration `toml:"stop-timeout"`
 }
 
-// queryConfig bounds queries; 0 is no bound.
-type queryConfig struct {
+// Query bounds queries; 0 is no bound.
+type Query struct {
 	MaxConcurrentQueries int      `toml:"max-concurrent-queries"`
-	QueryTimeout         duration `toml:"query-timeout"`
-	LogQueriesAfter      duration `toml:"log-queries-after"`
+	QueryTimeout         Duration `toml:"query-timeout"`
+	LogQueriesAfter      Duration `toml:"log-queries-after"`
 	MaxSelectPoint       int      `toml:"max-select-point"`
 	MaxSelectSeries      int      `toml:"max-select-series"`
 	MaxSelectBuckets     int      `toml:"max-select-buckets"`
 	// MaxMemory bounds the intermediate data of one query, MaxTotalMemory that
 	// of all queries together.
-	MaxMemory      size `toml:"max-memory"`
-	MaxTotalMemory size `toml:"max-total-memory"`
+	MaxMemory      Size `toml:"max-memory"`
+	MaxTotalMemory Size `toml:"max-total-memory"`
 }
 
-// retentionConfig is about the expiry of data.
-type retentionConfig struct {
+// Retention is about the expiry of data.
+type Retention struct {
 	Enabled       bool     `toml:"enabled"`
-	CheckInterval duration `toml:"check-interval"`
+	CheckInterval Duration `toml:"check-interval"`
 	// Policies shorter than DayShardsFrom get shard groups of an hour, those
 	// from WeekShardsFrom on groups of a week, the others groups of a day.
-	DayShardsFrom  duration `toml:"day-shards-from"`
-	WeekShardsFrom duration `toml:"week-shards-from"`
+	DayShardsFrom  Duration `toml:"day-shards-from"`
+	WeekShardsFrom Duration `toml:"week-shards-from"`
 }
 
-// monitorConfig is about the database of the server's own figures.
-type monitorConfig struct {
+// Monitor is about the database of the server's own figures.
+type Monitor struct {
 	StoreEnabled  bool     `toml:"store-enabled"`
 	StoreDatabase string   `toml:"store-database"`
-	StoreInterval duration `toml:"store-interval"`
+	StoreInterval Duration `toml:"store-interval"`
 }
 
-// logConfig is about the server's log on standard error.
-type logConfig struct {
-	Level  logLevel `toml:"level"`
+// Log is about the server's log on standard error.
+type Log struct {
+	Level  LogLevel `toml:"level"`
 	Format string   `toml:"format"` // auto, console, text or json
 }
 
-// continuousConfig is about continuous queries, in InfluxDB's words.
-type continuousConfig struct {
+// ContinuousQueries is about continuous queries, in InfluxDB's words.
+type ContinuousQueries struct {
 	Enabled bool `toml:"enabled"`
 	// LogEnabled logs each run at the level info.
 	LogEnabled bool `toml:"log-enabled"`
 	// RunInterval is how often it is looked for queries that are due.
-	RunInterval duration `toml:"run-interval"`
+	RunInterval Duration `toml:"run-interval"`
 	// CatchUp is how far back what ended without the server is made up; 0: not
 	// at all.
-	CatchUp duration `toml:"catch-up"`
+	CatchUp Duration `toml:"catch-up"`
 }
 
-// subscriberConfig is about the copies of writes, in InfluxDB's words.
-type subscriberConfig struct {
+// Subscriber is about the copies of writes, in InfluxDB's words.
+type Subscriber struct {
 	Enabled            bool     `toml:"enabled"`
-	HTTPTimeout        duration `toml:"http-timeout"`
+	HTTPTimeout        Duration `toml:"http-timeout"`
 	InsecureSkipVerify bool     `toml:"insecure-skip-verify"`
 	// CACerts is a PEM file; without one the system's roots are believed.
 	CACerts          string `toml:"ca-certs"`
@@ -185,11 +185,11 @@ type subscriberConfig struct {
 	WriteBufferSize  int    `toml:"write-buffer-size"` // writes per subscription
 	// TotalBufferBytes bounds what waits for all subscriptions; 0: no bound
 	// beside 64MiB for each.
-	TotalBufferBytes size `toml:"total-buffer-bytes"`
+	TotalBufferBytes Size `toml:"total-buffer-bytes"`
 }
 
-// tls adds to the settings of all connections what those to subscribers trust.
-func (c *subscriberConfig) tls(t *tls.Config) (*tls.Config, error) {
+// TLS adds to the settings of all connections what those to subscribers trust.
+func (c *Subscriber) TLS(t *tls.Config) (*tls.Config, error) {
 	t = t.Clone()
 	t.InsecureSkipVerify = c.InsecureSkipVerify
 	if c.CACerts == "" {
@@ -206,96 +206,89 @@ func (c *subscriberConfig) tls(t *tls.Config) (*tls.Config, error) {
 	return t, nil
 }
 
-func defaultConfig() *config {
-	return &config{
-		Data: dataConfig{
+// Default returns the configuration without a file, an environment and flags.
+func Default() *Config {
+	return &Config{
+		Data: Data{
 			Dir: "data", WALSegmentSize: 16 << 20, WALMaxSize: 512 << 20,
-			FlushIdle: duration(10 * time.Minute), CompactAfter: duration(10 * time.Minute),
+			FlushIdle: Duration(10 * time.Minute), CompactAfter: Duration(10 * time.Minute),
 		},
-		HTTP: httpConfig{
+		HTTP: HTTP{
 			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
-			EnqueuedWriteTimeout: duration(httpapi.DefaultWriteWait), StopTimeout: duration(30 * time.Second), Realm: httpapi.DefaultRealm,
+			EnqueuedWriteTimeout: Duration(httpapi.DefaultWriteWait), StopTimeout: Duration(30 * time.Second), Realm: httpapi.DefaultRealm,
 			BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
 		},
-		TLS: tlsConfig{MinVersion: tls.VersionTLS12},
-		Retention: retentionConfig{
-			Enabled: true, CheckInterval: duration(30 * time.Minute),
-			DayShardsFrom: duration(2 * day), WeekShardsFrom: duration(180 * day),
+		TLS: TLS{MinVersion: tls.VersionTLS12},
+		Retention: Retention{
+			Enabled: true, CheckInterval: Duration(30 * time.Minute),
+			DayShardsFrom: Duration(2 * day), WeekShardsFrom: Duration(180 * day),
 		},
-		Continuous: continuousConfig{
+		Continuous: ContinuousQueries{
 			Enabled: true, LogEnabled: true,
-			RunInterval: duration(continuous.DefaultInterval), CatchUp: duration(continuous.DefaultCatchUp),
+			RunInterval: Duration(continuous.DefaultInterval), CatchUp: Duration(continuous.DefaultCatchUp),
 		},
-		Subscriber: subscriberConfig{
-			Enabled: true, HTTPTimeout: duration(subscriber.DefaultTimeout),
+		Subscriber: Subscriber{
+			Enabled: true, HTTPTimeout: Duration(subscriber.DefaultTimeout),
 			WriteConcurrency: subscriber.DefaultConcurrency, WriteBufferSize: subscriber.DefaultQueueLength,
 		},
-		Monitor: monitorConfig{StoreDatabase: monitor.DefaultDatabase, StoreInterval: duration(monitor.DefaultInterval)},
-		Log:     logConfig{Format: "auto"},
+		Monitor: Monitor{StoreDatabase: monitor.DefaultDatabase, StoreInterval: Duration(monitor.DefaultInterval)},
+		Log:     Log{Format: "auto"},
 	}
 }
 
-// settingsFrom are the flags that say where settings come from.
-type settingsFrom struct {
-	file, dir, address, level string
-
-	notes []keyNote // on the keys of the file that was loaded
+// Source says where settings come from in addition to the environment, and how
+// much memory they share. Empty fields change nothing.
+type Source struct {
+	File    string // TOML
+	Dir     string // data.dir
+	Address string // http.bind-address
+	Level   string // log.level
+	Heap    int64  // bytes that settings of memory share whose value is 0
 }
 
-// declare adds the flags.
-func (from *settingsFrom) declare(f *commandFlags) {
-	f.StringVar(&from.file, "config", "", "read settings from the TOML `FILE`")
-	f.StringVar(&from.dir, "data", "", "keep the data in `DIR`, not in ./data")
-	f.StringVar(&from.address, "http", "", "listen on `HOST:PORT`, not on 127.0.0.1:8086")
-	f.StringVar(&from.level, "log-level", "", "log from a level on: `debug|info|warn|error`; without it from info")
-}
-
-// load puts the configuration together: flags win over the environment, the
-// environment over the file, the file over the defaults.
-func (from *settingsFrom) load(environ []string) (*config, error) {
-	c := defaultConfig()
-	from.notes = nil
+// Load puts the configuration together: the fields of the source win over the
+// environment, the environment over the file, the file over the defaults. The
+// notes are on keys and variables of InfluxDB.
+func (from Source) Load(environ []string) (c *Config, notes []Note, err error) {
+	c = Default()
 	env := map[string]string{}
 	for _, e := range environ {
 		if k, v, ok := strings.Cut(e, "="); ok && strings.HasPrefix(k, envPrefix) {
 			env[k] = v
 		}
 	}
-	if file := cmp.Or(from.file, env[envPrefix+"CONFIG"]); file != "" {
-		var err error
-		if from.notes, err = c.readFile(file); err != nil {
-			return nil, err
+	if file := cmp.Or(from.File, env[envPrefix+"CONFIG"]); file != "" {
+		if notes, err = c.readFile(file); err != nil {
+			return nil, nil, err
 		}
 	}
 	if err := c.readEnv(env); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	from.notes = append(from.notes, c.influxVariables(environ)...)
-	if from.dir != "" {
-		c.Data.Dir = from.dir
-	}
-	if from.address != "" {
-		c.HTTP.BindAddress = from.address
-	}
-	if from.level != "" {
-		if err := c.Log.Level.UnmarshalText([]byte(from.level)); err != nil {
-			return nil, fmt.Errorf("-log-level: %w", err)
+	notes = append(notes, c.influxVariables(environ)...)
+	c.Data.Dir = cmp.Or(from.Dir, c.Data.Dir)
+	c.HTTP.BindAddress = cmp.Or(from.Address, c.HTTP.BindAddress)
+	if from.Level != "" {
+		if err := c.Log.Level.UnmarshalText([]byte(from.Level)); err != nil {
+			return nil, nil, fmt.Errorf("-log-level: %w", err)
 		}
 	}
 	if c.HTTP.AuthEnabled && c.HTTP.SharedSecret.given && c.HTTP.SharedSecret.text == "" {
-		return nil, errEmptySecret
+		return nil, nil, errEmptySecret
 	}
 	c.setInputDefaults()
-	heap, _ := heapLimit()
-	c.shareMemory(heap)
-	return c, c.validate()
+	c.shareMemory(from.Heap)
+	if err := c.validate(); err != nil {
+		return nil, nil, err
+	}
+	return c, notes, nil
 }
 
 const envPrefix = "TSDBD_"
 
 // readFile reads a TOML file over c. A key that means nothing is an error: a
 // misspelt limit must not pass for a limit. The notes are on keys of InfluxDB.
-func (c *config) readFile(path string) ([]keyNote, error) {
+func (c *Config) readFile(path string) ([]Note, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -309,15 +302,15 @@ func (c *config) readFile(path string) ([]keyNote, error) {
 		return nil, fmt.Errorf("read configuration %s: %w", path, err)
 	}
 	var known []string
-	for _, s := range exampleConfig().settings() {
-		known = append(known, s.key)
+	for _, s := range exampleConfig().Settings() {
+		known = append(known, s.Key)
 	}
 	for name := range exampleConfig().sections() {
 		known = append(known, name)
 	}
 	known = append(known, slices.Sorted(maps.Keys(influxKeys))...)
 	var errs []error
-	var notes []keyNote
+	var notes []Note
 	for _, k := range m.Undecoded() {
 		n, ok, err := c.readInfluxKey(k, document, m)
 		switch {
@@ -325,7 +318,7 @@ func (c *config) readFile(path string) ([]keyNote, error) {
 			errs = append(errs, err)
 		case !ok:
 			errs = append(errs, unknownKey(k.String(), known))
-		case n.key != "":
+		case n.Key != "":
 			notes = append(notes, n)
 		}
 	}
@@ -338,15 +331,15 @@ func (c *config) readFile(path string) ([]keyNote, error) {
 // readEnv reads TSDBD_SECTION_KEY variables over c. One that is nearly a key is
 // an error; others that begin with TSDBD_ are left alone, for container managers
 // make some up.
-func (c *config) readEnv(env map[string]string) error {
+func (c *Config) readEnv(env map[string]string) error {
 	var errs []error
 	names := map[string]bool{}
 	c.growLists(env)
-	for _, s := range c.settings() {
-		names[s.env] = true
-		if text, ok := env[s.env]; ok {
-			if err := setField(s.value, text); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", s.env, err))
+	for _, s := range c.Settings() {
+		names[s.Env] = true
+		if text, ok := env[s.Env]; ok {
+			if err := setField(s.Value, text); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", s.Env, err))
 			}
 		}
 	}
@@ -354,9 +347,9 @@ func (c *config) readEnv(env map[string]string) error {
 		if names[name] {
 			continue
 		}
-		for _, s := range exampleConfig().settings() {
-			if editDistance(name, s.env) <= 2 {
-				errs = append(errs, fmt.Errorf("unknown variable %s, did you mean %s?", name, s.env))
+		for _, s := range exampleConfig().Settings() {
+			if editDistance(name, s.Env) <= 2 {
+				errs = append(errs, fmt.Errorf("unknown variable %s, did you mean %s?", name, s.Env))
 				break
 			}
 		}
@@ -402,7 +395,11 @@ func setField(v reflect.Value, text string) error {
 	return nil
 }
 
-func (c *config) validate() error {
+// logFormats are the formats of the log: console is for people, text and json
+// for programs, auto the console's on a terminal and else text.
+var logFormats = []string{"auto", "console", "text", "json"}
+
+func (c *Config) validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -419,13 +416,13 @@ func (c *config) validate() error {
 	check(!c.HTTP.UnixSocketEnabled || c.HTTP.BindSocket != "", "http.bind-socket must not be empty if http.unix-socket-enabled is true")
 	check(c.HTTP.Realm != "" && !strings.ContainsFunc(c.HTTP.Realm, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }),
 		"http.realm must be printable ASCII without quotes, not %q", c.HTTP.Realm)
-	if _, err := c.HTTP.header(); err != nil {
+	if _, err := c.HTTP.Header(); err != nil {
 		errs = append(errs, err)
 	}
-	if _, err := c.HTTP.statusFilter(); err != nil {
+	if _, err := c.HTTP.StatusFilter(); err != nil {
 		errs = append(errs, err)
 	}
-	if _, err := c.TLS.parse(); err != nil {
+	if _, err := c.TLS.Parse(); err != nil {
 		errs = append(errs, err)
 	}
 	check(c.Data.WALSegmentSize >= 1<<20, "data.wal-segment-size must be at least 1MiB")
@@ -442,7 +439,7 @@ func (c *config) validate() error {
 	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,
 		"retention.week-shards-from must be at least retention.day-shards-from, and both positive")
 	check(slices.Contains(logFormats, c.Log.Format), "log.format must be one of %s, not %q", strings.Join(logFormats, ", "), c.Log.Format)
-	check(c.Monitor.StoreInterval >= duration(time.Second), "monitor.store-interval must be at least a second")
+	check(c.Monitor.StoreInterval >= Duration(time.Second), "monitor.store-interval must be at least a second")
 	check(!c.Monitor.StoreEnabled || meta.CheckName(c.Monitor.StoreDatabase) == nil, "monitor.store-database cannot be %q", c.Monitor.StoreDatabase)
 	for name, n := range map[string]int{
 		"data.max-series-per-database": c.Data.MaxSeriesPerDatabase, "data.max-values-per-tag": c.Data.MaxValuesPerTag,
@@ -456,15 +453,15 @@ func (c *config) validate() error {
 	return errors.Join(append(errs, c.checkInputs()...)...)
 }
 
-// print writes c as a file that would give c again.
-func (c *config) print(w io.Writer) error {
+// Print writes c as a file that would give c again.
+func (c *Config) Print(w io.Writer) error {
 	e := toml.NewEncoder(w)
 	e.Indent = ""
 	return e.Encode(c)
 }
 
-// dataPath returns the data directory as people know it.
-func (c *config) dataPath() string {
+// DataPath returns the data directory as people know it.
+func (c *Config) DataPath() string {
 	if p, err := filepath.Abs(c.Data.Dir); err == nil {
 		return p
 	}

@@ -32,11 +32,11 @@ func TestConfigurationPage(t *testing.T) {
 	}
 	filled := exampleConfig()
 	filled.shareMemory(8 << 30)
-	computed := filled.settings()
+	computed := filled.Settings()
 	var real []string
-	for i, s := range exampleConfig().settings() {
-		value := fmt.Sprint(s.value)
-		if m, ok := s.value.Interface().(encoding.TextMarshaler); ok {
+	for i, s := range exampleConfig().Settings() {
+		value := fmt.Sprint(s.Value)
+		if m, ok := s.Value.Interface().(encoding.TextMarshaler); ok {
 			b, err := m.MarshalText()
 			if err != nil {
 				t.Fatal(err)
@@ -44,16 +44,16 @@ func TestConfigurationPage(t *testing.T) {
 			value = string(b)
 		}
 		switch {
-		case (s.value.Kind() == reflect.Slice || s.value.Kind() == reflect.Map) && s.value.Len() == 0:
+		case (s.Value.Kind() == reflect.Slice || s.Value.Kind() == reflect.Map) && s.Value.Len() == 0:
 			value = "empty"
-		case !s.value.Equal(computed[i].value):
+		case !s.Value.Equal(computed[i].Value):
 			value = "auto"
 		case value == "":
 			value = "empty"
 		default:
 			value = "`" + value + "`"
 		}
-		real = append(real, fmt.Sprintf("`%s` %s `%s`", s.key, value, s.env))
+		real = append(real, fmt.Sprintf("`%s` %s `%s`", s.Key, value, s.Env))
 	}
 	for _, r := range real {
 		if !slices.Contains(documented, r) {
@@ -73,11 +73,7 @@ func TestConfigurationPage(t *testing.T) {
 func TestUnknownKeysAreExplained(t *testing.T) {
 	f := func(want string, toml string, env ...string) {
 		t.Helper()
-		var args []string
-		if toml != "" {
-			args = []string{"-config", writeFile(t, toml)}
-		}
-		if _, err := loadConfig(args, env); err == nil || !strings.HasSuffix(err.Error(), want) {
+		if _, err := loadConfig(Source{File: writeFile(t, toml)}, env); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s%v: %v, want %s", toml, env, err, want)
 		}
 	}
@@ -89,26 +85,26 @@ func TestUnknownKeysAreExplained(t *testing.T) {
 	f("unknown variable TSDBD_HTTP_AUTH_ENABLE, did you mean TSDBD_HTTP_AUTH_ENABLED?", "", "TSDBD_HTTP_AUTH_ENABLE=true")
 	f("unknown variable TSDBD_HTTP_SHAREDSECRET, did you mean TSDBD_HTTP_SHARED_SECRET?", "", "TSDBD_HTTP_SHAREDSECRET=x")
 	for _, made := range []string{"TSDBD_PORT=tcp://10.0.0.1:80", "TSDBD_HTTP_PORT=x", "TSDBD_SERVICE_HOST=x", "TSDBD_SERVICE_PORT_HTTP=1", "TSDBD_USERNAME=x", "TSDBD_PASSWORD=x"} {
-		if _, err := loadConfig(nil, []string{made}); err != nil {
+		if _, err := loadConfig(Source{}, []string{made}); err != nil {
 			t.Errorf("%s: %v", made, err)
 		}
 	}
 }
 
 func TestSecretsAreNotShown(t *testing.T) {
-	c, err := loadConfig(nil, []string{"TSDBD_HTTP_SHARED_SECRET=sesame"})
+	c, err := loadConfig(Source{}, []string{"TSDBD_HTTP_SHARED_SECRET=sesame"})
 	if err != nil || c.HTTP.SharedSecret.text != "sesame" {
 		t.Fatal(c, err)
 	}
 	var b strings.Builder
-	if err := c.print(&b); err != nil {
+	if err := c.Print(&b); err != nil {
 		t.Fatal(err)
 	}
 	shown := b.String() + fmt.Sprintf("%v %+v %#v %s", c, *c, c.HTTP, c.HTTP.SharedSecret)
 	if strings.Contains(shown, "sesame") {
 		t.Error(shown)
 	}
-	_, err = loadConfig([]string{"-config", writeFile(t, b.String())}, nil)
+	_, err = loadConfig(Source{File: writeFile(t, b.String())}, nil)
 	if err == nil || !strings.Contains(err.Error(), "hidden when the configuration was printed") {
 		t.Errorf("what stands for a secret is taken for one: %v", err)
 	}
@@ -117,7 +113,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 func TestSecuritySettings(t *testing.T) {
 	f := func(want string, env ...string) {
 		t.Helper()
-		if _, err := loadConfig(nil, env); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := loadConfig(Source{}, env); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", env, err, want)
 		}
 	}

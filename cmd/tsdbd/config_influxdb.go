@@ -101,15 +101,15 @@ var influxValues = map[string]map[string]string{
 	"logging.format": {"logfmt": "text"},
 }
 
-// keyNote is what is to be told about a key of a file that was read.
-type keyNote struct {
-	key, text string
-	level     slog.Level // Warn if the key has no effect
+// Note is what is to be told about a key of a file that was read.
+type Note struct {
+	Key, Text string
+	Level     slog.Level // Warn if the key has no effect
 }
 
 // readInfluxKey takes a key of an influxdb.conf from the document; ok is false
 // if it is none.
-func (c *config) readInfluxKey(key toml.Key, document map[string]any, m toml.MetaData) (n keyNote, ok bool, err error) {
+func (c *Config) readInfluxKey(key toml.Key, document map[string]any, m toml.MetaData) (n Note, ok bool, err error) {
 	name := key.String()
 	k, ok := influxKeys[name]
 	for i := len(key) - 1; !ok && i > 0; i-- {
@@ -120,13 +120,13 @@ func (c *config) readInfluxKey(key toml.Key, document map[string]any, m toml.Met
 		for name := range influxKeys {
 			ok = ok || strings.HasPrefix(name, key.String()+".")
 		}
-		return keyNote{}, ok, nil
+		return Note{}, ok, nil
 	}
 	var value any = document
 	for _, part := range key {
 		table, isTable := value.(map[string]any)
 		if !isTable {
-			return keyNote{}, false, nil
+			return Note{}, false, nil
 		}
 		value = table[part]
 	}
@@ -134,46 +134,46 @@ func (c *config) readInfluxKey(key toml.Key, document map[string]any, m toml.Met
 	_, isTable := value.(map[string]any)
 	switch {
 	case isTable:
-		return keyNote{}, true, nil
+		return Note{}, true, nil
 	case k.to != "":
 		return c.readInfluxValue(name, text, k.to, m)
 	case k.only != "" && text != k.only:
-		return keyNote{}, true, fmt.Errorf("key %s cannot be %s: %s", name, text, k.ignored)
+		return Note{}, true, fmt.Errorf("key %s cannot be %s: %s", name, text, k.ignored)
 	case k.ignored == "":
-		return keyNote{}, true, nil
+		return Note{}, true, nil
 	}
-	return keyNote{name, "has no effect: " + k.ignored, slog.LevelWarn}, true, nil
+	return Note{name, "has no effect: " + k.ignored, slog.LevelWarn}, true, nil
 }
 
 // readInfluxValue sets our key to the value of InfluxDB's.
-func (c *config) readInfluxValue(name, text, to string, m toml.MetaData) (keyNote, bool, error) {
+func (c *Config) readInfluxValue(name, text, to string, m toml.MetaData) (Note, bool, error) {
 	if m.IsDefined(strings.Split(to, ".")...) {
-		return keyNote{}, true, fmt.Errorf("key %s is the same as %s: give one of them", name, to)
+		return Note{}, true, fmt.Errorf("key %s is the same as %s: give one of them", name, to)
 	}
 	if text == "" {
-		return keyNote{}, true, nil
+		return Note{}, true, nil
 	}
 	if other := influxValues[name][text]; other != "" {
 		text = other
 	}
-	for _, s := range c.settings() {
-		if s.key == to {
-			if err := setField(s.value, text); err != nil {
-				return keyNote{}, true, fmt.Errorf("key %s: %w", name, err)
+	for _, s := range c.Settings() {
+		if s.Key == to {
+			if err := setField(s.Value, text); err != nil {
+				return Note{}, true, fmt.Errorf("key %s: %w", name, err)
 			}
 		}
 	}
-	return keyNote{name, "is taken for " + to, slog.LevelInfo}, true, nil
+	return Note{name, "is taken for " + to, slog.LevelInfo}, true, nil
 }
 
 // influxVariables returns a note on each variable of the environment that sets a
 // key in an InfluxDB and nothing here: a server that comes after one must not be
 // open because nobody noticed that.
-func (c *config) influxVariables(environ []string) (notes []keyNote) {
+func (c *Config) influxVariables(environ []string) (notes []Note) {
 	ours := map[string]string{} // InfluxDB's variable -> ours, or why there is none
 	variable := func(key string) string { return strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key)) }
-	for _, s := range c.settings() {
-		ours[influxPrefix+strings.TrimPrefix(s.env, envPrefix)] = "set " + s.env
+	for _, s := range c.Settings() {
+		ours[influxPrefix+strings.TrimPrefix(s.Env, envPrefix)] = "set " + s.Env
 	}
 	for key, k := range influxKeys {
 		ours[influxPrefix+variable(key)] = "it would have no effect: " + k.ignored
@@ -184,7 +184,7 @@ func (c *config) influxVariables(environ []string) (notes []keyNote) {
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
 		if what, ok := ours[name]; ok {
-			notes = append(notes, keyNote{name, "is not read: " + what, slog.LevelWarn})
+			notes = append(notes, Note{name, "is not read: " + what, slog.LevelWarn})
 		}
 	}
 	return notes

@@ -2,23 +2,20 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
 
 // influxConf loads an influxdb.conf and returns the notes on its keys.
-func influxConf(t *testing.T, text string) (*config, string, error) {
+func influxConf(t *testing.T, text string) (*Config, string, error) {
 	t.Helper()
-	from := settingsFrom{file: writeFile(t, text)}
-	c, err := from.load(nil)
+	c, notes, err := Source{File: writeFile(t, text)}.Load(nil)
 	var b strings.Builder
-	for _, n := range from.notes {
-		b.WriteString(n.key + " " + n.text + "\n")
+	for _, n := range notes {
+		b.WriteString(n.Key + " " + n.Text + "\n")
 	}
 	return c, b.String(), err
 }
@@ -35,7 +32,7 @@ func TestFullInfluxConf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Data.Dir != "/var/lib/influxdb/data" || c.HTTP.BindAddress != ":8086" || c.Data.CacheMaxMemory != 1<<30 || c.Data.FlushSize != 25<<20 ||
-		c.Data.CompactAfter != duration(4*time.Hour) || !c.HTTP.AccessLog || c.HTTP.MaxBodySize != 25_000_000 || c.Log.Format != "auto" {
+		c.Data.CompactAfter != Duration(4*time.Hour) || !c.HTTP.AccessLog || c.HTTP.MaxBodySize != 25_000_000 || c.Log.Format != "auto" {
 		t.Errorf("%+v", c)
 	}
 	for _, want := range []string{
@@ -50,7 +47,7 @@ func TestFullInfluxConf(t *testing.T) {
 	}
 	// What is printed is ours alone.
 	var b strings.Builder
-	if err := c.print(&b); err != nil {
+	if err := c.Print(&b); err != nil {
 		t.Fatal(err)
 	}
 	if _, notes, err := influxConf(t, b.String()); err != nil || notes != "" {
@@ -102,8 +99,7 @@ func TestInfluxKeys(t *testing.T) {
 }
 
 func TestInfluxVariables(t *testing.T) {
-	var from settingsFrom
-	c, err := from.load([]string{
+	c, notes, err := Source{}.Load([]string{
 		"INFLUXDB_HTTP_AUTH_ENABLED=true", "INFLUXDB_COORDINATOR_QUERY_TIMEOUT=1s", "INFLUXDB_DATA_INDEX_VERSION=tsi1",
 		"INFLUXDB_HTTP_LOG_ENABLED=true", "INFLUXDB_DB=x", "INFLUXDB_CONFIG_PATH=x", "HOME=/",
 	})
@@ -111,8 +107,8 @@ func TestInfluxVariables(t *testing.T) {
 		t.Fatal(c, err)
 	}
 	var got []string
-	for _, n := range from.notes {
-		got = append(got, n.key+" "+n.text)
+	for _, n := range notes {
+		got = append(got, n.Key+" "+n.Text)
 	}
 	want := []string{
 		"INFLUXDB_HTTP_AUTH_ENABLED is not read: set TSDBD_HTTP_AUTH_ENABLED",
@@ -128,8 +124,8 @@ func TestInfluxVariables(t *testing.T) {
 // TestInfluxKeysLead holds the table to the settings there are.
 func TestInfluxKeysLead(t *testing.T) {
 	ours := map[string]bool{}
-	for _, s := range exampleConfig().settings() {
-		ours[s.key] = true
+	for _, s := range exampleConfig().Settings() {
+		ours[s.Key] = true
 	}
 	for key, k := range influxKeys {
 		for o := range ours {
@@ -143,21 +139,6 @@ func TestInfluxKeysLead(t *testing.T) {
 		if k.to == "" && k.ignored == "" {
 			t.Errorf("%s leads nowhere", key)
 		}
-	}
-}
-
-// TestInfluxDataIsLeftAlone starts on a directory such as an influxdb.conf
-// names.
-func TestInfluxDataIsLeftAlone(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "telegraf", "_series"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if text := refusal(t, "-data", dir); !strings.Contains(text, "there is the data of an InfluxDB") {
-		t.Errorf("said %s", text)
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("%v %v", entries, err)
 	}
 }
 
@@ -189,36 +170,5 @@ func TestMigrationPage(t *testing.T) {
 	}
 	if len(rows) != len(influxKeys) {
 		t.Errorf("%d rows, %d keys", len(rows), len(influxKeys))
-	}
-}
-
-// TestServerWithAnInfluxConf starts on the full file and reloads it.
-func TestServerWithAnInfluxConf(t *testing.T) {
-	text, err := os.ReadFile("testdata/influxdb-1.8.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := writeFile(t, string(text))
-	s := startServer(t, t.TempDir(), "-config", file)
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), `level = "info"`, `level = "warn"`, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.log(), "configuration reloaded"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(s.log())
-		}
-	}
-	s.stop()
-	for _, want := range []string{
-		`level=WARN msg="setting is InfluxDB's" key=data.wal-dir note="has no effect: everything is kept below data.dir"`,
-		`level=INFO msg="setting is InfluxDB's" key=data.wal-fsync-delay note="is taken for data.wal-sync-interval"`,
-		`msg="configuration reloaded" changed=log.level at_restart=nothing`,
-	} {
-		if !strings.Contains(s.log(), want) {
-			t.Errorf("%s is not logged:\n%s", want, s.log())
-		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"tsdbd/services/input/graphite"
 )
 
-// inputConfig is what all inputs beside HTTP have.
-type inputConfig struct {
+// Input is what all inputs beside HTTP have.
+type Input struct {
 	Enabled         bool   `toml:"enabled"`
 	BindAddress     string `toml:"bind-address"`
 	Database        string `toml:"database"`
@@ -22,41 +22,41 @@ type inputConfig struct {
 	// BatchTimeout is how long points are gathered.
 	BatchSize    int      `toml:"batch-size"`
 	BatchPending int      `toml:"batch-pending"`
-	BatchTimeout duration `toml:"batch-timeout"`
+	BatchTimeout Duration `toml:"batch-timeout"`
 }
 
-// udpConfig is an input of line protocol in packets.
-type udpConfig struct {
-	inputConfig
+// UDP is an input of line protocol in packets.
+type UDP struct {
+	Input
 	Precision  string `toml:"precision"`
-	ReadBuffer size   `toml:"read-buffer"`
+	ReadBuffer Size   `toml:"read-buffer"`
 	Writers    int    `toml:"writers"`
 }
 
-// graphiteConfig is an input of Graphite's plain text.
-type graphiteConfig struct {
-	inputConfig
+// Graphite is an input of Graphite's plain text.
+type Graphite struct {
+	Input
 	Protocol         string   `toml:"protocol"`
 	ConsistencyLevel string   `toml:"consistency-level"` // without effect
 	Templates        []string `toml:"templates"`
 	Tags             []string `toml:"tags"`
 	Separator        string   `toml:"separator"`
-	UDPReadBuffer    size     `toml:"udp-read-buffer"`
+	UDPReadBuffer    Size     `toml:"udp-read-buffer"`
 }
 
-// collectdConfig is an input of collectd's packets.
-type collectdConfig struct {
-	inputConfig
-	ReadBuffer            size   `toml:"read-buffer"`
+// Collectd is an input of collectd's packets.
+type Collectd struct {
+	Input
+	ReadBuffer            Size   `toml:"read-buffer"`
 	TypesDB               string `toml:"typesdb"`
 	SecurityLevel         string `toml:"security-level"`
 	AuthFile              string `toml:"auth-file"`
 	ParseMultivaluePlugin string `toml:"parse-multivalue-plugin"` // split or join
 }
 
-// opentsdbConfig is an input of OpenTSDB's lines and its HTTP.
-type opentsdbConfig struct {
-	inputConfig
+// OpenTSDB is an input of OpenTSDB's lines and its HTTP.
+type OpenTSDB struct {
+	Input
 	ConsistencyLevel string `toml:"consistency-level"` // without effect
 	TLSEnabled       bool   `toml:"tls-enabled"`
 	// Certificate holds the key too, unless PrivateKey names another file.
@@ -67,36 +67,36 @@ type opentsdbConfig struct {
 
 // The defaults of inputs, which are those of a setting that is empty or 0. They
 // are InfluxDB's but for the address: nobody has to log in to an input.
-func (c *inputConfig) setDefaults(port, database string, size, pending int, timeout time.Duration) {
+func (c *Input) setDefaults(port, database string, size, pending int, timeout time.Duration) {
 	setDefault(&c.BindAddress, "127.0.0.1:"+port)
 	setDefault(&c.Database, database)
 	setDefault(&c.BatchSize, size)
 	setDefault(&c.BatchPending, pending)
-	setDefault(&c.BatchTimeout, duration(timeout))
+	setDefault(&c.BatchTimeout, Duration(timeout))
 }
 
-func (c *udpConfig) setDefaults() {
-	c.inputConfig.setDefaults("8089", "udp", input.DefaultBatchSize, input.DefaultBatchPending, input.DefaultBatchTimeout)
+func (c *UDP) setDefaults() {
+	c.Input.setDefaults("8089", "udp", input.DefaultBatchSize, input.DefaultBatchPending, input.DefaultBatchTimeout)
 	setDefault(&c.Writers, 1)
 }
 
-func (c *graphiteConfig) setDefaults() {
-	c.inputConfig.setDefaults("2003", "graphite", input.DefaultBatchSize, input.DefaultBatchPending, input.DefaultBatchTimeout)
+func (c *Graphite) setDefaults() {
+	c.Input.setDefaults("2003", "graphite", input.DefaultBatchSize, input.DefaultBatchPending, input.DefaultBatchTimeout)
 	setDefault(&c.Protocol, "tcp")
 	setDefault(&c.ConsistencyLevel, "one")
 	setDefault(&c.Separator, graphite.DefaultSeparator)
 }
 
-func (c *collectdConfig) setDefaults() {
-	c.inputConfig.setDefaults("25826", "collectd", input.DefaultBatchSize, input.DefaultBatchPending, 10*time.Second)
+func (c *Collectd) setDefaults() {
+	c.Input.setDefaults("25826", "collectd", input.DefaultBatchSize, input.DefaultBatchPending, 10*time.Second)
 	setDefault(&c.TypesDB, "/usr/share/collectd/types.db")
 	setDefault(&c.SecurityLevel, "none")
 	setDefault(&c.AuthFile, "/etc/collectd/auth_file")
 	setDefault(&c.ParseMultivaluePlugin, "split")
 }
 
-func (c *opentsdbConfig) setDefaults() {
-	c.inputConfig.setDefaults("4242", "opentsdb", 1000, 5, input.DefaultBatchTimeout)
+func (c *OpenTSDB) setDefaults() {
+	c.Input.setDefaults("4242", "opentsdb", 1000, 5, input.DefaultBatchTimeout)
 	setDefault(&c.ConsistencyLevel, "one")
 	setDefault(&c.Certificate, "/etc/ssl/tsdbd.pem")
 }
@@ -108,26 +108,26 @@ func setDefault[T comparable](v *T, value T) {
 	}
 }
 
-// inputConfigs returns what all inputs have.
-func (c *config) inputConfigs() []*inputConfig {
-	var all []*inputConfig
+// Inputs returns what all inputs have.
+func (c *Config) Inputs() []*Input {
+	var all []*Input
 	for i := range c.UDP {
-		all = append(all, &c.UDP[i].inputConfig)
+		all = append(all, &c.UDP[i].Input)
 	}
 	for i := range c.Graphite {
-		all = append(all, &c.Graphite[i].inputConfig)
+		all = append(all, &c.Graphite[i].Input)
 	}
 	for i := range c.Collectd {
-		all = append(all, &c.Collectd[i].inputConfig)
+		all = append(all, &c.Collectd[i].Input)
 	}
 	for i := range c.OpenTSDB {
-		all = append(all, &c.OpenTSDB[i].inputConfig)
+		all = append(all, &c.OpenTSDB[i].Input)
 	}
 	return all
 }
 
 // setInputDefaults fills in what was not set.
-func (c *config) setInputDefaults() {
+func (c *Config) setInputDefaults() {
 	for i := range c.UDP {
 		c.UDP[i].setDefaults()
 	}
@@ -144,16 +144,16 @@ func (c *config) setInputDefaults() {
 
 // exampleConfig is the default configuration with an input of each kind: all
 // keys there are.
-func exampleConfig() *config {
-	c := defaultConfig()
-	c.UDP, c.Graphite, c.Collectd, c.OpenTSDB = make([]udpConfig, 1), make([]graphiteConfig, 1), make([]collectdConfig, 1), make([]opentsdbConfig, 1)
+func exampleConfig() *Config {
+	c := Default()
+	c.UDP, c.Graphite, c.Collectd, c.OpenTSDB = make([]UDP, 1), make([]Graphite, 1), make([]Collectd, 1), make([]OpenTSDB, 1)
 	c.setInputDefaults()
 	return c
 }
 
 // checkInputs tells what is wrong with inputs that are on.
-func (c *config) checkInputs() (errs []error) {
-	one := func(kind string, i int, in *inputConfig, check func() error) {
+func (c *Config) checkInputs() (errs []error) {
+	one := func(kind string, i int, in *Input, check func() error) {
 		if !in.Enabled {
 			return
 		}
@@ -170,7 +170,7 @@ func (c *config) checkInputs() (errs []error) {
 	}
 	for i := range c.UDP {
 		u := &c.UDP[i]
-		one("udp", i, &u.inputConfig, func() error {
+		one("udp", i, &u.Input, func() error {
 			_, err := lineproto.Unit(u.Precision, false)
 			if err == nil && (u.Writers < 0 || u.Writers > maxPending) {
 				err = fmt.Errorf("writers must be from 1 to %d", maxPending)
@@ -180,14 +180,14 @@ func (c *config) checkInputs() (errs []error) {
 	}
 	for i := range c.Graphite {
 		g := &c.Graphite[i]
-		one("graphite", i, &g.inputConfig, func() error {
-			o := g.options()
+		one("graphite", i, &g.Input, func() error {
+			o := g.Options()
 			return o.Check()
 		})
 	}
 	for i := range c.Collectd {
 		d := &c.Collectd[i]
-		one("collectd", i, &d.inputConfig, func() error {
+		one("collectd", i, &d.Input, func() error {
 			if !slices.Contains([]string{"split", "join"}, d.ParseMultivaluePlugin) {
 				return fmt.Errorf("parse-multivalue-plugin is split or join, not %q", d.ParseMultivaluePlugin)
 			}
@@ -196,10 +196,18 @@ func (c *config) checkInputs() (errs []error) {
 		})
 	}
 	for i := range c.OpenTSDB {
-		one("opentsdb", i, &c.OpenTSDB[i].inputConfig, func() error { return nil })
+		one("opentsdb", i, &c.OpenTSDB[i].Input, func() error { return nil })
 	}
 	return errs
 }
 
 // maxPending bounds batch-pending and writers, which cost memory.
 const maxPending = 1000
+
+// Options returns what the input is opened with, without what all inputs have.
+func (c *Graphite) Options() graphite.Options {
+	return graphite.Options{
+		Address: c.BindAddress, Protocol: c.Protocol, ReadBuffer: c.UDPReadBuffer.Int(),
+		Templates: c.Templates, Separator: c.Separator, Tags: c.Tags,
+	}
+}

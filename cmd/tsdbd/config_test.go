@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"flag"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -16,12 +14,12 @@ import (
 func TestSizes(t *testing.T) {
 	f := func(text string, want int64) {
 		t.Helper()
-		var s size
+		var s Size
 		if err := s.UnmarshalText([]byte(text)); err != nil || int64(s) != want {
 			t.Errorf("%s: %d %v, want %d", text, s, err, want)
 		}
 		out, _ := s.MarshalText()
-		var again size
+		var again Size
 		if err := again.UnmarshalText(out); err != nil || again != s {
 			t.Errorf("%s: written %s, read back %d %v", text, out, again, err)
 		}
@@ -36,7 +34,7 @@ func TestSizes(t *testing.T) {
 	f("2GiB", 2<<30)
 	f("7b", 7)
 	for _, bad := range []string{"", "x", "-1", "1.5m", "1t", "9999999999g", "m"} {
-		if err := new(size).UnmarshalText([]byte(bad)); err == nil {
+		if err := new(Size).UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q passes", bad)
 		}
 	}
@@ -45,7 +43,7 @@ func TestSizes(t *testing.T) {
 func TestDurations(t *testing.T) {
 	f := func(text string, want time.Duration, written string) {
 		t.Helper()
-		var d duration
+		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || time.Duration(d) != want {
 			t.Errorf("%s: %v %v, want %v", text, time.Duration(d), err, want)
 		}
@@ -64,26 +62,17 @@ func TestDurations(t *testing.T) {
 	f("1w1d12h", 8*day+12*time.Hour, "204h")
 	f("100ms", 100*time.Millisecond, "100ms")
 	for _, bad := range []string{"", "x", "-1s", "5", "1y", "d", "9999999w", "1d-1h"} {
-		if err := new(duration).UnmarshalText([]byte(bad)); err == nil {
+		if err := new(Duration).UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q passes", bad)
 		}
 	}
 }
 
-// loadConfig loads what flags and an environment say.
-func loadConfig(args, environ []string) (*config, error) {
-	f := &commandFlags{flag.NewFlagSet("serve", flag.ContinueOnError)}
-	f.SetOutput(io.Discard)
-	var from settingsFrom
-	from.declare(f)
-	rest, err := f.parse(args)
-	if err == nil {
-		err = f.nothingElse(rest)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return from.load(environ)
+// loadConfig loads what a source and an environment say.
+func loadConfig(from Source, environ []string) (*Config, error) {
+	from.Heap = 1 << 30
+	c, _, err := from.Load(environ)
+	return c, err
 }
 
 func writeFile(t *testing.T, text string) string {
@@ -98,7 +87,7 @@ func writeFile(t *testing.T, text string) string {
 func TestPrecedence(t *testing.T) {
 	file := writeFile(t, "[data]\ndir = \"from-file\"\nflush-size = \"8MiB\"\n[http]\nbind-address = \"file:1\"\nmax-body-size = 1000\n[log]\nlevel = \"warn\"\n")
 	env := []string{"TSDBD_HTTP_BIND_ADDRESS=env:2", "TSDBD_DATA_FLUSH_SIZE=9m", "TSDBD_LOG_LEVEL=error", "TSDBD_SERVICE_HOST=10.0.0.1", "HOME=/"}
-	c, err := loadConfig([]string{"-config", file, "-http", "flag:3", "-log-level", "debug"}, env)
+	c, err := loadConfig(Source{File: file, Address: "flag:3", Level: "debug"}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,24 +97,21 @@ func TestPrecedence(t *testing.T) {
 	if c.Data.FlushSize != 9<<20 {
 		t.Errorf("environment over file: %+v", c.Data)
 	}
-	if c.HTTP.BindAddress != "flag:3" || c.Log.Level != logLevel(slog.LevelDebug) {
+	if c.HTTP.BindAddress != "flag:3" || c.Log.Level != LogLevel(slog.LevelDebug) {
 		t.Errorf("flags over environment: %+v", c)
 	}
-	if c.Data.WALMaxSize != defaultConfig().Data.WALMaxSize {
+	if c.Data.WALMaxSize != Default().Data.WALMaxSize {
 		t.Errorf("default: %+v", c.Data)
 	}
-	if c, err := loadConfig(nil, append(env, "TSDBD_CONFIG="+file)); err != nil || c.Data.Dir != "from-file" {
+	if c, err := loadConfig(Source{}, append(env, "TSDBD_CONFIG="+file)); err != nil || c.Data.Dir != "from-file" {
 		t.Errorf("file named by the environment: %v", err)
 	}
 }
 
 func TestConfigErrorsNameTheSetting(t *testing.T) {
-	f := func(want string, env []string, toml string, args ...string) {
+	f := func(want string, env []string, toml string) {
 		t.Helper()
-		if toml != "" {
-			args = append(args, "-config", writeFile(t, toml))
-		}
-		if _, err := loadConfig(args, env); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := loadConfig(Source{File: writeFile(t, toml)}, env); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %s", err, want)
 		}
 	}
@@ -141,24 +127,25 @@ func TestConfigErrorsNameTheSetting(t *testing.T) {
 	f("TSDBD_DATA_FLUSH_SIZE", []string{"TSDBD_DATA_FLUSH_SIZE=many"}, "")
 	f("TSDBD_RETENTION_ENABLED", []string{"TSDBD_RETENTION_ENABLED=perhaps"}, "")
 	f("TSDBD_QUERY_MAX_SELECT_POINT", []string{"TSDBD_QUERY_MAX_SELECT_POINT=x"}, "")
-	f("-log-level", nil, "", "-log-level", "loud")
-	f("no such file", nil, "", "-config", filepath.Join(t.TempDir(), "x"))
-	f("unexpected argument", nil, "", "x")
-	f("-nosuch", nil, "", "-nosuch")
+	for want, from := range map[string]Source{"-log-level": {Level: "loud"}, "no such file": {File: filepath.Join(t.TempDir(), "x")}} {
+		if _, err := loadConfig(from, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not name %s", err, want)
+		}
+	}
 }
 
 func TestPrintedConfigReadsBack(t *testing.T) {
-	c := defaultConfig()
-	c.Data.Dir, c.HTTP.MaxConnectionLimit, c.Query.QueryTimeout = `with "quotes"`, 7, duration(90*time.Second)
-	c.UDP = []udpConfig{{Precision: "s"}, {inputConfig: inputConfig{Enabled: true, BindAddress: "127.0.0.1:7"}}}
-	c.Graphite = []graphiteConfig{{Templates: []string{"a.* .host.measurement* x=y,z=1"}, Tags: []string{"a=b"}}}
+	c := Default()
+	c.Data.Dir, c.HTTP.MaxConnectionLimit, c.Query.QueryTimeout = `with "quotes"`, 7, Duration(90*time.Second)
+	c.UDP = []UDP{{Precision: "s"}, {Input: Input{Enabled: true, BindAddress: "127.0.0.1:7"}}}
+	c.Graphite = []Graphite{{Templates: []string{"a.* .host.measurement* x=y,z=1"}, Tags: []string{"a=b"}}}
 	c.setInputDefaults()
 	c.shareMemory(1 << 30)
 	var b bytes.Buffer
-	if err := c.print(&b); err != nil {
+	if err := c.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	got, err := loadConfig([]string{"-config", writeFile(t, b.String())}, nil)
+	got, err := loadConfig(Source{File: writeFile(t, b.String())}, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// tlsConfig is about the encryption of connections: those that are listened
+// TLS is about the encryption of connections: those that are listened
 // for, and those to subscribers.
-type tlsConfig struct {
+type TLS struct {
 	// Ciphers are the suites of TLS 1.2 that are offered, by Go's names; empty:
 	// Go's choice. Those of TLS 1.3 cannot be chosen.
 	Ciphers    []string   `toml:"ciphers"`
-	MinVersion tlsVersion `toml:"min-version"` // 0: 1.2
-	MaxVersion tlsVersion `toml:"max-version"` // 0: the highest there is
+	MinVersion TLSVersion `toml:"min-version"` // 0: 1.2
+	MaxVersion TLSVersion `toml:"max-version"` // 0: the highest there is
 }
 
-// parse returns the settings as crypto/tls takes them.
-func (c *tlsConfig) parse() (*tls.Config, error) {
+// Parse returns the settings as crypto/tls takes them.
+func (c *TLS) Parse() (*tls.Config, error) {
 	t := &tls.Config{MinVersion: cmp.Or(uint16(c.MinVersion), tls.VersionTLS12), MaxVersion: uint16(c.MaxVersion)}
 	if t.MaxVersion != 0 && t.MaxVersion < t.MinVersion {
 		return nil, errors.New("tls.max-version must be at least tls.min-version")
@@ -75,11 +75,11 @@ func cipherSuite(name string) (*tls.CipherSuite, error) {
 	return nil, fmt.Errorf("unknown cipher suite %q, there are %s", name, strings.Join(known, ", "))
 }
 
-// tlsVersion is a version of TLS, written 1.2 or 1.3; 0 is none and empty.
-type tlsVersion uint16
+// TLSVersion is a version of TLS, written 1.2 or 1.3; 0 is none and empty.
+type TLSVersion uint16
 
 // UnmarshalText reads a version, with or without InfluxDB's "tls" in front.
-func (v *tlsVersion) UnmarshalText(text []byte) error {
+func (v *TLSVersion) UnmarshalText(text []byte) error {
 	switch name := strings.TrimPrefix(strings.ToLower(string(text)), "tls"); name {
 	case "":
 		*v = 0
@@ -96,7 +96,7 @@ func (v *tlsVersion) UnmarshalText(text []byte) error {
 }
 
 // MarshalText writes the number.
-func (v tlsVersion) MarshalText() ([]byte, error) {
+func (v TLSVersion) MarshalText() ([]byte, error) {
 	if v == 0 {
 		return []byte{}, nil
 	}

@@ -15,22 +15,22 @@ import (
 // errInfluxData says that a directory is an InfluxDB's.
 var errInfluxData = errors.New("there is the data of an InfluxDB: name an empty directory, and move the data with influx_inspect export and tsdbd import")
 
-// errForeignDir says that a directory holds files of another program.
-var errForeignDir = errors.New("the directory is not empty and holds no data of tsdbd")
+// ErrForeignDir says that a directory holds files of another program.
+var ErrForeignDir = errors.New("the directory is not empty and holds no data of tsdbd")
 
 // checkDir refuses a directory that another program uses, which an influxdb.conf
 // or a slip of the pen may name. It writes nothing.
-func (c *config) checkDir() error {
+func checkDir(c *Config) error {
 	dir := c.Data.Dir
 	for _, pattern := range []string{"*/_series", "_internal", "meta.db", "meta/meta.db"} {
 		found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
 		if err == nil && len(found) > 0 {
-			return fmt.Errorf("data.dir %s: %w", c.dataPath(), errInfluxData)
+			return fmt.Errorf("data.dir %s: %w", c.DataPath(), errInfluxData)
 		}
 	}
 	if filepath.Base(filepath.Clean(dir)) == "data" { // of an InfluxDB without databases it is empty
 		if _, err := os.Stat(filepath.Join(filepath.Dir(filepath.Clean(dir)), "meta", "meta.db")); err == nil {
-			return fmt.Errorf("data.dir %s: %w", c.dataPath(), errInfluxData)
+			return fmt.Errorf("data.dir %s: %w", c.DataPath(), errInfluxData)
 		}
 	}
 	entries, err := os.ReadDir(dir)
@@ -38,7 +38,7 @@ func (c *config) checkDir() error {
 		return nil // it is made, or the start tells what is wrong
 	}
 	if slices.ContainsFunc(entries, isForeign) && !holdsData(dir, entries) {
-		return fmt.Errorf("data.dir %s: %w", c.dataPath(), errForeignDir)
+		return fmt.Errorf("data.dir %s: %w", c.DataPath(), ErrForeignDir)
 	}
 	return nil
 }

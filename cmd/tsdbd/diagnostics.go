@@ -1,13 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
-	"maps"
 	"os"
-	"reflect"
 	"slices"
-	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"tsdbd/query"
@@ -24,59 +23,51 @@ type settingsInForce struct {
 	tables atomic.Pointer[[]query.Diagnostic]
 }
 
-func (s *settingsInForce) set(c *config) {
+func (s *settingsInForce) set(c *Config) {
 	tables := configDiagnostics(c)
 	s.tables.Store(&tables)
 }
 
 // configDiagnostics returns a table config-SECTION of one row for each section,
 // secrets hidden, and the machine's name as network.
-func configDiagnostics(c *config) []query.Diagnostic {
+func configDiagnostics(c *Config) []query.Diagnostic {
 	hostname, err := os.Hostname()
 	if err != nil {
 		hostname = "unknown"
 	}
 	out := []query.Diagnostic{{Name: "network", Columns: []string{"hostname"}, Values: []any{hostname}}}
-	for name, v := range c.sections() {
-		if other, ok := diagnosticSections[name]; ok {
-			name = other
+	all := c.Settings()
+	for len(all) > 0 {
+		name := all[0].Section
+		n := slices.IndexFunc(all, func(s Setting) bool { return s.Section != name })
+		if n < 0 {
+			n = len(all)
 		}
-		if v.Kind() != reflect.Slice {
-			out = append(out, configDiagnostic("config-"+name, v))
-			continue
-		}
-		for i := range v.Len() {
-			out = append(out, configDiagnostic("config-"+name+"-"+strconv.Itoa(i), v.Index(i)))
-		}
+		out, all = append(out, configDiagnostic(name, all[:n])), all[n:]
 	}
 	return out
 }
 
-func configDiagnostic(name string, section reflect.Value) query.Diagnostic {
-	values := map[string]any{}
-	for _, f := range reflect.VisibleFields(section.Type()) {
-		if f.Anonymous {
-			continue
-		}
-		key := keyOf(f)
-		switch v := section.FieldByIndex(f.Index).Interface().(type) {
+// configDiagnostic returns the table of a section.
+func configDiagnostic(section string, settings []Setting) query.Diagnostic {
+	slices.SortFunc(settings, func(a, b Setting) int { return strings.Compare(a.Name, b.Name) })
+	d := query.Diagnostic{Name: "config-" + cmp.Or(diagnosticSections[section], section)}
+	for _, s := range settings {
+		d.Columns = append(d.Columns, s.Name)
+		switch v := s.Value.Interface().(type) {
 		case encoding.TextMarshaler:
 			text, err := v.MarshalText()
 			if err != nil {
 				text = []byte(err.Error())
 			}
-			values[key] = string(text)
+			d.Values = append(d.Values, string(text))
 		case bool:
-			values[key] = v
+			d.Values = append(d.Values, v)
 		case int:
-			values[key] = int64(v)
+			d.Values = append(d.Values, int64(v))
 		default:
-			values[key] = fmt.Sprint(v)
+			d.Values = append(d.Values, fmt.Sprint(v))
 		}
-	}
-	d := query.Diagnostic{Name: name, Columns: slices.Sorted(maps.Keys(values))}
-	for _, key := range d.Columns {
-		d.Values = append(d.Values, values[key])
 	}
 	return d
 }

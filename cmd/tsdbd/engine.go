@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/influxdata/influxql"
 
@@ -62,4 +63,19 @@ func runContinuous(ctx context.Context, executor *query.Executor, db string, q *
 		return err
 	}
 	return failed
+}
+
+// guarded is the engine behind the guard, for clients' writes.
+type guarded struct {
+	engine
+	guard *memoryGuard
+}
+
+// Table returns a database's table of series, or an error that clients survive
+// while memory is full. It is what a write asks for first.
+func (e guarded) Table(db string) (*point.Table, error) {
+	if err := e.guard.admit(); err != nil {
+		return nil, fmt.Errorf("write to %s: %w", db, err)
+	}
+	return e.engine.Table(db)
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -200,56 +198,6 @@ func checkCardinalities(t *testing.T, e *query.Executor, living map[string]bool)
 		plain, err := e.Explore(t.Context(), query.Exploration{Database: "db", Range: model.AllTime, Keys: true})
 		if err != nil || !reflect.DeepEqual(plain.Keys, found.Keys) {
 			t.Fatalf("keys alone %v %v, want %v", plain.Keys, err, found.Keys)
-		}
-	}
-}
-
-// TestStatusTSDB asks for cardinality in the form of Prometheus.
-func TestStatusTSDB(t *testing.T) {
-	s := startServer(t, t.TempDir())
-	if _, body := s.as('n', "POST", "/query", url.Values{"q": {"CREATE DATABASE d; CREATE DATABASE e"}}); strings.Contains(body, "error") {
-		t.Fatal(body)
-	}
-	for db, lines := range map[string]string{
-		"d": "cpu,host=a,zone=x f=1 0\ncpu,host=b,zone=x f=1 0\nmem,host=a f=1 864000000000000",
-		"e": "cpu,host=a,zone=y f=1 0",
-	} {
-		if status, body := s.as('n', "POST", "/write?db="+db, nil, lines); status != 204 {
-			t.Fatal(body)
-		}
-	}
-	for _, c := range []struct {
-		params string
-		status int
-		want   string
-	}{
-		{"?db=d", 200, `{"data":{"totalSeries":3,"totalLabelValuePairs":3,"headStats":{"numSeries":3,"numLabelPairs":3},` +
-			`"seriesCountByMetricName":[{"name":"cpu","value":2},{"name":"mem","value":1}],` +
-			`"seriesCountByLabelName":[{"name":"host","value":3},{"name":"zone","value":2}],"seriesCountByFocusLabelValue":[],` +
-			`"seriesCountByLabelValuePair":[{"name":"host=a","value":2},{"name":"zone=x","value":2},{"name":"host=b","value":1}],` +
-			`"labelValueCountByLabelName":[{"name":"host","value":2},{"name":"zone","value":1}]},"status":"success"}`},
-		{"?db=d&match[]=cpu&topN=1&focusLabel=zone", 200, `{"data":{"totalSeries":2,"totalLabelValuePairs":3,"headStats":{"numSeries":2,"numLabelPairs":3},` +
-			`"seriesCountByMetricName":[{"name":"cpu","value":2}],"seriesCountByLabelName":[{"name":"host","value":2}],` +
-			`"seriesCountByFocusLabelValue":[{"name":"x","value":2}],"seriesCountByLabelValuePair":[{"name":"zone=x","value":2}],` +
-			`"labelValueCountByLabelName":[{"name":"host","value":2}]},"status":"success"}`},
-		{"?db=d&date=1970-01-11&focusLabel=host", 200, `{"data":{"totalSeries":1,"totalLabelValuePairs":1,"headStats":{"numSeries":1,"numLabelPairs":1},` +
-			`"seriesCountByMetricName":[{"name":"mem","value":1}],"seriesCountByLabelName":[{"name":"host","value":1}],` +
-			`"seriesCountByFocusLabelValue":[{"name":"a","value":1}],"seriesCountByLabelValuePair":[{"name":"host=a","value":1}],` +
-			`"labelValueCountByLabelName":[{"name":"host","value":1}]},"status":"success"}`},
-		{"?topN=2", 200, `{"data":{"totalSeries":4,"totalLabelValuePairs":5,"headStats":{"numSeries":4,"numLabelPairs":5},` +
-			`"seriesCountByMetricName":[{"name":"cpu","value":3},{"name":"mem","value":1}],` +
-			`"seriesCountByLabelName":[{"name":"host","value":4},{"name":"zone","value":3}],"seriesCountByFocusLabelValue":[],` +
-			`"seriesCountByLabelValuePair":[{"name":"host=a","value":3},{"name":"zone=x","value":2}],` +
-			`"labelValueCountByLabelName":[{"name":"host","value":3},{"name":"zone","value":2}]},"status":"success"}`},
-		{"?db=nosuch", 404, `{"error":"database not found: \"nosuch\""}`},
-		{"?db=d&topN=0", 400, `{"error":"topN must be a number from 1 to 1000, not \"0\""}`},
-		{"?db=d&topN=x", 400, `{"error":"topN must be a number from 1 to 1000, not \"x\""}`},
-		{"?db=d&date=today", 400, `{"error":"date must be a day such as 2024-02-29, not \"today\""}`},
-	} {
-		status, body := s.as('n', "GET", "/api/v1/status/tsdb"+c.params, nil)
-		var got any
-		if err := json.Unmarshal([]byte(body), &got); err != nil || status != c.status || strings.TrimSpace(body) != c.want {
-			t.Errorf("%s: %d %s\nwant %d %s", c.params, status, body, c.status, c.want)
 		}
 	}
 }

@@ -60,6 +60,17 @@ func (f *commandFlags) filterFlags(to *backup.Filter) {
 	f.Var(timeFlag{&to.Range.Max}, "end", "only up to `TIME`, which is included")
 }
 
+// settingsFlags adds the flags that say where settings come from.
+func (f *commandFlags) settingsFlags() *Source {
+	from := new(Source)
+	from.Heap, _ = heapLimit()
+	f.StringVar(&from.File, "config", "", "read settings from the TOML `FILE`")
+	f.StringVar(&from.Dir, "data", "", "keep the data in `DIR`, not in ./data")
+	f.StringVar(&from.Address, "http", "", "listen on `HOST:PORT`, not on 127.0.0.1:8086")
+	f.StringVar(&from.Level, "log-level", "", "log from a level on: `debug|info|warn|error`; without it from info")
+	return from
+}
+
 const defaultHost = "http://127.0.0.1:8086"
 
 // clientFlags adds the flags that say where the server is.
@@ -95,17 +106,17 @@ func (f *commandFlags) notEmpty() (err error) {
 // complete fills in what the flags of a client leave out: the scheme, and what
 // the environment holds.
 func (f *commandFlags) complete(c *backup.Client) {
-	if host := os.Getenv(envPrefix + "HOST"); host != "" && c.URL != "" && !f.given("host") {
+	if host := os.Getenv("TSDBD_HOST"); host != "" && c.URL != "" && !f.given("host") {
 		c.URL = host
 	}
 	if c.URL != "" && !strings.Contains(c.URL, "://") {
 		c.URL = "http://" + c.URL
 	}
 	if c.Username == "" {
-		c.Username = os.Getenv(envPrefix + "USERNAME")
+		c.Username = os.Getenv("TSDBD_USERNAME")
 	}
 	if c.Password == "" {
-		c.Password = os.Getenv(envPrefix + "PASSWORD")
+		c.Password = os.Getenv("TSDBD_PASSWORD")
 	}
 }
 

@@ -37,8 +37,8 @@ func (w selfWriter) Ensure(ctx context.Context, db, rp string) error {
 }
 
 // EnsurePolicy implements monitor.Writer.
-func (w selfWriter) EnsurePolicy(ctx context.Context, db, rp string, duration time.Duration) error {
-	return w.ensure(ctx, db, &meta.RetentionPolicySpec{Name: rp, Duration: &duration})
+func (w selfWriter) EnsurePolicy(ctx context.Context, db, rp string, Duration time.Duration) error {
+	return w.ensure(ctx, db, &meta.RetentionPolicySpec{Name: rp, Duration: &Duration})
 }
 
 // ensure makes a database, with a policy of its own if one is given, or the
@@ -74,8 +74,8 @@ type inputs []openInput
 
 // openInputs opens all inputs that are on, or none. encrypted is how connections
 // are where they are.
-func (c *config) openInputs(w input.Writer, encrypted *tls.Config, log *slog.Logger) (all inputs, err error) {
-	open := func(kind string, in *inputConfig, listen func(input.Options) (openInput, error)) {
+func openInputs(c *Config, w input.Writer, encrypted *tls.Config, log *slog.Logger) (all inputs, err error) {
+	open := func(kind string, in *Input, listen func(input.Options) (openInput, error)) {
 		if err != nil || !in.Enabled {
 			return
 		}
@@ -95,20 +95,20 @@ func (c *config) openInputs(w input.Writer, encrypted *tls.Config, log *slog.Log
 	}
 	for i := range c.UDP {
 		u := &c.UDP[i]
-		open("udp", &u.inputConfig, func(o input.Options) (openInput, error) {
+		open("udp", &u.Input, func(o input.Options) (openInput, error) {
 			o.Writers = u.Writers
 			unit, err := lineproto.Unit(u.Precision, false)
 			if err != nil {
 				return openInput{}, err
 			}
-			s, err := udp.Listen(udp.Options{Options: o, Address: u.BindAddress, ReadBuffer: u.ReadBuffer.int(), Unit: unit})
+			s, err := udp.Listen(udp.Options{Options: o, Address: u.BindAddress, ReadBuffer: u.ReadBuffer.Int(), Unit: unit})
 			return openInput{service: s}, err
 		})
 	}
 	for i := range c.Graphite {
 		g := &c.Graphite[i]
-		open("graphite", &g.inputConfig, func(o input.Options) (openInput, error) {
-			opt := g.options()
+		open("graphite", &g.Input, func(o input.Options) (openInput, error) {
+			opt := g.Options()
 			opt.Options = o
 			s, err := graphite.Listen(opt)
 			return openInput{service: s, protocol: g.Protocol}, err
@@ -116,8 +116,8 @@ func (c *config) openInputs(w input.Writer, encrypted *tls.Config, log *slog.Log
 	}
 	for i := range c.Collectd {
 		d := &c.Collectd[i]
-		open("collectd", &d.inputConfig, func(o input.Options) (openInput, error) {
-			opt, err := d.options(log)
+		open("collectd", &d.Input, func(o input.Options) (openInput, error) {
+			opt, err := collectdOptions(d, log)
 			if err != nil {
 				return openInput{}, err
 			}
@@ -128,7 +128,7 @@ func (c *config) openInputs(w input.Writer, encrypted *tls.Config, log *slog.Log
 	}
 	for i := range c.OpenTSDB {
 		t := &c.OpenTSDB[i]
-		open("opentsdb", &t.inputConfig, func(o input.Options) (openInput, error) {
+		open("opentsdb", &t.Input, func(o input.Options) (openInput, error) {
 			opt := opentsdb.Options{Options: o, Address: t.BindAddress, LogPointErrors: t.LogPointErrors, BodyMemory: int64(c.HTTP.MaxBodyMemory)}
 			var certificate *httpapi.Certificate
 			if t.TLSEnabled {
@@ -148,15 +148,8 @@ func (c *config) openInputs(w input.Writer, encrypted *tls.Config, log *slog.Log
 	return all, nil
 }
 
-func (c *graphiteConfig) options() graphite.Options {
-	return graphite.Options{
-		Address: c.BindAddress, Protocol: c.Protocol, ReadBuffer: c.UDPReadBuffer.int(),
-		Templates: c.Templates, Separator: c.Separator, Tags: c.Tags,
-	}
-}
-
-func (c *collectdConfig) options(log *slog.Logger) (o collectd.Options, err error) {
-	o = collectd.Options{Address: c.BindAddress, ReadBuffer: c.ReadBuffer.int(), Join: c.ParseMultivaluePlugin == "join"}
+func collectdOptions(c *Collectd, log *slog.Logger) (o collectd.Options, err error) {
+	o = collectd.Options{Address: c.BindAddress, ReadBuffer: c.ReadBuffer.Int(), Join: c.ParseMultivaluePlugin == "join"}
 	if o.Types, err = collectd.ReadTypes(c.TypesDB, func(err error) { log.Warn("collectd types left out", "err", err) }); err != nil {
 		return o, err
 	}

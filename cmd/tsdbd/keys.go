@@ -8,36 +8,40 @@ import (
 	"strings"
 )
 
-// setting is one key of the configuration.
-type setting struct {
-	key   string // section.key
-	env   string
-	value reflect.Value
+// Setting is one key of the configuration.
+type Setting struct {
+	Section string // with -0, -1 and so on behind the name of a list
+	Name    string
+	Key     string // section.name, without a number
+	Env     string
+	Value   reflect.Value
 }
 
-// settings returns all keys in the order of the structs, those of lists as often
+// Settings returns all keys in the order of the structs, those of lists as often
 // as the list is long. The values are c's.
-func (c *config) settings() []setting {
-	var all []setting
-	add := func(section string, v reflect.Value, index string) {
+func (c *Config) Settings() []Setting {
+	var all []Setting
+	variable := strings.NewReplacer("-", "_", ".", "_")
+	add := func(section, index string, v reflect.Value) {
 		for _, f := range reflect.VisibleFields(v.Type()) {
 			if f.Anonymous {
 				continue // its fields come by themselves
 			}
-			name := section + index + "_" + keyOf(f)
-			all = append(all, setting{
-				key: section + "." + keyOf(f), env: envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")),
-				value: v.FieldByIndex(f.Index),
+			name := keyOf(f)
+			all = append(all, Setting{
+				Section: section + index, Name: name, Key: section + "." + name,
+				Env:   envPrefix + strings.ToUpper(variable.Replace(section+index+"."+name)),
+				Value: v.FieldByIndex(f.Index),
 			})
 		}
 	}
 	for name, v := range c.sections() {
 		if v.Kind() != reflect.Slice {
-			add(name, v, "")
+			add(name, "", v)
 			continue
 		}
 		for i := range v.Len() {
-			add(name, v.Index(i), fmt.Sprintf("_%d", i))
+			add(name, fmt.Sprintf("-%d", i), v.Index(i))
 		}
 	}
 	return all
@@ -47,7 +51,7 @@ func (c *config) settings() []setting {
 func keyOf(f reflect.StructField) string { return strings.TrimSuffix(f.Tag.Get("toml"), ",omitempty") }
 
 // sections yields the sections and lists of sections by name.
-func (c *config) sections() iter.Seq2[string, reflect.Value] {
+func (c *Config) sections() iter.Seq2[string, reflect.Value] {
 	return func(yield func(string, reflect.Value) bool) {
 		v := reflect.ValueOf(c).Elem()
 		for i := range v.NumField() {
@@ -58,11 +62,11 @@ func (c *config) sections() iter.Seq2[string, reflect.Value] {
 	}
 }
 
-// value returns the setting of a key that is in no list.
-func (c *config) value(key string) reflect.Value {
-	for _, s := range c.settings() {
-		if s.key == key {
-			return s.value
+// Value returns the setting of a key that is in no list.
+func (c *Config) Value(key string) reflect.Value {
+	for _, s := range c.Settings() {
+		if s.Key == key {
+			return s.Value
 		}
 	}
 	panic("no key " + key)
@@ -70,7 +74,7 @@ func (c *config) value(key string) reflect.Value {
 
 // growLists makes room for the elements that the environment names: a list
 // grows by one while there is a variable of its next element.
-func (c *config) growLists(env map[string]string) {
+func (c *Config) growLists(env map[string]string) {
 	for name, v := range c.sections() {
 		if v.Kind() != reflect.Slice {
 			continue
@@ -90,9 +94,9 @@ func (c *config) growLists(env map[string]string) {
 	}
 }
 
-// changed returns the keys whose values differ between two configurations;
+// Changed returns the keys whose values differ between two configurations;
 // lists are compared as a whole.
-func changed(a, b *config) []string {
+func Changed(a, b *Config) []string {
 	var keys []string
 	other := map[string]reflect.Value{}
 	for name, v := range b.sections() {

@@ -32,7 +32,7 @@ var limitKeys = map[string]bool{
 	"query.max-total-memory":          true,
 }
 
-func (c *config) storeLimits() store.Limits {
+func storeLimits(c *Config) store.Limits {
 	return store.Limits{
 		CompactBytesPerSecond: int64(c.Data.CompactThroughput),
 		MaxSeriesPerDatabase:  c.Data.MaxSeriesPerDatabase,
@@ -40,7 +40,7 @@ func (c *config) storeLimits() store.Limits {
 	}
 }
 
-func (c *config) queryLimits() query.Limits {
+func queryLimits(c *Config) query.Limits {
 	return query.Limits{
 		MaxConcurrentQueries: c.Query.MaxConcurrentQueries,
 		QueryTimeout:         time.Duration(c.Query.QueryTimeout),
@@ -52,10 +52,10 @@ func (c *config) queryLimits() query.Limits {
 	}
 }
 
-func (c *config) httpLimits() httpapi.Limits {
+func httpLimits(c *Config) httpapi.Limits {
 	l := httpapi.Limits{
 		MaxBodySize:         int64(c.HTTP.MaxBodySize),
-		MaxQuerySize:        c.HTTP.MaxQuerySize.int(),
+		MaxQuerySize:        c.HTTP.MaxQuerySize.Int(),
 		MaxBodyMemory:       int64(c.HTTP.MaxBodyMemory),
 		MaxConcurrentWrites: c.HTTP.MaxConcurrentWriteLimit,
 		MaxWaitingWrites:    c.HTTP.MaxEnqueuedWriteLimit,

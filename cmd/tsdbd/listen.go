@@ -12,8 +12,8 @@ import (
 	"tsdbd/httpapi"
 )
 
-// certificate reads the server's certificate, nil if connections are plain.
-func (c *config) certificate() (*httpapi.Certificate, error) {
+// loadCertificate reads the server's certificate, nil if connections are plain.
+func loadCertificate(c *Config) (*httpapi.Certificate, error) {
 	if !c.HTTP.HTTPSEnabled {
 		return nil, nil
 	}
@@ -27,7 +27,7 @@ const connectionShare = 0.75
 // connectionLimit returns how many connections each listener accepts at a time,
 // 0 for no limit. files is how many files the process may open, 0 if that is
 // not known.
-func (c *config) connectionLimit(files uint64) int {
+func connectionLimit(c *Config, files uint64) int {
 	if c.HTTP.MaxConnectionLimit > 0 {
 		return c.HTTP.MaxConnectionLimit
 	}
@@ -43,7 +43,7 @@ func (c *config) connectionLimit(files uint64) int {
 
 // tryListen returns the error that listen would meet, before the log is read
 // back, which may take long.
-func (c *config) tryListen() error {
+func tryListen(c *Config) error {
 	l, err := net.Listen("tcp", c.HTTP.BindAddress)
 	if err != nil {
 		return err
@@ -52,12 +52,12 @@ func (c *config) tryListen() error {
 }
 
 // listen opens the address and, if it is wanted, the unix socket.
-func (c *config) listen(h *httpapi.Handler, certificate *httpapi.Certificate, base *tls.Config, log *slog.Logger) ([]*httpapi.Server, error) {
+func listen(c *Config, h *httpapi.Handler, certificate *httpapi.Certificate, base *tls.Config, log *slog.Logger) ([]*httpapi.Server, error) {
 	var encrypted *tls.Config
 	if certificate != nil {
 		encrypted = certificate.TLSConfig(base)
 	}
-	limit := c.connectionLimit(openFileLimit())
+	limit := connectionLimit(c, openFileLimit())
 	server, err := httpapi.Listen(h, httpapi.ServerOptions{
 		Address: c.HTTP.BindAddress, MaxConnections: limit, TLS: encrypted, Logger: log,
 	})
@@ -91,8 +91,8 @@ func closeAll(ctx context.Context, servers []*httpapi.Server) error {
 	return errors.Join(all...)
 }
 
-// url returns where clients find an address that is listened on.
-func (c *config) url(address string) string {
+// urlOf returns where clients find an address that is listened on.
+func urlOf(c *Config, address string) string {
 	if c.HTTP.HTTPSEnabled {
 		return "https://" + address
 	}
@@ -104,12 +104,12 @@ const minSecretBytes = 32
 
 // warnOfOpenDoors tells of settings that an operator would not want on a
 // network others are on.
-func (c *config) warnOfOpenDoors(log *slog.Logger) {
+func warnOfOpenDoors(c *Config, log *slog.Logger) {
 	local := isLocal(c.HTTP.BindAddress)
 	if !c.HTTP.AuthEnabled && !local {
 		log.Warn("anyone who reaches the address may read and write: set http.auth-enabled", "address", c.HTTP.BindAddress)
 	}
-	for _, in := range c.inputConfigs() {
+	for _, in := range c.Inputs() {
 		if in.Enabled && c.HTTP.AuthEnabled && !isLocal(in.BindAddress) {
 			log.Warn("an input takes no logins: anyone who reaches the address may write", "address", in.BindAddress)
 		}
@@ -117,13 +117,13 @@ func (c *config) warnOfOpenDoors(log *slog.Logger) {
 	if c.HTTP.AuthEnabled && !c.HTTP.HTTPSEnabled && !local {
 		log.Warn("passwords cross the network unencrypted: set http.https-enabled", "address", c.HTTP.BindAddress)
 	}
-	if !c.HTTP.UnixSocketEnabled && c.HTTP.BindSocket != defaultConfig().HTTP.BindSocket {
+	if !c.HTTP.UnixSocketEnabled && c.HTTP.BindSocket != Default().HTTP.BindSocket {
 		log.Warn("http.bind-socket has no effect without http.unix-socket-enabled", "path", c.HTTP.BindSocket)
 	}
-	if n := len(c.HTTP.SharedSecret.text); n > 0 && n < minSecretBytes {
+	if n := len(c.HTTP.SharedSecret.Reveal()); n > 0 && n < minSecretBytes {
 		log.Warn("http.shared-secret is short enough to be guessed", "bytes", n)
 	}
-	if c.HTTP.SharedSecret.text != "" && !c.HTTP.AuthEnabled {
+	if c.HTTP.SharedSecret.Reveal() != "" && !c.HTTP.AuthEnabled {
 		log.Warn("http.shared-secret has no effect without http.auth-enabled")
 	}
 }

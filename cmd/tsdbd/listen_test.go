@@ -2,8 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"net"
-	"os"
 	"strings"
 	"testing"
 )
@@ -22,29 +20,11 @@ func TestConnectionLimit(t *testing.T) {
 		{0, false, 1<<64 - 1, 0}, // no limit
 		{5000, true, 1024, 5000}, // the operator's word counts
 	} {
-		var c config
+		var c Config
 		c.HTTP.MaxConnectionLimit, c.HTTP.UnixSocketEnabled = tt.set, tt.socket
-		if got := c.connectionLimit(tt.files); got != tt.want {
+		if got := connectionLimit(&c, tt.files); got != tt.want {
 			t.Errorf("setting %d, socket %v, %d files: %d connections, want %d", tt.set, tt.socket, tt.files, got, tt.want)
 		}
-	}
-}
-
-// TestAddressIsTriedFirst: an address in use ends the start before the data is
-// opened, whose log may take long to read.
-func TestAddressIsTriedFirst(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	dir := t.TempDir()
-	text := refusal(t, "-data", dir, "-http", l.Addr().String())
-	if !strings.Contains(text, "choose another address") {
-		t.Errorf("said %s", text)
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
-		t.Errorf("the data was opened: %v %v", entries, err)
 	}
 }
 
@@ -53,10 +33,10 @@ func TestSocketWithoutEffectIsTold(t *testing.T) {
 		enabled bool
 		socket  string
 		want    bool
-	}{{false, "/run/tsdbd/tsdbd.sock", true}, {true, "/run/tsdbd/tsdbd.sock", false}, {false, defaultConfig().HTTP.BindSocket, false}} {
-		config, log := defaultConfig(), new(strings.Builder)
+	}{{false, "/run/tsdbd/tsdbd.sock", true}, {true, "/run/tsdbd/tsdbd.sock", false}, {false, Default().HTTP.BindSocket, false}} {
+		config, log := Default(), new(strings.Builder)
 		config.HTTP.UnixSocketEnabled, config.HTTP.BindSocket = c.enabled, c.socket
-		config.warnOfOpenDoors(slog.New(slog.NewTextHandler(log, nil)))
+		warnOfOpenDoors(config, slog.New(slog.NewTextHandler(log, nil)))
 		if got := strings.Contains(log.String(), "http.bind-socket has no effect"); got != c.want {
 			t.Errorf("%+v: log %s", c, log)
 		}

@@ -4,26 +4,31 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 )
 
-// logFormats are the formats of the log: console is for people, text and json
-// for programs, auto the console's on a terminal and else text.
-var logFormats = []string{"auto", "console", "text", "json"}
-
 // logger returns the server's log, whose level may be changed.
-func (c *config) logger(w io.Writer, level slog.Leveler) *slog.Logger {
+func logger(format string, w io.Writer, level slog.Leveler) *slog.Logger {
 	opt := &slog.HandlerOptions{Level: level}
 	switch {
-	case c.Log.Format == "json":
+	case format == "json":
 		return slog.New(slog.NewJSONHandler(w, opt))
-	case c.Log.Format == "console" || c.Log.Format == "auto" && isTerminal(w):
+	case format == "console" || format == "auto" && isTerminal(w):
 		return slog.New(&consoleHandler{out: &lockedWriter{w: w}, level: level})
 	}
 	return slog.New(slog.NewTextHandler(w, opt))
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // consoleHandler writes a line for people: local time, level, message, then

@@ -13,9 +13,7 @@ import (
 
 func TestConsoleLog(t *testing.T) {
 	var out bytes.Buffer
-	c := defaultConfig()
-	c.Log.Format = "console"
-	log := c.logger(&out, slog.LevelInfo)
+	log := logger("console", &out, slog.LevelInfo)
 	f := func(want string) {
 		t.Helper()
 		got := out.String()
@@ -40,11 +38,9 @@ func TestConsoleLog(t *testing.T) {
 // TestLogFormats writes the same record in every format to a file that is no
 // terminal.
 func TestLogFormats(t *testing.T) {
-	for _, format := range logFormats {
+	for _, format := range []string{"auto", "console", "text", "json"} {
 		var out bytes.Buffer
-		c := defaultConfig()
-		c.Log.Format = format
-		c.logger(&out, slog.LevelInfo).Info("m", "k", "v")
+		logger(format, &out, slog.LevelInfo).Info("m", "k", "v")
 		switch format {
 		case "json":
 			var line map[string]string

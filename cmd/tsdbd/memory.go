@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"math"
 	"math/bits"
@@ -17,8 +16,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"tsdbd/model/point"
 )
 
 // heapShare is the part of the memory there is that the Go heap may take. The
@@ -109,20 +106,6 @@ func cgroupMemory(read func(string) ([]byte, error)) int64 {
 		}
 	}
 	return limit
-}
-
-// shareMemory gives every memory setting that is 0 its part of the heap.
-func (c *config) shareMemory(heap int64) {
-	part := func(s *size, bytes, least, most int64) {
-		if *s == 0 {
-			*s = size(max(least, min(bytes, most)) &^ (1<<20 - 1))
-		}
-	}
-	part(&c.Data.CacheMaxMemory, heap/4, 8<<20, 512<<20)
-	part(&c.Data.FlushSize, int64(c.Data.CacheMaxMemory)/8, 1<<20, 48<<20)
-	part(&c.HTTP.MaxBodyMemory, heap/8, max(int64(c.HTTP.MaxBodySize)+1<<20, 8<<20), 512<<20)
-	part(&c.Query.MaxTotalMemory, heap/4, 8<<20, math.MaxInt64)
-	part(&c.Query.MaxMemory, int64(c.Query.MaxTotalMemory)/2, 8<<20, 1<<30)
 }
 
 // fullShare is the part of the heap that live data may fill before writes are
@@ -225,19 +208,4 @@ func (g *memoryGuard) register(r prometheus.Registerer, queries func() int64) {
 	r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "tsdbd_memory_refused_total", Help: "Write requests refused because live data fills the heap.",
 	}, func() float64 { return float64(g.refused.Load()) }))
-}
-
-// guarded is the engine behind the guard, for clients' writes.
-type guarded struct {
-	engine
-	guard *memoryGuard
-}
-
-// Table returns a database's table of series, or an error that clients survive
-// while memory is full. It is what a write asks for first.
-func (e guarded) Table(db string) (*point.Table, error) {
-	if err := e.guard.admit(); err != nil {
-		return nil, fmt.Errorf("write to %s: %w", db, err)
-	}
-	return e.engine.Table(db)
 }

@@ -57,32 +57,6 @@ func TestMemoryThereIs(t *testing.T) {
 	}, 0, 0)
 }
 
-func TestMemoryIsShared(t *testing.T) {
-	f := func(heap int64, cache, flush, body, query, total size) {
-		t.Helper()
-		c := defaultConfig()
-		c.shareMemory(heap)
-		if c.Data.CacheMaxMemory != cache || c.Data.FlushSize != flush || c.HTTP.MaxBodyMemory != body ||
-			c.Query.MaxMemory != query || c.Query.MaxTotalMemory != total {
-			t.Errorf("heap of %d MiB: %+v %+v %+v", heap>>20, c.Data, c.HTTP, c.Query)
-		}
-		if err := c.validate(); err != nil {
-			t.Errorf("heap of %d MiB: %v", heap>>20, err)
-		}
-	}
-	f(32<<20, 8<<20, 1<<20, 24<<20, 8<<20, 8<<20)
-	f(400<<20, 100<<20, 12<<20, 50<<20, 50<<20, 100<<20)
-	f(4<<30, 512<<20, 48<<20, 512<<20, 512<<20, 1<<30)
-	f(64<<30, 512<<20, 48<<20, 512<<20, 1<<30, 16<<30)
-
-	c := defaultConfig()
-	c.Data.CacheMaxMemory, c.Query.MaxMemory = 64<<20, 1<<20
-	c.shareMemory(4 << 30)
-	if c.Data.CacheMaxMemory != 64<<20 || c.Data.FlushSize != 8<<20 || c.Query.MaxMemory != 1<<20 {
-		t.Errorf("settings given: %+v %+v", c.Data, c.Query)
-	}
-}
-
 // TestMemoryGuard fills a small heap and empties it again: writes are refused
 // and accepted accordingly, without anybody else calling the collector.
 func TestMemoryGuard(t *testing.T) {
@@ -114,7 +88,7 @@ func TestMemoryGuard(t *testing.T) {
 	if !tight.Load() {
 		t.Error("queries may have more")
 	}
-	err := (guarded{guard: g}).admitted()
+	err := g.admit()
 	var temporary interface{ Temporary() bool }
 	if !errors.As(err, &temporary) || !temporary.Temporary() {
 		t.Errorf("refusal %v is not temporary", err)
@@ -129,8 +103,6 @@ func TestMemoryGuard(t *testing.T) {
 		t.Errorf("afterwards: %v, %d refused", err, g.refused.Load())
 	}
 }
-
-func (e guarded) admitted() error { _, err := e.Table("db"); return err }
 
 // TestShareOf: the smaller of machine and cgroup counts, and a 32-bit program
 // leaves addresses for mapped files.

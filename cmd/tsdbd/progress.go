@@ -8,17 +8,9 @@ import (
 	"time"
 
 	"tsdbd/backup"
-)
 
-// isTerminal tells whether somebody reads what is written to w.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
-}
+	"golang.org/x/term"
+)
 
 // progress shows a line that replaces itself on a terminal, and nothing
 // elsewhere.
@@ -31,7 +23,8 @@ type progress struct {
 }
 
 func newProgress(w io.Writer) *progress {
-	return &progress{w: w, live: isTerminal(w)}
+	f, ok := w.(*os.File)
+	return &progress{w: w, live: ok && term.IsTerminal(int(f.Fd()))}
 }
 
 func (p *progress) show(format string, args ...any) {

@@ -11,10 +11,10 @@ import (
 // reloader brings into force what may change while the server runs: the level
 // of the log, the limits and the certificate. It belongs to one goroutine.
 type reloader struct {
-	current      *config // what is in force
-	read         func() (*config, error)
+	current      *Config // what is in force
+	read         func() (*Config, []Note, error)
 	level        *slog.LevelVar
-	setLimits    func(*config)
+	setLimits    func(*Config)
 	certificates []*httpapi.Certificate // none without TLS
 	accessLog    *reopenedFile          // nil without a file of its own
 	log          *slog.Logger
@@ -23,7 +23,7 @@ type reloader struct {
 // reload reads the configuration and the certificate again and tells what
 // changed, and what only a restart will bring.
 func (r *reloader) reload() {
-	next, err := r.read()
+	next, _, err := r.read()
 	if err != nil {
 		// The file may be half written; nothing is changed.
 		r.log.Error("configuration not reloaded", "err", err)
@@ -31,13 +31,13 @@ func (r *reloader) reload() {
 	}
 	var done []string
 	var waiting []string
-	for _, key := range changed(r.current, next) {
+	for _, key := range Changed(r.current, next) {
 		if key != "log.level" && !limitKeys[key] {
 			waiting = append(waiting, key)
 			continue
 		}
 		done = append(done, key)
-		was, is := r.current.value(key), next.value(key)
+		was, is := r.current.Value(key), next.Value(key)
 		r.log.Info("setting changed", "key", key, "was", was.Interface(), "is", is.Interface())
 		was.Set(is)
 	}

@@ -49,21 +49,17 @@ Without flags it keeps its data in ./data and listens on 127.0.0.1:8086. It says
 		},
 		notes: settingsNote,
 		define: func(f *commandFlags) action {
-			var from settingsFrom
-			from.declare(f)
+			from := f.settingsFlags()
 			return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
 				if err := errors.Join(f.nothingElse(rest), f.notEmpty()); err != nil {
 					return err
 				}
-				load := func() (*config, error) { return from.load(os.Environ()) }
-				c, err := load()
+				load := func() (*Config, []Note, error) { return from.Load(os.Environ()) }
+				c, notes, err := load()
 				if err != nil {
 					return err
 				}
-				if err := c.checkDir(); err != nil {
-					return err
-				}
-				return serve(ctx, c, from.notes, load, stdout, stderr)
+				return Serve(ctx, c, Options{Version: version, Notes: notes, Reload: load, Stdout: stdout, Stderr: stderr})
 			}
 		},
 	}
@@ -84,20 +80,19 @@ func configCommand() *command {
 		},
 		notes: settingsNote,
 		define: func(f *commandFlags) action {
-			var from settingsFrom
-			from.declare(f)
+			from := f.settingsFlags()
 			return func(_ context.Context, rest []string, stdout, stderr io.Writer) error {
 				if err := errors.Join(f.nothingElse(rest), f.notEmpty()); err != nil {
 					return err
 				}
-				c, err := from.load(os.Environ())
+				c, notes, err := from.Load(os.Environ())
 				if err != nil {
 					return err
 				}
-				for _, n := range from.notes {
-					fmt.Fprintf(stderr, "%s %s\n", n.key, n.text)
+				for _, n := range notes {
+					fmt.Fprintf(stderr, "%s %s\n", n.Key, n.Text)
 				}
-				return c.print(stdout)
+				return c.Print(stdout)
 			}
 		},
 	}

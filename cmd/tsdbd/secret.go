@@ -8,8 +8,8 @@ import (
 // redacted stands for a secret wherever it would be shown.
 const redacted = "[REDACTED]"
 
-// secret is a setting that is never shown: not printed, not logged.
-type secret struct {
+// Secret is a setting that is never shown: not printed, not logged.
+type Secret struct {
 	text  string
 	given bool
 }
@@ -17,21 +17,24 @@ type secret struct {
 // errEmptySecret keeps a variable that was never set from passing for a secret.
 var errEmptySecret = errors.New("http.shared-secret is given and empty: put a secret, or leave the key out and no bearer token is taken")
 
+// Reveal returns the secret itself.
+func (s Secret) Reveal() string { return s.text }
+
 // UnmarshalText reads a secret. What stands for one in print is refused: a
 // server with a secret that everyone knows would be open.
-func (s *secret) UnmarshalText(text []byte) error {
+func (s *Secret) UnmarshalText(text []byte) error {
 	if string(text) == redacted {
 		return errors.New("it was hidden when the configuration was printed, put the secret itself")
 	}
-	*s = secret{string(text), true}
+	*s = Secret{string(text), true}
 	return nil
 }
 
 // MarshalText hides the secret.
-func (s secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // String hides the secret; an empty one is shown.
-func (s secret) String() string {
+func (s Secret) String() string {
 	if s.text == "" {
 		return ""
 	}
@@ -39,7 +42,7 @@ func (s secret) String() string {
 }
 
 // GoString hides the secret from %#v.
-func (s secret) GoString() string { return s.String() }
+func (s Secret) GoString() string { return s.String() }
 
 // LogValue hides the secret from logs.
-func (s secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

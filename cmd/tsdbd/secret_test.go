@@ -26,7 +26,7 @@ func TestEmptySecret(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := (&settingsFrom{file: file}).load(c.environ)
+		got, err := loadConfig(Source{File: file}, c.environ)
 		if errors.Is(err, errEmptySecret) != c.refused || err != nil && !c.refused {
 			t.Errorf("%q %v: %v", c.text, c.environ, err)
 		}
@@ -34,25 +34,25 @@ func TestEmptySecret(t *testing.T) {
 			continue
 		}
 		var b strings.Builder
-		if err := got.print(&b); err != nil || strings.Contains(b.String(), "thirty-two") {
+		if err := got.Print(&b); err != nil || strings.Contains(b.String(), "thirty-two") {
 			t.Errorf("%v:\n%s", err, &b)
 		}
 	}
 	if err := os.WriteFile(file, []byte("[http]\nauth-enabled = true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first, err := (&settingsFrom{file: file}).load(nil)
+	first, err := loadConfig(Source{File: file}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := first.print(&b); err != nil {
+	if err := first.Print(&b); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&settingsFrom{file: file}).load(nil); err != nil {
+	if _, err := loadConfig(Source{File: file}, nil); err != nil {
 		t.Errorf("%v\n%s", err, &b)
 	}
 }

@@ -26,17 +26,29 @@ import (
 	"tsdbd/store"
 )
 
-// serve opens everything, serves until ctx ends, and closes everything in
-// reverse order. reload reads the configuration again when SIGHUP asks for it.
-func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*config, error), stdout, stderr io.Writer) (err error) {
+// Options is what a server needs in addition to its configuration.
+type Options struct {
+	Version string
+	Notes   []Note // on the configuration, to be logged
+	// Reload reads the configuration again, when SIGHUP asks for it.
+	Reload         func() (*Config, []Note, error)
+	Stdout, Stderr io.Writer // for the welcome and for the log
+}
+
+// Serve opens everything, serves until ctx ends, and closes everything in
+// reverse order.
+func Serve(ctx context.Context, c *Config, o Options) (err error) {
+	if err := checkDir(c); err != nil {
+		return err
+	}
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(c.Log.Level))
-	log := c.logger(stderr, level)
-	encrypted, err := c.TLS.parse()
+	log := logger(c.Log.Format, o.Stderr, level)
+	encrypted, err := c.TLS.Parse()
 	if err != nil {
 		return err
 	}
-	certificate, err := c.certificate()
+	certificate, err := loadCertificate(c)
 	if err != nil {
 		return err
 	}
@@ -54,11 +66,11 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		defer stop()
 		go c.watch(ctx)
 	}
-	for _, n := range notes {
-		log.Log(ctx, n.level, "setting is InfluxDB's", "key", n.key, "note", n.text)
+	for _, n := range o.Notes {
+		log.Log(ctx, n.Level, "setting is InfluxDB's", "key", n.Key, "note", n.Text)
 	}
-	log.Info("opening", "version", version, "path", c.dataPath(), "memory", heap, "source", source)
-	if err := c.tryListen(); err != nil {
+	log.Info("opening", "version", o.Version, "path", c.DataPath(), "memory", heap, "source", source)
+	if err := tryListen(c); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -71,7 +83,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		FlushBytes:       int64(c.Data.FlushSize),
 		FlushIdle:        time.Duration(c.Data.FlushIdle),
 		CompactAfter:     time.Duration(c.Data.CompactAfter),
-		Limits:           c.storeLimits(),
+		Limits:           storeLimits(c),
 		SeriesTableBytes: min(heap/8, 256<<20),
 		Shards:           shards, RetentionInterval: interval,
 	})
@@ -82,7 +94,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), st)
-	trust, err := c.Subscriber.tls(encrypted)
+	trust, err := c.Subscriber.TLS(encrypted)
 	if err != nil {
 		return err
 	}
@@ -112,7 +124,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		Storage: eng, Admin: eng, Logger: log, ShardDurations: shards,
 		Statistics:  statistics.read,
 		Diagnostics: func() []query.Diagnostic { return append(damageDiagnostic(st), *inForce.tables.Load()...) },
-		Limits:      c.queryLimits(), Memory: queries, Cores: cores, Into: eng.writeInto,
+		Limits:      queryLimits(c), Memory: queries, Cores: cores, Into: eng.writeInto,
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
 	if catchUp == 0 {
@@ -144,7 +156,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		})
 		defer own.Close()
 	}
-	receiving, err := c.openInputs(self, encrypted, log)
+	receiving, err := openInputs(c, self, encrypted, log)
 	if err != nil {
 		return err
 	}
@@ -156,14 +168,14 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	registry.MustRegister(receiving.metrics())
 	options := httpapi.Options{
 		Mounts: []httpapi.Mount{{Prefix: backup.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: admin}},
-		Writer: guarded{eng, guard}, Query: executor, Memory: queries, Explorer: executor, Health: st, Registry: registry, Logger: log, Version: version,
-		Limits: c.httpLimits(),
+		Writer: guarded{eng, guard}, Query: executor, Memory: queries, Explorer: executor, Health: st, Registry: registry, Logger: log, Version: o.Version,
+		Limits: httpLimits(c),
 	}
 	options.AuthEnabled, options.PingAuth, options.Catalog = c.HTTP.AuthEnabled, c.HTTP.PingAuthEnabled, st
 	options.AllowedOrigins = c.HTTP.AllowedOrigins
-	options.Realm, options.SharedSecret = c.HTTP.Realm, c.HTTP.SharedSecret.text
+	options.Realm, options.SharedSecret = c.HTTP.Realm, c.HTTP.SharedSecret.Reveal()
 	options.Pprof, options.Bind = c.HTTP.PprofEnabled, c.HTTP.BindAddress
-	c.warnOfOpenDoors(log)
+	warnOfOpenDoors(c, log)
 	var accessLog *reopenedFile
 	switch {
 	case c.HTTP.AccessLog && c.HTTP.AccessLogPath != "":
@@ -171,15 +183,15 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 			return err
 		}
 		defer func() { err = errors.Join(err, accessLog.Close()) }()
-		options.AccessLog = c.logger(accessLog, slog.LevelInfo)
+		options.AccessLog = logger(c.Log.Format, accessLog, slog.LevelInfo)
 	case c.HTTP.AccessLog:
 		options.AccessLog = log
 	}
 	options.SuppressWriteLog = c.HTTP.SuppressWriteLog
-	if options.AccessLogStatus, err = c.HTTP.statusFilter(); err != nil {
+	if options.AccessLogStatus, err = c.HTTP.StatusFilter(); err != nil {
 		return err
 	}
-	if options.Headers, err = c.HTTP.header(); err != nil {
+	if options.Headers, err = c.HTTP.Header(); err != nil {
 		return err
 	}
 	handler := httpapi.New(options)
@@ -191,7 +203,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 		func() []query.Statistic { return subscriberStatistics(subscribers) },
 	)
 	defer handler.Close()
-	servers, err := c.listen(handler, certificate, encrypted, log)
+	servers, err := listen(c, handler, certificate, encrypted, log)
 	if err != nil {
 		return err
 	}
@@ -207,7 +219,7 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	defer signal.Stop(hangup)
 	address := servers[0].Addr()
 	log.Info("serving", "address", address, "tls", certificate != nil, "auth", c.HTTP.AuthEnabled, "took", time.Since(begin))
-	welcome(stdout, c, c.url(address), st.Catalog())
+	welcome(o, c, urlOf(c, address), st.Catalog())
 	tell := func(state string) {
 		if err := notify(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
 			log.Warn("supervisor not told", "err", err)
@@ -217,13 +229,13 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 	defer tell("STOPPING=1")
 	stopped := servers[len(servers)-1].Done() // the socket's, or the only one's
 	r := &reloader{
-		current: c, read: reload, certificates: receiving.certificates(), accessLog: accessLog, log: log, level: level,
-		setLimits: func(c *config) {
+		current: c, read: o.Reload, certificates: receiving.certificates(), accessLog: accessLog, log: log, level: level,
+		setLimits: func(c *Config) {
 			inForce.set(c)
-			st.SetLimits(c.storeLimits())
-			executor.SetLimits(c.queryLimits())
+			st.SetLimits(storeLimits(c))
+			executor.SetLimits(queryLimits(c))
 			queries.SetLimit(int64(c.Query.MaxTotalMemory))
-			handler.SetLimits(c.httpLimits())
+			handler.SetLimits(httpLimits(c))
 		},
 	}
 	if certificate != nil {
@@ -246,8 +258,9 @@ func serve(ctx context.Context, c *config, notes []keyNote, reload func() (*conf
 
 // welcome tells where the server is, and whoever starts from nothing what to
 // type next.
-func welcome(w io.Writer, c *config, url string, catalog *meta.Data) {
-	fmt.Fprintf(w, "tsdbd %s listens on %s\n", version, url)
+func welcome(o Options, c *Config, url string, catalog *meta.Data) {
+	w := o.Stdout
+	fmt.Fprintf(w, "tsdbd %s listens on %s\n", o.Version, url)
 	switch {
 	case c.HTTP.AuthEnabled && !catalog.AdminExists():
 		fmt.Fprintf(w, `Logins are on and there is no administrator yet. Whoever is first makes one:
@@ -262,6 +275,6 @@ func welcome(w io.Writer, c *config, url string, catalog *meta.Data) {
   curl -G '%[1]s/query' --data-urlencode 'db=demo' --data-urlencode 'q=SELECT * FROM weather'
 
 Ctrl-C stops the server. tsdbd help tells what else there is.
-`, url, c.dataPath())
+`, url, c.DataPath())
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// size is a number of bytes, written "64MiB", "64m" or plain.
-type size int64
+// Size is a number of bytes, written "64MiB", "64m" or plain.
+type Size int64
 
-// int returns the size as an int, which is the largest one where it does not
+// Int returns the size as an int, which is the largest one where it does not
 // hold the size.
-func (s size) int() int { return int(min(int64(s), math.MaxInt)) }
+func (s Size) Int() int { return int(min(int64(s), math.MaxInt)) }
 
 // sizeUnits are tried in this order, longest suffix first.
 var sizeUnits = []struct {
@@ -35,7 +35,7 @@ var sizeUnits = []struct {
 }
 
 // UnmarshalText reads a size: k, m and g are powers of 1024, as InfluxDB's.
-func (s *size) UnmarshalText(text []byte) error {
+func (s *Size) UnmarshalText(text []byte) error {
 	number, unit := strings.ToLower(strings.TrimSpace(string(text))), int64(1)
 	for _, u := range sizeUnits {
 		if rest, ok := strings.CutSuffix(number, u.suffix); ok {
@@ -47,12 +47,12 @@ func (s *size) UnmarshalText(text []byte) error {
 	if err != nil || n < 0 || n > math.MaxInt64/unit {
 		return fmt.Errorf("%q is not a size such as 64MiB", text)
 	}
-	*s = size(n * unit)
+	*s = Size(n * unit)
 	return nil
 }
 
 // MarshalText writes a size in the largest unit that divides it.
-func (s size) MarshalText() ([]byte, error) {
+func (s Size) MarshalText() ([]byte, error) {
 	for _, u := range []int{2, 1, 0} {
 		if unit := sizeUnits[u]; s != 0 && int64(s)%unit.bytes == 0 {
 			return fmt.Appendf(nil, "%d%s", int64(s)/unit.bytes, []string{"KiB", "MiB", "GiB"}[u]), nil
@@ -61,20 +61,20 @@ func (s size) MarshalText() ([]byte, error) {
 	return strconv.AppendInt(nil, int64(s), 10), nil
 }
 
-// logLevel is a level of the log, by its name.
-type logLevel slog.Level
+// LogLevel is a level of the log, by its name.
+type LogLevel slog.Level
 
 // UnmarshalText reads debug, info, warn or error in any case.
-func (l *logLevel) UnmarshalText(text []byte) error {
+func (l *LogLevel) UnmarshalText(text []byte) error {
 	switch strings.ToLower(string(text)) {
 	case "debug":
-		*l = logLevel(slog.LevelDebug)
+		*l = LogLevel(slog.LevelDebug)
 	case "info":
-		*l = logLevel(slog.LevelInfo)
+		*l = LogLevel(slog.LevelInfo)
 	case "warn":
-		*l = logLevel(slog.LevelWarn)
+		*l = LogLevel(slog.LevelWarn)
 	case "error":
-		*l = logLevel(slog.LevelError)
+		*l = LogLevel(slog.LevelError)
 	default:
 		return fmt.Errorf("%q is not debug, info, warn or error", text)
 	}
@@ -82,18 +82,18 @@ func (l *logLevel) UnmarshalText(text []byte) error {
 }
 
 // String returns the name.
-func (l logLevel) String() string { return slog.Level(l).String() }
+func (l LogLevel) String() string { return slog.Level(l).String() }
 
 // MarshalText writes the name.
-func (l logLevel) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+func (l LogLevel) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// duration is a length of time, written as Go does, and with days and weeks.
-type duration time.Duration
+// Duration is a length of time, written as Go does, and with days and weeks.
+type Duration time.Duration
 
 const day = 24 * time.Hour
 
 // UnmarshalText reads a duration such as 90s, 2h30m, 7d or 26w.
-func (d *duration) UnmarshalText(text []byte) error {
+func (d *Duration) UnmarshalText(text []byte) error {
 	s := strings.TrimSpace(string(text))
 	var total time.Duration
 	whole := false // days or weeks were given
@@ -121,12 +121,12 @@ func (d *duration) UnmarshalText(text []byte) error {
 	if total < 0 {
 		return fmt.Errorf("%q is too long a duration", text)
 	}
-	*d = duration(total)
+	*d = Duration(total)
 	return nil
 }
 
 // MarshalText writes whole days as such, the rest as Go does.
-func (d duration) MarshalText() ([]byte, error) {
+func (d Duration) MarshalText() ([]byte, error) {
 	t := time.Duration(d)
 	if t >= day && t%day == 0 {
 		return fmt.Appendf(nil, "%dd", t/day), nil
@@ -141,18 +141,18 @@ func (d duration) MarshalText() ([]byte, error) {
 	return []byte(s), nil
 }
 
-// fileMode is the permissions of a file, written in octal.
-type fileMode fs.FileMode
+// FileMode is the permissions of a file, written in octal.
+type FileMode fs.FileMode
 
 // UnmarshalText reads permissions such as 0660.
-func (m *fileMode) UnmarshalText(text []byte) error {
+func (m *FileMode) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 8, 32)
 	if err != nil || n > 0o777 {
 		return fmt.Errorf("%q is not a file mode such as 0660", text)
 	}
-	*m = fileMode(n)
+	*m = FileMode(n)
 	return nil
 }
 
 // MarshalText writes four octal digits.
-func (m fileMode) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%04o", uint32(m)), nil }
+func (m FileMode) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%04o", uint32(m)), nil }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsdbd/inspect"
+)
+
+// TestForeignDirectories: no command calls the directory of another program
+// sound, and no server starts in it.
+func TestForeignDirectories(t *testing.T) {
+	f := func(data bool, names ...string) {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), "data")
+		for _, n := range names {
+			path := filepath.Join(dir, filepath.FromSlash(n))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, args := range [][]string{{"verify", dir}, {"export", "-data", dir, "-out", filepath.Join(t.TempDir(), "out")}} {
+			_, _, err := tsdbd(t, args...)
+			if errors.Is(err, inspect.ErrNoData) == data {
+				t.Errorf("%q: tsdbd %s says %v", names, args[0], err)
+			}
+			if !data && !strings.Contains(advice(err), "-backup") {
+				t.Errorf("%q: the advice is %q", names, advice(err))
+			}
+		}
+	}
+	f(false, "lost+found/x")
+	f(false, "passwd", "hosts")
+	f(false, "meta/x", "wal/x", "data/x")
+	f(true, "LOCK", "meta/catalog.1")
+	f(false, "LOCK")
+	f(true, "LOCK", "wal/x")
+	f(true, "meta/catalog.1", "db-1/series/x")
+	f(true, "db-1/series/x")
+	f(false, "telegraf/_series/x")
+	f(false, "meta/meta.db", "wal/x")
+
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "passwd"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text := refusal(t, "-data", dir); !strings.Contains(text, "not empty and holds no data of tsdbd") || !strings.Contains(text, "hint: name a new or empty directory") {
+		t.Errorf("said %s", text)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("after the refusal: %v %v", entries, err)
+	}
+}
