@@ -15,7 +15,7 @@ import (
 func TestAccessLogFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "access.log")
-	config := writeFile(t, `
+	config := tempFile(t, `
 [http]
 access-log = true
 access-log-path = "`+file+`"
@@ -79,7 +79,7 @@ x-influxdb-version = "9"
 
 // TestWriteTracing turns the tracing of writes on and off while the server runs.
 func TestWriteTracing(t *testing.T) {
-	file := writeFile(t, "")
+	file := tempFile(t, "")
 	s := startServer(t, t.TempDir(), "-config", file)
 	s.query("", "CREATE DATABASE d")
 	write := func(body string, traced bool) {

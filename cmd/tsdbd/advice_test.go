@@ -85,7 +85,7 @@ func TestAdviceOfThePrograms(t *testing.T) {
 		}
 	}
 	s.stop()
-	points := writeFile(t, "m v=1 1")
+	points := tempFile(t, "m v=1 1")
 	for args, want := range map[string]string{
 		"run":                             `unknown command "run", did you mean tsdbd serve?`,
 		"verfy x":                         `unknown command "verfy", did you mean tsdbd verify?`,

@@ -28,7 +28,7 @@ const everyone = "SRWBOA"
 
 // authServer starts a server with logins, the people and two databases. With
 // off, it is started again without.
-func authServer(t *testing.T, off bool) *server {
+func authServer(t *testing.T, off bool) *process {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("TSDBD_HTTP_AUTH_ENABLED", "true")
@@ -65,7 +65,7 @@ func authServer(t *testing.T, off bool) *server {
 }
 
 // as sends a form, or a body, with the login of one of the people.
-func (s *server) as(who byte, method, path string, form url.Values, body ...string) (status int, answer string) {
+func (s *process) as(who byte, method, path string, form url.Values, body ...string) (status int, answer string) {
 	s.t.Helper()
 	var r io.Reader
 	kind := "application/x-www-form-urlencoded"

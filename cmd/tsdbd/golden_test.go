@@ -47,7 +47,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func setUpGolden(t *testing.T, s *server, th *golden.Theme) {
+func setUpGolden(t *testing.T, s *process, th *golden.Theme) {
 	t.Helper()
 	for _, db := range th.Databases {
 		s.query("", "DROP DATABASE "+influxql.QuoteIdent(db))

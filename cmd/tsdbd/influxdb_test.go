@@ -30,7 +30,7 @@ func TestServerWithAnInfluxConf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := writeFile(t, string(text))
+	file := tempFile(t, string(text))
 	s := startServer(t, t.TempDir(), "-config", file)
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), `level = "info"`, `level = "warn"`, 1)), 0o600); err != nil {
 		t.Fatal(err)

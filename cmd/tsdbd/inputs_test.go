@@ -14,7 +14,7 @@ import (
 )
 
 // inputAddress waits for the log line of an input and returns its address.
-func (s *server) inputAddress(kind string) string {
+func (s *process) inputAddress(kind string) string {
 	s.t.Helper()
 	line := regexp.MustCompile(`msg=receiving input=` + kind + ` address=(\S+)`)
 	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
@@ -29,8 +29,8 @@ func (s *server) inputAddress(kind string) string {
 // TestInputs sends to every input of a real server and looks for the points, in
 // the figures too, and after a restart.
 func TestInputs(t *testing.T) {
-	types := writeFile(t, "load shortterm:GAUGE:0:5000\n")
-	config := writeFile(t, fmt.Sprintf(`
+	types := tempFile(t, "load shortterm:GAUGE:0:5000\n")
+	config := tempFile(t, fmt.Sprintf(`
 [[udp]]
 enabled = true
 bind-address = "127.0.0.1:0"

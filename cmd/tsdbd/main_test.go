@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// server is a running process.
-type server struct {
+// process is a running server.
+type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	base   string
@@ -55,13 +55,13 @@ func (f logFile) String() string {
 }
 
 // log returns what the process has logged so far.
-func (s *server) log() string { return s.stderr.String() }
+func (s *process) log() string { return s.stderr.String() }
 
 // startServer runs the program on a free port with data in dir.
-func startServer(t *testing.T, dir string, args ...string) *server {
+func startServer(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "stderr")
-	s := &server{t: t, done: make(chan struct{}), stderr: logFile(file)}
+	s := &process{t: t, done: make(chan struct{}), stderr: logFile(file)}
 	s.cmd = exec.Command(os.Args[0], append([]string{"-data", dir, "-http", "127.0.0.1:0"}, args...)...)
 	s.cmd.Env = append(os.Environ(), "TSDBD_TEST_MAIN=1")
 	out, err := s.cmd.StdoutPipe()
@@ -104,7 +104,7 @@ func startServer(t *testing.T, dir string, args ...string) *server {
 }
 
 // stop ends the process politely and returns what it said.
-func (s *server) stop() (stdout string) {
+func (s *process) stop() (stdout string) {
 	s.t.Helper()
 	if err := proc.Stop(s.cmd); err != nil {
 		s.t.Fatal(err)
@@ -117,7 +117,7 @@ func (s *server) stop() (stdout string) {
 }
 
 // kill ends the process as a crash does.
-func (s *server) kill() {
+func (s *process) kill() {
 	s.t.Helper()
 	if err := s.cmd.Process.Kill(); err != nil {
 		s.t.Fatal(err)
@@ -126,7 +126,7 @@ func (s *server) kill() {
 	_ = s.cmd.Wait() // "killed"
 }
 
-func (s *server) post(path, body string) (status int, answer string) {
+func (s *process) post(path, body string) (status int, answer string) {
 	s.t.Helper()
 	resp, err := http.Post(s.base+path, "text/plain", strings.NewReader(body))
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *server) post(path, body string) (status int, answer string) {
 	return resp.StatusCode, string(b)
 }
 
-func (s *server) query(db, q string) string {
+func (s *process) query(db, q string) string {
 	s.t.Helper()
 	status, body := s.post("/query?epoch=ns&db="+url.QueryEscape(db)+"&q="+url.QueryEscape(q), "")
 	if status != 200 {
@@ -149,7 +149,7 @@ func (s *server) query(db, q string) string {
 	return body
 }
 
-func (s *server) write(db, lines string) {
+func (s *process) write(db, lines string) {
 	s.t.Helper()
 	if status, body := s.post("/write?db="+url.QueryEscape(db), lines); status != 204 {
 		s.t.Fatalf("write: %d %s", status, body)
@@ -365,4 +365,14 @@ func TestCommands(t *testing.T) {
 	if err := run(t.Context(), []string{"nosuch"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "nosuch") {
 		t.Errorf("unknown command: %v", err)
 	}
+}
+
+// tempFile writes a file that goes with the test and returns its path.
+func tempFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -46,7 +46,7 @@ func promSeries(labels string, samples ...float64) message {
 }
 
 // prom posts a message.
-func (s *server) prom(path string, m message) (status int, header http.Header, body []byte) {
+func (s *process) prom(path string, m message) (status int, header http.Header, body []byte) {
 	s.t.Helper()
 	req, err := http.NewRequest("POST", s.base+path, bytes.NewReader(snappy.Encode(nil, m)))
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *server) prom(path string, m message) (status int, header http.Header, b
 }
 
 // readPrometheus returns the series that a remote read finds, one text each.
-func (s *server) readPrometheus(db string, start, end int64, matchers ...string) []string {
+func (s *process) readPrometheus(db string, start, end int64, matchers ...string) []string {
 	s.t.Helper()
 	q := message(nil).number(1, start).number(2, end)
 	for _, m := range matchers {

@@ -63,7 +63,7 @@ func TestReloadLimits(t *testing.T) {
 }
 
 // hangup has the server read its configuration and waits for what it says.
-func (s *server) hangup(said string) {
+func (s *process) hangup(said string) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		s.t.Fatal(err)

@@ -162,7 +162,7 @@ func TestTLSChoices(t *testing.T) {
 	}
 	f := func(settings string, taken, refused []*tls.Config) {
 		t.Helper()
-		s := startServer(t, t.TempDir(), "-config", writeFile(t, settings))
+		s := startServer(t, t.TempDir(), "-config", tempFile(t, settings))
 		for _, address := range []string{s.base, s.inputAddress("opentsdb")} {
 			for _, c := range taken {
 				if _, err := dial(address, c); err != nil {
