@@ -59,8 +59,8 @@ bench-micro: ## hot functions of every package, into docs/bench/MICRO.md
 	go run -C bench ./benchdoc ../docs/bench/MICRO.md < bench.txt
 
 bench-scale: ## growth with series, rows, shards and clients, into docs/performance.md
-	go test -run '^$$' -bench ScaleWrite -benchtime 10x ./cmd/tsdbd > bench.txt
-	go test -run '^$$' -bench ScaleQuery -benchtime 20x ./cmd/tsdbd >> bench.txt
+	go test -run '^$$' -bench ScaleWrite -benchtime 10x ./server > bench.txt
+	go test -run '^$$' -bench ScaleQuery -benchtime 20x ./server >> bench.txt
 	go run -C bench ./benchdoc -by benchmark ../docs/performance.md < bench.txt
 
 bench-encodings: ## blocks and bytes by encoding of three workloads, into docs/bench/encodings.md

@@ -11,6 +11,7 @@ import (
 	"tsdbd/backup"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
+	"tsdbd/server"
 )
 
 // advice returns what can be done about an error that ends the program, "" where
@@ -44,7 +45,7 @@ func advice(err error) string {
 		return "stop the server, or use a command that asks it by -host URL"
 	case errors.Is(err, inspect.ErrNoData):
 		return "name the directory that holds meta, wal, and db-1; a directory of backups takes -backup"
-	case errors.Is(err, ErrForeignDir):
+	case errors.Is(err, server.ErrForeignDir):
 		return "name a new or empty directory with -data DIR, or a subdirectory of this one"
 	case errors.Is(err, vfs.ErrLocked):
 		return "another tsdbd runs on this directory: stop it, or name another directory with -data DIR"

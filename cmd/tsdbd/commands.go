@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"tsdbd/config"
 )
 
 // command is a sub-command. Its help, the manual page and the completion of
@@ -57,7 +59,7 @@ func unknownCommand(name string) error {
 	for _, c := range commands() {
 		known = append(known, c.name)
 	}
-	near := cmp.Or(otherNames[name], nearest(name, known, len(name)/3+2))
+	near := cmp.Or(otherNames[name], config.Nearest(name, known, len(name)/3+2))
 	if near == "" {
 		return fmt.Errorf("unknown command %q, see tsdbd help", name)
 	}

@@ -1,9 +1,8 @@
 // Command tsdbd is a time-series database server that speaks the InfluxDB 1.x
-// HTTP API.
+// HTTP API. Without a command it runs the server. The other commands back up,
+// restore, export, import, inspect and verify data.
 //
-// Run bare, it keeps its data in ./data and listens on 127.0.0.1:8086. main
-// hands over to run, which reads the configuration (flags over environment
-// over file over defaults), opens the store, puts the query executor and the
-// HTTP handler on it, and serves until its context ends; then it closes them
-// in reverse order. Everything that can be set is in config.go.
+// main calls run, which finds the command and parses its flags. Each command
+// has a file of its own. Package config reads the settings, package server runs
+// the server.
 package main

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"tsdbd/backup"
+	"tsdbd/config"
 	"tsdbd/model"
+	"tsdbd/server/memory"
 )
 
 // listFlag is a flag that may be given several times.
@@ -61,9 +63,9 @@ func (f *commandFlags) filterFlags(to *backup.Filter) {
 }
 
 // settingsFlags adds the flags that say where settings come from.
-func (f *commandFlags) settingsFlags() *Source {
-	from := new(Source)
-	from.Heap, _ = heapLimit()
+func (f *commandFlags) settingsFlags() *config.Source {
+	from := new(config.Source)
+	from.Heap, _ = memory.Limit()
 	f.StringVar(&from.File, "config", "", "read settings from the TOML `FILE`")
 	f.StringVar(&from.Dir, "data", "", "keep the data in `DIR`, not in ./data")
 	f.StringVar(&from.Address, "http", "", "listen on `HOST:PORT`, not on 127.0.0.1:8086")

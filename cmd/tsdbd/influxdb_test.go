@@ -26,7 +26,7 @@ func TestInfluxDataIsLeftAlone(t *testing.T) {
 
 // TestServerWithAnInfluxConf starts on the full file and reloads it.
 func TestServerWithAnInfluxConf(t *testing.T) {
-	text, err := os.ReadFile("testdata/influxdb-1.8.conf")
+	text, err := os.ReadFile("../../config/testdata/influxdb-1.8.conf")
 	if err != nil {
 		t.Fatal(err)
 	}

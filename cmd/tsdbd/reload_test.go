@@ -2,25 +2,75 @@ package main
 
 import (
 	"fmt"
-	"reflect"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
-// TestLimitKeys sets each limit and looks whether it gets to where it is kept.
-func TestLimitKeys(t *testing.T) {
-	limits := func(c *Config) string {
-		return fmt.Sprintf("%+v %+v %+v %d", storeLimits(c), queryLimits(c), httpLimits(c), c.Query.MaxTotalMemory)
-	}
-	for key := range limitKeys {
-		c := Default()
-		before := limits(c)
-		if v := c.Value(key); v.Kind() == reflect.Bool {
-			v.SetBool(!v.Bool())
-		} else {
-			v.SetInt(v.Int() + 1)
+// TestReloadLimits changes limits of a running server, both ways.
+func TestReloadLimits(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tsdbd.toml")
+	configure := func(series, body, rows, points int) {
+		t.Helper()
+		text := fmt.Sprintf("[data]\nmax-series-per-database = %d\n[http]\nmax-body-size = %d\nmax-row-limit = %d\n[query]\nmax-select-point = %d\n", series, body, rows, points)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		if limits(c) == before {
-			t.Errorf("%s gets nowhere", key)
+	}
+	configure(1, 30, 0, 0)
+	s := startServer(t, t.TempDir(), "-config", file)
+	s.query("", "CREATE DATABASE d")
+	write := func(status int, answer, body string) {
+		t.Helper()
+		if got, text := s.post("/write?db=d", body); got != status || !strings.Contains(text, answer) {
+			t.Errorf("write %s: %d %s, want %d %s", body, got, text, status, answer)
+		}
+	}
+	ask := func(answer string) {
+		t.Helper()
+		if text := s.query("d", "SELECT v FROM m"); !strings.Contains(text, answer) {
+			t.Errorf("answer %s, want %s", text, answer)
+		}
+	}
+	const long = "m,h=b v=2 2\nm,h=b v=3 3\nm,h=b v=4 4"
+	write(204, "", "m,h=a v=1 1")
+	write(400, "max-series-per-database limit exceeded: (1) dropped=1", "m,h=b v=1 1")
+	write(413, "", long)
+
+	configure(2, 1000, 3, 0)
+	s.hangup(`changed="data.max-series-per-database, http.max-body-size, http.max-row-limit" at_restart=nothing`)
+	if said := s.log(); !strings.Contains(said, "key=data.max-series-per-database was=1 is=2") {
+		t.Errorf("the log does not tell the values: %s", said)
+	}
+	write(204, "", long)
+	write(400, "max-series-per-database limit exceeded: (2) dropped=1", "m,h=c v=1 1")
+	ask(`[[1,1],[2,2],[3,3]],"partial":true`)
+
+	configure(0, 20, 0, 2)
+	s.hangup(`changed="data.max-series-per-database, http.max-body-size, http.max-row-limit, query.max-select-point" at_restart=nothing`)
+	write(204, "", "m,h=c v=1 1")
+	write(413, "", long)
+	ask("max-select-point limit exceeded")
+
+	configure(1, 1000, 0, 0)
+	s.hangup(`http.max-body-size, query.max-select-point" at_restart=nothing`)
+	write(204, "", long) // what there is stays above the limit
+	write(400, "max-series-per-database limit exceeded: (1) dropped=1", "m,h=d v=1 1")
+	s.stop()
+}
+
+// hangup has the server read its configuration and waits for what it says.
+func (s *process) hangup(said string) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		s.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.log(), said); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the log does not say %s: %s", said, s.log())
 		}
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"tsdbd/config"
+	"tsdbd/server"
 )
 
 // version is that of the next or present release.
@@ -54,12 +57,12 @@ Without flags it keeps its data in ./data and listens on 127.0.0.1:8086. It says
 				if err := errors.Join(f.nothingElse(rest), f.notEmpty()); err != nil {
 					return err
 				}
-				load := func() (*Config, []Note, error) { return from.Load(os.Environ()) }
+				load := func() (*config.Config, []config.Note, error) { return from.Load(os.Environ()) }
 				c, notes, err := load()
 				if err != nil {
 					return err
 				}
-				return Serve(ctx, c, Options{Version: version, Notes: notes, Reload: load, Stdout: stdout, Stderr: stderr})
+				return server.Serve(ctx, c, server.Options{Version: version, Notes: notes, Reload: load, Stdout: stdout, Stderr: stderr})
 			}
 		},
 	}

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package main
-
-// openFileLimit returns 0: this system has no limit of open files.
-func openFileLimit() uint64 { return 0 }

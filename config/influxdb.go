@@ -1,0 +1,194 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// influxKey is what becomes of a key of an influxdb.conf that is none of ours.
+type influxKey struct {
+	to      string // our key of the same meaning
+	ignored string // or why it has no effect
+	only    string // the one value that can be without effect, if not all
+}
+
+const (
+	inOneDirectory = "everything is kept below data.dir"
+	ownCompaction  = "merges are scheduled by themselves, see data.compact-throughput"
+	ownIndex       = "there is one kind of index, in files"
+	ownLog         = "the log has no such switch, see log.level"
+	noFlux         = "Flux is not supported"
+	alwaysChecked  = "that is always so when logins are on"
+)
+
+// influxKeys are the keys of InfluxDB 1.5 to 1.12 that have another name here,
+// or none. A name without a dot stands for a whole section.
+var influxKeys = map[string]influxKey{
+	"reporting-enabled":  {ignored: "nothing is reported to anybody"},
+	"reporting-disabled": {ignored: "nothing is reported to anybody"},
+	"bind-address":       {ignored: "backup and restore go by http.bind-address"},
+	"hostname":           {ignored: "there is no cluster"},
+	"join":               {ignored: "there is no cluster"},
+
+	"meta.dir":                  {ignored: inOneDirectory},
+	"meta.retention-autocreate": {ignored: "CREATE DATABASE makes a retention policy", only: "true"},
+	"meta.logging-enabled":      {ignored: ownLog},
+
+	"data.wal-dir":                                         {ignored: inOneDirectory},
+	"data.wal-fsync-delay":                                 {to: "data.wal-sync-interval"},
+	"data.cache-max-memory-size":                           {to: "data.cache-max-memory"},
+	"data.cache-snapshot-memory-size":                      {to: "data.flush-size"},
+	"data.cache-snapshot-write-cold-duration":              {to: "data.flush-idle"},
+	"data.compact-full-write-cold-duration":                {to: "data.compact-after"},
+	"data.compact-throughput-burst":                        {ignored: ownCompaction},
+	"data.max-concurrent-compactions":                      {ignored: ownCompaction},
+	"data.max-concurrent-deletes":                          {ignored: ownCompaction},
+	"data.index-version":                                   {ignored: ownIndex},
+	"data.max-index-log-file-size":                         {ignored: ownIndex},
+	"data.series-id-set-cache-size":                        {ignored: ownIndex},
+	"data.trace-logging-enabled":                           {ignored: ownLog},
+	"data.query-log-enabled":                               {ignored: "queries are not logged before they run, see query.log-queries-after and http.access-log"},
+	"data.validate-keys":                                   {ignored: "keys are always checked"},
+	"data.skip-field-size-validation":                      {ignored: "the length of a line is bounded by http.max-body-size"},
+	"data.strict-error-handling":                           {ignored: "errors are always strict"},
+	"data.tsm-use-madv-willneed":                           {ignored: "the kernel reads ahead by itself"},
+	"data.aggressive-points-per-block":                     {ignored: ownCompaction},
+	"data.tar-stream-buffer-size":                          {ignored: "backups are no tar streams"},
+	"data.max-concurrent-optimized-compactions":            {ignored: ownCompaction},
+	"data.series-file-max-concurrent-snapshot-compactions": {ignored: ownCompaction},
+	"data.ingress-metric-by-measurement-enabled":           {ignored: "see tsdbd inspect report and /metrics"},
+	"data.ingress-metric-by-login-enabled":                 {ignored: "see /metrics"},
+
+	"coordinator.max-concurrent-queries": {to: "query.max-concurrent-queries"},
+	"coordinator.query-timeout":          {to: "query.query-timeout"},
+	"coordinator.log-queries-after":      {to: "query.log-queries-after"},
+	"coordinator.max-select-point":       {to: "query.max-select-point"},
+	"coordinator.max-select-series":      {to: "query.max-select-series"},
+	"coordinator.max-select-buckets":     {to: "query.max-select-buckets"},
+	"coordinator.write-timeout":          {ignored: "a write waits for the disk as long as its client does"},
+	"coordinator.log-timedout-queries":   {ignored: "see query.log-queries-after"},
+	"coordinator.termination-query-log":  {ignored: "see query.log-queries-after"},
+
+	"shard-precreation": {ignored: "the next shard group is always made ahead of its time"},
+
+	"http.enabled":                    {ignored: "the server is its HTTP API", only: "true"},
+	"http.log-enabled":                {to: "http.access-log"},
+	"http.flux-enabled":               {ignored: noFlux, only: "false"},
+	"http.flux-log-enabled":           {ignored: noFlux},
+	"http.flux-testing":               {ignored: noFlux},
+	"http.pprof-auth-enabled":         {ignored: alwaysChecked},
+	"http.debug-pprof-enabled":        {ignored: "see http.pprof-enabled", only: "false"},
+	"http.prom-read-auth-enabled":     {ignored: alwaysChecked},
+	"http.https-insecure-certificate": {ignored: "the permissions of the certificate are not looked at"},
+	"http.user-query-bytes-enabled":   {ignored: "see /metrics"},
+	"http.shared-socket":              {ignored: "it never had an effect"},
+
+	"logging.level":         {to: "log.level"},
+	"logging.format":        {to: "log.format"},
+	"logging.suppress-logo": {ignored: "there is no logo"},
+
+	"continuous_queries.query-stats-enabled": {ignored: "see SHOW STATS"},
+
+	"ifql":            {ignored: noFlux},
+	"flux-controller": {ignored: noFlux},
+}
+
+// influxValues are values that have another name here.
+var influxValues = map[string]map[string]string{
+	"logging.format": {"logfmt": "text"},
+}
+
+// Note is what is to be told about a key of a file that was read.
+type Note struct {
+	Key, Text string
+	Level     slog.Level // Warn if the key has no effect
+}
+
+// readInfluxKey takes a key of an influxdb.conf from the document; ok is false
+// if it is none.
+func (c *Config) readInfluxKey(key toml.Key, document map[string]any, m toml.MetaData) (n Note, ok bool, err error) {
+	name := key.String()
+	k, ok := influxKeys[name]
+	for i := len(key) - 1; !ok && i > 0; i-- {
+		k, ok = influxKeys[key[:i].String()]
+	}
+	if !ok {
+		// The header of a section is undecoded too; its keys come by themselves.
+		for name := range influxKeys {
+			ok = ok || strings.HasPrefix(name, key.String()+".")
+		}
+		return Note{}, ok, nil
+	}
+	var value any = document
+	for _, part := range key {
+		table, isTable := value.(map[string]any)
+		if !isTable {
+			return Note{}, false, nil
+		}
+		value = table[part]
+	}
+	text := fmt.Sprint(value)
+	_, isTable := value.(map[string]any)
+	switch {
+	case isTable:
+		return Note{}, true, nil
+	case k.to != "":
+		return c.readInfluxValue(name, text, k.to, m)
+	case k.only != "" && text != k.only:
+		return Note{}, true, fmt.Errorf("key %s cannot be %s: %s", name, text, k.ignored)
+	case k.ignored == "":
+		return Note{}, true, nil
+	}
+	return Note{name, "has no effect: " + k.ignored, slog.LevelWarn}, true, nil
+}
+
+// readInfluxValue sets our key to the value of InfluxDB's.
+func (c *Config) readInfluxValue(name, text, to string, m toml.MetaData) (Note, bool, error) {
+	if m.IsDefined(strings.Split(to, ".")...) {
+		return Note{}, true, fmt.Errorf("key %s is the same as %s: give one of them", name, to)
+	}
+	if text == "" {
+		return Note{}, true, nil
+	}
+	if other := influxValues[name][text]; other != "" {
+		text = other
+	}
+	for _, s := range c.Settings() {
+		if s.Key == to {
+			if err := setField(s.Value, text); err != nil {
+				return Note{}, true, fmt.Errorf("key %s: %w", name, err)
+			}
+		}
+	}
+	return Note{name, "is taken for " + to, slog.LevelInfo}, true, nil
+}
+
+// influxVariables returns a note on each variable of the environment that sets a
+// key in an InfluxDB and nothing here: a server that comes after one must not be
+// open because nobody noticed that.
+func (c *Config) influxVariables(environ []string) (notes []Note) {
+	ours := map[string]string{} // InfluxDB's variable -> ours, or why there is none
+	variable := func(key string) string { return strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key)) }
+	for _, s := range c.Settings() {
+		ours[influxPrefix+strings.TrimPrefix(s.Env, envPrefix)] = "set " + s.Env
+	}
+	for key, k := range influxKeys {
+		ours[influxPrefix+variable(key)] = "it would have no effect: " + k.ignored
+		if k.to != "" {
+			ours[influxPrefix+variable(key)] = "set " + envPrefix + variable(k.to)
+		}
+	}
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if what, ok := ours[name]; ok {
+			notes = append(notes, Note{name, "is not read: " + what, slog.LevelWarn})
+		}
+	}
+	return notes
+}
+
+// influxPrefix begins the variables that an InfluxDB reads.
+const influxPrefix = "INFLUXDB_"

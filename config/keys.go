@@ -1,0 +1,170 @@
+package config
+
+import (
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Setting is one key of the configuration.
+type Setting struct {
+	Section string // with -0, -1 and so on behind the name of a list
+	Name    string
+	Key     string // section.name, without a number
+	Env     string
+	Value   reflect.Value
+}
+
+// Settings returns all keys in the order of the structs, those of lists as often
+// as the list is long. The values are c's.
+func (c *Config) Settings() []Setting {
+	var all []Setting
+	variable := strings.NewReplacer("-", "_", ".", "_")
+	add := func(section, index string, v reflect.Value) {
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if f.Anonymous {
+				continue // its fields come by themselves
+			}
+			name := keyOf(f)
+			all = append(all, Setting{
+				Section: section + index, Name: name, Key: section + "." + name,
+				Env:   envPrefix + strings.ToUpper(variable.Replace(section+index+"."+name)),
+				Value: v.FieldByIndex(f.Index),
+			})
+		}
+	}
+	for name, v := range c.sections() {
+		if v.Kind() != reflect.Slice {
+			add(name, "", v)
+			continue
+		}
+		for i := range v.Len() {
+			add(name, fmt.Sprintf("-%d", i), v.Index(i))
+		}
+	}
+	return all
+}
+
+// keyOf returns a field's key in the file.
+func keyOf(f reflect.StructField) string { return strings.TrimSuffix(f.Tag.Get("toml"), ",omitempty") }
+
+// sections yields the sections and lists of sections by name.
+func (c *Config) sections() iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) {
+		v := reflect.ValueOf(c).Elem()
+		for i := range v.NumField() {
+			if !yield(keyOf(v.Type().Field(i)), v.Field(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Value returns the setting of a key that is in no list.
+func (c *Config) Value(key string) reflect.Value {
+	for _, s := range c.Settings() {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	panic("no key " + key)
+}
+
+// growLists makes room for the elements that the environment names: a list
+// grows by one while there is a variable of its next element.
+func (c *Config) growLists(env map[string]string) {
+	for name, v := range c.sections() {
+		if v.Kind() != reflect.Slice {
+			continue
+		}
+		names := func(n int) bool {
+			prefix := fmt.Sprintf("%s%s_%d_", envPrefix, strings.ToUpper(name), n)
+			for k := range env {
+				if strings.HasPrefix(k, prefix) {
+					return true
+				}
+			}
+			return false
+		}
+		for names(v.Len()) {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+		}
+	}
+}
+
+// Changed returns the keys whose values differ between two configurations;
+// lists are compared as a whole.
+func Changed(a, b *Config) []string {
+	var keys []string
+	other := map[string]reflect.Value{}
+	for name, v := range b.sections() {
+		other[name] = v
+	}
+	for name, v := range a.sections() {
+		w := other[name]
+		if v.Kind() == reflect.Slice {
+			if v.Len()+w.Len() > 0 && !reflect.DeepEqual(v.Interface(), w.Interface()) {
+				keys = append(keys, name)
+			}
+			continue
+		}
+		for i := range v.NumField() {
+			if !reflect.DeepEqual(v.Field(i).Interface(), w.Field(i).Interface()) {
+				keys = append(keys, name+"."+keyOf(v.Type().Field(i)))
+			}
+		}
+	}
+	return keys
+}
+
+// unknownKey words the error of a key that means nothing, with the known one
+// that is nearest if one is near.
+func unknownKey(key string, known []string) error {
+	best := Nearest(key, known, len(key)/3+1)
+	if best == "" {
+		// The right key in the wrong section is as common as a slip.
+		_, name, _ := strings.Cut(key, ".")
+		if i := slices.IndexFunc(known, func(k string) bool { return name != "" && strings.HasSuffix(k, "."+name) }); i >= 0 {
+			best = known[i]
+		}
+	}
+	if best == "" {
+		return fmt.Errorf("unknown key %s", key)
+	}
+	return fmt.Errorf("unknown key %s, did you mean %s?", key, best)
+}
+
+// Nearest returns the word that is nearest to another, "" if none is nearer
+// than so many edits.
+func Nearest(word string, known []string, edits int) (best string) {
+	for _, k := range known {
+		if d := editDistance(word, k); d < edits {
+			best, edits = k, d
+		}
+	}
+	return best
+}
+
+// editDistance counts the insertions, deletions and replacements of bytes that
+// make b of a.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"cmp"
+	"encoding"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"tsdbd/config"
+	"tsdbd/query"
+)
+
+// diagnosticSections are InfluxDB's names of the sections that it has as well.
+var diagnosticSections = map[string]string{
+	"http": "httpd", "query": "coordinator", "continuous_queries": "cqs",
+}
+
+// settingsInForce is the configuration as SHOW DIAGNOSTICS tells it: what
+// changes it sets it anew.
+type settingsInForce struct {
+	tables atomic.Pointer[[]query.Diagnostic]
+}
+
+func (s *settingsInForce) set(c *config.Config) {
+	tables := configDiagnostics(c)
+	s.tables.Store(&tables)
+}
+
+// configDiagnostics returns a table config-SECTION of one row for each section,
+// secrets hidden, and the machine's name as network.
+func configDiagnostics(c *config.Config) []query.Diagnostic {
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = "unknown"
+	}
+	out := []query.Diagnostic{{Name: "network", Columns: []string{"hostname"}, Values: []any{hostname}}}
+	all := c.Settings()
+	for len(all) > 0 {
+		name := all[0].Section
+		n := slices.IndexFunc(all, func(s config.Setting) bool { return s.Section != name })
+		if n < 0 {
+			n = len(all)
+		}
+		out, all = append(out, configDiagnostic(name, all[:n])), all[n:]
+	}
+	return out
+}
+
+// configDiagnostic returns the table of a section.
+func configDiagnostic(section string, settings []config.Setting) query.Diagnostic {
+	slices.SortFunc(settings, func(a, b config.Setting) int { return strings.Compare(a.Name, b.Name) })
+	d := query.Diagnostic{Name: "config-" + cmp.Or(diagnosticSections[section], section)}
+	for _, s := range settings {
+		d.Columns = append(d.Columns, s.Name)
+		switch v := s.Value.Interface().(type) {
+		case encoding.TextMarshaler:
+			text, err := v.MarshalText()
+			if err != nil {
+				text = []byte(err.Error())
+			}
+			d.Values = append(d.Values, string(text))
+		case bool:
+			d.Values = append(d.Values, v)
+		case int:
+			d.Values = append(d.Values, int64(v))
+		default:
+			d.Values = append(d.Values, fmt.Sprint(v))
+		}
+	}
+	return d
+}

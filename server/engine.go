@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model/point"
+	"tsdbd/query"
+	"tsdbd/query/result"
+	"tsdbd/server/memory"
+	"tsdbd/services/subscriber"
+	"tsdbd/store"
+)
+
+// engine is the store as the API and the query executor see it.
+type engine struct {
+	*store.Store
+	subscribers *subscriber.Service // nil: nobody gets copies
+	cores       *query.Cores        // nil: writes have no cores of their own
+}
+
+// RetentionPolicy returns the name of the policy that writes to rp go to.
+func (e engine) RetentionPolicy(db, rp string) (string, error) {
+	p, err := e.Catalog().RetentionPolicy(db, rp)
+	if err != nil {
+		return "", err
+	}
+	return p.Name, nil
+}
+
+// Write stores a batch and hands a copy to the subscribers, unless it failed
+// as a whole.
+func (e engine) Write(ctx context.Context, db, rp string, batch *point.Batch) error {
+	defer e.cores.Write()()
+	if e.subscribers == nil {
+		return e.Store.Write(ctx, db, rp, batch)
+	}
+	name := rp
+	if name == "" {
+		name, _ = e.RetentionPolicy(db, "") // the store tells what is wrong
+	}
+	lines := e.subscribers.Encode(db, name, batch)
+	err := e.Store.Write(ctx, db, rp, batch)
+	var partial interface{ PartialWrite() (string, int) }
+	if err == nil || errors.As(err, &partial) {
+		e.subscribers.Send(db, name, lines)
+	}
+	return err
+}
+
+// runContinuous runs the statement of a continuous query.
+func runContinuous(ctx context.Context, executor *query.Executor, db string, q *influxql.Query) error {
+	var failed error
+	err := executor.Execute(ctx, q, query.ExecuteOptions{Database: db}, func(r *result.Result) error {
+		if failed == nil {
+			failed = r.Err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+// guarded is the engine behind the guard, for clients' writes.
+type guarded struct {
+	engine
+	guard *memory.Guard
+}
+
+// Table returns a database's table of series, or an error that clients survive
+// while memory is full. It is what a write asks for first.
+func (e guarded) Table(db string) (*point.Table, error) {
+	if err := e.guard.Admit(); err != nil {
+		return nil, fmt.Errorf("write to %s: %w", db, err)
+	}
+	return e.engine.Table(db)
+}

@@ -1,0 +1,230 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"tsdbd/config"
+	"tsdbd/httpapi"
+	"tsdbd/lineproto"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/query"
+	"tsdbd/services/input"
+	"tsdbd/services/input/collectd"
+	"tsdbd/services/input/graphite"
+	"tsdbd/services/input/opentsdb"
+	"tsdbd/services/input/udp"
+)
+
+// selfWriter is where inputs and the monitor write: where clients do, and
+// databases that are not there are made.
+type selfWriter struct {
+	guarded
+	shards meta.ShardDurations
+}
+
+// Ensure implements input.Writer.
+func (w selfWriter) Ensure(ctx context.Context, db, rp string) error {
+	if rp == "" {
+		return w.ensure(ctx, db, nil)
+	}
+	return w.ensure(ctx, db, &meta.RetentionPolicySpec{Name: rp})
+}
+
+// EnsurePolicy implements monitor.Writer.
+func (w selfWriter) EnsurePolicy(ctx context.Context, db, rp string, Duration time.Duration) error {
+	return w.ensure(ctx, db, &meta.RetentionPolicySpec{Name: rp, Duration: &Duration})
+}
+
+// ensure makes a database, with a policy of its own if one is given, or the
+// policy of a database that is there. What is there already stays as it is.
+func (w selfWriter) ensure(ctx context.Context, db string, policy *meta.RetentionPolicySpec) error {
+	if err := meta.CheckName(db); err != nil {
+		return err
+	}
+	d := w.Catalog().Database(db)
+	switch {
+	case d == nil:
+		return w.Apply(ctx, meta.CreateDatabase{Name: db, Shards: w.shards, Policy: policy})
+	case policy != nil && d.RetentionPolicy(policy.Name) == nil:
+		return w.Apply(ctx, meta.CreateRetentionPolicy{Database: db, Shards: w.shards, Policy: *policy})
+	}
+	return nil
+}
+
+// openInput is an input that receives.
+type openInput struct {
+	kind, bind string
+	protocol   string // tcp or udp, of kinds that can be either
+	// certificate is nil without TLS.
+	certificate *httpapi.Certificate
+	service     interface {
+		Addr() net.Addr
+		Counts() *input.Counts
+		Close(ctx context.Context) error
+	}
+}
+
+type inputs []openInput
+
+// openInputs opens all inputs that are on, or none. encrypted is how connections
+// are where they are.
+func openInputs(c *config.Config, w input.Writer, encrypted *tls.Config, log *slog.Logger) (all inputs, err error) {
+	open := func(kind string, in *config.Input, listen func(input.Options) (openInput, error)) {
+		if err != nil || !in.Enabled {
+			return
+		}
+		name := log.With("input", kind, "address", in.BindAddress)
+		var o openInput
+		o, err = listen(input.Options{
+			Writer: w, Logger: name, Database: in.Database, RetentionPolicy: in.RetentionPolicy,
+			BatchSize: in.BatchSize, BatchPending: in.BatchPending, BatchTimeout: time.Duration(in.BatchTimeout),
+		})
+		if err != nil {
+			err = fmt.Errorf("open %s input: %w", kind, err)
+			return
+		}
+		o.kind, o.bind = kind, in.BindAddress
+		all = append(all, o)
+		log.Info("receiving", "input", kind, "address", o.service.Addr().String(), "db", in.Database, "rp", in.RetentionPolicy)
+	}
+	for i := range c.UDP {
+		u := &c.UDP[i]
+		open("udp", &u.Input, func(o input.Options) (openInput, error) {
+			o.Writers = u.Writers
+			unit, err := lineproto.Unit(u.Precision, false)
+			if err != nil {
+				return openInput{}, err
+			}
+			s, err := udp.Listen(udp.Options{Options: o, Address: u.BindAddress, ReadBuffer: u.ReadBuffer.Int(), Unit: unit})
+			return openInput{service: s}, err
+		})
+	}
+	for i := range c.Graphite {
+		g := &c.Graphite[i]
+		open("graphite", &g.Input, func(o input.Options) (openInput, error) {
+			opt := g.Options()
+			opt.Options = o
+			s, err := graphite.Listen(opt)
+			return openInput{service: s, protocol: g.Protocol}, err
+		})
+	}
+	for i := range c.Collectd {
+		d := &c.Collectd[i]
+		open("collectd", &d.Input, func(o input.Options) (openInput, error) {
+			opt, err := collectdOptions(d, log)
+			if err != nil {
+				return openInput{}, err
+			}
+			opt.Options = o
+			s, err := collectd.Listen(opt)
+			return openInput{service: s}, err
+		})
+	}
+	for i := range c.OpenTSDB {
+		t := &c.OpenTSDB[i]
+		open("opentsdb", &t.Input, func(o input.Options) (openInput, error) {
+			opt := opentsdb.Options{Options: o, Address: t.BindAddress, LogPointErrors: t.LogPointErrors, BodyMemory: int64(c.HTTP.MaxBodyMemory)}
+			var certificate *httpapi.Certificate
+			if t.TLSEnabled {
+				var err error
+				if certificate, err = httpapi.LoadCertificate(t.Certificate, t.PrivateKey); err != nil {
+					return openInput{}, err
+				}
+				opt.TLS = certificate.TLSConfig(encrypted)
+			}
+			s, err := opentsdb.Listen(opt)
+			return openInput{service: s, certificate: certificate}, err
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, all.close(context.Background()))
+	}
+	return all, nil
+}
+
+func collectdOptions(c *config.Collectd, log *slog.Logger) (o collectd.Options, err error) {
+	o = collectd.Options{Address: c.BindAddress, ReadBuffer: c.ReadBuffer.Int(), Join: c.ParseMultivaluePlugin == "join"}
+	if o.Types, err = collectd.ReadTypes(c.TypesDB, func(err error) { log.Warn("collectd types left out", "err", err) }); err != nil {
+		return o, err
+	}
+	if o.Level, err = collectd.ParseLevel(c.SecurityLevel); err != nil || o.Level == collectd.None {
+		return o, err
+	}
+	o.Users, err = collectd.ReadUsers(c.AuthFile)
+	return o, err
+}
+
+// close closes the inputs together: they share the time of ctx.
+func (all inputs) close(ctx context.Context) error {
+	failures := make(chan error, len(all))
+	for _, o := range all {
+		go func() { failures <- o.service.Close(ctx) }()
+	}
+	var errs []error
+	for range all {
+		errs = append(errs, <-failures)
+	}
+	return errors.Join(errs...)
+}
+
+// certificates returns those that connections are encrypted with.
+func (all inputs) certificates() (list []*httpapi.Certificate) {
+	for _, o := range all {
+		if o.certificate != nil {
+			list = append(list, o.certificate)
+		}
+	}
+	return list
+}
+
+// metrics returns the inputs for /metrics.
+func (all inputs) metrics() input.Metrics {
+	var m input.Metrics
+	for _, o := range all {
+		m = append(m, input.Named{Kind: o.kind, Protocol: o.service.Addr().Network(), Bind: o.bind, Counts: o.service.Counts()})
+	}
+	return m
+}
+
+// statistics returns what the inputs count in InfluxDB's names.
+func (all inputs) statistics() []query.Statistic {
+	var list []query.Statistic
+	for _, o := range all {
+		c := o.service.Counts()
+		s := query.Statistic{Name: o.kind, Tags: model.Tags{{Key: "bind", Value: o.bind}}, Values: map[string]any{
+			"batchesTx": c.Batches.Load(), "batchesTxFail": c.BatchesFailed.Load(), "pointsTx": c.Written.Load(),
+		}}
+		if o.protocol != "" {
+			s.Tags = append(s.Tags, model.Tag{Key: "proto", Value: o.protocol})
+		}
+		switch own := o.service.(type) {
+		case *opentsdb.Service:
+			for k, v := range own.Figures() {
+				s.Values[k] = v
+			}
+			s.Values["droppedPointsInvalid"] = c.BadPoints.Load() + c.Refused.Load()
+			s.Values["tlBytesRx"], s.Values["tlReadErr"] = c.Bytes.Load(), c.ReadFailures.Load()
+			s.Values["connsActive"], s.Values["connsHandled"] = c.Connections.Load(), c.Connected.Load()
+		default:
+			s.Values["bytesRx"], s.Values["pointsRx"], s.Values["pointsParseFail"] = c.Bytes.Load(), c.Points.Load(), c.BadPoints.Load()
+		}
+		switch o.kind {
+		case "udp":
+			s.Values["readFail"] = c.ReadFailures.Load()
+		case "collectd":
+			s.Values["readFail"], s.Values["droppedPointsInvalid"] = c.ReadFailures.Load(), c.NotANumber.Load()+c.Refused.Load()
+		case "graphite":
+			s.Values["pointsNaNFail"] = c.NotANumber.Load()
+			s.Values["connsActive"], s.Values["connsHandled"] = c.Connections.Load(), c.Connected.Load()
+		}
+		list = append(list, s)
+	}
+	return list
+}
