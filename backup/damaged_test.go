@@ -13,7 +13,6 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/scan"
 	"tsdbd/store"
 )
 
@@ -96,7 +95,7 @@ func TestSkipDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Release()
-	if l := v.(scan.LossReporter).Losses(); len(l) != 1 || l[0].Shard != 1 {
+	if l := v.Losses(); len(l) != 1 || l[0].Shard != 1 {
 		t.Errorf("losses: %v", l)
 	}
 }

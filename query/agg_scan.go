@@ -218,7 +218,7 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 		sl := &w.p.slots[i]
 		// Counting a column without nulls needs no values.
 		if b := &rd.cs.out[sl.col]; sl.kind == slotCount && b.index >= 0 {
-			if n, ok := chunkCount(c, b.index); ok && n == c.Len() {
+			if n, ok := c.Count(b.index); ok && n == c.Len() {
 				w.countCuts(i)
 				continue
 			}
@@ -228,18 +228,6 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 		}
 	}
 	return met, rd.err
-}
-
-// chunkCount returns the number of values of a column where it is known.
-func chunkCount(c scan.Chunk, i int) (int, bool) {
-	if counter, ok := c.(scan.Counter); ok {
-		if n, ok := counter.Count(i); ok {
-			return n, true
-		}
-	}
-	var s scan.Stats
-	ok := c.Stats(i, &s)
-	return s.Count, ok
 }
 
 // needTimes reports whether some slot keeps the time of a row.
@@ -262,7 +250,6 @@ func (w *aggWorker) timed(sl *slot) bool {
 func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 	rd := w.rd
 	met := true
-	summer, _ := c.(scan.Summer)
 	stats, of := &w.stats, -1 // the column whose statistics stats holds
 	for i := range w.p.slots {
 		sl := &w.p.slots[i]
@@ -272,7 +259,7 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 			continue
 		}
 		if sl.kind == slotCount {
-			if n, ok := chunkCount(c, b.index); ok {
+			if n, ok := c.Count(b.index); ok {
 				st[i].n += int64(n)
 				met = met && n > 0
 				continue
@@ -281,8 +268,8 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 			known := of == b.index
 			switch {
 			case known:
-			case summer != nil && w.sums[i]:
-				known, of = summer.Sum(b.index, stats), -1
+			case w.sums[i]:
+				known, of = c.Sum(b.index, stats), -1
 			default:
 				if known, of = c.Stats(b.index, stats), -1; known {
 					of = b.index

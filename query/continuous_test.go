@@ -10,38 +10,42 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
-// continuousStore is a memStore with a catalog that holds continuous queries;
-// its policy has a shard group where there is data.
+// continuousStore is a store whose catalog holds continuous queries.
 type continuousStore struct {
-	*fakeStore
-	data *memStore
+	*scantest.Store
 	into int // calls
 	rows int
 }
 
 func newContinuousStore(t *testing.T, queries ...string) (*continuousStore, *Executor) {
 	t.Helper()
-	c := &continuousStore{fakeStore: newFakeStore(), data: newMemStore()}
-	mustOK(t, c.Apply(t.Context(), meta.CreateDatabase{Name: "d"}))
-	c.data.create("d", "autogen")
+	c := &continuousStore{Store: scantest.New()}
+	c.Create("d", "autogen")
 	for i, q := range queries {
 		mustOK(t, c.Apply(t.Context(), meta.CreateContinuousQuery{
 			Database: "d", Name: fmt.Sprint("q", i), Query: fmt.Sprintf("CREATE CONTINUOUS QUERY q%d ON d BEGIN %s END", i, q),
 		}))
 	}
 	e := New(Options{
-		Storage: c.data, Admin: c,
+		Storage: c, Admin: c,
 		Now: func() time.Time { return time.Unix(10*24*3600+30, 0).UTC() },
 		Into: func(_ context.Context, b *IntoBatch) error {
 			c.into++
 			c.rows += len(b.Times)
-			return c.data.into(b)
+			return intoStore(c.Store, b)
 		},
 	})
 	return c, e
+}
+
+// shardEachDay makes the shard groups to come as long as a day.
+func (c *continuousStore) shardEachDay(t *testing.T) {
+	day := 24 * time.Hour
+	mustOK(t, c.Apply(t.Context(), meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "autogen", ShardGroupDuration: &day}}))
 }
 
 // put writes a point every minute of the days from the epoch that are named.
@@ -52,9 +56,8 @@ func (c *continuousStore) put(t *testing.T, days ...int) {
 		for m := range 1440 {
 			fmt.Fprintf(&lines, "m,h=a v=%d %d\n", m, day*86400+m*60)
 		}
-		mustOK(t, c.Apply(t.Context(), meta.CreateShardGroup{Database: "d", Time: int64(day) * 86400e9}))
 	}
-	c.data.write(t, "d", "", "s", lines.String())
+	c.Write(t, "d", "", "s", lines.String())
 }
 
 func TestExecuteContinuous(t *testing.T) {
@@ -112,7 +115,7 @@ func TestExecuteContinuous(t *testing.T) {
 	}
 
 	// Less memory than the windows need at once means fewer windows at once.
-	e.opt.Into = func(_ context.Context, b *IntoBatch) error { return c.data.into(b) }
+	e.opt.Into = func(_ context.Context, b *IntoBatch) error { return intoStore(c.Store, b) }
 	e.SetLimits(Limits{MemoryBytes: 24 << 10})
 	got = extendedRun(t, t.Context(), e, opt, "EXECUTE CONTINUOUS QUERY q3 ON d FROM 0s TO 1d")
 	if want := "result(time windows written): 0 86400 1440"; got[0] != want {

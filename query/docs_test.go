@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/influxdata/influxql"
+
+	"tsdbd/model/scan/scantest"
 )
 
 // TestDocsFunctions: every function that docs/influxql.md names compiles, and
@@ -33,9 +35,9 @@ func TestDocsFunctions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newMemStore()
-		m.create("d", "autogen")
-		_, err = collectSelect(t.Context(), m, stmt.String(), SelectOptions{Database: "d", DefaultRP: m.defaultRP})
+		m := scantest.New()
+		m.Create("d", "autogen")
+		_, err = collectSelect(t.Context(), m, stmt.String(), SelectOptions{Database: "d", DefaultRP: defaultPolicy(m)})
 		if err != nil && strings.Contains(err.Error(), "undefined function") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
@@ -36,8 +37,8 @@ func runContext(t *testing.T, ctx context.Context, e *Executor, opt ExecuteOptio
 }
 
 // sampleStore has two policies and series in two shard groups.
-func sampleStore(t *testing.T) *fakeStore {
-	store := newFakeStore()
+func sampleStore(t *testing.T) *scantest.Store {
+	store := scantest.New()
 	for _, cmd := range []meta.Command{
 		meta.CreateDatabase{Name: "db"},
 		meta.CreateDatabase{Name: "other"},
@@ -45,13 +46,13 @@ func sampleStore(t *testing.T) *fakeStore {
 	} {
 		mustOK(t, store.Apply(t.Context(), cmd))
 	}
-	store.write(t, "db", "", "s", "cpu,host=a,az=x v=1 1000000000\ncpu,host=b v=1,w=2i 1000000000\ncpu,host=a,az=x v=1 1600000000\nmem,host=c f=t 1000000000\nup v=1 1000000000")
-	store.write(t, "db", "rp2", "s", "cpu,host=z v=\"s\" 1000000000\nold v=1 1000000000")
-	store.write(t, "other", "", "s", "disk,path=/ v=1 1000000000")
+	store.Write(t, "db", "", "s", "cpu,host=a,az=x v=1 1000000000\ncpu,host=b v=1,w=2i 1000000000\ncpu,host=a,az=x v=1 1600000000\nmem,host=c f=t 1000000000\nup v=1 1000000000")
+	store.Write(t, "db", "rp2", "s", "cpu,host=z v=\"s\" 1000000000\nold v=1 1000000000")
+	store.Write(t, "other", "", "s", "disk,path=/ v=1 1000000000")
 	return store
 }
 
-func newExecutor(store *fakeStore) *Executor { return New(Options{Storage: store, Admin: store}) }
+func newExecutor(store *scantest.Store) *Executor { return New(Options{Storage: store, Admin: store}) }
 
 func TestStatements(t *testing.T) {
 	store := sampleStore(t)
@@ -153,8 +154,8 @@ func TestStatements(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", c.q, got, c.want)
 		}
 	}
-	if store.views != 0 {
-		t.Errorf("%d views were not released", store.views)
+	if store.Views() != 0 {
+		t.Errorf("%d views were not released", store.Views())
 	}
 }
 
@@ -192,10 +193,13 @@ func TestDeletes(t *testing.T) {
 
 // TestCardinalityOfGroups counts apart what differs only in where a zero byte lies.
 func TestCardinalityOfGroups(t *testing.T) {
-	m := newFakeStore()
+	m := scantest.New()
 	mustOK(t, m.Apply(t.Context(), meta.CreateDatabase{Name: "db"}))
-	m.point(t, "db", "autogen", "m", model.Tags{{Key: "a", Value: "x\x00y"}, {Key: "b", Value: "z"}}, map[string]model.FieldType{"v": model.Float}, 1)
-	m.point(t, "db", "autogen", "m", model.Tags{{Key: "a", Value: "x"}, {Key: "b", Value: "y\x00z"}}, map[string]model.FieldType{"v": model.Float}, 1)
+	put := func(tags model.Tags) {
+		m.Put("db", "", string(model.AppendSeriesKey(nil, "m", tags)), 1, map[string]scantest.Value{"v": {Type: model.Float}})
+	}
+	put(model.Tags{{Key: "a", Value: "x\x00y"}, {Key: "b", Value: "z"}})
+	put(model.Tags{{Key: "a", Value: "x"}, {Key: "b", Value: "y\x00z"}})
 	got := runText(t, newExecutor(m), ExecuteOptions{Database: "db"}, `SHOW SERIES EXACT CARDINALITY GROUP BY a, b`)
 	if want := "m,a=x,b=y\x00z(count): 1 | m,a=x\x00y,b=z(count): 1"; len(got) != 1 || got[0] != want {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -287,7 +291,7 @@ func TestUserStatements(t *testing.T) {
 
 func TestPanicIsAnError(t *testing.T) {
 	store := sampleStore(t)
-	e := New(Options{Storage: &brokenStore{fakeStore: store, panic: "boom"}, Admin: store})
+	e := New(Options{Storage: &brokenStore{Store: store, panic: "boom"}, Admin: store})
 	got := runText(t, e, ExecuteOptions{Database: "db"}, `SHOW SERIES; SHOW DATABASES`)
 	if !slices.Equal(got, []string{`error: SHOW SERIES ON db [panic:boom]`, `error: not executed`}) {
 		t.Errorf("got %q", got)
@@ -301,7 +305,7 @@ func TestPanicIsAnError(t *testing.T) {
 
 func TestStorageErrors(t *testing.T) {
 	store := sampleStore(t)
-	e := New(Options{Storage: &brokenStore{fakeStore: store, err: errBroken}, Admin: store})
+	e := New(Options{Storage: &brokenStore{Store: store, err: errBroken}, Admin: store})
 	for _, q := range []string{
 		`SHOW SERIES`, `SHOW MEASUREMENTS`, `SHOW TAG KEYS`, `SHOW TAG VALUES WITH KEY = host`, `SHOW FIELD KEYS`,
 		`SHOW SERIES CARDINALITY`, `SHOW SERIES EXACT CARDINALITY`, `SHOW FIELD KEY CARDINALITY`, `SHOW MEASUREMENT CARDINALITY`,
@@ -325,9 +329,9 @@ func TestConsumerErrorStopsTheQuery(t *testing.T) {
 }
 
 // blocked runs a query that hangs in storage until release is called.
-func blocked(t *testing.T, e *Executor, store *fakeStore) (release func(), answer chan []string) {
+func blocked(t *testing.T, e *Executor, store *scantest.Store) (release func(), answer chan []string) {
 	gate, entered, once := make(chan struct{}), make(chan struct{}), sync.Once{}
-	store.block = func() { once.Do(func() { close(entered) }); <-gate }
+	store.Viewing = func() { once.Do(func() { close(entered) }); <-gate }
 	answer = make(chan []string, 1)
 	go func() {
 		answer <- runText(t, e, ExecuteOptions{Database: "db", User: "ann"}, `SHOW SERIES; SHOW DATABASES`)
@@ -385,7 +389,7 @@ func TestConcurrencyLimit(t *testing.T) {
 func TestQueryTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := sampleStore(t)
-		store.block = func() { time.Sleep(2 * time.Second) }
+		store.Viewing = func() { time.Sleep(2 * time.Second) }
 		e := New(Options{Storage: store, Admin: store, Limits: Limits{QueryTimeout: time.Second}})
 		got := runText(t, e, ExecuteOptions{Database: "db"}, `SHOW SERIES; SHOW DATABASES`)
 		if !slices.Equal(got, []string{"error: query-timeout limit exceeded", "error: not executed"}) {
@@ -397,10 +401,10 @@ func TestQueryTimeout(t *testing.T) {
 func TestClientDisconnect(t *testing.T) {
 	store := sampleStore(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	store.block = cancel
+	store.Viewing = cancel
 	got := runContext(t, ctx, newExecutor(store), ExecuteOptions{Database: "db"}, `SHOW SERIES`)
-	if !slices.Equal(got, []string{"error: context canceled"}) || store.views != 0 {
-		t.Errorf("got %q, %d views open", got, store.views)
+	if !slices.Equal(got, []string{"error: context canceled"}) || store.Views() != 0 {
+		t.Errorf("got %q, %d views open", got, store.Views())
 	}
 }
 

@@ -152,35 +152,24 @@ func (v profiledView) Shards() []scan.Shard {
 	return out
 }
 
-// Losses implements scan.LossReporter.
-func (v profiledView) Losses() []scan.Loss {
-	if reporter, ok := v.View.(scan.LossReporter); ok {
-		return reporter.Losses()
-	}
-	return nil
-}
-
 type profiledShard struct {
 	scan.Shard
 	p *profile
 }
 
-// Charged implements scan.Charger.
 func (s profiledShard) Charged(charge func(bytes int64) error) scan.Shard {
-	return profiledShard{scan.ChargedShards([]scan.Shard{s.Shard}, charge)[0], s.p}
+	return profiledShard{s.Shard.Charged(charge), s.p}
 }
 
 func (s profiledShard) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
 	sp := s.p.shard(s.Shard)
-	if e, ok := s.Shard.(scan.CostEstimator); ok {
-		cost, err := e.Cost(req)
-		if err != nil {
-			return nil, err
-		}
-		sp.mu.Lock()
-		sp.cost.Add(cost)
-		sp.mu.Unlock()
+	cost, err := s.Cost(req)
+	if err != nil {
+		return nil, err
 	}
+	sp.mu.Lock()
+	sp.cost.Add(cost)
+	sp.mu.Unlock()
 	defer sp.spent(time.Now())
 	cur, err := s.Shard.Scan(ctx, req)
 	if err != nil {
@@ -204,13 +193,6 @@ func (c *profiledCursor) NextSeries() (model.SeriesID, bool) {
 		c.of.series.Add(1)
 	}
 	return id, ok
-}
-
-// Narrow implements scan.Narrower.
-func (c *profiledCursor) Narrow(r model.TimeRange) {
-	if n, ok := c.Cursor.(scan.Narrower); ok {
-		n.Narrow(r)
-	}
 }
 
 func (c *profiledCursor) NextChunk() scan.Chunk {
@@ -251,22 +233,6 @@ func (c *profiledChunk) Column(i int) (*column.Vector, error) {
 	defer c.of.spent(time.Now())
 	c.decode(c.Len())
 	return c.Chunk.Column(i)
-}
-
-// Count implements scan.Counter.
-func (c *profiledChunk) Count(i int) (int, bool) {
-	if counter, ok := c.Chunk.(scan.Counter); ok {
-		return counter.Count(i)
-	}
-	return 0, false
-}
-
-// Sum implements scan.Summer.
-func (c *profiledChunk) Sum(i int, st *scan.Stats) bool {
-	if summer, ok := c.Chunk.(scan.Summer); ok {
-		return summer.Sum(i, st)
-	}
-	return c.Stats(i, st)
 }
 
 // planNode is a line of a tree of lines.

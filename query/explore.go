@@ -110,7 +110,7 @@ func (e *Executor) Explore(ctx context.Context, x Exploration) (_ *Explored, err
 		}
 		k := KeyCount{Key: key, Series: series[key]}
 		if x.Values {
-			err = countByValue(ctx, parts[key], func(value []byte, n int64) {
+			err = countByValue(parts[key], func(value []byte, n int64) {
 				k.Values++
 				if last, full := values.last(); !full || n > last.Series { // values come in order
 					values.add(ValueCount{key, string(value), n})
@@ -186,9 +186,9 @@ func exploreMeasurement(ctx context.Context, m indexMeasurement, x *Exploration,
 // countByValue calls f with each different value of parts, which share a key
 // and no series, ascending, and with the number of series that have it. The
 // value is f's until it returns.
-func countByValue(ctx context.Context, parts []tagValues, f func(value []byte, n int64)) error {
+func countByValue(parts []tagValues, f func(value []byte, n int64)) error {
 	if len(parts) == 1 { // the usual case
-		return parts[0].count(ctx, func(value []byte, n int64) bool {
+		return parts[0].count(func(value []byte, n int64) bool {
 			f(value, n)
 			return true
 		})
@@ -201,7 +201,7 @@ func countByValue(ctx context.Context, parts []tagValues, f func(value []byte, n
 	}()
 	for i := range parts {
 		w := &partWalk{}
-		w.next, w.stop = iter.Pull2(parts[i].all(ctx, &w.err))
+		w.next, w.stop = iter.Pull2(parts[i].all(&w.err))
 		if !w.advance() {
 			w.stop()
 			if w.err != nil {
@@ -268,32 +268,18 @@ func (h *walkHeap) Pop() any {
 
 // all returns the values and their numbers of series as a sequence, whose error
 // is set at its end.
-func (v *tagValues) all(ctx context.Context, failed *error) iter.Seq2[[]byte, int64] {
+func (v *tagValues) all(failed *error) iter.Seq2[[]byte, int64] {
 	return func(yield func([]byte, int64) bool) {
 		// It runs on a goroutine of its own: see Executor.statement.
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-		*failed = v.count(ctx, yield)
+		*failed = v.count(yield)
 	}
 }
 
 // count calls f with each value, ascending, and the number of series that have
 // it, until f returns false.
-func (v *tagValues) count(ctx context.Context, f func(value []byte, n int64) bool) error {
-	if index, ok := v.shard.(scan.TagValueIndex); ok {
-		return index.CountByTagValue(v.name, v.key, v.set, func(value []byte, n int) bool { return f(value, int64(n)) })
-	}
-	set := v.set
-	if set == nil {
-		var err error
-		if set, err = v.shard.Select(ctx, v.name, nil); err != nil {
-			return err
-		}
-	}
-	more := true
-	return eachGroup(v.shard, v.name, set, []string{v.key}, func(tuple []string, part *roaring.Bitmap) error {
-		more = more && (tuple[0] == "" || f([]byte(tuple[0]), int64(part.GetCardinality())))
-		return nil
-	})
+func (v *tagValues) count(f func(value []byte, n int64) bool) error {
+	return v.shard.CountByTagValue(v.name, v.key, v.set, func(value []byte, n int) bool { return f(value, int64(n)) })
 }
 
 // top keeps the first n of what it is given, in order.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/model/scan/scantest"
 )
 
 // TestSetsLikeComparisons compares IN and NOT IN with the comparisons they
@@ -17,8 +18,8 @@ import (
 func TestSetsLikeComparisons(t *testing.T) {
 	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 4))
-	m := newMemStore()
-	m.create("d", "autogen")
+	m := scantest.New()
+	m.Create("d", "autogen")
 	var lines strings.Builder
 	for i := range 200 {
 		fields := []string{
@@ -28,7 +29,7 @@ func TestSetsLikeComparisons(t *testing.T) {
 		r.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
 		fmt.Fprintf(&lines, "m%s n=%di,%s %d\n", []string{"", ",h=a", ",h=b", ",h=ab"}[r.IntN(4)], i, strings.Join(fields[:1+r.IntN(5)], ","), i)
 	}
-	m.write(t, "d", "", "s", lines.String())
+	m.Write(t, "d", "", "s", lines.String())
 	literals := []string{"''", "'a'", "'b'", "'zz'", "/^a/", "/b$/", "0", "1", "-1", "2", "18446744073709551615", "0.5", "1.0", "-1.0", "true", "false"}
 	rows := func(q string) []string {
 		t.Helper()

@@ -8,15 +8,15 @@ import (
 // TestClausesRun: the answers of clauses of our own.
 func TestClausesRun(t *testing.T) {
 	c, e := newContinuousStore(t)
-	c.data.shardSpan = 24 * 3600e9
-	c.data.write(t, "d", "", "s", `m,h=a v=1 0
+	c.shardEachDay(t)
+	c.Write(t, "d", "", "s", `m,h=a v=1 0
 m,h=a v=2 86400
 m,h=a v=4 2764800
 m,h=b v=8 3000000
 m,h=b v=16 5270400
 m,h=c v=32 31622400
 m,h=c v=64 31708800`)
-	c.data.write(t, "d", "", "s", `g,h=a x=1,s="p" 3600
+	c.Write(t, "d", "", "s", `g,h=a x=1,s="p" 3600
 g,h=a x=2 7300
 g,h=a x=3 18000
 g,h=b x=9 3700`)

@@ -10,34 +10,32 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
-	"tsdbd/model"
-	"tsdbd/model/scan"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
 // TestMemoryIsShared holds one SELECT in the middle: another one that fits
 // alone must not fit beside it, and fits again afterwards.
 func TestMemoryIsShared(t *testing.T) {
-	m := newMemStore()
-	m.create("d", "rp")
+	m := scantest.New()
+	m.Create("d", "rp")
 	var lines strings.Builder
 	for i := range 1000 {
 		lines.WriteString("m,h=a v=1 ")
 		lines.WriteString(strings.Repeat("1", 1+i%9))
 		lines.WriteString("\n")
 	}
-	m.write(t, "d", "rp", "n", lines.String())
+	m.Write(t, "d", "rp", "n", lines.String())
 	run := func(shared *Memory, emit func(*result.Result) error) error {
 		stmt, err := influxql.ParseStatement("SELECT v FROM d.rp.m")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return runSelect(context.Background(), stmt.(*influxql.SelectStatement), m,
-			SelectOptions{Database: "d", DefaultRP: m.defaultRP, Account: shared.Open(nil, nil)}, emit)
+			SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Account: shared.Open(nil, nil)}, emit)
 	}
 	// What one needs.
 	probe := NewMemory(1 << 40)
@@ -216,55 +214,20 @@ func TestMemoryForSmallQueries(t *testing.T) {
 	}
 }
 
-// chargedStore is a fakeStore whose shards charge for their lists.
-type chargedStore struct{ *fakeStore }
-
-func (s chargedStore) View(db, rp string, r model.TimeRange) (scan.View, error) {
-	v, err := s.fakeStore.View(db, rp, r)
-	return chargedView{v}, err
-}
-
-type chargedView struct{ scan.View }
-
-func (v chargedView) Shards() (out []scan.Shard) {
-	for _, s := range v.View.Shards() {
-		out = append(out, chargedShard{s, nil})
-	}
-	return out
-}
-
-type chargedShard struct {
-	scan.Shard
-	charge func(int64) error
-}
-
-func (s chargedShard) Charged(charge func(int64) error) scan.Shard {
-	return chargedShard{s.Shard, charge}
-}
-
-func (s chargedShard) TagValues(name, key string, set *roaring.Bitmap) ([]string, error) {
-	values, err := s.Shard.TagValues(name, key, set)
-	n := int64(0)
-	for _, v := range values {
-		n += int64(len(v))
-	}
-	return values, errors.Join(err, s.charge(n))
-}
-
 // What a SHOW statement lists is charged to the query, and given back.
 func TestShowIsCharged(t *testing.T) {
-	store := newFakeStore()
+	store := scantest.New()
 	mustOK(t, store.Apply(t.Context(), meta.CreateDatabase{Name: "db"}))
 	var lines strings.Builder
 	for i := range 2000 {
 		fmt.Fprintf(&lines, "m%d,host=%s%d v=1 1000000000\n", i, strings.Repeat("h", 100), i)
 		fmt.Fprintf(&lines, "m,host=%s%d v=1 1000000000\n", strings.Repeat("h", 100), i)
 	}
-	store.write(t, "db", "", "s", lines.String())
+	store.Write(t, "db", "", "s", lines.String())
 	for _, q := range []string{"SHOW SERIES", "SHOW SERIES FROM m", "SHOW MEASUREMENTS", "SHOW TAG VALUES WITH KEY = host", "SHOW TAG VALUES FROM m WITH KEY = host", "SHOW TAG KEYS", "SHOW FIELD KEYS"} {
 		memory := NewMemory(1 << 30)
 		for _, limit := range []int64{0, 100_000} {
-			e := New(Options{Storage: chargedStore{store}, Admin: store, Memory: memory, Limits: Limits{MemoryBytes: limit}})
+			e := New(Options{Storage: store, Admin: store, Memory: memory, Limits: Limits{MemoryBytes: limit}})
 			parsed, err := Parse(q, nil)
 			if err != nil {
 				t.Fatal(err)

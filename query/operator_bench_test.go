@@ -12,14 +12,14 @@ import (
 func holed(b *benchStore) *benchStore {
 	for _, list := range b.chunks {
 		for _, c := range list {
-			for f := range c.cols {
-				valid := column.NewBitmap(len(c.times))
-				for i := range c.times {
+			for f := range c.Cols {
+				valid := column.NewBitmap(len(c.At))
+				for i := range c.At {
 					if i%4 != f%4 {
 						valid.Set(i)
 					}
 				}
-				c.cols[f].Valid = valid
+				c.Cols[f].Valid = valid
 			}
 		}
 	}

@@ -185,9 +185,9 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 			l.sources = append(l.sources, &source{sub: sub})
 		case *influxql.Measurement:
 			in := &source{name: s.Name, view: x.view(s)}
-			for _, sh := range scan.ChargedShards(in.view.Shards(), x.keep) {
+			for _, sh := range in.view.Shards() {
 				if len(sh.Fields(s.Name)) > 0 {
-					in.shards = append(in.shards, sh)
+					in.shards = append(in.shards, sh.Charged(x.keep))
 				}
 			}
 			l.sources = append(l.sources, in)

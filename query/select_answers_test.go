@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"tsdbd/model"
+	"tsdbd/model/scan/scantest"
 )
 
 // answersStore holds what the statements of TestSelectAnswers read.
-func answersStore(t testing.TB) *memStore {
-	m := newMemStore()
-	m.create("d", "autogen")
-	m.write(t, "d", "", "s", `t,h=a v=1,b=true 10
+func answersStore(t testing.TB) *scantest.Store {
+	m := scantest.New()
+	m.Create("d", "autogen")
+	m.Write(t, "d", "", "s", `t,h=a v=1,b=true 10
 t,h=b v=5 10
 t,h=a v=3 20
 t,h=b v=7,b=false 20
@@ -49,13 +50,13 @@ s,h=a s="x" 1
 s,h=b s="x" 1
 s,h=c s="w" 1
 `)
-	m.write(t, "d", "", "ns", "least v=1 -9223372036854775806\nleast v=2 5\n")
+	m.Write(t, "d", "", "ns", "least v=1 -9223372036854775806\nleast v=2 5\n")
 	return m
 }
 
 // answer runs a statement and returns its rows, of each series behind its name
 // and tags, with times in seconds.
-func answer(t testing.TB, m *memStore, q string) string {
+func answer(t testing.TB, m *scantest.Store, q string) string {
 	t.Helper()
 	res, err := collectSelect(t.Context(), m, q, SelectOptions{Workers: 2, Now: time.Unix(100, 0)})
 	if err != nil {

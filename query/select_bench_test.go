@@ -15,15 +15,17 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
 // benchStore is one shard of regular float series, made in memory: hosts
 // series with fields f0.. of rows points each, every ten seconds.
 type benchStore struct {
+	scan.Shard                 // for the methods that no benchmark calls
 	hosts, rows, fields, chunk int
 	stats                      bool
-	chunks                     [][]*memChunk // by series and chunk, all fields
+	chunks                     [][]*scantest.Chunk // by series and chunk, all fields
 }
 
 const benchStart = int64(1500000000e9)
@@ -32,22 +34,22 @@ func newBenchStore(hosts, rows, fields int, stats bool) *benchStore {
 	b := &benchStore{hosts: hosts, rows: rows, fields: fields, chunk: 1000, stats: stats}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range hosts {
-		var list []*memChunk
+		var list []*scantest.Chunk
 		for lo := 0; lo < rows; lo += b.chunk {
 			n := min(b.chunk, rows-lo)
-			c := &memChunk{times: make([]int64, n), step: 10e9, stats: stats}
+			c := &scantest.Chunk{At: make([]int64, n), Distance: 10e9, HasStats: stats}
 			if n == 1 {
-				c.step = 0
+				c.Distance = 0
 			}
-			for i := range c.times {
-				c.times[i] = benchStart + int64(lo+i)*10e9
+			for i := range c.At {
+				c.At[i] = benchStart + int64(lo+i)*10e9
 			}
 			for range fields {
 				v := column.Vector{Type: model.Float, Floats: make([]float64, n)}
 				for i := range v.Floats {
 					v.Floats[i] = math.Round(rnd.Float64()*1e4) / 100
 				}
-				c.cols = append(c.cols, v)
+				c.Cols = append(c.Cols, v)
 			}
 			list = append(list, c)
 		}
@@ -63,6 +65,7 @@ func (b *benchStore) SeriesKey(id model.SeriesID) (string, error) {
 	return fmt.Sprintf("cpu,host=h%06d,zone=z%d", id, id%10), nil
 }
 func (b *benchStore) Release()                   {}
+func (b *benchStore) Losses() []scan.Loss        { return nil }
 func (b *benchStore) ID() uint64                 { return 1 }
 func (b *benchStore) TimeRange() model.TimeRange { return model.AllTime }
 func (b *benchStore) Measurements() []string     { return []string{"cpu"} }
@@ -96,6 +99,8 @@ func (b *benchStore) GroupBy(_ string, set *roaring.Bitmap, keys []string) (*sca
 	return scan.NewGroups(tuples, ids, group), nil
 }
 
+func (b *benchStore) Charged(func(int64) error) scan.Shard { return b }
+
 func (b *benchStore) TimeBounds(*roaring.Bitmap) (model.TimeRange, bool) {
 	return model.TimeRange{Min: benchStart, Max: benchStart + int64(b.rows)*10e9}, true
 }
@@ -112,21 +117,21 @@ type benchCursor struct {
 	b     *benchStore
 	req   scan.Request
 	it    roaring.IntPeekable
-	list  []*memChunk
+	list  []*scantest.Chunk
 	chunk benchChunk
 }
 
 type benchChunk struct {
-	*memChunk
+	*scantest.Chunk
 	fields []int
 }
 
-func (c *benchChunk) Column(i int) (*column.Vector, error) { return &c.cols[c.fields[i]], nil }
+func (c *benchChunk) Column(i int) (*column.Vector, error) { return &c.Cols[c.fields[i]], nil }
 func (c *benchChunk) Stats(i int, st *scan.Stats) bool {
-	if !c.stats {
+	if !c.HasStats {
 		return false
 	}
-	v := c.cols[c.fields[i]].Floats
+	v := c.Cols[c.fields[i]].Floats
 	n := len(v)
 	*st = scan.Stats{
 		Count: n, LastRow: n - 1, First: math.Float64bits(v[0]), Last: math.Float64bits(v[n-1]),
@@ -134,6 +139,8 @@ func (c *benchChunk) Stats(i int, st *scan.Stats) bool {
 	}
 	return true
 }
+func (c *benchChunk) Sum(i int, st *scan.Stats) bool { return c.Stats(i, st) }
+func (c *benchChunk) Count(i int) (int, bool)        { return len(c.At), c.HasStats }
 
 func (c *benchCursor) NextSeries() (model.SeriesID, bool) {
 	if !c.it.HasNext() {
@@ -149,7 +156,7 @@ func (c *benchCursor) NextChunk() scan.Chunk {
 		if k := c.list[0]; k.Min() >= c.req.Range.Min && k.Max() <= c.req.Range.Max {
 			break
 		} else if n := c.cut(k); n != nil {
-			c.chunk.memChunk = n
+			c.chunk.Chunk = n
 			c.list = c.list[1:]
 			return &c.chunk
 		}
@@ -159,34 +166,35 @@ func (c *benchCursor) NextChunk() scan.Chunk {
 		return nil
 	}
 	if c.req.Descending {
-		c.chunk.memChunk = c.list[len(c.list)-1]
+		c.chunk.Chunk = c.list[len(c.list)-1]
 		c.list = c.list[:len(c.list)-1]
 	} else {
-		c.chunk.memChunk = c.list[0]
+		c.chunk.Chunk = c.list[0]
 		c.list = c.list[1:]
 	}
 	return &c.chunk
 }
 
 // cut returns the rows of a chunk that lie in the range.
-func (c *benchCursor) cut(k *memChunk) *memChunk {
-	lo, _ := slices.BinarySearch(k.times, c.req.Range.Min)
-	hi, found := slices.BinarySearch(k.times, c.req.Range.Max)
+func (c *benchCursor) cut(k *scantest.Chunk) *scantest.Chunk {
+	lo, _ := slices.BinarySearch(k.At, c.req.Range.Min)
+	hi, found := slices.BinarySearch(k.At, c.req.Range.Max)
 	if found {
 		hi++
 	}
 	if lo >= hi {
 		return nil
 	}
-	out := &memChunk{times: k.times[lo:hi], step: k.step}
-	for i := range k.cols {
-		out.cols = append(out.cols, k.cols[i].Slice(lo, hi))
+	out := &scantest.Chunk{At: k.At[lo:hi], Distance: k.Distance}
+	for i := range k.Cols {
+		out.Cols = append(out.Cols, k.Cols[i].Slice(lo, hi))
 	}
 	return out
 }
 
-func (c *benchCursor) Err() error { return nil }
-func (c *benchCursor) Close()     {}
+func (c *benchCursor) Err() error             { return nil }
+func (c *benchCursor) Close()                 {}
+func (c *benchCursor) Narrow(model.TimeRange) {}
 
 func benchSelect(b *testing.B, store *benchStore, q string) {
 	b.Helper()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
@@ -35,8 +36,8 @@ func randomPredicate(rnd *rand.Rand, depth int) string {
 // they do decide.
 func TestDecide(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(testseed.Of(t), 11))
-	m := newMemStore()
-	m.create("d", "autogen")
+	m := scantest.New()
+	m.Create("d", "autogen")
 	var lines strings.Builder
 	for i := range 400 {
 		fields := []string{}
@@ -55,18 +56,18 @@ func TestDecide(t *testing.T) {
 			fmt.Fprintf(&lines, "m,h=h%d %s %d\n", i%2, strings.Join(fields, ","), i)
 		}
 	}
-	m.write(t, "d", "", "s", lines.String())
+	m.Write(t, "d", "", "s", lines.String())
 	decided, whole := 0, 0
 	for range 400 {
 		where := randomPredicate(rnd, 2)
 		for _, q := range []string{"SELECT f, i, u, s FROM m WHERE " + where, "SELECT count(f), sum(i), max(u) FROM m WHERE " + where + " GROUP BY h"} {
 			answers := [2][]string{}
 			for k, stats := range []bool{false, true} {
-				m.stats = stats
+				m.Stats = stats
 				prof := &profile{}
 				parsed, err := Parse(q, nil)
 				mustOK(t, err)
-				x := newExec(context.Background(), profiledStorage{m, prof}, SelectOptions{Database: "d", DefaultRP: m.defaultRP, Workers: 1 + rnd.IntN(8)})
+				x := newExec(context.Background(), profiledStorage{m, prof}, SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Workers: 1 + rnd.IntN(8)})
 				l, err := x.plan(selectOf(parsed))
 				if err != nil {
 					t.Fatalf("%s: %v", q, err)

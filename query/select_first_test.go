@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
@@ -18,9 +19,9 @@ import (
 func TestFirstWindows(t *testing.T) {
 	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 11))
-	m := newMemStore()
-	m.shardSpan = 24 * 3600e9
-	m.chunkRows = 1 + rnd.IntN(30)
+	m := scantest.New()
+	m.ShardSpan = 24 * 3600e9
+	m.ChunkRows = 1 + rnd.IntN(30)
 	modelData(rnd, m)
 	ask := func(q string) []*result.Series {
 		t.Helper()

@@ -4,14 +4,16 @@ import (
 	"context"
 	"slices"
 	"testing"
+
+	"tsdbd/model/scan/scantest"
 )
 
 // TestSelectFound holds what generated queries, asked of an InfluxDB as well,
 // found to be different.
 func TestSelectFound(t *testing.T) {
-	m := newMemStore()
-	m.create("d", "autogen")
-	m.write(t, "d", "", "s", `m,h=a i=1i,f=1 0
+	m := scantest.New()
+	m.Create("d", "autogen")
+	m.Write(t, "d", "", "s", `m,h=a i=1i,f=1 0
 m,h=a i=2i,f=3 600
 m,h=a i=1i,f=2 1200
 m i=3i 1800
@@ -37,7 +39,7 @@ n,h=x s="",i=3i 2`)
 		{`SELECT i FROM n WHERE s != h`, []string{"n[] [time i] 1", "2000000000 3 "}},
 		{`SELECT i FROM n WHERE h != s OR h = ''`, []string{"n[] [time i] 2", "0 1 ", "2000000000 3 "}},
 	} {
-		res, err := collectSelect(context.Background(), m, c.q, SelectOptions{Database: "d", DefaultRP: m.defaultRP})
+		res, err := collectSelect(context.Background(), m, c.q, SelectOptions{Database: "d", DefaultRP: defaultPolicy(m)})
 		if err != nil {
 			t.Errorf("%s: %v", c.q, err)
 			continue

@@ -228,7 +228,6 @@ func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int
 		return nil, err
 	}
 	defer cur.Close()
-	narrower, _ := cur.(scan.Narrower)
 	for {
 		id, ok := cur.NextSeries()
 		if !ok {
@@ -244,10 +243,10 @@ func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int
 		if err := s.first(cur, rd, f, uint32(id)); err != nil {
 			return nil, err
 		}
-		if len(f.rows) >= f.next && f.prune(s.cap) && narrower != nil {
+		if len(f.rows) >= f.next && f.prune(s.cap) {
 			if r := s.within(behindAll(out)); r != rng {
 				rng = r
-				narrower.Narrow(r)
+				cur.Narrow(r)
 			}
 		}
 		if grown := int64(len(f.rows)-before) * frontierRowBytes; grown != 0 {
@@ -339,11 +338,7 @@ func (s *rowScan) firstSeries(set *roaring.Bitmap, n int) (*roaring.Bitmap, erro
 	if err != nil {
 		return nil, fmt.Errorf("tag keys of %s: %w", o.name, err)
 	}
-	sh := o.shard
-	if p, ok := sh.(profiledShard); ok {
-		sh = p.Shard
-	}
-	if o.index, _ = sh.(scan.TagValueIndex); o.index != nil && fewFirst(n, set) {
+	if fewFirst(n, set) {
 		err = o.take(set, keys, n)
 	} else {
 		err = o.sort(set, keys, n)
@@ -360,7 +355,6 @@ func (s *rowScan) firstSeries(set *roaring.Bitmap, n int) (*roaring.Bitmap, erro
 type tagOrder struct {
 	x     *exec
 	shard scan.Shard
-	index scan.TagValueIndex
 	name  string
 	last  bool
 	out   *roaring.Bitmap
@@ -394,9 +388,9 @@ func (o *tagOrder) take(set *roaring.Bitmap, keys []string, n int) error {
 			return err
 		}
 	}
-	find := o.index.FirstTagValues
+	find := o.shard.FirstTagValues
 	if o.last {
-		find = o.index.LastTagValues
+		find = o.shard.LastTagValues
 	}
 	values, err := find(o.name, keys[0], set, n)
 	if err != nil {

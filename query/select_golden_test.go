@@ -16,8 +16,8 @@ import (
 	"tsdbd/internal/testkit/golden"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
-	"tsdbd/query/window"
 )
 
 var (
@@ -51,15 +51,15 @@ func TestGoldenSelect(t *testing.T) {
 				old := streamRows
 				streamRows = shape.slice
 				defer func() { streamRows = old }()
-				m := newMemStore()
-				m.chunkRows, m.stats, m.steps = shape.rows, shape.stats, shape.steps
+				m := scantest.New()
+				m.ChunkRows, m.Stats, m.Steps = shape.rows, shape.stats, shape.steps
 				runSelectTheme(t, m, th, known, shape.workers)
 			}
 		})
 	}
 }
 
-func runSelectTheme(t *testing.T, m *memStore, th *golden.Theme, known map[string]*golden.Difference, workers int) {
+func runSelectTheme(t *testing.T, m *scantest.Store, th *golden.Theme, known map[string]*golden.Difference, workers int) {
 	statement := func(q string) {
 		parsed, err := influxql.ParseQuery(q)
 		if err != nil {
@@ -69,17 +69,17 @@ func runSelectTheme(t *testing.T, m *memStore, th *golden.Theme, known map[strin
 			switch s := s.(type) {
 			case *influxql.CreateDatabaseStatement:
 				if s.RetentionPolicyShardGroupDuration > 0 {
-					m.shardSpan = int64(s.RetentionPolicyShardGroupDuration)
+					m.ShardSpan = s.RetentionPolicyShardGroupDuration
 				}
-				m.create(s.Name, "autogen")
+				m.Create(s.Name, "autogen")
 			case *influxql.CreateRetentionPolicyStatement:
-				m.create(s.Database, s.Name)
+				m.Create(s.Database, s.Name)
 			}
 		}
 	}
 	for _, s := range th.Setup {
 		if s.Write != nil {
-			m.write(t, s.Write.DB, s.Write.RP, s.Write.Precision, s.Write.Lines)
+			m.Write(t, s.Write.DB, s.Write.RP, s.Write.Precision, s.Write.Lines)
 		} else {
 			statement(s.Statement)
 		}
@@ -100,7 +100,7 @@ func runSelectTheme(t *testing.T, m *memStore, th *golden.Theme, known map[strin
 			continue
 		}
 		if c.Write != nil {
-			m.write(t, c.Write.DB, c.Write.RP, c.Write.Precision, c.Write.Lines)
+			m.Write(t, c.Write.DB, c.Write.RP, c.Write.Precision, c.Write.Lines)
 			continue
 		}
 		got := answerSelect(m, c, workers)
@@ -148,7 +148,7 @@ func oursToRun(c *golden.Case) bool {
 	return true
 }
 
-func answerSelect(m *memStore, c *golden.Case, workers int) any {
+func answerSelect(m *scantest.Store, c *golden.Case, workers int) any {
 	q, err := Parse(c.Q, nil)
 	if err != nil {
 		return map[string]any{"error": "error parsing query: " + err.Error()}
@@ -162,8 +162,8 @@ func answerSelect(m *memStore, c *golden.Case, workers int) any {
 			res["error"] = "not executed"
 			continue
 		}
-		opt := SelectOptions{Database: c.Params["db"], RetentionPolicy: c.Params["rp"], DefaultRP: m.defaultRP, Workers: workers}
-		opt.Into = func(_ context.Context, b *IntoBatch) error { return m.into(b) }
+		opt := SelectOptions{Database: c.Params["db"], RetentionPolicy: c.Params["rp"], DefaultRP: defaultPolicy(m), Workers: workers}
+		opt.Into = func(_ context.Context, b *IntoBatch) error { return intoStore(m, b) }
 		var series []any
 		var inf error
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -193,33 +193,25 @@ func answerSelect(m *memStore, c *golden.Case, workers int) any {
 	return map[string]any{"results": results}
 }
 
-// into stores what SELECT INTO writes.
-func (m *memStore) into(b *IntoBatch) error {
-	d := m.dbs[b.Database]
-	if d == nil {
-		return fmt.Errorf("database not found: %s", b.Database)
-	}
-	rp := b.RetentionPolicy
-	if rp == "" {
-		rp = d.def
-	}
-	if d.rps[rp] == nil {
-		return fmt.Errorf("retention policy not found: %s", rp)
-	}
-	name := func(at int64) *memShard {
-		return d.rps[rp][at-window.FloorMod(at-4*24*3600e9, m.shardSpan)]
-	}
+// intoStore stores what SELECT INTO writes.
+func intoStore(m *scantest.Store, b *IntoBatch) error {
 	var conflict error
 	for j, f := range b.Fields {
 		dropped, has := 0, model.Unknown
 		for i, at := range b.Times {
-			if sh := name(at); sh != nil && scalarAt(&b.Columns[j], i).typ != model.Unknown {
-				if t, ok := sh.fields[b.Measurement][f]; ok && t != b.Columns[j].Type {
-					dropped, has = dropped+1, t
-				}
+			t, err := m.FieldType(b.Database, b.RetentionPolicy, b.Measurement, f, at)
+			if err != nil {
+				return err
+			}
+			if t != model.Unknown && t != b.Columns[j].Type && scalarAt(&b.Columns[j], i).typ != model.Unknown {
+				dropped, has = dropped+1, t
 			}
 		}
 		if dropped > 0 {
+			rp := b.RetentionPolicy
+			if rp == "" {
+				rp = m.Catalog().Database(b.Database).DefaultRetentionPolicy
+			}
 			conflict = fmt.Errorf("partial write: field type conflict: input field \"%s\" on measurement \"%s\" is type %s, already exists as type %s dropped=%d for database: %s for retention policy: %s",
 				f, b.Measurement, b.Columns[j].Type, has, dropped, b.Database, rp)
 		}
@@ -232,17 +224,28 @@ func (m *memStore) into(b *IntoBatch) error {
 			}
 		}
 		tags.Sort()
-		vals := map[string]memValue{}
+		values := map[string]scantest.Value{}
 		for j, f := range b.Fields {
 			if s := scalarAt(&b.Columns[j], i); s.typ != model.Unknown {
-				vals[f] = memValue(s)
+				values[f] = scantest.Value{Type: s.typ, Bits: s.bits, Text: s.str}
 			}
 		}
-		if len(vals) > 0 {
-			m.put(b.Database, rp, string(model.AppendSeriesKey(nil, b.Measurement, tags)), at, vals)
+		if len(values) > 0 {
+			m.Put(b.Database, b.RetentionPolicy, string(model.AppendSeriesKey(nil, b.Measurement, tags)), at, values)
 		}
 	}
 	return conflict
+}
+
+// defaultPolicy returns the default retention policy of a database.
+func defaultPolicy(m *scantest.Store) func(db string) (string, error) {
+	return func(db string) (string, error) {
+		rp, err := m.Catalog().RetentionPolicy(db, "")
+		if err != nil {
+			return "", err
+		}
+		return rp.Name, nil
+	}
 }
 
 func seriesJSON(s *result.Series, c *golden.Case) (any, error) {

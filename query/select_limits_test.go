@@ -8,29 +8,30 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/query/result"
-
 	"github.com/influxdata/influxql"
+
+	"tsdbd/model/scan/scantest"
+	"tsdbd/query/result"
 )
 
-func limitsStore(t testing.TB) *memStore {
-	m := newMemStore()
-	m.create("d", "autogen")
+func limitsStore(t testing.TB) *scantest.Store {
+	m := scantest.New()
+	m.Create("d", "autogen")
 	var b strings.Builder
 	for i := range 600 {
 		fmt.Fprintf(&b, "m,h=h%d v=%d,w=%di,s=\"x%d\" %d\n", i%6, i, i, i%3, 1500000000+i)
 	}
-	m.write(t, "d", "", "s", b.String())
+	m.Write(t, "d", "", "s", b.String())
 	return m
 }
 
 // collectSelect runs a statement and returns its Results.
-func collectSelect(ctx context.Context, m *memStore, q string, opt SelectOptions) ([]*result.Result, error) {
+func collectSelect(ctx context.Context, m *scantest.Store, q string, opt SelectOptions) ([]*result.Result, error) {
 	parsed, err := Parse(q, nil)
 	if err != nil {
 		return nil, err
 	}
-	opt.Database, opt.DefaultRP = "d", m.defaultRP
+	opt.Database, opt.DefaultRP = "d", defaultPolicy(m)
 	var out []*result.Result
 	err = runSelect(ctx, selectOf(parsed), m, opt, func(r *result.Result) error {
 		out = append(out, r)
@@ -113,14 +114,14 @@ func TestSelectLazyWindows(t *testing.T) {
 func TestSelectStreams(t *testing.T) {
 	defer func(old int64) { streamRows = old }(streamRows)
 	streamRows = 1 << 11
-	m := newMemStore()
-	m.create("d", "autogen")
+	m := scantest.New()
+	m.Create("d", "autogen")
 	const rows = 100_000
 	var b strings.Builder
 	for i := range rows {
 		fmt.Fprintf(&b, "m,h=%d v=%d %d\n", i%2, i, 1500000000+i)
 	}
-	m.write(t, "d", "", "s", b.String())
+	m.Write(t, "d", "", "s", b.String())
 	for _, q := range []string{
 		"SELECT v FROM m", "SELECT * FROM m", "SELECT v FROM m ORDER BY time DESC", "SELECT v * 2 FROM m",
 		"SELECT v FROM m LIMIT 90000", "SELECT v FROM m LIMIT 90000 OFFSET 5", "SELECT v FROM m WHERE h = '0'",
@@ -149,13 +150,13 @@ func TestSelectStreams(t *testing.T) {
 
 // The first rows of many series are found in slices of time; which must not show.
 func TestSelectFirstRows(t *testing.T) {
-	m := newMemStore()
-	m.create("d", "autogen")
+	m := scantest.New()
+	m.Create("d", "autogen")
 	var b strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&b, "m,h=h%03d v=%d %d\n", i*37%100, i, 1500000000+(i*i)%9973)
 	}
-	m.write(t, "d", "", "s", b.String())
+	m.Write(t, "d", "", "s", b.String())
 	for _, order := range []string{"ASC", "DESC"} {
 		all, err := collectSelect(context.Background(), m, "SELECT v, h FROM m WHERE v > 100 ORDER BY time "+order, SelectOptions{})
 		if err != nil {
@@ -287,7 +288,7 @@ func FuzzSelect(f *testing.F) {
 		f.Add(q)
 	}
 	one, two := limitsStore(f), limitsStore(f)
-	two.chunkRows, two.stats = 1000, false
+	two.ChunkRows, two.Stats = 1000, false
 	f.Fuzz(func(t *testing.T, q string) {
 		if len(q) > 400 || strings.Contains(strings.ToLower(q), "sample") {
 			return
@@ -299,7 +300,7 @@ func FuzzSelect(f *testing.F) {
 		if _, ok := stmt.(*influxql.SelectStatement); !ok {
 			return
 		}
-		run := func(m *memStore, workers int) (string, error) {
+		run := func(m *scantest.Store, workers int) (string, error) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			res, err := collectSelect(ctx, m, q, SelectOptions{Workers: workers, MemoryBytes: 8 << 20, Now: time.Unix(1500001000, 0)})

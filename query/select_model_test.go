@@ -11,9 +11,11 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/window"
 )
 
@@ -30,8 +32,8 @@ type modelPoint struct {
 	hasI bool
 }
 
-func modelData(rnd *rand.Rand, m *memStore) []modelPoint {
-	m.create("d", "autogen")
+func modelData(rnd *rand.Rand, m *scantest.Store) []modelPoint {
+	m.Create("d", "autogen")
 	var out []modelPoint
 	base := int64(1500000000e9)
 	for h := range 4 {
@@ -53,17 +55,17 @@ func modelData(rnd *rand.Rand, m *memStore) []modelPoint {
 			p := modelPoint{t: t, host: fmt.Sprintf("h%d", h), key: fmt.Sprintf("m,host=h%d", h)}
 			p.hasF, p.hasI = rnd.IntN(5) > 0, rnd.IntN(3) > 0
 			p.f, p.i = float64(rnd.IntN(2000))/8-100, rnd.Int64N(21)-10
-			vals := map[string]memValue{}
+			vals := map[string]scantest.Value{}
 			if p.hasF {
-				vals["f"] = memValue{typ: model.Float, bits: math.Float64bits(p.f)}
+				vals["f"] = scantest.Value{Type: model.Float, Bits: math.Float64bits(p.f)}
 			}
 			if p.hasI {
-				vals["i"] = memValue{typ: model.Integer, bits: uint64(p.i)}
+				vals["i"] = scantest.Value{Type: model.Integer, Bits: uint64(p.i)}
 			}
 			if len(vals) == 0 {
 				continue
 			}
-			m.put("d", "autogen", p.key, p.t, vals)
+			m.Put("d", "autogen", p.key, p.t, vals)
 			out = append(out, p)
 		}
 	}
@@ -136,10 +138,10 @@ func TestSelectModel(t *testing.T) {
 		}
 	}()
 	for range max(1, *diffQueries/80) {
-		m := newMemStore()
-		m.shardSpan = []int64{3600e9, 24 * 3600e9, week}[rnd.IntN(3)]
-		m.chunkRows = 1 + rnd.IntN(40)
-		m.stats, m.steps = rnd.IntN(2) == 0, rnd.IntN(2) == 0
+		m := scantest.New()
+		m.ShardSpan = []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}[rnd.IntN(3)]
+		m.ChunkRows = 1 + rnd.IntN(40)
+		m.Stats, m.Steps = rnd.IntN(2) == 0, rnd.IntN(2) == 0
 		points := modelData(rnd, m)
 		for range 80 {
 			modelQuery(t, rnd, m, points)
@@ -150,7 +152,7 @@ func TestSelectModel(t *testing.T) {
 	}
 }
 
-func modelQuery(t *testing.T, rnd *rand.Rand, m *memStore, points []modelPoint) {
+func modelQuery(t *testing.T, rnd *rand.Rand, m *scantest.Store, points []modelPoint) {
 	pick := func(s ...string) string { return s[rnd.IntN(len(s))] }
 	fn := pick("count", "sum", "mean", "min", "max", "spread", "median", "stddev", "percentile", "first", "last", "distinct")
 	field := pick("f", "i")

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tsdbd/model/scan/scantest"
 )
 
 // TestRowsReadOnce: calls that want rows share one read, and a subquery runs
@@ -60,9 +62,9 @@ func TestSubqueryRunsOnce(t *testing.T) {
 // TestReadingsOfRanges: a call that looks back before the range does not show
 // its windows in the columns of another.
 func TestReadingsOfRanges(t *testing.T) {
-	m := newMemStore()
-	m.create("d", "autogen")
-	m.write(t, "d", "", "s", "m v=1 5\nm v=2 15\nm v=4 25\nm v=8 35")
+	m := scantest.New()
+	m.Create("d", "autogen")
+	m.Write(t, "d", "", "s", "m v=1 5\nm v=2 15\nm v=4 25\nm v=8 35")
 	want := []string{"m[] [time difference median] 2", "10000000000 1 2 ", "20000000000 2 4 "}
 	for _, from := range []string{"m", "(SELECT v FROM m)", "(SELECT max(v) AS v FROM m GROUP BY time(10s))"} {
 		for _, order := range []string{"", " ORDER BY time DESC"} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/model/scan/scantest"
 )
 
 // TestSelectRelations checks statements against one another: what must give
@@ -16,9 +17,9 @@ import (
 func TestSelectRelations(t *testing.T) {
 	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 7))
-	m := newMemStore()
-	m.shardSpan = 24 * 3600e9
-	m.chunkRows = 1 + rnd.IntN(30)
+	m := scantest.New()
+	m.ShardSpan = 24 * 3600e9
+	m.ChunkRows = 1 + rnd.IntN(30)
 	modelData(rnd, m)
 	ask := func(q string) []string {
 		t.Helper()

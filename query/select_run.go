@@ -9,7 +9,6 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/model/scan"
 	"tsdbd/query/result"
 )
 
@@ -604,11 +603,11 @@ func (x *exec) estimateRows(l *level, u *unit, r model.TimeRange) (rows, bytes i
 		series++
 		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
 			rows += int64(c.Len())
-			if t, ok := c.(scan.Texter); ok && cs.texts && chunks < sampleChunks {
+			if cs.texts && chunks < sampleChunks {
 				chunks++
 				measured += int64(c.Len())
 				for i := range cs.fields {
-					text += t.TextBytes(i)
+					text += c.TextBytes(i)
 				}
 			}
 		}

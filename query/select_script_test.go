@@ -16,6 +16,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
@@ -66,7 +67,7 @@ func TestSelectScripts(t *testing.T) {
 
 // selectScript is the state of a script under way.
 type selectScript struct {
-	m     *memStore
+	m     *scantest.Store
 	chunk int
 }
 
@@ -95,7 +96,7 @@ func (s *selectScript) run(t *testing.T, block string) string {
 				if err != nil {
 					t.Fatal(line, err)
 				}
-				s.m.shardSpan = int64(d)
+				s.m.ShardSpan = d
 			case "chunk":
 				s.chunk, _ = strconv.Atoi(value)
 			default:
@@ -103,16 +104,17 @@ func (s *selectScript) run(t *testing.T, block string) string {
 			}
 		}
 	case "load":
-		s.m.create("d", rp)
-		s.m.write(t, "d", rp, "s", rest)
+		s.m.Create("d", "autogen")
+		s.m.Create("d", rp)
+		s.m.Write(t, "d", rp, "s", rest)
 	case "query":
 		q, _, _ := strings.Cut(rest, "\n----")
 		var answers []string
 		for _, plain := range []bool{false, true} {
-			s.m.chunkRows, s.m.stats, s.m.steps = s.chunk, true, true
+			s.m.ChunkRows, s.m.Stats, s.m.Steps = s.chunk, true, true
 			workers := 2
 			if plain {
-				s.m.chunkRows, s.m.stats, s.m.steps, workers = 2, false, false, 1
+				s.m.ChunkRows, s.m.Stats, s.m.Steps, workers = 2, false, false, 1
 			}
 			answers = append(answers, s.answer(q, rp, workers))
 		}
@@ -128,8 +130,7 @@ func (s *selectScript) run(t *testing.T, block string) string {
 
 // reset begins with an empty storage.
 func (s *selectScript) reset() {
-	s.m, s.chunk = newMemStore(), 1000
-	s.m.create("d", "autogen")
+	s.m, s.chunk = scantest.New(), 1000
 }
 
 // answer returns the lines of an answer, each after a line end.
@@ -138,8 +139,8 @@ func (s *selectScript) answer(q, rp string, workers int) string {
 	if err != nil {
 		return "\nerror: " + err.Error()
 	}
-	opt := SelectOptions{Database: "d", RetentionPolicy: rp, DefaultRP: s.m.defaultRP, Workers: workers, Now: time.Unix(2*86400, 0).UTC()}
-	opt.Into = func(_ context.Context, b *IntoBatch) error { return s.m.into(b) }
+	opt := SelectOptions{Database: "d", RetentionPolicy: rp, DefaultRP: defaultPolicy(s.m), Workers: workers, Now: time.Unix(2*86400, 0).UTC()}
+	opt.Into = func(_ context.Context, b *IntoBatch) error { return intoStore(s.m, b) }
 	var out strings.Builder
 	err = runSelect(context.Background(), parsed.Statements[0].(*influxql.SelectStatement), s.m, opt, func(r *result.Result) error {
 		for _, table := range r.Series {

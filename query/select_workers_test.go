@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
 // profiled runs a statement with counting cursors.
-func profiled(t *testing.T, m *memStore, q string, workers int) ([]string, *profile) {
+func profiled(t *testing.T, m *scantest.Store, q string, workers int) ([]string, *profile) {
 	t.Helper()
 	parsed, err := Parse(q, nil)
 	mustOK(t, err)
 	prof := &profile{}
 	x := newExec(context.Background(), profiledStorage{m, prof}, SelectOptions{
-		Database: "d", DefaultRP: m.defaultRP, Workers: workers, Now: time.Unix(1500400000, 0),
+		Database: "d", DefaultRP: defaultPolicy(m), Workers: workers, Now: time.Unix(1500400000, 0),
 	})
 	defer x.release()
 	l, err := x.plan(selectOf(parsed))
@@ -36,9 +37,9 @@ func profiled(t *testing.T, m *memStore, q string, workers int) ([]string, *prof
 // TestWorkers: an answer is the same to the last bit for any number of workers.
 func TestWorkers(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(testseed.Of(t), 5))
-	m := newMemStore()
-	m.shardSpan = 24 * 3600e9
-	m.chunkRows = 1 + rnd.IntN(40)
+	m := scantest.New()
+	m.ShardSpan = 24 * 3600e9
+	m.ChunkRows = 1 + rnd.IntN(40)
 	modelData(rnd, m)
 	var queries []string
 	where := " WHERE time >= 1500000000s AND time < 1500100000s"
@@ -69,10 +70,10 @@ func TestWorkers(t *testing.T) {
 // TestTouchesFewShards counts the shards and chunks that statements touch which
 // need few of them.
 func TestTouchesFewShards(t *testing.T) {
-	m := newMemStore()
-	m.shardSpan = 24 * 3600e9
-	m.chunkRows = 10
-	m.create("d", "autogen")
+	m := scantest.New()
+	m.ShardSpan = 24 * 3600e9
+	m.ChunkRows = 10
+	m.Create("d", "autogen")
 	var lines strings.Builder
 	const shards, perShard = 500, 60
 	for day := range shards {
@@ -81,7 +82,7 @@ func TestTouchesFewShards(t *testing.T) {
 		}
 	}
 	lines.WriteString("m,h=old v=-1 100\n") // in the first shard alone
-	m.write(t, "d", "", "s", lines.String())
+	m.Write(t, "d", "", "s", lines.String())
 	for _, c := range []struct {
 		q             string
 		shards        int

@@ -86,8 +86,8 @@ func countValues(ctx context.Context, parts []tagValues) (int64, error) {
 		oneKey = oneKey && v.key == first.key
 	}
 	others := mergeSorted(lists)
-	if index, ok := first.shard.(scan.TagValueIndex); ok && first.set == nil && oneKey && len(others) <= fewValues {
-		n, err := index.TagValueCount(first.name, first.key)
+	if first.set == nil && oneKey && len(others) <= fewValues {
+		n, err := first.shard.TagValueCount(first.name, first.key)
 		if err != nil {
 			return 0, err
 		}
@@ -327,26 +327,13 @@ func (s *session) wholeDatabase(db *meta.Database, f func(*indexView) error) err
 	return f(v)
 }
 
-// allSeries returns the series of all shards of the view.
-func (v *indexView) allSeries(ctx context.Context) (*roaring.Bitmap, error) {
+// seriesCount returns the number of series in the shards of the view.
+func (v *indexView) seriesCount() int64 {
 	all := roaring.New()
 	for _, shard := range v.shards {
-		if index, ok := shard.(scan.SeriesIndex); ok {
-			all.Or(index.AllSeries())
-			continue
-		}
-		for _, name := range shard.Measurements() {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			set, err := shard.Select(ctx, name, nil)
-			if err != nil {
-				return nil, err
-			}
-			all.Or(set)
-		}
+		all.Or(shard.AllSeries())
 	}
-	return all, nil
+	return int64(all.GetCardinality())
 }
 
 // estimated shows the total of a database, or 0 for one that is unknown.
@@ -371,11 +358,7 @@ func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatem
 	plain := !st.Exact && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0
 	if plain && st.Sources == nil && st.Condition == nil {
 		return s.estimated(st.Database, func(v *indexView) (int64, error) {
-			all, err := v.allSeries(s.ctx)
-			if err != nil {
-				return 0, err
-			}
-			return int64(all.GetCardinality()), nil
+			return v.seriesCount(), nil
 		})
 	}
 	c := cardinality{

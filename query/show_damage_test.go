@@ -10,9 +10,7 @@ import (
 // error, never a shorter answer.
 func TestDamagedTagKeys(t *testing.T) {
 	store := sampleStore(t)
-	for _, shard := range store.shards {
-		shard.damage = binio.Corruptf("0001.tsi", 7, "checksum mismatch")
-	}
+	store.Damage = binio.Corruptf("0001.tsi", 7, "checksum mismatch")
 	want := "error: " + binio.Corruptf("0001.tsi", 7, "checksum mismatch").Error()
 	e := newExecutor(store)
 	for _, q := range []string{

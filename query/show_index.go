@@ -310,8 +310,8 @@ func valueHolds(e influxql.Expr, text string) bool {
 // firstTagValues returns the first values of a shard, limit of them if that
 // spares it the rest.
 func firstTagValues(shard scan.Shard, name, key string, set *roaring.Bitmap, limit int) ([]string, error) {
-	if index, ok := shard.(scan.TagValueIndex); ok && limit < math.MaxInt {
-		return index.FirstTagValues(name, key, set, limit)
+	if limit < math.MaxInt {
+		return shard.FirstTagValues(name, key, set, limit)
 	}
 	return shard.TagValues(name, key, set)
 }

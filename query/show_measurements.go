@@ -233,16 +233,12 @@ func hasTagValue(ctx context.Context, shard scan.Shard, name string, c *comparis
 		set, err := shard.Select(ctx, name, &model.TagExpr{Op: model.TagEqual, Key: c.key, Value: c.value})
 		return err == nil && !set.IsEmpty(), err
 	}
-	if index, ok := shard.(scan.TagValueIndex); ok { // without a list of them all
-		found := false
-		err := index.CountByTagValue(name, c.key, nil, func(value []byte, _ int) bool {
-			found = c.equal(string(value))
-			return !found
-		})
-		return found, err
-	}
-	values, err := shard.TagValues(name, c.key, nil)
-	return slices.ContainsFunc(values, c.equal), err
+	found := false
+	err := shard.CountByTagValue(name, c.key, nil, func(value []byte, _ int) bool { // without a list of them all
+		found = c.equal(string(value))
+		return !found
+	})
+	return found, err
 }
 
 // hasTag decides one comparison for a measurement.

@@ -138,11 +138,7 @@ func (s *session) databaseStatistics() ([]Statistic, error) {
 				return err
 			}
 			measurements = int64(len(list))
-			set, err := v.allSeries(s.ctx)
-			if err != nil {
-				return err
-			}
-			series = int64(set.GetCardinality())
+			series = v.seriesCount()
 			return nil
 		})
 		if err != nil {

@@ -60,7 +60,9 @@ func (s *session) view(db string, policies []string, r model.TimeRange) (*indexV
 			return v, err
 		}
 		v.views = append(v.views, part)
-		v.shards = append(v.shards, scan.ChargedShards(part.Shards(), s.keep)...)
+		for _, shard := range part.Shards() {
+			v.shards = append(v.shards, shard.Charged(s.keep))
+		}
 	}
 	return v, nil
 }

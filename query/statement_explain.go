@@ -81,7 +81,6 @@ func explainLevel(l *level) ([][]string, error) {
 	for _, r := range readings {
 		var shards, series uint64
 		var cost scan.Cost
-		told := true
 		for _, src := range l.sources {
 			for _, shard := range src.shards {
 				if !shard.TimeRange().Overlaps(l.rng) {
@@ -97,15 +96,11 @@ func explainLevel(l *level) ([][]string, error) {
 				}
 				shards++
 				series += set.GetCardinality()
-				if e, ok := shard.(scan.CostEstimator); ok {
-					one, err := e.Cost(scan.Request{Measurement: src.name, Series: set, Fields: r.fields, Range: l.rng})
-					if err != nil {
-						return nil, err
-					}
-					cost.Add(one)
-				} else {
-					told = false
+				one, err := shard.Cost(scan.Request{Measurement: src.name, Series: set, Fields: r.fields, Range: l.rng})
+				if err != nil {
+					return nil, err
 				}
+				cost.Add(one)
 			}
 		}
 		if shards == 0 {
@@ -115,11 +110,9 @@ func explainLevel(l *level) ([][]string, error) {
 		if len(r.aux) > 0 {
 			lines = append(lines, "AUXILIARY FIELDS: "+strings.Join(r.aux, ", "))
 		}
-		lines = append(lines, fmt.Sprintf("NUMBER OF SHARDS: %d", shards), fmt.Sprintf("NUMBER OF SERIES: %d", series))
-		if told {
-			lines = append(lines, fmt.Sprintf("CACHED VALUES: %d", cost.CachedValues), fmt.Sprintf("NUMBER OF FILES: %d", cost.Files),
-				fmt.Sprintf("NUMBER OF BLOCKS: %d", cost.Blocks), fmt.Sprintf("SIZE OF BLOCKS: %d", cost.Bytes))
-		}
+		lines = append(lines, fmt.Sprintf("NUMBER OF SHARDS: %d", shards), fmt.Sprintf("NUMBER OF SERIES: %d", series),
+			fmt.Sprintf("CACHED VALUES: %d", cost.CachedValues), fmt.Sprintf("NUMBER OF FILES: %d", cost.Files),
+			fmt.Sprintf("NUMBER OF BLOCKS: %d", cost.Blocks), fmt.Sprintf("SIZE OF BLOCKS: %d", cost.Bytes))
 		parts = append(parts, lines)
 	}
 	return parts, nil

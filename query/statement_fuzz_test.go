@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/query/result"
-
 	"github.com/influxdata/influxql"
+
+	"tsdbd/query/result"
 )
 
 // No statement that parses may panic or leave a view open. SELECT has its own
@@ -58,8 +58,8 @@ func FuzzStatements(f *testing.F) {
 			}
 			return nil
 		})
-		if store.views != 0 {
-			t.Errorf("%s: %d views left open", text, store.views)
+		if store.Views() != 0 {
+			t.Errorf("%s: %d views left open", text, store.Views())
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
@@ -50,12 +51,12 @@ func (c *lookContext) end() {
 
 // lookStore tells a lookContext of every chunk.
 type lookStore struct {
-	*memStore
+	*scantest.Store
 	ctx *lookContext
 }
 
 func (s *lookStore) View(db, rp string, r model.TimeRange) (scan.View, error) {
-	v, err := s.memStore.View(db, rp, r)
+	v, err := s.Store.View(db, rp, r)
 	return &lookView{v, s.ctx}, err
 }
 
@@ -75,6 +76,10 @@ func (v *lookView) Shards() []scan.Shard {
 type lookShard struct {
 	scan.Shard
 	ctx *lookContext
+}
+
+func (s *lookShard) Charged(charge func(int64) error) scan.Shard {
+	return &lookShard{s.Shard.Charged(charge), s.ctx}
 }
 
 func (s *lookShard) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
@@ -103,15 +108,15 @@ func (c *lookCursor) NextChunk() scan.Chunk {
 }
 
 // stopStore has many rows in one group, of few values.
-func stopStore(t *testing.T, rows int) *memStore {
-	m := newMemStore()
-	m.chunkRows = 50
-	m.create("d", "autogen")
+func stopStore(t *testing.T, rows int) *scantest.Store {
+	m := scantest.New()
+	m.ChunkRows = 50
+	m.Create("d", "autogen")
 	var b strings.Builder
 	for i := range rows {
 		fmt.Fprintf(&b, "m,h=h%d v=%d,w=%d %d\n", i%4, i*7919%1009, i, i)
 	}
-	m.write(t, "d", "", "s", b.String())
+	m.Write(t, "d", "", "s", b.String())
 	return m
 }
 
@@ -133,7 +138,7 @@ func TestStopReading(t *testing.T) {
 	m := stopStore(t, 4000) // 80 chunks
 	for _, q := range stopQueries {
 		const workers = 3
-		ctx := newLookContext(t, 0, 7)
+		ctx := newLookContext(t, 0, 3)
 		results := 0
 		err := runStop(ctx, m, q, workers, func() { results++ })
 		if !errors.Is(err, context.Canceled) || results != 0 {
@@ -151,7 +156,7 @@ func TestStopWorking(t *testing.T) {
 	defer func(rows int) { workRows = rows }(workRows)
 	workRows = 256
 	m := stopStore(t, 4000)
-	m.chunkRows = 1000
+	m.ChunkRows = 1000
 	for _, q := range []string{
 		"SELECT v FROM m", // merged by time
 		"SELECT median(v) FROM m", "SELECT mode(v) FROM m", "SELECT percentile(v, 90) FROM m", "SELECT distinct(v) FROM m",
@@ -181,12 +186,12 @@ func TestStopWorking(t *testing.T) {
 	}
 }
 
-func runStop(ctx *lookContext, m *memStore, q string, workers int, emit func()) error {
+func runStop(ctx *lookContext, m *scantest.Store, q string, workers int, emit func()) error {
 	parsed, err := Parse(q, nil)
 	if err != nil {
 		return err
 	}
-	opt := SelectOptions{Database: "d", DefaultRP: m.defaultRP, Workers: workers}
+	opt := SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Workers: workers}
 	return runSelect(ctx, selectOf(parsed), &lookStore{m, ctx}, opt, func(*result.Result) error { emit(); return nil })
 }
 

@@ -10,18 +10,19 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
 )
 
 // textStore has rows of text bytes each, in 4 series.
-func textStore(t *testing.T, rows, text int) *memStore {
-	m := newMemStore()
-	m.create("d", "autogen")
+func textStore(t *testing.T, rows, text int) *scantest.Store {
+	m := scantest.New()
+	m.Create("d", "autogen")
 	var b strings.Builder
 	for i := range rows {
 		fmt.Fprintf(&b, "m,h=h%d s=\"%s%d\",n=%di %d\n", i%4, strings.Repeat("x", text), i, i, i)
 	}
-	m.write(t, "d", "", "s", b.String())
+	m.Write(t, "d", "", "s", b.String())
 	return m
 }
 
@@ -65,7 +66,7 @@ func TestChunksOfTexts(t *testing.T) {
 		}
 		got, parts := 0, 0
 		err = runSelect(context.Background(), selectOf(parsed), m, SelectOptions{
-			Database: "d", DefaultRP: m.defaultRP, ChunkSize: 1_000_000, Account: account,
+			Database: "d", DefaultRP: defaultPolicy(m), ChunkSize: 1_000_000, Account: account,
 		}, func(r *result.Result) error {
 			for _, s := range r.Series {
 				n := textBytes(&s.Values[1], 0, s.Rows)

@@ -14,12 +14,11 @@ const maxWarnings = 8
 // warnOfLosses tells the client what damage has taken from the rows of a view
 // in r: a short answer must not look like a whole one.
 func (x *exec) warnOfLosses(v scan.View, r model.TimeRange) {
-	reporter, ok := v.(scan.LossReporter)
-	if !ok || x.opt.Warn == nil {
+	if x.opt.Warn == nil {
 		return
 	}
 	more := 0
-	for _, l := range reporter.Losses() {
+	for _, l := range v.Losses() {
 		if !l.Range.Overlaps(r) {
 			continue
 		}

@@ -47,8 +47,4 @@ func TestWarnings(t *testing.T) {
 	if len(got) != maxWarnings+1 || got[maxWarnings] != "12 more damaged files were set aside" {
 		t.Errorf("of 20: %q", got)
 	}
-	x.warnOfLosses(struct{ scan.View }{}, day) // a view that knows of none
-	if len(got) != maxWarnings+1 {
-		t.Errorf("of a view without losses: %q", got[maxWarnings+1:])
-	}
 }

@@ -19,6 +19,8 @@ func (c *rowsChunk) Max() int64                  { return c.rows.Times[len(c.row
 func (c *rowsChunk) Step() int64                 { return 0 }
 func (c *rowsChunk) Times() ([]int64, error)     { return c.rows.Times, nil }
 func (c *rowsChunk) Stats(int, *scan.Stats) bool { return false }
+func (c *rowsChunk) Sum(int, *scan.Stats) bool   { return false }
+func (c *rowsChunk) Count(int) (int, bool)       { return 0, false }
 
 func (c *rowsChunk) Column(i int) (*column.Vector, error) {
 	if c.absent[i] {
@@ -28,7 +30,7 @@ func (c *rowsChunk) Column(i int) (*column.Vector, error) {
 	return &c.rows.Cols[i], nil
 }
 
-// TextBytes implements scan.Texter.
+// TextBytes returns the bytes of the texts of column i.
 func (c *rowsChunk) TextBytes(i int) (n int64) {
 	if !c.absent[i] {
 		for _, text := range c.rows.Cols[i].Strings {
@@ -146,7 +148,8 @@ func (c *fileChunk) Column(i int) (*column.Vector, error) {
 	return &c.col[i], nil
 }
 
-// TextBytes implements scan.Texter. Damage shows when the column is read.
+// TextBytes estimates the bytes of the texts of column i. Damage shows when the
+// column is read.
 func (c *fileChunk) TextBytes(i int) int64 {
 	p := c.src.fields[i]
 	if p < 0 || c.types[i] != model.String {
@@ -171,13 +174,17 @@ func (c *fileChunk) Stats(i int, st *scan.Stats) bool {
 	return !c.cut && c.src.chunk.Stats(p, st)
 }
 
-// Count tells how many values a column has where that needs no decoding.
+// Count returns the number of values of a column if that needs no decoding.
 func (c *fileChunk) Count(i int) (int, bool) {
-	p := c.src.fields[i]
-	return c.Len(), p >= 0 && c.src.chunk.AllValid(p)
+	if p := c.src.fields[i]; p >= 0 && c.src.chunk.AllValid(p) {
+		return c.Len(), true
+	}
+	var st scan.Stats
+	ok := c.Stats(i, &st)
+	return st.Count, ok
 }
 
-// Sum is what Stats has of count and sum.
+// Sum is Stats for count and sum alone.
 func (c *fileChunk) Sum(i int, st *scan.Stats) bool {
 	p := c.src.fields[i]
 	if p < 0 {

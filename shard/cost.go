@@ -7,8 +7,6 @@ import (
 	"tsdbd/model/scan"
 )
 
-var _ scan.CostEstimator = (*View)(nil)
-
 // Cost tells what a request would touch: the values in caches, and from the
 // files' indexes alone the chunks and their bodies. A chunk is one block per
 // field that is wanted and in it; its bytes are those of the whole body, which

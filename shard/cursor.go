@@ -174,7 +174,7 @@ func (c *cursor) fileSeries() uint64 {
 	return n
 }
 
-// Narrow implements scan.Narrower: collect asks times for each series anew.
+// Narrow implements scan.Cursor. collect asks times for each series anew.
 func (c *cursor) Narrow(r model.TimeRange) { c.times = c.times.Intersect(r) }
 
 // NextSeries moves to the next series that has rows.

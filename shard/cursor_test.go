@@ -323,12 +323,13 @@ func (b *bench) check() {
 			have := make([]bool, len(wanted))
 			for i := range wanted {
 				have[i] = ch.Stats(i, &stats[i])
-				if summer, ok := ch.(scan.Summer); ok {
-					sum := scan.Stats{Count: -1}
-					if known := summer.Sum(i, &sum); known != have[i] || known && sum.Count != stats[i].Count ||
-						known && sum.Count > 0 && (sum.Sum != stats[i].Sum || sum.SumError != stats[i].SumError) {
-						b.t.Fatalf("series %d column %d: sum %+v, %v; statistics %+v, %v", id, i, sum, known, stats[i], have[i])
-					}
+				sum := scan.Stats{Count: -1}
+				if known := ch.Sum(i, &sum); known != have[i] || known && sum.Count != stats[i].Count ||
+					known && sum.Count > 0 && (sum.Sum != stats[i].Sum || sum.SumError != stats[i].SumError) {
+					b.t.Fatalf("series %d column %d: sum %+v, %v; statistics %+v, %v", id, i, sum, known, stats[i], have[i])
+				}
+				if n, known := ch.Count(i); have[i] && (!known || n != stats[i].Count) {
+					b.t.Fatalf("series %d column %d: count %d, %v; statistics %+v", id, i, n, known, stats[i])
 				}
 			}
 			ts, err := ch.Times()

@@ -23,10 +23,7 @@ type View struct {
 	index  tsi.Charged
 }
 
-var (
-	_ scan.Shard   = (*View)(nil)
-	_ scan.Charger = (*View)(nil)
-)
+var _ scan.Shard = (*View)(nil)
 
 // View takes a picture of the shard, or returns nil when it is closed.
 func (s *Shard) View() *View {

@@ -135,7 +135,7 @@ func (s *testStore) losses(db string) (out []scan.Loss) {
 		s.t.Fatal(err)
 	}
 	defer v.Release()
-	return v.(scan.LossReporter).Losses()
+	return v.Losses()
 }
 
 // trimmed makes a store of databases whose points are all in files and no longer

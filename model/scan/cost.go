@@ -15,8 +15,3 @@ func (c *Cost) Add(o Cost) {
 	c.Blocks += o.Blocks
 	c.Bytes += o.Bytes
 }
-
-// CostEstimator is what a Shard may implement beside Shard. EXPLAIN shows it.
-type CostEstimator interface {
-	Cost(req Request) (Cost, error)
-}

@@ -15,8 +15,3 @@ type Loss struct {
 	// answers. Otherwise points are missing from them.
 	Deletes bool
 }
-
-// LossReporter is a View that knows what its shards have lost.
-type LossReporter interface {
-	Losses() []Loss
-}

@@ -23,6 +23,8 @@ type View interface {
 	Shards() []Shard
 	// SeriesKey returns the canonical key of a series.
 	SeriesKey(id model.SeriesID) (string, error)
+	// Losses returns what the shards have lost to damage.
+	Losses() []Loss
 	// Release gives the references back. No shard or cursor of the view may
 	// be used after it.
 	Release()
@@ -45,6 +47,17 @@ type Shard interface {
 	// TagValues returns the sorted non-empty values of a tag key among the
 	// series in set (nil: all series of the measurement).
 	TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error)
+	// FirstTagValues returns the first limit values of TagValues.
+	FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error)
+	// LastTagValues returns the last limit values of TagValues, sorted.
+	LastTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error)
+	// TagValueCount returns the number of values of TagValues for all series.
+	TagValueCount(measurement, key string) (int, error)
+	// CountByTagValue calls f with each value, ascending, and the number of
+	// series of set that have it, until f returns false. f must not keep value.
+	CountByTagValue(measurement, key string, set *roaring.Bitmap, f func(value []byte, series int) bool) error
+	// AllSeries returns the series of all measurements. The caller owns the set.
+	AllSeries() *roaring.Bitmap
 	// GroupBy assigns every series of set to the group of its values of keys.
 	GroupBy(measurement string, set *roaring.Bitmap, keys []string) (*Groups, error)
 	// Scan opens a cursor. The context's end stops it with the context's error.
@@ -53,6 +66,12 @@ type Shard interface {
 	// series in set (nil: of the whole shard), from statistics alone, and
 	// false if there are none. Deleted rows may widen it.
 	TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool)
+	// Cost returns what a cursor over req would touch, without reading it.
+	Cost(req Request) (Cost, error)
+	// Charged returns the shard with TagValues, FirstTagValues, LastTagValues, and
+	// GroupBy that call charge before they take memory for texts, and end with its
+	// error.
+	Charged(charge func(bytes int64) error) Shard
 }
 
 // Request says what a cursor reads.
@@ -87,6 +106,9 @@ type Cursor interface {
 	// occurs once: duplicates are merged, newest value per field. The chunk is
 	// valid until the next call of NextChunk or NextSeries.
 	NextChunk() Chunk
+	// Narrow makes Request.Range smaller for the series that follow. The cursor
+	// may or may not apply the range to the current series.
+	Narrow(r model.TimeRange)
 	// Err returns the error that ended the walk, if any.
 	Err() error
 	Close()
@@ -112,6 +134,14 @@ type Chunk interface {
 	// Stats sets st to the statistics of column i, or returns false if there are
 	// none and the column must be decoded; st then holds nothing of use.
 	Stats(i int, st *Stats) bool
+	// Sum is Stats for callers that need only Count, Sum, and SumError.
+	Sum(i int, st *Stats) bool
+	// Count returns the number of non-null values of column i, and false if the
+	// column must be decoded to count them.
+	Count(i int) (int, bool)
+	// TextBytes estimates the bytes of the texts of column i without decoding
+	// them. It returns 0 for columns of other types.
+	TextBytes(i int) int64
 }
 
 // Stats sums up the non-null values of one column of a chunk. Value words are

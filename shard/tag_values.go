@@ -1,15 +1,6 @@
 package shard
 
-import (
-	"github.com/RoaringBitmap/roaring/v2"
-
-	"tsdbd/model/scan"
-)
-
-var (
-	_ scan.TagValueIndex = (*View)(nil)
-	_ scan.SeriesIndex   = (*View)(nil)
-)
+import "github.com/RoaringBitmap/roaring/v2"
 
 // AllSeries returns the set of the shard's series. The caller owns it.
 func (v *View) AllSeries() *roaring.Bitmap { return v.index.All() }
