@@ -11,21 +11,21 @@ import (
 )
 
 // sumHLL makes a sketch of the distinct values of each window, as text.
-func (l *level) sumHLL(rs *rowset) (*cells, error) {
+func sumHLL(x *callContext, rs *rowset) (*cells, error) {
 	v := &rs.cols[0]
 	out := &cells{v: column.Vector{Type: model.String}}
 	var failed error
-	l.eachWindow(rs.times, func(start int64, lo, hi int) {
+	x.eachWindow(rs.times, func(start int64, lo, hi int) {
 		if failed != nil {
 			return
 		}
 		s := &hll.Sketch{}
-		for i := lo; i < hi && !l.x.stop.after(1); i++ {
+		for i := lo; i < hi && !x.stop.after(1); i++ {
 			s.Add(valueHash(v, i))
 		}
 		text := s.Text()
-		failed = l.x.grow(int64(len(text)))
-		out.times = append(out.times, l.at(start))
+		failed = x.grow(int64(len(text)))
+		out.times = append(out.times, x.at(start))
 		out.v.Strings = append(out.v.Strings, text)
 	})
 	return out, failed
@@ -43,17 +43,17 @@ func valueHash(v *column.Vector, row int) uint64 {
 }
 
 // countHLL estimates what each sketch counts, 0 for a text that is none.
-func (l *level) countHLL(in *cells) *cells {
+func countHLL(x *callContext, in *cells) (*cells, error) {
 	if in.v.Type != model.String {
-		return &cells{}
+		return &cells{}, nil
 	}
 	out := &cells{times: in.times, v: column.Vector{Type: model.Unsigned}}
 	for _, text := range in.v.Strings {
 		n := uint64(0)
-		if s, err := hll.Parse(text); err == nil && !l.x.stop.after(len(text)) {
+		if s, err := hll.Parse(text); err == nil && !x.stop.after(len(text)) {
 			n = s.Count()
 		}
 		out.v.Uints = append(out.v.Uints, n)
 	}
-	return out
+	return out, nil
 }

@@ -15,90 +15,78 @@ import (
 )
 
 // eachWindow cuts rows in the level's direction into windows.
-func (l *level) eachWindow(times []int64, f func(start int64, lo, hi int)) {
-	for lo := 0; lo < len(times) && !l.x.stop.ended; {
-		start := l.win.Start(times[lo])
+func (x *callContext) eachWindow(times []int64, f func(start int64, lo, hi int)) {
+	for lo := 0; lo < len(times) && !x.stop.ended; {
+		start := x.win.Start(times[lo])
 		hi := len(times)
-		if !l.win.None() {
-			next := l.win.Next(start)
+		if !x.win.None() {
+			next := x.win.Next(start)
 			hi = lo + 1
 			for hi < len(times) && times[hi] >= start && times[hi] < next {
 				hi++
 			}
 		}
 		f(start, lo, hi)
-		l.x.stop.after(hi - lo)
+		x.stop.after(hi - lo)
 		lo = hi
 	}
 }
 
 // at returns the time of an aggregate over the window that starts at start.
-func (l *level) at(start int64) int64 {
-	if !l.win.None() {
+func (x *callContext) at(start int64) int64 {
+	if !x.win.None() {
 		return start
 	}
-	if l.open {
+	if x.open {
 		return 0
 	}
-	return window.ResultTime(l.rng.Min)
+	return window.ResultTime(x.span.Min)
 }
 
-// rowCells computes the functions that need all rows of a group. The first
-// column of rs holds the values, none of them null; then come the tags of top
-// and bottom, then, for a selector, the level's bare columns.
-func (l *level) rowCells(c *call, rs *rowset) (*cells, error) {
+func distinctCounts(x *callContext, rs *rowset) (*cells, error) {
+	out := &cells{v: column.Vector{Type: model.Integer}}
+	x.eachWindow(rs.times, func(start int64, lo, hi int) {
+		out.times = append(out.times, x.at(start))
+		out.v.Ints = append(out.v.Ints, int64(len(distinctRows(x.stop, &rs.cols[0], lo, hi))))
+	})
+	return out, nil
+}
+
+func distinctValues(x *callContext, rs *rowset) (*cells, error) {
 	v := &rs.cols[0]
-	switch c.fn {
-	case "count": // of distinct
-		out := &cells{v: column.Vector{Type: model.Integer}}
-		l.eachWindow(rs.times, func(start int64, lo, hi int) {
-			out.times = append(out.times, l.at(start))
-			out.v.Ints = append(out.v.Ints, int64(len(distinctRows(&l.x.stop, v, lo, hi))))
-		})
-		return out, nil
-	case "distinct":
-		out := &cells{v: column.Vector{Type: v.Type}}
-		l.eachWindow(rs.times, func(start int64, lo, hi int) {
-			rows := sortRows(&l.x.stop, distinctRows(&l.x.stop, v, lo, hi), l.byTimeAndValue(rs))
-			for _, i := range rows {
-				out.times = append(out.times, l.at(start))
-				out.v.AppendFrom(v, i)
-			}
-		})
-		return out, nil
-	case "median":
-		out := &cells{v: column.Vector{Type: model.Float}}
-		o := operand{v: *v}
-		f := o.floats()
-		l.eachWindow(rs.times, func(start int64, lo, hi int) {
-			out.times = append(out.times, l.at(start))
-			out.v.Floats = append(out.v.Floats, median(&l.x.stop, f[lo:hi]))
-		})
-		return out, nil
-	case "mode":
-		out := &cells{v: column.Vector{Type: v.Type}}
-		l.eachWindow(rs.times, func(start int64, lo, hi int) {
-			out.times = append(out.times, l.at(start))
-			out.v.AppendFrom(v, modeRow(&l.x.stop, rs.times, v, lo, hi))
-		})
-		return out, nil
-	case "percentile", "sample", "top", "bottom":
-		return l.chosen(c, rs)
-	case "integral":
-		return l.integral(c, rs), nil
-	case "sum_hll":
-		return l.sumHLL(rs)
-	case "derivative", "non_negative_derivative", "difference", "non_negative_difference", "cumulative_sum",
-		"moving_average", "elapsed", "count_hll", "exponential_moving_average", "double_exponential_moving_average",
-		"triple_exponential_moving_average", "triple_exponential_derivative", "relative_strength_index",
-		"kaufmans_efficiency_ratio", "kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
-		return transform(l, c, &cells{times: rs.times, v: *v})
-	}
-	return nil, fmt.Errorf("unsupported function: %s()", c.fn)
+	out := &cells{v: column.Vector{Type: v.Type}}
+	x.eachWindow(rs.times, func(start int64, lo, hi int) {
+		for _, i := range sortRows(x.stop, distinctRows(x.stop, v, lo, hi), x.byTimeAndValue(rs)) {
+			out.times = append(out.times, x.at(start))
+			out.v.AppendFrom(v, int(i))
+		}
+	})
+	return out, nil
+}
+
+func medians(x *callContext, rs *rowset) (*cells, error) {
+	out := &cells{v: column.Vector{Type: model.Float}}
+	o := operand{v: rs.cols[0]}
+	f := o.floats()
+	x.eachWindow(rs.times, func(start int64, lo, hi int) {
+		out.times = append(out.times, x.at(start))
+		out.v.Floats = append(out.v.Floats, median(x.stop, f[lo:hi]))
+	})
+	return out, nil
+}
+
+func modes(x *callContext, rs *rowset) (*cells, error) {
+	v := &rs.cols[0]
+	out := &cells{v: column.Vector{Type: v.Type}}
+	x.eachWindow(rs.times, func(start int64, lo, hi int) {
+		out.times = append(out.times, x.at(start))
+		out.v.AppendFrom(v, modeRow(x.stop, rs.times, v, lo, hi))
+	})
+	return out, nil
 }
 
 // distinctRows returns the first row of each value among rows [lo, hi).
-func distinctRows(stop *stopper, v *column.Vector, lo, hi int) []int {
+func distinctRows(stop *stopper, v *column.Vector, lo, hi int) []int32 {
 	switch v.Type {
 	case model.String:
 		return firstOf(stop, v.Strings, lo, hi)
@@ -114,13 +102,13 @@ func distinctRows(stop *stopper, v *column.Vector, lo, hi int) []int {
 	return nil
 }
 
-func firstOf[T comparable](stop *stopper, x []T, lo, hi int) []int {
+func firstOf[T comparable](stop *stopper, x []T, lo, hi int) []int32 {
 	seen := make(map[T]struct{}, min(hi-lo, 64))
-	var out []int
+	var out []int32
 	for i := lo; i < hi && !stop.after(1); i++ {
 		if _, ok := seen[x[i]]; !ok {
 			seen[x[i]] = struct{}{}
-			out = append(out, i)
+			out = append(out, int32(i))
 		}
 	}
 	return out
@@ -300,55 +288,56 @@ func sortRows[T any](stop *stopper, rows []T, compare func(a, b T) int) []T {
 	return rows
 }
 
-// chosen computes the selectors that keep rows as they are.
-func (l *level) chosen(c *call, rs *rowset) (*cells, error) {
-	v := &rs.cols[0]
+func percentiles(x *callContext, rs *rowset) (*cells, error) {
+	return x.chosen(rs, x.alone && x.win.None(), func(lo, hi int) []int32 {
+		if i := percentileRow(x.stop, &rs.cols[0], lo, hi, x.expr.Args[1]); i >= 0 {
+			return []int32{int32(i)}
+		}
+		return nil
+	}), nil
+}
+
+func samples(x *callContext, rs *rowset) (*cells, error) {
+	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	return x.chosen(rs, true, func(lo, hi int) []int32 {
+		return sortRows(x.stop, sampleRows(x.stop, rnd, lo, hi, intArg(x.call, 1)), x.byTimeAndValue(rs))
+	}), nil
+}
+
+// topmost is top, with sign -1, or bottom, with 1.
+func topmost(sign int) func(x *callContext, rs *rowset) (*cells, error) {
+	return func(x *callContext, rs *rowset) (*cells, error) {
+		return x.chosen(rs, true, func(lo, hi int) []int32 { return x.topRows(rs, lo, hi, sign) }), nil
+	}
+}
+
+// chosen returns the rows that choose lists of each window, at their own times or
+// at those of the windows.
+func (x *callContext) chosen(rs *rowset, ownTimes bool, choose func(lo, hi int) []int32) *cells {
 	var rows []int32
 	out := &cells{}
-	keep := c.selector && l.win.None() || c.fn != "percentile"
-	var starts []int64
-	var rnd *rand.Rand
-	l.eachWindow(rs.times, func(start int64, lo, hi int) {
-		n := len(rows)
-		switch c.fn {
-		case "percentile":
-			if i := percentileRow(&l.x.stop, v, lo, hi, c.expr.Args[1]); i >= 0 {
-				rows = append(rows, int32(i))
+	x.eachWindow(rs.times, func(start int64, lo, hi int) {
+		chosen := choose(lo, hi)
+		rows = append(rows, chosen...)
+		for _, r := range chosen {
+			if ownTimes {
+				start = rs.times[r]
+				out.times = append(out.times, start)
+			} else {
+				out.times = append(out.times, x.at(start))
 			}
-		case "sample":
-			if rnd == nil {
-				rnd = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-			}
-			for _, i := range sortRows(&l.x.stop, sampleRows(&l.x.stop, rnd, lo, hi, intArg(c, 1)), l.byTimeAndValue(rs)) {
-				rows = append(rows, int32(i))
-			}
-		default:
-			rows = append(rows, l.topRows(c, rs, lo, hi)...)
-		}
-		for range len(rows) - n {
-			starts = append(starts, l.at(start))
 		}
 	})
 	if rows == nil {
-		return &cells{}, nil
+		return out
 	}
-	if keep {
-		out.times = take(nil, rs.times, 0, 0, rows)
-	} else {
-		out.times = starts
-	}
-	out.v = gather(v, rows)
-	if c.selector {
-		first := len(rs.cols) - len(l.refs)
-		for i := range l.refs {
-			if rs.cols[first+i].Type == model.Unknown {
-				out.aux = append(out.aux, column.Vector{})
-			} else {
-				out.aux = append(out.aux, gather(&rs.cols[first+i], rows))
-			}
+	out.v = gather(&rs.cols[0], rows)
+	if x.alone {
+		for _, v := range rs.cols[len(rs.cols)-x.aux:] {
+			out.aux = append(out.aux, gather(&v, rows))
 		}
 	}
-	return out, nil
+	return out
 }
 
 func intArg(c *call, i int) int {
@@ -376,13 +365,13 @@ func percentileRow(stop *stopper, v *column.Vector, lo, hi int, arg influxql.Exp
 }
 
 // sampleRows draws n of the rows [lo, hi), in order.
-func sampleRows(stop *stopper, rnd *rand.Rand, lo, hi, n int) []int {
-	var out []int
+func sampleRows(stop *stopper, rnd *rand.Rand, lo, hi, n int) []int32 {
+	var out []int32
 	for i := lo; i < hi && !stop.after(1); i++ {
 		if len(out) < n {
-			out = append(out, i)
+			out = append(out, int32(i))
 		} else if k := rnd.IntN(i - lo + 1); k < n {
-			out[k] = i
+			out[k] = int32(i)
 		}
 	}
 	return out
@@ -390,24 +379,20 @@ func sampleRows(stop *stopper, rnd *rand.Rand, lo, hi, n int) []int {
 
 // byTimeAndValue orders rows by time in the level's direction, those of one time
 // by their value, the first column.
-func (l *level) byTimeAndValue(rs *rowset) func(a, b int) int {
-	return func(a, b int) int {
+func (x *callContext) byTimeAndValue(rs *rowset) func(a, b int32) int {
+	return func(a, b int32) int {
 		byTime := cmpInt(rs.times[a], rs.times[b])
-		if !l.asc {
+		if !x.asc {
 			byTime = -byTime
 		}
-		return cmp.Or(byTime, compareRows(&rs.cols[0], a, b))
+		return cmp.Or(byTime, compareRows(&rs.cols[0], int(a), int(b)))
 	}
 }
 
 // topRows returns the rows of the n best values; with tags, of the best value
 // of each combination of them. Of equal values the earlier is better.
-func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
-	v := &rs.cols[0]
-	sign := -1
-	if c.fn == "bottom" {
-		sign = 1
-	}
+func (x *callContext) topRows(rs *rowset, lo, hi, sign int) []int32 {
+	c, v := x.call, &rs.cols[0]
 	better := func(a, b int32) int {
 		if d := sign * compareRows(v, int(a), int(b)); d != 0 {
 			return d
@@ -415,7 +400,7 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 		if d := cmp.Compare(rs.times[a], rs.times[b]); d != 0 {
 			return d
 		}
-		if l.asc {
+		if x.asc {
 			return cmp.Compare(a, b)
 		}
 		return cmp.Compare(b, a)
@@ -424,7 +409,7 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 	if tags := len(c.expr.Args) - 2; tags > 0 {
 		best := map[string]int{}
 		var key []byte
-		for i := lo; i < hi && !l.x.stop.after(1); i++ {
+		for i := lo; i < hi && !x.stop.after(1); i++ {
 			key = key[:0]
 			for t := 1; t <= tags; t++ {
 				if ref, ok := c.expr.Args[t].(*influxql.VarRef); ok && ref.Type != influxql.Tag && ref.Type != influxql.Unknown {
@@ -442,7 +427,7 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 		}
 	} else if n := intArg(c, len(c.expr.Args)-1); n <= 64 {
 		// Few of many: keep the best so far in order.
-		for i := lo; i < hi && !l.x.stop.after(1); i++ {
+		for i := lo; i < hi && !x.stop.after(1); i++ {
 			r := int32(i)
 			if len(rows) == n && better(r, rows[n-1]) >= 0 {
 				continue
@@ -458,11 +443,11 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 			rows = append(rows, int32(i))
 		}
 	}
-	rows = sortRows(&l.x.stop, rows, better)
+	rows = sortRows(x.stop, rows, better)
 	rows = rows[:min(intArg(c, len(c.expr.Args)-1), len(rows))]
-	return sortRows(&l.x.stop, rows, func(a, b int32) int {
+	return sortRows(x.stop, rows, func(a, b int32) int {
 		if d := cmp.Compare(rs.times[a], rs.times[b]); d != 0 {
-			if l.asc {
+			if x.asc {
 				return d
 			}
 			return -d
@@ -473,10 +458,10 @@ func (l *level) topRows(c *call, rs *rowset, lo, hi int) []int32 {
 
 // integral is the area under the line through the points, in units of its
 // second argument. With windows, the line is cut at their edges.
-func (l *level) integral(c *call, rs *rowset) *cells {
+func integral(x *callContext, rs *rowset) (*cells, error) {
 	unit := 1e9
-	if len(c.expr.Args) == 2 {
-		unit = float64(c.expr.Args[1].(*influxql.DurationLiteral).Val)
+	if len(x.expr.Args) == 2 {
+		unit = float64(x.expr.Args[1].(*influxql.DurationLiteral).Val)
 	}
 	o := operand{v: rs.cols[0]}
 	y, t := o.floats(), rs.times
@@ -485,8 +470,8 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 		return (y0 + y1) / 2 * math.Abs(float64(t1-t0)) / unit
 	}
 	emit := func(start int64, sum float64) {
-		at := l.at(start)
-		if l.win.None() && c.typ == model.Float {
+		at := x.at(start)
+		if x.win.None() && x.typ == model.Float {
 			at = 0 // InfluxDB shows the lower bound for integers only
 		}
 		out.times = append(out.times, at)
@@ -496,13 +481,13 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 	var window, edge, pt, entered int64 // the window, the end where the walk leaves it
 	has := false
 	enter := func(at int64) {
-		window = l.win.Start(at)
-		if edge = window; l.asc {
-			edge = l.win.Next(window)
+		window = x.win.Start(at)
+		if edge = window; x.asc {
+			edge = x.win.Next(window)
 		}
 	}
 	for i := range t {
-		if l.x.stop.after(1) {
+		if x.stop.after(1) {
 			break
 		}
 		switch {
@@ -515,7 +500,7 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 			has = true
 			enter(t[i])
 			entered = t[i]
-		case !l.win.None() && (l.asc && t[i] >= edge || !l.asc && t[i] < edge):
+		case !x.win.None() && (x.asc && t[i] >= edge || !x.asc && t[i] < edge):
 			// The line leaves the window between the points. What lies between
 			// the edge and the new point goes to the new point's window.
 			y0 := py + (y[i]-py)*float64(edge-pt)/float64(t[i]-pt)
@@ -531,14 +516,14 @@ func (l *level) integral(c *call, rs *rowset) *cells {
 	if first := window; has {
 		// A single point at the start of a window has no area.
 		switch {
-		case l.win.None():
-			first = l.rng.Min
-		case !l.asc:
+		case x.win.None():
+			first = x.span.Min
+		case !x.asc:
 			first = entered
 		}
 		if pt != first {
 			emit(window, sum)
 		}
 	}
-	return out
+	return out, nil
 }

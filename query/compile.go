@@ -30,19 +30,10 @@ type compiled struct {
 	subs []*compiled // of the subquery sources, in order of Sources
 }
 
-// compiler walks one statement and gathers what the checks across fields need.
+// compiler checks the select list of one statement.
 type compiler struct {
-	now           time.Time
-	calls         []*influxql.Call
-	aux           bool // bare fields or tags stand beside
-	onlySelectors bool
-	topBottom     string
-	distinct      bool
-	every         bool // there is GROUP BY time
-	calendar      bool // by windows of months
-	limit         int
-	wildcard      bool // wildcards are allowed where we stand
-	parent        *compiled
+	checker
+	aux bool // bare fields or tags are selected
 }
 
 // compileSelect checks stmt, which is cloned, and resolves its times.
@@ -94,7 +85,9 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 			}
 		}
 	}
-	c := &compiler{now: now, onlySelectors: true, every: out.win.Asked(), calendar: out.win.Months > 0, limit: stmt.Limit, wildcard: true, parent: parent}
+	c := &compiler{checker: checker{onlySelectors: true, every: out.win.Asked(), calendar: out.win.Months > 0, limit: stmt.Limit, wildcard: true}}
+	c.inherited = parent != nil && !parent.win.None()
+	c.call = c.checkCall
 	if err := c.fields(stmt, out); err != nil {
 		return nil, err
 	}
@@ -194,7 +187,7 @@ func (c *compiler) expr(e influxql.Expr) error {
 		c.aux = true
 		return nil
 	case *influxql.Call:
-		return c.call(e)
+		return c.checkCall(e)
 	case *influxql.Distinct:
 		call := e.NewCall()
 		c.calls = append(c.calls, call)
@@ -224,7 +217,7 @@ func (c *compiler) expr(e influxql.Expr) error {
 }
 
 // symbol checks the field argument of a function.
-func (c *compiler) symbol(name string, arg influxql.Expr) error {
+func (c *checker) symbol(name string, arg influxql.Expr) error {
 	switch arg := arg.(type) {
 	case *influxql.VarRef:
 		return nil

@@ -8,8 +8,24 @@ import (
 	"github.com/influxdata/influxql"
 )
 
-// call checks a function call and what stands inside.
-func (c *compiler) call(e *influxql.Call) error {
+// checker checks the arguments of the calls of one statement, with InfluxDB's
+// error texts, and gathers what the checks over all of them need.
+type checker struct {
+	calls         []*influxql.Call
+	onlySelectors bool
+	topBottom     string
+	distinct      bool
+	every         bool // there is GROUP BY time
+	inherited     bool // the outer statement has GROUP BY time
+	calendar      bool // by windows of months
+	limit         int
+	wildcard      bool // wildcards are allowed here
+	// call checks a call inside another one.
+	call func(*influxql.Call) error
+}
+
+// checkCall checks a function call and its arguments.
+func (c *compiler) checkCall(e *influxql.Call) error {
 	if isMathFunction(e.Name) {
 		if got, want := len(e.Args), mathArgs(e.Name); got != want {
 			return fmt.Errorf("invalid number of arguments for %s, expected %d, got %d", e.Name, want, got)
@@ -25,54 +41,27 @@ func (c *compiler) call(e *influxql.Call) error {
 		return nil
 	}
 	c.calls = append(c.calls, e)
-	switch e.Name {
-	case "percentile":
-		return c.percentile(e)
-	case "sample":
-		return c.sample(e)
-	case "distinct":
-		return c.distinctArgs(e.Args, false)
-	case "top", "bottom":
-		return c.top(e)
-	case "derivative", "non_negative_derivative":
-		return c.transform(e, 1, 2, func() error {
-			return c.unit(e, fmt.Sprintf("second argument to %s must be a duration, got %%T", e.Name))
-		})
-	case "elapsed":
-		return c.transform(e, 1, 2, func() error { return c.unit(e, "second argument to elapsed must be a duration, got %T") })
-	case "difference", "non_negative_difference", "cumulative_sum":
-		return c.transform(e, 1, 1, nil)
-	case "moving_average":
-		return c.transform(e, 2, 2, func() error {
-			n, ok := e.Args[1].(*influxql.IntegerLiteral)
-			if !ok {
-				return fmt.Errorf("second argument for moving_average must be an integer, got %T", e.Args[1])
-			}
-			if n.Val <= 1 {
-				return fmt.Errorf("moving_average window must be greater than 1, got %d", n.Val)
-			}
-			return nil
-		})
-	case "integral":
-		return c.integral(e)
-	case "count_hll":
-		return c.countHLL(e)
-	case "holt_winters", "holt_winters_with_fit":
-		return c.holtWinters(e)
-	case "exponential_moving_average", "double_exponential_moving_average", "triple_exponential_moving_average",
-		"triple_exponential_derivative", "relative_strength_index", "kaufmans_efficiency_ratio",
-		"kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
-		return c.technical(e)
-	case "min", "max", "first", "last":
-	case "count", "sum", "mean", "median", "mode", "stddev", "spread", "sum_hll":
-		c.onlySelectors = false
-	default:
+	f, ok := functions[e.Name]
+	if !ok {
 		return fmt.Errorf("undefined function %s()", e.Name)
 	}
+	if !f.selector {
+		c.onlySelectors = false
+	}
+	return f.check(&c.checker, e)
+}
+
+// oneField checks a call that takes a field alone.
+func oneField(c *checker, e *influxql.Call) error {
 	if len(e.Args) != 1 {
 		return fmt.Errorf("invalid number of arguments for %s, expected 1, got %d", e.Name, len(e.Args))
 	}
-	if e.Name == "count" {
+	return c.fieldArg(e)
+}
+
+// countArgument checks a field, or its distinct values.
+func countArgument(c *checker, e *influxql.Call) error {
+	if len(e.Args) == 1 {
 		switch a := e.Args[0].(type) {
 		case *influxql.Call:
 			if a.Name == "distinct" {
@@ -82,11 +71,13 @@ func (c *compiler) call(e *influxql.Call) error {
 			return c.distinctArgs(a.NewCall().Args, true)
 		}
 	}
-	return c.fieldArg(e)
+	return oneField(c, e)
 }
 
+func distinctArgument(c *checker, e *influxql.Call) error { return c.distinctArgs(e.Args, false) }
+
 // fieldArg checks that the first argument is a field, and takes parentheses off.
-func (c *compiler) fieldArg(e *influxql.Call) error {
+func (c *checker) fieldArg(e *influxql.Call) error {
 	for {
 		p, ok := e.Args[0].(*influxql.ParenExpr)
 		if !ok {
@@ -97,7 +88,7 @@ func (c *compiler) fieldArg(e *influxql.Call) error {
 	return c.symbol(e.Name, e.Args[0])
 }
 
-func (c *compiler) percentile(e *influxql.Call) error {
+func percentileArguments(c *checker, e *influxql.Call) error {
 	if len(e.Args) != 2 {
 		return fmt.Errorf("invalid number of arguments for percentile, expected 2, got %d", len(e.Args))
 	}
@@ -109,7 +100,7 @@ func (c *compiler) percentile(e *influxql.Call) error {
 	return c.fieldArg(e)
 }
 
-func (c *compiler) sample(e *influxql.Call) error {
+func sampleArguments(c *checker, e *influxql.Call) error {
 	if len(e.Args) != 2 {
 		return fmt.Errorf("invalid number of arguments for sample, expected 2, got %d", len(e.Args))
 	}
@@ -123,7 +114,7 @@ func (c *compiler) sample(e *influxql.Call) error {
 	return c.fieldArg(e)
 }
 
-func (c *compiler) distinctArgs(args []influxql.Expr, nested bool) error {
+func (c *checker) distinctArgs(args []influxql.Expr, nested bool) error {
 	if len(args) == 0 {
 		return errors.New("distinct function requires at least one argument")
 	}
@@ -140,7 +131,7 @@ func (c *compiler) distinctArgs(args []influxql.Expr, nested bool) error {
 	return nil
 }
 
-func (c *compiler) top(e *influxql.Call) error {
+func topArguments(c *checker, e *influxql.Call) error {
 	if c.topBottom != "" {
 		return fmt.Errorf("selector function %s() cannot be combined with other functions", c.topBottom)
 	}
@@ -181,59 +172,75 @@ func argCount(e *influxql.Call, low, high int) error {
 	return fmt.Errorf("invalid number of arguments for %s, expected at least %d but no more than %d, got %d", e.Name, low, high, got)
 }
 
-// unit checks an optional duration as second argument.
-func (c *compiler) unit(e *influxql.Call, format string) error {
+// transforms returns the check of a function over a field, or over an aggregate
+// by window, whose further arguments args checks.
+func transforms(low, high int, args func(*influxql.Call) error) func(*checker, *influxql.Call) error {
+	return func(c *checker, e *influxql.Call) error {
+		if err := argCount(e, low, high); err != nil {
+			return err
+		}
+		if args != nil {
+			if err := args(e); err != nil {
+				return err
+			}
+		}
+		return c.nested(e)
+	}
+}
+
+// unitArgument checks an optional duration as second argument.
+func unitArgument(e *influxql.Call) error {
 	if len(e.Args) != 2 {
 		return nil
 	}
 	d, ok := e.Args[1].(*influxql.DurationLiteral)
 	if !ok {
-		return fmt.Errorf(format, e.Args[1])
+		return fmt.Errorf("second argument to %s must be a duration, got %T", e.Name, e.Args[1])
 	}
+	return positive(d)
+}
+
+func positive(d *influxql.DurationLiteral) error {
 	if d.Val <= 0 {
 		return fmt.Errorf("duration argument must be positive, got %s", influxql.FormatDuration(d.Val))
 	}
 	return nil
 }
 
-// transform checks a function over a raw field or over an aggregate by window.
-func (c *compiler) transform(e *influxql.Call, low, high int, args func() error) error {
-	if err := argCount(e, low, high); err != nil {
-		return err
+// periodArgument checks the number of values of a moving average.
+func periodArgument(e *influxql.Call) error {
+	n, ok := e.Args[1].(*influxql.IntegerLiteral)
+	if !ok {
+		return fmt.Errorf("second argument for moving_average must be an integer, got %T", e.Args[1])
 	}
-	if args != nil {
-		if err := args(); err != nil {
-			return err
-		}
+	if n.Val <= 1 {
+		return fmt.Errorf("moving_average window must be greater than 1, got %d", n.Val)
 	}
-	c.onlySelectors = false
-	return c.nested(e)
+	return nil
 }
 
-func (c *compiler) nested(e *influxql.Call) error {
+func (c *checker) nested(e *influxql.Call) error {
 	if inner, ok := e.Args[0].(*influxql.Call); ok {
 		if !c.every {
 			return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
 		}
 		return c.nestedCall(inner)
 	}
-	if c.every && !c.inheritedInterval() {
+	if c.every && !c.inherited {
 		return fmt.Errorf("aggregate function required inside the call to %s", e.Name)
 	}
 	return c.fieldArg(e)
 }
 
-func (c *compiler) inheritedInterval() bool { return c.parent != nil && !c.parent.win.None() }
-
 // nestedCall checks the aggregate inside a transformation.
-func (c *compiler) nestedCall(inner *influxql.Call) error {
+func (c *checker) nestedCall(inner *influxql.Call) error {
 	if inner.Name == "distinct" {
 		return c.distinctArgs(inner.Args, true)
 	}
 	return c.call(inner)
 }
 
-func (c *compiler) integral(e *influxql.Call) error {
+func integralArguments(c *checker, e *influxql.Call) error {
 	if err := argCount(e, 1, 2); err != nil {
 		return err
 	}
@@ -242,28 +249,26 @@ func (c *compiler) integral(e *influxql.Call) error {
 		if !ok {
 			return errors.New("second argument must be a duration")
 		}
-		if d.Val <= 0 {
-			return fmt.Errorf("duration argument must be positive, got %s", influxql.FormatDuration(d.Val))
+		if err := positive(d); err != nil {
+			return err
 		}
 	}
-	c.onlySelectors = false
 	return c.fieldArg(e)
 }
 
 // countHLL takes the texts that sum_hll makes, from a column or from the call
 // inside, also without windows.
-func (c *compiler) countHLL(e *influxql.Call) error {
+func countHLLArgument(c *checker, e *influxql.Call) error {
 	if len(e.Args) != 1 {
 		return fmt.Errorf("invalid number of arguments for count_hll, expected 1, got %d", len(e.Args))
 	}
-	c.onlySelectors = false
 	if inner, ok := e.Args[0].(*influxql.Call); ok {
 		return c.call(inner)
 	}
 	return c.fieldArg(e)
 }
 
-func (c *compiler) holtWinters(e *influxql.Call) error {
+func forecastArguments(c *checker, e *influxql.Call) error {
 	if len(e.Args) != 3 {
 		return fmt.Errorf("invalid number of arguments for %s, expected 3, got %d", e.Name, len(e.Args))
 	}
@@ -281,7 +286,6 @@ func (c *compiler) holtWinters(e *influxql.Call) error {
 	if s.Val < 0 {
 		return fmt.Errorf("third arg to %s cannot be negative, got %d", e.Name, s.Val)
 	}
-	c.onlySelectors = false
 	if c.calendar {
 		return fmt.Errorf("%s needs windows of equal length", e.Name)
 	}
@@ -295,13 +299,18 @@ func (c *compiler) holtWinters(e *influxql.Call) error {
 	return c.nestedCall(inner)
 }
 
-func (c *compiler) technical(e *influxql.Call) error {
-	high := 4
-	if strings.HasPrefix(e.Name, "kaufmans") {
-		high = 3
-	}
-	if got := len(e.Args); got < 2 || got > high {
-		return fmt.Errorf("invalid number of arguments for %s, expected at least 2 but no more than %d, got %d", e.Name, high, got)
+// indicatorLimits are what the arguments of indicators differ in.
+type indicatorLimits struct {
+	most    int    // arguments
+	hold    int64  // least hold period
+	warmups string // types of warm-up
+}
+
+var commonLimits = indicatorLimits{most: 4, warmups: "'exponential' 'simple'"}
+
+func (l indicatorLimits) check(c *checker, e *influxql.Call) error {
+	if err := argCount(e, 2, l.most); err != nil {
+		return err
 	}
 	period, ok := e.Args[1].(*influxql.IntegerLiteral)
 	if !ok {
@@ -315,12 +324,8 @@ func (c *compiler) technical(e *influxql.Call) error {
 		if !ok {
 			return fmt.Errorf("%s hold period must be an integer", e.Name)
 		}
-		low := int64(0)
-		if e.Name == "triple_exponential_derivative" {
-			low = 1
-		}
-		if hold.Val < low && hold.Val != -1 {
-			return fmt.Errorf("%s hold period must be greater than or equal to %d", e.Name, low)
+		if hold.Val < l.hold && hold.Val != -1 {
+			return fmt.Errorf("%s hold period must be greater than or equal to %d", e.Name, l.hold)
 		}
 	}
 	if len(e.Args) > 3 {
@@ -328,15 +333,10 @@ func (c *compiler) technical(e *influxql.Call) error {
 		if !ok {
 			return fmt.Errorf("%s warmup type must be a string", e.Name)
 		}
-		kinds := "'exponential' 'simple'"
-		if e.Name == "chande_momentum_oscillator" {
-			kinds = "'none' " + kinds
-		}
-		if !strings.Contains(kinds, "'"+kind.Val+"'") {
-			return fmt.Errorf("%s warmup type must be one of: %s", e.Name, kinds)
+		if !strings.Contains(l.warmups, "'"+kind.Val+"'") {
+			return fmt.Errorf("%s warmup type must be one of: %s", e.Name, l.warmups)
 		}
 	}
-	c.onlySelectors = false
 	if inner, ok := e.Args[0].(*influxql.Call); ok && inner.Name == "distinct" && c.every {
 		return c.call(inner) // as if it stood alone, so that it is refused beside e
 	}

@@ -7,24 +7,35 @@ import (
 	"tsdbd/model/column"
 )
 
+// mathFunction is a function of numbers, of one or of two.
+type mathFunction struct {
+	one       func(float64) float64
+	two       func(x, y float64) float64
+	keepsType bool // integers stay integers
+}
+
+// mathFunctions are the functions of single numbers, which conditions may use
+// as well.
+var mathFunctions = map[string]mathFunction{
+	"abs": {one: math.Abs, keepsType: true}, "ceil": {one: math.Ceil, keepsType: true}, "floor": {one: math.Floor, keepsType: true},
+	"round": {one: math.Round, keepsType: true},
+	"sin":   {one: math.Sin}, "cos": {one: math.Cos}, "tan": {one: math.Tan}, "asin": {one: math.Asin}, "acos": {one: math.Acos}, "atan": {one: math.Atan},
+	"exp": {one: math.Exp}, "ln": {one: math.Log}, "log2": {one: math.Log2}, "log10": {one: math.Log10}, "sqrt": {one: math.Sqrt},
+	"atan2": {two: math.Atan2}, "pow": {two: math.Pow}, "log": {two: func(x, y float64) float64 { return math.Log(x) / math.Log(y) }},
+}
+
 // mathArgs returns the number of arguments of a math function, 0 if name is none.
 func mathArgs(name string) int {
-	switch name {
-	case "abs", "sin", "cos", "tan", "asin", "acos", "atan", "exp", "ln", "log2", "log10", "sqrt", "floor", "ceil", "round":
-		return 1
-	case "atan2", "pow", "log":
+	switch m, ok := mathFunctions[name]; {
+	case !ok:
+		return 0
+	case m.two != nil:
 		return 2
 	}
-	return 0
+	return 1
 }
 
 func isMathFunction(name string) bool { return mathArgs(name) > 0 }
-
-var floatFuncs = map[string]func(float64) float64{
-	"abs": math.Abs, "sin": math.Sin, "cos": math.Cos, "tan": math.Tan, "asin": math.Asin, "acos": math.Acos,
-	"atan": math.Atan, "exp": math.Exp, "ln": math.Log, "log2": math.Log2, "log10": math.Log10, "sqrt": math.Sqrt,
-	"floor": math.Floor, "ceil": math.Ceil, "round": math.Round,
-}
 
 // evalMath applies a math function to whole columns. Strings and booleans give nulls.
 func evalMath(name string, args []operand, n int) operand {
@@ -32,51 +43,32 @@ func evalMath(name string, args []operand, n int) operand {
 	if !a.v.Type.Numeric() {
 		return null()
 	}
-	if len(args) == 2 {
-		return evalMath2(name, a, args[1], n)
+	m := mathFunctions[name]
+	if m.two != nil {
+		return evalMath2(m.two, a, args[1], n)
 	}
-	switch name {
-	case "floor", "ceil", "round":
-		if a.v.Type != model.Float {
+	if m.keepsType && a.v.Type != model.Float {
+		if name != "abs" || a.v.Type == model.Unsigned {
 			return a
 		}
-	case "abs":
-		switch a.v.Type {
-		case model.Unsigned:
-			return a
-		case model.Integer:
-			out := a
-			out.v.Ints = make([]int64, len(a.v.Ints))
-			for i, x := range a.v.Ints {
-				if x < 0 {
-					x = -x
-				}
-				out.v.Ints[i] = x
-			}
-			return out
+		out := a
+		out.v.Ints = make([]int64, len(a.v.Ints))
+		for i, x := range a.v.Ints {
+			out.v.Ints[i] = abs(x)
 		}
+		return out
 	}
-	f := floatFuncs[name]
 	x := a.floats()
 	out := operand{konst: a.konst, v: column.Vector{Type: model.Float, Floats: make([]float64, len(x)), Valid: a.v.Valid}}
 	for i := range x {
-		out.v.Floats[i] = f(x[i])
+		out.v.Floats[i] = m.one(x[i])
 	}
 	return out
 }
 
-func evalMath2(name string, a, b operand, n int) operand {
+func evalMath2(f func(x, y float64) float64, a, b operand, n int) operand {
 	if !b.v.Type.Numeric() {
 		return null()
-	}
-	var f func(x, y float64) float64
-	switch name {
-	case "atan2":
-		f = math.Atan2
-	case "pow":
-		f = math.Pow
-	case "log":
-		f = func(x, y float64) float64 { return math.Log(x) / math.Log(y) }
 	}
 	x, y := a.floats(), b.floats()
 	out := operand{konst: a.konst && b.konst, v: column.Vector{Type: model.Float}}

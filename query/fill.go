@@ -15,23 +15,14 @@ type cells struct {
 	aux   []column.Vector // as level.refs; nil if there is none
 }
 
-// filled reports whether empty windows of a call are filled.
-func filled(fn string) bool {
-	switch fn {
-	case "count", "sum", "mean", "median", "mode", "stddev", "spread", "min", "max", "first", "last", "percentile":
-		return true
-	}
-	return false
-}
-
 // fillWindows adds the empty windows of the range r to the cells of a group
 // that has some. At most limit cells are made if limit is positive.
-func (l *level) fillWindows(x *exec, c *cells, fn string, r model.TimeRange, limit int) error {
+func (l *level) fillWindows(x *exec, c *cells, counts bool, r model.TimeRange, limit int) error {
 	mode, number := l.fill, l.fillTo
 	if l.win.None() || mode == influxql.NoFill || len(c.times) == 0 {
 		return nil
 	}
-	if fn == "count" && mode == influxql.NullFill {
+	if counts && mode == influxql.NullFill {
 		mode, number = influxql.NumberFill, scalar{typ: model.Integer}
 	}
 	first, last := l.win.Start(r.Min), l.win.Start(r.Max)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/influxdata/influxql"
 
@@ -61,27 +60,13 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*level, error) {
 	return x.layout(c, typed, nil)
 }
 
-// widen returns r moved out by the windows call needs ahead of the first row.
+// widen returns r moved out by the window that a call needs before the first one
+// shown. It is one window whatever the period of the function, as in InfluxDB.
 func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
-	if c.win.None() || r.Empty() {
+	if !functions[e.Name].looksBack || c.win.None() || r.Empty() {
 		return r
 	}
-	n := int64(0)
-	switch e.Name {
-	case "derivative", "non_negative_derivative", "difference", "non_negative_difference", "elapsed":
-		n = 1
-	case "moving_average", "exponential_moving_average", "double_exponential_moving_average",
-		"triple_exponential_moving_average", "triple_exponential_derivative", "relative_strength_index",
-		"kaufmans_efficiency_ratio", "kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
-		n = 1 // whatever their period: as InfluxDB does
-	}
-	if n == 0 {
-		return r
-	}
-	by := n * c.win.Every
-	if by/n != c.win.Every {
-		by = model.MaxTime
-	}
+	by := c.win.Every
 	if c.asc {
 		if !c.open {
 			if r.Min < model.MinTime+by {
@@ -237,9 +222,9 @@ func (l *level) layoutFields() error {
 			return err
 		}
 	}
-	l.selector = len(l.calls) == 1 && isSelector(l.calls[0].fn)
+	l.selector = len(l.calls) == 1 && l.calls[0].selector
 	for _, c := range l.calls {
-		c.selector = l.selector
+		c.alone = l.selector
 	}
 	return nil
 }
@@ -284,57 +269,37 @@ func (l *level) addSymbols(e influxql.Expr, seen map[string]bool) error {
 	return nil
 }
 
-// topTags returns the names that top or bottom carry along.
-func topTags(e influxql.Expr) []string {
-	c, ok := e.(*influxql.Call)
-	if !ok || !isTop(c.Name) || len(c.Args) < 3 {
-		return nil
-	}
-	var out []string
-	for _, a := range c.Args[1 : len(c.Args)-1] {
-		if ref, ok := a.(*influxql.VarRef); ok {
-			out = append(out, ref.Val)
-		}
-	}
-	return out
-}
-
-func isTop(name string) bool { return name == "top" || name == "bottom" }
-
-func isSelector(name string) bool {
-	switch name {
-	case "first", "last", "min", "max", "percentile", "sample", "top", "bottom":
-		return true
-	}
-	return false
-}
-
 // call is one aggregate, selector or transformation of the select list.
 type call struct {
-	key      string
-	fn       string
-	expr     *influxql.Call
-	ref      influxql.VarRef // the field it works on
-	typ      model.FieldType // of ref; Unknown: nobody has such a field
-	inner    *call           // aggregate under a transformation
-	rng      model.TimeRange
-	fill     model.TimeRange // whose windows are shown; rng may look back before it
-	selector bool
-	slots    []int // of the level's aggregate scan
-	scan     *aggPlan
-	columns  []int // of the reading, for a call that wants rows
-	reading  *reading
+	*function
+	key     string
+	expr    *influxql.Call
+	ref     influxql.VarRef // the field it works on
+	typ     model.FieldType // of ref; Unknown: nobody has such a field
+	inner   *call           // aggregate under a transformation
+	rng     model.TimeRange
+	fill    model.TimeRange // whose windows are shown; rng may look back before it
+	alone   bool            // it is the only call, and a selector: its rows' other columns are shown
+	slots   []int           // of the level's aggregate scan
+	scan    *aggPlan
+	columns []int // of the reading, for a call that wants rows
+	reading *reading
 }
 
 func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {
-	c := &call{key: e.String(), fn: e.Name, expr: e, rng: rng, fill: rng}
-	if l.back > 0 && filled(c.fn) {
+	f := functions[e.Name]
+	c := &call{function: &f, key: e.String(), expr: e, rng: rng, fill: rng}
+	if l.back > 0 && f.filled {
 		c.rng = lookBack(l.compiled, rng)
 	}
 	if len(e.Args) == 0 {
 		return nil, fmt.Errorf("invalid number of arguments for %s", e.Name)
 	}
-	switch a := e.Args[0].(type) {
+	arg := e.Args[0]
+	if inner, ok := arg.(*influxql.Call); ok && e.Name == "count" && inner.Name == "distinct" {
+		c.function, arg = &countDistinct, inner.Args[0]
+	}
+	switch a := arg.(type) {
 	case *influxql.VarRef:
 		c.ref, c.typ = *a, fieldType(a.Type)
 	case *influxql.Call:
@@ -387,54 +352,24 @@ func (l *level) selects(s *source) (bool, error) {
 // check checks the types of a call, first of the one inside. A tag is a string
 // to the reader of a subquery, and nothing to one of a measurement.
 func (c *call) check(ofSub bool) error {
+	typ := c.typ
 	if c.inner != nil {
 		if err := c.inner.check(ofSub); err != nil {
 			return err
 		}
+		typ = c.inner.resultType()
 	}
-	typ := c.typ
-	if c.fn == "count_hll" {
-		if c.inner != nil {
-			typ = c.inner.resultType()
-		}
-		if typ == model.String || typ == model.Unknown {
-			return nil
-		}
-		return fmt.Errorf("unsupported count_hll iterator type: *query.%sInterruptIterator", typ)
-	}
-	if c.ref.Type == influxql.Tag {
-		if typ = model.String; !ofSub {
-			return nil
-		}
-	}
-	if typ == model.Unknown || typ.Numeric() {
+	if typ == model.Unknown || c.ref.Type == influxql.Tag && !ofSub || c.accepts(typ) {
 		return nil
 	}
-	switch c.fn {
-	case "count", "first", "last", "mode", "distinct", "sample", "elapsed", "sum_hll":
-		return nil
-	case "min", "max":
-		if typ == model.Boolean {
-			return nil
-		}
+	return c.refuse(c.expr, typ)
+}
+
+// resultType returns the type of a call's column. It is Unknown if nobody has the
+// field and the type follows from that of the field.
+func (c *call) resultType() model.FieldType {
+	if c.inner != nil {
+		return c.result(c.inner.resultType())
 	}
-	if c.inner != nil && (c.inner.fn == "count") {
-		return nil
-	}
-	name, iterator := strings.ReplaceAll(strings.TrimPrefix(c.fn, "non_negative_"), "_", " "), "Interrupt"
-	switch {
-	case strings.HasPrefix(name, "holt winters"):
-		name = "elapsed" // InfluxDB's slip
-	case (name == "top" || name == "bottom") && len(c.expr.Args) > 2:
-		// InfluxDB takes the greatest or smallest of each combination first.
-		switch {
-		case typ == model.Boolean:
-			iterator = "ReduceBoolean"
-		case name == "top":
-			name = "max"
-		default:
-			name = "min"
-		}
-	}
-	return fmt.Errorf("unsupported %s iterator type: *query.%s%sIterator", name, typ, iterator)
+	return c.result(c.typ)
 }

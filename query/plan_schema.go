@@ -194,19 +194,15 @@ func (s *schema) CallType(name string, args []influxql.DataType) (influxql.DataT
 	if len(args) == 0 {
 		return influxql.Unknown, nil
 	}
-	switch name {
-	case "count", "elapsed":
-		return influxql.Integer, nil
-	case "count_hll":
-		return influxql.Unsigned, nil
-	case "sum_hll":
-		return influxql.String, nil
-	case "mean", "median", "stddev", "integral", "derivative", "non_negative_derivative", "moving_average",
-		"holt_winters", "holt_winters_with_fit", "exponential_moving_average", "double_exponential_moving_average",
-		"triple_exponential_moving_average", "triple_exponential_derivative", "relative_strength_index",
-		"kaufmans_efficiency_ratio", "kaufmans_adaptive_moving_average", "chande_momentum_oscillator",
-		"sin", "cos", "tan", "asin", "acos", "atan", "exp", "ln", "log", "log2", "log10", "sqrt", "pow", "atan2":
+	if m, ok := mathFunctions[name]; ok {
+		if m.keepsType {
+			return args[0], nil
+		}
 		return influxql.Float, nil
+	}
+	f := functions[name]
+	if f.gives != model.Unknown {
+		return dataType(f.gives), nil
 	}
 	return args[0], nil
 }

@@ -21,15 +21,6 @@ type callRun struct {
 	windows int // cells of the group and call before: the next one has about as many
 }
 
-// slotCalls are the functions that partial aggregates answer.
-func slotCall(fn string) bool {
-	switch fn {
-	case "count", "sum", "mean", "min", "max", "first", "last", "spread", "stddev":
-		return true
-	}
-	return false
-}
-
 // runCalls executes a statement with aggregates.
 func (x *exec) runCalls(l *level, emit func(*frame) error) error {
 	r := &callRun{x: x, l: l, t: &groupTable{}}
@@ -90,20 +81,20 @@ func (x *exec) runCalls(l *level, emit func(*frame) error) error {
 // place puts a call, or the aggregate under it, into a plan or among those
 // that want rows.
 func (r *callRun) place(c *call) {
-	if c.inner != nil && !(c.fn == "count" && c.inner.fn == "distinct") {
+	if c.inner != nil {
 		r.place(c.inner)
 		return
 	}
-	if c.inner != nil || !slotCall(c.fn) {
+	if c.partial == nil {
 		refs := []influxql.VarRef{c.ref}
-		if isTop(c.fn) {
+		if isTop(c.expr.Name) {
 			for _, a := range c.expr.Args[1 : len(c.expr.Args)-1] {
 				if ref, ok := a.(*influxql.VarRef); ok {
 					refs = append(refs, *ref)
 				}
 			}
 		}
-		if c.selector {
+		if c.alone {
 			refs = append(refs, r.l.refs...)
 		}
 		c.reading = r.reading(c)
@@ -125,26 +116,14 @@ func (r *callRun) place(c *call) {
 		r.plans = append(r.plans, p)
 	}
 	c.scan = p
-	ref := c.ref
-	switch c.fn {
-	case "count":
-		c.slots = []int{p.addSlot(slotCount, ref, c.typ)}
-	case "sum", "mean":
-		c.slots = []int{p.addSlot(slotSum, ref, c.typ)}
-	case "min":
-		c.slots = []int{p.addSlot(slotMin, ref, c.typ)}
-	case "max":
-		c.slots = []int{p.addSlot(slotMax, ref, c.typ)}
-	case "first":
-		c.slots = []int{p.addSlot(slotFirst, ref, c.typ)}
-	case "last":
-		c.slots = []int{p.addSlot(slotLast, ref, c.typ)}
-	case "spread":
-		c.slots = []int{p.addSlot(slotMin, ref, c.typ), p.addSlot(slotMax, ref, c.typ)}
-	case "stddev":
-		c.slots = []int{p.addSlot(slotSum, ref, model.Float), p.addSlot(slotSquare, ref, model.Float)}
+	typ := c.typ
+	if c.partial.as != model.Unknown {
+		typ = c.partial.as
 	}
-	if c.selector {
+	for _, kind := range c.partial.slots {
+		c.slots = append(c.slots, p.addSlot(kind, c.ref, typ))
+	}
+	if c.alone {
 		p.aux = len(r.l.refs)
 		p.times = p.aux > 0 || r.l.win.None()
 		p.refs = append(p.refs, r.l.refs...)
@@ -212,20 +191,6 @@ func (r *callRun) fold(p *aggPlan, w *aggWorker, g int32, rs *rowset) error {
 		return r.x.keep(n)
 	}
 	return nil
-}
-
-// resultType returns the type of a call's column. It is Unknown if nobody has the
-// field and the type follows from that of the field.
-func (c *call) resultType() model.FieldType {
-	arg := c.typ
-	if c.inner != nil {
-		arg = c.inner.resultType()
-	}
-	t, err := new(schema).CallType(c.fn, []influxql.DataType{dataType(arg)})
-	if err != nil {
-		return model.Unknown
-	}
-	return fieldType(t)
 }
 
 // emitGroup joins the cells of the calls of one group on their times and

@@ -1,16 +1,13 @@
 package query
 
 import (
-	"math"
 	"slices"
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/result"
-	"tsdbd/query/window"
 )
 
 // joinCells merges the times of cells: rows with one time become one, several
@@ -94,12 +91,12 @@ func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
 	switch {
 	case c.scan != nil:
 		out = r.slotCells(c, g)
-	case c.inner != nil && !(c.fn == "count" && c.inner.fn == "distinct"):
+	case c.inner != nil:
 		in, err := r.cells(c.inner, g, 0)
 		if err != nil {
 			return nil, err
 		}
-		out, err := transform(l, c, in)
+		out, err := l.context(c).transform(in)
 		if err == nil && !l.win.None() {
 			l.cutLookBack(c, out)
 		}
@@ -110,18 +107,24 @@ func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
 			return &cells{}, nil
 		}
 		var err error
-		if out, err = l.rowCells(c, rs); err != nil {
+		x := l.context(c)
+		if c.function.rows != nil {
+			out, err = c.function.rows(x, rs)
+		} else {
+			out, err = x.transform(&cells{times: rs.times, v: rs.cols[0]})
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	if !filled(c.fn) {
+	if !c.filled {
 		return out, nil
 	}
 	before := l.beforeFill(c, out)
 	if limit > 0 {
 		limit = result.AddLimits(limit, before)
 	}
-	if err := l.fillWindows(r.x, out, c.fn, c.fill, limit); err != nil {
+	if err := l.fillWindows(r.x, out, c.counts, c.fill, limit); err != nil {
 		return nil, err
 	}
 	if before > 0 {
@@ -187,17 +190,10 @@ func (l *level) cutLookBack(c *call, cl *cells) {
 
 // slotCells finishes the partial aggregates of a group.
 func (r *callRun) slotCells(c *call, g int32) *cells {
-	l, t := r.l, c.scan.table
+	l, t, x := r.l, c.scan.table, r.l.context(c)
 	out := &cells{}
-	typ := c.typ
-	switch c.fn {
-	case "count":
-		typ = model.Integer
-	case "mean", "stddev":
-		typ = model.Float
-	}
-	out.v.Type = typ
-	if c.selector {
+	out.v.Type = c.result(c.typ)
+	if c.alone {
 		out.aux = make([]column.Vector, len(l.refs))
 		for i, ref := range l.refs {
 			out.aux[i].Type = fieldType(ref.Type)
@@ -206,57 +202,27 @@ func (r *callRun) slotCells(c *call, g int32) *cells {
 	out.times = make([]int64, 0, r.windows)
 	reserve(&out.v, r.windows)
 	t.group(g, func(w int64, st []aggState) {
-		a := &st[c.slots[0]]
+		a, b := &st[c.slots[0]], &st[c.slots[len(c.slots)-1]]
 		if a.n == 0 {
 			return
 		}
-		start := c.scan.startOf(w)
-		if l.win.None() {
-			start = window.ResultTime(l.rng.Min)
-			if l.open {
-				start = 0
-			}
-			if c.selector {
-				start = a.t
-			}
+		if c.alone && l.win.None() {
+			out.times = append(out.times, a.t)
+		} else {
+			out.times = append(out.times, x.at(c.scan.startOf(w)))
 		}
-		out.times = append(out.times, start)
-		switch c.fn {
-		case "count":
-			out.v.Ints = append(out.v.Ints, a.n)
-		case "sum":
-			if typ == model.Float {
-				out.v.Floats = append(out.v.Floats, a.float())
-			} else {
-				out.v.AppendWord(a.a, nil)
-			}
-		case "mean":
-			out.v.Floats = append(out.v.Floats, mean(c.typ, a))
-		case "stddev":
-			if a.n < 2 {
-				out.v.AppendNull()
-			} else {
-				one := column.Vector{Type: model.Float, Floats: []float64{stddev(a, &st[c.slots[1]])}}
-				out.v.AppendFrom(&one, 0)
-			}
-		case "spread":
-			b := &st[c.slots[1]]
-			switch typ {
-			case model.Float:
-				out.v.Floats = append(out.v.Floats, floatOf(b.a)-floatOf(a.a))
-			default:
-				out.v.AppendWord(b.a-a.a, nil)
-			}
-		default:
-			if typ == model.String {
-				out.v.Strings = append(out.v.Strings, t.strs[a.a])
-			} else {
-				out.v.AppendWord(a.a, nil)
-			}
-			for i := range out.aux {
-				if out.aux[i].Type != model.Unknown {
-					appendScalar(&out.aux[i], t.aux[a.b-1][i])
-				}
+		if c.partial.value != nil {
+			c.partial.value(&out.v, c.typ, a, b)
+			return
+		}
+		if c.typ == model.String {
+			out.v.Strings = append(out.v.Strings, t.strs[a.a])
+		} else {
+			out.v.AppendWord(a.a, nil)
+		}
+		for i := range out.aux {
+			if out.aux[i].Type != model.Unknown {
+				appendScalar(&out.aux[i], t.aux[a.b-1][i])
 			}
 		}
 	})
@@ -271,33 +237,4 @@ func (r *callRun) slotCells(c *call, g int32) *cells {
 		}
 	}
 	return out
-}
-
-func mean(typ model.FieldType, a *aggState) float64 {
-	switch typ {
-	case model.Integer:
-		return float64(int64(a.a)) / float64(a.n)
-	case model.Unsigned:
-		return float64(a.a) / float64(a.n)
-	}
-	return a.float() / float64(a.n)
-}
-
-// stddev is the sample standard deviation from the sums of the values and of
-// their squares, both of about 106 bits: sqrt((q - s*s/n) / (n-1)).
-func stddev(s, q *aggState) float64 {
-	n := float64(s.n)
-	sh, sl := floatOf(s.a), floatOf(s.b)
-	// s*s as hi+lo.
-	ph := sh * sh
-	pl := math.FMA(sh, sh, -ph) + 2*sh*sl
-	// divided by n.
-	dh := ph / n
-	dl := (math.FMA(-dh, n, ph) + pl) / n
-	h, e := vector.TwoSum(floatOf(q.a), -dh)
-	v := (h + (e + floatOf(q.b) - dl)) / (n - 1)
-	if v < 0 {
-		v = 0
-	}
-	return math.Sqrt(v)
 }

@@ -119,8 +119,7 @@ func (rs *rowset) pick(columns []int) rowset {
 
 // ties returns the order of rows of equal time that the function sees.
 func (c *call) ties() tieOrder {
-	switch c.fn {
-	case "count", "median", "mode", "percentile", "top", "bottom":
+	if c.tagOrder {
 		return bySeries
 	}
 	return asInflux

@@ -10,10 +10,25 @@ import (
 	"tsdbd/model/column"
 )
 
-// transform computes the functions that turn a series of values into another:
-// of raw points, or of the windows of an aggregate. Nulls are passed over.
-func transform(l *level, c *call, in *cells) (*cells, error) {
-	if l.x.stop.after(len(in.times)) {
+// transformations are the functions that turn a series of values into another.
+var transformations = map[string]function{
+	"derivative":              {check: transforms(1, 2, unitArgument), gives: model.Float, looksBack: true, series: derivative(false)},
+	"non_negative_derivative": {check: transforms(1, 2, unitArgument), refused: refusedAs("derivative"), gives: model.Float, looksBack: true, series: derivative(true)},
+	"difference":              {check: transforms(1, 1, nil), looksBack: true, series: difference(false)},
+	"non_negative_difference": {check: transforms(1, 1, nil), refused: refusedAs("difference"), looksBack: true, series: difference(true)},
+	"elapsed":                 {check: transforms(1, 2, unitArgument), takes: anyType, gives: model.Integer, looksBack: true, series: elapsed},
+	"cumulative_sum":          {check: transforms(1, 1, nil), series: cumulativeSum},
+	"moving_average":          {check: transforms(2, 2, periodArgument), gives: model.Float, looksBack: true, series: movingAverage},
+	"count_hll":               {check: countHLLArgument, takes: onlyText, refused: refusedAs("count_hll"), gives: model.Unsigned, series: countHLL},
+}
+
+// transform runs a transformation over rows, or over the windows of an
+// aggregate. Nulls are left out.
+func (x *callContext) transform(in *cells) (*cells, error) {
+	if x.series == nil {
+		return nil, fmt.Errorf("unsupported function: %s()", x.expr.Name)
+	}
+	if x.stop.after(len(in.times)) {
 		return &cells{}, nil
 	}
 	var rows []int32
@@ -29,27 +44,7 @@ func transform(l *level, c *call, in *cells) (*cells, error) {
 	if len(in.times) == 0 {
 		return &cells{}, nil
 	}
-	switch c.fn {
-	case "derivative", "non_negative_derivative":
-		return l.derivative(c, in), nil
-	case "difference", "non_negative_difference":
-		return l.difference(c, in), nil
-	case "cumulative_sum":
-		return cumulativeSum(in), nil
-	case "moving_average":
-		return movingAverage(in, intArg(c, 1)), nil
-	case "elapsed":
-		return l.elapsed(c, in), nil
-	case "exponential_moving_average", "double_exponential_moving_average", "triple_exponential_moving_average",
-		"triple_exponential_derivative", "relative_strength_index", "kaufmans_efficiency_ratio",
-		"kaufmans_adaptive_moving_average", "chande_momentum_oscillator":
-		return l.technical(c, in)
-	case "count_hll":
-		return l.countHLL(in), nil
-	case "holt_winters", "holt_winters_with_fit":
-		return l.holtWinters(c, in)
-	}
-	return nil, fmt.Errorf("unsupported function: %s()", c.fn)
+	return x.series(x, in)
 }
 
 // unitOf returns the duration a call counts in.
@@ -74,66 +69,69 @@ func steps(times []int64, f func(prev, cur int)) {
 	}
 }
 
-func (l *level) derivative(c *call, in *cells) *cells {
-	unit := int64(1e9)
-	if !l.win.None() { // also the outer statement's, of a subquery
-		unit = l.win.Every
+func derivative(nonNegative bool) func(x *callContext, in *cells) (*cells, error) {
+	return func(x *callContext, in *cells) (*cells, error) {
+		unit := int64(1e9)
+		if !x.win.None() { // also the outer statement's, of a subquery
+			unit = x.win.Every
+		}
+		unit = unitOf(x.call, unit)
+		out := &cells{v: column.Vector{Type: model.Float}}
+		steps(in.times, func(a, b int) {
+			var d float64
+			switch in.v.Type {
+			case model.Float:
+				d = in.v.Floats[b] - in.v.Floats[a]
+			case model.Integer:
+				d = float64(in.v.Ints[b] - in.v.Ints[a])
+			case model.Unsigned:
+				if p, q := in.v.Uints[a], in.v.Uints[b]; q >= p {
+					d = float64(q - p)
+				} else {
+					d = -float64(p - q)
+				}
+			}
+			if d < 0 && nonNegative {
+				return
+			}
+			dt := float64(abs(in.times[b] - in.times[a]))
+			out.times = append(out.times, in.times[b])
+			out.v.Floats = append(out.v.Floats, d/(dt/float64(unit)))
+		})
+		return out, nil
 	}
-	unit = unitOf(c, unit)
-	out := &cells{v: column.Vector{Type: model.Float}}
-	steps(in.times, func(a, b int) {
-		var d float64
-		switch in.v.Type {
-		case model.Float:
-			d = in.v.Floats[b] - in.v.Floats[a]
-		case model.Integer:
-			d = float64(in.v.Ints[b] - in.v.Ints[a])
-		case model.Unsigned:
-			if x, y := in.v.Uints[a], in.v.Uints[b]; y >= x {
-				d = float64(y - x)
-			} else {
-				d = -float64(x - y)
-			}
-		}
-		if d < 0 && c.fn == "non_negative_derivative" {
-			return
-		}
-		dt := float64(abs(in.times[b] - in.times[a]))
-		out.times = append(out.times, in.times[b])
-		out.v.Floats = append(out.v.Floats, d/(dt/float64(unit)))
-	})
-	return out
 }
 
-func (l *level) difference(c *call, in *cells) *cells {
-	nonNegative := c.fn == "non_negative_difference"
-	out := &cells{v: column.Vector{Type: in.v.Type}}
-	steps(in.times, func(a, b int) {
-		switch in.v.Type {
-		case model.Float:
-			d := in.v.Floats[b] - in.v.Floats[a]
-			if nonNegative && d < 0 {
-				return
+func difference(nonNegative bool) func(x *callContext, in *cells) (*cells, error) {
+	return func(_ *callContext, in *cells) (*cells, error) {
+		out := &cells{v: column.Vector{Type: in.v.Type}}
+		steps(in.times, func(a, b int) {
+			switch in.v.Type {
+			case model.Float:
+				d := in.v.Floats[b] - in.v.Floats[a]
+				if nonNegative && d < 0 {
+					return
+				}
+				out.v.Floats = append(out.v.Floats, d)
+			case model.Integer:
+				d := in.v.Ints[b] - in.v.Ints[a]
+				if nonNegative && d < 0 {
+					return
+				}
+				out.v.Ints = append(out.v.Ints, d)
+			case model.Unsigned:
+				if nonNegative && in.v.Uints[b] < in.v.Uints[a] {
+					return
+				}
+				out.v.Uints = append(out.v.Uints, in.v.Uints[b]-in.v.Uints[a])
 			}
-			out.v.Floats = append(out.v.Floats, d)
-		case model.Integer:
-			d := in.v.Ints[b] - in.v.Ints[a]
-			if nonNegative && d < 0 {
-				return
-			}
-			out.v.Ints = append(out.v.Ints, d)
-		case model.Unsigned:
-			if nonNegative && in.v.Uints[b] < in.v.Uints[a] {
-				return
-			}
-			out.v.Uints = append(out.v.Uints, in.v.Uints[b]-in.v.Uints[a])
-		}
-		out.times = append(out.times, in.times[b])
-	})
-	return out
+			out.times = append(out.times, in.times[b])
+		})
+		return out, nil
+	}
 }
 
-func cumulativeSum(in *cells) *cells {
+func cumulativeSum(_ *callContext, in *cells) (*cells, error) {
 	out := &cells{times: in.times, v: column.Vector{Type: in.v.Type}}
 	switch in.v.Type {
 	case model.Float:
@@ -161,13 +159,14 @@ func cumulativeSum(in *cells) *cells {
 			out.v.Uints = append(out.v.Uints, s)
 		}
 	}
-	return out
+	return out, nil
 }
 
-func movingAverage(in *cells, n int) *cells {
+func movingAverage(x *callContext, in *cells) (*cells, error) {
+	n := intArg(x.call, 1)
 	out := &cells{v: column.Vector{Type: model.Float}}
-	if n < 1 || len(in.times) < n {
-		return out
+	if len(in.times) < n {
+		return out, nil
 	}
 	out.times = in.times[n-1:]
 	var st aggState
@@ -198,18 +197,18 @@ func movingAverage(in *cells, n int) *cells {
 			out.v.Floats = append(out.v.Floats, avg)
 		}
 	}
-	return out
+	return out, nil
 }
 
-func (l *level) elapsed(c *call, in *cells) *cells {
-	unit := unitOf(c, 1)
+func elapsed(x *callContext, in *cells) (*cells, error) {
+	unit := unitOf(x.call, 1)
 	out := &cells{v: column.Vector{Type: model.Integer}}
 	for i := 1; i < len(in.times); i++ {
 		d := in.times[i] - in.times[i-1]
 		out.times = append(out.times, in.times[i])
 		out.v.Ints = append(out.v.Ints, d/unit)
 	}
-	return out
+	return out, nil
 }
 
 func abs(x int64) int64 {

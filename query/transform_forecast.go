@@ -45,9 +45,19 @@ const (
 	hwSeason
 )
 
+// forecasts continue the windows of an aggregate. InfluxDB's error names elapsed.
+var forecasts = map[string]function{
+	"holt_winters": {check: forecastArguments, refused: refusedAs("elapsed"), gives: model.Float, series: func(x *callContext, in *cells) (*cells, error) {
+		return holtWinters(x, in, false)
+	}},
+	"holt_winters_with_fit": {check: forecastArguments, refused: refusedAs("elapsed"), gives: model.Float, series: func(x *callContext, in *cells) (*cells, error) {
+		return holtWinters(x, in, true)
+	}},
+}
+
 // holtWinters continues the windows of an aggregate.
-func (l *level) holtWinters(c *call, in *cells) (*cells, error) {
-	more, season := intArg(c, 1), intArg(c, 2)
+func holtWinters(x *callContext, in *cells, withFit bool) (*cells, error) {
+	more, season := intArg(x.call, 1), intArg(x.call, 2)
 	if season < 2 {
 		season = 0
 	}
@@ -56,7 +66,7 @@ func (l *level) holtWinters(c *call, in *cells) (*cells, error) {
 	if len(values) < 2 || len(values) < season {
 		return &cells{}, nil
 	}
-	every := l.win.Every
+	every := x.win.Every
 	n := abs(in.times[len(in.times)-1]-in.times[0])/every + 1
 	if n > maxForecast || int64(more) > maxForecast {
 		return nil, errTooManyWindows
@@ -64,10 +74,10 @@ func (l *level) holtWinters(c *call, in *cells) (*cells, error) {
 	// The simplex has a corner more than there are parameters, and a few beside.
 	// Of windows there are the values, the model's, and what is shown of them.
 	corners := int64(hwSeason+season) * int64(hwSeason+season+8)
-	if err := l.x.grow(8 * (corners + 4*(n+int64(more)))); err != nil {
+	if err := x.grow(8 * (corners + 4*(n+int64(more)))); err != nil {
 		return nil, err
 	}
-	f := &forecast{season: season, stop: &l.x.stop, y: slices.Repeat([]float64{math.NaN()}, int(n))}
+	f := &forecast{season: season, stop: x.stop, y: slices.Repeat([]float64{math.NaN()}, int(n))}
 	for i, t := range in.times {
 		// Of the values that distinct gives a window the first counts.
 		if y := &f.y[abs(t-in.times[0])/every]; math.IsNaN(*y) {
@@ -81,11 +91,11 @@ func (l *level) holtWinters(c *call, in *cells) (*cells, error) {
 	all := f.run(best, more)
 	out := &cells{v: column.Vector{Type: model.Float}}
 	first := len(f.y)
-	if c.fn == "holt_winters_with_fit" {
+	if withFit {
 		first = 0
 	}
 	step := every
-	if !l.asc {
+	if !x.asc {
 		step = -every
 	}
 	for i := first; i < len(all); i++ {

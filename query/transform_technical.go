@@ -1,7 +1,6 @@
 package query
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/influxdata/influxql"
@@ -18,32 +17,18 @@ type indicator interface {
 	warm() int
 }
 
-// technical computes the technical analysis functions: each point in, one
-// value out, but for those held back at the start and those that are infinite.
-func (l *level) technical(c *call, in *cells) (*cells, error) {
-	period := intArg(c, 1)
-	// A ring that is never filled need not be longer than what goes into it.
-	ring := min(period, len(in.times)+1)
-	hold, simple, smooth := -1, false, false
-	if len(c.expr.Args) > 2 {
-		hold = intArg(c, 2)
-	}
-	if len(c.expr.Args) > 3 {
-		if s, ok := c.expr.Args[3].(*influxql.StringLiteral); ok {
-			simple, smooth = s.Val == "simple", s.Val != "none"
-		}
-	}
-	var f indicator
-	switch c.fn {
-	case "exponential_moving_average":
-		f = newEMA(period, simple)
-	case "double_exponential_moving_average":
-		f = &multiEMA{e: emas(2, period, simple), combine: func(a []float64, _ bool) float64 { return 2*a[0] - a[1] }}
-	case "triple_exponential_moving_average":
-		f = &multiEMA{e: emas(3, period, simple), combine: func(a []float64, _ bool) float64 { return 3*a[0] - 3*a[1] + a[2] }}
-	case "triple_exponential_derivative":
+// indicators are the technical analysis functions.
+var indicators = map[string]function{
+	"exponential_moving_average": indicatorOf(commonLimits, func(o *indicatorArgs) indicator { return newEMA(o.period, o.simple) }),
+	"double_exponential_moving_average": indicatorOf(commonLimits, func(o *indicatorArgs) indicator {
+		return &multiEMA{e: emas(2, o.period, o.simple), combine: func(a []float64, _ bool) float64 { return 2*a[0] - a[1] }}
+	}),
+	"triple_exponential_moving_average": indicatorOf(commonLimits, func(o *indicatorArgs) indicator {
+		return &multiEMA{e: emas(3, o.period, o.simple), combine: func(a []float64, _ bool) float64 { return 3*a[0] - 3*a[1] + a[2] }}
+	}),
+	"triple_exponential_derivative": indicatorOf(indicatorLimits{4, 1, commonLimits.warmups}, func(o *indicatorArgs) indicator {
 		last := 0.0
-		f = &multiEMA{e: emas(3, period, simple), extra: 1, combine: func(a []float64, first bool) float64 {
+		return &multiEMA{e: emas(3, o.period, o.simple), extra: 1, combine: func(a []float64, first bool) float64 {
 			rate := (a[2]/last - 1) * 100
 			last = a[2]
 			if first {
@@ -51,36 +36,62 @@ func (l *level) technical(c *call, in *cells) (*cells, error) {
 			}
 			return rate
 		}}
-	case "relative_strength_index":
-		f = &strength{up: smoothed(period, simple), down: smoothed(period, simple), relative: true}
-	case "chande_momentum_oscillator":
-		if smooth {
-			f = &strength{up: smoothed(period, simple), down: smoothed(period, simple)}
-		} else {
-			f = &momentum{ring: make([]float64, ring)}
+	}),
+	"relative_strength_index": indicatorOf(commonLimits, func(o *indicatorArgs) indicator {
+		return &strength{up: smoothed(o.period, o.simple), down: smoothed(o.period, o.simple), relative: true}
+	}),
+	"chande_momentum_oscillator": indicatorOf(indicatorLimits{4, 0, "'none' " + commonLimits.warmups}, func(o *indicatorArgs) indicator {
+		if o.smooth {
+			return &strength{up: smoothed(o.period, o.simple), down: smoothed(o.period, o.simple)}
 		}
-	case "kaufmans_efficiency_ratio":
-		f = &efficiency{ring: make([]pricePoint, ring)}
-	case "kaufmans_adaptive_moving_average":
-		f = &adaptive{ratio: efficiency{ring: make([]pricePoint, ring)}}
-	default:
-		return nil, fmt.Errorf("unsupported function: %s()", c.fn)
-	}
-	if hold < 0 {
-		hold = f.warm()
-	}
-	o := operand{v: in.v}
-	out := &cells{v: column.Vector{Type: model.Float}}
-	for i, v := range o.floats() {
-		if l.x.stop.after(ring) { // some look at all of it
-			break
+		return &momentum{ring: make([]float64, o.ring)}
+	}),
+	"kaufmans_efficiency_ratio": indicatorOf(indicatorLimits{most: 3}, func(o *indicatorArgs) indicator { return &efficiency{ring: make([]pricePoint, o.ring)} }),
+	"kaufmans_adaptive_moving_average": indicatorOf(indicatorLimits{most: 3}, func(o *indicatorArgs) indicator {
+		return &adaptive{ratio: efficiency{ring: make([]pricePoint, o.ring)}}
+	}),
+}
+
+// indicatorArgs are the arguments of an indicator.
+type indicatorArgs struct {
+	period int
+	ring   int  // the period, but no more than there are values: a longer ring is never full
+	simple bool // until it is warm, the plain mean
+	smooth bool // a warm-up is named
+}
+
+// indicatorOf returns the function that runs an indicator: each point in, one
+// value out, except those held back at the start and those that are infinite.
+func indicatorOf(limits indicatorLimits, make func(*indicatorArgs) indicator) function {
+	return function{check: limits.check, gives: model.Float, looksBack: true, series: func(x *callContext, in *cells) (*cells, error) {
+		o := &indicatorArgs{period: intArg(x.call, 1)}
+		o.ring = min(o.period, len(in.times)+1)
+		hold := -1
+		if len(x.expr.Args) > 2 {
+			hold = intArg(x.call, 2)
 		}
-		if y := f.add(v); i >= hold && !math.IsInf(y, 0) {
-			out.times = append(out.times, in.times[i])
-			out.v.Floats = append(out.v.Floats, y)
+		if len(x.expr.Args) > 3 {
+			if s, ok := x.expr.Args[3].(*influxql.StringLiteral); ok {
+				o.simple, o.smooth = s.Val == "simple", s.Val != "none"
+			}
 		}
-	}
-	return out, nil
+		f := make(o)
+		if hold < 0 {
+			hold = f.warm()
+		}
+		values := operand{v: in.v}
+		out := &cells{v: column.Vector{Type: model.Float}}
+		for i, v := range values.floats() {
+			if x.stop.after(o.ring) { // some look at all of it
+				break
+			}
+			if y := f.add(v); i >= hold && !math.IsInf(y, 0) {
+				out.times = append(out.times, in.times[i])
+				out.v.Floats = append(out.v.Floats, y)
+			}
+		}
+		return out, nil
+	}}
 }
 
 // ema is an exponential moving average. Until it has seen period values its
