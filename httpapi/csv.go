@@ -19,21 +19,18 @@ import (
 type csvEncoder struct {
 	out       *output
 	times     timeFormat
-	kind      string // media type asked for
 	statement int
 	columns   []string // of the header in force, nil before the first
 	cells     []cell
 	row       []byte // "name,tags" of the series
 }
 
-func newCSVEncoder(out *output, unit int64, kind string) *csvEncoder {
+func newCSVEncoder(out *output, unit int64) *csvEncoder {
 	if unit == 0 {
 		unit = 1
 	}
-	return &csvEncoder{out: out, times: timeFormat{unit: unit}, kind: kind, statement: -1}
+	return &csvEncoder{out: out, times: timeFormat{unit: unit}, statement: -1}
 }
-
-func (e *csvEncoder) contentType() string { return e.kind }
 
 func (e *csvEncoder) result(r *result.Result) error {
 	for _, s := range r.Series {

@@ -11,6 +11,47 @@ import (
 	"tsdbd/query/result"
 )
 
+// format says how an answer is rendered.
+type format struct {
+	media   string // of the offers of negotiate
+	unit    int64  // nanoseconds per unit of times; 0: RFC 3339, as far as the format has it
+	chunked bool   // JSON: each result is a document
+	pretty  bool   // JSON: indented
+}
+
+// isCSV reports whether the format has no place for errors and messages of
+// single statements.
+func (f format) isCSV() bool { return f.media == mediaCSV || f.media == mediaTextCSV }
+
+// newEncoder returns the encoder of a format, which renders into out.
+func newEncoder(out *output, f format) encoder {
+	switch {
+	case f.isCSV():
+		return newCSVEncoder(out, f.unit)
+	case f.media == mediaMsgpack:
+		return newMsgpackEncoder(out, f.unit)
+	}
+	if f.pretty {
+		out.indent = new(indenter)
+	}
+	return newJSONEncoder(out, f.unit, f.chunked)
+}
+
+// errorBody returns an error as a whole answer.
+func errorBody(f format, message string) []byte {
+	switch {
+	case f.isCSV():
+		return appendErrorCSV(nil, message)
+	case f.media == mediaMsgpack:
+		return appendErrorMsgpack(nil, message)
+	}
+	body := appendErrorJSON(nil, message)
+	if f.pretty {
+		body = new(indenter).append(nil, body)
+	}
+	return body
+}
+
 // encoder renders results into an output. Results come in the order of their
 // statements; the parts of one statement follow each other.
 type encoder interface {
@@ -23,8 +64,6 @@ type encoder interface {
 	// fail drops what was not sent yet and makes the answer the error. It
 	// returns false if a part of the answer is already on its way.
 	fail(err error) bool
-	// contentType names the format.
-	contentType() string
 }
 
 // unsupportedValueError reports an infinity, which JSON cannot say.

@@ -136,20 +136,8 @@ func headerText(message string) string {
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, message := classify(err)
 	h := w.Header()
-	kind := negotiate(r.Header.Values("Accept"))
-	var body []byte
-	switch kind {
-	case mediaCSV, mediaTextCSV:
-		body = appendErrorCSV(nil, message)
-	case mediaMsgpack:
-		body = appendErrorMsgpack(nil, message)
-	default:
-		body = appendErrorJSON(nil, message)
-		if pretty(r) {
-			body = new(indenter).append(nil, body)
-		}
-	}
-	h.Set("Content-Type", kind)
+	f := format{media: negotiate(r.Header.Values("Accept")), pretty: pretty(r)}
+	h.Set("Content-Type", f.media)
 	if status != http.StatusUnauthorized {
 		h.Set(errorHeader, headerText(message))
 	}
@@ -157,5 +145,5 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("Retry-After", retryAfterSeconds)
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client is gone if this fails
+	_, _ = w.Write(errorBody(f, message)) // the client is gone if this fails
 }

@@ -17,11 +17,11 @@ type jsonEncoder struct {
 	times   timeFormat
 	chunked bool
 
-	opened    bool           // {"results":[ is out
-	statement int            // the result that is open, or -1
-	start     int            // offset in out.buf of the open result, -1 when it has left
-	sent      int64          // out.sent when start was set
-	anySeries bool           // the open result has a series
+	opened    bool          // {"results":[ is out
+	statement int           // the result that is open, or -1
+	start     int           // offset in out.buf of the open result, -1 when it has left
+	sent      int64         // out.sent when start was set
+	anySeries bool          // the open result has a series
 	series    *result.Series // the series whose values are still open
 	messages  []result.Message
 	cells     []cell
@@ -30,8 +30,6 @@ type jsonEncoder struct {
 func newJSONEncoder(out *output, unit int64, chunked bool) *jsonEncoder {
 	return &jsonEncoder{out: out, times: timeFormat{unit: unit}, chunked: chunked, statement: -1}
 }
-
-func (e *jsonEncoder) contentType() string { return "application/json" }
 
 func (e *jsonEncoder) result(r *result.Result) error {
 	if e.chunked {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/snappy"
+	"github.com/golang/snappy"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsdbd/model"
@@ -69,7 +69,7 @@ func TestLongTextsAreEncodedInPieces(t *testing.T) {
 		{"json", func(o *output) encoder { return newJSONEncoder(o, 1, false) }, readJSON},
 		{"chunked", func(o *output) encoder { return newJSONEncoder(o, 1, true) }, readJSON},
 		{"pretty", func(o *output) encoder { o.indent = new(indenter); return newJSONEncoder(o, 1, false) }, readJSON},
-		{"csv", func(o *output) encoder { return newCSVEncoder(o, 1, mediaCSV) }, func(t *testing.T, b []byte) (s, again []string) {
+		{"csv", func(o *output) encoder { return newCSVEncoder(o, 1) }, func(t *testing.T, b []byte) (s, again []string) {
 			rows, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
 			if err != nil {
 				t.Fatal(err)
@@ -133,7 +133,7 @@ func readJSON(t *testing.T, b []byte) (s, again []string) {
 func TestDocumentsAreCharged(t *testing.T) {
 	memory := query.NewMemory(8 << 20)
 	account := memory.Open(nil, nil)
-	out := &output{w: io.Discard, keep: true, limit: maxDocument, account: account}
+	out := &output{w: io.Discard, limit: maxDocument, opt: outputOptions{account: account}}
 	enc := newMsgpackEncoder(out, 1)
 	long := table("m", nil, []string{"time", "s"}, 0, ints(1), texts(strings.Repeat("x", 1<<20)))
 	long.Partial = true
@@ -152,7 +152,7 @@ func TestDocumentsAreCharged(t *testing.T) {
 	if memory.Used() != 0 {
 		t.Errorf("%d bytes are left", memory.Used())
 	}
-	out.limit, out.account, out.buf = 3<<20, nil, nil
+	out.limit, out.opt.account, out.buf = 3<<20, nil, nil
 	enc = newMsgpackEncoder(out, 1)
 	for err = nil; err == nil; {
 		err = enc.result(&result.Result{Series: []*result.Series{long}, Partial: true})
@@ -170,19 +170,20 @@ func TestRemoteReadIsCharged(t *testing.T) {
 		fits         bool
 	}{{0, 0, true}, {1, 1, true}, {3, 200, true}, {2, 5000, true}, {3, 100_000, false}} {
 		account := memory.Open(nil, nil)
-		a := promAnswer{output: output{keep: true, limit: maxDocument, account: account, buf: make([]byte, promHead)}}
+		out := &output{w: io.Discard, limit: maxDocument, opt: outputOptions{account: account}}
+		a := newReadResponse(out)
 		var err error
 		for i := range c.series {
 			for part := range 2 {
 				s := table("m", model.Tags{{Key: "h", Value: fmt.Sprint(i)}}, []string{"time", "value"}, 0, ints(make([]int64, c.rows)...), floats(make([]float64, c.rows)...))
 				s.Partial = part == 0
 				if err == nil {
-					err = a.add(&result.Result{Series: []*result.Series{s}})
+					err = a.result(&result.Result{Series: []*result.Series{s}})
 				}
 			}
 		}
-		if held := memory.Used(); c.rows > 1000 && held < int64(cap(a.buf)) {
-			t.Errorf("%d bytes are charged for a buffer of %d", held, cap(a.buf))
+		if held := memory.Used(); c.rows > 1000 && held < int64(cap(out.buf)) {
+			t.Errorf("%d bytes are charged for a buffer of %d", held, cap(out.buf))
 		}
 		account.Close()
 		if c.fits != (err == nil) || err != nil && !errors.Is(err, query.ErrMemory) {
@@ -245,13 +246,13 @@ func TestEncodingEndsWithTheQuery(t *testing.T) {
 	}{
 		{"json", func(o *output) encoder { return newJSONEncoder(o, 1, false) }},
 		{"chunked", func(o *output) encoder { return newJSONEncoder(o, 1, true) }},
-		{"csv", func(o *output) encoder { return newCSVEncoder(o, 1, mediaCSV) }},
+		{"csv", func(o *output) encoder { return newCSVEncoder(o, 1) }},
 		{"msgpack", func(o *output) encoder { return newMsgpackEncoder(o, 1) }},
 	} {
 		for _, after := range []int{0, 1, 3, 60} {
 			var sent bytes.Buffer
 			asked := 0
-			out := &output{w: &sent, limit: maxDocument, stopped: func() bool { asked++; return asked > after }}
+			out := &output{w: &sent, limit: maxDocument, opt: outputOptions{stopped: func() bool { asked++; return asked > after }}}
 			enc := c.make(out)
 			err := enc.result(&result.Result{Series: []*result.Series{table("m", nil, []string{"time", "v"}, 0, ints(make([]int64, rows)...), floats(make([]float64, rows)...))}})
 			if err != query.ErrStopped {

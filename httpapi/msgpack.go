@@ -24,9 +24,9 @@ type msgpackEncoder struct {
 	members   int // members of the open result's map
 	seriesAt  int // offset of the length of its series, 0 when there is none
 	nSeries   int
-	mapAt     int            // offset of the last series' map
+	mapAt     int           // offset of the last series' map
 	series    *result.Series // the series whose values may go on
-	rowsAt    int            // offset of the length of its values, 0 when it has none
+	rowsAt    int           // offset of the length of its values, 0 when it has none
 	nRows     int
 	messages  []result.Message
 	cells     []cell
@@ -36,8 +36,6 @@ func newMsgpackEncoder(out *output, unit int64) *msgpackEncoder {
 	out.keep = true
 	return &msgpackEncoder{out: out, times: timeFormat{unit: unit}, native: unit == 0, statement: -1}
 }
-
-func (e *msgpackEncoder) contentType() string { return "application/x-msgpack" }
 
 func (e *msgpackEncoder) result(r *result.Result) error {
 	if e.statement != r.StatementID {

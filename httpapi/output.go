@@ -24,28 +24,59 @@ const (
 	longRow  = 128 << 10
 )
 
+// outputOptions say how an answer is passed on. The zero value works.
+type outputOptions struct {
+	// account is charged for a document that is kept whole.
+	account *query.Account
+	// stopped reports whether the query has ended, so that encoding should. nil:
+	// it has not.
+	stopped func() bool
+	// outside runs what may wait for the client or for memory, see
+	// query.Turn.Outside. nil: it just runs.
+	outside func(func() error) error
+}
+
+// maxDocument bounds an answer that must be built as a whole.
+const maxDocument = 256 << 20
+
 // output gathers an answer and passes it on in large pieces. It belongs to
 // one request.
 type output struct {
 	w       io.Writer
+	opt     outputOptions
 	buf     []byte
-	sent    int64 // bytes passed on, before indentation
+	pooled  *[]byte // where buf is from
+	sent    int64   // bytes passed on, before indentation
 	indent  *indenter
 	scratch []byte // indented form of a piece of buf
 	keep    bool   // the format needs the whole document: never spill
 	limit   int    // with keep: the largest document
-
-	account *query.Account           // with keep: charged for buf
-	stopped func() bool              // whether the query has ended; nil: it has not
-	outside func(func() error) error // runs what may wait, see query.Turn.Outside; nil: just runs it
 }
 
 var errDocumentTooLarge = errors.New("answer is too large to be sent as one document, use chunked=true")
 
 var bufferPool = sync.Pool{New: func() any { b := make([]byte, 0, spillBytes); return &b }}
 
+// newOutput returns an output to w. The caller must call release.
+func newOutput(w io.Writer, opt outputOptions) *output {
+	pooled := bufferPool.Get().(*[]byte)
+	return &output{w: w, opt: opt, limit: maxDocument, buf: (*pooled)[:0], pooled: pooled}
+}
+
+// release gives the buffer back. It may be called again.
+func (o *output) release() {
+	if o.pooled != nil && cap(o.buf) <= 2*holdBytes {
+		*o.pooled = o.buf[:0]
+		bufferPool.Put(o.pooled)
+	}
+	o.buf, o.pooled = nil, nil
+}
+
+// anySent reports whether a part of the answer is on its way.
+func (o *output) anySent() bool { return o.sent > 0 }
+
 // ended reports whether the query has ended, so that encoding should.
-func (o *output) ended() bool { return o.stopped != nil && o.stopped() }
+func (o *output) ended() bool { return o.opt.stopped != nil && o.opt.stopped() }
 
 // spill passes the buffer on if it has grown past the threshold.
 func (o *output) spill() error {
@@ -64,18 +95,25 @@ func (o *output) flush() error {
 	b := o.buf
 	o.buf = o.buf[:0]
 	if o.indent == nil {
-		_, err := o.w.Write(b)
-		return err
+		return o.write(b)
 	}
 	for len(b) > 0 {
 		n := min(len(b), spillBytes)
 		o.scratch = o.indent.append(o.scratch[:0], b[:n])
-		if _, err := o.w.Write(o.scratch); err != nil {
+		if err := o.write(o.scratch); err != nil {
 			return err
 		}
 		b = b[n:]
 	}
 	return nil
+}
+
+// write passes on b. The client may take its time.
+func (o *output) write(b []byte) error {
+	return o.wait(func() error {
+		_, err := o.w.Write(b)
+		return err
+	})
 }
 
 // reserve makes room for n more bytes, so that appending a row seldom grows
@@ -91,10 +129,10 @@ func (o *output) reserve(n int) {
 
 // wait runs what may wait without the query's share of the cores.
 func (o *output) wait(f func() error) error {
-	if o.outside == nil {
+	if o.opt.outside == nil {
 		return f()
 	}
-	return o.outside(f)
+	return o.opt.outside(f)
 }
 
 // extend makes room for n more bytes of a document that is kept whole, once the
@@ -108,13 +146,13 @@ func (o *output) extend(n int) error {
 		return nil
 	}
 	grown := max(need, cap(o.buf)+cap(o.buf)/2, spillBytes)
-	if err := o.wait(func() error { return o.account.SetAnswer(int64(cap(o.buf) + grown)) }); err != nil {
+	if err := o.wait(func() error { return o.opt.account.SetAnswer(int64(cap(o.buf) + grown)) }); err != nil {
 		return err
 	}
 	b := make([]byte, len(o.buf), grown)
 	copy(b, o.buf)
 	o.buf = b
-	return o.account.SetAnswer(int64(grown))
+	return o.opt.account.SetAnswer(int64(grown))
 }
 
 // pieces cuts a text into pieces of at most longText bytes that do not cut

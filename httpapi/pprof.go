@@ -94,8 +94,9 @@ func (h *Handler) archive(ctx context.Context, out io.Writer, cpu, traced time.D
 		influxql.Statement
 	}{{"shards.txt", &influxql.ShowShardsStatement{}}, {"stats.txt", &influxql.ShowStatsStatement{}}, {"diagnostics.txt", &influxql.ShowDiagnosticsStatement{}}} {
 		if err := add(stmt.name, func(w io.Writer) error {
-			o := &output{w: w}
-			enc := newCSVEncoder(o, 0, mediaCSV)
+			o := newOutput(w, outputOptions{})
+			defer o.release()
+			enc := newEncoder(o, format{media: mediaCSV})
 			err := h.opt.Query.Execute(ctx, &influxql.Query{Statements: influxql.Statements{stmt.Statement}}, query.ExecuteOptions{User: user}, enc.result)
 			if err == nil {
 				err = enc.finish()

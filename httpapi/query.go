@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -41,9 +40,6 @@ const maxSubqueries = 100
 // defaultChunkSize is the number of rows in a chunk when the client gives none.
 const defaultChunkSize = 10_000
 
-// maxDocument bounds an answer that must be built as a whole (MessagePack).
-const maxDocument = 256 << 20
-
 // query answers /query.
 func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	regexes := h.opt.Memory.Open(nil, nil)
@@ -65,33 +61,18 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, done := h.follow(w, r, &req.options)
 	defer done()
-	out := &output{w: w, limit: maxDocument, account: req.options.Account}
-	if rw, ok := w.(*response); ok {
-		out.stopped = rw.client.ended
-	}
-	pooled := bufferPool.Get().(*[]byte)
-	out.buf = (*pooled)[:0]
-	defer func() {
-		if cap(out.buf) <= 2*holdBytes {
-			*pooled = out.buf[:0]
-			bufferPool.Put(pooled)
-		}
-	}()
-	enc := h.newEncoder(out, r, req)
-	w.Header().Set("Content-Type", enc.contentType())
-	turn := new(query.Turn)
-	req.options.Turn = turn
-	out.outside = func(f func() error) error { return turn.Outside(ctx, f) }
-	out.w = waitingWriter{w, out}
+	out := newOutput(w, outputTo(ctx, w, &req.options))
+	defer out.release()
+	enc := newEncoder(out, req.format)
+	w.Header().Set("Content-Type", req.format.media)
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
-	_, bare := enc.(*csvEncoder)
 	warn := warnings{header: w.Header()}
 	err = h.opt.Query.Execute(ctx, req.query, req.options, func(res *result.Result) error {
-		if bare {
-			warn.add(res, out.sent > 0)
+		if req.format.isCSV() {
+			warn.add(res, out.anySent())
 		}
 		done, more := false, false
-		if limit.left > 0 && !req.chunked {
+		if limit.left > 0 && !req.format.chunked {
 			res, done, more = limit.cut(res)
 		}
 		if err := enc.result(res); err != nil {
@@ -103,7 +84,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		if done {
 			return errRowLimit
 		}
-		if !req.chunked {
+		if !req.format.chunked {
 			return nil
 		}
 		if err := out.flush(); err != nil {
@@ -118,7 +99,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		h.queryFailed(w, r, enc, out, err)
 		return
 	}
-	if out.sent == 0 {
+	if !out.anySent() {
 		w.WriteHeader(http.StatusOK) // an empty document has a header too
 	}
 	_ = out.flush() // the client is gone if this fails
@@ -144,26 +125,23 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request, opt *query.Exec
 	}
 }
 
-// waitingWriter writes to a client, which may take its time, while other queries
-// work.
-type waitingWriter struct {
-	w   io.Writer
-	out *output
-}
-
-func (w waitingWriter) Write(b []byte) (n int, err error) {
-	err = w.out.wait(func() (err error) {
-		n, err = w.w.Write(b)
-		return err
-	})
-	return n, err
+// outputTo returns how the answer of a query goes to its client: other queries
+// work while the client takes its time.
+func outputTo(ctx context.Context, w http.ResponseWriter, opt *query.ExecuteOptions) outputOptions {
+	turn := new(query.Turn)
+	opt.Turn = turn
+	out := outputOptions{account: opt.Account, outside: func(f func() error) error { return turn.Outside(ctx, f) }}
+	if rw, ok := w.(*response); ok {
+		out.stopped = rw.client.ended
+	}
+	return out
 }
 
 // queryFailed ends an answer that could not be completed.
 func (h *Handler) queryFailed(w http.ResponseWriter, r *http.Request, enc encoder, out *output, err error) {
 	var infinite unsupportedValueError
 	switch {
-	case out.sent > 0:
+	case out.anySent():
 		// Too late to say anything: cut the connection, so that the client
 		// does not take the part for the whole.
 		panic(http.ErrAbortHandler)
@@ -213,8 +191,7 @@ type queryRequest struct {
 	text    string
 	query   *influxql.Query
 	options query.ExecuteOptions
-	chunked bool
-	unit    int64 // nanoseconds per time unit, 0 for RFC 3339
+	format  format
 }
 
 // readQuery reads the parameters from the URL and the form and parses the
@@ -224,6 +201,12 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *que
 		return nil, err
 	}
 	req := &queryRequest{text: strings.TrimSpace(r.FormValue("q"))}
+	req.format = format{media: negotiate(r.Header.Values("Accept")), chunked: r.FormValue("chunked") == "true", pretty: pretty(r)}
+	if req.format.chunked && req.format.media == mediaMsgpack {
+		// Its clients read one document, and python3-influxdb, which always asks
+		// for it, reads chunks as lines of JSON.
+		req.format.media = mediaJSON
+	}
 	if req.text == "" && r.MultipartForm != nil {
 		text, err := multipartQuery(r)
 		if err != nil {
@@ -236,16 +219,16 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *que
 	}
 	epoch := strings.TrimSpace(r.FormValue("epoch"))
 	if epoch != "" {
-		req.unit = epochUnit(epoch)
+		req.format.unit = epochUnit(epoch)
 	}
 	switch r.FormValue("time_format") {
 	case "":
 	case "epoch":
 		if epoch == "" {
-			req.unit = epochUnit("ns")
+			req.format.unit = epochUnit("ns")
 		}
 	case "rfc3339":
-		req.unit = 0
+		req.format.unit = 0
 	default:
 		return nil, errTimeFormat
 	}
@@ -272,7 +255,7 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *que
 		// together again as it streams out.
 		ChunkSize: defaultChunkSize,
 	}
-	if req.chunked = r.FormValue("chunked") == "true"; req.chunked {
+	if req.format.chunked {
 		if n, err := strconv.Atoi(r.FormValue("chunk_size")); err == nil && n > 0 {
 			req.options.ChunkSize = n
 		}
@@ -343,19 +326,3 @@ func (d depth) Visit(n influxql.Node) influxql.Visitor {
 
 // pretty reports whether the client wants JSON indented.
 func pretty(r *http.Request) bool { return r.URL.Query().Get("pretty") == "true" }
-
-// newEncoder returns the encoder of what the client accepts. Chunks are JSON
-// even if MessagePack was asked for: its clients read one document, and
-// python3-influxdb, which always asks for it, reads chunks as lines of JSON.
-func (h *Handler) newEncoder(out *output, r *http.Request, req *queryRequest) encoder {
-	switch kind := negotiate(r.Header.Values("Accept")); {
-	case kind == mediaCSV || kind == mediaTextCSV:
-		return newCSVEncoder(out, req.unit, kind)
-	case kind == mediaMsgpack && !req.chunked:
-		return newMsgpackEncoder(out, req.unit)
-	}
-	if pretty(r) {
-		out.indent = new(indenter)
-	}
-	return newJSONEncoder(out, req.unit, req.chunked)
-}

@@ -1,10 +1,12 @@
-package httpapi
+package prom
 
 import (
 	"errors"
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsdbd/model"
 )
 
 // The messages of Prometheus remote write 1.0 and remote read, as far as they
@@ -13,21 +15,16 @@ import (
 
 var errProtobuf = errors.New("proto: cannot parse invalid wire-format data")
 
-type promLabel struct{ name, value string }
-
-type promSample struct {
-	value float64
-	time  int64 // ms since the epoch
+// Sample is a value of a series at a time.
+type Sample struct {
+	Value float64
+	Time  int64 // ms since the epoch
 }
 
-type promMatcher struct {
-	kind        uint64 // 0 =, 1 !=, 2 =~, 3 !~
-	name, value string
-}
-
-type promQuery struct {
-	start, end int64 // ms since the epoch, both inclusive
-	matchers   []promMatcher
+// Query is one query of a ReadRequest.
+type Query struct {
+	Start, End int64 // ms since the epoch, both inclusive
+	Matchers   []Matcher
 }
 
 // eachMember calls f for each member of a message. Of num and data, the one
@@ -70,11 +67,11 @@ func eachMember(b []byte, f func(field protowire.Number, num uint64, data []byte
 	return nil
 }
 
-// eachSeries calls f for each time series of a WriteRequest. The slices are
-// used again for the next.
-func eachSeries(b []byte, f func(labels []promLabel, samples []promSample) error) error {
-	var labels []promLabel
-	var samples []promSample
+// EachSeries calls f for each time series of a WriteRequest. The labels are a
+// series' tags. The slices are used again for the next.
+func EachSeries(b []byte, f func(labels model.Tags, samples []Sample) error) error {
+	var labels model.Tags
+	var samples []Sample
 	return eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
 		if field != 1 || data == nil {
 			return nil // metadata
@@ -84,17 +81,17 @@ func eachSeries(b []byte, f func(labels []promLabel, samples []promSample) error
 			switch {
 			case data == nil:
 			case field == 1:
-				var l promLabel
-				l.name, l.value, err = promPair(data, 1)
+				var l model.Tag
+				l.Key, l.Value, err = pair(data, 1)
 				labels = append(labels, l)
 			case field == 2:
-				var s promSample
+				var s Sample
 				err = eachMember(data, func(field protowire.Number, num uint64, _ []byte) error {
 					switch field {
 					case 1:
-						s.value = math.Float64frombits(num)
+						s.Value = math.Float64frombits(num)
 					case 2:
-						s.time = int64(num)
+						s.Time = int64(num)
 					}
 					return nil
 				})
@@ -109,8 +106,8 @@ func eachSeries(b []byte, f func(labels []promLabel, samples []promSample) error
 	})
 }
 
-// promPair reads the two texts of a message, members first and first+1.
-func promPair(b []byte, first protowire.Number) (name, value string, err error) {
+// pair reads the two texts of a message, members first and first+1.
+func pair(b []byte, first protowire.Number) (name, value string, err error) {
 	err = eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
 		switch field {
 		case first:
@@ -123,31 +120,31 @@ func promPair(b []byte, first protowire.Number) (name, value string, err error) 
 	return name, value, err
 }
 
-// parseReadRequest reads the queries of a ReadRequest.
-func parseReadRequest(b []byte) (queries []promQuery, err error) {
+// ParseReadRequest reads the queries of a ReadRequest.
+func ParseReadRequest(b []byte) (queries []Query, err error) {
 	err = eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
 		if field != 1 || data == nil {
 			return nil
 		}
-		var q promQuery
+		var q Query
 		err := eachMember(data, func(field protowire.Number, num uint64, data []byte) (err error) {
 			switch field {
 			case 1:
-				q.start = int64(num)
+				q.Start = int64(num)
 			case 2:
-				q.end = int64(num)
+				q.End = int64(num)
 			case 3:
-				var m promMatcher
-				if m.name, m.value, err = promPair(data, 2); err != nil {
+				var m Matcher
+				if m.Name, m.Value, err = pair(data, 2); err != nil {
 					return err
 				}
 				err = eachMember(data, func(field protowire.Number, num uint64, _ []byte) error {
 					if field == 1 {
-						m.kind = num
+						m.Kind = MatchKind(num)
 					}
 					return nil
 				})
-				q.matchers = append(q.matchers, m)
+				q.Matchers = append(q.Matchers, m)
 			}
 			return err
 		})
@@ -157,24 +154,25 @@ func parseReadRequest(b []byte) (queries []promQuery, err error) {
 	return queries, err
 }
 
-// What a label takes at most beside its texts, and a sample in all.
+// MaxLabel is the largest size of a label in a message, without its texts, and
+// MaxSample the largest size of a sample.
 const (
-	maxPromLabel  = 3 * (1 + 5)
-	maxPromSample = 1 + 1 + 1 + 8 + 1 + 10
+	MaxLabel  = 3 * (1 + 5)
+	MaxSample = 1 + 1 + 1 + 8 + 1 + 10
 )
 
-// appendLabel appends a label as a member of a time series.
-func appendLabel(dst []byte, name, value string) []byte {
+// AppendLabel appends a label as a member of a time series.
+func AppendLabel(dst []byte, name, value string) []byte {
 	size := protowire.SizeTag(1) + protowire.SizeBytes(len(name)) + protowire.SizeTag(2) + protowire.SizeBytes(len(value))
 	dst = protowire.AppendVarint(protowire.AppendTag(dst, 1, protowire.BytesType), uint64(size))
 	dst = protowire.AppendString(protowire.AppendTag(dst, 1, protowire.BytesType), name)
 	return protowire.AppendString(protowire.AppendTag(dst, 2, protowire.BytesType), value)
 }
 
-// appendSample appends a sample as a member of a time series.
-func appendSample(dst []byte, s promSample) []byte {
-	size := protowire.SizeTag(1) + protowire.SizeFixed64() + protowire.SizeTag(2) + protowire.SizeVarint(uint64(s.time))
+// AppendSample appends a sample as a member of a time series.
+func AppendSample(dst []byte, s Sample) []byte {
+	size := protowire.SizeTag(1) + protowire.SizeFixed64() + protowire.SizeTag(2) + protowire.SizeVarint(uint64(s.Time))
 	dst = protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.BytesType), uint64(size))
-	dst = protowire.AppendFixed64(protowire.AppendTag(dst, 1, protowire.Fixed64Type), math.Float64bits(s.value))
-	return protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.VarintType), uint64(s.time))
+	dst = protowire.AppendFixed64(protowire.AppendTag(dst, 1, protowire.Fixed64Type), math.Float64bits(s.Value))
+	return protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.VarintType), uint64(s.Time))
 }

@@ -1,4 +1,4 @@
-package httpapi
+package prom
 
 import (
 	"math"
@@ -6,16 +6,17 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"tsdbd/model"
 	"tsdbd/model/point"
 )
 
 // FuzzPrometheusMessages holds that no bytes make the readers of remote write
 // and read panic, and that what they accept stays within the message.
 func FuzzPrometheusMessages(f *testing.F) {
-	series := appendLabel(nil, "__name__", "up")
-	series = appendLabel(series, "job", "node")
-	series = appendSample(series, promSample{1.5, 1000})
-	series = appendSample(series, promSample{math.Inf(1), -1})
+	series := AppendLabel(nil, "__name__", "up")
+	series = AppendLabel(series, "job", "node")
+	series = AppendSample(series, Sample{1.5, 1000})
+	series = AppendSample(series, Sample{math.Inf(1), -1})
 	f.Add(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), series))
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Add([]byte{0x0b, 0x0b, 0x0c})
@@ -23,22 +24,22 @@ func FuzzPrometheusMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		table := point.NewTable(1)
 		batch := &point.Batch{}
-		p := promBatch{rows: point.NewBuilder(table, batch)}
+		p := Rows{Builder: point.NewBuilder(table, batch)}
 		samples := 0
-		err := eachSeries(b, func(l []promLabel, s []promSample) error {
+		err := EachSeries(b, func(l model.Tags, s []Sample) error {
 			samples += len(s)
-			return p.add(l, s)
+			return p.Add(l, s)
 		})
-		if err == nil && len(batch.Rows)+p.refused > samples {
-			t.Errorf("%d rows and %d refused of %d samples", len(batch.Rows), p.refused, samples)
+		if err == nil && len(batch.Rows)+p.Refused > samples {
+			t.Errorf("%d rows and %d refused of %d samples", len(batch.Rows), p.Refused, samples)
 		}
 		if len(batch.Values) != len(batch.Rows) || samples > len(b) {
 			t.Errorf("%d samples of %d bytes, %d rows, %d values", samples, len(b), len(batch.Rows), len(batch.Values))
 		}
-		queries, err := parseReadRequest(b)
+		queries, err := ParseReadRequest(b)
 		if err == nil {
 			for i := range queries {
-				_, _ = queries[i].statement("db", "") // any error, no panic
+				_, _ = queries[i].Statement("db", "") // any error, no panic
 			}
 		}
 	})

@@ -1,0 +1,156 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/golang/snappy"
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model/point"
+	"tsdbd/prom"
+	"tsdbd/query"
+	"tsdbd/query/result"
+)
+
+// promWrite answers /api/v1/prom/write, remote write 1.0.
+func (h *Handler) promWrite(w http.ResponseWriter, r *http.Request) {
+	db := r.URL.Query().Get("db")
+	if db == "" {
+		writeError(w, r, errDatabaseRequired)
+		return
+	}
+	h.write(w, r, target{db: db, rp: r.URL.Query().Get("rp"), parse: h.parseSamples})
+}
+
+// parseSamples reads a WriteRequest into a batch.
+func (h *Handler) parseSamples(w http.ResponseWriter, r *http.Request, t *target, table *point.Table, s *parseState) (parsed, error) {
+	var err error
+	if s.body, err = h.readSnappy(w, r); err != nil {
+		return parsed{}, err
+	}
+	rows := prom.Rows{Builder: point.NewBuilder(table, &s.batch)}
+	if err := prom.EachSeries(s.body.Bytes(), rows.Add); err != nil {
+		return parsed{}, badRequest(err.Error())
+	}
+	return parsed{dropped: rows.Refused, reason: rows.Reason}, nil
+}
+
+// promRead answers /api/v1/prom/read, remote read with samples: one query, over
+// the float field that holds the samples.
+func (h *Handler) promRead(w http.ResponseWriter, r *http.Request) {
+	opt := query.ExecuteOptions{ChunkSize: defaultChunkSize, User: userName(r)}
+	ctx, done := h.follow(w, r, &opt)
+	defer done()
+	out := newOutput(w, outputTo(ctx, w, &opt))
+	defer out.release()
+	message, err := h.readSamples(ctx, w, r, out, opt)
+	if err == nil {
+		// Until it is compressed, the message is held twice.
+		err = opt.Account.SetAnswer(int64(cap(message) + snappy.MaxEncodedLen(len(message))))
+	}
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-protobuf")
+	if rw, ok := w.(*response); ok {
+		rw.compress = false // it is already
+	}
+	w.Header().Set("Content-Encoding", "snappy")
+	packed := snappy.Encode(nil, message)
+	out.release()
+	_ = opt.Account.SetAnswer(int64(cap(packed))) // less than before
+	_, _ = w.Write(packed)                        // the client is gone if this fails
+}
+
+// readSamples runs the query of a ReadRequest and returns the ReadResponse,
+// which belongs to out.
+func (h *Handler) readSamples(ctx context.Context, w http.ResponseWriter, r *http.Request, out *output, opt query.ExecuteOptions) ([]byte, error) {
+	db, rp := r.URL.Query().Get("db"), r.URL.Query().Get("rp")
+	if db == "" {
+		return nil, errDatabaseRequired
+	}
+	if err := h.authorizeRead(r, db); err != nil {
+		return nil, err
+	}
+	h.watchers.count(r, false)
+	if _, err := h.opt.Writer.RetentionPolicy(db, rp); err != nil {
+		return nil, databaseError(err, db)
+	}
+	message, err := h.readSnappy(w, r)
+	if err != nil {
+		return nil, err
+	}
+	queries, err := prom.ParseReadRequest(message.Bytes())
+	message.release()
+	if err != nil {
+		return nil, badRequest(err.Error())
+	}
+	if len(queries) != 1 {
+		return nil, badRequest("Prometheus read endpoint currently only supports one query at a time")
+	}
+	stmt, err := queries[0].Statement(db, rp)
+	if err != nil {
+		return nil, badRequest(err.Error())
+	}
+	opt.Database, opt.RetentionPolicy = db, rp
+	answer := newReadResponse(out)
+	warn := warnings{header: w.Header()}
+	err = h.opt.Query.Execute(ctx, &influxql.Query{Statements: influxql.Statements{stmt}}, opt, func(res *result.Result) error {
+		warn.add(res, false)
+		return answer.result(res)
+	})
+	if errors.Is(err, errDocumentTooLarge) {
+		err = badRequest("answer is too large, ask for a shorter range or fewer series")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.finish()
+}
+
+// readSnappy reads a body in snappy's block format. The limits of bodies hold
+// for what comes and for what it decompresses to.
+func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, error) {
+	if strings.Contains(r.Header.Get("Content-Type"), "io.prometheus.write.v2") {
+		return nil, &apiError{http.StatusUnsupportedMediaType, "remote write 2.0 is not supported, send 1.0"}
+	}
+	packed, err := h.readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	defer packed.release()
+	n, err := snappy.DecodedLen(packed.Bytes())
+	if errors.Is(err, snappy.ErrTooLarge) { // for an int, which the bound of bodies may be larger than
+		return nil, errEntityTooLarge
+	}
+	if err != nil {
+		return nil, errSnappy
+	}
+	if limit := h.limits.Load().MaxBodySize; limit > 0 && int64(n) > limit {
+		return nil, errEntityTooLarge
+	}
+	// A length that so few bytes cannot decompress to is a lie that would cost
+	// memory: an element of three bytes makes 64 at most.
+	if n/64 > packed.Len() {
+		return nil, errSnappy
+	}
+	out := bodies.Get().(*body)
+	out.Reset()
+	out.budget = &h.bodies
+	if err := out.charge(n); err != nil {
+		out.release()
+		return nil, err
+	}
+	out.Grow(n)
+	plain, err := snappy.Decode(out.AvailableBuffer()[:n], packed.Bytes())
+	if err != nil {
+		out.release()
+		return nil, errSnappy
+	}
+	_, _ = out.Write(plain) // in place
+	return out, nil
+}
