@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -57,13 +56,7 @@ func (h *Handler) tsdbStatus(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, err)
 		return
 	}
-	body, err := json.Marshal(map[string]any{"status": "success", "data": status})
-	if err != nil {
-		writeError(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", mediaJSON)
-	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
+	writeJSON(w, http.StatusOK, map[string]any{"status": "success", "data": status})
 }
 
 func (h *Handler) readTSDBStatus(r *http.Request) (*tsdbStatus, error) {

@@ -4,6 +4,7 @@ import (
 	"crypto/fips140"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/pprof"
 	"os"
@@ -197,20 +198,11 @@ func (h *Handler) debugRequests(w http.ResponseWriter, r *http.Request) {
 	}
 	seen := h.watchers.remove(watch)
 	w.Header().Set("Content-Type", mediaJSON)
-	names := make([]string, 0, len(seen))
-	for name := range seen {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	b := []byte("{")
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendJSONString(append(b, '\n'), name)
-		b = appendInt(append(b, `: {"writes":`...), seen[name].writes)
-		b = appendInt(append(b, `,"queries":`...), seen[name].queries)
-		b = append(b, '}')
+	b, comma := []byte("{"), ""
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		key, _ := json.Marshal(name) // a text always encodes
+		b = fmt.Appendf(b, `%s%s%s: {"writes":%d,"queries":%d}`, comma, "\n", key, seen[name].writes, seen[name].queries)
+		comma = ","
 	}
 	_, _ = w.Write(append(b, "\n}\n"...)) // the client is gone if this fails
 }

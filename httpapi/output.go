@@ -57,14 +57,14 @@ var errDocumentTooLarge = errors.New("answer is too large to be sent as one docu
 
 var bufferPool = sync.Pool{New: func() any { b := make([]byte, 0, spillBytes); return &b }}
 
-// newOutput returns an output to w. The caller must call release.
+// newOutput returns an output to w. The caller must call free.
 func newOutput(w io.Writer, opt outputOptions) *output {
 	pooled := bufferPool.Get().(*[]byte)
 	return &output{w: w, opt: opt, limit: maxDocument, buf: (*pooled)[:0], pooled: pooled}
 }
 
-// release gives the buffer back. It may be called again.
-func (o *output) release() {
+// free gives the buffer back. It may be called again.
+func (o *output) free() {
 	if o.pooled != nil && cap(o.buf) <= 2*holdBytes {
 		*o.pooled = o.buf[:0]
 		bufferPool.Put(o.pooled)

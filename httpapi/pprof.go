@@ -95,7 +95,7 @@ func (h *Handler) archive(ctx context.Context, out io.Writer, cpu, traced time.D
 	}{{"shards.txt", &influxql.ShowShardsStatement{}}, {"stats.txt", &influxql.ShowStatsStatement{}}, {"diagnostics.txt", &influxql.ShowDiagnosticsStatement{}}} {
 		if err := add(stmt.name, func(w io.Writer) error {
 			o := newOutput(w, outputOptions{})
-			defer o.release()
+			defer o.free()
 			enc := newEncoder(o, format{media: mediaCSV})
 			err := h.opt.Query.Execute(ctx, &influxql.Query{Statements: influxql.Statements{stmt.Statement}}, query.ExecuteOptions{User: user}, enc.result)
 			if err == nil {

@@ -45,7 +45,7 @@ func (h *Handler) promRead(w http.ResponseWriter, r *http.Request) {
 	ctx, done := h.follow(w, r, &opt)
 	defer done()
 	out := newOutput(w, outputTo(ctx, w, &opt))
-	defer out.release()
+	defer out.free()
 	message, err := h.readSamples(ctx, w, r, out, opt)
 	if err == nil {
 		// Until it is compressed, the message is held twice.
@@ -61,7 +61,7 @@ func (h *Handler) promRead(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Encoding", "snappy")
 	packed := snappy.Encode(nil, message)
-	out.release()
+	out.free()
 	_ = opt.Account.SetAnswer(int64(cap(packed))) // less than before
 	_, _ = w.Write(packed)                        // the client is gone if this fails
 }

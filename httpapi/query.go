@@ -62,7 +62,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	ctx, done := h.follow(w, r, &req.options)
 	defer done()
 	out := newOutput(w, outputTo(ctx, w, &req.options))
-	defer out.release()
+	defer out.free()
 	enc := newEncoder(out, req.format)
 	w.Header().Set("Content-Type", req.format.media)
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}

@@ -9,9 +9,7 @@ func (h *Handler) ping(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	w.Header().Set("Content-Type", mediaJSON)
-	b := appendJSONString([]byte(`{"version":`), InfluxVersion)
-	_, _ = w.Write(append(b, "}\n"...))
+	writeJSON(w, http.StatusOK, map[string]string{"version": InfluxVersion})
 }
 
 // health tells in the v2 form whether the server can do its work.
@@ -29,10 +27,5 @@ func (h *Handler) health(w http.ResponseWriter, _ *http.Request) {
 			status, state = http.StatusServiceUnavailable, "fail"
 		}
 	}
-	w.Header().Set("Content-Type", mediaJSON)
-	w.WriteHeader(status)
-	b := appendJSONString([]byte(`{"checks":[],"message":`), message)
-	b = appendJSONString(append(b, `,"name":"influxdb","status":`...), state)
-	b = appendJSONString(append(b, `,"version":`...), InfluxVersion)
-	_, _ = w.Write(append(b, "}\n"...))
+	writeJSON(w, status, map[string]any{"checks": []string{}, "message": message, "name": "influxdb", "status": state, "version": InfluxVersion})
 }
