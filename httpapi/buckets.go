@@ -13,6 +13,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/httpapi/encode"
 	"tsdbd/meta"
 	"tsdbd/query"
 	"tsdbd/query/result"
@@ -325,7 +326,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	if err != nil {
 		panic(err) // our own types always encode
 	}
-	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Type", encode.MediaJSON)
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // the client is gone if this fails
 }

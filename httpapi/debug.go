@@ -16,6 +16,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/httpapi/encode"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query"
@@ -79,7 +80,7 @@ func (h *Handler) debugVars(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, err)
 		return
 	}
-	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Type", encode.MediaJSON)
 	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
 }
 
@@ -197,7 +198,7 @@ func (h *Handler) debugRequests(w http.ResponseWriter, r *http.Request) {
 	case <-h.ctx.Done():
 	}
 	seen := h.watchers.remove(watch)
-	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Type", encode.MediaJSON)
 	b, comma := []byte("{"), ""
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		key, _ := json.Marshal(name) // a text always encodes

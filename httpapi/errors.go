@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"tsdbd/httpapi/encode"
 	"tsdbd/meta"
 )
 
@@ -136,8 +137,8 @@ func headerText(message string) string {
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, message := classify(err)
 	h := w.Header()
-	f := format{media: negotiate(r.Header.Values("Accept")), pretty: pretty(r)}
-	h.Set("Content-Type", f.media)
+	f := encode.Format{Media: encode.Negotiate(r.Header.Values("Accept")), Pretty: pretty(r)}
+	h.Set("Content-Type", f.Media)
 	if status != http.StatusUnauthorized {
 		h.Set(errorHeader, headerText(message))
 	}
@@ -145,5 +146,5 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("Retry-After", retryAfterSeconds)
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(errorBody(f, message)) // the client is gone if this fails
+	_, _ = w.Write(encode.Error(f, message)) // the client is gone if this fails
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tsdbd/httpapi/encode"
 )
 
 // Handler serves the API.
@@ -153,7 +155,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		writeError(w, r, err)
 		return
 	}
-	w.compress = rt.gzip && acceptsGzip(r.Header.Values("Accept-Encoding"))
+	w.compress = rt.gzip && encode.AcceptsGzip(r.Header.Values("Accept-Encoding"))
 	serve(w, r)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/influxdata/influxql"
 	"github.com/klauspost/compress/gzip"
 
+	"tsdbd/httpapi/encode"
 	"tsdbd/query"
 )
 
@@ -94,15 +95,15 @@ func (h *Handler) archive(ctx context.Context, out io.Writer, cpu, traced time.D
 		influxql.Statement
 	}{{"shards.txt", &influxql.ShowShardsStatement{}}, {"stats.txt", &influxql.ShowStatsStatement{}}, {"diagnostics.txt", &influxql.ShowDiagnosticsStatement{}}} {
 		if err := add(stmt.name, func(w io.Writer) error {
-			o := newOutput(w, outputOptions{})
-			defer o.free()
-			enc := newEncoder(o, format{media: mediaCSV})
-			err := h.opt.Query.Execute(ctx, &influxql.Query{Statements: influxql.Statements{stmt.Statement}}, query.ExecuteOptions{User: user}, enc.result)
+			o := encode.NewOutput(w, encode.Options{})
+			defer o.Free()
+			enc := encode.New(o, encode.Format{Media: encode.MediaCSV})
+			err := h.opt.Query.Execute(ctx, &influxql.Query{Statements: influxql.Statements{stmt.Statement}}, query.ExecuteOptions{User: user}, enc.Result)
 			if err == nil {
-				err = enc.finish()
+				err = enc.Finish()
 			}
 			if err == nil {
-				err = o.flush()
+				err = o.Flush()
 			}
 			return err
 		}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/golang/snappy"
 	"github.com/influxdata/influxql"
 
+	"tsdbd/httpapi/encode"
 	"tsdbd/model/point"
 	"tsdbd/prom"
 	"tsdbd/query"
@@ -44,8 +45,8 @@ func (h *Handler) promRead(w http.ResponseWriter, r *http.Request) {
 	opt := query.ExecuteOptions{ChunkSize: defaultChunkSize, User: userName(r)}
 	ctx, done := h.follow(w, r, &opt)
 	defer done()
-	out := newOutput(w, outputTo(ctx, w, &opt))
-	defer out.free()
+	out := encode.NewOutput(w, outputTo(ctx, w, &opt))
+	defer out.Free()
 	message, err := h.readSamples(ctx, w, r, out, opt)
 	if err == nil {
 		// Until it is compressed, the message is held twice.
@@ -61,14 +62,14 @@ func (h *Handler) promRead(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Encoding", "snappy")
 	packed := snappy.Encode(nil, message)
-	out.free()
+	out.Free()
 	_ = opt.Account.SetAnswer(int64(cap(packed))) // less than before
 	_, _ = w.Write(packed)                        // the client is gone if this fails
 }
 
 // readSamples runs the query of a ReadRequest and returns the ReadResponse,
 // which belongs to out.
-func (h *Handler) readSamples(ctx context.Context, w http.ResponseWriter, r *http.Request, out *output, opt query.ExecuteOptions) ([]byte, error) {
+func (h *Handler) readSamples(ctx context.Context, w http.ResponseWriter, r *http.Request, out *encode.Output, opt query.ExecuteOptions) ([]byte, error) {
 	db, rp := r.URL.Query().Get("db"), r.URL.Query().Get("rp")
 	if db == "" {
 		return nil, errDatabaseRequired
@@ -97,19 +98,19 @@ func (h *Handler) readSamples(ctx context.Context, w http.ResponseWriter, r *htt
 		return nil, badRequest(err.Error())
 	}
 	opt.Database, opt.RetentionPolicy = db, rp
-	answer := newReadResponse(out)
+	answer := encode.NewReadResponse(out)
 	warn := warnings{header: w.Header()}
 	err = h.opt.Query.Execute(ctx, &influxql.Query{Statements: influxql.Statements{stmt}}, opt, func(res *result.Result) error {
 		warn.add(res, false)
-		return answer.result(res)
+		return answer.Result(res)
 	})
-	if errors.Is(err, errDocumentTooLarge) {
+	if errors.Is(err, encode.ErrTooLarge) {
 		err = badRequest("answer is too large, ask for a shorter range or fewer series")
 	}
 	if err != nil {
 		return nil, err
 	}
-	return answer.finish()
+	return answer.Finish()
 }
 
 // readSnappy reads a body in snappy's block format. The limits of bodies hold

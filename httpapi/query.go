@@ -9,6 +9,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/httpapi/encode"
 	"tsdbd/query"
 	"tsdbd/query/result"
 )
@@ -61,48 +62,48 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, done := h.follow(w, r, &req.options)
 	defer done()
-	out := newOutput(w, outputTo(ctx, w, &req.options))
-	defer out.free()
-	enc := newEncoder(out, req.format)
-	w.Header().Set("Content-Type", req.format.media)
+	out := encode.NewOutput(w, outputTo(ctx, w, &req.options))
+	defer out.Free()
+	enc := encode.New(out, req.format)
+	w.Header().Set("Content-Type", req.format.Media)
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
 	warn := warnings{header: w.Header()}
 	err = h.opt.Query.Execute(ctx, req.query, req.options, func(res *result.Result) error {
-		if req.format.isCSV() {
-			warn.add(res, out.anySent())
+		if req.format.IsCSV() {
+			warn.add(res, out.AnySent())
 		}
 		done, more := false, false
-		if limit.left > 0 && !req.format.chunked {
+		if limit.left > 0 && !req.format.Chunked {
 			res, done, more = limit.cut(res)
 		}
-		if err := enc.result(res); err != nil {
+		if err := enc.Result(res); err != nil {
 			return err
 		}
 		if more {
-			enc.truncate()
+			enc.Truncate()
 		}
 		if done {
 			return errRowLimit
 		}
-		if !req.format.chunked {
+		if !req.format.Chunked {
 			return nil
 		}
-		if err := out.flush(); err != nil {
+		if err := out.Flush(); err != nil {
 			return err
 		}
-		return out.wait(http.NewResponseController(w).Flush)
+		return out.Wait(http.NewResponseController(w).Flush)
 	})
 	if err == nil || err == errRowLimit {
-		err = enc.finish()
+		err = enc.Finish()
 	}
 	if err != nil {
 		h.queryFailed(w, r, enc, out, err)
 		return
 	}
-	if !out.anySent() {
+	if !out.AnySent() {
 		w.WriteHeader(http.StatusOK) // an empty document has a header too
 	}
-	_ = out.flush() // the client is gone if this fails
+	_ = out.Flush() // the client is gone if this fails
 }
 
 // follow makes the end of a query also end what it writes to its client, and a
@@ -127,28 +128,28 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request, opt *query.Exec
 
 // outputTo returns how the answer of a query goes to its client: other queries
 // work while the client takes its time.
-func outputTo(ctx context.Context, w http.ResponseWriter, opt *query.ExecuteOptions) outputOptions {
+func outputTo(ctx context.Context, w http.ResponseWriter, opt *query.ExecuteOptions) encode.Options {
 	turn := new(query.Turn)
 	opt.Turn = turn
-	out := outputOptions{account: opt.Account, outside: func(f func() error) error { return turn.Outside(ctx, f) }}
+	out := encode.Options{Account: opt.Account, Outside: func(f func() error) error { return turn.Outside(ctx, f) }}
 	if rw, ok := w.(*response); ok {
-		out.stopped = rw.client.ended
+		out.Stopped = rw.client.ended
 	}
 	return out
 }
 
 // queryFailed ends an answer that could not be completed.
-func (h *Handler) queryFailed(w http.ResponseWriter, r *http.Request, enc encoder, out *output, err error) {
-	var infinite unsupportedValueError
+func (h *Handler) queryFailed(w http.ResponseWriter, r *http.Request, enc encode.Encoder, out *encode.Output, err error) {
+	var infinite encode.UnsupportedValueError
 	switch {
-	case out.anySent():
+	case out.AnySent():
 		// Too late to say anything: cut the connection, so that the client
 		// does not take the part for the whole.
 		panic(http.ErrAbortHandler)
-	case errors.As(err, &infinite), errors.Is(err, errDocumentTooLarge), errors.Is(err, query.ErrMemory):
+	case errors.As(err, &infinite), errors.Is(err, encode.ErrTooLarge), errors.Is(err, query.ErrMemory):
 		// A 200, as 1.x answers what it cannot encode.
-		enc.fail(err)
-		_ = out.flush() // the client is gone if this fails
+		enc.Fail(err)
+		_ = out.Flush() // the client is gone if this fails
 	default:
 		writeError(w, r, err)
 	}
@@ -191,7 +192,7 @@ type queryRequest struct {
 	text    string
 	query   *influxql.Query
 	options query.ExecuteOptions
-	format  format
+	format  encode.Format
 }
 
 // readQuery reads the parameters from the URL and the form and parses the
@@ -201,11 +202,11 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *que
 		return nil, err
 	}
 	req := &queryRequest{text: strings.TrimSpace(r.FormValue("q"))}
-	req.format = format{media: negotiate(r.Header.Values("Accept")), chunked: r.FormValue("chunked") == "true", pretty: pretty(r)}
-	if req.format.chunked && req.format.media == mediaMsgpack {
+	req.format = encode.Format{Media: encode.Negotiate(r.Header.Values("Accept")), Chunked: r.FormValue("chunked") == "true", Pretty: pretty(r)}
+	if req.format.Chunked && req.format.Media == encode.MediaMsgpack {
 		// Its clients read one document, and python3-influxdb, which always asks
 		// for it, reads chunks as lines of JSON.
-		req.format.media = mediaJSON
+		req.format.Media = encode.MediaJSON
 	}
 	if req.text == "" && r.MultipartForm != nil {
 		text, err := multipartQuery(r)
@@ -219,16 +220,16 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *que
 	}
 	epoch := strings.TrimSpace(r.FormValue("epoch"))
 	if epoch != "" {
-		req.format.unit = epochUnit(epoch)
+		req.format.Unit = encode.EpochUnit(epoch)
 	}
 	switch r.FormValue("time_format") {
 	case "":
 	case "epoch":
 		if epoch == "" {
-			req.format.unit = epochUnit("ns")
+			req.format.Unit = encode.EpochUnit("ns")
 		}
 	case "rfc3339":
-		req.format.unit = 0
+		req.format.Unit = 0
 	default:
 		return nil, errTimeFormat
 	}
@@ -255,7 +256,7 @@ func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *que
 		// together again as it streams out.
 		ChunkSize: defaultChunkSize,
 	}
-	if req.format.chunked {
+	if req.format.Chunked {
 		if n, err := strconv.Atoi(r.FormValue("chunk_size")); err == nil && n > 0 {
 			req.options.ChunkSize = n
 		}

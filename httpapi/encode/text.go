@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import "unicode/utf8"
 

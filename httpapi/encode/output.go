@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"errors"
@@ -24,26 +24,26 @@ const (
 	longRow  = 128 << 10
 )
 
-// outputOptions say how an answer is passed on. The zero value works.
-type outputOptions struct {
+// Options say how an answer is passed on. The zero value works.
+type Options struct {
 	// account is charged for a document that is kept whole.
-	account *query.Account
+	Account *query.Account
 	// stopped reports whether the query has ended, so that encoding should. nil:
 	// it has not.
-	stopped func() bool
+	Stopped func() bool
 	// outside runs what may wait for the client or for memory, see
 	// query.Turn.Outside. nil: it just runs.
-	outside func(func() error) error
+	Outside func(func() error) error
 }
 
 // maxDocument bounds an answer that must be built as a whole.
 const maxDocument = 256 << 20
 
-// output gathers an answer and passes it on in large pieces. It belongs to
+// Output gathers an answer and passes it on in large pieces. It belongs to
 // one request.
-type output struct {
+type Output struct {
 	w       io.Writer
-	opt     outputOptions
+	opt     Options
 	buf     []byte
 	pooled  *[]byte // where buf is from
 	sent    int64   // bytes passed on, before indentation
@@ -53,18 +53,18 @@ type output struct {
 	limit   int    // with keep: the largest document
 }
 
-var errDocumentTooLarge = errors.New("answer is too large to be sent as one document, use chunked=true")
+var ErrTooLarge = errors.New("answer is too large to be sent as one document, use chunked=true")
 
 var bufferPool = sync.Pool{New: func() any { b := make([]byte, 0, spillBytes); return &b }}
 
-// newOutput returns an output to w. The caller must call free.
-func newOutput(w io.Writer, opt outputOptions) *output {
+// NewOutput returns an output to w. The caller must call free.
+func NewOutput(w io.Writer, opt Options) *Output {
 	pooled := bufferPool.Get().(*[]byte)
-	return &output{w: w, opt: opt, limit: maxDocument, buf: (*pooled)[:0], pooled: pooled}
+	return &Output{w: w, opt: opt, limit: maxDocument, buf: (*pooled)[:0], pooled: pooled}
 }
 
-// free gives the buffer back. It may be called again.
-func (o *output) free() {
+// Free gives the buffer back. It may be called again.
+func (o *Output) Free() {
 	if o.pooled != nil && cap(o.buf) <= 2*holdBytes {
 		*o.pooled = o.buf[:0]
 		bufferPool.Put(o.pooled)
@@ -72,22 +72,22 @@ func (o *output) free() {
 	o.buf, o.pooled = nil, nil
 }
 
-// anySent reports whether a part of the answer is on its way.
-func (o *output) anySent() bool { return o.sent > 0 }
+// AnySent reports whether a part of the answer is on its way.
+func (o *Output) AnySent() bool { return o.sent > 0 }
 
 // ended reports whether the query has ended, so that encoding should.
-func (o *output) ended() bool { return o.opt.stopped != nil && o.opt.stopped() }
+func (o *Output) ended() bool { return o.opt.Stopped != nil && o.opt.Stopped() }
 
 // spill passes the buffer on if it has grown past the threshold.
-func (o *output) spill() error {
+func (o *Output) spill() error {
 	if o.keep || len(o.buf) < spillBytes || (o.sent == 0 && len(o.buf) < holdBytes) {
 		return nil
 	}
-	return o.flush()
+	return o.Flush()
 }
 
-// flush passes on what is buffered.
-func (o *output) flush() error {
+// Flush passes on what is buffered.
+func (o *Output) Flush() error {
 	if len(o.buf) == 0 {
 		return nil
 	}
@@ -109,8 +109,8 @@ func (o *output) flush() error {
 }
 
 // write passes on b. The client may take its time.
-func (o *output) write(b []byte) error {
-	return o.wait(func() error {
+func (o *Output) write(b []byte) error {
+	return o.Wait(func() error {
 		_, err := o.w.Write(b)
 		return err
 	})
@@ -118,7 +118,7 @@ func (o *output) write(b []byte) error {
 
 // reserve makes room for n more bytes, so that appending a row seldom grows
 // the buffer.
-func (o *output) reserve(n int) {
+func (o *Output) reserve(n int) {
 	if cap(o.buf)-len(o.buf) >= n {
 		return
 	}
@@ -127,32 +127,32 @@ func (o *output) reserve(n int) {
 	o.buf = b
 }
 
-// wait runs what may wait without the query's share of the cores.
-func (o *output) wait(f func() error) error {
-	if o.opt.outside == nil {
+// Wait runs what may wait without the query's share of the cores.
+func (o *Output) Wait(f func() error) error {
+	if o.opt.Outside == nil {
 		return f()
 	}
-	return o.opt.outside(f)
+	return o.opt.Outside(f)
 }
 
 // extend makes room for n more bytes of a document that is kept whole, once the
 // account has been charged for them.
-func (o *output) extend(n int) error {
+func (o *Output) extend(n int) error {
 	need := len(o.buf) + n
 	if need > o.limit {
-		return errDocumentTooLarge
+		return ErrTooLarge
 	}
 	if need <= cap(o.buf) {
 		return nil
 	}
 	grown := max(need, cap(o.buf)+cap(o.buf)/2, spillBytes)
-	if err := o.wait(func() error { return o.opt.account.SetAnswer(int64(cap(o.buf) + grown)) }); err != nil {
+	if err := o.Wait(func() error { return o.opt.Account.SetAnswer(int64(cap(o.buf) + grown)) }); err != nil {
 		return err
 	}
 	b := make([]byte, len(o.buf), grown)
 	copy(b, o.buf)
 	o.buf = b
-	return o.opt.account.SetAnswer(int64(grown))
+	return o.opt.Account.SetAnswer(int64(grown))
 }
 
 // pieces cuts a text into pieces of at most longText bytes that do not cut

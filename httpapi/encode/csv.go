@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"math"
@@ -17,7 +17,7 @@ import (
 // each change of columns, times always as integers. Errors and messages of single
 // statements have no place in it, as in InfluxDB; they go by warnings.
 type csvEncoder struct {
-	out       *output
+	out       *Output
 	times     timeFormat
 	statement int
 	columns   []string // of the header in force, nil before the first
@@ -25,14 +25,14 @@ type csvEncoder struct {
 	row       []byte // "name,tags" of the series
 }
 
-func newCSVEncoder(out *output, unit int64) *csvEncoder {
+func newCSVEncoder(out *Output, unit int64) *csvEncoder {
 	if unit == 0 {
 		unit = 1
 	}
 	return &csvEncoder{out: out, times: timeFormat{unit: unit}, statement: -1}
 }
 
-func (e *csvEncoder) result(r *result.Result) error {
+func (e *csvEncoder) Result(r *result.Result) error {
 	for _, s := range r.Series {
 		if r.StatementID != e.statement || !slices.Equal(e.columns, s.Columns) {
 			e.header(s.Columns)
@@ -45,8 +45,8 @@ func (e *csvEncoder) result(r *result.Result) error {
 	return nil
 }
 
-// truncate has nothing to write: the format has no place for it.
-func (e *csvEncoder) truncate() {}
+// Truncate has nothing to write: the format has no place for it.
+func (e *csvEncoder) Truncate() {}
 
 func (e *csvEncoder) header(columns []string) {
 	b := e.out.buf
@@ -158,9 +158,9 @@ func (e *csvEncoder) appendRow(i int) error {
 	return e.out.spill()
 }
 
-func (e *csvEncoder) finish() error { return nil }
+func (e *csvEncoder) Finish() error { return nil }
 
-func (e *csvEncoder) fail(err error) bool {
+func (e *csvEncoder) Fail(err error) bool {
 	if e.out.sent > 0 {
 		return false
 	}

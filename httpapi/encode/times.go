@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"strconv"
@@ -17,9 +17,9 @@ type timeFormat struct {
 	ready    bool
 }
 
-// epochUnit returns the nanoseconds per unit of an epoch parameter. A value
+// EpochUnit returns the nanoseconds per unit of an epoch parameter. A value
 // that is not known means nanoseconds, as clients rely on.
-func epochUnit(epoch string) int64 {
+func EpochUnit(epoch string) int64 {
 	switch epoch {
 	case "u":
 		return 1e3

@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"fmt"
@@ -11,65 +11,65 @@ import (
 	"tsdbd/query/result"
 )
 
-// format says how an answer is rendered.
-type format struct {
-	media   string // of the offers of negotiate
-	unit    int64  // nanoseconds per unit of times; 0: RFC 3339, as far as the format has it
-	chunked bool   // JSON: each result is a document
-	pretty  bool   // JSON: indented
+// Format says how an answer is rendered.
+type Format struct {
+	Media   string // of the offers of negotiate
+	Unit    int64  // nanoseconds per unit of times; 0: RFC 3339, as far as the format has it
+	Chunked bool   // JSON: each result is a document
+	Pretty  bool   // JSON: indented
 }
 
-// isCSV reports whether the format has no place for errors and messages of
+// IsCSV reports whether the format has no place for errors and messages of
 // single statements.
-func (f format) isCSV() bool { return f.media == mediaCSV || f.media == mediaTextCSV }
+func (f Format) IsCSV() bool { return f.Media == MediaCSV || f.Media == mediaTextCSV }
 
-// newEncoder returns the encoder of a format, which renders into out.
-func newEncoder(out *output, f format) encoder {
+// New returns the encoder of a format, which renders into out.
+func New(out *Output, f Format) Encoder {
 	switch {
-	case f.isCSV():
-		return newCSVEncoder(out, f.unit)
-	case f.media == mediaMsgpack:
-		return newMsgpackEncoder(out, f.unit)
+	case f.IsCSV():
+		return newCSVEncoder(out, f.Unit)
+	case f.Media == MediaMsgpack:
+		return newMsgpackEncoder(out, f.Unit)
 	}
-	if f.pretty {
+	if f.Pretty {
 		out.indent = new(indenter)
 	}
-	return newJSONEncoder(out, f.unit, f.chunked)
+	return newJSONEncoder(out, f.Unit, f.Chunked)
 }
 
-// errorBody returns an error as a whole answer.
-func errorBody(f format, message string) []byte {
+// Error returns an error as a whole answer.
+func Error(f Format, message string) []byte {
 	switch {
-	case f.isCSV():
+	case f.IsCSV():
 		return appendErrorCSV(nil, message)
-	case f.media == mediaMsgpack:
+	case f.Media == MediaMsgpack:
 		return appendErrorMsgpack(nil, message)
 	}
 	body := appendErrorJSON(nil, message)
-	if f.pretty {
+	if f.Pretty {
 		body = new(indenter).append(nil, body)
 	}
 	return body
 }
 
-// encoder renders results into an output. Results come in the order of their
+// Encoder renders results into an output. Results come in the order of their
 // statements; the parts of one statement follow each other.
-type encoder interface {
+type Encoder interface {
 	// result adds a result. In chunked answers each result is a document.
-	result(r *result.Result) error
+	Result(r *result.Result) error
 	// truncate marks the last series, which goes on, as cut short.
-	truncate()
+	Truncate()
 	// finish completes the answer.
-	finish() error
+	Finish() error
 	// fail drops what was not sent yet and makes the answer the error. It
 	// returns false if a part of the answer is already on its way.
-	fail(err error) bool
+	Fail(err error) bool
 }
 
-// unsupportedValueError reports an infinity, which JSON cannot say.
-type unsupportedValueError float64
+// UnsupportedValueError reports an infinity, which JSON cannot say.
+type UnsupportedValueError float64
 
-func (e unsupportedValueError) Error() string {
+func (e UnsupportedValueError) Error() string {
 	return fmt.Sprintf("json: unsupported value: %v", math.Inf(int(math.Copysign(1, float64(e)))))
 }
 

@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"math"
@@ -13,25 +13,25 @@ const rowsPerSpill = 512
 // jsonEncoder streams the 1.x JSON form. The order of keys is part of the
 // contract: Grafana's parser wants name, tags and columns before values.
 type jsonEncoder struct {
-	out     *output
+	out     *Output
 	times   timeFormat
 	chunked bool
 
-	opened    bool          // {"results":[ is out
-	statement int           // the result that is open, or -1
-	start     int           // offset in out.buf of the open result, -1 when it has left
-	sent      int64         // out.sent when start was set
-	anySeries bool          // the open result has a series
+	opened    bool           // {"results":[ is out
+	statement int            // the result that is open, or -1
+	start     int            // offset in out.buf of the open result, -1 when it has left
+	sent      int64          // out.sent when start was set
+	anySeries bool           // the open result has a series
 	series    *result.Series // the series whose values are still open
 	messages  []result.Message
 	cells     []cell
 }
 
-func newJSONEncoder(out *output, unit int64, chunked bool) *jsonEncoder {
+func newJSONEncoder(out *Output, unit int64, chunked bool) *jsonEncoder {
 	return &jsonEncoder{out: out, times: timeFormat{unit: unit}, chunked: chunked, statement: -1}
 }
 
-func (e *jsonEncoder) result(r *result.Result) error {
+func (e *jsonEncoder) Result(r *result.Result) error {
 	if e.chunked {
 		return e.document(r)
 	}
@@ -64,7 +64,7 @@ func (e *jsonEncoder) document(r *result.Result) error {
 		e.messages = append(e.messages, r.Messages...)
 		for _, s := range r.Series {
 			err := e.rows(s)
-			if _, infinite := err.(unsupportedValueError); infinite && e.out.sent == sent {
+			if _, infinite := err.(UnsupportedValueError); infinite && e.out.sent == sent {
 				// The document becomes an error, the answer goes on.
 				e.out.buf = appendErrorJSON(e.out.buf[:begin], err.Error())
 				e.reset()
@@ -238,7 +238,7 @@ func (e *jsonEncoder) values(s *result.Series, goesOn bool) error {
 		b, next, bad := appendRows(e.out.buf, e.cells, &e.times, lo, hi)
 		e.out.buf = b
 		if bad != 0 {
-			return unsupportedValueError(bad)
+			return UnsupportedValueError(bad)
 		}
 		if next == lo {
 			if err := e.long(lo); err != nil {
@@ -284,7 +284,7 @@ func (e *jsonEncoder) long(row int) error {
 		at := len(e.out.buf)
 		b, _, bad := appendRows(e.out.buf, e.cells[j:j+1], &e.times, row, row+1)
 		if bad != 0 {
-			return unsupportedValueError(bad)
+			return UnsupportedValueError(bad)
 		}
 		e.out.buf = append(b[:at], b[at+1:len(b)-2]...) // without the row's brackets and comma
 	}
@@ -365,9 +365,9 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 	return b, hi, 0
 }
 
-func (e *jsonEncoder) truncate() { e.closeSeries(true) }
+func (e *jsonEncoder) Truncate() { e.closeSeries(true) }
 
-func (e *jsonEncoder) finish() error {
+func (e *jsonEncoder) Finish() error {
 	if e.chunked {
 		return nil
 	}
@@ -380,7 +380,7 @@ func (e *jsonEncoder) finish() error {
 	return nil
 }
 
-func (e *jsonEncoder) fail(err error) bool {
+func (e *jsonEncoder) Fail(err error) bool {
 	if e.out.sent > 0 {
 		return false
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"encoding/binary"
@@ -13,7 +13,7 @@ import (
 // are filled in at its end; output.extend bounds it. Without an epoch, times
 // are extensions of type 5 (seconds and nanoseconds), as 1.x clients know.
 type msgpackEncoder struct {
-	out    *output
+	out    *Output
 	times  timeFormat
 	native bool // times as extensions
 
@@ -24,20 +24,20 @@ type msgpackEncoder struct {
 	members   int // members of the open result's map
 	seriesAt  int // offset of the length of its series, 0 when there is none
 	nSeries   int
-	mapAt     int           // offset of the last series' map
+	mapAt     int            // offset of the last series' map
 	series    *result.Series // the series whose values may go on
-	rowsAt    int           // offset of the length of its values, 0 when it has none
+	rowsAt    int            // offset of the length of its values, 0 when it has none
 	nRows     int
 	messages  []result.Message
 	cells     []cell
 }
 
-func newMsgpackEncoder(out *output, unit int64) *msgpackEncoder {
+func newMsgpackEncoder(out *Output, unit int64) *msgpackEncoder {
 	out.keep = true
 	return &msgpackEncoder{out: out, times: timeFormat{unit: unit}, native: unit == 0, statement: -1}
 }
 
-func (e *msgpackEncoder) result(r *result.Result) error {
+func (e *msgpackEncoder) Result(r *result.Result) error {
 	if e.statement != r.StatementID {
 		e.closeResult()
 		e.openResult(r.StatementID)
@@ -156,9 +156,9 @@ func (e *msgpackEncoder) rows(s *result.Series) error {
 // maxMsgpackCell is the largest size of a cell without the bytes of its text.
 const maxMsgpackCell = 15
 
-// truncate adds a member to the map of the last series, whose values are
+// Truncate adds a member to the map of the last series, whose values are
 // complete now.
-func (e *msgpackEncoder) truncate() {
+func (e *msgpackEncoder) Truncate() {
 	if e.series == nil {
 		return
 	}
@@ -251,7 +251,7 @@ func (e *msgpackEncoder) appendRow(b []byte, i int) []byte {
 	return b
 }
 
-func (e *msgpackEncoder) finish() error {
+func (e *msgpackEncoder) Finish() error {
 	if e.results == 0 {
 		e.out.buf = append(e.out.buf, 0x80)
 		return nil
@@ -261,7 +261,7 @@ func (e *msgpackEncoder) finish() error {
 	return nil
 }
 
-func (e *msgpackEncoder) fail(err error) bool {
+func (e *msgpackEncoder) Fail(err error) bool {
 	if e.out.sent > 0 {
 		return false
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"slices"
@@ -8,19 +8,19 @@ import (
 
 // The media types of answers.
 const (
-	mediaJSON    = "application/json"
-	mediaCSV     = "application/csv"
+	MediaJSON    = "application/json"
+	MediaCSV     = "application/csv"
 	mediaTextCSV = "text/csv"
-	mediaMsgpack = "application/x-msgpack"
+	MediaMsgpack = "application/x-msgpack"
 )
 
 // offers are the media types in the order a wildcard chooses them.
-var offers = []string{mediaJSON, mediaCSV, mediaTextCSV, mediaMsgpack}
+var offers = []string{MediaJSON, MediaCSV, mediaTextCSV, MediaMsgpack}
 
-// negotiate chooses the media type of an answer by the Accept headers: the
+// Negotiate chooses the media type of an answer by the Accept headers: the
 // entry with the highest q that matches an offer, the first of equals, JSON if
 // none does.
-func negotiate(accept []string) string {
+func Negotiate(accept []string) string {
 	type entry struct {
 		media string
 		q     float64
@@ -59,11 +59,11 @@ func negotiate(accept []string) string {
 			}
 		}
 	}
-	return mediaJSON
+	return MediaJSON
 }
 
-// acceptsGzip reports whether the client takes gzip.
-func acceptsGzip(header []string) bool {
+// AcceptsGzip reports whether the client takes gzip.
+func AcceptsGzip(header []string) bool {
 	for _, line := range header {
 		for part := range strings.SplitSeq(line, ",") {
 			coding, params, _ := strings.Cut(part, ";")

@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"bytes"
@@ -115,7 +115,7 @@ func TestTimeUnitsDivideTowardZero(t *testing.T) {
 		{"d", 5, "5"},
 		{"x", 5, "5"},
 	} {
-		f := timeFormat{unit: epochUnit(c.epoch)}
+		f := timeFormat{unit: EpochUnit(c.epoch)}
 		if got := string(f.append(nil, c.ns)); got != c.want {
 			t.Errorf("epoch %s of %d = %s, want %s", c.epoch, c.ns, got, c.want)
 		}
@@ -181,26 +181,26 @@ func sampleResults() []*result.Result {
 	}
 }
 
-func encode(t *testing.T, results []*result.Result, make func(*output) encoder) string {
+func encode(t *testing.T, results []*result.Result, make func(*Output) Encoder) string {
 	t.Helper()
 	var b bytes.Buffer
-	out := &output{w: &b, limit: 1 << 20}
+	out := &Output{w: &b, limit: 1 << 20}
 	enc := make(out)
 	for _, r := range results {
-		if err := enc.result(r); err != nil {
-			if !enc.fail(err) {
+		if err := enc.Result(r); err != nil {
+			if !enc.Fail(err) {
 				t.Fatalf("result: %v", err)
 			}
-			if err := out.flush(); err != nil {
+			if err := out.Flush(); err != nil {
 				t.Fatal(err)
 			}
 			return b.String()
 		}
 	}
-	if err := enc.finish(); err != nil {
+	if err := enc.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.flush(); err != nil {
+	if err := out.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -216,14 +216,14 @@ const sampleJSON = `{"results":[{"statement_id":0,"series":[{"name":"fx","tags":
 	`{"statement_id":3}]}` + "\n"
 
 func TestJSONOfEverything(t *testing.T) {
-	got := encode(t, sampleResults(), func(o *output) encoder { return newJSONEncoder(o, 1, false) })
+	got := encode(t, sampleResults(), func(o *Output) Encoder { return newJSONEncoder(o, 1, false) })
 	if got != sampleJSON {
 		t.Errorf("got\n%s\nwant\n%s", got, sampleJSON)
 	}
 }
 
 func TestPrettyJSONIsIndentedByFour(t *testing.T) {
-	got := encode(t, sampleResults(), func(o *output) encoder {
+	got := encode(t, sampleResults(), func(o *Output) Encoder {
 		o.indent = new(indenter)
 		return newJSONEncoder(o, 1, false)
 	})
@@ -253,7 +253,7 @@ func TestIndenterMayBeCutAnywhere(t *testing.T) {
 }
 
 func TestNoStatementIsAnEmptyObject(t *testing.T) {
-	if got := encode(t, nil, func(o *output) encoder { return newJSONEncoder(o, 0, false) }); got != "{}\n" {
+	if got := encode(t, nil, func(o *Output) Encoder { return newJSONEncoder(o, 0, false) }); got != "{}\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -270,12 +270,12 @@ func parts(partial bool) []*result.Result {
 }
 
 func TestPartsOfASeriesBecomeOneUnlessChunked(t *testing.T) {
-	got := encode(t, parts(true), func(o *output) encoder { return newJSONEncoder(o, 1, false) })
+	got := encode(t, parts(true), func(o *Output) Encoder { return newJSONEncoder(o, 1, false) })
 	want := `{"results":[{"statement_id":0,"series":[{"name":"m","columns":["time","v"],"values":[[1,1],[2,2],[3,3]]}]}]}` + "\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	got = encode(t, parts(true), func(o *output) encoder { return newJSONEncoder(o, 1, true) })
+	got = encode(t, parts(true), func(o *Output) Encoder { return newJSONEncoder(o, 1, true) })
 	want = `{"results":[{"statement_id":0,"series":[{"name":"m","columns":["time","v"],"values":[[1,1],[2,2]],"partial":true}],"partial":true}]}` + "\n" +
 		`{"results":[{"statement_id":0,"series":[{"name":"m","columns":["time","v"],"values":[[3,3]]}]}]}` + "\n"
 	if got != want {
@@ -285,7 +285,7 @@ func TestPartsOfASeriesBecomeOneUnlessChunked(t *testing.T) {
 
 func TestAFailedStatementTakesItsRowsBack(t *testing.T) {
 	results := append(parts(true)[:1], &result.Result{StatementID: 0, Err: io.ErrUnexpectedEOF}, &result.Result{StatementID: 1, Err: io.EOF})
-	got := encode(t, results, func(o *output) encoder { return newJSONEncoder(o, 1, false) })
+	got := encode(t, results, func(o *Output) Encoder { return newJSONEncoder(o, 1, false) })
 	want := `{"results":[{"statement_id":0,"error":"unexpected EOF"},{"statement_id":1,"error":"EOF"}]}` + "\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -294,33 +294,33 @@ func TestAFailedStatementTakesItsRowsBack(t *testing.T) {
 
 func TestAStatementThatFailsAfterItsRowsLeftKeepsThem(t *testing.T) {
 	var b bytes.Buffer
-	out := &output{w: &b}
+	out := &Output{w: &b}
 	enc := newJSONEncoder(out, 1, false)
 	for i, r := range append(parts(true), &result.Result{StatementID: 0, Err: io.EOF}) {
-		if err := enc.result(r); err != nil {
+		if err := enc.Result(r); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			if err := out.flush(); err != nil {
+			if err := out.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := errors.Join(enc.finish(), out.flush()); err != nil {
+	if err := errors.Join(enc.Finish(), out.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"results":[{"statement_id":0,"series":[{"name":"m","columns":["time","v"],"values":[[1,1],[2,2],[3,3]]}],"error":"EOF"}]}` + "\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
-	if enc.fail(io.EOF) {
+	if enc.Fail(io.EOF) {
 		t.Error("fail says that nothing was sent")
 	}
 }
 
 func TestNaNIsNullAndInfinityFailsTheAnswer(t *testing.T) {
 	nan := []*result.Result{{Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(math.NaN(), 1))}}}
-	if got := encode(t, nan, func(o *output) encoder { return newJSONEncoder(o, 1, false) }); !strings.Contains(got, `[[null],[1]]`) {
+	if got := encode(t, nan, func(o *Output) Encoder { return newJSONEncoder(o, 1, false) }); !strings.Contains(got, `[[null],[1]]`) {
 		t.Errorf("NaN: %s", got)
 	}
 	for f, text := range map[float64]string{math.Inf(1): "+Inf", math.Inf(-1): "-Inf"} {
@@ -329,11 +329,11 @@ func TestNaNIsNullAndInfinityFailsTheAnswer(t *testing.T) {
 			{StatementID: 1, Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(1, f))}},
 		}
 		want := `{"error":"json: unsupported value: ` + text + `"}` + "\n"
-		if got := encode(t, inf, func(o *output) encoder { return newJSONEncoder(o, 1, false) }); got != want {
+		if got := encode(t, inf, func(o *Output) Encoder { return newJSONEncoder(o, 1, false) }); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		// In a chunked answer the document fails, the others stand.
-		got := encode(t, inf, func(o *output) encoder { return newJSONEncoder(o, 1, true) })
+		got := encode(t, inf, func(o *Output) Encoder { return newJSONEncoder(o, 1, true) })
 		if !strings.HasSuffix(got, want) || !strings.Contains(got, `"name":"a"`) {
 			t.Errorf("chunked: %s", got)
 		}
@@ -347,15 +347,15 @@ func TestLargeAnswersAreSpilled(t *testing.T) {
 		v[i] = float64(i) + 0.25
 	}
 	var b bytes.Buffer
-	out := &output{w: &b}
+	out := &Output{w: &b}
 	enc := newJSONEncoder(out, 1, false)
-	if err := enc.result(&result.Result{Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(v...))}}); err != nil {
+	if err := enc.Result(&result.Result{Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(v...))}}); err != nil {
 		t.Fatal(err)
 	}
 	if out.sent == 0 || cap(out.buf) > 4*holdBytes {
 		t.Errorf("sent %d, buffer %d: not streamed", out.sent, cap(out.buf))
 	}
-	if err := errors.Join(enc.finish(), out.flush()); err != nil {
+	if err := errors.Join(enc.Finish(), out.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	var doc struct {
@@ -377,7 +377,7 @@ func TestCSV(t *testing.T) {
 		table("a", nil, []string{"time", "v"}, 0, ints(1), floats(1e21)),
 		table("b", nil, []string{"time", "w"}, 0, ints(2), withNulls(floats(0), 0)),
 	}})
-	got := encode(t, results, func(o *output) encoder { return newCSVEncoder(o, 0) })
+	got := encode(t, results, func(o *Output) Encoder { return newCSVEncoder(o, 0) })
 	want := "name,tags,time,b,f,i,s,u,none\n" +
 		"fx,\"h=a,b\",-1000000000,,-0.000001,,a<b>&c é,0,\n" +
 		"fx,\"h=a,b\",1500000000000000000,true,1.5,3,\"q\"\"q\",1,\n" +

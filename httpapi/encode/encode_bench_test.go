@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"io"
@@ -24,16 +24,16 @@ func BenchmarkJSON(b *testing.B) {
 	}{{"rfc3339/2-decimals", 0, two}, {"rfc3339/17-digits", 0, full}, {"epoch-ns/2-decimals", 1, two}, {"epoch-ms/2-decimals", 1e6, two}} {
 		b.Run(c.name, func(b *testing.B) {
 			res := &result.Result{Series: []*result.Series{table("m", nil, []string{"time", "mean"}, 0, ints(times...), floats(c.v...))}}
-			out := &output{w: io.Discard, buf: make([]byte, 0, 2<<20)}
+			out := &Output{w: io.Discard, buf: make([]byte, 0, 2<<20)}
 			enc := newJSONEncoder(out, c.unit, true)
 			b.ReportAllocs()
 			n := int64(0)
 			for b.Loop() {
-				if err := enc.result(res); err != nil {
+				if err := enc.Result(res); err != nil {
 					b.Fatal(err)
 				}
 				n += int64(len(out.buf))
-				if err := out.flush(); err != nil {
+				if err := out.Flush(); err != nil {
 					b.Fatal(err)
 				}
 			}

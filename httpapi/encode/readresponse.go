@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"errors"
@@ -19,20 +19,20 @@ const headRoom = 16
 // whole. The lengths of messages stand before them, so each is written behind
 // room for its head.
 type readResponse struct {
-	out    *output
+	out    *Output
 	series int // where the open TimeSeries begins, 0: there is none
 	last   *result.Series
 	failed error
 }
 
-func newReadResponse(out *output) *readResponse {
+func NewReadResponse(out *Output) *readResponse {
 	out.keep = true
 	out.buf = append(out.buf, make([]byte, headRoom)...)
 	return &readResponse{out: out}
 }
 
-// result adds a result of two columns, the time and the value.
-func (a *readResponse) result(res *result.Result) error {
+// Result adds a result of two columns, the time and the value.
+func (a *readResponse) Result(res *result.Result) error {
 	if res.Err != nil {
 		a.failed = errors.Join(a.failed, res.Err)
 		return nil
@@ -96,8 +96,8 @@ func (a *readResponse) close() {
 	a.series = 0
 }
 
-// finish returns the message, which belongs to the output.
-func (a *readResponse) finish() ([]byte, error) {
+// Finish returns the message, which belongs to the output.
+func (a *readResponse) Finish() ([]byte, error) {
 	if a.failed != nil {
 		return nil, a.failed
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package encode
 
 import (
 	"bytes"
@@ -63,13 +63,13 @@ func TestLongTextsAreEncodedInPieces(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		make func(*output) encoder
+		make func(*Output) Encoder
 		read func(t *testing.T, b []byte) (s, again []string)
 	}{
-		{"json", func(o *output) encoder { return newJSONEncoder(o, 1, false) }, readJSON},
-		{"chunked", func(o *output) encoder { return newJSONEncoder(o, 1, true) }, readJSON},
-		{"pretty", func(o *output) encoder { o.indent = new(indenter); return newJSONEncoder(o, 1, false) }, readJSON},
-		{"csv", func(o *output) encoder { return newCSVEncoder(o, 1) }, func(t *testing.T, b []byte) (s, again []string) {
+		{"json", func(o *Output) Encoder { return newJSONEncoder(o, 1, false) }, readJSON},
+		{"chunked", func(o *Output) Encoder { return newJSONEncoder(o, 1, true) }, readJSON},
+		{"pretty", func(o *Output) Encoder { o.indent = new(indenter); return newJSONEncoder(o, 1, false) }, readJSON},
+		{"csv", func(o *Output) Encoder { return newCSVEncoder(o, 1) }, func(t *testing.T, b []byte) (s, again []string) {
 			rows, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
 			if err != nil {
 				t.Fatal(err)
@@ -85,12 +85,12 @@ func TestLongTextsAreEncodedInPieces(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := new(meter)
-			out := &output{w: m}
+			out := &Output{w: m}
 			enc := c.make(out)
-			if err := errors.Join(enc.result(result()), enc.finish()); err != nil {
+			if err := errors.Join(enc.Result(result()), enc.Finish()); err != nil {
 				t.Fatal(err)
 			}
-			if err := out.flush(); err != nil {
+			if err := out.Flush(); err != nil {
 				t.Fatal(err)
 			}
 			if m.largest > bound || cap(out.buf) > 2*bound || cap(out.scratch) > 2*bound {
@@ -133,14 +133,14 @@ func readJSON(t *testing.T, b []byte) (s, again []string) {
 func TestDocumentsAreCharged(t *testing.T) {
 	memory := query.NewMemory(8 << 20)
 	account := memory.Open(nil, nil)
-	out := &output{w: io.Discard, limit: maxDocument, opt: outputOptions{account: account}}
+	out := &Output{w: io.Discard, limit: maxDocument, opt: Options{Account: account}}
 	enc := newMsgpackEncoder(out, 1)
 	long := table("m", nil, []string{"time", "s"}, 0, ints(1), texts(strings.Repeat("x", 1<<20)))
 	long.Partial = true
 	var err error
 	n := 0
 	for ; err == nil && n < 20; n++ {
-		err = enc.result(&result.Result{Series: []*result.Series{long}, Partial: true})
+		err = enc.Result(&result.Result{Series: []*result.Series{long}, Partial: true})
 		if held := memory.Used(); held < int64(cap(out.buf)) {
 			t.Fatalf("%d bytes are charged for a buffer of %d", held, cap(out.buf))
 		}
@@ -152,12 +152,12 @@ func TestDocumentsAreCharged(t *testing.T) {
 	if memory.Used() != 0 {
 		t.Errorf("%d bytes are left", memory.Used())
 	}
-	out.limit, out.opt.account, out.buf = 3<<20, nil, nil
+	out.limit, out.opt.Account, out.buf = 3<<20, nil, nil
 	enc = newMsgpackEncoder(out, 1)
 	for err = nil; err == nil; {
-		err = enc.result(&result.Result{Series: []*result.Series{long}, Partial: true})
+		err = enc.Result(&result.Result{Series: []*result.Series{long}, Partial: true})
 	}
-	if err != errDocumentTooLarge || len(out.buf) > 3<<20 {
+	if err != ErrTooLarge || len(out.buf) > 3<<20 {
 		t.Errorf("%v, %d bytes", err, len(out.buf))
 	}
 }
@@ -170,15 +170,15 @@ func TestRemoteReadIsCharged(t *testing.T) {
 		fits         bool
 	}{{0, 0, true}, {1, 1, true}, {3, 200, true}, {2, 5000, true}, {3, 100_000, false}} {
 		account := memory.Open(nil, nil)
-		out := &output{w: io.Discard, limit: maxDocument, opt: outputOptions{account: account}}
-		a := newReadResponse(out)
+		out := &Output{w: io.Discard, limit: maxDocument, opt: Options{Account: account}}
+		a := NewReadResponse(out)
 		var err error
 		for i := range c.series {
 			for part := range 2 {
 				s := table("m", model.Tags{{Key: "h", Value: fmt.Sprint(i)}}, []string{"time", "value"}, 0, ints(make([]int64, c.rows)...), floats(make([]float64, c.rows)...))
 				s.Partial = part == 0
 				if err == nil {
-					err = a.result(&result.Result{Series: []*result.Series{s}})
+					err = a.Result(&result.Result{Series: []*result.Series{s}})
 				}
 			}
 		}
@@ -193,7 +193,7 @@ func TestRemoteReadIsCharged(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		message, err := a.finish()
+		message, err := a.Finish()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,26 +242,26 @@ func TestEncodingEndsWithTheQuery(t *testing.T) {
 	const rows = 100 * rowsPerSpill
 	for _, c := range []struct {
 		name string
-		make func(*output) encoder
+		make func(*Output) Encoder
 	}{
-		{"json", func(o *output) encoder { return newJSONEncoder(o, 1, false) }},
-		{"chunked", func(o *output) encoder { return newJSONEncoder(o, 1, true) }},
-		{"csv", func(o *output) encoder { return newCSVEncoder(o, 1) }},
-		{"msgpack", func(o *output) encoder { return newMsgpackEncoder(o, 1) }},
+		{"json", func(o *Output) Encoder { return newJSONEncoder(o, 1, false) }},
+		{"chunked", func(o *Output) Encoder { return newJSONEncoder(o, 1, true) }},
+		{"csv", func(o *Output) Encoder { return newCSVEncoder(o, 1) }},
+		{"msgpack", func(o *Output) Encoder { return newMsgpackEncoder(o, 1) }},
 	} {
 		for _, after := range []int{0, 1, 3, 60} {
 			var sent bytes.Buffer
 			asked := 0
-			out := &output{w: &sent, limit: maxDocument, opt: outputOptions{stopped: func() bool { asked++; return asked > after }}}
+			out := &Output{w: &sent, limit: maxDocument, opt: Options{Stopped: func() bool { asked++; return asked > after }}}
 			enc := c.make(out)
-			err := enc.result(&result.Result{Series: []*result.Series{table("m", nil, []string{"time", "v"}, 0, ints(make([]int64, rows)...), floats(make([]float64, rows)...))}})
+			err := enc.Result(&result.Result{Series: []*result.Series{table("m", nil, []string{"time", "v"}, 0, ints(make([]int64, rows)...), floats(make([]float64, rows)...))}})
 			if err != query.ErrStopped {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			if err := enc.result(&result.Result{Err: query.ErrQueryTimeout}); err != nil {
+			if err := enc.Result(&result.Result{Err: query.ErrQueryTimeout}); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			if err := errors.Join(enc.finish(), out.flush()); err != nil {
+			if err := errors.Join(enc.Finish(), out.Flush()); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
 			if asked > after+1 {
