@@ -261,7 +261,7 @@ func modeRow(stop *stopper, times []int64, v *column.Vector, lo, hi int) int {
 // sortRows sorts rows, those that are equal staying in their order, and returns
 // them, perhaps in another place: blocks are sorted, then merged two by two.
 func sortRows[T any](stop *stopper, rows []T, compare func(a, b T) int) []T {
-	block := workRows
+	block := stop.block()
 	for lo := 0; lo < len(rows) && !stop.after(block); lo += block {
 		slices.SortStableFunc(rows[lo:min(lo+block, len(rows))], compare)
 	}

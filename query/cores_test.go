@@ -121,7 +121,8 @@ func TestWorkersGoOnWhileWritesDo(t *testing.T) {
 		"parallel": func(x *exec, task func(int) error) error { return x.parallel(2, task) },
 		"slices": func(x *exec, task func(int) error) error {
 			l := &level{x: x}
-			return x.emitSlices(2, &seriesOut{l: l, left: -1}, l, func(i int) (map[int32]*rowset, int64, error) { return nil, 0, task(i) })
+			s := &stream{reader: &reader{r: &levelRun{l: l}}, x: x, out: &seriesOut{l: l, left: -1}}
+			return s.emit(2, func(i int) (map[int32]*rowset, int64, error) { return nil, 0, task(i) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,6 +38,8 @@ type level struct {
 
 	fields []influxql.Expr // select list; for top and bottom with their tags
 	bare   []int           // place in refs of fields that are no more than that, or -1; made by project
+
+	operators []operator // none if the level has nothing to read
 }
 
 // plan compiles the statement, opens its sources and lays out its levels.
@@ -178,6 +180,7 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 			l.sources = append(l.sources, in)
 		}
 	}
+	l.layoutOperators()
 	return l, l.checkCalls()
 }
 
@@ -282,8 +285,8 @@ type call struct {
 	alone   bool            // it is the only call, and a selector: its rows' other columns are shown
 	slots   []int           // of the level's aggregate scan
 	scan    *aggPlan
-	columns []int // of the reading, for a call that wants rows
-	reading *reading
+	columns []int // of the reader, for a call that wants rows
+	reader  *reader
 }
 
 func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {

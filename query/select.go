@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -45,6 +44,10 @@ type SelectOptions struct {
 	// Warn takes texts for the client that go with the answer, before the first
 	// Result; nil drops them.
 	Warn func(text string)
+
+	// Tests make these small. 0 is the default.
+	streamRows int64 // rows of one output series in a slice on its way out, about
+	workRows   int   // rows an operator works on between two looks at the context
 
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *IntoBatch) error
@@ -91,7 +94,10 @@ func newExec(ctx context.Context, storage scan.Storage, opt SelectOptions) *exec
 	if opt.MemoryBytes == 0 {
 		opt.MemoryBytes = DefaultMemoryBytes
 	}
-	x := &exec{ctx: ctx, opt: opt, storage: storage, stop: stopper{ctx: ctx, turn: opt.Turn}, views: map[[2]string]scan.View{}, workers: opt.Workers}
+	if opt.streamRows == 0 {
+		opt.streamRows = 1 << 20
+	}
+	x := &exec{ctx: ctx, opt: opt, storage: storage, stop: stopper{ctx: ctx, turn: opt.Turn, every: opt.workRows}, views: map[[2]string]scan.View{}, workers: opt.Workers}
 	if x.workers <= 0 {
 		x.workers = runtime.GOMAXPROCS(0)
 	}
@@ -180,9 +186,6 @@ func (x *exec) countPoints(n int) error {
 	}
 	return nil
 }
-
-// errDone ends a walk early without being an error.
-var errDone = errors.New("done")
 
 // frame is a run of rows of one output series of a level. The rows of a series
 // come in consecutive frames, in the level's time order.

@@ -7,32 +7,32 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
+
+// folder is the operator that folds rows into partial aggregates: one walk over the
+// sources computes them for every window of every group.
+type folder struct {
+	*aggPlan
+
+	r           *levelRun
+	first, last int64   // windows that may have rows
+	heads       []int64 // after how many windows to look whether LIMIT is satisfied
+	subs        *aggWorker
+}
 
 // direction returns -1 if the newest values alone answer a plan, 1 if the
 // oldest do, else 0.
 func (p *aggPlan) direction() int {
-	if !p.win.None() {
-		return 0
-	}
-	dir := 0
-	for _, s := range p.slots {
-		d := 0
-		switch s.kind {
+	if p.win.None() && len(p.slots) == 1 {
+		switch p.slots[0].kind {
 		case slotFirst:
-			d = 1
+			return 1
 		case slotLast:
-			d = -1
+			return -1
 		}
-		if d == 0 || (dir != 0 && d != dir) {
-			return 0
-		}
-		dir = d
 	}
-	if len(p.slots) > 1 {
-		return 0
-	}
-	return dir
+	return 0
 }
 
 // task is a set of series of a unit that one worker folds.
@@ -42,46 +42,93 @@ type task struct {
 	set *roaring.Bitmap
 }
 
-// aggregate walks the measurement sources for one plan.
-func (r *callRun) aggregate(p *aggPlan) error {
-	x := r.x
+// open implements operator.
+func (f *folder) open(r *levelRun) error {
+	f.r = r
 	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
-	for _, u := range r.us {
+	for _, u := range r.units {
 		if b, ok := u.shard.TimeBounds(nil); ok {
 			bounds = bounds.Union(b.Intersect(u.shard.TimeRange()))
 		} else {
 			bounds = bounds.Union(u.shard.TimeRange())
 		}
 	}
-	for _, s := range r.l.sources {
-		if s.sub != nil {
-			bounds = model.AllTime
-		}
+	if r.l.hasSubs() {
+		bounds = model.AllTime
 	}
-	bounds = bounds.Intersect(p.rng)
+	bounds = bounds.Intersect(f.rng)
 	if bounds.Empty() {
-		bounds = model.TimeRange{Min: p.rng.Min, Max: p.rng.Min}
+		bounds = model.TimeRange{Min: f.rng.Min, Max: f.rng.Min}
 	}
-	if p.win.Loc != nil && (bounds.Min < -1<<62 || bounds.Max > 1<<62) {
+	if f.win.Loc != nil && (bounds.Min < -1<<62 || bounds.Max > 1<<62) {
 		// Zones have no meaning there, and their tables no end.
 		bounds = bounds.Intersect(model.TimeRange{Min: -1 << 62, Max: 1 << 62})
 	}
-	first, last, err := p.prepare(bounds)
-	if err != nil {
+	f.heads = f.firstWindows(bounds)
+	var err error
+	f.first, f.last, err = f.prepare(bounds)
+	return err
+}
+
+// wants implements operator.
+func (f *folder) wants() ([]influxql.VarRef, model.TimeRange) { return f.refs, f.rng }
+
+// read implements operator. All groups are folded before the first batch.
+func (f *folder) read([]int32) error { return nil }
+
+// newTable returns an empty table for all windows.
+func (f *folder) newTable() *aggTable {
+	t := newAggTable(len(f.slots), f.win.None(), f.first, f.last)
+	t.desc = !f.r.l.asc
+	return t
+}
+
+// run implements operator.
+func (f *folder) run() error {
+	begin := f.r.x.prof.start()
+	fold := f.all
+	if f.direction() != 0 {
+		fold = f.ends
+	}
+	if err := fold(); err != nil {
 		return err
 	}
-	newTable := func() *aggTable {
-		t := newAggTable(len(p.slots), p.win.None(), first, last)
-		t.desc = !r.l.asc
-		return t
+	if err := f.r.settleTies(f.aggPlan); err != nil {
+		return err
 	}
-	dir := p.direction()
-	if dir != 0 {
-		return r.aggregateEnds(p, dir, newTable)
+	f.subs = newAggWorker(f.r.x, f.aggPlan, f.rng, f.table)
+	f.r.x.prof.add(f.r.l, "aggregate", begin)
+	return nil
+}
+
+// take implements operator.
+func (f *folder) take(g int32, rs *rowset) error {
+	if !f.r.l.asc {
+		c := rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
+		for i := range rs.cols {
+			extend(&c.cols[i], 0, &rs.cols[i], 0, len(rs.times))
+		}
+		c.reverse()
+		rs = &c
 	}
+	if f.win.Loc != nil && len(f.starts) == 0 {
+		return errTooManyWindows
+	}
+	f.subs.foldTable(g, rs.times, rs.cols)
+	n := f.table.bytes
+	if n <= 1<<16 {
+		return nil
+	}
+	f.table.bytes = 0
+	return f.r.x.keep(n)
+}
+
+// all folds all shards, or only as many windows as LIMIT wants.
+func (f *folder) all() error {
+	x, p := f.r.x, f.aggPlan
 	work := make([][]task, x.workers)
 	spread, used := 0, 1 // the workers that get something are the first ones
-	for _, u := range r.us {
+	for _, u := range f.r.units {
 		cs, ok := u.bind(p.refs)
 		if !ok || !u.shard.TimeRange().Overlaps(p.rng) || !p.bound(cs) {
 			continue
@@ -101,7 +148,7 @@ func (r *callRun) aggregate(p *aggPlan) error {
 	fold := func(rng model.TimeRange) error {
 		tables := make([]*aggTable, used)
 		err := x.parallel(used, func(i int) error {
-			tables[i] = newTable()
+			tables[i] = f.newTable()
 			if i == 0 && p.table != nil {
 				tables[i] = p.table
 			}
@@ -119,15 +166,15 @@ func (r *callRun) aggregate(p *aggPlan) error {
 		if err != nil {
 			return err
 		}
-		return r.mergeTables(p, tables)
+		return f.mergeTables(tables)
 	}
 	rest := p.rng
-	for _, n := range r.firstWindows(p, bounds) {
+	for _, n := range f.heads {
 		head := rest
-		if head.Max = p.startOf(first+n) - 1; head.Max >= rest.Max {
+		if head.Max = p.startOf(f.first+n) - 1; head.Max >= rest.Max {
 			break
 		}
-		if err := fold(head); err != nil || r.enough(p, head.Max) {
+		if err := fold(head); err != nil || f.enough(head.Max) {
 			return err
 		}
 		rest.Min = head.Max + 1
@@ -138,14 +185,14 @@ func (r *callRun) aggregate(p *aggPlan) error {
 // firstWindows returns after how many windows, counted from the first, to look
 // whether LIMIT is satisfied; nil where all windows have to be folded. There are
 // few looks, as each costs a walk over the series.
-func (r *callRun) firstWindows(p *aggPlan, bounds model.TimeRange) []int64 {
-	l, n := r.l, int64(r.l.wanted())
+func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
+	l, p, n := f.r.l, f.aggPlan, int64(f.r.l.wanted())
 	switch {
 	case n == 0 || n > 1<<16 || !l.asc || p.win.None() || p.win.Loc != nil,
 		l.fill == influxql.LinearFill, // needs the value after
 		l.back > 0,
-		len(r.plans) != 1 || len(r.readings) > 0,
-		slices.ContainsFunc(l.sources, func(s *source) bool { return s.sub != nil }),
+		len(l.operators) != 1,
+		l.hasSubs(),
 		slices.ContainsFunc(l.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
 		bounds.Min < -1<<61 || bounds.Max > 1<<61,
 		(bounds.Max-bounds.Min)/p.win.Every < 4*n:
@@ -156,11 +203,11 @@ func (r *callRun) firstWindows(p *aggPlan, bounds model.TimeRange) []int64 {
 
 // enough reports whether the windows up to the time upTo give every group all
 // rows that LIMIT leaves of it.
-func (r *callRun) enough(p *aggPlan, upTo int64) bool {
-	l, n := r.l, r.l.wanted()
+func (f *folder) enough(upTo int64) bool {
+	l, p, n := f.r.l, f.aggPlan, f.r.l.wanted()
 	defer func() { p.table.byGroup = nil }() // windows may still come into it
 	seen := make([]bool, len(p.slots))
-	for g := range r.t.names {
+	for g := range f.r.groups.names {
 		rows, first, met := 0, int64(model.MaxTime), 0
 		clear(seen)
 		p.table.group(int32(g), func(window int64, st []aggState) {
@@ -208,20 +255,22 @@ func (p *aggPlan) bound(cs *columnSet) bool {
 	return false
 }
 
-func (r *callRun) mergeTables(p *aggPlan, tables []*aggTable) error {
-	p.table = tables[0]
+// mergeTables makes one table of those of the workers.
+func (f *folder) mergeTables(tables []*aggTable) error {
+	f.table = tables[0]
 	for _, t := range tables[1:] {
-		p.table.merge(t, p.slots)
+		f.table.merge(t, f.slots)
 	}
-	n := p.table.bytes
-	p.table.bytes = 0
-	return r.x.grow(n)
+	n := f.table.bytes
+	f.table.bytes = 0
+	return f.r.x.grow(n)
 }
 
-// aggregateEnds answers first() or last() over all time: shards are read from
-// that end on, series by series from that end, until every group is answered.
-func (r *callRun) aggregateEnds(p *aggPlan, dir int, newTable func() *aggTable) error {
-	us := slices.Clone(r.us)
+// ends answers first() or last() over all time: shards are read from that end on,
+// series by series from that end, until every group is answered.
+func (f *folder) ends() error {
+	x, dir := f.r.x, f.direction()
+	us := slices.Clone(f.r.units)
 	slices.SortStableFunc(us, func(a, b *unit) int {
 		c := cmpInt(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
 		if dir < 0 {
@@ -229,20 +278,20 @@ func (r *callRun) aggregateEnds(p *aggPlan, dir int, newTable func() *aggTable) 
 		}
 		return c
 	})
-	total := newTable()
+	total := f.newTable()
 	for i := 0; i < len(us); {
 		// Shards of equal times (of several retention policies) go together.
 		j := i + 1
 		for j < len(us) && us[j].shard.TimeRange().Overlaps(us[i].shard.TimeRange()) {
 			j++
 		}
-		tables := make([]*aggTable, r.x.workers)
+		tables := make([]*aggTable, x.workers)
 		for k := range tables {
-			tables[k] = newTable()
+			tables[k] = f.newTable()
 		}
 		for _, u := range us[i:j] {
-			cs, ok := u.bind(p.refs)
-			if !ok || !p.bound(cs) || !u.shard.TimeRange().Overlaps(p.rng) {
+			cs, ok := u.bind(f.refs)
+			if !ok || !f.bound(cs) || !u.shard.TimeRange().Overlaps(f.rng) {
 				continue
 			}
 			set := u.set
@@ -252,9 +301,9 @@ func (r *callRun) aggregateEnds(p *aggPlan, dir int, newTable func() *aggTable) 
 					continue
 				}
 			}
-			ps := parts(set, r.x.workers)
-			err := r.x.parallel(len(ps), func(k int) error {
-				w := newAggWorker(r.x, p, p.rng, tables[k])
+			ps := parts(set, x.workers)
+			err := x.parallel(len(ps), func(k int) error {
+				w := newAggWorker(x, f.aggPlan, f.rng, tables[k])
 				return w.scanPart(u, cs, ps[k], dir)
 			})
 			if err != nil {
@@ -262,10 +311,10 @@ func (r *callRun) aggregateEnds(p *aggPlan, dir int, newTable func() *aggTable) 
 			}
 		}
 		for _, t := range tables {
-			total.merge(t, p.slots)
+			total.merge(t, f.slots)
 		}
 		i = j
 	}
-	p.table = total
-	return r.x.grow(total.bytes)
+	f.table = total
+	return x.grow(total.bytes)
 }

@@ -9,80 +9,23 @@ import (
 	"tsdbd/model/column"
 )
 
-// callRun executes the aggregates of one level.
-type callRun struct {
-	x        *exec
-	l        *level
-	t        *groupTable
-	us       []*unit
-	plans    []*aggPlan
-	readings []*reading // for calls that want rows
-
-	windows int // cells of the group and call before: the next one has about as many
-}
-
-// runCalls executes a statement with aggregates.
-func (x *exec) runCalls(l *level, emit func(*frame) error) error {
-	r := &callRun{x: x, l: l, t: &groupTable{}}
-	any := false
+// layoutOperators gives a level the operators that its select list needs.
+func (l *level) layoutOperators() {
 	for _, c := range l.calls {
 		if c.typ != model.Unknown {
-			any = true
-			r.place(c)
+			l.place(c)
 		}
 	}
-	if !any {
-		return nil
+	if len(l.calls) == 0 && slices.ContainsFunc(l.refs, func(r influxql.VarRef) bool { return r.Type != influxql.Unknown }) {
+		l.operators = []operator{&reader{refs: l.refs, rng: l.rng, ties: asInfluxRows, limit: l.wanted(), pieces: true}}
 	}
-	var err error
-	if r.us, err = l.units(x, r.t, l.read); err != nil {
-		return err
-	}
-	begin := x.prof.start()
-	for _, p := range r.plans {
-		if err := r.aggregate(p); err != nil {
-			return err
-		}
-		if err := r.settleTies(p); err != nil {
-			return err
-		}
-	}
-	x.prof.add(l, "aggregate", begin)
-	if err := r.subqueries(); err != nil {
-		return err
-	}
-	order := r.t.order(l.asc)
-	for _, batch := range batches(order) {
-		before := x.used.Load()
-		begin := x.prof.start()
-		for _, rd := range r.readings {
-			if err := rd.read(r, batch); err != nil {
-				return err
-			}
-		}
-		if len(r.readings) > 0 {
-			x.prof.add(l, "read rows", begin)
-		}
-		for _, g := range batch {
-			if err := x.check(); err != nil {
-				return err
-			}
-			held := x.used.Load()
-			if err := r.emitGroup(g, emit); err != nil {
-				return err
-			}
-			x.used.Store(held)
-		}
-		x.used.Store(before)
-	}
-	return nil
 }
 
-// place puts a call, or the aggregate under it, into a plan or among those
-// that want rows.
-func (r *callRun) place(c *call) {
+// place gives a call, or the aggregate under it, to an operator: a folder, or a
+// reader if it wants rows.
+func (l *level) place(c *call) {
 	if c.inner != nil {
-		r.place(c.inner)
+		l.place(c.inner)
 		return
 	}
 	if c.partial == nil {
@@ -95,26 +38,17 @@ func (r *callRun) place(c *call) {
 			}
 		}
 		if c.alone {
-			refs = append(refs, r.l.refs...)
+			refs = append(refs, l.refs...)
 		}
-		c.reading = r.reading(c)
+		c.reader = l.reader(c)
 		for _, ref := range refs {
 			var i int
-			c.reading.refs, i = refColumn(c.reading.refs, ref)
+			c.reader.refs, i = refColumn(c.reader.refs, ref)
 			c.columns = append(c.columns, i)
 		}
 		return
 	}
-	var p *aggPlan
-	for _, q := range r.plans {
-		if q.rng == c.rng {
-			p = q
-		}
-	}
-	if p == nil {
-		p = &aggPlan{rng: c.rng, win: &r.l.win}
-		r.plans = append(r.plans, p)
-	}
+	p := l.folder(c).aggPlan
 	c.scan = p
 	typ := c.typ
 	if c.partial.as != model.Unknown {
@@ -124,80 +58,43 @@ func (r *callRun) place(c *call) {
 		c.slots = append(c.slots, p.addSlot(kind, c.ref, typ))
 	}
 	if c.alone {
-		p.aux = len(r.l.refs)
-		p.times = p.aux > 0 || r.l.win.None()
-		p.refs = append(p.refs, r.l.refs...)
+		p.aux = len(l.refs)
+		p.times = p.aux > 0 || l.win.None()
+		p.refs = append(p.refs, l.refs...)
 	}
 }
 
-// subqueries runs the subquery sources, once, and feeds what they give to the
-// plans and the readings.
-func (r *callRun) subqueries() error {
-	l := r.l
-	var refs []influxql.VarRef
-	columns := func(want []influxql.VarRef) []int {
-		cols := make([]int, len(want))
-		for i := range want {
-			refs, cols[i] = refColumn(refs, want[i])
+// folder returns the folder for a call.
+func (l *level) folder(c *call) *folder {
+	for _, o := range l.operators {
+		if f, ok := o.(*folder); ok && f.rng == c.rng {
+			return f
 		}
-		return cols
 	}
-	planned := make([][]int, len(r.plans))
-	workers := make([]*aggWorker, len(r.plans))
-	for i, p := range r.plans {
-		planned[i] = columns(p.refs)
-		workers[i] = newAggWorker(r.x, p, p.rng, p.table)
-	}
-	read := make([][]int, len(r.readings))
-	for i, rd := range r.readings {
-		read[i] = columns(rd.refs)
-	}
-	return r.x.eachSub(l, r.t, refs, func(g int32, rs *rowset) error {
-		for i, p := range r.plans {
-			part := l.within(rs, p.rng).pick(planned[i])
-			if err := r.fold(p, workers[i], g, &part); err != nil {
-				return err
-			}
-		}
-		for i, rd := range r.readings {
-			part := l.within(rs, rd.rng).pick(read[i])
-			rd.subs[g] = append(rd.subs[g], part)
-			if err := r.x.keep(part.bytes()); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	f := &folder{aggPlan: &aggPlan{rng: c.rng, win: &l.win}}
+	l.operators = append(l.operators, f)
+	return f
 }
 
-// fold adds rows of a subquery to a plan.
-func (r *callRun) fold(p *aggPlan, w *aggWorker, g int32, rs *rowset) error {
-	l := r.l
-	if !l.asc {
-		c := rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
-		for i := range rs.cols {
-			extend(&c.cols[i], 0, &rs.cols[i], 0, len(rs.times))
+// reader returns the reader for a call.
+func (l *level) reader(c *call) *reader {
+	ofTags := c.ref.Type == influxql.Tag
+	for _, o := range l.operators {
+		rd, ok := o.(*reader)
+		// Rows that only another field has would change InfluxDB's order.
+		if ok && rd.rng == c.rng && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == bySeries || rd.refs[0] == c.ref) {
+			return rd
 		}
-		c.reverse()
-		rs = &c
 	}
-	if l.win.Loc != nil && len(p.starts) == 0 {
-		return errTooManyWindows
-	}
-	w.foldTable(g, rs.times, rs.cols)
-	if w.t.bytes > 1<<16 {
-		n := w.t.bytes
-		w.t.bytes = 0
-		return r.x.keep(n)
-	}
-	return nil
+	rd := &reader{rng: c.rng, ties: c.ties(), ofTags: ofTags}
+	l.operators = append(l.operators, rd)
+	return rd
 }
 
-// emitGroup joins the cells of the calls of one group on their times and
+// emitCalls joins the cells of the calls of one group on their times and
 // emits the rows.
-func (r *callRun) emitGroup(g int32, emit func(*frame) error) error {
+func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	l := r.l
-	out := l.seriesOut(r.t, g, emit)
 	all := make([]*cells, len(l.calls))
 	total := 0
 	for i, c := range l.calls {

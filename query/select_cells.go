@@ -85,7 +85,7 @@ func (l *level) pickRows(v *column.Vector, perm []int32) column.Vector {
 }
 
 // cells computes one call for one group.
-func (r *callRun) cells(c *call, g int32, limit int) (*cells, error) {
+func (r *levelRun) cells(c *call, g int32, limit int) (*cells, error) {
 	l := r.l
 	var out *cells
 	switch {
@@ -189,7 +189,7 @@ func (l *level) cutLookBack(c *call, cl *cells) {
 }
 
 // slotCells finishes the partial aggregates of a group.
-func (r *callRun) slotCells(c *call, g int32) *cells {
+func (r *levelRun) slotCells(c *call, g int32) *cells {
 	l, t, x := r.l, c.scan.table, r.l.context(c)
 	out := &cells{}
 	out.v.Type = c.result(c.typ)

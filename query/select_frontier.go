@@ -58,7 +58,7 @@ func (u *unit) narrows(set *roaring.Bitmap, limit int) bool {
 	return limit > 0 && n >= manySeries && uint64(limit) <= n/2/groups
 }
 
-// narrow returns the series of set that hold the first rows of each group, s.cap
+// narrow returns the series of set that hold the first rows of each group, s.limit
 // of them, and cuts s.rng to the times of those. Where the order of rows of equal
 // time is that of a merge of all series of a group, it keeps them all.
 func (s *rowScan) narrow(set *roaring.Bitmap) (*roaring.Bitmap, error) {
@@ -110,10 +110,10 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 		return nil, err
 	}
 	for g, f := range all {
-		f.prune(s.cap)
+		f.prune(s.limit)
 		var sure, on []uint32 // on: those with a row on the frontier
 		for _, r := range f.rows {
-			if r.time < f.time || len(f.rows) <= s.cap {
+			if r.time < f.time || len(f.rows) <= s.limit {
 				sure = append(sure, r.series)
 			} else {
 				on = append(on, r.series)
@@ -121,12 +121,12 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 		}
 		rest := roaring.New()
 		rest.AddMany(on)
-		if rest, err = s.firstSeries(rest, s.cap-len(sure)); err != nil {
+		if rest, err = s.firstSeries(rest, s.limit-len(sure)); err != nil {
 			return nil, err
 		}
 		chosen.AddMany(sure)
 		chosen.Or(rest)
-		if len(f.rows) < s.cap && probed[g] != nil {
+		if len(f.rows) < s.limit && probed[g] != nil {
 			f.time = probed[g].time
 		}
 	}
@@ -140,14 +140,14 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 // to look for. It probes nothing where groups are many or rows wanted are.
 func (s *rowScan) probe(set *roaring.Bitmap) (map[int32]*frontier, error) {
 	groups := max(1, len(s.u.groups.Tuples))
-	if !fewFirst(groups*s.cap, set) {
+	if !fewFirst(groups*s.limit, set) {
 		return nil, nil
 	}
 	members := s.u.members(set)
 	all := roaring.New()
 	few := map[int32]*roaring.Bitmap{} // by the level's group
 	for g, m := range members {
-		first, err := s.firstSeries(m, s.cap)
+		first, err := s.firstSeries(m, s.limit)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func (s *rowScan) probe(set *roaring.Bitmap) (map[int32]*frontier, error) {
 	}
 	out := make(map[int32]*frontier, len(members))
 	for g := range few {
-		found[g].prune(s.cap)
+		found[g].prune(s.limit)
 		found[g].few = few[g]
 		out[g] = found[g]
 	}
@@ -212,7 +212,7 @@ func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int
 		if g < 0 || !s.sorted(i) {
 			continue
 		}
-		f := &frontier{time: math.MaxInt64, next: 2 * s.cap}
+		f := &frontier{time: math.MaxInt64, next: 2 * s.limit}
 		if p := probed[g]; p != nil && p.time < math.MaxInt64 {
 			f.time = p.time - 1
 		}
@@ -243,7 +243,7 @@ func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int
 		if err := s.first(cur, rd, f, uint32(id)); err != nil {
 			return nil, err
 		}
-		if len(f.rows) >= f.next && f.prune(s.cap) {
+		if len(f.rows) >= f.next && f.prune(s.limit) {
 			if r := s.within(behindAll(out)); r != rng {
 				rng = r
 				cur.Narrow(r)
@@ -271,7 +271,7 @@ const frontierRowBytes = 16
 
 // first adds the first rows of the cursor's series to a frontier.
 func (s *rowScan) first(cur scan.Cursor, rd *chunkReader, f *frontier, id uint32) error {
-	left := s.cap
+	left := s.limit
 	for left > 0 {
 		c := cur.NextChunk()
 		if c == nil {

@@ -41,6 +41,7 @@ func TestGoldenSelect(t *testing.T) {
 	known := golden.Differences(t)
 	for _, th := range golden.Themes(t, selectTheme) {
 		t.Run(th.Theme, func(t *testing.T) {
+			t.Parallel()
 			for _, shape := range []struct {
 				rows    int
 				stats   bool
@@ -48,18 +49,15 @@ func TestGoldenSelect(t *testing.T) {
 				workers int
 				slice   int64
 			}{{7, true, true, 2, 1 << 20}, {1, false, false, 1, 5}, {1000, true, false, 3, 1 << 20}, {3, false, true, 1, 1}} {
-				old := streamRows
-				streamRows = shape.slice
-				defer func() { streamRows = old }()
 				m := scantest.New()
 				m.ChunkRows, m.Stats, m.Steps = shape.rows, shape.stats, shape.steps
-				runSelectTheme(t, m, th, known, shape.workers)
+				runSelectTheme(t, m, th, known, SelectOptions{Workers: shape.workers, streamRows: shape.slice})
 			}
 		})
 	}
 }
 
-func runSelectTheme(t *testing.T, m *scantest.Store, th *golden.Theme, known map[string]*golden.Difference, workers int) {
+func runSelectTheme(t *testing.T, m *scantest.Store, th *golden.Theme, known map[string]*golden.Difference, opt SelectOptions) {
 	statement := func(q string) {
 		parsed, err := influxql.ParseQuery(q)
 		if err != nil {
@@ -103,13 +101,13 @@ func runSelectTheme(t *testing.T, m *scantest.Store, th *golden.Theme, known map
 			m.Write(t, c.Write.DB, c.Write.RP, c.Write.Precision, c.Write.Lines)
 			continue
 		}
-		got := answerSelect(m, c, workers)
+		got := answerSelect(m, c, opt)
 		d := known[c.Name()]
 		if d != nil {
 			differ++
 		}
 		bad := c.Judge(d, []any{got})
-		if len(bad) > 0 && d == nil && streamRows < 1<<20 {
+		if len(bad) > 0 && d == nil && opt.streamRows < 1<<20 {
 			// Read in slices, rows of equal time stand in another order.
 			bad = c.Judge(&golden.Difference{Ties: true}, []any{got})
 		}
@@ -148,7 +146,7 @@ func oursToRun(c *golden.Case) bool {
 	return true
 }
 
-func answerSelect(m *scantest.Store, c *golden.Case, workers int) any {
+func answerSelect(m *scantest.Store, c *golden.Case, opt SelectOptions) any {
 	q, err := Parse(c.Q, nil)
 	if err != nil {
 		return map[string]any{"error": "error parsing query: " + err.Error()}
@@ -162,7 +160,7 @@ func answerSelect(m *scantest.Store, c *golden.Case, workers int) any {
 			res["error"] = "not executed"
 			continue
 		}
-		opt := SelectOptions{Database: c.Params["db"], RetentionPolicy: c.Params["rp"], DefaultRP: defaultPolicy(m), Workers: workers}
+		opt.Database, opt.RetentionPolicy, opt.DefaultRP = c.Params["db"], c.Params["rp"], defaultPolicy(m)
 		opt.Into = func(_ context.Context, b *IntoBatch) error { return intoStore(m, b) }
 		var series []any
 		var inf error

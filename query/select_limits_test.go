@@ -112,8 +112,6 @@ func TestSelectLazyWindows(t *testing.T) {
 // TestSelectStreams reads a few series whose rows take many times the memory that
 // the statement may hold.
 func TestSelectStreams(t *testing.T) {
-	defer func(old int64) { streamRows = old }(streamRows)
-	streamRows = 1 << 11
 	m := scantest.New()
 	m.Create("d", "autogen")
 	const rows = 100_000
@@ -126,7 +124,7 @@ func TestSelectStreams(t *testing.T) {
 		"SELECT v FROM m", "SELECT * FROM m", "SELECT v FROM m ORDER BY time DESC", "SELECT v * 2 FROM m",
 		"SELECT v FROM m LIMIT 90000", "SELECT v FROM m LIMIT 90000 OFFSET 5", "SELECT v FROM m WHERE h = '0'",
 	} {
-		res, err := collectSelect(t.Context(), m, q, SelectOptions{MemoryBytes: 512 << 10, ChunkSize: 1000})
+		res, err := collectSelect(t.Context(), m, q, SelectOptions{MemoryBytes: 512 << 10, ChunkSize: 1000, streamRows: 1 << 11})
 		if err != nil {
 			t.Errorf("%s: %v", q, err)
 			continue

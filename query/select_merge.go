@@ -10,6 +10,10 @@ import (
 	"tsdbd/model"
 )
 
+// manySeries is the number of series from which on rows of equal time stand in the
+// order of the tag sets, and the first rows of all of them are worth looking for.
+const manySeries = 64
+
 // tieOrder is what decides between rows of equal time of several series.
 type tieOrder uint8
 
@@ -246,7 +250,7 @@ func mergeOrder(stop *stopper, times []int64, bounds []int) []int32 {
 			}
 			a, b := lo, mid
 			for k := lo; k < hi; {
-				upTo := min(k+workRows, hi)
+				upTo := min(k+stop.block(), hi)
 				if stop.after(upTo - k) {
 					return perm
 				}

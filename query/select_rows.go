@@ -100,16 +100,23 @@ type run struct {
 	buf    *rowset
 }
 
+// rowRequest says which rows of a unit to read, and in what order.
+type rowRequest struct {
+	refs  []influxql.VarRef
+	rng   model.TimeRange
+	asc   bool
+	limit int // first rows wanted of each group, 0: all
+	ties  tieOrder
+	want  func(g int32) bool // groups to read; nil: all
+}
+
 // rowScan collects rows of a unit into groups.
 type rowScan struct {
-	x   *exec
-	u   *unit
-	cs  *columnSet
-	rng model.TimeRange
-	asc bool
-	cap int // rows wanted per series, 0: all
+	rowRequest
+	x  *exec
+	u  *unit
+	cs *columnSet
 
-	ties tieOrder
 	// sizes tells how many series each of u.groups has in the set that is read.
 	sizes []uint32
 
@@ -121,26 +128,26 @@ type rowScan struct {
 // collectUnit reads the wanted groups of one unit: their rows in order of time,
 // those of equal time as ties says. It returns the bytes that they are accounted
 // for.
-func (x *exec) collectUnit(u *unit, refs []influxql.VarRef, rng model.TimeRange, asc bool, limit int, ties tieOrder, want func(int32) bool) (map[int32]*rowset, int64, error) {
-	cs, ok := u.bind(refs)
+func (x *exec) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64, error) {
+	cs, ok := u.bind(req.refs)
 	if !ok {
 		return nil, 0, nil
 	}
-	if ties == asInfluxChosen {
+	if req.ties == asInfluxChosen {
 		cs.needFirst()
 	}
 	set := u.set
-	if want != nil {
-		if set = u.subset(want); set.IsEmpty() {
+	if req.want != nil {
+		if set = u.subset(req.want); set.IsEmpty() {
 			return nil, 0, nil
 		}
 	}
-	s := &rowScan{x: x, u: u, cs: cs, rng: rng.Intersect(u.shard.TimeRange()), asc: asc, cap: limit, ties: ties, stop: stopper{ctx: x.ctx, turn: x.opt.Turn}}
-	if s.rng.Empty() {
+	if req.rng = req.rng.Intersect(u.shard.TimeRange()); req.rng.Empty() {
 		return nil, 0, nil
 	}
+	s := &rowScan{rowRequest: req, x: x, u: u, cs: cs, stop: stopper{ctx: x.ctx, turn: x.opt.Turn, every: x.opt.workRows}}
 	s.sizes = u.sizes(set)
-	if u.narrows(set, limit) {
+	if u.narrows(set, req.limit) {
 		var err error
 		if set, err = s.narrow(set); err != nil || set.IsEmpty() {
 			return nil, 0, err
@@ -277,8 +284,8 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 					buf.cols[i].Type = b.typ
 				}
 			}
-			if s.cap > 0 && s.cap <= slabRows {
-				buf.reserve(s.cap)
+			if s.limit > 0 && s.limit <= slabRows {
+				buf.reserve(s.limit)
 			}
 			groups[g] = buf
 		}
@@ -335,8 +342,8 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 		if !all {
 			to = len(rows)
 		}
-		if s.cap > 0 {
-			if room := s.cap - (len(buf.times) - lo); to-from > room {
+		if s.limit > 0 {
+			if room := s.limit - (len(buf.times) - lo); to-from > room {
 				if s.asc {
 					to = from + room
 				} else {
@@ -345,11 +352,11 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 			}
 		}
 		start := len(buf.times)
-		if all && to-from == 1 && s.cap > 0 && s.edge(buf, c, from, &rd.edge) {
+		if all && to-from == 1 && s.limit > 0 && s.edge(buf, c, from, &rd.edge) {
 			if !s.asc {
 				pieces = append(pieces, piece{start, start + 1})
 			}
-			if len(buf.times)-lo >= s.cap {
+			if len(buf.times)-lo >= s.limit {
 				break
 			}
 			continue
@@ -386,7 +393,7 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 		if !s.asc {
 			pieces = append(pieces, piece{start, len(buf.times)})
 		}
-		if s.cap > 0 && len(buf.times)-lo >= s.cap {
+		if s.limit > 0 && len(buf.times)-lo >= s.limit {
 			break
 		}
 	}

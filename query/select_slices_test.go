@@ -61,7 +61,8 @@ func TestSlicesAreReadAhead(t *testing.T) {
 						t.Errorf("panic %v", p)
 					}
 				}()
-				err = x.emitSlices(n, out, l, func(i int) (map[int32]*rowset, int64, error) {
+				s := &stream{reader: &reader{r: &levelRun{l: l}}, x: x, out: out}
+				err = s.emit(n, func(i int) (map[int32]*rowset, int64, error) {
 					reading.Add(1)
 					defer reading.Add(-1)
 					close(started[i])

@@ -1,8 +1,6 @@
 package query
 
 import (
-	"slices"
-
 	"github.com/influxdata/influxql"
 )
 
@@ -11,8 +9,8 @@ import (
 // all: it takes the first row of its merge of the series, oldest or newest first,
 // and the larger value where the second one has the same time. That is per shard,
 // and of fewer than manySeries. Among the rows of subqueries the largest stays.
-func (r *callRun) settleTies(p *aggPlan) error {
-	if !p.win.None() || slices.ContainsFunc(r.l.sources, func(s *source) bool { return s.sub != nil }) {
+func (r *levelRun) settleTies(p *aggPlan) error {
+	if !p.win.None() || r.l.hasSubs() {
 		return nil
 	}
 	for i := range p.slots {
@@ -20,7 +18,7 @@ func (r *callRun) settleTies(p *aggPlan) error {
 		if sl.kind != slotFirst && sl.kind != slotLast {
 			continue
 		}
-		open := make([]bool, len(r.t.names))
+		open := make([]bool, len(r.groups.names))
 		any := false
 		for g := range open {
 			p.table.group(int32(g), func(_ int64, st []aggState) {
@@ -31,7 +29,7 @@ func (r *callRun) settleTies(p *aggPlan) error {
 		if !any {
 			continue
 		}
-		for _, u := range r.us {
+		for _, u := range r.units {
 			sizes := u.sizes(u.set)
 			for j, g := range u.gid {
 				if g >= 0 && sizes[j] >= manySeries {
@@ -47,15 +45,18 @@ func (r *callRun) settleTies(p *aggPlan) error {
 }
 
 // settle reads the first rows of the open groups for a slot of a plan.
-func (r *callRun) settle(p *aggPlan, slotAt int, open []bool) error {
+func (r *levelRun) settle(p *aggPlan, slotAt int, open []bool) error {
 	sl := p.slots[slotAt]
 	refs := append([]influxql.VarRef{p.refs[sl.col]}, p.refs[len(p.refs)-p.aux:]...)
 	sl.col = 0
 	one := &aggPlan{refs: refs, slots: []slot{sl}, rng: p.rng, win: p.win, aux: p.aux}
 	one.table = newAggTable(1, true, 0, 0)
 	w := newAggWorker(r.x, one, p.rng, one.table)
-	for _, u := range r.us {
-		m, bytes, err := r.x.collectUnit(u, refs, p.rng, sl.kind == slotFirst, 1, asInfluxChosen, func(g int32) bool { return open[g] })
+	for _, u := range r.units {
+		m, bytes, err := r.x.collectUnit(u, rowRequest{
+			refs: refs, rng: p.rng, asc: sl.kind == slotFirst, limit: 1, ties: asInfluxChosen,
+			want: func(g int32) bool { return open[g] },
+		})
 		if err != nil {
 			return err
 		}

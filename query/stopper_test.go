@@ -153,8 +153,6 @@ func TestStopReading(t *testing.T) {
 // TestStopWorking: what goes over many rows that were read looks at the context
 // again and again, and ends when that has ended.
 func TestStopWorking(t *testing.T) {
-	defer func(rows int) { workRows = rows }(workRows)
-	workRows = 256
 	m := stopStore(t, 4000)
 	m.ChunkRows = 1000
 	for _, q := range []string{
@@ -191,7 +189,7 @@ func runStop(ctx *lookContext, m *scantest.Store, q string, workers int, emit fu
 	if err != nil {
 		return err
 	}
-	opt := SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Workers: workers}
+	opt := SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Workers: workers, workRows: 256}
 	return runSelect(ctx, selectOf(parsed), &lookStore{m, ctx}, opt, func(*result.Result) error { emit(); return nil })
 }
 
@@ -201,8 +199,6 @@ func selectOf(q *influxql.Query) *influxql.SelectStatement {
 
 // TestSortRows: merging sorted blocks is a stable sort.
 func TestSortRows(t *testing.T) {
-	defer func(rows int) { workRows = rows }(workRows)
-	workRows = 8
 	rnd := rand.New(rand.NewPCG(testseed.Of(t), 2))
 	for range 500 {
 		rows := make([][2]int, rnd.IntN(200))
@@ -212,7 +208,7 @@ func TestSortRows(t *testing.T) {
 		byFirst := func(a, b [2]int) int { return a[0] - b[0] }
 		want := slices.Clone(rows)
 		slices.SortStableFunc(want, byFirst)
-		if got := sortRows(nil, rows, byFirst); !slices.Equal(got, want) {
+		if got := sortRows(&stopper{ctx: t.Context(), every: 8}, rows, byFirst); !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	}

@@ -73,6 +73,11 @@ func (l *level) subTies() tieOrder {
 	return asInflux
 }
 
+// hasSubs reports whether a source of the level is a subquery.
+func (l *level) hasSubs() bool {
+	return slices.ContainsFunc(l.sources, func(s *source) bool { return s.sub != nil })
+}
+
 // eachSub runs the subqueries of a level, each once. Rows that satisfy the
 // level's condition are handed to f with their group of the level, their columns
 // as refs, in the order of the sources and of the inner series.
