@@ -380,7 +380,7 @@ func TestBadPart(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir := t.TempDir()
-	m, err := s.client.begin(context.Background(), &Filter{})
+	m, err := begin(context.Background(), s.client, &Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +392,7 @@ func TestBadPart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.client.end(context.Background(), m.Session); err != nil {
+	if err := end(context.Background(), s.client, m.Session); err != nil {
 		t.Fatal(err)
 	}
 	take(t, s, dir, Filter{})
@@ -645,12 +645,12 @@ func TestOneMoment(t *testing.T) {
 func TestSessions(t *testing.T) {
 	s := newServer(t, HandlerOptions{Idle: 10 * time.Minute})
 	s.someData(t)
-	m, err := s.client.begin(context.Background(), &Filter{})
+	m, err := begin(context.Background(), s.client, &Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range m.objects() {
-		body, err := s.client.object(context.Background(), m.Session, o.Name, 0)
+		body, err := fetch(context.Background(), s.client, m.Session, o.Name, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -675,7 +675,7 @@ func TestSessions(t *testing.T) {
 		}
 	}
 	var refusal *WriteError
-	if _, err := s.client.object(context.Background(), m.Session, m.objects()[0].Name, 0); !errors.As(err, &refusal) || refusal.Status != http.StatusGone {
+	if _, err := fetch(context.Background(), s.client, m.Session, m.objects()[0].Name, 0); !errors.As(err, &refusal) || refusal.Status != http.StatusGone {
 		t.Errorf("object of an ended session: %v", err)
 	}
 }
@@ -715,7 +715,7 @@ func TestAuthorize(t *testing.T) {
 	}})
 	s.someData(t)
 	var refusal *WriteError
-	if _, err := s.client.begin(context.Background(), &Filter{}); !errors.As(err, &refusal) || refusal.Status != http.StatusUnauthorized {
+	if _, err := begin(context.Background(), s.client, &Filter{}); !errors.As(err, &refusal) || refusal.Status != http.StatusUnauthorized {
 		t.Errorf("without a password: %v", err)
 	}
 	s.client.Username, s.client.Password = "admin", "secret"

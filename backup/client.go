@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,8 +13,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
+
+	"tsdbd/meta"
+)
+
+// PathPrefix is where the server's endpoints for these packages are.
+const PathPrefix = "/api/tsdbd/"
+
+// Trailers of an export.
+const (
+	trailerPoints = "X-Tsdbd-Points"
+	trailerError  = "X-Tsdbd-Error"
 )
 
 // Client talks to a running server.
@@ -205,77 +215,6 @@ func (r *results) firstColumn() []string {
 	return out
 }
 
-// params returns a filter as the endpoints take it.
-func (f *Filter) params() url.Values {
-	p := url.Values{}
-	set := func(k, v string) {
-		if v != "" {
-			p.Set(k, v)
-		}
-	}
-	set("db", f.Database)
-	set("rp", f.RetentionPolicy)
-	for _, id := range f.Shards {
-		p.Add("shard", strconv.FormatUint(id, 10))
-	}
-	for _, m := range f.Measurements {
-		p.Add("measurement", m)
-	}
-	t := f.times()
-	set("start", strconv.FormatInt(t.Min, 10))
-	set("end", strconv.FormatInt(t.Max, 10))
-	return p
-}
-
-// begin opens a session.
-func (c *Client) begin(ctx context.Context, f *Filter) (*Manifest, error) {
-	resp, err := c.do(ctx, http.MethodPost, PathPrefix+"backup", f.params(), nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := answer(resp); err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	m := new(Manifest)
-	if err := json.NewDecoder(resp.Body).Decode(m); err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	return m, m.check()
-}
-
-// end closes a session.
-func (c *Client) end(ctx context.Context, session string) error {
-	resp, err := c.do(ctx, http.MethodDelete, PathPrefix+"backup", url.Values{"session": {session}}, nil, nil)
-	if err != nil {
-		return err
-	}
-	if err := answer(resp); err != nil {
-		return err
-	}
-	return resp.Body.Close()
-}
-
-// object fetches an object from offset on.
-func (c *Client) object(ctx context.Context, session, name string, offset int64) (io.ReadCloser, error) {
-	h := http.Header{"Accept-Encoding": {"identity"}}
-	if offset > 0 {
-		h.Set("Range", fmt.Sprintf("bytes=%d-", offset))
-	}
-	resp, err := c.do(ctx, http.MethodGet, PathPrefix+"backup", url.Values{"session": {session}, "object": {name}}, h, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := answer(resp); err != nil {
-		return nil, err
-	}
-	if offset > 0 && resp.StatusCode != http.StatusPartialContent {
-		_ = resp.Body.Close()
-		return nil, errors.New("server does not send parts of files")
-	}
-	return resp.Body, nil
-}
-
 // Export copies the server's export to w. An export that breaks off is an
 // error: its end is marked.
 func (c *Client) Export(ctx context.Context, w io.Writer, opt ExportOptions) (int64, error) {
@@ -312,41 +251,34 @@ func (c *Client) Export(ctx context.Context, w io.Writer, opt ExportOptions) (in
 	return n, nil
 }
 
-// Verify has the server check its files and returns its report, an
-// inspect.VerifyReport as JSON.
-func (c *Client) Verify(ctx context.Context) (report []byte, err error) {
-	resp, err := c.do(ctx, http.MethodPost, PathPrefix+"verify", nil, nil, nil)
-	if err != nil {
-		return nil, err
+// Create makes the databases and policies of data that f chooses, under the new
+// names if there are any. A policy that exists stays as it is.
+func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newDatabase, newPolicy string) error {
+	for _, d := range data.Databases {
+		policies := f.policies(d)
+		if len(policies) == 0 {
+			continue
+		}
+		db := cmp.Or(newDatabase, d.Name)
+		have, err := c.policies(ctx, db)
+		if err != nil {
+			return fmt.Errorf("database %s: %w", db, err)
+		}
+		for i, s := range createStatements(d, policies, db, newPolicy) {
+			name := cmp.Or(newPolicy, policies[i].Name)
+			if slices.Contains(have, name) {
+				continue
+			}
+			if i == 0 && have != nil {
+				// The database is there and keeps its default.
+				_, def, _ := strings.Cut(s, " WITH ")
+				def, _, _ = strings.Cut(def, " NAME ")
+				s = fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", quoteIdent(name), quoteIdent(db), def)
+			}
+			if err := c.Query(ctx, s); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
 	}
-	if err := answer(resp); err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	return io.ReadAll(resp.Body)
-}
-
-// Progress tells how far a copy is.
-type Progress struct {
-	Objects, ObjectsDone int
-	Bytes, BytesDone     int64
-	Reused               int64 // bytes that were there already
-}
-
-// meter counts progress and tells of it a few times a second.
-type meter struct {
-	mu   sync.Mutex
-	p    Progress
-	told time.Time
-	tell func(Progress)
-}
-
-func (m *meter) add(f func(*Progress), last bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f(&m.p)
-	if m.tell != nil && (last || time.Since(m.told) > 200*time.Millisecond) {
-		m.told = time.Now()
-		m.tell(m.p)
-	}
+	return nil
 }

@@ -39,27 +39,10 @@ type Defined struct {
 	Subscriptions int `json:"subscriptions"`
 }
 
-// maxDefinitions bounds the definitions in one request.
-const maxDefinitions = 64 << 20
-
-// definitions returns those of the chosen part of a catalog, under the new
-// names. The text of a continuous query names its database, so where that gets
-// another name it is left out.
-func (o *RestoreOptions) definitions(data *meta.Data) *Definitions {
-	out := &Definitions{Users: data.Users}
-	for _, d := range data.Databases {
-		if o.NewDatabase == "" && o.NewPolicy == "" {
-			for _, q := range d.ContinuousQueries {
-				out.Queries = append(out.Queries, Continuous{d.Name, q.Name, q.Query})
-			}
-		}
-		for _, rp := range d.RetentionPolicies {
-			for _, s := range rp.Subscriptions {
-				out.Subscriptions = append(out.Subscriptions, Subscription{d.Name, rp.Name, s})
-			}
-		}
-	}
-	return out
+// Catalog is a catalog that can be changed.
+type Catalog interface {
+	Catalog() *meta.Data
+	Apply(ctx context.Context, cmd meta.Command) error
 }
 
 // Define gives a server the definitions that it lacks; those that it has under
@@ -83,31 +66,14 @@ func (c *Client) Define(ctx context.Context, d *Definitions) (made Defined, err 
 	return made, nil
 }
 
-// define answers Define.
-func (h *Handler) define(w http.ResponseWriter, r *http.Request) {
-	var d Definitions
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDefinitions)).Decode(&d); err != nil {
-		fail(w, http.StatusBadRequest, fmt.Errorf("read definitions: %w", err))
-		return
-	}
-	made, err := h.makeDefinitions(r.Context(), &d)
-	if err != nil {
-		fail(w, statusOf(err), err)
-		return
-	}
-	h.opt.Logger.Info("definitions restored", "users", made.Users, "queries", made.Queries, "subscriptions", made.Subscriptions)
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(made)
-}
-
-// makeDefinitions applies what is lacking. A grant on a database that is not
+// MakeDefinitions applies what is lacking. A grant on a database that is not
 // there is left out.
-func (h *Handler) makeDefinitions(ctx context.Context, d *Definitions) (made Defined, err error) {
+func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defined, err error) {
 	for _, u := range d.Users {
-		if u == nil || h.store.Catalog().User(u.Name) != nil {
+		if u == nil || to.Catalog().User(u.Name) != nil {
 			continue
 		}
-		if err := h.store.Apply(ctx, meta.CreateUser{Name: u.Name, Hash: u.Hash, Admin: u.Admin}); err != nil {
+		if err := to.Apply(ctx, meta.CreateUser{Name: u.Name, Hash: u.Hash, Admin: u.Admin}); err != nil {
 			if errors.Is(err, meta.ErrUserExists) {
 				continue
 			}
@@ -115,26 +81,26 @@ func (h *Handler) makeDefinitions(ctx context.Context, d *Definitions) (made Def
 		}
 		made.Users++
 		for db, p := range u.Privileges {
-			if h.store.Catalog().Database(db) == nil {
+			if to.Catalog().Database(db) == nil {
 				continue
 			}
-			if err := h.store.Apply(ctx, meta.SetPrivilege{Name: u.Name, Database: db, Privilege: p}); err != nil {
+			if err := to.Apply(ctx, meta.SetPrivilege{Name: u.Name, Database: db, Privilege: p}); err != nil {
 				return made, fmt.Errorf("user %s: %w", u.Name, err)
 			}
 		}
 	}
 	for _, q := range d.Queries {
-		before := h.store.Catalog()
-		err := h.store.Apply(ctx, meta.CreateContinuousQuery{Database: q.Database, Name: q.Name, Query: q.Query})
+		before := to.Catalog()
+		err := to.Apply(ctx, meta.CreateContinuousQuery{Database: q.Database, Name: q.Name, Query: q.Query})
 		if err != nil && !errors.Is(err, meta.ErrContinuousQueryExists) {
 			return made, fmt.Errorf("continuous query %s: %w", q.Name, err)
 		}
-		if err == nil && h.store.Catalog() != before {
+		if err == nil && to.Catalog() != before {
 			made.Queries++
 		}
 	}
 	for _, s := range d.Subscriptions {
-		err := h.store.Apply(ctx, meta.CreateSubscription{Database: s.Database, RetentionPolicy: s.RetentionPolicy, Subscription: s.Subscription})
+		err := to.Apply(ctx, meta.CreateSubscription{Database: s.Database, RetentionPolicy: s.RetentionPolicy, Subscription: s.Subscription})
 		if err != nil && !errors.Is(err, meta.ErrSubscriptionExists) {
 			return made, fmt.Errorf("subscription %s: %w", s.Subscription.Name, err)
 		}

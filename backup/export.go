@@ -2,12 +2,12 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,70 +32,6 @@ type Source interface {
 	scan.Storage
 }
 
-// Filter chooses data. The zero value is everything.
-type Filter struct {
-	Database        string          `json:"database,omitempty"`
-	RetentionPolicy string          `json:"retention_policy,omitempty"`
-	Shards          []uint64        `json:"shards,omitempty"`
-	Measurements    []string        `json:"measurements,omitempty"` // names; with * and ? as patterns
-	Range           model.TimeRange `json:"range"`
-}
-
-// times returns the filter's range; the zero Range is all time.
-func (f *Filter) times() model.TimeRange {
-	if f.Range == (model.TimeRange{}) {
-		return model.AllTime
-	}
-	return f.Range
-}
-
-// check refuses a filter that names what the catalog lacks.
-func (f *Filter) check(data *meta.Data) error {
-	if f.Database == "" {
-		if f.RetentionPolicy != "" {
-			return errors.New("a retention policy can be chosen only together with its database")
-		}
-	} else {
-		d := data.Database(f.Database)
-		if d == nil {
-			return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, f.Database)
-		}
-		if f.RetentionPolicy != "" && d.RetentionPolicy(f.RetentionPolicy) == nil {
-			return fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, f.RetentionPolicy)
-		}
-	}
-	for _, id := range f.Shards {
-		if _, ok := data.Shard(id); !ok {
-			return fmt.Errorf("%w: %d", meta.ErrShardNotFound, id)
-		}
-	}
-	for _, m := range f.Measurements {
-		if _, err := path.Match(m, ""); err != nil {
-			return fmt.Errorf("measurement pattern %q: %w", m, err)
-		}
-	}
-	return nil
-}
-
-func (f *Filter) wantsPolicy(d *meta.Database, rp *meta.RetentionPolicy) bool {
-	return (f.Database == "" || f.Database == d.Name) && (f.RetentionPolicy == "" || f.RetentionPolicy == rp.Name)
-}
-
-// wantsShard reports whether a shard may hold chosen rows.
-func (f *Filter) wantsShard(d *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup, id uint64) bool {
-	return f.wantsPolicy(d, rp) && g.TimeRange().Overlaps(f.times()) && (len(f.Shards) == 0 || slices.Contains(f.Shards, id))
-}
-
-func (f *Filter) wantsMeasurement(name string) bool {
-	if len(f.Measurements) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(f.Measurements, func(p string) bool {
-		ok, _ := path.Match(p, name)
-		return ok || p == name
-	})
-}
-
 // ExportOptions say what is exported and how. The zero value exports all.
 type ExportOptions struct {
 	Filter  Filter
@@ -107,9 +43,9 @@ type ExportOptions struct {
 	// NewDatabase and NewPolicy stand in the headers instead of the names in
 	// the catalog; with a Filter that chooses one database, and one policy.
 	NewDatabase, NewPolicy string
-	Progress               func(points int64) // called often, by any goroutine
-
-	skipDefinitions bool
+	// SkipDefinitions leaves out the statements that make the databases.
+	SkipDefinitions bool
+	Progress        func(points int64) // called often, by any goroutine
 }
 
 // exportBlock is the size at which a worker hands lines on.
@@ -176,14 +112,7 @@ func compress(b []byte) []byte {
 }
 
 func (x *exporter) names(d *meta.Database, rp *meta.RetentionPolicy) (db, policy string) {
-	db, policy = d.Name, rp.Name
-	if x.opt.NewDatabase != "" {
-		db = x.opt.NewDatabase
-	}
-	if x.opt.NewPolicy != "" {
-		policy = x.opt.NewPolicy
-	}
-	return db, policy
+	return cmp.Or(x.opt.NewDatabase, d.Name), cmp.Or(x.opt.NewPolicy, rp.Name)
 }
 
 // definitions returns the statements that make the chosen databases.
@@ -191,7 +120,7 @@ func (x *exporter) definitions(data *meta.Data) string {
 	var b strings.Builder
 	t := x.opt.Filter.times()
 	fmt.Fprintf(&b, "# TSDBD EXPORT: %s - %s\n", timestamp(t.Min), timestamp(t.Max))
-	if !x.opt.skipDefinitions {
+	if !x.opt.SkipDefinitions {
 		b.WriteString("# DDL\n")
 		for _, d := range data.Databases {
 			for _, s := range createStatements(d, x.opt.Filter.policies(d), x.opt.NewDatabase, x.opt.NewPolicy) {
@@ -203,45 +132,23 @@ func (x *exporter) definitions(data *meta.Data) string {
 	return b.String()
 }
 
-// policies returns the chosen policies of a database, the default one first.
-func (f *Filter) policies(d *meta.Database) []*meta.RetentionPolicy {
-	var out []*meta.RetentionPolicy
-	for _, rp := range d.RetentionPolicies {
-		if !f.wantsPolicy(d, rp) {
-			continue
-		}
-		if rp.Name == d.DefaultRetentionPolicy {
-			out = slices.Insert(out, 0, rp)
-		} else {
-			out = append(out, rp)
-		}
-	}
-	return out
-}
-
 // createStatements returns the statements that make a database with these
 // policies, of which the first becomes the default. Limits of write times are
 // left out: they would refuse what is restored.
 func createStatements(d *meta.Database, policies []*meta.RetentionPolicy, newDB, newRP string) []string {
-	db := d.Name
-	if newDB != "" {
-		db = newDB
-	}
+	db := quoteIdent(cmp.Or(newDB, d.Name))
 	var out []string
 	for i, rp := range policies {
-		name := rp.Name
-		if newRP != "" {
-			name = newRP
-		}
+		name := quoteIdent(cmp.Or(newRP, rp.Name))
 		duration := "INF"
 		if rp.Duration > 0 {
 			duration = durationText(rp.Duration)
 		}
 		def := fmt.Sprintf("DURATION %s REPLICATION %d SHARD DURATION %s", duration, max(rp.ReplicaN, 1), durationText(rp.ShardGroupDuration))
 		if i == 0 {
-			out = append(out, fmt.Sprintf("CREATE DATABASE %s WITH %s NAME %s", quoteIdent(db), def, quoteIdent(name)))
+			out = append(out, fmt.Sprintf("CREATE DATABASE %s WITH %s NAME %s", db, def, name))
 		} else {
-			out = append(out, fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", quoteIdent(name), quoteIdent(db), def))
+			out = append(out, fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", name, db, def))
 		}
 	}
 	return out

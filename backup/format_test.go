@@ -1,9 +1,7 @@
 package backup
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"os"
@@ -14,11 +12,8 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
-	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/column"
-	"tsdbd/model/point"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files that do not exist")
@@ -133,87 +128,4 @@ func FuzzDecodeBackup(f *testing.F) {
 			}
 		}
 	})
-}
-
-// FuzzImportLines writes a string value as Export does, between other lines: it
-// must come back as one line, whatever it holds, and parse to the same value.
-func FuzzImportLines(f *testing.F) {
-	for _, s := range []string{"", "plain", "two\nlines", `back\slash`, `quote"`, "end\\", "\n\n", "# CONTEXT-DATABASE:x\n", "a=\"b", "\r\n", "\x00\xff"} {
-		f.Add(s, "key")
-		f.Add("x", s)
-	}
-	f.Fuzz(func(t *testing.T, value, tag string) {
-		if len(value) > column.MaxStringLength || strings.ContainsAny(tag, "\n\r\\\x00") || tag == "" || len(tag) > 1000 {
-			return
-		}
-		key := string(model.AppendSeriesKey(nil, "m", model.Tags{{Key: "t", Value: tag}}))
-		v := column.Vector{Type: model.String, Strings: []string{value}}
-		line := string(appendValue([]byte(key+" a=1,text="), &v, 0)) + ",z=2 5\n"
-		var p lineproto.Parser
-		var b point.Batch
-		table := point.NewTable(1)
-		if _, err := p.Parse(&b, table, []byte(line), lineproto.Options{}); err != nil {
-			return // line protocol cannot say it
-		}
-		var got []string
-		im := &importer{ctx: context.Background(), db: "d", opt: ImportOptions{BatchBytes: 1 << 30}}
-		if err := im.read(bufio.NewReader(strings.NewReader("before v=1 1\n" + line + "after v=1 1\n"))); err != nil {
-			t.Fatal(err)
-		}
-		at := 0
-		for _, e := range im.batch.ends {
-			got = append(got, string(im.batch.body[at:e]))
-			at = e
-		}
-		if len(got) != 3 || got[1] != line {
-			t.Fatalf("lines %q, want %q in the middle", got, line)
-		}
-		if s := column.StringAt(b.Values[1], b.Strings); string(s) != value {
-			t.Fatalf("value %q came back as %q", value, s)
-		}
-	})
-}
-
-// TestReadLines cuts files that are not all lines.
-func TestReadLines(t *testing.T) {
-	long := strings.Repeat("x", maxLine+5)
-	for name, c := range map[string]struct {
-		in     string
-		want   []string
-		failed int64
-	}{
-		"no end of line":     {"a v=1", []string{"a v=1\n"}, 0},
-		"blank lines":        {"\n  \na v=1\r\n\n", []string{"a v=1\n"}, 0},
-		"comments":           {"# x\n #y\na v=1\n", []string{"a v=1\n"}, 0},
-		"line break":         {"a v=\"1\n2\" 3\nb v=1\n", []string{"a v=\"1\n2\" 3\n", "b v=1\n"}, 0},
-		"open quote at end":  {"a v=\"1\nb v=1\nc v=2", []string{"b v=1\n", "c v=2\n"}, 1},
-		"open quote, far on": {"a v=\"1\nb v=1\n" + strings.Repeat("c v=1\n", maxLine/6), nil, 1},
-		"quote in a tag":     {"a,t=\" v=1\nb v=1\n", []string{"a,t=\" v=1\n", "b v=1\n"}, 0},
-		"long line":          {"a v=1\n" + long + "\nb v=1\n", []string{"a v=1\n", "b v=1\n"}, 1},
-		"long last line":     {"a v=1\n" + long, []string{"a v=1\n"}, 1},
-		"nothing":            {"", nil, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			im := &importer{ctx: context.Background(), db: "d", opt: ImportOptions{BatchBytes: 1 << 30}}
-			if err := im.read(bufio.NewReaderSize(strings.NewReader(c.in), 4096)); err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			at := 0
-			for _, e := range im.batch.ends {
-				got = append(got, string(im.batch.body[at:e]))
-				at = e
-			}
-			if im.stats.Failed != c.failed {
-				t.Errorf("%d refused, want %d", im.stats.Failed, c.failed)
-			}
-			if c.want == nil && c.failed > 0 {
-				if len(got) != maxLine/6+1 {
-					t.Errorf("%d lines", len(got))
-				}
-			} else if !reflect.DeepEqual(got, c.want) {
-				t.Errorf("%.200q, want %q", got, c.want)
-			}
-		})
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"path"
 	"strconv"
 	"sync"
@@ -21,24 +20,14 @@ import (
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
-	"tsdbd/model"
 	"tsdbd/shard"
 	"tsdbd/store"
-)
-
-// PathPrefix is where a Handler's endpoints stand.
-const PathPrefix = "/api/tsdbd/"
-
-// Trailers of an export.
-const (
-	trailerPoints = "X-Tsdbd-Points"
-	trailerError  = "X-Tsdbd-Error"
 )
 
 // Store is what a Handler needs of the server's store.
 type Store interface {
 	Source
-	Apply(ctx context.Context, cmd meta.Command) error
+	Catalog
 	Backup(ctx context.Context, want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) (*store.BackupSet, error)
 }
 
@@ -60,6 +49,9 @@ const maxSessions = 16
 // pieceBytes is the size of the pieces of a series log. The log only grows, so
 // that all full pieces but the last few are in the backup before.
 const pieceBytes = 4 << 20
+
+// maxDefinitions bounds the definitions in one request.
+const maxDefinitions = 64 << 20
 
 // Handler answers backup, export and verify requests of a running server:
 //
@@ -236,30 +228,6 @@ func statusOfFilter(err error) int {
 		return status
 	}
 	return http.StatusBadRequest
-}
-
-// parseFilter reads what Filter.params writes.
-func parseFilter(p url.Values) (f Filter, err error) {
-	f.Database, f.RetentionPolicy, f.Measurements = p.Get("db"), p.Get("rp"), p["measurement"]
-	for _, s := range p["shard"] {
-		id, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			return f, fmt.Errorf("shard %q is not a number", s)
-		}
-		f.Shards = append(f.Shards, id)
-	}
-	f.Range = model.AllTime
-	for name, to := range map[string]*int64{"start": &f.Range.Min, "end": &f.Range.Max} {
-		if s := p.Get(name); s != "" {
-			if *to, err = strconv.ParseInt(s, 10, 64); err != nil {
-				return f, fmt.Errorf("%s %q is not a time in nanoseconds", name, s)
-			}
-		}
-	}
-	if f.Range.Empty() {
-		return f, errors.New("end lies before start")
-	}
-	return f, nil
 }
 
 // begin makes a session.
@@ -474,4 +442,21 @@ func (h *Handler) verify(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(report)
+}
+
+// define answers Define.
+func (h *Handler) define(w http.ResponseWriter, r *http.Request) {
+	var d Definitions
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDefinitions)).Decode(&d); err != nil {
+		fail(w, http.StatusBadRequest, fmt.Errorf("read definitions: %w", err))
+		return
+	}
+	made, err := MakeDefinitions(r.Context(), h.store, &d)
+	if err != nil {
+		fail(w, statusOf(err), err)
+		return
+	}
+	h.opt.Logger.Info("definitions restored", "users", made.Users, "queries", made.Queries, "subscriptions", made.Subscriptions)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(made)
 }

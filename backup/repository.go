@@ -147,7 +147,7 @@ const takeAttempts = 5
 
 // take takes a backup in one session.
 func (r *Repository) take(ctx context.Context, c *Client, known map[string]string, opt *TakeOptions) (_ *Result, err error) {
-	m, err := c.begin(ctx, &opt.Filter)
+	m, err := begin(ctx, c, &opt.Filter)
 	if err != nil {
 		return nil, fmt.Errorf("begin backup: %w", err)
 	}
@@ -155,7 +155,7 @@ func (r *Repository) take(ctx context.Context, c *Client, known map[string]strin
 	defer func() {
 		endCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		if e := c.end(endCtx, session); err == nil && e != nil {
+		if e := end(endCtx, c, session); err == nil && e != nil {
 			err = fmt.Errorf("end backup: %w", e)
 		}
 	}()
@@ -321,7 +321,7 @@ func (r *Repository) download(ctx context.Context, c *Client, session string, o 
 
 // copyObject appends the server's bytes from offset have on.
 func copyObject(ctx context.Context, c *Client, session string, o Object, f vfs.File, have int64, sum hash.Hash, meter *meter) (got int64, err error) {
-	body, err := c.object(ctx, session, o.Name, have)
+	body, err := fetch(ctx, c, session, o.Name, have)
 	if err != nil {
 		return 0, err
 	}

@@ -385,7 +385,7 @@ func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) 
 	if err := filter.check(m.Catalog); err != nil {
 		return ImportStats{}, err
 	}
-	if err := define(ctx, c, m.Catalog, &filter, &opt); err != nil {
+	if err := c.Create(ctx, m.Catalog, &filter, opt.NewDatabase, opt.NewPolicy); err != nil {
 		return ImportStats{}, err
 	}
 	if opt.Definitions {
@@ -408,7 +408,7 @@ func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) 
 	defer cancel()
 	pr, pw := io.Pipe()
 	go func() {
-		_, err := Export(ctx, st, pw, ExportOptions{Filter: filter, NewDatabase: opt.NewDatabase, NewPolicy: opt.NewPolicy, skipDefinitions: true})
+		_, err := Export(ctx, st, pw, ExportOptions{Filter: filter, NewDatabase: opt.NewDatabase, NewPolicy: opt.NewPolicy, SkipDefinitions: true})
 		_ = pw.CloseWithError(err)
 	}()
 	stats, err := Import(ctx, c, pr, ImportOptions{Workers: opt.Workers, Progress: opt.Imported})
@@ -416,40 +416,22 @@ func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) 
 	return stats, err
 }
 
-// define makes the databases and policies that are to be restored into. A
-// policy that exists, with whatever settings, is used as it is.
-func define(ctx context.Context, c *Client, data *meta.Data, f *Filter, opt *RestoreOptions) error {
+// definitions returns those of the chosen part of a catalog, under the new
+// names. The text of a continuous query names its database, so where that gets
+// another name it is left out.
+func (o *RestoreOptions) definitions(data *meta.Data) *Definitions {
+	out := &Definitions{Users: data.Users}
 	for _, d := range data.Databases {
-		policies := f.policies(d)
-		if len(policies) == 0 {
-			continue
-		}
-		db := d.Name
-		if opt.NewDatabase != "" {
-			db = opt.NewDatabase
-		}
-		have, err := c.policies(ctx, db)
-		if err != nil {
-			return fmt.Errorf("database %s: %w", db, err)
-		}
-		for i, s := range createStatements(d, policies, db, opt.NewPolicy) {
-			name := policies[i].Name
-			if opt.NewPolicy != "" {
-				name = opt.NewPolicy
+		if o.NewDatabase == "" && o.NewPolicy == "" {
+			for _, q := range d.ContinuousQueries {
+				out.Queries = append(out.Queries, Continuous{d.Name, q.Name, q.Query})
 			}
-			if slices.Contains(have, name) {
-				continue
-			}
-			if i == 0 && have != nil {
-				// The database is there and keeps its default.
-				_, def, _ := strings.Cut(s, " WITH ")
-				def, _, _ = strings.Cut(def, " NAME ")
-				s = fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", quoteIdent(name), quoteIdent(db), def)
-			}
-			if err := c.Query(ctx, s); err != nil {
-				return fmt.Errorf("%s: %w", s, err)
+		}
+		for _, rp := range d.RetentionPolicies {
+			for _, s := range rp.Subscriptions {
+				out.Subscriptions = append(out.Subscriptions, Subscription{d.Name, rp.Name, s})
 			}
 		}
 	}
-	return nil
+	return out
 }

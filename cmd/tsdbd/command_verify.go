@@ -48,7 +48,7 @@ func defineVerify(f *commandFlags) action {
 		var report *inspect.VerifyReport
 		if client.URL != "" {
 			stop := newProgress(stderr).during("the server checks its files, %s")
-			b, err := client.Verify(ctx)
+			b, err := backup.Verify(ctx, client)
 			stop()
 			if err != nil {
 				return err
