@@ -27,6 +27,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/store"
+	"tsdbd/transfer"
 )
 
 const week int64 = 7 * 24 * 3600 * 1_000_000_000
@@ -37,7 +38,7 @@ type server struct {
 	dir     string
 	handler *Handler
 	http    *httptest.Server
-	client  *Client
+	client  *transfer.Client
 	// fault, if set, may answer a request before the handler does.
 	fault atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 }
@@ -57,7 +58,7 @@ func newServer(t testing.TB, opt HandlerOptions) *server {
 		}
 		s.handler.ServeHTTP(w, r)
 	}))
-	s.client = &Client{URL: s.http.URL}
+	s.client = &transfer.Client{URL: s.http.URL}
 	t.Cleanup(func() {
 		s.http.Close()
 		s.handler.Close()
@@ -119,10 +120,10 @@ func (s *server) someData(t testing.TB) {
 }
 
 // dump returns the points of a store, sorted.
-func dump(t testing.TB, src Source, f Filter) []string {
+func dump(t testing.TB, src transfer.Source, f transfer.Filter) []string {
 	t.Helper()
 	var b bytes.Buffer
-	n, err := Export(context.Background(), src, &b, ExportOptions{Filter: f, LinesOnly: true})
+	n, err := transfer.Export(context.Background(), src, &b, transfer.ExportOptions{Filter: f, LinesOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func same(t testing.TB, what string, got, want []string) {
 	}
 }
 
-func take(t testing.TB, s *server, dir string, f Filter) *Result {
+func take(t testing.TB, s *server, dir string, f transfer.Filter) *Result {
 	t.Helper()
 	res, err := Take(context.Background(), s.client, OpenRepository(vfs.OS, dir), TakeOptions{Filter: f})
 	if err != nil {
@@ -178,9 +179,9 @@ func TestPlace(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	s.apply(t, meta.CreateUser{Name: "u", Hash: "h", Admin: true})
-	want := dump(t, s, Filter{})
+	want := dump(t, s, transfer.Filter{})
 	dir, data := t.TempDir(), t.TempDir()
-	res := take(t, s, dir, Filter{})
+	res := take(t, s, dir, transfer.Filter{})
 	if res.Copied != res.Bytes || res.Bytes == 0 || res.Shards != 7 {
 		t.Errorf("%+v", res)
 	}
@@ -189,7 +190,7 @@ func TestPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "backup", dump(t, st, Filter{}), want)
+	same(t, "backup", dump(t, st, transfer.Filter{}), want)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func TestPlace(t *testing.T) {
 		t.Error("restored over data")
 	}
 	back := openDir(t, data)
-	same(t, "restored", dump(t, back, Filter{}), want)
+	same(t, "restored", dump(t, back, transfer.Filter{}), want)
 	if l := back.Catalog().Lineage; l == m.Catalog.Lineage {
 		t.Errorf("the restored directory has the lineage %s of the one that was backed up", l)
 	}
@@ -218,7 +219,7 @@ func TestPlace(t *testing.T) {
 	if err := writeLines(back, "d", "", fmt.Sprintf("cpu,host=h1 usage=43 %d\nnew,a=b v=1 5\n", 10*week+1)); err != nil {
 		t.Fatal(err)
 	}
-	after := dump(t, back, Filter{})
+	after := dump(t, back, transfer.Filter{})
 	if len(after) != len(want)+1 || !slices.Contains(after, fmt.Sprintf("cpu,host=h1 usage=43 %d", 10*week+1)) {
 		t.Errorf("%d points after a write, had %d", len(after), len(want))
 	}
@@ -228,9 +229,9 @@ func TestPlaceUnderAnotherName(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir, data := t.TempDir(), t.TempDir()
-	take(t, s, dir, Filter{})
+	take(t, s, dir, transfer.Filter{})
 	r := OpenRepository(vfs.OS, dir)
-	opt := RestoreOptions{Filter: Filter{Database: "d", RetentionPolicy: "autogen"}, NewDatabase: "e", NewPolicy: "p"}
+	opt := RestoreOptions{Filter: transfer.Filter{Database: "d", RetentionPolicy: "autogen"}, NewDatabase: "e", NewPolicy: "p"}
 	if _, err := Place(context.Background(), r, data, opt); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +239,7 @@ func TestPlaceUnderAnotherName(t *testing.T) {
 	if d := back.Catalog(); len(d.Databases) != 1 || d.Database("e") == nil || d.Database("e").DefaultRetentionPolicy != "p" {
 		t.Errorf("%+v", d.Databases)
 	}
-	same(t, "renamed", dump(t, back, Filter{}), dump(t, s, opt.Filter))
+	same(t, "renamed", dump(t, back, transfer.Filter{}), dump(t, s, opt.Filter))
 }
 
 // TestIncremental copies only what is new.
@@ -246,13 +247,13 @@ func TestIncremental(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir := t.TempDir()
-	first := take(t, s, dir, Filter{})
-	want := dump(t, s, Filter{})
-	if again := take(t, s, dir, Filter{}); again.Copied != 0 || again.Bytes != first.Bytes {
+	first := take(t, s, dir, transfer.Filter{})
+	want := dump(t, s, transfer.Filter{})
+	if again := take(t, s, dir, transfer.Filter{}); again.Copied != 0 || again.Bytes != first.Bytes {
 		t.Errorf("nothing is new, copied %d of %d", again.Copied, again.Bytes)
 	}
 	s.write(t, "d", "", fmt.Sprintf("cpu,host=h1 usage=1 %d\n", 12*week))
-	more := take(t, s, dir, Filter{})
+	more := take(t, s, dir, transfer.Filter{})
 	if more.Copied == 0 || more.Copied > first.Bytes/4 {
 		t.Errorf("copied %d for one point, the whole is %d", more.Copied, more.Bytes)
 	}
@@ -275,7 +276,7 @@ func TestIncremental(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		points := dump(t, st, Filter{})
+		points := dump(t, st, transfer.Filter{})
 		if i < 2 {
 			same(t, n, points, want)
 		} else if len(points) != len(want)+1 {
@@ -363,7 +364,7 @@ func TestResume(t *testing.T) {
 		return false
 	}
 	s.fault.Store(&spy)
-	res := take(t, s, dir, Filter{})
+	res := take(t, s, dir, transfer.Filter{})
 	if have == 0 || res.Copied > res.Bytes-have || ranged.Load() == 0 {
 		t.Errorf("copied %d of %d, %d bytes were there, %d requests for a rest", res.Copied, res.Bytes, have, ranged.Load())
 	}
@@ -372,7 +373,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	same(t, "resumed", dump(t, st, Filter{}), dump(t, s, Filter{}))
+	same(t, "resumed", dump(t, st, transfer.Filter{}), dump(t, s, transfer.Filter{}))
 }
 
 // TestBadPart begins anew when the part of an object is not what it should be.
@@ -380,7 +381,7 @@ func TestBadPart(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir := t.TempDir()
-	m, err := begin(context.Background(), s.client, &Filter{})
+	m, err := begin(context.Background(), s.client, &transfer.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +396,7 @@ func TestBadPart(t *testing.T) {
 	if err := end(context.Background(), s.client, m.Session); err != nil {
 		t.Fatal(err)
 	}
-	take(t, s, dir, Filter{})
+	take(t, s, dir, transfer.Filter{})
 	r := OpenRepository(vfs.OS, dir)
 	if _, m, err = r.Manifest(""); err != nil {
 		t.Fatal(err)
@@ -432,7 +433,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir := t.TempDir()
-	take(t, s, dir, Filter{})
+	take(t, s, dir, transfer.Filter{})
 	r := OpenRepository(vfs.OS, dir)
 	_, m, err := r.Manifest("")
 	if err != nil {
@@ -487,7 +488,7 @@ func TestFilters(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	shards := s.Catalog().Database("d").RetentionPolicy("autogen").ShardGroups
-	for name, f := range map[string]Filter{
+	for name, f := range map[string]transfer.Filter{
 		"database": {Database: `other "one"`},
 		"policy":   {Database: "d", RetentionPolicy: "long"},
 		"shard":    {Shards: []uint64{shards[1].Shards[0].ID}},
@@ -504,10 +505,10 @@ func TestFilters(t *testing.T) {
 			if len(want) == 0 {
 				t.Fatal("the filter chooses nothing")
 			}
-			same(t, name, dump(t, openDir(t, data), Filter{}), want)
+			same(t, name, dump(t, openDir(t, data), transfer.Filter{}), want)
 		})
 	}
-	for name, f := range map[string]Filter{
+	for name, f := range map[string]transfer.Filter{
 		"no such database": {Database: "x"}, "no such policy": {Database: "d", RetentionPolicy: "x"},
 		"policy alone": {RetentionPolicy: "long"}, "no such shard": {Shards: []uint64{999}},
 		"measurement": {Measurements: []string{"cpu"}},
@@ -584,7 +585,7 @@ func TestOneMoment(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		before := entries.Load()
-		res := take(t, s, dir, Filter{})
+		res := take(t, s, dir, transfer.Filter{})
 		if res.Sequence < last || res.Sequence == 0 {
 			t.Errorf("sequence %d after %d", res.Sequence, last)
 		}
@@ -595,7 +596,7 @@ func TestOneMoment(t *testing.T) {
 		}
 		counts := map[string][shards]int64{}
 		gone := map[string]int{}
-		for _, line := range dump(t, st, Filter{}) {
+		for _, line := range dump(t, st, transfer.Filter{}) {
 			var w, v, at int64
 			if _, err := fmt.Sscanf(line, "gone,w=%d v=%di %d", &w, &v, &at); err == nil {
 				gone[fmt.Sprint(v)]++
@@ -645,7 +646,7 @@ func TestOneMoment(t *testing.T) {
 func TestSessions(t *testing.T) {
 	s := newServer(t, HandlerOptions{Idle: 10 * time.Minute})
 	s.someData(t)
-	m, err := begin(context.Background(), s.client, &Filter{})
+	m, err := begin(context.Background(), s.client, &transfer.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -674,7 +675,7 @@ func TestSessions(t *testing.T) {
 			t.Fatal("a silent session lives on")
 		}
 	}
-	var refusal *WriteError
+	var refusal *transfer.WriteError
 	if _, err := fetch(context.Background(), s.client, m.Session, m.objects()[0].Name, 0); !errors.As(err, &refusal) || refusal.Status != http.StatusGone {
 		t.Errorf("object of an ended session: %v", err)
 	}
@@ -694,7 +695,7 @@ func TestDroppedMeanwhile(t *testing.T) {
 	}
 	s.fault.Store(&drop)
 	dir := t.TempDir()
-	take(t, s, dir, Filter{})
+	take(t, s, dir, transfer.Filter{})
 	st, m, err := Open(OpenRepository(vfs.OS, dir), "")
 	if err != nil {
 		t.Fatal(err)
@@ -703,7 +704,7 @@ func TestDroppedMeanwhile(t *testing.T) {
 	if len(m.Catalog.Databases) != 1 {
 		t.Errorf("%d databases", len(m.Catalog.Databases))
 	}
-	same(t, "what is left", dump(t, st, Filter{}), []string{"m,t=1 v=1 1000"})
+	same(t, "what is left", dump(t, st, transfer.Filter{}), []string{"m,t=1 v=1 1000"})
 }
 
 func TestAuthorize(t *testing.T) {
@@ -714,12 +715,12 @@ func TestAuthorize(t *testing.T) {
 		return nil
 	}})
 	s.someData(t)
-	var refusal *WriteError
-	if _, err := begin(context.Background(), s.client, &Filter{}); !errors.As(err, &refusal) || refusal.Status != http.StatusUnauthorized {
+	var refusal *transfer.WriteError
+	if _, err := begin(context.Background(), s.client, &transfer.Filter{}); !errors.As(err, &refusal) || refusal.Status != http.StatusUnauthorized {
 		t.Errorf("without a password: %v", err)
 	}
 	s.client.Username, s.client.Password = "admin", "secret"
-	take(t, s, t.TempDir(), Filter{})
+	take(t, s, t.TempDir(), transfer.Filter{})
 }
 
 func TestEndpoints(t *testing.T) {
@@ -752,8 +753,8 @@ func TestEndpoints(t *testing.T) {
 func TestExportForms(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
-	want := dump(t, s, Filter{})
-	f := Filter{Database: "d", Measurements: []string{"c?u"}, Range: model.TimeRange{Min: 11 * week, Max: 12 * week}}
+	want := dump(t, s, transfer.Filter{})
+	f := transfer.Filter{Database: "d", Measurements: []string{"c?u"}, Range: model.TimeRange{Min: 11 * week, Max: 12 * week}}
 	part := dump(t, s, f)
 	if len(part) < 90 || len(part) >= len(want) {
 		t.Errorf("%d of %d points chosen", len(part), len(want))
@@ -765,7 +766,7 @@ func TestExportForms(t *testing.T) {
 		return lines
 	}
 	var zipped, remote bytes.Buffer
-	if _, err := Export(context.Background(), s, &zipped, ExportOptions{Gzip: true, Workers: 5}); err != nil {
+	if _, err := transfer.Export(context.Background(), s, &zipped, transfer.ExportOptions{Gzip: true, Workers: 5}); err != nil {
 		t.Fatal(err)
 	}
 	z, err := gzip.NewReader(&zipped)
@@ -777,17 +778,17 @@ func TestExportForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "gzip", read(plain), want)
-	n, err := s.client.Export(context.Background(), &remote, ExportOptions{Filter: f})
+	n, err := s.client.Export(context.Background(), &remote, transfer.ExportOptions{Filter: f})
 	if err != nil || n != int64(len(part)) {
 		t.Errorf("%d points, %v", n, err)
 	}
 	same(t, "over HTTP", read(remote.Bytes()), part)
-	if _, err := Export(context.Background(), s, failingWriter{}, ExportOptions{}); !errors.Is(err, errDisk) {
+	if _, err := transfer.Export(context.Background(), s, failingWriter{}, transfer.ExportOptions{}); !errors.Is(err, errDisk) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Export(ctx, s, io.Discard, ExportOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := transfer.Export(ctx, s, io.Discard, transfer.ExportOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/store"
+	"tsdbd/transfer"
 )
 
 // TestSkipDamaged backs a server up of whose files some are damaged on its
@@ -28,7 +29,7 @@ func TestSkipDamaged(t *testing.T) {
 		}
 		s.write(t, "d", "", b.String())
 	}
-	take(t, s, t.TempDir(), Filter{}) // flushes
+	take(t, s, t.TempDir(), transfer.Filter{}) // flushes
 	for pattern, shard := range map[string]string{"*.tsm": "shard-1", "*.tsi": "shard-3"} {
 		names, err := filepath.Glob(filepath.Join(s.dir, "db-1", shard, pattern))
 		if err != nil || len(names) != 1 {
@@ -74,7 +75,7 @@ func TestSkipDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	lines := dump(t, st, Filter{})
+	lines := dump(t, st, transfer.Filter{})
 	for shard, want := range []int{0, 2000, 2000} {
 		n := 0
 		for _, l := range lines {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tsdbd/meta"
+	"tsdbd/transfer"
 )
 
 // TestExportImport: an import of an export gives the same points, and an export
@@ -29,13 +30,13 @@ func TestExportImport(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer web.Close()
-	f := Filter{Database: "d", RetentionPolicy: "autogen"}
+	f := transfer.Filter{Database: "d", RetentionPolicy: "autogen"}
 	var lines bytes.Buffer
-	n, err := Export(context.Background(), from, &lines, ExportOptions{Filter: f, LinesOnly: true, Gzip: true})
+	n, err := transfer.Export(context.Background(), from, &lines, transfer.ExportOptions{Filter: f, LinesOnly: true, Gzip: true})
 	if err != nil || n < 700 {
 		t.Fatal(n, err)
 	}
-	stats, err := Import(context.Background(), &Client{URL: web.URL}, &lines, ImportOptions{Database: "d"})
+	stats, err := transfer.Import(context.Background(), &transfer.Client{URL: web.URL}, &lines, transfer.ImportOptions{Database: "d"})
 	if err != nil || stats.Written != n || stats.Failed != 0 {
 		t.Fatalf("%+v of %d points: %v", stats, n, err)
 	}

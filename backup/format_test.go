@@ -14,6 +14,7 @@ import (
 	"tsdbd/internal/identity"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/transfer"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files that do not exist")
@@ -22,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite golden files that do not exist"
 func sampleManifest() *Manifest {
 	return &Manifest{
 		Version: manifestVersion, Created: time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC), Sequence: 42,
-		Filter: Filter{Database: "d", Range: model.TimeRange{Min: 1, Max: model.MaxTime}},
+		Filter: transfer.Filter{Database: "d", Range: model.TimeRange{Min: 1, Max: model.MaxTime}},
 		Catalog: &meta.Data{
 			Lineage: identity.Lineage{1, 2, 3, 0xfe}, Index: 7, LastDatabaseID: 3, LastShardGroupID: 5, LastShardID: 5,
 			Databases: []*meta.Database{{
@@ -101,7 +102,7 @@ func TestStrangeNames(t *testing.T) {
 	} {
 		m := sampleManifest()
 		spoil(m)
-		if err := m.check(); err == nil {
+		if err := m.Check(); err == nil {
 			t.Errorf("%s: accepted", what)
 		}
 	}
@@ -117,7 +118,7 @@ func FuzzDecodeBackup(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decodeBackup("x", b)
-		if err == nil && m.check() != nil {
+		if err == nil && m.Check() != nil {
 			t.Error("a manifest that does not pass its check")
 		}
 		// Behind the checksum as well: a manifest made by hand.

@@ -22,12 +22,13 @@ import (
 	"tsdbd/meta"
 	"tsdbd/shard"
 	"tsdbd/store"
+	"tsdbd/transfer"
 )
 
 // Store is what a Handler needs of the server's store.
 type Store interface {
-	Source
-	Catalog
+	transfer.Source
+	transfer.Catalog
 	Backup(ctx context.Context, want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) (*store.BackupSet, error)
 }
 
@@ -232,7 +233,7 @@ func statusOfFilter(err error) int {
 
 // begin makes a session.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
-	f, err := parseFilter(r.URL.Query())
+	f, err := transfer.ParseFilter(r.URL.Query())
 	if err == nil && len(f.Measurements) > 0 {
 		err = errors.New("a backup is of whole files, it cannot choose measurements")
 	}
@@ -240,7 +241,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err)
 		return
 	}
-	if err := f.check(h.store.Catalog()); err != nil {
+	if err := f.Check(h.store.Catalog()); err != nil {
 		fail(w, statusOfFilter(err), err)
 		return
 	}
@@ -252,7 +253,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	start := time.Now()
-	set, err := h.store.Backup(r.Context(), f.wantsShard)
+	set, err := h.store.Backup(r.Context(), f.WantsShard)
 	if err != nil {
 		fail(w, statusOf(err), err)
 		return
@@ -280,7 +281,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 }
 
 // describe makes the manifest of a backup set and notes where its objects are.
-func describe(f *Filter, set *store.BackupSet, objects map[string]place) (*Manifest, error) {
+func describe(f *transfer.Filter, set *store.BackupSet, objects map[string]place) (*Manifest, error) {
 	m := &Manifest{Version: manifestVersion, Created: time.Now().UTC().Truncate(time.Millisecond), Sequence: set.Sequence, Filter: *f}
 	held := map[uint64]*shard.Export{}
 	for _, e := range set.Shards {
@@ -294,7 +295,7 @@ func describe(f *Filter, set *store.BackupSet, objects map[string]place) (*Manif
 	for _, d := range m.Catalog.Databases {
 		var policies []*meta.RetentionPolicy
 		for _, rp := range d.RetentionPolicies {
-			if !f.wantsPolicy(d, rp) {
+			if !f.WantsPolicy(d, rp) {
 				continue
 			}
 			var groups []meta.ShardGroup
@@ -400,30 +401,30 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request) {
 // export streams lines. How it went is told in trailers.
 func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query()
-	f, err := parseFilter(p)
+	f, err := transfer.ParseFilter(p)
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
 		return
 	}
-	opt := ExportOptions{
+	opt := transfer.ExportOptions{
 		Filter: f, LinesOnly: p.Get("lponly") == "true", Gzip: p.Get("gzip") == "true",
 		NewDatabase: p.Get("newdb"), NewPolicy: p.Get("newrp"),
 	}
-	if err := f.check(h.store.Catalog()); err != nil {
+	if err := f.Check(h.store.Catalog()); err != nil {
 		fail(w, statusOfFilter(err), err)
 		return
 	}
-	w.Header().Set("Trailer", trailerPoints+", "+trailerError)
+	w.Header().Set("Trailer", transfer.TrailerPoints+", "+transfer.TrailerError)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if opt.Gzip {
 		w.Header().Set("Content-Type", "application/gzip")
 	}
-	n, err := Export(r.Context(), h.store, w, opt)
+	n, err := transfer.Export(r.Context(), h.store, w, opt)
 	if err != nil {
-		w.Header().Set(trailerError, err.Error())
+		w.Header().Set(transfer.TrailerError, err.Error())
 		return
 	}
-	w.Header().Set(trailerPoints, strconv.FormatInt(n, 10))
+	w.Header().Set(transfer.TrailerPoints, strconv.FormatInt(n, 10))
 }
 
 // verify checks the published files of all shards, and the log, the catalog
@@ -446,12 +447,12 @@ func (h *Handler) verify(w http.ResponseWriter, r *http.Request) {
 
 // define answers Define.
 func (h *Handler) define(w http.ResponseWriter, r *http.Request) {
-	var d Definitions
+	var d transfer.Definitions
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDefinitions)).Decode(&d); err != nil {
 		fail(w, http.StatusBadRequest, fmt.Errorf("read definitions: %w", err))
 		return
 	}
-	made, err := MakeDefinitions(r.Context(), h.store, &d)
+	made, err := transfer.MakeDefinitions(r.Context(), h.store, &d)
 	if err != nil {
 		fail(w, statusOf(err), err)
 		return

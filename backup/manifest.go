@@ -15,6 +15,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/meta"
 	"tsdbd/shard"
+	"tsdbd/transfer"
 )
 
 // manifestVersion is the version of a backup's manifest.
@@ -22,10 +23,10 @@ const manifestVersion = 2
 
 // Manifest says what a backup consists of.
 type Manifest struct {
-	Version  int       `json:"version"`
-	Created  time.Time `json:"created"`
-	Sequence uint64    `json:"sequence"` // the log position it is consistent with
-	Filter   Filter    `json:"filter"`
+	Version  int             `json:"version"`
+	Created  time.Time       `json:"created"`
+	Sequence uint64          `json:"sequence"` // the log position it is consistent with
+	Filter   transfer.Filter `json:"filter"`
 	// Session is the server's, while the backup is being taken.
 	Session string `json:"session,omitempty"`
 	// Catalog names the chosen databases, policies and shards, and all users.
@@ -139,8 +140,8 @@ func (m *Manifest) objects() []Object {
 	return out
 }
 
-// check refuses a manifest that cannot be used; names become paths.
-func (m *Manifest) check() error {
+// Check refuses a manifest that cannot be used; names become paths.
+func (m *Manifest) Check() error {
 	if m.Version != manifestVersion {
 		return fmt.Errorf("backup of version %d, this program knows %d", m.Version, manifestVersion)
 	}
@@ -202,7 +203,7 @@ func decodeBackup(name string, b []byte) (*Manifest, error) {
 		return nil, binio.Corruptf(name, int64(len(head)+1), "catalog: %v", err)
 	}
 	m.Catalog = data
-	if err := m.check(); err != nil {
+	if err := m.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, nil

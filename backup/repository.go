@@ -20,6 +20,7 @@ import (
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
+	"tsdbd/transfer"
 	"tsdbd/tsm"
 )
 
@@ -88,7 +89,7 @@ func (r *Repository) Manifest(name string) (string, *Manifest, error) {
 
 // TakeOptions say what is backed up and how. The zero value takes everything.
 type TakeOptions struct {
-	Filter  Filter
+	Filter  transfer.Filter
 	Workers int // objects fetched at a time; default 4
 	// SkipDamaged leaves out files that are damaged on the server; the result
 	// tells them. Otherwise one ends the backup.
@@ -112,7 +113,7 @@ type Result struct {
 // earlier backups or from one that was broken off, are not fetched again; the
 // part of one is gone on with. Every object fetched is held against the content
 // hash in its name before it counts.
-func Take(ctx context.Context, c *Client, r *Repository, opt TakeOptions) (*Result, error) {
+func Take(ctx context.Context, c *transfer.Client, r *Repository, opt TakeOptions) (*Result, error) {
 	begin := time.Now()
 	if err := r.fs.MkdirAll(path.Join(r.dir, objectsDir)); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func Take(ctx context.Context, c *Client, r *Repository, opt TakeOptions) (*Resu
 	}
 	for attempt := 1; ; attempt++ {
 		res, err := r.take(ctx, c, known, &opt)
-		var refusal *WriteError
+		var refusal *transfer.WriteError
 		if attempt < takeAttempts && errors.As(err, &refusal) && refusal.Status == http.StatusGone {
 			// A shard was dropped since, or the session has ended: begin anew.
 			// What was fetched is there.
@@ -146,7 +147,7 @@ func Take(ctx context.Context, c *Client, r *Repository, opt TakeOptions) (*Resu
 const takeAttempts = 5
 
 // take takes a backup in one session.
-func (r *Repository) take(ctx context.Context, c *Client, known map[string]string, opt *TakeOptions) (_ *Result, err error) {
+func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[string]string, opt *TakeOptions) (_ *Result, err error) {
 	m, err := begin(ctx, c, &opt.Filter)
 	if err != nil {
 		return nil, fmt.Errorf("begin backup: %w", err)
@@ -229,7 +230,7 @@ func (r *Repository) take(ctx context.Context, c *Client, known map[string]strin
 // isServerDamage reports whether the server's file is damaged or cannot be
 // read, and not the way to it.
 func isServerDamage(err error) bool {
-	var refusal *WriteError
+	var refusal *transfer.WriteError
 	return errors.Is(err, binio.ErrCorrupt) || errors.As(err, &refusal) && refusal.Status == http.StatusInternalServerError
 }
 
@@ -254,7 +255,7 @@ func (r *Repository) knownSums() (map[string]string, error) {
 
 // fetch sees to it that an object is there and returns its SHA-256 and how many
 // bytes were fetched.
-func (r *Repository) fetch(ctx context.Context, c *Client, session string, o Object, known string, meter *meter) (sum string, n int64, err error) {
+func (r *Repository) fetch(ctx context.Context, c *transfer.Client, session string, o Object, known string, meter *meter) (sum string, n int64, err error) {
 	name := r.object(o.Name)
 	if st, err := r.fs.Stat(name); err == nil && st.Size() == o.Size {
 		if known == "" { // of a backup that was broken off
@@ -284,7 +285,7 @@ func (r *Repository) fetch(ctx context.Context, c *Client, session string, o Obj
 }
 
 // download gets what a part lacks, and checks the whole.
-func (r *Repository) download(ctx context.Context, c *Client, session string, o Object, part string, meter *meter) (string, int64, error) {
+func (r *Repository) download(ctx context.Context, c *transfer.Client, session string, o Object, part string, meter *meter) (string, int64, error) {
 	have := int64(0)
 	if st, err := r.fs.Stat(part); err == nil && st.Size() <= o.Size {
 		have = st.Size()
@@ -320,7 +321,7 @@ func (r *Repository) download(ctx context.Context, c *Client, session string, o 
 }
 
 // copyObject appends the server's bytes from offset have on.
-func copyObject(ctx context.Context, c *Client, session string, o Object, f vfs.File, have int64, sum hash.Hash, meter *meter) (got int64, err error) {
+func copyObject(ctx context.Context, c *transfer.Client, session string, o Object, f vfs.File, have int64, sum hash.Hash, meter *meter) (got int64, err error) {
 	body, err := fetch(ctx, c, session, o.Name, have)
 	if err != nil {
 		return 0, err

@@ -19,25 +19,26 @@ import (
 	"tsdbd/series"
 	"tsdbd/shard"
 	"tsdbd/store"
+	"tsdbd/transfer"
 )
 
 // RestoreOptions say what is restored, and under which name. The zero value
 // restores the whole backup.
 type RestoreOptions struct {
 	Backup string // its name; "" is the newest
-	Filter Filter
+	Filter transfer.Filter
 	// NewDatabase and NewPolicy are names to restore under; they need a Filter
 	// that chooses one database, and one policy.
 	NewDatabase, NewPolicy string
 	Progress               func(Progress)
 	// Imported is told how far the writing into a running server is.
-	Imported func(ImportStats)
+	Imported func(transfer.ImportStats)
 	Workers  int // requests at a time; default 2
 	// Definitions has Restore give a running server the users, continuous
 	// queries and subscriptions that it lacks. Place always restores them.
 	Definitions bool
 	// Defined is told what of them was made.
-	Defined func(Defined)
+	Defined func(transfer.Defined)
 }
 
 // rename changes the names in a catalog that is nobody else's yet.
@@ -79,7 +80,7 @@ func (o *RestoreOptions) rename(data *meta.Data) error {
 
 // chosen returns the backup's catalog cut to the filter, and the shards in it.
 func (o *RestoreOptions) chosen(m *Manifest) (*meta.Data, []ShardManifest, error) {
-	if err := o.Filter.check(m.Catalog); err != nil {
+	if err := o.Filter.Check(m.Catalog); err != nil {
 		return nil, nil, err
 	}
 	data, err := meta.Copy(m.Catalog)
@@ -92,12 +93,12 @@ func (o *RestoreOptions) chosen(m *Manifest) (*meta.Data, []ShardManifest, error
 			return true
 		}
 		d.RetentionPolicies = slices.DeleteFunc(d.RetentionPolicies, func(rp *meta.RetentionPolicy) bool {
-			if !o.Filter.wantsPolicy(d, rp) {
+			if !o.Filter.WantsPolicy(d, rp) {
 				return true
 			}
 			rp.ShardGroups = slices.DeleteFunc(rp.ShardGroups, func(g meta.ShardGroup) bool {
 				for _, s := range g.Shards {
-					if !o.Filter.wantsShard(d, rp, &g, s.ID) {
+					if !o.Filter.WantsShard(d, rp, &g, s.ID) {
 						return true
 					}
 				}
@@ -364,29 +365,29 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 // Rows outside of the filter's range, or of the range that the backup was taken
 // with, are left out. Files that the backup lacks for damage are told of by
 // Manifest.Damaged.
-func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) (ImportStats, error) {
+func Restore(ctx context.Context, r *Repository, c *transfer.Client, opt RestoreOptions) (transfer.ImportStats, error) {
 	_, m, err := r.Manifest(opt.Backup)
 	if err != nil {
-		return ImportStats{}, err
+		return transfer.ImportStats{}, err
 	}
 	if damage, err := r.Check(ctx, m, nil); err != nil || len(damage) > 0 {
-		return ImportStats{}, fmt.Errorf("check backup: %w", errors.Join(append(damage, err)...))
+		return transfer.ImportStats{}, fmt.Errorf("check backup: %w", errors.Join(append(damage, err)...))
 	}
 	st, m, err := Open(r, opt.Backup)
 	if err != nil {
-		return ImportStats{}, err
+		return transfer.ImportStats{}, err
 	}
 	defer st.Close()
 	filter := opt.Filter
-	filter.Range = filter.times().Intersect(m.Filter.times())
+	filter.Range = filter.Times().Intersect(m.Filter.Times())
 	if filter.Range.Empty() {
-		return ImportStats{}, errors.New("the backup has nothing in that time range")
+		return transfer.ImportStats{}, errors.New("the backup has nothing in that time range")
 	}
-	if err := filter.check(m.Catalog); err != nil {
-		return ImportStats{}, err
+	if err := filter.Check(m.Catalog); err != nil {
+		return transfer.ImportStats{}, err
 	}
 	if err := c.Create(ctx, m.Catalog, &filter, opt.NewDatabase, opt.NewPolicy); err != nil {
-		return ImportStats{}, err
+		return transfer.ImportStats{}, err
 	}
 	if opt.Definitions {
 		data, _, err := opt.chosen(m)
@@ -394,11 +395,11 @@ func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) 
 			err = opt.rename(data)
 		}
 		if err != nil {
-			return ImportStats{}, err
+			return transfer.ImportStats{}, err
 		}
 		made, err := c.Define(ctx, opt.definitions(data))
 		if err != nil {
-			return ImportStats{}, fmt.Errorf("restore definitions: %w", err)
+			return transfer.ImportStats{}, fmt.Errorf("restore definitions: %w", err)
 		}
 		if opt.Defined != nil {
 			opt.Defined(made)
@@ -408,10 +409,10 @@ func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) 
 	defer cancel()
 	pr, pw := io.Pipe()
 	go func() {
-		_, err := Export(ctx, st, pw, ExportOptions{Filter: filter, NewDatabase: opt.NewDatabase, NewPolicy: opt.NewPolicy, SkipDefinitions: true})
+		_, err := transfer.Export(ctx, st, pw, transfer.ExportOptions{Filter: filter, NewDatabase: opt.NewDatabase, NewPolicy: opt.NewPolicy, SkipDefinitions: true})
 		_ = pw.CloseWithError(err)
 	}()
-	stats, err := Import(ctx, c, pr, ImportOptions{Workers: opt.Workers, Progress: opt.Imported})
+	stats, err := transfer.Import(ctx, c, pr, transfer.ImportOptions{Workers: opt.Workers, Progress: opt.Imported})
 	_ = pr.CloseWithError(errors.New("import has ended"))
 	return stats, err
 }
@@ -419,17 +420,17 @@ func Restore(ctx context.Context, r *Repository, c *Client, opt RestoreOptions) 
 // definitions returns those of the chosen part of a catalog, under the new
 // names. The text of a continuous query names its database, so where that gets
 // another name it is left out.
-func (o *RestoreOptions) definitions(data *meta.Data) *Definitions {
-	out := &Definitions{Users: data.Users}
+func (o *RestoreOptions) definitions(data *meta.Data) *transfer.Definitions {
+	out := &transfer.Definitions{Users: data.Users}
 	for _, d := range data.Databases {
 		if o.NewDatabase == "" && o.NewPolicy == "" {
 			for _, q := range d.ContinuousQueries {
-				out.Queries = append(out.Queries, Continuous{d.Name, q.Name, q.Query})
+				out.Queries = append(out.Queries, transfer.Continuous{Database: d.Name, Name: q.Name, Query: q.Query})
 			}
 		}
 		for _, rp := range d.RetentionPolicies {
 			for _, s := range rp.Subscriptions {
-				out.Subscriptions = append(out.Subscriptions, Subscription{d.Name, rp.Name, s})
+				out.Subscriptions = append(out.Subscriptions, transfer.Subscription{Database: d.Name, RetentionPolicy: rp.Name, Subscription: s})
 			}
 		}
 	}

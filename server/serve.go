@@ -26,6 +26,7 @@ import (
 	"tsdbd/services/monitor"
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
+	"tsdbd/transfer"
 )
 
 // Options is what a server needs in addition to its configuration.
@@ -169,7 +170,7 @@ func Serve(ctx context.Context, c *config.Config, o Options) (err error) {
 	}()
 	registry.MustRegister(receiving.metrics())
 	options := httpapi.Options{
-		Mounts: []httpapi.Mount{{Prefix: backup.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: admin}},
+		Mounts: []httpapi.Mount{{Prefix: transfer.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: admin}},
 		Writer: guarded{eng, guard}, Query: executor, Memory: queries, Explorer: executor, Health: st, Registry: registry, Logger: log, Version: o.Version,
 		Limits: httpLimits(c),
 	}

@@ -8,10 +8,10 @@ import (
 	"os/user"
 	"strings"
 
-	"tsdbd/backup"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
 	"tsdbd/server"
+	"tsdbd/transfer"
 )
 
 // advice returns what can be done about an error that ends the program, "" where
@@ -19,7 +19,7 @@ import (
 func advice(err error) string {
 	var network *net.OpError
 	var name *net.DNSError
-	var answer *backup.WriteError
+	var answer *transfer.WriteError
 	var certificate x509.UnknownAuthorityError
 	listening := errors.As(err, &network) && network.Op == "listen"
 	switch {

@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"tsdbd/backup"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/transfer"
 )
 
 func TestAdvice(t *testing.T) {
@@ -60,10 +60,10 @@ func TestAdvice(t *testing.T) {
 	f(&fs.PathError{Op: "open", Path: "x", Err: syscall.EROFS}, "read-only")
 	f(meta.ErrUnsupportedFormat, "a newer tsdbd")
 
-	f(&backup.WriteError{Status: 401, Message: "authorization failed"}, "TSDBD_PASSWORD")
-	f(&backup.WriteError{Status: 404, Message: `database not found: "x"`}, "CREATE DATABASE")
-	f(&backup.WriteError{Status: 400, Message: "Client sent an HTTP request to an HTTPS server."}, "https://")
-	f(&backup.WriteError{Status: 500, Message: "internal error"}, "")
+	f(&transfer.WriteError{Status: 401, Message: "authorization failed"}, "TSDBD_PASSWORD")
+	f(&transfer.WriteError{Status: 404, Message: `database not found: "x"`}, "CREATE DATABASE")
+	f(&transfer.WriteError{Status: 400, Message: "Client sent an HTTP request to an HTTPS server."}, "https://")
+	f(&transfer.WriteError{Status: 500, Message: "internal error"}, "")
 	f(os.ErrNotExist, "")
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/backup"
 	"tsdbd/internal/vfs"
+	"tsdbd/transfer"
 )
 
 func backupCommand() *command {
@@ -91,13 +92,13 @@ func incomplete(name string, damaged []backup.DamagedFile, stderr io.Writer) err
 
 // listed is a line of backup -list.
 type listed struct {
-	Name      string        `json:"name"`
-	Sequence  uint64        `json:"sequence"`
-	Shards    int           `json:"shards"`
-	Bytes     int64         `json:"bytes"`
-	Databases []string      `json:"databases"`
-	Filter    backup.Filter `json:"filter"`
-	Damaged   int           `json:"damaged,omitempty"` // files left out
+	Name      string          `json:"name"`
+	Sequence  uint64          `json:"sequence"`
+	Shards    int             `json:"shards"`
+	Bytes     int64           `json:"bytes"`
+	Databases []string        `json:"databases"`
+	Filter    transfer.Filter `json:"filter"`
+	Damaged   int             `json:"damaged,omitempty"` // files left out
 }
 
 func listBackups(r *backup.Repository, stdout io.Writer, asJSON bool) error {

@@ -11,6 +11,7 @@ import (
 	"tsdbd/backup"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
+	"tsdbd/transfer"
 )
 
 func exportCommand() *command {
@@ -33,7 +34,7 @@ func defineExport(f *commandFlags) action {
 	data := f.String("data", "", "read the data directory `DIR`")
 	repository := f.String("backup", "", "read the directory of backups `DIR`")
 	out := f.String("out", "", "write to `FILE`, not to standard output")
-	var opt backup.ExportOptions
+	var opt transfer.ExportOptions
 	f.filterFlags(&opt.Filter)
 	f.Var((*listFlag)(&opt.Filter.Measurements), "measurement", "only the measurement `NAME`, where * and ? match any text and any character; may be given several times")
 	f.BoolVar(&opt.Gzip, "gzip", false, "compress")
@@ -81,7 +82,7 @@ func defineExport(f *commandFlags) action {
 }
 
 // export runs an export from where the flags say.
-func export(ctx context.Context, client *backup.Client, data, repository string, rest []string, w io.Writer, opt backup.ExportOptions) (n int64, err error) {
+func export(ctx context.Context, client *transfer.Client, data, repository string, rest []string, w io.Writer, opt transfer.ExportOptions) (n int64, err error) {
 	if client.URL != "" {
 		return client.Export(ctx, w, opt)
 	}
@@ -95,7 +96,7 @@ func export(ctx context.Context, client *backup.Client, data, repository string,
 			return 0, err
 		}
 		defer func() { err = errors.Join(err, st.Close()) }()
-		return backup.Export(ctx, st, w, opt)
+		return transfer.Export(ctx, st, w, opt)
 	}
 	dir, err := absolute(repository)
 	if err != nil {
@@ -110,5 +111,5 @@ func export(ctx context.Context, client *backup.Client, data, repository string,
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	return backup.Export(ctx, st, w, opt)
+	return transfer.Export(ctx, st, w, opt)
 }

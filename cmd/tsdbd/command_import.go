@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsdbd/backup"
 	"tsdbd/lineproto"
+	"tsdbd/transfer"
 
 	"golang.org/x/term"
 )
@@ -36,7 +36,7 @@ It tells how many points were processed and refused; the exit code is 1 when som
 
 func defineImport(f *commandFlags) action {
 	client := f.clientFlags(defaultHost)
-	var opt backup.ImportOptions
+	var opt transfer.ImportOptions
 	f.StringVar(&opt.Database, "db", "", "points without a header go into the database `NAME`")
 	f.StringVar(&opt.RetentionPolicy, "rp", "", "and into its retention policy `NAME`")
 	f.StringVar(&opt.Precision, "precision", "ns", "the unit of times: `ns|us|ms|s|m|h`")
@@ -67,14 +67,14 @@ func defineImport(f *commandFlags) action {
 		if err := client.Ping(ctx); err != nil {
 			return err
 		}
-		var all backup.ImportStats
+		var all transfer.ImportStats
 		p, begin := newProgress(stderr), time.Now()
-		opt.Progress = func(s backup.ImportStats) {
+		opt.Progress = func(s transfer.ImportStats) {
 			written, refused := all.Written+s.Written, all.Failed+s.Failed
 			p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(begin)), written, refused)
 		}
 		for _, r := range in.files {
-			stats, err := backup.Import(ctx, client, r, opt)
+			stats, err := transfer.Import(ctx, client, r, opt)
 			all.Add(stats)
 			if err != nil {
 				p.clear()

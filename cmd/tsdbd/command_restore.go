@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/backup"
 	"tsdbd/internal/vfs"
+	"tsdbd/transfer"
 )
 
 func restoreCommand() *command {
@@ -74,8 +75,8 @@ func defineRestore(f *commandFlags) action {
 			_, err = fmt.Fprintf(stdout, "backup %s restored into %s: %d shards, %d files, %s\n", res.Name, to, res.Shards, res.Objects, mib(res.Bytes))
 			return err
 		}
-		opt.Imported = func(s backup.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
-		opt.Defined = func(d backup.Defined) {
+		opt.Imported = func(s transfer.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
+		opt.Defined = func(d transfer.Defined) {
 			p.clear()
 			fmt.Fprintf(stdout, "%d users, %d continuous queries, %d subscriptions made\n", d.Users, d.Queries, d.Subscriptions)
 		}
@@ -89,7 +90,7 @@ func defineRestore(f *commandFlags) action {
 }
 
 // importResult tells how an import went; refused points are an error.
-func importResult(s backup.ImportStats, stdout, stderr io.Writer) error {
+func importResult(s transfer.ImportStats, stdout, stderr io.Writer) error {
 	for _, e := range s.Errors {
 		fmt.Fprintln(stderr, printable(e))
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"tsdbd/backup"
 	"tsdbd/config"
 	"tsdbd/model"
 	"tsdbd/server/memory"
+	"tsdbd/transfer"
 )
 
 // listFlag is a flag that may be given several times.
@@ -53,7 +53,7 @@ func (t timeFlag) Set(s string) error {
 }
 
 // filterFlags adds the flags that choose data.
-func (f *commandFlags) filterFlags(to *backup.Filter) {
+func (f *commandFlags) filterFlags(to *transfer.Filter) {
 	to.Range = model.AllTime
 	f.StringVar(&to.Database, "db", "", "only this database, `NAME`")
 	f.StringVar(&to.RetentionPolicy, "rp", "", "only the retention policy `NAME` of the database")
@@ -76,8 +76,8 @@ func (f *commandFlags) settingsFlags() *config.Source {
 const defaultHost = "http://127.0.0.1:8086"
 
 // clientFlags adds the flags that say where the server is.
-func (f *commandFlags) clientFlags(host string) *backup.Client {
-	c := &backup.Client{}
+func (f *commandFlags) clientFlags(host string) *transfer.Client {
+	c := &transfer.Client{}
 	does := "the running server at `URL`"
 	if host != "" {
 		does += "; TSDBD_HOST does as well"
@@ -107,7 +107,7 @@ func (f *commandFlags) notEmpty() (err error) {
 
 // complete fills in what the flags of a client leave out: the scheme, and what
 // the environment holds.
-func (f *commandFlags) complete(c *backup.Client) {
+func (f *commandFlags) complete(c *transfer.Client) {
 	if host := os.Getenv("TSDBD_HOST"); host != "" && c.URL != "" && !f.given("host") {
 		c.URL = host
 	}

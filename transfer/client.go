@@ -1,4 +1,4 @@
-package backup
+package transfer
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ const PathPrefix = "/api/tsdbd/"
 
 // Trailers of an export.
 const (
-	trailerPoints = "X-Tsdbd-Points"
-	trailerError  = "X-Tsdbd-Error"
+	TrailerPoints = "X-Tsdbd-Points"
+	TrailerError  = "X-Tsdbd-Error"
 )
 
 // Client talks to a running server.
@@ -33,8 +33,8 @@ type Client struct {
 	HTTP               *http.Client
 }
 
-// do sends a request. The caller closes the body.
-func (c *Client) do(ctx context.Context, method, path string, params url.Values, header http.Header, body io.Reader) (*http.Response, error) {
+// Do sends a request. The caller closes the body.
+func (c *Client) Do(ctx context.Context, method, path string, params url.Values, header http.Header, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.URL, "/")+path+"?"+params.Encode(), body)
 	if err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ const maxErrorText = 64 << 10
 // webPage is the message of a WriteError of a server of another kind.
 const webPage = "a web page, no answer of tsdbd or InfluxDB: is this the right address?"
 
-// answer returns the error that a response is, and closes its body then.
-func answer(resp *http.Response) error {
+// Answer returns the error that a response is, and closes its body then.
+func Answer(resp *http.Response) error {
 	page := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html")
 	if resp.StatusCode/100 == 2 && !page {
 		return nil
@@ -110,11 +110,11 @@ func (e *WriteError) ofPolicy() bool {
 
 // Ping returns an error if no server answers.
 func (c *Client) Ping(ctx context.Context) error {
-	resp, err := c.do(ctx, http.MethodGet, "/ping", nil, nil, nil)
+	resp, err := c.Do(ctx, http.MethodGet, "/ping", nil, nil, nil)
 	if err != nil {
 		return err
 	}
-	if err := answer(resp); err != nil {
+	if err := Answer(resp); err != nil {
 		return err
 	}
 	return resp.Body.Close()
@@ -132,11 +132,11 @@ func (c *Client) Write(ctx context.Context, db, rp, precision string, lines []by
 	if precision != "" {
 		params.Set("precision", precision)
 	}
-	resp, err := c.do(ctx, http.MethodPost, "/write", params, nil, bytes.NewReader(lines))
+	resp, err := c.Do(ctx, http.MethodPost, "/write", params, nil, bytes.NewReader(lines))
 	if err != nil {
 		return err
 	}
-	if err := answer(resp); err != nil {
+	if err := Answer(resp); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
@@ -159,12 +159,12 @@ func (c *Client) Query(ctx context.Context, statement string) error {
 }
 
 func (c *Client) query(ctx context.Context, statement string) (*results, error) {
-	resp, err := c.do(ctx, http.MethodPost, "/query", nil, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+	resp, err := c.Do(ctx, http.MethodPost, "/query", nil, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
 		strings.NewReader(url.Values{"q": {statement}}.Encode()))
 	if err != nil {
 		return nil, err
 	}
-	if err := answer(resp); err != nil {
+	if err := Answer(resp); err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
@@ -218,7 +218,7 @@ func (r *results) firstColumn() []string {
 // Export copies the server's export to w. An export that breaks off is an
 // error: its end is marked.
 func (c *Client) Export(ctx context.Context, w io.Writer, opt ExportOptions) (int64, error) {
-	p := opt.Filter.params()
+	p := opt.Filter.Params()
 	for k, v := range map[string]bool{"gzip": opt.Gzip, "lponly": opt.LinesOnly} {
 		if v {
 			p.Set(k, "true")
@@ -230,21 +230,21 @@ func (c *Client) Export(ctx context.Context, w io.Writer, opt ExportOptions) (in
 	if opt.NewPolicy != "" {
 		p.Set("newrp", opt.NewPolicy)
 	}
-	resp, err := c.do(ctx, http.MethodGet, PathPrefix+"export", p, http.Header{"Accept-Encoding": {"identity"}}, nil)
+	resp, err := c.Do(ctx, http.MethodGet, PathPrefix+"export", p, http.Header{"Accept-Encoding": {"identity"}}, nil)
 	if err != nil {
 		return 0, err
 	}
-	if err := answer(resp); err != nil {
+	if err := Answer(resp); err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(w, resp.Body); err != nil {
 		return 0, fmt.Errorf("export: %w", err)
 	}
-	if e := resp.Trailer.Get(trailerError); e != "" {
+	if e := resp.Trailer.Get(TrailerError); e != "" {
 		return 0, errors.New(e)
 	}
-	n, err := strconv.ParseInt(resp.Trailer.Get(trailerPoints), 10, 64)
+	n, err := strconv.ParseInt(resp.Trailer.Get(TrailerPoints), 10, 64)
 	if err != nil {
 		return 0, errors.New("export: the answer has no end")
 	}

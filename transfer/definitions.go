@@ -1,4 +1,4 @@
-package backup
+package transfer
 
 import (
 	"bytes"
@@ -52,11 +52,11 @@ func (c *Client) Define(ctx context.Context, d *Definitions) (made Defined, err 
 	if err != nil {
 		return made, err
 	}
-	resp, err := c.do(ctx, http.MethodPost, PathPrefix+"define", nil, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(b))
+	resp, err := c.Do(ctx, http.MethodPost, PathPrefix+"define", nil, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(b))
 	if err != nil {
 		return made, err
 	}
-	if err := answer(resp); err != nil {
+	if err := Answer(resp); err != nil {
 		return made, err
 	}
 	defer resp.Body.Close()

@@ -1,4 +1,4 @@
-package backup
+package transfer
 
 import (
 	"bytes"
@@ -57,7 +57,7 @@ const exportBlock = 256 << 10
 // Gzipped output is a file of several members.
 func Export(ctx context.Context, src Source, w io.Writer, opt ExportOptions) (int64, error) {
 	data := src.Catalog()
-	if err := opt.Filter.check(data); err != nil {
+	if err := opt.Filter.Check(data); err != nil {
 		return 0, err
 	}
 	if opt.NewDatabase != "" && opt.Filter.Database == "" || opt.NewPolicy != "" && opt.Filter.RetentionPolicy == "" {
@@ -74,7 +74,7 @@ func Export(ctx context.Context, src Source, w io.Writer, opt ExportOptions) (in
 	}
 	for _, d := range data.Databases {
 		for _, rp := range d.RetentionPolicies {
-			if opt.Filter.wantsPolicy(d, rp) {
+			if opt.Filter.WantsPolicy(d, rp) {
 				if err := x.policy(ctx, d, rp); err != nil {
 					return x.points.Load(), fmt.Errorf("export %s.%s: %w", d.Name, rp.Name, err)
 				}
@@ -118,7 +118,7 @@ func (x *exporter) names(d *meta.Database, rp *meta.RetentionPolicy) (db, policy
 // definitions returns the statements that make the chosen databases.
 func (x *exporter) definitions(data *meta.Data) string {
 	var b strings.Builder
-	t := x.opt.Filter.times()
+	t := x.opt.Filter.Times()
 	fmt.Fprintf(&b, "# TSDBD EXPORT: %s - %s\n", timestamp(t.Min), timestamp(t.Max))
 	if !x.opt.SkipDefinitions {
 		b.WriteString("# DDL\n")
@@ -170,7 +170,7 @@ func timestamp(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC333
 
 // policy exports a retention policy, shard by shard in order of time.
 func (x *exporter) policy(ctx context.Context, d *meta.Database, rp *meta.RetentionPolicy) error {
-	view, err := x.src.View(d.Name, rp.Name, x.opt.Filter.times())
+	view, err := x.src.View(d.Name, rp.Name, x.opt.Filter.Times())
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 	for i, f := range t.fields {
 		names[i], prefixes[i] = f.Key, wire.FieldPrefix(f.Key)
 	}
-	c, err := sh.Scan(ctx, scan.Request{Measurement: t.measurement, Series: t.set, Fields: names, Range: x.opt.Filter.times()})
+	c, err := sh.Scan(ctx, scan.Request{Measurement: t.measurement, Series: t.set, Fields: names, Range: x.opt.Filter.Times()})
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package backup
+package transfer
 
 import (
 	"errors"
@@ -21,16 +21,16 @@ type Filter struct {
 	Range           model.TimeRange `json:"range"`
 }
 
-// times returns the filter's range; the zero Range is all time.
-func (f *Filter) times() model.TimeRange {
+// Times returns the filter's range; the zero Range is all time.
+func (f *Filter) Times() model.TimeRange {
 	if f.Range == (model.TimeRange{}) {
 		return model.AllTime
 	}
 	return f.Range
 }
 
-// check refuses a filter that names what the catalog lacks.
-func (f *Filter) check(data *meta.Data) error {
+// Check refuses a filter that names what the catalog lacks.
+func (f *Filter) Check(data *meta.Data) error {
 	if f.Database == "" {
 		if f.RetentionPolicy != "" {
 			return errors.New("a retention policy can be chosen only together with its database")
@@ -57,13 +57,13 @@ func (f *Filter) check(data *meta.Data) error {
 	return nil
 }
 
-func (f *Filter) wantsPolicy(d *meta.Database, rp *meta.RetentionPolicy) bool {
+func (f *Filter) WantsPolicy(d *meta.Database, rp *meta.RetentionPolicy) bool {
 	return (f.Database == "" || f.Database == d.Name) && (f.RetentionPolicy == "" || f.RetentionPolicy == rp.Name)
 }
 
-// wantsShard reports whether a shard may hold chosen rows.
-func (f *Filter) wantsShard(d *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup, id uint64) bool {
-	return f.wantsPolicy(d, rp) && g.TimeRange().Overlaps(f.times()) && (len(f.Shards) == 0 || slices.Contains(f.Shards, id))
+// WantsShard reports whether a shard may hold chosen rows.
+func (f *Filter) WantsShard(d *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup, id uint64) bool {
+	return f.WantsPolicy(d, rp) && g.TimeRange().Overlaps(f.Times()) && (len(f.Shards) == 0 || slices.Contains(f.Shards, id))
 }
 
 func (f *Filter) wantsMeasurement(name string) bool {
@@ -80,7 +80,7 @@ func (f *Filter) wantsMeasurement(name string) bool {
 func (f *Filter) policies(d *meta.Database) []*meta.RetentionPolicy {
 	var out []*meta.RetentionPolicy
 	for _, rp := range d.RetentionPolicies {
-		if !f.wantsPolicy(d, rp) {
+		if !f.WantsPolicy(d, rp) {
 			continue
 		}
 		if rp.Name == d.DefaultRetentionPolicy {
@@ -92,8 +92,8 @@ func (f *Filter) policies(d *meta.Database) []*meta.RetentionPolicy {
 	return out
 }
 
-// params returns a filter as the endpoints take it.
-func (f *Filter) params() url.Values {
+// Params returns a filter as the endpoints take it.
+func (f *Filter) Params() url.Values {
 	p := url.Values{}
 	set := func(k, v string) {
 		if v != "" {
@@ -108,14 +108,14 @@ func (f *Filter) params() url.Values {
 	for _, m := range f.Measurements {
 		p.Add("measurement", m)
 	}
-	t := f.times()
+	t := f.Times()
 	set("start", strconv.FormatInt(t.Min, 10))
 	set("end", strconv.FormatInt(t.Max, 10))
 	return p
 }
 
-// parseFilter reads what Filter.params writes.
-func parseFilter(p url.Values) (f Filter, err error) {
+// ParseFilter reads what Filter.params writes.
+func ParseFilter(p url.Values) (f Filter, err error) {
 	f.Database, f.RetentionPolicy, f.Measurements = p.Get("db"), p.Get("rp"), p["measurement"]
 	for _, s := range p["shard"] {
 		id, err := strconv.ParseUint(s, 10, 64)
