@@ -23,9 +23,8 @@ type compiled struct {
 	open      bool            // no lower bound was given
 	win       window.Windows  // GROUP BY time
 	asc       bool
-	fill      influxql.FillOption
-	inherited bool  // the interval is the outer statement's
-	back      int64 // ns that fill(previous) looks back before the range
+	fill      filler
+	inherited bool // the interval is the outer statement's
 
 	subs []*compiled // of the subquery sources, in order of Sources
 }
@@ -42,7 +41,7 @@ func compileSelect(stmt *influxql.SelectStatement, now time.Time) (*compiled, er
 }
 
 func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compiled) (*compiled, error) {
-	out := &compiled{stmt: stmt, asc: stmt.TimeAscending(), fill: stmt.Fill}
+	out := &compiled{stmt: stmt, asc: stmt.TimeAscending()}
 	cond, err := SplitTime(stmt.Condition, now, stmt.Location)
 	if err != nil {
 		return nil, err
@@ -59,14 +58,8 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		out.rng.Max = now.UnixNano()
 		hasMax = true
 	}
-	if back, ok := stmt.FillValue.(time.Duration); ok && stmt.Fill == influxql.PreviousFill {
-		switch {
-		case out.win.None():
-			return nil, errors.New("fill(previous, duration) needs GROUP BY time")
-		case !out.asc || parent != nil && !parent.asc:
-			return nil, errors.New("fill(previous, duration) needs ORDER BY time ASC")
-		}
-		out.back = int64(back)
+	if out.fill, err = newFiller(stmt, !out.win.None(), out.asc && (parent == nil || parent.asc)); err != nil {
+		return nil, err
 	}
 	if parent != nil {
 		if len(stmt.SortFields) != 0 && out.asc != parent.asc {
@@ -75,8 +68,8 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		out.asc = parent.asc
 		out.rng = out.rng.Intersect(parent.read)
 		out.open = out.open && parent.open
-		if !out.win.None() && out.fill == influxql.NullFill {
-			out.fill = influxql.NoFill // empty windows are nothing to the outer statement
+		if !out.win.None() {
+			out.fill.dropNulls() // empty windows are nothing to the outer statement
 		}
 		if !parent.win.None() && out.win.None() {
 			out.win, out.inherited = parent.win, true
@@ -91,8 +84,8 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 	if err := c.fields(stmt, out); err != nil {
 		return nil, err
 	}
-	if out.inherited && len(c.calls) > 0 && out.fill == influxql.NullFill {
-		out.fill = influxql.NoFill
+	if out.inherited && len(c.calls) > 0 || stmt.Target != nil {
+		out.fill.dropNulls()
 	}
 	out.read = out.rng
 	for _, f := range stmt.Fields {
@@ -102,7 +95,9 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 			}
 		})
 	}
-	out.read = lookBack(out, out.read)
+	if !out.open {
+		out.read = out.fill.reach(out.read)
+	}
 	for _, src := range stmt.Sources {
 		if sub, ok := src.(*influxql.SubQuery); ok {
 			inner, err := compileLevel(sub.Statement, now, out)
@@ -145,11 +140,8 @@ func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
 		return fmt.Errorf("selector function %s() cannot be combined with other functions", c.topBottom)
 	}
 	if len(c.calls) == 0 {
-		switch out.fill {
-		case influxql.NoFill:
-			return errors.New("fill(none) must be used with a function")
-		case influxql.LinearFill:
-			return errors.New("fill(linear) must be used with a function")
+		if err := out.fill.checkRows(); err != nil {
+			return err
 		}
 		if out.win.Asked() && !out.inherited {
 			return errors.New("GROUP BY requires at least one aggregate function")

@@ -1,33 +1,201 @@
 package query
 
 import (
+	"errors"
+	"time"
+
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/result"
 )
 
-// cells is what one call gives for one group: values at times, in the
-// direction of the level, with the chosen rows' other columns if it selects.
-type cells struct {
-	times []int64
-	v     column.Vector
-	aux   []column.Vector // as level.refs; nil if there is none
+// filler is what fill() asks for: values in place of those that are missing.
+type filler struct {
+	mode   influxql.FillOption
+	number scalar // of fill(number)
+	back   int64  // ns before the range in which fill(previous, duration) looks for a value
 }
 
-// fillWindows adds the empty windows of the range r to the cells of a group
-// that has some. At most limit cells are made if limit is positive.
-func (l *level) fillWindows(x *exec, c *cells, counts bool, r model.TimeRange, limit int) error {
-	mode, number := l.fill, l.fillTo
-	if l.win.None() || mode == influxql.NoFill || len(c.times) == 0 {
+// newFiller returns the filler of a statement, which may have windows.
+func newFiller(stmt *influxql.SelectStatement, windows, asc bool) (filler, error) {
+	f := filler{mode: stmt.Fill}
+	if f.mode == influxql.NumberFill {
+		f.number = literalScalar(stmt.FillValue)
+	}
+	if back, ok := stmt.FillValue.(time.Duration); ok && f.mode == influxql.PreviousFill {
+		switch {
+		case !windows:
+			return f, errors.New("fill(previous, duration) needs GROUP BY time")
+		case !asc:
+			return f, errors.New("fill(previous, duration) needs ORDER BY time ASC")
+		}
+		f.back = int64(back)
+	}
+	return f, nil
+}
+
+// checkRows refuses what a statement without functions cannot fill with.
+func (f *filler) checkRows() error {
+	switch f.mode {
+	case influxql.NoFill:
+		return errors.New("fill(none) must be used with a function")
+	case influxql.LinearFill:
+		return errors.New("fill(linear) must be used with a function")
+	}
+	return nil
+}
+
+// dropNulls makes fill(null) leave empty windows out.
+func (f *filler) dropNulls() {
+	if f.mode == influxql.NullFill {
+		f.mode = influxql.NoFill
+	}
+}
+
+// skips reports whether empty windows are left out.
+func (f *filler) skips() bool { return f.mode == influxql.NoFill }
+
+// always reports whether no value is missing after filling.
+func (f *filler) always() bool { return f.mode == influxql.NumberFill }
+
+// needsNext reports whether a window is filled from other values than those of
+// windows that are shown before it.
+func (f *filler) needsNext() bool { return f.mode == influxql.LinearFill || f.back > 0 }
+
+// reach returns r moved out by the time that the filler looks back.
+func (f *filler) reach(r model.TimeRange) model.TimeRange {
+	switch {
+	case f.back == 0 || r.Empty():
+	case r.Min < model.MinTime+f.back:
+		r.Min = model.MinTime
+	default:
+		r.Min -= f.back
+	}
+	return r
+}
+
+// fillsRows reports whether nulls in rows are replaced.
+func (f *filler) fillsRows() bool {
+	return f.mode == influxql.NumberFill || f.mode == influxql.PreviousFill
+}
+
+// hole returns what takes the place of a missing value in a column of type t.
+// last is the value before it.
+func (f *filler) hole(t model.FieldType, last scalar) scalar {
+	switch {
+	case f.mode == influxql.PreviousFill:
+		return last
+	case f.mode != influxql.NumberFill || t == model.Unknown:
+		return scalar{}
+	case t == model.String || t == model.Boolean:
+		return scalar{typ: t}
+	}
+	return castScalar(f.number, t)
+}
+
+// join returns the rows of v that perm lists; -1 stands for a missing one.
+func (f *filler) join(v *column.Vector, perm []int32) column.Vector {
+	if perm == nil || v.Type == model.Unknown {
+		return *v
+	}
+	out := column.Vector{Type: v.Type}
+	var last scalar
+	for _, i := range perm {
+		if i < 0 {
+			appendScalar(&out, f.hole(v.Type, last))
+			continue
+		}
+		out.AppendFrom(v, int(i))
+		if f.mode == influxql.PreviousFill {
+			last = scalarAt(v, int(i))
+		}
+	}
+	return out
+}
+
+// column replaces the nulls in a column of n rows: of rows, or of what a selector
+// has chosen. last is the last value of the rows before, and becomes that of
+// these.
+func (f *filler) column(v column.Vector, n int, typ model.FieldType, last *scalar) column.Vector {
+	number := f.mode == influxql.NumberFill && f.number.typ != model.Unknown
+	if !number && f.mode != influxql.PreviousFill {
+		return v
+	}
+	if v.Type == model.Unknown {
+		if typ == model.Unknown || !number && last.typ == model.Unknown {
+			return v
+		}
+		v = column.Vector{Type: typ, Valid: column.NewBitmap(n)}
+		v.Resize(n)
+	}
+	if v.Valid == nil {
+		*last = scalarAt(&v, n-1)
+		return v
+	}
+	out := column.Vector{Type: v.Type}
+	for i := range n {
+		if v.IsValid(i) {
+			out.AppendFrom(&v, i)
+			*last = scalarAt(&v, i)
+		} else {
+			appendScalar(&out, f.hole(v.Type, *last))
+		}
+	}
+	return out
+}
+
+// windows adds the empty windows to the cells of a group that has some, and drops
+// those before the windows that are shown. At most limit cells are left if limit
+// is positive.
+func (f *filler) windows(x *callContext, c *cells, limit int) error {
+	if x.win.None() || f.skips() || len(c.times) == 0 {
 		return nil
 	}
-	if counts && mode == influxql.NullFill {
-		mode, number = influxql.NumberFill, scalar{typ: model.Integer}
+	mode := *f
+	if x.counts && f.mode == influxql.NullFill {
+		mode = filler{mode: influxql.NumberFill, number: scalar{typ: model.Integer}}
 	}
-	first, last := l.win.Start(r.Min), l.win.Start(r.Max)
-	if !l.asc {
-		first, last = last, first
+	before := x.cutBefore(c)
+	if limit > 0 {
+		limit = result.AddLimits(limit, before)
+	}
+	if err := mode.grid(x, c, limit); err != nil || before == 0 {
+		return err
+	}
+	for i := range c.aux {
+		c.aux[i] = f.column(c.aux[i], len(c.times), c.aux[i].Type, new(scalar))
+	}
+	*c = c.slice(before, len(c.times))
+	return nil
+}
+
+// cutBefore drops the cells before the windows that are shown, except the last
+// one with a value, from which they are filled, and those after it. It returns how
+// many of them it leaves.
+func (x *callContext) cutBefore(c *cells) int {
+	if x.rng == x.shown {
+		return 0
+	}
+	n, keep := 0, 0
+	for first := x.win.Start(x.shown.Min); n < len(c.times) && c.times[n] < first; n++ {
+		if c.v.IsValid(n) {
+			keep = n
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	*c = c.slice(keep, len(c.times))
+	return n - keep
+}
+
+// grid makes a cell of every window.
+func (f *filler) grid(x *callContext, c *cells, limit int) error {
+	first, last, next := x.win.Start(x.shown.Min), x.win.Start(x.shown.Max), x.win.Next
+	if !x.asc {
+		first, last, next = last, first, x.win.Prev
 	}
 	if first == model.MinTime {
 		first = c.times[0]
@@ -35,37 +203,32 @@ func (l *level) fillWindows(x *exec, c *cells, counts bool, r model.TimeRange, l
 	if last == model.MinTime {
 		last = c.times[len(c.times)-1]
 	}
-	if n := len(c.times); l.win.Loc == nil && (limit <= 0 || n <= limit) && c.times[0] == first && c.times[n-1] == last &&
-		uint64(max(first, last)-min(first, last)) == uint64(n-1)*uint64(l.win.Every) {
+	if n := len(c.times); x.win.Loc == nil && (limit <= 0 || n <= limit) && c.times[0] == first && c.times[n-1] == last &&
+		uint64(max(first, last)-min(first, last)) == uint64(n-1)*uint64(x.win.Every) {
 		return nil // none is empty
 	}
 	out := cells{v: column.Vector{Type: c.v.Type}}
 	for i := range c.aux {
 		out.aux = append(out.aux, column.Vector{Type: c.aux[i].Type})
 	}
-	fillValue := fillScalar(number, c.v.Type)
-	i, prev := 0, -1
-	for t := first; l.asc && t <= last || !l.asc && t >= last; {
-		if limit > 0 && len(out.times) >= limit {
+	i := 0
+	for t := first; x.asc && t <= last || !x.asc && t >= last; {
+		if limit > 0 && len(out.times) >= limit || x.stop.ended {
 			break
 		}
 		if len(out.times)&0xffff == 0xffff {
-			if err := x.check(); err != nil {
-				return err
-			}
+			x.stop.after(0x10000)
 			if err := x.grow(0x10000 * int64(16+8*len(c.aux))); err != nil {
 				return err
 			}
 		}
 		// Cells outside the grid (before the range) come first.
-		for i < len(c.times) && (l.asc && c.times[i] < t || !l.asc && c.times[i] > t) {
+		for i < len(c.times) && (x.asc && c.times[i] < t || !x.asc && c.times[i] > t) {
 			out.take(c, i)
-			prev = i
 			i++
 		}
 		if i < len(c.times) && c.times[i] == t {
 			out.take(c, i)
-			prev = i
 			i++
 		} else {
 			out.times = append(out.times, t)
@@ -74,62 +237,45 @@ func (l *level) fillWindows(x *exec, c *cells, counts bool, r model.TimeRange, l
 					out.aux[j].AppendNull()
 				}
 			}
-			switch {
-			case mode == influxql.NumberFill:
-				appendScalar(&out.v, fillValue)
-			case mode == influxql.PreviousFill && prev >= 0:
-				out.v.AppendFrom(&c.v, prev)
-			case mode == influxql.LinearFill && prev >= 0 && i < len(c.times):
-				appendScalar(&out.v, l.linear(c, prev, i, t))
-			default:
-				out.v.AppendNull()
-			}
+			appendScalar(&out.v, f.window(x, c, i, t))
 		}
-		var next int64
-		if l.asc {
-			next = l.win.Next(t)
-		} else {
-			next = l.win.Prev(t)
-		}
-		if next == t || l.asc != (next > t) {
+		after := next(t)
+		if after == t || x.asc != (after > t) {
 			break
 		}
-		t = next
+		t = after
 	}
 	*c = out
 	return nil
 }
 
-func (c *cells) take(src *cells, i int) {
-	c.times = append(c.times, src.times[i])
-	c.v.AppendFrom(&src.v, i)
-	for j := range c.aux {
-		if c.aux[j].Type != model.Unknown {
-			c.aux[j].AppendFrom(&src.aux[j], i)
+// window returns the value of the empty window t between cells i-1 and i.
+func (f *filler) window(x *callContext, c *cells, i int, t int64) scalar {
+	if f.mode != influxql.LinearFill {
+		var last scalar
+		if i > 0 {
+			last = scalarAt(&c.v, i-1)
 		}
+		return f.hole(c.v.Type, last)
 	}
-}
-
-// linear interpolates between cells a and b, counting in windows, or in time if
-// those differ in length.
-func (l *level) linear(c *cells, a, b int, t int64) scalar {
-	if !c.v.IsValid(a) || !c.v.IsValid(b) {
+	if i == 0 || i == len(c.times) || !c.v.IsValid(i-1) || !c.v.IsValid(i) {
 		return scalar{}
 	}
-	x0, x1, x := c.times[a], c.times[b], t
-	if l.win.Months == 0 {
-		x0, x1, x = x0/l.win.Every, x1/l.win.Every, x/l.win.Every
+	// Interpolate, counting in windows, or in time if those differ in length.
+	x0, x1 := c.times[i-1], c.times[i]
+	if x.win.Months == 0 {
+		x0, x1, t = x0/x.win.Every, x1/x.win.Every, t/x.win.Every
 	}
 	at := func(y0, y1 float64) float64 {
-		return (y1-y0)/float64(x1-x0)*float64(x-x0) + y0
+		return (y1-y0)/float64(x1-x0)*float64(t-x0) + y0
 	}
 	switch c.v.Type {
 	case model.Float:
-		return floatScalar(at(c.v.Floats[a], c.v.Floats[b]))
+		return floatScalar(at(c.v.Floats[i-1], c.v.Floats[i]))
 	case model.Integer:
-		return scalar{typ: model.Integer, bits: uint64(int64(at(float64(c.v.Ints[a]), float64(c.v.Ints[b]))))}
+		return scalar{typ: model.Integer, bits: uint64(int64(at(float64(c.v.Ints[i-1]), float64(c.v.Ints[i]))))}
 	case model.Unsigned:
-		return scalar{typ: model.Unsigned, bits: uint64(at(float64(c.v.Uints[a]), float64(c.v.Uints[b])))}
+		return scalar{typ: model.Unsigned, bits: uint64(at(float64(c.v.Uints[i-1]), float64(c.v.Uints[i])))}
 	}
 	return scalar{}
 }

@@ -114,6 +114,36 @@ func topTags(e influxql.Expr) []string {
 	return out
 }
 
+// cells is what one call gives for one group: values at times, in the
+// direction of the level, with the chosen rows' other columns if it selects.
+type cells struct {
+	times []int64
+	v     column.Vector
+	aux   []column.Vector // as level.refs; nil if there is none
+}
+
+func (c *cells) take(src *cells, i int) {
+	c.times = append(c.times, src.times[i])
+	c.v.AppendFrom(&src.v, i)
+	for j := range c.aux {
+		if c.aux[j].Type != model.Unknown {
+			c.aux[j].AppendFrom(&src.aux[j], i)
+		}
+	}
+}
+
+// slice returns the cells [lo, hi).
+func (c *cells) slice(lo, hi int) cells {
+	out := cells{times: c.times[lo:hi], v: c.v.Slice(lo, hi)}
+	for i := range c.aux {
+		out.aux = append(out.aux, c.aux[i])
+		if c.aux[i].Type != model.Unknown {
+			out.aux[i] = c.aux[i].Slice(lo, hi)
+		}
+	}
+	return out
+}
+
 // callContext is what the code of a function sees of its call and its level.
 type callContext struct {
 	*call

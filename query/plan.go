@@ -27,7 +27,6 @@ type level struct {
 	stmt            *influxql.SelectStatement // typed, wildcards expanded
 	sources         []*source
 	dims            []string // group keys: its own and those the outer levels group by; sorted
-	fillTo          scalar   // of fill(number)
 	slimit, soffset int
 	most            int // rows of a series that the outer statement can want; 0: all
 
@@ -87,18 +86,6 @@ func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
 	return r
 }
 
-// lookBack returns r moved out by what fill(previous, duration) looks back.
-func lookBack(c *compiled, r model.TimeRange) model.TimeRange {
-	switch {
-	case c.open || c.back == 0 || r.Empty():
-	case r.Min < model.MinTime+c.back:
-		r.Min = model.MinTime
-	default:
-		r.Min -= c.back
-	}
-	return r
-}
-
 // reads returns the times that a statement and its subqueries read.
 func (c *compiled) reads() model.TimeRange {
 	r := c.read
@@ -148,12 +135,6 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 	}
 	slices.Sort(l.dims)
 	l.dims = slices.Compact(l.dims)
-	if c.stmt.Target != nil && l.fill == influxql.NullFill {
-		l.fill = influxql.NoFill
-	}
-	if l.fill == influxql.NumberFill {
-		l.fillTo = literalScalar(stmt.FillValue)
-	}
 	if err := l.layoutFields(); err != nil {
 		return nil, err
 	}
@@ -188,7 +169,7 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 // nothing but nulls, and may select any of the columns.
 func (l *level) fullRows() bool {
 	if len(l.calls) > 0 {
-		return l.fill == influxql.NumberFill
+		return l.fill.always()
 	}
 	if len(l.fields) != 1 {
 		return false
@@ -281,7 +262,7 @@ type call struct {
 	typ     model.FieldType // of ref; Unknown: nobody has such a field
 	inner   *call           // aggregate under a transformation
 	rng     model.TimeRange
-	fill    model.TimeRange // whose windows are shown; rng may look back before it
+	shown   model.TimeRange // whose windows are shown; rng may look back before it
 	alone   bool            // it is the only call, and a selector: its rows' other columns are shown
 	slots   []int           // of the level's aggregate scan
 	scan    *aggPlan
@@ -291,9 +272,9 @@ type call struct {
 
 func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {
 	f := functions[e.Name]
-	c := &call{function: &f, key: e.String(), expr: e, rng: rng, fill: rng}
-	if l.back > 0 && f.filled {
-		c.rng = lookBack(l.compiled, rng)
+	c := &call{function: &f, key: e.String(), expr: e, rng: rng, shown: rng}
+	if f.filled && !l.open {
+		c.rng = l.fill.reach(rng)
 	}
 	if len(e.Args) == 0 {
 		return nil, fmt.Errorf("invalid number of arguments for %s", e.Name)

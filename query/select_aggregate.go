@@ -189,8 +189,7 @@ func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
 	l, p, n := f.r.l, f.aggPlan, int64(f.r.l.wanted())
 	switch {
 	case n == 0 || n > 1<<16 || !l.asc || p.win.None() || p.win.Loc != nil,
-		l.fill == influxql.LinearFill, // needs the value after
-		l.back > 0,
+		l.fill.needsNext(),
 		len(l.operators) != 1,
 		l.hasSubs(),
 		slices.ContainsFunc(l.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
@@ -232,7 +231,7 @@ func (f *folder) enough(upTo int64) bool {
 		}
 		// Empty windows are rows as well, from the first value on or from where
 		// the query begins; but not of a call that meets no value at all.
-		if l.fill == influxql.NoFill || met < len(seen) {
+		if l.fill.skips() || met < len(seen) {
 			return false
 		}
 		if start := l.win.Start(p.rng.Min); start != model.MinTime {

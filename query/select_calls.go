@@ -120,13 +120,10 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	for i, c := range l.calls {
 		var o operand
 		if all[i] != nil {
-			o = operand{v: l.pickRows(&all[i].v, perms[i])}
+			o = operand{v: l.fill.join(&all[i].v, perms[i])}
 		}
 		if o.v.Type == model.Unknown {
-			o = null()
-			if t := c.resultType(); l.fill == influxql.NumberFill && t != model.Unknown {
-				o = scalarOperand(fillScalar(l.fillTo, t))
-			}
+			o = scalarOperand(l.fill.hole(c.resultType(), scalar{}))
 		}
 		values[i] = o
 	}
@@ -134,7 +131,7 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	if cl := all[0]; l.selector && cl != nil {
 		aux = make([]column.Vector, len(l.refs))
 		for i := range cl.aux {
-			aux[i] = l.fillAux(cl.aux[i], n, fieldType(l.refs[i].Type), new(scalar))
+			aux[i] = l.fill.column(cl.aux[i], n, fieldType(l.refs[i].Type), new(scalar))
 		}
 	}
 	cols := l.project(n, aux, nil, func(e *influxql.Call) (operand, bool) {

@@ -3,11 +3,8 @@ package query
 import (
 	"slices"
 
-	"github.com/influxdata/influxql"
-
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query/result"
 )
 
 // joinCells merges the times of cells: rows with one time become one, several
@@ -58,35 +55,10 @@ func joinCells(stop *stopper, all []*cells, asc bool) (times []int64, perms [][]
 	}
 }
 
-// pickRows is gather with -1 for a row the call has not: that is null, the
-// number of fill(number), or with fill(previous) the value before.
-func (l *level) pickRows(v *column.Vector, perm []int32) column.Vector {
-	if perm == nil || v.Type == model.Unknown {
-		return *v
-	}
-	out := column.Vector{Type: v.Type}
-	fill := scalar{}
-	if l.fill == influxql.NumberFill {
-		fill = fillScalar(l.fillTo, v.Type)
-	}
-	prev := int32(-1)
-	for _, i := range perm {
-		switch {
-		case i >= 0:
-			prev = i
-			out.AppendFrom(v, int(i))
-		case prev >= 0 && l.fill == influxql.PreviousFill:
-			out.AppendFrom(v, int(prev))
-		default:
-			appendScalar(&out, fill)
-		}
-	}
-	return out
-}
-
 // cells computes one call for one group.
 func (r *levelRun) cells(c *call, g int32, limit int) (*cells, error) {
 	l := r.l
+	x := l.context(c)
 	var out *cells
 	switch {
 	case c.scan != nil:
@@ -96,7 +68,7 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*cells, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := l.context(c).transform(in)
+		out, err := x.transform(in)
 		if err == nil && !l.win.None() {
 			l.cutLookBack(c, out)
 		}
@@ -107,7 +79,6 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*cells, error) {
 			return &cells{}, nil
 		}
 		var err error
-		x := l.context(c)
 		if c.function.rows != nil {
 			out, err = c.function.rows(x, rs)
 		} else {
@@ -120,57 +91,12 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*cells, error) {
 	if !c.filled {
 		return out, nil
 	}
-	before := l.beforeFill(c, out)
-	if limit > 0 {
-		limit = result.AddLimits(limit, before)
-	}
-	if err := l.fillWindows(r.x, out, c.counts, c.fill, limit); err != nil {
-		return nil, err
-	}
-	if before > 0 {
-		for i := range out.aux {
-			out.aux[i] = l.fillAux(out.aux[i], len(out.times), out.aux[i].Type, new(scalar))
-		}
-		*out = out.slice(before, len(out.times))
-	}
-	return out, nil
-}
-
-// beforeFill drops the cells of a call before the windows that are shown, but
-// for the last one with a value, from which they are filled. It returns how
-// many it leaves.
-func (l *level) beforeFill(c *call, cl *cells) int {
-	if c.rng == c.fill {
-		return 0
-	}
-	n, keep := 0, 0
-	for first := l.win.Start(c.fill.Min); n < len(cl.times) && cl.times[n] < first; n++ {
-		if cl.v.IsValid(n) {
-			keep = n
-		}
-	}
-	if n == 0 {
-		return 0
-	}
-	*cl = cl.slice(keep, len(cl.times))
-	return n - keep
-}
-
-// slice returns the cells [lo, hi).
-func (c *cells) slice(lo, hi int) cells {
-	out := cells{times: c.times[lo:hi], v: c.v.Slice(lo, hi)}
-	for i := range c.aux {
-		out.aux = append(out.aux, c.aux[i])
-		if c.aux[i].Type != model.Unknown {
-			out.aux[i] = c.aux[i].Slice(lo, hi)
-		}
-	}
-	return out
+	return out, l.fill.windows(x, out, limit)
 }
 
 // cutLookBack drops the rows a transformation made of windows before the range.
 func (l *level) cutLookBack(c *call, cl *cells) {
-	if c.inner.fill == c.rng {
+	if c.inner.shown == c.rng {
 		return
 	}
 	n := 0

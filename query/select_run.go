@@ -134,44 +134,6 @@ func (l *level) plain() bool {
 	return true
 }
 
-// fillAux replaces the nulls of a column beside the aggregates, or of a raw
-// query, by fill(number), or by the value before with fill(previous). carry is
-// the last value of the rows before, and becomes that of these.
-func (l *level) fillAux(v column.Vector, n int, typ model.FieldType, carry *scalar) column.Vector {
-	number := l.fill == influxql.NumberFill && l.fillTo.typ != model.Unknown
-	if !number && l.fill != influxql.PreviousFill {
-		return v
-	}
-	if v.Type == model.Unknown {
-		if typ == model.Unknown || !number && carry.typ == model.Unknown {
-			return v
-		}
-		v = column.Vector{Type: typ, Valid: column.NewBitmap(n)}
-		v.Resize(n)
-	}
-	if v.Valid == nil {
-		*carry = scalarAt(&v, n-1)
-		return v
-	}
-	s := *carry
-	if number {
-		s = fillScalar(l.fillTo, v.Type)
-	}
-	out := column.Vector{Type: v.Type}
-	for i := range n {
-		if !v.IsValid(i) {
-			appendScalar(&out, s)
-			continue
-		}
-		out.AppendFrom(&v, i)
-		if !number {
-			s = scalarAt(&v, i)
-		}
-	}
-	*carry = s
-	return out
-}
-
 func scalarOperand(s scalar) operand {
 	v := column.Vector{Type: s.typ}
 	if s.typ == model.Unknown {
@@ -179,17 +141,6 @@ func scalarOperand(s scalar) operand {
 	}
 	appendScalar(&v, s)
 	return operand{konst: true, v: v}
-}
-
-// fillScalar converts the number of fill() to a column's type.
-func fillScalar(s scalar, t model.FieldType) scalar {
-	switch t {
-	case model.String:
-		return scalar{typ: model.String}
-	case model.Boolean:
-		return scalar{typ: model.Boolean}
-	}
-	return castScalar(s, t)
 }
 
 func cmpInt(a, b int64) int {
@@ -261,12 +212,12 @@ func (o *seriesOut) rowset(rs *rowset) error {
 	if n == 0 {
 		return nil
 	}
-	if l.fill == influxql.NumberFill || l.fill == influxql.PreviousFill {
+	if l.fill.fillsRows() {
 		if o.carry == nil {
 			o.carry = make([]scalar, len(rs.cols))
 		}
 		for i := range rs.cols {
-			rs.cols[i] = l.fillAux(rs.cols[i], n, fieldType(l.refs[i].Type), &o.carry[i])
+			rs.cols[i] = l.fill.column(rs.cols[i], n, fieldType(l.refs[i].Type), &o.carry[i])
 		}
 	}
 	begin := l.x.prof.start()
