@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -110,59 +109,48 @@ func (h *Handler) authenticate(r *http.Request) (*meta.User, error) {
 	return h.logins.check(r.Context(), catalog, c.name, c.password, clientAddress(r))
 }
 
-type userKey struct{}
+// request is a request with what the Handler knows of it.
+type request struct {
+	*http.Request
+	user *meta.User // nil: logins are not required, or nobody could log in yet
+	free bool       // logins are not required: everything is allowed
+}
 
-// admit lets a request pass to a route, with its user in the context. A browser
-// sends OPTIONS without a login; only our own answer to it is for everyone.
-func (h *Handler) admit(r *http.Request, rt *route) (*http.Request, error) {
-	need := rt.access
-	if !h.opt.AuthEnabled || need == Open || (need == openPing && !h.opt.PingAuth) || (r.Method == http.MethodOptions && rt.any == nil) {
-		return r, nil
+// admit lets a request pass to a route, and sets its user. A browser sends
+// OPTIONS without a login; only our own answer to it is for everyone.
+func (h *Handler) admit(r *request, rt *route) (err error) {
+	if r.free || rt.access == Open || (rt.access == openPing && !h.opt.PingAuth) || (r.Method == http.MethodOptions && rt.any == nil) {
+		return nil
 	}
-	u, err := h.authenticate(r)
-	if err != nil {
-		return r, err
+	if r.user, err = h.authenticate(r.Request); err != nil {
+		return err
 	}
 	switch {
-	case need == AdminOnly && (u == nil || !u.Admin):
-		return r, errAdminRequired
-	case need != byRoute && u == nil:
-		return r, errNoAdminYet
-	case u == nil:
-		return r, nil
+	case rt.access == AdminOnly && !r.isAdmin():
+		return errAdminRequired
+	case rt.access != byRoute && r.user == nil:
+		return errNoAdminYet
 	}
-	return r.WithContext(context.WithValue(r.Context(), userKey{}, u)), nil
+	return nil
 }
 
-// userOf returns who sent the request, nil if logins are not required or
-// nobody could log in yet.
-func userOf(r *http.Request) *meta.User {
-	u, _ := r.Context().Value(userKey{}).(*meta.User)
-	return u
-}
-
-// userName is userOf's name, or "".
-func userName(r *http.Request) string {
-	if u := userOf(r); u != nil {
-		return u.Name
+// userName returns the name of the request's user, or "".
+func (r *request) userName() string {
+	if r.user == nil {
+		return ""
 	}
-	return ""
+	return r.user.Name
 }
 
 // may reports whether the request's user may do p with a database.
-func (h *Handler) may(r *http.Request, p meta.Privilege, database string) bool {
-	if !h.opt.AuthEnabled {
-		return true
-	}
-	u := userOf(r)
-	return u != nil && u.Authorized(p, database)
+func (r *request) may(p meta.Privilege, database string) bool {
+	return r.free || r.user != nil && r.user.Authorized(p, database)
+}
+
+// sees reports whether a database may be named to the request's user.
+func (r *request) sees(database string) bool {
+	return r.may(meta.ReadPrivilege, database) || r.may(meta.WritePrivilege, database)
 }
 
 // isAdmin reports whether the request's user may do everything.
-func (h *Handler) isAdmin(r *http.Request) bool {
-	if !h.opt.AuthEnabled {
-		return true
-	}
-	u := userOf(r)
-	return u != nil && u.Admin
-}
+func (r *request) isAdmin() bool { return r.free || r.user != nil && r.user.Admin }

@@ -15,19 +15,13 @@ func forbidden(format string, args ...any) error {
 }
 
 // authorizeQuery decides on all statements of a request before any runs.
-func (h *Handler) authorizeQuery(r *http.Request, q *influxql.Query, database string) error {
-	if !h.opt.AuthEnabled {
+func (r *request) authorizeQuery(q *influxql.Query, database string) error {
+	u := r.user
+	switch {
+	case r.isAdmin(), u == nil && bootstrapOnly(q):
 		return nil
-	}
-	u := userOf(r)
-	if u == nil {
-		if bootstrapOnly(q) {
-			return nil
-		}
+	case u == nil:
 		return forbidden("error authorizing query: create admin user first or disable authentication")
-	}
-	if u.Admin {
-		return nil
 	}
 	for _, stmt := range q.Statements {
 		for _, need := range query.Needs(stmt, database) {
@@ -55,53 +49,22 @@ func bootstrapOnly(q *influxql.Query) bool {
 }
 
 // limitToUser makes a query's answer hold only what the user may see.
-func (h *Handler) limitToUser(r *http.Request, opt *query.ExecuteOptions) {
-	u := userOf(r)
-	if u == nil {
-		return
+func (r *request) limitToUser(opt *query.ExecuteOptions) {
+	opt.User = r.userName()
+	if !r.isAdmin() && r.user != nil {
+		opt.MayRead = func(db string) bool { return r.may(meta.ReadPrivilege, db) }
+		opt.MaySee = r.sees
 	}
-	opt.User = u.Name
-	if u.Admin {
-		return
-	}
-	opt.MayRead = func(db string) bool { return u.Authorized(meta.ReadPrivilege, db) }
-	opt.MaySee = func(db string) bool { return maySee(u, db) }
 }
 
-// maySee reports whether a database may be named to a user.
-func maySee(u *meta.User, db string) bool {
-	return u.Authorized(meta.ReadPrivilege, db) || u.Authorized(meta.WritePrivilege, db)
-}
-
-// authorizeWrite decides on writes to a database.
-func (h *Handler) authorizeWrite(r *http.Request, database string) error {
+// authorize decides on requests that are not statements. The action is what the
+// user wants to do with the database, in words.
+func (r *request) authorize(p meta.Privilege, action, database string) error {
 	switch {
-	case h.may(r, meta.WritePrivilege, database):
+	case r.may(p, database):
 		return nil
-	case userOf(r) == nil:
-		return forbidden("user is required to write to database %q", database)
+	case r.user == nil:
+		return forbidden("user is required to %s database %q", action, database)
 	}
-	return forbidden("%q user is not authorized to write to database %q", userName(r), database)
-}
-
-// authorizeDelete decides on /api/v2/delete.
-func (h *Handler) authorizeDelete(r *http.Request, database string) error {
-	switch {
-	case h.may(r, meta.WritePrivilege, database):
-		return nil
-	case userOf(r) == nil:
-		return forbidden("user is required to delete from database %q", database)
-	}
-	return forbidden("%q user is not authorized to delete from database %q", userName(r), database)
-}
-
-// authorizeRead decides on the reads that are not statements.
-func (h *Handler) authorizeRead(r *http.Request, database string) error {
-	switch {
-	case h.may(r, meta.ReadPrivilege, database):
-		return nil
-	case userOf(r) == nil:
-		return forbidden("user is required to read from database %q", database)
-	}
-	return forbidden("%q user is not authorized to read from database %q", userName(r), database)
+	return forbidden("%q user is not authorized to %s database %q", r.user.Name, action, database)
 }

@@ -50,7 +50,7 @@ const (
 	drainTime = 20 * time.Second
 )
 
-func drain(c *http.ResponseController, r *http.Request) {
+func drain(c *http.ResponseController, r *request) {
 	if r.Header.Get("Expect") != "" || r.ContentLength > maxDrain {
 		return // it waits for leave, or would not be done
 	}
@@ -100,7 +100,7 @@ var gzipReaders sync.Pool
 
 // readBody reads the body of r into pooled memory. Both the bytes received and
 // the bytes they decompress to are held to Limits.MaxBodySize.
-func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
+func (h *Handler) readBody(w *response, r *request) (*body, error) {
 	limit := h.limits.Load().MaxBodySize // 0 is no limit
 	// A body that trickles in for ever must not hold memory and a place among
 	// the writes for ever.
@@ -114,7 +114,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (*body, error
 	}
 	var src io.Reader = r.Body
 	if limit > 0 {
-		src = http.MaxBytesReader(unwrap(w), r.Body, limit)
+		src = http.MaxBytesReader(w.ResponseWriter, r.Body, limit) // tells the connection to close
 	}
 	buf := bodies.Get().(*body)
 	buf.Reset()
@@ -136,14 +136,6 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (*body, error
 		return nil, err
 	}
 	return buf, nil
-}
-
-// unwrap returns the connection's writer, which MaxBytesReader tells to close.
-func unwrap(w http.ResponseWriter) http.ResponseWriter {
-	if u, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
-		return u.Unwrap()
-	}
-	return w
 }
 
 // isGzip tells whether a body is compressed. x-gzip is its old name.

@@ -13,10 +13,8 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/httpapi/encode"
 	"tsdbd/meta"
 	"tsdbd/query"
-	"tsdbd/query/result"
 )
 
 // bucketRule is how long a bucket keeps its data; 0 seconds is for ever.
@@ -62,34 +60,28 @@ func errBucketNotFound(name string) error {
 	return &apiError{http.StatusNotFound, fmt.Sprintf("bucket not found: %q", name)}
 }
 
-// seesDatabase reports whether the request's user may be told of a database.
-func (h *Handler) seesDatabase(r *http.Request, db string) bool {
-	return h.may(r, meta.ReadPrivilege, db) || h.may(r, meta.WritePrivilege, db)
-}
-
 // findBucket returns a policy by the name of its bucket.
-func (h *Handler) findBucket(r *http.Request, name string) (db string, rp *meta.RetentionPolicy, err error) {
+func (h *Handler) findBucket(r *request, name string) (db string, rp *meta.RetentionPolicy, err error) {
 	db, policy, err := splitBucket(name)
 	if err != nil {
 		return "", nil, err
 	}
 	rp, err = h.opt.Catalog.Catalog().RetentionPolicy(db, policy)
-	if err != nil || !h.seesDatabase(r, db) {
+	if err != nil || !r.sees(db) {
 		return "", nil, errBucketNotFound(name)
 	}
 	return db, rp, nil
 }
 
 // listBuckets answers GET /api/v2/buckets.
-func (h *Handler) listBuckets(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) listBuckets(w *response, r *request) error {
 	q := r.URL.Query()
 	limit, offset := defaultBuckets, 0
 	var err error
 	for name, n := range map[string]*int{"limit": &limit, "offset": &offset} {
 		if text := q.Get(name); text != "" && err == nil {
 			if *n, err = strconv.Atoi(text); err != nil {
-				writeError(w, r, badRequest(fmt.Sprintf("%s must be a number, not %q", name, text)))
-				return
+				return badRequest(fmt.Sprintf("%s must be a number, not %q", name, text))
 			}
 		}
 	}
@@ -100,7 +92,7 @@ func (h *Handler) listBuckets(w http.ResponseWriter, r *http.Request) {
 	all := []bucketJSON{}
 	passed := after == ""
 	for _, db := range h.opt.Catalog.Catalog().Databases {
-		if !h.seesDatabase(r, db.Name) {
+		if !r.sees(db.Name) {
 			continue
 		}
 		for _, rp := range db.RetentionPolicies {
@@ -116,19 +108,13 @@ func (h *Handler) listBuckets(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"buckets": all})
+	return writeJSON(w, http.StatusOK, map[string]any{"buckets": all})
 }
 
 // createBucket answers POST /api/v2/buckets: it makes the policy, and the
 // database if it is not there, with the policy as its default.
-func (h *Handler) createBucket(w http.ResponseWriter, r *http.Request) {
-	if err := h.makeBucket(w, r); err != nil {
-		writeError(w, r, err)
-	}
-}
-
-func (h *Handler) makeBucket(w http.ResponseWriter, r *http.Request) error {
-	if !h.isAdmin(r) {
+func (h *Handler) createBucket(w *response, r *request) error {
+	if !r.isAdmin() {
 		return errAdminRequired
 	}
 	req, err := h.readBucket(w, r)
@@ -166,13 +152,7 @@ func (h *Handler) makeBucket(w http.ResponseWriter, r *http.Request) error {
 }
 
 // bucket answers what is below /api/v2/buckets/.
-func (h *Handler) bucket(w http.ResponseWriter, r *http.Request) {
-	if err := h.oneBucket(w, r); err != nil {
-		writeError(w, r, err)
-	}
-}
-
-func (h *Handler) oneBucket(w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) bucket(w *response, r *request) error {
 	name, below := bucketPath(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v2/buckets/"))
 	switch below {
 	case "":
@@ -182,7 +162,7 @@ func (h *Handler) oneBucket(w http.ResponseWriter, r *http.Request) error {
 		routerText(w, http.StatusNotFound, "404 page not found\n")
 		return nil
 	}
-	if r.Method != http.MethodGet && !h.isAdmin(r) {
+	if r.Method != http.MethodGet && !r.isAdmin() {
 		return errAdminRequired
 	}
 	switch r.Method {
@@ -230,7 +210,7 @@ func bucketPath(escaped string) (name, below string) {
 }
 
 // changeBucket alters how long a bucket keeps its data.
-func (h *Handler) changeBucket(w http.ResponseWriter, r *http.Request, name string) error {
+func (h *Handler) changeBucket(w *response, r *request, name string) error {
 	req, err := h.readBucket(w, r)
 	if err != nil {
 		return err
@@ -258,17 +238,16 @@ func (h *Handler) changeBucket(w http.ResponseWriter, r *http.Request, name stri
 	return h.showBucket(w, r, http.StatusOK, db+"/"+rp.Name)
 }
 
-func (h *Handler) showBucket(w http.ResponseWriter, r *http.Request, status int, name string) error {
+func (h *Handler) showBucket(w *response, r *request, status int, name string) error {
 	db, rp, err := h.findBucket(r, name)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, status, newBucket(db, rp))
-	return nil
+	return writeJSON(w, status, newBucket(db, rp))
 }
 
 // readBucket reads the body of POST and PATCH.
-func (h *Handler) readBucket(w http.ResponseWriter, r *http.Request) (*bucketRequest, error) {
+func (h *Handler) readBucket(w *response, r *request) (*bucketRequest, error) {
 	body, err := h.readBody(w, r)
 	if err != nil {
 		return nil, err
@@ -302,13 +281,8 @@ func (b *bucketRequest) durations() (keep, group time.Duration, err error) {
 }
 
 // runBucketStatement runs a statement that the user was allowed already.
-func (h *Handler) runBucketStatement(r *http.Request, stmt influxql.Statement) error {
-	q := &influxql.Query{Statements: influxql.Statements{stmt}}
-	var failed error
-	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: userName(r)}, func(res *result.Result) error {
-		failed = errors.Join(failed, res.Err)
-		return nil
-	})
+func (h *Handler) runBucketStatement(r *request, stmt influxql.Statement) error {
+	failed := h.run(r.Context(), stmt, query.ExecuteOptions{User: r.userName()})
 	for _, refusal := range []error{
 		meta.ErrInvalidName, meta.ErrNameTooLong, meta.ErrRetentionPolicyDurationTooLow, meta.ErrIncompatibleDurations,
 		meta.ErrRetentionPolicyExists, meta.ErrRetentionPolicyConflict,
@@ -317,16 +291,5 @@ func (h *Handler) runBucketStatement(r *http.Request, stmt influxql.Statement) e
 			return badRequest(failed.Error())
 		}
 	}
-	return errors.Join(err, failed)
-}
-
-// writeJSON answers with a document.
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // our own types always encode
-	}
-	w.Header().Set("Content-Type", encode.MediaJSON)
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // the client is gone if this fails
+	return failed
 }

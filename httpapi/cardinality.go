@@ -50,16 +50,7 @@ type namedCount struct {
 
 // tsdbStatus answers /api/v1/status/tsdb: which measurement, tag or value most
 // series come from.
-func (h *Handler) tsdbStatus(w http.ResponseWriter, r *http.Request) {
-	status, err := h.readTSDBStatus(r)
-	if err != nil {
-		writeError(w, r, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"status": "success", "data": status})
-}
-
-func (h *Handler) readTSDBStatus(r *http.Request) (*tsdbStatus, error) {
+func (h *Handler) tsdbStatus(w *response, r *request) error {
 	form := r.URL.Query()
 	x := query.Exploration{
 		Database: form.Get("db"), Measurement: cmp.Or(form.Get("match[]"), form.Get("match")),
@@ -68,25 +59,25 @@ func (h *Handler) readTSDBStatus(r *http.Request) (*tsdbStatus, error) {
 	if text := form.Get("topN"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxTopN {
-			return nil, badRequest(fmt.Sprintf("topN must be a number from 1 to %d, not %q", maxTopN, text))
+			return badRequest(fmt.Sprintf("topN must be a number from 1 to %d, not %q", maxTopN, text))
 		}
 		x.Top = n
 	}
 	if text := form.Get("date"); text != "" {
 		day, err := time.Parse(time.DateOnly, text)
 		if err != nil {
-			return nil, badRequest(fmt.Sprintf("date must be a day such as 2024-02-29, not %q", text))
+			return badRequest(fmt.Sprintf("date must be a day such as 2024-02-29, not %q", text))
 		}
 		x.Range = model.TimeRange{Min: day.UnixNano(), Max: day.AddDate(0, 0, 1).UnixNano() - 1}
 	}
 	databases := []string{x.Database}
 	switch {
 	case x.Database != "":
-		if err := h.authorizeRead(r, x.Database); err != nil {
-			return nil, err
+		if err := r.authorize(meta.ReadPrivilege, "read from", x.Database); err != nil {
+			return err
 		}
-	case !h.isAdmin(r):
-		return nil, forbidden("without db only an administrator may ask")
+	case !r.isAdmin():
+		return forbidden("without db only an administrator may ask")
 	default:
 		databases = nil
 		for _, d := range h.opt.Catalog.Catalog().Databases {
@@ -100,14 +91,14 @@ func (h *Handler) readTSDBStatus(r *http.Request) (*tsdbStatus, error) {
 			continue // dropped in between
 		}
 		if err != nil {
-			return nil, databaseError(err, x.Database)
+			return databaseError(err, x.Database)
 		}
 	}
 	s.HeadStats = headStats{s.TotalSeries, s.TotalLabelValuePairs}
 	for _, list := range []*[]namedCount{&s.ByMetric, &s.ByLabel, &s.ByFocus, &s.ByPair, &s.Values} {
 		*list = largest(*list, x.Top)
 	}
-	return &s, nil
+	return writeJSON(w, http.StatusOK, map[string]any{"status": "success", "data": s})
 }
 
 // explore adds what a database has.

@@ -24,7 +24,7 @@ import (
 )
 
 // profile answers below /debug/pprof/, as package net/http/pprof does.
-func profile(w http.ResponseWriter, r *http.Request) {
+var profile = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	switch strings.TrimPrefix(r.URL.Path, "/debug/pprof/") {
 	case "cmdline":
 		pprof.Cmdline(w, r)
@@ -37,7 +37,7 @@ func profile(w http.ResponseWriter, r *http.Request) {
 	default:
 		pprof.Index(w, r)
 	}
-}
+})
 
 // statisticObject is a statistic as /debug/vars shows it, and as Telegraf's
 // inputs.influxdb reads it.
@@ -49,7 +49,7 @@ type statisticObject struct {
 
 // debugVars answers /debug/vars: one object with what InfluxDB says of itself
 // and a member for each statistic of SHOW STATS.
-func (h *Handler) debugVars(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) debugVars(w *response, r *request) error {
 	now := time.Now()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -65,8 +65,7 @@ func (h *Handler) debugVars(w http.ResponseWriter, r *http.Request) {
 	}
 	objects, err := h.statisticObjects(r)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	for _, o := range objects {
 		key := statisticKey(o)
@@ -77,11 +76,11 @@ func (h *Handler) debugVars(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.MarshalIndent(vars, "", "  ")
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", encode.MediaJSON)
 	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
+	return nil
 }
 
 // statisticKey names a statistic: name:database for those of a database,
@@ -97,11 +96,11 @@ func statisticKey(o statisticObject) string {
 }
 
 // statisticObjects asks the querier for its statistics.
-func (h *Handler) statisticObjects(r *http.Request) ([]statisticObject, error) {
+func (h *Handler) statisticObjects(r *request) ([]statisticObject, error) {
 	var objects []statisticObject
 	var failed error
 	q := &influxql.Query{Statements: influxql.Statements{&influxql.ShowStatsStatement{}}}
-	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: userName(r)}, func(res *result.Result) error {
+	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: r.userName()}, func(res *result.Result) error {
 		if res.Err != nil {
 			failed = res.Err
 		}
@@ -179,13 +178,12 @@ const maxWatch = 6 * time.Hour
 
 // debugRequests answers /debug/requests: who writes and queries how much in
 // the seconds after the request came.
-func (h *Handler) debugRequests(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) debugRequests(w *response, r *request) error {
 	wait := 10 * time.Second
 	if text := r.URL.Query().Get("seconds"); text != "" {
 		seconds, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(seconds >= 0 && seconds <= maxWatch.Seconds()) {
-			writeError(w, r, badRequest("seconds must be a number of seconds, at most six hours"))
-			return
+			return badRequest("seconds must be a number of seconds, at most six hours")
 		}
 		wait = time.Duration(seconds * float64(time.Second))
 	}
@@ -206,4 +204,5 @@ func (h *Handler) debugRequests(w http.ResponseWriter, r *http.Request) {
 		comma = ","
 	}
 	_, _ = w.Write(append(b, "\n}\n"...)) // the client is gone if this fails
+	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/query"
-	"tsdbd/query/result"
 )
 
 // maxPredicate bounds the text of a predicate; see maxDepth.
@@ -32,20 +31,12 @@ type deleteRequest struct {
 // by tags. A bucket that names a policy loses rows of that policy alone
 // (InfluxDB 1.x takes them from all policies of the database); one that names
 // none loses rows of all.
-func (h *Handler) deleteV2(w http.ResponseWriter, r *http.Request) {
-	if err := h.deleteRows(w, r); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	w.WriteHeader(http.StatusOK)
-}
-
-func (h *Handler) deleteRows(w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) deleteV2(w *response, r *request) error {
 	db, rp, err := splitBucket(r.URL.Query().Get("bucket"))
 	if err != nil {
 		return err
 	}
-	if err := h.authorizeDelete(r, db); err != nil {
+	if err := r.authorize(meta.WritePrivilege, "delete from", db); err != nil {
 		return err
 	}
 	if _, err := h.opt.Writer.RetentionPolicy(db, rp); err != nil {
@@ -67,16 +58,11 @@ func (h *Handler) deleteRows(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || stmt == nil {
 		return err
 	}
-	q := &influxql.Query{Statements: influxql.Statements{stmt}}
-	var failed error
-	err = h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{Database: db}, func(res *result.Result) error {
-		failed = errors.Join(failed, res.Err)
-		return nil
-	})
+	failed := h.run(r.Context(), stmt, query.ExecuteOptions{Database: db})
 	if failed != nil && strings.Contains(failed.Error(), fieldInPredicate) {
 		return badRequest("delete - " + failed.Error())
 	}
-	return errors.Join(err, failed)
+	return failed
 }
 
 // fieldInPredicate is in the error of a predicate that names a field, which

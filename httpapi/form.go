@@ -13,7 +13,7 @@ import (
 // readForm fills r.Form from the URL and the body. What cannot be read as a
 // form is left out, so that a missing parameter is reported by name; only a
 // body over the limit or one that breaks off is an error.
-func (h *Handler) readForm(w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) readForm(w *response, r *request) error {
 	if r.Method != http.MethodPost {
 		_ = r.ParseForm() // malformed pairs are left out
 		return nil
@@ -44,7 +44,7 @@ func (h *Handler) readForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 // multipartQuery returns the statements of a file part named q.
-func multipartQuery(r *http.Request) (string, error) {
+func multipartQuery(r *request) (string, error) {
 	files := r.MultipartForm.File["q"]
 	if len(files) == 0 {
 		return "", nil

@@ -88,8 +88,8 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body := &countingBody{ReadCloser: r.Body}
 	// A copy: the server looks at the body of its own request when it decides
 	// whether a client that waits for leave to send is to be waited for.
-	r = r.WithContext(r.Context())
-	r.Body = body
+	req := &request{Request: r.WithContext(r.Context()), free: !h.opt.AuthEnabled}
+	req.Body = body
 	head := rw.Header()
 	maps.Copy(head, h.opt.Headers)
 	head.Set("X-Influxdb-Version", InfluxVersion)
@@ -105,7 +105,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer func() {
 		cut := false
 		if p := recover(); p != nil {
-			cut = h.recovered(w, r, p, id)
+			cut = h.recovered(w, req.Request, p, id)
 		}
 		w.close()
 		w.client.last(http.NewResponseController(rw))
@@ -117,7 +117,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		h.counts.active.Add(-1)
 		h.metrics.done(name, w.status, body.n, w.bytes, took)
 		h.counts.done(name, w.status, body.n, w.bytes, took)
-		h.logAccess(name, r, w, id, took)
+		h.logAccess(name, req, w, id, took)
 		if cut {
 			panic(http.ErrAbortHandler) // the server closes the connection
 		}
@@ -142,21 +142,22 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h.allowOrigin(head, r.Header.Get("Origin"))
 	if h.draining.Load() {
 		head.Set("Connection", "close")
-		writeError(w, r, errShuttingDown)
+		writeError(w, req.Request, errShuttingDown)
 		return
 	}
-	var err error
-	if r, err = h.admit(r, rt); err != nil {
-		var login *authError
-		if errors.As(err, &login) {
-			h.counts.authFailures.Add(1)
-			head.Set("WWW-Authenticate", h.challenge)
-		}
-		writeError(w, r, err)
-		return
+	err := h.admit(req, rt)
+	var login *authError
+	if errors.As(err, &login) {
+		h.counts.authFailures.Add(1)
+		head.Set("WWW-Authenticate", h.challenge)
 	}
-	w.compress = rt.gzip && encode.AcceptsGzip(r.Header.Values("Accept-Encoding"))
-	serve(w, r)
+	if err == nil {
+		w.compress = rt.gzip && encode.AcceptsGzip(r.Header.Values("Accept-Encoding"))
+		err = serve(w, req)
+	}
+	if err != nil {
+		writeError(w, req.Request, err)
+	}
 }
 
 // recovered turns a panic into a 500 while that is possible. Otherwise it
@@ -239,13 +240,7 @@ func (h *Handler) allowOrigin(head http.Header, origin string) {
 	head.Set("Access-Control-Expose-Headers", "Date, X-InfluxDB-Version, X-InfluxDB-Build")
 }
 
-func preflight(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
-
-func noContent(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
-
-func fluxDisabled(w http.ResponseWriter, r *http.Request) { writeError(w, r, errFluxDisabled) }
-
-func (h *Handler) logAccess(route string, r *http.Request, w *response, id string, took time.Duration) {
+func (h *Handler) logAccess(route string, r *request, w *response, id string, took time.Duration) {
 	writes := route == "write" || route == "v2_write" || route == "prom_write"
 	if h.opt.AccessLog == nil || h.opt.SuppressWriteLog && writes || h.opt.AccessLogStatus != nil && !h.opt.AccessLogStatus(w.status) {
 		return
@@ -253,5 +248,5 @@ func (h *Handler) logAccess(route string, r *http.Request, w *response, id strin
 	h.opt.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request",
 		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("query", redactURL(r.URL.RawQuery)),
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.Duration("took", took),
-		slog.String("request_id", id), slog.String("remote", r.RemoteAddr), slog.String("user", userName(r)))
+		slog.String("request_id", id), slog.String("remote", r.RemoteAddr), slog.String("user", r.userName()))
 }

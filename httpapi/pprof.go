@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"runtime/pprof"
 	"runtime/trace"
 	"time"
@@ -24,26 +23,25 @@ const maxProfile = 10 * time.Minute
 // pprofAll answers /debug/pprof/all: an archive with every profile, one of the
 // CPU and a trace if cpu and trace say how long, and what SHOW SHARDS, STATS and
 // DIAGNOSTICS tell.
-func (h *Handler) pprofAll(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) pprofAll(w *response, r *request) error {
 	var lengths [2]time.Duration
 	for i, name := range []string{"cpu", "trace"} {
 		if text := r.URL.Query().Get(name); text != "" {
 			d, err := time.ParseDuration(text)
 			if err != nil || d <= 0 || d > maxProfile {
-				writeError(w, r, badRequest(name+" must be a duration such as 30s, at most ten minutes"))
-				return
+				return badRequest(name + " must be a duration such as 30s, at most ten minutes")
 			}
 			lengths[i] = d
 		}
 	}
 	var out bytes.Buffer
-	if err := h.archive(r.Context(), &out, lengths[0], lengths[1], userName(r)); err != nil {
-		writeError(w, r, err)
-		return
+	if err := h.archive(r.Context(), &out, lengths[0], lengths[1], r.userName()); err != nil {
+		return err
 	}
 	w.Header().Set("Content-Type", "application/gzip")
 	w.Header().Set("Content-Disposition", "attachment; filename=profiles.tar.gz")
 	_, _ = w.Write(out.Bytes()) // the client is gone if this fails
+	return nil
 }
 
 // archive writes the files of /debug/pprof/all.

@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/httpapi/encode"
+	"tsdbd/meta"
 	"tsdbd/model/point"
 	"tsdbd/prom"
 	"tsdbd/query"
@@ -17,17 +18,16 @@ import (
 )
 
 // promWrite answers /api/v1/prom/write, remote write 1.0.
-func (h *Handler) promWrite(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) promWrite(w *response, r *request) error {
 	db := r.URL.Query().Get("db")
 	if db == "" {
-		writeError(w, r, errDatabaseRequired)
-		return
+		return errDatabaseRequired
 	}
-	h.write(w, r, target{db: db, rp: r.URL.Query().Get("rp"), parse: h.parseSamples})
+	return h.write(w, r, target{db: db, rp: r.URL.Query().Get("rp"), parse: h.parseSamples})
 }
 
 // parseSamples reads a WriteRequest into a batch.
-func (h *Handler) parseSamples(w http.ResponseWriter, r *http.Request, t *target, table *point.Table, s *parseState) (parsed, error) {
+func (h *Handler) parseSamples(w *response, r *request, t *target, table *point.Table, s *parseState) (parsed, error) {
 	var err error
 	if s.body, err = h.readSnappy(w, r); err != nil {
 		return parsed{}, err
@@ -41,8 +41,8 @@ func (h *Handler) parseSamples(w http.ResponseWriter, r *http.Request, t *target
 
 // promRead answers /api/v1/prom/read, remote read with samples: one query, over
 // the float field that holds the samples.
-func (h *Handler) promRead(w http.ResponseWriter, r *http.Request) {
-	opt := query.ExecuteOptions{ChunkSize: defaultChunkSize, User: userName(r)}
+func (h *Handler) promRead(w *response, r *request) error {
+	opt := query.ExecuteOptions{ChunkSize: defaultChunkSize, User: r.userName()}
 	ctx, done := h.follow(w, r, &opt)
 	defer done()
 	out := encode.NewOutput(w, outputTo(ctx, w, &opt))
@@ -53,28 +53,26 @@ func (h *Handler) promRead(w http.ResponseWriter, r *http.Request) {
 		err = opt.Account.SetAnswer(int64(cap(message) + snappy.MaxEncodedLen(len(message))))
 	}
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/x-protobuf")
-	if rw, ok := w.(*response); ok {
-		rw.compress = false // it is already
-	}
+	w.compress = false // it is already
 	w.Header().Set("Content-Encoding", "snappy")
 	packed := snappy.Encode(nil, message)
 	out.Free()
 	_ = opt.Account.SetAnswer(int64(cap(packed))) // less than before
 	_, _ = w.Write(packed)                        // the client is gone if this fails
+	return nil
 }
 
 // readSamples runs the query of a ReadRequest and returns the ReadResponse,
 // which belongs to out.
-func (h *Handler) readSamples(ctx context.Context, w http.ResponseWriter, r *http.Request, out *encode.Output, opt query.ExecuteOptions) ([]byte, error) {
+func (h *Handler) readSamples(ctx context.Context, w *response, r *request, out *encode.Output, opt query.ExecuteOptions) ([]byte, error) {
 	db, rp := r.URL.Query().Get("db"), r.URL.Query().Get("rp")
 	if db == "" {
 		return nil, errDatabaseRequired
 	}
-	if err := h.authorizeRead(r, db); err != nil {
+	if err := r.authorize(meta.ReadPrivilege, "read from", db); err != nil {
 		return nil, err
 	}
 	h.watchers.count(r, false)
@@ -115,7 +113,7 @@ func (h *Handler) readSamples(ctx context.Context, w http.ResponseWriter, r *htt
 
 // readSnappy reads a body in snappy's block format. The limits of bodies hold
 // for what comes and for what it decompresses to.
-func (h *Handler) readSnappy(w http.ResponseWriter, r *http.Request) (*body, error) {
+func (h *Handler) readSnappy(w *response, r *request) (*body, error) {
 	if strings.Contains(r.Header.Get("Content-Type"), "io.prometheus.write.v2") {
 		return nil, &apiError{http.StatusUnsupportedMediaType, "remote write 2.0 is not supported, send 1.0"}
 	}

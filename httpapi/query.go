@@ -42,23 +42,20 @@ const maxSubqueries = 100
 const defaultChunkSize = 10_000
 
 // query answers /query.
-func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) query(w *response, r *request) error {
 	regexes := h.opt.Memory.Open(nil, nil)
 	defer regexes.Close()
 	req, err := h.readQuery(w, r, regexes)
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
-	if err := h.authorizeQuery(r, req.query, req.options.Database); err != nil {
-		writeError(w, r, err)
-		return
+	if err := r.authorizeQuery(req.query, req.options.Database); err != nil {
+		return err
 	}
-	h.limitToUser(r, &req.options)
+	r.limitToUser(&req.options)
 	h.watchers.count(r, false)
 	if r.FormValue("async") == "true" {
-		h.queryAsync(w, r, req)
-		return
+		return h.queryAsync(w, req)
 	}
 	ctx, done := h.follow(w, r, &req.options)
 	defer done()
@@ -97,28 +94,34 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) {
 		err = enc.Finish()
 	}
 	if err != nil {
-		h.queryFailed(w, r, enc, out, err)
-		return
+		return queryFailed(enc, out, err)
 	}
 	if !out.AnySent() {
 		w.WriteHeader(http.StatusOK) // an empty document has a header too
 	}
 	_ = out.Flush() // the client is gone if this fails
+	return nil
+}
+
+// run runs a statement that the server makes, and returns why it failed.
+func (h *Handler) run(ctx context.Context, stmt influxql.Statement, opt query.ExecuteOptions) error {
+	var failed error
+	err := h.opt.Query.Execute(ctx, &influxql.Query{Statements: influxql.Statements{stmt}}, opt, func(res *result.Result) error {
+		failed = errors.Join(failed, res.Err)
+		return nil
+	})
+	return errors.Join(err, failed)
 }
 
 // follow makes the end of a query also end what it writes to its client, and a
 // client that does not read the end of its query if others need the memory. The
 // caller must call done when the answer is complete.
-func (h *Handler) follow(w http.ResponseWriter, r *http.Request, opt *query.ExecuteOptions) (ctx context.Context, done func()) {
-	rw, ok := w.(*response)
-	if !ok {
-		return r.Context(), func() {}
-	}
+func (h *Handler) follow(w *response, r *request, opt *query.ExecuteOptions) (ctx context.Context, done func()) {
 	ctx, end := context.WithCancelCause(r.Context())
-	opt.Interrupt = rw.client.interrupt
-	opt.Account = h.opt.Memory.Open(rw.client.waiting, func(cause error) {
+	opt.Interrupt = w.client.interrupt
+	opt.Account = h.opt.Memory.Open(w.client.waiting, func(cause error) {
 		end(cause)
-		rw.client.interrupt()
+		w.client.interrupt()
 	})
 	return ctx, func() {
 		opt.Account.Close()
@@ -128,18 +131,15 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request, opt *query.Exec
 
 // outputTo returns how the answer of a query goes to its client: other queries
 // work while the client takes its time.
-func outputTo(ctx context.Context, w http.ResponseWriter, opt *query.ExecuteOptions) encode.Options {
+func outputTo(ctx context.Context, w *response, opt *query.ExecuteOptions) encode.Options {
 	turn := new(query.Turn)
 	opt.Turn = turn
-	out := encode.Options{Account: opt.Account, Outside: func(f func() error) error { return turn.Outside(ctx, f) }}
-	if rw, ok := w.(*response); ok {
-		out.Stopped = rw.client.ended
-	}
-	return out
+	return encode.Options{Account: opt.Account, Stopped: w.client.ended, Outside: func(f func() error) error { return turn.Outside(ctx, f) }}
 }
 
-// queryFailed ends an answer that could not be completed.
-func (h *Handler) queryFailed(w http.ResponseWriter, r *http.Request, enc encode.Encoder, out *encode.Output, err error) {
+// queryFailed ends an answer that could not be completed, or returns the error
+// that is the answer.
+func queryFailed(enc encode.Encoder, out *encode.Output, err error) error {
 	var infinite encode.UnsupportedValueError
 	switch {
 	case out.AnySent():
@@ -150,19 +150,18 @@ func (h *Handler) queryFailed(w http.ResponseWriter, r *http.Request, enc encode
 		// A 200, as 1.x answers what it cannot encode.
 		enc.Fail(err)
 		_ = out.Flush() // the client is gone if this fails
-	default:
-		writeError(w, r, err)
+		return nil
 	}
+	return err
 }
 
 // queryAsync starts the statements and answers at once; what becomes of them
 // goes to the log.
-func (h *Handler) queryAsync(w http.ResponseWriter, r *http.Request, req *queryRequest) {
+func (h *Handler) queryAsync(w *response, req *queryRequest) error {
 	select {
 	case h.async <- struct{}{}:
 	default:
-		writeError(w, r, errTooManyAsync)
-		return
+		return errTooManyAsync
 	}
 	text := RedactQuery(req.text)
 	h.background.Go(func() {
@@ -185,6 +184,7 @@ func (h *Handler) queryAsync(w http.ResponseWriter, r *http.Request, req *queryR
 		}
 	})
 	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // queryRequest is a request that was understood.
@@ -197,12 +197,12 @@ type queryRequest struct {
 
 // readQuery reads the parameters from the URL and the form and parses the
 // statements. The account is charged with the regular expressions, which the parser compiles.
-func (h *Handler) readQuery(w http.ResponseWriter, r *http.Request, regexes *query.Account) (*queryRequest, error) {
+func (h *Handler) readQuery(w *response, r *request, regexes *query.Account) (*queryRequest, error) {
 	if err := h.readForm(w, r); err != nil {
 		return nil, err
 	}
 	req := &queryRequest{text: strings.TrimSpace(r.FormValue("q"))}
-	req.format = encode.Format{Media: encode.Negotiate(r.Header.Values("Accept")), Chunked: r.FormValue("chunked") == "true", Pretty: pretty(r)}
+	req.format = encode.Format{Media: encode.Negotiate(r.Header.Values("Accept")), Chunked: r.FormValue("chunked") == "true", Pretty: pretty(r.Request)}
 	if req.format.Chunked && req.format.Media == encode.MediaMsgpack {
 		// Its clients read one document, and python3-influxdb, which always asks
 		// for it, reads chunks as lines of JSON.

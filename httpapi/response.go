@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+
+	"tsdbd/httpapi/encode"
 )
 
 // response is what handlers write to. It counts, notes the status, and
@@ -100,4 +103,16 @@ func (w *response) release() {
 		gzipWriters.Put(w.gz)
 		w.gz = nil
 	}
+}
+
+// writeJSON answers with a document.
+func writeJSON(w *response, status int, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", encode.MediaJSON)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // the client is gone if this fails
+	return nil
 }

@@ -9,8 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
+// handle answers a request, or returns the error that is the answer.
+type handle func(w *response, r *request) error
+
 // methods are the handlers of a route by method.
-type methods = map[string]http.HandlerFunc
+type methods = map[string]handle
 
 // route is a row of the table of routes.
 type route struct {
@@ -19,44 +22,57 @@ type route struct {
 	access  Access
 	gzip    bool // a 200 may be compressed
 	methods methods
-	any     http.HandlerFunc // serves all methods in place of methods
-	absent  bool             // the options leave the route out
+	any     handle // serves all methods in place of methods
+	absent  bool   // the options leave the route out
 }
 
 // table returns the routes. It is the one place that names them.
 func (h *Handler) table() []route {
 	noCatalog, noPprof := h.opt.Catalog == nil, !h.opt.Pprof
 	routes := []route{
-		{path: "/query", name: "query", access: byRoute, gzip: true, methods: methods{"GET": h.query, "POST": h.query, "OPTIONS": preflight}},
-		{path: "/write", name: "write", access: byRoute, gzip: true, methods: methods{"POST": h.writeV1, "OPTIONS": preflight}},
-		{path: "/api/v2/write", name: "v2_write", access: byRoute, gzip: true, methods: methods{"POST": h.writeV2, "OPTIONS": preflight}},
+		{path: "/query", name: "query", access: byRoute, gzip: true, methods: methods{"GET": h.query, "POST": h.query, "OPTIONS": status(http.StatusOK)}},
+		{path: "/write", name: "write", access: byRoute, gzip: true, methods: methods{"POST": h.writeV1, "OPTIONS": status(http.StatusOK)}},
+		{path: "/api/v2/write", name: "v2_write", access: byRoute, gzip: true, methods: methods{"POST": h.writeV2, "OPTIONS": status(http.StatusOK)}},
 		{path: "/api/v2/delete", name: "v2_delete", access: byRoute, methods: methods{"POST": h.deleteV2}},
-		{path: "/api/v2/query", name: "v2_query", access: byRoute, gzip: true, methods: methods{"POST": fluxDisabled, "OPTIONS": preflight}},
+		{path: "/api/v2/query", name: "v2_query", access: byRoute, gzip: true, methods: methods{"POST": fluxDisabled, "OPTIONS": status(http.StatusOK)}},
 		{path: "/api/v2/buckets", name: "v2_buckets", access: byRoute, methods: methods{"GET": h.listBuckets, "POST": h.createBucket}, absent: noCatalog},
 		{path: "/api/v2/buckets/", name: "v2_buckets", access: byRoute, any: h.bucket, absent: noCatalog},
 		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, methods: methods{"POST": h.promWrite}},
 		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, gzip: true, methods: methods{"POST": h.promRead}},
 		{path: "/api/v1/status/tsdb", name: "tsdb_status", access: byRoute, gzip: true, methods: methods{"GET": h.tsdbStatus}, absent: noCatalog || h.opt.Explorer == nil},
 		{path: "/ping", name: "ping", access: openPing, methods: methods{"GET": h.ping, "HEAD": h.ping}},
-		{path: "/status", name: "status", access: openPing, methods: methods{"GET": noContent, "HEAD": noContent}},
-		{path: "/health", name: "health", access: openPing, methods: methods{"GET": h.health, "HEAD": h.health, "OPTIONS": preflight}},
-		{path: "/metrics", name: "metrics", access: LoggedIn, methods: methods{"GET": h.showMetrics()}, absent: h.opt.Registry == nil},
+		{path: "/status", name: "status", access: openPing, methods: methods{"GET": status(http.StatusNoContent), "HEAD": status(http.StatusNoContent)}},
+		{path: "/health", name: "health", access: openPing, methods: methods{"GET": h.health, "HEAD": h.health, "OPTIONS": status(http.StatusOK)}},
+		{path: "/metrics", name: "metrics", access: LoggedIn, methods: methods{"GET": other(promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{}))}, absent: h.opt.Registry == nil},
 		{path: "/debug/vars", name: "debug_vars", access: AdminOnly, methods: methods{"GET": h.debugVars}},
 		{path: "/debug/requests", name: "debug_requests", access: AdminOnly, methods: methods{"GET": h.debugRequests}},
 		{path: "/debug/pprof/all", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": h.pprofAll}, absent: noPprof},
-		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP}, absent: noPprof},
-		{path: "/debug/pprof/", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": profile, "POST": profile}, absent: noPprof},
+		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": other(http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently))}, absent: noPprof},
+		{path: "/debug/pprof/", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": other(profile), "POST": other(profile)}, absent: noPprof},
 	}
 	for _, m := range h.opt.Mounts {
-		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, any: m.Handler.ServeHTTP})
+		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, any: other(m.Handler)})
 	}
 	return slices.DeleteFunc(routes, func(rt route) bool { return rt.absent })
 }
 
-// showMetrics returns the handler of /metrics.
-func (h *Handler) showMetrics() http.HandlerFunc {
-	return promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{Registry: nil}).ServeHTTP
+// other answers by a handler of another package.
+func other(h http.Handler) handle {
+	return func(w *response, r *request) error {
+		h.ServeHTTP(w, r.Request)
+		return nil
+	}
 }
+
+// status answers with a status and nothing else.
+func status(code int) handle {
+	return func(w *response, _ *request) error {
+		w.WriteHeader(code)
+		return nil
+	}
+}
+
+func fluxDisabled(*response, *request) error { return errFluxDisabled }
 
 // route returns the route of a path, or nil: the one of that very path, or the
 // one with the longest path that it begins with.

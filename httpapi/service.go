@@ -3,17 +3,17 @@ package httpapi
 import "net/http"
 
 // ping tells that the server is there, and with verbose its version.
-func (h *Handler) ping(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) ping(w *response, r *request) error {
 	switch r.URL.Query().Get("verbose") {
 	case "", "0", "false":
 		w.WriteHeader(http.StatusNoContent)
-		return
+		return nil
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"version": InfluxVersion})
+	return writeJSON(w, http.StatusOK, map[string]string{"version": InfluxVersion})
 }
 
 // health tells in the v2 form whether the server can do its work.
-func (h *Handler) health(w http.ResponseWriter, _ *http.Request) {
+func (h *Handler) health(w *response, _ *request) error {
 	status, state, message := http.StatusOK, "pass", "ready for queries and writes"
 	if h.opt.Health != nil {
 		ok, text := h.opt.Health.Health()
@@ -27,5 +27,5 @@ func (h *Handler) health(w http.ResponseWriter, _ *http.Request) {
 			status, state = http.StatusServiceUnavailable, "fail"
 		}
 	}
-	writeJSON(w, status, map[string]any{"checks": []string{}, "message": message, "name": "influxdb", "status": state, "version": InfluxVersion})
+	return writeJSON(w, status, map[string]any{"checks": []string{}, "message": message, "name": "influxdb", "status": state, "version": InfluxVersion})
 }

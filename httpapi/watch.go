@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
 	"sync"
 	"sync/atomic"
 )
@@ -45,11 +44,11 @@ func (s *watchers) remove(w *watcher) map[string]*clientRequests {
 }
 
 // count counts a request that was let in.
-func (s *watchers) count(r *http.Request, write bool) {
+func (s *watchers) count(r *request, write bool) {
 	if s.any.Load() == 0 {
 		return
 	}
-	name := userName(r) + ":" + clientAddress(r)
+	name := r.userName() + ":" + clientAddress(r.Request)
 	if name[0] == ':' {
 		name = name[1:]
 	}

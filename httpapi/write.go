@@ -51,34 +51,30 @@ func (s *parseState) release() {
 var parseStates = sync.Pool{New: func() any { return new(parseState) }}
 
 // writeV1 answers /write.
-func (h *Handler) writeV1(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) writeV1(w *response, r *request) error {
 	q := r.URL.Query()
 	unit, err := lineproto.Unit(q.Get("precision"), false)
 	if err != nil {
-		writeError(w, r, badRequest(err.Error()))
-		return
+		return badRequest(err.Error())
 	}
 	if q.Get("db") == "" {
-		writeError(w, r, errDatabaseRequired)
-		return
+		return errDatabaseRequired
 	}
-	h.write(w, r, target{db: q.Get("db"), rp: q.Get("rp"), unit: unit, consistency: q.Get("consistency"), parse: h.parseLines})
+	return h.write(w, r, target{db: q.Get("db"), rp: q.Get("rp"), unit: unit, consistency: q.Get("consistency"), parse: h.parseLines})
 }
 
 // writeV2 answers /api/v2/write: the bucket names database and policy.
-func (h *Handler) writeV2(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) writeV2(w *response, r *request) error {
 	q := r.URL.Query()
 	unit, err := lineproto.Unit(q.Get("precision"), true)
 	if err != nil {
-		writeError(w, r, badRequest(err.Error()))
-		return
+		return badRequest(err.Error())
 	}
 	db, rp, err := splitBucket(q.Get("bucket"))
 	if err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
-	h.write(w, r, target{db: db, rp: rp, unit: unit, parse: h.parseLines})
+	return h.write(w, r, target{db: db, rp: rp, unit: unit, parse: h.parseLines})
 }
 
 // splitBucket splits "db/rp", "db/" or "db".
@@ -99,7 +95,7 @@ type target struct {
 	unit        int64
 	consistency string
 	// parse reads the body into the batch of a parseState.
-	parse func(w http.ResponseWriter, r *http.Request, t *target, table *point.Table, s *parseState) (parsed, error)
+	parse func(w *response, r *request, t *target, table *point.Table, s *parseState) (parsed, error)
 }
 
 // parsed is what was left out of a batch, and why.
@@ -116,26 +112,25 @@ const droppedHeader = "X-Tsdbd-Dropped"
 
 // write stores a body. The order of the checks is InfluxDB's, since clients
 // see the first that fails.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, t target) {
+func (h *Handler) write(w *response, r *request, t target) error {
 	release, err := h.writes.Load().enter(r.Context())
 	if err != nil {
 		h.metrics.refused.Inc()
-		writeError(w, r, err)
-		return
+		return err
 	}
 	defer release()
 	h.counts.activeWrites.Add(1)
 	defer h.counts.activeWrites.Add(-1)
 	if err := h.store(w, r, &t); err != nil {
-		writeError(w, r, err)
-		return
+		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // store reads, parses and writes a body; nil means that it is durable.
-func (h *Handler) store(w http.ResponseWriter, r *http.Request, t *target) error {
-	if err := h.authorizeWrite(r, t.db); err != nil {
+func (h *Handler) store(w *response, r *request, t *target) error {
+	if err := r.authorize(meta.WritePrivilege, "write to", t.db); err != nil {
 		return err // before anything that says whether there is such a database
 	}
 	table, err := h.opt.Writer.Table(t.db)
@@ -178,7 +173,7 @@ func (h *Handler) store(w http.ResponseWriter, r *http.Request, t *target) error
 }
 
 // parseLines reads line protocol into a batch.
-func (h *Handler) parseLines(w http.ResponseWriter, r *http.Request, t *target, table *point.Table, s *parseState) (parsed, error) {
+func (h *Handler) parseLines(w *response, r *request, t *target, table *point.Table, s *parseState) (parsed, error) {
 	var err error
 	if s.body, err = h.readBody(w, r); err != nil || s.body.Len() == 0 {
 		return parsed{}, err
@@ -213,10 +208,10 @@ func (h *Handler) parseLines(w http.ResponseWriter, r *http.Request, t *target, 
 
 // traceWrite logs what a client sent, so that one that misbehaves can be found.
 // The header, which may hold a password, is not told.
-func (h *Handler) traceWrite(w http.ResponseWriter, r *http.Request, t *target, body []byte) {
+func (h *Handler) traceWrite(w *response, r *request, t *target, body []byte) {
 	h.log.LogAttrs(r.Context(), slog.LevelInfo, "write received",
 		slog.String("db", t.db), slog.String("rp", t.rp), slog.String("request_id", w.Header().Get("X-Request-Id")),
-		slog.String("remote", r.RemoteAddr), slog.String("user", userName(r)),
+		slog.String("remote", r.RemoteAddr), slog.String("user", r.userName()),
 		slog.Int("bytes", len(body)), slog.String("body", string(body[:min(len(body), maxTraceBytes)])))
 }
 
@@ -233,7 +228,7 @@ func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *point.Ba
 
 // partial reports what of a durable write was left out, or nil. Points that
 // were refused come before lines that did not parse: one reason is told.
-func (h *Handler) partial(w http.ResponseWriter, db, rp string, left parsed) error {
+func (h *Handler) partial(w *response, db, rp string, left parsed) error {
 	if left.reason != "" || left.bad != nil {
 		w.Header().Set(droppedHeader, strconv.Itoa(left.dropped+left.lines))
 	}
