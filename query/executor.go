@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model/scan"
 	"tsdbd/query/result"
@@ -22,9 +20,6 @@ import (
 var (
 	ErrDatabaseNameRequired = errors.New("database name required")
 	ErrNotExecuted          = errors.New("not executed")
-	ErrQueryInterrupted     = errors.New("query interrupted")
-	ErrQueryTimeout         = errors.New("query-timeout limit exceeded")
-	ErrAlreadyKilled        = errors.New("already killed")
 )
 
 // ErrStopped is what emit returns when it stops in the middle of a Result
@@ -62,21 +57,6 @@ type Options struct {
 	Diagnostics func() []Diagnostic
 }
 
-// Limits are the options that SetLimits changes while queries run. 0 is no
-// limit, unless said otherwise.
-type Limits struct {
-	// MaxConcurrentQueries bounds the queries that run at once.
-	MaxConcurrentQueries int
-	// QueryTimeout ends queries that run longer.
-	QueryTimeout time.Duration
-	// LogQueriesAfter logs queries that took longer; 0 is never.
-	LogQueriesAfter time.Duration
-
-	// Of one SELECT, as in SelectOptions.
-	MaxSelectPoint, MaxSelectSeries, MaxSelectBuckets int
-	MemoryBytes                                       int64
-}
-
 // ExecuteOptions says for whom and how one request runs.
 type ExecuteOptions struct {
 	Database        string // for statements that name none
@@ -108,8 +88,7 @@ type ExecuteOptions struct {
 type Executor struct {
 	opt     Options
 	started time.Time
-	queries registry
-	limits  atomic.Pointer[Limits]
+	queries *Queries
 }
 
 // New returns an executor.
@@ -126,15 +105,12 @@ func New(opt Options) *Executor {
 	if opt.CheckPassword == nil {
 		opt.CheckPassword = meta.CheckPassword
 	}
-	e := &Executor{opt: opt, started: opt.Now()}
-	e.queries.mu.tasks = map[uint64]*queryTask{}
-	e.SetLimits(opt.Limits)
-	return e
+	return &Executor{opt: opt, started: opt.Now(), queries: NewQueries(opt.Limits, opt.Memory, opt.Logger)}
 }
 
-// SetLimits brings other limits into force for the statements that start from
-// now on; a query's timeout stays as it began.
-func (e *Executor) SetLimits(l Limits) { e.limits.Store(&l) }
+// SetLimits replaces the limits. Statements that start later use the new limits,
+// but a query keeps the timeout that it started with.
+func (e *Executor) SetLimits(l Limits) { e.queries.SetLimits(l) }
 
 // Execute runs the statements of q in order and hands the results to emit in
 // that order, one or more for each statement. A statement's failure is a Result
@@ -147,21 +123,14 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 		written := q.String()
 		text = func() string { return written }
 	}
-	ctx, task, err := e.queries.start(ctx, text, opt, e.limits.Load())
+	ctx, task, err := e.queries.Start(ctx, Request{
+		Text: text, Database: opt.Database, User: opt.User, Account: opt.Account, Interrupt: opt.Interrupt,
+	})
 	if err != nil {
 		return emit(&result.Result{Err: err})
 	}
-	defer e.finish(task)
-	if opt.Account == nil {
-		opt.Account = e.opt.Memory.Open(nil, nil)
-		defer opt.Account.Close()
-	}
-	defer context.AfterFunc(ctx, func() {
-		opt.Account.ended.Store(true)
-		if opt.Interrupt != nil {
-			opt.Interrupt()
-		}
-	})()
+	defer task.End()
+	opt.Account = task.Account
 	failed := false
 	for i, stmt := range q.Statements {
 		if failed {
@@ -171,7 +140,9 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 			continue
 		}
 		out := &output{statement: i, chunk: opt.ChunkSize, emit: emit}
-		err := e.statement(ctx, stmt, opt, out)
+		err := e.queries.Guard(func() string { return RedactURLs(stmt.String()) }, func() error {
+			return e.statement(ctx, stmt, opt, out)
+		})
 		if out.err != nil && !errors.Is(out.err, ErrStopped) {
 			return out.err
 		}
@@ -188,34 +159,8 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 	return nil
 }
 
-func (e *Executor) finish(task *queryTask) {
-	took := e.queries.finish(task)
-	if after := e.limits.Load().LogQueriesAfter; after > 0 && took > after {
-		e.opt.Logger.Warn("slow query", "query", RedactURLs(task.text()), "db", task.database, "took", took)
-	}
-}
-
-// panicked makes an error of a panic, which it logs unless it came from a
-// fault in a mapped file.
-func (e *Executor) panicked(text string, p any) error {
-	if err := vfs.Fault(p); err != nil {
-		return err
-	}
-	e.queries.panics.Add(1)
-	e.opt.Logger.Error("panic in a statement", "query", text, "err", p, "stack", string(debug.Stack()))
-	return fmt.Errorf("%s [panic:%v]", text, p)
-}
-
-// statement runs one statement. A panic in it is an error of the statement:
-// the server and other queries go on.
+// statement runs one statement.
 func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt ExecuteOptions, out *output) (err error) {
-	// A fault in a mapped file is a panic too then.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = e.panicked(RedactURLs(stmt.String()), p)
-		}
-	}()
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

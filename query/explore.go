@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -63,13 +62,15 @@ type ValueCount struct {
 
 // Explore counts the series of a database by measurement, tag key and value,
 // from the index alone.
-func (e *Executor) Explore(ctx context.Context, x Exploration) (_ *Explored, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = e.panicked("exploration of "+x.Database, p)
-		}
-	}()
+func (e *Executor) Explore(ctx context.Context, x Exploration) (found *Explored, err error) {
+	err = e.queries.Guard(func() string { return "exploration of " + x.Database }, func() (err error) {
+		found, err = e.explore(ctx, x)
+		return err
+	})
+	return found, err
+}
+
+func (e *Executor) explore(ctx context.Context, x Exploration) (*Explored, error) {
 	db := e.opt.Admin.Catalog().Database(x.Database)
 	if db == nil {
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, x.Database)
@@ -270,9 +271,8 @@ func (h *walkHeap) Pop() any {
 // is set at its end.
 func (v *tagValues) all(failed *error) iter.Seq2[[]byte, int64] {
 	return func(yield func([]byte, int64) bool) {
-		// It runs on a goroutine of its own: see Executor.statement.
-		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-		*failed = v.count(yield)
+		// It runs on a goroutine of its own.
+		*failed = Guard(func() error { return v.count(yield) })
 	}
 }
 

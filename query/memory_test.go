@@ -177,7 +177,7 @@ func TestInterrupt(t *testing.T) {
 				}
 				switch how {
 				case "kill":
-					if err := e.queries.kill(1); err != nil {
+					if err := e.queries.Kill(1); err != nil {
 						t.Error(err)
 					}
 				case "disconnect":

@@ -129,10 +129,10 @@ type slice struct {
 func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error)) error {
 	x := s.x
 	one := func(i int) (got slice) {
-		got.err = guard(func(i int) (err error) {
+		got.err = Guard(func() (err error) {
 			got.groups, got.bytes, err = read(i)
 			return err
-		}, i)
+		})
 		return got
 	}
 	var next chan slice // of the slice that is being read; nil: none

@@ -1,8 +1,6 @@
 package query
 
 import (
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,7 +8,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
-	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
@@ -195,7 +192,7 @@ func (x *exec) parallel(n int, task func(int) error) error {
 	working.Store(int64(1 + more))
 	work := func() {
 		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			if errs[i] = guard(task, i); errs[i] != nil {
+			if errs[i] = Guard(func() error { return task(i) }); errs[i] != nil {
 				next.Store(int64(n))
 			}
 		}
@@ -215,21 +212,6 @@ func (x *exec) parallel(n int, task func(int) error) error {
 		}
 	}
 	return nil
-}
-
-// guard runs a task. A panic in it, also one for a mapped file that shrank or
-// cannot be read, ends the query, not the server.
-func guard(task func(int) error, i int) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			if err = vfs.Fault(p); err != nil {
-				return
-			}
-			err = fmt.Errorf("[panic:%v]", p)
-		}
-	}()
-	return task(i)
 }
 
 // tasks runs n tasks on the query's workers, and returns the first error in

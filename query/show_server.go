@@ -32,15 +32,15 @@ type Diagnostic struct {
 func (s *session) showQueries() error {
 	t := result.NewTable("", []model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
 		"qid", "query", "database", "duration", "status", "user")
-	for _, q := range s.queries.list() {
-		if s.req.MayRead != nil && q.user != s.req.User {
+	for _, q := range s.queries.List() {
+		if s.req.MayRead != nil && q.User != s.req.User {
 			continue // its text may name any database
 		}
 		status := "running"
-		if q.killed {
+		if q.Killed {
 			status = "killed"
 		}
-		t.AddRow(int64(q.id), q.text, q.database, shorten(q.took).String(), status, q.user)
+		t.AddRow(int64(q.ID), q.Text, q.Database, shorten(q.Took).String(), status, q.User)
 	}
 	return s.out.whole([]*result.Series{t})
 }
@@ -59,18 +59,16 @@ func shorten(d time.Duration) time.Duration {
 }
 
 func (s *session) killQuery(st *influxql.KillQueryStatement) error {
-	return s.queries.kill(st.QueryID)
+	return s.queries.Kill(st.QueryID)
 }
 
 // Statistics returns what SHOW STATS shows to an administrator.
 func (e *Executor) Statistics(ctx context.Context) (all []Statistic, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = e.panicked("statistics", p)
-		}
-	}()
-	return (&session{Executor: e, ctx: ctx}).statistics("")
+	err = e.queries.Guard(func() string { return "statistics" }, func() (err error) {
+		all, err = (&session{Executor: e, ctx: ctx}).statistics("")
+		return err
+	})
+	return all, err
 }
 
 // statistics returns the statistics, of which only those of the module are
@@ -114,13 +112,13 @@ func (s *session) showStats(st *influxql.ShowStatsStatement) error {
 }
 
 func (s *session) executorStatistic() Statistic {
-	q := &s.queries
+	f := s.queries.Figures()
 	return Statistic{Name: "queryExecutor", Values: map[string]any{
-		"queriesActive":   int64(q.active()),
-		"queriesExecuted": q.executed.Load(),
-		"queriesFinished": q.finished.Load(),
-		"queryDurationNs": q.took.Load(),
-		"recoveredPanics": q.panics.Load(),
+		"queriesActive":   f.Active,
+		"queriesExecuted": f.Executed,
+		"queriesFinished": f.Finished,
+		"queryDurationNs": int64(f.Took),
+		"recoveredPanics": f.Panics,
 	}}
 }
 

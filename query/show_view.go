@@ -36,7 +36,7 @@ func (s *session) keep(n int64) error {
 		return nil
 	}
 	held := s.held.Add(n)
-	if limit := s.limits.Load().MemoryBytes; limit > 0 && held > limit {
+	if limit := s.queries.Limits().MemoryBytes; limit > 0 && held > limit {
 		return fmt.Errorf("%w: needs more than %d bytes", ErrMemory, limit)
 	}
 	return s.req.Account.set(s.ctx, s.req.Turn, &s.charged, held)

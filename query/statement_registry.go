@@ -3,74 +3,167 @@ package query
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// registry knows the queries that run.
-type registry struct {
-	panics   atomic.Int64
-	executed atomic.Int64
-	finished atomic.Int64
-	took     atomic.Int64 // ns, of finished queries
+// The reasons why a query ends early, with InfluxDB's texts.
+var (
+	ErrQueryInterrupted = errors.New("query interrupted")
+	ErrQueryTimeout     = errors.New("query-timeout limit exceeded")
+	ErrAlreadyKilled    = errors.New("already killed")
+)
+
+// Limits bounds queries. They may change while queries run. 0 is no limit, unless
+// a field says otherwise.
+type Limits struct {
+	// MaxConcurrentQueries bounds the queries that run at once.
+	MaxConcurrentQueries int
+	// QueryTimeout ends queries that run longer.
+	QueryTimeout time.Duration
+	// LogQueriesAfter logs queries that took longer; 0 is never.
+	LogQueriesAfter time.Duration
+
+	// Of one SELECT, as in the options of SELECT.
+	MaxSelectPoint, MaxSelectSeries, MaxSelectBuckets int
+	MemoryBytes                                       int64
+}
+
+// Request is a query that asks to run.
+type Request struct {
+	// Text writes the query out for SHOW QUERIES and the log. Several goroutines
+	// may call it at once.
+	Text           func() string
+	Database, User string
+	// Account is charged for what the query holds, and stays the caller's. With
+	// nil the query has an account of its own.
+	Account *Account
+	// Interrupt is called when the query is killed, times out, or its context
+	// ends. Nil is nothing.
+	Interrupt func()
+}
+
+// Queries admits queries in any language, lists those that run, and ends them. It
+// is safe for concurrent use.
+type Queries struct {
+	memory *Memory
+	logger *slog.Logger
+	limits atomic.Pointer[Limits]
+
+	panics, executed, finished atomic.Int64
+	took                       atomic.Int64 // ns, of finished queries
 
 	mu struct {
 		sync.Mutex
 		lastID uint64
-		tasks  map[uint64]*queryTask
+		tasks  map[uint64]*Task
 	}
 }
 
-// queryTask is one query that runs.
-type queryTask struct {
-	id             uint64
-	text           func() string
-	database, user string
-	started        time.Time
-	cancel         context.CancelCauseFunc
-	stopTimer      context.CancelFunc
-	killed         bool // guarded by registry.mu
+// NewQueries returns a Queries without a query. A nil memory is no limit.
+func NewQueries(limits Limits, memory *Memory, logger *slog.Logger) *Queries {
+	q := &Queries{memory: memory, logger: logger}
+	q.mu.tasks = map[uint64]*Task{}
+	q.SetLimits(limits)
+	return q
 }
 
-// start registers a query and returns the context that kill and timeout end.
-func (r *registry) start(ctx context.Context, text func() string, opt ExecuteOptions, limits *Limits) (context.Context, *queryTask, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n, limit := len(r.mu.tasks), limits.MaxConcurrentQueries; limit > 0 && n >= limit {
+// SetLimits replaces the limits. Queries that start later use the new limits, but
+// a query keeps the timeout that it started with.
+func (q *Queries) SetLimits(l Limits) { q.limits.Store(&l) }
+
+// Limits returns the present limits.
+func (q *Queries) Limits() *Limits { return q.limits.Load() }
+
+// Task is a query that runs.
+type Task struct {
+	// Account is the one of the Request, or the query's own.
+	Account *Account
+
+	queries   *Queries
+	id        uint64
+	req       Request
+	started   time.Time
+	cancel    context.CancelCauseFunc
+	stopTimer context.CancelFunc
+	unwatch   func() bool
+	own       bool // Account is the query's own
+	killed    bool // guarded by Queries.mu
+}
+
+// Start registers a query and returns the context that Kill and the timeout end.
+// The caller must call End. The error says that too many queries run.
+func (q *Queries) Start(ctx context.Context, req Request) (context.Context, *Task, error) {
+	limits := q.Limits()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n, limit := len(q.mu.tasks), limits.MaxConcurrentQueries; limit > 0 && n >= limit {
 		return nil, nil, fmt.Errorf("max-concurrent-queries limit exceeded(%d, %d)", n, limit)
 	}
-	r.mu.lastID++
-	t := &queryTask{id: r.mu.lastID, text: text, database: opt.Database, user: opt.User, started: time.Now(), stopTimer: func() {}}
+	q.mu.lastID++
+	t := &Task{Account: req.Account, queries: q, id: q.mu.lastID, req: req, started: time.Now(), stopTimer: func() {}}
+	if t.own = t.Account == nil; t.own {
+		t.Account = q.memory.Open(nil, nil)
+	}
 	ctx, t.cancel = context.WithCancelCause(ctx)
 	if limits.QueryTimeout > 0 {
 		ctx, t.stopTimer = context.WithTimeoutCause(ctx, limits.QueryTimeout, ErrQueryTimeout)
 	}
-	r.mu.tasks[t.id] = t
-	r.executed.Add(1)
+	t.unwatch = context.AfterFunc(ctx, func() {
+		t.Account.ended.Store(true)
+		if req.Interrupt != nil {
+			req.Interrupt()
+		}
+	})
+	q.mu.tasks[t.id] = t
+	q.executed.Add(1)
 	return ctx, t, nil
 }
 
-// finish forgets a query and returns how long it ran.
-func (r *registry) finish(t *queryTask) time.Duration {
+// End forgets the query, gives back the memory of its own account, and logs the
+// query if it was slow.
+func (t *Task) End() {
+	q := t.queries
+	t.unwatch()
+	if t.own {
+		t.Account.Close()
+	}
 	took := time.Since(t.started)
 	t.stopTimer()
 	t.cancel(nil)
-	r.mu.Lock()
-	delete(r.mu.tasks, t.id)
-	r.mu.Unlock()
-	r.finished.Add(1)
-	r.took.Add(int64(took))
-	return took
+	q.mu.Lock()
+	delete(q.mu.tasks, t.id)
+	q.mu.Unlock()
+	q.finished.Add(1)
+	q.took.Add(int64(took))
+	if after := q.Limits().LogQueriesAfter; after > 0 && took > after {
+		q.logger.Warn("slow query", "query", RedactURLs(t.req.Text()), "db", t.req.Database, "took", took)
+	}
 }
 
-// kill ends a query.
-func (r *registry) kill(id uint64) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := r.mu.tasks[id]
+// Guard runs f. A panic in f, also in one of its workers, becomes an error that
+// begins with text. The panic is counted and logged.
+func (q *Queries) Guard(text func() string, f func() error) error {
+	err := Guard(f)
+	var p *Panic
+	if !errors.As(err, &p) {
+		return err
+	}
+	q.panics.Add(1)
+	q.logger.Error("panic in a statement", "query", text(), "err", p.Value, "stack", string(p.Stack))
+	return fmt.Errorf("%s %w", text(), p)
+}
+
+// Kill ends a query.
+func (q *Queries) Kill(id uint64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.mu.tasks[id]
 	if t == nil {
 		return fmt.Errorf("no such query id: %d", id)
 	}
@@ -82,33 +175,42 @@ func (r *registry) kill(id uint64) error {
 	return nil
 }
 
-// runningQuery is what SHOW QUERIES tells of a query.
-type runningQuery struct {
-	id                   uint64
-	text, database, user string
-	took                 time.Duration
-	killed               bool
+// Running describes a query that runs.
+type Running struct {
+	ID                   uint64
+	Text, Database, User string
+	Took                 time.Duration
+	Killed               bool
 }
 
-// list returns the queries that run, in order of their start.
-func (r *registry) list() []runningQuery {
-	r.mu.Lock()
-	list := make([]runningQuery, 0, len(r.mu.tasks))
+// List returns the queries that run, in order of their start.
+func (q *Queries) List() []Running {
+	q.mu.Lock()
+	list := make([]Running, 0, len(q.mu.tasks))
 	var texts []func() string
-	for _, t := range r.mu.tasks {
-		list = append(list, runningQuery{t.id, "", t.database, t.user, time.Since(t.started), t.killed})
-		texts = append(texts, t.text)
+	for _, t := range q.mu.tasks {
+		list = append(list, Running{t.id, "", t.req.Database, t.req.User, time.Since(t.started), t.killed})
+		texts = append(texts, t.req.Text)
 	}
-	r.mu.Unlock()
+	q.mu.Unlock()
 	for i, text := range texts {
-		list[i].text = RedactURLs(text()) // may take a while
+		list[i].Text = RedactURLs(text()) // may take a while
 	}
-	slices.SortFunc(list, func(a, b runningQuery) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(list, func(a, b Running) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
-func (r *registry) active() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.mu.tasks)
+// Figures counts queries since the start.
+type Figures struct {
+	Active, Executed, Finished int64
+	Took                       time.Duration // of finished queries
+	Panics                     int64
+}
+
+// Figures returns the present counts.
+func (q *Queries) Figures() Figures {
+	q.mu.Lock()
+	active := len(q.mu.tasks)
+	q.mu.Unlock()
+	return Figures{int64(active), q.executed.Load(), q.finished.Load(), time.Duration(q.took.Load()), q.panics.Load()}
 }

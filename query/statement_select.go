@@ -12,7 +12,7 @@ func (s *session) selectStatement(st *influxql.SelectStatement) error {
 
 // selectOptions returns the options of a SELECT of this request.
 func (s *session) selectOptions() SelectOptions {
-	l := s.limits.Load()
+	l := s.queries.Limits()
 	opt := SelectOptions{
 		Database: s.database, RetentionPolicy: s.req.RetentionPolicy, ChunkSize: s.req.ChunkSize, Now: s.opt.Now(),
 		MaxSelectPoint: l.MaxSelectPoint, MaxSelectSeries: l.MaxSelectSeries, MaxSelectBuckets: l.MaxSelectBuckets,

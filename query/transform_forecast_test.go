@@ -27,18 +27,18 @@ func TestForecastStops(t *testing.T) {
 		if evaluated++; evaluated == 10 {
 			cancel()
 		}
-		if f.stop.ended {
+		if f.stop.after(0) {
 			after++
 		}
 		return f.squaredError(p)
 	}, f.work, hwSeason+season)
 	s.minimise(make([]float64, hwSeason+season), 1e-4)
-	if !f.stop.ended || after > 1 || f.steps > int64(2*workRows) {
+	if !f.stop.after(0) || after > 1 || f.steps > int64(2*workRows) {
 		t.Errorf("%d evaluations after the end, %d steps", after, f.steps)
 	}
 	g := &forecast{season: season, y: waves(windows), stop: &stopper{ctx: ctx}}
 	g.fit()
-	if !g.stop.ended || g.steps > int64(2*workRows) {
+	if !g.stop.after(0) || g.steps > int64(2*workRows) {
 		t.Errorf("a fit whose context has ended took %d steps", g.steps)
 	}
 }
