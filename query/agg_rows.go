@@ -16,7 +16,7 @@ import (
 
 // eachWindow cuts rows in the level's direction into windows.
 func (x *callContext) eachWindow(times []int64, f func(start int64, lo, hi int)) {
-	for lo := 0; lo < len(times) && !x.stop.ended; {
+	for lo := 0; lo < len(times) && !x.stop.after(0); {
 		start := x.win.Start(times[lo])
 		hi := len(times)
 		if !x.win.None() {

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"tsdbd/query/result"
-
-	"github.com/influxdata/influxql"
 )
 
 func TestCoresLeaveRoomForWrites(t *testing.T) {
@@ -114,67 +111,6 @@ func TestCoresGiveFreeTurnsToWorkers(t *testing.T) {
 	}
 }
 
-// A query has two workers when writes begin. The one that ends must not keep the
-// only turn that is left from the one that has work, nor from another query.
-func TestWorkersGoOnWhileWritesDo(t *testing.T) {
-	for name, run := range map[string]func(x *exec, task func(int) error) error{
-		"parallel": func(x *exec, task func(int) error) error { return x.parallel(2, task) },
-		"slices": func(x *exec, task func(int) error) error {
-			l := &level{x: x}
-			s := &stream{reader: &reader{r: &levelRun{l: l}}, x: x, out: &seriesOut{l: l, left: -1}}
-			return s.emit(2, func(i int) (map[int32]*rowset, int64, error) { return nil, 0, task(i) })
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := NewCores(2)
-				ctx, cancel := context.WithCancel(context.Background())
-				defer cancel()
-				turn := new(Turn)
-				workers, err := turn.begin(ctx, c, 2)
-				if workers != 2 || err != nil {
-					t.Fatalf("%d workers, %v", workers, err)
-				}
-				x := newExec(ctx, nil, SelectOptions{Workers: workers, Turn: turn})
-				var write func()
-				ended := make(chan error, 1)
-				go func() {
-					err := run(x, func(i int) error {
-						if i == 0 {
-							return nil
-						}
-						write = c.Write()
-						for range 3 {
-							time.Sleep(turnTime)
-							if err := x.check(); err != nil {
-								return err
-							}
-						}
-						return nil
-					})
-					turn.end()
-					ended <- err
-				}()
-				time.Sleep(time.Minute)
-				select {
-				case err := <-ended:
-					if err != nil {
-						t.Error(err)
-					}
-				default:
-					t.Error("the query waits for ever")
-					cancel()
-					<-ended
-				}
-				write()
-				if c.mu.working != 0 {
-					t.Errorf("%d working at the end", c.mu.working)
-				}
-			})
-		})
-	}
-}
-
 func TestCoresForgetWhoGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewCores(1)
@@ -247,78 +183,6 @@ func TestTurnYieldsToWhoWaits(t *testing.T) {
 	})
 }
 
-// TestStuckClientHoldsNoTurn has a client that does not read its answer on the
-// only core, and asks other queries meanwhile.
-func TestStuckClientHoldsNoTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := NewCores(1)
-		store := sampleStore(t)
-		e := New(Options{Storage: store, Admin: store, Cores: c})
-		read := make(chan struct{})
-		stuck := make(chan error)
-		go func() {
-			turn := new(Turn)
-			stuck <- askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{Turn: turn}, func(*result.Result) error {
-				return turn.Outside(context.Background(), func() error { <-read; return nil })
-			})
-		}()
-		synctest.Wait()
-		if err := askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{}, func(r *result.Result) error { return r.Err }); err != nil {
-			t.Errorf("another query: %v", err)
-		}
-		close(read)
-		if err := <-stuck; err != nil {
-			t.Error(err)
-		}
-		if c.mu.working != 0 {
-			t.Errorf("%d working at the end", c.mu.working)
-		}
-	})
-}
-
-// TestKillNeedsNoTurn ends a query that waits, by statements that run while
-// every core is taken.
-func TestKillNeedsNoTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := NewCores(1)
-		store := sampleStore(t)
-		e := New(Options{Storage: store, Admin: store, Cores: c})
-		if err := c.enter(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		waiting := make(chan error)
-		go func() {
-			var failed error
-			err := askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{}, func(r *result.Result) error { failed = r.Err; return nil })
-			waiting <- errors.Join(err, failed)
-		}()
-		synctest.Wait()
-		var id any
-		err := askText(t, e, "SHOW QUERIES", ExecuteOptions{}, func(r *result.Result) error {
-			id = r.Series[0].Values[0].Ints[0]
-			return r.Err
-		})
-		if err != nil || id != int64(1) {
-			t.Fatalf("SHOW QUERIES: id %v, %v", id, err)
-		}
-		if err := askText(t, e, "KILL QUERY 1", ExecuteOptions{}, func(r *result.Result) error { return r.Err }); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-waiting; !errors.Is(err, ErrQueryInterrupted) {
-			t.Errorf("the killed query: %v", err)
-		}
-	})
-}
-
-func askText(t *testing.T, e *Executor, text string, opt ExecuteOptions, emit func(*result.Result) error) error {
-	t.Helper()
-	q, err := influxql.ParseQuery(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e.Execute(context.Background(), q, opt, emit)
-}
-
 // A query waits for the memory of an answer that nobody reads. Meanwhile others
 // have its turn, and a query that ends while it waits leaves nothing charged.
 func TestMemoryIsWaitedForOutsideTheTurn(t *testing.T) {
@@ -341,9 +205,9 @@ func TestMemoryIsWaitedForOutsideTheTurn(t *testing.T) {
 			if _, err := turn.begin(ctx, c, 1); err != nil {
 				t.Fatal(err)
 			}
-			x := newExec(ctx, nil, SelectOptions{MemoryBytes: -1, Account: m.Open(nil, nil), Turn: turn})
+			account := m.Open(nil, nil)
 			grown := make(chan error)
-			go func() { grown <- x.grow(500) }()
+			go func() { grown <- account.set(ctx, turn, new(atomic.Int64), 500) }()
 			other := enterAll(c, 1)
 			if got := drain(other); len(got) != 1 {
 				t.Error("another query waits with the one that waits for memory")

@@ -1,93 +1,40 @@
 package query
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/influxdata/influxql"
-
-	"tsdbd/meta"
-	"tsdbd/model/scan/scantest"
-	"tsdbd/query/result"
 )
 
-// TestMemoryIsShared holds one SELECT in the middle: another one that fits
-// alone must not fit beside it, and fits again afterwards.
-func TestMemoryIsShared(t *testing.T) {
-	m := scantest.New()
-	m.Create("d", "rp")
-	var lines strings.Builder
-	for i := range 1000 {
-		lines.WriteString("m,h=a v=1 ")
-		lines.WriteString(strings.Repeat("1", 1+i%9))
-		lines.WriteString("\n")
-	}
-	m.Write(t, "d", "rp", "n", lines.String())
-	run := func(shared *Memory, emit func(*result.Result) error) error {
-		stmt, err := influxql.ParseStatement("SELECT v FROM d.rp.m")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return runSelect(context.Background(), stmt.(*influxql.SelectStatement), m,
-			SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Account: shared.Open(nil, nil)}, emit)
-	}
-	// What one needs.
-	probe := NewMemory(1 << 40)
-	need := int64(0)
-	if err := run(probe, func(*result.Result) error { need = probe.Used(); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if need == 0 || probe.Used() != 0 {
-		t.Fatalf("%d bytes at the end, %d afterwards", need, probe.Used())
-	}
-	shared := NewMemory(need * 3 / 2)
-	inside := 0
-	err := run(shared, func(*result.Result) error {
-		inside++
-		err := run(shared, func(*result.Result) error { return nil })
-		if err == nil || !strings.Contains(err.Error(), "query memory limit exceeded: all queries together") {
-			t.Errorf("beside another: %v", err)
-		}
-		return nil
-	})
-	if err != nil || inside == 0 {
-		t.Fatalf("alone: %v", err)
-	}
-	if err := run(shared, func(*result.Result) error { return nil }); err != nil || shared.Used() != 0 {
-		t.Errorf("afterwards: %v, %d bytes held", err, shared.Used())
-	}
-}
-
-// TestMemoryShort lets a SELECT start and then tells it to take no more.
+// A query that runs when memory gets short may give back, and take a little.
 func TestMemoryShort(t *testing.T) {
 	m := NewMemory(1 << 40)
-	x := exec{opt: SelectOptions{MemoryBytes: -1, Account: m.Open(nil, nil)}}
-	if err := x.grow(10); err != nil {
+	account := m.Open(nil, nil)
+	var have atomic.Int64
+	set := func(bytes int64) error { return account.set(t.Context(), nil, &have, bytes) }
+	if err := set(10); err != nil {
 		t.Fatal(err)
 	}
 	m.SetShort(true)
-	if err := x.grow(-5); err != nil {
+	if err := set(5); err != nil {
 		t.Errorf("giving back: %v", err)
 	}
-	if err := x.keep(10); err != nil {
+	if err := set(15); err != nil {
 		t.Errorf("a small one: %v", err)
 	}
-	if err := x.keep(smallBytes); err == nil || !strings.Contains(err.Error(), "short of memory") {
+	if err := set(smallBytes + 1); err == nil || !strings.Contains(err.Error(), "short of memory") {
 		t.Errorf("taking more: %v", err)
 	}
 	m.SetShort(false)
-	if err := x.grow(10); err != nil {
+	if err := set(smallBytes + 1); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
-	x.release()
-	if m.Used() != 0 {
-		t.Errorf("%d bytes left", m.Used())
+	if err := set(0); err != nil || m.Used() != 0 {
+		t.Errorf("%v, %d bytes left", err, m.Used())
 	}
 }
 
@@ -152,48 +99,6 @@ func TestMemoryOfStalledClients(t *testing.T) {
 	})
 }
 
-// The end of a query, whatever ends it, reaches a consumer that is blocked.
-func TestInterrupt(t *testing.T) {
-	for _, how := range []string{"kill", "timeout", "disconnect"} {
-		t.Run(how, func(t *testing.T) {
-			store := sampleStore(t)
-			limits := Limits{}
-			if how == "timeout" {
-				limits.QueryTimeout = 20 * time.Millisecond
-			}
-			e := New(Options{Storage: store, Admin: store, Limits: limits})
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			q, err := Parse("SHOW SERIES; SHOW DATABASES", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			interrupted := make(chan struct{})
-			var got []string
-			err = e.Execute(ctx, q, ExecuteOptions{Database: "db", Interrupt: func() { close(interrupted) }}, func(r *result.Result) error {
-				if r.Err != nil {
-					got = append(got, r.Err.Error())
-					return nil
-				}
-				switch how {
-				case "kill":
-					if err := e.queries.Kill(1); err != nil {
-						t.Error(err)
-					}
-				case "disconnect":
-					cancel()
-				}
-				<-interrupted
-				return fmt.Errorf("encode: %w", ErrStopped)
-			})
-			want := map[string]string{"kill": "query interrupted", "timeout": "query-timeout limit exceeded", "disconnect": "context canceled"}[how]
-			if err != nil || !slices.Equal(got, []string{want, "not executed"}) {
-				t.Errorf("%v, %q", err, got)
-			}
-		})
-	}
-}
-
 // Large queries leave some memory to small ones.
 func TestMemoryForSmallQueries(t *testing.T) {
 	const limit = 1 << 20
@@ -211,46 +116,5 @@ func TestMemoryForSmallQueries(t *testing.T) {
 	small.Close()
 	if err := large.SetAnswer(limit*7/8 + 1); !errors.Is(err, ErrMemory) {
 		t.Errorf("a larger query: %v", err)
-	}
-}
-
-// What a SHOW statement lists is charged to the query, and given back.
-func TestShowIsCharged(t *testing.T) {
-	store := scantest.New()
-	mustOK(t, store.Apply(t.Context(), meta.CreateDatabase{Name: "db"}))
-	var lines strings.Builder
-	for i := range 2000 {
-		fmt.Fprintf(&lines, "m%d,host=%s%d v=1 1000000000\n", i, strings.Repeat("h", 100), i)
-		fmt.Fprintf(&lines, "m,host=%s%d v=1 1000000000\n", strings.Repeat("h", 100), i)
-	}
-	store.Write(t, "db", "", "s", lines.String())
-	for _, q := range []string{"SHOW SERIES", "SHOW SERIES FROM m", "SHOW MEASUREMENTS", "SHOW TAG VALUES WITH KEY = host", "SHOW TAG VALUES FROM m WITH KEY = host", "SHOW TAG KEYS", "SHOW FIELD KEYS"} {
-		memory := NewMemory(1 << 30)
-		for _, limit := range []int64{0, 100_000} {
-			e := New(Options{Storage: store, Admin: store, Memory: memory, Limits: Limits{MemoryBytes: limit}})
-			parsed, err := Parse(q, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var failed error
-			held := int64(0)
-			err = e.Execute(t.Context(), parsed, ExecuteOptions{Database: "db"}, func(r *result.Result) error {
-				failed = errors.Join(failed, r.Err)
-				held = max(held, memory.Used())
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if limit == 0 && (failed != nil || held < 150_000) {
-				t.Errorf("%s: %v, %d bytes are charged", q, failed, held)
-			}
-			if limit > 0 && !errors.Is(failed, ErrMemory) {
-				t.Errorf("%s in %d bytes: %v", q, limit, failed)
-			}
-			if memory.Used() != 0 {
-				t.Errorf("%s: %d bytes are left", q, memory.Used())
-			}
-		}
 	}
 }

@@ -85,7 +85,7 @@ func holtWinters(x *callContext, in *cells, withFit bool) (*cells, error) {
 		}
 	}
 	best := f.fit()
-	if f.err != nil || f.stop.ended {
+	if f.err != nil || f.stop.after(0) {
 		return &cells{}, f.err
 	}
 	all := f.run(best, more)

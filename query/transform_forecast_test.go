@@ -8,6 +8,9 @@ import (
 	"testing"
 )
 
+// look is how many rows the tests work on between two looks at the context.
+const look = 1 << 16
+
 func waves(n int) []float64 {
 	y := make([]float64, n)
 	for i := range y {
@@ -21,7 +24,7 @@ func waves(n int) []float64 {
 func TestForecastStops(t *testing.T) {
 	const season, windows = 400, 900
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &forecast{season: season, y: waves(windows), stop: &stopper{ctx: ctx}}
+	f := &forecast{season: season, y: waves(windows), stop: &stopper{ctx: ctx, every: look}}
 	evaluated, after := 0, 0
 	s := newSimplex(func(p []float64) float64 {
 		if evaluated++; evaluated == 10 {
@@ -33,12 +36,12 @@ func TestForecastStops(t *testing.T) {
 		return f.squaredError(p)
 	}, f.work, hwSeason+season)
 	s.minimise(make([]float64, hwSeason+season), 1e-4)
-	if !f.stop.after(0) || after > 1 || f.steps > int64(2*workRows) {
+	if !f.stop.after(0) || after > 1 || f.steps > int64(2*look) {
 		t.Errorf("%d evaluations after the end, %d steps", after, f.steps)
 	}
-	g := &forecast{season: season, y: waves(windows), stop: &stopper{ctx: ctx}}
+	g := &forecast{season: season, y: waves(windows), stop: &stopper{ctx: ctx, every: look}}
 	g.fit()
-	if !g.stop.after(0) || g.steps > int64(2*workRows) {
+	if !g.stop.after(0) || g.steps > int64(2*look) {
 		t.Errorf("a fit whose context has ended took %d steps", g.steps)
 	}
 }
