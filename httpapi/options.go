@@ -10,7 +10,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model/point"
-	"tsdbd/query"
+	"tsdbd/query/admission"
 )
 
 // InfluxVersion is what X-Influxdb-Version says: clients choose features by
@@ -61,7 +61,7 @@ type Options struct {
 	Writer Writer
 	Query  Querier
 	// Memory is charged for queries and their answers; nil: it has no bound.
-	Memory *query.Memory
+	Memory *admission.Memory
 	Health Health // nil: always well
 	// Explorer answers /api/v1/status/tsdb, with Catalog; nil: there is no such route.
 	Explorer Explorer

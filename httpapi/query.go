@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/httpapi/encode"
 	"tsdbd/query"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -132,7 +133,7 @@ func (h *Handler) follow(w *response, r *request, opt *query.ExecuteOptions) (ct
 // outputTo returns how the answer of a query goes to its client: other queries
 // work while the client takes its time.
 func outputTo(ctx context.Context, w *response, opt *query.ExecuteOptions) encode.Options {
-	turn := new(query.Turn)
+	turn := new(admission.Turn)
 	opt.Turn = turn
 	return encode.Options{Account: opt.Account, Stopped: w.client.ended, Outside: func(f func() error) error { return turn.Outside(ctx, f) }}
 }
@@ -146,7 +147,7 @@ func queryFailed(enc encode.Encoder, out *encode.Output, err error) error {
 		// Too late to say anything: cut the connection, so that the client
 		// does not take the part for the whole.
 		panic(http.ErrAbortHandler)
-	case errors.As(err, &infinite), errors.Is(err, encode.ErrTooLarge), errors.Is(err, query.ErrMemory):
+	case errors.As(err, &infinite), errors.Is(err, encode.ErrTooLarge), errors.Is(err, admission.ErrMemory):
 		// A 200, as 1.x answers what it cannot encode.
 		enc.Fail(err)
 		_ = out.Flush() // the client is gone if this fails
@@ -197,7 +198,7 @@ type queryRequest struct {
 
 // readQuery reads the parameters from the URL and the form and parses the
 // statements. The account is charged with the regular expressions, which the parser compiles.
-func (h *Handler) readQuery(w *response, r *request, regexes *query.Account) (*queryRequest, error) {
+func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account) (*queryRequest, error) {
 	if err := h.readForm(w, r); err != nil {
 		return nil, err
 	}
@@ -272,7 +273,7 @@ const regexMemory = 3
 // parse turns the text into statements. It charges the account with the regular
 // expressions first, so that many queries at a time do not compile more of them
 // than fit.
-func (h *Handler) parse(ctx context.Context, regexes *query.Account, text string, params map[string]any) (*influxql.Query, error) {
+func (h *Handler) parse(ctx context.Context, regexes *admission.Account, text string, params map[string]any) (*influxql.Query, error) {
 	if len(text) > h.limits.Load().MaxQuerySize {
 		return nil, errQueryTooLong
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tsdbd/query"
+	"tsdbd/query/admission"
 )
 
 const redacted = "[REDACTED]"
@@ -27,7 +27,7 @@ var literal = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*'?`)
 // a password are replaced too: in a statement that does not parse they may be
 // the password.
 func RedactQuery(q string) string {
-	q = query.RedactURLs(q)
+	q = admission.RedactURLs(q)
 	at := passwordText.FindStringIndex(q)
 	if at == nil {
 		return q

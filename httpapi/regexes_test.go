@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tsdbd/httpapi"
-	"tsdbd/query"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestRegexesAreCharged(t *testing.T) {
 	store := newFakeStore()
 	store.create("db")
-	memory := query.NewMemory(8 << 20)
+	memory := admission.NewMemory(8 << 20)
 	running, goOn := make(chan struct{}), make(chan struct{})
 	first := true
 	store.execute = func(context.Context, func(*result.Result) error) error {

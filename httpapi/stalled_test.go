@@ -23,6 +23,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -58,7 +59,7 @@ func longAnswer() *result.Result {
 // that the answer holds, ends the write that waits for the client, over every
 // kind of connection.
 func TestClientThatDoesNotRead(t *testing.T) {
-	memory := query.NewMemory(1 << 20)
+	memory := admission.NewMemory(1 << 20)
 	for _, how := range []string{"interrupt", "memory", "disconnect"} {
 		for _, kind := range []string{"tcp", "tls", "unix"} {
 			for _, format := range []string{"application/json", "application/csv"} {

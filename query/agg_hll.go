@@ -20,7 +20,7 @@ func sumHLL(x *callContext, rs *rowset) (*cells, error) {
 			return
 		}
 		s := &hll.Sketch{}
-		for i := lo; i < hi && !x.stop.after(1); i++ {
+		for i := lo; i < hi && !x.stop.After(1); i++ {
 			s.Add(valueHash(v, i))
 		}
 		text := s.Text()
@@ -50,7 +50,7 @@ func countHLL(x *callContext, in *cells) (*cells, error) {
 	out := &cells{times: in.times, v: column.Vector{Type: model.Unsigned}}
 	for _, text := range in.v.Strings {
 		n := uint64(0)
-		if s, err := hll.Parse(text); err == nil && !x.stop.after(len(text)) {
+		if s, err := hll.Parse(text); err == nil && !x.stop.After(len(text)) {
 			n = s.Count()
 		}
 		out.v.Uints = append(out.v.Uints, n)

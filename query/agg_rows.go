@@ -11,12 +11,13 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/admission"
 	"tsdbd/query/window"
 )
 
 // eachWindow cuts rows in the level's direction into windows.
 func (x *callContext) eachWindow(times []int64, f func(start int64, lo, hi int)) {
-	for lo := 0; lo < len(times) && !x.stop.after(0); {
+	for lo := 0; lo < len(times) && !x.stop.After(0); {
 		start := x.win.Start(times[lo])
 		hi := len(times)
 		if !x.win.None() {
@@ -27,7 +28,7 @@ func (x *callContext) eachWindow(times []int64, f func(start int64, lo, hi int))
 			}
 		}
 		f(start, lo, hi)
-		x.stop.after(hi - lo)
+		x.stop.After(hi - lo)
 		lo = hi
 	}
 }
@@ -86,7 +87,7 @@ func modes(x *callContext, rs *rowset) (*cells, error) {
 }
 
 // distinctRows returns the first row of each value among rows [lo, hi).
-func distinctRows(stop *stopper, v *column.Vector, lo, hi int) []int32 {
+func distinctRows(stop *admission.Stopper, v *column.Vector, lo, hi int) []int32 {
 	switch v.Type {
 	case model.String:
 		return firstOf(stop, v.Strings, lo, hi)
@@ -102,10 +103,10 @@ func distinctRows(stop *stopper, v *column.Vector, lo, hi int) []int32 {
 	return nil
 }
 
-func firstOf[T comparable](stop *stopper, x []T, lo, hi int) []int32 {
+func firstOf[T comparable](stop *admission.Stopper, x []T, lo, hi int) []int32 {
 	seen := make(map[T]struct{}, min(hi-lo, 64))
 	var out []int32
-	for i := lo; i < hi && !stop.after(1); i++ {
+	for i := lo; i < hi && !stop.After(1); i++ {
 		if _, ok := seen[x[i]]; !ok {
 			seen[x[i]] = struct{}{}
 			out = append(out, int32(i))
@@ -114,7 +115,7 @@ func firstOf[T comparable](stop *stopper, x []T, lo, hi int) []int32 {
 	return out
 }
 
-func median(stop *stopper, x []float64) float64 {
+func median(stop *admission.Stopper, x []float64) float64 {
 	s := slices.Clone(x)
 	n := len(s)
 	high := kth(stop, s, n/2)
@@ -131,9 +132,9 @@ func median(stop *stopper, x []float64) float64 {
 // kth returns the value of rank k, counted from 0, and leaves the smaller
 // ones before it. Quickselect with the median of three; what it makes of an
 // unlucky order is bounded by sorting the rest.
-func kth[T cmp.Ordered](stop *stopper, x []T, k int) T {
+func kth[T cmp.Ordered](stop *admission.Stopper, x []T, k int) T {
 	lo, hi := 0, len(x)-1
-	for rounds := 0; lo < hi && !stop.after(hi-lo); rounds++ {
+	for rounds := 0; lo < hi && !stop.After(hi-lo); rounds++ {
 		if rounds > 64 {
 			copy(x[lo:hi+1], sortRows(stop, x[lo:hi+1], cmp.Compare))
 			break
@@ -177,7 +178,7 @@ func kth[T cmp.Ordered](stop *stopper, x []T, k int) T {
 
 // kthRow returns the row among [lo, hi) that has rank k by value, rows of equal
 // value counted in their order.
-func kthRow(stop *stopper, v *column.Vector, lo, hi, k int) int {
+func kthRow(stop *admission.Stopper, v *column.Vector, lo, hi, k int) int {
 	switch v.Type {
 	case model.Float:
 		return lo + ranked(stop, v.Floats[lo:hi], k)
@@ -189,7 +190,7 @@ func kthRow(stop *stopper, v *column.Vector, lo, hi, k int) int {
 	return lo
 }
 
-func ranked[T cmp.Ordered](stop *stopper, x []T, k int) int {
+func ranked[T cmp.Ordered](stop *admission.Stopper, x []T, k int) int {
 	value := kth(stop, slices.Clone(x), k)
 	for _, y := range x {
 		if y < value {
@@ -228,7 +229,7 @@ func compareRows(v *column.Vector, a, b int) int {
 // frequency above one a larger value wins if it comes before the last of the
 // smaller one, as in InfluxDB; if no value comes twice it is the smallest. Of
 // booleans it is true when in doubt.
-func modeRow(stop *stopper, times []int64, v *column.Vector, lo, hi int) int {
+func modeRow(stop *admission.Stopper, times []int64, v *column.Vector, lo, hi int) int {
 	rows := make([]int, hi-lo)
 	for i := range rows {
 		rows[i] = lo + i
@@ -260,20 +261,20 @@ func modeRow(stop *stopper, times []int64, v *column.Vector, lo, hi int) int {
 
 // sortRows sorts rows, those that are equal staying in their order, and returns
 // them, perhaps in another place: blocks are sorted, then merged two by two.
-func sortRows[T any](stop *stopper, rows []T, compare func(a, b T) int) []T {
-	block := stop.block()
-	for lo := 0; lo < len(rows) && !stop.after(block); lo += block {
+func sortRows[T any](stop *admission.Stopper, rows []T, compare func(a, b T) int) []T {
+	block := stop.Block()
+	for lo := 0; lo < len(rows) && !stop.After(block); lo += block {
 		slices.SortStableFunc(rows[lo:min(lo+block, len(rows))], compare)
 	}
 	if len(rows) <= block {
 		return rows
 	}
 	merged := make([]T, len(rows))
-	for size := block; size < len(rows) && !stop.after(0); size *= 2 {
+	for size := block; size < len(rows) && !stop.After(0); size *= 2 {
 		for lo := 0; lo < len(rows); lo += 2 * size {
 			mid, hi := min(lo+size, len(rows)), min(lo+2*size, len(rows))
 			a, b := lo, mid
-			for k := lo; k < hi && !stop.after(1); k++ {
+			for k := lo; k < hi && !stop.After(1); k++ {
 				if a < mid && (b >= hi || compare(rows[a], rows[b]) <= 0) {
 					merged[k] = rows[a]
 					a++
@@ -348,7 +349,7 @@ func intArg(c *call, i int) int {
 }
 
 // percentileRow returns the row of the nearest rank, or -1.
-func percentileRow(stop *stopper, v *column.Vector, lo, hi int, arg influxql.Expr) int {
+func percentileRow(stop *admission.Stopper, v *column.Vector, lo, hi int, arg influxql.Expr) int {
 	var p float64
 	switch a := arg.(type) {
 	case *influxql.NumberLiteral:
@@ -365,9 +366,9 @@ func percentileRow(stop *stopper, v *column.Vector, lo, hi int, arg influxql.Exp
 }
 
 // sampleRows draws n of the rows [lo, hi), in order.
-func sampleRows(stop *stopper, rnd *rand.Rand, lo, hi, n int) []int32 {
+func sampleRows(stop *admission.Stopper, rnd *rand.Rand, lo, hi, n int) []int32 {
 	var out []int32
-	for i := lo; i < hi && !stop.after(1); i++ {
+	for i := lo; i < hi && !stop.After(1); i++ {
 		if len(out) < n {
 			out = append(out, int32(i))
 		} else if k := rnd.IntN(i - lo + 1); k < n {
@@ -409,7 +410,7 @@ func (x *callContext) topRows(rs *rowset, lo, hi, sign int) []int32 {
 	if tags := len(c.expr.Args) - 2; tags > 0 {
 		best := map[string]int{}
 		var key []byte
-		for i := lo; i < hi && !x.stop.after(1); i++ {
+		for i := lo; i < hi && !x.stop.After(1); i++ {
 			key = key[:0]
 			for t := 1; t <= tags; t++ {
 				if ref, ok := c.expr.Args[t].(*influxql.VarRef); ok && ref.Type != influxql.Tag && ref.Type != influxql.Unknown {
@@ -427,7 +428,7 @@ func (x *callContext) topRows(rs *rowset, lo, hi, sign int) []int32 {
 		}
 	} else if n := intArg(c, len(c.expr.Args)-1); n <= 64 {
 		// Few of many: keep the best so far in order.
-		for i := lo; i < hi && !x.stop.after(1); i++ {
+		for i := lo; i < hi && !x.stop.After(1); i++ {
 			r := int32(i)
 			if len(rows) == n && better(r, rows[n-1]) >= 0 {
 				continue
@@ -487,7 +488,7 @@ func integral(x *callContext, rs *rowset) (*cells, error) {
 		}
 	}
 	for i := range t {
-		if x.stop.after(1) {
+		if x.stop.After(1) {
 			break
 		}
 		switch {

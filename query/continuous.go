@@ -8,6 +8,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 	"tsdbd/query/window"
 )
@@ -208,7 +209,7 @@ func (st *executeContinuous) run(s *session) error {
 			continue
 		}
 		got, err := s.runContinuous(q, start, upTo)
-		if errors.Is(err, ErrMemory) && n > 1 {
+		if errors.Is(err, admission.ErrMemory) && n > 1 {
 			most = n / 2
 			continue
 		}

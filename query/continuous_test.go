@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -116,7 +117,7 @@ func TestExecuteContinuous(t *testing.T) {
 
 	// Less memory than the windows need at once means fewer windows at once.
 	e.opt.Into = func(_ context.Context, b *IntoBatch) error { return intoStore(c.Store, b) }
-	e.SetLimits(Limits{MemoryBytes: 24 << 10})
+	e.SetLimits(admission.Limits{MemoryBytes: 24 << 10})
 	got = extendedRun(t, t.Context(), e, opt, "EXECUTE CONTINUOUS QUERY q3 ON d FROM 0s TO 1d")
 	if want := "result(time windows written): 0 86400 1440"; got[0] != want {
 		t.Errorf("got %s, want %s", got[0], want)

@@ -13,6 +13,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model/scan"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -35,12 +36,12 @@ type Options struct {
 	// Now is the clock for now() and durations; nil is time.Now.
 	Now func() time.Time
 
-	Limits
+	admission.Limits
 	// Memory bounds the data that all queries hold at once; nil is no limit.
-	Memory *Memory
+	Memory *admission.Memory
 	// Cores shares the processor among queries and with writes; nil lets every
 	// query work at once.
-	Cores *Cores
+	Cores *admission.Cores
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *IntoBatch) error
 
@@ -78,17 +79,17 @@ type ExecuteOptions struct {
 	Interrupt func()
 	// Account is charged for what the query holds, and stays the caller's. With
 	// nil the query has an account of its own.
-	Account *Account
+	Account *admission.Account
 	// Turn lets the consumer of the results wait for a client outside the
 	// query's share of the cores, see Turn.Outside; nil is a Turn of its own.
-	Turn *Turn
+	Turn *admission.Turn
 }
 
 // Executor runs InfluxQL statements. It is safe for concurrent use.
 type Executor struct {
 	opt     Options
 	started time.Time
-	queries *Queries
+	queries *admission.Queries
 }
 
 // New returns an executor.
@@ -105,12 +106,12 @@ func New(opt Options) *Executor {
 	if opt.CheckPassword == nil {
 		opt.CheckPassword = meta.CheckPassword
 	}
-	return &Executor{opt: opt, started: opt.Now(), queries: NewQueries(opt.Limits, opt.Memory, opt.Logger)}
+	return &Executor{opt: opt, started: opt.Now(), queries: admission.NewQueries(opt.Limits, opt.Memory, opt.Logger)}
 }
 
 // SetLimits replaces the limits. Statements that start later use the new limits,
 // but a query keeps the timeout that it started with.
-func (e *Executor) SetLimits(l Limits) { e.queries.SetLimits(l) }
+func (e *Executor) SetLimits(l admission.Limits) { e.queries.SetLimits(l) }
 
 // Execute runs the statements of q in order and hands the results to emit in
 // that order, one or more for each statement. A statement's failure is a Result
@@ -123,7 +124,7 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 		written := q.String()
 		text = func() string { return written }
 	}
-	ctx, task, err := e.queries.Start(ctx, Request{
+	ctx, task, err := e.queries.Start(ctx, admission.Request{
 		Text: text, Database: opt.Database, User: opt.User, Account: opt.Account, Interrupt: opt.Interrupt,
 	})
 	if err != nil {
@@ -140,7 +141,7 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 			continue
 		}
 		out := &output{statement: i, chunk: opt.ChunkSize, emit: emit}
-		err := e.queries.Guard(func() string { return RedactURLs(stmt.String()) }, func() error {
+		err := e.queries.Guard(func() string { return admission.RedactURLs(stmt.String()) }, func() error {
 			return e.statement(ctx, stmt, opt, out)
 		})
 		if out.err != nil && !errors.Is(out.err, ErrStopped) {
@@ -180,12 +181,12 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 	defer s.release()
 	if computes(stmt) {
 		if s.req.Turn == nil {
-			s.req.Turn = new(Turn)
+			s.req.Turn = new(admission.Turn)
 		}
-		if s.workers, err = s.req.Turn.begin(ctx, e.opt.Cores, runtime.GOMAXPROCS(0)); err != nil {
+		if s.workers, err = s.req.Turn.Begin(ctx, e.opt.Cores, runtime.GOMAXPROCS(0)); err != nil {
 			return err
 		}
-		defer s.req.Turn.end()
+		defer s.req.Turn.End()
 	}
 	if opt.ReadOnly && changesState(stmt) {
 		out.messages = append(out.messages, result.Message{Level: "warning", Text: fmt.Sprintf(

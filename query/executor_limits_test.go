@@ -14,6 +14,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -21,13 +22,13 @@ import (
 // only core, and asks other queries meanwhile.
 func TestStuckClientHoldsNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewCores(1)
+		c := admission.NewCores(1)
 		store := sampleStore(t)
 		e := New(Options{Storage: store, Admin: store, Cores: c})
 		read := make(chan struct{})
 		stuck := make(chan error)
 		go func() {
-			turn := new(Turn)
+			turn := new(admission.Turn)
 			stuck <- askText(t, e, "SHOW MEASUREMENTS ON db", ExecuteOptions{Turn: turn}, func(*result.Result) error {
 				return turn.Outside(context.Background(), func() error { <-read; return nil })
 			})
@@ -40,8 +41,8 @@ func TestStuckClientHoldsNoTurn(t *testing.T) {
 		if err := <-stuck; err != nil {
 			t.Error(err)
 		}
-		var turn Turn
-		if _, err := turn.begin(context.Background(), c, 1); err != nil {
+		var turn admission.Turn
+		if _, err := turn.Begin(context.Background(), c, 1); err != nil {
 			t.Error(err)
 		}
 	})
@@ -51,10 +52,10 @@ func TestStuckClientHoldsNoTurn(t *testing.T) {
 // every core is taken.
 func TestKillNeedsNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewCores(1)
+		c := admission.NewCores(1)
 		store := sampleStore(t)
 		e := New(Options{Storage: store, Admin: store, Cores: c})
-		if _, err := new(Turn).begin(context.Background(), c, 1); err != nil {
+		if _, err := new(admission.Turn).Begin(context.Background(), c, 1); err != nil {
 			t.Fatal(err)
 		}
 		waiting := make(chan error)
@@ -75,7 +76,7 @@ func TestKillNeedsNoTurn(t *testing.T) {
 		if err := askText(t, e, "KILL QUERY 1", ExecuteOptions{}, func(r *result.Result) error { return r.Err }); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-waiting; !errors.Is(err, ErrQueryInterrupted) {
+		if err := <-waiting; !errors.Is(err, admission.ErrQueryInterrupted) {
 			t.Errorf("the killed query: %v", err)
 		}
 	})
@@ -95,7 +96,7 @@ func TestInterrupt(t *testing.T) {
 	for _, how := range []string{"kill", "timeout", "disconnect"} {
 		t.Run(how, func(t *testing.T) {
 			store := sampleStore(t)
-			limits := Limits{}
+			limits := admission.Limits{}
 			if how == "timeout" {
 				limits.QueryTimeout = 20 * time.Millisecond
 			}
@@ -143,9 +144,9 @@ func TestShowIsCharged(t *testing.T) {
 	}
 	store.Write(t, "db", "", "s", lines.String())
 	for _, q := range []string{"SHOW SERIES", "SHOW SERIES FROM m", "SHOW MEASUREMENTS", "SHOW TAG VALUES WITH KEY = host", "SHOW TAG VALUES FROM m WITH KEY = host", "SHOW TAG KEYS", "SHOW FIELD KEYS"} {
-		memory := NewMemory(1 << 30)
+		memory := admission.NewMemory(1 << 30)
 		for _, limit := range []int64{0, 100_000} {
-			e := New(Options{Storage: store, Admin: store, Memory: memory, Limits: Limits{MemoryBytes: limit}})
+			e := New(Options{Storage: store, Admin: store, Memory: memory, Limits: admission.Limits{MemoryBytes: limit}})
 			parsed, err := Parse(q, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -163,7 +164,7 @@ func TestShowIsCharged(t *testing.T) {
 			if limit == 0 && (failed != nil || held < 150_000) {
 				t.Errorf("%s: %v, %d bytes are charged", q, failed, held)
 			}
-			if limit > 0 && !errors.Is(failed, ErrMemory) {
+			if limit > 0 && !errors.Is(failed, admission.ErrMemory) {
 				t.Errorf("%s in %d bytes: %v", q, limit, failed)
 			}
 			if memory.Used() != 0 {

@@ -15,6 +15,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -372,7 +373,7 @@ func TestKillQuery(t *testing.T) {
 
 func TestConcurrencyLimit(t *testing.T) {
 	store := sampleStore(t)
-	e := New(Options{Storage: store, Admin: store, Limits: Limits{MaxConcurrentQueries: 1}})
+	e := New(Options{Storage: store, Admin: store, Limits: admission.Limits{MaxConcurrentQueries: 1}})
 	release, answer := blocked(t, e, store)
 	if got := runText(t, e, ExecuteOptions{}, `SHOW DATABASES; SHOW DATABASES`); !slices.Equal(got, []string{"error: max-concurrent-queries limit exceeded(1, 1)"}) {
 		t.Errorf("got %q", got)
@@ -390,7 +391,7 @@ func TestQueryTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := sampleStore(t)
 		store.Viewing = func() { time.Sleep(2 * time.Second) }
-		e := New(Options{Storage: store, Admin: store, Limits: Limits{QueryTimeout: time.Second}})
+		e := New(Options{Storage: store, Admin: store, Limits: admission.Limits{QueryTimeout: time.Second}})
 		got := runText(t, e, ExecuteOptions{Database: "db"}, `SHOW SERIES; SHOW DATABASES`)
 		if !slices.Equal(got, []string{"error: query-timeout limit exceeded", "error: not executed"}) {
 			t.Errorf("got %q", got)

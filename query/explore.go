@@ -16,6 +16,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/admission"
 )
 
 // Exploration asks what the series of a database are made of.
@@ -272,7 +273,7 @@ func (h *walkHeap) Pop() any {
 func (v *tagValues) all(failed *error) iter.Seq2[[]byte, int64] {
 	return func(yield func([]byte, int64) bool) {
 		// It runs on a goroutine of its own.
-		*failed = Guard(func() error { return v.count(yield) })
+		*failed = admission.Guard(func() error { return v.count(yield) })
 	}
 }
 

@@ -213,22 +213,22 @@ func (f *filler) grid(x *callContext, c *cells, limit int) error {
 	}
 	i := 0
 	for t := first; x.asc && t <= last || !x.asc && t >= last; {
-		if limit > 0 && len(out.times) >= limit || x.stop.ended {
+		if limit > 0 && len(out.times) >= limit || x.stop.Ended {
 			break
 		}
 		if len(out.times)&0xffff == 0xffff {
-			x.stop.after(0x10000)
+			x.stop.After(0x10000)
 			if err := x.grow(0x10000 * int64(16+8*len(c.aux))); err != nil {
 				return err
 			}
 		}
 		// Cells outside the grid (before the range) come first.
 		for i < len(c.times) && (x.asc && c.times[i] < t || !x.asc && c.times[i] > t) {
-			out.take(c, i)
+			out.Take(c, i)
 			i++
 		}
 		if i < len(c.times) && c.times[i] == t {
-			out.take(c, i)
+			out.Take(c, i)
 			i++
 		} else {
 			out.times = append(out.times, t)

@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/admission"
 	"tsdbd/query/window"
 )
 
@@ -122,7 +123,7 @@ type cells struct {
 	aux   []column.Vector // as level.refs; nil if there is none
 }
 
-func (c *cells) take(src *cells, i int) {
+func (c *cells) Take(src *cells, i int) {
 	c.times = append(c.times, src.times[i])
 	c.v.AppendFrom(&src.v, i)
 	for j := range c.aux {
@@ -152,7 +153,7 @@ type callContext struct {
 	open bool            // no lower bound of time was given
 	span model.TimeRange // of the level
 	aux  int             // bare columns of the level
-	stop *stopper
+	stop *admission.Stopper
 	grow func(bytes int64) error
 }
 

@@ -20,7 +20,7 @@ type operator interface {
 	// run does what all groups need before the first of them is emitted.
 	run() error
 	// take adds rows of a subquery to a group.
-	take(g int32, rs *rowset) error
+	Take(g int32, rs *rowset) error
 	// read gets the rows of the groups that are emitted next.
 	read(batch []int32) error
 }
@@ -123,7 +123,7 @@ func (r *levelRun) subqueries() error {
 		for i, o := range l.operators {
 			_, rng := o.wants()
 			part := l.within(rs, rng).pick(columns[i])
-			if err := o.take(g, &part); err != nil {
+			if err := o.Take(g, &part); err != nil {
 				return err
 			}
 		}

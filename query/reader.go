@@ -52,8 +52,8 @@ func (rd *reader) wants() ([]influxql.VarRef, model.TimeRange) { return rd.refs,
 // run implements operator. A reader has nothing to do before the first batch.
 func (rd *reader) run() error { return nil }
 
-// take implements operator.
-func (rd *reader) take(g int32, rs *rowset) error {
+// Take implements operator.
+func (rd *reader) Take(g int32, rs *rowset) error {
 	rd.subs[g] = append(rd.subs[g], *rs)
 	return rd.r.x.keep(rs.bytes())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -61,7 +62,7 @@ func (s *stream) unit(u *unit) error {
 		m, bytes, failed = s.x.collectUnit(u, s.request(r, asInfluxRows, s.want))
 		return m, bytes, failed
 	})
-	if !errors.Is(failed, ErrMemory) {
+	if !errors.Is(failed, admission.ErrMemory) {
 		return err
 	}
 	s.x.used.Store(before)
@@ -129,7 +130,7 @@ type slice struct {
 func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error)) error {
 	x := s.x
 	one := func(i int) (got slice) {
-		got.err = Guard(func() (err error) {
+		got.err = admission.Guard(func() (err error) {
 			got.groups, got.bytes, err = read(i)
 			return err
 		})
@@ -163,12 +164,12 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error))
 		if got.err != nil {
 			return got.err
 		}
-		if i+1 < n && x.workers > 1 && got.bytes <= x.memoryBytes()/8 && x.opt.Turn.more(1) == 1 {
+		if i+1 < n && x.workers > 1 && got.bytes <= x.memoryBytes()/8 && x.opt.Turn.More(1) == 1 {
 			ch := make(chan slice, 1)
 			next = ch
 			go func() {
 				got := one(i + 1)
-				x.opt.Turn.leave()
+				x.opt.Turn.Leave()
 				ch <- got
 			}()
 		}

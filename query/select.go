@@ -12,6 +12,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -28,7 +29,7 @@ type SelectOptions struct {
 	// one series; 0 gives one Result.
 	ChunkSize int
 	// Turn is the query's share of the cores; nil never waits.
-	Turn *Turn
+	Turn *admission.Turn
 	// Workers bounds the goroutines of one query; 0 is the number of CPUs.
 	// Results do not depend on it.
 	Workers int
@@ -39,7 +40,7 @@ type SelectOptions struct {
 	MemoryBytes      int64 // data held at once; 0 is DefaultMemoryBytes, < 0 no limit
 
 	// Account is charged for the data held; nil is no limit.
-	Account *Account
+	Account *admission.Account
 
 	// Warn takes texts for the client that go with the answer, before the first
 	// Result; nil drops them.
@@ -74,7 +75,7 @@ type exec struct {
 	ctx     context.Context
 	opt     SelectOptions
 	storage scan.Storage
-	stop    stopper
+	stop    admission.Stopper
 	prof    *profile // of EXPLAIN ANALYZE, else nil
 	views   map[[2]string]scan.View
 	workers int
@@ -97,7 +98,7 @@ func newExec(ctx context.Context, storage scan.Storage, opt SelectOptions) *exec
 	if opt.streamRows == 0 {
 		opt.streamRows = 1 << 20
 	}
-	x := &exec{ctx: ctx, opt: opt, storage: storage, stop: stopper{ctx: ctx, turn: opt.Turn, every: opt.workRows}, views: map[[2]string]scan.View{}, workers: opt.Workers}
+	x := &exec{ctx: ctx, opt: opt, storage: storage, stop: admission.Stopper{Ctx: ctx, Turn: opt.Turn, Every: opt.workRows}, views: map[[2]string]scan.View{}, workers: opt.Workers}
 	if x.workers <= 0 {
 		x.workers = runtime.GOMAXPROCS(0)
 	}
@@ -138,14 +139,14 @@ func (x *exec) check() error {
 	if err := x.ctx.Err(); err != nil {
 		return err
 	}
-	return x.opt.Turn.yield(x.ctx)
+	return x.opt.Turn.Yield(x.ctx)
 }
 
 func (x *exec) release() {
 	for _, v := range x.views {
 		v.Release()
 	}
-	_ = x.opt.Account.set(x.ctx, x.opt.Turn, &x.charged, 0) // giving back never fails the statement
+	_ = x.opt.Account.Set(x.ctx, x.opt.Turn, &x.charged, 0) // giving back never fails the statement
 }
 
 // grow accounts for n bytes of intermediate data.
@@ -163,7 +164,7 @@ func (x *exec) keep(n int64) error {
 func (x *exec) decode(n int64) error {
 	total := x.used.Load() + x.kept.Load() + x.decoded.Add(n)
 	if n < 0 {
-		_ = x.opt.Account.set(x.ctx, x.opt.Turn, &x.charged, total) // giving back never fails
+		_ = x.opt.Account.Set(x.ctx, x.opt.Turn, &x.charged, total) // giving back never fails
 		return nil
 	}
 	return x.within(total)
@@ -171,9 +172,9 @@ func (x *exec) decode(n int64) error {
 
 func (x *exec) within(bytes int64) error {
 	if limit := x.opt.MemoryBytes; limit > 0 && bytes > limit {
-		return fmt.Errorf("%w: needs more than %d bytes", ErrMemory, limit)
+		return fmt.Errorf("%w: needs more than %d bytes", admission.ErrMemory, limit)
 	}
-	return x.opt.Account.set(x.ctx, x.opt.Turn, &x.charged, bytes)
+	return x.opt.Account.Set(x.ctx, x.opt.Turn, &x.charged, bytes)
 }
 
 // countPoints accounts for n rows read.

@@ -101,8 +101,8 @@ func (f *folder) run() error {
 	return nil
 }
 
-// take implements operator.
-func (f *folder) take(g int32, rs *rowset) error {
+// Take implements operator.
+func (f *folder) Take(g int32, rs *rowset) error {
 	if !f.r.l.asc {
 		c := rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
 		for i := range rs.cols {

@@ -5,12 +5,13 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/admission"
 )
 
 // joinCells merges the times of cells: rows with one time become one, several
 // rows of one call at one time stay apart. perms gives for each call the cell
 // of every row, -1 for none; nil means that row i is cell i.
-func joinCells(stop *stopper, all []*cells, asc bool) (times []int64, perms [][]int32) {
+func joinCells(stop *admission.Stopper, all []*cells, asc bool) (times []int64, perms [][]int32) {
 	perms = make([][]int32, len(all))
 	var first *cells
 	same := true
@@ -37,7 +38,7 @@ func joinCells(stop *stopper, all []*cells, asc bool) (times []int64, perms [][]
 				}
 			}
 		}
-		if !best || stop.after(1) {
+		if !best || stop.After(1) {
 			return times, perms
 		}
 		times = append(times, at)

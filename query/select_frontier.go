@@ -339,7 +339,7 @@ func (s *rowScan) firstSeries(set *roaring.Bitmap, n int) (*roaring.Bitmap, erro
 		return nil, fmt.Errorf("tag keys of %s: %w", o.name, err)
 	}
 	if fewFirst(n, set) {
-		err = o.take(set, keys, n)
+		err = o.Take(set, keys, n)
 	} else {
 		err = o.sort(set, keys, n)
 	}
@@ -360,8 +360,8 @@ type tagOrder struct {
 	out   *roaring.Bitmap
 }
 
-// take adds the first n series of set, which agree in all tags but keys.
-func (o *tagOrder) take(set *roaring.Bitmap, keys []string, n int) error {
+// Take adds the first n series of set, which agree in all tags but keys.
+func (o *tagOrder) Take(set *roaring.Bitmap, keys []string, n int) error {
 	if len(keys) == 0 || set.GetCardinality() <= uint64(n) {
 		it := set.Iterator()
 		for ; n > 0 && it.HasNext(); n-- {
@@ -377,7 +377,7 @@ func (o *tagOrder) take(set *roaring.Bitmap, keys []string, n int) error {
 		if part.And(set); part.IsEmpty() {
 			return nil
 		}
-		if err := o.take(part, keys[1:], n); err != nil {
+		if err := o.Take(part, keys[1:], n); err != nil {
 			return err
 		}
 		n -= int(min(part.GetCardinality(), uint64(n)))

@@ -8,6 +8,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/admission"
 )
 
 // manySeries is the number of series from which on rows of equal time stand in the
@@ -171,7 +172,7 @@ func (h *seriesHeap) rise(i int) {
 }
 
 // merge returns the rows in order.
-func (h *seriesHeap) merge(stop *stopper) []int32 {
+func (h *seriesHeap) merge(stop *admission.Stopper) []int32 {
 	for i := len(h.runs)/2 - 1; i >= 0; i-- {
 		h.sink(i, len(h.runs))
 	}
@@ -180,7 +181,7 @@ func (h *seriesHeap) merge(stop *stopper) []int32 {
 		step = -1
 	}
 	perm := make([]int32, 0, len(h.times))
-	for len(h.runs) > 0 && !stop.after(1) {
+	for len(h.runs) > 0 && !stop.After(1) {
 		last := len(h.runs) - 1
 		r := h.runs[0]
 		h.runs[0] = h.runs[last]
@@ -223,7 +224,7 @@ func compareTags(a, b model.Tags) int {
 // mergeOrder returns the stable order by time of rows that are made of sorted
 // runs, or nil if they are in order already. bounds holds the runs' ends and a
 // leading 0.
-func mergeOrder(stop *stopper, times []int64, bounds []int) []int32 {
+func mergeOrder(stop *admission.Stopper, times []int64, bounds []int) []int32 {
 	sorted := true
 	for _, b := range bounds[1:] {
 		if b < len(times) && b > 0 && times[b-1] > times[b] {
@@ -250,8 +251,8 @@ func mergeOrder(stop *stopper, times []int64, bounds []int) []int32 {
 			}
 			a, b := lo, mid
 			for k := lo; k < hi; {
-				upTo := min(k+stop.block(), hi)
-				if stop.after(upTo - k) {
+				upTo := min(k+stop.Block(), hi)
+				if stop.After(upTo - k) {
 					return perm
 				}
 				for ; k < upTo; k++ {

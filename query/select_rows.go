@@ -11,6 +11,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/admission"
 )
 
 // rowset is a table of rows of one group, in order of time.
@@ -117,9 +118,9 @@ type rowScan struct {
 	// sizes tells how many series each of u.groups has in the set that is read.
 	sizes []uint32
 
-	bytes atomic.Int64 // of the rows read
-	held  atomic.Int64 // of narrow, given back at its end
-	stop  stopper      // of the caller, who may read ahead of the statement
+	bytes atomic.Int64      // of the rows read
+	held  atomic.Int64      // of narrow, given back at its end
+	stop  admission.Stopper // of the caller, who may read ahead of the statement
 }
 
 // collectUnit reads the wanted groups of one unit: their rows in order of time,
@@ -142,7 +143,7 @@ func (x *exec) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64, e
 	if req.rng = req.rng.Intersect(u.shard.TimeRange()); req.rng.Empty() {
 		return nil, 0, nil
 	}
-	s := &rowScan{rowRequest: req, x: x, u: u, cs: cs, stop: stopper{ctx: x.ctx, turn: x.opt.Turn, every: x.opt.workRows}}
+	s := &rowScan{rowRequest: req, x: x, u: u, cs: cs, stop: admission.Stopper{Ctx: x.ctx, Turn: x.opt.Turn, Every: x.opt.workRows}}
 	s.sizes = u.sizes(set)
 	if u.narrows(set, req.limit) {
 		var err error
@@ -187,17 +188,17 @@ func (x *exec) parallel(n int, task func(int) error) error {
 		return nil
 	}
 	errs := make([]error, n)
-	more := x.opt.Turn.more(n - 1)
+	more := x.opt.Turn.More(n - 1)
 	var next, working atomic.Int64
 	working.Store(int64(1 + more))
 	work := func() {
 		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			if errs[i] = Guard(func() error { return task(i) }); errs[i] != nil {
+			if errs[i] = admission.Guard(func() error { return task(i) }); errs[i] != nil {
 				next.Store(int64(n))
 			}
 		}
 		if working.Add(-1) > 0 { // the calling goroutine goes on with the last turn
-			x.opt.Turn.leave()
+			x.opt.Turn.Leave()
 		}
 	}
 	var wg sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -163,7 +164,7 @@ func (x *exec) memoryBytes() int64 {
 
 // mergeSets merges row sets of several sources, or groups of subqueries, by time
 // in the level's direction; bySeries leaves rows of equal time in their order.
-func mergeSets(stop *stopper, list []*rowset, asc bool, ties tieOrder) *rowset {
+func mergeSets(stop *admission.Stopper, list []*rowset, asc bool, ties tieOrder) *rowset {
 	if len(list) == 1 {
 		return list[0]
 	}

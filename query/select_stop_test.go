@@ -16,6 +16,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -208,7 +209,7 @@ func TestSortRows(t *testing.T) {
 		byFirst := func(a, b [2]int) int { return a[0] - b[0] }
 		want := slices.Clone(rows)
 		slices.SortStableFunc(want, byFirst)
-		if got := sortRows(&stopper{ctx: t.Context(), every: 8}, rows, byFirst); !slices.Equal(got, want) {
+		if got := sortRows(&admission.Stopper{Ctx: t.Context(), Every: 8}, rows, byFirst); !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -26,11 +27,11 @@ func TestWorkersGoOnWhileWritesDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := NewCores(2)
+				c := admission.NewCores(2)
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
-				turn := new(Turn)
-				workers, err := turn.begin(ctx, c, 2)
+				turn := new(admission.Turn)
+				workers, err := turn.Begin(ctx, c, 2)
 				if workers != 2 || err != nil {
 					t.Fatalf("%d workers, %v", workers, err)
 				}
@@ -51,7 +52,7 @@ func TestWorkersGoOnWhileWritesDo(t *testing.T) {
 						}
 						return nil
 					})
-					turn.end()
+					turn.End()
 					ended <- err
 				}()
 				time.Sleep(time.Minute)
@@ -73,14 +74,14 @@ func TestWorkersGoOnWhileWritesDo(t *testing.T) {
 }
 
 // checkFree checks that nobody has one of the n turns of c.
-func checkFree(t *testing.T, c *Cores, n int) {
+func checkFree(t *testing.T, c *admission.Cores, n int) {
 	t.Helper()
 	time.Sleep(time.Minute) // the share of writes ends
-	var turn Turn
-	if free, err := turn.begin(context.Background(), c, n); free != n || err != nil {
+	var turn admission.Turn
+	if free, err := turn.Begin(context.Background(), c, n); free != n || err != nil {
 		t.Errorf("%d of %d turns are free at the end, %v", free, n, err)
 	}
-	turn.end()
+	turn.End()
 }
 
 // TestMemoryIsShared holds one SELECT in the middle: another one that fits
@@ -95,7 +96,7 @@ func TestMemoryIsShared(t *testing.T) {
 		lines.WriteString("\n")
 	}
 	m.Write(t, "d", "rp", "n", lines.String())
-	run := func(shared *Memory, emit func(*result.Result) error) error {
+	run := func(shared *admission.Memory, emit func(*result.Result) error) error {
 		stmt, err := influxql.ParseStatement("SELECT v FROM d.rp.m")
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +105,7 @@ func TestMemoryIsShared(t *testing.T) {
 			SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Account: shared.Open(nil, nil)}, emit)
 	}
 	// What one needs.
-	probe := NewMemory(1 << 40)
+	probe := admission.NewMemory(1 << 40)
 	need := int64(0)
 	if err := run(probe, func(*result.Result) error { need = probe.Used(); return nil }); err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestMemoryIsShared(t *testing.T) {
 	if need == 0 || probe.Used() != 0 {
 		t.Fatalf("%d bytes at the end, %d afterwards", need, probe.Used())
 	}
-	shared := NewMemory(need * 3 / 2)
+	shared := admission.NewMemory(need * 3 / 2)
 	inside := 0
 	err := run(shared, func(*result.Result) error {
 		inside++

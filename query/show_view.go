@@ -14,6 +14,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/admission"
 )
 
 // indexView is the set of shards that a SHOW statement looks at.
@@ -37,14 +38,14 @@ func (s *session) keep(n int64) error {
 	}
 	held := s.held.Add(n)
 	if limit := s.queries.Limits().MemoryBytes; limit > 0 && held > limit {
-		return fmt.Errorf("%w: needs more than %d bytes", ErrMemory, limit)
+		return fmt.Errorf("%w: needs more than %d bytes", admission.ErrMemory, limit)
 	}
-	return s.req.Account.set(s.ctx, s.req.Turn, &s.charged, held)
+	return s.req.Account.Set(s.ctx, s.req.Turn, &s.charged, held)
 }
 
 // release gives back what the statement holds.
 func (s *session) release() {
-	_ = s.req.Account.set(s.ctx, s.req.Turn, &s.charged, 0) // giving back never fails
+	_ = s.req.Account.Set(s.ctx, s.req.Turn, &s.charged, 0) // giving back never fails
 }
 
 // view references the shards of some policies of a database that overlap r.

@@ -11,6 +11,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -38,7 +39,7 @@ func TestTextsAreCharged(t *testing.T) {
 		"SELECT s FROM (SELECT s FROM m)", "SELECT n FROM (SELECT s, n FROM m) WHERE s != ''", "SELECT first(s) FROM (SELECT s FROM m) WHERE time >= 0s AND time < 400s GROUP BY time(1s)",
 	} {
 		_, err := collectSelect(context.Background(), m, q, SelectOptions{MemoryBytes: rows * text / 4})
-		if !errors.Is(err, ErrMemory) && !(q == "SELECT n FROM (SELECT s, n FROM m) WHERE s != ''" && err == nil) {
+		if !errors.Is(err, admission.ErrMemory) && !(q == "SELECT n FROM (SELECT s, n FROM m) WHERE s != ''" && err == nil) {
 			t.Errorf("%s in a quarter of what it keeps: %v", q, err)
 		}
 		if _, err := collectSelect(context.Background(), m, q, SelectOptions{MemoryBytes: 8 * rows * text}); err != nil {
@@ -58,7 +59,7 @@ func TestChunksOfTexts(t *testing.T) {
 	const rows, text = 400, 100_000
 	m := textStore(t, rows, text)
 	for _, q := range []string{"SELECT s FROM m", "SELECT s, n FROM m GROUP BY h"} {
-		memory := NewMemory(1 << 40)
+		memory := admission.NewMemory(1 << 40)
 		account := memory.Open(nil, nil)
 		parsed, err := Parse(q, nil)
 		if err != nil {
@@ -109,7 +110,7 @@ func TestIntoOfTexts(t *testing.T) {
 	_, err = collectSelect(context.Background(), m, "SELECT s INTO x FROM m GROUP BY h", SelectOptions{
 		MemoryBytes: 1 << 20, Into: func(context.Context, *IntoBatch) error { return nil },
 	})
-	if !errors.Is(err, ErrMemory) {
+	if !errors.Is(err, admission.ErrMemory) {
 		t.Errorf("in 1 MiB: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func (x *callContext) transform(in *cells) (*cells, error) {
 	if x.series == nil {
 		return nil, fmt.Errorf("unsupported function: %s()", x.expr.Name)
 	}
-	if x.stop.after(len(in.times)) {
+	if x.stop.After(len(in.times)) {
 		return &cells{}, nil
 	}
 	var rows []int32

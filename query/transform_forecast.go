@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/admission"
 )
 
 // forecast is the Holt-Winters model: a level, a damped trend and, with a
@@ -14,7 +15,7 @@ import (
 type forecast struct {
 	y      []float64 // one per window; NaN where there is none
 	season int       // 0: none
-	stop   *stopper
+	stop   *admission.Stopper
 	steps  int64 // values looked at
 	err    error
 
@@ -31,7 +32,7 @@ func (f *forecast) work(steps int) bool {
 	if f.steps += int64(steps); f.steps > maxForecastSteps && f.err == nil {
 		f.err = errForecastWork
 	}
-	return f.stop.after(steps) || f.err != nil
+	return f.stop.After(steps) || f.err != nil
 }
 
 // The parameters of a model, as the minimiser moves them; the season's factors follow.
@@ -85,7 +86,7 @@ func holtWinters(x *callContext, in *cells, withFit bool) (*cells, error) {
 		}
 	}
 	best := f.fit()
-	if f.err != nil || f.stop.after(0) {
+	if f.err != nil || f.stop.After(0) {
 		return &cells{}, f.err
 	}
 	all := f.run(best, more)

@@ -82,7 +82,7 @@ func indicatorOf(limits indicatorLimits, make func(*indicatorArgs) indicator) fu
 		values := operand{v: in.v}
 		out := &cells{v: column.Vector{Type: model.Float}}
 		for i, v := range values.floats() {
-			if x.stop.after(o.ring) { // some look at all of it
+			if x.stop.After(o.ring) { // some look at all of it
 				break
 			}
 			if y := f.add(v); i >= hold && !math.IsInf(y, 0) {

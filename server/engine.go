@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/model/point"
 	"tsdbd/query"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 	"tsdbd/server/memory"
 	"tsdbd/services/subscriber"
@@ -19,7 +20,7 @@ import (
 type engine struct {
 	*store.Store
 	subscribers *subscriber.Service // nil: nobody gets copies
-	cores       *query.Cores        // nil: writes have no cores of their own
+	cores       *admission.Cores    // nil: writes have no cores of their own
 }
 
 // RetentionPolicy returns the name of the policy that writes to rp go to.

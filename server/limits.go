@@ -5,7 +5,7 @@ import (
 
 	"tsdbd/config"
 	"tsdbd/httpapi"
-	"tsdbd/query"
+	"tsdbd/query/admission"
 	"tsdbd/store"
 )
 
@@ -41,8 +41,8 @@ func storeLimits(c *config.Config) store.Limits {
 	}
 }
 
-func queryLimits(c *config.Config) query.Limits {
-	return query.Limits{
+func queryLimits(c *config.Config) admission.Limits {
+	return admission.Limits{
 		MaxConcurrentQueries: c.Query.MaxConcurrentQueries,
 		QueryTimeout:         time.Duration(c.Query.QueryTimeout),
 		LogQueriesAfter:      time.Duration(c.Query.LogQueriesAfter),

@@ -21,6 +21,7 @@ import (
 	"tsdbd/httpapi"
 	"tsdbd/meta"
 	"tsdbd/query"
+	"tsdbd/query/admission"
 	"tsdbd/server/memory"
 	"tsdbd/services/continuous"
 	"tsdbd/services/monitor"
@@ -111,9 +112,9 @@ func Serve(ctx context.Context, c *config.Config, o Options) (err error) {
 		subscribers.Start()
 	}
 	defer subscribers.Close()
-	cores := query.NewCores(0)
+	cores := admission.NewCores(0)
 	eng := engine{st, subscribers, cores}
-	queries := query.NewMemory(int64(c.Query.MaxTotalMemory))
+	queries := admission.NewMemory(int64(c.Query.MaxTotalMemory))
 	guard := &memory.Guard{Limit: heap, Log: log, Short: queries.SetShort, Flush: st.FlushSoon}
 	guard.Register(registry, queries.Used)
 	watchCtx, stopWatch := context.WithCancel(context.Background())

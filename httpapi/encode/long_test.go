@@ -16,6 +16,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -131,7 +132,7 @@ func readJSON(t *testing.T, b []byte) (s, again []string) {
 // An answer that is one document is charged before its memory is taken, and
 // given back.
 func TestDocumentsAreCharged(t *testing.T) {
-	memory := query.NewMemory(8 << 20)
+	memory := admission.NewMemory(8 << 20)
 	account := memory.Open(nil, nil)
 	out := &Output{w: io.Discard, limit: maxDocument, opt: Options{Account: account}}
 	enc := newMsgpackEncoder(out, 1)
@@ -145,7 +146,7 @@ func TestDocumentsAreCharged(t *testing.T) {
 			t.Fatalf("%d bytes are charged for a buffer of %d", held, cap(out.buf))
 		}
 	}
-	if !errors.Is(err, query.ErrMemory) || n < 3 || cap(out.buf) > 8<<20 {
+	if !errors.Is(err, admission.ErrMemory) || n < 3 || cap(out.buf) > 8<<20 {
 		t.Errorf("%v after %d MiB, in a buffer of %d", err, n, cap(out.buf))
 	}
 	account.Close()
@@ -164,7 +165,7 @@ func TestDocumentsAreCharged(t *testing.T) {
 
 // The same of a remote read, whose lengths of messages are put in afterwards.
 func TestRemoteReadIsCharged(t *testing.T) {
-	memory := query.NewMemory(1 << 20)
+	memory := admission.NewMemory(1 << 20)
 	for _, c := range []struct {
 		series, rows int
 		fits         bool
@@ -186,7 +187,7 @@ func TestRemoteReadIsCharged(t *testing.T) {
 			t.Errorf("%d bytes are charged for a buffer of %d", held, cap(out.buf))
 		}
 		account.Close()
-		if c.fits != (err == nil) || err != nil && !errors.Is(err, query.ErrMemory) {
+		if c.fits != (err == nil) || err != nil && !errors.Is(err, admission.ErrMemory) {
 			t.Errorf("%d series of %d rows: %v", c.series, c.rows, err)
 			continue
 		}
@@ -258,7 +259,7 @@ func TestEncodingEndsWithTheQuery(t *testing.T) {
 			if err != query.ErrStopped {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			if err := enc.Result(&result.Result{Err: query.ErrQueryTimeout}); err != nil {
+			if err := enc.Result(&result.Result{Err: admission.ErrQueryTimeout}); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
 			if err := errors.Join(enc.Finish(), out.Flush()); err != nil {
@@ -275,7 +276,7 @@ func TestEncodingEndsWithTheQuery(t *testing.T) {
 						t.Errorf("%s after %d looks: not JSON: %.60s ... %s", c.name, after, line, line[max(0, len(line)-60):])
 					}
 				}
-				if !strings.Contains(text, query.ErrQueryTimeout.Error()) {
+				if !strings.Contains(text, admission.ErrQueryTimeout.Error()) {
 					t.Errorf("%s after %d looks: the reason is missing", c.name, after)
 				}
 			case "csv":
@@ -283,7 +284,7 @@ func TestEncodingEndsWithTheQuery(t *testing.T) {
 					t.Errorf("csv after %d looks: %d lines", after, n)
 				}
 			case "msgpack":
-				if !strings.Contains(text, query.ErrQueryTimeout.Error()) || len(text) > 100 {
+				if !strings.Contains(text, admission.ErrQueryTimeout.Error()) || len(text) > 100 {
 					t.Errorf("msgpack: %q", text[:min(len(text), 100)])
 				}
 			}

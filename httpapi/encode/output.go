@@ -6,7 +6,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"tsdbd/query"
+	"tsdbd/query/admission"
 )
 
 // holdBytes is how much of an answer is kept back before the first byte goes
@@ -27,7 +27,7 @@ const (
 // Options say how an answer is passed on. The zero value works.
 type Options struct {
 	// account is charged for a document that is kept whole.
-	Account *query.Account
+	Account *admission.Account
 	// stopped reports whether the query has ended, so that encoding should. nil:
 	// it has not.
 	Stopped func() bool

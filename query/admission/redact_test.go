@@ -1,4 +1,4 @@
-package query
+package admission
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package query
+package admission
 
 import (
 	"context"
@@ -160,9 +160,9 @@ type Turn struct {
 	since atomic.Int64 // the last change of turns, ns since cores.start
 }
 
-// begin waits for a turn and returns into how many parts it is worth to divide
+// Begin waits for a turn and returns into how many parts it is worth to divide
 // the query's work, at most want: as many as there are free turns.
-func (t *Turn) begin(ctx context.Context, c *Cores, want int) (workers int, err error) {
+func (t *Turn) Begin(ctx context.Context, c *Cores, want int) (workers int, err error) {
 	if t == nil || c == nil {
 		return want, nil
 	}
@@ -176,16 +176,16 @@ func (t *Turn) begin(ctx context.Context, c *Cores, want int) (workers int, err 
 	return max(1, min(want, 1+c.freeLocked())), nil
 }
 
-// end gives the turn back that begin took.
-func (t *Turn) end() {
+// End gives the turn back that begin took.
+func (t *Turn) End() {
 	if t != nil && t.cores != nil {
 		t.cores.leave()
 		t.cores = nil
 	}
 }
 
-// more takes up to n free turns, for goroutines that call leave at their end.
-func (t *Turn) more(n int) int {
+// More takes up to n free turns, for goroutines that call leave at their end.
+func (t *Turn) More(n int) int {
 	if t == nil || t.cores == nil {
 		return n
 	}
@@ -196,16 +196,16 @@ func (t *Turn) more(n int) int {
 	return n
 }
 
-// leave gives back the turn of a goroutine that ends.
-func (t *Turn) leave() {
+// Leave gives back the turn of a goroutine that ends.
+func (t *Turn) Leave() {
 	if t != nil && t.cores != nil {
 		t.cores.leave()
 	}
 }
 
-// yield lets another query work if this one has worked long enough. Any worker
+// Yield lets another query work if this one has worked long enough. Any worker
 // of the query may call it, and waits.
-func (t *Turn) yield(ctx context.Context) error {
+func (t *Turn) Yield(ctx context.Context) error {
 	if t == nil || t.cores == nil {
 		return nil
 	}

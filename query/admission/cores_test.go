@@ -1,4 +1,4 @@
-package query
+package admission
 
 import (
 	"context"
@@ -93,20 +93,20 @@ func TestCoresGiveFreeTurnsToWorkers(t *testing.T) {
 	c := NewCores(4)
 	ctx := context.Background()
 	var one, two Turn
-	if workers, err := one.begin(ctx, c, 3); workers != 3 || err != nil {
+	if workers, err := one.Begin(ctx, c, 3); workers != 3 || err != nil {
 		t.Errorf("%d workers, %v, want 3", workers, err)
 	}
-	if got := one.more(2); got != 2 {
+	if got := one.More(2); got != 2 {
 		t.Errorf("%d more turns, want 2", got)
 	}
-	if workers, err := two.begin(ctx, c, 3); workers != 1 || err != nil {
+	if workers, err := two.Begin(ctx, c, 3); workers != 1 || err != nil {
 		t.Errorf("%d workers of another query, %v, want 1", workers, err)
 	}
-	if got := two.more(2); got != 0 {
+	if got := two.More(2); got != 0 {
 		t.Errorf("%d more turns of another query, want none", got)
 	}
-	one.leave()
-	if got := two.more(2); got != 1 {
+	one.Leave()
+	if got := two.More(2); got != 1 {
 		t.Errorf("%d more turns after one was given back, want 1", got)
 	}
 }
@@ -115,7 +115,7 @@ func TestCoresForgetWhoGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewCores(1)
 		var holder Turn
-		if _, err := holder.begin(context.Background(), c, 1); err != nil {
+		if _, err := holder.Begin(context.Background(), c, 1); err != nil {
 			t.Fatal(err)
 		}
 		why := errors.New("killed")
@@ -123,8 +123,8 @@ func TestCoresForgetWhoGivesUp(t *testing.T) {
 		failed := make(chan error)
 		go func() {
 			var late Turn
-			_, err := late.begin(ctx, c, 1)
-			late.end()
+			_, err := late.Begin(ctx, c, 1)
+			late.End()
 			failed <- err
 		}()
 		synctest.Wait()
@@ -132,7 +132,7 @@ func TestCoresForgetWhoGivesUp(t *testing.T) {
 		if err := <-failed; err != why {
 			t.Errorf("error %v, want the cause", err)
 		}
-		holder.end()
+		holder.End()
 		if c.mu.working != 0 || len(c.mu.waiting) != 0 {
 			t.Errorf("%d working, %d waiting at the end", c.mu.working, len(c.mu.waiting))
 		}
@@ -143,16 +143,16 @@ func TestTurnYieldsToWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, ctx := NewCores(1), context.Background()
 		var long Turn
-		if _, err := long.begin(ctx, c, 1); err != nil {
+		if _, err := long.Begin(ctx, c, 1); err != nil {
 			t.Fatal(err)
 		}
 		entered := enterAll(c, 1)
 		yielded := make(chan error, 2)
-		if err := long.yield(ctx); err != nil || len(drain(entered)) != 0 {
+		if err := long.Yield(ctx); err != nil || len(drain(entered)) != 0 {
 			t.Fatalf("a turn ended before its time: %v", err)
 		}
 		time.Sleep(turnTime)
-		go func() { yielded <- long.yield(ctx) }()
+		go func() { yielded <- long.Yield(ctx) }()
 		if got := drain(entered); len(got) != 1 {
 			t.Fatal("the waiting query got no turn")
 		}
@@ -167,7 +167,7 @@ func TestTurnYieldsToWhoWaits(t *testing.T) {
 		other := enterAll(c, 1)
 		ending, cancel := context.WithCancel(ctx)
 		time.Sleep(turnTime)
-		go func() { yielded <- long.yield(ending) }()
+		go func() { yielded <- long.Yield(ending) }()
 		if len(drain(other)) != 1 {
 			t.Fatal("the waiting query got no turn")
 		}
@@ -175,7 +175,7 @@ func TestTurnYieldsToWhoWaits(t *testing.T) {
 		if err := <-yielded; !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
-		long.end()
+		long.End()
 		c.leave()
 		if c.mu.working != 0 {
 			t.Errorf("%d working at the end", c.mu.working)
@@ -202,12 +202,12 @@ func TestMemoryIsWaitedForOutsideTheTurn(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
 			turn := new(Turn)
-			if _, err := turn.begin(ctx, c, 1); err != nil {
+			if _, err := turn.Begin(ctx, c, 1); err != nil {
 				t.Fatal(err)
 			}
 			account := m.Open(nil, nil)
 			grown := make(chan error)
-			go func() { grown <- account.set(ctx, turn, new(atomic.Int64), 500) }()
+			go func() { grown <- account.Set(ctx, turn, new(atomic.Int64), 500) }()
 			other := enterAll(c, 1)
 			if got := drain(other); len(got) != 1 {
 				t.Error("another query waits with the one that waits for memory")

@@ -1,4 +1,4 @@
-package query
+package admission
 
 import (
 	"cmp"
@@ -108,7 +108,7 @@ func (a *Account) Close() {
 // Hold charges the account with bytes until it is closed. An error says that they
 // are too many.
 func (a *Account) Hold(ctx context.Context, bytes int64) error {
-	return a.set(ctx, nil, new(atomic.Int64), bytes)
+	return a.Set(ctx, nil, new(atomic.Int64), bytes)
 }
 
 // Waiting returns how long the client of the answer has not read.
@@ -125,12 +125,12 @@ func (a *Account) SetAnswer(bytes int64) error {
 	if a == nil {
 		return nil
 	}
-	return a.set(context.Background(), nil, &a.answer, bytes)
+	return a.Set(context.Background(), nil, &a.answer, bytes)
 }
 
-// set charges the account with bytes in place of *have. It waits for memory
+// Set charges the account with bytes in place of *have. It waits for memory
 // outside the turn.
-func (a *Account) set(ctx context.Context, turn *Turn, have *atomic.Int64, bytes int64) error {
+func (a *Account) Set(ctx context.Context, turn *Turn, have *atomic.Int64, bytes int64) error {
 	if a == nil || a.memory == nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (a *Account) set(ctx context.Context, turn *Turn, have *atomic.Int64, bytes
 	switch {
 	case held > smallBytes && m.short.Load():
 		err = fmt.Errorf("%w: the server is short of memory, try again", ErrMemory)
-	case !m.take(more, room):
+	case !m.Take(more, room):
 		taken := false
 		err = turn.Outside(ctx, func() error {
 			if taken = m.makeRoom(a, more, room); taken {
@@ -170,8 +170,8 @@ func (a *Account) set(ctx context.Context, turn *Turn, have *atomic.Int64, bytes
 	return err
 }
 
-// take adds more bytes to what all hold if that is within room then.
-func (m *Memory) take(more, room int64) bool {
+// Take adds more bytes to what all hold if that is within room then.
+func (m *Memory) Take(more, room int64) bool {
 	for {
 		used := m.used.Load()
 		switch {
@@ -186,7 +186,7 @@ func (m *Memory) take(more, room int64) bool {
 // makeRoom takes more bytes once it has ended queries whose clients do not read.
 // It returns false if that does not help.
 func (m *Memory) makeRoom(a *Account, more, room int64) bool {
-	for begin := time.Now(); !m.take(more, room); {
+	for begin := time.Now(); !m.Take(more, room); {
 		victim, waits, ending := m.slowest(a)
 		switch {
 		case victim == nil && !ending, a.ended.Load(), time.Since(begin) > roomTime:
