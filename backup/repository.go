@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
@@ -170,43 +172,30 @@ func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[str
 	if opt.Workers <= 0 {
 		opt.Workers = 4
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	todo := make(chan Object)
-	var workers sync.WaitGroup
-	var mu sync.Mutex
+	workers, ctx := errgroup.WithContext(ctx)
+	workers.SetLimit(opt.Workers)
+	var mu sync.Mutex // for m and copied
 	copied := int64(0)
-	for range opt.Workers {
-		workers.Go(func() {
-			for o := range todo {
-				sum, n, err := r.fetch(ctx, c, session, o, known[o.Name], meter)
-				mu.Lock()
-				if err != nil && opt.SkipDamaged && isServerDamage(err) && m.leaveOut(o.Name, err) {
-					_ = r.fs.Remove(r.object(o.Name) + partSuffix)
-					mu.Unlock()
-					continue
-				}
-				if err != nil {
-					cancel(fmt.Errorf("object %s, %s: %w", o.Name, m.owner(o.Name), err))
-					mu.Unlock()
-					continue
-				}
+	for _, o := range objects {
+		workers.Go(func() error {
+			sum, n, err := r.fetch(ctx, c, session, o, known[o.Name], meter)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
 				m.Objects[o.Name] = sum
 				copied += n
-				mu.Unlock()
+			case opt.SkipDamaged && isServerDamage(err) && m.leaveOut(o.Name, err):
+				_ = r.fs.Remove(r.object(o.Name) + partSuffix)
+			default:
+				return fmt.Errorf("object %s, %s: %w", o.Name, m.owner(o.Name), err)
 			}
+			return nil
 		})
 	}
-	for _, o := range objects {
-		select {
-		case todo <- o:
-		case <-ctx.Done():
-		}
-	}
-	close(todo)
-	workers.Wait()
+	err = workers.Wait()
 	meter.add(func(*Progress) {}, true)
-	if err := context.Cause(ctx); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if err := r.fs.SyncDir(path.Join(r.dir, objectsDir)); err != nil {
@@ -253,9 +242,12 @@ func (r *Repository) knownSums() (map[string]string, error) {
 	return sums, nil
 }
 
-// fetch sees to it that an object is there and returns its SHA-256 and how many
-// bytes were fetched.
+// fetch downloads an object unless it is there. It returns its SHA-256 and how
+// many bytes it downloaded.
 func (r *Repository) fetch(ctx context.Context, c *transfer.Client, session string, o Object, known string, meter *meter) (sum string, n int64, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", 0, err
+	}
 	name := r.object(o.Name)
 	if st, err := r.fs.Stat(name); err == nil && st.Size() == o.Size {
 		if known == "" { // of a backup that was broken off

@@ -12,11 +12,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
 
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto/wire"
@@ -45,10 +45,10 @@ type ExportOptions struct {
 	NewDatabase, NewPolicy string
 	// SkipDefinitions leaves out the statements that make the databases.
 	SkipDefinitions bool
-	Progress        func(points int64) // called often, by any goroutine
+	Progress        func(points int64) // called often, by one goroutine at a time
 }
 
-// exportBlock is the size at which a worker hands lines on.
+// exportBlock is the size at which a worker writes its lines.
 const exportBlock = 256 << 10
 
 // Export writes the chosen points of src to w as line protocol with times in
@@ -76,19 +76,20 @@ func Export(ctx context.Context, src Source, w io.Writer, opt ExportOptions) (in
 		for _, rp := range d.RetentionPolicies {
 			if opt.Filter.WantsPolicy(d, rp) {
 				if err := x.policy(ctx, d, rp); err != nil {
-					return x.points.Load(), fmt.Errorf("export %s.%s: %w", d.Name, rp.Name, err)
+					return x.points, fmt.Errorf("export %s.%s: %w", d.Name, rp.Name, err)
 				}
 			}
 		}
 	}
-	return x.points.Load(), nil
+	return x.points, nil
 }
 
 type exporter struct {
 	src    Source
-	w      io.Writer
 	opt    ExportOptions
-	points atomic.Int64
+	mu     sync.Mutex // for w and points while workers run
+	w      io.Writer
+	points int64
 }
 
 // text writes headers.
@@ -205,43 +206,12 @@ type task struct {
 // taskSeries is how many series one task has at most.
 const taskSeries = 4096
 
-// shard exports one shard with several workers and one writer.
-func (x *exporter) shard(ctx context.Context, view scan.View, sh scan.Shard) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	tasks := make(chan task)
-	blocks := make(chan []byte, x.opt.Workers)
-	var workers sync.WaitGroup
-	for range x.opt.Workers {
-		workers.Go(func() {
-			for t := range tasks {
-				if err := x.lines(ctx, view, sh, &t, blocks); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	go func() {
-		defer close(blocks)
-		if err := x.plan(ctx, sh, tasks); err != nil {
-			cancel(err)
-		}
-		close(tasks)
-		workers.Wait()
-	}()
-	for b := range blocks {
-		if ctx.Err() == nil {
-			if _, err := x.w.Write(b); err != nil {
-				cancel(err)
-			}
-		}
-	}
-	return context.Cause(ctx)
-}
-
-// plan cuts the shard's series into tasks.
-func (x *exporter) plan(ctx context.Context, sh scan.Shard, tasks chan<- task) (err error) {
+// shard cuts the series of a shard into tasks for several workers.
+func (x *exporter) shard(ctx context.Context, view scan.View, sh scan.Shard) (err error) {
 	defer vfs.CatchFault(&err)()
+	workers, ctx := errgroup.WithContext(ctx)
+	workers.SetLimit(x.opt.Workers)
+	defer func() { err = cmp.Or(workers.Wait(), err) }()
 	for _, m := range sh.Measurements() {
 		if !x.opt.Filter.wantsMeasurement(m) {
 			continue
@@ -253,18 +223,18 @@ func (x *exporter) plan(ctx context.Context, sh scan.Shard, tasks chan<- task) (
 		it := set.ManyIterator()
 		var ids [taskSeries]uint32
 		for n := it.NextMany(ids[:]); n > 0; n = it.NextMany(ids[:]) {
-			select {
-			case tasks <- task{m, sh.Fields(m), roaring.BitmapOf(ids[:n]...)}:
-			case <-ctx.Done():
-				return nil
+			if err := ctx.Err(); err != nil {
+				return err
 			}
+			t := &task{m, sh.Fields(m), roaring.BitmapOf(ids[:n]...)}
+			workers.Go(func() error { return x.lines(ctx, view, sh, t) })
 		}
 	}
 	return nil
 }
 
 // lines writes a task's points in blocks of whole lines.
-func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *task, blocks chan<- []byte) (err error) {
+func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *task) (err error) {
 	defer vfs.CatchFault(&err)()
 	names := make([]string, len(t.fields))
 	prefixes := make([]string, len(t.fields))
@@ -279,27 +249,13 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 	var b []byte
 	points := int64(0)
 	flush := func() error {
-		if len(b) == 0 {
-			return nil
-		}
 		out := b
-		if x.opt.Gzip {
+		if x.opt.Gzip && len(b) > 0 {
 			out = compress(b)
-			b = b[:0]
-		} else {
-			b = make([]byte, 0, exportBlock+exportBlock/4)
 		}
-		total := x.points.Add(points)
-		points = 0
-		if x.opt.Progress != nil {
-			x.opt.Progress(total)
-		}
-		select {
-		case blocks <- out:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		err := x.write(ctx, out, points)
+		b, points = b[:0], 0
+		return err
 	}
 	var series []byte
 	cols := make([]*column.Vector, len(names))
@@ -355,6 +311,23 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 		return err
 	}
 	return flush()
+}
+
+// write writes a block of lines.
+func (x *exporter) write(ctx context.Context, block []byte, points int64) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err // of another worker
+	}
+	if _, err := x.w.Write(block); err != nil {
+		return err
+	}
+	x.points += points
+	if x.opt.Progress != nil {
+		x.opt.Progress(x.points)
+	}
+	return nil
 }
 
 // appendValue appends a value as line protocol has it.

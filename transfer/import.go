@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/influxdata/influxql"
+	"golang.org/x/sync/errgroup"
 )
 
 // ImportOptions say how lines are sent. The zero value works for a file that
@@ -94,21 +95,16 @@ func Import(ctx context.Context, c *Client, r io.Reader, opt ImportOptions) (Imp
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	im := &importer{ctx: ctx, cancel: cancel, client: c, opt: opt, db: opt.Database, rp: opt.RetentionPolicy, batches: make(chan importBatch)}
-	for range opt.Workers {
-		im.workers.Go(im.send)
-	}
+	im := &importer{ctx: ctx, cancel: cancel, client: c, opt: opt, db: opt.Database, rp: opt.RetentionPolicy}
+	im.workers.SetLimit(opt.Workers)
 	err := im.read(br)
 	if err == nil {
-		err = im.flush()
+		err = im.hand()
 	}
-	close(im.batches)
-	im.workers.Wait()
+	_ = im.workers.Wait()
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	im.mu.Lock()
-	defer im.mu.Unlock()
 	return im.stats, err
 }
 
@@ -128,9 +124,7 @@ type importer struct {
 	db, rp     string
 	statements bool // in a DDL section
 	batch      importBatch
-	batches    chan importBatch
-	workers    sync.WaitGroup
-	pending    sync.WaitGroup // batches handed on
+	workers    errgroup.Group
 
 	mu        sync.Mutex
 	stats     ImportStats
@@ -294,20 +288,19 @@ func (im *importer) header(text string) error {
 	return im.hand()
 }
 
-// hand gives the present batch to a worker.
+// hand gives the present batch to a worker. A worker's error is the cause of the
+// end of im.ctx.
 func (im *importer) hand() error {
-	if im.batch.lines == 0 {
-		return nil
-	}
-	im.pending.Add(1)
-	select {
-	case im.batches <- im.batch:
+	if b := im.batch; b.lines > 0 && im.ctx.Err() == nil {
 		im.batch = importBatch{}
-		return nil
-	case <-im.ctx.Done():
-		im.pending.Done()
-		return context.Cause(im.ctx)
+		im.workers.Go(func() error {
+			if err := im.sendBatch(&b); err != nil {
+				im.cancel(fmt.Errorf("write to database %s: %w", b.db, err))
+			}
+			return nil
+		})
 	}
+	return context.Cause(im.ctx)
 }
 
 // flush waits until everything so far is written: a statement may need it.
@@ -315,17 +308,8 @@ func (im *importer) flush() error {
 	if err := im.hand(); err != nil {
 		return err
 	}
-	im.pending.Wait()
+	_ = im.workers.Wait()
 	return context.Cause(im.ctx)
-}
-
-func (im *importer) send() {
-	for b := range im.batches {
-		if im.ctx.Err() == nil {
-			im.sendBatch(&b)
-		}
-		im.pending.Done()
-	}
 }
 
 // importPatience is how long a server that has a problem of its own is tried.
@@ -333,7 +317,7 @@ const importPatience = time.Minute
 
 // sendBatch writes a batch. If the server refuses lines of it, sendBatch finds
 // out which: the text of the refusal names one kind of reason, and not all lines.
-func (im *importer) sendBatch(b *importBatch) {
+func (im *importer) sendBatch(b *importBatch) error {
 	refusal, err := im.write(b)
 	var lines []byte
 	failed := int64(0)
@@ -341,8 +325,7 @@ func (im *importer) sendBatch(b *importBatch) {
 		lines, failed, err = im.search(b, refusal)
 	}
 	if err != nil {
-		im.cancel(fmt.Errorf("write to database %s: %w", b.db, err))
-		return
+		return err
 	}
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -358,6 +341,7 @@ func (im *importer) sendBatch(b *importBatch) {
 	if im.opt.Progress != nil {
 		im.opt.Progress(im.stats)
 	}
+	return nil
 }
 
 // write sends a batch until the server takes or refuses it.
