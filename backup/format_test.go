@@ -102,7 +102,7 @@ func TestStrangeNames(t *testing.T) {
 	} {
 		m := sampleManifest()
 		spoil(m)
-		if err := m.Check(); err == nil {
+		if err := m.check(); err == nil {
 			t.Errorf("%s: accepted", what)
 		}
 	}
@@ -118,7 +118,7 @@ func FuzzDecodeBackup(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decodeBackup("x", b)
-		if err == nil && m.Check() != nil {
+		if err == nil && m.check() != nil {
 			t.Error("a manifest that does not pass its check")
 		}
 		// Behind the checksum as well: a manifest made by hand.

@@ -140,8 +140,8 @@ func (m *Manifest) objects() []Object {
 	return out
 }
 
-// Check refuses a manifest that cannot be used; names become paths.
-func (m *Manifest) Check() error {
+// check refuses a manifest that cannot be used; names become paths.
+func (m *Manifest) check() error {
 	if m.Version != manifestVersion {
 		return fmt.Errorf("backup of version %d, this program knows %d", m.Version, manifestVersion)
 	}
@@ -203,7 +203,7 @@ func decodeBackup(name string, b []byte) (*Manifest, error) {
 		return nil, binio.Corruptf(name, int64(len(head)+1), "catalog: %v", err)
 	}
 	m.Catalog = data
-	if err := m.Check(); err != nil {
+	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, nil

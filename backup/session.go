@@ -2,43 +2,28 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 
+	"tsdbd/inspect"
 	"tsdbd/transfer"
 )
 
 // begin opens a session.
 func begin(ctx context.Context, c *transfer.Client, f *transfer.Filter) (*Manifest, error) {
-	resp, err := c.Do(ctx, http.MethodPost, transfer.PathPrefix+"backup", f.Params(), nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := transfer.Answer(resp); err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
 	m := new(Manifest)
-	if err := json.NewDecoder(resp.Body).Decode(m); err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
+	if err := c.Ask(ctx, http.MethodPost, transfer.PathPrefix+"backup", f.Params(), nil, nil, m); err != nil {
+		return nil, err
 	}
-	return m, m.Check()
+	return m, m.check()
 }
 
 // end closes a session.
 func end(ctx context.Context, c *transfer.Client, session string) error {
-	resp, err := c.Do(ctx, http.MethodDelete, transfer.PathPrefix+"backup", url.Values{"session": {session}}, nil, nil)
-	if err != nil {
-		return err
-	}
-	if err := transfer.Answer(resp); err != nil {
-		return err
-	}
-	return resp.Body.Close()
+	return c.Ask(ctx, http.MethodDelete, transfer.PathPrefix+"backup", url.Values{"session": {session}}, nil, nil, nil)
 }
 
 // fetch fetches an object from offset on.
@@ -51,9 +36,6 @@ func fetch(ctx context.Context, c *transfer.Client, session, name string, offset
 	if err != nil {
 		return nil, err
 	}
-	if err := transfer.Answer(resp); err != nil {
-		return nil, err
-	}
 	if offset > 0 && resp.StatusCode != http.StatusPartialContent {
 		_ = resp.Body.Close()
 		return nil, errors.New("server does not send parts of files")
@@ -61,16 +43,9 @@ func fetch(ctx context.Context, c *transfer.Client, session, name string, offset
 	return resp.Body, nil
 }
 
-// Verify has the server check its files and returns its report, an
-// inspect.VerifyReport as JSON.
-func Verify(ctx context.Context, c *transfer.Client) (report []byte, err error) {
-	resp, err := c.Do(ctx, http.MethodPost, transfer.PathPrefix+"verify", nil, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := transfer.Answer(resp); err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	return io.ReadAll(resp.Body)
+// Verify has the server check its files.
+func Verify(ctx context.Context, c *transfer.Client) (*inspect.VerifyReport, error) {
+	report := new(inspect.VerifyReport)
+	err := c.Ask(ctx, http.MethodPost, transfer.PathPrefix+"verify", nil, nil, nil, report)
+	return report, err
 }

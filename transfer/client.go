@@ -33,7 +33,8 @@ type Client struct {
 	HTTP               *http.Client
 }
 
-// Do sends a request. The caller closes the body.
+// Do sends a request. An answer that is no success is a WriteError. The caller
+// closes the body after a success.
 func (c *Client) Do(ctx context.Context, method, path string, params url.Values, header http.Header, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.URL, "/")+path+"?"+params.Encode(), body)
 	if err != nil {
@@ -49,7 +50,30 @@ func (c *Client) Do(ctx context.Context, method, path string, params url.Values,
 	if h == nil {
 		h = http.DefaultClient
 	}
-	return h.Do(req)
+	resp, err := h.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	return resp, answer(resp)
+}
+
+// Ask sends a request whose answer is small. The answer is decoded from JSON into
+// to, unless to is nil.
+func (c *Client) Ask(ctx context.Context, method, path string, params url.Values, header http.Header, body io.Reader, to any) error {
+	resp, err := c.Do(ctx, method, path, params, header, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if to == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+	} else {
+		err = json.NewDecoder(resp.Body).Decode(to)
+	}
+	if err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	return nil
 }
 
 // maxErrorText bounds what is read of an error's answer.
@@ -58,8 +82,8 @@ const maxErrorText = 64 << 10
 // webPage is the message of a WriteError of a server of another kind.
 const webPage = "a web page, no answer of tsdbd or InfluxDB: is this the right address?"
 
-// Answer returns the error that a response is, and closes its body then.
-func Answer(resp *http.Response) error {
+// answer returns the error that a response is, and closes its body then.
+func answer(resp *http.Response) error {
 	page := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html")
 	if resp.StatusCode/100 == 2 && !page {
 		return nil
@@ -110,14 +134,7 @@ func (e *WriteError) ofPolicy() bool {
 
 // Ping returns an error if no server answers.
 func (c *Client) Ping(ctx context.Context) error {
-	resp, err := c.Do(ctx, http.MethodGet, "/ping", nil, nil, nil)
-	if err != nil {
-		return err
-	}
-	if err := Answer(resp); err != nil {
-		return err
-	}
-	return resp.Body.Close()
+	return c.Ask(ctx, http.MethodGet, "/ping", nil, nil, nil, nil)
 }
 
 // Write sends lines.
@@ -132,15 +149,7 @@ func (c *Client) Write(ctx context.Context, db, rp, precision string, lines []by
 	if precision != "" {
 		params.Set("precision", precision)
 	}
-	resp, err := c.Do(ctx, http.MethodPost, "/write", params, nil, bytes.NewReader(lines))
-	if err != nil {
-		return err
-	}
-	if err := Answer(resp); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	return errors.Join(err, resp.Body.Close())
+	return c.Ask(ctx, http.MethodPost, "/write", params, nil, bytes.NewReader(lines), nil)
 }
 
 // results is a query's answer, as far as it is read here.
@@ -159,18 +168,10 @@ func (c *Client) Query(ctx context.Context, statement string) error {
 }
 
 func (c *Client) query(ctx context.Context, statement string) (*results, error) {
-	resp, err := c.Do(ctx, http.MethodPost, "/query", nil, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
-		strings.NewReader(url.Values{"q": {statement}}.Encode()))
-	if err != nil {
-		return nil, err
-	}
-	if err := Answer(resp); err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
+	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	var j results
-	if err := json.NewDecoder(resp.Body).Decode(&j); err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
+	if err := c.Ask(ctx, http.MethodPost, "/query", nil, form, strings.NewReader(url.Values{"q": {statement}}.Encode()), &j); err != nil {
+		return nil, err
 	}
 	for _, r := range j.Results {
 		if r.Error != "" {
@@ -232,9 +233,6 @@ func (c *Client) Export(ctx context.Context, w io.Writer, opt ExportOptions) (in
 	}
 	resp, err := c.Do(ctx, http.MethodGet, PathPrefix+"export", p, http.Header{"Accept-Encoding": {"identity"}}, nil)
 	if err != nil {
-		return 0, err
-	}
-	if err := Answer(resp); err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()

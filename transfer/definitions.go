@@ -52,18 +52,8 @@ func (c *Client) Define(ctx context.Context, d *Definitions) (made Defined, err 
 	if err != nil {
 		return made, err
 	}
-	resp, err := c.Do(ctx, http.MethodPost, PathPrefix+"define", nil, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(b))
-	if err != nil {
-		return made, err
-	}
-	if err := Answer(resp); err != nil {
-		return made, err
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil {
-		return made, fmt.Errorf("read answer: %w", err)
-	}
-	return made, nil
+	err = c.Ask(ctx, http.MethodPost, PathPrefix+"define", nil, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(b), &made)
+	return made, err
 }
 
 // MakeDefinitions applies what is lacking. A grant on a database that is not

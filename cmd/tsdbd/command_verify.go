@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,14 +47,11 @@ func defineVerify(f *commandFlags) action {
 		var report *inspect.VerifyReport
 		if client.URL != "" {
 			stop := newProgress(stderr).during("the server checks its files, %s")
-			b, err := backup.Verify(ctx, client)
+			var err error
+			report, err = backup.Verify(ctx, client)
 			stop()
 			if err != nil {
 				return err
-			}
-			report = new(inspect.VerifyReport)
-			if err := json.Unmarshal(b, report); err != nil {
-				return fmt.Errorf("read report: %w", err)
 			}
 		} else {
 			dir, err := absolute(rest[0])
