@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"tsdbd/config"
 	"tsdbd/query"
@@ -18,15 +17,10 @@ var diagnosticSections = map[string]string{
 	"http": "httpd", "query": "coordinator", "continuous_queries": "cqs",
 }
 
-// settingsInForce is the configuration as SHOW DIAGNOSTICS tells it: what
-// changes it sets it anew.
-type settingsInForce struct {
-	tables atomic.Pointer[[]query.Diagnostic]
-}
-
-func (s *settingsInForce) set(c *config.Config) {
-	tables := configDiagnostics(c)
-	s.tables.Store(&tables)
+// showConfig has SHOW DIAGNOSTICS show the configuration in force.
+func (s *Server) showConfig() {
+	tables := configDiagnostics(s.config)
+	s.diagnostics.Store(&tables)
 }
 
 // configDiagnostics returns a table config-SECTION of one row for each section,

@@ -1,9 +1,11 @@
 // Package server runs a node: the store, the executor of queries, the services
 // that run on their own, the inputs and the HTTP listeners.
 //
-// Serve opens them in order, serves until its context ends, and closes them in
-// reverse order. SIGHUP reloads the configuration: limits, the level of the log
-// and certificates change without a restart.
+// Open opens a node in five steps: the store, queries, the API, services,
+// listeners. Close closes them in reverse order. Run does both as a process does:
+// it bounds the heap, serves until its context ends, tells a supervisor the
+// state, and reloads the configuration at SIGHUP. A reload changes limits, the
+// level of the log and certificates.
 //
 // The parts do not know each other. This package connects them: engine gives
 // the store to the API and the executor and sends copies of writes to

@@ -64,11 +64,14 @@ type openInput struct {
 	protocol   string // tcp or udp, of kinds that can be either
 	// certificate is nil without TLS.
 	certificate *httpapi.Certificate
-	service     interface {
-		Addr() net.Addr
-		Counts() *input.Counts
-		Close(ctx context.Context) error
-	}
+	service
+}
+
+// service is what all kinds of inputs are.
+type service interface {
+	Addr() net.Addr
+	Counts() *input.Counts
+	Close(ctx context.Context) error
 }
 
 type inputs []openInput
@@ -92,7 +95,7 @@ func openInputs(c *config.Config, w input.Writer, encrypted *tls.Config, log *sl
 		}
 		o.kind, o.bind = kind, in.BindAddress
 		all = append(all, o)
-		log.Info("receiving", "input", kind, "address", o.service.Addr().String(), "db", in.Database, "rp", in.RetentionPolicy)
+		log.Info("receiving", "input", kind, "address", o.Addr().String(), "db", in.Database, "rp", in.RetentionPolicy)
 	}
 	for i := range c.UDP {
 		u := &c.UDP[i]
@@ -144,7 +147,7 @@ func openInputs(c *config.Config, w input.Writer, encrypted *tls.Config, log *sl
 		})
 	}
 	if err != nil {
-		return nil, errors.Join(err, all.close(context.Background()))
+		return nil, errors.Join(err, closeTogether(time.Duration(c.HTTP.StopTimeout), all))
 	}
 	return all, nil
 }
@@ -161,19 +164,6 @@ func collectdOptions(c *config.Collectd, log *slog.Logger) (o collectd.Options, 
 	return o, err
 }
 
-// close closes the inputs together: they share the time of ctx.
-func (all inputs) close(ctx context.Context) error {
-	failures := make(chan error, len(all))
-	for _, o := range all {
-		go func() { failures <- o.service.Close(ctx) }()
-	}
-	var errs []error
-	for range all {
-		errs = append(errs, <-failures)
-	}
-	return errors.Join(errs...)
-}
-
 // certificates returns those that connections are encrypted with.
 func (all inputs) certificates() (list []*httpapi.Certificate) {
 	for _, o := range all {
@@ -188,7 +178,7 @@ func (all inputs) certificates() (list []*httpapi.Certificate) {
 func (all inputs) metrics() input.Metrics {
 	var m input.Metrics
 	for _, o := range all {
-		m = append(m, input.Named{Kind: o.kind, Protocol: o.service.Addr().Network(), Bind: o.bind, Counts: o.service.Counts()})
+		m = append(m, input.Named{Kind: o.kind, Protocol: o.Addr().Network(), Bind: o.bind, Counts: o.Counts()})
 	}
 	return m
 }
@@ -197,7 +187,7 @@ func (all inputs) metrics() input.Metrics {
 func (all inputs) statistics() []query.Statistic {
 	var list []query.Statistic
 	for _, o := range all {
-		c := o.service.Counts()
+		c := o.Counts()
 		s := query.Statistic{Name: o.kind, Tags: model.Tags{{Key: "bind", Value: o.bind}}, Values: map[string]any{
 			"batchesTx": c.Batches.Load(), "batchesTxFail": c.BatchesFailed.Load(), "pointsTx": c.Written.Load(),
 		}}

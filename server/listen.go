@@ -1,9 +1,7 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"io/fs"
 	"log/slog"
 	"math"
@@ -12,14 +10,6 @@ import (
 	"tsdbd/config"
 	"tsdbd/httpapi"
 )
-
-// loadCertificate reads the server's certificate, nil if connections are plain.
-func loadCertificate(c *config.Config) (*httpapi.Certificate, error) {
-	if !c.HTTP.HTTPSEnabled {
-		return nil, nil
-	}
-	return httpapi.LoadCertificate(c.HTTP.HTTPSCertificate, c.HTTP.HTTPSPrivateKey)
-}
 
 // connectionShare is the part of the files a process may open that connections
 // may take. The rest is for data files and the catalog.
@@ -52,52 +42,17 @@ func tryListen(c *config.Config) error {
 	return l.Close()
 }
 
-// listen opens the address and, if it is wanted, the unix socket.
-func listen(c *config.Config, h *httpapi.Handler, certificate *httpapi.Certificate, base *tls.Config, log *slog.Logger) ([]*httpapi.Server, error) {
-	var encrypted *tls.Config
-	if certificate != nil {
-		encrypted = certificate.TLSConfig(base)
-	}
+// listenerOptions returns the address and, if it is on, the unix socket.
+// encrypted is nil if connections to the address are plain.
+func listenerOptions(c *config.Config, encrypted *tls.Config) []httpapi.ServerOptions {
 	limit := connectionLimit(c, openFileLimit())
-	server, err := httpapi.Listen(h, httpapi.ServerOptions{
-		Address: c.HTTP.BindAddress, MaxConnections: limit, TLS: encrypted, Logger: log,
-	})
-	if err != nil {
-		return nil, err
+	all := []httpapi.ServerOptions{{Address: c.HTTP.BindAddress, MaxConnections: limit, TLS: encrypted}}
+	if c.HTTP.UnixSocketEnabled {
+		all = append(all, httpapi.ServerOptions{
+			Socket: c.HTTP.BindSocket, SocketMode: fs.FileMode(c.HTTP.UnixSocketPermissions), MaxConnections: limit,
+		})
 	}
-	if !c.HTTP.UnixSocketEnabled {
-		return []*httpapi.Server{server}, nil
-	}
-	socket, err := httpapi.Listen(h, httpapi.ServerOptions{
-		Socket: c.HTTP.BindSocket, SocketMode: fs.FileMode(c.HTTP.UnixSocketPermissions),
-		MaxConnections: limit, Logger: log,
-	})
-	if err != nil {
-		return nil, errors.Join(err, server.Close(context.Background()))
-	}
-	log.Info("serving", "path", c.HTTP.BindSocket)
-	return []*httpapi.Server{server, socket}, nil
-}
-
-// closeAll closes the servers together: they share the time of ctx.
-func closeAll(ctx context.Context, servers []*httpapi.Server) error {
-	failures := make(chan error, len(servers))
-	for _, s := range servers {
-		go func() { failures <- s.Close(ctx) }()
-	}
-	var all []error
-	for range servers {
-		all = append(all, <-failures)
-	}
-	return errors.Join(all...)
-}
-
-// urlOf returns where clients find an address that is listened on.
-func urlOf(c *config.Config, address string) string {
-	if c.HTTP.HTTPSEnabled {
-		return "https://" + address
-	}
-	return "http://" + address
+	return all
 }
 
 // minSecretBytes is what an HMAC key of SHA-256 should have.

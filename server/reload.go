@@ -6,53 +6,40 @@ import (
 	"strings"
 
 	"tsdbd/config"
-	"tsdbd/httpapi"
 )
-
-// reloader brings into force what may change while the server runs: the level
-// of the log, the limits and the certificate. It belongs to one goroutine.
-type reloader struct {
-	current      *config.Config // what is in force
-	read         func() (*config.Config, []config.Note, error)
-	level        *slog.LevelVar
-	setLimits    func(*config.Config)
-	certificates []*httpapi.Certificate // none without TLS
-	accessLog    *reopenedFile          // nil without a file of its own
-	log          *slog.Logger
-}
 
 // reload reads the configuration and the certificate again and tells what
 // changed, and what only a restart will bring.
-func (r *reloader) reload() {
-	next, _, err := r.read()
+func (s *Server) reload() {
+	next, _, err := s.Reload()
 	if err != nil {
 		// The file may be half written; nothing is changed.
-		r.log.Error("configuration not reloaded", "err", err)
+		s.log.Error("configuration not reloaded", "err", err)
 		return
 	}
 	var done []string
 	var waiting []string
-	for _, key := range config.Changed(r.current, next) {
+	for _, key := range config.Changed(s.config, next) {
 		if key != "log.level" && !limitKeys[key] {
 			waiting = append(waiting, key)
 			continue
 		}
 		done = append(done, key)
-		was, is := r.current.Value(key), next.Value(key)
-		r.log.Info("setting changed", "key", key, "was", was.Interface(), "is", is.Interface())
+		was, is := s.config.Value(key), next.Value(key)
+		s.log.Info("setting changed", "key", key, "was", was.Interface(), "is", is.Interface())
 		was.Set(is)
 	}
-	r.level.Set(slog.Level(r.current.Log.Level))
-	r.setLimits(r.current)
-	if r.accessLog != nil {
-		if err := r.accessLog.reopen(); err != nil {
-			r.log.Error("access log not opened again, the old file is written to", "err", err)
+	s.level.Set(slog.Level(s.config.Log.Level))
+	s.setLimits()
+	if s.accessLog != nil {
+		if err := s.accessLog.reopen(); err != nil {
+			s.log.Error("access log not opened again, the old file is written to", "err", err)
 		}
 	}
-	for _, certificate := range r.certificates {
+	for _, certificate := range s.certificates {
 		replaced, err := certificate.Reload()
 		if err != nil {
-			r.log.Error("certificate not reloaded, the old one stays", "err", err)
+			s.log.Error("certificate not reloaded, the old one stays", "err", err)
 		}
 		if replaced {
 			done = append(done, "certificate")
@@ -65,5 +52,14 @@ func (r *reloader) reload() {
 		return strings.Join(keys, ", ")
 	}
 	// Whatever the level is now, who sent the signal is to see an answer.
-	r.log.Log(context.Background(), max(slog.LevelInfo, r.level.Level()), "configuration reloaded", "changed", list(done), "at_restart", list(waiting))
+	s.log.Log(context.Background(), max(slog.LevelInfo, s.level.Level()), "configuration reloaded", "changed", list(done), "at_restart", list(waiting))
+}
+
+// setLimits brings the limits of the configuration into force.
+func (s *Server) setLimits() {
+	s.showConfig()
+	s.store.SetLimits(storeLimits(s.config))
+	s.executor.SetLimits(queryLimits(s.config))
+	s.memory.SetLimit(int64(s.config.Query.MaxTotalMemory))
+	s.handler.SetLimits(httpLimits(s.config))
 }

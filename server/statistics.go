@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"tsdbd/model"
 	"tsdbd/query"
@@ -13,22 +12,11 @@ import (
 	"tsdbd/store"
 )
 
-// statisticSources is where SHOW STATS asks beside the executor. It is set when
-// all that counts is there, after the executor.
-type statisticSources struct {
-	sources atomic.Pointer[[]func() []query.Statistic]
-}
-
-func (s *statisticSources) set(sources ...func() []query.Statistic) { s.sources.Store(&sources) }
-
-// read returns the statistics of all sources, by name.
-func (s *statisticSources) read() []query.Statistic {
-	var all []query.Statistic
-	if sources := s.sources.Load(); sources != nil {
-		for _, source := range *sources {
-			all = append(all, source()...)
-		}
-	}
+// statistics returns what SHOW STATS shows in addition to the executor's, by
+// name. It is called after everything is open.
+func (s *Server) statistics() []query.Statistic {
+	all := slices.Concat(writeStatistics(s.handler.Statistics(), s.subscribers), s.inputs.statistics(), storeStatistics(s.store),
+		[]query.Statistic{continuousStatistic(s.continuous)}, subscriberStatistics(s.subscribers))
 	slices.SortStableFunc(all, func(a, b query.Statistic) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -62,7 +62,7 @@ Without flags it keeps its data in ./data and listens on 127.0.0.1:8086. It says
 				if err != nil {
 					return err
 				}
-				return server.Serve(ctx, c, server.Options{Version: version, Notes: notes, Reload: load, Stdout: stdout, Stderr: stderr})
+				return server.Run(ctx, c, server.Options{Version: version, Notes: notes, Reload: load, Stdout: stdout, Stderr: stderr})
 			}
 		},
 	}

@@ -22,18 +22,21 @@ type collector struct {
 	set     func(percent int) int
 }
 
-// NewCollector returns nil if the user has set GOGC.
-func NewCollector(heap int64) *collector {
+// TuneGC sets, until stop is called, how much garbage the collections of the
+// process wait for. It changes nothing if the user has set GOGC.
+func TuneGC(heap int64) (stop func()) {
 	if os.Getenv("GOGC") != "" {
-		return nil
+		return func() {}
 	}
 	c := &collector{least: min(leastGarbage, uint64(heap)/32), set: debug.SetGCPercent}
 	c.follow(0, 0)
-	return c
+	ctx, stop := context.WithCancel(context.Background())
+	go c.watch(ctx)
+	return stop
 }
 
-// Watch follows the collections until ctx ends.
-func (c *collector) Watch(ctx context.Context) {
+// watch follows the collections until ctx ends.
+func (c *collector) watch(ctx context.Context) {
 	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

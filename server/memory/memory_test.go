@@ -1,16 +1,8 @@
 package memory
 
 import (
-	"context"
-	"errors"
 	"io/fs"
-	"log/slog"
-	"runtime"
-	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 func TestMemoryThereIs(t *testing.T) {
@@ -55,53 +47,6 @@ func TestMemoryThereIs(t *testing.T) {
 		"/proc/self/cgroup": "x\n\n4:memory\n1:memory:relative\n",
 		"/sys/fs/cgroup/memory/memory.limit_in_bytes": "-1\n",
 	}, 0, 0)
-}
-
-// TestMemoryGuard fills a small heap and empties it again: writes are refused
-// and accepted accordingly, without anybody else calling the collector.
-func TestMemoryGuard(t *testing.T) {
-	var before runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	var tight atomic.Bool
-	var flushes atomic.Int64
-	g := &Guard{Limit: int64(before.HeapAlloc) + 40<<20, Log: slog.New(slog.DiscardHandler), Short: func(short bool) { tight.Store(short) }, Flush: func() { flushes.Add(1) }}
-	g.Register(prometheus.NewRegistry(), func() int64 { return 0 })
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); g.Watch(ctx) }()
-	defer func() { cancel(); <-done }()
-	until := func(want bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); g.full.Load() != want; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("full is %v, live %d of %d", !want, g.live.Load(), g.Limit)
-			}
-		}
-	}
-	if err := g.Admit(); err != nil {
-		t.Fatal(err)
-	}
-	ballast := make([]byte, 60<<20)
-	runtime.GC()
-	until(true)
-	if !tight.Load() {
-		t.Error("queries may have more")
-	}
-	err := g.Admit()
-	var temporary interface{ Temporary() bool }
-	if !errors.As(err, &temporary) || !temporary.Temporary() {
-		t.Errorf("refusal %v is not temporary", err)
-	}
-	runtime.KeepAlive(ballast)
-	ballast = nil
-	until(false)
-	if flushes.Load() == 0 {
-		t.Error("caches are not flushed")
-	}
-	if err := g.Admit(); err != nil || g.refused.Load() != 1 {
-		t.Errorf("afterwards: %v, %d refused", err, g.refused.Load())
-	}
 }
 
 // TestShareOf: the smaller of machine and cgroup counts, and a 32-bit program

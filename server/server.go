@@ -1,0 +1,310 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/influxdata/influxql"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"tsdbd/backup"
+	"tsdbd/config"
+	"tsdbd/httpapi"
+	"tsdbd/meta"
+	"tsdbd/query"
+	"tsdbd/query/admission"
+	"tsdbd/server/memory"
+	"tsdbd/services/continuous"
+	"tsdbd/services/monitor"
+	"tsdbd/services/subscriber"
+	"tsdbd/store"
+	"tsdbd/transfer"
+)
+
+// Options is what a server needs in addition to its configuration.
+type Options struct {
+	Version string
+	Notes   []config.Note // on the configuration, to be logged
+	// Reload reads the configuration again, when SIGHUP asks for it.
+	Reload         func() (*config.Config, []config.Note, error)
+	Stdout, Stderr io.Writer // for the welcome and for the log
+}
+
+// Server is a node that serves.
+type Server struct {
+	Options
+	config   *config.Config // in force
+	level    *slog.LevelVar
+	log      *slog.Logger
+	heap     int64
+	tls      *tls.Config // of all connections
+	registry *prometheus.Registry
+	closers  []func() error
+
+	store        *store.Store
+	subscribers  *subscriber.Service
+	guard        *memory.Guard
+	engine       guarded
+	memory       *admission.Memory
+	executor     *query.Executor
+	continuous   *continuous.Service
+	handler      *httpapi.Handler
+	accessLog    *reopenedFile // nil without a file of its own
+	inputs       inputs
+	certificates []*httpapi.Certificate // of the listeners and inputs
+	listeners    []*httpapi.Server
+	diagnostics  atomic.Pointer[[]query.Diagnostic] // the configuration as SHOW DIAGNOSTICS shows it
+}
+
+// Open opens a node in five steps. It serves when Open returns. Each step leaves
+// its closers behind, so that Close, and a step that fails, close what is open in
+// reverse order.
+func Open(c *config.Config, o Options) (*Server, error) {
+	s := &Server{Options: o, config: c, level: new(slog.LevelVar), registry: prometheus.NewRegistry()}
+	s.level.Set(slog.Level(c.Log.Level))
+	s.log = logger(c.Log.Format, o.Stderr, s.level)
+	for _, step := range []func() error{s.openStore, s.openQueries, s.openAPI, s.openServices, s.openListeners} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// Close closes everything in reverse order. Requests under way get the time of
+// http.stop-timeout to finish.
+func (s *Server) Close() error {
+	var errs []error
+	for _, f := range slices.Backward(s.closers) {
+		errs = append(errs, f())
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+// onClose has f called by Close, before all that was opened earlier is closed.
+func (s *Server) onClose(f func() error) { s.closers = append(s.closers, f) }
+
+// quiet is a closer that cannot fail.
+func quiet(f func()) func() error { return func() error { f(); return nil } }
+
+// URL returns where clients find the server.
+func (s *Server) URL() string {
+	if s.config.HTTP.HTTPSEnabled {
+		return "https://" + s.listeners[0].Addr()
+	}
+	return "http://" + s.listeners[0].Addr()
+}
+
+// openStore opens the store with what all writes go through: the guard of the
+// memory and the copies to subscribers.
+func (s *Server) openStore() (err error) {
+	c := s.config
+	var source string
+	s.heap, source = memory.Limit()
+	for _, n := range s.Notes {
+		s.log.Log(context.Background(), n.Level, "setting is InfluxDB's", "key", n.Key, "note", n.Text)
+	}
+	s.log.Info("opening", "version", s.Version, "path", c.DataPath(), "memory", s.heap, "source", source)
+	if s.tls, err = c.TLS.Parse(); err != nil {
+		return err
+	}
+	trust, err := c.Subscriber.TLS(s.tls)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(checkDir(c), tryListen(c)); err != nil {
+		return err
+	}
+	interval := time.Duration(c.Retention.CheckInterval)
+	if !c.Retention.Enabled {
+		interval = -1
+	}
+	s.store, err = store.Open(c.Data.Dir, store.Options{
+		Logger:            s.log,
+		SyncInterval:      time.Duration(c.Data.WALSyncInterval),
+		SegmentBytes:      int64(c.Data.WALSegmentSize),
+		LogBytes:          int64(c.Data.WALMaxSize),
+		CacheBytes:        int64(c.Data.CacheMaxMemory),
+		FlushBytes:        int64(c.Data.FlushSize),
+		FlushIdle:         time.Duration(c.Data.FlushIdle),
+		CompactAfter:      time.Duration(c.Data.CompactAfter),
+		Limits:            storeLimits(c),
+		SeriesTableBytes:  min(s.heap/8, 256<<20),
+		Shards:            shardDurations(c),
+		RetentionInterval: interval,
+	})
+	if err != nil {
+		return err
+	}
+	s.onClose(s.store.Close)
+	s.subscribers = subscriber.New(subscriber.Options{
+		Catalog: s.store.Catalog, Logger: s.log, Timeout: time.Duration(c.Subscriber.HTTPTimeout), TLS: trust,
+		Concurrency: c.Subscriber.WriteConcurrency, QueueLength: c.Subscriber.WriteBufferSize,
+		TotalBytes: int64(c.Subscriber.TotalBufferBytes),
+	})
+	s.onClose(quiet(s.subscribers.Close))
+	if c.Subscriber.Enabled {
+		s.subscribers.Start()
+	}
+	s.memory = admission.NewMemory(int64(c.Query.MaxTotalMemory))
+	s.guard = memory.NewGuard(memory.GuardOptions{
+		Limit: s.heap, Logger: s.log, Short: s.memory.SetShort, Flush: s.store.FlushSoon, Queries: s.memory.Used,
+	})
+	s.onClose(quiet(s.guard.Close))
+	s.engine = guarded{engine{s.store, s.subscribers, admission.NewCores(0)}, s.guard}
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		s.store, s.subscribers, s.guard)
+	return nil
+}
+
+// shardDurations returns how long the shards of a retention policy are.
+func shardDurations(c *config.Config) meta.ShardDurations {
+	return meta.ShardDurations{DayFrom: time.Duration(c.Retention.DayShardsFrom), WeekFrom: time.Duration(c.Retention.WeekShardsFrom)}
+}
+
+// openQueries makes what runs statements: for clients and, once services start,
+// for continuous queries.
+func (s *Server) openQueries() error {
+	c := s.config
+	s.showConfig()
+	s.executor = query.New(query.Options{
+		Storage: s.engine.engine, Admin: s.engine.engine, Logger: s.log, ShardDurations: shardDurations(c),
+		Statistics:  s.statistics,
+		Diagnostics: func() []query.Diagnostic { return append(damageDiagnostic(s.store), *s.diagnostics.Load()...) },
+		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
+	})
+	catchUp := time.Duration(c.Continuous.CatchUp)
+	if catchUp == 0 {
+		catchUp = -1 // the file's 0 is not at all
+	}
+	s.continuous = continuous.New(continuous.Options{
+		Catalog: s.store.Catalog, Logger: s.log, Dir: c.Data.Dir,
+		Interval: time.Duration(c.Continuous.RunInterval), LogRuns: c.Continuous.LogEnabled, CatchUp: catchUp,
+		Execute: func(ctx context.Context, db string, q *influxql.Query) error {
+			return runContinuous(ctx, s.executor, db, q)
+		},
+	})
+	s.registry.MustRegister(s.continuous)
+	return nil
+}
+
+// openAPI makes the handler of requests and opens its log.
+func (s *Server) openAPI() (err error) {
+	c := s.config
+	admin := backup.NewHandler(s.store, backup.HandlerOptions{Dir: c.Data.Dir, Logger: s.log})
+	s.onClose(quiet(admin.Close))
+	o := httpapi.Options{
+		Mounts: []httpapi.Mount{{Prefix: transfer.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: admin}},
+		Writer: s.engine, Query: s.executor, Memory: s.memory, Explorer: s.executor, Health: s.store, Catalog: s.store,
+		Registry: s.registry, Logger: s.log, Version: s.Version, Limits: httpLimits(c),
+		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins,
+		Realm: c.HTTP.Realm, SharedSecret: c.HTTP.SharedSecret.Reveal(), Pprof: c.HTTP.PprofEnabled, Bind: c.HTTP.BindAddress,
+		SuppressWriteLog: c.HTTP.SuppressWriteLog,
+	}
+	if o.AccessLogStatus, err = c.HTTP.StatusFilter(); err != nil {
+		return err
+	}
+	if o.Headers, err = c.HTTP.Header(); err != nil {
+		return err
+	}
+	switch {
+	case c.HTTP.AccessLog && c.HTTP.AccessLogPath != "":
+		if s.accessLog, err = openReopened(c.HTTP.AccessLogPath); err != nil {
+			return err
+		}
+		s.onClose(s.accessLog.Close)
+		o.AccessLog = logger(c.Log.Format, s.accessLog, slog.LevelInfo)
+	case c.HTTP.AccessLog:
+		o.AccessLog = s.log
+	}
+	s.handler = httpapi.New(o)
+	s.onClose(quiet(s.handler.Close))
+	return nil
+}
+
+// openServices opens the inputs and starts what writes on its own.
+func (s *Server) openServices() (err error) {
+	c := s.config
+	own := selfWriter{s.engine, shardDurations(c)}
+	if s.inputs, err = openInputs(c, own, s.tls, s.log); err != nil {
+		return err
+	}
+	s.onClose(func() error { return closeTogether(time.Duration(c.HTTP.StopTimeout), s.inputs) })
+	s.registry.MustRegister(s.inputs.metrics())
+	s.certificates = s.inputs.certificates()
+	if c.Monitor.StoreEnabled {
+		host, err := os.Hostname()
+		if err != nil {
+			s.log.Warn("the monitor's points get no hostname", "err", err)
+		}
+		m := monitor.Start(monitor.Options{
+			Writer: own, Statistics: s.executor.Statistics, Logger: s.log, Hostname: host,
+			Database: c.Monitor.StoreDatabase, Interval: time.Duration(c.Monitor.StoreInterval),
+		})
+		s.onClose(quiet(m.Close))
+	}
+	s.onClose(quiet(s.continuous.Close))
+	if c.Continuous.Enabled {
+		s.continuous.Start()
+	}
+	return nil
+}
+
+// openListeners opens the address and, if it is on, the unix socket.
+func (s *Server) openListeners() error {
+	c := s.config
+	warnOfOpenDoors(c, s.log)
+	var encrypted *tls.Config
+	if c.HTTP.HTTPSEnabled {
+		certificate, err := httpapi.LoadCertificate(c.HTTP.HTTPSCertificate, c.HTTP.HTTPSPrivateKey)
+		if err != nil {
+			return err
+		}
+		s.certificates = append(s.certificates, certificate)
+		encrypted = certificate.TLSConfig(s.tls)
+	}
+	for _, o := range listenerOptions(c, encrypted) {
+		o.Logger = s.log
+		l, err := httpapi.Listen(s.handler, o)
+		if err != nil {
+			return errors.Join(err, closeTogether(time.Duration(c.HTTP.StopTimeout), s.listeners))
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	s.onClose(func() error {
+		err := closeTogether(time.Duration(c.HTTP.StopTimeout), s.listeners)
+		s.log.Info("no longer serving")
+		return err
+	})
+	if c.HTTP.UnixSocketEnabled {
+		s.log.Info("serving", "path", c.HTTP.BindSocket)
+	}
+	return nil
+}
+
+// closeTogether closes at the same time what shares a timeout.
+func closeTogether[T interface {
+	Close(ctx context.Context) error
+}](timeout time.Duration, all []T,
+) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	failures := make(chan error, len(all))
+	for _, one := range all {
+		go func() { failures <- one.Close(ctx) }()
+	}
+	var errs []error
+	for range all {
+		errs = append(errs, <-failures)
+	}
+	return errors.Join(errs...)
+}
