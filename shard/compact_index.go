@@ -30,7 +30,7 @@ func (s *Shard) compactIndex(ctx context.Context, cold bool) (bool, error) {
 	if err != nil {
 		return false, s.indexError(err)
 	}
-	return true, s.replaceIndex(old, number, info, "")
+	return true, s.indexError(s.replaceIndex(old, number, info, ""))
 }
 
 // indexError remembers damage of a TSI file, so that the next Compact makes
@@ -55,13 +55,9 @@ func (s *Shard) healIndex() (bool, error) {
 		return false, nil
 	}
 	old := s.index.Files()
-	ids := roaring.New()
-	for _, f := range old {
-		ids.Or(f.Series())
-	}
+	ids := s.index.Flushed()
 	v := s.index.View()
 	defer v.Release()
-	ids.And(v.All())
 	b, err := newIndexBuilder()
 	if err != nil {
 		return false, err
@@ -111,17 +107,19 @@ func (s *Shard) replaceIndex(old []*tsi.File, number uint64, info tsi.FileInfo, 
 	now := s.index.Files()
 	s.mu.RUnlock()
 	// A flush may have added files behind the old ones.
+	var named *roaring.Bitmap
 	if len(m.tsi) < len(old) || len(now) != len(m.tsi) {
+		err = fmt.Errorf("%d index files in the manifest, %d in use, %d merged", len(m.tsi), len(now), len(old))
+	} else {
+		named, err = tsi.SeriesOf(append([]*tsi.File{merged}, now[len(old):]...))
+	}
+	if err != nil {
 		_ = merged.Release()
 		_ = s.fs.Remove(path)
-		return fmt.Errorf("%d index files in the manifest, %d in use, %d merged", len(m.tsi), len(now), len(old))
+		return err
 	}
 	rec := fileRecord{number: number, size: info.Bytes, checksum: info.Hash}
 	m.tsi = append([]fileRecord{rec}, slices.Clone(m.tsi[len(old):])...)
-	named := merged.Series().Clone()
-	for _, f := range now[len(old):] {
-		named.Or(f.Series())
-	}
 	m.removed = roaring.And(m.removed, named)
 	if err := s.commit(m, tsiName(number)); err != nil {
 		_ = merged.Release()

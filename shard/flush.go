@@ -145,7 +145,7 @@ func (s *Shard) publish(snap *Snapshot, out *file, index *indexFile) error {
 		m.tsi = append(m.tsi, index.record)
 	}
 	m.tombstones = liveTombstones(tombstones, files, 0)
-	m.removed = s.index.RemovedAt(snap.index)
+	m.removed = snap.index.Removed()
 	var fresh []string
 	if out != nil {
 		fresh = append(fresh, tsmName(out.number))

@@ -115,14 +115,9 @@ func (b *indexBuilder) write(s *Shard, number uint64) (tsi.FileInfo, error) {
 	return info, nil
 }
 
-// NamedSeries adds the ids of the series that the shard's index files name.
-func (s *Shard) NamedSeries(ids *roaring.Bitmap) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, f := range s.index.Files() {
-		ids.Or(f.Series())
-	}
-}
+// NamedSeries adds the ids of the series that the shard's index names, the
+// deleted ones too.
+func (s *Shard) NamedSeries(ids *roaring.Bitmap) { ids.Or(s.index.Named()) }
 
 // RestoreSeries gives the series file the keys and ids of the shard's TSM
 // files and returns how many it was given. It goes on after an error.

@@ -267,7 +267,7 @@ func (s *Shard) CheckFields(l *point.Layout) (fresh bool, conflicts []tsi.FieldC
 // ClaimFields returns an empty claim on new fields, see tsi.FieldClaim.
 func (s *Shard) ClaimFields() *tsi.FieldClaim { return s.index.ClaimFields() }
 
-// Contains reports whether the shard has a series. It takes no lock.
+// Contains reports whether the shard has a series.
 func (s *Shard) Contains(id model.SeriesID) bool { return s.index.Contains(id) }
 
 // observer brings the index up to date with what the cache meets first.

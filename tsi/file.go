@@ -24,9 +24,12 @@ type File struct {
 	path     string
 	data     []byte // of file
 	info     FileInfo
-	all      *roaring.Bitmap
+	all      section            // the set of the series
 	measured []*fileMeasurement // sorted by name
 }
+
+// section is where a section begins, and its size with the crc.
+type section struct{ offset, size int64 }
 
 // fileMeasurement is a directory entry. Its section is read on first use.
 type fileMeasurement struct {
@@ -65,9 +68,8 @@ type fileTag struct {
 // not know. The file is not damaged and must be left alone.
 var ErrVersion = errors.New("unsupported tsi version")
 
-// OpenFile maps a TSI file and reads its footer, its directory and the set of
-// its series; the rest is read, and checked, on first use. Damage is a
-// *binio.CorruptError.
+// OpenFile maps a TSI file and reads its footer and its directory; the rest is
+// read, and checked, on first use. Damage is a *binio.CorruptError.
 func OpenFile(fs vfs.FS, path string) (*File, error) {
 	m, err := mapped.Open(fs, path)
 	if err != nil {
@@ -110,16 +112,9 @@ func (f *File) load() (err error) {
 		Path: f.path, Bytes: int64(v[4]), Series: int(v[5]), Measurements: int(v[6]),
 		MinID: binary.LittleEndian.Uint32(foot[56:]), MaxID: binary.LittleEndian.Uint32(foot[60:]),
 	}
-	b, err := f.section(int64(v[2]), int64(v[3]))
+	f.all = section{int64(v[2]), int64(v[3])}
+	b, err := f.section(int64(v[0]), int64(v[1]))
 	if err != nil {
-		return err
-	}
-	d := binio.NewDecoder(b)
-	f.all = readSet(&d, nil)
-	if d.Err() != nil || f.all.GetCardinality() != v[5] {
-		return f.bad(int64(v[2]), &d, "series set")
-	}
-	if b, err = f.section(int64(v[0]), int64(v[1])); err != nil {
 		return err
 	}
 	return f.loadDirectory(b, int64(v[0]))
@@ -187,8 +182,36 @@ func (f *File) Path() string { return f.path }
 // Info describes the file; its Hash is 0, for opening does not read all of it.
 func (f *File) Info() FileInfo { return f.info }
 
-// Series returns the set of the file's series. It must not be changed.
-func (f *File) Series() *roaring.Bitmap { return f.all }
+// Series reads the set of the file's series. The caller owns it.
+func (f *File) Series() (*roaring.Bitmap, error) {
+	b, err := f.section(f.all.offset, f.all.size)
+	if err != nil {
+		return nil, err
+	}
+	d := binio.NewDecoder(b)
+	set := readSet(&d, nil)
+	if d.Err() != nil || d.Len() > 0 || set.GetCardinality() != uint64(f.info.Series) {
+		return nil, f.bad(f.all.offset, &d, "series set")
+	}
+	return set, nil
+}
+
+// SeriesOf returns the set of the series of files. The caller owns it.
+func SeriesOf(files []*File) (*roaring.Bitmap, error) {
+	all := roaring.New()
+	for i, f := range files {
+		set, err := f.Series()
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			all = set
+		} else {
+			all.Or(set)
+		}
+	}
+	return all, nil
+}
 
 // Acquire takes another reference. The caller must already hold one, or be
 // sure that somebody does.
@@ -317,6 +340,9 @@ func (f *File) find(t *fileTag, value string) (posting, bool, error) {
 
 // Verify reads the whole file and returns the first damage.
 func (f *File) Verify() error {
+	if _, err := f.Series(); err != nil {
+		return err
+	}
 	var ids []uint32
 	for _, m := range f.measured {
 		b, err := f.body(m)

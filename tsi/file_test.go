@@ -64,7 +64,11 @@ func answers(f *File) (out []any, err error) {
 			}
 		}
 	}
-	return append(out, f.all.ToArray()), nil
+	set, err := f.Series()
+	if err != nil {
+		return nil, err
+	}
+	return append(out, set.ToArray()), nil
 }
 
 func TestFileFlipEveryByte(t *testing.T) {

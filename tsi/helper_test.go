@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
@@ -46,6 +48,15 @@ func createAll(t testing.TB, f *series.File, keys []string) []model.SeriesID {
 		t.Fatal(err)
 	}
 	return ids
+}
+
+func seriesOf(t testing.TB, f *File) *roaring.Bitmap {
+	t.Helper()
+	set, err := f.Series()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 func put(t testing.TB, fs *vfstest.FS, name string, data []byte) {

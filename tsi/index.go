@@ -20,8 +20,8 @@ type IndexOptions struct {
 	// Files are the shard's TSI files, oldest first. The index takes over one
 	// reference of each.
 	Files []*File
-	// Removed are the ids that stand in Files and are deleted, see
-	// Index.Removed.
+	// Removed are ids that stand in Files and are deleted, see
+	// Snapshot.Removed.
 	Removed *roaring.Bitmap
 	// Keys returns series keys by id, ascending: series.File.Keys. Optional;
 	// with it small groupings and deletes need not read dictionaries. It is
@@ -38,12 +38,12 @@ type IndexOptions struct {
 // every layer that mentions it lists all of them; they count only while the
 // measurement has a living series, so deleting its last series frees the types.
 type Index struct {
-	opt    IndexOptions
-	living idBits // the same set as mu.alive, for Contains
+	opt IndexOptions
 
 	mu struct {
 		sync.RWMutex
 		alive        *roaring.Bitmap // copy-on-write
+		removed      *roaring.Bitmap // deleted series that files or frozen segments may name
 		measurements map[string]*measurement
 		claims       map[fieldName]*claimedType // of writes that are not applied yet
 		mutable      *segment
@@ -94,23 +94,26 @@ type FieldConflict struct {
 	Have  model.FieldType // what is registered
 }
 
-// NewIndex returns an index of the given files. It reads their directories,
-// and, where ids are removed, the measurements that may have lost all series;
-// damage there is an error. On an error the files stay the caller's.
+// NewIndex returns an index of the given files. It reads their directories and
+// the sets of their series, and, where ids are removed, the measurements that may
+// have lost all series; damage there is an error. On an error the files stay the
+// caller's.
 func NewIndex(opt IndexOptions) (*Index, error) {
 	x := &Index{opt: opt}
-	x.mu.alive = roaring.New()
-	x.mu.alive.SetCopyOnWrite(true)
+	alive, err := SeriesOf(opt.Files)
+	if err != nil {
+		return nil, fmt.Errorf("open index: %w", err)
+	}
+	alive.SetCopyOnWrite(true)
+	x.mu.alive, x.mu.removed = alive, roaring.New()
+	if opt.Removed != nil {
+		x.mu.removed.Or(opt.Removed)
+		x.mu.removed.And(alive)
+		alive.AndNot(x.mu.removed)
+	}
 	x.mu.measurements = map[string]*measurement{}
 	x.mu.mutable = newSegment()
-	for _, f := range opt.Files {
-		x.mu.alive.Or(f.all)
-	}
 	x.mu.files = slices.Clone(opt.Files)
-	if opt.Removed != nil {
-		x.mu.alive.AndNot(opt.Removed)
-	}
-	x.living.setAll(x.mu.alive)
 	for _, f := range opt.Files {
 		for _, m := range f.measured {
 			if len(m.fields) == 0 && m.series == 0 {
@@ -119,7 +122,10 @@ func NewIndex(opt IndexOptions) (*Index, error) {
 			x.mu.measurements[m.name] = &measurement{fields: m.fields, series: true}
 		}
 	}
-	intact := x.intactLocked()
+	intact, err := x.intactLocked()
+	if err != nil {
+		return nil, fmt.Errorf("open index: %w", err)
+	}
 	for name := range x.mu.measurements {
 		lives, err := x.livesLocked(name, intact)
 		if err != nil {
@@ -133,13 +139,20 @@ func NewIndex(opt IndexOptions) (*Index, error) {
 	return x, nil
 }
 
-// intactLocked returns the files in which no series is deleted.
-func (x *Index) intactLocked() map[*File]bool {
-	intact := map[*File]bool{}
+// intactLocked returns the files in which no series is deleted. On an error it
+// returns those that it could read.
+func (x *Index) intactLocked() (intact map[*File]bool, err error) {
+	intact = map[*File]bool{}
 	for _, f := range x.mu.files {
-		intact[f] = f.all.AndCardinality(x.mu.alive) == uint64(f.info.Series)
+		if x.mu.removed.IsEmpty() {
+			intact[f] = true
+			continue
+		}
+		set, serr := f.Series()
+		err = errors.Join(err, serr)
+		intact[f] = serr == nil && !set.Intersects(x.mu.removed)
 	}
-	return intact
+	return intact, err
 }
 
 // livesLocked reports whether a measurement has a living series.
@@ -171,19 +184,19 @@ func (x *Index) livesLocked(name string, intact map[*File]bool) (bool, error) {
 	return false, nil
 }
 
-// Contains reports whether a series is in the index. It takes no lock.
-func (x *Index) Contains(id model.SeriesID) bool { return x.living.get(uint32(id)) }
+// Contains reports whether a series is in the index.
+func (x *Index) Contains(id model.SeriesID) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.mu.alive.Contains(uint32(id))
+}
 
 // AddSeries adds a series to the mutable segment, or back to the living. key
 // is its canonical key, of which nothing is kept. Only the writer calls it.
 func (x *Index) AddSeries(id model.SeriesID, key string) {
-	if id == 0 || x.living.get(uint32(id)) {
-		return
-	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.addLocked(uint32(id), key)
-	x.staleLocked()
 }
 
 // AddAll is AddSeries of many.
@@ -191,14 +204,18 @@ func (x *Index) AddAll(series []*point.Series) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, s := range series {
-		if id := uint32(s.ID()); id != 0 && !x.living.get(id) {
+		if id := uint32(s.ID()); id != 0 && !x.mu.alive.Contains(id) {
 			x.addLocked(id, s.Key())
 		}
 	}
-	x.staleLocked()
 }
 
 func (x *Index) addLocked(id uint32, key string) {
+	if id == 0 || !x.mu.alive.CheckedAdd(id) {
+		return
+	}
+	x.mu.removed.Remove(id)
+	x.staleLocked()
 	// A deleted series goes to the segment too, though older layers may have
 	// it: a merge that runs may be dropping it from its file right now, and
 	// the next file must mention the measurement and its fields.
@@ -213,8 +230,6 @@ func (x *Index) addLocked(id uint32, key string) {
 		x.mu.fields = nil
 	}
 	m.dirty = true
-	x.mu.alive.Add(id)
-	x.living.set(id)
 }
 
 // staleLocked drops the view of a state that has passed.
@@ -288,12 +303,9 @@ func (x *Index) RemoveSeries(set *roaring.Bitmap) (emptied []string, err error) 
 	}
 	candidates := x.measurementsOfLocked(gone)
 	x.mu.alive.AndNot(gone)
-	it := gone.Iterator()
-	for it.HasNext() {
-		x.living.clear(it.Next())
-	}
+	x.mu.removed.Or(gone)
 	x.staleLocked()
-	intact := x.intactLocked()
+	intact, err := x.intactLocked()
 	for _, name := range candidates {
 		m := x.mu.measurements[name]
 		if m == nil || !m.series {
@@ -344,49 +356,31 @@ func seriesIDs(set *roaring.Bitmap) []model.SeriesID {
 	return ids
 }
 
-// Removed returns the deleted ids that files or frozen segments still name.
-// The shard keeps the set in its manifest, with the files.
-func (x *Index) Removed() *roaring.Bitmap {
+// Named returns the series that files or segments name, the deleted ones too. The
+// caller owns the set.
+func (x *Index) Named() *roaring.Bitmap {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	all := roaring.New()
-	for _, f := range x.mu.files {
-		all.Or(f.all)
-	}
-	for _, s := range x.mu.frozen {
-		for _, name := range s.names() {
-			t, _ := s.table(name, false)
-			t.ids.each(func(_ int, ids []uint32) { all.AddMany(ids) })
-		}
-	}
-	all.AndNot(x.mu.alive)
-	all.CloneCopyOnWriteContainers()
-	return all
+	return roaring.Or(x.mu.alive, x.mu.removed)
 }
 
-// RemovedAt is Removed as of the snapshot's cut: what is deleted or added later
-// does not show. Replay from the cut on must start from this set, not from a
-// newer one: it brings the later changes itself, in their order.
-func (x *Index) RemovedAt(s *Snapshot) *roaring.Bitmap {
+// Flushed returns the living series that are in files and in no segment. The caller
+// owns the set.
+func (x *Index) Flushed() *roaring.Bitmap {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	all := roaring.New()
-	for _, f := range x.mu.files {
-		all.Or(f.all)
+	set := roaring.AndNot(x.mu.alive, x.mu.mutable.series)
+	for _, s := range x.mu.frozen {
+		set.AndNot(s.series)
 	}
-	for _, name := range s.segment.names() {
-		t, _ := s.segment.table(name, false)
-		t.ids.each(func(_ int, ids []uint32) { all.AddMany(ids) })
-	}
-	all.AndNot(s.alive)
-	all.CloneCopyOnWriteContainers()
-	return all
+	return set
 }
 
 // Snapshot is a segment cut off by Freeze, on its way into a file.
 type Snapshot struct {
 	segment *segment
 	alive   *roaring.Bitmap
+	removed *roaring.Bitmap
 	fields  map[string][]column.Field
 }
 
@@ -394,8 +388,11 @@ type Snapshot struct {
 // there is nothing to write.
 func (s *Snapshot) Empty() bool { return s.segment.n == 0 && len(s.fields) == 0 }
 
-// Series returns how many series the snapshot's segment took in.
-func (s *Snapshot) Series() int { return s.segment.n }
+// Removed returns the deleted ids, as of the cut, that files may still name. The
+// shard keeps the set in its manifest, with the files. Replay from the cut on must
+// start from this set, not from a newer one: it brings the later changes itself,
+// in their order. The set must not be changed.
+func (s *Snapshot) Removed() *roaring.Bitmap { return s.removed }
 
 // WriteFile writes the snapshot as a TSI file, synced; the file's name is
 // durable once its directory is. It may be called again after an error.
@@ -408,7 +405,7 @@ func (s *Snapshot) WriteFile(fs vfs.FS, path string) (FileInfo, error) {
 func (x *Index) Freeze() *Snapshot {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := &Snapshot{segment: x.mu.mutable, alive: x.mu.alive.Clone(), fields: map[string][]column.Field{}}
+	s := &Snapshot{segment: x.mu.mutable, alive: x.mu.alive.Clone(), removed: x.mu.removed.Clone(), fields: map[string][]column.Field{}}
 	for name, m := range x.mu.measurements {
 		if m.dirty {
 			s.fields[name] = m.sorted()
@@ -451,10 +448,27 @@ func (x *Index) ReplaceFiles(old []*File, merged *File) {
 		}
 	}
 	x.mu.files = files
+	x.trimRemovedLocked()
 	x.staleLocked()
 	for _, f := range old {
 		x.closeFile(f)
 	}
+}
+
+// trimRemovedLocked forgets removed series that nothing names any more. A file that
+// cannot be read names all of them.
+func (x *Index) trimRemovedLocked() {
+	if x.mu.removed.IsEmpty() {
+		return
+	}
+	named, err := SeriesOf(x.mu.files)
+	if err != nil {
+		return
+	}
+	for _, s := range append(slices.Clone(x.mu.frozen), x.mu.mutable) {
+		named.Or(s.series)
+	}
+	x.mu.removed.And(named)
 }
 
 // Files returns the files, oldest first, without references: they stay open

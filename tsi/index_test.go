@@ -395,7 +395,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 			to := from + 2 + r.IntN(len(old)-from-1)
 			part := old[from:to]
 			p := path()
-			removed := x.Removed()
+			removed := x.mu.removed
 			if _, err := MergeFiles(fs, p, part, MergeOptions{Deleted: removed, Complete: len(part) == len(old)}); err != nil {
 				t.Fatal(err)
 			}
@@ -406,7 +406,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 			if err := f.Verify(); err != nil {
 				t.Fatal(err)
 			}
-			if roaring.And(f.Series(), removed).GetCardinality() != 0 {
+			if roaring.And(seriesOf(t, f), removed).GetCardinality() != 0 {
 				t.Fatal("merged file has deleted series")
 			}
 			for _, o := range part {
@@ -419,7 +419,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 				publish()
 			}
 			reopened := opt
-			reopened.Removed = x.Removed()
+			reopened.Removed = x.mu.removed
 			for _, f := range x.Files() {
 				g, err := OpenFile(fs, f.Path())
 				if err != nil {
@@ -556,7 +556,7 @@ func TestFieldTypesFollowSeries(t *testing.T) {
 	}
 	x.AddSeries(1, "m,a=1")
 	f2 := flush("2.tsi")
-	if !x.Removed().IsEmpty() {
+	if !x.mu.removed.IsEmpty() {
 		t.Fatal("a series that came back is removed")
 	}
 	want := layout(model.Integer).Fields
@@ -572,7 +572,7 @@ func TestFieldTypesFollowSeries(t *testing.T) {
 	check(x)
 	f1.Acquire()
 	f2.Acquire()
-	y, err := NewIndex(IndexOptions{Files: []*File{f1, f2}, Removed: x.Removed()})
+	y, err := NewIndex(IndexOptions{Files: []*File{f1, f2}, Removed: x.mu.removed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -768,7 +768,7 @@ func TestIndexConcurrent(t *testing.T) {
 		if i%2500 == 0 {
 			old := x.Files()
 			p := fmt.Sprint("merged", i, ".tsi")
-			if _, err := MergeFiles(fs, p, old, MergeOptions{Deleted: x.Removed(), Complete: true}); err != nil {
+			if _, err := MergeFiles(fs, p, old, MergeOptions{Deleted: x.mu.removed, Complete: true}); err != nil {
 				t.Fatal(err)
 			}
 			f, err := OpenFile(fs, p)

@@ -23,7 +23,7 @@ type segment struct {
 	mu           sync.RWMutex
 	measurements map[string]*segmentMeasurement
 	last         *segmentMeasurement // added to last
-	series       idBits
+	series       *roaring.Bitmap
 	n            int
 	bytes        atomic.Int64 // memory, about
 	tags         model.Tags   // scratch of add
@@ -53,7 +53,9 @@ type segmentColumn struct {
 	last   uint32 // number of the row added last: sorted keys repeat their values
 }
 
-func newSegment() *segment { return &segment{measurements: map[string]*segmentMeasurement{}} }
+func newSegment() *segment {
+	return &segment{measurements: map[string]*segmentMeasurement{}, series: roaring.New()}
+}
 
 // add adds a series, once, and returns its measurement. Nothing of key is
 // kept.
@@ -74,10 +76,9 @@ func (s *segment) add(id uint32, key string) (measurement string) {
 		}
 		s.last = m
 	}
-	if s.series.get(id) {
+	if !s.series.CheckedAdd(id) {
 		return m.name
 	}
-	s.series.set(id)
 	s.n++
 	row := m.ids.n
 	m.ids.add(id)
@@ -204,7 +205,7 @@ func (w *fileWriter) table(name string, t segmentTable, alive *roaring.Bitmap, f
 		return
 	}
 	m := &measurementWriter{w: w, all: set}
-	slices.SortFunc(t.columns, func(a, b segmentPicture) int { return compareStrings(a.key, b.key) })
+	slices.SortFunc(t.columns, func(a, b segmentPicture) int { return strings.Compare(a.key, b.key) })
 	keep := make([]bool, t.ids.n)
 	t.ids.each(func(first int, ids []uint32) {
 		for i, id := range ids {
