@@ -1,80 +1,33 @@
 package httpapi
 
 import (
-	"crypto/fips140"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"net/http"
-	"net/http/pprof"
-	"os"
-	"runtime"
-	"slices"
+	"context"
+	"errors"
+	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/encode"
-	"tsdbd/model"
-	"tsdbd/model/column"
 	"tsdbd/query"
-	"tsdbd/query/result"
 )
 
-// profile answers below /debug/pprof/, as package net/http/pprof does.
-var profile = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-	switch strings.TrimPrefix(r.URL.Path, "/debug/pprof/") {
-	case "cmdline":
-		pprof.Cmdline(w, r)
-	case "profile":
-		pprof.Profile(w, r)
-	case "symbol":
-		pprof.Symbol(w, r)
-	case "trace":
-		pprof.Trace(w, r)
-	default:
-		pprof.Index(w, r)
-	}
-})
+// maxWatch is how long /debug/requests may count, and maxProfile how long
+// /debug/pprof/all may look.
+const (
+	maxWatch   = 6 * time.Hour
+	maxProfile = 10 * time.Minute
+)
 
-// statisticObject is a statistic as /debug/vars shows it, and as Telegraf's
-// inputs.influxdb reads it.
-type statisticObject struct {
-	Name   string            `json:"name"`
-	Tags   map[string]string `json:"tags"`
-	Values map[string]any    `json:"values"`
-}
-
-// debugVars answers /debug/vars: one object with what InfluxDB says of itself
-// and a member for each statistic of SHOW STATS.
+// debugVars answers /debug/vars.
 func (h *Handler) debugVars(w *response, r *request) error {
-	now := time.Now()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	vars := map[string]any{
-		"system": map[string]any{
-			"currentTime": now.UTC().Format(time.RFC3339Nano), "started": h.started.UTC().Format(time.RFC3339Nano),
-			"uptime": int64(now.Sub(h.started).Seconds()),
-		},
-		"build":    map[string]string{"Branch": "", "Build Time": "", "Commit": "", "Version": InfluxVersion},
-		"crypto":   map[string]any{"FIPS": fips140.Enabled(), "ensureFIPS": false, "implementation": "Go", "passwordHash": "bcrypt"},
-		"cmdline":  os.Args,
-		"memstats": m,
-	}
-	objects, err := h.statisticObjects(r)
+	statistics, err := h.opt.Query.Statistics(r.Context())
 	if err != nil {
 		return err
 	}
-	for _, o := range objects {
-		key := statisticKey(o)
-		for n := 1; vars[key] != nil; n++ {
-			key = fmt.Sprintf("%s:%d", statisticKey(o), n)
-		}
-		vars[key] = o
-	}
-	body, err := json.MarshalIndent(vars, "", "  ")
+	body, err := debug.Vars(InfluxVersion, h.started, statistics)
 	if err != nil {
 		return err
 	}
@@ -82,99 +35,6 @@ func (h *Handler) debugVars(w *response, r *request) error {
 	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
 	return nil
 }
-
-// statisticKey names a statistic: name:database for those of a database,
-// name:bind for those of a listener.
-func statisticKey(o statisticObject) string {
-	key := []string{o.Name}
-	for _, tag := range []string{"proto", "bind", "database", "retentionPolicy", "id"} {
-		if v := o.Tags[tag]; v != "" {
-			key = append(key, v)
-		}
-	}
-	return strings.Join(key, ":")
-}
-
-// statisticObjects asks the querier for its statistics.
-func (h *Handler) statisticObjects(r *request) ([]statisticObject, error) {
-	var objects []statisticObject
-	var failed error
-	q := &influxql.Query{Statements: influxql.Statements{&influxql.ShowStatsStatement{}}}
-	err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: r.userName()}, func(res *result.Result) error {
-		if res.Err != nil {
-			failed = res.Err
-		}
-		for _, s := range res.Series {
-			if s.Rows == 0 {
-				continue
-			}
-			o := statisticObject{Name: s.Name, Tags: map[string]string{}, Values: map[string]any{}}
-			for _, t := range s.Tags {
-				o.Tags[t.Key] = t.Value
-			}
-			for c, name := range s.Columns {
-				if v := cellValue(&s.Values[c]); v != nil {
-					o.Values[name] = v
-				}
-			}
-			objects = append(objects, o)
-		}
-		return nil
-	})
-	if err == nil {
-		err = failed
-	}
-	return objects, err
-}
-
-// cellValue returns the first value of a column, nil for a null.
-func cellValue(v *column.Vector) any {
-	switch {
-	case v.Len() == 0 || !v.IsValid(0):
-		return nil
-	case v.Type == model.Float:
-		return v.Floats[0]
-	case v.Type == model.Integer:
-		return v.Ints[0]
-	case v.Type == model.Unsigned:
-		return v.Uints[0]
-	case v.Type == model.String:
-		return v.Strings[0]
-	}
-	return v.Bools[0]
-}
-
-// Statistics returns what the handler counts in InfluxDB's names, for SHOW
-// STATS: httpd and write.
-func (h *Handler) Statistics() []query.Statistic {
-	c := &h.counts
-	var tags model.Tags
-	if h.opt.Bind != "" {
-		tags = model.Tags{{Key: "bind", Value: h.opt.Bind}}
-	}
-	return []query.Statistic{
-		{Name: "httpd", Tags: tags, Values: map[string]any{
-			"req": c.requests.Load(), "reqActive": c.active.Load(), "reqDurationNs": c.requestNs.Load(),
-			"queryReq": c.queries.Load(), "queryReqDurationNs": c.queryNs.Load(), "queryRespBytes": c.queryBytes.Load(),
-			"writeReq": c.writes.Load(), "writeReqDurationNs": c.writeNs.Load(), "writeReqBytes": c.writeBytes.Load(),
-			"writeReqActive": c.activeWrites.Load(), "valuesWrittenOK": c.values.Load(),
-			"pointsWrittenOK": c.points.Load(), "pointsWrittenDropped": c.dropped.Load(), "pointsWrittenFail": c.pointsFailed.Load(),
-			"pingReq": c.pings.Load(), "statusReq": c.statuses.Load(),
-			"promWriteReq": c.promWrites.Load(), "promReadReq": c.promReads.Load(),
-			"clientError": c.clientErrors.Load(), "serverError": c.serverErrors.Load(),
-			"authFail": c.authFailures.Load(), "recoveredPanics": c.panics.Load(),
-		}},
-		{Name: "write", Values: map[string]any{
-			"req": c.writes.Load() + c.promWrites.Load(), "pointReq": c.points.Load() + c.dropped.Load() + c.pointsFailed.Load(),
-			"pointReqLocal": c.points.Load() + c.dropped.Load() + c.pointsFailed.Load(),
-			"writeOk":       c.points.Load(), "writeDrop": c.dropped.Load(), "writeError": c.pointsFailed.Load(),
-			"writeTimeout": int64(0), // a write has no time limit
-		}},
-	}
-}
-
-// maxWatch is how long /debug/requests may count.
-const maxWatch = 6 * time.Hour
 
 // debugRequests answers /debug/requests: who writes and queries how much in
 // the seconds after the request came.
@@ -187,22 +47,56 @@ func (h *Handler) debugRequests(w *response, r *request) error {
 		}
 		wait = time.Duration(seconds * float64(time.Second))
 	}
-	watch := h.watchers.add()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.Context().Done():
-	case <-h.ctx.Done():
-	}
-	seen := h.watchers.remove(watch)
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	defer context.AfterFunc(h.ctx, stop)()
+	body := h.clients.Watch(ctx, wait)
 	w.Header().Set("Content-Type", encode.MediaJSON)
-	b, comma := []byte("{"), ""
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		key, _ := json.Marshal(name) // a text always encodes
-		b = fmt.Appendf(b, `%s%s%s: {"writes":%d,"queries":%d}`, comma, "\n", key, seen[name].writes, seen[name].queries)
-		comma = ","
+	_, _ = w.Write(body) // the client is gone if this fails
+	return nil
+}
+
+// countClient counts a request for /debug/requests, by "user:address".
+func (h *Handler) countClient(r *request, write bool) {
+	h.clients.Count(write, func() string {
+		if r.user == nil {
+			return clientAddress(r.Request)
+		}
+		return r.user.Name + ":" + clientAddress(r.Request)
+	})
+}
+
+// debugArchive answers /debug/pprof/all: an archive with every profile, one of the
+// CPU and a trace if cpu and trace say how long, and what SHOW SHARDS, STATS and
+// DIAGNOSTICS tell.
+func (h *Handler) debugArchive(w *response, r *request) error {
+	var lengths [2]time.Duration
+	for i, name := range []string{"cpu", "trace"} {
+		if text := r.URL.Query().Get(name); text != "" {
+			d, err := time.ParseDuration(text)
+			if err != nil || d <= 0 || d > maxProfile {
+				return badRequest(name + " must be a duration such as 30s, at most ten minutes")
+			}
+			lengths[i] = d
+		}
 	}
-	_, _ = w.Write(append(b, "\n}\n"...)) // the client is gone if this fails
+	table := func(name string, stmt influxql.Statement) debug.File {
+		return debug.File{Name: name, Write: func(w io.Writer) error {
+			out := encode.NewOutput(w, encode.Options{})
+			defer out.Free()
+			enc := encode.New(out, encode.Format{Media: encode.MediaCSV})
+			q := &influxql.Query{Statements: influxql.Statements{stmt}}
+			err := h.opt.Query.Execute(r.Context(), q, query.ExecuteOptions{User: r.userName()}, enc.Result)
+			return errors.Join(err, enc.Finish(), out.Flush())
+		}}
+	}
+	body, err := debug.Archive(r.Context(), lengths[0], lengths[1], table("shards.txt", &influxql.ShowShardsStatement{}),
+		table("stats.txt", &influxql.ShowStatsStatement{}), table("diagnostics.txt", &influxql.ShowDiagnosticsStatement{}))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/gzip")
+	w.Header().Set("Content-Disposition", "attachment; filename=profiles.tar.gz")
+	_, _ = w.Write(body) // the client is gone if this fails
 	return nil
 }

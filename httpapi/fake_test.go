@@ -164,6 +164,8 @@ func (s *fakeStore) Execute(ctx context.Context, q *influxql.Query, opt query.Ex
 	return nil
 }
 
+func (s *fakeStore) Statistics(context.Context) ([]query.Statistic, error) { return nil, nil }
+
 // fingerprint tells all of the store's state.
 func (s *fakeStore) fingerprint() string {
 	s.mu.Lock()

@@ -9,12 +9,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"runtime/debug"
+	runtimedebug "runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/encode"
 )
 
@@ -31,8 +32,7 @@ type Handler struct {
 	tokens  *tokens
 
 	challenge string // WWW-Authenticate
-	counts    counts
-	watchers  watchers
+	clients   debug.Clients
 	started   time.Time
 
 	draining   atomic.Bool
@@ -50,11 +50,7 @@ func New(opt Options) *Handler {
 	opt.setDefaults()
 	h := &Handler{opt: opt, log: opt.Logger, started: time.Now(), async: make(chan struct{}, maxAsync)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	if opt.Registry != nil {
-		h.metrics = newMetrics(opt.Registry)
-	} else {
-		h.metrics = newMetrics(nil)
-	}
+	h.metrics = newMetrics(opt.Registry)
 	h.SetLimits(opt.Limits)
 	h.logins, h.tokens = newLogins(opt.CheckPassword), newTokens(opt.SharedSecret)
 	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
@@ -82,7 +78,6 @@ func (h *Handler) Close() {
 func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	h.metrics.inFlight.Inc()
-	h.counts.active.Add(1)
 	w := &response{ResponseWriter: rw}
 	_ = http.NewResponseController(rw).SetWriteDeadline(begin.Add(stallTime)) // the one of the request before has passed
 	body := &countingBody{ReadCloser: r.Body}
@@ -114,9 +109,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		took := time.Since(begin)
 		h.metrics.inFlight.Dec()
-		h.counts.active.Add(-1)
 		h.metrics.done(name, w.status, body.n, w.bytes, took)
-		h.counts.done(name, w.status, body.n, w.bytes, took)
 		h.logAccess(name, req, w, id, took)
 		if cut {
 			panic(http.ErrAbortHandler) // the server closes the connection
@@ -148,7 +141,6 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	err := h.admit(req, rt)
 	var login *authError
 	if errors.As(err, &login) {
-		h.counts.authFailures.Add(1)
 		head.Set("WWW-Authenticate", h.challenge)
 	}
 	if err == nil {
@@ -165,8 +157,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func (h *Handler) recovered(w *response, r *http.Request, p any, id string) bool {
 	if p != http.ErrAbortHandler {
 		h.metrics.panics.Inc()
-		h.counts.panics.Add(1)
-		h.log.Error("request panicked", "path", r.URL.Path, "request_id", id, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
+		h.log.Error("request panicked", "path", r.URL.Path, "request_id", id, "err", fmt.Sprint(p), "stack", string(runtimedebug.Stack()))
 		if w.status == 0 {
 			writeError(w, r, errInternal)
 			return false

@@ -75,7 +75,7 @@ func (h *Handler) readSamples(ctx context.Context, w *response, r *request, out 
 	if err := r.authorize(meta.ReadPrivilege, "read from", db); err != nil {
 		return nil, err
 	}
-	h.watchers.count(r, false)
+	h.countClient(r, false)
 	if _, err := h.opt.Writer.RetentionPolicy(db, rp); err != nil {
 		return nil, databaseError(err, db)
 	}

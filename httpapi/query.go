@@ -21,6 +21,8 @@ type Querier interface {
 	// emit. A failed statement is a Result with Err; an error of Execute means
 	// that the request as a whole ended (emit failed, or the context did).
 	Execute(ctx context.Context, q *influxql.Query, opt query.ExecuteOptions, emit func(*result.Result) error) error
+	// Statistics returns what the server counts, for /debug/vars.
+	Statistics(ctx context.Context) ([]query.Statistic, error)
 }
 
 // DefaultMaxQuerySize bounds the text of a query. The parser and the planner
@@ -54,7 +56,7 @@ func (h *Handler) query(w *response, r *request) error {
 		return err
 	}
 	r.limitToUser(&req.options)
-	h.watchers.count(r, false)
+	h.countClient(r, false)
 	if r.FormValue("async") == "true" {
 		return h.queryAsync(w, req)
 	}
@@ -170,7 +172,6 @@ func (h *Handler) queryAsync(w *response, req *queryRequest) error {
 		defer func() {
 			if p := recover(); p != nil {
 				h.metrics.panics.Inc()
-				h.counts.panics.Add(1)
 				h.log.Error("background query panicked", "query", text, "err", p)
 			}
 		}()

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"tsdbd/httpapi/debug"
 )
 
 // handle answers a request, or returns the error that is the answer.
@@ -46,9 +48,9 @@ func (h *Handler) table() []route {
 		{path: "/metrics", name: "metrics", access: LoggedIn, methods: methods{"GET": other(promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{}))}, absent: h.opt.Registry == nil},
 		{path: "/debug/vars", name: "debug_vars", access: AdminOnly, methods: methods{"GET": h.debugVars}},
 		{path: "/debug/requests", name: "debug_requests", access: AdminOnly, methods: methods{"GET": h.debugRequests}},
-		{path: "/debug/pprof/all", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": h.pprofAll}, absent: noPprof},
-		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": other(http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently))}, absent: noPprof},
-		{path: "/debug/pprof/", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": other(profile), "POST": other(profile)}, absent: noPprof},
+		{path: "/debug/pprof/all", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": h.debugArchive}, absent: noPprof},
+		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": other(http.RedirectHandler(debug.ProfilePath, http.StatusMovedPermanently))}, absent: noPprof},
+		{path: debug.ProfilePath, name: "debug_pprof", access: AdminOnly, methods: methods{"GET": other(http.HandlerFunc(debug.Profile)), "POST": other(http.HandlerFunc(debug.Profile))}, absent: noPprof},
 	}
 	for _, m := range h.opt.Mounts {
 		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, any: other(m.Handler)})

@@ -119,8 +119,8 @@ func (h *Handler) write(w *response, r *request, t target) error {
 		return err
 	}
 	defer release()
-	h.counts.activeWrites.Add(1)
-	defer h.counts.activeWrites.Add(-1)
+	h.metrics.writing.Inc()
+	defer h.metrics.writing.Dec()
 	if err := h.store(w, r, &t); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 	if err != nil {
 		return databaseError(err, t.db)
 	}
-	h.watchers.count(r, true)
+	h.countClient(r, true)
 	s := parseStates.Get().(*parseState)
 	defer s.release()
 	s.batch.Reset()
@@ -156,13 +156,12 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 	if points > 0 {
 		reason, dropped, err := h.writeBatch(r.Context(), t.db, rp, &s.batch)
 		if err != nil {
-			h.counts.pointsFailed.Add(int64(points))
+			h.metrics.failed.Add(float64(points))
 			return policyError(err, t)
 		}
 		h.metrics.points.Add(float64(points - dropped))
-		h.counts.points.Add(int64(points - dropped))
 		if dropped == 0 { // else nobody knows how many were theirs
-			h.counts.values.Add(int64(len(s.batch.Values)))
+			h.metrics.values.Add(float64(len(s.batch.Values)))
 		}
 		left.dropped += dropped
 		if reason != "" {
@@ -233,7 +232,6 @@ func (h *Handler) partial(w *response, db, rp string, left parsed) error {
 		w.Header().Set(droppedHeader, strconv.Itoa(left.dropped+left.lines))
 	}
 	h.metrics.dropped.Add(float64(left.dropped))
-	h.counts.dropped.Add(int64(left.dropped))
 	switch {
 	case left.reason != "":
 		return badRequest(fmt.Sprintf("partial write: %s dropped=%d for database: %s for retention policy: %s", left.reason, left.dropped, db, rp))
