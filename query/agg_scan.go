@@ -29,6 +29,7 @@ type aggPlan struct {
 
 	starts []int64 // zone: starts of the windows by number
 	table  *aggTable
+	did    *scanCounts // of EXPLAIN ANALYZE, else nil
 }
 
 // addSlot returns the number of a slot, shared among equal ones.
@@ -135,7 +136,7 @@ func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWor
 func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir int) error {
 	r := w.rng.Intersect(u.shard.TimeRange())
 	w.rd = newChunkReader(cs)
-	cur, err := w.rd.scan(w.x, u, set, r, dir >= 0)
+	cur, err := w.rd.scan(w.x, u, set, r, dir >= 0, w.p.did)
 	if err != nil {
 		return err
 	}

@@ -13,32 +13,32 @@
 //     InfluxDB 1.12, and resolves their times (compiled).
 //   - exec.plan opens a scan.View per database and retention policy, replaces
 //     regular expressions and wildcards, gives every reference its type (the
-//     widest of all shards in range), and lays out a level per SELECT.
+//     widest of all shards in range), and lays out a level per SELECT with the
+//     operators that its select list needs.
 //   - exec.run executes a level and hands out frames: runs of rows of one
 //     series, series in the order of measurement and group values, rows in order
 //     of time. The outermost level's frames become Results, or rows to write for
 //     INTO; those of a subquery are the rows its outer level reads.
 //
-// A level without aggregates gathers rows: for each shard and group, the
-// series' rows are filtered as vectors and merged by time. Where only the first
-// rows are wanted, a walk over the index entries of the series finds the few that
-// they are of (frontier). A level with
-// aggregates reads its columns once for all calls that partial states answer
-// (aggPlan, aggTable: count, sum, mean, min, max, first, last, spread, stddev),
-// from statistics alone where a chunk lies inside one window, and gathers the
-// rows of a group for the functions that need them all. The cells of the calls
-// are filled, transformed, joined on their times, and the select list is
-// evaluated over the joined columns.
+// Two operators go to storage. A reader hands out the rows of a group: the rows of
+// its series, filtered as vectors and merged by time. How it reads a shard is its
+// own choice (strategy); where only the first rows are wanted, a walk over index
+// entries finds the series that have them (frontier). A folder reads its columns
+// once for all calls that partial states answer (aggPlan, aggTable), from
+// statistics alone where a chunk lies inside one window. Both also take the rows of
+// subqueries. The cells of the calls are filled, transformed, joined on their times,
+// and the select list is evaluated over the joined columns.
 //
 // A chunk that windows cut is cut once (cut); each slot then folds its column over
 // all cuts, in package internal/vector where no value is null.
 //
 // Several workers read disjoint sets of series and own their states; the states
 // are merged in the order of the workers. Rows of one output series leave in
-// slices, one being read while the one before is emitted (emitSlices).
+// slices, one being read while the one before is emitted (stream).
 //
-// A predicate is asked of the statistics of a chunk before its rows (decider).
-// EXPLAIN ANALYZE puts counting cursors between a statement and storage (profile).
+// The statistics of a chunk may decide a predicate before its rows do (decider).
+// EXPLAIN asks the open operators of a plan how they would run. EXPLAIN ANALYZE puts
+// counting cursors between the operators and storage (profile).
 //
 // # What InfluxQL has not
 //

@@ -13,11 +13,12 @@ import (
 	"tsdbd/model/scan"
 )
 
-// profile is what EXPLAIN ANALYZE learns of a statement under way. It stands
-// between the statement and storage, so that other statements pay nothing. A
+// profile is what EXPLAIN ANALYZE learns of a statement under way. Its cursors
+// stand between the operators and storage, so that other statements pay nothing. A
 // nil profile records nothing.
 type profile struct {
-	levels []*levelProfile // in order of their first frames
+	levels    []*levelProfile
+	operators map[operator]*operatorProfile
 
 	mu     sync.Mutex
 	shards []*shardProfile // in order of their first cursors
@@ -25,23 +26,34 @@ type profile struct {
 
 // levelProfile is what one SELECT, the statement or a subquery, did.
 type levelProfile struct {
-	level     *level
-	took      time.Duration // all of it, subqueries included
-	series    int
-	rows      int
-	operators []operatorTime // in order of their first use
+	level  *level
+	took   time.Duration // all of it, subqueries included
+	series int
+	rows   int
+	steps  []stepTime // what is no operator, in order of its first use
 }
 
-// operatorTime is the time of the statement's goroutine in one operator.
-type operatorTime struct {
+// stepTime is the time of the statement's goroutine in one step.
+type stepTime struct {
 	name string
 	took time.Duration
 }
 
-// shardProfile counts what cursors over one shard gave.
+// operatorProfile is what one operator did.
+type operatorProfile struct {
+	took time.Duration // of the statement's goroutine
+	scanCounts
+}
+
+// shardProfile is what cursors over one shard gave.
 type shardProfile struct {
-	id      uint64
-	times   model.TimeRange
+	id    uint64
+	times model.TimeRange
+	scanCounts
+}
+
+// scanCounts counts what cursors gave.
+type scanCounts struct {
 	series  atomic.Int64
 	chunks  atomic.Int64
 	decoded atomic.Int64 // chunks of which times or values were decoded
@@ -61,20 +73,40 @@ func (p *profile) start() time.Time {
 	return time.Now()
 }
 
-// add counts the time since start for an operator of a level.
-func (p *profile) add(l *level, name string, start time.Time) {
+// step counts the time since start for a step of a level.
+func (p *profile) step(l *level, name string, start time.Time) {
 	if p == nil {
 		return
 	}
 	took := time.Since(start)
 	of := p.of(l)
-	for i := range of.operators {
-		if of.operators[i].name == name {
-			of.operators[i].took += took
+	for i := range of.steps {
+		if of.steps[i].name == name {
+			of.steps[i].took += took
 			return
 		}
 	}
-	of.operators = append(of.operators, operatorTime{name, took})
+	of.steps = append(of.steps, stepTime{name, took})
+}
+
+// operator counts the time since start for an operator.
+func (p *profile) operator(o operator, start time.Time) {
+	if p != nil {
+		p.operators[o].took += time.Since(start)
+	}
+}
+
+// open returns the counts of an operator that begins, nil without a profile.
+func (p *profile) open(o operator) *scanCounts {
+	if p == nil {
+		return nil
+	}
+	op := &operatorProfile{}
+	if p.operators == nil {
+		p.operators = map[operator]*operatorProfile{}
+	}
+	p.operators[o] = op
+	return &op.scanCounts
 }
 
 func (p *profile) of(l *level) *levelProfile {
@@ -111,171 +143,110 @@ func (p *profile) frames(l *level, emit func(*frame) error) (counted func(*frame
 }
 
 // shard returns the counts of a shard.
-func (p *profile) shard(s scan.Shard) *shardProfile {
+func (p *profile) shard(s scan.Shard) *scanCounts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, sp := range p.shards {
 		if sp.id == s.ID() {
-			return sp
+			return &sp.scanCounts
 		}
 	}
 	sp := &shardProfile{id: s.ID(), times: s.TimeRange()}
 	p.shards = append(p.shards, sp)
-	return sp
+	return &sp.scanCounts
 }
 
-// profiledStorage is a storage whose cursors count.
-type profiledStorage struct {
-	scan.Storage
-	p *profile
-}
-
-// View implements scan.Storage.
-func (s profiledStorage) View(db, rp string, r model.TimeRange) (scan.View, error) {
-	v, err := s.Storage.View(db, rp, r)
-	if err != nil {
-		return nil, err
-	}
-	return profiledView{v, s.p}, nil
-}
-
-type profiledView struct {
-	scan.View
-	p *profile
-}
-
-func (v profiledView) Shards() []scan.Shard {
-	var out []scan.Shard
-	for _, s := range v.View.Shards() {
-		out = append(out, profiledShard{s, v.p})
-	}
-	return out
-}
-
-type profiledShard struct {
-	scan.Shard
-	p *profile
-}
-
-func (s profiledShard) Charged(charge func(bytes int64) error) scan.Shard {
-	return profiledShard{s.Shard.Charged(charge), s.p}
-}
-
-func (s profiledShard) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
-	sp := s.p.shard(s.Shard)
+// scan opens a cursor for an operator, which counts for it and for the shard.
+func (p *profile) scan(ctx context.Context, s scan.Shard, req scan.Request, of *scanCounts) (scan.Cursor, error) {
 	cost, err := s.Cost(req)
 	if err != nil {
 		return nil, err
 	}
-	sp.mu.Lock()
-	sp.cost.Add(cost)
-	sp.mu.Unlock()
-	defer sp.spent(time.Now())
-	cur, err := s.Shard.Scan(ctx, req)
-	if err != nil {
-		return nil, err
+	cur := &profiledCursor{of: [2]*scanCounts{of, p.shard(s)}}
+	for _, c := range cur.of {
+		c.mu.Lock()
+		c.cost.Add(cost)
+		c.mu.Unlock()
 	}
-	return &profiledCursor{Cursor: cur, of: sp}, nil
+	defer cur.spent(time.Now())
+	cur.Cursor, err = s.Scan(ctx, req)
+	return cur, err
 }
-
-func (sp *shardProfile) spent(start time.Time) { sp.nanos.Add(int64(time.Since(start))) }
 
 type profiledCursor struct {
 	scan.Cursor
-	of    *shardProfile
+	of    [2]*scanCounts
 	chunk profiledChunk
 }
 
+func (c *profiledCursor) spent(start time.Time) {
+	took := int64(time.Since(start))
+	for _, of := range c.of {
+		of.nanos.Add(took)
+	}
+}
+
 func (c *profiledCursor) NextSeries() (model.SeriesID, bool) {
-	defer c.of.spent(time.Now())
+	defer c.spent(time.Now())
 	id, ok := c.Cursor.NextSeries()
 	if ok {
-		c.of.series.Add(1)
+		for _, of := range c.of {
+			of.series.Add(1)
+		}
 	}
 	return id, ok
 }
 
 func (c *profiledCursor) NextChunk() scan.Chunk {
-	defer c.of.spent(time.Now())
+	defer c.spent(time.Now())
 	chunk := c.Cursor.NextChunk()
 	if chunk == nil {
 		return nil
 	}
-	c.of.chunks.Add(1)
-	c.of.rows.Add(int64(chunk.Len()))
-	c.chunk = profiledChunk{Chunk: chunk, of: c.of}
+	for _, of := range c.of {
+		of.chunks.Add(1)
+		of.rows.Add(int64(chunk.Len()))
+	}
+	c.chunk = profiledChunk{Chunk: chunk, cursor: c}
 	return &c.chunk
 }
 
 type profiledChunk struct {
 	scan.Chunk
-	of      *shardProfile
+	cursor  *profiledCursor
 	decoded bool
 }
 
-func (c *profiledChunk) decode(values int) {
-	if !c.decoded {
-		c.decoded = true
-		c.of.decoded.Add(1)
+func (c *profiledChunk) decode() {
+	for _, of := range c.cursor.of {
+		if !c.decoded {
+			of.decoded.Add(1)
+		}
+		of.values.Add(int64(c.Len()))
 	}
-	c.of.values.Add(int64(values))
+	c.decoded = true
 }
 
 func (c *profiledChunk) Times() ([]int64, error) {
-	defer c.of.spent(time.Now())
+	defer c.cursor.spent(time.Now())
 	if c.Step() == 0 && c.Len() > 1 {
-		c.decode(c.Len())
+		c.decode()
 	}
 	return c.Chunk.Times()
 }
 
 func (c *profiledChunk) Column(i int) (*column.Vector, error) {
-	defer c.of.spent(time.Now())
-	c.decode(c.Len())
+	defer c.cursor.spent(time.Now())
+	c.decode()
 	return c.Chunk.Column(i)
 }
 
-// planNode is a line of a tree of lines.
-type planNode struct {
-	text string
-	kids []*planNode
-}
-
-func (n *planNode) add(format string, args ...any) *planNode {
-	kid := &planNode{text: fmt.Sprintf(format, args...)}
-	n.kids = append(n.kids, kid)
-	return kid
-}
-
-// lines appends the lines below a node, drawn as a tree.
-func (n *planNode) lines(dst []string, indent string) []string {
-	for i, kid := range n.kids {
-		branch, below := "├── ", "│   "
-		if i == len(n.kids)-1 {
-			branch, below = "└── ", "    "
-		}
-		dst = append(dst, indent+branch+kid.text)
-		dst = kid.lines(dst, indent+below)
-	}
-	return dst
-}
-
-// describe adds what the profile holds to a node.
-func (p *profile) describe(to *planNode) {
-	if len(p.levels) > 0 {
-		operators := to.add("operators")
-		for _, lp := range p.levels {
-			n := operators.add("%s: %s, %d series, %d rows", lp.level.stmt, shortTime(lp.took), lp.series, lp.rows)
-			for _, op := range lp.operators {
-				n.add("%s: %s", op.name, shortTime(op.took))
-			}
-		}
-	}
+// describeStorage adds what the cursors of each shard gave to a node.
+func (p *profile) describeStorage(to *planNode) {
 	slices.SortStableFunc(p.shards, func(a, b *shardProfile) int { return cmpInt(a.times.Min, b.times.Min) })
-	storage := to.add("storage")
-	var all shardProfile
+	var all scanCounts
 	for _, sp := range p.shards {
-		storage.add("shard %d, %s to %s: %s", sp.id, rfc3339(sp.times.Min), rfc3339(sp.times.Max), sp)
+		to.add("shard %d, %s to %s: %s", sp.id, rfc3339(sp.times.Min), rfc3339(sp.times.Max), &sp.scanCounts)
 		all.series.Add(sp.series.Load())
 		all.chunks.Add(sp.chunks.Load())
 		all.decoded.Add(sp.decoded.Load())
@@ -284,13 +255,21 @@ func (p *profile) describe(to *planNode) {
 		all.nanos.Add(sp.nanos.Load())
 		all.cost.Add(sp.cost)
 	}
-	storage.add("%d shards: %s", len(p.shards), &all)
+	to.add("%d shards: %s", len(p.shards), &all)
+}
+
+// String returns what an operator did on one line.
+func (op *operatorProfile) String() string {
+	if op.chunks.Load() == 0 {
+		return shortTime(op.took).String()
+	}
+	return fmt.Sprintf("%s, %s", shortTime(op.took), &op.scanCounts)
 }
 
 // String returns the counts on one line.
-func (sp *shardProfile) String() string {
+func (sp *scanCounts) String() string {
 	chunks, decoded := sp.chunks.Load(), sp.decoded.Load()
-	return fmt.Sprintf("%d series, %d chunks (%d decoded, %d by statistics), %d rows, %d values decoded, %d blocks of %d bytes in %d files, %d cached values, %s",
+	return fmt.Sprintf("%d series, %d chunks (%d decoded, %d by statistics), %d rows, %d values decoded, %d blocks of %d bytes in %d files, %d cached values, %s in storage",
 		sp.series.Load(), chunks, decoded, chunks-decoded, sp.rows.Load(), sp.values.Load(),
 		sp.cost.Blocks, sp.cost.Bytes, sp.cost.Files, sp.cost.CachedValues, shortTime(time.Duration(sp.nanos.Load())))
 }

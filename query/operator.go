@@ -20,9 +20,11 @@ type operator interface {
 	// run does what all groups need before the first of them is emitted.
 	run() error
 	// take adds rows of a subquery to a group.
-	Take(g int32, rs *rowset) error
+	take(g int32, rs *rowset) error
 	// read gets the rows of the groups that are emitted next.
 	read(batch []int32) error
+	// describe adds the operator to a plan, how it runs and why. It is open.
+	describe(to *planNode) *planNode
 }
 
 // levelRun is a level under way.
@@ -83,6 +85,7 @@ func (x *exec) run(l *level, emit func(*frame) error) error {
 // open selects the series of a level and opens its operators.
 func (x *exec) open(l *level) (*levelRun, error) {
 	r := &levelRun{x: x, l: l, groups: &groupTable{}}
+	l.run = r
 	var err error
 	if r.units, err = l.units(x, r.groups, l.read); err != nil {
 		return nil, err
@@ -102,9 +105,10 @@ func batches(order []int32) [][]int32 {
 	if len(order) == 0 {
 		return nil
 	}
-	size := max(256, len(order)/32)
-	return slices.Collect(slices.Chunk(order, size))
+	return slices.Collect(slices.Chunk(order, batchSize(len(order))))
 }
+
+func batchSize(groups int) int { return max(256, groups/32) }
 
 // subqueries runs the subqueries of the level, once, and hands what they give to
 // the operators.
@@ -123,7 +127,7 @@ func (r *levelRun) subqueries() error {
 		for i, o := range l.operators {
 			_, rng := o.wants()
 			part := l.within(rs, rng).pick(columns[i])
-			if err := o.Take(g, &part); err != nil {
+			if err := o.take(g, &part); err != nil {
 				return err
 			}
 		}

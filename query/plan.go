@@ -39,6 +39,7 @@ type level struct {
 	bare   []int           // place in refs of fields that are no more than that, or -1; made by project
 
 	operators []operator // none if the level has nothing to read
+	run       *levelRun  // once it is open
 }
 
 // plan compiles the statement, opens its sources and lays out its levels.

@@ -20,6 +20,7 @@ type reader struct {
 	ofTags bool // for functions of tags, which see only what subqueries give
 
 	r       *levelRun
+	did     *scanCounts        // of EXPLAIN ANALYZE, else nil
 	sources []*unit            // in the order of reading
 	subs    map[int32][]rowset // rows of the subqueries, by group
 	alone   bool               // the present batch is one group, which rows reads in pieces
@@ -29,7 +30,7 @@ type reader struct {
 
 // open implements operator.
 func (rd *reader) open(r *levelRun) error {
-	rd.r, rd.subs = r, map[int32][]rowset{}
+	rd.r, rd.subs, rd.did = r, map[int32][]rowset{}, r.x.prof.open(rd)
 	if rd.ofTags {
 		return nil
 	}
@@ -52,15 +53,15 @@ func (rd *reader) wants() ([]influxql.VarRef, model.TimeRange) { return rd.refs,
 // run implements operator. A reader has nothing to do before the first batch.
 func (rd *reader) run() error { return nil }
 
-// Take implements operator.
-func (rd *reader) Take(g int32, rs *rowset) error {
+// take implements operator.
+func (rd *reader) take(g int32, rs *rowset) error {
 	rd.subs[g] = append(rd.subs[g], *rs)
 	return rd.r.x.keep(rs.bytes())
 }
 
 // request returns what to read of the groups that want accepts.
 func (rd *reader) request(rng model.TimeRange, ties tieOrder, want func(int32) bool) rowRequest {
-	return rowRequest{refs: rd.refs, rng: rng, asc: rd.r.l.asc, limit: rd.limit, ties: ties, want: want}
+	return rowRequest{refs: rd.refs, rng: rng, asc: rd.r.l.asc, limit: rd.limit, ties: ties, want: want, did: rd.did}
 }
 
 // read implements operator.
@@ -69,6 +70,7 @@ func (rd *reader) read(batch []int32) error {
 	if rd.alone = rd.pieces && len(batch) == 1 && len(l.sources) == 1 && l.sources[0].sub == nil; rd.alone {
 		return nil
 	}
+	defer rd.r.x.prof.operator(rd, rd.r.x.prof.start())
 	place := make([]int32, len(t.names))
 	for i, g := range batch {
 		place[g] = int32(i) + 1

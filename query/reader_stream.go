@@ -26,11 +26,19 @@ type stream struct {
 type strategy uint8
 
 const (
-	readWhole    strategy = iota // at once; in slices after all if that takes too much memory
-	readSlices                   // slices of time, as short as an estimate says
-	readFirst                    // slices of time that grow until there are rows enough
-	readFrontier                 // at once, of the series that a walk over the index entries leaves
+	readWhole    strategy = iota // in slices after all if that takes too much memory
+	readSlices                   // as short as an estimate says
+	readFirst                    // until there are rows enough
+	readFrontier                 // rows are read after a walk over the index entries
 )
+
+// strategyTexts say how a shard is read, and why. N is the limit.
+var strategyTexts = [...]string{
+	readWhole:    "at once: few rows are expected",
+	readSlices:   "in slices of time, one read ahead: all rows of many series, or texts",
+	readFirst:    "in slices of time that grow: the first N rows of many series",
+	readFrontier: "by the frontier: index entries tell which series have the first N rows",
+}
 
 // strategy chooses how to read a unit.
 func (rd *reader) strategy(u *unit) strategy {
@@ -160,7 +168,7 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error))
 		} else {
 			got = ahead
 		}
-		x.prof.add(s.r.l, "read rows", begin)
+		x.prof.operator(s.reader, begin)
 		if got.err != nil {
 			return got.err
 		}
@@ -224,7 +232,7 @@ func (s *stream) first(u *unit, r model.TimeRange, narrowed bool) error {
 		req := s.request(one, bySeries, s.want)
 		req.limit = limit
 		m, _, err := s.x.collectUnit(u, req)
-		s.x.prof.add(s.r.l, "read rows", begin)
+		s.x.prof.operator(s.reader, begin)
 		if err != nil {
 			return err
 		}
@@ -260,7 +268,7 @@ func (s *stream) estimate(u *unit, r model.TimeRange) (rows, bytes int64, err er
 	if !ok || u.set.GetCardinality() == 0 || r.Empty() {
 		return 0, 0, nil
 	}
-	cur, err := u.shard.Scan(s.x.ctx, cs.request(u, r, s.r.l.asc))
+	cur, err := s.x.scan(u.shard, cs.request(u, r, s.r.l.asc), s.did)
 	if err != nil {
 		return 0, 0, err
 	}

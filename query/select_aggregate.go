@@ -44,7 +44,7 @@ type task struct {
 
 // open implements operator.
 func (f *folder) open(r *levelRun) error {
-	f.r = r
+	f.r, f.did = r, r.x.prof.open(f)
 	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
 	for _, u := range r.units {
 		if b, ok := u.shard.TimeBounds(nil); ok {
@@ -97,12 +97,13 @@ func (f *folder) run() error {
 		return err
 	}
 	f.subs = newAggWorker(f.r.x, f.aggPlan, f.rng, f.table)
-	f.r.x.prof.add(f.r.l, "aggregate", begin)
+	f.r.x.prof.operator(f, begin)
 	return nil
 }
 
-// Take implements operator.
-func (f *folder) Take(g int32, rs *rowset) error {
+// take implements operator.
+func (f *folder) take(g int32, rs *rowset) error {
+	defer f.r.x.prof.operator(f, f.r.x.prof.start())
 	if !f.r.l.asc {
 		c := rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
 		for i := range rs.cols {

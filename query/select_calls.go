@@ -103,7 +103,7 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 		}
 		begin := r.x.prof.start()
 		cl, err := r.cells(c, g, l.wanted())
-		r.x.prof.add(l, c.key, begin)
+		r.x.prof.step(l, c.key, begin)
 		if err != nil {
 			return err
 		}
@@ -150,6 +150,6 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 			}
 		}
 	}
-	r.x.prof.add(l, "join, project", begin)
+	r.x.prof.step(l, "join, project", begin)
 	return out.rows(shown, cols)
 }

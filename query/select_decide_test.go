@@ -67,7 +67,8 @@ func TestDecide(t *testing.T) {
 				prof := &profile{}
 				parsed, err := Parse(q, nil)
 				mustOK(t, err)
-				x := newExec(context.Background(), profiledStorage{m, prof}, SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Workers: 1 + rnd.IntN(8)})
+				x := newExec(context.Background(), m, SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Workers: 1 + rnd.IntN(8)})
+				x.prof = prof
 				l, err := x.plan(selectOf(parsed))
 				if err != nil {
 					t.Fatalf("%s: %v", q, err)

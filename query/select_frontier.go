@@ -223,7 +223,7 @@ func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int
 		return out, nil
 	}
 	rd, filter := newChunkReader(s.cs), s.cs.filtersTags()
-	cur, err := rd.scan(s.x, s.u, set, rng, s.asc)
+	cur, err := rd.scan(s.x, s.u, set, rng, s.asc, s.did)
 	if err != nil {
 		return nil, err
 	}

@@ -106,6 +106,7 @@ type rowRequest struct {
 	limit int // first rows wanted of each group, 0: all
 	ties  tieOrder
 	want  func(g int32) bool // groups to read; nil: all
+	did   *scanCounts        // of EXPLAIN ANALYZE, else nil
 }
 
 // rowScan collects rows of a unit into groups.
@@ -242,7 +243,7 @@ func (x *exec) tasks(n int, task func(int) error) error {
 
 func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 	rd := newChunkReader(s.cs)
-	cur, err := rd.scan(s.x, s.u, set, s.rng, s.asc)
+	cur, err := rd.scan(s.x, s.u, set, s.rng, s.asc, s.did)
 	if err != nil {
 		return nil, err
 	}

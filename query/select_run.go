@@ -223,6 +223,6 @@ func (o *seriesOut) rowset(rs *rowset) error {
 	}
 	begin := l.x.prof.start()
 	cols := l.project(n, rs.cols, rs.table, nil)
-	l.x.prof.add(l, "project", begin)
+	l.x.prof.step(l, "project", begin)
 	return o.rows(rs.times, cols)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,10 @@ var updateScripts = flag.Bool("update", false, "rewrite the answers in testdata/
 //
 //	store shard=D chunk=N  begins with an empty storage: shards of D, chunks of N rows
 //	load [RP]              writes the lines that follow, times in seconds
+//	series NAME N ROWS     writes N series host=1..N with ROWS values v, 10 seconds apart
 //	query [RP]             runs the SELECT that follows, up to a line ----
+//	plan [RP]              explains the SELECT that follows: its operators
+//	analyze [RP]           runs the SELECT that follows: what its operators did, times as T
 //
 // The database is d, its default retention policy is autogen, and now() is
 // 1970-01-03. The lines after ---- are the answer as the influx shell prints it,
@@ -82,7 +86,7 @@ func (s *selectScript) run(t *testing.T, block string) string {
 		s.reset()
 	}
 	rp := "autogen"
-	if len(words) > 1 && words[0] != "store" {
+	if len(words) > 1 && words[0] != "store" && words[0] != "series" {
 		rp = words[1]
 	}
 	switch words[0] {
@@ -107,6 +111,21 @@ func (s *selectScript) run(t *testing.T, block string) string {
 		s.m.Create("d", "autogen")
 		s.m.Create("d", rp)
 		s.m.Write(t, "d", rp, "s", rest)
+	case "series":
+		hosts, _ := strconv.Atoi(words[2])
+		rows, _ := strconv.Atoi(words[3])
+		var lines strings.Builder
+		for h := range hosts {
+			for i := range rows {
+				fmt.Fprintf(&lines, "%s,host=%d v=%d %d\n", words[1], h+1, h+i, 10*i)
+			}
+		}
+		s.m.Create("d", "autogen")
+		s.m.Write(t, "d", "autogen", "s", lines.String())
+	case "plan", "analyze":
+		q, _, _ := strings.Cut(rest, "\n----")
+		s.m.ChunkRows, s.m.Stats, s.m.Steps = s.chunk, true, true
+		return line + "\n" + q + "\n----" + s.plan(q, rp, words[0] == "analyze")
 	case "query":
 		q, _, _ := strings.Cut(rest, "\n----")
 		var answers []string
@@ -133,13 +152,45 @@ func (s *selectScript) reset() {
 	s.m, s.chunk = scantest.New(), 1000
 }
 
+func (s *selectScript) options(rp string, workers int) SelectOptions {
+	return SelectOptions{Database: "d", RetentionPolicy: rp, DefaultRP: defaultPolicy(s.m), Workers: workers, Now: time.Unix(2*86400, 0).UTC()}
+}
+
+// plan returns the tree of operators that EXPLAIN shows, each line after a line
+// end. With analyze it is that of EXPLAIN ANALYZE, without its times.
+func (s *selectScript) plan(q, rp string, analyze bool) string {
+	parsed, err := Parse(q, nil)
+	if err != nil {
+		return "\nerror: " + err.Error()
+	}
+	explain := explainSelect
+	if analyze {
+		explain = analyzeSelect
+	}
+	lines, err := explain(context.Background(), parsed.Statements[0].(*influxql.SelectStatement), s.m, s.options(rp, 1))
+	if err != nil {
+		return "\nerror: " + err.Error()
+	}
+	text := strings.Join(lines, "\n")
+	_, text, _ = strings.Cut(text, "operators")
+	if analyze {
+		text, _, _ = strings.Cut(text, "\n    └── storage")
+		text = strings.ReplaceAll(text, "\n    │   ", "\n")
+		text = planTime.ReplaceAllString(text, "$1 T")
+	}
+	return text
+}
+
+// planTime finds the times of EXPLAIN ANALYZE.
+var planTime = regexp.MustCompile(`(:|,) [0-9.]+(?:ns|µs|ms|s)\b`)
+
 // answer returns the lines of an answer, each after a line end.
 func (s *selectScript) answer(q, rp string, workers int) string {
 	parsed, err := Parse(q, nil)
 	if err != nil {
 		return "\nerror: " + err.Error()
 	}
-	opt := SelectOptions{Database: "d", RetentionPolicy: rp, DefaultRP: defaultPolicy(s.m), Workers: workers, Now: time.Unix(2*86400, 0).UTC()}
+	opt := s.options(rp, workers)
 	opt.Into = func(_ context.Context, b *IntoBatch) error { return intoStore(s.m, b) }
 	var out strings.Builder
 	err = runSelect(context.Background(), parsed.Statements[0].(*influxql.SelectStatement), s.m, opt, func(r *result.Result) error {

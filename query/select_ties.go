@@ -54,7 +54,7 @@ func (r *levelRun) settle(p *aggPlan, slotAt int, open []bool) error {
 	w := newAggWorker(r.x, one, p.rng, one.table)
 	for _, u := range r.units {
 		m, bytes, err := r.x.collectUnit(u, rowRequest{
-			refs: refs, rng: p.rng, asc: sl.kind == slotFirst, limit: 1, ties: asInfluxChosen,
+			refs: refs, rng: p.rng, asc: sl.kind == slotFirst, limit: 1, ties: asInfluxChosen, did: p.did,
 			want: func(g int32) bool { return open[g] },
 		})
 		if err != nil {

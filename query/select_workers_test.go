@@ -20,9 +20,10 @@ func profiled(t *testing.T, m *scantest.Store, q string, workers int) ([]string,
 	parsed, err := Parse(q, nil)
 	mustOK(t, err)
 	prof := &profile{}
-	x := newExec(context.Background(), profiledStorage{m, prof}, SelectOptions{
+	x := newExec(context.Background(), m, SelectOptions{
 		Database: "d", DefaultRP: defaultPolicy(m), Workers: workers, Now: time.Unix(1500400000, 0),
 	})
+	x.prof = prof
 	defer x.release()
 	l, err := x.plan(selectOf(parsed))
 	mustOK(t, err)

@@ -71,6 +71,7 @@ type Difference struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason"`
 	Ties   bool   `json:"ties,omitempty"`  // only the order of rows of equal time differs
+	More   bool   `json:"more,omitempty"`  // our answer has the recorded rows, then others
 	Body   any    `json:"body,omitempty"`  // our answer
 	Lines  []any  `json:"lines,omitempty"` // ours, where it is several documents
 	Text   string `json:"text,omitempty"`

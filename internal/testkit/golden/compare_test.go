@@ -41,6 +41,32 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestMoreRows: rows may follow the recorded ones, which must be there.
+func TestMoreRows(t *testing.T) {
+	doc := func(rows string) any {
+		var v any
+		if err := Decode([]byte(`{"results":[{"series":[{"columns":["plan"],"values":`+rows+`}]}]}`), &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	more := &Difference{More: true}
+	for _, c := range []struct {
+		got string
+		ok  bool
+	}{
+		{`[["a"],["b"],["c"]]`, true},
+		{`[["a"],["x"],["c"]]`, false},
+		{`[["a"]]`, false},
+		{`[["a"],["b"]]`, false}, // no difference any more
+	} {
+		recorded := &Case{Body: doc(`[["a"],["b"]]`)}
+		if bad := recorded.Judge(more, []any{doc(c.got)}); (len(bad) == 0) != c.ok {
+			t.Errorf("%s: %q", c.got, bad)
+		}
+	}
+}
+
 func TestDifferencesNameCases(t *testing.T) {
 	known := Differences(t)
 	total := 0
