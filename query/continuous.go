@@ -85,28 +85,6 @@ func (q *ContinuousQuery) Over(start, end time.Time) (*influxql.SelectStatement,
 	return stmt, nil
 }
 
-// independent reports whether a run over many windows gives what a run over
-// each of them does: nothing looks at other windows, or counts or fills over
-// all of them.
-func (q *ContinuousQuery) independent() bool {
-	s := q.stmt
-	if max(s.Limit, s.Offset, s.SLimit, s.SOffset) > 0 || s.Fill != influxql.NullFill && s.Fill != influxql.NoFill {
-		return false
-	}
-	for _, source := range s.Sources {
-		if _, ok := source.(*influxql.SubQuery); ok {
-			return false
-		}
-	}
-	ok := true
-	influxql.WalkFunc(s.Fields, func(n influxql.Node) {
-		if c, is := n.(*influxql.Call); is && !isMathFunction(c.Name) && !filled(c.Name) && !isSelector(c.Name) && c.Name != "distinct" {
-			ok = false
-		}
-	})
-	return ok
-}
-
 func timeBound(op influxql.Token, t time.Time) influxql.Expr {
 	return &influxql.BinaryExpr{Op: op, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: t.UTC()}}
 }
@@ -119,57 +97,9 @@ func and(a, b influxql.Expr) influxql.Expr {
 // they do not depend on each other.
 const runWindows = 1000
 
-// executeContinuous is EXECUTE CONTINUOUS QUERY: a run by hand over the windows
-// of a range.
-type executeContinuous struct {
-	extended
-	name, database string
-	from, to       influxql.Expr // nil: the window that has ended last
-}
-
-// parseExecuteContinuous reads name ON database [FROM time TO time].
-func parseExecuteContinuous(p *influxql.Parser) (extension, error) {
-	st := &executeContinuous{}
-	var err error
-	if st.name, err = p.ParseIdent(); err != nil {
-		return nil, err
-	}
-	if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.ON {
-		return nil, unexpected(tok, pos, lit, "ON")
-	}
-	if st.database, err = p.ParseIdent(); err != nil {
-		return nil, err
-	}
-	if tok, _, _ := p.ScanIgnoreWhitespace(); tok != influxql.FROM {
-		p.Unscan()
-		return st, nil
-	}
-	if st.from, err = p.ParseExpr(); err != nil {
-		return nil, err
-	}
-	if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.TO {
-		return nil, unexpected(tok, pos, lit, "TO")
-	}
-	st.to, err = p.ParseExpr()
-	return st, err
-}
-
-// String returns the statement's text.
-func (st *executeContinuous) String() string {
-	text := "EXECUTE CONTINUOUS QUERY " + influxql.QuoteIdent(st.name) + " ON " + influxql.QuoteIdent(st.database)
-	if st.from != nil {
-		text += " FROM " + st.from.String() + " TO " + st.to.String()
-	}
-	return text
-}
-
-func (st *executeContinuous) needs(string) []Need { return []Need{{Admin: true}} }
-
-func (st *executeContinuous) changes() bool { return true }
-
 // run computes every window that the range touches, whole. What a failure or
 // the end of the context leaves is complete up to a window.
-func (st *executeContinuous) run(s *session) error {
+func (s *session) executeContinuous(st *executeContinuous) error {
 	db, err := s.databaseOf(st.database)
 	if err != nil {
 		return err
@@ -182,13 +112,13 @@ func (st *executeContinuous) run(s *session) error {
 	if err != nil {
 		return err
 	}
-	start, end, err := st.bounds(q, s.opt.Now())
+	start, end, err := bounds(st, q, s.opt.Now())
 	if err != nil {
 		return err
 	}
 	var windows, written int64
 	most := 1
-	if q.independent() {
+	if independent(q.stmt) {
 		most = runWindows
 	}
 	for start.Before(end) {
@@ -229,7 +159,7 @@ func (st *executeContinuous) run(s *session) error {
 
 // bounds returns the windows to compute: the start of the first and the end of
 // the last.
-func (st *executeContinuous) bounds(q *ContinuousQuery, now time.Time) (start, end time.Time, err error) {
+func bounds(st *executeContinuous, q *ContinuousQuery, now time.Time) (start, end time.Time, err error) {
 	if st.from == nil {
 		end = q.Window(now)
 		return q.Window(end.Add(-1)), end, nil

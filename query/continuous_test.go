@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/model"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
@@ -37,10 +38,24 @@ func newContinuousStore(t *testing.T, queries ...string) (*continuousStore, *Exe
 		Into: func(_ context.Context, b *IntoBatch) error {
 			c.into++
 			c.rows += len(b.Times)
-			return intoStore(c.Store, b)
+			return c.store(b)
 		},
 	})
 	return c, e
+}
+
+// store writes what SELECT INTO gives.
+func (c *continuousStore) store(b *IntoBatch) error {
+	for i, at := range b.Times {
+		values := map[string]scantest.Value{}
+		for j, f := range b.Fields {
+			if s := scalarAt(&b.Columns[j], i); s.typ != model.Unknown {
+				values[f] = scantest.Value{Type: s.typ, Bits: s.bits, Text: s.str}
+			}
+		}
+		c.Put(b.Database, b.RetentionPolicy, string(model.AppendSeriesKey(nil, b.Measurement, b.Tags)), at, values)
+	}
+	return nil
 }
 
 // shardEachDay makes the shard groups to come as long as a day.
@@ -116,7 +131,7 @@ func TestExecuteContinuous(t *testing.T) {
 	}
 
 	// Less memory than the windows need at once means fewer windows at once.
-	e.opt.Into = func(_ context.Context, b *IntoBatch) error { return intoStore(c.Store, b) }
+	e.opt.Into = func(_ context.Context, b *IntoBatch) error { return c.store(b) }
 	e.SetLimits(admission.Limits{MemoryBytes: 24 << 10})
 	got = extendedRun(t, t.Context(), e, opt, "EXECUTE CONTINUOUS QUERY q3 ON d FROM 0s TO 1d")
 	if want := "result(time windows written): 0 86400 1440"; got[0] != want {

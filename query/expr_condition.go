@@ -247,3 +247,9 @@ func joinExpr(op influxql.Token, a, b influxql.Expr) influxql.Expr {
 	}
 	return &influxql.BinaryExpr{Op: op, LHS: a, RHS: b}
 }
+
+// isFieldRef tells fields from tags after types were assigned: what no shard
+// knows is a tag that every series lacks.
+func isFieldRef(ref *influxql.VarRef) bool {
+	return ref.Type != influxql.Tag && ref.Type != influxql.Unknown
+}

@@ -533,3 +533,13 @@ func repeat[T any](x T, n int) []T {
 	}
 	return out
 }
+
+// scalarOperand returns an operand that has the value in every row.
+func scalarOperand(s scalar) operand {
+	v := column.Vector{Type: s.typ}
+	if s.typ == model.Unknown {
+		return null()
+	}
+	appendScalar(&v, s)
+	return operand{konst: true, v: v}
+}

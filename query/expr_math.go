@@ -110,3 +110,10 @@ func (constantMath) Call(name string, args []any) (any, bool) {
 	}
 	return nil, false
 }
+
+func abs(x int64) int64 {
+	if x < 0 {
+		return -x
+	}
+	return x
+}

@@ -9,21 +9,11 @@ import (
 	"github.com/influxdata/influxql"
 )
 
-// extension is a statement that InfluxDB does not have.
-type extension interface {
-	influxql.Statement
-	// needs returns what running it takes, as Needs does.
-	needs(database string) []Need
-	// changes reports whether a GET request should not have carried it.
-	changes() bool
-	run(s *session) error
-}
-
-// extensions is every such statement: the words it begins with, in upper case,
-// and the parser of what follows them, up to the end of the statement.
+// extensions is every statement that InfluxDB does not have: the words it begins
+// with, in upper case, and the parser of what follows them, up to the end of the statement.
 var extensions = []struct {
 	words []string
-	parse func(p *influxql.Parser) (extension, error)
+	parse func(p *influxql.Parser) (influxql.Statement, error)
 }{
 	{[]string{"EXECUTE", "CONTINUOUS", "QUERY"}, parseExecuteContinuous},
 	{[]string{"SHOW", "CARDINALITY"}, parseShowCardinality},

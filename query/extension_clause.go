@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"tsdbd/query/window"
-
 	"github.com/influxdata/influxql"
+
+	"tsdbd/query/window"
 )
 
 // clauses rewrites, before the parser, the clauses of our own that InfluxQL can

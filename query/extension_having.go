@@ -132,7 +132,8 @@ func (h *havingColumns) name(outer *influxql.SelectStatement) {
 	columns := h.inner.ColumnNames()[1:]
 	for _, f := range fields {
 		h.names[f.Expr.String()] = columns[0]
-		for range 1 + len(topTags(f.Expr)) {
+		alone := influxql.SelectStatement{Fields: influxql.Fields{f}} // top and bottom have a column for each tag
+		for range alone.ColumnNames()[1:] {
 			outer.Fields = append(outer.Fields, &influxql.Field{Expr: &influxql.VarRef{Val: columns[0]}})
 			columns = columns[1:]
 		}

@@ -179,20 +179,6 @@ func (l *level) fullRows() bool {
 	return ok && isFieldRef(ref)
 }
 
-func literalScalar(v any) scalar {
-	switch v := v.(type) {
-	case float64:
-		return floatScalar(v)
-	case int64:
-		return scalar{typ: model.Integer, bits: uint64(v)}
-	case int:
-		return scalar{typ: model.Integer, bits: uint64(int64(v))}
-	case uint64:
-		return scalar{typ: model.Unsigned, bits: v}
-	}
-	return scalar{}
-}
-
 // layoutFields finds the aggregates and the bare columns of the select list.
 func (l *level) layoutFields() error {
 	seen := map[string]bool{}

@@ -58,18 +58,6 @@ type SelectOptions struct {
 // otherwise. Results that are not sent in chunks count.
 const DefaultMemoryBytes = 2 << 30
 
-// IntoBatch is a run of rows of one series to be written by SELECT INTO.
-type IntoBatch struct {
-	Database, RetentionPolicy, Measurement string
-	Tags                                   model.Tags // of the series; sorted
-	Fields                                 []string
-	Times                                  []int64
-	Columns                                []column.Vector // one per field; a null is not written
-	// TagColumns are columns of Fields' kind whose values become tags (top and
-	// bottom give such), by name.
-	TagColumns map[string]column.Vector
-}
-
 // exec is one running SELECT: what all its levels share.
 type exec struct {
 	ctx     context.Context

@@ -66,17 +66,22 @@ func TestDecide(t *testing.T) {
 				m.Stats = stats
 				prof := &profile{}
 				parsed, err := Parse(q, nil)
-				mustOK(t, err)
+				if err != nil {
+					t.Fatal(err)
+				}
 				x := newExec(context.Background(), m, SelectOptions{Database: "d", DefaultRP: defaultPolicy(m), Workers: 1 + rnd.IntN(8)})
 				x.prof = prof
 				l, err := x.plan(selectOf(parsed))
 				if err != nil {
 					t.Fatalf("%s: %v", q, err)
 				}
-				mustOK(t, x.answer(l, func(r *result.Result) error {
+				err = x.answer(l, func(r *result.Result) error {
 					answers[k] = append(answers[k], seriesTexts(r.Series)...)
 					return nil
-				}))
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
 				x.release()
 				for _, sp := range prof.shards {
 					if stats {

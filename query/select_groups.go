@@ -300,9 +300,3 @@ func parts(set *roaring.Bitmap, n int) []*roaring.Bitmap {
 	}
 	return out
 }
-
-// isFieldRef tells fields from tags after types were assigned: what no shard
-// knows is a tag that every series lacks.
-func isFieldRef(ref *influxql.VarRef) bool {
-	return ref.Type != influxql.Tag && ref.Type != influxql.Unknown
-}

@@ -2,7 +2,6 @@ package query
 
 import (
 	"errors"
-	"math"
 	"slices"
 
 	"github.com/influxdata/influxql"
@@ -14,10 +13,6 @@ import (
 )
 
 var errTooManyWindows = errors.New("too many GROUP BY time windows: narrow the time range or widen the interval")
-
-func floatScalar(f float64) scalar {
-	return scalar{typ: model.Float, bits: math.Float64bits(f)}
-}
 
 // wanted returns how many rows of a series can be needed, 0 for all.
 func (l *level) wanted() int {
@@ -133,15 +128,6 @@ func (l *level) plain() bool {
 		}
 	}
 	return true
-}
-
-func scalarOperand(s scalar) operand {
-	v := column.Vector{Type: s.typ}
-	if s.typ == model.Unknown {
-		return null()
-	}
-	appendScalar(&v, s)
-	return operand{konst: true, v: v}
 }
 
 func cmpInt(a, b int64) int {

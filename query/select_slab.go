@@ -1,6 +1,8 @@
 package query
 
-import "tsdbd/model/column"
+import (
+	"tsdbd/model/column"
+)
 
 // groupRows is what a worker has read of a group.
 type groupRows struct {

@@ -18,7 +18,9 @@ import (
 func profiled(t *testing.T, m *scantest.Store, q string, workers int) ([]string, *profile) {
 	t.Helper()
 	parsed, err := Parse(q, nil)
-	mustOK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	prof := &profile{}
 	x := newExec(context.Background(), m, SelectOptions{
 		Database: "d", DefaultRP: defaultPolicy(m), Workers: workers, Now: time.Unix(1500400000, 0),
@@ -26,12 +28,17 @@ func profiled(t *testing.T, m *scantest.Store, q string, workers int) ([]string,
 	x.prof = prof
 	defer x.release()
 	l, err := x.plan(selectOf(parsed))
-	mustOK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out []string
-	mustOK(t, x.answer(l, func(r *result.Result) error {
+	err = x.answer(l, func(r *result.Result) error {
 		out = append(out, seriesTexts(r.Series)...)
 		return nil
-	}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return out, prof
 }
 

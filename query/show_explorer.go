@@ -1,11 +1,6 @@
 package query
 
 import (
-	"strconv"
-
-	"github.com/influxdata/influxql"
-
-	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/query/result"
 )
@@ -13,78 +8,9 @@ import (
 // exploreRows is how many rows SHOW CARDINALITY has without LIMIT.
 const exploreRows = 100
 
-// showCardinality is SHOW CARDINALITY: which measurements, tags and values the
-// series of a database are made of, the largest first.
-type showCardinality struct {
-	extended
-	database, measurement, key string
-	limit                      int // 0: not given
-}
-
-// parseShowCardinality reads [ON database] [FROM measurement] [WITH KEY = key]
-// [LIMIT n].
-func parseShowCardinality(p *influxql.Parser) (extension, error) {
-	st := &showCardinality{}
-	var err error
-	next := func(want influxql.Token) bool {
-		if tok, _, _ := p.ScanIgnoreWhitespace(); tok == want {
-			return true
-		}
-		p.Unscan()
-		return false
-	}
-	if next(influxql.ON) {
-		if st.database, err = p.ParseIdent(); err != nil {
-			return nil, err
-		}
-	}
-	if next(influxql.FROM) {
-		if st.measurement, err = p.ParseIdent(); err != nil {
-			return nil, err
-		}
-	}
-	if next(influxql.WITH) {
-		for _, want := range []influxql.Token{influxql.KEY, influxql.EQ} {
-			if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != want {
-				return nil, unexpected(tok, pos, lit, want.String())
-			}
-		}
-		if st.key, err = p.ParseIdent(); err != nil {
-			return nil, err
-		}
-	}
-	st.limit, err = p.ParseOptionalTokenAndInt(influxql.LIMIT)
-	return st, err
-}
-
-// String returns the statement's text.
-func (st *showCardinality) String() string {
-	text := "SHOW CARDINALITY"
-	if st.database != "" {
-		text += " ON " + influxql.QuoteIdent(st.database)
-	}
-	if st.measurement != "" {
-		text += " FROM " + influxql.QuoteIdent(st.measurement)
-	}
-	if st.key != "" {
-		text += " WITH KEY = " + influxql.QuoteIdent(st.key)
-	}
-	if st.limit > 0 {
-		text += " LIMIT " + strconv.Itoa(st.limit)
-	}
-	return text
-}
-
-func (st *showCardinality) needs(database string) []Need {
-	if st.database != "" {
-		database = st.database
-	}
-	return []Need{{Privilege: meta.ReadPrivilege, Database: database}}
-}
-
-func (st *showCardinality) changes() bool { return false }
-
-func (st *showCardinality) run(s *session) error {
+// showCardinality counts the series of a database, its measurements, or the values
+// of a tag, from the index.
+func (s *session) showCardinality(st *showCardinality) error {
 	database := st.database
 	if database == "" {
 		database = s.database

@@ -54,6 +54,11 @@ func (s *session) run(stmt influxql.Statement) error {
 	case *influxql.ShowTagValuesCardinalityStatement:
 		return s.showTagValuesCardinality(st)
 
+	case *showCardinality:
+		return s.showCardinality(st)
+	case *executeContinuous:
+		return s.executeContinuous(st)
+
 	case *influxql.ShowQueriesStatement:
 		return s.showQueries()
 	case *influxql.KillQueryStatement:
@@ -69,9 +74,6 @@ func (s *session) run(stmt influxql.Statement) error {
 		return s.dropSeries(st)
 	case *influxql.DropMeasurementStatement:
 		return s.dropMeasurement(st)
-	}
-	if st, ok := stmt.(extension); ok {
-		return st.run(s)
 	}
 	if cmd, known, err := s.command(stmt); known {
 		if err != nil || cmd == nil {

@@ -149,9 +149,7 @@ func refuseSystemSources(stmt influxql.Statement) error {
 // not have carried. DELETE is not among them, as in InfluxDB.
 func changesState(stmt influxql.Statement) bool {
 	switch s := stmt.(type) {
-	case extension:
-		return s.changes()
-	case *influxql.AlterRetentionPolicyStatement, *influxql.CreateContinuousQueryStatement,
+	case *executeContinuous, *influxql.AlterRetentionPolicyStatement, *influxql.CreateContinuousQueryStatement,
 		*influxql.CreateDatabaseStatement, *influxql.CreateRetentionPolicyStatement,
 		*influxql.CreateSubscriptionStatement, *influxql.CreateUserStatement,
 		*influxql.DropContinuousQueryStatement, *influxql.DropDatabaseStatement,

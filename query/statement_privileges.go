@@ -38,8 +38,8 @@ func Needs(stmt influxql.Statement, database string) []Need {
 		return read(*of, sources)
 	}
 	switch s := stmt.(type) {
-	case extension:
-		return s.needs(database)
+	case *showCardinality:
+		return read(s.database, nil)
 	case *influxql.SelectStatement:
 		return selectNeeds(nil, s, database)
 	case *influxql.ExplainStatement:

@@ -2,12 +2,32 @@ package query
 
 import (
 	"github.com/influxdata/influxql"
+
 	"tsdbd/query/result"
 )
 
 // selectStatement runs a SELECT. Its sources are normalized.
 func (s *session) selectStatement(st *influxql.SelectStatement) error {
 	return runSelect(s.ctx, st, s.opt.Storage, s.selectOptions(), s.out.send)
+}
+
+// explain runs EXPLAIN and EXPLAIN ANALYZE.
+func (s *session) explain(st *influxql.ExplainStatement) error {
+	stmt := st.Statement.Clone()
+	stmt.Target = nil // nothing is written
+	column, lines := "QUERY PLAN", explainSelect
+	if st.Analyze {
+		column, lines = "EXPLAIN ANALYZE", analyzeSelect
+	}
+	text, err := lines(s.ctx, stmt, s.opt.Storage, s.selectOptions())
+	if err != nil {
+		return err
+	}
+	t := result.StringTable("", column)
+	for _, line := range text {
+		t.AddRow(line)
+	}
+	return s.out.whole([]*result.Series{t})
 }
 
 // selectOptions returns the options of a SELECT of this request.

@@ -210,10 +210,3 @@ func elapsed(x *callContext, in *cells) (*cells, error) {
 	}
 	return out, nil
 }
-
-func abs(x int64) int64 {
-	if x < 0 {
-		return -x
-	}
-	return x
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -59,7 +60,11 @@ func TestForecastBounded(t *testing.T) {
 	const season, windows = 100, 300
 	corners := uint64(8 * (hwSeason + season) * (hwSeason + season))
 	g := &forecast{season: season, y: waves(windows), stop: &admission.Stopper{Ctx: t.Context()}}
-	if bytes := allocated(func() { g.fit() }); bytes > 3*corners {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	g.fit()
+	runtime.ReadMemStats(&after)
+	if bytes := after.TotalAlloc - before.TotalAlloc; bytes > 3*corners {
 		t.Errorf("%d bytes for a simplex of %d", bytes, corners)
 	}
 	m := limitsStore(t)

@@ -221,3 +221,22 @@ func textBytes(v *column.Vector, lo, hi int) (n int64) {
 	}
 	return n
 }
+
+// literalScalar returns the value of a literal, null for what is no number.
+func literalScalar(v any) scalar {
+	switch v := v.(type) {
+	case float64:
+		return floatScalar(v)
+	case int64:
+		return scalar{typ: model.Integer, bits: uint64(v)}
+	case int:
+		return scalar{typ: model.Integer, bits: uint64(int64(v))}
+	case uint64:
+		return scalar{typ: model.Unsigned, bits: v}
+	}
+	return scalar{}
+}
+
+func floatScalar(f float64) scalar {
+	return scalar{typ: model.Float, bits: math.Float64bits(f)}
+}
