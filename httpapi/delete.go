@@ -14,6 +14,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/query/syntax"
 )
 
 // maxPredicate bounds the text of a predicate; see maxDepth.
@@ -130,7 +131,7 @@ func (d *deleteRequest) parsePredicate() (measurement string, where influxql.Exp
 	if len(d.Predicate) > maxPredicate {
 		return "", nil, badRequest("delete - predicate is too long")
 	}
-	if _, err := query.CheckRegexes(d.Predicate, nil); err != nil {
+	if _, err := syntax.CheckRegexes(d.Predicate, nil); err != nil {
 		return "", nil, badRequest("delete - cannot parse predicate: " + err.Error())
 	}
 	e, err := influxql.ParseExpr(d.Predicate)

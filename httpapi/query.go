@@ -13,6 +13,7 @@ import (
 	"tsdbd/query"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // Querier runs statements.
@@ -248,7 +249,7 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 		ReadOnly:        r.Method == http.MethodGet,
 		// The statements are rewritten as they run: what came in is read again.
 		Text: func() string {
-			q, err := query.Parse(req.text, params)
+			q, err := syntax.Parse(req.text, params)
 			if err != nil {
 				return ""
 			}
@@ -278,7 +279,7 @@ func (h *Handler) parse(ctx context.Context, regexes *admission.Account, text st
 	if len(text) > h.limits.Load().MaxQuerySize {
 		return nil, errQueryTooLong
 	}
-	bytes, err := query.CheckRegexes(text, params)
+	bytes, err := syntax.CheckRegexes(text, params)
 	if err != nil {
 		return nil, badRequest("error parsing query: " + err.Error())
 	}
@@ -288,7 +289,7 @@ func (h *Handler) parse(ctx context.Context, regexes *admission.Account, text st
 	if strings.Count(text, "(") > maxParentheses {
 		return nil, errTooManyParentheses
 	}
-	q, err := query.Parse(text, params)
+	q, err := syntax.Parse(text, params)
 	if err != nil {
 		return nil, badRequest("error parsing query: " + err.Error())
 	}

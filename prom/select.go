@@ -9,7 +9,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
-	"tsdbd/query"
+	"tsdbd/query/syntax"
 )
 
 // MatchKind is how a Matcher compares. The numbers are those of the protocol.
@@ -50,7 +50,7 @@ func Select(matchers []Matcher) (Selection, error) {
 	if len(matchers) > maxMatchers {
 		return sel, errors.New("too many matchers")
 	}
-	var regexes query.RegexBudget
+	var regexes syntax.RegexBudget
 	for _, m := range matchers {
 		tag := &model.TagExpr{Key: m.Name, Value: m.Value}
 		switch m.Kind {

@@ -9,7 +9,10 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine"
+	"tsdbd/query/expr"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 	"tsdbd/query/window"
 )
 
@@ -28,7 +31,7 @@ type ContinuousQuery struct {
 
 // ParseContinuous reads the stored text of a CREATE CONTINUOUS QUERY.
 func ParseContinuous(text string) (*ContinuousQuery, error) {
-	parsed, err := Parse(text, nil)
+	parsed, err := syntax.Parse(text, nil)
 	if err != nil {
 		return nil, fmt.Errorf("parse %q: %w", text, err)
 	}
@@ -43,7 +46,7 @@ func ParseContinuous(text string) (*ContinuousQuery, error) {
 		return nil, errors.New("continuous queries must be aggregate queries")
 	}
 	q := &ContinuousQuery{Database: st.Database, Every: st.ResampleEvery, For: st.ResampleFor, stmt: st.Source}
-	if q.windows, err = compileWindows(st.Source, time.Time{}); err != nil {
+	if q.windows, err = engine.Windows(st.Source, time.Time{}); err != nil {
 		return nil, err
 	}
 	if q.windows.None() {
@@ -74,7 +77,7 @@ func (q *ContinuousQuery) Step(t time.Time, every time.Duration) time.Time {
 // conditions on time.
 func (q *ContinuousQuery) Over(start, end time.Time) (*influxql.SelectStatement, error) {
 	stmt := q.stmt.Clone()
-	rest, err := SplitTime(stmt.Condition, end, stmt.Location)
+	rest, err := expr.SplitTime(stmt.Condition, end, stmt.Location)
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +102,14 @@ const runWindows = 1000
 
 // run computes every window that the range touches, whole. What a failure or
 // the end of the context leaves is complete up to a window.
-func (s *session) executeContinuous(st *executeContinuous) error {
-	db, err := s.databaseOf(st.database)
+func (s *session) executeContinuous(st *syntax.ExecuteContinuous) error {
+	db, err := s.databaseOf(st.Database)
 	if err != nil {
 		return err
 	}
-	stored := db.ContinuousQuery(st.name)
+	stored := db.ContinuousQuery(st.Name)
 	if stored == nil {
-		return fmt.Errorf("continuous query not found: %s", st.name)
+		return fmt.Errorf("continuous query not found: %s", st.Name)
 	}
 	q, err := ParseContinuous(stored.Query)
 	if err != nil {
@@ -118,7 +121,7 @@ func (s *session) executeContinuous(st *executeContinuous) error {
 	}
 	var windows, written int64
 	most := 1
-	if independent(q.stmt) {
+	if engine.Independent(q.stmt) {
 		most = runWindows
 	}
 	for start.Before(end) {
@@ -145,7 +148,7 @@ func (s *session) executeContinuous(st *executeContinuous) error {
 		}
 		if err != nil {
 			return fmt.Errorf("continuous query %s, windows from %s: %w (%d points of %d windows are written)",
-				st.name, start.UTC().Format(time.RFC3339), err, written, windows)
+				st.Name, start.UTC().Format(time.RFC3339), err, written, windows)
 		}
 		start = upTo
 		windows += int64(n)
@@ -159,14 +162,14 @@ func (s *session) executeContinuous(st *executeContinuous) error {
 
 // bounds returns the windows to compute: the start of the first and the end of
 // the last.
-func bounds(st *executeContinuous, q *ContinuousQuery, now time.Time) (start, end time.Time, err error) {
-	if st.from == nil {
+func bounds(st *syntax.ExecuteContinuous, q *ContinuousQuery, now time.Time) (start, end time.Time, err error) {
+	if st.From == nil {
 		end = q.Window(now)
 		return q.Window(end.Add(-1)), end, nil
 	}
 	ref := func() influxql.Expr { return &influxql.VarRef{Val: "time"} }
-	c, err := SplitTime(and(&influxql.BinaryExpr{Op: influxql.GTE, LHS: ref(), RHS: st.from},
-		&influxql.BinaryExpr{Op: influxql.LT, LHS: ref(), RHS: st.to}), now, q.stmt.Location)
+	c, err := expr.SplitTime(and(&influxql.BinaryExpr{Op: influxql.GTE, LHS: ref(), RHS: st.From},
+		&influxql.BinaryExpr{Op: influxql.LT, LHS: ref(), RHS: st.To}), now, q.stmt.Location)
 	if err != nil {
 		return start, end, err
 	}
@@ -218,7 +221,7 @@ func (s *session) runContinuous(q *ContinuousQuery, start, end time.Time) (int64
 	opt := s.selectOptions()
 	opt.Database, opt.RetentionPolicy = q.Database, ""
 	var written int64
-	err = runSelect(s.ctx, stmt, s.opt.Storage, opt, func(r *result.Result) error {
+	err = engine.Select(s.ctx, stmt, s.opt.Storage, opt, func(r *result.Result) error {
 		written += r.Series[0].Values[1].Ints[0]
 		return nil
 	})

@@ -13,7 +13,9 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
+	"tsdbd/query/expr"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // continuousStore is a store whose catalog holds continuous queries.
@@ -35,7 +37,7 @@ func newContinuousStore(t *testing.T, queries ...string) (*continuousStore, *Exe
 	e := New(Options{
 		Storage: c, Admin: c,
 		Now: func() time.Time { return time.Unix(10*24*3600+30, 0).UTC() },
-		Into: func(_ context.Context, b *IntoBatch) error {
+		Into: func(_ context.Context, b *result.IntoBatch) error {
 			c.into++
 			c.rows += len(b.Times)
 			return c.store(b)
@@ -45,12 +47,12 @@ func newContinuousStore(t *testing.T, queries ...string) (*continuousStore, *Exe
 }
 
 // store writes what SELECT INTO gives.
-func (c *continuousStore) store(b *IntoBatch) error {
+func (c *continuousStore) store(b *result.IntoBatch) error {
 	for i, at := range b.Times {
 		values := map[string]scantest.Value{}
 		for j, f := range b.Fields {
-			if s := scalarAt(&b.Columns[j], i); s.typ != model.Unknown {
-				values[f] = scantest.Value{Type: s.typ, Bits: s.bits, Text: s.str}
+			if s := expr.ScalarAt(&b.Columns[j], i); s.Type != model.Unknown {
+				values[f] = scantest.Value{Type: s.Type, Bits: s.Bits, Text: s.Text}
 			}
 		}
 		c.Put(b.Database, b.RetentionPolicy, string(model.AppendSeriesKey(nil, b.Measurement, b.Tags)), at, values)
@@ -120,7 +122,7 @@ func TestExecuteContinuous(t *testing.T) {
 	// noticed are bounded by the windows of one run.
 	ctx, cancel := context.WithCancel(t.Context())
 	c.rows = 0
-	e.opt.Into = func(_ context.Context, b *IntoBatch) error {
+	e.opt.Into = func(_ context.Context, b *result.IntoBatch) error {
 		c.rows += len(b.Times)
 		cancel()
 		return nil
@@ -131,7 +133,7 @@ func TestExecuteContinuous(t *testing.T) {
 	}
 
 	// Less memory than the windows need at once means fewer windows at once.
-	e.opt.Into = func(_ context.Context, b *IntoBatch) error { return c.store(b) }
+	e.opt.Into = func(_ context.Context, b *result.IntoBatch) error { return c.store(b) }
 	e.SetLimits(admission.Limits{MemoryBytes: 24 << 10})
 	got = extendedRun(t, t.Context(), e, opt, "EXECUTE CONTINUOUS QUERY q3 ON d FROM 0s TO 1d")
 	if want := "result(time windows written): 0 86400 1440"; got[0] != want {
@@ -142,7 +144,7 @@ func TestExecuteContinuous(t *testing.T) {
 // extendedRun is runContext for texts with extensions.
 func extendedRun(t *testing.T, ctx context.Context, e *Executor, opt ExecuteOptions, text string) []string {
 	t.Helper()
-	q, err := Parse(text, nil)
+	q, err := syntax.Parse(text, nil)
 	if err != nil {
 		return []string{"error: " + err.Error()}
 	}
@@ -157,7 +159,7 @@ func extendedRun(t *testing.T, ctx context.Context, e *Executor, opt ExecuteOpti
 // TestExecuteNeedsAdmin: it writes where the query was allowed to by whoever
 // made it.
 func TestExecuteNeedsAdmin(t *testing.T) {
-	q, err := Parse("EXECUTE CONTINUOUS QUERY q ON d", nil)
+	q, err := syntax.Parse("EXECUTE CONTINUOUS QUERY q ON d", nil)
 	mustOK(t, err)
 	needs := Needs(q.Statements[0], "")
 	if len(needs) != 1 || !needs[0].Admin || !changesState(q.Statements[0]) {

@@ -7,7 +7,7 @@
 //
 // # SELECT
 //
-// runSelect goes this way:
+// Select goes this way:
 //
 //   - compileSelect checks the statement and its subqueries, in the words of
 //     InfluxDB 1.12, and resolves their times (compiled).
@@ -72,4 +72,3 @@
 // An Executor is safe for concurrent use. A running statement belongs to the
 // goroutine that started it; its callbacks are called from that goroutine.
 package query
-

@@ -43,7 +43,7 @@ type Options struct {
 	// query work at once.
 	Cores *admission.Cores
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
-	Into func(ctx context.Context, b *IntoBatch) error
+	Into func(ctx context.Context, b *result.IntoBatch) error
 
 	// ShardDurations is the rule for policies made without SHARD DURATION.
 	ShardDurations meta.ShardDurations

@@ -16,6 +16,7 @@ import (
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // TestStuckClientHoldsNoTurn has a client that does not read its answer on the
@@ -103,7 +104,7 @@ func TestInterrupt(t *testing.T) {
 			e := New(Options{Storage: store, Admin: store, Limits: limits})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			q, err := Parse("SHOW SERIES; SHOW DATABASES", nil)
+			q, err := syntax.Parse("SHOW SERIES; SHOW DATABASES", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +148,7 @@ func TestShowIsCharged(t *testing.T) {
 		memory := admission.NewMemory(1 << 30)
 		for _, limit := range []int64{0, 100_000} {
 			e := New(Options{Storage: store, Admin: store, Memory: memory, Limits: admission.Limits{MemoryBytes: limit}})
-			parsed, err := Parse(q, nil)
+			parsed, err := syntax.Parse(q, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

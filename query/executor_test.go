@@ -17,6 +17,7 @@ import (
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // run executes a request and returns each result as a line.
@@ -27,7 +28,7 @@ func runText(t *testing.T, e *Executor, opt ExecuteOptions, text string) []strin
 
 func runContext(t *testing.T, ctx context.Context, e *Executor, opt ExecuteOptions, text string) []string {
 	t.Helper()
-	q, err := Parse(text, nil)
+	q, err := syntax.Parse(text, nil)
 	mustOK(t, err)
 	var lines []string
 	mustOK(t, e.Execute(ctx, q, opt, func(r *result.Result) error {

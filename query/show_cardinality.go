@@ -15,6 +15,8 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/engine"
+	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
 
@@ -155,7 +157,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 		if !c.present {
 			return errors.New(c.what + " EXACT CARDINALITY doesn't support time in WHERE clause")
 		}
-		cond, err := SplitTime(c.where, s.opt.Now(), time.UTC)
+		cond, err := expr.SplitTime(c.where, s.opt.Now(), time.UTC)
 		if err != nil {
 			return err
 		}
@@ -168,7 +170,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 		name string
 		tags model.Tags
 	}
-	groups := map[string]*group{} // by groupKey
+	groups := map[string]*group{} // by GroupKey
 	err := s.eachSourceMeasurement(c.database, c.sources, rng, func(_ *indexView, m indexMeasurement) error {
 		keys, err := c.keys(m)
 		if err != nil {
@@ -185,7 +187,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 				if c.byName {
 					name = m.name
 				}
-				key := string(groupKey(nil, name, tuple))
+				key := string(engine.GroupKey(nil, name, tuple))
 				if groups[key] == nil {
 					g := &group{name: name}
 					for i, k := range keys {
@@ -265,7 +267,7 @@ func (c *cardinality) keys(m indexMeasurement) ([]string, error) {
 // selectByTags returns the series that satisfy a WHERE clause; one that needs
 // the values of fields is satisfied by none.
 func (c *cardinality) selectByTags(ctx context.Context, shard scan.Shard, name string) (*roaring.Bitmap, error) {
-	tags, rest := SplitTags(c.where, fieldTest(shard.Fields(name)))
+	tags, rest := expr.SplitTags(c.where, fieldTest(shard.Fields(name)))
 	if rest != nil {
 		return roaring.New(), nil
 	}

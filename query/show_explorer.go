@@ -3,44 +3,45 @@ package query
 import (
 	"tsdbd/model"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // exploreRows is how many rows SHOW CARDINALITY has without LIMIT.
 const exploreRows = 100
 
-// showCardinality counts the series of a database, its measurements, or the values
+// ShowCardinality counts the series of a database, its measurements, or the values
 // of a tag, from the index.
-func (s *session) showCardinality(st *showCardinality) error {
-	database := st.database
+func (s *session) showCardinality(st *syntax.ShowCardinality) error {
+	database := st.Database
 	if database == "" {
 		database = s.database
 	}
 	if database == "" {
 		return ErrDatabaseNameRequired
 	}
-	limit := st.limit
+	limit := st.Limit
 	if limit == 0 {
 		limit = exploreRows
 	}
 	found, err := s.Explore(s.ctx, Exploration{
-		Database: database, Measurement: st.measurement, Key: st.key,
-		Top: limit, Range: model.AllTime, Keys: st.measurement != "", Values: st.key != "",
+		Database: database, Measurement: st.Measurement, Key: st.Key,
+		Top: limit, Range: model.AllTime, Keys: st.Measurement != "", Values: st.Key != "",
 	})
 	if err != nil {
 		return err
 	}
-	name := st.measurement
+	name := st.Measurement
 	if name == "" {
 		name = "cardinality"
 	}
 	var t *result.Series
 	switch {
-	case st.key != "":
+	case st.Key != "":
 		t = result.NewTable(name, []model.FieldType{model.String, model.Integer}, "value", "series")
 		for _, v := range found.Values {
 			t.AddRow(v.Value, v.Series)
 		}
-	case st.measurement != "":
+	case st.Measurement != "":
 		t = result.NewTable(name, []model.FieldType{model.String, model.Integer, model.Integer}, "tagKey", "values", "series")
 		for _, k := range found.Keys[:min(limit, len(found.Keys))] {
 			t.AddRow(k.Key, k.Values, k.Series)

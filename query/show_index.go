@@ -14,6 +14,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
 
@@ -75,7 +76,7 @@ func measurementsOf(sources influxql.Sources) []*influxql.Measurement {
 // series has the same tags in every shard, so that it is in one set only: as a
 // rule most shards hold none that an earlier one has not. Measurements without a
 // tag that asked is true of are passed over.
-func (s *session) tagSets(db string, policies []string, sources influxql.Sources, cond Condition, asked func(key string) bool, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
+func (s *session) tagSets(db string, policies []string, sources influxql.Sources, cond expr.Condition, asked func(key string) bool, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
 	if cond.Range.Empty() {
 		return nil
 	}
@@ -285,7 +286,7 @@ func splitValue(where influxql.Expr) (rest, ofValue influxql.Expr) {
 		if e.Op == influxql.AND || e.Op == influxql.OR {
 			restL, valueL := splitValue(e.LHS)
 			restR, valueR := splitValue(e.RHS)
-			return joinExpr(e.Op, restL, restR), joinExpr(e.Op, valueL, valueR)
+			return expr.JoinExpr(e.Op, restL, restR), expr.JoinExpr(e.Op, valueL, valueR)
 		}
 		if c, ok := metaComparison(e); ok && c.key == "value" {
 			return nil, e
@@ -404,7 +405,7 @@ func checkTagOperators(where influxql.Expr) error {
 		influxql.WalkFunc(where, func(n influxql.Node) {
 			if e, ok := n.(*influxql.BinaryExpr); ok {
 				switch e.Op {
-				case influxql.EQ, influxql.NEQ, influxql.EQREGEX, influxql.NEQREGEX, influxql.OR, influxql.AND, inOp, notInOp:
+				case influxql.EQ, influxql.NEQ, influxql.EQREGEX, influxql.NEQREGEX, influxql.OR, influxql.AND, expr.InOp, expr.NotInOp:
 				default:
 					err = errors.New("invalid tag comparison operator")
 				}
@@ -417,12 +418,12 @@ func checkTagOperators(where influxql.Expr) error {
 // seriesOf returns the series of a measurement that satisfy the tag part of a
 // condition; its comparisons of fields are passed over. Shards that the time
 // bounds cut are read, to see which series have rows within.
-func (s *session) seriesOf(v *indexView, m indexMeasurement, cond Condition) (*roaring.Bitmap, error) {
+func (s *session) seriesOf(v *indexView, m indexMeasurement, cond expr.Condition) (*roaring.Bitmap, error) {
 	all := roaring.New()
 	for _, shard := range m.shards {
 		fields := shard.Fields(m.name)
 		isField := fieldTest(fields)
-		tags, rest := SplitTags(cond.Expr, isField)
+		tags, rest := expr.SplitTags(cond.Expr, isField)
 		set, err := shard.Select(s.ctx, m.name, tags)
 		if err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
 
@@ -165,7 +166,7 @@ func measurementsWhere(ctx context.Context, where influxql.Expr, list []indexMea
 			maps.DeleteFunc(left, func(name string, _ struct{}) bool { _, both := right[name]; return !both })
 			return left, nil
 		case influxql.EQ, influxql.NEQ, influxql.EQREGEX, influxql.NEQREGEX:
-		case inOp, notInOp:
+		case expr.InOp, expr.NotInOp:
 			return measurementsIn(ctx, e, list)
 		default:
 			return nil, errors.New("invalid tag comparison operator")
@@ -202,13 +203,13 @@ func measurementsWhere(ctx context.Context, where influxql.Expr, list []indexMea
 
 // measurementsIn is measurementsWhere of x IN (members).
 func measurementsIn(ctx context.Context, e *influxql.BinaryExpr, list []indexMeasurement) (map[string]struct{}, error) {
-	members, negated, _ := setMembers(e)
+	members, negated, _ := expr.SetMembers(e)
 	var admitted map[string]struct{}
 	for _, m := range members {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		some, err := measurementsWhere(ctx, memberComparison(e, m, negated), list)
+		some, err := measurementsWhere(ctx, expr.MemberComparison(e, m, negated), list)
 		switch {
 		case err != nil:
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/expr"
 )
 
 // comparesTags reports whether a condition compares two tags with each other.
@@ -48,7 +49,7 @@ func tagsHold(e influxql.Expr, tags model.Tags, isField func(*influxql.VarRef) b
 			same := tags.Get(a) == tags.Get(b) && tags.Get(a) != ""
 			return same == (e.Op == influxql.EQ)
 		}
-		if t := tagComparison(e, isField); t != nil {
+		if t := expr.TagComparison(e, isField); t != nil {
 			return t.Match(tags)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
+	"tsdbd/query/expr"
 )
 
 // indexView is the set of shards that a SHOW statement looks at.
@@ -252,8 +253,8 @@ func (s *session) eachSourceMeasurement(db string, sources influxql.Sources, r m
 }
 
 // splitTime separates the time bounds of a WHERE clause.
-func (s *session) splitTime(where influxql.Expr) (Condition, error) {
-	return SplitTime(where, s.opt.Now(), time.UTC)
+func (s *session) splitTime(where influxql.Expr) (expr.Condition, error) {
+	return expr.SplitTime(where, s.opt.Now(), time.UTC)
 }
 
 // metaPredicate turns the WHERE clause of a statement about tags into a
@@ -279,11 +280,11 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 				return nil, err
 			}
 			if e.Op == influxql.OR {
-				return orTags(left, right), nil
+				return expr.OrTags(left, right), nil
 			}
-			return andTags(left, right), nil
+			return expr.AndTags(left, right), nil
 		}
-		if members, negated, ok := setMembers(e); ok {
+		if members, negated, ok := expr.SetMembers(e); ok {
 			return metaSet(e, members, negated, name)
 		}
 		if c, ok := metaComparison(e); ok {
@@ -304,7 +305,7 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 func metaSet(e *influxql.BinaryExpr, members []influxql.Expr, negated bool, name string) (*model.TagExpr, error) {
 	admits := negated // the name
 	for _, m := range members {
-		c, ok := metaComparison(memberComparison(e, m, negated))
+		c, ok := metaComparison(expr.MemberComparison(e, m, negated))
 		if !ok {
 			//lint:ignore ST1005 clients know this text
 			return nil, fmt.Errorf("Expression too complex for metaquery: %s", e)
@@ -320,7 +321,7 @@ func metaSet(e *influxql.BinaryExpr, members []influxql.Expr, negated bool, name
 	case influxql.IsSystemName(key):
 		return nil, nil
 	}
-	return tagSet(key, members, negated), nil
+	return expr.TagSet(key, members, negated), nil
 }
 
 // constantTag returns the predicate that is true, or false, for every series.

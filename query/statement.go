@@ -6,6 +6,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/query/syntax"
 )
 
 // run executes one normalized statement.
@@ -54,9 +55,9 @@ func (s *session) run(stmt influxql.Statement) error {
 	case *influxql.ShowTagValuesCardinalityStatement:
 		return s.showTagValuesCardinality(st)
 
-	case *showCardinality:
+	case *syntax.ShowCardinality:
 		return s.showCardinality(st)
-	case *executeContinuous:
+	case *syntax.ExecuteContinuous:
 		return s.executeContinuous(st)
 
 	case *influxql.ShowQueriesStatement:

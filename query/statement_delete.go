@@ -12,6 +12,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/expr"
 )
 
 // dropMeasurement removes a measurement from all policies. A missing one is
@@ -46,7 +47,7 @@ func (s *session) deleteRows(st *influxql.DeleteSeriesStatement) error {
 	if err != nil {
 		return err
 	}
-	cond, err := SplitTime(st.Condition, s.opt.Now(), time.UTC)
+	cond, err := expr.SplitTime(st.Condition, s.opt.Now(), time.UTC)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ var errFieldsInDelete = errors.New("fields not supported in WHERE clause during 
 // deletePredicate turns a WHERE clause without time into a predicate over
 // series. Rows cannot be chosen by their values.
 func deletePredicate(where influxql.Expr, fields []column.Field) (*model.TagExpr, error) {
-	tags, rest := SplitTags(where, fieldTest(fields))
+	tags, rest := expr.SplitTags(where, fieldTest(fields))
 	if rest == nil {
 		return tags, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/query/syntax"
 )
 
 // Normalize fills in the database and retention policy where a statement names
@@ -149,7 +150,7 @@ func refuseSystemSources(stmt influxql.Statement) error {
 // not have carried. DELETE is not among them, as in InfluxDB.
 func changesState(stmt influxql.Statement) bool {
 	switch s := stmt.(type) {
-	case *executeContinuous, *influxql.AlterRetentionPolicyStatement, *influxql.CreateContinuousQueryStatement,
+	case *syntax.ExecuteContinuous, *influxql.AlterRetentionPolicyStatement, *influxql.CreateContinuousQueryStatement,
 		*influxql.CreateDatabaseStatement, *influxql.CreateRetentionPolicyStatement,
 		*influxql.CreateSubscriptionStatement, *influxql.CreateUserStatement,
 		*influxql.DropContinuousQueryStatement, *influxql.DropDatabaseStatement,

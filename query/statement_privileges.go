@@ -4,6 +4,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/query/syntax"
 )
 
 // Need is one thing that a statement asks of the user who runs it.
@@ -38,8 +39,8 @@ func Needs(stmt influxql.Statement, database string) []Need {
 		return read(*of, sources)
 	}
 	switch s := stmt.(type) {
-	case *showCardinality:
-		return read(s.database, nil)
+	case *syntax.ShowCardinality:
+		return read(s.Database, nil)
 	case *influxql.SelectStatement:
 		return selectNeeds(nil, s, database)
 	case *influxql.ExplainStatement:

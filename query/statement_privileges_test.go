@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tsdbd/meta"
+	"tsdbd/query/syntax"
 )
 
 // TestNeeds holds every kind of statement against what it should take, by hand.
@@ -13,7 +14,7 @@ import (
 func TestNeeds(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
-		q, err := Parse(text, nil)
+		q, err := syntax.Parse(text, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}

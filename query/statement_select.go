@@ -3,21 +3,22 @@ package query
 import (
 	"github.com/influxdata/influxql"
 
+	"tsdbd/query/engine"
 	"tsdbd/query/result"
 )
 
 // selectStatement runs a SELECT. Its sources are normalized.
 func (s *session) selectStatement(st *influxql.SelectStatement) error {
-	return runSelect(s.ctx, st, s.opt.Storage, s.selectOptions(), s.out.send)
+	return engine.Select(s.ctx, st, s.opt.Storage, s.selectOptions(), s.out.send)
 }
 
 // explain runs EXPLAIN and EXPLAIN ANALYZE.
 func (s *session) explain(st *influxql.ExplainStatement) error {
 	stmt := st.Statement.Clone()
 	stmt.Target = nil // nothing is written
-	column, lines := "QUERY PLAN", explainSelect
+	column, lines := "QUERY PLAN", engine.Explain
 	if st.Analyze {
-		column, lines = "EXPLAIN ANALYZE", analyzeSelect
+		column, lines = "EXPLAIN ANALYZE", engine.Analyze
 	}
 	text, err := lines(s.ctx, stmt, s.opt.Storage, s.selectOptions())
 	if err != nil {
@@ -31,9 +32,9 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 }
 
 // selectOptions returns the options of a SELECT of this request.
-func (s *session) selectOptions() SelectOptions {
+func (s *session) selectOptions() engine.Options {
 	l := s.queries.Limits()
-	opt := SelectOptions{
+	opt := engine.Options{
 		Database: s.database, RetentionPolicy: s.req.RetentionPolicy, ChunkSize: s.req.ChunkSize, Now: s.opt.Now(),
 		MaxSelectPoint: l.MaxSelectPoint, MaxSelectSeries: l.MaxSelectSeries, MaxSelectBuckets: l.MaxSelectBuckets,
 		MemoryBytes: l.MemoryBytes, Account: s.req.Account, Into: s.opt.Into, Workers: s.workers, Turn: s.req.Turn,

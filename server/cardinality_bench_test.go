@@ -11,6 +11,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 	"tsdbd/store"
 )
 
@@ -83,7 +84,7 @@ func BenchmarkCardinality(b *testing.B) {
 			} {
 				b.Run(fmt.Sprintf("%dshards/%s/%s", weeks, state, text), func(b *testing.B) {
 					for range b.N {
-						q, err := query.Parse(text, nil)
+						q, err := syntax.Parse(text, nil)
 						if err != nil {
 							b.Fatal(err)
 						}

@@ -16,6 +16,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 	"tsdbd/store"
 )
 
@@ -97,7 +98,7 @@ func writeLines(t *testing.T, st *store.Store, lines string) {
 // ask runs a statement and returns name -> first integer of each table.
 func ask(t *testing.T, e *query.Executor, text string) map[string]int64 {
 	t.Helper()
-	q, err := query.Parse(text, nil)
+	q, err := syntax.Parse(text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/point"
-	"tsdbd/query"
+	"tsdbd/query/result"
 	"tsdbd/store"
 )
 
@@ -17,7 +17,7 @@ const intoBatchRows = 10_000
 // writeInto writes the rows of a SELECT INTO as a client's points would be. A
 // *store.PartialWriteError says how many rows were refused; all others are
 // stored then.
-func (e engine) writeInto(ctx context.Context, in *query.IntoBatch) error {
+func (e engine) writeInto(ctx context.Context, in *result.IntoBatch) error {
 	table, err := e.Table(in.Database)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (e engine) writeInto(ctx context.Context, in *query.IntoBatch) error {
 
 // intoWriter turns columns into the rows of a batch.
 type intoWriter struct {
-	in    *query.IntoBatch
+	in    *result.IntoBatch
 	rows  *point.Builder
 	begun bool
 	tags  model.Tags

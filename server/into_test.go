@@ -7,6 +7,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/query"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // TestIntoStoresWhatAWriteStores: SELECT INTO refuses names that no write may
@@ -21,7 +22,7 @@ func TestIntoStoresWhatAWriteStores(t *testing.T) {
 	e := query.New(query.Options{Storage: st, Admin: engine{Store: st}, Into: engine{Store: st}.writeInto})
 	run := func(text string) string {
 		t.Helper()
-		q, err := query.Parse(text, nil)
+		q, err := syntax.Parse(text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

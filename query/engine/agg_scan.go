@@ -1,0 +1,554 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/influxdata/influxql"
+
+	"tsdbd/internal/vector"
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
+	"tsdbd/query/expr"
+	"tsdbd/query/window"
+)
+
+func floatOf(bits uint64) float64 { return math.Float64frombits(bits) }
+
+// aggPlan is a set of partial aggregates that one walk over the data computes
+// for every window of every group.
+type aggPlan struct {
+	refs  []influxql.VarRef // columns; with aux, its columns follow
+	slots []slot
+	rng   model.TimeRange
+	win   *window.Windows
+	aux   int  // columns of refs, at the end, to keep of each chosen row
+	times bool // the time of a minimum or maximum matters
+
+	starts []int64 // zone: starts of the windows by number
+	table  *aggTable
+	did    *scanCounts // of EXPLAIN ANALYZE, else nil
+}
+
+// addSlot returns the number of a slot, shared among equal ones.
+func (p *aggPlan) addSlot(kind slotKind, ref influxql.VarRef, typ model.FieldType) int {
+	col := -1
+	for i := range p.refs {
+		if p.refs[i] == ref {
+			col = i
+		}
+	}
+	if col < 0 {
+		col = len(p.refs)
+		p.refs = append(p.refs, ref)
+	}
+	s := slot{kind: kind, col: col, typ: typ}
+	for i := range p.slots {
+		if p.slots[i] == s {
+			return i
+		}
+	}
+	p.slots = append(p.slots, s)
+	return len(p.slots) - 1
+}
+
+// number returns the number of the window that starts at start.
+func (p *aggPlan) number(start int64) int64 {
+	if p.win.None() {
+		return 0
+	}
+	if p.win.Loc != nil {
+		i, _ := slices.BinarySearch(p.starts, start)
+		return int64(i)
+	}
+	if start == model.MinTime {
+		return math.MinInt64 / 2 // the cut off first window of all time
+	}
+	return window.FloorDiv(start, p.win.Every)
+}
+
+// startOf is the inverse of number.
+func (p *aggPlan) startOf(n int64) int64 {
+	switch {
+	case p.win.None() || n == math.MinInt64/2:
+		return model.MinTime
+	case p.win.Loc != nil:
+		return p.starts[n]
+	}
+	return n*p.win.Every + window.FloorMod(p.win.Shift, p.win.Every)
+}
+
+// maxZoneWindows bounds the windows of a query with tz().
+const maxZoneWindows = 4 << 20
+
+// prepare sizes the plan for data within r.
+func (p *aggPlan) prepare(r model.TimeRange) (first, last int64, err error) {
+	if p.win.None() || r.Empty() {
+		return 0, 0, nil
+	}
+	lo, hi := p.win.Start(r.Min), p.win.Start(r.Max)
+	if p.win.Loc != nil {
+		if n := (hi - lo) / p.win.Every; n > maxZoneWindows || n < 0 {
+			return 0, 0, errTooManyWindows
+		}
+		for s := lo; s <= hi; s = p.win.Next(s) {
+			p.starts = append(p.starts, s)
+		}
+		return 0, int64(len(p.starts) - 1), nil
+	}
+	return p.number(lo), p.number(hi), nil
+}
+
+// aggWorker folds chunks into its own table.
+type aggWorker struct {
+	x     *exec
+	p     *aggPlan
+	rng   model.TimeRange // of the rows to fold
+	t     *aggTable
+	rd    *chunkReader
+	times []int64 // of the current chunk, if asked for
+	key   string  // series key, with aux
+	fbuf  []float64
+	ibuf  []int64
+	ubuf  []uint64
+	gath  []column.Vector
+	stats scan.Stats // scratch of whole
+	sums  []bool     // by slot: of its column's statistics only the sum is wanted
+	walk  windowWalk
+	cuts  []cut // of the current rows
+	runs  runScratch
+}
+
+func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWorker {
+	w := &aggWorker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}, sums: make([]bool, len(p.slots))}
+	for i := range p.slots {
+		w.sums[i] = p.slots[i].kind == slotSum && !slices.ContainsFunc(p.slots, func(o slot) bool {
+			return o.col == p.slots[i].col && o.kind > slotSquare
+		})
+	}
+	return w
+}
+
+// scanPart folds a set of series of a unit. newest stops each series at its
+// newest chunk that has a value for every slot.
+func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir int) error {
+	r := w.rng.Intersect(u.shard.TimeRange())
+	w.rd = newChunkReader(cs)
+	cur, err := w.rd.scan(w.x, u, set, r, dir >= 0, w.p.did)
+	if err != nil {
+		return err
+	}
+	defer cur.Close()
+	tags := cs.needsTags() || w.p.aux > 0
+	for {
+		id, ok := cur.NextSeries()
+		if !ok {
+			return cur.Err()
+		}
+		if err := w.x.check(); err != nil {
+			return err // also of many series without rows
+		}
+		g := u.group(id)
+		if tags {
+			if w.key, err = u.src.view.SeriesKey(id); err != nil {
+				return err
+			}
+			_, w.rd.tags = model.ParseSeriesKey(w.key, w.rd.tags[:0])
+		}
+		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
+			if err := w.x.check(); err != nil {
+				return err
+			}
+			found, err := w.chunk(c, g)
+			if err != nil {
+				return err
+			}
+			if w.t.bytes > 1<<16 {
+				bytes := w.t.bytes
+				w.t.bytes = 0
+				if err := w.x.grow(bytes); err != nil {
+					return err
+				}
+			}
+			if found && dir != 0 {
+				break
+			}
+		}
+	}
+}
+
+// chunk folds one chunk into the states of a group. It reports whether every
+// slot met a value.
+func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
+	if err := w.x.countPoints(c.Len()); err != nil {
+		return false, err
+	}
+	rd := w.rd
+	rd.reset(c)
+	w.times = nil
+	if rd.cs.rest != nil {
+		rows, all := rd.pick()
+		if rd.err != nil {
+			return false, rd.err
+		}
+		if !all {
+			if len(rows) == 0 {
+				return false, nil
+			}
+			return w.picked(c, g, rows)
+		}
+	}
+	k := &w.walk
+	if k.to(c.Min()); c.Max() < k.next {
+		return w.whole(c, w.t.at(g, k.number))
+	}
+	if step := c.Step(); step > 0 && !w.needTimes() {
+		w.cutRegular(g, c.Min(), step, c.Len())
+	} else {
+		times, err := c.Times()
+		if err != nil {
+			return false, err
+		}
+		w.times = times
+		w.cutTimes(g, times)
+	}
+	met := true
+	for i := range w.p.slots {
+		sl := &w.p.slots[i]
+		// Counting a column without nulls needs no values.
+		if b := &rd.cs.out[sl.col]; sl.kind == slotCount && b.index >= 0 {
+			if n, ok := c.Count(b.index); ok && n == c.Len() {
+				w.countCuts(i)
+				continue
+			}
+		}
+		if !w.foldCuts(i, rd.output(sl.col), nil) {
+			met = false
+		}
+	}
+	return met, rd.err
+}
+
+// needTimes reports whether some slot keeps the time of a row.
+func (w *aggWorker) needTimes() bool {
+	for i := range w.p.slots {
+		if w.timed(&w.p.slots[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// timed reports whether a slot keeps the time of its value.
+func (w *aggWorker) timed(sl *slot) bool {
+	return sl.kind >= slotFirst || sl.kind >= slotMin && w.p.times
+}
+
+// whole folds a chunk that lies inside one window, from its statistics where
+// they suffice.
+func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
+	rd := w.rd
+	met := true
+	stats, of := &w.stats, -1 // the column whose statistics stats holds
+	for i := range w.p.slots {
+		sl := &w.p.slots[i]
+		b := &rd.cs.out[sl.col]
+		if b.index < 0 {
+			met = false
+			continue
+		}
+		if sl.kind == slotCount {
+			if n, ok := c.Count(b.index); ok {
+				st[i].n += int64(n)
+				met = met && n > 0
+				continue
+			}
+		} else if !b.cast && b.typ == sl.typ {
+			known := of == b.index
+			switch {
+			case known:
+			case w.sums[i]:
+				known, of = c.Sum(b.index, stats), -1
+			default:
+				if known, of = c.Stats(b.index, stats), -1; known {
+					of = b.index
+				}
+			}
+			if known {
+				if stats.Count == 0 {
+					met = false
+					continue
+				}
+				done, err := w.fromStats(c, &st[i], sl, stats)
+				if err != nil {
+					return false, err
+				}
+				if done {
+					continue
+				}
+			}
+		}
+		v := rd.output(sl.col)
+		if rd.err != nil {
+			return false, rd.err
+		}
+		if w.times == nil && w.timed(sl) {
+			times, err := c.Times()
+			if err != nil {
+				return false, err
+			}
+			w.times = times
+		}
+		if !w.foldRow(&st[i], sl, v, 0, c.Len(), nil) {
+			met = false
+		}
+	}
+	return met, nil
+}
+
+// rowTime returns the time of a row without decoding when it can.
+func rowTime(c scan.Chunk, row int) (int64, error) {
+	switch {
+	case row == 0:
+		return c.Min(), nil
+	case row == c.Len()-1:
+		return c.Max(), nil
+	case c.Step() > 0:
+		return c.Min() + int64(row)*c.Step(), nil
+	}
+	times, err := c.Times()
+	if err != nil {
+		return 0, err
+	}
+	return times[row], nil
+}
+
+// fromStats folds the statistics of a chunk that holds values. It returns
+// false if the column must be decoded.
+func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stats) (bool, error) {
+	switch sl.kind {
+	case slotSum: // no more of s is set than Summer has
+		if !sl.typ.Numeric() {
+			return false, nil
+		}
+		st.n += int64(s.Count)
+		if sl.typ == model.Float {
+			st.addFloat(floatOf(s.Sum), s.SumError)
+		} else {
+			st.a += s.Sum
+		}
+		return true, nil
+	case slotMin, slotMax:
+		bits := s.Min
+		if sl.kind == slotMax {
+			bits = s.Max
+		}
+		if !w.p.times {
+			if w.t.better(st, *sl, st.t, bits, "", "") {
+				w.t.put(st, *sl, 0, bits, "")
+			}
+			return true, nil
+		}
+		// The chunk matters only if it holds a better value, or the same earlier.
+		return !w.t.better(st, *sl, c.Min(), bits, "", ""), nil
+	case slotFirst, slotLast:
+		if sl.typ == model.String || w.p.aux > 0 {
+			row := s.FirstRow
+			if sl.kind == slotLast {
+				row = s.LastRow
+			}
+			if st.n == 0 {
+				return false, nil
+			}
+			t, err := rowTime(c, row)
+			if err != nil {
+				return false, err
+			}
+			return t != st.t && (t < st.t) != (sl.kind == slotFirst), nil
+		}
+		bits, row := s.First, s.FirstRow
+		if sl.kind == slotLast {
+			bits, row = s.Last, s.LastRow
+		}
+		t, err := rowTime(c, row)
+		if err != nil {
+			return false, err
+		}
+		if w.t.better(st, *sl, t, bits, "", "") {
+			w.t.put(st, *sl, t, bits, "")
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// picked folds the given rows of a chunk.
+func (w *aggWorker) picked(c scan.Chunk, g int32, rows []int32) (bool, error) {
+	times, err := c.Times()
+	if err != nil {
+		return false, err
+	}
+	w.times = expr.AppendTaken(nil, times, 0, 0, rows)
+	if w.gath == nil {
+		w.gath = make([]column.Vector, len(w.p.refs))
+	}
+	for i := range w.gath {
+		w.gath[i] = expr.Gather(w.rd.output(i), rows)
+	}
+	if w.rd.err != nil {
+		return false, w.rd.err
+	}
+	return w.foldTable(g, w.times, w.gath), nil
+}
+
+// foldTable folds rows in ascending order of time into a group.
+func (w *aggWorker) foldTable(g int32, times []int64, cols []column.Vector) bool {
+	w.times, w.gath = times, cols
+	w.cutTimes(g, times)
+	met := true
+	for i := range w.p.slots {
+		if !w.foldCuts(i, &cols[w.p.slots[i].col], cols) {
+			met = false
+		}
+	}
+	return met
+}
+
+// foldRow adds rows [lo, hi) of a column to a state. It reports whether there
+// was a value.
+func (w *aggWorker) foldRow(st *aggState, sl *slot, v *column.Vector, lo, hi int, cols []column.Vector) bool {
+	if v.Type == model.Unknown {
+		return false
+	}
+	switch sl.kind {
+	case slotCount:
+		n := validCount(v, lo, hi)
+		st.n += int64(n)
+		return n > 0
+	case slotSum, slotSquare:
+		return w.foldSum(st, sl, v, lo, hi)
+	}
+	row := -1
+	switch sl.kind {
+	case slotMin:
+		row = extremeRow(v, lo, hi, false)
+	case slotMax:
+		row = extremeRow(v, lo, hi, true)
+	case slotFirst:
+		for row = lo; row < hi && !v.IsValid(row); row++ {
+		}
+		if row == hi {
+			row = -1
+		}
+	case slotLast:
+		for row = hi - 1; row >= lo && !v.IsValid(row); row-- {
+		}
+		if row < lo {
+			row = -1
+		}
+	}
+	if row < 0 {
+		return false
+	}
+	w.offer(st, sl, v, row, cols)
+	// Rows of a subquery may share a time; each has its chance.
+	if sl.kind == slotFirst {
+		for r := row + 1; r < hi && w.times[r] == w.times[row]; r++ {
+			if v.IsValid(r) {
+				w.offer(st, sl, v, r, cols)
+			}
+		}
+	} else if sl.kind == slotLast {
+		for r := row - 1; r >= lo && w.times[r] == w.times[row]; r-- {
+			if v.IsValid(r) {
+				w.offer(st, sl, v, r, cols)
+			}
+		}
+	}
+	return true
+}
+
+// offer lets a row compete for a selector's state.
+func (w *aggWorker) offer(st *aggState, sl *slot, v *column.Vector, row int, cols []column.Vector) {
+	var bits uint64
+	var str string
+	if sl.typ == model.String {
+		str = v.Strings[row]
+	} else {
+		bits = word(v, row)
+	}
+	var at int64
+	if w.timed(sl) {
+		at = w.times[row]
+	}
+	if !w.t.better(st, *sl, at, bits, str, w.key) {
+		return
+	}
+	w.t.put(st, *sl, at, bits, strings.Clone(str)) // not the whole column's memory
+	if w.p.aux == 0 {
+		return
+	}
+	first := len(w.p.refs) - w.p.aux
+	aux := make([]expr.Scalar, w.p.aux)
+	for i := range aux {
+		if cols != nil && cols[first+i].Type != model.Unknown {
+			aux[i] = expr.ScalarAt(&cols[first+i], row)
+		} else if w.rd != nil {
+			if b := &w.rd.cs.out[first+i]; b.tag {
+				if s := w.rd.tags.Get(b.ref.Val); s != "" {
+					aux[i] = expr.Scalar{Type: model.String, Text: s}
+				}
+			} else if cols == nil {
+				aux[i] = expr.ScalarAt(w.rd.output(first+i), row)
+			}
+			aux[i].Text = strings.Clone(aux[i].Text) // not the whole column's memory
+		}
+	}
+	w.t.putAux(st, aux, w.key)
+}
+
+func (w *aggWorker) foldSum(st *aggState, sl *slot, v *column.Vector, lo, hi int) bool {
+	var n int
+	var x []float64
+	switch v.Type {
+	case model.Float:
+		x = compact(v.Floats, v.Valid, lo, hi, w.fbuf)
+		if v.Valid != nil {
+			w.fbuf = x
+		}
+	case model.Integer:
+		w.ibuf, x, n = foldInts(st, sl, v.Ints, v.Valid, lo, hi, w.ibuf, &w.fbuf)
+	case model.Unsigned:
+		w.ubuf, x, n = foldInts(st, sl, v.Uints, v.Valid, lo, hi, w.ubuf, &w.fbuf)
+	}
+	if len(x) > 0 {
+		n = len(x)
+		if sl.kind == slotSquare {
+			st.addFloat(sumSquares(x))
+		} else {
+			st.addFloat(vector.SumFloats(x))
+		}
+	}
+	st.n += int64(n)
+	return n > 0
+}
+
+// foldInts adds integers to a sum, or for sums of floats returns them as such.
+func foldInts[T int64 | uint64](st *aggState, sl *slot, v []T, valid column.Bitmap, lo, hi int, buf []T, floats *[]float64) ([]T, []float64, int) {
+	x := compact(v, valid, lo, hi, buf)
+	if valid != nil {
+		buf = x
+	}
+	if sl.typ != model.Float {
+		st.a += uint64(vector.SumInts(asInts(x)))
+		return buf, nil, len(x)
+	}
+	*floats = (*floats)[:0]
+	for _, i := range x {
+		*floats = append(*floats, float64(i))
+	}
+	return buf, *floats, 0
+}

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+
+	"tsdbd/internal/vector"
+	"tsdbd/model"
+	"tsdbd/model/column"
+)
+
+// slotKind is a partial aggregate. Each has an exact or compensated merge, so
+// that the parts rows are cut into do not show in the result.
+type slotKind uint8
+
+const (
+	slotCount  slotKind = iota
+	slotSum             // integers wrap; floats carry what the sum lost
+	slotSquare          // compensated sum of squares, as floats
+	slotMin             // earliest of the smallest
+	slotMax             // earliest of the largest
+	slotFirst
+	slotLast
+)
+
+// slot is one partial aggregate of one column.
+type slot struct {
+	kind slotKind
+	col  int // of aggPlan.refs
+	typ  model.FieldType
+}
+
+// aggState is the partial aggregate of one slot in one window of one group.
+// n is the number of values, of selectors 1 or tied; 0 means that nothing else is set. Sums: a holds
+// the bits of the sum, b the bits of the float that it lost. Selectors: t is
+// the time of the value, a its bits (of strings: place in aggTable.strs), b
+// the place of the row's other columns in aggTable.aux, plus one.
+type aggState struct {
+	n    int64
+	t    int64
+	a, b uint64
+}
+
+// tied is the n of a first or last for which several rows competed at its time.
+const tied = 2
+
+// addFloat adds hi+lo to a compensated sum.
+func (st *aggState) addFloat(hi, lo float64) {
+	s, e := vector.TwoSum(math.Float64frombits(st.a), hi)
+	e += math.Float64frombits(st.b) + lo
+	if s-s == 0 { // finite: keep hi the rounded sum
+		s, e = fastTwoSum(s, e)
+	}
+	st.a, st.b = math.Float64bits(s), math.Float64bits(e)
+}
+
+// fastTwoSum is vector.TwoSum for |a| >= |b|.
+func fastTwoSum(a, b float64) (s, e float64) {
+	s = a + b
+	return s, b - (s - a)
+}
+
+// float returns the value of a compensated sum.
+func (st *aggState) float() float64 {
+	hi := math.Float64frombits(st.a)
+	if hi-hi != 0 {
+		return hi
+	}
+	return hi + math.Float64frombits(st.b)
+}
+
+// sumSquares adds up the squares, exactly but for the low order of the error terms.
+func sumSquares(x []float64) (hi, lo float64) {
+	for _, v := range x {
+		p := v * v
+		e := math.FMA(v, v, -p)
+		var e2 float64
+		hi, e2 = vector.TwoSum(hi, p)
+		lo += e + e2
+	}
+	return hi, lo
+}
+
+// validCount counts the values of rows [lo, hi).
+func validCount(v *column.Vector, lo, hi int) int {
+	if v.Type == model.Unknown {
+		return 0
+	}
+	if v.Valid == nil {
+		return hi - lo
+	}
+	return rangeCount(v.Valid, lo, hi)
+}
+
+func rangeCount(b column.Bitmap, lo, hi int) int {
+	if lo >= hi {
+		return 0
+	}
+	first, last := lo>>6, (hi-1)>>6
+	head := ^uint64(0) << (uint(lo) & 63)
+	tail := ^uint64(0) >> (63 - uint(hi-1)&63)
+	if first == last {
+		return bits.OnesCount64(b[first] & head & tail)
+	}
+	n := bits.OnesCount64(b[first]&head) + bits.OnesCount64(b[last]&tail)
+	for _, w := range b[first+1 : last] {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// compact returns the non-null values among rows [lo, hi).
+func compact[T any](x []T, valid column.Bitmap, lo, hi int, buf []T) []T {
+	if valid == nil {
+		return x[lo:hi]
+	}
+	buf = buf[:0]
+	for i := lo; i < hi; i++ {
+		if valid.Get(i) {
+			buf = append(buf, x[i])
+		}
+	}
+	return buf
+}
+
+// extreme returns the first row of [lo, hi) with the smallest (or largest)
+// value, or -1.
+func extreme[T cmp.Ordered](x []T, valid column.Bitmap, lo, hi int, largest bool) int {
+	best := -1
+	if valid == nil && lo < hi {
+		best = lo
+		m := x[lo]
+		if largest {
+			for i, v := range x[lo:hi] {
+				if v > m {
+					m, best = v, lo+i
+				}
+			}
+		} else {
+			for i, v := range x[lo:hi] {
+				if v < m {
+					m, best = v, lo+i
+				}
+			}
+		}
+		return best
+	}
+	for i := lo; i < hi; i++ {
+		if !valid.Get(i) {
+			continue
+		}
+		if best < 0 || (largest && x[i] > x[best]) || (!largest && x[i] < x[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// wordLess compares two values of a type given as words.
+func wordLess(t model.FieldType, a, b uint64) bool {
+	switch t {
+	case model.Float:
+		return math.Float64frombits(a) < math.Float64frombits(b)
+	case model.Integer:
+		return int64(a) < int64(b)
+	}
+	return a < b
+}
+
+// word returns the bits of row i of a column of numbers or booleans.
+func word(v *column.Vector, i int) uint64 {
+	switch v.Type {
+	case model.Float:
+		return math.Float64bits(v.Floats[i])
+	case model.Integer:
+		return uint64(v.Ints[i])
+	case model.Unsigned:
+		return v.Uints[i]
+	case model.Boolean:
+		if v.Bools[i] {
+			return 1
+		}
+	}
+	return 0
+}
+
+func extremeRow(v *column.Vector, lo, hi int, largest bool) int {
+	switch v.Type {
+	case model.Float:
+		return extreme(v.Floats, v.Valid, lo, hi, largest)
+	case model.Integer:
+		return extreme(v.Ints, v.Valid, lo, hi, largest)
+	case model.Unsigned:
+		return extreme(v.Uints, v.Valid, lo, hi, largest)
+	case model.Boolean:
+		best := -1
+		for i := lo; i < hi; i++ {
+			if v.IsValid(i) {
+				if v.Bools[i] == largest {
+					return i
+				}
+				if best < 0 {
+					best = i
+				}
+			}
+		}
+		return best
+	}
+	return -1
+}

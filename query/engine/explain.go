@@ -1,0 +1,330 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/query/result"
+)
+
+// Explain returns the lines of EXPLAIN: what InfluxDB prints of a plan, an
+// empty line, and the operators that would run. It reads no rows.
+func Explain(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt Options) ([]string, error) {
+	opt.MaxSelectSeries = 0 // no series is read
+	x := newExec(ctx, storage, opt)
+	defer x.release()
+	l, err := x.plan(stmt)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.openAll(l); err != nil {
+		return nil, err
+	}
+	parts, err := l.costs(nil)
+	if err != nil || len(parts) == 0 {
+		return []string{""}, err
+	}
+	var lines []string
+	for _, part := range parts {
+		lines = append(append(lines, part...), "")
+	}
+	root := &planNode{}
+	l.describe(root, nil)
+	return root.lines(append(lines, "operators"), ""), nil
+}
+
+// openAll opens a level and those of its subqueries.
+func (x *exec) openAll(l *level) error {
+	for _, src := range l.sources {
+		if src.sub != nil {
+			if err := x.openAll(src.sub); err != nil {
+				return err
+			}
+		}
+	}
+	if l.rng.Empty() {
+		return nil
+	}
+	_, err := x.open(l)
+	return err
+}
+
+// costs appends InfluxDB's lines for each aggregate of a level, or for the fields
+// of a raw one: the shards and series that it reads. Those of subqueries come first.
+func (l *level) costs(parts [][]string) ([][]string, error) {
+	for _, src := range l.sources {
+		if src.sub != nil {
+			var err error
+			if parts, err = src.sub.costs(parts); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if l.run == nil {
+		return parts, nil
+	}
+	var aux, keys []string
+	for _, ref := range l.refs {
+		aux, keys = append(aux, ref.String()), append(keys, ref.Val)
+	}
+	part := func(expr string, fields []string) error {
+		var shards, series uint64
+		var cost scan.Cost
+		for _, u := range l.run.units {
+			if !u.shard.TimeRange().Overlaps(l.rng) {
+				continue // only a transformation looks back to it
+			}
+			one, err := u.shard.Cost(scan.Request{Measurement: u.src.name, Series: u.set, Fields: fields, Range: l.rng})
+			if err != nil {
+				return err
+			}
+			cost.Add(one)
+			shards++
+			series += u.set.GetCardinality()
+		}
+		if shards == 0 {
+			return nil
+		}
+		lines := []string{"EXPRESSION: " + expr}
+		if len(aux) > 0 {
+			lines = append(lines, "AUXILIARY FIELDS: "+strings.Join(aux, ", "))
+		}
+		parts = append(parts, append(lines,
+			fmt.Sprintf("NUMBER OF SHARDS: %d", shards), fmt.Sprintf("NUMBER OF SERIES: %d", series),
+			fmt.Sprintf("CACHED VALUES: %d", cost.CachedValues), fmt.Sprintf("NUMBER OF FILES: %d", cost.Files),
+			fmt.Sprintf("NUMBER OF BLOCKS: %d", cost.Blocks), fmt.Sprintf("SIZE OF BLOCKS: %d", cost.Bytes)))
+		return nil
+	}
+	if len(l.calls) == 0 {
+		return parts, part("<nil>", keys)
+	}
+	for _, c := range l.calls {
+		c = c.innermost()
+		if err := part(c.expr.String(), append(slices.Clone(keys), c.ref.Val)); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// innermost returns the call that sees the rows.
+func (c *call) innermost() *call {
+	for c.inner != nil {
+		c = c.inner
+	}
+	return c
+}
+
+// Analyze returns the lines of EXPLAIN ANALYZE. It runs the statement, keeps
+// the rows to itself and shows what each operator did, and what the cursors of
+// each shard gave.
+func Analyze(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt Options) ([]string, error) {
+	start := time.Now()
+	x := newExec(ctx, storage, opt)
+	x.prof = &profile{}
+	defer x.release()
+	l, err := x.plan(stmt)
+	if err != nil {
+		return nil, err
+	}
+	planned := time.Since(start)
+	var series, rows int
+	err = x.answer(l, func(r *result.Result) error {
+		for _, t := range r.Series {
+			rows += t.Rows
+			if !t.Partial {
+				series++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := time.Since(start)
+	root := &planNode{}
+	n := root.add("select")
+	n.add("%s", stmt)
+	n.add("series: %d", series)
+	n.add("rows: %d", rows)
+	n.add("planning_time: %s", shortTime(planned))
+	n.add("execution_time: %s", shortTime(total-planned))
+	n.add("total_time: %s", shortTime(total))
+	l.describe(n.add("operators"), x.prof)
+	x.prof.describeStorage(n.add("storage"))
+	return root.lines([]string{"."}, ""), nil
+}
+
+// describe adds a level with its operators and subqueries to a plan, and what
+// they did if there is a profile.
+func (l *level) describe(to *planNode, p *profile) {
+	n := to.add("%s", l.stmt)
+	if l.run != nil {
+		if p != nil {
+			lp := p.of(l)
+			n.text += fmt.Sprintf(": %s, %d series, %d rows", shortTime(lp.took), lp.series, lp.rows)
+		}
+		for _, o := range l.operators {
+			on := o.describe(n)
+			if p != nil {
+				on.text += ": " + p.operators[o].String()
+			}
+		}
+		if p != nil {
+			for _, step := range p.of(l).steps {
+				n.add("%s: %s", step.name, shortTime(step.took))
+			}
+		}
+	}
+	for _, src := range l.sources {
+		if src.sub != nil {
+			src.sub.describe(n, p)
+		}
+	}
+}
+
+// describe adds the sources of the level to an operator of a plan.
+func (r *levelRun) describe(n *planNode) {
+	if len(r.units) > 0 {
+		series := uint64(0)
+		for _, u := range r.units {
+			series += u.set.GetCardinality()
+		}
+		n.add("%s, %d series, %s", counted(len(r.units), "shard"), series, counted(len(r.groups.names), "group"))
+		if rest := r.units[0].rest; rest != nil {
+			n.add("filter %s: row by row where statistics do not decide", rest)
+		}
+	}
+	if r.l.hasSubs() {
+		n.add("rows of subqueries")
+	}
+}
+
+// describe implements operator.
+func (f *folder) describe(to *planNode) *planNode {
+	n := to.add("fold %s", f.r.l.callsOf(func(c *call) bool { return c.scan == f.aggPlan }))
+	f.r.describe(n)
+	switch dir := f.direction(); {
+	case dir > 0:
+		n.add("oldest shard first, until every group has its value")
+	case dir < 0:
+		n.add("newest shard first, until every group has its value")
+	case f.heads != nil:
+		n.add("first windows: stops after %d or %d windows if LIMIT is satisfied", f.heads[0], f.heads[1])
+	case !f.win.None() && !f.r.l.hasSubs():
+		n.add("%s", counted(int(f.last-f.first+1), "window"))
+	}
+	if len(f.r.units) > 0 {
+		n.add("chunks inside one window: %s", f.statistics())
+	}
+	return n
+}
+
+// statistics says what the statistics of chunks answer.
+func (f *folder) statistics() string {
+	chosen := false
+	for _, s := range f.slots {
+		switch {
+		case s.kind == slotSquare:
+			return "decoded, squares have no statistics"
+		case s.typ == model.String && s.kind != slotCount:
+			return "decoded, strings have no statistics"
+		case s.kind >= slotMin && (f.times && s.kind < slotFirst || f.aux > 0):
+			chosen = true
+		}
+	}
+	for _, u := range f.r.units {
+		if cs, ok := u.bind(f.refs); ok && slices.ContainsFunc(f.slots, func(s slot) bool { return cs.out[s.col].cast }) {
+			return "by statistics, decoded in shards where a field has another type"
+		}
+	}
+	if chosen {
+		return "by statistics, decoded if they may hold a chosen row"
+	}
+	return "by statistics"
+}
+
+// describe implements operator.
+func (rd *reader) describe(to *planNode) *planNode {
+	l := rd.r.l
+	names := make([]string, len(rd.refs))
+	for i := range rd.refs {
+		names[i] = rd.refs[i].String()
+	}
+	n := to.add("read %s", strings.Join(names, ", "))
+	if len(l.calls) > 0 {
+		n.text += " for " + l.callsOf(func(c *call) bool { return c.reader == rd })
+	}
+	rd.r.describe(n)
+	if !rd.pieces || len(rd.r.groups.names) > 1 || len(l.sources) > 1 || l.hasSubs() {
+		if groups := len(rd.r.groups.names); groups > 1 {
+			n.add("groups in batches of up to %d", batchSize(groups))
+		}
+		if rd.limit > 0 {
+			n.add("first %s of each series", counted(rd.limit, "row"))
+		}
+		return n
+	}
+	shards := [len(strategyTexts)]int{}
+	for _, u := range rd.sources {
+		shards[rd.strategy(u)]++
+	}
+	for how, k := range shards {
+		if k > 0 {
+			n.add("%s %s", counted(k, "shard"), strings.ReplaceAll(strategyTexts[how], "N", strconv.Itoa(rd.limit)))
+		}
+	}
+	return n
+}
+
+// callsOf lists the calls that read for themselves and that an operator answers.
+func (l *level) callsOf(answers func(c *call) bool) string {
+	var names []string
+	for _, c := range l.calls {
+		if c = c.innermost(); answers(c) && !slices.Contains(names, c.key) {
+			names = append(names, c.key)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// counted prints a number of things.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// planNode is a line of a tree of lines.
+type planNode struct {
+	text string
+	kids []*planNode
+}
+
+func (n *planNode) add(format string, args ...any) *planNode {
+	kid := &planNode{text: fmt.Sprintf(format, args...)}
+	n.kids = append(n.kids, kid)
+	return kid
+}
+
+// lines appends the lines below a node, drawn as a tree.
+func (n *planNode) lines(dst []string, indent string) []string {
+	for i, kid := range n.kids {
+		branch, below := "├── ", "│   "
+		if i == len(n.kids)-1 {
+			branch, below = "└── ", "    "
+		}
+		dst = append(dst, indent+branch+kid.text)
+		dst = kid.lines(dst, indent+below)
+	}
+	return dst
+}

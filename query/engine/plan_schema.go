@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/query/expr"
+)
+
+// systemSources are names that stood for the catalog in old releases.
+var systemSources = map[string]string{
+	"_fieldKeys": "SHOW FIELD KEYS", "_measurements": "SHOW MEASUREMENTS", "_series": "SHOW SERIES",
+	"_tagKeys": "SHOW TAG KEYS", "_tags": "SHOW TAG VALUES",
+}
+
+// resolve fills in the database and retention policy of every measurement of
+// the sources and opens the views they need over r.
+func (x *exec) resolve(sources influxql.Sources, r model.TimeRange) error {
+	for _, src := range sources {
+		switch s := src.(type) {
+		case *influxql.SubQuery:
+			if err := x.resolve(s.Statement.Sources, r); err != nil {
+				return err
+			}
+		case *influxql.Measurement:
+			if show, ok := systemSources[s.Name]; ok {
+				return fmt.Errorf("unable to use system source '%s': use %s instead", s.Name, show)
+			}
+			if influxql.IsSystemName(s.Name) {
+				return fmt.Errorf("unable to use system source '%s': use the appropriate meta command instead", s.Name)
+			}
+			if s.Database == "" {
+				s.Database = x.opt.Database
+				if s.RetentionPolicy == "" {
+					s.RetentionPolicy = x.opt.RetentionPolicy
+				}
+			}
+			if s.Database == "" && x.opt.DefaultRP != nil {
+				return errors.New("database name required")
+			}
+			if s.RetentionPolicy == "" && x.opt.DefaultRP != nil {
+				rp, err := x.opt.DefaultRP(s.Database)
+				if err != nil {
+					return err
+				}
+				s.RetentionPolicy = rp
+			}
+			key := [2]string{s.Database, s.RetentionPolicy}
+			if x.views[key] == nil {
+				v, err := x.storage.View(s.Database, s.RetentionPolicy, r)
+				if err != nil {
+					return err
+				}
+				x.views[key] = v
+				x.warnOfLosses(v, r)
+			}
+		}
+	}
+	return nil
+}
+
+func (x *exec) view(m *influxql.Measurement) scan.View {
+	return x.views[[2]string{m.Database, m.RetentionPolicy}]
+}
+
+// expandSources replaces regular expressions by the measurements they match.
+func (x *exec) expandSources(stmt *influxql.SelectStatement) {
+	var out influxql.Sources
+	for _, src := range stmt.Sources {
+		switch s := src.(type) {
+		case *influxql.SubQuery:
+			x.expandSources(s.Statement)
+			out = append(out, s)
+		case *influxql.Measurement:
+			if s.Regex == nil {
+				out = append(out, s)
+				continue
+			}
+			seen := map[string]bool{}
+			for _, sh := range x.view(s).Shards() {
+				for _, name := range sh.Measurements() {
+					if !seen[name] && s.Regex.Val.MatchString(name) {
+						seen[name] = true
+					}
+				}
+			}
+			names := make([]string, 0, len(seen))
+			for n := range seen {
+				names = append(names, n)
+			}
+			sort.Strings(names)
+			for _, n := range names {
+				out = append(out, &influxql.Measurement{Database: s.Database, RetentionPolicy: s.RetentionPolicy, Name: n})
+			}
+		}
+	}
+	stmt.Sources = out
+}
+
+// schema answers the questions of the type checker from the open shards: a
+// field has the widest type of any shard. It asks for the same names again and
+// again.
+type schema struct {
+	x      *exec
+	known  map[schemaName]influxql.DataType
+	failed error // the first of those that MapType cannot return
+}
+
+type schemaName struct{ db, rp, measurement, name string }
+
+// typed returns the statement with its wildcards expanded and the types of all
+// references, which it checks.
+func (x *exec) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement, error) {
+	types := &schema{x: x, known: map[schemaName]influxql.DataType{}}
+	typed, err := stmt.RewriteFields(types)
+	if err == nil {
+		check := influxql.TypeValuerEval{TypeMapper: types, Sources: typed.Sources}
+		for _, f := range typed.Fields {
+			if _, err = check.EvalType(f.Expr); err != nil {
+				break
+			}
+		}
+	}
+	if types.failed != nil {
+		return nil, types.failed // a type that could not be read is no type error
+	}
+	return typed, err
+}
+
+// FieldDimensions implements influxql.FieldMapper.
+func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.DataType, map[string]struct{}, error) {
+	fields := map[string]influxql.DataType{}
+	tags := map[string]struct{}{}
+	for _, sh := range s.x.view(m).Shards() {
+		for _, f := range sh.Fields(m.Name) {
+			if t := dataType(f.Type); fields[f.Key].LessThan(t) {
+				fields[f.Key] = t
+			}
+		}
+		keys, err := sh.TagKeys(m.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, k := range keys {
+			tags[k] = struct{}{}
+		}
+	}
+	return fields, tags, nil
+}
+
+// MapType implements influxql.TypeMapper.
+func (s *schema) MapType(m *influxql.Measurement, name string) influxql.DataType {
+	key := schemaName{m.Database, m.RetentionPolicy, m.Name, name}
+	typ, ok := s.known[key]
+	if !ok {
+		typ = s.find(m, name)
+		s.known[key] = typ
+	}
+	return typ
+}
+
+func (s *schema) find(m *influxql.Measurement, name string) influxql.DataType {
+	typ := influxql.Unknown
+	for _, sh := range s.x.view(m).Shards() {
+		fields := sh.Fields(m.Name)
+		i := sort.Search(len(fields), func(i int) bool { return fields[i].Key >= name })
+		if i < len(fields) && fields[i].Key == name {
+			if t := dataType(fields[i].Type); typ.LessThan(t) {
+				typ = t
+			}
+		}
+	}
+	if typ != influxql.Unknown {
+		return typ
+	}
+	for _, sh := range s.x.view(m).Shards() {
+		keys, err := sh.TagKeys(m.Name)
+		if err != nil && s.failed == nil {
+			s.failed = err
+		}
+		if i := sort.SearchStrings(keys, name); i < len(keys) && keys[i] == name {
+			return influxql.Tag
+		}
+	}
+	return typ
+}
+
+// CallType implements influxql.CallTypeMapper.
+func (s *schema) CallType(name string, args []influxql.DataType) (influxql.DataType, error) {
+	if len(args) == 0 {
+		return influxql.Unknown, nil
+	}
+	if m, ok := expr.MathFunctions[name]; ok {
+		if m.KeepsType {
+			return args[0], nil
+		}
+		return influxql.Float, nil
+	}
+	f := functions[name]
+	if f.gives != model.Unknown {
+		return dataType(f.gives), nil
+	}
+	return args[0], nil
+}
+
+func dataType(t model.FieldType) influxql.DataType {
+	switch t {
+	case model.Float:
+		return influxql.Float
+	case model.Integer:
+		return influxql.Integer
+	case model.Unsigned:
+		return influxql.Unsigned
+	case model.String:
+		return influxql.String
+	case model.Boolean:
+		return influxql.Boolean
+	}
+	return influxql.Unknown
+}
+
+func fieldType(t influxql.DataType) model.FieldType {
+	switch t {
+	case influxql.Float:
+		return model.Float
+	case influxql.Integer:
+		return model.Integer
+	case influxql.Unsigned:
+		return model.Unsigned
+	case influxql.String, influxql.Tag:
+		return model.String
+	case influxql.Boolean:
+		return model.Boolean
+	}
+	return model.Unknown
+}

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+)
+
+// reader is the operator that hands out the rows of a level's sources, group by
+// group, those of a group in order of time. Several calls may share one: rows are
+// read once for all of them.
+type reader struct {
+	refs   []influxql.VarRef // columns of the rows, each once
+	rng    model.TimeRange
+	ties   tieOrder
+	limit  int  // first rows wanted of each group, 0: all
+	pieces bool // the rows of a group may come in several pieces
+	ofTags bool // for functions of tags, which see only what subqueries give
+
+	r       *levelRun
+	did     *scanCounts        // of EXPLAIN ANALYZE, else nil
+	sources []*unit            // in the order of reading
+	subs    map[int32][]rowset // rows of the subqueries, by group
+	alone   bool               // the present batch is one group, which rows reads in pieces
+	got     []*rowset          // rows of the present batch of groups, unless alone
+	place   []int32            // of each group in got, counted from 1
+}
+
+// open implements operator.
+func (rd *reader) open(r *levelRun) error {
+	rd.r, rd.subs, rd.did = r, map[int32][]rowset{}, r.x.prof.open(rd)
+	if rd.ofTags {
+		return nil
+	}
+	rd.sources = slices.Clone(r.units)
+	if !r.l.asc {
+		// Newest shards first; the sources stay in their order.
+		slices.SortStableFunc(rd.sources, func(a, b *unit) int {
+			if a.order != b.order {
+				return a.order - b.order
+			}
+			return -cmpInt(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
+		})
+	}
+	return nil
+}
+
+// wants implements operator.
+func (rd *reader) wants() ([]influxql.VarRef, model.TimeRange) { return rd.refs, rd.rng }
+
+// run implements operator. A reader has nothing to do before the first batch.
+func (rd *reader) run() error { return nil }
+
+// take implements operator.
+func (rd *reader) take(g int32, rs *rowset) error {
+	rd.subs[g] = append(rd.subs[g], *rs)
+	return rd.r.x.keep(rs.bytes())
+}
+
+// request returns what to read of the groups that want accepts.
+func (rd *reader) request(rng model.TimeRange, ties tieOrder, want func(int32) bool) rowRequest {
+	return rowRequest{refs: rd.refs, rng: rng, asc: rd.r.l.asc, limit: rd.limit, ties: ties, want: want, did: rd.did}
+}
+
+// read implements operator.
+func (rd *reader) read(batch []int32) error {
+	l, t := rd.r.l, rd.r.groups
+	if rd.alone = rd.pieces && len(batch) == 1 && len(l.sources) == 1 && l.sources[0].sub == nil; rd.alone {
+		return nil
+	}
+	defer rd.r.x.prof.operator(rd, rd.r.x.prof.start())
+	place := make([]int32, len(t.names))
+	for i, g := range batch {
+		place[g] = int32(i) + 1
+	}
+	sets := make([]groupSets, len(batch))
+	full := 0 // groups that have what they need of the present source
+	lastOrder := -1
+	for _, u := range rd.sources {
+		if u.order != lastOrder {
+			lastOrder, full = u.order, 0
+		}
+		want := func(g int32) bool { return place[g] > 0 && sets[place[g]-1].full != u.order+1 }
+		if full == 0 && len(batch) == len(t.names) {
+			want = nil
+		} else if full == len(batch) {
+			continue
+		}
+		m, _, err := rd.r.x.collectUnit(u, rd.request(rd.rng, rd.ties, want))
+		if err != nil {
+			return err
+		}
+		for g, rs := range m {
+			s := &sets[place[g]-1]
+			if s.add(rs, u.order); rd.limit > 0 && s.full != u.order+1 && len(s.list[len(s.list)-1].times) >= rd.limit {
+				s.full = u.order + 1
+				full++
+			}
+		}
+	}
+	rd.got, rd.place = make([]*rowset, len(batch)), place
+	for i, g := range batch {
+		list := sets[i].list
+		for k := range rd.subs[g] {
+			list = append(list, &rd.subs[g][k])
+		}
+		if len(list) > 0 {
+			rd.got[i] = mergeSets(&rd.r.x.stop, list, l.asc, min(rd.ties, l.subTies()))
+		}
+	}
+	return nil
+}
+
+// of returns the rows of a group of the present batch, nil if there are none.
+func (rd *reader) of(g int32) *rowset { return rd.got[rd.place[g]-1] }
+
+// rows hands the rows of a group of the present batch to out.
+func (rd *reader) rows(g int32, out *seriesOut) error {
+	if !rd.alone {
+		if rs := rd.of(g); rs != nil {
+			return out.rowset(rs)
+		}
+		return nil
+	}
+	s := &stream{reader: rd, x: rd.r.x, out: out}
+	if len(rd.r.groups.names) > 1 {
+		s.want = func(group int32) bool { return group == g }
+	}
+	for _, u := range rd.sources {
+		if err := s.unit(u); err != nil || out.full() {
+			return err
+		}
+	}
+	return nil
+}
+
+// refColumn returns the place of a reference in refs, where it is added if it
+// is new.
+func refColumn(refs []influxql.VarRef, ref influxql.VarRef) ([]influxql.VarRef, int) {
+	if i := slices.Index(refs, ref); i >= 0 {
+		return refs, i
+	}
+	return append(refs, ref), len(refs)
+}
+
+// groupSets is the rows of a group, a set for each source.
+type groupSets struct {
+	list []*rowset
+	one  [1]*rowset // memory of list
+	of   int        // order of the source of the last one
+	full int        // order of the last source of which there are rows enough, plus one
+}
+
+func (s *groupSets) add(rs *rowset, order int) {
+	switch {
+	case s.list == nil:
+		s.one[0] = rs
+		s.list = s.one[:]
+	case s.of != order:
+		s.list = append(s.list, rs)
+	default:
+		s.list[len(s.list)-1].append(rs)
+	}
+	s.of = order
+}

@@ -1,0 +1,302 @@
+package engine
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/query/admission"
+	"tsdbd/query/result"
+)
+
+// stream reads the rows of one group in pieces and hands each to out, in order:
+// shard by shard, and a shard in slices of its time range if it may have many
+// rows.
+type stream struct {
+	*reader
+	x    *exec
+	want func(g int32) bool // of the group; nil: there is no other
+	out  *seriesOut
+}
+
+// strategy is how a stream reads a shard.
+type strategy uint8
+
+const (
+	readWhole    strategy = iota // in slices after all if that takes too much memory
+	readSlices                   // as short as an estimate says
+	readFirst                    // until there are rows enough
+	readFrontier                 // rows are read after a walk over the index entries
+)
+
+// strategyTexts say how a shard is read, and why. N is the limit.
+var strategyTexts = [...]string{
+	readWhole:    "at once: few rows are expected",
+	readSlices:   "in slices of time, one read ahead: all rows of many series, or texts",
+	readFirst:    "in slices of time that grow: the first N rows of many series",
+	readFrontier: "by the frontier: index entries tell which series have the first N rows",
+}
+
+// strategy chooses how to read a unit.
+func (rd *reader) strategy(u *unit) strategy {
+	switch n := u.set.GetCardinality(); {
+	case rd.limit > 0 && n >= manySeries && u.rest == nil && u.narrows(u.set, rd.limit):
+		return readFrontier
+	case rd.limit > 0 && n >= manySeries:
+		return readFirst
+	case rd.limit == 0 && (n >= 8 || readsTexts(rd.refs)), rd.r.x.opt.streamRows < 1<<10:
+		return readSlices
+	}
+	return readWhole
+}
+
+// unit reads a unit.
+func (s *stream) unit(u *unit) error {
+	r := s.rng.Intersect(u.shard.TimeRange())
+	switch how := s.strategy(u); how {
+	case readFirst, readFrontier:
+		return s.first(u, r, how == readFrontier)
+	case readSlices:
+		return s.slices(u, r)
+	}
+	// As a rule these are few rows, which are read at once and not counted
+	// first. But a single series may have any number.
+	before, points := s.x.used.Load(), s.x.points.Load()
+	var failed error
+	err := s.emit(1, func(int) (m map[int32]*rowset, bytes int64, err error) {
+		m, bytes, failed = s.x.collectUnit(u, s.request(r, asInfluxRows, s.want))
+		return m, bytes, failed
+	})
+	if !errors.Is(failed, admission.ErrMemory) {
+		return err
+	}
+	s.x.used.Store(before)
+	s.x.points.Store(points)
+	return s.slices(u, r)
+}
+
+// sliceRows is how many rows of each stored series a slice should hold: a chunk
+// at its edge is decoded twice, so there should be several.
+const sliceRows = 4096
+
+// slices reads a unit in slices of equal length.
+func (s *stream) slices(u *unit, r model.TimeRange) error {
+	rows, bytes, err := s.estimate(u, r)
+	if err != nil {
+		return err
+	}
+	// Short slices, so that one is read while the one before is emitted.
+	most := s.x.opt.streamRows
+	n := 1 + max(rows/most, min(8*rows/most, rows/(max(1, int64(u.set.GetCardinality()))*sliceRows)))
+	if memory := s.x.memoryBytes(); bytes > memory/4 {
+		n = max(n, 16*bytes/memory)
+	}
+	if n > 1 {
+		if b, ok := u.shard.TimeBounds(u.set); ok {
+			r = r.Intersect(b)
+		}
+	}
+	if r.Empty() {
+		return nil
+	}
+	step := uint64(r.Max-r.Min)/uint64(n) + 1
+	var ranges []model.TimeRange
+	for i := range n {
+		one := model.TimeRange{Min: r.Min + int64(uint64(i)*step), Max: r.Max}
+		if i < n-1 {
+			one.Max = r.Min + int64(uint64(i+1)*step) - 1
+		}
+		if one.Min >= r.Min && !one.Empty() {
+			ranges = append(ranges, one)
+		}
+	}
+	if !s.r.l.asc {
+		slices.Reverse(ranges)
+	}
+	ties := bySeries
+	if len(ranges) == 1 {
+		ties = asInfluxRows
+	}
+	return s.emit(len(ranges), func(i int) (map[int32]*rowset, int64, error) {
+		return s.x.collectUnit(u, s.request(ranges[i], ties, s.want))
+	})
+}
+
+// slice is rows that were read, and the bytes they hold.
+type slice struct {
+	groups map[int32]*rowset
+	bytes  int64
+	err    error
+}
+
+// emit hands out n slices of rows in order. It reads each while out takes the one
+// before if a turn is free for that: two are held at a time. Nothing is being read
+// any more when it returns.
+func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error)) error {
+	x := s.x
+	one := func(i int) (got slice) {
+		got.err = admission.Guard(func() (err error) {
+			got.groups, got.bytes, err = read(i)
+			return err
+		})
+		return got
+	}
+	var next chan slice // of the slice that is being read; nil: none
+	wait := func() (got slice, err error) {
+		err = x.opt.Turn.Outside(x.ctx, func() error {
+			got = <-next
+			return nil
+		})
+		next = nil
+		return got, err
+	}
+	defer func() {
+		if next != nil {
+			_, _ = wait() // the statement has its result
+		}
+	}()
+	for i := range n {
+		begin := x.prof.start()
+		var got slice
+		if next == nil {
+			got = one(i)
+		} else if ahead, err := wait(); err != nil {
+			return err
+		} else {
+			got = ahead
+		}
+		x.prof.operator(s.reader, begin)
+		if got.err != nil {
+			return got.err
+		}
+		if i+1 < n && x.workers > 1 && got.bytes <= x.memoryBytes()/8 && x.opt.Turn.More(1) == 1 {
+			ch := make(chan slice, 1)
+			next = ch
+			go func() {
+				got := one(i + 1)
+				x.opt.Turn.Leave()
+				ch <- got
+			}()
+		}
+		for _, rs := range got.groups {
+			if err := s.out.rowset(rs); err != nil {
+				return err
+			}
+		}
+		x.used.Add(-got.bytes)
+		if s.out.full() {
+			break
+		}
+	}
+	return nil
+}
+
+// first reads the first rows of a unit, in the level's direction. Unless narrowed
+// says that few rows need to be read to know which of them count, it reads a short
+// slice of time of all series, then longer ones until there are enough: the series'
+// first rows lie near one another.
+func (s *stream) first(u *unit, r model.TimeRange, narrowed bool) error {
+	if b, ok := u.shard.TimeBounds(u.set); ok {
+		r = r.Intersect(b)
+	}
+	if r.Empty() {
+		return nil
+	}
+	width := uint64(math.MaxUint64)
+	if !narrowed {
+		rows, _, err := s.estimate(u, r)
+		if err != nil {
+			return err
+		}
+		// Slices shorter than chunks are read as often as these have slices.
+		width = 1 + uint64(r.Max-r.Min)/uint64(1+min(4095, rows/int64(u.set.GetCardinality())/512))
+	}
+	limit := s.limit
+	before := s.x.used.Load()
+	for !r.Empty() && !s.out.full() {
+		if s.out.left > 0 {
+			limit = min(limit, result.AddLimits(s.out.skip, s.out.left))
+		}
+		one := r
+		if uint64(r.Max-r.Min) >= width {
+			if s.r.l.asc {
+				one.Max = r.Min + int64(width) - 1
+			} else {
+				one.Min = r.Max - int64(width) + 1
+			}
+		}
+		begin := s.x.prof.start()
+		req := s.request(one, bySeries, s.want)
+		req.limit = limit
+		m, _, err := s.x.collectUnit(u, req)
+		s.x.prof.operator(s.reader, begin)
+		if err != nil {
+			return err
+		}
+		for _, rs := range m {
+			if err := s.out.rowset(rs); err != nil {
+				return err
+			}
+		}
+		s.x.used.Store(before)
+		if one == r {
+			break
+		}
+		if s.r.l.asc {
+			r.Min = one.Max + 1
+		} else {
+			r.Max = one.Min - 1
+		}
+		width *= 4
+	}
+	return nil
+}
+
+// readsTexts reports whether one of refs is a field of strings.
+func readsTexts(refs []influxql.VarRef) bool {
+	return slices.ContainsFunc(refs, func(r influxql.VarRef) bool { return r.Type == influxql.String })
+}
+
+// estimate guesses the rows of a unit from its first series, and the bytes they
+// take from the first chunks.
+func (s *stream) estimate(u *unit, r model.TimeRange) (rows, bytes int64, err error) {
+	const sample, sampleChunks = 16, 8
+	cs, ok := u.bind(s.refs)
+	if !ok || u.set.GetCardinality() == 0 || r.Empty() {
+		return 0, 0, nil
+	}
+	cur, err := s.x.scan(u.shard, cs.request(u, r, s.r.l.asc), s.did)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer cur.Close()
+	var series, chunks, measured, text int64
+	for series < sample {
+		if _, ok := cur.NextSeries(); !ok {
+			break
+		}
+		series++
+		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
+			rows += int64(c.Len())
+			if cs.texts && chunks < sampleChunks {
+				chunks++
+				measured += int64(c.Len())
+				for i := range cs.fields {
+					text += c.TextBytes(i)
+				}
+			}
+		}
+	}
+	if series == 0 {
+		return 0, 0, cur.Err()
+	}
+	perRow := int64(8 * (1 + len(s.refs)))
+	if measured > 0 {
+		perRow += text / measured
+	}
+	rows = rows / series * int64(u.set.GetCardinality())
+	return rows, rows * perRow, cur.Err()
+}

@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+)
+
+// folder is the operator that folds rows into partial aggregates: one walk over the
+// sources computes them for every window of every group.
+type folder struct {
+	*aggPlan
+
+	r           *levelRun
+	first, last int64   // windows that may have rows
+	heads       []int64 // after how many windows to look whether LIMIT is satisfied
+	subs        *aggWorker
+}
+
+// direction returns -1 if the newest values alone answer a plan, 1 if the
+// oldest do, else 0.
+func (p *aggPlan) direction() int {
+	if p.win.None() && len(p.slots) == 1 {
+		switch p.slots[0].kind {
+		case slotFirst:
+			return 1
+		case slotLast:
+			return -1
+		}
+	}
+	return 0
+}
+
+// task is a set of series of a unit that one worker folds.
+type task struct {
+	u   *unit
+	cs  *columnSet
+	set *roaring.Bitmap
+}
+
+// open implements operator.
+func (f *folder) open(r *levelRun) error {
+	f.r, f.did = r, r.x.prof.open(f)
+	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+	for _, u := range r.units {
+		if b, ok := u.shard.TimeBounds(nil); ok {
+			bounds = bounds.Union(b.Intersect(u.shard.TimeRange()))
+		} else {
+			bounds = bounds.Union(u.shard.TimeRange())
+		}
+	}
+	if r.l.hasSubs() {
+		bounds = model.AllTime
+	}
+	bounds = bounds.Intersect(f.rng)
+	if bounds.Empty() {
+		bounds = model.TimeRange{Min: f.rng.Min, Max: f.rng.Min}
+	}
+	if f.win.Loc != nil && (bounds.Min < -1<<62 || bounds.Max > 1<<62) {
+		// Zones have no meaning there, and their tables no end.
+		bounds = bounds.Intersect(model.TimeRange{Min: -1 << 62, Max: 1 << 62})
+	}
+	f.heads = f.firstWindows(bounds)
+	var err error
+	f.first, f.last, err = f.prepare(bounds)
+	return err
+}
+
+// wants implements operator.
+func (f *folder) wants() ([]influxql.VarRef, model.TimeRange) { return f.refs, f.rng }
+
+// read implements operator. All groups are folded before the first batch.
+func (f *folder) read([]int32) error { return nil }
+
+// newTable returns an empty table for all windows.
+func (f *folder) newTable() *aggTable {
+	t := newAggTable(len(f.slots), f.win.None(), f.first, f.last)
+	t.desc = !f.r.l.asc
+	return t
+}
+
+// run implements operator.
+func (f *folder) run() error {
+	begin := f.r.x.prof.start()
+	fold := f.all
+	if f.direction() != 0 {
+		fold = f.ends
+	}
+	if err := fold(); err != nil {
+		return err
+	}
+	if err := f.r.settleTies(f.aggPlan); err != nil {
+		return err
+	}
+	f.subs = newAggWorker(f.r.x, f.aggPlan, f.rng, f.table)
+	f.r.x.prof.operator(f, begin)
+	return nil
+}
+
+// take implements operator.
+func (f *folder) take(g int32, rs *rowset) error {
+	defer f.r.x.prof.operator(f, f.r.x.prof.start())
+	if !f.r.l.asc {
+		c := rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
+		for i := range rs.cols {
+			extend(&c.cols[i], 0, &rs.cols[i], 0, len(rs.times))
+		}
+		c.reverse()
+		rs = &c
+	}
+	if f.win.Loc != nil && len(f.starts) == 0 {
+		return errTooManyWindows
+	}
+	f.subs.foldTable(g, rs.times, rs.cols)
+	n := f.table.bytes
+	if n <= 1<<16 {
+		return nil
+	}
+	f.table.bytes = 0
+	return f.r.x.keep(n)
+}
+
+// all folds all shards, or only as many windows as LIMIT wants.
+func (f *folder) all() error {
+	x, p := f.r.x, f.aggPlan
+	work := make([][]task, x.workers)
+	spread, used := 0, 1 // the workers that get something are the first ones
+	for _, u := range f.r.units {
+		cs, ok := u.bind(p.refs)
+		if !ok || !u.shard.TimeRange().Overlaps(p.rng) || !p.bound(cs) {
+			continue
+		}
+		ps := parts(u.set, x.workers)
+		if len(ps) == 1 {
+			work[spread%x.workers] = append(work[spread%x.workers], task{u, cs, ps[0]})
+			used = max(used, min(spread+1, x.workers))
+			spread++
+			continue
+		}
+		used = max(used, len(ps))
+		for i := range ps {
+			work[i] = append(work[i], task{u, cs, ps[i]})
+		}
+	}
+	fold := func(rng model.TimeRange) error {
+		tables := make([]*aggTable, used)
+		err := x.parallel(used, func(i int) error {
+			tables[i] = f.newTable()
+			if i == 0 && p.table != nil {
+				tables[i] = p.table
+			}
+			w := newAggWorker(x, p, rng, tables[i])
+			for _, t := range work[i] {
+				if !t.u.shard.TimeRange().Overlaps(rng) {
+					continue // not of the first windows
+				}
+				if err := w.scanPart(t.u, t.cs, t.set, 0); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return f.mergeTables(tables)
+	}
+	rest := p.rng
+	for _, n := range f.heads {
+		head := rest
+		if head.Max = p.startOf(f.first+n) - 1; head.Max >= rest.Max {
+			break
+		}
+		if err := fold(head); err != nil || f.enough(head.Max) {
+			return err
+		}
+		rest.Min = head.Max + 1
+	}
+	return fold(rest)
+}
+
+// firstWindows returns after how many windows, counted from the first, to look
+// whether LIMIT is satisfied; nil where all windows have to be folded. There are
+// few looks, as each costs a walk over the series.
+func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
+	l, p, n := f.r.l, f.aggPlan, int64(f.r.l.wanted())
+	switch {
+	case n == 0 || n > 1<<16 || !l.asc || p.win.None() || p.win.Loc != nil,
+		l.fill.needsNext(),
+		len(l.operators) != 1,
+		l.hasSubs(),
+		slices.ContainsFunc(l.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
+		bounds.Min < -1<<61 || bounds.Max > 1<<61,
+		(bounds.Max-bounds.Min)/p.win.Every < 4*n:
+		return nil
+	}
+	return []int64{n + 1, 16 * (n + 1)}
+}
+
+// enough reports whether the windows up to the time upTo give every group all
+// rows that LIMIT leaves of it.
+func (f *folder) enough(upTo int64) bool {
+	l, p, n := f.r.l, f.aggPlan, f.r.l.wanted()
+	defer func() { p.table.byGroup = nil }() // windows may still come into it
+	seen := make([]bool, len(p.slots))
+	for g := range f.r.groups.names {
+		rows, first, met := 0, int64(model.MaxTime), 0
+		clear(seen)
+		p.table.group(int32(g), func(window int64, st []aggState) {
+			any := false
+			for i := range st {
+				if st[i].n == 0 {
+					continue
+				}
+				any = true
+				if !seen[i] {
+					seen[i] = true
+					met++
+				}
+			}
+			if any {
+				rows++
+				first = min(first, p.startOf(window))
+			}
+		})
+		if rows >= n && met == len(seen) {
+			continue
+		}
+		// Empty windows are rows as well, from the first value on or from where
+		// the query begins; but not of a call that meets no value at all.
+		if l.fill.skips() || met < len(seen) {
+			return false
+		}
+		if start := l.win.Start(p.rng.Min); start != model.MinTime {
+			first = start
+		}
+		if upTo < first || (upTo-first+1)/l.win.Every < int64(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// bound reports whether a shard has a column for one of the plan's slots.
+func (p *aggPlan) bound(cs *columnSet) bool {
+	for _, s := range p.slots {
+		if cs.out[s.col].index >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mergeTables makes one table of those of the workers.
+func (f *folder) mergeTables(tables []*aggTable) error {
+	f.table = tables[0]
+	for _, t := range tables[1:] {
+		f.table.merge(t, f.slots)
+	}
+	n := f.table.bytes
+	f.table.bytes = 0
+	return f.r.x.grow(n)
+}
+
+// ends answers first() or last() over all time: shards are read from that end on,
+// series by series from that end, until every group is answered.
+func (f *folder) ends() error {
+	x, dir := f.r.x, f.direction()
+	us := slices.Clone(f.r.units)
+	slices.SortStableFunc(us, func(a, b *unit) int {
+		c := cmpInt(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
+		if dir < 0 {
+			return -c
+		}
+		return c
+	})
+	total := f.newTable()
+	for i := 0; i < len(us); {
+		// Shards of equal times (of several retention policies) go together.
+		j := i + 1
+		for j < len(us) && us[j].shard.TimeRange().Overlaps(us[i].shard.TimeRange()) {
+			j++
+		}
+		tables := make([]*aggTable, x.workers)
+		for k := range tables {
+			tables[k] = f.newTable()
+		}
+		for _, u := range us[i:j] {
+			cs, ok := u.bind(f.refs)
+			if !ok || !f.bound(cs) || !u.shard.TimeRange().Overlaps(f.rng) {
+				continue
+			}
+			set := u.set
+			if i > 0 {
+				set = u.subset(func(g int32) bool { return total.at(g, 0)[0].n == 0 })
+				if set.IsEmpty() {
+					continue
+				}
+			}
+			ps := parts(set, x.workers)
+			err := x.parallel(len(ps), func(k int) error {
+				w := newAggWorker(x, f.aggPlan, f.rng, tables[k])
+				return w.scanPart(u, cs, ps[k], dir)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		for _, t := range tables {
+			total.merge(t, f.slots)
+		}
+		i = j
+	}
+	f.table = total
+	return x.grow(total.bytes)
+}

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/query/expr"
+)
+
+// layoutOperators gives a level the operators that its select list needs.
+func (l *level) layoutOperators() {
+	for _, c := range l.calls {
+		if c.typ != model.Unknown {
+			l.place(c)
+		}
+	}
+	if len(l.calls) == 0 && slices.ContainsFunc(l.refs, func(r influxql.VarRef) bool { return r.Type != influxql.Unknown }) {
+		l.operators = []operator{&reader{refs: l.refs, rng: l.rng, ties: asInfluxRows, limit: l.wanted(), pieces: true}}
+	}
+}
+
+// place gives a call, or the aggregate under it, to an operator: a folder, or a
+// reader if it wants rows.
+func (l *level) place(c *call) {
+	if c.inner != nil {
+		l.place(c.inner)
+		return
+	}
+	if c.partial == nil {
+		refs := []influxql.VarRef{c.ref}
+		if isTop(c.expr.Name) {
+			for _, a := range c.expr.Args[1 : len(c.expr.Args)-1] {
+				if ref, ok := a.(*influxql.VarRef); ok {
+					refs = append(refs, *ref)
+				}
+			}
+		}
+		if c.alone {
+			refs = append(refs, l.refs...)
+		}
+		c.reader = l.reader(c)
+		for _, ref := range refs {
+			var i int
+			c.reader.refs, i = refColumn(c.reader.refs, ref)
+			c.columns = append(c.columns, i)
+		}
+		return
+	}
+	p := l.folder(c).aggPlan
+	c.scan = p
+	typ := c.typ
+	if c.partial.as != model.Unknown {
+		typ = c.partial.as
+	}
+	for _, kind := range c.partial.slots {
+		c.slots = append(c.slots, p.addSlot(kind, c.ref, typ))
+	}
+	if c.alone {
+		p.aux = len(l.refs)
+		p.times = p.aux > 0 || l.win.None()
+		p.refs = append(p.refs, l.refs...)
+	}
+}
+
+// folder returns the folder for a call.
+func (l *level) folder(c *call) *folder {
+	for _, o := range l.operators {
+		if f, ok := o.(*folder); ok && f.rng == c.rng {
+			return f
+		}
+	}
+	f := &folder{aggPlan: &aggPlan{rng: c.rng, win: &l.win}}
+	l.operators = append(l.operators, f)
+	return f
+}
+
+// reader returns the reader for a call.
+func (l *level) reader(c *call) *reader {
+	ofTags := c.ref.Type == influxql.Tag
+	for _, o := range l.operators {
+		rd, ok := o.(*reader)
+		// Rows that only another field has would change InfluxDB's order.
+		if ok && rd.rng == c.rng && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == bySeries || rd.refs[0] == c.ref) {
+			return rd
+		}
+	}
+	rd := &reader{rng: c.rng, ties: c.ties(), ofTags: ofTags}
+	l.operators = append(l.operators, rd)
+	return rd
+}
+
+// emitCalls joins the cells of the calls of one group on their times and
+// emits the rows.
+func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
+	l := r.l
+	all := make([]*cells, len(l.calls))
+	total := 0
+	for i, c := range l.calls {
+		if c.typ == model.Unknown {
+			continue
+		}
+		begin := r.x.prof.start()
+		cl, err := r.cells(c, g, l.wanted())
+		r.x.prof.step(l, c.key, begin)
+		if err != nil {
+			return err
+		}
+		all[i] = cl
+		total += len(cl.times)
+	}
+	if total == 0 {
+		return r.x.ctx.Err() // a function that was stopped gives nothing
+	}
+	begin := r.x.prof.start()
+	times, perms := joinCells(&r.x.stop, all, l.asc)
+	n := len(times)
+	values := make([]expr.Operand, len(l.calls))
+	for i, c := range l.calls {
+		var o expr.Operand
+		if all[i] != nil {
+			o = expr.Operand{Vector: l.fill.join(&all[i].v, perms[i])}
+		}
+		if o.Vector.Type == model.Unknown {
+			o = expr.ScalarOperand(l.fill.hole(c.resultType(), expr.Scalar{}))
+		}
+		values[i] = o
+	}
+	var aux []column.Vector
+	if cl := all[0]; l.selector && cl != nil {
+		aux = make([]column.Vector, len(l.refs))
+		for i := range cl.aux {
+			aux[i] = l.fill.column(cl.aux[i], n, fieldType(l.refs[i].Type), new(expr.Scalar))
+		}
+	}
+	cols := l.project(n, aux, nil, func(e *influxql.Call) (expr.Operand, bool) {
+		i, ok := l.callAt[e]
+		if !ok {
+			return expr.Operand{}, false
+		}
+		return values[i], true
+	})
+	shown := times
+	if !l.win.None() && (times[0] == model.MinTime || times[n-1] == model.MinTime) {
+		shown = slices.Clone(times)
+		for i, t := range shown {
+			if t == model.MinTime {
+				shown[i] = 0
+			}
+		}
+	}
+	r.x.prof.step(l, "join, project", begin)
+	return out.rows(shown, cols)
+}

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
+	"tsdbd/query/expr"
+)
+
+// decider tells from the statistics of a chunk whether a predicate holds for
+// none or for all of its rows, so that it need not be decoded to filter it.
+type decider struct {
+	cs    *columnSet
+	ev    expr.Evaluator
+	ends  column.Vector // the least and the greatest value of a column
+	stats scan.Stats
+}
+
+// newDecider returns nil if no comparison of the predicate can be decided.
+func newDecider(cs *columnSet) *decider {
+	d := &decider{cs: cs}
+	d.ev.Rows = 2
+	d.ev.Lookup = func(*influxql.VarRef) expr.Operand { return expr.Operand{Vector: d.ends} }
+	found := false
+	influxql.WalkFunc(cs.rest, func(n influxql.Node) {
+		if e, ok := n.(*influxql.BinaryExpr); ok {
+			_, decides := d.column(e)
+			found = found || decides
+		}
+	})
+	if !found {
+		return nil
+	}
+	return d
+}
+
+// column returns the column of a comparison of a stored number with a literal.
+func (d *decider) column(e *influxql.BinaryExpr) (*boundColumn, bool) {
+	if !expr.IsComparison(e.Op) || e.Op == influxql.EQREGEX || e.Op == influxql.NEQREGEX {
+		return nil, false
+	}
+	ref, ok := e.LHS.(*influxql.VarRef)
+	literal := e.RHS
+	if !ok {
+		if ref, ok = e.RHS.(*influxql.VarRef); !ok {
+			return nil, false
+		}
+		literal = e.LHS
+	}
+	b := d.cs.cond[ref]
+	if b.tag || b.index < 0 || b.cast || !b.typ.Numeric() {
+		return nil, false
+	}
+	switch lit := literal.(type) {
+	case *influxql.NumberLiteral:
+	case *influxql.IntegerLiteral:
+		// Signs are not seen where signed and unsigned are compared for equality.
+		if b.typ == model.Unsigned && lit.Val < 0 && (e.Op == influxql.EQ || e.Op == influxql.NEQ) {
+			return nil, false
+		}
+	default:
+		return nil, false
+	}
+	return &b, true
+}
+
+// decide tells whether e holds for none, or for all rows of c.
+func (d *decider) decide(e influxql.Expr, c scan.Chunk) (none, all bool) {
+	switch e := e.(type) {
+	case *influxql.ParenExpr:
+		return d.decide(e.Expr, c)
+	case *influxql.BinaryExpr:
+		switch e.Op {
+		case influxql.AND:
+			none, all = d.decide(e.LHS, c)
+			if none {
+				return true, false
+			}
+			n, a := d.decide(e.RHS, c)
+			return n, all && a
+		case influxql.OR:
+			none, all = d.decide(e.LHS, c)
+			if all {
+				return false, true
+			}
+			n, a := d.decide(e.RHS, c)
+			return none && n, a
+		}
+		if b, ok := d.column(e); ok {
+			return d.compare(e, b, c)
+		}
+	}
+	return false, false
+}
+
+// compare decides a comparison by asking it of the column's ends: a comparison
+// with a literal turns once at most from the least to the greatest value.
+func (d *decider) compare(e *influxql.BinaryExpr, b *boundColumn, c scan.Chunk) (none, all bool) {
+	if !c.Stats(b.index, &d.stats) {
+		return false, false
+	}
+	if d.stats.Count == 0 {
+		return true, false // a comparison with nothing is false
+	}
+	d.ends.Reset(b.typ)
+	d.ends.AppendWord(d.stats.Min, nil)
+	d.ends.AppendWord(d.stats.Max, nil)
+	complete := d.stats.Count == c.Len()
+	low, high, ok := d.ask(e, e.Op)
+	if !ok {
+		return false, false
+	}
+	if e.Op != influxql.EQ && e.Op != influxql.NEQ {
+		return !low && !high, low && high && complete
+	}
+	equal := low && high // and so is all between
+	if e.Op == influxql.NEQ {
+		equal = !low && !high
+	}
+	lessLow, lessHigh, ok1 := d.ask(e, influxql.LT)
+	moreLow, moreHigh, ok2 := d.ask(e, influxql.GT)
+	apart := ok1 && ok2 && (lessLow && lessHigh || moreLow && moreHigh)
+	if e.Op == influxql.EQ {
+		return apart, equal && complete
+	}
+	return equal, apart && complete
+}
+
+// ask evaluates a comparison, with another operator, at both ends.
+func (d *decider) ask(e *influxql.BinaryExpr, op influxql.Token) (low, high, ok bool) {
+	o := d.ev.Eval(&influxql.BinaryExpr{Op: op, LHS: e.LHS, RHS: e.RHS})
+	if o.Vector.Type != model.Boolean || o.Constant || len(o.Vector.Bools) != 2 || o.Vector.Valid != nil {
+		return false, false, false
+	}
+	return o.Vector.Bools[0], o.Vector.Bools[1], true
+}

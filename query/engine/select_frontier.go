@@ -1,0 +1,439 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/model"
+	"tsdbd/model/scan"
+)
+
+// The first rows of many series are those of few of them. Before rows are read,
+// a walk over the index entries of all series finds out of which: a series of
+// which all rows come after as many rows of others as are wanted can be left
+// out. The frontier of a group is the time behind which no row is wanted; the
+// series that have their first row on it are told apart by their tags, in which
+// the index is sorted.
+//
+// Times are turned around (^t) where the newest rows come first.
+
+// frontier is what a walk knows of the first rows of a group.
+type frontier struct {
+	time int64 // no row behind it is among the first
+	rows []frontierRow
+	next int             // length of rows at which it is pruned
+	few  *roaring.Bitmap // of probe: the series whose rows these are
+}
+
+// frontierRow is a row that may be among the first.
+type frontierRow struct {
+	time   int64
+	series uint32
+}
+
+// prune moves the frontier to the k-th row and drops what lies behind it. It
+// reports whether the frontier moved.
+func (f *frontier) prune(k int) bool {
+	before := f.time
+	if len(f.rows) >= k {
+		times := make([]int64, len(f.rows))
+		for i := range f.rows {
+			times[i] = f.rows[i].time
+		}
+		f.time = min(f.time, kth(nil, times, k-1))
+		f.rows = slices.DeleteFunc(f.rows, func(r frontierRow) bool { return r.time > f.time })
+	}
+	f.next = 2*len(f.rows) + k
+	return f.time != before
+}
+
+// narrows reports whether finding out which series of a set hold the first
+// limit rows of each group is less work than reading as many rows of all.
+func (u *unit) narrows(set *roaring.Bitmap, limit int) bool {
+	n := set.GetCardinality()
+	groups := max(1, uint64(len(u.groups.Tuples)))
+	return limit > 0 && n >= manySeries && uint64(limit) <= n/2/groups
+}
+
+// narrow returns the series of set that hold the first rows of each group, s.limit
+// of them, and cuts s.rng to the times of those. Where the order of rows of equal
+// time is that of a merge of all series of a group, it keeps them all.
+func (s *rowScan) narrow(set *roaring.Bitmap) (*roaring.Bitmap, error) {
+	narrowed := roaring.New()
+	for g, members := range s.u.members(set) {
+		if s.sorted(g) {
+			narrowed.Or(members)
+		}
+	}
+	kept := roaring.AndNot(set, narrowed)
+	if narrowed.IsEmpty() {
+		return set, nil
+	}
+	whole := s.rng
+	chosen, err := s.narrowSorted(narrowed)
+	if err == nil && !kept.IsEmpty() {
+		chosen.Or(kept)
+		s.rng = whole
+	}
+	return chosen, err
+}
+
+// narrowSorted is narrow of groups whose rows of equal time stand in the order of
+// the tag sets.
+func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
+	defer func() { s.x.used.Add(-s.held.Swap(0)) }()
+	if b, ok := s.u.shard.TimeBounds(set); ok {
+		s.rng = s.rng.Intersect(b)
+	}
+	if s.rng.Empty() {
+		return roaring.New(), nil
+	}
+	probed, err := s.probe(set)
+	if err != nil {
+		return nil, err
+	}
+	chosen := roaring.New()
+	unread := false // series that were not looked at may have rows that count
+	for _, g := range probed {
+		chosen.Or(g.few)
+		unread = unread || g.time > s.begin(s.rng)
+	}
+	if len(probed) > 0 && !unread {
+		s.rng = s.within(behindAll(probed))
+		return chosen, nil
+	}
+	all, err := s.frontiers(roaring.AndNot(set, chosen), probed)
+	if err != nil {
+		return nil, err
+	}
+	for g, f := range all {
+		f.prune(s.limit)
+		var sure, on []uint32 // on: those with a row on the frontier
+		for _, r := range f.rows {
+			if r.time < f.time || len(f.rows) <= s.limit {
+				sure = append(sure, r.series)
+			} else {
+				on = append(on, r.series)
+			}
+		}
+		rest := roaring.New()
+		rest.AddMany(on)
+		if rest, err = s.firstSeries(rest, s.limit-len(sure)); err != nil {
+			return nil, err
+		}
+		chosen.AddMany(sure)
+		chosen.Or(rest)
+		if len(f.rows) < s.limit && probed[g] != nil {
+			f.time = probed[g].time
+		}
+	}
+	s.rng = s.within(behindAll(all))
+	return chosen, nil
+}
+
+// probe finds the first rows of the first series of each group by their tags.
+// Of the other series no row at the frontier of these can count, for such rows
+// stand behind theirs: often all series begin at one time, and there is nothing
+// to look for. It probes nothing where groups are many or rows wanted are.
+func (s *rowScan) probe(set *roaring.Bitmap) (map[int32]*frontier, error) {
+	groups := max(1, len(s.u.groups.Tuples))
+	if !fewFirst(groups*s.limit, set) {
+		return nil, nil
+	}
+	members := s.u.members(set)
+	all := roaring.New()
+	few := map[int32]*roaring.Bitmap{} // by the level's group
+	for g, m := range members {
+		first, err := s.firstSeries(m, s.limit)
+		if err != nil {
+			return nil, err
+		}
+		few[s.u.gid[g]] = first
+		all.Or(first)
+	}
+	found, err := s.frontiers(all, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int32]*frontier, len(members))
+	for g := range few {
+		found[g].prune(s.limit)
+		found[g].few = few[g]
+		out[g] = found[g]
+	}
+	return out, nil
+}
+
+// begin returns the end of a range at which the first rows are.
+func (s *rowScan) begin(r model.TimeRange) int64 {
+	if s.asc {
+		return r.Min
+	}
+	return ^r.Max
+}
+
+// within returns the part of the range that is not behind time.
+func (s *rowScan) within(time int64) model.TimeRange {
+	if s.asc {
+		return s.rng.Intersect(model.TimeRange{Min: s.rng.Min, Max: time})
+	}
+	return s.rng.Intersect(model.TimeRange{Min: ^time, Max: s.rng.Max})
+}
+
+// frontiers walks the series of set and returns the frontier of each group, by
+// the rows before the one that was probed.
+func (s *rowScan) frontiers(set *roaring.Bitmap, probed map[int32]*frontier) (map[int32]*frontier, error) {
+	ps := parts(set, s.x.workers)
+	got := make([]map[int32]*frontier, len(ps))
+	err := s.x.parallel(len(ps), func(i int) (err error) {
+		got[i], err = s.walk(ps[i], probed)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := got[0]
+	for _, m := range got[1:] {
+		for g, f := range m {
+			all[g].rows = append(all[g].rows, f.rows...)
+			all[g].time = min(all[g].time, f.time)
+		}
+	}
+	return all, nil
+}
+
+// walk is frontiers for one worker.
+func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int32]*frontier, error) {
+	out := make(map[int32]*frontier, max(1, len(s.u.groups.Tuples)))
+	for i, g := range s.u.gid {
+		if g < 0 || !s.sorted(i) {
+			continue
+		}
+		f := &frontier{time: math.MaxInt64, next: 2 * s.limit}
+		if p := probed[g]; p != nil && p.time < math.MaxInt64 {
+			f.time = p.time - 1
+		}
+		out[g] = f
+	}
+	rng := s.within(behindAll(out))
+	if rng.Empty() {
+		return out, nil
+	}
+	rd, filter := newChunkReader(s.cs), s.cs.filtersTags()
+	cur, err := rd.scan(s.x, s.u, set, rng, s.asc, s.did)
+	if err != nil {
+		return nil, err
+	}
+	defer cur.Close()
+	for {
+		id, ok := cur.NextSeries()
+		if !ok {
+			return out, cur.Err()
+		}
+		if filter {
+			if _, err := s.key(rd, id); err != nil {
+				return nil, err
+			}
+		}
+		f := out[s.u.group(id)]
+		before := len(f.rows)
+		if err := s.first(cur, rd, f, uint32(id)); err != nil {
+			return nil, err
+		}
+		if len(f.rows) >= f.next && f.prune(s.limit) {
+			if r := s.within(behindAll(out)); r != rng {
+				rng = r
+				cur.Narrow(r)
+			}
+		}
+		if grown := int64(len(f.rows)-before) * frontierRowBytes; grown != 0 {
+			s.held.Add(grown)
+			if err := s.x.grow(grown); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// behindAll returns the last frontier.
+func behindAll(all map[int32]*frontier) int64 {
+	last := int64(math.MinInt64)
+	for _, f := range all {
+		last = max(last, f.time)
+	}
+	return last
+}
+
+const frontierRowBytes = 16
+
+// first adds the first rows of the cursor's series to a frontier.
+func (s *rowScan) first(cur scan.Cursor, rd *chunkReader, f *frontier, id uint32) error {
+	left := s.limit
+	for left > 0 {
+		c := cur.NextChunk()
+		if c == nil {
+			return nil
+		}
+		if err := s.x.check(); err != nil {
+			return err
+		}
+		if s.begin(model.TimeRange{Min: c.Min(), Max: c.Max()}) > f.time {
+			return nil
+		}
+		if s.cs.rest != nil {
+			if err := s.x.countPoints(c.Len()); err != nil {
+				return err
+			}
+		}
+		rd.reset(c)
+		rows, all := rd.pick()
+		if rd.err != nil {
+			return rd.err
+		}
+		n := c.Len()
+		if !all {
+			n = len(rows)
+		}
+		for i := range min(n, left) {
+			if !s.asc {
+				i = n - 1 - i
+			}
+			if !all {
+				i = int(rows[i])
+			}
+			t, err := rowTime(c, i)
+			if err != nil {
+				return err
+			}
+			if !s.asc {
+				t = ^t
+			}
+			if t > f.time {
+				return nil
+			}
+			f.rows = append(f.rows, frontierRow{t, id})
+			left--
+		}
+	}
+	return nil
+}
+
+// fewFirst reports whether to find the first n series of a set in the index one
+// by one, some 30 us each, or to sort the set, a quarter of one per series.
+func fewFirst(n int, set *roaring.Bitmap) bool {
+	return n <= 64 || uint64(n) <= set.GetCardinality()/256
+}
+
+// firstSeries returns n series of set, those whose rows of equal time come
+// first.
+func (s *rowScan) firstSeries(set *roaring.Bitmap, n int) (*roaring.Bitmap, error) {
+	if set.GetCardinality() <= uint64(n) {
+		return set, nil
+	}
+	o := &tagOrder{x: s.x, shard: s.u.shard, name: s.u.src.name, last: !s.asc, out: roaring.New()}
+	keys, err := o.shard.TagKeys(o.name)
+	if err != nil {
+		return nil, fmt.Errorf("tag keys of %s: %w", o.name, err)
+	}
+	if fewFirst(n, set) {
+		err = o.Take(set, keys, n)
+	} else {
+		err = o.sort(set, keys, n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("order series of %s: %w", o.name, err)
+	}
+	return o.out, nil
+}
+
+// tagOrder finds the first series of a measurement, or the last, in the order
+// of compareTags: by the values of all tag keys, an absent tag before every
+// value.
+type tagOrder struct {
+	x     *exec
+	shard scan.Shard
+	name  string
+	last  bool
+	out   *roaring.Bitmap
+}
+
+// Take adds the first n series of set, which agree in all tags but keys.
+func (o *tagOrder) Take(set *roaring.Bitmap, keys []string, n int) error {
+	if len(keys) == 0 || set.GetCardinality() <= uint64(n) {
+		it := set.Iterator()
+		for ; n > 0 && it.HasNext(); n-- {
+			o.out.Add(it.Next())
+		}
+		return nil
+	}
+	with := func(value string) error {
+		part, err := o.shard.Select(o.x.ctx, o.name, &model.TagExpr{Op: model.TagEqual, Key: keys[0], Value: value})
+		if err != nil {
+			return err
+		}
+		if part.And(set); part.IsEmpty() {
+			return nil
+		}
+		if err := o.Take(part, keys[1:], n); err != nil {
+			return err
+		}
+		n -= int(min(part.GetCardinality(), uint64(n)))
+		return nil
+	}
+	if !o.last {
+		if err := with(""); err != nil || n == 0 {
+			return err
+		}
+	}
+	find := o.shard.FirstTagValues
+	if o.last {
+		find = o.shard.LastTagValues
+	}
+	values, err := find(o.name, keys[0], set, n)
+	if err != nil {
+		return err
+	}
+	if o.last {
+		slices.Reverse(values)
+	}
+	for _, value := range values {
+		if err := with(value); err != nil || n == 0 {
+			return err
+		}
+	}
+	if o.last {
+		return with("")
+	}
+	return nil
+}
+
+// sort is take for many series.
+func (o *tagOrder) sort(set *roaring.Bitmap, keys []string, n int) error {
+	bytes := int64(set.GetCardinality()) * int64(groupedBytes+groupBytes+16*len(keys))
+	defer o.x.used.Add(-bytes)
+	if err := o.x.grow(bytes); err != nil {
+		return err
+	}
+	groups, err := o.shard.GroupBy(o.name, set, keys)
+	if err != nil {
+		return err
+	}
+	ranked := make([]uint64, 0, set.GetCardinality())
+	for it := set.Iterator(); it.HasNext(); {
+		id := it.Next()
+		ranked = append(ranked, uint64(groups.Of(model.SeriesID(id)))<<32|uint64(id))
+	}
+	slices.Sort(ranked)
+	if o.last {
+		ranked = ranked[len(ranked)-n:]
+	}
+	ids := make([]uint32, n)
+	for i := range ids {
+		ids[i] = uint32(ranked[i])
+	}
+	o.out.AddMany(ids)
+	return nil
+}

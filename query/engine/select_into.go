@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/query/expr"
+	"tsdbd/query/result"
+)
+
+// intoRows is how many rows SELECT INTO gathers before it writes them.
+const intoRows = 10000
+
+// runInto executes SELECT INTO: the rows go to SelectOptions.Into, the answer
+// is how many there were.
+func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
+	if x.opt.Into == nil {
+		return errors.New("SELECT INTO is not supported here")
+	}
+	target := l.stmt.Target.Measurement
+	db, rp := target.Database, target.RetentionPolicy
+	if db == "" {
+		db = x.opt.Database
+	}
+	if db == "" {
+		return errors.New("no database in target")
+	}
+	names := l.stmt.ColumnNames()[1:]
+	var written int64
+	var pending []*result.IntoBatch
+	rows, held, text := 0, int64(0), int64(0)
+	// A write that fails in part does not keep the rest of its round from
+	// being written, but ends the statement.
+	flush := func() error {
+		var first error
+		for _, b := range pending {
+			err := x.opt.Turn.Outside(x.ctx, func() error { return x.opt.Into(x.ctx, b) })
+			if err != nil && first == nil {
+				first = err
+			}
+		}
+		clear(pending)
+		pending, rows = pending[:0], 0
+		x.kept.Add(-held)
+		held, text = 0, 0
+		return first
+	}
+	var cur *frame // rows of one series, gathered
+	closeSeries := func() error {
+		if cur == nil {
+			return nil
+		}
+		b := l.intoBatch(cur, db, rp, names)
+		cur = nil
+		n := writtenRows(b)
+		if n == 0 {
+			return nil
+		}
+		written += int64(n)
+		pending = append(pending, b)
+		if rows += len(b.Times); rows >= intoRows || text >= chunkText {
+			return flush()
+		}
+		return nil
+	}
+	add := func(f *frame, lo, hi int) error {
+		bytes := 8 * int64(hi-lo)
+		for i := range f.cols {
+			n := expr.TextBytes(&f.cols[i], lo, hi)
+			text += n
+			bytes += n + expr.VectorBytes(f.cols[i].Type, hi-lo)
+		}
+		held += bytes
+		if err := x.keep(bytes); err != nil {
+			return err
+		}
+		if cur == nil {
+			cur = &frame{name: f.name, tuple: f.tuple, cols: make([]column.Vector, len(f.cols))}
+		}
+		for i := range cur.cols {
+			extend(&cur.cols[i], len(cur.times), &f.cols[i], lo, hi)
+		}
+		cur.times = append(cur.times, f.times[lo:hi]...)
+		return nil
+	}
+	err := x.run(l, func(f *frame) error {
+		for lo := 0; lo < len(f.times); {
+			if cur != nil && (cur.name != f.name || !slices.Equal(cur.tuple, f.tuple) || len(cur.times) >= intoRows || text >= chunkText) {
+				if err := closeSeries(); err != nil {
+					return err
+				}
+			}
+			hi, _ := f.texts(lo, len(f.times), text)
+			if err := add(f, lo, hi); err != nil {
+				return err
+			}
+			lo = hi
+		}
+		return nil
+	})
+	if err == nil {
+		err = closeSeries()
+	}
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return err
+	}
+	return emit(&result.Result{Series: []*result.Series{{
+		Name: "result", Columns: []string{"time", "written"}, Rows: 1,
+		Values: []column.Vector{{Type: model.Integer, Ints: []int64{0}}, {Type: model.Integer, Ints: []int64{written}}},
+	}}})
+}
+
+// intoBatch turns rows of a series into what is to be written.
+func (l *level) intoBatch(f *frame, db, rp string, names []string) *result.IntoBatch {
+	target := l.stmt.Target.Measurement
+	b := &result.IntoBatch{Database: db, RetentionPolicy: rp, Measurement: target.Name, Times: f.times}
+	if target.Name == "" {
+		b.Measurement = f.name
+	}
+	for i, k := range l.dims {
+		if v := f.tuple[i]; v != "" {
+			b.Tags = append(b.Tags, model.Tag{Key: k, Value: v})
+		}
+	}
+	l.splitInto(b, names, f)
+	return b
+}
+
+// splitInto sorts the columns of a frame into fields and tags: what top and
+// bottom name beside their field becomes a tag.
+func (l *level) splitInto(b *result.IntoBatch, names []string, f *frame) {
+	col := 0
+	for i, field := range l.stmt.Fields {
+		b.Fields = append(b.Fields, names[i])
+		b.Columns = append(b.Columns, finite(f.cols[col]))
+		col++
+		for _, name := range topTags(field.Expr) {
+			if b.TagColumns == nil {
+				b.TagColumns = map[string]column.Vector{}
+			}
+			b.TagColumns[name] = f.cols[col]
+			col++
+		}
+	}
+}
+
+// finite turns what is not a number, or infinite, into null: it cannot be stored.
+func finite(v column.Vector) column.Vector {
+	if v.Type != model.Float || !slices.ContainsFunc(v.Floats, func(x float64) bool { return x-x != 0 }) {
+		return v
+	}
+	valid := column.NewBitmap(len(v.Floats))
+	for i, x := range v.Floats {
+		if x-x == 0 && v.IsValid(i) {
+			valid.Set(i)
+		}
+	}
+	v.Valid = valid
+	return v
+}
+
+// writtenRows counts the rows that hold a value.
+func writtenRows(b *result.IntoBatch) int {
+	n := 0
+	for i := range b.Times {
+		for j := range b.Columns {
+			if b.Columns[j].Type != model.Unknown && b.Columns[j].IsValid(i) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/query/admission"
+	"tsdbd/query/expr"
+	"tsdbd/query/result"
+)
+
+var errTooManyWindows = errors.New("too many GROUP BY time windows: narrow the time range or widen the interval")
+
+// wanted returns how many rows of a series can be needed, 0 for all.
+func (l *level) wanted() int {
+	n := result.AddLimits(l.stmt.Limit, l.stmt.Offset)
+	switch {
+	case l.stmt.Limit <= 0:
+		return l.most
+	case l.most > 0:
+		return min(n, result.AddLimits(l.most, l.stmt.Offset))
+	}
+	return n
+}
+
+// seriesOut cuts the rows of one output series to LIMIT and OFFSET.
+type seriesOut struct {
+	l     *level
+	name  string
+	tup   []string
+	skip  int
+	left  int           // -1: no limit
+	carry []expr.Scalar // last values, for fill(previous)
+	emit  func(*frame) error
+}
+
+func (l *level) seriesOut(t *groupTable, g int32, emit func(*frame) error) *seriesOut {
+	o := &seriesOut{l: l, name: t.names[g], tup: t.tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
+	if l.stmt.Limit > 0 {
+		o.left = l.stmt.Limit
+	}
+	if l.most > 0 && (o.left < 0 || o.left > l.most) {
+		o.left = l.most
+	}
+	return o
+}
+
+// rows emits rows of what project made, and takes it over.
+func (o *seriesOut) rows(times []int64, values []column.Vector) error {
+	if err := o.l.x.check(); err != nil {
+		return err // the rows may be unfinished
+	}
+	cols := values[1:]
+	lo, hi := 0, len(times)
+	if o.skip > 0 {
+		lo = min(o.skip, hi)
+		o.skip -= lo
+	}
+	if o.left >= 0 {
+		hi = min(hi, result.AddLimits(lo, o.left))
+		o.left -= hi - lo
+	}
+	if lo >= hi {
+		return nil
+	}
+	if lo > 0 || hi < len(times) {
+		for i := range cols {
+			if cols[i].Type != model.Unknown {
+				cols[i] = cols[i].Slice(lo, hi)
+			}
+		}
+	}
+	return o.emit(&frame{name: o.name, tuple: o.tup, times: times[lo:hi:hi], cols: cols, values: values})
+}
+
+// full reports that no more rows are wanted.
+func (o *seriesOut) full() bool { return o.left == 0 }
+
+// project evaluates the select list over n rows. cols are the columns of refs,
+// or nil where references are null. The columns begin at place 1: the first is
+// left for the times. table is cols with a place before them, or nil.
+func (l *level) project(n int, cols, table []column.Vector, call func(*influxql.Call) (expr.Operand, bool)) []column.Vector {
+	if l.bare == nil {
+		l.bare = make([]int, len(l.fields))
+		for i, e := range l.fields {
+			l.bare[i] = -1
+			if ref, ok := e.(*influxql.VarRef); ok {
+				l.bare[i] = slices.Index(l.refs, *ref)
+			}
+		}
+	}
+	if table != nil && l.plain() {
+		return table
+	}
+	lookup := func(ref *influxql.VarRef) expr.Operand {
+		i := slices.Index(l.refs, *ref)
+		if i < 0 || cols == nil || cols[i].Type == model.Unknown {
+			return expr.Null()
+		}
+		return expr.Operand{Vector: cols[i]}
+	}
+	ev := expr.Evaluator{Rows: n, Lookup: lookup, Call: call, FloatDivision: true}
+	values := make([]column.Vector, 1+len(l.fields))
+	for i, e := range l.fields {
+		if at := l.bare[i]; at >= 0 && cols != nil {
+			if cols[at].Type != model.Unknown {
+				values[1+i] = cols[at]
+			}
+			continue
+		}
+		o := ev.Eval(e)
+		values[1+i] = o.Expand(n)
+	}
+	return values
+}
+
+// plain reports whether the select list is the level's columns as they stand.
+func (l *level) plain() bool {
+	if len(l.fields) != len(l.refs) {
+		return false
+	}
+	for i, at := range l.bare {
+		if i != at {
+			return false
+		}
+	}
+	return true
+}
+
+func cmpInt(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// memoryBytes returns what the statement may hold, for sizes that depend on it.
+func (x *exec) memoryBytes() int64 {
+	if x.opt.MemoryBytes > 0 {
+		return x.opt.MemoryBytes
+	}
+	return DefaultMemoryBytes
+}
+
+// mergeSets merges row sets of several sources, or groups of subqueries, by time
+// in the level's direction; bySeries leaves rows of equal time in their order.
+func mergeSets(stop *admission.Stopper, list []*rowset, asc bool, ties tieOrder) *rowset {
+	if len(list) == 1 {
+		return list[0]
+	}
+	out := &rowset{cols: make([]column.Vector, len(list[0].cols))}
+	bounds := []int{0}
+	for i, rs := range list {
+		if i == 0 {
+			*out = rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
+			for j := range rs.cols {
+				extend(&out.cols[j], 0, &rs.cols[j], 0, len(rs.times))
+			}
+		} else {
+			out.append(rs)
+		}
+		bounds = append(bounds, len(out.times))
+	}
+	if !asc {
+		for i := range out.times {
+			out.times[i] = -out.times[i]
+		}
+	}
+	var perm []int32
+	if ties != bySeries && len(list) < manySeries {
+		h := newSeriesHeap(out.times, bounds, true)
+		if !asc {
+			slices.Reverse(h.runs) // groups come last first
+		}
+		perm = h.merge(stop)
+	} else {
+		perm = mergeOrder(stop, out.times, bounds)
+	}
+	if perm != nil {
+		*out = out.permute(perm)
+	}
+	if !asc {
+		for i := range out.times {
+			out.times[i] = -out.times[i]
+		}
+	}
+	return out
+}
+
+// rowset emits rows of the level's columns: it evaluates the select list.
+func (o *seriesOut) rowset(rs *rowset) error {
+	l, n := o.l, len(rs.times)
+	if n == 0 {
+		return nil
+	}
+	if l.fill.fillsRows() {
+		if o.carry == nil {
+			o.carry = make([]expr.Scalar, len(rs.cols))
+		}
+		for i := range rs.cols {
+			rs.cols[i] = l.fill.column(rs.cols[i], n, fieldType(l.refs[i].Type), &o.carry[i])
+		}
+	}
+	begin := l.x.prof.start()
+	cols := l.project(n, rs.cols, rs.table, nil)
+	l.x.prof.step(l, "project", begin)
+	return o.rows(rs.times, cols)
+}

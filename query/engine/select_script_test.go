@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/scan/scantest"
+	"tsdbd/query/expr"
+	"tsdbd/query/result"
+	"tsdbd/query/syntax"
+)
+
+var updateScripts = flag.Bool("update", false, "rewrite the answers in testdata/select")
+
+// TestSelectScripts runs the scripts of testdata/select. They show what SELECT
+// answers and how it runs, for readers.
+//
+// A script is a list of blocks. An empty line ends a block. A block of lines
+// that begin with # is a comment. The first line of every other block is a
+// command:
+//
+//	store shard=D chunk=N  begins with an empty storage: shards of D, chunks of N rows
+//	load [RP]              writes the lines that follow, times in seconds
+//	series NAME N ROWS     writes N series host=1..N with ROWS values v, 10 seconds apart
+//	query [RP]             runs the SELECT that follows, up to a line ----
+//	plan [RP]              explains the SELECT that follows: its operators
+//	analyze [RP]           runs the SELECT that follows: what its operators did, times as T
+//
+// The database is d, its default retention policy is autogen, and now() is
+// 1970-01-03. The lines after ---- are the answer as the influx shell prints it,
+// or the error. The test runs each query over chunks with and without
+// statistics. -update rewrites the answers: review the diff.
+func TestSelectScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/select/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocks := strings.Split(strings.TrimRight(string(text), "\n"), "\n\n")
+			s := &selectScript{}
+			for i, block := range blocks {
+				blocks[i] = s.run(t, block)
+				if blocks[i] != block && !*updateScripts {
+					t.Errorf("got\n%s\nwant\n%s", blocks[i], block)
+				}
+			}
+			if *updateScripts {
+				if err := os.WriteFile(file, []byte(strings.Join(blocks, "\n\n")+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// selectScript is the state of a script under way.
+type selectScript struct {
+	m     *scantest.Store
+	chunk int
+}
+
+// run carries out a block and returns it with the present answer.
+func (s *selectScript) run(t *testing.T, block string) string {
+	if strings.HasPrefix(block, "#") {
+		return block
+	}
+	line, rest, _ := strings.Cut(block, "\n")
+	words := strings.Fields(line)
+	if s.m == nil {
+		s.reset()
+	}
+	rp := "autogen"
+	if len(words) > 1 && words[0] != "store" && words[0] != "series" {
+		rp = words[1]
+	}
+	switch words[0] {
+	case "store":
+		s.reset()
+		for _, setting := range words[1:] {
+			key, value, _ := strings.Cut(setting, "=")
+			switch key {
+			case "shard":
+				d, err := influxql.ParseDuration(value)
+				if err != nil {
+					t.Fatal(line, err)
+				}
+				s.m.ShardSpan = d
+			case "chunk":
+				s.chunk, _ = strconv.Atoi(value)
+			default:
+				t.Fatalf("unknown setting %q", setting)
+			}
+		}
+	case "load":
+		s.m.Create("d", "autogen")
+		s.m.Create("d", rp)
+		s.m.Write(t, "d", rp, "s", rest)
+	case "series":
+		hosts, _ := strconv.Atoi(words[2])
+		rows, _ := strconv.Atoi(words[3])
+		var lines strings.Builder
+		for h := range hosts {
+			for i := range rows {
+				fmt.Fprintf(&lines, "%s,host=%d v=%d %d\n", words[1], h+1, h+i, 10*i)
+			}
+		}
+		s.m.Create("d", "autogen")
+		s.m.Write(t, "d", "autogen", "s", lines.String())
+	case "plan", "analyze":
+		q, _, _ := strings.Cut(rest, "\n----")
+		s.m.ChunkRows, s.m.Stats, s.m.Steps = s.chunk, true, true
+		return line + "\n" + q + "\n----" + s.plan(q, rp, words[0] == "analyze")
+	case "query":
+		q, _, _ := strings.Cut(rest, "\n----")
+		var answers []string
+		for _, plain := range []bool{false, true} {
+			s.m.ChunkRows, s.m.Stats, s.m.Steps = s.chunk, true, true
+			workers := 2
+			if plain {
+				s.m.ChunkRows, s.m.Stats, s.m.Steps, workers = 2, false, false, 1
+			}
+			answers = append(answers, s.answer(q, rp, workers))
+		}
+		if answers[0] != answers[1] {
+			t.Errorf("%s\nanswers\n%s\nand without statistics\n%s", q, answers[0], answers[1])
+		}
+		return line + "\n" + q + "\n----" + answers[0]
+	default:
+		t.Fatalf("unknown command %q", line)
+	}
+	return block
+}
+
+// reset begins with an empty storage.
+func (s *selectScript) reset() {
+	s.m, s.chunk = scantest.New(), 1000
+}
+
+func (s *selectScript) options(rp string, workers int) Options {
+	return Options{Database: "d", RetentionPolicy: rp, DefaultRP: defaultPolicy(s.m), Workers: workers, Now: time.Unix(2*86400, 0).UTC()}
+}
+
+// plan returns the tree of operators that EXPLAIN shows, each line after a line
+// end. With analyze it is that of EXPLAIN ANALYZE, without its times.
+func (s *selectScript) plan(q, rp string, analyze bool) string {
+	parsed, err := syntax.Parse(q, nil)
+	if err != nil {
+		return "\nerror: " + err.Error()
+	}
+	explain := Explain
+	if analyze {
+		explain = Analyze
+	}
+	lines, err := explain(context.Background(), parsed.Statements[0].(*influxql.SelectStatement), s.m, s.options(rp, 1))
+	if err != nil {
+		return "\nerror: " + err.Error()
+	}
+	text := strings.Join(lines, "\n")
+	_, text, _ = strings.Cut(text, "operators")
+	if analyze {
+		text, _, _ = strings.Cut(text, "\n    └── storage")
+		text = strings.ReplaceAll(text, "\n    │   ", "\n")
+		text = planTime.ReplaceAllString(text, "$1 T")
+	}
+	return text
+}
+
+// planTime finds the times of EXPLAIN ANALYZE.
+var planTime = regexp.MustCompile(`(:|,) [0-9.]+(?:ns|µs|ms|s)\b`)
+
+// answer returns the lines of an answer, each after a line end.
+func (s *selectScript) answer(q, rp string, workers int) string {
+	parsed, err := syntax.Parse(q, nil)
+	if err != nil {
+		return "\nerror: " + err.Error()
+	}
+	opt := s.options(rp, workers)
+	opt.Into = func(_ context.Context, b *result.IntoBatch) error { return intoStore(s.m, b) }
+	var out strings.Builder
+	err = Select(context.Background(), parsed.Statements[0].(*influxql.SelectStatement), s.m, opt, func(r *result.Result) error {
+		for _, table := range r.Series {
+			out.WriteString(tableText(table))
+		}
+		return nil
+	})
+	if err != nil {
+		fmt.Fprintf(&out, "\nerror: %v", err)
+	}
+	return out.String()
+}
+
+// tableText prints a table as the influx shell does.
+func tableText(s *result.Series) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "\nname: %s\n", s.Name)
+	if len(s.Tags) > 0 {
+		var tags []string
+		for _, tag := range s.Tags {
+			tags = append(tags, tag.Key+"="+tag.Value)
+		}
+		fmt.Fprintf(&out, "tags: %s\n", strings.Join(tags, ", "))
+	}
+	loc, _ := time.LoadLocation(s.Zone)
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(s.Columns, "\t"))
+	for i := range s.Rows {
+		for j := range s.Columns {
+			if j > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			if j == s.Time {
+				fmt.Fprint(w, time.Unix(0, s.Values[j].Ints[i]).In(loc).Format(time.RFC3339Nano))
+			} else {
+				fmt.Fprint(w, cellText(&s.Values[j], i))
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+	return strings.TrimRight(out.String(), "\n")
+}
+
+// cellText prints a value, and a null as -.
+func cellText(v *column.Vector, i int) string {
+	s := expr.ScalarAt(v, i)
+	switch s.Type {
+	case model.Float:
+		return strconv.FormatFloat(floatOf(s.Bits), 'g', -1, 64)
+	case model.Integer:
+		return strconv.FormatInt(int64(s.Bits), 10)
+	case model.Unsigned:
+		return strconv.FormatUint(s.Bits, 10)
+	case model.String:
+		return s.Text
+	case model.Boolean:
+		return strconv.FormatBool(s.Bits == 1)
+	}
+	return "-"
+}

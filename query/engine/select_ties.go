@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"github.com/influxdata/influxql"
+)
+
+// settleTies chooses anew for the groups in which rows of several series compete
+// for first or last at one time. Without windows InfluxDB does not compare them
+// all: it takes the first row of its merge of the series, oldest or newest first,
+// and the larger value where the second one has the same time. That is per shard,
+// and of fewer than manySeries. Among the rows of subqueries the largest stays.
+func (r *levelRun) settleTies(p *aggPlan) error {
+	if !p.win.None() || r.l.hasSubs() {
+		return nil
+	}
+	for i := range p.slots {
+		sl := p.slots[i]
+		if sl.kind != slotFirst && sl.kind != slotLast {
+			continue
+		}
+		open := make([]bool, len(r.groups.names))
+		any := false
+		for g := range open {
+			p.table.group(int32(g), func(_ int64, st []aggState) {
+				open[g] = st[i].n == tied
+			})
+			any = any || open[g]
+		}
+		if !any {
+			continue
+		}
+		for _, u := range r.units {
+			sizes := u.sizes(u.set)
+			for j, g := range u.gid {
+				if g >= 0 && sizes[j] >= manySeries {
+					open[g] = false
+				}
+			}
+		}
+		if err := r.settle(p, i, open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle reads the first rows of the open groups for a slot of a plan.
+func (r *levelRun) settle(p *aggPlan, slotAt int, open []bool) error {
+	sl := p.slots[slotAt]
+	refs := append([]influxql.VarRef{p.refs[sl.col]}, p.refs[len(p.refs)-p.aux:]...)
+	sl.col = 0
+	one := &aggPlan{refs: refs, slots: []slot{sl}, rng: p.rng, win: p.win, aux: p.aux}
+	one.table = newAggTable(1, true, 0, 0)
+	w := newAggWorker(r.x, one, p.rng, one.table)
+	for _, u := range r.units {
+		m, bytes, err := r.x.collectUnit(u, rowRequest{
+			refs: refs, rng: p.rng, asc: sl.kind == slotFirst, limit: 1, ties: asInfluxChosen, did: p.did,
+			want: func(g int32) bool { return open[g] },
+		})
+		if err != nil {
+			return err
+		}
+		for g, rs := range m {
+			st := &one.table.at(g, 0)[0]
+			w.times = rs.times
+			for row := range min(2, len(rs.times)) {
+				if rs.times[row] == rs.times[0] {
+					w.offer(st, &one.slots[0], &rs.cols[0], row, rs.cols)
+				}
+			}
+		}
+		r.x.used.Add(-bytes)
+	}
+	held := p.table.bytes
+	for g := range open {
+		one.table.group(int32(g), func(_ int64, st []aggState) {
+			if st[0].n == 0 {
+				return
+			}
+			d := &p.table.at(int32(g), 0)[slotAt]
+			d.n = 0
+			p.table.mergeState(d, &st[0], one.table, sl)
+		})
+	}
+	return r.x.grow(one.table.bytes + p.table.bytes - held)
+}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/query/expr"
+)
+
+// subColumn says where a reference of the outer statement is found in the rows
+// of a subquery.
+type subColumn struct {
+	field int // column of the inner frames, or -1
+	tag   int // key of the inner series, or -1
+	typ   model.FieldType
+	as    bool // a value that has no conversion to typ stays as it is, else it is null
+}
+
+// mapSub resolves references against a subquery: its columns by name, the tags
+// that top and bottom carry along, then the keys it groups by.
+func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
+	out := make([]subColumn, len(refs))
+	for i := range refs {
+		out[i] = subColumn{field: -1, tag: -1, typ: fieldType(refs[i].Type)}
+		name := refs[i].Val
+		col := 0
+		for _, f := range sub.stmt.Fields {
+			if f.Name() == name {
+				out[i].field = col
+				break
+			}
+			col++
+			if e, ok := f.Expr.(*influxql.Call); ok && isTop(e.Name) {
+				for _, a := range e.Args[1 : len(e.Args)-1] {
+					if ref, ok := a.(*influxql.VarRef); ok && ref.Val == name {
+						out[i].field = col
+					}
+					col++
+				}
+				if out[i].field >= 0 {
+					break
+				}
+			}
+		}
+		if out[i].field >= 0 {
+			continue
+		}
+		own := anyTag
+		for _, d := range sub.stmt.Dimensions {
+			if ref, ok := d.Expr.(*influxql.VarRef); ok && ref.Val == name {
+				own = true
+			}
+		}
+		if own {
+			out[i].tag = slices.Index(sub.dims, name)
+		}
+	}
+	return out
+}
+
+// subTies returns the order of rows of equal time of a level's sources: InfluxDB
+// merges what subqueries read, and hands on the aggregates of one series after
+// those of another.
+func (l *level) subTies() tieOrder {
+	for _, src := range l.sources {
+		if src.sub != nil && len(src.sub.calls) > 0 {
+			return bySeries
+		}
+	}
+	return asInflux
+}
+
+// hasSubs reports whether a source of the level is a subquery.
+func (l *level) hasSubs() bool {
+	return slices.ContainsFunc(l.sources, func(s *source) bool { return s.sub != nil })
+}
+
+// eachSub runs the subqueries of a level, each once. Rows that satisfy the
+// level's condition are handed to f with their group of the level, their columns
+// as refs, in the order of the sources and of the inner series.
+func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g int32, rs *rowset) error) error {
+	for _, src := range l.sources {
+		sub := src.sub
+		if sub == nil {
+			continue
+		}
+		cols := mapSub(sub, refs, false)
+		for i := range cols {
+			cols[i].as = len(l.calls) == 0
+		}
+		var condRefs []influxql.VarRef
+		influxql.WalkFunc(l.cond, func(n influxql.Node) {
+			if ref, ok := n.(*influxql.VarRef); ok {
+				condRefs = append(condRefs, *ref)
+			}
+		})
+		condCols := mapSub(sub, condRefs, true)
+		keys := make([]int, len(l.dims))
+		for i, d := range l.dims {
+			keys[i] = slices.Index(sub.dims, d)
+		}
+		tuple := make([]string, len(l.dims))
+		sets := map[*influxql.BinaryExpr]*expr.ValueSet{}
+		err := x.run(sub, func(fr *frame) error {
+			if err := x.check(); err != nil {
+				return err
+			}
+			n := len(fr.times)
+			rs := rowset{times: fr.times, cols: make([]column.Vector, len(refs))}
+			for i := range cols {
+				rs.cols[i] = cols[i].vector(fr, n)
+			}
+			if l.cond != nil {
+				ev := expr.Evaluator{Rows: n, Sets: sets, Lookup: func(ref *influxql.VarRef) expr.Operand {
+					for i := range condRefs {
+						if condRefs[i] == *ref {
+							if c := &condCols[i]; c.field < 0 {
+								s := ""
+								if c.tag >= 0 {
+									s = fr.tuple[c.tag]
+								}
+								return expr.Operand{Constant: true, Vector: column.Vector{Type: model.String, Strings: []string{s}}}
+							}
+							return expr.Operand{Vector: condCols[i].vector(fr, n)}
+						}
+					}
+					return expr.Null()
+				}}
+				rows, all := ev.SelectRows(l.cond, nil)
+				if !all {
+					if len(rows) == 0 {
+						return nil
+					}
+					rs = rs.permute(rows)
+				}
+			}
+			for i, k := range keys {
+				tuple[i] = fr.tuple[k]
+			}
+			return f(t.id(fr.name, slices.Clone(tuple)), &rs)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within returns the rows of a subquery that a call over rng sees; others were
+// read for calls that look further back. A row of a window has its start.
+func (l *level) within(rs *rowset, rng model.TimeRange) *rowset {
+	if rng == l.read || l.win.None() {
+		return rs
+	}
+	rng.Min = l.win.Start(rng.Min)
+	lo, hi := 0, len(rs.times)
+	for lo < hi && !rng.Contains(rs.times[lo]) {
+		lo++
+	}
+	for lo < hi && !rng.Contains(rs.times[hi-1]) {
+		hi--
+	}
+	out := rs.slice(lo, hi)
+	return &out
+}
+
+// vector returns the column of a frame a reference stands for. What is not a
+// number counts as no value.
+func (c *subColumn) vector(f *frame, n int) column.Vector {
+	switch {
+	case c.tag >= 0:
+		return column.Vector{Type: model.String, Strings: expr.Repeat(f.tuple[c.tag], n)}
+	case c.field < 0 || c.typ == model.Unknown:
+		return column.Vector{}
+	}
+	v := expr.CastVector(&f.cols[c.field], c.typ)
+	if c.as && v.Type == model.Unknown {
+		v = f.cols[c.field]
+	}
+	if v.Type == model.Float && slices.ContainsFunc(v.Floats, math.IsNaN) {
+		valid := column.NewBitmap(n)
+		for i, x := range v.Floats {
+			if v.IsValid(i) && !math.IsNaN(x) {
+				valid.Set(i)
+			}
+		}
+		v.Valid = valid
+	}
+	return v
+}

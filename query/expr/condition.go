@@ -1,0 +1,255 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+)
+
+// Condition is a WHERE clause without its time comparisons.
+type Condition struct {
+	// Range holds the times the clause admits: the intersection of all its
+	// time comparisons, wherever they stand (InfluxQL knows no union of time
+	// ranges, even under OR). It may be empty.
+	Range model.TimeRange
+	// HasMin and HasMax tell whether the clause names a bound on that side.
+	HasMin, HasMax bool
+	// Expr is what remains, reduced, or nil when nothing does.
+	Expr influxql.Expr
+}
+
+// SplitTime takes the time comparisons out of a WHERE clause (nil: no
+// clause). now() is now; literal times without a zone are read in loc (nil:
+// UTC). The errors are InfluxDB's texts. The clause is not changed.
+func SplitTime(where influxql.Expr, now time.Time, loc *time.Location) (Condition, error) {
+	c := Condition{Range: model.AllTime}
+	if where == nil {
+		return c, nil
+	}
+	expr, tr, joined, err := splitTime(where, &influxql.NowValuer{Now: now, Location: loc})
+	if err != nil {
+		return c, err
+	}
+	if joined {
+		expr = influxql.Reduce(expr, nil)
+	}
+	if e, ok := expr.(*influxql.ParenExpr); ok {
+		expr = e.Expr
+	}
+	if e, ok := expr.(*influxql.BooleanLiteral); !ok || !e.Val {
+		c.Expr = expr
+	}
+	if !tr.Min.IsZero() {
+		c.HasMin = true
+		switch {
+		case tr.Min.After(time.Unix(0, model.MaxTime)):
+			c.Range = model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+			c.HasMax = true
+			return c, nil
+		case tr.Min.After(time.Unix(0, model.MinTime)):
+			c.Range.Min = tr.Min.UnixNano()
+		}
+	}
+	if !tr.Max.IsZero() {
+		c.HasMax = true
+		switch {
+		case tr.Max.Before(time.Unix(0, model.MinTime)):
+			c.Range = model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+			c.HasMin = true
+		case tr.Max.Before(time.Unix(0, model.MaxTime)):
+			c.Range.Max = tr.Max.UnixNano()
+		}
+	}
+	return c, nil
+}
+
+// splitTime does the work of influxql.ConditionExpr, which reduces at every AND
+// and OR all that stands below it again: a chain of a thousand cost a second.
+// Here leaves are reduced; joined tells that there is an expression above them,
+// which is to be reduced once.
+func splitTime(cond influxql.Expr, valuer influxql.Valuer) (expr influxql.Expr, tr influxql.TimeRange, joined bool, err error) {
+	switch cond := cond.(type) {
+	case *influxql.BinaryExpr:
+		if cond.Op != influxql.AND && cond.Op != influxql.OR {
+			if isTimeRef(cond.LHS) || isTimeRef(cond.RHS) {
+				expr, tr, err = influxql.ConditionExpr(cond, valuer)
+				return expr, tr, false, err
+			}
+			return influxql.Reduce(cond, valuer), tr, false, nil
+		}
+		l, lt, lj, err := splitTime(cond.LHS, valuer)
+		if err != nil {
+			return nil, tr, false, err
+		}
+		r, rt, rj, err := splitTime(cond.RHS, valuer)
+		if err != nil {
+			return nil, tr, false, err
+		}
+		// Under OR as well: InfluxQL has no union of time ranges.
+		tr = lt.Intersect(rt)
+		switch {
+		case r == nil:
+			return l, tr, lj, nil
+		case l == nil:
+			return r, tr, rj, nil
+		}
+		return &influxql.BinaryExpr{Op: cond.Op, LHS: l, RHS: r}, tr, true, nil
+	case *influxql.ParenExpr:
+		expr, tr, _, err = splitTime(cond.Expr, valuer)
+		if err != nil || expr == nil {
+			return nil, tr, false, err
+		}
+		return &influxql.ParenExpr{Expr: expr}, tr, true, nil
+	case *influxql.BooleanLiteral:
+		return cond, tr, false, nil
+	}
+	return nil, tr, false, fmt.Errorf("invalid condition expression: %s", cond)
+}
+
+func isTimeRef(e influxql.Expr) bool {
+	ref, ok := e.(*influxql.VarRef)
+	return ok && strings.ToLower(ref.Val) == "time"
+}
+
+// SplitTags divides a predicate without time comparisons into a predicate over
+// tags and a rest that must be evaluated per row. Every row that satisfies
+// expr belongs to a series that satisfies tags, and
+//
+//	expr  <=>  tags AND rest
+//
+// holds for every row; rest is nil when tags says it all. rest may name tags:
+// under OR a comparison of a tag and one of a field cannot be separated, then
+// tags is the part of the truth that the index can decide.
+//
+// isField tells whether a name stands for a field; all others are tags, also
+// those nobody has ever written (a tag that every series lacks).
+func SplitTags(expr influxql.Expr, isField func(*influxql.VarRef) bool) (tags *model.TagExpr, rest influxql.Expr) {
+	switch e := expr.(type) {
+	case nil:
+		return nil, nil
+	case *influxql.ParenExpr:
+		return SplitTags(e.Expr, isField)
+	case *influxql.BooleanLiteral:
+		if e.Val {
+			return nil, nil
+		}
+		return &model.TagExpr{Op: model.TagNone}, nil
+	case *influxql.BinaryExpr:
+		switch e.Op {
+		case influxql.AND:
+			lt, lr := SplitTags(e.LHS, isField)
+			rt, rr := SplitTags(e.RHS, isField)
+			return AndTags(lt, rt), andExpr(lr, rr)
+		case influxql.OR:
+			lt, lr := SplitTags(e.LHS, isField)
+			rt, rr := SplitTags(e.RHS, isField)
+			if lr == nil && rr == nil {
+				return OrTags(lt, rt), nil
+			}
+			return OrTags(lt, rt), e
+		}
+		if t := TagComparison(e, isField); t != nil {
+			return t, nil
+		}
+		return nil, e
+	}
+	return nil, expr
+}
+
+// TagComparison turns a comparison of a tag with a string, a regular
+// expression into a tag predicate, or returns nil.
+func TagComparison(e *influxql.BinaryExpr, isField func(*influxql.VarRef) bool) *model.TagExpr {
+	ref, ok := e.LHS.(*influxql.VarRef)
+	if members, negated, isSet := SetMembers(e); isSet && ok && !isSystemTag(ref.Val) {
+		if isField(ref) {
+			return nil
+		}
+		return TagSet(ref.Val, members, negated)
+	}
+	value, op := e.RHS, e.Op
+	if !ok {
+		if ref, ok = e.RHS.(*influxql.VarRef); !ok {
+			return nil
+		}
+		value = e.LHS
+	}
+	if isSystemTag(ref.Val) {
+		// _name, _tagKey and the like are names of the index, true of every series.
+		return &model.TagExpr{Op: model.TagAll}
+	}
+	if isField(ref) {
+		return nil
+	}
+	switch v := value.(type) {
+	case *influxql.StringLiteral:
+		switch op {
+		case influxql.EQ:
+			return &model.TagExpr{Op: model.TagEqual, Key: ref.Val, Value: v.Val}
+		case influxql.EQREGEX, influxql.NEQREGEX:
+			return nil
+		}
+		// InfluxDB reads every other comparison of a tag as "differs".
+		return &model.TagExpr{Op: model.TagNotEqual, Key: ref.Val, Value: v.Val}
+	case *influxql.RegexLiteral:
+		switch op {
+		case influxql.EQREGEX:
+			return &model.TagExpr{Op: model.TagMatch, Key: ref.Val, Regex: v.Val}
+		case influxql.NEQREGEX:
+			return &model.TagExpr{Op: model.TagNotMatch, Key: ref.Val, Regex: v.Val}
+		}
+	}
+	return nil
+}
+
+func isSystemTag(name string) bool {
+	switch name {
+	case "_name", "_tagKey":
+		return true
+	}
+	return false
+}
+
+func AndTags(a, b *model.TagExpr) *model.TagExpr {
+	switch {
+	case a == nil || a.Op == model.TagAll:
+		return b
+	case b == nil || b.Op == model.TagAll:
+		return a
+	}
+	return &model.TagExpr{Op: model.TagAnd, Left: a, Right: b}
+}
+
+func OrTags(a, b *model.TagExpr) *model.TagExpr {
+	switch {
+	case a == nil || b == nil || a.Op == model.TagAll || b.Op == model.TagAll:
+		return nil
+	case a.Op == model.TagNone:
+		return b
+	case b.Op == model.TagNone:
+		return a
+	}
+	return &model.TagExpr{Op: model.TagOr, Left: a, Right: b}
+}
+
+func andExpr(a, b influxql.Expr) influxql.Expr { return JoinExpr(influxql.AND, a, b) }
+
+// JoinExpr is a op b, or the one of them that is there.
+func JoinExpr(op influxql.Token, a, b influxql.Expr) influxql.Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &influxql.BinaryExpr{Op: op, LHS: a, RHS: b}
+}
+
+// IsFieldRef tells fields from tags after types were assigned: what no shard
+// knows is a tag that every series lacks.
+func IsFieldRef(ref *influxql.VarRef) bool {
+	return ref.Type != influxql.Tag && ref.Type != influxql.Unknown
+}

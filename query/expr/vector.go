@@ -1,0 +1,242 @@
+package expr
+
+import (
+	"math"
+	"slices"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+)
+
+// CastVector returns v as a column of type t. Numbers turn into one another
+// (floats are cut, signs wrap); other types have no conversion and give null.
+func CastVector(v *column.Vector, t model.FieldType) column.Vector {
+	if v.Type == t {
+		return *v
+	}
+	if !v.Type.Numeric() || !t.Numeric() {
+		return column.Vector{}
+	}
+	o := Operand{Vector: *v}
+	out := column.Vector{Type: t, Valid: v.Valid}
+	switch t {
+	case model.Float:
+		out.Floats = o.Floats()
+	case model.Integer:
+		if v.Type == model.Float {
+			out.Ints = make([]int64, len(v.Floats))
+			for i, x := range v.Floats {
+				out.Ints[i] = int64(x)
+			}
+		} else {
+			out.Ints = o.ints()
+		}
+	case model.Unsigned:
+		if v.Type == model.Float {
+			out.Uints = make([]uint64, len(v.Floats))
+			for i, x := range v.Floats {
+				out.Uints[i] = uint64(x)
+			}
+		} else {
+			out.Uints = o.uints()
+		}
+	}
+	return out
+}
+
+// Castable reports whether a field stored as from can be read as to.
+func Castable(from, to model.FieldType) bool {
+	return from == to || from.Numeric() && to.Numeric()
+}
+
+// AppendRows appends rows [lo, hi) of src, or with rows the ones it lists, to
+// dst. A src of type Unknown appends nulls. dst of type Unknown takes src's
+// type; it must then be empty.
+func AppendRows(dst *column.Vector, src *column.Vector, lo, hi int, rows []int32) {
+	n := hi - lo
+	if rows != nil {
+		n = len(rows)
+	}
+	if src.Type == model.Unknown || src.Type != dst.Type {
+		for range n {
+			dst.AppendNull()
+		}
+		return
+	}
+	if src.Valid != nil || dst.Valid != nil {
+		if rows != nil {
+			for _, r := range rows {
+				dst.AppendFrom(src, int(r))
+			}
+			return
+		}
+		for i := lo; i < hi; i++ {
+			dst.AppendFrom(src, i)
+		}
+		return
+	}
+	switch dst.Type {
+	case model.Float:
+		dst.Floats = AppendTaken(dst.Floats, src.Floats, lo, hi, rows)
+	case model.Integer:
+		dst.Ints = AppendTaken(dst.Ints, src.Ints, lo, hi, rows)
+	case model.Unsigned:
+		dst.Uints = AppendTaken(dst.Uints, src.Uints, lo, hi, rows)
+	case model.String:
+		dst.Strings = AppendTaken(dst.Strings, src.Strings, lo, hi, rows)
+	case model.Boolean:
+		dst.Bools = AppendTaken(dst.Bools, src.Bools, lo, hi, rows)
+	}
+}
+
+func AppendTaken[T any](dst, src []T, lo, hi int, rows []int32) []T {
+	if rows == nil {
+		return append(dst, src[lo:hi]...)
+	}
+	dst = slices.Grow(dst, len(rows))
+	for _, r := range rows {
+		dst = append(dst, src[r])
+	}
+	return dst
+}
+
+// Gather returns the rows of v that perm lists.
+func Gather(v *column.Vector, perm []int32) column.Vector {
+	out := column.Vector{Type: v.Type}
+	if v.Type == model.Unknown {
+		return out
+	}
+	AppendRows(&out, v, 0, 0, perm)
+	return out
+}
+
+// ReverseRows turns the rows of v around in place.
+func ReverseRows(v *column.Vector, n int) {
+	slices.Reverse(v.Floats)
+	slices.Reverse(v.Ints)
+	slices.Reverse(v.Uints)
+	slices.Reverse(v.Strings)
+	slices.Reverse(v.Bools)
+	if v.Valid != nil {
+		old := v.Valid
+		v.Valid = column.NewBitmap(n)
+		for i := range n {
+			if old.Get(i) {
+				v.Valid.Set(n - 1 - i)
+			}
+		}
+	}
+}
+
+// Scalar is one value of any type; the zero value is null.
+type Scalar struct {
+	Type model.FieldType
+	Bits uint64
+	Text string
+}
+
+func ScalarAt(v *column.Vector, i int) Scalar {
+	if v.Type == model.Unknown || !v.IsValid(i) {
+		return Scalar{}
+	}
+	switch v.Type {
+	case model.Float:
+		return Scalar{Type: model.Float, Bits: math.Float64bits(v.Floats[i])}
+	case model.Integer:
+		return Scalar{Type: model.Integer, Bits: uint64(v.Ints[i])}
+	case model.Unsigned:
+		return Scalar{Type: model.Unsigned, Bits: v.Uints[i]}
+	case model.String:
+		return Scalar{Type: model.String, Text: v.Strings[i]}
+	case model.Boolean:
+		if v.Bools[i] {
+			return Scalar{Type: model.Boolean, Bits: 1}
+		}
+		return Scalar{Type: model.Boolean}
+	}
+	return Scalar{}
+}
+
+// AppendScalar appends s, or null if it has another type than v.
+func AppendScalar(v *column.Vector, s Scalar) {
+	if s.Type == model.Unknown || s.Type != v.Type {
+		v.AppendNull()
+		return
+	}
+	if s.Type == model.String {
+		var one column.Vector
+		one.Type, one.Strings = model.String, []string{s.Text}
+		v.AppendFrom(&one, 0)
+		return
+	}
+	v.AppendWord(s.Bits, nil)
+}
+
+// CastScalar converts s as CastVector does, keeping what has no conversion.
+func CastScalar(s Scalar, t model.FieldType) Scalar {
+	if s.Type == t || !s.Type.Numeric() || !t.Numeric() {
+		return s
+	}
+	var f float64
+	switch s.Type {
+	case model.Float:
+		f = math.Float64frombits(s.Bits)
+		if t == model.Integer {
+			return Scalar{Type: t, Bits: uint64(int64(f))}
+		}
+		return Scalar{Type: t, Bits: uint64(f)}
+	case model.Integer:
+		if t == model.Float {
+			return Scalar{Type: t, Bits: math.Float64bits(float64(int64(s.Bits)))}
+		}
+	case model.Unsigned:
+		if t == model.Float {
+			return Scalar{Type: t, Bits: math.Float64bits(float64(s.Bits))}
+		}
+	}
+	return Scalar{Type: t, Bits: s.Bits}
+}
+
+// VectorBytes is the memory n rows of type t take, roughly, without the bytes of
+// strings.
+func VectorBytes(t model.FieldType, n int) int64 {
+	switch t {
+	case model.Unknown:
+		return 0
+	case model.String:
+		return 16 * int64(n)
+	case model.Boolean:
+		return int64(n)
+	}
+	return 8 * int64(n)
+}
+
+// TextBytes returns the bytes of the strings in rows [lo, hi) of v.
+func TextBytes(v *column.Vector, lo, hi int) (n int64) {
+	if v.Type != model.String {
+		return 0
+	}
+	for _, text := range v.Strings[lo:hi] {
+		n += int64(len(text))
+	}
+	return n
+}
+
+// LiteralScalar returns the value of a literal, null for what is no number.
+func LiteralScalar(v any) Scalar {
+	switch v := v.(type) {
+	case float64:
+		return FloatScalar(v)
+	case int64:
+		return Scalar{Type: model.Integer, Bits: uint64(v)}
+	case int:
+		return Scalar{Type: model.Integer, Bits: uint64(int64(v))}
+	case uint64:
+		return Scalar{Type: model.Unsigned, Bits: v}
+	}
+	return Scalar{}
+}
+
+func FloatScalar(f float64) Scalar {
+	return Scalar{Type: model.Float, Bits: math.Float64bits(f)}
+}

@@ -1,0 +1,230 @@
+package syntax
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/internal/testkit/golden"
+)
+
+// goldenQueries returns every text of a query that was recorded.
+func goldenQueries(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, th := range golden.Themes(t, func(string) bool { return true }) {
+		for _, s := range th.Setup {
+			if s.Statement != "" {
+				all = append(all, s.Statement)
+			}
+		}
+		for _, c := range th.Cases {
+			if c.Q != "" {
+				all = append(all, c.Q)
+			}
+		}
+	}
+	if len(all) < 2000 {
+		t.Fatalf("only %d queries", len(all))
+	}
+	return all
+}
+
+// TestParseKeepsGrammar: what the grammar of InfluxDB accepts means what it
+// says, and what both refuse is refused in its words.
+func TestParseKeepsGrammar(t *testing.T) {
+	refused := 0
+	for _, text := range goldenQueries(t) {
+		if strings.Contains(text, "time(1mo)") || strings.Contains(text, "a IN ('1', '2')") {
+			continue // two that mean something here
+		}
+		want, wantErr := influxql.ParseQuery(text)
+		got, err := Parse(text, nil)
+		switch {
+		case wantErr != nil:
+			refused++
+			if err == nil || err.Error() != wantErr.Error() {
+				t.Errorf("%s\n got %v\nwant %v", text, err, wantErr)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", text, err)
+		case !reflect.DeepEqual(got, want):
+			t.Errorf("%s\n got %s\nwant %s", text, got, want)
+		}
+	}
+	if refused < 50 {
+		t.Errorf("only %d texts that are refused", refused)
+	}
+}
+
+// TestTokens: tokens are those of influxql.Scanner, and lie where they are.
+func TestTokens(t *testing.T) {
+	for _, text := range append(goldenQueries(t), "SELECT a/b FROM /x\\/y/ WHERE t =~ /'/ -- it's\nAND x = 'it''s' /* '*/ + 1.5e 3h2m .5 µ", "x IN\r\n('a')", `"a\"b" $p $"q r" 1mo 3µs`) {
+		tokens, ok := tokenize(text)
+		if !ok {
+			continue
+		}
+		s := influxql.NewScanner(strings.NewReader(text))
+		at := 0
+		for i, tok := range tokens {
+			if text[tok.start:tok.end] != tok.text || tok.start < at {
+				t.Fatalf("%q: token %q is not at %d", text, tok.text, tok.start)
+			}
+			at = tok.end
+			if tok.tok == influxql.REGEX {
+				break // the scanner must be told
+			}
+			got, _, lit := s.Scan()
+			for got == influxql.WS || got == influxql.COMMENT {
+				got, _, lit = s.Scan()
+			}
+			if got != tok.tok {
+				t.Fatalf("%q: token %d %q is %s, the scanner says %s %q", text, i, tok.text, tok.tok, got, lit)
+			}
+		}
+	}
+}
+
+func TestParseExtensions(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"execute Continuous query q ON db", `EXECUTE CONTINUOUS QUERY q ON db`},
+		{`SHOW DATABASES; EXECUTE CONTINUOUS QUERY "a b" ON "c d" FROM now() - 1d TO '2020-01-01'; SHOW USERS`, `SHOW DATABASES; EXECUTE CONTINUOUS QUERY "a b" ON "c d" FROM now() - 1d TO '2020-01-01'; SHOW USERS`},
+		{"EXECUTE CONTINUOUS QUERY q", "error: found EOF, expected ON at line 1, char 28"},
+		{"EXECUTE CONTINUOUS QUERY q ON db FROM 1", "error: found EOF, expected TO at line 1, char 40"},
+		{"EXECUTE CONTINUOUS QUERY q ON db LIMIT 1", "error: found LIMIT, expected end of statement at line 1, char 34"},
+		{`show cardinality`, `SHOW CARDINALITY`},
+		{`SHOW CARDINALITY ON "a b" FROM "m n" WITH KEY = "k l" LIMIT 3`, `SHOW CARDINALITY ON "a b" FROM "m n" WITH KEY = "k l" LIMIT 3`},
+		{"SHOW CARDINALITY WITH KEY IN (a)", "error: found IN, expected = at line 1, char 27"},
+		{"SHOW CARDINALITY LIMIT x", "error: found x, expected integer at line 1, char 24"},
+		{"SHOW CARDINALITY WHERE a = 'b'", "error: found WHERE, expected end of statement at line 1, char 18"},
+		{"SHOW EXACT CARDINALITY", "error: " + grammarError("SHOW EXACT CARDINALITY")},
+		{"EXECUTE QUERY", "error: " + grammarError("EXECUTE QUERY")},
+	} {
+		if got := parsedText(c.text); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
+
+// TestClauses: clauses of our own become InfluxQL, and nothing else does.
+func TestClauses(t *testing.T) {
+	same := func(text string) string { return "error: " + grammarError(text) }
+	for _, c := range []struct{ text, want string }{
+		{"SELECT v FROM m WHERE h IN ('a', 'b', 'c')", "SELECT v FROM m WHERE h IN ('a', 'b', 'c')"},
+		{"SELECT v FROM m WHERE h NOT IN ('a', /b.*/) AND v > 1", "SELECT v FROM m WHERE h  NOT IN ('a', /b.*/) AND v > 1"},
+		{"SELECT v FROM m WHERE v = 1 OR \"a b\"::field in (1, -2.5)", "SELECT v FROM m WHERE v = 1 OR \"a b\"::field IN (1, -2.5)"},
+		{"SELECT v FROM m WHERE b::boolean not in (true)", "SELECT v FROM m WHERE b::boolean  NOT IN (true)"},
+		{"SELECT v FROM m WHERE NOT IN ('x')", "SELECT v FROM m WHERE NOT IN ('x')"},
+		{"SELECT v FROM m WHERE a.b IN ('x')", "SELECT v FROM m WHERE \"a.b\" IN ('x')"},
+		{"SELECT v FROM m WHERE h IN ('it''s IN (1)')", same("SELECT v FROM m WHERE h IN ('it''s IN (1)')")},
+		{"SELECT v FROM m WHERE h IN ('-- IN (1)', 'x /* ') -- , 'y'", "SELECT v FROM m WHERE h IN ('-- IN (1)', 'x /* ')"},
+		{"SELECT v FROM m WHERE h =~ /IN (x)/ AND g /* IN */ IN ('a')", "SELECT v FROM m WHERE h =~ /IN (x)/ AND g IN ('a')"},
+		{"SHOW TAG VALUES WITH KEY IN (a, b) WHERE h IN ('x')", "SHOW TAG VALUES WITH KEY IN (a, b) WHERE h IN ('x')"},
+		{"SHOW SERIES WHERE h IN ('x')", "SHOW SERIES WHERE h IN ('x')"},
+		{"DELETE FROM m WHERE h IN ('x')", "DELETE FROM m WHERE h IN ('x')"},
+		{"SELECT v FROM m /* a comment, ü */ WHERE v > 1", "SELECT v FROM m WHERE v > 1"},
+		{"SELECT v FROM m /* a */ , /b/ WHERE h /*'*/ =~ /*'*/ /x/ -- c\n", "SELECT v FROM m, /b/ WHERE h =~ /x/"},
+		{"SELECT v FROM m /* a */ WHERE v > ", same("SELECT v FROM m /* a */ WHERE v > ")},
+		// Not a set, or not unambiguous.
+		{"SELECT v FROM m WHERE h IN ()", same("SELECT v FROM m WHERE h IN ()")},
+		{"SELECT v FROM m WHERE h IN ('a'", same("SELECT v FROM m WHERE h IN ('a'")},
+		{"SELECT v FROM m WHERE time IN (1, 2)", same("SELECT v FROM m WHERE time IN (1, 2)")},
+		{"SELECT v FROM m WHERE a + b IN (1, 2)", same("SELECT v FROM m WHERE a + b IN (1, 2)")},
+		{"SELECT v FROM m WHERE b IN (1, 2) + 1 > 2", same("SELECT v FROM m WHERE b IN (1, 2) + 1 > 2")},
+		{"SELECT v FROM m WHERE 'a' IN ('a')", same("SELECT v FROM m WHERE 'a' IN ('a')")},
+		{`SELECT v FROM m WHERE "Time" IN (1)`, same(`SELECT v FROM m WHERE "Time" IN (1)`)},
+		{"SELECT v FROM m WHERE h IN (g)", same("SELECT v FROM m WHERE h IN (g)")},
+
+		{"SELECT v FROM m WHERE v BETWEEN 1 AND 2.5 AND h = 'a'", "SELECT v FROM m WHERE (v >= 1 AND v <= 2.5) AND h = 'a'"},
+		{"SELECT v FROM m WHERE time BETWEEN '2020-01-01' AND now() - 1h", "SELECT v FROM m WHERE (time >= '2020-01-01' AND time <= now() - 1h)"},
+		{"SELECT v FROM m WHERE v NOT BETWEEN -1 AND 1", "SELECT v FROM m WHERE (v < -1 OR v > 1)"},
+		{"SELECT v FROM m WHERE time NOT BETWEEN 1 AND 2", same("SELECT v FROM m WHERE time NOT BETWEEN 1 AND 2")},
+		{"SELECT v FROM m WHERE v BETWEEN 1 OR 2", same("SELECT v FROM m WHERE v BETWEEN 1 OR 2")},
+
+		{"SELECT mean(v) FROM m GROUP BY h, time(1mo)", "SELECT mean(v) FROM m GROUP BY h, time(31d, '1mo')"},
+		{"SELECT mean(v) FROM m GROUP BY time( 1Q , 4d ) fill(0)", "SELECT mean(v) FROM m GROUP BY time(93d, '1q 4d') fill(0)"},
+		{"SELECT mean(v) FROM m GROUP BY time(2y)", "SELECT mean(v) FROM m GROUP BY time(744d, '2y')"},
+		{"SELECT mean(v) FROM m GROUP BY time(1mo, 40d)", same("SELECT mean(v) FROM m GROUP BY time(1mo, 40d)")},
+		{"CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1mo) END", "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(31d, '1mo') END"},
+
+		{"SELECT mean(v) FROM m WHERE time > 0 GROUP BY time(1h) fill(previous, 1d) LIMIT 3", "SELECT mean(v) FROM m WHERE time > 0 GROUP BY time(1h) fill(previous) LIMIT 3"},
+		{"SELECT mean(v) FROM m GROUP BY time(1h) fill(linear, 1d)", same("SELECT mean(v) FROM m GROUP BY time(1h) fill(linear, 1d)")},
+		{"CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) fill(previous, 1d) END", "error: HAVING and fill(previous, duration) are not supported in continuous queries"},
+
+		{
+			"SELECT mean(v), max(v) AS top FROM m GROUP BY time(1h), h HAVING mean(v) > 1 AND top IN (1, 2) ORDER BY time DESC LIMIT 3 tz('Europe/Berlin')",
+			"SELECT mean, top FROM (SELECT mean(v), max(v) AS top FROM m GROUP BY time(1h), h TZ('Europe/Berlin')) WHERE mean > 1 AND top IN (1, 2) GROUP BY h ORDER BY time DESC LIMIT 3 TZ('Europe/Berlin')",
+		},
+		{"SELECT time, sum(v) INTO o FROM m GROUP BY h fill(none) HAVING count(v) > 5", "SELECT sum INTO o FROM (SELECT sum(v), count(v) AS having_1 FROM m GROUP BY h fill(none)) WHERE having_1 > 5 GROUP BY h"},
+		{"SELECT mean(v) FROM m GROUP BY time(1h), * HAVING abs(derivative(mean(v))) > 1", "SELECT mean FROM (SELECT mean(v), derivative(mean(v)) AS having_1 FROM m GROUP BY time(1h), *) WHERE abs(having_1) > 1 GROUP BY *"},
+		{"SELECT x FROM (SELECT mean(v) AS x FROM m GROUP BY h HAVING x > 1) WHERE x < 5", "SELECT x FROM (SELECT x FROM (SELECT mean(v) AS x FROM m GROUP BY h) WHERE x > 1 GROUP BY h) WHERE x < 5"},
+		{"SELECT x FROM (SELECT mean(v) AS x FROM m GROUP BY h HAVING x > 1) HAVING x < 5", "SELECT x FROM (SELECT x FROM (SELECT x FROM (SELECT mean(v) AS x FROM m GROUP BY h) WHERE x > 1 GROUP BY h)) WHERE x < 5"},
+		{"SELECT mean(*) FROM m GROUP BY h HAVING mean_v > 1", "SELECT * FROM (SELECT mean(*) FROM m GROUP BY h) WHERE mean_v > 1 GROUP BY h"},
+		{"SELECT mean(*) FROM m GROUP BY h HAVING mean(v) > 1", "error: HAVING mean(v): select it by name"},
+		{"EXPLAIN SELECT mean(v) FROM m GROUP BY h HAVING mean(v) > 1", "EXPLAIN SELECT mean FROM (SELECT mean(v) FROM m GROUP BY h) WHERE mean > 1 GROUP BY h"},
+		{"SELECT mean(v) FROM m GROUP BY h HAVING", same("SELECT mean(v) FROM m GROUP BY h HAVING")},
+		{"SELECT having FROM m WHERE h IN ('a')", "SELECT having FROM m WHERE h IN ('a')"},
+		{"SELECT mean(v) FROM m GROUP BY h HAVING mean(v) >", "error: HAVING mean(v) >: found EOF, expected identifier, string, number, bool at line 1, char 50"},
+		{"SELECT v FROM m WHERE h IN ('a') AND", "error: found EOF, expected identifier, string, number, bool at line 1, char 38"},
+		{"SELECT v FROM m WHERE h IN ('a'); SELECT v FROM n; SELECT w FROM m WHERE h IN ('b')", "SELECT v FROM m WHERE h IN ('a'); SELECT v FROM n; SELECT w FROM m WHERE h IN ('b')"},
+	} {
+		if got := parsedText(c.text); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.text, got, c.want)
+		}
+	}
+	q, err := Parse("SELECT v FROM m WHERE h IN ($a, 'b')", map[string]any{"a": "it's"})
+	if err != nil || q.String() != `SELECT v FROM m WHERE h IN ('it\'s', 'b')` {
+		t.Errorf("got %s, %v", q, err)
+	}
+	// A statement prints as what reads the same.
+	for _, text := range []string{
+		"SELECT v FROM m WHERE h IN ('a', /b/) AND \"x y\"::float NOT IN (1, -2.5, true) OR NOT NOT IN ('i0', 'i1') OR i0 IN (1) OR \"i1\" IN (2)",
+		"SHOW MEASUREMENTS WHERE h NOT IN ('a')", "EXPLAIN SELECT v FROM m WHERE h IN ('a')", "DROP SERIES WHERE h IN ('a')",
+		"CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO o FROM m WHERE h NOT IN ('a', 'b') GROUP BY time(1h) END",
+		"SELECT mean(v) FROM m WHERE h IN ('a', 'b') GROUP BY time(1mo) HAVING mean(v) > 1",
+	} {
+		once := parsedText(text)
+		if twice := parsedText(once); once != twice || strings.HasPrefix(once, "error") {
+			t.Errorf("%s becomes %s", once, twice)
+		}
+	}
+}
+
+func grammarError(text string) string {
+	_, err := influxql.ParseQuery(text)
+	return err.Error()
+}
+
+// parsedText is how a text reads when it was parsed.
+func parsedText(text string) string {
+	q, err := Parse(text, nil)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return strings.ReplaceAll(q.String(), ";\n", "; ")
+}
+
+// FuzzParse: what the grammar accepts is not touched, whatever is in it, and
+// what is ours prints as something that reads again.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		"SELECT v FROM m WHERE h IN ('a', 'b') AND v BETWEEN 1 AND 2",
+		"SELECT mean(v) FROM m GROUP BY time(1mo, 1d), h fill(previous, 1h) HAVING mean(v) > 1 ORDER BY time DESC",
+		"EXECUTE CONTINUOUS QUERY q ON d FROM 1 TO 2; SELECT /a/ FROM /b/ -- c",
+		"SELECT mean(v) FROM (SELECT v FROM m HAVING v > 1) GROUP BY h HAVING max(v) NOT IN (1)",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		want, wantErr := influxql.ParseQuery(text)
+		got, err := Parse(text, nil)
+		if wantErr == nil && (err != nil || !reflect.DeepEqual(got, want)) {
+			t.Fatalf("%q: %v, %v; the grammar says %v", text, got, err, want)
+		}
+		if err == nil && wantErr != nil {
+			_ = got.String()
+		}
+	})
+}
