@@ -187,7 +187,24 @@ func (v *verifier) catalog() (*meta.Data, error) {
 	case len(seen) == 2 && seen[0].Index != seen[1].Index:
 		v.notice(path.Join(v.dir, "meta"), "copies of the catalog have index %d and %d, the newer one counts", seen[0].Index, seen[1].Index)
 	}
-	return best, nil
+	return v.logged(best), nil
+}
+
+// logged returns the catalog with the changes that only the log has, as a start
+// makes them. What is wrong with the log is told with the log.
+func (v *verifier) logged(data *meta.Data) *meta.Data {
+	if data == nil {
+		return nil
+	}
+	_, _, _ = wal.Inspect(v.fs, path.Join(v.dir, "wal"), func(_ *wal.SegmentInfo, e *entry.Entry) error {
+		if len(e.Command) > 0 && e.Sequence > data.Applied {
+			if ch, err := meta.DecodeCommand(e.Command); err == nil {
+				data, _, _ = ch.Apply(e.Sequence, data)
+			}
+		}
+		return v.ctx.Err()
+	})
+	return data
 }
 
 // directories compares the directories with the catalog.

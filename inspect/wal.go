@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/vfs"
+	"tsdbd/meta"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -42,7 +43,8 @@ type WALSegment struct {
 // WALEntry is one entry's part for one shard.
 type WALEntry struct {
 	Sequence uint64 `json:"sequence"`
-	Kind     string `json:"kind"` // write or delete
+	Kind     string `json:"kind"` // write, delete or command
+	Command  string `json:"command,omitempty"`
 	Database uint32 `json:"database"`
 	Shard    uint64 `json:"shard"`
 	Rows     int    `json:"rows,omitempty"`
@@ -71,6 +73,13 @@ func WAL(fsys vfs.FS, name string, entries bool) (*WALReport, error) {
 		if c == nil {
 			c = &WALSegment{}
 			count[s.Path] = c
+		}
+		if len(e.Command) > 0 && entries {
+			name := "unknown"
+			if ch, err := meta.DecodeCommand(e.Command); err == nil {
+				name = strings.TrimPrefix(fmt.Sprintf("%T", ch.Command), "meta.") // its fields may hold a password's hash
+			}
+			r.Entries = append(r.Entries, WALEntry{Sequence: e.Sequence, Kind: "command", Command: name})
 		}
 		for i := range e.Writes {
 			w := &e.Writes[i]
@@ -149,6 +158,10 @@ func (r *WALReport) WriteText(w io.Writer) error {
 		return err
 	}
 	for _, e := range r.Entries {
+		if e.Kind == "command" {
+			fmt.Fprintf(w, "%d command %s\n", e.Sequence, e.Command)
+			continue
+		}
 		what := fmt.Sprintf("%d rows", e.Rows)
 		if e.Kind == "delete" {
 			what = fmt.Sprintf("%d series", e.Series)

@@ -29,16 +29,18 @@ var copyNames = [2]string{"catalog.0", "catalog.1"}
 type Catalog struct {
 	fs     vfs.FS
 	dir    string
-	handle vfs.Dir // of dir: between two renames and their sync no file need be opened
 	logger *slog.Logger
-	data   atomic.Pointer[Data]
 
-	mu struct {
+	mu     sync.Mutex // held while data is replaced
+	data   atomic.Pointer[Data]
+	saved  atomic.Uint64 // 1 more than the Index that both files have; 0: there are none
+	failed atomic.Pointer[error]
+
+	// saving is held while the files are written.
+	saving struct {
 		sync.Mutex
-		buf     []byte
-		failed  error   // W7: the first failed write
-		removed Dropped // what Removed named since the last change
-		closed  bool
+		buf    []byte
+		closed bool
 	}
 }
 
@@ -46,7 +48,7 @@ type Catalog struct {
 // exists. A copy that is damaged, lost or old is rewritten from the good one.
 // When files exist and none is readable Open refuses with both reasons: an
 // empty catalog would hide all data and open the server to everyone.
-func Open(fsys vfs.FS, dir string, opt Options) (_ *Catalog, err error) {
+func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 	c := &Catalog{fs: fsys, dir: dir, logger: opt.Logger}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -58,17 +60,9 @@ func Open(fsys vfs.FS, dir string, opt Options) (_ *Catalog, err error) {
 	if err := fsys.SyncDir(path.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
 	}
-	if c.handle, err = fsys.OpenDir(dir); err != nil {
-		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.handle.Close())
-		}
-	}()
 	// A process that was killed may have renamed the copies and not synced their
 	// names: what is read here must not be undone by a power cut.
-	if err := c.handle.Sync(); err != nil {
+	if err := fsys.SyncDir(dir); err != nil {
 		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
 	}
 	var copies [2]*Data
@@ -103,6 +97,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (_ *Catalog, err error) {
 		c.data.Store(best)
 		return c, nil
 	}
+	c.saved.Store(best.Index + 1)
 	for i := range copies {
 		if copies[i] != nil && copies[i].Index == best.Index {
 			continue
@@ -112,9 +107,10 @@ func Open(fsys vfs.FS, dir string, opt Options) (_ *Catalog, err error) {
 		}
 		err := c.writeCopy(i, best)
 		if vfs.IsFull(err) {
-			// The next change writes both copies; a server that does not start
+			// The next Save writes both copies; a server that does not start
 			// could not be told to drop anything.
 			c.logger.Warn("catalog copy not replaced, the disk is full", "path", path.Join(dir, copyNames[i]), "err", err)
+			c.saved.Store(0)
 			continue
 		}
 		if err != nil {
@@ -137,125 +133,103 @@ func readCopy(fsys vfs.FS, name string) (*Data, error) {
 // Data returns the present catalog. It takes no lock.
 func (c *Catalog) Data() *Data { return c.data.Load() }
 
-// Apply makes a change durable in both copies and publishes it. It returns the
-// catalog after the change, or the present one if cmd changes nothing.
-//
-// A refused command leaves everything as it was. So does an error before the
-// first copy is replaced, as of a full disk, on which commands that drop data
-// find room in the reserve, or of a process without a free file descriptor.
-// After an error behind that nothing is published and every later change fails
-// with ErrReadOnly; only the next Open tells whether the failed one took place.
-func (c *Catalog) Apply(cmd Command) (*Data, error) {
+// Apply applies the change that the log has at sequence, for readers of Data at
+// once, for the files with the next Save: the log keeps it until then. A change
+// that Data has already is left out. A refused one changes nothing; the log
+// refuses it on every machine and at every start.
+func (c *Catalog) Apply(sequence uint64, ch *Change) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.applyLocked(cmd)
-}
-
-// ApplyAt is Apply if the catalog still has this index; else it returns
-// ErrIndexChanged and changes nothing.
-func (c *Catalog) ApplyAt(index uint64, cmd Command) (*Data, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if have := c.Data().Index; have != index {
-		return nil, fmt.Errorf("%w: index is %d, expected %d", ErrIndexChanged, have, index)
+	if sequence <= c.Data().Applied {
+		return nil
 	}
-	return c.applyLocked(cmd)
-}
-
-func (c *Catalog) applyLocked(cmd Command) (*Data, error) {
-	if c.mu.closed {
-		return nil, fmt.Errorf("change catalog %s: %w", c.dir, fs.ErrClosed)
-	}
-	current := c.Data()
-	next, err := Apply(cmd, current)
-	if err != nil {
-		return nil, err
-	}
-	if next == current {
-		return current, nil
-	}
-	if c.mu.failed != nil {
-		return nil, fmt.Errorf("%w after: %w", ErrReadOnly, c.mu.failed)
-	}
-	next.Dropped = next.Dropped.without(c.mu.removed)
-	changed, err := c.writeCopies(next)
-	if _, frees := cmd.(freeing); err != nil && frees && !changed && vfs.IsFull(err) && c.dropReserve() {
-		changed, err = c.writeCopies(next)
-	}
-	switch {
-	case err != nil && !changed:
-		return nil, err // both copies are as they were: the next change may pass
-	case err != nil:
-		c.mu.failed = err
-		c.logger.Error("catalog is read-only after a failed write", "err", err)
-		return nil, err
+	next, missing, err := ch.Apply(sequence, c.Data())
+	if missing {
+		c.logger.Error("changes of the catalog are missing in the log before this one", "sequence", sequence)
 	}
 	c.data.Store(next)
-	c.mu.removed = Dropped{}
-	c.keepReserve()
-	return next, nil
+	return err
 }
 
 // Removed says that the directories of dropped databases and shards are gone,
-// durably. The next change of the catalog forgets them: a write of its own is
-// not worth it, for to remove a directory twice does no harm.
+// durably. The catalog forgets them. That is not worth a Save: to remove a
+// directory twice does no harm.
 func (c *Catalog) Removed(d Dropped) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.removed.Databases = append(c.mu.removed.Databases, d.Databases...)
-	c.mu.removed.Shards = append(c.mu.removed.Shards, d.Shards...)
+	next := *c.Data()
+	next.Dropped = next.Dropped.without(d)
+	c.data.Store(&next)
+}
+
+// Unsaved reports whether the files lack a change.
+func (c *Catalog) Unsaved() bool { return c.saved.Load() != c.Data().Index+1 }
+
+// Save brings both copies up to date. After an error they are a catalog as of now
+// or as of an earlier Save each, and the next Save tries again. On a full disk it finds
+// room in the reserve: the log cannot be trimmed, and dropped files cannot be
+// removed, before the change is saved.
+func (c *Catalog) Save() error {
+	c.saving.Lock()
+	defer c.saving.Unlock()
+	if c.saving.closed {
+		return fmt.Errorf("save catalog %s: %w", c.dir, fs.ErrClosed)
+	}
+	d := c.Data()
+	if c.saved.Load() == d.Index+1 {
+		return nil
+	}
+	err := c.writeCopies(d)
+	if vfs.IsFull(err) && c.dropReserve() {
+		err = c.writeCopies(d)
+	}
+	c.failed.Store(&err)
+	if err != nil {
+		return err
+	}
+	c.saved.Store(d.Index + 1)
+	c.keepReserve()
+	return nil
 }
 
 // writeCopies replaces both copies. Both are written in full under temporary
-// names before the first gets its own, so that a full disk or a lack of descriptors changes nothing;
-// changed says that it went further than that.
-func (c *Catalog) writeCopies(d *Data) (changed bool, err error) {
-	b, err := encode(c.mu.buf[:0], d)
+// names before the first gets its own, so that a full disk changes nothing.
+func (c *Catalog) writeCopies(d *Data) error {
+	b, err := encode(c.saving.buf[:0], d)
 	if err != nil {
-		return false, err
+		return err
 	}
-	c.mu.buf = b
+	c.saving.buf = b
 	// The copy replaced first alternates, so that a disk that always fails in
 	// the middle of two renames does not always hit the same file.
 	first := int(d.Index % 2)
 	order := [2]string{path.Join(c.dir, copyNames[first]), path.Join(c.dir, copyNames[1-first])}
 	for _, name := range order {
-		if err = c.writeTemporary(name+".tmp", b); err != nil {
+		if err = vfs.WriteFileSynced(c.fs, name+".tmp", b); err != nil {
 			for _, name := range order {
 				_ = c.fs.Remove(name + ".tmp") // may not be there
 			}
-			return false, fmt.Errorf("write catalog %s: %w", name, err)
+			return fmt.Errorf("write catalog %s: %w", name, err)
 		}
 	}
 	for _, name := range order {
 		if err := c.fs.Rename(name+".tmp", name); err != nil {
-			return true, fmt.Errorf("write catalog %s: %w", name, err)
+			return fmt.Errorf("write catalog %s: %w", name, err)
 		}
 	}
-	if err := c.handle.Sync(); err != nil {
-		return true, fmt.Errorf("write catalog %s: %w", c.dir, err)
+	if err := c.fs.SyncDir(c.dir); err != nil {
+		return fmt.Errorf("write catalog %s: %w", c.dir, err)
 	}
-	return true, nil
+	return nil
 }
 
-func (c *Catalog) writeTemporary(name string, b []byte) error {
-	f, err := c.fs.Create(name)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(b); err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// writeCopy replaces one copy. Callers hold mu or are alone.
+// writeCopy replaces one copy.
 func (c *Catalog) writeCopy(i int, d *Data) error {
-	b, err := encode(c.mu.buf[:0], d)
+	b, err := encode(c.saving.buf[:0], d)
 	if err != nil {
 		return err
 	}
-	c.mu.buf = b
+	c.saving.buf = b
 	name := path.Join(c.dir, copyNames[i])
 	if err := vfs.WriteFileAtomic(c.fs, c.dir, name, b); err != nil {
 		return fmt.Errorf("write catalog %s: %w", name, err)
@@ -263,20 +237,18 @@ func (c *Catalog) writeCopy(i int, d *Data) error {
 	return nil
 }
 
-// Err returns the failed write that made the catalog read-only, or nil.
+// Err returns why the latest Save failed, or nil.
 func (c *Catalog) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.failed
+	if err := c.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
-// Close waits for a change under way and refuses later ones. Data stays readable.
+// Close waits for a Save under way and refuses later ones. Data stays readable.
 func (c *Catalog) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.closed {
-		return nil
-	}
-	c.mu.closed = true
-	return c.handle.Close()
+	c.saving.Lock()
+	defer c.saving.Unlock()
+	c.saving.closed = true
+	return nil
 }

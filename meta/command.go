@@ -9,7 +9,7 @@ import (
 )
 
 // Command is one change of the catalog, such as CreateDatabase. Commands are
-// plain data and can travel as JSON; only this package defines them.
+// plain data, see EncodeCommand; only this package defines them.
 type Command interface {
 	// apply changes d, a private copy whose parts are still shared: it
 	// replaces parts, never writes into them. It reports whether anything

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"tsdbd/internal/testkit/testseed"
-	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 )
 
@@ -42,7 +41,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 6 {
-		if _, err := c.Apply(CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
+		if _, err := change(c, CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
 			t.Fatal(err)
 		}
 		acknowledged++
@@ -85,13 +84,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 // unsynced is a disk that says it synced names and did not.
 type unsynced struct{ *vfstest.FS }
 
-func (unsynced) SyncDir(string) error            { return nil }
-func (unsynced) OpenDir(string) (vfs.Dir, error) { return unsyncedDir{}, nil }
-
-type unsyncedDir struct{}
-
-func (unsyncedDir) Sync() error  { return nil }
-func (unsyncedDir) Close() error { return nil }
+func (unsynced) SyncDir(string) error { return nil }
 
 // TestCrashControl shows that the test above can fail: without the syncs of
 // the directory a power failure must lose acknowledged changes.
@@ -104,7 +97,7 @@ func TestCrashControl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Apply(CreateDatabase{Name: "db"}); err != nil {
+	if _, err := change(c, CreateDatabase{Name: "db"}); err != nil {
 		t.Fatal(err)
 	}
 	c, err = Open(disk.Crash(nil, 1), "/data/meta", Options{})

@@ -18,6 +18,8 @@ type Data struct {
 	Lineage identity.Lineage
 	// Index counts the changes; 0 is the empty catalog.
 	Index uint64
+	// Applied is the sequence in the log of the last change applied; 0: none.
+	Applied uint64 `json:",omitempty"`
 	// The last ids given out. They never go down.
 	LastDatabaseID   uint32
 	LastShardGroupID uint64

@@ -10,7 +10,6 @@ var (
 	ErrNameTooLong       = errors.New("name too long")
 	ErrUsernameRequired  = errors.New("username required")
 	ErrIndexChanged      = errors.New("catalog has changed")
-	ErrReadOnly          = errors.New("catalog is read-only")
 	ErrCatalogMissing    = errors.New("catalog files are missing")
 	ErrUnsupportedFormat = errors.New("unsupported catalog format version")
 

@@ -61,7 +61,7 @@ func BenchmarkNewShardGroup(b *testing.B) {
 				times[i] = int64(i-groups/2) * int64(week)
 			}
 			for _, cmd := range []Command{CreateDatabase{Name: "db"}, CreateShardGroups{Database: "db", RetentionPolicy: "autogen", Times: times}} {
-				if _, err := c.Apply(cmd); err != nil {
+				if _, err := change(c, cmd); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -69,7 +69,7 @@ func BenchmarkNewShardGroup(b *testing.B) {
 			for b.Loop() {
 				times[0] = int64(at) * int64(week)
 				at++
-				if _, err := c.Apply(CreateShardGroups{Database: "db", RetentionPolicy: "autogen", Times: times[:1]}); err != nil {
+				if _, err := change(c, CreateShardGroups{Database: "db", RetentionPolicy: "autogen", Times: times[:1]}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,28 +1,32 @@
 package meta
 
-import "path"
+import (
+	"path"
+
+	"tsdbd/internal/vfs"
+)
 
 // reserveName is a file of zeros beside the copies. It is given up on a full
-// disk, so that what makes room can be written: a drop must not need the space
-// that it is to free.
+// disk, so that the catalog can be saved: what makes room waits for that.
 const reserveName = "reserve"
 
 // reserveBytes is its least size. Two copies must fit in, with the blocks that
 // the file system takes for names.
 const reserveBytes = 16 << 10
 
-// freeing marks the commands that may use the reserve.
-type freeing interface{ freesSpace() }
-
-func (DropDatabase) freesSpace()        {}
-func (DropRetentionPolicy) freesSpace() {}
-func (DropShardGroup) freesSpace()      {}
-func (DropShard) freesSpace()           {}
+// Frees reports whether a command drops data: it makes room on a full disk.
+func Frees(cmd Command) bool {
+	switch cmd.(type) {
+	case DropDatabase, DropRetentionPolicy, DropShardGroup, DropShard:
+		return true
+	}
+	return false
+}
 
 // keepReserve makes the reserve unless it is there and large enough for twice
-// the catalog. Without space there is none until the next change.
+// the catalog. Without space there is none until the next Save.
 func (c *Catalog) keepReserve() {
-	want := int64(max(reserveBytes, 4*len(c.mu.buf)))
+	want := int64(max(reserveBytes, 4*len(c.saving.buf)))
 	name := path.Join(c.dir, reserveName)
 	if info, err := c.fs.Stat(name); err == nil && info.Size() >= want {
 		return
@@ -30,7 +34,7 @@ func (c *Catalog) keepReserve() {
 	if free, err := c.fs.Free(c.dir); err == nil && free < uint64(2*want) {
 		return
 	}
-	if err := c.writeTemporary(name, make([]byte, want)); err != nil {
+	if err := vfs.WriteFileSynced(c.fs, name, make([]byte, want)); err != nil {
 		_ = c.fs.Remove(name)
 		c.logger.Warn("no reserve for drops on a full disk", "path", name, "err", err)
 	}

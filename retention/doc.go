@@ -4,9 +4,8 @@
 //
 // Start runs two loops until Close: each CheckInterval the expiry loop looks
 // for groups with Expired, each PrecreateInterval the other loop looks for
-// groups that end within PrecreateAdvance. Both go through the catalog: a group
-// is gone for clients the moment the catalog says so, and its files follow
-// through DropShards, again and again until that succeeds.
+// groups that end within PrecreateAdvance. Both change the
+// catalog through the store, which removes the files of what is dropped.
 //
 // Invariant: a group is dropped only when two checks found it expired with at
 // least CheckInterval of monotonic time and no jump of the wall clock between

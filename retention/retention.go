@@ -10,10 +10,10 @@ import (
 	"tsdbd/meta"
 )
 
-// Catalog is the part of meta.Catalog that the service calls.
-type Catalog interface {
-	Data() *meta.Data
-	Apply(meta.Command) (*meta.Data, error)
+// Store is the part of the engine that the service calls.
+type Store interface {
+	Catalog() *meta.Data
+	Apply(ctx context.Context, cmd meta.Command) error
 }
 
 // The intervals that stand in for zero Options: InfluxDB's.
@@ -23,29 +23,18 @@ const (
 	DefaultPrecreateAdvance  = 30 * time.Minute
 )
 
-// Options adjusts a Service. Only Catalog is required.
+// Options adjusts a Service. Only Store is required.
 type Options struct {
-	Catalog Catalog
+	Store Store
 	// CheckInterval is the time between looks for expired groups.
 	CheckInterval time.Duration
 	// PrecreateInterval is the time between looks for groups about to end, and
 	// PrecreateAdvance how long before its end a group gets its successor.
 	PrecreateInterval time.Duration
 	PrecreateAdvance  time.Duration
-	// DropShards removes the files of shards that the catalog no longer has. On
-	// an error it is called again at the next check. Nil: nothing to remove.
-	DropShards func(context.Context, Dropped) error
-	Logger     *slog.Logger // nil discards
+	Logger            *slog.Logger // nil discards
 	// Now is the wall clock; nil is time.Now.
 	Now func() time.Time
-}
-
-// Dropped is a shard group that has left the catalog.
-type Dropped struct {
-	DatabaseID                uint32
-	Database, RetentionPolicy string
-	Group                     uint64
-	Shards                    []uint64
 }
 
 // Expired reports whether all data of g is older than its policy keeps: the
@@ -62,7 +51,6 @@ type Service struct {
 
 	// Owned by the expiry loop.
 	firstSeen map[uint64]time.Time // group id -> when it was first found expired
-	pending   []Dropped            // gone from the catalog, files not yet removed
 	// Both clocks at the check before.
 	lastWall, lastSeen time.Time
 }
@@ -77,9 +65,6 @@ func Start(opt Options) *Service {
 	}
 	if opt.PrecreateAdvance <= 0 {
 		opt.PrecreateAdvance = DefaultPrecreateAdvance
-	}
-	if opt.DropShards == nil {
-		opt.DropShards = func(context.Context, Dropped) error { return nil }
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -119,11 +104,10 @@ func every(ctx context.Context, interval time.Duration, f func(context.Context))
 
 // expire is one check of the expiry loop.
 func (s *Service) expire(ctx context.Context) {
-	s.removePending(ctx)
 	wall, seen := s.opt.Now(), time.Now() // seen carries the monotonic clock
 	s.watchClock(wall, seen)
 	stillExpired := make(map[uint64]time.Time, len(s.firstSeen))
-	for _, db := range s.opt.Catalog.Data().Databases {
+	for _, db := range s.opt.Store.Catalog().Databases {
 		for _, rp := range db.RetentionPolicies {
 			fresh := 0
 			for i := range rp.ShardGroups {
@@ -167,48 +151,27 @@ func (s *Service) watchClock(wall, seen time.Time) {
 	s.lastWall, s.lastSeen = wall, seen
 }
 
-// drop takes one group out of the catalog and removes its files.
+// drop drops one group.
 func (s *Service) drop(ctx context.Context, db *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup) bool {
 	log := s.opt.Logger.With("db", db.Name, "rp", rp.Name, "group", g.ID)
-	_, err := s.opt.Catalog.Apply(meta.DropShardGroup{Database: db.Name, RetentionPolicy: rp.Name, ID: g.ID, IfDuration: rp.Duration})
+	err := s.opt.Store.Apply(ctx, meta.DropShardGroup{Database: db.Name, RetentionPolicy: rp.Name, ID: g.ID, IfDuration: rp.Duration})
 	if errors.Is(err, meta.ErrIndexChanged) || errors.Is(err, meta.ErrShardGroupNotFound) ||
 		errors.Is(err, meta.ErrRetentionPolicyNotFound) || errors.Is(err, meta.ErrDatabaseNotFound) {
 		return false // a statement was faster; the next check decides anew
 	}
 	if err != nil {
-		log.Error("expired shard group stays in the catalog", "err", err)
+		log.Error("expired shard group or its files not removed yet", "err", err)
 		return false
 	}
 	log.Info("expired shard group dropped", "end", time.Unix(0, g.End).UTC())
-	dropped := Dropped{DatabaseID: db.ID, Database: db.Name, RetentionPolicy: rp.Name, Group: g.ID}
-	for _, shard := range g.Shards {
-		dropped.Shards = append(dropped.Shards, shard.ID)
-	}
-	s.remove(ctx, dropped)
 	return true
-}
-
-func (s *Service) remove(ctx context.Context, d Dropped) {
-	if err := s.opt.DropShards(ctx, d); err != nil {
-		s.opt.Logger.Warn("files of an expired shard group could not be removed, trying again at the next check",
-			"db", d.Database, "rp", d.RetentionPolicy, "group", d.Group, "err", err)
-		s.pending = append(s.pending, d)
-	}
-}
-
-func (s *Service) removePending(ctx context.Context) {
-	pending := s.pending
-	s.pending = nil
-	for _, d := range pending {
-		s.remove(ctx, d)
-	}
 }
 
 // precreate is one check of the other loop: a policy whose present group ends
 // soon gets the next one. A policy that nobody writes to has no present group.
 func (s *Service) precreate(ctx context.Context) {
 	now := s.opt.Now().UnixNano()
-	for _, db := range s.opt.Catalog.Data().Databases {
+	for _, db := range s.opt.Store.Catalog().Databases {
 		for _, rp := range db.RetentionPolicies {
 			g := rp.ShardGroupAt(now)
 			if g == nil || g.End > now+int64(s.opt.PrecreateAdvance) || rp.ShardGroupAt(g.End) != nil {
@@ -217,7 +180,7 @@ func (s *Service) precreate(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			_, err := s.opt.Catalog.Apply(meta.CreateShardGroup{Database: db.Name, RetentionPolicy: rp.Name, Time: g.End})
+			err := s.opt.Store.Apply(ctx, meta.CreateShardGroup{Database: db.Name, RetentionPolicy: rp.Name, Time: g.End})
 			if err != nil {
 				s.opt.Logger.Warn("next shard group not created ahead", "db", db.Name, "rp", rp.Name, "err", err)
 			}

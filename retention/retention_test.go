@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +14,8 @@ import (
 	"tsdbd/meta"
 )
 
-// memCatalog is a catalog without a disk.
-type memCatalog struct {
+// memStore is a store that has a catalog and no disk.
+type memStore struct {
 	mu   sync.Mutex
 	data *meta.Data
 	fail error
@@ -24,33 +23,33 @@ type memCatalog struct {
 	before meta.Command
 }
 
-func newCatalog(t *testing.T, cmds ...meta.Command) *memCatalog {
+func newStore(t *testing.T, cmds ...meta.Command) *memStore {
 	t.Helper()
-	c := &memCatalog{data: new(meta.Data)}
+	c := &memStore{data: new(meta.Data)}
 	for _, cmd := range cmds {
-		if _, err := c.Apply(cmd); err != nil {
+		if err := c.Apply(t.Context(), cmd); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return c
 }
 
-func (c *memCatalog) Data() *meta.Data {
+func (c *memStore) Catalog() *meta.Data {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.data
 }
 
-func (c *memCatalog) Apply(cmd meta.Command) (*meta.Data, error) {
+func (c *memStore) Apply(_ context.Context, cmd meta.Command) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fail != nil {
-		return nil, c.fail
+		return c.fail
 	}
 	if c.before != nil {
 		changed, err := meta.Apply(c.before, c.data)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		c.data, c.before = changed, nil
 	}
@@ -58,12 +57,12 @@ func (c *memCatalog) Apply(cmd meta.Command) (*meta.Data, error) {
 	if err == nil {
 		c.data = next
 	}
-	return next, err
+	return err
 }
 
-func (c *memCatalog) starts(t *testing.T) []time.Time {
+func (c *memStore) starts(t *testing.T) []time.Time {
 	t.Helper()
-	rp, err := c.Data().RetentionPolicy("db", "")
+	rp, err := c.Catalog().RetentionPolicy("db", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,17 +103,10 @@ func TestExpired(t *testing.T) {
 func TestExpiryDropsAtSecondSight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now().UTC().Truncate(time.Hour)
-		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(2 * time.Hour)},
+		c := newStore(t, meta.CreateDatabase{Name: "db", Policy: policy(2 * time.Hour)},
 			group(start.Add(-9*time.Hour)), group(start.Add(-4*time.Hour)), group(start))
-		var mu sync.Mutex
-		var all []uint64
-		s := Start(Options{Catalog: c, DropShards: func(_ context.Context, d Dropped) error {
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, d.Shards...)
-			return nil
-		}})
-		dropped := func() []uint64 { mu.Lock(); defer mu.Unlock(); return slices.Clone(all) }
+		s := Start(Options{Store: c})
+		dropped := func() []uint64 { return c.Catalog().Dropped.Shards }
 		synctest.Wait()
 		if got := dropped(); len(got) != 0 {
 			t.Fatalf("dropped %v at first sight", got)
@@ -166,9 +158,9 @@ func TestClockJumpDeletesNothing(t *testing.T) {
 		var mu sync.Mutex
 		jump := func(d time.Duration) { mu.Lock(); offset = d; mu.Unlock() }
 		now := func() time.Time { mu.Lock(); defer mu.Unlock(); return time.Now().Add(offset) }
-		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(24 * time.Hour)}, group(time.Now()))
+		c := newStore(t, meta.CreateDatabase{Name: "db", Policy: policy(24 * time.Hour)}, group(time.Now()))
 		var said logText
-		s := Start(Options{Catalog: c, Now: now, PrecreateInterval: 1000 * time.Hour, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		s := Start(Options{Store: c, Now: now, PrecreateInterval: 1000 * time.Hour, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		defer s.Close()
 		for _, by := range []time.Duration{time.Hour, 10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour} {
 			// Right until just after one check, set back before the next.
@@ -206,35 +198,15 @@ func TestClockJumpDeletesNothing(t *testing.T) {
 	})
 }
 
-func TestDropShardsIsRetried(t *testing.T) {
+func TestFailureKeepsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
-		var calls atomic.Int32
-		s := Start(Options{Catalog: c, DropShards: func(context.Context, Dropped) error {
-			if calls.Add(1) < 3 {
-				return errors.New("busy")
-			}
-			return nil
-		}})
-		time.Sleep(10 * DefaultCheckInterval)
-		synctest.Wait()
-		s.Close()
-		if n := calls.Load(); n != 3 {
-			t.Fatalf("%d calls, want 3", n)
-		}
-	})
-}
-
-func TestCatalogFailureKeepsGroup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
-		c.fail = meta.ErrReadOnly
-		var calls atomic.Int32
-		s := Start(Options{Catalog: c, DropShards: func(context.Context, Dropped) error { calls.Add(1); return nil }})
+		c := newStore(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
+		c.fail = errors.New("store is read-only")
+		s := Start(Options{Store: c})
 		time.Sleep(4 * DefaultCheckInterval)
 		synctest.Wait()
-		if calls.Load() != 0 || len(c.starts(t)) != 1 {
-			t.Fatalf("%d calls, groups %v: files must outlive the catalog entry", calls.Load(), c.starts(t))
+		if len(c.starts(t)) != 1 {
+			t.Fatalf("groups %v", c.starts(t))
 		}
 		c.mu.Lock()
 		c.fail = nil
@@ -242,8 +214,8 @@ func TestCatalogFailureKeepsGroup(t *testing.T) {
 		time.Sleep(DefaultCheckInterval)
 		synctest.Wait()
 		s.Close()
-		if calls.Load() != 1 || len(c.starts(t)) != 0 {
-			t.Fatalf("%d calls, groups %v after recovery", calls.Load(), c.starts(t))
+		if len(c.starts(t)) != 0 {
+			t.Fatalf("groups %v after recovery", c.starts(t))
 		}
 	})
 }
@@ -251,10 +223,10 @@ func TestCatalogFailureKeepsGroup(t *testing.T) {
 // A policy that was given a longer life a moment before the drop keeps its data.
 func TestAlteredPolicyKeepsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCatalog(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
+		c := newStore(t, meta.CreateDatabase{Name: "db", Policy: policy(time.Hour)}, group(time.Now().Add(-9*time.Hour)))
 		forever := time.Duration(0)
 		c.before = meta.AlterRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "autogen", Duration: &forever}}
-		s := Start(Options{Catalog: c})
+		s := Start(Options{Store: c})
 		time.Sleep(10 * DefaultCheckInterval)
 		synctest.Wait()
 		s.Close()
@@ -267,12 +239,12 @@ func TestAlteredPolicyKeepsGroup(t *testing.T) {
 func TestPrecreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now().UTC().Truncate(24 * time.Hour)
-		c := newCatalog(t, meta.CreateDatabase{Name: "db"},
+		c := newStore(t, meta.CreateDatabase{Name: "db"},
 			meta.CreateDatabase{Name: "idle"},
 			group(start.Add(-30*24*time.Hour)), group(start))
-		rp, _ := c.Data().RetentionPolicy("db", "")
+		rp, _ := c.Catalog().RetentionPolicy("db", "")
 		end := time.Unix(0, rp.ShardGroups[1].End)
-		s := Start(Options{Catalog: c})
+		s := Start(Options{Store: c})
 		defer s.Close()
 		time.Sleep(time.Until(end.Add(-31 * time.Minute)))
 		synctest.Wait()

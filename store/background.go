@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tsdbd/internal/vfs"
+	"tsdbd/shard"
 )
 
 // flushLoop flushes shards as they need it and trims the log.
@@ -36,6 +37,7 @@ func (s *Store) flushLoop(ctx context.Context) {
 			}
 			s.flush(ctx, e)
 		}
+		s.saveCatalog()
 		s.shrinkLog()
 	}
 }
@@ -58,9 +60,6 @@ func (s *Store) shrinkLog() {
 	applied, last := s.applied, s.appliedAt
 	s.applying.Unlock()
 	if last.IsZero() || time.Since(last) < shrinkAfter || s.flushedUpTo(applied) < applied {
-		return
-	}
-	if !s.noteTrim(applied) {
 		return
 	}
 	if err := s.log.Shrink(applied); err != nil {
@@ -196,7 +195,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	}
 	s.counters.flushes.Add(1)
 	frozen := e.Bytes() - e.ActiveBytes()
-	if err := e.Flush(ctx, snap); err != nil {
+	if err := s.writeFiles(ctx, e.Shard, snap); err != nil {
 		_ = e.db.seriesError(err)
 		s.mu.Lock()
 		e.pending = snap
@@ -228,15 +227,35 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	s.garbage += frozen
 }
 
+// writeFiles writes a snapshot's files. The catalog has the shard first: files
+// that no catalog names would be nobody's.
+func (s *Store) writeFiles(ctx context.Context, sh *shard.Shard, snap *shard.Snapshot) error {
+	if err := s.catalog.Save(); err != nil {
+		return err
+	}
+	return sh.Flush(ctx, snap)
+}
+
+// saveCatalog writes changes that only the log has, so that a start need not make
+// them again. A failure is told by Health, and the next round tries again.
+func (s *Store) saveCatalog() {
+	before := s.catalog.Err()
+	if err := s.catalog.Save(); err != nil {
+		if vfs.IsFull(err) {
+			s.diskRefused(err)
+		}
+		if before == nil {
+			s.logger.Error("catalog not saved, will be tried again; the log has the changes", "err", err)
+		}
+	}
+}
+
 // trim gives the log what every shard has in its files (W3).
 func (s *Store) trim() {
 	s.applying.Lock()
 	limit := s.applied
 	s.applying.Unlock()
 	limit = s.flushedUpTo(limit)
-	if s.log.Trims(limit) && !s.noteTrim(limit) {
-		return
-	}
 	if err := s.log.Trim(limit); err != nil {
 		s.logger.Warn("log not trimmed", "err", err)
 	}

@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
 
 	"tsdbd/meta"
+	"tsdbd/wal/entry"
 )
 
 // Catalog returns the catalog as it is now.
@@ -13,9 +18,9 @@ func (s *Store) Catalog() *meta.Data { return s.catalog.Data() }
 
 // Apply changes the catalog and brings databases and shards in step with it:
 // a new database is ready for writes, and the data of dropped shards is gone
-// for readers, when it returns. Once the catalog has taken the change it is
-// done; what of it a crash leaves on disk the next Open removes. Writers wait
-// for the change, not for the removal of files.
+// for readers, when it returns. Once the log has taken the change it is done: an
+// error behind that is one of the removal of files, which is tried again. Writers
+// wait for the change, not for the removal of files.
 func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	s.gate.Lock()
 	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
@@ -24,36 +29,80 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	}
 	s.removals.Add(1) // before Close gets the gate
 	defer s.removals.Done()
-	gone, dropped, aside, err := s.change(cmd)
+	before := s.catalog.Data()
+	err := s.submit(cmd)
+	if err != nil {
+		err = s.refusal(err)
+	} else {
+		err = s.follow(before, s.catalog.Data())
+	}
 	s.gate.Unlock()
-	errs := []error{err}
-	if gone {
-		errs = append(errs, s.removeDropped())
+	if err == nil && meta.Frees(cmd) {
+		err = s.removeDropped()
 	}
-	for _, db := range dropped {
-		errs = append(errs, s.removeDatabase(db))
-	}
-	for _, id := range aside {
-		why := fmt.Errorf("database %d was dropped while it did not open", id)
-		errs = append(errs, s.setAside(&s.quarantine, DatabaseDir(id), why))
-	}
-	return errors.Join(errs...)
+	return err
 }
 
-// change does Apply but for the removal of files: gone says that there are
-// shards to remove, dropped are the databases, and aside the ids of dropped
-// databases that did not open. The gate is held.
-func (s *Store) change(cmd meta.Command) (gone bool, dropped []*database, aside []uint32, err error) {
-	before := s.catalog.Data()
-	after, err := s.catalog.Apply(cmd)
+// submit has a command logged and applied, unless it is refused or changes
+// nothing. The gate is held, so that nothing that the command may refuse or drop
+// changes meanwhile.
+func (s *Store) submit(cmd meta.Command) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	data := s.catalog.Data()
+	next, err := meta.Apply(cmd, data)
+	if err != nil || next == data {
+		return err
+	}
+	if data.Index == 0 {
+		// The segments of the log name the catalog's lineage.
+		if err := s.catalog.Save(); err != nil {
+			return err
+		}
+	}
+	b, err := meta.EncodeCommand(cmd, data)
 	if err != nil {
-		s.doubt(before, cmd, err)
-		return false, nil, nil, s.refusal(err)
+		return err
 	}
-	if before == after {
-		return false, nil, nil, nil
+	if err := s.log.Append(&entry.Entry{Command: b, Frees: meta.Frees(cmd)}); err != nil {
+		return err
 	}
-	// The change is made: what fails from here on must not stop the rest.
+	if s.opt.SyncInterval > 0 {
+		// A power cut may take the entry back, but not the directories that it
+		// leads to.
+		s.saveCatalog()
+	}
+	return nil
+}
+
+// applyCommand applies a change of the catalog that the log has. It is the same
+// on every machine and at every start, also if it is refused.
+func (s *Store) applyCommand(e *entry.Entry) {
+	ch, err := meta.DecodeCommand(e.Command)
+	if err == nil {
+		err = s.catalog.Apply(e.Sequence, ch)
+	}
+	if err != nil { // whoever logged it has looked
+		s.logger.Error("change of the catalog in the log is refused", "sequence", e.Sequence, "err", err)
+	}
+}
+
+// leftovers are what was dropped and may have files.
+type leftovers struct {
+	shards    map[uint64]droppedShard
+	databases map[uint32]*database
+	refused   []uint32 // databases that did not open
+}
+
+type droppedShard struct {
+	*shardEntry        // nil: it was not open, for no point was ever written to it
+	database    uint32 // whose it was
+}
+
+// follow brings databases and shards in step with a change of the catalog. What
+// was dropped is out of service when it returns; removeDropped removes its files.
+// Nothing writes meanwhile.
+func (s *Store) follow(before, after *meta.Data) error {
 	var errs []error
 	for _, d := range after.Databases {
 		if before.DatabaseByID(d.ID) == nil {
@@ -61,79 +110,141 @@ func (s *Store) change(cmd meta.Command) (gone bool, dropped []*database, aside 
 			errs = append(errs, err)
 		}
 	}
-	if ids := append(missingShards(before, after), s.orphans(after)...); len(ids) > 0 {
-		s.forgetShards(ids)
-		gone = true
-	}
-	aside = s.dropRefused(after)
+	gone := missingShards(before, after)
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	for id, database := range gone {
+		e := s.mu.shards[id]
+		switch {
+		case e != nil:
+			delete(s.mu.shards, id)
+			s.displaceLocked(e)
+		case s.mu.databases[database] == nil:
+			continue // it may have files: the next start deals with them
+		}
+		if s.mu.dropped.shards == nil {
+			s.mu.dropped.shards = map[uint64]droppedShard{}
+		}
+		s.mu.dropped.shards[id] = droppedShard{e, database}
+	}
 	for _, d := range before.Databases {
-		if db := s.mu.databases[d.ID]; db != nil && after.DatabaseByID(d.ID) == nil {
+		if after.DatabaseByID(d.ID) != nil {
+			continue
+		}
+		if db := s.mu.databases[d.ID]; db != nil {
 			delete(s.mu.databases, d.ID)
-			dropped = append(dropped, db)
+			if s.mu.dropped.databases == nil {
+				s.mu.dropped.databases = map[uint32]*database{}
+			}
+			s.mu.dropped.databases[d.ID] = db
+		}
+		if s.mu.refused[d.ID] != nil {
+			delete(s.mu.refused, d.ID)
+			s.mu.dropped.refused = append(s.mu.dropped.refused, d.ID)
 		}
 	}
-	return gone, dropped, aside, errors.Join(errs...)
+	s.mu.Unlock()
+	if len(gone) > 0 {
+		s.forgetCardinality()
+	}
+	return errors.Join(errs...)
 }
 
-// doubt stops all writes when a command failed of which only the next start will
-// know whether it took place, and which drops data: a point written to what the
-// start finds dropped would be acknowledged and gone (W1).
-func (s *Store) doubt(before *meta.Data, cmd meta.Command, err error) {
-	if s.catalog.Err() == nil {
-		return
-	}
-	if after, aerr := meta.Apply(cmd, before); aerr == nil && (len(missingShards(before, after)) > 0 || len(after.Databases) < len(before.Databases)) {
-		s.fail(fmt.Errorf("a drop may or may not have taken place: %w", err))
-	}
-}
-
-// orphans returns the open shards whose database is not in the catalog: those
-// that retention has taken out of it and not yet closed go with the others.
-func (s *Store) orphans(data *meta.Data) []uint64 {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var ids []uint64
-	for id, e := range s.mu.shards {
-		if data.DatabaseByID(e.db.id) == nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// missingShards returns the shards of before that after no longer has.
-func missingShards(before, after *meta.Data) []uint64 {
-	have := map[uint64]bool{}
-	each := func(d *meta.Data, f func(id uint64)) {
+// missingShards returns the shards of before that after no longer has, and their
+// databases.
+func missingShards(before, after *meta.Data) map[uint64]uint32 {
+	each := func(d *meta.Data, f func(id uint64, database uint32)) {
 		for _, db := range d.Databases {
 			for _, rp := range db.RetentionPolicies {
 				for _, g := range rp.ShardGroups {
 					for _, m := range g.Shards {
-						f(m.ID)
+						f(m.ID, db.ID)
 					}
 				}
 			}
 		}
 	}
-	each(after, func(id uint64) { have[id] = true })
-	var gone []uint64
-	each(before, func(id uint64) {
-		if !have[id] {
-			gone = append(gone, id)
-		}
-	})
+	gone := map[uint64]uint32{}
+	each(before, func(id uint64, database uint32) { gone[id] = database })
+	each(after, func(id uint64, _ uint32) { delete(gone, id) })
 	return gone
 }
 
-func (s *Store) removeDatabase(db *database) error {
-	if err := db.release(); err != nil {
-		s.logger.Warn("dropped database not closed", "db", db.name, "err", err)
+// removeDropped closes what was dropped and removes its files. The catalog is
+// saved first: a start must not meet a database or a shard whose files are half
+// gone. What cannot be removed the next call tries again.
+func (s *Store) removeDropped() error {
+	s.removing.Lock()
+	defer s.removing.Unlock()
+	s.mu.RLock()
+	shards, databases, refused := maps.Clone(s.mu.dropped.shards), maps.Clone(s.mu.dropped.databases), slices.Clone(s.mu.dropped.refused)
+	s.mu.RUnlock()
+	if len(shards)+len(databases)+len(refused) == 0 {
+		return nil
+	}
+	if err := s.catalog.Save(); err != nil {
+		return fmt.Errorf("the files of what was dropped cannot be removed yet: %w", err)
+	}
+	var errs []error
+	removed := map[uint32][]uint64{}
+	for id, e := range shards {
+		if e.shardEntry != nil {
+			if err := e.Close(); err != nil {
+				s.logger.Warn("dropped shard not closed", "shard", id, "err", err)
+			}
+		}
+		if err := s.fs.RemoveAll(path.Join(s.dir, ShardDir(e.database, id))); err != nil {
+			errs = append(errs, fmt.Errorf("remove shard %d: %w", id, err))
+			continue
+		}
+		removed[e.database] = append(removed[e.database], id)
+		if e.shardEntry != nil {
+			s.applying.Lock()
+			s.count(e.shardEntry, 0)
+			s.applying.Unlock()
+		}
+		s.mu.Lock()
+		delete(s.mu.dropped.shards, id)
+		s.mu.Unlock()
+	}
+	for database, ids := range removed {
+		// The catalog forgets only what cannot come back.
+		err := s.fs.SyncDir(s.databaseDir(database))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed with its database
+			errs = append(errs, fmt.Errorf("remove shards: %w", err))
+			continue
+		}
+		s.catalog.Removed(meta.Dropped{Shards: ids})
+	}
+	for id, db := range databases {
+		errs = append(errs, s.removeDatabase(id, db))
+	}
+	for _, id := range refused {
+		// It may have the files of another database.
+		why := fmt.Errorf("database %d was dropped while it did not open", id)
+		err := s.setAside(&s.quarantine, DatabaseDir(id), why)
+		if err == nil {
+			s.mu.Lock()
+			s.mu.dropped.refused = slices.DeleteFunc(s.mu.dropped.refused, func(x uint32) bool { return x == id })
+			s.mu.Unlock()
+		}
+		errs = append(errs, err)
+	}
+	s.trim()
+	return errors.Join(errs...)
+}
+
+func (s *Store) removeDatabase(id uint32, db *database) error {
+	if db.dropped.CompareAndSwap(false, true) {
+		if err := db.release(); err != nil {
+			s.logger.Warn("dropped database not closed", "db", db.name, "err", err)
+		}
 	}
 	if err := errors.Join(s.fs.RemoveAll(db.dir), s.fs.SyncDir(s.dir)); err != nil {
 		return fmt.Errorf("remove database %s: %w", db.name, err)
 	}
-	s.catalog.Removed(meta.Dropped{Databases: []uint32{db.id}})
+	s.mu.Lock()
+	delete(s.mu.dropped.databases, id)
+	s.mu.Unlock()
+	s.catalog.Removed(meta.Dropped{Databases: []uint32{id}})
 	return nil
 }

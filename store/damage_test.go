@@ -63,7 +63,7 @@ func makeDamaged(t testing.TB) damaged {
 			}
 		}
 	}
-	s.must(s.log.Rotate())
+	s.must(s.log.(*localLog).Rotate())
 	s.trim()
 	write(3, 5, 77) // in the log alone
 	// As a power cut leaves it: Close would flush.

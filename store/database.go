@@ -29,6 +29,7 @@ type database struct {
 
 	cardinality cardinality
 	damage      atomic.Pointer[error] // of the series file, found while reading
+	dropped     atomic.Bool           // the reference of being open is given back
 	quarantine  quarantine
 }
 
@@ -115,6 +116,9 @@ func (s *Store) openedDatabase(id uint32) (*database, error) {
 		return nil, meta.ErrDatabaseNotFound
 	}
 	db, err := s.openDatabase(d)
+	if refusable(err) {
+		s.refuse(id, d.Name, 0, err)
+	}
 	if err != nil {
 		return nil, err
 	}

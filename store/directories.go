@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
+	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/series"
 	"tsdbd/shard"
@@ -28,6 +29,16 @@ func numbered(name, prefix string) (uint64, bool) {
 	}
 	id, err := strconv.ParseUint(rest, 10, 64)
 	return id, err == nil
+}
+
+// numberedIn returns the numbers of the names with a prefix.
+func numberedIn(names []string, prefix string) (ids []uint64) {
+	for _, name := range names {
+		if id, ok := numbered(name, prefix); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // olderCatalog refuses data that the catalog has never named: it was not
@@ -178,47 +189,109 @@ func (s *Store) notOfShard(dir string, id uint64) error {
 	return err
 }
 
-// openDatabases opens what the catalog names. A database whose files belong
+// openDatabases opens what the saved catalog names. A database whose files belong
 // elsewhere, or are gone, is refused; the others open.
-func (s *Store) openDatabases(names []string) error {
+func (s *Store) openDatabases() error {
 	if err := s.quarantine.read(s.fs); err != nil {
 		return err
 	}
-	if err := s.clearDatabases(names); err != nil {
-		return err
-	}
-	data := s.catalog.Data()
-	dropped := map[uint64]bool{}
-	for _, id := range data.Dropped.Shards {
-		dropped[id] = true
-	}
-	whole := true
-	for _, d := range data.Databases {
-		err := s.openWhole(d, dropped)
+	for _, d := range s.catalog.Data().Databases {
+		err := s.openWhole(d)
 		if refusable(err) {
 			s.refuse(d.ID, d.Name, 0, err)
-			whole = false
 			continue
 		}
 		if err != nil {
 			return err
 		}
 	}
-	has := map[uint64]bool{}
+	return nil
+}
+
+// clearDirectories opens what the log has added to the catalog and is there, and
+// deals with what the catalog does not name.
+func (s *Store) clearDirectories() error {
+	if err := s.catalog.Save(); vfs.IsFull(err) {
+		// A server that does not start could not be told to drop anything.
+		s.logger.Error("what was dropped is not removed, the disk is full", "err", err)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := s.removeDropped(); err != nil {
+		return err
+	}
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	if err := s.clearDatabases(names); err != nil {
+		return err
+	}
+	data := s.catalog.Data()
+	dropped, has := map[uint64]bool{}, map[uint64]bool{}
+	for _, id := range data.Dropped.Shards {
+		dropped[id] = true
+	}
+	whole := true
 	for _, d := range data.Databases {
-		for _, rp := range d.RetentionPolicies {
-			for _, g := range rp.ShardGroups {
-				for _, m := range g.Shards {
-					has[m.ID] = true
-				}
+		wanted := groupsOf(d)
+		for id := range wanted {
+			has[id] = true
+		}
+		db := s.mu.databases[d.ID]
+		if db == nil {
+			whole = false // a dropped shard may be in it
+			continue
+		}
+		names, err := s.fs.List(db.dir)
+		if err != nil {
+			return fmt.Errorf("open database %s: %w", d.Name, err)
+		}
+		if err := s.clearShards(db, names, wanted, dropped); err != nil {
+			return err
+		}
+		for _, id := range numberedIn(names, shardPrefix) {
+			if wanted[id] == nil || s.mu.shards[id] != nil {
+				continue
 			}
+			e, err := s.openShard(db, id, wanted[id])
+			if err != nil {
+				return err
+			}
+			s.opened(e)
+			s.mu.shards[id] = e
 		}
 	}
 	s.ledger.prune(has)
-	if whole { // else a dropped shard may be in a database that did not open
+	if whole {
 		s.catalog.Removed(meta.Dropped{Shards: data.Dropped.Shards})
 	}
 	return nil
+}
+
+// groupsOf returns the groups of a database's shards.
+func groupsOf(d *meta.Database) map[uint64]*meta.ShardGroup {
+	groups := map[uint64]*meta.ShardGroup{}
+	for _, rp := range d.RetentionPolicies {
+		for i := range rp.ShardGroups {
+			for _, sh := range rp.ShardGroups[i].Shards {
+				groups[sh.ID] = &rp.ShardGroups[i]
+			}
+		}
+	}
+	return groups
+}
+
+// opened takes note of a shard that has files.
+func (s *Store) opened(e *shardEntry) {
+	if !e.Saved() {
+		return
+	}
+	s.ledger.add(e.ID(), e.db.id)
+	if e.Flushed() > s.logAfter {
+		s.unsure.dirs = append(s.unsure.dirs, path.Join(s.dir, ShardDir(e.db.id, e.ID())))
+	}
 }
 
 // checkFiles returns an errFilesGone when the directory of a database, some of
@@ -236,21 +309,17 @@ func (s *Store) checkFiles(d *meta.Database) error {
 	return fmt.Errorf("%s is missing or empty: %w, put them back or drop the database", dir, errFilesGone)
 }
 
-// openWhole opens a database with its shards. On an error nothing of it is open.
-func (s *Store) openWhole(d *meta.Database, dropped map[uint64]bool) (err error) {
-	wanted := map[uint64]*meta.ShardGroup{}
-	var flushed []uint64 // of them, those that have files
-	for _, rp := range d.RetentionPolicies {
-		for i := range rp.ShardGroups {
-			for _, sh := range rp.ShardGroups[i].Shards {
-				wanted[sh.ID] = &rp.ShardGroups[i]
-				if s.ledger.has(sh.ID) {
-					flushed = append(flushed, sh.ID)
-				}
-			}
+// openWhole opens a database with those of its shards that have a directory. On an
+// error nothing of it is open.
+func (s *Store) openWhole(d *meta.Database) (err error) {
+	wanted := groupsOf(d)
+	var ids []uint64 // those that have had files: their directories must be there
+	for id := range wanted {
+		if s.ledger.has(id) {
+			ids = append(ids, id)
 		}
 	}
-	if len(flushed) > 0 {
+	if len(ids) > 0 {
 		if err := s.checkFiles(d); err != nil {
 			return err
 		}
@@ -259,10 +328,10 @@ func (s *Store) openWhole(d *meta.Database, dropped map[uint64]bool) (err error)
 	if err != nil {
 		return err
 	}
-	opened := map[uint64]*shardEntry{}
+	var shards []*shardEntry
 	defer func() {
 		if err != nil {
-			for _, e := range opened {
+			for _, e := range shards {
 				err = errors.Join(err, e.Close())
 			}
 			err = errors.Join(err, db.release())
@@ -272,36 +341,26 @@ func (s *Store) openWhole(d *meta.Database, dropped map[uint64]bool) (err error)
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", d.Name, err)
 	}
-	if err := s.clearShards(db, names, wanted, dropped); err != nil {
-		return err
-	}
-	ids := flushed // their directories must be there
-	for _, name := range names {
-		if id, ok := numbered(name, shardPrefix); ok && wanted[id] != nil && !s.ledger.has(id) {
+	for _, id := range numberedIn(names, shardPrefix) {
+		if wanted[id] != nil && !s.ledger.has(id) {
 			ids = append(ids, id)
 		}
 	}
-	var shards []*shardEntry
+	slices.Sort(ids)
 	for _, id := range ids {
 		e, err := s.openShard(db, id, wanted[id])
 		if err != nil {
 			return err
 		}
-		opened[id] = e
 		shards = append(shards, e)
-		if e.Saved() {
-			s.ledger.add(id, db.id)
-			if e.Flushed() > s.logAfter {
-				s.unsure.dirs = append(s.unsure.dirs, path.Join(s.dir, ShardDir(db.id, id)))
-			}
-		}
+		s.opened(e)
 	}
 	if err := s.repairSeries(db, shards); err != nil {
 		return err
 	}
 	s.mu.databases[d.ID] = db
-	for id, e := range opened {
-		s.mu.shards[id] = e
+	for _, e := range shards {
+		s.mu.shards[e.ID()] = e
 	}
 	return nil
 }

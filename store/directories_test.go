@@ -141,7 +141,7 @@ func TestSwappedDatabases(t *testing.T) {
 			t.Error("a backup without the databases that do not open")
 		}
 		s.must(s.flushAll(context.Background()))
-		s.must(s.log.Rotate())
+		s.must(s.log.(*localLog).Rotate())
 		s.trim()
 		s.must(s.Close())
 		if now := contents(fs, "/data/db-1"); !maps.Equal(now, second) {
@@ -249,10 +249,7 @@ func TestDropIsFinished(t *testing.T) {
 		})
 		s.must(s.Apply(context.Background(), meta.DropDatabase{Name: "a"}))
 		s.must(s.Apply(context.Background(), meta.DropShard{ID: 3}))
-		if _, err := s.catalog.Apply(meta.DropShardGroup{Database: "b", RetentionPolicy: "autogen", ID: 4}); err != nil { // retention's way
-			t.Fatal(err)
-		}
-		s.must(s.expireShards(2, []uint64{4}))
+		s.must(s.Apply(context.Background(), meta.DropShardGroup{Database: "b", RetentionPolicy: "autogen", ID: 4})) // retention's way
 		s.must(s.Apply(context.Background(), meta.DropRetentionPolicy{Database: "c", Name: "autogen"}))
 		fs.SetHook(nil)
 		s.must(s.Close())
@@ -318,12 +315,8 @@ func TestDropIsDurable(t *testing.T) {
 func TestDropOfAnother(t *testing.T) {
 	fs := stocked(t, 2, true)
 	s := openTest(t, fs, testOptions(fs))
-	if _, err := s.catalog.Apply(meta.DropDatabase{Name: "a"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.catalog.Apply(meta.DropShard{ID: 4}); err != nil {
-		t.Fatal(err)
-	}
+	s.must(s.submit(meta.DropDatabase{Name: "a"})) // and no more: the files stay
+	s.must(s.submit(meta.DropShard{ID: 4}))
 	s.must(s.Close())
 	database, shard := contents(fs, "/data/db-2"), contents(fs, "/data/db-2/shard-3")
 	replace(t, fs, "/data/db-1", database)
@@ -377,7 +370,7 @@ func TestForeignSeriesLog(t *testing.T) {
 				t.Errorf("%d points in b", n)
 			}
 			s.must(s.flushAll(context.Background()))
-			s.must(s.log.Rotate())
+			s.must(s.log.(*localLog).Rotate())
 			s.must(s.write("b", "m v=1 7"))
 			s.must(s.flushAll(context.Background()))
 			s.trim()
@@ -412,7 +405,7 @@ func TestRefusedKeepsDelete(t *testing.T) {
 	s.must(s.write("b", "m v=1 7"))
 	s.must(s.flushAll(context.Background())) // and the log has nothing else of a
 	s.deleteAll("a")
-	s.must(s.log.Rotate())
+	s.must(s.log.(*localLog).Rotate())
 	s.must(s.write("a", "m,h=new v=1 1"))
 	s.must(s.Close())
 	own := fs.Content(name)
@@ -427,7 +420,7 @@ func TestRefusedKeepsDelete(t *testing.T) {
 	for range 2 {
 		s.must(s.write("b", "m v=1 7"))
 		s.must(s.flushAll(context.Background()))
-		s.must(s.log.Rotate())
+		s.must(s.log.(*localLog).Rotate())
 	}
 	s.trim()
 	s.must(s.Close())

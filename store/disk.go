@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tsdbd/internal/vfs"
-	"tsdbd/meta"
 )
 
 // diskResumeBytes is the free space above which a disk that was full no longer
@@ -23,10 +22,10 @@ func (e diskFull) Unwrap() error   { return e.err }
 func (e diskFull) Temporary() bool { return true }
 
 // refusal classifies what kept a write or delete from being logged: a full
-// disk passes by itself; a log or catalog that has failed needs a restart.
+// disk passes by itself; a log that has failed needs a restart.
 func (s *Store) refusal(err error) error {
 	switch {
-	case s.log.Err() != nil, errors.Is(err, meta.ErrReadOnly):
+	case s.log.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	case vfs.IsFull(err):
 		s.diskRefused(err)

@@ -361,7 +361,7 @@ func (d *driver) holdsBefore(end int64) bool {
 			return true
 		}
 	}
-	return len(d.s.mu.dropped) > 0
+	return len(d.s.mu.dropped.shards) > 0
 }
 
 func (d *driver) dropShard() operation {
@@ -373,10 +373,7 @@ func (d *driver) dropShard() operation {
 	at, _ := d.s.Catalog().Shard(id)
 	after := d.without(func(_ string, t int64) bool { return at.Group.TimeRange().Contains(t) })
 	return operation{"drop shard", after, func() error {
-		if _, err := d.s.catalog.Apply(meta.DropShardGroup{Database: "db", RetentionPolicy: "autogen", ID: at.Group.ID}); err != nil {
-			return err
-		}
-		return d.s.expireShards(at.Database.ID, []uint64{id})
+		return d.s.Apply(context.Background(), meta.DropShardGroup{Database: "db", RetentionPolicy: "autogen", ID: at.Group.ID})
 	}}
 }
 

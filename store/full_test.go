@@ -222,6 +222,9 @@ func TestLogNotWritable(t *testing.T) {
 	fs := vfstest.New()
 	s := openTest(t, fs, testOptions(fs))
 	s.create("db")
+	s.must(s.write("db", "m f=0 0"))
+	s.must(s.Close())
+	s = openTest(t, fs, testOptions(fs)) // the next entry needs a segment
 	deny := func(op vfstest.Op) error {
 		if op.Kind == "create" && strings.HasPrefix(op.Path, "/data/wal/") {
 			return syscall.EACCES

@@ -14,9 +14,6 @@ func (s *Store) Health() (ok bool, message string) {
 	if p := s.failure.Load(); p != nil {
 		return false, (*p).Error()
 	}
-	if err := s.catalog.Err(); err != nil {
-		return false, err.Error()
-	}
 	if s.diskIsFull() {
 		return false, "disk full: writes are refused until there is space, queries and deletes are answered"
 	}
@@ -26,6 +23,9 @@ func (s *Store) Health() (ok bool, message string) {
 	const ready = "ready for queries and writes"
 	if n, err := s.failingFlushes(); n > 0 {
 		return true, fmt.Sprintf("%s; %d shards cannot be flushed, which is tried again: %v", ready, n, err)
+	}
+	if err := s.catalog.Err(); err != nil {
+		return true, fmt.Sprintf("%s; the catalog cannot be saved, which is tried again: %v", ready, err)
 	}
 	if r := s.refusedErrors(); len(r) > 0 {
 		return true, fmt.Sprintf("%s; %d databases do not open, the first: %v", ready, len(r), r[0])

@@ -21,12 +21,26 @@ func (s *Store) noteSegment(number, sequence uint64) {
 	}
 }
 
+// known returns what the ledger and the files say of the log.
+func (s *Store) known() wal.Known {
+	known, relaxed := s.ledger.log()
+	if known.Segment > 0 && !relaxed {
+		known.Sequence = max(known.Sequence, s.inFiles()) // it was in the log before it was in files
+	}
+	known.Covered = max(known.Covered, s.flushedByAll())
+	return known
+}
+
+// inFiles returns the highest sequence that files name: those of shards and the
+// catalog's.
+func (s *Store) inFiles() uint64 { return max(s.applied, s.catalog.Data().Applied) }
+
 // noteReplay notes how far the log went at the start, or that what is missing at
 // its end has been reported.
-func (s *Store) noteReplay() {
-	segment, sequence := s.log.End()
+func (s *Store) noteReplay(log *wal.Log) {
+	segment, sequence := log.End()
 	err := s.ledger.setLog(func(k *wal.Known, _ *bool) {
-		if s.log.LostEnd() {
+		if log.LostEnd() {
 			k.Told = true
 		} else if !k.Told {
 			k.Segment, k.Sequence = max(k.Segment, segment), sequence
@@ -38,9 +52,13 @@ func (s *Store) noteReplay() {
 	}
 }
 
-// noteEnd notes where the log was closed, and what every shard has in files.
+// noteEnd notes where the log was closed, and what every shard and the
+// catalog have in files.
 func (s *Store) noteEnd(segment, sequence uint64) {
-	covered := s.flushedUpTo(s.applied)
+	covered := uint64(0)
+	if !s.catalog.Unsaved() {
+		covered = s.flushedUpTo(s.applied)
+	}
 	err := s.ledger.setLog(func(k *wal.Known, _ *bool) {
 		if !k.Told {
 			k.Segment, k.Sequence = segment, sequence
@@ -52,20 +70,23 @@ func (s *Store) noteEnd(segment, sequence uint64) {
 	}
 }
 
-// noteTrim makes the ledger say which shards have files, before the log gives up
-// entries that are in them, and that entries up to covered are. It reports
-// whether the log may be trimmed. A full disk does not keep it from that: to
-// trim the log makes room, and the ledger is only there to notice what is lost.
-func (s *Store) noteTrim(covered uint64) bool {
-	if err := s.sureOfNames(); err != nil {
-		s.logger.Warn("log not trimmed", "err", err)
-		return false
+// beforeTrim makes sure of what the log gives up (W3): the catalog has the changes
+// and the manifests have their names. The ledger notes which shards have files, and
+// that entries up to covered are in them. A full disk does not keep the log from a
+// trim for the ledger's sake: a trim makes room, and the ledger is only there to
+// notice what is lost.
+func (s *Store) beforeTrim(covered uint64) error {
+	if err := errors.Join(s.catalog.Save(), s.sureOfNames()); err != nil {
+		return err
 	}
 	err := s.ledger.setLog(func(k *wal.Known, _ *bool) { k.Covered = max(k.Covered, covered) })
 	if err != nil {
 		s.logger.Warn("shards that have files not noted, their loss would not be noticed", "err", err)
 	}
-	return err == nil || vfs.IsFull(err)
+	if vfs.IsFull(err) {
+		return nil
+	}
+	return err
 }
 
 // sureOfNames makes the manifests durable that the start has found and that

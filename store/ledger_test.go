@@ -146,7 +146,7 @@ func trimmed(t *testing.T, databases int) *vfstest.FS {
 	s := openTest(t, f, testOptions(f))
 	s.must(s.write("a", "m,h=late v=1 1"))
 	s.must(s.flushAll(context.Background()))
-	s.must(s.log.Rotate())
+	s.must(s.log.(*localLog).Rotate())
 	s.must(s.write("a", "m,h=later v=1 1"))
 	s.must(s.Close())
 	return f
@@ -285,6 +285,16 @@ func logFiles(f *vfstest.FS) (out []string) {
 	return out
 }
 
+// flipWrite damages the log's first write.
+func flipWrite(t *testing.T, f *vfstest.FS) {
+	t.Helper()
+	name := logFiles(f)[0]
+	at := bytes.Index(f.Content(name), []byte("\x01m\x01\x01\x01v")) // its layout
+	if err := f.Flip(name, int64(at), 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestLostLogEnd removes, cuts and empties the newest segment while entries are
 // in no file: answers and /health tell it, also after the next start. The same
 // with everything in files is no loss.
@@ -358,9 +368,7 @@ func TestCoveredLogDamage(t *testing.T) {
 	for _, flush := range []bool{true, false} {
 		f := stocked(t, 2, flush)
 		name := logFiles(f)[0]
-		if err := f.Flip(name, 200, 1); err != nil {
-			t.Fatal(err)
-		}
+		flipWrite(t, f)
 		s := openTest(t, f, testOptions(f))
 		l := s.losses("b")
 		_, health := s.Health()
@@ -402,7 +410,7 @@ func TestLedgerBeforeTrim(t *testing.T) {
 	s := openTest(t, f, testOptions(f))
 	s.create("a")
 	s.must(s.write("a", fmt.Sprintf("m v=1 1\nm v=2 %d", 2*week)))
-	s.must(s.log.Rotate())
+	s.must(s.log.(*localLog).Rotate())
 	s.must(s.write("a", fmt.Sprintf("m v=3 %d", 2*week+1)))
 	s.must(s.flushAll(context.Background())) // which trims
 	if h, err := wal.ReadHead(f, "/data/wal"); err != nil || h.After == 0 {
@@ -441,7 +449,7 @@ func TestFailedStartKeepsLedger(t *testing.T) {
 	}
 	s.must(s.Close())
 	before, _, err := ReadLedger(f, "/data")
-	if err != nil || before.Log.Covered != 0 || before.Log.Sequence != 2 {
+	if err != nil || before.Log.Covered != 2 || before.Log.Sequence != 5 {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	for n := 1; ; n++ {
@@ -472,9 +480,7 @@ func TestFailedStartKeepsLedger(t *testing.T) {
 			t.Fatalf("read %d: the ledger says %+v of the log, %v, before %+v", n, after.Log, err, before.Log)
 		}
 	}
-	if err := f.Flip(logFiles(f)[0], 110, 1); err != nil {
-		t.Fatal(err)
-	}
+	flipWrite(t, f)
 	s = openTest(t, f, opt)
 	if l := s.losses("a"); len(l) == 0 {
 		t.Error("a damaged entry that is in no file is no loss")

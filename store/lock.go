@@ -12,7 +12,8 @@ import (
 // lockEvery is the time between two looks at the lock.
 const lockEvery = time.Minute
 
-// lockLoop looks whether the directory is still this store's.
+// lockLoop looks whether the directory is still this store's, and tries again to
+// remove what could not be removed.
 func (s *Store) lockLoop(ctx context.Context) {
 	tick := time.NewTicker(lockEvery)
 	defer tick.Stop()
@@ -22,6 +23,9 @@ func (s *Store) lockLoop(ctx context.Context) {
 			return
 		case <-tick.C:
 			s.checkLock()
+			if err := s.removeDropped(); err != nil {
+				s.logger.Warn("files of what was dropped not removed, will be tried again", "err", err)
+			}
 		}
 	}
 }

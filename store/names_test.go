@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"tsdbd/internal/vfs/vfstest"
-	"tsdbd/meta"
 	"tsdbd/shard"
+	"tsdbd/wal"
 )
 
 // killedAtSync opens a store and runs f while no manifest's names are synced
@@ -50,7 +50,7 @@ func TestNamesBeforeTrim(t *testing.T) {
 	for i := range 2 {
 		s.must(s.write("a", fmt.Sprintf("m v=2 %d", 2*week+int64(i))))
 		s.must(s.flushAll(context.Background()))
-		s.must(s.log.Rotate())
+		s.must(s.log.(*localLog).Rotate())
 	}
 	s.trim()
 	cut := fs.CrashLocked(newTestRand(t, 1), 0)
@@ -90,8 +90,8 @@ func TestNamesBeforeRemoval(t *testing.T) {
 	}
 }
 
-// TestNamesOfCatalog kills a server while it makes a database, starts another
-// one, which finds the database and takes a write, and then cuts the power.
+// TestNamesOfCatalog kills a server while it saves the catalog, starts another one,
+// which finds the new catalog and trims the log, and then cuts the power.
 func TestNamesOfCatalog(t *testing.T) {
 	fs := stocked(t, 1, true)
 	s := openTest(t, fs, testOptions(fs))
@@ -101,14 +101,19 @@ func TestNamesOfCatalog(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.Apply(context.Background(), meta.CreateDatabase{Name: "new"}); err == nil {
-		t.Fatal("the database was made")
-	}
+	s.create("new")
 	_ = s.Close()
 	fs.SetHook(nil)
 	s = openTest(t, fs, testOptions(fs))
 	if s.Catalog().Database("new") == nil {
 		t.Fatal("the start did not find the database")
+	}
+	s.must(s.write("new", "m v=1 1"))
+	s.must(s.log.(*localLog).Rotate())
+	s.must(s.flushAll(context.Background()))
+	s.must(s.write("new", "m v=2 2"))
+	if h, err := wal.ReadHead(fs, "/data/wal"); err != nil || h.After < s.Catalog().Applied {
+		t.Fatalf("not trimmed: %+v, %v", h, err)
 	}
 	before := s.Catalog().Index
 	cut := fs.CrashLocked(newTestRand(t, 1), 0)

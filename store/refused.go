@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"tsdbd/internal/identity"
-	"tsdbd/meta"
 )
 
 // refused is a database that does not open, because its files contradict the
@@ -105,19 +104,4 @@ func (s *Store) unload(db *database) error {
 		errs = append(errs, e.Close())
 	}
 	return errors.Join(append(errs, db.series.Discard())...)
-}
-
-// dropRefused takes databases that do not open, and that after no longer has,
-// out of s.mu.refused and returns their ids. Their directories may hold the
-// files of another database: they are set aside, not removed.
-func (s *Store) dropRefused(after *meta.Data) (ids []uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id := range s.mu.refused {
-		if after.DatabaseByID(id) == nil {
-			delete(s.mu.refused, id)
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }

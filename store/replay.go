@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"tsdbd/internal/binio"
+	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/series"
@@ -15,6 +17,7 @@ import (
 type replayer struct {
 	s             *Store
 	databases     map[uint32]*replayed
+	dropped       map[uint64]bool // shards met that a later change has dropped
 	entries, rows int
 }
 
@@ -68,37 +71,94 @@ func (d *replayed) restore() error {
 
 func (r *replayer) entry(e *entry.Entry) error {
 	r.pin(e)
+	r.entries++
+	if len(e.Command) > 0 {
+		return r.command(e)
+	}
+	if err := r.place(e); err != nil {
+		return err
+	}
 	for i := range e.Writes {
 		w := &e.Writes[i]
-		d := r.database(w.Database, e.Sequence)
-		if d == nil {
-			continue
+		if d := r.database(w.Database, e.Sequence); d != nil && r.s.mu.shards[w.Shard] != nil {
+			d.see(w.Rows)
+			r.rows += len(w.Rows)
 		}
-		d.see(w.Rows)
-		if r.s.mu.shards[w.Shard] == nil {
-			// The catalog has the shard, its directory was not yet made.
-			loc, ok := r.s.catalog.Data().Shard(w.Shard)
-			if !ok {
-				continue
-			}
-			e, err := r.s.openShard(d.database, w.Shard, loc.Group)
-			if err != nil {
-				return err
-			}
-			r.s.mu.shards[w.Shard] = e
-		}
-		r.rows += len(w.Rows)
 	}
-	for i := range e.Deletes {
-		r.database(e.Deletes[i].Database, e.Sequence)
-	}
-	r.entries++
 	if err := r.apply(e); err != nil {
 		return err
 	}
 	for r.s.held() > r.s.opt.CacheBytes/4*3 && r.relieve(e.Sequence) {
 	}
 	return nil
+}
+
+// command makes a change of the catalog that its files lack.
+func (r *replayer) command(e *entry.Entry) error {
+	if _, err := meta.DecodeCommand(e.Command); err != nil {
+		return err
+	}
+	before := r.s.catalog.Data()
+	r.s.apply(e)
+	after := r.s.catalog.Data()
+	for id := range missingShards(before, after) {
+		r.dropped[id] = true
+	}
+	for _, d := range before.Databases {
+		if after.DatabaseByID(d.ID) == nil {
+			delete(r.databases, d.ID)
+		}
+	}
+	return r.s.follow(before, after)
+}
+
+// place opens the shards that an entry names. A shard that the catalog does not
+// have was dropped by a change that its files have, for the log has the changes in
+// their order. If it was not, the entry cannot be placed: it counts as damaged, or
+// the catalog is an older one.
+func (r *replayer) place(e *entry.Entry) error {
+	for i := range e.Writes {
+		if err := r.placed(e.Sequence, e.Writes[i].Database, e.Writes[i].Shard, true); err != nil {
+			return err
+		}
+	}
+	for i := range e.Deletes {
+		if err := r.placed(e.Sequence, e.Deletes[i].Database, e.Deletes[i].Shard, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placed makes sure that a shard is open, if rows are to go there, or that it was
+// dropped.
+func (r *replayer) placed(sequence uint64, database uint32, id uint64, write bool) error {
+	d := r.database(database, sequence)
+	if r.s.mu.shards[id] != nil || r.dropped[id] || r.s.mu.refused[database] != nil {
+		return nil
+	}
+	data := r.s.catalog.Data()
+	if at, ok := data.Shard(id); ok && d != nil && at.Database.ID == database {
+		if !write {
+			return nil // nothing was ever written there
+		}
+		// Its directory was not yet made.
+		sh, err := r.s.openShard(d.database, id, at.Group)
+		if err != nil {
+			return err
+		}
+		r.s.opened(sh)
+		r.s.mu.shards[id] = sh
+		return nil
+	}
+	if sequence <= data.Applied && id <= data.LastShardID {
+		r.dropped[id] = true
+		return nil
+	}
+	if id > data.LastShardID && len(r.s.log.Damage()) == 0 {
+		return fmt.Errorf("the log names shard %d: %w", id, ErrOlderCatalog)
+	}
+	return binio.Corruptf("", -1, "entry %d is for shard %d of database %d, which the catalog does not have", sequence, id, database)
 }
 
 // database returns an open database that the entry of that sequence names, or nil.
@@ -186,7 +246,7 @@ func (r *replayer) relieve(sequence uint64) bool {
 	if snap == nil {
 		return false
 	}
-	if err := largest.Flush(context.Background(), snap); err != nil {
+	if err := r.s.writeFiles(context.Background(), largest.Shard, snap); err != nil {
 		largest.pending = snap
 		r.s.logger.Error("flush failed, will be tried again", "shard", largest.ID(), "err", err)
 		return false

@@ -32,6 +32,8 @@ type Options struct {
 	// answered since.
 	SyncInterval time.Duration
 	SegmentBytes int64 // of the log; 0: the log's default
+	// OpenLog opens the log; nil: that of a single node, in the data directory.
+	OpenLog func(LogOptions) (Log, error)
 
 	FlushBytes       int64         // a shard's cache is flushed above it; default 48 MiB
 	CacheBytes       int64         // hard mark of all caches, writes are refused above it; default 512 MiB
@@ -102,15 +104,19 @@ type Store struct {
 	lock      vfs.Lock
 	lost      atomic.Bool // the lock; see checkLock
 	catalog   *meta.Catalog
-	log       *wal.Log
-	replayed  bool // the log, to its end
+	log       Log
 	ledger    *ledger
 	logAfter  uint64 // entries with a higher sequence were in the log at the start
 	retention *retention.Service
 
 	// gate is held shared by a write from its checks until it is applied, and
-	// exclusively by deletes and drops.
+	// exclusively by deletes and changes of the catalog other than shard groups that
+	// a write needs.
 	gate sync.RWMutex
+
+	// changing is held while a change of the catalog is decided, logged and
+	// applied, so that it is applied to the catalog that it was decided with.
+	changing sync.Mutex
 
 	// deleting is held shared by deletes, before gate, and exclusively by a
 	// backup that they would not let come to an end.
@@ -120,9 +126,9 @@ type Store struct {
 		sync.RWMutex
 		databases map[uint32]*database
 		shards    map[uint64]*shardEntry
-		dropped   map[uint64]*shardEntry // out of the catalog, directory not yet removed
-		refused   map[uint32]*refused    // databases that do not open
-		unflushed *list.List             // of the *shardEntry in shards that have anything unflushed; see unflushed
+		dropped   leftovers           // out of the catalog, files not yet removed
+		refused   map[uint32]*refused // databases that do not open
+		unflushed *list.List          // of the *shardEntry in shards that have anything unflushed; see unflushed
 		closed    bool
 	}
 
@@ -195,7 +201,7 @@ func newStore(dir string, opt Options) *Store {
 	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: bounds{opt.MaxSeriesPerDatabase, opt.MaxValuesPerTag}}
 	s.pacer.rate.Store(opt.CompactBytesPerSecond)
 	s.mu.databases = make(map[uint32]*database)
-	s.mu.shards, s.mu.dropped = make(map[uint64]*shardEntry), make(map[uint64]*shardEntry)
+	s.mu.shards = make(map[uint64]*shardEntry)
 	s.mu.refused = make(map[uint32]*refused)
 	s.mu.unflushed = list.New()
 	s.quarantine.dir = dir
@@ -224,10 +230,13 @@ func (s *Store) openFiles() error {
 		return err
 	}
 	s.logAfter = head.After
-	if err := s.openDatabases(names); err != nil {
+	if err := s.openDatabases(); err != nil {
 		return err
 	}
-	return s.openLog()
+	if err := s.openLog(); err != nil {
+		return err
+	}
+	return s.clearDirectories()
 }
 
 // Open opens or makes the store in dir, replays the log and starts the loops.
@@ -258,8 +267,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 	s.loops.Go(func() { s.lockLoop(ctx) })
 	if opt.RetentionInterval >= 0 {
 		s.retention = retention.Start(retention.Options{
-			Catalog: s.catalog, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: s.opt.Now,
-			DropShards: func(_ context.Context, d retention.Dropped) error { return s.expireShards(d.DatabaseID, d.Shards) },
+			Store: s, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: s.opt.Now,
 		})
 	}
 	return s, nil
@@ -270,42 +278,24 @@ func (s *Store) openLog() error {
 	for _, e := range s.mu.shards {
 		s.applied = max(s.applied, e.LastSequence())
 	}
-	known, relaxed := s.ledger.log()
-	if known.Segment > 0 && !relaxed {
-		known.Sequence = max(known.Sequence, s.applied) // it was in the log before it was in files
+	open := s.opt.OpenLog
+	if open == nil {
+		open = s.openLocalLog
 	}
-	known.Covered = max(known.Covered, s.flushedByAll())
-	log, err := wal.Open(path.Join(s.dir, "wal"), wal.Options{
-		FS: s.fs, SegmentBytes: s.opt.SegmentBytes, SyncInterval: s.opt.SyncInterval,
-		Lineage: s.catalog.Data().Lineage, Known: known, OnSegment: s.noteSegment,
-		Apply: s.apply, OnFailure: s.fail, Logger: s.logger,
-	})
-	if err != nil {
+	var err error
+	if s.log, err = open(LogOptions{Apply: s.apply, OnFailure: s.fail, BeforeTrim: s.beforeTrim}); err != nil {
 		return err
 	}
-	s.log = log
 	start := time.Now()
-	r := replayer{s: s, databases: make(map[uint32]*replayed)}
-	if err := log.Replay(r.entry); err != nil {
+	r := replayer{s: s, databases: make(map[uint32]*replayed), dropped: make(map[uint64]bool)}
+	known, _ := s.ledger.log()
+	if err := s.log.Replay(r.entry); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}
-	s.replayed = true
-	s.noteReplay()
 	// What files, tombstones or the ledger know of is never given out again,
 	// whatever became of the log.
-	if err := log.Advance(max(s.applied, known.Sequence)); err != nil {
+	if err := s.log.Advance(max(s.inFiles(), known.Sequence)); err != nil {
 		return fmt.Errorf("replay log: %w", err)
-	}
-	for _, d := range log.Damage() {
-		if d.Torn {
-			s.logger.Warn("log tail cut", "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes)
-			continue
-		}
-		level := slog.LevelError
-		if d.Harmless {
-			level = slog.LevelWarn
-		}
-		s.logger.Log(context.Background(), level, "log damaged", "lost", !d.Harmless, "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes, "err", d.Reason, "quarantine", d.Quarantine)
 	}
 	s.listLogLosses()
 	s.logger.Info("log replayed", "entries", r.entries, "rows", r.rows, "took", time.Since(start))
@@ -316,6 +306,9 @@ func (s *Store) openLog() error {
 func (s *Store) apply(e *entry.Entry) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
+	if len(e.Command) > 0 {
+		s.applyCommand(e)
+	}
 	for i := range e.Writes {
 		w := &e.Writes[i]
 		sh := s.shard(w.Shard)
@@ -349,8 +342,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// fail is told of the log's first sticky failure (W7), and of a drop of which
-// only the next start will know whether it took place.
+// fail is told of the log's first sticky failure (W7).
 func (s *Store) fail(err error) {
 	wrapped := fmt.Errorf("%w: %w", ErrReadOnly, err)
 	if s.failure.CompareAndSwap(nil, &wrapped) {
@@ -361,6 +353,9 @@ func (s *Store) fail(err error) {
 // Close refuses new writes, waits for those under way, flushes all caches and
 // closes everything in reverse order of opening.
 func (s *Store) Close() error {
+	if s.retention != nil {
+		_ = s.retention.Close()
+	}
 	s.mu.Lock()
 	if s.mu.closed {
 		s.mu.Unlock()
@@ -372,9 +367,6 @@ func (s *Store) Close() error {
 	//lint:ignore SA2001 writes under way are applied now, which is what is waited for
 	s.gate.Unlock()
 	s.removals.Wait()
-	if s.retention != nil {
-		_ = s.retention.Close()
-	}
 	s.cancel()
 	s.loops.Wait()
 	var errs []error
@@ -382,6 +374,7 @@ func (s *Store) Close() error {
 		if left := s.flushFor(s.opt.CloseFlush); left > 0 {
 			s.logger.Info("the log keeps what is not flushed, the next start reads it back", "shards", left)
 		}
+		s.saveCatalog()
 	}
 	errs = append(errs, s.closeFiles())
 	return errors.Join(errs...)
@@ -395,12 +388,7 @@ func (s *Store) closeFiles() error {
 	}
 	var errs []error
 	if s.log != nil {
-		segment, sequence := s.log.End()
-		err := s.log.Close()
-		if err == nil && s.replayed && s.failure.Load() == nil {
-			s.noteEnd(segment, sequence)
-		}
-		errs = append(errs, err)
+		errs = append(errs, s.log.Close())
 	}
 	for _, e := range s.mu.shards {
 		errs = append(errs, e.Close())

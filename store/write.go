@@ -324,8 +324,8 @@ func (r *router) target(i int, floor, ceiling int64) (int, error) {
 }
 
 // makeGroups makes the shard groups that the rows from the i-th on lack, in
-// one change of the catalog: each change writes and syncs all of it, and a batch
-// of old data may need hundreds.
+// one change of the catalog: each is an entry of the log, and a batch of old data
+// may need hundreds.
 func (r *router) makeGroups(i int, floor, ceiling int64) error {
 	var times []int64
 	wanted := map[int64]bool{} // by the group's start
@@ -340,11 +340,11 @@ func (r *router) makeGroups(i int, floor, ceiling int64) error {
 			times = append(times, t)
 		}
 	}
-	data, err := r.s.catalog.Apply(meta.CreateShardGroups{Database: r.database, RetentionPolicy: r.policy.Name, Times: times})
+	err := r.s.submit(meta.CreateShardGroups{Database: r.database, RetentionPolicy: r.policy.Name, Times: times})
 	if err != nil {
 		return fmt.Errorf("create shard group: %w", err)
 	}
-	r.policy, err = data.RetentionPolicy(r.database, r.policy.Name)
+	r.policy, err = r.s.catalog.Data().RetentionPolicy(r.database, r.policy.Name)
 	return err
 }
 

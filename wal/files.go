@@ -369,12 +369,16 @@ func (l *Log) End() (segment, sequence uint64) {
 	return segment, l.previous()
 }
 
-// Trims reports whether Trim would give up a segment.
-func (l *Log) Trims(sequence uint64) bool {
-	l.files.Lock()
-	defer l.files.Unlock()
-	n := len(l.files.closed)
-	return n > 0 && l.files.closed[0].last <= sequence && (n > 1 || l.files.active != nil)
+// trimmableLocked returns how many closed segments hold no entry after sequence.
+func (l *Log) trimmableLocked(sequence uint64) int {
+	n := 0
+	for n < len(l.files.closed) && l.files.closed[n].last <= sequence {
+		n++
+	}
+	if n == len(l.files.closed) && l.files.active == nil && n > 0 {
+		n--
+	}
+	return n
 }
 
 // Trim gives up the closed segments that hold no entry after sequence: they
@@ -387,13 +391,15 @@ func (l *Log) Trim(sequence uint64) error {
 	l.trim.Lock()
 	defer l.trim.Unlock()
 	l.files.Lock()
-	n := 0
-	for n < len(l.files.closed) && l.files.closed[n].last <= sequence {
-		n++
+	n := l.trimmableLocked(sequence)
+	l.files.Unlock()
+	if n == 0 {
+		return nil
 	}
-	if n == len(l.files.closed) && l.files.active == nil && n > 0 {
-		n--
+	if err := l.opt.BeforeTrim(sequence); err != nil {
+		return fmt.Errorf("trim wal %s: %w", l.dir, err)
 	}
+	l.files.Lock()
 	gone := slices.Clone(l.files.closed[:n])
 	l.files.closed = slices.Delete(l.files.closed, 0, n)
 	room := l.opt.SpareSegments - len(l.files.spares)
@@ -402,9 +408,6 @@ func (l *Log) Trim(sequence uint64) error {
 	}
 	smallest := l.files.freshSize
 	l.files.Unlock()
-	if n == 0 {
-		return nil
-	}
 
 	// One after the other, oldest first, each durable before the next: a crash
 	// in between leaves the log without its beginning, never with a hole. And

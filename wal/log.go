@@ -45,6 +45,9 @@ type Options struct {
 	// next Open, and before it has an entry. Entries up to sequence are synced. It
 	// must not call Append, Rotate or Close.
 	OnSegment func(number, sequence uint64)
+	// BeforeTrim is called before a Trim gives up segments; an error keeps them. It
+	// must not call Rotate, Trim, Shrink or Close.
+	BeforeTrim func(sequence uint64) error
 	// Strict makes Replay fail on damage that is not a torn tail.
 	Strict bool
 	Logger *slog.Logger // default: discard
@@ -161,6 +164,9 @@ func Open(dir string, opt Options) (*Log, error) {
 	}
 	if opt.Apply == nil {
 		opt.Apply = func(*entry.Entry) {}
+	}
+	if opt.BeforeTrim == nil {
+		opt.BeforeTrim = func(uint64) error { return nil }
 	}
 	l := &Log{
 		dir: dir, opt: opt, fs: opt.FS, log: opt.Logger,

@@ -2,9 +2,11 @@ package wal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
+	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/wal/entry"
 )
@@ -210,10 +212,15 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 		r.skip(off, next, "entry not readable: "+err.Error())
 		return nil
 	}
+	from := r.pending
 	r.pending, r.nextPart = -1, 0
 	r.last, r.bounded, r.explained = h.sequence, true, false
-	r.delivered++
-	return r.deliver(e)
+	if err := r.deliver(e); !errors.Is(err, binio.ErrCorrupt) {
+		r.delivered++
+		return err
+	} else {
+		return r.damaged(Damage{Segment: r.path, Offset: from, Bytes: next - from, First: r.last, Last: r.last, Reason: err.Error()})
+	}
 }
 
 // gap notes that entries are missing before sequence, unless a damaged span

@@ -21,7 +21,8 @@ import (
 // An unfinished end of the log is cut: the bytes are copied into the quarantine
 // directory and the segment is sealed before them. Other damage is reported by
 // Damage, copied as well, and stepped over; with Options.Strict it is an error,
-// a *binio.CorruptError, and no segment was changed. An error of fn or of a read
+// a *binio.CorruptError, and no segment was changed. An entry for which fn
+// returns a binio.ErrCorrupt counts as damaged. Any other error of fn or of a read
 // ends the replay, and the log must be closed.
 //
 // What was replayed is durable when Replay returns. The next Append starts a

@@ -1,0 +1,252 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/shard"
+)
+
+// TestChangesWithoutCatalogFile fails every write of the catalog: the log has the
+// changes, clients see them at once, and a start makes them again. A drop's files
+// stay until the catalog is saved.
+func TestChangesWithoutCatalogFile(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("a")
+	s.create("b")
+	s.must(s.write("a", "m v=1 1"))
+	s.must(s.write("b", fmt.Sprintf("m v=1 1\nm v=1 %d", 5*week)))
+	s.must(s.flushAll(context.Background()))
+	fs.SetHook(func(op vfstest.Op) error {
+		if path.Dir(op.Path) == "/data/meta" && op.Kind == "rename" {
+			return syscall.EIO
+		}
+		return nil
+	})
+	s.create("c")
+	s.must(s.write("c", "m v=1 1"))
+	for _, cmd := range []meta.Command{meta.DropDatabase{Name: "a"}, meta.DropShard{ID: 2}} {
+		if err := s.Apply(context.Background(), cmd); !errors.Is(err, syscall.EIO) {
+			t.Errorf("%+v: %v", cmd, err)
+		}
+	}
+	s.create("a") // the drop must not reach it when it is made again
+	s.must(s.write("a", "m v=9 9"))
+	if ok, message := s.Health(); !ok || !strings.Contains(message, "the catalog cannot be saved") {
+		t.Errorf("health: %v %s", ok, message)
+	}
+	check := func(s *testStore) {
+		t.Helper()
+		if got := s.read("a"); len(got) != 1 || got[pointKey("m", 9, "v")] != "9" {
+			t.Errorf("a: %v", got)
+		}
+		if b, c := s.read("b"), s.read("c"); len(b) != 1 || len(c) != 1 {
+			t.Errorf("b: %v, c: %v", b, c)
+		}
+	}
+	check(s)
+	if fs.Content("/data/"+ShardDir(1, 1)+"/"+shard.ManifestName) == nil {
+		t.Error("files of a drop that is not saved are gone")
+	}
+	left := fs.CrashLocked(newTestRand(t, 1), 0)
+	fs.SetHook(nil)
+	s.must(s.removeDropped())
+	check(s)
+	s.must(s.Close())
+	for _, fs := range []*vfstest.FS{left, fs} {
+		again := openTest(t, fs, testOptions(fs))
+		check(again)
+		for _, dir := range []string{ShardDir(1, 1), ShardDir(2, 2)} {
+			if names, _ := fs.List("/data/" + dir); len(names) > 0 {
+				t.Errorf("%s has %v", dir, names)
+			}
+		}
+		if q := again.quarantined(); len(q) != 0 {
+			t.Errorf("quarantine %v", q)
+		}
+		again.must(again.Close())
+	}
+}
+
+// TestOlderCatalog starts with the catalog of an earlier day, as after a wrong
+// copy. While the log has all changes since then it loses nothing by that. Once
+// the log is trimmed the start is refused: what came after the catalog was not
+// dropped and must not be removed.
+func TestOlderCatalog(t *testing.T) {
+	steps := map[string]func(s *testStore){
+		"shard":    func(s *testStore) { s.must(s.write("db", "m v=2 9999999999999999")) },
+		"database": func(s *testStore) { s.create("new"); s.must(s.write("new", "m v=2 1")) },
+	}
+	for name, step := range steps {
+		for _, trimmed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, trimmed %v", name, trimmed), func(t *testing.T) {
+				fs := vfstest.New()
+				s := openTest(t, fs, testOptions(fs))
+				s.create("db")
+				s.must(s.write("db", "m v=1 1"))
+				s.must(s.flushAll(context.Background()))
+				old := map[string][]byte{}
+				for _, n := range meta.CopyNames() {
+					old[n] = fs.Content("/data/meta/" + n)
+				}
+				step(s)
+				if trimmed {
+					s.must(s.log.(*localLog).Rotate())
+					s.must(s.write("db", "m v=1 1"))
+					s.must(s.flushAll(context.Background()))
+				}
+				s.must(s.Close())
+				newer := map[string][]byte{}
+				for n, b := range old {
+					newer[n] = fs.Content("/data/meta/" + n)
+					if err := fs.Put("/data/meta/"+n, b); err != nil {
+						t.Fatal(err)
+					}
+				}
+				before := fs.Files()
+				again, err := Open("/data", testOptions(fs))
+				if trimmed != errors.Is(err, ErrOlderCatalog) {
+					t.Fatalf("open: %v", err)
+				}
+				for _, f := range before {
+					if fs.Content(f) == nil && path.Base(f) != "LOCK" {
+						t.Errorf("removed: %s", f)
+					}
+				}
+				if trimmed {
+					for n, b := range newer {
+						if err := fs.Put("/data/meta/"+n, b); err != nil {
+							t.Fatal(err)
+						}
+					}
+					again = openTest(t, fs, testOptions(fs)).Store
+				}
+				s = &testStore{Store: again, t: t}
+				defer s.Close()
+				if n := len(s.read("db")); name == "shard" && n != 2 {
+					t.Errorf("%d values, want 2", n)
+				}
+				if name == "database" && len(s.read("new")) != 1 {
+					t.Error("the new database lacks its point")
+				}
+			})
+		}
+	}
+}
+
+// watchedFS tells of each TSM file before it is made, and of each directory
+// before it is removed.
+type watchedFS struct {
+	vfs.FS
+	watch, removal atomic.Pointer[func()]
+}
+
+func (f *watchedFS) RemoveAll(name string) error {
+	if w := f.removal.Load(); w != nil {
+		(*w)()
+	}
+	return f.FS.RemoveAll(name)
+}
+
+func (f *watchedFS) Create(name string) (vfs.File, error) {
+	if w := f.watch.Load(); w != nil && strings.HasSuffix(name, ".tsm") {
+		(*w)()
+	}
+	return f.FS.Create(name)
+}
+
+// TestDropLetsWritersIn drops databases and shards whose files take long to
+// remove: writers of others go on.
+func TestDropLetsWritersIn(t *testing.T) {
+	fs := &watchedFS{FS: vfstest.New()}
+	opt := testOptions(nil)
+	opt.FS = fs
+	s := openTest(t, nil, opt)
+	s.create("db")
+	s.create("other")
+	s.must(s.write("db", "m v=1 1\nm v=1 9999999999999999"))
+	removals := 0
+	removal := func() {
+		removals++
+		written := make(chan error, 1)
+		go func() { written <- s.write("other", "m v=2 2") }()
+		select {
+		case err := <-written:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("a write waits for the removal of files")
+		}
+	}
+	fs.removal.Store(&removal)
+	s.must(s.Apply(context.Background(), meta.DropShard{ID: s.entries()[0].ID()}))
+	s.must(s.Apply(context.Background(), meta.DropDatabase{Name: "db"}))
+	if removals < 3 { // a shard, another, and what is left of the database
+		t.Errorf("%d removals", removals)
+	}
+	s.must(s.Close())
+}
+
+// TestBackupBesideDeletes takes a backup while a delete comes with each of its
+// flushes. In the end the deletes wait; writers go on.
+func TestBackupBesideDeletes(t *testing.T) {
+	fs := &watchedFS{FS: vfstest.New()}
+	opt := testOptions(nil)
+	opt.FS = fs
+	s := openTest(t, nil, opt)
+	defer s.Close()
+	s.create("db")
+	s.must(s.write("db", "m,h=a v=1 1\nm,h=b v=1 1"))
+	ctx := context.Background()
+	request := scan.DeleteRequest{Database: "db", Range: model.TimeRange{Min: 5, Max: 5}}
+	flushes, deleted, written := 0, make(chan error, 1), make(chan error, backupAttempts)
+	watch := func() {
+		switch flushes++; {
+		case flushes < backupAttempts:
+			if err := s.Delete(ctx, request); err != nil {
+				t.Error(err)
+			}
+		case flushes == backupAttempts:
+			go func() { deleted <- s.Delete(ctx, request) }()
+			go func() { written <- s.write("db", "m,h=c v=2 2") }()
+			select {
+			case err := <-written:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("a write waits for a backup's flush")
+			}
+			select {
+			case <-deleted:
+				t.Error("a delete did not wait for the backup's last attempt")
+			default:
+			}
+		}
+	}
+	fs.watch.Store(&watch)
+	b, err := s.Backup(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Release()
+	fs.watch.Store(nil)
+	if flushes < backupAttempts {
+		t.Errorf("%d flushes, want %d", flushes, backupAttempts)
+	}
+	s.must(<-deleted)
+}
