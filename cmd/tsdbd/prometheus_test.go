@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/snappy"
+	"github.com/golang/snappy"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
