@@ -391,7 +391,7 @@ func TestFormatsAndTimes(t *testing.T) {
 	f("", "text/csv, application/json", "text/csv", table)
 	f("", "application/json;q=0.5, text/csv;q=0.9", "text/csv", table)
 	f("&epoch=ms", "text/csv", "text/csv", "name,tags,time,v\nm,,-1,1.5\n")
-	const packed = "\x81\xa7results\xdd\x00\x00\x00\x01\x82\xacstatement_id\x00\xa6series\xdd\x00\x00\x00\x01\x83\xa4name\xa1m\xa7columns\xdd\x00\x00\x00\x02\xa4time\xa1v\xa6values\xdd\x00\x00\x00\x01\xdd\x00\x00\x00\x02"
+	const packed = "\x81\xa7results\xdd\x00\x00\x00\x01\x82\xacstatement_id\x00\xa6series\xdd\x00\x00\x00\x01\x83\xa4name\xa1m\xa7columns\x92\xa4time\xa1v\xa6values\xdd\x00\x00\x00\x01\x92"
 	f("&epoch=ms", "application/x-msgpack", "application/x-msgpack", packed+"\xff\xcb\x3f\xf8\x00\x00\x00\x00\x00\x00")
 	f("", "application/x-msgpack;q=0", "application/x-msgpack", packed+"\xc7\x0c\x05\xff\xff\xff\xff\xff\xff\xff\xff\x3b\x83\xe6\xa0\xcb\x3f\xf8\x00\x00\x00\x00\x00\x00")
 	f("&epoch=s&chunked=true", "application/x-msgpack", "application/json", doc("0"))

@@ -42,3 +42,26 @@ func BenchmarkJSON(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkMsgpack renders rows of a time, a float, an integer and a text.
+func BenchmarkMsgpack(b *testing.B) {
+	const rows = 10_000
+	times, floating, whole, text := make([]int64, rows), make([]float64, rows), make([]int64, rows), make([]string, rows)
+	for i := range rows {
+		times[i], floating[i], whole[i], text[i] = 1500000000e9+int64(i)*10e9, float64(i)/8, int64(i*i*i), "some text"
+	}
+	res := &result.Result{Series: []*result.Series{table("m", nil, []string{"time", "f", "i", "s"}, 0, ints(times...), floats(floating...), ints(whole...), texts(text...))}}
+	out := &Output{w: io.Discard, limit: maxDocument, buf: make([]byte, 0, 2<<20)}
+	b.ReportAllocs()
+	for b.Loop() {
+		enc := New(out, Format{Media: MediaMsgpack})
+		if err := enc.Result(res); err != nil {
+			b.Fatal(err)
+		}
+		if err := enc.Finish(); err != nil {
+			b.Fatal(err)
+		}
+		out.buf = out.buf[:0]
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+}

@@ -3,6 +3,9 @@ package encode
 import (
 	"encoding/binary"
 	"math"
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
 
 	"tsdbd/query"
 	"tsdbd/query/result"
@@ -44,9 +47,9 @@ func (e *msgpackEncoder) Result(r *result.Result) error {
 	}
 	if r.Err != nil {
 		// A failed result is the error and nothing else.
-		b := append(e.out.buf[:e.body], 0x81)
-		b = appendMsgpackString(b, "error")
-		e.out.buf = appendMsgpackString(b, r.Err.Error())
+		b := msgp.AppendMapHeader(e.out.buf[:e.body], 1)
+		b = msgp.AppendString(b, "error")
+		e.out.buf = msgp.AppendString(b, r.Err.Error())
 		e.statement = -1
 		e.messages = e.messages[:0]
 	} else {
@@ -62,17 +65,17 @@ func (e *msgpackEncoder) Result(r *result.Result) error {
 
 func (e *msgpackEncoder) openResult(id int) {
 	if e.results == 0 {
-		b := append(e.out.buf, 0x81)
-		b = appendMsgpackString(b, "results")
+		b := msgp.AppendMapHeader(e.out.buf, 1)
+		b = msgp.AppendString(b, "results")
 		e.out.buf, e.results = appendMsgpackArray(b)
 		e.nResults = 0
 	}
 	e.nResults++
 	e.statement, e.body = id, len(e.out.buf)
 	e.seriesAt, e.nSeries, e.series, e.messages = 0, 0, nil, e.messages[:0]
-	b := append(e.out.buf, 0x80)
-	b = appendMsgpackString(b, "statement_id")
-	e.out.buf = appendMsgpackInt(b, int64(id))
+	b := msgp.AppendMapHeader(e.out.buf, 0)
+	b = msgp.AppendString(b, "statement_id")
+	e.out.buf = msgp.AppendInt64(b, int64(id))
 	e.members = 1
 }
 
@@ -83,14 +86,11 @@ func (e *msgpackEncoder) closeResult() {
 	e.patch(e.seriesAt, e.nSeries)
 	b := e.out.buf
 	if len(e.messages) > 0 {
-		b = appendMsgpackString(b, "messages")
-		var at int
-		b, at = appendMsgpackArray(b)
-		binary.BigEndian.PutUint32(b[at:], uint32(len(e.messages)))
+		b = msgp.AppendArrayHeader(msgp.AppendString(b, "messages"), uint32(len(e.messages)))
 		for _, m := range e.messages {
-			b = append(b, 0x82)
-			b = appendMsgpackString(appendMsgpackString(b, "level"), m.Level)
-			b = appendMsgpackString(appendMsgpackString(b, "text"), m.Text)
+			b = msgp.AppendMapHeader(b, 2)
+			b = msgp.AppendString(msgp.AppendString(b, "level"), m.Level)
+			b = msgp.AppendString(msgp.AppendString(b, "text"), m.Text)
 		}
 		e.members++
 	}
@@ -163,89 +163,82 @@ func (e *msgpackEncoder) Truncate() {
 		return
 	}
 	e.out.buf[e.mapAt]++
-	e.out.buf = append(appendMsgpackString(e.out.buf, "partial"), 0xc3)
+	e.out.buf = msgp.AppendBool(msgp.AppendString(e.out.buf, "partial"), true)
 	e.series = nil
 }
 
 func (e *msgpackEncoder) openSeries(s *result.Series) {
 	b := e.out.buf
 	if e.seriesAt == 0 {
-		b = appendMsgpackString(b, "series")
+		b = msgp.AppendString(b, "series")
 		b, e.seriesAt = appendMsgpackArray(b)
 		e.members++
 	}
 	e.nSeries++
-	members := byte(1)
+	members := 1
 	for _, has := range []bool{s.Name != "", len(s.Tags) > 0, s.Rows > 0} {
 		if has {
 			members++
 		}
 	}
 	e.mapAt = len(b)
-	b = append(b, 0x80|members)
+	b = msgp.AppendMapHeader(b, uint32(members))
 	if s.Name != "" {
-		b = appendMsgpackString(appendMsgpackString(b, "name"), s.Name)
+		b = msgp.AppendString(msgp.AppendString(b, "name"), s.Name)
 	}
 	if len(s.Tags) > 0 {
-		b = appendMsgpackString(b, "tags")
-		b = binary.BigEndian.AppendUint32(append(b, 0xdf), uint32(len(s.Tags)))
+		b = msgp.AppendString(b, "tags")
+		b = msgp.AppendMapHeader(b, uint32(len(s.Tags)))
 		for i := range s.Tags {
-			b = appendMsgpackString(appendMsgpackString(b, s.Tags[i].Key), s.Tags[i].Value)
+			b = msgp.AppendString(msgp.AppendString(b, s.Tags[i].Key), s.Tags[i].Value)
 		}
 	}
-	b = appendMsgpackString(b, "columns")
-	var at int
-	b, at = appendMsgpackArray(b)
-	binary.BigEndian.PutUint32(b[at:], uint32(len(s.Columns)))
+	b = msgp.AppendArrayHeader(msgp.AppendString(b, "columns"), uint32(len(s.Columns)))
 	for _, c := range s.Columns {
-		b = appendMsgpackString(b, c)
+		b = msgp.AppendString(b, c)
 	}
 	e.rowsAt, e.nRows = 0, s.Rows
 	if s.Rows > 0 {
-		b = appendMsgpackString(b, "values")
+		b = msgp.AppendString(b, "values")
 		b, e.rowsAt = appendMsgpackArray(b)
 	}
 	e.out.buf = b
 }
 
 func (e *msgpackEncoder) appendRow(b []byte, i int) []byte {
-	b = binary.BigEndian.AppendUint32(append(b, 0xdd), uint32(len(e.cells)))
+	b = msgp.AppendArrayHeader(b, uint32(len(e.cells)))
 	for j := range e.cells {
 		c := &e.cells[j]
 		if c.null(i) {
-			b = append(b, 0xc0)
+			b = msgp.AppendNil(b)
 			continue
 		}
 		switch c.kind {
 		case cellTime:
 			if e.native {
-				b = appendMsgpackTime(b, c.ints[i])
+				b = msgp.AppendTime(b, time.Unix(0, c.ints[i]))
 			} else {
-				b = appendMsgpackInt(b, c.ints[i]/e.times.unit)
+				b = msgp.AppendInt64(b, c.ints[i]/e.times.unit)
 			}
 		case cellFloat:
 			if math.IsNaN(c.floats[i]) {
-				b = append(b, 0xc0)
+				b = msgp.AppendNil(b)
 				continue
 			}
-			b = binary.BigEndian.AppendUint64(append(b, 0xcb), math.Float64bits(c.floats[i]))
+			b = msgp.AppendFloat64(b, c.floats[i])
 		case cellInt:
-			b = appendMsgpackInt(b, c.ints[i])
+			b = msgp.AppendInt64(b, c.ints[i])
 		case cellUint:
-			b = appendMsgpackUint(b, c.uints[i])
+			b = msgp.AppendUint64(b, c.uints[i])
 		case cellString:
-			b = appendMsgpackString(b, c.strings[i])
+			b = msgp.AppendString(b, c.strings[i])
 		case cellList:
-			b = binary.BigEndian.AppendUint16(append(b, 0xdc), uint16(len(c.lists[i])))
+			b = msgp.AppendArrayHeader(b, uint32(len(c.lists[i])))
 			for _, text := range c.lists[i] {
-				b = appendMsgpackString(b, text)
+				b = msgp.AppendString(b, text)
 			}
 		case cellBool:
-			if c.bools[i] {
-				b = append(b, 0xc3)
-			} else {
-				b = append(b, 0xc2)
-			}
+			b = msgp.AppendBool(b, c.bools[i])
 		}
 	}
 	return b
@@ -253,7 +246,7 @@ func (e *msgpackEncoder) appendRow(b []byte, i int) []byte {
 
 func (e *msgpackEncoder) Finish() error {
 	if e.results == 0 {
-		e.out.buf = append(e.out.buf, 0x80)
+		e.out.buf = msgp.AppendMapHeader(e.out.buf, 0)
 		return nil
 	}
 	e.closeResult()
@@ -270,7 +263,7 @@ func (e *msgpackEncoder) Fail(err error) bool {
 }
 
 func appendErrorMsgpack(dst []byte, message string) []byte {
-	return appendMsgpackString(appendMsgpackString(append(dst, 0x81), "error"), message)
+	return msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(dst, 1), "error"), message)
 }
 
 // appendMsgpackArray appends an array32 header of length 0 and returns the
@@ -278,45 +271,4 @@ func appendErrorMsgpack(dst []byte, message string) []byte {
 func appendMsgpackArray(dst []byte) ([]byte, int) {
 	dst = append(dst, 0xdd, 0, 0, 0, 0)
 	return dst, len(dst) - 4
-}
-
-func appendMsgpackString(dst []byte, s string) []byte {
-	switch n := len(s); {
-	case n < 32:
-		dst = append(dst, 0xa0|byte(n))
-	case n < 1<<8:
-		dst = append(dst, 0xd9, byte(n))
-	case n < 1<<16:
-		dst = binary.BigEndian.AppendUint16(append(dst, 0xda), uint16(n))
-	default:
-		dst = binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n))
-	}
-	return append(dst, s...)
-}
-
-func appendMsgpackInt(dst []byte, v int64) []byte {
-	switch {
-	case v >= 0:
-		return appendMsgpackUint(dst, uint64(v))
-	case v >= -32:
-		return append(dst, byte(v))
-	}
-	return binary.BigEndian.AppendUint64(append(dst, 0xd3), uint64(v))
-}
-
-func appendMsgpackUint(dst []byte, v uint64) []byte {
-	if v < 128 {
-		return append(dst, byte(v))
-	}
-	return binary.BigEndian.AppendUint64(append(dst, 0xcf), v)
-}
-
-// appendMsgpackTime appends extension 5: seconds (int64) and nanoseconds (int32).
-func appendMsgpackTime(dst []byte, ns int64) []byte {
-	sec, frac := ns/1e9, ns%1e9
-	if frac < 0 {
-		sec, frac = sec-1, frac+1e9
-	}
-	dst = binary.BigEndian.AppendUint64(append(dst, 0xc7, 12, 5), uint64(sec))
-	return binary.BigEndian.AppendUint32(dst, uint32(frac))
 }
