@@ -1,5 +1,6 @@
 # Every line here is one a person could type.
 
+TAGS     = urfave_cli_no_template
 TOOL     = go tool -modfile=tools.mod
 RACE     = ./cache ./model/... ./services/continuous ./httpapi/... ./services/input/... ./lineproto ./meta ./query/... ./retention ./shard ./store ./series ./services/subscriber ./tsi ./tsm ./wal/...
 FUZZTIME = 50000x
@@ -14,7 +15,7 @@ COLD     = Reference|Short|IndexSize|NewSeries
 all: fmt lint test
 
 build: ## build bin/tsdbd
-	go build -o bin/tsdbd ./cmd/tsdbd
+	go build -tags $(TAGS) -o bin/tsdbd ./cmd/tsdbd
 
 fmt: ## format the code
 	$(TOOL) gofumpt -w $$(git ls-files '*.go')

@@ -6,76 +6,78 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
+
+	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
 	"tsdbd/internal/vfs"
 	"tsdbd/transfer"
 )
 
-func backupCommand() *command {
-	return &command{
-		name:    "backup",
-		summary: "copy a running server's data",
-		about: `tsdbd backup copies a running server's data into a directory, without stopping writes. All of it is of one moment. The first backup into a directory copies everything, later ones what is new; each is whole and can be restored alone. One that was broken off is gone on with by running it again.
-
--db, -rp, -shard, -start and -end choose whole shards: those that overlap the range.`,
-		usage:    []string{"[flags] DIR", "-list DIR", "-prune N DIR"},
-		operands: "DIR",
-		examples: []example{
-			{"tsdbd backup /backups", "the first time everything, later what is new"},
-			{"tsdbd backup -list /backups", "what is there"},
-			{"tsdbd backup -prune 7 /backups", "keep the newest seven"},
-			{"tsdbd backup -host https://db.example.org:8086 -username admin /backups", "with the password in TSDBD_PASSWORD"},
-		},
-		define: defineBackup,
-	}
-}
-
-func defineBackup(f *commandFlags) action {
-	client := f.clientFlags(defaultHost)
+func backupCommand() *cli.Command {
+	var client transfer.Client
 	var opt backup.TakeOptions
-	f.filterFlags(&opt.Filter)
-	list := f.Bool("list", false, "list the backups in DIR")
-	prune := f.Int("prune", 0, "keep the newest `N` backups in DIR and remove the others")
-	f.BoolVar(&opt.SkipDamaged, "skip-damaged", false, "leave out files that are damaged on the server, tell them, and exit with 1")
-	asJSON := f.Bool("json", false, "write the result as JSON")
-	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
-		if len(rest) != 1 {
-			return f.usageError("backup takes one directory")
-		}
-		f.complete(client)
-		dir, err := absolute(rest[0])
-		if err != nil {
-			return err
-		}
-		r := backup.OpenRepository(vfs.OS, dir)
-		switch {
-		case *list:
-			return listBackups(r, stdout, *asJSON)
-		case f.given("prune"):
-			if *prune < 1 {
-				return f.usageError("-prune keeps one backup at least")
+	var list, asJSON bool
+	var prune int
+	return &cli.Command{
+		Name:      "backup",
+		Usage:     "copy a running server's data",
+		UsageText: "tsdbd backup [flags] DIR\ntsdbd backup -list DIR\ntsdbd backup -prune N DIR",
+		Description: `tsdbd backup copies a running server's data into a directory, without stopping writes. All of it is of one moment. The first backup into a directory copies everything, later ones what is new; each is whole and can be restored alone. To continue an interrupted backup, run it again.
+
+-db, -rp, -shard, -start and -end choose whole shards: those that overlap the range.
+
+Examples:
+  tsdbd backup /backups               # the first time everything, later what is new
+  tsdbd backup -list /backups         # what is there
+  tsdbd backup -prune 7 /backups      # keep the newest seven
+  tsdbd backup -host https://db.example.org:8086 -username admin /backups
+                                      # with the password in TSDBD_PASSWORD`,
+		Flags: slices.Concat(clientFlags(&client, defaultHost), filterFlags(&opt.Filter), []cli.Flag{
+			&cli.BoolFlag{Name: "list", Destination: &list, Usage: "list the backups in DIR"},
+			&cli.IntFlag{Name: "prune", Destination: &prune, HideDefault: true, Usage: "keep the newest `N` backups in DIR and remove the others"},
+			&cli.BoolFlag{Name: "skip-damaged", Destination: &opt.SkipDamaged, Usage: "leave out files that are damaged on the server, report them, and exit with 1"},
+			&cli.BoolFlag{Name: "json", Destination: &asJSON, Usage: "write the result as JSON"},
+		}),
+		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
+			if len(rest) != 1 {
+				return usageError(c, "backup takes one directory")
 			}
-			backups, objects, err := r.Prune(*prune)
-			if err == nil {
-				_, err = fmt.Fprintf(stdout, "removed %d backups and %d objects\n", backups, objects)
+			withScheme(&client)
+			dir, err := absolute(rest[0])
+			if err != nil {
+				return err
 			}
-			return err
-		}
-		p := newProgress(stderr)
-		opt.Progress = p.copied
-		res, err := backup.Take(ctx, client, r, opt)
-		p.clear()
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return errors.Join(json.NewEncoder(stdout).Encode(res), incomplete(res.Name, res.Damaged, stderr))
-		}
-		_, err = fmt.Fprintf(stdout, "backup %s: %d shards at sequence %d, %d objects, %s, of it %s copied, in %s\n",
-			res.Name, res.Shards, res.Sequence, res.Objects, mib(res.Bytes), mib(res.Copied), res.Took.Round(time.Millisecond))
-		return errors.Join(err, incomplete(res.Name, res.Damaged, stderr))
+			r := backup.OpenRepository(vfs.OS, dir)
+			switch {
+			case list:
+				return listBackups(r, stdout, asJSON)
+			case c.IsSet("prune"):
+				if prune < 1 {
+					return usageError(c, "-prune keeps one backup at least")
+				}
+				backups, objects, err := r.Prune(prune)
+				if err == nil {
+					_, err = fmt.Fprintf(stdout, "removed %d backups and %d objects\n", backups, objects)
+				}
+				return err
+			}
+			p := newProgress(stderr)
+			opt.Progress = p.copied
+			res, err := backup.Take(ctx, &client, r, opt)
+			p.clear()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return errors.Join(json.NewEncoder(stdout).Encode(res), incomplete(res.Name, res.Damaged, stderr))
+			}
+			_, err = fmt.Fprintf(stdout, "backup %s: %d shards at sequence %d, %d objects, %s, of it %s copied, in %s\n",
+				res.Name, res.Shards, res.Sequence, res.Objects, mib(res.Bytes), mib(res.Copied), res.Took.Round(time.Millisecond))
+			return errors.Join(err, incomplete(res.Name, res.Damaged, stderr))
+		}),
 	}
 }
 

@@ -8,28 +8,33 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"tsdbd/transfer"
 )
 
 // healthTimeout is how long a server may take to answer.
 const healthTimeout = 10 * time.Second
 
-func healthCommand() *command {
-	return &command{
-		name:     "health",
-		summary:  "ask a running server whether it is well",
-		about:    `tsdbd health asks a running server for /health and prints what it says. The exit code is 0 while the server takes writes, and 1 when it does not or does not answer.`,
-		usage:    []string{"[flags]"},
-		examples: []example{{"tsdbd health", "in a health check of containers, say"}, {"tsdbd health -host https://db.example.org:8086", ""}},
-		define: func(f *commandFlags) action {
-			client := f.clientFlags(defaultHost)
-			return func(ctx context.Context, rest []string, stdout, _ io.Writer) error {
-				if err := f.nothingElse(rest); err != nil {
-					return err
-				}
-				f.complete(client)
-				return health(ctx, client.URL, client.Username, client.Password, stdout)
+func healthCommand() *cli.Command {
+	var client transfer.Client
+	return &cli.Command{
+		Name:  "health",
+		Usage: "ask a running server whether it is well",
+		Description: `tsdbd health asks a running server for /health and prints what it says. The exit code is 0 while the server takes writes, and 1 when it does not or does not answer.
+
+Examples:
+  tsdbd health                        # in a health check of containers, say
+  tsdbd health -host https://db.example.org:8086`,
+		Flags: clientFlags(&client, defaultHost),
+		Action: action(func(ctx context.Context, c *cli.Command, _ []string, stdout, _ io.Writer) error {
+			if err := noArguments(c); err != nil {
+				return err
 			}
-		},
+			withScheme(&client)
+			return health(ctx, client.URL, client.Username, client.Password, stdout)
+		}),
 	}
 }
 

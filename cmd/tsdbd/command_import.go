@@ -7,83 +7,84 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"tsdbd/lineproto"
 	"tsdbd/transfer"
 
+	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
 )
 
-func importCommand() *command {
-	return &command{
-		name:    "import",
-		summary: "send line protocol to a running server",
-		about: `tsdbd import sends line protocol from each FILE in turn, or from standard input, to a running server. The input may be gzipped. Headers as tsdbd export and the influx tools write them are understood: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
-
-It tells how many points were processed and refused; the exit code is 1 when some were refused.`,
-		usage:    []string{"[flags] [FILE...]"},
-		operands: "FILE",
-		examples: []example{
-			{"tsdbd import telegraf.gz", "what tsdbd export or influx_inspect export has written"},
-			{"tsdbd import day1.gz day2.gz", "several files, one after the other"},
-			{"tsdbd import -db demo -precision s -failed refused.txt points.txt", "bare lines with times in seconds"},
-		},
-		define: defineImport,
-	}
-}
-
-func defineImport(f *commandFlags) action {
-	client := f.clientFlags(defaultHost)
+func importCommand() *cli.Command {
+	var client transfer.Client
 	var opt transfer.ImportOptions
-	f.StringVar(&opt.Database, "db", "", "points without a header go into the database `NAME`")
-	f.StringVar(&opt.RetentionPolicy, "rp", "", "and into its retention policy `NAME`")
-	f.StringVar(&opt.Precision, "precision", "ns", "the unit of times: `ns|us|ms|s|m|h`")
-	f.IntVar(&opt.BatchBytes, "batch", 1<<20, "send `BYTES` a request")
-	f.IntVar(&opt.Workers, "workers", 2, "send `N` requests at a time")
-	f.BoolVar(&opt.Ordered, "ordered", false, "send one request at a time, so that of two lines for the same point the later one wins")
-	failed := f.String("failed", "", "write the lines that were refused to `FILE`")
-	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) (err error) {
-		if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
-			return f.usageError("-precision is one of ns, us, ms, s, m and h, not %q", opt.Precision)
-		}
-		f.complete(client)
-		in, err := openImport(ctx, rest, stderr)
-		if err != nil {
-			return err
-		}
-		defer in.close()
-		if *failed != "" {
-			file, err := os.OpenFile(*failed, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	var failed string
+	return &cli.Command{
+		Name:      "import",
+		Usage:     "send line protocol to a running server",
+		UsageText: "tsdbd import [flags] [FILE...]",
+		Description: `tsdbd import sends line protocol from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
+
+It reports how many points were processed and refused; the exit code is 1 when some were refused.
+
+Examples:
+  tsdbd import telegraf.gz            # what tsdbd export or influx_inspect export has written
+  tsdbd import day1.gz day2.gz        # several files, one after the other
+  tsdbd import -db demo -precision s -failed refused.txt points.txt
+                                      # bare lines with times in seconds`,
+		Flags: slices.Concat(clientFlags(&client, defaultHost), []cli.Flag{
+			&cli.StringFlag{Name: "db", Destination: &opt.Database, Usage: "points without a header go into the database `NAME`"},
+			&cli.StringFlag{Name: "rp", Destination: &opt.RetentionPolicy, Usage: "and into its retention policy `NAME`"},
+			&cli.StringFlag{Name: "precision", Destination: &opt.Precision, Value: "ns", Usage: "the unit of times: `ns|us|ms|s|m|h`"},
+			&cli.IntFlag{Name: "batch", Destination: &opt.BatchBytes, Value: 1 << 20, Usage: "send `BYTES` a request"},
+			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, Value: 2, Usage: "send `N` requests at a time"},
+			&cli.BoolFlag{Name: "ordered", Destination: &opt.Ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
+			&cli.StringFlag{Name: "failed", Destination: &failed, Usage: "write the lines that were refused to `FILE`"},
+		}),
+		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) (err error) {
+			if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
+				return usageError(c, "-precision is one of ns, us, ms, s, m and h, not %q", opt.Precision)
+			}
+			withScheme(&client)
+			in, err := openImport(ctx, rest, stderr)
 			if err != nil {
 				return err
 			}
-			w := bufio.NewWriter(file)
-			defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()
-			opt.Failed = w
-		}
-		// Later it waits for a server that is away; now that would be a riddle.
-		if err := client.Ping(ctx); err != nil {
-			return err
-		}
-		var all transfer.ImportStats
-		p, begin := newProgress(stderr), time.Now()
-		opt.Progress = func(s transfer.ImportStats) {
-			written, refused := all.Written+s.Written, all.Failed+s.Failed
-			p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(begin)), written, refused)
-		}
-		for _, r := range in.files {
-			stats, err := transfer.Import(ctx, client, r, opt)
-			all.Add(stats)
-			if err != nil {
-				p.clear()
-				fmt.Fprintf(stderr, "the import broke off after %d points\n", all.Lines)
+			defer in.close()
+			if failed != "" {
+				file, err := os.OpenFile(failed, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+				if err != nil {
+					return err
+				}
+				w := bufio.NewWriter(file)
+				defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()
+				opt.Failed = w
+			}
+			// Later it waits for a server that is away; now that would be a riddle.
+			if err := client.Ping(ctx); err != nil {
 				return err
 			}
-		}
-		p.clear()
-		return importResult(all, stdout, stderr)
+			var all transfer.ImportStats
+			p, begin := newProgress(stderr), time.Now()
+			opt.Progress = func(s transfer.ImportStats) {
+				written, refused := all.Written+s.Written, all.Failed+s.Failed
+				p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(begin)), written, refused)
+			}
+			for _, r := range in.files {
+				stats, err := transfer.Import(ctx, &client, r, opt)
+				all.Add(stats)
+				if err != nil {
+					p.clear()
+					fmt.Fprintf(stderr, "the import broke off after %d points\n", all.Lines)
+					return err
+				}
+			}
+			p.clear()
+			return importResult(all, stdout, stderr)
+		}),
 	}
 }
 

@@ -4,88 +4,91 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
 	"tsdbd/internal/vfs"
 	"tsdbd/transfer"
 )
 
-func restoreCommand() *command {
-	return &command{
-		name:    "restore",
-		summary: "put a backup into an empty directory or a running server",
-		about: `tsdbd restore puts a backup back: as files into an empty data directory, for a server that is started on it afterwards, or as points into a running server, where they merge with what is there.
-
-With -data the flags that choose data choose whole shards; with -host they are exact.`,
-		usage:    []string{"[flags] -data DIR BACKUPS", "[flags] -host URL BACKUPS"},
-		operands: "DIR",
-		examples: []example{
-			{"tsdbd restore -data /var/lib/tsdbd /backups", "the newest backup, as files"},
-			{"tsdbd restore -host http://127.0.0.1:8086 -db telegraf -newdb old /backups", "one database, beside the present one"},
-		},
-		define: defineRestore,
-	}
-}
-
-func defineRestore(f *commandFlags) action {
-	client := f.clientFlags("")
-	data := f.String("data", "", "restore files into the empty directory `DIR`")
+func restoreCommand() *cli.Command {
+	var client transfer.Client
+	var data string
 	var opt backup.RestoreOptions
-	f.StringVar(&opt.Backup, "backup", "", "restore the backup `NAME`, not the newest; backup -list shows names")
-	f.filterFlags(&opt.Filter)
-	f.StringVar(&opt.NewDatabase, "newdb", "", "restore the database of -db as `NAME`")
-	f.StringVar(&opt.NewPolicy, "newrp", "", "restore the policy of -rp as `NAME`")
-	f.BoolVar(&opt.Definitions, "definitions", false, "with -host: also users, continuous queries and subscriptions that the server lacks")
-	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
-		if len(rest) != 1 {
-			return f.usageError("restore takes one directory of backups")
-		}
-		if (*data == "") == (client.URL == "") {
-			return f.usageError("restore takes either -data or -host")
-		}
-		f.complete(client)
-		from, err := absolute(rest[0])
-		if err != nil {
-			return err
-		}
-		r := backup.OpenRepository(vfs.OS, from)
-		_, m, err := r.Manifest(opt.Backup)
-		if err != nil {
-			return err
-		}
-		for _, d := range m.Damaged {
-			fmt.Fprintf(stderr, "not in the backup: %s of shard %d of database %s: %s\n", d.Name, d.Shard, d.Database, d.Reason)
-		}
-		p := newProgress(stderr)
-		if *data != "" {
-			to, err := absolute(*data)
+	return &cli.Command{
+		Name:      "restore",
+		Usage:     "put a backup into an empty directory or a running server",
+		UsageText: "tsdbd restore [flags] -data DIR BACKUPS\ntsdbd restore [flags] -host URL BACKUPS",
+		Description: `tsdbd restore puts a backup back: as files into an empty data directory, for a server that is started on it afterwards, or as points into a running server, where they merge with what is there.
+
+With -data the flags that choose data choose whole shards; with -host they are exact.
+
+Examples:
+  tsdbd restore -data /var/lib/tsdbd /backups
+                                      # the newest backup, as files
+  tsdbd restore -host http://127.0.0.1:8086 -db telegraf -newdb old /backups
+                                      # one database, in addition to the present one`,
+		Flags: slices.Concat(clientFlags(&client, ""), []cli.Flag{
+			&cli.StringFlag{Name: "data", Destination: &data, Usage: "restore files into the empty directory `DIR`"},
+			&cli.StringFlag{Name: "backup", Destination: &opt.Backup, Usage: "restore the backup `NAME`, not the newest; backup -list shows names"},
+		}, filterFlags(&opt.Filter), []cli.Flag{
+			&cli.StringFlag{Name: "newdb", Destination: &opt.NewDatabase, Usage: "restore the database of -db as `NAME`"},
+			&cli.StringFlag{Name: "newrp", Destination: &opt.NewPolicy, Usage: "restore the policy of -rp as `NAME`"},
+			&cli.BoolFlag{Name: "definitions", Destination: &opt.Definitions, Usage: "with -host: also users, continuous queries and subscriptions that the server lacks"},
+		}),
+		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
+			if len(rest) != 1 {
+				return usageError(c, "restore takes one directory of backups")
+			}
+			if (data == "") == (client.URL == "") {
+				return usageError(c, "restore takes either -data or -host")
+			}
+			withScheme(&client)
+			from, err := absolute(rest[0])
 			if err != nil {
 				return err
 			}
-			opt.Progress = p.copied
-			res, err := backup.Place(ctx, r, to, opt)
+			r := backup.OpenRepository(vfs.OS, from)
+			_, m, err := r.Manifest(opt.Backup)
+			if err != nil {
+				return err
+			}
+			for _, d := range m.Damaged {
+				fmt.Fprintf(stderr, "not in the backup: %s of shard %d of database %s: %s\n", d.Name, d.Shard, d.Database, d.Reason)
+			}
+			p := newProgress(stderr)
+			if data != "" {
+				to, err := absolute(data)
+				if err != nil {
+					return err
+				}
+				opt.Progress = p.copied
+				res, err := backup.Place(ctx, r, to, opt)
+				p.clear()
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(stdout, "backup %s restored into %s: %d shards, %d files, %s\n", res.Name, to, res.Shards, res.Objects, mib(res.Bytes))
+				return err
+			}
+			opt.Imported = func(s transfer.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
+			opt.Defined = func(d transfer.Defined) {
+				p.clear()
+				fmt.Fprintf(stdout, "%d users, %d continuous queries, %d subscriptions made\n", d.Users, d.Queries, d.Subscriptions)
+			}
+			stats, err := backup.Restore(ctx, r, &client, opt)
 			p.clear()
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(stdout, "backup %s restored into %s: %d shards, %d files, %s\n", res.Name, to, res.Shards, res.Objects, mib(res.Bytes))
-			return err
-		}
-		opt.Imported = func(s transfer.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
-		opt.Defined = func(d transfer.Defined) {
-			p.clear()
-			fmt.Fprintf(stdout, "%d users, %d continuous queries, %d subscriptions made\n", d.Users, d.Queries, d.Subscriptions)
-		}
-		stats, err := backup.Restore(ctx, r, client, opt)
-		p.clear()
-		if err != nil {
-			return err
-		}
-		return importResult(stats, stdout, stderr)
+			return importResult(stats, stdout, stderr)
+		}),
 	}
 }
 

@@ -6,80 +6,83 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/urfave/cli/v3"
+
 	"tsdbd/backup"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
+	"tsdbd/transfer"
 )
-
-func verifyCommand() *command {
-	return &command{
-		name:     "verify",
-		summary:  "check data files, of a stopped or a running server",
-		about:    `tsdbd verify checks data: every checksum, that files are those their manifests name, that values and statistics agree, and that catalog, series file, indexes and data agree with each other. It changes nothing and lists each damage with its file and offset. The exit code is 1 when there is damage.`,
-		usage:    []string{"[flags] DIR", "[flags] -host URL", "[flags] -backup DIR [NAME]"},
-		operands: "DIR",
-		examples: []example{
-			{"tsdbd verify /var/lib/tsdbd", "without a server"},
-			{"tsdbd verify -host http://127.0.0.1:8086", "a running one"},
-			{"tsdbd verify -backup /backups", "all backups, every byte"},
-		},
-		define: defineVerify,
-	}
-}
 
 var errDamaged = errors.New("there is damage")
 
-func defineVerify(f *commandFlags) action {
-	asJSON := f.Bool("json", false, "write JSON")
-	client := f.clientFlags("")
-	repository := f.String("backup", "", "check the backups in `DIR`: all, or the one that is named")
-	return func(ctx context.Context, rest []string, stdout, stderr io.Writer) error {
-		f.complete(client)
-		if *repository != "" {
-			if len(rest) > 1 || client.URL != "" {
-				return f.usageError("verify -backup takes one name of a backup at most")
+func verifyCommand() *cli.Command {
+	var client transfer.Client
+	var asJSON bool
+	var repository string
+	return &cli.Command{
+		Name:      "verify",
+		Usage:     "check data files, of a stopped or a running server",
+		UsageText: "tsdbd verify [flags] DIR\ntsdbd verify [flags] -host URL\ntsdbd verify [flags] -backup DIR [NAME]",
+		Description: `tsdbd verify checks data: every checksum, that files are those their manifests name, that values and statistics agree, and that catalog, series file, indexes and data agree with each other. It changes nothing and lists each damage with its file and offset. The exit code is 1 when there is damage.
+
+Examples:
+  tsdbd verify /var/lib/tsdbd         # without a server
+  tsdbd verify -host http://127.0.0.1:8086
+                                      # a running one
+  tsdbd verify -backup /backups       # all backups, every byte`,
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "json", Destination: &asJSON, Usage: "write JSON"},
+			&cli.StringFlag{Name: "backup", Destination: &repository, Usage: "check the backups in `DIR`: all, or the one that is named"},
+		}, clientFlags(&client, "")...),
+		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
+			withScheme(&client)
+			if repository != "" {
+				if len(rest) > 1 || client.URL != "" {
+					return usageError(c, "verify -backup takes one name of a backup at most")
+				}
+				return verifyBackups(ctx, repository, rest, asJSON, stdout, newProgress(stderr))
 			}
-			return verifyBackups(ctx, *repository, rest, *asJSON, stdout, newProgress(stderr))
-		}
-		if (len(rest) == 1) == (client.URL != "") || len(rest) > 1 {
-			return f.usageError("verify takes either a directory or -host")
-		}
-		var report *inspect.VerifyReport
-		if client.URL != "" {
-			stop := newProgress(stderr).during("the server checks its files, %s")
-			var err error
-			report, err = backup.Verify(ctx, client)
-			stop()
-			if err != nil {
+			if (len(rest) == 1) == (client.URL != "") || len(rest) > 1 {
+				return usageError(c, "verify takes either a directory or -host")
+			}
+			var report *inspect.VerifyReport
+			if client.URL != "" {
+				stop := newProgress(stderr).during("the server checks its files, %s")
+				var err error
+				report, err = backup.Verify(ctx, &client)
+				stop()
+				if err != nil {
+					return err
+				}
+			} else {
+				dir, err := absolute(rest[0])
+				if err != nil {
+					return err
+				}
+				hold, err := inspect.Hold(dir)
+				if errors.Is(err, inspect.ErrInUse) {
+					return fmt.Errorf("%w: verify it with -host", err)
+				}
+				if err != nil {
+					return err
+				}
+				defer hold.Close()
+				p := newProgress(stderr)
+				report, err = inspect.Verify(ctx, dir, inspect.VerifyOptions{Progress: func(path string) { p.show("%s", path) }})
+				p.clear()
+				if err != nil {
+					return err
+				}
+			}
+			if err := inspect.Write(stdout, report, asJSON); err != nil {
 				return err
 			}
-		} else {
-			dir, err := absolute(rest[0])
-			if err != nil {
-				return err
+			if !report.Sound {
+				return errDamaged
 			}
-			hold, err := inspect.Hold(dir)
-			if errors.Is(err, inspect.ErrInUse) {
-				return fmt.Errorf("%w: verify it with -host", err)
-			}
-			if err != nil {
-				return err
-			}
-			defer hold.Close()
-			p := newProgress(stderr)
-			report, err = inspect.Verify(ctx, dir, inspect.VerifyOptions{Progress: func(path string) { p.show("%s", path) }})
-			p.clear()
-			if err != nil {
-				return err
-			}
-		}
-		if err := inspect.Write(stdout, report, *asJSON); err != nil {
-			return err
-		}
-		if !report.Sound {
-			return errDamaged
-		}
-		return nil
+			return nil
+		}),
 	}
 }
 

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/urfave/cli/v3"
 
 	"tsdbd/config"
 	"tsdbd/model"
@@ -14,32 +15,13 @@ import (
 	"tsdbd/transfer"
 )
 
-// listFlag is a flag that may be given several times.
-type listFlag []string
-
-func (l *listFlag) String() string     { return strings.Join(*l, ",") }
-func (l *listFlag) Set(s string) error { *l = append(*l, s); return nil }
-
-// shardsFlag takes shard ids.
-type shardsFlag []uint64
-
-func (l *shardsFlag) String() string { return strings.Trim(fmt.Sprint(*l), "[]") }
-func (l *shardsFlag) Set(s string) error {
-	var id uint64
-	if _, err := fmt.Sscanf(s, "%d", &id); err != nil || fmt.Sprint(id) != s {
-		return fmt.Errorf("%q is not a shard id", s)
-	}
-	*l = append(*l, id)
-	return nil
-}
-
 // timeFlag takes a time as RFC 3339 or as nanoseconds.
 type timeFlag struct{ to *int64 }
 
 func (t timeFlag) String() string { return "" }
+func (t timeFlag) Get() any       { return *t.to }
 func (t timeFlag) Set(s string) error {
-	var n int64
-	if _, err := fmt.Sscanf(s, "%d", &n); err == nil && fmt.Sprint(n) == s {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		*t.to = n
 		return nil
 	}
@@ -52,73 +34,49 @@ func (t timeFlag) Set(s string) error {
 	return fmt.Errorf("%q is not a time such as 2026-01-31T12:00:00Z, 2026-01-31, or a number of nanoseconds", s)
 }
 
-// filterFlags adds the flags that choose data.
-func (f *commandFlags) filterFlags(to *transfer.Filter) {
+// filterFlags are the flags that choose data.
+func filterFlags(to *transfer.Filter) []cli.Flag {
 	to.Range = model.AllTime
-	f.StringVar(&to.Database, "db", "", "only this database, `NAME`")
-	f.StringVar(&to.RetentionPolicy, "rp", "", "only the retention policy `NAME` of the database")
-	f.Var((*shardsFlag)(&to.Shards), "shard", "only the shard `ID`; may be given several times")
-	f.Var(timeFlag{&to.Range.Min}, "start", "only from `TIME` on: RFC 3339, a date, or nanoseconds")
-	f.Var(timeFlag{&to.Range.Max}, "end", "only up to `TIME`, which is included")
+	return []cli.Flag{
+		&cli.StringFlag{Name: "db", Destination: &to.Database, Usage: "only this database, `NAME`"},
+		&cli.StringFlag{Name: "rp", Destination: &to.RetentionPolicy, Usage: "only the retention policy `NAME` of the database"},
+		&cli.Uint64SliceFlag{Name: "shard", Destination: &to.Shards, Usage: "only the shard `ID`; may be given several times"},
+		&cli.GenericFlag{Name: "start", Value: timeFlag{&to.Range.Min}, Usage: "only from `TIME` on: RFC 3339, a date, or nanoseconds"},
+		&cli.GenericFlag{Name: "end", Value: timeFlag{&to.Range.Max}, Usage: "only up to `TIME`, which is included"},
+	}
 }
 
-// settingsFlags adds the flags that say where settings come from.
-func (f *commandFlags) settingsFlags() *config.Source {
-	from := new(config.Source)
+// settingsFlags are the flags that say where settings come from.
+func settingsFlags(from *config.Source) []cli.Flag {
 	from.Heap, _ = memory.Limit()
-	f.StringVar(&from.File, "config", "", "read settings from the TOML `FILE`")
-	f.StringVar(&from.Dir, "data", "", "keep the data in `DIR`, not in ./data")
-	f.StringVar(&from.Address, "http", "", "listen on `HOST:PORT`, not on 127.0.0.1:8086")
-	f.StringVar(&from.Level, "log-level", "", "log from a level on: `debug|info|warn|error`; without it from info")
-	return from
+	return []cli.Flag{
+		&cli.StringFlag{Name: "config", Destination: &from.File, Local: true, Usage: "read settings from the TOML `FILE`"},
+		&cli.StringFlag{Name: "data", Destination: &from.Dir, Local: true, Usage: "keep the data in `DIR`, not in ./data"},
+		&cli.StringFlag{Name: "http", Destination: &from.Address, Local: true, Usage: "listen on `HOST:PORT`, not on 127.0.0.1:8086"},
+		&cli.StringFlag{Name: "log-level", Destination: &from.Level, Local: true, Usage: "log from a level on: `debug|info|warn|error`; without it from info"},
+	}
 }
 
 const defaultHost = "http://127.0.0.1:8086"
 
-// clientFlags adds the flags that say where the server is.
-func (f *commandFlags) clientFlags(host string) *transfer.Client {
-	c := &transfer.Client{}
-	does := "the running server at `URL`"
+// clientFlags are the flags that say where the server is. Commands that can do
+// without a server have no default host.
+func clientFlags(c *transfer.Client, host string) []cli.Flag {
+	url := &cli.StringFlag{Name: "host", Destination: &c.URL, Value: host, Usage: "the running server at `URL`"}
 	if host != "" {
-		does += "; TSDBD_HOST does as well"
+		url.Sources = cli.EnvVars("TSDBD_HOST")
 	}
-	f.StringVar(&c.URL, "host", host, does)
-	f.StringVar(&c.Username, "username", "", "log in as `NAME`; TSDBD_USERNAME does as well")
-	f.StringVar(&c.Password, "password", "", "log in with this `PASSWORD`; TSDBD_PASSWORD does as well and shows in no list of processes")
-	return c
-}
-
-// given tells whether a flag stands in the arguments.
-func (f *commandFlags) given(name string) (found bool) {
-	f.Visit(func(f *flag.Flag) { found = found || f.Name == name })
-	return found
-}
-
-// notEmpty is the error of a flag that is given and empty, such as -data "$DIR"
-// of a variable that is not set.
-func (f *commandFlags) notEmpty() (err error) {
-	f.Visit(func(given *flag.Flag) {
-		if given.Value.String() == "" {
-			err = f.usageError("-%s is empty", given.Name)
-		}
-	})
-	return err
-}
-
-// complete fills in what the flags of a client leave out: the scheme, and what
-// the environment holds.
-func (f *commandFlags) complete(c *transfer.Client) {
-	if host := os.Getenv("TSDBD_HOST"); host != "" && c.URL != "" && !f.given("host") {
-		c.URL = host
+	return []cli.Flag{
+		url,
+		&cli.StringFlag{Name: "username", Destination: &c.Username, Sources: cli.EnvVars("TSDBD_USERNAME"), Usage: "log in as `NAME`"},
+		&cli.StringFlag{Name: "password", Destination: &c.Password, Sources: cli.EnvVars("TSDBD_PASSWORD"), Usage: "log in with this `PASSWORD`; the variable shows in no list of processes"},
 	}
+}
+
+// withScheme completes a client's URL, such as HOST:PORT.
+func withScheme(c *transfer.Client) {
 	if c.URL != "" && !strings.Contains(c.URL, "://") {
 		c.URL = "http://" + c.URL
-	}
-	if c.Username == "" {
-		c.Username = os.Getenv("TSDBD_USERNAME")
-	}
-	if c.Password == "" {
-		c.Password = os.Getenv("TSDBD_PASSWORD")
 	}
 }
 

@@ -1,110 +1,119 @@
 package main
 
 import (
-	"flag"
+	"context"
+	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/urfave/cli/v3"
 )
 
+// commandsOf returns the commands of the program that are its own.
+func commandsOf(t *testing.T) (list []*cli.Command) {
+	t.Helper()
+	root := program(io.Discard, io.Discard)
+	for _, c := range root.Commands {
+		if c.Name != "help" && c.Name != "completion" {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // TestHelp asks every command for its help in all ways: it must name its use,
-// every flag and an example, on lines of a terminal's width.
+// every flag and an example, in paragraphs of a terminal's width.
 func TestHelp(t *testing.T) {
 	overview := must(t, "help")
 	if must(t, "-h") != overview || must(t, "--help") != overview {
 		t.Error("tsdbd -h is not tsdbd help")
 	}
-	for _, c := range commands() {
-		out := must(t, "help", c.name)
+	for _, c := range commandsOf(t) {
+		out := must(t, "help", c.Name)
 		for _, flag := range []string{"-h", "-help", "--help"} {
-			if must(t, c.name, flag) != out {
-				t.Errorf("%s %s is not help %s", c.name, flag, c.name)
+			if must(t, c.Name, flag) != out {
+				t.Errorf("%s %s is not help %s", c.Name, flag, c.Name)
 			}
 		}
-		if !strings.HasPrefix(out, "tsdbd "+c.name+" ") || !strings.Contains(out, "\nUsage: tsdbd "+c.name) {
-			t.Errorf("help of %s: %q", c.name, out)
+		if !strings.Contains(out, "\n   tsdbd "+c.Name) || !strings.Contains(out, "\n   Examples:\n     ") {
+			t.Errorf("help of %s: %q", c.Name, out)
 		}
-		for _, e := range c.examples {
-			if !strings.Contains(out, "\n  "+e.line+"\n") {
-				t.Errorf("help of %s lacks %s", c.name, e.line)
+		if !strings.Contains(overview, "\n   "+c.Name+" ") {
+			t.Errorf("tsdbd help does not show %s", c.Name)
+		}
+		for _, f := range c.Flags {
+			if !strings.Contains(out, "\n   --"+f.Names()[0]) {
+				t.Errorf("help of %s lacks -%s", c.Name, f.Names()[0])
 			}
 		}
-		if !strings.Contains(overview, "\n  "+c.name+" ") || !strings.Contains(overview, c.examples[0].line) {
-			t.Errorf("tsdbd help does not show %s", c.name)
-		}
-		f, _ := c.flags()
-		f.VisitAll(func(f *flag.Flag) {
-			if typed, _, does := flagText(f); !strings.Contains(out, "\n  "+typed) || does == "" {
-				t.Errorf("help of %s lacks %s", c.name, typed)
-			}
-		})
-		for line := range strings.Lines(out) {
-			if len(line) > helpWidth+1 && !strings.HasPrefix(line, "  tsdbd") {
-				t.Errorf("help of %s has a line of %d: %s", c.name, len(line), line)
+		text, _, _ := strings.Cut(out, "OPTIONS:")
+		for line := range strings.Lines(text) {
+			if len(line) > helpWidth+1 && !strings.HasPrefix(line, "     ") || strings.HasSuffix(line, " \n") {
+				t.Errorf("help of %s has a line of %d: %s", c.Name, len(line), line)
 			}
 		}
-		if _, _, err := tsdbd(t, c.name, "-no-such-flag"); err == nil || !strings.HasSuffix(err.Error(), "see tsdbd "+c.name+" -help") {
-			t.Errorf("%s with an unknown flag: %v", c.name, err)
+		if _, _, err := tsdbd(t, c.Name, "-no-such-flag"); err == nil || !strings.HasSuffix(err.Error(), "see tsdbd "+c.Name+" -help") {
+			t.Errorf("%s with an unknown flag: %v", c.Name, err)
 		}
 	}
 }
 
-// TestExamplesParse runs the flags of every example through its command's.
+// TestExamplesParse runs the arguments of every example through the program,
+// whose actions do nothing.
 func TestExamplesParse(t *testing.T) {
-	for _, c := range commands() {
-		for _, e := range c.examples {
-			_, line, ok := strings.Cut(" "+e.line, " tsdbd ")
-			if !ok {
-				if _, ok = strings.CutSuffix(" "+e.line, " tsdbd"); ok {
-					continue
-				}
-				_, line, ok = strings.Cut(e.line, "(tsdbd ")
-			}
-			if !ok {
-				t.Errorf("%s: no tsdbd in %s", c.name, e.line)
-				continue
-			}
+	examples := 0
+	for _, c := range commandsOf(t) {
+		_, list, _ := strings.Cut(c.Description, "\nExamples:\n")
+		for line := range strings.Lines(list) {
+			line, _, _ = strings.Cut(line, " #")
 			line, _, _ = strings.Cut(line, " |")
 			line, _, _ = strings.Cut(line, " >")
-			args := strings.Fields(strings.NewReplacer(")", "", "'", "").Replace(line))
-			name := c.name
-			if args[0] == c.name {
-				args = args[1:]
-			} else if !strings.HasPrefix(args[0], "-") {
-				t.Errorf("%s: an example of another command: %s", c.name, e.line)
+			_, line, ok := strings.Cut(strings.TrimSpace(line)+" ", "tsdbd ")
+			if !ok {
+				continue // what the example above does
 			}
-			f, _ := commandNamed(name).flags()
-			if _, err := f.parse(args); err != nil {
-				t.Errorf("%s: %v", e.line, err)
+			examples++
+			args := strings.Fields(strings.ReplaceAll(line, "'", ""))
+			ran := ""
+			p := program(io.Discard, io.Discard)
+			act := func(_ context.Context, c *cli.Command) error { ran = c.Name; return nil }
+			p.Action = act
+			for _, c := range p.Commands {
+				c.Action = act
+			}
+			if err := p.Run(t.Context(), append([]string{"tsdbd"}, args...)); err != nil || ran != c.Name && (c.Name != "serve" || ran != "tsdbd") {
+				t.Errorf("%s: tsdbd %s runs %q, %v", c.Name, line, ran, err)
 			}
 		}
+	}
+	if examples < 20 {
+		t.Errorf("%d examples", examples)
 	}
 }
 
 func TestHelpHidesThePassword(t *testing.T) {
 	t.Setenv("TSDBD_PASSWORD", "sesame")
-	for _, c := range commands() {
-		if out := must(t, "help", c.name); strings.Contains(out, "sesame") {
+	for _, c := range commandsOf(t) {
+		if out := must(t, "help", c.Name); strings.Contains(out, "sesame") {
 			t.Error(out)
 		}
 	}
-	if strings.Contains(manual()+bashCompletion()+zshCompletion()+fishCompletion(), "sesame") {
-		t.Error("the password is in generated text")
+	if strings.Contains(must(t, "man"), "sesame") {
+		t.Error("the password is in the manual")
 	}
 }
 
 // TestManual reads the manual page as man does.
 func TestManual(t *testing.T) {
 	page := must(t, "man")
-	for _, c := range commands() {
-		f, _ := c.flags()
-		f.VisitAll(func(f *flag.Flag) {
-			if !strings.Contains(page, "\n.B "+roff("-"+f.Name)) {
-				t.Errorf("%s -%s is missing", c.name, f.Name)
+	for _, c := range commandsOf(t) {
+		for _, f := range c.Flags {
+			if !strings.Contains(page, "\n.B "+roff("--"+f.Names()[0])) {
+				t.Errorf("%s -%s is missing", c.Name, f.Names()[0])
 			}
-		})
+		}
 	}
 	groff, err := exec.LookPath("groff")
 	if err != nil {
@@ -123,63 +132,40 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestBashCompletion types into a shell that has read the script.
-func TestBashCompletion(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("bash is not installed")
-	}
-	dir := t.TempDir()
-	for _, name := range []string{"points.txt", "backups/x"} {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	script := must(t, "completion", "bash")
+// TestCompletion asks for what completes a line, as the scripts of the shells do.
+func TestCompletion(t *testing.T) {
 	f := func(line, want string) {
 		t.Helper()
-		words := strings.Split(line, " ")
-		typed := make([]string, len(words))
-		for i, w := range words {
-			typed[i] = quoteShell(w)
+		args := os.Args
+		defer func() { os.Args = args }()
+		os.Args = append(strings.Fields(line), "--generate-shell-completion") // where the library looks
+		var words []string
+		for l := range strings.Lines(must(t, os.Args[1:]...)) {
+			word, _, _ := strings.Cut(strings.TrimSpace(l), ":")
+			words = append(words, word)
 		}
-		cmd := exec.Command(bash, "--norc", "-c", script+"\ncompopt() { :; }\nCOMP_WORDS=("+strings.Join(typed, " ")+"); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _tsdbd; echo ${COMPREPLY[*]}")
-		cmd.Dir = dir
-		out, err := cmd.CombinedOutput()
-		if got := strings.TrimSpace(string(out)); err != nil || got != want {
-			t.Errorf("%s: %q %v, want %q", line, got, err, want)
+		if got := strings.Join(words, " "); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
-	f("tsdbd ba", "backup")
-	f("tsdbd -da", "-data")
-	f("tsdbd -log-level de", "debug")
-	f("tsdbd backup -pr", "-prune")
-	f("tsdbd backup ba", "backups")
-	f("tsdbd import po", "points.txt")
-	f("tsdbd import -precision m", "ms m")
-	f("tsdbd inspect ts", "tsm tsi")
-	f("tsdbd inspect tsm po", "points.txt")
-	f("tsdbd restore -data ", "backups")
-	f("tsdbd help res", "restore")
-	f("tsdbd completion f", "fish")
+	f("tsdbd", "serve config health backup restore export import inspect verify man version help completion")
+	f("tsdbd -da", "--data")
+	f("tsdbd -log-level", "debug info warn error")
+	f("tsdbd backup -pr", "--prune")
+	f("tsdbd backup", "") // names of files
+	f("tsdbd import -precision", "ns us ms s m h")
+	f("tsdbd inspect", "wal tsm tsi series manifest shard encodings report")
+	f("tsdbd inspect tsm", "")
+	f("tsdbd restore -data", "")
+	f("tsdbd completion", "bash zsh fish pwsh")
 }
 
-// TestOtherCompletions reads the scripts of the other shells where they are
-// installed; the names in them are checked everywhere.
-func TestOtherCompletions(t *testing.T) {
-	for _, shell := range []string{"zsh", "fish"} {
+// TestCompletionScripts has each shell that is installed read its script.
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script := must(t, "completion", shell)
-		for _, c := range commands() {
-			f, _ := c.flags()
-			f.VisitAll(func(f *flag.Flag) {
-				if !strings.Contains(script, "-"+f.Name+"[") && !strings.Contains(script, "-o "+f.Name+" ") {
-					t.Errorf("%s: %s -%s is missing", shell, c.name, f.Name)
-				}
-			})
+		if !strings.Contains(script, "--generate-shell-completion") || strings.Contains(script, "complete -c tsdbd -f") {
+			t.Errorf("%s: %s", shell, script)
 		}
 		bin, err := exec.LookPath(shell)
 		if err != nil {
@@ -190,17 +176,6 @@ func TestOtherCompletions(t *testing.T) {
 		cmd.Stdin = strings.NewReader(script)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", shell, err, out)
-		}
-	}
-	if fish, err := exec.LookPath("fish"); err == nil {
-		for line, want := range map[string]string{
-			"tsdbd ba": "backup\t", "tsdbd -da": "-data\t", "tsdbd serve -da": "-data\t", "tsdbd backup -pr": "-prune\t",
-			"tsdbd import -precision m": "m\t", "tsdbd help res": "restore",
-		} {
-			cmd := exec.Command(fish, "--no-config", "-c", must(t, "completion", "fish")+"\ncomplete -C "+quoteShell(line))
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), want) {
-				t.Errorf("fish: %s: %q %v, want %s", line, out, err, want)
-			}
 		}
 	}
 	if _, _, err := tsdbd(t, "completion", "tcsh"); err == nil {

@@ -359,8 +359,8 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	f("tsdbd "+version, "version")
-	f("Usage:", "help")
-	f("Usage:", "-h")
+	f("USAGE:", "help")
+	f("USAGE:", "-h")
 	f(`bind-address = "127.0.0.1:1"`, "config", "-http", "127.0.0.1:1")
 	if err := run(t.Context(), []string{"nosuch"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "nosuch") {
 		t.Errorf("unknown command: %v", err)

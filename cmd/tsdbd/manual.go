@@ -2,29 +2,32 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/urfave/cli/v3"
 )
 
-func manCommand() *command {
-	return &command{
-		name:     "man",
-		summary:  "print the manual page",
-		about:    `tsdbd man prints the manual page of tsdbd, with all commands, in the language of man.`,
-		usage:    []string{""},
-		examples: []example{{"tsdbd man | man -l -", "read it"}, {"tsdbd man > /usr/local/share/man/man1/tsdbd.1", "install it"}},
-		define: func(f *commandFlags) action {
-			return func(_ context.Context, rest []string, stdout, _ io.Writer) error {
-				if err := f.nothingElse(rest); err != nil {
-					return err
-				}
-				_, err := io.WriteString(stdout, manual())
+func manCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "man",
+		Usage: "print the manual page",
+		Description: `tsdbd man prints the manual page of tsdbd, with all commands, in the language of man.
+
+Examples:
+  tsdbd man | man -l -                # read it
+  tsdbd man > /usr/local/share/man/man1/tsdbd.1
+                                      # install it`,
+		Action: action(func(_ context.Context, c *cli.Command, _ []string, stdout, _ io.Writer) error {
+			if err := noArguments(c); err != nil {
 				return err
 			}
-		},
+			_, err := io.WriteString(stdout, manual(c.Root()))
+			return err
+		}),
 	}
 }
 
@@ -58,37 +61,30 @@ func roffText(b *bytes.Buffer, text string) {
 	}
 }
 
-// manual returns the manual page.
-func manual() string {
+// manual returns the manual page of a program.
+func manual(root *cli.Command) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, ".TH TSDBD 1 \"\" \"tsdbd %s\" \"User Commands\"\n", version)
-	b.WriteString(".SH NAME\ntsdbd \\- time-series database server with the InfluxDB 1.x HTTP API\n.SH SYNOPSIS\n.B tsdbd\n.RI [ COMMAND ]\n.RI [ flags ]\n.SH DESCRIPTION\n")
-	roffText(&b, programAbout)
+	fmt.Fprintf(&b, ".SH NAME\ntsdbd \\- %s\n.SH SYNOPSIS\n.B tsdbd\n.RI [ COMMAND ]\n.RI [ flags ]\n.SH DESCRIPTION\n", roff(root.Usage))
+	roffText(&b, root.Description)
 	b.WriteString(".SH COMMANDS\n")
-	for _, c := range commands() {
-		fmt.Fprintf(&b, ".SS %s\n", c.name)
-		for i, u := range c.usage {
-			if i > 0 {
-				b.WriteString(".br\n")
-			}
-			fmt.Fprintf(&b, ".B %s\n", roff(c.line(u)))
+	for _, c := range root.VisibleCommands() {
+		fmt.Fprintf(&b, ".SS %s\n", c.Name)
+		b.WriteString(".nf\n")
+		for form := range strings.Lines(cmp.Or(c.UsageText, c.FullName())) {
+			fmt.Fprintf(&b, ".B %s\n", roff(strings.TrimSpace(form)))
 		}
-		b.WriteString(".PP\n")
-		roffText(&b, c.about)
-		f, _ := c.flags()
-		f.VisitAll(func(f *flag.Flag) {
-			typed, _, does := flagText(f)
+		b.WriteString(".fi\n.PP\n")
+		roffText(&b, cmp.Or(c.Description, c.Usage))
+		for _, f := range c.VisibleFlags() {
+			typed, does, _ := strings.Cut(f.String(), "\t")
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(typed), roff(does))
-		})
-		b.WriteString(".PP\nExamples:\n")
-		for _, e := range c.examples {
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(e.line), roff(e.does))
 		}
 	}
 	b.WriteString(".SH ENVIRONMENT\n")
 	roffText(&b, settingsNote+`
 
-TSDBD_CONFIG names the file of settings; TSDBD_HOST, TSDBD_USERNAME and TSDBD_PASSWORD are the server and the login of commands that talk to one. GOMEMLIMIT is taken as the limit of the heap.`)
+TSDBD_CONFIG names the file of settings; TSDBD_HOST, TSDBD_USERNAME and TSDBD_PASSWORD are the server and the login of commands that talk to one. GOMEMLIMIT is the limit of the heap.`)
 	b.WriteString(".SH FILES\n.TP\n.I /etc/tsdbd/tsdbd.toml\nSettings of the packaged service.\n.TP\n.I /var/lib/tsdbd\nData of the packaged service.\n")
 	b.WriteString(".SH EXIT STATUS\n0 on success. 1 on failure, also when verify found damage, import was refused points, or health finds a server that does not take writes.\n")
 	b.WriteString(".SH SIGNALS\nSIGTERM and SIGINT stop the server in order, a second one at once. SIGHUP reads the configuration again.\n")

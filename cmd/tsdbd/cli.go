@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+)
+
+// helpWidth is how long lines of help are.
+const helpWidth = 80
+
+func init() {
+	cli.HelpPrinter = func(w io.Writer, template string, data any) {
+		cli.HelpPrinterCustom(w, template, data, map[string]any{"wrap": wrap})
+	}
+}
+
+// wrap breaks the paragraphs of a text into lines, all but the first behind an
+// indent. Lines that begin with a space, and those of flags, which have a tab,
+// stay as they are.
+func wrap(text string, indent int) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		words := strings.Fields(line)
+		if len(words) == 0 || line[0] == ' ' || strings.Contains(line, "\t") {
+			lines = append(lines, line)
+			continue
+		}
+		line = words[0]
+		for _, w := range words[1:] {
+			if indent+len(line)+1+len(w) > helpWidth {
+				lines, line = append(lines, line), w
+			} else {
+				line += " " + w
+			}
+		}
+		lines = append(lines, line)
+	}
+	margin := strings.Repeat(" ", indent)
+	for i, line := range lines {
+		if i > 0 && line != "" {
+			lines[i] = margin + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+const programAbout = `tsdbd is a time-series database server with the HTTP API, the line protocol
+and the query language of InfluxDB 1.x. Start here:
+
+  tsdbd                                            # in one terminal
+  curl -X POST 'http://127.0.0.1:8086/query' --data-urlencode 'q=CREATE DATABASE demo'
+  curl -X POST 'http://127.0.0.1:8086/write?db=demo' --data-binary 'weather,city=oslo temperature=-3.5'
+  curl -G 'http://127.0.0.1:8086/query' --data-urlencode 'db=demo' --data-urlencode 'q=SELECT * FROM weather'
+
+` + settingsNote + `
+
+tsdbd COMMAND -help tells all about a command.`
+
+// program returns the command line. It holds what the flags of one run say.
+func program(stdout, stderr io.Writer) *cli.Command {
+	settings := serveCommand()
+	root := &cli.Command{
+		Name:        "tsdbd",
+		Usage:       "time-series database server",
+		UsageText:   "tsdbd [COMMAND] [flags]",
+		Description: programAbout,
+		Flags:       append(settings.Flags, &cli.BoolFlag{Name: "version", Usage: "print the version", Local: true}),
+		Commands: []*cli.Command{
+			serveCommand(), configCommand(), healthCommand(),
+			backupCommand(), restoreCommand(), exportCommand(), importCommand(), inspectCommand(), verifyCommand(),
+			manCommand(), versionCommand(),
+		},
+		EnableShellCompletion: true,
+		ConfigureShellCompletionCommand: func(c *cli.Command) {
+			c.Hidden, c.HideHelpCommand, c.OnUsageError = false, true, wrongUse
+			c.Usage = "print a completion script for a shell"
+			for _, shell := range c.Commands {
+				shell.HideHelpCommand, shell.OnUsageError = true, wrongUse
+				if shell.Name == "fish" {
+					shell.Action = completeFiles(shell.Action)
+				}
+			}
+		},
+		DisableSliceFlagSeparator: true,
+		ExitErrHandler:            func(context.Context, *cli.Command, error) {}, // main exits
+		OnUsageError:              wrongUse,
+		ShellComplete:             complete(),
+		Writer:                    stdout,
+		ErrWriter:                 stderr,
+	}
+	root.Action = func(ctx context.Context, c *cli.Command) error {
+		if c.Args().Present() {
+			return unknownCommand(c)
+		}
+		if c.Bool("version") {
+			_, err := fmt.Fprintln(stdout, versionText())
+			return err
+		}
+		return settings.Action(ctx, c)
+	}
+	for _, c := range root.Commands {
+		c.HideHelpCommand, c.OnUsageError = true, wrongUse
+		if c.ShellComplete == nil {
+			c.ShellComplete = complete()
+		}
+	}
+	return root
+}
+
+// otherNames are commands that other programs have.
+var otherNames = map[string]string{"run": "serve", "start": "serve", "server": "serve", "report": "inspect report", "check": "verify", "dump": "export"}
+
+// unknownCommand is the error of a command that does not exist, with the nearest.
+func unknownCommand(root *cli.Command) error {
+	name := root.Args().First()
+	near, ok := otherNames[name]
+	if !ok {
+		near = cli.SuggestCommand(root.Commands, name)
+	}
+	return fmt.Errorf("unknown command %q, did you mean tsdbd %s? See tsdbd help", name, near)
+}
+
+// wrongUse is the error of flags that cannot be parsed.
+func wrongUse(_ context.Context, c *cli.Command, err error, _ bool) error {
+	if c.Root() == c && c.Args().Present() {
+		return unknownCommand(c) // its flags are not the server's
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
+		if near := cli.SuggestFlag(c.Flags, name, true); near != "" {
+			return usageError(c, "flag provided but not defined: -%s, did you mean -%s?", name, strings.TrimLeft(near, "-"))
+		}
+	}
+	return usageError(c, "%v", err)
+}
+
+// usageError is a wrong use of a command.
+func usageError(c *cli.Command, format string, args ...any) error {
+	name := c.FullName()
+	return fmt.Errorf("%s, see %s -help", fmt.Sprintf(format, args...), name)
+}
+
+// action makes a command's action of a function that takes the arguments, too.
+func action(f func(ctx context.Context, c *cli.Command, args []string, stdout, stderr io.Writer) error) cli.ActionFunc {
+	return func(ctx context.Context, c *cli.Command) error {
+		return f(ctx, c, c.Args().Slice(), c.Root().Writer, c.Root().ErrWriter)
+	}
+}
+
+// noArguments is the error of arguments where none are taken, and of a flag
+// that is given and empty, such as -data "$DIR" of a variable that is not set.
+func noArguments(c *cli.Command) error {
+	if c.Args().Present() {
+		return usageError(c, "unexpected argument %q", strings.Join(c.Args().Slice(), " "))
+	}
+	var errs []error
+	for _, f := range c.Flags {
+		if s, ok := f.(*cli.StringFlag); ok && s.IsSet() && c.String(s.Name) == "" {
+			errs = append(errs, usageError(c, "-%s is empty", s.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// complete returns what completes a command: its flags and commands, and the
+// words that a flag or the first argument may be. It prints nothing else, so
+// that the shell completes names of files.
+func complete(first ...string) cli.ShellCompleteFunc {
+	return func(ctx context.Context, c *cli.Command) {
+		args := c.Args().Slice()
+		words := first
+		if n := len(args); n > 0 {
+			words = nil
+			for _, f := range c.Flags {
+				if s, ok := f.(*cli.StringFlag); ok && strings.TrimLeft(args[n-1], "-") == s.Name {
+					words = choices(s.Usage)
+				}
+			}
+		}
+		if words == nil {
+			cli.DefaultCompleteWithFlags(ctx, c)
+		}
+		for _, w := range words {
+			fmt.Fprintln(c.Root().Writer, w)
+		}
+	}
+}
+
+// completeFiles has the script for fish complete names of files, too, as the
+// scripts for other shells do.
+func completeFiles(print cli.ActionFunc) cli.ActionFunc {
+	return func(ctx context.Context, c *cli.Command) error {
+		root := c.Root()
+		stdout, script := root.Writer, new(strings.Builder)
+		root.Writer = script
+		err := print(ctx, c)
+		root.Writer = stdout
+		_, failed := io.WriteString(stdout, strings.Replace(script.String(), "complete -c tsdbd -f -a", "complete -c tsdbd -a", 1))
+		return errors.Join(err, failed)
+	}
+}
+
+// choices returns the words of an argument that a flag's usage names as a|b|c.
+func choices(usage string) []string {
+	_, argument, _ := strings.Cut(usage, "`")
+	argument, _, _ = strings.Cut(argument, "`")
+	if !strings.Contains(argument, "|") {
+		return nil
+	}
+	return strings.Split(argument, "|")
+}
