@@ -252,7 +252,7 @@ func (h *Handler) readBucket(w *response, r *request) (*bucketRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer body.release()
+	defer body.Release()
 	var req bucketRequest
 	if err := json.Unmarshal(body.Bytes(), &req); err != nil {
 		return nil, badRequest("cannot parse bucket: " + err.Error())

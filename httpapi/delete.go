@@ -50,7 +50,7 @@ func (h *Handler) deleteV2(w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	defer body.release()
+	defer body.Release()
 	var req deleteRequest
 	if err := json.NewDecoder(body).Decode(&req); err != nil {
 		return badRequest("delete - cannot parse request body: " + err.Error())

@@ -3,11 +3,13 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"unicode/utf8"
 
 	"tsdbd/httpapi/encode"
+	"tsdbd/internal/body"
 	"tsdbd/meta"
 )
 
@@ -25,12 +27,11 @@ func badRequest(message string) error { return &apiError{http.StatusBadRequest, 
 var (
 	errDatabaseRequired   = badRequest("database is required")
 	errConsistency        = badRequest("invalid consistency level")
-	errSnappy             = badRequest("snappy: corrupt input")
 	errMissingQuery       = badRequest(`missing required parameter "q"`)
 	errTimeFormat         = badRequest("Time format must be one of the following: rfc3339,epoch")
 	errEntityTooLarge     = &apiError{http.StatusRequestEntityTooLarge, "Request Entity Too Large"}
 	errShuttingDown       = &apiError{http.StatusServiceUnavailable, "server is shutting down"}
-	errTooManyBodies      = &apiError{http.StatusServiceUnavailable, "too many requests with large bodies"}
+	errTooManyBodies      = &apiError{http.StatusServiceUnavailable, body.ErrBusy.Error()}
 	errTooManyAsync       = &apiError{http.StatusServiceUnavailable, "too many queries in the background"}
 	errInternal           = &apiError{http.StatusInternalServerError, "internal error"}
 	errQueryTooLong       = badRequest("error parsing query: query is too long")
@@ -75,14 +76,11 @@ func classify(err error) (status int, message string) {
 	var login *authError
 	var pw partialWrite
 	var temp temporary
-	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &api):
 		return api.status, api.message
 	case errors.As(err, &login):
 		return http.StatusUnauthorized, login.message
-	case errors.As(err, &tooLarge):
-		return errEntityTooLarge.status, errEntityTooLarge.message
 	case errors.As(err, &pw):
 		return http.StatusBadRequest, pw.Error()
 	case errors.Is(err, meta.ErrDatabaseNotFound):
@@ -110,6 +108,23 @@ func keepingWords(message string) string {
 		}
 	}
 	return message
+}
+
+// bodyError classes a failed read of a body: too large, a connection that broke or
+// timed out (the client should send again), or a body that is not what it says.
+func bodyError(err error) error {
+	var network net.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, body.ErrTooLarge):
+		return errEntityTooLarge
+	case errors.Is(err, body.ErrBusy):
+		return errTooManyBodies
+	case errors.As(err, &network):
+		return errRequestInterrupted
+	}
+	return badRequest(err.Error())
 }
 
 // maxErrorHeader is the length at which X-Influxdb-Error is cut.

@@ -8,7 +8,15 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"tsdbd/internal/body"
 )
+
+// readBody reads the body of r. The caller must call Release.
+func (h *Handler) readBody(w *response, r *request) (*body.Body, error) {
+	b, err := h.bodies.Read(w.ResponseWriter, r.Request, h.limits.Load().MaxBodySize)
+	return b, bodyError(err)
+}
 
 // readForm fills r.Form from the URL and the body. What cannot be read as a
 // form is left out, so that a missing parameter is reported by name; only a
@@ -28,7 +36,7 @@ func (h *Handler) readForm(w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	defer body.release()
+	defer body.Release()
 	r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
 	if media == "multipart/form-data" {
 		// Everything fits in memory: the body is there already.

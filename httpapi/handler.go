@@ -17,6 +17,7 @@ import (
 
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/encode"
+	"tsdbd/internal/body"
 )
 
 // Handler serves the API.
@@ -27,7 +28,7 @@ type Handler struct {
 	routes  map[string]*route // by path
 	limits  atomic.Pointer[Limits]
 	writes  atomic.Pointer[throttle]
-	bodies  budget
+	bodies  body.Budget
 	logins  *logins
 	tokens  *tokens
 
@@ -80,11 +81,11 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h.metrics.inFlight.Inc()
 	w := &response{ResponseWriter: rw}
 	_ = http.NewResponseController(rw).SetWriteDeadline(begin.Add(stallTime)) // the one of the request before has passed
-	body := &countingBody{ReadCloser: r.Body}
+	counted := &countingBody{ReadCloser: r.Body}
 	// A copy: the server looks at the body of its own request when it decides
 	// whether a client that waits for leave to send is to be waited for.
 	req := &request{Request: r.WithContext(r.Context()), free: !h.opt.AuthEnabled}
-	req.Body = body
+	req.Body = counted
 	head := rw.Header()
 	maps.Copy(head, h.opt.Headers)
 	head.Set("X-Influxdb-Version", InfluxVersion)
@@ -109,7 +110,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		took := time.Since(begin)
 		h.metrics.inFlight.Dec()
-		h.metrics.done(name, w.status, body.n, w.bytes, took)
+		h.metrics.done(name, w.status, counted.n, w.bytes, took)
 		h.logAccess(name, req, w, id, took)
 		if cut {
 			panic(http.ErrAbortHandler) // the server closes the connection

@@ -56,6 +56,13 @@ type Mount struct {
 	Handler http.Handler
 }
 
+// DefaultMaxBodySize is InfluxDB's limit of a request body in bytes, and
+// DefaultMaxBodyMemory that of the bodies held at a time.
+const (
+	DefaultMaxBodySize   = 25_000_000
+	DefaultMaxBodyMemory = 512 << 20
+)
+
 // Options configure a Handler. Writer and Query must be set.
 type Options struct {
 	Writer Writer
@@ -166,7 +173,7 @@ func (h *Handler) SetLimits(l Limits) {
 	if l.WriteWait <= 0 {
 		l.WriteWait = DefaultWriteWait
 	}
-	h.bodies.limit.Store(l.MaxBodyMemory)
+	h.bodies.SetLimit(l.MaxBodyMemory)
 	was := h.limits.Swap(&l)
 	if was == nil || was.MaxConcurrentWrites != l.MaxConcurrentWrites || was.MaxWaitingWrites != l.MaxWaitingWrites || was.WriteWait != l.WriteWait {
 		h.writes.Store(newThrottle(l.MaxConcurrentWrites, l.MaxWaitingWrites, l.WriteWait))

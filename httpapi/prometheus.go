@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/httpapi/encode"
+	"tsdbd/internal/body"
 	"tsdbd/meta"
 	"tsdbd/model/point"
 	"tsdbd/prom"
@@ -84,7 +85,7 @@ func (h *Handler) readSamples(ctx context.Context, w *response, r *request, out 
 		return nil, err
 	}
 	queries, err := prom.ParseReadRequest(message.Bytes())
-	message.release()
+	message.Release()
 	if err != nil {
 		return nil, badRequest(err.Error())
 	}
@@ -113,7 +114,7 @@ func (h *Handler) readSamples(ctx context.Context, w *response, r *request, out 
 
 // readSnappy reads a body in snappy's block format. The limits of bodies hold
 // for what comes and for what it decompresses to.
-func (h *Handler) readSnappy(w *response, r *request) (*body, error) {
+func (h *Handler) readSnappy(w *response, r *request) (*body.Body, error) {
 	if strings.Contains(r.Header.Get("Content-Type"), "io.prometheus.write.v2") {
 		return nil, &apiError{http.StatusUnsupportedMediaType, "remote write 2.0 is not supported, send 1.0"}
 	}
@@ -121,35 +122,6 @@ func (h *Handler) readSnappy(w *response, r *request) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer packed.release()
-	n, err := snappy.DecodedLen(packed.Bytes())
-	if errors.Is(err, snappy.ErrTooLarge) { // for an int, which the bound of bodies may be larger than
-		return nil, errEntityTooLarge
-	}
-	if err != nil {
-		return nil, errSnappy
-	}
-	if limit := h.limits.Load().MaxBodySize; limit > 0 && int64(n) > limit {
-		return nil, errEntityTooLarge
-	}
-	// A length that so few bytes cannot decompress to is a lie that would cost
-	// memory: an element of three bytes makes 64 at most.
-	if n/64 > packed.Len() {
-		return nil, errSnappy
-	}
-	out := bodies.Get().(*body)
-	out.Reset()
-	out.budget = &h.bodies
-	if err := out.charge(n); err != nil {
-		out.release()
-		return nil, err
-	}
-	out.Grow(n)
-	plain, err := snappy.Decode(out.AvailableBuffer()[:n], packed.Bytes())
-	if err != nil {
-		out.release()
-		return nil, errSnappy
-	}
-	_, _ = out.Write(plain) // in place
-	return out, nil
+	plain, err := packed.Unsnappy(h.limits.Load().MaxBodySize)
+	return plain, bodyError(err)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"tsdbd/internal/body"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model/point"
@@ -33,13 +34,13 @@ type parseState struct {
 	batch  point.Batch
 	// body is held until the batch, which takes about as much, is written:
 	// what bounds bodies bounds batches too (W9).
-	body *body
+	body *body.Body
 }
 
 // release gives back the body and, unless it has grown too large, s.
 func (s *parseState) release() {
 	if s.body != nil {
-		s.body.release()
+		s.body.Release()
 		s.body = nil
 	}
 	if cap(s.batch.Values) <= maxPooledBatch {

@@ -8,11 +8,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
-	"sync/atomic"
 
-	"github.com/klauspost/compress/gzip"
-
+	"tsdbd/internal/body"
 	"tsdbd/model"
 	"tsdbd/services/input"
 )
@@ -34,11 +31,6 @@ const DefaultBodyMemory = 4 * MaxBodyBytes
 // chunkPoints are decoded and written at a time: JSON of tiny points takes much
 // more memory decoded than as text.
 const chunkPoints = 5000
-
-var (
-	errTooLarge = errors.New("body is too large")
-	errTooMany  = errors.New("too many requests with large bodies")
-)
 
 // eachChunk decodes a point or an array of points and hands them to f, so many
 // at a time; the slice is f's until it returns. Numbers may stand in quotes.
@@ -130,21 +122,19 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // put stores the points of a body, durably when it returns nil. Those in front
 // of one that is no point are stored all the same.
 func (s *Service) put(w http.ResponseWriter, r *http.Request) (status int, err error) {
-	body := &body{used: &s.bodies, limit: s.bodyMemory}
-	defer body.release()
-	err = body.read(w, r)
-	s.Counts().Bytes.Add(int64(len(body.bytes)))
-	var tooLarge *http.MaxBytesError
+	b, err := s.bodies.Read(w, r, MaxBodyBytes)
 	switch {
-	case errors.As(err, &tooLarge) || errors.Is(err, errTooLarge):
-		return http.StatusRequestEntityTooLarge, errTooLarge
-	case errors.Is(err, errTooMany):
+	case errors.Is(err, body.ErrTooLarge):
+		return http.StatusRequestEntityTooLarge, err
+	case errors.Is(err, body.ErrBusy):
 		return http.StatusServiceUnavailable, err
 	case err != nil:
 		return http.StatusBadRequest, err
 	}
+	defer b.Release()
+	s.Counts().Bytes.Add(int64(b.Len()))
 	var bad, failed error
-	err = eachChunk(body.bytes, func(points []input.Point) error {
+	err = eachChunk(b.Bytes(), func(points []input.Point) error {
 		var reason error
 		reason, failed = s.batcher.WritePoints(r.Context(), points)
 		if bad == nil {
@@ -160,53 +150,6 @@ func (s *Service) put(w http.ResponseWriter, r *http.Request) (status int, err e
 		return http.StatusBadRequest, err
 	}
 	return http.StatusBadRequest, bad
-}
-
-// body is the bytes of a body, charged to what all bodies may take.
-type body struct {
-	bytes []byte
-	used  *atomic.Int64 // by all bodies
-	limit int64         // of that
-	taken int64
-}
-
-func (b *body) release() { b.used.Add(-b.taken) }
-
-// read reads a body to its end.
-func (b *body) read(w http.ResponseWriter, r *http.Request) error {
-	src := http.MaxBytesReader(w, r.Body, MaxBodyBytes)
-	if !strings.EqualFold(r.Header.Get("Content-Encoding"), "gzip") {
-		return b.append(src)
-	}
-	z, err := gzip.NewReader(src)
-	if err != nil {
-		return err
-	}
-	return b.append(z)
-}
-
-func (b *body) append(r io.Reader) error {
-	for {
-		if len(b.bytes) > MaxBodyBytes {
-			return errTooLarge
-		}
-		if free := cap(b.bytes) - len(b.bytes); free == 0 {
-			grow := max(64<<10, cap(b.bytes))
-			b.taken += int64(grow)
-			if b.used.Add(int64(grow)) > b.limit {
-				return errTooMany
-			}
-			b.bytes = append(make([]byte, 0, cap(b.bytes)+grow), b.bytes...)
-		}
-		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
-		b.bytes = b.bytes[:len(b.bytes)+n]
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // answer answers with an error in OpenTSDB's form.

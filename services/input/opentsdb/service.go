@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tsdbd/internal/body"
 	"tsdbd/services/input"
 )
 
@@ -46,8 +47,7 @@ type Service struct {
 	connections *input.Connections
 	http        *http.Server
 	handoff     *handoff
-	bodies      atomic.Int64 // bytes of bodies in memory
-	bodyMemory  int64
+	bodies      body.Budget
 	log         *slog.Logger // of bad lines, nil: none
 
 	requests atomic.Int64
@@ -62,7 +62,8 @@ func Listen(opt Options) (*Service, error) {
 	if opt.BodyMemory <= 0 {
 		opt.BodyMemory = DefaultBodyMemory
 	}
-	s := &Service{batcher: input.NewBatcher(opt.Options), bodyMemory: opt.BodyMemory}
+	s := &Service{batcher: input.NewBatcher(opt.Options)}
+	s.bodies.SetLimit(opt.BodyMemory)
 	if opt.LogPointErrors {
 		s.log = opt.Logger
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -182,15 +183,19 @@ func TestLargeAndRefusedBodies(t *testing.T) {
 	if points, batches := s.Count(); points != 2*chunkPoints+1 || batches != 3 {
 		t.Errorf("%d points in %d batches", points, batches)
 	}
-	if in.bodies.Load() != 0 {
-		t.Errorf("%d bytes of bodies are still charged", in.bodies.Load())
+	if in.bodies.Used() != 0 {
+		t.Errorf("%d bytes of bodies are still charged", in.bodies.Used())
 	}
 	fail = errors.New("disk full")
 	f(503)
 	fail = nil
-	in.bodies.Store(DefaultBodyMemory) // as if others held it
+	other, err := in.bodies.Read(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(text)), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.bodies.SetLimit(int64(len(text)) + 1)
 	f(503)
-	in.bodies.Store(0)
+	other.Release()
 	f(204)
 }
 
