@@ -137,7 +137,7 @@ func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWor
 func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir int) error {
 	r := w.rng.Intersect(u.shard.TimeRange())
 	w.rd = newChunkReader(cs)
-	cur, err := w.rd.scan(w.x, u, set, r, dir >= 0, w.p.did)
+	cur, err := w.rd.scan(w.x.budget, u, set, r, dir >= 0, w.p.did)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (c *call) innermost() *call {
 func Analyze(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt Options) ([]string, error) {
 	start := time.Now()
 	x := newExec(ctx, storage, opt)
-	x.prof = &profile{}
+	x.analyze(&profile{})
 	defer x.release()
 	l, err := x.plan(stmt)
 	if err != nil {
@@ -155,9 +155,9 @@ func Analyze(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 	n.add("%s", stmt)
 	n.add("series: %d", series)
 	n.add("rows: %d", rows)
-	n.add("planning_time: %s", shortTime(planned))
-	n.add("execution_time: %s", shortTime(total-planned))
-	n.add("total_time: %s", shortTime(total))
+	n.add("planning_time: %s", ShortTime(planned))
+	n.add("execution_time: %s", ShortTime(total-planned))
+	n.add("total_time: %s", ShortTime(total))
 	l.describe(n.add("operators"), x.prof)
 	x.prof.describeStorage(n.add("storage"))
 	return root.lines([]string{"."}, ""), nil
@@ -170,7 +170,7 @@ func (l *level) describe(to *planNode, p *profile) {
 	if l.run != nil {
 		if p != nil {
 			lp := p.of(l)
-			n.text += fmt.Sprintf(": %s, %d series, %d rows", shortTime(lp.took), lp.series, lp.rows)
+			n.text += fmt.Sprintf(": %s, %d series, %d rows", ShortTime(lp.took), lp.series, lp.rows)
 		}
 		for _, o := range l.operators {
 			on := o.describe(n)
@@ -180,7 +180,7 @@ func (l *level) describe(to *planNode, p *profile) {
 		}
 		if p != nil {
 			for _, step := range p.of(l).steps {
-				n.add("%s: %s", step.name, shortTime(step.took))
+				n.add("%s: %s", step.name, ShortTime(step.took))
 			}
 		}
 	}

@@ -1,27 +1,17 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"tsdbd/model"
-	"tsdbd/model/column"
-	"tsdbd/model/scan"
 )
 
-// profile is what EXPLAIN ANALYZE learns of a statement under way. Its cursors
-// stand between the operators and storage, so that other statements pay nothing. A
-// nil profile records nothing.
+// profile is what EXPLAIN ANALYZE learns of a statement under way. A nil
+// profile records nothing.
 type profile struct {
 	levels    []*levelProfile
 	operators map[operator]*operatorProfile
-
-	mu     sync.Mutex
-	shards []*shardProfile // in order of their first cursors
+	storage   storageCounts
 }
 
 // levelProfile is what one SELECT, the statement or a subquery, did.
@@ -45,25 +35,8 @@ type operatorProfile struct {
 	scanCounts
 }
 
-// shardProfile is what cursors over one shard gave.
-type shardProfile struct {
-	id    uint64
-	times model.TimeRange
-	scanCounts
-}
-
-// scanCounts counts what cursors gave.
-type scanCounts struct {
-	series  atomic.Int64
-	chunks  atomic.Int64
-	decoded atomic.Int64 // chunks of which times or values were decoded
-	rows    atomic.Int64 // of all chunks
-	values  atomic.Int64 // decoded
-	nanos   atomic.Int64 // in storage, of all workers together
-
-	mu   sync.Mutex
-	cost scan.Cost // of the requests
-}
+// analyze has the statement count what it does.
+func (x *exec) analyze(p *profile) { x.prof, x.counts = p, &p.storage }
 
 // start returns the time if there is a profile.
 func (p *profile) start() time.Time {
@@ -142,147 +115,24 @@ func (p *profile) frames(l *level, emit func(*frame) error) (counted func(*frame
 	return counted, func() { lp.took += time.Since(begin) - elsewhere }
 }
 
-// shard returns the counts of a shard.
-func (p *profile) shard(s scan.Shard) *scanCounts {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, sp := range p.shards {
-		if sp.id == s.ID() {
-			return &sp.scanCounts
-		}
-	}
-	sp := &shardProfile{id: s.ID(), times: s.TimeRange()}
-	p.shards = append(p.shards, sp)
-	return &sp.scanCounts
-}
-
-// scan opens a cursor for an operator, which counts for it and for the shard.
-func (p *profile) scan(ctx context.Context, s scan.Shard, req scan.Request, of *scanCounts) (scan.Cursor, error) {
-	cost, err := s.Cost(req)
-	if err != nil {
-		return nil, err
-	}
-	cur := &profiledCursor{of: [2]*scanCounts{of, p.shard(s)}}
-	for _, c := range cur.of {
-		c.mu.Lock()
-		c.cost.Add(cost)
-		c.mu.Unlock()
-	}
-	defer cur.spent(time.Now())
-	cur.Cursor, err = s.Scan(ctx, req)
-	return cur, err
-}
-
-type profiledCursor struct {
-	scan.Cursor
-	of    [2]*scanCounts
-	chunk profiledChunk
-}
-
-func (c *profiledCursor) spent(start time.Time) {
-	took := int64(time.Since(start))
-	for _, of := range c.of {
-		of.nanos.Add(took)
-	}
-}
-
-func (c *profiledCursor) NextSeries() (model.SeriesID, bool) {
-	defer c.spent(time.Now())
-	id, ok := c.Cursor.NextSeries()
-	if ok {
-		for _, of := range c.of {
-			of.series.Add(1)
-		}
-	}
-	return id, ok
-}
-
-func (c *profiledCursor) NextChunk() scan.Chunk {
-	defer c.spent(time.Now())
-	chunk := c.Cursor.NextChunk()
-	if chunk == nil {
-		return nil
-	}
-	for _, of := range c.of {
-		of.chunks.Add(1)
-		of.rows.Add(int64(chunk.Len()))
-	}
-	c.chunk = profiledChunk{Chunk: chunk, cursor: c}
-	return &c.chunk
-}
-
-type profiledChunk struct {
-	scan.Chunk
-	cursor  *profiledCursor
-	decoded bool
-}
-
-func (c *profiledChunk) decode() {
-	for _, of := range c.cursor.of {
-		if !c.decoded {
-			of.decoded.Add(1)
-		}
-		of.values.Add(int64(c.Len()))
-	}
-	c.decoded = true
-}
-
-func (c *profiledChunk) Times() ([]int64, error) {
-	defer c.cursor.spent(time.Now())
-	if c.Step() == 0 && c.Len() > 1 {
-		c.decode()
-	}
-	return c.Chunk.Times()
-}
-
-func (c *profiledChunk) Column(i int) (*column.Vector, error) {
-	defer c.cursor.spent(time.Now())
-	c.decode()
-	return c.Chunk.Column(i)
-}
-
 // describeStorage adds what the cursors of each shard gave to a node.
 func (p *profile) describeStorage(to *planNode) {
-	slices.SortStableFunc(p.shards, func(a, b *shardProfile) int { return cmpInt(a.times.Min, b.times.Min) })
+	shards := p.storage.shards
+	slices.SortStableFunc(shards, func(a, b *shardCounts) int { return cmpInt(a.times.Min, b.times.Min) })
 	var all scanCounts
-	for _, sp := range p.shards {
+	for _, sp := range shards {
 		to.add("shard %d, %s to %s: %s", sp.id, rfc3339(sp.times.Min), rfc3339(sp.times.Max), &sp.scanCounts)
-		all.series.Add(sp.series.Load())
-		all.chunks.Add(sp.chunks.Load())
-		all.decoded.Add(sp.decoded.Load())
-		all.rows.Add(sp.rows.Load())
-		all.values.Add(sp.values.Load())
-		all.nanos.Add(sp.nanos.Load())
-		all.cost.Add(sp.cost)
+		all.add(&sp.scanCounts)
 	}
-	to.add("%d shards: %s", len(p.shards), &all)
+	to.add("%d shards: %s", len(shards), &all)
 }
 
 // String returns what an operator did on one line.
 func (op *operatorProfile) String() string {
 	if op.chunks.Load() == 0 {
-		return shortTime(op.took).String()
+		return ShortTime(op.took).String()
 	}
-	return fmt.Sprintf("%s, %s", shortTime(op.took), &op.scanCounts)
-}
-
-// String returns the counts on one line.
-func (sp *scanCounts) String() string {
-	chunks, decoded := sp.chunks.Load(), sp.decoded.Load()
-	return fmt.Sprintf("%d series, %d chunks (%d decoded, %d by statistics), %d rows, %d values decoded, %d blocks of %d bytes in %d files, %d cached values, %s in storage",
-		sp.series.Load(), chunks, decoded, chunks-decoded, sp.rows.Load(), sp.values.Load(),
-		sp.cost.Blocks, sp.cost.Bytes, sp.cost.Files, sp.cost.CachedValues, shortTime(time.Duration(sp.nanos.Load())))
+	return fmt.Sprintf("%s, %s", ShortTime(op.took), &op.scanCounts)
 }
 
 func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
-
-// shortTime leaves three digits or so of a duration.
-func shortTime(d time.Duration) time.Duration {
-	switch {
-	case d > time.Second:
-		return d.Round(time.Millisecond)
-	case d > time.Millisecond:
-		return d.Round(time.Microsecond)
-	}
-	return d
-}

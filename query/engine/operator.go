@@ -87,7 +87,15 @@ func (x *exec) open(l *level) (*levelRun, error) {
 	r := &levelRun{x: x, l: l, groups: &groupTable{}}
 	l.run = r
 	var err error
-	if r.units, err = l.units(x, r.groups, l.read); err != nil {
+	sel := selection{cond: l.cond, dims: l.dims, rng: l.read, limit: l.slimit, offset: l.soffset}
+	for _, src := range l.sources {
+		if src.sub != nil {
+			sel.sources = append(sel.sources, nil)
+		} else {
+			sel.sources = append(sel.sources, &src.measurement)
+		}
+	}
+	if r.units, err = x.units(r.groups, sel); err != nil {
 		return nil, err
 	}
 	for _, o := range l.operators {

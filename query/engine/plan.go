@@ -8,17 +8,14 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
-	"tsdbd/model/scan"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
 
 // source is what one entry of FROM reads: a measurement or a subquery.
 type source struct {
-	name   string // measurement
-	view   scan.View
-	shards []scan.Shard // with the measurement, oldest first
-	sub    *level
+	measurement
+	sub *level // nil: the measurement
 }
 
 // level is the plan of one SELECT: the statement itself or a subquery.
@@ -154,7 +151,7 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 			subs = subs[1:]
 			l.sources = append(l.sources, &source{sub: sub})
 		case *influxql.Measurement:
-			in := &source{name: s.Name, view: x.view(s)}
+			in := &source{measurement: measurement{name: s.Name, view: x.view(s)}}
 			for _, sh := range in.view.Shards() {
 				if len(sh.Fields(s.Name)) > 0 {
 					in.shards = append(in.shards, sh.Charged(x.keep))

@@ -146,7 +146,7 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error))
 	}
 	var next chan slice // of the slice that is being read; nil: none
 	wait := func() (got slice, err error) {
-		err = x.opt.Turn.Outside(x.ctx, func() error {
+		err = x.turn.Outside(x.ctx, func() error {
 			got = <-next
 			return nil
 		})
@@ -172,12 +172,12 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error))
 		if got.err != nil {
 			return got.err
 		}
-		if i+1 < n && x.workers > 1 && got.bytes <= x.memoryBytes()/8 && x.opt.Turn.More(1) == 1 {
+		if i+1 < n && x.workers > 1 && got.bytes <= x.memoryBytes()/8 && x.turn.More(1) == 1 {
 			ch := make(chan slice, 1)
 			next = ch
 			go func() {
 				got := one(i + 1)
-				x.opt.Turn.Leave()
+				x.turn.Leave()
 				ch <- got
 			}()
 		}

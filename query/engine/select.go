@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -61,19 +59,12 @@ const DefaultMemoryBytes = 2 << 30
 
 // exec is one running SELECT: what all its levels share.
 type exec struct {
-	ctx     context.Context
+	*budget
 	opt     Options
 	storage scan.Storage
 	stop    admission.Stopper
 	prof    *profile // of EXPLAIN ANALYZE, else nil
 	views   map[[2]string]scan.View
-	workers int
-	used    atomic.Int64 // bytes of intermediate data, given back group by group
-	kept    atomic.Int64 // bytes of rows kept to the end of a level
-	decoded atomic.Int64 // bytes of the texts in chunks that are being read
-	charged atomic.Int64 // bytes that SelectOptions.Account knows of
-	points  atomic.Int64 // rows read
-	series  int
 	warned  int // losses that the client was told of
 }
 
@@ -81,16 +72,20 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 	if opt.Now.IsZero() {
 		opt.Now = time.Now().UTC()
 	}
-	if opt.MemoryBytes == 0 {
-		opt.MemoryBytes = DefaultMemoryBytes
-	}
 	if opt.streamRows == 0 {
 		opt.streamRows = 1 << 20
 	}
-	x := &exec{ctx: ctx, opt: opt, storage: storage, stop: admission.Stopper{Ctx: ctx, Turn: opt.Turn, Every: opt.workRows}, views: map[[2]string]scan.View{}, workers: opt.Workers}
+	x := &exec{opt: opt, storage: storage, views: map[[2]string]scan.View{}, budget: &budget{
+		ctx: ctx, turn: opt.Turn, account: opt.Account, workers: opt.Workers, workRows: opt.workRows,
+		maxMemory: opt.MemoryBytes, maxPoints: int64(opt.MaxSelectPoint), maxSeries: opt.MaxSelectSeries,
+	}}
+	if x.maxMemory == 0 {
+		x.maxMemory = DefaultMemoryBytes
+	}
 	if x.workers <= 0 {
 		x.workers = runtime.GOMAXPROCS(0)
 	}
+	x.stop = x.stopper()
 	return x
 }
 
@@ -122,59 +117,11 @@ func (x *exec) answer(l *level, emit func(*result.Result) error) error {
 	return out.flush()
 }
 
-// check reports why the query must end, if it must. It is asked at every chunk,
-// and lets other queries work in between.
-func (x *exec) check() error {
-	if err := x.ctx.Err(); err != nil {
-		return err
-	}
-	return x.opt.Turn.Yield(x.ctx)
-}
-
 func (x *exec) release() {
 	for _, v := range x.views {
 		v.Release()
 	}
-	_ = x.opt.Account.Set(x.ctx, x.opt.Turn, &x.charged, 0) // giving back never fails the statement
-}
-
-// grow accounts for n bytes of intermediate data.
-func (x *exec) grow(n int64) error {
-	return x.within(x.used.Add(n) + x.kept.Load() + x.decoded.Load())
-}
-
-// keep accounts for n bytes that stay until the level or the statement ends.
-func (x *exec) keep(n int64) error {
-	return x.within(x.used.Load() + x.kept.Add(n) + x.decoded.Load())
-}
-
-// decode accounts for n bytes that a chunk's texts take until the next chunk, or
-// gives them back.
-func (x *exec) decode(n int64) error {
-	total := x.used.Load() + x.kept.Load() + x.decoded.Add(n)
-	if n < 0 {
-		_ = x.opt.Account.Set(x.ctx, x.opt.Turn, &x.charged, total) // giving back never fails
-		return nil
-	}
-	return x.within(total)
-}
-
-func (x *exec) within(bytes int64) error {
-	if limit := x.opt.MemoryBytes; limit > 0 && bytes > limit {
-		return fmt.Errorf("%w: needs more than %d bytes", admission.ErrMemory, limit)
-	}
-	return x.opt.Account.Set(x.ctx, x.opt.Turn, &x.charged, bytes)
-}
-
-// countPoints accounts for n rows read.
-func (x *exec) countPoints(n int) error {
-	if x.opt.MaxSelectPoint <= 0 {
-		return nil
-	}
-	if got := x.points.Add(int64(n)); got > int64(x.opt.MaxSelectPoint) {
-		return fmt.Errorf("max-select-point limit exceeded: (%d/%d)", got, x.opt.MaxSelectPoint)
-	}
-	return nil
+	x.budget.release()
 }
 
 // frame is a run of rows of one output series of a level. The rows of a series

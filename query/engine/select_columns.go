@@ -97,7 +97,7 @@ func (cs *columnSet) request(u *unit, r model.TimeRange, asc bool) scan.Request 
 
 // scan opens a cursor over a set of series, whose texts the reader counts and
 // charges the statement for. The caller must close it.
-func (r *chunkReader) scan(x *exec, u *unit, set *roaring.Bitmap, rng model.TimeRange, asc bool, did *scanCounts) (scan.Cursor, error) {
+func (r *chunkReader) scan(x *budget, u *unit, set *roaring.Bitmap, rng model.TimeRange, asc bool, did *scanCounts) (scan.Cursor, error) {
 	req := r.cs.request(u, rng, asc)
 	req.Series = set
 	if r.cs.texts {
@@ -107,14 +107,6 @@ func (r *chunkReader) scan(x *exec, u *unit, set *roaring.Bitmap, rng model.Time
 		}
 	}
 	return x.scan(u.shard, req, did)
-}
-
-// scan opens a cursor. Under EXPLAIN ANALYZE it counts for did.
-func (x *exec) scan(s scan.Shard, req scan.Request, did *scanCounts) (scan.Cursor, error) {
-	if x.prof != nil {
-		return x.prof.scan(x.ctx, s, req, did)
-	}
-	return s.Scan(x.ctx, req)
 }
 
 // chunkReader decodes the columns of one chunk at a time and picks its rows.

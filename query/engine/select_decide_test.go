@@ -71,7 +71,7 @@ func TestDecide(t *testing.T) {
 					t.Fatal(err)
 				}
 				x := newExec(context.Background(), m, Options{Database: "d", DefaultRP: defaultPolicy(m), Workers: 1 + rnd.IntN(8)})
-				x.prof = prof
+				x.analyze(prof)
 				l, err := x.plan(selectOf(parsed))
 				if err != nil {
 					t.Fatalf("%s: %v", q, err)
@@ -84,7 +84,7 @@ func TestDecide(t *testing.T) {
 					t.Fatal(err)
 				}
 				x.release()
-				for _, sp := range prof.shards {
+				for _, sp := range prof.storage.shards {
 					if stats {
 						decided += int(sp.chunks.Load() - sp.decoded.Load())
 					}

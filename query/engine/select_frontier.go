@@ -353,7 +353,7 @@ func (s *rowScan) firstSeries(set *roaring.Bitmap, n int) (*roaring.Bitmap, erro
 // of compareTags: by the values of all tag keys, an absent tag before every
 // value.
 type tagOrder struct {
-	x     *exec
+	x     *budget
 	shard scan.Shard
 	name  string
 	last  bool

@@ -91,9 +91,26 @@ func (t *groupTable) order(asc bool) []int32 {
 	return out
 }
 
+// measurement is what one entry of FROM reads that is no subquery.
+type measurement struct {
+	name   string
+	view   scan.View
+	shards []scan.Shard // with the measurement, oldest first
+}
+
+// selection says which series to read, and how to group them.
+type selection struct {
+	sources []*measurement // nil: a subquery
+	cond    influxql.Expr  // WHERE
+	dims    []string       // keys of the groups
+	rng     model.TimeRange
+
+	limit, offset int // of the groups of each source; limit 0: none
+}
+
 // unit is the part of a measurement source that lies in one shard.
 type unit struct {
-	src    *source
+	src    *measurement
 	order  int // place among the level's sources
 	shard  scan.Shard
 	set    *roaring.Bitmap
@@ -111,36 +128,39 @@ const (
 	groupBytes   = 160
 )
 
-// units selects the series of all measurement sources, groups them, and
-// applies SLIMIT and SOFFSET. Units are sorted by source, then time.
-func (l *level) units(x *exec, t *groupTable, r model.TimeRange) ([]*unit, error) {
+// units selects the series of all measurement sources, groups them, and limits
+// the groups. Units are sorted by source, then time.
+func (b *budget) units(t *groupTable, sel selection) ([]*unit, error) {
 	var out []*unit
-	for i, src := range l.sources {
-		if src.sub != nil || r.Empty() {
+	tags, rest := expr.SplitTags(sel.cond, expr.IsFieldRef)
+	for i, src := range sel.sources {
+		if src == nil || sel.rng.Empty() {
 			continue
 		}
-		tags, rest := expr.SplitTags(l.cond, expr.IsFieldRef)
 		first := len(out)
 		var shards []scan.Shard
 		for _, sh := range src.shards {
-			if sh.TimeRange().Overlaps(r) {
+			if sh.TimeRange().Overlaps(sel.rng) {
 				shards = append(shards, sh)
 			}
 		}
 		found := make([]*unit, len(shards))
-		err := x.tasks(len(shards), func(j int) error {
+		err := b.parallel(len(shards), func(j int) error {
 			u := &unit{src: src, order: i, shard: shards[j], rest: rest}
-			var err error
-			if u.set, err = u.shard.Select(x.ctx, src.name, tags); err != nil {
+			err := b.check()
+			if err != nil {
+				return err
+			}
+			if u.set, err = u.shard.Select(b.ctx, src.name, tags); err != nil {
 				return fmt.Errorf("select series of %s: %w", src.name, err)
 			}
 			if u.set == nil || u.set.IsEmpty() {
 				return nil
 			}
-			if err := x.keep(int64(u.set.GetCardinality()) * groupedBytes); err != nil {
+			if err := b.keep(int64(u.set.GetCardinality()) * groupedBytes); err != nil {
 				return err
 			}
-			if u.groups, err = u.shard.GroupBy(src.name, u.set, l.dims); err != nil {
+			if u.groups, err = u.shard.GroupBy(src.name, u.set, sel.dims); err != nil {
 				return fmt.Errorf("group series of %s: %w", src.name, err)
 			}
 			found[j] = u
@@ -153,35 +173,34 @@ func (l *level) units(x *exec, t *groupTable, r model.TimeRange) ([]*unit, error
 			if u == nil {
 				continue
 			}
-			x.series += int(u.set.GetCardinality())
-			if m := x.opt.MaxSelectSeries; m > 0 && x.series > m {
-				return nil, fmt.Errorf("max-select-series limit exceeded: (%d/%d)", x.series, m)
+			if err := b.countSeries(int(u.set.GetCardinality())); err != nil {
+				return nil, err
 			}
-			if err := x.keep(int64(len(u.groups.Tuples)) * int64(groupBytes+16*len(l.dims))); err != nil {
+			if err := b.keep(int64(len(u.groups.Tuples)) * int64(groupBytes+16*len(sel.dims))); err != nil {
 				return nil, err
 			}
 			if u.gid = t.ids(src.name, u.groups.Tuples); len(u.gid) == 0 {
-				u.gid = []int32{t.id(src.name, make([]string, len(l.dims)))}
+				u.gid = []int32{t.id(src.name, make([]string, len(sel.dims)))}
 			}
 			out = append(out, u)
 		}
-		if l.slimit > 0 || l.soffset > 0 {
-			out = append(out[:first], l.limitSeries(t, out[first:])...)
+		if sel.limit > 0 || sel.offset > 0 {
+			out = append(out[:first], sel.limitGroups(t, out[first:])...)
 		}
 	}
 	return out, nil
 }
 
-// limitSeries cuts the groups of one source to SLIMIT and SOFFSET.
-func (l *level) limitSeries(t *groupTable, us []*unit) []*unit {
+// limitGroups cuts the groups of one source to the limit and the offset.
+func (sel *selection) limitGroups(t *groupTable, us []*unit) []*unit {
 	var ids []int32
 	for _, u := range us {
 		ids = append(ids, u.gid...)
 	}
 	slices.SortFunc(ids, t.compare)
 	ids = slices.Compact(ids)
-	lo := min(l.soffset, len(ids))
-	hi := min(result.AddLimits(lo, l.slimit), len(ids))
+	lo := min(sel.offset, len(ids))
+	hi := min(result.AddLimits(lo, sel.limit), len(ids))
 	keep := map[int32]bool{}
 	for _, id := range ids[lo:hi] {
 		keep[id] = true

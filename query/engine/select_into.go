@@ -36,7 +36,7 @@ func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 	flush := func() error {
 		var first error
 		for _, b := range pending {
-			err := x.opt.Turn.Outside(x.ctx, func() error { return x.opt.Into(x.ctx, b) })
+			err := x.turn.Outside(x.ctx, func() error { return x.opt.Into(x.ctx, b) })
 			if err != nil && first == nil {
 				first = err
 			}

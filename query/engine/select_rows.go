@@ -2,7 +2,6 @@ package engine
 
 import (
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -113,7 +112,7 @@ type rowRequest struct {
 // rowScan collects rows of a unit into groups.
 type rowScan struct {
 	rowRequest
-	x  *exec
+	x  *budget
 	u  *unit
 	cs *columnSet
 
@@ -128,7 +127,7 @@ type rowScan struct {
 // collectUnit reads the wanted groups of one unit: their rows in order of time,
 // those of equal time as ties says. It returns the bytes that they are accounted
 // for.
-func (x *exec) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64, error) {
+func (x *budget) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64, error) {
 	cs, ok := u.bind(req.refs)
 	if !ok {
 		return nil, 0, nil
@@ -145,7 +144,7 @@ func (x *exec) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64, e
 	if req.rng = req.rng.Intersect(u.shard.TimeRange()); req.rng.Empty() {
 		return nil, 0, nil
 	}
-	s := &rowScan{rowRequest: req, x: x, u: u, cs: cs, stop: admission.Stopper{Ctx: x.ctx, Turn: x.opt.Turn, Every: x.opt.workRows}}
+	s := &rowScan{rowRequest: req, x: x, u: u, cs: cs, stop: x.stopper()}
 	s.sizes = u.sizes(set)
 	if u.narrows(set, req.limit) {
 		var err error
@@ -180,66 +179,6 @@ func (x *exec) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64, e
 		}
 	}
 	return out, s.bytes.Load(), nil
-}
-
-// parallel runs n tasks on as many goroutines as there are free turns, the calling
-// one among them, and returns the first error in order of the tasks. After an error
-// it begins no more of them.
-func (x *exec) parallel(n int, task func(int) error) error {
-	if n == 0 {
-		return nil
-	}
-	errs := make([]error, n)
-	more := x.opt.Turn.More(n - 1)
-	var next, working atomic.Int64
-	working.Store(int64(1 + more))
-	work := func() {
-		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			if errs[i] = admission.Guard(func() error { return task(i) }); errs[i] != nil {
-				next.Store(int64(n))
-			}
-		}
-		if working.Add(-1) > 0 { // the calling goroutine goes on with the last turn
-			x.opt.Turn.Leave()
-		}
-	}
-	var wg sync.WaitGroup
-	for range more {
-		wg.Go(work)
-	}
-	work()
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tasks runs n tasks on the query's workers, and returns the first error in
-// order of the tasks, or that of the context.
-func (x *exec) tasks(n int, task func(int) error) error {
-	var next atomic.Int64
-	errs := make([]error, n)
-	err := x.parallel(max(1, min(n, x.workers)), func(int) error {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return nil
-			}
-			if err := x.check(); err != nil {
-				return err
-			}
-			errs[i] = task(i)
-		}
-	})
-	for _, e := range errs {
-		if e != nil {
-			return e
-		}
-	}
-	return err
 }
 
 func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {

@@ -141,14 +141,6 @@ func cmpInt(a, b int64) int {
 	return 0
 }
 
-// memoryBytes returns what the statement may hold, for sizes that depend on it.
-func (x *exec) memoryBytes() int64 {
-	if x.opt.MemoryBytes > 0 {
-		return x.opt.MemoryBytes
-	}
-	return DefaultMemoryBytes
-}
-
 // mergeSets merges row sets of several sources, or groups of subqueries, by time
 // in the level's direction; bySeries leaves rows of equal time in their order.
 func mergeSets(stop *admission.Stopper, list []*rowset, asc bool, ties tieOrder) *rowset {

@@ -26,7 +26,7 @@ func TestSlicesAreReadAhead(t *testing.T) {
 		{"limit", -1, -1, false, 2, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := &exec{ctx: t.Context(), workers: 2}
+			x := &exec{budget: &budget{ctx: t.Context(), workers: 2}}
 			l := &level{compiled: &compiled{}, x: x}
 			var reading atomic.Int32
 			var started [n]chan struct{}

@@ -26,7 +26,7 @@ func profiled(t *testing.T, m *scantest.Store, q string, workers int) ([]string,
 	x := newExec(context.Background(), m, Options{
 		Database: "d", DefaultRP: defaultPolicy(m), Workers: workers, Now: time.Unix(1500400000, 0),
 	})
-	x.prof = prof
+	x.analyze(prof)
 	defer x.release()
 	l, err := x.plan(selectOf(parsed))
 	if err != nil {
@@ -115,12 +115,12 @@ func TestTouchesFewShards(t *testing.T) {
 	} {
 		rows, prof := profiled(t, m, c.q, 2)
 		var chunks, decoded int64
-		for _, sp := range prof.shards {
+		for _, sp := range prof.storage.shards {
 			chunks += sp.chunks.Load()
 			decoded += sp.decoded.Load()
 		}
-		if len(prof.shards) > c.shards || chunks > c.chunks || decoded > c.decodedAtMost {
-			t.Errorf("%s: %d shards, %d chunks, %d decoded; want at most %d, %d, %d", c.q, len(prof.shards), chunks, decoded, c.shards, c.chunks, c.decodedAtMost)
+		if len(prof.storage.shards) > c.shards || chunks > c.chunks || decoded > c.decodedAtMost {
+			t.Errorf("%s: %d shards, %d chunks, %d decoded; want at most %d, %d, %d", c.q, len(prof.storage.shards), chunks, decoded, c.shards, c.chunks, c.decodedAtMost)
 		}
 		if len(rows) < 2 || !strings.Contains(fmt.Sprint(rows), strings.Trim(c.row, "[]")) {
 			t.Errorf("%s: %q", c.q, rows)

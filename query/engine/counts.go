@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
+)
+
+// storageCounts is what cursors gave, by shard.
+type storageCounts struct {
+	mu     sync.Mutex
+	shards []*shardCounts // in order of their first cursors
+}
+
+// shardCounts is what cursors over one shard gave.
+type shardCounts struct {
+	id    uint64
+	times model.TimeRange
+	scanCounts
+}
+
+// scanCounts counts what cursors gave.
+type scanCounts struct {
+	series  atomic.Int64
+	chunks  atomic.Int64
+	decoded atomic.Int64 // chunks of which times or values were decoded
+	rows    atomic.Int64 // of all chunks
+	values  atomic.Int64 // decoded
+	nanos   atomic.Int64 // in storage, of all workers together
+
+	mu   sync.Mutex
+	cost scan.Cost // of the requests
+}
+
+// shard returns the counts of a shard.
+func (p *storageCounts) shard(s scan.Shard) *scanCounts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, sp := range p.shards {
+		if sp.id == s.ID() {
+			return &sp.scanCounts
+		}
+	}
+	sp := &shardCounts{id: s.ID(), times: s.TimeRange()}
+	p.shards = append(p.shards, sp)
+	return &sp.scanCounts
+}
+
+// scan opens a cursor. Under EXPLAIN ANALYZE it counts for an operator, and for the
+// shard.
+func (b *budget) scan(s scan.Shard, req scan.Request, of *scanCounts) (scan.Cursor, error) {
+	if b.counts == nil {
+		return s.Scan(b.ctx, req)
+	}
+	cost, err := s.Cost(req)
+	if err != nil {
+		return nil, err
+	}
+	cur := &countedCursor{of: [2]*scanCounts{of, b.counts.shard(s)}}
+	for _, c := range cur.of {
+		c.mu.Lock()
+		c.cost.Add(cost)
+		c.mu.Unlock()
+	}
+	defer cur.spent(time.Now())
+	cur.Cursor, err = s.Scan(b.ctx, req)
+	return cur, err
+}
+
+// countedCursor stands between an operator and storage. Only EXPLAIN ANALYZE pays
+// for it.
+type countedCursor struct {
+	scan.Cursor
+	of    [2]*scanCounts
+	chunk countedChunk
+}
+
+func (c *countedCursor) spent(start time.Time) {
+	took := int64(time.Since(start))
+	for _, of := range c.of {
+		of.nanos.Add(took)
+	}
+}
+
+func (c *countedCursor) NextSeries() (model.SeriesID, bool) {
+	defer c.spent(time.Now())
+	id, ok := c.Cursor.NextSeries()
+	if ok {
+		for _, of := range c.of {
+			of.series.Add(1)
+		}
+	}
+	return id, ok
+}
+
+func (c *countedCursor) NextChunk() scan.Chunk {
+	defer c.spent(time.Now())
+	chunk := c.Cursor.NextChunk()
+	if chunk == nil {
+		return nil
+	}
+	for _, of := range c.of {
+		of.chunks.Add(1)
+		of.rows.Add(int64(chunk.Len()))
+	}
+	c.chunk = countedChunk{Chunk: chunk, cursor: c}
+	return &c.chunk
+}
+
+type countedChunk struct {
+	scan.Chunk
+	cursor  *countedCursor
+	decoded bool
+}
+
+func (c *countedChunk) decode() {
+	for _, of := range c.cursor.of {
+		if !c.decoded {
+			of.decoded.Add(1)
+		}
+		of.values.Add(int64(c.Len()))
+	}
+	c.decoded = true
+}
+
+func (c *countedChunk) Times() ([]int64, error) {
+	defer c.cursor.spent(time.Now())
+	if c.Step() == 0 && c.Len() > 1 {
+		c.decode()
+	}
+	return c.Chunk.Times()
+}
+
+func (c *countedChunk) Column(i int) (*column.Vector, error) {
+	defer c.cursor.spent(time.Now())
+	c.decode()
+	return c.Chunk.Column(i)
+}
+
+// add adds the counts of o, whose cursors are closed.
+func (c *scanCounts) add(o *scanCounts) {
+	c.series.Add(o.series.Load())
+	c.chunks.Add(o.chunks.Load())
+	c.decoded.Add(o.decoded.Load())
+	c.rows.Add(o.rows.Load())
+	c.values.Add(o.values.Load())
+	c.nanos.Add(o.nanos.Load())
+	c.cost.Add(o.cost)
+}
+
+// String returns the counts on one line.
+func (c *scanCounts) String() string {
+	chunks, decoded := c.chunks.Load(), c.decoded.Load()
+	return fmt.Sprintf("%d series, %d chunks (%d decoded, %d by statistics), %d rows, %d values decoded, %d blocks of %d bytes in %d files, %d cached values, %s in storage",
+		c.series.Load(), chunks, decoded, chunks-decoded, c.rows.Load(), c.values.Load(),
+		c.cost.Blocks, c.cost.Bytes, c.cost.Files, c.cost.CachedValues, ShortTime(time.Duration(c.nanos.Load())))
+}
+
+// ShortTime leaves three digits or so of a duration.
+func ShortTime(d time.Duration) time.Duration {
+	switch {
+	case d > time.Second:
+		return d.Round(time.Millisecond)
+	case d > time.Millisecond:
+		return d.Round(time.Microsecond)
+	}
+	return d
+}
