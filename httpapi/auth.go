@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
-	"strings"
+
+	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/query"
 )
 
 // DefaultRealm is InfluxDB's name for what a password opens.
@@ -22,98 +25,19 @@ const (
 	byRoute                 // any user; the route asks what the user may do
 )
 
-// authError is an answer 401. It names no header with the message, and asks
-// for a login instead.
-type authError struct{ message string }
-
-func (e *authError) Error() string { return e.message }
-
-// The reasons for a 401, in InfluxDB's words. A wrong password and an unknown
-// user are the same reason.
 var (
-	errUnparsedCredentials = &authError{"unable to parse authentication credentials"}
-	errUsernameRequired    = &authError{"username required"}
-	errAuthorizationFailed = &authError{"authorization failed"}
-	errBearerDisabled      = &authError{"bearer auth disabled"}
-	errInvalidToken        = &authError{"invalid token"}
-	errTokenExpired        = &authError{"token is expired"}
-	errTokenNoExpiration   = &authError{"token expiration required"}
-	errTokenUserType       = &authError{"username in token must be a string"}
-	errTokenNoUser         = &authError{"token must contain a username"}
-	errUserNotFound        = &authError{"user not found"}
-	errLoginsBusy          = &apiError{http.StatusServiceUnavailable, "too many logins at a time"}
-	errTooManyLogins       = &apiError{http.StatusServiceUnavailable, "too many failed logins"} // Telegraf drops a batch that is answered 429
-	errNoAdminYet          = &apiError{http.StatusForbidden, "create admin user first or disable authentication"}
-	errAdminRequired       = &apiError{http.StatusForbidden, "administrator required"}
+	errNoAdminYet    = &apiError{http.StatusForbidden, "create admin user first or disable authentication"}
+	errAdminRequired = &apiError{http.StatusForbidden, "administrator required"}
 )
-
-// credentials are what a request brought: a name and a password, or a token.
-type credentials struct {
-	name, password, token string
-}
-
-// parseCredentials finds the credentials: u and p of the URL, then the
-// Authorization header as Basic, Token user:password or Bearer.
-func parseCredentials(r *http.Request) (credentials, error) {
-	if strings.Contains(r.URL.RawQuery, "u=") {
-		q := r.URL.Query()
-		if u, p := q.Get("u"), q.Get("p"); u != "" && p != "" {
-			return credentials{name: u, password: p}, nil
-		}
-	}
-	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	rest = strings.TrimLeft(rest, " ")
-	switch {
-	case strings.EqualFold(scheme, "Basic"):
-		if u, p, ok := r.BasicAuth(); ok {
-			return credentials{name: u, password: p}, nil
-		}
-	case strings.EqualFold(scheme, "Token"):
-		// A password may hold colons, a name may not.
-		if u, p, ok := strings.Cut(rest, ":"); ok {
-			return credentials{name: u, password: p}, nil
-		}
-	case strings.EqualFold(scheme, "Bearer"):
-		if rest != "" {
-			return credentials{token: rest}, nil
-		}
-	}
-	return credentials{}, errUnparsedCredentials
-}
-
-// authenticate returns the user of a request. It is nil, without an error,
-// while no administrator exists: then there is no one who could have made
-// users, and all that is allowed is to make the first (bootstrapOnly).
-func (h *Handler) authenticate(r *http.Request) (*meta.User, error) {
-	catalog := h.opt.Catalog.Catalog()
-	if !catalog.AdminExists() {
-		return nil, nil
-	}
-	c, err := parseCredentials(r)
-	if err != nil {
-		return nil, err
-	}
-	if c.token != "" {
-		name, err := h.tokens.user(c.token)
-		if err != nil {
-			return nil, err
-		}
-		if u := catalog.User(name); u != nil {
-			return u, nil
-		}
-		return nil, errUserNotFound
-	}
-	if c.name == "" {
-		return nil, errUsernameRequired
-	}
-	return h.logins.check(r.Context(), catalog, c.name, c.password, clientAddress(r))
-}
 
 // request is a request with what the Handler knows of it.
 type request struct {
 	*http.Request
-	user *meta.User // nil: logins are not required, or nobody could log in yet
-	free bool       // logins are not required: everything is allowed
+	// user sent the request. nil: logins are not required, or no administrator
+	// exists; then nobody could have made users, and all that is allowed is to make
+	// the first (bootstrapOnly).
+	user *meta.User
+	free bool // logins are not required: everything is allowed
 }
 
 // admit lets a request pass to a route, and sets its user. A browser sends
@@ -122,8 +46,10 @@ func (h *Handler) admit(r *request, rt *route) (err error) {
 	if r.free || rt.access == Open || (rt.access == openPing && !h.opt.PingAuth) || (r.Method == http.MethodOptions && rt.any == nil) {
 		return nil
 	}
-	if r.user, err = h.authenticate(r.Request); err != nil {
-		return err
+	if catalog := h.opt.Catalog.Catalog(); catalog.AdminExists() {
+		if r.user, err = h.logins.User(r.Request, catalog); err != nil {
+			return err
+		}
 	}
 	switch {
 	case rt.access == AdminOnly && !r.isAdmin():
@@ -154,3 +80,62 @@ func (r *request) sees(database string) bool {
 
 // isAdmin reports whether the request's user may do everything.
 func (r *request) isAdmin() bool { return r.free || r.user != nil && r.user.Admin }
+
+func forbidden(format string, args ...any) error {
+	return &apiError{http.StatusForbidden, fmt.Sprintf(format, args...)}
+}
+
+// authorizeQuery decides on all statements of a request before any runs.
+func (r *request) authorizeQuery(q *influxql.Query, database string) error {
+	u := r.user
+	switch {
+	case r.isAdmin(), u == nil && bootstrapOnly(q):
+		return nil
+	case u == nil:
+		return forbidden("error authorizing query: create admin user first or disable authentication")
+	}
+	for _, stmt := range q.Statements {
+		for _, need := range query.Needs(stmt, database) {
+			switch {
+			case need.Admin:
+				return forbidden("error authorizing query: %s not authorized to execute statement '%s', requires admin privilege", u.Name, stmt)
+			case !u.Authorized(need.Privilege, need.Database):
+				return forbidden("error authorizing query: %s not authorized to execute statement '%s', requires %s on %s",
+					u.Name, stmt, need.Privilege, need.Database)
+			}
+		}
+	}
+	return nil
+}
+
+// bootstrapOnly reports whether a query is one statement that makes an
+// administrator: all that is allowed while there is none. InfluxDB looks at
+// the first statement alone and runs what follows it.
+func bootstrapOnly(q *influxql.Query) bool {
+	if len(q.Statements) != 1 {
+		return false
+	}
+	create, ok := q.Statements[0].(*influxql.CreateUserStatement)
+	return ok && create.Admin
+}
+
+// limitToUser makes a query's answer hold only what the user may see.
+func (r *request) limitToUser(opt *query.ExecuteOptions) {
+	opt.User = r.userName()
+	if !r.isAdmin() && r.user != nil {
+		opt.MayRead = func(db string) bool { return r.may(meta.ReadPrivilege, db) }
+		opt.MaySee = r.sees
+	}
+}
+
+// authorize decides on requests that are not statements. The action is what the
+// user wants to do with the database, in words.
+func (r *request) authorize(p meta.Privilege, action, database string) error {
+	switch {
+	case r.may(p, database):
+		return nil
+	case r.user == nil:
+		return forbidden("user is required to %s database %q", action, database)
+	}
+	return forbidden("%q user is not authorized to %s database %q", r.user.Name, action, database)
+}

@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/encode"
+	"tsdbd/httpapi/login"
 	"tsdbd/query"
 )
 
@@ -60,9 +61,9 @@ func (h *Handler) debugRequests(w *response, r *request) error {
 func (h *Handler) countClient(r *request, write bool) {
 	h.clients.Count(write, func() string {
 		if r.user == nil {
-			return clientAddress(r.Request)
+			return login.Address(r.Request)
 		}
-		return r.user.Name + ":" + clientAddress(r.Request)
+		return r.user.Name + ":" + login.Address(r.Request)
 	})
 }
 

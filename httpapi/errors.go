@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"tsdbd/httpapi/encode"
+	"tsdbd/httpapi/login"
 	"tsdbd/internal/body"
 	"tsdbd/meta"
 )
@@ -73,14 +74,17 @@ var droppingWords = []string{
 // that clients keep their data.
 func classify(err error) (status int, message string) {
 	var api *apiError
-	var login *authError
+	var refused login.Error
+	var busy login.BusyError
 	var pw partialWrite
 	var temp temporary
 	switch {
 	case errors.As(err, &api):
 		return api.status, api.message
-	case errors.As(err, &login):
-		return http.StatusUnauthorized, login.message
+	case errors.As(err, &refused):
+		return http.StatusUnauthorized, refused.Error()
+	case errors.As(err, &busy):
+		return http.StatusServiceUnavailable, busy.Error() // Telegraf drops a batch that is answered 429
 	case errors.As(err, &pw):
 		return http.StatusBadRequest, pw.Error()
 	case errors.Is(err, meta.ErrDatabaseNotFound):

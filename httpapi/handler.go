@@ -17,6 +17,7 @@ import (
 
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/encode"
+	"tsdbd/httpapi/login"
 	"tsdbd/internal/body"
 )
 
@@ -29,8 +30,7 @@ type Handler struct {
 	limits  atomic.Pointer[Limits]
 	writes  atomic.Pointer[throttle]
 	bodies  body.Budget
-	logins  *logins
-	tokens  *tokens
+	logins  *login.Logins
 
 	challenge string // WWW-Authenticate
 	clients   debug.Clients
@@ -53,10 +53,10 @@ func New(opt Options) *Handler {
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.metrics = newMetrics(opt.Registry)
 	h.SetLimits(opt.Limits)
-	h.logins, h.tokens = newLogins(opt.CheckPassword), newTokens(opt.SharedSecret)
+	h.logins = login.New(opt.CheckPassword, opt.SharedSecret)
 	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
 	if opt.AuthEnabled {
-		h.background.Go(func() { h.logins.dummy() }) // the first unknown user is not to take longer
+		h.background.Go(h.logins.Prepare) // the first unknown user is not to take longer
 	}
 	h.routes = make(map[string]*route)
 	for _, rt := range h.table() {
@@ -140,8 +140,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	err := h.admit(req, rt)
-	var login *authError
-	if errors.As(err, &login) {
+	if errors.As(err, new(login.Error)) {
 		head.Set("WWW-Authenticate", h.challenge)
 	}
 	if err == nil {

@@ -1,4 +1,4 @@
-package httpapi
+package login
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func FuzzCredentials(f *testing.F) {
 	tokens := newTokens("a secret that the fuzzer does not find out")
 	f.Fuzz(func(t *testing.T, header, query string) {
 		r := &http.Request{Header: http.Header{"Authorization": {header}}, URL: &url.URL{RawQuery: query}}
-		c, err := parseCredentials(r)
+		c, err := parse(r)
 		if err != nil {
 			return
 		}
@@ -42,7 +42,7 @@ func FuzzCredentials(f *testing.F) {
 // do not wait.
 func TestWaitingLogins(t *testing.T) {
 	block := make(chan struct{})
-	l := newLogins(func(hash, password string) bool {
+	l := newPasswords(func(hash, password string) bool {
 		if password != "pw" {
 			<-block
 		}
@@ -65,7 +65,7 @@ func TestWaitingLogins(t *testing.T) {
 		go func() { answers <- ask(strconv.Itoa(i), "guess") }()
 	}
 	for range 50 {
-		if err := <-answers; err != errLoginsBusy {
+		if err := <-answers; err != errWaiting {
 			t.Fatalf("one too many: %v", err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestWaitingLogins(t *testing.T) {
 	cancel()
 	close(block)
 	for range admitted {
-		if err := <-answers; err != errAuthorizationFailed {
+		if err := <-answers; err != errFailed {
 			t.Fatal(err)
 		}
 	}
@@ -86,13 +86,13 @@ func TestWaitingLogins(t *testing.T) {
 	if n := len(l.turns.known) + len(l.turns.unknown); n != 0 || l.turns.free == 0 || len(l.mu.pending) != 0 {
 		t.Errorf("%d still wait, %d turns are free, pending %v", n, l.turns.free, l.mu.pending)
 	}
-	if _, err := l.check(ctx, data, "x", "guess", ""); err != errAuthorizationFailed && err != context.Canceled {
+	if _, err := l.check(ctx, data, "x", "guess", ""); err != errFailed && err != context.Canceled {
 		t.Errorf("a client that left: %v", err)
 	}
 }
 
 func BenchmarkVerifiedLogin(b *testing.B) {
-	l := newLogins(func(hash, password string) bool { return hash == password })
+	l := newPasswords(func(hash, password string) bool { return hash == password })
 	data, err := meta.Apply(meta.CreateUser{Name: "ann", Hash: "pw"}, new(meta.Data))
 	if err != nil {
 		b.Fatal(err)

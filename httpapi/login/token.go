@@ -1,4 +1,4 @@
-package httpapi
+package login
 
 import (
 	"encoding/json"
@@ -36,26 +36,26 @@ func (t *tokens) user(token string) (string, error) {
 		return "", errBearerDisabled // any token would be signed with the empty secret
 	}
 	if len(token) > maxTokenBytes {
-		return "", errInvalidToken
+		return "", errToken
 	}
 	claims := jwt.MapClaims{}
 	_, err := t.parser.ParseWithClaims(token, claims, func(*jwt.Token) (any, error) { return t.secret, nil })
 	switch {
 	case err == nil:
 	case errors.Is(err, jwt.ErrTokenUnverifiable), errors.Is(err, jwt.ErrTokenSignatureInvalid), errors.Is(err, jwt.ErrTokenMalformed):
-		return "", errInvalidToken
+		return "", errToken
 	case errors.Is(err, jwt.ErrTokenExpired) && plausibleExpiration(claims):
 		return "", errTokenExpired
 	case errors.Is(err, jwt.ErrTokenInvalidClaims):
 		if !plausibleExpiration(claims) {
-			return "", errTokenNoExpiration
+			return "", errTokenExpiration
 		}
-		return "", errInvalidToken
+		return "", errToken
 	default:
-		return "", errInvalidToken
+		return "", errToken
 	}
 	if !plausibleExpiration(claims) {
-		return "", errTokenNoExpiration
+		return "", errTokenExpiration
 	}
 	name, ok := claims["username"]
 	if !ok {

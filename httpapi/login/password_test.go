@@ -1,4 +1,4 @@
-package httpapi
+package login
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // slowLogins checks one password at a time, each in 50 ms, and counts them.
-func slowLogins(t *testing.T, users ...string) (*logins, *meta.Data, *int) {
+func slowLogins(t *testing.T, users ...string) (*passwords, *meta.Data, *int) {
 	t.Helper()
 	data := new(meta.Data)
 	for _, u := range users {
@@ -22,7 +22,7 @@ func slowLogins(t *testing.T, users ...string) (*logins, *meta.Data, *int) {
 		}
 	}
 	checks := 0
-	l := newLogins(func(hash, password string) bool {
+	l := newPasswords(func(hash, password string) bool {
 		checks++
 		time.Sleep(50 * time.Millisecond)
 		return hash == password
@@ -74,9 +74,9 @@ func TestUnknownNamesOfAnAddress(t *testing.T) {
 		refused := 0
 		for range 300 {
 			switch err := <-answers; err {
-			case errTooManyLogins:
+			case errFailing:
 				refused++
-			case errAuthorizationFailed:
+			case errFailed:
 			default:
 				t.Fatal(err)
 			}
@@ -106,7 +106,7 @@ func TestOneCheckForOnePassword(t *testing.T) {
 			}
 			return got
 		}
-		if got := ask(t.Context(), "wrong", 200); got[errAuthorizationFailed] != 200 || *checks != 1 {
+		if got := ask(t.Context(), "wrong", 200); got[errFailed] != 200 || *checks != 1 {
 			t.Errorf("wrong password: %v after %d checks", got, *checks)
 		}
 		// The client whose request began the check leaves; another takes over.

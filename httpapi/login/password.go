@@ -1,4 +1,4 @@
-package httpapi
+package login
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"net"
-	"net/http"
 	"runtime"
 	"slices"
 	"sync"
@@ -30,15 +28,15 @@ const maxWaitingLogins = 1000
 // maxFailedKeys bounds the memory of the failures of the last second.
 const maxFailedKeys = 10_000
 
-// logins checks passwords. A check takes 50 ms, and clients send the password
-// with each request, so logins remembers each user's last right password, as a
+// passwords checks passwords. A check takes 50 ms, and clients send the password
+// with each request, so passwords remembers each user's last right password, as a
 // keyed hash of it and of the stored hash. That hash is worth nothing outside
 // this process. It is worth nothing once the password has changed or the user
 // was dropped, because the stored hash comes from the present catalog.
-type logins struct {
+type passwords struct {
 	checkPassword func(hash, password string) bool
 	key           [sha256.Size]byte
-	turns         loginTurns
+	turns         turns
 	dummy         func() string // a hash of a password that nobody knows
 
 	mu struct {
@@ -72,8 +70,8 @@ type passwordCheck struct {
 	right bool
 }
 
-func newLogins(checkPassword func(hash, password string) bool) *logins {
-	l := &logins{checkPassword: checkPassword}
+func newPasswords(checkPassword func(hash, password string) bool) *passwords {
+	l := &passwords{checkPassword: checkPassword}
 	l.turns.free = max(1, runtime.GOMAXPROCS(0)/2)
 	_, _ = rand.Read(l.key[:]) // it never fails
 	l.mu.verified = map[string][sha256.Size]byte{}
@@ -89,13 +87,13 @@ func newLogins(checkPassword func(hash, password string) bool) *logins {
 
 // check returns the user of that name if the password is the user's. It works
 // as long for a name that is no user's.
-func (l *logins) check(ctx context.Context, catalog *meta.Data, name, password, address string) (*meta.User, error) {
+func (l *passwords) check(ctx context.Context, catalog *meta.Data, name, password, address string) (*meta.User, error) {
 	u := catalog.User(name)
 	if u == nil {
 		if _, err := l.verify(ctx, loginKey{address: address}, l.dummy(), password); err != nil {
 			return nil, err
 		}
-		return nil, errAuthorizationFailed
+		return nil, errFailed
 	}
 	key := passwordKey{name, l.mac(u, password)}
 	for !l.remembers(key) {
@@ -107,7 +105,7 @@ func (l *logins) check(ctx context.Context, catalog *meta.Data, name, password, 
 				return nil, ctx.Err()
 			}
 			if c.ended && !c.right {
-				return nil, errAuthorizationFailed
+				return nil, errFailed
 			}
 			continue
 		}
@@ -117,7 +115,7 @@ func (l *logins) check(ctx context.Context, catalog *meta.Data, name, password, 
 			return nil, err
 		}
 		if !right {
-			return nil, errAuthorizationFailed
+			return nil, errFailed
 		}
 		break
 	}
@@ -126,7 +124,7 @@ func (l *logins) check(ctx context.Context, catalog *meta.Data, name, password, 
 
 // join returns the check of a password that is under way. If there is none, it
 // begins one, which is the caller's to make and to leave.
-func (l *logins) join(key passwordKey) (c *passwordCheck, mine bool) {
+func (l *passwords) join(key passwordKey) (c *passwordCheck, mine bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.mu.checking[key]; c != nil {
@@ -139,7 +137,7 @@ func (l *logins) join(key passwordKey) (c *passwordCheck, mine bool) {
 
 // leave ends a check. It remembers a password that was right, and forgets users
 // that are gone.
-func (l *logins) leave(catalog *meta.Data, key passwordKey, c *passwordCheck, right, ended bool) {
+func (l *passwords) leave(catalog *meta.Data, key passwordKey, c *passwordCheck, right, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.mu.checking, key)
@@ -160,9 +158,9 @@ func (l *logins) leave(catalog *meta.Data, key passwordKey, c *passwordCheck, ri
 
 // verify waits for its turn and checks a password. It refuses without a check
 // if too many for the same key were wrong in this second or wait.
-func (l *logins) verify(ctx context.Context, key loginKey, hash, password string) (right bool, err error) {
+func (l *passwords) verify(ctx context.Context, key loginKey, hash, password string) (right bool, err error) {
 	if !l.begin(key) {
-		return false, errTooManyLogins
+		return false, errFailing
 	}
 	failed := false
 	defer func() { l.end(key, failed) }()
@@ -176,7 +174,7 @@ func (l *logins) verify(ctx context.Context, key loginKey, hash, password string
 }
 
 // mac binds a password to the stored hash it was checked against.
-func (l *logins) mac(u *meta.User, password string) (sum [sha256.Size]byte) {
+func (l *passwords) mac(u *meta.User, password string) (sum [sha256.Size]byte) {
 	m := hmac.New(sha256.New, l.key[:])
 	var n [8]byte
 	binary.LittleEndian.PutUint64(n[:], uint64(len(u.Hash)))
@@ -188,7 +186,7 @@ func (l *logins) mac(u *meta.User, password string) (sum [sha256.Size]byte) {
 }
 
 // remembers reports whether a password is the one that was right last.
-func (l *logins) remembers(key passwordKey) bool {
+func (l *passwords) remembers(key passwordKey) bool {
 	l.mu.Lock()
 	have, ok := l.mu.verified[key.name]
 	l.mu.Unlock()
@@ -197,7 +195,7 @@ func (l *logins) remembers(key passwordKey) bool {
 
 // begin reports whether another password is checked for the key now. If so, end
 // must follow.
-func (l *logins) begin(key loginKey) bool {
+func (l *passwords) begin(key loginKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tickLocked()
@@ -208,7 +206,7 @@ func (l *logins) begin(key loginKey) bool {
 	return true
 }
 
-func (l *logins) end(key loginKey, failed bool) {
+func (l *passwords) end(key loginKey, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tickLocked()
@@ -221,32 +219,24 @@ func (l *logins) end(key loginKey, failed bool) {
 }
 
 // tickLocked begins a new second.
-func (l *logins) tickLocked() {
+func (l *passwords) tickLocked() {
 	if now := time.Now().Unix(); now != l.mu.second {
 		l.mu.second = now
 		clear(l.mu.failed)
 	}
 }
 
-// clientAddress returns the client's address without its port.
-func clientAddress(r *http.Request) string {
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		return host
-	}
-	return r.RemoteAddr
-}
-
-// loginTurns bounds the checks under way, so that guessing leaves the machine
+// turns bounds the checks under way, so that guessing leaves the machine
 // time for other work. Passwords of users go before those of unknown names, each
 // in the order in which they came.
-type loginTurns struct {
+type turns struct {
 	mu             sync.Mutex
 	free           int
 	known, unknown []chan struct{} // wait
 }
 
 // enter waits for a turn. After it without an error, leave ends the turn.
-func (t *loginTurns) enter(ctx context.Context, known bool) error {
+func (t *turns) enter(ctx context.Context, known bool) error {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--
@@ -259,7 +249,7 @@ func (t *loginTurns) enter(ctx context.Context, known bool) error {
 	}
 	if len(*queue) >= maxWaitingLogins {
 		t.mu.Unlock()
-		return errLoginsBusy
+		return errWaiting
 	}
 	turn := make(chan struct{})
 	*queue = append(*queue, turn)
@@ -279,14 +269,14 @@ func (t *loginTurns) enter(ctx context.Context, known bool) error {
 	return ctx.Err()
 }
 
-func (t *loginTurns) leave() {
+func (t *turns) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.passLocked()
 }
 
 // passLocked gives a turn that has ended to the next who waits.
-func (t *loginTurns) passLocked() {
+func (t *turns) passLocked() {
 	for _, queue := range []*[]chan struct{}{&t.known, &t.unknown} {
 		if len(*queue) > 0 {
 			close((*queue)[0])
