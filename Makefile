@@ -2,11 +2,11 @@
 
 TAGS     = urfave_cli_no_template
 TOOL     = go tool -modfile=tools.mod
-RACE     = ./cache ./model/... ./services/continuous ./httpapi/... ./services/input/... ./lineproto ./meta ./query/... ./retention ./shard ./store ./series ./services/subscriber ./tsi ./tsm ./wal/...
+RACE     = ./cache ./model/... ./services/continuous ./httpapi/... ./services/input/... ./lineproto ./meta ./query/... ./retention ./shard ./store ./series ./services/subscriber ./tsi/... ./tsm ./wal/...
 FUZZTIME = 50000x
 BENCH    = .
 COUNT    = 6
-MICRO    = ./cache ./model/... ./httpapi ./httpapi/encode ./internal/vector ./lineproto ./meta ./query/... ./series ./shard ./tsi ./tsm ./tsm/codec ./wal ./wal/entry
+MICRO    = ./cache ./model/... ./httpapi ./httpapi/encode ./internal/vector ./lineproto ./meta ./query/... ./series ./shard ./tsi/... ./tsm ./tsm/codec ./wal ./wal/entry
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 

@@ -13,7 +13,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/shard"
-	"tsdbd/tsi"
+	"tsdbd/tsi/match"
 	"tsdbd/wal/entry"
 )
 
@@ -44,13 +44,13 @@ func (s *Store) Delete(ctx context.Context, req scan.DeleteRequest) error {
 		return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, req.Database)
 	}
 	defer func() { _ = db.release() }()
-	d := &deletion{store: s, db: db, req: &req, shards: map[uint64]*deletionShard{}, matcher: tsi.NewMatcher()}
+	d := &deletion{store: s, db: db, req: &req, shards: map[uint64]*deletionShard{}, matcher: match.NewMatcher()}
 	defer d.release()
 	for range deleteRounds {
-		if _, err := d.resolve(ctx, tsi.NewWork(ctx)); err != nil {
+		if _, err := d.resolve(ctx, match.NewWork(ctx)); err != nil {
 			return err
 		}
-		if err := d.commit(ctx, gateSteps); !errors.Is(err, tsi.ErrBudget) {
+		if err := d.commit(ctx, gateSteps); !errors.Is(err, match.ErrBudget) {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ type deletion struct {
 	db      *database
 	req     *scan.DeleteRequest
 	shards  map[uint64]*deletionShard
-	matcher *tsi.Matcher // of series that have come since their shard was looked at
+	matcher *match.Matcher // of series that have come since their shard was looked at
 }
 
 // deletionShard is what a delete has found in a shard.
@@ -96,7 +96,7 @@ func (d *deletion) commit(ctx context.Context, steps int) error {
 	if db, err := s.database(d.req.Database); err != nil || db != d.db {
 		return cmp.Or(err, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, d.req.Database))
 	}
-	ids, err := d.resolve(ctx, tsi.NewLimitedWork(ctx, steps))
+	ids, err := d.resolve(ctx, match.NewLimitedWork(ctx, steps))
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (d *deletion) commit(ctx context.Context, steps int) error {
 
 // resolve selects the series of the shards that the delete concerns, as they
 // are now, and returns these shards' ids.
-func (d *deletion) resolve(ctx context.Context, work *tsi.Work) ([]uint64, error) {
+func (d *deletion) resolve(ctx context.Context, work *match.Work) ([]uint64, error) {
 	database := d.store.catalog.Data().Database(d.req.Database)
 	if database == nil {
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, d.req.Database)
@@ -150,7 +150,7 @@ func (d *deletion) resolve(ctx context.Context, work *tsi.Work) ([]uint64, error
 }
 
 // update selects the series of a shard that have come since it was looked at.
-func (d *deletion) update(ctx context.Context, sh *shardEntry, work *tsi.Work) (err error) {
+func (d *deletion) update(ctx context.Context, sh *shardEntry, work *match.Work) (err error) {
 	defer vfs.CatchFault(&err)()
 	v := sh.View()
 	if v == nil {
@@ -180,7 +180,7 @@ func (d *deletion) update(ctx context.Context, sh *shardEntry, work *tsi.Work) (
 	case known != nil:
 		return d.selectNew(next, known, work)
 	case work.Limited():
-		return tsi.ErrBudget // a shard made since: it may have any number of series
+		return match.ErrBudget // a shard made since: it may have any number of series
 	}
 	return d.selectAll(ctx, next)
 }
@@ -224,7 +224,7 @@ func (d *deletion) predicate(sh *deletionShard, measurement string) (expr *model
 
 // selectNew adds to what is known of a shard the series that have come since,
 // going by their keys. With limited work it calls nothing of the request.
-func (d *deletion) selectNew(sh, known *deletionShard, work *tsi.Work) error {
+func (d *deletion) selectNew(sh, known *deletionShard, work *match.Work) error {
 	sh.set, sh.encoded, sh.exprs, sh.others = known.set, known.encoded, known.exprs, known.others
 	fresh := sh.view.SeriesSince(known.view)
 	if work.Done(keySteps * int(fresh.GetCardinality())) {
@@ -245,7 +245,7 @@ func (d *deletion) selectNew(sh, known *deletionShard, work *tsi.Work) error {
 		expr, ok := sh.exprs[measurement]
 		if !ok {
 			if work.Limited() {
-				return tsi.ErrBudget
+				return match.ErrBudget
 			}
 			var err error
 			if expr, ok, err = d.predicate(sh, measurement); err != nil || !ok {

@@ -13,7 +13,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
-	"tsdbd/tsi"
+	"tsdbd/tsi/match"
 )
 
 // TestDeleteSelectsWithoutGate: while the predicate of a delete is evaluated,
@@ -72,14 +72,14 @@ func TestDeleteRounds(t *testing.T) {
 	db, err := s.database("db")
 	s.must(err)
 	where := &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile("^a.*b")}
-	d := &deletion{store: s.Store, db: db, shards: map[uint64]*deletionShard{}, matcher: tsi.NewMatcher(), req: &scan.DeleteRequest{
+	d := &deletion{store: s.Store, db: db, shards: map[uint64]*deletionShard{}, matcher: match.NewMatcher(), req: &scan.DeleteRequest{
 		Database: "db", Range: model.AllTime,
 		Where: func(string, []column.Field) (*model.TagExpr, error) { return where, nil },
 	}}
 	defer d.release()
 	resolve := func() {
 		t.Helper()
-		if _, err := d.resolve(t.Context(), tsi.NewWork(t.Context())); err != nil {
+		if _, err := d.resolve(t.Context(), match.NewWork(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestDeleteRounds(t *testing.T) {
 		t.Helper()
 		s.must(s.write("db", lines))
 		sequence = s.applied
-		if err := d.commit(t.Context(), steps); !errors.Is(err, tsi.ErrBudget) {
+		if err := d.commit(t.Context(), steps); !errors.Is(err, match.ErrBudget) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if s.applied != sequence {

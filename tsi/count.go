@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/tsi/dictionary"
 )
 
 // CountByTagValue calls f with each value of a tag key, ascending, and with the
@@ -35,22 +37,22 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 		if len(w.segs) == 0 && len(w.files) == 1 && whole[w.files[0]] {
 			c := w.files[0]
 			var err error
-			if n, err = c.post.count(); err != nil {
-				return c.file.at(err)
+			if n, err = c.Posting.Count(); err != nil {
+				return c.At(err)
 			}
 		} else {
-			var all idCollector // a series that came back may stand in two layers
+			var all dictionary.Collector // a series that came back may stand in two layers
 			for _, c := range w.files {
-				if err := all.addPosting(&c.post); err != nil {
-					return c.file.at(err)
+				if err := all.AddPosting(&c.Posting); err != nil {
+					return c.At(err)
 				}
 			}
 			for _, sv := range w.segs {
 				for _, id := range ids[sv].of(sv.order[sv.at]) {
-					all.add(id)
+					all.Add(id)
 				}
 			}
-			found := all.set()
+			found := all.Set()
 			found.And(set)
 			found.And(v.alive)
 			n = int(found.GetCardinality())
@@ -64,11 +66,11 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 
 // wholeFiles returns the files of which all series are in set, and live: no
 // posting of theirs need be looked into.
-func (v *View) wholeFiles(w *valueWalk, set *roaring.Bitmap) map[*dictCursor]bool {
-	whole := map[*dictCursor]bool{}
+func (v *View) wholeFiles(w *valueWalk, set *roaring.Bitmap) map[*dictionary.Cursor]bool {
+	whole := map[*dictionary.Cursor]bool{}
 	for _, c := range w.cursors {
-		n := c.tag.present.GetCardinality()
-		whole[c] = c.tag.present.AndCardinality(set) == n && (set == v.alive || c.tag.present.AndCardinality(v.alive) == n)
+		n := c.Tag().Present.GetCardinality()
+		whole[c] = c.Tag().Present.AndCardinality(set) == n && (set == v.alive || c.Tag().Present.AndCardinality(v.alive) == n)
 	}
 	return whole
 }

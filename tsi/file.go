@@ -15,6 +15,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/tsi/dictionary"
 )
 
 // File is an open, mapped, immutable TSI file. It is safe for concurrent use
@@ -54,14 +55,7 @@ type fileTagRef struct {
 	size   int64
 
 	mu  sync.Mutex
-	tag atomic.Pointer[fileTag]
-}
-
-// fileTag is a decoded tag section.
-type fileTag struct {
-	values  int
-	present *roaring.Bitmap // series that have the tag, read-only
-	pages   []pageRef
+	tag atomic.Pointer[dictionary.Tag]
 }
 
 // ErrVersion is returned for a sound file of a version that this program does
@@ -98,7 +92,7 @@ func (f *File) load() (err error) {
 	if v := binary.LittleEndian.Uint32(foot[footerBytes-16:]); v != fileVersion {
 		return fmt.Errorf("%w %d of %s", ErrVersion, v, f.path)
 	}
-	if _, err := f.section(0, headerBytes); err != nil {
+	if _, err := f.Section(0, headerBytes); err != nil {
 		return err
 	}
 	var v [7]uint64
@@ -113,7 +107,7 @@ func (f *File) load() (err error) {
 		MinID: binary.LittleEndian.Uint32(foot[56:]), MaxID: binary.LittleEndian.Uint32(foot[60:]),
 	}
 	f.all = section{int64(v[2]), int64(v[3])}
-	b, err := f.section(int64(v[0]), int64(v[1]))
+	b, err := f.Section(int64(v[0]), int64(v[1]))
 	if err != nil {
 		return err
 	}
@@ -162,9 +156,9 @@ func (f *File) bad(offset int64, d *binio.Decoder, what string) error {
 	return binio.Corruptf(f.path, offset, "%s contradicts the footer", what)
 }
 
-// section returns the checked bytes of the section of size bytes, crc
+// Section returns the checked bytes of the section of size bytes, crc
 // included, at offset. They are the mapping's: valid while referenced.
-func (f *File) section(offset, size int64) (_ []byte, err error) {
+func (f *File) Section(offset, size int64) (_ []byte, err error) {
 	defer vfs.CatchFault(&err)()
 	if offset < 0 || size < 4 || offset > int64(len(f.data)) || size > int64(len(f.data))-offset {
 		return nil, binio.Corruptf(f.path, offset, "section of %d bytes out of bounds", size)
@@ -184,12 +178,12 @@ func (f *File) Info() FileInfo { return f.info }
 
 // Series reads the set of the file's series. The caller owns it.
 func (f *File) Series() (*roaring.Bitmap, error) {
-	b, err := f.section(f.all.offset, f.all.size)
+	b, err := f.Section(f.all.offset, f.all.size)
 	if err != nil {
 		return nil, err
 	}
 	d := binio.NewDecoder(b)
-	set := readSet(&d, nil)
+	set := dictionary.ReadSet(&d, nil)
 	if d.Err() != nil || d.Len() > 0 || set.GetCardinality() != uint64(f.info.Series) {
 		return nil, f.bad(f.all.offset, &d, "series set")
 	}
@@ -249,12 +243,12 @@ func (f *File) body(m *fileMeasurement) (_ *fileBody, err error) {
 	if b := m.body.Load(); b != nil {
 		return b, nil
 	}
-	raw, err := f.section(m.offset, m.size)
+	raw, err := f.Section(m.offset, m.size)
 	if err != nil {
 		return nil, err
 	}
 	d := binio.NewDecoder(raw)
-	b := &fileBody{set: readSet(&d, nil)}
+	b := &fileBody{set: dictionary.ReadSet(&d, nil)}
 	for range d.Count(3) {
 		t := &fileTagRef{key: d.String(), offset: int64(d.Uvarint()), size: int64(d.Uvarint())}
 		if n := len(b.tags); n > 0 && t.key <= b.tags[n-1].key {
@@ -270,7 +264,7 @@ func (f *File) body(m *fileMeasurement) (_ *fileBody, err error) {
 }
 
 // tag reads the section of a tag key; nil if the measurement lacks the key.
-func (f *File) tag(m *fileMeasurement, key string) (*fileTag, error) {
+func (f *File) tag(m *fileMeasurement, key string) (*dictionary.Tag, error) {
 	b, err := f.body(m)
 	if err != nil {
 		return nil, err
@@ -282,7 +276,7 @@ func (f *File) tag(m *fileMeasurement, key string) (*fileTag, error) {
 	return f.loadTag(b, b.tags[i])
 }
 
-func (f *File) loadTag(b *fileBody, r *fileTagRef) (_ *fileTag, err error) {
+func (f *File) loadTag(b *fileBody, r *fileTagRef) (_ *dictionary.Tag, err error) {
 	if t := r.tag.Load(); t != nil {
 		return t, nil
 	}
@@ -292,50 +286,17 @@ func (f *File) loadTag(b *fileBody, r *fileTagRef) (_ *fileTag, err error) {
 	if t := r.tag.Load(); t != nil {
 		return t, nil
 	}
-	raw, err := f.section(r.offset, r.size)
+	raw, err := f.Section(r.offset, r.size)
 	if err != nil {
 		return nil, err
 	}
 	d := binio.NewDecoder(raw)
-	t := &fileTag{values: int(d.Uvarint()), present: readSet(&d, b.set)}
-	n := d.Count(5)
-	t.pages = make([]pageRef, 0, n)
-	end, total, prior := int64(0), 0, ""
-	for range n {
-		p := pageRef{}
-		p.offset = end + int64(d.Uvarint())
-		size, values := d.Uvarint(), d.Uvarint()
-		shared := d.Uvarint()
-		suffix := d.Bytes(d.Count(1))
-		if size > uint64(len(f.data)) || values == 0 || values > size || shared > uint64(len(prior)) || p.offset < 0 {
-			d.Fail("bad page")
-		}
-		if d.Err() != nil {
-			break
-		}
-		p.size, p.n = int32(size), int32(values)
-		p.first = prior[:shared] + string(suffix)
-		if p.first <= prior {
-			d.Fail("pages out of order")
-		}
-		end, prior = p.offset+int64(size), p.first
-		total += int(values)
-		t.pages = append(t.pages, p)
-	}
-	if d.Err() != nil || d.Len() > 0 || total != t.values {
+	t := dictionary.ReadTag(&d, b.set, len(f.data))
+	if d.Err() != nil {
 		return nil, f.bad(r.offset, &d, "tag")
 	}
 	r.tag.Store(t)
 	return t, nil
-}
-
-// find returns the posting of a value, and whether there is one.
-func (f *File) find(t *fileTag, value string) (posting, bool, error) {
-	c := t.cursor(f)
-	if !c.seek(value) || !c.next() || string(c.value) != value {
-		return posting{}, false, c.err
-	}
-	return c.post, true, nil
 }
 
 // Verify reads the whole file and returns the first damage.
@@ -354,30 +315,21 @@ func (f *File) Verify() error {
 			if err != nil {
 				return err
 			}
-			c := t.cursor(f)
+			c := t.Cursor(f)
 			var last []byte
-			for n := 0; c.next(); n++ {
-				if n > 0 && string(c.value) <= string(last) {
+			for n := 0; c.Next(); n++ {
+				if n > 0 && string(c.Value) <= string(last) {
 					return binio.Corruptf(f.path, r.offset, "values out of order")
 				}
-				last = append(last[:0], c.value...)
-				if ids, err = c.post.ids(ids[:0]); err != nil {
-					return f.at(err)
+				last = append(last[:0], c.Value...)
+				if ids, err = c.Posting.IDs(ids[:0]); err != nil {
+					return c.At(err)
 				}
 			}
-			if c.err != nil {
-				return c.err
+			if c.Err() != nil {
+				return c.Err()
 			}
 		}
 	}
 	return nil
-}
-
-// at gives damage found without a path the file's.
-func (f *File) at(err error) error {
-	var c *binio.CorruptError
-	if errors.As(err, &c) && c.Path == "" {
-		return binio.Corruptf(f.path, -1, "%s", c.Reason)
-	}
-	return err
 }

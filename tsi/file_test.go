@@ -50,17 +50,17 @@ func answers(f *File) (out []any, err error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, r.key, t.present.ToArray())
-			c := t.cursor(f)
-			for c.next() {
-				ids, err := c.post.ids(nil)
+			out = append(out, r.key, t.Present.ToArray())
+			c := t.Cursor(f)
+			for c.Next() {
+				ids, err := c.Posting.IDs(nil)
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, string(c.value), ids)
+				out = append(out, string(c.Value), ids)
 			}
-			if c.err != nil {
-				return nil, c.err
+			if c.Err() != nil {
+				return nil, c.Err()
 			}
 		}
 	}

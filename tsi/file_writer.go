@@ -8,9 +8,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tsdbd/internal/binio"
-	"tsdbd/internal/keyblock"
 	"tsdbd/internal/vfs"
 	"tsdbd/model/column"
+	"tsdbd/tsi/dictionary"
 )
 
 // A TSI file: a header, per measurement the pages and large postings of its
@@ -55,8 +55,7 @@ type fileWriter struct {
 	offset  int64 // of the end of buf
 	hash    *xxhash.Digest
 	err     error
-	set     idSetEncoder
-	page    pageWriter
+	tag     *dictionary.Writer
 	dir     []byte
 	all     *roaring.Bitmap
 	entries int
@@ -71,6 +70,7 @@ func createFile(fs vfs.FS, path string) (*fileWriter, error) {
 		return nil, fmt.Errorf("create tsi %s: %w", path, err)
 	}
 	w := &fileWriter{file: f, path: path, hash: xxhash.New(), all: roaring.New()}
+	w.tag = dictionary.NewWriter(w.section)
 	h := append(w.scratch[:0], fileMagic...)
 	h = binary.LittleEndian.AppendUint32(h, fileVersion)
 	w.section(h)
@@ -102,116 +102,6 @@ func (w *fileWriter) section(b []byte) (offset int64, size int) {
 	return offset, len(b) + 4
 }
 
-// tagWriter writes the values of one tag key.
-type tagWriter struct {
-	w       *fileWriter
-	pages   []byte // page entries of the tag section
-	n       int    // of them
-	end     int64  // of the last page
-	values  int
-	first   []byte // of the open page
-	prior   []byte // first value of the last page
-	opened  int    // values before the open page
-	present idCollector
-}
-
-func (w *fileWriter) tag() *tagWriter {
-	w.page.reset()
-	return &tagWriter{w: w}
-}
-
-// add adds a value greater than those before and its ids, ascending, at least
-// one.
-func (t *tagWriter) add(value []byte, ids []uint32) {
-	p := &t.w.page
-	if len(p.buf) >= pageBytes {
-		t.cut()
-	}
-	if p.n == 0 {
-		t.first = append(t.first[:0], value...)
-		t.opened = t.values
-	}
-	t.values++
-	for _, id := range ids {
-		t.present.add(id)
-	}
-	var kind uint8
-	var data []byte
-	if len(ids) > 1 {
-		// A large set is the same with any previous; a small one is encoded again.
-		if kind, data = t.w.set.encode(0, ids); len(data) > postingInline {
-			t.addElsewhere(value, ids, kind, data)
-			return
-		}
-	}
-	p.start(value, ids[0])
-	switch {
-	case len(ids) == 1:
-		//lint:ignore SA4016 postingSingle is 0, and named for the reader
-		p.buf = binary.AppendUvarint(p.buf, binio.ZigZag(int64(ids[0])-int64(p.previous))<<2|postingSingle)
-		p.previous = ids[0]
-	case kind == postingList:
-		t.w.scratch = appendIDList(t.w.scratch[:0], p.previous, ids)
-		p.buf = binary.AppendUvarint(p.buf, uint64(len(ids))<<2|postingList)
-		p.buf = binary.AppendUvarint(p.buf, uint64(len(t.w.scratch)))
-		p.buf = append(p.buf, t.w.scratch...)
-		p.previous = ids[0]
-	default:
-		p.buf = binary.AppendUvarint(p.buf, uint64(len(data))<<2|postingRoaring)
-		p.buf = append(p.buf, data...)
-	}
-}
-
-// addElsewhere writes a large set in front of the page that refers to it.
-func (t *tagWriter) addElsewhere(value []byte, ids []uint32, kind uint8, data []byte) {
-	bitmap := uint64(1)
-	if kind == postingList {
-		bitmap = 0
-		t.w.scratch = binary.AppendUvarint(t.w.scratch[:0], uint64(len(ids)))
-		t.w.scratch = append(t.w.scratch, data...)
-		data = t.w.scratch
-	}
-	offset, size := t.w.section(data)
-	p := &t.w.page
-	p.start(value, ids[0])
-	p.buf = binary.AppendUvarint(p.buf, (uint64(size)<<1|bitmap)<<2|postingElsewhere)
-	p.buf = binary.AppendUvarint(p.buf, uint64(offset))
-}
-
-func (t *tagWriter) cut() {
-	if t.w.page.n == 0 {
-		return
-	}
-	offset, size := t.w.section(t.w.page.finish())
-	t.pages = binary.AppendUvarint(t.pages, uint64(offset-t.end))
-	t.pages = binary.AppendUvarint(t.pages, uint64(size))
-	t.pages = binary.AppendUvarint(t.pages, uint64(t.values-t.opened))
-	shared := keyblock.SharedPrefix(t.prior, t.first)
-	t.pages = binary.AppendUvarint(t.pages, uint64(shared))
-	t.pages = binio.AppendString(t.pages, string(t.first[shared:]))
-	t.prior = append(t.prior[:0], t.first...)
-	t.end = offset + int64(size)
-	t.n++
-	t.w.page.reset()
-}
-
-// finish writes the tag section; all is the measurement's set. It returns
-// size 0 when no value was added.
-func (t *tagWriter) finish(all *roaring.Bitmap) (offset int64, size int) {
-	t.cut()
-	if t.values == 0 {
-		return 0, 0
-	}
-	b := binary.AppendUvarint(nil, uint64(t.values))
-	if present := t.present.set(); present.Equals(all) {
-		b = append(b, setAll)
-	} else {
-		b = t.w.set.appendSet(b, present)
-	}
-	b = binary.AppendUvarint(b, uint64(t.n))
-	return t.w.section(append(b, t.pages...))
-}
-
 // measurementWriter writes one measurement; keys come in ascending order.
 type measurementWriter struct {
 	w    *fileWriter
@@ -220,8 +110,9 @@ type measurementWriter struct {
 	n    int
 }
 
-func (m *measurementWriter) key(key string, t *tagWriter) {
-	offset, size := t.finish(m.all)
+// key ends a tag key, whose values the file's tag writer has.
+func (m *measurementWriter) key(key string) {
+	offset, size := m.w.tag.Finish(m.all)
 	if size == 0 {
 		return
 	}
@@ -234,7 +125,7 @@ func (m *measurementWriter) key(key string, t *tagWriter) {
 // finish writes the measurement's section and directory entry.
 func (m *measurementWriter) finish(name string, fields []column.Field) {
 	w := m.w
-	b := w.set.appendSet(nil, m.all)
+	b := w.tag.AppendSet(nil, m.all)
 	b = binary.AppendUvarint(b, uint64(m.n))
 	offset, size := w.section(append(b, m.keys...))
 	w.dir = binio.AppendString(w.dir, name)
@@ -256,7 +147,7 @@ func (w *fileWriter) finish(fs vfs.FS) (FileInfo, error) {
 	if info.Series > 0 {
 		info.MinID, info.MaxID = w.all.Minimum(), w.all.Maximum()
 	}
-	allOffset, allSize := w.section(w.set.appendSet(nil, w.all))
+	allOffset, allSize := w.section(w.tag.AppendSet(nil, w.all))
 	dirOffset, dirSize := w.section(append(binary.AppendUvarint(nil, uint64(w.entries)), w.dir...))
 	info.Bytes = w.offset + footerBytes
 	var b []byte

@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/tsi/dictionary"
 )
 
 // GroupBy assigns every series of set, which must be series of the
@@ -25,7 +26,7 @@ func (v Charged) GroupBy(measurement string, set *roaring.Bitmap, keys []string)
 	if len(keys) == 0 {
 		return scan.NewGroups([][]string{{}}, nil, nil), nil
 	}
-	ids := appendBitmap(nil, set)
+	ids := dictionary.AppendIDs(nil, set)
 	if len(ids) == 0 {
 		return scan.NewGroups(nil, nil, nil), nil
 	}
@@ -92,7 +93,7 @@ func (v *View) cheaperByKeys(measurement string, ids []uint32, keys []string) (b
 				return false, err
 			}
 			if t != nil {
-				via += 30*float64(t.values) + 10*float64(m.series)
+				via += 30*float64(t.Values) + 10*float64(m.series)
 			}
 		}
 		if via > viaKeys {
@@ -220,7 +221,7 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 	}
 	most := 1
 	for _, c := range w.cursors {
-		most += c.tag.values
+		most += c.Tag().Values
 	}
 	for _, sv := range w.segments {
 		most += len(sv.order)
@@ -233,17 +234,17 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 		number := uint32(len(col.values))
 		hit := false
 		for _, c := range w.files {
-			if c.post.kind == postingSingle {
-				buf = append(buf[:0], c.post.id)
+			if id, ok := c.Posting.Single(); ok {
+				buf = append(buf[:0], id)
 			} else {
 				var bm *roaring.Bitmap
 				var err error
-				if buf, bm, err = c.post.unpack(buf[:0]); err != nil {
-					return col, c.file.at(err)
+				if buf, bm, err = c.Posting.Unpack(buf[:0]); err != nil {
+					return col, c.At(err)
 				}
 				if bm != nil {
 					bm.And(set)
-					buf = appendBitmap(buf, bm)
+					buf = dictionary.AppendIDs(buf, bm)
 				}
 			}
 			for _, id := range buf {
@@ -276,7 +277,7 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 // TagValueCount returns the number of values of a tag key in the measurement.
 // Where one file knows all and nothing in it is deleted it costs no walk.
 func (v *View) TagValueCount(measurement, key string) (int, error) {
-	var only *fileTag
+	var only *dictionary.Tag
 	tags := 0
 	for _, f := range v.files {
 		if m := f.measurement(measurement); m != nil {
@@ -295,8 +296,8 @@ func (v *View) TagValueCount(measurement, key string) (int, error) {
 			tags = 2
 		}
 	}
-	if tags == 1 && only.present.AndCardinality(v.alive) == only.present.GetCardinality() {
-		return only.values, nil
+	if tags == 1 && only.Present.AndCardinality(v.alive) == only.Present.GetCardinality() {
+		return only.Values, nil
 	}
 	w, err := v.walkTagValues(measurement, key, nil, math.MaxInt, false)
 	if err != nil {
@@ -329,8 +330,8 @@ func (v *View) addFiles(w *valueWalk, measurement, key string) error {
 			return err
 		}
 		if t != nil {
-			c := t.cursor(f)
-			w.addFile(&c)
+			c := t.Cursor(f)
+			w.addFile(c)
 		}
 	}
 	return nil

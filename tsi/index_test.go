@@ -14,6 +14,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/testkit/tags"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
@@ -67,25 +68,6 @@ var (
 	testKeys         = []string{"app", "host", "region", "ünï", "z=z"}
 )
 
-func randomValue(r *rand.Rand) string {
-	switch r.IntN(6) {
-	case 0:
-		return fmt.Sprint("host_", r.IntN(40))
-	case 1:
-		return []string{"eu", "eu-west", "eu-east", "us", "US", "a b", "x,y", "k=v", "línea\nzwei", "\xff\xfe", "日本", "日本語"}[r.IntN(12)]
-	case 2:
-		return strings.Repeat("long", r.IntN(20)+1)
-	default:
-		return fmt.Sprint("v", r.IntN(5))
-	}
-}
-
-var testRegexes = []string{
-	"", ".", ".*", "^$", "^v", "v[12]$", "^(v1|v2|eu)$", "host_1", "^host_(1|2)[0-9]$", "^host_\\d+$", "(?i)us", "eu|us",
-	"^eu-?", "^(eu|us)$|^v3$", "a b", "日", "日本$", "^日本.$", "\\bb", "\\Bw", "^l.*g$", "(?m)^zwei$", "(?s)línea.zwei", "línea.zwei",
-	"^(?:long){2,3}$", "[^a-z]", "^[a-c]", "^(a|b|ab?c*)", "\\x{FFFD}", "^\\x{FFFD}", "$^", "x*", "^x*$", "[[:upper:]]+", "^.{2}$", "^.{2,4}$", "o{2}|st_3", "^v1$|west",
-}
-
 func randomExpr(r *rand.Rand, depth int) *model.TagExpr {
 	key := testKeys[r.IntN(len(testKeys))]
 	if r.IntN(12) == 0 {
@@ -104,18 +86,18 @@ func randomExpr(r *rand.Rand, depth int) *model.TagExpr {
 	case 9, 10:
 		var values []string
 		for range r.IntN(6) {
-			values = append(values, []string{randomValue(r), randomValue(r), ""}[r.IntN(3)])
+			values = append(values, []string{tags.Value(r), tags.Value(r), ""}[r.IntN(3)])
 		}
 		slices.Sort(values)
 		return &model.TagExpr{Op: []model.TagOp{model.TagIn, model.TagNotIn}[r.IntN(2)], Key: key, Values: slices.Compact(values)}
 	case 1:
 		return &model.TagExpr{Op: []model.TagOp{model.TagEqual, model.TagNotEqual}[r.IntN(2)], Key: key}
 	case 2, 3, 4:
-		return &model.TagExpr{Op: []model.TagOp{model.TagEqual, model.TagNotEqual}[r.IntN(2)], Key: key, Value: randomValue(r)}
+		return &model.TagExpr{Op: []model.TagOp{model.TagEqual, model.TagNotEqual}[r.IntN(2)], Key: key, Value: tags.Value(r)}
 	}
 	return &model.TagExpr{
 		Op: []model.TagOp{model.TagMatch, model.TagNotMatch}[r.IntN(2)], Key: key,
-		Regex: regexp.MustCompile(testRegexes[r.IntN(len(testRegexes))]),
+		Regex: regexp.MustCompile(tags.Regexes[r.IntN(len(tags.Regexes))]),
 	}
 }
 
@@ -343,7 +325,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 				s := modelSeries{measurement: testMeasurements[r.IntN(len(testMeasurements))]}
 				for _, k := range testKeys {
 					if r.IntN(3) > 0 {
-						s.tags = append(s.tags, model.Tag{Key: k, Value: randomValue(r)})
+						s.tags = append(s.tags, model.Tag{Key: k, Value: tags.Value(r)})
 					}
 				}
 				keys = append(keys, string(model.AppendSeriesKey(nil, s.measurement, s.tags)))

@@ -14,6 +14,7 @@ import (
 	"tsdbd/internal/testkit/load"
 	"tsdbd/model"
 	"tsdbd/series"
+	"tsdbd/tsi/dictionary"
 )
 
 // bigIndex is an index of one file over n series, with and without the
@@ -63,7 +64,7 @@ func TestKeysAndDictionariesAgree(t *testing.T) {
 				set.Add(uint32(i*step) + 1)
 			}
 			for _, group := range [][]string{{"host"}, {"region", "dc"}, {"app", "dc", "host", "rack", "region", "service"}, {"nosuch", "rack"}} {
-				if few, err := v.cheaperByKeys("m", appendBitmap(nil, set), group); err != nil {
+				if few, err := v.cheaperByKeys("m", dictionary.AppendIDs(nil, set), group); err != nil {
 					t.Fatal(err)
 				} else if few {
 					byKeys++

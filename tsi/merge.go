@@ -135,17 +135,16 @@ func (w *fileWriter) mergeMeasurement(name string, parts []mergePart, opt MergeO
 				return err
 			}
 			if t != nil {
-				c := t.cursor(parts[i].file)
-				walk.addFile(&c)
+				c := t.Cursor(parts[i].file)
+				walk.addFile(c)
 			}
 		}
-		tw := w.tag()
 		for walk.next() {
 			ids = ids[:0]
 			for _, c := range walk.files {
 				var err error
-				if part, err = c.post.ids(part[:0]); err != nil {
-					return c.file.at(err)
+				if part, err = c.Posting.IDs(part[:0]); err != nil {
+					return c.At(err)
 				}
 				for _, id := range part {
 					if opt.Deleted == nil || !opt.Deleted.Contains(id) {
@@ -160,7 +159,7 @@ func (w *fileWriter) mergeMeasurement(name string, parts []mergePart, opt MergeO
 				slices.Sort(ids)
 				ids = slices.Compact(ids)
 			}
-			tw.add(walk.value, ids)
+			w.tag.Add(walk.value, ids)
 			if err := w.pace(2*(len(walk.value)+idCost*len(ids)), &opt); err != nil {
 				return err
 			}
@@ -168,7 +167,7 @@ func (w *fileWriter) mergeMeasurement(name string, parts []mergePart, opt MergeO
 		if walk.err != nil {
 			return walk.err
 		}
-		m.key(key, tw)
+		m.key(key)
 	}
 	m.finish(name, fields)
 	return nil

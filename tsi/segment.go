@@ -236,16 +236,15 @@ func (w *fileWriter) table(name string, t segmentTable, alive *roaring.Bitmap, f
 				}
 			}
 		})
-		tw := w.tag()
 		for _, v := range c.values.order(func(v uint32) bool { return starts[v] < starts[v+1] }) {
 			part := ids[starts[v]:starts[v+1]]
 			if !slices.IsSorted(part) {
 				slices.Sort(part)
 			}
 			w.value = append(w.value[:0], c.values.text(v)...)
-			tw.add(w.value, part)
+			w.tag.Add(w.value, part)
 		}
-		m.key(c.key, tw)
+		m.key(c.key)
 	}
 	m.finish(name, fields)
 }

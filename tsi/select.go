@@ -7,7 +7,10 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/binio"
 	"tsdbd/model"
+	"tsdbd/tsi/dictionary"
+	"tsdbd/tsi/match"
 )
 
 // Select returns the series of a measurement whose tags satisfy where, with
@@ -21,9 +24,9 @@ func (v *View) Select(ctx context.Context, measurement string, where *model.TagE
 	if err != nil || where == nil {
 		return all, err
 	}
-	s := selection{v: v, measurement: measurement, work: NewWork(ctx)}
+	s := selection{v: v, measurement: measurement, work: match.NewWork(ctx)}
 	set, err := s.eval(where, all)
-	if err = cmp.Or(s.work.err, err); err != nil {
+	if err = cmp.Or(s.work.Err(), err); err != nil {
 		return nil, err
 	}
 	return set, nil
@@ -33,14 +36,14 @@ func (v *View) Select(ctx context.Context, measurement string, where *model.TagE
 type selection struct {
 	v           *View
 	measurement string
-	work        *Work
+	work        *match.Work
 }
 
 // eval returns the series of universe that satisfy e; the set is the
 // caller's, universe is not changed.
 func (s *selection) eval(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if s.work.Done(1 + int(universe.GetCardinality()>>6)) {
-		return nil, s.work.err
+		return nil, s.work.Err()
 	}
 	if e == nil || e.Op == model.TagAll {
 		return universe.Clone(), nil
@@ -122,7 +125,7 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 	if value == "" {
 		return s.absent(key, universe)
 	}
-	var c idCollector
+	var c dictionary.Collector
 	for _, seg := range s.v.segments {
 		n := seg.number(s.measurement, key, value)
 		if n == 0 {
@@ -135,7 +138,7 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 			}
 			for i, r := range rows {
 				if r == n {
-					c.add(t.ids.at(first + i))
+					c.Add(t.ids.at(first + i))
 				}
 			}
 		})
@@ -148,21 +151,21 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 		if t == nil {
 			continue
 		}
-		p, ok, err := f.find(t, value)
+		p, ok, err := t.Find(f, value)
 		if err == nil && ok {
-			err = c.addPosting(&p)
+			err = c.AddPosting(&p)
 		}
 		if err != nil {
-			return nil, f.at(err)
+			return nil, binio.InFile(err, f.path)
 		}
 	}
-	return c.set(), nil
+	return c.Set(), nil
 }
 
 // in returns the series, of universe and maybe others, whose tag has one of the
 // values. The set is the caller's.
 func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
-	var c idCollector
+	var c dictionary.Collector
 	for _, seg := range s.v.segments {
 		s.column(&c, seg, key, func(_ *valueList, wanted []bool) {
 			for _, value := range values {
@@ -186,18 +189,18 @@ func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*
 		}
 		for _, value := range values {
 			if s.work.Done(findSteps) {
-				return nil, s.work.err
+				return nil, s.work.Err()
 			}
-			p, ok, err := f.find(t, value)
+			p, ok, err := t.Find(f, value)
 			if err == nil && ok {
-				err = c.addPosting(&p)
+				err = c.AddPosting(&p)
 			}
 			if err != nil {
-				return nil, f.at(err)
+				return nil, binio.InFile(err, f.path)
 			}
 		}
 	}
-	set := c.set()
+	set := c.Set()
 	if len(values) > 0 && values[0] == "" {
 		lacking, err := s.absent(key, universe)
 		if err != nil {
@@ -210,7 +213,7 @@ func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*
 
 // column adds the series of a segment whose value of a tag is wanted: choose
 // sets this by the values' numbers.
-func (s *selection) column(c *idCollector, seg *segment, key string, choose func(values *valueList, wanted []bool)) {
+func (s *selection) column(c *dictionary.Collector, seg *segment, key string, choose func(values *valueList, wanted []bool)) {
 	t, ok := seg.table(s.measurement, false, key)
 	if !ok {
 		return
@@ -224,14 +227,14 @@ func (s *selection) column(c *idCollector, seg *segment, key string, choose func
 		}
 		for i, n := range rows {
 			if wanted[n] {
-				c.add(t.ids.at(first + i))
+				c.Add(t.ids.at(first + i))
 			}
 		}
 	})
 }
 
 // tag returns the dictionary of a tag key in a file, nil if there is none.
-func (s *selection) tag(f *File, key string) (*fileTag, error) {
+func (s *selection) tag(f *File, key string) (*dictionary.Tag, error) {
 	m := f.measurement(s.measurement)
 	if m == nil {
 		return nil, nil
@@ -247,18 +250,18 @@ func (s *selection) absent(key string, universe *roaring.Bitmap) (*roaring.Bitma
 		if !ok {
 			continue
 		}
-		var c idCollector
+		var c dictionary.Collector
 		t.columns[0].rows.each(func(first int, rows []uint32) {
 			if s.work.Done(len(rows)) {
 				return
 			}
 			for i, r := range rows {
 				if r != 0 {
-					c.add(t.ids.at(first + i))
+					c.Add(t.ids.at(first + i))
 				}
 			}
 		})
-		set.AndNot(c.set())
+		set.AndNot(c.Set())
 	}
 	for _, f := range s.v.files {
 		t, err := s.tag(f, key)
@@ -266,7 +269,7 @@ func (s *selection) absent(key string, universe *roaring.Bitmap) (*roaring.Bitma
 			return nil, err
 		}
 		if t != nil {
-			set.AndNot(t.present)
+			set.AndNot(t.Present)
 		}
 	}
 	return set, nil
@@ -279,11 +282,11 @@ const fewSeries = 256
 // match returns the series, of universe and maybe others, whose tag value
 // matches. The set is the caller's.
 func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
-	m, err := newValueMatcher(e.Regex, s.work)
+	m, err := match.NewValues(e.Regex, s.work)
 	if err != nil {
 		return nil, err
 	}
-	if m.all {
+	if m.All {
 		return universe.Clone(), nil
 	}
 	if s.v.index.opt.Keys != nil && universe.GetCardinality() <= fewSeries {
@@ -292,7 +295,7 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 		var tags model.Tags
 		err := s.v.index.opt.Keys(ids, func(i int, key string) error {
 			_, tags = model.ParseSeriesKey(key, tags[:0])
-			if m.matchString(tags.Get(e.Key)) {
+			if m.MatchString(tags.Get(e.Key)) {
 				set.Add(uint32(ids[i]))
 			}
 			return nil
@@ -301,11 +304,11 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 			return set, nil
 		}
 	}
-	var c idCollector
+	var c dictionary.Collector
 	for _, seg := range s.v.segments {
 		s.column(&c, seg, e.Key, func(values *valueList, wanted []bool) {
-			for n := 1; n < len(wanted) && s.work.err == nil; n++ {
-				wanted[n] = m.matchString(values.text(uint32(n)))
+			for n := 1; n < len(wanted) && s.work.Err() == nil; n++ {
+				wanted[n] = m.MatchString(values.text(uint32(n)))
 			}
 		})
 	}
@@ -317,12 +320,12 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 		if t == nil {
 			continue
 		}
-		if err := m.collect(f, t, &c); err != nil {
-			return nil, f.at(err)
+		if err := s.collect(m, f, t, &c); err != nil {
+			return nil, binio.InFile(err, f.path)
 		}
 	}
-	set := c.set()
-	if m.empty {
+	set := c.Set()
+	if m.Empty {
 		lacking, err := s.absent(e.Key, universe)
 		if err != nil {
 			return nil, err
@@ -336,49 +339,48 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 const findSteps = 100
 
 // collect adds the series of the values in a file's dictionary that match.
-func (m *valueMatcher) collect(f *File, t *fileTag, into *idCollector) error {
-	work := m.dfa.work
-	for _, p := range m.places {
-		if work.Done(findSteps) {
-			return work.err
+func (s *selection) collect(m *match.Values, f *File, t *dictionary.Tag, into *dictionary.Collector) error {
+	for _, p := range m.Places {
+		if s.work.Done(findSteps) {
+			return s.work.Err()
 		}
-		if p.exact {
-			post, ok, err := f.find(t, p.prefix)
+		if p.Exact {
+			post, ok, err := t.Find(f, p.Prefix)
 			if err == nil && ok {
-				err = into.addPosting(&post)
+				err = into.AddPosting(&post)
 			}
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		c := t.cursor(f)
-		if p.prefix != "" && !c.seek(p.prefix) {
-			return c.err
+		c := t.Cursor(f)
+		if p.Prefix != "" && !c.Seek(p.Prefix) {
+			return c.Err()
 		}
 		fresh := true // the matcher's last value is not the cursor's
-		for c.next() {
-			if p.prefix != "" && (len(c.value) < len(p.prefix) || string(c.value[:len(p.prefix)]) != p.prefix) {
+		for c.Next() {
+			if p.Prefix != "" && (len(c.Value) < len(p.Prefix) || string(c.Value[:len(p.Prefix)]) != p.Prefix) {
 				break
 			}
-			if p.check {
-				shared := c.shared
+			if p.Check {
+				shared := c.Shared
 				if fresh {
 					shared, fresh = 0, false
 				}
-				if !m.match(c.value, shared) {
+				if !m.Match(c.Value, shared) {
 					continue
 				}
 			}
-			if err := into.addPosting(&c.post); err != nil {
+			if err := into.AddPosting(&c.Posting); err != nil {
 				return err
 			}
-			if work.Done(1 + c.post.n) {
-				return work.err
+			if s.work.Done(1 + c.Posting.Len()) {
+				return s.work.Err()
 			}
 		}
-		if c.err != nil {
-			return c.err
+		if c.Err() != nil {
+			return c.Err()
 		}
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/tsi/dictionary"
 )
 
 // TagValues returns the sorted non-empty values of a tag key among the series
@@ -104,7 +106,7 @@ func (v Charged) tagValuesByKeys(measurement, key string, set *roaring.Bitmap) (
 	if err != nil || !few || set.GetCardinality() > 4*fewSeries {
 		return nil, false, err
 	}
-	columns, err := v.columnsFromKeys(appendBitmap(nil, set), []string{key})
+	columns, err := v.columnsFromKeys(dictionary.AppendIDs(nil, set), []string{key})
 	if err != nil {
 		return nil, false, nil // the index knows too
 	}
@@ -116,7 +118,7 @@ type tagValueWalk struct {
 	valueWalk
 	v     *View
 	set   *roaring.Bitmap
-	whole map[*dictCursor]bool
+	whole map[*dictionary.Cursor]bool
 	buf   []uint32
 }
 
@@ -164,8 +166,8 @@ func (w *tagValueWalk) each(f func(value []byte) bool) error {
 				break
 			}
 			var err error
-			if w.buf, err = c.post.ids(w.buf[:0]); err != nil {
-				return c.file.at(err)
+			if w.buf, err = c.Posting.IDs(w.buf[:0]); err != nil {
+				return c.At(err)
 			}
 			hit = slices.ContainsFunc(w.buf, func(id uint32) bool { return w.set.Contains(id) && w.v.alive.Contains(id) })
 		}
@@ -181,12 +183,7 @@ func (w *tagValueWalk) each(f func(value []byte) bool) error {
 func (w *tagValueWalk) before(n int) string {
 	from := ""
 	for _, c := range w.cursors {
-		left := n
-		for i := len(c.tag.pages) - 1; i >= 0 && left > 0; i-- {
-			if left -= int(c.tag.pages[i].n); left <= 0 {
-				from = max(from, c.tag.pages[i].first)
-			}
-		}
+		from = max(from, c.Tag().Before(n))
 	}
 	for _, s := range w.segments {
 		if i := len(s.order) - n; i >= 0 {
@@ -201,10 +198,10 @@ func (w *tagValueWalk) seek(from string) {
 	w.live, w.files, w.segs = w.live[:0], w.files[:0], w.segs[:0]
 	for _, c := range w.cursors {
 		w.live = append(w.live, c)
-		if c.seek(from) {
+		if c.Seek(from) {
 			w.advance(c)
 		} else if w.err == nil {
-			w.err = c.err
+			w.err = c.Err()
 		}
 	}
 	for _, s := range w.segments {

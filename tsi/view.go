@@ -167,7 +167,7 @@ func (v *View) TagKeys(measurement string) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			if t.present.Intersects(v.alive) {
+			if t.Present.Intersects(v.alive) {
 				found[r.key] = true
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"tsdbd/tsi/dictionary"
 )
 
 // segmentValues are the used values of a segment's column, in order.
@@ -23,31 +25,31 @@ func (s *segmentValues) init(used []bool) {
 // valueWalk merges the dictionaries of layers: each call of next yields the
 // next value and the layers that have it.
 type valueWalk struct {
-	cursors  []*dictCursor // those not at their end stand on a value
-	live     []*dictCursor
+	cursors  []*dictionary.Cursor // those not at their end stand on a value
+	live     []*dictionary.Cursor
 	segments []*segmentValues
 	value    []byte
-	files    []*dictCursor    // that have value
-	segs     []*segmentValues // that have value, at order[at]
+	files    []*dictionary.Cursor // that have value
+	segs     []*segmentValues     // that have value, at order[at]
 	err      error
 }
 
 func (w *valueWalk) addSegment(s *segmentValues) { w.segments = append(w.segments, s) }
 
-func (w *valueWalk) addFile(c *dictCursor) {
+func (w *valueWalk) addFile(c *dictionary.Cursor) {
 	w.cursors = append(w.cursors, c)
 	w.live = append(w.live, c)
 	w.advance(c)
 }
 
-func (w *valueWalk) advance(c *dictCursor) {
-	if c.next() {
+func (w *valueWalk) advance(c *dictionary.Cursor) {
+	if c.Next() {
 		return
 	}
-	if c.err != nil && w.err == nil {
-		w.err = c.err
+	if c.Err() != nil && w.err == nil {
+		w.err = c.Err()
 	}
-	w.live = slices.DeleteFunc(w.live, func(d *dictCursor) bool { return d == c })
+	w.live = slices.DeleteFunc(w.live, func(d *dictionary.Cursor) bool { return d == c })
 }
 
 // next moves to the next value; false at the end or on error.
@@ -64,16 +66,16 @@ func (w *valueWalk) next() bool {
 	}
 	if len(w.segments) == 0 && len(w.live) == 1 { // the usual case
 		w.files = append(w.files, w.live[0])
-		w.value = w.live[0].value
+		w.value = w.live[0].Value
 		return true
 	}
 	found := false
 	best := w.value[:0:0]
 	for _, c := range w.live {
-		switch cmp := bytes.Compare(c.value, best); {
+		switch cmp := bytes.Compare(c.Value, best); {
 		case !found || cmp < 0:
 			found = true
-			best = c.value
+			best = c.Value
 			w.files = append(w.files[:0], c)
 		case cmp == 0:
 			w.files = append(w.files, c)

@@ -45,6 +45,15 @@ func Reason(err error) string {
 	return err.Error()
 }
 
+// InFile gives damage without a path that of a file. Other errors stay as they are.
+func InFile(err error, path string) error {
+	var c *CorruptError
+	if errors.As(err, &c) && c.Path == "" {
+		return Corruptf(path, -1, "%s", c.Reason)
+	}
+	return err
+}
+
 // Is makes errors.Is(err, ErrCorrupt) true.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 

@@ -1,4 +1,4 @@
-package tsi
+package dictionary
 
 import (
 	"bytes"
@@ -36,15 +36,15 @@ const (
 // ones would make a walk over the values touch what it does not read.
 const postingInline = 512
 
-// posting is a set of ids as it stands in a file, not unpacked.
-type posting struct {
+// Posting is a set of ids as it stands in a file, not unpacked.
+type Posting struct {
 	kind     uint8
 	bitmap   bool   // elsewhere: a bitmap, else a list
 	id       uint32 // single
 	n        int    // list: ids
 	previous uint32 // list
 	data     []byte // list, roaring
-	file     *File  // elsewhere
+	source   Source // elsewhere
 	offset   int64
 	size     int64 // with the crc
 }
@@ -103,32 +103,38 @@ func readRoaring(b []byte) (bm *roaring.Bitmap, err error) {
 	return bm, nil
 }
 
-// ids appends the posting's ids, ascending.
-func (p *posting) ids(dst []uint32) ([]uint32, error) {
-	dst, bm, err := p.unpack(dst)
+// IDs appends the posting's ids, ascending.
+func (p *Posting) IDs(dst []uint32) ([]uint32, error) {
+	dst, bm, err := p.Unpack(dst)
 	if bm != nil {
-		dst = appendBitmap(dst, bm)
+		dst = AppendIDs(dst, bm)
 	}
 	return dst, err
 }
 
-// count returns the number of the posting's ids.
-func (p *posting) count() (int, error) {
+// Single returns the id of a set of one that is not packed.
+func (p *Posting) Single() (id uint32, ok bool) { return p.id, p.kind == postingSingle }
+
+// Len returns how many ids a list has, 0 for other kinds.
+func (p *Posting) Len() int { return p.n }
+
+// Count returns the number of the posting's ids.
+func (p *Posting) Count() (int, error) {
 	switch p.kind {
 	case postingSingle:
 		return 1, nil
 	case postingList:
 		return p.n, nil
 	}
-	ids, bm, err := p.unpack(nil)
+	ids, bm, err := p.Unpack(nil)
 	if bm != nil {
 		return int(bm.GetCardinality()), err
 	}
 	return len(ids), err
 }
 
-// unpack appends the posting's ids, or returns them as a bitmap of its own.
-func (p *posting) unpack(dst []uint32) ([]uint32, *roaring.Bitmap, error) {
+// Unpack appends the posting's ids, or returns them as a bitmap of its own.
+func (p *Posting) Unpack(dst []uint32) ([]uint32, *roaring.Bitmap, error) {
 	data := p.data
 	switch p.kind {
 	case postingSingle:
@@ -138,13 +144,13 @@ func (p *posting) unpack(dst []uint32) ([]uint32, *roaring.Bitmap, error) {
 		return dst, nil, err
 	case postingElsewhere:
 		var err error
-		if data, err = p.file.section(p.offset, p.size); err != nil {
+		if data, err = p.source.Section(p.offset, p.size); err != nil {
 			return dst, nil, err
 		}
 		if !p.bitmap {
 			n, k := binary.Uvarint(data)
 			if k <= 0 || n == 0 || n > uint64(len(data)) {
-				return dst, nil, binio.Corruptf(p.file.path, p.offset, "bad id list")
+				return dst, nil, binio.Corruptf(p.source.Path(), p.offset, "bad id list")
 			}
 			dst, err = readIDList(dst, data[k:], int(n), 0)
 			return dst, nil, err
@@ -154,8 +160,8 @@ func (p *posting) unpack(dst []uint32) ([]uint32, *roaring.Bitmap, error) {
 	return dst, bm, err
 }
 
-// appendBitmap appends the ids of a set, ascending.
-func appendBitmap(dst []uint32, bm *roaring.Bitmap) []uint32 {
+// AppendIDs appends the ids of a set, ascending.
+func AppendIDs(dst []uint32, bm *roaring.Bitmap) []uint32 {
 	n := int(bm.GetCardinality())
 	start := len(dst)
 	dst = slices.Grow(dst, n)[:start+n]
@@ -170,15 +176,15 @@ func appendBitmap(dst []uint32, bm *roaring.Bitmap) []uint32 {
 	return dst
 }
 
-// idSetEncoder turns ids into the smaller of a list and a bitmap.
-type idSetEncoder struct {
+// setEncoder turns ids into the smaller of a list and a bitmap.
+type setEncoder struct {
 	list []byte
 	buf  bytes.Buffer
 }
 
 // encode returns the bytes of ids, at least one, ascending, and their kind:
 // postingList or postingRoaring. They are valid until the next call.
-func (e *idSetEncoder) encode(previous uint32, ids []uint32) (kind uint8, data []byte) {
+func (e *setEncoder) encode(previous uint32, ids []uint32) (kind uint8, data []byte) {
 	e.list = appendIDList(e.list[:0], previous, ids)
 	span := int64(ids[len(ids)-1]-ids[0]) + 1
 	if len(ids) <= 4 || len(ids) <= 256 && span > 8*int64(len(ids)) {
@@ -207,11 +213,11 @@ const (
 	setAll     = 3 // the set of the enclosing measurement
 )
 
-func (e *idSetEncoder) appendSet(dst []byte, bm *roaring.Bitmap) []byte {
+func (e *setEncoder) appendSet(dst []byte, bm *roaring.Bitmap) []byte {
 	if bm.IsEmpty() {
 		return append(dst, setEmpty)
 	}
-	ids := appendBitmap(nil, bm)
+	ids := AppendIDs(nil, bm)
 	kind, data := e.encode(0, ids)
 	if kind == postingList {
 		dst = append(dst, setList)
@@ -223,8 +229,8 @@ func (e *idSetEncoder) appendSet(dst []byte, bm *roaring.Bitmap) []byte {
 	return append(dst, data...)
 }
 
-// readSet reads what appendSet wrote; all stands for setAll and may be nil.
-func readSet(d *binio.Decoder, all *roaring.Bitmap) *roaring.Bitmap {
+// ReadSet reads what appendSet wrote; all stands for setAll and may be nil.
+func ReadSet(d *binio.Decoder, all *roaring.Bitmap) *roaring.Bitmap {
 	switch d.Byte() {
 	case setEmpty:
 		return roaring.New()
@@ -254,8 +260,8 @@ func readSet(d *binio.Decoder, all *roaring.Bitmap) *roaring.Bitmap {
 	return nil
 }
 
-// idCollector gathers ids in any order, with repetitions, into a set.
-type idCollector struct {
+// A Collector gathers ids in any order, with repetitions, into a set.
+type Collector struct {
 	few     []uint32
 	chunks  []*[1024]uint64 // by id>>16, once few has overflowed
 	large   *roaring.Bitmap // nil, or further ids
@@ -264,7 +270,8 @@ type idCollector struct {
 
 const collectorFew = 4096
 
-func (c *idCollector) add(id uint32) {
+// Add adds an id.
+func (c *Collector) Add(id uint32) {
 	if c.chunks == nil {
 		c.few = append(c.few, id)
 		if len(c.few) == collectorFew {
@@ -282,10 +289,10 @@ func (c *idCollector) add(id uint32) {
 	c.chunks[hi][id>>6&1023] |= 1 << (id & 63)
 }
 
-func (c *idCollector) spill() {
+func (c *Collector) spill() {
 	c.chunks = make([]*[1024]uint64, 1)
 	for _, id := range c.few {
-		c.add(id)
+		c.Add(id)
 	}
 	c.few = c.few[:0]
 }
@@ -294,12 +301,13 @@ func (c *idCollector) spill() {
 // their ids one by one.
 const largeBitmap = 1 << 14
 
-func (c *idCollector) addPosting(p *posting) error {
+// AddPosting adds the ids of a posting.
+func (c *Collector) AddPosting(p *Posting) error {
 	if p.kind == postingSingle {
-		c.add(p.id)
+		c.Add(p.id)
 		return nil
 	}
-	ids, bm, err := p.unpack(c.scratch[:0])
+	ids, bm, err := p.Unpack(c.scratch[:0])
 	if err != nil {
 		return err
 	}
@@ -308,7 +316,7 @@ func (c *idCollector) addPosting(p *posting) error {
 		case c.large == nil && len(c.few) == 0 && c.chunks == nil:
 			c.large = bm // often the only one
 		case bm.GetCardinality() < largeBitmap:
-			ids = appendBitmap(ids, bm)
+			ids = AppendIDs(ids, bm)
 		case c.large == nil:
 			c.large = bm
 		default:
@@ -316,14 +324,14 @@ func (c *idCollector) addPosting(p *posting) error {
 		}
 	}
 	for _, id := range ids {
-		c.add(id)
+		c.Add(id)
 	}
 	c.scratch = ids
 	return nil
 }
 
-// set returns the set. The collector must not be used after it.
-func (c *idCollector) set() *roaring.Bitmap {
+// Set returns the set. The collector must not be used after it.
+func (c *Collector) Set() *roaring.Bitmap {
 	bm := c.large
 	if bm == nil {
 		bm = roaring.New()

@@ -1,4 +1,4 @@
-package tsi
+package match
 
 import (
 	"encoding/binary"

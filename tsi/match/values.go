@@ -1,4 +1,4 @@
-package tsi
+package match
 
 import (
 	"fmt"
@@ -11,20 +11,21 @@ import (
 	"tsdbd/model"
 )
 
-// valueMatcher says which values of a sorted dictionary a regular expression
-// matches: a list of places to look at, and whether to look closer there.
-type valueMatcher struct {
-	places []matchPlace // sorted by prefix
-	empty  bool         // the empty value matches
-	all    bool         // every value matches
+// Values says which values of a sorted dictionary a regular expression
+// matches: a list of places to look at, and whether to look closer there. One
+// goroutine may use it.
+type Values struct {
+	Places []Place // sorted by prefix
+	Empty  bool    // the empty value matches
+	All    bool    // every value matches
 	dfa    *dfa
 }
 
-// matchPlace is a set of values: equal to prefix, or beginning with it.
-type matchPlace struct {
-	prefix string
-	exact  bool
-	check  bool // the expression must be run; else all of them match
+// Place is a set of values: equal to Prefix, or beginning with it.
+type Place struct {
+	Prefix string
+	Exact  bool
+	Check  bool // Match must be asked; else all of them match
 }
 
 // Bounds of the expansion of an expression: the alternatives, and the bytes
@@ -34,10 +35,10 @@ const (
 	maxExpansion = 1 << 20
 )
 
-// newValueMatcher analyses re, which must come from regexp.Compile. Its steps
+// NewValues analyses re, which must come from regexp.Compile. Its steps
 // are counted in work; a matcher that work has stopped matches nothing.
-func newValueMatcher(re *regexp.Regexp, work *Work) (*valueMatcher, error) {
-	m := &valueMatcher{}
+func NewValues(re *regexp.Regexp, work *Work) (*Values, error) {
+	m := &Values{}
 	tree, err := syntax.Parse(re.String(), syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("regular expression: %w", err)
@@ -49,28 +50,29 @@ func newValueMatcher(re *regexp.Regexp, work *Work) (*valueMatcher, error) {
 	}
 	work.Done(len(prog.Inst))
 	m.dfa = newDFA(prog, work)
-	m.empty = m.dfa.match(nil, 0)
+	m.Empty = m.dfa.match(nil, 0)
 	// Without conditions an empty match is possible anywhere or nowhere.
-	m.all = m.empty && !slices.ContainsFunc(prog.Inst, func(i syntax.Inst) bool { return i.Op == syntax.InstEmptyWidth })
-	m.places = places(tree)
+	m.All = m.Empty && !slices.ContainsFunc(prog.Inst, func(i syntax.Inst) bool { return i.Op == syntax.InstEmptyWidth })
+	m.Places = places(tree)
 	return m, work.err
 }
 
 // use counts the steps of what follows in work.
-func (m *valueMatcher) use(work *Work) { m.dfa.work = work }
+func (m *Values) use(work *Work) { m.dfa.work = work }
 
-// match runs the expression over a value, see dfa.match.
-func (m *valueMatcher) match(value []byte, shared int) bool { return m.dfa.match(value, shared) }
+// Match reports whether the expression matches in value, whose first shared bytes
+// are those of the value of the call before.
+func (m *Values) Match(value []byte, shared int) bool { return m.dfa.match(value, shared) }
 
-// matchString reports whether the expression matches a single value.
-func (m *valueMatcher) matchString(value string) bool {
-	m.dfa.work.Done(len(m.places))
-	for _, p := range m.places {
-		if p.exact {
-			if value == p.prefix {
+// MatchString reports whether the expression matches a single value.
+func (m *Values) MatchString(value string) bool {
+	m.dfa.work.Done(len(m.Places))
+	for _, p := range m.Places {
+		if p.Exact {
+			if value == p.Prefix {
 				return true
 			}
-		} else if strings.HasPrefix(value, p.prefix) && (!p.check || m.dfa.match([]byte(value), 0)) {
+		} else if strings.HasPrefix(value, p.Prefix) && (!p.Check || m.dfa.match([]byte(value), 0)) {
 			return true
 		}
 	}
@@ -86,29 +88,29 @@ type beginning struct {
 }
 
 // places turns an expression into the values that may match it.
-func places(tree *syntax.Regexp) []matchPlace {
+func places(tree *syntax.Regexp) []Place {
 	x := expansion{left: maxExpansion}
 	list := x.expand(tree, []beginning{{}})
 	if x.open {
-		return []matchPlace{{check: true}}
+		return []Place{{Check: true}}
 	}
-	out := make([]matchPlace, 0, len(list))
+	out := make([]Place, 0, len(list))
 	for _, b := range list {
 		switch {
 		case !b.begun: // an empty expression
-			return []matchPlace{{check: true}}
+			return []Place{{Check: true}}
 		case b.ended:
 			// Behind $ only conditions can stand, which may fail.
 			if b.closed {
-				out = append(out, matchPlace{prefix: b.text, check: true})
+				out = append(out, Place{Prefix: b.text, Check: true})
 			} else {
-				out = append(out, matchPlace{prefix: b.text, exact: true})
+				out = append(out, Place{Prefix: b.text, Exact: true})
 			}
 		default:
-			out = append(out, matchPlace{prefix: b.text, check: b.closed})
+			out = append(out, Place{Prefix: b.text, Check: b.closed})
 		}
 	}
-	slices.SortFunc(out, func(a, b matchPlace) int { return strings.Compare(a.prefix, b.prefix) })
+	slices.SortFunc(out, func(a, b Place) int { return strings.Compare(a.Prefix, b.Prefix) })
 	return slices.Compact(out)
 }
 

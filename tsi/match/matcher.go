@@ -1,4 +1,4 @@
-package tsi
+package match
 
 import (
 	"cmp"
@@ -11,11 +11,11 @@ import (
 // answers of View.Select. It compiles each regular expression once. One
 // goroutine may use it.
 type Matcher struct {
-	regexes map[*regexp.Regexp]*valueMatcher
+	regexes map[*regexp.Regexp]*Values
 }
 
 // NewMatcher returns a Matcher.
-func NewMatcher() *Matcher { return &Matcher{regexes: map[*regexp.Regexp]*valueMatcher{}} }
+func NewMatcher() *Matcher { return &Matcher{regexes: map[*regexp.Regexp]*Values{}} }
 
 // Match reports whether a series of these tags satisfies the predicate; nil
 // matches every series. It counts its steps in work and returns its error.
@@ -46,13 +46,13 @@ func (m *Matcher) eval(e *model.TagExpr, tags model.Tags, work *Work) (bool, err
 				return false, ErrBudget
 			}
 			var err error
-			if v, err = newValueMatcher(e.Regex, work); err != nil {
+			if v, err = NewValues(e.Regex, work); err != nil {
 				return false, err
 			}
 			m.regexes[e.Regex] = v
 		}
 		v.use(work)
-		return v.matchString(tags.Get(e.Key)) == (e.Op == model.TagMatch), nil
+		return v.MatchString(tags.Get(e.Key)) == (e.Op == model.TagMatch), nil
 	}
 	return e.Match(tags), nil
 }

@@ -1,4 +1,4 @@
-package tsi
+package dictionary
 
 import (
 	"encoding/binary"
