@@ -3,6 +3,6 @@
 // a precision of 25 bits, and its estimate all but exact; one of many is the
 // registers. The same values give the same text, in whatever order they come.
 //
-// The package hashes nothing and merges nothing. A Sketch belongs to one caller
+// The package hashes nothing. A Sketch belongs to one caller
 // at a time.
 package hll

@@ -66,16 +66,52 @@ func (s *Sketch) settle() {
 	if len(s.list) < registers/5 || len(appendList(nil, s.list)) <= registers {
 		return
 	}
+	s.widen()
+}
+
+// widen turns the list into registers.
+func (s *Sketch) widen() {
 	s.dense = make([]uint8, registers)
-	for _, e := range s.list {
+	s.raiseAll(s.list)
+	s.list, s.fresh = nil, nil
+}
+
+// raiseAll sets the registers of entries.
+func (s *Sketch) raiseAll(list []uint32) {
+	for _, e := range list {
 		if e&1 == 1 {
 			s.raise(e>>(32-precision), uint8(e>>1&63)+between)
 		} else {
 			s.raise(e>>(between+1)&(registers-1), uint8(bits.LeadingZeros32(e<<(31-between))+1))
 		}
 	}
-	s.list, s.fresh = nil, nil
 }
+
+// Merge adds the values of o, which it does not change but for the order of its
+// entries.
+func (s *Sketch) Merge(o *Sketch) {
+	o.settle()
+	if o.dense != nil && s.dense == nil {
+		s.settle()
+		if s.dense == nil {
+			s.widen()
+		}
+	}
+	switch {
+	case o.dense != nil:
+		for i, v := range o.dense {
+			s.raise(uint32(i), v)
+		}
+	case s.dense != nil:
+		s.raiseAll(o.list)
+	default:
+		s.fresh = append(s.fresh, o.list...)
+		s.settle()
+	}
+}
+
+// Bytes returns the memory of the sketch.
+func (s *Sketch) Bytes() int64 { return 4*int64(cap(s.list)+cap(s.fresh)) + int64(len(s.dense)) }
 
 // Count estimates the number of distinct values.
 func (s *Sketch) Count() uint64 {

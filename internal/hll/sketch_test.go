@@ -117,3 +117,29 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestMerge wants the same text however the values are split into sketches.
+func TestMerge(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 4))
+	for _, n := range []int{0, 7, 5000, 40_000} {
+		for range 4 {
+			want, parts := &Sketch{}, make([]Sketch, 3)
+			edge := rnd.IntN(n + 1) // the first part has up to all values
+			for i := range n {
+				want.Add(hashOf(i))
+				part := &parts[0]
+				if i > edge {
+					part = &parts[1+rnd.IntN(2)]
+				}
+				part.Add(hashOf(i))
+			}
+			got := &Sketch{}
+			for _, k := range rnd.Perm(len(parts)) {
+				got.Merge(&parts[k])
+			}
+			if got.Text() != want.Text() {
+				t.Errorf("%d values, split at %d: two texts", n, edge)
+			}
+		}
+	}
+}

@@ -134,7 +134,7 @@ func (w *aggWorker) foldCuts(slot int, v *column.Vector, cols []column.Vector) b
 		return false
 	}
 	sl := &w.p.slots[slot]
-	if v.Valid == nil && v.Type == sl.typ && !w.timed(sl) && w.foldDense(slot, sl.kind, v) {
+	if v.Valid == nil && v.Type == sl.typ && !sl.timed && w.foldDense(slot, sl.kind, v) {
 		return true
 	}
 	met := false

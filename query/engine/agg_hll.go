@@ -10,25 +10,38 @@ import (
 	"tsdbd/model/column"
 )
 
-// sumHLL makes a sketch of the distinct values of each window, as text.
-func sumHLL(x *callContext, rs *rowset) (*cells, error) {
-	v := &rs.cols[0]
-	out := &cells{v: column.Vector{Type: model.String}}
-	var failed error
-	x.eachWindow(rs.times, func(start int64, lo, hi int) {
-		if failed != nil {
-			return
-		}
-		s := &hll.Sketch{}
-		for i := lo; i < hi && !x.stop.After(1); i++ {
+// sketch adds the values of rows [lo, hi) to a state.
+func (w *aggWorker) sketch(st *aggState, v *column.Vector, lo, hi int) bool {
+	n := validCount(v, lo, hi)
+	if n == 0 {
+		return false
+	}
+	s := w.t.sketchOf(st)
+	before := s.Bytes()
+	for i := lo; i < hi; i++ {
+		if v.IsValid(i) {
 			s.Add(valueHash(v, i))
 		}
-		text := s.Text()
-		failed = x.grow(int64(len(text)))
-		out.times = append(out.times, x.at(start))
-		out.v.Strings = append(out.v.Strings, text)
-	})
-	return out, failed
+	}
+	st.n += int64(n)
+	w.t.bytes += s.Bytes() - before
+	return true
+}
+
+// sketchOf returns the sketch of a state, which it makes if there is none.
+func (t *aggTable) sketchOf(st *aggState) *hll.Sketch {
+	if st.n == 0 {
+		st.a = uint64(len(t.sketches))
+		t.sketches = append(t.sketches, hll.Sketch{})
+		t.bytes += 128
+	}
+	return &t.sketches[st.a]
+}
+
+// sketchText is sum_hll: the sketch as text.
+func sketchText(x *callContext, t *aggTable, st *aggState, at int64, out *cells) {
+	out.times = append(out.times, at)
+	out.v.Strings = append(out.v.Strings, t.sketches[st.a].Text())
 }
 
 // valueHash is the xxHash of a text's bytes, or of the eight bytes of a number or

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/influxdata/influxql"
@@ -45,27 +43,6 @@ func (x *callContext) at(start int64) int64 {
 	return window.ResultTime(x.span.Min)
 }
 
-func distinctCounts(x *callContext, rs *rowset) (*cells, error) {
-	out := &cells{v: column.Vector{Type: model.Integer}}
-	x.eachWindow(rs.times, func(start int64, lo, hi int) {
-		out.times = append(out.times, x.at(start))
-		out.v.Ints = append(out.v.Ints, int64(len(distinctRows(x.stop, &rs.cols[0], lo, hi))))
-	})
-	return out, nil
-}
-
-func distinctValues(x *callContext, rs *rowset) (*cells, error) {
-	v := &rs.cols[0]
-	out := &cells{v: column.Vector{Type: v.Type}}
-	x.eachWindow(rs.times, func(start int64, lo, hi int) {
-		for _, i := range sortRows(x.stop, distinctRows(x.stop, v, lo, hi), x.byTimeAndValue(rs)) {
-			out.times = append(out.times, x.at(start))
-			out.v.AppendFrom(v, int(i))
-		}
-	})
-	return out, nil
-}
-
 func medians(x *callContext, rs *rowset) (*cells, error) {
 	out := &cells{v: column.Vector{Type: model.Float}}
 	o := expr.Operand{Vector: rs.cols[0]}
@@ -75,45 +52,6 @@ func medians(x *callContext, rs *rowset) (*cells, error) {
 		out.v.Floats = append(out.v.Floats, median(x.stop, f[lo:hi]))
 	})
 	return out, nil
-}
-
-func modes(x *callContext, rs *rowset) (*cells, error) {
-	v := &rs.cols[0]
-	out := &cells{v: column.Vector{Type: v.Type}}
-	x.eachWindow(rs.times, func(start int64, lo, hi int) {
-		out.times = append(out.times, x.at(start))
-		out.v.AppendFrom(v, modeRow(x.stop, rs.times, v, lo, hi))
-	})
-	return out, nil
-}
-
-// distinctRows returns the first row of each value among rows [lo, hi).
-func distinctRows(stop *admission.Stopper, v *column.Vector, lo, hi int) []int32 {
-	switch v.Type {
-	case model.String:
-		return firstOf(stop, v.Strings, lo, hi)
-	case model.Float:
-		return firstOf(stop, v.Floats, lo, hi)
-	case model.Integer:
-		return firstOf(stop, v.Ints, lo, hi)
-	case model.Unsigned:
-		return firstOf(stop, v.Uints, lo, hi)
-	case model.Boolean:
-		return firstOf(stop, v.Bools, lo, hi)
-	}
-	return nil
-}
-
-func firstOf[T comparable](stop *admission.Stopper, x []T, lo, hi int) []int32 {
-	seen := make(map[T]struct{}, min(hi-lo, 64))
-	var out []int32
-	for i := lo; i < hi && !stop.After(1); i++ {
-		if _, ok := seen[x[i]]; !ok {
-			seen[x[i]] = struct{}{}
-			out = append(out, int32(i))
-		}
-	}
-	return out
 }
 
 func median(stop *admission.Stopper, x []float64) float64 {
@@ -209,57 +147,6 @@ func ranked[T cmp.Ordered](stop *admission.Stopper, x []T, k int) int {
 	return 0
 }
 
-// compareRows compares two values of a column.
-func compareRows(v *column.Vector, a, b int) int {
-	switch v.Type {
-	case model.Float:
-		return cmp.Compare(v.Floats[a], v.Floats[b])
-	case model.Integer:
-		return cmp.Compare(v.Ints[a], v.Ints[b])
-	case model.Unsigned:
-		return cmp.Compare(v.Uints[a], v.Uints[b])
-	case model.String:
-		return cmp.Compare(v.Strings[a], v.Strings[b])
-	case model.Boolean:
-		return int(word(v, a)) - int(word(v, b))
-	}
-	return 0
-}
-
-// modeRow returns a row with the most frequent value. Among values of one
-// frequency above one a larger value wins if it comes before the last of the
-// smaller one, as in InfluxDB; if no value comes twice it is the smallest. Of
-// booleans it is true when in doubt.
-func modeRow(stop *admission.Stopper, times []int64, v *column.Vector, lo, hi int) int {
-	rows := make([]int, hi-lo)
-	for i := range rows {
-		rows[i] = lo + i
-	}
-	rows = sortRows(stop, rows, func(a, b int) int {
-		if c := compareRows(v, a, b); c != 0 {
-			return c
-		}
-		return cmp.Compare(times[a], times[b])
-	})
-	best, bestN := rows[0], 0
-	var bestLast int64
-	for i := 0; i < len(rows); {
-		j := i + 1
-		for j < len(rows) && compareRows(v, rows[i], rows[j]) == 0 {
-			j++
-		}
-		n := j - i
-		switch {
-		case n > bestN,
-			v.Type == model.Boolean && n == bestN,
-			n == bestN && n > 1 && times[rows[i]] <= bestLast:
-			best, bestN, bestLast = rows[i], n, times[rows[j-1]]
-		}
-		i = j
-	}
-	return best
-}
-
 // sortRows sorts rows, those that are equal staying in their order, and returns
 // them, perhaps in another place: blocks are sorted, then merged two by two.
 func sortRows[T any](stop *admission.Stopper, rows []T, compare func(a, b T) int) []T {
@@ -290,56 +177,33 @@ func sortRows[T any](stop *admission.Stopper, rows []T, compare func(a, b T) int
 	return rows
 }
 
+// percentiles chooses the row of the nearest rank of each window.
 func percentiles(x *callContext, rs *rowset) (*cells, error) {
-	return x.chosen(rs, x.alone && x.win.None(), func(lo, hi int) []int32 {
-		if i := percentileRow(x.stop, &rs.cols[0], lo, hi, x.expr.Args[1]); i >= 0 {
-			return []int32{int32(i)}
-		}
-		return nil
-	}), nil
-}
-
-func samples(x *callContext, rs *rowset) (*cells, error) {
-	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	return x.chosen(rs, true, func(lo, hi int) []int32 {
-		return sortRows(x.stop, sampleRows(x.stop, rnd, lo, hi, intArg(x.call, 1)), x.byTimeAndValue(rs))
-	}), nil
-}
-
-// topmost is top, with sign -1, or bottom, with 1.
-func topmost(sign int) func(x *callContext, rs *rowset) (*cells, error) {
-	return func(x *callContext, rs *rowset) (*cells, error) {
-		return x.chosen(rs, true, func(lo, hi int) []int32 { return x.topRows(rs, lo, hi, sign) }), nil
-	}
-}
-
-// chosen returns the rows that choose lists of each window, at their own times or
-// at those of the windows.
-func (x *callContext) chosen(rs *rowset, ownTimes bool, choose func(lo, hi int) []int32) *cells {
+	v := &rs.cols[0]
+	out := &cells{v: column.Vector{Type: v.Type}}
 	var rows []int32
-	out := &cells{}
 	x.eachWindow(rs.times, func(start int64, lo, hi int) {
-		chosen := choose(lo, hi)
-		rows = append(rows, chosen...)
-		for _, r := range chosen {
-			if ownTimes {
-				start = rs.times[r]
-				out.times = append(out.times, start)
-			} else {
-				out.times = append(out.times, x.at(start))
-			}
+		i := percentileRow(x.stop, v, lo, hi, x.expr.Args[1])
+		if i < 0 {
+			return
+		}
+		rows = append(rows, int32(i))
+		if x.alone && x.win.None() {
+			out.times = append(out.times, rs.times[i])
+		} else {
+			out.times = append(out.times, x.at(start))
 		}
 	})
 	if rows == nil {
-		return out
+		return &cells{}, nil
 	}
-	out.v = expr.Gather(&rs.cols[0], rows)
+	out.v = expr.Gather(v, rows)
 	if x.alone {
-		for _, v := range rs.cols[len(rs.cols)-x.aux:] {
+		for _, v := range rs.cols[1:] {
 			out.aux = append(out.aux, expr.Gather(&v, rows))
 		}
 	}
-	return out
+	return out, nil
 }
 
 func intArg(c *call, i int) int {
@@ -364,98 +228,6 @@ func percentileRow(stop *admission.Stopper, v *column.Vector, lo, hi int, arg in
 		return -1
 	}
 	return kthRow(stop, v, lo, hi, i)
-}
-
-// sampleRows draws n of the rows [lo, hi), in order.
-func sampleRows(stop *admission.Stopper, rnd *rand.Rand, lo, hi, n int) []int32 {
-	var out []int32
-	for i := lo; i < hi && !stop.After(1); i++ {
-		if len(out) < n {
-			out = append(out, int32(i))
-		} else if k := rnd.IntN(i - lo + 1); k < n {
-			out[k] = int32(i)
-		}
-	}
-	return out
-}
-
-// byTimeAndValue orders rows by time in the level's direction, those of one time
-// by their value, the first column.
-func (x *callContext) byTimeAndValue(rs *rowset) func(a, b int32) int {
-	return func(a, b int32) int {
-		byTime := cmpInt(rs.times[a], rs.times[b])
-		if !x.asc {
-			byTime = -byTime
-		}
-		return cmp.Or(byTime, compareRows(&rs.cols[0], int(a), int(b)))
-	}
-}
-
-// topRows returns the rows of the n best values; with tags, of the best value
-// of each combination of them. Of equal values the earlier is better.
-func (x *callContext) topRows(rs *rowset, lo, hi, sign int) []int32 {
-	c, v := x.call, &rs.cols[0]
-	better := func(a, b int32) int {
-		if d := sign * compareRows(v, int(a), int(b)); d != 0 {
-			return d
-		}
-		if d := cmp.Compare(rs.times[a], rs.times[b]); d != 0 {
-			return d
-		}
-		if x.asc {
-			return cmp.Compare(a, b)
-		}
-		return cmp.Compare(b, a)
-	}
-	var rows []int32
-	if tags := len(c.expr.Args) - 2; tags > 0 {
-		best := map[string]int{}
-		var key []byte
-		for i := lo; i < hi && !x.stop.After(1); i++ {
-			key = key[:0]
-			for t := 1; t <= tags; t++ {
-				if ref, ok := c.expr.Args[t].(*influxql.VarRef); ok && ref.Type != influxql.Tag && ref.Type != influxql.Unknown {
-					continue // a field tells no series apart
-				}
-				s := expr.ScalarAt(&rs.cols[t], i)
-				key = fmt.Appendf(key, "%d/%d/%d/%s", s.Type, s.Bits, len(s.Text), s.Text)
-			}
-			if k, ok := best[string(key)]; !ok {
-				best[string(key)] = len(rows)
-				rows = append(rows, int32(i))
-			} else if better(int32(i), rows[k]) < 0 {
-				rows[k] = int32(i)
-			}
-		}
-	} else if n := intArg(c, len(c.expr.Args)-1); n <= 64 {
-		// Few of many: keep the best so far in order.
-		for i := lo; i < hi && !x.stop.After(1); i++ {
-			r := int32(i)
-			if len(rows) == n && better(r, rows[n-1]) >= 0 {
-				continue
-			}
-			at, _ := slices.BinarySearchFunc(rows, r, better)
-			if len(rows) == n {
-				rows = rows[:n-1]
-			}
-			rows = slices.Insert(rows, at, r)
-		}
-	} else {
-		for i := lo; i < hi; i++ {
-			rows = append(rows, int32(i))
-		}
-	}
-	rows = sortRows(x.stop, rows, better)
-	rows = rows[:min(intArg(c, len(c.expr.Args)-1), len(rows))]
-	return sortRows(x.stop, rows, func(a, b int32) int {
-		if d := cmp.Compare(rs.times[a], rs.times[b]); d != 0 {
-			if x.asc {
-				return d
-			}
-			return -d
-		}
-		return 0
-	})
 }
 
 // integral is the area under the line through the points, in units of its

@@ -26,33 +26,29 @@ type aggPlan struct {
 	rng   model.TimeRange
 	win   *window.Windows
 	aux   int  // columns of refs, at the end, to keep of each chosen row
-	times bool // the time of a minimum or maximum matters
+	keyed bool // the series keys of chosen rows matter
 
 	starts []int64 // zone: starts of the windows by number
 	table  *aggTable
 	did    *scanCounts // of EXPLAIN ANALYZE, else nil
 }
 
-// addSlot returns the number of a slot, shared among equal ones.
-func (p *aggPlan) addSlot(kind slotKind, ref influxql.VarRef, typ model.FieldType) int {
-	col := -1
-	for i := range p.refs {
-		if p.refs[i] == ref {
-			col = i
-		}
-	}
-	if col < 0 {
-		col = len(p.refs)
-		p.refs = append(p.refs, ref)
-	}
-	s := slot{kind: kind, col: col, typ: typ}
-	for i := range p.slots {
-		if p.slots[i] == s {
-			return i
-		}
+// addSlot returns the number of a slot over the column ref, shared among equal
+// ones.
+func (p *aggPlan) addSlot(s slot, ref influxql.VarRef) int {
+	s.timed = s.timed || kinds[s.kind].timed
+	p.refs, s.col = refColumn(p.refs, ref)
+	if i := slices.Index(p.slots, s); i >= 0 {
+		return i
 	}
 	p.slots = append(p.slots, s)
 	return len(p.slots) - 1
+}
+
+// large reports whether the states of a slot may be large: those of all groups
+// are then not held at once.
+func (p *aggPlan) large() bool {
+	return slices.ContainsFunc(p.slots, func(s slot) bool { return kinds[s.kind].large })
 }
 
 // number returns the number of the window that starts at start.
@@ -104,29 +100,31 @@ func (p *aggPlan) prepare(r model.TimeRange) (first, last int64, err error) {
 
 // aggWorker folds chunks into its own table.
 type aggWorker struct {
-	x     *exec
-	p     *aggPlan
-	rng   model.TimeRange // of the rows to fold
-	t     *aggTable
-	rd    *chunkReader
-	times []int64 // of the current chunk, if asked for
-	key   string  // series key, with aux
-	fbuf  []float64
-	ibuf  []int64
-	ubuf  []uint64
-	gath  []column.Vector
-	stats scan.Stats // scratch of whole
-	sums  []bool     // by slot: of its column's statistics only the sum is wanted
-	walk  windowWalk
-	cuts  []cut // of the current rows
-	runs  runScratch
+	x      *exec
+	p      *aggPlan
+	rng    model.TimeRange // of the rows to fold
+	t      *aggTable
+	rd     *chunkReader
+	times  []int64 // of the current chunk, if asked for
+	key    string  // series key, if the plan wants it
+	series uint64  // its hash, for samples
+	order  uint64  // place of the first of the present rows among those of subqueries
+	fbuf   []float64
+	ibuf   []int64
+	ubuf   []uint64
+	gath   []column.Vector
+	stats  scan.Stats // scratch of whole
+	sums   []bool     // by slot: of its column's statistics only the sum is wanted
+	walk   windowWalk
+	cuts   []cut // of the current rows
+	runs   runScratch
 }
 
 func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWorker {
 	w := &aggWorker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}, sums: make([]bool, len(p.slots))}
 	for i := range p.slots {
 		w.sums[i] = p.slots[i].kind == slotSum && !slices.ContainsFunc(p.slots, func(o slot) bool {
-			return o.col == p.slots[i].col && o.kind > slotSquare
+			return o.col == p.slots[i].col && kinds[o.kind].stats == allOfStats
 		})
 	}
 	return w
@@ -142,7 +140,7 @@ func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir in
 		return err
 	}
 	defer cur.Close()
-	tags := cs.needsTags() || w.p.aux > 0
+	tags := cs.needsTags() || w.p.keyed
 	for {
 		id, ok := cur.NextSeries()
 		if !ok {
@@ -157,6 +155,7 @@ func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir in
 				return err
 			}
 			_, w.rd.tags = model.ParseSeriesKey(w.key, w.rd.tags[:0])
+			w.series = seriesHash(w.key)
 		}
 		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
 			if err := w.x.check(); err != nil {
@@ -234,17 +233,7 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 
 // needTimes reports whether some slot keeps the time of a row.
 func (w *aggWorker) needTimes() bool {
-	for i := range w.p.slots {
-		if w.timed(&w.p.slots[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// timed reports whether a slot keeps the time of its value.
-func (w *aggWorker) timed(sl *slot) bool {
-	return sl.kind >= slotFirst || sl.kind >= slotMin && w.p.times
+	return slices.ContainsFunc(w.p.slots, func(s slot) bool { return s.timed })
 }
 
 // whole folds a chunk that lies inside one window, from its statistics where
@@ -266,7 +255,7 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 				met = met && n > 0
 				continue
 			}
-		} else if !b.cast && b.typ == sl.typ {
+		} else if !b.cast && b.typ == sl.typ && kinds[sl.kind].stats != noStats {
 			known := of == b.index
 			switch {
 			case known:
@@ -295,7 +284,7 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 		if rd.err != nil {
 			return false, rd.err
 		}
-		if w.times == nil && w.timed(sl) {
+		if w.times == nil && sl.timed {
 			times, err := c.Times()
 			if err != nil {
 				return false, err
@@ -346,7 +335,7 @@ func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stat
 		if sl.kind == slotMax {
 			bits = s.Max
 		}
-		if !w.p.times {
+		if !sl.timed {
 			if w.t.better(st, *sl, st.t, bits, "", "") {
 				w.t.put(st, *sl, 0, bits, "")
 			}
@@ -430,6 +419,12 @@ func (w *aggWorker) foldRow(st *aggState, sl *slot, v *column.Vector, lo, hi int
 		return n > 0
 	case slotSum, slotSquare:
 		return w.foldSum(st, sl, v, lo, hi)
+	case slotTally:
+		return w.tally(st, sl, v, lo, hi)
+	case slotSketch:
+		return w.sketch(st, v, lo, hi)
+	case slotTop, slotBottom, slotSample:
+		return w.pick(st, sl, v, lo, hi, cols)
 	}
 	row := -1
 	switch sl.kind {
@@ -481,16 +476,20 @@ func (w *aggWorker) offer(st *aggState, sl *slot, v *column.Vector, row int, col
 		bits = word(v, row)
 	}
 	var at int64
-	if w.timed(sl) {
+	if sl.timed {
 		at = w.times[row]
 	}
 	if !w.t.better(st, *sl, at, bits, str, w.key) {
 		return
 	}
 	w.t.put(st, *sl, at, bits, strings.Clone(str)) // not the whole column's memory
-	if w.p.aux == 0 {
-		return
+	if w.p.aux > 0 {
+		w.t.putAux(st, w.auxRow(row, cols), w.key)
 	}
+}
+
+// auxRow returns the other columns of a chosen row.
+func (w *aggWorker) auxRow(row int, cols []column.Vector) []expr.Scalar {
 	first := len(w.p.refs) - w.p.aux
 	aux := make([]expr.Scalar, w.p.aux)
 	for i := range aux {
@@ -504,10 +503,10 @@ func (w *aggWorker) offer(st *aggState, sl *slot, v *column.Vector, row int, col
 			} else if cols == nil {
 				aux[i] = expr.ScalarAt(w.rd.output(first+i), row)
 			}
-			aux[i].Text = strings.Clone(aux[i].Text) // not the whole column's memory
 		}
+		aux[i].Text = strings.Clone(aux[i].Text) // not the whole column's memory
 	}
-	w.t.putAux(st, aux, w.key)
+	return aux
 }
 
 func (w *aggWorker) foldSum(st *aggState, sl *slot, v *column.Vector, lo, hi int) bool {

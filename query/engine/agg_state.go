@@ -10,8 +10,8 @@ import (
 	"tsdbd/model/column"
 )
 
-// slotKind is a partial aggregate. Each has an exact or compensated merge, so
-// that the parts rows are cut into do not show in the result.
+// slotKind is a partial aggregate. Each has a merge that does not show how rows
+// were cut into parts: exact, or compensated.
 type slotKind uint8
 
 const (
@@ -22,18 +22,60 @@ const (
 	slotMax             // earliest of the largest
 	slotFirst
 	slotLast
+	slotTally  // the distinct values
+	slotSketch // an estimate of how many distinct values there are
+	slotTop    // the n largest
+	slotBottom // the n smallest
+	slotSample // n at random
+)
+
+// kinds holds the properties of the kinds.
+var kinds = [...]struct {
+	stats statsUse // what a chunk's statistics can give it
+	what  string   // its values, if they have no statistics
+	timed bool     // keeps the time of a value whether asked for or not
+	large bool     // grows with the values or rows of a window
+}{
+	slotCount:  {stats: countOfStats},
+	slotSum:    {stats: sumOfStats},
+	slotSquare: {what: "squares"},
+	slotMin:    {stats: allOfStats},
+	slotMax:    {stats: allOfStats},
+	slotFirst:  {stats: allOfStats, timed: true},
+	slotLast:   {stats: allOfStats, timed: true},
+	slotTally:  {what: "distinct values", large: true},
+	slotSketch: {what: "sketches", large: true},
+	slotTop:    {what: "chosen rows", timed: true, large: true},
+	slotBottom: {what: "chosen rows", timed: true, large: true},
+	slotSample: {what: "chosen rows", timed: true, large: true},
+}
+
+// statsUse says what of a chunk's statistics a slot reads.
+type statsUse uint8
+
+const (
+	noStats statsUse = iota
+	countOfStats
+	sumOfStats
+	allOfStats
 )
 
 // slot is one partial aggregate of one column.
 type slot struct {
-	kind slotKind
-	col  int // of aggPlan.refs
-	typ  model.FieldType
+	kind   slotKind
+	col    int // of aggPlan.refs
+	typ    model.FieldType
+	timed  bool   // keeps the times of values
+	n      int    // rows that are kept
+	unique bool   // of those with the same tags only the best
+	tags   int    // kept columns, at the start, that are these tags
+	seed   uint64 // of a sample
 }
 
 // aggState is the partial aggregate of one slot in one window of one group.
 // n is the number of values, of selectors 1 or tied; 0 means that nothing else is set. Sums: a holds
-// the bits of the sum, b the bits of the float that it lost. Selectors: t is
+// the bits of the sum, b the bits of the float that it lost. Tallies, sketches and
+// picks: a is the place in the table. Other selectors: t is
 // the time of the value, a its bits (of strings: place in aggTable.strs), b
 // the place of the row's other columns in aggTable.aux, plus one.
 type aggState struct {

@@ -2,8 +2,11 @@ package engine
 
 import (
 	"slices"
+	"strings"
 
+	"tsdbd/internal/hll"
 	"tsdbd/model"
+	"tsdbd/query/admission"
 	"tsdbd/query/expr"
 )
 
@@ -12,20 +15,24 @@ import (
 // two, so that neither many groups nor few windows far apart cost memory for
 // what does not exist. A table belongs to one worker until it is merged.
 type aggTable struct {
-	slots   int
-	shift   uint
-	flat    []aggState // one window only: by group
-	single  bool
-	basePg  int64
-	pages   int // pages that can exist; 0: unknown, use sparse
-	dirs    [][][]aggState
-	sparse  map[pageKey][]aggState
-	byGroup map[int32][]int64 // pages of sparse by group, once all are there
-	strs    []string          // values of string selectors
-	aux     [][]expr.Scalar   // other columns of chosen rows
-	desc    bool              // of equal rows the last series is chosen, else the first
-	auxKeys []string          // series key of each, to break ties
-	bytes   int64             // not yet accounted for
+	slots    int
+	shift    uint
+	flat     []aggState // one window only: by group
+	single   bool
+	basePg   int64
+	pages    int // pages that can exist; 0: unknown, use sparse
+	dirs     [][][]aggState
+	sparse   map[pageKey][]aggState
+	byGroup  map[int32][]int64 // pages of sparse by group, once all are there
+	strs     []string          // values of string selectors
+	aux      [][]expr.Scalar   // other columns of chosen rows
+	tallies  []tally
+	picks    []pick
+	sketches []hll.Sketch
+	desc     bool               // of equal rows the last series is chosen, else the first
+	auxKeys  []string           // series key of each, to break ties
+	stop     *admission.Stopper // of who works with the table
+	bytes    int64              // not yet accounted for
 
 	lastG    int32 // page looked up last
 	lastPg   int64
@@ -217,6 +224,22 @@ func (t *aggTable) mergeState(d, s *aggState, o *aggTable, sl slot) {
 		d.n += s.n
 		d.addFloat(floatOf(s.a), floatOf(s.b))
 		return
+	case slotTally:
+		t.tallies = adopt(t.tallies, d, o.tallies[s.a], func(x, y *tally) {
+			before := x.bytes()
+			x.merge(t.stop, y)
+			t.bytes += x.bytes() - before
+		})
+		d.n += s.n
+		return
+	case slotSketch:
+		t.sketches = adopt(t.sketches, d, o.sketches[s.a], (*hll.Sketch).Merge)
+		d.n += s.n
+		return
+	case slotTop, slotBottom, slotSample:
+		t.picks = adopt(t.picks, d, o.picks[s.a], func(x, y *pick) { x.merge(t.stop, &sl, y) })
+		d.n += s.n
+		return
 	}
 	var str, key string
 	if sl.typ == model.String {
@@ -235,6 +258,16 @@ func (t *aggTable) mergeState(d, s *aggState, o *aggTable, sl slot) {
 	if s.b > 0 {
 		t.putAux(d, o.aux[s.b-1], key)
 	}
+}
+
+// adopt merges y into what state d has in list, or puts it there.
+func adopt[T any](list []T, d *aggState, y T, merge func(x, y *T)) []T {
+	if d.n > 0 {
+		merge(&list[d.a], &y)
+		return list
+	}
+	d.a = uint64(len(list))
+	return append(list, y)
 }
 
 // better reports whether a value takes the place of the one in d: an earlier
@@ -278,6 +311,13 @@ func (t *aggTable) better(d *aggState, sl slot, at int64, bits uint64, str, key 
 		return tie()
 	}
 	return false
+}
+
+// own returns a copy of a text, which is accounted for: a part of a column's texts
+// would keep all of them.
+func (t *aggTable) own(text string) string {
+	t.bytes += int64(len(text))
+	return strings.Clone(text)
 }
 
 // put stores a chosen value.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -10,6 +12,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/expr"
 )
 
 func TestRanks(t *testing.T) {
@@ -124,6 +127,77 @@ func TestAggTablePages(t *testing.T) {
 			if got[k] != n {
 				t.Fatalf("seed %d: %v holds %d, want %d", seed, k, got[k], n)
 			}
+		}
+	}
+}
+
+// TestPickKeepsTheBest compares picks, of parts that are merged, with sorted rows.
+func TestPickKeepsTheBest(t *testing.T) {
+	seed := testseed.Of(t)
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	for range 300 {
+		sl := &slot{kind: slotTop, n: 1 + rnd.IntN(100), unique: rnd.IntN(2) == 0, tags: 1}
+		rows := make([]pickRow, rnd.IntN(400))
+		for i := range rows {
+			rows[i] = pickRow{rank: rnd.Uint64N(50), t: rnd.Int64N(5), more: &pickMore{
+				key: fmt.Sprintf("m,h=%d", i), aux: []expr.Scalar{{Type: model.String, Text: fmt.Sprint(rnd.IntN(150))}},
+			}}
+		}
+		var parts [3]pick
+		for _, r := range rows {
+			parts[rnd.IntN(3)].add(nil, sl, r)
+		}
+		for k := range 2 {
+			parts[0].merge(nil, sl, &parts[1+k])
+		}
+		parts[0].prune(nil, sl)
+
+		slices.SortFunc(rows, func(a, b pickRow) int { return a.compare(&b) })
+		var want []pickRow
+		seen := map[string]bool{}
+		for _, r := range rows {
+			tag := r.more.aux[0].Text
+			if len(want) < sl.n && !(sl.unique && seen[tag]) {
+				want = append(want, r)
+			}
+			seen[tag] = true
+		}
+		if !slices.EqualFunc(parts[0].rows, want, func(a, b pickRow) bool { return a.compare(&b) == 0 }) {
+			t.Fatalf("seed %d: %d rows of %d, unique %v: got %v, want %v", seed, sl.n, len(rows), sl.unique, parts[0].rows, want)
+		}
+	}
+}
+
+// TestMode compares the mode of a tally with a walk over sorted values.
+func TestMode(t *testing.T) {
+	seed := testseed.Of(t)
+	rnd := rand.New(rand.NewPCG(seed, 8))
+	for range 500 {
+		type value struct {
+			word uint64
+			at   int64
+		}
+		values := make([]value, 1+rnd.IntN(80))
+		all := tally{typ: model.Unsigned}
+		for i := range values {
+			values[i] = value{rnd.Uint64N(1 + rnd.Uint64N(60)), rnd.Int64N(20)}
+			all.add(values[i].word, "", 1, values[i].at, values[i].at, nil)
+		}
+		slices.SortFunc(values, func(a, b value) int { return cmp.Or(cmp.Compare(a.word, b.word), cmp.Compare(a.at, b.at)) })
+		var best uint64
+		most, last := 0, int64(0)
+		for lo := 0; lo < len(values); {
+			hi := lo
+			for hi < len(values) && values[hi].word == values[lo].word {
+				hi++
+			}
+			if n := hi - lo; n > most || n == most && n > 1 && values[lo].at <= last {
+				best, most, last = values[lo].word, n, values[hi-1].at
+			}
+			lo = hi
+		}
+		if got := all.entries[all.mode(nil)].word; got != best {
+			t.Fatalf("seed %d: mode of %v is %d, want %d", seed, values, got, best)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math"
 
 	"tsdbd/internal/vector"
@@ -17,14 +18,40 @@ var aggregates = map[string]function{
 	"spread":   {check: oneField, filled: true, partial: &partial{slots: []slotKind{slotMin, slotMax}, value: spreadOf}},
 	"stddev":   {check: oneField, gives: model.Float, filled: true, partial: &partial{slots: []slotKind{slotSum, slotSquare}, as: model.Float, value: stddevOf}},
 	"median":   {check: oneField, gives: model.Float, filled: true, tagOrder: true, rows: medians},
-	"mode":     {check: oneField, takes: anyType, filled: true, tagOrder: true, rows: modes},
-	"distinct": {check: distinctArgument, takes: anyType, rows: distinctValues},
+	"mode":     {check: oneField, takes: anyType, filled: true, partial: &partial{slots: []slotKind{slotTally}, timed: true, list: modeOf}},
+	"distinct": {check: distinctArgument, takes: anyType, partial: &partial{slots: []slotKind{slotTally}, timed: true, list: distinctOf}},
 	"integral": {check: integralArguments, gives: model.Float, rows: integral},
-	"sum_hll":  {check: oneField, takes: anyType, gives: model.String, rows: sumHLL},
+	"sum_hll":  {check: oneField, takes: anyType, gives: model.String, partial: &partial{slots: []slotKind{slotSketch}, list: sketchText}},
 }
 
 // countDistinct is count(distinct(f)).
-var countDistinct = function{gives: model.Integer, takes: anyType, filled: true, counts: true, tagOrder: true, rows: distinctCounts}
+var countDistinct = function{gives: model.Integer, takes: anyType, filled: true, counts: true, partial: &partial{slots: []slotKind{slotTally}, list: distinctCount}}
+
+func distinctCount(_ *callContext, t *aggTable, st *aggState, at int64, out *cells) {
+	out.times = append(out.times, at)
+	out.v.Ints = append(out.v.Ints, int64(len(t.tallies[st.a].entries)))
+}
+
+func modeOf(x *callContext, t *aggTable, st *aggState, at int64, out *cells) {
+	all := &t.tallies[st.a]
+	out.times = append(out.times, at)
+	all.appendTo(&out.v, all.mode(x.stop))
+}
+
+// distinctOf lists the values as they come first in the level's direction.
+func distinctOf(x *callContext, t *aggTable, st *aggState, at int64, out *cells) {
+	all := &t.tallies[st.a]
+	for _, i := range all.order(x.stop, func(a, b int32) int {
+		if x.asc {
+			return cmp.Or(cmp.Compare(all.entries[a].first, all.entries[b].first), all.compare(a, b))
+		}
+		// Newest last, as slotCells turns all cells around.
+		return -cmp.Or(-cmp.Compare(all.entries[a].last, all.entries[b].last), all.compare(a, b))
+	}) {
+		out.times = append(out.times, at)
+		all.appendTo(&out.v, i)
+	}
+}
 
 func countOf(out *column.Vector, _ model.FieldType, a, _ *aggState) { out.Ints = append(out.Ints, a.n) }
 

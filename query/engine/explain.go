@@ -222,6 +222,9 @@ func (f *folder) describe(to *planNode) *planNode {
 	case !f.win.None() && !f.r.l.hasSubs():
 		n.add("%s", counted(int(f.last-f.first+1), "window"))
 	}
+	if groups := len(f.r.groups.names); f.batched && groups > batchSize(groups) {
+		n.add("groups in batches of up to %d", batchSize(groups))
+	}
 	if len(f.r.units) > 0 {
 		n.add("chunks inside one window: %s", f.statistics())
 	}
@@ -232,12 +235,12 @@ func (f *folder) describe(to *planNode) *planNode {
 func (f *folder) statistics() string {
 	chosen := false
 	for _, s := range f.slots {
-		switch {
-		case s.kind == slotSquare:
-			return "decoded, squares have no statistics"
+		switch k := &kinds[s.kind]; {
+		case k.stats == noStats:
+			return "decoded, " + k.what + " have no statistics"
 		case s.typ == model.String && s.kind != slotCount:
 			return "decoded, strings have no statistics"
-		case s.kind >= slotMin && (f.times && s.kind < slotFirst || f.aux > 0):
+		case k.stats == allOfStats && (s.timed && !k.timed || f.aux > 0):
 			chosen = true
 		}
 	}

@@ -36,8 +36,8 @@ type function struct {
 	// partial: states that are folded chunk by chunk answer it.
 	partial *partial
 	// rows computes it from all rows of a group. The first column holds the
-	// values, none of them null. Then come the tags of top and bottom, then, for
-	// a selector, the bare columns of the level.
+	// values, none of them null. Then come, for a selector, the bare columns of the
+	// level.
 	rows func(*callContext, *rowset) (*cells, error)
 	// series transforms a series of values: rows, or windows of an aggregate. The
 	// values are not null, and there is at least one.
@@ -48,9 +48,13 @@ type function struct {
 type partial struct {
 	slots []slotKind
 	as    model.FieldType // the type in which the values are folded; Unknown: their own
+	timed bool            // needs the times of values
 	// value appends the result of one window. b is the state of the second slot.
 	// Nil: the value that the first slot has chosen.
 	value func(out *column.Vector, typ model.FieldType, a, b *aggState)
+	// list appends the results of one window that begins at a time, newest first if
+	// the level is descending. It takes the place of value.
+	list func(x *callContext, t *aggTable, st *aggState, at int64, out *cells)
 }
 
 // functions holds all functions but those of single numbers (MathFunctions).

@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/admission"
 )
 
 // folder is the operator that folds rows into partial aggregates: one walk over the
@@ -19,6 +20,9 @@ type folder struct {
 	first, last int64   // windows that may have rows
 	heads       []int64 // after how many windows to look whether LIMIT is satisfied
 	subs        *aggWorker
+	frames      uint64 // of subqueries so far
+	batched     bool   // each batch of groups is folded by itself: the states may be large
+	member      []bool // groups of the present batch; nil: all
 }
 
 // direction returns -1 if the newest values alone answer a plan, 1 if the
@@ -64,7 +68,9 @@ func (f *folder) open(r *levelRun) error {
 		// Zones have no meaning there, and their tables no end.
 		bounds = bounds.Intersect(model.TimeRange{Min: -1 << 62, Max: 1 << 62})
 	}
-	f.heads = f.firstWindows(bounds)
+	if f.batched = f.large() && !r.l.hasSubs(); !f.large() {
+		f.heads = f.firstWindows(bounds)
+	}
 	var err error
 	f.first, f.last, err = f.prepare(bounds)
 	return err
@@ -73,18 +79,44 @@ func (f *folder) open(r *levelRun) error {
 // wants implements operator.
 func (f *folder) wants() ([]influxql.VarRef, model.TimeRange) { return f.refs, f.rng }
 
-// read implements operator. All groups are folded before the first batch.
-func (f *folder) read([]int32) error { return nil }
+// read implements operator. It folds the batch if the states may be large, unless
+// all groups were folded before.
+func (f *folder) read(batch []int32) error {
+	if !f.batched {
+		return nil
+	}
+	f.table, f.member = nil, nil
+	if len(batch) < len(f.r.groups.names) {
+		f.member = make([]bool, len(f.r.groups.names))
+		for _, g := range batch {
+			f.member[g] = true
+		}
+	}
+	return f.fold()
+}
 
 // newTable returns an empty table for all windows.
 func (f *folder) newTable() *aggTable {
 	t := newAggTable(len(f.slots), f.win.None(), f.first, f.last)
 	t.desc = !f.r.l.asc
+	t.stop = &admission.Stopper{Ctx: f.r.x.ctx, Turn: f.r.x.opt.Turn, Every: f.r.x.opt.workRows}
 	return t
 }
 
 // run implements operator.
 func (f *folder) run() error {
+	if f.batched {
+		return nil
+	}
+	if err := f.fold(); err != nil {
+		return err
+	}
+	f.subs = newAggWorker(f.r.x, f.aggPlan, f.rng, f.table)
+	return nil
+}
+
+// fold folds the rows of the measurements.
+func (f *folder) fold() error {
 	begin := f.r.x.prof.start()
 	fold := f.all
 	if f.direction() != 0 {
@@ -96,7 +128,6 @@ func (f *folder) run() error {
 	if err := f.r.settleTies(f.aggPlan); err != nil {
 		return err
 	}
-	f.subs = newAggWorker(f.r.x, f.aggPlan, f.rng, f.table)
 	f.r.x.prof.operator(f, begin)
 	return nil
 }
@@ -114,6 +145,12 @@ func (f *folder) take(g int32, rs *rowset) error {
 	}
 	if f.win.Loc != nil && len(f.starts) == 0 {
 		return errTooManyWindows
+	}
+	// The first rows have the first place, in the level's direction.
+	if f.frames++; f.r.l.asc {
+		f.subs.order = f.frames << 32
+	} else {
+		f.subs.order = -f.frames << 32
 	}
 	f.subs.foldTable(g, rs.times, rs.cols)
 	n := f.table.bytes
@@ -134,7 +171,13 @@ func (f *folder) all() error {
 		if !ok || !u.shard.TimeRange().Overlaps(p.rng) || !p.bound(cs) {
 			continue
 		}
-		ps := parts(u.set, x.workers)
+		set := u.set
+		if f.member != nil {
+			if set = u.subset(func(g int32) bool { return f.member[g] }); set.IsEmpty() {
+				continue
+			}
+		}
+		ps := parts(set, x.workers)
 		if len(ps) == 1 {
 			work[spread%x.workers] = append(work[spread%x.workers], task{u, cs, ps[0]})
 			used = max(used, min(spread+1, x.workers))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math/rand/v2"
 	"slices"
 
 	"github.com/influxdata/influxql"
@@ -31,13 +32,6 @@ func (l *level) place(c *call) {
 	}
 	if c.partial == nil {
 		refs := []influxql.VarRef{c.ref}
-		if isTop(c.expr.Name) {
-			for _, a := range c.expr.Args[1 : len(c.expr.Args)-1] {
-				if ref, ok := a.(*influxql.VarRef); ok {
-					refs = append(refs, *ref)
-				}
-			}
-		}
 		if c.alone {
 			refs = append(refs, l.refs...)
 		}
@@ -51,18 +45,39 @@ func (l *level) place(c *call) {
 	}
 	p := l.folder(c).aggPlan
 	c.scan = p
-	typ := c.typ
-	if c.partial.as != model.Unknown {
-		typ = c.partial.as
-	}
+	tags := tagArgs(c.expr)
 	for _, kind := range c.partial.slots {
-		c.slots = append(c.slots, p.addSlot(kind, c.ref, typ))
+		sl := slot{kind: kind, typ: c.typ, timed: c.partial.timed || c.alone && (len(l.refs) > 0 || l.win.None())}
+		if c.partial.as != model.Unknown {
+			sl.typ = c.partial.as
+		}
+		switch kind {
+		case slotSample:
+			sl.seed = rand.Uint64()
+			p.keyed = true
+			fallthrough
+		case slotTop, slotBottom:
+			sl.n, sl.unique, sl.tags = intArg(c, len(c.expr.Args)-1), len(c.expr.Args) > 2, len(tags)
+		}
+		c.slots = append(c.slots, p.addSlot(sl, c.ref))
 	}
 	if c.alone {
-		p.aux = len(l.refs)
-		p.times = p.aux > 0 || l.win.None()
-		p.refs = append(p.refs, l.refs...)
+		p.refs = append(append(p.refs, tags...), l.refs...)
+		p.aux = len(tags) + len(l.refs)
+		p.keyed = p.keyed || p.aux > 0
 	}
+}
+
+// tagArgs returns the tags that top or bottom name. Fields tell no rows apart.
+func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
+	if isTop(e.Name) {
+		for _, a := range e.Args[1 : len(e.Args)-1] {
+			if ref, ok := a.(*influxql.VarRef); ok && !expr.IsFieldRef(ref) {
+				tags = append(tags, *ref)
+			}
+		}
+	}
+	return tags
 }
 
 // folder returns the folder for a call.

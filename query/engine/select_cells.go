@@ -134,6 +134,10 @@ func (r *levelRun) slotCells(c *call, g int32) *cells {
 		if a.n == 0 {
 			return
 		}
+		if c.partial.list != nil {
+			c.partial.list(x, t, a, x.at(c.scan.startOf(w)), out)
+			return
+		}
 		if c.alone && l.win.None() {
 			out.times = append(out.times, a.t)
 		} else {

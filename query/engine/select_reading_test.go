@@ -22,8 +22,10 @@ func TestRowsReadOnce(t *testing.T) {
 		q    string
 		read int
 	}{
-		{"SELECT percentile(v, 50), percentile(v, 90), percentile(v, 99), median(v), mode(v), count(distinct(w)) FROM m", 600},
-		{"SELECT percentile(v, 50), median(w), mode(s) FROM m GROUP BY h", 600},
+		{"SELECT percentile(v, 50), percentile(v, 90), percentile(v, 99), median(v), median(w) FROM m", 600},
+		{"SELECT percentile(v, 50), median(w) FROM m GROUP BY h", 600},
+		{"SELECT mode(v), count(distinct(w)), mean(v), first(s) FROM m", 600},
+		{"SELECT mode(v), mode(s), sum_hll(w), max(w) FROM m GROUP BY h", 600},
 		{"SELECT integral(v), integral(v, 1m), distinct(v) FROM m", -1}, // refused: distinct stands alone
 		{"SELECT integral(v), integral(v, 1m) FROM m ORDER BY time DESC", 600},
 		{"SELECT median(x), mode(x), min(x), integral(x), mean(y) FROM (SELECT v AS x, w AS y FROM m)", 600},

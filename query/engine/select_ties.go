@@ -49,7 +49,7 @@ func (r *levelRun) settle(p *aggPlan, slotAt int, open []bool) error {
 	sl := p.slots[slotAt]
 	refs := append([]influxql.VarRef{p.refs[sl.col]}, p.refs[len(p.refs)-p.aux:]...)
 	sl.col = 0
-	one := &aggPlan{refs: refs, slots: []slot{sl}, rng: p.rng, win: p.win, aux: p.aux}
+	one := &aggPlan{refs: refs, slots: []slot{sl}, rng: p.rng, win: p.win, aux: p.aux, keyed: p.keyed}
 	one.table = newAggTable(1, true, 0, 0)
 	w := newAggWorker(r.x, one, p.rng, one.table)
 	for _, u := range r.units {
