@@ -14,7 +14,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/meta"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 	"tsdbd/transfer"
 )
 
@@ -99,11 +99,11 @@ var objectName = regexp.MustCompile(`^[0-9a-f]{16}-[0-9a-f]+(-[0-9a-f]+){0,4}\.(
 
 // tsmObject names a TSM file. Its content checksum leaves the footer out, so
 // what the footer tells beside it belongs to the name.
-func tsmObject(f *shard.ManifestFile) Object {
+func tsmObject(f *manifest.File) Object {
 	return Object{fmt.Sprintf("%016x-%x-%x-%x-%x.tsm", f.Checksum, f.Size, f.MinSequence, f.MaxSequence, f.Level), f.Size}
 }
 
-func tsiObject(f *shard.ManifestFile) Object {
+func tsiObject(f *manifest.File) Object {
 	return Object{fmt.Sprintf("%016x-%x.tsi", f.Checksum, f.Size), f.Size}
 }
 

@@ -17,7 +17,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/series"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 	"tsdbd/store"
 	"tsdbd/transfer"
 )
@@ -186,11 +186,11 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		if err := fsys.MkdirAll(at); err != nil {
 			return nil, err
 		}
-		adopted, err := shard.Adopt(path.Join(at, shard.ManifestName), s.Manifest, data.Lineage)
+		adopted, err := manifest.Adopt(path.Join(at, manifest.Name), s.Manifest, data.Lineage)
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range shard.ManifestNames() {
+		for _, n := range manifest.Names {
 			if err := vfs.WriteFileAtomic(fsys, at, path.Join(at, n), adopted); err != nil {
 				return nil, err
 			}
@@ -347,7 +347,7 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 	}
 	for _, s := range m.Shards {
 		dir := path.Join(root, store.ShardDir(s.Database, s.ID))
-		over.Put(path.Join(dir, shard.ManifestName), s.Manifest)
+		over.Put(path.Join(dir, manifest.Name), s.Manifest)
 		for _, f := range s.Files {
 			if err := missing(f.Object); err != nil {
 				return nil, nil, err

@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"tsdbd/internal/vfs"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
+	"tsdbd/shard/repair"
 	"tsdbd/tsm"
 )
 
@@ -69,11 +70,11 @@ func (r *EncodingsReport) directory(fsys vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(names, func(n string) bool { return slices.Contains(shard.ManifestNames(), n) }) {
+	if slices.ContainsFunc(names, func(n string) bool { return slices.Contains(manifest.Names[:], n) }) {
 		return r.shard(fsys, dir)
 	}
 	for _, n := range names {
-		if n == shard.QuarantineDir {
+		if n == repair.QuarantineDir {
 			continue
 		}
 		st, err := fsys.Stat(path.Join(dir, n))
@@ -95,9 +96,9 @@ func (r *EncodingsReport) directory(fsys vfs.FS, dir string) error {
 // shard adds the files of a shard, all as one manifest names them.
 func (r *EncodingsReport) shard(fsys vfs.FS, dir string) error {
 	for try := 1; ; try++ {
-		m, err := shard.ReadManifest(fsys, dir)
+		m, err := manifest.Read(fsys, dir)
 		if err != nil {
-			r.Damage = append(r.Damage, problems(path.Join(dir, shard.ManifestName), err)...)
+			r.Damage = append(r.Damage, problems(path.Join(dir, manifest.Name), err)...)
 			return nil
 		}
 		part := EncodingsReport{}

@@ -12,7 +12,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
 	"tsdbd/model/point"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 	"tsdbd/store"
 )
 
@@ -103,7 +103,7 @@ func shardFiles(b *testing.B, dir string) (names []string) {
 		b.Fatal(err)
 	}
 	for _, s := range shards {
-		m, err := shard.ReadManifest(vfs.OS, s)
+		m, err := manifest.Read(vfs.OS, s)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 	"tsdbd/store"
 )
 
@@ -178,12 +178,12 @@ func addIndex(found map[string]*MeasurementReport, sh scan.Shard, all *roaring.B
 // addDisk adds what a shard's TSM files hold and returns what cannot be read. A
 // shard that was never flushed has no manifest.
 func addDisk(found map[string]*MeasurementReport, dir string) (damage []Problem) {
-	m, err := shard.ReadManifest(vfs.OS, dir)
+	m, err := manifest.Read(vfs.OS, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return problems(path.Join(dir, shard.ManifestName), err)
+		return problems(path.Join(dir, manifest.Name), err)
 	}
 	indexes := int64(0)
 	for _, f := range m.TSI {

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"tsdbd/internal/vfs"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
+	"tsdbd/shard/repair"
 )
 
 // ManifestReport is what a shard's manifest says.
 type ManifestReport struct {
 	Path string `json:"path"`
-	*shard.Manifest
+	*manifest.Manifest
 	TombstoneSeries []uint64 `json:"tombstone_series"` // number of series of each tombstone
 	RemovedSeries   uint64   `json:"removed_series"`
 }
@@ -22,16 +23,16 @@ type ManifestReport struct {
 // Manifest reads a manifest, given by the path of a copy or by the shard's
 // directory, where the newer copy that is sound counts.
 func Manifest(fsys vfs.FS, name string) (*ManifestReport, error) {
-	var m *shard.Manifest
+	var m *manifest.Manifest
 	var err error
-	if slices.Contains(shard.ManifestNames(), path.Base(name)) {
+	if slices.Contains(manifest.Names[:], path.Base(name)) {
 		var b []byte
 		if b, err = vfs.ReadFile(fsys, name); err == nil {
-			m, err = shard.DecodeManifest(name, b)
+			m, err = manifest.Decode(name, b)
 		}
 	} else {
-		m, err = shard.ReadManifest(fsys, name)
-		name = path.Join(name, shard.ManifestName)
+		m, err = manifest.Read(fsys, name)
+		name = path.Join(name, manifest.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -103,16 +104,16 @@ func Shard(fsys vfs.FS, dir string) (*ShardReport, error) {
 
 // strays lists the files of a shard's directory that its manifest does not
 // name: what a crash left, removed when a server opens the shard.
-func strays(fsys vfs.FS, dir string, m *shard.Manifest) ([]string, error) {
+func strays(fsys vfs.FS, dir string, m *manifest.Manifest) ([]string, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{shard.QuarantineDir: true}
-	for _, n := range shard.ManifestNames() {
+	known := map[string]bool{repair.QuarantineDir: true}
+	for _, n := range manifest.Names {
 		known[n] = true
 	}
-	for _, f := range append(append([]shard.ManifestFile(nil), m.TSM...), m.TSI...) {
+	for _, f := range append(append([]manifest.File(nil), m.TSM...), m.TSI...) {
 		known[f.Name] = true
 	}
 	var out []string

@@ -21,6 +21,8 @@ import (
 	"tsdbd/model"
 	"tsdbd/series"
 	"tsdbd/shard"
+	"tsdbd/shard/manifest"
+	"tsdbd/shard/repair"
 	"tsdbd/store"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
@@ -311,7 +313,7 @@ func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 // quarantine tells the damaged files that a server has set aside in dir: what
 // they held is missing from answers.
 func (v *verifier) quarantine(dir string) {
-	names, err := v.fs.List(path.Join(dir, shard.QuarantineDir))
+	names, err := v.fs.List(path.Join(dir, repair.QuarantineDir))
 	if err != nil {
 		return // there is none
 	}
@@ -319,7 +321,7 @@ func (v *verifier) quarantine(dir string) {
 		if !strings.HasSuffix(n, ".reason") {
 			continue
 		}
-		name := path.Join(dir, shard.QuarantineDir, n)
+		name := path.Join(dir, repair.QuarantineDir, n)
 		why, err := vfs.ReadFile(v.fs, name)
 		if err != nil {
 			why = []byte(err.Error())
@@ -437,9 +439,9 @@ func (v *verifier) logEnd(dir string, infos []wal.SegmentInfo) {
 // shard checks a shard's manifest, its files, and that index, series file and
 // data say the same.
 func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *series.File) error {
-	name := path.Join(dir, shard.ManifestName)
+	name := path.Join(dir, manifest.Name)
 	v.quarantine(dir)
-	var m *shard.Manifest
+	var m *manifest.Manifest
 	if live := v.opt.Live; live != nil {
 		for _, e := range live.Shards {
 			if e.ID == id {
@@ -505,10 +507,10 @@ func (v *verifier) flushed(id uint64) (database uint32, ok bool) {
 
 // manifest checks both copies of a shard's manifest and returns the one that
 // counts, nil if there is none.
-func (v *verifier) manifest(dir string, id uint64) (best *shard.Manifest, err error) {
+func (v *verifier) manifest(dir string, id uint64) (best *manifest.Manifest, err error) {
 	var texts [][]byte
 	missing := []string{}
-	for _, n := range shard.ManifestNames() {
+	for _, n := range manifest.Names {
 		name := path.Join(dir, n)
 		if err := v.begin(name); err != nil {
 			return nil, err
@@ -518,9 +520,9 @@ func (v *verifier) manifest(dir string, id uint64) (best *shard.Manifest, err er
 			missing = append(missing, name)
 			continue
 		}
-		var m *shard.Manifest
+		var m *manifest.Manifest
 		if err == nil {
-			m, err = shard.DecodeManifest(name, b)
+			m, err = manifest.Decode(name, b)
 		}
 		switch {
 		case err != nil:
@@ -545,14 +547,14 @@ func (v *verifier) manifest(dir string, id uint64) (best *shard.Manifest, err er
 	case len(missing) == 1:
 		v.notice(missing[0], "copy of the manifest is missing")
 	case len(texts) == 2 && !bytes.Equal(texts[0], texts[1]):
-		v.notice(path.Join(dir, shard.ManifestName), "copies of the manifest differ, the newer one counts")
+		v.notice(path.Join(dir, manifest.Name), "copies of the manifest differ, the newer one counts")
 	}
 	return best, nil
 }
 
 // index checks the TSI files and returns the index that they make up, nil if
 // one of them cannot be used.
-func (v *verifier) index(dir string, m *shard.Manifest) (*tsi.Index, error) {
+func (v *verifier) index(dir string, m *manifest.Manifest) (*tsi.Index, error) {
 	var files []*tsi.File
 	sound := true
 	for i := range m.TSI {
@@ -575,7 +577,7 @@ func (v *verifier) index(dir string, m *shard.Manifest) (*tsi.Index, error) {
 		if err == nil {
 			return x, nil
 		}
-		v.add(path.Join(dir, shard.ManifestName), err)
+		v.add(path.Join(dir, manifest.Name), err)
 	}
 	for _, f := range files {
 		_ = f.Release()
@@ -584,7 +586,7 @@ func (v *verifier) index(dir string, m *shard.Manifest) (*tsi.Index, error) {
 }
 
 // tsi checks one index file. A file it returns is open.
-func (v *verifier) tsi(name string, rec *shard.ManifestFile) (*tsi.File, error) {
+func (v *verifier) tsi(name string, rec *manifest.File) (*tsi.File, error) {
 	st, err := v.fs.Stat(name)
 	if err != nil {
 		return nil, err
@@ -607,7 +609,7 @@ func (v *verifier) tsi(name string, rec *shard.ManifestFile) (*tsi.File, error) 
 }
 
 // tsm checks one data file and holds its keys and fields against the others.
-func (v *verifier) tsm(name string, rec *shard.ManifestFile, m *shard.Manifest, g *meta.ShardGroup, series *series.File, index *tsi.Index) error {
+func (v *verifier) tsm(name string, rec *manifest.File, m *manifest.Manifest, g *meta.ShardGroup, series *series.File, index *tsi.Index) error {
 	if err := v.begin(name); err != nil {
 		return err
 	}
@@ -657,8 +659,8 @@ func (v *verifier) tsm(name string, rec *shard.ManifestFile, m *shard.Manifest, 
 type agreement struct {
 	v      *verifier
 	name   string
-	rec    *shard.ManifestFile
-	m      *shard.Manifest
+	rec    *manifest.File
+	m      *manifest.Manifest
 	series *series.File
 	view   *tsi.View
 	found  int
@@ -726,7 +728,7 @@ func (a *agreement) check(key []byte, s *tsm.Series) error {
 func (a *agreement) hidden(s *tsm.Series) bool {
 	r := s.TimeRange()
 	for i := range a.m.Tombstones {
-		t := &a.m.Tombstones[i]
+		t := a.m.Tombstones[i]
 		if t.Hides(a.rec) && t.Range.Overlaps(r) && t.Series.Contains(uint32(s.ID)) {
 			return true
 		}

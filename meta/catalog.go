@@ -203,21 +203,8 @@ func (c *Catalog) writeCopies(d *Data) error {
 	// The copy replaced first alternates, so that a disk that always fails in
 	// the middle of two renames does not always hit the same file.
 	first := int(d.Index % 2)
-	order := [2]string{path.Join(c.dir, copyNames[first]), path.Join(c.dir, copyNames[1-first])}
-	for _, name := range order {
-		if err = vfs.WriteFileSynced(c.fs, name+".tmp", b); err != nil {
-			for _, name := range order {
-				_ = c.fs.Remove(name + ".tmp") // may not be there
-			}
-			return fmt.Errorf("write catalog %s: %w", name, err)
-		}
-	}
-	for _, name := range order {
-		if err := c.fs.Rename(name+".tmp", name); err != nil {
-			return fmt.Errorf("write catalog %s: %w", name, err)
-		}
-	}
-	if err := c.fs.SyncDir(c.dir); err != nil {
+	err = vfs.WriteTwice(c.fs, c.dir, path.Join(c.dir, copyNames[first]), path.Join(c.dir, copyNames[1-first]), b)
+	if err != nil {
 		return fmt.Errorf("write catalog %s: %w", c.dir, err)
 	}
 	return nil

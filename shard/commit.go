@@ -2,9 +2,10 @@ package shard
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 
-	"tsdbd/internal/binio"
+	"tsdbd/shard/manifest"
 )
 
 // commit makes m the manifest on disk; s.writing is held. fresh are the names
@@ -12,18 +13,17 @@ import (
 // if a manifest on disk may be m already, its rename being done and not yet
 // durable, only once another manifest that does not name them is durable: no
 // crash finds a manifest without its files, and no retry fills the disk.
-func (s *Shard) commit(m *manifest, fresh ...string) error {
-	err := s.save(m)
-	if err != nil {
-		if s.mayName(fresh) {
-			s.limbo = append(s.limbo, fresh...)
+func (s *Shard) commit(m *manifest.Manifest, fresh ...string) error {
+	if err := s.save(m); err != nil {
+		if s.mayBeNamed(fresh) {
+			s.maybeNamed = append(s.maybeNamed, fresh...)
 		} else {
 			s.remove(fresh)
 		}
 		return err
 	}
-	s.remove(slices.DeleteFunc(s.limbo, m.names))
-	s.limbo = nil
+	s.remove(slices.DeleteFunc(s.maybeNamed, m.Has))
+	s.maybeNamed = nil
 	s.mu.Lock()
 	s.mu.saved = true
 	s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *Shard) saveFirst() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.RLock()
-	m := s.mu.manifest.clone()
+	m := s.mu.manifest.Clone()
 	s.mu.RUnlock()
 	return s.commit(m)
 }
@@ -50,35 +50,21 @@ func (s *Shard) remove(names []string) {
 	}
 }
 
-// names reports whether the manifest names a file.
-func (m *manifest) names(name string) bool {
-	return slices.ContainsFunc(m.tsm, func(f fileRecord) bool { return tsmName(f.number) == name }) ||
-		slices.ContainsFunc(m.tsi, func(f fileRecord) bool { return tsiName(f.number) == name })
+// save makes m the shard's state, durably: the commit point. s.writing is held,
+// or no other goroutine knows the shard yet.
+func (s *Shard) save(m *manifest.Manifest) error {
+	s.edition++ // also after a failure: a copy may have it
+	m.Edition = s.edition
+	return m.Save(s.fs, s.dir)
 }
 
-// blame marks the file that an error of a read says is damaged, so that merges
-// leave it alone. Any other error, as of a full disk, blames none.
-func (s *Shard) blame(err error, in []*file) {
-	var c *binio.CorruptError
-	if !errors.As(err, &c) {
-		return
-	}
-	for _, f := range in {
-		if f.reader.Path() == c.Path && f.damage.CompareAndSwap(nil, c) {
-			s.logger.Error("file damaged, it serves what is sound and is not merged any more", "shard", s.id, "path", c.Path, "offset", c.Offset, "err", c.Reason)
+// mayBeNamed reports whether a manifest on disk may name one of the files.
+func (s *Shard) mayBeNamed(files []string) bool {
+	return slices.ContainsFunc(manifest.Names[:], func(name string) bool {
+		c := s.readCopy(name)
+		if c.Err != nil {
+			return !errors.Is(c.Err, fs.ErrNotExist)
 		}
-	}
-}
-
-// Damaged returns the damage of the shard's files that reads have met since it
-// was opened, one of each file.
-func (s *Shard) Damaged() (out []*binio.CorruptError) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, f := range s.mu.set.files {
-		if d := f.damage.Load(); d != nil {
-			out = append(out, d)
-		}
-	}
-	return out
+		return slices.ContainsFunc(files, c.Manifest.Has)
+	})
 }

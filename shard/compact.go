@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/shard/manifest"
 	"tsdbd/tsm"
 )
 
@@ -63,7 +64,7 @@ func (v *View) facts() []fact {
 	facts := make([]fact, len(v.set.files))
 	for i, f := range v.set.files {
 		facts[i] = fact{
-			size: f.size, level: f.level, rows: f.reader.Info().Rows,
+			size: f.Size, level: f.Level, rows: f.reader.Info().Rows,
 			part:       i > 0 && f.splits(v.set.files[i-1]),
 			tombstones: len(v.masks[i]), damaged: f.damage.Load() != nil,
 		}
@@ -80,7 +81,7 @@ func (v *View) facts() []fact {
 func (s *Shard) countHidden(ctx context.Context, v *View) error {
 	for i, f := range v.set.files {
 		masks := v.masks[i]
-		if len(masks) == 0 || f.damage.Load() != nil || f.counted == masks[len(masks)-1].sequence {
+		if len(masks) == 0 || f.damage.Load() != nil || f.counted == masks[len(masks)-1].Sequence {
 			continue
 		}
 		n, err := hiddenRows(ctx, f, masks)
@@ -92,18 +93,18 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 			continue
 		}
 		f.hidden.Store(n)
-		f.counted = masks[len(masks)-1].sequence
+		f.counted = masks[len(masks)-1].Sequence
 	}
 	return nil
 }
 
 // hiddenRows counts the rows of a file that tombstones hide.
-func hiddenRows(ctx context.Context, f *file, masks []*tombstone) (n int64, err error) {
+func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone) (n int64, err error) {
 	defer vfs.CatchFault(&err)()
 	src := source{file: f, masks: masks}
 	named := roaring.New()
 	for _, t := range masks {
-		named.Or(t.series)
+		named.Or(t.Series)
 	}
 	if few := uint64(f.reader.Len()) / 16; named.GetCardinality() < few {
 		for it := named.Iterator(); it.HasNext(); {
@@ -171,8 +172,8 @@ func (s *Shard) settle(ctx context.Context, cold bool) error {
 		if n := len(masks); n == 0 || f.damage.Load() != nil || f.hidden.Load() > 0 || n < settleTombstones && !cold {
 			continue
 		}
-		g := &file{fileRecord: f.fileRecord, reader: f.reader}
-		g.tombstoneSeq = masks[len(masks)-1].sequence
+		g := &file{File: f.File, reader: f.reader}
+		g.TombstonesSequence = masks[len(masks)-1].Sequence
 		settled[f] = g
 	}
 	if len(settled) == 0 {
@@ -189,12 +190,13 @@ func (s *Shard) settle(ctx context.Context, cold bool) error {
 	})
 }
 
-// takeNumber returns the number of a new file.
+// takeNumber returns the number of a new file. The number is taken for good when
+// the manifest is saved. Until then a crash leaves files that Open removes.
 func (s *Shard) takeNumber() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.mu.manifest.next
-	s.mu.manifest.next++
+	n := s.mu.manifest.Next
+	s.mu.manifest.Next++
 	return n
 }
 
@@ -203,9 +205,9 @@ func (s *Shard) takeNumber() uint64 {
 // too large, or none.
 func (s *Shard) merge(ctx context.Context, v *View, lo, hi, level int) (err error) {
 	in := v.set.files[lo:hi]
-	rec := fileRecord{level: level, minSequence: in[0].minSequence, maxSequence: in[len(in)-1].maxSequence}
+	rec := manifest.File{Level: level, MinSequence: in[0].MinSequence, MaxSequence: in[len(in)-1].MaxSequence}
 	for _, t := range v.set.tombstones {
-		rec.tombstoneSeq = max(rec.tombstoneSeq, t.sequence)
+		rec.TombstonesSequence = max(rec.TombstonesSequence, t.Sequence)
 	}
 	m := newMerger(ctx, s, v, lo, hi, rec)
 	var out []*file
@@ -226,17 +228,17 @@ func (s *Shard) merge(ctx context.Context, v *View, lo, hi, level int) (err erro
 }
 
 // openMerged opens the files of a merge, all or none.
-func (s *Shard) openMerged(records []fileRecord) ([]*file, error) {
+func (s *Shard) openMerged(records []manifest.File) ([]*file, error) {
 	var out []*file
 	for _, rec := range records {
-		r, err := tsm.Open(s.fs, s.path(tsmName(rec.number)))
+		r, err := tsm.Open(s.fs, s.path(rec.Name))
 		if err != nil {
 			for _, f := range out {
 				err = errors.Join(err, f.reader.Release())
 			}
 			return nil, err
 		}
-		out = append(out, &file{fileRecord: rec, reader: r})
+		out = append(out, &file{File: rec, reader: r})
 	}
 	return out, nil
 }
@@ -245,7 +247,7 @@ func (s *Shard) openMerged(records []fileRecord) ([]*file, error) {
 func (s *Shard) swap(in, out []*file) error {
 	var fresh []string
 	for _, f := range out {
-		fresh = append(fresh, tsmName(f.number))
+		fresh = append(fresh, f.Name)
 	}
 	if err := s.exchange(func(files []*file) []*file { return replace(files, in, out) }, fresh...); err != nil {
 		for _, f := range out {
@@ -266,22 +268,22 @@ func (s *Shard) exchange(change func([]*file) []*file, fresh ...string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.RLock()
-	m := s.mu.manifest.clone()
+	m := s.mu.manifest.Clone()
 	files := change(s.mu.set.files)
 	tombstones, cut := s.mu.set.tombstones, s.mu.cut
 	s.mu.RUnlock()
-	m.tsm = m.tsm[:0:0]
+	m.TSM = m.TSM[:0:0]
 	for _, f := range files {
-		m.tsm = append(m.tsm, f.fileRecord)
+		m.TSM = append(m.TSM, f.File)
 	}
-	m.tombstones = liveTombstones(tombstones, files, cut)
+	m.Tombstones = liveTombstones(tombstones, files, cut)
 	if err := s.commit(m, fresh...); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	old := s.mu.set
 	s.mu.set = newFileSet(files, liveTombstones(old.tombstones, files, s.mu.cut))
-	m.next = max(m.next, s.mu.manifest.next)
+	m.Next = max(m.Next, s.mu.manifest.Next)
 	s.mu.manifest = m
 	s.mu.Unlock()
 	old.release()

@@ -19,6 +19,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
+	"tsdbd/shard/manifest"
 )
 
 // put applies rows of one series with the field f, at from, from+step ...
@@ -84,7 +85,7 @@ func (b *bench) reopen() {
 // loseManifest removes both copies.
 func (b *bench) loseManifest() {
 	b.t.Helper()
-	for _, name := range ManifestNames() {
+	for _, name := range manifest.Names {
 		if err := b.fs.Remove("/db/shard-1/" + name); err != nil {
 			b.t.Fatal(err)
 		}
@@ -123,7 +124,7 @@ func TestMergeSplits(t *testing.T) {
 	}
 	for _, f := range v.set.files {
 		if !f.splits(v.set.files[0]) || f.reader.Len() != 1 {
-			t.Fatalf("file %d covers %d to %d and has %d series", f.number, f.minSequence, f.maxSequence, f.reader.Len())
+			t.Fatalf("file %s covers %d to %d and has %d series", f.Name, f.MinSequence, f.MaxSequence, f.reader.Len())
 		}
 	}
 	set := roaring.New()
@@ -186,13 +187,13 @@ func TestManifestLostInMerge(t *testing.T) {
 		}
 		b.s.maxFile = 1
 		v := b.s.View()
-		rec := fileRecord{level: 1, minSequence: v.set.files[0].minSequence, maxSequence: v.set.files[2].maxSequence}
+		rec := manifest.File{Level: 1, MinSequence: v.set.files[0].MinSequence, MaxSequence: v.set.files[2].MaxSequence}
 		m := newMerger(context.Background(), b.s, v, 0, 3, rec)
 		if err := m.run(); err != nil {
 			t.Fatal(err)
 		}
 		for _, rec := range m.done[keep:] {
-			if err := b.fs.Remove("/db/shard-1/" + tsmName(rec.number)); err != nil {
+			if err := b.fs.Remove("/db/shard-1/" + rec.Name); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -631,7 +632,7 @@ func TestMergeFaults(t *testing.T) {
 		if err != nil && !did {
 			now := b.fs.Files()
 			extra := slices.DeleteFunc(slices.Clone(now), func(name string) bool { return slices.Contains(before, name) })
-			if len(extra) > 0 && len(b.s.limbo) == 0 {
+			if len(extra) > 0 && len(b.s.maybeNamed) == 0 {
 				t.Errorf("operation %d failed (%v): left behind %v", n, err, extra)
 			}
 		}

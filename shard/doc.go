@@ -1,5 +1,5 @@
 // Package shard composes one time range of one retention policy: a cache of
-// the newest rows, immutable TSM and TSI files, and a MANIFEST that says which
+// the newest rows, immutable TSM and TSI files, and a manifest that says which
 // files count.
 //
 // Writing: the store's single applier calls Apply and Delete in log order.
@@ -18,10 +18,10 @@
 // but for the files of one merge, which have no series in common; a tombstone
 // hides only what has a lower sequence.
 //
-// Damage: a file whose frame is damaged is moved to the directory quarantine,
-// with a text that says why; an index or a manifest is made anew from the TSM
-// files, which carry keys, ids, fields and sequences. Damage of a block is an
-// error of the read that meets it, and keeps the file out of merges.
+// Damage: Open moves a file whose frame is damaged to quarantine and rebuilds
+// indexes and manifests from the TSM files (package repair). Damage of a block is
+// an error of the read that meets it, and keeps the file out of merges. Compact
+// rebuilds an index in which a read has met damage.
 //
 // A Shard knows nothing of the log or the catalog. Reads may run concurrently
 // with everything; Apply, Delete and Freeze come from one goroutine at a time;

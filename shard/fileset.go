@@ -6,12 +6,13 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/model"
+	"tsdbd/shard/manifest"
 	"tsdbd/tsm"
 )
 
 // file is one TSM file of a shard.
 type file struct {
-	fileRecord
+	manifest.File
 	reader *tsm.Reader
 	damage atomic.Pointer[binio.CorruptError] // found while reading; merges leave it alone then
 
@@ -23,7 +24,7 @@ type file struct {
 // sequences and no series is in both. The sequence ranges of any other two
 // files of a shard are disjoint.
 func (f *file) splits(g *file) bool {
-	return f.minSequence == g.minSequence && f.maxSequence == g.maxSequence
+	return f.MinSequence == g.MinSequence && f.MaxSequence == g.MaxSequence
 }
 
 // fileSet is an immutable picture of a shard's TSM files and tombstones. It
@@ -31,11 +32,11 @@ func (f *file) splits(g *file) bool {
 type fileSet struct {
 	refs       atomic.Int64
 	files      []*file // in the order of their sequences; see splits
-	tombstones []*tombstone
+	tombstones []*manifest.Tombstone
 }
 
 // newFileSet returns a set with one reference, sharing the readers.
-func newFileSet(files []*file, tombstones []*tombstone) *fileSet {
+func newFileSet(files []*file, tombstones []*manifest.Tombstone) *fileSet {
 	s := &fileSet{files: files, tombstones: tombstones}
 	s.refs.Store(1)
 	for _, f := range files {
@@ -55,10 +56,10 @@ func (s *fileSet) release() {
 }
 
 // masks returns the tombstones that hide rows of f.
-func (s *fileSet) masks(f *file) []*tombstone {
-	var out []*tombstone
+func (s *fileSet) masks(f *file) []*manifest.Tombstone {
+	var out []*manifest.Tombstone
 	for _, t := range s.tombstones {
-		if t.sequence > f.maxSequence && t.sequence > f.tombstoneSeq && t.times.Overlaps(f.reader.Info().Range) {
+		if t.Sequence > f.MaxSequence && t.Sequence > f.TombstonesSequence && t.Range.Overlaps(f.reader.Info().Range) {
 			out = append(out, t)
 		}
 	}
@@ -66,8 +67,8 @@ func (s *fileSet) masks(f *file) []*tombstone {
 }
 
 // allMasks returns the masks of each file.
-func (s *fileSet) allMasks() [][]*tombstone {
-	out := make([][]*tombstone, len(s.files))
+func (s *fileSet) allMasks() [][]*manifest.Tombstone {
+	out := make([][]*manifest.Tombstone, len(s.files))
 	for i, f := range s.files {
 		out[i] = s.masks(f)
 	}
@@ -75,7 +76,7 @@ func (s *fileSet) allMasks() [][]*tombstone {
 }
 
 // withTombstone returns a set with one more tombstone.
-func (s *fileSet) withTombstone(t *tombstone) *fileSet {
+func (s *fileSet) withTombstone(t *manifest.Tombstone) *fileSet {
 	return newFileSet(s.files, append(slices.Clone(s.tombstones), t))
 }
 
@@ -99,12 +100,12 @@ func replace(all, in, out []*file) []*file {
 // liveTombstones drops the tombstones that no file needs: every file is newer
 // or has it applied. pending is the sequence at which a running flush has cut
 // its snapshot, 0 if none runs: tombstones above it will hide its file.
-func liveTombstones(tombstones []*tombstone, files []*file, pending uint64) []*tombstone {
-	var out []*tombstone
+func liveTombstones(tombstones []*manifest.Tombstone, files []*file, pending uint64) []*manifest.Tombstone {
+	var out []*manifest.Tombstone
 	for _, t := range tombstones {
-		needed := pending != 0 && pending < t.sequence
+		needed := pending != 0 && pending < t.Sequence
 		for _, f := range files {
-			if f.maxSequence < t.sequence && f.tombstoneSeq < t.sequence {
+			if f.MaxSequence < t.Sequence && f.TombstonesSequence < t.Sequence {
 				needed = true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"tsdbd/cache"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )
@@ -51,10 +52,6 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 		s.mu.Unlock()
 		return nil
 	}
-	// Numbers are taken for good when the manifest is saved; until then a
-	// crash leaves strays that the next Open removes.
-	number := s.mu.manifest.next
-	s.mu.manifest.next += 2
 	first := !s.mu.saved
 	s.mu.Unlock()
 	if first {
@@ -63,7 +60,7 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 		}
 	}
 
-	out, indexFile, err := s.writeFiles(ctx, snap, number)
+	out, indexFile, err := s.writeFiles(ctx, snap)
 	if err == nil {
 		err = s.publish(snap, out, indexFile)
 	}
@@ -75,8 +72,9 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 
 // writeFiles makes the snapshot's files durable and opens them; nil for what
 // would be empty. On error it leaves none behind.
-func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number uint64) (out *file, index *indexFile, err error) {
-	tsmPath, tsiPath := s.path(tsmName(number)), s.path(tsiName(number+1))
+func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot) (out *file, index *indexFile, err error) {
+	tsmName, tsiName := manifest.TSMName(s.takeNumber()), manifest.TSIName(s.takeNumber())
+	tsmPath, tsiPath := s.path(tsmName), s.path(tsiName)
 	defer func() {
 		if err == nil {
 			return
@@ -103,7 +101,7 @@ func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number uint64) (
 		if err != nil {
 			return nil, nil, err
 		}
-		index = &indexFile{f, fileRecord{number: number + 1, size: info.Bytes, checksum: info.Hash}}
+		index = &indexFile{f, manifest.File{Name: tsiName, Size: info.Bytes, Checksum: info.Hash}}
 	}
 	if info.Rows > 0 {
 		r, err := tsm.Open(s.fs, tsmPath)
@@ -111,7 +109,7 @@ func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number uint64) (
 			return nil, index, err
 		}
 		s.counters.FlushBytes.Add(info.Size)
-		out = &file{fileRecord: fileRecord{number: number, size: info.Size, checksum: info.Checksum, minSequence: snap.first, maxSequence: snap.sequence}, reader: r}
+		out = &file{File: manifest.File{Name: tsmName, Size: info.Size, Checksum: info.Checksum, MinSequence: snap.first, MaxSequence: snap.sequence}, reader: r}
 	}
 	if err := s.series.Sync(); err != nil {
 		return out, index, err
@@ -122,7 +120,7 @@ func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot, number uint64) (
 // indexFile is an open TSI file with its record.
 type indexFile struct {
 	*tsi.File
-	record fileRecord
+	record manifest.File
 }
 
 // publish commits a flush.
@@ -130,28 +128,28 @@ func (s *Shard) publish(snap *Snapshot, out *file, index *indexFile) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.RLock()
-	m := s.mu.manifest.clone()
+	m := s.mu.manifest.Clone()
 	files := slices.Clone(s.mu.set.files)
 	tombstones := s.mu.set.tombstones
 	s.mu.RUnlock()
-	m.flushed = snap.sequence
+	m.Flushed = snap.sequence
 	if out != nil {
 		files = append(files, out)
-		m.tsm = append(m.tsm, out.fileRecord)
+		m.TSM = append(m.TSM, out.File)
 	}
 	var opened *tsi.File
 	if index != nil {
 		opened = index.File
-		m.tsi = append(m.tsi, index.record)
+		m.TSI = append(m.TSI, index.record)
 	}
-	m.tombstones = liveTombstones(tombstones, files, 0)
-	m.removed = snap.index.Removed()
+	m.Tombstones = liveTombstones(tombstones, files, 0)
+	m.Removed = snap.index.Removed()
 	var fresh []string
 	if out != nil {
-		fresh = append(fresh, tsmName(out.number))
+		fresh = append(fresh, out.Name)
 	}
 	if opened != nil {
-		fresh = append(fresh, tsiName(index.record.number))
+		fresh = append(fresh, index.record.Name)
 	}
 	if err := s.commit(m, fresh...); err != nil {
 		if out != nil {
@@ -164,7 +162,7 @@ func (s *Shard) publish(snap *Snapshot, out *file, index *indexFile) error {
 	}
 	s.mu.Lock()
 	old := s.mu.set
-	m.next = max(m.next, s.mu.manifest.next)
+	m.Next = max(m.Next, s.mu.manifest.Next)
 	// Deletes that came meanwhile are in old.tombstones too.
 	s.mu.set = newFileSet(files, liveTombstones(old.tombstones, files, 0))
 	s.mu.manifest = m
@@ -173,12 +171,6 @@ func (s *Shard) publish(snap *Snapshot, out *file, index *indexFile) error {
 	s.mu.Unlock()
 	old.release()
 	return nil
-}
-
-func (m *manifest) clone() *manifest {
-	c := *m
-	c.tsm, c.tsi = slices.Clone(m.tsm), slices.Clone(m.tsi)
-	return &c
 }
 
 // writeSnapshot writes the snapshot's living rows to a TSM file. Without any

@@ -7,6 +7,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/shard/manifest"
 	"tsdbd/tsm"
 )
 
@@ -17,11 +18,11 @@ import (
 type merger struct {
 	s   *Shard
 	c   *cursor
-	rec fileRecord // of every file, but for number, size and checksum
+	rec manifest.File // of every file, but for name, size and checksum
 
-	w     *tsm.Writer  // nil before the first series of a file
-	done  []fileRecord // finished files
-	sized int64        // size of w that has been counted
+	w     *tsm.Writer     // nil before the first series of a file
+	done  []manifest.File // finished files
+	sized int64           // size of w that has been counted
 
 	heads []head
 	buf   column.Rows // rows not yet written of the present series
@@ -42,7 +43,7 @@ type head struct {
 // paceBytes is how much a merge reads and writes between two pauses.
 const paceBytes = 128 << 10
 
-func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec fileRecord) *merger {
+func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.File) *merger {
 	m := &merger{s: s, c: v.open(nil), rec: rec}
 	m.c.ctx = ctx
 	m.c.caches = nil
@@ -124,9 +125,9 @@ func (m *merger) finish() error {
 	if err != nil {
 		return err
 	}
-	m.s.counters.wrote(m.rec.level, info.Size-m.sized)
+	m.s.counters.wrote(m.rec.Level, info.Size-m.sized)
 	rec := m.rec
-	rec.number, rec.size, rec.checksum = m.rec.number, info.Size, info.Checksum
+	rec.Size, rec.Checksum = info.Size, info.Checksum
 	m.done = append(m.done, rec)
 	m.w = nil
 	return nil
@@ -138,17 +139,17 @@ func (m *merger) abort() {
 		_ = m.w.Abort()
 	}
 	for _, rec := range m.done {
-		_ = m.s.fs.Remove(m.s.path(tsmName(rec.number)))
+		_ = m.s.fs.Remove(m.s.path(rec.Name))
 	}
 }
 
 // pace counts what was read and written and lets others have the disk.
 func (m *merger) pace() error {
 	n := m.debt
-	m.s.counters.read(m.rec.level, int64(n))
+	m.s.counters.read(m.rec.Level, int64(n))
 	if m.w != nil {
 		size := m.w.Size()
-		m.s.counters.wrote(m.rec.level, size-m.sized)
+		m.s.counters.wrote(m.rec.Level, size-m.sized)
 		n += int(size - m.sized)
 		m.sized = size
 	}
@@ -258,9 +259,9 @@ func (m *merger) begin() error {
 		return nil
 	}
 	if m.w == nil {
-		m.rec.number = m.s.takeNumber()
-		w, err := tsm.Create(m.s.fs, m.s.path(tsmName(m.rec.number)), tsm.WriterOptions{
-			MinSequence: m.rec.minSequence, MaxSequence: m.rec.maxSequence, Level: m.rec.level, Dense: m.rec.level == fullLevel,
+		m.rec.Name = manifest.TSMName(m.s.takeNumber())
+		w, err := tsm.Create(m.s.fs, m.s.path(m.rec.Name), tsm.WriterOptions{
+			MinSequence: m.rec.MinSequence, MaxSequence: m.rec.MaxSequence, Level: m.rec.Level, Dense: m.rec.Level == fullLevel,
 		})
 		if err != nil {
 			return err

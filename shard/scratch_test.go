@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/shard/manifest"
 	"tsdbd/tsm"
 )
 
@@ -18,7 +19,7 @@ func TestCrashLeavesNoScratch(t *testing.T) {
 	b.put(0, 100, 0, 1)
 	b.flush()
 	named := b.fs.Files()
-	w, err := tsm.Create(b.fs, testShard+tsmName(77), tsm.WriterOptions{MinSequence: 1, MaxSequence: 1, IndexMemory: 2})
+	w, err := tsm.Create(b.fs, testShard+manifest.TSMName(77), tsm.WriterOptions{MinSequence: 1, MaxSequence: 1, IndexMemory: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestCrashLeavesNoScratch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range tsm.ScratchNames(testShard + tsmName(77)) {
+	for _, name := range tsm.ScratchNames(testShard + manifest.TSMName(77)) {
 		if b.fs.Content(name) == nil {
 			t.Fatalf("the writer has no %s: %v", name, b.fs.Files())
 		}

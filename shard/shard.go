@@ -2,12 +2,8 @@ package shard
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,8 +17,9 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/series"
+	"tsdbd/shard/manifest"
+	"tsdbd/shard/repair"
 	"tsdbd/tsi"
-	"tsdbd/tsm"
 )
 
 // ChunkRows is the number of rows of a full chunk.
@@ -71,18 +68,19 @@ type Shard struct {
 	index   *tsi.Index
 	writing sync.Mutex // held by Flush's and Compact's changes of the manifest
 	edition uint64     // under writing: of the manifest saved last, or tried
-	limbo   []string   // under writing: files that a manifest may name that was not saved for sure
+	// maybeNamed are files that a manifest on disk may name although its save
+	// failed. Under writing.
+	maybeNamed []string
+	quarantine *repair.Quarantine
 
 	mu struct {
 		sync.RWMutex
 		set      *fileSet
 		active   *cache.Cache
-		frozen   *cache.Cache // snapshot being flushed, or nil
-		manifest *manifest    // as on disk
-		saved    bool         // it is on disk
+		frozen   *cache.Cache       // snapshot being flushed, or nil
+		manifest *manifest.Manifest // as on disk
+		saved    bool               // it is on disk
 		closed   bool
-
-		quarantined []Quarantined
 
 		cut       uint64 // sequence at which frozen was cut, 0 if none
 		dirty     uint64 // first sequence in active, 0 if none
@@ -105,151 +103,7 @@ func (s *Shard) bound(ctx context.Context) (context.Context, context.CancelFunc)
 	return ctx, func() { stop(); cancel() }
 }
 
-// Open opens or makes the shard in dir, maps the files its manifest names, and
-// removes left-overs of a crash. Damage does not keep the shard shut: a TSM file
-// with a damaged frame goes to quarantine. A damaged index or manifest does too,
-// and is rebuilt from the TSM files. A TSM file that no manifest names and that
-// may hold the only copy of points goes to quarantine as well. See Quarantine.
-// A manifest of another shard or data directory is an identity.ErrForeign.
-func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
-	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, flushed: opt.Flushed, logAfter: opt.LogAfter, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: maxFileBytes, cells: cacheCells}
-	if s.counters == nil {
-		s.counters = &Counters{}
-	}
-	if s.fs == nil {
-		s.fs = vfs.OS
-	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
-	if err := s.ListQuarantine(); err != nil {
-		return nil, err
-	}
-	m, stale, lost, err := s.loadManifest()
-	if err != nil {
-		return nil, err
-	}
-	files, changed, err := s.openFiles(m)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			for _, f := range files {
-				_ = f.reader.Release()
-			}
-		}
-	}()
-	index, rebuilt, err := s.openIndex(m, files, lost)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			index.Close()
-		}
-	}()
-	if stale || changed || rebuilt {
-		if err := s.save(m); err != nil {
-			return nil, fmt.Errorf("open shard %d: %w", id, err)
-		}
-		s.mu.saved = true
-	}
-	if err := s.removeStrays(m, changed); err != nil {
-		return nil, err
-	}
-	s.index = index
-	s.closing, s.close = context.WithCancel(context.Background())
-	s.mu.manifest = m
-	s.mu.set = newFileSet(files, m.tombstones)
-	s.mu.active = cache.New(observer{s})
-	s.mu.lastWrite = time.Now()
-	return s, nil
-}
-
 func (s *Shard) path(name string) string { return s.dir + "/" + name }
-
-// Leftover reports whether a file that the manifest does not name has a name
-// that flushes, merges and changes of the manifest give: Open removes it, or sets
-// it aside. It leaves all other files alone.
-func Leftover(name string) bool {
-	if name == manifestName+".tmp" || name == manifestCopy+".tmp" {
-		return true
-	}
-	base, ext, _ := strings.Cut(name, ".")
-	if _, err := strconv.ParseUint(base, 10, 64); err != nil {
-		return false
-	}
-	return ext == "tsm" || ext == "tsi" || strings.HasSuffix(ext, ".tmp") || slices.Contains(tsm.ScratchNames(base+".tsm"), name)
-}
-
-// removeStrays removes what a crash left: files with our names that the
-// manifest does not list, and temporary files. TSM files that keepStray names go
-// to quarantine. incomplete says that files which m names are lost.
-func (s *Shard) removeStrays(m *manifest, incomplete bool) error {
-	keep := map[string]bool{manifestName: true, manifestCopy: true}
-	for _, f := range m.tsm {
-		keep[tsmName(f.number)] = true
-	}
-	for _, f := range m.tsi {
-		keep[tsiName(f.number)] = true
-	}
-	names, err := s.fs.List(s.dir)
-	if err != nil {
-		return fmt.Errorf("open shard %d: %w", s.id, err)
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return keep[name] || !Leftover(name) })
-	if len(names) > 0 {
-		// A server that was killed may have renamed the manifest and not synced
-		// its name: a power cut would bring the one back that lists the strays.
-		if err := s.fs.SyncDir(s.dir); err != nil {
-			return fmt.Errorf("open shard %d: %w", s.id, err)
-		}
-	}
-	for _, name := range names {
-		if path.Ext(name) == ".tsm" {
-			kept, err := s.keepStray(name, m, incomplete)
-			if err != nil {
-				return err
-			}
-			if kept {
-				continue
-			}
-		}
-		if err := s.fs.Remove(s.path(name)); err != nil {
-			return fmt.Errorf("remove stray %s: %w", s.path(name), err)
-		}
-		s.logger.Info("stray file removed", "shard", s.id, "path", s.path(name))
-	}
-	return nil
-}
-
-// keepStray sets a TSM file that the manifest m does not name aside, unless it
-// is certain that nothing is lost with it. A merge leaves files of sequences
-// that m has in other files. A flush that was cut off leaves a file of entries
-// that the log still has, or one that was not finished. Any other file was once
-// in a manifest, newer than m, that somebody has replaced.
-func (s *Shard) keepStray(name string, m *manifest, incomplete bool) (kept bool, err error) {
-	r, err := tsm.Open(s.fs, s.path(name))
-	if err != nil {
-		if isDamage(err) {
-			return false, nil
-		}
-		return false, fmt.Errorf("open shard %d: %w", s.id, err)
-	}
-	i := r.Info()
-	if err := r.Release(); err != nil {
-		return false, fmt.Errorf("open shard %d: %w", s.id, err)
-	}
-	merged := i.MaxSequence <= m.flushed && !incomplete
-	logged := i.MinSequence > m.flushed && i.MinSequence > s.logAfter
-	if merged || logged {
-		return false, nil
-	}
-	why := fmt.Errorf("no manifest names %s, which has rows of the log's entries %d to %d", s.path(name), i.MinSequence, i.MaxSequence)
-	effect := fmt.Sprintf("The manifest of shard %d is older than this file. The rows of the file are missing from answers.", s.id)
-	return true, s.setAside(name, why, LossPoints, effect)
-}
 
 // ID returns the shard's id.
 func (s *Shard) ID() uint64 { return s.id }
@@ -280,7 +134,7 @@ func (o observer) NewLayout(l *point.Layout)        { o.s.index.RegisterFields(l
 // ascending order. What a published file covers is skipped (replay).
 func (s *Shard) Apply(sequence uint64, rows []point.Row, values []uint64, strings []byte) {
 	s.mu.Lock()
-	if s.mu.closed || sequence <= s.mu.manifest.flushed {
+	if s.mu.closed || sequence <= s.mu.manifest.Flushed {
 		s.mu.Unlock()
 		return
 	}
@@ -299,7 +153,7 @@ func (s *Shard) Apply(sequence uint64, rows []point.Row, values []uint64, string
 // sequence (W5), and takes series that are left without rows out of the index.
 func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRange) error {
 	s.mu.Lock()
-	if s.mu.closed || sequence <= s.mu.manifest.flushed {
+	if s.mu.closed || sequence <= s.mu.manifest.Flushed {
 		s.mu.Unlock()
 		return nil
 	}
@@ -310,9 +164,11 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 	if s.mu.frozen != nil {
 		s.mu.frozen.Delete(set, times)
 	}
-	if !slices.ContainsFunc(s.mu.set.tombstones, func(t *tombstone) bool { return t.sequence == sequence && t.series.Equals(set) && t.times == times }) {
+	if !slices.ContainsFunc(s.mu.set.tombstones, func(t *manifest.Tombstone) bool {
+		return t.Sequence == sequence && t.Series.Equals(set) && t.Range == times
+	}) {
 		old := s.mu.set
-		s.mu.set = old.withTombstone(&tombstone{sequence: sequence, times: times, series: set})
+		s.mu.set = old.withTombstone(&manifest.Tombstone{Sequence: sequence, Range: times, Series: set})
 		old.release()
 	}
 	active := s.mu.active
@@ -390,7 +246,7 @@ func (s *Shard) Saved() bool {
 func (s *Shard) Flushed() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mu.manifest.flushed
+	return s.mu.manifest.Flushed
 }
 
 // LastSequence returns the highest sequence that the shard's files or their
@@ -399,12 +255,12 @@ func (s *Shard) Flushed() uint64 {
 func (s *Shard) LastSequence() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	last := s.mu.manifest.flushed
-	for _, f := range s.mu.manifest.tsm {
-		last = max(last, f.maxSequence, f.tombstoneSeq)
+	last := s.mu.manifest.Flushed
+	for _, f := range s.mu.manifest.TSM {
+		last = max(last, f.MaxSequence, f.TombstonesSequence)
 	}
-	for _, t := range s.mu.manifest.tombstones {
-		last = max(last, t.sequence)
+	for _, t := range s.mu.manifest.Tombstones {
+		last = max(last, t.Sequence)
 	}
 	return last
 }
@@ -415,7 +271,7 @@ func (s *Shard) FirstUnflushed() (uint64, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.mu.frozen != nil {
-		return s.mu.manifest.flushed + 1, true
+		return s.mu.manifest.Flushed + 1, true
 	}
 	return s.mu.dirty, s.mu.dirty != 0
 }
@@ -431,13 +287,13 @@ func (s *Shard) LastWrite() time.Time {
 func (s *Shard) DiskBytes() (bytes int64, files int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, f := range s.mu.manifest.tsm {
-		bytes += f.size
+	for _, f := range s.mu.manifest.TSM {
+		bytes += f.Size
 	}
-	for _, f := range s.mu.manifest.tsi {
-		bytes += f.size
+	for _, f := range s.mu.manifest.TSI {
+		bytes += f.Size
 	}
-	return bytes, len(s.mu.manifest.tsm) + len(s.mu.manifest.tsi)
+	return bytes, len(s.mu.manifest.TSM) + len(s.mu.manifest.TSI)
 }
 
 // Applied returns how many entries of the log, and rows in them, went into the

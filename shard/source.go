@@ -3,13 +3,14 @@ package shard
 import (
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/shard/manifest"
 	"tsdbd/tsm"
 )
 
 // source is one TSM file as seen by a cursor.
 type source struct {
 	file   *file
-	masks  []*tombstone
+	masks  []*manifest.Tombstone
 	series tsm.Series
 	chunk  tsm.Chunk
 	loaded bool // series holds the present series of the cursor
@@ -66,9 +67,9 @@ func (s *source) project(wanted []column.Field) bool {
 // masked tells how far tombstones hide rows of the series in [lo, hi].
 func (s *source) masked(id model.SeriesID, lo, hi int64) (partly, wholly bool) {
 	for _, t := range s.masks {
-		if t.times.Min <= hi && t.times.Max >= lo && t.series.Contains(uint32(id)) {
+		if t.Range.Min <= hi && t.Range.Max >= lo && t.Series.Contains(uint32(id)) {
 			partly = true
-			if t.times.Min <= lo && t.times.Max >= hi {
+			if t.Range.Min <= lo && t.Range.Max >= hi {
 				return true, true
 			}
 		}
@@ -79,7 +80,7 @@ func (s *source) masked(id model.SeriesID, lo, hi int64) (partly, wholly bool) {
 // hidden reports whether a row of the series is hidden.
 func (s *source) hidden(id model.SeriesID, time int64) bool {
 	for _, t := range s.masks {
-		if t.times.Contains(time) && t.series.Contains(uint32(id)) {
+		if t.Range.Contains(time) && t.Series.Contains(uint32(id)) {
 			return true
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
+	"tsdbd/shard/manifest"
+	"tsdbd/shard/repair"
 )
 
 const testShard = "/db/shard-1/"
@@ -28,26 +30,26 @@ func TestNewerManifestCounts(t *testing.T) {
 	b := fixed(t)
 	b.put(0, 100, 0, 1)
 	b.flush()
-	old := b.fs.Content(testShard + manifestName)
+	old := b.fs.Content(testShard + manifest.Names[0])
 	b.put(1, 100, 5000, 1)
 	b.hide(0, model.TimeRange{Min: 10, Max: 20})
 	b.close()
 	clean := b.fs
 	b.options.LogAfter = b.sequence
-	for _, name := range ManifestNames() {
+	for _, name := range manifest.Names {
 		b.fs = clean.Clone()
 		if err := b.fs.Put(testShard+name, old); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := ReadManifest(b.fs, "/db/shard-1"); err != nil || m.Flushed != b.sequence {
+		if m, err := manifest.Read(b.fs, "/db/shard-1"); err != nil || m.Flushed != b.sequence {
 			t.Errorf("%s is old: read as flushed up to %d, not %d: %v", name, m.Flushed, b.sequence, err)
 		}
 		b.open()
 		b.check()
-		if q := b.s.Quarantine(); len(q) != 0 {
+		if q := b.s.Quarantine().List(); len(q) != 0 {
 			t.Errorf("%s is old: quarantine %v", name, q)
 		}
-		if first, second := b.fs.Content(testShard+manifestName), b.fs.Content(testShard+manifestCopy); !bytes.Equal(first, second) || bytes.Equal(first, old) {
+		if first, second := b.fs.Content(testShard+manifest.Names[0]), b.fs.Content(testShard+manifest.Names[1]); !bytes.Equal(first, second) || bytes.Equal(first, old) {
 			t.Errorf("%s is old: the copies are not the same again", name)
 		}
 		if err := b.s.Close(); err != nil {
@@ -66,7 +68,7 @@ func TestFailedSaveHasAnEdition(t *testing.T) {
 	snap := b.s.Freeze(b.sequence)
 	failed := errors.New("input/output error")
 	b.fs.SetHook(func(op vfstest.Op) error {
-		if op.Kind == "rename" && strings.HasSuffix(op.Path, manifestCopy) {
+		if op.Kind == "rename" && strings.HasSuffix(op.Path, manifest.Names[1]) {
 			return failed
 		}
 		return nil
@@ -74,19 +76,19 @@ func TestFailedSaveHasAnEdition(t *testing.T) {
 	if err := b.s.Flush(t.Context(), snap); !errors.Is(err, failed) {
 		t.Fatalf("flush: %v", err)
 	}
-	left := b.fs.Content(testShard + manifestName)
+	left := b.fs.Content(testShard + manifest.Names[0])
 	b.fs.SetHook(nil)
 	if err := b.s.Flush(t.Context(), snap); err != nil {
 		t.Fatal(err)
 	}
 	b.close()
-	if err := b.fs.Put(testShard+manifestName, left); err != nil {
+	if err := b.fs.Put(testShard+manifest.Names[0], left); err != nil {
 		t.Fatal(err)
 	}
 	b.options.LogAfter = b.sequence
 	b.open()
 	b.check()
-	if q := b.s.Quarantine(); len(q) != 0 {
+	if q := b.s.Quarantine().List(); len(q) != 0 {
 		t.Errorf("quarantine %v", q)
 	}
 }
@@ -97,23 +99,23 @@ func TestStaleManifest(t *testing.T) {
 	b := fixed(t)
 	b.put(0, 100, 0, 1)
 	b.flush()
-	old := b.fs.Content(testShard + manifestName)
+	old := b.fs.Content(testShard + manifest.Names[0])
 	b.put(1, 100, 5000, 1)
 	b.close()
-	for _, name := range ManifestNames() {
+	for _, name := range manifest.Names {
 		if err := b.fs.Put(testShard+name, old); err != nil {
 			t.Fatal(err)
 		}
 	}
-	newer := b.fs.Content(testShard + tsmName(3))
+	newer := b.fs.Content(testShard + manifest.TSMName(3))
 	if newer == nil {
 		t.Fatalf("no second file: %v", b.fs.Files())
 	}
 	clean := b.fs.Clone()
 	b.options.LogAfter = b.sequence
 	b.open()
-	q := b.s.Quarantine()
-	if len(q) != 1 || q[0].Loss != LossPoints || !strings.Contains(q[0].Reason, "no manifest names") {
+	q := b.s.Quarantine().List()
+	if len(q) != 1 || q[0].Loss != repair.LossPoints || !strings.Contains(q[0].Reason, "no manifest names") {
 		t.Fatalf("quarantine %v", q)
 	}
 	if !bytes.Equal(b.fs.Content(q[0].Path), newer) {
@@ -127,7 +129,7 @@ func TestStaleManifest(t *testing.T) {
 	// As long as the log has all that is in it, it is what a flush has left.
 	b.fs, b.options.LogAfter = clean, b.sequence-1
 	b.open()
-	if q := b.s.Quarantine(); len(q) != 0 || b.fs.Content(testShard+tsmName(3)) != nil {
+	if q := b.s.Quarantine().List(); len(q) != 0 || b.fs.Content(testShard+manifest.TSMName(3)) != nil {
 		t.Errorf("quarantine %v, files %v", q, b.fs.Files())
 	}
 }
@@ -145,20 +147,20 @@ func TestStrayOfIdleShard(t *testing.T) {
 	before := b.fs.Clone()
 	b.close()
 	b.fs, before = before, b.fs
-	if err := b.fs.Put(testShard+tsmName(3), before.Content(testShard+tsmName(3))); err != nil {
+	if err := b.fs.Put(testShard+manifest.TSMName(3), before.Content(testShard+manifest.TSMName(3))); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.fs.Put(testShard+tsmName(5), []byte("not finished")); err != nil {
+	if err := b.fs.Put(testShard+manifest.TSMName(5), []byte("not finished")); err != nil {
 		t.Fatal(err)
 	}
 	b.options.LogAfter = after
 	b.open()
-	if q := b.s.Quarantine(); len(q) != 0 {
+	if q := b.s.Quarantine().List(); len(q) != 0 {
 		t.Errorf("quarantine %v", q)
 	}
 	for _, number := range []uint64{3, 5} {
-		if b.fs.Content(testShard+tsmName(number)) != nil {
-			t.Errorf("%s is left", tsmName(number))
+		if b.fs.Content(testShard+manifest.TSMName(number)) != nil {
+			t.Errorf("%s is left", manifest.TSMName(number))
 		}
 	}
 }
@@ -190,16 +192,16 @@ func TestMergeLeftOvers(t *testing.T) {
 	b.options.LogAfter = b.sequence
 	b.open()
 	b.check()
-	if q := b.s.Quarantine(); len(q) != 0 {
+	if q := b.s.Quarantine().List(); len(q) != 0 {
 		t.Errorf("quarantine %v", q)
 	}
-	merged := tsmName(b.s.mu.manifest.tsm[0].number)
+	merged := b.s.mu.manifest.TSM[0].Name
 	b.fs = clean
 	if err := b.fs.Truncate(testShard+merged, 10); err != nil {
 		t.Fatal(err)
 	}
 	b.open()
-	if q := b.s.Quarantine(); len(q) != left+1 {
+	if q := b.s.Quarantine().List(); len(q) != left+1 {
 		t.Errorf("%d files in quarantine, want %d: %v", len(q), left+1, q)
 	}
 }
@@ -233,19 +235,19 @@ func TestFlushedShardGone(t *testing.T) {
 		b.options.Flushed = c.flushed
 		for start := range 2 {
 			b.open()
-			q := b.s.Quarantine()
-			if c.loss && (len(q) != 1 || q[0].Loss != LossPoints) || !c.loss && len(q) != 0 {
+			q := b.s.Quarantine().List()
+			if c.loss && (len(q) != 1 || q[0].Loss != repair.LossPoints) || !c.loss && len(q) != 0 {
 				t.Errorf("%s, start %d: quarantine %v", c.what, start, q)
 			}
 			b.put(start, 10, 0, 1)
 			b.check()
 			b.close()
 		}
-		if err := b.fs.RemoveAll(testShard + QuarantineDir); err != nil {
+		if err := b.fs.RemoveAll(testShard + repair.QuarantineDir); err != nil {
 			t.Fatal(err)
 		}
 		b.open()
-		if q := b.s.Quarantine(); len(q) != 0 {
+		if q := b.s.Quarantine().List(); len(q) != 0 {
 			t.Errorf("%s: quarantine %v after it was cleared", c.what, q)
 		}
 	}
@@ -274,8 +276,8 @@ func TestForeignManifest(t *testing.T) {
 		// The other copy gone or damaged makes no difference.
 		for _, harm := range []func(fs *vfstest.FS) error{
 			func(*vfstest.FS) error { return nil },
-			func(fs *vfstest.FS) error { return fs.Remove(testShard + manifestName) },
-			func(fs *vfstest.FS) error { return fs.Truncate(testShard+manifestCopy, 5) },
+			func(fs *vfstest.FS) error { return fs.Remove(testShard + manifest.Names[0]) },
+			func(fs *vfstest.FS) error { return fs.Truncate(testShard+manifest.Names[1], 5) },
 		} {
 			fs := b.fs.Clone()
 			if err := harm(fs); err != nil {
@@ -283,7 +285,7 @@ func TestForeignManifest(t *testing.T) {
 			}
 			harmed := len(fs.Files())
 			_, err := Open("/db/shard-1", c.id, Options{FS: fs, Series: b.sf, Range: model.AllTime, Lineage: c.lineage})
-			if !errors.Is(err, identity.ErrForeign) || !strings.Contains(err.Error(), testShard+manifestName) || !strings.Contains(err.Error(), c.reason) {
+			if !errors.Is(err, identity.ErrForeign) || !strings.Contains(err.Error(), testShard+manifest.Names[0]) || !strings.Contains(err.Error(), c.reason) {
 				t.Errorf("opened as shard %d of %s: %v", c.id, c.lineage, err)
 			}
 			if now := fs.Files(); len(now) != harmed {
@@ -291,11 +293,11 @@ func TestForeignManifest(t *testing.T) {
 			}
 		}
 	}
-	m, err := Adopt("x", b.fs.Content(testShard+manifestName), identity.Lineage{2})
+	m, err := manifest.Adopt("x", b.fs.Content(testShard+manifest.Names[0]), identity.Lineage{2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := DecodeManifest("x", m); err != nil || got.Lineage != (identity.Lineage{2}) || len(got.TSM) != 1 {
+	if got, err := manifest.Decode("x", m); err != nil || got.Lineage != (identity.Lineage{2}) || len(got.TSM) != 1 {
 		t.Errorf("adopted as %+v, %v", got, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
 )
 
@@ -18,8 +19,8 @@ import (
 type View struct {
 	shard  *Shard
 	set    *fileSet
-	masks  [][]*tombstone // per file of set
-	caches []*cache.Cache // oldest first
+	masks  [][]*manifest.Tombstone // per file of set
+	caches []*cache.Cache          // oldest first
 	index  tsi.Charged
 }
 

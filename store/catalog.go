@@ -221,7 +221,7 @@ func (s *Store) removeDropped() error {
 	for _, id := range refused {
 		// It may have the files of another database.
 		why := fmt.Errorf("database %d was dropped while it did not open", id)
-		err := s.setAside(&s.quarantine, DatabaseDir(id), why)
+		err := s.setAside(s.quarantine, DatabaseDir(id), why)
 		if err == nil {
 			s.mu.Lock()
 			s.mu.dropped.refused = slices.DeleteFunc(s.mu.dropped.refused, func(x uint32) bool { return x == id })

@@ -16,7 +16,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 )
 
 // TestChangesWithoutCatalogFile fails every write of the catalog: the log has the
@@ -58,7 +58,7 @@ func TestChangesWithoutCatalogFile(t *testing.T) {
 		}
 	}
 	check(s)
-	if fs.Content("/data/"+ShardDir(1, 1)+"/"+shard.ManifestName) == nil {
+	if fs.Content("/data/"+ShardDir(1, 1)+"/"+manifest.Name) == nil {
 		t.Error("files of a drop that is not saved are gone")
 	}
 	left := fs.CrashLocked(newTestRand(t, 1), 0)

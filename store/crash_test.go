@@ -21,7 +21,8 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
+	"tsdbd/shard/repair"
 )
 
 var (
@@ -216,10 +217,10 @@ func withRows(sh scan.Shard, m string, set *roaring.Bitmap) (*roaring.Bitmap, er
 // harmManifests damages one of the two copies of every shard's manifest.
 func harmManifests(fs *vfstest.FS, r *rand.Rand) (what string) {
 	for _, name := range fs.Files() {
-		if path.Base(name) != shard.ManifestName {
+		if path.Base(name) != manifest.Name {
 			continue
 		}
-		names := shard.ManifestNames()
+		names := manifest.Names
 		if fs.Content(path.Join(path.Dir(name), names[1])) == nil {
 			continue // the first save was cut off
 		}
@@ -251,11 +252,11 @@ func orphans(fs *vfstest.FS, data *meta.Data) error {
 			for _, g := range rp.ShardGroups {
 				for _, m := range g.Shards {
 					at := path.Join("/data", ShardDir(d.ID, m.ID))
-					man, err := shard.ReadManifest(fs, at)
+					man, err := manifest.Read(fs, at)
 					if err != nil {
 						continue // nothing flushed; then no file is named either
 					}
-					for _, n := range shard.ManifestNames() {
+					for _, n := range manifest.Names {
 						named[path.Join(at, n)] = true
 					}
 					for _, f := range slices.Concat(man.TSM, man.TSI) {
@@ -271,7 +272,7 @@ func orphans(fs *vfstest.FS, data *meta.Data) error {
 	for _, name := range fs.Files() {
 		log := path.Dir(name) == "/data/wal" && (strings.HasSuffix(name, ".wal") || strings.HasSuffix(name, ".spare")) ||
 			path.Dir(name) == "/data/wal/quarantine" && strings.Contains(name, ".tail-") || // a torn end
-			path.Base(path.Dir(name)) == shard.QuarantineDir && strings.HasPrefix(path.Base(name), shard.ManifestName) // harmed by the test
+			path.Base(path.Dir(name)) == repair.QuarantineDir && strings.HasPrefix(path.Base(name), manifest.Name) // harmed by the test
 		if !log && !named[name] && name != ledgerPath {
 			return fmt.Errorf("orphan: %s", name)
 		}

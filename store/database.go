@@ -12,6 +12,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/series"
 	"tsdbd/shard"
+	"tsdbd/shard/repair"
 )
 
 // database is an open database: its series file and the parser's table.
@@ -30,7 +31,7 @@ type database struct {
 	cardinality cardinality
 	damage      atomic.Pointer[error] // of the series file, found while reading
 	dropped     atomic.Bool           // the reference of being open is given back
-	quarantine  quarantine
+	quarantine  *repair.Quarantine
 }
 
 func (s *Store) databaseDir(id uint32) string {
@@ -40,8 +41,8 @@ func (s *Store) databaseDir(id uint32) string {
 // openDatabase opens a database, which the caller makes known.
 func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 	db := &database{id: d.ID, name: d.Name, dir: s.databaseDir(d.ID), closed: make(chan struct{})}
-	db.quarantine.dir = db.dir
-	if err := db.quarantine.read(s.fs); err != nil {
+	db.quarantine = repair.NewQuarantine(s.fs, db.dir, s.logger)
+	if err := db.quarantine.Read(); err != nil {
 		return nil, err
 	}
 	if err := s.fs.MkdirAll(db.dir); err != nil {

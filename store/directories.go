@@ -14,7 +14,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/series"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 )
 
 const (
@@ -104,7 +104,7 @@ func (s *Store) clearDatabases(names []string) error {
 			why = s.notOfDatabase(dir, uint32(id))
 		}
 		if why != nil {
-			if err := s.setAside(&s.quarantine, name, why); err != nil {
+			if err := s.setAside(s.quarantine, name, why); err != nil {
 				return err
 			}
 			continue
@@ -129,7 +129,7 @@ func (s *Store) clearDatabases(names []string) error {
 func (s *Store) notOfDatabase(dir string, id uint32) error {
 	want := identity.Database{Lineage: s.catalog.Data().Lineage, ID: id}
 	owner, err := series.ReadOwner(s.fs, path.Join(dir, "series"))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, binio.ErrCorrupt) {
+	if binio.Damaged(err) {
 		return nil
 	}
 	if err == nil && owner != want {
@@ -157,7 +157,7 @@ func (s *Store) clearShards(db *database, names []string, wanted map[uint64]*met
 			why = s.notOfShard(dir, id)
 		}
 		if why != nil {
-			if err := s.setAside(&db.quarantine, name, why); err != nil {
+			if err := s.setAside(db.quarantine, name, why); err != nil {
 				return err
 			}
 			continue
@@ -179,8 +179,8 @@ func (s *Store) clearShards(db *database, names []string, wanted map[uint64]*met
 // data directory.
 func (s *Store) notOfShard(dir string, id uint64) error {
 	lineage := s.catalog.Data().Lineage
-	m, err := shard.ReadManifest(s.fs, dir)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, binio.ErrCorrupt) {
+	m, err := manifest.Read(s.fs, dir)
+	if binio.Damaged(err) {
 		return nil
 	}
 	if err == nil && (m.Lineage != lineage || m.Shard != id) {
@@ -192,7 +192,7 @@ func (s *Store) notOfShard(dir string, id uint64) error {
 // openDatabases opens what the saved catalog names. A database whose files belong
 // elsewhere, or are gone, is refused; the others open.
 func (s *Store) openDatabases() error {
-	if err := s.quarantine.read(s.fs); err != nil {
+	if err := s.quarantine.Read(); err != nil {
 		return err
 	}
 	for _, d := range s.catalog.Data().Databases {

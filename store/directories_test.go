@@ -16,7 +16,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/series"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 )
 
 // stocked makes a store of databases a, b, ... with four points each in two
@@ -441,7 +441,7 @@ func TestSwappedShards(t *testing.T) {
 	replace(t, fs, "/data/db-1/shard-2", first)
 	before := contents(fs, "/data/db-1")
 	s := openTest(t, fs, testOptions(fs))
-	s.refusedFor("a", "/data/db-1/shard-1/"+shard.ManifestName, "belongs to shard 2")
+	s.refusedFor("a", "/data/db-1/shard-1/"+manifest.Name, "belongs to shard 2")
 	if !errors.Is(s.refusedErrors()[0], identity.ErrForeign) {
 		t.Errorf("%v", s.refusedErrors())
 	}

@@ -20,7 +20,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
 	"tsdbd/series"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 )
 
 // operation is a step of a driver and what the store holds once it is done.
@@ -437,7 +437,7 @@ func copyOf(set *BackupSet, from vfs.FS) (*vfstest.FS, error) {
 		}
 	}
 	for _, e := range set.Shards {
-		files := map[string][]byte{shard.ManifestName: e.Encoded}
+		files := map[string][]byte{manifest.Name: e.Encoded}
 		for _, f := range slices.Concat(e.Manifest.TSM, e.Manifest.TSI) {
 			b, err := vfs.ReadFile(from, path.Join(e.Dir, f.Name))
 			if err != nil {

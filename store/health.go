@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"tsdbd/internal/binio"
-	"tsdbd/shard"
+	"tsdbd/shard/repair"
 )
 
 // Health reports whether the store takes writes, and why not.
@@ -67,17 +67,11 @@ func (s *Store) failingFlushes() (n int, err error) {
 }
 
 // quarantined returns the files and directories in quarantine, sorted.
-func (s *Store) quarantined() []shard.Quarantined {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	out := slices.Clone(s.quarantine.list())
-	for _, e := range s.mu.shards {
-		out = append(out, e.Quarantine()...)
+func (s *Store) quarantined() (out []repair.Quarantined) {
+	for _, q := range s.quarantines() {
+		out = append(out, q.List()...)
 	}
-	for _, db := range s.mu.databases {
-		out = append(out, db.quarantine.list()...)
-	}
-	slices.SortFunc(out, func(a, b shard.Quarantined) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, func(a, b repair.Quarantined) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/shard/repair"
 	"tsdbd/wal"
 )
 
@@ -25,33 +26,30 @@ const quarantineCheck = 2 * time.Second
 
 // checkQuarantine notices what an operator has taken out of quarantine.
 func (s *Store) checkQuarantine() {
-	quarantines := []*quarantine{&s.quarantine}
-	s.mu.RLock()
-	var damaged []*shardEntry
-	for _, e := range s.mu.shards {
-		if len(e.Quarantine()) > 0 {
-			damaged = append(damaged, e)
-		}
-	}
-	for _, db := range s.mu.databases {
-		quarantines = append(quarantines, &db.quarantine)
-	}
-	s.mu.RUnlock()
-	for _, q := range quarantines {
-		if len(q.list()) > 0 {
-			if err := q.read(s.fs); err != nil {
-				s.logger.Warn("quarantine not read", "path", q.dir, "err", err)
+	for _, q := range s.quarantines() {
+		if len(q.List()) > 0 {
+			if err := q.Read(); err != nil {
+				s.logger.Warn("quarantine not read", "err", err)
 			}
-		}
-	}
-	for _, e := range damaged {
-		if err := e.ListQuarantine(); err != nil {
-			s.logger.Warn("quarantine not read", "shard", e.ID(), "err", err)
 		}
 	}
 	if len(*s.logLosses.Load()) > 0 {
 		s.listLogLosses()
 	}
+}
+
+// quarantines returns those of the data directory, its databases, and shards.
+func (s *Store) quarantines() []*repair.Quarantine {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := []*repair.Quarantine{s.quarantine}
+	for _, e := range s.mu.shards {
+		out = append(out, e.Quarantine())
+	}
+	for _, db := range s.mu.databases {
+		out = append(out, db.quarantine)
+	}
+	return out
 }
 
 // listLogLosses reads which damaged spans of the log are in quarantine.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/vfs/vfstest"
-	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 	"tsdbd/wal"
 )
 
@@ -22,7 +22,7 @@ func killedAtSync(t *testing.T, fs *vfstest.FS, f func(s *testStore)) {
 	s := openTest(t, fs, opt)
 	renamed := false
 	fs.SetHook(func(op vfstest.Op) error {
-		renamed = renamed || op.Kind == "rename" && strings.Contains(op.Path, shard.ManifestName)
+		renamed = renamed || op.Kind == "rename" && strings.Contains(op.Path, manifest.Name)
 		if renamed && op.Kind == "syncdir" && strings.Contains(op.Path, "/"+shardPrefix) {
 			return errors.New("killed")
 		}

@@ -11,7 +11,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/series"
-	"tsdbd/shard"
+	"tsdbd/shard/repair"
 )
 
 // repairSeries makes a database's series file whole again where its log is
@@ -43,7 +43,8 @@ func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
 	if len(damage) == 0 {
 		return nil
 	}
-	if err := s.keepSeriesLog(db, damage[0]); err != nil {
+	const effect = "The series were restored from the shards' files and the log."
+	if err := db.quarantine.Copy("series/"+series.LogName, damage[0], effect); err != nil {
 		return fmt.Errorf("repair series of database %s: %w", db.name, err)
 	}
 	restored := 0
@@ -61,34 +62,6 @@ func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
 	return nil
 }
 
-// keepSeriesLog copies a damaged series log to quarantine.
-func (s *Store) keepSeriesLog(db *database, why error) error {
-	dir := path.Join(db.dir, shard.QuarantineDir)
-	if err := s.fs.MkdirAll(dir); err != nil {
-		return err
-	}
-	names, err := s.fs.List(dir)
-	if err != nil {
-		return err
-	}
-	b, err := vfs.ReadFile(s.fs, db.seriesLog())
-	if err != nil {
-		return err
-	}
-	to := path.Join(dir, fmt.Sprintf("%s.%d", series.LogName, len(names)/2))
-	reason := fmt.Sprintf("%v\nThe series were restored from the shards' files and the log.\n", why)
-	if err := vfs.WriteFileAtomic(s.fs, dir, to, b); err != nil {
-		return err
-	}
-	if err := vfs.WriteFileAtomic(s.fs, dir, to+".reason", []byte(reason)); err != nil {
-		return err
-	}
-	if err := s.fs.SyncDir(db.dir); err != nil {
-		return err
-	}
-	return db.quarantine.read(s.fs)
-}
-
 // seriesError remembers damage of the series file, so that the next round of
 // compactions repairs it, and returns err.
 func (db *database) seriesError(err error) error {
@@ -103,6 +76,18 @@ func (db *database) seriesError(err error) error {
 }
 
 func (db *database) seriesLog() string { return path.Join(db.dir, "series", series.LogName) }
+
+// setAside moves a directory that the server must not use to quarantine. On a
+// full disk the directory stays where it is, and the next start tries again: a
+// server that does not start could not be told to drop anything.
+func (s *Store) setAside(q *repair.Quarantine, name string, why error) error {
+	err := q.SetAside(name, why, repair.LossNone, "The server does not use it. Nothing in it was changed.")
+	if vfs.IsFull(err) {
+		s.logger.Error("directory not moved to quarantine, the disk is full", "err", err)
+		return nil
+	}
+	return err
+}
 
 // repairDamaged repairs the series files that were found damaged while open.
 func (s *Store) repairDamaged() {

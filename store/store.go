@@ -18,6 +18,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/retention"
 	"tsdbd/shard"
+	"tsdbd/shard/repair"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -156,7 +157,7 @@ type Store struct {
 	quotaAt  atomic.Int64 // when a quota last did, Unix nanoseconds
 	trouble  atomic.Pointer[trouble]
 
-	quarantine quarantine // directories that are not used
+	quarantine *repair.Quarantine // directories that are not used
 
 	// unsure are directories of shards whose manifests may not be durable,
 	// because a killed server renamed them; see sureOfNames.
@@ -204,7 +205,7 @@ func newStore(dir string, opt Options) *Store {
 	s.mu.shards = make(map[uint64]*shardEntry)
 	s.mu.refused = make(map[uint32]*refused)
 	s.mu.unflushed = list.New()
-	s.quarantine.dir = dir
+	s.quarantine = repair.NewQuarantine(s.fs, dir, s.logger)
 	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)
 	return s
 }

@@ -8,10 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 )
 
 // ErrCorrupt is the class of all damage found by a checksum or a bound.
 var ErrCorrupt = errors.New("corrupt")
+
+// Damaged reports whether err says that a file is corrupt or missing. Other
+// errors, of the disk or of the format of a newer program, are no damage: the
+// file may be sound.
+func Damaged(err error) bool {
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, fs.ErrNotExist)
+}
 
 // CorruptError says where damage was found. It is an ErrCorrupt.
 type CorruptError struct {

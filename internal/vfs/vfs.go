@@ -126,3 +126,28 @@ func WriteFileAtomic(fs FS, dir, name string, data []byte) error {
 	}
 	return fs.SyncDir(dir)
 }
+
+// WriteTwice replaces two copies of a file in dir, durably. It writes and syncs
+// both under temporary names before it renames the first: a full disk changes
+// nothing.
+func WriteTwice(fs FS, dir, first, second string, data []byte) (err error) {
+	names := []string{first, second}
+	defer func() {
+		if err != nil {
+			for _, name := range names {
+				_ = fs.Remove(name + ".tmp") // may not be there
+			}
+		}
+	}()
+	for _, name := range names {
+		if err := WriteFileSynced(fs, name+".tmp", data); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		if err := fs.Rename(name+".tmp", name); err != nil {
+			return err
+		}
+	}
+	return fs.SyncDir(dir)
+}

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
+	"tsdbd/shard/manifest"
+	"tsdbd/shard/repair"
 )
 
 // TestManifestCopies damages either copy of a manifest with tombstones in every
@@ -25,14 +28,13 @@ func TestManifestCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	clean := b.fs
-	for _, name := range ManifestNames() {
+	for _, name := range manifest.Names {
 		path := "/db/shard-1/" + name
 		harms := map[string]func(fs *vfstest.FS) error{
 			"removed": func(fs *vfstest.FS) error { return fs.Remove(path) },
 			"emptied": func(fs *vfstest.FS) error { return fs.Truncate(path, 0) },
 			"another shard's": func(fs *vfstest.FS) error {
-				m := exampleManifest()
-				text, err := m.encode()
+				text, err := manifest.New(7, identity.Lineage{1}).Encode()
 				if err != nil {
 					return err
 				}
@@ -52,14 +54,14 @@ func TestManifestCopies(t *testing.T) {
 				}
 				b.open()
 				b.check()
-				q := b.s.Quarantine()
-				if what == "removed" && len(q) != 0 || what != "removed" && (len(q) != 1 || q[0].Loss != LossNone || !strings.Contains(q[0].Path, name)) {
+				q := b.s.Quarantine().List()
+				if what == "removed" && len(q) != 0 || what != "removed" && (len(q) != 1 || q[0].Loss != repair.LossNone || !strings.Contains(q[0].Path, name)) {
 					t.Errorf("%s %s at %d: quarantine %v", name, what, at, q)
 				}
 				if err := b.s.Close(); err != nil {
 					t.Fatal(err)
 				}
-				first, second := b.fs.Content("/db/shard-1/"+manifestName), b.fs.Content("/db/shard-1/"+manifestCopy)
+				first, second := b.fs.Content("/db/shard-1/"+manifest.Names[0]), b.fs.Content("/db/shard-1/"+manifest.Names[1])
 				if first == nil || !bytes.Equal(first, second) {
 					t.Errorf("%s %s at %d: the copies are not the same again", name, what, at)
 				}
@@ -68,20 +70,20 @@ func TestManifestCopies(t *testing.T) {
 	}
 	// Both: the rows are there, and what that means for deletes is told.
 	b.fs = clean.Clone()
-	for _, name := range ManifestNames() {
+	for _, name := range manifest.Names {
 		if err := b.fs.Flip("/db/shard-1/"+name, 20, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.open()
-	if q := b.s.Quarantine(); len(q) != 2 || q[0].Loss != LossDeletes || q[1].Loss != LossDeletes {
+	if q := b.s.Quarantine().List(); len(q) != 2 || q[0].Loss != repair.LossDeletes || q[1].Loss != repair.LossDeletes {
 		t.Errorf("quarantine %v", q)
 	}
 	if err := b.s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	b.open()
-	if q := b.s.Quarantine(); len(q) != 2 || q[0].Loss != LossDeletes || q[1].Loss != LossDeletes {
+	if q := b.s.Quarantine().List(); len(q) != 2 || q[0].Loss != repair.LossDeletes || q[1].Loss != repair.LossDeletes {
 		t.Errorf("quarantine after another start %v", q)
 	}
 }

@@ -1,4 +1,4 @@
-package shard
+package manifest
 
 import (
 	"bytes"
@@ -19,25 +19,25 @@ import (
 
 var update = flag.Bool("update", false, "write golden files of formats that have none")
 
-func exampleManifest() *manifest {
-	return &manifest{
-		shard: 7, lineage: identity.Lineage{1, 2, 3, 0xfe}, edition: 300, flushed: 1000, next: 12,
-		tsm: []fileRecord{
-			{number: 9, size: 4096, checksum: 0x0123456789abcdef, minSequence: 1, maxSequence: 500, tombstoneSeq: 450, level: 1},
-			{number: 10, size: 512, checksum: 0xfedcba9876543210, minSequence: 501, maxSequence: 1000},
+func exampleManifest() *Manifest {
+	return &Manifest{
+		Shard: 7, Lineage: identity.Lineage{1, 2, 3, 0xfe}, Edition: 300, Flushed: 1000, Next: 12,
+		TSM: []File{
+			{Name: TSMName(9), Size: 4096, Checksum: 0x0123456789abcdef, MinSequence: 1, MaxSequence: 500, TombstonesSequence: 450, Level: 1},
+			{Name: TSMName(10), Size: 512, Checksum: 0xfedcba9876543210, MinSequence: 501, MaxSequence: 1000},
 		},
-		tsi:        []fileRecord{{number: 11, size: 333, checksum: 42}},
-		tombstones: []*tombstone{{sequence: 700, times: model.TimeRange{Min: -5, Max: 1 << 40}, series: roaring.BitmapOf(1, 2, 70000)}},
-		removed:    roaring.BitmapOf(3),
+		TSI:        []File{{Name: TSIName(11), Size: 333, Checksum: 42}},
+		Tombstones: []*Tombstone{{Sequence: 700, Range: model.TimeRange{Min: -5, Max: 1 << 40}, Series: roaring.BitmapOf(1, 2, 70000)}},
+		Removed:    roaring.BitmapOf(3),
 	}
 }
 
 func TestManifestGolden(t *testing.T) {
-	got, err := exampleManifest().encode()
+	got, err := exampleManifest().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const name, page = "testdata/manifest-v2.golden", "../docs/formats/manifest.md"
+	const name, page = "testdata/manifest-v2.golden", "../../docs/formats/manifest.md"
 	if _, err := os.Stat(name); *update && err != nil {
 		if err := os.WriteFile(name, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -72,20 +72,20 @@ func TestManifestGolden(t *testing.T) {
 }
 
 func TestManifestRoundTrip(t *testing.T) {
-	for _, m := range []*manifest{exampleManifest(), {shard: 1, next: 1, removed: roaring.New()}} {
-		b, err := m.encode()
+	for _, m := range []*Manifest{exampleManifest(), New(1, identity.Lineage{})} {
+		b, err := m.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := decodeManifest("x", b)
+		got, err := Decode("x", b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := got.encode()
+		again, err := got.Encode()
 		if err != nil || !bytes.Equal(b, again) {
 			t.Errorf("encode after decode differs: %v", err)
 		}
-		if !reflect.DeepEqual(got.tsm, m.tsm) || got.flushed != m.flushed || !got.removed.Equals(m.removed) {
+		if !reflect.DeepEqual(got.TSM, m.TSM) || got.Flushed != m.Flushed || !got.Removed.Equals(m.Removed) {
 			t.Errorf("got %+v, want %+v", got, m)
 		}
 	}
@@ -94,13 +94,13 @@ func TestManifestRoundTrip(t *testing.T) {
 // TestManifestDamage cuts and flips a manifest everywhere: always an error that
 // names the file, never another manifest.
 func TestManifestDamage(t *testing.T) {
-	b, err := exampleManifest().encode()
+	b, err := exampleManifest().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := func(damaged []byte, what string, at int) {
 		t.Helper()
-		_, err := decodeManifest("dir/MANIFEST", damaged)
+		_, err := Decode("dir/MANIFEST", damaged)
 		if !errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), "dir/MANIFEST") {
 			t.Fatalf("%s at %d: error %v", what, at, err)
 		}
@@ -117,19 +117,19 @@ func TestManifestDamage(t *testing.T) {
 }
 
 func FuzzManifest(f *testing.F) {
-	b, err := exampleManifest().encode()
+	b, err := exampleManifest().Encode()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b[12 : len(b)-4])
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		// Behind a valid checksum, so that the payload's decoder is reached.
-		b := append([]byte(manifestMagic), manifestVersion, 0, 0, 0)
+		b := append([]byte(magic), version, 0, 0, 0)
 		b = append(b, payload...)
 		sum := binio.Checksum(b)
 		b = append(b, byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24))
-		if m, err := decodeManifest("x", b); err == nil {
-			if _, err := m.encode(); err != nil {
+		if m, err := Decode("x", b); err == nil {
+			if _, err := m.Encode(); err != nil {
 				t.Fatal(err)
 			}
 		} else if !errors.Is(err, binio.ErrCorrupt) {

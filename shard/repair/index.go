@@ -1,0 +1,139 @@
+package repair
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/point"
+	"tsdbd/series"
+	"tsdbd/tsi"
+	"tsdbd/tsm"
+)
+
+// Index collects series and their fields for a TSI file that replaces damaged
+// ones.
+type Index struct {
+	index *tsi.Index
+	table *point.Table
+}
+
+// NewIndex returns an empty index. The caller closes it.
+func NewIndex() (*Index, error) {
+	x, err := tsi.NewIndex(tsi.IndexOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &Index{index: x, table: point.NewTable(0)}, nil
+}
+
+// Close releases the index.
+func (x *Index) Close() { x.index.Close() }
+
+// Add adds a series and its fields. A field that was added with another type
+// keeps its type.
+func (x *Index) Add(id model.SeriesID, key string, fields []column.Field) {
+	x.index.AddSeries(id, key)
+	l := x.table.Layout(model.SeriesMeasurement(key), fields)
+	conflicts := x.index.RegisterFields(l)
+	if len(conflicts) == 0 {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(fields), func(f column.Field) bool {
+		return slices.ContainsFunc(conflicts, func(c tsi.FieldConflict) bool { return c.Field == f })
+	})
+	if len(rest) > 0 {
+		x.index.RegisterFields(x.table.Layout(l.Measurement, rest))
+	}
+}
+
+// AddFiles adds the series of TSM files, newest file first, that have living
+// rows. If a field has two types, it gets the newest file's: a delete freed the
+// older type. AddFiles restores series that the series file has lost. It leaves
+// out and logs those of damaged parts of a file.
+func (x *Index) AddFiles(files []*tsm.Reader, to *series.File, living func(id model.SeriesID) (bool, error), logger *slog.Logger) (err error) {
+	defer vfs.CatchFault(&err)()
+	var entry tsm.Series
+	none := roaring.New() // series without living rows
+	add := func(r *tsm.Reader, i int) error {
+		key, err := r.Key(i)
+		if err != nil {
+			return err
+		}
+		if err := r.Load(i, &entry); err != nil {
+			return err
+		}
+		id := uint32(entry.ID)
+		if none.Contains(id) {
+			return nil
+		}
+		if has, err := living(entry.ID); err != nil {
+			return err
+		} else if !has {
+			none.Add(id)
+			return nil
+		}
+		if err := to.Restore(entry.ID, key); err != nil {
+			return err
+		}
+		x.Add(entry.ID, key, entry.Fields)
+		return nil
+	}
+	for _, r := range files {
+		skipped := 0
+		var first error
+		for i := range r.Len() {
+			if err := add(r, i); err != nil {
+				if skipped++; first == nil {
+					first = err
+				}
+			}
+		}
+		if skipped > 0 {
+			logger.Error("series left out of the rebuilt index", "path", r.Path(), "series", skipped, "err", first)
+		}
+	}
+	return to.Sync()
+}
+
+// Empty reports whether no series was added.
+func (x *Index) Empty() bool { return x.index.SeriesCount() == 0 }
+
+// Write writes the TSI file. The caller syncs its directory.
+func (x *Index) Write(fsys vfs.FS, path string, logger *slog.Logger) (tsi.FileInfo, error) {
+	info, err := x.index.Freeze().WriteFile(fsys, path)
+	if err != nil {
+		return info, fmt.Errorf("write index %s: %w", path, err)
+	}
+	logger.Info("index rebuilt", "series", info.Series, "path", info.Path)
+	return info, nil
+}
+
+// Series restores the keys and ids of the series of TSM files in a series file.
+// It returns how many there are. It continues after an error and returns the
+// first.
+func Series(files []*tsm.Reader, to *series.File) (n int, first error) {
+	defer vfs.CatchFault(&first)()
+	for _, r := range files {
+		for i := range r.Len() {
+			key, err := r.Key(i)
+			if err == nil {
+				var id model.SeriesID
+				if id, err = r.ID(i); err == nil {
+					err = to.Restore(id, key)
+				}
+			}
+			if err == nil {
+				n++
+			} else if first == nil {
+				first = err
+			}
+		}
+	}
+	return n, first
+}
