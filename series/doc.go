@@ -1,10 +1,11 @@
 // Package series gives the series keys of a database their ids.
 //
-// A File maps canonical series keys to ids and back. Create hands out ids in
-// memory. Sync appends the keys to a log of compressed blocks. A mapped index
+// A File maps canonical series keys to ids and back. Claim hands out ids in
+// memory, and Confirm makes them final: the owner has the series in its log by then.
+// Sync appends the confirmed keys to a log of compressed blocks. A mapped index
 // file, which is derived from the log, finds ids by the fingerprint of a key.
 //
-// Invariants. An id never gets another key, in spite of crashes and damage. Each
+// Invariants. A confirmed id never gets another key, in spite of crashes and damage. Each
 // block and page has a CRC32C (W8), and damage is a *binio.CorruptError. A log of
 // another database is an identity.ErrForeign and stays as it is. An index file
 // lives until its last reader releases it (W6). The ids and keys of damaged blocks

@@ -25,7 +25,7 @@ func seriesOnDisk(t *testing.T, fs vfs.FS, n int) (f *File, dir string, keys []s
 	for i := range n {
 		keys = append(keys, fmt.Sprintf("m,h=%05d", i))
 	}
-	if err := f.Create(keys, make([]model.SeriesID, n)); err != nil {
+	if err := settle(f, keys, make([]model.SeriesID, n)); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -45,7 +45,7 @@ func seriesOnDisk(t *testing.T, fs vfs.FS, n int) (f *File, dir string, keys []s
 func checkSeries(t *testing.T, f *File, keys []string) {
 	t.Helper()
 	ids := make([]model.SeriesID, len(keys))
-	if err := f.Create(keys, ids); err != nil {
+	if err := settle(f, keys, ids); err != nil {
 		t.Fatal(err)
 	}
 	for i, id := range ids {
@@ -67,7 +67,7 @@ func TestIndexUnreadable(t *testing.T) {
 			}
 			return nil
 		},
-		"create":  func(f *File, keys []string) error { return f.Create(keys[:2], make([]model.SeriesID, 2)) },
+		"create":  func(f *File, keys []string) error { return settle(f, keys[:2], make([]model.SeriesID, 2)) },
 		"restore": func(f *File, keys []string) error { return f.Restore(n+7, "m,h=new") },
 		"restore many": func(f *File, keys []string) error {
 			return f.RestoreAll([]model.SeriesID{5, n + 7}, []string{keys[4], "m,h=new"})
@@ -142,7 +142,7 @@ func TestIndexDroppedWhileRewritten(t *testing.T) {
 	for i := range fresh {
 		fresh[i] = fmt.Sprintf("m,i=%05d", i)
 	}
-	if err := f.Create(fresh, make([]model.SeriesID, len(fresh))); err != nil {
+	if err := settle(f, fresh, make([]model.SeriesID, len(fresh))); err != nil {
 		t.Fatal(err)
 	}
 	keys = append(keys, fresh...)

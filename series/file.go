@@ -51,18 +51,20 @@ type Options struct {
 	// IndexTail is the number of series that may be absent from the index file
 	// before it is rewritten, besides a quarter of those it has; 0 means 65536.
 	IndexTail int
-	// Pending is the sum of File.PendingBytes of the files that share it,
-	// kept up to date by them; optional.
+	// Pending is what the keys that are not on disk take in memory, claims among
+	// them, in all files that share it and keep it up to date; optional.
 	Pending *atomic.Int64
 	// Logger gets one warning for each damage found; nil discards.
 	Logger *slog.Logger
 }
 
-// File maps the series keys of a database to ids and back. Create,
+// File maps the series keys of a database to ids and back. Claim, Confirm,
 // Restore, Lookup, Key and Keys may be called by many goroutines.
 //
-// New keys live in memory until Sync appends them to the log. Keys that a
-// caller creates are kept, not copied, until then.
+// A new key is claimed first. It counts once it is confirmed, for the owner has
+// the series in its log by then; until then no file has it. Confirmed keys live in
+// memory until Sync appends them to the log. Keys that a caller claims are kept,
+// not copied, until then.
 type File struct {
 	fs      vfs.FS
 	dir     string
@@ -70,12 +72,14 @@ type File struct {
 	opt     Options
 	log     vfs.File
 	cache   blockCache
-	counted atomic.Int64 // bytes of mu.pending and mu.flushing; changes with them
+	counted atomic.Int64  // bytes of mu.pending and mu.flushing; changes with them
+	claimed atomic.Uint32 // see FirstClaim
 
 	syncing sync.Mutex // one Sync at a time; taken before mu
 	mu      struct {
 		sync.RWMutex
 		next       uint64 // id that will be handed out next
+		floor      uint64 // what next is without the claims
 		n          int
 		generation uint64 // counts changes that a lookup may have missed
 
@@ -139,9 +143,13 @@ func (f *File) MemoryBytes() int {
 		pages*(16<<keyPageBits) + f.cache.size()
 }
 
-// PendingBytes returns about what the keys that no Sync has written yet take in
-// memory, with their text.
-func (f *File) PendingBytes() int64 { return f.counted.Load() }
+// PendingBytes returns about what the keys that the next Sync writes take in memory,
+// with their text.
+func (f *File) PendingBytes() int64 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.counted.Load() - f.mu.pending.claimedBytes()
+}
 
 // countLocked brings the count of pending keys up to date after a change of them.
 func (f *File) countLocked() {
@@ -361,10 +369,11 @@ func (f *File) keysRun(ids []model.SeriesID, start, end int, fn func(i int, key 
 	return nil
 }
 
-// Create sets ids[i] to the id of keys[i], handing out new ids for keys it
-// does not know, ascending in the order of the new keys. On an error no id
-// was handed out; a key that cannot be told from a damaged one is an error.
-func (f *File) Create(keys []string, ids []model.SeriesID) error {
+// Claim sets ids[i] to the id of keys[i], handing out new ids for keys it
+// does not know, ascending in the order of the new keys. A new id counts once it is
+// confirmed. On an error no id was handed out; a key that cannot be told from a
+// damaged one is an error.
+func (f *File) Claim(keys []string, ids []model.SeriesID) error {
 	if len(keys) != len(ids) {
 		return fmt.Errorf("create series: %d keys, %d ids", len(keys), len(ids))
 	}
@@ -414,7 +423,7 @@ func (f *File) Create(keys []string, ids []model.SeriesID) error {
 	for _, m := range missing {
 		id, k := m.id, keys[m.index]
 		if id == 0 && k != previous {
-			f.insertLocked(uint32(f.mu.next), k, m.fingerprint)
+			f.claimLocked(uint32(f.mu.next), k, m.fingerprint)
 			f.mu.next++
 			previous = k
 		}
@@ -503,15 +512,95 @@ func (f *File) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint64, mis
 	return f.mu.generation, missing, nil
 }
 
+// claimLocked makes id the id of key until DropClaims, or for good by Confirm.
+func (f *File) claimLocked(id uint32, key string, fp uint32) {
+	if f.mu.pending.claims == 0 {
+		f.claimed.Store(id)
+	}
+	f.mu.pending.claim(id, key)
+	f.indexLocked(fp, id)
+}
+
+// FirstClaim returns an id below which there are no claims, 0 if there are none.
+func (f *File) FirstClaim() model.SeriesID { return model.SeriesID(f.claimed.Load()) }
+
+// Claimed reports whether an id is a claim.
+func (f *File) Claimed(id model.SeriesID) bool {
+	first := f.FirstClaim()
+	if first == 0 || id < first {
+		return false
+	}
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	page := f.mu.pending.pages[uint32(id)>>keyPageBits]
+	if page == nil {
+		return false
+	}
+	word, bit := page.claim(uint32(id) & (1<<keyPageBits - 1))
+	return *word&bit != 0
+}
+
+// Confirm makes claims final. Ids that are none are left out.
+func (f *File) Confirm(ids []model.SeriesID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		if f.mu.pending.confirm(uint32(id)) {
+			f.mu.n++
+			f.mu.floor = max(f.mu.floor, uint64(id)+1)
+		}
+	}
+	if f.mu.pending.claims == 0 {
+		f.claimed.Store(0)
+	}
+}
+
+// DropClaims forgets all claims: their ids are handed out again, but for those
+// below a confirmed one. Nobody may use them any more.
+func (f *File) DropClaims() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.pending.claims == 0 {
+		return
+	}
+	claims := keyPages{}
+	f.mu.pending, claims = f.mu.pending.split()
+	tail := f.mu.tail.All()
+	f.mu.tail = slots.Table{}
+	for _, s := range tail {
+		if _, gone := claims.get(uint32(s)); !gone {
+			f.mu.tail.Insert(s)
+		}
+	}
+	f.mu.fresh = slices.DeleteFunc(f.mu.fresh, func(s uint64) bool {
+		_, gone := claims.get(uint32(s))
+		return gone
+	})
+	f.mu.next = f.mu.floor
+	f.mu.generation++
+	f.claimed.Store(0)
+	f.countLocked()
+}
+
 func (f *File) insertLocked(id uint32, key string, fp uint32) {
-	slot := slots.Slot(fp, id)
 	f.mu.pending.set(id, key)
+	f.mu.n++
+	f.raiseLocked(uint64(id) + 1)
+	f.indexLocked(fp, id)
+}
+
+// raiseLocked makes sure that no id below next is handed out any more.
+func (f *File) raiseLocked(next uint64) {
+	f.mu.next, f.mu.floor = max(f.mu.next, next), max(f.mu.floor, next)
+}
+
+// indexLocked makes a pending key found.
+func (f *File) indexLocked(fp, id uint32) {
+	slot := slots.Slot(fp, id)
 	f.mu.tail.Insert(slot)
 	if f.mu.inSync {
 		f.mu.fresh = append(f.mu.fresh, slot)
 	}
-	f.mu.maxID = max(f.mu.maxID, id)
-	f.mu.n++
 	f.mu.generation++
 	f.countLocked()
 }
@@ -553,7 +642,6 @@ func (f *File) Restore(id model.SeriesID, key string) error {
 	if counted {
 		f.mu.n--
 	}
-	f.mu.next = max(f.mu.next, uint64(id)+1)
 	return nil
 }
 
@@ -587,7 +675,6 @@ func (f *File) restoreFresh(ids []model.SeriesID, keys []string) int {
 			return i
 		}
 		f.insertLocked(id, key, fp)
-		f.mu.next = max(f.mu.next, uint64(id)+1)
 	}
 	return len(keys)
 }
@@ -605,7 +692,7 @@ func (f *File) heldLocked(id uint32) bool {
 // Reserve makes sure that no id below id is handed out any more.
 func (f *File) Reserve(id model.SeriesID) {
 	f.mu.Lock()
-	f.mu.next = max(f.mu.next, uint64(id))
+	f.raiseLocked(uint64(id))
 	f.mu.Unlock()
 }
 

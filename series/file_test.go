@@ -30,7 +30,7 @@ func openSeries(t testing.TB, fs vfs.FS, opt Options) *File {
 func create(t testing.TB, f *File, keys ...string) []model.SeriesID {
 	t.Helper()
 	ids := make([]model.SeriesID, len(keys))
-	if err := f.Create(keys, ids); err != nil {
+	if err := settle(f, keys, ids); err != nil {
 		t.Fatal(err)
 	}
 	return ids
@@ -77,7 +77,7 @@ func TestFileCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range []string{"", strings.Repeat("x", model.MaxKeyLength+1)} {
-		if err := f.Create([]string{k}, make([]model.SeriesID, 1)); err == nil {
+		if err := settle(f, []string{k}, make([]model.SeriesID, 1)); err == nil {
 			t.Fatalf("key of %d bytes accepted", len(k))
 		}
 	}
@@ -143,7 +143,7 @@ func TestFileRestore(t *testing.T) {
 	if err := f.Restore(model.MaxSeriesID, "last"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Create([]string{"none left"}, make([]model.SeriesID, 1)); !errors.Is(err, ErrExhausted) {
+	if err := settle(f, []string{"none left"}, make([]model.SeriesID, 1)); !errors.Is(err, ErrExhausted) {
 		t.Fatal(err)
 	}
 }
@@ -225,7 +225,7 @@ func TestFileConcurrent(t *testing.T) {
 				for i := range keys {
 					keys[i] = fmt.Sprintf("m,h=%d", r.IntN(4000))
 				}
-				if err := f.Create(keys, ids); err != nil {
+				if err := settle(f, keys, ids); err != nil {
 					t.Error(err)
 				}
 				for i, id := range ids {
@@ -552,7 +552,7 @@ func TestFileRestoreAll(t *testing.T) {
 		}
 		for i := range files {
 			files[i] = openSeries(t, vfstest.New(), Options{IndexTail: 10})
-			if err := files[i].Create(known, make([]model.SeriesID, len(known))); err != nil {
+			if err := settle(files[i], known, make([]model.SeriesID, len(known))); err != nil {
 				t.Fatal(err)
 			}
 			if round%2 == 0 {
@@ -602,5 +602,84 @@ func TestFileRestoreAll(t *testing.T) {
 				t.Fatalf("series %d %q: %q %v %d, want %q %v %d", id, keys[i], b, errB, idB, a, errA, idA)
 			}
 		}
+	}
+}
+
+// TestClaims: a claim is found like any other series, and in no file until it is
+// confirmed. When claims are dropped their ids are free again.
+func TestClaims(t *testing.T) {
+	fs := vfstest.New()
+	f, err := Open(fs, "/s", Options{IndexTail: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []string{"m,h=a", "m,h=b", "m,h=c", "m,h=d"}
+	ids := make([]model.SeriesID, len(keys))
+	claim := func() {
+		t.Helper()
+		if err := f.Claim(keys, ids); err != nil || !slices.Equal(ids, []model.SeriesID{1, 2, 3, 4}) {
+			t.Fatalf("claimed %v, %v", ids, err)
+		}
+	}
+	claim()
+	claim() // the same ids to whoever comes next
+	if first := f.FirstClaim(); first != 1 || f.Len() != 0 || f.PendingBytes() != 0 {
+		t.Errorf("first %d, %d series, %d bytes to be synced", first, f.Len(), f.PendingBytes())
+	}
+	f.Confirm([]model.SeriesID{2})
+	check := func(f *File, want ...string) {
+		t.Helper()
+		if f.Len() != len(want) {
+			t.Errorf("%d series, want %v", f.Len(), want)
+		}
+		for i, key := range keys {
+			id, ok := f.Lookup(key)
+			if has := slices.Contains(want, key); ok != has || has && id != model.SeriesID(i+1) {
+				t.Errorf("%s: %d, %v", key, id, ok)
+			}
+			if _, err := f.Key(model.SeriesID(i + 1)); (err == nil) != slices.Contains(want, key) {
+				t.Errorf("%d: %v", i+1, err)
+			}
+		}
+	}
+	if err := f.Sync(); err != nil { // which writes log and index
+		t.Fatal(err)
+	}
+	if id, ok := f.Lookup("m,h=d"); !ok || id != 4 || !f.Claimed(4) || f.Claimed(2) {
+		t.Errorf("claim beside a sync: %d, %v", id, ok)
+	}
+	reopened := func() *File {
+		t.Helper()
+		g, err := Open(fs.Clone(), "/s", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	check(reopened(), "m,h=b")
+	if err := f.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	check(reopened(), "m,h=b")
+	if id, ok := f.Lookup("m,h=a"); !ok || id != 1 {
+		t.Errorf("claim beside a rewrite: %d, %v", id, ok)
+	}
+	f.DropClaims()
+	check(f, "m,h=b")
+	if f.FirstClaim() != 0 || f.NextID() != 3 {
+		t.Errorf("first %d, next %d", f.FirstClaim(), f.NextID())
+	}
+	// The highest ids are given again, those below a confirmed one are not.
+	more := []string{"m,h=e", "m,h=d"}
+	if err := f.Claim(more, ids[:2]); err != nil || ids[0] != 4 || ids[1] != 3 {
+		t.Errorf("claimed %v, %v", ids[:2], err)
+	}
+	f.Confirm(ids[:2])
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g := reopened()
+	if key, err := g.Key(4); err != nil || key != "m,h=e" || g.Len() != 3 {
+		t.Errorf("reopened: %q, %v, %d series", key, err, g.Len())
 	}
 }

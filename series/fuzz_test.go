@@ -92,7 +92,7 @@ func FuzzFile(f *testing.F) {
 		}
 		sf.Verify()
 		ids := make([]model.SeriesID, 1)
-		if err := sf.Create([]string{"brand,new=1"}, ids); err == nil {
+		if err := settle(sf, []string{"brand,new=1"}, ids); err == nil {
 			if err := sf.Sync(); err != nil {
 				t.Fatal(err)
 			}

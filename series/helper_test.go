@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/model"
 )
 
 var errInjected = errors.New("injected")
@@ -29,4 +30,13 @@ func put(t testing.TB, fs *vfstest.FS, name string, data []byte) {
 	if err := fs.Put(name, data); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// settle claims and confirms.
+func settle(f *File, keys []string, ids []model.SeriesID) error {
+	err := f.Claim(keys, ids)
+	if err == nil {
+		f.Confirm(ids)
+	}
+	return err
 }

@@ -44,7 +44,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*File, error) {
 		_ = f.log.Close()
 		return nil, fmt.Errorf("open series file %s: %w", dir, err)
 	}
-	f.mu.next = max(f.mu.next, uint64(f.mu.maxID)+1, uint64(opt.NextID))
+	f.raiseLocked(max(uint64(f.mu.maxID)+1, uint64(opt.NextID)))
 	f.countLocked()
 	return f, nil
 }

@@ -12,7 +12,7 @@ import (
 
 var errClosed = errors.New("series file closed")
 
-// Sync makes the keys of all ids handed out before the call durable. After a
+// Sync makes the keys of all ids that were confirmed before the call durable. After a
 // failed sync nobody knows what the log's end is, and a second sync would lie
 // (W7): the next Sync writes a new log in its place. A failed write, as of a full disk, may be tried again: it writes the
 // same place of the log. When many series have come since the index file was written
@@ -88,16 +88,22 @@ func (f *File) sync(closing bool) error {
 	// An index over a damaged log would hide the damage, and the repairs.
 	sound := len(f.mu.damage) == 0 && f.mu.repaired.n == 0
 	reindex := sound && (f.mu.stale || f.mu.tail.Len() > f.opt.IndexTail+indexed/4 || closing && f.mu.tail.Len() > 1024)
-	if f.mu.pending.n == 0 && !reindex {
+	if f.mu.pending.n == f.mu.pending.claims && !reindex {
 		f.mu.Unlock()
 		return nil
 	}
-	f.mu.flushing, f.mu.pending = f.mu.pending, keyPages{}
+	f.mu.flushing, f.mu.pending = f.mu.pending.split()
 	f.mu.inSync = true
 	start := f.mu.logEnd
 	var added []uint64
 	if reindex {
-		added = f.mu.tail.All()
+		added = slices.DeleteFunc(f.mu.tail.All(), func(s uint64) bool {
+			_, claim := f.mu.pending.get(uint32(s))
+			if claim {
+				f.mu.fresh = append(f.mu.fresh, s)
+			}
+			return claim
+		})
 	}
 	f.mu.Unlock()
 	slices.Sort(added)
@@ -311,7 +317,9 @@ func (f *File) rewriteLocked(whole bool) error {
 	f.cache.drop()
 	f.mu.blocks, f.mu.n = nil, 0
 	f.mu.tail = slots.Table{}
-	f.mu.pending, f.mu.repaired = keyPages{}, keyPages{}
+	_, claims := f.mu.pending.split()
+	f.mu.pending, f.mu.repaired = claims, keyPages{}
+	claims.all(func(id uint32, key string, _ bool) { f.mu.tail.Insert(slots.Slot(fingerprint(key), id)) })
 	f.countLocked()
 	f.mu.damage, f.mu.failed = nil, nil
 	f.mu.generation++

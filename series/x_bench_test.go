@@ -16,7 +16,7 @@ func createAll(b testing.TB, f *File, keys []string) []model.SeriesID {
 	ids := make([]model.SeriesID, len(keys))
 	for i := 0; i < len(keys); i += benchBatch {
 		end := min(i+benchBatch, len(keys))
-		if err := f.Create(keys[i:end], ids[i:end]); err != nil {
+		if err := settle(f, keys[i:end], ids[i:end]); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -67,9 +67,10 @@ func newBench(t *testing.T, r *rand.Rand) *bench {
 	for n := range 4 {
 		sr := point.NewSeries(fmt.Sprintf("m,h=%d", n))
 		ids := make([]model.SeriesID, 1)
-		if err := sf.Create([]string{sr.Key()}, ids); err != nil {
+		if err := sf.Claim([]string{sr.Key()}, ids); err != nil {
 			t.Fatal(err)
 		}
+		sf.Confirm(ids)
 		sr.SetID(ids[0])
 		b.series = append(b.series, sr)
 	}

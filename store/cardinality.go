@@ -102,7 +102,7 @@ func (db *database) knownSeries(sr *point.Series) bool {
 		return true
 	}
 	id, ok := db.series.Lookup(sr.Key())
-	if ok {
+	if ok && !db.series.Claimed(id) {
 		sr.SetID(id)
 	}
 	return ok

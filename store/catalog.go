@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"syscall"
 
 	"tsdbd/meta"
 	"tsdbd/wal/entry"
@@ -43,6 +44,10 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	return err
 }
 
+// changeBytes is the free space without which the catalog takes no change but
+// drops: directories, series files and the catalog's own files are to follow.
+const changeBytes = 1 << 20
+
 // submit has a command logged and applied, unless it is refused or changes
 // nothing. The gate is held, so that nothing that the command may refuse or drop
 // changes meanwhile.
@@ -53,6 +58,9 @@ func (s *Store) submit(cmd meta.Command) error {
 	next, err := meta.Apply(cmd, data)
 	if err != nil || next == data {
 		return err
+	}
+	if free, err := s.fs.Free(s.dir); err == nil && free < changeBytes && !meta.Frees(cmd) {
+		return fmt.Errorf("%d bytes are free: %w", free, syscall.ENOSPC)
 	}
 	if data.Index == 0 {
 		// The segments of the log name the catalog's lineage.

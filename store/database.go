@@ -31,6 +31,7 @@ type database struct {
 	cardinality cardinality
 	damage      atomic.Pointer[error] // of the series file, found while reading
 	dropped     atomic.Bool           // the reference of being open is given back
+	refused     refusedSeries
 	quarantine  *repair.Quarantine
 }
 

@@ -201,11 +201,23 @@ func (s *Store) openDatabases() error {
 			s.refuse(d.ID, d.Name, 0, err)
 			continue
 		}
+		if vfs.IsFull(err) && !s.hasShards(d.ID) {
+			// Its first use tries again; a server that does not start could not be
+			// told to drop anything.
+			s.logger.Error("database not opened, the disk is full", "db", d.Name, "err", err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasShards reports whether a database's directory may have points.
+func (s *Store) hasShards(id uint32) bool {
+	names, err := s.fs.List(s.databaseDir(id))
+	return err != nil && !errors.Is(err, fs.ErrNotExist) || len(numberedIn(names, shardPrefix)) > 0
 }
 
 // clearDirectories opens what the log has added to the catalog and is there, and

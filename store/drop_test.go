@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"runtime"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -203,6 +205,73 @@ func TestCreateOnFullDisk(t *testing.T) {
 	s.must(s.write("db", "m v=1 1"))
 	if n := len(s.read("db")); n != 1 {
 		t.Errorf("%d values", n)
+	}
+}
+
+// TestChangesOnFullDisk refuses changes when hardly anything is free, but drops.
+func TestChangesOnFullDisk(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	defer s.Close()
+	s.create("db")
+	s.must(s.write("db", "m v=1 1"))
+	limit := int64(0)
+	for _, name := range fs.Files() {
+		limit += int64(len(fs.Content(name)))
+	}
+	fs.SetLimit(limit + changeBytes/2)
+	if err := s.Apply(context.Background(), meta.CreateDatabase{Name: "more"}); !vfs.IsFull(err) {
+		t.Errorf("create: %v", err)
+	}
+	if err := s.write("db", fmt.Sprintf("m v=1 %d", 5*week)); !vfs.IsFull(err) {
+		t.Errorf("a write that needs a shard group: %v", err)
+	}
+	s.must(s.write("db", "m v=2 2"))
+	s.must(s.Apply(context.Background(), meta.DropShard{ID: 1}))
+	fs.SetLimit(0)
+}
+
+// TestStartOnFullDisk starts with a database whose directory cannot be made, for
+// the disk is full: the others serve, and it can be dropped.
+func TestStartOnFullDisk(t *testing.T) {
+	for _, saved := range []bool{false, true} { // else only the log has it
+		fs := vfstest.New()
+		s := openTest(t, fs, testOptions(fs))
+		s.create("db")
+		s.must(s.write("db", "m v=1 1"))
+		s.must(s.catalog.Save())
+		fs.SetHook(func(op vfstest.Op) error {
+			if !saved && path.Dir(op.Path) == "/data/meta" {
+				return syscall.EIO
+			}
+			return nil
+		})
+		s.create("late")
+		if saved {
+			s.must(s.catalog.Save())
+		}
+		left := fs.CrashLocked(newTestRand(t, 1), 1)
+		fs.SetHook(nil)
+		_ = s.Close()
+		if err := left.RemoveAll("/data/db-2"); err != nil {
+			t.Fatal(err)
+		}
+		left.SetHook(func(op vfstest.Op) error {
+			if strings.Contains(op.Path, "/db-2") && op.Kind != "removeall" {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		s = openTest(t, left, testOptions(left))
+		if n := len(s.read("db")); n != 1 {
+			t.Errorf("%d values", n)
+		}
+		if err := s.write("late", "m v=1 1"); !vfs.IsFull(err) {
+			t.Errorf("write: %v", err)
+		}
+		s.must(s.Apply(context.Background(), meta.DropDatabase{Name: "late"}))
+		left.SetHook(nil)
+		s.must(s.Close())
 	}
 }
 

@@ -77,7 +77,9 @@ func TestKeysWithoutRowsAreWritten(t *testing.T) {
 		s.must(err)
 		for i := range 3 { // less than FlushBytes each, more than half of CacheBytes together
 			key := fmt.Sprintf("wide,v=%d%s", i, strings.Repeat("x", 60_000))
-			s.must(db.series.Create([]string{key}, make([]model.SeriesID, 1)))
+			ids := make([]model.SeriesID, 1)
+			s.must(db.series.Claim([]string{key}, ids))
+			db.series.Confirm(ids)
 		}
 	}
 	if err := s.write("db0", longKeyLines(10, 7)); !errors.Is(err, ErrOverloaded) && err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -19,6 +20,7 @@ type newcomers struct {
 	fields []*tsi.FieldClaim // by target; nil: the target got no new field
 	room   *admission        // nil: the database has no limits, or the batch no new series
 	keys   int64             // bytes reserved for the keys of new series
+	series []*point.Series   // those with an id that is a claim
 }
 
 // errNoRoomForKeys says that there is no memory for the keys of new series.
@@ -219,12 +221,13 @@ func (r *router) identify() error {
 	if !r.s.admit(keys) {
 		return errNoRoomForKeys
 	}
-	r.newcomers.keys = keys
-	return r.db.create(fresh)
+	r.newcomers.keys, r.newcomers.series = keys, fresh
+	return r.db.claim(fresh)
 }
 
-// create gives ids to series that have none, of which some may be there twice.
-func (db *database) create(fresh []*point.Series) error {
+// claim gives ids to series that have none, of which some may be there twice. The
+// ids become final when a row of theirs is applied, see confirm.
+func (db *database) claim(fresh []*point.Series) error {
 	type named struct {
 		key    string
 		series *point.Series
@@ -240,11 +243,49 @@ func (db *database) create(fresh []*point.Series) error {
 	for i := range list {
 		keys[i] = list[i].key
 	}
-	if err := db.series.Create(keys, ids); err != nil {
+	if err := db.series.Claim(keys, ids); err != nil {
 		return fmt.Errorf("create series in database %s: %w", db.name, err)
 	}
 	for i := range list {
 		list[i].series.SetID(ids[i])
 	}
 	return nil
+}
+
+// confirm makes the ids of rows final that are claims, from first on. Nobody but
+// the applier calls it.
+func (s *Store) confirm(db *database, first model.SeriesID, rows []point.Row) {
+	ids := s.confirming[:0]
+	for i := range rows {
+		if id := rows[i].Series.ID(); id >= first && (len(ids) == 0 || ids[len(ids)-1] != id) {
+			ids = append(ids, id)
+		}
+	}
+	s.confirming = ids
+	if len(ids) > 0 {
+		db.series.Confirm(ids)
+	}
+}
+
+// refusedSeries are series whose write was refused, and whose ids are claims that
+// perhaps no other write has confirmed.
+type refusedSeries struct {
+	sync.Mutex
+	list []*point.Series
+}
+
+// takeBack forgets claims of refused writes. It waits until no write is under way:
+// others may have used the same ids, and confirmed them.
+func (s *Store) takeBack(db *database) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if s.log.Err() != nil {
+		return // the next start may find the entry in the log
+	}
+	db.series.DropClaims()
+	for _, sr := range db.refused.list {
+		id, _ := db.series.Lookup(sr.Key())
+		sr.SetID(id)
+	}
+	db.refused.list = nil
 }

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
+	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -219,5 +223,65 @@ func TestTypeRace(t *testing.T) {
 	}
 	if text := diff(s.read("db"), want); text != "" {
 		t.Error(text)
+	}
+}
+
+// TestRefusedSeries refuses writes of new series on a full disk, two at once that
+// bring the same series in objects of their own, beside one that is stored: what
+// was refused leaves no series, no id and no memory, and all are stored later.
+func TestRefusedSeries(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	defer s.Close()
+	s.create("db")
+	s.must(s.write("db", "m,h=a v=1 1"))
+	db, err := s.database("db")
+	s.must(err)
+	var reject atomic.Bool
+	fs.SetHook(func(op vfstest.Op) error {
+		if reject.Load() && strings.HasPrefix(op.Path, "/data/wal/") && op.Kind == "write" {
+			return &vfstest.ShortWrite{Err: syscall.ENOSPC}
+		}
+		return nil
+	})
+	table, err := s.Table("db")
+	s.must(err)
+	parse := func(table *point.Table, text string) *point.Batch {
+		b := new(point.Batch)
+		_, err := new(lineproto.Parser).Parse(b, table, []byte(text), lineproto.Options{})
+		s.must(err)
+		return b
+	}
+	batch := parse(table, "m,h=b v=1 1\nm,h=c v=1 1")
+	other := parse(point.NewTable(1), "m,h=b v=2 2\nm,h=d v=2 2")
+	reject.Store(true)
+	var wg sync.WaitGroup
+	for _, b := range []*point.Batch{batch, other} {
+		wg.Go(func() {
+			if err := s.Write(context.Background(), "db", "", b); !vfs.IsFull(err) {
+				t.Errorf("write: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, b := range []*point.Batch{batch, other} {
+		for _, r := range b.Rows {
+			if id := r.Series.ID(); id != 0 {
+				t.Errorf("%s has id %d", r.Series.Key(), id)
+			}
+		}
+	}
+	pending := s.pending.Load()
+	if n, next := db.series.Len(), db.series.NextID(); n != 1 || next != 2 || db.series.FirstClaim() != 0 || pending > 100 {
+		t.Errorf("%d series, next %d, first claim %d, %d bytes", n, next, db.series.FirstClaim(), pending)
+	}
+	reject.Store(false)
+	for _, b := range []*point.Batch{other, batch} {
+		for s.Write(context.Background(), "db", "", b) != nil { // the log tries again after a moment
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	if n := len(s.read("db")); n != 5 || db.series.Len() != 4 {
+		t.Errorf("%d values of %d series", n, db.series.Len())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -109,7 +110,12 @@ func (r *replayer) command(e *entry.Entry) error {
 			delete(r.databases, d.ID)
 		}
 	}
-	return r.s.follow(before, after)
+	err := r.s.follow(before, after)
+	if vfs.IsFull(err) { // a database without points, which its first use tries again to open
+		r.s.logger.Error("database not opened, the disk is full", "err", err)
+		return nil
+	}
+	return err
 }
 
 // place opens the shards that an entry names. A shard that the catalog does not
@@ -138,7 +144,8 @@ func (r *replayer) placed(sequence uint64, database uint32, id uint64, write boo
 		return nil
 	}
 	data := r.s.catalog.Data()
-	if at, ok := data.Shard(id); ok && d != nil && at.Database.ID == database {
+	at, ok := data.Shard(id)
+	if ok = ok && at.Database.ID == database; ok && d != nil {
 		if !write {
 			return nil // nothing was ever written there
 		}
@@ -150,6 +157,9 @@ func (r *replayer) placed(sequence uint64, database uint32, id uint64, write boo
 		r.s.opened(sh)
 		r.s.mu.shards[id] = sh
 		return nil
+	}
+	if ok {
+		return fmt.Errorf("shard %d: database %d is not open", id, database)
 	}
 	if sequence <= data.Applied && id <= data.LastShardID {
 		r.dropped[id] = true

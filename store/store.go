@@ -15,6 +15,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/retention"
 	"tsdbd/shard"
@@ -135,9 +136,10 @@ type Store struct {
 
 	// applying is held while an entry is applied: between entries the caches
 	// stand exactly at applied.
-	applying  sync.Mutex
-	applied   uint64
-	appliedAt time.Time // of the latest entry; zero when the log has been shrunk since
+	applying   sync.Mutex
+	applied    uint64
+	appliedAt  time.Time        // of the latest entry; zero when the log has been shrunk since
+	confirming []model.SeriesID // confirm's
 
 	// flushing is held by whoever flushes shards, so that a backup can cut
 	// several at one sequence. It is taken before gate and applying.
@@ -315,6 +317,9 @@ func (s *Store) apply(e *entry.Entry) {
 		sh := s.shard(w.Shard)
 		if sh == nil {
 			continue // dropped meanwhile
+		}
+		if first := sh.db.series.FirstClaim(); first != 0 {
+			s.confirm(sh.db, first, w.Rows)
 		}
 		sh.Apply(e.Sequence, w.Rows, w.Values, w.Strings)
 		s.dirty(sh)

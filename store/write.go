@@ -31,6 +31,8 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	takeBack := func() {}
+	defer func() { takeBack() }() // without the gate
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	if err := s.writable(); err != nil {
@@ -65,6 +67,12 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 		}
 		if len(e.Writes) > 0 {
 			if err := s.log.Append(&e); err != nil {
+				if len(r.newcomers.series) > 0 {
+					takeBack = func() { s.takeBack(db) }
+					db.refused.Lock()
+					db.refused.list = append(db.refused.list, r.newcomers.series...)
+					db.refused.Unlock()
+				}
 				s.counters.failed.Add(int64(len(b.Rows)))
 				return s.refusal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/proc"
 	"tsdbd/internal/testkit/load"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
@@ -61,7 +62,7 @@ func BenchmarkManyShards(b *testing.B) {
 
 // BenchmarkReplay opens a store after a crash: everything it holds is in the
 // log, a row of each series thrice. It reports beside the time of an opening
-// that of the writes, parsing included, as write-ns/row.
+// that of the writes, parsing included, as write-ns/row, and their CPU time.
 func BenchmarkReplay(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "written")
 	opt := Options{FS: vfs.OS, FlushBytes: 1 << 40, CacheBytes: 1 << 40, LogBytes: 1 << 40, FlushIdle: time.Hour, SyncInterval: time.Hour}
@@ -77,13 +78,13 @@ func BenchmarkReplay(b *testing.B) {
 	var p lineproto.Parser
 	var batch point.Batch
 	var text []byte
-	var took time.Duration
+	var took, cpu time.Duration
 	for {
 		n := 0
 		if text, n = g.Next(text[:0], 10_000); n == 0 {
 			break
 		}
-		begin := time.Now()
+		begin, used := time.Now(), proc.CPUTime()
 		table, err := s.Table("db")
 		if err == nil {
 			batch.Reset()
@@ -95,6 +96,7 @@ func BenchmarkReplay(b *testing.B) {
 			b.Fatal(err)
 		}
 		took += time.Since(begin)
+		cpu += proc.CPUTime() - used
 	}
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
@@ -120,6 +122,7 @@ func BenchmarkReplay(b *testing.B) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(took.Nanoseconds())/rows, "write-ns/row")
+	b.ReportMetric(float64(cpu.Nanoseconds())/rows, "write-CPU-ns/row")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
 	s.cancel()
 	s.loops.Wait()

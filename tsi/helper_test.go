@@ -44,9 +44,10 @@ func openSeries(t testing.TB, fs vfs.FS, opt series.Options) *series.File {
 func createAll(t testing.TB, f *series.File, keys []string) []model.SeriesID {
 	t.Helper()
 	ids := make([]model.SeriesID, len(keys))
-	if err := f.Create(keys, ids); err != nil {
+	if err := f.Claim(keys, ids); err != nil {
 		t.Fatal(err)
 	}
+	f.Confirm(ids)
 	return ids
 }
 

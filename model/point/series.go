@@ -85,5 +85,6 @@ func (s *Series) KeyLength() int {
 // ID returns the series' id, or 0 when the store has not registered it yet.
 func (s *Series) ID() model.SeriesID { return model.SeriesID(s.id.Load()) }
 
-// SetID records the id; only the store calls it, always with the same id.
+// SetID records the id; only the store calls it, with the same id, or with 0 to
+// take it back while no batch with the series is being written.
 func (s *Series) SetID(id model.SeriesID) { s.id.Store(uint32(id)) }
