@@ -103,7 +103,7 @@ const runWindows = 1000
 // run computes every window that the range touches, whole. What a failure or
 // the end of the context leaves is complete up to a window.
 func (s *session) executeContinuous(st *syntax.ExecuteContinuous) error {
-	db, err := s.databaseOf(st.Database)
+	db, err := s.showing().database(st.Database)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func bounds(st *syntax.ExecuteContinuous, q *ContinuousQuery, now time.Time) (st
 // reads has a shard group, or the end of time.
 func (s *session) firstData(q *ContinuousQuery, t time.Time) (time.Time, error) {
 	stmt := q.stmt.Clone()
-	if err := Normalize(stmt, s.catalog(), q.Database, ""); err != nil {
+	if err := syntax.Resolve(stmt, s.catalog(), q.Database, ""); err != nil {
 		return t, err
 	}
 	first := int64(model.MaxTime)
@@ -215,13 +215,11 @@ func (s *session) runContinuous(q *ContinuousQuery, start, end time.Time) (int64
 	if err != nil {
 		return 0, err
 	}
-	if err := Normalize(stmt, s.catalog(), q.Database, ""); err != nil {
+	if err := syntax.Resolve(stmt, s.catalog(), q.Database, ""); err != nil {
 		return 0, err
 	}
-	opt := s.selectOptions()
-	opt.Database, opt.RetentionPolicy = q.Database, ""
 	var written int64
-	err = engine.Select(s.ctx, stmt, s.opt.Storage, opt, func(r *result.Result) error {
+	err = engine.Select(s.ctx, stmt, s.opt.Storage, s.selectOptions(), func(r *result.Result) error {
 		written += r.Series[0].Values[1].Ints[0]
 		return nil
 	})

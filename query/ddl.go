@@ -12,58 +12,8 @@ import (
 	"tsdbd/meta"
 )
 
-// command returns the catalog command of a statement; known tells whether the
-// statement is of that kind. A nil command with a nil error is nothing to do.
-func (s *session) command(stmt influxql.Statement) (cmd meta.Command, known bool, err error) {
-	shards := s.opt.ShardDurations
-	switch st := stmt.(type) {
-	case *influxql.CreateDatabaseStatement:
-		cmd = createDatabase(st, shards)
-	case *influxql.DropDatabaseStatement:
-		cmd = meta.DropDatabase{Name: st.Name}
-	case *influxql.CreateRetentionPolicyStatement:
-		cmd, err = createRetentionPolicy(st, shards)
-	case *influxql.AlterRetentionPolicyStatement:
-		cmd = meta.AlterRetentionPolicy{Database: st.Database, Default: st.Default, Shards: shards, Policy: meta.RetentionPolicySpec{
-			Name: st.Name, Duration: st.Duration, ReplicaN: st.Replication, ShardGroupDuration: st.ShardGroupDuration,
-			FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit,
-		}}
-	case *influxql.DropRetentionPolicyStatement:
-		cmd = meta.DropRetentionPolicy{Database: st.Database, Name: st.Name}
-	case *influxql.DropShardStatement:
-		cmd = meta.DropShard{ID: st.ID}
-	case *influxql.CreateUserStatement:
-		cmd, err = s.createUser(st)
-	case *influxql.SetPasswordUserStatement:
-		cmd, err = s.setPassword(st)
-	case *influxql.DropUserStatement:
-		cmd = meta.DropUser{Name: st.Name}
-	case *influxql.GrantAdminStatement:
-		cmd = meta.SetAdmin{Name: st.User, Admin: true}
-	case *influxql.RevokeAdminStatement:
-		cmd = meta.SetAdmin{Name: st.User, Admin: false}
-	case *influxql.GrantStatement:
-		cmd = meta.SetPrivilege{Name: st.User, Database: st.On, Privilege: meta.Privilege(st.Privilege)}
-	case *influxql.RevokeStatement:
-		cmd, err = s.revoke(st)
-	case *influxql.CreateContinuousQueryStatement:
-		cmd, err = s.createContinuousQuery(st)
-	case *influxql.DropContinuousQueryStatement:
-		if s.catalog().Database(st.Database) != nil {
-			cmd = meta.DropContinuousQuery{Database: st.Database, Name: st.Name}
-		}
-	case *influxql.CreateSubscriptionStatement:
-		cmd, err = createSubscription(st)
-	case *influxql.DropSubscriptionStatement:
-		cmd, err = s.dropSubscription(st)
-	default:
-		return nil, false, nil
-	}
-	return cmd, true, err
-}
-
-func createDatabase(st *influxql.CreateDatabaseStatement, shards meta.ShardDurations) meta.Command {
-	cmd := meta.CreateDatabase{Name: st.Name, Shards: shards}
+func (s *session) createDatabase(st *influxql.CreateDatabaseStatement) (meta.Command, error) {
+	cmd := meta.CreateDatabase{Name: st.Name, Shards: s.opt.ShardDurations}
 	if st.RetentionPolicyCreate {
 		cmd.Policy = &meta.RetentionPolicySpec{
 			Name: st.RetentionPolicyName, Duration: st.RetentionPolicyDuration, ReplicaN: st.RetentionPolicyReplication,
@@ -73,10 +23,14 @@ func createDatabase(st *influxql.CreateDatabaseStatement, shards meta.ShardDurat
 			cmd.Policy.ShardGroupDuration = &st.RetentionPolicyShardGroupDuration
 		}
 	}
-	return cmd
+	return cmd, nil
 }
 
-func createRetentionPolicy(st *influxql.CreateRetentionPolicyStatement, shards meta.ShardDurations) (meta.Command, error) {
+func (*session) dropDatabase(st *influxql.DropDatabaseStatement) (meta.Command, error) {
+	return meta.DropDatabase{Name: st.Name}, nil
+}
+
+func (s *session) createRetentionPolicy(st *influxql.CreateRetentionPolicyStatement) (meta.Command, error) {
 	if err := meta.CheckName(st.Name); err != nil {
 		return nil, err
 	}
@@ -86,10 +40,25 @@ func createRetentionPolicy(st *influxql.CreateRetentionPolicyStatement, shards m
 		}
 		return &d
 	}
-	return meta.CreateRetentionPolicy{Database: st.Database, Default: st.Default, Shards: shards, Policy: meta.RetentionPolicySpec{
+	return meta.CreateRetentionPolicy{Database: st.Database, Default: st.Default, Shards: s.opt.ShardDurations, Policy: meta.RetentionPolicySpec{
 		Name: st.Name, Duration: &st.Duration, ReplicaN: &st.Replication, ShardGroupDuration: &st.ShardGroupDuration,
 		FutureWriteLimit: limit(st.FutureWriteLimit), PastWriteLimit: limit(st.PastWriteLimit),
 	}}, nil
+}
+
+func (s *session) alterRetentionPolicy(st *influxql.AlterRetentionPolicyStatement) (meta.Command, error) {
+	return meta.AlterRetentionPolicy{Database: st.Database, Default: st.Default, Shards: s.opt.ShardDurations, Policy: meta.RetentionPolicySpec{
+		Name: st.Name, Duration: st.Duration, ReplicaN: st.Replication, ShardGroupDuration: st.ShardGroupDuration,
+		FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit,
+	}}, nil
+}
+
+func (*session) dropRetentionPolicy(st *influxql.DropRetentionPolicyStatement) (meta.Command, error) {
+	return meta.DropRetentionPolicy{Database: st.Database, Name: st.Name}, nil
+}
+
+func (*session) dropShard(st *influxql.DropShardStatement) (meta.Command, error) {
+	return meta.DropShard{ID: st.ID}, nil
 }
 
 func (s *session) createUser(st *influxql.CreateUserStatement) (meta.Command, error) {
@@ -117,6 +86,22 @@ func (s *session) setPassword(st *influxql.SetPasswordUserStatement) (meta.Comma
 	return meta.SetPassword{Name: st.Name, Hash: hash}, nil
 }
 
+func (*session) dropUser(st *influxql.DropUserStatement) (meta.Command, error) {
+	return meta.DropUser{Name: st.Name}, nil
+}
+
+func (*session) grantAdmin(st *influxql.GrantAdminStatement) (meta.Command, error) {
+	return meta.SetAdmin{Name: st.User, Admin: true}, nil
+}
+
+func (*session) revokeAdmin(st *influxql.RevokeAdminStatement) (meta.Command, error) {
+	return meta.SetAdmin{Name: st.User, Admin: false}, nil
+}
+
+func (*session) grant(st *influxql.GrantStatement) (meta.Command, error) {
+	return meta.SetPrivilege{Name: st.User, Database: st.On, Privilege: meta.Privilege(st.Privilege)}, nil
+}
+
 func (s *session) revoke(st *influxql.RevokeStatement) (meta.Command, error) {
 	u := s.catalog().User(st.User)
 	if u == nil {
@@ -137,8 +122,15 @@ func (s *session) createContinuousQuery(st *influxql.CreateContinuousQueryStatem
 	return meta.CreateContinuousQuery{Database: st.Database, Name: st.Name, Query: st.String()}, nil
 }
 
+func (s *session) dropContinuousQuery(st *influxql.DropContinuousQueryStatement) (meta.Command, error) {
+	if s.catalog().Database(st.Database) == nil {
+		return nil, nil
+	}
+	return meta.DropContinuousQuery{Database: st.Database, Name: st.Name}, nil
+}
+
 // createSubscription checks the destinations: udp, http or https, with a port.
-func createSubscription(st *influxql.CreateSubscriptionStatement) (meta.Command, error) {
+func (*session) createSubscription(st *influxql.CreateSubscriptionStatement) (meta.Command, error) {
 	for _, dest := range st.Destinations {
 		u, err := url.Parse(dest)
 		bad := err != nil || u.Scheme != "udp" && u.Scheme != "http" && u.Scheme != "https"

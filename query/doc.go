@@ -72,3 +72,4 @@
 // An Executor is safe for concurrent use. A running statement belongs to the
 // goroutine that started it; its callbacks are called from that goroutine.
 package query
+

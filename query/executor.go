@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -15,12 +14,12 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // The errors of query execution that callers branch on, with InfluxDB's texts.
 var (
-	ErrDatabaseNameRequired = errors.New("database name required")
-	ErrNotExecuted          = errors.New("not executed")
+	ErrNotExecuted = errors.New("not executed")
 )
 
 // ErrStopped is what emit returns when it stops in the middle of a Result
@@ -88,8 +87,8 @@ type ExecuteOptions struct {
 // Executor runs InfluxQL statements. It is safe for concurrent use.
 type Executor struct {
 	opt     Options
-	started time.Time
 	queries *admission.Queries
+	show    showOptions
 }
 
 // New returns an executor.
@@ -106,7 +105,12 @@ func New(opt Options) *Executor {
 	if opt.CheckPassword == nil {
 		opt.CheckPassword = meta.CheckPassword
 	}
-	return &Executor{opt: opt, started: opt.Now(), queries: admission.NewQueries(opt.Limits, opt.Memory, opt.Logger)}
+	e := &Executor{opt: opt, queries: admission.NewQueries(opt.Limits, opt.Memory, opt.Logger)}
+	e.show = showOptions{
+		Storage: opt.Storage, Catalog: opt.Admin.Catalog, Running: e.queries, Now: opt.Now, Started: opt.Now(),
+		Statistics: opt.Statistics, Diagnostics: opt.Diagnostics,
+	}
+	return e
 }
 
 // SetLimits replaces the limits. Statements that start later use the new limits,
@@ -171,15 +175,18 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 			database = s.DefaultDatabase()
 		}
 	}
-	if err := refuseSystemSources(stmt); err != nil {
-		return err
+	switch stmt.(type) {
+	case *influxql.SelectStatement, *influxql.ExplainStatement:
+		if err := syntax.RefuseSystemSources(stmt); err != nil {
+			return err
+		}
 	}
 	if err := Normalize(stmt, e.opt.Admin.Catalog(), database, opt.RetentionPolicy); err != nil {
 		return err
 	}
-	s := &session{Executor: e, ctx: ctx, req: opt, database: opt.Database, out: out}
-	defer s.release()
-	if computes(stmt) {
+	s := &session{Executor: e, ctx: ctx, req: opt, out: out}
+	r := ruleOf(stmt)
+	if r.reads {
 		if s.req.Turn == nil {
 			s.req.Turn = new(admission.Turn)
 		}
@@ -188,114 +195,43 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 		}
 		defer s.req.Turn.End()
 	}
+	s.claim = s.req.Account.Claim(ctx, s.req.Turn, e.queries.Limits().MemoryBytes)
+	defer s.claim.Release()
 	if opt.ReadOnly && changesState(stmt) {
 		out.messages = append(out.messages, result.Message{Level: "warning", Text: fmt.Sprintf(
 			"deprecated use of '%s' in a read only context, please use a POST request instead", stmt)})
 	}
-	if err := s.run(stmt); err != nil {
+	if err := r.run(s, stmt); err != nil {
 		return err
 	}
 	return out.finish()
 }
 
-// computes reports whether a statement reads data or an index, and so waits for
-// a turn. A statement that shows or ends the queries under way never waits.
-func computes(stmt influxql.Statement) bool {
-	switch stmt.(type) {
-	case *influxql.SelectStatement, *influxql.ExplainStatement:
-		return true
-	case *influxql.KillQueryStatement, *influxql.ShowQueriesStatement:
-		return false
-	}
-	return !changesState(stmt)
+// Statistics returns what SHOW STATS shows to an administrator.
+func (e *Executor) Statistics(ctx context.Context) (all []Statistic, err error) {
+	err = e.index(ctx, "statistics", func(s *showStatement) (err error) {
+		all, err = s.AllStatistics()
+		return err
+	})
+	return all, err
 }
 
-// session is one statement under way.
-type session struct {
-	*Executor
-	ctx      context.Context
-	req      ExecuteOptions
-	database string // the request's
-	out      *output
-	workers  int          // goroutines that the statement may use; 0 is one per core
-	held     atomic.Int64 // bytes, of statements other than SELECT
-	charged  atomic.Int64 // of held: what the account knows of
+// Explore counts the series of a database by measurement, tag key and value,
+// from the index alone.
+func (e *Executor) Explore(ctx context.Context, x Exploration) (found *Explored, err error) {
+	err = e.index(ctx, "exploration of "+x.Database, func(s *showStatement) (err error) {
+		found, err = s.Explore(x)
+		return err
+	})
+	return found, err
 }
 
-// output hands the results of one statement to the consumer.
-type output struct {
-	statement int
-	chunk     int
-	emit      func(*result.Result) error
-	messages  []result.Message // go with the first result
-	sent      bool
-	err       error // the consumer's
-}
-
-// send hands out one result.
-func (o *output) send(r *result.Result) error {
-	if o.err != nil {
-		return o.err
-	}
-	r.StatementID = o.statement
-	r.Messages = append(o.messages, r.Messages...)
-	o.messages, o.sent = nil, true
-	o.err = o.emit(r)
-	return o.err
-}
-
-// finish sends an empty result if the statement had none.
-func (o *output) finish() error {
-	if o.sent {
-		return nil
-	}
-	return o.send(&result.Result{})
-}
-
-// whole hands out complete tables in one result, as InfluxDB does for what it does
-// not read with a SELECT.
-func (o *output) whole(all []*result.Series) error {
-	if len(all) == 0 {
-		return nil
-	}
-	return o.send(&result.Result{Series: all})
-}
-
-// apart hands out complete tables, each in a result if there is a chunk size.
-func (o *output) apart(all []*result.Series) error {
-	if o.chunk <= 0 {
-		return o.whole(all)
-	}
-	for _, s := range all {
-		if err := o.whole([]*result.Series{s}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// series hands out complete tables, cut to the chunk size if there is one.
-func (o *output) series(all []*result.Series) error {
-	if len(all) == 0 {
-		return nil
-	}
-	if o.chunk <= 0 {
-		return o.send(&result.Result{Series: all})
-	}
-	for i, s := range all {
-		for lo := 0; lo < s.Rows || lo == 0; lo += o.chunk {
-			hi := min(lo+o.chunk, s.Rows)
-			part := *s
-			part.Values = nil
-			for c := range s.Values {
-				part.Values = append(part.Values, s.Values[c].Slice(lo, hi))
-			}
-			part.Rows, part.Partial = hi-lo, hi < s.Rows
-			last := i == len(all)-1 && !part.Partial
-			if err := o.send(&result.Result{Series: []*result.Series{&part}, Partial: !last}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// index runs f, which looks at indexes for no statement. what names it in the log.
+func (e *Executor) index(ctx context.Context, what string, f func(*showStatement) error) error {
+	account := e.opt.Memory.Open(nil, nil)
+	defer account.Close()
+	claim := account.Claim(ctx, nil, e.queries.Limits().MemoryBytes)
+	return e.queries.Guard(func() string { return what }, func() error {
+		return f(&showStatement{showOptions: &e.show, Ctx: ctx, Keep: claim.Keep})
+	})
 }

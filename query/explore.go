@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
@@ -63,22 +61,12 @@ type ValueCount struct {
 
 // Explore counts the series of a database by measurement, tag key and value,
 // from the index alone.
-func (e *Executor) Explore(ctx context.Context, x Exploration) (found *Explored, err error) {
-	err = e.queries.Guard(func() string { return "exploration of " + x.Database }, func() (err error) {
-		found, err = e.explore(ctx, x)
-		return err
-	})
-	return found, err
-}
-
-func (e *Executor) explore(ctx context.Context, x Exploration) (*Explored, error) {
-	db := e.opt.Admin.Catalog().Database(x.Database)
-	if db == nil {
-		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, x.Database)
+func (s *showStatement) Explore(x Exploration) (*Explored, error) {
+	db, err := s.database(x.Database)
+	if err != nil {
+		return nil, err
 	}
-	s := &session{Executor: e, ctx: ctx}
-	s.req.Account = e.opt.Memory.Open(nil, nil)
-	defer s.req.Account.Close()
+	ctx := s.Ctx
 	v, err := s.view(db.Name, policyNames(db), x.Range)
 	defer v.release()
 	if err != nil {

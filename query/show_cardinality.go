@@ -15,9 +15,9 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/query/engine"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // Cardinalities are exact here: they come from the index's sets of series. The
@@ -151,18 +151,18 @@ func (c *counter) count() int64 {
 }
 
 // run counts. collect adds what a set of series of a measurement has in a shard.
-func (c *cardinality) run(s *session, collect func(counter *counter, name string, shard scan.Shard, set *roaring.Bitmap) error) error {
+func (c *cardinality) run(s *showStatement, collect func(counter *counter, name string, shard scan.Shard, set *roaring.Bitmap) error) ([]*result.Series, error) {
 	rng := model.AllTime
 	if influxql.HasTimeExpr(c.where) {
 		if !c.present {
-			return errors.New(c.what + " EXACT CARDINALITY doesn't support time in WHERE clause")
+			return nil, errors.New(c.what + " EXACT CARDINALITY doesn't support time in WHERE clause")
 		}
-		cond, err := expr.SplitTime(c.where, s.opt.Now(), time.UTC)
+		cond, err := expr.SplitTime(c.where, s.Now(), time.UTC)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if c.where, rng = cond.Expr, cond.Range; !rng.Contains(0) {
-			return nil // InfluxDB gives values of tags the time 0
+			return nil, nil // InfluxDB gives values of tags the time 0
 		}
 	}
 	type group struct {
@@ -176,7 +176,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 		if err != nil {
 			return err
 		}
-		parts, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return c.selectByTags(s.ctx, shard, m.name) })
+		parts, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return c.selectByTags(s.Ctx, shard, m.name) })
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 				if c.byName {
 					name = m.name
 				}
-				key := string(engine.GroupKey(nil, name, tuple))
+				key := string(scan.GroupKey(nil, name, tuple))
 				if groups[key] == nil {
 					g := &group{name: name}
 					for i, k := range keys {
@@ -204,14 +204,14 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 		return nil
 	}, func() error {
 		for _, g := range groups {
-			if err := g.countValues(s.ctx); err != nil {
+			if err := g.countValues(s.Ctx); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil || c.offset > 0 { // each table has one row
-		return err
+		return nil, err
 	}
 	order := slices.SortedFunc(maps.Values(groups), func(a, b *group) int {
 		return cmp.Or(strings.Compare(a.name, b.name), slices.CompareFunc(a.tags, b.tags, func(x, y model.Tag) int {
@@ -226,7 +226,7 @@ func (c *cardinality) run(s *session, collect func(counter *counter, name string
 			tables = append(tables, t)
 		}
 	}
-	return s.out.series(tables)
+	return tables, nil
 }
 
 // keys returns the sorted tag keys that GROUP BY names for a measurement.
@@ -267,7 +267,7 @@ func (c *cardinality) keys(m indexMeasurement) ([]string, error) {
 // selectByTags returns the series that satisfy a WHERE clause; one that needs
 // the values of fields is satisfied by none.
 func (c *cardinality) selectByTags(ctx context.Context, shard scan.Shard, name string) (*roaring.Bitmap, error) {
-	tags, rest := expr.SplitTags(c.where, fieldTest(shard.Fields(name)))
+	tags, rest := expr.SplitTags(c.where, expr.FieldTest(shard.Fields(name)))
 	if rest != nil {
 		return roaring.New(), nil
 	}
@@ -320,7 +320,7 @@ func eachGroup(shard scan.Shard, name string, set *roaring.Bitmap, keys []string
 }
 
 // wholeDatabase calls f with a view of all policies and times of a database.
-func (s *session) wholeDatabase(db *meta.Database, f func(*indexView) error) error {
+func (s *showStatement) wholeDatabase(db *meta.Database, f func(*indexView) error) error {
 	v, err := s.view(db.Name, policyNames(db), model.AllTime)
 	defer v.release()
 	if err != nil {
@@ -339,24 +339,24 @@ func (v *indexView) seriesCount() int64 {
 }
 
 // estimated shows the total of a database, or 0 for one that is unknown.
-func (s *session) estimated(database string, total func(*indexView) (int64, error)) error {
+func (s *showStatement) estimated(database string, total func(*indexView) (int64, error)) ([]*result.Series, error) {
 	if database == "" {
-		return ErrDatabaseNameRequired
+		return nil, syntax.ErrDatabaseNameRequired
 	}
 	var n int64
-	if db := s.catalog().Database(database); db != nil {
+	if db := s.Catalog().Database(database); db != nil {
 		err := s.wholeDatabase(db, func(v *indexView) (err error) {
 			n, err = total(v)
 			return err
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return s.out.whole([]*result.Series{result.ValueTable("", []string{columnEstimate}, []any{n})})
+	return []*result.Series{result.ValueTable("", []string{columnEstimate}, []any{n})}, nil
 }
 
-func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatement) error {
+func (s *showStatement) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatement) ([]*result.Series, error) {
 	plain := !st.Exact && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0
 	if plain && st.Sources == nil && st.Condition == nil {
 		return s.estimated(st.Database, func(v *indexView) (int64, error) {
@@ -379,10 +379,10 @@ func (s *session) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatem
 	})
 }
 
-func (s *session) showMeasurementCardinality(st *influxql.ShowMeasurementCardinalityStatement) error {
+func (s *showStatement) showMeasurementCardinality(st *influxql.ShowMeasurementCardinalityStatement) ([]*result.Series, error) {
 	if !st.Exact && st.Sources == nil && st.Condition == nil && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0 {
 		return s.estimated(st.Database, func(v *indexView) (int64, error) {
-			list, err := v.measurements(s.ctx, nil, nil)
+			list, err := v.measurements(s.Ctx, nil, nil)
 			return int64(len(list)), err
 		})
 	}
@@ -398,9 +398,9 @@ func (s *session) showMeasurementCardinality(st *influxql.ShowMeasurementCardina
 
 // showFieldKeyCardinality counts names of fields. Fields have no tags: a WHERE
 // clause leaves none, and GROUP BY makes one group without values.
-func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalityStatement) error {
+func (s *showStatement) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalityStatement) ([]*result.Series, error) {
 	if influxql.HasTimeExpr(st.Condition) {
-		return errors.New("SHOW FIELD KEY CARDINALITY doesn't support time in WHERE clause")
+		return nil, errors.New("SHOW FIELD KEY CARDINALITY doesn't support time in WHERE clause")
 	}
 	counters := map[string]*counter{}
 	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
@@ -415,7 +415,7 @@ func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalitySt
 		return nil
 	}, nil)
 	if err != nil || st.Condition != nil || st.Offset > 0 {
-		return err
+		return nil, err
 	}
 	var tags model.Tags
 	for _, d := range st.Dimensions {
@@ -432,10 +432,10 @@ func (s *session) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalitySt
 			tables = append(tables, t)
 		}
 	}
-	return s.out.series(tables)
+	return tables, nil
 }
 
-func (s *session) showTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatement) error {
+func (s *showStatement) showTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatement) ([]*result.Series, error) {
 	c := cardinality{
 		what: "SHOW TAG KEY", database: st.Database, sources: st.Sources, where: st.Condition,
 		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true,
@@ -466,10 +466,10 @@ func (s *session) showTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatem
 	})
 }
 
-func (s *session) showTagValuesCardinality(st *influxql.ShowTagValuesCardinalityStatement) error {
+func (s *showStatement) showTagValuesCardinality(st *influxql.ShowTagValuesCardinalityStatement) ([]*result.Series, error) {
 	match, err := keyMatcher(st.Op, st.TagKeyExpr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c := cardinality{
 		what: "SHOW TAG VALUES", database: st.Database, sources: st.Sources, where: st.Condition,

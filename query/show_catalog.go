@@ -12,22 +12,22 @@ import (
 	"tsdbd/query/result"
 )
 
-func (s *session) showDatabases() error {
+func (s *showStatement) showDatabases(*influxql.ShowDatabasesStatement) ([]*result.Series, error) {
 	t := result.StringTable("databases", "name")
-	for _, db := range s.catalog().Databases {
-		if s.req.MaySee == nil || s.req.MaySee(db.Name) {
+	for _, db := range s.Catalog().Databases {
+		if s.MaySee == nil || s.MaySee(db.Name) {
 			t.AddRow(db.Name)
 		}
 	}
-	return s.out.whole([]*result.Series{t})
+	return []*result.Series{t}, nil
 }
 
 // showRetentionPolicies has InfluxDB's two columns of write limits only where
 // some policy of the database has one: clients know five columns.
-func (s *session) showRetentionPolicies(st *influxql.ShowRetentionPoliciesStatement) error {
-	db, err := s.databaseOf(st.Database)
+func (s *showStatement) showRetentionPolicies(st *influxql.ShowRetentionPoliciesStatement) ([]*result.Series, error) {
+	db, err := s.database(st.Database)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	columns := []string{"name", "duration", "shardGroupDuration", "replicaN"}
 	types := []model.FieldType{model.String, model.String, model.String, model.Integer}
@@ -46,7 +46,7 @@ func (s *session) showRetentionPolicies(st *influxql.ShowRetentionPoliciesStatem
 		}
 		t.AddRow(append(row, rp.Name == db.DefaultRetentionPolicy)...)
 	}
-	return s.out.whole([]*result.Series{t})
+	return []*result.Series{t}, nil
 }
 
 func formatTime(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
@@ -60,9 +60,9 @@ func expiryTime(rp *meta.RetentionPolicy, g *meta.ShardGroup) string {
 	return time.Unix(0, g.End).UTC().Add(rp.Duration).Format(time.RFC3339)
 }
 
-func (s *session) showShards() error {
+func (s *showStatement) showShards(*influxql.ShowShardsStatement) ([]*result.Series, error) {
 	var tables []*result.Series
-	for _, db := range s.catalog().Databases {
+	for _, db := range s.Catalog().Databases {
 		t := result.NewTable(db.Name,
 			[]model.FieldType{model.Integer, model.String, model.String, model.Integer, model.String, model.String, model.String, model.String},
 			"id", "database", "retention_policy", "shard_group", "start_time", "end_time", "expiry_time", "owners")
@@ -76,14 +76,14 @@ func (s *session) showShards() error {
 		}
 		tables = append(tables, t)
 	}
-	return s.out.whole(tables)
+	return tables, nil
 }
 
-func (s *session) showShardGroups() error {
+func (s *showStatement) showShardGroups(*influxql.ShowShardGroupsStatement) ([]*result.Series, error) {
 	t := result.NewTable("shard groups",
 		[]model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
 		"id", "database", "retention_policy", "start_time", "end_time", "expiry_time")
-	for _, db := range s.catalog().Databases {
+	for _, db := range s.Catalog().Databases {
 		for _, rp := range db.RetentionPolicies {
 			for i := range rp.ShardGroups {
 				g := &rp.ShardGroups[i]
@@ -91,33 +91,33 @@ func (s *session) showShardGroups() error {
 			}
 		}
 	}
-	return s.out.whole([]*result.Series{t})
+	return []*result.Series{t}, nil
 }
 
-func (s *session) showUsers() error {
+func (s *showStatement) showUsers(*influxql.ShowUsersStatement) ([]*result.Series, error) {
 	t := result.NewTable("", []model.FieldType{model.String, model.Boolean}, "user", "admin")
-	for _, u := range s.catalog().Users {
+	for _, u := range s.Catalog().Users {
 		t.AddRow(u.Name, u.Admin)
 	}
-	return s.out.whole([]*result.Series{t})
+	return []*result.Series{t}, nil
 }
 
-func (s *session) showGrants(st *influxql.ShowGrantsForUserStatement) error {
-	u := s.catalog().User(st.Name)
+func (s *showStatement) showGrants(st *influxql.ShowGrantsForUserStatement) ([]*result.Series, error) {
+	u := s.Catalog().User(st.Name)
 	if u == nil {
-		return meta.ErrUserNotFound
+		return nil, meta.ErrUserNotFound
 	}
 	t := result.StringTable("", "database", "privilege")
 	for _, db := range slices.Sorted(maps.Keys(u.Privileges)) {
 		t.AddRow(db, u.Privileges[db].String())
 	}
-	return s.out.whole([]*result.Series{t})
+	return []*result.Series{t}, nil
 }
 
-func (s *session) showContinuousQueries() error {
+func (s *showStatement) showContinuousQueries(*influxql.ShowContinuousQueriesStatement) ([]*result.Series, error) {
 	var tables []*result.Series
-	for _, db := range s.catalog().Databases {
-		if s.req.MayRead != nil && !s.req.MayRead(db.Name) {
+	for _, db := range s.Catalog().Databases {
+		if s.MayRead != nil && !s.MayRead(db.Name) {
 			continue
 		}
 		t := result.StringTable(db.Name, "name", "query")
@@ -126,13 +126,13 @@ func (s *session) showContinuousQueries() error {
 		}
 		tables = append(tables, t)
 	}
-	return s.out.whole(tables)
+	return tables, nil
 }
 
 // showSubscriptions shows the destinations as arrays.
-func (s *session) showSubscriptions() error {
+func (s *showStatement) showSubscriptions(*influxql.ShowSubscriptionsStatement) ([]*result.Series, error) {
 	var tables []*result.Series
-	for _, db := range s.catalog().Databases {
+	for _, db := range s.Catalog().Databases {
 		t := result.StringTable(db.Name, "retention_policy", "name", "mode", "destinations")
 		t.Lists = map[int][][]string{3: nil}
 		for _, rp := range db.RetentionPolicies {
@@ -145,5 +145,5 @@ func (s *session) showSubscriptions() error {
 			tables = append(tables, t)
 		}
 	}
-	return s.out.whole(tables)
+	return tables, nil
 }

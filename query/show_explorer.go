@@ -11,24 +11,20 @@ const exploreRows = 100
 
 // ShowCardinality counts the series of a database, its measurements, or the values
 // of a tag, from the index.
-func (s *session) showCardinality(st *syntax.ShowCardinality) error {
-	database := st.Database
-	if database == "" {
-		database = s.database
-	}
-	if database == "" {
-		return ErrDatabaseNameRequired
+func (s *showStatement) showCardinality(st *syntax.ShowCardinality) ([]*result.Series, error) {
+	if st.Database == "" {
+		return nil, syntax.ErrDatabaseNameRequired
 	}
 	limit := st.Limit
 	if limit == 0 {
 		limit = exploreRows
 	}
-	found, err := s.Explore(s.ctx, Exploration{
-		Database: database, Measurement: st.Measurement, Key: st.Key,
+	found, err := s.Explore(Exploration{
+		Database: st.Database, Measurement: st.Measurement, Key: st.Key,
 		Top: limit, Range: model.AllTime, Keys: st.Measurement != "", Values: st.Key != "",
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	name := st.Measurement
 	if name == "" {
@@ -53,7 +49,7 @@ func (s *session) showCardinality(st *syntax.ShowCardinality) error {
 		}
 	}
 	if t.Rows == 0 {
-		return nil
+		return nil, nil
 	}
-	return s.out.whole([]*result.Series{t})
+	return []*result.Series{t}, nil
 }

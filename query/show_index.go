@@ -20,7 +20,7 @@ import (
 
 // showFieldKeys shows the fields of the default or named policy, one row for
 // each type that some shard gives the field.
-func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
+func (s *showStatement) showFieldKeys(st *influxql.ShowFieldKeysStatement) ([]*result.Series, error) {
 	fields := map[string]map[column.Field]struct{}{}
 	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
 		set := fields[m.name]
@@ -36,7 +36,7 @@ func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
 		return nil
 	}, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -56,7 +56,7 @@ func (s *session) showFieldKeys(st *influxql.ShowFieldKeysStatement) error {
 		}
 		tables = append(tables, t)
 	}
-	return s.out.series(tables)
+	return tables, nil
 }
 
 // measurementsOf returns the measurements among sources, whose policies are
@@ -76,7 +76,7 @@ func measurementsOf(sources influxql.Sources) []*influxql.Measurement {
 // series has the same tags in every shard, so that it is in one set only: as a
 // rule most shards hold none that an earlier one has not. Measurements without a
 // tag that asked is true of are passed over.
-func (s *session) tagSets(db string, policies []string, sources influxql.Sources, cond expr.Condition, asked func(key string) bool, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
+func (s *showStatement) tagSets(db string, policies []string, sources influxql.Sources, cond expr.Condition, asked func(key string) bool, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
 	if cond.Range.Empty() {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (s *session) tagSets(db string, policies []string, sources influxql.Sources
 		return err
 	}
 	g := sourceGroup{sources: measurementsOf(sources)}
-	list, err := v.measurements(s.ctx, exactNames(g.sources), g.matches)
+	list, err := v.measurements(s.Ctx, exactNames(g.sources), g.matches)
 	if err != nil {
 		return err
 	}
@@ -106,10 +106,10 @@ func (s *session) tagSets(db string, policies []string, sources influxql.Sources
 		}
 		seen := roaring.New()
 		for _, shard := range m.shards {
-			if err := s.ctx.Err(); err != nil {
+			if err := s.Ctx.Err(); err != nil {
 				return err
 			}
-			set, err := shard.Select(s.ctx, m.name, predicate)
+			set, err := shard.Select(s.Ctx, m.name, predicate)
 			if err != nil {
 				return err
 			}
@@ -133,18 +133,18 @@ func (s *session) tagSets(db string, policies []string, sources influxql.Sources
 }
 
 // showTagKeys looks at all policies: those named in FROM do not narrow it.
-func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
-	db, err := s.databaseOf(st.Database)
+func (s *showStatement) showTagKeys(st *influxql.ShowTagKeysStatement) ([]*result.Series, error) {
+	db, err := s.database(st.Database)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	match, err := keyMatcher(st.TagKeyOp, st.TagKeyExpr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cond, err := s.splitTime(st.Condition)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	keys := map[string]map[string]struct{}{}
 	err = s.tagSets(db.Name, policyNames(db), st.Sources, cond, match, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
@@ -173,7 +173,7 @@ func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
@@ -186,29 +186,29 @@ func (s *session) showTagKeys(st *influxql.ShowTagKeysStatement) error {
 		t.Values[0].Strings, t.Rows = list[lo:hi], hi-lo
 		tables = append(tables, t)
 	}
-	return s.out.apart(tables)
+	return tables, nil
 }
 
 // showTagValues looks at all policies, or at the one that FROM names.
-func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
-	db, err := s.databaseOf(st.Database)
+func (s *showStatement) showTagValues(st *influxql.ShowTagValuesStatement) ([]*result.Series, error) {
+	db, err := s.database(st.Database)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	policies, err := oneRetentionPolicy(st.Sources)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if policies == nil {
 		policies = policyNames(db)
 	}
 	match, err := keyMatcher(st.Op, st.TagKeyExpr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cond, err := s.splitTime(st.Condition)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var ofValue influxql.Expr
 	cond.Expr, ofValue = splitValue(cond.Expr)
@@ -245,7 +245,7 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
@@ -255,8 +255,8 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 			for _, list := range byMeasurement[name][key] {
 				n += len(list)
 			}
-			if err := s.keep(2 * listBytes * int64(n)); err != nil {
-				return err
+			if err := s.Keep(2 * listBytes * int64(n)); err != nil {
+				return nil, err
 			}
 			for _, value := range mergeSorted(byMeasurement[name][key]) {
 				t.Values[0].Strings = append(t.Values[0].Strings, key)
@@ -273,7 +273,7 @@ func (s *session) showTagValues(st *influxql.ShowTagValuesStatement) error {
 		t.Rows = hi - lo
 		tables = append(tables, t)
 	}
-	return s.out.apart(tables)
+	return tables, nil
 }
 
 // splitValue takes the comparisons of the column "value" out of a WHERE clause:
@@ -344,16 +344,16 @@ func oneRetentionPolicy(sources influxql.Sources) ([]string, error) {
 
 // showSeries shows series keys, escaped as in line protocol, in the order of
 // measurement and key. A time bound keeps the series that have rows in it.
-func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
+func (s *showStatement) showSeries(st *influxql.ShowSeriesStatement) ([]*result.Series, error) {
 	cond, err := s.splitTime(st.Condition)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkTagOperators(cond.Expr); err != nil {
-		return err
+		return nil, err
 	}
 	if cond.Range.Empty() {
-		return nil
+		return nil, nil
 	}
 	type part struct {
 		view *indexView
@@ -378,7 +378,7 @@ func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
 			var keys []string
 			for _, p := range byMeasurement[name] {
 				var err error
-				if keys, err = p.view.appendSeriesKeys(s.ctx, keys, p.set); err != nil {
+				if keys, err = p.view.appendSeriesKeys(s.Ctx, keys, p.set); err != nil {
 					return err
 				}
 			}
@@ -388,14 +388,14 @@ func (s *session) showSeries(st *influxql.ShowSeriesStatement) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lo, hi := result.RowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
 	if lo >= hi {
-		return nil
+		return nil, nil
 	}
 	t.Values[0].Strings, t.Rows = t.Values[0].Strings[lo:hi], hi-lo
-	return s.out.series([]*result.Series{t})
+	return []*result.Series{t}, nil
 }
 
 // checkTagOperators refuses comparisons that no tag knows.
@@ -418,18 +418,18 @@ func checkTagOperators(where influxql.Expr) error {
 // seriesOf returns the series of a measurement that satisfy the tag part of a
 // condition; its comparisons of fields are passed over. Shards that the time
 // bounds cut are read, to see which series have rows within.
-func (s *session) seriesOf(v *indexView, m indexMeasurement, cond expr.Condition) (*roaring.Bitmap, error) {
+func (s *showStatement) seriesOf(v *indexView, m indexMeasurement, cond expr.Condition) (*roaring.Bitmap, error) {
 	all := roaring.New()
 	for _, shard := range m.shards {
 		fields := shard.Fields(m.name)
-		isField := fieldTest(fields)
+		isField := expr.FieldTest(fields)
 		tags, rest := expr.SplitTags(cond.Expr, isField)
-		set, err := shard.Select(s.ctx, m.name, tags)
+		set, err := shard.Select(s.Ctx, m.name, tags)
 		if err != nil {
 			return nil, err
 		}
 		if comparesTags(rest, isField) {
-			if set, err = v.withTags(s.ctx, set, func(tags model.Tags) bool { return tagsHold(rest, tags, isField) }); err != nil {
+			if set, err = v.withTags(s.Ctx, set, func(tags model.Tags) bool { return tagsHold(rest, tags, isField) }); err != nil {
 				return nil, err
 			}
 		}
@@ -444,12 +444,12 @@ func (s *session) seriesOf(v *indexView, m indexMeasurement, cond expr.Condition
 }
 
 // withRows returns the series of set that have rows with times in r.
-func (s *session) withRows(shard scan.Shard, name string, set *roaring.Bitmap, fields []column.Field, r model.TimeRange) (*roaring.Bitmap, error) {
+func (s *showStatement) withRows(shard scan.Shard, name string, set *roaring.Bitmap, fields []column.Field, r model.TimeRange) (*roaring.Bitmap, error) {
 	keys := make([]string, len(fields))
 	for i, f := range fields {
 		keys[i] = f.Key
 	}
-	cursor, err := shard.Scan(s.ctx, scan.Request{Measurement: name, Series: set, Fields: keys, Range: r})
+	cursor, err := shard.Scan(s.Ctx, scan.Request{Measurement: name, Series: set, Fields: keys, Range: r})
 	if err != nil {
 		return nil, err
 	}

@@ -14,31 +14,32 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // showMeasurements looks at all policies of the database. The forms with a
 // policy or a wildcard tell where each measurement was found. An unknown
 // database has no measurements.
-func (s *session) showMeasurements(st *influxql.ShowMeasurementsStatement) error {
+func (s *showStatement) showMeasurements(st *influxql.ShowMeasurementsStatement) ([]*result.Series, error) {
 	if st.Database == "" && !st.WildcardDatabase {
-		return ErrDatabaseNameRequired
+		return nil, syntax.ErrDatabaseNameRequired
 	}
 	if influxql.HasTimeExpr(st.Condition) {
-		return errors.New("SHOW MEASUREMENTS doesn't support time in WHERE clause")
+		return nil, errors.New("SHOW MEASUREMENTS doesn't support time in WHERE clause")
 	}
 	keep, err := measurementSource(st.Source)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var databases []*meta.Database
 	if st.WildcardDatabase {
-		databases = s.catalog().Databases
-	} else if db := s.catalog().Database(st.Database); db != nil {
+		databases = s.Catalog().Databases
+	} else if db := s.Catalog().Database(st.Database); db != nil {
 		databases = []*meta.Database{db}
 	}
 	if st.RetentionPolicy != "" || st.WildcardRetentionPolicy || st.WildcardDatabase {
 		if databases == nil {
-			return fmt.Errorf("unknown database %s", st.Database)
+			return nil, fmt.Errorf("unknown database %s", st.Database)
 		}
 		return s.showMeasurementsByPolicy(st, databases, keep)
 	}
@@ -46,24 +47,24 @@ func (s *session) showMeasurements(st *influxql.ShowMeasurementsStatement) error
 	for _, db := range databases {
 		found, err := s.measurementNames(db.Name, policyNames(db), keep, st.Condition)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		names = append(names, found...)
 	}
 	lo, hi := result.RowWindow(len(names), st.Limit, st.Offset)
 	if lo >= hi {
-		return nil
+		return nil, nil
 	}
 	t := result.StringTable("measurements", "name")
 	t.Values[0].Strings, t.Rows = names[lo:hi], hi-lo
-	return s.out.whole([]*result.Series{t})
+	return []*result.Series{t}, nil
 }
 
-func (s *session) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatement, databases []*meta.Database, keep func(string) bool) error {
+func (s *showStatement) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatement, databases []*meta.Database, keep func(string) bool) ([]*result.Series, error) {
 	type row struct{ name, database, policy string }
 	var rows []row
 	for _, db := range databases {
-		if s.req.MayRead != nil && st.WildcardDatabase && !s.req.MayRead(db.Name) {
+		if s.MayRead != nil && st.WildcardDatabase && !s.MayRead(db.Name) {
 			continue
 		}
 		policies := policyNames(db)
@@ -72,14 +73,14 @@ func (s *session) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatemen
 				if st.WildcardDatabase {
 					continue
 				}
-				return fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, st.RetentionPolicy)
+				return nil, fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, st.RetentionPolicy)
 			}
 			policies = []string{st.RetentionPolicy}
 		}
 		for _, policy := range policies {
 			names, err := s.measurementNames(db.Name, []string{policy}, keep, st.Condition)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, name := range names {
 				rows = append(rows, row{name, db.Name, policy})
@@ -88,13 +89,13 @@ func (s *session) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatemen
 	}
 	lo, hi := result.RowWindow(len(rows), st.Limit, st.Offset)
 	if lo >= hi {
-		return nil
+		return nil, nil
 	}
 	t := result.StringTable("measurements", "name", "database", "retention policy")
 	for _, r := range rows[lo:hi] {
 		t.AddRow(r.name, r.database, r.policy)
 	}
-	return s.out.whole([]*result.Series{t})
+	return []*result.Series{t}, nil
 }
 
 // measurementSource turns WITH MEASUREMENT into a test; nil is all.
@@ -103,24 +104,24 @@ func measurementSource(source influxql.Source) (func(string) bool, error) {
 	case nil:
 		return nil, nil
 	case *influxql.Measurement:
-		return func(name string) bool { return matchesSource(m, name) }, nil
+		return func(name string) bool { return expr.MatchesSource(m, name) }, nil
 	}
 	return nil, errors.New("invalid measurement")
 }
 
 // measurementNames returns the sorted names of the measurements that satisfy
 // the source and the WHERE clause.
-func (s *session) measurementNames(db string, policies []string, keep func(string) bool, where influxql.Expr) ([]string, error) {
+func (s *showStatement) measurementNames(db string, policies []string, keep func(string) bool, where influxql.Expr) ([]string, error) {
 	v, err := s.view(db, policies, model.AllTime)
 	defer v.release()
 	if err != nil {
 		return nil, err
 	}
-	list, err := v.measurements(s.ctx, nil, nil)
+	list, err := v.measurements(s.Ctx, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	admitted, err := measurementsWhere(s.ctx, where, list)
+	admitted, err := measurementsWhere(s.Ctx, where, list)
 	if err != nil {
 		return nil, err
 	}

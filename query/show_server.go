@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"maps"
 	"os"
 	"runtime"
@@ -29,11 +28,11 @@ type Diagnostic struct {
 	Values  []any // as in Statistic
 }
 
-func (s *session) showQueries() error {
+func (s *showStatement) showQueries(*influxql.ShowQueriesStatement) ([]*result.Series, error) {
 	t := result.NewTable("", []model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
 		"qid", "query", "database", "duration", "status", "user")
-	for _, q := range s.queries.List() {
-		if s.req.MayRead != nil && q.User != s.req.User {
+	for _, q := range s.Running.List() {
+		if s.MayRead != nil && q.User != s.User {
 			continue // its text may name any database
 		}
 		status := "running"
@@ -42,7 +41,7 @@ func (s *session) showQueries() error {
 		}
 		t.AddRow(int64(q.ID), q.Text, q.Database, shorten(q.Took).String(), status, q.User)
 	}
-	return s.out.whole([]*result.Series{t})
+	return []*result.Series{t}, nil
 }
 
 // shorten cuts a duration to its largest unit.
@@ -58,25 +57,15 @@ func shorten(d time.Duration) time.Duration {
 	return d
 }
 
-func (s *session) killQuery(st *influxql.KillQueryStatement) error {
-	return s.queries.Kill(st.QueryID)
-}
-
 // Statistics returns what SHOW STATS shows to an administrator.
-func (e *Executor) Statistics(ctx context.Context) (all []Statistic, err error) {
-	err = e.queries.Guard(func() string { return "statistics" }, func() (err error) {
-		all, err = (&session{Executor: e, ctx: ctx}).statistics("")
-		return err
-	})
-	return all, err
-}
+func (s *showStatement) AllStatistics() ([]Statistic, error) { return s.statistics("") }
 
 // statistics returns the statistics, of which only those of the module are
 // wanted if it is not "".
-func (s *session) statistics(module string) ([]Statistic, error) {
+func (s *showStatement) statistics(module string) ([]Statistic, error) {
 	all := []Statistic{s.executorStatistic()}
-	if s.opt.Statistics != nil {
-		all = append(all, s.opt.Statistics()...)
+	if s.Statistics != nil {
+		all = append(all, s.Statistics()...)
 	}
 	all = append(all, runtimeStatistic())
 	if module == "" || module == "database" {
@@ -89,10 +78,10 @@ func (s *session) statistics(module string) ([]Statistic, error) {
 	return all, nil
 }
 
-func (s *session) showStats(st *influxql.ShowStatsStatement) error {
+func (s *showStatement) showStats(st *influxql.ShowStatsStatement) ([]*result.Series, error) {
 	all, err := s.statistics(st.Module)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var tables []*result.Series
 	for _, stat := range all {
@@ -108,11 +97,11 @@ func (s *session) showStats(st *influxql.ShowStatsStatement) error {
 		t.Tags = stat.Tags
 		tables = append(tables, t)
 	}
-	return s.out.whole(tables)
+	return tables, nil
 }
 
-func (s *session) executorStatistic() Statistic {
-	f := s.queries.Figures()
+func (s *showStatement) executorStatistic() Statistic {
+	f := s.Running.Figures()
 	return Statistic{Name: "queryExecutor", Values: map[string]any{
 		"queriesActive":   f.Active,
 		"queriesExecuted": f.Executed,
@@ -123,15 +112,15 @@ func (s *session) executorStatistic() Statistic {
 }
 
 // databaseStatistics counts the measurements and series of each database.
-func (s *session) databaseStatistics() ([]Statistic, error) {
+func (s *showStatement) databaseStatistics() ([]Statistic, error) {
 	var all []Statistic
-	for _, db := range s.catalog().Databases {
-		if s.req.MayRead != nil && !s.req.MayRead(db.Name) {
+	for _, db := range s.Catalog().Databases {
+		if s.MayRead != nil && !s.MayRead(db.Name) {
 			continue
 		}
 		var measurements, series int64
 		err := s.wholeDatabase(db, func(v *indexView) error {
-			list, err := v.measurements(s.ctx, nil, nil)
+			list, err := v.measurements(s.Ctx, nil, nil)
 			if err != nil {
 				return err
 			}
@@ -162,11 +151,11 @@ func runtimeStatistic() Statistic {
 	}}
 }
 
-func (s *session) showDiagnostics(st *influxql.ShowDiagnosticsStatement) error {
-	now := s.opt.Now()
+func (s *showStatement) showDiagnostics(st *influxql.ShowDiagnosticsStatement) ([]*result.Series, error) {
+	now := s.Now()
 	all := []Diagnostic{buildDiagnostic()}
-	if s.opt.Diagnostics != nil {
-		all = append(all, s.opt.Diagnostics()...)
+	if s.Diagnostics != nil {
+		all = append(all, s.Diagnostics()...)
 	}
 	all = append(all,
 		Diagnostic{
@@ -177,7 +166,7 @@ func (s *session) showDiagnostics(st *influxql.ShowDiagnosticsStatement) error {
 		Diagnostic{
 			"system",
 			[]string{"PID", "currentTime", "started", "uptime"},
-			[]any{int64(os.Getpid()), now.UTC().Format(time.RFC3339Nano), s.started.UTC().Format(time.RFC3339Nano), now.Sub(s.started).String()},
+			[]any{int64(os.Getpid()), now.UTC().Format(time.RFC3339Nano), s.Started.UTC().Format(time.RFC3339Nano), now.Sub(s.Started).String()},
 		})
 	slices.SortStableFunc(all, func(a, b Diagnostic) int {
 		switch {
@@ -194,7 +183,7 @@ func (s *session) showDiagnostics(st *influxql.ShowDiagnosticsStatement) error {
 			tables = append(tables, result.ValueTable(d.Name, d.Columns, d.Values))
 		}
 	}
-	return s.out.whole(tables)
+	return tables, nil
 }
 
 // buildDiagnostic tells what the binary was built from.

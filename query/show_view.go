@@ -14,7 +14,6 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/query/admission"
 	"tsdbd/query/expr"
 )
 
@@ -22,7 +21,7 @@ import (
 type indexView struct {
 	views  []scan.View
 	shards []scan.Shard
-	keep   func(bytes int64) error // session.keep
+	keep   func(bytes int64) error // Statement.Keep
 }
 
 // What a text takes in the lists of a SHOW statement beside its bytes, and a name
@@ -32,38 +31,21 @@ const (
 	nameBytes = 128
 )
 
-// keep accounts for n bytes that the statement holds to its end.
-func (s *session) keep(n int64) error {
-	if n == 0 {
-		return nil
-	}
-	held := s.held.Add(n)
-	if limit := s.queries.Limits().MemoryBytes; limit > 0 && held > limit {
-		return fmt.Errorf("%w: needs more than %d bytes", admission.ErrMemory, limit)
-	}
-	return s.req.Account.Set(s.ctx, s.req.Turn, &s.charged, held)
-}
-
-// release gives back what the statement holds.
-func (s *session) release() {
-	_ = s.req.Account.Set(s.ctx, s.req.Turn, &s.charged, 0) // giving back never fails
-}
-
 // view references the shards of some policies of a database that overlap r.
 // The caller must release it, also after an error.
-func (s *session) view(db string, policies []string, r model.TimeRange) (*indexView, error) {
-	v := &indexView{keep: s.keep}
+func (s *showStatement) view(db string, policies []string, r model.TimeRange) (*indexView, error) {
+	v := &indexView{keep: s.Keep}
 	for _, policy := range policies {
-		part, err := s.opt.Storage.View(db, policy, r)
+		part, err := s.Storage.View(db, policy, r)
 		if err != nil {
-			if errors.Is(err, meta.ErrRetentionPolicyNotFound) && s.catalog().Database(db).RetentionPolicy(policy) == nil && len(policies) > 1 {
+			if errors.Is(err, meta.ErrRetentionPolicyNotFound) && s.Catalog().Database(db).RetentionPolicy(policy) == nil && len(policies) > 1 {
 				continue // dropped in between
 			}
 			return v, err
 		}
 		v.views = append(v.views, part)
 		for _, shard := range part.Shards() {
-			v.shards = append(v.shards, shard.Charged(s.keep))
+			v.shards = append(v.shards, shard.Charged(s.Keep))
 		}
 	}
 	return v, nil
@@ -183,18 +165,18 @@ type sourceGroup struct {
 }
 
 func (g *sourceGroup) matches(name string) bool {
-	return g.sources == nil || slices.ContainsFunc(g.sources, func(m *influxql.Measurement) bool { return matchesSource(m, name) })
+	return g.sources == nil || slices.ContainsFunc(g.sources, func(m *influxql.Measurement) bool { return expr.MatchesSource(m, name) })
 }
 
 // sourceGroups groups normalized sources. No sources are all measurements of
 // the request's or the default policy of db.
-func (s *session) sourceGroups(db string, sources influxql.Sources) ([]sourceGroup, error) {
+func (s *showStatement) sourceGroups(db string, sources influxql.Sources) ([]sourceGroup, error) {
 	if len(sources) == 0 {
-		database, err := s.databaseOf(db)
+		database, err := s.database(db)
 		if err != nil {
 			return nil, err
 		}
-		policy := s.req.RetentionPolicy
+		policy := s.RetentionPolicy
 		if policy == "" {
 			policy = database.DefaultRetentionPolicy
 		}
@@ -221,7 +203,7 @@ func (s *session) sourceGroups(db string, sources influxql.Sources) ([]sourceGro
 // eachSourceMeasurement calls f for the measurements of the sources in the
 // shards that overlap r, with the view they belong to. The views stay open
 // until done, which is called after the last f, has returned; done may be nil.
-func (s *session) eachSourceMeasurement(db string, sources influxql.Sources, r model.TimeRange, f func(*indexView, indexMeasurement) error, done func() error) error {
+func (s *showStatement) eachSourceMeasurement(db string, sources influxql.Sources, r model.TimeRange, f func(*indexView, indexMeasurement) error, done func() error) error {
 	groups, err := s.sourceGroups(db, sources)
 	if err != nil {
 		return err
@@ -233,12 +215,12 @@ func (s *session) eachSourceMeasurement(db string, sources influxql.Sources, r m
 		if err != nil {
 			return err
 		}
-		list, err := v.measurements(s.ctx, exactNames(g.sources), g.matches)
+		list, err := v.measurements(s.Ctx, exactNames(g.sources), g.matches)
 		if err != nil {
 			return err
 		}
 		for _, m := range list {
-			if err := s.ctx.Err(); err != nil {
+			if err := s.Ctx.Err(); err != nil {
 				return err
 			}
 			if err := f(v, m); err != nil {
@@ -253,8 +235,8 @@ func (s *session) eachSourceMeasurement(db string, sources influxql.Sources, r m
 }
 
 // splitTime separates the time bounds of a WHERE clause.
-func (s *session) splitTime(where influxql.Expr) (expr.Condition, error) {
-	return expr.SplitTime(where, s.opt.Now(), time.UTC)
+func (s *showStatement) splitTime(where influxql.Expr) (expr.Condition, error) {
+	return expr.SplitTime(where, s.Now(), time.UTC)
 }
 
 // metaPredicate turns the WHERE clause of a statement about tags into a

@@ -2,100 +2,213 @@ package query
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/query/result"
 	"tsdbd/query/syntax"
 )
 
-// run executes one normalized statement.
-func (s *session) run(stmt influxql.Statement) error {
-	switch st := stmt.(type) {
-	case *influxql.SelectStatement:
-		return s.selectStatement(st)
-	case *influxql.ExplainStatement:
-		return s.explain(st)
+// rule says how one kind of statement runs, and what it takes.
+type rule struct {
+	kind reflect.Type
+	run  func(s *session, stmt influxql.Statement) error
+	// names returns where the statement has the name of its database, nil for
+	// nowhere, and the sources that it reads or writes. Nil is neither.
+	names func(stmt influxql.Statement) (database *string, sources influxql.Sources)
+	// allPolicies: a source that names no policy means all policies.
+	allPolicies bool
+	access      access
+	needs       func(stmt influxql.Statement, database string) []Need // instead of access
+	changes     bool                                                  // a GET request should not have carried it
+	reads       bool                                                  // data or an index, and so waits for a turn
+}
 
-	case *influxql.ShowDatabasesStatement:
-		return s.showDatabases()
-	case *influxql.ShowRetentionPoliciesStatement:
-		return s.showRetentionPolicies(st)
-	case *influxql.ShowShardsStatement:
-		return s.showShards()
-	case *influxql.ShowShardGroupsStatement:
-		return s.showShardGroups()
-	case *influxql.ShowUsersStatement:
-		return s.showUsers()
-	case *influxql.ShowGrantsForUserStatement:
-		return s.showGrants(st)
-	case *influxql.ShowContinuousQueriesStatement:
-		return s.showContinuousQueries()
-	case *influxql.ShowSubscriptionsStatement:
-		return s.showSubscriptions()
+// access is what a user must be allowed to run a statement.
+type access int
 
-	case *influxql.ShowMeasurementsStatement:
-		return s.showMeasurements(st)
-	case *influxql.ShowSeriesStatement:
-		return s.showSeries(st)
-	case *influxql.ShowFieldKeysStatement:
-		return s.showFieldKeys(st)
-	case *influxql.ShowTagKeysStatement:
-		return s.showTagKeys(st)
-	case *influxql.ShowTagValuesStatement:
-		return s.showTagValues(st)
-	case *influxql.ShowSeriesCardinalityStatement:
-		return s.showSeriesCardinality(st)
-	case *influxql.ShowMeasurementCardinalityStatement:
-		return s.showMeasurementCardinality(st)
-	case *influxql.ShowFieldKeyCardinalityStatement:
-		return s.showFieldKeyCardinality(st)
-	case *influxql.ShowTagKeyCardinalityStatement:
-		return s.showTagKeyCardinality(st)
-	case *influxql.ShowTagValuesCardinalityStatement:
-		return s.showTagValuesCardinality(st)
+const (
+	admin  access = iota
+	reader        // of the database and of every source
+	writer        // to them
+	anyone        // the answer holds only what the user may see
+)
 
-	case *syntax.ShowCardinality:
-		return s.showCardinality(st)
-	case *syntax.ExecuteContinuous:
-		return s.executeContinuous(st)
+// rules has a row for each kind of statement.
+var rules = table(
+	on(rule{needs: selectNeeds, reads: true}, (*session).selectStatement),
+	on(rule{needs: explainNeeds, reads: true}, (*session).explain),
 
-	case *influxql.ShowQueriesStatement:
-		return s.showQueries()
-	case *influxql.KillQueryStatement:
-		return s.killQuery(st)
-	case *influxql.ShowStatsStatement:
-		return s.showStats(st)
-	case *influxql.ShowDiagnosticsStatement:
-		return s.showDiagnostics(st)
+	shows(rule{access: anyone}, (*output).whole, (*showStatement).showDatabases),
+	shows(rule{access: reader, names: named(func(st *influxql.ShowRetentionPoliciesStatement) *string { return &st.Database })}, (*output).whole, (*showStatement).showRetentionPolicies),
+	shows(rule{}, (*output).whole, (*showStatement).showShards),
+	shows(rule{}, (*output).whole, (*showStatement).showShardGroups),
+	shows(rule{}, (*output).whole, (*showStatement).showUsers),
+	shows(rule{}, (*output).whole, (*showStatement).showGrants),
+	shows(rule{access: reader}, (*output).whole, (*showStatement).showContinuousQueries),
+	shows(rule{}, (*output).whole, (*showStatement).showSubscriptions),
+	shows(rule{}, (*output).whole, (*showStatement).showStats),
+	shows(rule{}, (*output).whole, (*showStatement).showDiagnostics),
+	never(shows(rule{access: reader}, (*output).whole, (*showStatement).showQueries)),
+	on(rule{changes: true}, (*session).killQuery),
 
-	case *influxql.DeleteSeriesStatement:
-		return s.deleteRows(st)
-	case *influxql.DropSeriesStatement:
-		return s.dropSeries(st)
-	case *influxql.DropMeasurementStatement:
-		return s.dropMeasurement(st)
+	shows(rule{needs: measurementNeeds, names: named(measurementDatabase)}, (*output).whole, (*showStatement).showMeasurements),
+	shows(of(func(st *influxql.ShowSeriesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).series, (*showStatement).showSeries),
+	shows(of(func(st *influxql.ShowFieldKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).series, (*showStatement).showFieldKeys),
+	shows(ofAll(func(st *influxql.ShowTagKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).apart, (*showStatement).showTagKeys),
+	shows(ofAll(func(st *influxql.ShowTagValuesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).apart, (*showStatement).showTagValues),
+	shows(of(func(st *influxql.ShowSeriesCardinalityStatement) (*string, influxql.Sources) {
+		return &st.Database, st.Sources
+	}), (*output).series, (*showStatement).showSeriesCardinality),
+	shows(of(func(st *influxql.ShowMeasurementCardinalityStatement) (*string, influxql.Sources) {
+		return &st.Database, st.Sources
+	}), (*output).series, (*showStatement).showMeasurementCardinality),
+	shows(of(func(st *influxql.ShowFieldKeyCardinalityStatement) (*string, influxql.Sources) {
+		return &st.Database, st.Sources
+	}), (*output).series, (*showStatement).showFieldKeyCardinality),
+	shows(of(func(st *influxql.ShowTagKeyCardinalityStatement) (*string, influxql.Sources) {
+		return &st.Database, st.Sources
+	}), (*output).series, (*showStatement).showTagKeyCardinality),
+	shows(of(func(st *influxql.ShowTagValuesCardinalityStatement) (*string, influxql.Sources) {
+		return &st.Database, st.Sources
+	}), (*output).series, (*showStatement).showTagValuesCardinality),
+	shows(rule{access: reader, names: named(func(st *syntax.ShowCardinality) *string { return &st.Database })}, (*output).whole, (*showStatement).showCardinality),
+
+	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, reads: true}, (*session).deleteRows),
+	on(rule{access: writer, names: from(func(st *influxql.DropSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, changes: true}, (*session).dropSeries),
+	on(rule{changes: true}, (*session).dropMeasurement),
+
+	changes(rule{}, (*session).createDatabase),
+	changes(rule{}, (*session).dropDatabase),
+	changes(rule{}, (*session).createRetentionPolicy),
+	changes(rule{}, (*session).alterRetentionPolicy),
+	changes(rule{access: writer, names: named(func(st *influxql.DropRetentionPolicyStatement) *string { return &st.Database })}, (*session).dropRetentionPolicy),
+	changes(rule{}, (*session).dropShard),
+	changes(rule{}, (*session).createUser),
+	changes(rule{}, (*session).setPassword),
+	changes(rule{}, (*session).dropUser),
+	changes(rule{}, (*session).grant),
+	changes(rule{}, (*session).revoke),
+	changes(rule{}, (*session).grantAdmin),
+	changes(rule{}, (*session).revokeAdmin),
+	changes(rule{needs: continuousNeeds, names: named(func(st *influxql.CreateContinuousQueryStatement) *string { return &st.Database })}, (*session).createContinuousQuery),
+	changes(rule{access: writer, names: named(func(st *influxql.DropContinuousQueryStatement) *string { return &st.Database })}, (*session).dropContinuousQuery),
+	on(rule{changes: true}, (*session).executeContinuous),
+	changes(rule{}, (*session).createSubscription),
+	changes(rule{}, (*session).dropSubscription),
+)
+
+func table(list ...rule) map[reflect.Type]*rule {
+	t := make(map[reflect.Type]*rule, len(list))
+	for i := range list {
+		t[list[i].kind] = &list[i]
 	}
-	if cmd, known, err := s.command(stmt); known {
+	return t
+}
+
+// ruleOf returns the rule of a statement. One that has none takes an administrator,
+// and fails.
+func ruleOf(stmt influxql.Statement) *rule {
+	if r := rules[reflect.TypeOf(stmt)]; r != nil {
+		return r
+	}
+	return &rule{run: func(*session, influxql.Statement) error {
+		return fmt.Errorf("statement not supported yet: %s", stmt)
+	}}
+}
+
+// on completes the rule of the statements of type S with what runs them.
+func on[S influxql.Statement](r rule, run func(*session, S) error) rule {
+	r.kind = reflect.TypeFor[S]()
+	r.run = func(s *session, stmt influxql.Statement) error { return run(s, stmt.(S)) }
+	return r
+}
+
+// shows is the rule of a statement whose answer is tables, which send hands out.
+func shows[S influxql.Statement](r rule, send func(*output, []*result.Series) error, tables func(*showStatement, S) ([]*result.Series, error)) rule {
+	r.reads = true
+	return on(r, func(s *session, stmt S) error {
+		list, err := tables(s.showing(), stmt)
+		if err != nil {
+			return err
+		}
+		return send(s.out, list)
+	})
+}
+
+// never is a rule of a statement that never waits for a turn: it shows the queries
+// that others wait for.
+func never(r rule) rule {
+	r.reads = false
+	return r
+}
+
+// changes is the rule of a statement that is a command to the catalog. A nil command
+// is nothing to do.
+func changes[S influxql.Statement](r rule, command func(*session, S) (meta.Command, error)) rule {
+	r.changes = true
+	return on(r, func(s *session, stmt S) error {
+		cmd, err := command(s, stmt)
 		if err != nil || cmd == nil {
 			return err
 		}
 		return s.opt.Admin.Apply(s.ctx, cmd)
-	}
-	return fmt.Errorf("statement not supported yet: %s", stmt)
+	})
 }
 
-// catalog returns the present catalog.
-func (s *session) catalog() *meta.Data { return s.opt.Admin.Catalog() }
+// of is the rule of a statement that shows what measurements hold.
+func of[S influxql.Statement](names func(S) (*string, influxql.Sources)) rule {
+	return rule{access: reader, names: func(stmt influxql.Statement) (*string, influxql.Sources) { return names(stmt.(S)) }}
+}
 
-// databaseOf returns the database a statement works on.
-func (s *session) databaseOf(name string) (*meta.Database, error) {
-	if name == "" {
-		return nil, ErrDatabaseNameRequired
+// ofAll is of for a statement that looks at all policies.
+func ofAll[S influxql.Statement](names func(S) (*string, influxql.Sources)) rule {
+	r := of(names)
+	r.allPolicies = true
+	return r
+}
+
+// named is rule.names of a statement with a database alone.
+func named[S influxql.Statement](database func(S) *string) func(influxql.Statement) (*string, influxql.Sources) {
+	return func(stmt influxql.Statement) (*string, influxql.Sources) { return database(stmt.(S)), nil }
+}
+
+// from is rule.names of a statement with sources alone.
+func from[S influxql.Statement](sources func(S) influxql.Sources) func(influxql.Statement) (*string, influxql.Sources) {
+	return func(stmt influxql.Statement) (*string, influxql.Sources) { return nil, sources(stmt.(S)) }
+}
+
+// measurementDatabase is the database of SHOW MEASUREMENTS, nil if it shows those
+// of all.
+func measurementDatabase(st *influxql.ShowMeasurementsStatement) *string {
+	if st.WildcardDatabase {
+		return nil
 	}
-	db := s.catalog().Database(name)
-	if db == nil {
-		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, name)
+	return &st.Database
+}
+
+// changesState reports whether a GET request should not carry the statement.
+func changesState(stmt influxql.Statement) bool {
+	s, ok := stmt.(*influxql.SelectStatement)
+	return ok && s.Target != nil || ruleOf(stmt).changes
+}
+
+// Normalize fills in the database and retention policy where a statement names
+// none, in place. The errors are InfluxDB's, as of syntax.Resolve.
+func Normalize(stmt influxql.Statement, catalog *meta.Data, database, policy string) error {
+	r := ruleOf(stmt)
+	if r.names != nil {
+		if name, _ := r.names(stmt); name != nil {
+			if *name == "" {
+				*name = database
+			}
+			database = *name
+		}
 	}
-	return db, nil
+	if r.allPolicies {
+		return nil
+	}
+	return syntax.Resolve(stmt, catalog, database, policy)
 }

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"encoding/binary"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -213,4 +214,14 @@ type DeleteRequest struct {
 	// nothing, and its error begins with "shard N: ".
 	Where func(measurement string, fields []column.Field) (*model.TagExpr, error)
 	Range model.TimeRange
+}
+
+// GroupKey appends a key of a measurement and the values of a group to dst. No two
+// groups have the same key: each part stands behind its length.
+func GroupKey(dst []byte, name string, tuple []string) []byte {
+	dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
+	for _, v := range tuple {
+		dst = append(binary.AppendUvarint(dst, uint64(len(v))), v...)
+	}
+	return dst
 }

@@ -207,7 +207,7 @@ func TestMemoryIsWaitedForOutsideTheTurn(t *testing.T) {
 			}
 			account := m.Open(nil, nil)
 			grown := make(chan error)
-			go func() { grown <- account.Set(ctx, turn, new(atomic.Int64), 500) }()
+			go func() { grown <- account.set(ctx, turn, new(atomic.Int64), 500) }()
 			other := enterAll(c, 1)
 			if got := drain(other); len(got) != 1 {
 				t.Error("another query waits with the one that waits for memory")

@@ -108,7 +108,7 @@ func (a *Account) Close() {
 // Hold charges the account with bytes until it is closed. An error says that they
 // are too many.
 func (a *Account) Hold(ctx context.Context, bytes int64) error {
-	return a.Set(ctx, nil, new(atomic.Int64), bytes)
+	return a.set(ctx, nil, new(atomic.Int64), bytes)
 }
 
 // Waiting returns how long the client of the answer has not read.
@@ -125,12 +125,12 @@ func (a *Account) SetAnswer(bytes int64) error {
 	if a == nil {
 		return nil
 	}
-	return a.Set(context.Background(), nil, &a.answer, bytes)
+	return a.set(context.Background(), nil, &a.answer, bytes)
 }
 
 // Set charges the account with bytes in place of *have. It waits for memory
 // outside the turn.
-func (a *Account) Set(ctx context.Context, turn *Turn, have *atomic.Int64, bytes int64) error {
+func (a *Account) set(ctx context.Context, turn *Turn, have *atomic.Int64, bytes int64) error {
 	if a == nil || a.memory == nil {
 		return nil
 	}

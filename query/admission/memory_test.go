@@ -15,7 +15,7 @@ func TestMemoryShort(t *testing.T) {
 	m := NewMemory(1 << 40)
 	account := m.Open(nil, nil)
 	var have atomic.Int64
-	set := func(bytes int64) error { return account.Set(t.Context(), nil, &have, bytes) }
+	set := func(bytes int64) error { return account.set(t.Context(), nil, &have, bytes) }
 	if err := set(10); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 type budget struct {
 	ctx       context.Context
 	turn      *admission.Turn
-	account   *admission.Account
+	claim     *admission.Claim // of maxMemory
 	workers   int
 	workRows  int   // rows between two looks at the context; 0: the default
 	maxMemory int64 // <= 0: no limit
@@ -24,7 +24,6 @@ type budget struct {
 	used    atomic.Int64 // bytes of intermediate data, given back group by group
 	kept    atomic.Int64 // bytes of rows kept to the end of a level
 	decoded atomic.Int64 // bytes of the texts in chunks that are being read
-	charged atomic.Int64 // bytes that account knows of
 	points  atomic.Int64 // rows read
 	series  int
 
@@ -45,19 +44,14 @@ func (b *budget) stopper() admission.Stopper {
 	return admission.Stopper{Ctx: b.ctx, Turn: b.turn, Every: b.workRows}
 }
 
-// release gives all memory back.
-func (b *budget) release() {
-	_ = b.account.Set(b.ctx, b.turn, &b.charged, 0) // giving back never fails the statement
-}
-
 // grow accounts for n bytes of intermediate data.
 func (b *budget) grow(n int64) error {
-	return b.within(b.used.Add(n) + b.kept.Load() + b.decoded.Load())
+	return b.claim.Set(b.used.Add(n) + b.kept.Load() + b.decoded.Load())
 }
 
 // keep accounts for n bytes that stay until the level or the statement ends.
 func (b *budget) keep(n int64) error {
-	return b.within(b.used.Load() + b.kept.Add(n) + b.decoded.Load())
+	return b.claim.Set(b.used.Load() + b.kept.Add(n) + b.decoded.Load())
 }
 
 // decode accounts for n bytes that a chunk's texts take until the next chunk, or
@@ -65,17 +59,10 @@ func (b *budget) keep(n int64) error {
 func (b *budget) decode(n int64) error {
 	total := b.used.Load() + b.kept.Load() + b.decoded.Add(n)
 	if n < 0 {
-		_ = b.account.Set(b.ctx, b.turn, &b.charged, total) // giving back never fails
+		_ = b.claim.Set(total) // giving back never fails
 		return nil
 	}
-	return b.within(total)
-}
-
-func (b *budget) within(bytes int64) error {
-	if b.maxMemory > 0 && bytes > b.maxMemory {
-		return fmt.Errorf("%w: needs more than %d bytes", admission.ErrMemory, b.maxMemory)
-	}
-	return b.account.Set(b.ctx, b.turn, &b.charged, bytes)
+	return b.claim.Set(total)
 }
 
 // memoryBytes returns what the statement may hold, for sizes that depend on it.

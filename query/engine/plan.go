@@ -49,7 +49,7 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*level, error) {
 	if err := x.limitBuckets(c); err != nil {
 		return nil, err
 	}
-	if err := x.resolve(c.stmt.Sources, c.reads()); err != nil {
+	if err := x.openViews(c.stmt.Sources, c.reads()); err != nil {
 		return nil, err
 	}
 	x.expandSources(c.stmt)

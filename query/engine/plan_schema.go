@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"errors"
-	"fmt"
 	"sort"
 
 	"github.com/influxdata/influxql"
@@ -12,44 +10,16 @@ import (
 	"tsdbd/query/expr"
 )
 
-// systemSources are names that stood for the catalog in old releases.
-var systemSources = map[string]string{
-	"_fieldKeys": "SHOW FIELD KEYS", "_measurements": "SHOW MEASUREMENTS", "_series": "SHOW SERIES",
-	"_tagKeys": "SHOW TAG KEYS", "_tags": "SHOW TAG VALUES",
-}
-
-// resolve fills in the database and retention policy of every measurement of
-// the sources and opens the views they need over r.
-func (x *exec) resolve(sources influxql.Sources, r model.TimeRange) error {
+// openViews opens the views that the sources need over r. The names of the sources are
+// resolved.
+func (x *exec) openViews(sources influxql.Sources, r model.TimeRange) error {
 	for _, src := range sources {
 		switch s := src.(type) {
 		case *influxql.SubQuery:
-			if err := x.resolve(s.Statement.Sources, r); err != nil {
+			if err := x.openViews(s.Statement.Sources, r); err != nil {
 				return err
 			}
 		case *influxql.Measurement:
-			if show, ok := systemSources[s.Name]; ok {
-				return fmt.Errorf("unable to use system source '%s': use %s instead", s.Name, show)
-			}
-			if influxql.IsSystemName(s.Name) {
-				return fmt.Errorf("unable to use system source '%s': use the appropriate meta command instead", s.Name)
-			}
-			if s.Database == "" {
-				s.Database = x.opt.Database
-				if s.RetentionPolicy == "" {
-					s.RetentionPolicy = x.opt.RetentionPolicy
-				}
-			}
-			if s.Database == "" && x.opt.DefaultRP != nil {
-				return errors.New("database name required")
-			}
-			if s.RetentionPolicy == "" && x.opt.DefaultRP != nil {
-				rp, err := x.opt.DefaultRP(s.Database)
-				if err != nil {
-					return err
-				}
-				s.RetentionPolicy = rp
-			}
 			key := [2]string{s.Database, s.RetentionPolicy}
 			if x.views[key] == nil {
 				v, err := x.storage.View(s.Database, s.RetentionPolicy, r)

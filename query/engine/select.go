@@ -15,15 +15,9 @@ import (
 	"tsdbd/query/result"
 )
 
-// Options says in which surroundings a SELECT runs. The zero value
-// works for a storage whose default database and retention policy are "".
+// Options says in which surroundings a SELECT runs. The zero value works.
 type Options struct {
-	Database        string // of sources that name none
-	RetentionPolicy string // of sources that name neither
-	// DefaultRP names the default retention policy of a database. Nil leaves
-	// the name empty.
-	DefaultRP func(db string) (string, error)
-	Now       time.Time // zero: the clock
+	Now time.Time // zero: the clock
 	// ChunkSize cuts the answer into Results of at most so many rows, each of
 	// one series; 0 gives one Result.
 	ChunkSize int
@@ -75,13 +69,13 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 	if opt.streamRows == 0 {
 		opt.streamRows = 1 << 20
 	}
+	if opt.MemoryBytes == 0 {
+		opt.MemoryBytes = DefaultMemoryBytes
+	}
 	x := &exec{opt: opt, storage: storage, views: map[[2]string]scan.View{}, budget: &budget{
-		ctx: ctx, turn: opt.Turn, account: opt.Account, workers: opt.Workers, workRows: opt.workRows,
+		ctx: ctx, turn: opt.Turn, claim: opt.Account.Claim(ctx, opt.Turn, opt.MemoryBytes), workers: opt.Workers, workRows: opt.workRows,
 		maxMemory: opt.MemoryBytes, maxPoints: int64(opt.MaxSelectPoint), maxSeries: opt.MaxSelectSeries,
 	}}
-	if x.maxMemory == 0 {
-		x.maxMemory = DefaultMemoryBytes
-	}
 	if x.workers <= 0 {
 		x.workers = runtime.GOMAXPROCS(0)
 	}
@@ -121,7 +115,7 @@ func (x *exec) release() {
 	for _, v := range x.views {
 		v.Release()
 	}
-	x.budget.release()
+	x.claim.Release()
 }
 
 // frame is a run of rows of one output series of a level. The rows of a series

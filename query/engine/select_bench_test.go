@@ -207,7 +207,7 @@ func benchSelect(b *testing.B, store *benchStore, q string) {
 	begin := proc.CPUTime()
 	for b.Loop() {
 		out := 0
-		err := Select(context.Background(), parsed.(*influxql.SelectStatement), store, Options{Database: "d", Workers: 2}, func(r *result.Result) error {
+		err := Select(context.Background(), parsed.(*influxql.SelectStatement), store, Options{Workers: 2}, func(r *result.Result) error {
 			for _, s := range r.Series {
 				out += s.Rows
 			}

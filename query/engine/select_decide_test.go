@@ -11,7 +11,6 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
-	"tsdbd/query/syntax"
 )
 
 // randomPredicate is a predicate over f, i, u, b, s, the tag h and what nobody has.
@@ -66,13 +65,13 @@ func TestDecide(t *testing.T) {
 			for k, stats := range []bool{false, true} {
 				m.Stats = stats
 				prof := &profile{}
-				parsed, err := syntax.Parse(q, nil)
+				stmt, err := parseSelect(m, q)
 				if err != nil {
 					t.Fatal(err)
 				}
-				x := newExec(context.Background(), m, Options{Database: "d", DefaultRP: defaultPolicy(m), Workers: 1 + rnd.IntN(8)})
+				x := newExec(context.Background(), m, Options{Workers: 1 + rnd.IntN(8)})
 				x.analyze(prof)
-				l, err := x.plan(selectOf(parsed))
+				l, err := x.plan(stmt)
 				if err != nil {
 					t.Fatalf("%s: %v", q, err)
 				}

@@ -39,7 +39,7 @@ n,h=x s="",i=3i 2`)
 		{`SELECT i FROM n WHERE s != h`, []string{"n[] [time i] 1", "2000000000 3 "}},
 		{`SELECT i FROM n WHERE h != s OR h = ''`, []string{"n[] [time i] 2", "0 1 ", "2000000000 3 "}},
 	} {
-		res, err := collectSelect(context.Background(), m, c.q, Options{Database: "d", DefaultRP: defaultPolicy(m)})
+		res, err := collectSelect(context.Background(), m, c.q, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", c.q, err)
 			continue

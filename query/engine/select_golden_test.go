@@ -162,21 +162,26 @@ func answerSelect(m *scantest.Store, c *golden.Case, opt Options) any {
 			res["error"] = "not executed"
 			continue
 		}
-		opt.Database, opt.RetentionPolicy, opt.DefaultRP = c.Params["db"], c.Params["rp"], defaultPolicy(m)
 		opt.Into = func(_ context.Context, b *result.IntoBatch) error { return intoStore(m, b) }
 		var series []any
 		var inf error
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		err := Select(ctx, s.(*influxql.SelectStatement), m, opt, func(r *result.Result) error {
-			for _, s := range r.Series {
-				one, err := seriesJSON(s, c)
-				if err != nil {
-					inf = err
+		err := syntax.RefuseSystemSources(s)
+		if err == nil {
+			err = syntax.Resolve(s, m.Catalog(), c.Params["db"], c.Params["rp"])
+		}
+		if err == nil {
+			err = Select(ctx, s.(*influxql.SelectStatement), m, opt, func(r *result.Result) error {
+				for _, s := range r.Series {
+					one, err := seriesJSON(s, c)
+					if err != nil {
+						inf = err
+					}
+					series = append(series, one)
 				}
-				series = append(series, one)
-			}
-			return nil
-		})
+				return nil
+			})
+		}
 		cancel()
 		if inf != nil {
 			return map[string]any{"error": inf.Error()}
@@ -235,17 +240,6 @@ func intoStore(m *scantest.Store, b *result.IntoBatch) error {
 		}
 	}
 	return conflict
-}
-
-// defaultPolicy returns the default retention policy of a database.
-func defaultPolicy(m *scantest.Store) func(db string) (string, error) {
-	return func(db string) (string, error) {
-		rp, err := m.Catalog().RetentionPolicy(db, "")
-		if err != nil {
-			return "", err
-		}
-		return rp.Name, nil
-	}
 }
 
 func seriesJSON(s *result.Series, c *golden.Case) (any, error) {

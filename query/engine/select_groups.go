@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,16 +20,6 @@ type groupTable struct {
 	index  map[string]int32
 	names  []string
 	tuples [][]string
-}
-
-// GroupKey appends a name and the values of a tuple, each behind its length: they
-// may hold any byte.
-func GroupKey(dst []byte, name string, tuple []string) []byte {
-	dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
-	for _, v := range tuple {
-		dst = append(binary.AppendUvarint(dst, uint64(len(v))), v...)
-	}
-	return dst
 }
 
 // ids returns the numbers of distinct tuples. The first tuples of a table are
@@ -57,10 +46,10 @@ func (t *groupTable) id(name string, tuple []string) int32 {
 	if t.index == nil {
 		t.index = make(map[string]int32, len(t.names))
 		for i := range t.names {
-			t.index[string(GroupKey(buf[:0], t.names[i], t.tuples[i]))] = int32(i)
+			t.index[string(scan.GroupKey(buf[:0], t.names[i], t.tuples[i]))] = int32(i)
 		}
 	}
-	key := GroupKey(buf[:0], name, tuple)
+	key := scan.GroupKey(buf[:0], name, tuple)
 	if id, ok := t.index[string(key)]; ok {
 		return id
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/model/scan"
 )
 
 // TestPartsCoverTheSet wants parts that are disjoint, make up the set and
@@ -61,7 +62,7 @@ func TestGroupKeys(t *testing.T) {
 		{"mx"},
 		{"m", "x"},
 	} {
-		key := string(GroupKey(nil, g[0], g[1:]))
+		key := string(scan.GroupKey(nil, g[0], g[1:]))
 		if j, ok := seen[key]; ok {
 			t.Errorf("groups %d and %d have one key", i, j)
 		}

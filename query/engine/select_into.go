@@ -13,19 +13,11 @@ import (
 // intoRows is how many rows SELECT INTO gathers before it writes them.
 const intoRows = 10000
 
-// runInto executes SELECT INTO: the rows go to SelectOptions.Into, the answer
+// runInto executes SELECT INTO: the rows go to Options.Into, the answer
 // is how many there were.
 func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 	if x.opt.Into == nil {
 		return errors.New("SELECT INTO is not supported here")
-	}
-	target := l.stmt.Target.Measurement
-	db, rp := target.Database, target.RetentionPolicy
-	if db == "" {
-		db = x.opt.Database
-	}
-	if db == "" {
-		return errors.New("no database in target")
 	}
 	names := l.stmt.ColumnNames()[1:]
 	var written int64
@@ -52,7 +44,7 @@ func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 		if cur == nil {
 			return nil
 		}
-		b := l.intoBatch(cur, db, rp, names)
+		b := l.intoBatch(cur, names)
 		cur = nil
 		n := writtenRows(b)
 		if n == 0 {
@@ -116,9 +108,9 @@ func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 }
 
 // intoBatch turns rows of a series into what is to be written.
-func (l *level) intoBatch(f *frame, db, rp string, names []string) *result.IntoBatch {
+func (l *level) intoBatch(f *frame, names []string) *result.IntoBatch {
 	target := l.stmt.Target.Measurement
-	b := &result.IntoBatch{Database: db, RetentionPolicy: rp, Measurement: target.Name, Times: f.times}
+	b := &result.IntoBatch{Database: target.Database, RetentionPolicy: target.RetentionPolicy, Measurement: target.Name, Times: f.times}
 	if target.Name == "" {
 		b.Measurement = f.name
 	}

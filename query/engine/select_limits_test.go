@@ -26,15 +26,24 @@ func limitsStore(t testing.TB) *scantest.Store {
 	return m
 }
 
-// collectSelect runs a statement and returns its Results.
-func collectSelect(ctx context.Context, m *scantest.Store, q string, opt Options) ([]*result.Result, error) {
+// parseSelect parses a SELECT from database d.
+func parseSelect(m *scantest.Store, q string) (*influxql.SelectStatement, error) {
 	parsed, err := syntax.Parse(q, nil)
 	if err != nil {
 		return nil, err
 	}
-	opt.Database, opt.DefaultRP = "d", defaultPolicy(m)
+	stmt := parsed.Statements[0].(*influxql.SelectStatement)
+	return stmt, syntax.Resolve(stmt, m.Catalog(), "d", "")
+}
+
+// collectSelect runs a statement and returns its Results.
+func collectSelect(ctx context.Context, m *scantest.Store, q string, opt Options) ([]*result.Result, error) {
+	stmt, err := parseSelect(m, q)
+	if err != nil {
+		return nil, err
+	}
 	var out []*result.Result
-	err = Select(ctx, selectOf(parsed), m, opt, func(r *result.Result) error {
+	err = Select(ctx, stmt, m, opt, func(r *result.Result) error {
 		out = append(out, r)
 		return nil
 	})

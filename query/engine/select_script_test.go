@@ -154,14 +154,25 @@ func (s *selectScript) reset() {
 	s.m, s.chunk = scantest.New(), 1000
 }
 
-func (s *selectScript) options(rp string, workers int) Options {
-	return Options{Database: "d", RetentionPolicy: rp, DefaultRP: defaultPolicy(s.m), Workers: workers, Now: time.Unix(2*86400, 0).UTC()}
+// options returns the options of a statement.
+func (s *selectScript) options(workers int) Options {
+	return Options{Workers: workers, Now: time.Unix(2*86400, 0).UTC()}
+}
+
+// parse parses a SELECT from a policy of the only database.
+func (s *selectScript) parse(q, rp string) (*influxql.SelectStatement, error) {
+	parsed, err := syntax.Parse(q, nil)
+	if err != nil {
+		return nil, err
+	}
+	stmt := parsed.Statements[0].(*influxql.SelectStatement)
+	return stmt, syntax.Resolve(stmt, s.m.Catalog(), "d", rp)
 }
 
 // plan returns the tree of operators that EXPLAIN shows, each line after a line
 // end. With analyze it is that of EXPLAIN ANALYZE, without its times.
 func (s *selectScript) plan(q, rp string, analyze bool) string {
-	parsed, err := syntax.Parse(q, nil)
+	stmt, err := s.parse(q, rp)
 	if err != nil {
 		return "\nerror: " + err.Error()
 	}
@@ -169,7 +180,7 @@ func (s *selectScript) plan(q, rp string, analyze bool) string {
 	if analyze {
 		explain = Analyze
 	}
-	lines, err := explain(context.Background(), parsed.Statements[0].(*influxql.SelectStatement), s.m, s.options(rp, 1))
+	lines, err := explain(context.Background(), stmt, s.m, s.options(1))
 	if err != nil {
 		return "\nerror: " + err.Error()
 	}
@@ -188,14 +199,14 @@ var planTime = regexp.MustCompile(`(:|,) [0-9.]+(?:ns|µs|ms|s)\b`)
 
 // answer returns the lines of an answer, each after a line end.
 func (s *selectScript) answer(q, rp string, workers int) string {
-	parsed, err := syntax.Parse(q, nil)
+	stmt, err := s.parse(q, rp)
 	if err != nil {
 		return "\nerror: " + err.Error()
 	}
-	opt := s.options(rp, workers)
+	opt := s.options(workers)
 	opt.Into = func(_ context.Context, b *result.IntoBatch) error { return intoStore(s.m, b) }
 	var out strings.Builder
-	err = Select(context.Background(), parsed.Statements[0].(*influxql.SelectStatement), s.m, opt, func(r *result.Result) error {
+	err = Select(context.Background(), stmt, s.m, opt, func(r *result.Result) error {
 		for _, table := range r.Series {
 			out.WriteString(tableText(table))
 		}

@@ -10,15 +10,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/influxdata/influxql"
-
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
-	"tsdbd/query/syntax"
 )
 
 // lookContext counts how often it was asked whether it has ended since a chunk
@@ -186,16 +183,12 @@ func TestStopWorking(t *testing.T) {
 }
 
 func runStop(ctx *lookContext, m *scantest.Store, q string, workers int, emit func()) error {
-	parsed, err := syntax.Parse(q, nil)
+	stmt, err := parseSelect(m, q)
 	if err != nil {
 		return err
 	}
-	opt := Options{Database: "d", DefaultRP: defaultPolicy(m), Workers: workers, workRows: 256}
-	return Select(ctx, selectOf(parsed), &lookStore{m, ctx}, opt, func(*result.Result) error { emit(); return nil })
-}
-
-func selectOf(q *influxql.Query) *influxql.SelectStatement {
-	return q.Statements[0].(*influxql.SelectStatement)
+	opt := Options{Workers: workers, workRows: 256}
+	return Select(ctx, stmt, &lookStore{m, ctx}, opt, func(*result.Result) error { emit(); return nil })
 }
 
 // TestSortRows: merging sorted blocks is a stable sort.

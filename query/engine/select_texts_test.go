@@ -14,7 +14,6 @@ import (
 	"tsdbd/query/admission"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
-	"tsdbd/query/syntax"
 )
 
 // textStore has rows of text bytes each, in 4 series.
@@ -63,13 +62,13 @@ func TestChunksOfTexts(t *testing.T) {
 	for _, q := range []string{"SELECT s FROM m", "SELECT s, n FROM m GROUP BY h"} {
 		memory := admission.NewMemory(1 << 40)
 		account := memory.Open(nil, nil)
-		parsed, err := syntax.Parse(q, nil)
+		stmt, err := parseSelect(m, q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, parts := 0, 0
-		err = Select(context.Background(), selectOf(parsed), m, Options{
-			Database: "d", DefaultRP: defaultPolicy(m), ChunkSize: 1_000_000, Account: account,
+		err = Select(context.Background(), stmt, m, Options{
+			ChunkSize: 1_000_000, Account: account,
 		}, func(r *result.Result) error {
 			for _, s := range r.Series {
 				n := expr.TextBytes(&s.Values[1], 0, s.Rows)

@@ -102,7 +102,7 @@ func TestMemoryIsShared(t *testing.T) {
 			t.Fatal(err)
 		}
 		return Select(context.Background(), stmt.(*influxql.SelectStatement), m,
-			Options{Database: "d", DefaultRP: defaultPolicy(m), Account: shared.Open(nil, nil)}, emit)
+			Options{Account: shared.Open(nil, nil)}, emit)
 	}
 	// What one needs.
 	probe := admission.NewMemory(1 << 40)

@@ -12,23 +12,22 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/result"
-	"tsdbd/query/syntax"
 )
 
 // profiled runs a statement with counting cursors.
 func profiled(t *testing.T, m *scantest.Store, q string, workers int) ([]string, *profile) {
 	t.Helper()
-	parsed, err := syntax.Parse(q, nil)
+	stmt, err := parseSelect(m, q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	prof := &profile{}
 	x := newExec(context.Background(), m, Options{
-		Database: "d", DefaultRP: defaultPolicy(m), Workers: workers, Now: time.Unix(1500400000, 0),
+		Workers: workers, Now: time.Unix(1500400000, 0),
 	})
 	x.analyze(prof)
 	defer x.release()
-	l, err := x.plan(selectOf(parsed))
+	l, err := x.plan(stmt)
 	if err != nil {
 		t.Fatal(err)
 	}

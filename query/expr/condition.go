@@ -2,12 +2,14 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/model/column"
 )
 
 // Condition is a WHERE clause without its time comparisons.
@@ -252,4 +254,26 @@ func JoinExpr(op influxql.Token, a, b influxql.Expr) influxql.Expr {
 // knows is a tag that every series lacks.
 func IsFieldRef(ref *influxql.VarRef) bool {
 	return ref.Type != influxql.Tag && ref.Type != influxql.Unknown
+}
+
+// FieldTest tells which names of an expression are fields of a measurement.
+func FieldTest(fields []column.Field) func(*influxql.VarRef) bool {
+	return func(ref *influxql.VarRef) bool {
+		switch ref.Type {
+		case influxql.Tag:
+			return false
+		case influxql.Unknown:
+			_, found := slices.BinarySearchFunc(fields, ref.Val, func(f column.Field, key string) int { return strings.Compare(f.Key, key) })
+			return found
+		}
+		return true
+	}
+}
+
+// MatchesSource reports whether a source means the measurement.
+func MatchesSource(m *influxql.Measurement, name string) bool {
+	if m.Regex != nil {
+		return m.Regex.Val.MatchString(name)
+	}
+	return m.Name == name
 }

@@ -34,23 +34,12 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 // selectOptions returns the options of a SELECT of this request.
 func (s *session) selectOptions() engine.Options {
 	l := s.queries.Limits()
-	opt := engine.Options{
-		Database: s.database, RetentionPolicy: s.req.RetentionPolicy, ChunkSize: s.req.ChunkSize, Now: s.opt.Now(),
+	return engine.Options{
+		ChunkSize: s.req.ChunkSize, Now: s.opt.Now(),
 		MaxSelectPoint: l.MaxSelectPoint, MaxSelectSeries: l.MaxSelectSeries, MaxSelectBuckets: l.MaxSelectBuckets,
 		MemoryBytes: l.MemoryBytes, Account: s.req.Account, Into: s.opt.Into, Workers: s.workers, Turn: s.req.Turn,
+		Warn: func(text string) {
+			s.out.messages = append(s.out.messages, result.Message{Level: "warning", Text: text})
+		},
 	}
-	opt.DefaultRP = func(db string) (string, error) {
-		database, err := s.databaseOf(db)
-		if err != nil {
-			return "", err
-		}
-		return database.DefaultRetentionPolicy, nil
-	}
-	opt.Warn = func(text string) {
-		if s.out == nil {
-			return // a continuous query of the server's own
-		}
-		s.out.messages = append(s.out.messages, result.Message{Level: "warning", Text: text})
-	}
-	return opt
 }

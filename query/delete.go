@@ -59,10 +59,10 @@ func (s *session) deleteRows(st *influxql.DeleteSeriesStatement) error {
 
 // requestDatabase returns the database of the request, which must exist.
 func (s *session) requestDatabase() (string, error) {
-	if s.catalog().Database(s.database) == nil {
-		return "", fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, s.database)
+	if s.catalog().Database(s.req.Database) == nil {
+		return "", fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, s.req.Database)
 	}
-	return s.database, nil
+	return s.req.Database, nil
 }
 
 // deleteFrom deletes from the sources, those of one policy at a time. No
@@ -96,7 +96,7 @@ func (s *session) deleteFrom(db string, sources influxql.Sources, where influxql
 		measurements := byPolicy[policy]
 		req.RetentionPolicy = policy
 		req.Measurement = func(name string) bool {
-			return slices.ContainsFunc(measurements, func(m *influxql.Measurement) bool { return matchesSource(m, name) })
+			return slices.ContainsFunc(measurements, func(m *influxql.Measurement) bool { return expr.MatchesSource(m, name) })
 		}
 		if err := s.opt.Admin.Delete(s.ctx, req); err != nil {
 			return err
@@ -110,39 +110,9 @@ var errFieldsInDelete = errors.New("fields not supported in WHERE clause during 
 // deletePredicate turns a WHERE clause without time into a predicate over
 // series. Rows cannot be chosen by their values.
 func deletePredicate(where influxql.Expr, fields []column.Field) (*model.TagExpr, error) {
-	tags, rest := expr.SplitTags(where, fieldTest(fields))
+	tags, rest := expr.SplitTags(where, expr.FieldTest(fields))
 	if rest == nil {
 		return tags, nil
 	}
 	return nil, errFieldsInDelete // also of a tag that is compared with a number
-}
-
-// fieldTest tells which names of an expression are fields of a measurement.
-func fieldTest(fields []column.Field) func(*influxql.VarRef) bool {
-	return func(ref *influxql.VarRef) bool {
-		switch ref.Type {
-		case influxql.Tag:
-			return false
-		case influxql.Unknown:
-			_, found := slices.BinarySearchFunc(fields, ref.Val, func(f column.Field, key string) int {
-				switch {
-				case f.Key < key:
-					return -1
-				case f.Key > key:
-					return 1
-				}
-				return 0
-			})
-			return found
-		}
-		return true
-	}
-}
-
-// matchesSource reports whether a source means the measurement.
-func matchesSource(m *influxql.Measurement, name string) bool {
-	if m.Regex != nil {
-		return m.Regex.Val.MatchString(name)
-	}
-	return m.Name == name
 }

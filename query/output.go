@@ -1,0 +1,83 @@
+package query
+
+import (
+	"tsdbd/query/result"
+)
+
+// output hands the results of one statement to the consumer.
+type output struct {
+	statement int
+	chunk     int
+	emit      func(*result.Result) error
+	messages  []result.Message // go with the first result
+	sent      bool
+	err       error // the consumer's
+}
+
+// send hands out one result.
+func (o *output) send(r *result.Result) error {
+	if o.err != nil {
+		return o.err
+	}
+	r.StatementID = o.statement
+	r.Messages = append(o.messages, r.Messages...)
+	o.messages, o.sent = nil, true
+	o.err = o.emit(r)
+	return o.err
+}
+
+// finish sends an empty result if the statement had none.
+func (o *output) finish() error {
+	if o.sent {
+		return nil
+	}
+	return o.send(&result.Result{})
+}
+
+// whole hands out complete tables in one result, as InfluxDB does for what it does
+// not read with a SELECT.
+func (o *output) whole(all []*result.Series) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return o.send(&result.Result{Series: all})
+}
+
+// apart hands out complete tables, each in a result if there is a chunk size.
+func (o *output) apart(all []*result.Series) error {
+	if o.chunk <= 0 {
+		return o.whole(all)
+	}
+	for _, s := range all {
+		if err := o.whole([]*result.Series{s}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// series hands out complete tables, cut to the chunk size if there is one.
+func (o *output) series(all []*result.Series) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if o.chunk <= 0 {
+		return o.send(&result.Result{Series: all})
+	}
+	for i, s := range all {
+		for lo := 0; lo < s.Rows || lo == 0; lo += o.chunk {
+			hi := min(lo+o.chunk, s.Rows)
+			part := *s
+			part.Values = nil
+			for c := range s.Values {
+				part.Values = append(part.Values, s.Values[c].Slice(lo, hi))
+			}
+			part.Rows, part.Partial = hi-lo, hi < s.Rows
+			last := i == len(all)-1 && !part.Partial
+			if err := o.send(&result.Result{Series: []*result.Series{&part}, Partial: !last}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tsdbd/meta"
+	"tsdbd/model/scan"
+	"tsdbd/query/admission"
+	"tsdbd/query/syntax"
+)
+
+// showOptions is what the statements of a server share.
+type showOptions struct {
+	Storage scan.Storage
+	// Catalog returns the present catalog.
+	Catalog func() *meta.Data
+	Running *admission.Queries
+	Now     func() time.Time
+	Started time.Time // the server
+	// Statistics and Diagnostics give what SHOW STATS and SHOW DIAGNOSTICS
+	// show in addition; nil is nothing.
+	Statistics  func() []Statistic
+	Diagnostics func() []Diagnostic
+}
+
+// showStatement is one statement under way. Its methods answer statements that were
+// normalized.
+type showStatement struct {
+	*showOptions
+	Ctx             context.Context
+	RetentionPolicy string // of sources that name none; "" is the default policy
+	User            string
+	// MayRead and MaySee tell whether the user may read a database, and whether
+	// it may be named to the user; nil is all. With MayRead the user sees no
+	// running queries but its own.
+	MayRead, MaySee func(database string) bool
+	// Keep accounts for bytes that are held to the end of the statement.
+	Keep func(bytes int64) error
+}
+
+// database returns the database that a statement is about.
+func (s *showStatement) database(name string) (*meta.Database, error) {
+	if name == "" {
+		return nil, syntax.ErrDatabaseNameRequired
+	}
+	db := s.Catalog().Database(name)
+	if db == nil {
+		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, name)
+	}
+	return db, nil
+}
