@@ -13,13 +13,13 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/query"
+	"tsdbd/query/show"
 )
 
 // Explorer tells what the series of a database are made of.
 type Explorer interface {
 	// Explore counts the series of a database.
-	Explore(ctx context.Context, x query.Exploration) (*query.Explored, error)
+	Explore(ctx context.Context, x show.Exploration) (*show.Explored, error)
 }
 
 // maxTopN bounds topN.
@@ -52,7 +52,7 @@ type namedCount struct {
 // series come from.
 func (h *Handler) tsdbStatus(w *response, r *request) error {
 	form := r.URL.Query()
-	x := query.Exploration{
+	x := show.Exploration{
 		Database: form.Get("db"), Measurement: cmp.Or(form.Get("match[]"), form.Get("match")),
 		Top: 10, Range: model.AllTime, Keys: true, Values: true,
 	}
@@ -102,7 +102,7 @@ func (h *Handler) tsdbStatus(w *response, r *request) error {
 }
 
 // explore adds what a database has.
-func (h *Handler) explore(ctx context.Context, s *tsdbStatus, x query.Exploration, focus string) error {
+func (h *Handler) explore(ctx context.Context, s *tsdbStatus, x show.Exploration, focus string) error {
 	found, err := h.opt.Explorer.Explore(ctx, x)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/query/result"
+	"tsdbd/query/show"
 )
 
 // fakeStore is a store and a querier in a few maps.
@@ -164,7 +165,7 @@ func (s *fakeStore) Execute(ctx context.Context, q *influxql.Query, opt query.Ex
 	return nil
 }
 
-func (s *fakeStore) Statistics(context.Context) ([]query.Statistic, error) { return nil, nil }
+func (s *fakeStore) Statistics(context.Context) ([]show.Statistic, error) { return nil, nil }
 
 // fingerprint tells all of the store's state.
 func (s *fakeStore) fingerprint() string {

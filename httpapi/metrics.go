@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"tsdbd/model"
-	"tsdbd/query"
+	"tsdbd/query/show"
 )
 
 // metrics are the tsdbd_http_* series. Routes and codes come from fixed
@@ -103,7 +103,7 @@ func (m *metrics) sums() map[string]int64 {
 
 // Statistics returns what the handler counts in InfluxDB's names, for SHOW
 // STATS: httpd and write.
-func (h *Handler) Statistics() []query.Statistic {
+func (h *Handler) Statistics() []show.Statistic {
 	const requests, duration = "requests_total", "request_duration_seconds"
 	s := h.metrics.sums()
 	routes := func(metric string, names ...string) (n int64) {
@@ -118,7 +118,7 @@ func (h *Handler) Statistics() []query.Statistic {
 	if h.opt.Bind != "" {
 		tags = model.Tags{{Key: "bind", Value: h.opt.Bind}}
 	}
-	return []query.Statistic{
+	return []show.Statistic{
 		{Name: "httpd", Tags: tags, Values: map[string]any{
 			"req": s[requests], "reqActive": s["requests_in_flight"], "reqDurationNs": s[duration],
 			"queryReq": routes(requests, "query"), "queryReqDurationNs": routes(duration, "query"), "queryRespBytes": routes("response_bytes_total", "query"),

@@ -13,6 +13,7 @@ import (
 	"tsdbd/query"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
+	"tsdbd/query/show"
 	"tsdbd/query/syntax"
 )
 
@@ -23,7 +24,7 @@ type Querier interface {
 	// that the request as a whole ended (emit failed, or the context did).
 	Execute(ctx context.Context, q *influxql.Query, opt query.ExecuteOptions, emit func(*result.Result) error) error
 	// Statistics returns what the server counts, for /debug/vars.
-	Statistics(ctx context.Context) ([]query.Statistic, error)
+	Statistics(ctx context.Context) ([]show.Statistic, error)
 }
 
 // DefaultMaxQuerySize bounds the text of a query. The parser and the planner

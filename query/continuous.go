@@ -103,7 +103,7 @@ const runWindows = 1000
 // run computes every window that the range touches, whole. What a failure or
 // the end of the context leaves is complete up to a window.
 func (s *session) executeContinuous(st *syntax.ExecuteContinuous) error {
-	db, err := s.showing().database(st.Database)
+	db, err := s.showing().Database(st.Database)
 	if err != nil {
 		return err
 	}

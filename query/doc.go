@@ -72,4 +72,3 @@
 // An Executor is safe for concurrent use. A running statement belongs to the
 // goroutine that started it; its callbacks are called from that goroutine.
 package query
-

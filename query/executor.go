@@ -14,6 +14,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
+	"tsdbd/query/show"
 	"tsdbd/query/syntax"
 )
 
@@ -53,8 +54,8 @@ type Options struct {
 
 	// Statistics and Diagnostics give what SHOW STATS and SHOW DIAGNOSTICS
 	// show beside the executor's own; nil is nothing.
-	Statistics  func() []Statistic
-	Diagnostics func() []Diagnostic
+	Statistics  func() []show.Statistic
+	Diagnostics func() []show.Diagnostic
 }
 
 // ExecuteOptions says for whom and how one request runs.
@@ -88,7 +89,7 @@ type ExecuteOptions struct {
 type Executor struct {
 	opt     Options
 	queries *admission.Queries
-	show    showOptions
+	show    show.Options
 }
 
 // New returns an executor.
@@ -106,7 +107,7 @@ func New(opt Options) *Executor {
 		opt.CheckPassword = meta.CheckPassword
 	}
 	e := &Executor{opt: opt, queries: admission.NewQueries(opt.Limits, opt.Memory, opt.Logger)}
-	e.show = showOptions{
+	e.show = show.Options{
 		Storage: opt.Storage, Catalog: opt.Admin.Catalog, Running: e.queries, Now: opt.Now, Started: opt.Now(),
 		Statistics: opt.Statistics, Diagnostics: opt.Diagnostics,
 	}
@@ -208,8 +209,8 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 }
 
 // Statistics returns what SHOW STATS shows to an administrator.
-func (e *Executor) Statistics(ctx context.Context) (all []Statistic, err error) {
-	err = e.index(ctx, "statistics", func(s *showStatement) (err error) {
+func (e *Executor) Statistics(ctx context.Context) (all []show.Statistic, err error) {
+	err = e.index(ctx, "statistics", func(s *show.Statement) (err error) {
 		all, err = s.AllStatistics()
 		return err
 	})
@@ -218,8 +219,8 @@ func (e *Executor) Statistics(ctx context.Context) (all []Statistic, err error) 
 
 // Explore counts the series of a database by measurement, tag key and value,
 // from the index alone.
-func (e *Executor) Explore(ctx context.Context, x Exploration) (found *Explored, err error) {
-	err = e.index(ctx, "exploration of "+x.Database, func(s *showStatement) (err error) {
+func (e *Executor) Explore(ctx context.Context, x show.Exploration) (found *show.Explored, err error) {
+	err = e.index(ctx, "exploration of "+x.Database, func(s *show.Statement) (err error) {
 		found, err = s.Explore(x)
 		return err
 	})
@@ -227,11 +228,11 @@ func (e *Executor) Explore(ctx context.Context, x Exploration) (found *Explored,
 }
 
 // index runs f, which looks at indexes for no statement. what names it in the log.
-func (e *Executor) index(ctx context.Context, what string, f func(*showStatement) error) error {
+func (e *Executor) index(ctx context.Context, what string, f func(*show.Statement) error) error {
 	account := e.opt.Memory.Open(nil, nil)
 	defer account.Close()
 	claim := account.Claim(ctx, nil, e.queries.Limits().MemoryBytes)
 	return e.queries.Guard(func() string { return what }, func() error {
-		return f(&showStatement{showOptions: &e.show, Ctx: ctx, Keep: claim.Keep})
+		return f(&show.Statement{Options: &e.show, Ctx: ctx, Keep: claim.Keep})
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/query/admission"
+	"tsdbd/query/show"
 )
 
 // session is one statement under way.
@@ -23,9 +24,9 @@ type session struct {
 func (s *session) catalog() *meta.Data { return s.opt.Admin.Catalog() }
 
 // showing returns what a statement that shows something needs.
-func (s *session) showing() *showStatement {
-	return &showStatement{
-		showOptions: &s.show, Ctx: s.ctx, RetentionPolicy: s.req.RetentionPolicy, User: s.req.User,
+func (s *session) showing() *show.Statement {
+	return &show.Statement{
+		Options: &s.show, Ctx: s.ctx, RetentionPolicy: s.req.RetentionPolicy, User: s.req.User,
 		MayRead: s.req.MayRead, MaySee: s.req.MaySee, Keep: s.claim.Keep,
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/query/result"
+	"tsdbd/query/show"
 	"tsdbd/query/syntax"
 )
 
@@ -41,40 +42,40 @@ var rules = table(
 	on(rule{needs: selectNeeds, reads: true}, (*session).selectStatement),
 	on(rule{needs: explainNeeds, reads: true}, (*session).explain),
 
-	shows(rule{access: anyone}, (*output).whole, (*showStatement).showDatabases),
-	shows(rule{access: reader, names: named(func(st *influxql.ShowRetentionPoliciesStatement) *string { return &st.Database })}, (*output).whole, (*showStatement).showRetentionPolicies),
-	shows(rule{}, (*output).whole, (*showStatement).showShards),
-	shows(rule{}, (*output).whole, (*showStatement).showShardGroups),
-	shows(rule{}, (*output).whole, (*showStatement).showUsers),
-	shows(rule{}, (*output).whole, (*showStatement).showGrants),
-	shows(rule{access: reader}, (*output).whole, (*showStatement).showContinuousQueries),
-	shows(rule{}, (*output).whole, (*showStatement).showSubscriptions),
-	shows(rule{}, (*output).whole, (*showStatement).showStats),
-	shows(rule{}, (*output).whole, (*showStatement).showDiagnostics),
-	never(shows(rule{access: reader}, (*output).whole, (*showStatement).showQueries)),
+	shows(rule{access: anyone}, (*output).whole, (*show.Statement).ShowDatabases),
+	shows(rule{access: reader, names: named(func(st *influxql.ShowRetentionPoliciesStatement) *string { return &st.Database })}, (*output).whole, (*show.Statement).ShowRetentionPolicies),
+	shows(rule{}, (*output).whole, (*show.Statement).ShowShards),
+	shows(rule{}, (*output).whole, (*show.Statement).ShowShardGroups),
+	shows(rule{}, (*output).whole, (*show.Statement).ShowUsers),
+	shows(rule{}, (*output).whole, (*show.Statement).ShowGrants),
+	shows(rule{access: reader}, (*output).whole, (*show.Statement).ShowContinuousQueries),
+	shows(rule{}, (*output).whole, (*show.Statement).ShowSubscriptions),
+	shows(rule{}, (*output).whole, (*show.Statement).ShowStats),
+	shows(rule{}, (*output).whole, (*show.Statement).ShowDiagnostics),
+	never(shows(rule{access: reader}, (*output).whole, (*show.Statement).ShowQueries)),
 	on(rule{changes: true}, (*session).killQuery),
 
-	shows(rule{needs: measurementNeeds, names: named(measurementDatabase)}, (*output).whole, (*showStatement).showMeasurements),
-	shows(of(func(st *influxql.ShowSeriesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).series, (*showStatement).showSeries),
-	shows(of(func(st *influxql.ShowFieldKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).series, (*showStatement).showFieldKeys),
-	shows(ofAll(func(st *influxql.ShowTagKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).apart, (*showStatement).showTagKeys),
-	shows(ofAll(func(st *influxql.ShowTagValuesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).apart, (*showStatement).showTagValues),
+	shows(rule{needs: measurementNeeds, names: named(measurementDatabase)}, (*output).whole, (*show.Statement).ShowMeasurements),
+	shows(of(func(st *influxql.ShowSeriesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).series, (*show.Statement).ShowSeries),
+	shows(of(func(st *influxql.ShowFieldKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).series, (*show.Statement).ShowFieldKeys),
+	shows(ofAll(func(st *influxql.ShowTagKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).apart, (*show.Statement).ShowTagKeys),
+	shows(ofAll(func(st *influxql.ShowTagValuesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).apart, (*show.Statement).ShowTagValues),
 	shows(of(func(st *influxql.ShowSeriesCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*showStatement).showSeriesCardinality),
+	}), (*output).series, (*show.Statement).ShowSeriesCardinality),
 	shows(of(func(st *influxql.ShowMeasurementCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*showStatement).showMeasurementCardinality),
+	}), (*output).series, (*show.Statement).ShowMeasurementCardinality),
 	shows(of(func(st *influxql.ShowFieldKeyCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*showStatement).showFieldKeyCardinality),
+	}), (*output).series, (*show.Statement).ShowFieldKeyCardinality),
 	shows(of(func(st *influxql.ShowTagKeyCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*showStatement).showTagKeyCardinality),
+	}), (*output).series, (*show.Statement).ShowTagKeyCardinality),
 	shows(of(func(st *influxql.ShowTagValuesCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*showStatement).showTagValuesCardinality),
-	shows(rule{access: reader, names: named(func(st *syntax.ShowCardinality) *string { return &st.Database })}, (*output).whole, (*showStatement).showCardinality),
+	}), (*output).series, (*show.Statement).ShowTagValuesCardinality),
+	shows(rule{access: reader, names: named(func(st *syntax.ShowCardinality) *string { return &st.Database })}, (*output).whole, (*show.Statement).ShowCardinality),
 
 	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, reads: true}, (*session).deleteRows),
 	on(rule{access: writer, names: from(func(st *influxql.DropSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, changes: true}, (*session).dropSeries),
@@ -127,7 +128,7 @@ func on[S influxql.Statement](r rule, run func(*session, S) error) rule {
 }
 
 // shows is the rule of a statement whose answer is tables, which send hands out.
-func shows[S influxql.Statement](r rule, send func(*output, []*result.Series) error, tables func(*showStatement, S) ([]*result.Series, error)) rule {
+func shows[S influxql.Statement](r rule, send func(*output, []*result.Series) error, tables func(*show.Statement, S) ([]*result.Series, error)) rule {
 	r.reads = true
 	return on(r, func(s *session, stmt S) error {
 		list, err := tables(s.showing(), stmt)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"tsdbd/config"
-	"tsdbd/query"
+	"tsdbd/query/show"
 )
 
 // diagnosticSections are InfluxDB's names of the sections that it has as well.
@@ -25,12 +25,12 @@ func (s *Server) showConfig() {
 
 // configDiagnostics returns a table config-SECTION of one row for each section,
 // secrets hidden, and the machine's name as network.
-func configDiagnostics(c *config.Config) []query.Diagnostic {
+func configDiagnostics(c *config.Config) []show.Diagnostic {
 	hostname, err := os.Hostname()
 	if err != nil {
 		hostname = "unknown"
 	}
-	out := []query.Diagnostic{{Name: "network", Columns: []string{"hostname"}, Values: []any{hostname}}}
+	out := []show.Diagnostic{{Name: "network", Columns: []string{"hostname"}, Values: []any{hostname}}}
 	all := c.Settings()
 	for len(all) > 0 {
 		name := all[0].Section
@@ -44,9 +44,9 @@ func configDiagnostics(c *config.Config) []query.Diagnostic {
 }
 
 // configDiagnostic returns the table of a section.
-func configDiagnostic(section string, settings []config.Setting) query.Diagnostic {
+func configDiagnostic(section string, settings []config.Setting) show.Diagnostic {
 	slices.SortFunc(settings, func(a, b config.Setting) int { return strings.Compare(a.Name, b.Name) })
-	d := query.Diagnostic{Name: "config-" + cmp.Or(diagnosticSections[section], section)}
+	d := show.Diagnostic{Name: "config-" + cmp.Or(diagnosticSections[section], section)}
 	for _, s := range settings {
 		d.Columns = append(d.Columns, s.Name)
 		switch v := s.Value.Interface().(type) {

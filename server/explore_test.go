@@ -16,6 +16,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/query"
 	"tsdbd/query/result"
+	"tsdbd/query/show"
 	"tsdbd/query/syntax"
 	"tsdbd/store"
 )
@@ -160,7 +161,7 @@ func checkCardinalities(t *testing.T, e *query.Executor, living map[string]bool)
 		}
 	}
 	for _, top := range []int{3, 1000} {
-		found, err := e.Explore(t.Context(), query.Exploration{Database: "db", Top: top, Range: model.AllTime, Keys: true, Values: true})
+		found, err := e.Explore(t.Context(), show.Exploration{Database: "db", Top: top, Range: model.AllTime, Keys: true, Values: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,11 +184,11 @@ func checkCardinalities(t *testing.T, e *query.Executor, living map[string]bool)
 				t.Fatalf("%+v, want %d values, %d series", k, distinct, byKey[k.Key])
 			}
 		}
-		var want []query.ValueCount
+		var want []show.ValueCount
 		for pair, n := range pairs {
-			want = append(want, query.ValueCount{Key: pair[0], Value: pair[1], Series: n})
+			want = append(want, show.ValueCount{Key: pair[0], Value: pair[1], Series: n})
 		}
-		slices.SortFunc(want, func(a, b query.ValueCount) int {
+		slices.SortFunc(want, func(a, b show.ValueCount) int {
 			if a.Series != b.Series {
 				return int(b.Series - a.Series)
 			}
@@ -196,7 +197,7 @@ func checkCardinalities(t *testing.T, e *query.Executor, living map[string]bool)
 		if want = want[:min(top, len(want))]; !slices.Equal(found.Values, want) {
 			t.Fatalf("top %d\n got %v\nwant %v", top, found.Values, want)
 		}
-		plain, err := e.Explore(t.Context(), query.Exploration{Database: "db", Range: model.AllTime, Keys: true})
+		plain, err := e.Explore(t.Context(), show.Exploration{Database: "db", Range: model.AllTime, Keys: true})
 		if err != nil || !reflect.DeepEqual(plain.Keys, found.Keys) {
 			t.Fatalf("keys alone %v %v, want %v", plain.Keys, err, found.Keys)
 		}

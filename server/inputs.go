@@ -14,7 +14,7 @@ import (
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/query"
+	"tsdbd/query/show"
 	"tsdbd/services/input"
 	"tsdbd/services/input/collectd"
 	"tsdbd/services/input/graphite"
@@ -184,11 +184,11 @@ func (all inputs) metrics() input.Metrics {
 }
 
 // statistics returns what the inputs count in InfluxDB's names.
-func (all inputs) statistics() []query.Statistic {
-	var list []query.Statistic
+func (all inputs) statistics() []show.Statistic {
+	var list []show.Statistic
 	for _, o := range all {
 		c := o.Counts()
-		s := query.Statistic{Name: o.kind, Tags: model.Tags{{Key: "bind", Value: o.bind}}, Values: map[string]any{
+		s := show.Statistic{Name: o.kind, Tags: model.Tags{{Key: "bind", Value: o.bind}}, Values: map[string]any{
 			"batchesTx": c.Batches.Load(), "batchesTxFail": c.BatchesFailed.Load(), "pointsTx": c.Written.Load(),
 		}}
 		if o.protocol != "" {

@@ -21,6 +21,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/query"
 	"tsdbd/query/admission"
+	"tsdbd/query/show"
 	"tsdbd/server/memory"
 	"tsdbd/services/continuous"
 	"tsdbd/services/monitor"
@@ -61,7 +62,7 @@ type Server struct {
 	inputs       inputs
 	certificates []*httpapi.Certificate // of the listeners and inputs
 	listeners    []*httpapi.Server
-	diagnostics  atomic.Pointer[[]query.Diagnostic] // the configuration as SHOW DIAGNOSTICS shows it
+	diagnostics  atomic.Pointer[[]show.Diagnostic] // the configuration as SHOW DIAGNOSTICS shows it
 }
 
 // Open opens a node in five steps. It serves when Open returns. Each step leaves
@@ -179,7 +180,7 @@ func (s *Server) openQueries() error {
 	s.executor = query.New(query.Options{
 		Storage: s.engine.engine, Admin: s.engine.engine, Logger: s.log, ShardDurations: shardDurations(c),
 		Statistics:  s.statistics,
-		Diagnostics: func() []query.Diagnostic { return append(damageDiagnostic(s.store), *s.diagnostics.Load()...) },
+		Diagnostics: func() []show.Diagnostic { return append(damageDiagnostic(s.store), *s.diagnostics.Load()...) },
 		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)

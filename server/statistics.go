@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"tsdbd/model"
-	"tsdbd/query"
+	"tsdbd/query/show"
 	"tsdbd/services/continuous"
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
@@ -14,19 +14,19 @@ import (
 
 // statistics returns what SHOW STATS shows in addition to the executor's, by
 // name. It is called after everything is open.
-func (s *Server) statistics() []query.Statistic {
+func (s *Server) statistics() []show.Statistic {
 	all := slices.Concat(writeStatistics(s.handler.Statistics(), s.subscribers), s.inputs.statistics(), storeStatistics(s.store),
-		[]query.Statistic{continuousStatistic(s.continuous)}, subscriberStatistics(s.subscribers))
-	slices.SortStableFunc(all, func(a, b query.Statistic) int { return strings.Compare(a.Name, b.Name) })
+		[]show.Statistic{continuousStatistic(s.continuous)}, subscriberStatistics(s.subscribers))
+	slices.SortStableFunc(all, func(a, b show.Statistic) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // storeStatistics is what the engine counts, in InfluxDB's names where it has
 // the thing: a shard's cache and files, flushes as cache compactions, and the
 // one log of all shards.
-func storeStatistics(st *store.Store) []query.Statistic {
+func storeStatistics(st *store.Store) []show.Statistic {
 	s := st.Statistics()
-	var all []query.Statistic
+	var all []show.Statistic
 	for _, sh := range s.Shards {
 		tags := model.Tags{
 			{Key: "database", Value: sh.Database},
@@ -34,11 +34,11 @@ func storeStatistics(st *store.Store) []query.Statistic {
 			{Key: "retentionPolicy", Value: sh.RetentionPolicy},
 		}
 		all = append(all,
-			query.Statistic{Name: "shard", Tags: tags, Values: map[string]any{
+			show.Statistic{Name: "shard", Tags: tags, Values: map[string]any{
 				"diskBytes": sh.DiskBytes, "writeReq": sh.Writes, "writeReqOk": sh.Writes, "writePointsOk": sh.Points,
 			}},
-			query.Statistic{Name: "tsm1_cache", Tags: tags, Values: map[string]any{"memBytes": sh.CacheBytes, "writeOk": sh.Writes}},
-			query.Statistic{Name: "tsm1_filestore", Tags: tags, Values: map[string]any{"diskBytes": sh.DiskBytes, "numFiles": int64(sh.Files)}},
+			show.Statistic{Name: "tsm1_cache", Tags: tags, Values: map[string]any{"memBytes": sh.CacheBytes, "writeOk": sh.Writes}},
+			show.Statistic{Name: "tsm1_filestore", Tags: tags, Values: map[string]any{"diskBytes": sh.DiskBytes, "numFiles": int64(sh.Files)}},
 		)
 	}
 	full := len(s.Merges) - 1
@@ -58,8 +58,8 @@ func storeStatistics(st *store.Store) []query.Statistic {
 		segment = s.Log.DiskBytes / int64(s.Log.Segments+s.Log.Spares)
 	}
 	return append(all,
-		query.Statistic{Name: "tsm1_engine", Values: engine},
-		query.Statistic{Name: "tsm1_wal", Values: map[string]any{
+		show.Statistic{Name: "tsm1_engine", Values: engine},
+		show.Statistic{Name: "tsm1_wal", Values: map[string]any{
 			"currentSegmentDiskBytes": segment, "oldSegmentsDiskBytes": s.Log.DiskBytes - segment,
 			"writeOk": int64(s.Log.Entries), "writeErr": int64(s.Log.Refused),
 		}},
@@ -67,9 +67,9 @@ func storeStatistics(st *store.Store) []query.Statistic {
 }
 
 // damageDiagnostic is the table "damage" of SHOW DIAGNOSTICS.
-func damageDiagnostic(st *store.Store) []query.Diagnostic {
+func damageDiagnostic(st *store.Store) []show.Diagnostic {
 	d := st.Damage()
-	return []query.Diagnostic{{
+	return []show.Diagnostic{{
 		Name: "damage", Columns: []string{"damagedFiles", "first", "logSpans", "quarantinedFiles"},
 		Values: []any{int64(d.Damaged), d.First, int64(d.LogSpans), int64(d.Quarantined)},
 	}}
@@ -77,7 +77,7 @@ func damageDiagnostic(st *store.Store) []query.Diagnostic {
 
 // writeStatistics adds to the handler's statistics what of its writes went to
 // subscribers: InfluxDB has both in one.
-func writeStatistics(of []query.Statistic, s *subscriber.Service) []query.Statistic {
+func writeStatistics(of []show.Statistic, s *subscriber.Service) []show.Statistic {
 	c := s.Counts()
 	for _, o := range of {
 		if o.Name == "write" {
@@ -88,20 +88,20 @@ func writeStatistics(of []query.Statistic, s *subscriber.Service) []query.Statis
 }
 
 // continuousStatistic is InfluxDB's cq.
-func continuousStatistic(s *continuous.Service) query.Statistic {
+func continuousStatistic(s *continuous.Service) show.Statistic {
 	ok, failed := s.Counts()
-	return query.Statistic{Name: "cq", Values: map[string]any{"queryOk": int64(ok), "queryFail": int64(failed)}}
+	return show.Statistic{Name: "cq", Values: map[string]any{"queryOk": int64(ok), "queryFail": int64(failed)}}
 }
 
 // subscriberStatistics is InfluxDB's subscriber: one of all, and one for each
 // subscription.
-func subscriberStatistics(s *subscriber.Service) []query.Statistic {
+func subscriberStatistics(s *subscriber.Service) []show.Statistic {
 	c := s.Counts()
-	all := []query.Statistic{{Name: "subscriber", Values: map[string]any{
+	all := []show.Statistic{{Name: "subscriber", Values: map[string]any{
 		"createFailures": int64(0), "pointsWritten": int64(c.Points), "writeFailures": int64(c.Failed + c.Dropped), "memUsage": s.QueuedBytes(),
 	}}}
 	for _, sub := range s.Subscriptions() {
-		all = append(all, query.Statistic{Name: "subscriber", Tags: model.Tags{
+		all = append(all, show.Statistic{Name: "subscriber", Tags: model.Tags{
 			{Key: "database", Value: sub.Database},
 			{Key: "mode", Value: sub.Mode},
 			{Key: "name", Value: sub.Name},

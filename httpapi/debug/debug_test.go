@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"tsdbd/model"
-	"tsdbd/query"
+	"tsdbd/query/show"
 )
 
 // TestVars holds the names of statistics, of which two may be alike.
 func TestVars(t *testing.T) {
 	tags := model.Tags{{Key: "bind", Value: ":1"}, {Key: "path", Value: "/x"}, {Key: "proto", Value: "udp"}}
-	body, err := Vars("1.8", time.Now(), []query.Statistic{
+	body, err := Vars("1.8", time.Now(), []show.Statistic{
 		{Name: "a", Values: map[string]any{"n": int64(1)}}, {Name: "b", Tags: tags}, {Name: "b", Tags: tags, Values: map[string]any{"n": uint64(3)}},
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tsdbd/query"
+	"tsdbd/query/show"
 )
 
 // statistic is a statistic as Telegraf's inputs.influxdb reads it.
@@ -21,7 +21,7 @@ type statistic struct {
 
 // Vars returns the document of /debug/vars: what InfluxDB says of itself, and a
 // member for each statistic.
-func Vars(version string, started time.Time, statistics []query.Statistic) ([]byte, error) {
+func Vars(version string, started time.Time, statistics []show.Statistic) ([]byte, error) {
 	now := time.Now()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -15,7 +15,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
-	"tsdbd/query"
+	"tsdbd/query/show"
 )
 
 // What stands in for zero Options; InfluxDB's.
@@ -33,7 +33,7 @@ const (
 // Options configure a Service. Writer and Statistics are required.
 type Options struct {
 	Writer     Writer
-	Statistics func(ctx context.Context) ([]query.Statistic, error)
+	Statistics func(ctx context.Context) ([]show.Statistic, error)
 	Logger     *slog.Logger // nil discards
 	Database   string
 	Interval   time.Duration
@@ -133,7 +133,7 @@ func (s *Service) round(ctx context.Context, at time.Time) error {
 	return err
 }
 
-func (s *Service) write(ctx context.Context, all []query.Statistic, at time.Time) error {
+func (s *Service) write(ctx context.Context, all []show.Statistic, at time.Time) error {
 	table, err := s.opt.Writer.Table(s.opt.Database)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (s *Service) write(ctx context.Context, all []query.Statistic, at time.Time
 }
 
 // add adds a statistic as a row. One that cannot be stored is left out.
-func (s *Service) add(rows *point.Builder, stat *query.Statistic, at int64) {
+func (s *Service) add(rows *point.Builder, stat *show.Statistic, at int64) {
 	tags := slices.Clone(stat.Tags)
 	if s.opt.Hostname != "" && tags.Get("hostname") == "" {
 		tags = slices.DeleteFunc(tags, func(t model.Tag) bool { return t.Key == "hostname" })

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tsdbd/model"
-	"tsdbd/query"
+	"tsdbd/query/show"
 	"tsdbd/services/input/inputtest"
 	"tsdbd/services/monitor"
 )
@@ -31,11 +31,11 @@ func TestService(t *testing.T) {
 		var broken atomic.Bool
 		m := monitor.Start(monitor.Options{
 			Writer: s, Hostname: "h", Interval: 10 * time.Second,
-			Statistics: func(context.Context) ([]query.Statistic, error) {
+			Statistics: func(context.Context) ([]show.Statistic, error) {
 				if broken.Load() {
 					return nil, errors.New("out of order")
 				}
-				return []query.Statistic{
+				return []show.Statistic{
 					{Name: "a", Tags: model.Tags{{Key: "database", Value: "d d"}, {Key: "x"}}, Values: map[string]any{"i": int64(-1), "b": true, "s": "x", "f": 1.5, "u": uint64(1), "n": math.NaN()}},
 					{Name: "empty"},
 					{Name: "odd", Values: map[string]any{"v": struct{}{}}},

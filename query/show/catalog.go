@@ -1,4 +1,4 @@
-package query
+package show
 
 import (
 	"maps"
@@ -12,7 +12,7 @@ import (
 	"tsdbd/query/result"
 )
 
-func (s *showStatement) showDatabases(*influxql.ShowDatabasesStatement) ([]*result.Series, error) {
+func (s *Statement) ShowDatabases(*influxql.ShowDatabasesStatement) ([]*result.Series, error) {
 	t := result.StringTable("databases", "name")
 	for _, db := range s.Catalog().Databases {
 		if s.MaySee == nil || s.MaySee(db.Name) {
@@ -22,10 +22,10 @@ func (s *showStatement) showDatabases(*influxql.ShowDatabasesStatement) ([]*resu
 	return []*result.Series{t}, nil
 }
 
-// showRetentionPolicies has InfluxDB's two columns of write limits only where
+// ShowRetentionPolicies has InfluxDB's two columns of write limits only where
 // some policy of the database has one: clients know five columns.
-func (s *showStatement) showRetentionPolicies(st *influxql.ShowRetentionPoliciesStatement) ([]*result.Series, error) {
-	db, err := s.database(st.Database)
+func (s *Statement) ShowRetentionPolicies(st *influxql.ShowRetentionPoliciesStatement) ([]*result.Series, error) {
+	db, err := s.Database(st.Database)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func expiryTime(rp *meta.RetentionPolicy, g *meta.ShardGroup) string {
 	return time.Unix(0, g.End).UTC().Add(rp.Duration).Format(time.RFC3339)
 }
 
-func (s *showStatement) showShards(*influxql.ShowShardsStatement) ([]*result.Series, error) {
+func (s *Statement) ShowShards(*influxql.ShowShardsStatement) ([]*result.Series, error) {
 	var tables []*result.Series
 	for _, db := range s.Catalog().Databases {
 		t := result.NewTable(db.Name,
@@ -79,7 +79,7 @@ func (s *showStatement) showShards(*influxql.ShowShardsStatement) ([]*result.Ser
 	return tables, nil
 }
 
-func (s *showStatement) showShardGroups(*influxql.ShowShardGroupsStatement) ([]*result.Series, error) {
+func (s *Statement) ShowShardGroups(*influxql.ShowShardGroupsStatement) ([]*result.Series, error) {
 	t := result.NewTable("shard groups",
 		[]model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
 		"id", "database", "retention_policy", "start_time", "end_time", "expiry_time")
@@ -94,7 +94,7 @@ func (s *showStatement) showShardGroups(*influxql.ShowShardGroupsStatement) ([]*
 	return []*result.Series{t}, nil
 }
 
-func (s *showStatement) showUsers(*influxql.ShowUsersStatement) ([]*result.Series, error) {
+func (s *Statement) ShowUsers(*influxql.ShowUsersStatement) ([]*result.Series, error) {
 	t := result.NewTable("", []model.FieldType{model.String, model.Boolean}, "user", "admin")
 	for _, u := range s.Catalog().Users {
 		t.AddRow(u.Name, u.Admin)
@@ -102,7 +102,7 @@ func (s *showStatement) showUsers(*influxql.ShowUsersStatement) ([]*result.Serie
 	return []*result.Series{t}, nil
 }
 
-func (s *showStatement) showGrants(st *influxql.ShowGrantsForUserStatement) ([]*result.Series, error) {
+func (s *Statement) ShowGrants(st *influxql.ShowGrantsForUserStatement) ([]*result.Series, error) {
 	u := s.Catalog().User(st.Name)
 	if u == nil {
 		return nil, meta.ErrUserNotFound
@@ -114,7 +114,7 @@ func (s *showStatement) showGrants(st *influxql.ShowGrantsForUserStatement) ([]*
 	return []*result.Series{t}, nil
 }
 
-func (s *showStatement) showContinuousQueries(*influxql.ShowContinuousQueriesStatement) ([]*result.Series, error) {
+func (s *Statement) ShowContinuousQueries(*influxql.ShowContinuousQueriesStatement) ([]*result.Series, error) {
 	var tables []*result.Series
 	for _, db := range s.Catalog().Databases {
 		if s.MayRead != nil && !s.MayRead(db.Name) {
@@ -129,8 +129,8 @@ func (s *showStatement) showContinuousQueries(*influxql.ShowContinuousQueriesSta
 	return tables, nil
 }
 
-// showSubscriptions shows the destinations as arrays.
-func (s *showStatement) showSubscriptions(*influxql.ShowSubscriptionsStatement) ([]*result.Series, error) {
+// ShowSubscriptions shows the destinations as arrays.
+func (s *Statement) ShowSubscriptions(*influxql.ShowSubscriptionsStatement) ([]*result.Series, error) {
 	var tables []*result.Series
 	for _, db := range s.Catalog().Databases {
 		t := result.StringTable(db.Name, "retention_policy", "name", "mode", "destinations")

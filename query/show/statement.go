@@ -1,4 +1,4 @@
-package query
+package show
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"tsdbd/query/syntax"
 )
 
-// showOptions is what the statements of a server share.
-type showOptions struct {
+// Options is what the statements of a server share.
+type Options struct {
 	Storage scan.Storage
 	// Catalog returns the present catalog.
 	Catalog func() *meta.Data
@@ -25,10 +25,10 @@ type showOptions struct {
 	Diagnostics func() []Diagnostic
 }
 
-// showStatement is one statement under way. Its methods answer statements that were
+// Statement is one statement under way. Its methods answer statements that were
 // normalized.
-type showStatement struct {
-	*showOptions
+type Statement struct {
+	*Options
 	Ctx             context.Context
 	RetentionPolicy string // of sources that name none; "" is the default policy
 	User            string
@@ -40,8 +40,8 @@ type showStatement struct {
 	Keep func(bytes int64) error
 }
 
-// database returns the database that a statement is about.
-func (s *showStatement) database(name string) (*meta.Database, error) {
+// Database returns the database that a statement is about.
+func (s *Statement) Database(name string) (*meta.Database, error) {
 	if name == "" {
 		return nil, syntax.ErrDatabaseNameRequired
 	}

@@ -1,4 +1,4 @@
-package query
+package show
 
 import (
 	"maps"
@@ -28,7 +28,7 @@ type Diagnostic struct {
 	Values  []any // as in Statistic
 }
 
-func (s *showStatement) showQueries(*influxql.ShowQueriesStatement) ([]*result.Series, error) {
+func (s *Statement) ShowQueries(*influxql.ShowQueriesStatement) ([]*result.Series, error) {
 	t := result.NewTable("", []model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
 		"qid", "query", "database", "duration", "status", "user")
 	for _, q := range s.Running.List() {
@@ -58,11 +58,11 @@ func shorten(d time.Duration) time.Duration {
 }
 
 // Statistics returns what SHOW STATS shows to an administrator.
-func (s *showStatement) AllStatistics() ([]Statistic, error) { return s.statistics("") }
+func (s *Statement) AllStatistics() ([]Statistic, error) { return s.statistics("") }
 
 // statistics returns the statistics, of which only those of the module are
 // wanted if it is not "".
-func (s *showStatement) statistics(module string) ([]Statistic, error) {
+func (s *Statement) statistics(module string) ([]Statistic, error) {
 	all := []Statistic{s.executorStatistic()}
 	if s.Statistics != nil {
 		all = append(all, s.Statistics()...)
@@ -78,7 +78,7 @@ func (s *showStatement) statistics(module string) ([]Statistic, error) {
 	return all, nil
 }
 
-func (s *showStatement) showStats(st *influxql.ShowStatsStatement) ([]*result.Series, error) {
+func (s *Statement) ShowStats(st *influxql.ShowStatsStatement) ([]*result.Series, error) {
 	all, err := s.statistics(st.Module)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *showStatement) showStats(st *influxql.ShowStatsStatement) ([]*result.Se
 	return tables, nil
 }
 
-func (s *showStatement) executorStatistic() Statistic {
+func (s *Statement) executorStatistic() Statistic {
 	f := s.Running.Figures()
 	return Statistic{Name: "queryExecutor", Values: map[string]any{
 		"queriesActive":   f.Active,
@@ -112,7 +112,7 @@ func (s *showStatement) executorStatistic() Statistic {
 }
 
 // databaseStatistics counts the measurements and series of each database.
-func (s *showStatement) databaseStatistics() ([]Statistic, error) {
+func (s *Statement) databaseStatistics() ([]Statistic, error) {
 	var all []Statistic
 	for _, db := range s.Catalog().Databases {
 		if s.MayRead != nil && !s.MayRead(db.Name) {
@@ -151,7 +151,7 @@ func runtimeStatistic() Statistic {
 	}}
 }
 
-func (s *showStatement) showDiagnostics(st *influxql.ShowDiagnosticsStatement) ([]*result.Series, error) {
+func (s *Statement) ShowDiagnostics(st *influxql.ShowDiagnosticsStatement) ([]*result.Series, error) {
 	now := s.Now()
 	all := []Diagnostic{buildDiagnostic()}
 	if s.Diagnostics != nil {

@@ -1,4 +1,4 @@
-package query
+package show
 
 import (
 	"context"
@@ -33,7 +33,7 @@ const (
 
 // view references the shards of some policies of a database that overlap r.
 // The caller must release it, also after an error.
-func (s *showStatement) view(db string, policies []string, r model.TimeRange) (*indexView, error) {
+func (s *Statement) view(db string, policies []string, r model.TimeRange) (*indexView, error) {
 	v := &indexView{keep: s.Keep}
 	for _, policy := range policies {
 		part, err := s.Storage.View(db, policy, r)
@@ -170,9 +170,9 @@ func (g *sourceGroup) matches(name string) bool {
 
 // sourceGroups groups normalized sources. No sources are all measurements of
 // the request's or the default policy of db.
-func (s *showStatement) sourceGroups(db string, sources influxql.Sources) ([]sourceGroup, error) {
+func (s *Statement) sourceGroups(db string, sources influxql.Sources) ([]sourceGroup, error) {
 	if len(sources) == 0 {
-		database, err := s.database(db)
+		database, err := s.Database(db)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func (s *showStatement) sourceGroups(db string, sources influxql.Sources) ([]sou
 // eachSourceMeasurement calls f for the measurements of the sources in the
 // shards that overlap r, with the view they belong to. The views stay open
 // until done, which is called after the last f, has returned; done may be nil.
-func (s *showStatement) eachSourceMeasurement(db string, sources influxql.Sources, r model.TimeRange, f func(*indexView, indexMeasurement) error, done func() error) error {
+func (s *Statement) eachSourceMeasurement(db string, sources influxql.Sources, r model.TimeRange, f func(*indexView, indexMeasurement) error, done func() error) error {
 	groups, err := s.sourceGroups(db, sources)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (s *showStatement) eachSourceMeasurement(db string, sources influxql.Source
 }
 
 // splitTime separates the time bounds of a WHERE clause.
-func (s *showStatement) splitTime(where influxql.Expr) (expr.Condition, error) {
+func (s *Statement) splitTime(where influxql.Expr) (expr.Condition, error) {
 	return expr.SplitTime(where, s.Now(), time.UTC)
 }
 

@@ -1,4 +1,4 @@
-package query
+package show
 
 import (
 	"tsdbd/model"
@@ -11,7 +11,7 @@ const exploreRows = 100
 
 // ShowCardinality counts the series of a database, its measurements, or the values
 // of a tag, from the index.
-func (s *showStatement) showCardinality(st *syntax.ShowCardinality) ([]*result.Series, error) {
+func (s *Statement) ShowCardinality(st *syntax.ShowCardinality) ([]*result.Series, error) {
 	if st.Database == "" {
 		return nil, syntax.ErrDatabaseNameRequired
 	}

@@ -1,4 +1,4 @@
-package query
+package show
 
 import (
 	"cmp"
@@ -151,7 +151,7 @@ func (c *counter) count() int64 {
 }
 
 // run counts. collect adds what a set of series of a measurement has in a shard.
-func (c *cardinality) run(s *showStatement, collect func(counter *counter, name string, shard scan.Shard, set *roaring.Bitmap) error) ([]*result.Series, error) {
+func (c *cardinality) run(s *Statement, collect func(counter *counter, name string, shard scan.Shard, set *roaring.Bitmap) error) ([]*result.Series, error) {
 	rng := model.AllTime
 	if influxql.HasTimeExpr(c.where) {
 		if !c.present {
@@ -320,7 +320,7 @@ func eachGroup(shard scan.Shard, name string, set *roaring.Bitmap, keys []string
 }
 
 // wholeDatabase calls f with a view of all policies and times of a database.
-func (s *showStatement) wholeDatabase(db *meta.Database, f func(*indexView) error) error {
+func (s *Statement) wholeDatabase(db *meta.Database, f func(*indexView) error) error {
 	v, err := s.view(db.Name, policyNames(db), model.AllTime)
 	defer v.release()
 	if err != nil {
@@ -339,7 +339,7 @@ func (v *indexView) seriesCount() int64 {
 }
 
 // estimated shows the total of a database, or 0 for one that is unknown.
-func (s *showStatement) estimated(database string, total func(*indexView) (int64, error)) ([]*result.Series, error) {
+func (s *Statement) estimated(database string, total func(*indexView) (int64, error)) ([]*result.Series, error) {
 	if database == "" {
 		return nil, syntax.ErrDatabaseNameRequired
 	}
@@ -356,7 +356,7 @@ func (s *showStatement) estimated(database string, total func(*indexView) (int64
 	return []*result.Series{result.ValueTable("", []string{columnEstimate}, []any{n})}, nil
 }
 
-func (s *showStatement) showSeriesCardinality(st *influxql.ShowSeriesCardinalityStatement) ([]*result.Series, error) {
+func (s *Statement) ShowSeriesCardinality(st *influxql.ShowSeriesCardinalityStatement) ([]*result.Series, error) {
 	plain := !st.Exact && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0
 	if plain && st.Sources == nil && st.Condition == nil {
 		return s.estimated(st.Database, func(v *indexView) (int64, error) {
@@ -379,7 +379,7 @@ func (s *showStatement) showSeriesCardinality(st *influxql.ShowSeriesCardinality
 	})
 }
 
-func (s *showStatement) showMeasurementCardinality(st *influxql.ShowMeasurementCardinalityStatement) ([]*result.Series, error) {
+func (s *Statement) ShowMeasurementCardinality(st *influxql.ShowMeasurementCardinalityStatement) ([]*result.Series, error) {
 	if !st.Exact && st.Sources == nil && st.Condition == nil && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0 {
 		return s.estimated(st.Database, func(v *indexView) (int64, error) {
 			list, err := v.measurements(s.Ctx, nil, nil)
@@ -396,9 +396,9 @@ func (s *showStatement) showMeasurementCardinality(st *influxql.ShowMeasurementC
 	})
 }
 
-// showFieldKeyCardinality counts names of fields. Fields have no tags: a WHERE
+// ShowFieldKeyCardinality counts names of fields. Fields have no tags: a WHERE
 // clause leaves none, and GROUP BY makes one group without values.
-func (s *showStatement) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalityStatement) ([]*result.Series, error) {
+func (s *Statement) ShowFieldKeyCardinality(st *influxql.ShowFieldKeyCardinalityStatement) ([]*result.Series, error) {
 	if influxql.HasTimeExpr(st.Condition) {
 		return nil, errors.New("SHOW FIELD KEY CARDINALITY doesn't support time in WHERE clause")
 	}
@@ -435,7 +435,7 @@ func (s *showStatement) showFieldKeyCardinality(st *influxql.ShowFieldKeyCardina
 	return tables, nil
 }
 
-func (s *showStatement) showTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatement) ([]*result.Series, error) {
+func (s *Statement) ShowTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatement) ([]*result.Series, error) {
 	c := cardinality{
 		what: "SHOW TAG KEY", database: st.Database, sources: st.Sources, where: st.Condition,
 		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true,
@@ -466,7 +466,7 @@ func (s *showStatement) showTagKeyCardinality(st *influxql.ShowTagKeyCardinality
 	})
 }
 
-func (s *showStatement) showTagValuesCardinality(st *influxql.ShowTagValuesCardinalityStatement) ([]*result.Series, error) {
+func (s *Statement) ShowTagValuesCardinality(st *influxql.ShowTagValuesCardinalityStatement) ([]*result.Series, error) {
 	match, err := keyMatcher(st.Op, st.TagKeyExpr)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package query
+package show
 
 import (
 	"bytes"
@@ -61,8 +61,8 @@ type ValueCount struct {
 
 // Explore counts the series of a database by measurement, tag key and value,
 // from the index alone.
-func (s *showStatement) Explore(x Exploration) (*Explored, error) {
-	db, err := s.database(x.Database)
+func (s *Statement) Explore(x Exploration) (*Explored, error) {
+	db, err := s.Database(x.Database)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package query
+package show
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 	"tsdbd/query/syntax"
 )
 
-// showMeasurements looks at all policies of the database. The forms with a
+// ShowMeasurements looks at all policies of the database. The forms with a
 // policy or a wildcard tell where each measurement was found. An unknown
 // database has no measurements.
-func (s *showStatement) showMeasurements(st *influxql.ShowMeasurementsStatement) ([]*result.Series, error) {
+func (s *Statement) ShowMeasurements(st *influxql.ShowMeasurementsStatement) ([]*result.Series, error) {
 	if st.Database == "" && !st.WildcardDatabase {
 		return nil, syntax.ErrDatabaseNameRequired
 	}
@@ -60,7 +60,7 @@ func (s *showStatement) showMeasurements(st *influxql.ShowMeasurementsStatement)
 	return []*result.Series{t}, nil
 }
 
-func (s *showStatement) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatement, databases []*meta.Database, keep func(string) bool) ([]*result.Series, error) {
+func (s *Statement) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatement, databases []*meta.Database, keep func(string) bool) ([]*result.Series, error) {
 	type row struct{ name, database, policy string }
 	var rows []row
 	for _, db := range databases {
@@ -111,7 +111,7 @@ func measurementSource(source influxql.Source) (func(string) bool, error) {
 
 // measurementNames returns the sorted names of the measurements that satisfy
 // the source and the WHERE clause.
-func (s *showStatement) measurementNames(db string, policies []string, keep func(string) bool, where influxql.Expr) ([]string, error) {
+func (s *Statement) measurementNames(db string, policies []string, keep func(string) bool, where influxql.Expr) ([]string, error) {
 	v, err := s.view(db, policies, model.AllTime)
 	defer v.release()
 	if err != nil {

@@ -1,4 +1,4 @@
-package query
+package show
 
 import (
 	"errors"
@@ -18,9 +18,9 @@ import (
 	"tsdbd/query/result"
 )
 
-// showFieldKeys shows the fields of the default or named policy, one row for
+// ShowFieldKeys shows the fields of the default or named policy, one row for
 // each type that some shard gives the field.
-func (s *showStatement) showFieldKeys(st *influxql.ShowFieldKeysStatement) ([]*result.Series, error) {
+func (s *Statement) ShowFieldKeys(st *influxql.ShowFieldKeysStatement) ([]*result.Series, error) {
 	fields := map[string]map[column.Field]struct{}{}
 	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
 		set := fields[m.name]
@@ -76,7 +76,7 @@ func measurementsOf(sources influxql.Sources) []*influxql.Measurement {
 // series has the same tags in every shard, so that it is in one set only: as a
 // rule most shards hold none that an earlier one has not. Measurements without a
 // tag that asked is true of are passed over.
-func (s *showStatement) tagSets(db string, policies []string, sources influxql.Sources, cond expr.Condition, asked func(key string) bool, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
+func (s *Statement) tagSets(db string, policies []string, sources influxql.Sources, cond expr.Condition, asked func(key string) bool, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
 	if cond.Range.Empty() {
 		return nil
 	}
@@ -132,9 +132,9 @@ func (s *showStatement) tagSets(db string, policies []string, sources influxql.S
 	return nil
 }
 
-// showTagKeys looks at all policies: those named in FROM do not narrow it.
-func (s *showStatement) showTagKeys(st *influxql.ShowTagKeysStatement) ([]*result.Series, error) {
-	db, err := s.database(st.Database)
+// ShowTagKeys looks at all policies: those named in FROM do not narrow it.
+func (s *Statement) ShowTagKeys(st *influxql.ShowTagKeysStatement) ([]*result.Series, error) {
+	db, err := s.Database(st.Database)
 	if err != nil {
 		return nil, err
 	}
@@ -189,9 +189,9 @@ func (s *showStatement) showTagKeys(st *influxql.ShowTagKeysStatement) ([]*resul
 	return tables, nil
 }
 
-// showTagValues looks at all policies, or at the one that FROM names.
-func (s *showStatement) showTagValues(st *influxql.ShowTagValuesStatement) ([]*result.Series, error) {
-	db, err := s.database(st.Database)
+// ShowTagValues looks at all policies, or at the one that FROM names.
+func (s *Statement) ShowTagValues(st *influxql.ShowTagValuesStatement) ([]*result.Series, error) {
+	db, err := s.Database(st.Database)
 	if err != nil {
 		return nil, err
 	}
@@ -342,9 +342,9 @@ func oneRetentionPolicy(sources influxql.Sources) ([]string, error) {
 	return list, nil
 }
 
-// showSeries shows series keys, escaped as in line protocol, in the order of
+// ShowSeries shows series keys, escaped as in line protocol, in the order of
 // measurement and key. A time bound keeps the series that have rows in it.
-func (s *showStatement) showSeries(st *influxql.ShowSeriesStatement) ([]*result.Series, error) {
+func (s *Statement) ShowSeries(st *influxql.ShowSeriesStatement) ([]*result.Series, error) {
 	cond, err := s.splitTime(st.Condition)
 	if err != nil {
 		return nil, err
@@ -418,7 +418,7 @@ func checkTagOperators(where influxql.Expr) error {
 // seriesOf returns the series of a measurement that satisfy the tag part of a
 // condition; its comparisons of fields are passed over. Shards that the time
 // bounds cut are read, to see which series have rows within.
-func (s *showStatement) seriesOf(v *indexView, m indexMeasurement, cond expr.Condition) (*roaring.Bitmap, error) {
+func (s *Statement) seriesOf(v *indexView, m indexMeasurement, cond expr.Condition) (*roaring.Bitmap, error) {
 	all := roaring.New()
 	for _, shard := range m.shards {
 		fields := shard.Fields(m.name)
@@ -444,7 +444,7 @@ func (s *showStatement) seriesOf(v *indexView, m indexMeasurement, cond expr.Con
 }
 
 // withRows returns the series of set that have rows with times in r.
-func (s *showStatement) withRows(shard scan.Shard, name string, set *roaring.Bitmap, fields []column.Field, r model.TimeRange) (*roaring.Bitmap, error) {
+func (s *Statement) withRows(shard scan.Shard, name string, set *roaring.Bitmap, fields []column.Field, r model.TimeRange) (*roaring.Bitmap, error) {
 	keys := make([]string, len(fields))
 	for i, f := range fields {
 		keys[i] = f.Key
