@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -434,19 +433,4 @@ func (b *Batcher) Close(ctx context.Context) {
 		b.writers.Wait()
 		b.cancel()
 	})
-}
-
-// CloseAfter closes a listener and then the batcher. When ctx ends while the
-// listener still waits for room, the batcher closes first and it gives up.
-func (b *Batcher) CloseAfter(ctx context.Context, listener io.Closer) error {
-	closed := make(chan error, 1)
-	go func() { closed <- listener.Close() }()
-	select {
-	case err := <-closed:
-		b.Close(ctx)
-		return err
-	case <-ctx.Done():
-	}
-	b.Close(ctx)
-	return <-closed
 }

@@ -3,6 +3,7 @@ package input
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -115,7 +116,7 @@ func (c *Connections) Addr() net.Addr { return c.listener.Addr() }
 
 // Close stops accepting, ends the reading of all connections and waits until
 // they are served.
-func (c *Connections) Close() error {
+func (c *Connections) Close(context.Context) error {
 	var err error
 	c.once.Do(func() {
 		c.mu.Lock()
@@ -191,6 +192,35 @@ func (l *Lines) Next() ([]byte, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+	}
+}
+
+// maxPoints bounds the points that a connection holds before it adds them.
+const maxPoints = 500
+
+// Serve reads lines until the client goes, and adds the points that add appends
+// for each. What has come together is added at once; what a client sends while all
+// batches wait is not read. An error of add ends the connection.
+func (l *Lines) Serve(b *Batcher, add func(points []Point, line []byte) ([]Point, error)) {
+	var points []Point
+	for {
+		line, err := l.Next()
+		var network net.Error
+		if errors.As(err, &network) && !network.Timeout() {
+			l.counts.ReadFailures.Add(1)
+		}
+		if err == nil {
+			points, err = add(points, line)
+		}
+		if len(points) > 0 && (err != nil || len(points) >= maxPoints || !l.More()) {
+			if !b.Add(points) {
+				return
+			}
+			points = points[:0]
+		}
+		if err != nil {
+			return
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestLines(t *testing.T) {
 			}
 			_ = client.Close() // of memory
 			<-done
-			if err := c.Close(); err != nil {
+			if err := c.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if s := strings.Join(*got, "|"); s != want {
@@ -94,7 +94,7 @@ func TestCloseEndsConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		if err := c.Close(); err != nil {
+		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		<-done

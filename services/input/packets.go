@@ -1,6 +1,7 @@
 package input
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -58,7 +59,7 @@ func ListenPackets(address string, readBuffer int, counts *Counts, handle func(p
 func (p *Packets) Addr() net.Addr { return p.conn.LocalAddr() }
 
 // Close stops and waits until the last packet is handled.
-func (p *Packets) Close() error {
+func (p *Packets) Close(context.Context) error {
 	err := p.conn.Close()
 	p.done.Wait()
 	return err

@@ -1,15 +1,13 @@
 package collectd
 
 import (
-	"context"
 	"errors"
-	"net"
 	"time"
 
 	"tsdbd/services/input"
 )
 
-// Options configure a Service. Those of input.Options that it needs are
+// Options configure an input. Those of input.Options that it needs are
 // required.
 type Options struct {
 	input.Options
@@ -27,41 +25,21 @@ type Options struct {
 	Join bool
 }
 
-// Service is an open input. It is safe for concurrent use.
-type Service struct {
-	batcher *input.Batcher
-	packets *input.Packets
-}
-
-// Listen opens the input. Close closes it.
-func Listen(opt Options) (*Service, error) {
-	s := &Service{batcher: input.NewBatcher(opt.Options)}
-	d := decoder{types: opt.Types, users: opt.Users, level: opt.Level, split: !opt.Join}
-	c := s.batcher.Counts()
-	var err error
-	s.packets, err = input.ListenPackets(opt.Address, opt.ReadBuffer, c, func(packet []byte, now time.Time) {
-		points, err := d.decode(packet, now)
-		if err != nil {
-			c.BadPoints.Add(1)
-			if errors.Is(err, errUnprotected) {
-				s.batcher.Complain("packets refused", err)
+// Listen opens the input.
+func Listen(opt Options) (*input.Service, error) {
+	return input.Open(opt.Options, func(b *input.Batcher) (input.Listener, error) {
+		d := decoder{types: opt.Types, users: opt.Users, level: opt.Level, split: !opt.Join}
+		c := b.Counts()
+		return input.ListenPackets(opt.Address, opt.ReadBuffer, c, func(packet []byte, now time.Time) {
+			points, err := d.decode(packet, now)
+			if err != nil {
+				c.BadPoints.Add(1)
 			}
-		}
-		c.NotANumber.Add(int64(d.notNumber))
-		s.batcher.Offer(points)
+			if errors.Is(err, errUnprotected) {
+				b.Complain("packets refused", err)
+			}
+			c.NotANumber.Add(int64(d.notNumber))
+			b.Offer(points)
+		})
 	})
-	if err != nil {
-		s.batcher.Close(context.Background())
-		return nil, err
-	}
-	return s, nil
 }
-
-// Addr returns the address that is listened on.
-func (s *Service) Addr() net.Addr { return s.packets.Addr() }
-
-// Counts returns what the input counts.
-func (s *Service) Counts() *input.Counts { return s.batcher.Counts() }
-
-// Close stops receiving and writes what was received, while ctx lasts.
-func (s *Service) Close(ctx context.Context) error { return s.batcher.CloseAfter(ctx, s.packets) }

@@ -22,11 +22,11 @@ var testNow = time.Unix(1000, 5)
 
 func newParser(t testing.TB, separator string, tags []string, templates ...string) *parser {
 	t.Helper()
-	s, err := (&Options{Templates: templates, Separator: separator, Tags: tags}).service()
+	p, err := (&Options{Templates: templates, Separator: separator, Tags: tags}).parser()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.parser()
+	return &p
 }
 
 func TestTemplates(t *testing.T) {

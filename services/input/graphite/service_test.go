@@ -12,7 +12,7 @@ import (
 	"tsdbd/services/input/inputtest"
 )
 
-func listen(t *testing.T, s *inputtest.Store, protocol string) *Service {
+func listen(t *testing.T, s *inputtest.Store, protocol string) *input.Service {
 	t.Helper()
 	in, err := Listen(Options{
 		Options: input.Options{Writer: s, Database: "d"}, Address: "127.0.0.1:0", Protocol: protocol,
@@ -26,7 +26,7 @@ func listen(t *testing.T, s *inputtest.Store, protocol string) *Service {
 }
 
 // receive waits until the input has received so many bytes.
-func receive(t *testing.T, in *Service, bytes int64) {
+func receive(t *testing.T, in *input.Service, bytes int64) {
 	t.Helper()
 	for begin := time.Now(); in.Counts().Bytes.Load() < bytes; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > time.Minute {
@@ -109,15 +109,15 @@ for t in threads: t.join()
 
 func BenchmarkLine(b *testing.B) {
 	p := newParser(b, "", []string{"dc=one"}, "servers.* .host.measurement*")
-	s := &Service{templates: p.templates, tags: p.tags}
-	s.batcher = input.NewBatcher(input.Options{Writer: &inputtest.Store{Fail: func() error { return fmt.Errorf("not kept") }}, Database: "d"})
-	defer s.batcher.Close(b.Context())
+	batcher := input.NewBatcher(input.Options{Writer: &inputtest.Store{Fail: func() error { return fmt.Errorf("not kept") }}, Database: "d"})
+	defer batcher.Close(b.Context())
 	line := []byte("servers.host17.cpu.load.average 1.25 1700000000\n")
-	points := make([]input.Point, 0, maxPoints)
+	const most = 500
+	points := make([]input.Point, 0, most)
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
-		if points = s.line(p, points, line, testNow); len(points) == maxPoints {
-			s.batcher.Add(points)
+		if points = p.add(points, line, testNow, batcher.Counts()); len(points) == most {
+			batcher.Add(points)
 			points = points[:0]
 		}
 	}

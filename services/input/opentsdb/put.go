@@ -132,7 +132,7 @@ func (s *Service) put(w http.ResponseWriter, r *http.Request) (status int, err e
 		return http.StatusBadRequest, err
 	}
 	defer b.Release()
-	s.Counts().Bytes.Add(int64(b.Len()))
+	s.batcher.Counts().Bytes.Add(int64(b.Len()))
 	var bad, failed error
 	err = eachChunk(b.Bytes(), func(points []input.Point) error {
 		var reason error
@@ -146,7 +146,7 @@ func (s *Service) put(w http.ResponseWriter, r *http.Request) (status int, err e
 	case failed != nil:
 		return http.StatusServiceUnavailable, failed
 	case err != nil:
-		s.Counts().BadPoints.Add(1)
+		s.batcher.Counts().BadPoints.Add(1)
 		return http.StatusBadRequest, err
 	}
 	return http.StatusBadRequest, bad

@@ -33,7 +33,6 @@ type Options struct {
 
 // What a connection may hold or take.
 const (
-	maxPoints       = 500 // before they are added
 	requestTimeout  = time.Minute
 	maxHeaderBytes  = 16 << 10
 	telnetVersion   = "tsdbd OpenTSDB input\n"
@@ -43,12 +42,12 @@ const (
 
 // Service is an open input. It is safe for concurrent use.
 type Service struct {
-	batcher     *input.Batcher
-	connections *input.Connections
-	http        *http.Server
-	handoff     *handoff
-	bodies      body.Budget
-	log         *slog.Logger // of bad lines, nil: none
+	*input.Service
+	batcher *input.Batcher
+	http    *http.Server
+	handoff *handoff
+	bodies  body.Budget
+	log     *slog.Logger // of bad lines, nil: none
 
 	requests atomic.Int64
 	telnet   atomic.Int64 // connections of lines, ever
@@ -62,7 +61,7 @@ func Listen(opt Options) (*Service, error) {
 	if opt.BodyMemory <= 0 {
 		opt.BodyMemory = DefaultBodyMemory
 	}
-	s := &Service{batcher: input.NewBatcher(opt.Options)}
+	s := &Service{handoff: &handoff{conns: make(chan net.Conn), closed: make(chan struct{})}}
 	s.bodies.SetLimit(opt.BodyMemory)
 	if opt.LogPointErrors {
 		s.log = opt.Logger
@@ -74,16 +73,18 @@ func Listen(opt Options) (*Service, error) {
 	if opt.Logger != nil {
 		s.http.ErrorLog = slog.NewLogLogger(opt.Logger.Handler(), slog.LevelDebug)
 	}
-	s.handoff = &handoff{conns: make(chan net.Conn), closed: make(chan struct{})}
 	var err error
-	s.connections, err = input.ListenConnections(opt.Address, opt.TLS, s.Counts(), s.connection)
-	if err != nil {
-		s.batcher.Close(context.Background())
-		return nil, err
-	}
-	s.handoff.address = s.connections.Addr()
-	go func() { _ = s.http.Serve(s.handoff) }() // ends with ErrServerClosed
-	return s, nil
+	s.Service, err = input.Open(opt.Options, func(b *input.Batcher) (input.Listener, error) {
+		s.batcher = b
+		c, err := input.ListenConnections(opt.Address, opt.TLS, b.Counts(), s.connection)
+		if err != nil {
+			return nil, err
+		}
+		s.handoff.address = c.Addr()
+		go func() { _ = s.http.Serve(s.handoff) }() // ends with ErrServerClosed
+		return listener{c, s.http}, nil
+	})
+	return s, err
 }
 
 // connection finds out which protocol a client speaks.
@@ -111,50 +112,28 @@ func (s *Service) telnetLines(conn net.Conn, lines *input.Lines) {
 	s.telnet.Add(1)
 	s.open.Add(1)
 	defer s.open.Add(-1)
-	var points []input.Point
-	for {
-		line, err := lines.Next()
-		switch {
-		case err != nil || len(line) == 0:
-		case string(line) == "version":
+	lines.Serve(s.batcher, func(points []input.Point, line []byte) ([]input.Point, error) {
+		switch string(line) {
+		case "":
+			return points, nil
+		case "version":
 			_ = conn.SetWriteDeadline(time.Now().Add(answerTimeout))
-			if _, err := io.WriteString(conn, telnetVersion); err != nil {
-				return
-			}
-		default:
-			p, f := parseLine(string(line))
-			if f == noFault {
-				s.lines.Add(1)
-				points = append(points, p)
-				break
-			}
-			s.faults[f].Add(1)
-			s.Counts().BadPoints.Add(1)
-			if s.log != nil {
-				s.log.Info("bad line", "remote", conn.RemoteAddr().String(), "line", string(line[:min(len(line), 200)]))
-			}
+			_, err := io.WriteString(conn, telnetVersion)
+			return points, err
 		}
-		if len(points) > 0 && (err != nil || len(points) >= maxPoints || !lines.More()) {
-			if !s.batcher.Add(points) {
-				return
-			}
-			points = points[:0]
+		p, f := parseLine(string(line))
+		if f == noFault {
+			s.lines.Add(1)
+			return append(points, p), nil
 		}
-		if err != nil {
-			var network net.Error
-			if errors.As(err, &network) && !network.Timeout() {
-				s.Counts().ReadFailures.Add(1)
-			}
-			return
+		s.faults[f].Add(1)
+		s.batcher.Counts().BadPoints.Add(1)
+		if s.log != nil {
+			s.log.Info("bad line", "remote", conn.RemoteAddr().String(), "line", string(line[:min(len(line), 200)]))
 		}
-	}
+		return points, nil
+	})
 }
-
-// Addr returns the address that is listened on.
-func (s *Service) Addr() net.Addr { return s.connections.Addr() }
-
-// Counts returns what the input counts.
-func (s *Service) Counts() *input.Counts { return s.batcher.Counts() }
 
 // Figures are the input's own counts, by InfluxDB's names.
 func (s *Service) Figures() map[string]int64 {
@@ -166,23 +145,21 @@ func (s *Service) Figures() map[string]int64 {
 	}
 }
 
-// Close stops receiving and writes what was received, while ctx lasts.
-func (s *Service) Close(ctx context.Context) error { return s.batcher.CloseAfter(ctx, closer{s, ctx}) }
-
-// closer ends the requests under way and then the connections.
-type closer struct {
-	s   *Service
-	ctx context.Context
+// listener ends the requests under way and then the connections.
+type listener struct {
+	*input.Connections
+	http *http.Server
 }
 
-func (c closer) Close() error {
-	ctx, cancel := context.WithTimeout(c.ctx, shutdownTimeout)
+// Close implements input.Listener.
+func (l listener) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
-	err := c.s.http.Shutdown(ctx)
+	err := l.http.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(err, c.s.http.Close())
+		err = errors.Join(err, l.http.Close())
 	}
-	return errors.Join(err, c.s.connections.Close())
+	return errors.Join(err, l.Connections.Close(ctx))
 }
 
 // handoff is a listener of the connections that speak HTTP.

@@ -11,7 +11,7 @@ import (
 	"tsdbd/services/input/inputtest"
 )
 
-func listen(t *testing.T, s *inputtest.Store, unit int64) *Service {
+func listen(t *testing.T, s *inputtest.Store, unit int64) *input.Service {
 	t.Helper()
 	in, err := Listen(Options{Options: input.Options{Writer: s, Database: "d"}, Address: "127.0.0.1:0", ReadBuffer: 1 << 16, Unit: unit})
 	if err != nil {
@@ -26,7 +26,7 @@ func listen(t *testing.T, s *inputtest.Store, unit int64) *Service {
 }
 
 // receive waits until the input has received so many bytes.
-func receive(t *testing.T, in *Service, bytes int64) {
+func receive(t *testing.T, in *input.Service, bytes int64) {
 	t.Helper()
 	for begin := time.Now(); in.Counts().Bytes.Load() < bytes; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > time.Minute {
