@@ -298,23 +298,6 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 	return met, nil
 }
 
-// rowTime returns the time of a row without decoding when it can.
-func rowTime(c scan.Chunk, row int) (int64, error) {
-	switch {
-	case row == 0:
-		return c.Min(), nil
-	case row == c.Len()-1:
-		return c.Max(), nil
-	case c.Step() > 0:
-		return c.Min() + int64(row)*c.Step(), nil
-	}
-	times, err := c.Times()
-	if err != nil {
-		return 0, err
-	}
-	return times[row], nil
-}
-
 // fromStats folds the statistics of a chunk that holds values. It returns
 // false if the column must be decoded.
 func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stats) (bool, error) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -118,7 +119,7 @@ func (p *profile) frames(l *level, emit func(*frame) error) (counted func(*frame
 // describeStorage adds what the cursors of each shard gave to a node.
 func (p *profile) describeStorage(to *planNode) {
 	shards := p.storage.shards
-	slices.SortStableFunc(shards, func(a, b *shardCounts) int { return cmpInt(a.times.Min, b.times.Min) })
+	slices.SortStableFunc(shards, func(a, b *shardCounts) int { return cmp.Compare(a.times.Min, b.times.Min) })
 	var all scanCounts
 	for _, sp := range shards {
 		to.add("shard %d, %s to %s: %s", sp.id, rfc3339(sp.times.Min), rfc3339(sp.times.Max), &sp.scanCounts)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/influxdata/influxql"
@@ -41,7 +42,7 @@ func (rd *reader) open(r *levelRun) error {
 			if a.order != b.order {
 				return a.order - b.order
 			}
-			return -cmpInt(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
+			return -cmp.Compare(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
 		})
 	}
 	return nil

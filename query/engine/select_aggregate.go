@@ -1,13 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
-	"tsdbd/model/column"
 	"tsdbd/query/admission"
 )
 
@@ -136,12 +136,8 @@ func (f *folder) fold() error {
 func (f *folder) take(g int32, rs *rowset) error {
 	defer f.r.x.prof.operator(f, f.r.x.prof.start())
 	if !f.r.l.asc {
-		c := rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
-		for i := range rs.cols {
-			extend(&c.cols[i], 0, &rs.cols[i], 0, len(rs.times))
-		}
-		c.reverse()
-		rs = &c
+		rs = rs.clone()
+		rs.reverse()
 	}
 	if f.win.Loc != nil && len(f.starts) == 0 {
 		return errTooManyWindows
@@ -315,7 +311,7 @@ func (f *folder) ends() error {
 	x, dir := f.r.x, f.direction()
 	us := slices.Clone(f.r.units)
 	slices.SortStableFunc(us, func(a, b *unit) int {
-		c := cmpInt(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
+		c := cmp.Compare(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
 		if dir < 0 {
 			return -c
 		}

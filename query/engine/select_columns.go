@@ -321,3 +321,20 @@ func (r *chunkReader) pick() (rows []int32, all bool) {
 	r.rows = kept
 	return r.rows, false
 }
+
+// rowTime returns the time of a row without decoding when it can.
+func rowTime(c scan.Chunk, row int) (int64, error) {
+	switch {
+	case row == 0:
+		return c.Min(), nil
+	case row == c.Len()-1:
+		return c.Max(), nil
+	case c.Step() > 0:
+		return c.Min() + int64(row)*c.Step(), nil
+	}
+	times, err := c.Times()
+	if err != nil {
+		return 0, err
+	}
+	return times[row], nil
+}

@@ -43,7 +43,8 @@ func (f *frontier) prune(k int) bool {
 		for i := range f.rows {
 			times[i] = f.rows[i].time
 		}
-		f.time = min(f.time, kth(nil, times, k-1))
+		slices.Sort(times)
+		f.time = min(f.time, times[k-1])
 		f.rows = slices.DeleteFunc(f.rows, func(r frontierRow) bool { return r.time > f.time })
 	}
 	f.next = 2*len(f.rows) + k

@@ -72,7 +72,7 @@ func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 			cur = &frame{name: f.name, tuple: f.tuple, cols: make([]column.Vector, len(f.cols))}
 		}
 		for i := range cur.cols {
-			extend(&cur.cols[i], len(cur.times), &f.cols[i], lo, hi)
+			expr.Extend(&cur.cols[i], len(cur.times), &f.cols[i], lo, hi)
 		}
 		cur.times = append(cur.times, f.times[lo:hi]...)
 		return nil

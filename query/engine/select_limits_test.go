@@ -11,6 +11,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/expr"
 	"tsdbd/query/result"
 	"tsdbd/query/syntax"
 )
@@ -234,7 +235,7 @@ func TestSelectChunks(t *testing.T) {
 				if n := len(joined); n > 0 && joined[n-1].Partial {
 					p := joined[n-1]
 					for j := range p.Values {
-						extend(&p.Values[j], p.Rows, &s.Values[j], 0, s.Rows)
+						expr.Extend(&p.Values[j], p.Rows, &s.Values[j], 0, s.Rows)
 					}
 					p.Rows += s.Rows
 					p.Partial = s.Partial

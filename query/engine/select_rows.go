@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -13,82 +12,6 @@ import (
 	"tsdbd/query/admission"
 	"tsdbd/query/expr"
 )
-
-// rowset is a table of rows of one group, in order of time.
-type rowset struct {
-	times []int64
-	cols  []column.Vector // one per reference; Unknown is all null
-	table []column.Vector // cols and a place before them, for the times; or nil
-}
-
-func (rs *rowset) slice(lo, hi int) rowset {
-	out := rowset{times: rs.times[lo:hi], cols: make([]column.Vector, len(rs.cols))}
-	for i := range rs.cols {
-		if rs.cols[i].Type != model.Unknown {
-			out.cols[i] = rs.cols[i].Slice(lo, hi)
-		}
-	}
-	return out
-}
-
-func (rs *rowset) bytes() int64 {
-	n := int64(8 * len(rs.times))
-	for i := range rs.cols {
-		n += expr.VectorBytes(rs.cols[i].Type, len(rs.times))
-		n += expr.TextBytes(&rs.cols[i], 0, len(rs.times))
-	}
-	return n
-}
-
-// append adds the rows of o, which has the same columns.
-func (rs *rowset) append(o *rowset) {
-	if len(rs.times) == 0 {
-		*rs = *o
-		return
-	}
-	n := len(rs.times)
-	for i := range rs.cols {
-		extend(&rs.cols[i], n, &o.cols[i], 0, len(o.times))
-	}
-	rs.times = append(rs.times, o.times...)
-}
-
-// slabRows is up to how many rows a group's columns of numbers are made in one
-// piece of memory: many groups of few rows are mostly the price of allocating.
-const slabRows = 16
-
-// reserve makes room for n rows of numbers in an empty row set.
-func (rs *rowset) reserve(n int) {
-	ints, floats := n, 0
-	for i := range rs.cols {
-		switch rs.cols[i].Type {
-		case model.Integer:
-			ints += n
-		case model.Float:
-			floats += n
-		}
-	}
-	i, f := make([]int64, ints), make([]float64, floats)
-	rs.times, i = i[:0:n], i[n:]
-	for k := range rs.cols {
-		switch v := &rs.cols[k]; v.Type {
-		case model.Integer:
-			v.Ints, i = i[:0:n], i[n:]
-		case model.Float:
-			v.Floats, f = f[:0:n], f[n:]
-		}
-	}
-}
-
-// reverse turns the rows around.
-func (rs *rowset) reverse() {
-	slices.Reverse(rs.times)
-	for i := range rs.cols {
-		if rs.cols[i].Type != model.Unknown {
-			expr.ReverseRows(&rs.cols[i], len(rs.times))
-		}
-	}
-}
 
 // run is the rows of one series in a buffer.
 type run struct {
@@ -127,7 +50,7 @@ type rowScan struct {
 // collectUnit reads the wanted groups of one unit: their rows in order of time,
 // those of equal time as ties says. It returns the bytes that they are accounted
 // for.
-func (x *budget) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64, error) {
+func (b *budget) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64, error) {
 	cs, ok := u.bind(req.refs)
 	if !ok {
 		return nil, 0, nil
@@ -144,7 +67,7 @@ func (x *budget) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64,
 	if req.rng = req.rng.Intersect(u.shard.TimeRange()); req.rng.Empty() {
 		return nil, 0, nil
 	}
-	s := &rowScan{rowRequest: req, x: x, u: u, cs: cs, stop: x.stopper()}
+	s := &rowScan{rowRequest: req, x: b, u: u, cs: cs, stop: b.stopper()}
 	s.sizes = u.sizes(set)
 	if u.narrows(set, req.limit) {
 		var err error
@@ -152,9 +75,9 @@ func (x *budget) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64,
 			return nil, 0, err
 		}
 	}
-	ps := parts(set, x.workers)
+	ps := parts(set, b.workers)
 	got := make([]map[int32]*groupRows, len(ps))
-	err := x.parallel(len(ps), func(i int) (err error) {
+	err := b.parallel(len(ps), func(i int) (err error) {
 		got[i], err = s.scan(ps[i])
 		return err
 	})
@@ -276,35 +199,18 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 			}
 		}
 		start := len(buf.times)
-		if all && to-from == 1 && s.limit > 0 && s.edge(buf, c, from, &rd.edge) {
-			if !s.asc {
-				pieces = append(pieces, piece{start, start + 1})
-			}
-			if len(buf.times)-lo >= s.limit {
-				break
-			}
-			continue
-		}
-		times, err := c.Times()
-		if err != nil {
-			return err
-		}
 		if !all {
 			rows = rows[from:to]
 		}
-		if all {
-			buf.times = append(buf.times, times[from:to]...)
-		} else {
-			for _, r := range rows {
-				buf.times = append(buf.times, times[r])
+		if !all || to-from > 1 || s.limit == 0 || !s.edge(buf, c, from, &rd.edge) {
+			times, err := c.Times()
+			if err != nil {
+				return err
 			}
-		}
-		for i := range buf.cols {
-			if buf.cols[i].Type != model.Unknown {
-				if all {
-					expr.AppendRows(&buf.cols[i], rd.output(i), from, to, nil)
-				} else {
-					expr.AppendRows(&buf.cols[i], rd.output(i), 0, 0, rows)
+			buf.times = expr.AppendTaken(buf.times, times, from, to, rows)
+			for i := range buf.cols {
+				if buf.cols[i].Type != model.Unknown {
+					expr.AppendRows(&buf.cols[i], rd.output(i), from, to, rows)
 				}
 			}
 		}
@@ -329,18 +235,9 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 			}
 		}
 		tail := buf.slice(lo, len(buf.times))
-		sorted := tail.permute(perm)
-		copy(buf.times[lo:], sorted.times)
-		for i := range buf.cols {
-			if t := buf.cols[i].Type; t != model.Unknown {
-				head := buf.cols[i].Slice(0, lo)
-				var v column.Vector
-				v.Type = t
-				expr.AppendRows(&v, &head, 0, lo, nil)
-				expr.AppendRows(&v, &sorted.cols[i], 0, len(perm), nil)
-				buf.cols[i] = v
-			}
-		}
+		tail = tail.permute(perm)
+		*buf = buf.slice(0, lo)
+		buf.append(&tail)
 	}
 	return nil
 }
@@ -408,157 +305,34 @@ type edgeWord struct {
 	valid bool
 }
 
-// permute returns the rows perm lists.
-func (rs *rowset) permute(perm []int32) rowset {
-	out := rowset{times: expr.AppendTaken(nil, rs.times, 0, 0, perm), cols: make([]column.Vector, len(rs.cols))}
-	for i := range rs.cols {
-		if rs.cols[i].Type != model.Unknown {
-			out.cols[i] = expr.Gather(&rs.cols[i], perm)
-		}
-	}
-	return out
+// groupRows is what a worker has read of a group.
+type groupRows struct {
+	rowset
+	runs []run
+	one  [1]run // memory of runs, as most groups have one
 }
 
-// merge brings the runs of a group into one order, that of time in the scan's
-// direction.
-func (s *rowScan) merge(runs []run) (*rowset, error) {
-	if len(runs) > 1 {
-		for i := range runs {
-			if runs[i].key == "" {
-				// The key only breaks ties; an unreadable one sorts first.
-				runs[i].key, _ = s.u.src.view.SeriesKey(runs[i].id)
-				if err := s.grow(int64(len(runs[i].key))); err != nil {
-					return nil, err
-				}
-			}
-		}
-		sortRuns(runs)
-	}
-	total := 0
-	for _, r := range runs {
-		total += r.hi - r.lo
-	}
-	hasTags := s.cs.needsTags()
-	if r := runs[0]; len(runs) == 1 && !hasTags && r.lo == 0 && r.hi == len(r.buf.times) {
-		if !s.asc {
-			r.buf.reverse()
-		}
-		return r.buf, nil
-	}
-	dst := &rowset{times: make([]int64, 0, total)}
-	alone := len(runs) == 1 && total == len(runs[0].buf.times)
-	if alone {
-		dst.cols, dst.table = runs[0].buf.cols, runs[0].buf.table // nobody else reads the buffer
-	} else {
-		dst.cols = make([]column.Vector, len(s.cs.out))
-	}
-	bounds := make([]int, 1, len(runs)+1)
-	for _, r := range runs {
-		dst.times = append(dst.times, r.buf.times[r.lo:r.hi]...)
-		bounds = append(bounds, len(dst.times))
-	}
-	tags := make([]model.Tags, len(runs))
-	for i := range runs {
-		if hasTags {
-			_, tags[i] = model.ParseSeriesKey(runs[i].key, nil)
-		}
-	}
-	perm := s.order(dst.times, bounds, runs, tags)
-	var of []int32 // run of each row, before perm
-	if perm != nil {
-		dst.times = expr.AppendTaken(nil, dst.times, 0, 0, perm)
-		if hasTags {
-			of = make([]int32, total)
-			for i := range runs {
-				for k := bounds[i]; k < bounds[i+1]; k++ {
-					of[k] = int32(i)
-				}
-			}
-		}
-	}
-	var texts []string // of the tag columns
-	if hasTags && perm == nil {
-		texts = make([]string, s.cs.tags()*total)
-	}
-	var all column.Vector // a column in the order of the runs
-	for i := range dst.cols {
-		b, v := &s.cs.out[i], &dst.cols[i]
-		if b.index < 0 && !b.tag {
-			continue
-		}
-		v.Type = b.typ
-		switch {
-		case b.tag && perm != nil:
-			tagRows(v, b.ref.Val, tags, of, perm)
-		case b.tag:
-			v.Strings, texts = texts[:0:total], texts[total:]
-			for k, r := range runs {
-				appendTag(v, tags[k].Get(b.ref.Val), r.hi-r.lo)
-			}
-		case perm != nil:
-			all.Reset(b.typ)
-			reserve(&all, total)
-			for _, r := range runs {
-				expr.AppendRows(&all, &r.buf.cols[i], r.lo, r.hi, nil)
-			}
-			expr.AppendRows(v, &all, 0, 0, perm)
-		case alone:
-		default:
-			reserve(v, total)
-			for _, r := range runs {
-				expr.AppendRows(v, &r.buf.cols[i], r.lo, r.hi, nil)
-			}
-		}
-	}
-	if perm == nil && !s.asc {
-		dst.reverse()
-	}
-	return dst, nil
+// groupSlab makes the columns of groups, of several at a time.
+type groupSlab struct {
+	groups []groupRows
+	cols   []column.Vector
+	size   int // of the last one, in groups
 }
 
-// tagRows fills a column with the value of a tag: row i is of run of[perm[i]].
-func tagRows(v *column.Vector, key string, tags []model.Tags, of, perm []int32) {
-	values, missing := make([]string, len(tags)), false
-	for i := range tags {
-		values[i] = tags[i].Get(key)
-		missing = missing || values[i] == ""
-	}
-	v.Strings = make([]string, len(perm))
-	for i, p := range perm {
-		v.Strings[i] = values[of[p]]
-	}
-	if missing {
-		v.Valid = column.NewBitmap(len(perm))
-		for i := range v.Strings {
-			if v.Strings[i] != "" {
-				v.Valid.Set(i)
-			}
-		}
-	}
-}
+// slabColumns bounds the columns of a slab, 30 kB.
+const slabColumns = 200
 
-// reserve makes room for n rows in an empty column.
-func reserve(v *column.Vector, n int) {
-	v.Resize(n)
-	v.Resize(0)
-}
-
-// appendTag appends a tag value n times; a missing tag is null.
-func appendTag(v *column.Vector, value string, n int) {
-	if value == "" {
-		for range n {
-			v.AppendNull()
-		}
-		return
+// next returns the rows of a group without any, of n columns.
+func (b *groupSlab) next(n int) *groupRows {
+	if len(b.groups) == 0 {
+		b.size = max(1, min(2*b.size, slabColumns/(n+1)))
+		b.groups = make([]groupRows, b.size)
+		b.cols = make([]column.Vector, b.size*(n+1))
 	}
-	one := column.Vector{Type: model.String, Strings: []string{value}}
-	if v.Valid == nil {
-		for range n {
-			v.Strings = append(v.Strings, value)
-		}
-		return
-	}
-	for range n {
-		v.AppendFrom(&one, 0)
-	}
+	g := &b.groups[0]
+	g.runs = g.one[:0]
+	g.table = b.cols[: n+1 : n+1]
+	g.cols = g.table[1:]
+	b.groups, b.cols = b.groups[1:], b.cols[n+1:]
+	return g
 }

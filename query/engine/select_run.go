@@ -8,7 +8,6 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query/admission"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
@@ -129,61 +128,6 @@ func (l *level) plain() bool {
 		}
 	}
 	return true
-}
-
-func cmpInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// mergeSets merges row sets of several sources, or groups of subqueries, by time
-// in the level's direction; bySeries leaves rows of equal time in their order.
-func mergeSets(stop *admission.Stopper, list []*rowset, asc bool, ties tieOrder) *rowset {
-	if len(list) == 1 {
-		return list[0]
-	}
-	out := &rowset{cols: make([]column.Vector, len(list[0].cols))}
-	bounds := []int{0}
-	for i, rs := range list {
-		if i == 0 {
-			*out = rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
-			for j := range rs.cols {
-				extend(&out.cols[j], 0, &rs.cols[j], 0, len(rs.times))
-			}
-		} else {
-			out.append(rs)
-		}
-		bounds = append(bounds, len(out.times))
-	}
-	if !asc {
-		for i := range out.times {
-			out.times[i] = -out.times[i]
-		}
-	}
-	var perm []int32
-	if ties != bySeries && len(list) < manySeries {
-		h := newSeriesHeap(out.times, bounds, true)
-		if !asc {
-			slices.Reverse(h.runs) // groups come last first
-		}
-		perm = h.merge(stop)
-	} else {
-		perm = mergeOrder(stop, out.times, bounds)
-	}
-	if perm != nil {
-		*out = out.permute(perm)
-	}
-	if !asc {
-		for i := range out.times {
-			out.times[i] = -out.times[i]
-		}
-	}
-	return out
 }
 
 // rowset emits rows of the level's columns: it evaluates the select list.

@@ -89,6 +89,7 @@ func AppendRows(dst *column.Vector, src *column.Vector, lo, hi int, rows []int32
 	}
 }
 
+// AppendTaken is AppendRows for slices.
 func AppendTaken[T any](dst, src []T, lo, hi int, rows []int32) []T {
 	if rows == nil {
 		return append(dst, src[lo:hi]...)
@@ -98,6 +99,32 @@ func AppendTaken[T any](dst, src []T, lo, hi int, rows []int32) []T {
 		dst = append(dst, src[r])
 	}
 	return dst
+}
+
+// Extend appends rows of src to a column that has n rows. Either may be of
+// type Unknown; columns of different types become the wider one if both are
+// numbers, else what does not fit is null.
+func Extend(dst *column.Vector, n int, src *column.Vector, lo, hi int) {
+	switch {
+	case src.Type == model.Unknown && dst.Type == model.Unknown:
+		return
+	case src.Type == model.Unknown:
+		for range hi - lo {
+			dst.AppendNull()
+		}
+		return
+	case dst.Type == model.Unknown:
+		dst.Type = src.Type
+		for range n {
+			dst.AppendNull()
+		}
+	case src.Type != dst.Type && src.Type.Numeric() && dst.Type == model.Float:
+		v := CastVector(src, model.Float)
+		src = &v
+	case src.Type == model.Float && dst.Type.Numeric():
+		*dst = CastVector(dst, model.Float)
+	}
+	AppendRows(dst, src, lo, hi, nil)
 }
 
 // Gather returns the rows of v that perm lists.

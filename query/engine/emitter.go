@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/query/expr"
+	"tsdbd/query/result"
+)
+
+// frame is a run of rows of one output series of a level. The rows of a series
+// come in consecutive frames, in the level's time order.
+type frame struct {
+	name  string
+	tuple []string // values of level.dims
+	times []int64
+	cols  []column.Vector // as the level's columns without time; Unknown is all null
+	// values is what cols lies in from place 1 on; it goes to the consumer. Nil
+	// if somebody else has it.
+	values []column.Vector
+}
+
+// emitter turns the frames of the outermost level into Results.
+type emitter struct {
+	x       *exec
+	level   *level
+	chunk   int
+	emit    func(*result.Result) error
+	columns []string
+	zone    string
+	pending *result.Result
+	held    int64 // bytes that pending is accounted for
+	text    int64 // part of held: bytes of strings
+}
+
+// chunkText is how many bytes of strings a chunk has, at most: it ends before
+// its last row otherwise. A row that has more stands alone.
+const chunkText = 4 << 20
+
+// texts returns the end of the rows of f from lo on that a chunk takes which has
+// text bytes of strings, hi at most, and the bytes of their strings.
+func (f *frame) texts(lo, hi int, text int64) (end int, bytes int64) {
+	var columns []*column.Vector
+	for i := range f.cols {
+		if f.cols[i].Type == model.String {
+			columns = append(columns, &f.cols[i])
+		}
+	}
+	if len(columns) == 0 {
+		return hi, 0
+	}
+	for end = lo; end < hi; end++ {
+		n := int64(0)
+		for _, v := range columns {
+			n += int64(len(v.Strings[end]))
+		}
+		if end > lo && text+bytes+n > chunkText {
+			break
+		}
+		bytes += n
+	}
+	return end, bytes
+}
+
+// hold accounts for rows of f that are added to pending.
+func (o *emitter) hold(f *frame, rows int, text int64) error {
+	bytes := 8*int64(rows) + text
+	for i := range f.cols {
+		bytes += expr.VectorBytes(f.cols[i].Type, rows)
+	}
+	o.held += bytes
+	o.text += text
+	return o.x.keep(bytes)
+}
+
+// send emits pending, and gives back what it is accounted for.
+func (o *emitter) send() error {
+	if err := o.emit(o.pending); err != nil {
+		return err
+	}
+	o.pending = nil
+	o.x.kept.Add(-o.held)
+	o.held, o.text = 0, 0
+	return nil
+}
+
+func (o *emitter) frame(f *frame) error {
+	n := len(f.times)
+	if n == 0 {
+		return nil
+	}
+	if o.chunk <= 0 {
+		if o.pending == nil {
+			o.pending = &result.Result{}
+		}
+		before := len(o.pending.Series)
+		o.add(o.pending, f, 0, n)
+		text := int64(0)
+		for i := range f.cols {
+			text += expr.TextBytes(&f.cols[i], 0, n)
+		}
+		if len(o.pending.Series) > before {
+			text += 128 + 32*int64(len(o.level.dims)) + 128*int64(len(o.columns)) // the series itself
+		}
+		return o.hold(f, n, text)
+	}
+	// A chunk ends at chunk rows, at chunkText, or with the series. The last one
+	// is held back until it is known whether more follow.
+	for lo := 0; lo < n; {
+		if p := o.pending; p != nil {
+			s := p.Series[0]
+			if same := o.sameSeries(s, f); !same || s.Rows >= o.chunk || o.text >= chunkText {
+				if err := o.x.check(); err != nil {
+					return err
+				}
+				p.Partial = true
+				s.Partial = same
+				if err := o.send(); err != nil {
+					return err
+				}
+			}
+		}
+		if o.pending == nil {
+			o.pending = &result.Result{}
+		}
+		room := o.chunk
+		if len(o.pending.Series) > 0 {
+			room -= o.pending.Series[0].Rows
+		}
+		hi, text := f.texts(lo, min(n, lo+room), o.text)
+		o.add(o.pending, f, lo, hi)
+		if err := o.hold(f, hi-lo, text); err != nil {
+			return err
+		}
+		if lo = hi; lo < n && text > 0 {
+			o.text = max(o.text, chunkText) // full, however few its rows
+		}
+	}
+	return nil
+}
+
+func (o *emitter) sameSeries(s *result.Series, f *frame) bool {
+	if s.Name != f.name {
+		return false
+	}
+	for i, k := range o.level.dims {
+		if s.Tags[i].Key != k || s.Tags[i].Value != f.tuple[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (o *emitter) add(r *result.Result, f *frame, lo, hi int) {
+	var s *result.Series
+	if n := len(r.Series); n > 0 && o.sameSeries(r.Series[n-1], f) {
+		s = r.Series[n-1]
+	} else {
+		s = &result.Series{Name: f.name, Columns: o.columns, Zone: o.zone}
+		whole := lo == 0 && hi == len(f.times) && len(f.values) == len(o.columns)
+		if s.Values = f.values; !whole {
+			s.Values = make([]column.Vector, len(o.columns))
+		}
+		for i, k := range o.level.dims {
+			s.Tags = append(s.Tags, model.Tag{Key: k, Value: f.tuple[i]})
+		}
+		s.Values[0].Type = model.Integer
+		r.Series = append(r.Series, s)
+	}
+	if s.Rows == 0 && lo == 0 && hi == len(f.times) {
+		s.Values[0].Ints = f.times
+		copy(s.Values[1:], f.cols)
+		s.Rows = hi
+		return
+	}
+	s.Values[0].Ints = append(s.Values[0].Ints[:s.Rows:s.Rows], f.times[lo:hi]...)
+	for i := range f.cols {
+		expr.Extend(&s.Values[i+1], s.Rows, &f.cols[i], lo, hi)
+	}
+	s.Rows += hi - lo
+}
+
+func (o *emitter) flush() error {
+	if o.pending == nil {
+		return nil
+	}
+	return o.send()
+}
