@@ -34,7 +34,8 @@ type levelRun struct {
 	groups *groupTable
 	units  []*unit
 
-	windows int // cells of the group and call before: the next one has about as many
+	out     seriesOut // of the present group
+	windows int       // cells of the group and call before: the next one has about as many
 }
 
 // run executes a level and hands its rows to emit: series by series in order,
@@ -145,9 +146,9 @@ func (r *levelRun) subqueries() error {
 
 // emitGroup emits the rows of one group.
 func (r *levelRun) emitGroup(g int32, emit func(*frame) error) error {
-	out := r.l.seriesOut(r.groups, g, emit)
+	r.out.begin(r.l, r.groups, g, emit)
 	if len(r.l.calls) > 0 {
-		return r.emitCalls(g, out)
+		return r.emitCalls(g, &r.out)
 	}
-	return r.l.operators[0].(*reader).rows(g, out)
+	return r.l.operators[0].(*reader).rows(g, &r.out)
 }

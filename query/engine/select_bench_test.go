@@ -77,13 +77,32 @@ func (b *benchStore) Fields(string) []column.Field {
 	return out
 }
 func (b *benchStore) TagKeys(string) ([]string, error) { return []string{"host", "zone"}, nil }
-func (b *benchStore) Select(context.Context, string, *model.TagExpr) (*roaring.Bitmap, error) {
+func (b *benchStore) Select(_ context.Context, _ string, where *model.TagExpr) (*roaring.Bitmap, error) {
+	if where != nil && where.Key == "host" {
+		var id uint32
+		fmt.Sscanf(where.Value, "h%d", &id)
+		return roaring.BitmapOf(id), nil
+	}
 	set := roaring.New()
 	set.AddRange(1, uint64(b.hosts)+1)
 	return set, nil
 }
 
-func (b *benchStore) TagValues(string, string, *roaring.Bitmap) ([]string, error) { return nil, nil }
+func (b *benchStore) FirstTagValues(_, _ string, set *roaring.Bitmap, limit int) ([]string, error) {
+	return hostValues(set.ToArray()[:limit]), nil
+}
+
+func (b *benchStore) LastTagValues(_, _ string, set *roaring.Bitmap, limit int) ([]string, error) {
+	ids := set.ToArray()
+	return hostValues(ids[len(ids)-limit:]), nil
+}
+
+func hostValues(ids []uint32) (values []string) {
+	for _, id := range ids {
+		values = append(values, fmt.Sprintf("h%06d", id))
+	}
+	return values
+}
 
 func (b *benchStore) GroupBy(_ string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
 	if len(keys) == 0 {

@@ -37,15 +37,15 @@ type seriesOut struct {
 	emit  func(*frame) error
 }
 
-func (l *level) seriesOut(t *groupTable, g int32, emit func(*frame) error) *seriesOut {
-	o := &seriesOut{l: l, name: t.names[g], tup: t.tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
+// begin makes o the output of a group.
+func (o *seriesOut) begin(l *level, t *groupTable, g int32, emit func(*frame) error) {
+	*o = seriesOut{l: l, name: t.names[g], tup: t.tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
 	if l.stmt.Limit > 0 {
 		o.left = l.stmt.Limit
 	}
 	if l.most > 0 && (o.left < 0 || o.left > l.most) {
 		o.left = l.most
 	}
-	return o
 }
 
 // rows emits rows of what project made, and takes it over.
