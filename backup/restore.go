@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"tsdbd/inspect"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/overlay"
 	"tsdbd/meta"
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
@@ -316,7 +316,7 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 		return nil, nil, err
 	}
 	const root = "/backup"
-	over := inspect.NewOverlay(r.fs)
+	over := overlay.New(r.fs)
 	catalog, err := meta.AppendFile(nil, m.Catalog)
 	if err != nil {
 		return nil, nil, err
@@ -336,12 +336,12 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 		return nil
 	}
 	for _, s := range m.Series {
-		var parts []inspect.Part
+		var parts []overlay.Part
 		for _, o := range s.Pieces {
 			if err := missing(o); err != nil {
 				return nil, nil, err
 			}
-			parts = append(parts, inspect.Part{Path: r.object(o.Name), Size: o.Size})
+			parts = append(parts, overlay.Part{Path: r.object(o.Name), Size: o.Size})
 		}
 		over.Map(path.Join(root, store.DatabaseDir(s.Database), "series", series.LogName), parts...)
 	}
@@ -352,7 +352,7 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 			if err := missing(f.Object); err != nil {
 				return nil, nil, err
 			}
-			over.Map(path.Join(dir, f.Name), inspect.Part{Path: r.object(f.Object.Name), Size: f.Object.Size})
+			over.Map(path.Join(dir, f.Name), overlay.Part{Path: r.object(f.Object.Name), Size: f.Object.Size})
 		}
 	}
 	st, err := store.OpenForReading(root, store.Options{FS: over})

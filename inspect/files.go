@@ -10,6 +10,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/overlay"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/series"
@@ -311,7 +312,7 @@ func Series(fsys vfs.FS, dir string, keys bool) (*SeriesReport, error) {
 	if err != nil && !errors.Is(err, binio.ErrCorrupt) {
 		return nil, err
 	}
-	f, err := series.Open(NewOverlay(fsys), dir, series.Options{Identity: owner})
+	f, err := series.Open(overlay.New(fsys), dir, series.Options{Identity: owner})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/overlay"
 	"tsdbd/meta"
 	"tsdbd/store"
 )
@@ -81,7 +82,7 @@ func Open(dir string, logger *slog.Logger) (*Store, error) {
 	if err := checkData(vfs.OS, filepath.ToSlash(dir)); err != nil {
 		return nil, errors.Join(err, hold.Close())
 	}
-	st, err := store.OpenForReading(filepath.ToSlash(filepath.Clean(dir)), store.Options{FS: NewOverlay(vfs.OS), Logger: logger})
+	st, err := store.OpenForReading(filepath.ToSlash(filepath.Clean(dir)), store.Options{FS: overlay.New(vfs.OS), Logger: logger})
 	if err != nil {
 		return nil, errors.Join(err, hold.Close())
 	}

@@ -17,6 +17,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/overlay"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/series"
@@ -341,12 +342,12 @@ func (v *verifier) series(dir string, owner identity.Database) (*series.File, er
 			return nil, err
 		}
 	}
-	over := NewOverlay(v.fs)
+	over := overlay.New(v.fs)
 	if live := v.opt.Live; live != nil {
 		// What a flush appends meanwhile is left out, and with it the index.
 		for _, s := range live.Series {
 			if path.Join(v.dir, store.DatabaseDir(s.Database), "series") == dir {
-				over.Map(name, Part{Path: name, Size: s.Size})
+				over.Map(name, overlay.Part{Path: name, Size: s.Size})
 				_ = over.Remove(path.Join(dir, series.IndexName))
 			}
 		}

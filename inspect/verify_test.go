@@ -3,10 +3,13 @@ package inspect
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
@@ -22,6 +26,37 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/store"
 )
+
+func newRand(t testing.TB) *rand.Rand {
+	seed := testseed.Of(t)
+	return rand.New(rand.NewPCG(seed, seed))
+}
+
+// treeSum returns the content of a directory tree by path.
+func treeSum(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		st, err := os.Stat(p)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			out[p] = "directory " + st.ModTime().String()
+			return nil
+		}
+		b, err := os.ReadFile(p)
+		out[p] = fmt.Sprintf("%x %s", sha256.Sum256(b), st.ModTime())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
 
 // testStore opens a store with a database "d" that does nothing by itself.
 func testStore(t testing.TB, dir string) *store.Store {

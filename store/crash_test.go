@@ -363,13 +363,6 @@ type forgetful struct{ *vfstest.FS }
 
 type forgetfulFile struct{ vfs.File }
 
-type forgetfulDir struct{}
-
-func (forgetfulDir) Sync() error  { return nil }
-func (forgetfulDir) Close() error { return nil }
-
-func (forgetful) OpenDir(string) (vfs.Dir, error) { return forgetfulDir{}, nil }
-
 func (forgetful) SyncDir(string) error { return nil }
 func (forgetfulFile) Sync() error      { return nil }
 func (forgetfulFile) SyncData() error  { return nil }

@@ -54,7 +54,11 @@ func (osFS) List(dir string) ([]string, error) {
 	return names, nil
 }
 
-func (osFS) OpenDir(dir string) (Dir, error) { return openDir(dir) }
+// openedDir is an open directory.
+type openedDir interface {
+	io.Closer
+	Sync() error
+}
 
 func (osFS) SyncDir(dir string) error {
 	d, err := openDir(dir)

@@ -16,7 +16,7 @@ func rename(from, to string) error { return os.Rename(from, to) }
 func remove(name string) error     { return os.Remove(name) }
 func removeAll(name string) error  { return os.RemoveAll(name) }
 
-func openDir(dir string) (Dir, error) {
+func openDir(dir string) (openedDir, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ type directory struct {
 	name   string
 }
 
-func openDir(dir string) (Dir, error) {
+func openDir(dir string) (openedDir, error) {
 	h, err := open(dir, windows.GENERIC_READ|windows.GENERIC_WRITE, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS)
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) { // not for every user: it cannot be flushed then
 		h, err = open(dir, windows.GENERIC_READ, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS)

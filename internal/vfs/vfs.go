@@ -28,9 +28,6 @@ type FS interface {
 	List(dir string) ([]string, error)
 	Stat(name string) (os.FileInfo, error)
 	SyncDir(dir string) error
-	// OpenDir opens a directory, to sync it later for sure: SyncDir fails when
-	// the process has no file descriptor left.
-	OpenDir(dir string) (Dir, error)
 	// Lock makes a file and takes an exclusive lock on it and its directory that
 	// ends with Close or the process.
 	Lock(name string) (Lock, error)
@@ -60,12 +57,6 @@ type Lock interface {
 	// the directory was moved, or the file where directories cannot be locked. Any
 	// other error says that it could not find out.
 	Held() error
-}
-
-// Dir is an open directory.
-type Dir interface {
-	io.Closer
-	Sync() error // as SyncDir
 }
 
 // IsFull reports whether an error is of a disk that is full, or of a quota that

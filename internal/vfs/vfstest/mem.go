@@ -541,26 +541,6 @@ func (m *FS) SyncDir(name string) error {
 	return nil
 }
 
-// OpenDir implements vfs.FS. To sync the directory is a syncdir to the hook.
-func (m *FS) OpenDir(name string) (vfs.Dir, error) {
-	name = clean(name)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dirs[name] == nil {
-		return nil, &fs.PathError{Op: "opendir", Path: name, Err: fs.ErrNotExist}
-	}
-	return openDir{m, name}, nil
-}
-
-// openDir is an open directory, which stays where it is.
-type openDir struct {
-	m    *FS
-	name string
-}
-
-func (d openDir) Sync() error  { return d.m.SyncDir(d.name) }
-func (d openDir) Close() error { return nil }
-
 func (m *FS) syncDirLocked(name string) {
 	d := m.dirs[name]
 	d.durable, d.pending = maps.Clone(d.names), nil

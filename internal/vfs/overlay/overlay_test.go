@@ -1,4 +1,4 @@
-package inspect
+package overlay
 
 import (
 	"bytes"
@@ -18,40 +18,10 @@ import (
 	"tsdbd/internal/vfs"
 )
 
-func newRand(t testing.TB) *rand.Rand {
+// TestActsAsADisk does the same to an overlay and to a copy of its base.
+func TestActsAsADisk(t *testing.T) {
 	seed := testseed.Of(t)
-	return rand.New(rand.NewPCG(seed, seed))
-}
-
-// treeSum returns the content of a directory tree by path.
-func treeSum(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		st, err := os.Stat(p)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			out[p] = "directory " + st.ModTime().String()
-			return nil
-		}
-		b, err := os.ReadFile(p)
-		out[p] = fmt.Sprintf("%x %s", sha256.Sum256(b), st.ModTime())
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// TestOverlayActsAsADisk does the same to an overlay and to a copy of its base.
-func TestOverlayActsAsADisk(t *testing.T) {
-	r := newRand(t)
+	r := rand.New(rand.NewPCG(seed, seed))
 	base, plain := t.TempDir(), t.TempDir()
 	names := []string{"a", "b", "sub/c", "sub/d", "sub/deep/e"}
 	for _, dir := range []string{base, plain} {
@@ -64,8 +34,8 @@ func TestOverlayActsAsADisk(t *testing.T) {
 			}
 		}
 	}
-	before := treeSum(t, base)
-	over := NewOverlay(vfs.OS)
+	before := content(t, vfs.OS, base, "")
+	over := New(vfs.OS)
 	for step := range 600 {
 		name, to := names[r.IntN(len(names))], names[r.IntN(len(names))]
 		data := bytes.Repeat([]byte{byte(step)}, r.IntN(9000))
@@ -134,7 +104,7 @@ func TestOverlayActsAsADisk(t *testing.T) {
 			t.Fatalf("step %d, operation %d on %s: the overlay has %v, a disk %v", step, op, name, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 		}
 	}
-	if !maps.Equal(before, treeSum(t, base)) {
+	if !maps.Equal(before, content(t, vfs.OS, base, "")) {
 		t.Error("the base has changed")
 	}
 }
@@ -164,14 +134,14 @@ func content(t *testing.T, fsys vfs.FS, root, at string) map[string]string {
 	return out
 }
 
-func TestOverlayMap(t *testing.T) {
+func TestMap(t *testing.T) {
 	dir := t.TempDir()
 	for _, n := range []string{"one", "two", "three"} {
 		if err := os.WriteFile(dir+"/"+n, []byte("<"+n+">"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	o := NewOverlay(vfs.OS)
+	o := New(vfs.OS)
 	o.Map("/virtual/x", Part{dir + "/one", 5}, Part{dir + "/two", 5}, Part{dir + "/three", 7})
 	b, err := vfs.ReadFile(o, "/virtual/x")
 	if err != nil || string(b) != "<one><two><three>" {
