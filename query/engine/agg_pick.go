@@ -65,7 +65,7 @@ func compareSeries(a, b string) int {
 	}
 	_, x := model.ParseSeriesKey(a, nil)
 	_, y := model.ParseSeriesKey(b, nil)
-	return cmp.Or(compareTags(x, y), strings.Compare(a, b))
+	return cmp.Or(CompareTags(x, y), strings.Compare(a, b))
 }
 
 func compareScalars(a, b expr.Scalar) int {

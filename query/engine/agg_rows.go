@@ -43,11 +43,11 @@ func (x *callContext) at(start int64) int64 {
 	return window.ResultTime(x.span.Min)
 }
 
-func medians(x *callContext, rs *rowset) (*cells, error) {
+func medians(x *callContext, rs *Set) (*cells, error) {
 	out := &cells{v: column.Vector{Type: model.Float}}
-	o := expr.Operand{Vector: rs.cols[0]}
+	o := expr.Operand{Vector: rs.Cols[0]}
 	f := o.Floats()
-	x.eachWindow(rs.times, func(start int64, lo, hi int) {
+	x.eachWindow(rs.Times, func(start int64, lo, hi int) {
 		out.times = append(out.times, x.at(start))
 		out.v.Floats = append(out.v.Floats, median(x.stop, f[lo:hi]))
 	})
@@ -178,18 +178,18 @@ func sortRows[T any](stop *admission.Stopper, rows []T, compare func(a, b T) int
 }
 
 // percentiles chooses the row of the nearest rank of each window.
-func percentiles(x *callContext, rs *rowset) (*cells, error) {
-	v := &rs.cols[0]
+func percentiles(x *callContext, rs *Set) (*cells, error) {
+	v := &rs.Cols[0]
 	out := &cells{v: column.Vector{Type: v.Type}}
 	var rows []int32
-	x.eachWindow(rs.times, func(start int64, lo, hi int) {
+	x.eachWindow(rs.Times, func(start int64, lo, hi int) {
 		i := percentileRow(x.stop, v, lo, hi, x.expr.Args[1])
 		if i < 0 {
 			return
 		}
 		rows = append(rows, int32(i))
 		if x.alone && x.win.None() {
-			out.times = append(out.times, rs.times[i])
+			out.times = append(out.times, rs.Times[i])
 		} else {
 			out.times = append(out.times, x.at(start))
 		}
@@ -199,7 +199,7 @@ func percentiles(x *callContext, rs *rowset) (*cells, error) {
 	}
 	out.v = expr.Gather(v, rows)
 	if x.alone {
-		for _, v := range rs.cols[1:] {
+		for _, v := range rs.Cols[1:] {
 			out.aux = append(out.aux, expr.Gather(&v, rows))
 		}
 	}
@@ -232,13 +232,13 @@ func percentileRow(stop *admission.Stopper, v *column.Vector, lo, hi int, arg in
 
 // integral is the area under the line through the points, in units of its
 // second argument. With windows, the line is cut at their edges.
-func integral(x *callContext, rs *rowset) (*cells, error) {
+func integral(x *callContext, rs *Set) (*cells, error) {
 	unit := 1e9
 	if len(x.expr.Args) == 2 {
 		unit = float64(x.expr.Args[1].(*influxql.DurationLiteral).Val)
 	}
-	o := expr.Operand{Vector: rs.cols[0]}
-	y, t := o.Floats(), rs.times
+	o := expr.Operand{Vector: rs.Cols[0]}
+	y, t := o.Floats(), rs.Times
 	out := &cells{v: column.Vector{Type: model.Float}}
 	area := func(t0 int64, y0 float64, t1 int64, y1 float64) float64 {
 		return (y0 + y1) / 2 * math.Abs(float64(t1-t0)) / unit

@@ -30,7 +30,7 @@ type aggPlan struct {
 
 	starts []int64 // zone: starts of the windows by number
 	table  *aggTable
-	did    *scanCounts // of EXPLAIN ANALYZE, else nil
+	did    *Counts // of EXPLAIN ANALYZE, else nil
 }
 
 // addSlot returns the number of a slot over the column ref, shared among equal
@@ -104,7 +104,7 @@ type aggWorker struct {
 	p      *aggPlan
 	rng    model.TimeRange // of the rows to fold
 	t      *aggTable
-	rd     *chunkReader
+	rd     *ChunkReader
 	times  []int64 // of the current chunk, if asked for
 	key    string  // series key, if the plan wants it
 	series uint64  // its hash, for samples
@@ -132,33 +132,33 @@ func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWor
 
 // scanPart folds a set of series of a unit. newest stops each series at its
 // newest chunk that has a value for every slot.
-func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir int) error {
-	r := w.rng.Intersect(u.shard.TimeRange())
-	w.rd = newChunkReader(cs)
-	cur, err := w.rd.scan(w.x.budget, u, set, r, dir >= 0, w.p.did)
+func (w *aggWorker) scanPart(u *Unit, cs *Columns, set *roaring.Bitmap, dir int) error {
+	r := w.rng.Intersect(u.Shard.TimeRange())
+	w.rd = NewChunkReader(cs)
+	cur, err := w.rd.Scan(w.x.Budget, u, set, r, dir >= 0, w.p.did)
 	if err != nil {
 		return err
 	}
 	defer cur.Close()
-	tags := cs.needsTags() || w.p.keyed
+	tags := cs.NeedsTags() || w.p.keyed
 	for {
 		id, ok := cur.NextSeries()
 		if !ok {
 			return cur.Err()
 		}
-		if err := w.x.check(); err != nil {
+		if err := w.x.Check(); err != nil {
 			return err // also of many series without rows
 		}
-		g := u.group(id)
+		g := u.Group(id)
 		if tags {
-			if w.key, err = u.src.view.SeriesKey(id); err != nil {
+			if w.key, err = u.Source.View.SeriesKey(id); err != nil {
 				return err
 			}
-			_, w.rd.tags = model.ParseSeriesKey(w.key, w.rd.tags[:0])
+			_, w.rd.Tags = model.ParseSeriesKey(w.key, w.rd.Tags[:0])
 			w.series = seriesHash(w.key)
 		}
 		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
-			if err := w.x.check(); err != nil {
+			if err := w.x.Check(); err != nil {
 				return err
 			}
 			found, err := w.chunk(c, g)
@@ -168,7 +168,7 @@ func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir in
 			if w.t.bytes > 1<<16 {
 				bytes := w.t.bytes
 				w.t.bytes = 0
-				if err := w.x.grow(bytes); err != nil {
+				if err := w.x.Grow(bytes); err != nil {
 					return err
 				}
 			}
@@ -182,16 +182,16 @@ func (w *aggWorker) scanPart(u *unit, cs *columnSet, set *roaring.Bitmap, dir in
 // chunk folds one chunk into the states of a group. It reports whether every
 // slot met a value.
 func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
-	if err := w.x.countPoints(c.Len()); err != nil {
+	if err := w.x.CountPoints(c.Len()); err != nil {
 		return false, err
 	}
 	rd := w.rd
-	rd.reset(c)
+	rd.Reset(c)
 	w.times = nil
-	if rd.cs.rest != nil {
-		rows, all := rd.pick()
-		if rd.err != nil {
-			return false, rd.err
+	if rd.Columns.Filter != nil {
+		rows, all := rd.Pick()
+		if rd.Err != nil {
+			return false, rd.Err
 		}
 		if !all {
 			if len(rows) == 0 {
@@ -218,17 +218,17 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 	for i := range w.p.slots {
 		sl := &w.p.slots[i]
 		// Counting a column without nulls needs no values.
-		if b := &rd.cs.out[sl.col]; sl.kind == slotCount && b.index >= 0 {
-			if n, ok := c.Count(b.index); ok && n == c.Len() {
+		if b := &rd.Columns.Out[sl.col]; sl.kind == slotCount && b.Index >= 0 {
+			if n, ok := c.Count(b.Index); ok && n == c.Len() {
 				w.countCuts(i)
 				continue
 			}
 		}
-		if !w.foldCuts(i, rd.output(sl.col), nil) {
+		if !w.foldCuts(i, rd.Output(sl.col), nil) {
 			met = false
 		}
 	}
-	return met, rd.err
+	return met, rd.Err
 }
 
 // needTimes reports whether some slot keeps the time of a row.
@@ -244,26 +244,26 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 	stats, of := &w.stats, -1 // the column whose statistics stats holds
 	for i := range w.p.slots {
 		sl := &w.p.slots[i]
-		b := &rd.cs.out[sl.col]
-		if b.index < 0 {
+		b := &rd.Columns.Out[sl.col]
+		if b.Index < 0 {
 			met = false
 			continue
 		}
 		if sl.kind == slotCount {
-			if n, ok := c.Count(b.index); ok {
+			if n, ok := c.Count(b.Index); ok {
 				st[i].n += int64(n)
 				met = met && n > 0
 				continue
 			}
-		} else if !b.cast && b.typ == sl.typ && kinds[sl.kind].stats != noStats {
-			known := of == b.index
+		} else if !b.Cast && b.Type == sl.typ && kinds[sl.kind].stats != noStats {
+			known := of == b.Index
 			switch {
 			case known:
 			case w.sums[i]:
-				known, of = c.Sum(b.index, stats), -1
+				known, of = c.Sum(b.Index, stats), -1
 			default:
-				if known, of = c.Stats(b.index, stats), -1; known {
-					of = b.index
+				if known, of = c.Stats(b.Index, stats), -1; known {
+					of = b.Index
 				}
 			}
 			if known {
@@ -280,9 +280,9 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 				}
 			}
 		}
-		v := rd.output(sl.col)
-		if rd.err != nil {
-			return false, rd.err
+		v := rd.Output(sl.col)
+		if rd.Err != nil {
+			return false, rd.Err
 		}
 		if w.times == nil && sl.timed {
 			times, err := c.Times()
@@ -335,7 +335,7 @@ func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stat
 			if st.n == 0 {
 				return false, nil
 			}
-			t, err := rowTime(c, row)
+			t, err := RowTime(c, row)
 			if err != nil {
 				return false, err
 			}
@@ -345,7 +345,7 @@ func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stat
 		if sl.kind == slotLast {
 			bits, row = s.Last, s.LastRow
 		}
-		t, err := rowTime(c, row)
+		t, err := RowTime(c, row)
 		if err != nil {
 			return false, err
 		}
@@ -368,10 +368,10 @@ func (w *aggWorker) picked(c scan.Chunk, g int32, rows []int32) (bool, error) {
 		w.gath = make([]column.Vector, len(w.p.refs))
 	}
 	for i := range w.gath {
-		w.gath[i] = expr.Gather(w.rd.output(i), rows)
+		w.gath[i] = expr.Gather(w.rd.Output(i), rows)
 	}
-	if w.rd.err != nil {
-		return false, w.rd.err
+	if w.rd.Err != nil {
+		return false, w.rd.Err
 	}
 	return w.foldTable(g, w.times, w.gath), nil
 }
@@ -479,12 +479,12 @@ func (w *aggWorker) auxRow(row int, cols []column.Vector) []expr.Scalar {
 		if cols != nil && cols[first+i].Type != model.Unknown {
 			aux[i] = expr.ScalarAt(&cols[first+i], row)
 		} else if w.rd != nil {
-			if b := &w.rd.cs.out[first+i]; b.tag {
-				if s := w.rd.tags.Get(b.ref.Val); s != "" {
+			if b := &w.rd.Columns.Out[first+i]; b.Tag {
+				if s := w.rd.Tags.Get(b.Ref.Val); s != "" {
 					aux[i] = expr.Scalar{Type: model.String, Text: s}
 				}
 			} else if cols == nil {
-				aux[i] = expr.ScalarAt(w.rd.output(first+i), row)
+				aux[i] = expr.ScalarAt(w.rd.Output(first+i), row)
 			}
 		}
 		aux[i].Text = strings.Clone(aux[i].Text) // not the whole column's memory

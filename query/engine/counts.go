@@ -11,24 +11,24 @@ import (
 	"tsdbd/model/scan"
 )
 
-// storageCounts is what cursors gave, by shard.
-type storageCounts struct {
+// StorageCounts is what cursors gave, by shard.
+type StorageCounts struct {
 	mu     sync.Mutex
-	shards []*shardCounts // in order of their first cursors
+	Shards []*ShardCounts // in order of their first cursors
 }
 
-// shardCounts is what cursors over one shard gave.
-type shardCounts struct {
-	id    uint64
-	times model.TimeRange
-	scanCounts
+// ShardCounts is what cursors over one shard gave.
+type ShardCounts struct {
+	ID    uint64
+	Times model.TimeRange
+	Counts
 }
 
-// scanCounts counts what cursors gave.
-type scanCounts struct {
+// Counts counts what cursors gave.
+type Counts struct {
 	series  atomic.Int64
-	chunks  atomic.Int64
-	decoded atomic.Int64 // chunks of which times or values were decoded
+	Chunks  atomic.Int64
+	Decoded atomic.Int64 // chunks of which times or values were decoded
 	rows    atomic.Int64 // of all chunks
 	values  atomic.Int64 // decoded
 	nanos   atomic.Int64 // in storage, of all workers together
@@ -38,37 +38,37 @@ type scanCounts struct {
 }
 
 // shard returns the counts of a shard.
-func (p *storageCounts) shard(s scan.Shard) *scanCounts {
+func (p *StorageCounts) shard(s scan.Shard) *Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, sp := range p.shards {
-		if sp.id == s.ID() {
-			return &sp.scanCounts
+	for _, sp := range p.Shards {
+		if sp.ID == s.ID() {
+			return &sp.Counts
 		}
 	}
-	sp := &shardCounts{id: s.ID(), times: s.TimeRange()}
-	p.shards = append(p.shards, sp)
-	return &sp.scanCounts
+	sp := &ShardCounts{ID: s.ID(), Times: s.TimeRange()}
+	p.Shards = append(p.Shards, sp)
+	return &sp.Counts
 }
 
-// scan opens a cursor. Under EXPLAIN ANALYZE it counts for an operator, and for the
+// Open opens a cursor. Under EXPLAIN ANALYZE it counts for an operator, and for the
 // shard.
-func (b *budget) scan(s scan.Shard, req scan.Request, of *scanCounts) (scan.Cursor, error) {
-	if b.counts == nil {
-		return s.Scan(b.ctx, req)
+func (b *Budget) Open(s scan.Shard, req scan.Request, of *Counts) (scan.Cursor, error) {
+	if b.Counts == nil {
+		return s.Scan(b.Ctx, req)
 	}
 	cost, err := s.Cost(req)
 	if err != nil {
 		return nil, err
 	}
-	cur := &countedCursor{of: [2]*scanCounts{of, b.counts.shard(s)}}
+	cur := &countedCursor{of: [2]*Counts{of, b.Counts.shard(s)}}
 	for _, c := range cur.of {
 		c.mu.Lock()
 		c.cost.Add(cost)
 		c.mu.Unlock()
 	}
 	defer cur.spent(time.Now())
-	cur.Cursor, err = s.Scan(b.ctx, req)
+	cur.Cursor, err = s.Scan(b.Ctx, req)
 	return cur, err
 }
 
@@ -76,7 +76,7 @@ func (b *budget) scan(s scan.Shard, req scan.Request, of *scanCounts) (scan.Curs
 // for it.
 type countedCursor struct {
 	scan.Cursor
-	of    [2]*scanCounts
+	of    [2]*Counts
 	chunk countedChunk
 }
 
@@ -105,7 +105,7 @@ func (c *countedCursor) NextChunk() scan.Chunk {
 		return nil
 	}
 	for _, of := range c.of {
-		of.chunks.Add(1)
+		of.Chunks.Add(1)
 		of.rows.Add(int64(chunk.Len()))
 	}
 	c.chunk = countedChunk{Chunk: chunk, cursor: c}
@@ -121,7 +121,7 @@ type countedChunk struct {
 func (c *countedChunk) decode() {
 	for _, of := range c.cursor.of {
 		if !c.decoded {
-			of.decoded.Add(1)
+			of.Decoded.Add(1)
 		}
 		of.values.Add(int64(c.Len()))
 	}
@@ -142,11 +142,11 @@ func (c *countedChunk) Column(i int) (*column.Vector, error) {
 	return c.Chunk.Column(i)
 }
 
-// add adds the counts of o, whose cursors are closed.
-func (c *scanCounts) add(o *scanCounts) {
+// Add adds the counts of o, whose cursors are closed.
+func (c *Counts) Add(o *Counts) {
 	c.series.Add(o.series.Load())
-	c.chunks.Add(o.chunks.Load())
-	c.decoded.Add(o.decoded.Load())
+	c.Chunks.Add(o.Chunks.Load())
+	c.Decoded.Add(o.Decoded.Load())
 	c.rows.Add(o.rows.Load())
 	c.values.Add(o.values.Load())
 	c.nanos.Add(o.nanos.Load())
@@ -154,8 +154,8 @@ func (c *scanCounts) add(o *scanCounts) {
 }
 
 // String returns the counts on one line.
-func (c *scanCounts) String() string {
-	chunks, decoded := c.chunks.Load(), c.decoded.Load()
+func (c *Counts) String() string {
+	chunks, decoded := c.Chunks.Load(), c.Decoded.Load()
 	return fmt.Sprintf("%d series, %d chunks (%d decoded, %d by statistics), %d rows, %d values decoded, %d blocks of %d bytes in %d files, %d cached values, %s in storage",
 		c.series.Load(), chunks, decoded, chunks-decoded, c.rows.Load(), c.values.Load(),
 		c.cost.Blocks, c.cost.Bytes, c.cost.Files, c.cost.CachedValues, ShortTime(time.Duration(c.nanos.Load())))

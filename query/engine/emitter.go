@@ -69,7 +69,7 @@ func (o *emitter) hold(f *frame, rows int, text int64) error {
 	}
 	o.held += bytes
 	o.text += text
-	return o.x.keep(bytes)
+	return o.x.Keep(bytes)
 }
 
 // send emits pending, and gives back what it is accounted for.
@@ -78,7 +78,7 @@ func (o *emitter) send() error {
 		return err
 	}
 	o.pending = nil
-	o.x.kept.Add(-o.held)
+	o.x.Kept.Add(-o.held)
 	o.held, o.text = 0, 0
 	return nil
 }
@@ -109,7 +109,7 @@ func (o *emitter) frame(f *frame) error {
 		if p := o.pending; p != nil {
 			s := p.Series[0]
 			if same := o.sameSeries(s, f); !same || s.Rows >= o.chunk || o.text >= chunkText {
-				if err := o.x.check(); err != nil {
+				if err := o.x.Check(); err != nil {
 					return err
 				}
 				p.Partial = true

@@ -79,16 +79,16 @@ func (l *level) costs(parts [][]string) ([][]string, error) {
 		var shards, series uint64
 		var cost scan.Cost
 		for _, u := range l.run.units {
-			if !u.shard.TimeRange().Overlaps(l.rng) {
+			if !u.Shard.TimeRange().Overlaps(l.rng) {
 				continue // only a transformation looks back to it
 			}
-			one, err := u.shard.Cost(scan.Request{Measurement: u.src.name, Series: u.set, Fields: fields, Range: l.rng})
+			one, err := u.Shard.Cost(scan.Request{Measurement: u.Source.Name, Series: u.Series, Fields: fields, Range: l.rng})
 			if err != nil {
 				return err
 			}
 			cost.Add(one)
 			shards++
-			series += u.set.GetCardinality()
+			series += u.Series.GetCardinality()
 		}
 		if shards == 0 {
 			return nil
@@ -196,10 +196,10 @@ func (r *levelRun) describe(n *planNode) {
 	if len(r.units) > 0 {
 		series := uint64(0)
 		for _, u := range r.units {
-			series += u.set.GetCardinality()
+			series += u.Series.GetCardinality()
 		}
-		n.add("%s, %d series, %s", counted(len(r.units), "shard"), series, counted(len(r.groups.names), "group"))
-		if rest := r.units[0].rest; rest != nil {
+		n.add("%s, %d series, %s", counted(len(r.units), "shard"), series, counted(len(r.groups.Names), "group"))
+		if rest := r.units[0].Filter; rest != nil {
 			n.add("filter %s: row by row where statistics do not decide", rest)
 		}
 	}
@@ -222,7 +222,7 @@ func (f *folder) describe(to *planNode) *planNode {
 	case !f.win.None() && !f.r.l.hasSubs():
 		n.add("%s", counted(int(f.last-f.first+1), "window"))
 	}
-	if groups := len(f.r.groups.names); f.batched && groups > batchSize(groups) {
+	if groups := len(f.r.groups.Names); f.batched && groups > batchSize(groups) {
 		n.add("groups in batches of up to %d", batchSize(groups))
 	}
 	if len(f.r.units) > 0 {
@@ -245,7 +245,7 @@ func (f *folder) statistics() string {
 		}
 	}
 	for _, u := range f.r.units {
-		if cs, ok := u.bind(f.refs); ok && slices.ContainsFunc(f.slots, func(s slot) bool { return cs.out[s.col].cast }) {
+		if cs, ok := u.Bind(f.refs); ok && slices.ContainsFunc(f.slots, func(s slot) bool { return cs.Out[s.col].Cast }) {
 			return "by statistics, decoded in shards where a field has another type"
 		}
 	}
@@ -267,8 +267,8 @@ func (rd *reader) describe(to *planNode) *planNode {
 		n.text += " for " + l.callsOf(func(c *call) bool { return c.reader == rd })
 	}
 	rd.r.describe(n)
-	if !rd.pieces || len(rd.r.groups.names) > 1 || len(l.sources) > 1 || l.hasSubs() {
-		if groups := len(rd.r.groups.names); groups > 1 {
+	if !rd.pieces || len(rd.r.groups.Names) > 1 || len(l.sources) > 1 || l.hasSubs() {
+		if groups := len(rd.r.groups.Names); groups > 1 {
 			n.add("groups in batches of up to %d", batchSize(groups))
 		}
 		if rd.limit > 0 {

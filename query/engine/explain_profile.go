@@ -12,7 +12,7 @@ import (
 type profile struct {
 	levels    []*levelProfile
 	operators map[operator]*operatorProfile
-	storage   storageCounts
+	storage   StorageCounts
 }
 
 // levelProfile is what one SELECT, the statement or a subquery, did.
@@ -33,11 +33,11 @@ type stepTime struct {
 // operatorProfile is what one operator did.
 type operatorProfile struct {
 	took time.Duration // of the statement's goroutine
-	scanCounts
+	Counts
 }
 
 // analyze has the statement count what it does.
-func (x *exec) analyze(p *profile) { x.prof, x.counts = p, &p.storage }
+func (x *exec) analyze(p *profile) { x.prof, x.Counts = p, &p.storage }
 
 // start returns the time if there is a profile.
 func (p *profile) start() time.Time {
@@ -71,7 +71,7 @@ func (p *profile) operator(o operator, start time.Time) {
 }
 
 // open returns the counts of an operator that begins, nil without a profile.
-func (p *profile) open(o operator) *scanCounts {
+func (p *profile) open(o operator) *Counts {
 	if p == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (p *profile) open(o operator) *scanCounts {
 		p.operators = map[operator]*operatorProfile{}
 	}
 	p.operators[o] = op
-	return &op.scanCounts
+	return &op.Counts
 }
 
 func (p *profile) of(l *level) *levelProfile {
@@ -118,22 +118,22 @@ func (p *profile) frames(l *level, emit func(*frame) error) (counted func(*frame
 
 // describeStorage adds what the cursors of each shard gave to a node.
 func (p *profile) describeStorage(to *planNode) {
-	shards := p.storage.shards
-	slices.SortStableFunc(shards, func(a, b *shardCounts) int { return cmp.Compare(a.times.Min, b.times.Min) })
-	var all scanCounts
+	shards := p.storage.Shards
+	slices.SortStableFunc(shards, func(a, b *ShardCounts) int { return cmp.Compare(a.Times.Min, b.Times.Min) })
+	var all Counts
 	for _, sp := range shards {
-		to.add("shard %d, %s to %s: %s", sp.id, rfc3339(sp.times.Min), rfc3339(sp.times.Max), &sp.scanCounts)
-		all.add(&sp.scanCounts)
+		to.add("shard %d, %s to %s: %s", sp.ID, rfc3339(sp.Times.Min), rfc3339(sp.Times.Max), &sp.Counts)
+		all.Add(&sp.Counts)
 	}
 	to.add("%d shards: %s", len(shards), &all)
 }
 
 // String returns what an operator did on one line.
 func (op *operatorProfile) String() string {
-	if op.chunks.Load() == 0 {
+	if op.Chunks.Load() == 0 {
 		return ShortTime(op.took).String()
 	}
-	return fmt.Sprintf("%s, %s", ShortTime(op.took), &op.scanCounts)
+	return fmt.Sprintf("%s, %s", ShortTime(op.took), &op.Counts)
 }
 
 func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }

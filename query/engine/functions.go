@@ -38,7 +38,7 @@ type function struct {
 	// rows computes it from all rows of a group. The first column holds the
 	// values, none of them null. Then come, for a selector, the bare columns of the
 	// level.
-	rows func(*callContext, *rowset) (*cells, error)
+	rows func(*callContext, *Set) (*cells, error)
 	// series transforms a series of values: rows, or windows of an aggregate. The
 	// values are not null, and there is at least one.
 	series func(*callContext, *cells) (*cells, error)
@@ -162,5 +162,5 @@ type callContext struct {
 }
 
 func (l *level) context(c *call) *callContext {
-	return &callContext{call: c, win: &l.win, asc: l.asc, open: l.open, span: l.rng, aux: len(l.refs), stop: &l.x.stop, grow: l.x.grow}
+	return &callContext{call: c, win: &l.win, asc: l.asc, open: l.open, span: l.rng, aux: len(l.refs), stop: &l.x.stop, grow: l.x.Grow}
 }

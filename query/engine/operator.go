@@ -20,7 +20,7 @@ type operator interface {
 	// run does what all groups need before the first of them is emitted.
 	run() error
 	// take adds rows of a subquery to a group.
-	take(g int32, rs *rowset) error
+	take(g int32, rs *Set) error
 	// read gets the rows of the groups that are emitted next.
 	read(batch []int32) error
 	// describe adds the operator to a plan, how it runs and why. It is open.
@@ -31,8 +31,8 @@ type operator interface {
 type levelRun struct {
 	x      *exec
 	l      *level
-	groups *groupTable
-	units  []*unit
+	groups *GroupTable
+	units  []*Unit
 
 	out     seriesOut // of the present group
 	windows int       // cells of the group and call before: the next one has about as many
@@ -61,42 +61,42 @@ func (x *exec) run(l *level, emit func(*frame) error) error {
 	if err := r.subqueries(); err != nil {
 		return err
 	}
-	for _, batch := range batches(r.groups.order(l.asc)) {
-		before := x.used.Load()
+	for _, batch := range batches(r.groups.Order(l.asc)) {
+		before := x.Used.Load()
 		for _, o := range l.operators {
 			if err := o.read(batch); err != nil {
 				return err
 			}
 		}
 		for _, g := range batch {
-			if err := x.check(); err != nil {
+			if err := x.Check(); err != nil {
 				return err
 			}
-			held := x.used.Load()
+			held := x.Used.Load()
 			if err := r.emitGroup(g, emit); err != nil {
 				return err
 			}
-			x.used.Store(held)
+			x.Used.Store(held)
 		}
-		x.used.Store(before)
+		x.Used.Store(before)
 	}
 	return nil
 }
 
 // open selects the series of a level and opens its operators.
 func (x *exec) open(l *level) (*levelRun, error) {
-	r := &levelRun{x: x, l: l, groups: &groupTable{}}
+	r := &levelRun{x: x, l: l, groups: &GroupTable{}}
 	l.run = r
 	var err error
-	sel := selection{cond: l.cond, dims: l.dims, rng: l.read, limit: l.slimit, offset: l.soffset}
+	sel := Selection{Where: l.cond, Keys: l.dims, Range: l.read, Limit: l.slimit, Offset: l.soffset}
 	for _, src := range l.sources {
 		if src.sub != nil {
-			sel.sources = append(sel.sources, nil)
+			sel.Sources = append(sel.Sources, nil)
 		} else {
-			sel.sources = append(sel.sources, &src.measurement)
+			sel.Sources = append(sel.Sources, &src.Measurement)
 		}
 	}
-	if r.units, err = x.units(r.groups, sel); err != nil {
+	if r.units, err = x.Units(r.groups, sel); err != nil {
 		return nil, err
 	}
 	for _, o := range l.operators {
@@ -132,10 +132,10 @@ func (r *levelRun) subqueries() error {
 			refs, columns[i][k] = refColumn(refs, wanted[k])
 		}
 	}
-	return r.x.eachSub(l, r.groups, refs, func(g int32, rs *rowset) error {
+	return r.x.eachSub(l, r.groups, refs, func(g int32, rs *Set) error {
 		for i, o := range l.operators {
 			_, rng := o.wants()
-			part := l.within(rs, rng).pick(columns[i])
+			part := l.within(rs, rng).Pick(columns[i])
 			if err := o.take(g, &part); err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ import (
 
 // source is what one entry of FROM reads: a measurement or a subquery.
 type source struct {
-	measurement
+	Measurement
 	sub *level // nil: the measurement
 }
 
@@ -151,10 +151,10 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 			subs = subs[1:]
 			l.sources = append(l.sources, &source{sub: sub})
 		case *influxql.Measurement:
-			in := &source{measurement: measurement{name: s.Name, view: x.view(s)}}
-			for _, sh := range in.view.Shards() {
+			in := &source{Measurement: Measurement{Name: s.Name, View: x.view(s)}}
+			for _, sh := range in.View.Shards() {
 				if len(sh.Fields(s.Name)) > 0 {
-					in.shards = append(in.shards, sh.Charged(x.keep))
+					in.Shards = append(in.Shards, sh.Charged(x.Keep))
 				}
 			}
 			l.sources = append(l.sources, in)
@@ -270,7 +270,7 @@ func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {
 	}
 	switch a := arg.(type) {
 	case *influxql.VarRef:
-		c.ref, c.typ = *a, fieldType(a.Type)
+		c.ref, c.typ = *a, expr.FieldType(a.Type)
 	case *influxql.Call:
 		inner, err := l.newCall(a, widen(l.compiled, e, rng))
 		if err != nil {
@@ -287,7 +287,7 @@ func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {
 // speaks only where there is something to read.
 func (l *level) checkCalls() error {
 	for _, s := range l.sources {
-		if s.sub == nil && len(s.shards) == 0 {
+		if s.sub == nil && len(s.Shards) == 0 {
 			continue
 		}
 		for _, c := range l.calls {
@@ -306,10 +306,10 @@ func (l *level) checkCalls() error {
 // selects reports whether the tags in the condition leave a series of a source.
 func (l *level) selects(s *source) (bool, error) {
 	tags, _ := expr.SplitTags(l.cond, expr.IsFieldRef)
-	for _, shard := range s.shards {
-		set, err := shard.Select(l.x.ctx, s.name, tags)
+	for _, shard := range s.Shards {
+		set, err := shard.Select(l.x.Ctx, s.Name, tags)
 		if err != nil {
-			return false, fmt.Errorf("select series of %s: %w", s.name, err)
+			return false, fmt.Errorf("select series of %s: %w", s.Name, err)
 		}
 		if set != nil && !set.IsEmpty() {
 			return true, nil

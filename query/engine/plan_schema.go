@@ -108,7 +108,7 @@ func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.D
 	tags := map[string]struct{}{}
 	for _, sh := range s.x.view(m).Shards() {
 		for _, f := range sh.Fields(m.Name) {
-			if t := dataType(f.Type); fields[f.Key].LessThan(t) {
+			if t := expr.DataType(f.Type); fields[f.Key].LessThan(t) {
 				fields[f.Key] = t
 			}
 		}
@@ -140,7 +140,7 @@ func (s *schema) find(m *influxql.Measurement, name string) influxql.DataType {
 		fields := sh.Fields(m.Name)
 		i := sort.Search(len(fields), func(i int) bool { return fields[i].Key >= name })
 		if i < len(fields) && fields[i].Key == name {
-			if t := dataType(fields[i].Type); typ.LessThan(t) {
+			if t := expr.DataType(fields[i].Type); typ.LessThan(t) {
 				typ = t
 			}
 		}
@@ -173,39 +173,7 @@ func (s *schema) CallType(name string, args []influxql.DataType) (influxql.DataT
 	}
 	f := functions[name]
 	if f.gives != model.Unknown {
-		return dataType(f.gives), nil
+		return expr.DataType(f.gives), nil
 	}
 	return args[0], nil
-}
-
-func dataType(t model.FieldType) influxql.DataType {
-	switch t {
-	case model.Float:
-		return influxql.Float
-	case model.Integer:
-		return influxql.Integer
-	case model.Unsigned:
-		return influxql.Unsigned
-	case model.String:
-		return influxql.String
-	case model.Boolean:
-		return influxql.Boolean
-	}
-	return influxql.Unknown
-}
-
-func fieldType(t influxql.DataType) model.FieldType {
-	switch t {
-	case influxql.Float:
-		return model.Float
-	case influxql.Integer:
-		return model.Integer
-	case influxql.Unsigned:
-		return model.Unsigned
-	case influxql.String, influxql.Tag:
-		return model.String
-	case influxql.Boolean:
-		return model.Boolean
-	}
-	return model.Unknown
 }

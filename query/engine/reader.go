@@ -15,34 +15,34 @@ import (
 type reader struct {
 	refs   []influxql.VarRef // columns of the rows, each once
 	rng    model.TimeRange
-	ties   tieOrder
+	ties   Ties
 	limit  int  // first rows wanted of each group, 0: all
 	pieces bool // the rows of a group may come in several pieces
 	ofTags bool // for functions of tags, which see only what subqueries give
 
 	r       *levelRun
-	did     *scanCounts        // of EXPLAIN ANALYZE, else nil
-	sources []*unit            // in the order of reading
-	subs    map[int32][]rowset // rows of the subqueries, by group
-	alone   bool               // the present batch is one group, which rows reads in pieces
-	got     []*rowset          // rows of the present batch of groups, unless alone
-	place   []int32            // of each group in got, counted from 1
+	did     *Counts         // of EXPLAIN ANALYZE, else nil
+	sources []*Unit         // in the order of reading
+	subs    map[int32][]Set // rows of the subqueries, by group
+	alone   bool            // the present batch is one group, which rows reads in pieces
+	got     []*Set          // rows of the present batch of groups, unless alone
+	place   []int32         // of each group in got, counted from 1
 }
 
 // open implements operator.
 func (rd *reader) open(r *levelRun) error {
-	rd.r, rd.subs, rd.did = r, map[int32][]rowset{}, r.x.prof.open(rd)
+	rd.r, rd.subs, rd.did = r, map[int32][]Set{}, r.x.prof.open(rd)
 	if rd.ofTags {
 		return nil
 	}
 	rd.sources = slices.Clone(r.units)
 	if !r.l.asc {
 		// Newest shards first; the sources stay in their order.
-		slices.SortStableFunc(rd.sources, func(a, b *unit) int {
-			if a.order != b.order {
-				return a.order - b.order
+		slices.SortStableFunc(rd.sources, func(a, b *Unit) int {
+			if a.Order != b.Order {
+				return a.Order - b.Order
 			}
-			return -cmp.Compare(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
+			return -cmp.Compare(a.Shard.TimeRange().Min, b.Shard.TimeRange().Min)
 		})
 	}
 	return nil
@@ -55,14 +55,14 @@ func (rd *reader) wants() ([]influxql.VarRef, model.TimeRange) { return rd.refs,
 func (rd *reader) run() error { return nil }
 
 // take implements operator.
-func (rd *reader) take(g int32, rs *rowset) error {
+func (rd *reader) take(g int32, rs *Set) error {
 	rd.subs[g] = append(rd.subs[g], *rs)
-	return rd.r.x.keep(rs.bytes())
+	return rd.r.x.Keep(rs.Bytes())
 }
 
 // request returns what to read of the groups that want accepts.
-func (rd *reader) request(rng model.TimeRange, ties tieOrder, want func(int32) bool) rowRequest {
-	return rowRequest{refs: rd.refs, rng: rng, asc: rd.r.l.asc, limit: rd.limit, ties: ties, want: want, did: rd.did}
+func (rd *reader) request(rng model.TimeRange, ties Ties, want func(int32) bool) Request {
+	return Request{Refs: rd.refs, Range: rng, Asc: rd.r.l.asc, Limit: rd.limit, Ties: ties, Want: want, Counts: rd.did}
 }
 
 // read implements operator.
@@ -72,7 +72,7 @@ func (rd *reader) read(batch []int32) error {
 		return nil
 	}
 	defer rd.r.x.prof.operator(rd, rd.r.x.prof.start())
-	place := make([]int32, len(t.names))
+	place := make([]int32, len(t.Names))
 	for i, g := range batch {
 		place[g] = int32(i) + 1
 	}
@@ -80,42 +80,42 @@ func (rd *reader) read(batch []int32) error {
 	full := 0 // groups that have what they need of the present source
 	lastOrder := -1
 	for _, u := range rd.sources {
-		if u.order != lastOrder {
-			lastOrder, full = u.order, 0
+		if u.Order != lastOrder {
+			lastOrder, full = u.Order, 0
 		}
-		want := func(g int32) bool { return place[g] > 0 && sets[place[g]-1].full != u.order+1 }
-		if full == 0 && len(batch) == len(t.names) {
+		want := func(g int32) bool { return place[g] > 0 && sets[place[g]-1].full != u.Order+1 }
+		if full == 0 && len(batch) == len(t.Names) {
 			want = nil
 		} else if full == len(batch) {
 			continue
 		}
-		m, _, err := rd.r.x.collectUnit(u, rd.request(rd.rng, rd.ties, want))
+		m, _, err := rd.r.x.Rows(u, rd.request(rd.rng, rd.ties, want))
 		if err != nil {
 			return err
 		}
 		for g, rs := range m {
 			s := &sets[place[g]-1]
-			if s.add(rs, u.order); rd.limit > 0 && s.full != u.order+1 && len(s.list[len(s.list)-1].times) >= rd.limit {
-				s.full = u.order + 1
+			if s.add(rs, u.Order); rd.limit > 0 && s.full != u.Order+1 && len(s.list[len(s.list)-1].Times) >= rd.limit {
+				s.full = u.Order + 1
 				full++
 			}
 		}
 	}
-	rd.got, rd.place = make([]*rowset, len(batch)), place
+	rd.got, rd.place = make([]*Set, len(batch)), place
 	for i, g := range batch {
 		list := sets[i].list
 		for k := range rd.subs[g] {
 			list = append(list, &rd.subs[g][k])
 		}
 		if len(list) > 0 {
-			rd.got[i] = mergeSets(&rd.r.x.stop, list, l.asc, min(rd.ties, l.subTies()))
+			rd.got[i] = Merge(&rd.r.x.stop, list, l.asc, min(rd.ties, l.subTies()))
 		}
 	}
 	return nil
 }
 
 // of returns the rows of a group of the present batch, nil if there are none.
-func (rd *reader) of(g int32) *rowset { return rd.got[rd.place[g]-1] }
+func (rd *reader) of(g int32) *Set { return rd.got[rd.place[g]-1] }
 
 // rows hands the rows of a group of the present batch to out.
 func (rd *reader) rows(g int32, out *seriesOut) error {
@@ -126,7 +126,7 @@ func (rd *reader) rows(g int32, out *seriesOut) error {
 		return nil
 	}
 	s := &stream{reader: rd, x: rd.r.x, out: out}
-	if len(rd.r.groups.names) > 1 {
+	if len(rd.r.groups.Names) > 1 {
 		s.want = func(group int32) bool { return group == g }
 	}
 	for _, u := range rd.sources {
@@ -148,13 +148,13 @@ func refColumn(refs []influxql.VarRef, ref influxql.VarRef) ([]influxql.VarRef, 
 
 // groupSets is the rows of a group, a set for each source.
 type groupSets struct {
-	list []*rowset
-	one  [1]*rowset // memory of list
-	of   int        // order of the source of the last one
-	full int        // order of the last source of which there are rows enough, plus one
+	list []*Set
+	one  [1]*Set // memory of list
+	of   int     // order of the source of the last one
+	full int     // order of the last source of which there are rows enough, plus one
 }
 
-func (s *groupSets) add(rs *rowset, order int) {
+func (s *groupSets) add(rs *Set, order int) {
 	switch {
 	case s.list == nil:
 		s.one[0] = rs
@@ -162,7 +162,7 @@ func (s *groupSets) add(rs *rowset, order int) {
 	case s.of != order:
 		s.list = append(s.list, rs)
 	default:
-		s.list[len(s.list)-1].append(rs)
+		s.list[len(s.list)-1].Append(rs)
 	}
 	s.of = order
 }

@@ -41,11 +41,11 @@ var strategyTexts = [...]string{
 }
 
 // strategy chooses how to read a unit.
-func (rd *reader) strategy(u *unit) strategy {
-	switch n := u.set.GetCardinality(); {
-	case rd.limit > 0 && n >= manySeries && u.rest == nil && u.narrows(u.set, rd.limit):
+func (rd *reader) strategy(u *Unit) strategy {
+	switch n := u.Series.GetCardinality(); {
+	case rd.limit > 0 && n >= ManySeries && u.Filter == nil && u.Narrows(u.Series, rd.limit):
 		return readFrontier
-	case rd.limit > 0 && n >= manySeries:
+	case rd.limit > 0 && n >= ManySeries:
 		return readFirst
 	case rd.limit == 0 && (n >= 8 || readsTexts(rd.refs)), rd.r.x.opt.streamRows < 1<<10:
 		return readSlices
@@ -54,8 +54,8 @@ func (rd *reader) strategy(u *unit) strategy {
 }
 
 // unit reads a unit.
-func (s *stream) unit(u *unit) error {
-	r := s.rng.Intersect(u.shard.TimeRange())
+func (s *stream) unit(u *Unit) error {
+	r := s.rng.Intersect(u.Shard.TimeRange())
 	switch how := s.strategy(u); how {
 	case readFirst, readFrontier:
 		return s.first(u, r, how == readFrontier)
@@ -64,17 +64,17 @@ func (s *stream) unit(u *unit) error {
 	}
 	// As a rule these are few rows, which are read at once and not counted
 	// first. But a single series may have any number.
-	before, points := s.x.used.Load(), s.x.points.Load()
+	before, points := s.x.Used.Load(), s.x.Points.Load()
 	var failed error
-	err := s.emit(1, func(int) (m map[int32]*rowset, bytes int64, err error) {
-		m, bytes, failed = s.x.collectUnit(u, s.request(r, asInfluxRows, s.want))
+	err := s.emit(1, func(int) (m map[int32]*Set, bytes int64, err error) {
+		m, bytes, failed = s.x.Rows(u, s.request(r, AsInfluxRows, s.want))
 		return m, bytes, failed
 	})
 	if !errors.Is(failed, admission.ErrMemory) {
 		return err
 	}
-	s.x.used.Store(before)
-	s.x.points.Store(points)
+	s.x.Used.Store(before)
+	s.x.Points.Store(points)
 	return s.slices(u, r)
 }
 
@@ -83,19 +83,19 @@ func (s *stream) unit(u *unit) error {
 const sliceRows = 4096
 
 // slices reads a unit in slices of equal length.
-func (s *stream) slices(u *unit, r model.TimeRange) error {
+func (s *stream) slices(u *Unit, r model.TimeRange) error {
 	rows, bytes, err := s.estimate(u, r)
 	if err != nil {
 		return err
 	}
 	// Short slices, so that one is read while the one before is emitted.
 	most := s.x.opt.streamRows
-	n := 1 + max(rows/most, min(8*rows/most, rows/(max(1, int64(u.set.GetCardinality()))*sliceRows)))
-	if memory := s.x.memoryBytes(); bytes > memory/4 {
+	n := 1 + max(rows/most, min(8*rows/most, rows/(max(1, int64(u.Series.GetCardinality()))*sliceRows)))
+	if memory := s.x.MemoryBytes(); bytes > memory/4 {
 		n = max(n, 16*bytes/memory)
 	}
 	if n > 1 {
-		if b, ok := u.shard.TimeBounds(u.set); ok {
+		if b, ok := u.Shard.TimeBounds(u.Series); ok {
 			r = r.Intersect(b)
 		}
 	}
@@ -116,18 +116,18 @@ func (s *stream) slices(u *unit, r model.TimeRange) error {
 	if !s.r.l.asc {
 		slices.Reverse(ranges)
 	}
-	ties := bySeries
+	ties := BySeries
 	if len(ranges) == 1 {
-		ties = asInfluxRows
+		ties = AsInfluxRows
 	}
-	return s.emit(len(ranges), func(i int) (map[int32]*rowset, int64, error) {
-		return s.x.collectUnit(u, s.request(ranges[i], ties, s.want))
+	return s.emit(len(ranges), func(i int) (map[int32]*Set, int64, error) {
+		return s.x.Rows(u, s.request(ranges[i], ties, s.want))
 	})
 }
 
 // slice is rows that were read, and the bytes they hold.
 type slice struct {
-	groups map[int32]*rowset
+	groups map[int32]*Set
 	bytes  int64
 	err    error
 }
@@ -135,7 +135,7 @@ type slice struct {
 // emit hands out n slices of rows in order. It reads each while out takes the one
 // before if a turn is free for that: two are held at a time. Nothing is being read
 // any more when it returns.
-func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error)) error {
+func (s *stream) emit(n int, read func(i int) (map[int32]*Set, int64, error)) error {
 	x := s.x
 	one := func(i int) (got slice) {
 		got.err = admission.Guard(func() (err error) {
@@ -146,7 +146,7 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error))
 	}
 	var next chan slice // of the slice that is being read; nil: none
 	wait := func() (got slice, err error) {
-		err = x.turn.Outside(x.ctx, func() error {
+		err = x.Turn.Outside(x.Ctx, func() error {
 			got = <-next
 			return nil
 		})
@@ -172,12 +172,12 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error))
 		if got.err != nil {
 			return got.err
 		}
-		if i+1 < n && x.workers > 1 && got.bytes <= x.memoryBytes()/8 && x.turn.More(1) == 1 {
+		if i+1 < n && x.Workers > 1 && got.bytes <= x.MemoryBytes()/8 && x.Turn.More(1) == 1 {
 			ch := make(chan slice, 1)
 			next = ch
 			go func() {
 				got := one(i + 1)
-				x.turn.Leave()
+				x.Turn.Leave()
 				ch <- got
 			}()
 		}
@@ -186,7 +186,7 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error))
 				return err
 			}
 		}
-		x.used.Add(-got.bytes)
+		x.Used.Add(-got.bytes)
 		if s.out.full() {
 			break
 		}
@@ -198,8 +198,8 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*rowset, int64, error))
 // says that few rows need to be read to know which of them count, it reads a short
 // slice of time of all series, then longer ones until there are enough: the series'
 // first rows lie near one another.
-func (s *stream) first(u *unit, r model.TimeRange, narrowed bool) error {
-	if b, ok := u.shard.TimeBounds(u.set); ok {
+func (s *stream) first(u *Unit, r model.TimeRange, narrowed bool) error {
+	if b, ok := u.Shard.TimeBounds(u.Series); ok {
 		r = r.Intersect(b)
 	}
 	if r.Empty() {
@@ -212,10 +212,10 @@ func (s *stream) first(u *unit, r model.TimeRange, narrowed bool) error {
 			return err
 		}
 		// Slices shorter than chunks are read as often as these have slices.
-		width = 1 + uint64(r.Max-r.Min)/uint64(1+min(4095, rows/int64(u.set.GetCardinality())/512))
+		width = 1 + uint64(r.Max-r.Min)/uint64(1+min(4095, rows/int64(u.Series.GetCardinality())/512))
 	}
 	limit := s.limit
-	before := s.x.used.Load()
+	before := s.x.Used.Load()
 	for !r.Empty() && !s.out.full() {
 		if s.out.left > 0 {
 			limit = min(limit, result.AddLimits(s.out.skip, s.out.left))
@@ -229,9 +229,9 @@ func (s *stream) first(u *unit, r model.TimeRange, narrowed bool) error {
 			}
 		}
 		begin := s.x.prof.start()
-		req := s.request(one, bySeries, s.want)
-		req.limit = limit
-		m, _, err := s.x.collectUnit(u, req)
+		req := s.request(one, BySeries, s.want)
+		req.Limit = limit
+		m, _, err := s.x.Rows(u, req)
 		s.x.prof.operator(s.reader, begin)
 		if err != nil {
 			return err
@@ -241,7 +241,7 @@ func (s *stream) first(u *unit, r model.TimeRange, narrowed bool) error {
 				return err
 			}
 		}
-		s.x.used.Store(before)
+		s.x.Used.Store(before)
 		if one == r {
 			break
 		}
@@ -262,13 +262,13 @@ func readsTexts(refs []influxql.VarRef) bool {
 
 // estimate guesses the rows of a unit from its first series, and the bytes they
 // take from the first chunks.
-func (s *stream) estimate(u *unit, r model.TimeRange) (rows, bytes int64, err error) {
+func (s *stream) estimate(u *Unit, r model.TimeRange) (rows, bytes int64, err error) {
 	const sample, sampleChunks = 16, 8
-	cs, ok := u.bind(s.refs)
-	if !ok || u.set.GetCardinality() == 0 || r.Empty() {
+	cs, ok := u.Bind(s.refs)
+	if !ok || u.Series.GetCardinality() == 0 || r.Empty() {
 		return 0, 0, nil
 	}
-	cur, err := s.x.scan(u.shard, cs.request(u, r, s.r.l.asc), s.did)
+	cur, err := s.x.Open(u.Shard, cs.Request(u, r, s.r.l.asc), s.did)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -281,10 +281,10 @@ func (s *stream) estimate(u *unit, r model.TimeRange) (rows, bytes int64, err er
 		series++
 		for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
 			rows += int64(c.Len())
-			if cs.texts && chunks < sampleChunks {
+			if cs.Texts && chunks < sampleChunks {
 				chunks++
 				measured += int64(c.Len())
-				for i := range cs.fields {
+				for i := range cs.Fields {
 					text += c.TextBytes(i)
 				}
 			}
@@ -297,6 +297,6 @@ func (s *stream) estimate(u *unit, r model.TimeRange) (rows, bytes int64, err er
 	if measured > 0 {
 		perRow += text / measured
 	}
-	rows = rows / series * int64(u.set.GetCardinality())
+	rows = rows / series * int64(u.Series.GetCardinality())
 	return rows, rows * perRow, cur.Err()
 }

@@ -8,63 +8,63 @@ import (
 	"tsdbd/query/expr"
 )
 
-// rowset is a table of rows of one group, in order of time.
-type rowset struct {
-	times []int64
-	cols  []column.Vector // one per reference; Unknown is all null
-	table []column.Vector // cols and a place before them, for the times; or nil
+// Set is a table of rows of one group, in order of time.
+type Set struct {
+	Times []int64
+	Cols  []column.Vector // one per reference; Unknown is all null
+	Table []column.Vector // cols and a place before them, for the times; or nil
 }
 
-func (rs *rowset) slice(lo, hi int) rowset {
-	out := rowset{times: rs.times[lo:hi], cols: make([]column.Vector, len(rs.cols))}
-	for i := range rs.cols {
-		if rs.cols[i].Type != model.Unknown {
-			out.cols[i] = rs.cols[i].Slice(lo, hi)
+func (rs *Set) Slice(lo, hi int) Set {
+	out := Set{Times: rs.Times[lo:hi], Cols: make([]column.Vector, len(rs.Cols))}
+	for i := range rs.Cols {
+		if rs.Cols[i].Type != model.Unknown {
+			out.Cols[i] = rs.Cols[i].Slice(lo, hi)
 		}
 	}
 	return out
 }
 
-func (rs *rowset) bytes() int64 {
-	n := int64(8 * len(rs.times))
-	for i := range rs.cols {
-		n += expr.VectorBytes(rs.cols[i].Type, len(rs.times))
-		n += expr.TextBytes(&rs.cols[i], 0, len(rs.times))
+func (rs *Set) Bytes() int64 {
+	n := int64(8 * len(rs.Times))
+	for i := range rs.Cols {
+		n += expr.VectorBytes(rs.Cols[i].Type, len(rs.Times))
+		n += expr.TextBytes(&rs.Cols[i], 0, len(rs.Times))
 	}
 	return n
 }
 
-// clone returns a copy that shares no memory with rs.
-func (rs *rowset) clone() *rowset {
-	out := &rowset{times: slices.Clone(rs.times), cols: make([]column.Vector, len(rs.cols))}
-	for i := range rs.cols {
-		expr.Extend(&out.cols[i], 0, &rs.cols[i], 0, len(rs.times))
+// Clone returns a copy that shares no memory with rs.
+func (rs *Set) Clone() *Set {
+	out := &Set{Times: slices.Clone(rs.Times), Cols: make([]column.Vector, len(rs.Cols))}
+	for i := range rs.Cols {
+		expr.Extend(&out.Cols[i], 0, &rs.Cols[i], 0, len(rs.Times))
 	}
 	return out
 }
 
-// append adds the rows of o, which has the same columns.
-func (rs *rowset) append(o *rowset) {
-	if len(rs.times) == 0 {
+// Append adds the rows of o, which has the same columns.
+func (rs *Set) Append(o *Set) {
+	if len(rs.Times) == 0 {
 		*rs = *o
 		return
 	}
-	n := len(rs.times)
-	for i := range rs.cols {
-		expr.Extend(&rs.cols[i], n, &o.cols[i], 0, len(o.times))
+	n := len(rs.Times)
+	for i := range rs.Cols {
+		expr.Extend(&rs.Cols[i], n, &o.Cols[i], 0, len(o.Times))
 	}
-	rs.times = append(rs.times, o.times...)
+	rs.Times = append(rs.Times, o.Times...)
 }
 
-// slabRows is up to how many rows a group's columns of numbers are made in one
+// SlabRows is up to how many rows a group's columns of numbers are made in one
 // piece of memory: many groups of few rows are mostly the price of allocating.
-const slabRows = 16
+const SlabRows = 16
 
-// reserve makes room for n rows of numbers in an empty row set.
-func (rs *rowset) reserve(n int) {
+// Reserve makes room for n rows of numbers in an empty row set.
+func (rs *Set) Reserve(n int) {
 	ints, floats := n, 0
-	for i := range rs.cols {
-		switch rs.cols[i].Type {
+	for i := range rs.Cols {
+		switch rs.Cols[i].Type {
 		case model.Integer:
 			ints += n
 		case model.Float:
@@ -72,9 +72,9 @@ func (rs *rowset) reserve(n int) {
 		}
 	}
 	i, f := make([]int64, ints), make([]float64, floats)
-	rs.times, i = i[:0:n], i[n:]
-	for k := range rs.cols {
-		switch v := &rs.cols[k]; v.Type {
+	rs.Times, i = i[:0:n], i[n:]
+	for k := range rs.Cols {
+		switch v := &rs.Cols[k]; v.Type {
 		case model.Integer:
 			v.Ints, i = i[:0:n], i[n:]
 		case model.Float:
@@ -83,58 +83,58 @@ func (rs *rowset) reserve(n int) {
 	}
 }
 
-// reverse turns the rows around.
-func (rs *rowset) reverse() {
-	slices.Reverse(rs.times)
-	for i := range rs.cols {
-		if rs.cols[i].Type != model.Unknown {
-			expr.ReverseRows(&rs.cols[i], len(rs.times))
+// Reverse turns the rows around.
+func (rs *Set) Reverse() {
+	slices.Reverse(rs.Times)
+	for i := range rs.Cols {
+		if rs.Cols[i].Type != model.Unknown {
+			expr.ReverseRows(&rs.Cols[i], len(rs.Times))
 		}
 	}
 }
 
-// permute returns the rows perm lists.
-func (rs *rowset) permute(perm []int32) rowset {
-	out := rowset{times: expr.AppendTaken(nil, rs.times, 0, 0, perm), cols: make([]column.Vector, len(rs.cols))}
-	for i := range rs.cols {
-		if rs.cols[i].Type != model.Unknown {
-			out.cols[i] = expr.Gather(&rs.cols[i], perm)
+// Permute returns the rows perm lists.
+func (rs *Set) Permute(perm []int32) Set {
+	out := Set{Times: expr.AppendTaken(nil, rs.Times, 0, 0, perm), Cols: make([]column.Vector, len(rs.Cols))}
+	for i := range rs.Cols {
+		if rs.Cols[i].Type != model.Unknown {
+			out.Cols[i] = expr.Gather(&rs.Cols[i], perm)
 		}
 	}
 	return out
 }
 
-// pick returns the rows with some of the columns.
-func (rs *rowset) pick(columns []int) rowset {
-	out := rowset{times: slices.Clip(rs.times), cols: make([]column.Vector, len(columns))}
+// Pick returns the rows with some of the columns.
+func (rs *Set) Pick(columns []int) Set {
+	out := Set{Times: slices.Clip(rs.Times), Cols: make([]column.Vector, len(columns))}
 	for i, k := range columns {
-		out.cols[i] = rs.cols[k]
+		out.Cols[i] = rs.Cols[k]
 	}
 	return out
 }
 
-// dropNulls removes the rows whose first column is null.
-func (rs *rowset) dropNulls() *rowset {
-	v := &rs.cols[0]
+// DropNulls removes the rows whose first column is null.
+func (rs *Set) DropNulls() *Set {
+	v := &rs.Cols[0]
 	if v.Type == model.Unknown {
-		return &rowset{cols: rs.cols}
+		return &Set{Cols: rs.Cols}
 	}
 	if v.Valid == nil {
 		return rs
 	}
 	var rows []int32
-	for i := range rs.times {
+	for i := range rs.Times {
 		if v.Valid.Get(i) {
 			rows = append(rows, int32(i))
 		}
 	}
-	if len(rows) == len(rs.times) {
+	if len(rows) == len(rs.Times) {
 		return rs
 	}
 	if rows == nil {
 		rows = []int32{}
 	}
-	out := rs.permute(rows)
-	out.cols[0].Valid = nil
+	out := rs.Permute(rows)
+	out.Cols[0].Valid = nil
 	return &out
 }

@@ -44,13 +44,9 @@ type Options struct {
 	Into func(ctx context.Context, b *result.IntoBatch) error
 }
 
-// DefaultMemoryBytes bounds the data one SELECT holds at once unless told
-// otherwise. Results that are not sent in chunks count.
-const DefaultMemoryBytes = 2 << 30
-
 // exec is one running SELECT: what all its levels share.
 type exec struct {
-	*budget
+	*Budget
 	opt     Options
 	storage scan.Storage
 	stop    admission.Stopper
@@ -69,14 +65,14 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 	if opt.MemoryBytes == 0 {
 		opt.MemoryBytes = DefaultMemoryBytes
 	}
-	x := &exec{opt: opt, storage: storage, views: map[[2]string]scan.View{}, budget: &budget{
-		ctx: ctx, turn: opt.Turn, claim: opt.Account.Claim(ctx, opt.Turn, opt.MemoryBytes), workers: opt.Workers, workRows: opt.workRows,
-		maxMemory: opt.MemoryBytes, maxPoints: int64(opt.MaxSelectPoint), maxSeries: opt.MaxSelectSeries,
+	x := &exec{opt: opt, storage: storage, views: map[[2]string]scan.View{}, Budget: &Budget{
+		Ctx: ctx, Turn: opt.Turn, Claim: opt.Account.Claim(ctx, opt.Turn, opt.MemoryBytes), Workers: opt.Workers, WorkRows: opt.workRows,
+		MaxMemory: opt.MemoryBytes, MaxPoints: int64(opt.MaxSelectPoint), MaxSeries: opt.MaxSelectSeries,
 	}}
-	if x.workers <= 0 {
-		x.workers = runtime.GOMAXPROCS(0)
+	if x.Workers <= 0 {
+		x.Workers = runtime.GOMAXPROCS(0)
 	}
-	x.stop = x.stopper()
+	x.stop = x.Stopper()
 	return x
 }
 
@@ -112,5 +108,5 @@ func (x *exec) release() {
 	for _, v := range x.views {
 		v.Release()
 	}
-	x.claim.Release()
+	x.Claim.Release()
 }

@@ -41,8 +41,8 @@ func (p *aggPlan) direction() int {
 
 // task is a set of series of a unit that one worker folds.
 type task struct {
-	u   *unit
-	cs  *columnSet
+	u   *Unit
+	cs  *Columns
 	set *roaring.Bitmap
 }
 
@@ -51,10 +51,10 @@ func (f *folder) open(r *levelRun) error {
 	f.r, f.did = r, r.x.prof.open(f)
 	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
 	for _, u := range r.units {
-		if b, ok := u.shard.TimeBounds(nil); ok {
-			bounds = bounds.Union(b.Intersect(u.shard.TimeRange()))
+		if b, ok := u.Shard.TimeBounds(nil); ok {
+			bounds = bounds.Union(b.Intersect(u.Shard.TimeRange()))
 		} else {
-			bounds = bounds.Union(u.shard.TimeRange())
+			bounds = bounds.Union(u.Shard.TimeRange())
 		}
 	}
 	if r.l.hasSubs() {
@@ -86,8 +86,8 @@ func (f *folder) read(batch []int32) error {
 		return nil
 	}
 	f.table, f.member = nil, nil
-	if len(batch) < len(f.r.groups.names) {
-		f.member = make([]bool, len(f.r.groups.names))
+	if len(batch) < len(f.r.groups.Names) {
+		f.member = make([]bool, len(f.r.groups.Names))
 		for _, g := range batch {
 			f.member[g] = true
 		}
@@ -99,7 +99,7 @@ func (f *folder) read(batch []int32) error {
 func (f *folder) newTable() *aggTable {
 	t := newAggTable(len(f.slots), f.win.None(), f.first, f.last)
 	t.desc = !f.r.l.asc
-	t.stop = &admission.Stopper{Ctx: f.r.x.ctx, Turn: f.r.x.opt.Turn, Every: f.r.x.opt.workRows}
+	t.stop = &admission.Stopper{Ctx: f.r.x.Ctx, Turn: f.r.x.opt.Turn, Every: f.r.x.opt.workRows}
 	return t
 }
 
@@ -133,11 +133,11 @@ func (f *folder) fold() error {
 }
 
 // take implements operator.
-func (f *folder) take(g int32, rs *rowset) error {
+func (f *folder) take(g int32, rs *Set) error {
 	defer f.r.x.prof.operator(f, f.r.x.prof.start())
 	if !f.r.l.asc {
-		rs = rs.clone()
-		rs.reverse()
+		rs = rs.Clone()
+		rs.Reverse()
 	}
 	if f.win.Loc != nil && len(f.starts) == 0 {
 		return errTooManyWindows
@@ -148,35 +148,35 @@ func (f *folder) take(g int32, rs *rowset) error {
 	} else {
 		f.subs.order = -f.frames << 32
 	}
-	f.subs.foldTable(g, rs.times, rs.cols)
+	f.subs.foldTable(g, rs.Times, rs.Cols)
 	n := f.table.bytes
 	if n <= 1<<16 {
 		return nil
 	}
 	f.table.bytes = 0
-	return f.r.x.keep(n)
+	return f.r.x.Keep(n)
 }
 
 // all folds all shards, or only as many windows as LIMIT wants.
 func (f *folder) all() error {
 	x, p := f.r.x, f.aggPlan
-	work := make([][]task, x.workers)
+	work := make([][]task, x.Workers)
 	spread, used := 0, 1 // the workers that get something are the first ones
 	for _, u := range f.r.units {
-		cs, ok := u.bind(p.refs)
-		if !ok || !u.shard.TimeRange().Overlaps(p.rng) || !p.bound(cs) {
+		cs, ok := u.Bind(p.refs)
+		if !ok || !u.Shard.TimeRange().Overlaps(p.rng) || !p.bound(cs) {
 			continue
 		}
-		set := u.set
+		set := u.Series
 		if f.member != nil {
-			if set = u.subset(func(g int32) bool { return f.member[g] }); set.IsEmpty() {
+			if set = u.Subset(func(g int32) bool { return f.member[g] }); set.IsEmpty() {
 				continue
 			}
 		}
-		ps := parts(set, x.workers)
+		ps := Parts(set, x.Workers)
 		if len(ps) == 1 {
-			work[spread%x.workers] = append(work[spread%x.workers], task{u, cs, ps[0]})
-			used = max(used, min(spread+1, x.workers))
+			work[spread%x.Workers] = append(work[spread%x.Workers], task{u, cs, ps[0]})
+			used = max(used, min(spread+1, x.Workers))
 			spread++
 			continue
 		}
@@ -187,14 +187,14 @@ func (f *folder) all() error {
 	}
 	fold := func(rng model.TimeRange) error {
 		tables := make([]*aggTable, used)
-		err := x.parallel(used, func(i int) error {
+		err := x.Parallel(used, func(i int) error {
 			tables[i] = f.newTable()
 			if i == 0 && p.table != nil {
 				tables[i] = p.table
 			}
 			w := newAggWorker(x, p, rng, tables[i])
 			for _, t := range work[i] {
-				if !t.u.shard.TimeRange().Overlaps(rng) {
+				if !t.u.Shard.TimeRange().Overlaps(rng) {
 					continue // not of the first windows
 				}
 				if err := w.scanPart(t.u, t.cs, t.set, 0); err != nil {
@@ -246,7 +246,7 @@ func (f *folder) enough(upTo int64) bool {
 	l, p, n := f.r.l, f.aggPlan, f.r.l.wanted()
 	defer func() { p.table.byGroup = nil }() // windows may still come into it
 	seen := make([]bool, len(p.slots))
-	for g := range f.r.groups.names {
+	for g := range f.r.groups.Names {
 		rows, first, met := 0, int64(model.MaxTime), 0
 		clear(seen)
 		p.table.group(int32(g), func(window int64, st []aggState) {
@@ -285,9 +285,9 @@ func (f *folder) enough(upTo int64) bool {
 }
 
 // bound reports whether a shard has a column for one of the plan's slots.
-func (p *aggPlan) bound(cs *columnSet) bool {
+func (p *aggPlan) bound(cs *Columns) bool {
 	for _, s := range p.slots {
-		if cs.out[s.col].index >= 0 {
+		if cs.Out[s.col].Index >= 0 {
 			return true
 		}
 	}
@@ -302,7 +302,7 @@ func (f *folder) mergeTables(tables []*aggTable) error {
 	}
 	n := f.table.bytes
 	f.table.bytes = 0
-	return f.r.x.grow(n)
+	return f.r.x.Grow(n)
 }
 
 // ends answers first() or last() over all time: shards are read from that end on,
@@ -310,8 +310,8 @@ func (f *folder) mergeTables(tables []*aggTable) error {
 func (f *folder) ends() error {
 	x, dir := f.r.x, f.direction()
 	us := slices.Clone(f.r.units)
-	slices.SortStableFunc(us, func(a, b *unit) int {
-		c := cmp.Compare(a.shard.TimeRange().Min, b.shard.TimeRange().Min)
+	slices.SortStableFunc(us, func(a, b *Unit) int {
+		c := cmp.Compare(a.Shard.TimeRange().Min, b.Shard.TimeRange().Min)
 		if dir < 0 {
 			return -c
 		}
@@ -321,27 +321,27 @@ func (f *folder) ends() error {
 	for i := 0; i < len(us); {
 		// Shards of equal times (of several retention policies) go together.
 		j := i + 1
-		for j < len(us) && us[j].shard.TimeRange().Overlaps(us[i].shard.TimeRange()) {
+		for j < len(us) && us[j].Shard.TimeRange().Overlaps(us[i].Shard.TimeRange()) {
 			j++
 		}
-		tables := make([]*aggTable, x.workers)
+		tables := make([]*aggTable, x.Workers)
 		for k := range tables {
 			tables[k] = f.newTable()
 		}
 		for _, u := range us[i:j] {
-			cs, ok := u.bind(f.refs)
-			if !ok || !f.bound(cs) || !u.shard.TimeRange().Overlaps(f.rng) {
+			cs, ok := u.Bind(f.refs)
+			if !ok || !f.bound(cs) || !u.Shard.TimeRange().Overlaps(f.rng) {
 				continue
 			}
-			set := u.set
+			set := u.Series
 			if i > 0 {
-				set = u.subset(func(g int32) bool { return total.at(g, 0)[0].n == 0 })
+				set = u.Subset(func(g int32) bool { return total.at(g, 0)[0].n == 0 })
 				if set.IsEmpty() {
 					continue
 				}
 			}
-			ps := parts(set, x.workers)
-			err := x.parallel(len(ps), func(k int) error {
+			ps := Parts(set, x.Workers)
+			err := x.Parallel(len(ps), func(k int) error {
 				w := newAggWorker(x, f.aggPlan, f.rng, tables[k])
 				return w.scanPart(u, cs, ps[k], dir)
 			})
@@ -355,5 +355,5 @@ func (f *folder) ends() error {
 		i = j
 	}
 	f.table = total
-	return x.grow(total.bytes)
+	return x.Grow(total.bytes)
 }

@@ -19,7 +19,7 @@ func (l *level) layoutOperators() {
 		}
 	}
 	if len(l.calls) == 0 && slices.ContainsFunc(l.refs, func(r influxql.VarRef) bool { return r.Type != influxql.Unknown }) {
-		l.operators = []operator{&reader{refs: l.refs, rng: l.rng, ties: asInfluxRows, limit: l.wanted(), pieces: true}}
+		l.operators = []operator{&reader{refs: l.refs, rng: l.rng, ties: AsInfluxRows, limit: l.wanted(), pieces: true}}
 	}
 }
 
@@ -98,7 +98,7 @@ func (l *level) reader(c *call) *reader {
 	for _, o := range l.operators {
 		rd, ok := o.(*reader)
 		// Rows that only another field has would change InfluxDB's order.
-		if ok && rd.rng == c.rng && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == bySeries || rd.refs[0] == c.ref) {
+		if ok && rd.rng == c.rng && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == BySeries || rd.refs[0] == c.ref) {
 			return rd
 		}
 	}
@@ -127,7 +127,7 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 		total += len(cl.times)
 	}
 	if total == 0 {
-		return r.x.ctx.Err() // a function that was stopped gives nothing
+		return r.x.Ctx.Err() // a function that was stopped gives nothing
 	}
 	begin := r.x.prof.start()
 	times, perms := joinCells(&r.x.stop, all, l.asc)
@@ -147,7 +147,7 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	if cl := all[0]; l.selector && cl != nil {
 		aux = make([]column.Vector, len(l.refs))
 		for i := range cl.aux {
-			aux[i] = l.fill.column(cl.aux[i], n, fieldType(l.refs[i].Type), new(expr.Scalar))
+			aux[i] = l.fill.column(cl.aux[i], n, expr.FieldType(l.refs[i].Type), new(expr.Scalar))
 		}
 	}
 	cols := l.project(n, aux, nil, func(e *influxql.Call) (expr.Operand, bool) {

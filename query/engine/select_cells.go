@@ -77,14 +77,14 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*cells, error) {
 		return out, err
 	default:
 		rs := c.rows(g)
-		if rs == nil || len(rs.times) == 0 {
+		if rs == nil || len(rs.Times) == 0 {
 			return &cells{}, nil
 		}
 		var err error
 		if c.function.rows != nil {
 			out, err = c.function.rows(x, rs)
 		} else {
-			out, err = x.transform(&cells{times: rs.times, v: rs.cols[0]})
+			out, err = x.transform(&cells{times: rs.Times, v: rs.Cols[0]})
 		}
 		if err != nil {
 			return nil, err
@@ -124,11 +124,11 @@ func (r *levelRun) slotCells(c *call, g int32) *cells {
 	if c.alone {
 		out.aux = make([]column.Vector, len(l.refs))
 		for i, ref := range l.refs {
-			out.aux[i].Type = fieldType(ref.Type)
+			out.aux[i].Type = expr.FieldType(ref.Type)
 		}
 	}
 	out.times = make([]int64, 0, r.windows)
-	reserve(&out.v, r.windows)
+	expr.Reserve(&out.v, r.windows)
 	t.group(g, func(w int64, st []aggState) {
 		a, b := &st[c.slots[0]], &st[c.slots[len(c.slots)-1]]
 		if a.n == 0 {

@@ -12,170 +12,170 @@ import (
 	"tsdbd/query/expr"
 )
 
-// columnSet is what a scan of one shard has to decode: the fields to hand on
+// Columns is what a scan of one shard has to decode: the fields to hand on
 // and those the row predicate names.
-type columnSet struct {
-	fields []string // Request.Fields
-	out    []boundColumn
-	cond   map[*influxql.VarRef]boundColumn // of the predicate's references
-	rest   influxql.Expr
+type Columns struct {
+	Fields []string // Request.Fields
+	Out    []BoundColumn
+	cond   map[*influxql.VarRef]BoundColumn // of the predicate's references
+	Filter influxql.Expr
 	exact  bool // every field read counts for the existence of a row
 	first  bool // the first of out alone does
-	texts  bool // some field is of strings
+	Texts  bool // some field is of strings
 }
 
-// boundColumn ties a reference to a column of the request.
-type boundColumn struct {
-	ref   influxql.VarRef
-	typ   model.FieldType // as it is handed on
-	index int             // of Request.Fields; -1: not in this shard
-	tag   bool
-	cast  bool
+// BoundColumn ties a reference to a column of the request.
+type BoundColumn struct {
+	Ref   influxql.VarRef
+	Type  model.FieldType // as it is handed on
+	Index int             // of Request.Fields; -1: not in this shard
+	Tag   bool
+	Cast  bool
 }
 
-// bind resolves refs and the predicate's fields against a shard. It reports
+// Bind resolves refs and the predicate's fields against a shard. It reports
 // false if none of refs can have a value there.
-func (u *unit) bind(refs []influxql.VarRef) (*columnSet, bool) {
-	cs := &columnSet{rest: u.rest, exact: true}
-	stored := u.shard.Fields(u.src.name)
+func (u *Unit) Bind(refs []influxql.VarRef) (*Columns, bool) {
+	cs := &Columns{Filter: u.Filter, exact: true}
+	stored := u.Shard.Fields(u.Source.Name)
 	place := map[string]int{}
-	one := func(ref influxql.VarRef) boundColumn {
-		b := boundColumn{ref: ref, typ: fieldType(ref.Type), index: -1}
+	one := func(ref influxql.VarRef) BoundColumn {
+		b := BoundColumn{Ref: ref, Type: expr.FieldType(ref.Type), Index: -1}
 		if ref.Type == influxql.Tag {
-			b.tag = true
+			b.Tag = true
 			return b
 		}
 		for _, f := range stored {
-			if f.Key != ref.Val || b.typ == model.Unknown || !expr.Castable(f.Type, b.typ) {
+			if f.Key != ref.Val || b.Type == model.Unknown || !expr.Castable(f.Type, b.Type) {
 				continue
 			}
 			i, ok := place[f.Key]
 			if !ok {
-				i = len(cs.fields)
+				i = len(cs.Fields)
 				place[f.Key] = i
-				cs.fields = append(cs.fields, f.Key)
-				cs.texts = cs.texts || f.Type == model.String
+				cs.Fields = append(cs.Fields, f.Key)
+				cs.Texts = cs.Texts || f.Type == model.String
 			}
-			b.index, b.cast = i, f.Type != b.typ
+			b.Index, b.Cast = i, f.Type != b.Type
 		}
 		return b
 	}
 	any := false
 	for _, ref := range refs {
 		b := one(ref)
-		any = any || b.index >= 0
-		cs.out = append(cs.out, b)
+		any = any || b.Index >= 0
+		cs.Out = append(cs.Out, b)
 	}
 	if !any {
 		return nil, false
 	}
-	n := len(cs.fields)
-	if cs.rest != nil {
-		cs.cond = map[*influxql.VarRef]boundColumn{}
-		influxql.WalkFunc(cs.rest, func(node influxql.Node) {
+	n := len(cs.Fields)
+	if cs.Filter != nil {
+		cs.cond = map[*influxql.VarRef]BoundColumn{}
+		influxql.WalkFunc(cs.Filter, func(node influxql.Node) {
 			if ref, ok := node.(*influxql.VarRef); ok {
 				b := one(*ref)
-				b.tag = !expr.IsFieldRef(ref)
+				b.Tag = !expr.IsFieldRef(ref)
 				cs.cond[ref] = b
 			}
 		})
 	}
-	cs.exact = len(cs.fields) == n
+	cs.exact = len(cs.Fields) == n
 	return cs, true
 }
 
 // needFirst has only the rows with a value of the first column exist.
-func (cs *columnSet) needFirst() {
+func (cs *Columns) needFirst() {
 	cs.first = true
-	cs.exact = len(cs.fields) == 1 && cs.out[0].index == 0
+	cs.exact = len(cs.Fields) == 1 && cs.Out[0].Index == 0
 }
 
-// request returns the scan of cs over a set of series.
-func (cs *columnSet) request(u *unit, r model.TimeRange, asc bool) scan.Request {
-	return scan.Request{Measurement: u.src.name, Series: u.set, Fields: cs.fields, Range: r, Descending: !asc}
+// Request returns the scan of cs over a set of series.
+func (cs *Columns) Request(u *Unit, r model.TimeRange, asc bool) scan.Request {
+	return scan.Request{Measurement: u.Source.Name, Series: u.Series, Fields: cs.Fields, Range: r, Descending: !asc}
 }
 
-// scan opens a cursor over a set of series, whose texts the reader counts and
+// Scan opens a cursor over a set of series, whose texts the reader counts and
 // charges the statement for. The caller must close it.
-func (r *chunkReader) scan(x *budget, u *unit, set *roaring.Bitmap, rng model.TimeRange, asc bool, did *scanCounts) (scan.Cursor, error) {
-	req := r.cs.request(u, rng, asc)
+func (r *ChunkReader) Scan(x *Budget, u *Unit, set *roaring.Bitmap, rng model.TimeRange, asc bool, did *Counts) (scan.Cursor, error) {
+	req := r.Columns.Request(u, rng, asc)
 	req.Series = set
-	if r.cs.texts {
+	if r.Columns.Texts {
 		req.Charge = func(n int64) error {
-			r.text += n
+			r.Text += n
 			return x.decode(n)
 		}
 	}
-	return x.scan(u.shard, req, did)
+	return x.Open(u.Shard, req, did)
 }
 
-// chunkReader decodes the columns of one chunk at a time and picks its rows.
-type chunkReader struct {
-	cs   *columnSet
-	ev   expr.Evaluator
-	tags model.Tags // of the current series; set when the predicate or the output names tags
-	c    scan.Chunk
-	cols []*column.Vector // decoded, by place in the request
-	cast []column.Vector  // converted, by place in cs.out
-	done []bool
-	rows []int32
-	edge edgeScratch // of rowScan.edge
-	err  error
+// ChunkReader decodes the columns of one chunk at a time and picks its rows.
+type ChunkReader struct {
+	Columns *Columns
+	ev      expr.Evaluator
+	Tags    model.Tags // of the current series; set when the predicate or the output names tags
+	c       scan.Chunk
+	cols    []*column.Vector // decoded, by place in the request
+	cast    []column.Vector  // converted, by place in cs.out
+	done    []bool
+	rows    []int32
+	edge    edgeScratch // of rowScan.edge
+	Err     error
 
-	text   int64 // bytes of texts that the cursor holds for the chunk
-	merged bool  // it held some before a column was asked for
+	Text   int64 // bytes of texts that the cursor holds for the chunk
+	Merged bool  // it held some before a column was asked for
 
 	decider *decider // nil: the predicate must be evaluated
 }
 
-func newChunkReader(cs *columnSet) *chunkReader {
-	r := &chunkReader{
-		cs: cs, cols: make([]*column.Vector, len(cs.fields)),
-		cast: make([]column.Vector, len(cs.out)), done: make([]bool, len(cs.out)),
+func NewChunkReader(cs *Columns) *ChunkReader {
+	r := &ChunkReader{
+		Columns: cs, cols: make([]*column.Vector, len(cs.Fields)),
+		cast: make([]column.Vector, len(cs.Out)), done: make([]bool, len(cs.Out)),
 	}
 	r.ev.Lookup = r.lookup
-	if cs.rest != nil {
+	if cs.Filter != nil {
 		r.decider = newDecider(cs)
 	}
 	return r
 }
 
 // tags returns how many of the output columns are tags.
-func (cs *columnSet) tags() (n int) {
-	for i := range cs.out {
-		if cs.out[i].tag {
+func (cs *Columns) tags() (n int) {
+	for i := range cs.Out {
+		if cs.Out[i].Tag {
 			n++
 		}
 	}
 	return n
 }
 
-// needsTags reports whether the tags of each series must be known.
-func (cs *columnSet) needsTags() bool {
+// NeedsTags reports whether the tags of each series must be known.
+func (cs *Columns) NeedsTags() bool {
 	return cs.tags() > 0 || cs.filtersTags()
 }
 
 // filtersTags reports whether the predicate names tags.
-func (cs *columnSet) filtersTags() bool {
+func (cs *Columns) filtersTags() bool {
 	for _, b := range cs.cond {
-		if b.tag {
+		if b.Tag {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *chunkReader) reset(c scan.Chunk) {
-	r.c, r.merged = c, r.text > 0
+func (r *ChunkReader) Reset(c scan.Chunk) {
+	r.c, r.Merged = c, r.Text > 0
 	clear(r.cols)
 	clear(r.done)
 }
 
-func (r *chunkReader) column(i int) *column.Vector {
+func (r *ChunkReader) column(i int) *column.Vector {
 	if r.cols[i] == nil {
 		v, err := r.c.Column(i)
 		if err != nil {
-			r.err = err
+			r.Err = err
 			v = &column.Vector{}
 		}
 		r.cols[i] = v
@@ -183,107 +183,107 @@ func (r *chunkReader) column(i int) *column.Vector {
 	return r.cols[i]
 }
 
-// ownTexts returns the bytes of memory that the texts of rows [lo, n) of buf keep
+// OwnTexts returns the bytes of memory that the texts of rows [lo, n) of buf keep
 // alive, which were taken from the present chunk. Where they are a small part of
 // what the chunk decoded, they are copied, so that the rest can go.
-func (r *chunkReader) ownTexts(buf *rowset, lo int) int64 {
-	if !r.cs.texts {
+func (r *ChunkReader) OwnTexts(buf *Set, lo int) int64 {
+	if !r.Columns.Texts {
 		return 0
 	}
 	var n int64
-	for i := range buf.cols {
-		if buf.cols[i].Type == model.String {
-			for _, text := range buf.cols[i].Strings[lo:] {
+	for i := range buf.Cols {
+		if buf.Cols[i].Type == model.String {
+			for _, text := range buf.Cols[i].Strings[lo:] {
 				n += int64(len(text))
 			}
 		}
 	}
 	switch {
-	case r.text == 0: // they lie in a cache, each of its own
+	case r.Text == 0: // they lie in a cache, each of its own
 		return n
-	case n < r.text/4:
-		for i := range buf.cols {
-			if buf.cols[i].Type == model.String {
-				list := buf.cols[i].Strings[lo:]
+	case n < r.Text/4:
+		for i := range buf.Cols {
+			if buf.Cols[i].Type == model.String {
+				list := buf.Cols[i].Strings[lo:]
 				for k := range list {
 					list[k] = strings.Clone(list[k])
 				}
 			}
 		}
 		return n
-	case r.merged:
-		return max(n, r.text)
+	case r.Merged:
+		return max(n, r.Text)
 	}
-	return r.text // a text that several rows have lies there once
+	return r.Text // a text that several rows have lies there once
 }
 
-// output returns output column i of the chunk in its final type.
-func (r *chunkReader) output(i int) *column.Vector {
-	b := &r.cs.out[i]
-	if b.index < 0 {
+// Output returns output column i of the chunk in its final type.
+func (r *ChunkReader) Output(i int) *column.Vector {
+	b := &r.Columns.Out[i]
+	if b.Index < 0 {
 		return &column.Vector{}
 	}
-	v := r.column(b.index)
-	if !b.cast {
+	v := r.column(b.Index)
+	if !b.Cast {
 		return v
 	}
 	if !r.done[i] {
-		r.cast[i], r.done[i] = expr.CastVector(v, b.typ), true
+		r.cast[i], r.done[i] = expr.CastVector(v, b.Type), true
 	}
 	return &r.cast[i]
 }
 
-func (r *chunkReader) lookup(ref *influxql.VarRef) expr.Operand {
-	b, ok := r.cs.cond[ref]
+func (r *ChunkReader) lookup(ref *influxql.VarRef) expr.Operand {
+	b, ok := r.Columns.cond[ref]
 	switch {
 	case !ok:
 		return expr.Null()
-	case b.tag:
-		return expr.Operand{Constant: true, Vector: column.Vector{Type: model.String, Strings: []string{r.tags.Get(ref.Val)}}}
-	case b.index < 0:
+	case b.Tag:
+		return expr.Operand{Constant: true, Vector: column.Vector{Type: model.String, Strings: []string{r.Tags.Get(ref.Val)}}}
+	case b.Index < 0:
 		return expr.Operand{Constant: true, Stored: true}
 	}
-	v := r.column(b.index)
-	if b.cast {
-		return expr.Operand{Vector: expr.CastVector(v, b.typ), Stored: true}
+	v := r.column(b.Index)
+	if b.Cast {
+		return expr.Operand{Vector: expr.CastVector(v, b.Type), Stored: true}
 	}
 	return expr.Operand{Vector: *v, Stored: true}
 }
 
-// pick returns the rows of the chunk that satisfy the predicate and have one
+// Pick returns the rows of the chunk that satisfy the predicate and have one
 // of the output fields. all means all of them, then rows is nil.
-func (r *chunkReader) pick() (rows []int32, all bool) {
+func (r *ChunkReader) Pick() (rows []int32, all bool) {
 	n := r.c.Len()
 	all = true
-	if r.cs.rest != nil {
+	if r.Columns.Filter != nil {
 		var none bool
 		if all = false; r.decider != nil {
-			none, all = r.decider.decide(r.cs.rest, r.c)
+			none, all = r.decider.decide(r.Columns.Filter, r.c)
 		}
 		if !none && !all {
 			r.ev.Rows = n
-			r.rows, all = r.ev.SelectRows(r.cs.rest, r.rows[:0])
+			r.rows, all = r.ev.SelectRows(r.Columns.Filter, r.rows[:0])
 			none = !all && len(r.rows) == 0
 		}
 		if none {
 			return nil, false
 		}
 	}
-	if r.cs.exact {
+	if r.Columns.exact {
 		if all {
 			return nil, true
 		}
 		return r.rows, false
 	}
 	var valid []*column.Vector
-	for i := range r.cs.out {
-		if i > 0 && r.cs.first {
+	for i := range r.Columns.Out {
+		if i > 0 && r.Columns.first {
 			break
 		}
-		if r.cs.out[i].index < 0 {
+		if r.Columns.Out[i].Index < 0 {
 			continue
 		}
-		v := r.output(i)
+		v := r.Output(i)
 		if v.Valid == nil && v.Type != model.Unknown {
 			if all {
 				return nil, true
@@ -322,8 +322,8 @@ func (r *chunkReader) pick() (rows []int32, all bool) {
 	return r.rows, false
 }
 
-// rowTime returns the time of a row without decoding when it can.
-func rowTime(c scan.Chunk, row int) (int64, error) {
+// RowTime returns the time of a row without decoding when it can.
+func RowTime(c scan.Chunk, row int) (int64, error) {
 	switch {
 	case row == 0:
 		return c.Min(), nil

@@ -12,19 +12,19 @@ import (
 // decider tells from the statistics of a chunk whether a predicate holds for
 // none or for all of its rows, so that it need not be decoded to filter it.
 type decider struct {
-	cs    *columnSet
+	cs    *Columns
 	ev    expr.Evaluator
 	ends  column.Vector // the least and the greatest value of a column
 	stats scan.Stats
 }
 
 // newDecider returns nil if no comparison of the predicate can be decided.
-func newDecider(cs *columnSet) *decider {
+func newDecider(cs *Columns) *decider {
 	d := &decider{cs: cs}
 	d.ev.Rows = 2
 	d.ev.Lookup = func(*influxql.VarRef) expr.Operand { return expr.Operand{Vector: d.ends} }
 	found := false
-	influxql.WalkFunc(cs.rest, func(n influxql.Node) {
+	influxql.WalkFunc(cs.Filter, func(n influxql.Node) {
 		if e, ok := n.(*influxql.BinaryExpr); ok {
 			_, decides := d.column(e)
 			found = found || decides
@@ -37,7 +37,7 @@ func newDecider(cs *columnSet) *decider {
 }
 
 // column returns the column of a comparison of a stored number with a literal.
-func (d *decider) column(e *influxql.BinaryExpr) (*boundColumn, bool) {
+func (d *decider) column(e *influxql.BinaryExpr) (*BoundColumn, bool) {
 	if !expr.IsComparison(e.Op) || e.Op == influxql.EQREGEX || e.Op == influxql.NEQREGEX {
 		return nil, false
 	}
@@ -50,14 +50,14 @@ func (d *decider) column(e *influxql.BinaryExpr) (*boundColumn, bool) {
 		literal = e.LHS
 	}
 	b := d.cs.cond[ref]
-	if b.tag || b.index < 0 || b.cast || !b.typ.Numeric() {
+	if b.Tag || b.Index < 0 || b.Cast || !b.Type.Numeric() {
 		return nil, false
 	}
 	switch lit := literal.(type) {
 	case *influxql.NumberLiteral:
 	case *influxql.IntegerLiteral:
 		// Signs are not seen where signed and unsigned are compared for equality.
-		if b.typ == model.Unsigned && lit.Val < 0 && (e.Op == influxql.EQ || e.Op == influxql.NEQ) {
+		if b.Type == model.Unsigned && lit.Val < 0 && (e.Op == influxql.EQ || e.Op == influxql.NEQ) {
 			return nil, false
 		}
 	default:
@@ -97,14 +97,14 @@ func (d *decider) decide(e influxql.Expr, c scan.Chunk) (none, all bool) {
 
 // compare decides a comparison by asking it of the column's ends: a comparison
 // with a literal turns once at most from the least to the greatest value.
-func (d *decider) compare(e *influxql.BinaryExpr, b *boundColumn, c scan.Chunk) (none, all bool) {
-	if !c.Stats(b.index, &d.stats) {
+func (d *decider) compare(e *influxql.BinaryExpr, b *BoundColumn, c scan.Chunk) (none, all bool) {
+	if !c.Stats(b.Index, &d.stats) {
 		return false, false
 	}
 	if d.stats.Count == 0 {
 		return true, false // a comparison with nothing is false
 	}
-	d.ends.Reset(b.typ)
+	d.ends.Reset(b.Type)
 	d.ends.AppendWord(d.stats.Min, nil)
 	d.ends.AppendWord(d.stats.Max, nil)
 	complete := d.stats.Count == c.Len()

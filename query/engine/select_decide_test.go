@@ -83,11 +83,11 @@ func TestDecide(t *testing.T) {
 					t.Fatal(err)
 				}
 				x.release()
-				for _, sp := range prof.storage.shards {
+				for _, sp := range prof.storage.Shards {
 					if stats {
-						decided += int(sp.chunks.Load() - sp.decoded.Load())
+						decided += int(sp.Chunks.Load() - sp.Decoded.Load())
 					}
-					whole += int(sp.chunks.Load())
+					whole += int(sp.Chunks.Load())
 				}
 			}
 			if !slices.Equal(answers[0], answers[1]) {

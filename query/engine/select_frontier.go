@@ -51,12 +51,12 @@ func (f *frontier) prune(k int) bool {
 	return f.time != before
 }
 
-// narrows reports whether finding out which series of a set hold the first
+// Narrows reports whether finding out which series of a set hold the first
 // limit rows of each group is less work than reading as many rows of all.
-func (u *unit) narrows(set *roaring.Bitmap, limit int) bool {
+func (u *Unit) Narrows(set *roaring.Bitmap, limit int) bool {
 	n := set.GetCardinality()
-	groups := max(1, uint64(len(u.groups.Tuples)))
-	return limit > 0 && n >= manySeries && uint64(limit) <= n/2/groups
+	groups := max(1, uint64(len(u.byShard.Tuples)))
+	return limit > 0 && n >= ManySeries && uint64(limit) <= n/2/groups
 }
 
 // narrow returns the series of set that hold the first rows of each group, s.limit
@@ -73,11 +73,11 @@ func (s *rowScan) narrow(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if narrowed.IsEmpty() {
 		return set, nil
 	}
-	whole := s.rng
+	whole := s.Range
 	chosen, err := s.narrowSorted(narrowed)
 	if err == nil && !kept.IsEmpty() {
 		chosen.Or(kept)
-		s.rng = whole
+		s.Range = whole
 	}
 	return chosen, err
 }
@@ -85,11 +85,11 @@ func (s *rowScan) narrow(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 // narrowSorted is narrow of groups whose rows of equal time stand in the order of
 // the tag sets.
 func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
-	defer func() { s.x.used.Add(-s.held.Swap(0)) }()
-	if b, ok := s.u.shard.TimeBounds(set); ok {
-		s.rng = s.rng.Intersect(b)
+	defer func() { s.x.Used.Add(-s.held.Swap(0)) }()
+	if b, ok := s.u.Shard.TimeBounds(set); ok {
+		s.Range = s.Range.Intersect(b)
 	}
-	if s.rng.Empty() {
+	if s.Range.Empty() {
 		return roaring.New(), nil
 	}
 	probed, err := s.probe(set)
@@ -100,10 +100,10 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 	unread := false // series that were not looked at may have rows that count
 	for _, g := range probed {
 		chosen.Or(g.few)
-		unread = unread || g.time > s.begin(s.rng)
+		unread = unread || g.time > s.begin(s.Range)
 	}
 	if len(probed) > 0 && !unread {
-		s.rng = s.within(behindAll(probed))
+		s.Range = s.within(behindAll(probed))
 		return chosen, nil
 	}
 	all, err := s.frontiers(roaring.AndNot(set, chosen), probed)
@@ -111,10 +111,10 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 		return nil, err
 	}
 	for g, f := range all {
-		f.prune(s.limit)
+		f.prune(s.Limit)
 		var sure, on []uint32 // on: those with a row on the frontier
 		for _, r := range f.rows {
-			if r.time < f.time || len(f.rows) <= s.limit {
+			if r.time < f.time || len(f.rows) <= s.Limit {
 				sure = append(sure, r.series)
 			} else {
 				on = append(on, r.series)
@@ -122,16 +122,16 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 		}
 		rest := roaring.New()
 		rest.AddMany(on)
-		if rest, err = s.firstSeries(rest, s.limit-len(sure)); err != nil {
+		if rest, err = s.firstSeries(rest, s.Limit-len(sure)); err != nil {
 			return nil, err
 		}
 		chosen.AddMany(sure)
 		chosen.Or(rest)
-		if len(f.rows) < s.limit && probed[g] != nil {
+		if len(f.rows) < s.Limit && probed[g] != nil {
 			f.time = probed[g].time
 		}
 	}
-	s.rng = s.within(behindAll(all))
+	s.Range = s.within(behindAll(all))
 	return chosen, nil
 }
 
@@ -140,19 +140,19 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 // stand behind theirs: often all series begin at one time, and there is nothing
 // to look for. It probes nothing where groups are many or rows wanted are.
 func (s *rowScan) probe(set *roaring.Bitmap) (map[int32]*frontier, error) {
-	groups := max(1, len(s.u.groups.Tuples))
-	if !fewFirst(groups*s.limit, set) {
+	groups := max(1, len(s.u.byShard.Tuples))
+	if !fewFirst(groups*s.Limit, set) {
 		return nil, nil
 	}
 	members := s.u.members(set)
 	all := roaring.New()
 	few := map[int32]*roaring.Bitmap{} // by the level's group
 	for g, m := range members {
-		first, err := s.firstSeries(m, s.limit)
+		first, err := s.firstSeries(m, s.Limit)
 		if err != nil {
 			return nil, err
 		}
-		few[s.u.gid[g]] = first
+		few[s.u.Groups[g]] = first
 		all.Or(first)
 	}
 	found, err := s.frontiers(all, nil)
@@ -161,7 +161,7 @@ func (s *rowScan) probe(set *roaring.Bitmap) (map[int32]*frontier, error) {
 	}
 	out := make(map[int32]*frontier, len(members))
 	for g := range few {
-		found[g].prune(s.limit)
+		found[g].prune(s.Limit)
 		found[g].few = few[g]
 		out[g] = found[g]
 	}
@@ -170,7 +170,7 @@ func (s *rowScan) probe(set *roaring.Bitmap) (map[int32]*frontier, error) {
 
 // begin returns the end of a range at which the first rows are.
 func (s *rowScan) begin(r model.TimeRange) int64 {
-	if s.asc {
+	if s.Asc {
 		return r.Min
 	}
 	return ^r.Max
@@ -178,18 +178,18 @@ func (s *rowScan) begin(r model.TimeRange) int64 {
 
 // within returns the part of the range that is not behind time.
 func (s *rowScan) within(time int64) model.TimeRange {
-	if s.asc {
-		return s.rng.Intersect(model.TimeRange{Min: s.rng.Min, Max: time})
+	if s.Asc {
+		return s.Range.Intersect(model.TimeRange{Min: s.Range.Min, Max: time})
 	}
-	return s.rng.Intersect(model.TimeRange{Min: ^time, Max: s.rng.Max})
+	return s.Range.Intersect(model.TimeRange{Min: ^time, Max: s.Range.Max})
 }
 
 // frontiers walks the series of set and returns the frontier of each group, by
 // the rows before the one that was probed.
 func (s *rowScan) frontiers(set *roaring.Bitmap, probed map[int32]*frontier) (map[int32]*frontier, error) {
-	ps := parts(set, s.x.workers)
+	ps := Parts(set, s.x.Workers)
 	got := make([]map[int32]*frontier, len(ps))
-	err := s.x.parallel(len(ps), func(i int) (err error) {
+	err := s.x.Parallel(len(ps), func(i int) (err error) {
 		got[i], err = s.walk(ps[i], probed)
 		return err
 	})
@@ -208,12 +208,12 @@ func (s *rowScan) frontiers(set *roaring.Bitmap, probed map[int32]*frontier) (ma
 
 // walk is frontiers for one worker.
 func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int32]*frontier, error) {
-	out := make(map[int32]*frontier, max(1, len(s.u.groups.Tuples)))
-	for i, g := range s.u.gid {
+	out := make(map[int32]*frontier, max(1, len(s.u.byShard.Tuples)))
+	for i, g := range s.u.Groups {
 		if g < 0 || !s.sorted(i) {
 			continue
 		}
-		f := &frontier{time: math.MaxInt64, next: 2 * s.limit}
+		f := &frontier{time: math.MaxInt64, next: 2 * s.Limit}
 		if p := probed[g]; p != nil && p.time < math.MaxInt64 {
 			f.time = p.time - 1
 		}
@@ -223,8 +223,8 @@ func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int
 	if rng.Empty() {
 		return out, nil
 	}
-	rd, filter := newChunkReader(s.cs), s.cs.filtersTags()
-	cur, err := rd.scan(s.x, s.u, set, rng, s.asc, s.did)
+	rd, filter := NewChunkReader(s.cs), s.cs.filtersTags()
+	cur, err := rd.Scan(s.x, s.u, set, rng, s.Asc, s.Counts)
 	if err != nil {
 		return nil, err
 	}
@@ -239,12 +239,12 @@ func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int
 				return nil, err
 			}
 		}
-		f := out[s.u.group(id)]
+		f := out[s.u.Group(id)]
 		before := len(f.rows)
 		if err := s.first(cur, rd, f, uint32(id)); err != nil {
 			return nil, err
 		}
-		if len(f.rows) >= f.next && f.prune(s.limit) {
+		if len(f.rows) >= f.next && f.prune(s.Limit) {
 			if r := s.within(behindAll(out)); r != rng {
 				rng = r
 				cur.Narrow(r)
@@ -252,7 +252,7 @@ func (s *rowScan) walk(set *roaring.Bitmap, probed map[int32]*frontier) (map[int
 		}
 		if grown := int64(len(f.rows)-before) * frontierRowBytes; grown != 0 {
 			s.held.Add(grown)
-			if err := s.x.grow(grown); err != nil {
+			if err := s.x.Grow(grown); err != nil {
 				return nil, err
 			}
 		}
@@ -271,45 +271,45 @@ func behindAll(all map[int32]*frontier) int64 {
 const frontierRowBytes = 16
 
 // first adds the first rows of the cursor's series to a frontier.
-func (s *rowScan) first(cur scan.Cursor, rd *chunkReader, f *frontier, id uint32) error {
-	left := s.limit
+func (s *rowScan) first(cur scan.Cursor, rd *ChunkReader, f *frontier, id uint32) error {
+	left := s.Limit
 	for left > 0 {
 		c := cur.NextChunk()
 		if c == nil {
 			return nil
 		}
-		if err := s.x.check(); err != nil {
+		if err := s.x.Check(); err != nil {
 			return err
 		}
 		if s.begin(model.TimeRange{Min: c.Min(), Max: c.Max()}) > f.time {
 			return nil
 		}
-		if s.cs.rest != nil {
-			if err := s.x.countPoints(c.Len()); err != nil {
+		if s.cs.Filter != nil {
+			if err := s.x.CountPoints(c.Len()); err != nil {
 				return err
 			}
 		}
-		rd.reset(c)
-		rows, all := rd.pick()
-		if rd.err != nil {
-			return rd.err
+		rd.Reset(c)
+		rows, all := rd.Pick()
+		if rd.Err != nil {
+			return rd.Err
 		}
 		n := c.Len()
 		if !all {
 			n = len(rows)
 		}
 		for i := range min(n, left) {
-			if !s.asc {
+			if !s.Asc {
 				i = n - 1 - i
 			}
 			if !all {
 				i = int(rows[i])
 			}
-			t, err := rowTime(c, i)
+			t, err := RowTime(c, i)
 			if err != nil {
 				return err
 			}
-			if !s.asc {
+			if !s.Asc {
 				t = ^t
 			}
 			if t > f.time {
@@ -334,7 +334,7 @@ func (s *rowScan) firstSeries(set *roaring.Bitmap, n int) (*roaring.Bitmap, erro
 	if set.GetCardinality() <= uint64(n) {
 		return set, nil
 	}
-	o := &tagOrder{x: s.x, shard: s.u.shard, name: s.u.src.name, last: !s.asc, out: roaring.New()}
+	o := &tagOrder{x: s.x, shard: s.u.Shard, name: s.u.Source.Name, last: !s.Asc, out: roaring.New()}
 	keys, err := o.shard.TagKeys(o.name)
 	if err != nil {
 		return nil, fmt.Errorf("tag keys of %s: %w", o.name, err)
@@ -354,7 +354,7 @@ func (s *rowScan) firstSeries(set *roaring.Bitmap, n int) (*roaring.Bitmap, erro
 // of compareTags: by the values of all tag keys, an absent tag before every
 // value.
 type tagOrder struct {
-	x     *budget
+	x     *Budget
 	shard scan.Shard
 	name  string
 	last  bool
@@ -371,7 +371,7 @@ func (o *tagOrder) Take(set *roaring.Bitmap, keys []string, n int) error {
 		return nil
 	}
 	with := func(value string) error {
-		part, err := o.shard.Select(o.x.ctx, o.name, &model.TagExpr{Op: model.TagEqual, Key: keys[0], Value: value})
+		part, err := o.shard.Select(o.x.Ctx, o.name, &model.TagExpr{Op: model.TagEqual, Key: keys[0], Value: value})
 		if err != nil {
 			return err
 		}
@@ -414,8 +414,8 @@ func (o *tagOrder) Take(set *roaring.Bitmap, keys []string, n int) error {
 // sort is take for many series.
 func (o *tagOrder) sort(set *roaring.Bitmap, keys []string, n int) error {
 	bytes := int64(set.GetCardinality()) * int64(groupedBytes+groupBytes+16*len(keys))
-	defer o.x.used.Add(-bytes)
-	if err := o.x.grow(bytes); err != nil {
+	defer o.x.Used.Add(-bytes)
+	if err := o.x.Grow(bytes); err != nil {
 		return err
 	}
 	groups, err := o.shard.GroupBy(o.name, set, keys)

@@ -14,62 +14,62 @@ import (
 	"tsdbd/query/result"
 )
 
-// groupTable numbers the output series of a level: measurement and values of
+// GroupTable numbers the output series of a level: measurement and values of
 // the group keys.
-type groupTable struct {
+type GroupTable struct {
 	index  map[string]int32
-	names  []string
-	tuples [][]string
+	Names  []string
+	Tuples [][]string
 }
 
 // ids returns the numbers of distinct tuples. The first tuples of a table are
 // numbered without looking: most queries read one shard.
-func (t *groupTable) ids(name string, tuples [][]string) []int32 {
+func (t *GroupTable) ids(name string, tuples [][]string) []int32 {
 	out := make([]int32, len(tuples))
-	if len(t.names) == 0 {
-		t.tuples = slices.Clone(tuples)
-		t.names = make([]string, len(tuples))
+	if len(t.Names) == 0 {
+		t.Tuples = slices.Clone(tuples)
+		t.Names = make([]string, len(tuples))
 		for i := range tuples {
-			t.names[i] = name
+			t.Names[i] = name
 			out[i] = int32(i)
 		}
 		return out
 	}
 	for i, tuple := range tuples {
-		out[i] = t.id(name, tuple)
+		out[i] = t.ID(name, tuple)
 	}
 	return out
 }
 
-func (t *groupTable) id(name string, tuple []string) int32 {
+func (t *GroupTable) ID(name string, tuple []string) int32 {
 	var buf [128]byte
 	if t.index == nil {
-		t.index = make(map[string]int32, len(t.names))
-		for i := range t.names {
-			t.index[string(scan.GroupKey(buf[:0], t.names[i], t.tuples[i]))] = int32(i)
+		t.index = make(map[string]int32, len(t.Names))
+		for i := range t.Names {
+			t.index[string(scan.GroupKey(buf[:0], t.Names[i], t.Tuples[i]))] = int32(i)
 		}
 	}
 	key := scan.GroupKey(buf[:0], name, tuple)
 	if id, ok := t.index[string(key)]; ok {
 		return id
 	}
-	id := int32(len(t.names))
+	id := int32(len(t.Names))
 	t.index[string(key)] = id
-	t.names = append(t.names, name)
-	t.tuples = append(t.tuples, tuple)
+	t.Names = append(t.Names, name)
+	t.Tuples = append(t.Tuples, tuple)
 	return id
 }
 
-func (t *groupTable) compare(a, b int32) int {
-	if c := strings.Compare(t.names[a], t.names[b]); c != 0 {
+func (t *GroupTable) compare(a, b int32) int {
+	if c := strings.Compare(t.Names[a], t.Names[b]); c != 0 {
 		return c
 	}
-	return slices.Compare(t.tuples[a], t.tuples[b])
+	return slices.Compare(t.Tuples[a], t.Tuples[b])
 }
 
-// order returns the groups in the order of output.
-func (t *groupTable) order(asc bool) []int32 {
-	out := make([]int32, len(t.names))
+// Order returns the groups in the order of output.
+func (t *GroupTable) Order(asc bool) []int32 {
+	out := make([]int32, len(t.Names))
 	for i := range out {
 		out[i] = int32(i)
 	}
@@ -80,35 +80,35 @@ func (t *groupTable) order(asc bool) []int32 {
 	return out
 }
 
-// measurement is what one entry of FROM reads that is no subquery.
-type measurement struct {
-	name   string
-	view   scan.View
-	shards []scan.Shard // with the measurement, oldest first
+// Measurement is what one entry of FROM reads that is no subquery.
+type Measurement struct {
+	Name   string
+	View   scan.View
+	Shards []scan.Shard // with the measurement, oldest first
 }
 
-// selection says which series to read, and how to group them.
-type selection struct {
-	sources []*measurement // nil: a subquery
-	cond    influxql.Expr  // WHERE
-	dims    []string       // keys of the groups
-	rng     model.TimeRange
+// Selection says which series to read, and how to group them.
+type Selection struct {
+	Sources []*Measurement // nil: a subquery
+	Where   influxql.Expr  // WHERE
+	Keys    []string       // keys of the groups
+	Range   model.TimeRange
 
-	limit, offset int // of the groups of each source; limit 0: none
+	Limit, Offset int // of the groups of each source; limit 0: none
 }
 
-// unit is the part of a measurement source that lies in one shard.
-type unit struct {
-	src    *measurement
-	order  int // place among the level's sources
-	shard  scan.Shard
-	set    *roaring.Bitmap
-	groups *scan.Groups
-	gid    []int32       // the level's group of each of groups; -1: cut by SLIMIT
-	rest   influxql.Expr // predicate left for the rows
+// Unit is the part of a measurement source that lies in one shard.
+type Unit struct {
+	Source  *Measurement
+	Order   int // place among the level's sources
+	Shard   scan.Shard
+	Series  *roaring.Bitmap
+	byShard *scan.Groups
+	Groups  []int32       // the level's group of each of groups; -1: cut by SLIMIT
+	Filter  influxql.Expr // predicate left for the rows
 }
 
-func (u *unit) group(id model.SeriesID) int32 { return u.gid[u.groups.Of(id)] }
+func (u *Unit) Group(id model.SeriesID) int32 { return u.Groups[u.byShard.Of(id)] }
 
 // What the grouping of a shard holds in bytes, about: per series its row in the
 // sort and its group, per group its tuple and its place in the groupTable.
@@ -117,40 +117,40 @@ const (
 	groupBytes   = 160
 )
 
-// units selects the series of all measurement sources, groups them, and limits
+// Units selects the series of all measurement sources, groups them, and limits
 // the groups. Units are sorted by source, then time.
-func (b *budget) units(t *groupTable, sel selection) ([]*unit, error) {
-	var out []*unit
-	tags, rest := expr.SplitTags(sel.cond, expr.IsFieldRef)
-	for i, src := range sel.sources {
-		if src == nil || sel.rng.Empty() {
+func (b *Budget) Units(t *GroupTable, sel Selection) ([]*Unit, error) {
+	var out []*Unit
+	tags, rest := expr.SplitTags(sel.Where, expr.IsFieldRef)
+	for i, src := range sel.Sources {
+		if src == nil || sel.Range.Empty() {
 			continue
 		}
 		first := len(out)
 		var shards []scan.Shard
-		for _, sh := range src.shards {
-			if sh.TimeRange().Overlaps(sel.rng) {
+		for _, sh := range src.Shards {
+			if sh.TimeRange().Overlaps(sel.Range) {
 				shards = append(shards, sh)
 			}
 		}
-		found := make([]*unit, len(shards))
-		err := b.parallel(len(shards), func(j int) error {
-			u := &unit{src: src, order: i, shard: shards[j], rest: rest}
-			err := b.check()
+		found := make([]*Unit, len(shards))
+		err := b.Parallel(len(shards), func(j int) error {
+			u := &Unit{Source: src, Order: i, Shard: shards[j], Filter: rest}
+			err := b.Check()
 			if err != nil {
 				return err
 			}
-			if u.set, err = u.shard.Select(b.ctx, src.name, tags); err != nil {
-				return fmt.Errorf("select series of %s: %w", src.name, err)
+			if u.Series, err = u.Shard.Select(b.Ctx, src.Name, tags); err != nil {
+				return fmt.Errorf("select series of %s: %w", src.Name, err)
 			}
-			if u.set == nil || u.set.IsEmpty() {
+			if u.Series == nil || u.Series.IsEmpty() {
 				return nil
 			}
-			if err := b.keep(int64(u.set.GetCardinality()) * groupedBytes); err != nil {
+			if err := b.Keep(int64(u.Series.GetCardinality()) * groupedBytes); err != nil {
 				return err
 			}
-			if u.groups, err = u.shard.GroupBy(src.name, u.set, sel.dims); err != nil {
-				return fmt.Errorf("group series of %s: %w", src.name, err)
+			if u.byShard, err = u.Shard.GroupBy(src.Name, u.Series, sel.Keys); err != nil {
+				return fmt.Errorf("group series of %s: %w", src.Name, err)
 			}
 			found[j] = u
 			return nil
@@ -162,18 +162,18 @@ func (b *budget) units(t *groupTable, sel selection) ([]*unit, error) {
 			if u == nil {
 				continue
 			}
-			if err := b.countSeries(int(u.set.GetCardinality())); err != nil {
+			if err := b.countSeries(int(u.Series.GetCardinality())); err != nil {
 				return nil, err
 			}
-			if err := b.keep(int64(len(u.groups.Tuples)) * int64(groupBytes+16*len(sel.dims))); err != nil {
+			if err := b.Keep(int64(len(u.byShard.Tuples)) * int64(groupBytes+16*len(sel.Keys))); err != nil {
 				return nil, err
 			}
-			if u.gid = t.ids(src.name, u.groups.Tuples); len(u.gid) == 0 {
-				u.gid = []int32{t.id(src.name, make([]string, len(sel.dims)))}
+			if u.Groups = t.ids(src.Name, u.byShard.Tuples); len(u.Groups) == 0 {
+				u.Groups = []int32{t.ID(src.Name, make([]string, len(sel.Keys)))}
 			}
 			out = append(out, u)
 		}
-		if sel.limit > 0 || sel.offset > 0 {
+		if sel.Limit > 0 || sel.Offset > 0 {
 			out = append(out[:first], sel.limitGroups(t, out[first:])...)
 		}
 	}
@@ -181,45 +181,45 @@ func (b *budget) units(t *groupTable, sel selection) ([]*unit, error) {
 }
 
 // limitGroups cuts the groups of one source to the limit and the offset.
-func (sel *selection) limitGroups(t *groupTable, us []*unit) []*unit {
+func (sel *Selection) limitGroups(t *GroupTable, us []*Unit) []*Unit {
 	var ids []int32
 	for _, u := range us {
-		ids = append(ids, u.gid...)
+		ids = append(ids, u.Groups...)
 	}
 	slices.SortFunc(ids, t.compare)
 	ids = slices.Compact(ids)
-	lo := min(sel.offset, len(ids))
-	hi := min(result.AddLimits(lo, sel.limit), len(ids))
+	lo := min(sel.Offset, len(ids))
+	hi := min(result.AddLimits(lo, sel.Limit), len(ids))
 	keep := map[int32]bool{}
 	for _, id := range ids[lo:hi] {
 		keep[id] = true
 	}
-	var out []*unit
+	var out []*Unit
 	for _, u := range us {
 		any := false
-		for j, id := range u.gid {
+		for j, id := range u.Groups {
 			if keep[id] {
 				any = true
 			} else {
-				u.gid[j] = -1
+				u.Groups[j] = -1
 			}
 		}
 		if any {
-			u.set = u.subset(func(g int32) bool { return g >= 0 })
+			u.Series = u.Subset(func(g int32) bool { return g >= 0 })
 			out = append(out, u)
 		}
 	}
 	return out
 }
 
-// subset returns the series whose group satisfies keep.
-func (u *unit) subset(keep func(int32) bool) *roaring.Bitmap {
+// Subset returns the series whose group satisfies keep.
+func (u *Unit) Subset(keep func(int32) bool) *roaring.Bitmap {
 	var ids []uint32
-	it := u.set.ManyIterator()
+	it := u.Series.ManyIterator()
 	buf := make([]uint32, 1024)
 	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
 		for _, id := range buf[:n] {
-			if keep(u.group(model.SeriesID(id))) {
+			if keep(u.Group(model.SeriesID(id))) {
 				ids = append(ids, id)
 			}
 		}
@@ -229,9 +229,9 @@ func (u *unit) subset(keep func(int32) bool) *roaring.Bitmap {
 	return out
 }
 
-// sizes returns how many series of a set each of u.groups has.
-func (u *unit) sizes(set *roaring.Bitmap) []uint32 {
-	out := make([]uint32, max(1, len(u.groups.Tuples)))
+// Sizes returns how many series of a set each of u.groups has.
+func (u *Unit) Sizes(set *roaring.Bitmap) []uint32 {
+	out := make([]uint32, max(1, len(u.byShard.Tuples)))
 	if len(out) == 1 {
 		out[0] = uint32(set.GetCardinality())
 		return out
@@ -240,15 +240,15 @@ func (u *unit) sizes(set *roaring.Bitmap) []uint32 {
 	buf := make([]uint32, 1024)
 	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
 		for _, id := range buf[:n] {
-			out[u.groups.Of(model.SeriesID(id))]++
+			out[u.byShard.Of(model.SeriesID(id))]++
 		}
 	}
 	return out
 }
 
 // members returns the series of a set by group of u.groups.
-func (u *unit) members(set *roaring.Bitmap) map[int]*roaring.Bitmap {
-	if len(u.groups.Tuples) <= 1 {
+func (u *Unit) members(set *roaring.Bitmap) map[int]*roaring.Bitmap {
+	if len(u.byShard.Tuples) <= 1 {
 		return map[int]*roaring.Bitmap{0: set}
 	}
 	ids := map[int][]uint32{}
@@ -256,7 +256,7 @@ func (u *unit) members(set *roaring.Bitmap) map[int]*roaring.Bitmap {
 	buf := make([]uint32, 1024)
 	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
 		for _, id := range buf[:n] {
-			g := u.groups.Of(model.SeriesID(id))
+			g := u.byShard.Of(model.SeriesID(id))
 			ids[g] = append(ids[g], id)
 		}
 	}
@@ -272,9 +272,9 @@ func (u *unit) members(set *roaring.Bitmap) map[int]*roaring.Bitmap {
 // in the order in which series come up: the busy ones are often neighbours.
 const stripe = 256
 
-// parts cuts a set of series into n disjoint sets of about the same size, in
+// Parts cuts a set of series into n disjoint sets of about the same size, in
 // stripes if it is large.
-func parts(set *roaring.Bitmap, n int) []*roaring.Bitmap {
+func Parts(set *roaring.Bitmap, n int) []*roaring.Bitmap {
 	total := set.GetCardinality()
 	if n <= 1 || total < uint64(2*n) {
 		return []*roaring.Bitmap{set}

@@ -25,7 +25,7 @@ func TestPartsCoverTheSet(t *testing.T) {
 			set.AddRange(uint64(first), uint64(first)+uint64(rnd.IntN(100_000)))
 		}
 		n := 1 + rnd.IntN(5)
-		ps := parts(set, n)
+		ps := Parts(set, n)
 		all, busy := roaring.New(), roaring.New()
 		busy.AddRange(uint64(set.Minimum()), uint64(set.Minimum())+8192)
 		busy.And(set)

@@ -28,14 +28,14 @@ func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 	flush := func() error {
 		var first error
 		for _, b := range pending {
-			err := x.turn.Outside(x.ctx, func() error { return x.opt.Into(x.ctx, b) })
+			err := x.Turn.Outside(x.Ctx, func() error { return x.opt.Into(x.Ctx, b) })
 			if err != nil && first == nil {
 				first = err
 			}
 		}
 		clear(pending)
 		pending, rows = pending[:0], 0
-		x.kept.Add(-held)
+		x.Kept.Add(-held)
 		held, text = 0, 0
 		return first
 	}
@@ -65,7 +65,7 @@ func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 			bytes += n + expr.VectorBytes(f.cols[i].Type, hi-lo)
 		}
 		held += bytes
-		if err := x.keep(bytes); err != nil {
+		if err := x.Keep(bytes); err != nil {
 			return err
 		}
 		if cur == nil {

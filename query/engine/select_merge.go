@@ -16,57 +16,57 @@ import (
 // they stand in it as they are, ascending. Bounds are the ends of the runs among
 // times, after a 0.
 func (s *rowScan) order(times []int64, bounds []int, runs []run, tags []model.Tags) []int32 {
-	if len(runs) < 2 || s.sorted(s.u.groups.Of(runs[0].id)) {
-		perm := mergeOrder(&s.stop, times, bounds)
-		if !s.asc {
+	if len(runs) < 2 || s.sorted(s.u.byShard.Of(runs[0].id)) {
+		perm := Order(&s.stop, times, bounds)
+		if !s.Asc {
 			slices.Reverse(perm)
 		}
 		return perm
 	}
-	h := newSeriesHeap(times, bounds, s.asc)
+	h := NewHeap(times, bounds, s.Asc)
 	// InfluxDB has the series in the order of their keys.
-	slices.SortFunc(h.runs, func(a, b int32) int { return strings.Compare(runs[a].key, runs[b].key) })
-	if !s.asc {
-		slices.Reverse(h.runs)
+	slices.SortFunc(h.Runs, func(a, b int32) int { return strings.Compare(runs[a].key, runs[b].key) })
+	if !s.Asc {
+		slices.Reverse(h.Runs)
 	}
-	if texts := s.leadingTexts(); s.ties >= asInfluxRows && len(texts) > 0 {
-		h.tie = func(a, b int32) bool {
+	if texts := s.leadingTexts(); s.Ties >= AsInfluxRows && len(texts) > 0 {
+		h.Tie = func(a, b int32) bool {
 			for _, c := range texts {
-				x, xok := s.text(c, &runs[a], tags[a], h.at[a]-bounds[a])
-				y, yok := s.text(c, &runs[b], tags[b], h.at[b]-bounds[b])
+				x, xok := s.text(c, &runs[a], tags[a], h.At[a]-bounds[a])
+				y, yok := s.text(c, &runs[b], tags[b], h.At[b]-bounds[b])
 				if !xok || !yok {
 					return false
 				}
 				if x != y {
-					return (x < y) == s.asc
+					return (x < y) == s.Asc
 				}
 			}
 			return false
 		}
 	}
-	return h.merge(&s.stop)
+	return h.Merge(&s.stop)
 }
 
 // sorted reports whether rows of equal time of a group of u.groups stand in the
 // order of the tag sets. It depends on the series asked for, not on those that
 // have rows: with LIMIT most are not looked at.
-func (s *rowScan) sorted(group int) bool { return s.ties == bySeries || s.sizes[group] >= manySeries }
+func (s *rowScan) sorted(group int) bool { return s.Ties == BySeries || s.sizes[group] >= ManySeries }
 
 // leadingTexts returns the columns of strings and tags that come before all
 // others in the order of names.
 func (s *rowScan) leadingTexts() []int {
-	list := make([]int, 0, len(s.cs.out))
-	for i := range s.cs.out {
-		if i > 0 || s.ties != asInfluxChosen {
+	list := make([]int, 0, len(s.cs.Out))
+	for i := range s.cs.Out {
+		if i > 0 || s.Ties != AsInfluxChosen {
 			list = append(list, i)
 		}
 	}
 	slices.SortFunc(list, func(a, b int) int {
-		x, y := s.cs.out[a].ref, s.cs.out[b].ref
+		x, y := s.cs.Out[a].Ref, s.cs.Out[b].Ref
 		return cmp.Or(strings.Compare(x.Val, y.Val), cmp.Compare(x.Type, y.Type))
 	})
 	for i, c := range list {
-		if t := s.cs.out[c].ref.Type; t != influxql.Tag && t != influxql.String {
+		if t := s.cs.Out[c].Ref.Type; t != influxql.Tag && t != influxql.String {
 			return list[:i]
 		}
 	}
@@ -75,12 +75,12 @@ func (s *rowScan) leadingTexts() []int {
 
 // text returns the string that a column has in a row of a run.
 func (s *rowScan) text(col int, r *run, tags model.Tags, row int) (string, bool) {
-	b := &s.cs.out[col]
-	if b.tag {
-		v := tags.Get(b.ref.Val)
+	b := &s.cs.Out[col]
+	if b.Tag {
+		v := tags.Get(b.Ref.Val)
 		return v, v != ""
 	}
-	v := &r.buf.cols[col]
+	v := &r.buf.Cols[col]
 	if v.Type != model.String || !v.IsValid(r.lo+row) {
 		return "", false
 	}
@@ -94,11 +94,11 @@ func sortRuns(runs []run) {
 	for i := range runs {
 		_, tags[runs[i].key] = model.ParseSeriesKey(runs[i].key, nil)
 	}
-	slices.SortFunc(runs, func(a, b run) int { return compareTags(tags[a.key], tags[b.key]) })
+	slices.SortFunc(runs, func(a, b run) int { return CompareTags(tags[a.key], tags[b.key]) })
 }
 
-// compareTags compares tag sets as sortRuns wants it.
-func compareTags(a, b model.Tags) int {
+// CompareTags compares tag sets as sortRuns wants it.
+func CompareTags(a, b model.Tags) int {
 	for i := range min(len(a), len(b)) {
 		if a[i].Key != b[i].Key {
 			// The set with the smaller key has a value where the other has none.
@@ -113,12 +113,12 @@ func compareTags(a, b model.Tags) int {
 
 // merge brings the runs of a group into one order, that of time in the scan's
 // direction.
-func (s *rowScan) merge(runs []run) (*rowset, error) {
+func (s *rowScan) merge(runs []run) (*Set, error) {
 	if len(runs) > 1 {
 		for i := range runs {
 			if runs[i].key == "" {
 				// The key only breaks ties; an unreadable one sorts first.
-				runs[i].key, _ = s.u.src.view.SeriesKey(runs[i].id)
+				runs[i].key, _ = s.u.Source.View.SeriesKey(runs[i].id)
 				if err := s.grow(int64(len(runs[i].key))); err != nil {
 					return nil, err
 				}
@@ -130,24 +130,24 @@ func (s *rowScan) merge(runs []run) (*rowset, error) {
 	for _, r := range runs {
 		total += r.hi - r.lo
 	}
-	hasTags := s.cs.needsTags()
-	if r := runs[0]; len(runs) == 1 && !hasTags && r.lo == 0 && r.hi == len(r.buf.times) {
-		if !s.asc {
-			r.buf.reverse()
+	hasTags := s.cs.NeedsTags()
+	if r := runs[0]; len(runs) == 1 && !hasTags && r.lo == 0 && r.hi == len(r.buf.Times) {
+		if !s.Asc {
+			r.buf.Reverse()
 		}
 		return r.buf, nil
 	}
-	dst := &rowset{times: make([]int64, 0, total)}
-	alone := len(runs) == 1 && total == len(runs[0].buf.times)
+	dst := &Set{Times: make([]int64, 0, total)}
+	alone := len(runs) == 1 && total == len(runs[0].buf.Times)
 	if alone {
-		dst.cols, dst.table = runs[0].buf.cols, runs[0].buf.table // nobody else reads the buffer
+		dst.Cols, dst.Table = runs[0].buf.Cols, runs[0].buf.Table // nobody else reads the buffer
 	} else {
-		dst.cols = make([]column.Vector, len(s.cs.out))
+		dst.Cols = make([]column.Vector, len(s.cs.Out))
 	}
 	bounds := make([]int, 1, len(runs)+1)
 	for _, r := range runs {
-		dst.times = append(dst.times, r.buf.times[r.lo:r.hi]...)
-		bounds = append(bounds, len(dst.times))
+		dst.Times = append(dst.Times, r.buf.Times[r.lo:r.hi]...)
+		bounds = append(bounds, len(dst.Times))
 	}
 	tags := make([]model.Tags, len(runs))
 	var of []int32     // run of each row
@@ -161,41 +161,41 @@ func (s *rowScan) merge(runs []run) (*rowset, error) {
 			}
 		}
 	}
-	perm := s.order(dst.times, bounds, runs, tags)
+	perm := s.order(dst.Times, bounds, runs, tags)
 	if perm != nil {
-		dst.times = expr.AppendTaken(nil, dst.times, 0, 0, perm)
+		dst.Times = expr.AppendTaken(nil, dst.Times, 0, 0, perm)
 		if hasTags {
 			of = expr.AppendTaken(nil, of, 0, 0, perm)
 		}
 	}
 	var all column.Vector // a column in the order of the runs
-	for i := range dst.cols {
-		b, v := &s.cs.out[i], &dst.cols[i]
-		if b.index < 0 && !b.tag {
+	for i := range dst.Cols {
+		b, v := &s.cs.Out[i], &dst.Cols[i]
+		if b.Index < 0 && !b.Tag {
 			continue
 		}
-		v.Type = b.typ
+		v.Type = b.Type
 		switch {
-		case b.tag:
+		case b.Tag:
 			v.Strings, texts = texts[:total:total], texts[total:]
-			fillTag(v, b.ref.Val, tags, of)
+			fillTag(v, b.Ref.Val, tags, of)
 		case perm != nil:
-			all.Reset(b.typ)
-			reserve(&all, total)
+			all.Reset(b.Type)
+			expr.Reserve(&all, total)
 			for _, r := range runs {
-				expr.AppendRows(&all, &r.buf.cols[i], r.lo, r.hi, nil)
+				expr.AppendRows(&all, &r.buf.Cols[i], r.lo, r.hi, nil)
 			}
 			expr.AppendRows(v, &all, 0, 0, perm)
 		case alone:
 		default:
-			reserve(v, total)
+			expr.Reserve(v, total)
 			for _, r := range runs {
-				expr.AppendRows(v, &r.buf.cols[i], r.lo, r.hi, nil)
+				expr.AppendRows(v, &r.buf.Cols[i], r.lo, r.hi, nil)
 			}
 		}
 	}
-	if perm == nil && !s.asc {
-		dst.reverse()
+	if perm == nil && !s.Asc {
+		dst.Reverse()
 	}
 	return dst, nil
 }
@@ -220,10 +220,4 @@ func fillTag(v *column.Vector, key string, series []model.Tags, of []int32) {
 			v.Valid.Set(i)
 		}
 	}
-}
-
-// reserve makes room for n rows in an empty column.
-func reserve(v *column.Vector, n int) {
-	v.Resize(n)
-	v.Resize(0)
 }

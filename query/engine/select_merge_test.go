@@ -70,7 +70,7 @@ func TestSeriesHeap(t *testing.T) {
 					heap.Push(&want, run[1:])
 				}
 			}
-			if got := newSeriesHeap(times, bounds, asc).merge(nil); !slices.Equal(got, order) {
+			if got := NewHeap(times, bounds, asc).Merge(nil); !slices.Equal(got, order) {
 				t.Fatalf("times %v, runs end at %v, ascending %t:\n got %v\nwant %v", times, bounds[1:], asc, got, order)
 			}
 		}

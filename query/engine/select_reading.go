@@ -2,19 +2,19 @@ package engine
 
 // rows returns the rows of a group for a call, nil if there are none. Its
 // columns are those that the call wants; the first has no null.
-func (c *call) rows(g int32) *rowset {
+func (c *call) rows(g int32) *Set {
 	rs := c.reader.of(g)
 	if rs == nil {
 		return nil
 	}
-	part := rs.pick(c.columns)
-	return part.dropNulls()
+	part := rs.Pick(c.columns)
+	return part.DropNulls()
 }
 
 // ties returns the order of rows of equal time that the function sees.
-func (c *call) ties() tieOrder {
+func (c *call) ties() Ties {
 	if c.tagOrder {
-		return bySeries
+		return BySeries
 	}
-	return asInflux
+	return AsInflux
 }

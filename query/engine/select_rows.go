@@ -18,26 +18,26 @@ type run struct {
 	id     model.SeriesID
 	key    string
 	lo, hi int
-	buf    *rowset
+	buf    *Set
 }
 
-// rowRequest says which rows of a unit to read, and in what order.
-type rowRequest struct {
-	refs  []influxql.VarRef
-	rng   model.TimeRange
-	asc   bool
-	limit int // first rows wanted of each group, 0: all
-	ties  tieOrder
-	want  func(g int32) bool // groups to read; nil: all
-	did   *scanCounts        // of EXPLAIN ANALYZE, else nil
+// Request says which rows of a unit to read, and in what order.
+type Request struct {
+	Refs   []influxql.VarRef
+	Range  model.TimeRange
+	Asc    bool
+	Limit  int // first rows wanted of each group, 0: all
+	Ties   Ties
+	Want   func(g int32) bool // groups to read; nil: all
+	Counts *Counts            // of EXPLAIN ANALYZE, else nil
 }
 
 // rowScan collects rows of a unit into groups.
 type rowScan struct {
-	rowRequest
-	x  *budget
-	u  *unit
-	cs *columnSet
+	Request
+	x  *Budget
+	u  *Unit
+	cs *Columns
 
 	// sizes tells how many series each of u.groups has in the set that is read.
 	sizes []uint32
@@ -47,44 +47,44 @@ type rowScan struct {
 	stop  admission.Stopper // of the caller, who may read ahead of the statement
 }
 
-// collectUnit reads the wanted groups of one unit: their rows in order of time,
+// Rows reads the wanted groups of one unit: their rows in order of time,
 // those of equal time as ties says. It returns the bytes that they are accounted
 // for.
-func (b *budget) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64, error) {
-	cs, ok := u.bind(req.refs)
+func (b *Budget) Rows(u *Unit, req Request) (map[int32]*Set, int64, error) {
+	cs, ok := u.Bind(req.Refs)
 	if !ok {
 		return nil, 0, nil
 	}
-	if req.ties == asInfluxChosen {
+	if req.Ties == AsInfluxChosen {
 		cs.needFirst()
 	}
-	set := u.set
-	if req.want != nil {
-		if set = u.subset(req.want); set.IsEmpty() {
+	set := u.Series
+	if req.Want != nil {
+		if set = u.Subset(req.Want); set.IsEmpty() {
 			return nil, 0, nil
 		}
 	}
-	if req.rng = req.rng.Intersect(u.shard.TimeRange()); req.rng.Empty() {
+	if req.Range = req.Range.Intersect(u.Shard.TimeRange()); req.Range.Empty() {
 		return nil, 0, nil
 	}
-	s := &rowScan{rowRequest: req, x: b, u: u, cs: cs, stop: b.stopper()}
-	s.sizes = u.sizes(set)
-	if u.narrows(set, req.limit) {
+	s := &rowScan{Request: req, x: b, u: u, cs: cs, stop: b.Stopper()}
+	s.sizes = u.Sizes(set)
+	if u.Narrows(set, req.Limit) {
 		var err error
 		if set, err = s.narrow(set); err != nil || set.IsEmpty() {
 			return nil, 0, err
 		}
 	}
-	ps := parts(set, b.workers)
+	ps := Parts(set, b.Workers)
 	got := make([]map[int32]*groupRows, len(ps))
-	err := b.parallel(len(ps), func(i int) (err error) {
+	err := b.Parallel(len(ps), func(i int) (err error) {
 		got[i], err = s.scan(ps[i])
 		return err
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	out := make(map[int32]*rowset, len(got[0]))
+	out := make(map[int32]*Set, len(got[0]))
 	for k, m := range got {
 		for g, rows := range m {
 			if len(rows.runs) == 0 || out[g] != nil {
@@ -105,38 +105,38 @@ func (b *budget) collectUnit(u *unit, req rowRequest) (map[int32]*rowset, int64,
 }
 
 func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
-	rd := newChunkReader(s.cs)
-	cur, err := rd.scan(s.x, s.u, set, s.rng, s.asc, s.did)
+	rd := NewChunkReader(s.cs)
+	cur, err := rd.Scan(s.x, s.u, set, s.Range, s.Asc, s.Counts)
 	if err != nil {
 		return nil, err
 	}
 	defer cur.Close()
-	tags := s.cs.needsTags()
+	tags := s.cs.NeedsTags()
 	var slab groupSlab
-	groups := make(map[int32]*groupRows, min(set.GetCardinality(), uint64(len(s.u.gid)), 1<<10))
+	groups := make(map[int32]*groupRows, min(set.GetCardinality(), uint64(len(s.u.Groups)), 1<<10))
 	for {
 		id, ok := cur.NextSeries()
 		if !ok {
 			break
 		}
-		if err := s.x.check(); err != nil {
+		if err := s.x.Check(); err != nil {
 			return nil, err // also of many series without rows
 		}
-		g := s.u.group(id)
+		g := s.u.Group(id)
 		buf := groups[g]
 		if buf == nil {
-			buf = slab.next(len(s.cs.out))
-			for i := range buf.cols {
-				if b := &s.cs.out[i]; b.index >= 0 {
-					buf.cols[i].Type = b.typ
+			buf = slab.next(len(s.cs.Out))
+			for i := range buf.Cols {
+				if b := &s.cs.Out[i]; b.Index >= 0 {
+					buf.Cols[i].Type = b.Type
 				}
 			}
-			if s.limit > 0 && s.limit <= slabRows {
-				buf.reserve(s.limit)
+			if s.Limit > 0 && s.Limit <= SlabRows {
+				buf.Reserve(s.Limit)
 			}
 			groups[g] = buf
 		}
-		r := run{id: id, lo: len(buf.times), buf: &buf.rowset}
+		r := run{id: id, lo: len(buf.Times), buf: &buf.Set}
 		if tags {
 			if r.key, err = s.key(rd, id); err != nil {
 				return nil, err
@@ -145,10 +145,10 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 				return nil, err
 			}
 		}
-		if err := s.series(cur, rd, &buf.rowset, r.lo); err != nil {
+		if err := s.series(cur, rd, &buf.Set, r.lo); err != nil {
 			return nil, err
 		}
-		if r.hi = len(buf.times); r.hi > r.lo {
+		if r.hi = len(buf.Times); r.hi > r.lo {
 			buf.runs = append(buf.runs, r)
 		}
 	}
@@ -156,10 +156,10 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 }
 
 // key returns the key of a series, and tells the predicate its tags.
-func (s *rowScan) key(rd *chunkReader, id model.SeriesID) (string, error) {
-	key, err := s.u.src.view.SeriesKey(id)
+func (s *rowScan) key(rd *ChunkReader, id model.SeriesID) (string, error) {
+	key, err := s.u.Source.View.SeriesKey(id)
 	if err == nil && s.cs.filtersTags() {
-		_, rd.tags = model.ParseSeriesKey(key, rd.tags[:0])
+		_, rd.Tags = model.ParseSeriesKey(key, rd.Tags[:0])
 	}
 	return key, err
 }
@@ -167,21 +167,21 @@ func (s *rowScan) key(rd *chunkReader, id model.SeriesID) (string, error) {
 // series appends the rows of the cursor's series, at most cap of them. With a
 // descending scan the chunks come newest first; the rows of the run are put
 // in ascending order at the end.
-func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) error {
+func (s *rowScan) series(cur scan.Cursor, rd *ChunkReader, buf *Set, lo int) error {
 	type piece struct{ lo, hi int }
 	var pieces []piece
 	for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
-		if err := s.x.check(); err != nil {
+		if err := s.x.Check(); err != nil {
 			return err
 		}
-		if err := s.x.countPoints(c.Len()); err != nil {
+		if err := s.x.CountPoints(c.Len()); err != nil {
 			return err
 		}
-		rd.reset(c)
-		rows, all := rd.pick()
+		rd.Reset(c)
+		rows, all := rd.Pick()
 		if !all && len(rows) == 0 {
-			if rd.err != nil {
-				return rd.err
+			if rd.Err != nil {
+				return rd.Err
 			}
 			continue
 		}
@@ -189,55 +189,55 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 		if !all {
 			to = len(rows)
 		}
-		if s.limit > 0 {
-			if room := s.limit - (len(buf.times) - lo); to-from > room {
-				if s.asc {
+		if s.Limit > 0 {
+			if room := s.Limit - (len(buf.Times) - lo); to-from > room {
+				if s.Asc {
 					to = from + room
 				} else {
 					from = to - room
 				}
 			}
 		}
-		start := len(buf.times)
+		start := len(buf.Times)
 		if !all {
 			rows = rows[from:to]
 		}
-		if !all || to-from > 1 || s.limit == 0 || !s.edge(buf, c, from, &rd.edge) {
+		if !all || to-from > 1 || s.Limit == 0 || !s.edge(buf, c, from, &rd.edge) {
 			times, err := c.Times()
 			if err != nil {
 				return err
 			}
-			buf.times = expr.AppendTaken(buf.times, times, from, to, rows)
-			for i := range buf.cols {
-				if buf.cols[i].Type != model.Unknown {
-					expr.AppendRows(&buf.cols[i], rd.output(i), from, to, rows)
+			buf.Times = expr.AppendTaken(buf.Times, times, from, to, rows)
+			for i := range buf.Cols {
+				if buf.Cols[i].Type != model.Unknown {
+					expr.AppendRows(&buf.Cols[i], rd.Output(i), from, to, rows)
 				}
 			}
 		}
-		if rd.err != nil {
-			return rd.err
+		if rd.Err != nil {
+			return rd.Err
 		}
-		if err := s.grow(int64(len(buf.times)-start)*int64(8*(1+len(buf.cols))) + rd.ownTexts(buf, start)); err != nil {
+		if err := s.grow(int64(len(buf.Times)-start)*int64(8*(1+len(buf.Cols))) + rd.OwnTexts(buf, start)); err != nil {
 			return err
 		}
-		if !s.asc {
-			pieces = append(pieces, piece{start, len(buf.times)})
+		if !s.Asc {
+			pieces = append(pieces, piece{start, len(buf.Times)})
 		}
-		if s.limit > 0 && len(buf.times)-lo >= s.limit {
+		if s.Limit > 0 && len(buf.Times)-lo >= s.Limit {
 			break
 		}
 	}
 	if len(pieces) > 1 {
-		perm := make([]int32, 0, len(buf.times)-lo)
+		perm := make([]int32, 0, len(buf.Times)-lo)
 		for i := len(pieces) - 1; i >= 0; i-- {
 			for r := pieces[i].lo; r < pieces[i].hi; r++ {
 				perm = append(perm, int32(r-lo))
 			}
 		}
-		tail := buf.slice(lo, len(buf.times))
-		tail = tail.permute(perm)
-		*buf = buf.slice(0, lo)
-		buf.append(&tail)
+		tail := buf.Slice(lo, len(buf.Times))
+		tail = tail.Permute(perm)
+		*buf = buf.Slice(0, lo)
+		buf.Append(&tail)
 	}
 	return nil
 }
@@ -245,28 +245,28 @@ func (s *rowScan) series(cur scan.Cursor, rd *chunkReader, buf *rowset, lo int) 
 // grow accounts for bytes of the rows that are read.
 func (s *rowScan) grow(bytes int64) error {
 	s.bytes.Add(bytes)
-	return s.x.grow(bytes)
+	return s.x.Grow(bytes)
 }
 
 // edge appends the first or the last row of a chunk from the statistics, and
 // reports false where these do not tell it.
-func (s *rowScan) edge(buf *rowset, c scan.Chunk, row int, scratch *edgeScratch) bool {
+func (s *rowScan) edge(buf *Set, c scan.Chunk, row int, scratch *edgeScratch) bool {
 	last := c.Len() - 1
 	if row != 0 && row != last {
 		return false
 	}
 	words := scratch.words[:0]
-	for i := range buf.cols {
-		if buf.cols[i].Type == model.Unknown {
+	for i := range buf.Cols {
+		if buf.Cols[i].Type == model.Unknown {
 			words = append(words, edgeWord{})
 			continue
 		}
-		b := &s.cs.out[i]
-		if b.cast || b.typ == model.String {
+		b := &s.cs.Out[i]
+		if b.Cast || b.Type == model.String {
 			return false
 		}
 		st := &scratch.stats
-		if !c.Stats(b.index, st) {
+		if !c.Stats(b.Index, st) {
 			return false
 		}
 		w := edgeWord{st.First, st.Count > 0 && st.FirstRow == 0}
@@ -280,9 +280,9 @@ func (s *rowScan) edge(buf *rowset, c scan.Chunk, row int, scratch *edgeScratch)
 	if row == last {
 		at = c.Max()
 	}
-	buf.times = append(buf.times, at)
-	for i := range buf.cols {
-		switch v := &buf.cols[i]; {
+	buf.Times = append(buf.Times, at)
+	for i := range buf.Cols {
+		switch v := &buf.Cols[i]; {
 		case v.Type == model.Unknown:
 		case words[i].valid:
 			v.AppendWord(words[i].bits, nil)
@@ -307,7 +307,7 @@ type edgeWord struct {
 
 // groupRows is what a worker has read of a group.
 type groupRows struct {
-	rowset
+	Set
 	runs []run
 	one  [1]run // memory of runs, as most groups have one
 }
@@ -331,8 +331,8 @@ func (b *groupSlab) next(n int) *groupRows {
 	}
 	g := &b.groups[0]
 	g.runs = g.one[:0]
-	g.table = b.cols[: n+1 : n+1]
-	g.cols = g.table[1:]
+	g.Table = b.cols[: n+1 : n+1]
+	g.Cols = g.Table[1:]
 	b.groups, b.cols = b.groups[1:], b.cols[n+1:]
 	return g
 }

@@ -38,8 +38,8 @@ type seriesOut struct {
 }
 
 // begin makes o the output of a group.
-func (o *seriesOut) begin(l *level, t *groupTable, g int32, emit func(*frame) error) {
-	*o = seriesOut{l: l, name: t.names[g], tup: t.tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
+func (o *seriesOut) begin(l *level, t *GroupTable, g int32, emit func(*frame) error) {
+	*o = seriesOut{l: l, name: t.Names[g], tup: t.Tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
 	if l.stmt.Limit > 0 {
 		o.left = l.stmt.Limit
 	}
@@ -50,7 +50,7 @@ func (o *seriesOut) begin(l *level, t *groupTable, g int32, emit func(*frame) er
 
 // rows emits rows of what project made, and takes it over.
 func (o *seriesOut) rows(times []int64, values []column.Vector) error {
-	if err := o.l.x.check(); err != nil {
+	if err := o.l.x.Check(); err != nil {
 		return err // the rows may be unfinished
 	}
 	cols := values[1:]
@@ -131,21 +131,21 @@ func (l *level) plain() bool {
 }
 
 // rowset emits rows of the level's columns: it evaluates the select list.
-func (o *seriesOut) rowset(rs *rowset) error {
-	l, n := o.l, len(rs.times)
+func (o *seriesOut) rowset(rs *Set) error {
+	l, n := o.l, len(rs.Times)
 	if n == 0 {
 		return nil
 	}
 	if l.fill.fillsRows() {
 		if o.carry == nil {
-			o.carry = make([]expr.Scalar, len(rs.cols))
+			o.carry = make([]expr.Scalar, len(rs.Cols))
 		}
-		for i := range rs.cols {
-			rs.cols[i] = l.fill.column(rs.cols[i], n, fieldType(l.refs[i].Type), &o.carry[i])
+		for i := range rs.Cols {
+			rs.Cols[i] = l.fill.column(rs.Cols[i], n, expr.FieldType(l.refs[i].Type), &o.carry[i])
 		}
 	}
 	begin := l.x.prof.start()
-	cols := l.project(n, rs.cols, rs.table, nil)
+	cols := l.project(n, rs.Cols, rs.Table, nil)
 	l.x.prof.step(l, "project", begin)
-	return o.rows(rs.times, cols)
+	return o.rows(rs.Times, cols)
 }

@@ -26,7 +26,7 @@ func TestSlicesAreReadAhead(t *testing.T) {
 		{"limit", -1, -1, false, 2, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := &exec{budget: &budget{ctx: t.Context(), workers: 2}}
+			x := &exec{Budget: &Budget{Ctx: t.Context(), Workers: 2}}
 			l := &level{compiled: &compiled{}, x: x}
 			var reading atomic.Int32
 			var started [n]chan struct{}
@@ -62,7 +62,7 @@ func TestSlicesAreReadAhead(t *testing.T) {
 					}
 				}()
 				s := &stream{reader: &reader{r: &levelRun{l: l}}, x: x, out: out}
-				err = s.emit(n, func(i int) (map[int32]*rowset, int64, error) {
+				err = s.emit(n, func(i int) (map[int32]*Set, int64, error) {
 					reading.Add(1)
 					defer reading.Add(-1)
 					close(started[i])
@@ -70,8 +70,8 @@ func TestSlicesAreReadAhead(t *testing.T) {
 					if i == c.badRead {
 						return nil, 0, stop
 					}
-					x.used.Add(100)
-					return map[int32]*rowset{0: {times: []int64{int64(i)}}}, 100, nil
+					x.Used.Add(100)
+					return map[int32]*Set{0: {Times: []int64{int64(i)}}}, 100, nil
 				})
 			}()
 			if bad := c.badRead >= 0 || c.badEmit >= 0 && !c.panics; (err != nil) != bad {
@@ -83,8 +83,8 @@ func TestSlicesAreReadAhead(t *testing.T) {
 			if reading.Load() != 0 {
 				t.Error("a slice is still being read")
 			}
-			if c.name == "all" && x.used.Load() != 0 {
-				t.Errorf("%d bytes are not given back", x.used.Load())
+			if c.name == "all" && x.Used.Load() != 0 {
+				t.Errorf("%d bytes are not given back", x.Used.Load())
 			}
 		})
 	}

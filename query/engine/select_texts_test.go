@@ -125,15 +125,15 @@ func TestFewTextsAreCopied(t *testing.T) {
 		want          int64
 		copied        bool
 	}{{1, 1000, false, 10, true}, {30, 1000, false, 1000, false}, {1, 0, false, 10, false}, {30, 200, true, 300, false}, {30, 200, false, 200, false}} {
-		r := &chunkReader{cs: &columnSet{texts: true}, text: int64(c.decoded), merged: c.merged}
-		rs := &rowset{cols: []column.Vector{{}, {Type: model.String}}}
-		rs.cols[1].Strings = append(rs.cols[1].Strings, "before")
+		r := &ChunkReader{Columns: &Columns{Texts: true}, Text: int64(c.decoded), Merged: c.merged}
+		rs := &Set{Cols: []column.Vector{{}, {Type: model.String}}}
+		rs.Cols[1].Strings = append(rs.Cols[1].Strings, "before")
 		for i := range c.rows {
-			rs.cols[1].Strings = append(rs.cols[1].Strings, all[i:i+10])
+			rs.Cols[1].Strings = append(rs.Cols[1].Strings, all[i:i+10])
 		}
-		got := r.ownTexts(rs, 1)
+		got := r.OwnTexts(rs, 1)
 		before := all[:10]
-		shared := stringStart(rs.cols[1].Strings[1]) == stringStart(before)
+		shared := stringStart(rs.Cols[1].Strings[1]) == stringStart(before)
 		if got != c.want || shared == c.copied {
 			t.Errorf("%+v: %d bytes, shared %v", c, got, shared)
 		}

@@ -18,7 +18,7 @@ func (r *levelRun) settleTies(p *aggPlan) error {
 		if sl.kind != slotFirst && sl.kind != slotLast {
 			continue
 		}
-		open := make([]bool, len(r.groups.names))
+		open := make([]bool, len(r.groups.Names))
 		any := false
 		for g := range open {
 			p.table.group(int32(g), func(_ int64, st []aggState) {
@@ -30,9 +30,9 @@ func (r *levelRun) settleTies(p *aggPlan) error {
 			continue
 		}
 		for _, u := range r.units {
-			sizes := u.sizes(u.set)
-			for j, g := range u.gid {
-				if g >= 0 && sizes[j] >= manySeries {
+			sizes := u.Sizes(u.Series)
+			for j, g := range u.Groups {
+				if g >= 0 && sizes[j] >= ManySeries {
 					open[g] = false
 				}
 			}
@@ -53,23 +53,23 @@ func (r *levelRun) settle(p *aggPlan, slotAt int, open []bool) error {
 	one.table = newAggTable(1, true, 0, 0)
 	w := newAggWorker(r.x, one, p.rng, one.table)
 	for _, u := range r.units {
-		m, bytes, err := r.x.collectUnit(u, rowRequest{
-			refs: refs, rng: p.rng, asc: sl.kind == slotFirst, limit: 1, ties: asInfluxChosen, did: p.did,
-			want: func(g int32) bool { return open[g] },
+		m, bytes, err := r.x.Rows(u, Request{
+			Refs: refs, Range: p.rng, Asc: sl.kind == slotFirst, Limit: 1, Ties: AsInfluxChosen, Counts: p.did,
+			Want: func(g int32) bool { return open[g] },
 		})
 		if err != nil {
 			return err
 		}
 		for g, rs := range m {
 			st := &one.table.at(g, 0)[0]
-			w.times = rs.times
-			for row := range min(2, len(rs.times)) {
-				if rs.times[row] == rs.times[0] {
-					w.offer(st, &one.slots[0], &rs.cols[0], row, rs.cols)
+			w.times = rs.Times
+			for row := range min(2, len(rs.Times)) {
+				if rs.Times[row] == rs.Times[0] {
+					w.offer(st, &one.slots[0], &rs.Cols[0], row, rs.Cols)
 				}
 			}
 		}
-		r.x.used.Add(-bytes)
+		r.x.Used.Add(-bytes)
 	}
 	held := p.table.bytes
 	for g := range open {
@@ -82,5 +82,5 @@ func (r *levelRun) settle(p *aggPlan, slotAt int, open []bool) error {
 			p.table.mergeState(d, &st[0], one.table, sl)
 		})
 	}
-	return r.x.grow(one.table.bytes + p.table.bytes - held)
+	return r.x.Grow(one.table.bytes + p.table.bytes - held)
 }

@@ -18,11 +18,11 @@ import (
 // only turn that is left from the one that has work, nor from another query.
 func TestWorkersGoOnWhileWritesDo(t *testing.T) {
 	for name, run := range map[string]func(x *exec, task func(int) error) error{
-		"parallel": func(x *exec, task func(int) error) error { return x.parallel(2, task) },
+		"parallel": func(x *exec, task func(int) error) error { return x.Parallel(2, task) },
 		"slices": func(x *exec, task func(int) error) error {
 			l := &level{x: x}
 			s := &stream{reader: &reader{r: &levelRun{l: l}}, x: x, out: &seriesOut{l: l, left: -1}}
-			return s.emit(2, func(i int) (map[int32]*rowset, int64, error) { return nil, 0, task(i) })
+			return s.emit(2, func(i int) (map[int32]*Set, int64, error) { return nil, 0, task(i) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestWorkersGoOnWhileWritesDo(t *testing.T) {
 						write = c.Write()
 						for range 3 {
 							time.Sleep(time.Second)
-							if err := x.check(); err != nil {
+							if err := x.Check(); err != nil {
 								return err
 							}
 						}

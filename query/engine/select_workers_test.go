@@ -114,12 +114,12 @@ func TestTouchesFewShards(t *testing.T) {
 	} {
 		rows, prof := profiled(t, m, c.q, 2)
 		var chunks, decoded int64
-		for _, sp := range prof.storage.shards {
-			chunks += sp.chunks.Load()
-			decoded += sp.decoded.Load()
+		for _, sp := range prof.storage.Shards {
+			chunks += sp.Chunks.Load()
+			decoded += sp.Decoded.Load()
 		}
-		if len(prof.storage.shards) > c.shards || chunks > c.chunks || decoded > c.decodedAtMost {
-			t.Errorf("%s: %d shards, %d chunks, %d decoded; want at most %d, %d, %d", c.q, len(prof.storage.shards), chunks, decoded, c.shards, c.chunks, c.decodedAtMost)
+		if len(prof.storage.Shards) > c.shards || chunks > c.chunks || decoded > c.decodedAtMost {
+			t.Errorf("%s: %d shards, %d chunks, %d decoded; want at most %d, %d, %d", c.q, len(prof.storage.Shards), chunks, decoded, c.shards, c.chunks, c.decodedAtMost)
 		}
 		if len(rows) < 2 || !strings.Contains(fmt.Sprint(rows), strings.Trim(c.row, "[]")) {
 			t.Errorf("%s: %q", c.q, rows)

@@ -25,7 +25,7 @@ type subColumn struct {
 func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
 	out := make([]subColumn, len(refs))
 	for i := range refs {
-		out[i] = subColumn{field: -1, tag: -1, typ: fieldType(refs[i].Type)}
+		out[i] = subColumn{field: -1, tag: -1, typ: expr.FieldType(refs[i].Type)}
 		name := refs[i].Val
 		col := 0
 		for _, f := range sub.stmt.Fields {
@@ -65,13 +65,13 @@ func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
 // subTies returns the order of rows of equal time of a level's sources: InfluxDB
 // merges what subqueries read, and hands on the aggregates of one series after
 // those of another.
-func (l *level) subTies() tieOrder {
+func (l *level) subTies() Ties {
 	for _, src := range l.sources {
 		if src.sub != nil && len(src.sub.calls) > 0 {
-			return bySeries
+			return BySeries
 		}
 	}
-	return asInflux
+	return AsInflux
 }
 
 // hasSubs reports whether a source of the level is a subquery.
@@ -82,7 +82,7 @@ func (l *level) hasSubs() bool {
 // eachSub runs the subqueries of a level, each once. Rows that satisfy the
 // level's condition are handed to f with their group of the level, their columns
 // as refs, in the order of the sources and of the inner series.
-func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g int32, rs *rowset) error) error {
+func (x *exec) eachSub(l *level, t *GroupTable, refs []influxql.VarRef, f func(g int32, rs *Set) error) error {
 	for _, src := range l.sources {
 		sub := src.sub
 		if sub == nil {
@@ -106,13 +106,13 @@ func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g
 		tuple := make([]string, len(l.dims))
 		sets := map[*influxql.BinaryExpr]*expr.ValueSet{}
 		err := x.run(sub, func(fr *frame) error {
-			if err := x.check(); err != nil {
+			if err := x.Check(); err != nil {
 				return err
 			}
 			n := len(fr.times)
-			rs := rowset{times: fr.times, cols: make([]column.Vector, len(refs))}
+			rs := Set{Times: fr.times, Cols: make([]column.Vector, len(refs))}
 			for i := range cols {
-				rs.cols[i] = cols[i].vector(fr, n)
+				rs.Cols[i] = cols[i].vector(fr, n)
 			}
 			if l.cond != nil {
 				ev := expr.Evaluator{Rows: n, Sets: sets, Lookup: func(ref *influxql.VarRef) expr.Operand {
@@ -135,13 +135,13 @@ func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g
 					if len(rows) == 0 {
 						return nil
 					}
-					rs = rs.permute(rows)
+					rs = rs.Permute(rows)
 				}
 			}
 			for i, k := range keys {
 				tuple[i] = fr.tuple[k]
 			}
-			return f(t.id(fr.name, slices.Clone(tuple)), &rs)
+			return f(t.ID(fr.name, slices.Clone(tuple)), &rs)
 		})
 		if err != nil {
 			return err
@@ -152,19 +152,19 @@ func (x *exec) eachSub(l *level, t *groupTable, refs []influxql.VarRef, f func(g
 
 // within returns the rows of a subquery that a call over rng sees; others were
 // read for calls that look further back. A row of a window has its start.
-func (l *level) within(rs *rowset, rng model.TimeRange) *rowset {
+func (l *level) within(rs *Set, rng model.TimeRange) *Set {
 	if rng == l.read || l.win.None() {
 		return rs
 	}
 	rng.Min = l.win.Start(rng.Min)
-	lo, hi := 0, len(rs.times)
-	for lo < hi && !rng.Contains(rs.times[lo]) {
+	lo, hi := 0, len(rs.Times)
+	for lo < hi && !rng.Contains(rs.Times[lo]) {
 		lo++
 	}
-	for lo < hi && !rng.Contains(rs.times[hi-1]) {
+	for lo < hi && !rng.Contains(rs.Times[hi-1]) {
 		hi--
 	}
-	out := rs.slice(lo, hi)
+	out := rs.Slice(lo, hi)
 	return &out
 }
 

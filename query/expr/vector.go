@@ -127,6 +127,12 @@ func Extend(dst *column.Vector, n int, src *column.Vector, lo, hi int) {
 	AppendRows(dst, src, lo, hi, nil)
 }
 
+// Reserve makes room for n rows in an empty column.
+func Reserve(v *column.Vector, n int) {
+	v.Resize(n)
+	v.Resize(0)
+}
+
 // Gather returns the rows of v that perm lists.
 func Gather(v *column.Vector, perm []int32) column.Vector {
 	out := column.Vector{Type: v.Type}
