@@ -12,6 +12,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/read"
 	"tsdbd/query/expr"
 )
 
@@ -65,7 +66,7 @@ func compareSeries(a, b string) int {
 	}
 	_, x := model.ParseSeriesKey(a, nil)
 	_, y := model.ParseSeriesKey(b, nil)
-	return cmp.Or(CompareTags(x, y), strings.Compare(a, b))
+	return cmp.Or(read.CompareTags(x, y), strings.Compare(a, b))
 }
 
 func compareScalars(a, b expr.Scalar) int {

@@ -10,6 +10,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 	"tsdbd/query/window"
 )
@@ -43,7 +44,7 @@ func (x *callContext) at(start int64) int64 {
 	return window.ResultTime(x.span.Min)
 }
 
-func medians(x *callContext, rs *Set) (*cells, error) {
+func medians(x *callContext, rs *rowset.Set) (*cells, error) {
 	out := &cells{v: column.Vector{Type: model.Float}}
 	o := expr.Operand{Vector: rs.Cols[0]}
 	f := o.Floats()
@@ -178,7 +179,7 @@ func sortRows[T any](stop *admission.Stopper, rows []T, compare func(a, b T) int
 }
 
 // percentiles chooses the row of the nearest rank of each window.
-func percentiles(x *callContext, rs *Set) (*cells, error) {
+func percentiles(x *callContext, rs *rowset.Set) (*cells, error) {
 	v := &rs.Cols[0]
 	out := &cells{v: column.Vector{Type: v.Type}}
 	var rows []int32
@@ -232,7 +233,7 @@ func percentileRow(stop *admission.Stopper, v *column.Vector, lo, hi int, arg in
 
 // integral is the area under the line through the points, in units of its
 // second argument. With windows, the line is cut at their edges.
-func integral(x *callContext, rs *Set) (*cells, error) {
+func integral(x *callContext, rs *rowset.Set) (*cells, error) {
 	unit := 1e9
 	if len(x.expr.Args) == 2 {
 		unit = float64(x.expr.Args[1].(*influxql.DurationLiteral).Val)

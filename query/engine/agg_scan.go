@@ -12,6 +12,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/engine/read"
 	"tsdbd/query/expr"
 	"tsdbd/query/window"
 )
@@ -30,7 +31,7 @@ type aggPlan struct {
 
 	starts []int64 // zone: starts of the windows by number
 	table  *aggTable
-	did    *Counts // of EXPLAIN ANALYZE, else nil
+	did    *read.Counts // of EXPLAIN ANALYZE, else nil
 }
 
 // addSlot returns the number of a slot over the column ref, shared among equal
@@ -104,7 +105,7 @@ type aggWorker struct {
 	p      *aggPlan
 	rng    model.TimeRange // of the rows to fold
 	t      *aggTable
-	rd     *ChunkReader
+	rd     *read.ChunkReader
 	times  []int64 // of the current chunk, if asked for
 	key    string  // series key, if the plan wants it
 	series uint64  // its hash, for samples
@@ -132,9 +133,9 @@ func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWor
 
 // scanPart folds a set of series of a unit. newest stops each series at its
 // newest chunk that has a value for every slot.
-func (w *aggWorker) scanPart(u *Unit, cs *Columns, set *roaring.Bitmap, dir int) error {
+func (w *aggWorker) scanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap, dir int) error {
 	r := w.rng.Intersect(u.Shard.TimeRange())
-	w.rd = NewChunkReader(cs)
+	w.rd = read.NewChunkReader(cs)
 	cur, err := w.rd.Scan(w.x.Budget, u, set, r, dir >= 0, w.p.did)
 	if err != nil {
 		return err
@@ -335,7 +336,7 @@ func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stat
 			if st.n == 0 {
 				return false, nil
 			}
-			t, err := RowTime(c, row)
+			t, err := read.RowTime(c, row)
 			if err != nil {
 				return false, err
 			}
@@ -345,7 +346,7 @@ func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stat
 		if sl.kind == slotLast {
 			bits, row = s.Last, s.LastRow
 		}
-		t, err := RowTime(c, row)
+		t, err := read.RowTime(c, row)
 		if err != nil {
 			return false, err
 		}

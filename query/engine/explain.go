@@ -12,6 +12,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/engine/read"
 	"tsdbd/query/result"
 )
 
@@ -155,9 +156,9 @@ func Analyze(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 	n.add("%s", stmt)
 	n.add("series: %d", series)
 	n.add("rows: %d", rows)
-	n.add("planning_time: %s", ShortTime(planned))
-	n.add("execution_time: %s", ShortTime(total-planned))
-	n.add("total_time: %s", ShortTime(total))
+	n.add("planning_time: %s", read.ShortTime(planned))
+	n.add("execution_time: %s", read.ShortTime(total-planned))
+	n.add("total_time: %s", read.ShortTime(total))
 	l.describe(n.add("operators"), x.prof)
 	x.prof.describeStorage(n.add("storage"))
 	return root.lines([]string{"."}, ""), nil
@@ -170,7 +171,7 @@ func (l *level) describe(to *planNode, p *profile) {
 	if l.run != nil {
 		if p != nil {
 			lp := p.of(l)
-			n.text += fmt.Sprintf(": %s, %d series, %d rows", ShortTime(lp.took), lp.series, lp.rows)
+			n.text += fmt.Sprintf(": %s, %d series, %d rows", read.ShortTime(lp.took), lp.series, lp.rows)
 		}
 		for _, o := range l.operators {
 			on := o.describe(n)
@@ -180,7 +181,7 @@ func (l *level) describe(to *planNode, p *profile) {
 		}
 		if p != nil {
 			for _, step := range p.of(l).steps {
-				n.add("%s: %s", step.name, ShortTime(step.took))
+				n.add("%s: %s", step.name, read.ShortTime(step.took))
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"tsdbd/query/engine/read"
 )
 
 // profile is what EXPLAIN ANALYZE learns of a statement under way. A nil
@@ -12,7 +14,7 @@ import (
 type profile struct {
 	levels    []*levelProfile
 	operators map[operator]*operatorProfile
-	storage   StorageCounts
+	storage   read.StorageCounts
 }
 
 // levelProfile is what one SELECT, the statement or a subquery, did.
@@ -33,7 +35,7 @@ type stepTime struct {
 // operatorProfile is what one operator did.
 type operatorProfile struct {
 	took time.Duration // of the statement's goroutine
-	Counts
+	read.Counts
 }
 
 // analyze has the statement count what it does.
@@ -71,7 +73,7 @@ func (p *profile) operator(o operator, start time.Time) {
 }
 
 // open returns the counts of an operator that begins, nil without a profile.
-func (p *profile) open(o operator) *Counts {
+func (p *profile) open(o operator) *read.Counts {
 	if p == nil {
 		return nil
 	}
@@ -119,8 +121,8 @@ func (p *profile) frames(l *level, emit func(*frame) error) (counted func(*frame
 // describeStorage adds what the cursors of each shard gave to a node.
 func (p *profile) describeStorage(to *planNode) {
 	shards := p.storage.Shards
-	slices.SortStableFunc(shards, func(a, b *ShardCounts) int { return cmp.Compare(a.Times.Min, b.Times.Min) })
-	var all Counts
+	slices.SortStableFunc(shards, func(a, b *read.ShardCounts) int { return cmp.Compare(a.Times.Min, b.Times.Min) })
+	var all read.Counts
 	for _, sp := range shards {
 		to.add("shard %d, %s to %s: %s", sp.ID, rfc3339(sp.Times.Min), rfc3339(sp.Times.Max), &sp.Counts)
 		all.Add(&sp.Counts)
@@ -131,9 +133,9 @@ func (p *profile) describeStorage(to *planNode) {
 // String returns what an operator did on one line.
 func (op *operatorProfile) String() string {
 	if op.Chunks.Load() == 0 {
-		return ShortTime(op.took).String()
+		return read.ShortTime(op.took).String()
 	}
-	return fmt.Sprintf("%s, %s", ShortTime(op.took), &op.Counts)
+	return fmt.Sprintf("%s, %s", read.ShortTime(op.took), &op.Counts)
 }
 
 func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }

@@ -10,6 +10,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/window"
 )
 
@@ -38,7 +39,7 @@ type function struct {
 	// rows computes it from all rows of a group. The first column holds the
 	// values, none of them null. Then come, for a selector, the bare columns of the
 	// level.
-	rows func(*callContext, *Set) (*cells, error)
+	rows func(*callContext, *rowset.Set) (*cells, error)
 	// series transforms a series of values: rows, or windows of an aggregate. The
 	// values are not null, and there is at least one.
 	series func(*callContext, *cells) (*cells, error)

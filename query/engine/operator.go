@@ -6,6 +6,8 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 )
 
 // operator is one step of a level: it reads rows of the sources, or folds them
@@ -20,7 +22,7 @@ type operator interface {
 	// run does what all groups need before the first of them is emitted.
 	run() error
 	// take adds rows of a subquery to a group.
-	take(g int32, rs *Set) error
+	take(g int32, rs *rowset.Set) error
 	// read gets the rows of the groups that are emitted next.
 	read(batch []int32) error
 	// describe adds the operator to a plan, how it runs and why. It is open.
@@ -31,8 +33,8 @@ type operator interface {
 type levelRun struct {
 	x      *exec
 	l      *level
-	groups *GroupTable
-	units  []*Unit
+	groups *read.GroupTable
+	units  []*read.Unit
 
 	out     seriesOut // of the present group
 	windows int       // cells of the group and call before: the next one has about as many
@@ -85,10 +87,10 @@ func (x *exec) run(l *level, emit func(*frame) error) error {
 
 // open selects the series of a level and opens its operators.
 func (x *exec) open(l *level) (*levelRun, error) {
-	r := &levelRun{x: x, l: l, groups: &GroupTable{}}
+	r := &levelRun{x: x, l: l, groups: &read.GroupTable{}}
 	l.run = r
 	var err error
-	sel := Selection{Where: l.cond, Keys: l.dims, Range: l.read, Limit: l.slimit, Offset: l.soffset}
+	sel := read.Selection{Where: l.cond, Keys: l.dims, Range: l.read, Limit: l.slimit, Offset: l.soffset}
 	for _, src := range l.sources {
 		if src.sub != nil {
 			sel.Sources = append(sel.Sources, nil)
@@ -132,7 +134,7 @@ func (r *levelRun) subqueries() error {
 			refs, columns[i][k] = refColumn(refs, wanted[k])
 		}
 	}
-	return r.x.eachSub(l, r.groups, refs, func(g int32, rs *Set) error {
+	return r.x.eachSub(l, r.groups, refs, func(g int32, rs *rowset.Set) error {
 		for i, o := range l.operators {
 			_, rng := o.wants()
 			part := l.within(rs, rng).Pick(columns[i])

@@ -8,13 +8,14 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/engine/read"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
 
 // source is what one entry of FROM reads: a measurement or a subquery.
 type source struct {
-	Measurement
+	read.Measurement
 	sub *level // nil: the measurement
 }
 
@@ -151,7 +152,7 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 			subs = subs[1:]
 			l.sources = append(l.sources, &source{sub: sub})
 		case *influxql.Measurement:
-			in := &source{Measurement: Measurement{Name: s.Name, View: x.view(s)}}
+			in := &source{Measurement: read.Measurement{Name: s.Name, View: x.view(s)}}
 			for _, sh := range in.View.Shards() {
 				if len(sh.Fields(s.Name)) > 0 {
 					in.Shards = append(in.Shards, sh.Charged(x.Keep))

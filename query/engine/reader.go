@@ -7,6 +7,8 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 )
 
 // reader is the operator that hands out the rows of a level's sources, group by
@@ -15,30 +17,30 @@ import (
 type reader struct {
 	refs   []influxql.VarRef // columns of the rows, each once
 	rng    model.TimeRange
-	ties   Ties
+	ties   rowset.Ties
 	limit  int  // first rows wanted of each group, 0: all
 	pieces bool // the rows of a group may come in several pieces
 	ofTags bool // for functions of tags, which see only what subqueries give
 
 	r       *levelRun
-	did     *Counts         // of EXPLAIN ANALYZE, else nil
-	sources []*Unit         // in the order of reading
-	subs    map[int32][]Set // rows of the subqueries, by group
-	alone   bool            // the present batch is one group, which rows reads in pieces
-	got     []*Set          // rows of the present batch of groups, unless alone
-	place   []int32         // of each group in got, counted from 1
+	did     *read.Counts           // of EXPLAIN ANALYZE, else nil
+	sources []*read.Unit           // in the order of reading
+	subs    map[int32][]rowset.Set // rows of the subqueries, by group
+	alone   bool                   // the present batch is one group, which rows reads in pieces
+	got     []*rowset.Set          // rows of the present batch of groups, unless alone
+	place   []int32                // of each group in got, counted from 1
 }
 
 // open implements operator.
 func (rd *reader) open(r *levelRun) error {
-	rd.r, rd.subs, rd.did = r, map[int32][]Set{}, r.x.prof.open(rd)
+	rd.r, rd.subs, rd.did = r, map[int32][]rowset.Set{}, r.x.prof.open(rd)
 	if rd.ofTags {
 		return nil
 	}
 	rd.sources = slices.Clone(r.units)
 	if !r.l.asc {
 		// Newest shards first; the sources stay in their order.
-		slices.SortStableFunc(rd.sources, func(a, b *Unit) int {
+		slices.SortStableFunc(rd.sources, func(a, b *read.Unit) int {
 			if a.Order != b.Order {
 				return a.Order - b.Order
 			}
@@ -55,14 +57,14 @@ func (rd *reader) wants() ([]influxql.VarRef, model.TimeRange) { return rd.refs,
 func (rd *reader) run() error { return nil }
 
 // take implements operator.
-func (rd *reader) take(g int32, rs *Set) error {
+func (rd *reader) take(g int32, rs *rowset.Set) error {
 	rd.subs[g] = append(rd.subs[g], *rs)
 	return rd.r.x.Keep(rs.Bytes())
 }
 
 // request returns what to read of the groups that want accepts.
-func (rd *reader) request(rng model.TimeRange, ties Ties, want func(int32) bool) Request {
-	return Request{Refs: rd.refs, Range: rng, Asc: rd.r.l.asc, Limit: rd.limit, Ties: ties, Want: want, Counts: rd.did}
+func (rd *reader) request(rng model.TimeRange, ties rowset.Ties, want func(int32) bool) read.Request {
+	return read.Request{Refs: rd.refs, Range: rng, Asc: rd.r.l.asc, Limit: rd.limit, Ties: ties, Want: want, Counts: rd.did}
 }
 
 // read implements operator.
@@ -101,21 +103,21 @@ func (rd *reader) read(batch []int32) error {
 			}
 		}
 	}
-	rd.got, rd.place = make([]*Set, len(batch)), place
+	rd.got, rd.place = make([]*rowset.Set, len(batch)), place
 	for i, g := range batch {
 		list := sets[i].list
 		for k := range rd.subs[g] {
 			list = append(list, &rd.subs[g][k])
 		}
 		if len(list) > 0 {
-			rd.got[i] = Merge(&rd.r.x.stop, list, l.asc, min(rd.ties, l.subTies()))
+			rd.got[i] = rowset.Merge(&rd.r.x.stop, list, l.asc, min(rd.ties, l.subTies()))
 		}
 	}
 	return nil
 }
 
 // of returns the rows of a group of the present batch, nil if there are none.
-func (rd *reader) of(g int32) *Set { return rd.got[rd.place[g]-1] }
+func (rd *reader) of(g int32) *rowset.Set { return rd.got[rd.place[g]-1] }
 
 // rows hands the rows of a group of the present batch to out.
 func (rd *reader) rows(g int32, out *seriesOut) error {
@@ -148,13 +150,13 @@ func refColumn(refs []influxql.VarRef, ref influxql.VarRef) ([]influxql.VarRef, 
 
 // groupSets is the rows of a group, a set for each source.
 type groupSets struct {
-	list []*Set
-	one  [1]*Set // memory of list
-	of   int     // order of the source of the last one
-	full int     // order of the last source of which there are rows enough, plus one
+	list []*rowset.Set
+	one  [1]*rowset.Set // memory of list
+	of   int            // order of the source of the last one
+	full int            // order of the last source of which there are rows enough, plus one
 }
 
-func (s *groupSets) add(rs *Set, order int) {
+func (s *groupSets) add(rs *rowset.Set, order int) {
 	switch {
 	case s.list == nil:
 		s.one[0] = rs

@@ -9,6 +9,8 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/result"
 )
 
@@ -41,11 +43,11 @@ var strategyTexts = [...]string{
 }
 
 // strategy chooses how to read a unit.
-func (rd *reader) strategy(u *Unit) strategy {
+func (rd *reader) strategy(u *read.Unit) strategy {
 	switch n := u.Series.GetCardinality(); {
-	case rd.limit > 0 && n >= ManySeries && u.Filter == nil && u.Narrows(u.Series, rd.limit):
+	case rd.limit > 0 && n >= rowset.ManySeries && u.Filter == nil && u.Narrows(u.Series, rd.limit):
 		return readFrontier
-	case rd.limit > 0 && n >= ManySeries:
+	case rd.limit > 0 && n >= rowset.ManySeries:
 		return readFirst
 	case rd.limit == 0 && (n >= 8 || readsTexts(rd.refs)), rd.r.x.opt.streamRows < 1<<10:
 		return readSlices
@@ -54,7 +56,7 @@ func (rd *reader) strategy(u *Unit) strategy {
 }
 
 // unit reads a unit.
-func (s *stream) unit(u *Unit) error {
+func (s *stream) unit(u *read.Unit) error {
 	r := s.rng.Intersect(u.Shard.TimeRange())
 	switch how := s.strategy(u); how {
 	case readFirst, readFrontier:
@@ -66,8 +68,8 @@ func (s *stream) unit(u *Unit) error {
 	// first. But a single series may have any number.
 	before, points := s.x.Used.Load(), s.x.Points.Load()
 	var failed error
-	err := s.emit(1, func(int) (m map[int32]*Set, bytes int64, err error) {
-		m, bytes, failed = s.x.Rows(u, s.request(r, AsInfluxRows, s.want))
+	err := s.emit(1, func(int) (m map[int32]*rowset.Set, bytes int64, err error) {
+		m, bytes, failed = s.x.Rows(u, s.request(r, rowset.AsInfluxRows, s.want))
 		return m, bytes, failed
 	})
 	if !errors.Is(failed, admission.ErrMemory) {
@@ -83,7 +85,7 @@ func (s *stream) unit(u *Unit) error {
 const sliceRows = 4096
 
 // slices reads a unit in slices of equal length.
-func (s *stream) slices(u *Unit, r model.TimeRange) error {
+func (s *stream) slices(u *read.Unit, r model.TimeRange) error {
 	rows, bytes, err := s.estimate(u, r)
 	if err != nil {
 		return err
@@ -116,18 +118,18 @@ func (s *stream) slices(u *Unit, r model.TimeRange) error {
 	if !s.r.l.asc {
 		slices.Reverse(ranges)
 	}
-	ties := BySeries
+	ties := rowset.BySeries
 	if len(ranges) == 1 {
-		ties = AsInfluxRows
+		ties = rowset.AsInfluxRows
 	}
-	return s.emit(len(ranges), func(i int) (map[int32]*Set, int64, error) {
+	return s.emit(len(ranges), func(i int) (map[int32]*rowset.Set, int64, error) {
 		return s.x.Rows(u, s.request(ranges[i], ties, s.want))
 	})
 }
 
 // slice is rows that were read, and the bytes they hold.
 type slice struct {
-	groups map[int32]*Set
+	groups map[int32]*rowset.Set
 	bytes  int64
 	err    error
 }
@@ -135,7 +137,7 @@ type slice struct {
 // emit hands out n slices of rows in order. It reads each while out takes the one
 // before if a turn is free for that: two are held at a time. Nothing is being read
 // any more when it returns.
-func (s *stream) emit(n int, read func(i int) (map[int32]*Set, int64, error)) error {
+func (s *stream) emit(n int, read func(i int) (map[int32]*rowset.Set, int64, error)) error {
 	x := s.x
 	one := func(i int) (got slice) {
 		got.err = admission.Guard(func() (err error) {
@@ -198,7 +200,7 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*Set, int64, error)) er
 // says that few rows need to be read to know which of them count, it reads a short
 // slice of time of all series, then longer ones until there are enough: the series'
 // first rows lie near one another.
-func (s *stream) first(u *Unit, r model.TimeRange, narrowed bool) error {
+func (s *stream) first(u *read.Unit, r model.TimeRange, narrowed bool) error {
 	if b, ok := u.Shard.TimeBounds(u.Series); ok {
 		r = r.Intersect(b)
 	}
@@ -229,7 +231,7 @@ func (s *stream) first(u *Unit, r model.TimeRange, narrowed bool) error {
 			}
 		}
 		begin := s.x.prof.start()
-		req := s.request(one, BySeries, s.want)
+		req := s.request(one, rowset.BySeries, s.want)
 		req.Limit = limit
 		m, _, err := s.x.Rows(u, req)
 		s.x.prof.operator(s.reader, begin)
@@ -262,7 +264,7 @@ func readsTexts(refs []influxql.VarRef) bool {
 
 // estimate guesses the rows of a unit from its first series, and the bytes they
 // take from the first chunks.
-func (s *stream) estimate(u *Unit, r model.TimeRange) (rows, bytes int64, err error) {
+func (s *stream) estimate(u *read.Unit, r model.TimeRange) (rows, bytes int64, err error) {
 	const sample, sampleChunks = 16, 8
 	cs, ok := u.Bind(s.refs)
 	if !ok || u.Series.GetCardinality() == 0 || r.Empty() {

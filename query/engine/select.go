@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/read"
 	"tsdbd/query/result"
 )
 
@@ -46,7 +47,7 @@ type Options struct {
 
 // exec is one running SELECT: what all its levels share.
 type exec struct {
-	*Budget
+	*read.Budget
 	opt     Options
 	storage scan.Storage
 	stop    admission.Stopper
@@ -63,9 +64,9 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 		opt.streamRows = 1 << 20
 	}
 	if opt.MemoryBytes == 0 {
-		opt.MemoryBytes = DefaultMemoryBytes
+		opt.MemoryBytes = read.DefaultMemoryBytes
 	}
-	x := &exec{opt: opt, storage: storage, views: map[[2]string]scan.View{}, Budget: &Budget{
+	x := &exec{opt: opt, storage: storage, views: map[[2]string]scan.View{}, Budget: &read.Budget{
 		Ctx: ctx, Turn: opt.Turn, Claim: opt.Account.Claim(ctx, opt.Turn, opt.MemoryBytes), Workers: opt.Workers, WorkRows: opt.workRows,
 		MaxMemory: opt.MemoryBytes, MaxPoints: int64(opt.MaxSelectPoint), MaxSeries: opt.MaxSelectSeries,
 	}}

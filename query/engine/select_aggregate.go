@@ -9,6 +9,8 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 )
 
 // folder is the operator that folds rows into partial aggregates: one walk over the
@@ -41,8 +43,8 @@ func (p *aggPlan) direction() int {
 
 // task is a set of series of a unit that one worker folds.
 type task struct {
-	u   *Unit
-	cs  *Columns
+	u   *read.Unit
+	cs  *read.Columns
 	set *roaring.Bitmap
 }
 
@@ -133,7 +135,7 @@ func (f *folder) fold() error {
 }
 
 // take implements operator.
-func (f *folder) take(g int32, rs *Set) error {
+func (f *folder) take(g int32, rs *rowset.Set) error {
 	defer f.r.x.prof.operator(f, f.r.x.prof.start())
 	if !f.r.l.asc {
 		rs = rs.Clone()
@@ -173,7 +175,7 @@ func (f *folder) all() error {
 				continue
 			}
 		}
-		ps := Parts(set, x.Workers)
+		ps := read.Parts(set, x.Workers)
 		if len(ps) == 1 {
 			work[spread%x.Workers] = append(work[spread%x.Workers], task{u, cs, ps[0]})
 			used = max(used, min(spread+1, x.Workers))
@@ -285,7 +287,7 @@ func (f *folder) enough(upTo int64) bool {
 }
 
 // bound reports whether a shard has a column for one of the plan's slots.
-func (p *aggPlan) bound(cs *Columns) bool {
+func (p *aggPlan) bound(cs *read.Columns) bool {
 	for _, s := range p.slots {
 		if cs.Out[s.col].Index >= 0 {
 			return true
@@ -310,7 +312,7 @@ func (f *folder) mergeTables(tables []*aggTable) error {
 func (f *folder) ends() error {
 	x, dir := f.r.x, f.direction()
 	us := slices.Clone(f.r.units)
-	slices.SortStableFunc(us, func(a, b *Unit) int {
+	slices.SortStableFunc(us, func(a, b *read.Unit) int {
 		c := cmp.Compare(a.Shard.TimeRange().Min, b.Shard.TimeRange().Min)
 		if dir < 0 {
 			return -c
@@ -340,7 +342,7 @@ func (f *folder) ends() error {
 					continue
 				}
 			}
-			ps := Parts(set, x.Workers)
+			ps := read.Parts(set, x.Workers)
 			err := x.Parallel(len(ps), func(k int) error {
 				w := newAggWorker(x, f.aggPlan, f.rng, tables[k])
 				return w.scanPart(u, cs, ps[k], dir)

@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
 
@@ -19,7 +20,7 @@ func (l *level) layoutOperators() {
 		}
 	}
 	if len(l.calls) == 0 && slices.ContainsFunc(l.refs, func(r influxql.VarRef) bool { return r.Type != influxql.Unknown }) {
-		l.operators = []operator{&reader{refs: l.refs, rng: l.rng, ties: AsInfluxRows, limit: l.wanted(), pieces: true}}
+		l.operators = []operator{&reader{refs: l.refs, rng: l.rng, ties: rowset.AsInfluxRows, limit: l.wanted(), pieces: true}}
 	}
 }
 
@@ -98,7 +99,7 @@ func (l *level) reader(c *call) *reader {
 	for _, o := range l.operators {
 		rd, ok := o.(*reader)
 		// Rows that only another field has would change InfluxDB's order.
-		if ok && rd.rng == c.rng && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == BySeries || rd.refs[0] == c.ref) {
+		if ok && rd.rng == c.rng && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == rowset.BySeries || rd.refs[0] == c.ref) {
 			return rd
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
@@ -38,7 +40,7 @@ type seriesOut struct {
 }
 
 // begin makes o the output of a group.
-func (o *seriesOut) begin(l *level, t *GroupTable, g int32, emit func(*frame) error) {
+func (o *seriesOut) begin(l *level, t *read.GroupTable, g int32, emit func(*frame) error) {
 	*o = seriesOut{l: l, name: t.Names[g], tup: t.Tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
 	if l.stmt.Limit > 0 {
 		o.left = l.stmt.Limit
@@ -131,7 +133,7 @@ func (l *level) plain() bool {
 }
 
 // rowset emits rows of the level's columns: it evaluates the select list.
-func (o *seriesOut) rowset(rs *Set) error {
+func (o *seriesOut) rowset(rs *rowset.Set) error {
 	l, n := o.l, len(rs.Times)
 	if n == 0 {
 		return nil

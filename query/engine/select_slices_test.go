@@ -5,6 +5,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 )
 
 // TestSlicesAreReadAhead emits a slice only once the next is being read, and
@@ -26,7 +29,7 @@ func TestSlicesAreReadAhead(t *testing.T) {
 		{"limit", -1, -1, false, 2, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := &exec{Budget: &Budget{Ctx: t.Context(), Workers: 2}}
+			x := &exec{Budget: &read.Budget{Ctx: t.Context(), Workers: 2}}
 			l := &level{compiled: &compiled{}, x: x}
 			var reading atomic.Int32
 			var started [n]chan struct{}
@@ -62,7 +65,7 @@ func TestSlicesAreReadAhead(t *testing.T) {
 					}
 				}()
 				s := &stream{reader: &reader{r: &levelRun{l: l}}, x: x, out: out}
-				err = s.emit(n, func(i int) (map[int32]*Set, int64, error) {
+				err = s.emit(n, func(i int) (map[int32]*rowset.Set, int64, error) {
 					reading.Add(1)
 					defer reading.Add(-1)
 					close(started[i])
@@ -71,7 +74,7 @@ func TestSlicesAreReadAhead(t *testing.T) {
 						return nil, 0, stop
 					}
 					x.Used.Add(100)
-					return map[int32]*Set{0: {Times: []int64{int64(i)}}}, 100, nil
+					return map[int32]*rowset.Set{0: {Times: []int64{int64(i)}}}, 100, nil
 				})
 			}()
 			if bad := c.badRead >= 0 || c.badEmit >= 0 && !c.panics; (err != nil) != bad {

@@ -12,6 +12,8 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
@@ -125,8 +127,8 @@ func TestFewTextsAreCopied(t *testing.T) {
 		want          int64
 		copied        bool
 	}{{1, 1000, false, 10, true}, {30, 1000, false, 1000, false}, {1, 0, false, 10, false}, {30, 200, true, 300, false}, {30, 200, false, 200, false}} {
-		r := &ChunkReader{Columns: &Columns{Texts: true}, Text: int64(c.decoded), Merged: c.merged}
-		rs := &Set{Cols: []column.Vector{{}, {Type: model.String}}}
+		r := &read.ChunkReader{Columns: &read.Columns{Texts: true}, Text: int64(c.decoded), Merged: c.merged}
+		rs := &rowset.Set{Cols: []column.Vector{{}, {Type: model.String}}}
 		rs.Cols[1].Strings = append(rs.Cols[1].Strings, "before")
 		for i := range c.rows {
 			rs.Cols[1].Strings = append(rs.Cols[1].Strings, all[i:i+10])

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"github.com/influxdata/influxql"
+	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 )
 
 // settleTies chooses anew for the groups in which rows of several series compete
@@ -32,7 +34,7 @@ func (r *levelRun) settleTies(p *aggPlan) error {
 		for _, u := range r.units {
 			sizes := u.Sizes(u.Series)
 			for j, g := range u.Groups {
-				if g >= 0 && sizes[j] >= ManySeries {
+				if g >= 0 && sizes[j] >= rowset.ManySeries {
 					open[g] = false
 				}
 			}
@@ -53,8 +55,8 @@ func (r *levelRun) settle(p *aggPlan, slotAt int, open []bool) error {
 	one.table = newAggTable(1, true, 0, 0)
 	w := newAggWorker(r.x, one, p.rng, one.table)
 	for _, u := range r.units {
-		m, bytes, err := r.x.Rows(u, Request{
-			Refs: refs, Range: p.rng, Asc: sl.kind == slotFirst, Limit: 1, Ties: AsInfluxChosen, Counts: p.did,
+		m, bytes, err := r.x.Rows(u, read.Request{
+			Refs: refs, Range: p.rng, Asc: sl.kind == slotFirst, Limit: 1, Ties: rowset.AsInfluxChosen, Counts: p.did,
 			Want: func(g int32) bool { return open[g] },
 		})
 		if err != nil {

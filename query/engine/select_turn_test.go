@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/result"
 )
 
@@ -22,7 +23,7 @@ func TestWorkersGoOnWhileWritesDo(t *testing.T) {
 		"slices": func(x *exec, task func(int) error) error {
 			l := &level{x: x}
 			s := &stream{reader: &reader{r: &levelRun{l: l}}, x: x, out: &seriesOut{l: l, left: -1}}
-			return s.emit(2, func(i int) (map[int32]*Set, int64, error) { return nil, 0, task(i) })
+			return s.emit(2, func(i int) (map[int32]*rowset.Set, int64, error) { return nil, 0, task(i) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

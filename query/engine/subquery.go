@@ -8,6 +8,8 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
 
@@ -65,13 +67,13 @@ func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
 // subTies returns the order of rows of equal time of a level's sources: InfluxDB
 // merges what subqueries read, and hands on the aggregates of one series after
 // those of another.
-func (l *level) subTies() Ties {
+func (l *level) subTies() rowset.Ties {
 	for _, src := range l.sources {
 		if src.sub != nil && len(src.sub.calls) > 0 {
-			return BySeries
+			return rowset.BySeries
 		}
 	}
-	return AsInflux
+	return rowset.AsInflux
 }
 
 // hasSubs reports whether a source of the level is a subquery.
@@ -82,7 +84,7 @@ func (l *level) hasSubs() bool {
 // eachSub runs the subqueries of a level, each once. Rows that satisfy the
 // level's condition are handed to f with their group of the level, their columns
 // as refs, in the order of the sources and of the inner series.
-func (x *exec) eachSub(l *level, t *GroupTable, refs []influxql.VarRef, f func(g int32, rs *Set) error) error {
+func (x *exec) eachSub(l *level, t *read.GroupTable, refs []influxql.VarRef, f func(g int32, rs *rowset.Set) error) error {
 	for _, src := range l.sources {
 		sub := src.sub
 		if sub == nil {
@@ -110,7 +112,7 @@ func (x *exec) eachSub(l *level, t *GroupTable, refs []influxql.VarRef, f func(g
 				return err
 			}
 			n := len(fr.times)
-			rs := Set{Times: fr.times, Cols: make([]column.Vector, len(refs))}
+			rs := rowset.Set{Times: fr.times, Cols: make([]column.Vector, len(refs))}
 			for i := range cols {
 				rs.Cols[i] = cols[i].vector(fr, n)
 			}
@@ -152,7 +154,7 @@ func (x *exec) eachSub(l *level, t *GroupTable, refs []influxql.VarRef, f func(g
 
 // within returns the rows of a subquery that a call over rng sees; others were
 // read for calls that look further back. A row of a window has its start.
-func (l *level) within(rs *Set, rng model.TimeRange) *Set {
+func (l *level) within(rs *rowset.Set, rng model.TimeRange) *rowset.Set {
 	if rng == l.read || l.win.None() {
 		return rs
 	}

@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
 
@@ -17,19 +18,19 @@ import (
 // times, after a 0.
 func (s *rowScan) order(times []int64, bounds []int, runs []run, tags []model.Tags) []int32 {
 	if len(runs) < 2 || s.sorted(s.u.byShard.Of(runs[0].id)) {
-		perm := Order(&s.stop, times, bounds)
+		perm := rowset.Order(&s.stop, times, bounds)
 		if !s.Asc {
 			slices.Reverse(perm)
 		}
 		return perm
 	}
-	h := NewHeap(times, bounds, s.Asc)
+	h := rowset.NewHeap(times, bounds, s.Asc)
 	// InfluxDB has the series in the order of their keys.
 	slices.SortFunc(h.Runs, func(a, b int32) int { return strings.Compare(runs[a].key, runs[b].key) })
 	if !s.Asc {
 		slices.Reverse(h.Runs)
 	}
-	if texts := s.leadingTexts(); s.Ties >= AsInfluxRows && len(texts) > 0 {
+	if texts := s.leadingTexts(); s.Ties >= rowset.AsInfluxRows && len(texts) > 0 {
 		h.Tie = func(a, b int32) bool {
 			for _, c := range texts {
 				x, xok := s.text(c, &runs[a], tags[a], h.At[a]-bounds[a])
@@ -50,14 +51,16 @@ func (s *rowScan) order(times []int64, bounds []int, runs []run, tags []model.Ta
 // sorted reports whether rows of equal time of a group of u.groups stand in the
 // order of the tag sets. It depends on the series asked for, not on those that
 // have rows: with LIMIT most are not looked at.
-func (s *rowScan) sorted(group int) bool { return s.Ties == BySeries || s.sizes[group] >= ManySeries }
+func (s *rowScan) sorted(group int) bool {
+	return s.Ties == rowset.BySeries || s.sizes[group] >= rowset.ManySeries
+}
 
 // leadingTexts returns the columns of strings and tags that come before all
 // others in the order of names.
 func (s *rowScan) leadingTexts() []int {
 	list := make([]int, 0, len(s.cs.Out))
 	for i := range s.cs.Out {
-		if i > 0 || s.Ties != AsInfluxChosen {
+		if i > 0 || s.Ties != rowset.AsInfluxChosen {
 			list = append(list, i)
 		}
 	}
@@ -113,7 +116,7 @@ func CompareTags(a, b model.Tags) int {
 
 // merge brings the runs of a group into one order, that of time in the scan's
 // direction.
-func (s *rowScan) merge(runs []run) (*Set, error) {
+func (s *rowScan) merge(runs []run) (*rowset.Set, error) {
 	if len(runs) > 1 {
 		for i := range runs {
 			if runs[i].key == "" {
@@ -137,7 +140,7 @@ func (s *rowScan) merge(runs []run) (*Set, error) {
 		}
 		return r.buf, nil
 	}
-	dst := &Set{Times: make([]int64, 0, total)}
+	dst := &rowset.Set{Times: make([]int64, 0, total)}
 	alone := len(runs) == 1 && total == len(runs[0].buf.Times)
 	if alone {
 		dst.Cols, dst.Table = runs[0].buf.Cols, runs[0].buf.Table // nobody else reads the buffer

@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
 
@@ -186,7 +187,7 @@ func (r *ChunkReader) column(i int) *column.Vector {
 // OwnTexts returns the bytes of memory that the texts of rows [lo, n) of buf keep
 // alive, which were taken from the present chunk. Where they are a small part of
 // what the chunk decoded, they are copied, so that the rest can go.
-func (r *ChunkReader) OwnTexts(buf *Set, lo int) int64 {
+func (r *ChunkReader) OwnTexts(buf *rowset.Set, lo int) int64 {
 	if !r.Columns.Texts {
 		return 0
 	}

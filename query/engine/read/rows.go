@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"sync/atomic"
@@ -10,6 +10,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
 
@@ -18,7 +19,7 @@ type run struct {
 	id     model.SeriesID
 	key    string
 	lo, hi int
-	buf    *Set
+	buf    *rowset.Set
 }
 
 // Request says which rows of a unit to read, and in what order.
@@ -27,7 +28,7 @@ type Request struct {
 	Range  model.TimeRange
 	Asc    bool
 	Limit  int // first rows wanted of each group, 0: all
-	Ties   Ties
+	Ties   rowset.Ties
 	Want   func(g int32) bool // groups to read; nil: all
 	Counts *Counts            // of EXPLAIN ANALYZE, else nil
 }
@@ -50,12 +51,12 @@ type rowScan struct {
 // Rows reads the wanted groups of one unit: their rows in order of time,
 // those of equal time as ties says. It returns the bytes that they are accounted
 // for.
-func (b *Budget) Rows(u *Unit, req Request) (map[int32]*Set, int64, error) {
+func (b *Budget) Rows(u *Unit, req Request) (map[int32]*rowset.Set, int64, error) {
 	cs, ok := u.Bind(req.Refs)
 	if !ok {
 		return nil, 0, nil
 	}
-	if req.Ties == AsInfluxChosen {
+	if req.Ties == rowset.AsInfluxChosen {
 		cs.needFirst()
 	}
 	set := u.Series
@@ -84,7 +85,7 @@ func (b *Budget) Rows(u *Unit, req Request) (map[int32]*Set, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	out := make(map[int32]*Set, len(got[0]))
+	out := make(map[int32]*rowset.Set, len(got[0]))
 	for k, m := range got {
 		for g, rows := range m {
 			if len(rows.runs) == 0 || out[g] != nil {
@@ -131,7 +132,7 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 					buf.Cols[i].Type = b.Type
 				}
 			}
-			if s.Limit > 0 && s.Limit <= SlabRows {
+			if s.Limit > 0 && s.Limit <= rowset.SlabRows {
 				buf.Reserve(s.Limit)
 			}
 			groups[g] = buf
@@ -167,7 +168,7 @@ func (s *rowScan) key(rd *ChunkReader, id model.SeriesID) (string, error) {
 // series appends the rows of the cursor's series, at most cap of them. With a
 // descending scan the chunks come newest first; the rows of the run are put
 // in ascending order at the end.
-func (s *rowScan) series(cur scan.Cursor, rd *ChunkReader, buf *Set, lo int) error {
+func (s *rowScan) series(cur scan.Cursor, rd *ChunkReader, buf *rowset.Set, lo int) error {
 	type piece struct{ lo, hi int }
 	var pieces []piece
 	for c := cur.NextChunk(); c != nil; c = cur.NextChunk() {
@@ -250,7 +251,7 @@ func (s *rowScan) grow(bytes int64) error {
 
 // edge appends the first or the last row of a chunk from the statistics, and
 // reports false where these do not tell it.
-func (s *rowScan) edge(buf *Set, c scan.Chunk, row int, scratch *edgeScratch) bool {
+func (s *rowScan) edge(buf *rowset.Set, c scan.Chunk, row int, scratch *edgeScratch) bool {
 	last := c.Len() - 1
 	if row != 0 && row != last {
 		return false
@@ -307,7 +308,7 @@ type edgeWord struct {
 
 // groupRows is what a worker has read of a group.
 type groupRows struct {
-	Set
+	rowset.Set
 	runs []run
 	one  [1]run // memory of runs, as most groups have one
 }

@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"github.com/influxdata/influxql"

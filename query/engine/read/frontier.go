@@ -1,4 +1,4 @@
-package engine
+package read
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/engine/rowset"
 )
 
 // The first rows of many series are those of few of them. Before rows are read,
@@ -56,7 +57,7 @@ func (f *frontier) prune(k int) bool {
 func (u *Unit) Narrows(set *roaring.Bitmap, limit int) bool {
 	n := set.GetCardinality()
 	groups := max(1, uint64(len(u.byShard.Tuples)))
-	return limit > 0 && n >= ManySeries && uint64(limit) <= n/2/groups
+	return limit > 0 && n >= rowset.ManySeries && uint64(limit) <= n/2/groups
 }
 
 // narrow returns the series of set that hold the first rows of each group, s.limit
