@@ -38,12 +38,6 @@ func (t *aggTable) sketchOf(st *aggState) *hll.Sketch {
 	return &t.sketches[st.a]
 }
 
-// sketchText is sum_hll: the sketch as text.
-func sketchText(x *callContext, t *aggTable, st *aggState, at int64, out *cells) {
-	out.times = append(out.times, at)
-	out.v.Strings = append(out.v.Strings, t.sketches[st.a].Text())
-}
-
 // valueHash is the xxHash of a text's bytes, or of the eight bytes of a number or
 // boolean, the highest first. Sketches that were stored depend on it.
 func valueHash(v *column.Vector, row int) uint64 {
@@ -53,20 +47,4 @@ func valueHash(v *column.Vector, row int) uint64 {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], word(v, row))
 	return xxhash.Sum64(b[:])
-}
-
-// countHLL estimates what each sketch counts, 0 for a text that is none.
-func countHLL(x *callContext, in *cells) (*cells, error) {
-	if in.v.Type != model.String {
-		return &cells{}, nil
-	}
-	out := &cells{times: in.times, v: column.Vector{Type: model.Unsigned}}
-	for _, text := range in.v.Strings {
-		n := uint64(0)
-		if s, err := hll.Parse(text); err == nil && !x.stop.After(len(text)) {
-			n = s.Count()
-		}
-		out.v.Uints = append(out.v.Uints, n)
-	}
-	return out, nil
 }

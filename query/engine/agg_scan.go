@@ -38,7 +38,7 @@ type aggPlan struct {
 // ones.
 func (p *aggPlan) addSlot(s slot, ref influxql.VarRef) int {
 	s.timed = s.timed || kinds[s.kind].timed
-	p.refs, s.col = refColumn(p.refs, ref)
+	p.refs, s.col = expr.AddRef(p.refs, ref)
 	if i := slices.Index(p.slots, s); i >= 0 {
 		return i
 	}
@@ -89,7 +89,7 @@ func (p *aggPlan) prepare(r model.TimeRange) (first, last int64, err error) {
 	lo, hi := p.win.Start(r.Min), p.win.Start(r.Max)
 	if p.win.Loc != nil {
 		if n := (hi - lo) / p.win.Every; n > maxZoneWindows || n < 0 {
-			return 0, 0, errTooManyWindows
+			return 0, 0, window.ErrTooMany
 		}
 		for s := lo; s <= hi; s = p.win.Next(s) {
 			p.starts = append(p.starts, s)
@@ -101,7 +101,7 @@ func (p *aggPlan) prepare(r model.TimeRange) (first, last int64, err error) {
 
 // aggWorker folds chunks into its own table.
 type aggWorker struct {
-	x      *exec
+	x      *read.Budget
 	p      *aggPlan
 	rng    model.TimeRange // of the rows to fold
 	t      *aggTable
@@ -121,7 +121,7 @@ type aggWorker struct {
 	runs   runScratch
 }
 
-func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWorker {
+func newAggWorker(x *read.Budget, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWorker {
 	w := &aggWorker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}, sums: make([]bool, len(p.slots))}
 	for i := range p.slots {
 		w.sums[i] = p.slots[i].kind == slotSum && !slices.ContainsFunc(p.slots, func(o slot) bool {
@@ -136,7 +136,7 @@ func newAggWorker(x *exec, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWor
 func (w *aggWorker) scanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap, dir int) error {
 	r := w.rng.Intersect(u.Shard.TimeRange())
 	w.rd = read.NewChunkReader(cs)
-	cur, err := w.rd.Scan(w.x.Budget, u, set, r, dir >= 0, w.p.did)
+	cur, err := w.rd.Scan(w.x, u, set, r, dir >= 0, w.p.did)
 	if err != nil {
 		return err
 	}

@@ -12,34 +12,34 @@ import (
 // aggregates are the functions that give a window one value of their own making,
 // or several.
 var aggregates = map[string]function{
-	"count":    {check: countArgument, takes: anyType, gives: model.Integer, filled: true, counts: true, partial: &partial{slots: []slotKind{slotCount}, value: countOf}},
-	"sum":      {check: oneField, filled: true, partial: &partial{slots: []slotKind{slotSum}, value: sumOf}},
-	"mean":     {check: oneField, gives: model.Float, filled: true, partial: &partial{slots: []slotKind{slotSum}, value: meanOf}},
-	"spread":   {check: oneField, filled: true, partial: &partial{slots: []slotKind{slotMin, slotMax}, value: spreadOf}},
-	"stddev":   {check: oneField, gives: model.Float, filled: true, partial: &partial{slots: []slotKind{slotSum, slotSquare}, as: model.Float, value: stddevOf}},
+	"count":    {check: countArgument, takes: anyType, gives: model.Integer, filled: true, counts: true, partial: &folding{slots: []slotKind{slotCount}, value: countOf}},
+	"sum":      {check: oneField, filled: true, partial: &folding{slots: []slotKind{slotSum}, value: sumOf}},
+	"mean":     {check: oneField, gives: model.Float, filled: true, partial: &folding{slots: []slotKind{slotSum}, value: meanOf}},
+	"spread":   {check: oneField, filled: true, partial: &folding{slots: []slotKind{slotMin, slotMax}, value: spreadOf}},
+	"stddev":   {check: oneField, gives: model.Float, filled: true, partial: &folding{slots: []slotKind{slotSum, slotSquare}, as: model.Float, value: stddevOf}},
 	"median":   {check: oneField, gives: model.Float, filled: true, tagOrder: true, rows: medians},
-	"mode":     {check: oneField, takes: anyType, filled: true, partial: &partial{slots: []slotKind{slotTally}, timed: true, list: modeOf}},
-	"distinct": {check: distinctArgument, takes: anyType, partial: &partial{slots: []slotKind{slotTally}, timed: true, list: distinctOf}},
+	"mode":     {check: oneField, takes: anyType, filled: true, partial: &folding{slots: []slotKind{slotTally}, timed: true, list: modeOf}},
+	"distinct": {check: distinctArgument, takes: anyType, partial: &folding{slots: []slotKind{slotTally}, timed: true, list: distinctOf}},
 	"integral": {check: integralArguments, gives: model.Float, rows: integral},
-	"sum_hll":  {check: oneField, takes: anyType, gives: model.String, partial: &partial{slots: []slotKind{slotSketch}, list: sketchText}},
+	"sum_hll":  {check: oneField, takes: anyType, gives: model.String, partial: &folding{slots: []slotKind{slotSketch}, list: sketchText}},
 }
 
 // countDistinct is count(distinct(f)).
-var countDistinct = function{gives: model.Integer, takes: anyType, filled: true, counts: true, partial: &partial{slots: []slotKind{slotTally}, list: distinctCount}}
+var countDistinct = function{gives: model.Integer, takes: anyType, filled: true, counts: true, partial: &folding{slots: []slotKind{slotTally}, list: distinctCount}}
 
-func distinctCount(_ *callContext, t *aggTable, st *aggState, at int64, out *cells) {
+func distinctCount(_ *callContext, t *aggTable, _ *slot, st *aggState, at int64, out *cells) {
 	out.times = append(out.times, at)
 	out.v.Ints = append(out.v.Ints, int64(len(t.tallies[st.a].entries)))
 }
 
-func modeOf(x *callContext, t *aggTable, st *aggState, at int64, out *cells) {
+func modeOf(x *callContext, t *aggTable, _ *slot, st *aggState, at int64, out *cells) {
 	all := &t.tallies[st.a]
 	out.times = append(out.times, at)
 	all.appendTo(&out.v, all.mode(x.stop))
 }
 
 // distinctOf lists the values as they come first in the level's direction.
-func distinctOf(x *callContext, t *aggTable, st *aggState, at int64, out *cells) {
+func distinctOf(x *callContext, t *aggTable, _ *slot, st *aggState, at int64, out *cells) {
 	all := &t.tallies[st.a]
 	for _, i := range all.order(x.stop, func(a, b int32) int {
 		if x.asc {
@@ -105,4 +105,10 @@ func stddevOf(out *column.Vector, _ model.FieldType, s, q *aggState) {
 		v = 0
 	}
 	out.AppendWord(math.Float64bits(math.Sqrt(v)), nil)
+}
+
+// sketchText is sum_hll: the sketch as text.
+func sketchText(x *callContext, t *aggTable, _ *slot, st *aggState, at int64, out *cells) {
+	out.times = append(out.times, at)
+	out.v.Strings = append(out.v.Strings, t.sketches[st.a].Text())
 }

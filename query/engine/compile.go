@@ -209,29 +209,6 @@ func (c *compiler) expr(e influxql.Expr) error {
 	return fmt.Errorf("unsupported expression: %s", e)
 }
 
-// symbol checks the field argument of a function.
-func (c *checker) symbol(name string, arg influxql.Expr) error {
-	switch arg := arg.(type) {
-	case *influxql.VarRef:
-		return nil
-	case *influxql.Wildcard:
-		if !c.wildcard {
-			return fmt.Errorf("unsupported expression with wildcard: %s()", name)
-		}
-		c.onlySelectors = false // it may stand for several
-		return nil
-	case *influxql.RegexLiteral:
-		if !c.wildcard {
-			return fmt.Errorf("unsupported expression with regex field: %s()", name)
-		}
-		c.onlySelectors = false
-		return nil
-	case *influxql.ParenExpr:
-		return c.symbol(name, arg.Expr)
-	}
-	return fmt.Errorf("expected field argument in %s()", name)
-}
-
 // checkCondition refuses calls of anything but math functions.
 func checkCondition(e influxql.Expr) error {
 	switch e := e.(type) {
@@ -342,4 +319,31 @@ func windowOffset(arg influxql.Expr, every time.Duration, now time.Time) (time.D
 		return time.Duration(window.FloorMod(now.UnixNano(), int64(every))), nil
 	}
 	return 0, errors.New("time dimension offset must be duration or now()")
+}
+
+// checkCall checks a function call and its arguments.
+func (c *compiler) checkCall(e *influxql.Call) error {
+	if expr.IsMathFunction(e.Name) {
+		if got, want := len(e.Args), expr.MathArgs(e.Name); got != want {
+			return fmt.Errorf("invalid number of arguments for %s, expected %d, got %d", e.Name, want, got)
+		}
+		for _, a := range e.Args {
+			if _, ok := a.(influxql.Literal); ok {
+				continue
+			}
+			if err := c.expr(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	c.calls = append(c.calls, e)
+	f, ok := functions[e.Name]
+	if !ok {
+		return fmt.Errorf("undefined function %s()", e.Name)
+	}
+	if !f.selector {
+		c.onlySelectors = false
+	}
+	return f.check(&c.checker, e)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/influxdata/influxql"
+
 	"tsdbd/query/expr"
 )
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 
 	"github.com/influxdata/influxql"
@@ -35,7 +36,7 @@ type function struct {
 	tagOrder  bool // rows sees rows of equal time in the order of their tag sets
 
 	// partial: states that are folded chunk by chunk answer it.
-	partial *partial
+	partial *folding
 	// rows computes it from all rows of a group. The first column holds the
 	// values, none of them null. Then come, for a selector, the bare columns of the
 	// level.
@@ -45,8 +46,8 @@ type function struct {
 	series func(*callContext, *cells) (*cells, error)
 }
 
-// partial says how partial states answer a function.
-type partial struct {
+// folding says how partial states answer a function.
+type folding struct {
 	slots []slotKind
 	as    model.FieldType // the type in which the values are folded; Unknown: their own
 	timed bool            // needs the times of values
@@ -54,8 +55,8 @@ type partial struct {
 	// Nil: the value that the first slot has chosen.
 	value func(out *column.Vector, typ model.FieldType, a, b *aggState)
 	// list appends the results of one window that begins at a time, newest first if
-	// the level is descending. It takes the place of value.
-	list func(x *callContext, t *aggTable, st *aggState, at int64, out *cells)
+	// the level is descending. sl is the first slot. It takes the place of value.
+	list func(x *callContext, t *aggTable, sl *slot, st *aggState, at int64, out *cells)
 }
 
 // functions holds all functions but those of single numbers (MathFunctions).
@@ -152,7 +153,13 @@ func (c *cells) slice(lo, hi int) cells {
 
 // callContext is what the code of a function sees of its call and its level.
 type callContext struct {
-	*call
+	*function
+	expr  *influxql.Call
+	typ   model.FieldType // of the values
+	alone bool            // it is the only call, and a selector
+	rng   model.TimeRange // of the values
+	shown model.TimeRange // whose windows are shown; rng may look back before it
+
 	win  *window.Windows
 	asc  bool
 	open bool            // no lower bound of time was given
@@ -162,6 +169,10 @@ type callContext struct {
 	grow func(bytes int64) error
 }
 
-func (l *level) context(c *call) *callContext {
-	return &callContext{call: c, win: &l.win, asc: l.asc, open: l.open, span: l.rng, aux: len(l.refs), stop: &l.x.stop, grow: l.x.Grow}
+// intArg returns an argument that is an integer, 0 if it is none.
+func intArg(e *influxql.Call, i int) int {
+	if n, ok := e.Args[i].(*influxql.IntegerLiteral); ok {
+		return int(min(n.Val, math.MaxInt32))
+	}
+	return 0
 }

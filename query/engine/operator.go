@@ -8,6 +8,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
+	"tsdbd/query/expr"
 )
 
 // operator is one step of a level: it reads rows of the sources, or folds them
@@ -131,7 +132,7 @@ func (r *levelRun) subqueries() error {
 		wanted, _ := o.wants()
 		columns[i] = make([]int, len(wanted))
 		for k := range wanted {
-			refs, columns[i][k] = refColumn(refs, wanted[k])
+			refs, columns[i][k] = expr.AddRef(refs, wanted[k])
 		}
 	}
 	return r.x.eachSub(l, r.groups, refs, func(g int32, rs *rowset.Set) error {

@@ -139,15 +139,6 @@ func (rd *reader) rows(g int32, out *seriesOut) error {
 	return nil
 }
 
-// refColumn returns the place of a reference in refs, where it is added if it
-// is new.
-func refColumn(refs []influxql.VarRef, ref influxql.VarRef) ([]influxql.VarRef, int) {
-	if i := slices.Index(refs, ref); i >= 0 {
-		return refs, i
-	}
-	return append(refs, ref), len(refs)
-}
-
 // groupSets is the rows of a group, a set for each source.
 type groupSets struct {
 	list []*rowset.Set

@@ -11,6 +11,7 @@ import (
 	"tsdbd/query/admission"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
+	"tsdbd/query/window"
 )
 
 // folder is the operator that folds rows into partial aggregates: one walk over the
@@ -113,7 +114,7 @@ func (f *folder) run() error {
 	if err := f.fold(); err != nil {
 		return err
 	}
-	f.subs = newAggWorker(f.r.x, f.aggPlan, f.rng, f.table)
+	f.subs = newAggWorker(f.r.x.Budget, f.aggPlan, f.rng, f.table)
 	return nil
 }
 
@@ -142,7 +143,7 @@ func (f *folder) take(g int32, rs *rowset.Set) error {
 		rs.Reverse()
 	}
 	if f.win.Loc != nil && len(f.starts) == 0 {
-		return errTooManyWindows
+		return window.ErrTooMany
 	}
 	// The first rows have the first place, in the level's direction.
 	if f.frames++; f.r.l.asc {
@@ -194,7 +195,7 @@ func (f *folder) all() error {
 			if i == 0 && p.table != nil {
 				tables[i] = p.table
 			}
-			w := newAggWorker(x, p, rng, tables[i])
+			w := newAggWorker(x.Budget, p, rng, tables[i])
 			for _, t := range work[i] {
 				if !t.u.Shard.TimeRange().Overlaps(rng) {
 					continue // not of the first windows
@@ -344,7 +345,7 @@ func (f *folder) ends() error {
 			}
 			ps := read.Parts(set, x.Workers)
 			err := x.Parallel(len(ps), func(k int) error {
-				w := newAggWorker(x, f.aggPlan, f.rng, tables[k])
+				w := newAggWorker(x.Budget, f.aggPlan, f.rng, tables[k])
 				return w.scanPart(u, cs, ps[k], dir)
 			})
 			if err != nil {

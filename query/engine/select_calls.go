@@ -39,7 +39,7 @@ func (l *level) place(c *call) {
 		c.reader = l.reader(c)
 		for _, ref := range refs {
 			var i int
-			c.reader.refs, i = refColumn(c.reader.refs, ref)
+			c.reader.refs, i = expr.AddRef(c.reader.refs, ref)
 			c.columns = append(c.columns, i)
 		}
 		return
@@ -58,7 +58,7 @@ func (l *level) place(c *call) {
 			p.keyed = true
 			fallthrough
 		case slotTop, slotBottom:
-			sl.n, sl.unique, sl.tags = intArg(c, len(c.expr.Args)-1), len(c.expr.Args) > 2, len(tags)
+			sl.n, sl.unique, sl.tags = intArg(c.expr, len(c.expr.Args)-1), len(c.expr.Args) > 2, len(tags)
 		}
 		c.slots = append(c.slots, p.addSlot(sl, c.ref))
 	}

@@ -135,7 +135,7 @@ func (r *levelRun) slotCells(c *call, g int32) *cells {
 			return
 		}
 		if c.partial.list != nil {
-			c.partial.list(x, t, a, x.at(c.scan.startOf(w)), out)
+			c.partial.list(x, t, &c.scan.slots[c.slots[0]], a, x.at(c.scan.startOf(w)), out)
 			return
 		}
 		if c.alone && l.win.None() {
@@ -169,4 +169,12 @@ func (r *levelRun) slotCells(c *call, g int32) *cells {
 		}
 	}
 	return out
+}
+
+// context returns what the code of a function sees of a call.
+func (l *level) context(c *call) *callContext {
+	return &callContext{
+		function: c.function, expr: c.expr, typ: c.typ, alone: c.alone, rng: c.rng, shown: c.shown,
+		win: &l.win, asc: l.asc, open: l.open, span: l.rng, aux: len(l.refs), stop: &l.x.stop, grow: l.x.Grow,
+	}
 }

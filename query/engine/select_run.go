@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/influxdata/influxql"
@@ -13,8 +12,6 @@ import (
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
-
-var errTooManyWindows = errors.New("too many GROUP BY time windows: narrow the time range or widen the interval")
 
 // wanted returns how many rows of a series can be needed, 0 for all.
 func (l *level) wanted() int {

@@ -53,7 +53,7 @@ func (r *levelRun) settle(p *aggPlan, slotAt int, open []bool) error {
 	sl.col = 0
 	one := &aggPlan{refs: refs, slots: []slot{sl}, rng: p.rng, win: p.win, aux: p.aux, keyed: p.keyed}
 	one.table = newAggTable(1, true, 0, 0)
-	w := newAggWorker(r.x, one, p.rng, one.table)
+	w := newAggWorker(r.x.Budget, one, p.rng, one.table)
 	for _, u := range r.units {
 		m, bytes, err := r.x.Rows(u, read.Request{
 			Refs: refs, Range: p.rng, Asc: sl.kind == slotFirst, Limit: 1, Ties: rowset.AsInfluxChosen, Counts: p.did,

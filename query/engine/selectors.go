@@ -14,14 +14,14 @@ import (
 // selectors are the functions that choose rows. One that stands alone shows the
 // other columns of its rows as well.
 var selectors = map[string]function{
-	"min":        {check: oneField, takes: numberOrBoolean, selector: true, filled: true, partial: &partial{slots: []slotKind{slotMin}}},
-	"max":        {check: oneField, takes: numberOrBoolean, selector: true, filled: true, partial: &partial{slots: []slotKind{slotMax}}},
-	"first":      {check: oneField, takes: anyType, selector: true, filled: true, partial: &partial{slots: []slotKind{slotFirst}}},
-	"last":       {check: oneField, takes: anyType, selector: true, filled: true, partial: &partial{slots: []slotKind{slotLast}}},
+	"min":        {check: oneField, takes: numberOrBoolean, selector: true, filled: true, partial: &folding{slots: []slotKind{slotMin}}},
+	"max":        {check: oneField, takes: numberOrBoolean, selector: true, filled: true, partial: &folding{slots: []slotKind{slotMax}}},
+	"first":      {check: oneField, takes: anyType, selector: true, filled: true, partial: &folding{slots: []slotKind{slotFirst}}},
+	"last":       {check: oneField, takes: anyType, selector: true, filled: true, partial: &folding{slots: []slotKind{slotLast}}},
 	"percentile": {check: percentileArguments, selector: true, filled: true, tagOrder: true, rows: percentiles},
-	"sample":     {check: sampleArguments, takes: anyType, selector: true, partial: &partial{slots: []slotKind{slotSample}, list: picked}},
-	"top":        {check: topArguments, refused: topRefused("max"), selector: true, partial: &partial{slots: []slotKind{slotTop}, list: picked}},
-	"bottom":     {check: topArguments, refused: topRefused("min"), selector: true, partial: &partial{slots: []slotKind{slotBottom}, list: picked}},
+	"sample":     {check: sampleArguments, takes: anyType, selector: true, partial: &folding{slots: []slotKind{slotSample}, list: picked}},
+	"top":        {check: topArguments, refused: topRefused("max"), selector: true, partial: &folding{slots: []slotKind{slotTop}, list: picked}},
+	"bottom":     {check: topArguments, refused: topRefused("min"), selector: true, partial: &folding{slots: []slotKind{slotBottom}, list: picked}},
 }
 
 // topRefused names what InfluxDB runs for top or bottom with tags: the greatest
@@ -40,8 +40,8 @@ func topRefused(reduced string) func(*influxql.Call, model.FieldType) (string, s
 
 // picked lists the rows of a pick in the level's direction. Those of one time
 // stand in order of their rank, those of a sample of their value.
-func picked(x *callContext, t *aggTable, st *aggState, _ int64, out *cells) {
-	p, sl := &t.picks[st.a], &x.scan.slots[x.slots[0]]
+func picked(x *callContext, t *aggTable, sl *slot, st *aggState, _ int64, out *cells) {
+	p := &t.picks[st.a]
 	p.prune(x.stop, sl)
 	rows := sortRows(x.stop, slices.Clone(p.rows), func(a, b pickRow) int {
 		byTime := cmp.Compare(a.t, b.t)

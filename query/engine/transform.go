@@ -5,6 +5,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/internal/hll"
 	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -49,9 +50,9 @@ func (x *callContext) transform(in *cells) (*cells, error) {
 }
 
 // unitOf returns the duration a call counts in.
-func unitOf(c *call, otherwise int64) int64 {
-	if len(c.expr.Args) == 2 {
-		if d, ok := c.expr.Args[1].(*influxql.DurationLiteral); ok {
+func unitOf(e *influxql.Call, otherwise int64) int64 {
+	if len(e.Args) == 2 {
+		if d, ok := e.Args[1].(*influxql.DurationLiteral); ok {
 			return int64(d.Val)
 		}
 	}
@@ -76,7 +77,7 @@ func derivative(nonNegative bool) func(x *callContext, in *cells) (*cells, error
 		if !x.win.None() { // also the outer statement's, of a subquery
 			unit = x.win.Every
 		}
-		unit = unitOf(x.call, unit)
+		unit = unitOf(x.expr, unit)
 		out := &cells{v: column.Vector{Type: model.Float}}
 		steps(in.times, func(a, b int) {
 			var d float64
@@ -164,7 +165,7 @@ func cumulativeSum(_ *callContext, in *cells) (*cells, error) {
 }
 
 func movingAverage(x *callContext, in *cells) (*cells, error) {
-	n := intArg(x.call, 1)
+	n := intArg(x.expr, 1)
 	out := &cells{v: column.Vector{Type: model.Float}}
 	if len(in.times) < n {
 		return out, nil
@@ -202,12 +203,28 @@ func movingAverage(x *callContext, in *cells) (*cells, error) {
 }
 
 func elapsed(x *callContext, in *cells) (*cells, error) {
-	unit := unitOf(x.call, 1)
+	unit := unitOf(x.expr, 1)
 	out := &cells{v: column.Vector{Type: model.Integer}}
 	for i := 1; i < len(in.times); i++ {
 		d := in.times[i] - in.times[i-1]
 		out.times = append(out.times, in.times[i])
 		out.v.Ints = append(out.v.Ints, d/unit)
+	}
+	return out, nil
+}
+
+// countHLL estimates what each sketch counts, 0 for a text that is none.
+func countHLL(x *callContext, in *cells) (*cells, error) {
+	if in.v.Type != model.String {
+		return &cells{}, nil
+	}
+	out := &cells{times: in.times, v: column.Vector{Type: model.Unsigned}}
+	for _, text := range in.v.Strings {
+		n := uint64(0)
+		if s, err := hll.Parse(text); err == nil && !x.stop.After(len(text)) {
+			n = s.Count()
+		}
+		out.v.Uints = append(out.v.Uints, n)
 	}
 	return out, nil
 }

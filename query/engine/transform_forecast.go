@@ -9,6 +9,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/query/admission"
 	"tsdbd/query/expr"
+	"tsdbd/query/window"
 )
 
 // forecast is the Holt-Winters model: a level, a damped trend and, with a
@@ -59,7 +60,7 @@ var forecasts = map[string]function{
 
 // holtWinters continues the windows of an aggregate.
 func holtWinters(x *callContext, in *cells, withFit bool) (*cells, error) {
-	more, season := intArg(x.call, 1), intArg(x.call, 2)
+	more, season := intArg(x.expr, 1), intArg(x.expr, 2)
 	if season < 2 {
 		season = 0
 	}
@@ -71,7 +72,7 @@ func holtWinters(x *callContext, in *cells, withFit bool) (*cells, error) {
 	every := x.win.Every
 	n := expr.Abs(in.times[len(in.times)-1]-in.times[0])/every + 1
 	if n > maxForecast || int64(more) > maxForecast {
-		return nil, errTooManyWindows
+		return nil, window.ErrTooMany
 	}
 	// The simplex has a corner more than there are parameters, and a few beside.
 	// Of windows there are the values, the model's, and what is shown of them.

@@ -65,11 +65,11 @@ type indicatorArgs struct {
 // value out, except those held back at the start and those that are infinite.
 func indicatorOf(limits indicatorLimits, make func(*indicatorArgs) indicator) function {
 	return function{check: limits.check, gives: model.Float, looksBack: true, series: func(x *callContext, in *cells) (*cells, error) {
-		o := &indicatorArgs{period: intArg(x.call, 1)}
+		o := &indicatorArgs{period: intArg(x.expr, 1)}
 		o.ring = min(o.period, len(in.times)+1)
 		hold := -1
 		if len(x.expr.Args) > 2 {
-			hold = intArg(x.call, 2)
+			hold = intArg(x.expr, 2)
 		}
 		if len(x.expr.Args) > 3 {
 			if s, ok := x.expr.Args[3].(*influxql.StringLiteral); ok {

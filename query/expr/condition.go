@@ -277,3 +277,12 @@ func MatchesSource(m *influxql.Measurement, name string) bool {
 	}
 	return m.Name == name
 }
+
+// AddRef returns the place of a reference in refs, where it is added if it
+// is new.
+func AddRef(refs []influxql.VarRef, ref influxql.VarRef) ([]influxql.VarRef, int) {
+	if i := slices.Index(refs, ref); i >= 0 {
+		return refs, i
+	}
+	return append(refs, ref), len(refs)
+}

@@ -1,11 +1,15 @@
 package window
 
 import (
+	"errors"
 	"math"
 	"time"
 
 	"tsdbd/model"
 )
+
+// ErrTooMany is the error of a query with more windows than it can hold.
+var ErrTooMany = errors.New("too many GROUP BY time windows: narrow the time range or widen the interval")
 
 func FloorMod(a, b int64) int64 {
 	m := a % b

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"tsdbd/query/expr"
-
 	"github.com/influxdata/influxql"
 )
 
@@ -24,33 +22,6 @@ type checker struct {
 	wildcard      bool // wildcards are allowed here
 	// call checks a call inside another one.
 	call func(*influxql.Call) error
-}
-
-// checkCall checks a function call and its arguments.
-func (c *compiler) checkCall(e *influxql.Call) error {
-	if expr.IsMathFunction(e.Name) {
-		if got, want := len(e.Args), expr.MathArgs(e.Name); got != want {
-			return fmt.Errorf("invalid number of arguments for %s, expected %d, got %d", e.Name, want, got)
-		}
-		for _, a := range e.Args {
-			if _, ok := a.(influxql.Literal); ok {
-				continue
-			}
-			if err := c.expr(a); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	c.calls = append(c.calls, e)
-	f, ok := functions[e.Name]
-	if !ok {
-		return fmt.Errorf("undefined function %s()", e.Name)
-	}
-	if !f.selector {
-		c.onlySelectors = false
-	}
-	return f.check(&c.checker, e)
 }
 
 // oneField checks a call that takes a field alone.
@@ -343,4 +314,27 @@ func (l indicatorLimits) check(c *checker, e *influxql.Call) error {
 		return c.call(inner) // as if it stood alone, so that it is refused beside e
 	}
 	return c.nested(e)
+}
+
+// symbol checks the field argument of a function.
+func (c *checker) symbol(name string, arg influxql.Expr) error {
+	switch arg := arg.(type) {
+	case *influxql.VarRef:
+		return nil
+	case *influxql.Wildcard:
+		if !c.wildcard {
+			return fmt.Errorf("unsupported expression with wildcard: %s()", name)
+		}
+		c.onlySelectors = false // it may stand for several
+		return nil
+	case *influxql.RegexLiteral:
+		if !c.wildcard {
+			return fmt.Errorf("unsupported expression with regex field: %s()", name)
+		}
+		c.onlySelectors = false
+		return nil
+	case *influxql.ParenExpr:
+		return c.symbol(name, arg.Expr)
+	}
+	return fmt.Errorf("expected field argument in %s()", name)
 }
