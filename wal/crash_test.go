@@ -29,7 +29,7 @@ const scriptSegment = 4 << 10
 
 func (s *script) run(fs *vfstest.FS, rng *rand.Rand, lives int) error {
 	for life := range lives {
-		l, err := Open("w", Options{FS: fs, SegmentBytes: scriptSegment, SpareSegments: 2})
+		l, err := Open("w", Options{FS: fs, SegmentBytes: scriptSegment})
 		if err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func TestFaultEveryOperation(t *testing.T) {
 			refused := map[string]bool{}
 			trimmed := uint64(0)
 			for life := range 2 {
-				l, err := Open("w", Options{FS: fs, SegmentBytes: scriptSegment, SpareSegments: 2})
+				l, err := Open("w", Options{FS: fs, SegmentBytes: scriptSegment})
 				if err != nil {
 					continue
 				}
@@ -273,7 +273,7 @@ func TestCrashUnderLoad(t *testing.T) {
 	groups := uint64(0)
 	s := &script{offered: map[uint64][]string{}, acked: map[uint64]string{}}
 	for life := range 40 {
-		l, got := open(t, Options{FS: fs, SegmentBytes: 16 << 10, SpareSegments: 2})
+		l, got := open(t, Options{FS: fs, SegmentBytes: 16 << 10})
 		for seq, want := range s.acked {
 			if seq > s.trimmed && got[seq] != want {
 				t.Fatalf("life %d: acknowledged entry %d: got %q, want %q", life, seq, got[seq], want)

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"syscall"
@@ -30,10 +29,6 @@ const (
 	// retryAfter is how long a failed preparation stands as the answer.
 	retryAfter = 250 * time.Millisecond
 )
-
-func sortSegments(s []segment) {
-	slices.SortFunc(s, func(a, b segment) int { return cmp.Compare(a.number, b.number) })
-}
 
 // prepareAhead has the next segment made in the background, if there is none.
 func (l *Log) prepareAhead() {
@@ -72,7 +67,7 @@ func (l *Log) acquire() (*openFile, error) {
 	return s, nil
 }
 
-// prepare makes files.next from the largest spare, or from nothing.
+// prepare makes files.next from a spare, or from nothing.
 func (l *Log) prepare() {
 	l.files.Lock()
 	size := l.files.freshSize
@@ -120,30 +115,22 @@ func (l *Log) prepare() {
 // firstSize is the size of a log's first segment.
 func (l *Log) firstSize() int64 { return min(firstSegmentBytes, l.opt.SegmentBytes) }
 
-// takeSpareLocked removes the largest spare from the list.
-func (l *Log) takeSpareLocked() spare {
-	best := -1
-	for i, s := range l.files.spares {
-		if best < 0 || s.size > l.files.spares[best].size {
-			best = i
-		}
+// takeSpareLocked removes the latest spare from the list.
+func (l *Log) takeSpareLocked() (s spare) {
+	if n := len(l.files.spares); n > 0 {
+		s, l.files.spares = l.files.spares[n-1], l.files.spares[:n-1]
 	}
-	if best < 0 {
-		return spare{}
-	}
-	s := l.files.spares[best]
-	l.files.spares = slices.Delete(l.files.spares, best, best+1)
 	return s
 }
 
 // dropSpares removes spares that a crash left half made and those beyond
-// Options.SpareSegments. A file that cannot be removed is no worse than before.
+// maxSpares. A file that cannot be removed is no worse than before.
 func (l *Log) dropSpares() {
 	l.files.Lock()
 	defer l.files.Unlock()
 	kept := l.files.spares[:0]
 	for _, s := range l.files.spares {
-		if s.size < l.files.freshSize || len(kept) >= l.opt.SpareSegments {
+		if s.size < l.files.freshSize || len(kept) >= maxSpares {
 			_ = l.fs.Remove(s.path)
 			continue
 		}
@@ -207,12 +194,9 @@ func (l *Log) rotate(grow bool) error {
 		l.giveUp(next)
 		return err
 	}
-	var closed segment
+	var closed SegmentInfo
 	if old != nil {
-		closed = segment{
-			path: old.path, number: old.number, size: old.size, last: l.sequence.Load(),
-			header: segmentHeader{number: old.number, epoch: l.epoch, first: old.first},
-		}
+		closed = l.closedInfo(old, l.sequence.Load())
 		l.syncing.Lock()
 		defer l.syncing.Unlock()
 		if err = l.seal(old); err == nil {
@@ -265,7 +249,7 @@ func (l *Log) resume() bool {
 	}
 	l.files.Lock()
 	defer l.files.Unlock()
-	l.files.closed = slices.DeleteFunc(l.files.closed, func(c segment) bool { return c.path == s.path })
+	l.files.closed = slices.DeleteFunc(l.files.closed, func(c SegmentInfo) bool { return c.Path == s.path })
 	l.files.active, l.files.activeSize = s, s.size
 	l.defined.Reset()
 	l.log.Warn("no space for a wal segment, the last one is continued", "path", s.path, "bytes", s.size-s.end)
@@ -292,10 +276,12 @@ func (l *Log) giveUp(s *openFile) {
 	}
 	l.files.Lock()
 	defer l.files.Unlock()
-	l.files.closed = append(l.files.closed, segment{
-		path: s.path, number: s.number, size: s.size, last: s.first - 1,
-		header: segmentHeader{number: s.number, epoch: l.epoch, first: s.first},
-	})
+	l.files.closed = append(l.files.closed, l.closedInfo(s, s.first-1))
+}
+
+// closedInfo describes a segment that is given up, with its last entry.
+func (l *Log) closedInfo(s *openFile, last uint64) SegmentInfo {
+	return SegmentInfo{Path: s.path, Number: s.number, Epoch: l.epoch, First: s.first, Bytes: s.size, Last: last}
 }
 
 // start gives a prepared file its header and its name, durably.
@@ -361,7 +347,7 @@ func (l *Log) End() (segment, sequence uint64) {
 	l.files.Lock()
 	defer l.files.Unlock()
 	if n := len(l.files.closed); n > 0 {
-		segment = l.files.closed[n-1].number
+		segment = l.files.closed[n-1].Number
 	}
 	if l.files.active != nil {
 		segment = l.files.active.number
@@ -372,7 +358,7 @@ func (l *Log) End() (segment, sequence uint64) {
 // trimmableLocked returns how many closed segments hold no entry after sequence.
 func (l *Log) trimmableLocked(sequence uint64) int {
 	n := 0
-	for n < len(l.files.closed) && l.files.closed[n].last <= sequence {
+	for n < len(l.files.closed) && l.files.closed[n].Last <= sequence {
 		n++
 	}
 	if n == len(l.files.closed) && l.files.active == nil && n > 0 {
@@ -402,7 +388,7 @@ func (l *Log) Trim(sequence uint64) error {
 	l.files.Lock()
 	gone := slices.Clone(l.files.closed[:n])
 	l.files.closed = slices.Delete(l.files.closed, 0, n)
-	room := l.opt.SpareSegments - len(l.files.spares)
+	room := maxSpares - len(l.files.spares)
 	if l.files.next != nil || l.files.preparing {
 		room--
 	}
@@ -415,18 +401,18 @@ func (l *Log) Trim(sequence uint64) error {
 	for i, s := range gone {
 		to := ""
 		var err error
-		if room > 0 && s.size >= smallest {
-			to = sparePath(l.dir, s.number)
+		if room > 0 && s.Bytes >= smallest {
+			to = sparePath(l.dir, s.Number)
 			room--
-			err = l.fs.Rename(s.path, to)
+			err = l.fs.Rename(s.Path, to)
 		} else {
-			err = l.fs.Remove(s.path)
+			err = l.fs.Remove(s.Path)
 		}
 		if err != nil {
 			l.files.Lock()
 			l.files.closed = append(slices.Clone(gone[i:]), l.files.closed...)
 			l.files.Unlock()
-			return fmt.Errorf("trim wal segment %s: %w", s.path, err)
+			return fmt.Errorf("trim wal segment %s: %w", s.Path, err)
 		}
 		if err = l.fs.SyncDir(l.dir); err != nil {
 			l.files.Lock()
@@ -436,7 +422,7 @@ func (l *Log) Trim(sequence uint64) error {
 		}
 		if to != "" {
 			l.files.Lock()
-			l.files.spares = append(l.files.spares, spare{path: to, size: s.size})
+			l.files.spares = append(l.files.spares, spare{path: to, size: s.Bytes})
 			l.files.Unlock()
 		}
 	}

@@ -21,9 +21,6 @@ type Options struct {
 	// first segments of a log are smaller: 1 MiB, then four times the one
 	// before.
 	SegmentBytes int64
-	// SpareSegments is how many trimmed segments are kept for reuse; 0 means 4,
-	// a negative number none.
-	SpareSegments int
 	// SyncInterval relaxes durability: 0 syncs before Append returns; above 0,
 	// entries are written before Append returns and synced that much later at
 	// the latest, so a power failure may take the last interval's entries.
@@ -48,9 +45,7 @@ type Options struct {
 	// BeforeTrim is called before a Trim gives up segments; an error keeps them. It
 	// must not call Rotate, Trim, Shrink or Close.
 	BeforeTrim func(sequence uint64) error
-	// Strict makes Replay fail on damage that is not a torn tail.
-	Strict bool
-	Logger *slog.Logger // default: discard
+	Logger     *slog.Logger // default: discard
 }
 
 // Known is what the owner of a log remembers of it in another place, so that
@@ -70,7 +65,7 @@ const (
 	defaultSegmentBytes = 16 << 20
 	firstSegmentBytes   = 1 << 20
 	segmentGrowth       = 4
-	defaultSpares       = 4
+	maxSpares           = 4 // trimmed segments that are kept for reuse
 	minSegmentBytes     = 4 << 10
 )
 
@@ -111,7 +106,7 @@ type Log struct {
 	files struct {
 		sync.Mutex
 		prepared   sync.Cond
-		closed     []segment // oldest first, active excluded
+		closed     []SegmentInfo // oldest first, active excluded
 		spares     []spare
 		number     uint64 // last number given to a segment or a spare
 		active     *openFile
@@ -159,9 +154,6 @@ func Open(dir string, opt Options) (*Log, error) {
 		opt.SegmentBytes = defaultSegmentBytes
 	}
 	opt.SegmentBytes = max(opt.SegmentBytes, minSegmentBytes)
-	if opt.SpareSegments == 0 {
-		opt.SpareSegments = defaultSpares
-	}
 	if opt.Apply == nil {
 		opt.Apply = func(*entry.Entry) {}
 	}
@@ -204,78 +196,33 @@ func (l *Log) find() error {
 	if err != nil {
 		return err
 	}
-	byNumber := make(map[uint64]int)
 	for _, name := range names {
-		file := path.Join(l.dir, name)
-		if n, ok := parseName(name, spareSuffix); ok {
-			st, err := l.fs.Stat(file)
-			if err != nil {
-				return err
-			}
-			l.files.spares = append(l.files.spares, spare{path: file, size: st.Size()})
+		if n, ok := parseName(name, segmentSuffix); ok {
 			l.files.number = max(l.files.number, n)
 		}
-		n, ok := parseName(name, segmentSuffix)
+		n, ok := parseName(name, spareSuffix)
 		if !ok {
 			continue
 		}
-		l.files.number = max(l.files.number, n)
-		s, err := l.readHeader(file, n)
+		file := path.Join(l.dir, name)
+		st, err := l.fs.Stat(file)
 		if err != nil {
 			return err
 		}
-		if s.headerErr == nil && s.header.lineage != l.opt.Lineage {
-			if err := l.setAside(s); err != nil {
-				return err
-			}
-			continue
+		l.files.spares = append(l.files.spares, spare{path: file, size: st.Size()})
+		l.files.number = max(l.files.number, n)
+	}
+	l.files.closed, err = findSegments(l.fs, l.dir, l.report, func(s *SegmentInfo) (bool, error) {
+		if s.headerErr != nil || s.Lineage == l.opt.Lineage {
+			return false, nil
 		}
-		l.files.number = max(l.files.number, s.number)
-		if i, twice := byNumber[s.number]; twice {
-			// A copy under another name. The one whose name is right counts.
-			if s.number == n {
-				l.files.closed[i], s = s, l.files.closed[i]
-			}
-			l.report(Damage{Segment: s.path, Bytes: s.size, Reason: fmt.Sprintf("second file of segment %d, not read", s.number)})
-			continue
-		}
-		byNumber[s.number] = len(l.files.closed)
-		l.files.closed = append(l.files.closed, s)
-		l.epoch = max(l.epoch, s.header.epoch+1)
+		return true, l.setAside(s)
+	})
+	for i := range l.files.closed {
+		s := &l.files.closed[i]
+		l.files.number, l.epoch = max(l.files.number, s.Number), max(l.epoch, s.Epoch+1)
 	}
-	sortSegments(l.files.closed)
-	return nil
-}
-
-// readHeader reads the header of a segment file. A damaged one is kept in
-// headerErr: the records can still be read.
-func (l *Log) readHeader(file string, number uint64) (segment, error) {
-	s := segment{path: file, number: number}
-	f, err := l.fs.Open(file)
-	if err != nil {
-		return s, err
-	}
-	defer f.Close()
-	if s.size, err = f.Size(); err != nil {
-		return s, err
-	}
-	b := make([]byte, min(segmentHeaderSize, s.size))
-	if n, err := f.ReadAt(b, 0); n < len(b) {
-		return s, fmt.Errorf("read wal segment %s: %w", file, err)
-	}
-	h, err := parseSegmentHeader(b)
-	switch {
-	case errors.Is(err, errVersion):
-		return s, fmt.Errorf("wal segment %s: %w", file, err)
-	case err != nil:
-		s.headerErr = err
-	default:
-		s.header, s.number = h, h.number
-		if h.number != number {
-			l.report(Damage{Segment: file, Reason: fmt.Sprintf("file holds segment %d", h.number)})
-		}
-	}
-	return s, nil
+	return err
 }
 
 // report records a damage and logs it.

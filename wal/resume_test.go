@@ -17,7 +17,7 @@ func deleteOf(n int) *entry.Entry {
 	return &entry.Entry{Deletes: []entry.Delete{{Database: 1, Shard: 1, Series: []byte{1, byte(n)}, Range: model.AllTime}}}
 }
 
-var resumeOptions = Options{SegmentBytes: 8 << 10, SpareSegments: 1}
+var resumeOptions = Options{SegmentBytes: 8 << 10}
 
 // filled returns a disk on which a log takes no more writes, and what it has.
 func filled(t *testing.T) (*vfstest.FS, map[uint64]string) {

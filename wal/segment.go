@@ -1,10 +1,13 @@
 package wal
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -117,16 +120,105 @@ func parseName(name, suffix string) (uint64, bool) {
 	return n, err == nil && n <= maxNumber
 }
 
-// segment is a segment file that is not written to any more.
-type segment struct {
-	path   string
-	number uint64
-	size   int64
-	header segmentHeader
-	// headerErr says that the header cannot be read; number is then the one in
-	// the name, and the other fields of header are zero.
+// SegmentInfo describes a segment file that is not written to any more.
+type SegmentInfo struct {
+	Path     string
+	Number   uint64
+	Epoch    uint32
+	Lineage  identity.Lineage // of the data directory
+	Size     int64            // bytes of the file at least, as the header says
+	First    uint64           // sequence of the first entry it can hold
+	Previous uint64           // sequence of the last entry of the log before it
+	Bytes    int64            // size of the file
+
+	// Known once it is read:
+	Last    uint64 // sequence of its last entry; of the last one before it if it has none
+	Entries int
+	End     int64 // offset behind the last record
+	Sealed  bool  // an end record stands there
+	Torn    int64 // bytes of an unfinished write behind End
+
+	// headerErr says that the header cannot be read; Number is then the one in the
+	// name, and the other fields from the header are zero.
 	headerErr error
-	last      uint64 // sequence of its last entry; of the last one before it if it has none
+	cutOff    bool // entries are missing at its end
+	clean     bool // nothing was found in it but entries and perhaps a torn end
+	gone      bool // it was trimmed while it was read
+}
+
+// findSegments reads the headers of the segments in dir, in order of their numbers,
+// and tells report what is wrong with their names. A segment of a version that is
+// not known is an error. Those that drop is true for are left out.
+func findSegments(fsys vfs.FS, dir string, report func(Damage), drop func(*SegmentInfo) (bool, error)) ([]SegmentInfo, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []SegmentInfo
+	byNumber := make(map[uint64]int)
+	for _, name := range names {
+		n, ok := parseName(name, segmentSuffix)
+		if !ok {
+			continue
+		}
+		s, err := readHeader(fsys, path.Join(dir, name), n)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // trimmed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if gone, err := drop(&s); gone || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if s.Number != n {
+			report(Damage{Segment: s.Path, Reason: fmt.Sprintf("file holds segment %d", s.Number)})
+		}
+		if i, twice := byNumber[s.Number]; twice {
+			// A copy under another name. The one whose name is right counts.
+			if s.Number == n {
+				out[i], s = s, out[i]
+			}
+			report(Damage{Segment: s.Path, Bytes: s.Bytes, Reason: fmt.Sprintf("second file of segment %d, not read", s.Number)})
+			continue
+		}
+		byNumber[s.Number] = len(out)
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b SegmentInfo) int { return cmp.Compare(a.Number, b.Number) })
+	return out, nil
+}
+
+// readHeader reads the header of a segment file. A damaged one is kept in
+// headerErr: the records can still be read.
+func readHeader(fsys vfs.FS, file string, number uint64) (SegmentInfo, error) {
+	s := SegmentInfo{Path: file, Number: number}
+	f, err := fsys.Open(file)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	if s.Bytes, err = f.Size(); err != nil {
+		return s, err
+	}
+	b := make([]byte, min(segmentHeaderSize, s.Bytes))
+	if n, err := f.ReadAt(b, 0); n < len(b) {
+		return s, fmt.Errorf("read wal segment %s: %w", file, err)
+	}
+	h, err := parseSegmentHeader(b)
+	switch {
+	case errors.Is(err, errVersion):
+		return s, fmt.Errorf("wal segment %s: %w", file, err)
+	case err != nil:
+		s.headerErr = err
+	default:
+		s.Number, s.Epoch, s.First, s.Previous = h.number, h.epoch, h.first, h.previous
+		s.Lineage, s.Size = h.lineage, int64(h.size)
+	}
+	return s, nil
 }
 
 // openFile is the segment being written, or the next one. Only the committer

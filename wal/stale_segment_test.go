@@ -19,7 +19,7 @@ func TestStaleSegment(t *testing.T) {
 	for _, trimmed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("trimmed=%v", trimmed), func(t *testing.T) {
 			fsys := vfstest.New()
-			opt := Options{FS: fsys, SegmentBytes: minSegmentBytes, SpareSegments: -1}
+			opt := Options{FS: fsys, SegmentBytes: minSegmentBytes}
 			l, _ := open(t, opt)
 			l.noBackoff = true
 			s := entrytest.Series(1)
@@ -65,7 +65,6 @@ func TestStaleSegment(t *testing.T) {
 			if _, d, err := Inspect(fsys, "w", func(*SegmentInfo, *entry.Entry) error { return nil }); err != nil || len(d) > 0 {
 				t.Errorf("inspected: %v, %+v", err, d)
 			}
-			opt.Strict = true
 			l, got := open(t, opt)
 			defer l.Close()
 			if d := l.Damage(); len(d) > 0 {

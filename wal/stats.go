@@ -58,7 +58,7 @@ func (l *Log) Stats() Stats {
 	defer l.files.Unlock()
 	s.Segments, s.Spares = len(l.files.closed), len(l.files.spares)
 	for i := range l.files.closed {
-		s.DiskBytes += l.files.closed[i].size
+		s.DiskBytes += l.files.closed[i].Bytes
 	}
 	for i := range l.files.spares {
 		s.DiskBytes += l.files.spares[i].size
