@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/keyblock"
 	"tsdbd/model"
 )
 
@@ -19,8 +20,8 @@ func wantCorrupt(t *testing.T, err error) {
 
 // FuzzBlock feeds payloads with a right checksum.
 func FuzzBlock(f *testing.F) {
-	var raw blockScratch
-	b := appendBlock(nil, 16, 16, 1, []string{"cpu,host=a", "cpu,host=b", "m"}, &raw)
+	var packer keyblock.Packer
+	b := appendBlock(nil, 16, 16, 1, []string{"cpu,host=a", "cpu,host=b", "m"}, &packer)
 	f.Add(b[blockHeaderBytes:], uint16(3))
 	f.Add([]byte{0}, uint16(1))
 	f.Fuzz(func(t *testing.T, payload []byte, count uint16) {
@@ -37,7 +38,7 @@ func FuzzBlock(f *testing.F) {
 		if len(keys) == 0 {
 			return
 		}
-		again := appendBlock(nil, 16, 16, 1, keys, new(blockScratch))
+		again := appendBlock(nil, 16, 16, 1, keys, new(keyblock.Packer))
 		h, ok := parseBlockHeader(again, 16)
 		if !ok {
 			t.Fatal("own header refused")

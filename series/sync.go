@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tsdbd/internal/keyblock"
 	"tsdbd/internal/slots"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
@@ -397,7 +398,7 @@ type logWriter struct {
 	repairs bool
 	keys    []string
 	text    int
-	scratch blockScratch
+	packer  keyblock.Packer
 	buf     []byte // not written yet, stands before end
 }
 
@@ -426,7 +427,7 @@ func (w *logWriter) cut() {
 		return
 	}
 	before := len(w.buf)
-	w.buf = appendBlock(w.buf, w.end, w.batch, w.first, w.keys, &w.scratch)
+	w.buf = appendBlock(w.buf, w.end, w.batch, w.first, w.keys, &w.packer)
 	length := int64(len(w.buf) - before)
 	h, _ := parseBlockHeader(w.buf[before:], w.end)
 	w.written = append(w.written, writtenBlock{blockPlace{w.first, len(w.keys), w.end, length}, h.headerCRC})

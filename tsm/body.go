@@ -140,7 +140,7 @@ func parseDataBody(b []byte, places []columnPlace) (reason string, at int) {
 	if len(b) < 5 {
 		return "chunk too short", 0
 	}
-	n, start := uvarint(b, 4)
+	n, start := binio.Uvarint(b, 4)
 	if start < 0 || n > uint64(len(b)-start) {
 		return "chunk head exceeds chunk", 0
 	}
@@ -179,7 +179,7 @@ func parseDataBody(b []byte, places []columnPlace) (reason string, at int) {
 func parseTable(b []byte, off int, places []columnPlace) int {
 	for i := range places {
 		var w uint64
-		if w, off = uvarint(b, off); off < 0 || w>>1 > math.MaxInt32 {
+		if w, off = binio.Uvarint(b, off); off < 0 || w>>1 > math.MaxInt32 {
 			return -1
 		}
 		places[i] = columnPlace{size: uint32(w >> 1), sparse: w&1 != 0}
@@ -247,7 +247,7 @@ func decodeFloat(b []byte) (float64, bool) {
 	case len(b) < 2 || len(b) > 8 || int(b[0]) >= len(powersOfTen):
 		return 0, false
 	}
-	w, off := uvarint(b, 1)
+	w, off := binio.Uvarint(b, 1)
 	return float64(binio.UnZigZag(w)) / powersOfTen[b[0]], off == len(b)
 }
 
@@ -281,13 +281,13 @@ func decodeOne(v *column.Vector, b []byte) bool {
 		}
 		v.Floats = append(v.Floats[:0], x)
 	case model.Integer:
-		w, off := uvarint(b, 0)
+		w, off := binio.Uvarint(b, 0)
 		if off != len(b) {
 			return false
 		}
 		v.Ints = append(v.Ints[:0], binio.UnZigZag(w))
 	case model.Unsigned:
-		w, off := uvarint(b, 0)
+		w, off := binio.Uvarint(b, 0)
 		if off != len(b) {
 			return false
 		}

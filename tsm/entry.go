@@ -178,7 +178,8 @@ func (w *Writer) endGroup() error {
 	}
 	w.dir = binary.LittleEndian.AppendUint64(w.dir, w.keys.len())
 	w.dir = binary.LittleEndian.AppendUint64(w.dir, w.pages.len())
-	w.keys.buf = w.scratch.keys.append(w.keys.buf, g.keys)
+	form, keys := w.scratch.keys.Pack(g.keys)
+	w.keys.buf = append(append(w.keys.buf, byte(form)), keys...)
 	clear(g.keys)
 
 	idBase, timeBase := g.heads[0].id, g.heads[0].min

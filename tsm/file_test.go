@@ -54,14 +54,6 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil || ok && series[o].id != id {
 				t.Fatalf("find %d: %d %v %v", id, o, ok, err)
 			}
-			o, ok, err = r.Search(series[i].key)
-			if err != nil || !ok || o != i {
-				t.Fatalf("search %q: %d %v %v, want %d", series[i].key, o, ok, err, i)
-			}
-			o, ok, err = r.Search(series[i].key + "\x00")
-			if err != nil || ok || o != i+1 {
-				t.Fatalf("search after %q: %d %v %v, want %d", series[i].key, o, ok, err, i+1)
-			}
 		}
 		if _, err := os.Stat(path + ".keys"); !errors.Is(err, os.ErrNotExist) {
 			t.Fatalf("scratch file left: %v", err)

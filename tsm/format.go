@@ -227,19 +227,6 @@ func floorDiv(v, d int64) int64 {
 // timeUnits are the units that a series' times may be kept in, by code.
 var timeUnits = [4]int64{1, 1e3, 1e6, 1e9}
 
-// uvarint reads a varint at b[off:] and returns the offset after it, or -1.
-func uvarint(b []byte, off int) (uint64, int) {
-	if uint(off) < uint(len(b)) {
-		if c := b[off]; c < 0x80 {
-			return uint64(c), off + 1
-		}
-		if v, n := binary.Uvarint(b[off:]); n > 0 {
-			return v, off + n
-		}
-	}
-	return 0, -1
-}
-
 // lane reads the fixed-width little-endian number i of a lane of width w <= 8.
 func lane(b []byte, i, w int) uint64 {
 	b = b[i*w:]

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tsdbd/internal/keyblock"
 	"tsdbd/model"
 	"tsdbd/model/column"
 )
@@ -242,8 +243,9 @@ func dump(t *testing.T, path string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := len(appendKey(nil, last, key))
-		d.take(n, "shared, rest, %q", key)
+		shared := keyblock.SharedPrefix(last, key)
+		n := len(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(shared)), uint64(len(key)-shared)))
+		d.take(n+len(key)-shared, "shared, rest, %q", key)
 		last = key
 	}
 	d.title("entry page of group 0")

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
+	"tsdbd/internal/binio"
 	"tsdbd/model/column"
 )
 
@@ -89,7 +90,7 @@ func decodePresence(valid column.Bitmap, b []byte, rows int) (count, off int) {
 	case presenceRuns:
 		for i, set := 0, true; i < rows; set = !set {
 			var n uint64
-			if n, off = uvarint(b, off); off < 0 || n > uint64(rows-i) || (n == 0 && i > 0) {
+			if n, off = binio.Uvarint(b, off); off < 0 || n > uint64(rows-i) || (n == 0 && i > 0) {
 				return 0, -1
 			}
 			if set {

@@ -69,10 +69,9 @@ type Series struct {
 	group   int        // of header, valid if reader is not nil
 	header  pageHeader // of the group's page
 	pageOff uint64     // of the page in the file
-	ordinal int
-	after   int    // place in the group that entry and next are of
-	entry   int    // offset in the page of the entry after this one
-	next    uint64 // offset in the file of the data of the series after this one
+	after   int        // place in the group that entry and next are of
+	entry   int        // offset in the page of the entry after this one
+	next    uint64     // offset in the file of the data of the series after this one
 	list    uint64
 
 	statAt    int // offset in the page of the statistics
@@ -90,23 +89,6 @@ func (s *Series) TimeRange() model.TimeRange {
 		return model.TimeRange{Min: 1, Max: 0}
 	}
 	return model.TimeRange{Min: s.Chunks[0].Min, Max: s.Chunks[len(s.Chunks)-1].Max}
-}
-
-// Ordinal returns the series' place in the file.
-func (s *Series) Ordinal() int { return s.ordinal }
-
-// Field returns the place of a field key in Fields.
-func (s *Series) Field(key string) (int, bool) {
-	lo, hi := 0, len(s.Fields)
-	for lo < hi {
-		m := int(uint(lo+hi) >> 1)
-		if s.Fields[m].Key < key {
-			lo = m + 1
-		} else {
-			hi = m
-		}
-	}
-	return lo, lo < len(s.Fields) && s.Fields[lo].Key == key
 }
 
 // Load decodes the index entry of series i, 0 <= i < Len, into s. Loading a
@@ -152,7 +134,7 @@ func (r *Reader) Load(i int, s *Series) error {
 	if end := r.foot.sec.keys; data > 0 && (s.next < headerSize || s.next > end || data > end-s.next) {
 		return s.corrupt("chunk data exceed data section")
 	}
-	s.ID, s.ordinal = h.id(k), i
+	s.ID = h.id(k)
 	if err := s.decode(s.entry, s.entry+int(size), s.next, data); err != nil {
 		if err == errBadEntry {
 			return s.corrupt("bad index entry")
@@ -183,11 +165,11 @@ func (s *Series) decode(off, end int, data, dataSize uint64) error {
 	const minBody = 5 // checksum and head length
 	bad := errBadEntry
 	b := s.header.page[:end]
-	list, off := uvarint(b, off)
+	list, off := binio.Uvarint(b, off)
 	if off < 0 {
 		return bad
 	}
-	count, off := uvarint(b, off)
+	count, off := binio.Uvarint(b, off)
 	if off < 0 || count>>2 > uint64(len(b)) {
 		return bad
 	}
@@ -204,11 +186,11 @@ func (s *Series) decode(off, end int, data, dataSize uint64) error {
 	last := floorDiv(s.header.timeBase, unit) * unit
 	stats := int32(0)
 	for i := range n {
-		gap, o := uvarint(b, off)
+		gap, o := binio.Uvarint(b, off)
 		if o < 0 {
 			return bad
 		}
-		word, o := uvarint(b, o)
+		word, o := binio.Uvarint(b, o)
 		rows := word >> 2
 		if o < 0 || rows == 0 || rows > MaxChunkRows {
 			return bad
@@ -218,7 +200,7 @@ func (s *Series) decode(off, end int, data, dataSize uint64) error {
 		c.Max = c.Min
 		if rows > 1 {
 			var d uint64
-			if d, o = uvarint(b, o); o < 0 {
+			if d, o = binio.Uvarint(b, o); o < 0 {
 				return bad
 			}
 			span := int64(d) * unit
@@ -238,7 +220,7 @@ func (s *Series) decode(off, end int, data, dataSize uint64) error {
 		inline := word&chunkInline != 0
 		switch {
 		case n > 1:
-			if size, o = uvarint(b, o); o < 0 {
+			if size, o = binio.Uvarint(b, o); o < 0 {
 				return bad
 			}
 		case inline:
@@ -317,7 +299,7 @@ func (s *Series) findStats() bool {
 			}
 			continue
 		}
-		size, o := uvarint(b, off)
+		size, o := binio.Uvarint(b, off)
 		// A record has a byte at least: what statPos takes is bounded by the page.
 		if o < 0 || size > uint64(len(b)-o) || size < uint64(s.statCount) {
 			return false

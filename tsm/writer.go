@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/keyblock"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -76,7 +77,7 @@ type Writer struct {
 		stats  []scan.Stats
 		dense  []byte
 		body   []byte
-		keys   keyPageEncoder
+		keys   keyblock.Packer
 	}
 	merge mergeState
 }

@@ -168,6 +168,20 @@ func (d *Decoder) Uvarint() uint64 {
 // Varint reads a zigzag varint.
 func (d *Decoder) Varint() int64 { return UnZigZag(d.Uvarint()) }
 
+// Uvarint reads an unsigned varint at b[off:] and returns the offset behind it, or
+// -1 if there is none.
+func Uvarint(b []byte, off int) (uint64, int) {
+	if uint(off) < uint(len(b)) {
+		if c := b[off]; c < 0x80 {
+			return uint64(c), off + 1
+		}
+		if v, n := binary.Uvarint(b[off:]); n > 0 {
+			return v, off + n
+		}
+	}
+	return 0, -1
+}
+
 // maxCount is the largest count, an int on every system.
 const maxCount = 1<<31 - 1
 

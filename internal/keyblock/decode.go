@@ -63,7 +63,7 @@ func damaged(reason string) error { return binio.Corruptf("", -1, "key block: %s
 // parse reads the columns of n keys.
 func (d *Decoder) parse(b []byte, n int) error {
 	in := binio.NewDecoder(b)
-	if n <= 0 || n > MaxKeys {
+	if n <= 0 || n > maxKeys {
 		return damaged("bad number of keys")
 	}
 	d.columns, d.words = d.columns[:0], d.words[:0]

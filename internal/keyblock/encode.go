@@ -8,12 +8,8 @@ import (
 	"strings"
 )
 
-const (
-	// MaxKeys is the largest number of keys in a block.
-	MaxKeys = 1 << 12
-	// Worthwhile is the number of keys from which on a block is worth a try.
-	Worthwhile = 8
-)
+// maxKeys is the largest number of keys in a block.
+const maxKeys = 1 << 12
 
 // How the values of a column are written, behind what all begin with.
 const (
@@ -38,7 +34,7 @@ type Encoder struct {
 // Append appends the block of keys to dst. It returns false, and dst as it was,
 // if they do not all have the same number of parts.
 func (e *Encoder) Append(dst []byte, keys []string) ([]byte, bool) {
-	if len(keys) == 0 || len(keys) > MaxKeys {
+	if len(keys) == 0 || len(keys) > maxKeys {
 		return dst, false
 	}
 	parts := strings.Count(keys[0], ",") + 1

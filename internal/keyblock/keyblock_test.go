@@ -112,7 +112,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestNotPacked(t *testing.T) {
-	for _, keys := range [][]string{nil, {"m", "m,a=b"}, {"m,a=b", "m"}, make([]string, MaxKeys+1)} {
+	for _, keys := range [][]string{nil, {"m", "m,a=b"}, {"m,a=b", "m"}, make([]string, maxKeys+1)} {
 		if b, ok := new(Encoder).Append([]byte("x"), keys); ok || string(b) != "x" {
 			t.Fatalf("%d keys: %v %q", len(keys), ok, b)
 		}
