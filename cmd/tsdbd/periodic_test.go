@@ -35,7 +35,7 @@ func TestSubscription(t *testing.T) {
 	}
 	for accept, want := range map[string]string{
 		"application/csv":       fmt.Sprintf("name,tags,retention_policy,name,mode,destinations\nd,,autogen,s,ANY,\"%s,udp://127.0.0.1:9\"\n", receiver.URL),
-		"application/x-msgpack": "\xdc\x00\x02" + string([]byte{0xa0 | byte(len(receiver.URL))}) + receiver.URL + "\xb1udp://127.0.0.1:9",
+		"application/x-msgpack": "\x92" + string([]byte{0xa0 | byte(len(receiver.URL))}) + receiver.URL + "\xb1udp://127.0.0.1:9",
 	} {
 		req, err := http.NewRequest(http.MethodGet, s.base+"/query?q=SHOW+SUBSCRIPTIONS", nil)
 		if err != nil {
