@@ -53,7 +53,7 @@ type fileChunk struct {
 	types  []model.FieldType
 	absent []bool
 	shard  *Shard
-	cursor *cursor
+	texts  *textCharge
 }
 
 // set positions c on the source's chunk, cut to times. It returns false when
@@ -130,7 +130,7 @@ func (c *fileChunk) Column(i int) (*column.Vector, error) {
 		return &c.nulls[i], nil
 	}
 	if c.types[i] == model.String {
-		if err := c.cursor.chargeText(&c.src.chunk, p); err != nil {
+		if err := c.texts.take(&c.src.chunk, p); err != nil {
 			return nil, c.damaged(err)
 		}
 	}

@@ -21,7 +21,7 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 	defer cancel()
 	s.compacting.Lock()
 	defer s.compacting.Unlock()
-	if err := s.settle(ctx, cold); err != nil {
+	if err := s.markTombstonesApplied(ctx, cold); err != nil {
 		return false, fmt.Errorf("compact shard %d: %w", s.id, err)
 	}
 	v := s.View()
@@ -29,7 +29,7 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 		return false, nil
 	}
 	defer v.Release()
-	if lo, hi, level := plan(v.facts(), cold); lo < hi {
+	if lo, hi, level := plan(v.set.facts(), cold); lo < hi {
 		if err := s.merge(ctx, v, lo, hi, level); err != nil {
 			s.blame(err, v.set.files[lo:hi])
 			return false, fmt.Errorf("compact shard %d: %w", s.id, err)
@@ -50,25 +50,23 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 // CompactionQueue returns the number of TSM files that the next merge would
 // read. What tombstones hide it knows as of the last Compact.
 func (s *Shard) CompactionQueue(cold bool) int {
-	v := s.View()
-	if v == nil {
-		return 0
-	}
-	defer v.Release()
-	lo, hi, _ := plan(v.facts(), cold)
+	s.mu.RLock()
+	set := s.mu.set // its files stay known without a reference
+	s.mu.RUnlock()
+	lo, hi, _ := plan(set.facts(), cold)
 	return hi - lo
 }
 
-// facts tells the planner of the view's files.
-func (v *View) facts() []fact {
-	facts := make([]fact, len(v.set.files))
-	for i, f := range v.set.files {
+// facts tells the planner of the files.
+func (s *fileSet) facts() []fact {
+	facts := make([]fact, len(s.files))
+	for i, f := range s.files {
 		facts[i] = fact{
 			size: f.Size, level: f.Level, rows: f.reader.Info().Rows,
-			part:       i > 0 && f.splits(v.set.files[i-1]),
-			tombstones: len(v.masks[i]), damaged: f.damage.Load() != nil,
+			part:       i > 0 && f.splits(s.files[i-1]),
+			tombstones: len(s.masks(f)), damaged: f.damage.Load() != nil,
 		}
-		if len(v.masks[i]) > 0 {
+		if facts[i].tombstones > 0 {
 			facts[i].hidden = f.hidden.Load()
 		}
 	}
@@ -144,14 +142,14 @@ func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone) (n in
 	return n, nil
 }
 
-// settleTombstones is how many tombstones that hide nothing of a file of a
-// warm shard are worth a manifest.
-const settleTombstones = 16
+// warmTombstones is how many tombstones that hide nothing of a file are worth a
+// change of the manifest while the shard is warm.
+const warmTombstones = 16
 
-// settle counts what tombstones hide, and notes in the manifest that they are
-// applied to the files of which they hide nothing, so that tombstones do not
-// grow in number where nothing is deleted by them.
-func (s *Shard) settle(ctx context.Context, cold bool) error {
+// markTombstonesApplied counts what tombstones hide. It notes in the manifest that
+// tombstones are applied to the files of which they hide nothing. So tombstones do
+// not grow in number where they delete nothing.
+func (s *Shard) markTombstonesApplied(ctx context.Context, cold bool) error {
 	s.mu.RLock()
 	none := len(s.mu.set.tombstones) == 0
 	s.mu.RUnlock()
@@ -166,23 +164,23 @@ func (s *Shard) settle(ctx context.Context, cold bool) error {
 	if err := s.countHidden(ctx, v); err != nil {
 		return err
 	}
-	settled := map[*file]*file{}
+	marked := map[*file]*file{}
 	for i, f := range v.set.files {
 		masks := v.masks[i]
-		if n := len(masks); n == 0 || f.damage.Load() != nil || f.hidden.Load() > 0 || n < settleTombstones && !cold {
+		if n := len(masks); n == 0 || f.damage.Load() != nil || f.hidden.Load() > 0 || n < warmTombstones && !cold {
 			continue
 		}
 		g := &file{File: f.File, reader: f.reader}
 		g.TombstonesSequence = masks[len(masks)-1].Sequence
-		settled[f] = g
+		marked[f] = g
 	}
-	if len(settled) == 0 {
+	if len(marked) == 0 {
 		return nil
 	}
 	return s.exchange(func(files []*file) []*file {
 		files = slices.Clone(files)
 		for i, f := range files {
-			if g := settled[f]; g != nil {
+			if g := marked[f]; g != nil {
 				files[i] = g
 			}
 		}

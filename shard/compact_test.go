@@ -136,7 +136,7 @@ func TestMergeSplits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !cur.(*cursor).sequence {
+	if cur.(*cursor).walk.next != nil {
 		t.Error("files that split the series are not walked in their order")
 	}
 	found := 0
@@ -231,7 +231,7 @@ func TestTombstonesSettle(t *testing.T) {
 		b.hide(i%4, model.TimeRange{Min: 101, Max: 109}) // between two rows
 		b.flush()
 		b.compact(false)
-		if n := len(b.s.mu.set.tombstones); n > settleTombstones {
+		if n := len(b.s.mu.set.tombstones); n > warmTombstones {
 			t.Fatalf("%d tombstones that hide nothing", n)
 		}
 	}

@@ -20,14 +20,13 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 	c := cur.(*cursor)
 	defer c.Close()
 	touched := make([]bool, len(c.sources))
-	for it := c.set.Iterator(); it.HasNext(); {
-		id := model.SeriesID(it.Next())
-		c.id = id
+	for it := req.Series.Iterator(); it.HasNext(); {
+		if _, err := c.find(model.SeriesID(it.Next())); err != nil {
+			return out, err
+		}
 		for i := range c.sources {
 			s := &c.sources[i]
-			if ok, err := s.find(id); err != nil {
-				return out, err
-			} else if !ok || !s.project(c.fields) {
+			if !s.loaded || !s.project(c.fields) {
 				continue
 			}
 			columns := int64(0)

@@ -16,8 +16,9 @@ import (
 // read, merged and cut into full chunks, a few chunks at a time: a merge takes
 // the memory of some chunks per file, however long a series is.
 type merger struct {
+	ctx context.Context
 	s   *Shard
-	c   *cursor
+	c   merging       // without caches
 	rec manifest.File // of every file, but for name, size and checksum
 
 	w     *tsm.Writer     // nil before the first series of a file
@@ -43,12 +44,10 @@ type head struct {
 // paceBytes is how much a merge reads and writes between two pauses.
 const paceBytes = 128 << 10
 
+// newMerger returns a merger of the view's files [lo, hi).
 func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.File) *merger {
-	m := &merger{s: s, c: v.open(nil), rec: rec}
-	m.c.ctx = ctx
-	m.c.caches = nil
-	m.c.sources = m.c.sources[lo:hi]
-	return m
+	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi]}, masks: v.masks[lo:hi]}
+	return &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces()}, rec: rec}
 }
 
 func (m *merger) advance(i int) error {
@@ -90,16 +89,14 @@ func (m *merger) run() (err error) {
 			return m.finish()
 		}
 		m.key = m.heads[first].key
+		m.c.unload()
 		for i := range m.heads {
-			s := &m.c.sources[i]
-			s.loaded = false
 			if m.heads[i].done || m.heads[i].key != m.key {
 				continue
 			}
-			if err := s.load(m.heads[i].next); err != nil {
+			if err := m.c.load(i, m.heads[i].next); err != nil {
 				return err
 			}
-			m.c.id = s.series.ID
 			m.heads[i].next++
 			if err := m.advance(i); err != nil {
 				return err
@@ -154,7 +151,7 @@ func (m *merger) pace() error {
 		m.sized = size
 	}
 	m.debt = 0
-	return m.s.waitPace(m.c.ctx, n)
+	return m.s.waitPace(m.ctx, n)
 }
 
 // waitPace lets others have the disk after bytes were read and written. It ends
@@ -168,17 +165,17 @@ func (s *Shard) waitPace(ctx context.Context, bytes int) error {
 
 // series merges the present series.
 func (m *merger) series() error {
-	c := m.c
+	c := &m.c
 	m.union()
 	m.rows = chunkRows(len(c.fields))
 	m.open = false
 	m.buf.Reset(c.types)
 	m.text = 0
 	if !c.collect() {
-		return c.err
+		return nil
 	}
 	for _, cl := range c.clusters {
-		for _, p := range c.pieces[cl.lo:cl.hi] {
+		for _, p := range c.list[cl.lo:cl.hi] {
 			m.debt += p.bytes
 		}
 		if m.debt >= paceBytes {
@@ -187,7 +184,7 @@ func (m *merger) series() error {
 			}
 		}
 		from := m.buf.Len()
-		if p := c.pieces[cl.lo]; c.alone(cl) && !p.masked {
+		if p := c.list[cl.lo]; c.alone(cl) && !p.masked {
 			s := &c.sources[p.source]
 			e := s.series.Chunks[p.chunk]
 			full := e.Rows > m.rows/2 && (m.buf.Len() == 0 || m.buf.Len() > m.rows/2)
@@ -203,13 +200,13 @@ func (m *merger) series() error {
 				}
 				continue
 			}
-			if err := s.read(c, p.chunk, model.AllTime, &m.buf); err != nil {
+			if err := c.read(p.source, p.chunk, model.AllTime, &m.buf); err != nil {
 				return err
 			}
 		} else {
-			rows := c.merge(cl)
-			if c.err != nil {
-				return c.err
+			rows, err := c.merge(cl)
+			if err != nil {
+				return err
 			}
 			m.buf.AppendRange(rows, 0, rows.Len())
 		}
@@ -226,29 +223,20 @@ func (m *merger) series() error {
 // Where files disagree on a type the newest counts: the older was deleted
 // whole before another type could be written, or its tombstone was lost.
 func (m *merger) union() {
-	c := m.c
+	sources := m.c.sources
 	var newest, fields []column.Field
-	for i := len(c.sources) - 1; i >= 0; i-- {
-		if !c.sources[i].loaded {
+	for i := len(sources) - 1; i >= 0; i-- {
+		if !sources[i].loaded {
 			continue
 		}
-		if f := c.sources[i].series.Fields; newest == nil {
+		if f := sources[i].series.Fields; newest == nil {
 			newest, fields = f, append(fields, f...)
 		} else if !slices.Equal(f, newest) {
 			fields = append(fields, f...)
 		}
 	}
-	fields = column.UnionFields(fields)
-	if slices.Equal(fields, c.fields) {
-		return
-	}
-	c.fields = fields
-	c.types = c.types[:0]
-	for _, f := range fields {
-		c.types = append(c.types, f.Type)
-	}
-	for i := range c.sources {
-		c.sources[i].mapped = nil
+	if fields = column.UnionFields(fields); !slices.Equal(fields, m.c.fields) {
+		m.c.want(fields)
 	}
 }
 

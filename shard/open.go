@@ -272,7 +272,8 @@ func (s *Shard) rebuildIndex(v *View, name string) (*manifest.File, error) {
 		return nil, err
 	}
 	defer x.Close()
-	if err := x.AddFiles(v.readers(), s.series, v.open(nil).hasRows, s.logger); err != nil || x.Empty() {
+	p := v.pieces()
+	if err := x.AddFiles(v.readers(), s.series, p.hasRows, s.logger); err != nil || x.Empty() {
 		return nil, err
 	}
 	info, err := x.Write(s.fs, s.path(name), s.logger)

@@ -200,11 +200,11 @@ func (s *Shard) withoutRows(set *roaring.Bitmap) (_ *roaring.Bitmap, err error) 
 		return gone, nil // closed meanwhile
 	}
 	defer v.Release()
-	c := v.open(set)
+	p := v.pieces()
 	it := set.Iterator()
 	for it.HasNext() {
 		id := it.Next()
-		has, err := c.hasRows(model.SeriesID(id))
+		has, err := p.hasRows(model.SeriesID(id))
 		if err != nil {
 			return nil, err
 		}

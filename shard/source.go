@@ -112,10 +112,9 @@ func (s *source) countHidden(id model.SeriesID) (n int64, err error) {
 	return n, nil
 }
 
-// read appends the living rows of chunk k of the cursor's series within times to
+// read appends the living rows of chunk k of the present series within times to
 // dst.
-func (s *source) read(cur *cursor, k int, times model.TimeRange, dst *column.Rows) error {
-	id := cur.id
+func (s *source) read(id model.SeriesID, k int, times model.TimeRange, dst *column.Rows, texts *textCharge) error {
 	if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
 		return err
 	}
@@ -142,7 +141,7 @@ func (s *source) read(cur *cursor, k int, times model.TimeRange, dst *column.Row
 			continue
 		}
 		if into.Cols[c].Type == model.String {
-			if err := cur.chargeText(&s.chunk, p); err != nil {
+			if err := texts.take(&s.chunk, p); err != nil {
 				return err
 			}
 		}

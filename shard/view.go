@@ -116,10 +116,10 @@ func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 		}
 		return r, !r.Empty()
 	}
-	c := v.open(set)
+	p := v.pieces()
 	it := set.Iterator()
 	for it.HasNext() {
-		t, ok, err := c.bounds(model.SeriesID(it.Next()))
+		t, ok, err := p.bounds(model.SeriesID(it.Next()))
 		if err != nil {
 			// The damage is reported by the scan that follows.
 			return v.shard.times, true
@@ -129,26 +129,4 @@ func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 		}
 	}
 	return r, !r.Empty()
-}
-
-// Scan opens a cursor over the series of req.
-func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
-	c := v.open(req.Series)
-	c.ctx = ctx
-	c.times = req.Range
-	c.descending = req.Descending
-	c.charge = req.Charge
-	have := v.index.Fields(req.Measurement)
-	for _, key := range req.Fields {
-		// A vector that grows by rows needs a type, also where the shard lacks
-		// the field; what is handed out then is of no type.
-		f, absent := column.Field{Key: key, Type: model.Float}, true
-		if i, ok := column.FindField(have, key); ok {
-			f.Type, absent = have[i].Type, false
-		}
-		c.fields = append(c.fields, f)
-		c.absent = append(c.absent, absent)
-	}
-	c.start()
-	return c, nil
 }

@@ -1,0 +1,112 @@
+package shard
+
+import (
+	"slices"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/tsm"
+)
+
+// merging reads pieces and merges those that overlap, newer source over older.
+type merging struct {
+	pieces
+	texts  textCharge
+	merged column.Rows
+	parts  []column.Rows
+	ptrs   []*column.Rows
+	slices []column.Rows // of gathered rows, that ptrs points to
+}
+
+// textCharge charges a reader for the texts of a chunk before they are decoded
+// (W9).
+type textCharge struct {
+	charge func(bytes int64) error // nil: nobody is charged
+	taken  int64                   // and not given back
+}
+
+func (t *textCharge) take(chunk *tsm.Chunk, field int) error {
+	if t.charge == nil {
+		return nil
+	}
+	n, err := chunk.TextBytes(field)
+	if err != nil || n == 0 {
+		return err
+	}
+	t.taken += int64(n)
+	return t.charge(int64(n))
+}
+
+func (t *textCharge) giveBack() {
+	if t.taken != 0 {
+		_ = t.charge(-t.taken) // giving back does not fail
+		t.taken = 0
+	}
+}
+
+// gather returns the rows of a piece of a cache. The walk is at times: what was
+// gathered of others gives its memory.
+func (m *merging) gather(p piece, times model.TimeRange) *column.Rows {
+	s := &m.caches[p.source-len(m.sources)]
+	part := &s.parts[p.chunk]
+	if !part.gathered {
+		for i := range s.parts {
+			if q := &s.parts[i]; q != part && cap(q.rows.Times) > 0 && !(q.gathered && q.times.Overlaps(times)) {
+				q.rows, part.rows, q.gathered = part.rows, q.rows, false
+				break
+			}
+		}
+		s.gather.Gather(&part.rows, m.id, m.fields, part.times)
+		part.gathered = true
+	}
+	return &part.rows
+}
+
+// read appends the living rows of a chunk of a file to dst.
+func (m *merging) read(source, chunk int, times model.TimeRange, dst *column.Rows) error {
+	return m.sources[source].read(m.id, chunk, times, dst, &m.texts)
+}
+
+// merge reads overlapping pieces within a cluster's times and merges them,
+// newer source over older.
+func (m *merging) merge(cl cluster) (*column.Rows, error) {
+	m.ptrs = m.ptrs[:0]
+	times := cl.times.Intersect(m.times)
+	m.slices = slices.Grow(m.slices[:0], cl.hi-cl.lo) // ptrs points into it
+	used := 0
+	for src := range len(m.sources) + len(m.caches) {
+		var rows *column.Rows
+		for _, p := range m.list[cl.lo:cl.hi] {
+			if p.source != src || p.max < times.Min || p.min > times.Max {
+				continue
+			}
+			if src >= len(m.sources) {
+				// The parts of a cache do not overlap: a source each will do.
+				if all := m.gather(p, times); all.Len() > 0 {
+					if lo, hi := all.Bounds(times); lo < hi {
+						m.slices = append(m.slices, all.Slice(lo, hi, nil))
+						m.ptrs = append(m.ptrs, &m.slices[len(m.slices)-1])
+					}
+				}
+				continue
+			}
+			if rows == nil {
+				if m.parts == nil {
+					m.parts = make([]column.Rows, len(m.sources))
+				}
+				rows = &m.parts[used]
+				used++
+				rows.Reset(m.types)
+			}
+			if err := m.read(src, p.chunk, times, rows); err != nil {
+				return nil, err
+			}
+		}
+		if rows != nil && rows.Len() > 0 {
+			m.ptrs = append(m.ptrs, rows)
+		}
+	}
+	m.merged.Reset(m.types)
+	column.Merge(&m.merged, m.ptrs)
+	return &m.merged, nil
+}

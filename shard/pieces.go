@@ -1,0 +1,345 @@
+package shard
+
+import (
+	"math"
+	"slices"
+
+	"tsdbd/cache"
+	"tsdbd/model"
+	"tsdbd/model/column"
+)
+
+// pieces is what files and caches hold of one series after another: chunks of
+// files and rows of caches, sorted by time and cut into clusters of those that
+// overlap. The rows of a cache are gathered when they are needed.
+type pieces struct {
+	sources    []source
+	caches     []cacheSource
+	fields     []column.Field // wanted columns
+	types      []model.FieldType
+	times      model.TimeRange
+	descending bool
+	cells      int // Shard.cells
+
+	id       model.SeriesID // the present series
+	list     []piece
+	clusters []cluster
+}
+
+// piece is a chunk of a file or a part of a cache's rows.
+type piece struct {
+	min, max int64
+	source   int // index into sources; len(sources)+i: caches[i]
+	chunk    int // or part
+	masked   bool
+	bytes    int // of a chunk
+	rows     int // about
+}
+
+// cluster is a run of pieces[lo:hi] that overlap each other, or the part of it
+// that lies in times.
+type cluster struct {
+	lo, hi int
+	times  model.TimeRange
+}
+
+// A long cluster is merged a part after another: a part begins with a new
+// piece after so many pieces, bytes, or rows times fields. It bounds the memory
+// of a merge, and what a walk that stops early reads.
+const (
+	clusterPieces = 16
+	clusterBytes  = 16 << 20
+
+	// cacheCells bounds rows times fields of what is gathered of a cache at
+	// once, and, twice, of a part of a cluster.
+	cacheCells = 2 * maxCells
+)
+
+// newestRows are the places at which a walk from the newest row on cuts the
+// rows of a cache, so that it gathers little when it stops early.
+var newestRows = [...]int{32, 512}
+
+// cacheSource is a cache as seen by a cursor.
+type cacheSource struct {
+	gather *cache.Gatherer
+	parts  []cachePart // of the present series; the walk may leave some empty
+	cuts   []int64
+}
+
+// cachePart is the rows of the present series in a range of times.
+type cachePart struct {
+	times    model.TimeRange
+	count    int // of rows, about
+	gathered bool
+	rows     column.Rows
+}
+
+// pieces returns the pieces of the view's files and caches.
+func (v *View) pieces() pieces {
+	p := pieces{times: model.AllTime, cells: v.shard.cells}
+	p.sources = make([]source, len(v.set.files))
+	for i, f := range v.set.files {
+		p.sources[i].file, p.sources[i].masks = f, v.masks[i]
+	}
+	p.caches = make([]cacheSource, len(v.caches))
+	for i, ch := range v.caches {
+		p.caches[i].gather = cache.NewGatherer(ch)
+	}
+	return p
+}
+
+// want sets the wanted columns.
+func (p *pieces) want(fields []column.Field) {
+	p.fields, p.types = fields, p.types[:0]
+	for _, f := range fields {
+		p.types = append(p.types, f.Type)
+	}
+	for i := range p.sources {
+		p.sources[i].mapped = nil
+	}
+}
+
+// within drops what has no rows in a range of times.
+func (p *pieces) within(times model.TimeRange) {
+	p.times = times
+	p.sources = slices.DeleteFunc(p.sources, func(s source) bool {
+		return !s.file.reader.Info().Range.Overlaps(times)
+	})
+	p.caches = slices.DeleteFunc(p.caches, func(s cacheSource) bool {
+		return !s.gather.Cache().TimeRange().Overlaps(times)
+	})
+}
+
+// find loads what the files have of a series and makes it the present one.
+func (p *pieces) find(id model.SeriesID) (found bool, err error) {
+	p.id = id
+	for i := range p.sources {
+		ok, err := p.sources[i].find(id)
+		if err != nil {
+			return false, err
+		}
+		found = found || ok
+	}
+	return found, nil
+}
+
+// load makes the series of an entry of a file the present one.
+func (p *pieces) load(source, ordinal int) error {
+	s := &p.sources[source]
+	err := s.load(ordinal)
+	p.id = s.series.ID
+	return err
+}
+
+// unload forgets what the files have of the present series.
+func (p *pieces) unload() {
+	for i := range p.sources {
+		p.sources[i].loaded = false
+	}
+}
+
+// collect lists the pieces of the present series and forms clusters. It reports
+// whether there are any.
+func (p *pieces) collect() bool {
+	p.list, p.clusters = p.list[:0], p.clusters[:0]
+	used := 0
+	for i := range p.sources {
+		s := &p.sources[i]
+		if !s.loaded || !s.project(p.fields) {
+			continue
+		}
+		before := len(p.list)
+		for k := range s.series.Chunks {
+			e := &s.series.Chunks[k]
+			if e.Max < p.times.Min || e.Min > p.times.Max {
+				continue
+			}
+			var partly, wholly bool
+			if len(s.masks) > 0 {
+				partly, wholly = s.masked(p.id, e.Min, e.Max)
+			}
+			if !wholly {
+				p.list = append(p.list, piece{e.Min, e.Max, i, k, partly, e.Bytes, e.Rows})
+			}
+		}
+		if len(p.list) > before {
+			used++
+		}
+	}
+	for i := range p.caches {
+		if n := p.cached(&p.caches[i]); n > 0 {
+			for k := range n {
+				part := &p.caches[i].parts[k]
+				p.list = append(p.list, piece{part.times.Min, part.times.Max, len(p.sources) + i, k, false, 0, part.count})
+			}
+			used += n
+		}
+	}
+	if len(p.list) == 0 {
+		return false
+	}
+	if used > 1 {
+		slices.SortStableFunc(p.list, func(a, b piece) int {
+			if a.min < b.min {
+				return -1
+			} else if a.min > b.min {
+				return 1
+			}
+			return 0
+		})
+	}
+	for lo := 0; lo < len(p.list); {
+		hi, end := lo+1, p.list[lo].max
+		for hi < len(p.list) && p.list[hi].min <= end {
+			end = max(end, p.list[hi].max)
+			hi++
+		}
+		p.cluster(lo, hi, end)
+		lo = hi
+	}
+	if p.descending {
+		slices.Reverse(p.clusters)
+	}
+	return true
+}
+
+// cached sets the parts of a cache that the present series has, to be gathered
+// later, and returns their number. They are more than one where a walk from
+// the newest row may stop early, and where rows of many fields would take much
+// memory.
+func (p *pieces) cached(s *cacheSource) int {
+	t, rows, ok := s.gather.Range(p.id)
+	if t = t.Intersect(p.times); !ok || t.Empty() {
+		return 0
+	}
+	n := 0
+	add := func(times model.TimeRange, count int) {
+		if n == len(s.parts) {
+			s.parts = append(s.parts, cachePart{})
+		}
+		s.parts[n].times, s.parts[n].count, s.parts[n].gathered = times, count, false
+		n++
+	}
+	if p.descending {
+		s.cuts = s.gather.Newest(p.id, newestRows[:], s.cuts[:0])
+		for i, cut := range s.cuts {
+			if cut > t.Min && cut <= t.Max {
+				add(model.TimeRange{Min: cut, Max: t.Max}, newestRows[i])
+				t.Max = cut - 1
+			}
+		}
+	}
+	if most := max(p.cells/max(len(p.fields), 1), 1); rows > most {
+		s.cuts = s.gather.Cuts(p.id, t, most, s.cuts[:0])
+		for _, cut := range s.cuts {
+			add(model.TimeRange{Min: t.Min, Max: cut - 1}, most)
+			t.Min = cut
+		}
+		rows = most
+	}
+	add(t, rows)
+	return n
+}
+
+// cluster appends the overlapping pieces[lo:hi], of which the last time is
+// end, in parts.
+func (p *pieces) cluster(lo, hi int, end int64) {
+	for {
+		n, bytes, cells := lo, 0, 0
+		from := p.list[lo].min
+		if k := len(p.clusters); k > 0 && from <= p.clusters[k-1].times.Max {
+			from = p.clusters[k-1].times.Max + 1
+		}
+		// A part ends where a piece begins: after it no piece of it but those
+		// that reach over is read again.
+		fresh := 0
+		for n < hi && (fresh < clusterPieces && bytes < clusterBytes && cells < 2*p.cells || p.list[n].min <= from) {
+			if p.list[n].min >= from {
+				fresh++
+				bytes += p.list[n].bytes
+				cells += p.list[n].rows * len(p.fields)
+			}
+			n++
+		}
+		if n == hi {
+			p.clusters = append(p.clusters, cluster{lo, hi, model.TimeRange{Min: from, Max: end}})
+			return
+		}
+		to := p.list[n].min - 1
+		p.clusters = append(p.clusters, cluster{lo, n, model.TimeRange{Min: from, Max: to}})
+		for lo < n && p.list[lo].max <= to {
+			lo++
+		}
+	}
+}
+
+// alone reports whether a cluster is one whole piece.
+func (p *pieces) alone(cl cluster) bool {
+	return cl.hi-cl.lo == 1 && p.list[cl.lo].min >= cl.times.Min && p.list[cl.lo].max <= cl.times.Max
+}
+
+// bounds returns a range that holds the rows of one series.
+func (p *pieces) bounds(id model.SeriesID) (model.TimeRange, bool, error) {
+	r := model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
+	for i := range p.sources {
+		s := &p.sources[i]
+		ok, err := s.find(id)
+		if err != nil {
+			return r, false, err
+		}
+		if ok {
+			for _, e := range s.series.Chunks {
+				if _, wholly := s.masked(id, e.Min, e.Max); !wholly {
+					r = r.Union(model.TimeRange{Min: e.Min, Max: e.Max})
+				}
+			}
+		}
+	}
+	for i := range p.caches {
+		if t, _, ok := p.caches[i].gather.Range(id); ok {
+			r = r.Union(t)
+		}
+	}
+	return r, !r.Empty(), nil
+}
+
+// hasRows reports whether a series has a living row.
+func (p *pieces) hasRows(id model.SeriesID) (bool, error) {
+	for i := range p.caches {
+		if p.caches[i].gather.HasRows(id) {
+			return true, nil
+		}
+	}
+	for i := range p.sources {
+		s := &p.sources[i]
+		ok, err := s.find(id)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			continue
+		}
+		for k, e := range s.series.Chunks {
+			partly, wholly := s.masked(id, e.Min, e.Max)
+			if wholly {
+				continue
+			}
+			if !partly {
+				return true, nil
+			}
+			if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
+				return false, err
+			}
+			times, err := s.chunk.Times()
+			if err != nil {
+				return false, err
+			}
+			for _, t := range times {
+				if !s.hidden(id, t) {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,24 @@
+package shard
+
+import (
+	"testing"
+)
+
+// TestCompactionQueueTakesNoView: figures are asked for at every scrape, and must
+// not reference files or copy the index.
+func TestCompactionQueueTakesNoView(t *testing.T) {
+	b := fixed(t)
+	for range fanIn {
+		b.put(0, 10, 0, 1)
+		b.flush()
+	}
+	refs := b.s.mu.set.refs.Load()
+	allocs := testing.AllocsPerRun(10, func() {
+		if n := b.s.CompactionQueue(false); n != fanIn {
+			t.Fatalf("%d files to merge, want %d", n, fanIn)
+		}
+	})
+	if b.s.mu.set.refs.Load() != refs || allocs > 4 {
+		t.Errorf("%v allocations, %d references of %d", allocs, b.s.mu.set.refs.Load(), refs)
+	}
+}
