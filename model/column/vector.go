@@ -63,6 +63,18 @@ func (v *Vector) Resize(n int) {
 	}
 }
 
+// Truncate drops the rows from n on. v must own its memory.
+func (v *Vector) Truncate(n int) {
+	v.Resize(n)
+	if v.Valid == nil {
+		return
+	}
+	v.Valid = v.Valid[:(n+63)>>6]
+	if r := uint(n) & 63; r != 0 {
+		v.Valid[n>>6] &= 1<<r - 1
+	}
+}
+
 func resize[T any](s []T, n int) []T {
 	if cap(s) >= n {
 		return s[:n]

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -120,7 +121,7 @@ type ChunkReader struct {
 	cast    []column.Vector  // converted, by place in cs.out
 	done    []bool
 	rows    []int32
-	edge    edgeScratch // of rowScan.edge
+	stats   scan.Stats // memory of rowScan.edge
 	Err     error
 
 	Text   int64 // bytes of texts that the cursor holds for the chunk
@@ -129,6 +130,7 @@ type ChunkReader struct {
 	decider *decider // nil: the predicate must be evaluated
 }
 
+// NewChunkReader returns a reader of chunks that have the fields of cs.
 func NewChunkReader(cs *Columns) *ChunkReader {
 	r := &ChunkReader{
 		Columns: cs, cols: make([]*column.Vector, len(cs.Fields)),
@@ -166,6 +168,7 @@ func (cs *Columns) filtersTags() bool {
 	return false
 }
 
+// Reset makes c the present chunk.
 func (r *ChunkReader) Reset(c scan.Chunk) {
 	r.c, r.Merged = c, r.Text > 0
 	clear(r.cols)
@@ -254,27 +257,9 @@ func (r *ChunkReader) lookup(ref *influxql.VarRef) expr.Operand {
 // Pick returns the rows of the chunk that satisfy the predicate and have one
 // of the output fields. all means all of them, then rows is nil.
 func (r *ChunkReader) Pick() (rows []int32, all bool) {
-	n := r.c.Len()
-	all = true
-	if r.Columns.Filter != nil {
-		var none bool
-		if all = false; r.decider != nil {
-			none, all = r.decider.decide(r.Columns.Filter, r.c)
-		}
-		if !none && !all {
-			r.ev.Rows = n
-			r.rows, all = r.ev.SelectRows(r.Columns.Filter, r.rows[:0])
-			none = !all && len(r.rows) == 0
-		}
-		if none {
-			return nil, false
-		}
-	}
-	if r.Columns.exact {
-		if all {
-			return nil, true
-		}
-		return r.rows, false
+	rows, all = r.filter()
+	if r.Columns.exact || !all && len(rows) == 0 {
+		return rows, all
 	}
 	var valid []*column.Vector
 	for i := range r.Columns.Out {
@@ -285,41 +270,52 @@ func (r *ChunkReader) Pick() (rows []int32, all bool) {
 			continue
 		}
 		v := r.Output(i)
-		if v.Valid == nil && v.Type != model.Unknown {
-			if all {
-				return nil, true
-			}
-			return r.rows, false
+		if v.Type == model.Unknown {
+			continue
+		}
+		if v.Valid == nil {
+			return rows, all
 		}
 		valid = append(valid, v)
 	}
-	has := func(i int) bool {
-		for _, v := range valid {
-			if v.Type != model.Unknown && v.IsValid(i) {
-				return true
-			}
-		}
-		return false
-	}
+	n := len(rows)
 	if all {
-		r.rows = r.rows[:0]
-		for i := range n {
-			if has(i) {
-				r.rows = append(r.rows, int32(i))
-			}
-		}
-		if len(r.rows) == n {
-			return nil, true
-		}
-		return r.rows, false
+		n = r.c.Len()
 	}
-	kept := r.rows[:0]
-	for _, i := range r.rows {
-		if has(int(i)) {
-			kept = append(kept, i)
+	kept := r.rows[:0] // behind the row that is looked at
+	for k := range n {
+		i := k
+		if !all {
+			i = int(rows[k])
+		}
+		if slices.ContainsFunc(valid, func(v *column.Vector) bool { return v.Valid.Get(i) }) {
+			kept = append(kept, int32(i))
 		}
 	}
 	r.rows = kept
+	if all && len(kept) == n {
+		return nil, true
+	}
+	return kept, false
+}
+
+// filter returns the rows that satisfy the predicate.
+func (r *ChunkReader) filter() (rows []int32, all bool) {
+	if r.Columns.Filter == nil {
+		return nil, true
+	}
+	if r.decider != nil {
+		switch none, all := r.decider.decide(r.Columns.Filter, r.c); {
+		case none:
+			return nil, false
+		case all:
+			return nil, true
+		}
+	}
+	r.ev.Rows = r.c.Len()
+	if r.rows, all = r.ev.SelectRows(r.Columns.Filter, r.rows[:0]); all {
+		return nil, true
+	}
 	return r.rows, false
 }
 

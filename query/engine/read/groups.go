@@ -41,6 +41,7 @@ func (t *GroupTable) ids(name string, tuples [][]string) []int32 {
 	return out
 }
 
+// ID returns the number of a group, which the table has from now on.
 func (t *GroupTable) ID(name string, tuple []string) int32 {
 	var buf [128]byte
 	if t.index == nil {
@@ -104,14 +105,15 @@ type Unit struct {
 	Shard   scan.Shard
 	Series  *roaring.Bitmap
 	byShard *scan.Groups
-	Groups  []int32       // the level's group of each of groups; -1: cut by SLIMIT
+	Groups  []int32       // the level's group of each group of the shard; -1: cut by SLIMIT
 	Filter  influxql.Expr // predicate left for the rows
 }
 
+// Group returns the level's group of a series.
 func (u *Unit) Group(id model.SeriesID) int32 { return u.Groups[u.byShard.Of(id)] }
 
 // What the grouping of a shard holds in bytes, about: per series its row in the
-// sort and its group, per group its tuple and its place in the groupTable.
+// sort and its group, per group its tuple and its place in the GroupTable.
 const (
 	groupedBytes = 16
 	groupBytes   = 160

@@ -16,7 +16,7 @@ import (
 // order returns the order of the rows of runs in the scan's direction, or nil if
 // they stand in it as they are, ascending. Bounds are the ends of the runs among
 // times, after a 0.
-func (s *rowScan) order(times []int64, bounds []int, runs []run, tags []model.Tags) []int32 {
+func (s *rowScan) order(times []int64, bounds []int, runs []run) []int32 {
 	if len(runs) < 2 || s.sorted(s.u.byShard.Of(runs[0].id)) {
 		perm := rowset.Order(&s.stop, times, bounds)
 		if !s.Asc {
@@ -33,8 +33,8 @@ func (s *rowScan) order(times []int64, bounds []int, runs []run, tags []model.Ta
 	if texts := s.leadingTexts(); s.Ties >= rowset.AsInfluxRows && len(texts) > 0 {
 		h.Tie = func(a, b int32) bool {
 			for _, c := range texts {
-				x, xok := s.text(c, &runs[a], tags[a], h.At[a]-bounds[a])
-				y, yok := s.text(c, &runs[b], tags[b], h.At[b]-bounds[b])
+				x, xok := s.text(c, &runs[a], h.At[a]-bounds[a])
+				y, yok := s.text(c, &runs[b], h.At[b]-bounds[b])
 				if !xok || !yok {
 					return false
 				}
@@ -48,7 +48,7 @@ func (s *rowScan) order(times []int64, bounds []int, runs []run, tags []model.Ta
 	return h.Merge(&s.stop)
 }
 
-// sorted reports whether rows of equal time of a group of u.groups stand in the
+// sorted reports whether rows of equal time of a group of u stand in the
 // order of the tag sets. It depends on the series asked for, not on those that
 // have rows: with LIMIT most are not looked at.
 func (s *rowScan) sorted(group int) bool {
@@ -77,10 +77,10 @@ func (s *rowScan) leadingTexts() []int {
 }
 
 // text returns the string that a column has in a row of a run.
-func (s *rowScan) text(col int, r *run, tags model.Tags, row int) (string, bool) {
+func (s *rowScan) text(col int, r *run, row int) (string, bool) {
 	b := &s.cs.Out[col]
 	if b.Tag {
-		v := tags.Get(b.Ref.Val)
+		v := r.tags.Get(b.Ref.Val)
 		return v, v != ""
 	}
 	v := &r.buf.Cols[col]
@@ -90,17 +90,8 @@ func (s *rowScan) text(col int, r *run, tags model.Tags, row int) (string, bool)
 	return v.Strings[r.lo+row], true
 }
 
-// sortRuns sorts runs by tag set: by the values of all tag keys in order of
-// key, an absent tag before every value.
-func sortRuns(runs []run) {
-	tags := make(map[string]model.Tags, len(runs))
-	for i := range runs {
-		_, tags[runs[i].key] = model.ParseSeriesKey(runs[i].key, nil)
-	}
-	slices.SortFunc(runs, func(a, b run) int { return CompareTags(tags[a.key], tags[b.key]) })
-}
-
-// CompareTags compares tag sets as sortRuns wants it.
+// CompareTags compares tag sets by the values of all tag keys in order of key, an
+// absent tag before every value.
 func CompareTags(a, b model.Tags) int {
 	for i := range min(len(a), len(b)) {
 		if a[i].Key != b[i].Key {
@@ -117,23 +108,25 @@ func CompareTags(a, b model.Tags) int {
 // merge brings the runs of a group into one order, that of time in the scan's
 // direction.
 func (s *rowScan) merge(runs []run) (*rowset.Set, error) {
-	if len(runs) > 1 {
+	hasTags := s.cs.NeedsTags()
+	if len(runs) > 1 || hasTags {
 		for i := range runs {
-			if runs[i].key == "" {
+			r := &runs[i]
+			if r.key == "" {
 				// The key only breaks ties; an unreadable one sorts first.
-				runs[i].key, _ = s.u.Source.View.SeriesKey(runs[i].id)
-				if err := s.grow(int64(len(runs[i].key))); err != nil {
+				r.key, _ = s.u.Source.View.SeriesKey(r.id)
+				if err := s.grow(int64(len(r.key))); err != nil {
 					return nil, err
 				}
 			}
+			_, r.tags = model.ParseSeriesKey(r.key, nil)
 		}
-		sortRuns(runs)
+		slices.SortFunc(runs, func(a, b run) int { return CompareTags(a.tags, b.tags) })
 	}
 	total := 0
 	for _, r := range runs {
 		total += r.hi - r.lo
 	}
-	hasTags := s.cs.NeedsTags()
 	if r := runs[0]; len(runs) == 1 && !hasTags && r.lo == 0 && r.hi == len(r.buf.Times) {
 		if !s.Asc {
 			r.buf.Reverse()
@@ -152,19 +145,17 @@ func (s *rowScan) merge(runs []run) (*rowset.Set, error) {
 		dst.Times = append(dst.Times, r.buf.Times[r.lo:r.hi]...)
 		bounds = append(bounds, len(dst.Times))
 	}
-	tags := make([]model.Tags, len(runs))
 	var of []int32     // run of each row
 	var texts []string // of the tag columns
 	if hasTags {
 		of, texts = make([]int32, total), make([]string, s.cs.tags()*total)
 		for i := range runs {
-			_, tags[i] = model.ParseSeriesKey(runs[i].key, nil)
 			for k := bounds[i]; k < bounds[i+1]; k++ {
 				of[k] = int32(i)
 			}
 		}
 	}
-	perm := s.order(dst.Times, bounds, runs, tags)
+	perm := s.order(dst.Times, bounds, runs)
 	if perm != nil {
 		dst.Times = expr.AppendTaken(nil, dst.Times, 0, 0, perm)
 		if hasTags {
@@ -181,7 +172,7 @@ func (s *rowScan) merge(runs []run) (*rowset.Set, error) {
 		switch {
 		case b.Tag:
 			v.Strings, texts = texts[:total:total], texts[total:]
-			fillTag(v, b.Ref.Val, tags, of)
+			fillTag(v, b.Ref.Val, runs, of)
 		case perm != nil:
 			all.Reset(b.Type)
 			expr.Reserve(&all, total)
@@ -203,12 +194,12 @@ func (s *rowScan) merge(runs []run) (*rowset.Set, error) {
 	return dst, nil
 }
 
-// fillTag fills a column with the values of a tag: row i is of series of[i]. A
+// fillTag fills a column with the values of a tag: row i is of run of[i]. A
 // missing tag is null.
-func fillTag(v *column.Vector, key string, series []model.Tags, of []int32) {
-	values, missing := make([]string, len(series)), false
-	for i := range series {
-		values[i] = series[i].Get(key)
+func fillTag(v *column.Vector, key string, runs []run, of []int32) {
+	values, missing := make([]string, len(runs)), false
+	for i := range runs {
+		values[i] = runs[i].tags.Get(key)
 		missing = missing || values[i] == ""
 	}
 	for i, k := range of {

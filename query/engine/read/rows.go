@@ -18,6 +18,7 @@ import (
 type run struct {
 	id     model.SeriesID
 	key    string
+	tags   model.Tags // of the key; made by merge
 	lo, hi int
 	buf    *rowset.Set
 }
@@ -40,7 +41,7 @@ type rowScan struct {
 	u  *Unit
 	cs *Columns
 
-	// sizes tells how many series each of u.groups has in the set that is read.
+	// sizes tells how many series each group of u has in the set that is read.
 	sizes []uint32
 
 	bytes atomic.Int64      // of the rows read
@@ -165,7 +166,7 @@ func (s *rowScan) key(rd *ChunkReader, id model.SeriesID) (string, error) {
 	return key, err
 }
 
-// series appends the rows of the cursor's series, at most cap of them. With a
+// series appends the rows of the cursor's series, at most Limit of them. With a
 // descending scan the chunks come newest first; the rows of the run are put
 // in ascending order at the end.
 func (s *rowScan) series(cur scan.Cursor, rd *ChunkReader, buf *rowset.Set, lo int) error {
@@ -203,7 +204,7 @@ func (s *rowScan) series(cur scan.Cursor, rd *ChunkReader, buf *rowset.Set, lo i
 		if !all {
 			rows = rows[from:to]
 		}
-		if !all || to-from > 1 || s.Limit == 0 || !s.edge(buf, c, from, &rd.edge) {
+		if !all || to-from > 1 || s.Limit == 0 || !s.edge(buf, c, from, &rd.stats) {
 			times, err := c.Times()
 			if err != nil {
 				return err
@@ -237,7 +238,7 @@ func (s *rowScan) series(cur scan.Cursor, rd *ChunkReader, buf *rowset.Set, lo i
 		}
 		tail := buf.Slice(lo, len(buf.Times))
 		tail = tail.Permute(perm)
-		*buf = buf.Slice(0, lo)
+		buf.Truncate(lo)
 		buf.Append(&tail)
 	}
 	return nil
@@ -251,59 +252,35 @@ func (s *rowScan) grow(bytes int64) error {
 
 // edge appends the first or the last row of a chunk from the statistics, and
 // reports false where these do not tell it.
-func (s *rowScan) edge(buf *rowset.Set, c scan.Chunk, row int, scratch *edgeScratch) bool {
-	last := c.Len() - 1
-	if row != 0 && row != last {
+func (s *rowScan) edge(buf *rowset.Set, c scan.Chunk, row int, st *scan.Stats) bool {
+	n, last, at := len(buf.Times), c.Len()-1, c.Min()
+	switch row {
+	case last:
+		at = c.Max()
+	case 0:
+	default:
 		return false
 	}
-	words := scratch.words[:0]
 	for i := range buf.Cols {
-		if buf.Cols[i].Type == model.Unknown {
-			words = append(words, edgeWord{})
+		v, b := &buf.Cols[i], &s.cs.Out[i]
+		if v.Type == model.Unknown {
 			continue
 		}
-		b := &s.cs.Out[i]
-		if b.Cast || b.Type == model.String {
+		if b.Cast || b.Type == model.String || !c.Stats(b.Index, st) {
+			buf.Truncate(n)
 			return false
 		}
-		st := &scratch.stats
-		if !c.Stats(b.Index, st) {
-			return false
-		}
-		w := edgeWord{st.First, st.Count > 0 && st.FirstRow == 0}
-		if row == last {
-			w = edgeWord{st.Last, st.Count > 0 && st.LastRow == last}
-		}
-		words = append(words, w)
-	}
-	scratch.words = words
-	at := c.Min()
-	if row == last {
-		at = c.Max()
-	}
-	buf.Times = append(buf.Times, at)
-	for i := range buf.Cols {
-		switch v := &buf.Cols[i]; {
-		case v.Type == model.Unknown:
-		case words[i].valid:
-			v.AppendWord(words[i].bits, nil)
+		switch {
+		case st.Count > 0 && row == last && st.LastRow == last:
+			v.AppendWord(st.Last, nil)
+		case st.Count > 0 && row != last && st.FirstRow == 0:
+			v.AppendWord(st.First, nil)
 		default:
 			v.AppendNull()
 		}
 	}
+	buf.Times = append(buf.Times, at)
 	return true
-}
-
-// edgeScratch is memory of edge.
-type edgeScratch struct {
-	words []edgeWord
-	stats scan.Stats
-}
-
-// edgeWord is a value of a chunk's first or last row.
-type edgeWord struct {
-	bits  uint64
-	valid bool
 }
 
 // groupRows is what a worker has read of a group.

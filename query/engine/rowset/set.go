@@ -15,6 +15,7 @@ type Set struct {
 	Table []column.Vector // cols and a place before them, for the times; or nil
 }
 
+// Slice returns the rows [lo, hi), which share the memory of rs.
 func (rs *Set) Slice(lo, hi int) Set {
 	out := Set{Times: rs.Times[lo:hi], Cols: make([]column.Vector, len(rs.Cols))}
 	for i := range rs.Cols {
@@ -25,6 +26,15 @@ func (rs *Set) Slice(lo, hi int) Set {
 	return out
 }
 
+// Truncate drops the rows from n on. rs must own its memory.
+func (rs *Set) Truncate(n int) {
+	rs.Times = rs.Times[:n]
+	for i := range rs.Cols {
+		rs.Cols[i].Truncate(n)
+	}
+}
+
+// Bytes returns the bytes that the rows hold.
 func (rs *Set) Bytes() int64 {
 	n := int64(8 * len(rs.Times))
 	for i := range rs.Cols {
@@ -122,7 +132,7 @@ func (rs *Set) DropNulls() *Set {
 	if v.Valid == nil {
 		return rs
 	}
-	var rows []int32
+	rows := []int32{} // not nil, which would be all
 	for i := range rs.Times {
 		if v.Valid.Get(i) {
 			rows = append(rows, int32(i))
@@ -130,9 +140,6 @@ func (rs *Set) DropNulls() *Set {
 	}
 	if len(rows) == len(rs.Times) {
 		return rs
-	}
-	if rows == nil {
-		rows = []int32{}
 	}
 	out := rs.Permute(rows)
 	out.Cols[0].Valid = nil
