@@ -14,6 +14,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/query"
+	"tsdbd/query/expr"
 	"tsdbd/query/syntax"
 )
 
@@ -95,10 +96,10 @@ func (d *deleteRequest) statement(db, rp string) (*influxql.DeleteSeriesStatemen
 		return nil, nil
 	}
 	if start.After(first) {
-		where = and(where, &influxql.BinaryExpr{Op: influxql.GTE, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: start}})
+		where = expr.And(where, expr.TimeBound(influxql.GTE, start))
 	}
 	if !stop.After(last) {
-		where = and(where, &influxql.BinaryExpr{Op: influxql.LT, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: stop}})
+		where = expr.And(where, expr.TimeBound(influxql.LT, stop))
 	}
 	source := &influxql.Measurement{RetentionPolicy: rp, Name: measurement}
 	if measurement == "" {
@@ -140,7 +141,7 @@ func (d *deleteRequest) parsePredicate() (measurement string, where influxql.Exp
 	}
 	err = eachEquality(e, func(key, value string) error {
 		if key != "_measurement" {
-			where = and(where, &influxql.BinaryExpr{
+			where = expr.And(where, &influxql.BinaryExpr{
 				Op: influxql.EQ, LHS: &influxql.VarRef{Val: key}, RHS: &influxql.StringLiteral{Val: value},
 			})
 			return nil
@@ -180,11 +181,4 @@ func eachEquality(e influxql.Expr, f func(key, value string) error) error {
 		}
 	}
 	return errPredicate
-}
-
-func and(l, r influxql.Expr) influxql.Expr {
-	if l == nil {
-		return r
-	}
-	return &influxql.BinaryExpr{Op: influxql.AND, LHS: l, RHS: r}
 }

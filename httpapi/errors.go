@@ -12,6 +12,7 @@ import (
 	"tsdbd/httpapi/login"
 	"tsdbd/internal/body"
 	"tsdbd/meta"
+	"tsdbd/model/point"
 )
 
 // apiError is an answer with a status of its own.
@@ -43,20 +44,6 @@ var (
 	errRequestInterrupted = &apiError{http.StatusServiceUnavailable, "request was interrupted"}
 )
 
-// partialWrite is what a writer's error offers when some points were refused
-// and the others are durable.
-type partialWrite interface {
-	error
-	PartialWrite() (reason string, dropped int)
-}
-
-// temporary is what an error offers that goes away by itself: overload, a
-// full cache, a store that is opening or closing.
-type temporary interface {
-	error
-	Temporary() bool
-}
-
 // retryAfterSeconds is the Retry-After of every 503. Clients read whole seconds.
 const retryAfterSeconds = "1"
 
@@ -76,8 +63,7 @@ func classify(err error) (status int, message string) {
 	var api *apiError
 	var refused login.Error
 	var busy login.BusyError
-	var pw partialWrite
-	var temp temporary
+	var partial point.PartialWrite
 	switch {
 	case errors.As(err, &api):
 		return api.status, api.message
@@ -85,8 +71,8 @@ func classify(err error) (status int, message string) {
 		return http.StatusUnauthorized, refused.Error()
 	case errors.As(err, &busy):
 		return http.StatusServiceUnavailable, busy.Error() // Telegraf drops a batch that is answered 429
-	case errors.As(err, &pw):
-		return http.StatusBadRequest, pw.Error()
+	case errors.As(err, &partial):
+		return http.StatusBadRequest, partial.Error()
 	case errors.Is(err, meta.ErrDatabaseNotFound):
 		return http.StatusNotFound, err.Error()
 	case errors.Is(err, meta.ErrRetentionPolicyNotFound):
@@ -97,7 +83,7 @@ func classify(err error) (status int, message string) {
 		return errRequestInterrupted.status, errRequestInterrupted.message
 	case errors.Is(err, context.DeadlineExceeded):
 		return errRequestTimeout.status, errRequestTimeout.message
-	case errors.As(err, &temp) && temp.Temporary():
+	case point.Temporary(err):
 		return http.StatusServiceUnavailable, keepingWords(err.Error())
 	}
 	return http.StatusInternalServerError, keepingWords(err.Error())

@@ -218,9 +218,7 @@ func (h *Handler) traceWrite(w *response, r *request, t *target, body []byte) {
 // writeBatch writes a batch; points that the writer refused are not an error.
 func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *point.Batch) (reason string, dropped int, err error) {
 	err = h.opt.Writer.Write(ctx, db, rp, batch)
-	var pw partialWrite
-	if errors.As(err, &pw) {
-		reason, dropped = pw.PartialWrite()
+	if reason, dropped, ok := point.Partial(err); ok {
 		return reason, dropped, nil
 	}
 	return "", 0, err

@@ -42,12 +42,7 @@ func Labels(measurement string, tags model.Tags) iter.Seq2[string, string] {
 
 // Milliseconds returns the time of a sample of a row at ns.
 func Milliseconds(ns int64) int64 {
-	const unit = int64(time.Millisecond)
-	ms := ns / unit
-	if ns%unit < 0 {
-		ms--
-	}
-	return ms
+	return time.Unix(0, ns).UnixMilli()
 }
 
 // nanoseconds returns the time of the row of a sample at ms, or the legal time

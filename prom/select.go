@@ -9,6 +9,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/expr"
 	"tsdbd/query/syntax"
 )
 
@@ -59,11 +60,11 @@ func Select(matchers []Matcher) (Selection, error) {
 		case NotEqual:
 			tag.Op = model.TagNotEqual
 		case Match, NotMatch:
-			expr := "^(?:" + m.Value + ")$"
-			if err := regexes.Add(expr); err != nil {
+			pattern := "^(?:" + m.Value + ")$"
+			if err := regexes.Add(pattern); err != nil {
 				return sel, err
 			}
-			re, err := regexp.Compile(expr)
+			re, err := regexp.Compile(pattern)
 			if err != nil {
 				return sel, err
 			}
@@ -109,31 +110,24 @@ func (q *Query) Statement(db, rp string) (*influxql.SelectStatement, error) {
 	if sel.Pattern != nil {
 		source.Regex = &influxql.RegexLiteral{Val: sel.Pattern}
 	}
-	bound := func(op influxql.Token, ms int64) influxql.Expr {
-		at := time.Unix(0, nanoseconds(ms)).UTC()
-		return &influxql.BinaryExpr{Op: op, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: at}}
-	}
-	where := and(bound(influxql.GTE, q.Start), bound(influxql.LTE, q.End))
-	if sel.Tags != nil {
-		where = and(condition(sel.Tags), where)
-	}
+	start, end := time.Unix(0, nanoseconds(q.Start)), time.Unix(0, nanoseconds(q.End))
+	where := expr.And(expr.TimeBound(influxql.GTE, start), expr.TimeBound(influxql.LTE, end))
 	return &influxql.SelectStatement{
 		Fields:     influxql.Fields{{Expr: &influxql.VarRef{Val: ValueField, Type: influxql.Float}}},
 		Sources:    influxql.Sources{source},
-		Condition:  where,
+		Condition:  expr.And(condition(sel.Tags), where),
 		Dimensions: influxql.Dimensions{{Expr: &influxql.Wildcard{}}},
 		IsRawQuery: true,
 	}, nil
 }
 
-func and(l, r influxql.Expr) influxql.Expr {
-	return &influxql.BinaryExpr{Op: influxql.AND, LHS: l, RHS: r}
-}
-
 // condition returns the tags of a Selection as InfluxQL.
 func condition(e *model.TagExpr) influxql.Expr {
-	if e.Op == model.TagAnd {
-		return and(condition(e.Left), condition(e.Right))
+	switch {
+	case e == nil:
+		return nil
+	case e.Op == model.TagAnd:
+		return expr.And(condition(e.Left), condition(e.Right))
 	}
 	var value influxql.Expr = &influxql.StringLiteral{Val: e.Value}
 	if e.Regex != nil {

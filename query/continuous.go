@@ -81,19 +81,11 @@ func (q *ContinuousQuery) Over(start, end time.Time) (*influxql.SelectStatement,
 	if err != nil {
 		return nil, err
 	}
-	stmt.Condition = and(timeBound(influxql.GTE, start), timeBound(influxql.LT, end))
+	stmt.Condition = expr.And(expr.TimeBound(influxql.GTE, start), expr.TimeBound(influxql.LT, end))
 	if rest.Expr != nil {
-		stmt.Condition = and(&influxql.ParenExpr{Expr: rest.Expr}, stmt.Condition)
+		stmt.Condition = expr.And(&influxql.ParenExpr{Expr: rest.Expr}, stmt.Condition)
 	}
 	return stmt, nil
-}
-
-func timeBound(op influxql.Token, t time.Time) influxql.Expr {
-	return &influxql.BinaryExpr{Op: op, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: t.UTC()}}
-}
-
-func and(a, b influxql.Expr) influxql.Expr {
-	return &influxql.BinaryExpr{Op: influxql.AND, LHS: a, RHS: b}
 }
 
 // runWindows is how many windows EXECUTE CONTINUOUS QUERY computes at once when
@@ -168,7 +160,7 @@ func bounds(st *syntax.ExecuteContinuous, q *ContinuousQuery, now time.Time) (st
 		return q.Window(end.Add(-1)), end, nil
 	}
 	ref := func() influxql.Expr { return &influxql.VarRef{Val: "time"} }
-	c, err := expr.SplitTime(and(&influxql.BinaryExpr{Op: influxql.GTE, LHS: ref(), RHS: st.From},
+	c, err := expr.SplitTime(expr.And(&influxql.BinaryExpr{Op: influxql.GTE, LHS: ref(), RHS: st.From},
 		&influxql.BinaryExpr{Op: influxql.LT, LHS: ref(), RHS: st.To}), now, q.stmt.Location)
 	if err != nil {
 		return start, end, err

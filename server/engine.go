@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/influxdata/influxql"
@@ -45,8 +44,7 @@ func (e engine) Write(ctx context.Context, db, rp string, batch *point.Batch) er
 	}
 	lines := e.subscribers.Encode(db, name, batch)
 	err := e.Store.Write(ctx, db, rp, batch)
-	var partial interface{ PartialWrite() (string, int) }
-	if err == nil || errors.As(err, &partial) {
+	if _, _, partial := point.Partial(err); err == nil || partial {
 		e.subscribers.Send(db, name, lines)
 	}
 	return err

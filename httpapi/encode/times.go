@@ -76,12 +76,9 @@ func (f *timeFormat) appendRFC3339(dst []byte, ns int64) []byte {
 }
 
 func (f *timeFormat) setDay(sec int64) {
-	day := sec / 86400
-	if sec%86400 < 0 {
-		day--
-	}
-	f.start, f.ready = day*86400, true
-	time.Unix(f.start, 0).UTC().AppendFormat(f.date[:0], "2006-01-02T")
+	day := time.Unix(sec, 0).UTC().Truncate(24 * time.Hour)
+	f.start, f.ready = day.Unix(), true
+	day.AppendFormat(f.date[:0], "2006-01-02T")
 }
 
 // appendFraction appends the nanoseconds of a second, without trailing zeros.

@@ -17,6 +17,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/model/point"
 )
 
 // The values that stand in for zero Options.
@@ -31,7 +32,7 @@ const stateName = "continuous.json"
 type Options struct {
 	Catalog func() *meta.Data
 	// Execute runs a statement against a database and returns its error; one
-	// that has PartialWrite() (string, int) counts as done.
+	// that is a point.PartialWrite counts as done.
 	Execute  func(ctx context.Context, database string, q *influxql.Query) error
 	Logger   *slog.Logger  // nil discards
 	Interval time.Duration // between looks at the catalog
@@ -234,7 +235,7 @@ func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 		return // it runs again after the next start
 	}
 	log := s.opt.Logger.With("database", database, "name", name, "start", start.UTC(), "end", end.UTC())
-	var partial interface{ PartialWrite() (string, int) }
+	_, _, partial := point.Partial(err)
 	switch {
 	case err == nil:
 		s.ok.Add(1)
@@ -243,7 +244,7 @@ func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 			level = slog.LevelInfo
 		}
 		log.Log(ctx, level, "continuous query ran", "took", s.opt.Now().Sub(now))
-	case errors.As(err, &partial):
+	case partial:
 		s.ok.Add(1)
 		log.Warn("continuous query: not all points were stored", "err", err)
 	default:

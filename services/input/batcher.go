@@ -67,17 +67,6 @@ var errClosed = errors.New("input is closing")
 // errFull is returned when all batches wait to be written.
 var errFull = errors.New("all batches wait to be written")
 
-// temporary is what an error offers that goes away by itself.
-type temporary interface {
-	error
-	Temporary() bool
-}
-
-func isTemporary(err error) bool {
-	var t temporary
-	return errors.As(err, &t) && t.Temporary()
-}
-
 // Batcher gathers points and writes them in batches.
 type Batcher struct {
 	opt    Options
@@ -238,7 +227,7 @@ func (b *Batcher) beginLocked(wait bool) error {
 		}
 	}
 	table, err := b.table()
-	for delay := firstRetry; err != nil && wait && isTemporary(err); delay = min(2*delay, lastRetry) {
+	for delay := firstRetry; err != nil && wait && point.Temporary(err); delay = min(2*delay, lastRetry) {
 		b.complain("points wait", err)
 		if !b.sleep(delay) {
 			err = errClosed
@@ -330,7 +319,7 @@ func (b *Batcher) store(c *batch) {
 				continue
 			}
 		}
-		if !isTemporary(err) || b.ctx.Err() != nil {
+		if !point.Temporary(err) || b.ctx.Err() != nil {
 			b.counts.BatchesFailed.Add(1)
 			b.counts.Failed.Add(points)
 			b.complain("batch not written", err)
@@ -349,9 +338,7 @@ func (b *Batcher) store(c *batch) {
 // writeOnce writes a batch and tells how many of its points were refused.
 func (b *Batcher) writeOnce(ctx context.Context, c *point.Batch) (refused int64, err error) {
 	err = b.opt.Writer.Write(ctx, b.opt.Database, b.opt.RetentionPolicy, c)
-	var partial interface{ PartialWrite() (string, int) }
-	if errors.As(err, &partial) {
-		_, n := partial.PartialWrite()
+	if _, n, ok := point.Partial(err); ok {
 		b.complain("points refused", err)
 		return int64(n), nil
 	}

@@ -1,0 +1,28 @@
+package point
+
+import "errors"
+
+// PartialWrite is the error of a write that refused some of its points. All others
+// are durable.
+type PartialWrite interface {
+	error
+	PartialWrite() (reason string, dropped int)
+}
+
+// Partial returns what an error says of a write that refused some of its points,
+// and whether it is such an error.
+func Partial(err error) (reason string, dropped int, ok bool) {
+	var partial PartialWrite
+	if !errors.As(err, &partial) {
+		return "", 0, false
+	}
+	reason, dropped = partial.PartialWrite()
+	return reason, dropped, true
+}
+
+// Temporary reports whether an error goes away by itself: overload, a full cache, a
+// store that is opening or closing.
+func Temporary(err error) bool {
+	var temporary interface{ Temporary() bool }
+	return errors.As(err, &temporary) && temporary.Temporary()
+}

@@ -1,0 +1,23 @@
+package expr
+
+import (
+	"time"
+
+	"github.com/influxdata/influxql"
+)
+
+// And returns a AND b. Without one of them it is the other.
+func And(a, b influxql.Expr) influxql.Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &influxql.BinaryExpr{Op: influxql.AND, LHS: a, RHS: b}
+}
+
+// TimeBound returns a comparison of the time.
+func TimeBound(op influxql.Token, at time.Time) influxql.Expr {
+	return &influxql.BinaryExpr{Op: op, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.TimeLiteral{Val: at.UTC()}}
+}
