@@ -25,6 +25,7 @@ import (
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/repair"
 	"tsdbd/store"
+	"tsdbd/store/ledger"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 	"tsdbd/wal"
@@ -102,7 +103,7 @@ type verifier struct {
 	r   *VerifyReport
 
 	lineage identity.Lineage // of the directory, as the catalog says
-	ledger  *store.Ledger    // nil: there is none
+	ledger  *ledger.Ledger   // nil: there is none
 	applied uint64           // the highest sequence that manifests have flushed
 }
 
@@ -234,11 +235,11 @@ func (v *verifier) directories(data *meta.Data) error {
 
 // readLedger checks the ledger.
 func (v *verifier) readLedger() error {
-	name := path.Join(v.dir, "meta", store.LedgerName)
+	name := path.Join(v.dir, "meta", ledger.Name)
 	if err := v.begin(name); err != nil {
 		return err
 	}
-	l, whole, err := store.ReadLedger(v.fs, v.dir)
+	l, whole, err := ledger.Read(v.fs, v.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:

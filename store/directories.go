@@ -275,7 +275,7 @@ func (s *Store) clearDirectories() error {
 			s.mu.shards[id] = e
 		}
 	}
-	s.ledger.prune(has)
+	s.ledger.Prune(has)
 	if whole {
 		s.catalog.Removed(meta.Dropped{Shards: data.Dropped.Shards})
 	}
@@ -300,7 +300,7 @@ func (s *Store) opened(e *shardEntry) {
 	if !e.Saved() {
 		return
 	}
-	s.ledger.add(e.ID(), e.db.id)
+	s.ledger.Add(e.ID(), e.db.id)
 	if e.Flushed() > s.logAfter {
 		s.unsure.dirs = append(s.unsure.dirs, path.Join(s.dir, ShardDir(e.db.id, e.ID())))
 	}
@@ -327,7 +327,7 @@ func (s *Store) openWhole(d *meta.Database) (err error) {
 	wanted := groupsOf(d)
 	var ids []uint64 // those that have had files: their directories must be there
 	for id := range wanted {
-		if s.ledger.has(id) {
+		if s.ledger.Has(id) {
 			ids = append(ids, id)
 		}
 	}
@@ -354,7 +354,7 @@ func (s *Store) openWhole(d *meta.Database) (err error) {
 		return fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	for _, id := range numberedIn(names, shardPrefix) {
-		if wanted[id] != nil && !s.ledger.has(id) {
+		if wanted[id] != nil && !s.ledger.Has(id) {
 			ids = append(ids, id)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // noteSegment is told of each segment before it has an entry.
 func (s *Store) noteSegment(number, sequence uint64) {
-	err := s.ledger.setLog(func(k *wal.Known, relaxed *bool) {
+	err := s.ledger.SetLog(func(k *wal.Known, relaxed *bool) {
 		k.Segment, k.Sequence, k.Open, k.Told = number, sequence, true, false
 		*relaxed = s.opt.SyncInterval > 0
 	})
@@ -23,7 +23,7 @@ func (s *Store) noteSegment(number, sequence uint64) {
 
 // known returns what the ledger and the files say of the log.
 func (s *Store) known() wal.Known {
-	known, relaxed := s.ledger.log()
+	known, relaxed := s.ledger.Log()
 	if known.Segment > 0 && !relaxed {
 		known.Sequence = max(known.Sequence, s.inFiles()) // it was in the log before it was in files
 	}
@@ -39,7 +39,7 @@ func (s *Store) inFiles() uint64 { return max(s.applied, s.catalog.Data().Applie
 // its end has been reported.
 func (s *Store) noteReplay(log *wal.Log) {
 	segment, sequence := log.End()
-	err := s.ledger.setLog(func(k *wal.Known, _ *bool) {
+	err := s.ledger.SetLog(func(k *wal.Known, _ *bool) {
 		if log.LostEnd() {
 			k.Told = true
 		} else if !k.Told {
@@ -59,7 +59,7 @@ func (s *Store) noteEnd(segment, sequence uint64) {
 	if !s.catalog.Unsaved() {
 		covered = s.flushedUpTo(s.applied)
 	}
-	err := s.ledger.setLog(func(k *wal.Known, _ *bool) {
+	err := s.ledger.SetLog(func(k *wal.Known, _ *bool) {
 		if !k.Told {
 			k.Segment, k.Sequence = segment, sequence
 		}
@@ -79,7 +79,7 @@ func (s *Store) beforeTrim(covered uint64) error {
 	if err := errors.Join(s.catalog.Save(), s.sureOfNames()); err != nil {
 		return err
 	}
-	err := s.ledger.setLog(func(k *wal.Known, _ *bool) { k.Covered = max(k.Covered, covered) })
+	err := s.ledger.SetLog(func(k *wal.Known, _ *bool) { k.Covered = max(k.Covered, covered) })
 	if err != nil {
 		s.logger.Warn("shards that have files not noted, their loss would not be noticed", "err", err)
 	}

@@ -3,129 +3,24 @@ package store
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"tsdbd/internal/binio"
-	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/store/ledger"
 	"tsdbd/wal"
 )
 
-var update = flag.Bool("update", false, "write golden files that do not exist")
-
-const ledgerPath = "/data/meta/" + LedgerName
-
-// TestLedgerGolden holds the format still.
-func TestLedgerGolden(t *testing.T) {
-	f := vfstest.New()
-	if err := f.MkdirAll("/data/meta"); err != nil {
-		t.Fatal(err)
-	}
-	l, err := openLedger(f, "/data", identity.Lineage{1, 2, 3, 0xfe}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.add(7, 2)
-	known := wal.Known{Segment: 5, Sequence: 300, Covered: 200, Open: true}
-	set := func(to wal.Known, relaxedTo bool) {
-		t.Helper()
-		if err := l.setLog(func(k *wal.Known, relaxed *bool) { *k, *relaxed = to, relaxedTo }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(known, true)
-	l.add(8, 2)
-	known.Open, known.Told = false, true
-	set(known, false)
-	got := f.Content(ledgerPath)
-	const name = "testdata/ledger-v1.golden"
-	if _, err := os.Stat(name); *update && errors.Is(err, fs.ErrNotExist) {
-		if err := os.WriteFile(name, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the ledger's bytes changed:\n%x\nwant\n%x", got, want)
-	}
-	back, whole, err := decodeLedger("x", want)
-	if err != nil || !whole || back.Log != known || back.Relaxed || !maps.Equal(back.Shards, map[uint64]uint32{7: 2, 8: 2}) || back.Lineage != (identity.Lineage{1, 2, 3, 0xfe}) {
-		t.Errorf("read as %+v, %v, %v", back, whole, err)
-	}
-	page, err := os.ReadFile("../docs/formats/ledger.md")
-	if err != nil || !strings.Contains(string(page), hex.Dump(want)) {
-		t.Errorf("the example of the format page is not the golden file: %v\n%s", err, hex.Dump(want))
-	}
-	// No damaged byte is believed, and no cut one.
-	for i := range want {
-		bad := bytes.Clone(want)
-		bad[i] ^= 4
-		if l, whole, err := decodeLedger("x", bad); err == nil && whole || err != nil && !errors.Is(err, binio.ErrCorrupt) || err == nil && len(l.Shards) > 2 {
-			t.Errorf("byte %d: %+v, %v, %v", i, l, whole, err)
-		}
-		if _, whole, err := decodeLedger("x", want[:i]); err == nil && whole && (i-ledgerHeader)%ledgerRecord != 0 {
-			t.Errorf("cut at %d: whole", i)
-		}
-	}
-}
-
-// TestLedgerFaults fails every write of the ledger once: the next one makes it
-// whole.
-func TestLedgerFaults(t *testing.T) {
-	for n := 1; ; n++ {
-		f := vfstest.New()
-		if err := f.Put("/data/meta/catalog.0", nil); err != nil {
-			t.Fatal(err)
-		}
-		l, err := openLedger(f, "/data", identity.Lineage{1}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		hit, start := false, f.Ops()
-		f.SetHook(func(op vfstest.Op) error {
-			if op.N-start == n {
-				hit = true
-				return errors.New("input/output error")
-			}
-			return nil
-		})
-		for i := range uint64(4) {
-			l.add(i+1, 1)
-			_ = l.setLog(func(k *wal.Known, _ *bool) { k.Segment = i + 1 })
-		}
-		f.SetHook(nil)
-		if err := l.setLog(func(k *wal.Known, _ *bool) { k.Sequence = 9 }); err != nil {
-			t.Fatal(err)
-		}
-		for _, left := range []*vfstest.FS{f, f.Crash(newTestRand(t, uint64(n)), 0)} {
-			back, whole, err := ReadLedger(left, "/data")
-			if err != nil || !whole || len(back.Shards) != 4 || back.Log.Segment != 4 || back.Log.Sequence != 9 {
-				t.Fatalf("fault %d: %+v, %v, %v", n, back, whole, err)
-			}
-		}
-		if !hit {
-			return
-		}
-	}
-}
+const ledgerPath = "/data/meta/" + ledger.Name
 
 // losses returns what a SELECT of a database would be warned of.
 func (s *testStore) losses(db string) (out []scan.Loss) {
@@ -397,7 +292,7 @@ func TestForeignLedger(t *testing.T) {
 	if f.Content(ledgerPath+".foreign") == nil {
 		t.Errorf("files %v", f.Files())
 	}
-	l, whole, err := ReadLedger(f, "/data")
+	l, whole, err := ledger.Read(f, "/data")
 	if err != nil || !whole || l.Lineage != s.Catalog().Lineage || l.Log.Sequence == 0 {
 		t.Errorf("%+v, %v, %v", l, whole, err)
 	}
@@ -448,7 +343,7 @@ func TestFailedStartKeepsLedger(t *testing.T) {
 		}
 	}
 	s.must(s.Close())
-	before, _, err := ReadLedger(f, "/data")
+	before, _, err := ledger.Read(f, "/data")
 	if err != nil || before.Log.Covered != 2 || before.Log.Sequence != 5 {
 		t.Fatalf("%+v, %v", before, err)
 	}
@@ -476,7 +371,7 @@ func TestFailedStartKeepsLedger(t *testing.T) {
 			}
 			break
 		}
-		if after, _, err := ReadLedger(f, "/data"); err != nil || after.Log != before.Log {
+		if after, _, err := ledger.Read(f, "/data"); err != nil || after.Log != before.Log {
 			t.Fatalf("read %d: the ledger says %+v of the log, %v, before %+v", n, after.Log, err, before.Log)
 		}
 	}

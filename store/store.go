@@ -20,6 +20,7 @@ import (
 	"tsdbd/retention"
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
+	"tsdbd/store/ledger"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -107,7 +108,7 @@ type Store struct {
 	lost      atomic.Bool // the lock; see checkLock
 	catalog   *meta.Catalog
 	log       Log
-	ledger    *ledger
+	ledger    *ledger.File
 	logAfter  uint64 // entries with a higher sequence were in the log at the start
 	retention *retention.Service
 
@@ -229,7 +230,7 @@ func (s *Store) openFiles() error {
 	if err := s.checkCatalog(names, head.Lineages); err != nil {
 		return err
 	}
-	if s.ledger, err = openLedger(s.fs, s.dir, s.catalog.Data().Lineage, s.logger); err != nil {
+	if s.ledger, err = ledger.Open(s.fs, s.dir, s.catalog.Data().Lineage, s.logger); err != nil {
 		return err
 	}
 	s.logAfter = head.After
@@ -291,7 +292,7 @@ func (s *Store) openLog() error {
 	}
 	start := time.Now()
 	r := replayer{s: s, databases: make(map[uint32]*replayed), dropped: make(map[uint64]bool)}
-	known, _ := s.ledger.log()
+	known, _ := s.ledger.Log()
 	if err := s.log.Replay(r.entry); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}

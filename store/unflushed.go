@@ -57,7 +57,7 @@ func (s *Store) displaceLocked(e *shardEntry) {
 
 // settle brings place and count of a shard up to date after a flush of it.
 func (s *Store) settle(e *shardEntry) {
-	s.ledger.add(e.ID(), e.db.id)
+	s.ledger.Add(e.ID(), e.db.id)
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	s.mu.Lock()

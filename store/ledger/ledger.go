@@ -1,4 +1,10 @@
-package store
+// Package ledger keeps what the next start of a store must find: which shards have
+// files, and how far the log goes. A directory that is missing as a whole, and a log
+// without its end, cannot tell their own loss. docs/formats/ledger.md describes the
+// file.
+//
+// File may be used by any number of goroutines.
+package ledger
 
 import (
 	"encoding/binary"
@@ -17,8 +23,8 @@ import (
 	"tsdbd/wal"
 )
 
-// LedgerName is the name of the ledger in the catalog's directory.
-const LedgerName = "ledger"
+// Name is the name of the ledger in the catalog's directory.
+const Name = "ledger"
 
 // The ledger says what the next start must find: which shards have files, and
 // how far the log goes. It is a file of its own, because the catalog is too large
@@ -35,17 +41,17 @@ const LedgerName = "ledger"
 // A record's crc covers what follows it and starts from the record's offset. What
 // the ledger lacks costs a warning and no data, so a damaged one is rewritten.
 const (
-	ledgerMagic   = "TSDBDLED"
-	ledgerVersion = 1
-	ledgerHeader  = 32
-	ledgerRecord  = 32
+	magic       = "TSDBDLED"
+	version     = 1
+	headerBytes = 32
+	recordBytes = 32
 
-	ledgerShard = 1
-	ledgerLog   = 2
+	kindShard = 1
+	kindLog   = 2
 
-	ledgerOpen    = 1 << 0 // more entries may follow in the segment
-	ledgerTold    = 1 << 1 // what is missing of the log was reported
-	ledgerRelaxed = 1 << 2 // the log is not synced before a write is answered
+	flagOpen    = 1 << 0 // more entries may follow in the segment
+	flagTold    = 1 << 1 // what is missing of the log was reported
+	flagRelaxed = 1 << 2 // the log is not synced before a write is answered
 )
 
 // Ledger is what a data directory's ledger says.
@@ -56,52 +62,52 @@ type Ledger struct {
 	Relaxed bool // the log was not synced before writes were answered
 }
 
-// ReadLedger reads the ledger of the data directory dir and changes nothing.
+// Read reads the ledger of the data directory dir and changes nothing.
 // Records that are damaged are left out; whole says that there are none. A
 // directory without a ledger is an fs.ErrNotExist.
-func ReadLedger(fsys vfs.FS, dir string) (l *Ledger, whole bool, err error) {
-	name := path.Join(dir, "meta", LedgerName)
+func Read(fsys vfs.FS, dir string) (l *Ledger, whole bool, err error) {
+	name := path.Join(dir, "meta", Name)
 	b, err := vfs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, false, err
 	}
-	return decodeLedger(name, b)
+	return decode(name, b)
 }
 
-func decodeLedger(name string, b []byte) (l *Ledger, whole bool, err error) {
-	if len(b) < ledgerHeader || string(b[:8]) != ledgerMagic || binio.Checksum(b[:28]) != binary.LittleEndian.Uint32(b[28:]) {
+func decode(name string, b []byte) (l *Ledger, whole bool, err error) {
+	if len(b) < headerBytes || string(b[:8]) != magic || binio.Checksum(b[:28]) != binary.LittleEndian.Uint32(b[28:]) {
 		return nil, false, binio.Corruptf(name, 0, "ledger: bad header")
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != ledgerVersion {
-		return nil, false, fmt.Errorf("open %s: ledger version %d is not known to this program (it knows %d)", name, v, ledgerVersion)
+	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
+		return nil, false, fmt.Errorf("open %s: ledger version %d is not known to this program (it knows %d)", name, v, version)
 	}
 	l = &Ledger{Shards: map[uint64]uint32{}}
 	copy(l.Lineage[:], b[12:])
 	whole = true
-	for at := ledgerHeader; at < len(b); at += ledgerRecord {
-		if len(b)-at < ledgerRecord {
+	for at := headerBytes; at < len(b); at += recordBytes {
+		if len(b)-at < recordBytes {
 			return l, false, nil
 		}
-		r := b[at : at+ledgerRecord]
+		r := b[at : at+recordBytes]
 		if binio.ChecksumUpdate(uint32(at), r[4:]) != binary.LittleEndian.Uint32(r) {
 			whole = false
 			continue
 		}
 		x, y, z := binary.LittleEndian.Uint64(r[8:]), binary.LittleEndian.Uint64(r[16:]), binary.LittleEndian.Uint64(r[24:])
 		switch r[4] {
-		case ledgerShard:
+		case kindShard:
 			l.Shards[x] = uint32(y)
-		case ledgerLog:
-			l.Log = wal.Known{Segment: x, Sequence: y, Covered: z, Open: r[5]&ledgerOpen != 0, Told: r[5]&ledgerTold != 0}
-			l.Relaxed = r[5]&ledgerRelaxed != 0
+		case kindLog:
+			l.Log = wal.Known{Segment: x, Sequence: y, Covered: z, Open: r[5]&flagOpen != 0, Told: r[5]&flagTold != 0}
+			l.Relaxed = r[5]&flagRelaxed != 0
 		}
 	}
 	return l, whole, nil
 }
 
 func (l *Ledger) header() []byte {
-	b := append(make([]byte, 0, ledgerHeader), ledgerMagic...)
-	b = binary.LittleEndian.AppendUint32(b, ledgerVersion)
+	b := append(make([]byte, 0, headerBytes), magic...)
+	b = binary.LittleEndian.AppendUint32(b, version)
 	b = append(b, l.Lineage[:]...)
 	return binary.LittleEndian.AppendUint32(b, binio.Checksum(b))
 }
@@ -120,19 +126,19 @@ func appendRecord(dst []byte, at int64, kind, flags byte, x, y, z uint64) []byte
 func (l *Ledger) appendLog(dst []byte, at int64) []byte {
 	flags := byte(0)
 	if l.Log.Open {
-		flags |= ledgerOpen
+		flags |= flagOpen
 	}
 	if l.Log.Told {
-		flags |= ledgerTold
+		flags |= flagTold
 	}
 	if l.Relaxed {
-		flags |= ledgerRelaxed
+		flags |= flagRelaxed
 	}
-	return appendRecord(dst, at, ledgerLog, flags, l.Log.Segment, l.Log.Sequence, l.Log.Covered)
+	return appendRecord(dst, at, kindLog, flags, l.Log.Segment, l.Log.Sequence, l.Log.Covered)
 }
 
-// ledger is the ledger of an open store.
-type ledger struct {
+// File is the ledger of an open store.
+type File struct {
 	fs     vfs.FS
 	dir    string // that of the catalog
 	logger *slog.Logger
@@ -147,13 +153,13 @@ type ledger struct {
 	}
 }
 
-// openLedger opens the ledger. One that is missing, damaged or of another data
+// Open opens the ledger of the data directory dir. One that is missing, damaged or of another data
 // directory is begun again: what it would say is then not known.
-func openLedger(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger) (*ledger, error) {
-	l := &ledger{fs: fsys, dir: path.Join(dir, "meta"), logger: logger}
+func Open(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger) (*File, error) {
+	l := &File{fs: fsys, dir: path.Join(dir, "meta"), logger: logger}
 	l.mu.Ledger = Ledger{Lineage: lineage, Shards: map[uint64]uint32{}}
-	name := path.Join(l.dir, LedgerName)
-	have, whole, err := ReadLedger(fsys, dir)
+	name := path.Join(l.dir, Name)
+	have, whole, err := Read(fsys, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return l, nil
@@ -179,10 +185,10 @@ func openLedger(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.
 }
 
 // setLimit allows the file as much again as it needs.
-func (l *ledger) setLimit() { l.mu.limit = ledgerHeader + 2*ledgerRecord*int64(len(l.mu.Shards)+2048) }
+func (l *File) setLimit() { l.mu.limit = headerBytes + 2*recordBytes*int64(len(l.mu.Shards)+2048) }
 
-// prune forgets shards that the catalog no longer has.
-func (l *ledger) prune(has map[uint64]bool) {
+// Prune forgets shards that the catalog no longer has.
+func (l *File) Prune(has map[uint64]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id := range l.mu.Shards {
@@ -193,25 +199,25 @@ func (l *ledger) prune(has map[uint64]bool) {
 	l.setLimit()
 }
 
-// log returns what the ledger says of the log, and whether it was synced before
+// Log returns what the ledger says of the log, and whether it was synced before
 // writes were answered.
-func (l *ledger) log() (known wal.Known, relaxed bool) {
+func (l *File) Log() (known wal.Known, relaxed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mu.Log, l.mu.Relaxed
 }
 
-// has reports whether a shard is known to have files.
-func (l *ledger) has(shard uint64) bool {
+// Has reports whether a shard is known to have files.
+func (l *File) Has(shard uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.mu.Shards[shard]
 	return ok
 }
 
-// add notes that a shard has files. The next save makes it durable: that is in
+// Add notes that a shard has files. The next SetLog makes it durable: that is in
 // time as long as the log has all that is in them.
-func (l *ledger) add(shard uint64, database uint32) {
+func (l *File) Add(shard uint64, database uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.mu.Shards[shard]; !ok {
@@ -220,8 +226,8 @@ func (l *ledger) add(shard uint64, database uint32) {
 	}
 }
 
-// setLog changes what the ledger says of the log, and saves it if it changed.
-func (l *ledger) setLog(change func(known *wal.Known, relaxed *bool)) error {
+// SetLog changes what the ledger says of the log, and saves it if it changed.
+func (l *File) SetLog(change func(known *wal.Known, relaxed *bool)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known, relaxed := l.mu.Log, l.mu.Relaxed
@@ -235,11 +241,11 @@ func (l *ledger) setLog(change func(known *wal.Known, relaxed *bool)) error {
 // saveLocked makes what was added durable: at the end of the file, or by a new
 // file when the old one is damaged or has grown. On an error it tries again at
 // the next call.
-func (l *ledger) saveLocked() (err error) {
+func (l *File) saveLocked() (err error) {
 	if len(l.mu.queued) == 0 && !l.mu.dirty {
 		return nil
 	}
-	name := path.Join(l.dir, LedgerName)
+	name := path.Join(l.dir, Name)
 	defer func() {
 		if err != nil {
 			l.mu.end = 0
@@ -251,7 +257,7 @@ func (l *ledger) saveLocked() (err error) {
 	if l.mu.end == 0 || l.mu.end > l.mu.limit {
 		b := l.mu.header()
 		for _, id := range slices.Sorted(maps.Keys(l.mu.Shards)) {
-			b = appendRecord(b, 0, ledgerShard, 0, id, uint64(l.mu.Shards[id]), 0)
+			b = appendRecord(b, 0, kindShard, 0, id, uint64(l.mu.Shards[id]), 0)
 		}
 		b = l.mu.appendLog(b, 0)
 		if err := vfs.WriteFileAtomic(l.fs, l.dir, name, b); err != nil {
@@ -263,7 +269,7 @@ func (l *ledger) saveLocked() (err error) {
 	}
 	var b []byte
 	for _, id := range l.mu.queued {
-		b = appendRecord(b, l.mu.end, ledgerShard, 0, id, uint64(l.mu.Shards[id]), 0)
+		b = appendRecord(b, l.mu.end, kindShard, 0, id, uint64(l.mu.Shards[id]), 0)
 	}
 	if l.mu.dirty {
 		b = l.mu.appendLog(b, l.mu.end)
