@@ -73,9 +73,9 @@ func TestIndexUnreadable(t *testing.T) {
 			return f.RestoreAll([]model.SeriesID{5, n + 7}, []string{keys[4], "m,h=new"})
 		},
 		"reindex": func(f *File, keys []string) error {
-			f.mu.tail.Insert(slots.Slot(fingerprint(keys[0]), 1)) // as many as it takes
+			f.addSlotLocked(slots.Slot(fingerprint(keys[0]), 1)) // as many as it takes
 			for i := range n {
-				f.mu.tail.Insert(slots.Slot(fingerprint(keys[i]), uint32(i+1)))
+				f.addSlotLocked(slots.Slot(fingerprint(keys[i]), uint32(i+1)))
 			}
 			return f.Sync()
 		},

@@ -83,13 +83,13 @@ type File struct {
 		n          int
 		generation uint64 // counts changes that a lookup may have missed
 
-		index    *indexFile  // nil if there is none yet
-		tail     slots.Table // series that the index lacks
-		fresh    []uint64    // slots inserted since Sync took its picture
-		inSync   bool        // fresh is being recorded
-		pending  keyPages    // not on disk
-		flushing keyPages    // being written by Sync
-		repaired keyPages    // on disk in a later block, over a damaged one
+		index    *indexFile   // nil if there is none yet
+		tail     *slots.Table // series that the index lacks
+		fresh    []uint64     // slots inserted since Sync took its picture
+		inSync   bool         // fresh is being recorded
+		pending  keyPages     // not on disk
+		flushing keyPages     // being written by Sync
+		repaired keyPages     // on disk in a later block, over a damaged one
 		blocks   []*blockEntry
 		logEnd   int64
 		lastCRC  uint32
@@ -566,10 +566,10 @@ func (f *File) DropClaims() {
 	claims := keyPages{}
 	f.mu.pending, claims = f.mu.pending.split()
 	tail := f.mu.tail.All()
-	f.mu.tail = slots.Table{}
+	f.mu.tail = nil
 	for _, s := range tail {
 		if _, gone := claims.get(uint32(s)); !gone {
-			f.mu.tail.Insert(s)
+			f.addSlotLocked(s)
 		}
 	}
 	f.mu.fresh = slices.DeleteFunc(f.mu.fresh, func(s uint64) bool {
@@ -597,12 +597,17 @@ func (f *File) raiseLocked(next uint64) {
 // indexLocked makes a pending key found.
 func (f *File) indexLocked(fp, id uint32) {
 	slot := slots.Slot(fp, id)
-	f.mu.tail.Insert(slot)
+	f.addSlotLocked(slot)
 	if f.mu.inSync {
 		f.mu.fresh = append(f.mu.fresh, slot)
 	}
 	f.mu.generation++
 	f.countLocked()
+}
+
+func (f *File) addSlotLocked(slot uint64) {
+	f.mu.tail = f.mu.tail.Room()
+	f.mu.tail.Insert(slot)
 }
 
 // Restore makes id the id of key: replay of the log calls it for the series it

@@ -426,7 +426,7 @@ func (f *File) addScanned(s scannedBlock, kept bool) {
 		f.mu.n += h.count
 		if s.keys != nil {
 			for id := uint64(h.first); id <= uint64(h.last()); id++ {
-				f.mu.tail.Insert(slots.Slot(fingerprint(s.keys.key(uint32(id))), uint32(id)))
+				f.addSlotLocked(slots.Slot(fingerprint(s.keys.key(uint32(id))), uint32(id)))
 			}
 		}
 		return
@@ -443,7 +443,7 @@ func (f *File) addScanned(s scannedBlock, kept bool) {
 		if f.blockOfLocked(uint32(id)) == nil {
 			f.mu.n++
 		}
-		f.mu.tail.Insert(slots.Slot(fingerprint(key), uint32(id)))
+		f.addSlotLocked(slots.Slot(fingerprint(key), uint32(id)))
 		if kept {
 			f.mu.repaired.set(uint32(id), key)
 		} else {

@@ -206,9 +206,9 @@ func (f *File) reindex(old *indexFile, added []uint64, lastCRC uint32) {
 	}
 	_ = old.close()
 	f.mu.index, f.mu.stale = x, false
-	f.mu.tail = slots.Table{}
+	f.mu.tail = nil
 	for _, s := range fresh {
-		f.mu.tail.Insert(s)
+		f.addSlotLocked(s)
 	}
 }
 
@@ -228,7 +228,7 @@ func (f *File) dropIndexLocked(why error) error {
 		}
 		for i := range b.ends {
 			id := e.first + uint32(i)
-			f.mu.tail.Insert(slots.Slot(fingerprint(b.key(id)), id))
+			f.addSlotLocked(slots.Slot(fingerprint(b.key(id)), id))
 		}
 	}
 	err := f.mu.index.close()
@@ -317,10 +317,10 @@ func (f *File) rewriteLocked(whole bool) error {
 	f.log = log
 	f.cache.drop()
 	f.mu.blocks, f.mu.n = nil, 0
-	f.mu.tail = slots.Table{}
+	f.mu.tail = nil
 	_, claims := f.mu.pending.split()
 	f.mu.pending, f.mu.repaired = claims, keyPages{}
-	claims.all(func(id uint32, key string, _ bool) { f.mu.tail.Insert(slots.Slot(fingerprint(key), id)) })
+	claims.all(func(id uint32, key string, _ bool) { f.addSlotLocked(slots.Slot(fingerprint(key), id)) })
 	f.countLocked()
 	f.mu.damage, f.mu.failed = nil, nil
 	f.mu.generation++
@@ -332,7 +332,7 @@ func (f *File) rewriteLocked(whole bool) error {
 		f.mu.lastCRC = b.crc
 	}
 	for _, s := range w.slots {
-		f.mu.tail.Insert(s)
+		f.addSlotLocked(s)
 	}
 	return nil
 }

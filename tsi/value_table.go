@@ -18,7 +18,7 @@ import (
 // without the lock that add needs.
 type valueTable struct {
 	values valueList
-	slots  slots.Table
+	slots  *slots.Table
 	free   []byte // unused rest of the newest chunk
 }
 
@@ -90,6 +90,7 @@ func (t *valueTable) number(text string) uint32 {
 	t.free = t.free[n:]
 	t.values.places.add(uint64(chunk)<<32 | uint64(at))
 	number := uint32(t.values.count())
+	t.slots = t.slots.Room()
 	t.slots.Insert(slots.Slot(hash, number))
 	return number
 }

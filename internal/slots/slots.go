@@ -3,57 +3,81 @@
 // numbers stand for. Nothing is ever removed.
 package slots
 
+import "sync/atomic"
+
 // Slot packs a hash and a number, which is not 0. Slots sort by hash.
 func Slot(hash, number uint32) uint64 { return uint64(hash)<<32 | uint64(number) }
 
 // Home returns where the probe of a hash starts among size places.
 func Home(hash uint32, size int) int { return int(uint64(hash) * uint64(size) >> 32) }
 
-// Table is a set of slots. Its zero value is empty. It is used by one goroutine
-// at a time.
+// Table is a set of slots. nil is an empty one. One goroutine at a time may call
+// Insert and Room, any number may call Next meanwhile.
 type Table struct {
-	words []uint64 // 0 where free
+	words []uint64 // 0 where free; read and written atomically
 	n     int
 }
 
+const firstSize = 16
+
 // Len returns the number of slots.
-func (t *Table) Len() int { return t.n }
+func (t *Table) Len() int {
+	if t == nil {
+		return 0
+	}
+	return t.n
+}
 
 // Bytes returns how much memory the table takes.
-func (t *Table) Bytes() int { return 8 * len(t.words) }
-
-// Insert adds a slot.
-func (t *Table) Insert(slot uint64) {
-	if (t.n+1)*4 > len(t.words)*3 {
-		t.grow()
+func (t *Table) Bytes() int {
+	if t == nil {
+		return 0
 	}
-	i := Home(uint32(slot>>32), len(t.words))
-	for t.words[i] != 0 {
-		if t.words[i] == slot {
-			return
+	return 8 * len(t.words)
+}
+
+// Room returns t if it has room for a slot more, else a copy of twice the size.
+// Readers of t do not see what the copy gets.
+func (t *Table) Room() *Table {
+	if t == nil {
+		return &Table{words: make([]uint64, firstSize)}
+	}
+	if (t.n+1)*4 <= len(t.words)*3 {
+		return t
+	}
+	grown := &Table{words: make([]uint64, 2*len(t.words)), n: t.n}
+	for _, s := range t.words {
+		if s != 0 {
+			grown.words[grown.place(s)] = s
 		}
+	}
+	return grown
+}
+
+// Insert adds a slot. There must be room.
+func (t *Table) Insert(slot uint64) {
+	i := t.place(slot)
+	if t.words[i] == 0 {
+		atomic.StoreUint64(&t.words[i], slot)
+		t.n++
+	}
+}
+
+// place returns where a slot is, or the free place for it.
+func (t *Table) place(slot uint64) int {
+	i := Home(uint32(slot>>32), len(t.words))
+	for t.words[i] != 0 && t.words[i] != slot {
 		if i++; i == len(t.words) {
 			i = 0
 		}
 	}
-	t.words[i] = slot
-	t.n++
-}
-
-func (t *Table) grow() {
-	old := t.words
-	t.words, t.n = make([]uint64, max(16, 2*len(old))), 0
-	for _, s := range old {
-		if s != 0 {
-			t.Insert(s)
-		}
-	}
+	return i
 }
 
 // Next returns the first number of the hash at or after probe position *pos,
 // and moves *pos behind it; 0 ends the probe. Start with *pos = -1.
 func (t *Table) Next(hash uint32, pos *int) uint32 {
-	if len(t.words) == 0 {
+	if t == nil {
 		return 0
 	}
 	i := *pos
@@ -61,7 +85,7 @@ func (t *Table) Next(hash uint32, pos *int) uint32 {
 		i = Home(hash, len(t.words))
 	}
 	for {
-		s := t.words[i]
+		s := atomic.LoadUint64(&t.words[i])
 		if s == 0 {
 			return 0
 		}
@@ -77,6 +101,9 @@ func (t *Table) Next(hash uint32, pos *int) uint32 {
 
 // All returns the slots, unsorted.
 func (t *Table) All() []uint64 {
+	if t == nil {
+		return nil
+	}
 	dst := make([]uint64, 0, t.n)
 	for _, s := range t.words {
 		if s != 0 {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"tsdbd/internal/slots"
 	"tsdbd/model"
 	"tsdbd/model/column"
 )
@@ -30,7 +31,6 @@ type Table struct {
 	mu struct {
 		sync.Mutex
 		last      uint32 // number given out last
-		used      int    // entries
 		series    int
 		spellings int
 		layouts   uint32
@@ -86,47 +86,14 @@ type View struct {
 	keys        [][]byte
 	chunks      []*chunk
 	layouts     []*Layout // by number-1
-	entrySlots  *slots
-	layoutSlots *slots
-}
-
-// slots is an open-addressing hash table with linear probing: hash<<32 |
-// number, 0 where free. Readers load words atomically; the writer holds the
-// table's lock.
-type slots struct {
-	mask  uint32
-	words []uint64
-}
-
-func newSlots(n int) *slots { return &slots{mask: uint32(n - 1), words: make([]uint64, n)} }
-
-func (s *slots) insert(hash, number uint32) {
-	i := hash & s.mask
-	for s.words[i] != 0 {
-		i = (i + 1) & s.mask
-	}
-	atomic.StoreUint64(&s.words[i], uint64(hash)<<32|uint64(number))
-}
-
-// grown returns s, or a copy of twice the size when used slots fill more than
-// three quarters of it.
-func (s *slots) grown(used int) *slots {
-	if used*4 < len(s.words)*3 {
-		return s
-	}
-	g := newSlots(2 * len(s.words))
-	for _, w := range s.words {
-		if w != 0 {
-			g.insert(uint32(w>>32), uint32(w))
-		}
-	}
-	return g
+	entrySlots  *slots.Table
+	layoutSlots *slots.Table
 }
 
 // NewTable returns an empty table for the database with the given id.
 func NewTable(database uint32) *Table {
 	t := &Table{database: database, seed: maphash.MakeSeed()}
-	t.view.Store(&View{entrySlots: newSlots(64), layoutSlots: newSlots(16)})
+	t.view.Store(&View{})
 	return t
 }
 
@@ -147,7 +114,7 @@ func (t *Table) Bytes() int64 {
 	v := t.view.Load()
 	n := t.mu.keyBytes + t.mu.layoutBytes + int64(unsafe.Sizeof(*t)) + int64(unsafe.Sizeof(*v))
 	n += int64(len(v.chunks)) * int64(unsafe.Sizeof(chunk{}))
-	n += 8 * int64(len(v.entrySlots.words)+len(v.layoutSlots.words))
+	n += int64(v.entrySlots.Bytes() + v.layoutSlots.Bytes())
 	return n + 8*int64(cap(v.chunks)+cap(v.layouts)) + 24*int64(cap(v.keys))
 }
 
@@ -224,25 +191,22 @@ func (t *Table) hash(b []byte) uint32 { return uint32(maphash.Bytes(t.seed, b) >
 func (t *Table) find(hash uint32, raw []byte, kind uint16) (uint32, *View) {
 	v := t.view.Load()
 	s := v.entrySlots
-	for i := hash & s.mask; ; i = (i + 1) & s.mask {
-		w := atomic.LoadUint64(&s.words[i])
-		if w == 0 {
+	for pos := -1; ; {
+		n := s.Next(hash, &pos)
+		if n == 0 {
 			return 0, v
 		}
-		if uint32(w>>32) != hash {
-			continue
-		}
-		e := v.Entry(uint32(w))
+		e := v.Entry(n)
 		if e == nil {
 			// The view with its chunk was stored before the slot was.
 			v = t.view.Load()
-			e = v.Entry(uint32(w))
+			e = v.Entry(n)
 		}
 		if int(e.series.place>>placeBits) >= len(v.keys) {
 			v = t.view.Load()
 		}
 		if e.series.slot&kind != 0 && string(v.key(&e.series)) == string(raw) {
-			return uint32(w), v
+			return n, v
 		}
 	}
 }
@@ -336,8 +300,7 @@ func (t *Table) addLocked(hash, place uint32, length int, kind uint16, id uint32
 	if c := int(n >> chunkBits); c >= len(w.chunks) {
 		w.chunks = append(w.chunks, &chunk{table: t})
 	}
-	t.mu.used++
-	w.entrySlots = w.entrySlots.grown(t.mu.used)
+	w.entrySlots = w.entrySlots.Room()
 	e := w.Entry(n)
 	s := &e.series
 	s.place, s.length, s.slot = place, uint16(length), uint16(n&(chunkSize-1))|kind
@@ -345,7 +308,7 @@ func (t *Table) addLocked(hash, place uint32, length int, kind uint16, id uint32
 	if kind&isSpelling != 0 {
 		t.mu.spellings++
 	}
-	t.publishLocked(w).entrySlots.insert(hash, n)
+	t.publishLocked(w).entrySlots.Insert(slots.Slot(hash, n))
 	return e, n
 }
 
@@ -424,18 +387,15 @@ func (t *Table) FindLayout(signature []byte) *Layout {
 func (t *Table) findLayout(hash uint32, signature []byte) *Layout {
 	v := t.view.Load()
 	s := v.layoutSlots
-	for i := hash & s.mask; ; i = (i + 1) & s.mask {
-		w := atomic.LoadUint64(&s.words[i])
-		if w == 0 {
+	for pos := -1; ; {
+		n := s.Next(hash, &pos)
+		if n == 0 {
 			return nil
 		}
-		if uint32(w>>32) != hash {
-			continue
-		}
-		if int(uint32(w)) > len(v.layouts) {
+		if int(n) > len(v.layouts) {
 			v = t.view.Load()
 		}
-		if l := v.layouts[uint32(w)-1]; l.signature == string(signature) {
+		if l := v.layouts[n-1]; l.signature == string(signature) {
 			return l
 		}
 	}
@@ -465,7 +425,7 @@ func (t *Table) Layout(measurement string, fields []column.Field) *Layout {
 	t.mu.layoutBytes += l.Bytes()
 	w := *t.view.Load()
 	w.layouts = append(w.layouts, l)
-	w.layoutSlots = w.layoutSlots.grown(int(l.number))
-	t.publishLocked(w).layoutSlots.insert(hash, l.number)
+	w.layoutSlots = w.layoutSlots.Room()
+	t.publishLocked(w).layoutSlots.Insert(slots.Slot(hash, l.number))
 	return l
 }
