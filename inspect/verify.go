@@ -403,6 +403,13 @@ func (v *verifier) log() error {
 		}
 	}
 	v.logEnd(dir, infos)
+	lost, err := wal.Lost(v.fs, dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range lost {
+		v.add(name, errors.New("a damaged span of the log, or a text about entries that are missing, that a server has set aside: the points of these entries are lost"))
+	}
 	for _, d := range damage {
 		if d.Torn && v.opt.Live != nil {
 			continue // a write under way

@@ -451,6 +451,14 @@ func TestVerifyFindsDisagreement(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "segment of data directory"},
+		"a span of the log set aside": {func(t *testing.T, dir string) {
+			if err := os.MkdirAll(dir+"/wal/quarantine", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(dir+"/wal/quarantine/000000000001.wal.damaged-72", []byte("span"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "a damaged span of the log"},
 		"a directory set aside": {func(t *testing.T, dir string) {
 			if err := os.MkdirAll(dir+"/quarantine/db-9", 0o700); err != nil {
 				t.Fatal(err)
