@@ -41,6 +41,7 @@ type rowScan struct {
 	u  *Unit
 	cs *Columns
 
+	narrowed []int32 // the level's groups whose first rows narrow looks for
 	// sizes tells how many series each group of u has in the set that is read.
 	sizes []uint32
 
