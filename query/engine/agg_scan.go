@@ -99,6 +99,30 @@ func (p *aggPlan) prepare(r model.TimeRange) (first, last int64, err error) {
 	return p.number(lo), p.number(hi), nil
 }
 
+// direction returns -1 if the newest values alone answer a plan, 1 if the
+// oldest do, else 0.
+func (p *aggPlan) direction() int {
+	if p.win.None() && len(p.slots) == 1 {
+		switch p.slots[0].kind {
+		case slotFirst:
+			return 1
+		case slotLast:
+			return -1
+		}
+	}
+	return 0
+}
+
+// bound reports whether a shard has a column for one of the plan's slots.
+func (p *aggPlan) bound(cs *read.Columns) bool {
+	for _, s := range p.slots {
+		if cs.Out[s.col].Index >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // aggWorker folds chunks into its own table.
 type aggWorker struct {
 	x      *read.Budget

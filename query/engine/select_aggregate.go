@@ -28,20 +28,6 @@ type folder struct {
 	member      []bool // groups of the present batch; nil: all
 }
 
-// direction returns -1 if the newest values alone answer a plan, 1 if the
-// oldest do, else 0.
-func (p *aggPlan) direction() int {
-	if p.win.None() && len(p.slots) == 1 {
-		switch p.slots[0].kind {
-		case slotFirst:
-			return 1
-		case slotLast:
-			return -1
-		}
-	}
-	return 0
-}
-
 // task is a set of series of a unit that one worker folds.
 type task struct {
 	u   *read.Unit
@@ -285,16 +271,6 @@ func (f *folder) enough(upTo int64) bool {
 		}
 	}
 	return true
-}
-
-// bound reports whether a shard has a column for one of the plan's slots.
-func (p *aggPlan) bound(cs *read.Columns) bool {
-	for _, s := range p.slots {
-		if cs.Out[s.col].Index >= 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // mergeTables makes one table of those of the workers.

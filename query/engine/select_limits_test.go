@@ -331,3 +331,12 @@ func FuzzSelect(f *testing.F) {
 		}
 	})
 }
+
+// A forecast charges its memory before it takes it.
+func TestForecastIsCharged(t *testing.T) {
+	m := limitsStore(t)
+	_, err := collectSelect(t.Context(), m, "SELECT holt_winters(mean(v), 1, 300) FROM m WHERE time >= 1500000000s AND time < 1500000600s GROUP BY time(1s)", Options{MemoryBytes: 600 << 10})
+	if err == nil || !strings.Contains(err.Error(), "query memory limit exceeded") {
+		t.Errorf("a simplex of 750 kB in 600 KiB: %v", err)
+	}
+}
