@@ -11,7 +11,8 @@ import (
 )
 
 // slotKind is a partial aggregate. Each has a merge that does not show how rows
-// were cut into parts: exact, or compensated.
+// were cut into parts: exact, or compensated. The numbers are part of the format of
+// encoded states and must not change.
 type slotKind uint8
 
 const (

@@ -104,14 +104,18 @@ func (f *folder) run() error {
 	return nil
 }
 
-// fold folds the rows of the measurements.
+// states folds the rows of the measurements.
+func (f *folder) states() error {
+	if f.direction() != 0 {
+		return f.ends()
+	}
+	return f.all()
+}
+
+// fold folds the rows of the measurements, and settles ties as InfluxDB does.
 func (f *folder) fold() error {
 	begin := f.r.x.prof.start()
-	fold := f.all
-	if f.direction() != 0 {
-		fold = f.ends
-	}
-	if err := fold(); err != nil {
+	if err := f.states(); err != nil {
 		return err
 	}
 	if err := f.r.settleTies(f.aggPlan); err != nil {
