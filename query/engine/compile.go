@@ -9,6 +9,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/engine/function"
 	"tsdbd/query/expr"
 	"tsdbd/query/window"
 )
@@ -24,7 +25,7 @@ type compiled struct {
 	open      bool            // no lower bound was given
 	win       window.Windows  // GROUP BY time
 	asc       bool
-	fill      filler
+	fill      function.Filler
 	inherited bool // the interval is the outer statement's
 
 	subs []*compiled // of the subquery sources, in order of Sources
@@ -32,7 +33,7 @@ type compiled struct {
 
 // compiler checks the select list of one statement.
 type compiler struct {
-	checker
+	function.Checker
 	aux bool // bare fields or tags are selected
 }
 
@@ -59,7 +60,7 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		out.rng.Max = now.UnixNano()
 		hasMax = true
 	}
-	if out.fill, err = newFiller(stmt, !out.win.None(), out.asc && (parent == nil || parent.asc)); err != nil {
+	if out.fill, err = function.NewFiller(stmt, !out.win.None(), out.asc && (parent == nil || parent.asc)); err != nil {
 		return nil, err
 	}
 	if parent != nil {
@@ -70,7 +71,7 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		out.rng = out.rng.Intersect(parent.read)
 		out.open = out.open && parent.open
 		if !out.win.None() {
-			out.fill.dropNulls() // empty windows are nothing to the outer statement
+			out.fill.DropNulls() // empty windows are nothing to the outer statement
 		}
 		if !parent.win.None() && out.win.None() {
 			out.win, out.inherited = parent.win, true
@@ -79,14 +80,14 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 			}
 		}
 	}
-	c := &compiler{checker: checker{onlySelectors: true, every: out.win.Asked(), calendar: out.win.Months > 0, limit: stmt.Limit, wildcard: true}}
-	c.inherited = parent != nil && !parent.win.None()
-	c.call = c.checkCall
+	c := &compiler{Checker: function.Checker{OnlySelectors: true, Every: out.win.Asked(), Calendar: out.win.Months > 0, Limit: stmt.Limit, Wildcard: true}}
+	c.Inherited = parent != nil && !parent.win.None()
+	c.Call = c.checkCall
 	if err := c.fields(stmt, out); err != nil {
 		return nil, err
 	}
-	if out.inherited && len(c.calls) > 0 || stmt.Target != nil {
-		out.fill.dropNulls()
+	if out.inherited && len(c.Calls) > 0 || stmt.Target != nil {
+		out.fill.DropNulls()
 	}
 	out.read = out.rng
 	for _, f := range stmt.Fields {
@@ -97,7 +98,7 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		})
 	}
 	if !out.open {
-		out.read = out.fill.reach(out.read)
+		out.read = out.fill.Reach(out.read)
 	}
 	for _, src := range stmt.Sources {
 		if sub, ok := src.(*influxql.SubQuery); ok {
@@ -110,7 +111,7 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 	}
 	stmt.RewriteDistinct()
 	stmt.Condition = out.cond
-	if len(c.calls) > 0 {
+	if len(c.Calls) > 0 {
 		stmt.IsRawQuery = false
 	}
 	return out, out.win.Refused
@@ -128,7 +129,7 @@ func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
 		}
 		f.Expr = influxql.Reduce(f.Expr, expr.ConstantMath{})
 		kept = append(kept, f)
-		c.wildcard = true
+		c.Wildcard = true
 		if err := c.expr(f.Expr); err != nil {
 			return err
 		}
@@ -137,25 +138,25 @@ func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
 	switch {
 	case len(kept) == 0:
 		return errors.New("at least 1 non-time field must be queried")
-	case len(c.calls) > 1 && c.topBottom != "":
-		return fmt.Errorf("selector function %s() cannot be combined with other functions", c.topBottom)
+	case len(c.Calls) > 1 && c.TopBottom != "":
+		return fmt.Errorf("selector function %s() cannot be combined with other functions", c.TopBottom)
 	}
-	if len(c.calls) == 0 {
-		if err := out.fill.checkRows(); err != nil {
+	if len(c.Calls) == 0 {
+		if err := out.fill.CheckRows(); err != nil {
 			return err
 		}
 		if out.win.Asked() && !out.inherited {
 			return errors.New("GROUP BY requires at least one aggregate function")
 		}
 	}
-	if c.distinct && (len(c.calls) != 1 || c.aux) {
+	if c.Distinct && (len(c.Calls) != 1 || c.aux) {
 		return errors.New("aggregate function distinct() cannot be combined with other functions or fields")
 	}
 	if c.aux {
-		if !c.onlySelectors {
+		if !c.OnlySelectors {
 			return errors.New("mixing aggregate and non-aggregate queries is not supported")
 		}
-		if len(c.calls) > 1 {
+		if len(c.Calls) > 1 {
 			return errors.New("mixing multiple selector functions with tags or fields is not supported")
 		}
 	}
@@ -169,12 +170,12 @@ func (c *compiler) expr(e influxql.Expr) error {
 		return nil
 	case *influxql.Wildcard:
 		c.aux = true
-		if !c.wildcard {
+		if !c.Wildcard {
 			return errors.New("unable to use wildcard in a binary expression")
 		}
 		return nil
 	case *influxql.RegexLiteral:
-		if !c.wildcard {
+		if !c.Wildcard {
 			return errors.New("unable to use regex in a binary expression")
 		}
 		c.aux = true
@@ -183,10 +184,10 @@ func (c *compiler) expr(e influxql.Expr) error {
 		return c.checkCall(e)
 	case *influxql.Distinct:
 		call := e.NewCall()
-		c.calls = append(c.calls, call)
-		return c.distinctArgs(call.Args, false)
+		c.Calls = append(c.Calls, call)
+		return c.DistinctArgs(call.Args, false)
 	case *influxql.BinaryExpr:
-		c.wildcard = false
+		c.Wildcard = false
 		_, left := e.LHS.(influxql.Literal)
 		_, right := e.RHS.(influxql.Literal)
 		if left && right {
@@ -337,13 +338,13 @@ func (c *compiler) checkCall(e *influxql.Call) error {
 		}
 		return nil
 	}
-	c.calls = append(c.calls, e)
-	f, ok := functions[e.Name]
+	c.Calls = append(c.Calls, e)
+	f, ok := function.Functions[e.Name]
 	if !ok {
 		return fmt.Errorf("undefined function %s()", e.Name)
 	}
-	if !f.selector {
-		c.onlySelectors = false
+	if !f.Selector {
+		c.OnlySelectors = false
 	}
-	return f.check(&c.checker, e)
+	return f.Check(&c.Checker, e)
 }

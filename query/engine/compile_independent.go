@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/influxdata/influxql"
 
+	"tsdbd/query/engine/function"
 	"tsdbd/query/expr"
 )
 
@@ -20,7 +21,7 @@ func Independent(s *influxql.SelectStatement) bool {
 	}
 	ok := true
 	influxql.WalkFunc(s.Fields, func(n influxql.Node) {
-		if c, is := n.(*influxql.Call); is && !expr.IsMathFunction(c.Name) && !filled(c.Name) && !isSelector(c.Name) && c.Name != "distinct" {
+		if c, is := n.(*influxql.Call); is && !expr.IsMathFunction(c.Name) && !function.Filled(c.Name) && !function.IsSelector(c.Name) && c.Name != "distinct" {
 			ok = false
 		}
 	})

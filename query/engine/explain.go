@@ -12,6 +12,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/result"
 )
@@ -211,16 +212,16 @@ func (r *levelRun) describe(n *planNode) {
 
 // describe implements operator.
 func (f *folder) describe(to *planNode) *planNode {
-	n := to.add("fold %s", f.r.l.callsOf(func(c *call) bool { return c.scan == f.aggPlan }))
+	n := to.add("fold %s", f.r.l.callsOf(func(c *call) bool { return c.scan == f.Plan }))
 	f.r.describe(n)
-	switch dir := f.direction(); {
+	switch dir := f.Direction(); {
 	case dir > 0:
 		n.add("oldest shard first, until every group has its value")
 	case dir < 0:
 		n.add("newest shard first, until every group has its value")
 	case f.heads != nil:
 		n.add("first windows: stops after %d or %d windows if LIMIT is satisfied", f.heads[0], f.heads[1])
-	case !f.win.None() && !f.r.l.hasSubs():
+	case !f.Windows.None() && !f.r.l.hasSubs():
 		n.add("%s", counted(int(f.last-f.first+1), "window"))
 	}
 	if groups := len(f.r.groups.Names); f.batched && groups > batchSize(groups) {
@@ -235,18 +236,18 @@ func (f *folder) describe(to *planNode) *planNode {
 // statistics says what the statistics of chunks answer.
 func (f *folder) statistics() string {
 	chosen := false
-	for _, s := range f.slots {
-		switch k := &kinds[s.kind]; {
-		case k.stats == noStats:
-			return "decoded, " + k.what + " have no statistics"
-		case s.typ == model.String && s.kind != slotCount:
+	for _, s := range f.Slots {
+		switch k := &partial.Kinds[s.Kind]; {
+		case k.Stats == partial.NoStats:
+			return "decoded, " + k.What + " have no statistics"
+		case s.Type == model.String && s.Kind != partial.Count:
 			return "decoded, strings have no statistics"
-		case k.stats == allOfStats && (s.timed && !k.timed || f.aux > 0):
+		case k.Stats == partial.AllOfStats && (s.Timed && !k.Timed || f.Aux > 0):
 			chosen = true
 		}
 	}
 	for _, u := range f.r.units {
-		if cs, ok := u.Bind(f.refs); ok && slices.ContainsFunc(f.slots, func(s slot) bool { return cs.Out[s.col].Cast }) {
+		if cs, ok := u.Bind(f.Refs); ok && slices.ContainsFunc(f.Slots, func(s partial.Slot) bool { return cs.Out[s.Col].Cast }) {
 			return "by statistics, decoded in shards where a field has another type"
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/engine/function"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
@@ -64,7 +66,7 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*level, error) {
 // widen returns r moved out by the window that a call needs before the first one
 // shown. It is one window whatever the period of the function, as in InfluxDB.
 func widen(c *compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
-	if !functions[e.Name].looksBack || c.win.None() || r.Empty() {
+	if !function.Functions[e.Name].LooksBack || c.win.None() || r.Empty() {
 		return r
 	}
 	by := c.win.Every
@@ -169,7 +171,7 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 // nothing but nulls, and may select any of the columns.
 func (l *level) fullRows() bool {
 	if len(l.calls) > 0 {
-		return l.fill.always()
+		return l.fill.Always()
 	}
 	if len(l.fields) != 1 {
 		return false
@@ -183,7 +185,7 @@ func (l *level) layoutFields() error {
 	seen := map[string]bool{}
 	for _, f := range l.stmt.Fields {
 		l.fields = append(l.fields, f.Expr)
-		if e, ok := f.Expr.(*influxql.Call); ok && isTop(e.Name) {
+		if e, ok := f.Expr.(*influxql.Call); ok && function.IsTop(e.Name) {
 			l.fields = append(l.fields, e.Args[1:len(e.Args)-1]...)
 		}
 	}
@@ -192,7 +194,7 @@ func (l *level) layoutFields() error {
 			return err
 		}
 	}
-	l.selector = len(l.calls) == 1 && l.calls[0].selector
+	l.selector = len(l.calls) == 1 && l.calls[0].Selector
 	for _, c := range l.calls {
 		c.alone = l.selector
 	}
@@ -241,7 +243,7 @@ func (l *level) addSymbols(e influxql.Expr, seen map[string]bool) error {
 
 // call is one aggregate, selector or transformation of the select list.
 type call struct {
-	*function
+	*function.Function
 	key     string
 	expr    *influxql.Call
 	ref     influxql.VarRef // the field it works on
@@ -251,23 +253,23 @@ type call struct {
 	shown   model.TimeRange // whose windows are shown; rng may look back before it
 	alone   bool            // it is the only call, and a selector: its rows' other columns are shown
 	slots   []int           // of the level's aggregate scan
-	scan    *aggPlan
+	scan    *partial.Plan
 	columns []int // of the reader, for a call that wants rows
 	reader  *reader
 }
 
 func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {
-	f := functions[e.Name]
-	c := &call{function: &f, key: e.String(), expr: e, rng: rng, shown: rng}
-	if f.filled && !l.open {
-		c.rng = l.fill.reach(rng)
+	f := function.Functions[e.Name]
+	c := &call{Function: &f, key: e.String(), expr: e, rng: rng, shown: rng}
+	if f.Filled && !l.open {
+		c.rng = l.fill.Reach(rng)
 	}
 	if len(e.Args) == 0 {
 		return nil, fmt.Errorf("invalid number of arguments for %s", e.Name)
 	}
 	arg := e.Args[0]
 	if inner, ok := arg.(*influxql.Call); ok && e.Name == "count" && inner.Name == "distinct" {
-		c.function, arg = &countDistinct, inner.Args[0]
+		c.Function, arg = &function.CountDistinct, inner.Args[0]
 	}
 	switch a := arg.(type) {
 	case *influxql.VarRef:
@@ -329,17 +331,17 @@ func (c *call) check(ofSub bool) error {
 		}
 		typ = c.inner.resultType()
 	}
-	if typ == model.Unknown || c.ref.Type == influxql.Tag && !ofSub || c.accepts(typ) {
+	if typ == model.Unknown || c.ref.Type == influxql.Tag && !ofSub || c.Accepts(typ) {
 		return nil
 	}
-	return c.refuse(c.expr, typ)
+	return c.Refuse(c.expr, typ)
 }
 
 // resultType returns the type of a call's column. It is Unknown if nobody has the
 // field and the type follows from that of the field.
 func (c *call) resultType() model.FieldType {
 	if c.inner != nil {
-		return c.result(c.inner.resultType())
+		return c.Result(c.inner.resultType())
 	}
-	return c.result(c.typ)
+	return c.Result(c.typ)
 }

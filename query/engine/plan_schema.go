@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/engine/function"
 	"tsdbd/query/expr"
 )
 
@@ -171,9 +172,9 @@ func (s *schema) CallType(name string, args []influxql.DataType) (influxql.DataT
 		}
 		return influxql.Float, nil
 	}
-	f := functions[name]
-	if f.gives != model.Unknown {
-		return expr.DataType(f.gives), nil
+	f := function.Functions[name]
+	if f.Gives != model.Unknown {
+		return expr.DataType(f.Gives), nil
 	}
 	return args[0], nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/window"
@@ -17,12 +18,12 @@ import (
 // folder is the operator that folds rows into partial aggregates: one walk over the
 // sources computes them for every window of every group.
 type folder struct {
-	*aggPlan
+	*partial.Plan
 
 	r           *levelRun
 	first, last int64   // windows that may have rows
 	heads       []int64 // after how many windows to look whether LIMIT is satisfied
-	subs        *aggWorker
+	subs        *partial.Worker
 	frames      uint64 // of subqueries so far
 	batched     bool   // each batch of groups is folded by itself: the states may be large
 	member      []bool // groups of the present batch; nil: all
@@ -37,7 +38,7 @@ type task struct {
 
 // open implements operator.
 func (f *folder) open(r *levelRun) error {
-	f.r, f.did = r, r.x.prof.open(f)
+	f.r, f.Did = r, r.x.prof.open(f)
 	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
 	for _, u := range r.units {
 		if b, ok := u.Shard.TimeBounds(nil); ok {
@@ -49,24 +50,24 @@ func (f *folder) open(r *levelRun) error {
 	if r.l.hasSubs() {
 		bounds = model.AllTime
 	}
-	bounds = bounds.Intersect(f.rng)
+	bounds = bounds.Intersect(f.Range)
 	if bounds.Empty() {
-		bounds = model.TimeRange{Min: f.rng.Min, Max: f.rng.Min}
+		bounds = model.TimeRange{Min: f.Range.Min, Max: f.Range.Min}
 	}
-	if f.win.Loc != nil && (bounds.Min < -1<<62 || bounds.Max > 1<<62) {
+	if f.Windows.Loc != nil && (bounds.Min < -1<<62 || bounds.Max > 1<<62) {
 		// Zones have no meaning there, and their tables no end.
 		bounds = bounds.Intersect(model.TimeRange{Min: -1 << 62, Max: 1 << 62})
 	}
-	if f.batched = f.large() && !r.l.hasSubs(); !f.large() {
+	if f.batched = f.Large() && !r.l.hasSubs(); !f.Large() {
 		f.heads = f.firstWindows(bounds)
 	}
 	var err error
-	f.first, f.last, err = f.prepare(bounds)
+	f.first, f.last, err = f.Prepare(bounds)
 	return err
 }
 
 // wants implements operator.
-func (f *folder) wants() ([]influxql.VarRef, model.TimeRange) { return f.refs, f.rng }
+func (f *folder) wants() ([]influxql.VarRef, model.TimeRange) { return f.Refs, f.Range }
 
 // read implements operator. It folds the batch if the states may be large, unless
 // all groups were folded before.
@@ -74,7 +75,7 @@ func (f *folder) read(batch []int32) error {
 	if !f.batched {
 		return nil
 	}
-	f.table, f.member = nil, nil
+	f.Table, f.member = nil, nil
 	if len(batch) < len(f.r.groups.Names) {
 		f.member = make([]bool, len(f.r.groups.Names))
 		for _, g := range batch {
@@ -85,10 +86,10 @@ func (f *folder) read(batch []int32) error {
 }
 
 // newTable returns an empty table for all windows.
-func (f *folder) newTable() *aggTable {
-	t := newAggTable(len(f.slots), f.win.None(), f.first, f.last)
-	t.desc = !f.r.l.asc
-	t.stop = &admission.Stopper{Ctx: f.r.x.Ctx, Turn: f.r.x.opt.Turn, Every: f.r.x.opt.workRows}
+func (f *folder) newTable() *partial.Table {
+	t := partial.NewTable(len(f.Slots), f.Windows.None(), f.first, f.last)
+	t.Desc = !f.r.l.asc
+	t.Stop = &admission.Stopper{Ctx: f.r.x.Ctx, Turn: f.r.x.opt.Turn, Every: f.r.x.opt.workRows}
 	return t
 }
 
@@ -100,13 +101,13 @@ func (f *folder) run() error {
 	if err := f.fold(); err != nil {
 		return err
 	}
-	f.subs = newAggWorker(f.r.x.Budget, f.aggPlan, f.rng, f.table)
+	f.subs = partial.NewWorker(f.r.x.Budget, f.Plan, f.Range, f.Table)
 	return nil
 }
 
 // states folds the rows of the measurements.
 func (f *folder) states() error {
-	if f.direction() != 0 {
+	if f.Direction() != 0 {
 		return f.ends()
 	}
 	return f.all()
@@ -118,7 +119,7 @@ func (f *folder) fold() error {
 	if err := f.states(); err != nil {
 		return err
 	}
-	if err := f.r.settleTies(f.aggPlan); err != nil {
+	if err := f.r.settleTies(f.Plan); err != nil {
 		return err
 	}
 	f.r.x.prof.operator(f, begin)
@@ -132,32 +133,32 @@ func (f *folder) take(g int32, rs *rowset.Set) error {
 		rs = rs.Clone()
 		rs.Reverse()
 	}
-	if f.win.Loc != nil && len(f.starts) == 0 {
+	if f.Windows.Loc != nil && len(f.Starts) == 0 {
 		return window.ErrTooMany
 	}
 	// The first rows have the first place, in the level's direction.
 	if f.frames++; f.r.l.asc {
-		f.subs.order = f.frames << 32
+		f.subs.Order = f.frames << 32
 	} else {
-		f.subs.order = -f.frames << 32
+		f.subs.Order = -f.frames << 32
 	}
-	f.subs.foldTable(g, rs.Times, rs.Cols)
-	n := f.table.bytes
+	f.subs.FoldTable(g, rs.Times, rs.Cols)
+	n := f.Table.Bytes
 	if n <= 1<<16 {
 		return nil
 	}
-	f.table.bytes = 0
+	f.Table.Bytes = 0
 	return f.r.x.Keep(n)
 }
 
 // all folds all shards, or only as many windows as LIMIT wants.
 func (f *folder) all() error {
-	x, p := f.r.x, f.aggPlan
+	x, p := f.r.x, f.Plan
 	work := make([][]task, x.Workers)
 	spread, used := 0, 1 // the workers that get something are the first ones
 	for _, u := range f.r.units {
-		cs, ok := u.Bind(p.refs)
-		if !ok || !u.Shard.TimeRange().Overlaps(p.rng) || !p.bound(cs) {
+		cs, ok := u.Bind(p.Refs)
+		if !ok || !u.Shard.TimeRange().Overlaps(p.Range) || !p.Bound(cs) {
 			continue
 		}
 		set := u.Series
@@ -179,18 +180,18 @@ func (f *folder) all() error {
 		}
 	}
 	fold := func(rng model.TimeRange) error {
-		tables := make([]*aggTable, used)
+		tables := make([]*partial.Table, used)
 		err := x.Parallel(used, func(i int) error {
 			tables[i] = f.newTable()
-			if i == 0 && p.table != nil {
-				tables[i] = p.table
+			if i == 0 && p.Table != nil {
+				tables[i] = p.Table
 			}
-			w := newAggWorker(x.Budget, p, rng, tables[i])
+			w := partial.NewWorker(x.Budget, p, rng, tables[i])
 			for _, t := range work[i] {
 				if !t.u.Shard.TimeRange().Overlaps(rng) {
 					continue // not of the first windows
 				}
-				if err := w.scanPart(t.u, t.cs, t.set, 0); err != nil {
+				if err := w.ScanPart(t.u, t.cs, t.set, 0); err != nil {
 					return err
 				}
 			}
@@ -201,10 +202,10 @@ func (f *folder) all() error {
 		}
 		return f.mergeTables(tables)
 	}
-	rest := p.rng
+	rest := p.Range
 	for _, n := range f.heads {
 		head := rest
-		if head.Max = p.startOf(f.first+n) - 1; head.Max >= rest.Max {
+		if head.Max = p.StartOf(f.first+n) - 1; head.Max >= rest.Max {
 			break
 		}
 		if err := fold(head); err != nil || f.enough(head.Max) {
@@ -219,15 +220,15 @@ func (f *folder) all() error {
 // whether LIMIT is satisfied; nil where all windows have to be folded. There are
 // few looks, as each costs a walk over the series.
 func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
-	l, p, n := f.r.l, f.aggPlan, int64(f.r.l.wanted())
+	l, p, n := f.r.l, f.Plan, int64(f.r.l.wanted())
 	switch {
-	case n == 0 || n > 1<<16 || !l.asc || p.win.None() || p.win.Loc != nil,
-		l.fill.needsNext(),
+	case n == 0 || n > 1<<16 || !l.asc || p.Windows.None() || p.Windows.Loc != nil,
+		l.fill.NeedsNext(),
 		len(l.operators) != 1,
 		l.hasSubs(),
 		slices.ContainsFunc(l.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
 		bounds.Min < -1<<61 || bounds.Max > 1<<61,
-		(bounds.Max-bounds.Min)/p.win.Every < 4*n:
+		(bounds.Max-bounds.Min)/p.Windows.Every < 4*n:
 		return nil
 	}
 	return []int64{n + 1, 16 * (n + 1)}
@@ -236,16 +237,16 @@ func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
 // enough reports whether the windows up to the time upTo give every group all
 // rows that LIMIT leaves of it.
 func (f *folder) enough(upTo int64) bool {
-	l, p, n := f.r.l, f.aggPlan, f.r.l.wanted()
-	defer func() { p.table.byGroup = nil }() // windows may still come into it
-	seen := make([]bool, len(p.slots))
+	l, p, n := f.r.l, f.Plan, f.r.l.wanted()
+	defer func() { p.Table.ByGroup = nil }() // windows may still come into it
+	seen := make([]bool, len(p.Slots))
 	for g := range f.r.groups.Names {
 		rows, first, met := 0, int64(model.MaxTime), 0
 		clear(seen)
-		p.table.group(int32(g), func(window int64, st []aggState) {
+		p.Table.Group(int32(g), func(window int64, st []partial.State) {
 			any := false
 			for i := range st {
-				if st[i].n == 0 {
+				if st[i].N == 0 {
 					continue
 				}
 				any = true
@@ -256,7 +257,7 @@ func (f *folder) enough(upTo int64) bool {
 			}
 			if any {
 				rows++
-				first = min(first, p.startOf(window))
+				first = min(first, p.StartOf(window))
 			}
 		})
 		if rows >= n && met == len(seen) {
@@ -264,10 +265,10 @@ func (f *folder) enough(upTo int64) bool {
 		}
 		// Empty windows are rows as well, from the first value on or from where
 		// the query begins; but not of a call that meets no value at all.
-		if l.fill.skips() || met < len(seen) {
+		if l.fill.Skips() || met < len(seen) {
 			return false
 		}
-		if start := l.win.Start(p.rng.Min); start != model.MinTime {
+		if start := l.win.Start(p.Range.Min); start != model.MinTime {
 			first = start
 		}
 		if upTo < first || (upTo-first+1)/l.win.Every < int64(n) {
@@ -278,20 +279,20 @@ func (f *folder) enough(upTo int64) bool {
 }
 
 // mergeTables makes one table of those of the workers.
-func (f *folder) mergeTables(tables []*aggTable) error {
-	f.table = tables[0]
+func (f *folder) mergeTables(tables []*partial.Table) error {
+	f.Table = tables[0]
 	for _, t := range tables[1:] {
-		f.table.merge(t, f.slots)
+		f.Table.Merge(t, f.Slots)
 	}
-	n := f.table.bytes
-	f.table.bytes = 0
+	n := f.Table.Bytes
+	f.Table.Bytes = 0
 	return f.r.x.Grow(n)
 }
 
 // ends answers first() or last() over all time: shards are read from that end on,
 // series by series from that end, until every group is answered.
 func (f *folder) ends() error {
-	x, dir := f.r.x, f.direction()
+	x, dir := f.r.x, f.Direction()
 	us := slices.Clone(f.r.units)
 	slices.SortStableFunc(us, func(a, b *read.Unit) int {
 		c := cmp.Compare(a.Shard.TimeRange().Min, b.Shard.TimeRange().Min)
@@ -307,36 +308,36 @@ func (f *folder) ends() error {
 		for j < len(us) && us[j].Shard.TimeRange().Overlaps(us[i].Shard.TimeRange()) {
 			j++
 		}
-		tables := make([]*aggTable, x.Workers)
+		tables := make([]*partial.Table, x.Workers)
 		for k := range tables {
 			tables[k] = f.newTable()
 		}
 		for _, u := range us[i:j] {
-			cs, ok := u.Bind(f.refs)
-			if !ok || !f.bound(cs) || !u.Shard.TimeRange().Overlaps(f.rng) {
+			cs, ok := u.Bind(f.Refs)
+			if !ok || !f.Bound(cs) || !u.Shard.TimeRange().Overlaps(f.Range) {
 				continue
 			}
 			set := u.Series
 			if i > 0 {
-				set = u.Subset(func(g int32) bool { return total.at(g, 0)[0].n == 0 })
+				set = u.Subset(func(g int32) bool { return total.At(g, 0)[0].N == 0 })
 				if set.IsEmpty() {
 					continue
 				}
 			}
 			ps := read.Parts(set, x.Workers)
 			err := x.Parallel(len(ps), func(k int) error {
-				w := newAggWorker(x.Budget, f.aggPlan, f.rng, tables[k])
-				return w.scanPart(u, cs, ps[k], dir)
+				w := partial.NewWorker(x.Budget, f.Plan, f.Range, tables[k])
+				return w.ScanPart(u, cs, ps[k], dir)
 			})
 			if err != nil {
 				return err
 			}
 		}
 		for _, t := range tables {
-			total.merge(t, f.slots)
+			total.Merge(t, f.Slots)
 		}
 		i = j
 	}
-	f.table = total
-	return x.Grow(total.bytes)
+	f.Table = total
+	return x.Grow(total.Bytes)
 }

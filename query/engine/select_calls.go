@@ -8,6 +8,8 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/engine/function"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
@@ -31,7 +33,7 @@ func (l *level) place(c *call) {
 		l.place(c.inner)
 		return
 	}
-	if c.partial == nil {
+	if c.Partial == nil {
 		refs := []influxql.VarRef{c.ref}
 		if c.alone {
 			refs = append(refs, l.refs...)
@@ -44,34 +46,34 @@ func (l *level) place(c *call) {
 		}
 		return
 	}
-	p := l.folder(c).aggPlan
+	p := l.folder(c).Plan
 	c.scan = p
 	tags := tagArgs(c.expr)
-	for _, kind := range c.partial.slots {
-		sl := slot{kind: kind, typ: c.typ, timed: c.partial.timed || c.alone && (len(l.refs) > 0 || l.win.None())}
-		if c.partial.as != model.Unknown {
-			sl.typ = c.partial.as
+	for _, kind := range c.Partial.Slots {
+		sl := partial.Slot{Kind: kind, Type: c.typ, Timed: c.Partial.Timed || c.alone && (len(l.refs) > 0 || l.win.None())}
+		if c.Partial.As != model.Unknown {
+			sl.Type = c.Partial.As
 		}
 		switch kind {
-		case slotSample:
-			sl.seed = rand.Uint64()
-			p.keyed = true
+		case partial.Sample:
+			sl.Seed = rand.Uint64()
+			p.Keyed = true
 			fallthrough
-		case slotTop, slotBottom:
-			sl.n, sl.unique, sl.tags = intArg(c.expr, len(c.expr.Args)-1), len(c.expr.Args) > 2, len(tags)
+		case partial.Top, partial.Bottom:
+			sl.N, sl.Unique, sl.Tags = function.IntArg(c.expr, len(c.expr.Args)-1), len(c.expr.Args) > 2, len(tags)
 		}
-		c.slots = append(c.slots, p.addSlot(sl, c.ref))
+		c.slots = append(c.slots, p.AddSlot(sl, c.ref))
 	}
 	if c.alone {
-		p.refs = append(append(p.refs, tags...), l.refs...)
-		p.aux = len(tags) + len(l.refs)
-		p.keyed = p.keyed || p.aux > 0
+		p.Refs = append(append(p.Refs, tags...), l.refs...)
+		p.Aux = len(tags) + len(l.refs)
+		p.Keyed = p.Keyed || p.Aux > 0
 	}
 }
 
 // tagArgs returns the tags that top or bottom name. Fields tell no rows apart.
 func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
-	if isTop(e.Name) {
+	if function.IsTop(e.Name) {
 		for _, a := range e.Args[1 : len(e.Args)-1] {
 			if ref, ok := a.(*influxql.VarRef); ok && !expr.IsFieldRef(ref) {
 				tags = append(tags, *ref)
@@ -84,11 +86,11 @@ func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
 // folder returns the folder for a call.
 func (l *level) folder(c *call) *folder {
 	for _, o := range l.operators {
-		if f, ok := o.(*folder); ok && f.rng == c.rng {
+		if f, ok := o.(*folder); ok && f.Range == c.rng {
 			return f
 		}
 	}
-	f := &folder{aggPlan: &aggPlan{rng: c.rng, win: &l.win}}
+	f := &folder{Plan: &partial.Plan{Range: c.rng, Windows: &l.win}}
 	l.operators = append(l.operators, f)
 	return f
 }
@@ -112,7 +114,7 @@ func (l *level) reader(c *call) *reader {
 // emits the rows.
 func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	l := r.l
-	all := make([]*cells, len(l.calls))
+	all := make([]*function.Cells, len(l.calls))
 	total := 0
 	for i, c := range l.calls {
 		if c.typ == model.Unknown {
@@ -125,7 +127,7 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 			return err
 		}
 		all[i] = cl
-		total += len(cl.times)
+		total += len(cl.Times)
 	}
 	if total == 0 {
 		return r.x.Ctx.Err() // a function that was stopped gives nothing
@@ -137,18 +139,18 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	for i, c := range l.calls {
 		var o expr.Operand
 		if all[i] != nil {
-			o = expr.Operand{Vector: l.fill.join(&all[i].v, perms[i])}
+			o = expr.Operand{Vector: l.fill.Join(&all[i].Values, perms[i])}
 		}
 		if o.Vector.Type == model.Unknown {
-			o = expr.ScalarOperand(l.fill.hole(c.resultType(), expr.Scalar{}))
+			o = expr.ScalarOperand(l.fill.Hole(c.resultType(), expr.Scalar{}))
 		}
 		values[i] = o
 	}
 	var aux []column.Vector
 	if cl := all[0]; l.selector && cl != nil {
 		aux = make([]column.Vector, len(l.refs))
-		for i := range cl.aux {
-			aux[i] = l.fill.column(cl.aux[i], n, expr.FieldType(l.refs[i].Type), new(expr.Scalar))
+		for i := range cl.Aux {
+			aux[i] = l.fill.Column(cl.Aux[i], n, expr.FieldType(l.refs[i].Type), new(expr.Scalar))
 		}
 	}
 	cols := l.project(n, aux, nil, func(e *influxql.Call) (expr.Operand, bool) {

@@ -6,15 +6,17 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/function"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/expr"
 )
 
 // joinCells merges the times of cells: rows with one time become one, several
 // rows of one call at one time stay apart. perms gives for each call the cell
 // of every row, -1 for none; nil means that row i is cell i.
-func joinCells(stop *admission.Stopper, all []*cells, asc bool) (times []int64, perms [][]int32) {
+func joinCells(stop *admission.Stopper, all []*function.Cells, asc bool) (times []int64, perms [][]int32) {
 	perms = make([][]int32, len(all))
-	var first *cells
+	var first *function.Cells
 	same := true
 	for _, c := range all {
 		if c == nil {
@@ -22,19 +24,19 @@ func joinCells(stop *admission.Stopper, all []*cells, asc bool) (times []int64, 
 		}
 		if first == nil {
 			first = c
-		} else if !slices.Equal(first.times, c.times) {
+		} else if !slices.Equal(first.Times, c.Times) {
 			same = false
 		}
 	}
 	if same {
-		return first.times, perms
+		return first.Times, perms
 	}
 	pos := make([]int, len(all))
 	for {
 		best, at := false, int64(0)
 		for i, c := range all {
-			if c != nil && pos[i] < len(c.times) {
-				if t := c.times[pos[i]]; !best || (asc && t < at) || (!asc && t > at) {
+			if c != nil && pos[i] < len(c.Times) {
+				if t := c.Times[pos[i]]; !best || (asc && t < at) || (!asc && t > at) {
 					best, at = true, t
 				}
 			}
@@ -47,7 +49,7 @@ func joinCells(stop *admission.Stopper, all []*cells, asc bool) (times []int64, 
 			if c == nil {
 				continue
 			}
-			if pos[i] < len(c.times) && c.times[pos[i]] == at {
+			if pos[i] < len(c.Times) && c.Times[pos[i]] == at {
 				perms[i] = append(perms[i], int32(pos[i]))
 				pos[i]++
 			} else {
@@ -58,10 +60,10 @@ func joinCells(stop *admission.Stopper, all []*cells, asc bool) (times []int64, 
 }
 
 // cells computes one call for one group.
-func (r *levelRun) cells(c *call, g int32, limit int) (*cells, error) {
+func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 	l := r.l
 	x := l.context(c)
-	var out *cells
+	var out *function.Cells
 	switch {
 	case c.scan != nil:
 		out = r.slotCells(c, g)
@@ -70,7 +72,7 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*cells, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := x.transform(in)
+		out, err := x.Transform(in)
 		if err == nil && !l.win.None() {
 			l.cutLookBack(c, out)
 		}
@@ -78,93 +80,93 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*cells, error) {
 	default:
 		rs := c.rows(g)
 		if rs == nil || len(rs.Times) == 0 {
-			return &cells{}, nil
+			return &function.Cells{}, nil
 		}
 		var err error
-		if c.function.rows != nil {
-			out, err = c.function.rows(x, rs)
+		if c.Function.Rows != nil {
+			out, err = c.Function.Rows(x, rs)
 		} else {
-			out, err = x.transform(&cells{times: rs.Times, v: rs.Cols[0]})
+			out, err = x.Transform(&function.Cells{Times: rs.Times, Values: rs.Cols[0]})
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if !c.filled {
+	if !c.Filled {
 		return out, nil
 	}
-	return out, l.fill.windows(x, out, limit)
+	return out, l.fill.Windows(x, out, limit)
 }
 
 // cutLookBack drops the rows a transformation made of windows before the range.
-func (l *level) cutLookBack(c *call, cl *cells) {
+func (l *level) cutLookBack(c *call, cl *function.Cells) {
 	if c.inner.shown == c.rng {
 		return
 	}
 	n := 0
 	if first, last := l.win.Start(c.rng.Min), l.win.Start(c.rng.Max); l.asc {
-		for n < len(cl.times) && cl.times[n] < first {
+		for n < len(cl.Times) && cl.Times[n] < first {
 			n++
 		}
 	} else {
-		for n < len(cl.times) && cl.times[n] > last {
+		for n < len(cl.Times) && cl.Times[n] > last {
 			n++
 		}
 	}
 	if n > 0 {
-		*cl = cl.slice(n, len(cl.times))
+		*cl = cl.Slice(n, len(cl.Times))
 	}
 }
 
 // slotCells finishes the partial aggregates of a group.
-func (r *levelRun) slotCells(c *call, g int32) *cells {
-	l, t, x := r.l, c.scan.table, r.l.context(c)
-	out := &cells{}
-	out.v.Type = c.result(c.typ)
+func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
+	l, t, x := r.l, c.scan.Table, r.l.context(c)
+	out := &function.Cells{}
+	out.Values.Type = c.Result(c.typ)
 	if c.alone {
-		out.aux = make([]column.Vector, len(l.refs))
+		out.Aux = make([]column.Vector, len(l.refs))
 		for i, ref := range l.refs {
-			out.aux[i].Type = expr.FieldType(ref.Type)
+			out.Aux[i].Type = expr.FieldType(ref.Type)
 		}
 	}
-	out.times = make([]int64, 0, r.windows)
-	expr.Reserve(&out.v, r.windows)
-	t.group(g, func(w int64, st []aggState) {
+	out.Times = make([]int64, 0, r.windows)
+	expr.Reserve(&out.Values, r.windows)
+	t.Group(g, func(w int64, st []partial.State) {
 		a, b := &st[c.slots[0]], &st[c.slots[len(c.slots)-1]]
-		if a.n == 0 {
+		if a.N == 0 {
 			return
 		}
-		if c.partial.list != nil {
-			c.partial.list(x, t, &c.scan.slots[c.slots[0]], a, x.at(c.scan.startOf(w)), out)
+		if c.Partial.List != nil {
+			c.Partial.List(x, t, &c.scan.Slots[c.slots[0]], a, x.At(c.scan.StartOf(w)), out)
 			return
 		}
 		if c.alone && l.win.None() {
-			out.times = append(out.times, a.t)
+			out.Times = append(out.Times, a.T)
 		} else {
-			out.times = append(out.times, x.at(c.scan.startOf(w)))
+			out.Times = append(out.Times, x.At(c.scan.StartOf(w)))
 		}
-		if c.partial.value != nil {
-			c.partial.value(&out.v, c.typ, a, b)
+		if c.Partial.Value != nil {
+			c.Partial.Value(&out.Values, c.typ, a, b)
 			return
 		}
 		if c.typ == model.String {
-			out.v.Strings = append(out.v.Strings, t.strs[a.a])
+			out.Values.Strings = append(out.Values.Strings, t.Texts[a.A])
 		} else {
-			out.v.AppendWord(a.a, nil)
+			out.Values.AppendWord(a.A, nil)
 		}
-		for i := range out.aux {
-			if out.aux[i].Type != model.Unknown {
-				expr.AppendScalar(&out.aux[i], t.aux[a.b-1][i])
+		for i := range out.Aux {
+			if out.Aux[i].Type != model.Unknown {
+				expr.AppendScalar(&out.Aux[i], t.Aux[a.B-1][i])
 			}
 		}
 	})
-	r.windows = len(out.times)
-	if !l.asc && len(out.times) > 1 {
-		slices.Reverse(out.times)
-		expr.ReverseRows(&out.v, len(out.times))
-		for i := range out.aux {
-			if out.aux[i].Type != model.Unknown {
-				expr.ReverseRows(&out.aux[i], len(out.times))
+	r.windows = len(out.Times)
+	if !l.asc && len(out.Times) > 1 {
+		slices.Reverse(out.Times)
+		expr.ReverseRows(&out.Values, len(out.Times))
+		for i := range out.Aux {
+			if out.Aux[i].Type != model.Unknown {
+				expr.ReverseRows(&out.Aux[i], len(out.Times))
 			}
 		}
 	}
@@ -172,9 +174,9 @@ func (r *levelRun) slotCells(c *call, g int32) *cells {
 }
 
 // context returns what the code of a function sees of a call.
-func (l *level) context(c *call) *callContext {
-	return &callContext{
-		function: c.function, expr: c.expr, typ: c.typ, alone: c.alone, rng: c.rng, shown: c.shown,
-		win: &l.win, asc: l.asc, open: l.open, span: l.rng, aux: len(l.refs), stop: &l.x.stop, grow: l.x.Grow,
+func (l *level) context(c *call) *function.Context {
+	return &function.Context{
+		Function: c.Function, Expr: c.expr, Type: c.typ, Alone: c.alone, Range: c.rng, Shown: c.shown,
+		Windows: &l.win, Asc: l.asc, Open: l.open, Span: l.rng, Aux: len(l.refs), Stop: &l.x.stop, Grow: l.x.Grow,
 	}
 }

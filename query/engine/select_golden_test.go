@@ -17,6 +17,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 	"tsdbd/query/syntax"
@@ -308,7 +309,7 @@ func cellJSON(v *column.Vector, i int) (any, error) {
 	s := expr.ScalarAt(v, i)
 	switch s.Type {
 	case model.Float:
-		f := floatOf(s.Bits)
+		f := partial.FloatOf(s.Bits)
 		if math.IsNaN(f) {
 			return nil, nil
 		}

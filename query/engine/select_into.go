@@ -6,6 +6,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/engine/function"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
@@ -131,7 +132,7 @@ func (l *level) splitInto(b *result.IntoBatch, names []string, f *frame) {
 		b.Fields = append(b.Fields, names[i])
 		b.Columns = append(b.Columns, finite(f.cols[col]))
 		col++
-		for _, name := range topTags(field.Expr) {
+		for _, name := range function.TopTags(field.Expr) {
 			if b.TagColumns == nil {
 				b.TagColumns = map[string]column.Vector{}
 			}

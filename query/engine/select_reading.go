@@ -15,7 +15,7 @@ func (c *call) rows(g int32) *rowset.Set {
 
 // ties returns the order of rows of equal time that the function sees.
 func (c *call) ties() rowset.Ties {
-	if c.tagOrder {
+	if c.TagOrder {
 		return rowset.BySeries
 	}
 	return rowset.AsInflux

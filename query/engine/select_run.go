@@ -135,12 +135,12 @@ func (o *seriesOut) rowset(rs *rowset.Set) error {
 	if n == 0 {
 		return nil
 	}
-	if l.fill.fillsRows() {
+	if l.fill.FillsRows() {
 		if o.carry == nil {
 			o.carry = make([]expr.Scalar, len(rs.Cols))
 		}
 		for i := range rs.Cols {
-			rs.Cols[i] = l.fill.column(rs.Cols[i], n, expr.FieldType(l.refs[i].Type), &o.carry[i])
+			rs.Cols[i] = l.fill.Column(rs.Cols[i], n, expr.FieldType(l.refs[i].Type), &o.carry[i])
 		}
 	}
 	begin := l.x.prof.start()

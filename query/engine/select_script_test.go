@@ -18,6 +18,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 	"tsdbd/query/syntax"
@@ -254,7 +255,7 @@ func cellText(v *column.Vector, i int) string {
 	s := expr.ScalarAt(v, i)
 	switch s.Type {
 	case model.Float:
-		return strconv.FormatFloat(floatOf(s.Bits), 'g', -1, 64)
+		return strconv.FormatFloat(partial.FloatOf(s.Bits), 'g', -1, 64)
 	case model.Integer:
 		return strconv.FormatInt(int64(s.Bits), 10)
 	case model.Unsigned:

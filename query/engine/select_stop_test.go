@@ -15,6 +15,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/result"
 )
 
@@ -202,7 +203,7 @@ func TestSortRows(t *testing.T) {
 		byFirst := func(a, b [2]int) int { return a[0] - b[0] }
 		want := slices.Clone(rows)
 		slices.SortStableFunc(want, byFirst)
-		if got := sortRows(&admission.Stopper{Ctx: t.Context(), Every: 8}, rows, byFirst); !slices.Equal(got, want) {
+		if got := partial.SortRows(&admission.Stopper{Ctx: t.Context(), Every: 8}, rows, byFirst); !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	}

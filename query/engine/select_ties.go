@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/influxdata/influxql"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
 )
@@ -11,20 +12,20 @@ import (
 // all: it takes the first row of its merge of the series, oldest or newest first,
 // and the larger value where the second one has the same time. That is per shard,
 // and of fewer than manySeries. Among the rows of subqueries the largest stays.
-func (r *levelRun) settleTies(p *aggPlan) error {
-	if !p.win.None() || r.l.hasSubs() {
+func (r *levelRun) settleTies(p *partial.Plan) error {
+	if !p.Windows.None() || r.l.hasSubs() {
 		return nil
 	}
-	for i := range p.slots {
-		sl := p.slots[i]
-		if sl.kind != slotFirst && sl.kind != slotLast {
+	for i := range p.Slots {
+		sl := p.Slots[i]
+		if sl.Kind != partial.First && sl.Kind != partial.Last {
 			continue
 		}
 		open := make([]bool, len(r.groups.Names))
 		any := false
 		for g := range open {
-			p.table.group(int32(g), func(_ int64, st []aggState) {
-				open[g] = st[i].n == tied
+			p.Table.Group(int32(g), func(_ int64, st []partial.State) {
+				open[g] = st[i].N == partial.Tied
 			})
 			any = any || open[g]
 		}
@@ -47,42 +48,42 @@ func (r *levelRun) settleTies(p *aggPlan) error {
 }
 
 // settle reads the first rows of the open groups for a slot of a plan.
-func (r *levelRun) settle(p *aggPlan, slotAt int, open []bool) error {
-	sl := p.slots[slotAt]
-	refs := append([]influxql.VarRef{p.refs[sl.col]}, p.refs[len(p.refs)-p.aux:]...)
-	sl.col = 0
-	one := &aggPlan{refs: refs, slots: []slot{sl}, rng: p.rng, win: p.win, aux: p.aux, keyed: p.keyed}
-	one.table = newAggTable(1, true, 0, 0)
-	w := newAggWorker(r.x.Budget, one, p.rng, one.table)
+func (r *levelRun) settle(p *partial.Plan, slotAt int, open []bool) error {
+	sl := p.Slots[slotAt]
+	refs := append([]influxql.VarRef{p.Refs[sl.Col]}, p.Refs[len(p.Refs)-p.Aux:]...)
+	sl.Col = 0
+	one := &partial.Plan{Refs: refs, Slots: []partial.Slot{sl}, Range: p.Range, Windows: p.Windows, Aux: p.Aux, Keyed: p.Keyed}
+	one.Table = partial.NewTable(1, true, 0, 0)
+	w := partial.NewWorker(r.x.Budget, one, p.Range, one.Table)
 	for _, u := range r.units {
 		m, bytes, err := r.x.Rows(u, read.Request{
-			Refs: refs, Range: p.rng, Asc: sl.kind == slotFirst, Limit: 1, Ties: rowset.AsInfluxChosen, Counts: p.did,
+			Refs: refs, Range: p.Range, Asc: sl.Kind == partial.First, Limit: 1, Ties: rowset.AsInfluxChosen, Counts: p.Did,
 			Want: func(g int32) bool { return open[g] },
 		})
 		if err != nil {
 			return err
 		}
 		for g, rs := range m {
-			st := &one.table.at(g, 0)[0]
-			w.times = rs.Times
+			st := &one.Table.At(g, 0)[0]
+			w.Times = rs.Times
 			for row := range min(2, len(rs.Times)) {
 				if rs.Times[row] == rs.Times[0] {
-					w.offer(st, &one.slots[0], &rs.Cols[0], row, rs.Cols)
+					w.Offer(st, &one.Slots[0], &rs.Cols[0], row, rs.Cols)
 				}
 			}
 		}
 		r.x.Used.Add(-bytes)
 	}
-	held := p.table.bytes
+	held := p.Table.Bytes
 	for g := range open {
-		one.table.group(int32(g), func(_ int64, st []aggState) {
-			if st[0].n == 0 {
+		one.Table.Group(int32(g), func(_ int64, st []partial.State) {
+			if st[0].N == 0 {
 				return
 			}
-			d := &p.table.at(int32(g), 0)[slotAt]
-			d.n = 0
-			p.table.mergeState(d, &st[0], one.table, sl)
+			d := &p.Table.At(int32(g), 0)[slotAt]
+			d.N = 0
+			p.Table.MergeState(d, &st[0], one.Table, sl)
 		})
 	}
-	return r.x.Grow(one.table.bytes + p.table.bytes - held)
+	return r.x.Grow(one.Table.Bytes + p.Table.Bytes - held)
 }

@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/engine/function"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
@@ -36,7 +37,7 @@ func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
 				break
 			}
 			col++
-			if e, ok := f.Expr.(*influxql.Call); ok && isTop(e.Name) {
+			if e, ok := f.Expr.(*influxql.Call); ok && function.IsTop(e.Name) {
 				for _, a := range e.Args[1 : len(e.Args)-1] {
 					if ref, ok := a.(*influxql.VarRef); ok && ref.Val == name {
 						out[i].field = col

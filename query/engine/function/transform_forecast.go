@@ -1,4 +1,4 @@
-package engine
+package function
 
 import (
 	"errors"
@@ -49,62 +49,62 @@ const (
 )
 
 // forecasts continue the windows of an aggregate. InfluxDB's error names elapsed.
-var forecasts = map[string]function{
-	"holt_winters": {check: forecastArguments, refused: refusedAs("elapsed"), gives: model.Float, series: func(x *callContext, in *cells) (*cells, error) {
+var forecasts = map[string]Function{
+	"holt_winters": {Check: forecastArguments, refused: refusedAs("elapsed"), Gives: model.Float, series: func(x *Context, in *Cells) (*Cells, error) {
 		return holtWinters(x, in, false)
 	}},
-	"holt_winters_with_fit": {check: forecastArguments, refused: refusedAs("elapsed"), gives: model.Float, series: func(x *callContext, in *cells) (*cells, error) {
+	"holt_winters_with_fit": {Check: forecastArguments, refused: refusedAs("elapsed"), Gives: model.Float, series: func(x *Context, in *Cells) (*Cells, error) {
 		return holtWinters(x, in, true)
 	}},
 }
 
 // holtWinters continues the windows of an aggregate.
-func holtWinters(x *callContext, in *cells, withFit bool) (*cells, error) {
-	more, season := intArg(x.expr, 1), intArg(x.expr, 2)
+func holtWinters(x *Context, in *Cells, withFit bool) (*Cells, error) {
+	more, season := IntArg(x.Expr, 1), IntArg(x.Expr, 2)
 	if season < 2 {
 		season = 0
 	}
-	o := expr.Operand{Vector: in.v}
+	o := expr.Operand{Vector: in.Values}
 	values := o.Floats()
 	if len(values) < 2 || len(values) < season {
-		return &cells{}, nil
+		return &Cells{}, nil
 	}
-	every := x.win.Every
-	n := expr.Abs(in.times[len(in.times)-1]-in.times[0])/every + 1
+	every := x.Windows.Every
+	n := expr.Abs(in.Times[len(in.Times)-1]-in.Times[0])/every + 1
 	if n > maxForecast || int64(more) > maxForecast {
 		return nil, window.ErrTooMany
 	}
 	// The simplex has a corner more than there are parameters, and a few beside.
 	// Of windows there are the values, the model's, and what is shown of them.
 	corners := int64(hwSeason+season) * int64(hwSeason+season+8)
-	if err := x.grow(8 * (corners + 4*(n+int64(more)))); err != nil {
+	if err := x.Grow(8 * (corners + 4*(n+int64(more)))); err != nil {
 		return nil, err
 	}
-	f := &forecast{season: season, stop: x.stop, y: slices.Repeat([]float64{math.NaN()}, int(n))}
-	for i, t := range in.times {
+	f := &forecast{season: season, stop: x.Stop, y: slices.Repeat([]float64{math.NaN()}, int(n))}
+	for i, t := range in.Times {
 		// Of the values that distinct gives a window the first counts.
-		if y := &f.y[expr.Abs(t-in.times[0])/every]; math.IsNaN(*y) {
+		if y := &f.y[expr.Abs(t-in.Times[0])/every]; math.IsNaN(*y) {
 			*y = values[i]
 		}
 	}
 	best := f.fit()
 	if f.err != nil || f.stop.After(0) {
-		return &cells{}, f.err
+		return &Cells{}, f.err
 	}
 	all := f.run(best, more)
-	out := &cells{v: column.Vector{Type: model.Float}}
+	out := &Cells{Values: column.Vector{Type: model.Float}}
 	first := len(f.y)
 	if withFit {
 		first = 0
 	}
 	step := every
-	if !x.asc {
+	if !x.Asc {
 		step = -every
 	}
 	for i := first; i < len(all); i++ {
 		if !math.IsNaN(all[i]) {
-			out.times = append(out.times, in.times[0]+int64(i)*step)
-			out.v.Floats = append(out.v.Floats, all[i])
+			out.Times = append(out.Times, in.Times[0]+int64(i)*step)
+			out.Values.Floats = append(out.Values.Floats, all[i])
 		}
 	}
 	return out, nil

@@ -18,6 +18,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/result"
 )
@@ -65,8 +66,8 @@ func statePlan(t testing.TB, m *scantest.Store, q string) (*levelRun, *folder) {
 		t.Fatal(q, err)
 	}
 	f := l.operators[0].(*folder)
-	for i := range f.slots {
-		f.slots[i].seed = uint64(i) // a statement is sent with its seeds
+	for i := range f.Slots {
+		f.Slots[i].Seed = uint64(i) // a statement is sent with its seeds
 	}
 	return r, f
 }
@@ -78,7 +79,7 @@ func encodedStates(t testing.TB, m *scantest.Store, q string) []byte {
 	if err := f.states(); err != nil {
 		t.Fatal(q, err)
 	}
-	return f.encode(nil, r.groups, len(r.l.dims))
+	return f.Encode(nil, r.groups, len(r.l.dims))
 }
 
 // mergedStates returns the states and the rows of the answers of stores.
@@ -91,7 +92,7 @@ func mergedStates(t testing.TB, m *scantest.Store, q string, parts ...[]byte) (s
 		charged += n
 		return nil
 	}
-	if err := f.decode(r.groups, len(r.l.dims), !r.l.asc, charge, parts...); err != nil {
+	if err := f.Decode(r.groups, len(r.l.dims), !r.l.asc, charge, parts...); err != nil {
 		t.Fatal(q, err)
 	}
 	if charged == 0 {
@@ -115,7 +116,7 @@ func mergedStates(t testing.TB, m *scantest.Store, q string, parts ...[]byte) (s
 			t.Fatal(q, err)
 		}
 	}
-	return f.encode(nil, r.groups, len(r.l.dims)), b.String()
+	return f.Encode(nil, r.groups, len(r.l.dims)), b.String()
 }
 
 // splitPoints writes random points into one store, and each of them into one of
@@ -269,7 +270,7 @@ func TestStatesGolden(t *testing.T) {
 	if got := goldenStates(t); !bytes.Equal(got, want) {
 		t.Errorf("got\n% x\nwant\n% x", got, want)
 	}
-	first := want[:bytes.LastIndex(want, []byte{stateVersion, 0, 3, 1})] // the second statement has three columns
+	first := want[:bytes.LastIndex(want, []byte{partial.StateVersion, 0, 3, 1})] // the second statement has three columns
 	page, err := os.ReadFile("../../docs/formats/partial.md")
 	if err != nil || !strings.Contains(string(page), hex.Dump(first)) {
 		t.Errorf("the example of the format page is not the golden file: %v\n%s", err, hex.Dump(first))
@@ -283,7 +284,7 @@ func TestStatesRefused(t *testing.T) {
 	good := encodedStates(t, one, q)
 	decode := func(part []byte) error {
 		r, f := statePlan(t, one, q)
-		return f.decode(r.groups, len(r.l.dims), false, func(int64) error { return nil }, part)
+		return f.Decode(r.groups, len(r.l.dims), false, func(int64) error { return nil }, part)
 	}
 	seal := func(body []byte) []byte {
 		return binary.LittleEndian.AppendUint32(bytes.Clone(body), binio.Checksum(body))
@@ -307,7 +308,7 @@ func TestStatesRefused(t *testing.T) {
 	}
 	r, f := statePlan(t, one, q)
 	full := fmt.Errorf("%w: of the test", admission.ErrMemory)
-	if err := f.decode(r.groups, len(r.l.dims), false, func(n int64) error {
+	if err := f.Decode(r.groups, len(r.l.dims), false, func(n int64) error {
 		if n > 0 {
 			return full
 		}
@@ -324,7 +325,7 @@ func FuzzDecodeStates(f *testing.F) {
 	for i, q := range stateQueries {
 		part := encodedStates(f, one, q)
 		r, p := statePlan(f, one, q)
-		f.Add(uint8(i), part[len(p.stateHeader(nil, len(r.l.dims))):len(part)-4])
+		f.Add(uint8(i), part[len(p.StateHeader(nil, len(r.l.dims))):len(part)-4])
 	}
 	f.Fuzz(func(t *testing.T, i uint8, body []byte) {
 		q := stateQueries[int(i)%len(stateQueries)]
@@ -333,7 +334,7 @@ func FuzzDecodeStates(f *testing.F) {
 		}
 		r, p := statePlan(t, one, q)
 		dims := len(r.l.dims)
-		part := append(p.stateHeader(nil, dims), body...)
+		part := append(p.StateHeader(nil, dims), body...)
 		part = binary.LittleEndian.AppendUint32(part, binio.Checksum(part))
 		left := int64(1 << 20)
 		charge := func(n int64) error {
@@ -345,7 +346,7 @@ func FuzzDecodeStates(f *testing.F) {
 		groups := &read.GroupTable{}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := p.decode(groups, dims, false, charge, part)
+		err := p.Decode(groups, dims, false, charge, part)
 		runtime.ReadMemStats(&after)
 		if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20+uint64(200*len(body)) {
 			t.Fatalf("%d bytes allocated for %d", n, len(body))
@@ -356,13 +357,13 @@ func FuzzDecodeStates(f *testing.F) {
 			}
 			return
 		}
-		first := p.encode(nil, groups, dims)
+		first := p.Encode(nil, groups, dims)
 		groups = &read.GroupTable{}
 		left = 1 << 40
-		if err := p.decode(groups, dims, false, charge, first); err != nil {
+		if err := p.Decode(groups, dims, false, charge, first); err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(p.encode(nil, groups, dims), first) {
+		if !bytes.Equal(p.Encode(nil, groups, dims), first) {
 			t.Fatal("the states have two encodings")
 		}
 	})

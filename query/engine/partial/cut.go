@@ -1,4 +1,4 @@
-package engine
+package partial
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ import (
 // that follow each other and have as many rows each, and the states of these
 // windows, slots for each.
 type cut struct {
-	st     []aggState
+	st     []State
 	lo, hi int
 	rows   int // of a window
 }
@@ -22,14 +22,14 @@ type cut struct {
 // windowWalk numbers the windows of times that mostly ascend. It divides only
 // where a time lies further than the neighbouring window.
 type windowWalk struct {
-	p           *aggPlan
+	p           *Plan
 	number      int64
 	start, next int64 // of the present window; next == start: there is none yet
 }
 
 // to moves to the window that holds t.
 func (k *windowWalk) to(t int64) {
-	w := k.p.win
+	w := k.p.Windows
 	switch {
 	case t >= k.start && t < k.next:
 		return
@@ -50,13 +50,13 @@ func (k *windowWalk) to(t int64) {
 func (k *windowWalk) skip(n int64) {
 	if n > 0 {
 		k.number += n
-		k.start += n * k.p.win.Every
-		k.next = k.p.win.Next(k.start)
+		k.start += n * k.p.Windows.Every
+		k.next = k.p.Windows.Next(k.start)
 	}
 }
 
 // cutTimes cuts rows at ascending times into the windows of a group.
-func (w *aggWorker) cutTimes(g int32, times []int64) {
+func (w *Worker) cutTimes(g int32, times []int64) {
 	w.cuts = w.cuts[:0]
 	k := &w.walk
 	for lo := 0; lo < len(times); {
@@ -65,7 +65,7 @@ func (w *aggWorker) cutTimes(g int32, times []int64) {
 		if times[hi-1] >= k.next {
 			hi = lo + 1 + before(times[lo+1:], k.next)
 		}
-		w.cuts = append(w.cuts, cut{w.t.at(g, k.number), lo, hi, hi - lo})
+		w.cuts = append(w.cuts, cut{w.t.At(g, k.number), lo, hi, hi - lo})
 		lo = hi
 	}
 }
@@ -97,12 +97,12 @@ func before(times []int64, end int64) int {
 }
 
 // cutRegular is cutTimes for n rows at first, first+step and so on.
-func (w *aggWorker) cutRegular(g int32, first, step int64, n int) {
+func (w *Worker) cutRegular(g int32, first, step int64, n int) {
 	w.cuts = w.cuts[:0]
 	k := &w.walk
 	last := first + int64(n-1)*step
 	whole := 0 // rows of every window but the first and the last
-	if win := w.p.win; win.Loc == nil && win.Every%step == 0 && win.Every/step <= int64(n) {
+	if win := w.p.Windows; win.Loc == nil && win.Every%step == 0 && win.Every/step <= int64(n) {
 		whole = int(win.Every / step)
 	}
 	for lo := 0; lo < n; {
@@ -121,7 +121,7 @@ func (w *aggWorker) cutRegular(g int32, first, step int64, n int) {
 			// Distances fit in uint64 even where they overflow int64.
 			hi = lo + int((uint64(k.next-at)-1)/uint64(step)) + 1
 		}
-		w.cuts = append(w.cuts, cut{w.t.at(g, k.number), lo, hi, hi - lo})
+		w.cuts = append(w.cuts, cut{w.t.At(g, k.number), lo, hi, hi - lo})
 		lo = hi
 	}
 }
@@ -129,12 +129,12 @@ func (w *aggWorker) cutRegular(g int32, first, step int64, n int) {
 // foldCuts folds a column into a slot of every cut. cols are the columns of
 // rows that lie in memory, or nil for the chunk's. It reports whether there was
 // a value.
-func (w *aggWorker) foldCuts(slot int, v *column.Vector, cols []column.Vector) bool {
+func (w *Worker) foldCuts(slot int, v *column.Vector, cols []column.Vector) bool {
 	if v.Type == model.Unknown {
 		return false
 	}
-	sl := &w.p.slots[slot]
-	if v.Valid == nil && v.Type == sl.typ && !sl.timed && w.foldDense(slot, sl.kind, v) {
+	sl := &w.p.Slots[slot]
+	if v.Valid == nil && v.Type == sl.Type && !sl.Timed && w.foldDense(slot, sl.Kind, v) {
 		return true
 	}
 	met := false
@@ -149,28 +149,28 @@ func (w *aggWorker) foldCuts(slot int, v *column.Vector, cols []column.Vector) b
 
 // foldDense is foldCuts for a column without nulls. It reports whether there is a
 // loop for that.
-func (w *aggWorker) foldDense(slot int, kind slotKind, v *column.Vector) bool {
+func (w *Worker) foldDense(slot int, kind Kind, v *column.Vector) bool {
 	cuts, slots := w.cuts, w.t.slots
 	switch {
-	case kind == slotCount:
+	case kind == Count:
 		w.countCuts(slot)
-	case kind == slotSum && v.Type == model.Float:
+	case kind == Sum && v.Type == model.Float:
 		sumFloatCuts(cuts, slot, slots, v.Floats, &w.runs)
-	case kind == slotSum && v.Type == model.Integer:
+	case kind == Sum && v.Type == model.Integer:
 		sumCuts(cuts, slot, slots, v.Ints, w.runs.ints[:])
-	case kind == slotSum && v.Type == model.Unsigned:
+	case kind == Sum && v.Type == model.Unsigned:
 		sumCuts(cuts, slot, slots, asInts(v.Uints), w.runs.ints[:])
-	case kind == slotMin && v.Type == model.Float:
+	case kind == Min && v.Type == model.Float:
 		minCuts(cuts, slot, slots, v.Floats, w.runs.floats[:], vector.MinFloatRuns)
-	case kind == slotMin && v.Type == model.Integer:
+	case kind == Min && v.Type == model.Integer:
 		minCuts(cuts, slot, slots, v.Ints, w.runs.ints[:], vector.MinIntRuns)
-	case kind == slotMin && v.Type == model.Unsigned:
+	case kind == Min && v.Type == model.Unsigned:
 		minCuts(cuts, slot, slots, v.Uints, w.runs.uints[:], minUintRuns)
-	case kind == slotMax && v.Type == model.Float:
+	case kind == Max && v.Type == model.Float:
 		maxCuts(cuts, slot, slots, v.Floats, w.runs.floats[:], vector.MaxFloatRuns)
-	case kind == slotMax && v.Type == model.Integer:
+	case kind == Max && v.Type == model.Integer:
 		maxCuts(cuts, slot, slots, v.Ints, w.runs.ints[:], vector.MaxIntRuns)
-	case kind == slotMax && v.Type == model.Unsigned:
+	case kind == Max && v.Type == model.Unsigned:
 		maxCuts(cuts, slot, slots, v.Uints, w.runs.uints[:], maxUintRuns)
 	default:
 		return false
@@ -179,11 +179,11 @@ func (w *aggWorker) foldDense(slot int, kind slotKind, v *column.Vector) bool {
 }
 
 // countCuts counts the rows of every window.
-func (w *aggWorker) countCuts(slot int) {
+func (w *Worker) countCuts(slot int) {
 	for i := range w.cuts {
 		c := &w.cuts[i]
 		for at := slot; at < len(c.st); at += w.t.slots {
-			c.st[at].n += int64(c.rows)
+			c.st[at].N += int64(c.rows)
 		}
 	}
 }
@@ -205,8 +205,8 @@ func sumFloatCuts(cuts []cut, slot, slots int, x []float64, scratch *runScratch)
 		at := slot
 		for k := range n {
 			st := &c.st[at]
-			st.n += int64(c.rows)
-			st.addFloat(scratch.floats[k], scratch.lost[k])
+			st.N += int64(c.rows)
+			st.AddFloat(scratch.floats[k], scratch.lost[k])
 			at += slots
 		}
 	}
@@ -221,8 +221,8 @@ func sumCuts(cuts []cut, slot, slots int, x, scratch []int64) {
 		at := slot
 		for _, s := range sums {
 			st := &c.st[at]
-			st.n += int64(c.rows)
-			st.a += uint64(s)
+			st.N += int64(c.rows)
+			st.A += uint64(s)
 			at += slots
 		}
 	}
@@ -237,8 +237,8 @@ func minCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x, scratch
 		least(found, x[c.lo:c.hi], c.rows)
 		at := slot
 		for _, m := range found {
-			if st := &c.st[at]; st.n == 0 || m < fromWord[T](st.a) {
-				st.n, st.a = 1, toWord(m)
+			if st := &c.st[at]; st.N == 0 || m < fromWord[T](st.A) {
+				st.N, st.A = 1, toWord(m)
 			}
 			at += slots
 		}
@@ -253,8 +253,8 @@ func maxCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x, scratch
 		most(found, x[c.lo:c.hi], c.rows)
 		at := slot
 		for _, m := range found {
-			if st := &c.st[at]; st.n == 0 || m > fromWord[T](st.a) {
-				st.n, st.a = 1, toWord(m)
+			if st := &c.st[at]; st.N == 0 || m > fromWord[T](st.A) {
+				st.N, st.A = 1, toWord(m)
 			}
 			at += slots
 		}

@@ -1,4 +1,4 @@
-package engine
+package partial
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 // count(distinct).
 type tally struct {
 	typ     model.FieldType
-	entries []tallyEntry
+	Entries []tallyEntry
 	texts   []string // the values, if they are strings
 	index   []int32  // hash table of places in entries, plus one; nil while these are few
 	last    int32    // place that was found last: values often repeat
@@ -27,7 +27,7 @@ type tally struct {
 type tallyEntry struct {
 	word        uint64 // of a string its hash
 	n           int64
-	first, last int64 // 0 unless the slot is timed
+	First, Last int64 // 0 unless the slot is timed
 }
 
 // unindexed is the number of values that are searched one by one.
@@ -38,29 +38,29 @@ func (t *tally) add(word uint64, text string, n, first, last int64, own func(str
 	switch {
 	case t.typ == model.String:
 		word = xxhash.Sum64String(text)
-	case t.typ == model.Float && floatOf(word) == 0:
+	case t.typ == model.Float && FloatOf(word) == 0:
 		word = 0 // -0 is the same value
 	}
 	i := t.find(word, text)
 	if i < 0 {
-		t.entries = append(t.entries, tallyEntry{word, n, first, last})
+		t.Entries = append(t.Entries, tallyEntry{word, n, first, last})
 		if t.typ == model.String {
 			t.texts = append(t.texts, own(text))
 		}
-		t.last = int32(len(t.entries) - 1)
+		t.last = int32(len(t.Entries) - 1)
 		t.reindex()
 		return
 	}
 	t.last = i
-	e := &t.entries[i]
+	e := &t.Entries[i]
 	e.n += n
-	e.first, e.last = min(e.first, first), max(e.last, last)
+	e.First, e.Last = min(e.First, first), max(e.Last, last)
 }
 
 // find returns the place of a value, or -1.
 func (t *tally) find(word uint64, text string) int32 {
-	is := func(i int32) bool { return t.entries[i].word == word && (t.typ != model.String || t.texts[i] == text) }
-	n := int32(len(t.entries))
+	is := func(i int32) bool { return t.Entries[i].word == word && (t.typ != model.String || t.texts[i] == text) }
+	n := int32(len(t.Entries))
 	switch {
 	case n > 0 && is(t.last):
 		return t.last
@@ -83,7 +83,7 @@ func (t *tally) find(word uint64, text string) int32 {
 
 // reindex puts the newest value into the index, which grows to stay half empty.
 func (t *tally) reindex() {
-	from, n := len(t.entries)-1, len(t.entries)
+	from, n := len(t.Entries)-1, len(t.Entries)
 	if n <= unindexed {
 		return
 	}
@@ -92,7 +92,7 @@ func (t *tally) reindex() {
 	}
 	mask := uint64(len(t.index) - 1)
 	for i := from; i < n; i++ {
-		p := mix(t.entries[i].word) & mask
+		p := mix(t.Entries[i].word) & mask
 		for t.index[p] != 0 {
 			p = (p + 1) & mask
 		}
@@ -110,35 +110,35 @@ func (t *tally) text(i int32) string {
 
 // bytes is the memory of the entries, without the bytes of strings.
 func (t *tally) bytes() int64 {
-	return int64(32*cap(t.entries) + 16*cap(t.texts) + 4*len(t.index))
+	return int64(32*cap(t.Entries) + 16*cap(t.texts) + 4*len(t.index))
 }
 
 // merge adds the values of o.
 func (t *tally) merge(stop *admission.Stopper, o *tally) {
-	for i := range o.entries {
+	for i := range o.Entries {
 		if stop.After(1) {
 			break
 		}
-		e := &o.entries[i]
-		t.add(e.word, o.text(int32(i)), e.n, e.first, e.last, func(text string) string { return text })
+		e := &o.Entries[i]
+		t.add(e.word, o.text(int32(i)), e.n, e.First, e.Last, func(text string) string { return text })
 	}
 }
 
-// order returns the entries in order of compare.
-func (t *tally) order(stop *admission.Stopper, compare func(a, b int32) int) []int32 {
-	all := make([]int32, len(t.entries))
+// Order returns the entries in order of compare.
+func (t *tally) Order(stop *admission.Stopper, compare func(a, b int32) int) []int32 {
+	all := make([]int32, len(t.Entries))
 	for i := range all {
 		all[i] = int32(i)
 	}
-	return sortRows(stop, all, compare)
+	return SortRows(stop, all, compare)
 }
 
-// compare compares the values of two entries.
-func (t *tally) compare(a, b int32) int {
-	x, y := t.entries[a].word, t.entries[b].word
+// Compare compares the values of two entries.
+func (t *tally) Compare(a, b int32) int {
+	x, y := t.Entries[a].word, t.Entries[b].word
 	switch t.typ {
 	case model.Float:
-		return cmp.Compare(floatOf(x), floatOf(y))
+		return cmp.Compare(FloatOf(x), FloatOf(y))
 	case model.Integer:
 		return cmp.Compare(int64(x), int64(y))
 	case model.String:
@@ -147,20 +147,20 @@ func (t *tally) compare(a, b int32) int {
 	return cmp.Compare(x, y)
 }
 
-// appendTo appends the value of an entry.
-func (t *tally) appendTo(v *column.Vector, i int32) {
-	expr.AppendScalar(v, expr.Scalar{Type: t.typ, Bits: t.entries[i].word, Text: t.text(i)})
+// AppendTo appends the value of an entry.
+func (t *tally) AppendTo(v *column.Vector, i int32) {
+	expr.AppendScalar(v, expr.Scalar{Type: t.typ, Bits: t.Entries[i].word, Text: t.text(i)})
 }
 
-// mode returns the most frequent value. Among values of one frequency above one
+// Mode returns the most frequent value. Among values of one frequency above one
 // a larger value wins if it comes before the last of the smaller one, as in
 // InfluxDB. If no value comes twice it is the smallest. Of booleans it is true
 // when in doubt.
-func (t *tally) mode(stop *admission.Stopper) int32 {
+func (t *tally) Mode(stop *admission.Stopper) int32 {
 	var often []int32 // the values of the greatest frequency
 	most := int64(0)
-	for i := range t.entries {
-		n := t.entries[i].n
+	for i := range t.Entries {
+		n := t.Entries[i].n
 		if n > most {
 			most, often = n, often[:0]
 		}
@@ -169,12 +169,12 @@ func (t *tally) mode(stop *admission.Stopper) int32 {
 		}
 	}
 	if most == 1 && t.typ != model.Boolean {
-		return slices.MinFunc(often, t.compare)
+		return slices.MinFunc(often, t.Compare)
 	}
-	often = sortRows(stop, often, t.compare)
+	often = SortRows(stop, often, t.Compare)
 	best := often[0]
 	for _, i := range often[1:] {
-		if t.typ == model.Boolean || t.entries[i].first <= t.entries[best].last {
+		if t.typ == model.Boolean || t.Entries[i].First <= t.Entries[best].Last {
 			best = i
 		}
 	}
@@ -182,7 +182,7 @@ func (t *tally) mode(stop *admission.Stopper) int32 {
 }
 
 // tally counts the values of rows [lo, hi) in a state.
-func (w *aggWorker) tally(st *aggState, sl *slot, v *column.Vector, lo, hi int) bool {
+func (w *Worker) tally(st *State, sl *Slot, v *column.Vector, lo, hi int) bool {
 	var t *tally
 	before := int64(0)
 	for i := lo; i < hi; i++ {
@@ -194,11 +194,11 @@ func (w *aggWorker) tally(st *aggState, sl *slot, v *column.Vector, lo, hi int) 
 			before = t.bytes()
 		}
 		var at int64
-		if sl.timed {
-			at = w.times[i]
+		if sl.Timed {
+			at = w.Times[i]
 		}
-		st.n++
-		if sl.typ == model.String {
+		st.N++
+		if sl.Type == model.String {
 			t.add(0, v.Strings[i], 1, at, at, w.t.own)
 		} else {
 			t.add(word(v, i), "", 1, at, at, nil)
@@ -207,17 +207,17 @@ func (w *aggWorker) tally(st *aggState, sl *slot, v *column.Vector, lo, hi int) 
 	if t == nil {
 		return false
 	}
-	w.t.bytes += t.bytes() - before
+	w.t.Bytes += t.bytes() - before
 	return true
 }
 
 // tallyOf returns the tally of a state, which it makes if there is none. It is
 // valid until the next one is made.
-func (t *aggTable) tallyOf(st *aggState, sl *slot) *tally {
-	if st.n == 0 {
-		st.a = uint64(len(t.tallies))
-		t.tallies = append(t.tallies, tally{typ: sl.typ})
-		t.bytes += 160
+func (t *Table) tallyOf(st *State, sl *Slot) *tally {
+	if st.N == 0 {
+		st.A = uint64(len(t.Tallies))
+		t.Tallies = append(t.Tallies, tally{typ: sl.Type})
+		t.Bytes += 160
 	}
-	return &t.tallies[st.a]
+	return &t.Tallies[st.A]
 }

@@ -1,4 +1,4 @@
-package engine
+package function
 
 import (
 	"math"
@@ -19,7 +19,7 @@ type indicator interface {
 }
 
 // indicators are the technical analysis functions.
-var indicators = map[string]function{
+var indicators = map[string]Function{
 	"exponential_moving_average": indicatorOf(commonLimits, func(o *indicatorArgs) indicator { return newEMA(o.period, o.simple) }),
 	"double_exponential_moving_average": indicatorOf(commonLimits, func(o *indicatorArgs) indicator {
 		return &multiEMA{e: emas(2, o.period, o.simple), combine: func(a []float64, _ bool) float64 { return 2*a[0] - a[1] }}
@@ -63,16 +63,16 @@ type indicatorArgs struct {
 
 // indicatorOf returns the function that runs an indicator: each point in, one
 // value out, except those held back at the start and those that are infinite.
-func indicatorOf(limits indicatorLimits, make func(*indicatorArgs) indicator) function {
-	return function{check: limits.check, gives: model.Float, looksBack: true, series: func(x *callContext, in *cells) (*cells, error) {
-		o := &indicatorArgs{period: intArg(x.expr, 1)}
-		o.ring = min(o.period, len(in.times)+1)
+func indicatorOf(limits indicatorLimits, make func(*indicatorArgs) indicator) Function {
+	return Function{Check: limits.check, Gives: model.Float, LooksBack: true, series: func(x *Context, in *Cells) (*Cells, error) {
+		o := &indicatorArgs{period: IntArg(x.Expr, 1)}
+		o.ring = min(o.period, len(in.Times)+1)
 		hold := -1
-		if len(x.expr.Args) > 2 {
-			hold = intArg(x.expr, 2)
+		if len(x.Expr.Args) > 2 {
+			hold = IntArg(x.Expr, 2)
 		}
-		if len(x.expr.Args) > 3 {
-			if s, ok := x.expr.Args[3].(*influxql.StringLiteral); ok {
+		if len(x.Expr.Args) > 3 {
+			if s, ok := x.Expr.Args[3].(*influxql.StringLiteral); ok {
 				o.simple, o.smooth = s.Val == "simple", s.Val != "none"
 			}
 		}
@@ -80,15 +80,15 @@ func indicatorOf(limits indicatorLimits, make func(*indicatorArgs) indicator) fu
 		if hold < 0 {
 			hold = f.warm()
 		}
-		values := expr.Operand{Vector: in.v}
-		out := &cells{v: column.Vector{Type: model.Float}}
+		values := expr.Operand{Vector: in.Values}
+		out := &Cells{Values: column.Vector{Type: model.Float}}
 		for i, v := range values.Floats() {
-			if x.stop.After(o.ring) { // some look at all of it
+			if x.Stop.After(o.ring) { // some look at all of it
 				break
 			}
 			if y := f.add(v); i >= hold && !math.IsInf(y, 0) {
-				out.times = append(out.times, in.times[i])
-				out.v.Floats = append(out.v.Floats, y)
+				out.Times = append(out.Times, in.Times[i])
+				out.Values.Floats = append(out.Values.Floats, y)
 			}
 		}
 		return out, nil

@@ -1,4 +1,4 @@
-package engine
+package function
 
 import (
 	"errors"
@@ -8,24 +8,24 @@ import (
 	"github.com/influxdata/influxql"
 )
 
-// checker checks the arguments of the calls of one statement, with InfluxDB's
+// Checker checks the arguments of the calls of one statement, with InfluxDB's
 // error texts, and gathers what the checks over all of them need.
-type checker struct {
-	calls         []*influxql.Call
-	onlySelectors bool
-	topBottom     string
-	distinct      bool
-	every         bool // there is GROUP BY time
-	inherited     bool // the outer statement has GROUP BY time
-	calendar      bool // by windows of months
-	limit         int
-	wildcard      bool // wildcards are allowed here
+type Checker struct {
+	Calls         []*influxql.Call
+	OnlySelectors bool
+	TopBottom     string
+	Distinct      bool
+	Every         bool // there is GROUP BY time
+	Inherited     bool // the outer statement has GROUP BY time
+	Calendar      bool // by windows of months
+	Limit         int
+	Wildcard      bool // wildcards are allowed here
 	// call checks a call inside another one.
-	call func(*influxql.Call) error
+	Call func(*influxql.Call) error
 }
 
 // oneField checks a call that takes a field alone.
-func oneField(c *checker, e *influxql.Call) error {
+func oneField(c *Checker, e *influxql.Call) error {
 	if len(e.Args) != 1 {
 		return fmt.Errorf("invalid number of arguments for %s, expected 1, got %d", e.Name, len(e.Args))
 	}
@@ -33,24 +33,24 @@ func oneField(c *checker, e *influxql.Call) error {
 }
 
 // countArgument checks a field, or its distinct values.
-func countArgument(c *checker, e *influxql.Call) error {
+func countArgument(c *Checker, e *influxql.Call) error {
 	if len(e.Args) == 1 {
 		switch a := e.Args[0].(type) {
 		case *influxql.Call:
 			if a.Name == "distinct" {
-				return c.distinctArgs(a.Args, true)
+				return c.DistinctArgs(a.Args, true)
 			}
 		case *influxql.Distinct:
-			return c.distinctArgs(a.NewCall().Args, true)
+			return c.DistinctArgs(a.NewCall().Args, true)
 		}
 	}
 	return oneField(c, e)
 }
 
-func distinctArgument(c *checker, e *influxql.Call) error { return c.distinctArgs(e.Args, false) }
+func distinctArgument(c *Checker, e *influxql.Call) error { return c.DistinctArgs(e.Args, false) }
 
 // fieldArg checks that the first argument is a field, and takes parentheses off.
-func (c *checker) fieldArg(e *influxql.Call) error {
+func (c *Checker) fieldArg(e *influxql.Call) error {
 	for {
 		p, ok := e.Args[0].(*influxql.ParenExpr)
 		if !ok {
@@ -61,7 +61,7 @@ func (c *checker) fieldArg(e *influxql.Call) error {
 	return c.symbol(e.Name, e.Args[0])
 }
 
-func percentileArguments(c *checker, e *influxql.Call) error {
+func percentileArguments(c *Checker, e *influxql.Call) error {
 	if len(e.Args) != 2 {
 		return fmt.Errorf("invalid number of arguments for percentile, expected 2, got %d", len(e.Args))
 	}
@@ -73,7 +73,7 @@ func percentileArguments(c *checker, e *influxql.Call) error {
 	return c.fieldArg(e)
 }
 
-func sampleArguments(c *checker, e *influxql.Call) error {
+func sampleArguments(c *Checker, e *influxql.Call) error {
 	if len(e.Args) != 2 {
 		return fmt.Errorf("invalid number of arguments for sample, expected 2, got %d", len(e.Args))
 	}
@@ -87,7 +87,7 @@ func sampleArguments(c *checker, e *influxql.Call) error {
 	return c.fieldArg(e)
 }
 
-func (c *checker) distinctArgs(args []influxql.Expr, nested bool) error {
+func (c *Checker) DistinctArgs(args []influxql.Expr, nested bool) error {
 	if len(args) == 0 {
 		return errors.New("distinct function requires at least one argument")
 	}
@@ -98,15 +98,15 @@ func (c *checker) distinctArgs(args []influxql.Expr, nested bool) error {
 		return errors.New("expected field argument in distinct()")
 	}
 	if !nested {
-		c.distinct = true
+		c.Distinct = true
 	}
-	c.onlySelectors = false
+	c.OnlySelectors = false
 	return nil
 }
 
-func topArguments(c *checker, e *influxql.Call) error {
-	if c.topBottom != "" {
-		return fmt.Errorf("selector function %s() cannot be combined with other functions", c.topBottom)
+func topArguments(c *Checker, e *influxql.Call) error {
+	if c.TopBottom != "" {
+		return fmt.Errorf("selector function %s() cannot be combined with other functions", c.TopBottom)
 	}
 	if len(e.Args) < 2 {
 		return fmt.Errorf("invalid number of arguments for %s, expected at least 2, got %d", e.Name, len(e.Args))
@@ -119,8 +119,8 @@ func topArguments(c *checker, e *influxql.Call) error {
 	if n.Val <= 0 {
 		return fmt.Errorf("limit (%d) in %s function must be at least 1", n.Val, e.Name)
 	}
-	if c.limit > 0 && n.Val > int64(c.limit) {
-		return fmt.Errorf("limit (%d) in %s function can not be larger than the LIMIT (%d) in the select statement", n.Val, e.Name, c.limit)
+	if c.Limit > 0 && n.Val > int64(c.Limit) {
+		return fmt.Errorf("limit (%d) in %s function can not be larger than the LIMIT (%d) in the select statement", n.Val, e.Name, c.Limit)
 	}
 	if _, ok := e.Args[0].(*influxql.VarRef); !ok {
 		return fmt.Errorf("expected first argument to be a field in %s(), found %s", e.Name, e.Args[0])
@@ -130,7 +130,7 @@ func topArguments(c *checker, e *influxql.Call) error {
 			return fmt.Errorf("only fields or tags are allowed in %s(), found %s", e.Name, a)
 		}
 	}
-	c.topBottom = e.Name
+	c.TopBottom = e.Name
 	return nil
 }
 
@@ -147,8 +147,8 @@ func argCount(e *influxql.Call, low, high int) error {
 
 // transforms returns the check of a function over a field, or over an aggregate
 // by window, whose further arguments args checks.
-func transforms(low, high int, args func(*influxql.Call) error) func(*checker, *influxql.Call) error {
-	return func(c *checker, e *influxql.Call) error {
+func transforms(low, high int, args func(*influxql.Call) error) func(*Checker, *influxql.Call) error {
+	return func(c *Checker, e *influxql.Call) error {
 		if err := argCount(e, low, high); err != nil {
 			return err
 		}
@@ -192,28 +192,28 @@ func periodArgument(e *influxql.Call) error {
 	return nil
 }
 
-func (c *checker) nested(e *influxql.Call) error {
+func (c *Checker) nested(e *influxql.Call) error {
 	if inner, ok := e.Args[0].(*influxql.Call); ok {
-		if !c.every {
+		if !c.Every {
 			return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
 		}
 		return c.nestedCall(inner)
 	}
-	if c.every && !c.inherited {
+	if c.Every && !c.Inherited {
 		return fmt.Errorf("aggregate function required inside the call to %s", e.Name)
 	}
 	return c.fieldArg(e)
 }
 
 // nestedCall checks the aggregate inside a transformation.
-func (c *checker) nestedCall(inner *influxql.Call) error {
+func (c *Checker) nestedCall(inner *influxql.Call) error {
 	if inner.Name == "distinct" {
-		return c.distinctArgs(inner.Args, true)
+		return c.DistinctArgs(inner.Args, true)
 	}
-	return c.call(inner)
+	return c.Call(inner)
 }
 
-func integralArguments(c *checker, e *influxql.Call) error {
+func integralArguments(c *Checker, e *influxql.Call) error {
 	if err := argCount(e, 1, 2); err != nil {
 		return err
 	}
@@ -231,17 +231,17 @@ func integralArguments(c *checker, e *influxql.Call) error {
 
 // countHLL takes the texts that sum_hll makes, from a column or from the call
 // inside, also without windows.
-func countHLLArgument(c *checker, e *influxql.Call) error {
+func countHLLArgument(c *Checker, e *influxql.Call) error {
 	if len(e.Args) != 1 {
 		return fmt.Errorf("invalid number of arguments for count_hll, expected 1, got %d", len(e.Args))
 	}
 	if inner, ok := e.Args[0].(*influxql.Call); ok {
-		return c.call(inner)
+		return c.Call(inner)
 	}
 	return c.fieldArg(e)
 }
 
-func forecastArguments(c *checker, e *influxql.Call) error {
+func forecastArguments(c *Checker, e *influxql.Call) error {
 	if len(e.Args) != 3 {
 		return fmt.Errorf("invalid number of arguments for %s, expected 3, got %d", e.Name, len(e.Args))
 	}
@@ -259,14 +259,14 @@ func forecastArguments(c *checker, e *influxql.Call) error {
 	if s.Val < 0 {
 		return fmt.Errorf("third arg to %s cannot be negative, got %d", e.Name, s.Val)
 	}
-	if c.calendar {
+	if c.Calendar {
 		return fmt.Errorf("%s needs windows of equal length", e.Name)
 	}
 	inner, ok := e.Args[0].(*influxql.Call)
 	if !ok {
 		return fmt.Errorf("must use aggregate function with %s", e.Name)
 	}
-	if !c.every {
+	if !c.Every {
 		return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
 	}
 	return c.nestedCall(inner)
@@ -281,7 +281,7 @@ type indicatorLimits struct {
 
 var commonLimits = indicatorLimits{most: 4, warmups: "'exponential' 'simple'"}
 
-func (l indicatorLimits) check(c *checker, e *influxql.Call) error {
+func (l indicatorLimits) check(c *Checker, e *influxql.Call) error {
 	if err := argCount(e, 2, l.most); err != nil {
 		return err
 	}
@@ -310,28 +310,28 @@ func (l indicatorLimits) check(c *checker, e *influxql.Call) error {
 			return fmt.Errorf("%s warmup type must be one of: %s", e.Name, l.warmups)
 		}
 	}
-	if inner, ok := e.Args[0].(*influxql.Call); ok && inner.Name == "distinct" && c.every {
-		return c.call(inner) // as if it stood alone, so that it is refused beside e
+	if inner, ok := e.Args[0].(*influxql.Call); ok && inner.Name == "distinct" && c.Every {
+		return c.Call(inner) // as if it stood alone, so that it is refused beside e
 	}
 	return c.nested(e)
 }
 
 // symbol checks the field argument of a function.
-func (c *checker) symbol(name string, arg influxql.Expr) error {
+func (c *Checker) symbol(name string, arg influxql.Expr) error {
 	switch arg := arg.(type) {
 	case *influxql.VarRef:
 		return nil
 	case *influxql.Wildcard:
-		if !c.wildcard {
+		if !c.Wildcard {
 			return fmt.Errorf("unsupported expression with wildcard: %s()", name)
 		}
-		c.onlySelectors = false // it may stand for several
+		c.OnlySelectors = false // it may stand for several
 		return nil
 	case *influxql.RegexLiteral:
-		if !c.wildcard {
+		if !c.Wildcard {
 			return fmt.Errorf("unsupported expression with regex field: %s()", name)
 		}
-		c.onlySelectors = false
+		c.OnlySelectors = false
 		return nil
 	case *influxql.ParenExpr:
 		return c.symbol(name, arg.Expr)

@@ -1,4 +1,4 @@
-package engine
+package partial
 
 import (
 	"encoding/binary"
@@ -11,7 +11,7 @@ import (
 )
 
 // sketch adds the values of rows [lo, hi) to a state.
-func (w *aggWorker) sketch(st *aggState, v *column.Vector, lo, hi int) bool {
+func (w *Worker) sketch(st *State, v *column.Vector, lo, hi int) bool {
 	n := validCount(v, lo, hi)
 	if n == 0 {
 		return false
@@ -23,19 +23,19 @@ func (w *aggWorker) sketch(st *aggState, v *column.Vector, lo, hi int) bool {
 			s.Add(valueHash(v, i))
 		}
 	}
-	st.n += int64(n)
-	w.t.bytes += s.Bytes() - before
+	st.N += int64(n)
+	w.t.Bytes += s.Bytes() - before
 	return true
 }
 
 // sketchOf returns the sketch of a state, which it makes if there is none.
-func (t *aggTable) sketchOf(st *aggState) *hll.Sketch {
-	if st.n == 0 {
-		st.a = uint64(len(t.sketches))
-		t.sketches = append(t.sketches, hll.Sketch{})
-		t.bytes += 128
+func (t *Table) sketchOf(st *State) *hll.Sketch {
+	if st.N == 0 {
+		st.A = uint64(len(t.Sketches))
+		t.Sketches = append(t.Sketches, hll.Sketch{})
+		t.Bytes += 128
 	}
-	return &t.sketches[st.a]
+	return &t.Sketches[st.A]
 }
 
 // valueHash is the xxHash of a text's bytes, or of the eight bytes of a number or

@@ -1,4 +1,4 @@
-package engine
+package partial
 
 import (
 	"cmp"
@@ -10,92 +10,92 @@ import (
 	"tsdbd/model/column"
 )
 
-// slotKind is a partial aggregate. Each has a merge that does not show how rows
+// Kind is a partial aggregate. Each has a merge that does not show how rows
 // were cut into parts: exact, or compensated. The numbers are part of the format of
 // encoded states and must not change.
-type slotKind uint8
+type Kind uint8
 
 const (
-	slotCount  slotKind = iota
-	slotSum             // integers wrap; floats carry what the sum lost
-	slotSquare          // compensated sum of squares, as floats
-	slotMin             // earliest of the smallest
-	slotMax             // earliest of the largest
-	slotFirst
-	slotLast
-	slotTally  // the distinct values
-	slotSketch // an estimate of how many distinct values there are
-	slotTop    // the n largest
-	slotBottom // the n smallest
-	slotSample // n at random
+	Count  Kind = iota
+	Sum         // integers wrap; floats carry what the sum lost
+	Square      // compensated sum of squares, as floats
+	Min         // earliest of the smallest
+	Max         // earliest of the largest
+	First
+	Last
+	Tally  // the distinct values
+	Sketch // an estimate of how many distinct values there are
+	Top    // the n largest
+	Bottom // the n smallest
+	Sample // n at random
 )
 
-// kinds holds the properties of the kinds.
-var kinds = [...]struct {
-	stats statsUse // what a chunk's statistics can give it
-	what  string   // its values, if they have no statistics
-	timed bool     // keeps the time of a value whether asked for or not
+// Kinds holds the properties of the kinds.
+var Kinds = [...]struct {
+	Stats statsUse // what a chunk's statistics can give it
+	What  string   // its values, if they have no statistics
+	Timed bool     // keeps the time of a value whether asked for or not
 	large bool     // grows with the values or rows of a window
 }{
-	slotCount:  {stats: countOfStats},
-	slotSum:    {stats: sumOfStats},
-	slotSquare: {what: "squares"},
-	slotMin:    {stats: allOfStats},
-	slotMax:    {stats: allOfStats},
-	slotFirst:  {stats: allOfStats, timed: true},
-	slotLast:   {stats: allOfStats, timed: true},
-	slotTally:  {what: "distinct values", large: true},
-	slotSketch: {what: "sketches", large: true},
-	slotTop:    {what: "chosen rows", timed: true, large: true},
-	slotBottom: {what: "chosen rows", timed: true, large: true},
-	slotSample: {what: "chosen rows", timed: true, large: true},
+	Count:  {Stats: countOfStats},
+	Sum:    {Stats: sumOfStats},
+	Square: {What: "squares"},
+	Min:    {Stats: AllOfStats},
+	Max:    {Stats: AllOfStats},
+	First:  {Stats: AllOfStats, Timed: true},
+	Last:   {Stats: AllOfStats, Timed: true},
+	Tally:  {What: "distinct values", large: true},
+	Sketch: {What: "sketches", large: true},
+	Top:    {What: "chosen rows", Timed: true, large: true},
+	Bottom: {What: "chosen rows", Timed: true, large: true},
+	Sample: {What: "chosen rows", Timed: true, large: true},
 }
 
 // statsUse says what of a chunk's statistics a slot reads.
 type statsUse uint8
 
 const (
-	noStats statsUse = iota
+	NoStats statsUse = iota
 	countOfStats
 	sumOfStats
-	allOfStats
+	AllOfStats
 )
 
-// slot is one partial aggregate of one column.
-type slot struct {
-	kind   slotKind
-	col    int // of aggPlan.refs
-	typ    model.FieldType
-	timed  bool   // keeps the times of values
-	n      int    // rows that are kept
-	unique bool   // of those with the same tags only the best
-	tags   int    // kept columns, at the start, that are these tags
-	seed   uint64 // of a sample
+// Slot is one partial aggregate of one column.
+type Slot struct {
+	Kind   Kind
+	Col    int // of Plan.refs
+	Type   model.FieldType
+	Timed  bool   // keeps the times of values
+	N      int    // rows that are kept
+	Unique bool   // of those with the same tags only the best
+	Tags   int    // kept columns, at the start, that are these tags
+	Seed   uint64 // of a sample
 }
 
-// aggState is the partial aggregate of one slot in one window of one group.
+// State is the partial aggregate of one slot in one window of one group.
 // n is the number of values, of selectors 1 or tied; 0 means that nothing else is set. Sums: a holds
 // the bits of the sum, b the bits of the float that it lost. Tallies, sketches and
 // picks: a is the place in the table. Other selectors: t is
-// the time of the value, a its bits (of strings: place in aggTable.strs), b
-// the place of the row's other columns in aggTable.aux, plus one.
-type aggState struct {
-	n    int64
-	t    int64
-	a, b uint64
+// the time of the value, a its bits (of strings: place in Table.strs), b
+// the place of the row's other columns in Table.aux, plus one.
+type State struct {
+	N    int64
+	T    int64
+	A, B uint64
 }
 
-// tied is the n of a first or last for which several rows competed at its time.
-const tied = 2
+// Tied is the n of a first or last for which several rows competed at its time.
+const Tied = 2
 
-// addFloat adds hi+lo to a compensated sum.
-func (st *aggState) addFloat(hi, lo float64) {
-	s, e := vector.TwoSum(math.Float64frombits(st.a), hi)
-	e += math.Float64frombits(st.b) + lo
+// AddFloat adds hi+lo to a compensated sum.
+func (st *State) AddFloat(hi, lo float64) {
+	s, e := vector.TwoSum(math.Float64frombits(st.A), hi)
+	e += math.Float64frombits(st.B) + lo
 	if s-s == 0 { // finite: keep hi the rounded sum
 		s, e = fastTwoSum(s, e)
 	}
-	st.a, st.b = math.Float64bits(s), math.Float64bits(e)
+	st.A, st.B = math.Float64bits(s), math.Float64bits(e)
 }
 
 // fastTwoSum is vector.TwoSum for |a| >= |b|.
@@ -104,13 +104,13 @@ func fastTwoSum(a, b float64) (s, e float64) {
 	return s, b - (s - a)
 }
 
-// float returns the value of a compensated sum.
-func (st *aggState) float() float64 {
-	hi := math.Float64frombits(st.a)
+// Float returns the value of a compensated sum.
+func (st *State) Float() float64 {
+	hi := math.Float64frombits(st.A)
 	if hi-hi != 0 {
 		return hi
 	}
-	return hi + math.Float64frombits(st.b)
+	return hi + math.Float64frombits(st.B)
 }
 
 // sumSquares adds up the squares, exactly but for the low order of the error terms.

@@ -1,4 +1,4 @@
-package engine
+package function
 
 import (
 	"cmp"
@@ -10,47 +10,48 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 	"tsdbd/query/window"
 )
 
 // eachWindow cuts rows in the level's direction into windows.
-func (x *callContext) eachWindow(times []int64, f func(start int64, lo, hi int)) {
-	for lo := 0; lo < len(times) && !x.stop.After(0); {
-		start := x.win.Start(times[lo])
+func (x *Context) eachWindow(times []int64, f func(start int64, lo, hi int)) {
+	for lo := 0; lo < len(times) && !x.Stop.After(0); {
+		start := x.Windows.Start(times[lo])
 		hi := len(times)
-		if !x.win.None() {
-			next := x.win.Next(start)
+		if !x.Windows.None() {
+			next := x.Windows.Next(start)
 			hi = lo + 1
 			for hi < len(times) && times[hi] >= start && times[hi] < next {
 				hi++
 			}
 		}
 		f(start, lo, hi)
-		x.stop.After(hi - lo)
+		x.Stop.After(hi - lo)
 		lo = hi
 	}
 }
 
-// at returns the time of an aggregate over the window that starts at start.
-func (x *callContext) at(start int64) int64 {
-	if !x.win.None() {
+// At returns the time of an aggregate over the window that starts at start.
+func (x *Context) At(start int64) int64 {
+	if !x.Windows.None() {
 		return start
 	}
-	if x.open {
+	if x.Open {
 		return 0
 	}
-	return window.ResultTime(x.span.Min)
+	return window.ResultTime(x.Span.Min)
 }
 
-func medians(x *callContext, rs *rowset.Set) (*cells, error) {
-	out := &cells{v: column.Vector{Type: model.Float}}
+func medians(x *Context, rs *rowset.Set) (*Cells, error) {
+	out := &Cells{Values: column.Vector{Type: model.Float}}
 	o := expr.Operand{Vector: rs.Cols[0]}
 	f := o.Floats()
 	x.eachWindow(rs.Times, func(start int64, lo, hi int) {
-		out.times = append(out.times, x.at(start))
-		out.v.Floats = append(out.v.Floats, median(x.stop, f[lo:hi]))
+		out.Times = append(out.Times, x.At(start))
+		out.Values.Floats = append(out.Values.Floats, median(x.Stop, f[lo:hi]))
 	})
 	return out, nil
 }
@@ -76,7 +77,7 @@ func kth[T cmp.Ordered](stop *admission.Stopper, x []T, k int) T {
 	lo, hi := 0, len(x)-1
 	for rounds := 0; lo < hi && !stop.After(hi-lo); rounds++ {
 		if rounds > 64 {
-			copy(x[lo:hi+1], sortRows(stop, x[lo:hi+1], cmp.Compare))
+			copy(x[lo:hi+1], partial.SortRows(stop, x[lo:hi+1], cmp.Compare))
 			break
 		}
 		mid := lo + (hi-lo)/2
@@ -149,29 +150,29 @@ func ranked[T cmp.Ordered](stop *admission.Stopper, x []T, k int) int {
 }
 
 // percentiles chooses the row of the nearest rank of each window.
-func percentiles(x *callContext, rs *rowset.Set) (*cells, error) {
+func percentiles(x *Context, rs *rowset.Set) (*Cells, error) {
 	v := &rs.Cols[0]
-	out := &cells{v: column.Vector{Type: v.Type}}
+	out := &Cells{Values: column.Vector{Type: v.Type}}
 	var rows []int32
 	x.eachWindow(rs.Times, func(start int64, lo, hi int) {
-		i := percentileRow(x.stop, v, lo, hi, x.expr.Args[1])
+		i := percentileRow(x.Stop, v, lo, hi, x.Expr.Args[1])
 		if i < 0 {
 			return
 		}
 		rows = append(rows, int32(i))
-		if x.alone && x.win.None() {
-			out.times = append(out.times, rs.Times[i])
+		if x.Alone && x.Windows.None() {
+			out.Times = append(out.Times, rs.Times[i])
 		} else {
-			out.times = append(out.times, x.at(start))
+			out.Times = append(out.Times, x.At(start))
 		}
 	})
 	if rows == nil {
-		return &cells{}, nil
+		return &Cells{}, nil
 	}
-	out.v = expr.Gather(v, rows)
-	if x.alone {
+	out.Values = expr.Gather(v, rows)
+	if x.Alone {
 		for _, v := range rs.Cols[1:] {
-			out.aux = append(out.aux, expr.Gather(&v, rows))
+			out.Aux = append(out.Aux, expr.Gather(&v, rows))
 		}
 	}
 	return out, nil
@@ -196,36 +197,36 @@ func percentileRow(stop *admission.Stopper, v *column.Vector, lo, hi int, arg in
 
 // integral is the area under the line through the points, in units of its
 // second argument. With windows, the line is cut at their edges.
-func integral(x *callContext, rs *rowset.Set) (*cells, error) {
+func integral(x *Context, rs *rowset.Set) (*Cells, error) {
 	unit := 1e9
-	if len(x.expr.Args) == 2 {
-		unit = float64(x.expr.Args[1].(*influxql.DurationLiteral).Val)
+	if len(x.Expr.Args) == 2 {
+		unit = float64(x.Expr.Args[1].(*influxql.DurationLiteral).Val)
 	}
 	o := expr.Operand{Vector: rs.Cols[0]}
 	y, t := o.Floats(), rs.Times
-	out := &cells{v: column.Vector{Type: model.Float}}
+	out := &Cells{Values: column.Vector{Type: model.Float}}
 	area := func(t0 int64, y0 float64, t1 int64, y1 float64) float64 {
 		return (y0 + y1) / 2 * math.Abs(float64(t1-t0)) / unit
 	}
 	emit := func(start int64, sum float64) {
-		at := x.at(start)
-		if x.win.None() && x.typ == model.Float {
+		at := x.At(start)
+		if x.Windows.None() && x.Type == model.Float {
 			at = 0 // InfluxDB shows the lower bound for integers only
 		}
-		out.times = append(out.times, at)
-		out.v.Floats = append(out.v.Floats, sum)
+		out.Times = append(out.Times, at)
+		out.Values.Floats = append(out.Values.Floats, sum)
 	}
 	var sum, py float64
 	var window, edge, pt, entered int64 // the window, the end where the walk leaves it
 	has := false
 	enter := func(at int64) {
-		window = x.win.Start(at)
-		if edge = window; x.asc {
-			edge = x.win.Next(window)
+		window = x.Windows.Start(at)
+		if edge = window; x.Asc {
+			edge = x.Windows.Next(window)
 		}
 	}
 	for i := range t {
-		if x.stop.After(1) {
+		if x.Stop.After(1) {
 			break
 		}
 		switch {
@@ -238,7 +239,7 @@ func integral(x *callContext, rs *rowset.Set) (*cells, error) {
 			has = true
 			enter(t[i])
 			entered = t[i]
-		case !x.win.None() && (x.asc && t[i] >= edge || !x.asc && t[i] < edge):
+		case !x.Windows.None() && (x.Asc && t[i] >= edge || !x.Asc && t[i] < edge):
 			// The line leaves the window between the points. What lies between
 			// the edge and the new point goes to the new point's window.
 			y0 := py + (y[i]-py)*float64(edge-pt)/float64(t[i]-pt)
@@ -254,9 +255,9 @@ func integral(x *callContext, rs *rowset.Set) (*cells, error) {
 	if first := window; has {
 		// A single point at the start of a window has no area.
 		switch {
-		case x.win.None():
-			first = x.span.Min
-		case !x.asc:
+		case x.Windows.None():
+			first = x.Span.Min
+		case !x.Asc:
 			first = entered
 		}
 		if pt != first {

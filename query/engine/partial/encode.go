@@ -1,4 +1,4 @@
-package engine
+package partial
 
 import (
 	"bytes"
@@ -17,49 +17,49 @@ import (
 // measurement, tag values and start of the window, so that they depend on nothing
 // but the rows. The same states have the same bytes.
 
-// stateVersion is the first byte of encoded states.
-const stateVersion = 1
+// StateVersion is the first byte of encoded states.
+const StateVersion = 1
 
-// stateHeader appends what the states of a plan depend on. dims is the number of
+// StateHeader appends what the states of a plan depend on. dims is the number of
 // tag values of a group.
-func (p *aggPlan) stateHeader(dst []byte, dims int) []byte {
-	dst = append(dst, stateVersion)
+func (p *Plan) StateHeader(dst []byte, dims int) []byte {
+	dst = append(dst, StateVersion)
 	dst = binary.AppendUvarint(dst, uint64(dims))
-	dst = binary.AppendUvarint(dst, uint64(p.aux))
-	dst = binary.AppendUvarint(dst, uint64(len(p.slots)))
-	for i := range p.slots {
-		s := &p.slots[i]
+	dst = binary.AppendUvarint(dst, uint64(p.Aux))
+	dst = binary.AppendUvarint(dst, uint64(len(p.Slots)))
+	for i := range p.Slots {
+		s := &p.Slots[i]
 		flags := byte(0)
-		if s.timed {
+		if s.Timed {
 			flags |= 1
 		}
-		if s.unique {
+		if s.Unique {
 			flags |= 2
 		}
-		dst = append(dst, byte(s.kind), byte(s.typ), flags)
-		dst = binary.AppendUvarint(dst, uint64(s.n))
-		dst = binary.AppendUvarint(dst, uint64(s.tags))
-		dst = binary.AppendUvarint(dst, s.seed)
+		dst = append(dst, byte(s.Kind), byte(s.Type), flags)
+		dst = binary.AppendUvarint(dst, uint64(s.N))
+		dst = binary.AppendUvarint(dst, uint64(s.Tags))
+		dst = binary.AppendUvarint(dst, s.Seed)
 	}
 	return dst
 }
 
-// encode appends the states of the plan's table, which holds no rows of
+// Encode appends the states of the plan's table, which holds no rows of
 // subqueries. dims is the number of tag values of a group.
-func (p *aggPlan) encode(dst []byte, groups *read.GroupTable, dims int) []byte {
+func (p *Plan) Encode(dst []byte, groups *read.GroupTable, dims int) []byte {
 	type window struct {
 		start int64
-		st    []aggState
+		st    []State
 	}
 	begin := len(dst)
-	dst = p.stateHeader(dst, dims)
+	dst = p.StateHeader(dst, dims)
 	var body []byte
 	first, last, met := int64(0), int64(0), 0
 	for _, g := range groups.Order(true) {
 		var windows []window
-		p.table.group(g, func(number int64, st []aggState) {
-			if slices.ContainsFunc(st, func(s aggState) bool { return s.n != 0 }) {
-				windows = append(windows, window{p.startOf(number), st})
+		p.Table.Group(g, func(number int64, st []State) {
+			if slices.ContainsFunc(st, func(s State) bool { return s.N != 0 }) {
+				windows = append(windows, window{p.StartOf(number), st})
 			}
 		})
 		if len(windows) == 0 {
@@ -84,8 +84,8 @@ func (p *aggPlan) encode(dst []byte, groups *read.GroupTable, dims int) []byte {
 				body = binary.AppendUvarint(body, uint64(w.start-before))
 			}
 			before = w.start
-			for k := range p.slots {
-				body = p.table.appendState(body, &w.st[k], &p.slots[k], p.aux > 0)
+			for k := range p.Slots {
+				body = p.Table.appendState(body, &w.st[k], &p.Slots[k], p.Aux > 0)
 			}
 		}
 	}
@@ -98,70 +98,70 @@ func (p *aggPlan) encode(dst []byte, groups *read.GroupTable, dims int) []byte {
 }
 
 // appendState appends one state. aux says that chosen rows have other columns.
-func (t *aggTable) appendState(dst []byte, st *aggState, sl *slot, aux bool) []byte {
-	switch sl.kind {
-	case slotCount:
-		return binary.AppendUvarint(dst, uint64(st.n))
-	case slotSum, slotSquare:
-		if dst = binary.AppendUvarint(dst, uint64(st.n)); st.n == 0 {
+func (t *Table) appendState(dst []byte, st *State, sl *Slot, aux bool) []byte {
+	switch sl.Kind {
+	case Count:
+		return binary.AppendUvarint(dst, uint64(st.N))
+	case Sum, Square:
+		if dst = binary.AppendUvarint(dst, uint64(st.N)); st.N == 0 {
 			return dst
 		}
-		dst = binary.LittleEndian.AppendUint64(dst, st.a)
-		if sl.typ == model.Float {
-			dst = binary.LittleEndian.AppendUint64(dst, st.b)
+		dst = binary.LittleEndian.AppendUint64(dst, st.A)
+		if sl.Type == model.Float {
+			dst = binary.LittleEndian.AppendUint64(dst, st.B)
 		}
 		return dst
-	case slotTally:
-		if st.n == 0 {
+	case Tally:
+		if st.N == 0 {
 			return append(dst, 0)
 		}
-		all := &t.tallies[st.a]
-		dst = binary.AppendUvarint(dst, uint64(len(all.entries)))
-		for _, i := range all.order(t.stop, all.compare) {
-			e := &all.entries[i]
-			if dst = appendValue(dst, sl.typ, e.word, all.text(i)); sl.timed {
+		all := &t.Tallies[st.A]
+		dst = binary.AppendUvarint(dst, uint64(len(all.Entries)))
+		for _, i := range all.Order(t.Stop, all.Compare) {
+			e := &all.Entries[i]
+			if dst = appendValue(dst, sl.Type, e.word, all.text(i)); sl.Timed {
 				dst = binary.AppendUvarint(dst, uint64(e.n))
-				dst = binary.AppendUvarint(dst, binio.ZigZag(e.first))
-				dst = binary.AppendUvarint(dst, binio.ZigZag(e.last))
+				dst = binary.AppendUvarint(dst, binio.ZigZag(e.First))
+				dst = binary.AppendUvarint(dst, binio.ZigZag(e.Last))
 			}
 		}
 		return dst
-	case slotSketch:
-		if st.n == 0 {
+	case Sketch:
+		if st.N == 0 {
 			return binio.AppendString(dst, "")
 		}
-		return binio.AppendString(dst, t.sketches[st.a].Text())
-	case slotTop, slotBottom, slotSample:
-		if st.n == 0 {
+		return binio.AppendString(dst, t.Sketches[st.A].Text())
+	case Top, Bottom, Sample:
+		if st.N == 0 {
 			return append(dst, 0)
 		}
-		p := &t.picks[st.a]
-		p.prune(t.stop, sl)
-		dst = binary.AppendUvarint(dst, uint64(len(p.rows)))
-		for i := range p.rows {
-			r := &p.rows[i]
-			if sl.kind == slotSample {
+		p := &t.Picks[st.A]
+		p.Prune(t.Stop, sl)
+		dst = binary.AppendUvarint(dst, uint64(len(p.Rows)))
+		for i := range p.Rows {
+			r := &p.Rows[i]
+			if sl.Kind == Sample {
 				dst = binary.LittleEndian.AppendUint64(dst, r.rank)
 			}
-			dst = appendValue(dst, sl.typ, r.word, r.text())
-			if dst = binary.AppendUvarint(dst, binio.ZigZag(r.t)); aux {
-				dst = appendRow(dst, r.more.key, r.more.aux)
+			dst = appendValue(dst, sl.Type, r.Word, r.Text())
+			if dst = binary.AppendUvarint(dst, binio.ZigZag(r.T)); aux {
+				dst = appendRow(dst, r.More.key, r.More.Aux)
 			}
 		}
 		return dst
 	}
-	if dst = append(dst, byte(st.n)); st.n == 0 {
+	if dst = append(dst, byte(st.N)); st.N == 0 {
 		return dst
 	}
 	text := ""
-	if sl.typ == model.String {
-		text = t.strs[st.a]
+	if sl.Type == model.String {
+		text = t.Texts[st.A]
 	}
-	if dst = appendValue(dst, sl.typ, st.a, text); sl.timed {
-		dst = binary.AppendUvarint(dst, binio.ZigZag(st.t))
+	if dst = appendValue(dst, sl.Type, st.A, text); sl.Timed {
+		dst = binary.AppendUvarint(dst, binio.ZigZag(st.T))
 	}
 	if aux {
-		dst = appendRow(dst, t.auxKeys[st.b-1], t.aux[st.b-1])
+		dst = appendRow(dst, t.auxKeys[st.B-1], t.Aux[st.B-1])
 	}
 	return dst
 }
@@ -187,31 +187,31 @@ func appendRow(dst []byte, key string, aux []expr.Scalar) []byte {
 	return dst
 }
 
-// decode merges the states of several stores, as encode made them for this plan,
+// Decode merges the states of several stores, as encode made them for this plan,
 // into the plan's table, and adds their groups. The table has only these states
 // then. charge is asked for the memory.
-func (p *aggPlan) decode(groups *read.GroupTable, dims int, desc bool, charge func(bytes int64) error, parts ...[]byte) error {
+func (p *Plan) Decode(groups *read.GroupTable, dims int, desc bool, charge func(bytes int64) error, parts ...[]byte) error {
 	bodies, met := make([]binio.Decoder, len(parts)), make([]int, len(parts))
-	header := p.stateHeader(nil, dims)
+	header := p.StateHeader(nil, dims)
 	all := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
 	for i, part := range parts {
 		n := len(part) - 4
 		switch {
 		case n < 1 || binio.Checksum(part[:n]) != binary.LittleEndian.Uint32(part[n:]):
 			return binio.Corruptf("", 0, "partial states: checksum")
-		case part[0] != stateVersion:
-			return fmt.Errorf("partial states have version %d, this server reads version %d", part[0], stateVersion)
+		case part[0] != StateVersion:
+			return fmt.Errorf("partial states have version %d, this server reads version %d", part[0], StateVersion)
 		case !bytes.HasPrefix(part[:n], header):
 			return fmt.Errorf("partial states belong to another statement")
 		}
 		d := &bodies[i]
 		*d = binio.NewDecoder(part[:n])
 		d.Bytes(len(header))
-		if met[i] = d.Count(2 + dims + len(p.slots)); met[i] == 0 {
+		if met[i] = d.Count(2 + dims + len(p.Slots)); met[i] == 0 {
 			continue
 		}
 		r := model.TimeRange{Min: d.Varint(), Max: d.Varint()}
-		if r.Min > r.Max || r.Min < p.win.Start(p.rng.Min) || r.Max > p.win.Start(p.rng.Max) {
+		if r.Min > r.Max || r.Min < p.Windows.Start(p.Range.Min) || r.Max > p.Windows.Start(p.Range.Max) {
 			d.Fail("times of the windows")
 		}
 		if err := d.Err(); err != nil {
@@ -219,25 +219,25 @@ func (p *aggPlan) decode(groups *read.GroupTable, dims int, desc bool, charge fu
 		}
 		all = all.Union(r)
 	}
-	p.starts = nil
-	first, last, err := p.prepare(all)
+	p.Starts = nil
+	first, last, err := p.Prepare(all)
 	if err != nil {
 		return err
 	}
-	if err := charge(8 * int64(len(p.starts))); err != nil {
+	if err := charge(8 * int64(len(p.Starts))); err != nil {
 		return err
 	}
-	p.table = nil
+	p.Table = nil
 	for i := range bodies {
-		t := newAggTable(len(p.slots), p.win.None(), first, last)
-		t.desc = desc
+		t := NewTable(len(p.Slots), p.Windows.None(), first, last)
+		t.Desc = desc
 		if err := p.decodeBody(&bodies[i], met[i], t, groups, dims, all, charge); err != nil {
 			return err
 		}
-		if p.table == nil {
-			p.table = t
+		if p.Table == nil {
+			p.Table = t
 		} else {
-			p.table.merge(t, p.slots)
+			p.Table.Merge(t, p.Slots)
 		}
 	}
 	return nil
@@ -247,7 +247,7 @@ func (p *aggPlan) decode(groups *read.GroupTable, dims int, desc bool, charge fu
 const groupBytes = 160
 
 // decodeBody reads the groups of one store into an empty table.
-func (p *aggPlan) decodeBody(d *binio.Decoder, met int, t *aggTable, groups *read.GroupTable, dims int, r model.TimeRange, charge func(bytes int64) error) error {
+func (p *Plan) decodeBody(d *binio.Decoder, met int, t *Table, groups *read.GroupTable, dims int, r model.TimeRange, charge func(bytes int64) error) error {
 	lastName, lastTuple := "", []string(nil)
 	for k := range met {
 		name, tuple := d.String(), make([]string, dims)
@@ -258,11 +258,11 @@ func (p *aggPlan) decodeBody(d *binio.Decoder, met int, t *aggTable, groups *rea
 			d.Fail("order of groups")
 		}
 		lastName, lastTuple = name, tuple
-		n := d.Count(1 + len(p.slots))
+		n := d.Count(1 + len(p.Slots))
 		if d.Err() != nil {
 			break
 		}
-		t.bytes += groupBytes + int64(len(name)) + 16*int64(dims)
+		t.Bytes += groupBytes + int64(len(name)) + 16*int64(dims)
 		g := groups.ID(name, tuple)
 		start := int64(0)
 		for i := range n {
@@ -272,21 +272,21 @@ func (p *aggPlan) decodeBody(d *binio.Decoder, met int, t *aggTable, groups *rea
 			} else if start += int64(d.Uvarint()); start <= before {
 				d.Fail("order of windows")
 			}
-			if !r.Contains(start) || !p.win.None() && p.win.Start(start) != start {
+			if !r.Contains(start) || !p.Windows.None() && p.Windows.Start(start) != start {
 				d.Fail("start of a window")
 			}
 			if d.Err() != nil {
 				return d.Err()
 			}
-			st := t.at(g, p.number(start))
-			for s := range p.slots {
-				t.decodeState(d, &st[s], &p.slots[s], p.aux)
+			st := t.At(g, p.number(start))
+			for s := range p.Slots {
+				t.decodeState(d, &st[s], &p.Slots[s], p.Aux)
 			}
-			if t.bytes > 1<<16 || i == n-1 {
-				if err := charge(t.bytes); err != nil {
+			if t.Bytes > 1<<16 || i == n-1 {
+				if err := charge(t.Bytes); err != nil {
 					return err
 				}
-				t.bytes = 0
+				t.Bytes = 0
 			}
 		}
 	}
@@ -297,39 +297,39 @@ func (p *aggPlan) decodeBody(d *binio.Decoder, met int, t *aggTable, groups *rea
 }
 
 // decodeState is the inverse of appendState.
-func (t *aggTable) decodeState(d *binio.Decoder, st *aggState, sl *slot, aux int) {
-	switch sl.kind {
-	case slotCount:
-		st.n = readCount(d)
-	case slotSum, slotSquare:
-		if st.n = readCount(d); st.n == 0 {
+func (t *Table) decodeState(d *binio.Decoder, st *State, sl *Slot, aux int) {
+	switch sl.Kind {
+	case Count:
+		st.N = readCount(d)
+	case Sum, Square:
+		if st.N = readCount(d); st.N == 0 {
 			return
 		}
-		st.a = d.Uint64()
-		if sl.typ == model.Float {
-			st.b = d.Uint64()
+		st.A = d.Uint64()
+		if sl.Type == model.Float {
+			st.B = d.Uint64()
 		}
-	case slotTally:
+	case Tally:
 		n := d.Count(1)
 		for i := range n {
 			all := t.tallyOf(st, sl)
 			before := all.bytes()
-			word, text := readValue(d, sl.typ)
+			word, text := readValue(d, sl.Type)
 			e := tallyEntry{n: 1}
-			if sl.timed {
-				e.n, e.first, e.last = readCount(d), d.Varint(), d.Varint()
+			if sl.Timed {
+				e.n, e.First, e.Last = readCount(d), d.Varint(), d.Varint()
 			}
-			all.add(word, text, e.n, e.first, e.last, func(s string) string { return s })
-			if e.n == 0 || len(all.entries) != i+1 || i > 0 && all.compare(int32(i-1), int32(i)) >= 0 {
+			all.add(word, text, e.n, e.First, e.Last, func(s string) string { return s })
+			if e.n == 0 || len(all.Entries) != i+1 || i > 0 && all.Compare(int32(i-1), int32(i)) >= 0 {
 				d.Fail("values of a tally")
 			}
-			t.bytes += all.bytes() - before
-			t.bytes += int64(len(text))
-			if st.n += e.n; d.Err() != nil {
+			t.Bytes += all.bytes() - before
+			t.Bytes += int64(len(text))
+			if st.N += e.n; d.Err() != nil {
 				return
 			}
 		}
-	case slotSketch:
+	case Sketch:
 		text := d.String()
 		if text == "" {
 			return
@@ -339,52 +339,52 @@ func (t *aggTable) decodeState(d *binio.Decoder, st *aggState, sl *slot, aux int
 			d.Fail("text of a sketch")
 			return
 		}
-		st.n, st.a = 1, uint64(len(t.sketches))
-		t.sketches = append(t.sketches, *s)
-		t.bytes += 128 + s.Bytes()
-	case slotTop, slotBottom, slotSample:
+		st.N, st.A = 1, uint64(len(t.Sketches))
+		t.Sketches = append(t.Sketches, *s)
+		t.Bytes += 128 + s.Bytes()
+	case Top, Bottom, Sample:
 		n := d.Count(1)
-		if n > sl.n {
+		if n > sl.N {
 			d.Fail("rows of a pick")
 			return
 		}
 		for range n {
 			p := t.pickOf(st)
-			var r pickRow
-			if sl.kind == slotSample {
+			var r PickRow
+			if sl.Kind == Sample {
 				r.rank = d.Uint64()
 			}
-			word, text := readValue(d, sl.typ)
-			if r.word, r.t = word, d.Varint(); sl.kind != slotSample {
-				r.rank = sl.rank(word, 0, r.t)
+			word, text := readValue(d, sl.Type)
+			if r.Word, r.T = word, d.Varint(); sl.Kind != Sample {
+				r.rank = sl.rank(word, 0, r.T)
 			}
-			t.bytes += 32
-			if sl.typ == model.String || aux > 0 {
-				r.more = &pickMore{text: text}
-				t.bytes += 64 + int64(len(text))
+			t.Bytes += 32
+			if sl.Type == model.String || aux > 0 {
+				r.More = &pickMore{text: text}
+				t.Bytes += 64 + int64(len(text))
 			}
 			if aux > 0 {
-				r.more.key, r.more.aux = t.readRow(d, aux)
+				r.More.key, r.More.Aux = t.readRow(d, aux)
 			}
 			if d.Err() != nil {
 				return
 			}
-			p.add(t.stop, sl, r)
-			st.n++
+			p.add(t.Stop, sl, r)
+			st.N++
 		}
 	default:
 		n, word, text, at := d.Byte(), uint64(0), "", int64(0)
 		if n == 0 {
 			return
 		}
-		if word, text = readValue(d, sl.typ); sl.timed {
+		if word, text = readValue(d, sl.Type); sl.Timed {
 			at = d.Varint()
 		}
-		if n > tied {
+		if n > Tied {
 			d.Fail("state of a selector")
 		}
 		t.put(st, *sl, at, word, text)
-		if st.n = int64(n); aux > 0 {
+		if st.N = int64(n); aux > 0 {
 			key, row := t.readRow(d, aux)
 			t.putAux(st, row, key)
 		}
@@ -416,7 +416,7 @@ func readValue(d *binio.Decoder, t model.FieldType) (word uint64, text string) {
 }
 
 // readRow reads the series key and the other columns of a chosen row.
-func (t *aggTable) readRow(d *binio.Decoder, aux int) (key string, row []expr.Scalar) {
+func (t *Table) readRow(d *binio.Decoder, aux int) (key string, row []expr.Scalar) {
 	key, row = d.String(), make([]expr.Scalar, aux)
 	for i := range row {
 		switch typ := model.FieldType(d.Byte()); typ {
@@ -428,6 +428,6 @@ func (t *aggTable) readRow(d *binio.Decoder, aux int) (key string, row []expr.Sc
 			d.Fail("type of a column")
 		}
 	}
-	t.bytes += 40*int64(aux) + auxText(row, key)
+	t.Bytes += 40*int64(aux) + auxText(row, key)
 	return key, row
 }

@@ -1,4 +1,4 @@
-package engine
+package partial
 
 import (
 	"cmp"
@@ -28,35 +28,35 @@ func TestSumsDoNotDependOnCuts(t *testing.T) {
 			exact.Add(exact, new(big.Float).SetFloat64(x[i]))
 		}
 		want, _ := exact.Float64()
-		slot := slot{kind: slotSum, typ: model.Float}
+		slot := Slot{Kind: Sum, Type: model.Float}
 		for range 4 {
-			w := &aggWorker{}
-			parts := make([]aggState, 1+rnd.IntN(4))
+			w := &Worker{}
+			parts := make([]State, 1+rnd.IntN(4))
 			v := column.Vector{Type: model.Float, Floats: x}
 			for lo := 0; lo < len(x); {
 				hi := min(len(x), lo+1+rnd.IntN(50))
 				w.foldSum(&parts[rnd.IntN(len(parts))], &slot, &v, lo, hi)
 				lo = hi
 			}
-			table := newAggTable(1, true, 0, 0)
-			total := &aggState{}
+			table := NewTable(1, true, 0, 0)
+			total := &State{}
 			for i := range parts {
-				table.mergeState(total, &parts[i], table, slot)
+				table.MergeState(total, &parts[i], table, slot)
 			}
-			if total.n != int64(len(x)) {
-				t.Fatalf("seed %d: %d values counted of %d", seed, total.n, len(x))
+			if total.N != int64(len(x)) {
+				t.Fatalf("seed %d: %d values counted of %d", seed, total.N, len(x))
 			}
-			if got := total.float(); math.Abs(got-want) > math.Abs(want)*1e-15 {
+			if got := total.Float(); math.Abs(got-want) > math.Abs(want)*1e-15 {
 				t.Fatalf("seed %d: sum %v, want %v", seed, got, want)
 			}
 		}
 	}
 	// Infinities stay what they are.
-	st := &aggState{}
-	st.addFloat(math.Inf(1), 0)
-	st.addFloat(1, 0)
-	if !math.IsInf(st.float(), 1) {
-		t.Errorf("inf + 1 = %v", st.float())
+	st := &State{}
+	st.AddFloat(math.Inf(1), 0)
+	st.AddFloat(1, 0)
+	if !math.IsInf(st.Float(), 1) {
+		t.Errorf("inf + 1 = %v", st.Float())
 	}
 }
 
@@ -66,23 +66,23 @@ func TestAggTablePages(t *testing.T) {
 	for range 50 {
 		first := rnd.Int64N(1000) - 500
 		last := first + rnd.Int64N(1<<(1+rnd.IntN(40)))
-		table := newAggTable(2, false, first, last)
+		table := NewTable(2, false, first, last)
 		want := map[pageKey]int64{}
 		for range 300 {
 			g, win := int32(rnd.IntN(5)), first+rnd.Int64N(last-first+1)
-			table.at(g, win)[1].n++
+			table.At(g, win)[1].N++
 			want[pageKey{g, win}]++
 		}
 		got := map[pageKey]int64{}
 		for g := range int32(5) {
 			before := int64(math.MinInt64)
-			table.group(g, func(win int64, st []aggState) {
+			table.Group(g, func(win int64, st []State) {
 				if win <= before {
 					t.Fatalf("seed %d: window %d after %d", seed, win, before)
 				}
 				before = win
-				if st[1].n > 0 {
-					got[pageKey{g, win}] = st[1].n
+				if st[1].N > 0 {
+					got[pageKey{g, win}] = st[1].N
 				}
 			})
 		}
@@ -102,11 +102,11 @@ func TestPickKeepsTheBest(t *testing.T) {
 	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	for range 300 {
-		sl := &slot{kind: slotTop, n: 1 + rnd.IntN(100), unique: rnd.IntN(2) == 0, tags: 1}
-		rows := make([]pickRow, rnd.IntN(400))
+		sl := &Slot{Kind: Top, N: 1 + rnd.IntN(100), Unique: rnd.IntN(2) == 0, Tags: 1}
+		rows := make([]PickRow, rnd.IntN(400))
 		for i := range rows {
-			rows[i] = pickRow{rank: rnd.Uint64N(50), t: rnd.Int64N(5), more: &pickMore{
-				key: fmt.Sprintf("m,h=%d", i), aux: []expr.Scalar{{Type: model.String, Text: fmt.Sprint(rnd.IntN(150))}},
+			rows[i] = PickRow{rank: rnd.Uint64N(50), T: rnd.Int64N(5), More: &pickMore{
+				key: fmt.Sprintf("m,h=%d", i), Aux: []expr.Scalar{{Type: model.String, Text: fmt.Sprint(rnd.IntN(150))}},
 			}}
 		}
 		var parts [3]pick
@@ -116,20 +116,20 @@ func TestPickKeepsTheBest(t *testing.T) {
 		for k := range 2 {
 			parts[0].merge(nil, sl, &parts[1+k])
 		}
-		parts[0].prune(nil, sl)
+		parts[0].Prune(nil, sl)
 
-		slices.SortFunc(rows, func(a, b pickRow) int { return a.compare(&b) })
-		var want []pickRow
+		slices.SortFunc(rows, func(a, b PickRow) int { return a.compare(&b) })
+		var want []PickRow
 		seen := map[string]bool{}
 		for _, r := range rows {
-			tag := r.more.aux[0].Text
-			if len(want) < sl.n && !(sl.unique && seen[tag]) {
+			tag := r.More.Aux[0].Text
+			if len(want) < sl.N && !(sl.Unique && seen[tag]) {
 				want = append(want, r)
 			}
 			seen[tag] = true
 		}
-		if !slices.EqualFunc(parts[0].rows, want, func(a, b pickRow) bool { return a.compare(&b) == 0 }) {
-			t.Fatalf("seed %d: %d rows of %d, unique %v: got %v, want %v", seed, sl.n, len(rows), sl.unique, parts[0].rows, want)
+		if !slices.EqualFunc(parts[0].Rows, want, func(a, b PickRow) bool { return a.compare(&b) == 0 }) {
+			t.Fatalf("seed %d: %d rows of %d, unique %v: got %v, want %v", seed, sl.N, len(rows), sl.Unique, parts[0].Rows, want)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestMode(t *testing.T) {
 			}
 			lo = hi
 		}
-		if got := all.entries[all.mode(nil)].word; got != best {
+		if got := all.Entries[all.Mode(nil)].word; got != best {
 			t.Fatalf("seed %d: mode of %v is %d, want %d", seed, values, got, best)
 		}
 	}

@@ -1,4 +1,4 @@
-package engine
+package partial
 
 import (
 	"slices"
@@ -6,9 +6,9 @@ import (
 	"tsdbd/query/admission"
 )
 
-// sortRows sorts rows, those that are equal staying in their order, and returns
+// SortRows sorts rows, those that are equal staying in their order, and returns
 // them, perhaps in another place: blocks are sorted, then merged two by two.
-func sortRows[T any](stop *admission.Stopper, rows []T, compare func(a, b T) int) []T {
+func SortRows[T any](stop *admission.Stopper, rows []T, compare func(a, b T) int) []T {
 	block := stop.Block()
 	for lo := 0; lo < len(rows) && !stop.After(block); lo += block {
 		slices.SortStableFunc(rows[lo:min(lo+block, len(rows))], compare)

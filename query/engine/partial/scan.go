@@ -1,4 +1,4 @@
-package engine
+package partial
 
 import (
 	"math"
@@ -17,123 +17,123 @@ import (
 	"tsdbd/query/window"
 )
 
-func floatOf(bits uint64) float64 { return math.Float64frombits(bits) }
+func FloatOf(bits uint64) float64 { return math.Float64frombits(bits) }
 
-// aggPlan is a set of partial aggregates that one walk over the data computes
+// Plan is a set of partial aggregates that one walk over the data computes
 // for every window of every group.
-type aggPlan struct {
-	refs  []influxql.VarRef // columns; with aux, its columns follow
-	slots []slot
-	rng   model.TimeRange
-	win   *window.Windows
-	aux   int  // columns of refs, at the end, to keep of each chosen row
-	keyed bool // the series keys of chosen rows matter
+type Plan struct {
+	Refs    []influxql.VarRef // columns; with aux, its columns follow
+	Slots   []Slot
+	Range   model.TimeRange
+	Windows *window.Windows
+	Aux     int  // columns of refs, at the end, to keep of each chosen row
+	Keyed   bool // the series keys of chosen rows matter
 
-	starts []int64 // zone: starts of the windows by number
-	table  *aggTable
-	did    *read.Counts // of EXPLAIN ANALYZE, else nil
+	Starts []int64 // zone: starts of the windows by number
+	Table  *Table
+	Did    *read.Counts // of EXPLAIN ANALYZE, else nil
 }
 
-// addSlot returns the number of a slot over the column ref, shared among equal
+// AddSlot returns the number of a slot over the column ref, shared among equal
 // ones.
-func (p *aggPlan) addSlot(s slot, ref influxql.VarRef) int {
-	s.timed = s.timed || kinds[s.kind].timed
-	p.refs, s.col = expr.AddRef(p.refs, ref)
-	if i := slices.Index(p.slots, s); i >= 0 {
+func (p *Plan) AddSlot(s Slot, ref influxql.VarRef) int {
+	s.Timed = s.Timed || Kinds[s.Kind].Timed
+	p.Refs, s.Col = expr.AddRef(p.Refs, ref)
+	if i := slices.Index(p.Slots, s); i >= 0 {
 		return i
 	}
-	p.slots = append(p.slots, s)
-	return len(p.slots) - 1
+	p.Slots = append(p.Slots, s)
+	return len(p.Slots) - 1
 }
 
-// large reports whether the states of a slot may be large: those of all groups
+// Large reports whether the states of a slot may be large: those of all groups
 // are then not held at once.
-func (p *aggPlan) large() bool {
-	return slices.ContainsFunc(p.slots, func(s slot) bool { return kinds[s.kind].large })
+func (p *Plan) Large() bool {
+	return slices.ContainsFunc(p.Slots, func(s Slot) bool { return Kinds[s.Kind].large })
 }
 
 // number returns the number of the window that starts at start.
-func (p *aggPlan) number(start int64) int64 {
-	if p.win.None() {
+func (p *Plan) number(start int64) int64 {
+	if p.Windows.None() {
 		return 0
 	}
-	if p.win.Loc != nil {
-		i, _ := slices.BinarySearch(p.starts, start)
+	if p.Windows.Loc != nil {
+		i, _ := slices.BinarySearch(p.Starts, start)
 		return int64(i)
 	}
 	if start == model.MinTime {
 		return math.MinInt64 / 2 // the cut off first window of all time
 	}
-	return window.FloorDiv(start, p.win.Every)
+	return window.FloorDiv(start, p.Windows.Every)
 }
 
-// startOf is the inverse of number.
-func (p *aggPlan) startOf(n int64) int64 {
+// StartOf is the inverse of number.
+func (p *Plan) StartOf(n int64) int64 {
 	switch {
-	case p.win.None() || n == math.MinInt64/2:
+	case p.Windows.None() || n == math.MinInt64/2:
 		return model.MinTime
-	case p.win.Loc != nil:
-		return p.starts[n]
+	case p.Windows.Loc != nil:
+		return p.Starts[n]
 	}
-	return n*p.win.Every + window.FloorMod(p.win.Shift, p.win.Every)
+	return n*p.Windows.Every + window.FloorMod(p.Windows.Shift, p.Windows.Every)
 }
 
 // maxZoneWindows bounds the windows of a query with tz().
 const maxZoneWindows = 4 << 20
 
-// prepare sizes the plan for data within r.
-func (p *aggPlan) prepare(r model.TimeRange) (first, last int64, err error) {
-	if p.win.None() || r.Empty() {
+// Prepare sizes the plan for data within r.
+func (p *Plan) Prepare(r model.TimeRange) (first, last int64, err error) {
+	if p.Windows.None() || r.Empty() {
 		return 0, 0, nil
 	}
-	lo, hi := p.win.Start(r.Min), p.win.Start(r.Max)
-	if p.win.Loc != nil {
-		if n := (hi - lo) / p.win.Every; n > maxZoneWindows || n < 0 {
+	lo, hi := p.Windows.Start(r.Min), p.Windows.Start(r.Max)
+	if p.Windows.Loc != nil {
+		if n := (hi - lo) / p.Windows.Every; n > maxZoneWindows || n < 0 {
 			return 0, 0, window.ErrTooMany
 		}
-		for s := lo; s <= hi; s = p.win.Next(s) {
-			p.starts = append(p.starts, s)
+		for s := lo; s <= hi; s = p.Windows.Next(s) {
+			p.Starts = append(p.Starts, s)
 		}
-		return 0, int64(len(p.starts) - 1), nil
+		return 0, int64(len(p.Starts) - 1), nil
 	}
 	return p.number(lo), p.number(hi), nil
 }
 
-// direction returns -1 if the newest values alone answer a plan, 1 if the
+// Direction returns -1 if the newest values alone answer a plan, 1 if the
 // oldest do, else 0.
-func (p *aggPlan) direction() int {
-	if p.win.None() && len(p.slots) == 1 {
-		switch p.slots[0].kind {
-		case slotFirst:
+func (p *Plan) Direction() int {
+	if p.Windows.None() && len(p.Slots) == 1 {
+		switch p.Slots[0].Kind {
+		case First:
 			return 1
-		case slotLast:
+		case Last:
 			return -1
 		}
 	}
 	return 0
 }
 
-// bound reports whether a shard has a column for one of the plan's slots.
-func (p *aggPlan) bound(cs *read.Columns) bool {
-	for _, s := range p.slots {
-		if cs.Out[s.col].Index >= 0 {
+// Bound reports whether a shard has a column for one of the plan's slots.
+func (p *Plan) Bound(cs *read.Columns) bool {
+	for _, s := range p.Slots {
+		if cs.Out[s.Col].Index >= 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// aggWorker folds chunks into its own table.
-type aggWorker struct {
+// Worker folds chunks into its own table.
+type Worker struct {
 	x      *read.Budget
-	p      *aggPlan
+	p      *Plan
 	rng    model.TimeRange // of the rows to fold
-	t      *aggTable
+	t      *Table
 	rd     *read.ChunkReader
-	times  []int64 // of the current chunk, if asked for
+	Times  []int64 // of the current chunk, if asked for
 	key    string  // series key, if the plan wants it
 	series uint64  // its hash, for samples
-	order  uint64  // place of the first of the present rows among those of subqueries
+	Order  uint64  // place of the first of the present rows among those of subqueries
 	fbuf   []float64
 	ibuf   []int64
 	ubuf   []uint64
@@ -145,27 +145,27 @@ type aggWorker struct {
 	runs   runScratch
 }
 
-func newAggWorker(x *read.Budget, p *aggPlan, rng model.TimeRange, t *aggTable) *aggWorker {
-	w := &aggWorker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}, sums: make([]bool, len(p.slots))}
-	for i := range p.slots {
-		w.sums[i] = p.slots[i].kind == slotSum && !slices.ContainsFunc(p.slots, func(o slot) bool {
-			return o.col == p.slots[i].col && kinds[o.kind].stats == allOfStats
+func NewWorker(x *read.Budget, p *Plan, rng model.TimeRange, t *Table) *Worker {
+	w := &Worker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}, sums: make([]bool, len(p.Slots))}
+	for i := range p.Slots {
+		w.sums[i] = p.Slots[i].Kind == Sum && !slices.ContainsFunc(p.Slots, func(o Slot) bool {
+			return o.Col == p.Slots[i].Col && Kinds[o.Kind].Stats == AllOfStats
 		})
 	}
 	return w
 }
 
-// scanPart folds a set of series of a unit. newest stops each series at its
+// ScanPart folds a set of series of a unit. newest stops each series at its
 // newest chunk that has a value for every slot.
-func (w *aggWorker) scanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap, dir int) error {
+func (w *Worker) ScanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap, dir int) error {
 	r := w.rng.Intersect(u.Shard.TimeRange())
 	w.rd = read.NewChunkReader(cs)
-	cur, err := w.rd.Scan(w.x, u, set, r, dir >= 0, w.p.did)
+	cur, err := w.rd.Scan(w.x, u, set, r, dir >= 0, w.p.Did)
 	if err != nil {
 		return err
 	}
 	defer cur.Close()
-	tags := cs.NeedsTags() || w.p.keyed
+	tags := cs.NeedsTags() || w.p.Keyed
 	for {
 		id, ok := cur.NextSeries()
 		if !ok {
@@ -190,9 +190,9 @@ func (w *aggWorker) scanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap
 			if err != nil {
 				return err
 			}
-			if w.t.bytes > 1<<16 {
-				bytes := w.t.bytes
-				w.t.bytes = 0
+			if w.t.Bytes > 1<<16 {
+				bytes := w.t.Bytes
+				w.t.Bytes = 0
 				if err := w.x.Grow(bytes); err != nil {
 					return err
 				}
@@ -206,13 +206,13 @@ func (w *aggWorker) scanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap
 
 // chunk folds one chunk into the states of a group. It reports whether every
 // slot met a value.
-func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
+func (w *Worker) chunk(c scan.Chunk, g int32) (bool, error) {
 	if err := w.x.CountPoints(c.Len()); err != nil {
 		return false, err
 	}
 	rd := w.rd
 	rd.Reset(c)
-	w.times = nil
+	w.Times = nil
 	if rd.Columns.Filter != nil {
 		rows, all := rd.Pick()
 		if rd.Err != nil {
@@ -227,7 +227,7 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 	}
 	k := &w.walk
 	if k.to(c.Min()); c.Max() < k.next {
-		return w.whole(c, w.t.at(g, k.number))
+		return w.whole(c, w.t.At(g, k.number))
 	}
 	if step := c.Step(); step > 0 && !w.needTimes() {
 		w.cutRegular(g, c.Min(), step, c.Len())
@@ -236,20 +236,20 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		w.times = times
+		w.Times = times
 		w.cutTimes(g, times)
 	}
 	met := true
-	for i := range w.p.slots {
-		sl := &w.p.slots[i]
+	for i := range w.p.Slots {
+		sl := &w.p.Slots[i]
 		// Counting a column without nulls needs no values.
-		if b := &rd.Columns.Out[sl.col]; sl.kind == slotCount && b.Index >= 0 {
+		if b := &rd.Columns.Out[sl.Col]; sl.Kind == Count && b.Index >= 0 {
 			if n, ok := c.Count(b.Index); ok && n == c.Len() {
 				w.countCuts(i)
 				continue
 			}
 		}
-		if !w.foldCuts(i, rd.Output(sl.col), nil) {
+		if !w.foldCuts(i, rd.Output(sl.Col), nil) {
 			met = false
 		}
 	}
@@ -257,30 +257,30 @@ func (w *aggWorker) chunk(c scan.Chunk, g int32) (bool, error) {
 }
 
 // needTimes reports whether some slot keeps the time of a row.
-func (w *aggWorker) needTimes() bool {
-	return slices.ContainsFunc(w.p.slots, func(s slot) bool { return s.timed })
+func (w *Worker) needTimes() bool {
+	return slices.ContainsFunc(w.p.Slots, func(s Slot) bool { return s.Timed })
 }
 
 // whole folds a chunk that lies inside one window, from its statistics where
 // they suffice.
-func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
+func (w *Worker) whole(c scan.Chunk, st []State) (bool, error) {
 	rd := w.rd
 	met := true
 	stats, of := &w.stats, -1 // the column whose statistics stats holds
-	for i := range w.p.slots {
-		sl := &w.p.slots[i]
-		b := &rd.Columns.Out[sl.col]
+	for i := range w.p.Slots {
+		sl := &w.p.Slots[i]
+		b := &rd.Columns.Out[sl.Col]
 		if b.Index < 0 {
 			met = false
 			continue
 		}
-		if sl.kind == slotCount {
+		if sl.Kind == Count {
 			if n, ok := c.Count(b.Index); ok {
-				st[i].n += int64(n)
+				st[i].N += int64(n)
 				met = met && n > 0
 				continue
 			}
-		} else if !b.Cast && b.Type == sl.typ && kinds[sl.kind].stats != noStats {
+		} else if !b.Cast && b.Type == sl.Type && Kinds[sl.Kind].Stats != NoStats {
 			known := of == b.Index
 			switch {
 			case known:
@@ -305,16 +305,16 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 				}
 			}
 		}
-		v := rd.Output(sl.col)
+		v := rd.Output(sl.Col)
 		if rd.Err != nil {
 			return false, rd.Err
 		}
-		if w.times == nil && sl.timed {
+		if w.Times == nil && sl.Timed {
 			times, err := c.Times()
 			if err != nil {
 				return false, err
 			}
-			w.times = times
+			w.Times = times
 		}
 		if !w.foldRow(&st[i], sl, v, 0, c.Len(), nil) {
 			met = false
@@ -325,49 +325,49 @@ func (w *aggWorker) whole(c scan.Chunk, st []aggState) (bool, error) {
 
 // fromStats folds the statistics of a chunk that holds values. It returns
 // false if the column must be decoded.
-func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stats) (bool, error) {
-	switch sl.kind {
-	case slotSum: // no more of s is set than Summer has
-		if !sl.typ.Numeric() {
+func (w *Worker) fromStats(c scan.Chunk, st *State, sl *Slot, s *scan.Stats) (bool, error) {
+	switch sl.Kind {
+	case Sum: // no more of s is set than Summer has
+		if !sl.Type.Numeric() {
 			return false, nil
 		}
-		st.n += int64(s.Count)
-		if sl.typ == model.Float {
-			st.addFloat(floatOf(s.Sum), s.SumError)
+		st.N += int64(s.Count)
+		if sl.Type == model.Float {
+			st.AddFloat(FloatOf(s.Sum), s.SumError)
 		} else {
-			st.a += s.Sum
+			st.A += s.Sum
 		}
 		return true, nil
-	case slotMin, slotMax:
+	case Min, Max:
 		bits := s.Min
-		if sl.kind == slotMax {
+		if sl.Kind == Max {
 			bits = s.Max
 		}
-		if !sl.timed {
-			if w.t.better(st, *sl, st.t, bits, "", "") {
+		if !sl.Timed {
+			if w.t.better(st, *sl, st.T, bits, "", "") {
 				w.t.put(st, *sl, 0, bits, "")
 			}
 			return true, nil
 		}
 		// The chunk matters only if it holds a better value, or the same earlier.
 		return !w.t.better(st, *sl, c.Min(), bits, "", ""), nil
-	case slotFirst, slotLast:
-		if sl.typ == model.String || w.p.aux > 0 {
+	case First, Last:
+		if sl.Type == model.String || w.p.Aux > 0 {
 			row := s.FirstRow
-			if sl.kind == slotLast {
+			if sl.Kind == Last {
 				row = s.LastRow
 			}
-			if st.n == 0 {
+			if st.N == 0 {
 				return false, nil
 			}
 			t, err := read.RowTime(c, row)
 			if err != nil {
 				return false, err
 			}
-			return t != st.t && (t < st.t) != (sl.kind == slotFirst), nil
+			return t != st.T && (t < st.T) != (sl.Kind == First), nil
 		}
 		bits, row := s.First, s.FirstRow
-		if sl.kind == slotLast {
+		if sl.Kind == Last {
 			bits, row = s.Last, s.LastRow
 		}
 		t, err := read.RowTime(c, row)
@@ -383,14 +383,14 @@ func (w *aggWorker) fromStats(c scan.Chunk, st *aggState, sl *slot, s *scan.Stat
 }
 
 // picked folds the given rows of a chunk.
-func (w *aggWorker) picked(c scan.Chunk, g int32, rows []int32) (bool, error) {
+func (w *Worker) picked(c scan.Chunk, g int32, rows []int32) (bool, error) {
 	times, err := c.Times()
 	if err != nil {
 		return false, err
 	}
-	w.times = expr.AppendTaken(nil, times, 0, 0, rows)
+	w.Times = expr.AppendTaken(nil, times, 0, 0, rows)
 	if w.gath == nil {
-		w.gath = make([]column.Vector, len(w.p.refs))
+		w.gath = make([]column.Vector, len(w.p.Refs))
 	}
 	for i := range w.gath {
 		w.gath[i] = expr.Gather(w.rd.Output(i), rows)
@@ -398,16 +398,16 @@ func (w *aggWorker) picked(c scan.Chunk, g int32, rows []int32) (bool, error) {
 	if w.rd.Err != nil {
 		return false, w.rd.Err
 	}
-	return w.foldTable(g, w.times, w.gath), nil
+	return w.FoldTable(g, w.Times, w.gath), nil
 }
 
-// foldTable folds rows in ascending order of time into a group.
-func (w *aggWorker) foldTable(g int32, times []int64, cols []column.Vector) bool {
-	w.times, w.gath = times, cols
+// FoldTable folds rows in ascending order of time into a group.
+func (w *Worker) FoldTable(g int32, times []int64, cols []column.Vector) bool {
+	w.Times, w.gath = times, cols
 	w.cutTimes(g, times)
 	met := true
-	for i := range w.p.slots {
-		if !w.foldCuts(i, &cols[w.p.slots[i].col], cols) {
+	for i := range w.p.Slots {
+		if !w.foldCuts(i, &cols[w.p.Slots[i].Col], cols) {
 			met = false
 		}
 	}
@@ -416,37 +416,37 @@ func (w *aggWorker) foldTable(g int32, times []int64, cols []column.Vector) bool
 
 // foldRow adds rows [lo, hi) of a column to a state. It reports whether there
 // was a value.
-func (w *aggWorker) foldRow(st *aggState, sl *slot, v *column.Vector, lo, hi int, cols []column.Vector) bool {
+func (w *Worker) foldRow(st *State, sl *Slot, v *column.Vector, lo, hi int, cols []column.Vector) bool {
 	if v.Type == model.Unknown {
 		return false
 	}
-	switch sl.kind {
-	case slotCount:
+	switch sl.Kind {
+	case Count:
 		n := validCount(v, lo, hi)
-		st.n += int64(n)
+		st.N += int64(n)
 		return n > 0
-	case slotSum, slotSquare:
+	case Sum, Square:
 		return w.foldSum(st, sl, v, lo, hi)
-	case slotTally:
+	case Tally:
 		return w.tally(st, sl, v, lo, hi)
-	case slotSketch:
+	case Sketch:
 		return w.sketch(st, v, lo, hi)
-	case slotTop, slotBottom, slotSample:
+	case Top, Bottom, Sample:
 		return w.pick(st, sl, v, lo, hi, cols)
 	}
 	row := -1
-	switch sl.kind {
-	case slotMin:
+	switch sl.Kind {
+	case Min:
 		row = extremeRow(v, lo, hi, false)
-	case slotMax:
+	case Max:
 		row = extremeRow(v, lo, hi, true)
-	case slotFirst:
+	case First:
 		for row = lo; row < hi && !v.IsValid(row); row++ {
 		}
 		if row == hi {
 			row = -1
 		}
-	case slotLast:
+	case Last:
 		for row = hi - 1; row >= lo && !v.IsValid(row); row-- {
 		}
 		if row < lo {
@@ -456,50 +456,50 @@ func (w *aggWorker) foldRow(st *aggState, sl *slot, v *column.Vector, lo, hi int
 	if row < 0 {
 		return false
 	}
-	w.offer(st, sl, v, row, cols)
+	w.Offer(st, sl, v, row, cols)
 	// Rows of a subquery may share a time; each has its chance.
-	if sl.kind == slotFirst {
-		for r := row + 1; r < hi && w.times[r] == w.times[row]; r++ {
+	if sl.Kind == First {
+		for r := row + 1; r < hi && w.Times[r] == w.Times[row]; r++ {
 			if v.IsValid(r) {
-				w.offer(st, sl, v, r, cols)
+				w.Offer(st, sl, v, r, cols)
 			}
 		}
-	} else if sl.kind == slotLast {
-		for r := row - 1; r >= lo && w.times[r] == w.times[row]; r-- {
+	} else if sl.Kind == Last {
+		for r := row - 1; r >= lo && w.Times[r] == w.Times[row]; r-- {
 			if v.IsValid(r) {
-				w.offer(st, sl, v, r, cols)
+				w.Offer(st, sl, v, r, cols)
 			}
 		}
 	}
 	return true
 }
 
-// offer lets a row compete for a selector's state.
-func (w *aggWorker) offer(st *aggState, sl *slot, v *column.Vector, row int, cols []column.Vector) {
+// Offer lets a row compete for a selector's state.
+func (w *Worker) Offer(st *State, sl *Slot, v *column.Vector, row int, cols []column.Vector) {
 	var bits uint64
 	var str string
-	if sl.typ == model.String {
+	if sl.Type == model.String {
 		str = v.Strings[row]
 	} else {
 		bits = word(v, row)
 	}
 	var at int64
-	if sl.timed {
-		at = w.times[row]
+	if sl.Timed {
+		at = w.Times[row]
 	}
 	if !w.t.better(st, *sl, at, bits, str, w.key) {
 		return
 	}
 	w.t.put(st, *sl, at, bits, strings.Clone(str)) // not the whole column's memory
-	if w.p.aux > 0 {
+	if w.p.Aux > 0 {
 		w.t.putAux(st, w.auxRow(row, cols), w.key)
 	}
 }
 
 // auxRow returns the other columns of a chosen row.
-func (w *aggWorker) auxRow(row int, cols []column.Vector) []expr.Scalar {
-	first := len(w.p.refs) - w.p.aux
-	aux := make([]expr.Scalar, w.p.aux)
+func (w *Worker) auxRow(row int, cols []column.Vector) []expr.Scalar {
+	first := len(w.p.Refs) - w.p.Aux
+	aux := make([]expr.Scalar, w.p.Aux)
 	for i := range aux {
 		if cols != nil && cols[first+i].Type != model.Unknown {
 			aux[i] = expr.ScalarAt(&cols[first+i], row)
@@ -517,7 +517,7 @@ func (w *aggWorker) auxRow(row int, cols []column.Vector) []expr.Scalar {
 	return aux
 }
 
-func (w *aggWorker) foldSum(st *aggState, sl *slot, v *column.Vector, lo, hi int) bool {
+func (w *Worker) foldSum(st *State, sl *Slot, v *column.Vector, lo, hi int) bool {
 	var n int
 	var x []float64
 	switch v.Type {
@@ -533,24 +533,24 @@ func (w *aggWorker) foldSum(st *aggState, sl *slot, v *column.Vector, lo, hi int
 	}
 	if len(x) > 0 {
 		n = len(x)
-		if sl.kind == slotSquare {
-			st.addFloat(sumSquares(x))
+		if sl.Kind == Square {
+			st.AddFloat(sumSquares(x))
 		} else {
-			st.addFloat(vector.SumFloats(x))
+			st.AddFloat(vector.SumFloats(x))
 		}
 	}
-	st.n += int64(n)
+	st.N += int64(n)
 	return n > 0
 }
 
 // foldInts adds integers to a sum, or for sums of floats returns them as such.
-func foldInts[T int64 | uint64](st *aggState, sl *slot, v []T, valid column.Bitmap, lo, hi int, buf []T, floats *[]float64) ([]T, []float64, int) {
+func foldInts[T int64 | uint64](st *State, sl *Slot, v []T, valid column.Bitmap, lo, hi int, buf []T, floats *[]float64) ([]T, []float64, int) {
 	x := compact(v, valid, lo, hi, buf)
 	if valid != nil {
 		buf = x
 	}
-	if sl.typ != model.Float {
-		st.a += uint64(vector.SumInts(asInts(x)))
+	if sl.Type != model.Float {
+		st.A += uint64(vector.SumInts(asInts(x)))
 		return buf, nil, len(x)
 	}
 	*floats = (*floats)[:0]

@@ -1,4 +1,4 @@
-package engine
+package partial
 
 import (
 	"math/rand/v2"
@@ -45,13 +45,13 @@ func TestCutsMatchWindows(t *testing.T) {
 				times = append(times, at)
 			}
 		}
-		p := &aggPlan{win: win, slots: make([]slot, 1)}
+		p := &Plan{Windows: win, Slots: make([]Slot, 1)}
 		last := times[len(times)-1]
-		first, end, err := p.prepare(model.TimeRange{Min: from, Max: last})
+		first, end, err := p.Prepare(model.TimeRange{Min: from, Max: last})
 		if err != nil {
 			continue
 		}
-		w := newAggWorker(nil, p, model.AllTime, newAggTable(1, false, first, end))
+		w := NewWorker(nil, p, model.AllTime, NewTable(1, false, first, end))
 		check := func(how string) {
 			lo := 0
 			for i := range w.cuts {
@@ -60,7 +60,7 @@ func TestCutsMatchWindows(t *testing.T) {
 					t.Fatalf("seed %d: %s: %+v: cut of rows %d to %d after row %d", seed, how, win, c.lo, c.hi, lo)
 				}
 				for i, at := range times[c.lo:c.hi] {
-					if want := w.t.at(3, p.number(win.Start(at))); &want[0] != &c.st[i/c.rows] {
+					if want := w.t.At(3, p.number(win.Start(at))); &want[0] != &c.st[i/c.rows] {
 						t.Fatalf("seed %d: %s: %+v: time %d is not in its window", seed, how, win, at)
 					}
 				}

@@ -1,0 +1,117 @@
+package function
+
+import (
+	"cmp"
+	"math"
+
+	"tsdbd/internal/vector"
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/query/engine/partial"
+)
+
+// aggregates are the functions that give a window one value of their own making,
+// or several.
+var aggregates = map[string]Function{
+	"count":    {Check: countArgument, takes: anyType, Gives: model.Integer, Filled: true, counts: true, Partial: &folding{Slots: []partial.Kind{partial.Count}, Value: countOf}},
+	"sum":      {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: sumOf}},
+	"mean":     {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: meanOf}},
+	"spread":   {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Min, partial.Max}, Value: spreadOf}},
+	"stddev":   {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum, partial.Square}, As: model.Float, Value: stddevOf}},
+	"median":   {Check: oneField, Gives: model.Float, Filled: true, TagOrder: true, Rows: medians},
+	"mode":     {Check: oneField, takes: anyType, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: modeOf}},
+	"distinct": {Check: distinctArgument, takes: anyType, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: distinctOf}},
+	"integral": {Check: integralArguments, Gives: model.Float, Rows: integral},
+	"sum_hll":  {Check: oneField, takes: anyType, Gives: model.String, Partial: &folding{Slots: []partial.Kind{partial.Sketch}, List: sketchText}},
+}
+
+// CountDistinct is count(distinct(f)).
+var CountDistinct = Function{Gives: model.Integer, takes: anyType, Filled: true, counts: true, Partial: &folding{Slots: []partial.Kind{partial.Tally}, List: distinctCount}}
+
+func distinctCount(_ *Context, t *partial.Table, _ *partial.Slot, st *partial.State, at int64, out *Cells) {
+	out.Times = append(out.Times, at)
+	out.Values.Ints = append(out.Values.Ints, int64(len(t.Tallies[st.A].Entries)))
+}
+
+func modeOf(x *Context, t *partial.Table, _ *partial.Slot, st *partial.State, at int64, out *Cells) {
+	all := &t.Tallies[st.A]
+	out.Times = append(out.Times, at)
+	all.AppendTo(&out.Values, all.Mode(x.Stop))
+}
+
+// distinctOf lists the values as they come first in the level's direction.
+func distinctOf(x *Context, t *partial.Table, _ *partial.Slot, st *partial.State, at int64, out *Cells) {
+	all := &t.Tallies[st.A]
+	for _, i := range all.Order(x.Stop, func(a, b int32) int {
+		if x.Asc {
+			return cmp.Or(cmp.Compare(all.Entries[a].First, all.Entries[b].First), all.Compare(a, b))
+		}
+		// Newest last, as slotCells turns all cells around.
+		return -cmp.Or(-cmp.Compare(all.Entries[a].Last, all.Entries[b].Last), all.Compare(a, b))
+	}) {
+		out.Times = append(out.Times, at)
+		all.AppendTo(&out.Values, i)
+	}
+}
+
+func countOf(out *column.Vector, _ model.FieldType, a, _ *partial.State) {
+	out.Ints = append(out.Ints, a.N)
+}
+
+func sumOf(out *column.Vector, typ model.FieldType, a, _ *partial.State) {
+	if typ == model.Float {
+		out.Floats = append(out.Floats, a.Float())
+		return
+	}
+	out.AppendWord(a.A, nil)
+}
+
+func meanOf(out *column.Vector, typ model.FieldType, a, _ *partial.State) {
+	sum := 0.0
+	switch typ {
+	case model.Integer:
+		sum = float64(int64(a.A))
+	case model.Unsigned:
+		sum = float64(a.A)
+	default:
+		sum = a.Float()
+	}
+	out.Floats = append(out.Floats, sum/float64(a.N))
+}
+
+func spreadOf(out *column.Vector, typ model.FieldType, a, b *partial.State) {
+	if typ == model.Float {
+		out.Floats = append(out.Floats, partial.FloatOf(b.A)-partial.FloatOf(a.A))
+		return
+	}
+	out.AppendWord(b.A-a.A, nil)
+}
+
+// stddevOf is the sample standard deviation from the sums of the values and of
+// their squares, both of about 106 bits: sqrt((q - s*s/n) / (n-1)).
+func stddevOf(out *column.Vector, _ model.FieldType, s, q *partial.State) {
+	if s.N < 2 {
+		out.AppendNull()
+		return
+	}
+	n := float64(s.N)
+	sh, sl := partial.FloatOf(s.A), partial.FloatOf(s.B)
+	// s*s as hi+lo.
+	ph := sh * sh
+	pl := math.FMA(sh, sh, -ph) + 2*sh*sl
+	// divided by n.
+	dh := ph / n
+	dl := (math.FMA(-dh, n, ph) + pl) / n
+	h, e := vector.TwoSum(partial.FloatOf(q.A), -dh)
+	v := (h + (e + partial.FloatOf(q.B) - dl)) / (n - 1)
+	if v < 0 {
+		v = 0
+	}
+	out.AppendWord(math.Float64bits(math.Sqrt(v)), nil)
+}
+
+// sketchText is sum_hll: the sketch as text.
+func sketchText(x *Context, t *partial.Table, _ *partial.Slot, st *partial.State, at int64, out *Cells) {
+	out.Times = append(out.Times, at)
+	out.Values.Strings = append(out.Values.Strings, t.Sketches[st.A].Text())
+}

@@ -1,0 +1,179 @@
+package function
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"strings"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/query/admission"
+	"tsdbd/query/engine/partial"
+	"tsdbd/query/engine/rowset"
+	"tsdbd/query/window"
+)
+
+// Function describes one function of InfluxQL: what it takes, what it returns,
+// and how it runs. Exactly one of partial, rows and series is set.
+type Function struct {
+	// check checks the arguments of a call, with InfluxDB's error texts.
+	Check func(*Checker, *influxql.Call) error
+	// takes reports whether the function accepts values of a type. Nil accepts
+	// numbers.
+	takes func(model.FieldType) bool
+	// refused returns the names that InfluxDB's error gives the function and its
+	// iterator for a type that it does not accept. Nil: the function's own name.
+	refused func(*influxql.Call, model.FieldType) (name, iterator string)
+	// gives is the type of the result. Unknown: the type of the argument.
+	Gives model.FieldType
+
+	Selector  bool // returns stored rows, so other columns of them may be selected
+	Filled    bool // fill() applies to its empty windows
+	counts    bool // fill(null) puts 0 into its empty windows
+	LooksBack bool // needs the window before the first one that is shown
+	TagOrder  bool // rows sees rows of equal time in the order of their tag sets
+
+	// partial: states that are folded chunk by chunk answer it.
+	Partial *folding
+	// rows computes it from all rows of a group. The first column holds the
+	// values, none of them null. Then come, for a selector, the bare columns of the
+	// level.
+	Rows func(*Context, *rowset.Set) (*Cells, error)
+	// series transforms a series of values: rows, or windows of an aggregate. The
+	// values are not null, and there is at least one.
+	series func(*Context, *Cells) (*Cells, error)
+}
+
+// folding says how partial states answer a function.
+type folding struct {
+	Slots []partial.Kind
+	As    model.FieldType // the type in which the values are folded; Unknown: their own
+	Timed bool            // needs the times of values
+	// value appends the result of one window. b is the state of the second slot.
+	// Nil: the value that the first slot has chosen.
+	Value func(out *column.Vector, typ model.FieldType, a, b *partial.State)
+	// list appends the results of one window that begins at a time, newest first if
+	// the level is descending. sl is the first slot. It takes the place of value.
+	List func(x *Context, t *partial.Table, sl *partial.Slot, st *partial.State, at int64, out *Cells)
+}
+
+// Functions holds all functions but those of single numbers (MathFunctions).
+var Functions = functionTable(aggregates, selectors, transformations, indicators, forecasts)
+
+func functionTable(parts ...map[string]Function) map[string]Function {
+	all := map[string]Function{}
+	for _, p := range parts {
+		maps.Copy(all, p)
+	}
+	return all
+}
+
+func anyType(model.FieldType) bool           { return true }
+func numberOrBoolean(t model.FieldType) bool { return t.Numeric() || t == model.Boolean }
+func onlyText(t model.FieldType) bool        { return t == model.String }
+
+func IsSelector(name string) bool { return Functions[name].Selector }
+func Filled(name string) bool     { return Functions[name].Filled }
+func IsTop(name string) bool      { return name == "top" || name == "bottom" }
+func (f *Function) Accepts(t model.FieldType) bool {
+	if f.takes == nil {
+		return t.Numeric()
+	}
+	return f.takes(t)
+}
+
+// Result returns the type of the function's values over those of type t.
+func (f *Function) Result(t model.FieldType) model.FieldType {
+	if f.Gives != model.Unknown {
+		return f.Gives
+	}
+	return t
+}
+
+// Refuse is the error for a call over values of a type that it does not accept.
+func (f *Function) Refuse(e *influxql.Call, t model.FieldType) error {
+	name, iterator := strings.ReplaceAll(e.Name, "_", " "), "Interrupt"
+	if f.refused != nil {
+		name, iterator = f.refused(e, t)
+	}
+	return fmt.Errorf("unsupported %s iterator type: *query.%s%sIterator", name, t, iterator)
+}
+
+// refusedAs is a refused that gives the function another name.
+func refusedAs(name string) func(*influxql.Call, model.FieldType) (string, string) {
+	return func(*influxql.Call, model.FieldType) (string, string) { return name, "Interrupt" }
+}
+
+// TopTags returns the names that top or bottom carry along.
+func TopTags(e influxql.Expr) []string {
+	c, ok := e.(*influxql.Call)
+	if !ok || !IsTop(c.Name) || len(c.Args) < 3 {
+		return nil
+	}
+	var out []string
+	for _, a := range c.Args[1 : len(c.Args)-1] {
+		if ref, ok := a.(*influxql.VarRef); ok {
+			out = append(out, ref.Val)
+		}
+	}
+	return out
+}
+
+// Cells is what one call gives for one group: values at times, in the
+// direction of the level, with the chosen rows' other columns if it selects.
+type Cells struct {
+	Times  []int64
+	Values column.Vector
+	Aux    []column.Vector // as level.refs; nil if there is none
+}
+
+func (c *Cells) Take(src *Cells, i int) {
+	c.Times = append(c.Times, src.Times[i])
+	c.Values.AppendFrom(&src.Values, i)
+	for j := range c.Aux {
+		if c.Aux[j].Type != model.Unknown {
+			c.Aux[j].AppendFrom(&src.Aux[j], i)
+		}
+	}
+}
+
+// Slice returns the cells [lo, hi).
+func (c *Cells) Slice(lo, hi int) Cells {
+	out := Cells{Times: c.Times[lo:hi], Values: c.Values.Slice(lo, hi)}
+	for i := range c.Aux {
+		out.Aux = append(out.Aux, c.Aux[i])
+		if c.Aux[i].Type != model.Unknown {
+			out.Aux[i] = c.Aux[i].Slice(lo, hi)
+		}
+	}
+	return out
+}
+
+// Context is what the code of a function sees of its call and its level.
+type Context struct {
+	*Function
+	Expr  *influxql.Call
+	Type  model.FieldType // of the values
+	Alone bool            // it is the only call, and a selector
+	Range model.TimeRange // of the values
+	Shown model.TimeRange // whose windows are shown; rng may look back before it
+
+	Windows *window.Windows
+	Asc     bool
+	Open    bool            // no lower bound of time was given
+	Span    model.TimeRange // of the level
+	Aux     int             // bare columns of the level
+	Stop    *admission.Stopper
+	Grow    func(bytes int64) error
+}
+
+// IntArg returns an argument that is an integer, 0 if it is none.
+func IntArg(e *influxql.Call, i int) int {
+	if n, ok := e.Args[i].(*influxql.IntegerLiteral); ok {
+		return int(min(n.Val, math.MaxInt32))
+	}
+	return 0
+}

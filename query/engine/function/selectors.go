@@ -1,0 +1,70 @@
+package function
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/query/engine/partial"
+	"tsdbd/query/expr"
+)
+
+// selectors are the functions that choose rows. One that stands alone shows the
+// other columns of its rows as well.
+var selectors = map[string]Function{
+	"min":        {Check: oneField, takes: numberOrBoolean, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Min}}},
+	"max":        {Check: oneField, takes: numberOrBoolean, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Max}}},
+	"first":      {Check: oneField, takes: anyType, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.First}}},
+	"last":       {Check: oneField, takes: anyType, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Last}}},
+	"percentile": {Check: percentileArguments, Selector: true, Filled: true, TagOrder: true, Rows: percentiles},
+	"sample":     {Check: sampleArguments, takes: anyType, Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Sample}, List: picked}},
+	"top":        {Check: topArguments, refused: topRefused("max"), Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Top}, List: picked}},
+	"bottom":     {Check: topArguments, refused: topRefused("min"), Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Bottom}, List: picked}},
+}
+
+// topRefused names what InfluxDB runs for top or bottom with tags: the greatest
+// or smallest value of each combination of them first.
+func topRefused(reduced string) func(*influxql.Call, model.FieldType) (string, string) {
+	return func(e *influxql.Call, t model.FieldType) (string, string) {
+		switch {
+		case len(e.Args) <= 2:
+			return e.Name, "Interrupt"
+		case t == model.Boolean:
+			return e.Name, "ReduceBoolean"
+		}
+		return reduced, "Interrupt"
+	}
+}
+
+// picked lists the rows of a pick in the level's direction. Those of one time
+// stand in order of their rank, those of a sample of their value.
+func picked(x *Context, t *partial.Table, sl *partial.Slot, st *partial.State, _ int64, out *Cells) {
+	p := &t.Picks[st.A]
+	p.Prune(x.Stop, sl)
+	rows := partial.SortRows(x.Stop, slices.Clone(p.Rows), func(a, b partial.PickRow) int {
+		byTime := cmp.Compare(a.T, b.T)
+		if !x.Asc {
+			byTime = -byTime
+		}
+		if byTime == 0 && sl.Kind == partial.Sample {
+			return cmp.Or(cmp.Compare(partial.Ordered(sl.Type, a.Word), partial.Ordered(sl.Type, b.Word)), strings.Compare(a.Text(), b.Text()))
+		}
+		return byTime
+	})
+	if !x.Asc {
+		slices.Reverse(rows) // slotCells turns all cells around
+	}
+	for i := range rows {
+		r := &rows[i]
+		out.Times = append(out.Times, r.T)
+		expr.AppendScalar(&out.Values, expr.Scalar{Type: sl.Type, Bits: r.Word, Text: r.Text()})
+		for k := range out.Aux {
+			if out.Aux[k].Type != model.Unknown {
+				expr.AppendScalar(&out.Aux[k], r.More.Aux[sl.Tags+k])
+			}
+		}
+	}
+}

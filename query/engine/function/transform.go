@@ -1,0 +1,231 @@
+package function
+
+import (
+	"fmt"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/internal/hll"
+	"tsdbd/internal/vector"
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/query/engine/partial"
+	"tsdbd/query/expr"
+)
+
+// transformations are the functions that turn a series of values into another.
+var transformations = map[string]Function{
+	"derivative":              {Check: transforms(1, 2, unitArgument), Gives: model.Float, LooksBack: true, series: derivative(false)},
+	"non_negative_derivative": {Check: transforms(1, 2, unitArgument), refused: refusedAs("derivative"), Gives: model.Float, LooksBack: true, series: derivative(true)},
+	"difference":              {Check: transforms(1, 1, nil), LooksBack: true, series: difference(false)},
+	"non_negative_difference": {Check: transforms(1, 1, nil), refused: refusedAs("difference"), LooksBack: true, series: difference(true)},
+	"elapsed":                 {Check: transforms(1, 2, unitArgument), takes: anyType, Gives: model.Integer, LooksBack: true, series: elapsed},
+	"cumulative_sum":          {Check: transforms(1, 1, nil), series: cumulativeSum},
+	"moving_average":          {Check: transforms(2, 2, periodArgument), Gives: model.Float, LooksBack: true, series: movingAverage},
+	"count_hll":               {Check: countHLLArgument, takes: onlyText, refused: refusedAs("count_hll"), Gives: model.Unsigned, series: countHLL},
+}
+
+// Transform runs a transformation over rows, or over the windows of an
+// aggregate. Nulls are left out.
+func (x *Context) Transform(in *Cells) (*Cells, error) {
+	if x.series == nil {
+		return nil, fmt.Errorf("unsupported function: %s()", x.Expr.Name)
+	}
+	if x.Stop.After(len(in.Times)) {
+		return &Cells{}, nil
+	}
+	var rows []int32
+	for i := range in.Times {
+		if in.Values.IsValid(i) {
+			rows = append(rows, int32(i))
+		}
+	}
+	if len(rows) < len(in.Times) {
+		in = &Cells{Times: expr.AppendTaken(nil, in.Times, 0, 0, rows), Values: expr.Gather(&in.Values, rows)}
+		in.Values.Valid = nil
+	}
+	if len(in.Times) == 0 {
+		return &Cells{}, nil
+	}
+	return x.series(x, in)
+}
+
+// unitOf returns the duration a call counts in.
+func unitOf(e *influxql.Call, otherwise int64) int64 {
+	if len(e.Args) == 2 {
+		if d, ok := e.Args[1].(*influxql.DurationLiteral); ok {
+			return int64(d.Val)
+		}
+	}
+	return otherwise
+}
+
+// steps calls f for each point with the one before it. A point that has the
+// time of the one before is passed over.
+func steps(times []int64, f func(prev, cur int)) {
+	prev := 0
+	for i := 1; i < len(times); i++ {
+		if times[i] != times[prev] {
+			f(prev, i)
+			prev = i
+		}
+	}
+}
+
+func derivative(nonNegative bool) func(x *Context, in *Cells) (*Cells, error) {
+	return func(x *Context, in *Cells) (*Cells, error) {
+		unit := int64(1e9)
+		if !x.Windows.None() { // also the outer statement's, of a subquery
+			unit = x.Windows.Every
+		}
+		unit = unitOf(x.Expr, unit)
+		out := &Cells{Values: column.Vector{Type: model.Float}}
+		steps(in.Times, func(a, b int) {
+			var d float64
+			switch in.Values.Type {
+			case model.Float:
+				d = in.Values.Floats[b] - in.Values.Floats[a]
+			case model.Integer:
+				d = float64(in.Values.Ints[b] - in.Values.Ints[a])
+			case model.Unsigned:
+				if p, q := in.Values.Uints[a], in.Values.Uints[b]; q >= p {
+					d = float64(q - p)
+				} else {
+					d = -float64(p - q)
+				}
+			}
+			if d < 0 && nonNegative {
+				return
+			}
+			dt := float64(expr.Abs(in.Times[b] - in.Times[a]))
+			out.Times = append(out.Times, in.Times[b])
+			out.Values.Floats = append(out.Values.Floats, d/(dt/float64(unit)))
+		})
+		return out, nil
+	}
+}
+
+func difference(nonNegative bool) func(x *Context, in *Cells) (*Cells, error) {
+	return func(_ *Context, in *Cells) (*Cells, error) {
+		out := &Cells{Values: column.Vector{Type: in.Values.Type}}
+		steps(in.Times, func(a, b int) {
+			switch in.Values.Type {
+			case model.Float:
+				d := in.Values.Floats[b] - in.Values.Floats[a]
+				if nonNegative && d < 0 {
+					return
+				}
+				out.Values.Floats = append(out.Values.Floats, d)
+			case model.Integer:
+				d := in.Values.Ints[b] - in.Values.Ints[a]
+				if nonNegative && d < 0 {
+					return
+				}
+				out.Values.Ints = append(out.Values.Ints, d)
+			case model.Unsigned:
+				if nonNegative && in.Values.Uints[b] < in.Values.Uints[a] {
+					return
+				}
+				out.Values.Uints = append(out.Values.Uints, in.Values.Uints[b]-in.Values.Uints[a])
+			}
+			out.Times = append(out.Times, in.Times[b])
+		})
+		return out, nil
+	}
+}
+
+func cumulativeSum(_ *Context, in *Cells) (*Cells, error) {
+	out := &Cells{Times: in.Times, Values: column.Vector{Type: in.Values.Type}}
+	switch in.Values.Type {
+	case model.Float:
+		var hi, lo float64
+		for _, x := range in.Values.Floats {
+			var e float64
+			hi, e = vector.TwoSum(hi, x)
+			lo += e
+			s := hi
+			if hi-hi == 0 {
+				s += lo
+			}
+			out.Values.Floats = append(out.Values.Floats, s)
+		}
+	case model.Integer:
+		var s int64
+		for _, x := range in.Values.Ints {
+			s += x
+			out.Values.Ints = append(out.Values.Ints, s)
+		}
+	case model.Unsigned:
+		var s uint64
+		for _, x := range in.Values.Uints {
+			s += x
+			out.Values.Uints = append(out.Values.Uints, s)
+		}
+	}
+	return out, nil
+}
+
+func movingAverage(x *Context, in *Cells) (*Cells, error) {
+	n := IntArg(x.Expr, 1)
+	out := &Cells{Values: column.Vector{Type: model.Float}}
+	if len(in.Times) < n {
+		return out, nil
+	}
+	out.Times = in.Times[n-1:]
+	var st partial.State
+	var isum uint64
+	for i := range in.Times {
+		var avg float64
+		switch in.Values.Type {
+		case model.Float:
+			st.AddFloat(in.Values.Floats[i], 0)
+			if i >= n {
+				st.AddFloat(-in.Values.Floats[i-n], 0)
+			}
+			avg = st.Float() / float64(n)
+		case model.Integer:
+			isum += uint64(in.Values.Ints[i])
+			if i >= n {
+				isum -= uint64(in.Values.Ints[i-n])
+			}
+			avg = float64(int64(isum)) / float64(n)
+		case model.Unsigned:
+			isum += in.Values.Uints[i]
+			if i >= n {
+				isum -= in.Values.Uints[i-n]
+			}
+			avg = float64(isum) / float64(n)
+		}
+		if i >= n-1 {
+			out.Values.Floats = append(out.Values.Floats, avg)
+		}
+	}
+	return out, nil
+}
+
+func elapsed(x *Context, in *Cells) (*Cells, error) {
+	unit := unitOf(x.Expr, 1)
+	out := &Cells{Values: column.Vector{Type: model.Integer}}
+	for i := 1; i < len(in.Times); i++ {
+		d := in.Times[i] - in.Times[i-1]
+		out.Times = append(out.Times, in.Times[i])
+		out.Values.Ints = append(out.Values.Ints, d/unit)
+	}
+	return out, nil
+}
+
+// countHLL estimates what each sketch counts, 0 for a text that is none.
+func countHLL(x *Context, in *Cells) (*Cells, error) {
+	if in.Values.Type != model.String {
+		return &Cells{}, nil
+	}
+	out := &Cells{Times: in.Times, Values: column.Vector{Type: model.Unsigned}}
+	for _, text := range in.Values.Strings {
+		n := uint64(0)
+		if s, err := hll.Parse(text); err == nil && !x.Stop.After(len(text)) {
+			n = s.Count()
+		}
+		out.Values.Uints = append(out.Values.Uints, n)
+	}
+	return out, nil
+}

@@ -1,0 +1,362 @@
+package partial
+
+import (
+	"slices"
+	"strings"
+
+	"tsdbd/internal/hll"
+	"tsdbd/model"
+	"tsdbd/query/admission"
+	"tsdbd/query/expr"
+)
+
+// Table holds the states of an aggregation: slots for each window of each
+// group that has rows. Windows are numbered; they lie in pages of a power of
+// two, so that neither many groups nor few windows far apart cost memory for
+// what does not exist. A table belongs to one worker until it is merged.
+type Table struct {
+	slots    int
+	shift    uint
+	flat     []State // one window only: by group
+	single   bool
+	basePg   int64
+	pages    int // pages that can exist; 0: unknown, use sparse
+	dirs     [][][]State
+	sparse   map[pageKey][]State
+	ByGroup  map[int32][]int64 // pages of sparse by group, once all are there
+	Texts    []string          // values of string selectors
+	Aux      [][]expr.Scalar   // other columns of chosen rows
+	Tallies  []tally
+	Picks    []pick
+	Sketches []hll.Sketch
+	Desc     bool               // of equal rows the last series is chosen, else the first
+	auxKeys  []string           // series key of each, to break ties
+	Stop     *admission.Stopper // of who works with the table
+	Bytes    int64              // not yet accounted for
+
+	lastG    int32 // page looked up last
+	lastPg   int64
+	lastPage []State
+}
+
+type pageKey struct {
+	group int32
+	page  int64
+}
+
+// pageWindows is the most windows of a page.
+const pageWindows = 32
+
+// maxPages bounds the length of a group's page directory.
+const maxPages = 4096
+
+// NewTable sizes a table for windows numbered first..last.
+func NewTable(slots int, single bool, first, last int64) *Table {
+	t := &Table{slots: slots, single: single, lastG: -1}
+	if single {
+		return t
+	}
+	for 1<<t.shift < pageWindows && last-first >= 1<<t.shift {
+		t.shift++
+	}
+	t.basePg = first >> t.shift
+	if n := last>>t.shift - t.basePg + 1; n > 0 && n <= maxPages {
+		t.pages = int(n)
+	} else {
+		t.sparse = map[pageKey][]State{}
+	}
+	return t
+}
+
+// At returns the slots of a window of a group, creating them.
+func (t *Table) At(g int32, window int64) []State {
+	if t.single {
+		if need := (int(g) + 1) * t.slots; need > len(t.flat) {
+			old := cap(t.flat)
+			t.flat = slices.Grow(t.flat, need-len(t.flat))[:need]
+			t.Bytes += int64(cap(t.flat)-old) * 32
+		}
+		return t.flat[int(g)*t.slots : (int(g)+1)*t.slots]
+	}
+	return t.from(g, window)[:t.slots]
+}
+
+// from returns the slots of a window of a group and those of the windows after
+// it in the same page, creating them. There is more than one window.
+func (t *Table) from(g int32, window int64) []State {
+	pg := window >> t.shift
+	if g != t.lastG || pg != t.lastPg {
+		t.lastG, t.lastPg, t.lastPage = g, pg, t.page(g, pg)
+	}
+	return t.lastPage[int(window&(1<<t.shift-1))*t.slots:]
+}
+
+func (t *Table) page(g int32, pg int64) []State {
+	size := t.slots << t.shift
+	if t.sparse != nil || pg < t.basePg || pg >= t.basePg+int64(t.pages) {
+		if t.sparse == nil {
+			t.sparse = map[pageKey][]State{}
+		}
+		k := pageKey{g, pg}
+		p := t.sparse[k]
+		if p == nil {
+			p = make([]State, size)
+			t.sparse[k] = p
+			t.Bytes += int64(size)*32 + 48
+		}
+		return p
+	}
+	if int(g) >= len(t.dirs) {
+		t.dirs = slices.Grow(t.dirs, int(g)+1-len(t.dirs))[:int(g)+1]
+	}
+	d := t.dirs[g]
+	if d == nil {
+		d = make([][]State, t.pages)
+		t.dirs[g] = d
+		t.Bytes += int64(t.pages) * 24
+	}
+	p := d[pg-t.basePg]
+	if p == nil {
+		p = make([]State, size)
+		d[pg-t.basePg] = p
+		t.Bytes += int64(size) * 32
+	}
+	return p
+}
+
+// each calls f for every window of a table that has states, in no order of
+// groups but, unless the table is sparse, in order of windows.
+func (t *Table) each(f func(g int32, window int64, st []State)) {
+	emit := func(g int32, first int64, p []State) {
+		for i := 0; i < len(p); i += t.slots {
+			st := p[i : i+t.slots]
+			for j := range st {
+				if st[j].N != 0 {
+					f(g, first+int64(i/t.slots), st)
+					break
+				}
+			}
+		}
+	}
+	if t.single {
+		for i := 0; i < len(t.flat); i += t.slots {
+			emit(int32(i/t.slots), 0, t.flat[i:i+t.slots])
+		}
+		return
+	}
+	for g, d := range t.dirs {
+		for i, p := range d {
+			if p != nil {
+				emit(int32(g), (t.basePg+int64(i))<<t.shift, p)
+			}
+		}
+	}
+	for k, p := range t.sparse {
+		emit(k.group, k.page<<t.shift, p)
+	}
+}
+
+// Group calls f for the windows of one group that have states, oldest first.
+func (t *Table) Group(g int32, f func(window int64, st []State)) {
+	page := func(first int64, p []State) {
+		for i := 0; i < len(p); i += t.slots {
+			f(first+int64(i/t.slots), p[i:i+t.slots])
+		}
+	}
+	if t.single {
+		if lo := int(g) * t.slots; lo < len(t.flat) {
+			f(0, t.flat[lo:lo+t.slots])
+		}
+		return
+	}
+	if t.sparse != nil && t.ByGroup == nil {
+		t.ByGroup = map[int32][]int64{}
+		for k := range t.sparse {
+			t.ByGroup[k.group] = append(t.ByGroup[k.group], k.page)
+		}
+		for _, pages := range t.ByGroup {
+			slices.Sort(pages)
+		}
+	}
+	rest := t.ByGroup[g]
+	if int(g) < len(t.dirs) {
+		for len(rest) > 0 && rest[0] < t.basePg {
+			page(rest[0]<<t.shift, t.sparse[pageKey{g, rest[0]}])
+			rest = rest[1:]
+		}
+		for i, p := range t.dirs[g] {
+			if p != nil {
+				page((t.basePg+int64(i))<<t.shift, p)
+			}
+		}
+	}
+	for _, pg := range rest {
+		page(pg<<t.shift, t.sparse[pageKey{g, pg}])
+	}
+}
+
+// Merge adds the states of o, which must not be used afterwards.
+func (t *Table) Merge(o *Table, slots []Slot) {
+	o.each(func(g int32, window int64, st []State) {
+		dst := t.At(g, window)
+		for i := range slots {
+			if st[i].N != 0 {
+				t.MergeState(&dst[i], &st[i], o, slots[i])
+			}
+		}
+	})
+}
+
+func (t *Table) MergeState(d, s *State, o *Table, sl Slot) {
+	switch sl.Kind {
+	case Count:
+		d.N += s.N
+		return
+	case Sum:
+		d.N += s.N
+		if sl.Type == model.Float {
+			d.AddFloat(FloatOf(s.A), FloatOf(s.B))
+		} else {
+			d.A += s.A
+		}
+		return
+	case Square:
+		d.N += s.N
+		d.AddFloat(FloatOf(s.A), FloatOf(s.B))
+		return
+	case Tally:
+		t.Tallies = adopt(t.Tallies, d, o.Tallies[s.A], func(x, y *tally) {
+			before := x.bytes()
+			x.merge(t.Stop, y)
+			t.Bytes += x.bytes() - before
+		})
+		d.N += s.N
+		return
+	case Sketch:
+		t.Sketches = adopt(t.Sketches, d, o.Sketches[s.A], (*hll.Sketch).Merge)
+		d.N += s.N
+		return
+	case Top, Bottom, Sample:
+		t.Picks = adopt(t.Picks, d, o.Picks[s.A], func(x, y *pick) { x.merge(t.Stop, &sl, y) })
+		d.N += s.N
+		return
+	}
+	var str, key string
+	if sl.Type == model.String {
+		str = o.Texts[s.A]
+	}
+	if s.B > 0 {
+		key = o.auxKeys[s.B-1]
+	}
+	if !t.better(d, sl, s.T, s.A, str, key) {
+		return
+	}
+	t.put(d, sl, s.T, s.A, str)
+	if s.N == Tied {
+		d.N = Tied
+	}
+	if s.B > 0 {
+		t.putAux(d, o.Aux[s.B-1], key)
+	}
+}
+
+// adopt merges y into what state d has in list, or puts it there.
+func adopt[T any](list []T, d *State, y T, merge func(x, y *T)) []T {
+	if d.N > 0 {
+		merge(&list[d.A], &y)
+		return list
+	}
+	d.A = uint64(len(list))
+	return append(list, y)
+}
+
+// better reports whether a value takes the place of the one in d: an earlier
+// (later) one for first (last), a smaller (larger) for min (max), the
+// earliest of equals; where first or last compete at one time the larger
+// value wins, false before true for first, and the state is marked as tied.
+// What is still equal is settled by the series key if rows carry one.
+func (t *Table) better(d *State, sl Slot, at int64, bits uint64, str, key string) bool {
+	if d.N == 0 {
+		return true
+	}
+	tie := func() bool { return d.B > 0 && key != t.auxKeys[d.B-1] && (key > t.auxKeys[d.B-1]) == t.Desc }
+	switch sl.Kind {
+	case First, Last:
+		if at != d.T {
+			return (at < d.T) == (sl.Kind == First)
+		}
+		d.N = Tied
+		switch {
+		case sl.Type == model.String:
+			if old := t.Texts[d.A]; old != str {
+				return str > old
+			}
+			return tie()
+		case bits == d.A:
+			return tie()
+		case sl.Type == model.Boolean && sl.Kind == First:
+			return bits < d.A
+		}
+		return wordLess(sl.Type, d.A, bits)
+	case Min, Max:
+		if wordLess(sl.Type, bits, d.A) {
+			return sl.Kind == Min
+		}
+		if wordLess(sl.Type, d.A, bits) {
+			return sl.Kind == Max
+		}
+		if at != d.T {
+			return at < d.T
+		}
+		return tie()
+	}
+	return false
+}
+
+// own returns a copy of a text, which is accounted for: a part of a column's texts
+// would keep all of them.
+func (t *Table) own(text string) string {
+	t.Bytes += int64(len(text))
+	return strings.Clone(text)
+}
+
+// put stores a chosen value.
+func (t *Table) put(d *State, sl Slot, at int64, bits uint64, str string) {
+	if sl.Type == model.String {
+		if d.N == 0 {
+			bits = uint64(len(t.Texts))
+			t.Texts = append(t.Texts, str)
+			t.Bytes += int64(16 + len(str))
+		} else {
+			bits = d.A
+			t.Bytes += int64(len(str) - len(t.Texts[bits]))
+			t.Texts[bits] = str
+		}
+	}
+	if d.N != Tied || d.T != at {
+		d.N = 1
+	}
+	d.T, d.A = at, bits
+}
+
+// putAux stores the other columns of the chosen row.
+func (t *Table) putAux(d *State, row []expr.Scalar, key string) {
+	if d.B == 0 {
+		t.Aux = append(t.Aux, row)
+		t.auxKeys = append(t.auxKeys, key)
+		d.B = uint64(len(t.Aux))
+		t.Bytes += int64(40*len(row)+24) + auxText(row, key)
+		return
+	}
+	t.Bytes += auxText(row, key) - auxText(t.Aux[d.B-1], t.auxKeys[d.B-1])
+	t.Aux[d.B-1], t.auxKeys[d.B-1] = row, key
+}
+
+// auxText returns the bytes of the texts that putAux stores.
+func auxText(row []expr.Scalar, key string) int64 {
+	n := len(key)
+	for i := range row {
+		n += len(row[i].Text)
+	}
+	return int64(n)
+}
