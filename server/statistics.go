@@ -25,9 +25,12 @@ func (s *Server) statistics() []show.Statistic {
 // the thing: a shard's cache and files, flushes as cache compactions, and the
 // one log of all shards.
 func storeStatistics(st *store.Store) []show.Statistic {
-	s := st.Statistics()
+	s := st.Figures()
 	var all []show.Statistic
 	for _, sh := range s.Shards {
+		if sh.Database == "" {
+			continue // on its way out
+		}
 		tags := model.Tags{
 			{Key: "database", Value: sh.Database},
 			{Key: "id", Value: strconv.FormatUint(sh.ID, 10)},
@@ -43,8 +46,8 @@ func storeStatistics(st *store.Store) []show.Statistic {
 	}
 	full := len(s.Merges) - 1
 	engine := map[string]any{
-		"cacheCompactions": s.Flushes, "cacheCompactionErr": s.FlushFailures, "cacheCompactionDuration": s.FlushNanos,
-		"tsmFullCompactions": s.Merges[full], "tsmFullCompactionErr": s.CompactionFailures, "tsmFullCompactionDuration": s.CompactionNanos,
+		"cacheCompactions": s.Flushes, "cacheCompactionErr": s.FlushFailures, "cacheCompactionDuration": int64(s.FlushTime),
+		"tsmFullCompactions": s.Merges[full], "tsmFullCompactionErr": s.CompactionFailures, "tsmFullCompactionDuration": int64(s.CompactionTime),
 		"tsmFullCompactionsActive": int64(0), "tsmFullCompactionQueue": s.QueueFiles,
 	}
 	if s.Compacting {
@@ -68,10 +71,10 @@ func storeStatistics(st *store.Store) []show.Statistic {
 
 // damageDiagnostic is the table "damage" of SHOW DIAGNOSTICS.
 func damageDiagnostic(st *store.Store) []show.Diagnostic {
-	d := st.Damage()
+	d := st.State()
 	return []show.Diagnostic{{
 		Name: "damage", Columns: []string{"damagedFiles", "first", "logSpans", "quarantinedFiles"},
-		Values: []any{int64(d.Damaged), d.First, int64(d.LogSpans), int64(d.Quarantined)},
+		Values: []any{int64(len(d.Damaged)), d.FirstDamage(), int64(d.LogSpans()), int64(len(d.Quarantined))},
 	}}
 }
 

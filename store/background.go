@@ -343,10 +343,10 @@ func (s *Store) compactOnce(ctx context.Context) bool {
 		}
 		e.compactIdle.Store(true)
 		e.compactCold = cold
-		s.compacting.Store(1)
+		s.compacting.Store(true)
 		start := time.Now()
 		did, err := e.Compact(ctx, cold)
-		s.compacting.Store(0)
+		s.compacting.Store(false)
 		if did || err != nil {
 			e.compactIdle.Store(false)
 		}

@@ -10,7 +10,6 @@ import (
 type counters struct {
 	points, values, dropped, refused, failed         atomic.Int64
 	over                                             atomic.Int64 // of dropped, by a limit of cardinality
-	shardsCreated                                    atomic.Int64
 	flushes, flushFailures, flushNanos               atomic.Int64
 	compactions, compactionFailures, compactionNanos atomic.Int64
 	deletes                                          atomic.Int64

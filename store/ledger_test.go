@@ -159,7 +159,7 @@ func TestNoFalseLoss(t *testing.T) {
 			if l := s.losses("a"); len(l) != 0 {
 				t.Fatalf("operation %d: losses %+v", n, l)
 			}
-			if d := s.Damage(); d.First != "" {
+			if d := s.State(); d.FirstDamage() != "" {
 				t.Fatalf("operation %d: damage %+v", n, d)
 			}
 			if have := len(s.read("a")); have < atCut {

@@ -178,7 +178,7 @@ type Store struct {
 	loops       sync.WaitGroup
 
 	counters   counters
-	compacting atomic.Int64 // 1 while a shard is compacted
+	compacting atomic.Bool // while a shard is compacted
 	pacer      pacer
 	bounds     bounds // of all databases; guarded by gate
 }

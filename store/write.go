@@ -472,6 +472,5 @@ func (s *Store) shardOf(db *database, g *meta.ShardGroup) (*shardEntry, error) {
 	s.mu.Lock()
 	s.mu.shards[id] = e
 	s.mu.Unlock()
-	s.counters.shardsCreated.Add(1)
 	return e, nil
 }

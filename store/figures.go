@@ -1,0 +1,117 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tsdbd/internal/binio"
+	"tsdbd/shard/repair"
+	"tsdbd/store/figures"
+)
+
+// Figures returns what the store did since it was opened, and what it holds.
+func (s *Store) Figures() figures.Figures {
+	c := &s.counters
+	f := figures.Figures{
+		State:  s.State(),
+		Points: c.points.Load(), Values: c.values.Load(), Dropped: c.dropped.Load(), Over: c.over.Load(),
+		Refused: c.refused.Load(), Failed: c.failed.Load(), Deletes: c.deletes.Load(),
+		Flushes: c.flushes.Load(), FlushFailures: c.flushFailures.Load(), FlushBytes: c.files.FlushBytes.Load(),
+		FlushTime:   time.Duration(c.flushNanos.Load()),
+		Compactions: c.compactions.Load(), CompactionFailures: c.compactionFailures.Load(),
+		CompactionTime: time.Duration(c.compactionNanos.Load()),
+		MergeReadBytes: c.files.Read(), MergeWrittenBytes: c.files.Written(), Compacting: s.compacting.Load(),
+		CacheLimit: s.opt.CacheBytes, TableBytes: s.tables.Load(), DiskFree: -1, Log: s.log.Stats(),
+	}
+	if free, err := s.fs.Free(s.dir); err == nil {
+		f.DiskFree = int64(free)
+	}
+	for n := range f.Merges {
+		f.Merges[n], f.MergeBytes[n] = c.files.Merges[n].Load(), c.files.WriteBytes[n].Load()
+	}
+	type place struct{ database, policy string }
+	places := map[uint64]place{}
+	for _, d := range s.Catalog().Databases {
+		for _, rp := range d.RetentionPolicies {
+			for _, g := range rp.ShardGroups {
+				for _, m := range g.Shards {
+					places[m.ID] = place{d.Name, rp.Name}
+				}
+			}
+		}
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for id, e := range s.mu.shards {
+		one := figures.Shard{ID: id, Database: places[id].database, RetentionPolicy: places[id].policy, CacheBytes: e.Bytes()}
+		one.DiskBytes, one.Files = e.DiskBytes()
+		one.Writes, one.Points = e.Applied()
+		f.QueueFiles += int64(e.CompactionQueue(s.cold(e)))
+		f.Shards = append(f.Shards, one)
+	}
+	slices.SortFunc(f.Shards, func(a, b figures.Shard) int { return cmp.Compare(a.ID, b.ID) })
+	f.Databases = len(s.mu.databases)
+	for _, db := range s.mu.databases {
+		f.Series += int64(db.series.Len())
+	}
+	return f
+}
+
+// State returns whether the store takes writes, and what is wrong with it.
+func (s *Store) State() figures.State {
+	st := figures.State{
+		DiskFull: s.diskIsFull(), Trouble: s.troubled(), Catalog: s.catalog.Err(),
+		Unopened: s.refusedErrors(), Quarantined: s.quarantined(), Damaged: s.damaged(), LogDamage: s.log.Damage(),
+	}
+	if p := s.failure.Load(); p != nil {
+		st.Failure = *p
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, e := range s.mu.shards {
+		if e.failures > 0 {
+			st.FailingShards, st.Flush = st.FailingShards+1, e.failed
+		}
+	}
+	return st
+}
+
+// Health reports whether the store takes writes, and why not.
+func (s *Store) Health() (ok bool, message string) {
+	st := s.State()
+	return st.Health()
+}
+
+// Describe implements prometheus.Collector.
+func (s *Store) Describe(ch chan<- *prometheus.Desc) { figures.Describe(ch) }
+
+// Collect implements prometheus.Collector.
+func (s *Store) Collect(ch chan<- prometheus.Metric) {
+	f := s.Figures()
+	f.Collect(ch)
+}
+
+// quarantined returns the files and directories in quarantine, sorted.
+func (s *Store) quarantined() (out []repair.Quarantined) {
+	for _, q := range s.quarantines() {
+		out = append(out, q.List()...)
+	}
+	slices.SortFunc(out, func(a, b repair.Quarantined) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// damaged returns the damage of the shards' files that stay in service, as far
+// as reads have met it, sorted.
+func (s *Store) damaged() (out []*binio.CorruptError) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, e := range s.mu.shards {
+		out = append(out, e.Damaged()...)
+	}
+	slices.SortFunc(out, func(a, b *binio.CorruptError) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
