@@ -15,12 +15,6 @@ type blockCache struct {
 	}
 }
 
-func (c *blockCache) size() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.bytes
-}
-
 // add caches b for e. If another goroutine was faster its block stays.
 func (c *blockCache) add(e *blockEntry, b *block) {
 	c.mu.Lock()

@@ -42,10 +42,6 @@ type Options struct {
 	// Identity names the database whose series these are. A log that names
 	// another one is an identity.ErrForeign.
 	Identity identity.Database
-	// NextID is the least id that may be handed out, 0 for no bound. The owner
-	// passes one more than the highest id that its data files name, so that
-	// an id whose key was lost with a damaged log never gets another key.
-	NextID model.SeriesID
 	// CacheBytes bounds the unpacked key blocks in memory; 0 means 8 MiB.
 	CacheBytes int
 	// IndexTail is the number of series that may be absent from the index file
@@ -131,16 +127,6 @@ func (f *File) Bytes() int64 {
 		n += int64(len(f.mu.index.data))
 	}
 	return n
-}
-
-// MemoryBytes returns what the series file holds in memory, without the
-// mapped index and without the text of keys not yet synced.
-func (f *File) MemoryBytes() int {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	pages := len(f.mu.pending.pages) + len(f.mu.flushing.pages) + len(f.mu.repaired.pages)
-	return f.mu.tail.Bytes() + 8*cap(f.mu.fresh) + 64*len(f.mu.blocks) +
-		pages*(16<<keyPageBits) + f.cache.size()
 }
 
 // PendingBytes returns about what the keys that the next Sync writes take in memory,

@@ -44,7 +44,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*File, error) {
 		_ = f.log.Close()
 		return nil, fmt.Errorf("open series file %s: %w", dir, err)
 	}
-	f.raiseLocked(max(uint64(f.mu.maxID)+1, uint64(opt.NextID)))
+	f.raiseLocked(uint64(f.mu.maxID) + 1)
 	f.countLocked()
 	return f, nil
 }

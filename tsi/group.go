@@ -17,11 +17,6 @@ import (
 // GroupBy assigns every series of set, which must be series of the
 // measurement, to the group of its values of keys. Without keys there is one
 // group.
-func (v *View) GroupBy(measurement string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
-	return v.Charged(nil).GroupBy(measurement, set, keys)
-}
-
-// GroupBy is View.GroupBy.
 func (v Charged) GroupBy(measurement string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
 	if len(keys) == 0 {
 		return scan.NewGroups([][]string{{}}, nil, nil), nil
@@ -479,63 +474,4 @@ func singlesOf(c *groupColumn) ([][]string, []uint32) {
 		c.rows[i] = groups[v]
 	}
 	return tuples, c.rows
-}
-
-// textArena makes strings of many short texts with few allocations. The
-// memory of a piece is kept until none of its texts is.
-type textArena struct {
-	b      strings.Builder
-	charge func(bytes int64) error // before memory is taken; nil: nobody is
-	owed   int                     // bytes not charged yet, few
-}
-
-const (
-	// arenaBytes is the largest piece of memory for several texts, and
-	// smallArenaBytes the first.
-	arenaBytes      = 16 << 10
-	smallArenaBytes = 512
-	// textHeaderBytes is what a string takes beside its text, in a list, and
-	// mapEntryBytes in a map.
-	textHeaderBytes = 16
-	mapEntryBytes   = 64
-)
-
-// take charges for n bytes, some of them later.
-func (a *textArena) take(n int) error {
-	if a.charge == nil {
-		return nil
-	}
-	if a.owed += n; a.owed < arenaBytes {
-		return nil
-	}
-	return a.settle()
-}
-
-// settle charges for what has not been charged yet.
-func (a *textArena) settle() error {
-	owed := a.owed
-	if a.owed = 0; owed == 0 {
-		return nil
-	}
-	return a.charge(int64(owed))
-}
-
-func (a *textArena) add(text []byte) (string, error) {
-	if a.b.Len()+len(text) > a.b.Cap() {
-		if len(text) > arenaBytes/4 {
-			if err := a.take(textHeaderBytes + len(text)); err != nil {
-				return "", err
-			}
-			return string(text), nil
-		}
-		size := max(min(2*a.b.Cap(), arenaBytes), smallArenaBytes, len(text))
-		if err := a.take(size); err != nil {
-			return "", err
-		}
-		a.b = strings.Builder{}
-		a.b.Grow(size)
-	}
-	start := a.b.Len()
-	a.b.Write(text)
-	return a.b.String()[start:], a.take(textHeaderBytes)
 }

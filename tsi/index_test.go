@@ -124,8 +124,8 @@ func checkIndex(t *testing.T, r *rand.Rand, v *View, m *modelIndex) {
 	if got := v.Measurements(); !slices.Equal(got, names) {
 		t.Fatalf("Measurements %q, want %q", got, names)
 	}
-	if v.SeriesCount() != len(m.series) {
-		t.Fatalf("SeriesCount %d, want %d", v.SeriesCount(), len(m.series))
+	if int(v.alive.GetCardinality()) != len(m.series) {
+		t.Fatalf("SeriesCount %d, want %d", int(v.alive.GetCardinality()), len(m.series))
 	}
 	if got := v.All().GetCardinality(); got != uint64(len(m.series)) {
 		t.Fatalf("All has %d", got)
@@ -184,7 +184,7 @@ func checkGroups(t *testing.T, r *rand.Rand, v *View, m *modelIndex, name string
 	if set.Equals(m.selectSeries(name, nil)) && r.IntN(2) == 0 {
 		arg = nil
 	}
-	got, err := v.TagValues(name, key, arg)
+	got, err := v.Charged(nil).TagValues(name, key, arg)
 	if want := slices.Sorted(maps.Keys(values)); err != nil || !slices.Equal(got, want) {
 		t.Fatalf("TagValues(%q, %q) %q %v, want %q", name, key, got, err, want)
 	}
@@ -201,11 +201,11 @@ func checkGroups(t *testing.T, r *rand.Rand, v *View, m *modelIndex, name string
 		t.Fatalf("CountByTagValue(%q, %q) %v %v, want %v", name, key, counted, err, counts)
 	}
 	limit := r.IntN(len(got) + 2)
-	first, err := v.FirstTagValues(name, key, arg, limit)
+	first, err := v.Charged(nil).FirstTagValues(name, key, arg, limit)
 	if want := got[:min(limit, len(got))]; err != nil || !slices.Equal(first, want) {
 		t.Fatalf("FirstTagValues(%q, %q, %d) %q %v, want %q", name, key, limit, first, err, want)
 	}
-	final, err := v.LastTagValues(name, key, arg, limit)
+	final, err := v.Charged(nil).LastTagValues(name, key, arg, limit)
 	if want := got[max(0, len(got)-limit):]; err != nil || !slices.Equal(final, want) {
 		t.Fatalf("LastTagValues(%q, %q, %d) %q %v, want %q", name, key, limit, final, err, want)
 	}
@@ -215,7 +215,7 @@ func checkGroups(t *testing.T, r *rand.Rand, v *View, m *modelIndex, name string
 	keys := append(slices.Clone(testKeys), "nosuch")
 	r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	keys = keys[:r.IntN(len(keys)+1)]
-	groups, err := v.GroupBy(name, set, keys)
+	groups, err := v.Charged(nil).GroupBy(name, set, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,15 +487,15 @@ func TestViewIsStable(t *testing.T) {
 	f.RemoveOnRelease()
 	x.ReplaceFiles([]*File{f}, nil)
 	x.Close()
-	if w.SeriesCount() != 51 {
-		t.Fatalf("%d series", w.SeriesCount())
+	if int(w.alive.GetCardinality()) != 51 {
+		t.Fatalf("%d series", int(w.alive.GetCardinality()))
 	}
 	checkIndex(t, r, v, m)
 	v.Release()
 	if fs.Content("a.tsi") == nil {
 		t.Fatal("file removed under a view")
 	}
-	if values, err := w.TagValues("cpu", "app", nil); err != nil || !slices.Equal(values, []string{"b"}) {
+	if values, err := w.Charged(nil).TagValues("cpu", "app", nil); err != nil || !slices.Equal(values, []string{"b"}) {
 		t.Fatal(values, err)
 	}
 	w.Release()
@@ -716,10 +716,10 @@ func TestIndexConcurrent(t *testing.T) {
 					t.Error(err)
 				}
 				again, _ := v.Select(context.Background(), "m", &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile("[13579]$")})
-				if !set.Equals(again) || set.GetCardinality() > uint64(v.SeriesCount()) {
+				if !set.Equals(again) || set.GetCardinality() > uint64(int(v.alive.GetCardinality())) {
 					t.Error("view changed")
 				}
-				groups, err := v.GroupBy("m", set, []string{"k", "h"})
+				groups, err := v.Charged(nil).GroupBy("m", set, []string{"k", "h"})
 				if err != nil || len(groups.Tuples) != int(set.GetCardinality()) {
 					t.Error(err, len(groups.Tuples), set.GetCardinality())
 				}

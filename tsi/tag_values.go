@@ -14,21 +14,11 @@ import (
 
 // TagValues returns the sorted non-empty values of a tag key among the series
 // of set, nil for all series of the measurement.
-func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {
-	return v.FirstTagValues(measurement, key, set, math.MaxInt)
-}
-
-// FirstTagValues is TagValues that ends after limit values.
-func (v *View) FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
-	return v.Charged(nil).FirstTagValues(measurement, key, set, limit)
-}
-
-// TagValues is View.TagValues.
 func (v Charged) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {
 	return v.FirstTagValues(measurement, key, set, math.MaxInt)
 }
 
-// FirstTagValues is View.FirstTagValues.
+// FirstTagValues is TagValues that ends after limit values.
 func (v Charged) FirstTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
 	if limit <= 0 {
 		return nil, nil
@@ -60,11 +50,6 @@ func (v Charged) FirstTagValues(measurement, key string, set *roaring.Bitmap, li
 // LastTagValues returns the last limit values of TagValues, sorted. Pages of
 // values can be read forwards only, so it begins some pages before the end, and
 // earlier if too few of their values are of series in set.
-func (v *View) LastTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
-	return v.Charged(nil).LastTagValues(measurement, key, set, limit)
-}
-
-// LastTagValues is View.LastTagValues.
 func (v Charged) LastTagValues(measurement, key string, set *roaring.Bitmap, limit int) ([]string, error) {
 	if limit <= 0 {
 		return nil, nil

@@ -45,16 +45,16 @@ func TestTagValuesAtBothEnds(t *testing.T) {
 			}
 		}
 		key := []string{"host", "dc", "none"}[r.IntN(3)]
-		values, err := v.TagValues("m", key, set)
+		values, err := v.Charged(nil).TagValues("m", key, set)
 		if err != nil {
 			t.Fatal(err)
 		}
 		limit := []int{1, 2, 10, 64, 65, 500, 1 << 30}[r.IntN(7)]
-		first, err := v.FirstTagValues("m", key, set, limit)
+		first, err := v.Charged(nil).FirstTagValues("m", key, set, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		last, err := v.LastTagValues("m", key, set, limit)
+		last, err := v.Charged(nil).LastTagValues("m", key, set, limit)
 		if err != nil {
 			t.Fatal(err)
 		}

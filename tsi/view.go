@@ -92,9 +92,6 @@ func (v *View) Measurements() []string {
 // series. The slice must not be changed.
 func (v *View) Fields(measurement string) []column.Field { return v.fields[measurement] }
 
-// SeriesCount returns the number of series.
-func (v *View) SeriesCount() int { return int(v.alive.GetCardinality()) }
-
 // Contains reports whether a series id is in the view.
 func (v *View) Contains(id uint32) bool { return v.alive.Contains(id) }
 

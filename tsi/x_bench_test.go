@@ -160,7 +160,7 @@ func BenchmarkIndexRead(b *testing.B) {
 		b.Run("group/"+c.name, func(b *testing.B) {
 			groups := 0
 			for b.Loop() {
-				g, err := v.GroupBy("m", set, c.keys)
+				g, err := v.Charged(nil).GroupBy("m", set, c.keys)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -183,7 +183,7 @@ func BenchmarkIndexRead(b *testing.B) {
 		}
 		b.Run("group/"+c.name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := v.GroupBy("m", set, c.keys); err != nil {
+				if _, err := v.Charged(nil).GroupBy("m", set, c.keys); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -191,7 +191,7 @@ func BenchmarkIndexRead(b *testing.B) {
 	}
 	b.Run("values/host", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := v.TagValues("m", "host", nil); err != nil {
+			if _, err := v.Charged(nil).TagValues("m", "host", nil); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -152,8 +152,8 @@ func TestBuilderRefuses(t *testing.T) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 		good()
-		if got := text(&batch); got != "good s=text v=1 @1\ngood s=text v=1 @1\n" || len(batch.Values) != 4 || len(batch.Strings) != 8 || table.Len() != 1 {
-			t.Errorf("%s: %d values, %d bytes of strings, %d series: %s", c.want, len(batch.Values), len(batch.Strings), table.Len(), got)
+		if got := text(&batch); got != "good s=text v=1 @1\ngood s=text v=1 @1\n" || len(batch.Values) != 4 || len(batch.Strings) != 8 || table.mu.series != 1 {
+			t.Errorf("%s: %d values, %d bytes of strings, %d series: %s", c.want, len(batch.Values), len(batch.Strings), table.mu.series, got)
 		}
 	}
 	b := NewBuilder(NewTable(1), &Batch{})

@@ -100,13 +100,6 @@ func NewTable(database uint32) *Table {
 // Database returns the id of the database the table belongs to.
 func (t *Table) Database() uint32 { return t.database }
 
-// Len returns the number of series.
-func (t *Table) Len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.mu.series
-}
-
 // Bytes returns about how much memory the table takes.
 func (t *Table) Bytes() int64 {
 	t.mu.Lock()

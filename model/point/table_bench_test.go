@@ -30,7 +30,7 @@ func BenchmarkTableFind(b *testing.B) {
 			b.Fatal("lost")
 		}
 	}
-	b.ReportMetric(float64(table.Bytes()-int64(bytes))/float64(table.Len()), "bytes/series")
+	b.ReportMetric(float64(table.Bytes()-int64(bytes))/float64(table.mu.series), "bytes/series")
 }
 
 func BenchmarkTableInsert(b *testing.B) {

@@ -15,8 +15,8 @@ import (
 
 func TestTableInterns(t *testing.T) {
 	table := NewTable(7)
-	if table.Database() != 7 || table.Len() != 0 {
-		t.Fatalf("database %d, %d series", table.Database(), table.Len())
+	if table.Database() != 7 || table.mu.series != 0 {
+		t.Fatalf("database %d, %d series", table.Database(), table.mu.series)
 	}
 	seed := int64(testseed.Of(t))
 	r := rand.New(rand.NewSource(seed))
@@ -58,8 +58,8 @@ func TestTableInterns(t *testing.T) {
 		}
 		series[key] = s
 	}
-	if table.Len() != len(series) {
-		t.Fatalf("Len %d, want %d", table.Len(), len(series))
+	if table.mu.series != len(series) {
+		t.Fatalf("Len %d, want %d", table.mu.series, len(series))
 	}
 	for raw, n := range numbers {
 		if m, _ := table.Find([]byte(raw)); m != n {
@@ -219,8 +219,8 @@ func TestTableParallel(t *testing.T) {
 			}
 		}
 	}
-	if table.Len() != hosts {
-		t.Fatalf("Len %d", table.Len())
+	if table.mu.series != hosts {
+		t.Fatalf("Len %d", table.mu.series)
 	}
 }
 
@@ -250,8 +250,8 @@ func TestTableKeysAreNotSpellings(t *testing.T) {
 		if found, m, v := table.Insert([]byte("m,b=2"), "m,b=2"); found != other || m == 0 || v.Series(v.Entry(m)) != other {
 			t.Fatalf("first the %s: key as a spelling: entry %d of %q", first, m, found.Key())
 		}
-		if table.Len() != 2 {
-			t.Fatalf("%d series", table.Len())
+		if table.mu.series != 2 {
+			t.Fatalf("%d series", table.mu.series)
 		}
 	}
 }

@@ -9,7 +9,7 @@
 // dictionary ids and string lengths go through one core, appendWords and
 // decodeWords: linear, runs, Simple-8b, or a frame of bit-packed offsets with
 // exceptions (frame.go, widths.go, bitpack.go). Floats add ALP, ALP-RD and the
-// Gorilla stream; RegularTimes answers from the header alone.
+// Gorilla stream.
 //
 // On amd64 with AVX-512 and its byte permutations the loops over packed values,
 // sums, decimals and Rice codes are in assembly (vector_amd64.s), chosen when
