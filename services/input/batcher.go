@@ -124,7 +124,7 @@ func NewBatcher(opt Options) *Batcher {
 		b.free <- new(batch)
 	}
 	if err := opt.Writer.Ensure(b.ctx, opt.Database, opt.RetentionPolicy); err != nil {
-		b.complain("database not made, it is tried again when points come", err)
+		b.Complain("database not made, it is tried again when points come", err)
 	}
 	for range opt.Writers {
 		b.writers.Go(b.write)
@@ -143,7 +143,7 @@ func (b *Batcher) AddLines(text []byte, unit int64, now time.Time) {
 	defer b.mu.Unlock()
 	if err := b.beginLocked(false); err != nil {
 		b.counts.Dropped.Add(countLines(text))
-		b.complain("points dropped", err)
+		b.Complain("points dropped", err)
 		return
 	}
 	c := b.mu.current
@@ -180,7 +180,7 @@ func (b *Batcher) add(points []Point, wait bool) bool {
 	for i := range points {
 		if err := b.beginLocked(wait); err != nil {
 			b.counts.Dropped.Add(int64(len(points) - i))
-			b.complain("points dropped", err)
+			b.Complain("points dropped", err)
 			return false
 		}
 		c := b.mu.current
@@ -228,7 +228,7 @@ func (b *Batcher) beginLocked(wait bool) error {
 	}
 	table, err := b.table()
 	for delay := firstRetry; err != nil && wait && point.Temporary(err); delay = min(2*delay, lastRetry) {
-		b.complain("points wait", err)
+		b.Complain("points wait", err)
 		if !b.sleep(delay) {
 			err = errClosed
 			break
@@ -303,29 +303,17 @@ func (b *Batcher) write() {
 
 // store writes a batch, again and again while the store is full or busy.
 func (b *Batcher) store(c *batch) {
-	points := int64(len(c.Rows))
-	ensured := false
 	for delay := firstRetry; ; delay = min(2*delay, lastRetry) {
-		refused, err := b.writeOnce(b.ctx, &c.Batch)
-		switch {
-		case err == nil:
-			b.counts.Batches.Add(1)
-			b.counts.Written.Add(points - refused)
-			b.counts.Refused.Add(refused)
+		_, err := b.writeOnce(b.ctx, &c.Batch)
+		if err == nil {
 			return
-		case errors.Is(err, meta.ErrRetentionPolicyNotFound) && !ensured:
-			ensured = true
-			if err = b.opt.Writer.Ensure(b.ctx, b.opt.Database, b.opt.RetentionPolicy); err == nil {
-				continue
-			}
 		}
 		if !point.Temporary(err) || b.ctx.Err() != nil {
-			b.counts.BatchesFailed.Add(1)
-			b.counts.Failed.Add(points)
-			b.complain("batch not written", err)
+			b.giveUp(&c.Batch)
+			b.Complain("batch not written", err)
 			return
 		}
-		b.complain("batch waits to be written", err)
+		b.Complain("batch waits to be written", err)
 		t := time.NewTimer(delay)
 		select {
 		case <-t.C:
@@ -335,14 +323,32 @@ func (b *Batcher) store(c *batch) {
 	}
 }
 
-// writeOnce writes a batch and tells how many of its points were refused.
+// writeOnce writes a batch and counts it. It returns how many of its points were
+// refused. A retention policy that is gone is made.
 func (b *Batcher) writeOnce(ctx context.Context, c *point.Batch) (refused int64, err error) {
-	err = b.opt.Writer.Write(ctx, b.opt.Database, b.opt.RetentionPolicy, c)
-	if _, n, ok := point.Partial(err); ok {
-		b.complain("points refused", err)
-		return int64(n), nil
+	write := func() error { return b.opt.Writer.Write(ctx, b.opt.Database, b.opt.RetentionPolicy, c) }
+	if err = write(); errors.Is(err, meta.ErrRetentionPolicyNotFound) {
+		if err = b.opt.Writer.Ensure(ctx, b.opt.Database, b.opt.RetentionPolicy); err == nil {
+			err = write()
+		}
 	}
-	return 0, err
+	_, n, partial := point.Partial(err)
+	if err != nil && !partial {
+		return 0, err
+	}
+	if partial {
+		b.Complain("points refused", err)
+	}
+	b.counts.Batches.Add(1)
+	b.counts.Written.Add(int64(len(c.Rows) - n))
+	b.counts.Refused.Add(int64(n))
+	return int64(n), nil
+}
+
+// giveUp counts a batch that was not written.
+func (b *Batcher) giveUp(c *point.Batch) {
+	b.counts.BatchesFailed.Add(1)
+	b.counts.Failed.Add(int64(len(c.Rows)))
 }
 
 // WritePoints writes points at once: they are durable when it returns nil. bad
@@ -366,20 +372,10 @@ func (b *Batcher) WritePoints(ctx context.Context, points []Point) (bad, err err
 		return bad, nil
 	}
 	refused, err := b.writeOnce(ctx, &c)
-	if errors.Is(err, meta.ErrRetentionPolicyNotFound) {
-		if err := b.opt.Writer.Ensure(ctx, b.opt.Database, b.opt.RetentionPolicy); err != nil {
-			return bad, err
-		}
-		refused, err = b.writeOnce(ctx, &c)
-	}
 	if err != nil {
-		b.counts.BatchesFailed.Add(1)
-		b.counts.Failed.Add(int64(len(c.Rows)))
+		b.giveUp(&c)
 		return bad, err
 	}
-	b.counts.Batches.Add(1)
-	b.counts.Written.Add(int64(len(c.Rows)) - refused)
-	b.counts.Refused.Add(refused)
 	if refused > 0 && bad == nil {
 		bad = fmt.Errorf("%d points refused by the store", refused)
 	}
@@ -389,12 +385,8 @@ func (b *Batcher) WritePoints(ctx context.Context, points []Point) (bad, err err
 // complainEvery bounds how often the log tells of failures.
 const complainEvery = 10 * time.Second
 
-// Complain logs a failure of the listener, unless the input logged one a moment
-// ago.
-func (b *Batcher) Complain(message string, err error) { b.complain(message, err) }
-
-// complain logs a failure, unless it did a moment ago.
-func (b *Batcher) complain(message string, err error) {
+// Complain logs a failure, unless the input logged one a moment ago.
+func (b *Batcher) Complain(message string, err error) {
 	now, last := time.Now().UnixNano(), b.told.Load()
 	if last != 0 && now-last < int64(complainEvery) || !b.told.CompareAndSwap(last, now) {
 		b.untold.Add(1)
