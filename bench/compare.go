@@ -112,7 +112,7 @@ func (c *comparison) workload(ctx context.Context, name string, products []*prod
 }
 
 func (c *comparison) target(s *process, connections int) *target {
-	return &target{client: newClient(s.url, c.database, connections), pid: s.pid(), data: s.dir, log: s.logBytes, metrics: s.metrics}
+	return &target{client: newClient(s.url, c.database, connections), pid: s.Pid(), data: s.dir, log: s.logBytes, metrics: s.metrics}
 }
 
 // run loads, starts the server again and asks.
@@ -145,7 +145,7 @@ func (c *comparison) run(ctx context.Context, r *result, dir string, w workload,
 	if wrong != "" && f.wrongCount == "" {
 		f.wrongCount = "first answer: " + wrong
 	}
-	f.anonRestarted = usage(s.pid()).anon
+	f.anonRestarted = usage(s.Pid()).anon
 	profiled = c.profile(ctx, s, r.workload+"-query")
 	if err == nil {
 		r.queries, err = t.queries(ctx, c.options, w)

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -54,7 +52,7 @@ func findProduct(name, tsdbd string) (*product, bool, error) {
 			name: name, path: "influxd", ready: "/ping", log: "wal",
 			settings: "index-version=tsi1, cache-snapshot-write-cold-duration=5s and compact-full-write-cold-duration=5s for the same reason, monitor store and request log off",
 			command: func(_, address, dir string) (args, env []string) {
-				rpc, _ := freeAddress()
+				rpc, _ := proc.FreeAddress()
 				return []string{"run", "-config", os.DevNull}, []string{
 					"INFLUXDB_REPORTING_DISABLED=true", "INFLUXDB_BIND_ADDRESS=" + rpc, "INFLUXDB_HTTP_BIND_ADDRESS=" + address,
 					"INFLUXDB_META_DIR=" + filepath.Join(dir, "meta"), "INFLUXDB_DATA_DIR=" + filepath.Join(dir, "data"), "INFLUXDB_DATA_WAL_DIR=" + filepath.Join(dir, "wal"),
@@ -121,25 +119,13 @@ func versionOf(p *product) string {
 // process is a server that runs.
 type process struct {
 	*product
+	*proc.Server
 	url, dir string
-	cmd      *exec.Cmd
-	output   *os.File
-	done     chan struct{} // closed when it has ended
-	err      error         // of Wait, once done
-}
-
-// freeAddress returns an address of this machine that nothing listens on.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // start starts a product on the data in dir/data and waits until it serves.
 func start(ctx context.Context, p *product, dir string) (*process, error) {
-	address, err := freeAddress()
+	address, err := proc.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -147,64 +133,33 @@ func start(ctx context.Context, p *product, dir string) (*process, error) {
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return nil, err
 	}
-	output, err := os.OpenFile(filepath.Join(dir, "output"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, err
-	}
 	args, env := p.command(p.path, address, data)
-	s := &process{product: p, url: "http://" + address, dir: data, output: output, done: make(chan struct{})}
-	s.cmd = exec.Command(p.path, args...)
-	s.cmd.Env = append(os.Environ(), env...)
-	s.cmd.Stdout, s.cmd.Stderr = output, output
-	// Should this process be killed, so is the server.
-	proc.Prepare(s.cmd)
-	if err := s.cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", p.name, err), output.Close())
+	cmd := exec.Command(p.path, args...)
+	cmd.Env = append(os.Environ(), env...)
+	s := &process{product: p, url: "http://" + address, dir: data}
+	if s.Server, err = proc.Launch(cmd, filepath.Join(dir, "output")); err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
-	go func() {
-		s.err = s.cmd.Wait()
-		close(s.done)
-	}()
-	if err := s.wait(ctx); err != nil {
-		text, _ := os.ReadFile(output.Name())
-		return nil, errors.Join(fmt.Errorf("start %s: %w: %s", p.name, err, bytes.TrimSpace(text[max(0, len(text)-2000):])), s.stop())
+	c := newClient(s.url, "", 1)
+	defer c.close()
+	err = s.Await(ctx, func(ctx context.Context) error {
+		_, err := c.do(ctx, http.MethodGet, s.ready, nil, nil)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	return s, nil
 }
 
-func (s *process) wait(ctx context.Context) error {
-	c := newClient(s.url, "", 1)
-	defer c.close()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		if _, err := c.do(ctx, http.MethodGet, s.ready, nil, nil); err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.done:
-			return fmt.Errorf("it ended: %w", s.err)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
-}
-
-// stop asks the server to end, and ends it if it has not after a minute.
+// stop asks the server to end. One that has ended otherwise than it should is
+// no failure of a measurement.
 func (s *process) stop() error {
-	_ = proc.Stop(s.cmd)
-	var err error
-	select {
-	case <-s.done:
-	case <-time.After(time.Minute):
-		err = errors.Join(fmt.Errorf("stop %s: it did not end in a minute", s.name), s.cmd.Process.Kill())
-		<-s.done
+	if err := s.Stop(time.Minute); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		return fmt.Errorf("stop %s: %w", s.name, err)
 	}
-	return errors.Join(err, s.output.Close())
+	return nil
 }
-
-func (s *process) pid() int { return s.cmd.Process.Pid }
 
 // logBytes returns what the write-ahead log takes on disk.
 func (s *process) logBytes() int64 {

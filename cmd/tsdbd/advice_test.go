@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tsdbd/inspect"
+	"tsdbd/internal/testkit/apptest"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/transfer"
@@ -70,8 +71,8 @@ func TestAdvice(t *testing.T) {
 // TestAdviceOfThePrograms looks at what operators see.
 func TestAdviceOfThePrograms(t *testing.T) {
 	dir := t.TempDir()
-	s := startServer(t, dir)
-	_, port, _ := strings.Cut(s.base, "//")
+	s := apptest.StartOn(t, dir)
+	_, port, _ := strings.Cut(s.URL, "//")
 	for args, want := range map[string]string{
 		"-http " + port:         "bind: address already in use\nhint: another program has this address",
 		"-data " + dir:          "in use by another process\nhint: another tsdbd runs on this directory",
@@ -80,12 +81,12 @@ func TestAdviceOfThePrograms(t *testing.T) {
 		"-log-level loud":       `-log-level: "loud" is not debug, info, warn or error`,
 		"-data=":                "-data is empty",
 	} {
-		if said := refusal(t, strings.Fields(args)...); !strings.Contains(said, want) {
+		if said := apptest.Refusal(t, strings.Fields(args)...); !strings.Contains(said, want) {
 			t.Errorf("%s: %s, want %s", args, said, want)
 		}
 	}
-	s.stop()
-	points := tempFile(t, "m v=1 1")
+	s.Stop()
+	points := apptest.TempFile(t, "m v=1 1")
 	for args, want := range map[string]string{
 		"run":                             `unknown command "run", did you mean tsdbd serve?`,
 		"verfy x":                         `unknown command "verfy", did you mean tsdbd verify?`,

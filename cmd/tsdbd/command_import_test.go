@@ -47,7 +47,7 @@ func TestImportCountsWhatIsRefused(t *testing.T) {
 		"time is left out":       {"cnt", "m v=1,time=2 77\nm v=1 78\n", "2 points processed, 2 written, 0 refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := tempFile(t, c.lines)
+			file := apptest.TempFile(t, c.lines)
 			for _, process := range []string{s.URL, plain.URL} {
 				if process == plain.URL && name == "time is left out" {
 					continue // its answer does not say that the point is stored
@@ -70,7 +70,7 @@ func TestImportFiles(t *testing.T) {
 	s := apptest.Start(t)
 	s.Query("", "CREATE DATABASE a")
 	s.Query("", "CREATE DATABASE b")
-	one, two := tempFile(t, "# DML\n# CONTEXT-DATABASE:b\nm v=1 1\nbad\n"), tempFile(t, "m v=2 2\nm v=3 3\nbad\n")
+	one, two := apptest.TempFile(t, "# DML\n# CONTEXT-DATABASE:b\nm v=1 1\nbad\n"), apptest.TempFile(t, "m v=2 2\nm v=3 3\nbad\n")
 	failed := t.TempDir() + "/failed"
 	out, _, err := tsdbd(t, "import", "-host", s.URL, "-db", "a", "-failed", failed, one, two)
 	if err == nil || !strings.HasPrefix(out, "5 points processed, 3 written, 2 refused") {
@@ -87,7 +87,7 @@ func TestImportFiles(t *testing.T) {
 		t.Errorf("import of a directory: %v", err)
 	}
 	// What is no text does not reach a terminal as it is.
-	_, errs, _ := tsdbd(t, "import", "-host", s.URL, "-db", "a", tempFile(t, "\x1b[2J\x9b\x00 bad é\n"))
+	_, errs, _ := tsdbd(t, "import", "-host", s.URL, "-db", "a", apptest.TempFile(t, "\x1b[2J\x9b\x00 bad é\n"))
 	if !strings.Contains(errs, `\x1b[2J`) || strings.ContainsAny(errs, "\x1b\x00") || !strings.Contains(errs, "é") {
 		t.Errorf("errors: %q", errs)
 	}
@@ -102,7 +102,7 @@ func TestImportOfAnotherServer(t *testing.T) {
 			_, _ = io.WriteString(w, "<html>\n<title>Welcome</title>\n</html>\n")
 		}))
 		defer web.Close()
-		for _, args := range [][]string{{"import", "-db", "d", tempFile(t, "m v=1\n")}, {"export"}} {
+		for _, args := range [][]string{{"import", "-db", "d", apptest.TempFile(t, "m v=1\n")}, {"export"}} {
 			out, errs, err := tsdbd(t, append(args, "-host", web.URL)...)
 			if err == nil || !strings.Contains(err.Error(), "a web page, no answer of tsdbd or InfluxDB") || strings.Contains(out+errs+err.Error(), "\n") {
 				t.Errorf("%s of status %d: %q %q %v", args[0], status, out, errs, err)
@@ -119,8 +119,7 @@ func TestImportEndsByOneSignal(t *testing.T) {
 		asked <- true
 	}))
 	defer web.Close()
-	cmd := exec.Command(os.Args[0], "import", "-host", web.URL, "-db", "d")
-	cmd.Env = append(os.Environ(), "TSDBD_TEST_MAIN=1")
+	cmd := exec.Command(apptest.Binary(t), "import", "-host", web.URL, "-db", "d")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -424,7 +424,7 @@ func TestImport(t *testing.T) {
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	one := tempFile(t, "us v=1 7000000")
+	one := apptest.TempFile(t, "us v=1 7000000")
 	must(t, "import", "-host", s.URL, "-db", "one", "-precision", "us", one)
 	if got := s.Query("one", "SELECT v FROM us"); !strings.Contains(got, "7000000000") && !strings.Contains(got, "1970-01-01T00:00:07Z") {
 		t.Errorf("a time in microseconds is %s", got)

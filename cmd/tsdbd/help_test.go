@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"tsdbd/internal/testkit/apptest"
+
 	"github.com/urfave/cli/v3"
 )
 
@@ -184,19 +186,19 @@ func TestCompletionScripts(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	s := startServer(t, t.TempDir())
-	if out := must(t, "health", "-host", s.base); !strings.Contains(out, "ready") {
+	s := apptest.Start(t)
+	if out := must(t, "health", "-host", s.URL); !strings.Contains(out, "ready") {
 		t.Errorf("said %q", out)
 	}
-	t.Setenv("TSDBD_HOST", strings.TrimPrefix(s.base, "http://"))
+	t.Setenv("TSDBD_HOST", strings.TrimPrefix(s.URL, "http://"))
 	if out := must(t, "health"); !strings.Contains(out, "ready") {
 		t.Errorf("TSDBD_HOST: said %q", out)
 	}
 	if _, _, err := tsdbd(t, "health", "-host", "http://127.0.0.1:1"); err == nil {
 		t.Error("TSDBD_HOST wins over -host")
 	}
-	s.kill()
-	if _, _, err := tsdbd(t, "health", "-host", s.base); err == nil {
+	s.Kill()
+	if _, _, err := tsdbd(t, "health", "-host", s.URL); err == nil {
 		t.Error("a server that is gone is well")
 	}
 }

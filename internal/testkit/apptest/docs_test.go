@@ -227,21 +227,7 @@ func (p *docPage) serve(b *docBlock) {
 		return
 	}
 	p.server = New(p.t)
-	cmd := p.command(context.Background(), "exec "+p.local(b.text))
-	log := &output{}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.server.cmd, p.server.log = cmd, log
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if status, _, err := p.server.Do(context.Background(), "GET", "/ping", nil, ""); err == nil && status == 204 {
-			return
-		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("%s:%d: no server:\n%s", p.path, b.line, log)
-		}
-	}
+	p.server.launch(p.command(context.Background(), "exec "+p.local(b.text)))
 }
 
 // sameOutput compares what commands printed with what a document shows: text

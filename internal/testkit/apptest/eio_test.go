@@ -3,17 +3,37 @@
 package apptest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"tsdbd/internal/proc"
 )
+
+// output is what a process prints; it may be read meanwhile.
+type output struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.Lock()
+	defer o.Unlock()
+	return o.Buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.Lock()
+	defer o.Unlock()
+	return o.Buffer.String()
+}
 
 // inject makes a system call of the running server fail from now on, or skips.
 // The returned function ends that.

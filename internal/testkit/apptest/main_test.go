@@ -1,15 +1,5 @@
 package apptest
 
-import (
-	"fmt"
-	"os"
-	"testing"
-)
+import "testing"
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := os.RemoveAll(buildDir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { Main(m) }

@@ -1,10 +1,11 @@
 package apptest
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,45 +44,42 @@ var build = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
-// Server is a running server process on a data directory of its own.
+// Main runs the tests of a package that starts the binary.
+func Main(m *testing.M) {
+	code := m.Run()
+	if err := os.RemoveAll(buildDir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// Server is a server process on a data directory of its own.
 type Server struct {
-	URL  string
+	URL  string // http://HOST:PORT; https if the server says so
 	Dir  string
-	Args []string // beside -data and -http
-	Env  []string // KEY=value, beside the test's own
+	Args []string // in addition to -data and -http
+	Env  []string // KEY=value, in addition to the test's own
 	Wrap []string // a command line put before the binary's; it must end in exec
 
-	t    testing.TB
-	cmd  *exec.Cmd
-	pid  atomic.Int64
-	log  *output
-	addr string
-	http http.Client
-}
-
-// output is what a process prints; it may be read meanwhile.
-type output struct {
-	sync.Mutex
-	bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.Lock()
-	defer o.Unlock()
-	return o.Buffer.Write(p)
-}
-
-func (o *output) String() string {
-	o.Lock()
-	defer o.Unlock()
-	return o.Buffer.String()
+	t       testing.TB
+	addr    string
+	output  string // file
+	process atomic.Pointer[proc.Server]
+	http    http.Client
 }
 
 // Start builds the binary if needed and starts it on an empty directory. The
 // process ends with the test.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
+	return StartOn(t, t.TempDir(), args...)
+}
+
+// StartOn is Start on a directory.
+func StartOn(t testing.TB, dir string, args ...string) *Server {
+	t.Helper()
 	s := New(t, args...)
+	s.Dir = dir
 	s.Restart()
 	return s
 }
@@ -90,7 +89,7 @@ func Start(t testing.TB, args ...string) *Server {
 func New(t testing.TB, args ...string) *Server {
 	t.Helper()
 	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	s := &Server{URL: "http://" + addr, Dir: t.TempDir(), Args: args, t: t, addr: addr}
+	s := &Server{URL: "http://" + addr, Dir: t.TempDir(), Args: args, t: t, addr: addr, output: filepath.Join(t.TempDir(), "output")}
 	s.http.Timeout = 3 * time.Minute
 	s.http.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(s.Kill)
@@ -128,41 +127,42 @@ func freePort(t testing.TB) int {
 }
 
 // Restart starts the process again after Kill or Stop and waits until it
-// answers.
+// listens.
 func (s *Server) Restart() {
 	s.t.Helper()
-	bin := Binary(s.t)
+	line := append(append(append([]string{}, s.Wrap...), Binary(s.t), "-data", s.Dir, "-http", s.addr), s.Args...)
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = append(os.Environ(), s.Env...)
+	s.launch(cmd)
+}
+
+// launch starts a command that is the server.
+func (s *Server) launch(cmd *exec.Cmd) {
+	s.t.Helper()
 	s.http.CloseIdleConnections() // to the process before
-	s.log = &output{}
-	line := append(append(append([]string{}, s.Wrap...), bin, "-data", s.Dir, "-http", s.addr), s.Args...)
-	s.cmd = exec.Command(line[0], line[1:]...)
-	s.cmd.Env = append(os.Environ(), s.Env...)
-	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	proc.Prepare(s.cmd)
-	if err := s.cmd.Start(); err != nil {
+	p, err := proc.Launch(cmd, s.output)
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.pid.Store(int64(s.cmd.Process.Pid))
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		resp, err := s.http.Get(s.URL + "/ping")
-		if err == nil {
-			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusNoContent {
-				return
-			}
+	s.process.Store(p)
+	err = p.Await(context.Background(), func(context.Context) error {
+		_, rest, ok := strings.Cut(s.Log(), " listens on ")
+		url, _, whole := strings.Cut(rest, "\n")
+		if !ok || !whole {
+			return errors.New("it does not listen")
 		}
-		if time.Now().After(deadline) || s.cmd.ProcessState != nil {
-			s.Kill()
-			s.t.Fatalf("server does not answer: %v\n%s", err, s.log)
-		}
+		s.URL = url
+		return nil
+	})
+	if err != nil {
+		s.t.Fatalf("start the server: %v", err)
 	}
 }
 
 // Kill ends the process with SIGKILL and waits for its end.
 func (s *Server) Kill() {
-	if s.cmd != nil && s.cmd.ProcessState == nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
+	if p := s.process.Load(); p != nil {
+		p.Kill()
 	}
 }
 
@@ -170,22 +170,72 @@ func (s *Server) Kill() {
 // cleanly within three minutes.
 func (s *Server) Stop() {
 	s.t.Helper()
-	if err := proc.Stop(s.cmd); err != nil {
-		s.t.Fatal(err)
-	}
-	timer := time.AfterFunc(3*time.Minute, func() { _ = s.cmd.Process.Kill() })
-	defer timer.Stop()
-	if err := s.cmd.Wait(); err != nil {
-		s.t.Fatalf("server stopped with %v\n%s", err, s.log)
+	if err := s.process.Load().Stop(3 * time.Minute); err != nil {
+		s.t.Fatalf("server stopped with %v\n%s", err, s.Log())
 	}
 }
 
-// Log returns what the process has printed.
-func (s *Server) Log() string { return s.log.String() }
+// Reload sends SIGHUP and waits until the log contains a text.
+func (s *Server) Reload(said string) {
+	s.t.Helper()
+	if err := s.process.Load().Signal(syscall.SIGHUP); err != nil {
+		s.t.Fatal(err)
+	}
+	s.WaitLog(said)
+}
+
+// WaitLog waits until the log contains a text.
+func (s *Server) WaitLog(said string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.Log(), said); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the log does not contain %s: %s", said, s.Log())
+		}
+	}
+}
+
+// Log returns what the process has printed since its latest start.
+func (s *Server) Log() string {
+	text, err := os.ReadFile(s.output)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.t.Fatal(err)
+	}
+	return string(text)
+}
 
 // Pid returns the process id, 0 before the first start. It may be called while
 // the server starts.
-func (s *Server) Pid() int { return int(s.pid.Load()) }
+func (s *Server) Pid() int {
+	if p := s.process.Load(); p != nil {
+		return p.Pid()
+	}
+	return 0
+}
+
+// Send posts a body and returns status and answer.
+func (s *Server) Send(path, body string) (status int, answer string) {
+	s.t.Helper()
+	resp, err := s.http.Post(s.URL+path, "text/plain", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if answer, err = readAll(resp); err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, answer
+}
+
+// Refusal starts a server that does not come up and returns what it prints.
+func Refusal(t testing.TB, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, Binary(t), append([]string{"-data", t.TempDir(), "-http", "127.0.0.1:0"}, args...)...).CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("the server started: %s", out)
+	}
+	return string(out)
+}
 
 // Do sends a request and returns status and body; an error is one of transport.
 func (s *Server) Do(ctx context.Context, method, path string, params url.Values, body string) (int, string, error) {
@@ -231,4 +281,14 @@ func Binary(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return bin
+}
+
+// TempFile writes a file that goes with the test and returns its path.
+func TempFile(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

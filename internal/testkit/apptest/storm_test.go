@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/internal/proc"
 	"tsdbd/internal/testkit/testseed"
 )
 
@@ -53,12 +52,7 @@ func TestStorm(t *testing.T) {
 		}
 		storm.stopping.Store(true)
 		begin := time.Now()
-		if err := proc.Stop(s.cmd); err != nil {
-			t.Fatal(err)
-		}
-		timer := time.AfterFunc(3*time.Minute, func() { _ = s.cmd.Process.Kill() })
-		err := s.cmd.Wait()
-		timer.Stop()
+		err := s.process.Load().Stop(3 * time.Minute)
 		stopped := time.Since(begin)
 		storm.over.Store(true)
 		wg.Wait()

@@ -1,11 +1,10 @@
-package main
+package apptest
 
 import (
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -15,7 +14,7 @@ import (
 func TestAccessLogFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "access.log")
-	config := tempFile(t, `
+	config := TempFile(t, `
 [http]
 access-log = true
 access-log-path = "`+file+`"
@@ -25,11 +24,11 @@ suppress-write-log = true
 X-Frame-Options = "DENY"
 x-influxdb-version = "9"
 `)
-	s := startServer(t, filepath.Join(dir, "data"), "-config", config)
+	s := StartOn(t, filepath.Join(dir, "data"), "-config", config)
 	ask := func() {
-		s.query("", "CREATE DATABASE d")
-		s.post("/write?db=d", "m v=1")
-		s.post("/write?db=nosuch", "m v=1")
+		s.Query("", "CREATE DATABASE d")
+		s.Send("/write?db=d", "m v=1")
+		s.Send("/write?db=nosuch", "m v=1")
 		for _, path := range []string{"/ping", "/query", "/health"} {
 			_, _ = s.as('n', "GET", path, nil)
 		}
@@ -53,17 +52,12 @@ x-influxdb-version = "9"
 	if err := os.Rename(file, file+".1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	for begin := time.Now(); !strings.Contains(s.log(), "configuration reloaded") && time.Since(begin) < time.Minute; {
-		time.Sleep(time.Millisecond)
-	}
+	s.Reload("configuration reloaded")
 	ask()
 	lines(file, "path=/ping query=\"\" status=204", 2)
 	lines(file+".1", "path=/ping query=\"\" status=204", 2)
 
-	resp, err := http.Get(s.base + "/nosuch")
+	resp, err := http.Get(s.URL + "/nosuch")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,21 +65,21 @@ x-influxdb-version = "9"
 	if h := resp.Header; h.Get("X-Frame-Options") != "DENY" || !strings.HasPrefix(h.Get("X-Influxdb-Version"), "1.") {
 		t.Error(h)
 	}
-	s.stop()
-	if strings.Contains(s.log(), "msg=request") {
-		t.Error("lines are in the log as well: ", s.log())
+	s.Stop()
+	if strings.Contains(s.Log(), "msg=request") {
+		t.Error("lines are in the log as well: ", s.Log())
 	}
 }
 
 // TestWriteTracing turns the tracing of writes on and off while the server runs.
 func TestWriteTracing(t *testing.T) {
-	file := tempFile(t, "")
-	s := startServer(t, t.TempDir(), "-config", file)
-	s.query("", "CREATE DATABASE d")
+	file := TempFile(t, "")
+	s := Start(t, "-config", file)
+	s.Query("", "CREATE DATABASE d")
 	write := func(body string, traced bool) {
 		t.Helper()
-		s.post("/write?db=d&rp=autogen&u=ann&p=sesame", body)
-		if got := strings.Contains(s.log(), body[:7]); got != traced {
+		s.Send("/write?db=d&rp=autogen&u=ann&p=sesame", body)
+		if got := strings.Contains(s.Log(), body[:7]); got != traced {
 			t.Errorf("%s is traced: %v", body[:7], got)
 		}
 	}
@@ -94,22 +88,22 @@ func TestWriteTracing(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s.hangup("changed=http.write-tracing at_restart=nothing")
+		s.Reload("changed=http.write-tracing at_restart=nothing")
 	}
 	write("first v=1", false)
 	configure("[http]\nwrite-tracing = true\n")
 	write("wrong line", true)
 	write("second v=1\n"+strings.Repeat("#", 1<<20), true)
-	s.stop()
+	s.Stop()
 	for _, want := range []string{`level=INFO msg="write received" db=d rp=autogen request_id=`, `user="" bytes=10 body="wrong line"`, "bytes=1048587"} {
-		if !strings.Contains(s.log(), want) {
+		if !strings.Contains(s.Log(), want) {
 			t.Errorf("the log has no %s", want)
 		}
 	}
-	if n := len(s.log()); n > 80<<10 {
+	if n := len(s.Log()); n > 80<<10 {
 		t.Errorf("the log has %d bytes, a body is not cut", n)
 	}
-	if strings.Contains(s.log(), "sesame") {
+	if strings.Contains(s.Log(), "sesame") {
 		t.Error("the log has the password")
 	}
 }

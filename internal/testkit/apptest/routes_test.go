@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"encoding/base64"
@@ -114,12 +114,12 @@ func TestRouteMatrix(t *testing.T) {
 				}
 			}
 		}
-		s.stop()
+		s.Stop()
 	}
 }
 
 func TestPprofIsOffByDefault(t *testing.T) {
-	s := startServer(t, t.TempDir())
+	s := Start(t)
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/profile", "/debug/pprof/cmdline"} {
 		if status, _ := s.as('n', "GET", path, nil); status != 404 {
 			t.Errorf("%s: %d", path, status)
@@ -165,7 +165,7 @@ func TestPasswordsStaySecret(t *testing.T) {
 	_, _ = s.as('A', "POST", "/query?async=true&"+url.Values{"q": {`CREATE SUBSCRIPTION s ON mine.autogen DESTINATIONS ALL 'http://eve:sesame@127.0.0.1:1'`}}.Encode(), nil)
 	for _, login := range []string{"Token admin:sesame", "Bearer sesame", "Bearer eyJhbGciOiJIUzI1NiJ9.e30.sesame", "Basic " + base64.StdEncoding.EncodeToString([]byte("admin:sesame")), "sesame", "Token sesame"} {
 		for _, path := range []string{"/write?db=mine", "/query?q=SHOW+DATABASES"} {
-			req, err := http.NewRequest("POST", s.base+path, strings.NewReader("m v=1"))
+			req, err := http.NewRequest("POST", s.URL+path, strings.NewReader("m v=1"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,12 +184,12 @@ func TestPasswordsStaySecret(t *testing.T) {
 		_, body := s.as('A', "GET", path, nil)
 		told += body
 	}
-	s.stop()
-	told += s.stdout.String() + s.stderr.String()
+	s.Stop()
+	told += s.Log()
 	if i := strings.Index(told, "sesame"); i >= 0 {
 		t.Errorf("a password is told: ...%s...", told[max(0, i-300):min(len(told), i+100)])
 	}
-	if !strings.Contains(s.stderr.String(), "slow query") || !strings.Contains(s.stderr.String(), "write received") || !strings.Contains(s.stderr.String(), "REDACTED") {
+	if !strings.Contains(s.Log(), "slow query") || !strings.Contains(s.Log(), "write received") || !strings.Contains(s.Log(), "REDACTED") {
 		t.Error("the logs were not written")
 	}
 	if strings.Contains(told, "$2a$") {
@@ -200,8 +200,8 @@ func TestPasswordsStaySecret(t *testing.T) {
 // The files hold hashes: nobody else may read them.
 func TestFilesAreTheOwners(t *testing.T) {
 	dir := t.TempDir() + "/data"
-	s := startServer(t, dir)
-	s.stop()
+	s := StartOn(t, dir)
+	s.Stop()
 	for _, name := range []string{dir, dir + "/meta"} {
 		info, err := os.Stat(name)
 		if err != nil {

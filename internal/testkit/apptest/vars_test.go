@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"encoding/json"
@@ -8,12 +8,12 @@ import (
 // TestDebugVars reads /debug/vars as Telegraf's inputs.influxdb does: each
 // member with a name and values is a point.
 func TestDebugVars(t *testing.T) {
-	s := startServer(t, t.TempDir())
+	s := Start(t)
 	s.as('n', "POST", "/query?q=CREATE+DATABASE+d", nil)
-	if status, body := s.post("/write?db=d", "m,host=a v=1\nm,host=b v=1\nn v=1"); status != 204 {
+	if status, body := s.Send("/write?db=d", "m,host=a v=1\nm,host=b v=1\nn v=1"); status != 204 {
 		t.Fatal(status, body)
 	}
-	s.post("/write?db=d", "bad")
+	s.Send("/write?db=d", "bad")
 	status, body := s.as('n', "GET", "/debug/vars", nil)
 	if status != 200 {
 		t.Fatal(status, body)
@@ -48,7 +48,7 @@ func TestDebugVars(t *testing.T) {
 		}
 	}
 	point("database:d", "database", map[string]string{"database": "d"}, map[string]float64{"numSeries": 3, "numMeasurements": 2})
-	point("httpd:127.0.0.1:0", "httpd", map[string]string{"bind": "127.0.0.1:0"},
+	point("httpd:"+s.addr, "httpd", map[string]string{"bind": s.addr},
 		map[string]float64{"writeReq": 2, "queryReq": 1, "pointsWrittenOK": 3, "valuesWrittenOK": 3, "clientError": 1, "serverError": 0, "reqActive": 1, "writeReqActive": 0})
 	point("write", "write", nil, map[string]float64{"req": 2, "pointReq": 3, "pointReqLocal": 3, "writeOk": 3, "writeDrop": 0, "writeTimeout": 0, "subWriteOk": 0, "subWriteDrop": 0})
 	point("shard:d:autogen:1", "shard", map[string]string{"database": "d", "retentionPolicy": "autogen"}, map[string]float64{"writeReq": 1, "writeReqOk": 1, "writePointsOk": 3})

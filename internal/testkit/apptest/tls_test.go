@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,22 +59,6 @@ func dial(base string, c *tls.Config) (serial int64, err error) {
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-// refusal starts a server that does not come up and returns what it says.
-// Its process is one of its own: what serve sets for the process would hold for
-// all tests.
-func refusal(t *testing.T, args ...string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"-data", t.TempDir(), "-http", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(os.Environ(), "TSDBD_TEST_MAIN=1")
-	out, err := cmd.CombinedOutput()
-	if err == nil || ctx.Err() != nil {
-		t.Errorf("the server started: %s", out)
-	}
-	return string(out)
-}
-
 func TestTLSAndReload(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := writeCertificate(t, dir, 1)
@@ -88,13 +71,13 @@ func TestTLSAndReload(t *testing.T) {
 		}
 	}
 	write("")
-	s := startServer(t, t.TempDir(), "-config", file)
-	if !strings.HasPrefix(s.base, "https://") {
-		t.Fatalf("it says %s", s.base)
+	s := Start(t, "-config", file)
+	if !strings.HasPrefix(s.URL, "https://") {
+		t.Fatalf("it says %s", s.URL)
 	}
 	f := func(min, max uint16, ciphers []uint16, ok bool) {
 		t.Helper()
-		_, err := dial(s.base, &tls.Config{MinVersion: min, MaxVersion: max, CipherSuites: ciphers})
+		_, err := dial(s.URL, &tls.Config{MinVersion: min, MaxVersion: max, CipherSuites: ciphers})
 		if (err == nil) != ok {
 			t.Errorf("%s to %s with %v: %v", tls.VersionName(min), tls.VersionName(max), ciphers, err)
 		}
@@ -107,12 +90,12 @@ func TestTLSAndReload(t *testing.T) {
 	f(tls.VersionTLS12, tls.VersionTLS12, []uint16{tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA}, false)
 
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
-	resp, err := client.Get(s.base + "/ping")
+	resp, err := client.Get(s.URL + "/ping")
 	if err != nil || resp.StatusCode != 204 || resp.ProtoMajor != 1 {
 		t.Fatalf("ping: %v %v", resp, err)
 	}
 	resp.Body.Close()
-	resp, err = http.Get("http://" + strings.TrimPrefix(s.base, "https://") + "/ping")
+	resp, err = http.Get("http://" + strings.TrimPrefix(s.URL, "https://") + "/ping")
 	if err != nil || resp.StatusCode != 400 {
 		t.Errorf("plain HTTP: %v %v", resp, err)
 	} else {
@@ -122,26 +105,26 @@ func TestTLSAndReload(t *testing.T) {
 	// A new certificate and level come with SIGHUP; the rest waits.
 	writeCertificate(t, dir, 2)
 	write("access-log = true\n[log]\nlevel = \"debug\"\n")
-	s.hangup(`changed="log.level, certificate" at_restart=http.access-log`)
-	if serial, err := dial(s.base, &tls.Config{}); err != nil || serial != 2 {
+	s.Reload(`changed="log.level, certificate" at_restart=http.access-log`)
+	if serial, err := dial(s.URL, &tls.Config{}); err != nil || serial != 2 {
 		t.Errorf("certificate %d %v", serial, err)
 	}
-	s.hangup(`changed=nothing at_restart=http.access-log`)
+	s.Reload(`changed=nothing at_restart=http.access-log`)
 
 	// What cannot be read changes nothing.
 	if err := os.WriteFile(key, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.hangup("certificate not reloaded")
+	s.Reload("certificate not reloaded")
 	write("access-log = true\n[log]\nlevel = \"debug\"\n[tls]\nmax-version = \"1.2\"\nciphers = [\"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384\"]\n")
-	s.hangup(`changed=nothing at_restart="http.access-log, tls.ciphers, tls.max-version"`)
+	s.Reload(`changed=nothing at_restart="http.access-log, tls.ciphers, tls.max-version"`)
 	write("max-row-limit = \"many\"\n")
-	s.hangup("configuration not reloaded")
-	if serial, err := dial(s.base, &tls.Config{}); err != nil || serial != 2 {
+	s.Reload("configuration not reloaded")
+	if serial, err := dial(s.URL, &tls.Config{}); err != nil || serial != 2 {
 		t.Errorf("certificate after a broken one: %d %v", serial, err)
 	}
 	client.CloseIdleConnections()
-	s.stop()
+	s.Stop()
 }
 
 // TestTLSChoices starts servers with chosen versions and suites, and shakes
@@ -162,8 +145,8 @@ func TestTLSChoices(t *testing.T) {
 	}
 	f := func(settings string, taken, refused []*tls.Config) {
 		t.Helper()
-		s := startServer(t, t.TempDir(), "-config", tempFile(t, settings))
-		for _, address := range []string{s.base, s.inputAddress("opentsdb")} {
+		s := Start(t, "-config", TempFile(t, settings))
+		for _, address := range []string{s.URL, s.inputAddress("opentsdb")} {
 			for _, c := range taken {
 				if _, err := dial(address, c); err != nil {
 					t.Errorf("%s: %s: %s with %v: %v", settings, address, tls.VersionName(c.MinVersion), c.CipherSuites, err)
@@ -175,7 +158,7 @@ func TestTLSChoices(t *testing.T) {
 				}
 			}
 		}
-		s.stop()
+		s.Stop()
 	}
 	tls12, tls13 := only(tls.VersionTLS12), only(tls.VersionTLS13)
 	f("[tls]\nmin-version = \"tls1.3\"", []*tls.Config{tls13}, []*tls.Config{tls12})
@@ -188,7 +171,7 @@ func TestTLSChoices(t *testing.T) {
 	_, other := writeCertificate(t, t.TempDir(), 2)
 	for _, path := range []string{other, cert, filepath.Join(t.TempDir(), "none")} {
 		t.Setenv("TSDBD_HTTP_HTTPS_PRIVATE_KEY", path)
-		if said := refusal(t); !strings.Contains(said, "load certificate") {
+		if said := Refusal(t); !strings.Contains(said, "load certificate") {
 			t.Errorf("key %s: %s", path, said)
 		}
 	}
@@ -209,7 +192,7 @@ func TestUnixSocket(t *testing.T) {
 	}}}
 	data := t.TempDir()
 	for range 2 {
-		s := startServer(t, data)
+		s := StartOn(t, data)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("socket: %v %v", info, err)
 		}
@@ -222,10 +205,10 @@ func TestUnixSocket(t *testing.T) {
 			t.Errorf("ping by TCP: %d", status)
 		}
 		// Another server does not take the socket away.
-		if said := refusal(t); !strings.Contains(said, "another process listens there") {
+		if said := Refusal(t); !strings.Contains(said, "another process listens there") {
 			t.Errorf("second server: %s", said)
 		}
 		client.CloseIdleConnections()
-		s.kill() // the socket's file stays and is replaced
+		s.Kill() // the socket's file stays and is replaced
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"encoding/json"
@@ -28,12 +28,12 @@ const everyone = "SRWBOA"
 
 // authServer starts a server with logins, the people and two databases. With
 // off, it is started again without.
-func authServer(t *testing.T, off bool) *process {
+func authServer(t *testing.T, off bool) *Server {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("TSDBD_HTTP_AUTH_ENABLED", "true")
 	t.Setenv("TSDBD_HTTP_PPROF_ENABLED", "true")
-	s := startServer(t, dir)
+	s := StartOn(t, dir)
 	run := func(q string) {
 		t.Helper()
 		status, body := s.as('A', "POST", "/query?db=mine", url.Values{"q": {q}})
@@ -57,15 +57,15 @@ func authServer(t *testing.T, off bool) *process {
 		run(fmt.Sprintf("CREATE CONTINUOUS QUERY %[1]s_cq ON %[1]s BEGIN SELECT mean(v) INTO %[1]s_target FROM x GROUP BY time(1h) END", db))
 	}
 	if off {
-		s.stop()
+		s.Stop()
 		os.Unsetenv("TSDBD_HTTP_AUTH_ENABLED") // Setenv above restores it
-		s = startServer(t, dir)
+		s = StartOn(t, dir)
 	}
 	return s
 }
 
 // as sends a form, or a body, with the login of one of the people.
-func (s *process) as(who byte, method, path string, form url.Values, body ...string) (status int, answer string) {
+func (s *Server) as(who byte, method, path string, form url.Values, body ...string) (status int, answer string) {
 	s.t.Helper()
 	var r io.Reader
 	kind := "application/x-www-form-urlencoded"
@@ -77,7 +77,7 @@ func (s *process) as(who byte, method, path string, form url.Values, body ...str
 	case len(form) > 0:
 		path += "?" + form.Encode()
 	}
-	req, err := http.NewRequest(method, s.base+path, r)
+	req, err := http.NewRequest(method, s.URL+path, r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestOldPasswords(t *testing.T) {
 			t.Errorf("73 bytes: %s", body)
 		}
 	}
-	s.stop()
+	s.Stop()
 }
 
 // TestStatementTexts holds the words of refusals.

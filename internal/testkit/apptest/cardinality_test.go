@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ func TestCardinalityLimitsOverHTTP(t *testing.T) {
 	t.Setenv("TSDBD_DATA_MAX_SERIES_PER_DATABASE", "4")
 	t.Setenv("TSDBD_DATA_MAX_VALUES_PER_TAG", "3")
 	dir := t.TempDir()
-	s := startServer(t, dir)
+	s := StartOn(t, dir)
 	if status, body := s.as('n', "POST", "/query", url.Values{"q": {"CREATE DATABASE d"}}); status != 200 {
 		t.Fatal(body)
 	}
@@ -39,11 +39,11 @@ func TestCardinalityLimitsOverHTTP(t *testing.T) {
 	write(v1, "m,x=1 f=1 1", 204, "")
 	write(v1, "m,x=2 f=1 1\nm,h=a f=3 3", 400, full)
 	write(v2, "other f=1 1", 400, full)
-	s.stop()
-	if strings.Count(s.log(), "a limit of cardinality is reached") != 1 {
-		t.Errorf("the log: %s", s.log())
+	s.Stop()
+	if strings.Count(s.Log(), "a limit of cardinality is reached") != 1 {
+		t.Errorf("the log: %s", s.Log())
 	}
-	s = startServer(t, dir)
+	s = StartOn(t, dir)
 	write(v1, "m,x=2 f=1 1", 400, full)
 	write(v1, "m,h=a f=4 4", 204, "")
 	if _, body := s.as('n', "GET", "/query?db=d&epoch=ns&q="+url.QueryEscape("SELECT f FROM m WHERE h='a'; SHOW SERIES EXACT CARDINALITY"), nil); !strings.Contains(body, `[[1,1],[2,2],[3,3],[4,4]]`) || !strings.Contains(body, `[[4]]`) {

@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"crypto/tls"
@@ -8,29 +8,28 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
 
 // inputAddress waits for the log line of an input and returns its address.
-func (s *process) inputAddress(kind string) string {
+func (s *Server) inputAddress(kind string) string {
 	s.t.Helper()
 	line := regexp.MustCompile(`msg=receiving input=` + kind + ` address=(\S+)`)
 	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
-		if m := line.FindStringSubmatch(s.log()); m != nil {
+		if m := line.FindStringSubmatch(s.Log()); m != nil {
 			return m[1]
 		}
 	}
-	s.t.Fatalf("no %s input: %s", kind, s.log())
+	s.t.Fatalf("no %s input: %s", kind, s.Log())
 	return ""
 }
 
 // TestInputs sends to every input of a real server and looks for the points, in
 // the figures too, and after a restart.
 func TestInputs(t *testing.T) {
-	types := tempFile(t, "load shortterm:GAUGE:0:5000\n")
-	config := tempFile(t, fmt.Sprintf(`
+	types := TempFile(t, "load shortterm:GAUGE:0:5000\n")
+	config := TempFile(t, fmt.Sprintf(`
 [[udp]]
 enabled = true
 bind-address = "127.0.0.1:0"
@@ -55,7 +54,7 @@ typesdb = %q
 batch-timeout = "10ms"
 `, types))
 	dir := t.TempDir()
-	s := startServer(t, dir, "-config", config)
+	s := StartOn(t, dir, "-config", config)
 	send := func(network, kind, text string) {
 		t.Helper()
 		c, err := net.Dial(network, s.inputAddress(kind))
@@ -72,7 +71,7 @@ batch-timeout = "10ms"
 		t.Helper()
 		got := ""
 		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(5 * time.Millisecond) {
-			if got = s.query(db, q); strings.Contains(got, want) {
+			if got = s.Query(db, q); strings.Contains(got, want) {
 				return
 			}
 		}
@@ -87,7 +86,7 @@ batch-timeout = "10ms"
 		t.Fatal(resp, err)
 	}
 	_ = resp.Body.Close()
-	if got := s.query("opentsdb", "SELECT * FROM m"); !strings.Contains(got, `["time","a","value"],"values":[[5000000000,"b",1]]`) {
+	if got := s.Query("opentsdb", "SELECT * FROM m"); !strings.Contains(got, `["time","a","value"],"values":[[5000000000,"b",1]]`) {
 		t.Error("a POST is answered before its point can be read: ", got)
 	}
 	send("tcp", "graphite", "servers.h.cpu.load 1.5 30\n")
@@ -108,10 +107,10 @@ batch-timeout = "10ms"
 			t.Fatal("the graphite point is not counted")
 		}
 	}
-	s.stop()
+	s.Stop()
 
-	s = startServer(t, dir)
-	if got := s.query("g", `SELECT * FROM short."cpu.load"`); !strings.Contains(got, `["time","dc","host","value"],"values":[[30000000000,"one","h",1.5]]`) {
+	s = StartOn(t, dir)
+	if got := s.Query("g", `SELECT * FROM short."cpu.load"`); !strings.Contains(got, `["time","dc","host","value"],"values":[[30000000000,"one","h",1.5]]`) {
 		t.Errorf("the stop did not write: %s", got)
 	}
 }
@@ -123,12 +122,12 @@ func TestInputsByEnvironment(t *testing.T) {
 	t.Setenv("TSDBD_GRAPHITE_0_ENABLED", "true")
 	t.Setenv("TSDBD_GRAPHITE_0_BIND_ADDRESS", ":0")
 	t.Setenv("TSDBD_GRAPHITE_0_TEMPLATES", "a.* .measurement x=1,y=2;measurement*")
-	s := startServer(t, t.TempDir())
+	s := Start(t)
 	s.inputAddress("graphite")
-	if !strings.Contains(s.log(), "an input takes no logins") {
-		t.Error("an open door is not warned of: ", s.log())
+	if !strings.Contains(s.Log(), "an input takes no logins") {
+		t.Error("an open door is not warned of: ", s.Log())
 	}
-	s.stop()
+	s.Stop()
 }
 
 // An OpenTSDB input speaks TLS if it is told to, with a certificate that SIGHUP
@@ -141,7 +140,7 @@ func TestInputWithTLS(t *testing.T) {
 	t.Setenv("TSDBD_OPENTSDB_0_TLS_ENABLED", "true")
 	t.Setenv("TSDBD_OPENTSDB_0_CERTIFICATE", cert)
 	t.Setenv("TSDBD_OPENTSDB_0_PRIVATE_KEY", key)
-	s := startServer(t, filepath.Join(dir, "data"))
+	s := StartOn(t, filepath.Join(dir, "data"))
 	address := s.inputAddress("opentsdb")
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	resp, err := client.Post("https://"+address+"/api/put", "application/json", strings.NewReader(`{"metric":"m","timestamp":5,"value":1}`))
@@ -152,24 +151,16 @@ func TestInputWithTLS(t *testing.T) {
 	if resp.StatusCode != 204 {
 		t.Error(resp.Status)
 	}
-	if got := s.query("opentsdb", "SELECT * FROM m"); !strings.Contains(got, "[5000000000,1]") {
+	if got := s.Query("opentsdb", "SELECT * FROM m"); !strings.Contains(got, "[5000000000,1]") {
 		t.Error(got)
 	}
 	if serial, err := dial("https://"+address, &tls.Config{MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Errorf("TLS 1.1 is spoken, certificate %d", serial)
 	}
 	writeCertificate(t, dir, 2)
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
+	s.Reload("configuration reloaded")
+	if serial, err := dial("https://"+address, &tls.Config{}); err != nil || serial != 2 {
+		t.Errorf("certificate %d %v", serial, err)
 	}
-	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		serial, err := dial("https://"+address, &tls.Config{})
-		if err == nil && serial == 2 {
-			break
-		}
-		if time.Since(begin) > time.Minute {
-			t.Fatalf("certificate %d %v", serial, err)
-		}
-	}
-	s.stop()
+	s.Stop()
 }

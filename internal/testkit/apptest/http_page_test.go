@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 // TestHTTPPage holds that docs/http-api.md names every route of the matrix
 // that tests who may use it.
 func TestHTTPPage(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "http-api.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "http-api.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

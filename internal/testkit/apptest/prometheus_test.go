@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"bytes"
@@ -46,9 +46,9 @@ func promSeries(labels string, samples ...float64) message {
 }
 
 // prom posts a message.
-func (s *process) prom(path string, m message) (status int, header http.Header, body []byte) {
+func (s *Server) prom(path string, m message) (status int, header http.Header, body []byte) {
 	s.t.Helper()
-	req, err := http.NewRequest("POST", s.base+path, bytes.NewReader(snappy.Encode(nil, m)))
+	req, err := http.NewRequest("POST", s.URL+path, bytes.NewReader(snappy.Encode(nil, m)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (s *process) prom(path string, m message) (status int, header http.Header, 
 }
 
 // readPrometheus returns the series that a remote read finds, one text each.
-func (s *process) readPrometheus(db string, start, end int64, matchers ...string) []string {
+func (s *Server) readPrometheus(db string, start, end int64, matchers ...string) []string {
 	s.t.Helper()
 	q := message(nil).number(1, start).number(2, end)
 	for _, m := range matchers {
@@ -142,7 +142,7 @@ func (s *process) readPrometheus(db string, start, end int64, matchers ...string
 }
 
 func TestPrometheus(t *testing.T) {
-	s := startServer(t, t.TempDir())
+	s := Start(t)
 	run := func(q string) string {
 		t.Helper()
 		_, body := s.as('n', "POST", "/query?db=p&epoch=ms", url.Values{"q": {q}})
@@ -166,7 +166,7 @@ func TestPrometheus(t *testing.T) {
 	if got := run(`SHOW SERIES`); !strings.Contains(got, `["prom_metric_not_specified,job=nameless"],["up,__name__=up,host=a,job=node"],["up,__name__=up,host=b,job=node"],["up,__name__=up,job=other\\ b"]`) {
 		t.Errorf("series: %s", got)
 	}
-	if status, body := s.post("/write?db=p&precision=ms", "lines,host=a value=9,other=1i 1000"); status != 204 {
+	if status, body := s.Send("/write?db=p&precision=ms", "lines,host=a value=9,other=1i 1000"); status != 204 {
 		t.Fatal(status, body)
 	}
 	f := func(start, end int64, want []string, matchers ...string) {
@@ -223,7 +223,7 @@ func TestPrometheus(t *testing.T) {
 }
 
 func TestBuckets(t *testing.T) {
-	s := startServer(t, t.TempDir())
+	s := Start(t)
 	f := func(method, path, body string, status int, want string) {
 		t.Helper()
 		got, answer := s.as('n', method, path, nil, body)

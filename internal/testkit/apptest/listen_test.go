@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"net"
@@ -16,7 +16,7 @@ func TestAddressIsTriedFirst(t *testing.T) {
 	}
 	defer l.Close()
 	dir := t.TempDir()
-	text := refusal(t, "-data", dir, "-http", l.Addr().String())
+	text := Refusal(t, "-data", dir, "-http", l.Addr().String())
 	if !strings.Contains(text, "choose another address") {
 		t.Errorf("said %s", text)
 	}

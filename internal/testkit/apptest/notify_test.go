@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"net"
@@ -16,8 +16,8 @@ func TestNotify(t *testing.T) {
 	}
 	defer l.Close()
 	t.Setenv("NOTIFY_SOCKET", path)
-	s := startServer(t, t.TempDir())
-	s.stop()
+	s := Start(t)
+	s.Stop()
 	for _, want := range []string{"READY=1", "STOPPING=1"} {
 		if err := l.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)

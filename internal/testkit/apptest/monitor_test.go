@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"strings"
@@ -11,21 +11,21 @@ import (
 func TestMonitor(t *testing.T) {
 	t.Setenv("TSDBD_MONITOR_STORE_ENABLED", "true")
 	t.Setenv("TSDBD_MONITOR_STORE_INTERVAL", "1s")
-	s := startServer(t, t.TempDir())
-	s.query("", "CREATE DATABASE d")
-	s.write("d", "m,h=a v=1")
+	s := Start(t)
+	s.Query("", "CREATE DATABASE d")
+	s.Write("d", "m,h=a v=1")
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		// Rounds are written as a whole.
-		if strings.Contains(s.query("_internal", `SELECT last(pointReq) FROM "write" WHERE pointReq = 1`), `"values"`) {
+		if strings.Contains(s.Query("_internal", `SELECT last(pointReq) FROM "write" WHERE pointReq = 1`), `"values"`) {
 			break
 		}
 		if time.Since(begin) > 60*time.Second {
-			t.Fatal("nothing is written: ", s.log())
+			t.Fatal("nothing is written: ", s.Log())
 		}
 	}
 	f := func(q, want string) {
 		t.Helper()
-		if got := s.query("_internal", q); !strings.Contains(got, want) {
+		if got := s.Query("_internal", q); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", q, got, want)
 		}
 	}
@@ -34,8 +34,8 @@ func TestMonitor(t *testing.T) {
 	f(`SHOW TAG KEYS FROM "database"`, `["database"],["hostname"]`)
 	f(`SELECT last("numSeries") FROM "_internal"."monitor"."database" WHERE "database" = 'd'`, `,1]`)
 	f(`SHOW FIELD KEYS FROM runtime`, `["Alloc","integer"]`)
-	s.stop()
-	if strings.Contains(s.log(), "level=WARN") {
-		t.Error(s.log())
+	s.Stop()
+	if strings.Contains(s.Log(), "level=WARN") {
+		t.Error(s.Log())
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 
 // TestStatusTSDB asks for cardinality in the form of Prometheus.
 func TestStatusTSDB(t *testing.T) {
-	s := startServer(t, t.TempDir())
+	s := Start(t)
 	if _, body := s.as('n', "POST", "/query", url.Values{"q": {"CREATE DATABASE d; CREATE DATABASE e"}}); strings.Contains(body, "error") {
 		t.Fatal(body)
 	}

@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"encoding/json"

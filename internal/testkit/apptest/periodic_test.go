@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"fmt"
@@ -22,13 +22,13 @@ func TestSubscription(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer receiver.Close()
-	s := startServer(t, t.TempDir())
-	s.query("", "CREATE DATABASE d")
-	s.query("", fmt.Sprintf(`CREATE SUBSCRIPTION s ON d.autogen DESTINATIONS ANY '%s', 'udp://127.0.0.1:9'`, receiver.URL))
-	if again := s.query("", `CREATE SUBSCRIPTION s ON d.autogen DESTINATIONS ALL 'udp://127.0.0.1:9'`); !strings.Contains(again, "subscription already exists") {
+	s := Start(t)
+	s.Query("", "CREATE DATABASE d")
+	s.Query("", fmt.Sprintf(`CREATE SUBSCRIPTION s ON d.autogen DESTINATIONS ANY '%s', 'udp://127.0.0.1:9'`, receiver.URL))
+	if again := s.Query("", `CREATE SUBSCRIPTION s ON d.autogen DESTINATIONS ALL 'udp://127.0.0.1:9'`); !strings.Contains(again, "subscription already exists") {
 		t.Errorf("made twice: %s", again)
 	}
-	show := s.query("", "SHOW SUBSCRIPTIONS")
+	show := s.Query("", "SHOW SUBSCRIPTIONS")
 	want := fmt.Sprintf(`{"results":[{"statement_id":0,"series":[{"name":"d","columns":["retention_policy","name","mode","destinations"],"values":[["autogen","s","ANY",["%s","udp://127.0.0.1:9"]]]}]}]}`, receiver.URL)
 	if strings.TrimSpace(show) != want {
 		t.Errorf("got  %s\nwant %s", show, want)
@@ -37,7 +37,7 @@ func TestSubscription(t *testing.T) {
 		"application/csv":       fmt.Sprintf("name,tags,retention_policy,name,mode,destinations\nd,,autogen,s,ANY,\"%s,udp://127.0.0.1:9\"\n", receiver.URL),
 		"application/x-msgpack": "\x92" + string([]byte{0xa0 | byte(len(receiver.URL))}) + receiver.URL + "\xb1udp://127.0.0.1:9",
 	} {
-		req, err := http.NewRequest(http.MethodGet, s.base+"/query?q=SHOW+SUBSCRIPTIONS", nil)
+		req, err := http.NewRequest(http.MethodGet, s.URL+"/query?q=SHOW+SUBSCRIPTIONS", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestSubscription(t *testing.T) {
 	// It takes effect within a second.
 	next := func() string {
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-			s.write("d", "m,h=a v=1 1000\nm,h=b s=\"x\" 1000")
+			s.Write("d", "m,h=a v=1 1000\nm,h=b s=\"x\" 1000")
 			select {
 			case text := <-got:
 				return text
@@ -71,22 +71,22 @@ func TestSubscription(t *testing.T) {
 	if text, want := next(), "/write?db=d&precision=ns&rp=autogen m,h=a v=1 1000\nm,h=b s=\"x\" 1000\n"; text != want {
 		t.Errorf("got %q, want %q", text, want)
 	}
-	s.query("", "DROP SUBSCRIPTION s ON d.autogen")
-	if left := s.query("", "SHOW SUBSCRIPTIONS"); strings.Contains(left, "series") {
+	s.Query("", "DROP SUBSCRIPTION s ON d.autogen")
+	if left := s.Query("", "SHOW SUBSCRIPTIONS"); strings.Contains(left, "series") {
 		t.Errorf("left: %s", left)
 	}
 }
 
 // TestContinuousQuery: a window is computed when it has ended.
 func TestContinuousQuery(t *testing.T) {
-	s := startServer(t, t.TempDir())
-	s.query("", "CREATE DATABASE d")
-	s.query("", "CREATE CONTINUOUS QUERY q ON d RESAMPLE FOR 1h BEGIN SELECT sum(v) INTO o FROM m WHERE h != 'c' GROUP BY time(1s), h END")
+	s := Start(t)
+	s.Query("", "CREATE DATABASE d")
+	s.Query("", "CREATE CONTINUOUS QUERY q ON d RESAMPLE FOR 1h BEGIN SELECT sum(v) INTO o FROM m WHERE h != 'c' GROUP BY time(1s), h END")
 	at := time.Now().Add(-10 * time.Second).Truncate(time.Second).UnixNano()
-	s.write("d", fmt.Sprintf("m,h=a v=1 %d\nm,h=a v=2 %d\nm,h=b v=4 %d\nm,h=c v=8 %d", at, at+1, at, at))
+	s.Write("d", fmt.Sprintf("m,h=a v=1 %d\nm,h=a v=2 %d\nm,h=b v=4 %d\nm,h=c v=8 %d", at, at+1, at, at))
 	want := fmt.Sprintf(`[%d,"a",3],[%[1]d,"b",4]`, at)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		text := s.query("d", "SELECT h, sum FROM o")
+		text := s.Query("d", "SELECT h, sum FROM o")
 		if strings.Contains(text, want) {
 			break
 		}

@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"os"
@@ -9,10 +9,10 @@ import (
 
 // TestStatistics: SHOW STATS has InfluxDB's parts with what there is of them.
 func TestStatistics(t *testing.T) {
-	s := startServer(t, t.TempDir())
-	s.query("", "CREATE DATABASE d; CREATE SUBSCRIPTION sub ON d.autogen DESTINATIONS ALL 'udp://127.0.0.1:9'")
-	s.write("d", "m,h=a v=1 1000\nm,h=b v=2 1000")
-	all := s.query("", "SHOW STATS")
+	s := Start(t)
+	s.Query("", "CREATE DATABASE d; CREATE SUBSCRIPTION sub ON d.autogen DESTINATIONS ALL 'udp://127.0.0.1:9'")
+	s.Write("d", "m,h=a v=1 1000\nm,h=b v=2 1000")
+	all := s.Query("", "SHOW STATS")
 	for _, want := range []string{
 		`"name":"cq","columns":["queryFail","queryOk"]`,
 		`"name":"database","tags":{"database":"d"},"columns":["numMeasurements","numSeries"],"values":[[1,2]]`,
@@ -28,7 +28,7 @@ func TestStatistics(t *testing.T) {
 			t.Errorf("SHOW STATS has no %s:\n%s", want, all)
 		}
 	}
-	if one := s.query("", "SHOW STATS FOR 'cq'"); strings.Count(one, `"name"`) != 1 || !strings.Contains(one, `[[0,0]]`) {
+	if one := s.Query("", "SHOW STATS FOR 'cq'"); strings.Count(one, `"name"`) != 1 || !strings.Contains(one, `[[0,0]]`) {
 		t.Errorf("SHOW STATS FOR 'cq': %s", one)
 	}
 }
@@ -41,8 +41,8 @@ func TestDiagnostics(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(t, filepath.Join(dir, "data"), "-config", file)
-	all := s.query("", "SHOW DIAGNOSTICS")
+	s := StartOn(t, filepath.Join(dir, "data"), "-config", file)
+	all := s.Query("", "SHOW DIAGNOSTICS")
 	for _, want := range []string{
 		`"name":"build"`, `"name":"network","columns":["hostname"]`, `"name":"runtime"`, `"name":"system"`, `"name":"config-data"`,
 		`"name":"config-httpd"`, `"name":"config-coordinator"`, `"name":"config-retention"`, `"name":"config-cqs","columns":["catch-up","enabled",`,
@@ -55,7 +55,7 @@ func TestDiagnostics(t *testing.T) {
 	if strings.Contains(all, "thirty-two") {
 		t.Error("a secret is told")
 	}
-	if one := s.query("", "SHOW DIAGNOSTICS FOR 'config-cqs'"); strings.Count(one, `"name"`) != 1 || !strings.Contains(one, `["1d",true,true,"1s"]`) {
+	if one := s.Query("", "SHOW DIAGNOSTICS FOR 'config-cqs'"); strings.Count(one, `"name"`) != 1 || !strings.Contains(one, `["1d",true,true,"1s"]`) {
 		t.Errorf("SHOW DIAGNOSTICS FOR 'config-cqs': %s", one)
 	}
 }
@@ -69,20 +69,20 @@ func TestServicesOff(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(t, filepath.Join(dir, "data"), "-config", file)
-	s.query("", "CREATE DATABASE d; CREATE SUBSCRIPTION sub ON d.autogen DESTINATIONS ALL 'udp://127.0.0.1:9'")
-	s.query("", "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT sum(v) INTO o FROM m GROUP BY time(1h) END")
-	s.write("d", "m,h=a v=1 1000\nm,h=b v=2 1000")
-	if got := s.query("", "EXECUTE CONTINUOUS QUERY q ON d FROM 0s TO 1h"); !strings.Contains(got, `"columns":["time","windows","written"],"values":[[0,1,1]]`) {
+	s := StartOn(t, filepath.Join(dir, "data"), "-config", file)
+	s.Query("", "CREATE DATABASE d; CREATE SUBSCRIPTION sub ON d.autogen DESTINATIONS ALL 'udp://127.0.0.1:9'")
+	s.Query("", "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT sum(v) INTO o FROM m GROUP BY time(1h) END")
+	s.Write("d", "m,h=a v=1 1000\nm,h=b v=2 1000")
+	if got := s.Query("", "EXECUTE CONTINUOUS QUERY q ON d FROM 0s TO 1h"); !strings.Contains(got, `"columns":["time","windows","written"],"values":[[0,1,1]]`) {
 		t.Errorf("got %s", got)
 	}
-	if got := s.query("d", "SELECT sum FROM o"); !strings.Contains(got, `[0,3]`) {
+	if got := s.Query("d", "SELECT sum FROM o"); !strings.Contains(got, `[0,3]`) {
 		t.Errorf("got %s", got)
 	}
-	if got := s.query("", "SHOW STATS FOR 'subscriber'"); !strings.Contains(got, `"values":[[0,0,0,0]]`) || strings.Contains(got, `"mode"`) {
+	if got := s.Query("", "SHOW STATS FOR 'subscriber'"); !strings.Contains(got, `"values":[[0,0,0,0]]`) || strings.Contains(got, `"mode"`) {
 		t.Errorf("got %s", got)
 	}
-	if log := s.log(); strings.Contains(log, "continuous query ran") {
+	if log := s.Log(); strings.Contains(log, "continuous query ran") {
 		t.Errorf("ran: %s", log)
 	}
 }

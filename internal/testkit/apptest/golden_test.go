@@ -1,4 +1,4 @@
-package main
+package apptest
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ var goldenOurs = flag.String("golden.ours", "", "append what differs to this fil
 // TestGolden replays every recorded theme against the real process.
 func TestGolden(t *testing.T) {
 	known, siblings := golden.Differences(t), golden.Siblings(t)
-	s := startServer(t, t.TempDir())
+	s := Start(t)
 	for _, th := range golden.Themes(t, nil) {
 		t.Run(th.Theme, func(t *testing.T) {
 			setUpGolden(t, s, th)
@@ -35,32 +35,32 @@ func TestGolden(t *testing.T) {
 				if d != nil {
 					differ++
 				}
-				if bad := judgeGolden(t, c, d, s.base); len(bad) > 0 {
+				if bad := judgeGolden(t, c, d, s.URL); len(bad) > 0 {
 					t.Errorf("%s: %s\n     %s", c.Name(), c.Q, strings.Join(bad[:min(4, len(bad))], "\n     "))
 				}
 			}
 			t.Logf("%d cases, %d of them intended differences", len(th.Cases), differ)
 			for _, db := range th.Databases {
-				s.query("", "DROP DATABASE "+influxql.QuoteIdent(db))
+				s.Query("", "DROP DATABASE "+influxql.QuoteIdent(db))
 			}
 		})
 	}
 }
 
-func setUpGolden(t *testing.T, s *process, th *golden.Theme) {
+func setUpGolden(t *testing.T, s *Server, th *golden.Theme) {
 	t.Helper()
 	for _, db := range th.Databases {
-		s.query("", "DROP DATABASE "+influxql.QuoteIdent(db))
+		s.Query("", "DROP DATABASE "+influxql.QuoteIdent(db))
 	}
 	for _, step := range th.Setup {
 		if step.Write != nil {
 			c := golden.Case{Write: step.Write, Status: 204}
-			if bad := judgeGolden(t, &c, nil, s.base); len(bad) > 0 {
+			if bad := judgeGolden(t, &c, nil, s.URL); len(bad) > 0 {
 				t.Fatal(bad)
 			}
 			continue
 		}
-		s.query("", step.Statement)
+		s.Query("", step.Statement)
 	}
 }
 
@@ -197,7 +197,7 @@ func judgeGolden(t *testing.T, c *golden.Case, d *golden.Difference, base string
 		}
 		return nil
 	}
-	got, err := documents(resp.Header.Get("Content-Type"), body)
+	got, err := answerDocuments(resp.Header.Get("Content-Type"), body)
 	if err != nil {
 		return []string{fmt.Sprintf("%v: %.300q", err, body)}
 	}
@@ -236,7 +236,7 @@ func note(t *testing.T, d *golden.Difference, c *golden.Case) {
 }
 
 // documents decodes the JSON documents of a body, or its MessagePack one.
-func documents(kind string, body []byte) ([]any, error) {
+func answerDocuments(kind string, body []byte) ([]any, error) {
 	if len(body) == 0 {
 		return nil, nil
 	}

@@ -1,13 +1,11 @@
-package main
+package apptest
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // TestReloadLimits changes limits of a running server, both ways.
@@ -21,17 +19,17 @@ func TestReloadLimits(t *testing.T) {
 		}
 	}
 	configure(1, 30, 0, 0)
-	s := startServer(t, t.TempDir(), "-config", file)
-	s.query("", "CREATE DATABASE d")
+	s := Start(t, "-config", file)
+	s.Query("", "CREATE DATABASE d")
 	write := func(status int, answer, body string) {
 		t.Helper()
-		if got, text := s.post("/write?db=d", body); got != status || !strings.Contains(text, answer) {
+		if got, text := s.Send("/write?db=d", body); got != status || !strings.Contains(text, answer) {
 			t.Errorf("write %s: %d %s, want %d %s", body, got, text, status, answer)
 		}
 	}
 	ask := func(answer string) {
 		t.Helper()
-		if text := s.query("d", "SELECT v FROM m"); !strings.Contains(text, answer) {
+		if text := s.Query("d", "SELECT v FROM m"); !strings.Contains(text, answer) {
 			t.Errorf("answer %s, want %s", text, answer)
 		}
 	}
@@ -41,8 +39,8 @@ func TestReloadLimits(t *testing.T) {
 	write(413, "", long)
 
 	configure(2, 1000, 3, 0)
-	s.hangup(`changed="data.max-series-per-database, http.max-body-size, http.max-row-limit" at_restart=nothing`)
-	if said := s.log(); !strings.Contains(said, "key=data.max-series-per-database was=1 is=2") {
+	s.Reload(`changed="data.max-series-per-database, http.max-body-size, http.max-row-limit" at_restart=nothing`)
+	if said := s.Log(); !strings.Contains(said, "key=data.max-series-per-database was=1 is=2") {
 		t.Errorf("the log does not tell the values: %s", said)
 	}
 	write(204, "", long)
@@ -50,27 +48,14 @@ func TestReloadLimits(t *testing.T) {
 	ask(`[[1,1],[2,2],[3,3]],"partial":true`)
 
 	configure(0, 20, 0, 2)
-	s.hangup(`changed="data.max-series-per-database, http.max-body-size, http.max-row-limit, query.max-select-point" at_restart=nothing`)
+	s.Reload(`changed="data.max-series-per-database, http.max-body-size, http.max-row-limit, query.max-select-point" at_restart=nothing`)
 	write(204, "", "m,h=c v=1 1")
 	write(413, "", long)
 	ask("max-select-point limit exceeded")
 
 	configure(1, 1000, 0, 0)
-	s.hangup(`http.max-body-size, query.max-select-point" at_restart=nothing`)
+	s.Reload(`http.max-body-size, query.max-select-point" at_restart=nothing`)
 	write(204, "", long) // what there is stays above the limit
 	write(400, "max-series-per-database limit exceeded: (1) dropped=1", "m,h=d v=1 1")
-	s.stop()
-}
-
-// hangup has the server read its configuration and waits for what it says.
-func (s *process) hangup(said string) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		s.t.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.log(), said); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("the log does not say %s: %s", said, s.log())
-		}
-	}
+	s.Stop()
 }
