@@ -13,6 +13,7 @@ import (
 	"tsdbd/series"
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
+	"tsdbd/store/cardinality"
 )
 
 // database is an open database: its series file and the parser's table.
@@ -28,7 +29,7 @@ type database struct {
 
 	syncAt time.Time // after a failed syncSeries, when to try again; the flush loop's
 
-	cardinality cardinality
+	cardinality cardinality.Counter
 	damage      atomic.Pointer[error] // of the series file, found while reading
 	dropped     atomic.Bool           // the reference of being open is given back
 	refused     refusedSeries
@@ -56,7 +57,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	db.series = series
-	db.cardinality.bounds = &s.bounds
+	db.cardinality.Bounds = &s.bounds
 	db.table.Store(point.NewTable(d.ID))
 	db.refs.Store(1)
 	if err := s.fs.SyncDir(s.dir); err != nil {

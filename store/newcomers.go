@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/point"
+	"tsdbd/store/cardinality"
 	"tsdbd/tsi"
 )
 
@@ -17,10 +18,10 @@ import (
 // write brings. The write holds them from its checks until its entry is applied
 // or refused. What is applied the shards know by then; the rest leaves no trace.
 type newcomers struct {
-	fields []*tsi.FieldClaim // by target; nil: the target got no new field
-	room   *admission        // nil: the database has no limits, or the batch no new series
-	keys   int64             // bytes reserved for the keys of new series
-	series []*point.Series   // those with an id that is a claim
+	fields []*tsi.FieldClaim      // by target; nil: the target got no new field
+	room   *cardinality.Admission // nil: the database has no limits, or the batch no new series
+	keys   int64                  // bytes reserved for the keys of new series
+	series []*point.Series        // those with an id that is a claim
 }
 
 // errNoRoomForKeys says that there is no memory for the keys of new series.
@@ -34,7 +35,11 @@ func (r *router) release() {
 		}
 	}
 	if a := r.newcomers.room; a != nil {
-		a.release(r.targets)
+		shards := make([]cardinality.Shard, len(r.targets))
+		for i := range r.targets {
+			shards[i] = r.targets[i].shard
+		}
+		a.Release(shards)
 	}
 	r.s.reserved.Add(-r.newcomers.keys)
 	r.newcomers = newcomers{}
@@ -68,7 +73,7 @@ func (r *router) register(ctx context.Context) error {
 // bringsSeries reports whether the database has limits and the batch series
 // that their shard does not list.
 func (r *router) bringsSeries() bool {
-	if !r.db.cardinality.limited() {
+	if !r.db.cardinality.Limited() {
 		return false
 	}
 	for i := range r.targets {
@@ -87,11 +92,9 @@ func (r *router) bringsSeries() bool {
 // returns a channel to wait for, and the targets are unchanged.
 func (r *router) place() (undecided <-chan struct{}, err error) {
 	r.newcomers.fields = make([]*tsi.FieldClaim, len(r.targets))
-	if r.db.cardinality.limited() {
+	if r.db.cardinality.Limited() {
 		r.newcomers.room = r.newAdmission()
-		r.db.cardinality.mu.Lock()
-		defer r.db.cardinality.mu.Unlock()
-		r.newcomers.room.count()
+		defer r.newcomers.room.Begin()()
 	}
 	placed := make([][]point.Row, len(r.targets))
 	for i := range r.targets {
@@ -173,7 +176,7 @@ func (p *placer) row(row *point.Row, c *checked, sh *shardEntry) (ok bool, undec
 		}
 	}
 	if n.room != nil && !sh.Contains(row.Series.ID()) {
-		reason, err := n.room.admit(row.Series)
+		reason, err := n.room.Admit(row.Series)
 		if err != nil {
 			return false, nil, err
 		}

@@ -20,6 +20,7 @@ import (
 	"tsdbd/retention"
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
+	"tsdbd/store/cardinality"
 	"tsdbd/store/ledger"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
@@ -180,7 +181,7 @@ type Store struct {
 	counters   counters
 	compacting atomic.Bool // while a shard is compacted
 	pacer      pacer
-	bounds     bounds // of all databases; guarded by gate
+	bounds     cardinality.Bounds // of all databases; guarded by gate
 }
 
 // shardEntry is an open shard and whose it is.
@@ -202,7 +203,7 @@ type shardEntry struct {
 // newStore returns a store that has opened nothing yet.
 func newStore(dir string, opt Options) *Store {
 	opt.setDefaults()
-	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: bounds{opt.MaxSeriesPerDatabase, opt.MaxValuesPerTag}}
+	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: cardinality.Bounds{MaxSeries: opt.MaxSeriesPerDatabase, MaxValues: opt.MaxValuesPerTag}}
 	s.pacer.rate.Store(opt.CompactBytesPerSecond)
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)

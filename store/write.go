@@ -46,7 +46,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 		// The database was dropped and made again since the parse.
 		return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, database)
 	}
-	r := router{s: s, db: db, database: database, batch: b, now: s.opt.Now().UnixNano(), full: db.cardinality.full.Load()}
+	r := router{s: s, db: db, database: database, batch: b, now: s.opt.Now().UnixNano(), full: db.cardinality.Full.Load()}
 	if r.policy, err = s.catalog.Data().RetentionPolicy(database, policy); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	s.counters.values.Add(int64(len(b.Values)))
 	s.counters.dropped.Add(int64(r.dropped))
 	s.counters.over.Add(int64(r.over))
-	if r.over > 0 && !db.cardinality.told.Swap(true) {
+	if r.over > 0 && !db.cardinality.Told.Swap(true) {
 		s.logger.Warn("a limit of cardinality is reached, new series are refused", "db", database)
 	}
 	if r.reason != "" {
@@ -244,7 +244,7 @@ func (r *router) pass() error {
 		}
 		if r.full && !r.db.knownSeries(row.Series) {
 			r.over++
-			r.drop(r.db.cardinality.seriesReason())
+			r.drop(r.db.cardinality.SeriesReason())
 			if whole {
 				r.settle(i, &whole)
 			}

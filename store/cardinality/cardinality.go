@@ -1,10 +1,13 @@
-package store
+// Package cardinality bounds the series of a database and the values of its tags.
+//
+// A write asks an Admission for the room of each series that its shard does not
+// list, between its checks and the application of its entry. What is admitted counts
+// until Release, and from then on if a shard has it.
+package cardinality
 
 import (
-	"cmp"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,26 +17,27 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/point"
+	"tsdbd/shard"
 )
 
-// cardinality bounds the series of a database and the values of its tags. What
+// Counter counts the series of a database and the values of its tags. What
 // lives is counted when the first new series comes after the start, a delete or
 // a drop, and kept in step by the writers from then on; without limits nothing
-// is counted. It forgets with the gate held, when no write is under way.
+// is counted. It forgets when no write is under way.
 //
 // A series on its way to a shard takes room from its check on, and gives it back
 // if its entry is not applied.
 //
 // A value that is known costs about 20 bytes, a series a bit.
-type cardinality struct {
-	*bounds // the store's
+type Counter struct {
+	*Bounds // the same for all databases
 
-	// full says that no new series has room, so that its points are refused
+	// Full says that no new series has room, so that its points are refused
 	// before they leave a trace: a field, a layout, an id.
-	full atomic.Bool
-	told atomic.Bool // the log knows that series are refused
+	Full atomic.Bool
+	Told atomic.Bool // the log knows that series are refused
 
-	mu     sync.Mutex            // held while series are admitted; before Store.mu
+	mu     sync.Mutex            // held while series are admitted
 	living *roaring.Bitmap       // series of all shards; nil: not counted
 	coming map[string]*newSeries // series on their way to a shard, by key
 	seed   maphash.Seed
@@ -49,70 +53,41 @@ type newSeries struct {
 	values []tagValue // those that no shard had
 }
 
-// bounds are the limits of each database; 0 is none. They are read with the
-// gate shared and change with it held.
-type bounds struct{ maxSeries, maxValues int }
+// Bounds are the limits of each database; 0 is none. They do not change while writes
+// are under way.
+type Bounds struct{ MaxSeries, MaxValues int }
 
 // tagOf is a tag key of a measurement.
 type tagOf struct{ measurement, key string }
 
-func (b *bounds) limited() bool { return b.maxSeries > 0 || b.maxValues > 0 }
+// Limited reports whether there is a limit.
+func (b *Bounds) Limited() bool { return b.MaxSeries > 0 || b.MaxValues > 0 }
 
-// SetLimits brings other limits into force. It waits for the writes under way;
-// what is above a new limit stays.
-func (s *Store) SetLimits(l Limits) {
-	s.pacer.rate.Store(l.CompactBytesPerSecond)
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	next := bounds{l.MaxSeriesPerDatabase, l.MaxValuesPerTag}
-	if next == s.bounds {
-		return
-	}
-	s.bounds = next
-	s.forgetCardinality() // what was not counted is counted anew
-}
-
-// forget drops the counts, because series may be gone. The gate is held.
-func (c *cardinality) forget() {
+// Forget drops the counts, because series may be gone. No write is under way.
+func (c *Counter) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.living, c.coming, c.tags = nil, nil, nil
-	c.full.Store(false)
-	c.told.Store(false)
+	c.Full.Store(false)
+	c.Told.Store(false)
 }
 
-// forgetCardinality drops the counts of all databases. The gate is held.
-func (s *Store) forgetCardinality() {
-	s.mu.RLock()
-	databases := slices.Collect(maps.Values(s.mu.databases))
-	s.mu.RUnlock()
-	for _, db := range databases {
-		db.cardinality.forget()
-	}
+// SeriesReason says why a series has no room.
+func (c *Counter) SeriesReason() string {
+	return fmt.Sprintf("max-series-per-database limit exceeded: (%d)", c.MaxSeries)
 }
 
-func (c *cardinality) seriesReason() string {
-	return fmt.Sprintf("max-series-per-database limit exceeded: (%d)", c.maxSeries)
+// Shard is a shard of the database.
+type Shard interface {
+	View() *shard.View
+	Contains(id model.SeriesID) bool
 }
 
-// knownSeries reports whether a series has an id, and gives it to one that does
-// not know it yet.
-func (db *database) knownSeries(sr *point.Series) bool {
-	if sr.ID() != 0 {
-		return true
-	}
-	id, ok := db.series.Lookup(sr.Key())
-	if ok && !db.series.Claimed(id) {
-		sr.SetID(id)
-	}
-	return ok
-}
-
-// admission lets the new series of one batch in, as far as there is room.
-type admission struct {
-	*cardinality
-	db      *database
-	shards  []*shardEntry            // of the database
+// Admission lets the new series of one batch in, as far as there is room.
+type Admission struct {
+	*Counter
+	known   func(*point.Series) bool // whether a series has an id, which it gets then
+	shards  []Shard                  // of the database
 	decided map[*point.Series]string // why a series has no room, "" if it has
 	held    []*point.Series          // those that are coming
 }
@@ -122,12 +97,22 @@ type tagValue struct {
 	hash uint64
 }
 
-func (r *router) newAdmission() *admission {
-	return &admission{cardinality: &r.db.cardinality, db: r.db, shards: r.s.shardsOf(r.db), decided: map[*point.Series]string{}}
+// Admission returns an Admission for a batch. known reports whether a series has an
+// id, and gives it to one that does not know it yet.
+func (c *Counter) Admission(shards []Shard, known func(*point.Series) bool) *Admission {
+	return &Admission{Counter: c, known: known, shards: shards, decided: map[*point.Series]string{}}
+}
+
+// Begin holds back other batches until the returned function is called. Admit is
+// called in between.
+func (a *Admission) Begin() (end func()) {
+	a.mu.Lock()
+	a.count()
+	return a.mu.Unlock
 }
 
 // count counts what lives, unless that is known. mu is held.
-func (a *admission) count() {
+func (a *Admission) count() {
 	if a.living != nil {
 		return
 	}
@@ -140,14 +125,14 @@ func (a *admission) count() {
 	}
 }
 
-// admit gives a series that its shard does not list the room it needs, until
-// release, or returns why there is none. mu is held.
-func (a *admission) admit(sr *point.Series) (reason string, err error) {
+// Admit gives a series that its shard does not list the room it needs, until
+// Release, or returns why there is none. mu is held.
+func (a *Admission) Admit(sr *point.Series) (reason string, err error) {
 	if reason, again := a.decided[sr]; again {
 		return reason, nil
 	}
 	switch n := a.coming[sr.Key()]; {
-	case a.db.knownSeries(sr) && a.living.Contains(uint32(sr.ID())): // in another shard
+	case a.known(sr) && a.living.Contains(uint32(sr.ID())): // in another shard
 	case n != nil:
 		n.writes++
 		a.held = append(a.held, sr)
@@ -159,7 +144,7 @@ func (a *admission) admit(sr *point.Series) (reason string, err error) {
 		if reason == "" {
 			a.coming[sr.Key()] = n
 			a.held = append(a.held, sr)
-			a.full.Store(a.maxSeries > 0 && a.taken() >= a.maxSeries)
+			a.Full.Store(a.MaxSeries > 0 && a.taken() >= a.MaxSeries)
 		}
 	}
 	a.decided[sr] = reason
@@ -167,11 +152,11 @@ func (a *admission) admit(sr *point.Series) (reason string, err error) {
 }
 
 // taken returns the number of series that take room.
-func (c *cardinality) taken() int { return int(c.living.GetCardinality()) + len(c.coming) }
+func (c *Counter) taken() int { return int(c.living.GetCardinality()) + len(c.coming) }
 
-// release ends the batch's hold on room: series that a shard of the batch has by
+// Release ends the batch's hold on room: series that one of the batch's shards has by
 // now keep theirs.
-func (a *admission) release(targets []target) {
+func (a *Admission) Release(shards []Shard) {
 	if len(a.held) == 0 {
 		return
 	}
@@ -183,7 +168,7 @@ func (a *admission) release(targets []target) {
 			continue // another write has brought it
 		}
 		n.writes--
-		stays := slices.ContainsFunc(targets, func(t target) bool { return t.shard.Contains(sr.ID()) })
+		stays := slices.ContainsFunc(shards, func(s Shard) bool { return s.Contains(sr.ID()) })
 		if stays {
 			a.living.Add(uint32(sr.ID()))
 		} else if n.writes > 0 {
@@ -192,12 +177,12 @@ func (a *admission) release(targets []target) {
 		delete(a.coming, sr.Key())
 		a.leave(n, stays)
 	}
-	a.full.Store(a.maxSeries > 0 && a.taken() >= a.maxSeries)
+	a.Full.Store(a.MaxSeries > 0 && a.taken() >= a.MaxSeries)
 }
 
 // leave takes a series' values out of those that are coming: they stay, or go
 // with the last series that brings them.
-func (c *cardinality) leave(n *newSeries, stay bool) {
+func (c *Counter) leave(n *newSeries, stay bool) {
 	for _, v := range n.values {
 		have := c.tags[v.tag]
 		switch {
@@ -216,11 +201,11 @@ func (c *cardinality) leave(n *newSeries, stay bool) {
 
 // room says why there is no room for one more series, or "", and then n holds
 // its new values.
-func (a *admission) room(n *newSeries, sr *point.Series) (reason string, err error) {
-	if a.maxSeries > 0 && a.taken() >= a.maxSeries {
-		return a.seriesReason(), nil
+func (a *Admission) room(n *newSeries, sr *point.Series) (reason string, err error) {
+	if a.MaxSeries > 0 && a.taken() >= a.MaxSeries {
+		return a.SeriesReason(), nil
 	}
-	if a.maxValues <= 0 {
+	if a.MaxValues <= 0 {
 		return "", nil
 	}
 	measurement, tags := model.ParseSeriesKey(sr.Key(), nil)
@@ -229,7 +214,7 @@ func (a *admission) room(n *newSeries, sr *point.Series) (reason string, err err
 			continue // the same as no tag
 		}
 		tag := tagOf{measurement, t.Key}
-		have, err := a.known(tag)
+		have, err := a.valuesOf(tag)
 		if err != nil {
 			a.leave(n, false)
 			return "", err
@@ -239,9 +224,9 @@ func (a *admission) room(n *newSeries, sr *point.Series) (reason string, err err
 		if brought == settled {
 			continue
 		}
-		if !known && len(have) >= a.maxValues {
+		if !known && len(have) >= a.MaxValues {
 			reason := fmt.Sprintf("max-values-per-tag limit exceeded (%d/%d): measurement=%q tag=%q value=%q",
-				len(have), a.maxValues, measurement, t.Key, t.Value)
+				len(have), a.MaxValues, measurement, t.Key, t.Value)
 			a.leave(n, false)
 			return reason, nil
 		}
@@ -251,8 +236,8 @@ func (a *admission) room(n *newSeries, sr *point.Series) (reason string, err err
 	return "", nil
 }
 
-// known returns the values of a tag, which are read at the first use.
-func (a *admission) known(tag tagOf) (_ map[uint64]int32, err error) {
+// valuesOf returns the values of a tag, which are read at the first use.
+func (a *Admission) valuesOf(tag tagOf) (_ map[uint64]int32, err error) {
 	defer vfs.CatchFault(&err)()
 	if have, ok := a.tags[tag]; ok {
 		return have, nil
@@ -274,18 +259,4 @@ func (a *admission) known(tag tagOf) (_ map[uint64]int32, err error) {
 	}
 	a.tags[tag] = have
 	return have, nil
-}
-
-// shardsOf returns the open shards of a database.
-func (s *Store) shardsOf(db *database) []*shardEntry {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var list []*shardEntry
-	for _, e := range s.mu.shards {
-		if e.db == db {
-			list = append(list, e)
-		}
-	}
-	slices.SortFunc(list, func(a, b *shardEntry) int { return cmp.Compare(a.ID(), b.ID()) })
-	return list
 }

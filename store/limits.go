@@ -1,0 +1,70 @@
+package store
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"tsdbd/model/point"
+	"tsdbd/store/cardinality"
+)
+
+// SetLimits brings other limits into force. It waits for the writes under way;
+// what is above a new limit stays.
+func (s *Store) SetLimits(l Limits) {
+	s.pacer.rate.Store(l.CompactBytesPerSecond)
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	next := cardinality.Bounds{MaxSeries: l.MaxSeriesPerDatabase, MaxValues: l.MaxValuesPerTag}
+	if next == s.bounds {
+		return
+	}
+	s.bounds = next
+	s.forgetCardinality() // what was not counted is counted anew
+}
+
+// forgetCardinality drops the counts of all databases. The gate is held.
+func (s *Store) forgetCardinality() {
+	s.mu.RLock()
+	databases := slices.Collect(maps.Values(s.mu.databases))
+	s.mu.RUnlock()
+	for _, db := range databases {
+		db.cardinality.Forget()
+	}
+}
+
+// knownSeries reports whether a series has an id, and gives it to one that does
+// not know it yet.
+func (db *database) knownSeries(sr *point.Series) bool {
+	if sr.ID() != 0 {
+		return true
+	}
+	id, ok := db.series.Lookup(sr.Key())
+	if ok && !db.series.Claimed(id) {
+		sr.SetID(id)
+	}
+	return ok
+}
+
+// newAdmission returns an admission for the batch.
+func (r *router) newAdmission() *cardinality.Admission {
+	var shards []cardinality.Shard
+	for _, e := range r.s.shardsOf(r.db) {
+		shards = append(shards, e)
+	}
+	return r.db.cardinality.Admission(shards, r.db.knownSeries)
+}
+
+// shardsOf returns the open shards of a database.
+func (s *Store) shardsOf(db *database) []*shardEntry {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var list []*shardEntry
+	for _, e := range s.mu.shards {
+		if e.db == db {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *shardEntry) int { return cmp.Compare(a.ID(), b.ID()) })
+	return list
+}
