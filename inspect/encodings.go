@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -56,10 +57,7 @@ func Encodings(fsys vfs.FS, name string) (*EncodingsReport, error) {
 		return nil, err
 	}
 	slices.SortFunc(r.Encodings, func(a, b Encoding) int {
-		if d := strings.Compare(a.Type, b.Type); d != 0 {
-			return d
-		}
-		return strings.Compare(a.Encoding, b.Encoding)
+		return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Encoding, b.Encoding))
 	})
 	return r, nil
 }
@@ -138,7 +136,7 @@ func (r *EncodingsReport) file(fsys vfs.FS, name string) (err error) {
 	r.Bytes += f.Info().Size
 	var c tsm.Chunk
 	var columns []tsm.ColumnEncoding
-	first, lost, err := readableSeries(f, func(_ []byte, s *tsm.Series) error {
+	damage, err := eachSeries(f, func(_ []byte, s *tsm.Series) error {
 		for k := range s.Chunks {
 			err := f.Chunk(s, k, &c)
 			if err == nil {
@@ -158,10 +156,7 @@ func (r *EncodingsReport) file(fsys vfs.FS, name string) (err error) {
 		}
 		return nil
 	})
-	r.Damage = append(r.Damage, problems(name, first)...)
-	if lost > 1 {
-		r.Damage = append(r.Damage, Problem{Path: name, Offset: -1, Reason: fmt.Sprintf("%d series cannot be read", lost)})
-	}
+	r.Damage = append(r.Damage, damage...)
 	return err
 }
 

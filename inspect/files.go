@@ -76,7 +76,7 @@ func TSM(fsys vfs.FS, name string, keys bool) (_ *TSMReport, err error) {
 		MinSequence: i.MinSequence, MaxSequence: i.MaxSequence, Series: i.Series, Chunks: i.Chunks, Rows: i.Rows, Values: i.Values,
 		MinTime: i.Range.Min, MaxTime: i.Range.Max, MinKey: i.MinKey, MaxKey: i.MaxKey,
 	}
-	first, lost, err := readableSeries(r, func(key []byte, s *tsm.Series) error {
+	out.Damage, err = eachSeries(r, func(key []byte, s *tsm.Series) error {
 		x := TSMSeries{ID: s.ID, Chunks: len(s.Chunks), Min: s.TimeRange().Min, Max: s.TimeRange().Max}
 		for _, c := range s.Chunks {
 			x.Rows += int64(c.Rows)
@@ -85,25 +85,20 @@ func TSM(fsys vfs.FS, name string, keys bool) (_ *TSMReport, err error) {
 		out.Measurements = addMeasurement(out.Measurements, key, &x)
 		if keys {
 			x.Key = string(key)
-			for _, f := range s.Fields {
-				x.Fields = append(x.Fields, f.Key+" "+f.Type.String())
-			}
+			x.Fields = fieldTexts(s.Fields)
 			out.Keys = append(out.Keys, x)
 		}
 		return nil
 	})
-	out.Damage = problems(name, first)
-	if lost > 1 {
-		out.Damage = append(out.Damage, Problem{Path: name, Offset: -1, Reason: fmt.Sprintf("%d series cannot be read", lost)})
-	}
 	return out, err
 }
 
-// readableSeries walks the series that can be read, and returns the first
-// damage and how many series it has taken.
-func readableSeries(r *tsm.Reader, fn func(key []byte, s *tsm.Series) error) (first error, lost int, err error) {
+// eachSeries walks the series of a file that can be read. The key and the series
+// are valid during the call of fn. An error of fn ends the walk.
+func eachSeries(r *tsm.Reader, fn func(key []byte, s *tsm.Series) error) (damage []Problem, err error) {
 	var keys tsm.KeyCursor
 	var s tsm.Series
+	lost := 0
 	keys.Reset(r)
 	for i := range r.Len() {
 		key, err := keys.Key(i)
@@ -111,17 +106,20 @@ func readableSeries(r *tsm.Reader, fn func(key []byte, s *tsm.Series) error) (fi
 			err = r.Load(i, &s)
 		}
 		if err != nil {
-			if lost++; first == nil {
-				first = err
+			if lost++; lost == 1 {
+				damage = problems(r.Path(), err)
 			}
 			keys.Reset(r)
 			continue
 		}
 		if err := fn(key, &s); err != nil {
-			return first, lost, err
+			return damage, err
 		}
 	}
-	return first, lost, nil
+	if lost > 1 {
+		damage = append(damage, Problem{Path: r.Path(), Offset: -1, Reason: fmt.Sprintf("%d series cannot be read", lost)})
+	}
+	return damage, nil
 }
 
 // addMeasurement counts a series; the keys of a file come sorted, so that most
@@ -141,26 +139,6 @@ func addMeasurement(list []TSMMeasurement, key []byte, x *TSMSeries) []TSMMeasur
 	m.Rows += x.Rows
 	m.Bytes += x.Bytes
 	return list
-}
-
-// eachSeries walks a file. The key and the series are valid during the call.
-func eachSeries(r *tsm.Reader, fn func(key []byte, s *tsm.Series) error) error {
-	var keys tsm.KeyCursor
-	var s tsm.Series
-	keys.Reset(r)
-	for i := range r.Len() {
-		key, err := keys.Key(i)
-		if err != nil {
-			return err
-		}
-		if err := r.Load(i, &s); err != nil {
-			return err
-		}
-		if err := fn(key, &s); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // WriteText writes the report for people.

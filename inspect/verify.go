@@ -272,7 +272,7 @@ func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 		for _, rp := range d.RetentionPolicies {
 			for _, g := range rp.ShardGroups {
 				for _, m := range g.Shards {
-					if _, had := v.flushed(m.ID); had {
+					if v.flushed(m.ID) {
 						v.add(dir, binio.Corruptf(dir, -1, "the directory is gone: the ledger says that shard %d in it had files", m.ID))
 					}
 				}
@@ -315,20 +315,12 @@ func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 // quarantine tells the damaged files that a server has set aside in dir: what
 // they held is missing from answers.
 func (v *verifier) quarantine(dir string) {
-	names, err := v.fs.List(path.Join(dir, repair.QuarantineDir))
-	if err != nil {
-		return // there is none
+	q := repair.NewQuarantine(v.fs, dir, slog.New(slog.DiscardHandler))
+	if err := q.Read(); err != nil {
+		v.add(dir, err)
 	}
-	for _, n := range names {
-		if !strings.HasSuffix(n, ".reason") {
-			continue
-		}
-		name := path.Join(dir, repair.QuarantineDir, n)
-		why, err := vfs.ReadFile(v.fs, name)
-		if err != nil {
-			why = []byte(err.Error())
-		}
-		v.add(strings.TrimSuffix(name, ".reason"), errors.New("set aside by a server: "+strings.Join(strings.Fields(string(why)), " ")))
+	for _, f := range q.List() {
+		v.add(f.Path, errors.New("set aside by a server: "+f.Text))
 	}
 }
 
@@ -463,7 +455,7 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *seri
 	} else {
 		var err error
 		if m, err = v.manifest(dir, id); m == nil || err != nil {
-			if _, had := v.flushed(id); had && err == nil {
+			if err == nil && v.flushed(id) {
 				v.add(name, binio.Corruptf(name, -1, "the files of shard %d are gone: the ledger says that it had some", id))
 			}
 			return err
@@ -504,14 +496,13 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *seri
 	return nil
 }
 
-// flushed reports whether the ledger says that a shard has files, and of which
-// database it is.
-func (v *verifier) flushed(id uint64) (database uint32, ok bool) {
+// flushed reports whether the ledger says that a shard has files.
+func (v *verifier) flushed(id uint64) bool {
 	if v.ledger == nil {
-		return 0, false
+		return false
 	}
-	database, ok = v.ledger.Shards[id]
-	return database, ok
+	_, ok := v.ledger.Shards[id]
+	return ok
 }
 
 // manifest checks both copies of a shard's manifest and returns the one that
@@ -524,16 +515,12 @@ func (v *verifier) manifest(dir string, id uint64) (best *manifest.Manifest, err
 		if err := v.begin(name); err != nil {
 			return nil, err
 		}
-		b, err := vfs.ReadFile(v.fs, name)
-		if errors.Is(err, fs.ErrNotExist) {
+		c := manifest.ReadCopy(v.fs, dir, n)
+		m, err := c.Manifest, c.Err
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, name)
 			continue
-		}
-		var m *manifest.Manifest
-		if err == nil {
-			m, err = manifest.Decode(name, b)
-		}
-		switch {
 		case err != nil:
 		case m.Lineage != v.lineage:
 			err = binio.Corruptf(name, -1, "manifest of data directory %s, the catalog is that of %s", m.Lineage, v.lineage)
@@ -544,7 +531,7 @@ func (v *verifier) manifest(dir string, id uint64) (best *manifest.Manifest, err
 			v.add(name, err)
 			continue
 		}
-		if texts = append(texts, b); best == nil || m.Edition > best.Edition {
+		if texts = append(texts, c.Bytes); best == nil || m.Edition > best.Edition {
 			best = m
 		}
 	}
@@ -655,7 +642,9 @@ func (v *verifier) tsm(name string, rec *manifest.File, m *manifest.Manifest, g 
 	}
 	a := agreement{v: v, name: name, rec: rec, m: m, series: series, view: index.View()}
 	defer a.view.Release()
-	if err := eachSeries(r, a.check); err != nil && v.ctx.Err() == nil {
+	damage, err := eachSeries(r, a.check)
+	v.r.Problems = append(v.r.Problems, damage...)
+	if err != nil && v.ctx.Err() == nil {
 		v.add(name, err)
 	}
 	if more := a.found - maxDisagreements; more > 0 {
@@ -736,8 +725,7 @@ func (a *agreement) check(key []byte, s *tsm.Series) error {
 // follows from the index not knowing it, or knowing other fields.
 func (a *agreement) hidden(s *tsm.Series) bool {
 	r := s.TimeRange()
-	for i := range a.m.Tombstones {
-		t := a.m.Tombstones[i]
+	for _, t := range a.m.Tombstones {
 		if t.Hides(a.rec) && t.Range.Overlaps(r) && t.Series.Contains(uint32(s.ID)) {
 			return true
 		}

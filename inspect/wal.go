@@ -137,8 +137,7 @@ func WAL(fsys vfs.FS, name string, entries bool) (*WALReport, error) {
 
 // walProblem returns a damage of the log; a torn end is only a notice.
 func walProblem(d wal.Damage) Problem {
-	p := Problem{Path: d.Segment, Offset: d.Offset, Bytes: d.Bytes, Reason: d.Reason, Notice: d.Torn}
-	return p
+	return Problem{Path: d.Segment, Offset: d.Offset, Bytes: d.Bytes, Reason: d.Reason, Notice: d.Torn}
 }
 
 // WriteText writes the report for people.

@@ -39,6 +39,7 @@ const lossPrefix = "Lost: "
 type Quarantined struct {
 	Path   string
 	Reason string // what was wrong with it, with the offset
+	Text   string // the whole reason, on one line
 	Loss   Loss
 	Gone   bool // there was nothing to move: the reason is all there is
 }
@@ -98,7 +99,7 @@ func (q *Quarantine) read() (found []Quarantined, err error) {
 			f.Loss = LossPoints
 		}
 		lines := strings.Split(string(text), "\n")
-		f.Reason = lines[0]
+		f.Reason, f.Text = lines[0], strings.Join(strings.Fields(string(text)), " ")
 		for _, line := range lines {
 			if loss, ok := strings.CutPrefix(line, lossPrefix); ok {
 				f.Loss = Loss(loss)
