@@ -29,3 +29,9 @@ func (m *meter) add(f func(*Progress), last bool) {
 		m.tell(m.p)
 	}
 }
+
+// Write counts bytes that are copied.
+func (m *meter) Write(b []byte) (int, error) {
+	m.add(func(p *Progress) { p.BytesDone += int64(len(b)) }, false)
+	return len(b), nil
+}

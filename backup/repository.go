@@ -296,48 +296,31 @@ func (r *Repository) download(ctx context.Context, c *transfer.Client, session s
 		return "", 0, err
 	}
 	meter.add(func(p *Progress) { p.BytesDone += have }, false)
-	got, err := int64(0), error(nil)
+	got := int64(0)
 	if have < o.Size {
-		got, err = copyObject(ctx, c, session, o, f, have, sum, meter)
+		got, err = rest(ctx, c, session, o, f, have, sum, meter)
 	}
 	if err == nil {
 		err = f.Sync()
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = checkContent(ctx, r.fs, part, o)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), got, err
 }
 
-// copyObject appends the server's bytes from offset have on.
-func copyObject(ctx context.Context, c *transfer.Client, session string, o Object, f vfs.File, have int64, sum hash.Hash, meter *meter) (got int64, err error) {
+// rest appends the server's bytes from offset have on.
+func rest(ctx context.Context, c *transfer.Client, session string, o Object, f vfs.File, have int64, sum hash.Hash, meter *meter) (got int64, err error) {
 	body, err := fetch(ctx, c, session, o.Name, have)
 	if err != nil {
 		return 0, err
 	}
 	defer body.Close()
-	buf := make([]byte, 256<<10)
-	for have+got < o.Size {
-		n, err := body.Read(buf[:min(int64(len(buf)), o.Size-have-got)])
-		if n > 0 {
-			if _, werr := f.WriteAt(buf[:n], have+got); werr != nil {
-				return got, werr
-			}
-			_, _ = sum.Write(buf[:n])
-			got += int64(n)
-			meter.add(func(p *Progress) { p.BytesDone += int64(n) }, false)
-		}
-		if err != nil && have+got < o.Size {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return got, err
-		}
+	got, err = io.CopyN(io.MultiWriter(io.NewOffsetWriter(f, have), sum, meter), body, o.Size-have)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
 	}
-	return got, nil
+	return got, err
 }
 
 // checkContent holds a file against the name of the object it should be.
@@ -374,16 +357,34 @@ func (r *Repository) verifyObject(ctx context.Context, o Object) (string, error)
 	if err := checkContent(ctx, r.fs, name, o); err != nil {
 		return "", err
 	}
-	f, err := r.fs.Open(name)
+	return r.copyObject(ctx, o, io.Discard)
+}
+
+// copyObject writes an object to a writer and returns its SHA-256.
+func (r *Repository) copyObject(ctx context.Context, o Object, to io.Writer) (string, error) {
+	f, err := r.fs.Open(r.object(o.Name))
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, o.Size)); err != nil {
+	if _, err := io.Copy(io.MultiWriter(sum, to), contextReader{ctx, io.NewSectionReader(f, 0, o.Size)}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// contextReader is a reader that ends with a context.
+type contextReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }
 
 // Check verifies a backup: every object is there, with the hashes that its name

@@ -2,8 +2,6 @@ package backup
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -274,36 +272,12 @@ func (p *placer) file(dir, name string, objects ...Object) (err error) {
 }
 
 func (p *placer) copy(to io.Writer, o Object) error {
-	name := p.r.object(o.Name)
-	f, err := p.r.fs.Open(name)
+	have, err := p.r.copyObject(p.ctx, o, io.MultiWriter(to, p.meter))
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	sum := sha256.New()
-	from := io.NewSectionReader(f, 0, o.Size)
-	buf := make([]byte, 256<<10)
-	for {
-		if err := p.ctx.Err(); err != nil {
-			return err
-		}
-		n, err := from.Read(buf)
-		if n > 0 {
-			_, _ = sum.Write(buf[:n])
-			if _, err := to.Write(buf[:n]); err != nil {
-				return err
-			}
-			p.meter.add(func(x *Progress) { x.BytesDone += int64(n) }, false)
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if have, want := hex.EncodeToString(sum.Sum(nil)), p.m.Objects[o.Name]; have != want {
-		return binio.Corruptf(name, -1, "SHA-256 %s, the manifest says %s", have, want)
+	if want := p.m.Objects[o.Name]; have != want {
+		return binio.Corruptf(p.r.object(o.Name), -1, "SHA-256 %s, the manifest says %s", have, want)
 	}
 	p.meter.add(func(x *Progress) { x.ObjectsDone++ }, false)
 	return nil
