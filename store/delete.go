@@ -1,10 +1,135 @@
 package store
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/store/deletion"
+	"tsdbd/tsi/match"
 	"tsdbd/wal/entry"
 )
+
+// Bounds of a delete. Under the gate, which keeps all writes waiting, it may
+// take gateSteps: some 20 ms.
+const (
+	gateSteps    = 1 << 22
+	deleteRounds = 16
+)
+
+var errDeleteBusy = errors.New("new series come faster than the delete can select them, try again")
+
+// Delete removes rows. It is durable and applied when it returns, and covers
+// every point that was acknowledged before it was logged. A point that is
+// written after it lives (W5).
+//
+// The series are selected without the gate, so that a slow predicate keeps no
+// writer waiting. Under the gate only series that have come since are looked
+// at, in bounded steps; if these do not suffice, the delete leaves the gate,
+// looks at those series, and tries again.
+func (s *Store) Delete(ctx context.Context, req scan.DeleteRequest) error {
+	db, err := s.database(req.Database)
+	if err != nil {
+		return err
+	}
+	if !db.acquire() {
+		return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, req.Database)
+	}
+	defer func() { _ = db.release() }()
+	d := s.newDelete(db, &req)
+	defer d.Release()
+	for range deleteRounds {
+		if _, err := d.resolve(ctx, match.NewWork(ctx)); err != nil {
+			return err
+		}
+		if err := d.commit(ctx, gateSteps); !errors.Is(err, match.ErrBudget) {
+			return err
+		}
+	}
+	return errDeleteBusy
+}
+
+// pendingDelete is a delete on its way.
+type pendingDelete struct {
+	*deletion.Selection
+	store *Store
+	db    *database
+	req   *scan.DeleteRequest
+}
+
+func (s *Store) newDelete(db *database, req *scan.DeleteRequest) *pendingDelete {
+	keys := func(ids []model.SeriesID, fn func(i int, key string) error) error {
+		return db.seriesError(db.series.Keys(ids, fn))
+	}
+	return &pendingDelete{deletion.New(req, keys), s, db, req}
+}
+
+// commit logs and applies the delete.
+func (d *pendingDelete) commit(ctx context.Context, steps int) error {
+	s := d.store
+	s.deleting.RLock()
+	defer s.deleting.RUnlock()
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	defer s.forgetCardinality()
+	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
+		return err
+	}
+	// It may have been dropped since, and made again.
+	if db, err := s.database(d.req.Database); err != nil || db != d.db {
+		return cmp.Or(err, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, d.req.Database))
+	}
+	ids, err := d.resolve(ctx, match.NewLimitedWork(ctx, steps))
+	if err != nil {
+		return err
+	}
+	e := entry.Entry{Deletes: d.Deletes(d.db.id, ids)}
+	s.counters.deletes.Add(1)
+	if len(e.Deletes) == 0 {
+		return nil
+	}
+	if err := s.log.Append(&e); err != nil {
+		return s.refusal(err)
+	}
+	return nil
+}
+
+// resolve selects the series of the shards that the delete concerns, as they
+// are now, and returns these shards' ids.
+func (d *pendingDelete) resolve(ctx context.Context, work *match.Work) ([]uint64, error) {
+	database := d.store.catalog.Data().Database(d.req.Database)
+	if database == nil {
+		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, d.req.Database)
+	}
+	if rp := d.req.RetentionPolicy; rp != "" && database.RetentionPolicy(rp) == nil {
+		return nil, fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, rp)
+	}
+	var ids []uint64
+	for _, rp := range database.RetentionPolicies {
+		if d.req.RetentionPolicy != "" && rp.Name != d.req.RetentionPolicy {
+			continue
+		}
+		for _, g := range rp.ShardGroupsIn(d.req.Range) {
+			for _, m := range g.Shards {
+				sh := d.store.shard(m.ID)
+				if sh == nil {
+					continue
+				}
+				if err := d.Update(ctx, sh, work); err != nil {
+					return nil, err
+				}
+				ids = append(ids, m.ID)
+			}
+		}
+	}
+	return ids, nil
+}
 
 // applyDelete applies one logged delete.
 func (s *Store) applyDelete(sequence uint64, d *entry.Delete) {

@@ -13,6 +13,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/store/deletion"
 	"tsdbd/tsi/match"
 )
 
@@ -72,11 +73,11 @@ func TestDeleteRounds(t *testing.T) {
 	db, err := s.database("db")
 	s.must(err)
 	where := &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile("^a.*b")}
-	d := &deletion{store: s.Store, db: db, shards: map[uint64]*deletionShard{}, matcher: match.NewMatcher(), req: &scan.DeleteRequest{
+	d := s.newDelete(db, &scan.DeleteRequest{
 		Database: "db", Range: model.AllTime,
 		Where: func(string, []column.Field) (*model.TagExpr, error) { return where, nil },
-	}}
-	defer d.release()
+	})
+	defer d.Release()
 	resolve := func() {
 		t.Helper()
 		if _, err := d.resolve(t.Context(), match.NewWork(t.Context())); err != nil {
@@ -102,8 +103,8 @@ func TestDeleteRounds(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&many, "m,h=ab%d v=1 1\n", i)
 	}
-	step(many.String(), "too many series", 99*keySteps)
-	step("m,h=ab"+strings.Repeat("x", 1000)+" v=1 1", "a long value", keySteps+500)
+	step(many.String(), "too many series", 99*deletion.KeySteps)
+	step("m,h=ab"+strings.Repeat("x", 1000)+" v=1 1", "a long value", deletion.KeySteps+500)
 	step("fresh,h=ab v=1 1", "a measurement that the request was not asked for", 1<<30)
 	step(fmt.Sprintf("m,h=ab v=1 %d", 9*week), "a new shard", 1<<30)
 	s.must(s.write("db", "m,h=ab_last v=1 1\nm,h=c v=1 1"))
