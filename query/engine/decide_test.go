@@ -71,11 +71,11 @@ func TestDecide(t *testing.T) {
 				}
 				x := newExec(context.Background(), m, Options{Workers: 1 + rnd.IntN(8)})
 				x.analyze(prof)
-				l, err := x.plan(stmt)
+				run, err := x.plan(stmt)
 				if err != nil {
 					t.Fatalf("%s: %v", q, err)
 				}
-				err = x.answer(l, func(r *result.Result) error {
+				err = run.answer(func(r *result.Result) error {
 					answers[k] = append(answers[k], seriesTexts(r.Series)...)
 					return nil
 				})

@@ -23,14 +23,14 @@ func Explain(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 	opt.MaxSelectSeries = 0 // no series is read
 	x := newExec(ctx, storage, opt)
 	defer x.release()
-	l, err := x.plan(stmt)
+	r, err := x.plan(stmt)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.openAll(l); err != nil {
+	if err := r.openAll(); err != nil {
 		return nil, err
 	}
-	parts, err := l.costs(nil)
+	parts, err := r.costs(nil)
 	if err != nil || len(parts) == 0 {
 		return []string{""}, err
 	}
@@ -39,40 +39,40 @@ func Explain(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 		lines = append(append(lines, part...), "")
 	}
 	root := &planNode{}
-	l.describe(root, nil)
+	r.describe(root, nil)
 	return root.lines(append(lines, "operators"), ""), nil
 }
 
 // openAll opens a level and those of its subqueries.
-func (x *exec) openAll(l *level) error {
-	for _, src := range l.sources {
-		if src.sub != nil {
-			if err := x.openAll(src.sub); err != nil {
+func (r *levelRun) openAll() error {
+	for _, sub := range r.subs {
+		if sub != nil {
+			if err := sub.openAll(); err != nil {
 				return err
 			}
 		}
 	}
-	if l.rng.Empty() {
+	if r.l.rng.Empty() {
 		return nil
 	}
-	_, err := x.open(l)
-	return err
+	return r.open()
 }
 
 // costs appends InfluxDB's lines for each aggregate of a level, or for the fields
 // of a raw one: the shards and series that it reads. Those of subqueries come first.
-func (l *level) costs(parts [][]string) ([][]string, error) {
-	for _, src := range l.sources {
-		if src.sub != nil {
+func (r *levelRun) costs(parts [][]string) ([][]string, error) {
+	for _, sub := range r.subs {
+		if sub != nil {
 			var err error
-			if parts, err = src.sub.costs(parts); err != nil {
+			if parts, err = sub.costs(parts); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if l.run == nil {
+	if r.groups == nil {
 		return parts, nil
 	}
+	l := r.l
 	var aux, keys []string
 	for _, ref := range l.refs {
 		aux, keys = append(aux, ref.String()), append(keys, ref.Val)
@@ -80,7 +80,7 @@ func (l *level) costs(parts [][]string) ([][]string, error) {
 	part := func(expr string, fields []string) error {
 		var shards, series uint64
 		var cost scan.Cost
-		for _, u := range l.run.units {
+		for _, u := range r.units {
 			if !u.Shard.TimeRange().Overlaps(l.rng) {
 				continue // only a transformation looks back to it
 			}
@@ -108,7 +108,7 @@ func (l *level) costs(parts [][]string) ([][]string, error) {
 	if len(l.calls) == 0 {
 		return parts, part("<nil>", keys)
 	}
-	for _, c := range l.calls {
+	for _, c := range r.calls {
 		c = c.innermost()
 		if err := part(c.expr.String(), append(slices.Clone(keys), c.ref.Val)); err != nil {
 			return nil, err
@@ -133,14 +133,14 @@ func Analyze(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 	x := newExec(ctx, storage, opt)
 	x.analyze(&profile{})
 	defer x.release()
-	l, err := x.plan(stmt)
+	r, err := x.plan(stmt)
 	if err != nil {
 		return nil, err
 	}
 	planned := time.Since(start)
 	var series, rows int
-	err = x.answer(l, func(r *result.Result) error {
-		for _, t := range r.Series {
+	err = r.answer(func(out *result.Result) error {
+		for _, t := range out.Series {
 			rows += t.Rows
 			if !t.Partial {
 				series++
@@ -160,41 +160,41 @@ func Analyze(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 	n.add("planning_time: %s", read.ShortTime(planned))
 	n.add("execution_time: %s", read.ShortTime(total-planned))
 	n.add("total_time: %s", read.ShortTime(total))
-	l.describe(n.add("operators"), x.prof)
+	r.describe(n.add("operators"), x.prof)
 	x.prof.describeStorage(n.add("storage"))
 	return root.lines([]string{"."}, ""), nil
 }
 
 // describe adds a level with its operators and subqueries to a plan, and what
 // they did if there is a profile.
-func (l *level) describe(to *planNode, p *profile) {
-	n := to.add("%s", l.stmt)
-	if l.run != nil {
+func (r *levelRun) describe(to *planNode, p *profile) {
+	n := to.add("%s", r.l.stmt)
+	if r.groups != nil {
 		if p != nil {
-			lp := p.of(l)
+			lp := p.of(r)
 			n.text += fmt.Sprintf(": %s, %d series, %d rows", read.ShortTime(lp.took), lp.series, lp.rows)
 		}
-		for _, o := range l.operators {
+		for _, o := range r.operators {
 			on := o.describe(n)
 			if p != nil {
 				on.text += ": " + p.operators[o].String()
 			}
 		}
 		if p != nil {
-			for _, step := range p.of(l).steps {
+			for _, step := range p.of(r).steps {
 				n.add("%s: %s", step.name, read.ShortTime(step.took))
 			}
 		}
 	}
-	for _, src := range l.sources {
-		if src.sub != nil {
-			src.sub.describe(n, p)
+	for _, sub := range r.subs {
+		if sub != nil {
+			sub.describe(n, p)
 		}
 	}
 }
 
-// describe adds the sources of the level to an operator of a plan.
-func (r *levelRun) describe(n *planNode) {
+// describeSources adds the sources of the level to an operator of a plan.
+func (r *levelRun) describeSources(n *planNode) {
 	if len(r.units) > 0 {
 		series := uint64(0)
 		for _, u := range r.units {
@@ -212,8 +212,8 @@ func (r *levelRun) describe(n *planNode) {
 
 // describe implements operator.
 func (f *folder) describe(to *planNode) *planNode {
-	n := to.add("fold %s", f.r.l.callsOf(func(c *call) bool { return c.scan == f.Plan }))
-	f.r.describe(n)
+	n := to.add("fold %s", f.r.callsOf(func(c *call) bool { return c.scan == f.Plan }))
+	f.r.describeSources(n)
 	switch dir := f.Direction(); {
 	case dir > 0:
 		n.add("oldest shard first, until every group has its value")
@@ -266,9 +266,9 @@ func (rd *reader) describe(to *planNode) *planNode {
 	}
 	n := to.add("read %s", strings.Join(names, ", "))
 	if len(l.calls) > 0 {
-		n.text += " for " + l.callsOf(func(c *call) bool { return c.reader == rd })
+		n.text += " for " + rd.r.callsOf(func(c *call) bool { return c.reader == rd })
 	}
-	rd.r.describe(n)
+	rd.r.describeSources(n)
 	if !rd.pieces || len(rd.r.groups.Names) > 1 || len(l.sources) > 1 || l.hasSubs() {
 		if groups := len(rd.r.groups.Names); groups > 1 {
 			n.add("groups in batches of up to %d", batchSize(groups))
@@ -291,9 +291,9 @@ func (rd *reader) describe(to *planNode) *planNode {
 }
 
 // callsOf lists the calls that read for themselves and that an operator answers.
-func (l *level) callsOf(answers func(c *call) bool) string {
+func (r *levelRun) callsOf(answers func(c *call) bool) string {
 	var names []string
-	for _, c := range l.calls {
+	for _, c := range r.calls {
 		if c = c.innermost(); answers(c) && !slices.Contains(names, c.key) {
 			names = append(names, c.key)
 		}

@@ -19,7 +19,7 @@ type profile struct {
 
 // levelProfile is what one SELECT, the statement or a subquery, did.
 type levelProfile struct {
-	level  *level
+	level  *levelRun
 	took   time.Duration // all of it, subqueries included
 	series int
 	rows   int
@@ -50,12 +50,12 @@ func (p *profile) start() time.Time {
 }
 
 // step counts the time since start for a step of a level.
-func (p *profile) step(l *level, name string, start time.Time) {
+func (p *profile) step(r *levelRun, name string, start time.Time) {
 	if p == nil {
 		return
 	}
 	took := time.Since(start)
-	of := p.of(l)
+	of := p.of(r)
 	for i := range of.steps {
 		if of.steps[i].name == name {
 			of.steps[i].took += took
@@ -85,21 +85,21 @@ func (p *profile) open(o operator) *read.Counts {
 	return &op.Counts
 }
 
-func (p *profile) of(l *level) *levelProfile {
+func (p *profile) of(r *levelRun) *levelProfile {
 	for _, lp := range p.levels {
-		if lp.level == l {
+		if lp.level == r {
 			return lp
 		}
 	}
-	lp := &levelProfile{level: l}
+	lp := &levelProfile{level: r}
 	p.levels = append(p.levels, lp)
 	return lp
 }
 
 // frames counts the frames of a level on their way to emit, and not the time
 // that those take who get them.
-func (p *profile) frames(l *level, emit func(*frame) error) (counted func(*frame) error, done func()) {
-	lp := p.of(l)
+func (p *profile) frames(r *levelRun, emit func(*frame) error) (counted func(*frame) error, done func()) {
+	lp := p.of(r)
 	begin := time.Now()
 	var elsewhere time.Duration
 	var name string

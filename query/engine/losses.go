@@ -13,8 +13,8 @@ const maxWarnings = 8
 
 // warnOfLosses tells the client what damage has taken from the rows of a view
 // in r: a short answer must not look like a whole one.
-func (x *exec) warnOfLosses(v scan.View, r model.TimeRange) {
-	if x.opt.Warn == nil {
+func (x *planner) warnOfLosses(v scan.View, r model.TimeRange) {
+	if x.warn == nil {
 		return
 	}
 	more := 0
@@ -26,10 +26,10 @@ func (x *exec) warnOfLosses(v scan.View, r model.TimeRange) {
 			more++
 			continue
 		}
-		x.opt.Warn(lossText(&l))
+		x.warn(lossText(&l))
 	}
 	if more > 0 {
-		x.opt.Warn(fmt.Sprintf("%d more damaged files were set aside", more))
+		x.warn(fmt.Sprintf("%d more damaged files were set aside", more))
 	}
 }
 

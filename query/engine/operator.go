@@ -32,31 +32,48 @@ type operator interface {
 
 // levelRun is a level under way.
 type levelRun struct {
-	x      *exec
-	l      *level
-	groups *read.GroupTable
+	x         *exec
+	l         *level
+	subs      []*levelRun // as level.sources; nil for measurements
+	calls     []*call     // as level.calls
+	operators []operator  // none if the level has nothing to read
+	bare      []int       // place in refs of fields that are no more than that, or -1; made by project
+
+	groups *read.GroupTable // nil: the level is not open
 	units  []*read.Unit
 
 	out     seriesOut // of the present group
 	windows int       // cells of the group and call before: the next one has about as many
 }
 
+// newLevelRun lays out the operators of a level and of its subqueries.
+func newLevelRun(x *exec, l *level) *levelRun {
+	r := &levelRun{x: x, l: l, subs: make([]*levelRun, len(l.sources))}
+	for i, src := range l.sources {
+		if src.sub != nil {
+			r.subs[i] = newLevelRun(x, src.sub)
+		}
+	}
+	r.layout()
+	return r
+}
+
 // run executes a level and hands its rows to emit: series by series in order,
 // the rows of each in order of time.
-func (x *exec) run(l *level, emit func(*frame) error) error {
-	if l.rng.Empty() || len(l.operators) == 0 {
+func (r *levelRun) run(emit func(*frame) error) error {
+	x, l := r.x, r.l
+	if l.rng.Empty() || len(r.operators) == 0 {
 		return nil
 	}
 	if x.prof != nil {
-		counted, done := x.prof.frames(l, emit)
+		counted, done := x.prof.frames(r, emit)
 		defer done()
 		emit = counted
 	}
-	r, err := x.open(l)
-	if err != nil {
+	if err := r.open(); err != nil {
 		return err
 	}
-	for _, o := range l.operators {
+	for _, o := range r.operators {
 		if err := o.run(); err != nil {
 			return err
 		}
@@ -66,7 +83,7 @@ func (x *exec) run(l *level, emit func(*frame) error) error {
 	}
 	for _, batch := range batches(r.groups.Order(l.asc)) {
 		before := x.Used.Load()
-		for _, o := range l.operators {
+		for _, o := range r.operators {
 			if err := o.read(batch); err != nil {
 				return err
 			}
@@ -87,10 +104,9 @@ func (x *exec) run(l *level, emit func(*frame) error) error {
 }
 
 // open selects the series of a level and opens its operators.
-func (x *exec) open(l *level) (*levelRun, error) {
-	r := &levelRun{x: x, l: l, groups: &read.GroupTable{}}
-	l.run = r
-	var err error
+func (r *levelRun) open() (err error) {
+	l := r.l
+	r.groups = &read.GroupTable{}
 	sel := read.Selection{Where: l.cond, Keys: l.dims, Range: l.read, Limit: l.slimit, Offset: l.soffset}
 	for _, src := range l.sources {
 		if src.sub != nil {
@@ -99,15 +115,15 @@ func (x *exec) open(l *level) (*levelRun, error) {
 			sel.Sources = append(sel.Sources, &src.Measurement)
 		}
 	}
-	if r.units, err = x.Units(r.groups, sel); err != nil {
-		return nil, err
+	if r.units, err = r.x.Units(r.groups, sel); err != nil {
+		return err
 	}
-	for _, o := range l.operators {
+	for _, o := range r.operators {
 		if err := o.open(r); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // batches cuts the groups into runs that are read together: few, so that each
@@ -125,20 +141,19 @@ func batchSize(groups int) int { return max(256, groups/32) }
 // subqueries runs the subqueries of the level, once, and hands what they give to
 // the operators.
 func (r *levelRun) subqueries() error {
-	l := r.l
 	var refs []influxql.VarRef
-	columns := make([][]int, len(l.operators)) // of refs, by operator
-	for i, o := range l.operators {
+	columns := make([][]int, len(r.operators)) // of refs, by operator
+	for i, o := range r.operators {
 		wanted, _ := o.wants()
 		columns[i] = make([]int, len(wanted))
 		for k := range wanted {
 			refs, columns[i][k] = expr.AddRef(refs, wanted[k])
 		}
 	}
-	return r.x.eachSub(l, r.groups, refs, func(g int32, rs *rowset.Set) error {
-		for i, o := range l.operators {
+	return r.eachSub(refs, func(g int32, rs *rowset.Set) error {
+		for i, o := range r.operators {
 			_, rng := o.wants()
-			part := l.within(rs, rng).Pick(columns[i])
+			part := within(r.l, rs, rng).Pick(columns[i])
 			if err := o.take(g, &part); err != nil {
 				return err
 			}
@@ -149,9 +164,9 @@ func (r *levelRun) subqueries() error {
 
 // emitGroup emits the rows of one group.
 func (r *levelRun) emitGroup(g int32, emit func(*frame) error) error {
-	r.out.begin(r.l, r.groups, g, emit)
-	if len(r.l.calls) > 0 {
+	r.out.begin(r, g, emit)
+	if len(r.calls) > 0 {
 		return r.emitCalls(g, &r.out)
 	}
-	return r.l.operators[0].(*reader).rows(g, &r.out)
+	return r.operators[0].(*reader).rows(g, &r.out)
 }

@@ -54,18 +54,17 @@ func statePlan(t testing.TB, m *scantest.Store, q string) (*levelRun, *folder) {
 		t.Fatal(q, err)
 	}
 	x := newExec(t.Context(), m, Options{Workers: 2, Now: time.Unix(1<<30, 0)})
-	l, err := x.plan(stmt)
+	r, err := x.plan(stmt)
 	if err != nil {
 		t.Fatal(q, err)
 	}
-	if len(l.operators) != 1 {
-		t.Fatalf("%s has %d operators", q, len(l.operators))
+	if len(r.operators) != 1 {
+		t.Fatalf("%s has %d operators", q, len(r.operators))
 	}
-	r, err := x.open(l)
-	if err != nil {
+	if err := r.open(); err != nil {
 		t.Fatal(q, err)
 	}
-	f := l.operators[0].(*folder)
+	f := r.operators[0].(*folder)
 	for i := range f.Slots {
 		f.Slots[i].Seed = uint64(i) // a statement is sent with its seeds
 	}

@@ -2,14 +2,16 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/model/scan"
 	"tsdbd/query/engine/function"
-	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
@@ -24,7 +26,6 @@ type source struct {
 // level is the plan of one SELECT: the statement itself or a subquery.
 type level struct {
 	*compiled
-	x               *exec
 	stmt            *influxql.SelectStatement // typed, wildcards expanded
 	sources         []*source
 	dims            []string // group keys: its own and those the outer levels group by; sorted
@@ -32,20 +33,38 @@ type level struct {
 	most            int // rows of a series that the outer statement can want; 0: all
 
 	refs     []influxql.VarRef      // bare fields and tags, each once
-	calls    []*call                // aggregates, each once
+	calls    []*levelCall           // aggregates, each once
 	callAt   map[*influxql.Call]int // place in calls
 	selector bool                   // one selector alone: rows keep the chosen point's time
 
 	fields []influxql.Expr // select list; for top and bottom with their tags
-	bare   []int           // place in refs of fields that are no more than that, or -1; made by project
-
-	operators []operator // none if the level has nothing to read
-	run       *levelRun  // once it is open
 }
 
-// plan compiles the statement, opens its sources and lays out its levels.
-func (x *exec) plan(stmt *influxql.SelectStatement) (*level, error) {
-	c, err := compileSelect(stmt, x.opt.Now)
+// planner plans statements over the shards of a storage. It holds the views that it
+// opens until it is released.
+type planner struct {
+	ctx        context.Context
+	storage    scan.Storage
+	now        time.Time
+	maxBuckets int                     // windows of GROUP BY time; 0 is no limit
+	keep       func(bytes int64) error // accounts for what the shards list
+	warn       func(text string)       // takes texts for the client; may be nil
+
+	views  map[[2]string]scan.View
+	warned int // losses that the client was told of
+}
+
+// release gives the views back.
+func (x *planner) release() {
+	for _, v := range x.views {
+		v.Release()
+	}
+}
+
+// plan compiles the statement, whose names are resolved, opens its sources and lays
+// out its levels. stmt is not changed.
+func (x *planner) plan(stmt *influxql.SelectStatement) (*level, error) {
+	c, err := compileSelect(stmt, x.now)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +118,8 @@ func (c *compiled) reads() model.TimeRange {
 
 // limitBuckets enforces max-select-buckets. A query without a lower bound is
 // cut to as many windows before its upper bound.
-func (x *exec) limitBuckets(c *compiled) error {
-	limit := int64(x.opt.MaxSelectBuckets)
+func (x *planner) limitBuckets(c *compiled) error {
+	limit := int64(x.maxBuckets)
 	if limit <= 0 || c.win.None() || c.rng.Empty() {
 		return nil
 	}
@@ -122,9 +141,9 @@ func (x *exec) limitBuckets(c *compiled) error {
 }
 
 // layout builds the level of a compiled statement whose typed form is stmt.
-func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level) (*level, error) {
+func (x *planner) layout(c *compiled, stmt *influxql.SelectStatement, outer *level) (*level, error) {
 	c.cond = stmt.Condition // now with types
-	l := &level{compiled: c, x: x, stmt: stmt, slimit: stmt.SLimit, soffset: stmt.SOffset}
+	l := &level{compiled: c, stmt: stmt, slimit: stmt.SLimit, soffset: stmt.SOffset}
 	for _, d := range stmt.Dimensions {
 		if ref, ok := d.Expr.(*influxql.VarRef); ok {
 			l.dims = append(l.dims, ref.Val)
@@ -157,14 +176,13 @@ func (x *exec) layout(c *compiled, stmt *influxql.SelectStatement, outer *level)
 			in := &source{Measurement: read.Measurement{Name: s.Name, View: x.view(s)}}
 			for _, sh := range in.View.Shards() {
 				if len(sh.Fields(s.Name)) > 0 {
-					in.Shards = append(in.Shards, sh.Charged(x.Keep))
+					in.Shards = append(in.Shards, sh.Charged(x.keep))
 				}
 			}
 			l.sources = append(l.sources, in)
 		}
 	}
-	l.layoutOperators()
-	return l, l.checkCalls()
+	return l, l.checkCalls(x.ctx)
 }
 
 // fullRows reports whether no row has a null: an outer statement drops rows of
@@ -236,31 +254,27 @@ func (l *level) addSymbols(e influxql.Expr, seen map[string]bool) error {
 		if l.callAt == nil {
 			l.callAt = map[*influxql.Call]int{}
 		}
-		l.callAt[e] = slices.IndexFunc(l.calls, func(c *call) bool { return c.key == key })
+		l.callAt[e] = slices.IndexFunc(l.calls, func(c *levelCall) bool { return c.key == key })
 	}
 	return nil
 }
 
-// call is one aggregate, selector or transformation of the select list.
-type call struct {
+// levelCall is one aggregate, selector or transformation of the select list.
+type levelCall struct {
 	*function.Function
-	key     string
-	expr    *influxql.Call
-	ref     influxql.VarRef // the field it works on
-	typ     model.FieldType // of ref; Unknown: nobody has such a field
-	inner   *call           // aggregate under a transformation
-	rng     model.TimeRange
-	shown   model.TimeRange // whose windows are shown; rng may look back before it
-	alone   bool            // it is the only call, and a selector: its rows' other columns are shown
-	slots   []int           // of the level's aggregate scan
-	scan    *partial.Plan
-	columns []int // of the reader, for a call that wants rows
-	reader  *reader
+	key   string
+	expr  *influxql.Call
+	ref   influxql.VarRef // the field it works on
+	typ   model.FieldType // of ref; Unknown: nobody has such a field
+	inner *levelCall      // aggregate under a transformation
+	rng   model.TimeRange
+	shown model.TimeRange // whose windows are shown; rng may look back before it
+	alone bool            // it is the only call, and a selector: its rows' other columns are shown
 }
 
-func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {
+func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*levelCall, error) {
 	f := function.Functions[e.Name]
-	c := &call{Function: &f, key: e.String(), expr: e, rng: rng, shown: rng}
+	c := &levelCall{Function: &f, key: e.String(), expr: e, rng: rng, shown: rng}
 	if f.Filled && !l.open {
 		c.rng = l.fill.Reach(rng)
 	}
@@ -288,7 +302,7 @@ func (l *level) newCall(e *influxql.Call, rng model.TimeRange) (*call, error) {
 
 // checkCalls refuses functions of fields whose type they do not take. It
 // speaks only where there is something to read.
-func (l *level) checkCalls() error {
+func (l *level) checkCalls(ctx context.Context) error {
 	for _, s := range l.sources {
 		if s.sub == nil && len(s.Shards) == 0 {
 			continue
@@ -298,7 +312,7 @@ func (l *level) checkCalls() error {
 			if err == nil {
 				continue
 			}
-			if found, selectErr := l.selects(s); found || selectErr != nil {
+			if found, selectErr := l.selects(ctx, s); found || selectErr != nil {
 				return cmp.Or(selectErr, err)
 			}
 		}
@@ -307,10 +321,10 @@ func (l *level) checkCalls() error {
 }
 
 // selects reports whether the tags in the condition leave a series of a source.
-func (l *level) selects(s *source) (bool, error) {
+func (l *level) selects(ctx context.Context, s *source) (bool, error) {
 	tags, _ := expr.SplitTags(l.cond, expr.IsFieldRef)
 	for _, shard := range s.Shards {
-		set, err := shard.Select(l.x.Ctx, s.Name, tags)
+		set, err := shard.Select(ctx, s.Name, tags)
 		if err != nil {
 			return false, fmt.Errorf("select series of %s: %w", s.Name, err)
 		}
@@ -323,7 +337,7 @@ func (l *level) selects(s *source) (bool, error) {
 
 // check checks the types of a call, first of the one inside. A tag is a string
 // to the reader of a subquery, and nothing to one of a measurement.
-func (c *call) check(ofSub bool) error {
+func (c *levelCall) check(ofSub bool) error {
 	typ := c.typ
 	if c.inner != nil {
 		if err := c.inner.check(ofSub); err != nil {
@@ -339,9 +353,26 @@ func (c *call) check(ofSub bool) error {
 
 // resultType returns the type of a call's column. It is Unknown if nobody has the
 // field and the type follows from that of the field.
-func (c *call) resultType() model.FieldType {
+func (c *levelCall) resultType() model.FieldType {
 	if c.inner != nil {
 		return c.Result(c.inner.resultType())
 	}
 	return c.Result(c.typ)
+}
+
+// wanted returns how many rows of a series can be needed, 0 for all.
+func (l *level) wanted() int {
+	n := result.AddLimits(l.stmt.Limit, l.stmt.Offset)
+	switch {
+	case l.stmt.Limit <= 0:
+		return l.most
+	case l.most > 0:
+		return min(n, result.AddLimits(l.most, l.stmt.Offset))
+	}
+	return n
+}
+
+// hasSubs reports whether a source of the level is a subquery.
+func (l *level) hasSubs() bool {
+	return slices.ContainsFunc(l.sources, func(s *source) bool { return s.sub != nil })
 }

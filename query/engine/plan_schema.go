@@ -13,7 +13,7 @@ import (
 
 // openViews opens the views that the sources need over r. The names of the sources are
 // resolved.
-func (x *exec) openViews(sources influxql.Sources, r model.TimeRange) error {
+func (x *planner) openViews(sources influxql.Sources, r model.TimeRange) error {
 	for _, src := range sources {
 		switch s := src.(type) {
 		case *influxql.SubQuery:
@@ -35,12 +35,12 @@ func (x *exec) openViews(sources influxql.Sources, r model.TimeRange) error {
 	return nil
 }
 
-func (x *exec) view(m *influxql.Measurement) scan.View {
+func (x *planner) view(m *influxql.Measurement) scan.View {
 	return x.views[[2]string{m.Database, m.RetentionPolicy}]
 }
 
 // expandSources replaces regular expressions by the measurements they match.
-func (x *exec) expandSources(stmt *influxql.SelectStatement) {
+func (x *planner) expandSources(stmt *influxql.SelectStatement) {
 	var out influxql.Sources
 	for _, src := range stmt.Sources {
 		switch s := src.(type) {
@@ -77,7 +77,7 @@ func (x *exec) expandSources(stmt *influxql.SelectStatement) {
 // field has the widest type of any shard. It asks for the same names again and
 // again.
 type schema struct {
-	x      *exec
+	x      *planner
 	known  map[schemaName]influxql.DataType
 	failed error // the first of those that MapType cannot return
 }
@@ -86,7 +86,7 @@ type schemaName struct{ db, rp, measurement, name string }
 
 // typed returns the statement with its wildcards expanded and the types of all
 // references, which it checks.
-func (x *exec) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement, error) {
+func (x *planner) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement, error) {
 	types := &schema{x: x, known: map[schemaName]influxql.DataType{}}
 	typed, err := stmt.RewriteFields(types)
 	if err == nil {

@@ -110,7 +110,7 @@ func (rd *reader) read(batch []int32) error {
 			list = append(list, &rd.subs[g][k])
 		}
 		if len(list) > 0 {
-			rd.got[i] = rowset.Merge(&rd.r.x.stop, list, l.asc, min(rd.ties, l.subTies()))
+			rd.got[i] = rowset.Merge(&rd.r.x.stop, list, l.asc, min(rd.ties, subTies(l)))
 		}
 	}
 	return nil

@@ -49,11 +49,9 @@ type Options struct {
 type exec struct {
 	*read.Budget
 	opt     Options
-	storage scan.Storage
+	planner *planner
 	stop    admission.Stopper
 	prof    *profile // of EXPLAIN ANALYZE, else nil
-	views   map[[2]string]scan.View
-	warned  int // losses that the client was told of
 }
 
 func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
@@ -66,7 +64,7 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 	if opt.MemoryBytes == 0 {
 		opt.MemoryBytes = read.DefaultMemoryBytes
 	}
-	x := &exec{opt: opt, storage: storage, views: map[[2]string]scan.View{}, Budget: &read.Budget{
+	x := &exec{opt: opt, Budget: &read.Budget{
 		Ctx: ctx, Turn: opt.Turn, Claim: opt.Account.Claim(ctx, opt.Turn, opt.MemoryBytes), Workers: opt.Workers, WorkRows: opt.workRows,
 		MaxMemory: opt.MemoryBytes, MaxPoints: int64(opt.MaxSelectPoint), MaxSeries: opt.MaxSelectSeries,
 	}}
@@ -74,6 +72,10 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 		x.Workers = runtime.GOMAXPROCS(0)
 	}
 	x.stop = x.Stopper()
+	x.planner = &planner{
+		ctx: ctx, storage: storage, now: opt.Now, maxBuckets: opt.MaxSelectBuckets, keep: x.Keep, warn: opt.Warn,
+		views: map[[2]string]scan.View{},
+	}
 	return x
 }
 
@@ -83,31 +85,39 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 func Select(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt Options, emit func(*result.Result) error) error {
 	x := newExec(ctx, storage, opt)
 	defer x.release()
-	l, err := x.plan(stmt)
+	r, err := x.plan(stmt)
 	if err != nil {
 		return err
 	}
-	return x.answer(l, emit)
+	return r.answer(emit)
+}
+
+// plan plans a statement and gives each of its levels the operators that it needs.
+func (x *exec) plan(stmt *influxql.SelectStatement) (*levelRun, error) {
+	l, err := x.planner.plan(stmt)
+	if err != nil {
+		return nil, err
+	}
+	return newLevelRun(x, l), nil
 }
 
 // answer runs the outermost level of a statement.
-func (x *exec) answer(l *level, emit func(*result.Result) error) error {
+func (r *levelRun) answer(emit func(*result.Result) error) error {
+	x, l := r.x, r.l
 	if l.stmt.Target != nil {
-		return x.runInto(l, emit)
+		return r.runInto(emit)
 	}
 	out := &emitter{x: x, level: l, chunk: x.opt.ChunkSize, emit: emit, columns: l.stmt.ColumnNames()}
 	if l.stmt.Location != nil {
 		out.zone = l.stmt.Location.String()
 	}
-	if err := x.run(l, out.frame); err != nil {
+	if err := r.run(out.frame); err != nil {
 		return err
 	}
 	return out.flush()
 }
 
 func (x *exec) release() {
-	for _, v := range x.views {
-		v.Release()
-	}
+	x.planner.release()
 	x.Claim.Release()
 }

@@ -224,9 +224,9 @@ func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
 	switch {
 	case n == 0 || n > 1<<16 || !l.asc || p.Windows.None() || p.Windows.Loc != nil,
 		l.fill.NeedsNext(),
-		len(l.operators) != 1,
+		len(f.r.operators) != 1,
 		l.hasSubs(),
-		slices.ContainsFunc(l.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
+		slices.ContainsFunc(f.r.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
 		bounds.Min < -1<<61 || bounds.Max > 1<<61,
 		(bounds.Max-bounds.Min)/p.Windows.Every < 4*n:
 		return nil

@@ -14,31 +14,52 @@ import (
 	"tsdbd/query/expr"
 )
 
-// layoutOperators gives a level the operators that its select list needs.
-func (l *level) layoutOperators() {
-	for _, c := range l.calls {
+// call is a call of the level under way.
+type call struct {
+	*levelCall
+	inner   *call
+	slots   []int // of scan
+	scan    *partial.Plan
+	columns []int // of the reader, for a call that wants rows
+	reader  *reader
+}
+
+func newCall(c *levelCall) *call {
+	if c == nil {
+		return nil
+	}
+	return &call{levelCall: c, inner: newCall(c.inner)}
+}
+
+// layout gives the level the operators that its select list needs.
+func (r *levelRun) layout() {
+	l := r.l
+	for _, lc := range l.calls {
+		c := newCall(lc)
+		r.calls = append(r.calls, c)
 		if c.typ != model.Unknown {
-			l.place(c)
+			r.place(c)
 		}
 	}
 	if len(l.calls) == 0 && slices.ContainsFunc(l.refs, func(r influxql.VarRef) bool { return r.Type != influxql.Unknown }) {
-		l.operators = []operator{&reader{refs: l.refs, rng: l.rng, ties: rowset.AsInfluxRows, limit: l.wanted(), pieces: true}}
+		r.operators = []operator{&reader{refs: l.refs, rng: l.rng, ties: rowset.AsInfluxRows, limit: l.wanted(), pieces: true}}
 	}
 }
 
 // place gives a call, or the aggregate under it, to an operator: a folder, or a
 // reader if it wants rows.
-func (l *level) place(c *call) {
+func (r *levelRun) place(c *call) {
 	if c.inner != nil {
-		l.place(c.inner)
+		r.place(c.inner)
 		return
 	}
+	l := r.l
 	if c.Partial == nil {
 		refs := []influxql.VarRef{c.ref}
 		if c.alone {
 			refs = append(refs, l.refs...)
 		}
-		c.reader = l.reader(c)
+		c.reader = r.reader(c)
 		for _, ref := range refs {
 			var i int
 			c.reader.refs, i = expr.AddRef(c.reader.refs, ref)
@@ -46,7 +67,7 @@ func (l *level) place(c *call) {
 		}
 		return
 	}
-	p := l.folder(c).Plan
+	p := r.folder(c).Plan
 	c.scan = p
 	tags := tagArgs(c.expr)
 	for _, kind := range c.Partial.Slots {
@@ -84,21 +105,21 @@ func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
 }
 
 // folder returns the folder for a call.
-func (l *level) folder(c *call) *folder {
-	for _, o := range l.operators {
+func (r *levelRun) folder(c *call) *folder {
+	for _, o := range r.operators {
 		if f, ok := o.(*folder); ok && f.Range == c.rng {
 			return f
 		}
 	}
-	f := &folder{Plan: &partial.Plan{Range: c.rng, Windows: &l.win}}
-	l.operators = append(l.operators, f)
+	f := &folder{Plan: &partial.Plan{Range: c.rng, Windows: &r.l.win}}
+	r.operators = append(r.operators, f)
 	return f
 }
 
 // reader returns the reader for a call.
-func (l *level) reader(c *call) *reader {
+func (r *levelRun) reader(c *call) *reader {
 	ofTags := c.ref.Type == influxql.Tag
-	for _, o := range l.operators {
+	for _, o := range r.operators {
 		rd, ok := o.(*reader)
 		// Rows that only another field has would change InfluxDB's order.
 		if ok && rd.rng == c.rng && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == rowset.BySeries || rd.refs[0] == c.ref) {
@@ -106,7 +127,7 @@ func (l *level) reader(c *call) *reader {
 		}
 	}
 	rd := &reader{rng: c.rng, ties: c.ties(), ofTags: ofTags}
-	l.operators = append(l.operators, rd)
+	r.operators = append(r.operators, rd)
 	return rd
 }
 
@@ -114,15 +135,15 @@ func (l *level) reader(c *call) *reader {
 // emits the rows.
 func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	l := r.l
-	all := make([]*function.Cells, len(l.calls))
+	all := make([]*function.Cells, len(r.calls))
 	total := 0
-	for i, c := range l.calls {
+	for i, c := range r.calls {
 		if c.typ == model.Unknown {
 			continue
 		}
 		begin := r.x.prof.start()
 		cl, err := r.cells(c, g, l.wanted())
-		r.x.prof.step(l, c.key, begin)
+		r.x.prof.step(r, c.key, begin)
 		if err != nil {
 			return err
 		}
@@ -136,7 +157,7 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	times, perms := joinCells(&r.x.stop, all, l.asc)
 	n := len(times)
 	values := make([]expr.Operand, len(l.calls))
-	for i, c := range l.calls {
+	for i, c := range r.calls {
 		var o expr.Operand
 		if all[i] != nil {
 			o = expr.Operand{Vector: l.fill.Join(&all[i].Values, perms[i])}
@@ -153,7 +174,7 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 			aux[i] = l.fill.Column(cl.Aux[i], n, expr.FieldType(l.refs[i].Type), new(expr.Scalar))
 		}
 	}
-	cols := l.project(n, aux, nil, func(e *influxql.Call) (expr.Operand, bool) {
+	cols := r.project(n, aux, nil, func(e *influxql.Call) (expr.Operand, bool) {
 		i, ok := l.callAt[e]
 		if !ok {
 			return expr.Operand{}, false
@@ -169,6 +190,25 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 			}
 		}
 	}
-	r.x.prof.step(l, "join, project", begin)
+	r.x.prof.step(r, "join, project", begin)
 	return out.rows(shown, cols)
+}
+
+// rows returns the rows of a group for a call, nil if there are none. Its
+// columns are those that the call wants; the first has no null.
+func (c *call) rows(g int32) *rowset.Set {
+	rs := c.reader.of(g)
+	if rs == nil {
+		return nil
+	}
+	part := rs.Pick(c.columns)
+	return part.DropNulls()
+}
+
+// ties returns the order of rows of equal time that the function sees.
+func (c *call) ties() rowset.Ties {
+	if c.TagOrder {
+		return rowset.BySeries
+	}
+	return rowset.AsInflux
 }

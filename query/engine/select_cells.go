@@ -62,7 +62,7 @@ func joinCells(stop *admission.Stopper, all []*function.Cells, asc bool) (times 
 // cells computes one call for one group.
 func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 	l := r.l
-	x := l.context(c)
+	x := r.context(c)
 	var out *function.Cells
 	switch {
 	case c.scan != nil:
@@ -74,7 +74,7 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 		}
 		out, err := x.Transform(in)
 		if err == nil && !l.win.None() {
-			l.cutLookBack(c, out)
+			r.cutLookBack(c, out)
 		}
 		return out, err
 	default:
@@ -99,7 +99,8 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 }
 
 // cutLookBack drops the rows a transformation made of windows before the range.
-func (l *level) cutLookBack(c *call, cl *function.Cells) {
+func (r *levelRun) cutLookBack(c *call, cl *function.Cells) {
+	l := r.l
 	if c.inner.shown == c.rng {
 		return
 	}
@@ -120,7 +121,7 @@ func (l *level) cutLookBack(c *call, cl *function.Cells) {
 
 // slotCells finishes the partial aggregates of a group.
 func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
-	l, t, x := r.l, c.scan.Table, r.l.context(c)
+	l, t, x := r.l, c.scan.Table, r.context(c)
 	out := &function.Cells{}
 	out.Values.Type = c.Result(c.typ)
 	if c.alone {
@@ -174,9 +175,10 @@ func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
 }
 
 // context returns what the code of a function sees of a call.
-func (l *level) context(c *call) *function.Context {
+func (r *levelRun) context(c *call) *function.Context {
+	l := r.l
 	return &function.Context{
 		Function: c.Function, Expr: c.expr, Type: c.typ, Alone: c.alone, Range: c.rng, Shown: c.shown,
-		Windows: &l.win, Asc: l.asc, Open: l.open, Span: l.rng, Aux: len(l.refs), Stop: &l.x.stop, Grow: l.x.Grow,
+		Windows: &l.win, Asc: l.asc, Open: l.open, Span: l.rng, Aux: len(l.refs), Stop: &r.x.stop, Grow: r.x.Grow,
 	}
 }

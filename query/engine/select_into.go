@@ -16,7 +16,8 @@ const intoRows = 10000
 
 // runInto executes SELECT INTO: the rows go to Options.Into, the answer
 // is how many there were.
-func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
+func (r *levelRun) runInto(emit func(*result.Result) error) error {
+	x, l := r.x, r.l
 	if x.opt.Into == nil {
 		return errors.New("SELECT INTO is not supported here")
 	}
@@ -45,7 +46,7 @@ func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 		if cur == nil {
 			return nil
 		}
-		b := l.intoBatch(cur, names)
+		b := intoBatch(l, cur, names)
 		cur = nil
 		n := writtenRows(b)
 		if n == 0 {
@@ -78,7 +79,7 @@ func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 		cur.times = append(cur.times, f.times[lo:hi]...)
 		return nil
 	}
-	err := x.run(l, func(f *frame) error {
+	err := r.run(func(f *frame) error {
 		for lo := 0; lo < len(f.times); {
 			if cur != nil && (cur.name != f.name || !slices.Equal(cur.tuple, f.tuple) || len(cur.times) >= intoRows || text >= chunkText) {
 				if err := closeSeries(); err != nil {
@@ -109,7 +110,7 @@ func (x *exec) runInto(l *level, emit func(*result.Result) error) error {
 }
 
 // intoBatch turns rows of a series into what is to be written.
-func (l *level) intoBatch(f *frame, names []string) *result.IntoBatch {
+func intoBatch(l *level, f *frame, names []string) *result.IntoBatch {
 	target := l.stmt.Target.Measurement
 	b := &result.IntoBatch{Database: target.Database, RetentionPolicy: target.RetentionPolicy, Measurement: target.Name, Times: f.times}
 	if target.Name == "" {
@@ -120,13 +121,13 @@ func (l *level) intoBatch(f *frame, names []string) *result.IntoBatch {
 			b.Tags = append(b.Tags, model.Tag{Key: k, Value: v})
 		}
 	}
-	l.splitInto(b, names, f)
+	splitInto(l, b, names, f)
 	return b
 }
 
 // splitInto sorts the columns of a frame into fields and tags: what top and
 // bottom name beside their field becomes a tag.
-func (l *level) splitInto(b *result.IntoBatch, names []string, f *frame) {
+func splitInto(l *level, b *result.IntoBatch, names []string, f *frame) {
 	col := 0
 	for i, field := range l.stmt.Fields {
 		b.Fields = append(b.Fields, names[i])

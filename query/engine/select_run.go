@@ -7,27 +7,14 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
 
-// wanted returns how many rows of a series can be needed, 0 for all.
-func (l *level) wanted() int {
-	n := result.AddLimits(l.stmt.Limit, l.stmt.Offset)
-	switch {
-	case l.stmt.Limit <= 0:
-		return l.most
-	case l.most > 0:
-		return min(n, result.AddLimits(l.most, l.stmt.Offset))
-	}
-	return n
-}
-
 // seriesOut cuts the rows of one output series to LIMIT and OFFSET.
 type seriesOut struct {
-	l     *level
+	r     *levelRun
 	name  string
 	tup   []string
 	skip  int
@@ -37,8 +24,9 @@ type seriesOut struct {
 }
 
 // begin makes o the output of a group.
-func (o *seriesOut) begin(l *level, t *read.GroupTable, g int32, emit func(*frame) error) {
-	*o = seriesOut{l: l, name: t.Names[g], tup: t.Tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
+func (o *seriesOut) begin(r *levelRun, g int32, emit func(*frame) error) {
+	l, t := r.l, r.groups
+	*o = seriesOut{r: r, name: t.Names[g], tup: t.Tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
 	if l.stmt.Limit > 0 {
 		o.left = l.stmt.Limit
 	}
@@ -49,7 +37,7 @@ func (o *seriesOut) begin(l *level, t *read.GroupTable, g int32, emit func(*fram
 
 // rows emits rows of what project made, and takes it over.
 func (o *seriesOut) rows(times []int64, values []column.Vector) error {
-	if err := o.l.x.Check(); err != nil {
+	if err := o.r.x.Check(); err != nil {
 		return err // the rows may be unfinished
 	}
 	cols := values[1:]
@@ -81,17 +69,18 @@ func (o *seriesOut) full() bool { return o.left == 0 }
 // project evaluates the select list over n rows. cols are the columns of refs,
 // or nil where references are null. The columns begin at place 1: the first is
 // left for the times. table is cols with a place before them, or nil.
-func (l *level) project(n int, cols, table []column.Vector, call func(*influxql.Call) (expr.Operand, bool)) []column.Vector {
-	if l.bare == nil {
-		l.bare = make([]int, len(l.fields))
+func (r *levelRun) project(n int, cols, table []column.Vector, call func(*influxql.Call) (expr.Operand, bool)) []column.Vector {
+	l := r.l
+	if r.bare == nil {
+		r.bare = make([]int, len(l.fields))
 		for i, e := range l.fields {
-			l.bare[i] = -1
+			r.bare[i] = -1
 			if ref, ok := e.(*influxql.VarRef); ok {
-				l.bare[i] = slices.Index(l.refs, *ref)
+				r.bare[i] = slices.Index(l.refs, *ref)
 			}
 		}
 	}
-	if table != nil && l.plain() {
+	if table != nil && r.plain() {
 		return table
 	}
 	lookup := func(ref *influxql.VarRef) expr.Operand {
@@ -104,7 +93,7 @@ func (l *level) project(n int, cols, table []column.Vector, call func(*influxql.
 	ev := expr.Evaluator{Rows: n, Lookup: lookup, Call: call, FloatDivision: true}
 	values := make([]column.Vector, 1+len(l.fields))
 	for i, e := range l.fields {
-		if at := l.bare[i]; at >= 0 && cols != nil {
+		if at := r.bare[i]; at >= 0 && cols != nil {
 			if cols[at].Type != model.Unknown {
 				values[1+i] = cols[at]
 			}
@@ -117,11 +106,12 @@ func (l *level) project(n int, cols, table []column.Vector, call func(*influxql.
 }
 
 // plain reports whether the select list is the level's columns as they stand.
-func (l *level) plain() bool {
+func (r *levelRun) plain() bool {
+	l := r.l
 	if len(l.fields) != len(l.refs) {
 		return false
 	}
-	for i, at := range l.bare {
+	for i, at := range r.bare {
 		if i != at {
 			return false
 		}
@@ -131,7 +121,7 @@ func (l *level) plain() bool {
 
 // rowset emits rows of the level's columns: it evaluates the select list.
 func (o *seriesOut) rowset(rs *rowset.Set) error {
-	l, n := o.l, len(rs.Times)
+	l, n := o.r.l, len(rs.Times)
 	if n == 0 {
 		return nil
 	}
@@ -143,8 +133,8 @@ func (o *seriesOut) rowset(rs *rowset.Set) error {
 			rs.Cols[i] = l.fill.Column(rs.Cols[i], n, expr.FieldType(l.refs[i].Type), &o.carry[i])
 		}
 	}
-	begin := l.x.prof.start()
-	cols := l.project(n, rs.Cols, rs.Table, nil)
-	l.x.prof.step(l, "project", begin)
+	begin := o.r.x.prof.start()
+	cols := o.r.project(n, rs.Cols, rs.Table, nil)
+	o.r.x.prof.step(o.r, "project", begin)
 	return o.rows(rs.Times, cols)
 }

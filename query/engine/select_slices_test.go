@@ -30,14 +30,14 @@ func TestSlicesAreReadAhead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := &exec{Budget: &read.Budget{Ctx: t.Context(), Workers: 2}}
-			l := &level{compiled: &compiled{}, x: x}
+			r := &levelRun{x: x, l: &level{compiled: &compiled{}}}
 			var reading atomic.Int32
 			var started [n]chan struct{}
 			for i := range started {
 				started[i] = make(chan struct{})
 			}
 			emitted := 0
-			out := &seriesOut{l: l, left: c.limit, emit: func(f *frame) error {
+			out := &seriesOut{r: r, left: c.limit, emit: func(f *frame) error {
 				if i := int(f.times[0]); i != emitted {
 					t.Errorf("slice %d is emitted as number %d", i, emitted)
 				}
@@ -64,7 +64,7 @@ func TestSlicesAreReadAhead(t *testing.T) {
 						t.Errorf("panic %v", p)
 					}
 				}()
-				s := &stream{reader: &reader{r: &levelRun{l: l}}, x: x, out: out}
+				s := &stream{reader: &reader{r: r}, x: x, out: out}
 				err = s.emit(n, func(i int) (map[int32]*rowset.Set, int64, error) {
 					reading.Add(1)
 					defer reading.Add(-1)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/influxdata/influxql"
+
 	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"

@@ -21,8 +21,8 @@ func TestWorkersGoOnWhileWritesDo(t *testing.T) {
 	for name, run := range map[string]func(x *exec, task func(int) error) error{
 		"parallel": func(x *exec, task func(int) error) error { return x.Parallel(2, task) },
 		"slices": func(x *exec, task func(int) error) error {
-			l := &level{x: x}
-			s := &stream{reader: &reader{r: &levelRun{l: l}}, x: x, out: &seriesOut{l: l, left: -1}}
+			r := &levelRun{x: x}
+			s := &stream{reader: &reader{r: r}, x: x, out: &seriesOut{r: r, left: -1}}
 			return s.emit(2, func(i int) (map[int32]*rowset.Set, int64, error) { return nil, 0, task(i) })
 		},
 	} {

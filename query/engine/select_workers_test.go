@@ -27,12 +27,12 @@ func profiled(t *testing.T, m *scantest.Store, q string, workers int) ([]string,
 	})
 	x.analyze(prof)
 	defer x.release()
-	l, err := x.plan(stmt)
+	run, err := x.plan(stmt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	err = x.answer(l, func(r *result.Result) error {
+	err = run.answer(func(r *result.Result) error {
 		out = append(out, seriesTexts(r.Series)...)
 		return nil
 	})

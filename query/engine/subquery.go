@@ -9,7 +9,6 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/engine/function"
-	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
@@ -68,7 +67,7 @@ func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
 // subTies returns the order of rows of equal time of a level's sources: InfluxDB
 // merges what subqueries read, and hands on the aggregates of one series after
 // those of another.
-func (l *level) subTies() rowset.Ties {
+func subTies(l *level) rowset.Ties {
 	for _, src := range l.sources {
 		if src.sub != nil && len(src.sub.calls) > 0 {
 			return rowset.BySeries
@@ -77,20 +76,16 @@ func (l *level) subTies() rowset.Ties {
 	return rowset.AsInflux
 }
 
-// hasSubs reports whether a source of the level is a subquery.
-func (l *level) hasSubs() bool {
-	return slices.ContainsFunc(l.sources, func(s *source) bool { return s.sub != nil })
-}
-
 // eachSub runs the subqueries of a level, each once. Rows that satisfy the
 // level's condition are handed to f with their group of the level, their columns
 // as refs, in the order of the sources and of the inner series.
-func (x *exec) eachSub(l *level, t *read.GroupTable, refs []influxql.VarRef, f func(g int32, rs *rowset.Set) error) error {
-	for _, src := range l.sources {
-		sub := src.sub
-		if sub == nil {
+func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Set) error) error {
+	x, l, t := r.x, r.l, r.groups
+	for _, run := range r.subs {
+		if run == nil {
 			continue
 		}
+		sub := run.l
 		cols := mapSub(sub, refs, false)
 		for i := range cols {
 			cols[i].as = len(l.calls) == 0
@@ -108,7 +103,7 @@ func (x *exec) eachSub(l *level, t *read.GroupTable, refs []influxql.VarRef, f f
 		}
 		tuple := make([]string, len(l.dims))
 		sets := map[*influxql.BinaryExpr]*expr.ValueSet{}
-		err := x.run(sub, func(fr *frame) error {
+		err := run.run(func(fr *frame) error {
 			if err := x.Check(); err != nil {
 				return err
 			}
@@ -155,7 +150,7 @@ func (x *exec) eachSub(l *level, t *read.GroupTable, refs []influxql.VarRef, f f
 
 // within returns the rows of a subquery that a call over rng sees; others were
 // read for calls that look further back. A row of a window has its start.
-func (l *level) within(rs *rowset.Set, rng model.TimeRange) *rowset.Set {
+func within(l *level, rs *rowset.Set, rng model.TimeRange) *rowset.Set {
 	if rng == l.read || l.win.None() {
 		return rs
 	}
