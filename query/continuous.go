@@ -10,6 +10,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/query/admission"
 	"tsdbd/query/engine"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 	"tsdbd/query/syntax"
@@ -46,7 +47,7 @@ func ParseContinuous(text string) (*ContinuousQuery, error) {
 		return nil, errors.New("continuous queries must be aggregate queries")
 	}
 	q := &ContinuousQuery{Database: st.Database, Every: st.ResampleEvery, For: st.ResampleFor, stmt: st.Source}
-	if q.windows, err = engine.Windows(st.Source, time.Time{}); err != nil {
+	if q.windows, err = plan.Windows(st.Source, time.Time{}); err != nil {
 		return nil, err
 	}
 	if q.windows.None() {
@@ -113,7 +114,7 @@ func (s *session) executeContinuous(st *syntax.ExecuteContinuous) error {
 	}
 	var windows, written int64
 	most := 1
-	if engine.Independent(q.stmt) {
+	if plan.Independent(q.stmt) {
 		most = runWindows
 	}
 	for start.Before(end) {

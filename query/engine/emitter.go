@@ -3,6 +3,7 @@ package engine
 import (
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
@@ -22,7 +23,7 @@ type frame struct {
 // emitter turns the frames of the outermost level into Results.
 type emitter struct {
 	x       *exec
-	level   *level
+	level   *plan.Level
 	chunk   int
 	emit    func(*result.Result) error
 	columns []string
@@ -99,7 +100,7 @@ func (o *emitter) frame(f *frame) error {
 			text += expr.TextBytes(&f.cols[i], 0, n)
 		}
 		if len(o.pending.Series) > before {
-			text += 128 + 32*int64(len(o.level.dims)) + 128*int64(len(o.columns)) // the series itself
+			text += 128 + 32*int64(len(o.level.Dims)) + 128*int64(len(o.columns)) // the series itself
 		}
 		return o.hold(f, n, text)
 	}
@@ -142,7 +143,7 @@ func (o *emitter) sameSeries(s *result.Series, f *frame) bool {
 	if s.Name != f.name {
 		return false
 	}
-	for i, k := range o.level.dims {
+	for i, k := range o.level.Dims {
 		if s.Tags[i].Key != k || s.Tags[i].Value != f.tuple[i] {
 			return false
 		}
@@ -160,7 +161,7 @@ func (o *emitter) add(r *result.Result, f *frame, lo, hi int) {
 		if s.Values = f.values; !whole {
 			s.Values = make([]column.Vector, len(o.columns))
 		}
-		for i, k := range o.level.dims {
+		for i, k := range o.level.Dims {
 			s.Tags = append(s.Tags, model.Tag{Key: k, Value: f.tuple[i]})
 		}
 		s.Values[0].Type = model.Integer

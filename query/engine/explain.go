@@ -52,7 +52,7 @@ func (r *levelRun) openAll() error {
 			}
 		}
 	}
-	if r.l.rng.Empty() {
+	if r.l.Range.Empty() {
 		return nil
 	}
 	return r.open()
@@ -74,17 +74,17 @@ func (r *levelRun) costs(parts [][]string) ([][]string, error) {
 	}
 	l := r.l
 	var aux, keys []string
-	for _, ref := range l.refs {
+	for _, ref := range l.Refs {
 		aux, keys = append(aux, ref.String()), append(keys, ref.Val)
 	}
 	part := func(expr string, fields []string) error {
 		var shards, series uint64
 		var cost scan.Cost
 		for _, u := range r.units {
-			if !u.Shard.TimeRange().Overlaps(l.rng) {
+			if !u.Shard.TimeRange().Overlaps(l.Range) {
 				continue // only a transformation looks back to it
 			}
-			one, err := u.Shard.Cost(scan.Request{Measurement: u.Source.Name, Series: u.Series, Fields: fields, Range: l.rng})
+			one, err := u.Shard.Cost(scan.Request{Measurement: u.Source.Name, Series: u.Series, Fields: fields, Range: l.Range})
 			if err != nil {
 				return err
 			}
@@ -105,12 +105,12 @@ func (r *levelRun) costs(parts [][]string) ([][]string, error) {
 			fmt.Sprintf("NUMBER OF BLOCKS: %d", cost.Blocks), fmt.Sprintf("SIZE OF BLOCKS: %d", cost.Bytes)))
 		return nil
 	}
-	if len(l.calls) == 0 {
+	if len(l.Calls) == 0 {
 		return parts, part("<nil>", keys)
 	}
 	for _, c := range r.calls {
 		c = c.innermost()
-		if err := part(c.expr.String(), append(slices.Clone(keys), c.ref.Val)); err != nil {
+		if err := part(c.Expr.String(), append(slices.Clone(keys), c.Ref.Val)); err != nil {
 			return nil, err
 		}
 	}
@@ -168,7 +168,7 @@ func Analyze(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 // describe adds a level with its operators and subqueries to a plan, and what
 // they did if there is a profile.
 func (r *levelRun) describe(to *planNode, p *profile) {
-	n := to.add("%s", r.l.stmt)
+	n := to.add("%s", r.l.Statement)
 	if r.groups != nil {
 		if p != nil {
 			lp := p.of(r)
@@ -205,7 +205,7 @@ func (r *levelRun) describeSources(n *planNode) {
 			n.add("filter %s: row by row where statistics do not decide", rest)
 		}
 	}
-	if r.l.hasSubs() {
+	if r.l.HasSubs() {
 		n.add("rows of subqueries")
 	}
 }
@@ -221,7 +221,7 @@ func (f *folder) describe(to *planNode) *planNode {
 		n.add("newest shard first, until every group has its value")
 	case f.heads != nil:
 		n.add("first windows: stops after %d or %d windows if LIMIT is satisfied", f.heads[0], f.heads[1])
-	case !f.Windows.None() && !f.r.l.hasSubs():
+	case !f.Windows.None() && !f.r.l.HasSubs():
 		n.add("%s", counted(int(f.last-f.first+1), "window"))
 	}
 	if groups := len(f.r.groups.Names); f.batched && groups > batchSize(groups) {
@@ -265,11 +265,11 @@ func (rd *reader) describe(to *planNode) *planNode {
 		names[i] = rd.refs[i].String()
 	}
 	n := to.add("read %s", strings.Join(names, ", "))
-	if len(l.calls) > 0 {
+	if len(l.Calls) > 0 {
 		n.text += " for " + rd.r.callsOf(func(c *call) bool { return c.reader == rd })
 	}
 	rd.r.describeSources(n)
-	if !rd.pieces || len(rd.r.groups.Names) > 1 || len(l.sources) > 1 || l.hasSubs() {
+	if !rd.pieces || len(rd.r.groups.Names) > 1 || len(l.Sources) > 1 || l.HasSubs() {
 		if groups := len(rd.r.groups.Names); groups > 1 {
 			n.add("groups in batches of up to %d", batchSize(groups))
 		}
@@ -294,8 +294,8 @@ func (rd *reader) describe(to *planNode) *planNode {
 func (r *levelRun) callsOf(answers func(c *call) bool) string {
 	var names []string
 	for _, c := range r.calls {
-		if c = c.innermost(); answers(c) && !slices.Contains(names, c.key) {
-			names = append(names, c.key)
+		if c = c.innermost(); answers(c) && !slices.Contains(names, c.Key) {
+			names = append(names, c.Key)
 		}
 	}
 	return strings.Join(names, ", ")

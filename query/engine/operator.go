@@ -6,6 +6,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
@@ -33,7 +34,7 @@ type operator interface {
 // levelRun is a level under way.
 type levelRun struct {
 	x         *exec
-	l         *level
+	l         *plan.Level
 	subs      []*levelRun // as level.sources; nil for measurements
 	calls     []*call     // as level.calls
 	operators []operator  // none if the level has nothing to read
@@ -47,11 +48,11 @@ type levelRun struct {
 }
 
 // newLevelRun lays out the operators of a level and of its subqueries.
-func newLevelRun(x *exec, l *level) *levelRun {
-	r := &levelRun{x: x, l: l, subs: make([]*levelRun, len(l.sources))}
-	for i, src := range l.sources {
-		if src.sub != nil {
-			r.subs[i] = newLevelRun(x, src.sub)
+func newLevelRun(x *exec, l *plan.Level) *levelRun {
+	r := &levelRun{x: x, l: l, subs: make([]*levelRun, len(l.Sources))}
+	for i, src := range l.Sources {
+		if src.Subquery != nil {
+			r.subs[i] = newLevelRun(x, src.Subquery)
 		}
 	}
 	r.layout()
@@ -62,7 +63,7 @@ func newLevelRun(x *exec, l *level) *levelRun {
 // the rows of each in order of time.
 func (r *levelRun) run(emit func(*frame) error) error {
 	x, l := r.x, r.l
-	if l.rng.Empty() || len(r.operators) == 0 {
+	if l.Range.Empty() || len(r.operators) == 0 {
 		return nil
 	}
 	if x.prof != nil {
@@ -81,7 +82,7 @@ func (r *levelRun) run(emit func(*frame) error) error {
 	if err := r.subqueries(); err != nil {
 		return err
 	}
-	for _, batch := range batches(r.groups.Order(l.asc)) {
+	for _, batch := range batches(r.groups.Order(l.Asc)) {
 		before := x.Used.Load()
 		for _, o := range r.operators {
 			if err := o.read(batch); err != nil {
@@ -107,9 +108,9 @@ func (r *levelRun) run(emit func(*frame) error) error {
 func (r *levelRun) open() (err error) {
 	l := r.l
 	r.groups = &read.GroupTable{}
-	sel := read.Selection{Where: l.cond, Keys: l.dims, Range: l.read, Limit: l.slimit, Offset: l.soffset}
-	for _, src := range l.sources {
-		if src.sub != nil {
+	sel := read.Selection{Where: l.Where, Keys: l.Dims, Range: l.Read, Limit: l.SLimit, Offset: l.SOffset}
+	for _, src := range l.Sources {
+		if src.Subquery != nil {
 			sel.Sources = append(sel.Sources, nil)
 		} else {
 			sel.Sources = append(sel.Sources, &src.Measurement)

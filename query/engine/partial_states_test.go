@@ -78,7 +78,7 @@ func encodedStates(t testing.TB, m *scantest.Store, q string) []byte {
 	if err := f.states(); err != nil {
 		t.Fatal(q, err)
 	}
-	return f.Encode(nil, r.groups, len(r.l.dims))
+	return f.Encode(nil, r.groups, len(r.l.Dims))
 }
 
 // mergedStates returns the states and the rows of the answers of stores.
@@ -91,14 +91,14 @@ func mergedStates(t testing.TB, m *scantest.Store, q string, parts ...[]byte) (s
 		charged += n
 		return nil
 	}
-	if err := f.Decode(r.groups, len(r.l.dims), !r.l.asc, charge, parts...); err != nil {
+	if err := f.Decode(r.groups, len(r.l.Dims), !r.l.Asc, charge, parts...); err != nil {
 		t.Fatal(q, err)
 	}
 	if charged == 0 {
 		t.Errorf("%s: no memory charged", q)
 	}
 	var b strings.Builder
-	for _, g := range r.groups.Order(r.l.asc) {
+	for _, g := range r.groups.Order(r.l.Asc) {
 		err := r.emitGroup(g, func(f *frame) error {
 			fmt.Fprintln(&b, f.name, f.tuple)
 			for i, at := range f.times {
@@ -115,7 +115,7 @@ func mergedStates(t testing.TB, m *scantest.Store, q string, parts ...[]byte) (s
 			t.Fatal(q, err)
 		}
 	}
-	return f.Encode(nil, r.groups, len(r.l.dims)), b.String()
+	return f.Encode(nil, r.groups, len(r.l.Dims)), b.String()
 }
 
 // splitPoints writes random points into one store, and each of them into one of
@@ -283,7 +283,7 @@ func TestStatesRefused(t *testing.T) {
 	good := encodedStates(t, one, q)
 	decode := func(part []byte) error {
 		r, f := statePlan(t, one, q)
-		return f.Decode(r.groups, len(r.l.dims), false, func(int64) error { return nil }, part)
+		return f.Decode(r.groups, len(r.l.Dims), false, func(int64) error { return nil }, part)
 	}
 	seal := func(body []byte) []byte {
 		return binary.LittleEndian.AppendUint32(bytes.Clone(body), binio.Checksum(body))
@@ -307,7 +307,7 @@ func TestStatesRefused(t *testing.T) {
 	}
 	r, f := statePlan(t, one, q)
 	full := fmt.Errorf("%w: of the test", admission.ErrMemory)
-	if err := f.Decode(r.groups, len(r.l.dims), false, func(n int64) error {
+	if err := f.Decode(r.groups, len(r.l.Dims), false, func(n int64) error {
 		if n > 0 {
 			return full
 		}
@@ -324,7 +324,7 @@ func FuzzDecodeStates(f *testing.F) {
 	for i, q := range stateQueries {
 		part := encodedStates(f, one, q)
 		r, p := statePlan(f, one, q)
-		f.Add(uint8(i), part[len(p.StateHeader(nil, len(r.l.dims))):len(part)-4])
+		f.Add(uint8(i), part[len(p.StateHeader(nil, len(r.l.Dims))):len(part)-4])
 	}
 	f.Fuzz(func(t *testing.T, i uint8, body []byte) {
 		q := stateQueries[int(i)%len(stateQueries)]
@@ -332,7 +332,7 @@ func FuzzDecodeStates(f *testing.F) {
 			return // prepares many windows
 		}
 		r, p := statePlan(t, one, q)
-		dims := len(r.l.dims)
+		dims := len(r.l.Dims)
 		part := append(p.StateHeader(nil, dims), body...)
 		part = binary.LittleEndian.AppendUint32(part, binio.Checksum(part))
 		left := int64(1 << 20)

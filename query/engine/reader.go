@@ -38,7 +38,7 @@ func (rd *reader) open(r *levelRun) error {
 		return nil
 	}
 	rd.sources = slices.Clone(r.units)
-	if !r.l.asc {
+	if !r.l.Asc {
 		// Newest shards first; the sources stay in their order.
 		slices.SortStableFunc(rd.sources, func(a, b *read.Unit) int {
 			if a.Order != b.Order {
@@ -64,13 +64,13 @@ func (rd *reader) take(g int32, rs *rowset.Set) error {
 
 // request returns what to read of the groups that want accepts.
 func (rd *reader) request(rng model.TimeRange, ties rowset.Ties, want func(int32) bool) read.Request {
-	return read.Request{Refs: rd.refs, Range: rng, Asc: rd.r.l.asc, Limit: rd.limit, Ties: ties, Want: want, Counts: rd.did}
+	return read.Request{Refs: rd.refs, Range: rng, Asc: rd.r.l.Asc, Limit: rd.limit, Ties: ties, Want: want, Counts: rd.did}
 }
 
 // read implements operator.
 func (rd *reader) read(batch []int32) error {
 	l, t := rd.r.l, rd.r.groups
-	if rd.alone = rd.pieces && len(batch) == 1 && len(l.sources) == 1 && l.sources[0].sub == nil; rd.alone {
+	if rd.alone = rd.pieces && len(batch) == 1 && len(l.Sources) == 1 && l.Sources[0].Subquery == nil; rd.alone {
 		return nil
 	}
 	defer rd.r.x.prof.operator(rd, rd.r.x.prof.start())
@@ -110,7 +110,7 @@ func (rd *reader) read(batch []int32) error {
 			list = append(list, &rd.subs[g][k])
 		}
 		if len(list) > 0 {
-			rd.got[i] = rowset.Merge(&rd.r.x.stop, list, l.asc, min(rd.ties, subTies(l)))
+			rd.got[i] = rowset.Merge(&rd.r.x.stop, list, l.Asc, min(rd.ties, subTies(l)))
 		}
 	}
 	return nil

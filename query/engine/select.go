@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/result"
 )
@@ -49,7 +50,7 @@ type Options struct {
 type exec struct {
 	*read.Budget
 	opt     Options
-	planner *planner
+	planner *plan.Planner
 	stop    admission.Stopper
 	prof    *profile // of EXPLAIN ANALYZE, else nil
 }
@@ -72,9 +73,9 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 		x.Workers = runtime.GOMAXPROCS(0)
 	}
 	x.stop = x.Stopper()
-	x.planner = &planner{
-		ctx: ctx, storage: storage, now: opt.Now, maxBuckets: opt.MaxSelectBuckets, keep: x.Keep, warn: opt.Warn,
-		views: map[[2]string]scan.View{},
+	x.planner = &plan.Planner{
+		Ctx: ctx, Storage: storage, Now: opt.Now, MaxBuckets: opt.MaxSelectBuckets, Keep: x.Keep, Warn: opt.Warn,
+		Views: map[[2]string]scan.View{},
 	}
 	return x
 }
@@ -94,7 +95,7 @@ func Select(ctx context.Context, stmt *influxql.SelectStatement, storage scan.St
 
 // plan plans a statement and gives each of its levels the operators that it needs.
 func (x *exec) plan(stmt *influxql.SelectStatement) (*levelRun, error) {
-	l, err := x.planner.plan(stmt)
+	l, err := x.planner.Plan(stmt)
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +105,12 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*levelRun, error) {
 // answer runs the outermost level of a statement.
 func (r *levelRun) answer(emit func(*result.Result) error) error {
 	x, l := r.x, r.l
-	if l.stmt.Target != nil {
+	if l.Statement.Target != nil {
 		return r.runInto(emit)
 	}
-	out := &emitter{x: x, level: l, chunk: x.opt.ChunkSize, emit: emit, columns: l.stmt.ColumnNames()}
-	if l.stmt.Location != nil {
-		out.zone = l.stmt.Location.String()
+	out := &emitter{x: x, level: l, chunk: x.opt.ChunkSize, emit: emit, columns: l.Statement.ColumnNames()}
+	if l.Statement.Location != nil {
+		out.zone = l.Statement.Location.String()
 	}
 	if err := r.run(out.frame); err != nil {
 		return err
@@ -118,6 +119,6 @@ func (r *levelRun) answer(emit func(*result.Result) error) error {
 }
 
 func (x *exec) release() {
-	x.planner.release()
+	x.planner.Release()
 	x.Claim.Release()
 }

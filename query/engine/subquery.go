@@ -9,6 +9,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/engine/function"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
@@ -24,13 +25,13 @@ type subColumn struct {
 
 // mapSub resolves references against a subquery: its columns by name, the tags
 // that top and bottom carry along, then the keys it groups by.
-func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
+func mapSub(sub *plan.Level, refs []influxql.VarRef, anyTag bool) []subColumn {
 	out := make([]subColumn, len(refs))
 	for i := range refs {
 		out[i] = subColumn{field: -1, tag: -1, typ: expr.FieldType(refs[i].Type)}
 		name := refs[i].Val
 		col := 0
-		for _, f := range sub.stmt.Fields {
+		for _, f := range sub.Statement.Fields {
 			if f.Name() == name {
 				out[i].field = col
 				break
@@ -52,13 +53,13 @@ func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
 			continue
 		}
 		own := anyTag
-		for _, d := range sub.stmt.Dimensions {
+		for _, d := range sub.Statement.Dimensions {
 			if ref, ok := d.Expr.(*influxql.VarRef); ok && ref.Val == name {
 				own = true
 			}
 		}
 		if own {
-			out[i].tag = slices.Index(sub.dims, name)
+			out[i].tag = slices.Index(sub.Dims, name)
 		}
 	}
 	return out
@@ -67,9 +68,9 @@ func mapSub(sub *level, refs []influxql.VarRef, anyTag bool) []subColumn {
 // subTies returns the order of rows of equal time of a level's sources: InfluxDB
 // merges what subqueries read, and hands on the aggregates of one series after
 // those of another.
-func subTies(l *level) rowset.Ties {
-	for _, src := range l.sources {
-		if src.sub != nil && len(src.sub.calls) > 0 {
+func subTies(l *plan.Level) rowset.Ties {
+	for _, src := range l.Sources {
+		if src.Subquery != nil && len(src.Subquery.Calls) > 0 {
 			return rowset.BySeries
 		}
 	}
@@ -88,20 +89,20 @@ func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Se
 		sub := run.l
 		cols := mapSub(sub, refs, false)
 		for i := range cols {
-			cols[i].as = len(l.calls) == 0
+			cols[i].as = len(l.Calls) == 0
 		}
 		var condRefs []influxql.VarRef
-		influxql.WalkFunc(l.cond, func(n influxql.Node) {
+		influxql.WalkFunc(l.Where, func(n influxql.Node) {
 			if ref, ok := n.(*influxql.VarRef); ok {
 				condRefs = append(condRefs, *ref)
 			}
 		})
 		condCols := mapSub(sub, condRefs, true)
-		keys := make([]int, len(l.dims))
-		for i, d := range l.dims {
-			keys[i] = slices.Index(sub.dims, d)
+		keys := make([]int, len(l.Dims))
+		for i, d := range l.Dims {
+			keys[i] = slices.Index(sub.Dims, d)
 		}
-		tuple := make([]string, len(l.dims))
+		tuple := make([]string, len(l.Dims))
 		sets := map[*influxql.BinaryExpr]*expr.ValueSet{}
 		err := run.run(func(fr *frame) error {
 			if err := x.Check(); err != nil {
@@ -112,7 +113,7 @@ func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Se
 			for i := range cols {
 				rs.Cols[i] = cols[i].vector(fr, n)
 			}
-			if l.cond != nil {
+			if l.Where != nil {
 				ev := expr.Evaluator{Rows: n, Sets: sets, Lookup: func(ref *influxql.VarRef) expr.Operand {
 					for i := range condRefs {
 						if condRefs[i] == *ref {
@@ -128,7 +129,7 @@ func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Se
 					}
 					return expr.Null()
 				}}
-				rows, all := ev.SelectRows(l.cond, nil)
+				rows, all := ev.SelectRows(l.Where, nil)
 				if !all {
 					if len(rows) == 0 {
 						return nil
@@ -150,11 +151,11 @@ func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Se
 
 // within returns the rows of a subquery that a call over rng sees; others were
 // read for calls that look further back. A row of a window has its start.
-func within(l *level, rs *rowset.Set, rng model.TimeRange) *rowset.Set {
-	if rng == l.read || l.win.None() {
+func within(l *plan.Level, rs *rowset.Set, rng model.TimeRange) *rowset.Set {
+	if rng == l.Read || l.Windows.None() {
 		return rs
 	}
-	rng.Min = l.win.Start(rng.Min)
+	rng.Min = l.Windows.Start(rng.Min)
 	lo, hi := 0, len(rs.Times)
 	for lo < hi && !rng.Contains(rs.Times[lo]) {
 		lo++

@@ -1,4 +1,4 @@
-package engine
+package plan
 
 import (
 	"slices"
@@ -35,14 +35,14 @@ func TestWarnings(t *testing.T) {
 		},
 	} {
 		var got []string
-		x := &planner{warn: func(text string) { got = append(got, text) }}
+		x := &Planner{Warn: func(text string) { got = append(got, text) }}
 		x.warnOfLosses(lossyView{losses: c.losses}, day)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v: %q", c.losses, got)
 		}
 	}
 	var got []string
-	x := &planner{warn: func(text string) { got = append(got, text) }}
+	x := &Planner{Warn: func(text string) { got = append(got, text) }}
 	x.warnOfLosses(lossyView{losses: make([]scan.Loss, 20)}, day)
 	if len(got) != maxWarnings+1 || got[maxWarnings] != "12 more damaged files were set aside" {
 		t.Errorf("of 20: %q", got)

@@ -47,7 +47,7 @@ func (f *folder) open(r *levelRun) error {
 			bounds = bounds.Union(u.Shard.TimeRange())
 		}
 	}
-	if r.l.hasSubs() {
+	if r.l.HasSubs() {
 		bounds = model.AllTime
 	}
 	bounds = bounds.Intersect(f.Range)
@@ -58,7 +58,7 @@ func (f *folder) open(r *levelRun) error {
 		// Zones have no meaning there, and their tables no end.
 		bounds = bounds.Intersect(model.TimeRange{Min: -1 << 62, Max: 1 << 62})
 	}
-	if f.batched = f.Large() && !r.l.hasSubs(); !f.Large() {
+	if f.batched = f.Large() && !r.l.HasSubs(); !f.Large() {
 		f.heads = f.firstWindows(bounds)
 	}
 	var err error
@@ -88,7 +88,7 @@ func (f *folder) read(batch []int32) error {
 // newTable returns an empty table for all windows.
 func (f *folder) newTable() *partial.Table {
 	t := partial.NewTable(len(f.Slots), f.Windows.None(), f.first, f.last)
-	t.Desc = !f.r.l.asc
+	t.Desc = !f.r.l.Asc
 	t.Stop = &admission.Stopper{Ctx: f.r.x.Ctx, Turn: f.r.x.opt.Turn, Every: f.r.x.opt.workRows}
 	return t
 }
@@ -129,7 +129,7 @@ func (f *folder) fold() error {
 // take implements operator.
 func (f *folder) take(g int32, rs *rowset.Set) error {
 	defer f.r.x.prof.operator(f, f.r.x.prof.start())
-	if !f.r.l.asc {
+	if !f.r.l.Asc {
 		rs = rs.Clone()
 		rs.Reverse()
 	}
@@ -137,7 +137,7 @@ func (f *folder) take(g int32, rs *rowset.Set) error {
 		return window.ErrTooMany
 	}
 	// The first rows have the first place, in the level's direction.
-	if f.frames++; f.r.l.asc {
+	if f.frames++; f.r.l.Asc {
 		f.subs.Order = f.frames << 32
 	} else {
 		f.subs.Order = -f.frames << 32
@@ -220,13 +220,13 @@ func (f *folder) all() error {
 // whether LIMIT is satisfied; nil where all windows have to be folded. There are
 // few looks, as each costs a walk over the series.
 func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
-	l, p, n := f.r.l, f.Plan, int64(f.r.l.wanted())
+	l, p, n := f.r.l, f.Plan, int64(f.r.l.Wanted())
 	switch {
-	case n == 0 || n > 1<<16 || !l.asc || p.Windows.None() || p.Windows.Loc != nil,
-		l.fill.NeedsNext(),
+	case n == 0 || n > 1<<16 || !l.Asc || p.Windows.None() || p.Windows.Loc != nil,
+		l.Fill.NeedsNext(),
 		len(f.r.operators) != 1,
-		l.hasSubs(),
-		slices.ContainsFunc(f.r.calls, func(c *call) bool { return c.scan == nil && c.typ != model.Unknown }),
+		l.HasSubs(),
+		slices.ContainsFunc(f.r.calls, func(c *call) bool { return c.scan == nil && c.Type != model.Unknown }),
 		bounds.Min < -1<<61 || bounds.Max > 1<<61,
 		(bounds.Max-bounds.Min)/p.Windows.Every < 4*n:
 		return nil
@@ -237,7 +237,7 @@ func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
 // enough reports whether the windows up to the time upTo give every group all
 // rows that LIMIT leaves of it.
 func (f *folder) enough(upTo int64) bool {
-	l, p, n := f.r.l, f.Plan, f.r.l.wanted()
+	l, p, n := f.r.l, f.Plan, f.r.l.Wanted()
 	defer func() { p.Table.ByGroup = nil }() // windows may still come into it
 	seen := make([]bool, len(p.Slots))
 	for g := range f.r.groups.Names {
@@ -265,13 +265,13 @@ func (f *folder) enough(upTo int64) bool {
 		}
 		// Empty windows are rows as well, from the first value on or from where
 		// the query begins; but not of a call that meets no value at all.
-		if l.fill.Skips() || met < len(seen) {
+		if l.Fill.Skips() || met < len(seen) {
 			return false
 		}
-		if start := l.win.Start(p.Range.Min); start != model.MinTime {
+		if start := l.Windows.Start(p.Range.Min); start != model.MinTime {
 			first = start
 		}
-		if upTo < first || (upTo-first+1)/l.win.Every < int64(n) {
+		if upTo < first || (upTo-first+1)/l.Windows.Every < int64(n) {
 			return false
 		}
 	}

@@ -26,12 +26,12 @@ type seriesOut struct {
 // begin makes o the output of a group.
 func (o *seriesOut) begin(r *levelRun, g int32, emit func(*frame) error) {
 	l, t := r.l, r.groups
-	*o = seriesOut{r: r, name: t.Names[g], tup: t.Tuples[g], skip: l.stmt.Offset, left: -1, emit: emit}
-	if l.stmt.Limit > 0 {
-		o.left = l.stmt.Limit
+	*o = seriesOut{r: r, name: t.Names[g], tup: t.Tuples[g], skip: l.Statement.Offset, left: -1, emit: emit}
+	if l.Statement.Limit > 0 {
+		o.left = l.Statement.Limit
 	}
-	if l.most > 0 && (o.left < 0 || o.left > l.most) {
-		o.left = l.most
+	if l.Most > 0 && (o.left < 0 || o.left > l.Most) {
+		o.left = l.Most
 	}
 }
 
@@ -72,11 +72,11 @@ func (o *seriesOut) full() bool { return o.left == 0 }
 func (r *levelRun) project(n int, cols, table []column.Vector, call func(*influxql.Call) (expr.Operand, bool)) []column.Vector {
 	l := r.l
 	if r.bare == nil {
-		r.bare = make([]int, len(l.fields))
-		for i, e := range l.fields {
+		r.bare = make([]int, len(l.Fields))
+		for i, e := range l.Fields {
 			r.bare[i] = -1
 			if ref, ok := e.(*influxql.VarRef); ok {
-				r.bare[i] = slices.Index(l.refs, *ref)
+				r.bare[i] = slices.Index(l.Refs, *ref)
 			}
 		}
 	}
@@ -84,15 +84,15 @@ func (r *levelRun) project(n int, cols, table []column.Vector, call func(*influx
 		return table
 	}
 	lookup := func(ref *influxql.VarRef) expr.Operand {
-		i := slices.Index(l.refs, *ref)
+		i := slices.Index(l.Refs, *ref)
 		if i < 0 || cols == nil || cols[i].Type == model.Unknown {
 			return expr.Null()
 		}
 		return expr.Operand{Vector: cols[i]}
 	}
 	ev := expr.Evaluator{Rows: n, Lookup: lookup, Call: call, FloatDivision: true}
-	values := make([]column.Vector, 1+len(l.fields))
-	for i, e := range l.fields {
+	values := make([]column.Vector, 1+len(l.Fields))
+	for i, e := range l.Fields {
 		if at := r.bare[i]; at >= 0 && cols != nil {
 			if cols[at].Type != model.Unknown {
 				values[1+i] = cols[at]
@@ -108,7 +108,7 @@ func (r *levelRun) project(n int, cols, table []column.Vector, call func(*influx
 // plain reports whether the select list is the level's columns as they stand.
 func (r *levelRun) plain() bool {
 	l := r.l
-	if len(l.fields) != len(l.refs) {
+	if len(l.Fields) != len(l.Refs) {
 		return false
 	}
 	for i, at := range r.bare {
@@ -125,12 +125,12 @@ func (o *seriesOut) rowset(rs *rowset.Set) error {
 	if n == 0 {
 		return nil
 	}
-	if l.fill.FillsRows() {
+	if l.Fill.FillsRows() {
 		if o.carry == nil {
 			o.carry = make([]expr.Scalar, len(rs.Cols))
 		}
 		for i := range rs.Cols {
-			rs.Cols[i] = l.fill.Column(rs.Cols[i], n, expr.FieldType(l.refs[i].Type), &o.carry[i])
+			rs.Cols[i] = l.Fill.Column(rs.Cols[i], n, expr.FieldType(l.Refs[i].Type), &o.carry[i])
 		}
 	}
 	begin := o.r.x.prof.start()

@@ -10,13 +10,14 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/query/engine/function"
 	"tsdbd/query/engine/partial"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
 
 // call is a call of the level under way.
 type call struct {
-	*levelCall
+	*plan.Call
 	inner   *call
 	slots   []int // of scan
 	scan    *partial.Plan
@@ -24,25 +25,25 @@ type call struct {
 	reader  *reader
 }
 
-func newCall(c *levelCall) *call {
+func newCall(c *plan.Call) *call {
 	if c == nil {
 		return nil
 	}
-	return &call{levelCall: c, inner: newCall(c.inner)}
+	return &call{Call: c, inner: newCall(c.Inner)}
 }
 
 // layout gives the level the operators that its select list needs.
 func (r *levelRun) layout() {
 	l := r.l
-	for _, lc := range l.calls {
+	for _, lc := range l.Calls {
 		c := newCall(lc)
 		r.calls = append(r.calls, c)
-		if c.typ != model.Unknown {
+		if c.Type != model.Unknown {
 			r.place(c)
 		}
 	}
-	if len(l.calls) == 0 && slices.ContainsFunc(l.refs, func(r influxql.VarRef) bool { return r.Type != influxql.Unknown }) {
-		r.operators = []operator{&reader{refs: l.refs, rng: l.rng, ties: rowset.AsInfluxRows, limit: l.wanted(), pieces: true}}
+	if len(l.Calls) == 0 && slices.ContainsFunc(l.Refs, func(r influxql.VarRef) bool { return r.Type != influxql.Unknown }) {
+		r.operators = []operator{&reader{refs: l.Refs, rng: l.Range, ties: rowset.AsInfluxRows, limit: l.Wanted(), pieces: true}}
 	}
 }
 
@@ -55,9 +56,9 @@ func (r *levelRun) place(c *call) {
 	}
 	l := r.l
 	if c.Partial == nil {
-		refs := []influxql.VarRef{c.ref}
-		if c.alone {
-			refs = append(refs, l.refs...)
+		refs := []influxql.VarRef{c.Ref}
+		if c.Alone {
+			refs = append(refs, l.Refs...)
 		}
 		c.reader = r.reader(c)
 		for _, ref := range refs {
@@ -69,9 +70,9 @@ func (r *levelRun) place(c *call) {
 	}
 	p := r.folder(c).Plan
 	c.scan = p
-	tags := tagArgs(c.expr)
+	tags := tagArgs(c.Expr)
 	for _, kind := range c.Partial.Slots {
-		sl := partial.Slot{Kind: kind, Type: c.typ, Timed: c.Partial.Timed || c.alone && (len(l.refs) > 0 || l.win.None())}
+		sl := partial.Slot{Kind: kind, Type: c.Type, Timed: c.Partial.Timed || c.Alone && (len(l.Refs) > 0 || l.Windows.None())}
 		if c.Partial.As != model.Unknown {
 			sl.Type = c.Partial.As
 		}
@@ -81,13 +82,13 @@ func (r *levelRun) place(c *call) {
 			p.Keyed = true
 			fallthrough
 		case partial.Top, partial.Bottom:
-			sl.N, sl.Unique, sl.Tags = function.IntArg(c.expr, len(c.expr.Args)-1), len(c.expr.Args) > 2, len(tags)
+			sl.N, sl.Unique, sl.Tags = function.IntArg(c.Expr, len(c.Expr.Args)-1), len(c.Expr.Args) > 2, len(tags)
 		}
-		c.slots = append(c.slots, p.AddSlot(sl, c.ref))
+		c.slots = append(c.slots, p.AddSlot(sl, c.Ref))
 	}
-	if c.alone {
-		p.Refs = append(append(p.Refs, tags...), l.refs...)
-		p.Aux = len(tags) + len(l.refs)
+	if c.Alone {
+		p.Refs = append(append(p.Refs, tags...), l.Refs...)
+		p.Aux = len(tags) + len(l.Refs)
 		p.Keyed = p.Keyed || p.Aux > 0
 	}
 }
@@ -107,26 +108,26 @@ func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
 // folder returns the folder for a call.
 func (r *levelRun) folder(c *call) *folder {
 	for _, o := range r.operators {
-		if f, ok := o.(*folder); ok && f.Range == c.rng {
+		if f, ok := o.(*folder); ok && f.Range == c.Range {
 			return f
 		}
 	}
-	f := &folder{Plan: &partial.Plan{Range: c.rng, Windows: &r.l.win}}
+	f := &folder{Plan: &partial.Plan{Range: c.Range, Windows: &r.l.Windows}}
 	r.operators = append(r.operators, f)
 	return f
 }
 
 // reader returns the reader for a call.
 func (r *levelRun) reader(c *call) *reader {
-	ofTags := c.ref.Type == influxql.Tag
+	ofTags := c.Ref.Type == influxql.Tag
 	for _, o := range r.operators {
 		rd, ok := o.(*reader)
 		// Rows that only another field has would change InfluxDB's order.
-		if ok && rd.rng == c.rng && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == rowset.BySeries || rd.refs[0] == c.ref) {
+		if ok && rd.rng == c.Range && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == rowset.BySeries || rd.refs[0] == c.Ref) {
 			return rd
 		}
 	}
-	rd := &reader{rng: c.rng, ties: c.ties(), ofTags: ofTags}
+	rd := &reader{rng: c.Range, ties: c.ties(), ofTags: ofTags}
 	r.operators = append(r.operators, rd)
 	return rd
 }
@@ -138,12 +139,12 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	all := make([]*function.Cells, len(r.calls))
 	total := 0
 	for i, c := range r.calls {
-		if c.typ == model.Unknown {
+		if c.Type == model.Unknown {
 			continue
 		}
 		begin := r.x.prof.start()
-		cl, err := r.cells(c, g, l.wanted())
-		r.x.prof.step(r, c.key, begin)
+		cl, err := r.cells(c, g, l.Wanted())
+		r.x.prof.step(r, c.Key, begin)
 		if err != nil {
 			return err
 		}
@@ -154,35 +155,35 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 		return r.x.Ctx.Err() // a function that was stopped gives nothing
 	}
 	begin := r.x.prof.start()
-	times, perms := joinCells(&r.x.stop, all, l.asc)
+	times, perms := joinCells(&r.x.stop, all, l.Asc)
 	n := len(times)
-	values := make([]expr.Operand, len(l.calls))
+	values := make([]expr.Operand, len(l.Calls))
 	for i, c := range r.calls {
 		var o expr.Operand
 		if all[i] != nil {
-			o = expr.Operand{Vector: l.fill.Join(&all[i].Values, perms[i])}
+			o = expr.Operand{Vector: l.Fill.Join(&all[i].Values, perms[i])}
 		}
 		if o.Vector.Type == model.Unknown {
-			o = expr.ScalarOperand(l.fill.Hole(c.resultType(), expr.Scalar{}))
+			o = expr.ScalarOperand(l.Fill.Hole(c.ResultType(), expr.Scalar{}))
 		}
 		values[i] = o
 	}
 	var aux []column.Vector
-	if cl := all[0]; l.selector && cl != nil {
-		aux = make([]column.Vector, len(l.refs))
+	if cl := all[0]; l.Selector && cl != nil {
+		aux = make([]column.Vector, len(l.Refs))
 		for i := range cl.Aux {
-			aux[i] = l.fill.Column(cl.Aux[i], n, expr.FieldType(l.refs[i].Type), new(expr.Scalar))
+			aux[i] = l.Fill.Column(cl.Aux[i], n, expr.FieldType(l.Refs[i].Type), new(expr.Scalar))
 		}
 	}
 	cols := r.project(n, aux, nil, func(e *influxql.Call) (expr.Operand, bool) {
-		i, ok := l.callAt[e]
+		i, ok := l.CallAt[e]
 		if !ok {
 			return expr.Operand{}, false
 		}
 		return values[i], true
 	})
 	shown := times
-	if !l.win.None() && (times[0] == model.MinTime || times[n-1] == model.MinTime) {
+	if !l.Windows.None() && (times[0] == model.MinTime || times[n-1] == model.MinTime) {
 		shown = slices.Clone(times)
 		for i, t := range shown {
 			if t == model.MinTime {

@@ -1,4 +1,4 @@
-package engine
+package plan
 
 import (
 	"sort"
@@ -13,7 +13,7 @@ import (
 
 // openViews opens the views that the sources need over r. The names of the sources are
 // resolved.
-func (x *planner) openViews(sources influxql.Sources, r model.TimeRange) error {
+func (x *Planner) openViews(sources influxql.Sources, r model.TimeRange) error {
 	for _, src := range sources {
 		switch s := src.(type) {
 		case *influxql.SubQuery:
@@ -22,12 +22,12 @@ func (x *planner) openViews(sources influxql.Sources, r model.TimeRange) error {
 			}
 		case *influxql.Measurement:
 			key := [2]string{s.Database, s.RetentionPolicy}
-			if x.views[key] == nil {
-				v, err := x.storage.View(s.Database, s.RetentionPolicy, r)
+			if x.Views[key] == nil {
+				v, err := x.Storage.View(s.Database, s.RetentionPolicy, r)
 				if err != nil {
 					return err
 				}
-				x.views[key] = v
+				x.Views[key] = v
 				x.warnOfLosses(v, r)
 			}
 		}
@@ -35,12 +35,12 @@ func (x *planner) openViews(sources influxql.Sources, r model.TimeRange) error {
 	return nil
 }
 
-func (x *planner) view(m *influxql.Measurement) scan.View {
-	return x.views[[2]string{m.Database, m.RetentionPolicy}]
+func (x *Planner) view(m *influxql.Measurement) scan.View {
+	return x.Views[[2]string{m.Database, m.RetentionPolicy}]
 }
 
 // expandSources replaces regular expressions by the measurements they match.
-func (x *planner) expandSources(stmt *influxql.SelectStatement) {
+func (x *Planner) expandSources(stmt *influxql.SelectStatement) {
 	var out influxql.Sources
 	for _, src := range stmt.Sources {
 		switch s := src.(type) {
@@ -77,7 +77,7 @@ func (x *planner) expandSources(stmt *influxql.SelectStatement) {
 // field has the widest type of any shard. It asks for the same names again and
 // again.
 type schema struct {
-	x      *planner
+	x      *Planner
 	known  map[schemaName]influxql.DataType
 	failed error // the first of those that MapType cannot return
 }
@@ -86,7 +86,7 @@ type schemaName struct{ db, rp, measurement, name string }
 
 // typed returns the statement with its wildcards expanded and the types of all
 // references, which it checks.
-func (x *planner) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement, error) {
+func (x *Planner) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement, error) {
 	types := &schema{x: x, known: map[schemaName]influxql.DataType{}}
 	typed, err := stmt.RewriteFields(types)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
 )
@@ -30,7 +31,7 @@ func TestSlicesAreReadAhead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := &exec{Budget: &read.Budget{Ctx: t.Context(), Workers: 2}}
-			r := &levelRun{x: x, l: &level{compiled: &compiled{}}}
+			r := &levelRun{x: x, l: &plan.Level{Compiled: &plan.Compiled{}}}
 			var reading atomic.Int32
 			var started [n]chan struct{}
 			for i := range started {

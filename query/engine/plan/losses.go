@@ -1,4 +1,4 @@
-package engine
+package plan
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ const maxWarnings = 8
 
 // warnOfLosses tells the client what damage has taken from the rows of a view
 // in r: a short answer must not look like a whole one.
-func (x *planner) warnOfLosses(v scan.View, r model.TimeRange) {
-	if x.warn == nil {
+func (x *Planner) warnOfLosses(v scan.View, r model.TimeRange) {
+	if x.Warn == nil {
 		return
 	}
 	more := 0
@@ -26,10 +26,10 @@ func (x *planner) warnOfLosses(v scan.View, r model.TimeRange) {
 			more++
 			continue
 		}
-		x.warn(lossText(&l))
+		x.Warn(lossText(&l))
 	}
 	if more > 0 {
-		x.warn(fmt.Sprintf("%d more damaged files were set aside", more))
+		x.Warn(fmt.Sprintf("%d more damaged files were set aside", more))
 	}
 }
 

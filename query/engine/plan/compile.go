@@ -1,4 +1,4 @@
-package engine
+package plan
 
 import (
 	"errors"
@@ -14,21 +14,21 @@ import (
 	"tsdbd/query/window"
 )
 
-// compiled is a SELECT statement, or a subquery of one, that has been checked:
+// Compiled is a SELECT statement, or a subquery of one, that has been checked:
 // every text that InfluxDB refuses has been refused with its words.
-type compiled struct {
-	stmt *influxql.SelectStatement // condition without time, no time column
+type Compiled struct {
+	Statement *influxql.SelectStatement // condition without time, no time column
 
-	cond      influxql.Expr
-	rng       model.TimeRange // closed
-	read      model.TimeRange // rng and what transformations look back to
-	open      bool            // no lower bound was given
-	win       window.Windows  // GROUP BY time
-	asc       bool
-	fill      function.Filler
+	Where     influxql.Expr
+	Range     model.TimeRange // closed
+	Read      model.TimeRange // rng and what transformations look back to
+	Open      bool            // no lower bound was given
+	Windows   window.Windows  // GROUP BY time
+	Asc       bool
+	Fill      function.Filler
 	inherited bool // the interval is the outer statement's
 
-	subs []*compiled // of the subquery sources, in order of Sources
+	subs []*Compiled // of the subquery sources, in order of Sources
 }
 
 // compiler checks the select list of one statement.
@@ -38,12 +38,12 @@ type compiler struct {
 }
 
 // compileSelect checks stmt, which is cloned, and resolves its times.
-func compileSelect(stmt *influxql.SelectStatement, now time.Time) (*compiled, error) {
+func compileSelect(stmt *influxql.SelectStatement, now time.Time) (*Compiled, error) {
 	return compileLevel(stmt.Clone(), now, nil)
 }
 
-func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compiled) (*compiled, error) {
-	out := &compiled{stmt: stmt, asc: stmt.TimeAscending()}
+func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *Compiled) (*Compiled, error) {
+	out := &Compiled{Statement: stmt, Asc: stmt.TimeAscending()}
 	cond, err := expr.SplitTime(stmt.Condition, now, stmt.Location)
 	if err != nil {
 		return nil, err
@@ -51,54 +51,54 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 	if err := checkCondition(cond.Expr); err != nil {
 		return nil, err
 	}
-	out.cond, out.rng, out.open = cond.Expr, cond.Range, !cond.HasMin
-	if out.win, err = Windows(stmt, now); err != nil {
+	out.Where, out.Range, out.Open = cond.Expr, cond.Range, !cond.HasMin
+	if out.Windows, err = Windows(stmt, now); err != nil {
 		return nil, err
 	}
 	hasMax := cond.HasMax
-	if !hasMax && out.win.Asked() {
-		out.rng.Max = now.UnixNano()
+	if !hasMax && out.Windows.Asked() {
+		out.Range.Max = now.UnixNano()
 		hasMax = true
 	}
-	if out.fill, err = function.NewFiller(stmt, !out.win.None(), out.asc && (parent == nil || parent.asc)); err != nil {
+	if out.Fill, err = function.NewFiller(stmt, !out.Windows.None(), out.Asc && (parent == nil || parent.Asc)); err != nil {
 		return nil, err
 	}
 	if parent != nil {
-		if len(stmt.SortFields) != 0 && out.asc != parent.asc {
+		if len(stmt.SortFields) != 0 && out.Asc != parent.Asc {
 			return nil, errors.New("subqueries must be ordered in the same direction as the query itself")
 		}
-		out.asc = parent.asc
-		out.rng = out.rng.Intersect(parent.read)
-		out.open = out.open && parent.open
-		if !out.win.None() {
-			out.fill.DropNulls() // empty windows are nothing to the outer statement
+		out.Asc = parent.Asc
+		out.Range = out.Range.Intersect(parent.Read)
+		out.Open = out.Open && parent.Open
+		if !out.Windows.None() {
+			out.Fill.DropNulls() // empty windows are nothing to the outer statement
 		}
-		if !parent.win.None() && out.win.None() {
-			out.win, out.inherited = parent.win, true
+		if !parent.Windows.None() && out.Windows.None() {
+			out.Windows, out.inherited = parent.Windows, true
 			if stmt.Location != nil {
-				out.win.Loc = stmt.Location
+				out.Windows.Loc = stmt.Location
 			}
 		}
 	}
-	c := &compiler{Checker: function.Checker{OnlySelectors: true, Every: out.win.Asked(), Calendar: out.win.Months > 0, Limit: stmt.Limit, Wildcard: true}}
-	c.Inherited = parent != nil && !parent.win.None()
+	c := &compiler{Checker: function.Checker{OnlySelectors: true, Every: out.Windows.Asked(), Calendar: out.Windows.Months > 0, Limit: stmt.Limit, Wildcard: true}}
+	c.Inherited = parent != nil && !parent.Windows.None()
 	c.Call = c.checkCall
 	if err := c.fields(stmt, out); err != nil {
 		return nil, err
 	}
 	if out.inherited && len(c.Calls) > 0 || stmt.Target != nil {
-		out.fill.DropNulls()
+		out.Fill.DropNulls()
 	}
-	out.read = out.rng
+	out.Read = out.Range
 	for _, f := range stmt.Fields {
 		influxql.WalkFunc(f.Expr, func(n influxql.Node) {
 			if e, ok := n.(*influxql.Call); ok {
-				out.read = out.read.Union(widen(out, e, out.rng))
+				out.Read = out.Read.Union(widen(out, e, out.Range))
 			}
 		})
 	}
-	if !out.open {
-		out.read = out.fill.Reach(out.read)
+	if !out.Open {
+		out.Read = out.Fill.Reach(out.Read)
 	}
 	for _, src := range stmt.Sources {
 		if sub, ok := src.(*influxql.SubQuery); ok {
@@ -110,15 +110,15 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *compile
 		}
 	}
 	stmt.RewriteDistinct()
-	stmt.Condition = out.cond
+	stmt.Condition = out.Where
 	if len(c.Calls) > 0 {
 		stmt.IsRawQuery = false
 	}
-	return out, out.win.Refused
+	return out, out.Windows.Refused
 }
 
 // fields checks the select list, drops the time column and folds constants.
-func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
+func (c *compiler) fields(stmt *influxql.SelectStatement, out *Compiled) error {
 	kept := stmt.Fields[:0]
 	for _, f := range stmt.Fields {
 		if ref, ok := f.Expr.(*influxql.VarRef); ok && ref.Val == "time" {
@@ -142,10 +142,10 @@ func (c *compiler) fields(stmt *influxql.SelectStatement, out *compiled) error {
 		return fmt.Errorf("selector function %s() cannot be combined with other functions", c.TopBottom)
 	}
 	if len(c.Calls) == 0 {
-		if err := out.fill.CheckRows(); err != nil {
+		if err := out.Fill.CheckRows(); err != nil {
 			return err
 		}
-		if out.win.Asked() && !out.inherited {
+		if out.Windows.Asked() && !out.inherited {
 			return errors.New("GROUP BY requires at least one aggregate function")
 		}
 	}

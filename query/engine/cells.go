@@ -73,7 +73,7 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 			return nil, err
 		}
 		out, err := x.Transform(in)
-		if err == nil && !l.win.None() {
+		if err == nil && !l.Windows.None() {
 			r.cutLookBack(c, out)
 		}
 		return out, err
@@ -95,17 +95,17 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 	if !c.Filled {
 		return out, nil
 	}
-	return out, l.fill.Windows(x, out, limit)
+	return out, l.Fill.Windows(x, out, limit)
 }
 
 // cutLookBack drops the rows a transformation made of windows before the range.
 func (r *levelRun) cutLookBack(c *call, cl *function.Cells) {
 	l := r.l
-	if c.inner.shown == c.rng {
+	if c.inner.Shown == c.Range {
 		return
 	}
 	n := 0
-	if first, last := l.win.Start(c.rng.Min), l.win.Start(c.rng.Max); l.asc {
+	if first, last := l.Windows.Start(c.Range.Min), l.Windows.Start(c.Range.Max); l.Asc {
 		for n < len(cl.Times) && cl.Times[n] < first {
 			n++
 		}
@@ -123,10 +123,10 @@ func (r *levelRun) cutLookBack(c *call, cl *function.Cells) {
 func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
 	l, t, x := r.l, c.scan.Table, r.context(c)
 	out := &function.Cells{}
-	out.Values.Type = c.Result(c.typ)
-	if c.alone {
-		out.Aux = make([]column.Vector, len(l.refs))
-		for i, ref := range l.refs {
+	out.Values.Type = c.Result(c.Type)
+	if c.Alone {
+		out.Aux = make([]column.Vector, len(l.Refs))
+		for i, ref := range l.Refs {
 			out.Aux[i].Type = expr.FieldType(ref.Type)
 		}
 	}
@@ -141,16 +141,16 @@ func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
 			c.Partial.List(x, t, &c.scan.Slots[c.slots[0]], a, x.At(c.scan.StartOf(w)), out)
 			return
 		}
-		if c.alone && l.win.None() {
+		if c.Alone && l.Windows.None() {
 			out.Times = append(out.Times, a.T)
 		} else {
 			out.Times = append(out.Times, x.At(c.scan.StartOf(w)))
 		}
 		if c.Partial.Value != nil {
-			c.Partial.Value(&out.Values, c.typ, a, b)
+			c.Partial.Value(&out.Values, c.Type, a, b)
 			return
 		}
-		if c.typ == model.String {
+		if c.Type == model.String {
 			out.Values.Strings = append(out.Values.Strings, t.Texts[a.A])
 		} else {
 			out.Values.AppendWord(a.A, nil)
@@ -162,7 +162,7 @@ func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
 		}
 	})
 	r.windows = len(out.Times)
-	if !l.asc && len(out.Times) > 1 {
+	if !l.Asc && len(out.Times) > 1 {
 		slices.Reverse(out.Times)
 		expr.ReverseRows(&out.Values, len(out.Times))
 		for i := range out.Aux {
@@ -178,7 +178,7 @@ func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
 func (r *levelRun) context(c *call) *function.Context {
 	l := r.l
 	return &function.Context{
-		Function: c.Function, Expr: c.expr, Type: c.typ, Alone: c.alone, Range: c.rng, Shown: c.shown,
-		Windows: &l.win, Asc: l.asc, Open: l.open, Span: l.rng, Aux: len(l.refs), Stop: &r.x.stop, Grow: r.x.Grow,
+		Function: c.Function, Expr: c.Expr, Type: c.Type, Alone: c.Alone, Range: c.Range, Shown: c.Shown,
+		Windows: &l.Windows, Asc: l.Asc, Open: l.Open, Span: l.Range, Aux: len(l.Refs), Stop: &r.x.stop, Grow: r.x.Grow,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/engine/function"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
@@ -21,7 +22,7 @@ func (r *levelRun) runInto(emit func(*result.Result) error) error {
 	if x.opt.Into == nil {
 		return errors.New("SELECT INTO is not supported here")
 	}
-	names := l.stmt.ColumnNames()[1:]
+	names := l.Statement.ColumnNames()[1:]
 	var written int64
 	var pending []*result.IntoBatch
 	rows, held, text := 0, int64(0), int64(0)
@@ -110,13 +111,13 @@ func (r *levelRun) runInto(emit func(*result.Result) error) error {
 }
 
 // intoBatch turns rows of a series into what is to be written.
-func intoBatch(l *level, f *frame, names []string) *result.IntoBatch {
-	target := l.stmt.Target.Measurement
+func intoBatch(l *plan.Level, f *frame, names []string) *result.IntoBatch {
+	target := l.Statement.Target.Measurement
 	b := &result.IntoBatch{Database: target.Database, RetentionPolicy: target.RetentionPolicy, Measurement: target.Name, Times: f.times}
 	if target.Name == "" {
 		b.Measurement = f.name
 	}
-	for i, k := range l.dims {
+	for i, k := range l.Dims {
 		if v := f.tuple[i]; v != "" {
 			b.Tags = append(b.Tags, model.Tag{Key: k, Value: v})
 		}
@@ -127,9 +128,9 @@ func intoBatch(l *level, f *frame, names []string) *result.IntoBatch {
 
 // splitInto sorts the columns of a frame into fields and tags: what top and
 // bottom name beside their field becomes a tag.
-func splitInto(l *level, b *result.IntoBatch, names []string, f *frame) {
+func splitInto(l *plan.Level, b *result.IntoBatch, names []string, f *frame) {
 	col := 0
-	for i, field := range l.stmt.Fields {
+	for i, field := range l.Statement.Fields {
 		b.Fields = append(b.Fields, names[i])
 		b.Columns = append(b.Columns, finite(f.cols[col]))
 		col++

@@ -14,7 +14,7 @@ import (
 // and the larger value where the second one has the same time. That is per shard,
 // and of fewer than manySeries. Among the rows of subqueries the largest stays.
 func (r *levelRun) settleTies(p *partial.Plan) error {
-	if !p.Windows.None() || r.l.hasSubs() {
+	if !p.Windows.None() || r.l.HasSubs() {
 		return nil
 	}
 	for i := range p.Slots {

@@ -115,7 +115,7 @@ func (s *stream) slices(u *read.Unit, r model.TimeRange) error {
 			ranges = append(ranges, one)
 		}
 	}
-	if !s.r.l.asc {
+	if !s.r.l.Asc {
 		slices.Reverse(ranges)
 	}
 	ties := rowset.BySeries
@@ -224,7 +224,7 @@ func (s *stream) first(u *read.Unit, r model.TimeRange, narrowed bool) error {
 		}
 		one := r
 		if uint64(r.Max-r.Min) >= width {
-			if s.r.l.asc {
+			if s.r.l.Asc {
 				one.Max = r.Min + int64(width) - 1
 			} else {
 				one.Min = r.Max - int64(width) + 1
@@ -247,7 +247,7 @@ func (s *stream) first(u *read.Unit, r model.TimeRange, narrowed bool) error {
 		if one == r {
 			break
 		}
-		if s.r.l.asc {
+		if s.r.l.Asc {
 			r.Min = one.Max + 1
 		} else {
 			r.Max = one.Min - 1
@@ -270,7 +270,7 @@ func (s *stream) estimate(u *read.Unit, r model.TimeRange) (rows, bytes int64, e
 	if !ok || u.Series.GetCardinality() == 0 || r.Empty() {
 		return 0, 0, nil
 	}
-	cur, err := s.x.Open(u.Shard, cs.Request(u, r, s.r.l.asc), s.did)
+	cur, err := s.x.Open(u.Shard, cs.Request(u, r, s.r.l.Asc), s.did)
 	if err != nil {
 		return 0, 0, err
 	}
