@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
@@ -51,7 +50,7 @@ type indexFile struct {
 	logBytes int64  // the log up to here is covered
 	lastCRC  uint32 // header crc of the last covered block, 0 if none
 	maxID    uint32
-	verified []atomic.Uint64 // a bit per page whose checksum held since the file was opened
+	verified mapped.Verified // pages
 	dir      []blockPlace
 }
 
@@ -109,7 +108,7 @@ func readIndex(f *mapped.File) (_ *indexFile, err error) {
 		return nil, binio.Corruptf(path, 0, "series index: header contradicts the file's size")
 	}
 	x.homes, x.entries = int(homes), int(entries)
-	x.verified = make([]atomic.Uint64, (x.pages+63)/64)
+	x.verified = mapped.NewVerified(x.pages)
 	dirStart := int64(x.pages+1) * indexPageBytes
 	dir := data[dirStart:]
 	if binio.Checksum(dir) != dirCRC {
@@ -140,14 +139,15 @@ func readIndex(f *mapped.File) (_ *indexFile, err error) {
 
 // page returns the slots of page n (from 0), verified at its first use.
 func (x *indexFile) page(n int) ([]byte, error) {
-	p := x.data[(n+1)*indexPageBytes : (n+2)*indexPageBytes]
-	if x.verified[n>>6].Load()>>(uint(n)&63)&1 != 0 {
-		return p, nil
+	at := int64(n+1) * indexPageBytes
+	if x.verified.Has(n) {
+		return x.data[at : at+indexPageSlots*8], nil
 	}
-	if binio.PlacedChecksum(int64(n+1)*indexPageBytes, p[:indexPageSlots*8]) != binary.LittleEndian.Uint32(p[indexPageSlots*8:]) {
-		return nil, binio.Corruptf(x.path, int64(n+1)*indexPageBytes, "series index: page checksum mismatch")
+	p, err := x.file.Checked(at, indexPageSlots*8+4)
+	if err != nil {
+		return nil, err
 	}
-	x.verified[n>>6].Or(1 << (uint(n) & 63))
+	x.verified.Add(n)
 	return p, nil
 }
 

@@ -72,7 +72,7 @@ func (s *Shard) replaceIndex(old []*tsi.File, name string, info tsi.FileInfo) er
 	s.mu.manifest = m
 	for _, f := range old {
 		if d := s.indexDamage.Load(); d == nil || f.Path() != d.Path {
-			f.RemoveOnRelease()
+			f.Obsolete(true)
 		}
 	}
 	s.index.ReplaceFiles(old, merged)

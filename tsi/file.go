@@ -21,9 +21,7 @@ import (
 // File is an open, mapped, immutable TSI file. It is safe for concurrent use
 // while a reference is held: OpenFile returns the first one.
 type File struct {
-	file     *mapped.File
-	path     string
-	data     []byte // of file
+	*mapped.File
 	info     FileInfo
 	all      section            // the set of the series
 	measured []*fileMeasurement // sorted by name
@@ -69,7 +67,7 @@ func OpenFile(fs vfs.FS, path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open tsi %s: %w", path, err)
 	}
-	f := &File{file: m, path: path, data: m.Data()}
+	f := &File{File: m}
 	if err := f.load(); err != nil {
 		return nil, fmt.Errorf("open tsi %s: %w", path, errors.Join(err, m.Release()))
 	}
@@ -78,36 +76,36 @@ func OpenFile(fs vfs.FS, path string) (*File, error) {
 
 func (f *File) load() (err error) {
 	defer vfs.CatchFault(&err)()
-	if len(f.data) < headerBytes+footerBytes {
-		return binio.Corruptf(f.path, 0, "%d bytes are no TSI file", len(f.data))
+	if len(f.Data()) < headerBytes+footerBytes {
+		return binio.Corruptf(f.Path(), 0, "%d bytes are no TSI file", len(f.Data()))
 	}
-	at := int64(len(f.data) - footerBytes)
-	foot := f.data[at:]
-	if string(foot[footerBytes-8:]) != fileMagic || string(f.data[:8]) != fileMagic {
-		return binio.Corruptf(f.path, at, "bad magic")
+	at := int64(len(f.Data()) - footerBytes)
+	foot := f.Data()[at:]
+	if string(foot[footerBytes-8:]) != fileMagic || string(f.Data()[:8]) != fileMagic {
+		return binio.Corruptf(f.Path(), at, "bad magic")
 	}
 	if binio.PlacedChecksum(at, foot[:footerBytes-12]) != binary.LittleEndian.Uint32(foot[footerBytes-12:]) {
-		return binio.Corruptf(f.path, at, "footer checksum mismatch")
+		return binio.Corruptf(f.Path(), at, "footer checksum mismatch")
 	}
 	if v := binary.LittleEndian.Uint32(foot[footerBytes-16:]); v != fileVersion {
-		return fmt.Errorf("%w %d of %s", ErrVersion, v, f.path)
+		return fmt.Errorf("%w %d of %s", ErrVersion, v, f.Path())
 	}
-	if _, err := f.Section(0, headerBytes); err != nil {
+	if _, err := f.Checked(0, headerBytes); err != nil {
 		return err
 	}
 	var v [7]uint64
 	for i := range v {
 		v[i] = binary.LittleEndian.Uint64(foot[8*i:])
 	}
-	if v[4] != uint64(len(f.data)) {
-		return binio.Corruptf(f.path, at, "file has %d bytes, footer says %d", len(f.data), v[4])
+	if v[4] != uint64(len(f.Data())) {
+		return binio.Corruptf(f.Path(), at, "file has %d bytes, footer says %d", len(f.Data()), v[4])
 	}
 	f.info = FileInfo{
-		Path: f.path, Bytes: int64(v[4]), Series: int(v[5]), Measurements: int(v[6]),
+		Path: f.Path(), Bytes: int64(v[4]), Series: int(v[5]), Measurements: int(v[6]),
 		MinID: binary.LittleEndian.Uint32(foot[56:]), MaxID: binary.LittleEndian.Uint32(foot[60:]),
 	}
 	f.all = section{int64(v[2]), int64(v[3])}
-	b, err := f.Section(int64(v[0]), int64(v[1]))
+	b, err := f.Checked(int64(v[0]), int64(v[1]))
 	if err != nil {
 		return err
 	}
@@ -151,34 +149,17 @@ func (f *File) loadDirectory(b []byte, offset int64) error {
 // bad is the error for a section that has the right checksum and makes no sense.
 func (f *File) bad(offset int64, d *binio.Decoder, what string) error {
 	if d.Err() != nil {
-		return binio.Corruptf(f.path, offset, "%s: %s", what, binio.Reason(d.Err()))
+		return binio.Corruptf(f.Path(), offset, "%s: %s", what, binio.Reason(d.Err()))
 	}
-	return binio.Corruptf(f.path, offset, "%s contradicts the footer", what)
+	return binio.Corruptf(f.Path(), offset, "%s contradicts the footer", what)
 }
-
-// Section returns the checked bytes of the section of size bytes, crc
-// included, at offset. They are the mapping's: valid while referenced.
-func (f *File) Section(offset, size int64) (_ []byte, err error) {
-	defer vfs.CatchFault(&err)()
-	if offset < 0 || size < 4 || offset > int64(len(f.data)) || size > int64(len(f.data))-offset {
-		return nil, binio.Corruptf(f.path, offset, "section of %d bytes out of bounds", size)
-	}
-	b := f.data[offset : offset+size-4]
-	if binio.PlacedChecksum(offset, b) != binary.LittleEndian.Uint32(f.data[offset+size-4:]) {
-		return nil, binio.Corruptf(f.path, offset, "checksum mismatch")
-	}
-	return b, nil
-}
-
-// Path returns the file's path.
-func (f *File) Path() string { return f.path }
 
 // Info describes the file; its Hash is 0, for opening does not read all of it.
 func (f *File) Info() FileInfo { return f.info }
 
 // Series reads the set of the file's series. The caller owns it.
 func (f *File) Series() (*roaring.Bitmap, error) {
-	b, err := f.Section(f.all.offset, f.all.size)
+	b, err := f.Checked(f.all.offset, f.all.size)
 	if err != nil {
 		return nil, err
 	}
@@ -207,22 +188,6 @@ func SeriesOf(files []*File) (*roaring.Bitmap, error) {
 	return all, nil
 }
 
-// Acquire takes another reference. The caller must already hold one, or be
-// sure that somebody does.
-func (f *File) Acquire() { f.file.Acquire() }
-
-// Release gives a reference back. The last one unmaps and closes the file, and
-// removes it after RemoveOnRelease.
-func (f *File) Release() error {
-	if err := f.file.Release(); err != nil {
-		return fmt.Errorf("release tsi: %w", err)
-	}
-	return nil
-}
-
-// RemoveOnRelease makes the last Release remove the file from disk.
-func (f *File) RemoveOnRelease() { f.file.Obsolete(true) }
-
 // measurement returns the directory entry of a name, or nil.
 func (f *File) measurement(name string) *fileMeasurement {
 	i := sort.Search(len(f.measured), func(i int) bool { return f.measured[i].name >= name })
@@ -243,7 +208,7 @@ func (f *File) body(m *fileMeasurement) (_ *fileBody, err error) {
 	if b := m.body.Load(); b != nil {
 		return b, nil
 	}
-	raw, err := f.Section(m.offset, m.size)
+	raw, err := f.Checked(m.offset, m.size)
 	if err != nil {
 		return nil, err
 	}
@@ -286,12 +251,12 @@ func (f *File) loadTag(b *fileBody, r *fileTagRef) (_ *dictionary.Tag, err error
 	if t := r.tag.Load(); t != nil {
 		return t, nil
 	}
-	raw, err := f.Section(r.offset, r.size)
+	raw, err := f.Checked(r.offset, r.size)
 	if err != nil {
 		return nil, err
 	}
 	d := binio.NewDecoder(raw)
-	t := dictionary.ReadTag(&d, b.set, len(f.data))
+	t := dictionary.ReadTag(&d, b.set, len(f.Data()))
 	if d.Err() != nil {
 		return nil, f.bad(r.offset, &d, "tag")
 	}
@@ -319,7 +284,7 @@ func (f *File) Verify() error {
 			var last []byte
 			for n := 0; c.Next(); n++ {
 				if n > 0 && string(c.Value) <= string(last) {
-					return binio.Corruptf(f.path, r.offset, "values out of order")
+					return binio.Corruptf(f.Path(), r.offset, "values out of order")
 				}
 				last = append(last[:0], c.Value...)
 				if ids, err = c.Posting.IDs(ids[:0]); err != nil {

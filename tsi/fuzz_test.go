@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/mapped"
 )
 
 func wantCorrupt(t *testing.T, err error) {
@@ -22,14 +23,14 @@ func wantCorrupt(t *testing.T, err error) {
 func FuzzFileSection(f *testing.F) {
 	file := testFile(f, newFS(), "x.tsi", 100)
 	for _, m := range file.measured {
-		b, err := file.Section(m.offset, m.size)
+		b, err := file.Checked(m.offset, m.size)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(byte(0), b)
 		body, _ := file.body(m)
 		for _, r := range body.tags {
-			b, _ := file.Section(r.offset, r.size)
+			b, _ := file.Checked(r.offset, r.size)
 			f.Add(byte(1), b)
 		}
 	}
@@ -37,7 +38,7 @@ func FuzzFileSection(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
 		data := binary.LittleEndian.AppendUint32(slices.Clone(b), binio.PlacedChecksum(0, b))
 		size := int64(len(data))
-		x := &File{path: "x.tsi", data: data, info: FileInfo{Measurements: 1}}
+		x := &File{File: mapped.InMemory("x.tsi", data), info: FileInfo{Measurements: 1}}
 		switch kind % 3 {
 		case 0:
 			_, err := x.body(&fileMeasurement{size: size, series: 1})

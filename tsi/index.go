@@ -432,7 +432,7 @@ func (x *Index) Publish(s *Snapshot, file *File) {
 
 // ReplaceFiles puts merged, of which the index takes over a reference, in the
 // place of old, which must be neighbours, and releases those. The caller
-// publishes the change in the manifest first, and calls RemoveOnRelease.
+// publishes the change in the manifest first, and calls Obsolete.
 func (x *Index) ReplaceFiles(old []*File, merged *File) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -522,6 +522,6 @@ func (x *Index) Close() {
 
 func (x *Index) closeFile(f *File) {
 	if err := f.Release(); err != nil && x.opt.Logger != nil {
-		x.opt.Logger.Warn("tsi file not closed", "path", f.path, "err", err)
+		x.opt.Logger.Warn("tsi file not closed", "path", f.Path(), "err", err)
 	}
 }

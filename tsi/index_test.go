@@ -392,7 +392,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 				t.Fatal("merged file has deleted series")
 			}
 			for _, o := range part {
-				o.RemoveOnRelease()
+				o.Obsolete(true)
 			}
 			x.ReplaceFiles(part, f)
 		case 9: // restart
@@ -484,7 +484,7 @@ func TestViewIsStable(t *testing.T) {
 	}
 	checkIndex(t, r, v, m)
 	w := x.View()
-	f.RemoveOnRelease()
+	f.Obsolete(true)
 	x.ReplaceFiles([]*File{f}, nil)
 	x.Close()
 	if int(w.alive.GetCardinality()) != 51 {

@@ -156,7 +156,7 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 			err = c.AddPosting(&p)
 		}
 		if err != nil {
-			return nil, binio.InFile(err, f.path)
+			return nil, binio.InFile(err, f.Path())
 		}
 	}
 	return c.Set(), nil
@@ -196,7 +196,7 @@ func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*
 				err = c.AddPosting(&p)
 			}
 			if err != nil {
-				return nil, binio.InFile(err, f.path)
+				return nil, binio.InFile(err, f.Path())
 			}
 		}
 	}
@@ -321,7 +321,7 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 			continue
 		}
 		if err := s.collect(m, f, t, &c); err != nil {
-			return nil, binio.InFile(err, f.path)
+			return nil, binio.InFile(err, f.Path())
 		}
 	}
 	set := c.Set()

@@ -44,7 +44,7 @@ type decodedColumn struct {
 // columns are checked each time they are decoded.
 func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 	if s.reader != r || k < 0 || k >= len(s.Chunks) {
-		return fmt.Errorf("tsm %s: chunk %d of %d, or series of another file", r.path, k, len(s.Chunks))
+		return fmt.Errorf("tsm %s: chunk %d of %d, or series of another file", r.Path(), k, len(s.Chunks))
 	}
 	c.r, c.s, c.k, c.e, c.fields = r, s, k, s.Chunks[k], s.Fields
 	e := &c.e
@@ -67,7 +67,7 @@ func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 		return nil
 	}
 	end := e.off + uint64(e.Bytes)
-	c.body, c.off = r.data[e.off:end:end], int64(e.off)
+	c.body, c.off = r.Data()[e.off:end:end], int64(e.off)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (c *Chunk) parse() error {
 
 func (c *Chunk) corrupt(at int, reason string) error {
 	c.places = c.places[:0]
-	return binio.Corruptf(c.r.path, c.off+int64(at), "tsm: %s", reason)
+	return binio.Corruptf(c.r.Path(), c.off+int64(at), "tsm: %s", reason)
 }
 
 // timeColumns returns 1 if the body has a column of times.
@@ -125,7 +125,7 @@ func (c *Chunk) raw(i int) ([]byte, error) {
 	p := &c.places[i]
 	b := c.body[p.off : p.off+p.size : p.off+p.size]
 	if p.size >= smallColumn && !c.e.inline && binio.Checksum(b) != binary.LittleEndian.Uint32(c.body[p.off-4:]) {
-		return nil, binio.Corruptf(c.r.path, c.off+int64(p.off), "tsm: column checksum mismatch")
+		return nil, binio.Corruptf(c.r.Path(), c.off+int64(p.off), "tsm: column checksum mismatch")
 	}
 	return b, nil
 }
@@ -156,7 +156,7 @@ func (c *Chunk) Times() ([]int64, error) {
 	}
 	t.v, err = codec.DecodeTimes(t.v[:0], b, rows)
 	if err != nil || len(t.v) != rows || t.v[0] != 0 || t.v[rows-1] != c.e.Max-c.e.Min {
-		return nil, binio.Corruptf(c.r.path, c.off+int64(c.places[0].off), "tsm: bad time column")
+		return nil, binio.Corruptf(c.r.Path(), c.off+int64(c.places[0].off), "tsm: bad time column")
 	}
 	for i := range t.v {
 		t.v[i] += c.e.Min
@@ -169,7 +169,7 @@ func (c *Chunk) Times() ([]int64, error) {
 // without values gives a vector with no valid row.
 func (c *Chunk) Column(field int) (*column.Vector, error) {
 	if field < 0 || field >= len(c.ready) {
-		return nil, fmt.Errorf("tsm %s: column %d of %d", c.r.path, field, len(c.ready))
+		return nil, fmt.Errorf("tsm %s: column %d of %d", c.r.Path(), field, len(c.ready))
 	}
 	d := &c.cols[field]
 	v := &d.vector
@@ -195,11 +195,11 @@ func (c *Chunk) Column(field int) (*column.Vector, error) {
 	if c.places[i].sparse {
 		d.valid = grow(d.valid, (rows+63)/64)
 		if count, off = decodePresence(d.valid, b, rows); off < 0 {
-			return nil, binio.Corruptf(c.r.path, c.off+int64(c.places[i].off), "tsm: bad presence of column %d", field)
+			return nil, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad presence of column %d", field)
 		}
 	}
 	if !decodeValues(v, b[off:], count) {
-		return nil, binio.Corruptf(c.r.path, c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
+		return nil, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
 	}
 	if count < rows {
 		spread(v, count, rows, d.valid)
@@ -224,7 +224,7 @@ func (c *Chunk) TextBytes(field int) (int, error) {
 		d := &c.cols[field]
 		d.valid = grow(d.valid, (c.e.Rows+63)/64)
 		if count, off = decodePresence(d.valid, b, c.e.Rows); off < 0 {
-			return 0, binio.Corruptf(c.r.path, c.off+int64(c.places[i].off), "tsm: bad presence of column %d", field)
+			return 0, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad presence of column %d", field)
 		}
 	}
 	if count == 1 {
@@ -232,7 +232,7 @@ func (c *Chunk) TextBytes(field int) (int, error) {
 	}
 	n, err := codec.TextBytes(b[off:])
 	if err != nil {
-		return 0, binio.Corruptf(c.r.path, c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
+		return 0, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
 	}
 	return n, nil
 }

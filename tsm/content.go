@@ -19,7 +19,7 @@ func (r *Reader) VerifyContent(ctx context.Context) (err error) {
 		return err
 	}
 	if want := r.foot.info.Checksum; sum != want {
-		return binio.Corruptf(r.path, -1, "tsm: content checksum %016x, footer says %016x", sum, want)
+		return binio.Corruptf(r.Path(), -1, "tsm: content checksum %016x, footer says %016x", sum, want)
 	}
 	return nil
 }
@@ -28,7 +28,7 @@ func (r *Reader) VerifyContent(ctx context.Context) (err error) {
 func (r *Reader) contentSum(ctx context.Context) (uint64, error) {
 	var h xxhash.Digest
 	h.Reset()
-	for rest := r.data[:r.foot.sec.footer]; len(rest) > 0; {
+	for rest := r.Data()[:r.foot.sec.footer]; len(rest) > 0; {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}

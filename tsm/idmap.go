@@ -69,9 +69,10 @@ func (r *Reader) Find(id model.SeriesID) (i int, ok bool, err error) {
 	if err := r.check(at, 8); err != nil {
 		return 0, false, err
 	}
-	lo, hi := binary.LittleEndian.Uint32(r.data[at:]), binary.LittleEndian.Uint32(r.data[at+4:])
+	data := r.Data()
+	lo, hi := binary.LittleEndian.Uint32(data[at:]), binary.LittleEndian.Uint32(data[at+4:])
 	if lo > hi || uint64(hi) > uint64(f.info.Series) {
-		return 0, false, binio.Corruptf(r.path, int64(at), "tsm: bad id directory")
+		return 0, false, binio.Corruptf(r.Path(), int64(at), "tsm: bad id directory")
 	}
 	if lo == hi {
 		return 0, false, nil
@@ -88,7 +89,7 @@ func (r *Reader) Find(id model.SeriesID) (i int, ok bool, err error) {
 	// Ids spread evenly stand near their share of the bucket, dense ones at it.
 	n := int(hi - lo)
 	record := func(i int) uint64 {
-		return binary.LittleEndian.Uint64(r.data[first+uint64(i)*width:]) & mask
+		return binary.LittleEndian.Uint64(data[first+uint64(i)*width:]) & mask
 	}
 	l, h := 0, n
 	if n <= 64 {
@@ -126,7 +127,7 @@ func (r *Reader) Find(id model.SeriesID) (i int, ok bool, err error) {
 func (r *Reader) ordinal(record, at uint64) (int, bool, error) {
 	o := int(record & (1<<r.ordBits - 1))
 	if o >= r.foot.info.Series {
-		return 0, false, binio.Corruptf(r.path, int64(at), "tsm: bad id record")
+		return 0, false, binio.Corruptf(r.Path(), int64(at), "tsm: bad id record")
 	}
 	return o, true, nil
 }

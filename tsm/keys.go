@@ -28,7 +28,7 @@ func (c *KeyCursor) Reset(r *Reader) { c.r, c.page = r, -1 }
 // Key returns the key of series i. It is valid until the next call.
 func (c *KeyCursor) Key(i int) ([]byte, error) {
 	if i < 0 || i >= c.r.Len() {
-		return nil, fmt.Errorf("tsm %s: series %d of %d", c.r.path, i, c.r.Len())
+		return nil, fmt.Errorf("tsm %s: series %d of %d", c.r.Path(), i, c.r.Len())
 	}
 	if p := i / groupSeries; p != c.page {
 		c.page = -1
@@ -37,7 +37,7 @@ func (c *KeyCursor) Key(i int) ([]byte, error) {
 			return nil, err
 		}
 		if len(page) == 0 || c.keys.Unpack(keyblock.Form(page[0]), page[1:], c.r.groupLen(p), maxKeyPage) != nil {
-			return nil, binio.Corruptf(c.r.path, off, "tsm: bad key page")
+			return nil, binio.Corruptf(c.r.Path(), off, "tsm: bad key page")
 		}
 		c.page = p
 	}

@@ -18,12 +18,10 @@ import (
 // while a reference is held. Every use of it, of the Series, Chunks and
 // KeyCursors that were filled from it, and nothing else, needs one.
 type Reader struct {
-	file *mapped.File
-	path string
-	data []byte // of file
+	*mapped.File
 	foot footer
 
-	verified  []atomic.Uint64 // bit per block of the index region
+	verified  mapped.Verified // blocks of the index region
 	idBuckets uint64
 	ordBits   uint
 
@@ -49,7 +47,7 @@ func Open(fs vfs.FS, path string) (r *Reader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &Reader{file: f, path: path, data: f.Data()}
+	r = &Reader{File: f}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, f.Release())
 	}
@@ -58,33 +56,20 @@ func Open(fs vfs.FS, path string) (r *Reader, err error) {
 
 func (r *Reader) open() (err error) {
 	defer vfs.CatchFault(&err)()
-	if len(r.data) < headerSize+trailerSize {
-		return binio.Corruptf(r.path, 0, "tsm: file of %d bytes is too short", len(r.data))
+	if len(r.Data()) < headerSize+trailerSize {
+		return binio.Corruptf(r.Path(), 0, "tsm: file of %d bytes is too short", len(r.Data()))
 	}
-	r.foot, err = parseFooter(r.path, r.data)
+	r.foot, err = parseFooter(r.Path(), r.Data())
 	if err != nil {
 		return err
 	}
 	s := &r.foot.sec
 	blocks := (s.checksums - s.keys + blockSize - 1) / blockSize
-	r.verified = make([]atomic.Uint64, (blocks+63)/64)
+	r.verified = mapped.NewVerified(int(blocks))
 	r.idBuckets = (s.idRecords-s.idDir)/4 - 1
 	r.ordBits = ordinalBits(r.foot.info.Series)
 	if uint(r.foot.idShift)+r.ordBits > 64 {
-		return binio.Corruptf(r.path, int64(s.footer), "tsm: id record too wide")
-	}
-	return nil
-}
-
-// Acquire adds a reference. The caller must hold one, or know that another
-// holder keeps his for the moment.
-func (r *Reader) Acquire() { r.file.Acquire() }
-
-// Release gives a reference back. The last one unmaps the file, and removes
-// it if it is obsolete.
-func (r *Reader) Release() error {
-	if err := r.file.Release(); err != nil {
-		return fmt.Errorf("release tsm: %w", err)
+		return binio.Corruptf(r.Path(), int64(s.footer), "tsm: id record too wide")
 	}
 	return nil
 }
@@ -97,14 +82,8 @@ func (r *Reader) Close() error {
 	return r.Release()
 }
 
-// Obsolete says whether the file is to be removed after the last reference.
-func (r *Reader) Obsolete(remove bool) { r.file.Obsolete(remove) }
-
 // Info returns what the footer tells.
 func (r *Reader) Info() Info { return r.foot.info }
-
-// Path returns the file's path.
-func (r *Reader) Path() string { return r.path }
 
 // Len returns the number of series.
 func (r *Reader) Len() int { return r.foot.info.Series }
@@ -114,14 +93,14 @@ func (r *Reader) Len() int { return r.foot.info.Series }
 func (r *Reader) check(off, n uint64) error {
 	s := &r.foot.sec
 	if off < s.keys || n > s.checksums-off || off > s.checksums {
-		return binio.Corruptf(r.path, int64(off), "tsm: offset outside the index")
+		return binio.Corruptf(r.Path(), int64(off), "tsm: offset outside the index")
 	}
 	if n == 0 {
 		return nil
 	}
 	first, last := (off-s.keys)/blockSize, (off-s.keys+n-1)/blockSize
 	for b := first; b <= last; b++ {
-		if r.verified[b>>6].Load()>>(b&63)&1 == 0 {
+		if !r.verified.Has(int(b)) {
 			if err := r.checkBlock(b); err != nil {
 				return err
 			}
@@ -134,22 +113,22 @@ func (r *Reader) checkBlock(b uint64) error {
 	s := &r.foot.sec
 	at := s.keys + b*blockSize
 	end := min(at+blockSize, s.checksums)
-	if binio.Checksum(r.data[at:end]) != binary.LittleEndian.Uint32(r.data[s.checksums+b*4:]) {
-		return binio.Corruptf(r.path, int64(at), "tsm: index block checksum mismatch")
+	if binio.Checksum(r.Data()[at:end]) != binary.LittleEndian.Uint32(r.Data()[s.checksums+b*4:]) {
+		return binio.Corruptf(r.Path(), int64(at), "tsm: index block checksum mismatch")
 	}
-	r.verified[b>>6].Or(1 << (b & 63))
+	r.verified.Add(int(b))
 	return nil
 }
 
 // checked returns [from, to) of the index region, which must lie in [lo, hi).
 func (r *Reader) checked(from, to, lo, hi uint64) ([]byte, error) {
 	if from < lo || to < from || to > hi {
-		return nil, binio.Corruptf(r.path, int64(lo), "tsm: index offset outside its section")
+		return nil, binio.Corruptf(r.Path(), int64(lo), "tsm: index offset outside its section")
 	}
 	if err := r.check(from, to-from); err != nil {
 		return nil, err
 	}
-	return r.data[from:to:to], nil
+	return r.Data()[from:to:to], nil
 }
 
 // dirRecord returns the page offsets of group p.
@@ -158,7 +137,7 @@ func (r *Reader) dirRecord(p int) (b []byte, err error) {
 	if err := r.check(at, 2*dirRecordSize); err != nil {
 		return nil, err
 	}
-	return r.data[at : at+2*dirRecordSize], nil
+	return r.Data()[at : at+2*dirRecordSize], nil
 }
 
 // keyPage returns the key page of group p and its offset.
@@ -187,7 +166,7 @@ func (r *Reader) entryPage(p int) ([]byte, uint64, error) {
 func (r *Reader) fieldList(n uint64) ([]column.Field, error) {
 	f := &r.foot
 	if n >= uint64(f.fieldLists) {
-		return nil, binio.Corruptf(r.path, int64(f.sec.lists), "tsm: field list %d of %d", n, f.fieldLists)
+		return nil, binio.Corruptf(r.Path(), int64(f.sec.lists), "tsm: field list %d of %d", n, f.fieldLists)
 	}
 	slots := r.lists.Load()
 	if slots == nil {
@@ -202,15 +181,15 @@ func (r *Reader) fieldList(n uint64) ([]column.Field, error) {
 	if err := r.check(at, 8); err != nil {
 		return nil, err
 	}
-	from := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.data[at:]))
-	to := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.data[at+4:]))
+	from := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.Data()[at:]))
+	to := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.Data()[at+4:]))
 	b, err := r.checked(from, to, f.sec.lists, f.sec.listDir)
 	if err != nil {
 		return nil, err
 	}
 	fields, ok := decodeFieldList(b)
 	if !ok {
-		return nil, binio.Corruptf(r.path, int64(from), "tsm: bad field list")
+		return nil, binio.Corruptf(r.Path(), int64(from), "tsm: bad field list")
 	}
 	(*slots)[n].Store(&fields)
 	return fields, nil
@@ -219,7 +198,7 @@ func (r *Reader) fieldList(n uint64) ([]column.Field, error) {
 // ID returns the id of series i, 0 <= i < Len.
 func (r *Reader) ID(i int) (model.SeriesID, error) {
 	if i < 0 || i >= r.Len() {
-		return 0, fmt.Errorf("tsm %s: series %d of %d", r.path, i, r.Len())
+		return 0, fmt.Errorf("tsm %s: series %d of %d", r.Path(), i, r.Len())
 	}
 	page, off, err := r.entryPage(i / groupSeries)
 	if err != nil {
@@ -227,7 +206,7 @@ func (r *Reader) ID(i int) (model.SeriesID, error) {
 	}
 	var h pageHeader
 	if !h.parse(page, r.groupLen(i/groupSeries)) {
-		return 0, binio.Corruptf(r.path, int64(off), "tsm: bad entry page")
+		return 0, binio.Corruptf(r.Path(), int64(off), "tsm: bad entry page")
 	}
 	return h.id(i % groupSeries), nil
 }
@@ -236,7 +215,7 @@ func (r *Reader) ID(i int) (model.SeriesID, error) {
 // as they stand in the same page, and returns them.
 func (r *Reader) IDs(i int, dst []model.SeriesID) ([]model.SeriesID, error) {
 	if i < 0 || i >= r.Len() {
-		return dst, fmt.Errorf("tsm %s: series %d of %d", r.path, i, r.Len())
+		return dst, fmt.Errorf("tsm %s: series %d of %d", r.Path(), i, r.Len())
 	}
 	p := i / groupSeries
 	page, off, err := r.entryPage(p)
@@ -245,7 +224,7 @@ func (r *Reader) IDs(i int, dst []model.SeriesID) ([]model.SeriesID, error) {
 	}
 	var h pageHeader
 	if !h.parse(page, r.groupLen(p)) {
-		return dst, binio.Corruptf(r.path, int64(off), "tsm: bad entry page")
+		return dst, binio.Corruptf(r.Path(), int64(off), "tsm: bad entry page")
 	}
 	for k := i % groupSeries; k < r.groupLen(p); k++ {
 		dst = append(dst, h.id(k))

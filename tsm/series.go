@@ -95,7 +95,7 @@ func (s *Series) TimeRange() model.TimeRange {
 // series a little after the one in s is cheapest.
 func (r *Reader) Load(i int, s *Series) error {
 	if i < 0 || i >= r.Len() {
-		return fmt.Errorf("tsm %s: series %d of %d", r.path, i, r.Len())
+		return fmt.Errorf("tsm %s: series %d of %d", r.Path(), i, r.Len())
 	}
 	p, k := i/groupSeries, i%groupSeries
 	if s.reader != r || s.group != p {
@@ -108,7 +108,7 @@ func (r *Reader) Load(i int, s *Series) error {
 			return err
 		}
 		if !s.header.parse(page, r.groupLen(p)) {
-			return binio.Corruptf(r.path, int64(off), "tsm: bad entry page")
+			return binio.Corruptf(r.Path(), int64(off), "tsm: bad entry page")
 		}
 		s.reader, s.group, s.pageOff = r, p, off
 		s.entry, s.next, s.after = s.header.entries, s.header.dataStart, 0
@@ -153,7 +153,7 @@ func (s *Series) corrupt(reason string) error {
 	r := s.reader
 	at := int64(s.pageOff) + int64(min(s.entry, len(s.header.page)))
 	s.reader, s.Chunks, s.Fields, s.statCount = nil, s.Chunks[:0], nil, 0
-	return binio.Corruptf(r.path, at, "tsm: %s", reason)
+	return binio.Corruptf(r.Path(), at, "tsm: %s", reason)
 }
 
 // errBadEntry is decode's word for a malformed entry; Load says where it is.

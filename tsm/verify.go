@@ -43,10 +43,10 @@ func (r *Reader) Verify(ctx context.Context) (err error) {
 	}
 	want, got := &r.foot.info, &v.info
 	if got.Chunks != want.Chunks || got.Rows != want.Rows || got.Values != want.Values || got.Range != want.Range || got.MinKey != want.MinKey || got.MaxKey != want.MaxKey {
-		return binio.Corruptf(r.path, int64(s.footer), "tsm: footer does not match content")
+		return binio.Corruptf(r.Path(), int64(s.footer), "tsm: footer does not match content")
 	}
 	if sum != want.Checksum {
-		return binio.Corruptf(r.path, int64(s.footer), "tsm: content checksum %016x, footer says %016x", sum, want.Checksum)
+		return binio.Corruptf(r.Path(), int64(s.footer), "tsm: content checksum %016x, footer says %016x", sum, want.Checksum)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (v *verifier) series(i int) error {
 		return err
 	}
 	if string(key) <= v.last {
-		return binio.Corruptf(r.path, int64(r.foot.sec.keys), "tsm: key of series %d is not in order", i)
+		return binio.Corruptf(r.Path(), int64(r.foot.sec.keys), "tsm: key of series %d is not in order", i)
 	}
 	v.last = string(key)
 	if i == 0 {
@@ -103,7 +103,7 @@ func (v *verifier) series(i int) error {
 		return err
 	}
 	if !ok || o != i {
-		return binio.Corruptf(r.path, int64(r.foot.sec.idDir), "tsm: id %d of series %d is not found there", v.s.ID, i)
+		return binio.Corruptf(r.Path(), int64(r.foot.sec.idDir), "tsm: id %d of series %d is not found there", v.s.ID, i)
 	}
 	for k := range v.s.Chunks {
 		v.add(v.chunk(k))

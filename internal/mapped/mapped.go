@@ -10,10 +10,13 @@
 package mapped
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
 
+	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 )
 
@@ -49,11 +52,54 @@ func Open(fs vfs.FS, path string) (_ *File, err error) {
 	return m, nil
 }
 
+// InMemory returns a file of bytes that are in memory, with one reference.
+func InMemory(path string, data []byte) *File {
+	m := &File{path: path, data: data, unmap: func() error { return nil }}
+	m.refs.Store(1)
+	return m
+}
+
 // Data returns the bytes of the file. They are valid while a reference is held.
 func (m *File) Data() []byte { return m.data }
 
 // Path returns the path of the file.
 func (m *File) Path() string { return m.path }
+
+// Section returns size bytes at an offset. They are valid while a reference is
+// held. Bytes that the file does not have are a *binio.CorruptError.
+func (m *File) Section(offset, size int64) ([]byte, error) {
+	if n := int64(len(m.data)); offset < 0 || size < 0 || offset > n || size > n-offset {
+		return nil, binio.Corruptf(m.path, offset, "section of %d bytes out of bounds", size)
+	}
+	return m.data[offset : offset+size : offset+size], nil
+}
+
+// Checked returns a section without the binio.PlacedChecksum that its last four
+// bytes are, if that is right. A fault is an error.
+func (m *File) Checked(offset, size int64) (_ []byte, err error) {
+	defer vfs.CatchFault(&err)()
+	b, err := m.Section(offset, size)
+	if err != nil || size < 4 {
+		return nil, cmp.Or(err, binio.Corruptf(m.path, offset, "section of %d bytes", size))
+	}
+	b, crc := b[:size-4], b[size-4:]
+	if binio.PlacedChecksum(offset, b) != binary.LittleEndian.Uint32(crc) {
+		return nil, binio.Corruptf(m.path, offset, "checksum mismatch")
+	}
+	return b, nil
+}
+
+// Verified remembers which pieces of a file were found sound since it was opened.
+type Verified []atomic.Uint64
+
+// NewVerified returns n pieces that were not looked at.
+func NewVerified(n int) Verified { return make(Verified, (n+63)/64) }
+
+// Has reports whether piece i is sound.
+func (v Verified) Has(i int) bool { return v[i>>6].Load()>>(uint(i)&63)&1 != 0 }
+
+// Add says that piece i is sound.
+func (v Verified) Add(i int) { v[i>>6].Or(1 << (uint(i) & 63)) }
 
 // Acquire adds a reference. The caller must hold one, or know that somebody
 // else holds one meanwhile.

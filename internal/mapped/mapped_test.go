@@ -1,6 +1,7 @@
 package mapped
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -61,5 +62,46 @@ func TestReferences(t *testing.T) {
 	}
 	if _, err := Open(vfs.OS, path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// TestSections reads pieces inside the file, at its ends and outside.
+func TestSections(t *testing.T) {
+	data := []byte("0123456789")
+	data = binary.LittleEndian.AppendUint32(data, binio.PlacedChecksum(0, data))
+	m := InMemory("f", data)
+	for _, c := range []struct {
+		offset, size int64
+		want         string
+		sound        bool
+	}{
+		{0, 3, "012", true},
+		{7, 3, "789", true},
+		{14, 0, "", true},
+		{14, 1, "", false},
+		{0, 15, "", false},
+		{-1, 1, "", false},
+		{1, -1, "", false},
+		{1, 1<<63 - 1, "", false},
+	} {
+		b, err := m.Section(c.offset, c.size)
+		if string(b) != c.want || (err == nil) != c.sound || err != nil && !errors.Is(err, binio.ErrCorrupt) {
+			t.Errorf("Section(%d, %d) = %q, %v", c.offset, c.size, b, err)
+		}
+	}
+	for _, c := range []struct {
+		offset, size int64
+		want         string
+	}{{0, 14, "0123456789"}, {0, 13, ""}, {1, 13, ""}, {0, 3, ""}, {0, 0, ""}, {0, 15, ""}} {
+		b, err := m.Checked(c.offset, c.size)
+		if string(b) != c.want || (err == nil) != (c.want != "") || err != nil && !errors.Is(err, binio.ErrCorrupt) {
+			t.Errorf("Checked(%d, %d) = %q, %v", c.offset, c.size, b, err)
+		}
+	}
+	v := NewVerified(65)
+	v.Add(0)
+	v.Add(64)
+	if !v.Has(0) || v.Has(1) || v.Has(63) || !v.Has(64) {
+		t.Error("pieces are mixed up")
 	}
 }

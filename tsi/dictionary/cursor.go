@@ -47,7 +47,7 @@ func (c *Cursor) At(err error) error { return binio.InFile(err, c.source.Path())
 // loadPage makes page i the current one.
 func (c *Cursor) loadPage(i int) bool {
 	ref := &c.tag.pages[i]
-	b, err := c.source.Section(ref.offset, int64(ref.size))
+	b, err := c.source.Checked(ref.offset, int64(ref.size))
 	if err != nil {
 		c.err = err
 		return false

@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/mapped"
 )
 
 // memory is a file of sections.
@@ -18,15 +19,8 @@ type memory struct{ data []byte }
 
 func (m *memory) Path() string { return "x.tsi" }
 
-func (m *memory) Section(offset, size int64) ([]byte, error) {
-	if offset < 0 || size < 4 || offset > int64(len(m.data))-size {
-		return nil, binio.Corruptf(m.Path(), offset, "out of bounds")
-	}
-	b := m.data[offset : offset+size-4]
-	if binio.PlacedChecksum(offset, b) != binary.LittleEndian.Uint32(m.data[offset+size-4:]) {
-		return nil, binio.Corruptf(m.Path(), offset, "checksum mismatch")
-	}
-	return b, nil
+func (m *memory) Checked(offset, size int64) ([]byte, error) {
+	return mapped.InMemory(m.Path(), m.data).Checked(offset, size)
 }
 
 func (m *memory) write(b []byte) (offset int64, size int) {
@@ -66,7 +60,7 @@ func write(t testing.TB, m *memory, w *Writer, entries []entry, all *roaring.Bit
 
 func read(t testing.TB, m *memory, offset int64, size int, all *roaring.Bitmap) *Tag {
 	t.Helper()
-	b, err := m.Section(offset, int64(size))
+	b, err := m.Checked(offset, int64(size))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +247,7 @@ func FuzzPage(f *testing.F) {
 	m := &memory{}
 	tag := write(f, m, NewWriter(m.write), testEntries()[:600], roaring.New())
 	for _, p := range tag.pages {
-		b, err := m.Section(p.offset, int64(p.size))
+		b, err := m.Checked(p.offset, int64(p.size))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -284,7 +278,7 @@ func FuzzTag(f *testing.F) {
 		w.Add([]byte(e.value), e.ids)
 	}
 	offset, size := w.Finish(roaring.New())
-	b, err := m.Section(offset, int64(size))
+	b, err := m.Checked(offset, int64(size))
 	if err != nil {
 		f.Fatal(err)
 	}

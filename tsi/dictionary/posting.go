@@ -144,7 +144,7 @@ func (p *Posting) Unpack(dst []uint32) ([]uint32, *roaring.Bitmap, error) {
 		return dst, nil, err
 	case postingElsewhere:
 		var err error
-		if data, err = p.source.Section(p.offset, p.size); err != nil {
+		if data, err = p.source.Checked(p.offset, p.size); err != nil {
 			return dst, nil, err
 		}
 		if !p.bitmap {

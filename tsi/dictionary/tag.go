@@ -6,10 +6,10 @@ import (
 	"tsdbd/internal/binio"
 )
 
-// Source is the file that a tag was read from.
+// Source is the file that a tag was read from: a *mapped.File.
 type Source interface {
-	// Section returns the checked bytes at an offset, size with their crc.
-	Section(offset, size int64) ([]byte, error)
+	// Checked returns the bytes at an offset, size with their crc, which is right.
+	Checked(offset, size int64) ([]byte, error)
 	Path() string
 }
 
