@@ -291,36 +291,13 @@ func describe(f *transfer.Filter, set *store.BackupSet, objects map[string]place
 	if m.Catalog, err = meta.Copy(set.Catalog); err != nil {
 		return nil, err
 	}
-	var databases []*meta.Database
-	for _, d := range m.Catalog.Databases {
-		var policies []*meta.RetentionPolicy
-		for _, rp := range d.RetentionPolicies {
-			if !f.WantsPolicy(d, rp) {
-				continue
-			}
-			var groups []meta.ShardGroup
-			for _, g := range rp.ShardGroups {
-				var members []meta.Shard
-				for _, sh := range g.Shards {
-					if e := held[sh.ID]; e != nil {
-						members = append(members, sh)
-						m.Shards = append(m.Shards, describeShard(d.ID, e, objects))
-					}
-				}
-				if g.Shards = members; len(members) > 0 {
-					groups = append(groups, g)
-				}
-			}
-			rp.ShardGroups = groups
-			policies = append(policies, rp)
+	cut(m.Catalog, f, func(d *meta.Database, _ *meta.RetentionPolicy, _ *meta.ShardGroup, id uint64) bool {
+		e := held[id]
+		if e != nil {
+			m.Shards = append(m.Shards, describeShard(d.ID, e, objects))
 		}
-		if f.Database != "" && d.Name != f.Database {
-			continue
-		}
-		d.RetentionPolicies = policies
-		databases = append(databases, d)
-	}
-	m.Catalog.Databases = databases
+		return e != nil
+	})
 	for _, s := range set.Series {
 		if m.Catalog.DatabaseByID(s.Database) == nil {
 			continue

@@ -86,36 +86,28 @@ func (o *RestoreOptions) chosen(m *Manifest) (*meta.Data, []ShardManifest, error
 		return nil, nil, err
 	}
 	keep := map[uint64]bool{}
-	data.Databases = slices.DeleteFunc(data.Databases, func(d *meta.Database) bool {
-		if o.Filter.Database != "" && d.Name != o.Filter.Database {
-			return true
-		}
-		d.RetentionPolicies = slices.DeleteFunc(d.RetentionPolicies, func(rp *meta.RetentionPolicy) bool {
-			if !o.Filter.WantsPolicy(d, rp) {
-				return true
-			}
-			rp.ShardGroups = slices.DeleteFunc(rp.ShardGroups, func(g meta.ShardGroup) bool {
-				for _, s := range g.Shards {
-					if !o.Filter.WantsShard(d, rp, &g, s.ID) {
-						return true
-					}
-				}
-				for _, s := range g.Shards {
-					keep[s.ID] = true
-				}
-				return false
-			})
-			return false
-		})
-		return false
+	cut(data, &o.Filter, func(d *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup, id uint64) bool {
+		keep[id] = o.Filter.WantsShard(d, rp, g, id)
+		return keep[id]
 	})
-	var shards []ShardManifest
-	for _, s := range m.Shards {
-		if keep[s.ID] {
-			shards = append(shards, s)
-		}
-	}
+	shards := slices.DeleteFunc(slices.Clone(m.Shards), func(s ShardManifest) bool { return !keep[s.ID] })
 	return data, shards, nil
+}
+
+// cut removes from a catalog what a filter leaves out, and the shards that keep
+// does not keep.
+func cut(data *meta.Data, f *transfer.Filter, keep func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) {
+	data.Databases = slices.DeleteFunc(data.Databases, func(d *meta.Database) bool {
+		d.RetentionPolicies = slices.DeleteFunc(d.RetentionPolicies, func(rp *meta.RetentionPolicy) bool {
+			for i := range rp.ShardGroups {
+				g := &rp.ShardGroups[i]
+				g.Shards = slices.DeleteFunc(g.Shards, func(s meta.Shard) bool { return !keep(d, rp, g, s.ID) })
+			}
+			rp.ShardGroups = slices.DeleteFunc(rp.ShardGroups, func(g meta.ShardGroup) bool { return len(g.Shards) == 0 })
+			return !f.WantsPolicy(d, rp)
+		})
+		return f.Database != "" && d.Name != f.Database
+	})
 }
 
 // Place restores a backup into a data directory that has no data, for a server
