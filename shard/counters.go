@@ -25,16 +25,6 @@ func (c *Counters) Read() int64 { return sum(&c.ReadBytes) }
 // Written returns the bytes that merges have written.
 func (c *Counters) Written() int64 { return sum(&c.WriteBytes) }
 
-// Amplification returns how often a byte that a flush wrote has been written,
-// by the flush and by merges.
-func (c *Counters) Amplification() float64 {
-	flushed := c.FlushBytes.Load()
-	if flushed == 0 {
-		return 0
-	}
-	return float64(flushed+c.Written()) / float64(flushed)
-}
-
 func sum(v *[Levels]atomic.Int64) (n int64) {
 	for i := range v {
 		n += v[i].Load()
