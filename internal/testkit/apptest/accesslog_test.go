@@ -12,6 +12,7 @@ import (
 // TestAccessLogFile: the lines go to a file of their own, those that are wanted,
 // and to a new one after SIGHUP.
 func TestAccessLogFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "access.log")
 	config := TempFile(t, `
@@ -73,6 +74,7 @@ x-influxdb-version = "9"
 
 // TestWriteTracing turns the tracing of writes on and off while the server runs.
 func TestWriteTracing(t *testing.T) {
+	t.Parallel()
 	file := TempFile(t, "")
 	s := Start(t, "-config", file)
 	s.Query("", "CREATE DATABASE d")

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 )
@@ -30,10 +29,9 @@ const everyone = "SRWBOA"
 // off, it is started again without.
 func authServer(t *testing.T, off bool) *Server {
 	t.Helper()
-	dir := t.TempDir()
-	t.Setenv("TSDBD_HTTP_AUTH_ENABLED", "true")
-	t.Setenv("TSDBD_HTTP_PPROF_ENABLED", "true")
-	s := StartOn(t, dir)
+	s := New(t)
+	s.Env = []string{"TSDBD_HTTP_AUTH_ENABLED=true", "TSDBD_HTTP_PPROF_ENABLED=true"}
+	s.Restart()
 	run := func(q string) {
 		t.Helper()
 		status, body := s.as('A', "POST", "/query?db=mine", url.Values{"q": {q}})
@@ -58,8 +56,8 @@ func authServer(t *testing.T, off bool) *Server {
 	}
 	if off {
 		s.Stop()
-		os.Unsetenv("TSDBD_HTTP_AUTH_ENABLED") // Setenv above restores it
-		s = StartOn(t, dir)
+		s.Env = s.Env[1:]
+		s.Restart()
 	}
 	return s
 }
@@ -209,6 +207,7 @@ var statementMatrix = []struct{ q, may string }{
 
 // TestStatementMatrix runs every kind of statement as everyone.
 func TestStatementMatrix(t *testing.T) {
+	t.Parallel()
 	s := authServer(t, false)
 	cells := 0
 	for i, row := range statementMatrix {
@@ -259,6 +258,7 @@ func TestStatementMatrix(t *testing.T) {
 
 // An old password, and a user that was dropped, are no good from the answer on.
 func TestOldPasswords(t *testing.T) {
+	t.Parallel()
 	s := authServer(t, false)
 	f := func(name, password string, status int) {
 		t.Helper()
@@ -309,6 +309,7 @@ func TestOldPasswords(t *testing.T) {
 
 // TestStatementTexts holds the words of refusals.
 func TestStatementTexts(t *testing.T) {
+	t.Parallel()
 	s := authServer(t, false)
 	f := func(who byte, q, want string) {
 		t.Helper()

@@ -15,6 +15,7 @@ import (
 // its work. The last run goes on with what is there, and what it makes is
 // sound and whole.
 func TestBackupKilled(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	bin, err := build()
 	if err != nil {

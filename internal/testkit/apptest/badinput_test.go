@@ -8,6 +8,7 @@ import (
 )
 
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	badinput.Run(t, s.URL, true, func(t *testing.T) string {
 		var state strings.Builder

@@ -7,6 +7,7 @@ import (
 )
 
 func TestDeleteByTheV2API(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	s.Query("", `CREATE DATABASE d; CREATE RETENTION POLICY r2 ON d DURATION INF REPLICATION 1`)
 	fill := func() {

@@ -24,6 +24,7 @@ var goldenOurs = flag.String("golden.ours", "", "append what differs to this fil
 
 // TestGolden replays every recorded theme against the real process.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	known, siblings := golden.Differences(t), golden.Siblings(t)
 	s := Start(t)
 	for _, th := range golden.Themes(t, nil) {

@@ -10,6 +10,7 @@ import (
 // TestInfluxDataIsLeftAlone starts on a directory such as an influxdb.conf
 // names.
 func TestInfluxDataIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "telegraf", "_series"), 0o700); err != nil {
 		t.Fatal(err)
@@ -24,6 +25,7 @@ func TestInfluxDataIsLeftAlone(t *testing.T) {
 
 // TestServerWithAnInfluxConf starts on the full file and reloads it.
 func TestServerWithAnInfluxConf(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../../config/testdata/influxdb-1.8.conf")
 	if err != nil {
 		t.Fatal(err)

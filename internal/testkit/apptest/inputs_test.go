@@ -28,6 +28,7 @@ func (s *Server) inputAddress(kind string) string {
 // TestInputs sends to every input of a real server and looks for the points, in
 // the figures too, and after a restart.
 func TestInputs(t *testing.T) {
+	t.Parallel()
 	types := TempFile(t, "load shortterm:GAUGE:0:5000\n")
 	config := TempFile(t, fmt.Sprintf(`
 [[udp]]

@@ -132,6 +132,7 @@ func (w *writer) verify(s *Server) error {
 // writers. Every acknowledged point must be there with its value, and nothing
 // that was refused.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	rounds := *killRounds
 	if rounds == 0 {
 		rounds = 50

@@ -10,6 +10,7 @@ import (
 // TestAddressIsTriedFirst: an address in use ends the start before the data is
 // opened, whose log may take long to read.
 func TestAddressIsTriedFirst(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 // TestSubscription: writes, and what SELECT INTO writes, reach a subscriber.
 func TestSubscription(t *testing.T) {
+	t.Parallel()
 	got := make(chan string, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -79,6 +80,7 @@ func TestSubscription(t *testing.T) {
 
 // TestContinuousQuery: a window is computed when it has ended.
 func TestContinuousQuery(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	s.Query("", "CREATE DATABASE d")
 	s.Query("", "CREATE CONTINUOUS QUERY q ON d RESAMPLE FOR 1h BEGIN SELECT sum(v) INTO o FROM m WHERE h != 'c' GROUP BY time(1s), h END")

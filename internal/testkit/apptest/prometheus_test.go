@@ -142,6 +142,7 @@ func (s *Server) readPrometheus(db string, start, end int64, matchers ...string)
 }
 
 func TestPrometheus(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	run := func(q string) string {
 		t.Helper()
@@ -223,6 +224,7 @@ func TestPrometheus(t *testing.T) {
 }
 
 func TestBuckets(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	f := func(method, path, body string, status int, want string) {
 		t.Helper()

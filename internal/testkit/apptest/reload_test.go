@@ -10,6 +10,7 @@ import (
 
 // TestReloadLimits changes limits of a running server, both ways.
 func TestReloadLimits(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tsdbd.toml")
 	configure := func(series, body, rows, points int) {
 		t.Helper()

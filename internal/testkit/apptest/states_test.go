@@ -127,6 +127,7 @@ func (s *stateServer) flush() {
 // TestStates: an answer does not depend on where the rows are: in the cache, in
 // one file or several that overlap, merged, before and after a restart.
 func TestStates(t *testing.T) {
+	t.Parallel()
 	seed := testseed.Of(t)
 	g := &queryGen{rand.New(rand.NewPCG(seed, 12))}
 	lines := strings.SplitAfter(g.lines(), "\n")

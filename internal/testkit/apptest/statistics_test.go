@@ -9,6 +9,7 @@ import (
 
 // TestStatistics: SHOW STATS has InfluxDB's parts with what there is of them.
 func TestStatistics(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	s.Query("", "CREATE DATABASE d; CREATE SUBSCRIPTION sub ON d.autogen DESTINATIONS ALL 'udp://127.0.0.1:9'")
 	s.Write("d", "m,h=a v=1 1000\nm,h=b v=2 1000")
@@ -35,6 +36,7 @@ func TestStatistics(t *testing.T) {
 
 // TestDiagnostics: SHOW DIAGNOSTICS tells what is in force, and no secret.
 func TestDiagnostics(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.toml")
 	text := "[http]\nshared-secret = \"a secret of thirty-two bytes, or more\"\n[query]\nmax-select-point = 12345\n[subscriber]\nwrite-concurrency = 4\n"
@@ -63,6 +65,7 @@ func TestDiagnostics(t *testing.T) {
 // TestServicesOff: with both services off nothing runs and nothing is copied,
 // but queries can be run by hand.
 func TestServicesOff(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.toml")
 	text := "[continuous_queries]\nenabled = false\n[subscriber]\nenabled = false\nwrite-concurrency = 4\n"

@@ -9,6 +9,7 @@ import (
 
 // TestStatusTSDB asks for cardinality in the form of Prometheus.
 func TestStatusTSDB(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	if _, body := s.as('n', "POST", "/query", url.Values{"q": {"CREATE DATABASE d; CREATE DATABASE e"}}); strings.Contains(body, "error") {
 		t.Fatal(body)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestFirstSteps(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := StartOn(t, dir)
 	s.Query("", "CREATE DATABASE demo")
@@ -38,6 +39,7 @@ func TestFirstSteps(t *testing.T) {
 }
 
 func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	written := 0
 	for round := range 3 {
@@ -68,6 +70,7 @@ func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
 // TestStopUnderLoad stops a server that is being written to: every answer is a
 // 204 or asks to come back, and what was answered 204 is there afterwards.
 func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := StartOn(t, dir)
 	s.Query("", "CREATE DATABASE d")
@@ -109,6 +112,7 @@ func TestStopUnderLoad(t *testing.T) {
 }
 
 func TestServiceEndpoints(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	for _, c := range [][2]string{
 		{"/health", `"status":"pass"`},
@@ -132,6 +136,7 @@ func TestServiceEndpoints(t *testing.T) {
 }
 
 func TestASecondServerOnTheSameDataIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	StartOn(t, dir)
 	Refusal(t, "-data", dir)

@@ -60,6 +60,7 @@ func dial(base string, c *tls.Config) (serial int64, err error) {
 }
 
 func TestTLSAndReload(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cert, key := writeCertificate(t, dir, 1)
 	file := filepath.Join(dir, "tsdbd.toml")

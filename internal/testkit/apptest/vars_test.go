@@ -8,6 +8,7 @@ import (
 // TestDebugVars reads /debug/vars as Telegraf's inputs.influxdb does: each
 // member with a name and values is a point.
 func TestDebugVars(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	s.as('n', "POST", "/query?q=CREATE+DATABASE+d", nil)
 	if status, body := s.Send("/write?db=d", "m,host=a v=1\nm,host=b v=1\nn v=1"); status != 204 {
