@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -108,38 +109,42 @@ func setDefault[T comparable](v *T, value T) {
 	}
 }
 
+// inputSection is a section of any kind of input.
+type inputSection interface {
+	common() *Input
+	setDefaults()
+	check() error
+}
+
+func (c *Input) common() *Input { return c }
+
+// eachInput calls f with every input and its name, such as udp.0.
+func (c *Config) eachInput(f func(name string, in inputSection)) {
+	eachOf("udp", c.UDP, f)
+	eachOf("graphite", c.Graphite, f)
+	eachOf("collectd", c.Collectd, f)
+	eachOf("opentsdb", c.OpenTSDB, f)
+}
+
+func eachOf[T any, P interface {
+	*T
+	inputSection
+}](kind string, list []T, f func(name string, in inputSection),
+) {
+	for i := range list {
+		f(fmt.Sprintf("%s.%d", kind, i), P(&list[i]))
+	}
+}
+
 // Inputs returns what all inputs have.
-func (c *Config) Inputs() []*Input {
-	var all []*Input
-	for i := range c.UDP {
-		all = append(all, &c.UDP[i].Input)
-	}
-	for i := range c.Graphite {
-		all = append(all, &c.Graphite[i].Input)
-	}
-	for i := range c.Collectd {
-		all = append(all, &c.Collectd[i].Input)
-	}
-	for i := range c.OpenTSDB {
-		all = append(all, &c.OpenTSDB[i].Input)
-	}
+func (c *Config) Inputs() (all []*Input) {
+	c.eachInput(func(_ string, in inputSection) { all = append(all, in.common()) })
 	return all
 }
 
 // setInputDefaults fills in what was not set.
 func (c *Config) setInputDefaults() {
-	for i := range c.UDP {
-		c.UDP[i].setDefaults()
-	}
-	for i := range c.Graphite {
-		c.Graphite[i].setDefaults()
-	}
-	for i := range c.Collectd {
-		c.Collectd[i].setDefaults()
-	}
-	for i := range c.OpenTSDB {
-		c.OpenTSDB[i].setDefaults()
-	}
+	c.eachInput(func(_ string, in inputSection) { in.setDefaults() })
 }
 
 // example is the default configuration with an input of each kind: all
@@ -151,58 +156,53 @@ func example() *Config {
 	return c
 }
 
-// checkInputs tells what is wrong with inputs that are on.
+// checkInputs returns what is wrong with inputs that are on.
 func (c *Config) checkInputs() (errs []error) {
-	one := func(kind string, i int, in *Input, check func() error) {
-		if !in.Enabled {
+	c.eachInput(func(name string, in inputSection) {
+		o := in.common()
+		if !o.Enabled {
 			return
 		}
-		err := check()
-		if err == nil && (meta.CheckName(in.Database) != nil || in.RetentionPolicy != "" && meta.CheckName(in.RetentionPolicy) != nil) {
-			err = fmt.Errorf("database %q or retention-policy %q cannot be a name", in.Database, in.RetentionPolicy)
+		if err := cmp.Or(in.check(), o.check()); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
-		if err == nil && (in.BatchSize < 0 || in.BatchPending < 0 || in.BatchPending > maxPending) {
-			err = fmt.Errorf("batch-size must not be negative, batch-pending must be from 1 to %d", maxPending)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s.%d: %w", kind, i, err))
-		}
-	}
-	for i := range c.UDP {
-		u := &c.UDP[i]
-		one("udp", i, &u.Input, func() error {
-			_, err := lineproto.Unit(u.Precision, false)
-			if err == nil && (u.Writers < 0 || u.Writers > maxPending) {
-				err = fmt.Errorf("writers must be from 1 to %d", maxPending)
-			}
-			return err
-		})
-	}
-	for i := range c.Graphite {
-		g := &c.Graphite[i]
-		one("graphite", i, &g.Input, func() error {
-			o := g.Options()
-			return o.Check()
-		})
-	}
-	for i := range c.Collectd {
-		d := &c.Collectd[i]
-		one("collectd", i, &d.Input, func() error {
-			if !slices.Contains([]string{"split", "join"}, d.ParseMultivaluePlugin) {
-				return fmt.Errorf("parse-multivalue-plugin is split or join, not %q", d.ParseMultivaluePlugin)
-			}
-			_, err := collectd.ParseLevel(d.SecurityLevel)
-			return err
-		})
-	}
-	for i := range c.OpenTSDB {
-		one("opentsdb", i, &c.OpenTSDB[i].Input, func() error { return nil })
-	}
+	})
 	return errs
 }
 
 // maxPending bounds batch-pending and writers, which cost memory.
 const maxPending = 1000
+
+func (c *Input) check() error {
+	if meta.CheckName(c.Database) != nil || c.RetentionPolicy != "" && meta.CheckName(c.RetentionPolicy) != nil {
+		return fmt.Errorf("database %q or retention-policy %q cannot be a name", c.Database, c.RetentionPolicy)
+	}
+	if c.BatchSize < 0 || c.BatchPending < 0 || c.BatchPending > maxPending {
+		return fmt.Errorf("batch-size must not be negative, batch-pending must be from 1 to %d", maxPending)
+	}
+	return nil
+}
+
+func (c *UDP) check() error {
+	if c.Writers < 0 || c.Writers > maxPending {
+		return fmt.Errorf("writers must be from 1 to %d", maxPending)
+	}
+	_, err := lineproto.Unit(c.Precision, false)
+	return err
+}
+
+func (c *Graphite) check() error {
+	o := c.Options()
+	return o.Check()
+}
+
+func (c *Collectd) check() error {
+	if !slices.Contains([]string{"split", "join"}, c.ParseMultivaluePlugin) {
+		return fmt.Errorf("parse-multivalue-plugin is split or join, not %q", c.ParseMultivaluePlugin)
+	}
+	_, err := collectd.ParseLevel(c.SecurityLevel)
+	return err
+}
 
 // Options returns what the input is opened with, without what all inputs have.
 func (c *Graphite) Options() graphite.Options {

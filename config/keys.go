@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -94,26 +95,23 @@ func (c *Config) growLists(env map[string]string) {
 	}
 }
 
-// Changed returns the keys whose values differ between two configurations;
-// lists are compared as a whole.
-func Changed(a, b *Config) []string {
-	var keys []string
-	other := map[string]reflect.Value{}
-	for name, v := range b.sections() {
-		other[name] = v
+// Changed returns the keys whose values differ between two configurations. Lists
+// are compared as a whole, by their names.
+func Changed(a, b *Config) (keys []string) {
+	compare := func(key string, v, w reflect.Value) {
+		empty := v.Kind() == reflect.Slice && v.Len()+w.Len() == 0 // of which one may be nil
+		if !empty && !reflect.DeepEqual(v.Interface(), w.Interface()) {
+			keys = append(keys, key)
+		}
 	}
+	other := maps.Collect(b.sections())
 	for name, v := range a.sections() {
-		w := other[name]
 		if v.Kind() == reflect.Slice {
-			if v.Len()+w.Len() > 0 && !reflect.DeepEqual(v.Interface(), w.Interface()) {
-				keys = append(keys, name)
-			}
+			compare(name, v, other[name])
 			continue
 		}
 		for i := range v.NumField() {
-			if !reflect.DeepEqual(v.Field(i).Interface(), w.Field(i).Interface()) {
-				keys = append(keys, name+"."+keyOf(v.Type().Field(i)))
-			}
+			compare(name+"."+keyOf(v.Type().Field(i)), v.Field(i), other[name].Field(i))
 		}
 	}
 	return keys
@@ -122,7 +120,7 @@ func Changed(a, b *Config) []string {
 // unknownKey words the error of a key that means nothing, with the known one
 // that is nearest if one is near.
 func unknownKey(key string, known []string) error {
-	best := Nearest(key, known, len(key)/3+1)
+	best := nearest(key, known, len(key)/3+1)
 	if best == "" {
 		// The right key in the wrong section is as common as a slip.
 		_, name, _ := strings.Cut(key, ".")
@@ -136,9 +134,9 @@ func unknownKey(key string, known []string) error {
 	return fmt.Errorf("unknown key %s, did you mean %s?", key, best)
 }
 
-// Nearest returns the word that is nearest to another, "" if none is nearer
+// nearest returns the word that is nearest to another, "" if none is nearer
 // than so many edits.
-func Nearest(word string, known []string, edits int) (best string) {
+func nearest(word string, known []string, edits int) (best string) {
 	for _, k := range known {
 		if d := editDistance(word, k); d < edits {
 			best, edits = k, d

@@ -69,7 +69,7 @@ func cipherSuite(name string) (*tls.CipherSuite, error) {
 			return nil, fmt.Errorf("%s is weak and not offered, leave it out", name)
 		}
 	}
-	if near := Nearest(shortCipher.Replace(upper), short, len(upper)/3); near != "" {
+	if near := nearest(shortCipher.Replace(upper), short, len(upper)/3); near != "" {
 		return nil, fmt.Errorf("unknown cipher suite %q, did you mean %s?", name, known[slices.Index(short, near)])
 	}
 	return nil, fmt.Errorf("unknown cipher suite %q, there are %s", name, strings.Join(known, ", "))
