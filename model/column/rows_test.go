@@ -284,3 +284,27 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestTruncate: rows that come after others were dropped have their own nulls.
+func TestTruncate(t *testing.T) {
+	for _, n := range []int{0, 1, 63, 64, 65, 130} {
+		v := Vector{Type: model.Integer}
+		v.AppendNull()
+		for i := range 200 {
+			v.AppendWord(uint64(i), nil)
+		}
+		v.Truncate(n)
+		if v.Len() != n {
+			t.Errorf("%d rows after Truncate(%d)", v.Len(), n)
+		}
+		for range 150 {
+			v.AppendNull()
+		}
+		for i := n; i < v.Len(); i++ {
+			if v.IsValid(i) {
+				t.Errorf("Truncate(%d): row %d has a value", n, i)
+				break
+			}
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package read
+package rowset
 
 import (
 	"container/heap"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"tsdbd/internal/testkit/testseed"
-	"tsdbd/query/engine/rowset"
 )
 
 // nextRows is the heap of the standard library, which InfluxDB merges with.
@@ -71,7 +70,7 @@ func TestSeriesHeap(t *testing.T) {
 					heap.Push(&want, run[1:])
 				}
 			}
-			if got := rowset.NewHeap(times, bounds, asc).Merge(nil); !slices.Equal(got, order) {
+			if got := NewHeap(times, bounds, asc).Merge(nil); !slices.Equal(got, order) {
 				t.Fatalf("times %v, runs end at %v, ascending %t:\n got %v\nwant %v", times, bounds[1:], asc, got, order)
 			}
 		}
