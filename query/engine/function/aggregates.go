@@ -13,7 +13,7 @@ import (
 // aggregates are the functions that give a window one value of their own making,
 // or several.
 var aggregates = map[string]Function{
-	"count":    {Check: countArgument, takes: anyType, Gives: model.Integer, Filled: true, counts: true, Partial: &folding{Slots: []partial.Kind{partial.Count}, Value: countOf}},
+	"count":    {Check: arguments(1, 1, fieldOrDistinct), takes: anyType, Gives: model.Integer, Filled: true, counts: true, Partial: &folding{Slots: []partial.Kind{partial.Count}, Value: countOf}},
 	"sum":      {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: sumOf}},
 	"mean":     {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: meanOf}},
 	"spread":   {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Min, partial.Max}, Value: spreadOf}},
@@ -21,7 +21,7 @@ var aggregates = map[string]Function{
 	"median":   {Check: oneField, Gives: model.Float, Filled: true, TagOrder: true, Rows: medians},
 	"mode":     {Check: oneField, takes: anyType, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: modeOf}},
 	"distinct": {Check: distinctArgument, takes: anyType, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: distinctOf}},
-	"integral": {Check: integralArguments, Gives: model.Float, Rows: integral},
+	"integral": {Check: arguments(1, 2, duration("second argument must be a duration"), field), Gives: model.Float, Rows: integral},
 	"sum_hll":  {Check: oneField, takes: anyType, Gives: model.String, Partial: &folding{Slots: []partial.Kind{partial.Sketch}, List: sketchText}},
 }
 

@@ -24,74 +24,140 @@ type Checker struct {
 	Call func(*influxql.Call) error
 }
 
-// oneField checks a call that takes a field alone.
-func oneField(c *Checker, e *influxql.Call) error {
-	if len(e.Args) != 1 {
-		return fmt.Errorf("invalid number of arguments for %s, expected 1, got %d", e.Name, len(e.Args))
+// check is one check of the arguments of a call.
+type check func(*Checker, *influxql.Call) error
+
+// arguments returns the check of a call with low to high arguments that pass all
+// checks.
+func arguments(low, high int, checks ...check) check {
+	return func(c *Checker, e *influxql.Call) error {
+		switch got := len(e.Args); {
+		case low == high && got != low:
+			return fmt.Errorf("invalid number of arguments for %s, expected %d, got %d", e.Name, low, got)
+		case got < low || got > high:
+			return fmt.Errorf("invalid number of arguments for %s, expected at least %d but no more than %d, got %d", e.Name, low, high, got)
+		}
+		for _, f := range checks {
+			if err := f(c, e); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return c.fieldArg(e)
 }
 
-// countArgument checks a field, or its distinct values.
-func countArgument(c *Checker, e *influxql.Call) error {
-	if len(e.Args) == 1 {
-		switch a := e.Args[0].(type) {
-		case *influxql.Call:
-			if a.Name == "distinct" {
-				return c.DistinctArgs(a.Args, true)
-			}
-		case *influxql.Distinct:
-			return c.DistinctArgs(a.NewCall().Args, true)
+// oneField checks a call that takes a field alone.
+var oneField = arguments(1, 1, field)
+
+// refuse returns the error text about argument i. It may name the function, the
+// argument, and the argument's type in the grammar.
+func refuse(text string, e *influxql.Call, i int) error {
+	return errors.New(strings.NewReplacer("{name}", e.Name, "{got}", e.Args[i].String(), "{type}", fmt.Sprintf("%T", e.Args[i])).Replace(text))
+}
+
+// integer checks that argument i, if it is there, is an integer of at least low.
+func integer(i int, low int64, otherType, tooSmall string) check {
+	return func(_ *Checker, e *influxql.Call) error {
+		if i >= len(e.Args) {
+			return nil
 		}
+		switch n, ok := e.Args[i].(*influxql.IntegerLiteral); {
+		case !ok:
+			return refuse(otherType, e, i)
+		case n.Val < low:
+			return refuse(tooSmall, e, i)
+		}
+		return nil
 	}
-	return oneField(c, e)
+}
+
+// duration checks that the second argument, if it is there, is a positive
+// duration.
+func duration(otherType string) check {
+	return func(_ *Checker, e *influxql.Call) error {
+		if len(e.Args) < 2 {
+			return nil
+		}
+		switch d, ok := e.Args[1].(*influxql.DurationLiteral); {
+		case !ok:
+			return refuse(otherType, e, 1)
+		case d.Val <= 0:
+			return fmt.Errorf("duration argument must be positive, got %s", influxql.FormatDuration(d.Val))
+		}
+		return nil
+	}
+}
+
+// unit checks the duration in which a transformation counts.
+var unit = duration("second argument to {name} must be a duration, got {type}")
+
+// field checks that the first argument is a field, and takes parentheses off.
+func field(c *Checker, e *influxql.Call) error {
+	for {
+		p, ok := e.Args[0].(*influxql.ParenExpr)
+		if !ok {
+			return c.symbol(e.Name, e.Args[0])
+		}
+		e.Args[0] = p.Expr
+	}
+}
+
+// series checks that the first argument is a field, or an aggregate by windows.
+func series(c *Checker, e *influxql.Call) error {
+	if _, ok := e.Args[0].(*influxql.Call); ok {
+		return windowed(c, e)
+	}
+	if c.Every && !c.Inherited {
+		return fmt.Errorf("aggregate function required inside the call to %s", e.Name)
+	}
+	return field(c, e)
+}
+
+// windowed checks that the first argument is an aggregate by windows.
+func windowed(c *Checker, e *influxql.Call) error {
+	inner, ok := e.Args[0].(*influxql.Call)
+	switch {
+	case !ok:
+		return fmt.Errorf("must use aggregate function with %s", e.Name)
+	case !c.Every:
+		return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
+	case inner.Name == "distinct":
+		return c.DistinctArgs(inner.Args, true)
+	}
+	return c.Call(inner)
+}
+
+// fieldOrCall checks a field or any call, also without windows.
+func fieldOrCall(c *Checker, e *influxql.Call) error {
+	if inner, ok := e.Args[0].(*influxql.Call); ok {
+		return c.Call(inner)
+	}
+	return field(c, e)
+}
+
+// fieldOrDistinct checks a field, or its distinct values.
+func fieldOrDistinct(c *Checker, e *influxql.Call) error {
+	switch a := e.Args[0].(type) {
+	case *influxql.Call:
+		if a.Name == "distinct" {
+			return c.DistinctArgs(a.Args, true)
+		}
+	case *influxql.Distinct:
+		return c.DistinctArgs(a.NewCall().Args, true)
+	}
+	return field(c, e)
 }
 
 func distinctArgument(c *Checker, e *influxql.Call) error { return c.DistinctArgs(e.Args, false) }
 
-// fieldArg checks that the first argument is a field, and takes parentheses off.
-func (c *Checker) fieldArg(e *influxql.Call) error {
-	for {
-		p, ok := e.Args[0].(*influxql.ParenExpr)
-		if !ok {
-			break
-		}
-		e.Args[0] = p.Expr
-	}
-	return c.symbol(e.Name, e.Args[0])
-}
-
-func percentileArguments(c *Checker, e *influxql.Call) error {
-	if len(e.Args) != 2 {
-		return fmt.Errorf("invalid number of arguments for percentile, expected 2, got %d", len(e.Args))
-	}
-	switch e.Args[1].(type) {
-	case *influxql.IntegerLiteral, *influxql.NumberLiteral:
-	default:
-		return errors.New("expected float argument in percentile()")
-	}
-	return c.fieldArg(e)
-}
-
-func sampleArguments(c *Checker, e *influxql.Call) error {
-	if len(e.Args) != 2 {
-		return fmt.Errorf("invalid number of arguments for sample, expected 2, got %d", len(e.Args))
-	}
-	n, ok := e.Args[1].(*influxql.IntegerLiteral)
-	if !ok {
-		return errors.New("expected integer argument in sample()")
-	}
-	if n.Val <= 0 {
-		return fmt.Errorf("sample window must be greater than 1, got %d", n.Val)
-	}
-	return c.fieldArg(e)
-}
-
+// DistinctArgs checks the arguments of distinct, which stands alone unless it is
+// nested in another call.
 func (c *Checker) DistinctArgs(args []influxql.Expr, nested bool) error {
-	if len(args) == 0 {
+	switch len(args) {
+	case 0:
 		return errors.New("distinct function requires at least one argument")
-	}
-	if len(args) != 1 {
+	case 1:
+	default:
 		return errors.New("distinct function can only have one argument")
 	}
 	if _, ok := args[0].(*influxql.VarRef); !ok {
@@ -104,216 +170,84 @@ func (c *Checker) DistinctArgs(args []influxql.Expr, nested bool) error {
 	return nil
 }
 
+// percent checks the rank of a percentile.
+func percent(_ *Checker, e *influxql.Call) error {
+	switch e.Args[1].(type) {
+	case *influxql.IntegerLiteral, *influxql.NumberLiteral:
+		return nil
+	}
+	return errors.New("expected float argument in percentile()")
+}
+
+// topArguments checks the field, the tags and the number of rows of top and bottom.
 func topArguments(c *Checker, e *influxql.Call) error {
 	if c.TopBottom != "" {
 		return fmt.Errorf("selector function %s() cannot be combined with other functions", c.TopBottom)
 	}
-	if len(e.Args) < 2 {
+	last := len(e.Args) - 1
+	if last < 1 {
 		return fmt.Errorf("invalid number of arguments for %s, expected at least 2, got %d", e.Name, len(e.Args))
 	}
-	last := e.Args[len(e.Args)-1]
-	n, ok := last.(*influxql.IntegerLiteral)
-	if !ok {
-		return fmt.Errorf("expected integer as last argument in %s(), found %s", e.Name, last)
+	if err := integer(last, 1, "expected integer as last argument in {name}(), found {got}", "limit ({got}) in {name} function must be at least 1")(c, e); err != nil {
+		return err
 	}
-	if n.Val <= 0 {
-		return fmt.Errorf("limit (%d) in %s function must be at least 1", n.Val, e.Name)
+	if n := e.Args[last].(*influxql.IntegerLiteral).Val; c.Limit > 0 && n > int64(c.Limit) {
+		return fmt.Errorf("limit (%d) in %s function can not be larger than the LIMIT (%d) in the select statement", n, e.Name, c.Limit)
 	}
-	if c.Limit > 0 && n.Val > int64(c.Limit) {
-		return fmt.Errorf("limit (%d) in %s function can not be larger than the LIMIT (%d) in the select statement", n.Val, e.Name, c.Limit)
-	}
-	if _, ok := e.Args[0].(*influxql.VarRef); !ok {
-		return fmt.Errorf("expected first argument to be a field in %s(), found %s", e.Name, e.Args[0])
-	}
-	for _, a := range e.Args[1 : len(e.Args)-1] {
-		if _, ok := a.(*influxql.VarRef); !ok {
-			return fmt.Errorf("only fields or tags are allowed in %s(), found %s", e.Name, a)
+	for i := range last {
+		if _, ok := e.Args[i].(*influxql.VarRef); !ok && i == 0 {
+			return refuse("expected first argument to be a field in {name}(), found {got}", e, i)
+		} else if !ok {
+			return refuse("only fields or tags are allowed in {name}(), found {got}", e, i)
 		}
 	}
 	c.TopBottom = e.Name
 	return nil
 }
 
-func argCount(e *influxql.Call, low, high int) error {
-	got := len(e.Args)
-	switch {
-	case got >= low && got <= high:
-		return nil
-	case low == high:
-		return fmt.Errorf("invalid number of arguments for %s, expected %d, got %d", e.Name, low, got)
-	}
-	return fmt.Errorf("invalid number of arguments for %s, expected at least %d but no more than %d, got %d", e.Name, low, high, got)
-}
-
-// transforms returns the check of a function over a field, or over an aggregate
-// by window, whose further arguments args checks.
-func transforms(low, high int, args func(*influxql.Call) error) func(*Checker, *influxql.Call) error {
-	return func(c *Checker, e *influxql.Call) error {
-		if err := argCount(e, low, high); err != nil {
-			return err
-		}
-		if args != nil {
-			if err := args(e); err != nil {
-				return err
-			}
-		}
-		return c.nested(e)
-	}
-}
-
-// unitArgument checks an optional duration as second argument.
-func unitArgument(e *influxql.Call) error {
-	if len(e.Args) != 2 {
-		return nil
-	}
-	d, ok := e.Args[1].(*influxql.DurationLiteral)
-	if !ok {
-		return fmt.Errorf("second argument to %s must be a duration, got %T", e.Name, e.Args[1])
-	}
-	return positive(d)
-}
-
-func positive(d *influxql.DurationLiteral) error {
-	if d.Val <= 0 {
-		return fmt.Errorf("duration argument must be positive, got %s", influxql.FormatDuration(d.Val))
-	}
-	return nil
-}
-
-// periodArgument checks the number of values of a moving average.
-func periodArgument(e *influxql.Call) error {
-	n, ok := e.Args[1].(*influxql.IntegerLiteral)
-	if !ok {
-		return fmt.Errorf("second argument for moving_average must be an integer, got %T", e.Args[1])
-	}
-	if n.Val <= 1 {
-		return fmt.Errorf("moving_average window must be greater than 1, got %d", n.Val)
-	}
-	return nil
-}
-
-func (c *Checker) nested(e *influxql.Call) error {
-	if inner, ok := e.Args[0].(*influxql.Call); ok {
-		if !c.Every {
-			return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
-		}
-		return c.nestedCall(inner)
-	}
-	if c.Every && !c.Inherited {
-		return fmt.Errorf("aggregate function required inside the call to %s", e.Name)
-	}
-	return c.fieldArg(e)
-}
-
-// nestedCall checks the aggregate inside a transformation.
-func (c *Checker) nestedCall(inner *influxql.Call) error {
-	if inner.Name == "distinct" {
-		return c.DistinctArgs(inner.Args, true)
-	}
-	return c.Call(inner)
-}
-
-func integralArguments(c *Checker, e *influxql.Call) error {
-	if err := argCount(e, 1, 2); err != nil {
-		return err
-	}
-	if len(e.Args) == 2 {
-		d, ok := e.Args[1].(*influxql.DurationLiteral)
-		if !ok {
-			return errors.New("second argument must be a duration")
-		}
-		if err := positive(d); err != nil {
-			return err
-		}
-	}
-	return c.fieldArg(e)
-}
-
-// countHLL takes the texts that sum_hll makes, from a column or from the call
-// inside, also without windows.
-func countHLLArgument(c *Checker, e *influxql.Call) error {
-	if len(e.Args) != 1 {
-		return fmt.Errorf("invalid number of arguments for count_hll, expected 1, got %d", len(e.Args))
-	}
-	if inner, ok := e.Args[0].(*influxql.Call); ok {
-		return c.Call(inner)
-	}
-	return c.fieldArg(e)
-}
-
-func forecastArguments(c *Checker, e *influxql.Call) error {
-	if len(e.Args) != 3 {
-		return fmt.Errorf("invalid number of arguments for %s, expected 3, got %d", e.Name, len(e.Args))
-	}
-	n, ok := e.Args[1].(*influxql.IntegerLiteral)
-	if !ok {
-		return fmt.Errorf("expected integer argument as second arg in %s", e.Name)
-	}
-	if n.Val <= 0 {
-		return fmt.Errorf("second arg to %s must be greater than 0, got %d", e.Name, n.Val)
-	}
-	s, ok := e.Args[2].(*influxql.IntegerLiteral)
-	if !ok {
-		return fmt.Errorf("expected integer argument as third arg in %s", e.Name)
-	}
-	if s.Val < 0 {
-		return fmt.Errorf("third arg to %s cannot be negative, got %d", e.Name, s.Val)
-	}
+// evenWindows checks that windows are of equal length.
+func evenWindows(c *Checker, e *influxql.Call) error {
 	if c.Calendar {
 		return fmt.Errorf("%s needs windows of equal length", e.Name)
 	}
-	inner, ok := e.Args[0].(*influxql.Call)
-	if !ok {
-		return fmt.Errorf("must use aggregate function with %s", e.Name)
-	}
-	if !c.Every {
-		return fmt.Errorf("%s aggregate requires a GROUP BY interval", e.Name)
-	}
-	return c.nestedCall(inner)
+	return nil
 }
 
-// indicatorLimits are what the arguments of indicators differ in.
-type indicatorLimits struct {
-	most    int    // arguments
-	hold    int64  // least hold period
-	warmups string // types of warm-up
+// hold checks how many of the first values an indicator holds back; -1 leaves it
+// to the indicator.
+func hold(low int64) check {
+	at := integer(2, low, "{name} hold period must be an integer", fmt.Sprintf("{name} hold period must be greater than or equal to %d", low))
+	return func(c *Checker, e *influxql.Call) error {
+		if len(e.Args) > 2 && e.Args[2].String() == "-1" {
+			return nil
+		}
+		return at(c, e)
+	}
 }
 
-var commonLimits = indicatorLimits{most: 4, warmups: "'exponential' 'simple'"}
-
-func (l indicatorLimits) check(c *Checker, e *influxql.Call) error {
-	if err := argCount(e, 2, l.most); err != nil {
-		return err
-	}
-	period, ok := e.Args[1].(*influxql.IntegerLiteral)
-	if !ok {
-		return fmt.Errorf("%s period must be an integer", e.Name)
-	}
-	if period.Val < 1 {
-		return fmt.Errorf("%s period must be greater than or equal to 1", e.Name)
-	}
-	if len(e.Args) > 2 {
-		hold, ok := e.Args[2].(*influxql.IntegerLiteral)
-		if !ok {
-			return fmt.Errorf("%s hold period must be an integer", e.Name)
+// warmup checks how an indicator begins, by one of the quoted kinds.
+func warmup(kinds string) check {
+	return func(_ *Checker, e *influxql.Call) error {
+		if len(e.Args) < 4 {
+			return nil
 		}
-		if hold.Val < l.hold && hold.Val != -1 {
-			return fmt.Errorf("%s hold period must be greater than or equal to %d", e.Name, l.hold)
-		}
-	}
-	if len(e.Args) > 3 {
-		kind, ok := e.Args[3].(*influxql.StringLiteral)
-		if !ok {
+		switch kind, ok := e.Args[3].(*influxql.StringLiteral); {
+		case !ok:
 			return fmt.Errorf("%s warmup type must be a string", e.Name)
+		case !strings.Contains(kinds, "'"+kind.Val+"'"):
+			return fmt.Errorf("%s warmup type must be one of: %s", e.Name, kinds)
 		}
-		if !strings.Contains(l.warmups, "'"+kind.Val+"'") {
-			return fmt.Errorf("%s warmup type must be one of: %s", e.Name, l.warmups)
-		}
+		return nil
 	}
+}
+
+// indicatorSeries is series, except that an indicator of distinct values is refused
+// as if distinct stood alone.
+func indicatorSeries(c *Checker, e *influxql.Call) error {
 	if inner, ok := e.Args[0].(*influxql.Call); ok && inner.Name == "distinct" && c.Every {
-		return c.Call(inner) // as if it stood alone, so that it is refused beside e
+		return c.Call(inner)
 	}
-	return c.nested(e)
+	return series(c, e)
 }
 
 // symbol checks the field argument of a function.

@@ -17,9 +17,9 @@ import (
 )
 
 // Function describes one function of InfluxQL: what it takes, what it returns,
-// and how it runs. Exactly one of partial, rows and series is set.
+// and how it runs. Exactly one of Partial, Rows and series is set.
 type Function struct {
-	// check checks the arguments of a call, with InfluxDB's error texts.
+	// Check checks the arguments of a call, with InfluxDB's error texts.
 	Check func(*Checker, *influxql.Call) error
 	// takes reports whether the function accepts values of a type. Nil accepts
 	// numbers.
@@ -27,18 +27,18 @@ type Function struct {
 	// refused returns the names that InfluxDB's error gives the function and its
 	// iterator for a type that it does not accept. Nil: the function's own name.
 	refused func(*influxql.Call, model.FieldType) (name, iterator string)
-	// gives is the type of the result. Unknown: the type of the argument.
+	// Gives is the type of the result. Unknown: the type of the argument.
 	Gives model.FieldType
 
 	Selector  bool // returns stored rows, so other columns of them may be selected
 	Filled    bool // fill() applies to its empty windows
 	counts    bool // fill(null) puts 0 into its empty windows
 	LooksBack bool // needs the window before the first one that is shown
-	TagOrder  bool // rows sees rows of equal time in the order of their tag sets
+	TagOrder  bool // Rows sees rows of equal time in the order of their tag sets
 
-	// partial: states that are folded chunk by chunk answer it.
+	// Partial: states that are folded chunk by chunk answer it.
 	Partial *folding
-	// rows computes it from all rows of a group. The first column holds the
+	// Rows computes it from all rows of a group. The first column holds the
 	// values, none of them null. Then come, for a selector, the bare columns of the
 	// level.
 	Rows func(*Context, *rowset.Set) (*Cells, error)
@@ -52,11 +52,11 @@ type folding struct {
 	Slots []partial.Kind
 	As    model.FieldType // the type in which the values are folded; Unknown: their own
 	Timed bool            // needs the times of values
-	// value appends the result of one window. b is the state of the second slot.
+	// Value appends the result of one window. b is the state of the second slot.
 	// Nil: the value that the first slot has chosen.
 	Value func(out *column.Vector, typ model.FieldType, a, b *partial.State)
-	// list appends the results of one window that begins at a time, newest first if
-	// the level is descending. sl is the first slot. It takes the place of value.
+	// List appends the results of the window that starts at a time, newest first if
+	// the level is descending. sl is the first slot. List replaces Value.
 	List func(x *Context, t *partial.Table, sl *partial.Slot, st *partial.State, at int64, out *Cells)
 }
 
@@ -75,9 +75,16 @@ func anyType(model.FieldType) bool           { return true }
 func numberOrBoolean(t model.FieldType) bool { return t.Numeric() || t == model.Boolean }
 func onlyText(t model.FieldType) bool        { return t == model.String }
 
+// IsSelector reports whether a function returns stored rows.
 func IsSelector(name string) bool { return Functions[name].Selector }
-func Filled(name string) bool     { return Functions[name].Filled }
-func IsTop(name string) bool      { return name == "top" || name == "bottom" }
+
+// Filled reports whether fill() applies to the empty windows of a function.
+func Filled(name string) bool { return Functions[name].Filled }
+
+// IsTop reports whether a function has columns that carry tags.
+func IsTop(name string) bool { return name == "top" || name == "bottom" }
+
+// Accepts reports whether the function accepts values of a type.
 func (f *Function) Accepts(t model.FieldType) bool {
 	if f.takes == nil {
 		return t.Numeric()
@@ -122,14 +129,15 @@ func TopTags(e influxql.Expr) []string {
 	return out
 }
 
-// Cells is what one call gives for one group: values at times, in the
-// direction of the level, with the chosen rows' other columns if it selects.
+// Cells is the result of one call for one group: values at times, in the
+// direction of the level. A selector adds the other columns of the chosen rows.
 type Cells struct {
 	Times  []int64
 	Values column.Vector
-	Aux    []column.Vector // as level.refs; nil if there is none
+	Aux    []column.Vector // of the bare columns of the level; nil if there are none
 }
 
+// Take appends cell i of src.
 func (c *Cells) Take(src *Cells, i int) {
 	c.Times = append(c.Times, src.Times[i])
 	c.Values.AppendFrom(&src.Values, i)
@@ -159,7 +167,7 @@ type Context struct {
 	Type  model.FieldType // of the values
 	Alone bool            // it is the only call, and a selector
 	Range model.TimeRange // of the values
-	Shown model.TimeRange // whose windows are shown; rng may look back before it
+	Shown model.TimeRange // whose windows are shown; Range may look back before it
 
 	Windows *window.Windows
 	Asc     bool

@@ -3,7 +3,7 @@ package function
 import (
 	"go/ast"
 	"go/parser"
-	gotoken "go/token"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -82,12 +82,12 @@ func TestFunctionsHaveOneHome(t *testing.T) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		tree, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ast.Inspect(tree, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == gotoken.STRING {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 				if name, err := strconv.Unquote(lit.Value); err == nil && !slices.Contains(homes[name], file) {
 					homes[name] = append(homes[name], file)
 				}

@@ -19,8 +19,8 @@ var selectors = map[string]Function{
 	"max":        {Check: oneField, takes: numberOrBoolean, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Max}}},
 	"first":      {Check: oneField, takes: anyType, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.First}}},
 	"last":       {Check: oneField, takes: anyType, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Last}}},
-	"percentile": {Check: percentileArguments, Selector: true, Filled: true, TagOrder: true, Rows: percentiles},
-	"sample":     {Check: sampleArguments, takes: anyType, Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Sample}, List: picked}},
+	"percentile": {Check: arguments(2, 2, percent, field), Selector: true, Filled: true, TagOrder: true, Rows: percentiles},
+	"sample":     {Check: arguments(2, 2, integer(1, 1, "expected integer argument in sample()", "sample window must be greater than 1, got {got}"), field), takes: anyType, Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Sample}, List: picked}},
 	"top":        {Check: topArguments, refused: topRefused("max"), Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Top}, List: picked}},
 	"bottom":     {Check: topArguments, refused: topRefused("min"), Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Bottom}, List: picked}},
 }

@@ -2,6 +2,7 @@ package function
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/influxdata/influxql"
 
@@ -15,14 +16,14 @@ import (
 
 // transformations are the functions that turn a series of values into another.
 var transformations = map[string]Function{
-	"derivative":              {Check: transforms(1, 2, unitArgument), Gives: model.Float, LooksBack: true, series: derivative(false)},
-	"non_negative_derivative": {Check: transforms(1, 2, unitArgument), refused: refusedAs("derivative"), Gives: model.Float, LooksBack: true, series: derivative(true)},
-	"difference":              {Check: transforms(1, 1, nil), LooksBack: true, series: difference(false)},
-	"non_negative_difference": {Check: transforms(1, 1, nil), refused: refusedAs("difference"), LooksBack: true, series: difference(true)},
-	"elapsed":                 {Check: transforms(1, 2, unitArgument), takes: anyType, Gives: model.Integer, LooksBack: true, series: elapsed},
-	"cumulative_sum":          {Check: transforms(1, 1, nil), series: cumulativeSum},
-	"moving_average":          {Check: transforms(2, 2, periodArgument), Gives: model.Float, LooksBack: true, series: movingAverage},
-	"count_hll":               {Check: countHLLArgument, takes: onlyText, refused: refusedAs("count_hll"), Gives: model.Unsigned, series: countHLL},
+	"derivative":              {Check: arguments(1, 2, unit, series), Gives: model.Float, LooksBack: true, series: derivative(false)},
+	"non_negative_derivative": {Check: arguments(1, 2, unit, series), refused: refusedAs("derivative"), Gives: model.Float, LooksBack: true, series: derivative(true)},
+	"difference":              {Check: arguments(1, 1, series), LooksBack: true, series: difference(false)},
+	"non_negative_difference": {Check: arguments(1, 1, series), refused: refusedAs("difference"), LooksBack: true, series: difference(true)},
+	"elapsed":                 {Check: arguments(1, 2, unit, series), takes: anyType, Gives: model.Integer, LooksBack: true, series: elapsed},
+	"cumulative_sum":          {Check: arguments(1, 1, series), series: cumulativeSum},
+	"moving_average":          {Check: arguments(2, 2, integer(1, 2, "second argument for moving_average must be an integer, got {type}", "moving_average window must be greater than 1, got {got}"), series), Gives: model.Float, LooksBack: true, series: movingAverage},
+	"count_hll":               {Check: arguments(1, 1, fieldOrCall), takes: onlyText, refused: refusedAs("count_hll"), Gives: model.Unsigned, series: countHLL},
 }
 
 // Transform runs a transformation over rows, or over the windows of an
@@ -80,18 +81,17 @@ func derivative(nonNegative bool) func(x *Context, in *Cells) (*Cells, error) {
 		}
 		unit = unitOf(x.Expr, unit)
 		out := &Cells{Values: column.Vector{Type: model.Float}}
+		v := &in.Values
 		steps(in.Times, func(a, b int) {
 			var d float64
-			switch in.Values.Type {
+			switch v.Type {
 			case model.Float:
-				d = in.Values.Floats[b] - in.Values.Floats[a]
+				d = v.Floats[b] - v.Floats[a]
 			case model.Integer:
-				d = float64(in.Values.Ints[b] - in.Values.Ints[a])
+				d = float64(v.Ints[b] - v.Ints[a])
 			case model.Unsigned:
-				if p, q := in.Values.Uints[a], in.Values.Uints[b]; q >= p {
-					d = float64(q - p)
-				} else {
-					d = -float64(p - q)
+				if d = float64(v.Uints[b] - v.Uints[a]); v.Uints[b] < v.Uints[a] {
+					d = -float64(v.Uints[a] - v.Uints[b])
 				}
 			}
 			if d < 0 && nonNegative {
@@ -107,31 +107,29 @@ func derivative(nonNegative bool) func(x *Context, in *Cells) (*Cells, error) {
 
 func difference(nonNegative bool) func(x *Context, in *Cells) (*Cells, error) {
 	return func(_ *Context, in *Cells) (*Cells, error) {
-		out := &Cells{Values: column.Vector{Type: in.Values.Type}}
-		steps(in.Times, func(a, b int) {
-			switch in.Values.Type {
-			case model.Float:
-				d := in.Values.Floats[b] - in.Values.Floats[a]
-				if nonNegative && d < 0 {
-					return
-				}
-				out.Values.Floats = append(out.Values.Floats, d)
-			case model.Integer:
-				d := in.Values.Ints[b] - in.Values.Ints[a]
-				if nonNegative && d < 0 {
-					return
-				}
-				out.Values.Ints = append(out.Values.Ints, d)
-			case model.Unsigned:
-				if nonNegative && in.Values.Uints[b] < in.Values.Uints[a] {
-					return
-				}
-				out.Values.Uints = append(out.Values.Uints, in.Values.Uints[b]-in.Values.Uints[a])
-			}
-			out.Times = append(out.Times, in.Times[b])
-		})
+		v, out := &in.Values, &Cells{Values: column.Vector{Type: in.Values.Type}}
+		switch v.Type {
+		case model.Float:
+			out.Times, out.Values.Floats = differences(in.Times, v.Floats, func(a, b float64) bool { return nonNegative && b-a < 0 })
+		case model.Integer:
+			out.Times, out.Values.Ints = differences(in.Times, v.Ints, func(a, b int64) bool { return nonNegative && b-a < 0 })
+		case model.Unsigned:
+			out.Times, out.Values.Uints = differences(in.Times, v.Uints, func(a, b uint64) bool { return nonNegative && b < a })
+		}
 		return out, nil
 	}
+}
+
+// differences returns the differences of values, except those to drop, and their
+// times.
+func differences[T int64 | uint64 | float64](times []int64, x []T, drop func(a, b T) bool) (at []int64, out []T) {
+	steps(times, func(a, b int) {
+		if !drop(x[a], x[b]) {
+			at = append(at, times[b])
+			out = append(out, x[b]-x[a])
+		}
+	})
+	return at, out
 }
 
 func cumulativeSum(_ *Context, in *Cells) (*Cells, error) {
@@ -150,19 +148,20 @@ func cumulativeSum(_ *Context, in *Cells) (*Cells, error) {
 			out.Values.Floats = append(out.Values.Floats, s)
 		}
 	case model.Integer:
-		var s int64
-		for _, x := range in.Values.Ints {
-			s += x
-			out.Values.Ints = append(out.Values.Ints, s)
-		}
+		out.Values.Ints = sums(in.Values.Ints)
 	case model.Unsigned:
-		var s uint64
-		for _, x := range in.Values.Uints {
-			s += x
-			out.Values.Uints = append(out.Values.Uints, s)
-		}
+		out.Values.Uints = sums(in.Values.Uints)
 	}
 	return out, nil
+}
+
+// sums returns the sums of the first values.
+func sums[T int64 | uint64](x []T) []T {
+	out := slices.Clone(x)
+	for i := 1; i < len(out); i++ {
+		out[i] += out[i-1]
+	}
+	return out
 }
 
 func movingAverage(x *Context, in *Cells) (*Cells, error) {

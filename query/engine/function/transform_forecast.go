@@ -48,6 +48,11 @@ const (
 	hwSeason
 )
 
+var forecastArguments = arguments(3, 3,
+	integer(1, 1, "expected integer argument as second arg in {name}", "second arg to {name} must be greater than 0, got {got}"),
+	integer(2, 0, "expected integer argument as third arg in {name}", "third arg to {name} cannot be negative, got {got}"),
+	evenWindows, windowed)
+
 // forecasts continue the windows of an aggregate. InfluxDB's error names elapsed.
 var forecasts = map[string]Function{
 	"holt_winters": {Check: forecastArguments, refused: refusedAs("elapsed"), Gives: model.Float, series: func(x *Context, in *Cells) (*Cells, error) {

@@ -18,16 +18,19 @@ type indicator interface {
 	warm() int
 }
 
+// warmups are the ways in which most indicators can begin.
+const warmups = "'exponential' 'simple'"
+
 // indicators are the technical analysis functions.
 var indicators = map[string]Function{
-	"exponential_moving_average": indicatorOf(commonLimits, func(o *indicatorArgs) indicator { return newEMA(o.period, o.simple) }),
-	"double_exponential_moving_average": indicatorOf(commonLimits, func(o *indicatorArgs) indicator {
+	"exponential_moving_average": indicatorOf(4, 0, warmups, func(o *indicatorArgs) indicator { return newEMA(o.period, o.simple) }),
+	"double_exponential_moving_average": indicatorOf(4, 0, warmups, func(o *indicatorArgs) indicator {
 		return &multiEMA{e: emas(2, o.period, o.simple), combine: func(a []float64, _ bool) float64 { return 2*a[0] - a[1] }}
 	}),
-	"triple_exponential_moving_average": indicatorOf(commonLimits, func(o *indicatorArgs) indicator {
+	"triple_exponential_moving_average": indicatorOf(4, 0, warmups, func(o *indicatorArgs) indicator {
 		return &multiEMA{e: emas(3, o.period, o.simple), combine: func(a []float64, _ bool) float64 { return 3*a[0] - 3*a[1] + a[2] }}
 	}),
-	"triple_exponential_derivative": indicatorOf(indicatorLimits{4, 1, commonLimits.warmups}, func(o *indicatorArgs) indicator {
+	"triple_exponential_derivative": indicatorOf(4, 1, warmups, func(o *indicatorArgs) indicator {
 		last := 0.0
 		return &multiEMA{e: emas(3, o.period, o.simple), extra: 1, combine: func(a []float64, first bool) float64 {
 			rate := (a[2]/last - 1) * 100
@@ -38,17 +41,17 @@ var indicators = map[string]Function{
 			return rate
 		}}
 	}),
-	"relative_strength_index": indicatorOf(commonLimits, func(o *indicatorArgs) indicator {
+	"relative_strength_index": indicatorOf(4, 0, warmups, func(o *indicatorArgs) indicator {
 		return &strength{up: smoothed(o.period, o.simple), down: smoothed(o.period, o.simple), relative: true}
 	}),
-	"chande_momentum_oscillator": indicatorOf(indicatorLimits{4, 0, "'none' " + commonLimits.warmups}, func(o *indicatorArgs) indicator {
+	"chande_momentum_oscillator": indicatorOf(4, 0, "'none' "+warmups, func(o *indicatorArgs) indicator {
 		if o.smooth {
 			return &strength{up: smoothed(o.period, o.simple), down: smoothed(o.period, o.simple)}
 		}
 		return &momentum{ring: make([]float64, o.ring)}
 	}),
-	"kaufmans_efficiency_ratio": indicatorOf(indicatorLimits{most: 3}, func(o *indicatorArgs) indicator { return &efficiency{ring: make([]pricePoint, o.ring)} }),
-	"kaufmans_adaptive_moving_average": indicatorOf(indicatorLimits{most: 3}, func(o *indicatorArgs) indicator {
+	"kaufmans_efficiency_ratio": indicatorOf(3, 0, "", func(o *indicatorArgs) indicator { return &efficiency{ring: make([]pricePoint, o.ring)} }),
+	"kaufmans_adaptive_moving_average": indicatorOf(3, 0, "", func(o *indicatorArgs) indicator {
 		return &adaptive{ratio: efficiency{ring: make([]pricePoint, o.ring)}}
 	}),
 }
@@ -61,10 +64,13 @@ type indicatorArgs struct {
 	smooth bool // a warm-up is named
 }
 
-// indicatorOf returns the function that runs an indicator: each point in, one
+// indicatorOf returns the function that runs an indicator, with up to most arguments:
+// each point in, one
 // value out, except those held back at the start and those that are infinite.
-func indicatorOf(limits indicatorLimits, make func(*indicatorArgs) indicator) Function {
-	return Function{Check: limits.check, Gives: model.Float, LooksBack: true, series: func(x *Context, in *Cells) (*Cells, error) {
+func indicatorOf(most int, leastHold int64, warmups string, make func(*indicatorArgs) indicator) Function {
+	period := integer(1, 1, "{name} period must be an integer", "{name} period must be greater than or equal to 1")
+	args := arguments(2, most, period, hold(leastHold), warmup(warmups), indicatorSeries)
+	return Function{Check: args, Gives: model.Float, LooksBack: true, series: func(x *Context, in *Cells) (*Cells, error) {
 		o := &indicatorArgs{period: IntArg(x.Expr, 1)}
 		o.ring = min(o.period, len(in.Times)+1)
 		hold := -1

@@ -161,17 +161,17 @@ func (w *Worker) foldDense(slot int, kind Kind, v *column.Vector) bool {
 	case kind == Sum && v.Type == model.Unsigned:
 		sumCuts(cuts, slot, slots, asInts(v.Uints), w.runs.ints[:])
 	case kind == Min && v.Type == model.Float:
-		minCuts(cuts, slot, slots, v.Floats, w.runs.floats[:], vector.MinFloatRuns)
+		edgeCuts(cuts, slot, slots, v.Floats, w.runs.floats[:], vector.MinFloatRuns, false)
 	case kind == Min && v.Type == model.Integer:
-		minCuts(cuts, slot, slots, v.Ints, w.runs.ints[:], vector.MinIntRuns)
+		edgeCuts(cuts, slot, slots, v.Ints, w.runs.ints[:], vector.MinIntRuns, false)
 	case kind == Min && v.Type == model.Unsigned:
-		minCuts(cuts, slot, slots, v.Uints, w.runs.uints[:], minUintRuns)
+		edgeCuts(cuts, slot, slots, v.Uints, w.runs.uints[:], minUintRuns, false)
 	case kind == Max && v.Type == model.Float:
-		maxCuts(cuts, slot, slots, v.Floats, w.runs.floats[:], vector.MaxFloatRuns)
+		edgeCuts(cuts, slot, slots, v.Floats, w.runs.floats[:], vector.MaxFloatRuns, true)
 	case kind == Max && v.Type == model.Integer:
-		maxCuts(cuts, slot, slots, v.Ints, w.runs.ints[:], vector.MaxIntRuns)
+		edgeCuts(cuts, slot, slots, v.Ints, w.runs.ints[:], vector.MaxIntRuns, true)
 	case kind == Max && v.Type == model.Unsigned:
-		maxCuts(cuts, slot, slots, v.Uints, w.runs.uints[:], maxUintRuns)
+		edgeCuts(cuts, slot, slots, v.Uints, w.runs.uints[:], maxUintRuns, true)
 	default:
 		return false
 	}
@@ -228,32 +228,16 @@ func sumCuts(cuts []cut, slot, slots int, x, scratch []int64) {
 	}
 }
 
-// minCuts keeps the smallest of numbers without nulls in their windows, the
-// first of equals. least sets its first argument to those of runs of k values.
-func minCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x, scratch []T, least func(dst, x []T, k int)) {
+// edgeCuts keeps the smallest or largest of numbers without nulls in their windows,
+// the first of equals. find sets its first argument to those of runs of k values.
+func edgeCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x, scratch []T, find func(dst, x []T, k int), largest bool) {
 	for i := range cuts {
 		c := &cuts[i]
 		found := scratch[:len(c.st)/slots]
-		least(found, x[c.lo:c.hi], c.rows)
+		find(found, x[c.lo:c.hi], c.rows)
 		at := slot
 		for _, m := range found {
-			if st := &c.st[at]; st.N == 0 || m < fromWord[T](st.A) {
-				st.N, st.A = 1, toWord(m)
-			}
-			at += slots
-		}
-	}
-}
-
-// maxCuts is minCuts for the largest.
-func maxCuts[T int64 | uint64 | float64](cuts []cut, slot, slots int, x, scratch []T, most func(dst, x []T, k int)) {
-	for i := range cuts {
-		c := &cuts[i]
-		found := scratch[:len(c.st)/slots]
-		most(found, x[c.lo:c.hi], c.rows)
-		at := slot
-		for _, m := range found {
-			if st := &c.st[at]; st.N == 0 || m > fromWord[T](st.A) {
+			if st := &c.st[at]; st.N == 0 || largest && m > fromWord[T](st.A) || !largest && m < fromWord[T](st.A) {
 				st.N, st.A = 1, toWord(m)
 			}
 			at += slots

@@ -16,8 +16,8 @@ import (
 	"tsdbd/query/expr"
 )
 
-// pick is the n best rows of one window. It answers top, bottom and sample. With
-// tags it keeps the best row of each combination of them.
+// pick keeps the n best rows of one window. It answers top, bottom and sample. With
+// tags it keeps only the best row of each combination of tag values.
 type pick struct {
 	Rows   []PickRow        // the best, in order; while they are many, others as well, in no order
 	combos map[string]int32 // row of a combination of tags

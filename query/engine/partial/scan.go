@@ -17,6 +17,7 @@ import (
 	"tsdbd/query/window"
 )
 
+// FloatOf returns the float of a word.
 func FloatOf(bits uint64) float64 { return math.Float64frombits(bits) }
 
 // Plan is a set of partial aggregates that one walk over the data computes
@@ -145,6 +146,7 @@ type Worker struct {
 	runs   runScratch
 }
 
+// NewWorker returns a worker that folds the rows of rng into t.
 func NewWorker(x *read.Budget, p *Plan, rng model.TimeRange, t *Table) *Worker {
 	w := &Worker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}, sums: make([]bool, len(p.Slots))}
 	for i := range p.Slots {
@@ -352,27 +354,20 @@ func (w *Worker) fromStats(c scan.Chunk, st *State, sl *Slot, s *scan.Stats) (bo
 		// The chunk matters only if it holds a better value, or the same earlier.
 		return !w.t.better(st, *sl, c.Min(), bits, "", ""), nil
 	case First, Last:
-		if sl.Type == model.String || w.p.Aux > 0 {
-			row := s.FirstRow
-			if sl.Kind == Last {
-				row = s.LastRow
-			}
-			if st.N == 0 {
-				return false, nil
-			}
-			t, err := read.RowTime(c, row)
-			if err != nil {
-				return false, err
-			}
-			return t != st.T && (t < st.T) != (sl.Kind == First), nil
-		}
 		bits, row := s.First, s.FirstRow
 		if sl.Kind == Last {
 			bits, row = s.Last, s.LastRow
 		}
+		chosen := sl.Type == model.String || w.p.Aux > 0 // more of the row is kept than statistics have
+		if chosen && st.N == 0 {
+			return false, nil
+		}
 		t, err := read.RowTime(c, row)
 		if err != nil {
 			return false, err
+		}
+		if chosen {
+			return t != st.T && (t < st.T) != (sl.Kind == First), nil
 		}
 		if w.t.better(st, *sl, t, bits, "", "") {
 			w.t.put(st, *sl, t, bits, "")
@@ -434,44 +429,27 @@ func (w *Worker) foldRow(st *State, sl *Slot, v *column.Vector, lo, hi int, cols
 	case Top, Bottom, Sample:
 		return w.pick(st, sl, v, lo, hi, cols)
 	}
-	row := -1
-	switch sl.Kind {
-	case Min:
-		row = extremeRow(v, lo, hi, false)
-	case Max:
-		row = extremeRow(v, lo, hi, true)
-	case First:
-		for row = lo; row < hi && !v.IsValid(row); row++ {
+	if sl.Kind == Min || sl.Kind == Max {
+		row := extremeRow(v, lo, hi, sl.Kind == Max)
+		if row >= 0 {
+			w.Offer(st, sl, v, row, cols)
 		}
-		if row == hi {
-			row = -1
-		}
-	case Last:
-		for row = hi - 1; row >= lo && !v.IsValid(row); row-- {
-		}
-		if row < lo {
-			row = -1
-		}
+		return row >= 0
 	}
-	if row < 0 {
-		return false
+	first, step := lo, 1
+	if sl.Kind == Last {
+		first, step = hi-1, -1
 	}
-	w.Offer(st, sl, v, row, cols)
+	for first >= lo && first < hi && !v.IsValid(first) {
+		first += step
+	}
 	// Rows of a subquery may share a time; each has its chance.
-	if sl.Kind == First {
-		for r := row + 1; r < hi && w.Times[r] == w.Times[row]; r++ {
-			if v.IsValid(r) {
-				w.Offer(st, sl, v, r, cols)
-			}
-		}
-	} else if sl.Kind == Last {
-		for r := row - 1; r >= lo && w.Times[r] == w.Times[row]; r-- {
-			if v.IsValid(r) {
-				w.Offer(st, sl, v, r, cols)
-			}
+	for r := first; r >= lo && r < hi && w.Times[r] == w.Times[first]; r += step {
+		if v.IsValid(r) {
+			w.Offer(st, sl, v, r, cols)
 		}
 	}
-	return true
+	return first >= lo && first < hi
 }
 
 // Offer lets a row compete for a selector's state.

@@ -239,13 +239,8 @@ func extremeRow(v *column.Vector, lo, hi int, largest bool) int {
 	case model.Boolean:
 		best := -1
 		for i := lo; i < hi; i++ {
-			if v.IsValid(i) {
-				if v.Bools[i] == largest {
-					return i
-				}
-				if best < 0 {
-					best = i
-				}
+			if v.IsValid(i) && (best < 0 || v.Bools[i] == largest && v.Bools[best] != largest) {
+				best = i
 			}
 		}
 		return best

@@ -10,10 +10,10 @@ import (
 	"tsdbd/query/expr"
 )
 
-// Table holds the states of an aggregation: slots for each window of each
-// group that has rows. Windows are numbered; they lie in pages of a power of
-// two, so that neither many groups nor few windows far apart cost memory for
-// what does not exist. A table belongs to one worker until it is merged.
+// Table holds the states of an aggregation: one state per slot for each window of
+// each group that has rows. Windows are numbered and lie in pages of a power of two.
+// So neither many groups nor a few distant windows cost memory for windows without
+// rows. A table belongs to one worker until it is merged.
 type Table struct {
 	slots    int
 	shift    uint
@@ -207,6 +207,8 @@ func (t *Table) Merge(o *Table, slots []Slot) {
 	})
 }
 
+// MergeState adds state s of table o to state d of t. It is the one merge of all
+// kinds.
 func (t *Table) MergeState(d, s *State, o *Table, sl Slot) {
 	switch sl.Kind {
 	case Count:
