@@ -10,7 +10,7 @@ import (
 	"tsdbd/query"
 )
 
-// DefaultRealm is InfluxDB's name for what a password opens.
+// DefaultRealm is the realm of InfluxDB.
 const DefaultRealm = "InfluxDB"
 
 // Access says who may use a route when logins are required.
@@ -22,7 +22,7 @@ const (
 	LoggedIn                // any user
 	Open                    // anyone
 	openPing                // anyone, unless Options.PingAuth
-	byRoute                 // any user; the route asks what the user may do
+	byRoute                 // any user; the handler checks what the user may do
 )
 
 var (
@@ -30,18 +30,19 @@ var (
 	errAdminRequired = &apiError{http.StatusForbidden, "administrator required"}
 )
 
-// request is a request with what the Handler knows of it.
+// request is a request and its user.
 type request struct {
 	*http.Request
-	// user sent the request. nil: logins are not required, or no administrator
-	// exists; then nobody could have made users, and all that is allowed is to make
-	// the first (bootstrapOnly).
+	// user sent the request. It is nil if logins are not required, or if no
+	// administrator exists: then the first one may be created and nothing else
+	// (bootstrapOnly).
 	user *meta.User
-	free bool // logins are not required: everything is allowed
+	free bool // logins are not required, everything is allowed
 }
 
-// admit lets a request pass to a route, and sets its user. A browser sends
-// OPTIONS without a login; only our own answer to it is for everyone.
+// admit sets the user of a request, or returns why the user may not use the
+// route. A browser sends OPTIONS without a login. Everyone gets the Handler's own
+// answer to it; mounts require the login.
 func (h *Handler) admit(r *request, rt *route) (err error) {
 	if r.free || rt.access == Open || (rt.access == openPing && !h.opt.PingAuth) || (r.Method == http.MethodOptions && rt.any == nil) {
 		return nil
@@ -85,7 +86,7 @@ func forbidden(format string, args ...any) error {
 	return &apiError{http.StatusForbidden, fmt.Sprintf(format, args...)}
 }
 
-// authorizeQuery decides on all statements of a request before any runs.
+// authorizeQuery returns an error if the user may not run one of the statements.
 func (r *request) authorizeQuery(q *influxql.Query, database string) error {
 	u := r.user
 	switch {
@@ -108,9 +109,9 @@ func (r *request) authorizeQuery(q *influxql.Query, database string) error {
 	return nil
 }
 
-// bootstrapOnly reports whether a query is one statement that makes an
-// administrator: all that is allowed while there is none. InfluxDB looks at
-// the first statement alone and runs what follows it.
+// bootstrapOnly reports whether a query is one statement that creates an
+// administrator. Nothing else is allowed while there is none. InfluxDB checks only
+// the first statement and runs the statements behind it.
 func bootstrapOnly(q *influxql.Query) bool {
 	if len(q.Statements) != 1 {
 		return false
@@ -119,7 +120,7 @@ func bootstrapOnly(q *influxql.Query) bool {
 	return ok && create.Admin
 }
 
-// limitToUser makes a query's answer hold only what the user may see.
+// limitToUser restricts the answer of a query to what the user may see.
 func (r *request) limitToUser(opt *query.ExecuteOptions) {
 	opt.User = r.userName()
 	if !r.isAdmin() && r.user != nil {
@@ -128,8 +129,8 @@ func (r *request) limitToUser(opt *query.ExecuteOptions) {
 	}
 }
 
-// authorize decides on requests that are not statements. The action is what the
-// user wants to do with the database, in words.
+// authorize returns an error if the user has no privilege for a database. The
+// error names the action, such as "write to".
 func (r *request) authorize(p meta.Privilege, action, database string) error {
 	switch {
 	case r.may(p, database):

@@ -17,7 +17,7 @@ import (
 	"tsdbd/query"
 )
 
-// bucketRule is how long a bucket keeps its data; 0 seconds is for ever.
+// bucketRule is how long a bucket keeps its data; 0 seconds is forever.
 type bucketRule struct {
 	Type                      string `json:"type"`
 	EverySeconds              int64  `json:"everySeconds"`
@@ -55,7 +55,7 @@ func newBucket(db string, rp *meta.RetentionPolicy) bucketJSON {
 	}}}
 }
 
-// errBucketNotFound also stands for a bucket that the user may not see.
+// errBucketNotFound is also the answer for a bucket that the user may not see.
 func errBucketNotFound(name string) error {
 	return &apiError{http.StatusNotFound, fmt.Sprintf("bucket not found: %q", name)}
 }
@@ -111,8 +111,8 @@ func (h *Handler) listBuckets(w *response, r *request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"buckets": all})
 }
 
-// createBucket answers POST /api/v2/buckets: it makes the policy, and the
-// database if it is not there, with the policy as its default.
+// createBucket answers POST /api/v2/buckets. It creates the policy. If the database
+// does not exist, createBucket creates it with the policy as its default.
 func (h *Handler) createBucket(w *response, r *request) error {
 	if !r.isAdmin() {
 		return errAdminRequired
@@ -151,7 +151,7 @@ func (h *Handler) createBucket(w *response, r *request) error {
 	return h.showBucket(w, r, http.StatusCreated, db+"/"+rp)
 }
 
-// bucket answers what is below /api/v2/buckets/.
+// bucket answers all paths below /api/v2/buckets/.
 func (h *Handler) bucket(w *response, r *request) error {
 	name, below := bucketPath(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v2/buckets/"))
 	switch below {
@@ -260,8 +260,8 @@ func (h *Handler) readBucket(w *response, r *request) (*bucketRequest, error) {
 	return &req, nil
 }
 
-// durations returns what the rules say: how long data is kept (0 for ever) and
-// how long shard groups are (0 by the rule).
+// durations returns how long data is kept, 0 for forever, and how long shard groups
+// are, 0 for the default.
 func (b *bucketRequest) durations() (keep, group time.Duration, err error) {
 	const most = int64(math.MaxInt64 / time.Second)
 	if len(b.RetentionRules) > 1 {
@@ -280,7 +280,7 @@ func (b *bucketRequest) durations() (keep, group time.Duration, err error) {
 	return keep, group, nil
 }
 
-// runBucketStatement runs a statement that the user was allowed already.
+// runBucketStatement runs a statement that the caller has authorized.
 func (h *Handler) runBucketStatement(r *request, stmt influxql.Statement) error {
 	failed := h.run(r.Context(), stmt, query.ExecuteOptions{User: r.userName()})
 	for _, refusal := range []error{

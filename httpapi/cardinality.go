@@ -16,7 +16,7 @@ import (
 	"tsdbd/query/show"
 )
 
-// Explorer tells what the series of a database are made of.
+// Explorer counts series.
 type Explorer interface {
 	// Explore counts the series of a database.
 	Explore(ctx context.Context, x show.Exploration) (*show.Explored, error)
@@ -25,8 +25,8 @@ type Explorer interface {
 // maxTopN bounds topN.
 const maxTopN = 1000
 
-// tsdbStatus is the answer of /api/v1/status/tsdb: the members that Prometheus
-// and VictoriaMetrics have in common, and totals as either names them.
+// tsdbStatus is the answer of /api/v1/status/tsdb. It has the members that
+// Prometheus and VictoriaMetrics share, and the totals under both names.
 type tsdbStatus struct {
 	TotalSeries          int64        `json:"totalSeries"`
 	TotalLabelValuePairs int64        `json:"totalLabelValuePairs"`
@@ -48,8 +48,8 @@ type namedCount struct {
 	Value int64  `json:"value"`
 }
 
-// tsdbStatus answers /api/v1/status/tsdb: which measurement, tag or value most
-// series come from.
+// tsdbStatus answers /api/v1/status/tsdb: the measurements, tags and values with
+// the most series.
 func (h *Handler) tsdbStatus(w *response, r *request) error {
 	form := r.URL.Query()
 	x := show.Exploration{
@@ -88,7 +88,7 @@ func (h *Handler) tsdbStatus(w *response, r *request) error {
 	for _, x.Database = range databases {
 		err := h.explore(r.Context(), &s, x, form.Get("focusLabel"))
 		if len(databases) > 1 && errors.Is(err, meta.ErrDatabaseNotFound) {
-			continue // dropped in between
+			continue // it was dropped after the catalog was read
 		}
 		if err != nil {
 			return databaseError(err, x.Database)
@@ -101,7 +101,7 @@ func (h *Handler) tsdbStatus(w *response, r *request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"status": "success", "data": s})
 }
 
-// explore adds what a database has.
+// explore adds the counts of a database to s.
 func (h *Handler) explore(ctx context.Context, s *tsdbStatus, x show.Exploration, focus string) error {
 	found, err := h.opt.Explorer.Explore(ctx, x)
 	if err != nil {
@@ -132,8 +132,8 @@ func (h *Handler) explore(ctx context.Context, s *tsdbStatus, x show.Exploration
 	return nil
 }
 
-// largest adds up what has one name, in several databases, and returns the
-// first n by value.
+// largest adds the counts of equal names, which come from several databases, and
+// returns the n largest.
 func largest(list []namedCount, n int) []namedCount {
 	slices.SortStableFunc(list, func(a, b namedCount) int { return strings.Compare(a.Name, b.Name) })
 	out := []namedCount{} // never null

@@ -14,8 +14,8 @@ type Certificate struct {
 	current           atomic.Pointer[tls.Certificate]
 }
 
-// LoadCertificate reads a certificate chain and its key, both PEM. keyPath ""
-// is certPath: one file may hold both.
+// LoadCertificate reads a certificate chain and its key, both PEM. If keyPath is
+// "", certPath has both.
 func LoadCertificate(certPath, keyPath string) (*Certificate, error) {
 	if keyPath == "" {
 		keyPath = certPath
@@ -28,9 +28,8 @@ func LoadCertificate(certPath, keyPath string) (*Certificate, error) {
 	return c, nil
 }
 
-// Reload reads the files again. Connections from then on get what they hold;
-// changed reports whether that is another certificate. After an error the
-// certificate in use stays.
+// Reload reads the files again, for new connections. changed reports whether the
+// certificate is a different one. After an error the certificate in use stays.
 func (c *Certificate) Reload() (changed bool, err error) {
 	next, err := tls.LoadX509KeyPair(c.certPath, c.keyPath)
 	if err != nil {

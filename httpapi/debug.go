@@ -15,8 +15,8 @@ import (
 	"tsdbd/query"
 )
 
-// maxWatch is how long /debug/requests may count, and maxProfile how long
-// /debug/pprof/all may look.
+// maxWatch is the longest time that /debug/requests may count, and maxProfile the
+// longest profile of /debug/pprof/all.
 const (
 	maxWatch   = 6 * time.Hour
 	maxProfile = 10 * time.Minute
@@ -37,8 +37,8 @@ func (h *Handler) debugVars(w *response, r *request) error {
 	return nil
 }
 
-// debugRequests answers /debug/requests: who writes and queries how much in
-// the seconds after the request came.
+// debugRequests answers /debug/requests: how many writes and queries each client
+// sends in the seconds after the request.
 func (h *Handler) debugRequests(w *response, r *request) error {
 	wait := 10 * time.Second
 	if text := r.URL.Query().Get("seconds"); text != "" {
@@ -67,9 +67,9 @@ func (h *Handler) countClient(r *request, write bool) {
 	})
 }
 
-// debugArchive answers /debug/pprof/all: an archive with every profile, one of the
-// CPU and a trace if cpu and trace say how long, and what SHOW SHARDS, STATS and
-// DIAGNOSTICS tell.
+// debugArchive answers /debug/pprof/all: an archive with every profile and the
+// answers of SHOW SHARDS, STATS and DIAGNOSTICS. The parameters cpu and trace are
+// the lengths of a CPU profile and of a trace.
 func (h *Handler) debugArchive(w *response, r *request) error {
 	var lengths [2]time.Duration
 	for i, name := range []string{"cpu", "trace"} {

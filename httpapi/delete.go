@@ -29,10 +29,10 @@ type deleteRequest struct {
 	Start, Stop, Predicate string
 }
 
-// deleteV2 answers /api/v2/delete: rows of a bucket between two times, chosen
-// by tags. A bucket that names a policy loses rows of that policy alone
-// (InfluxDB 1.x takes them from all policies of the database); one that names
-// none loses rows of all.
+// deleteV2 answers /api/v2/delete. It deletes the rows of a bucket between two
+// times, selected by tags. If the bucket names a policy, only rows of that policy
+// are deleted; InfluxDB 1.x deletes them from all policies of the database. If it
+// names none, rows of all policies are deleted.
 func (h *Handler) deleteV2(w *response, r *request) error {
 	db, rp, err := splitBucket(r.URL.Query().Get("bucket"))
 	if err != nil {
@@ -67,12 +67,12 @@ func (h *Handler) deleteV2(w *response, r *request) error {
 	return failed
 }
 
-// fieldInPredicate is in the error of a predicate that names a field, which
-// only the engine can tell from a tag.
+// fieldInPredicate is part of the error for a predicate that names a field. Only
+// the engine can tell a field from a tag.
 const fieldInPredicate = "fields not supported in WHERE clause during deletion"
 
-// statement returns the DELETE that the request stands for, nil if there can be
-// nothing between its times.
+// statement returns the DELETE of a request. It is nil if no row can be between
+// the times.
 func (d *deleteRequest) statement(db, rp string) (*influxql.DeleteSeriesStatement, error) {
 	start, err := deleteTime("start", d.Start)
 	if err != nil {
@@ -90,7 +90,8 @@ func (d *deleteRequest) statement(db, rp string) (*influxql.DeleteSeriesStatemen
 	if err != nil {
 		return nil, err
 	}
-	// A bound beyond the legal times is none, and the first of them is no literal.
+	// A bound outside of the legal times is left out. The first legal time cannot
+	// be written as a literal.
 	first, last := time.Unix(0, model.MinTime), time.Unix(0, model.MaxTime)
 	if !start.Before(stop) || start.After(last) || !stop.After(first) {
 		return nil, nil
@@ -123,8 +124,8 @@ func deleteTime(name, text string) (time.Time, error) {
 // errPredicate is the class of predicates that parse and are not supported.
 var errPredicate = errors.New("unsupported predicate")
 
-// parsePredicate returns the measurement a predicate names, if it does, and the
-// condition over tags, nil if there is none.
+// parsePredicate returns the measurement that a predicate names, or "", and the
+// condition on tags, or nil.
 func (d *deleteRequest) parsePredicate() (measurement string, where influxql.Expr, err error) {
 	if strings.TrimSpace(d.Predicate) == "" {
 		return "", nil, nil
@@ -147,7 +148,7 @@ func (d *deleteRequest) parsePredicate() (measurement string, where influxql.Exp
 			return nil
 		}
 		if value == "" || (measurement != "" && measurement != value) {
-			return errPredicate // no row is of two measurements
+			return errPredicate // a row has one measurement
 		}
 		measurement = value
 		return nil

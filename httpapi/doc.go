@@ -1,29 +1,36 @@
-// Package httpapi serves the InfluxDB 1.x HTTP API: /query, /write, /ping,
-// /status, /health, /metrics, /debug; of the v2 API write, delete and buckets;
-// and Prometheus remote write and read.
+// Package httpapi serves the HTTP API of InfluxDB 1.x: /query, /write, /ping,
+// /status, /health, /metrics and /debug. It also serves writes, deletes and
+// buckets of the v2 API, and Prometheus remote write and read.
 //
-// A Handler routes a request by a fixed table, which says for each route who is
-// admitted (admit); what a user may do there, the route asks (authorizeQuery,
-// authorizeWrite and others). Writes go through readBody
-// (bounded before and after decompression), a pooled lineproto.Parser and a
-// pooled point.Batch to the Writer; queries go through influxql's parser to
-// the Querier, whose results an encoder (JSON, CSV or MessagePack) renders
-// straight from typed vectors into an output. A Server adds the listener,
-// limits and the graceful stop.
+// # Path of a request
 //
-// Invariants: a write is answered 204 only after the Writer returned; every
-// error goes through classify, the one table from error to status, and a 5xx
-// never carries words by which clients throw data away; an answer that fails
-// before its first byte is out becomes an error as a whole, and one that fails
-// later is cut off, never completed with wrong data.
+// A Handler dispatches requests through one table (Handler.table). A row of the
+// table has the path, the handlers by method, and the users who may call them. ServeHTTP
+// finds the row, logs the user in (admit), and calls the handler. The handler checks
+// what the user may do (authorize, authorizeQuery) and writes its answer or returns
+// an error. Options.Mounts adds handlers of other packages to the table.
 //
-// With logins on, nothing of a request is parsed before its user is known, no
-// statement of a request runs before all were authorized, and an answer names
-// no database that its user may not see. Passwords and tokens go into no log,
-// no metric and no error.
+// A write reads its body into bounded memory (internal/body), parses it into a
+// pooled point.Batch, and gives the batch to the Writer. A query is parsed and
+// given to the Querier, whose results an encode.Encoder renders as they come.
 //
-// The package knows nothing of storage and holds no data of its own: users are
-// in the catalog, and of a password that was right only a keyed hash is kept.
-// A Handler is safe for concurrent use; encoders and outputs
-// belong to one request.
+// A Server adds a listener, its limits, and the graceful stop.
+//
+// # Guarantees
+//
+//   - A write is answered with 204 only after the Writer returned.
+//   - Every error gets its status from one table, classify. A 5xx never contains
+//     the words by which clients drop their data.
+//   - An answer that fails before its first byte is sent becomes an error. An
+//     answer that fails later is cut off. It is never completed with wrong data.
+//   - With logins, the Handler parses nothing of a request before it knows the
+//     user, and runs no statement before all statements are authorized. An answer
+//     names no database that the user may not see.
+//   - Passwords and tokens appear in no log, metric or error.
+//
+// # Limits of the package
+//
+// The package stores nothing. The catalog has the users.
+//
+// A Handler is safe for concurrent use.
 package httpapi

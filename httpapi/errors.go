@@ -44,21 +44,21 @@ var (
 	errRequestInterrupted = &apiError{http.StatusServiceUnavailable, "request was interrupted"}
 )
 
-// retryAfterSeconds is the Retry-After of every 503. Clients read whole seconds.
+// retryAfterSeconds is the Retry-After of every 503, in whole seconds.
 const retryAfterSeconds = "1"
 
-// droppingWords are texts by which clients take an error for final and throw
-// the batch away, whatever the status. An error of ours must not hold them by
-// accident: a replay that was "unable to parse" would lose live data.
+// droppingWords are texts that make clients drop a batch, whatever the status is.
+// A 5xx must not contain them by accident: a replay that was "unable to parse" an
+// entry would lose live data.
 var droppingWords = []string{
 	"partial write", "unable to parse", "retention policy not found",
 	"points beyond retention policy", "hinted handoff queue not empty",
 	"database not found", "field type conflict",
 }
 
-// classify is the table from error to status and text. Errors of the caller
-// are 4xx and tell all; what the environment or we did wrong is 5xx, worded so
-// that clients keep their data.
+// classify is the table from error to status and text. Errors of the client are
+// 4xx with the full text. Errors of the environment and of the server are 5xx with
+// a text that makes clients keep their data.
 func classify(err error) (status int, message string) {
 	var api *apiError
 	var refused login.Error
@@ -76,8 +76,8 @@ func classify(err error) (status int, message string) {
 	case errors.Is(err, meta.ErrDatabaseNotFound):
 		return http.StatusNotFound, err.Error()
 	case errors.Is(err, meta.ErrRetentionPolicyNotFound):
-		// InfluxDB's status, and on purpose with a dropping word: the policy
-		// will not come into being by sending the batch again.
+		// The status is InfluxDB's. The dropping word is intended: to send the
+		// batch again does not create the policy.
 		return http.StatusInternalServerError, err.Error()
 	case errors.Is(err, context.Canceled):
 		return errRequestInterrupted.status, errRequestInterrupted.message
@@ -89,7 +89,7 @@ func classify(err error) (status int, message string) {
 	return http.StatusInternalServerError, keepingWords(err.Error())
 }
 
-// keepingWords replaces a text that clients would take for final.
+// keepingWords replaces a text that contains dropping words.
 func keepingWords(message string) string {
 	lower := strings.ToLower(message)
 	for _, w := range droppingWords {
@@ -100,8 +100,8 @@ func keepingWords(message string) string {
 	return message
 }
 
-// bodyError classes a failed read of a body: too large, a connection that broke or
-// timed out (the client should send again), or a body that is not what it says.
+// bodyError returns the answer to a failed read of a body: too large, a connection
+// that broke or timed out (the client should send again), or bad compression.
 func bodyError(err error) error {
 	var network net.Error
 	switch {
@@ -120,8 +120,8 @@ func bodyError(err error) error {
 // maxErrorHeader is the length at which X-Influxdb-Error is cut.
 const maxErrorHeader = 1024
 
-// headerText makes a message fit for a header: one line, printable, cut at
-// the limit between characters.
+// headerText returns a message that fits in a header: one printable line, cut
+// between characters at maxErrorHeader.
 func headerText(message string) string {
 	if len(message) > maxErrorHeader {
 		cut := maxErrorHeader
@@ -138,7 +138,7 @@ func headerText(message string) string {
 	}, message)
 }
 
-// writeError answers with err in the format the client accepts.
+// writeError answers with err in the format that the client accepts.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, message := classify(err)
 	h := w.Header()

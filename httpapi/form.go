@@ -18,9 +18,9 @@ func (h *Handler) readBody(w *response, r *request) (*body.Body, error) {
 	return b, bodyError(err)
 }
 
-// readForm fills r.Form from the URL and the body. What cannot be read as a
-// form is left out, so that a missing parameter is reported by name; only a
-// body over the limit or one that breaks off is an error.
+// readForm fills r.Form from the URL and the body. It leaves out what is not a
+// form, so that the error names the missing parameter. Only a body that is too
+// large or incomplete is an error.
 func (h *Handler) readForm(w *response, r *request) error {
 	if r.Method != http.MethodPost {
 		_ = r.ParseForm() // malformed pairs are left out
@@ -39,8 +39,8 @@ func (h *Handler) readForm(w *response, r *request) error {
 	defer body.Release()
 	r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
 	if media == "multipart/form-data" {
-		// Everything fits in memory: the body is there already.
-		// What is broken does no harm to a query that the URL has.
+		// The body is in memory already. A broken body is no error if the URL has
+		// the query.
 		if err := r.ParseMultipartForm(int64(body.Len()) + 1<<20); err != nil && !errors.Is(err, http.ErrNotMultipart) && r.Form.Get("q") == "" {
 			return badRequest("error parsing form: " + err.Error())
 		}
@@ -94,10 +94,9 @@ func bindParameters(text string) (map[string]any, error) {
 	return params, nil
 }
 
-// bindValue returns a value as influxql.BindValue takes it: a json.Number
-// becomes a float64 or an int64, and of the typed forms {"kind": value} the
-// numbers likewise; {"boolean": b} is b, and a duration may be a number of
-// nanoseconds.
+// bindValue returns a value that influxql.BindValue accepts. A json.Number becomes
+// a float64 or an int64, also in the typed forms {"kind": value}. {"boolean": b}
+// becomes b. A duration may be a number of nanoseconds.
 func bindValue(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -107,7 +106,7 @@ func bindValue(v any) (any, error) {
 		return v.Int64()
 	case map[string]any:
 		if len(v) != 1 {
-			return v, nil // refused by name where it is used
+			return v, nil // the parser refuses it by name
 		}
 		for kind, member := range v {
 			n, ok := member.(json.Number)

@@ -56,7 +56,7 @@ func New(opt Options) *Handler {
 	h.logins = login.New(opt.CheckPassword, opt.SharedSecret)
 	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
 	if opt.AuthEnabled {
-		h.background.Go(h.logins.Prepare) // the first unknown user is not to take longer
+		h.background.Go(h.logins.Prepare) // or the first unknown user would take longer
 	}
 	h.routes = make(map[string]*route)
 	for _, rt := range h.table() {
@@ -65,7 +65,7 @@ func New(opt Options) *Handler {
 	return h
 }
 
-// Drain makes every request from now on a 503, save those being answered.
+// Drain answers every new request with 503. Requests in flight continue.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
 // Close stops queries in the background and waits for them.
@@ -80,10 +80,10 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	h.metrics.inFlight.Inc()
 	w := &response{ResponseWriter: rw}
-	_ = http.NewResponseController(rw).SetWriteDeadline(begin.Add(stallTime)) // the one of the request before has passed
+	_ = http.NewResponseController(rw).SetWriteDeadline(begin.Add(stallTime)) // that of the previous request may have passed
 	counted := &countingBody{ReadCloser: r.Body}
-	// A copy: the server looks at the body of its own request when it decides
-	// whether a client that waits for leave to send is to be waited for.
+	// The request is a copy: net/http uses the body of its own request to decide
+	// whether to wait for a client that sent Expect: 100-continue.
 	req := &request{Request: r.WithContext(r.Context()), free: !h.opt.AuthEnabled}
 	req.Body = counted
 	head := rw.Header()
@@ -152,8 +152,8 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recovered turns a panic into a 500 while that is possible. Otherwise it
-// returns true: an answer that stops in the middle must not look complete.
+// recovered turns a panic into a 500 if nothing has been sent. Otherwise it returns
+// true: the connection must be cut, so that the answer does not look complete.
 func (h *Handler) recovered(w *response, r *http.Request, p any, id string) bool {
 	if p != http.ErrAbortHandler {
 		h.metrics.panics.Inc()
@@ -179,23 +179,22 @@ func (b *countingBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// routerText answers in plain text: what the path or method does not name has
-// no format of its own.
+// routerText answers in plain text, as InfluxDB does for unknown paths and methods.
 func routerText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text)
 }
 
-// requestID returns the client's request id if it is harmless in a log line,
-// else a new one.
+// requestID returns the client's request id if it is harmless in a log line, or a
+// new one.
 func requestID(h http.Header) string {
 	for _, name := range []string{"X-Request-Id", "Request-Id"} {
 		if id := h.Get(name); validRequestID(id) {
 			return id
 		}
 	}
-	// Shaped as a random UUID. It need not be secret.
+	// The form is that of a random UUID. The id need not be secret.
 	a, b := rand.Uint64(), rand.Uint64()
 	a = a&^0xf000 | 0x4000
 	b = b&^(3<<62) | 2<<62
@@ -215,8 +214,8 @@ func validRequestID(id string) bool {
 	return true
 }
 
-// allowOrigin lets a browser give the answer to a page of another origin, if
-// the operator allows that origin.
+// allowOrigin sets the header that lets a browser give the answer to a page of
+// another origin, if the operator allows that origin.
 func (h *Handler) allowOrigin(head http.Header, origin string) {
 	if len(h.opt.AllowedOrigins) == 0 {
 		return

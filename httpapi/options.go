@@ -13,8 +13,8 @@ import (
 	"tsdbd/query/admission"
 )
 
-// InfluxVersion is what X-Influxdb-Version says: clients choose features by
-// it and want a 1.x. Our own version goes out as X-Tsdbd-Version.
+// InfluxVersion is the value of X-Influxdb-Version. Clients choose features by it
+// and expect 1.x. X-Tsdbd-Version has the server's own version.
 const InfluxVersion = "1.8.10"
 
 // Writer stores points.
@@ -26,28 +26,28 @@ type Writer interface {
 	// ("" is the database's default), or meta.ErrDatabaseNotFound or
 	// meta.ErrRetentionPolicyNotFound.
 	RetentionPolicy(db, rp string) (string, error)
-	// Write returns nil when all points are durable. An error that has
-	// PartialWrite() (reason string, dropped int) says that all others are;
-	// one that is Temporary() may be tried again.
+	// Write returns nil when all points are durable. After a point.PartialWrite
+	// all points that it does not count are. An error that is point.Temporary may
+	// be tried again.
 	Write(ctx context.Context, db, rp string, batch *point.Batch) error
 }
 
-// Cataloger knows the databases and who may log in.
+// Cataloger has the databases and the users.
 type Cataloger interface {
 	// Catalog returns the present catalog.
 	Catalog() *meta.Data
 }
 
-// Health tells whether the server can do its work, and in words how it is.
+// Health reports whether the server can do its work, with a message.
 type Health interface {
 	Health() (ok bool, message string)
 }
 
-// Mount serves a part of the paths by a handler of another package. The Handler
-// counts, logs and admits its requests, and sets the headers of every answer.
+// Mount is a handler of another package for a part of the paths. The Handler
+// counts, logs and admits the requests, and sets the headers of every answer.
 type Mount struct {
-	// Prefix is what the paths begin with, such as /ui/. Without a final slash it
-	// is a path. The longest prefix wins.
+	// Prefix is the beginning of the paths, such as /ui/. Without a final slash
+	// Prefix is the only path. The longest prefix wins.
 	Prefix string
 	// Name is the label of the mount in metrics.
 	Name string
@@ -69,50 +69,51 @@ type Options struct {
 	Query  Querier
 	// Memory is charged for queries and their answers; nil: it has no bound.
 	Memory *admission.Memory
-	Health Health // nil: always well
-	// Explorer answers /api/v1/status/tsdb, with Catalog; nil: there is no such route.
+	Health Health // nil: always healthy
+	// Explorer and Catalog answer /api/v1/status/tsdb. Without one of them there
+	// is no such route.
 	Explorer Explorer
-	// Catalog has the users and the databases. nil: there are no /api/v2/buckets,
-	// and AuthEnabled must not be set.
+	// Catalog has the users and the databases. If it is nil, there are no
+	// /api/v2/buckets, and AuthEnabled must not be set.
 	Catalog Cataloger
 	// Mounts are the handlers of other packages.
 	Mounts []Mount
 
-	// Registry takes the tsdbd_http_* metrics and is what /metrics shows. nil:
-	// no metrics, and /metrics is not there.
+	// Registry receives the tsdbd_http_* metrics, and /metrics shows it. If it is
+	// nil, there is no /metrics.
 	Registry *prometheus.Registry
-	// Logger receives what the operator must know. nil: slog.Default().
+	// Logger receives messages for the operator. nil: slog.Default().
 	Logger *slog.Logger
 	// AccessLog receives a line per request. nil: none.
 	AccessLog *slog.Logger
-	// AccessLogStatus says of which answers AccessLog tells, nil: of all.
+	// AccessLogStatus selects the answers that AccessLog contains. nil: all.
 	AccessLogStatus func(status int) bool
 	// SuppressWriteLog leaves writes out of AccessLog.
 	SuppressWriteLog bool
 	// AllowedOrigins are the origins, such as https://grafana.example.org, whose
 	// pages may read answers in a browser; "*": all. nil: none.
 	AllowedOrigins []string
-	// Headers go with every answer. Those of the API's own win.
+	// Headers are set in every answer. Headers of the API replace them.
 	Headers http.Header
 	// Version is the server's own version.
 	Version string
 
-	// AuthEnabled makes every route but /ping and /health take the login of a
-	// user of the catalog.
+	// AuthEnabled requires a login of a user of the catalog for every route except
+	// /ping, /status, and /health.
 	AuthEnabled bool
-	// CheckPassword reports whether a stored hash is of a password; nil:
+	// CheckPassword reports whether a stored hash belongs to a password. nil:
 	// meta.CheckPassword.
 	CheckPassword func(hash, password string) bool
-	// Realm is named where a login is asked for. "": DefaultRealm.
+	// Realm is part of every request for a login. "": DefaultRealm.
 	Realm string
-	// SharedSecret is the key of bearer tokens. "": there are none.
+	// SharedSecret is the key of bearer tokens. "": tokens are refused.
 	SharedSecret string
-	// PingAuth makes /ping, /status and /health take a login too.
+	// PingAuth requires a login for /ping, /status and /health too.
 	PingAuth bool
 
 	// Pprof opens /debug/pprof.
 	Pprof bool
-	// Bind is the address that statistics name as the listener's.
+	// Bind is the address of the listener in statistics.
 	Bind string
 
 	Limits
@@ -120,23 +121,24 @@ type Options struct {
 
 // Limits are the options that Handler.SetLimits changes while it serves.
 type Limits struct {
-	// MaxRowLimit cuts answers that are not chunked. 0: no limit.
+	// MaxRowLimit is the number of rows of an answer that is not chunked. 0: no
+	// limit.
 	MaxRowLimit int
 	// MaxBodySize bounds a body in bytes, as received and decompressed.
 	// 0: DefaultMaxBodySize; negative: no bound.
 	MaxBodySize int64
-	// MaxBodyMemory bounds the bytes of all bodies held at a time; requests
-	// beyond it are answered 503. 0: DefaultMaxBodyMemory.
+	// MaxBodyMemory bounds the bytes of all bodies at a time. Requests that exceed
+	// it are answered with 503. 0: DefaultMaxBodyMemory.
 	MaxBodyMemory int64
-	// MaxConcurrentWrites bounds the write requests in flight. MaxWaitingWrites
-	// more wait, for WriteWait at most; what is beyond is answered 503. 0: no
-	// bound; none wait; DefaultWriteWait.
+	// MaxConcurrentWrites bounds the write requests in flight; 0 is no bound.
+	// MaxWaitingWrites more wait for WriteWait at most, 0: DefaultWriteWait. Other
+	// requests are answered with 503.
 	MaxConcurrentWrites int
 	MaxWaitingWrites    int
 	WriteWait           time.Duration
 	// MaxQuerySize bounds the text of a query in bytes. 0: DefaultMaxQuerySize.
 	MaxQuerySize int
-	// WriteTracing logs the line protocol of every write, at the level info.
+	// WriteTracing logs the line protocol of every write at level info.
 	WriteTracing bool
 }
 
@@ -155,8 +157,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// SetLimits brings other limits into force, for requests from now on. Calls
-// must not overlap. Writes under way do not count against new limits of writes.
+// SetLimits replaces the limits for requests from now on. Calls must not overlap.
+// Writes in flight do not count against new limits of writes.
 func (h *Handler) SetLimits(l Limits) {
 	switch {
 	case l.MaxBodySize == 0:

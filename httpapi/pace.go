@@ -6,37 +6,37 @@ import (
 	"time"
 )
 
-// A client must read its answer: a query whose answer is not read holds memory
-// and files.
+// A client must read its answer, because the query holds memory and files until
+// then.
 const (
-	// stallTime is how long a client may read nothing, and how far it may fall
-	// behind readRate.
+	// stallTime is the longest time that a client may read nothing, and the longest
+	// delay behind readRate.
 	stallTime = time.Minute
-	// readRate is the slowest a client may read, in bytes per second. Only the
-	// time that the server waits for the client counts.
+	// readRate is the lowest rate of a client in bytes per second. Only the time
+	// that the server waits for the client counts.
 	readRate = 32 << 10
-	// writeBytes is how much is written between two looks at the clock. The
-	// client takes it well within stallTime.
+	// writeBytes is the largest single write. A client at readRate reads it well
+	// within stallTime.
 	writeBytes = 256 << 10
-	// interruptTime is how long a client may take for a piece of an answer
-	// whose query has ended, so that one that reads gets to know the error.
+	// interruptTime is the time for a write after the query has ended, so that a
+	// client that reads sees the error.
 	interruptTime = 200 * time.Millisecond
 )
 
-// clientPace bounds how long the client of one request keeps the server
-// waiting. The zero value is a client that has not been waited for.
+// clientPace bounds the time that the server waits for the client of one request.
+// The zero value has not waited.
 type clientPace struct {
 	mu struct {
 		sync.Mutex
-		behind      time.Duration // of what readRate gives for the bytes that were read
-		since       time.Time     // of the write under way; zero: there is none
+		behind      time.Duration // delay behind readRate
+		since       time.Time     // begin of the write in progress; zero: there is none
 		connection  *http.ResponseController
 		interrupted bool
 	}
 }
 
-// begin notes that a write begins and returns when. The write fails if the
-// client does not take it in time.
+// begin starts a write and returns the time. The write fails if the client does not
+// read it in time.
 func (p *clientPace) begin(c *http.ResponseController) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *clientPace) begin(c *http.ResponseController) time.Time {
 	return now
 }
 
-// end notes that the write that began at begin is over, and wrote n bytes.
+// end ends the write that started at begin and wrote n bytes.
 func (p *clientPace) end(begin time.Time, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,12 +58,12 @@ func (p *clientPace) end(begin time.Time, n int) {
 	p.mu.behind = max(0, p.mu.behind+time.Since(begin)-time.Duration(n)*(time.Second/readRate))
 }
 
-// last gives the client time for what the server writes after the handler: all of
-// an answer without a body, however long the request took.
+// last gives the client time to read what net/http writes after the handler. That is
+// the whole answer if it has no body.
 func (p *clientPace) last(c *http.ResponseController) { p.end(p.begin(c), 0) }
 
-// interrupt ends the write under way, and lets the later ones of the request
-// take little time. It may be called at any time by any goroutine.
+// interrupt ends the write in progress within interruptTime, and each later write of
+// the request. Any goroutine may call it at any time.
 func (p *clientPace) interrupt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *clientPace) ended() bool {
 	return p.mu.interrupted
 }
 
-// waiting returns how long the write under way has been waiting for the client.
+// waiting returns how long the write in progress has been waiting for the client.
 func (p *clientPace) waiting() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,8 +40,7 @@ func (h *Handler) parseSamples(w *response, r *request, t *target, table *point.
 	return parsed{dropped: rows.Refused, reason: rows.Reason}, nil
 }
 
-// promRead answers /api/v1/prom/read, remote read with samples: one query, over
-// the float field that holds the samples.
+// promRead answers /api/v1/prom/read: remote read with samples, one query.
 func (h *Handler) promRead(w *response, r *request) error {
 	opt := query.ExecuteOptions{ChunkSize: defaultChunkSize, User: r.userName()}
 	ctx, done := h.follow(w, r, &opt)
@@ -50,14 +49,14 @@ func (h *Handler) promRead(w *response, r *request) error {
 	defer out.Free()
 	message, err := h.readSamples(ctx, w, r, out, opt)
 	if err == nil {
-		// Until it is compressed, the message is held twice.
+		// Memory holds the message and its compressed form for a moment.
 		err = opt.Account.SetAnswer(int64(cap(message) + snappy.MaxEncodedLen(len(message))))
 	}
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/x-protobuf")
-	w.compress = false // it is already
+	w.compress = false // snappy does it
 	w.Header().Set("Content-Encoding", "snappy")
 	packed := snappy.Encode(nil, message)
 	out.Free()
@@ -112,8 +111,8 @@ func (h *Handler) readSamples(ctx context.Context, w *response, r *request, out 
 	return answer.Finish()
 }
 
-// readSnappy reads a body in snappy's block format. The limits of bodies hold
-// for what comes and for what it decompresses to.
+// readSnappy reads a body in snappy's block format. The limits of bodies apply to
+// both the compressed and the decompressed bytes.
 func (h *Handler) readSnappy(w *response, r *request) (*body.Body, error) {
 	if strings.Contains(r.Header.Get("Content-Type"), "io.prometheus.write.v2") {
 		return nil, &apiError{http.StatusUnsupportedMediaType, "remote write 2.0 is not supported, send 1.0"}

@@ -19,9 +19,9 @@ import (
 
 // Querier runs statements.
 type Querier interface {
-	// Execute runs the statements of q in order and hands their results to
-	// emit. A failed statement is a Result with Err; an error of Execute means
-	// that the request as a whole ended (emit failed, or the context did).
+	// Execute runs the statements of q in order and calls emit with their results.
+	// A failed statement is a Result with Err. Execute returns an error if emit
+	// failed or the context ended.
 	Execute(ctx context.Context, q *influxql.Query, opt query.ExecuteOptions, emit func(*result.Result) error) error
 	// Statistics returns what the server counts, for /debug/vars.
 	Statistics(ctx context.Context) ([]show.Statistic, error)
@@ -31,19 +31,18 @@ type Querier interface {
 // recurse over expressions, so the text bounds their stack.
 const DefaultMaxQuerySize = 1 << 20
 
-// maxParentheses bounds the nesting that the parser meets, for the same reason.
+// maxParentheses bounds the nesting of the text for the same reason.
 const maxParentheses = 10_000
 
-// maxDepth bounds the expression trees that come out of it. A chain of ORs is
-// as deep as it is long. It runs in a time that grows with its length, but
-// EXPLAIN and SHOW QUERIES write it out, in the square of that: 10,000 terms take
-// a second or two.
+// maxDepth bounds the depth of expression trees. A chain of ORs is as deep as it is
+// long. EXPLAIN and SHOW QUERIES print a tree in a time that grows with the square
+// of its depth: 10,000 terms take a second or two.
 const maxDepth = 10_000
 
-// maxSubqueries bounds how deep subqueries stand in each other.
+// maxSubqueries bounds the nesting of subqueries.
 const maxSubqueries = 100
 
-// defaultChunkSize is the number of rows in a chunk when the client gives none.
+// defaultChunkSize is the number of rows of a chunk unless the client sets it.
 const defaultChunkSize = 10_000
 
 // query answers /query.
@@ -108,7 +107,7 @@ func (h *Handler) query(w *response, r *request) error {
 	return nil
 }
 
-// run runs a statement that the server makes, and returns why it failed.
+// run executes a statement that the Handler itself built.
 func (h *Handler) run(ctx context.Context, stmt influxql.Statement, opt query.ExecuteOptions) error {
 	var failed error
 	err := h.opt.Query.Execute(ctx, &influxql.Query{Statements: influxql.Statements{stmt}}, opt, func(res *result.Result) error {
@@ -118,9 +117,9 @@ func (h *Handler) run(ctx context.Context, stmt influxql.Statement, opt query.Ex
 	return errors.Join(err, failed)
 }
 
-// follow makes the end of a query also end what it writes to its client, and a
-// client that does not read the end of its query if others need the memory. The
-// caller must call done when the answer is complete.
+// follow ties a query to its client. When the query ends, its write to the client
+// ends too. If the client does not read and other queries need the memory, the
+// query ends. The caller must call done when the answer is complete.
 func (h *Handler) follow(w *response, r *request, opt *query.ExecuteOptions) (ctx context.Context, done func()) {
 	ctx, end := context.WithCancelCause(r.Context())
 	opt.Interrupt = w.client.interrupt
@@ -134,25 +133,25 @@ func (h *Handler) follow(w *response, r *request, opt *query.ExecuteOptions) (ct
 	}
 }
 
-// outputTo returns how the answer of a query goes to its client: other queries
-// work while the client takes its time.
+// outputTo returns the options of the output of a query. Other queries work while
+// the output waits for its client.
 func outputTo(ctx context.Context, w *response, opt *query.ExecuteOptions) encode.Options {
 	turn := new(admission.Turn)
 	opt.Turn = turn
 	return encode.Options{Account: opt.Account, Stopped: w.client.ended, Outside: func(f func() error) error { return turn.Outside(ctx, f) }}
 }
 
-// queryFailed ends an answer that could not be completed, or returns the error
-// that is the answer.
+// queryFailed ends an answer that is not complete, or returns the error that is
+// the answer.
 func queryFailed(enc encode.Encoder, out *encode.Output, err error) error {
 	var infinite encode.UnsupportedValueError
 	switch {
 	case out.AnySent():
-		// Too late to say anything: cut the connection, so that the client
-		// does not take the part for the whole.
+		// It is too late for an error. Cutting the connection shows the client
+		// that the answer is not complete.
 		panic(http.ErrAbortHandler)
 	case errors.As(err, &infinite), errors.Is(err, encode.ErrTooLarge), errors.Is(err, admission.ErrMemory):
-		// A 200, as 1.x answers what it cannot encode.
+		// The status is 200, as in InfluxDB 1.x for an answer that it cannot encode.
 		enc.Fail(err)
 		_ = out.Flush() // the client is gone if this fails
 		return nil
@@ -160,8 +159,7 @@ func queryFailed(enc encode.Encoder, out *encode.Output, err error) error {
 	return err
 }
 
-// queryAsync starts the statements and answers at once; what becomes of them
-// goes to the log.
+// queryAsync starts the statements and answers at once. It logs their errors.
 func (h *Handler) queryAsync(w *response, req *queryRequest) error {
 	select {
 	case h.async <- struct{}{}:
@@ -191,7 +189,7 @@ func (h *Handler) queryAsync(w *response, req *queryRequest) error {
 	return nil
 }
 
-// queryRequest is a request that was understood.
+// queryRequest is the parsed form of a request.
 type queryRequest struct {
 	text    string
 	query   *influxql.Query
@@ -200,7 +198,8 @@ type queryRequest struct {
 }
 
 // readQuery reads the parameters from the URL and the form and parses the
-// statements. The account is charged with the regular expressions, which the parser compiles.
+// statements. It charges the account for the regular expressions that the parser
+// compiles.
 func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account) (*queryRequest, error) {
 	if err := h.readForm(w, r); err != nil {
 		return nil, err
@@ -248,7 +247,7 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 		Database:        r.FormValue("db"),
 		RetentionPolicy: r.FormValue("rp"),
 		ReadOnly:        r.Method == http.MethodGet,
-		// The statements are rewritten as they run: what came in is read again.
+		// Execute rewrites the statements, so Text parses the query again.
 		Text: func() string {
 			q, err := syntax.Parse(req.text, params)
 			if err != nil {
@@ -256,8 +255,8 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 			}
 			return q.String()
 		},
-		// An answer that is not chunked is read in chunks all the same, and put
-		// together again as it streams out.
+		// An answer that is not chunked is also executed in chunks. The encoder
+		// joins them.
 		ChunkSize: defaultChunkSize,
 	}
 	if req.format.Chunked {
@@ -268,14 +267,12 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 	return req, nil
 }
 
-// regexMemory is how many times the size of its programs the regular expressions
-// of a query take: syntax trees and what compiling leaves to the garbage collector
-// come beside them.
+// regexMemory is the memory of compiling a regular expression, as a multiple of the
+// size of its program. It includes syntax trees and garbage.
 const regexMemory = 3
 
-// parse turns the text into statements. It charges the account with the regular
-// expressions first, so that many queries at a time do not compile more of them
-// than fit.
+// parse parses the text. It first charges the account for the regular expressions,
+// so that many queries at a time do not compile more of them than memory holds.
 func (h *Handler) parse(ctx context.Context, regexes *admission.Account, text string, params map[string]any) (*influxql.Query, error) {
 	if len(text) > h.limits.Load().MaxQuerySize {
 		return nil, errQueryTooLong
@@ -295,7 +292,7 @@ func (h *Handler) parse(ctx context.Context, regexes *admission.Account, text st
 		return nil, badRequest("error parsing query: " + err.Error())
 	}
 	if len(text) < len("(SELECT")*maxSubqueries {
-		return q, nil // too short for either bound
+		return q, nil // too short to exceed a bound
 	}
 	tooDeep := false
 	influxql.Walk(depth{tooDeep: &tooDeep}, q)
@@ -324,7 +321,7 @@ func (d depth) Visit(n influxql.Node) influxql.Visitor {
 		return nil
 	}
 	if show, ok := n.(*influxql.ShowMeasurementsStatement); ok && show.Condition != nil {
-		influxql.Walk(d, show.Condition) // Walk passes it over
+		influxql.Walk(d, show.Condition) // Walk itself skips it
 	}
 	return d
 }

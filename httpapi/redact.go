@@ -11,20 +11,20 @@ import (
 
 const redacted = "[REDACTED]"
 
-// gap is what may stand between two words of InfluxQL: blanks and comments.
+// gap matches blanks and comments between two words of InfluxQL.
 const gap = `(?:\s|/\*.*?\*/|--[^\n]*(?:\n|$))*`
 
-// passwordText finds the password of CREATE USER ... WITH PASSWORD and of SET
-// PASSWORD FOR ... = , quoted or not, closed or not: broken statements are
-// logged too.
+// passwordText matches the password of CREATE USER ... WITH PASSWORD and of SET
+// PASSWORD FOR ... = . The quotes may be missing or not closed, because broken
+// statements are logged too.
 var passwordText = regexp.MustCompile(`(?is)(\bpassword\b(?:` + gap + `\bfor\b` + gap + `(?:"(?:[^"\\]|\\.)*"|[^\s=]+)` + gap + `=?)?` + gap +
 	`)((?:'(?:[^'\\]|\\.)*'?)+|"(?:[^"\\]|\\.)*"?|[^\s;'"]+)`)
 
-// literal is a quoted text, closed or not.
+// literal matches a quoted text. The closing quote may be missing.
 var literal = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*'?`)
 
-// RedactQuery replaces passwords in InfluxQL text, also those of URLs. Texts that are quoted behind
-// a password are replaced too: in a statement that does not parse they may be
+// RedactQuery replaces passwords in InfluxQL text and in its URLs. It also replaces
+// quoted texts behind a password: in a statement that does not parse they may be
 // the password.
 func RedactQuery(q string) string {
 	q = admission.RedactURLs(q)
@@ -36,9 +36,9 @@ func RedactQuery(q string) string {
 	return q[:at[0]] + literal.ReplaceAllString(q[at[0]:], redacted)
 }
 
-// redactURL returns a URL's query for the log: credentials hidden, passwords
-// in statements replaced, everything else as it came. Parameters that the server
-// would not take, for their spelling, are hidden all the same.
+// redactURL returns the query of a URL for the log, without credentials and without
+// passwords of statements. It also hides credentials in parameters whose spelling
+// the server does not accept.
 func redactURL(raw string) string {
 	if raw == "" {
 		return ""
@@ -47,7 +47,8 @@ func redactURL(raw string) string {
 	for i, part := range parts {
 		key, value, _ := strings.Cut(part, "=")
 		if strings.Contains(part, ";") {
-			// Not escaped: nothing of it was read, and it may be all that follows.
+			// The semicolon is not escaped: the server ignores the parameter, and
+			// its value may continue behind the semicolon.
 			key, _, _ = strings.Cut(key, ";")
 			parts[i] = key + "=" + redacted
 			continue
@@ -70,12 +71,11 @@ func redactURL(raw string) string {
 	return strings.Join(parts, "&")
 }
 
-// maxEscapes bounds how often a text is unescaped that was escaped several
-// times.
+// maxEscapes bounds how often unescapeAll unescapes a text.
 const maxEscapes = 4
 
-// unescapeAll returns the text that a part of a URL stands for. Escapes that are
-// wrong stand for themselves.
+// unescapeAll unescapes a part of a URL, repeatedly if it was escaped repeatedly.
+// It keeps invalid escapes.
 func unescapeAll(s string) string {
 	for range maxEscapes {
 		plain := escape.ReplaceAllStringFunc(strings.ReplaceAll(s, "+", " "), func(e string) string {

@@ -11,8 +11,9 @@ import (
 	"tsdbd/httpapi/encode"
 )
 
-// response is what handlers write to. It counts, notes the status, and
-// compresses the body of a 200 when the route and the client allow it.
+// response is the http.ResponseWriter of handlers. It keeps the status and the
+// number of bytes, and compresses the body of a 200 if the route and the client
+// allow that.
 type response struct {
 	http.ResponseWriter
 	status   int
@@ -54,11 +55,11 @@ func (w *response) Write(b []byte) (int, error) {
 	return rawWriter{w}.Write(b)
 }
 
-// rawWriter writes past the compression.
+// rawWriter writes to the connection without compression.
 type rawWriter struct{ w *response }
 
-// Write passes b to the connection in pieces, each of which the client has to
-// take in its time.
+// Write writes b to the connection in pieces. The client must read each piece in
+// time, see clientPace.
 func (r rawWriter) Write(b []byte) (total int, err error) {
 	c := http.NewResponseController(r.w.ResponseWriter)
 	for first := true; err == nil && (first || len(b) > 0); first = false {
@@ -77,7 +78,7 @@ func (w *response) Flush() {
 		w.WriteHeader(http.StatusOK)
 	}
 	if w.gz != nil {
-		_ = w.gz.Flush() // a broken connection shows at the next write
+		_ = w.gz.Flush() // the next write fails if the connection is broken
 	}
 	c := http.NewResponseController(w.ResponseWriter)
 	begin := w.client.begin(c)
@@ -97,7 +98,7 @@ func (w *response) close() {
 	w.release()
 }
 
-// release gives the compressor back; the body stays as it is.
+// release returns the compressor to the pool. The body stays incomplete.
 func (w *response) release() {
 	if w.gz != nil {
 		gzipWriters.Put(w.gz)
@@ -105,7 +106,7 @@ func (w *response) release() {
 	}
 }
 
-// writeJSON answers with a document.
+// writeJSON answers with v as a JSON document.
 func writeJSON(w *response, status int, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"tsdbd/httpapi/debug"
 )
 
-// handle answers a request, or returns the error that is the answer.
+// handle is a handler. It writes the answer, or returns the error that is the answer.
 type handle func(w *response, r *request) error
 
 // methods are the handlers of a route by method.
@@ -58,7 +58,7 @@ func (h *Handler) table() []route {
 	return slices.DeleteFunc(routes, func(rt route) bool { return rt.absent })
 }
 
-// other answers by a handler of another package.
+// other returns the handle of a handler of another package.
 func other(h http.Handler) handle {
 	return func(w *response, r *request) error {
 		h.ServeHTTP(w, r.Request)
@@ -66,7 +66,7 @@ func other(h http.Handler) handle {
 	}
 }
 
-// status answers with a status and nothing else.
+// status returns a handle that answers with a status only.
 func status(code int) handle {
 	return func(w *response, _ *request) error {
 		w.WriteHeader(code)
@@ -76,8 +76,8 @@ func status(code int) handle {
 
 func fluxDisabled(*response, *request) error { return errFluxDisabled }
 
-// route returns the route of a path, or nil: the one of that very path, or the
-// one with the longest path that it begins with.
+// route returns the route of a path: the one with the same path, or the one with the
+// longest path that ends in a slash and begins the path. It is nil if there is none.
 func (h *Handler) route(path string) *route {
 	rt := h.routes[path]
 	for rt == nil && path != "" {

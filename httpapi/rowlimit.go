@@ -7,14 +7,14 @@ import (
 	"tsdbd/query/result"
 )
 
-// errRowLimit ends the statements of an answer that has all the rows it may.
+// errRowLimit ends the statements when the answer has MaxRowLimit rows.
 var errRowLimit = errors.New("max-row-limit reached")
 
-// rowLimit cuts the results of one answer to Options.MaxRowLimit rows.
+// rowLimit cuts the results of one answer to Limits.MaxRowLimit rows.
 type rowLimit struct{ left int }
 
-// cut returns the part of a result that is within the limit. done tells that
-// the limit is reached; then more tells whether the last series goes on.
+// cut returns the part of a result within the limit. done reports that the limit is
+// reached, and more that the last series has more rows.
 func (l *rowLimit) cut(res *result.Result) (part *result.Result, done, more bool) {
 	for i, s := range res.Series {
 		if s.Rows < l.left {

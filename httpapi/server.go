@@ -17,27 +17,27 @@ import (
 // ServerOptions configure a Server. The zero value serves on a free local port.
 type ServerOptions struct {
 	Address string // host:port; "": 127.0.0.1:0
-	// Socket is the path of a unix socket to listen on in place of Address, with
-	// the permissions SocketMode. A socket that nobody listens on is replaced.
+	// Socket is the path of a unix socket with the permissions SocketMode. It
+	// replaces Address. Listen replaces a socket on which no process listens.
 	Socket     string
 	SocketMode fs.FileMode
-	// TLS makes the connections encrypted. nil: they are plain.
+	// TLS encrypts the connections. nil: they are plain.
 	TLS *tls.Config
-	// MaxConnections bounds the connections that are open at a time; more wait
-	// in the kernel's queue. 0: no bound.
+	// MaxConnections bounds the open connections. Others wait in the kernel's
+	// queue. 0: no bound.
 	MaxConnections int
 	Logger         *slog.Logger // nil: slog.Default()
 }
 
-// Limits of a connection that no client of ours comes near. A dashboard's query
-// that names thousands of hosts stands in the URL, in the header.
+// Limits of a connection. No normal client reaches them: the query of a dashboard
+// in the URL, which is part of the header, may name thousands of hosts.
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 120 * time.Second
 	maxHeaderBytes    = 256 << 10
 )
 
-// Server is a listener and the requests on it.
+// Server is a listener and its connections.
 type Server struct {
 	handler  *Handler
 	http     *http.Server
@@ -46,8 +46,8 @@ type Server struct {
 	err      error         // why, set before done is closed
 }
 
-// Listen binds the address and begins to answer with h. Close stops it; h
-// stays the caller's.
+// Listen binds the address and starts to answer with h. The caller must call Close,
+// and close h afterwards.
 func Listen(h *Handler, opt ServerOptions) (*Server, error) {
 	if opt.Address == "" {
 		opt.Address = "127.0.0.1:0"
@@ -68,8 +68,8 @@ func Listen(h *Handler, opt ServerOptions) (*Server, error) {
 			ReadHeaderTimeout: readHeaderTimeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
-			// HTTP/1.1 alone: a stream of HTTP/2 would pass by the bounds of
-			// connections, and no client of the 1.x API asks for it.
+			// Only HTTP/1.1: MaxConnections would not bound the streams of HTTP/2, and
+			// no client of the 1.x API uses it.
 			Protocols: protocols,
 			ErrorLog:  slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
 		},
@@ -99,7 +99,7 @@ func (o *ServerOptions) listen() (net.Listener, error) {
 	}
 	if info, err := os.Lstat(o.Socket); err == nil && info.Mode().Type() == fs.ModeSocket {
 		if c, err := net.DialTimeout("unix", o.Socket, time.Second); err == nil {
-			_ = c.Close() // it was only to see
+			_ = c.Close() // the connection was only a probe
 			return nil, fmt.Errorf("listen unix %s: another process listens there", o.Socket)
 		}
 		if err := os.Remove(o.Socket); err != nil {
@@ -116,20 +116,19 @@ func (o *ServerOptions) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// Addr returns the address that is listened on.
+// Addr returns the address of the listener.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Done is closed when the server has stopped, by Close or by a failure that
-// Err tells.
+// Done is closed when the server has stopped, by Close or by a failure that Err
+// returns.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
 // Err returns the failure that stopped the server, or nil. It may be called
 // after Done.
 func (s *Server) Err() error { return s.err }
 
-// Close stops accepting, answers what was accepted, and 503 to requests that
-// come on open connections meanwhile. When ctx ends first, the connections
-// that are left are closed.
+// Close stops accepting and waits for the requests in flight. New requests on open
+// connections get 503. When ctx ends, Close closes the remaining connections.
 func (s *Server) Close(ctx context.Context) error {
 	s.handler.Drain()
 	err := s.http.Shutdown(ctx)
@@ -140,9 +139,9 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(err, s.err)
 }
 
-// limitListener bounds the connections that are open at a time. It hands
-// connections out as they are: net/http closes a connection in a way that lets
-// the client read the last answer, which takes a *net.TCPConn.
+// limitListener bounds the open connections. It returns connections without a
+// wrapper: net/http uses CloseWrite of a *net.TCPConn to let the client read the last
+// answer. The limit listener of golang.org/x/net hides that method.
 type limitListener struct {
 	net.Listener
 	tokens chan struct{} // one per open connection

@@ -2,7 +2,7 @@ package httpapi
 
 import "net/http"
 
-// ping tells that the server is there, and with verbose its version.
+// ping answers /ping, with the version if the parameter verbose is set.
 func (h *Handler) ping(w *response, r *request) error {
 	switch r.URL.Query().Get("verbose") {
 	case "", "0", "false":
@@ -12,7 +12,7 @@ func (h *Handler) ping(w *response, r *request) error {
 	return writeJSON(w, http.StatusOK, map[string]string{"version": InfluxVersion})
 }
 
-// health tells in the v2 form whether the server can do its work.
+// health answers /health in the form of the v2 API.
 func (h *Handler) health(w *response, _ *request) error {
 	status, state, message := http.StatusOK, "pass", "ready for queries and writes"
 	if h.opt.Health != nil {
@@ -21,7 +21,7 @@ func (h *Handler) health(w *response, _ *request) error {
 			message = text
 		}
 		if !ok && h.opt.AuthEnabled && !h.opt.PingAuth {
-			message = "not ready, see the server's log" // details are for users
+			message = "not ready, see the server's log" // only users may see details
 		}
 		if !ok {
 			status, state = http.StatusServiceUnavailable, "fail"

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DefaultWriteWait is how long a write waits for its turn.
+// DefaultWriteWait is the longest time that a write waits for its turn.
 const DefaultWriteWait = 30 * time.Second
 
 var (
@@ -14,11 +14,11 @@ var (
 	errQueueWait = &apiError{http.StatusServiceUnavailable, "request throttled, exceeds timeout"}
 )
 
-// throttle bounds the writes under way and those that wait for their turn. The
+// throttle bounds the writes in flight and the writes that wait for their turn. The
 // zero value bounds nothing.
 type throttle struct {
-	running chan struct{} // a token per write under way; nil: no bound
-	known   chan struct{} // a token per write under way or waiting
+	running chan struct{} // a token per write in flight; nil: no bound
+	known   chan struct{} // a token per write in flight or waiting
 	wait    time.Duration
 }
 
@@ -29,7 +29,7 @@ func newThrottle(running, waiting int, wait time.Duration) *throttle {
 	return &throttle{running: make(chan struct{}, running), known: make(chan struct{}, running+max(0, waiting)), wait: wait}
 }
 
-// enter waits for a turn. After it without an error, release ends the write.
+// enter waits for a turn. The caller must call release when the write ends.
 func (t *throttle) enter(ctx context.Context) (release func(), err error) {
 	if t.running == nil {
 		return func() {}, nil

@@ -7,26 +7,27 @@ import (
 	"tsdbd/query/result"
 )
 
-// The headers that tell what a format has no place for: messages of a statement,
-// such as that points are missing, and why a statement failed.
+// The headers with the messages and the errors of statements, for formats that have
+// no place for them. A message says, for example, that points are missing.
 const (
 	warningHeader = "X-Influxdb-Warning"
 	errorHeader   = "X-Influxdb-Error"
 )
 
-// maxWarningBytes bounds all of them: proxies give the header of an answer a few
-// kilobytes.
+// maxWarningBytes bounds the texts of all these headers: proxies limit the header of
+// an answer to a few kilobytes.
 const maxWarningBytes = 2 << 10
 
-// warnings puts what statements tell into the header of an answer, or, once that
-// has gone, into its trailer. Clients that do not know it pass it by.
+// warnings puts messages and errors of statements into the header of an answer, or
+// into its trailer when the header has been sent.
 type warnings struct {
 	header http.Header
 	bytes  int
-	cut    bool // there is no room for more
+	cut    bool // maxWarningBytes is reached
 }
 
-// add tells of a result; late says that the header has gone.
+// add adds the messages and the error of a result. late says that the header has
+// been sent.
 func (s *warnings) add(res *result.Result, late bool) {
 	if res.Err != nil && res.Err != query.ErrNotExecuted {
 		s.tell(errorHeader, res.Err.Error(), late)

@@ -17,27 +17,26 @@ import (
 	"tsdbd/model/point"
 )
 
-// maxErrorBytes bounds the lines quoted in an error: a body of nothing but bad
-// lines must not come back as a whole.
+// maxErrorBytes bounds the lines that an error quotes, so that a body of bad lines
+// does not come back as a whole.
 const maxErrorBytes = 64 << 10
 
-// maxTraceBytes is what of a body is logged: as much as finds its way into a
-// line of a log.
+// maxTraceBytes bounds the part of a body in the log.
 const maxTraceBytes = 64 << 10
 
 // maxPooledBatch is the largest batch, in values, that goes back to the pool.
 const maxPooledBatch = 1 << 20
 
-// parseState is what parsing a body needs and the next body can use again.
+// parseState has the buffers of a write. They are pooled.
 type parseState struct {
 	parser lineproto.Parser
 	batch  point.Batch
-	// body is held until the batch, which takes about as much, is written:
-	// what bounds bodies bounds batches too (W9).
+	// body is kept until the batch is written. The batch takes about as much
+	// memory, so the bound of bodies bounds batches too (W9).
 	body *body.Body
 }
 
-// release gives back the body and, unless it has grown too large, s.
+// release releases the body and puts s into the pool, unless s is too large.
 func (s *parseState) release() {
 	if s.body != nil {
 		s.body.Release()
@@ -64,7 +63,7 @@ func (h *Handler) writeV1(w *response, r *request) error {
 	return h.write(w, r, target{db: q.Get("db"), rp: q.Get("rp"), unit: unit, consistency: q.Get("consistency"), parse: h.parseLines})
 }
 
-// writeV2 answers /api/v2/write: the bucket names database and policy.
+// writeV2 answers /api/v2/write. The bucket names the database and the policy.
 func (h *Handler) writeV2(w *response, r *request) error {
 	q := r.URL.Query()
 	unit, err := lineproto.Unit(q.Get("precision"), true)
@@ -90,7 +89,7 @@ func splitBucket(bucket string) (db, rp string, err error) {
 	return db, rp, nil
 }
 
-// target is where and how a body is written.
+// target is the destination of a body, and the parser for it.
 type target struct {
 	db, rp      string
 	unit        int64
@@ -99,7 +98,7 @@ type target struct {
 	parse func(w *response, r *request, t *target, table *point.Table, s *parseState) (parsed, error)
 }
 
-// parsed is what was left out of a batch, and why.
+// parsed reports what a parser left out of a batch, and why.
 type parsed struct {
 	dropped int    // points that cannot be stored
 	reason  string // of the first
@@ -107,12 +106,12 @@ type parsed struct {
 	lines   int    // of bad
 }
 
-// droppedHeader says how many points and lines of a write were not stored. The
-// text of the error quotes only some of them.
+// droppedHeader is the number of points and lines of a write that were not stored.
+// The text of the error quotes only some of them.
 const droppedHeader = "X-Tsdbd-Dropped"
 
-// write stores a body. The order of the checks is InfluxDB's, since clients
-// see the first that fails.
+// write stores a body. The order of the checks is InfluxDB's, because clients see
+// the first one that fails.
 func (h *Handler) write(w *response, r *request, t target) error {
 	release, err := h.writes.Load().enter(r.Context())
 	if err != nil {
@@ -129,10 +128,10 @@ func (h *Handler) write(w *response, r *request, t target) error {
 	return nil
 }
 
-// store reads, parses and writes a body; nil means that it is durable.
+// store reads, parses and writes a body. All of it is durable when store returns nil.
 func (h *Handler) store(w *response, r *request, t *target) error {
 	if err := r.authorize(meta.WritePrivilege, "write to", t.db); err != nil {
-		return err // before anything that says whether there is such a database
+		return err // before a user can learn whether the database exists
 	}
 	table, err := h.opt.Writer.Table(t.db)
 	if err != nil {
@@ -148,7 +147,7 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 	}
 	points := len(s.batch.Rows)
 	if points == 0 && left == (parsed{}) {
-		return nil // nothing but comments and blanks
+		return nil // only comments and blanks
 	}
 	rp, err := h.opt.Writer.RetentionPolicy(t.db, t.rp)
 	if err != nil {
@@ -161,7 +160,7 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 			return policyError(err, t)
 		}
 		h.metrics.points.Add(float64(points - dropped))
-		if dropped == 0 { // else nobody knows how many were theirs
+		if dropped == 0 { // otherwise the number of stored values is unknown
 			h.metrics.values.Add(float64(len(s.batch.Values)))
 		}
 		left.dropped += dropped
@@ -206,8 +205,8 @@ func (h *Handler) parseLines(w *response, r *request, t *target, table *point.Ta
 	return left, nil
 }
 
-// traceWrite logs what a client sent, so that one that misbehaves can be found.
-// The header, which may hold a password, is not told.
+// traceWrite logs the body of a write, to find a client that misbehaves. It does
+// not log the header, which may contain a password.
 func (h *Handler) traceWrite(w *response, r *request, t *target, body []byte) {
 	h.log.LogAttrs(r.Context(), slog.LevelInfo, "write received",
 		slog.String("db", t.db), slog.String("rp", t.rp), slog.String("request_id", w.Header().Get("X-Request-Id")),
@@ -215,7 +214,7 @@ func (h *Handler) traceWrite(w *response, r *request, t *target, body []byte) {
 		slog.Int("bytes", len(body)), slog.String("body", string(body[:min(len(body), maxTraceBytes)])))
 }
 
-// writeBatch writes a batch; points that the writer refused are not an error.
+// writeBatch writes a batch. Points that the Writer refuses are not an error.
 func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *point.Batch) (reason string, dropped int, err error) {
 	err = h.opt.Writer.Write(ctx, db, rp, batch)
 	if reason, dropped, ok := point.Partial(err); ok {
@@ -224,8 +223,9 @@ func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *point.Ba
 	return "", 0, err
 }
 
-// partial reports what of a durable write was left out, or nil. Points that
-// were refused come before lines that did not parse: one reason is told.
+// partial returns the error for the points and lines of a durable write that were
+// left out, or nil. The error has one reason: refused points come before lines that
+// do not parse.
 func (h *Handler) partial(w *response, db, rp string, left parsed) error {
 	if left.reason != "" || left.bad != nil {
 		w.Header().Set(droppedHeader, strconv.Itoa(left.dropped+left.lines))
@@ -258,8 +258,7 @@ func databaseError(err error, db string) error {
 
 // policyError names an unknown policy as 1.x does.
 func policyError(err error, t *target) error {
-	// The default policy may be the one that is missing: then only the store
-	// knows its name.
+	// If the default policy is missing, only the store knows its name.
 	if err == meta.ErrRetentionPolicyNotFound {
 		return fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, t.rp)
 	}

@@ -13,9 +13,9 @@ import (
 	"tsdbd/query/result"
 )
 
-// csvEncoder renders comma-separated values: a header for each statement and
-// each change of columns, times always as integers. Errors and messages of single
-// statements have no place in it, as in InfluxDB; they go by warnings.
+// csvEncoder renders comma-separated values. Each statement and each change of
+// columns has a header. Times are integers. As in InfluxDB, errors and messages of
+// single statements are not part of the format.
 type csvEncoder struct {
 	out       *Output
 	times     timeFormat
@@ -45,7 +45,7 @@ func (e *csvEncoder) Result(r *result.Result) error {
 	return nil
 }
 
-// Truncate has nothing to write: the format has no place for it.
+// Truncate does nothing: the format has no partial series.
 func (e *csvEncoder) Truncate() {}
 
 func (e *csvEncoder) header(columns []string) {
@@ -96,7 +96,7 @@ func csvTags(tags model.Tags) string {
 	return b.String()
 }
 
-// appendRow appends a row and passes on what is enough, also in the middle of it.
+// appendRow appends a row. It spills the output, also inside of a row.
 func (e *csvEncoder) appendRow(i int) error {
 	b := append(e.out.buf, e.row...)
 	for j := range e.cells {

@@ -13,7 +13,7 @@ import (
 
 // Format says how an answer is rendered.
 type Format struct {
-	Media   string // of the offers of negotiate
+	Media   string // a result of Negotiate
 	Unit    int64  // nanoseconds per unit of times; 0: RFC 3339, as far as the format has it
 	Chunked bool   // JSON: each result is a document
 	Pretty  bool   // JSON: indented
@@ -55,18 +55,18 @@ func Error(f Format, message string) []byte {
 // Encoder renders results into an output. Results come in the order of their
 // statements; the parts of one statement follow each other.
 type Encoder interface {
-	// result adds a result. In chunked answers each result is a document.
+	// Result adds a result. In a chunked answer each result is a document.
 	Result(r *result.Result) error
-	// truncate marks the last series, which goes on, as cut short.
+	// Truncate marks the last series, which has more rows, as partial.
 	Truncate()
-	// finish completes the answer.
+	// Finish completes the answer.
 	Finish() error
-	// fail drops what was not sent yet and makes the answer the error. It
-	// returns false if a part of the answer is already on its way.
+	// Fail replaces the answer by an error. It returns false if a part of the answer
+	// has been sent.
 	Fail(err error) bool
 }
 
-// UnsupportedValueError reports an infinity, which JSON cannot say.
+// UnsupportedValueError is an infinity, which JSON cannot express.
 type UnsupportedValueError float64
 
 func (e UnsupportedValueError) Error() string {
@@ -132,13 +132,13 @@ func (c *cell) null(i int) bool {
 	return c.kind == cellNull || (c.valid != nil && !c.valid.Get(i))
 }
 
-// sameSeries reports whether b goes on where a stopped.
+// sameSeries reports whether b continues a.
 func sameSeries(a, b *result.Series) bool {
 	return a.Name == b.Name && slices.Equal(a.Tags, b.Tags) && slices.Equal(a.Columns, b.Columns)
 }
 
-// setZone makes f render in the series' zone. A name that cannot be loaded
-// was refused by the planner; UTC is the answer all the same.
+// setZone sets the zone of times. The planner has refused names that cannot be
+// loaded; for such a name the zone is UTC.
 func (f *timeFormat) setZone(name string) {
 	if name == f.zoneName || f.unit != 0 {
 		return

@@ -10,8 +10,8 @@ import (
 // rowsPerSpill is how many rows are rendered between looks at the buffer.
 const rowsPerSpill = 512
 
-// jsonEncoder streams the 1.x JSON form. The order of keys is part of the
-// contract: Grafana's parser wants name, tags and columns before values.
+// jsonEncoder streams the JSON of InfluxDB 1.x. The order of keys matters: Grafana's
+// parser requires name, tags and columns before values.
 type jsonEncoder struct {
 	out     *Output
 	times   timeFormat
@@ -65,13 +65,13 @@ func (e *jsonEncoder) document(r *result.Result) error {
 		for _, s := range r.Series {
 			err := e.rows(s)
 			if _, infinite := err.(UnsupportedValueError); infinite && e.out.sent == sent {
-				// The document becomes an error, the answer goes on.
+				// The document becomes an error, the answer continues.
 				e.out.buf = appendErrorJSON(e.out.buf[:begin], err.Error())
 				e.reset()
 				return nil
 			}
 			if err == query.ErrStopped {
-				// The document is complete without the rest, the reason follows.
+				// The document ends here. The error follows in the next one.
 				e.closeResult(true)
 				e.out.buf = append(e.out.buf, "]}\n"...)
 			}
@@ -105,8 +105,8 @@ func (e *jsonEncoder) openResult(id int) {
 	e.out.buf = appendInt(b, id)
 }
 
-// failResult makes the open result an error; rows of it that have not left
-// are taken back.
+// failResult makes the open result an error. It removes rows of the result that
+// have not been sent.
 func (e *jsonEncoder) failResult(r *result.Result) {
 	if e.start >= 0 && e.sent == e.out.sent {
 		e.out.buf = appendInt(append(e.out.buf[:e.start], `{"statement_id":`...), e.statement)
@@ -171,7 +171,7 @@ func (e *jsonEncoder) closeSeries(partial bool) {
 	e.series = nil
 }
 
-// rows renders a series, or goes on with the one that is open.
+// rows renders a series, or continues the open one.
 func (e *jsonEncoder) rows(s *result.Series) error {
 	goesOn := e.series != nil && e.series.Partial && e.series.Rows > 0 && s.Rows > 0 && sameSeries(e.series, s)
 	if !goesOn {
@@ -228,7 +228,7 @@ func (e *jsonEncoder) openSeries(s *result.Series) {
 func (e *jsonEncoder) values(s *result.Series, goesOn bool) error {
 	e.times.setZone(s.Zone)
 	e.cells = appendCells(e.cells[:0], s)
-	defer clear(e.cells) // rows belong to the query, do not hold them
+	defer clear(e.cells) // the rows belong to the query
 	if s.Rows > 0 && goesOn {
 		e.out.buf = append(e.out.buf, ',')
 	}
@@ -261,8 +261,8 @@ func (e *jsonEncoder) values(s *result.Series, goesOn bool) error {
 	return nil
 }
 
-// long appends a row that appendRows stops at, and passes on what it appends
-// cell by cell.
+// long appends a row with long texts, at which appendRows stops. It spills the
+// output inside of the row.
 func (e *jsonEncoder) long(row int) error {
 	e.out.buf = append(e.out.buf, '[')
 	for j := range e.cells {
@@ -292,9 +292,9 @@ func (e *jsonEncoder) long(row int) error {
 	return nil
 }
 
-// appendRows appends rows [lo, hi), each followed by a comma, and returns the
-// row after the last one that it appended. It stops before a row of long texts,
-// and when it has appended enough. An infinity stops it too and is returned.
+// appendRows appends rows [lo, hi), each followed by a comma. It returns the row
+// after the last one that it appended. It stops before a row with long texts, when
+// the buffer is large, and at an infinity, which it returns.
 func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, int, float64) {
 	enough := len(b) + 4*spillBytes
 	for i := lo; i < hi; i++ {

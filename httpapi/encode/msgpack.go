@@ -11,10 +11,10 @@ import (
 	"tsdbd/query/result"
 )
 
-// msgpackEncoder renders the answer tree as MessagePack. Arrays are announced
-// with their length, so a document is built in memory as a whole and lengths
-// are filled in at its end; output.extend bounds it. Without an epoch, times
-// are extensions of type 5 (seconds and nanoseconds), as 1.x clients know.
+// msgpackEncoder renders an answer as MessagePack. Arrays begin with their length,
+// so the encoder keeps the document in memory and fills in lengths at the end;
+// Output.extend bounds the memory. Without an epoch, times are extensions of type 5
+// (seconds and nanoseconds), as 1.x clients expect.
 type msgpackEncoder struct {
 	out    *Output
 	times  timeFormat
@@ -28,7 +28,7 @@ type msgpackEncoder struct {
 	seriesAt  int // offset of the length of its series, 0 when there is none
 	nSeries   int
 	mapAt     int            // offset of the last series' map
-	series    *result.Series // the series whose values may go on
+	series    *result.Series // the series whose values may continue
 	rowsAt    int            // offset of the length of its values, 0 when it has none
 	nRows     int
 	messages  []result.Message
@@ -103,7 +103,7 @@ func (e *msgpackEncoder) closeDocument() {
 	e.results = 0
 }
 
-// patch fills in the length announced at offset at.
+// patch fills in the length at offset at.
 func (e *msgpackEncoder) patch(at, n int) {
 	if at > 0 {
 		binary.BigEndian.PutUint32(e.out.buf[at:], uint32(n))
@@ -156,8 +156,7 @@ func (e *msgpackEncoder) rows(s *result.Series) error {
 // maxMsgpackCell is the largest size of a cell without the bytes of its text.
 const maxMsgpackCell = 15
 
-// Truncate adds a member to the map of the last series, whose values are
-// complete now.
+// Truncate adds the member partial to the map of the last series.
 func (e *msgpackEncoder) Truncate() {
 	if e.series == nil {
 		return

@@ -14,7 +14,7 @@ const (
 	MediaMsgpack = "application/x-msgpack"
 )
 
-// offers are the media types in the order a wildcard chooses them.
+// offers are the media types in the order in which a wildcard chooses them.
 var offers = []string{MediaJSON, MediaCSV, mediaTextCSV, MediaMsgpack}
 
 // Negotiate chooses the media type of an answer by the Accept headers: the

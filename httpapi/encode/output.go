@@ -9,61 +9,60 @@ import (
 	"tsdbd/query/admission"
 )
 
-// holdBytes is how much of an answer is kept back before the first byte goes
-// out: an answer that fails before that becomes an error as a whole.
+// holdBytes is the size up to which nothing of an answer is sent: an answer that
+// fails before that becomes an error.
 const holdBytes = 1 << 20
 
-// spillBytes is how much is gathered between writes after that.
+// spillBytes is the size of the writes after that.
 const spillBytes = 64 << 10
 
-// longText is the length from which on a text is encoded in pieces, and longRow
-// the length of its texts from which on a row is: the buffer does not grow with
-// the values.
+// Texts longer than longText, and rows with longer texts than longRow, are encoded
+// in pieces, so that the buffer does not grow with the values.
 const (
 	longText = 32 << 10
 	longRow  = 128 << 10
 )
 
-// Options say how an answer is passed on. The zero value works.
+// Options configure an Output. The zero value works.
 type Options struct {
-	// account is charged for a document that is kept whole.
+	// Account is charged for a document that is kept in memory.
 	Account *admission.Account
-	// stopped reports whether the query has ended, so that encoding should. nil:
-	// it has not.
+	// Stopped reports whether the query has ended. Then encoding ends too. nil: it
+	// has not.
 	Stopped func() bool
-	// outside runs what may wait for the client or for memory, see
-	// query.Turn.Outside. nil: it just runs.
+	// Outside runs functions that may wait for the client or for memory, see
+	// admission.Turn.Outside. nil: they just run.
 	Outside func(func() error) error
 }
 
-// maxDocument bounds an answer that must be built as a whole.
+// maxDocument bounds a document that is kept in memory.
 const maxDocument = 256 << 20
 
-// Output gathers an answer and passes it on in large pieces. It belongs to
-// one request.
+// Output buffers an answer and writes it in large pieces. It belongs to one request.
 type Output struct {
 	w       io.Writer
 	opt     Options
 	buf     []byte
-	pooled  *[]byte // where buf is from
-	sent    int64   // bytes passed on, before indentation
+	pooled  *[]byte // buf as it came from the pool
+	sent    int64   // bytes written, before indentation
 	indent  *indenter
 	scratch []byte // indented form of a piece of buf
-	keep    bool   // the format needs the whole document: never spill
+	keep    bool   // the format needs the whole document, never spill
 	limit   int    // with keep: the largest document
 }
 
+// ErrTooLarge ends a document that is kept in memory.
 var ErrTooLarge = errors.New("answer is too large to be sent as one document, use chunked=true")
 
 var bufferPool = sync.Pool{New: func() any { b := make([]byte, 0, spillBytes); return &b }}
 
-// NewOutput returns an output to w. The caller must call free.
+// NewOutput returns an output to w. The caller must call Free.
 func NewOutput(w io.Writer, opt Options) *Output {
 	pooled := bufferPool.Get().(*[]byte)
 	return &Output{w: w, opt: opt, limit: maxDocument, buf: (*pooled)[:0], pooled: pooled}
 }
 
-// Free gives the buffer back. It may be called again.
+// Free returns the buffer to the pool. It may be called again.
 func (o *Output) Free() {
 	if o.pooled != nil && cap(o.buf) <= 2*holdBytes {
 		*o.pooled = o.buf[:0]
@@ -72,13 +71,13 @@ func (o *Output) Free() {
 	o.buf, o.pooled = nil, nil
 }
 
-// AnySent reports whether a part of the answer is on its way.
+// AnySent reports whether a part of the answer has been written.
 func (o *Output) AnySent() bool { return o.sent > 0 }
 
-// ended reports whether the query has ended, so that encoding should.
+// ended reports whether the query has ended.
 func (o *Output) ended() bool { return o.opt.Stopped != nil && o.opt.Stopped() }
 
-// spill passes the buffer on if it has grown past the threshold.
+// spill writes the buffer if it is large enough.
 func (o *Output) spill() error {
 	if o.keep || len(o.buf) < spillBytes || (o.sent == 0 && len(o.buf) < holdBytes) {
 		return nil
@@ -86,7 +85,7 @@ func (o *Output) spill() error {
 	return o.Flush()
 }
 
-// Flush passes on what is buffered.
+// Flush writes the buffer.
 func (o *Output) Flush() error {
 	if len(o.buf) == 0 {
 		return nil
@@ -108,7 +107,7 @@ func (o *Output) Flush() error {
 	return nil
 }
 
-// write passes on b. The client may take its time.
+// write writes b. The client may be slow.
 func (o *Output) write(b []byte) error {
 	return o.Wait(func() error {
 		_, err := o.w.Write(b)
@@ -127,7 +126,7 @@ func (o *Output) reserve(n int) {
 	o.buf = b
 }
 
-// Wait runs what may wait without the query's share of the cores.
+// Wait runs a function that may wait, without the query's turn on the cores.
 func (o *Output) Wait(f func() error) error {
 	if o.opt.Outside == nil {
 		return f()
@@ -135,8 +134,8 @@ func (o *Output) Wait(f func() error) error {
 	return o.opt.Outside(f)
 }
 
-// extend makes room for n more bytes of a document that is kept whole, once the
-// account has been charged for them.
+// extend charges the account for n more bytes of a document that is kept in memory,
+// and makes room for them.
 func (o *Output) extend(n int) error {
 	need := len(o.buf) + n
 	if need > o.limit {
@@ -155,8 +154,7 @@ func (o *Output) extend(n int) error {
 	return o.opt.Account.SetAnswer(int64(grown))
 }
 
-// pieces cuts a text into pieces of at most longText bytes that do not cut
-// characters.
+// pieces cuts a text between characters into pieces of at most longText bytes.
 func pieces(s string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for len(s) > longText {

@@ -11,13 +11,13 @@ import (
 	"tsdbd/query/result"
 )
 
-// headRoom is room for the head of a ReadResponse, and of each of its series: a
-// tag and a length.
+// headRoom is the room for the head of a ReadResponse or of one of its series: a tag
+// and a length.
 const headRoom = 16
 
-// readResponse renders results as a ReadResponse of Prometheus, in memory as a
-// whole. The lengths of messages stand before them, so each is written behind
-// room for its head.
+// readResponse renders results as a ReadResponse of Prometheus. It keeps the message
+// in memory, because a message begins with its length: each message is written
+// behind room for its head.
 type readResponse struct {
 	out    *Output
 	series int // where the open TimeSeries begins, 0: there is none
@@ -31,7 +31,7 @@ func NewReadResponse(out *Output) *readResponse {
 	return &readResponse{out: out}
 }
 
-// Result adds a result of two columns, the time and the value.
+// Result adds a result with two columns, the time and the value.
 func (a *readResponse) Result(res *result.Result) error {
 	if res.Err != nil {
 		a.failed = errors.Join(a.failed, res.Err)
@@ -84,7 +84,7 @@ func (a *readResponse) open(s *result.Series) error {
 	return nil
 }
 
-// close puts the head before the open series.
+// close writes the head of the open series.
 func (a *readResponse) close() {
 	if a.series == 0 {
 		return
@@ -96,7 +96,7 @@ func (a *readResponse) close() {
 	a.series = 0
 }
 
-// Finish returns the message, which belongs to the output.
+// Finish returns the message. It is valid until the output is freed.
 func (a *readResponse) Finish() ([]byte, error) {
 	if a.failed != nil {
 		return nil, a.failed

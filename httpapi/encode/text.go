@@ -2,8 +2,8 @@ package encode
 
 import "unicode/utf8"
 
-// plainJSON marks the bytes that stand for themselves in a JSON string.
-// encoding/json also escapes <, > and &, so that an answer may stand in HTML.
+// plainJSON marks the bytes that need no escape in a JSON string. Like encoding/json,
+// it excludes <, > and &, so that an answer may be part of HTML.
 var plainJSON = func() (t [256]bool) {
 	for c := 0x20; c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
@@ -67,8 +67,8 @@ func appendJSONText(dst []byte, s string) []byte {
 	return append(dst, s[start:]...)
 }
 
-// indenter turns compact JSON into JSON indented by four spaces, piece by
-// piece: a document may be cut anywhere between calls.
+// indenter turns compact JSON into JSON indented by four spaces. A document may come
+// in pieces that are cut anywhere.
 type indenter struct {
 	depth  int
 	text   bool // inside a string

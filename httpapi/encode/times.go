@@ -6,8 +6,8 @@ import (
 )
 
 // timeFormat renders timestamps: as integers of a unit, or as RFC 3339 with
-// as many decimals as needed. It caches the date of the last day it met, so
-// one value serves one answer and one goroutine.
+// as many decimals as needed. It caches the date of the last day, so it belongs to
+// one answer.
 type timeFormat struct {
 	unit     int64          // nanoseconds per unit; 0 means RFC 3339
 	zone     *time.Location // nil is UTC
@@ -17,8 +17,8 @@ type timeFormat struct {
 	ready    bool
 }
 
-// EpochUnit returns the nanoseconds per unit of an epoch parameter. A value
-// that is not known means nanoseconds, as clients rely on.
+// EpochUnit returns the nanoseconds per unit of an epoch parameter. An unknown value
+// means nanoseconds, as in InfluxDB.
 func EpochUnit(epoch string) int64 {
 	switch epoch {
 	case "u":

@@ -14,30 +14,29 @@ import (
 	"tsdbd/meta"
 )
 
-// maxFailedLogins bounds the passwords that are checked, or wait to be checked,
-// for one user from one address and turn out wrong in a second. All names that
-// are no user's count as one user. Further ones are refused without a check:
-// guessing is meant to be slow.
+// maxFailedLogins bounds the wrong passwords of one user from one address in a
+// second, including passwords that wait to be checked. All unknown names count as
+// one user. Further passwords are refused without a check, so that guessing is slow.
 const maxFailedLogins = 10
 
-// maxWaitingLogins bounds the passwords that wait to be checked, of users and of
-// unknown names each. A check takes 50 ms, so that is a minute's worth or more.
-// Clients that come later are asked to come back.
+// maxWaitingLogins bounds the passwords that wait to be checked, for users and for
+// unknown names each. A check takes 50 ms, so the bound is a minute or more. Later
+// clients must try again.
 const maxWaitingLogins = 1000
 
-// maxFailedKeys bounds the memory of the failures of the last second.
+// maxFailedKeys bounds the users and addresses with failures in a second.
 const maxFailedKeys = 10_000
 
 // passwords checks passwords. A check takes 50 ms, and clients send the password
-// with each request, so passwords remembers each user's last right password, as a
-// keyed hash of it and of the stored hash. That hash is worth nothing outside
-// this process. It is worth nothing once the password has changed or the user
-// was dropped, because the stored hash comes from the present catalog.
+// with each request, so passwords remembers each user's last correct password, as a
+// keyed hash of the password and of the stored hash. The key exists only in this
+// process. A changed password and a dropped user are noticed, because the stored
+// hash comes from the present catalog.
 type passwords struct {
 	checkPassword func(hash, password string) bool
 	key           [sha256.Size]byte
 	turns         turns
-	dummy         func() string // a hash of a password that nobody knows
+	dummy         func() string // a hash of a random password
 
 	mu struct {
 		sync.Mutex
@@ -49,24 +48,24 @@ type passwords struct {
 	}
 }
 
-// loginKey is who tries a password, and from where. The name is empty, and known
-// is false, for a name that is no user's.
+// loginKey is a user and the address of a client. For an unknown name, name is "" and
+// known is false.
 type loginKey struct {
 	known         bool
 	name, address string
 }
 
-// passwordKey is a password that a client says is a user's.
+// passwordKey is a user and a keyed hash of the password of a request.
 type passwordKey struct {
 	name string
 	mac  [sha256.Size]byte
 }
 
-// passwordCheck is a check under way. All requests that bring the same password
-// of the same user wait for one check.
+// passwordCheck is a check in progress. All requests with the same user and password
+// wait for one check.
 type passwordCheck struct {
 	done  chan struct{}
-	ended bool // by an answer, not by a client that left; valid after done
+	ended bool // with a result; false if the client left. Valid after done
 	right bool
 }
 
@@ -85,8 +84,8 @@ func newPasswords(checkPassword func(hash, password string) bool) *passwords {
 	return l
 }
 
-// check returns the user of that name if the password is the user's. It works
-// as long for a name that is no user's.
+// check returns the user of a name if the password is correct. It takes as long for
+// an unknown name.
 func (l *passwords) check(ctx context.Context, catalog *meta.Data, name, password, address string) (*meta.User, error) {
 	u := catalog.User(name)
 	if u == nil {
@@ -122,8 +121,8 @@ func (l *passwords) check(ctx context.Context, catalog *meta.Data, name, passwor
 	return u, nil
 }
 
-// join returns the check of a password that is under way. If there is none, it
-// begins one, which is the caller's to make and to leave.
+// join returns the check of a password that is in progress. If there is none, it
+// starts one and returns mine: the caller must verify the password and call leave.
 func (l *passwords) join(key passwordKey) (c *passwordCheck, mine bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +134,7 @@ func (l *passwords) join(key passwordKey) (c *passwordCheck, mine bool) {
 	return c, true
 }
 
-// leave ends a check. It remembers a password that was right, and forgets users
-// that are gone.
+// leave ends a check. It remembers a correct password, and forgets dropped users.
 func (l *passwords) leave(catalog *meta.Data, key passwordKey, c *passwordCheck, right, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,8 +154,8 @@ func (l *passwords) leave(catalog *meta.Data, key passwordKey, c *passwordCheck,
 	}
 }
 
-// verify waits for its turn and checks a password. It refuses without a check
-// if too many for the same key were wrong in this second or wait.
+// verify waits for its turn and checks a password. It refuses without a check if too
+// many passwords of the same key wait or were wrong in this second.
 func (l *passwords) verify(ctx context.Context, key loginKey, hash, password string) (right bool, err error) {
 	if !l.begin(key) {
 		return false, errFailing
@@ -173,7 +171,7 @@ func (l *passwords) verify(ctx context.Context, key loginKey, hash, password str
 	return right, nil
 }
 
-// mac binds a password to the stored hash it was checked against.
+// mac returns the keyed hash of a password and of the user's stored hash.
 func (l *passwords) mac(u *meta.User, password string) (sum [sha256.Size]byte) {
 	m := hmac.New(sha256.New, l.key[:])
 	var n [8]byte
@@ -185,7 +183,7 @@ func (l *passwords) mac(u *meta.User, password string) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// remembers reports whether a password is the one that was right last.
+// remembers reports whether a password is the user's last correct one.
 func (l *passwords) remembers(key passwordKey) bool {
 	l.mu.Lock()
 	have, ok := l.mu.verified[key.name]
@@ -193,8 +191,8 @@ func (l *passwords) remembers(key passwordKey) bool {
 	return ok && hmac.Equal(have[:], key.mac[:])
 }
 
-// begin reports whether another password is checked for the key now. If so, end
-// must follow.
+// begin reports whether another password of the key may be checked now. If so, the
+// caller must call end.
 func (l *passwords) begin(key loginKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +216,7 @@ func (l *passwords) end(key loginKey, failed bool) {
 	}
 }
 
-// tickLocked begins a new second.
+// tickLocked starts a new second.
 func (l *passwords) tickLocked() {
 	if now := time.Now().Unix(); now != l.mu.second {
 		l.mu.second = now
@@ -226,16 +224,16 @@ func (l *passwords) tickLocked() {
 	}
 }
 
-// turns bounds the checks under way, so that guessing leaves the machine
-// time for other work. Passwords of users go before those of unknown names, each
-// in the order in which they came.
+// turns bounds the checks in progress, so that guessing leaves processor time for
+// other work. Passwords of users are checked before those of unknown names, each in
+// the order of their requests.
 type turns struct {
 	mu             sync.Mutex
 	free           int
 	known, unknown []chan struct{} // wait
 }
 
-// enter waits for a turn. After it without an error, leave ends the turn.
+// enter waits for a turn. If it returns nil, the caller must call leave.
 func (t *turns) enter(ctx context.Context, known bool) error {
 	t.mu.Lock()
 	if t.free > 0 {
@@ -264,7 +262,7 @@ func (t *turns) enter(ctx context.Context, known bool) error {
 	if i := slices.Index(*queue, turn); i >= 0 {
 		*queue = slices.Delete(*queue, i, i+1)
 	} else {
-		t.passLocked() // the turn came in the meantime
+		t.passLocked() // the turn has come already
 	}
 	return ctx.Err()
 }
@@ -275,7 +273,7 @@ func (t *turns) leave() {
 	t.passLocked()
 }
 
-// passLocked gives a turn that has ended to the next who waits.
+// passLocked gives a turn to the next one that waits.
 func (t *turns) passLocked() {
 	for _, queue := range []*[]chan struct{}{&t.known, &t.unknown} {
 		if len(*queue) > 0 {

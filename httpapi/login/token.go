@@ -8,15 +8,15 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// maxTokenBytes bounds a token; ours have a hundred or two.
+// maxTokenBytes bounds a token. A normal one has about 200 bytes.
 const maxTokenBytes = 8 << 10
 
-// maxExpiration is the last second that time.Time writes out, the end of the
-// year 9999. An exp beyond it is no time.
+// maxExpiration is the end of the year 9999, the last second that time.Time formats.
+// A later exp is not a time.
 const maxExpiration = 253402300799
 
-// tokens checks JSON web tokens. Only HMAC signatures count: with any other
-// kind the token would choose how it is checked.
+// tokens checks JSON web tokens. It accepts only HMAC signatures: otherwise the token
+// would choose how it is checked.
 type tokens struct {
 	secret []byte
 	parser *jwt.Parser
@@ -29,11 +29,11 @@ func newTokens(secret string) *tokens {
 	)}
 }
 
-// user returns the user a token is for. Nothing is told of a token whose
-// signature is wrong, whatever else is wrong with it.
+// user returns the user of a token. If the signature is wrong, the error says
+// nothing else about the token.
 func (t *tokens) user(token string) (string, error) {
 	if len(t.secret) == 0 {
-		return "", errBearerDisabled // any token would be signed with the empty secret
+		return "", errBearerDisabled // anyone can sign with an empty secret
 	}
 	if len(token) > maxTokenBytes {
 		return "", errToken
