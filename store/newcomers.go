@@ -117,11 +117,11 @@ type placer struct {
 	claimed map[*checked]bool   // new layouts whose fields are claimed
 }
 
-// rows returns the rows that are kept: all as they are in the common case.
+// rows returns the rows that are kept.
 func (p *placer) rows(rows []point.Row) (kept []point.Row, undecided <-chan struct{}, err error) {
 	sh := p.r.targets[p.target].shard
 	var last *checked
-	whole := true
+	kept = make([]point.Row, 0, len(rows))
 	for i := range rows {
 		row := &rows[i]
 		if last == nil || last.layout != row.Layout {
@@ -133,15 +133,9 @@ func (p *placer) rows(rows []point.Row) (kept []point.Row, undecided <-chan stru
 				return nil, undecided, err
 			}
 		}
-		switch {
-		case !ok && whole:
-			whole, kept = false, append(kept, rows[:i]...) // rows may be the caller's
-		case ok && !whole:
+		if ok {
 			kept = append(kept, *row)
 		}
-	}
-	if whole {
-		return rows, nil, nil
 	}
 	return kept, nil, nil
 }

@@ -178,6 +178,7 @@ type Store struct {
 	cancel      context.CancelFunc
 	loops       sync.WaitGroup
 
+	rows       rowPool
 	counters   counters
 	compacting atomic.Bool // while a shard is compacted
 	pacer      pacer

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tsdbd/meta"
@@ -50,7 +51,10 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	if r.policy, err = s.catalog.Data().RetentionPolicy(database, policy); err != nil {
 		return err
 	}
-	defer r.release()
+	defer func() {
+		r.release()
+		s.rows.give(r.taken)
+	}()
 	if err := r.route(ctx); err != nil {
 		if errors.Is(err, errNoRoomForKeys) {
 			return s.refuseRows(len(b.Rows))
@@ -142,6 +146,25 @@ type router struct {
 	full    bool                  // the database has no room for new series
 	tally
 	newcomers newcomers
+	taken     []point.Row // of Store.rows
+}
+
+// rowPool keeps the rows of writes for the next ones.
+type rowPool struct{ sync.Pool }
+
+func (p *rowPool) take(n int) []point.Row {
+	if b, _ := p.Get().(*[]point.Row); b != nil && cap(*b) >= n {
+		return (*b)[:0]
+	}
+	return make([]point.Row, 0, n)
+}
+
+func (p *rowPool) give(rows []point.Row) {
+	if n := cap(rows); n > 0 && n <= 1<<16 {
+		rows = rows[:n]
+		clear(rows)
+		p.Put(&rows)
+	}
 }
 
 // tally is what a write tells of its dropped rows.
@@ -183,8 +206,7 @@ func (t *tally) drop(reason string) {
 	t.dropped++
 }
 
-// route fills targets. In the common case, one shard and nothing dropped, the
-// target's rows are the batch's own.
+// route fills targets.
 func (r *router) route(ctx context.Context) error {
 	if err := r.pass(); err != nil {
 		return err
@@ -195,7 +217,7 @@ func (r *router) route(ctx context.Context) error {
 		// place among them, for the last of equal times wins, so the rows are
 		// gone through anew.
 		for i := range r.targets {
-			r.targets[i].rows = nil
+			r.targets[i].rows = r.targets[i].rows[:0]
 		}
 		r.again, r.late, r.tally = true, nil, tally{}
 		if err := r.pass(); err != nil {
@@ -212,7 +234,6 @@ func (r *router) route(ctx context.Context) error {
 func (r *router) pass() error {
 	rows := r.batch.Rows
 	floor, ceiling := r.window()
-	whole := !r.again // targets[0].rows is rows[:i] as they are
 	cur := -1
 	var last *checked
 	for i := range rows {
@@ -226,9 +247,6 @@ func (r *router) pass() error {
 			}
 			if !r.again || !inside {
 				r.late = append(r.late, i)
-				if whole {
-					r.settle(i, &whole)
-				}
 				continue
 			}
 		}
@@ -237,51 +255,26 @@ func (r *router) pass() error {
 			if err != nil {
 				return err
 			}
-			if cur >= 0 && whole {
-				r.settle(i, &whole)
-			}
 			cur, last = next, nil
 		}
 		if r.full && !r.db.knownSeries(row.Series) {
 			r.over++
 			r.drop(r.db.cardinality.SeriesReason())
-			if whole {
-				r.settle(i, &whole)
-			}
 			continue
 		}
 		if last == nil || last.layout != row.Layout {
 			last = r.check(row.Layout, cur)
 		}
-		use := row
 		if last.use != last.layout || last.strings || row.Series.ID() == 0 {
 			var ok bool
-			if use, ok = r.inspect(row, last); !ok {
-				if whole {
-					r.settle(i, &whole)
-				}
+			if row, ok = r.inspect(row, last); !ok {
 				continue
 			}
-			if use != row && whole {
-				r.settle(i, &whole)
-			}
 		}
-		if !whole {
-			r.targets[cur].rows = append(r.targets[cur].rows, *use)
-		}
-	}
-	if whole && cur >= 0 {
-		r.targets[cur].rows = rows
+		t := &r.targets[cur]
+		t.rows = append(t.rows, *row)
 	}
 	return nil
-}
-
-// settle ends the common case at row i: the rows so far are copied.
-func (r *router) settle(i int, whole *bool) {
-	*whole = false
-	if len(r.targets) > 0 && i > 0 {
-		r.targets[0].rows = append(r.targets[0].rows, r.batch.Rows[:i]...)
-	}
 }
 
 // window returns the times that the policy accepts now.
@@ -327,7 +320,12 @@ func (r *router) target(i int, floor, ceiling int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	r.targets = append(r.targets, target{shard: e, bounds: g.TimeRange()})
+	next := target{shard: e, bounds: g.TimeRange()}
+	if len(r.targets) == 0 {
+		next.rows = r.s.rows.take(len(r.batch.Rows) - i) // most batches are for one shard
+		r.taken = next.rows
+	}
+	r.targets = append(r.targets, next)
 	return len(r.targets) - 1, nil
 }
 

@@ -60,6 +60,45 @@ func BenchmarkManyShards(b *testing.B) {
 	})
 }
 
+// BenchmarkWriteBatch writes requests of 5,000 rows of 10 integers of known series,
+// parsed before. It reports the CPU time of the process for a row.
+func BenchmarkWriteBatch(b *testing.B) {
+	opt := Options{FS: vfs.OS, FlushBytes: 64 << 20, CacheBytes: 1 << 40, FlushIdle: time.Hour, SyncInterval: time.Hour}
+	opened, err := Open(b.TempDir(), opt)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &testStore{Store: opened, t: b}
+	defer s.Close()
+	s.create("db")
+	table, err := s.Table("db")
+	s.must(err)
+	const rows = 5000
+	var text strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&text, "cpu,host=h%d", i)
+		for f := range 10 {
+			fmt.Fprintf(&text, "%cusage_%d=%di", " ,"[min(f, 1)], f, (i*7+f*13)%100)
+		}
+		fmt.Fprintf(&text, " %d\n", i)
+	}
+	var p lineproto.Parser
+	var batch point.Batch
+	_, err = p.Parse(&batch, table, []byte(text.String()), lineproto.Options{})
+	s.must(err)
+	s.must(s.Write(b.Context(), "db", "", &batch))
+	before, at := proc.CPUTime(), int64(rows)
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range batch.Rows {
+			batch.Rows[i].Time = at
+			at++
+		}
+		s.must(s.Write(b.Context(), "db", "", &batch))
+	}
+	b.ReportMetric(float64((proc.CPUTime()-before).Nanoseconds())/float64(b.N)/rows, "CPU-ns/row")
+}
+
 // BenchmarkReplay opens a store after a crash: everything it holds is in the
 // log, a row of each series thrice. It reports beside the time of an opening
 // that of the writes, parsing included, as write-ns/row, and their CPU time.
