@@ -4,25 +4,14 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/engine/plan"
+	"tsdbd/query/engine/read"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
 
-// frame is a run of rows of one output series of a level. The rows of a series
-// come in consecutive frames, in the level's time order.
-type frame struct {
-	name  string
-	tuple []string // values of level.dims
-	times []int64
-	cols  []column.Vector // as the level's columns without time; Unknown is all null
-	// values is what cols lies in from place 1 on; it goes to the consumer. Nil
-	// if somebody else has it.
-	values []column.Vector
-}
-
 // emitter turns the frames of the outermost level into Results.
 type emitter struct {
-	x       *exec
+	*read.Budget
 	level   *plan.Level
 	chunk   int
 	emit    func(*result.Result) error
@@ -33,35 +22,6 @@ type emitter struct {
 	text    int64 // part of held: bytes of strings
 }
 
-// chunkText is how many bytes of strings a chunk has, at most: it ends before
-// its last row otherwise. A row that has more stands alone.
-const chunkText = 4 << 20
-
-// texts returns the end of the rows of f from lo on that a chunk takes which has
-// text bytes of strings, hi at most, and the bytes of their strings.
-func (f *frame) texts(lo, hi int, text int64) (end int, bytes int64) {
-	var columns []*column.Vector
-	for i := range f.cols {
-		if f.cols[i].Type == model.String {
-			columns = append(columns, &f.cols[i])
-		}
-	}
-	if len(columns) == 0 {
-		return hi, 0
-	}
-	for end = lo; end < hi; end++ {
-		n := int64(0)
-		for _, v := range columns {
-			n += int64(len(v.Strings[end]))
-		}
-		if end > lo && text+bytes+n > chunkText {
-			break
-		}
-		bytes += n
-	}
-	return end, bytes
-}
-
 // hold accounts for rows of f that are added to pending.
 func (o *emitter) hold(f *frame, rows int, text int64) error {
 	bytes := 8*int64(rows) + text
@@ -70,7 +30,7 @@ func (o *emitter) hold(f *frame, rows int, text int64) error {
 	}
 	o.held += bytes
 	o.text += text
-	return o.x.Keep(bytes)
+	return o.Keep(bytes)
 }
 
 // send emits pending, and gives back what it is accounted for.
@@ -79,7 +39,7 @@ func (o *emitter) send() error {
 		return err
 	}
 	o.pending = nil
-	o.x.Kept.Add(-o.held)
+	o.Kept.Add(-o.held)
 	o.held, o.text = 0, 0
 	return nil
 }
@@ -110,7 +70,7 @@ func (o *emitter) frame(f *frame) error {
 		if p := o.pending; p != nil {
 			s := p.Series[0]
 			if same := o.sameSeries(s, f); !same || s.Rows >= o.chunk || o.text >= chunkText {
-				if err := o.x.Check(); err != nil {
+				if err := o.Check(); err != nil {
 					return err
 				}
 				p.Partial = true

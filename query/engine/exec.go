@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model/scan"
+	"tsdbd/query/admission"
+	"tsdbd/query/engine/plan"
+	"tsdbd/query/engine/read"
+)
+
+// exec is one running SELECT: what all its levels share.
+type exec struct {
+	*read.Budget
+	opt     Options
+	planner *plan.Planner
+	stop    admission.Stopper
+	prof    *profile // of EXPLAIN ANALYZE, else nil
+}
+
+func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
+	if opt.Now.IsZero() {
+		opt.Now = time.Now().UTC()
+	}
+	if opt.streamRows == 0 {
+		opt.streamRows = 1 << 20
+	}
+	if opt.MemoryBytes == 0 {
+		opt.MemoryBytes = read.DefaultMemoryBytes
+	}
+	x := &exec{opt: opt, Budget: &read.Budget{
+		Ctx: ctx, Turn: opt.Turn, Claim: opt.Account.Claim(ctx, opt.Turn, opt.MemoryBytes), Workers: opt.Workers, WorkRows: opt.workRows,
+		MaxMemory: opt.MemoryBytes, MaxPoints: int64(opt.MaxSelectPoint), MaxSeries: opt.MaxSelectSeries,
+	}}
+	if x.Workers <= 0 {
+		x.Workers = runtime.GOMAXPROCS(0)
+	}
+	x.stop = x.Stopper()
+	x.planner = &plan.Planner{
+		Ctx: ctx, Storage: storage, Now: opt.Now, MaxBuckets: opt.MaxSelectBuckets, Keep: x.Keep, Warn: opt.Warn,
+		Views: map[[2]string]scan.View{},
+	}
+	return x
+}
+
+// plan plans a statement and gives each of its levels the operators that it needs.
+func (x *exec) plan(stmt *influxql.SelectStatement) (*levelRun, error) {
+	l, err := x.planner.Plan(stmt)
+	if err != nil {
+		return nil, err
+	}
+	return newLevelRun(x, l), nil
+}
+
+func (x *exec) release() {
+	x.planner.Release()
+	x.Claim.Release()
+}
