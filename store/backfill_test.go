@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"tsdbd/internal/testkit/testseed"
@@ -226,45 +225,4 @@ func totalFiles(s *Store) (shards, files int) {
 		files += n
 	}
 	return len(s.mu.shards), files
-}
-
-// TestPace holds merges to their rate, and lets them wait for flushes, but not
-// for ever.
-func TestPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var p pacer
-		f := func(what string, least, most time.Duration, pace func() error) {
-			t.Helper()
-			start := time.Now()
-			if err := pace(); err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
-			if took := time.Since(start); took < least || took > most {
-				t.Errorf("%s took %v", what, took)
-			}
-		}
-		ctx := t.Context()
-		p.rate.Store(1 << 20)
-		f("512 KiB at 1 MiB a second", 450*time.Millisecond, 500*time.Millisecond, func() error {
-			for range 8 {
-				if err := p.pace(ctx, 64<<10); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		p.rate.Store(0)
-		time.AfterFunc(50*time.Millisecond, p.flush())
-		f("a flush of 50 ms", 50*time.Millisecond, 50*time.Millisecond+paceTick, func() error { return p.pace(ctx, 1<<30) })
-		defer p.flush()()
-		f("a flush without end", flushWait, flushWait+paceTick, func() error { return p.pace(ctx, 1) })
-		ctx, cancel := context.WithCancel(ctx)
-		time.AfterFunc(20*time.Millisecond, cancel)
-		f("a merge that is canceled", 20*time.Millisecond, 20*time.Millisecond, func() error {
-			if err := p.pace(ctx, 1); !errors.Is(err, context.Canceled) {
-				return fmt.Errorf("ended with %w", err)
-			}
-			return nil
-		})
-	})
 }

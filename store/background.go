@@ -150,9 +150,7 @@ func (s *Store) syncSeries(db *database) {
 	err := db.series.Sync()
 	s.flushing.Unlock()
 	if err != nil {
-		if vfs.IsFull(err) {
-			s.diskRefused(err)
-		}
+		s.space.Note(err)
 		db.syncAt = time.Now().Add(2 * time.Second)
 		s.logger.Error("series not written, will be tried again", "db", db.name, "err", err)
 	}
@@ -162,7 +160,7 @@ func (s *Store) syncSeries(db *database) {
 // flush freezes a shard between two entries, writes its files and trims the
 // log. A failure is logged and tried again later; nothing is lost by it.
 func (s *Store) flush(ctx context.Context, e *shardEntry) {
-	defer s.pacer.flush()()
+	defer s.pacer.Flush()()
 	s.flushing.Lock()
 	s.flushLocked(ctx, e)
 	collect := s.garbage >= collectBytes
@@ -182,7 +180,7 @@ func (s *Store) flush(ctx context.Context, e *shardEntry) {
 const collectBytes = 32 << 20
 
 func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
-	defer s.pacer.flush()()
+	defer s.pacer.Flush()()
 	start := time.Now()
 	snap := e.pending
 	if snap == nil {
@@ -203,7 +201,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 		e.failed = err
 		wait := min(time.Second<<min(e.failures, 6), time.Minute)
 		if vfs.IsFull(err) {
-			s.diskRefused(err)
+			s.space.Note(err)
 			wait = 2 * time.Second // space comes back at once, and writers wait for it
 		}
 		e.retryAt = time.Now().Add(wait)
@@ -241,9 +239,7 @@ func (s *Store) writeFiles(ctx context.Context, sh *shard.Shard, snap *shard.Sna
 func (s *Store) saveCatalog() {
 	before := s.catalog.Err()
 	if err := s.catalog.Save(); err != nil {
-		if vfs.IsFull(err) {
-			s.diskRefused(err)
-		}
+		s.space.Note(err)
 		if before == nil {
 			s.logger.Error("catalog not saved, will be tried again; the log has the changes", "err", err)
 		}

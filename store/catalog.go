@@ -8,7 +8,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"syscall"
 
 	"tsdbd/meta"
 	"tsdbd/wal/entry"
@@ -59,8 +58,10 @@ func (s *Store) submit(cmd meta.Command) error {
 	if err != nil || next == data {
 		return err
 	}
-	if free, err := s.fs.Free(s.dir); err == nil && free < changeBytes && !meta.Frees(cmd) {
-		return fmt.Errorf("%d bytes are free: %w", free, syscall.ENOSPC)
+	if !meta.Frees(cmd) {
+		if err := s.space.Needs(changeBytes); err != nil {
+			return err
+		}
 	}
 	if data.Index == 0 {
 		// The segments of the log name the catalog's lineage.

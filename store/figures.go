@@ -64,7 +64,7 @@ func (s *Store) Figures() figures.Figures {
 // State returns whether the store takes writes, and what is wrong with it.
 func (s *Store) State() figures.State {
 	st := figures.State{
-		DiskFull: s.diskIsFull(), Trouble: s.troubled(), Catalog: s.catalog.Err(),
+		DiskFull: s.space.Full(), Trouble: s.space.Trouble(), Catalog: s.catalog.Err(),
 		Unopened: s.refusedErrors(), Quarantined: s.quarantined(), Damaged: s.damaged(), LogDamage: s.log.Damage(),
 	}
 	if p := s.failure.Load(); p != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/store/space"
 )
 
 // TestDiskFull fills the disk under writes and flushes, several times, and
@@ -198,7 +200,7 @@ func TestCacheFullOnFullDisk(t *testing.T) {
 	var err error
 	for n := 2; err == nil; n++ {
 		err = s.write("db", fmt.Sprintf("m,h=a f=%d %d", n, n))
-		if err != nil && errors.Is(err, ErrOverloaded) && !s.full.Load() {
+		if err != nil && errors.Is(err, ErrOverloaded) && !s.space.Full() {
 			// No flush has failed yet.
 			for _, e := range s.entries() {
 				s.flush(t.Context(), e)
@@ -225,6 +227,9 @@ func TestLogNotWritable(t *testing.T) {
 	s.must(s.write("db", "m f=0 0"))
 	s.must(s.Close())
 	s = openTest(t, fs, testOptions(fs)) // the next entry needs a segment
+	var now atomic.Int64
+	now.Store(time.Now().UnixNano())
+	s.space = space.New(fs, "/data", func() time.Time { return time.Unix(0, now.Load()) })
 	deny := func(op vfstest.Op) error {
 		if op.Kind == "create" && strings.HasPrefix(op.Path, "/data/wal/") {
 			return syscall.EACCES
@@ -247,9 +252,9 @@ func TestLogNotWritable(t *testing.T) {
 	if _, n := dropped(t, s.write("db", "m time=1 1")); n != 1 {
 		t.Error("not dropped") // it did not get to the log
 	}
-	s.trouble.Load().at = time.Now().Add(-2 * troubleTells)
+	now.Add(int64(2 * time.Minute))
 	health("long ago", true)
-	s.trouble.Load().at = time.Now()
+	now.Add(-int64(2 * time.Minute))
 	health("refused again", false)
 	fs.SetHook(nil)
 	for s.write("db", "m f=1 1") != nil { // the log tries again after a moment

@@ -12,7 +12,7 @@ import (
 // SetLimits brings other limits into force. It waits for the writes under way;
 // what is above a new limit stays.
 func (s *Store) SetLimits(l Limits) {
-	s.pacer.rate.Store(l.CompactBytesPerSecond)
+	s.pacer.Rate.Store(l.CompactBytesPerSecond)
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	next := cardinality.Bounds{MaxSeries: l.MaxSeriesPerDatabase, MaxValues: l.MaxValuesPerTag}

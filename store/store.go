@@ -22,6 +22,8 @@ import (
 	"tsdbd/shard/repair"
 	"tsdbd/store/cardinality"
 	"tsdbd/store/ledger"
+	"tsdbd/store/pace"
+	"tsdbd/store/space"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -157,9 +159,7 @@ type Store struct {
 	pending  atomic.Int64 // memory of series keys that only the log and the series files' memory have
 	tables   atomic.Int64 // memory of all series tables, as of the latest writes
 	failure  atomic.Pointer[error]
-	full     atomic.Bool  // the disk refused something; see diskIsFull
-	quotaAt  atomic.Int64 // when a quota last did, Unix nanoseconds
-	trouble  atomic.Pointer[trouble]
+	space    *space.Space
 
 	quarantine *repair.Quarantine // directories that are not used
 
@@ -181,7 +181,7 @@ type Store struct {
 	rows       rowPool
 	counters   counters
 	compacting atomic.Bool // while a shard is compacted
-	pacer      pacer
+	pacer      pace.Pacer
 	bounds     cardinality.Bounds // of all databases; guarded by gate
 }
 
@@ -205,11 +205,12 @@ type shardEntry struct {
 func newStore(dir string, opt Options) *Store {
 	opt.setDefaults()
 	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: cardinality.Bounds{MaxSeries: opt.MaxSeriesPerDatabase, MaxValues: opt.MaxValuesPerTag}}
-	s.pacer.rate.Store(opt.CompactBytesPerSecond)
+	s.pacer.Rate.Store(opt.CompactBytesPerSecond)
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)
 	s.mu.refused = make(map[uint32]*refused)
 	s.mu.unflushed = list.New()
+	s.space = space.New(s.fs, dir, time.Now)
 	s.quarantine = repair.NewQuarantine(s.fs, dir, s.logger)
 	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)
 	return s

@@ -80,7 +80,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 				s.counters.failed.Add(int64(len(b.Rows)))
 				return s.refusal(err)
 			}
-			s.untroubled()
+			s.space.Passed()
 		}
 	}
 	s.counters.points.Add(int64(len(b.Rows) - r.dropped))

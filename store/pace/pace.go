@@ -1,4 +1,5 @@
-package store
+// Package pace keeps merges from taking the disk.
+package pace
 
 import (
 	"context"
@@ -7,11 +8,11 @@ import (
 	"time"
 )
 
-// pacer keeps merges from taking the disk: it bounds their bytes per second
+// Pacer keeps merges from taking the disk: it bounds their bytes per second
 // and has them wait while shards are flushed, for a flush gives memory back
 // that writers need.
-type pacer struct {
-	rate    atomic.Int64 // bytes per second, 0: no bound
+type Pacer struct {
+	Rate    atomic.Int64 // bytes per second, 0: no bound
 	flushes atomic.Int64 // waiting or running
 
 	mu struct {
@@ -29,21 +30,21 @@ const (
 	paceBurst = 50 * time.Millisecond
 )
 
-// flush tells of a flush that waits or runs, until the returned function is
+// Flush tells of a flush that waits or runs, until the returned function is
 // called.
-func (p *pacer) flush() func() {
+func (p *Pacer) Flush() func() {
 	p.flushes.Add(1)
 	return func() { p.flushes.Add(-1) }
 }
 
-// pace is shard.Options.Pace.
-func (p *pacer) pace(ctx context.Context, bytes int) error {
+// Pace is called by merges before so many bytes; see shard.Options.
+func (p *Pacer) Pace(ctx context.Context, bytes int) error {
 	for start := time.Now(); p.flushes.Load() > 0 && time.Since(start) < flushWait; {
 		if err := wait(ctx, paceTick); err != nil {
 			return err
 		}
 	}
-	rate := p.rate.Load()
+	rate := p.Rate.Load()
 	if rate <= 0 {
 		return ctx.Err()
 	}
