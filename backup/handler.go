@@ -375,7 +375,7 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// export streams lines. How it went is told in trailers.
+// export streams lines. Trailers have the result.
 func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query()
 	f, err := transfer.ParseFilter(p)

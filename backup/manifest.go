@@ -98,7 +98,7 @@ type Object struct {
 var objectName = regexp.MustCompile(`^[0-9a-f]{16}-[0-9a-f]+(-[0-9a-f]+){0,4}\.(tsm|tsi|series)$`)
 
 // tsmObject names a TSM file. Its content checksum leaves the footer out, so
-// what the footer tells beside it belongs to the name.
+// the name also has what the footer adds.
 func tsmObject(f *manifest.File) Object {
 	return Object{fmt.Sprintf("%016x-%x-%x-%x-%x.tsm", f.Checksum, f.Size, f.MinSequence, f.MaxSequence, f.Level), f.Size}
 }
@@ -167,7 +167,7 @@ func (m *Manifest) check() error {
 }
 
 // manifestMagic begins the first line of a manifest file; the SHA-256 of what
-// follows that line stands behind it.
+// follows that line is behind it.
 const manifestMagic = "tsdbd-backup 1 "
 
 func (m *Manifest) encode() ([]byte, error) {
@@ -217,7 +217,7 @@ func (m *Manifest) Bytes() (n int64) {
 	return n
 }
 
-// owner tells whose an object is, for messages.
+// owner names the file and the shard of an object, for messages.
 func (m *Manifest) owner(name string) string {
 	for _, s := range m.Shards {
 		for _, f := range s.Files {

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Progress tells how far a copy is.
+// Progress says how far a copy is.
 type Progress struct {
 	Objects, ObjectsDone int
 	Bytes, BytesDone     int64
 	Reused               int64 // bytes that were there already
 }
 
-// meter counts progress and tells of it a few times a second.
+// meter counts progress and reports it a few times a second.
 type meter struct {
-	mu   sync.Mutex
-	p    Progress
-	told time.Time
-	tell func(Progress)
+	mu     sync.Mutex
+	p      Progress
+	last   time.Time // of a report
+	report func(Progress)
 }
 
 func (m *meter) add(f func(*Progress), last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(&m.p)
-	if m.tell != nil && (last || time.Since(m.told) > 200*time.Millisecond) {
-		m.told = time.Now()
-		m.tell(m.p)
+	if m.report != nil && (last || time.Since(m.last) > 200*time.Millisecond) {
+		m.last = time.Now()
+		m.report(m.p)
 	}
 }
 

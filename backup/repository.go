@@ -93,13 +93,13 @@ func (r *Repository) Manifest(name string) (string, *Manifest, error) {
 type TakeOptions struct {
 	Filter  transfer.Filter
 	Workers int // objects fetched at a time; default 4
-	// SkipDamaged leaves out files that are damaged on the server; the result
-	// tells them. Otherwise one ends the backup.
+	// SkipDamaged leaves out files that are damaged on the server and lists them
+	// in the result. Otherwise a damaged file is an error.
 	SkipDamaged bool
 	Progress    func(Progress)
 }
 
-// Result tells what a backup was.
+// Result describes a backup that was taken or placed.
 type Result struct {
 	Name     string        `json:"name"`
 	Sequence uint64        `json:"sequence"`
@@ -111,10 +111,10 @@ type Result struct {
 	Damaged  []DamagedFile `json:"damaged,omitempty"` // left out
 }
 
-// Take takes a backup of a running server into r. Objects that are there, from
-// earlier backups or from one that was broken off, are not fetched again; the
-// part of one is gone on with. Every object fetched is held against the content
-// hash in its name before it counts.
+// Take takes a backup of a running server into r. It does not fetch
+// objects again that are there, from earlier backups or from an interrupted one,
+// and continues the parts of objects. It compares every fetched object with the
+// content hash in its name before the object counts.
 func Take(ctx context.Context, c *transfer.Client, r *Repository, opt TakeOptions) (*Result, error) {
 	begin := time.Now()
 	if err := r.fs.MkdirAll(path.Join(r.dir, objectsDir)); err != nil {
@@ -133,8 +133,8 @@ func Take(ctx context.Context, c *transfer.Client, r *Repository, opt TakeOption
 		res, err := r.take(ctx, c, known, &opt)
 		var refusal *transfer.WriteError
 		if attempt < takeAttempts && errors.As(err, &refusal) && refusal.Status == http.StatusGone {
-			// A shard was dropped since, or the session has ended: begin anew.
-			// What was fetched is there.
+			// A shard was dropped since, or the session has ended: begin
+			// again. What was fetched is there.
 			continue
 		}
 		if err != nil {
@@ -164,7 +164,7 @@ func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[str
 	}()
 	m.Session, m.Objects = "", map[string]string{}
 	objects := m.objects()
-	meter := &meter{tell: opt.Progress}
+	meter := &meter{report: opt.Progress}
 	meter.p.Objects = len(objects)
 	for _, o := range objects {
 		meter.p.Bytes += o.Size
@@ -387,12 +387,12 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// Check verifies a backup: every object is there, with the hashes that its name
-// and the manifest tell. Damage is told by each; other errors end the check.
-// tell, if not nil, hears how far the check is.
-func (r *Repository) Check(ctx context.Context, m *Manifest, tell func(Progress)) (damage []error, err error) {
+// Check verifies that every object of a backup is there, with the hashes in its
+// name and in the manifest. It returns all damage; any other error ends the
+// check. report, if not nil, is called with the progress.
+func (r *Repository) Check(ctx context.Context, m *Manifest, report func(Progress)) (damage []error, err error) {
 	objects := m.objects()
-	progress := meter{tell: tell, p: Progress{Objects: len(objects), Bytes: m.Bytes()}}
+	progress := meter{report: report, p: Progress{Objects: len(objects), Bytes: m.Bytes()}}
 	for i, o := range objects {
 		if err := ctx.Err(); err != nil {
 			return damage, err

@@ -29,13 +29,13 @@ type RestoreOptions struct {
 	// that chooses one database, and one policy.
 	NewDatabase, NewPolicy string
 	Progress               func(Progress)
-	// Imported is told how far the writing into a running server is.
+	// Imported, if set, is called with the progress of writing into a server.
 	Imported func(transfer.ImportStats)
 	Workers  int // requests at a time; default 2
 	// Definitions has Restore give a running server the users, continuous
 	// queries and subscriptions that it lacks. Place always restores them.
 	Definitions bool
-	// Defined is told what of them was made.
+	// Defined, if set, is called with the definitions that were created.
 	Defined func(transfer.Defined)
 }
 
@@ -111,8 +111,9 @@ func cut(data *meta.Data, f *transfer.Filter, keep func(*meta.Database, *meta.Re
 }
 
 // Place restores a backup into a data directory that has no data, for a server
-// that is started on it afterwards. Ids stay those of the backup; the directory
-// gets a lineage of its own. Users come along. A filter by time chooses whole shards. Each file is hashed on the way.
+// that is started on it afterwards. Ids stay those of the backup, and the directory
+// gets a lineage of its own. Place restores the users as well. A filter by time
+// chooses whole shards. Place checks the hash of each file.
 func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (*Result, error) {
 	name, m, err := r.Manifest(opt.Backup)
 	if err != nil {
@@ -144,7 +145,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	if err := emptyData(fsys, dir); err != nil {
 		return nil, err
 	}
-	p := &placer{ctx: ctx, r: r, m: m, meter: &meter{tell: opt.Progress}}
+	p := &placer{ctx: ctx, r: r, m: m, meter: &meter{report: opt.Progress}}
 	var databases []SeriesLog
 	for _, s := range m.Series {
 		if data.DatabaseByID(s.Database) != nil {
@@ -325,12 +326,11 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 	return st, m, err
 }
 
-// Restore writes the points of a backup to a running server. Databases and
-// policies that the server lacks are made; what it has stays, and points merge
-// with its own: a point of the backup replaces the fields of a same one there.
-// Rows outside of the filter's range, or of the range that the backup was taken
-// with, are left out. Files that the backup lacks for damage are told of by
-// Manifest.Damaged.
+// Restore writes the points of a backup to a running server. It creates databases
+// and policies that the server lacks and does not change those that exist. A point
+// of the backup replaces the fields of the same point on the server. Rows outside
+// the filter's range, or outside the range of the backup, are left out.
+// Manifest.Damaged lists the files that the backup lacks.
 func Restore(ctx context.Context, r *Repository, c *transfer.Client, opt RestoreOptions) (transfer.ImportStats, error) {
 	_, m, err := r.Manifest(opt.Backup)
 	if err != nil {

@@ -1,19 +1,14 @@
-// Package inspect reads a data directory without changing it: what its files
-// say (WAL, TSM, TSI, Series, Shard, Report) and whether they are sound and
-// agree (Verify).
+// Package inspect reads a data directory without changing it. WAL, TSM, TSI,
+// Series, Manifest, Shard, Encodings, and Report show what its files hold. Verify
+// checks whether they are sound and agree with each other.
 //
-// Overlay is a vfs.FS that keeps every change to itself. With it Open runs the
-// real store over a directory that stays as it is, byte for byte: the log is
-// replayed, torn ends are cut and left-over files are ignored in memory only.
-// Paths can be mapped to other files, which lets a backup be opened as if it
-// were a data directory.
+// Open runs the server's store over an overlay.FS, which keeps every change in
+// memory: it replays the log, cuts torn ends, and rebuilds what is damaged there.
 //
-// Hold keeps a server from starting on a directory while it is read, by a
-// shared lock on the file that the server locks exclusively; it writes nothing.
+// Hold keeps a server from starting on a directory while it is read, by a shared
+// lock on the file that servers lock exclusively. It writes nothing.
 //
-// Invariants: no byte of the directory changes; every damage is told with its
-// file and, where the format allows, its offset, and does not end the check
-// (W8). The package repairs nothing.
-//
-// An Overlay is safe for concurrent use.
+// Invariants: no byte of the directory changes. All damage is reported with its
+// file and, if the format allows, its offset. Damage does not end a check (W8).
+// The package repairs nothing.
 package inspect

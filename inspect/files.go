@@ -61,8 +61,8 @@ type TSMSeries struct {
 	Max    int64          `json:"max_time"`
 }
 
-// TSM reads a TSM file. With keys, every series is listed. Series that cannot be
-// read are left out and told by Damage; a file without a sound frame is an error.
+// TSM reads a TSM file. With keys, it lists every series. Damage lists series that
+// cannot be read. A file without a sound frame is an error.
 func TSM(fsys vfs.FS, name string, keys bool) (_ *TSMReport, err error) {
 	defer vfs.CatchFault(&err)()
 	r, err := tsm.Open(fsys, name)
@@ -186,8 +186,8 @@ type TSITag struct {
 	Values int    `json:"values"`
 }
 
-// TSI reads a TSI file. Measurements that cannot be read are left out and told
-// by Damage; a file without a sound frame is an error.
+// TSI reads a TSI file. Damage lists measurements that cannot be read. A file
+// without a sound frame is an error.
 func TSI(fsys vfs.FS, name string) (_ *TSIReport, err error) {
 	defer vfs.CatchFault(&err)()
 	f, err := tsi.OpenFile(fsys, name)

@@ -55,8 +55,8 @@ type MeasurementReport struct {
 	Name   string `json:"name"`
 	Series uint64 `json:"series"`
 	Fields int    `json:"fields"`
-	// Rows counts those in files; rows that only the log has, and duplicates
-	// that no merge has met yet, are not told apart.
+	// Rows counts the rows in files, with duplicates that no merge has removed
+	// yet, and without rows that only the log has.
 	Rows int64 `json:"rows"`
 	// Bytes are those of its chunks, and of the files' indexes in proportion
 	// to its series.

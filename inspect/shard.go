@@ -74,8 +74,8 @@ type ShardReport struct {
 	Damage   []Problem       `json:"damage,omitempty"`
 }
 
-// Shard reads a shard's directory. Files that cannot be read are told by
-// Damage; without a sound manifest it is an error.
+// Shard reads a shard's directory. Damage lists files that cannot be read. A
+// directory without a sound manifest is an error.
 func Shard(fsys vfs.FS, dir string) (*ShardReport, error) {
 	m, err := Manifest(fsys, dir)
 	if err != nil {

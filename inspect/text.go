@@ -17,8 +17,8 @@ type Problem struct {
 	Offset int64  `json:"offset"` // -1: unknown, or the file as a whole
 	Bytes  int64  `json:"bytes,omitempty"`
 	Reason string `json:"reason"`
-	// Notice says that nothing is lost: a torn end that no client was told of,
-	// a left-over file, a copy that will be rewritten.
+	// Notice says that nothing is lost: a torn end whose write was not
+	// acknowledged, a file that a crash left, a copy that will be rewritten.
 	Notice bool `json:"notice,omitempty"`
 }
 
@@ -34,7 +34,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %s%s: %s", kind, p.Path, at, p.Reason)
 }
 
-// Damages returns what a report tells of damage, notices left out.
+// Damages returns the damage in a report, without notices.
 func Damages(report Texter) (out []Problem) {
 	switch r := report.(type) {
 	case *WALReport:

@@ -60,7 +60,7 @@ func (r *VerifyReport) WriteText(w io.Writer) error {
 // VerifyOptions say how a check is done. The zero value works.
 type VerifyOptions struct {
 	FS vfs.FS // default vfs.OS
-	// Progress is told each file before it is read.
+	// Progress, if set, is called with each file before it is read.
 	Progress func(path string)
 	// Live, for a directory that a server works on, gives the shards' state;
 	// nil: what their manifests say.
@@ -127,7 +127,7 @@ func (v *verifier) all() error {
 	return v.log()
 }
 
-// begin counts a file and tells of it.
+// begin counts a file and reports progress.
 func (v *verifier) begin(name string) error {
 	if err := v.ctx.Err(); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (v *verifier) catalog() (*meta.Data, error) {
 }
 
 // logged returns the catalog with the changes that only the log has, as a start
-// makes them. What is wrong with the log is told with the log.
+// makes them. The check of the log reports its damage.
 func (v *verifier) logged(data *meta.Data) *meta.Data {
 	if data == nil {
 		return nil
@@ -312,8 +312,7 @@ func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 	return nil
 }
 
-// quarantine tells the damaged files that a server has set aside in dir: what
-// they held is missing from answers.
+// quarantine reports the files that a server has moved to the quarantine of dir.
 func (v *verifier) quarantine(dir string) {
 	q := repair.NewQuarantine(v.fs, dir, slog.New(slog.DiscardHandler))
 	if err := q.Read(); err != nil {
@@ -669,7 +668,7 @@ type agreement struct {
 	ids         int
 }
 
-// maxDisagreements is how many series of one file are told one by one.
+// maxDisagreements is how many series of one file are reported one by one.
 const maxDisagreements = 8
 
 func (a *agreement) bad(format string, args ...any) error {
@@ -691,7 +690,7 @@ func (a *agreement) check(key []byte, s *tsm.Series) error {
 	case errors.Is(err, series.ErrNotFound):
 		return a.bad("series %d %q is not in the series file", s.ID, key)
 	case err != nil:
-		return nil // told of already
+		return nil // reported already
 	case have != string(key):
 		return a.bad("series %d is %q here and %q in the series file", s.ID, key, have)
 	}

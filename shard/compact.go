@@ -57,7 +57,7 @@ func (s *Shard) CompactionQueue(cold bool) int {
 	return hi - lo
 }
 
-// facts tells the planner of the files.
+// facts describes the files for the planner.
 func (s *fileSet) facts() []fact {
 	facts := make([]fact, len(s.files))
 	for i, f := range s.files {
@@ -241,7 +241,7 @@ func (s *Shard) openMerged(records []manifest.File) ([]*file, error) {
 	return out, nil
 }
 
-// swap puts the files of a merge in the place of what it read.
+// swap replaces the files that a merge has read by its results.
 func (s *Shard) swap(in, out []*file) error {
 	var fresh []string
 	for _, f := range out {

@@ -7,8 +7,8 @@ import (
 	"tsdbd/model/scan"
 )
 
-// Cost tells what a request would touch: the values in caches, and from the
-// files' indexes alone the chunks and their bodies. A chunk is one block per
+// Cost returns what a request would touch: the values in caches, and the chunks
+// and their bodies from the files' indexes alone. A chunk is one block per
 // field that is wanted and in it; its bytes are those of the whole body, which
 // holds all fields. Rows that tombstones hide count.
 func (v *View) Cost(req scan.Request) (scan.Cost, error) {

@@ -46,8 +46,8 @@ func (s *Shard) blame(err error, in []*file) {
 	}
 }
 
-// Damaged returns the damage of the shard's files that reads have met since it
-// was opened, one of each file.
+// Damaged returns the damage that reads have found in the shard's files since it
+// was opened, the first of each file.
 func (s *Shard) Damaged() (out []*binio.CorruptError) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -69,7 +69,7 @@ func (s *Shard) indexError(err error) error {
 	return err
 }
 
-// IndexDamaged reports whether reading has met damage of the index. Compact
+// IndexDamaged reports whether a read has found damage of the index. Compact
 // rebuilds it.
 func (s *Shard) IndexDamaged() bool { return s.indexDamage.Load() != nil }
 

@@ -10,20 +10,21 @@
 // plan chooses them, merger writes them, into several files that split the
 // series where one would be too large.
 //
-// Reading: View takes the present file set, caches and index; a cursor merges
-// what they hold of each series, newer sequence over older, and hands out
-// chunks that decode lazily.
+// Reading: View takes the present file set, caches, and index. A cursor merges
+// what they hold of each series, newer sequence over older, and returns chunks
+// that decode lazily. It has three parts: walk (which series), pieces (which
+// chunks of files and rows of caches overlap), and merging.
 //
-// Order is one number (W4, W5): files cover ascending sequence ranges, disjoint
-// but for the files of one merge, which have no series in common; a tombstone
-// hides only what has a lower sequence.
+// Order is one number (W4, W5). Files cover ascending sequence ranges. The ranges
+// are disjoint, except those of the files of one merge, which have no series in
+// common. A tombstone hides only rows with a lower sequence.
 //
 // Damage: Open moves a file whose frame is damaged to quarantine and rebuilds
 // indexes and manifests from the TSM files (package repair). Damage of a block is
 // an error of the read that meets it, and keeps the file out of merges. Compact
 // rebuilds an index in which a read has met damage.
 //
-// A Shard knows nothing of the log or the catalog. Reads may run concurrently
-// with everything; Apply, Delete and Freeze come from one goroutine at a time;
-// Flush and Compact may run beside them, one each.
+// A Shard does not know the log or the catalog. Reads may run concurrently with
+// everything. Apply, Delete, and Freeze are called by one goroutine at a time. One
+// Flush and one Compact may run at the same time.
 package shard

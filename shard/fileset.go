@@ -28,7 +28,7 @@ func (f *file) splits(g *file) bool {
 }
 
 // fileSet is an immutable picture of a shard's TSM files and tombstones. It
-// owns a reference to each file; whoever uses it holds one to the set (W6).
+// owns a reference to each file. Its users hold references to the set (W6).
 type fileSet struct {
 	refs       atomic.Int64
 	files      []*file // in the order of their sequences; see splits
@@ -80,7 +80,7 @@ func (s *fileSet) withTombstone(t *manifest.Tombstone) *fileSet {
 	return newFileSet(s.files, append(slices.Clone(s.tombstones), t))
 }
 
-// replace returns the files with out in the place of in, which are neighbours.
+// replace returns the files with in, which are neighbors, replaced by out.
 func replace(all, in, out []*file) []*file {
 	var files []*file
 	placed := false

@@ -19,7 +19,7 @@ type merger struct {
 	ctx context.Context
 	s   *Shard
 	c   merging       // without caches
-	rec manifest.File // of every file, but for name, size and checksum
+	rec manifest.File // of every file, except name, size, and checksum
 
 	w     *tsm.Writer     // nil before the first series of a file
 	done  []manifest.File // finished files
@@ -29,7 +29,7 @@ type merger struct {
 	buf   column.Rows // rows not yet written of the present series
 	text  int         // bytes of strings in buf
 	rows  int         // of a full chunk of the present series
-	open  bool        // the writer has been told of the present series
+	open  bool        // the writer has begun the present series
 	key   string
 	debt  int // bytes read and written since the last pause
 }
@@ -240,8 +240,8 @@ func (m *merger) union() {
 	}
 }
 
-// begin tells the writer of the present series, once, and makes a file for it
-// if there is none.
+// begin makes the writer begin the present series, once. It creates a file if
+// there is none.
 func (m *merger) begin() error {
 	if m.open {
 		return nil
@@ -293,8 +293,8 @@ func (m *merger) emit(keep int) error {
 }
 
 const (
-	// chunkText is how many bytes of strings a chunk takes, but for a row that
-	// has more alone.
+	// chunkText is how many bytes of strings a chunk takes. A row that has more
+	// is a chunk alone.
 	chunkText = 4 << 20
 	// maxCells bounds rows times fields of a chunk: a series may have very many
 	// fields, and each of its rows few of them.

@@ -241,8 +241,8 @@ func (p *pieces) cached(s *cacheSource) int {
 	return n
 }
 
-// cluster appends the overlapping pieces[lo:hi], of which the last time is
-// end, in parts.
+// cluster appends the overlapping pieces [lo, hi), whose last time is end, in
+// parts.
 func (p *pieces) cluster(lo, hi int, end int64) {
 	for {
 		n, bytes, cells := lo, 0, 0

@@ -27,12 +27,12 @@ const (
 	// fullLevel marks the result of a full compaction, in dense blocks.
 	fullLevel = 9
 	// A file of a cold shard's first run that nothing is to be merged with is
-	// written anew for dense blocks if it is as large.
+	// rewritten for dense blocks if it is as large.
 	denseBytes = 1 << 20
 	// A cold run of more than smallBytes is not merged with what is newer when
-	// that is smaller by more than coldRatio: few late rows do not make a large shard be written anew.
+	// that is smaller by more than coldRatio: few late rows do not cause a large shard to be rewritten.
 	coldRatio = 8
-	// A file is written anew for its tombstones alone when they hide more than
+	// A file is rewritten for its tombstones alone when they hide more than
 	// one row in warmHidden, or coldHidden in a cold shard; when they are more
 	// than maxTombstones; or when the shard is cold and the file small.
 	warmHidden    = 4
@@ -67,12 +67,12 @@ func runs(files []fact) []run {
 
 // plan chooses the neighbours [lo, hi) of files, in sequence order, to merge
 // next, and the level of the result; lo == hi means that nothing is to do. It
-// is a pure function. Runs are merged whole; a single file is written anew to
+// is a pure function. Runs are merged whole; a single file is rewritten to
 // apply its tombstones, or once for dense blocks. A cold shard ends as few runs, each much larger than
 // all newer ones together; a warm one merges fanIn or more neighbours of the
 // lowest level that has them.
 //
-// It comes to an end: a merge leaves fewer runs, and a file written anew has
+// It comes to an end: a merge leaves fewer runs, and a rewritten file has
 // no tombstones and fewer rows, or fullLevel. A byte is read once per level while its shard
 // is warm, and while it is cold when its run is not coldRatio times what came
 // after it.

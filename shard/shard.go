@@ -191,7 +191,7 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 	return s.indexError(err)
 }
 
-// withoutRows returns the series of set of which nothing is left to read.
+// withoutRows returns the series of set that have no rows left.
 func (s *Shard) withoutRows(set *roaring.Bitmap) (_ *roaring.Bitmap, err error) {
 	defer vfs.CatchFault(&err)()
 	gone := roaring.New()

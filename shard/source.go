@@ -64,7 +64,7 @@ func (s *source) project(wanted []column.Field) bool {
 	return s.any
 }
 
-// masked tells how far tombstones hide rows of the series in [lo, hi].
+// masked reports how far tombstones hide rows of the series in [lo, hi].
 func (s *source) masked(id model.SeriesID, lo, hi int64) (partly, wholly bool) {
 	for _, t := range s.masks {
 		if t.Range.Min <= hi && t.Range.Max >= lo && t.Series.Contains(uint32(id)) {

@@ -32,7 +32,7 @@ type Subscription struct {
 	Subscription    meta.Subscription `json:"subscription"`
 }
 
-// Defined tells how many definitions a server lacked and was given.
+// Defined counts the definitions that were created.
 type Defined struct {
 	Users         int `json:"users"`
 	Queries       int `json:"continuous_queries"`

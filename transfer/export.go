@@ -134,8 +134,8 @@ func (x *exporter) definitions(data *meta.Data) string {
 }
 
 // createStatements returns the statements that make a database with these
-// policies, of which the first becomes the default. Limits of write times are
-// left out: they would refuse what is restored.
+// policies; the first becomes the default. It leaves out limits of write times,
+// which would reject what is restored.
 func createStatements(d *meta.Database, policies []*meta.RetentionPolicy, newDB, newRP string) []string {
 	db := quoteIdent(cmp.Or(newDB, d.Name))
 	var out []string
@@ -179,7 +179,7 @@ func (x *exporter) policy(ctx context.Context, d *meta.Database, rp *meta.Retent
 	if !x.opt.LinesOnly {
 		db, policy := x.names(d, rp)
 		if strings.ContainsAny(db+policy, "\r\n") {
-			return errors.New("a name with a line break cannot be told in a header")
+			return errors.New("a name with a line break cannot be written in a header")
 		}
 		if err := x.text(fmt.Sprintf("# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n", db, policy)); err != nil {
 			return err

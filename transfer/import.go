@@ -39,7 +39,7 @@ type ImportStats struct {
 	Written    int64 // points stored
 	Failed     int64 // lines and points refused
 	Statements int64 // run
-	// FailedStatements are those that had an error. The import goes on: what
+	// FailedStatements are those that had an error. The import continues: what
 	// a statement should make may be there in another form.
 	FailedStatements int64
 	Policies         []string // retention policies made, as "policy of database"
@@ -63,18 +63,17 @@ const maxImportErrors = 20
 // maxLine bounds a line: some strings of the greatest length.
 const maxLine = 4 << 20
 
-// Import reads line protocol, gzipped or not, and writes it to a server. Lines
-// may be preceded by headers as Export writes them: after "# DDL" follow
-// statements, after "# DML" points, and "# CONTEXT-DATABASE:" and
-// "# CONTEXT-RETENTION-POLICY:" say where the points that follow belong. Other
-// comments are passed over.
+// Import reads line protocol, gzipped or not, and writes it to a server. Headers
+// may precede lines as Export writes them: "# DDL" before statements, "# DML"
+// before points, and "# CONTEXT-DATABASE:" and "# CONTEXT-RETENTION-POLICY:" before
+// the points of a policy. Import ignores other comments.
 //
-// A retention policy that a header names and the server lacks is made, without
-// an end: influx_inspect names policies and does not tell how long they keep.
+// If a header names a retention policy that the server lacks, Import creates it
+// with infinite duration: influx_inspect writes no durations.
 //
-// What the server refuses for good is counted and the import goes on; when it
-// cannot be reached, or answers that it has a problem of its own, requests are
-// tried again for a minute, and then the import ends with an error.
+// Import counts what the server rejects and continues. If the server cannot be
+// reached, or has a problem of its own, Import retries for a minute and then
+// returns an error.
 func Import(ctx context.Context, c *Client, r io.Reader, opt ImportOptions) (ImportStats, error) {
 	br := bufio.NewReaderSize(r, 1<<20)
 	if head, _ := br.Peek(2); len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
@@ -198,7 +197,7 @@ func (im *importer) keepLocked(db, rp string, lines []byte) {
 	}
 }
 
-// quotes tells whether a point's line ends inside of a string value: an
+// quotes finds out whether a point's line ends inside a string value: an
 // unescaped quote behind the first unescaped space, and behind "=", opens one,
 // the next unescaped quote closes it. It looks at each byte once.
 type quotes struct {
@@ -370,7 +369,7 @@ func (im *importer) write(b *importBatch) (*WriteError, error) {
 }
 
 // makePolicy makes a retention policy; a second time is an error, so that a
-// batch does not ask for ever.
+// batch does not ask forever.
 func (im *importer) makePolicy(db, rp string) error {
 	im.mu.Lock()
 	defer im.mu.Unlock()

@@ -6,9 +6,10 @@
 // turns a tag predicate into a set of series, groups them by tag values, and
 // opens cursors over disjoint parts of the set, one cursor per worker. A
 // cursor walks series by series and, within a series, chunk by chunk in time
-// order. A chunk tells its row count, time range and per-column statistics
-// for free; timestamps and values are decoded only when asked for.
+// order. The row count, time range, and per-column statistics of a chunk cost
+// nothing. Timestamps and values are decoded when they are asked for.
 //
 // Series ids are the same in all shards of a database. A View is safe for
-// concurrent use; a Cursor belongs to one goroutine.
+// concurrent use. A Cursor belongs to one goroutine. Package scantest has a
+// storage in memory for tests of callers.
 package scan
