@@ -15,24 +15,25 @@ import (
 // and a length.
 const headRoom = 16
 
-// readResponse renders results as a ReadResponse of Prometheus. It keeps the message
+// ReadResponse renders results as a ReadResponse of Prometheus. It keeps the message
 // in memory, because a message begins with its length: each message is written
 // behind room for its head.
-type readResponse struct {
+type ReadResponse struct {
 	out    *Output
 	series int // where the open TimeSeries begins, 0: there is none
 	last   *result.Series
 	failed error
 }
 
-func NewReadResponse(out *Output) *readResponse {
+// NewReadResponse returns a ReadResponse in out.
+func NewReadResponse(out *Output) *ReadResponse {
 	out.keep = true
 	out.buf = append(out.buf, make([]byte, headRoom)...)
-	return &readResponse{out: out}
+	return &ReadResponse{out: out}
 }
 
 // Result adds a result with two columns, the time and the value.
-func (a *readResponse) Result(res *result.Result) error {
+func (a *ReadResponse) Result(res *result.Result) error {
 	if res.Err != nil {
 		a.failed = errors.Join(a.failed, res.Err)
 		return nil
@@ -68,7 +69,7 @@ func (a *readResponse) Result(res *result.Result) error {
 }
 
 // open begins a series with its labels.
-func (a *readResponse) open(s *result.Series) error {
+func (a *ReadResponse) open(s *result.Series) error {
 	size := headRoom
 	for name, value := range prom.Labels(s.Name, s.Tags) {
 		size += prom.MaxLabel + len(name) + len(value)
@@ -85,7 +86,7 @@ func (a *readResponse) open(s *result.Series) error {
 }
 
 // close writes the head of the open series.
-func (a *readResponse) close() {
+func (a *ReadResponse) close() {
 	if a.series == 0 {
 		return
 	}
@@ -97,7 +98,7 @@ func (a *readResponse) close() {
 }
 
 // Finish returns the message. It is valid until the output is freed.
-func (a *readResponse) Finish() ([]byte, error) {
+func (a *ReadResponse) Finish() ([]byte, error) {
 	if a.failed != nil {
 		return nil, a.failed
 	}
