@@ -1,33 +1,36 @@
-// Package lineproto reads InfluxDB's line protocol into point.Batch.
+// Package lineproto reads InfluxDB's line protocol into a point.Batch.
 //
-// A Parser takes a body, the database's point.Table and the precision, and
-// appends a row per line. The common line is read in one pass: its series is
-// guessed (the one that followed the previous line's series last time, else by
-// a hash of the raw bytes "measurement,tags"), its fields are expected to be
-// those of the series' previous line, and numbers are read eight digits at a
-// time. Every other line, and every line at fault, goes to the slow path,
-// which follows the rules of InfluxDB 1.x to the letter, in the texts of its
-// errors too. Both give the same result for a line that both read; what the
-// fast path does not recognise it leaves to the slow one.
+// A Parser reads a body with the point.Table of its database and a precision, and
+// appends one row per line. It reads a common line in one pass. It guesses the series:
+// the one that followed the series of the previous line last time, or else a hash of
+// the raw bytes "measurement,tags". It expects the fields of the previous line of that
+// series, and reads numbers eight digits at a time. All other lines, and all lines
+// with an error, go to the slow path, which follows the rules of InfluxDB 1.x exactly,
+// including the texts of errors. Both paths give the same result for a line that both
+// can read.
 //
-// Invariants: a batch keeps nothing of the body. Layouts never hold a field
-// key twice (the last value on the line wins). Every spelling of a tag set
-// gives the same *point.Series. No input makes a parser panic, or work more
-// than linearly in the length of the body.
+// # Guarantees
 //
-// Differences from InfluxDB 1.12, on purpose: unsigned integers are always
-// accepted; a quote in a comment does not swallow the lines behind it; an
-// empty field key is refused also behind a tab; a point with a name that cannot
-// be stored (model.UnstorableText) is refused; fields that InfluxDB's two
-// readings of a line disagree about (a backslash before a separator, outside
-// of keys and strings) are "invalid field format".
+//   - A batch keeps nothing of the body.
+//   - A layout never has a field key twice. The last value on the line wins.
+//   - All spellings of a tag set give the same *point.Series.
+//   - No input makes a Parser panic. The work is linear in the length of the body.
 //
-// What needs the database's state is left to the store: field types already
-// known, tags and fields named time, strings beyond column.MaxStringLength,
-// limits. The parser only refuses strings that a batch cannot represent, names
-// that are not UTF-8 or contain control characters, and fields that contradict
-// themselves on one line.
+// # Intended differences from InfluxDB 1.12
 //
-// A Parser is used by one goroutine at a time; a table is shared by any number
-// of them.
+//   - Unsigned integers are always accepted.
+//   - A quote in a comment does not hide the following lines.
+//   - An empty field key is also refused after a tab.
+//   - A point with a name that cannot be stored (model.UnstorableText) is refused.
+//   - Fields that InfluxDB's two readings of a line disagree about (a backslash before
+//     a separator, outside of keys and strings) are "invalid field format".
+//
+// # Limits of the package
+//
+// The store checks what needs the state of the database: existing field types, tags
+// and fields named time, strings longer than column.MaxStringLength, and limits. The
+// parser refuses only strings that a batch cannot represent, names that are not UTF-8
+// or contain control characters, and contradictory fields of one line.
+//
+// One goroutine at a time uses a Parser. Any number of them share a table.
 package lineproto

@@ -1,34 +1,34 @@
-// Package continuous runs the continuous queries that the catalog holds: SELECT
-// INTO over the windows that have ended, each time one ends.
+// Package continuous runs the continuous queries of the catalog: SELECT INTO over
+// each window when it has ended.
 //
-// Start runs one loop until Close. Every Interval it goes through the catalog's
-// queries; parse gives each a plan (query.ContinuousQuery, EVERY, FOR), plan.due
-// says whether a run is due and over which range, and the statement with that
-// range added to its condition goes to Execute, one query after the other.
+// Start runs one loop until Close. At every Interval the loop visits the queries of
+// the catalog. parse makes a plan of each query (query.ContinuousQuery, EVERY, FOR).
+// plan.due decides whether a run is due and over which range. The loop adds the
+// range to the condition of the statement and calls Execute, one query at a time.
 //
-// # When and over what
+// # Runs and their ranges
 //
-// A query without RESAMPLE runs once per interval of its GROUP BY time, after
-// the window has ended, over that window. EVERY says how often instead, FOR how
-// far back a run looks; a run is one statement over all its windows. Times are
-// aligned to EVERY and to the offset of GROUP BY time, in the statement's zone.
+// A query without RESAMPLE runs once per interval of its GROUP BY time, over the
+// window that has just ended. EVERY sets the time between runs, and FOR how far back
+// a run reaches. A run is one statement over all its windows. Times are aligned to
+// EVERY and to the offset of GROUP BY time, in the time zone of the statement.
 //
-// InfluxDB leaves out the windows that ended while it was down. Here the end of
-// what each query has covered is kept in a small file beside the catalog's, and
-// the first run after a start begins there, but at most CatchUp back. A query
-// without an entry in the file, a new one, begins with the window that has
-// ended last.
+// InfluxDB skips the windows that ended while it was down. This package stores the
+// end of what each query has covered in a small file in the directory of the
+// catalog. The first run after a start begins there, but at most CatchUp back. A
+// query without an entry in the file is new. It begins with the latest window that
+// has ended.
 //
-// # What holds
+// # Guarantees
 //
-//   - The file is replaced atomically after a run, so a run may happen twice but
-//     none is left out; a run twice writes the same points.
-//   - A run that fails is tried again at the next Interval, its range extended to
-//     what has ended since; a query that cannot run at all (it does not parse,
-//     has no aggregate) is logged once and left alone until it changes.
-//   - Execute is called by one goroutine, and its context ends with Close.
+//   - The file is replaced atomically after a run. A run may therefore happen twice,
+//     which writes the same points, but none is skipped.
+//   - A run that fails is tried again, with its range extended to the windows that
+//     have ended since. A query that cannot run (it does not parse, or has no
+//     aggregate) is logged once and skipped until it changes.
+//   - One goroutine calls Execute. Its context ends with Close.
 //
-// EXECUTE CONTINUOUS QUERY is a statement of package query: it neither asks nor
-// changes what is kept here. The package does not decide who may make queries, and
-// knows nothing of storage: the executor normalizes and runs the statements.
+// EXECUTE CONTINUOUS QUERY is a statement of package query. It does not use the
+// state of this package. The package does not check rights and does not access
+// storage: the executor normalizes and runs the statements.
 package continuous

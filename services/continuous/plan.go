@@ -7,7 +7,7 @@ import (
 	"tsdbd/query"
 )
 
-// plan says when a continuous query runs.
+// plan is a continuous query and the times of its runs.
 type plan struct {
 	*query.ContinuousQuery
 	every time.Duration // time between runs; 0: at the end of each window
@@ -35,8 +35,8 @@ func (p *plan) step() time.Duration {
 	return p.every
 }
 
-// due tells whether a run is due at now, the previous having been the one of
-// last (zero: none), and over which range [start, end). run names it: runs are
+// due reports whether a run is due at now if the previous run was last (zero: none),
+// and returns the range [start, end) of the run. run is the time of the run; runs are
 // a multiple of EVERY apart.
 func (p *plan) due(now, last time.Time) (start, end, run time.Time, ok bool) {
 	every := p.step()
@@ -48,11 +48,11 @@ func (p *plan) due(now, last time.Time) (start, end, run time.Time, ok bool) {
 	if !last.IsZero() && !run.After(last) {
 		return start, end, run, false
 	}
-	// With EVERY below the interval, the window under way is computed as well.
+	// If EVERY is shorter than the interval, the run includes the current window.
 	end = p.Window(run.Add(p.Interval - min(every, p.Interval)))
 	start = p.Window(run.Add(p.Interval - p.back - 1))
 	if !last.IsZero() {
-		// Windows that ended since the last run, or were under way then.
+		// Include windows that ended since the last run, or were current then.
 		if covered := p.Window(last); covered.Before(start) {
 			start = covered
 		}
@@ -60,8 +60,8 @@ func (p *plan) due(now, last time.Time) (start, end, run time.Time, ok bool) {
 	return start, end, run, start.Before(end)
 }
 
-// key names a query in the state file. A query that is dropped and made anew
-// with another text begins anew.
+// key is the key of a query in the state file. A query that was dropped and created
+// with another text has another key.
 func key(database, name, text string) string {
 	return strings.Join([]string{database, name, text}, "\x00")
 }

@@ -20,7 +20,7 @@ import (
 	"tsdbd/model/point"
 )
 
-// The values that stand in for zero Options.
+// The defaults of Options.
 const (
 	DefaultInterval = time.Second
 	DefaultCatchUp  = 24 * time.Hour
@@ -38,8 +38,8 @@ type Options struct {
 	Interval time.Duration // between looks at the catalog
 	// LogRuns logs every run at Info instead of Debug.
 	LogRuns bool
-	// CatchUp bounds how far back the first run after a start reaches for
-	// windows that ended meanwhile; negative: not at all.
+	// CatchUp bounds how far back the first run after a start reaches for windows
+	// that ended while the server was down. Negative: it does not.
 	CatchUp time.Duration
 	// Dir holds the state file; "" keeps no state, and nothing is caught up.
 	Dir string
@@ -64,7 +64,7 @@ type Service struct {
 	ok, bad atomic.Uint64
 }
 
-// lastRun says up to where a query has run, by the wall clock, in ns.
+// lastRun is the end of what a query has covered, by the wall clock, in ns.
 type lastRun struct {
 	at int64
 	// The latest run that came more than a step after the one before it was at
@@ -74,8 +74,7 @@ type lastRun struct {
 	leapFrom, leapTo int64
 }
 
-// ran returns what is known after a run at the given time, when runs are due
-// a step apart.
+// ran returns the lastRun after a run at a time, if runs are a step apart.
 func (l lastRun) ran(at int64, step time.Duration) lastRun {
 	if l.at != 0 && at-l.at > int64(step) {
 		l.leapFrom, l.leapTo = l.at, at
@@ -84,8 +83,8 @@ func (l lastRun) ran(at int64, step time.Duration) lastRun {
 	return l
 }
 
-// believed returns the last run if now is right: a run in the future was made
-// while the clock was ahead.
+// believed returns the last run if now is correct. A run in the future happened while
+// the clock was ahead.
 func (l lastRun) believed(now int64) lastRun {
 	switch {
 	case l.at <= now:
@@ -146,7 +145,7 @@ func (s *Service) Start() {
 	}()
 }
 
-// Close ends the run under way and waits for it.
+// Close cancels the current run and waits for it.
 func (s *Service) Close() {
 	s.once.Do(func() {
 		if s.cancel != nil {
@@ -156,7 +155,7 @@ func (s *Service) Close() {
 	})
 }
 
-// pass runs what is due.
+// pass runs the queries that are due.
 func (s *Service) pass(ctx context.Context) {
 	present := map[string]bool{}
 	for _, db := range s.opt.Catalog().Databases {
@@ -196,7 +195,7 @@ func (s *Service) pass(ctx context.Context) {
 	if s.dirty {
 		if err := s.save(); err != nil {
 			s.opt.Logger.Error("state of continuous queries not kept", "err", err)
-			return // at the next pass again
+			return // the next pass tries again
 		}
 		s.dirty = false
 	}
@@ -254,7 +253,7 @@ func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 		r.at = s.opt.Now().Add(r.delay)
 		s.failed[k] = r
 		if _, known := s.last[k]; !known {
-			// A query that has never run keeps its first window.
+			// A query that has never succeeded keeps its first window.
 			s.last[k], s.dirty = lastRun{at: start.UnixNano()}, true
 		}
 		log.Error("continuous query failed, it will be tried again", "in", r.delay, "err", err)
@@ -287,7 +286,7 @@ func (s *Service) load() error {
 	return nil
 }
 
-// stateEntry is what the state file keeps of a query.
+// stateEntry is the entry of a query in the state file.
 type stateEntry struct {
 	Database, Name, Query string
 	Last                  int64 // time of the last run that succeeded, ns

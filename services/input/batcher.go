@@ -14,16 +14,16 @@ import (
 	"tsdbd/model/point"
 )
 
-// Writer is where points go: the same that HTTP writes go to.
+// Writer stores points. HTTP writes use the same one.
 type Writer interface {
 	// Table returns the database's table of series, or meta.ErrDatabaseNotFound.
 	Table(db string) (*point.Table, error)
-	// Write returns nil when all points are durable. An error that has
-	// PartialWrite() (reason string, dropped int) says that all others are;
-	// one that is Temporary() may be tried again.
+	// Write returns nil when all points are durable. After a point.PartialWrite
+	// all points that it does not count are. An error that is point.Temporary may
+	// be tried again.
 	Write(ctx context.Context, db, rp string, batch *point.Batch) error
-	// Ensure makes the database, and the policy if rp names one, unless they
-	// are there.
+	// Ensure creates the database, and the policy if rp is not "", if they do not
+	// exist.
 	Ensure(ctx context.Context, db, rp string) error
 }
 
@@ -44,24 +44,24 @@ type Options struct {
 	Writers int
 }
 
-// The values that stand in for zero Options; InfluxDB's.
+// The defaults of Options. They are InfluxDB's.
 const (
 	DefaultBatchSize    = 5000
 	DefaultBatchPending = 10
 	DefaultBatchTimeout = time.Second
 )
 
-// maxBatchBytes is the size at which a batch is passed on though it has less
-// than BatchSize points.
+// maxBatchBytes is the size at which a batch is written before it has BatchSize
+// points.
 const maxBatchBytes = 1 << 20
 
-// Between two tries of a write that failed for a time.
+// The times between two attempts of a write that failed with a temporary error.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
 
-// errClosed is returned to those who still send while an input stops.
+// errClosed is returned when the input closes.
 var errClosed = errors.New("input is closing")
 
 // errFull is returned when all batches wait to be written.
@@ -79,8 +79,8 @@ type Batcher struct {
 		parser  lineproto.Parser
 		closed  bool
 	}
-	free    chan *batch // those that are empty
-	full    chan *batch // those to be written; has room for all there are
+	free    chan *batch // empty batches
+	full    chan *batch // batches to be written; it has room for all batches
 	writers sync.WaitGroup
 	closing chan struct{}
 	once    sync.Once
@@ -88,11 +88,11 @@ type Batcher struct {
 	ctx    context.Context // of writes
 	cancel context.CancelFunc
 
-	told   atomic.Int64 // when the log was last told of a failure, Unix ns
-	untold atomic.Int64 // failures since
+	told   atomic.Int64 // time of the last logged failure, Unix ns
+	untold atomic.Int64 // failures since then
 }
 
-// batch is points on their way.
+// batch is a batch and what fills it.
 type batch struct {
 	point.Batch
 	table   *point.Table
@@ -102,7 +102,8 @@ type batch struct {
 
 func (b *batch) bytes() int { return 8*len(b.Values) + 32*len(b.Rows) + len(b.Strings) }
 
-// NewBatcher makes the database ready and starts the writers. Close stops them.
+// NewBatcher creates the database if it does not exist, and starts the writers. The
+// caller must call Close.
 func NewBatcher(opt Options) *Batcher {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -132,12 +133,12 @@ func NewBatcher(opt Options) *Batcher {
 	return b
 }
 
-// Counts returns what the batcher counts; decoders count what they receive.
+// Counts returns the counts of the input. Decoders add what they receive.
 func (b *Batcher) Counts() *Counts { return &b.counts }
 
-// AddLines adds line protocol, times in units of so many nanoseconds, now for
-// lines without one. Points that find no room are dropped and counted, as are
-// bad lines. Nothing of text is kept.
+// AddLines adds line protocol. unit is the nanoseconds per unit of times, and now the
+// time of lines without one. Bad lines are counted. If there is no room, AddLines drops
+// and counts the points. It does not keep text.
 func (b *Batcher) AddLines(text []byte, unit int64, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,9 +204,9 @@ func (b *Batcher) count(err error) {
 	b.log.Debug("bad point", "err", err)
 }
 
-// beginLocked sees to it that there is a batch to fill. With wait it blocks for
-// one, and nobody else who holds points gets past the lock meanwhile; writers
-// do not take it.
+// beginLocked ensures that there is a batch to fill. With wait it blocks until there
+// is one and holds the lock, so that other callers wait too. Writers do not take the
+// lock.
 func (b *Batcher) beginLocked(wait bool) error {
 	if b.mu.closed {
 		return errClosed
@@ -263,7 +264,8 @@ func (b *Batcher) sleep(d time.Duration) bool {
 	}
 }
 
-// table returns the table of the database, making the database if it is gone.
+// table returns the table of the database. It creates the database if it does not
+// exist.
 func (b *Batcher) table() (*point.Table, error) {
 	t, err := b.opt.Writer.Table(b.opt.Database)
 	if !errors.Is(err, meta.ErrDatabaseNotFound) {
@@ -275,7 +277,7 @@ func (b *Batcher) table() (*point.Table, error) {
 	return b.opt.Writer.Table(b.opt.Database)
 }
 
-// addedLocked passes the batch on if it is full.
+// addedLocked seals the batch if it is full.
 func (b *Batcher) addedLocked() {
 	if c := b.mu.current; len(c.Rows) >= b.opt.BatchSize || c.bytes() >= maxBatchBytes {
 		b.sealLocked()
@@ -301,7 +303,7 @@ func (b *Batcher) write() {
 	}
 }
 
-// store writes a batch, again and again while the store is full or busy.
+// store writes a batch. It tries again while the error is temporary.
 func (b *Batcher) store(c *batch) {
 	for delay := firstRetry; ; delay = min(2*delay, lastRetry) {
 		_, err := b.writeOnce(b.ctx, &c.Batch)
@@ -351,9 +353,9 @@ func (b *Batcher) giveUp(c *point.Batch) {
 	b.counts.Failed.Add(int64(len(c.Rows)))
 }
 
-// WritePoints writes points at once: they are durable when it returns nil. bad
-// is why the first of those that cannot be stored cannot; the others are written
-// all the same.
+// WritePoints writes points at once. They are durable when err is nil. bad is the
+// reason why the first of the points that cannot be stored cannot; the other points
+// are written.
 func (b *Batcher) WritePoints(ctx context.Context, points []Point) (bad, err error) {
 	table, err := b.table()
 	if err != nil {
@@ -382,7 +384,7 @@ func (b *Batcher) WritePoints(ctx context.Context, points []Point) (bad, err err
 	return bad, nil
 }
 
-// complainEvery bounds how often the log tells of failures.
+// complainEvery is the shortest time between two logged failures.
 const complainEvery = 10 * time.Second
 
 // Complain logs a failure, unless the input logged one a moment ago.
@@ -395,13 +397,13 @@ func (b *Batcher) Complain(message string, err error) {
 	b.log.Warn(message, "db", b.opt.Database, "rp", b.opt.RetentionPolicy, "err", err, "not_told", b.untold.Swap(0))
 }
 
-// Close writes what was added and stops. When ctx ends first, what is left is
-// dropped and counted. Whoever adds must have stopped or is told so.
+// Close writes the added points and stops. When ctx ends, it drops and counts the
+// remaining points. Calls of Add and Offer after Close drop their points.
 func (b *Batcher) Close(ctx context.Context) {
 	b.once.Do(func() {
 		stop := context.AfterFunc(ctx, b.cancel)
 		defer stop()
-		close(b.closing) // whoever waits for room gives up the lock
+		close(b.closing) // callers that wait for room give up the lock
 		b.mu.Lock()
 		b.mu.closed = true
 		if b.mu.current != nil {

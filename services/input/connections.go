@@ -14,17 +14,17 @@ import (
 
 // Limits of connections.
 const (
-	// MaxConnections may be open at a time; more wait in the kernel's queue.
+	// MaxConnections bounds the open connections. Others wait in the kernel's queue.
 	MaxConnections = 1000
-	// MaxLineBytes is the longest line; longer ones are skipped and counted.
+	// MaxLineBytes bounds a line. Longer lines are skipped and counted.
 	MaxLineBytes = 16 << 10
-	// IdleTimeout is how long a connection may say nothing.
+	// IdleTimeout is the longest time without a byte.
 	IdleTimeout = 10 * time.Minute
-	// LineTimeout is how long a line that has begun may take to end.
+	// LineTimeout is the longest time from the begin to the end of a line.
 	LineTimeout = 30 * time.Second
 )
 
-// Connections is a listener and the connections it has accepted.
+// Connections is a Listener of connections.
 type Connections struct {
 	listener net.Listener
 	serve    func(net.Conn, *Lines)
@@ -39,9 +39,9 @@ type Connections struct {
 	}
 }
 
-// ListenConnections accepts on a TCP address, with TLS if encrypted is not nil,
-// and calls serve for every connection, with a reader of its lines, in a
-// goroutine of its own; the connection is closed when serve returns.
+// ListenConnections accepts connections on a TCP address, with TLS if encrypted is not
+// nil. It calls serve for every connection, with a reader of its lines, in a new
+// goroutine, and closes the connection when serve returns.
 func ListenConnections(address string, encrypted *tls.Config, counts *Counts, serve func(net.Conn, *Lines)) (*Connections, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Connections) accept() {
 				c.mu.Lock()
 				delete(c.mu.open, conn)
 				c.mu.Unlock()
-				_ = conn.Close() // nothing is said to its sender
+				_ = conn.Close() // there is no answer to its client
 				c.counts.Connections.Add(-1)
 				<-c.tokens
 			}()
@@ -111,11 +111,11 @@ func (c *Connections) add(conn net.Conn) bool {
 	return true
 }
 
-// Addr returns the address that is listened on.
+// Addr returns the address of the listener.
 func (c *Connections) Addr() net.Addr { return c.listener.Addr() }
 
-// Close stops accepting, ends the reading of all connections and waits until
-// they are served.
+// Close stops accepting, ends the reads of all connections, and waits until serve has
+// returned for all of them.
 func (c *Connections) Close(context.Context) error {
 	var err error
 	c.once.Do(func() {
@@ -131,8 +131,8 @@ func (c *Connections) Close(context.Context) error {
 	return err
 }
 
-// Lines reads lines from a connection. A client that sends nothing, or goes on
-// with a line for ever, is cut off.
+// Lines reads lines from a connection. It bounds how long a client may send nothing
+// (IdleTimeout) and how long it may take for a line (LineTimeout).
 type Lines struct {
 	Reader  *bufio.Reader // of the connection, MaxLineBytes large
 	conn    net.Conn
@@ -166,9 +166,8 @@ func (l *Lines) More() bool {
 	return bytes.IndexByte(b, '\n') >= 0
 }
 
-// Next returns the next line without its end; it is valid until the next call.
-// What the last line lacks is its end alone. Lines that are too long are
-// skipped.
+// Next returns the next line without its end. The line is valid until the next call.
+// The last line may lack its end. Next skips lines that are too long.
 func (l *Lines) Next() ([]byte, error) {
 	for {
 		if err := l.Wait(); err != nil {

@@ -2,8 +2,7 @@ package input
 
 import "sync/atomic"
 
-// Counts are what an input tells of itself. Those of a protocol's own are with
-// its decoder.
+// Counts are the counts that all inputs share.
 type Counts struct {
 	Bytes        atomic.Int64 // received
 	Points       atomic.Int64 // received and understood

@@ -1,20 +1,20 @@
-// Package input is what the inputs beside HTTP share: a Batcher, which gathers
-// points and writes them as HTTP writes are written, and listeners for packets
-// and for lines over connections. The packages below it, one per protocol,
-// decode.
+// Package input is the common part of the inputs other than HTTP: a Batcher, which
+// gathers points and writes them, and listeners for packets and for connections with
+// lines. The packages below it decode one protocol each.
 //
-// A decoder hands Points, or line protocol as it came, to its Batcher. The batch
-// being filled is passed on when it has BatchSize points, or maxBatchBytes, or
-// is BatchTimeout old; a writer stores it by Writer.Write and, while that fails
-// for a time, tries again. There are BatchPending batches and one: when all wait
-// to be written, AddLines and Offer drop what comes and count it (packets have
-// no sender who could wait), and Add waits, so that a connection is not read and
-// its sender feels it (W9).
+// Open returns a Service: a Listener and the Batcher that it adds points to. A
+// decoder adds Points, or line protocol, to the Batcher. A batch is written when it
+// has BatchSize points or maxBatchBytes, or is BatchTimeout old. While Writer.Write
+// fails with a temporary error, the Batcher tries again.
 //
-// The senders of these protocols get no acknowledgement: what was received and
-// not yet written is lost in a crash. Close writes it. WritePoints is the
-// exception: it returns when the points are durable.
+// There are BatchPending+1 batches. When all of them wait to be written, AddLines
+// and Offer drop points and count them, because the sender of a packet cannot wait.
+// Add waits, so that the server stops to read from the connection (W9).
 //
-// A Batcher may be used by any number of goroutines. The package makes the
-// database, and the policy if one is named, when they are not there.
+// These protocols have no acknowledgement. A crash loses points that were received
+// and not yet written; Close writes them. WritePoints is different: the points are
+// durable when it returns.
+//
+// The package creates the database, and the retention policy if one is named, when
+// they do not exist. A Batcher is safe for concurrent use.
 package input

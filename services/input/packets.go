@@ -12,15 +12,15 @@ import (
 // maxPacketBytes is the longest packet of UDP.
 const maxPacketBytes = 64 << 10
 
-// Packets is a socket that receives packets.
+// Packets is a Listener of packets.
 type Packets struct {
 	conn *net.UDPConn
 	done sync.WaitGroup
 }
 
-// ListenPackets receives on a UDP address and hands every packet to handle,
-// one at a time; the bytes are valid until it returns. readBuffer is the size
-// of the kernel's buffer in bytes, 0: the system's.
+// ListenPackets receives on a UDP address and calls handle with one packet at a time.
+// handle must not keep the bytes. readBuffer is the size of the kernel's buffer in
+// bytes. 0: the system's default.
 func ListenPackets(address string, readBuffer int, counts *Counts, handle func(packet []byte, now time.Time)) (*Packets, error) {
 	a, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
@@ -45,7 +45,7 @@ func ListenPackets(address string, readBuffer int, counts *Counts, handle func(p
 			}
 			if err != nil {
 				counts.ReadFailures.Add(1)
-				time.Sleep(10 * time.Millisecond) // it may not go away by itself
+				time.Sleep(10 * time.Millisecond) // the error may persist
 				continue
 			}
 			counts.Bytes.Add(int64(n))
@@ -55,7 +55,7 @@ func ListenPackets(address string, readBuffer int, counts *Counts, handle func(p
 	return p, nil
 }
 
-// Addr returns the address that is listened on.
+// Addr returns the address of the socket.
 func (p *Packets) Addr() net.Addr { return p.conn.LocalAddr() }
 
 // Close stops and waits until the last packet is handled.

@@ -7,8 +7,8 @@ import (
 	"tsdbd/model/point"
 )
 
-// Point is what a decoder makes. All its fields are floats, as the protocols'
-// values are.
+// Point is a decoded point. All its fields are floats, like the values of the
+// protocols.
 type Point struct {
 	Measurement string
 	Tags        model.Tags // in any order; those without a value are left out

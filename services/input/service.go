@@ -20,7 +20,8 @@ type Service struct {
 	listener Listener
 }
 
-// Open opens an input, with a listener that adds to the batcher. Close closes it.
+// Open opens an input. It calls listen for a listener that adds points to the batcher.
+// The caller must call Close.
 func Open(opt Options, listen func(*Batcher) (Listener, error)) (*Service, error) {
 	s := &Service{batcher: NewBatcher(opt)}
 	var err error
@@ -31,15 +32,14 @@ func Open(opt Options, listen func(*Batcher) (Listener, error)) (*Service, error
 	return s, nil
 }
 
-// Addr returns the address that is listened on.
+// Addr returns the address of the listener.
 func (s *Service) Addr() net.Addr { return s.listener.Addr() }
 
 // Counts returns what the input counts.
 func (s *Service) Counts() *Counts { return s.batcher.Counts() }
 
-// Close stops receiving and writes what was received, while ctx lasts. When ctx
-// ends while the listener still waits for room, the batcher closes first and the
-// listener gives up.
+// Close stops receiving and writes the received points. When ctx ends, Close drops and
+// counts the remaining points.
 func (s *Service) Close(ctx context.Context) error {
 	closed := make(chan error, 1)
 	go func() { closed <- s.listener.Close(ctx) }()

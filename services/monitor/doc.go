@@ -1,12 +1,12 @@
-// Package monitor writes what the server counts into a database of its own, as
-// InfluxDB's _internal: a measurement for each statistic of SHOW STATS, its
-// values as fields, its tags and hostname as tags.
+// Package monitor writes the server's statistics into a database, like _internal of
+// InfluxDB. Each statistic of SHOW STATS is a measurement. Its values are fields, its
+// tags and the hostname are tags.
 //
-// A Service asks for the statistics at every interval and writes them with one
-// time, rounded down to it, to a policy that keeps them for a week. It makes the
-// database and the policy when they are not there. A round that fails is
-// left out; the log tells of the first and of the first that works again.
+// A Service reads the statistics at every interval. It writes them with the time
+// rounded down to the interval, to a retention policy of a week. It creates the
+// database and the policy when they do not exist. If a write fails, the statistics of
+// that interval are lost. The log reports the first failure and the first success
+// after it.
 //
-// It is not where figures come from: /metrics, /debug/vars and SHOW STATS have
-// the same without it. Close may be called by any goroutine.
+// /metrics, /debug/vars and SHOW STATS do not depend on this package.
 package monitor

@@ -18,7 +18,7 @@ import (
 	"tsdbd/query/show"
 )
 
-// What stands in for zero Options; InfluxDB's.
+// The defaults of Options. They are InfluxDB's.
 const (
 	DefaultDatabase = "_internal"
 	DefaultInterval = 10 * time.Second
@@ -40,13 +40,13 @@ type Options struct {
 	Hostname   string // "": no tag
 }
 
-// Writer is where statistics go.
+// Writer stores statistics.
 type Writer interface {
 	// Table returns the database's table of series, or meta.ErrDatabaseNotFound.
 	Table(db string) (*point.Table, error)
 	// Write returns nil when all points are durable.
 	Write(ctx context.Context, db, rp string, batch *point.Batch) error
-	// EnsurePolicy makes the database and the policy unless they are there.
+	// EnsurePolicy creates the database and the policy if they do not exist.
 	EnsurePolicy(ctx context.Context, db, rp string, duration time.Duration) error
 }
 
@@ -77,7 +77,7 @@ func Start(opt Options) *Service {
 	return s
 }
 
-// Close ends the round under way and waits for it.
+// Close cancels the current round and waits for it.
 func (s *Service) Close() {
 	s.once.Do(func() { s.cancel(); <-s.done })
 }

@@ -1,26 +1,28 @@
-// Package subscriber copies writes to the destinations of the catalog's
-// subscriptions, as line protocol over HTTP or UDP.
+// Package subscriber copies writes to the destinations of subscriptions, as line
+// protocol over HTTP or UDP.
 //
-// The write path asks Encode for the text of a batch before the store gets it
-// (nil when nobody has subscribed: that costs a map look-up), and hands the
-// text to Send when the points are stored. Send puts it into the queue of each
-// subscription of the retention policy and never waits. Each subscription has
-// Concurrency goroutines that take texts from its queue and send them: mode ALL to
-// every destination, ANY to one, in turn, and to the next if that fails.
+// The write path calls Encode before it stores a batch, and Send with the result
+// after the store has accepted the batch. Encode returns nil if the retention policy
+// has no subscription; that costs a map lookup. Send adds the text to the queue of
+// each subscription of the retention policy and never waits.
 //
-// Update compares the catalog with what runs; the service calls it itself every
-// second, so a subscription takes effect within that time.
+// Each subscription has Concurrency goroutines that send the texts of its queue. In
+// mode ALL they send to every destination. In mode ANY they send to one destination
+// in turn, and to the next one if that fails.
 //
-// # What holds
+// Update compares the catalog with the running subscriptions. The Service calls it
+// every CheckInterval, so a new subscription takes effect within that time.
 //
-//   - A write never waits for a destination. What a full queue cannot take is
-//     dropped and counted; a queue is bounded in entries and in bytes, all
-//     of them together in bytes.
-//   - Texts of one subscription are sent at most once, and in the order of Send if
-//     Concurrency is 1; nothing is kept over a restart.
-//   - All points of a request are copied, those that the store refuses one by
-//     one (a conflict of types) included, as InfluxDB does.
-//   - UDP packets end at a line's end and hold at most 64 KiB less headers; a
+// # Guarantees
+//
+//   - A write never waits for a destination. If a queue is full, the text is dropped
+//     and counted. The number and the bytes of texts in a queue are bounded, and so
+//     are the bytes in all queues.
+//   - A text is sent at most once. If Concurrency is 1, the texts of a subscription
+//     are sent in the order of Send. A restart loses the queues.
+//   - All points of a request are copied, including points that the store refuses
+//     (field type conflicts), as in InfluxDB.
+//   - UDP packets end at the end of a line and have at most 64 KiB minus headers. A
 //     longer line is dropped and counted.
 //
 // A Service is safe for concurrent use.

@@ -11,7 +11,7 @@ import (
 
 // encoder writes the rows of a batch. The zero value is ready.
 type encoder struct {
-	prefixes map[*point.Layout][]string // what stands before the values
+	prefixes map[*point.Layout][]string // the texts before the values
 	layout   *point.Layout              // of the latest row
 	latest   []string                   // its prefixes
 }

@@ -13,7 +13,8 @@ import (
 	"sync/atomic"
 )
 
-// queue is what waits for one subscription, and the goroutines that send it.
+// queue has the texts that wait for one subscription, and the goroutines that send
+// them.
 type queue struct {
 	s            *Service
 	policy       policy
@@ -45,7 +46,7 @@ func (q *queue) put(lines []byte) {
 		select {
 		case q.entries <- lines:
 			select {
-			case <-q.done: // it was closed meanwhile
+			case <-q.done: // the queue has been closed
 				q.drain()
 			default:
 			}
@@ -85,7 +86,7 @@ func (q *queue) run() {
 		senders.Go(func() { q.send(ctx) })
 	}
 	<-q.stop
-	cancel() // a request under way ends with the queue
+	cancel() // a request in progress ends with the queue
 	senders.Wait()
 	for _, d := range q.destinations {
 		d.close()
@@ -213,7 +214,7 @@ type udpDestination struct {
 	conn    net.Conn
 }
 
-// dial returns the socket, made by the first who asks.
+// dial returns the socket. The first call creates it.
 func (d *udpDestination) dial(ctx context.Context) (net.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,7 +228,7 @@ func (d *udpDestination) dial(ctx context.Context) (net.Conn, error) {
 	return d.conn, nil
 }
 
-// send cuts lines into packets at their ends.
+// send sends lines in packets that end at the end of a line.
 func (d *udpDestination) send(ctx context.Context, lines []byte) error {
 	conn, err := d.dial(ctx)
 	if err != nil {

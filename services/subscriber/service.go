@@ -16,7 +16,7 @@ import (
 	"tsdbd/model/point"
 )
 
-// The values that stand in for zero Options.
+// The defaults of Options.
 const (
 	DefaultQueueLength   = 1000
 	DefaultQueueBytes    = 64 << 20
@@ -34,8 +34,8 @@ type Options struct {
 	QueueBytes  int64
 	// TotalBytes bounds what waits for all of them; 0 is no bound.
 	TotalBytes int64
-	// Concurrency is how many texts of a subscription are under way at once;
-	// with more than one they may arrive in another order.
+	// Concurrency is the number of texts of a subscription that are sent at a time.
+	// With more than one they may arrive in another order.
 	Concurrency int
 	// Timeout bounds one HTTP request.
 	Timeout time.Duration
@@ -64,14 +64,14 @@ type Service struct {
 
 type policy struct{ database, name string }
 
-// subscription tells a subscription from others, and from one of its name that
-// was made anew.
+// subscription identifies a subscription. One that was dropped and created with the
+// same name and other destinations is different.
 type subscription struct {
 	policy
 	name, mode, destinations string
 }
 
-// New returns a service that Start sets going.
+// New returns a service. Start starts it.
 func New(opt Options) *Service {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -131,8 +131,7 @@ func (s *Service) Close() {
 	})
 }
 
-// Update starts what the catalog has and does not run yet, and ends what it
-// no longer has.
+// Update starts the new subscriptions of the catalog and ends the dropped ones.
 func (s *Service) Update() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +170,7 @@ func joined(list []string) string {
 }
 
 // Encode returns the lines of a batch that is about to be written to a
-// retention policy, by its name, or nil if nobody has subscribed to it.
+// retention policy, by its name, or nil if the policy has no subscription.
 func (s *Service) Encode(database, rp string, b *point.Batch) []byte {
 	if len((*s.policies.Load())[policy{database, rp}]) == 0 {
 		return nil

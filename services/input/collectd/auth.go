@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// Level says how packets must be protected to be read.
+// Level is the protection that packets must have.
 type Level int
 
-// The levels, each taking what the ones behind it take.
+// The levels. Each accepts what the following ones accept.
 const (
-	None    Level = iota // anything
-	Sign                 // what is signed or encrypted
-	Encrypt              // what is encrypted
+	None    Level = iota // all packets
+	Sign                 // signed and encrypted packets
+	Encrypt              // encrypted packets
 )
 
 // ParseLevel reads a level's name; "" is none.
@@ -69,7 +69,7 @@ func readUsers(r io.Reader) (map[string]string, error) {
 }
 
 // macBytes, ivBytes and sumBytes are the lengths of a signature, an
-// initialisation vector and the checksum inside of what is encrypted.
+// initialization vector and the checksum inside of what is encrypted.
 const (
 	macBytes = sha256.Size
 	ivBytes  = aes.BlockSize
@@ -95,7 +95,7 @@ func (d *decoder) verify(part, rest []byte) bool {
 	return hmac.Equal(mac.Sum(nil), part[:macBytes])
 }
 
-// decrypt returns what an encrypted part, without its header, holds.
+// decrypt returns the parts inside of an encrypted part without its header.
 //
 //	user length 2 | user | iv 16 | encrypted (sha-1 20 | parts)
 func (d *decoder) decrypt(part []byte) ([]byte, bool) {
@@ -120,8 +120,8 @@ func (d *decoder) decrypt(part []byte) ([]byte, bool) {
 	return plain[sumBytes:], true
 }
 
-// outputFeedback encrypts or decrypts, which is the same, with AES-256: the
-// initialisation vector encrypted again and again is what text is xored with.
+// outputFeedback encrypts or decrypts with AES-256, which is the same: it encrypts the
+// initialization vector repeatedly and xors the text with the results.
 func outputFeedback(key [sha256.Size]byte, iv, text []byte) []byte {
 	block, err := aes.NewCipher(key[:])
 	if err != nil {

@@ -53,14 +53,14 @@ type decoder struct {
 	notNumber int // values left out
 }
 
-// state is what texts and times have been set to.
+// state is the current texts and time.
 type state struct {
 	host, plugin, instance, kind, kindInstance string
 	time                                       int64 // ns
 }
 
-// decode returns the points of a packet, valid until the next call. Those in
-// front of what is malformed come with the error.
+// decode returns the points of a packet. They are valid until the next call. With an
+// error it returns the points before the malformed part.
 func (d *decoder) decode(packet []byte, now time.Time) ([]input.Point, error) {
 	clear(d.points)
 	d.points, d.notNumber = d.points[:0], 0
@@ -68,7 +68,7 @@ func (d *decoder) decode(packet []byte, now time.Time) ([]input.Point, error) {
 	return d.points, err
 }
 
-// parts reads parts that are protected as level says.
+// parts reads parts with the protection level.
 func (d *decoder) parts(b []byte, level Level, s *state) error {
 	skipped := false
 	for len(b) > 0 {
@@ -113,7 +113,7 @@ func (d *decoder) parts(b []byte, level Level, s *state) error {
 	return nil
 }
 
-// part reads one part; kinds that it does not know say nothing to us.
+// part reads one part. It ignores unknown kinds.
 func (d *decoder) part(kind uint16, b []byte, s *state) bool {
 	ok := true
 	switch kind {
@@ -207,7 +207,7 @@ func (d *decoder) values(b []byte, s *state) bool {
 	return true
 }
 
-// value reads a value: a gauge is the one number in little-endian order.
+// value reads a value. Only gauges are in little-endian order.
 func value(kind byte, b []byte) (float64, bool) {
 	switch kind {
 	case kindGauge:

@@ -14,9 +14,9 @@ import (
 // Types are the names of the values of each type.
 type Types map[string][]string
 
-// ReadTypes reads a types.db, or all the files of a directory and of those below
-// it. A type that stands twice has the names read last. A file of a directory
-// that is no types.db is left out as a whole, and skipped is told why.
+// ReadTypes reads a types.db, or all files of a directory and of the directories below
+// it. If a type occurs twice, the last one wins. A file of a directory that is not a
+// types.db is skipped; ReadTypes calls skipped with the reason.
 func ReadTypes(root string, skipped func(error)) (Types, error) {
 	t := Types{}
 	single := true

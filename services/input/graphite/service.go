@@ -22,11 +22,11 @@ type Options struct {
 	Templates []string
 	// Separator joins parts. "": DefaultSeparator.
 	Separator string
-	// Tags of all points that have not got them otherwise, key=value.
+	// Tags are the default tags of points, key=value.
 	Tags []string
 }
 
-// Check tells what is wrong with the options that Listen would refuse.
+// Check returns the error of Listen for bad options.
 func (o *Options) Check() error {
 	_, err := o.parser()
 	return err

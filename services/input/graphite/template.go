@@ -95,8 +95,8 @@ func (p *parts) addTag(key, value, separator string) {
 	p.tags = append(p.tags, model.Tag{Key: key, Value: value})
 }
 
-// node is a part of filters: those that go on with it, and the template of the
-// filter that ends here.
+// node is a part of filters: the following parts, and the template of the filter that
+// ends here.
 type node struct {
 	next     map[string]*node
 	template *template
@@ -108,8 +108,7 @@ type templates struct {
 	fallback *template
 }
 
-// newTemplates reads templates as they stand in the configuration. tags are
-// those of points that have not got them from a template.
+// newTemplates parses the templates of the configuration.
 func newTemplates(lines []string, separator string) (*templates, error) {
 	if separator == "" {
 		separator = DefaultSeparator
@@ -177,7 +176,7 @@ func (t *templates) add(line, separator string, seen map[string]bool) error {
 	return nil
 }
 
-// find returns the template of a path. A filter fits longer paths too.
+// find returns the template of a path. A filter also matches longer paths.
 func (t *templates) find(path string) *template {
 	n := &t.root
 	for rest, more := path, true; more && len(n.next) > 0; {

@@ -28,12 +28,12 @@ type putPoint struct {
 // DefaultBodyMemory bounds the bodies held at a time, in bytes.
 const DefaultBodyMemory = 4 * MaxBodyBytes
 
-// chunkPoints are decoded and written at a time: JSON of tiny points takes much
-// more memory decoded than as text.
+// chunkPoints is the number of points that are decoded and written at a time: small
+// points take much more memory decoded than as JSON.
 const chunkPoints = 5000
 
-// eachChunk decodes a point or an array of points and hands them to f, so many
-// at a time; the slice is f's until it returns. Numbers may stand in quotes.
+// eachChunk decodes a point or an array of points and calls f with chunkPoints at a
+// time. f must not keep the slice. Numbers may be in quotes.
 func eachChunk(body []byte, f func([]input.Point) error) error {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -97,8 +97,7 @@ func (p *putPoint) point() (input.Point, error) {
 	return out, nil
 }
 
-// ServeHTTP answers POST /api/put, and /api/metadata/put, which is taken and
-// has no effect.
+// ServeHTTP answers POST /api/put, and /api/metadata/put, which has no effect.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests.Add(1)
 	switch {
@@ -119,8 +118,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// put stores the points of a body, durably when it returns nil. Those in front
-// of one that is no point are stored all the same.
+// put stores the points of a body. They are durable when it returns nil. If the body
+// is malformed, the points before the error may be stored.
 func (s *Service) put(w http.ResponseWriter, r *http.Request) (status int, err error) {
 	b, err := s.bodies.Read(w, r, MaxBodyBytes)
 	switch {

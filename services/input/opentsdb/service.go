@@ -22,12 +22,12 @@ import (
 type Options struct {
 	input.Options
 	Address string // host:port
-	// TLS makes connections encrypted. nil: they are plain.
+	// TLS encrypts the connections. nil: they are plain.
 	TLS *tls.Config
-	// BodyMemory bounds the bodies of POSTs held at a time, in bytes (W9); those
-	// beyond it are answered 503. 0: DefaultBodyMemory.
+	// BodyMemory bounds the bytes of all bodies at a time (W9). Requests that exceed
+	// it are answered with 503. 0: DefaultBodyMemory.
 	BodyMemory int64
-	// LogPointErrors logs lines that are no points.
+	// LogPointErrors logs bad lines.
 	LogPointErrors bool
 }
 
@@ -87,7 +87,7 @@ func Listen(opt Options) (*Service, error) {
 	return s, err
 }
 
-// connection finds out which protocol a client speaks.
+// connection serves a connection by the protocol of its first byte.
 func (s *Service) connection(conn net.Conn, lines *input.Lines) {
 	if err := lines.Wait(); err != nil {
 		return
@@ -135,7 +135,7 @@ func (s *Service) telnetLines(conn net.Conn, lines *input.Lines) {
 	})
 }
 
-// Figures are the input's own counts, by InfluxDB's names.
+// Figures returns the counts of this input by InfluxDB's names.
 func (s *Service) Figures() map[string]int64 {
 	return map[string]int64{
 		"httpConnsHandled": s.requests.Load(),
@@ -145,7 +145,7 @@ func (s *Service) Figures() map[string]int64 {
 	}
 }
 
-// listener ends the requests under way and then the connections.
+// listener closes the HTTP server and then the connections.
 type listener struct {
 	*input.Connections
 	http *http.Server
@@ -162,7 +162,7 @@ func (l listener) Close(ctx context.Context) error {
 	return errors.Join(err, l.Connections.Close(ctx))
 }
 
-// handoff is a listener of the connections that speak HTTP.
+// handoff is the listener of the HTTP server. It accepts connections that speak HTTP.
 type handoff struct {
 	conns   chan net.Conn
 	closed  chan struct{}
@@ -170,7 +170,8 @@ type handoff struct {
 	address net.Addr
 }
 
-// give hands a connection over, or returns false when nobody takes it any more.
+// give gives a connection to the HTTP server, or returns false if the server is
+// closed.
 func (h *handoff) give(c net.Conn) bool {
 	select {
 	case h.conns <- c:
@@ -199,7 +200,7 @@ func (h *handoff) Close() error {
 // Addr implements net.Listener.
 func (h *handoff) Addr() net.Addr { return h.address }
 
-// peeked is a connection of which some was read to see what it is.
+// peeked is a connection with a reader that has buffered its first bytes.
 type peeked struct {
 	net.Conn
 	reader *bufio.Reader

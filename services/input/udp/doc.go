@@ -1,5 +1,4 @@
-// Package udp receives packets of line protocol. A packet is lines; one that is
-// bad does not spoil the others (in InfluxDB 1.x it does). Where there is no
-// room for the points of a packet they are dropped and counted: over UDP nobody
-// can be told to wait.
+// Package udp receives packets of line protocol. A bad line does not affect the other
+// lines of its packet; in InfluxDB 1.x it does. If the batches are full, the points of
+// a packet are dropped and counted.
 package udp
