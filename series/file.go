@@ -361,11 +361,11 @@ func (f *File) keysRun(ids []model.SeriesID, start, end int, fn func(i int, key 
 // damaged one is an error.
 func (f *File) Claim(keys []string, ids []model.SeriesID) error {
 	if len(keys) != len(ids) {
-		return fmt.Errorf("create series: %d keys, %d ids", len(keys), len(ids))
+		return fmt.Errorf("claim series: %d keys, %d ids", len(keys), len(ids))
 	}
 	for _, k := range keys {
 		if k == "" || len(k) > model.MaxKeyLength {
-			return fmt.Errorf("create series: key of %d bytes", len(k))
+			return fmt.Errorf("claim series: key of %d bytes", len(k))
 		}
 	}
 	generation, missing, err := f.lookupAll(keys, ids)
@@ -403,7 +403,7 @@ func (f *File) Claim(keys []string, ids []model.SeriesID) error {
 		}
 	}
 	if need > model.MaxSeriesID+1-f.mu.next {
-		return fmt.Errorf("create %d series: %w", need, ErrExhausted)
+		return fmt.Errorf("claim %d series: %w", need, ErrExhausted)
 	}
 	previous = ""
 	for _, m := range missing {
@@ -421,7 +421,7 @@ func (f *File) Claim(keys []string, ids []model.SeriesID) error {
 	return nil
 }
 
-// missingKey is a key of a Create call that had no id when it was looked up.
+// missingKey is a key of a Claim call that had no id when it was looked up.
 type missingKey struct {
 	index       int
 	fingerprint uint32
@@ -448,13 +448,10 @@ func (f *File) lookupAll(keys []string, ids []model.SeriesID) (uint64, []missing
 }
 
 func (f *File) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint64, missing []missingKey, err error) {
-	type candidate struct {
-		missingKey
-	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	defer vfs.CatchFault(&err)()
-	var candidates []candidate
+	var candidates []missingKey
 	for i, k := range keys {
 		fp := fingerprint(k)
 		pos := -1
@@ -470,10 +467,10 @@ func (f *File) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint64, mis
 		if id == 0 {
 			missing = append(missing, m)
 		} else {
-			candidates = append(candidates, candidate{m})
+			candidates = append(candidates, m)
 		}
 	}
-	byID := func(a, b candidate) int { return cmp.Compare(a.id, b.id) }
+	byID := func(a, b missingKey) int { return cmp.Compare(a.id, b.id) }
 	if !slices.IsSortedFunc(candidates, byID) {
 		slices.SortFunc(candidates, byID)
 	}
