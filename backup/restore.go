@@ -17,6 +17,7 @@ import (
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
 	"tsdbd/store"
+	"tsdbd/store/layout"
 	"tsdbd/transfer"
 )
 
@@ -159,7 +160,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		}
 	}
 	for _, s := range databases {
-		at := path.Join(dir, store.DatabaseDir(s.Database), "series")
+		at := path.Join(dir, layout.DatabaseDir(s.Database), "series")
 		if err := p.file(at, series.LogName, s.Pieces...); err != nil {
 			return nil, err
 		}
@@ -168,7 +169,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		}
 	}
 	for _, s := range shards {
-		at := path.Join(dir, store.ShardDir(s.Database, s.ID))
+		at := path.Join(dir, layout.ShardDir(s.Database, s.ID))
 		for _, f := range s.Files {
 			if err := p.file(at, f.Name, f.Object); err != nil {
 				return nil, err
@@ -188,7 +189,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		}
 	}
 	for _, d := range data.Databases {
-		at := path.Join(dir, store.DatabaseDir(d.ID))
+		at := path.Join(dir, layout.DatabaseDir(d.ID))
 		if err := fsys.MkdirAll(at); err != nil {
 			return nil, err
 		}
@@ -310,10 +311,10 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 			}
 			parts = append(parts, overlay.Part{Path: r.object(o.Name), Size: o.Size})
 		}
-		over.Map(path.Join(root, store.DatabaseDir(s.Database), "series", series.LogName), parts...)
+		over.Map(path.Join(root, layout.DatabaseDir(s.Database), "series", series.LogName), parts...)
 	}
 	for _, s := range m.Shards {
-		dir := path.Join(root, store.ShardDir(s.Database, s.ID))
+		dir := path.Join(root, layout.ShardDir(s.Database, s.ID))
 		over.Put(path.Join(dir, manifest.Name), s.Manifest)
 		for _, f := range s.Files {
 			if err := missing(f.Object); err != nil {

@@ -18,7 +18,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/shard/manifest"
-	"tsdbd/store"
+	"tsdbd/store/layout"
 )
 
 // DiskReport is what takes how much space and how many series.
@@ -94,7 +94,7 @@ func Report(dir string) (*DiskReport, error) {
 
 func reportDatabase(st *Store, dir string, d *meta.Database, damage *[]Problem) (*DatabaseReport, error) {
 	out := &DatabaseReport{Name: d.Name, ID: d.ID}
-	seriesDir := path.Join(dir, store.DatabaseDir(d.ID), "series")
+	seriesDir := path.Join(dir, layout.DatabaseDir(d.ID), "series")
 	if s, err := Series(vfs.OS, seriesDir, false); err == nil {
 		out.SeriesEver = s.Series
 	}
@@ -111,10 +111,10 @@ func reportDatabase(st *Store, dir string, d *meta.Database, damage *[]Problem) 
 		found := map[string]*MeasurementReport{}
 		for _, sh := range view.Shards() {
 			if err := addIndex(found, sh, set); err != nil {
-				*damage = append(*damage, problems(path.Join(dir, store.ShardDir(d.ID, sh.ID())), err)...)
+				*damage = append(*damage, problems(path.Join(dir, layout.ShardDir(d.ID, sh.ID())), err)...)
 			}
 			p.Shards++
-			shardDir := path.Join(dir, store.ShardDir(d.ID, sh.ID()))
+			shardDir := path.Join(dir, layout.ShardDir(d.ID, sh.ID()))
 			*damage = append(*damage, addDisk(found, shardDir)...)
 			n, _ := treeBytes(vfs.OS, shardDir)
 			p.Bytes += n

@@ -25,6 +25,7 @@ import (
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/repair"
 	"tsdbd/store"
+	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
@@ -220,14 +221,14 @@ func (v *verifier) directories(data *meta.Data) error {
 	v.quarantine(v.dir)
 	known := map[string]bool{}
 	for _, d := range data.Databases {
-		known[store.DatabaseDir(d.ID)] = true
-		if _, err := v.fs.Stat(path.Join(v.dir, store.DatabaseDir(d.ID))); errors.Is(err, fs.ErrNotExist) {
-			v.notice(path.Join(v.dir, store.DatabaseDir(d.ID)), "database %q has no directory", d.Name)
+		known[layout.DatabaseDir(d.ID)] = true
+		if _, err := v.fs.Stat(path.Join(v.dir, layout.DatabaseDir(d.ID))); errors.Is(err, fs.ErrNotExist) {
+			v.notice(path.Join(v.dir, layout.DatabaseDir(d.ID)), "database %q has no directory", d.Name)
 		}
 	}
 	for _, n := range names {
 		if strings.HasPrefix(n, "db-") && !known[n] && v.opt.Live == nil {
-			v.unnamed(path.Join(v.dir, n), slices.ContainsFunc(data.Dropped.Databases, func(id uint32) bool { return store.DatabaseDir(id) == n }))
+			v.unnamed(path.Join(v.dir, n), slices.ContainsFunc(data.Dropped.Databases, func(id uint32) bool { return layout.DatabaseDir(id) == n }))
 		}
 	}
 	return nil
@@ -267,7 +268,7 @@ func (v *verifier) unnamed(dir string, dropped bool) {
 
 // database checks a database's series file and shards.
 func (v *verifier) database(d *meta.Database, dropped []uint64) error {
-	dir := path.Join(v.dir, store.DatabaseDir(d.ID))
+	dir := path.Join(v.dir, layout.DatabaseDir(d.ID))
 	if _, err := v.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		for _, rp := range d.RetentionPolicies {
 			for _, g := range rp.ShardGroups {
@@ -293,8 +294,8 @@ func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 		for i := range rp.ShardGroups {
 			g := &rp.ShardGroups[i]
 			for _, m := range g.Shards {
-				known[path.Base(store.ShardDir(d.ID, m.ID))] = true
-				if err := v.shard(path.Join(v.dir, store.ShardDir(d.ID, m.ID)), m.ID, g, series); err != nil {
+				known[path.Base(layout.ShardDir(d.ID, m.ID))] = true
+				if err := v.shard(path.Join(v.dir, layout.ShardDir(d.ID, m.ID)), m.ID, g, series); err != nil {
 					return err
 				}
 			}
@@ -306,7 +307,7 @@ func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 	}
 	for _, n := range names {
 		if strings.HasPrefix(n, "shard-") && !known[n] && v.opt.Live == nil {
-			v.unnamed(path.Join(dir, n), slices.ContainsFunc(dropped, func(id uint64) bool { return path.Base(store.ShardDir(d.ID, id)) == n }))
+			v.unnamed(path.Join(dir, n), slices.ContainsFunc(dropped, func(id uint64) bool { return path.Base(layout.ShardDir(d.ID, id)) == n }))
 		}
 	}
 	return nil
@@ -338,7 +339,7 @@ func (v *verifier) series(dir string, owner identity.Database) (*series.File, er
 	if live := v.opt.Live; live != nil {
 		// What a flush appends meanwhile is left out, and with it the index.
 		for _, s := range live.Series {
-			if path.Join(v.dir, store.DatabaseDir(s.Database), "series") == dir {
+			if path.Join(v.dir, layout.DatabaseDir(s.Database), "series") == dir {
 				over.Map(name, overlay.Part{Path: name, Size: s.Size})
 				_ = over.Remove(path.Join(dir, series.IndexName))
 			}

@@ -24,7 +24,7 @@ func (s *Store) flushLoop(ctx context.Context) {
 		case <-tick.C:
 		}
 		if s.flushSoon.Swap(false) {
-			_ = s.flushAll(ctx) // failures are logged and tried again
+			s.flushAll(ctx)
 		}
 		for ctx.Err() == nil {
 			if db := s.nextSync(); db != nil {
@@ -160,7 +160,6 @@ func (s *Store) syncSeries(db *database) {
 // flush freezes a shard between two entries, writes its files and trims the
 // log. A failure is logged and tried again later; nothing is lost by it.
 func (s *Store) flush(ctx context.Context, e *shardEntry) {
-	defer s.pacer.Flush()()
 	s.flushing.Lock()
 	s.flushLocked(ctx, e)
 	collect := s.garbage >= collectBytes
@@ -257,14 +256,18 @@ func (s *Store) trim() {
 	}
 }
 
-// flushAll flushes every shard that has anything unflushed.
-func (s *Store) flushAll(ctx context.Context) error {
+// flushAll flushes every shard that has anything unflushed. Failures are logged and
+// tried again.
+func (s *Store) flushAll(ctx context.Context) {
 	for _, e := range s.dirtyShards() {
-		for range 2 { // a failed snapshot, then what came after it
-			s.flush(ctx, e)
-		}
+		s.flushTwice(ctx, e)
 	}
-	return nil
+}
+
+// flushTwice flushes a snapshot that failed, and then what came after it.
+func (s *Store) flushTwice(ctx context.Context, e *shardEntry) {
+	s.flush(ctx, e)
+	s.flush(ctx, e)
 }
 
 // flushFor flushes shards, those with most to read back first, until the time
@@ -283,9 +286,7 @@ func (s *Store) flushFor(d time.Duration) (left int) {
 		if time.Since(start) >= d {
 			return len(dirty) - i
 		}
-		for range 2 {
-			s.flush(context.Background(), e)
-		}
+		s.flushTwice(context.Background(), e)
 	}
 	return 0
 }

@@ -229,14 +229,3 @@ func (s *Store) hold(b *BackupSet, chosen map[uint64]*shardEntry) error {
 	}
 	return nil
 }
-
-// DatabaseDir and ShardDir return the place of a database and of a shard under
-// a store's directory.
-func DatabaseDir(database uint32) string {
-	return fmt.Sprintf("%s%d", databasePrefix, database)
-}
-
-// ShardDir returns the place of a shard under a store's directory.
-func ShardDir(database uint32, id uint64) string {
-	return path.Join(DatabaseDir(database), fmt.Sprintf("%s%d", shardPrefix, id))
-}

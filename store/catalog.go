@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"tsdbd/meta"
+	"tsdbd/store/layout"
 	"tsdbd/wal/entry"
 )
 
@@ -201,7 +202,7 @@ func (s *Store) removeDropped() error {
 				s.logger.Warn("dropped shard not closed", "shard", id, "err", err)
 			}
 		}
-		if err := s.fs.RemoveAll(path.Join(s.dir, ShardDir(e.database, id))); err != nil {
+		if err := s.fs.RemoveAll(path.Join(s.dir, layout.ShardDir(e.database, id))); err != nil {
 			errs = append(errs, fmt.Errorf("remove shard %d: %w", id, err))
 			continue
 		}
@@ -230,7 +231,7 @@ func (s *Store) removeDropped() error {
 	for _, id := range refused {
 		// It may have the files of another database.
 		why := fmt.Errorf("database %d was dropped while it did not open", id)
-		err := s.setAside(s.quarantine, DatabaseDir(id), why)
+		err := s.setAside(s.quarantine, layout.DatabaseDir(id), why)
 		if err == nil {
 			s.mu.Lock()
 			s.mu.dropped.refused = slices.DeleteFunc(s.mu.dropped.refused, func(x uint32) bool { return x == id })

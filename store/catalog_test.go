@@ -17,6 +17,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/shard/manifest"
+	"tsdbd/store/layout"
 )
 
 // TestChangesWithoutCatalogFile fails every write of the catalog: the log has the
@@ -29,7 +30,7 @@ func TestChangesWithoutCatalogFile(t *testing.T) {
 	s.create("b")
 	s.must(s.write("a", "m v=1 1"))
 	s.must(s.write("b", fmt.Sprintf("m v=1 1\nm v=1 %d", 5*week)))
-	s.must(s.flushAll(context.Background()))
+	s.flushAll(context.Background())
 	fs.SetHook(func(op vfstest.Op) error {
 		if path.Dir(op.Path) == "/data/meta" && op.Kind == "rename" {
 			return syscall.EIO
@@ -58,7 +59,7 @@ func TestChangesWithoutCatalogFile(t *testing.T) {
 		}
 	}
 	check(s)
-	if fs.Content("/data/"+ShardDir(1, 1)+"/"+manifest.Name) == nil {
+	if fs.Content("/data/"+layout.ShardDir(1, 1)+"/"+manifest.Name) == nil {
 		t.Error("files of a drop that is not saved are gone")
 	}
 	left := fs.CrashLocked(newTestRand(t, 1), 0)
@@ -69,7 +70,7 @@ func TestChangesWithoutCatalogFile(t *testing.T) {
 	for _, fs := range []*vfstest.FS{left, fs} {
 		again := openTest(t, fs, testOptions(fs))
 		check(again)
-		for _, dir := range []string{ShardDir(1, 1), ShardDir(2, 2)} {
+		for _, dir := range []string{layout.ShardDir(1, 1), layout.ShardDir(2, 2)} {
 			if names, _ := fs.List("/data/" + dir); len(names) > 0 {
 				t.Errorf("%s has %v", dir, names)
 			}
@@ -97,7 +98,7 @@ func TestOlderCatalog(t *testing.T) {
 				s := openTest(t, fs, testOptions(fs))
 				s.create("db")
 				s.must(s.write("db", "m v=1 1"))
-				s.must(s.flushAll(context.Background()))
+				s.flushAll(context.Background())
 				old := map[string][]byte{}
 				for _, n := range meta.CopyNames() {
 					old[n] = fs.Content("/data/meta/" + n)
@@ -106,7 +107,7 @@ func TestOlderCatalog(t *testing.T) {
 				if trimmed {
 					s.must(s.log.(*localLog).Rotate())
 					s.must(s.write("db", "m v=1 1"))
-					s.must(s.flushAll(context.Background()))
+					s.flushAll(context.Background())
 				}
 				s.must(s.Close())
 				newer := map[string][]byte{}

@@ -23,6 +23,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/repair"
+	"tsdbd/store/layout"
 )
 
 var (
@@ -246,12 +247,12 @@ func orphans(fs *vfstest.FS, data *meta.Data) error {
 		named["/data/meta/"+n] = true
 	}
 	for _, d := range data.Databases {
-		dir := path.Join("/data", DatabaseDir(d.ID))
+		dir := path.Join("/data", layout.DatabaseDir(d.ID))
 		named[dir+"/series/series.log"], named[dir+"/series/series.idx"] = true, true
 		for _, rp := range d.RetentionPolicies {
 			for _, g := range rp.ShardGroups {
 				for _, m := range g.Shards {
-					at := path.Join("/data", ShardDir(d.ID, m.ID))
+					at := path.Join("/data", layout.ShardDir(d.ID, m.ID))
 					man, err := manifest.Read(fs, at)
 					if err != nil {
 						continue // nothing flushed; then no file is named either

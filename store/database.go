@@ -14,6 +14,7 @@ import (
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
 	"tsdbd/store/cardinality"
+	"tsdbd/store/layout"
 )
 
 // database is an open database: its series file and the parser's table.
@@ -37,7 +38,7 @@ type database struct {
 }
 
 func (s *Store) databaseDir(id uint32) string {
-	return path.Join(s.dir, fmt.Sprintf("%s%d", databasePrefix, id))
+	return path.Join(s.dir, layout.DatabaseDir(id))
 }
 
 // openDatabase opens a database, which the caller makes known.
@@ -148,7 +149,7 @@ func (s *Store) openedDatabase(id uint32) (*database, error) {
 
 // openShard opens a shard, which the caller makes known.
 func (s *Store) openShard(db *database, id uint64, g *meta.ShardGroup) (*shardEntry, error) {
-	dir := path.Join(db.dir, fmt.Sprintf("%s%d", shardPrefix, id))
+	dir := path.Join(db.dir, fmt.Sprintf("%s%d", layout.ShardPrefix, id))
 	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Lineage: s.catalog.Data().Lineage, Flushed: s.ledger.Has(id), LogAfter: s.logAfter, Logger: s.logger, Counters: &s.counters.files, Pace: s.pacer.Pace})
 	if err != nil {
 		return nil, err

@@ -6,40 +6,13 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
-	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
-	"tsdbd/series"
-	"tsdbd/shard/manifest"
+	"tsdbd/store/layout"
 )
-
-const (
-	databasePrefix = "db-"
-	shardPrefix    = "shard-"
-)
-
-func numbered(name, prefix string) (uint64, bool) {
-	rest, ok := strings.CutPrefix(name, prefix)
-	if !ok {
-		return 0, false
-	}
-	id, err := strconv.ParseUint(rest, 10, 64)
-	return id, err == nil
-}
-
-// numberedIn returns the numbers of the names with a prefix.
-func numberedIn(names []string, prefix string) (ids []uint64) {
-	for _, name := range names {
-		if id, ok := numbered(name, prefix); ok {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
 
 // olderCatalog refuses data that the catalog has never named: it was not
 // dropped, and removing it, or giving its number again, would lose it.
@@ -52,29 +25,7 @@ func olderCatalog(dir string) error {
 // of the log's segments.
 func (s *Store) checkCatalog(names []string, logs []identity.Lineage) error {
 	lineage := s.catalog.Data().Lineage
-	foreign := ""
-	for _, l := range logs {
-		if l == lineage {
-			return nil
-		}
-		foreign = fmt.Sprintf("%s belongs to data directory %s", path.Join(s.dir, "wal"), l)
-	}
-	for _, name := range names {
-		if _, ok := numbered(name, databasePrefix); !ok {
-			continue
-		}
-		owner, err := series.ReadOwner(s.fs, path.Join(s.dir, name, "series"))
-		if err != nil {
-			continue // it says nothing, and opening it will tell
-		}
-		if owner.Lineage == lineage {
-			return nil
-		}
-		if foreign == "" {
-			foreign = fmt.Sprintf("%s belongs to data directory %s", path.Join(s.dir, name), owner.Lineage)
-		}
-	}
-	if foreign != "" {
+	if foreign := layout.Foreign(s.fs, s.dir, names, lineage, logs); foreign != "" {
 		return fmt.Errorf("open store: %s, the catalog to %s: %w", foreign, lineage, ErrForeignCatalog)
 	}
 	return nil
@@ -88,7 +39,7 @@ func (s *Store) clearDatabases(names []string) error {
 	removed := slices.Clone(data.Dropped.Databases) // what is recorded and not there is removed too
 	any := false
 	for _, name := range names {
-		id, ok := numbered(name, databasePrefix)
+		id, ok := layout.Number(name, layout.DatabasePrefix)
 		if !ok {
 			continue
 		}
@@ -101,7 +52,7 @@ func (s *Store) clearDatabases(names []string) error {
 		}
 		why := fmt.Errorf("the catalog does not name %s, and has no record of a drop", dir)
 		if slices.Contains(data.Dropped.Databases, uint32(id)) {
-			why = s.notOfDatabase(dir, uint32(id))
+			why = layout.NotOfDatabase(s.fs, dir, identity.Database{Lineage: data.Lineage, ID: uint32(id)})
 		}
 		if why != nil {
 			if err := s.setAside(s.quarantine, name, why); err != nil {
@@ -124,27 +75,13 @@ func (s *Store) clearDatabases(names []string) error {
 	return nil
 }
 
-// notOfDatabase returns an error when dir names another database or data
-// directory. What of a half removed directory names none is nobody's.
-func (s *Store) notOfDatabase(dir string, id uint32) error {
-	want := identity.Database{Lineage: s.catalog.Data().Lineage, ID: id}
-	owner, err := series.ReadOwner(s.fs, path.Join(dir, "series"))
-	if binio.Damaged(err) {
-		return nil
-	}
-	if err == nil && owner != want {
-		err = identity.Foreignf(dir, "it belongs to %s, not to %s, which was dropped", owner, want)
-	}
-	return err
-}
-
 // clearShards does for the directories of shards in a database's what
 // clearDatabases does for those of databases. wanted has the shards that the
 // catalog names, dropped those whose drop it has recorded.
 func (s *Store) clearShards(db *database, names []string, wanted map[uint64]*meta.ShardGroup, dropped map[uint64]bool) error {
 	data := s.catalog.Data()
 	for _, name := range names {
-		id, ok := numbered(name, shardPrefix)
+		id, ok := layout.Number(name, layout.ShardPrefix)
 		if !ok || wanted[id] != nil {
 			continue
 		}
@@ -154,7 +91,7 @@ func (s *Store) clearShards(db *database, names []string, wanted map[uint64]*met
 		}
 		why := fmt.Errorf("the catalog does not name %s, and has no record of a drop", dir)
 		if dropped[id] {
-			why = s.notOfShard(dir, id)
+			why = layout.NotOfShard(s.fs, dir, data.Lineage, id)
 		}
 		if why != nil {
 			if err := s.setAside(db.quarantine, name, why); err != nil {
@@ -173,20 +110,6 @@ func (s *Store) clearShards(db *database, names []string, wanted map[uint64]*met
 		}
 	}
 	return nil
-}
-
-// notOfShard returns an error when the manifest in dir names another shard or
-// data directory.
-func (s *Store) notOfShard(dir string, id uint64) error {
-	lineage := s.catalog.Data().Lineage
-	m, err := manifest.Read(s.fs, dir)
-	if binio.Damaged(err) {
-		return nil
-	}
-	if err == nil && (m.Lineage != lineage || m.Shard != id) {
-		err = identity.Foreignf(dir, "it belongs to shard %d of %s, not to shard %d of %s, which was dropped", m.Shard, m.Lineage, id, lineage)
-	}
-	return err
 }
 
 // openDatabases opens what the saved catalog names. A database whose files belong
@@ -217,7 +140,7 @@ func (s *Store) openDatabases() error {
 // hasShards reports whether a database's directory may have points.
 func (s *Store) hasShards(id uint32) bool {
 	names, err := s.fs.List(s.databaseDir(id))
-	return err != nil && !errors.Is(err, fs.ErrNotExist) || len(numberedIn(names, shardPrefix)) > 0
+	return err != nil && !errors.Is(err, fs.ErrNotExist) || len(layout.Numbers(names, layout.ShardPrefix)) > 0
 }
 
 // clearDirectories opens what the log has added to the catalog and is there, and
@@ -263,7 +186,7 @@ func (s *Store) clearDirectories() error {
 		if err := s.clearShards(db, names, wanted, dropped); err != nil {
 			return err
 		}
-		for _, id := range numberedIn(names, shardPrefix) {
+		for _, id := range layout.Numbers(names, layout.ShardPrefix) {
 			if wanted[id] == nil || s.mu.shards[id] != nil {
 				continue
 			}
@@ -302,7 +225,7 @@ func (s *Store) opened(e *shardEntry) {
 	}
 	s.ledger.Add(e.ID(), e.db.id)
 	if e.Flushed() > s.logAfter {
-		s.unsure.dirs = append(s.unsure.dirs, path.Join(s.dir, ShardDir(e.db.id, e.ID())))
+		s.unsure.dirs = append(s.unsure.dirs, path.Join(s.dir, layout.ShardDir(e.db.id, e.ID())))
 	}
 }
 
@@ -315,7 +238,7 @@ func (s *Store) checkFiles(d *meta.Database) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("open database %s: %w", d.Name, err)
 	}
-	if slices.ContainsFunc(names, func(n string) bool { return n == "series" || strings.HasPrefix(n, shardPrefix) }) {
+	if slices.ContainsFunc(names, func(n string) bool { return n == "series" || strings.HasPrefix(n, layout.ShardPrefix) }) {
 		return nil
 	}
 	return fmt.Errorf("%s is missing or empty: %w, put them back or drop the database", dir, errFilesGone)
@@ -353,7 +276,7 @@ func (s *Store) openWhole(d *meta.Database) (err error) {
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", d.Name, err)
 	}
-	for _, id := range numberedIn(names, shardPrefix) {
+	for _, id := range layout.Numbers(names, layout.ShardPrefix) {
 		if wanted[id] != nil && !s.ledger.Has(id) {
 			ids = append(ids, id)
 		}

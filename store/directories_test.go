@@ -17,6 +17,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
+	"tsdbd/store/layout"
 )
 
 // stocked makes a store of databases a, b, ... with four points each in two
@@ -140,7 +141,7 @@ func TestSwappedDatabases(t *testing.T) {
 		if _, err := s.Backup(context.Background(), nil); err == nil {
 			t.Error("a backup without the databases that do not open")
 		}
-		s.must(s.flushAll(context.Background()))
+		s.flushAll(context.Background())
 		s.must(s.log.(*localLog).Rotate())
 		s.trim()
 		s.must(s.Close())
@@ -264,8 +265,8 @@ func TestDropIsFinished(t *testing.T) {
 			}
 			for _, name := range cut.Files() {
 				var id uint64
-				if i := strings.Index(name, "/"+shardPrefix); i >= 0 {
-					if _, err := fmt.Sscanf(name[i:], "/"+shardPrefix+"%d", &id); err != nil {
+				if i := strings.Index(name, "/"+layout.ShardPrefix); i >= 0 {
+					if _, err := fmt.Sscanf(name[i:], "/"+layout.ShardPrefix+"%d", &id); err != nil {
 						t.Fatal(err)
 					}
 					if _, ok := data.Shard(id); !ok {
@@ -369,10 +370,10 @@ func TestForeignSeriesLog(t *testing.T) {
 			if n := len(s.read("b")); n != 4 {
 				t.Errorf("%d points in b", n)
 			}
-			s.must(s.flushAll(context.Background()))
+			s.flushAll(context.Background())
 			s.must(s.log.(*localLog).Rotate())
 			s.must(s.write("b", "m v=1 7"))
-			s.must(s.flushAll(context.Background()))
+			s.flushAll(context.Background())
 			s.trim()
 			s.must(s.Close())
 			if string(fs.Content(name)) != string(foreign.Content(name)) {
@@ -403,7 +404,7 @@ func TestRefusedKeepsDelete(t *testing.T) {
 	opt.CloseFlush = -1
 	s = openTest(t, fs, opt)
 	s.must(s.write("b", "m v=1 7"))
-	s.must(s.flushAll(context.Background())) // and the log has nothing else of a
+	s.flushAll(context.Background()) // and the log has nothing else of a
 	s.deleteAll("a")
 	s.must(s.log.(*localLog).Rotate())
 	s.must(s.write("a", "m,h=new v=1 1"))
@@ -419,7 +420,7 @@ func TestRefusedKeepsDelete(t *testing.T) {
 	s.refusedFor("a", "contradicts the log")
 	for range 2 {
 		s.must(s.write("b", "m v=1 7"))
-		s.must(s.flushAll(context.Background()))
+		s.flushAll(context.Background())
 		s.must(s.log.(*localLog).Rotate())
 	}
 	s.trim()

@@ -21,6 +21,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
+	"tsdbd/store/layout"
 )
 
 // operation is a step of a driver and what the store holds once it is done.
@@ -432,7 +433,7 @@ func copyOf(set *BackupSet, from vfs.FS) (*vfstest.FS, error) {
 		if _, err := l.File.ReadAt(b, 0); err != nil {
 			return nil, err
 		}
-		if err := fs.Put(path.Join("/data", DatabaseDir(l.Database), "series", series.LogName), b); err != nil {
+		if err := fs.Put(path.Join("/data", layout.DatabaseDir(l.Database), "series", series.LogName), b); err != nil {
 			return nil, err
 		}
 	}

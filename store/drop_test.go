@@ -18,6 +18,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/store/layout"
 )
 
 // TestDropStorm drops and makes databases, lets shards expire, deletes, reads,
@@ -124,9 +125,9 @@ func TestDropStorm(t *testing.T) {
 		}
 	}
 	for _, name := range fs.Files() {
-		if strings.Contains(name, "/"+databasePrefix) {
+		if strings.Contains(name, "/"+layout.DatabasePrefix) {
 			d := s.Catalog().Database("db")
-			if d == nil || !strings.Contains(name, fmt.Sprintf("/%s%d/", databasePrefix, d.ID)) {
+			if d == nil || !strings.Contains(name, fmt.Sprintf("/%s%d/", layout.DatabasePrefix, d.ID)) {
 				t.Errorf("file of a dropped database left: %s", name)
 			}
 		}
@@ -172,7 +173,7 @@ func TestExpireUnused(t *testing.T) {
 	defer s.Close()
 	s.create("db")
 	s.must(s.Apply(context.Background(), meta.CreateShardGroups{Database: "db", RetentionPolicy: "autogen", Times: []int64{1, 5 * week}}))
-	s.must(fs.MkdirAll("/data/" + ShardDir(1, 2)))
+	s.must(fs.MkdirAll("/data/" + layout.ShardDir(1, 2)))
 	for _, g := range s.Catalog().Databases[0].RetentionPolicies[0].ShardGroups {
 		s.must(s.Apply(context.Background(), meta.DropShardGroup{Database: "db", RetentionPolicy: "autogen", ID: g.ID}))
 	}
@@ -180,7 +181,7 @@ func TestExpireUnused(t *testing.T) {
 	if d := s.Catalog().Dropped; len(d.Shards) != 0 {
 		t.Errorf("the catalog still has %+v", d)
 	}
-	if _, err := fs.Stat("/data/" + ShardDir(1, 2)); err == nil {
+	if _, err := fs.Stat("/data/" + layout.ShardDir(1, 2)); err == nil {
 		t.Error("the directory is still there")
 	}
 }
@@ -192,7 +193,7 @@ func TestCreateOnFullDisk(t *testing.T) {
 	s := openTest(t, fs, testOptions(fs))
 	defer s.Close()
 	fs.SetHook(func(op vfstest.Op) error {
-		if strings.Contains(op.Path, "/"+databasePrefix) {
+		if strings.Contains(op.Path, "/"+layout.DatabasePrefix) {
 			return syscall.ENOSPC
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/shard/manifest"
+	"tsdbd/store/layout"
 	"tsdbd/wal"
 )
 
@@ -23,7 +24,7 @@ func killedAtSync(t *testing.T, fs *vfstest.FS, f func(s *testStore)) {
 	renamed := false
 	fs.SetHook(func(op vfstest.Op) error {
 		renamed = renamed || op.Kind == "rename" && strings.Contains(op.Path, manifest.Name)
-		if renamed && op.Kind == "syncdir" && strings.Contains(op.Path, "/"+shardPrefix) {
+		if renamed && op.Kind == "syncdir" && strings.Contains(op.Path, "/"+layout.ShardPrefix) {
 			return errors.New("killed")
 		}
 		return nil
@@ -44,12 +45,12 @@ func TestNamesBeforeTrim(t *testing.T) {
 	s.must(s.Close())
 	killedAtSync(t, fs, func(s *testStore) {
 		s.must(s.write("a", "m v=1 1"))
-		s.must(s.flushAll(context.Background()))
+		s.flushAll(context.Background())
 	})
 	s = openTest(t, fs, testOptions(fs))
 	for i := range 2 {
 		s.must(s.write("a", fmt.Sprintf("m v=2 %d", 2*week+int64(i))))
-		s.must(s.flushAll(context.Background()))
+		s.flushAll(context.Background())
 		s.must(s.log.(*localLog).Rotate())
 	}
 	s.trim()
@@ -71,7 +72,7 @@ func TestNamesBeforeRemoval(t *testing.T) {
 		s.create("a")
 		for i := range 3 { // too few for a merge in the background
 			s.must(s.write("a", fmt.Sprintf("m v=1 %d", i)))
-			s.must(s.flushAll(context.Background()))
+			s.flushAll(context.Background())
 		}
 		s.must(s.Close())
 		killedAtSync(t, fs, func(s *testStore) {
@@ -110,7 +111,7 @@ func TestNamesOfCatalog(t *testing.T) {
 	}
 	s.must(s.write("new", "m v=1 1"))
 	s.must(s.log.(*localLog).Rotate())
-	s.must(s.flushAll(context.Background()))
+	s.flushAll(context.Background())
 	s.must(s.write("new", "m v=2 2"))
 	if h, err := wal.ReadHead(fs, "/data/wal"); err != nil || h.After < s.Catalog().Applied {
 		t.Fatalf("not trimmed: %+v, %v", h, err)

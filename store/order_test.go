@@ -12,6 +12,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/shard"
+	"tsdbd/store/layout"
 )
 
 func (s *testStore) freeze(e *shardEntry) *shard.Snapshot {
@@ -175,4 +176,4 @@ func TestFailedFlushLeaksNothing(t *testing.T) {
 	}
 }
 
-func inShard(name string) bool { return strings.Contains(name, "/"+shardPrefix) }
+func inShard(name string) bool { return strings.Contains(name, "/"+layout.ShardPrefix) }

@@ -21,6 +21,7 @@ import (
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
 	"tsdbd/store/cardinality"
+	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
 	"tsdbd/store/pace"
 	"tsdbd/store/space"
@@ -222,7 +223,7 @@ func (s *Store) openFiles() error {
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
-	hasData := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, databasePrefix) })
+	hasData := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, layout.DatabasePrefix) })
 	if s.catalog, err = meta.Open(s.fs, path.Join(s.dir, "meta"), meta.Options{Logger: s.logger, MustExist: hasData}); err != nil {
 		return err
 	}

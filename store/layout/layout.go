@@ -1,0 +1,107 @@
+// Package layout says where databases and shards lie in a data directory, and whether
+// a directory is the one that its name says.
+package layout
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
+	"tsdbd/internal/vfs"
+	"tsdbd/series"
+	"tsdbd/shard/manifest"
+)
+
+// The beginnings of the names of directories; a number follows.
+const (
+	DatabasePrefix = "db-"
+	ShardPrefix    = "shard-"
+)
+
+// Number returns the number in a name with a prefix.
+func Number(name, prefix string) (uint64, bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(rest, 10, 64)
+	return id, err == nil
+}
+
+// Numbers returns the numbers of the names with a prefix.
+func Numbers(names []string, prefix string) (ids []uint64) {
+	for _, name := range names {
+		if id, ok := Number(name, prefix); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// DatabaseDir and ShardDir return the place of a database and of a shard under
+// a store's directory.
+func DatabaseDir(database uint32) string {
+	return fmt.Sprintf("%s%d", DatabasePrefix, database)
+}
+
+// ShardDir returns the place of a shard under a store's directory.
+func ShardDir(database uint32, id uint64) string {
+	return path.Join(DatabaseDir(database), fmt.Sprintf("%s%d", ShardPrefix, id))
+}
+
+// Foreign tells whose a directory is that contradicts the lineage, "" if none does, or
+// one says that the lineage is right. names are those in the data directory dir, logs the
+// lineages of the log's segments.
+func Foreign(fsys vfs.FS, dir string, names []string, lineage identity.Lineage, logs []identity.Lineage) (foreign string) {
+	for _, l := range logs {
+		if l == lineage {
+			return ""
+		}
+		foreign = fmt.Sprintf("%s belongs to data directory %s", path.Join(dir, "wal"), l)
+	}
+	for _, name := range names {
+		if _, ok := Number(name, DatabasePrefix); !ok {
+			continue
+		}
+		owner, err := series.ReadOwner(fsys, path.Join(dir, name, "series"))
+		if err != nil {
+			continue // it says nothing, and opening it will tell
+		}
+		if owner.Lineage == lineage {
+			return ""
+		}
+		if foreign == "" {
+			foreign = fmt.Sprintf("%s belongs to data directory %s", path.Join(dir, name), owner.Lineage)
+		}
+	}
+	return foreign
+}
+
+// NotOfDatabase returns an error when dir names another database or data
+// directory. What of a half removed directory names none is nobody's.
+func NotOfDatabase(fsys vfs.FS, dir string, want identity.Database) error {
+	owner, err := series.ReadOwner(fsys, path.Join(dir, "series"))
+	if binio.Damaged(err) {
+		return nil
+	}
+	if err == nil && owner != want {
+		err = identity.Foreignf(dir, "it belongs to %s, not to %s, which was dropped", owner, want)
+	}
+	return err
+}
+
+// NotOfShard returns an error when the manifest in dir names another shard or
+// data directory.
+func NotOfShard(fsys vfs.FS, dir string, lineage identity.Lineage, id uint64) error {
+	m, err := manifest.Read(fsys, dir)
+	if binio.Damaged(err) {
+		return nil
+	}
+	if err == nil && (m.Lineage != lineage || m.Shard != id) {
+		err = identity.Foreignf(dir, "it belongs to shard %d of %s, not to shard %d of %s, which was dropped", m.Shard, m.Lineage, id, lineage)
+	}
+	return err
+}
