@@ -176,6 +176,8 @@ func (r *EncodingsReport) add(e Encoding) {
 	x.Bytes += e.Bytes
 }
 
+func (r *EncodingsReport) damage() []Problem { return r.Damage }
+
 // WriteText writes the report for people.
 func (r *EncodingsReport) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d files, %s, %d values\n\n", r.Path, r.Files, bytesText(r.Bytes), r.Values)

@@ -141,6 +141,8 @@ func addMeasurement(list []TSMMeasurement, key []byte, x *TSMSeries) []TSMMeasur
 	return list
 }
 
+func (r *TSMReport) damage() []Problem { return r.Damage }
+
 // WriteText writes the report for people.
 func (r *TSMReport) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s (index %s), level %d, sequences %d-%d, checksum %s\n", r.Path, bytesText(r.Bytes), bytesText(r.IndexBytes), r.Level, r.MinSequence, r.MaxSequence, r.Checksum)
@@ -242,6 +244,8 @@ func fieldTexts(fields []column.Field) []string {
 	return out
 }
 
+func (r *TSIReport) damage() []Problem { return r.Damage }
+
 // WriteText writes the report for people.
 func (r *TSIReport) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s, %d series with ids %d-%d\n\n", r.Path, bytesText(r.Bytes), r.Series, r.MinID, r.MaxID)
@@ -308,6 +312,8 @@ func Series(fsys vfs.FS, dir string, keys bool) (*SeriesReport, error) {
 	}
 	return out, nil
 }
+
+func (r *SeriesReport) damage() []Problem { return r.Damage }
 
 // WriteText writes the report for people.
 func (r *SeriesReport) WriteText(w io.Writer) error {

@@ -247,6 +247,8 @@ func treeBytes(fsys vfs.FS, dir string) (int64, error) {
 	return total, nil
 }
 
+func (r *DiskReport) damage() []Problem { return r.Damage }
+
 // WriteText writes the report for people, the largest measurements first.
 func (r *DiskReport) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s, of it the log %s\n", r.Dir, bytesText(r.Bytes), bytesText(r.WALBytes))

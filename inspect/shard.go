@@ -125,6 +125,17 @@ func strays(fsys vfs.FS, dir string, m *manifest.Manifest) ([]string, error) {
 	return out, nil
 }
 
+func (r *ShardReport) damage() []Problem {
+	out := slices.Clone(r.Damage)
+	for _, f := range r.TSM {
+		out = append(out, f.Damage...)
+	}
+	for _, f := range r.TSI {
+		out = append(out, f.Damage...)
+	}
+	return out
+}
+
 // WriteText writes the report for people.
 func (r *ShardReport) WriteText(w io.Writer) error {
 	if err := r.Manifest.WriteText(w); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
+	"time"
 
 	"tsdbd/internal/binio"
 )
@@ -35,30 +36,12 @@ func (p Problem) String() string {
 }
 
 // Damages returns the damage in a report, without notices.
-func Damages(report Texter) (out []Problem) {
-	switch r := report.(type) {
-	case *WALReport:
-		out = r.Damage
-	case *TSMReport:
-		out = r.Damage
-	case *TSIReport:
-		out = r.Damage
-	case *SeriesReport:
-		out = r.Damage
-	case *DiskReport:
-		out = r.Damage
-	case *EncodingsReport:
-		out = r.Damage
-	case *ShardReport:
-		out = slices.Clone(r.Damage)
-		for _, f := range r.TSM {
-			out = append(out, f.Damage...)
-		}
-		for _, f := range r.TSI {
-			out = append(out, f.Damage...)
-		}
+func Damages(report Texter) []Problem {
+	r, ok := report.(interface{ damage() []Problem })
+	if !ok {
+		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(out), func(p Problem) bool { return p.Notice })
+	return slices.DeleteFunc(slices.Clone(r.damage()), func(p Problem) bool { return p.Notice })
 }
 
 // problems takes an error apart that may join several.
@@ -140,3 +123,5 @@ func bytesText(n int64) string {
 	}
 	return fmt.Sprintf("%dB", n)
 }
+
+func timeText(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -140,6 +139,8 @@ func walProblem(d wal.Damage) Problem {
 	return Problem{Path: d.Segment, Offset: d.Offset, Bytes: d.Bytes, Reason: d.Reason, Notice: d.Torn}
 }
 
+func (r *WALReport) damage() []Problem { return r.Damage }
+
 // WriteText writes the report for people.
 func (r *WALReport) WriteText(w io.Writer) error {
 	t := newTable(w, "segment", "epoch", "sequences", "entries", "rows", "values", "deletes", "used", "size", "end")
@@ -169,5 +170,3 @@ func (r *WALReport) WriteText(w io.Writer) error {
 	}
 	return writeProblems(w, r.Damage)
 }
-
-func timeText(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
