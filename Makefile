@@ -10,7 +10,7 @@ MICRO    = ./cache ./model/... ./httpapi ./httpapi/encode ./internal/vector ./li
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 
-.PHONY: all build fmt lint test race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e golden cover clients docs-test cross test-386 test-qemu dist dist-test run help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e golden cover clients docs-test cross test-386 test-qemu dist dist-test run help
 
 all: fmt lint test
 
@@ -24,8 +24,12 @@ lint: ## vet and staticcheck
 	go vet ./...
 	STATICCHECK_CACHE=$$(go env GOCACHE)/staticcheck $(TOOL) staticcheck ./...
 
-test: ## all tests
+test: ## all tests, two minutes on two idle cores
 	go test -timeout 30m ./...
+
+test-long: ## kills, storms and little memory, longer than make test has them
+	go test -count=1 -timeout 30m -run '^Test(Kill|Storm|MemoryLimit|GoMemoryLimit|LongKeysInLittleMemory)$$' ./internal/testkit/apptest \
+		-kill-rounds=50 -storm-time=10s -memory-time=8s -long-keys=10000
 
 cross: ## build and vet for every system, tests as well
 	.ci/cross

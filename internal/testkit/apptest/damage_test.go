@@ -16,6 +16,7 @@ import (
 // TestDamage harms one file of a stopped server's data in each case and starts
 // it: what docs/operations.md says of the damage is what happens.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	const rows = 6000
 	origin := New(t)
 	origin.Env = []string{"TSDBD_DATA_FLUSH_IDLE=100ms"}
@@ -69,6 +70,7 @@ func TestDamage(t *testing.T) {
 		{name: "log flipped", file: "wal/*.wal", harm: flip(-1), m: rows, late: lost, health: "damaged", warning: "points are missing somewhere"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := New(t)
 			if err := os.CopyFS(s.Dir, os.DirFS(origin.Dir)); err != nil {
 				t.Fatal(err)

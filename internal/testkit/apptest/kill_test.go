@@ -16,7 +16,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 )
 
-var killRounds = flag.Int("kill-rounds", 0, "rounds of TestKill; 0: 50, or 5 with -short")
+var killRounds = flag.Int("kill-rounds", 5, "rounds of TestKill")
 
 // writer writes its own series and remembers what was acknowledged. Point n
 // lies at time n; its value is the number of the batch that wrote it last.
@@ -134,12 +134,6 @@ func (w *writer) verify(s *Server) error {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	rounds := *killRounds
-	if rounds == 0 {
-		rounds = 50
-		if testing.Short() {
-			rounds = 5
-		}
-	}
 	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := Start(t)

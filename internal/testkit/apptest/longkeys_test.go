@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var longKeys = flag.Int("long-keys", 0, "how many series TestLongKeysInLittleMemory writes; 0: 10000, or 4000 with -short")
+var longKeys = flag.Int("long-keys", 4000, "how many series TestLongKeysInLittleMemory writes")
 
 // longKeyLines returns a line for each of n new series. Their tag values are of
 // 60 kB and do not pack well.
@@ -32,12 +32,6 @@ func longKeyLines(from, n int) string {
 func TestLongKeysInLittleMemory(t *testing.T) {
 	const limit, databases, clients, batch = 512 << 20, 3, 4, 250
 	total := *longKeys
-	if total == 0 {
-		total = 10_000
-		if testing.Short() {
-			total = 4_000
-		}
-	}
 	_, wrap := memoryCgroup(t, limit)
 	s := New(t)
 	s.Wrap = wrap

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var memoryTime = flag.Duration("memory-time", 0, "how long TestMemoryLimit writes; 0: 8s, or 4s with -short")
+var memoryTime = flag.Duration("memory-time", 4*time.Second, "how long TestMemoryLimit writes")
 
 // memoryCgroup makes a cgroup (version 1) with a memory limit and returns the
 // wrapping command line that joins it, or skips.
@@ -62,12 +62,6 @@ func squeeze(t *testing.T, s *Server, limit int64) {
 	s.Restart()
 	s.Query("", "CREATE DATABASE db")
 	took := *memoryTime
-	if took == 0 {
-		took = 8 * time.Second
-		if testing.Short() {
-			took = 4 * time.Second
-		}
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), took)
 	defer cancel()
 	memory := watch(s)

@@ -16,7 +16,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 )
 
-var stormTime = flag.Duration("storm-time", 0, "how long TestStorm blows; 0: 10s, or 2s with -short")
+var stormTime = flag.Duration("storm-time", 2*time.Second, "how long TestStorm blows")
 
 // TestStorm writes, deletes, drops and makes databases and asks, with clients
 // that hang up, and stops and starts the server in the middle. No answer may be
@@ -24,12 +24,6 @@ var stormTime = flag.Duration("storm-time", 0, "how long TestStorm blows; 0: 10s
 // shows no panic.
 func TestStorm(t *testing.T) {
 	took := *stormTime
-	if took == 0 {
-		took = 10 * time.Second
-		if testing.Short() {
-			took = 2 * time.Second
-		}
-	}
 	seed := testseed.Of(t)
 	s := New(t)
 	s.Env = []string{"TSDBD_DATA_FLUSH_SIZE=1MiB", "TSDBD_DATA_CACHE_MAX_MEMORY=64MiB", "TSDBD_DATA_COMPACT_AFTER=1s", "TSDBD_DATA_FLUSH_IDLE=200ms"}
