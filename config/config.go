@@ -41,7 +41,7 @@ type Config struct {
 	Monitor    Monitor           `toml:"monitor"`
 	Log        Log               `toml:"log"`
 
-	// Inputs beside HTTP, several of each kind; none unless they are set.
+	// Inputs other than HTTP, several of each kind. By default there are none.
 	UDP      []UDP      `toml:"udp"`
 	Graphite []Graphite `toml:"graphite"`
 	Collectd []Collectd `toml:"collectd"`
@@ -51,24 +51,26 @@ type Config struct {
 // Data is about the store.
 type Data struct {
 	Dir string `toml:"dir"`
-	// WALSyncInterval 0 makes every write durable before it is answered. Above
-	// 0, a crash of the machine loses what was answered in the interval.
+	// WALSyncInterval 0 makes every write durable before its answer. Above 0, a
+	// crash of the machine loses the writes of the latest interval.
 	WALSyncInterval Duration `toml:"wal-sync-interval"`
 	WALSegmentSize  Size     `toml:"wal-segment-size"`
-	// WALMaxSize is where shards that pin old segments are flushed.
+	// WALMaxSize is the size of the log above which the shards that need the
+	// oldest segments are flushed.
 	WALMaxSize Size `toml:"wal-max-size"`
-	// CacheMaxMemory is where writes are refused for a while (503). 0, here and
-	// in the other settings of memory: by the memory there is, see memory.go.
+	// CacheMaxMemory bounds the rows that are not in files yet; further writes get
+	// 503. 0, here and in the other settings of memory: see shareMemory.
 	CacheMaxMemory Size `toml:"cache-max-memory"`
-	// FlushSize and FlushIdle say when a shard's cache is written to files.
+	// FlushSize and FlushIdle say when the cache of a shard is written to files.
 	FlushSize Size     `toml:"flush-size"`
 	FlushIdle Duration `toml:"flush-idle"`
 	// CompactAfter is how long a shard rests before it is compacted fully.
 	CompactAfter Duration `toml:"compact-after"`
-	// CompactThroughput bounds the bytes that merges read and write per second; 0 does not.
+	// CompactThroughput bounds the bytes that merges read and write per second. 0
+	// is no bound.
 	CompactThroughput Size `toml:"compact-throughput"`
-	// MaxSeriesPerDatabase and MaxValuesPerTag bound cardinality; points of new
-	// series beyond are dropped. 0 does not.
+	// MaxSeriesPerDatabase and MaxValuesPerTag bound cardinality. Points of new
+	// series above a bound are dropped. 0 is no bound.
 	MaxSeriesPerDatabase int `toml:"max-series-per-database"`
 	MaxValuesPerTag      int `toml:"max-values-per-tag"`
 }
@@ -79,16 +81,17 @@ type HTTP struct {
 	// MaxBodySize bounds a body, as received and decompressed; 0: no bound.
 	MaxBodySize  Size `toml:"max-body-size"`
 	MaxQuerySize Size `toml:"max-query-size"`
-	// MaxBodyMemory bounds all bodies together; beyond it requests get 503.
+	// MaxBodyMemory bounds all bodies together; further requests get 503.
 	MaxBodyMemory Size `toml:"max-body-memory"`
 	// 0 is no limit.
 	MaxConcurrentWriteLimit int `toml:"max-concurrent-write-limit"`
-	// MaxEnqueuedWriteLimit more may wait, for EnqueuedWriteTimeout at most.
+	// MaxEnqueuedWriteLimit writes may wait, for EnqueuedWriteTimeout at most.
 	MaxEnqueuedWriteLimit int      `toml:"max-enqueued-write-limit"`
 	EnqueuedWriteTimeout  Duration `toml:"enqueued-write-timeout"`
 	MaxConnectionLimit    int      `toml:"max-connection-limit"`
 	AccessLog             bool     `toml:"access-log"`
-	// AccessLogPath is a file of its own for it, opened again on SIGHUP.
+	// AccessLogPath is the file of the access log, reopened on SIGHUP. Empty: it
+	// goes to the log.
 	AccessLogPath string `toml:"access-log-path"`
 	// AccessLogStatusFilters are statuses such as 404 or 5xx; empty: all.
 	AccessLogStatusFilters []string `toml:"access-log-status-filters"`
@@ -102,17 +105,17 @@ type HTTP struct {
 	// PprofEnabled opens /debug/pprof, to administrators if logins are on.
 	PprofEnabled bool `toml:"pprof-enabled"`
 
-	// AuthEnabled makes all but /ping and /health take a login.
+	// AuthEnabled makes all routes except /ping and /health require a login.
 	AuthEnabled bool   `toml:"auth-enabled"`
 	Realm       string `toml:"realm"`
-	// SharedSecret is the key of bearer tokens; without one there are none.
+	// SharedSecret is the key of bearer tokens; without it no token is accepted.
 	SharedSecret Secret `toml:"shared-secret,omitempty"`
-	// PingAuthEnabled makes /ping and /health take a login as well.
+	// PingAuthEnabled makes /ping and /health require a login, too.
 	PingAuthEnabled bool `toml:"ping-auth-enabled"`
 
 	HTTPSEnabled     bool   `toml:"https-enabled"`
 	HTTPSCertificate string `toml:"https-certificate"`
-	// HTTPSPrivateKey is in the file of the certificate if it has no own.
+	// HTTPSPrivateKey is the file of the key; empty: the file of the certificate.
 	HTTPSPrivateKey string `toml:"https-private-key"`
 
 	// AllowedOrigins are the origins of web pages that may use the API.
@@ -167,10 +170,10 @@ type ContinuousQueries struct {
 	Enabled bool `toml:"enabled"`
 	// LogEnabled logs each run at the level info.
 	LogEnabled bool `toml:"log-enabled"`
-	// RunInterval is how often it is looked for queries that are due.
+	// RunInterval is how often the service looks for queries that are due.
 	RunInterval Duration `toml:"run-interval"`
-	// CatchUp is how far back what ended without the server is made up; 0: not
-	// at all.
+	// CatchUp is how far back windows are computed that ended while the server was
+	// down; 0: none.
 	CatchUp Duration `toml:"catch-up"`
 }
 
@@ -179,16 +182,17 @@ type Subscriber struct {
 	Enabled            bool     `toml:"enabled"`
 	HTTPTimeout        Duration `toml:"http-timeout"`
 	InsecureSkipVerify bool     `toml:"insecure-skip-verify"`
-	// CACerts is a PEM file; without one the system's roots are believed.
+	// CACerts is a PEM file; without one the roots of the system are trusted.
 	CACerts          string `toml:"ca-certs"`
 	WriteConcurrency int    `toml:"write-concurrency"`
 	WriteBufferSize  int    `toml:"write-buffer-size"` // writes per subscription
-	// TotalBufferBytes bounds what waits for all subscriptions; 0: no bound
-	// beside 64MiB for each.
+	// TotalBufferBytes bounds what waits for all subscriptions; 0: only the bound
+	// of 64MiB for each.
 	TotalBufferBytes Size `toml:"total-buffer-bytes"`
 }
 
-// TLS adds to the settings of all connections what those to subscribers trust.
+// TLS returns the settings of connections to subscribers: those of all
+// connections, and the certificates that are trusted.
 func (c *Subscriber) TLS(t *tls.Config) (*tls.Config, error) {
 	t = t.Clone()
 	t.InsecureSkipVerify = c.InsecureSkipVerify
@@ -286,8 +290,8 @@ func (from Source) Load(environ []string) (c *Config, notes []Note, err error) {
 
 const envPrefix = "TSDBD_"
 
-// readFile reads a TOML file over c. A key that means nothing is an error: a
-// misspelt limit must not pass for a limit. The notes are on keys of InfluxDB.
+// readFile reads a TOML file over c. An unknown key is an error: a misspelled
+// limit must not pass for a limit. The notes are on keys of InfluxDB.
 func (c *Config) readFile(path string) ([]Note, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -328,9 +332,9 @@ func (c *Config) readFile(path string) ([]Note, error) {
 	return notes, nil
 }
 
-// readEnv reads TSDBD_SECTION_KEY variables over c. One that is nearly a key is
-// an error; others that begin with TSDBD_ are left alone, for container managers
-// make some up.
+// readEnv reads TSDBD_SECTION_KEY variables over c. A variable that resembles a
+// known one is an error. Others that begin with TSDBD_ are ignored, because
+// container managers create some.
 func (c *Config) readEnv(env map[string]string) error {
 	var errs []error
 	names := map[string]bool{}
@@ -460,7 +464,7 @@ func (c *Config) Print(w io.Writer) error {
 	return e.Encode(c)
 }
 
-// DataPath returns the data directory as people know it.
+// DataPath returns the absolute path of the data directory.
 func (c *Config) DataPath() string {
 	if p, err := filepath.Abs(c.Data.Dir); err == nil {
 		return p

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// StatusFilter returns which answers the access log tells of, nil for all.
+// StatusFilter returns whether the access log has answers of a status, nil for
+// all.
 func (c *HTTP) StatusFilter() (func(status int) bool, error) {
 	if len(c.AccessLogStatusFilters) == 0 {
 		return nil, nil
@@ -31,7 +32,7 @@ func (c *HTTP) StatusFilter() (func(status int) bool, error) {
 	}, nil
 }
 
-// Header returns what goes with every answer.
+// Header returns the headers of every answer.
 func (c *HTTP) Header() (http.Header, error) {
 	h := http.Header{}
 	for name, value := range c.Headers {

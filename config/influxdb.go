@@ -8,7 +8,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// influxKey is what becomes of a key of an influxdb.conf that is none of ours.
+// influxKey says how a key of an influxdb.conf is treated that does not exist here.
 type influxKey struct {
 	to      string // our key of the same meaning
 	ignored string // or why it has no effect
@@ -25,7 +25,7 @@ const (
 )
 
 // influxKeys are the keys of InfluxDB 1.5 to 1.12 that have another name here,
-// or none. A name without a dot stands for a whole section.
+// or none. A name without a dot is a whole section.
 var influxKeys = map[string]influxKey{
 	"reporting-enabled":  {ignored: "nothing is reported to anybody"},
 	"reporting-disabled": {ignored: "nothing is reported to anybody"},
@@ -101,7 +101,7 @@ var influxValues = map[string]map[string]string{
 	"logging.format": {"logfmt": "text"},
 }
 
-// Note is what is to be told about a key of a file that was read.
+// Note is a remark on a key of an influxdb.conf, or on a variable of InfluxDB.
 type Note struct {
 	Key, Text string
 	Level     slog.Level // Warn if the key has no effect

@@ -13,7 +13,7 @@ import (
 	"tsdbd/services/input/graphite"
 )
 
-// Input is what all inputs beside HTTP have.
+// Input has the settings of all inputs other than HTTP.
 type Input struct {
 	Enabled         bool   `toml:"enabled"`
 	BindAddress     string `toml:"bind-address"`
@@ -66,8 +66,8 @@ type OpenTSDB struct {
 	LogPointErrors bool   `toml:"log-point-errors"`
 }
 
-// The defaults of inputs, which are those of a setting that is empty or 0. They
-// are InfluxDB's but for the address: nobody has to log in to an input.
+// setDefaults sets what is empty or 0 to the defaults of InfluxDB, except for the
+// address: inputs have no logins, so they listen only on the local host.
 func (c *Input) setDefaults(port, database string, size, pending int, timeout time.Duration) {
 	setDefault(&c.BindAddress, "127.0.0.1:"+port)
 	setDefault(&c.Database, database)

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// redacted stands for a secret wherever it would be shown.
+// redacted is shown instead of a secret.
 const redacted = "[REDACTED]"
 
 // Secret is a setting that is never shown: not printed, not logged.
@@ -20,8 +20,8 @@ var errEmptySecret = errors.New("http.shared-secret is given and empty: put a se
 // Reveal returns the secret itself.
 func (s Secret) Reveal() string { return s.text }
 
-// UnmarshalText reads a secret. What stands for one in print is refused: a
-// server with a secret that everyone knows would be open.
+// UnmarshalText reads a secret. It does not accept the text that is printed
+// instead of a secret: a server with a secret that everyone knows would be open.
 func (s *Secret) UnmarshalText(text []byte) error {
 	if string(text) == redacted {
 		return errors.New("it was hidden when the configuration was printed, put the secret itself")

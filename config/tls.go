@@ -52,8 +52,8 @@ var cipherNames = map[string]string{
 // TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256.
 var shortCipher = strings.NewReplacer("TLS_", "", "WITH_", "", "_", "", "-", "")
 
-// cipherSuite finds a suite by its name in any case. Weak ones are refused:
-// whoever names one gets it from InfluxDB, but no client of today needs it.
+// cipherSuite finds a suite by its name in any case. A weak suite is an error.
+// InfluxDB accepts weak suites, but no client of today needs one.
 func cipherSuite(name string) (*tls.CipherSuite, error) {
 	upper := strings.ToUpper(name)
 	upper = cmp.Or(cipherNames[upper], upper)

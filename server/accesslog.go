@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// reopenedFile is a file that is written to until reopen makes it anew: whoever
-// rotates logs renames it and sends SIGHUP.
+// reopenedFile is a file that can be reopened by its name: a program that rotates
+// logs renames the file and sends SIGHUP.
 type reopenedFile struct {
 	path string
 	mu   sync.Mutex
@@ -34,8 +34,8 @@ func (r *reopenedFile) Write(b []byte) (int, error) {
 	return r.file.Write(b)
 }
 
-// reopen goes on with the file that has the name now. After an error the old
-// one is written to.
+// reopen continues with the file that has the name now. After an error it
+// continues with the old file.
 func (r *reopenedFile) reopen() error {
 	f, err := openLog(r.path)
 	if err != nil {

@@ -36,7 +36,7 @@ func checkDir(c *config.Config) error {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // it is made, or the start tells what is wrong
+		return nil // the store creates the directory, or returns this error
 	}
 	if slices.ContainsFunc(entries, isForeign) && !holdsData(dir, entries) {
 		return fmt.Errorf("data.dir %s: %w", c.DataPath(), ErrForeignDir)

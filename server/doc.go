@@ -3,8 +3,8 @@
 //
 // Open opens a node in five steps: the store, queries, the API, services,
 // listeners. Close closes them in reverse order. Run does both as a process does:
-// it bounds the heap, serves until its context ends, tells a supervisor the
-// state, and reloads the configuration at SIGHUP. A reload changes limits, the
+// it bounds the heap, serves until its context ends, notifies a supervisor of
+// the state, and reloads the configuration at SIGHUP. A reload changes limits, the
 // level of the log and certificates.
 //
 // The parts do not know each other. This package connects them: engine gives

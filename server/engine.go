@@ -40,7 +40,7 @@ func (e engine) Write(ctx context.Context, db, rp string, batch *point.Batch) er
 	}
 	name := rp
 	if name == "" {
-		name, _ = e.RetentionPolicy(db, "") // the store tells what is wrong
+		name, _ = e.RetentionPolicy(db, "") // Write below returns the error
 	}
 	lines := e.subscribers.Encode(db, name, batch)
 	err := e.Store.Write(ctx, db, rp, batch)

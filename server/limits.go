@@ -9,8 +9,8 @@ import (
 	"tsdbd/store"
 )
 
-// limitKeys are the keys that a reload brings into force beside the level of
-// the log: bounds, and what else whatever is under way need not notice.
+// limitKeys are the keys that a reload applies, in addition to the level of the
+// log. A change of one does not disturb requests under way.
 var limitKeys = map[string]bool{
 	"data.compact-throughput":         true,
 	"data.max-series-per-database":    true,

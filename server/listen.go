@@ -58,8 +58,8 @@ func listenerOptions(c *config.Config, encrypted *tls.Config) []httpapi.ServerOp
 // minSecretBytes is what an HMAC key of SHA-256 should have.
 const minSecretBytes = 32
 
-// warnOfOpenDoors tells of settings that an operator would not want on a
-// network others are on.
+// warnOfOpenDoors logs settings that are unsafe on a network with others, and
+// settings without effect.
 func warnOfOpenDoors(c *config.Config, log *slog.Logger) {
 	local := isLocal(c.HTTP.BindAddress)
 	if !c.HTTP.AuthEnabled && !local {

@@ -46,7 +46,7 @@ type lockedWriter struct {
 	w io.Writer
 }
 
-// Enabled tells whether a level is logged.
+// Enabled reports whether a level is logged.
 func (h *consoleHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
 
 // WithAttrs returns a handler that prints attributes with every line.

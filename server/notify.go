@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// notify tells a supervisor that speaks systemd's protocol of a state, such as
+// notify sends a state to a supervisor with systemd's protocol, such as
 // READY=1. The socket is that of NOTIFY_SOCKET; without one nobody listens.
 func notify(socket, state string) error {
 	if socket == "" {

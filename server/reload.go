@@ -8,8 +8,8 @@ import (
 	"tsdbd/config"
 )
 
-// reload reads the configuration and the certificate again and tells what
-// changed, and what only a restart will bring.
+// reload reads the configuration and the certificates again. It logs the keys that
+// changed, and those that need a restart.
 func (s *Server) reload() {
 	next, _, err := s.Reload()
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Server) reload() {
 		}
 		return strings.Join(keys, ", ")
 	}
-	// Whatever the level is now, who sent the signal is to see an answer.
+	// The sender of the signal must see an answer at any level.
 	s.log.Log(context.Background(), max(slog.LevelInfo, s.level.Level()), "configuration reloaded", "changed", list(done), "at_restart", list(waiting))
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // Run is the server as a process. It opens a node, serves until ctx ends, and
-// closes the node. Meanwhile it bounds the heap, tells a supervisor the state,
-// and reloads the configuration at SIGHUP.
+// closes the node. While it runs, it bounds the heap, notifies a supervisor of the
+// state, and reloads the configuration at SIGHUP.
 func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 	begin := time.Now()
 	heap, _ := memory.Limit()
@@ -30,9 +30,9 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 	defer signal.Stop(hangup)
 	s.log.Info("serving", "address", s.listeners[0].Addr(), "tls", c.HTTP.HTTPSEnabled, "auth", c.HTTP.AuthEnabled, "took", time.Since(begin))
 	s.welcome()
-	s.tell("READY=1")
+	s.notify("READY=1")
 	s.serve(ctx, hangup)
-	s.tell("STOPPING=1")
+	s.notify("STOPPING=1")
 	return s.Close()
 }
 
@@ -54,10 +54,10 @@ func (s *Server) serve(ctx context.Context, hangup <-chan os.Signal) {
 	}
 }
 
-// tell tells the supervisor a state.
-func (s *Server) tell(state string) {
+// notify sends a state to the supervisor.
+func (s *Server) notify(state string) {
 	if err := notify(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
-		s.log.Warn("supervisor not told", "err", err)
+		s.log.Warn("supervisor not notified", "err", err)
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *Server) welcome() {
 	fmt.Fprintf(s.Stdout, "tsdbd %s listens on %s\n", s.Version, url)
 	switch {
 	case s.config.HTTP.AuthEnabled && !catalog.AdminExists():
-		fmt.Fprintf(s.Stdout, `Logins are on and there is no administrator yet. Whoever is first makes one:
+		fmt.Fprintf(s.Stdout, `Logins are on and there is no administrator yet. The first client can create one:
 
   curl -X POST '%s/query' --data-urlencode "q=CREATE USER admin WITH PASSWORD '...' WITH ALL PRIVILEGES"
 `, url)
@@ -79,7 +79,7 @@ func (s *Server) welcome() {
   curl -X POST '%[1]s/write?db=demo' --data-binary 'weather,city=oslo temperature=-3.5'
   curl -G '%[1]s/query' --data-urlencode 'db=demo' --data-urlencode 'q=SELECT * FROM weather'
 
-Ctrl-C stops the server. tsdbd help tells what else there is.
+Ctrl-C stops the server. tsdbd help lists the commands.
 `, url, s.config.DataPath())
 	}
 }

@@ -30,9 +30,9 @@ func advice(err error) string {
 	case listening && errors.Is(err, fs.ErrPermission):
 		return "ports below 1024 are not for every user: choose a higher one, or give the program CAP_NET_BIND_SERVICE"
 	case errors.Is(err, errRefused):
-		return "no server listens there: start it, or tell where it is with -host URL or TSDBD_HOST"
+		return "no server listens there: start it, or name its address with -host URL or TSDBD_HOST"
 	case errors.As(err, &name):
-		return "tell where the server is with -host URL or TSDBD_HOST"
+		return "name the address of the server with -host URL or TSDBD_HOST"
 	case errors.As(err, &answer) && answer.Status == 401:
 		return "log in with -username, and the password in TSDBD_PASSWORD"
 	case errors.As(err, &answer) && answer.Status == 404 && strings.Contains(answer.Message, "database not found"):

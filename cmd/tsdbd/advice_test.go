@@ -43,7 +43,7 @@ func TestAdvice(t *testing.T) {
 	f(err, "no such address")
 	f(&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)}, "ports below 1024")
 	f(&net.OpError{Op: "listen", Err: &net.DNSError{}}, "no such address")
-	f(&net.OpError{Op: "dial", Err: &net.DNSError{}}, "tell where the server is")
+	f(&net.OpError{Op: "dial", Err: &net.DNSError{}}, "name the address of the server")
 	f(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "SSL_CERT_FILE")
 
 	name := filepath.Join(t.TempDir(), "LOCK")

@@ -59,7 +59,7 @@ and the query language of InfluxDB 1.x. Start here:
 
 ` + settingsNote + `
 
-tsdbd COMMAND -help tells all about a command.`
+tsdbd COMMAND -help describes a command.`
 
 // program returns the command line. It holds what the flags of one run say.
 func program(stdout, stderr io.Writer) *cli.Command {

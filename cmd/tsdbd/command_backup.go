@@ -81,7 +81,8 @@ Examples:
 	}
 }
 
-// incomplete tells what a backup lacks for damage, and is an error then.
+// incomplete prints the files that a backup lacks, and returns an error if there
+// are any.
 func incomplete(name string, damaged []backup.DamagedFile, stderr io.Writer) error {
 	if len(damaged) == 0 {
 		return nil

@@ -147,7 +147,7 @@ func (in *importInput) close() {
 	}
 }
 
-// counted returns r, of which the bytes read are counted.
+// counted returns a reader of r that counts the bytes.
 func (in *importInput) counted(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)

@@ -92,13 +92,13 @@ Examples:
 	}
 }
 
-// importResult tells how an import went; refused points are an error.
+// importResult prints the outcome of an import. Refused points are an error.
 func importResult(s transfer.ImportStats, stdout, stderr io.Writer) error {
 	for _, e := range s.Errors {
 		fmt.Fprintln(stderr, printable(e))
 	}
 	for _, p := range s.Policies {
-		fmt.Fprintf(stderr, "made retention policy %s, which keeps data for ever: see ALTER RETENTION POLICY\n", p)
+		fmt.Fprintf(stderr, "made retention policy %s, which keeps data forever: see ALTER RETENTION POLICY\n", p)
 	}
 	if _, err := fmt.Fprintf(stdout, "%d points processed, %d written, %d refused", s.Lines, s.Written, s.Failed); err != nil {
 		return err
@@ -113,8 +113,8 @@ func importResult(s transfer.ImportStats, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// printable returns text, some of which comes from lines that are no line
-// protocol, so that no byte of it means anything to a terminal.
+// printable quotes the bytes of a text that a terminal would interpret. Texts of
+// errors quote lines of the input, which can be anything.
 func printable(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {

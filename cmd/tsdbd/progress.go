@@ -15,11 +15,11 @@ import (
 // progress shows a line that replaces itself on a terminal, and nothing
 // elsewhere.
 type progress struct {
-	mu   sync.Mutex
-	w    io.Writer
-	live bool
-	told time.Time
-	last int
+	mu    sync.Mutex
+	w     io.Writer
+	live  bool
+	shown time.Time
+	last  int
 }
 
 func newProgress(w io.Writer) *progress {
@@ -30,10 +30,10 @@ func newProgress(w io.Writer) *progress {
 func (p *progress) show(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.live || time.Since(p.told) < 100*time.Millisecond {
+	if !p.live || time.Since(p.shown) < 100*time.Millisecond {
 		return
 	}
-	p.told = time.Now()
+	p.shown = time.Now()
 	text := fmt.Sprintf(format, args...)
 	fmt.Fprintf(p.w, "\r%-*s", p.last, text)
 	p.last = len(text)

@@ -108,7 +108,7 @@ Examples:
 	}
 }
 
-// versionText tells what this binary was built from.
+// versionText returns the version and what the binary was built from.
 func versionText() string {
 	text := "tsdbd " + version
 	if info, ok := debug.ReadBuildInfo(); ok {

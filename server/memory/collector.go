@@ -14,7 +14,7 @@ const leastGarbage = 64 << 20
 
 // collector sets how much garbage the next garbage collection waits for. Left
 // to itself the runtime waits for as much as there is live data. But what
-// stores hold, caches and the series met, has few pointers: a collection costs
+// stores hold, caches and known series, has few pointers: a collection costs
 // what it has to scan, and the memory for so much garbage is better saved.
 type collector struct {
 	least   uint64 // garbage in bytes when nothing is live
@@ -69,7 +69,7 @@ func (c *collector) follow(live, scanned uint64) {
 // percentOf returns the garbage to wait for in percent of the live data. Half of
 // what there is to scan pays for the scan, for the runtime counts an object with
 // one pointer whole; a part of the live data pays for sweeping it. The least
-// shrinks to a quarter as live data grows: it is small beside what a collection
+// shrinks to a quarter as live data grows: it is small compared to what a collection
 // saves then. The runtime's smallest heap is 4 MiB at 100 percent.
 func (c *collector) percentOf(live, scanned uint64) int {
 	const smallest = 4 << 20

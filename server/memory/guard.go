@@ -30,11 +30,11 @@ type memoryShort struct{}
 func (memoryShort) Error() string   { return "memory limit reached, try again" }
 func (memoryShort) Temporary() bool { return true }
 
-// GuardOptions are what a Guard watches and whom it tells.
+// GuardOptions are what a Guard watches and what it calls.
 type GuardOptions struct {
 	Limit   int64 // of the heap in bytes
 	Logger  *slog.Logger
-	Short   func(bool)   // is told whether queries may have no more memory
+	Short   func(bool)   // is called with true while queries may take no more memory
 	Flush   func()       // asks for the caches to be flushed, does not wait
 	Queries func() int64 // bytes that running queries hold
 }
