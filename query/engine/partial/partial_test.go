@@ -111,7 +111,10 @@ func TestPickKeepsTheBest(t *testing.T) {
 		}
 		var parts [3]pick
 		for _, r := range rows {
-			parts[rnd.IntN(3)].add(nil, sl, r)
+			p := &parts[rnd.IntN(3)]
+			if p.add(nil, sl, r); rnd.IntN(20) == 0 {
+				p.Prune(nil, sl) // as encoding does
+			}
 		}
 		for k := range 2 {
 			parts[0].merge(nil, sl, &parts[1+k])

@@ -111,7 +111,7 @@ func (p *pick) add(stop *admission.Stopper, sl *Slot, r PickRow) {
 		p.combos[combo] = int32(len(p.Rows))
 	}
 	p.Rows = append(p.Rows, r)
-	if len(p.Rows) >= 2*sl.N+8 {
+	if len(p.Rows)/2-4 >= sl.N {
 		p.Prune(stop, sl)
 	}
 }
@@ -119,12 +119,11 @@ func (p *pick) add(stop *admission.Stopper, sl *Slot, r PickRow) {
 // Prune sorts the rows and leaves the n best.
 func (p *pick) Prune(stop *admission.Stopper, sl *Slot) {
 	p.Rows = SortRows(stop, p.Rows, func(a, b PickRow) int { return a.compare(&b) })
-	if len(p.Rows) < sl.N {
-		return
+	if len(p.Rows) >= sl.N {
+		clear(p.Rows[sl.N:])
+		p.Rows = p.Rows[:sl.N]
+		p.bound, p.full = p.Rows[sl.N-1], true
 	}
-	clear(p.Rows[sl.N:])
-	p.Rows = p.Rows[:sl.N]
-	p.bound, p.full = p.Rows[sl.N-1], true
 	if sl.Unique {
 		clear(p.combos)
 		for i := range p.Rows {
