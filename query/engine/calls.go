@@ -19,24 +19,29 @@ import (
 type call struct {
 	*plan.Call
 	inner   *call
-	slots   []int // of scan
+	context *function.Context // what the code of the function sees
+	slots   []int             // of scan
 	scan    *partial.Plan
 	columns []int // of the reader, for a call that wants rows
 	reader  *reader
 }
 
-func newCall(c *plan.Call) *call {
+func (r *levelRun) newCall(c *plan.Call) *call {
 	if c == nil {
 		return nil
 	}
-	return &call{Call: c, inner: newCall(c.Inner)}
+	l := r.l
+	return &call{Call: c, inner: r.newCall(c.Inner), context: &function.Context{
+		Function: c.Function, Expr: c.Expr, Type: c.Type, Alone: c.Alone, Range: c.Range, Shown: c.Shown,
+		Windows: &l.Windows, Asc: l.Asc, Open: l.Open, Span: l.Range, Aux: len(l.Refs), Stop: &r.x.stop, Grow: r.x.Grow,
+	}}
 }
 
 // layout gives the level the operators that its select list needs.
 func (r *levelRun) layout() {
 	l := r.l
 	for _, lc := range l.Calls {
-		c := newCall(lc)
+		c := r.newCall(lc)
 		r.calls = append(r.calls, c)
 		if c.Type != model.Unknown {
 			r.place(c)

@@ -62,7 +62,6 @@ func joinCells(stop *admission.Stopper, all []*function.Cells, asc bool) (times 
 // cells computes one call for one group.
 func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 	l := r.l
-	x := r.context(c)
 	var out *function.Cells
 	switch {
 	case c.scan != nil:
@@ -72,7 +71,7 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := x.Transform(in)
+		out, err := c.context.Transform(in)
 		if err == nil && !l.Windows.None() {
 			r.cutLookBack(c, out)
 		}
@@ -84,9 +83,9 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 		}
 		var err error
 		if c.Function.Rows != nil {
-			out, err = c.Function.Rows(x, rs)
+			out, err = c.Function.Rows(c.context, rs)
 		} else {
-			out, err = x.Transform(&function.Cells{Times: rs.Times, Values: rs.Cols[0]})
+			out, err = c.context.Transform(&function.Cells{Times: rs.Times, Values: rs.Cols[0]})
 		}
 		if err != nil {
 			return nil, err
@@ -95,7 +94,7 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 	if !c.Filled {
 		return out, nil
 	}
-	return out, l.Fill.Windows(x, out, limit)
+	return out, l.Fill.Windows(c.context, out, limit)
 }
 
 // cutLookBack drops the rows a transformation made of windows before the range.
@@ -121,7 +120,7 @@ func (r *levelRun) cutLookBack(c *call, cl *function.Cells) {
 
 // slotCells finishes the partial aggregates of a group.
 func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
-	l, t, x := r.l, c.scan.Table, r.context(c)
+	l, t, x := r.l, c.scan.Table, c.context
 	out := &function.Cells{}
 	out.Values.Type = c.Result(c.Type)
 	if c.Alone {
@@ -172,13 +171,4 @@ func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
 		}
 	}
 	return out
-}
-
-// context returns what the code of a function sees of a call.
-func (r *levelRun) context(c *call) *function.Context {
-	l := r.l
-	return &function.Context{
-		Function: c.Function, Expr: c.Expr, Type: c.Type, Alone: c.Alone, Range: c.Range, Shown: c.Shown,
-		Windows: &l.Windows, Asc: l.Asc, Open: l.Open, Span: l.Range, Aux: len(l.Refs), Stop: &r.x.stop, Grow: r.x.Grow,
-	}
 }
