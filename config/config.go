@@ -29,7 +29,8 @@ import (
 
 // Config is everything that can be set. Keys are the toml names; the
 // environment spells them TSDBD_SECTION_KEY with underscores, and those of a
-// list TSDBD_SECTION_0_KEY.
+// list TSDBD_SECTION_0_KEY. A reload applies the keys with a reload tag: their
+// change does not disturb requests under way.
 type Config struct {
 	Data       Data              `toml:"data"`
 	HTTP       HTTP              `toml:"http"`
@@ -68,26 +69,26 @@ type Data struct {
 	CompactAfter Duration `toml:"compact-after"`
 	// CompactThroughput bounds the bytes that merges read and write per second. 0
 	// is no bound.
-	CompactThroughput Size `toml:"compact-throughput"`
+	CompactThroughput Size `toml:"compact-throughput" reload:"yes"`
 	// MaxSeriesPerDatabase and MaxValuesPerTag bound cardinality. Points of new
 	// series above a bound are dropped. 0 is no bound.
-	MaxSeriesPerDatabase int `toml:"max-series-per-database"`
-	MaxValuesPerTag      int `toml:"max-values-per-tag"`
+	MaxSeriesPerDatabase int `toml:"max-series-per-database" reload:"yes"`
+	MaxValuesPerTag      int `toml:"max-values-per-tag" reload:"yes"`
 }
 
 // HTTP is about the API.
 type HTTP struct {
 	BindAddress string `toml:"bind-address"`
 	// MaxBodySize bounds a body, as received and decompressed; 0: no bound.
-	MaxBodySize  Size `toml:"max-body-size"`
-	MaxQuerySize Size `toml:"max-query-size"`
+	MaxBodySize  Size `toml:"max-body-size" reload:"yes"`
+	MaxQuerySize Size `toml:"max-query-size" reload:"yes"`
 	// MaxBodyMemory bounds all bodies together; further requests get 503.
-	MaxBodyMemory Size `toml:"max-body-memory"`
+	MaxBodyMemory Size `toml:"max-body-memory" reload:"yes"`
 	// 0 is no limit.
-	MaxConcurrentWriteLimit int `toml:"max-concurrent-write-limit"`
+	MaxConcurrentWriteLimit int `toml:"max-concurrent-write-limit" reload:"yes"`
 	// MaxEnqueuedWriteLimit writes may wait, for EnqueuedWriteTimeout at most.
-	MaxEnqueuedWriteLimit int      `toml:"max-enqueued-write-limit"`
-	EnqueuedWriteTimeout  Duration `toml:"enqueued-write-timeout"`
+	MaxEnqueuedWriteLimit int      `toml:"max-enqueued-write-limit" reload:"yes"`
+	EnqueuedWriteTimeout  Duration `toml:"enqueued-write-timeout" reload:"yes"`
 	MaxConnectionLimit    int      `toml:"max-connection-limit"`
 	AccessLog             bool     `toml:"access-log"`
 	// AccessLogPath is the file of the access log, reopened on SIGHUP. Empty: it
@@ -97,11 +98,11 @@ type HTTP struct {
 	AccessLogStatusFilters []string `toml:"access-log-status-filters"`
 	SuppressWriteLog       bool     `toml:"suppress-write-log"`
 	// WriteTracing logs the bodies of writes.
-	WriteTracing bool `toml:"write-tracing"`
+	WriteTracing bool `toml:"write-tracing" reload:"yes"`
 	// Headers go with every answer.
 	Headers map[string]string `toml:"headers"`
 	// MaxRowLimit cuts answers that are not chunked; 0 is no limit.
-	MaxRowLimit int `toml:"max-row-limit"`
+	MaxRowLimit int `toml:"max-row-limit" reload:"yes"`
 	// PprofEnabled opens /debug/pprof, to administrators if logins are on.
 	PprofEnabled bool `toml:"pprof-enabled"`
 
@@ -130,16 +131,16 @@ type HTTP struct {
 
 // Query bounds queries; 0 is no bound.
 type Query struct {
-	MaxConcurrentQueries int      `toml:"max-concurrent-queries"`
-	QueryTimeout         Duration `toml:"query-timeout"`
-	LogQueriesAfter      Duration `toml:"log-queries-after"`
-	MaxSelectPoint       int      `toml:"max-select-point"`
-	MaxSelectSeries      int      `toml:"max-select-series"`
-	MaxSelectBuckets     int      `toml:"max-select-buckets"`
+	MaxConcurrentQueries int      `toml:"max-concurrent-queries" reload:"yes"`
+	QueryTimeout         Duration `toml:"query-timeout" reload:"yes"`
+	LogQueriesAfter      Duration `toml:"log-queries-after" reload:"yes"`
+	MaxSelectPoint       int      `toml:"max-select-point" reload:"yes"`
+	MaxSelectSeries      int      `toml:"max-select-series" reload:"yes"`
+	MaxSelectBuckets     int      `toml:"max-select-buckets" reload:"yes"`
 	// MaxMemory bounds the intermediate data of one query, MaxTotalMemory that
 	// of all queries together.
-	MaxMemory      Size `toml:"max-memory"`
-	MaxTotalMemory Size `toml:"max-total-memory"`
+	MaxMemory      Size `toml:"max-memory" reload:"yes"`
+	MaxTotalMemory Size `toml:"max-total-memory" reload:"yes"`
 }
 
 // Retention is about the expiry of data.
@@ -161,7 +162,7 @@ type Monitor struct {
 
 // Log is about the server's log on standard error.
 type Log struct {
-	Level  LogLevel `toml:"level"`
+	Level  LogLevel `toml:"level" reload:"yes"`
 	Format string   `toml:"format"` // auto, console, text or json
 }
 

@@ -70,6 +70,22 @@ func TestConfigurationPage(t *testing.T) {
 	}
 }
 
+// TestReloadPage holds the list of docs/configuration.md against the tags.
+func TestReloadPage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "\n## Reload\n")
+	list, _, _ = strings.Cut(list, "\n## ")
+	for _, s := range example().Settings() {
+		named := strings.Contains(list, "`"+s.Name+"`") || strings.Contains(list, "`"+s.Key+"`") || strings.Contains(list, "all of `["+s.Section+"]`")
+		if named != s.Reload && s.Key != "http.access-log-path" { // the file is reopened
+			t.Errorf("%s: on the page %v, applied %v", s.Key, named, s.Reload)
+		}
+	}
+}
+
 func TestUnknownKeysAreExplained(t *testing.T) {
 	f := func(want string, toml string, env ...string) {
 		t.Helper()

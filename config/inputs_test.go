@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -30,7 +29,10 @@ func TestInputSettings(t *testing.T) {
 		t.Errorf("%+v %v", c, err)
 	}
 	other, err := loadConfig(Source{}, []string{"TSDBD_UDP_0_ENABLED=true"})
-	if err != nil || fmt.Sprint(Changed(c, other)) != "[udp]" || len(Changed(c, c)) > 0 {
-		t.Error(Changed(c, other), err)
+	if err != nil || len(c.Update(c)) > 0 {
+		t.Error(c, err)
+	}
+	if changes := c.Update(other); len(changes) != 1 || changes[0].Key != "udp" || changes[0].Applied || len(c.UDP) != 2 {
+		t.Errorf("%+v", changes)
 	}
 }

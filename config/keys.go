@@ -15,6 +15,7 @@ type Setting struct {
 	Name    string
 	Key     string // section.name, without a number
 	Env     string
+	Reload  bool // a reload applies a change
 	Value   reflect.Value
 }
 
@@ -31,8 +32,8 @@ func (c *Config) Settings() []Setting {
 			name := keyOf(f)
 			all = append(all, Setting{
 				Section: section + index, Name: name, Key: section + "." + name,
-				Env:   envPrefix + strings.ToUpper(variable.Replace(section+index+"."+name)),
-				Value: v.FieldByIndex(f.Index),
+				Env:    envPrefix + strings.ToUpper(variable.Replace(section+index+"."+name)),
+				Reload: reloads(f), Value: v.FieldByIndex(f.Index),
 			})
 		}
 	}
@@ -63,15 +64,8 @@ func (c *Config) sections() iter.Seq2[string, reflect.Value] {
 	}
 }
 
-// Value returns the setting of a key that is in no list.
-func (c *Config) Value(key string) reflect.Value {
-	for _, s := range c.Settings() {
-		if s.Key == key {
-			return s.Value
-		}
-	}
-	panic("no key " + key)
-}
+// reloads reports whether a reload applies a change of a field.
+func reloads(f reflect.StructField) bool { return f.Tag.Get("reload") != "" }
 
 // growLists makes room for the elements that the environment names: a list
 // grows by one while there is a variable of its next element.
@@ -95,26 +89,39 @@ func (c *Config) growLists(env map[string]string) {
 	}
 }
 
-// Changed returns the keys whose values differ between two configurations. Lists
-// are compared as a whole, by their names.
-func Changed(a, b *Config) (keys []string) {
-	compare := func(key string, v, w reflect.Value) {
-		empty := v.Kind() == reflect.Slice && v.Len()+w.Len() == 0 // of which one may be nil
-		if !empty && !reflect.DeepEqual(v.Interface(), w.Interface()) {
-			keys = append(keys, key)
+// Change is a key whose value differs between two configurations.
+type Change struct {
+	Key     string // of a list of sections its name
+	Was, Is any
+	Applied bool // or it needs a restart
+}
+
+// Update applies to c the changes of next that need no restart, and returns all
+// changes.
+func (c *Config) Update(next *Config) (changes []Change) {
+	update := func(key string, v, w reflect.Value, apply bool) {
+		empty := v.Kind() == reflect.Slice && v.Len()+w.Len() == 0 // one may be nil
+		if empty || reflect.DeepEqual(v.Interface(), w.Interface()) {
+			return
+		}
+		changes = append(changes, Change{key, v.Interface(), w.Interface(), apply})
+		if apply {
+			v.Set(w)
 		}
 	}
-	other := maps.Collect(b.sections())
-	for name, v := range a.sections() {
+	sections := maps.Collect(next.sections())
+	for name, v := range c.sections() {
+		w := sections[name]
 		if v.Kind() == reflect.Slice {
-			compare(name, v, other[name])
+			update(name, v, w, false)
 			continue
 		}
 		for i := range v.NumField() {
-			compare(name+"."+keyOf(v.Type().Field(i)), v.Field(i), other[name].Field(i))
+			f := v.Type().Field(i)
+			update(name+"."+keyOf(f), v.Field(i), w.Field(i), reloads(f))
 		}
 	}
-	return keys
+	return changes
 }
 
 // unknownKey words the error of a key that means nothing, with the known one

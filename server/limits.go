@@ -9,30 +9,6 @@ import (
 	"tsdbd/store"
 )
 
-// limitKeys are the keys that a reload applies, in addition to the level of the
-// log. A change of one does not disturb requests under way.
-var limitKeys = map[string]bool{
-	"data.compact-throughput":         true,
-	"data.max-series-per-database":    true,
-	"data.max-values-per-tag":         true,
-	"http.max-body-size":              true,
-	"http.max-query-size":             true,
-	"http.max-body-memory":            true,
-	"http.max-concurrent-write-limit": true,
-	"http.max-enqueued-write-limit":   true,
-	"http.enqueued-write-timeout":     true,
-	"http.max-row-limit":              true,
-	"http.write-tracing":              true,
-	"query.max-concurrent-queries":    true,
-	"query.query-timeout":             true,
-	"query.log-queries-after":         true,
-	"query.max-select-point":          true,
-	"query.max-select-series":         true,
-	"query.max-select-buckets":        true,
-	"query.max-memory":                true,
-	"query.max-total-memory":          true,
-}
-
 func storeLimits(c *config.Config) store.Limits {
 	return store.Limits{
 		CompactBytesPerSecond: int64(c.Data.CompactThroughput),

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-
-	"tsdbd/config"
 )
 
 // reload reads the configuration and the certificates again. It logs the keys that
@@ -17,17 +15,14 @@ func (s *Server) reload() {
 		s.log.Error("configuration not reloaded", "err", err)
 		return
 	}
-	var done []string
-	var waiting []string
-	for _, key := range config.Changed(s.config, next) {
-		if key != "log.level" && !limitKeys[key] {
-			waiting = append(waiting, key)
+	var done, waiting []string
+	for _, c := range s.config.Update(next) {
+		if !c.Applied {
+			waiting = append(waiting, c.Key)
 			continue
 		}
-		done = append(done, key)
-		was, is := s.config.Value(key), next.Value(key)
-		s.log.Info("setting changed", "key", key, "was", was.Interface(), "is", is.Interface())
-		was.Set(is)
+		done = append(done, c.Key)
+		s.log.Info("setting changed", "key", c.Key, "was", c.Was, "is", c.Is)
 	}
 	s.level.Set(slog.Level(s.config.Log.Level))
 	s.setLimits()

@@ -8,21 +8,30 @@ import (
 	"tsdbd/config"
 )
 
-// TestLimitKeys sets each limit and looks whether it gets to where it is kept.
+// TestLimitKeys changes each setting that a reload applies and looks whether it
+// gets to where it is kept.
 func TestLimitKeys(t *testing.T) {
 	limits := func(c *config.Config) string {
-		return fmt.Sprintf("%+v %+v %+v %d", storeLimits(c), queryLimits(c), httpLimits(c), c.Query.MaxTotalMemory)
+		return fmt.Sprintf("%+v %+v %+v %d %v", storeLimits(c), queryLimits(c), httpLimits(c), c.Query.MaxTotalMemory, c.Log.Level)
 	}
-	for key := range limitKeys {
-		c := config.Default()
-		before := limits(c)
-		if v := c.Value(key); v.Kind() == reflect.Bool {
+	applied := 0
+	for i, s := range config.Default().Settings() {
+		if !s.Reload {
+			continue
+		}
+		applied++
+		c, next := config.Default(), config.Default()
+		if v := next.Settings()[i].Value; v.Kind() == reflect.Bool {
 			v.SetBool(!v.Bool())
 		} else {
-			v.SetInt(v.Int() + 1)
+			v.SetInt(v.Int() + 4)
 		}
-		if limits(c) == before {
-			t.Errorf("%s gets nowhere", key)
+		before := limits(c)
+		if changes := c.Update(next); len(changes) != 1 || !changes[0].Applied || limits(c) == before {
+			t.Errorf("%s gets nowhere: %+v", s.Key, changes)
 		}
+	}
+	if applied < 20 {
+		t.Errorf("%d keys", applied)
 	}
 }
