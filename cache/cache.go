@@ -45,8 +45,8 @@ const (
 	chunkBits = 6 // 2 KiB: a shard may hold a few series only
 )
 
-// Observer is told, before the rows become readable, of what a Cache meets
-// for the first time: the shard brings its index up to date with it.
+// Observer is called with the series and layouts that a Cache has not had before, before
+// their rows become readable: the shard updates its index.
 type Observer interface {
 	NewSeries(series []*point.Series)
 	NewLayout(l *point.Layout)
@@ -75,7 +75,7 @@ type Cache struct {
 	// where equal layouts may come as any number of pointers, by its signature.
 	numbers    map[*point.Layout]uint32
 	bySign     map[string]uint32
-	told       []bool // by number: the observer knows the layout
+	announced  []bool // by number: the observer knows the layout
 	lastLayout *point.Layout
 	lastNumber uint32
 	lastString bool
@@ -126,9 +126,9 @@ func (c *Cache) Apply(rows []point.Row, values []uint64, strings []byte) {
 	}
 }
 
-// announce makes states and layout numbers for what rows bring new, and tells
-// the observer. Only the applier writes these structures, so it may look
-// without the lock; it takes it to change them.
+// announce makes states and layout numbers for new series and layouts of rows, and
+// calls the observer. Only the applier writes these structures, so it reads them
+// without the lock and takes the lock to change them.
 func (c *Cache) announce(rows []point.Row) {
 	fresh := c.fresh[:0]
 	for i := range rows {
@@ -153,7 +153,7 @@ func (c *Cache) announce(rows []point.Row) {
 		case st.flags&gone != 0:
 			st.flags &^= gone
 		default:
-			continue // it stands among the rows more than once
+			continue // rows have it more than once
 		}
 		fresh[n] = s
 		n++
@@ -166,12 +166,11 @@ func (c *Cache) announce(rows []point.Row) {
 	c.fresh = fresh
 }
 
-// layoutCost is about what the maps take of a layout, beside the layout itself,
+// layoutCost estimates the memory of the maps for a layout, without the layout itself,
 // which is the table's if it is interned.
 const layoutCost = 160
 
-// useLayout makes l the layout of the rows to come; the observer is told of one
-// that is new.
+// useLayout makes l the layout of the next rows, and calls the observer if it is new.
 func (c *Cache) useLayout(l *point.Layout) {
 	n, ok := c.number(l)
 	if !ok {
@@ -185,10 +184,10 @@ func (c *Cache) useLayout(l *point.Layout) {
 		c.mu.layoutBytes += cost
 		c.mu.Unlock()
 		c.numbers[l], c.bySign[l.Signature()] = n, n
-		c.told = append(c.told, false)
+		c.announced = append(c.announced, false)
 	}
-	if !c.told[n] {
-		c.told[n] = true
+	if !c.announced[n] {
+		c.announced[n] = true
 		if c.observer != nil {
 			c.observer.NewLayout(l)
 		}
@@ -363,6 +362,6 @@ func (c *Cache) Forget(set *roaring.Bitmap) {
 			st.flags |= gone
 		}
 	})
-	clear(c.told)
+	clear(c.announced)
 	c.lastLayout = nil
 }

@@ -14,7 +14,7 @@
 // so the cache is not striped: readers take the lock for the few words of a
 // series' state only, and walk rows without it.
 //
-// Invariants: rows once published never change, but for their deleted bit; of two
-// rows with the same series and time the later appended wins, field by field
-// (W4); what is appended was logged before (W2, kept by the caller).
+// Invariants: published rows never change, except for their deleted bit. For two rows
+// with the same series and time, the later append wins field by field (W4). The caller
+// logs rows before it appends them (W2).
 package cache

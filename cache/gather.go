@@ -158,14 +158,14 @@ func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok b
 	return st, len(g.refs) > 0
 }
 
-// union appends the fields of rows to dst and sorts them by key. Where a key
-// stands with two types that of the last row counts.
+// union appends the fields of rows to dst and sorts them by key. Of two types
+// of a key, that of the last row counts.
 func (g *Gatherer) union(dst []column.Field, refs []rowRef) []column.Field {
 	g.layoutsOf(refs, func(l *point.Layout) { dst = append(dst, l.Fields...) })
 	return column.UnionFields(dst)
 }
 
-// shared is union of those fields that stand among all.
+// shared is union of those fields that are among all.
 func (g *Gatherer) shared(dst []column.Field, refs []rowRef, all []column.Field) []column.Field {
 	g.layoutsOf(refs, func(l *point.Layout) {
 		for _, f := range l.Fields {

@@ -88,8 +88,8 @@ func SeriesMeasurement(key string) string {
 	return unescape(key[:indexUnescaped(key, 0, ',')], false)
 }
 
-// indexUnescaped returns the first position from start on where c stands
-// without a backslash before it, or len(s).
+// indexUnescaped returns the first position of c from start on without a backslash
+// before it, or len(s).
 func indexUnescaped(s string, start int, c byte) int {
 	for i := start; i < len(s); i++ {
 		if s[i] == c && (i == 0 || s[i-1] != '\\') {

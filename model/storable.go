@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// FieldSeparatorLength is what stands between the series key and the field key
+// FieldSeparatorLength is the length of what is between the series key and the field key
 // of a column key, in bytes, as InfluxDB 1.x counts it.
 const FieldSeparatorLength = 4
 

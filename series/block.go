@@ -68,7 +68,7 @@ type blockHeader struct {
 func (h *blockHeader) last() uint32 { return h.first + uint32(h.count) - 1 }
 
 // appendBlock appends a block for the keys of ids first, first+1, ...
-// that will stand at offset in the log.
+// that will be at offset in the log.
 func appendBlock(dst []byte, offset, batch int64, first uint32, keys []string, packer *keyblock.Packer) []byte {
 	packer.NoPlain = true
 	form, payload := packer.Pack(keys)

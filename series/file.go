@@ -91,7 +91,7 @@ type File struct {
 		lastCRC  uint32
 		maxID    uint32
 		damage   []error
-		failed   error // the sync that failed; the log is written anew before anything else
+		failed   error // the sync that failed; the log is rewritten before anything else
 		stale    bool  // the index file must be rewritten
 		closed   bool
 	}
@@ -357,8 +357,8 @@ func (f *File) keysRun(ids []model.SeriesID, start, end int, fn func(i int, key 
 
 // Claim sets ids[i] to the id of keys[i], handing out new ids for keys it
 // does not know, ascending in the order of the new keys. A new id counts once it is
-// confirmed. On an error no id was handed out; a key that cannot be told from a
-// damaged one is an error.
+// confirmed. On an error no id was handed out. A key that may be that of a damaged
+// block is an error.
 func (f *File) Claim(keys []string, ids []model.SeriesID) error {
 	if len(keys) != len(ids) {
 		return fmt.Errorf("claim series: %d keys, %d ids", len(keys), len(ids))
@@ -538,8 +538,8 @@ func (f *File) Confirm(ids []model.SeriesID) {
 	}
 }
 
-// DropClaims forgets all claims: their ids are handed out again, but for those
-// below a confirmed one. Nobody may use them any more.
+// DropClaims forgets all claims. Claim hands out their ids again, except those below a
+// confirmed one. The caller makes sure that nobody uses the claims any more.
 func (f *File) DropClaims() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -619,7 +619,7 @@ func (f *File) Restore(id model.SeriesID, key string) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if have, err := f.keyLocked(uint32(id)); err == nil { // restored meanwhile
+	if have, err := f.keyLocked(uint32(id)); err == nil { // restored in between
 		if have != key {
 			return fmt.Errorf("restore series %d as %q, is %q: %w", id, key, have, ErrConflict)
 		}
@@ -697,7 +697,7 @@ func (f *File) indexDamageLocked(err error) bool {
 	return f.mu.index != nil && isIndexDamage(err, f.mu.index)
 }
 
-// isIndexDamage tells damage of the index file from damage of the log.
+// isIndexDamage reports whether err is damage of the index file, not of the log.
 func isIndexDamage(err error, x *indexFile) bool {
 	var c *binio.CorruptError
 	return errors.As(err, &c) && c.Path == x.path

@@ -22,7 +22,7 @@ import (
 //	directory   per block, in order of first id: uvarint first - end of the previous,
 //	            uvarint count, varint offset - end of the previous
 //
-// Slots are sorted by (fingerprint, id) and stand at or after their home,
+// Slots are sorted by (fingerprint, id) and are at or after their home,
 // fingerprint * homes >> 32, with no free slot between; the last pages take
 // what runs over, so nothing wraps around and a file is written front to back
 // by merging the old file with the sorted new slots.
@@ -222,7 +222,7 @@ func fillIndex(f vfs.File, owner identity.Database, old *indexFile, added []uint
 	position, written, previous := 0, 0, uint64(0)
 	put := func(slot uint64) error {
 		if slot == previous {
-			return nil // a restored id may stand in both inputs
+			return nil // a restored id may be in both inputs
 		}
 		previous = slot
 		for h := slots.Home(uint32(slot>>32), homes); position < h; position++ {

@@ -175,8 +175,8 @@ func (f *File) load() error {
 			f.mu.n += p.count
 		}
 		x.dir = nil
-		// Repairs stand in the log but not in the directory, which has the
-		// damaged block in their place; see scan.
+		// The log has repairs that the directory does not have: it names the
+		// damaged block instead; see scan.
 	case errors.Is(err, fs.ErrNotExist):
 	case errors.Is(err, binio.ErrCorrupt):
 		f.warn("series index damaged, rebuilding it", err)
@@ -275,7 +275,7 @@ func (f *File) readBlock(offset, length int64) (blockHeader, *block, error) {
 	return h, b, nil
 }
 
-// scannedBlock is a block that scan met.
+// scannedBlock is a block that scan found.
 type scannedBlock struct {
 	offset int64
 	header blockHeader

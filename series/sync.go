@@ -14,11 +14,11 @@ import (
 var errClosed = errors.New("series file closed")
 
 // Sync makes the keys of all ids that were confirmed before the call durable. After a
-// failed sync nobody knows what the log's end is, and a second sync would lie
-// (W7): the next Sync writes a new log in its place. A failed write, as of a full disk, may be tried again: it writes the
-// same place of the log. When many series have come since the index file was written
-// it is written again; a failure to do so costs memory, not data, and is
-// logged only.
+// failed sync the end of the log is unknown, and the result of a second sync would not
+// be true (W7): the next Sync replaces the log by a new one. A failed write, for
+// example on a full disk, may be retried: it writes to the same place. Sync rewrites
+// the index file when many series are not in it. If that fails, Sync only logs it: the
+// series stay in memory, and no data is lost.
 func (f *File) Sync() error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
@@ -144,7 +144,7 @@ func (f *File) sync(closing bool) error {
 	}
 	old, lastCRC := f.mu.index, f.mu.lastCRC
 	if reindex && old != nil {
-		old.file.Acquire() // a lookup that finds damage may drop it meanwhile
+		old.file.Acquire() // a lookup that finds damage may drop it
 	}
 	f.mu.Unlock()
 	if reindex {
@@ -200,7 +200,7 @@ func (f *File) reindex(old *indexFile, added []uint64, lastCRC uint32) {
 		}
 		return
 	}
-	if f.mu.index != old { // dropped for damage meanwhile: the tail has all
+	if f.mu.index != old { // dropped for damage: the tail has all
 		_ = x.close()
 		return
 	}
@@ -280,8 +280,8 @@ func (f *File) Rewrite() error {
 }
 
 // rewriteLocked replaces the log by one with every readable key, in order, or
-// with every key, if whole is set. The index goes first: it must never stand
-// beside a log it does not describe.
+// with every key, if whole is set. The index goes first: there must never
+// be an index of another log.
 func (f *File) rewriteLocked(whole bool) error {
 	if err := f.dropIndexLocked(errors.New("log is being rewritten")); err != nil {
 		return err
@@ -344,7 +344,7 @@ func (f *File) writeAll(log vfs.File, whole bool) (*logWriter, error) {
 		return nil, err
 	}
 	w := &logWriter{log: log, end: logHeaderBytes, batch: logHeaderBytes, covered: func(uint32) bool { return false }, keepSlots: true}
-	var loose keyPages // keys that stand in no readable block
+	var loose keyPages // keys that no readable block has
 	for _, p := range []*keyPages{&f.mu.repaired, &f.mu.flushing, &f.mu.pending} {
 		p.each(loose.set)
 	}
@@ -399,7 +399,7 @@ type logWriter struct {
 	keys    []string
 	text    int
 	packer  keyblock.Packer
-	buf     []byte // not written yet, stands before end
+	buf     []byte // not written yet, ends at end
 }
 
 type writtenBlock struct {

@@ -105,7 +105,7 @@ func (c *FieldClaim) addLocked(name fieldName, t model.FieldType) {
 func (c *FieldClaim) Len() int { return len(c.fields) }
 
 // TakeBack gives up all claimed fields but the first n. A field that the applier
-// has registered meanwhile stays registered.
+// has registered in between stays registered.
 func (c *FieldClaim) TakeBack(n int) {
 	if len(c.fields) == n {
 		return

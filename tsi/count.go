@@ -41,7 +41,7 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 				return c.At(err)
 			}
 		} else {
-			var all dictionary.Collector // a series that came back may stand in two layers
+			var all dictionary.Collector // a series that came back may be in two layers
 			for _, c := range w.files {
 				if err := all.AddPosting(&c.Posting); err != nil {
 					return c.At(err)
@@ -64,8 +64,8 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 	return w.err
 }
 
-// wholeFiles returns the files of which all series are in set, and live: no
-// posting of theirs need be looked into.
+// wholeFiles returns the files whose series are all in set and alive. Their postings
+// need not be read.
 func (v *View) wholeFiles(w *valueWalk, set *roaring.Bitmap) map[*dictionary.Cursor]bool {
 	whole := map[*dictionary.Cursor]bool{}
 	for _, c := range w.cursors {

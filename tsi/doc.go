@@ -2,30 +2,29 @@
 // a predicate over tags selects.
 //
 // An Index, one per shard, is the inverted index. AddSeries puts a series into
-// the mutable segment; Freeze cuts the segment off as a Snapshot, whose
-// WriteFile writes a File; Publish puts the File in the segment's place, and
-// MergeFiles makes one File of several. A View is an immutable picture of all
-// layers: Select turns a model.TagExpr into a set of ids, GroupBy and
-// TagValues answer from dictionaries and postings.
+// the mutable segment. Freeze turns the segment into a Snapshot and starts a new
+// segment. Snapshot.WriteFile writes the Snapshot to a File, and Publish replaces
+// the Snapshot by that File. MergeFiles merges several Files into one. A View is an
+// immutable picture of all layers: Select turns a model.TagExpr into a set of ids,
+// and GroupBy and TagValues answer from dictionaries and postings.
 //
-// Invariants. A series id never changes its key, so what a layer says of an
-// id stays true for ever; deleting a series only takes it out of the index's
-// living set (W5), and every answer is cut to the living set of its View.
-// Bytes are checked before they are believed: each block, page and section
-// has a CRC32C (W8), damage is a *binio.CorruptError. Files never change once
-// written (W4) and are unmapped, or removed, with their last reference (W6).
-// The same calls give the same files (W10). Everything here can be rebuilt
-// from the series keys in data files and the write-ahead log.
+// Invariants. A series id never changes its key, so a layer's facts about an id stay
+// true forever. Deleting a series only removes it from the index's living set (W5),
+// and a View answers with series of its living set only. Each page and section has
+// a CRC32C that is checked before the bytes are used (W8), and damage is a
+// *binio.CorruptError. Files never change once written (W4). The last reference
+// unmaps a file, and removes it if it is obsolete (W6). The same calls give the same
+// files (W10). The index can be rebuilt from the series keys in data files and the
+// write-ahead log.
 //
-// A field has the type that RegisterFields gives it, which the applier of the
-// log calls. A write on its way there holds the types of its new fields by a
-// FieldClaim, which no reader and no file shows.
+// RegisterFields, which the applier of the log calls, gives a field its type. Until
+// its entry is applied, a write holds the types of its new fields by a FieldClaim,
+// which no reader and no file shows.
 //
-// The package knows nothing of the log, of shards' manifests, or of which
-// files belong together; its owner does. It keeps no goroutines.
+// The package does not know the log, the manifests of shards, or which files belong
+// together: its owner does. It keeps no goroutines.
 //
-// An Index has one writer
-// (AddSeries, RemoveSeries, Freeze, Publish, ReplaceFiles), any number of
-// goroutines that call RegisterFields, CheckFields, ClaimFields, Contains and
-// View, and a View any number of readers.
+// One goroutine writes to an Index (AddSeries, RemoveSeries, Freeze, Publish,
+// ReplaceFiles). Any number may call RegisterFields, CheckFields, ClaimFields,
+// Contains and View, and any number may read a View.
 package tsi

@@ -93,7 +93,7 @@ func (w *fileWriter) flush() {
 	w.buf = w.buf[:0]
 }
 
-// section writes b and its crc and returns where that stands.
+// section writes b and its crc and returns their place.
 func (w *fileWriter) section(b []byte) (offset int64, size int) {
 	offset = w.offset
 	crc := binio.PlacedChecksum(offset, b)

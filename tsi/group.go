@@ -135,8 +135,8 @@ func (v Charged) columnsFromKeys(ids []uint32, keys []string) ([]groupColumn, er
 		}
 		return nil
 	}
-	// A charge may wait for memory, and must not hold the lock of the series file
-	// meanwhile, which Keys has.
+	// A charge may wait for memory. It must not wait under the lock of the series
+	// file, which Keys holds.
 	const run = 256
 	read := make([]string, min(run, len(list)))
 	for lo := 0; lo < len(list); lo += run {

@@ -20,8 +20,7 @@ type IndexOptions struct {
 	// Files are the shard's TSI files, oldest first. The index takes over one
 	// reference of each.
 	Files []*File
-	// Removed are ids that stand in Files and are deleted, see
-	// Snapshot.Removed.
+	// Removed are the deleted ids that Files name, see Snapshot.Removed.
 	Removed *roaring.Bitmap
 	// Keys returns series keys by id, ascending: series.File.Keys. Optional;
 	// with it small groupings and deletes need not read dictionaries. It is
@@ -192,7 +191,7 @@ func (x *Index) Contains(id model.SeriesID) bool {
 }
 
 // AddSeries adds a series to the mutable segment, or back to the living. key
-// is its canonical key, of which nothing is kept. Only the writer calls it.
+// is its canonical key; the index keeps no part of it. Only the writer calls it.
 func (x *Index) AddSeries(id model.SeriesID, key string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -418,8 +417,8 @@ func (x *Index) Freeze() *Snapshot {
 	return s
 }
 
-// Publish replaces a frozen snapshot by its file, of which the index takes
-// over a reference. file may be nil for an Empty snapshot.
+// Publish replaces a frozen snapshot by its file and takes over a reference to the
+// file. file may be nil for an Empty snapshot.
 func (x *Index) Publish(s *Snapshot, file *File) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -430,9 +429,9 @@ func (x *Index) Publish(s *Snapshot, file *File) {
 	x.staleLocked()
 }
 
-// ReplaceFiles puts merged, of which the index takes over a reference, in the
-// place of old, which must be neighbours, and releases those. The caller
-// publishes the change in the manifest first, and calls Obsolete.
+// ReplaceFiles replaces old, which must be neighbors, by merged. It takes over a
+// reference to merged and releases old. The caller publishes the change in the
+// manifest first, and calls Obsolete.
 func (x *Index) ReplaceFiles(old []*File, merged *File) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -486,15 +485,14 @@ func (x *Index) SeriesCount() int {
 	return int(x.mu.alive.GetCardinality())
 }
 
-// MutableBytes returns about how much memory the series take that the next
-// Freeze would cut off, and Bytes that of all that are not in files yet.
+// MutableBytes estimates the memory of the series added since the last Freeze.
 func (x *Index) MutableBytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.mu.mutable.bytes.Load()
 }
 
-// Bytes is told of with MutableBytes.
+// Bytes estimates the memory of all series that are not in files yet.
 func (x *Index) Bytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -12,11 +12,11 @@ import (
 // MergeOptions say how MergeFiles treats what is deleted.
 type MergeOptions struct {
 	// Deleted are the ids to leave out; nil for none. Ids that are deleted
-	// later stay in the file and in Index.Removed.
+	// later stay in the file and in the set of removed series.
 	Deleted *roaring.Bitmap
 	// Complete says that the shard has no older file than these. Then a
 	// measurement without series is left out. Otherwise its fields are kept,
-	// for its series may stand in an older file.
+	// for its series may be in an older file.
 	Complete bool
 	// Pace is called about every 64 KiB that are read and written, with their
 	// number, and may wait; its error ends the merge. Nil: never.

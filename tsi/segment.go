@@ -97,7 +97,7 @@ func (s *segment) add(id uint32, key string) (measurement string) {
 			bytes += segmentColumnBytes + int64(len(c.key))
 		}
 		if c.rows.n > row {
-			continue // the key stands twice in the series key; the first one counts
+			continue // the series key has the tag twice; the first one counts
 		}
 		if c.values.values.text(c.last) != tags[i].Value {
 			before := c.values.values.count()

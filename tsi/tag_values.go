@@ -163,8 +163,8 @@ func (w *tagValueWalk) each(f func(value []byte) bool) error {
 	return w.err
 }
 
-// before returns a value behind which some layer has n values or, where it
-// stands at the start of a page, a few more; "" if no layer has as many.
+// before returns a value that n values of some layer are not less than, or a few more
+// where it is the first of a page; "" if no layer has as many.
 func (w *tagValueWalk) before(n int) string {
 	from := ""
 	for _, c := range w.cursors {
@@ -178,7 +178,7 @@ func (w *tagValueWalk) before(n int) string {
 	return from
 }
 
-// seek goes on with the first value not less than from.
+// seek moves to the first value not less than from.
 func (w *tagValueWalk) seek(from string) {
 	w.live, w.files, w.segs = w.live[:0], w.files[:0], w.segs[:0]
 	for _, c := range w.cursors {

@@ -15,8 +15,8 @@ const (
 	// smallArenaBytes the first.
 	arenaBytes      = 16 << 10
 	smallArenaBytes = 512
-	// textHeaderBytes is what a string takes beside its text, in a list, and
-	// mapEntryBytes in a map.
+	// textHeaderBytes is the size of a string in a list without its text, and
+	// mapEntryBytes that in a map.
 	textHeaderBytes = 16
 	mapEntryBytes   = 64
 )

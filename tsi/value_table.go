@@ -23,7 +23,7 @@ type valueTable struct {
 }
 
 // valueList are the texts of a valueTable by number-1: places in the chunks,
-// where a varint length stands before each.
+// where each text follows its length as a varint.
 type valueList struct {
 	chunks [][]byte
 	places paged[uint64] // chunk<<32 | offset

@@ -25,7 +25,7 @@ func (s *segmentValues) init(used []bool) {
 // valueWalk merges the dictionaries of layers: each call of next yields the
 // next value and the layers that have it.
 type valueWalk struct {
-	cursors  []*dictionary.Cursor // those not at their end stand on a value
+	cursors  []*dictionary.Cursor // each is on a value, or at its end
 	live     []*dictionary.Cursor
 	segments []*segmentValues
 	value    []byte

@@ -193,7 +193,7 @@ func parseTable(b []byte, off int, places []columnPlace) int {
 // string as its bytes and a byte 0. Several values are a block of package
 // codec.
 
-// appendValues appends the values of v, none of which is null.
+// appendValues appends the values of v, which has no null.
 func appendValues(dst []byte, v *column.Vector) []byte {
 	one := v.Len() == 1
 	switch v.Type {

@@ -12,10 +12,10 @@ import (
 )
 
 // Chunk is a chunk of rows: reusable memory for Reader.Chunk. Times and
-// columns are decoded when first asked for and stay valid until the chunk is
-// positioned anew, save for the bytes of strings, which stay valid. It belongs
-// to one goroutine. Stats and AllValid need the Series that the chunk was
-// positioned with as it was then; the rest does not.
+// columns are decoded at first use and stay valid until the chunk is positioned
+// again. The bytes of strings stay valid forever. It belongs to one goroutine. Stats
+// and AllValid need the Series unchanged since the chunk was positioned with it; the
+// other methods do not.
 type Chunk struct {
 	r      *Reader
 	s      *Series
@@ -111,7 +111,7 @@ func (c *Chunk) Step() int64 { return c.e.Step }
 // Stats returns the statistics of a field as Series.Stats does.
 func (c *Chunk) Stats(field int, st *scan.Stats) bool { return c.s.Stats(c.k, field, st) }
 
-// Sum sets Count, Sum and SumError of st as Stats does, and returns what that would.
+// Sum is Stats for callers that need only Count, Sum and SumError.
 func (c *Chunk) Sum(field int, st *scan.Stats) bool { return c.s.Sum(c.k, field, st) }
 
 // raw returns the bytes of the column at place i, checked.

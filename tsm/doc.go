@@ -4,9 +4,9 @@
 //
 // A Writer takes series in the order of their keys and, for each, chunks of
 // rows in the order of time: a chunk is one column of times shared by all
-// fields and one column of values per field. Small chunks stand inside the
+// fields and one column of values per field. Small chunks are inside the
 // series' index entry, so that a file of very many short series is read front
-// to back as one stream; larger ones stand in the data section, and their
+// to back as one stream; larger ones are in the data section, and their
 // index entry carries statistics (count, min, max, first, last, sum) per
 // field. Finish writes the index and the footer.
 //

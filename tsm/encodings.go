@@ -12,7 +12,7 @@ type ColumnEncoding struct {
 
 // Encodings of columns that have no block.
 const (
-	// RegularTimes are told by the first time and the step in the index.
+	// RegularTimes follow from the first time and the step in the index.
 	RegularTimes = "regular"
 	// LoneValue is a value written as it is, the only one of its column.
 	LoneValue = "lone"

@@ -29,10 +29,10 @@ const (
 	blockSize = 4096
 	// dirRecordSize is the size of a group's record: key page, entry page.
 	dirRecordSize = 16
-	// inlineLimit bounds the body of a chunk that stands in its index entry.
+	// inlineLimit bounds the body of a chunk that is in its index entry.
 	inlineLimit = 256
 	// smallColumn is the first size at which a column of a chunk in the data
-	// section has a checksum of its own and stands outside the head.
+	// section has a checksum of its own and is outside the head.
 	smallColumn = 256
 	// pageHeaderSize is the fixed start of an entry page.
 	pageHeaderSize = 3 + 4 + 8 + 8

@@ -10,7 +10,7 @@ import (
 )
 
 // The id section maps series ids to ordinals. Ids are cut into buckets by
-// their high bits; a directory of u32 tells the first record of each bucket.
+// their high bits; a directory of u32 has the first record of each bucket.
 // A record is low bits of the id << ordinal bits | ordinal, in as many bytes
 // as the largest needs, sorted. A lookup touches one directory entry and one
 // bucket: two cache misses.
@@ -86,7 +86,7 @@ func (r *Reader) Find(id model.SeriesID) (i int, ok bool, err error) {
 	// read at every record.
 	want := key & (1<<f.idShift - 1)
 	mask := ^uint64(0) >> (64 - 8*width)
-	// Ids spread evenly stand near their share of the bucket, dense ones at it.
+	// Evenly spread ids are near their share of the bucket, dense ones at it.
 	n := int(hi - lo)
 	record := func(i int) uint64 {
 		return binary.LittleEndian.Uint64(data[first+uint64(i)*width:]) & mask

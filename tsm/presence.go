@@ -8,7 +8,7 @@ import (
 	"tsdbd/model/column"
 )
 
-// The presence of a column that lacks values in some rows stands before its
+// The presence of a column that lacks values in some rows is before its
 // values: a kind byte, then either a bit per row (bit i%8 of byte i/8, the
 // bits left over zero) or the lengths of runs as varints, of rows with a value
 // first, alternating, until the rows are covered.

@@ -82,7 +82,7 @@ func (r *Reader) Close() error {
 	return r.Release()
 }
 
-// Info returns what the footer tells.
+// Info returns the facts in the footer.
 func (r *Reader) Info() Info { return r.foot.info }
 
 // Len returns the number of series.
@@ -211,8 +211,8 @@ func (r *Reader) ID(i int) (model.SeriesID, error) {
 	return h.id(i % groupSeries), nil
 }
 
-// IDs appends the ids of series i, 0 <= i < Len, and of those after it as far
-// as they stand in the same page, and returns them.
+// IDs appends the ids of series i, 0 <= i < Len, and of those behind it in the same
+// page, and returns them.
 func (r *Reader) IDs(i int, dst []model.SeriesID) ([]model.SeriesID, error) {
 	if i < 0 || i >= r.Len() {
 		return dst, fmt.Errorf("tsm %s: series %d of %d", r.Path(), i, r.Len())

@@ -46,7 +46,7 @@ func (h *pageHeader) id(i int) model.SeriesID {
 	return model.SeriesID(h.idBase + uint32(lane(h.page[pageHeaderSize:], i, h.idWidth)))
 }
 
-// ChunkEntry is what the index tells of a chunk.
+// ChunkEntry holds the facts of the index about a chunk.
 type ChunkEntry struct {
 	Min, Max int64 // times of the first and the last row
 	Step     int64 // distance of the times if it is the same for all, else 0
@@ -334,8 +334,8 @@ func (s *Series) Stats(k, field int, st *scan.Stats) bool {
 	return ok && decodeStats(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
 }
 
-// Sum sets Count, Sum and SumError of st as Stats does, and returns what that would
-// but for damage in the rest of the record.
+// Sum is Stats for callers that need only Count, Sum and SumError. It does not find
+// damage in the rest of the record.
 func (s *Series) Sum(k, field int, st *scan.Stats) bool {
 	rec, ok := s.statRecord(k, field)
 	return ok && decodeSum(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)

@@ -8,7 +8,7 @@ import (
 )
 
 // spoolMemory is how much of a part of the index is held in memory while a
-// file is written. What is more goes to a scratch file beside it.
+// file is written. The rest goes to a scratch file in the same directory.
 const spoolMemory = 4 << 20
 
 // spool collects bytes that are written to the file later.

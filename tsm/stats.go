@@ -69,7 +69,7 @@ func sumFloats(v []float64) (sum, lost float64) {
 }
 
 // valueStats computes Count, Min, Max, First, Last, Sum and SumError of the
-// values of v, none of which is null and of which there is at least one.
+// values of v, which has at least one value and no null.
 // NaN takes no part in Min and Max unless there is nothing else.
 func valueStats(v *column.Vector) scan.Stats {
 	s := scan.Stats{Count: v.Len()}

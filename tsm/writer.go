@@ -16,8 +16,7 @@ import (
 	"tsdbd/tsm/codec"
 )
 
-// WriterOptions are facts about a file that its writer is told. The zero value
-// works.
+// WriterOptions configure a Writer. The zero value works.
 type WriterOptions struct {
 	// MinSequence and MaxSequence are kept in the footer: the log sequence
 	// numbers whose effects the file holds.
@@ -28,13 +27,13 @@ type WriterOptions struct {
 	// codec.AppendDense.
 	Dense bool
 	// IndexMemory bounds the bytes of the index kept in memory until Finish;
-	// more goes to scratch files beside the file. 0 is 8 MiB. Not counted are
+	// more goes to scratch files in the same directory. 0 is 8 MiB. Not counted are
 	// 8 bytes per series and the index entries of 64 series.
 	IndexMemory int
 }
 
-// ScratchNames returns the names of the scratch files that a Writer may have
-// beside a file. A crash leaves them, and their owner removes them.
+// ScratchNames returns the names of the scratch files that a Writer of path may make.
+// A crash leaves them, and their owner removes them.
 func ScratchNames(path string) []string { return []string{path + ".keys", path + ".entries"} }
 
 // writeBuffer is the size of the writes to the file.
@@ -198,7 +197,7 @@ func (w *Writer) Append(times []int64, cols []column.Vector) error {
 			}
 			regular = regular && d == step
 		}
-		// A distance beyond int64 cannot be told as a step.
+		// A distance beyond int64 cannot be a step.
 		regular = regular && step > 0
 	}
 	sc := &w.scratch

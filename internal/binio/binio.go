@@ -1,4 +1,4 @@
-// Package binio holds what every file format of ours shares: CRC32C, the
+// Package binio holds what all file formats of tsdbd share: CRC32C, the
 // corruption error, and a bounded decoder that remembers its first failure.
 // Integers are little-endian or LEB128 varints.
 package binio
@@ -88,7 +88,7 @@ func ZigZag(v int64) uint64 { return uint64(v<<1) ^ uint64(v>>63) }
 func UnZigZag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // Decoder reads a byte slice front to back. After the first failure every
-// further read returns zero values and Err tells the failure; callers check
+// further read returns zero values and Err returns the failure; callers check
 // once at the end. It never reads past the slice and never allocates.
 type Decoder struct {
 	b   []byte

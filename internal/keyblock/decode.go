@@ -114,7 +114,7 @@ func (d *Decoder) parse(b []byte, n int) error {
 	return in.Err()
 }
 
-// next appends the column's next value but for the prefix.
+// next appends the column's next value without the prefix.
 func (c *column) next(dst []byte) ([]byte, bool) {
 	switch c.form {
 	case formDict:

@@ -1,8 +1,11 @@
-// Package keyblock packs a few dozen series keys that stand next to each other
-// by columns: the parts between commas, of which all keys must have as many.
-// Most columns hold the same text, one of few, or a text with a number in it;
-// then a key costs some bits a tag. docs/formats/keyblock.md has the bytes.
+// Package keyblock packs a few dozen neighboring series keys into a page.
 //
-// It knows nothing of tags: parts are cut at every comma, escaped or not. What
-// comes out depends on what goes in alone.
+// A Packer writes the keys in the shortest of several forms, and a Page reads them
+// back. The form Columns keeps the parts between commas by columns, if all keys have
+// the same number of parts. Most columns hold the same text, one of few texts, or a
+// text with a number in it; then a key costs a few bits a tag.
+// docs/formats/keyblock.md has the bytes.
+//
+// The package does not know tags: it cuts at every comma, escaped or not. The bytes
+// depend on the keys alone.
 package keyblock

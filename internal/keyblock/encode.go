@@ -110,7 +110,7 @@ func (e *Encoder) appendColumn(dst []byte, values []string) []byte {
 	return dst
 }
 
-// numberColumn are values that are numbers, but for what all end with.
+// numberColumn are values that are numbers, followed by a common suffix.
 type numberColumn struct {
 	form   int
 	suffix string

@@ -101,8 +101,8 @@ func (v Verified) Has(i int) bool { return v[i>>6].Load()>>(uint(i)&63)&1 != 0 }
 // Add says that piece i is sound.
 func (v Verified) Add(i int) { v[i>>6].Or(1 << (uint(i) & 63)) }
 
-// Acquire adds a reference. The caller must hold one, or know that somebody
-// else holds one meanwhile.
+// Acquire adds a reference. The caller must hold one, or know that somebody else does
+// until Acquire returns.
 func (m *File) Acquire() {
 	for {
 		n := m.refs.Load()

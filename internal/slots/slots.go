@@ -1,6 +1,6 @@
 // Package slots finds numbers by hash: an open-addressing set of pairs of a hash
 // and a number. A hash may have many numbers, so the caller compares what the
-// numbers stand for. Nothing is ever removed.
+// numbers mean. Nothing is ever removed.
 package slots
 
 import "sync/atomic"
@@ -12,7 +12,7 @@ func Slot(hash, number uint32) uint64 { return uint64(hash)<<32 | uint64(number)
 func Home(hash uint32, size int) int { return int(uint64(hash) * uint64(size) >> 32) }
 
 // Table is a set of slots. nil is an empty one. One goroutine at a time may call
-// Insert and Room, any number may call Next meanwhile.
+// Insert and Room, and any number may call Next at the same time.
 type Table struct {
 	words []uint64 // 0 where free; read and written atomically
 	n     int

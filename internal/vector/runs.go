@@ -1,7 +1,7 @@
 package vector
 
-// The functions here set dst[i] to what the function of one run gives for run i
-// of k values, k*len(dst) of which x holds; k is 1 or more.
+// The functions here set dst[i] to the result of the function of one run for run i.
+// x holds len(dst) runs of k values each; k is 1 or more.
 
 // longRun is from how many values on a run is worth a call of its own.
 const longRun = 24

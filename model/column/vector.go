@@ -82,8 +82,8 @@ func resize[T any](s []T, n int) []T {
 	return append(s[:cap(s)], make([]T, n-cap(s))...)
 }
 
-// Slice returns rows [lo, hi) of v, sharing its memory, save for Valid, which
-// is copied when lo is not a multiple of 64.
+// Slice returns rows [lo, hi) of v, sharing its memory. Valid is copied if lo is not a
+// multiple of 64.
 func (v *Vector) Slice(lo, hi int) Vector {
 	w := Vector{Type: v.Type}
 	switch v.Type {

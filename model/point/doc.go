@@ -1,8 +1,8 @@
 // Package point holds what a parser makes of a request: a Batch of points, whose
 // rows name a Series and a Layout.
 //
-// A Table holds the series and layouts of one database that parsers have met;
-// rows point to them. It may be used by any number of goroutines.
+// A Table holds the series and layouts of one database that parsers have found so far;
+// rows point to them. Any number of goroutines may use it.
 //
 // A Builder appends points from other sources to a Batch and refuses those that
 // may not be stored.

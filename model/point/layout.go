@@ -9,10 +9,9 @@ import (
 	"tsdbd/model/column"
 )
 
-// Layout is an ordered list of the fields that stand on a line of one
-// measurement. Layouts are interned by the parser's table: the same
+// Layout is an ordered list of the fields on a line of one measurement. Layouts are interned by the parser's table: the same
 // measurement, fields and order give the same pointer, so a layout is checked
-// once per batch and shard, not once per row. No field key stands twice.
+// once per batch and shard, not once per row. No field key occurs twice.
 type Layout struct {
 	Measurement string
 	Fields      []column.Field

@@ -7,7 +7,7 @@ import (
 	"tsdbd/model"
 )
 
-// Series is a series the parser has met: one per series key and database,
+// Series is a series that the parser has found: one per series key and database,
 // shared by all batches of that database, valid while anybody points to it. The
 // store gives it its id. It lies in a Table's chunk or comes from NewSeries;
 // any other has no key.
@@ -23,7 +23,7 @@ type Series struct {
 // parser to say.
 const (
 	isKey      = chunkSize << iota // the key of a series
-	isSpelling                     // met on a line
+	isSpelling                     // found on a line
 	isLone                         // nothing: the series is not an entry
 )
 

@@ -14,11 +14,10 @@ import (
 )
 
 // Table holds the series and layouts already seen of one database, and the
-// spellings they were seen in: the raw bytes "measurement,tags" as they stand
-// on a line, mapped to what a parser needs to know about them.
+// spellings they were seen in: the raw bytes "measurement,tags" of a line, mapped to what a parser needs to know about them.
 //
 // It only grows and is dropped as a whole. Lookups take no lock and may run
-// beside inserts; inserts are rare and take one short lock. Everything a
+// during inserts; inserts are rare and take one short lock. Everything a
 // lookup walks over is reached through a View, which is replaced, never
 // changed, when one of its parts has to grow; the parts themselves are
 // append-only, and what was appended is published by an atomic store of its
@@ -71,17 +70,16 @@ type Entry struct {
 	next   atomic.Uint32 // number of the entry that followed the latest line
 }
 
-// chunk is memory of entries, by number. Its head, of an entry's size, tells a
-// Series whose it is.
+// chunk is memory of entries, by number. Its head, of an entry's size, names the table
+// for its Series.
 type chunk struct {
 	table   *Table // nil: a lone Series follows, and its key
 	_       [headRest]uint32
 	entries [chunkSize - 1]Entry
 }
 
-// View is a state of a Table. It stays valid for ever but does not know what
-// was added after it was taken; its methods say so by returning nil, and the
-// caller takes a new one.
+// View is a state of a Table. It stays valid forever but does not know what was added
+// later. Its methods return nil then, and the caller takes a new View.
 type View struct {
 	keys        [][]byte
 	chunks      []*chunk
@@ -133,9 +131,8 @@ func (v *View) Series(e *Entry) *Series {
 	return &v.Entry(e.series.id.Load()).series // made before e
 }
 
-// Match returns the length of the entry's raw bytes when line begins with
-// them and a space stands behind, else 0 (also when the view is too old to
-// tell).
+// Match returns the length of the entry's raw bytes if line begins with them and a
+// space, else 0. It returns 0 too if the view is too old to know.
 func (v *View) Match(e *Entry, line []byte) int {
 	if e.series.place>>placeBits >= uint32(len(v.keys)) {
 		return 0
@@ -395,7 +392,7 @@ func (t *Table) findLayout(hash uint32, signature []byte) *Layout {
 }
 
 // Layout returns the layout of a measurement's fields in the given order,
-// making it at the first call; the names are copied. No key may stand twice.
+// making it at the first call; the names are copied. No key may occur twice.
 // After 65,536 layouts or 64 MiB of them it returns new ones without keeping
 // them: they are valid, but equal ones are no longer the same pointer.
 func (t *Table) Layout(measurement string, fields []column.Field) *Layout {

@@ -9,8 +9,8 @@ import (
 	"tsdbd/model"
 )
 
-// Cursor walks the values of a tag key in a file. What it stands on is valid until
-// the next move.
+// Cursor walks the values of a tag key in a file. Value and Posting are valid until the
+// next move.
 type Cursor struct {
 	Value   []byte
 	Shared  int // bytes of Value that the one before it had too

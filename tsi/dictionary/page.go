@@ -6,8 +6,7 @@ import (
 	"tsdbd/internal/keyblock"
 )
 
-// The values of one tag key stand in pages, sorted, each value with its
-// posting:
+// Pages hold the values of one tag key, sorted, each value with its posting:
 //
 //	page   | base uvarint | entries ... | restart offsets u16 each | restarts u16 | crc u32 |
 //	entry  | shared 4 bits, suffix 4 bits | [uvarint shared-15] | [uvarint suffix-15] | suffix | posting |
@@ -63,7 +62,7 @@ func (w *pageWriter) start(value []byte, firstID uint32) {
 	w.n++
 }
 
-// finish completes the page but for its crc.
+// finish completes the page, without its crc.
 func (w *pageWriter) finish() []byte {
 	for _, r := range w.restarts {
 		w.buf = binary.LittleEndian.AppendUint16(w.buf, r)

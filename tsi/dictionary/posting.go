@@ -12,13 +12,13 @@ import (
 	"tsdbd/model"
 )
 
-// A posting is the set of series ids of one tag value. In a page it stands
-// behind its value:
+// A posting is the set of series ids of one tag value. In a page it follows its
+// value:
 //
 //	single    uvarint zigzag(id - previous)<<2 | 0
 //	list      uvarint n<<2 | 1, uvarint length, ids
 //	roaring   uvarint length<<2 | 2, bytes
-//	elsewhere uvarint (length<<1 | roaring)<<2 | 3, uvarint offset; there stand
+//	elsewhere uvarint (length<<1 | roaring)<<2 | 3, uvarint offset; there are
 //	          the bytes (a list has its count in front, and previous is 0) and
 //	          a crc, length in all
 //
@@ -32,11 +32,11 @@ const (
 	postingElsewhere
 )
 
-// postingInline is the largest posting in bytes that stands in a page: larger
+// postingInline is the largest posting in bytes that a page holds: larger
 // ones would make a walk over the values touch what it does not read.
 const postingInline = 512
 
-// Posting is a set of ids as it stands in a file, not unpacked.
+// Posting is a set of ids as a file holds it, not unpacked.
 type Posting struct {
 	kind     uint8
 	bitmap   bool   // elsewhere: a bitmap, else a list
@@ -229,7 +229,8 @@ func (e *setEncoder) appendSet(dst []byte, bm *roaring.Bitmap) []byte {
 	return append(dst, data...)
 }
 
-// ReadSet reads what appendSet wrote; all stands for setAll and may be nil.
+// ReadSet reads what Writer.AppendSet wrote. all is the set that setAll means; it may
+// be nil.
 func ReadSet(d *binio.Decoder, all *roaring.Bitmap) *roaring.Bitmap {
 	switch d.Byte() {
 	case setEmpty:

@@ -32,7 +32,7 @@ type openTag struct {
 }
 
 // NewWriter returns a writer for a file: section writes bytes and their crc, and
-// returns where that stands.
+// returns their place.
 func NewWriter(section func(b []byte) (offset int64, size int)) *Writer {
 	return &Writer{section: section}
 }

@@ -9,7 +9,7 @@ import (
 
 // dfa decides whether a regular expression matches somewhere in a text, with
 // the answer of package regexp, from the same compiled program. Its states
-// are built when first met. One goroutine may use it.
+// are built when they are first reached. One goroutine may use it.
 //
 // A state is the set of program counters reached, before conditions like ^, $
 // and \b are looked at, and the class of the rune before: the conditions
@@ -48,7 +48,7 @@ const (
 
 type dfaState struct {
 	counters []uint32
-	before   rune // stands for the class of the rune before: -1, '\n', 'a', ' '
+	before   rune // class of the rune before: -1, '\n', 'a', ' '
 	sticky   bool // accepted or dead
 	end      int8 // match if the text ends here: 0 unknown, 1 yes, -1 no
 	ascii    [utf8.RuneSelf]*dfaState

@@ -82,8 +82,8 @@ func (m *Values) MatchString(value string) bool {
 // beginning is what is known of the beginning of matching texts.
 type beginning struct {
 	text   string
-	begun  bool // ^ stands before it: text is at the beginning of the value
-	ended  bool // $ stands behind it
+	begun  bool // after ^: text is at the beginning of the value
+	ended  bool // before $
 	closed bool // what follows is not known
 }
 
@@ -100,7 +100,7 @@ func places(tree *syntax.Regexp) []Place {
 		case !b.begun: // an empty expression
 			return []Place{{Check: true}}
 		case b.ended:
-			// Behind $ only conditions can stand, which may fail.
+			// Only conditions can follow $, and they may fail.
 			if b.closed {
 				out = append(out, Place{Prefix: b.text, Check: true})
 			} else {

@@ -69,7 +69,7 @@ func toDecimals(q []uint64, v []float64, power float64) bool {
 }
 
 // decimalExponent returns the smallest exponent at which a sample of v are
-// decimals, save for a few, and false if there is none.
+// decimals, except a few, and false if there is none.
 func decimalExponent(v []float64) (int, bool) {
 	stride := (len(v) + alpSample - 1) / alpSample
 	count := (len(v) + stride - 1) / stride
@@ -80,7 +80,7 @@ func decimalExponent(v []float64) (int, bool) {
 			continue
 		}
 		// What is a decimal is one at the largest exponent that keeps the
-		// integer exact, so one test tells those that are none.
+		// integer exact, so one test finds those that are none.
 		k := largestExponent(v[i])
 		if _, ok := toDecimal(v[i], float10[k]); !ok || k <= e {
 			if allowed--; allowed < 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // An ALP-RD block ("real doubles", same paper) cuts each double in a left part
-// of 7 to 16 bits, of which few occur, and a right part as it is:
+// of 7 to 16 bits, with few different values, and a right part as it is:
 //
 //	8 | left bits | code bits | dictionary, 2 bytes each, 1<<code bits of them |
 //	number of exceptions | packed places | left parts, 2 bytes each |

@@ -11,7 +11,7 @@ import (
 var hasVector = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ &&
 	cpu.X86.HasAVX512VL && cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2
 
-// unpackTable tells how 8 values of one width come out of their bytes.
+// unpackTable says how 8 values of one width are taken out of their bytes.
 type unpackTable struct {
 	bytes  [64]byte  // the 8 bytes from each value's first on
 	shifts [8]uint64 // bits of the value before in the first byte

@@ -10,7 +10,7 @@ import (
 //
 //	10 | distinct | size | ids (integer block) | distinct x 8 bytes
 //
-// The values stand in order of first appearance.
+// The values are in order of first appearance.
 const (
 	// maxFloatDict fits the codes, less one, in the bytes of a splitTable.
 	maxFloatDict = 255

@@ -9,7 +9,7 @@ import (
 )
 
 // A frame writes each value as an offset from a prediction, divided by a
-// common factor, in a fixed number of bits; what does not fit stands apart:
+// common factor, in a fixed number of bits; offsets that do not fit are exceptions:
 //
 //	4 | mode | width | [first or slope] | [first rate] | base | [factor] |
 //	[exceptions, their width] | packed offsets | packed exception places |

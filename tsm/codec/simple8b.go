@@ -10,7 +10,7 @@ import (
 
 // A Simple-8b block has the header of a frame without exceptions, then the
 // words, big-endian. The offsets are written with bit 0 flipped: the words for
-// 120 and 240 equal values stand for ones, and the common offset is zero.
+// 120 and 240 equal values mean ones, and the common offset is zero.
 //
 // The batch decoder of the module takes each word for room of 240 values, so the
 // values are counted first, and the last words are decoded where there is room
@@ -51,7 +51,7 @@ var simple8Milli = func() (m [65]int64) {
 	return m
 }()
 
-// simple8Never stands for a width that cannot be written: a value of it in a
+// simple8Never is for a width that cannot be written: a value of it in a
 // sample makes the bound larger than any cost.
 const simple8Never = 1 << 40
 

@@ -53,7 +53,7 @@ func divideVector(v []uint64, scale *decimalScale) int {
 	return len(v) &^ 7
 }
 
-// frameLoop is what the loops that restore frames need beside the offsets.
+// frameLoop is what the loops that restore frames need in addition to the offsets.
 type frameLoop struct {
 	base, first, factor uint64
 	scale               *decimalScale // nil: words

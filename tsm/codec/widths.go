@@ -153,7 +153,7 @@ func narrowestWidth(counts []uint32, sample, n, each, sides, cost int) (inlier u
 }
 
 // exceptionWidth returns the width of the exceptions outside [lo, hi] of
-// offsets from 0 to top, both of which occur.
+// offsets from 0 to top, both occur.
 func exceptionWidth(lo, hi, top uint64) uint {
 	var widest uint64
 	if lo > 0 {
