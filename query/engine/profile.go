@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tsdbd/query/engine/read"
+	"tsdbd/query/result"
 )
 
 // profile is what EXPLAIN ANALYZE learns of a statement under way. A nil
@@ -124,7 +125,7 @@ func (p *profile) describeStorage(to *planNode) {
 	slices.SortStableFunc(shards, func(a, b *read.ShardCounts) int { return cmp.Compare(a.Times.Min, b.Times.Min) })
 	var all read.Counts
 	for _, sp := range shards {
-		to.add("shard %d, %s to %s: %s", sp.ID, rfc3339(sp.Times.Min), rfc3339(sp.Times.Max), &sp.Counts)
+		to.add("shard %d, %s to %s: %s", sp.ID, result.FormatTime(sp.Times.Min), result.FormatTime(sp.Times.Max), &sp.Counts)
 		all.Add(&sp.Counts)
 	}
 	to.add("%d shards: %s", len(shards), &all)
@@ -137,5 +138,3 @@ func (op *operatorProfile) String() string {
 	}
 	return fmt.Sprintf("%s, %s", read.ShortTime(op.took), &op.Counts)
 }
-
-func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }

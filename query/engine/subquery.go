@@ -172,7 +172,7 @@ func within(l *plan.Level, rs *rowset.Set, rng model.TimeRange) *rowset.Set {
 func (c *subColumn) vector(f *frame, n int) column.Vector {
 	switch {
 	case c.tag >= 0:
-		return column.Vector{Type: model.String, Strings: expr.Repeat(f.tuple[c.tag], n)}
+		return column.Vector{Type: model.String, Strings: slices.Repeat(f.tuple[c.tag:c.tag+1], n)}
 	case c.field < 0 || c.typ == model.Unknown:
 		return column.Vector{}
 	}

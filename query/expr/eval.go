@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"regexp"
+	"slices"
 
 	"github.com/influxdata/influxql"
 
@@ -114,15 +115,15 @@ func (ev *Evaluator) Eval(e influxql.Expr) Operand {
 	case *influxql.VarRef:
 		return ev.Lookup(e)
 	case *influxql.NumberLiteral:
-		return Operand{Constant: true, Vector: column.Vector{Type: model.Float, Floats: []float64{e.Val}}}
+		return constant(column.Vector{Type: model.Float, Floats: []float64{e.Val}})
 	case *influxql.IntegerLiteral:
-		return Operand{Constant: true, Vector: column.Vector{Type: model.Integer, Ints: []int64{e.Val}}}
+		return constant(column.Vector{Type: model.Integer, Ints: []int64{e.Val}})
 	case *influxql.UnsignedLiteral:
-		return Operand{Constant: true, Vector: column.Vector{Type: model.Unsigned, Uints: []uint64{e.Val}}}
+		return constant(column.Vector{Type: model.Unsigned, Uints: []uint64{e.Val}})
 	case *influxql.StringLiteral:
-		return Operand{Constant: true, Vector: column.Vector{Type: model.String, Strings: []string{e.Val}}}
+		return constant(column.Vector{Type: model.String, Strings: []string{e.Val}})
 	case *influxql.BooleanLiteral:
-		return Operand{Constant: true, Vector: column.Vector{Type: model.Boolean, Bools: []bool{e.Val}}}
+		return constant(column.Vector{Type: model.Boolean, Bools: []bool{e.Val}})
 	case *influxql.RegexLiteral:
 		return Operand{Constant: true, re: e.Val}
 	case *influxql.Call:
@@ -209,7 +210,7 @@ func (ev *Evaluator) binary(op influxql.Token, a, b Operand) Operand {
 func sameTags(op influxql.Token, a, b Operand) Operand {
 	same := a.Constant && b.Constant && a.Vector.Type == model.String && b.Vector.Type == model.String &&
 		a.Vector.Strings[0] == b.Vector.Strings[0] && a.Vector.Strings[0] != ""
-	return Operand{Constant: true, Vector: column.Vector{Type: model.Boolean, Bools: []bool{same == (op == influxql.EQ)}}}
+	return constant(column.Vector{Type: model.Boolean, Bools: []bool{same == (op == influxql.EQ)}})
 }
 
 // beside returns the operand o of ref where other stands on the other side: a
@@ -221,6 +222,7 @@ func beside(ref *influxql.VarRef, o Operand, other *influxql.VarRef) Operand {
 	return o
 }
 
+// IsComparison reports whether op compares two values by order or equality.
 func IsComparison(op influxql.Token) bool {
 	switch op {
 	case influxql.EQ, influxql.NEQ, influxql.LT, influxql.LTE, influxql.GT, influxql.GTE:
@@ -229,11 +231,17 @@ func IsComparison(op influxql.Token) bool {
 	return false
 }
 
+// never is false in every row.
+func never() Operand { return constant(column.Vector{Type: model.Boolean, Bools: []bool{false}}) }
+
+// constant has the only value of v in every row.
+func constant(v column.Vector) Operand { return Operand{Constant: true, Vector: v} }
+
 // incomparable is the result for operands the operator has no rule for.
 func incomparable(op influxql.Token) Operand {
 	switch op {
 	case influxql.EQ, influxql.NEQ, influxql.LT, influxql.LTE, influxql.GT, influxql.GTE, influxql.EQREGEX, influxql.NEQREGEX:
-		return Operand{Constant: true, Vector: column.Vector{Type: model.Boolean, Bools: []bool{false}}}
+		return never()
 	}
 	return Null()
 }
@@ -242,7 +250,7 @@ func incomparable(op influxql.Token) Operand {
 func mixedBool(op influxql.Token) Operand {
 	switch op {
 	case influxql.AND, influxql.OR, influxql.BITWISE_AND, influxql.BITWISE_OR, influxql.BITWISE_XOR:
-		return Operand{Constant: true, Vector: column.Vector{Type: model.Boolean, Bools: []bool{false}}}
+		return never()
 	}
 	return incomparable(op)
 }
@@ -371,7 +379,8 @@ func (ev *Evaluator) numeric(op influxql.Token, a, b Operand, n int) (column.Vec
 	return out, integerOp(op, a.uints(), b.uints(), a.mask(), b.mask(), out.Uints)
 }
 
-func floatOp(op influxql.Token, x, y []float64, am, bm int, out []float64) bool {
+// arithmetic computes what all numbers have: a division by 0 is 0.
+func arithmetic[T int64 | uint64 | float64](op influxql.Token, x, y []T, am, bm int, out []T) bool {
 	switch op {
 	case influxql.ADD:
 		for i := range out {
@@ -390,10 +399,6 @@ func floatOp(op influxql.Token, x, y []float64, am, bm int, out []float64) bool 
 			if d := y[i&bm]; d != 0 {
 				out[i] = x[i&am] / d
 			}
-		}
-	case influxql.MOD:
-		for i := range out {
-			out[i] = math.Mod(x[i&am], y[i&bm])
 		}
 	default:
 		return false
@@ -401,26 +406,18 @@ func floatOp(op influxql.Token, x, y []float64, am, bm int, out []float64) bool 
 	return true
 }
 
+func floatOp(op influxql.Token, x, y []float64, am, bm int, out []float64) bool {
+	if op != influxql.MOD {
+		return arithmetic(op, x, y, am, bm, out)
+	}
+	for i := range out {
+		out[i] = math.Mod(x[i&am], y[i&bm])
+	}
+	return true
+}
+
 func integerOp[T int64 | uint64](op influxql.Token, x, y []T, am, bm int, out []T) bool {
 	switch op {
-	case influxql.ADD:
-		for i := range out {
-			out[i] = x[i&am] + y[i&bm]
-		}
-	case influxql.SUB:
-		for i := range out {
-			out[i] = x[i&am] - y[i&bm]
-		}
-	case influxql.MUL:
-		for i := range out {
-			out[i] = x[i&am] * y[i&bm]
-		}
-	case influxql.DIV:
-		for i := range out {
-			if d := y[i&bm]; d != 0 {
-				out[i] = x[i&am] / d
-			}
-		}
 	case influxql.MOD:
 		for i := range out {
 			if d := y[i&bm]; d != 0 {
@@ -440,7 +437,7 @@ func integerOp[T int64 | uint64](op influxql.Token, x, y []T, am, bm int, out []
 			out[i] = x[i&am] ^ y[i&bm]
 		}
 	default:
-		return false
+		return arithmetic(op, x, y, am, bm, out)
 	}
 	return true
 }
@@ -450,11 +447,8 @@ func integerOp[T int64 | uint64](op influxql.Token, x, y []T, am, bm int, out []
 func compareMixed(op influxql.Token, a, b Operand, n int) column.Vector {
 	x, y := a.uints(), b.uints()
 	am, bm := a.mask(), b.mask()
-	out := make([]bool, n)
-	for i := range out {
-		if a.IsNull(i) || b.IsNull(i) {
-			continue
-		}
+	signs := Operand{Vector: column.Vector{Type: model.Integer, Ints: make([]int64, n), Valid: bothValid(a, b, n)}}
+	for i := range signs.Vector.Ints {
 		c := cmp.Compare(x[i&am], y[i&bm])
 		if op != influxql.EQ && op != influxql.NEQ {
 			if a.Vector.Type == model.Integer && a.Vector.Ints[i&am] < 0 {
@@ -463,22 +457,10 @@ func compareMixed(op influxql.Token, a, b Operand, n int) column.Vector {
 				c = 1
 			}
 		}
-		switch op {
-		case influxql.EQ:
-			out[i] = c == 0
-		case influxql.NEQ:
-			out[i] = c != 0
-		case influxql.LT:
-			out[i] = c < 0
-		case influxql.LTE:
-			out[i] = c <= 0
-		case influxql.GT:
-			out[i] = c > 0
-		case influxql.GTE:
-			out[i] = c >= 0
-		}
+		signs.Vector.Ints[i] = int64(c)
 	}
-	return column.Vector{Type: model.Boolean, Bools: out}
+	zero := constant(column.Vector{Type: model.Integer, Ints: []int64{0}})
+	return compareOp(op, signs.Vector.Ints, zero.Vector.Ints, signs, zero, n)
 }
 
 // SelectRows appends to dst the rows for which the condition holds. all
@@ -513,23 +495,15 @@ func (o *Operand) Expand(n int) column.Vector {
 	}
 	switch o.Vector.Type {
 	case model.Float:
-		out.Floats = Repeat(o.Vector.Floats[0], n)
+		out.Floats = slices.Repeat(o.Vector.Floats[:1], n)
 	case model.Integer:
-		out.Ints = Repeat(o.Vector.Ints[0], n)
+		out.Ints = slices.Repeat(o.Vector.Ints[:1], n)
 	case model.Unsigned:
-		out.Uints = Repeat(o.Vector.Uints[0], n)
+		out.Uints = slices.Repeat(o.Vector.Uints[:1], n)
 	case model.String:
-		out.Strings = Repeat(o.Vector.Strings[0], n)
+		out.Strings = slices.Repeat(o.Vector.Strings[:1], n)
 	case model.Boolean:
-		out.Bools = Repeat(o.Vector.Bools[0], n)
-	}
-	return out
-}
-
-func Repeat[T any](x T, n int) []T {
-	out := make([]T, n)
-	for i := range out {
-		out[i] = x
+		out.Bools = slices.Repeat(o.Vector.Bools[:1], n)
 	}
 	return out
 }

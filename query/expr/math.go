@@ -35,6 +35,7 @@ func MathArgs(name string) int {
 	return 1
 }
 
+// IsMathFunction reports whether name is a function of single numbers.
 func IsMathFunction(name string) bool { return MathArgs(name) > 0 }
 
 // evalMath applies a math function to whole columns. Strings and booleans give nulls.
@@ -111,6 +112,7 @@ func (ConstantMath) Call(name string, args []any) (any, bool) {
 	return nil, false
 }
 
+// Abs returns the absolute value of x.
 func Abs(x int64) int64 {
 	if x < 0 {
 		return -x

@@ -193,7 +193,6 @@ func (ev *Evaluator) in(e *influxql.BinaryExpr, members []influxql.Expr, negated
 	}
 	x := ev.Eval(e.LHS)
 	texts, numbers := len(s.strings)+len(s.regexes), len(s.floats)
-	never := Operand{Constant: true, Vector: column.Vector{Type: model.Boolean, Bools: []bool{false}}}
 	var others int // members that x cannot be compared with
 	var has func(i int) bool
 	switch t := x.Vector.Type; t {
@@ -214,9 +213,9 @@ func (ev *Evaluator) in(e *influxql.BinaryExpr, members []influxql.Expr, negated
 	}
 	switch {
 	case negated && others > 0:
-		return never
+		return never()
 	case has == nil:
-		out := never
+		out := never()
 		join := influxql.OR
 		for i, b := range s.bools {
 			c := MemberComparison(e, b, negated)

@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -89,3 +90,6 @@ func AddLimits(a, b int) int {
 	}
 	return a + b
 }
+
+// FormatTime returns a time, in nanoseconds since the epoch, as a text with seconds.
+func FormatTime(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }

@@ -49,8 +49,6 @@ func (s *Statement) ShowRetentionPolicies(st *influxql.ShowRetentionPoliciesStat
 	return []*result.Series{t}, nil
 }
 
-func formatTime(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
-
 // expiryTime is when all data of the group is older than its policy keeps, or
 // "" for a policy that keeps it for ever.
 func expiryTime(rp *meta.RetentionPolicy, g *meta.ShardGroup) string {
@@ -70,7 +68,7 @@ func (s *Statement) ShowShards(*influxql.ShowShardsStatement) ([]*result.Series,
 			for i := range rp.ShardGroups {
 				g := &rp.ShardGroups[i]
 				for _, shard := range g.Shards {
-					t.AddRow(int64(shard.ID), db.Name, rp.Name, int64(g.ID), formatTime(g.Start), formatTime(g.End), expiryTime(rp, g), "")
+					t.AddRow(int64(shard.ID), db.Name, rp.Name, int64(g.ID), result.FormatTime(g.Start), result.FormatTime(g.End), expiryTime(rp, g), "")
 				}
 			}
 		}
@@ -87,7 +85,7 @@ func (s *Statement) ShowShardGroups(*influxql.ShowShardGroupsStatement) ([]*resu
 		for _, rp := range db.RetentionPolicies {
 			for i := range rp.ShardGroups {
 				g := &rp.ShardGroups[i]
-				t.AddRow(int64(g.ID), db.Name, rp.Name, formatTime(g.Start), formatTime(g.End), expiryTime(rp, g))
+				t.AddRow(int64(g.ID), db.Name, rp.Name, result.FormatTime(g.Start), result.FormatTime(g.End), expiryTime(rp, g))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,22 +42,30 @@ func (s *Statement) ShowFieldKeys(st *influxql.ShowFieldKeysStatement) ([]*resul
 	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		list := slices.SortedFunc(maps.Keys(fields[name]), func(a, b column.Field) int {
-			if c := strings.Compare(a.Key, b.Key); c != 0 {
-				return c
-			}
-			return strings.Compare(a.Type.String(), b.Type.String())
+			return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Type.String(), b.Type.String()))
 		})
-		lo, hi := result.RowWindow(len(list), st.Limit, st.Offset)
-		if lo >= hi {
-			continue
+		var keys, types []string
+		for _, f := range list {
+			keys, types = append(keys, f.Key), append(types, f.Type.String())
 		}
-		t := result.StringTable(name, "fieldKey", "fieldType")
-		for _, f := range list[lo:hi] {
-			t.AddRow(f.Key, f.Type.String())
-		}
-		tables = append(tables, t)
+		tables = appendTexts(tables, name, st.Limit, st.Offset, []string{"fieldKey", "fieldType"}, keys, types)
 	}
 	return tables, nil
+}
+
+// appendTexts appends a table of what LIMIT and OFFSET leave of columns of texts,
+// unless that is nothing.
+func appendTexts(tables []*result.Series, name string, limit, offset int, names []string, columns ...[]string) []*result.Series {
+	lo, hi := result.RowWindow(len(columns[0]), limit, offset)
+	if lo >= hi {
+		return tables
+	}
+	t := result.StringTable(name, names...)
+	t.Rows = hi - lo
+	for i, texts := range columns {
+		t.Values[i].Strings = texts[lo:hi]
+	}
+	return append(tables, t)
 }
 
 // measurementsOf returns the measurements among sources, whose policies are
@@ -178,13 +187,7 @@ func (s *Statement) ShowTagKeys(st *influxql.ShowTagKeysStatement) ([]*result.Se
 	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		list := slices.Sorted(maps.Keys(keys[name]))
-		lo, hi := result.RowWindow(len(list), st.Limit, st.Offset)
-		if lo >= hi {
-			continue
-		}
-		t := result.StringTable(name, "tagKey")
-		t.Values[0].Strings, t.Rows = list[lo:hi], hi-lo
-		tables = append(tables, t)
+		tables = appendTexts(tables, name, st.Limit, st.Offset, []string{"tagKey"}, list)
 	}
 	return tables, nil
 }
@@ -249,7 +252,7 @@ func (s *Statement) ShowTagValues(st *influxql.ShowTagValuesStatement) ([]*resul
 	}
 	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
-		t := result.StringTable(name, "key", "value")
+		var keys, values []string
 		for _, key := range slices.Sorted(maps.Keys(byMeasurement[name])) {
 			n := 0
 			for _, list := range byMeasurement[name][key] {
@@ -259,19 +262,10 @@ func (s *Statement) ShowTagValues(st *influxql.ShowTagValuesStatement) ([]*resul
 				return nil, err
 			}
 			for _, value := range mergeSorted(byMeasurement[name][key]) {
-				t.Values[0].Strings = append(t.Values[0].Strings, key)
-				t.Values[1].Strings = append(t.Values[1].Strings, value)
+				keys, values = append(keys, key), append(values, value)
 			}
 		}
-		lo, hi := result.RowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
-		if lo >= hi {
-			continue
-		}
-		for c := range t.Values {
-			t.Values[c].Strings = t.Values[c].Strings[lo:hi]
-		}
-		t.Rows = hi - lo
-		tables = append(tables, t)
+		tables = appendTexts(tables, name, st.Limit, st.Offset, []string{"key", "value"}, keys, values)
 	}
 	return tables, nil
 }
@@ -360,7 +354,7 @@ func (s *Statement) ShowSeries(st *influxql.ShowSeriesStatement) ([]*result.Seri
 		set  *roaring.Bitmap
 	}
 	byMeasurement := map[string][]part{}
-	t := result.StringTable("", "key")
+	var list []string
 	collect := func(v *indexView, m indexMeasurement) error {
 		set, err := s.seriesOf(v, m, cond)
 		if err == nil && !set.IsEmpty() {
@@ -372,7 +366,7 @@ func (s *Statement) ShowSeries(st *influxql.ShowSeriesStatement) ([]*result.Seri
 	// are what needs memory.
 	err = s.eachSourceMeasurement(st.Database, st.Sources, cond.Range, collect, func() error {
 		for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
-			if st.Limit > 0 && len(t.Values[0].Strings) >= result.AddLimits(st.Offset, st.Limit) {
+			if st.Limit > 0 && len(list) >= result.AddLimits(st.Offset, st.Limit) {
 				break
 			}
 			var keys []string
@@ -383,19 +377,14 @@ func (s *Statement) ShowSeries(st *influxql.ShowSeriesStatement) ([]*result.Seri
 				}
 			}
 			slices.Sort(keys)
-			t.Values[0].Strings = append(t.Values[0].Strings, slices.Compact(keys)...)
+			list = append(list, slices.Compact(keys)...)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	lo, hi := result.RowWindow(len(t.Values[0].Strings), st.Limit, st.Offset)
-	if lo >= hi {
-		return nil, nil
-	}
-	t.Values[0].Strings, t.Rows = t.Values[0].Strings[lo:hi], hi-lo
-	return []*result.Series{t}, nil
+	return appendTexts(nil, "", st.Limit, st.Offset, []string{"key"}, list), nil
 }
 
 // checkTagOperators refuses comparisons that no tag knows.

@@ -51,18 +51,11 @@ func (s *Statement) ShowMeasurements(st *influxql.ShowMeasurementsStatement) ([]
 		}
 		names = append(names, found...)
 	}
-	lo, hi := result.RowWindow(len(names), st.Limit, st.Offset)
-	if lo >= hi {
-		return nil, nil
-	}
-	t := result.StringTable("measurements", "name")
-	t.Values[0].Strings, t.Rows = names[lo:hi], hi-lo
-	return []*result.Series{t}, nil
+	return appendTexts(nil, "measurements", st.Limit, st.Offset, []string{"name"}, names), nil
 }
 
 func (s *Statement) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatement, databases []*meta.Database, keep func(string) bool) ([]*result.Series, error) {
-	type row struct{ name, database, policy string }
-	var rows []row
+	var found, of, policyOf []string // of each: its name, database and policy
 	for _, db := range databases {
 		if s.MayRead != nil && st.WildcardDatabase && !s.MayRead(db.Name) {
 			continue
@@ -82,20 +75,12 @@ func (s *Statement) showMeasurementsByPolicy(st *influxql.ShowMeasurementsStatem
 			if err != nil {
 				return nil, err
 			}
-			for _, name := range names {
-				rows = append(rows, row{name, db.Name, policy})
-			}
+			found = append(found, names...)
+			of = append(of, slices.Repeat([]string{db.Name}, len(names))...)
+			policyOf = append(policyOf, slices.Repeat([]string{policy}, len(names))...)
 		}
 	}
-	lo, hi := result.RowWindow(len(rows), st.Limit, st.Offset)
-	if lo >= hi {
-		return nil, nil
-	}
-	t := result.StringTable("measurements", "name", "database", "retention policy")
-	for _, r := range rows[lo:hi] {
-		t.AddRow(r.name, r.database, r.policy)
-	}
-	return []*result.Series{t}, nil
+	return appendTexts(nil, "measurements", st.Limit, st.Offset, []string{"name", "database", "retention policy"}, found, of, policyOf), nil
 }
 
 // measurementSource turns WITH MEASUREMENT into a test; nil is all.

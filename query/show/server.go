@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -168,15 +169,7 @@ func (s *Statement) ShowDiagnostics(st *influxql.ShowDiagnosticsStatement) ([]*r
 			[]string{"PID", "currentTime", "started", "uptime"},
 			[]any{int64(os.Getpid()), now.UTC().Format(time.RFC3339Nano), s.Started.UTC().Format(time.RFC3339Nano), now.Sub(s.Started).String()},
 		})
-	slices.SortStableFunc(all, func(a, b Diagnostic) int {
-		switch {
-		case a.Name < b.Name:
-			return -1
-		case a.Name > b.Name:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b Diagnostic) int { return strings.Compare(a.Name, b.Name) })
 	var tables []*result.Series
 	for _, d := range all {
 		if st.Module == "" || st.Module == d.Name {

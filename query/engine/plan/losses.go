@@ -2,10 +2,10 @@ package plan
 
 import (
 	"fmt"
-	"time"
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/result"
 )
 
 // maxWarnings is how many losses an answer tells one by one.
@@ -40,12 +40,10 @@ func lossText(l *scan.Loss) string {
 	}
 	where := "somewhere"
 	if l.Shard != 0 {
-		where = fmt.Sprintf("in shard %d, %s to %s", l.Shard, day(l.Range.Min), day(l.Range.Max))
+		where = fmt.Sprintf("in shard %d, %s to %s", l.Shard, result.FormatTime(l.Range.Min), result.FormatTime(l.Range.Max))
 	}
 	if l.Gone {
 		return fmt.Sprintf("%s %s: files are gone, see %s.reason", what, where, l.Path)
 	}
 	return fmt.Sprintf("%s %s: damaged file set aside as %s", what, where, l.Path)
 }
-
-func day(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
