@@ -46,6 +46,8 @@ func filterFlags(to *transfer.Filter) []cli.Flag {
 	}
 }
 
+const settingsNote = `Every setting of the file can be given by the environment as well: TSDBD_HTTP_BIND_ADDRESS is bind-address in [http]. Flags win over the environment, the environment over the file.`
+
 // settingsFlags are the flags that say where settings come from.
 func settingsFlags(from *config.Source) []cli.Flag {
 	from.Heap, _ = memory.Limit()
