@@ -17,6 +17,7 @@ import (
 	"tsdbd/cache"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
+	"tsdbd/internal/ordered"
 	"tsdbd/internal/vfs"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/repair"
@@ -37,6 +38,10 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 		}
 	}()
 	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, flushed: opt.Flushed, logAfter: opt.LogAfter, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: maxFileBytes, cells: cacheCells}
+	s.compacting.SetRank(ordered.ShardCompacting)
+	s.flushing.SetRank(ordered.ShardFlushing)
+	s.writing.SetRank(ordered.ShardWriting)
+	s.mu.SetRank(ordered.ShardState)
 	if s.counters == nil {
 		s.counters = &Counters{}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"tsdbd/cache"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
+	"tsdbd/internal/ordered"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -66,15 +66,15 @@ type Shard struct {
 	cells    int   // cacheCells, less in tests
 
 	index   *tsi.Index
-	writing sync.Mutex // held by Flush's and Compact's changes of the manifest
-	edition uint64     // under writing: of the manifest saved last, or tried
+	writing ordered.Mutex // held by Flush's and Compact's changes of the manifest
+	edition uint64        // under writing: of the manifest saved last, or tried
 	// maybeNamed are files that a manifest on disk may name although its save
 	// failed. Under writing.
 	maybeNamed []string
 	quarantine *repair.Quarantine
 
 	mu struct {
-		sync.RWMutex
+		ordered.RWMutex
 		set      *fileSet
 		active   *cache.Cache
 		frozen   *cache.Cache       // snapshot being flushed, or nil
@@ -88,8 +88,8 @@ type Shard struct {
 
 		entries, rows int64 // applied since the shard was opened
 	}
-	compacting  sync.Mutex
-	flushing    sync.Mutex
+	compacting  ordered.Mutex
+	flushing    ordered.Mutex
 	indexDamage atomic.Pointer[binio.CorruptError] // found while reading
 
 	closing context.Context // ends with Close, and flushes and merges with it

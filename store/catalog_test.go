@@ -218,7 +218,9 @@ func TestBackupBesideDeletes(t *testing.T) {
 	watch := func() {
 		switch flushes++; {
 		case flushes < backupAttempts:
-			if err := s.Delete(ctx, request); err != nil {
+			another := make(chan error)
+			go func() { another <- s.Delete(ctx, request) }()
+			if err := <-another; err != nil {
 				t.Error(err)
 			}
 		case flushes == backupAttempts:

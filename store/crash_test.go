@@ -80,7 +80,9 @@ func (c *crasher) hook(op vfstest.Op) error {
 	p := crash{op, c.mu.during, []float64{0, 0.3, 0.7, 1}[c.r.IntN(4)], c.mu.states}
 	c.mu.Unlock()
 	c.points++
-	if err := c.recover(c.fs.Crash(c.r, p.keep), p); err != nil {
+	recovered := make(chan error) // by a goroutine that holds none of the other store's locks
+	go func() { recovered <- c.recover(c.fs.Crash(c.r, p.keep), p) }()
+	if err := <-recovered; err != nil {
 		c.found = append(c.found, fmt.Sprintf("%v: %v", p, err))
 	}
 	return nil

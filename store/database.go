@@ -30,7 +30,7 @@ type database struct {
 
 	syncAt time.Time // after a failed syncSeries, when to try again; the flush loop's
 
-	cardinality cardinality.Counter
+	cardinality *cardinality.Counter
 	damage      atomic.Pointer[error] // of the series file, found while reading
 	dropped     atomic.Bool           // the reference of being open is given back
 	refused     refusedSeries
@@ -58,7 +58,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	db.series = series
-	db.cardinality.Bounds = &s.bounds
+	db.cardinality = cardinality.New(&s.bounds)
 	db.table.Store(point.NewTable(d.ID))
 	db.refs.Store(1)
 	if err := s.fs.SyncDir(s.dir); err != nil {

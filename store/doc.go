@@ -3,17 +3,21 @@
 //
 // A write (Write) is checked and routed first: retention policy, shard groups,
 // field types, limits, series ids, memory. Then its accepted points become one
-// entry of the log; when the entry is durable the log's applier calls apply,
+// entry of the log. When the entry is durable the log's applier calls apply,
 // strictly in sequence order, and the shards' caches take the rows; then the
-// writer is answered (W1, W2). The new fields and series of a write are held for
-// it until then (newcomers): they become real when the entry is applied, and
-// leave no trace if it is refused. A delete selects its series first; then it goes the same way with the gate closed, so that
-// it meets neither half-checked nor unapplied writes. Replay calls the same
-// apply.
+// writer is answered (W1, W2). The write holds its new fields and the ids of its new
+// series until then (newcomers): they become real when the entry is applied, and
+// leave no trace if it is refused. A delete selects its series first. It then goes
+// the same way with the gate closed, so that it meets neither half-checked nor
+// unapplied writes. A change of the catalog (Apply) is an entry as well; submit is
+// the only way to one. Replay calls the same apply.
+//
+// Log is what the store needs of a log. That of a single node is a wal.Log, whose end
+// the ledger remembers.
 //
 // Three loops work in the background: flushes (a shard's cache is large, old,
 // or pins the log; memory is above the soft mark), compactions, and retention.
 // Above the hard mark of memory writes are refused with ErrOverloaded (W9).
 //
-// Lock order: flushing > deleting > gate > cardinality.mu > Store.mu > shard > cache, index; the log is a leaf.
+// ARCHITECTURE.md states the order of the locks.
 package store

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tsdbd/internal/ordered"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -119,18 +120,18 @@ type Store struct {
 	// gate is held shared by a write from its checks until it is applied, and
 	// exclusively by deletes and changes of the catalog other than shard groups that
 	// a write needs.
-	gate sync.RWMutex
+	gate ordered.RWMutex
 
 	// changing is held while a change of the catalog is decided, logged and
 	// applied, so that it is applied to the catalog that it was decided with.
-	changing sync.Mutex
+	changing ordered.Mutex
 
 	// deleting is held shared by deletes, before gate, and exclusively by a
 	// backup that they would not let come to an end.
-	deleting sync.RWMutex
+	deleting ordered.RWMutex
 
 	mu struct {
-		sync.RWMutex
+		ordered.RWMutex
 		databases map[uint32]*database
 		shards    map[uint64]*shardEntry
 		dropped   leftovers           // out of the catalog, files not yet removed
@@ -141,19 +142,19 @@ type Store struct {
 
 	// applying is held while an entry is applied: between entries the caches
 	// stand exactly at applied.
-	applying   sync.Mutex
+	applying   ordered.Mutex
 	applied    uint64
 	appliedAt  time.Time        // of the latest entry; zero when the log has been shrunk since
 	confirming []model.SeriesID // confirm's
 
 	// flushing is held by whoever flushes shards, so that a backup can cut
 	// several at one sequence. It is taken before gate and applying.
-	flushing sync.Mutex
+	flushing ordered.Mutex
 	garbage  int64 // bytes of flushed caches since the last collection
 
-	removing sync.Mutex     // held while dropped shards are removed
+	removing ordered.Mutex  // held while dropped shards are removed
 	removals sync.WaitGroup // changes of the catalog that may have files to remove; begun with the gate held
-	opening  sync.Mutex     // held while a database or shard is opened, before mu
+	opening  ordered.Mutex  // held while a database or shard is opened, before mu
 
 	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
 	cached   atomic.Int64 // memory of all caches
@@ -206,6 +207,14 @@ type shardEntry struct {
 func newStore(dir string, opt Options) *Store {
 	opt.setDefaults()
 	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: cardinality.Bounds{MaxSeries: opt.MaxSeriesPerDatabase, MaxValues: opt.MaxValuesPerTag}}
+	s.flushing.SetRank(ordered.StoreFlushing)
+	s.deleting.SetRank(ordered.StoreDeleting)
+	s.gate.SetRank(ordered.StoreGate)
+	s.changing.SetRank(ordered.StoreChanging)
+	s.removing.SetRank(ordered.StoreRemoving)
+	s.opening.SetRank(ordered.StoreOpening)
+	s.applying.SetRank(ordered.StoreApplying)
+	s.mu.SetRank(ordered.StoreMaps)
 	s.pacer.Rate.Store(opt.CompactBytesPerSecond)
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/ordered"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -37,7 +37,7 @@ type Counter struct {
 	Full atomic.Bool
 	Told atomic.Bool // the log knows that series are refused
 
-	mu     sync.Mutex            // held while series are admitted
+	mu     ordered.Mutex         // held while series are admitted
 	living *roaring.Bitmap       // series of all shards; nil: not counted
 	coming map[string]*newSeries // series on their way to a shard, by key
 	seed   maphash.Seed
@@ -62,6 +62,13 @@ type tagOf struct{ measurement, key string }
 
 // Limited reports whether there is a limit.
 func (b *Bounds) Limited() bool { return b.MaxSeries > 0 || b.MaxValues > 0 }
+
+// New returns a Counter with bounds.
+func New(b *Bounds) *Counter {
+	c := &Counter{Bounds: b}
+	c.mu.SetRank(ordered.StoreAdmitting)
+	return c
+}
 
 // Forget drops the counts, because series may be gone. No write is under way.
 func (c *Counter) Forget() {
