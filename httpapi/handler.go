@@ -140,14 +140,14 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	err := h.admit(req, rt)
-	if errors.As(err, new(login.Error)) {
-		head.Set("WWW-Authenticate", h.challenge)
-	}
 	if err == nil {
 		w.compress = rt.gzip && encode.AcceptsGzip(r.Header.Values("Accept-Encoding"))
 		err = serve(w, req)
 	}
 	if err != nil {
+		if errors.As(err, new(login.Error)) {
+			head.Set("WWW-Authenticate", h.challenge)
+		}
 		writeError(w, req.Request, err)
 	}
 }

@@ -12,6 +12,9 @@ type PartialWrite interface {
 // Partial returns what an error says of a write that refused some of its points,
 // and whether it is such an error.
 func Partial(err error) (reason string, dropped int, ok bool) {
+	if err == nil {
+		return "", 0, false
+	}
 	var partial PartialWrite
 	if !errors.As(err, &partial) {
 		return "", 0, false
