@@ -26,6 +26,7 @@ type call struct {
 	reader  *reader
 }
 
+// newCall returns a call, and the calls inside it, with what their functions see.
 func (r *levelRun) newCall(c *plan.Call) *call {
 	if c == nil {
 		return nil
@@ -149,7 +150,7 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 		}
 		begin := r.x.prof.start()
 		cl, err := r.cells(c, g, l.Wanted())
-		r.x.prof.step(r, c.Key, begin)
+		r.step(c.Key, begin)
 		if err != nil {
 			return err
 		}
@@ -196,7 +197,7 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 			}
 		}
 	}
-	r.x.prof.step(r, "join, project", begin)
+	r.step("join, project", begin)
 	return out.rows(shown, cols)
 }
 

@@ -39,7 +39,7 @@ func Explain(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 		lines = append(append(lines, part...), "")
 	}
 	root := &planNode{}
-	r.describe(root, nil)
+	r.describe(root)
 	return root.lines(append(lines, "operators"), ""), nil
 }
 
@@ -106,7 +106,8 @@ func (r *levelRun) costs(parts [][]string) ([][]string, error) {
 		return nil
 	}
 	if len(l.Calls) == 0 {
-		return parts, part("<nil>", keys)
+		err := part("<nil>", keys)
+		return parts, err
 	}
 	for _, c := range r.calls {
 		c = c.innermost()
@@ -160,19 +161,18 @@ func Analyze(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 	n.add("planning_time: %s", read.ShortTime(planned))
 	n.add("execution_time: %s", read.ShortTime(total-planned))
 	n.add("total_time: %s", read.ShortTime(total))
-	r.describe(n.add("operators"), x.prof)
+	r.describe(n.add("operators"))
 	x.prof.describeStorage(n.add("storage"))
 	return root.lines([]string{"."}, ""), nil
 }
 
-// describe adds a level with its operators and subqueries to a plan, and what
+// describe adds the level with its operators and subqueries to a plan, and what
 // they did if there is a profile.
-func (r *levelRun) describe(to *planNode, p *profile) {
-	n := to.add("%s", r.l.Statement)
+func (r *levelRun) describe(to *planNode) {
+	n, p := to.add("%s", r.l.Statement), r.x.prof
 	if r.groups != nil {
 		if p != nil {
-			lp := p.of(r)
-			n.text += fmt.Sprintf(": %s, %d series, %d rows", read.ShortTime(lp.took), lp.series, lp.rows)
+			n.text += fmt.Sprintf(": %s, %d series, %d rows", read.ShortTime(r.did.took), r.did.series, r.did.rows)
 		}
 		for _, o := range r.operators {
 			on := o.describe(n)
@@ -180,15 +180,13 @@ func (r *levelRun) describe(to *planNode, p *profile) {
 				on.text += ": " + p.operators[o].String()
 			}
 		}
-		if p != nil {
-			for _, step := range p.of(r).steps {
-				n.add("%s: %s", step.name, read.ShortTime(step.took))
-			}
+		for _, step := range r.did.steps {
+			n.add("%s: %s", step.name, read.ShortTime(step.took))
 		}
 	}
 	for _, sub := range r.subs {
 		if sub != nil {
-			sub.describe(n, p)
+			sub.describe(n)
 		}
 	}
 }

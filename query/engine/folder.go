@@ -89,7 +89,8 @@ func (f *folder) read(batch []int32) error {
 func (f *folder) newTable() *partial.Table {
 	t := partial.NewTable(len(f.Slots), f.Windows.None(), f.first, f.last)
 	t.Desc = !f.r.l.Asc
-	t.Stop = &admission.Stopper{Ctx: f.r.x.Ctx, Turn: f.r.x.opt.Turn, Every: f.r.x.opt.workRows}
+	t.Stop = new(admission.Stopper)
+	*t.Stop = f.r.x.Stopper()
 	return t
 }
 
@@ -119,7 +120,7 @@ func (f *folder) fold() error {
 	if err := f.states(); err != nil {
 		return err
 	}
-	if err := f.r.settleTies(f.Plan); err != nil {
+	if err := f.settleTies(); err != nil {
 		return err
 	}
 	f.r.x.prof.operator(f, begin)
@@ -153,24 +154,46 @@ func (f *folder) take(g int32, rs *rowset.Set) error {
 
 // all folds all shards, or only as many windows as LIMIT wants.
 func (f *folder) all() error {
-	x, p := f.r.x, f.Plan
-	work := make([][]task, x.Workers)
+	var keep func(g int32) bool
+	if f.member != nil {
+		keep = func(g int32) bool { return f.member[g] }
+	}
+	work := f.tasks(f.r.units, keep)
+	rest := f.Range
+	for _, n := range f.heads {
+		head := rest
+		if head.Max = f.StartOf(f.first+n) - 1; head.Max >= rest.Max {
+			break
+		}
+		if err := f.scan(work, head, 0); err != nil || f.enough(head.Max) {
+			return err
+		}
+		rest.Min = head.Max + 1
+	}
+	return f.scan(work, rest, 0)
+}
+
+// tasks deals the series of units out to workers, those of groups that keep
+// accepts. nil accepts all.
+func (f *folder) tasks(us []*read.Unit, keep func(g int32) bool) [][]task {
+	workers := f.r.x.Workers
+	work := make([][]task, workers)
 	spread, used := 0, 1 // the workers that get something are the first ones
-	for _, u := range f.r.units {
-		cs, ok := u.Bind(p.Refs)
-		if !ok || !u.Shard.TimeRange().Overlaps(p.Range) || !p.Bound(cs) {
+	for _, u := range us {
+		cs, ok := u.Bind(f.Refs)
+		if !ok || !u.Shard.TimeRange().Overlaps(f.Range) || !f.Bound(cs) {
 			continue
 		}
 		set := u.Series
-		if f.member != nil {
-			if set = u.Subset(func(g int32) bool { return f.member[g] }); set.IsEmpty() {
+		if keep != nil {
+			if set = u.Subset(keep); set.IsEmpty() {
 				continue
 			}
 		}
-		ps := read.Parts(set, x.Workers)
+		ps := read.Parts(set, workers)
 		if len(ps) == 1 {
-			work[spread%x.Workers] = append(work[spread%x.Workers], task{u, cs, ps[0]})
-			used = max(used, min(spread+1, x.Workers))
+			work[spread%workers] = append(work[spread%workers], task{u, cs, set})
+			used = max(used, min(spread+1, workers))
 			spread++
 			continue
 		}
@@ -179,41 +202,40 @@ func (f *folder) all() error {
 			work[i] = append(work[i], task{u, cs, ps[i]})
 		}
 	}
-	fold := func(rng model.TimeRange) error {
-		tables := make([]*partial.Table, used)
-		err := x.Parallel(used, func(i int) error {
-			tables[i] = f.newTable()
-			if i == 0 && p.Table != nil {
-				tables[i] = p.Table
+	return work[:used]
+}
+
+// scan folds the rows of tasks within rng, each worker into a table of its own, and
+// merges the tables. dir is that of partial.Worker.ScanPart.
+func (f *folder) scan(work [][]task, rng model.TimeRange, dir int) error {
+	x := f.r.x
+	tables := make([]*partial.Table, len(work))
+	err := x.Parallel(len(work), func(i int) error {
+		tables[i] = f.newTable()
+		if i == 0 && f.Table != nil {
+			tables[i] = f.Table
+		}
+		w := partial.NewWorker(x.Budget, f.Plan, rng, tables[i])
+		for _, t := range work[i] {
+			if !t.u.Shard.TimeRange().Overlaps(rng) {
+				continue // not of the first windows
 			}
-			w := partial.NewWorker(x.Budget, p, rng, tables[i])
-			for _, t := range work[i] {
-				if !t.u.Shard.TimeRange().Overlaps(rng) {
-					continue // not of the first windows
-				}
-				if err := w.ScanPart(t.u, t.cs, t.set, 0); err != nil {
-					return err
-				}
+			if err := w.ScanPart(t.u, t.cs, t.set, dir); err != nil {
+				return err
 			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
-		return f.mergeTables(tables)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	rest := p.Range
-	for _, n := range f.heads {
-		head := rest
-		if head.Max = p.StartOf(f.first+n) - 1; head.Max >= rest.Max {
-			break
-		}
-		if err := fold(head); err != nil || f.enough(head.Max) {
-			return err
-		}
-		rest.Min = head.Max + 1
+	f.Table = tables[0]
+	for _, t := range tables[1:] {
+		f.Table.Merge(t, f.Slots)
 	}
-	return fold(rest)
+	n := f.Table.Bytes
+	f.Table.Bytes = 0
+	return x.Grow(n)
 }
 
 // firstWindows returns after how many windows, counted from the first, to look
@@ -278,21 +300,10 @@ func (f *folder) enough(upTo int64) bool {
 	return true
 }
 
-// mergeTables makes one table of those of the workers.
-func (f *folder) mergeTables(tables []*partial.Table) error {
-	f.Table = tables[0]
-	for _, t := range tables[1:] {
-		f.Table.Merge(t, f.Slots)
-	}
-	n := f.Table.Bytes
-	f.Table.Bytes = 0
-	return f.r.x.Grow(n)
-}
-
 // ends answers first() or last() over all time: shards are read from that end on,
 // series by series from that end, until every group is answered.
 func (f *folder) ends() error {
-	x, dir := f.r.x, f.Direction()
+	dir := f.Direction()
 	us := slices.Clone(f.r.units)
 	slices.SortStableFunc(us, func(a, b *read.Unit) int {
 		c := cmp.Compare(a.Shard.TimeRange().Min, b.Shard.TimeRange().Min)
@@ -301,43 +312,19 @@ func (f *folder) ends() error {
 		}
 		return c
 	})
-	total := f.newTable()
-	for i := 0; i < len(us); {
+	f.Table = f.newTable()
+	var keep func(g int32) bool
+	for len(us) > 0 {
 		// Shards of equal times (of several retention policies) go together.
-		j := i + 1
-		for j < len(us) && us[j].Shard.TimeRange().Overlaps(us[i].Shard.TimeRange()) {
-			j++
+		n := 1
+		for n < len(us) && us[n].Shard.TimeRange().Overlaps(us[0].Shard.TimeRange()) {
+			n++
 		}
-		tables := make([]*partial.Table, x.Workers)
-		for k := range tables {
-			tables[k] = f.newTable()
+		if err := f.scan(f.tasks(us[:n], keep), f.Range, dir); err != nil {
+			return err
 		}
-		for _, u := range us[i:j] {
-			cs, ok := u.Bind(f.Refs)
-			if !ok || !f.Bound(cs) || !u.Shard.TimeRange().Overlaps(f.Range) {
-				continue
-			}
-			set := u.Series
-			if i > 0 {
-				set = u.Subset(func(g int32) bool { return total.At(g, 0)[0].N == 0 })
-				if set.IsEmpty() {
-					continue
-				}
-			}
-			ps := read.Parts(set, x.Workers)
-			err := x.Parallel(len(ps), func(k int) error {
-				w := partial.NewWorker(x.Budget, f.Plan, f.Range, tables[k])
-				return w.ScanPart(u, cs, ps[k], dir)
-			})
-			if err != nil {
-				return err
-			}
-		}
-		for _, t := range tables {
-			total.Merge(t, f.Slots)
-		}
-		i = j
+		us = us[n:]
+		keep = func(g int32) bool { return f.Table.At(g, 0)[0].N == 0 }
 	}
-	f.Table = total
-	return x.Grow(total.Bytes)
+	return nil
 }

@@ -38,13 +38,14 @@ type levelRun struct {
 	subs      []*levelRun // as level.sources; nil for measurements
 	calls     []*call     // as level.calls
 	operators []operator  // none if the level has nothing to read
-	bare      []int       // place in refs of fields that are no more than that, or -1; made by project
+	bare      []int       // place in refs of fields that are no more than that, or -1
 
 	groups *read.GroupTable // nil: the level is not open
 	units  []*read.Unit
 
-	out     seriesOut // of the present group
-	windows int       // cells of the group and call before: the next one has about as many
+	did     levelProfile // of EXPLAIN ANALYZE
+	out     seriesOut    // of the present group
+	windows int          // cells of the group and call before: the next one has about as many
 }
 
 // newLevelRun lays out the operators of a level and of its subqueries.
@@ -54,6 +55,13 @@ func newLevelRun(x *exec, l *plan.Level) *levelRun {
 		if src.Subquery != nil {
 			r.subs[i] = newLevelRun(x, src.Subquery)
 		}
+	}
+	for _, f := range l.Fields {
+		at := -1
+		if ref, ok := f.(*influxql.VarRef); ok {
+			at = slices.Index(l.Refs, *ref)
+		}
+		r.bare = append(r.bare, at)
 	}
 	r.layout()
 	return r
@@ -67,7 +75,7 @@ func (r *levelRun) run(emit func(*frame) error) error {
 		return nil
 	}
 	if x.prof != nil {
-		counted, done := x.prof.frames(r, emit)
+		counted, done := r.did.frames(emit)
 		defer done()
 		emit = counted
 	}

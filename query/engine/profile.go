@@ -13,14 +13,12 @@ import (
 // profile is what EXPLAIN ANALYZE learns of a statement under way. A nil
 // profile records nothing.
 type profile struct {
-	levels    []*levelProfile
 	operators map[operator]*operatorProfile
 	storage   read.StorageCounts
 }
 
 // levelProfile is what one SELECT, the statement or a subquery, did.
 type levelProfile struct {
-	level  *levelRun
 	took   time.Duration // all of it, subqueries included
 	series int
 	rows   int
@@ -50,13 +48,12 @@ func (p *profile) start() time.Time {
 	return time.Now()
 }
 
-// step counts the time since start for a step of a level.
-func (p *profile) step(r *levelRun, name string, start time.Time) {
-	if p == nil {
+// step counts the time since start for a step of the level.
+func (r *levelRun) step(name string, start time.Time) {
+	if r.x.prof == nil {
 		return
 	}
-	took := time.Since(start)
-	of := p.of(r)
+	took, of := time.Since(start), &r.did
 	for i := range of.steps {
 		if of.steps[i].name == name {
 			of.steps[i].took += took
@@ -86,21 +83,9 @@ func (p *profile) open(o operator) *read.Counts {
 	return &op.Counts
 }
 
-func (p *profile) of(r *levelRun) *levelProfile {
-	for _, lp := range p.levels {
-		if lp.level == r {
-			return lp
-		}
-	}
-	lp := &levelProfile{level: r}
-	p.levels = append(p.levels, lp)
-	return lp
-}
-
 // frames counts the frames of a level on their way to emit, and not the time
 // that those take who get them.
-func (p *profile) frames(r *levelRun, emit func(*frame) error) (counted func(*frame) error, done func()) {
-	lp := p.of(r)
+func (lp *levelProfile) frames(emit func(*frame) error) (counted func(*frame) error, done func()) {
 	begin := time.Now()
 	var elsewhere time.Duration
 	var name string

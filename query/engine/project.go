@@ -71,15 +71,6 @@ func (o *seriesOut) full() bool { return o.left == 0 }
 // left for the times. table is cols with a place before them, or nil.
 func (r *levelRun) project(n int, cols, table []column.Vector, call func(*influxql.Call) (expr.Operand, bool)) []column.Vector {
 	l := r.l
-	if r.bare == nil {
-		r.bare = make([]int, len(l.Fields))
-		for i, e := range l.Fields {
-			r.bare[i] = -1
-			if ref, ok := e.(*influxql.VarRef); ok {
-				r.bare[i] = slices.Index(l.Refs, *ref)
-			}
-		}
-	}
 	if table != nil && r.plain() {
 		return table
 	}
@@ -135,6 +126,6 @@ func (o *seriesOut) rowset(rs *rowset.Set) error {
 	}
 	begin := o.r.x.prof.start()
 	cols := o.r.project(n, rs.Cols, rs.Table, nil)
-	o.r.x.prof.step(o.r, "project", begin)
+	o.r.step("project", begin)
 	return o.rows(rs.Times, cols)
 }

@@ -12,8 +12,9 @@ import (
 // for first or last at one time. Without windows InfluxDB does not compare them
 // all: it takes the first row of its merge of the series, oldest or newest first,
 // and the larger value where the second one has the same time. That is per shard,
-// and of fewer than manySeries. Among the rows of subqueries the largest stays.
-func (r *levelRun) settleTies(p *partial.Plan) error {
+// and of fewer than rowset.ManySeries. Among the rows of subqueries the largest stays.
+func (f *folder) settleTies() error {
+	r, p := f.r, f.Plan
 	if !p.Windows.None() || r.l.HasSubs() {
 		return nil
 	}
@@ -41,15 +42,16 @@ func (r *levelRun) settleTies(p *partial.Plan) error {
 				}
 			}
 		}
-		if err := r.settle(p, i, open); err != nil {
+		if err := f.settle(i, open); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle reads the first rows of the open groups for a slot of a plan.
-func (r *levelRun) settle(p *partial.Plan, slotAt int, open []bool) error {
+// settle reads the first rows of the open groups for a slot.
+func (f *folder) settle(slotAt int, open []bool) error {
+	r, p := f.r, f.Plan
 	sl := p.Slots[slotAt]
 	refs := append([]influxql.VarRef{p.Refs[sl.Col]}, p.Refs[len(p.Refs)-p.Aux:]...)
 	sl.Col = 0
