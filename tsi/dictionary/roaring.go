@@ -8,7 +8,7 @@ import (
 // validRoaring checks the bytes of a serialised roaring bitmap, per the
 // portable format of RoaringFormatSpec, in one pass: all bytes are used, keys,
 // arrays and runs ascend, counts are right. The library's Validate is
-// quadratic in the runs of a container (20 ms for a set of 20,000 runs).
+// quadratic in the runs of a container (150 ms for 20,000 runs; this takes 0.1, see BenchmarkCheck).
 func validRoaring(b []byte) bool {
 	const (
 		cookieRuns   = 12347

@@ -1,11 +1,13 @@
 package dictionary
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/blevesearch/vellum"
 )
 
@@ -65,4 +67,57 @@ type countWriter struct{ n *int }
 func (w countWriter) Write(p []byte) (int, error) {
 	*w.n += len(p)
 	return len(p), nil
+}
+
+// BenchmarkCheck checks serialized sets as every reading of one does, and as the
+// library would once it is read.
+func BenchmarkCheck(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		set  *roaring.Bitmap
+	}{
+		{"runs", runsOf(20_000)},
+		{"array", roaring.BitmapOf(every(1, 100_000, 23)...)},
+		{"bitmap", roaring.BitmapOf(every(1, 100_000, 3)...)},
+	} {
+		c.set.RunOptimize()
+		data, err := c.set.ToBytes()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(c.name+"/own", func(b *testing.B) {
+			for b.Loop() {
+				if !validRoaring(data) {
+					b.Fatal("refused")
+				}
+			}
+		})
+		b.Run(c.name+"/library", func(b *testing.B) {
+			set := roaring.New()
+			if _, err := set.ReadFrom(bytes.NewReader(data)); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := set.Validate(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(c.name+"/read", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := roaring.New().ReadFrom(bytes.NewReader(data)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// runsOf returns a set of n runs.
+func runsOf(n uint32) *roaring.Bitmap {
+	set := roaring.New()
+	for i := range n {
+		set.AddRange(uint64(i)*40+1, uint64(i)*40+30)
+	}
+	return set
 }
