@@ -8,13 +8,7 @@ import (
 
 // And returns a AND b. Without one of them it is the other.
 func And(a, b influxql.Expr) influxql.Expr {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return &influxql.BinaryExpr{Op: influxql.AND, LHS: a, RHS: b}
+	return JoinExpr(influxql.AND, a, b)
 }
 
 // TimeBound returns a comparison of the time.

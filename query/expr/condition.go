@@ -145,7 +145,7 @@ func SplitTags(expr influxql.Expr, isField func(*influxql.VarRef) bool) (tags *m
 		case influxql.AND:
 			lt, lr := SplitTags(e.LHS, isField)
 			rt, rr := SplitTags(e.RHS, isField)
-			return AndTags(lt, rt), andExpr(lr, rr)
+			return AndTags(lt, rt), And(lr, rr)
 		case influxql.OR:
 			lt, lr := SplitTags(e.LHS, isField)
 			rt, rr := SplitTags(e.RHS, isField)
@@ -236,8 +236,6 @@ func OrTags(a, b *model.TagExpr) *model.TagExpr {
 	}
 	return &model.TagExpr{Op: model.TagOr, Left: a, Right: b}
 }
-
-func andExpr(a, b influxql.Expr) influxql.Expr { return JoinExpr(influxql.AND, a, b) }
 
 // JoinExpr is a op b, or the one of them that is there.
 func JoinExpr(op influxql.Token, a, b influxql.Expr) influxql.Expr {
