@@ -7,13 +7,13 @@ import (
 	"tsdbd/model/scan"
 )
 
-// Admin is what statements change and ask of a store beside its data.
+// Admin gives statements access to the catalog and to deletes.
 type Admin interface {
-	// Catalog returns the present catalog.
+	// Catalog returns the present catalog. It must not be changed.
 	Catalog() *meta.Data
-	// Apply changes the catalog. The data of shards that leave it, by the drop
-	// of a database, policy or shard, is gone for readers when Apply returns.
+	// Apply changes the catalog. When it returns, the data of dropped databases,
+	// policies, and shards is invisible to readers.
 	Apply(ctx context.Context, cmd meta.Command) error
-	// Delete removes rows, durably, before it returns.
+	// Delete removes rows. They are removed durably when it returns.
 	Delete(ctx context.Context, req scan.DeleteRequest) error
 }

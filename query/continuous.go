@@ -150,7 +150,7 @@ func (s *session) executeContinuous(st *syntax.ExecuteContinuous) error {
 	t := result.NewTable("result", []model.FieldType{model.Integer, model.Integer, model.Integer}, "time", "windows", "written")
 	t.Time = 0
 	t.AddRow(int64(0), windows, written)
-	return s.out.whole([]*result.Series{t})
+	return s.out.together([]*result.Series{t})
 }
 
 // bounds returns the windows to compute: the start of the first and the end of

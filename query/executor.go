@@ -18,14 +18,13 @@ import (
 	"tsdbd/query/syntax"
 )
 
-// The errors of query execution that callers branch on, with InfluxDB's texts.
-var (
-	ErrNotExecuted = errors.New("not executed")
-)
+// ErrNotExecuted is the error of statements after one that failed, with InfluxDB's
+// text.
+var ErrNotExecuted = errors.New("not executed")
 
-// ErrStopped is what emit returns when it stops in the middle of a Result
-// because ExecuteOptions.Interrupt was called. The statement then fails with
-// the reason why the query ended, and emit gets a Result that says so.
+// ErrStopped is the error of an emit that stops in the middle of a Result because
+// ExecuteOptions.Interrupt was called. The statement then fails with the reason why
+// the query ended, and emit gets a Result with that error.
 var ErrStopped = errors.New("query stopped")
 
 // Options adjusts an Executor. Storage and Admin are required.
@@ -52,8 +51,8 @@ type Options struct {
 	HashPassword  func(password string) (hash string, err error)
 	CheckPassword func(hash, password string) bool
 
-	// Statistics and Diagnostics give what SHOW STATS and SHOW DIAGNOSTICS
-	// show beside the executor's own; nil is nothing.
+	// Statistics and Diagnostics return what SHOW STATS and SHOW DIAGNOSTICS
+	// show in addition to the executor's own figures; nil is nothing.
 	Statistics  func() []show.Statistic
 	Diagnostics func() []show.Diagnostic
 }
@@ -66,16 +65,16 @@ type ExecuteOptions struct {
 	// ReadOnly is a GET request: changes are made all the same, with a warning.
 	ReadOnly bool
 	User     string // shown in SHOW QUERIES
-	// Text writes the statements out for SHOW QUERIES and the log, if somebody
-	// asks; it may be called by several goroutines at once. Nil writes them out
-	// at the start, which takes time in the square of the length of a condition.
+	// Text returns the statements as text for SHOW QUERIES and the log. Several
+	// goroutines may call it at once. With nil, Execute writes the statements out at
+	// the start, which takes time in the square of the length of a condition.
 	Text func() string
 	// MayRead and MaySee tell whether the user may read a database, and whether
 	// it may be named to the user; nil is all. With MayRead the user sees no
 	// running queries but its own.
 	MayRead, MaySee func(database string) bool
 	// Interrupt is called when the query is killed, times out, or its context
-	// ends, so that an emit that is blocked returns. Nil is nothing.
+	// ends. A blocked emit must then return. Nil is nothing.
 	Interrupt func()
 	// Account is charged for what the query holds, and stays the caller's. With
 	// nil the query has an account of its own.
@@ -118,11 +117,11 @@ func New(opt Options) *Executor {
 // but a query keeps the timeout that it started with.
 func (e *Executor) SetLimits(l admission.Limits) { e.queries.SetLimits(l) }
 
-// Execute runs the statements of q in order and hands the results to emit in
-// that order, one or more for each statement. A statement's failure is a Result
-// with Err, after which every other statement is "not executed". Execute returns
-// an error only when emit does, which also stops the query; then nothing more
-// is emitted. It rewrites the statements of q.
+// Execute runs the statements of q in order and passes the results to emit in
+// that order, one or more for each statement. If a statement fails, emit gets a
+// Result with Err, and the statements after it are not executed. Execute returns
+// an error only if emit returns one. Then it stops the query and emits nothing
+// more. It rewrites the statements of q.
 func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOptions, emit func(*result.Result) error) error {
 	text := opt.Text
 	if text == nil {

@@ -1,8 +1,6 @@
 package query
 
-import (
-	"tsdbd/query/result"
-)
+import "tsdbd/query/result"
 
 // output hands the results of one statement to the consumer.
 type output struct {
@@ -34,35 +32,32 @@ func (o *output) finish() error {
 	return o.send(&result.Result{})
 }
 
-// whole hands out complete tables in one result, as InfluxDB does for what it does
+// together hands out complete tables in one result, as InfluxDB does for what it does
 // not read with a SELECT.
-func (o *output) whole(all []*result.Series) error {
+func (o *output) together(all []*result.Series) error {
 	if len(all) == 0 {
 		return nil
 	}
 	return o.send(&result.Result{Series: all})
 }
 
-// apart hands out complete tables, each in a result if there is a chunk size.
-func (o *output) apart(all []*result.Series) error {
+// separately hands out complete tables, each in a result if there is a chunk size.
+func (o *output) separately(all []*result.Series) error {
 	if o.chunk <= 0 {
-		return o.whole(all)
+		return o.together(all)
 	}
 	for _, s := range all {
-		if err := o.whole([]*result.Series{s}); err != nil {
+		if err := o.together([]*result.Series{s}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// series hands out complete tables, cut to the chunk size if there is one.
-func (o *output) series(all []*result.Series) error {
-	if len(all) == 0 {
-		return nil
-	}
+// chunked hands out complete tables, cut to the chunk size if there is one.
+func (o *output) chunked(all []*result.Series) error {
 	if o.chunk <= 0 {
-		return o.send(&result.Result{Series: all})
+		return o.together(all)
 	}
 	for i, s := range all {
 		for lo := 0; lo < s.Rows || lo == 0; lo += o.chunk {

@@ -28,7 +28,7 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 	for _, line := range text {
 		t.AddRow(line)
 	}
-	return s.out.whole([]*result.Series{t})
+	return s.out.together([]*result.Series{t})
 }
 
 // selectOptions returns the options of a SELECT of this request.

@@ -42,40 +42,40 @@ var rules = table(
 	on(rule{needs: selectNeeds, reads: true}, (*session).selectStatement),
 	on(rule{needs: explainNeeds, reads: true}, (*session).explain),
 
-	shows(rule{access: anyone}, (*output).whole, (*show.Statement).ShowDatabases),
-	shows(rule{access: reader, names: named(func(st *influxql.ShowRetentionPoliciesStatement) *string { return &st.Database })}, (*output).whole, (*show.Statement).ShowRetentionPolicies),
-	shows(rule{}, (*output).whole, (*show.Statement).ShowShards),
-	shows(rule{}, (*output).whole, (*show.Statement).ShowShardGroups),
-	shows(rule{}, (*output).whole, (*show.Statement).ShowUsers),
-	shows(rule{}, (*output).whole, (*show.Statement).ShowGrants),
-	shows(rule{access: reader}, (*output).whole, (*show.Statement).ShowContinuousQueries),
-	shows(rule{}, (*output).whole, (*show.Statement).ShowSubscriptions),
-	shows(rule{}, (*output).whole, (*show.Statement).ShowStats),
-	shows(rule{}, (*output).whole, (*show.Statement).ShowDiagnostics),
-	never(shows(rule{access: reader}, (*output).whole, (*show.Statement).ShowQueries)),
+	shows(rule{access: anyone}, (*output).together, (*show.Statement).ShowDatabases),
+	shows(rule{access: reader, names: named(func(st *influxql.ShowRetentionPoliciesStatement) *string { return &st.Database })}, (*output).together, (*show.Statement).ShowRetentionPolicies),
+	shows(rule{}, (*output).together, (*show.Statement).ShowShards),
+	shows(rule{}, (*output).together, (*show.Statement).ShowShardGroups),
+	shows(rule{}, (*output).together, (*show.Statement).ShowUsers),
+	shows(rule{}, (*output).together, (*show.Statement).ShowGrants),
+	shows(rule{access: reader}, (*output).together, (*show.Statement).ShowContinuousQueries),
+	shows(rule{}, (*output).together, (*show.Statement).ShowSubscriptions),
+	shows(rule{}, (*output).together, (*show.Statement).ShowStats),
+	shows(rule{}, (*output).together, (*show.Statement).ShowDiagnostics),
+	never(shows(rule{access: reader}, (*output).together, (*show.Statement).ShowQueries)),
 	on(rule{changes: true}, (*session).killQuery),
 
-	shows(rule{needs: measurementNeeds, names: named(measurementDatabase)}, (*output).whole, (*show.Statement).ShowMeasurements),
-	shows(of(func(st *influxql.ShowSeriesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).series, (*show.Statement).ShowSeries),
-	shows(of(func(st *influxql.ShowFieldKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).series, (*show.Statement).ShowFieldKeys),
-	shows(ofAll(func(st *influxql.ShowTagKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).apart, (*show.Statement).ShowTagKeys),
-	shows(ofAll(func(st *influxql.ShowTagValuesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).apart, (*show.Statement).ShowTagValues),
+	shows(rule{needs: measurementNeeds, names: named(measurementDatabase)}, (*output).together, (*show.Statement).ShowMeasurements),
+	shows(of(func(st *influxql.ShowSeriesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).chunked, (*show.Statement).ShowSeries),
+	shows(of(func(st *influxql.ShowFieldKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).chunked, (*show.Statement).ShowFieldKeys),
+	shows(ofAll(func(st *influxql.ShowTagKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).separately, (*show.Statement).ShowTagKeys),
+	shows(ofAll(func(st *influxql.ShowTagValuesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).separately, (*show.Statement).ShowTagValues),
 	shows(of(func(st *influxql.ShowSeriesCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*show.Statement).ShowSeriesCardinality),
+	}), (*output).chunked, (*show.Statement).ShowSeriesCardinality),
 	shows(of(func(st *influxql.ShowMeasurementCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*show.Statement).ShowMeasurementCardinality),
+	}), (*output).chunked, (*show.Statement).ShowMeasurementCardinality),
 	shows(of(func(st *influxql.ShowFieldKeyCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*show.Statement).ShowFieldKeyCardinality),
+	}), (*output).chunked, (*show.Statement).ShowFieldKeyCardinality),
 	shows(of(func(st *influxql.ShowTagKeyCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*show.Statement).ShowTagKeyCardinality),
+	}), (*output).chunked, (*show.Statement).ShowTagKeyCardinality),
 	shows(of(func(st *influxql.ShowTagValuesCardinalityStatement) (*string, influxql.Sources) {
 		return &st.Database, st.Sources
-	}), (*output).series, (*show.Statement).ShowTagValuesCardinality),
-	shows(rule{access: reader, names: named(func(st *syntax.ShowCardinality) *string { return &st.Database })}, (*output).whole, (*show.Statement).ShowCardinality),
+	}), (*output).chunked, (*show.Statement).ShowTagValuesCardinality),
+	shows(rule{access: reader, names: named(func(st *syntax.ShowCardinality) *string { return &st.Database })}, (*output).together, (*show.Statement).ShowCardinality),
 
 	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, reads: true}, (*session).deleteRows),
 	on(rule{access: writer, names: from(func(st *influxql.DropSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, changes: true}, (*session).dropSeries),

@@ -18,7 +18,8 @@ func (p *Panic) Error() string { return fmt.Sprintf("[panic:%v]", p.Value) }
 
 // Guard runs f, and returns a panic in it as a *Panic. A fault in a mapped file,
 // which shrank or cannot be read, becomes an error that names the file. Every
-// goroutine of a query runs under Guard: the query ends, and the server goes on.
+// goroutine of a query runs under Guard, so that a panic ends the query and not the
+// server.
 func Guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -215,6 +215,7 @@ func isSystemTag(name string) bool {
 	return false
 }
 
+// AndTags returns the predicate that both hold. Nil holds for every series.
 func AndTags(a, b *model.TagExpr) *model.TagExpr {
 	switch {
 	case a == nil || a.Op == model.TagAll:
@@ -225,6 +226,7 @@ func AndTags(a, b *model.TagExpr) *model.TagExpr {
 	return &model.TagExpr{Op: model.TagAnd, Left: a, Right: b}
 }
 
+// OrTags returns the predicate that one of them holds. Nil holds for every series.
 func OrTags(a, b *model.TagExpr) *model.TagExpr {
 	switch {
 	case a == nil || b == nil || a.Op == model.TagAll || b.Op == model.TagAll:

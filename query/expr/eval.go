@@ -23,6 +23,7 @@ type Operand struct {
 	re       *regexp.Regexp
 }
 
+// Null returns an operand that is null in every row.
 func Null() Operand { return Operand{Constant: true} }
 
 // mask makes i&mask the slot of row i.
@@ -33,6 +34,7 @@ func (o *Operand) mask() int {
 	return -1
 }
 
+// IsNull reports whether the operand is null in row i.
 func (o *Operand) IsNull(i int) bool {
 	return o.Vector.Type == model.Unknown || !o.Vector.IsValid(i&o.mask())
 }
@@ -108,6 +110,7 @@ type Evaluator struct {
 	Sets          map[*influxql.BinaryExpr]*ValueSet // of IN, made when first evaluated
 }
 
+// Eval returns the values of e.
 func (ev *Evaluator) Eval(e influxql.Expr) Operand {
 	switch e := e.(type) {
 	case *influxql.ParenExpr:
@@ -153,13 +156,13 @@ func (ev *Evaluator) Eval(e influxql.Expr) Operand {
 		if !IsFieldRef(l) && !IsFieldRef(r) && (e.Op == influxql.EQ || e.Op == influxql.NEQ) {
 			return sameTags(e.Op, a, b)
 		}
-		return ev.binary(e.Op, beside(l, a, r), beside(r, b, l))
+		return ev.binary(e.Op, nullIfTagMissing(l, a, r), nullIfTagMissing(r, b, l))
 	}
 	return Null()
 }
 
 // binary applies InfluxQL's rules for operands of all types: a comparison of
-// what cannot be compared is false, arithmetic on it null; null beside a
+// what cannot be compared is false, arithmetic on it null; null and a
 // boolean counts as false, unless the point lacks the field.
 func (ev *Evaluator) binary(op influxql.Token, a, b Operand) Operand {
 	n := ev.Rows
@@ -213,9 +216,9 @@ func sameTags(op influxql.Token, a, b Operand) Operand {
 	return constant(column.Vector{Type: model.Boolean, Bools: []bool{same == (op == influxql.EQ)}})
 }
 
-// beside returns the operand o of ref where other stands on the other side: a
-// tag that the series lacks is null beside a field.
-func beside(ref *influxql.VarRef, o Operand, other *influxql.VarRef) Operand {
+// nullIfTagMissing returns the operand o of ref. If the other side of the operator is
+// a field, a tag that the series lacks is null.
+func nullIfTagMissing(ref *influxql.VarRef, o Operand, other *influxql.VarRef) Operand {
 	if !IsFieldRef(ref) && IsFieldRef(other) && o.Constant && o.Vector.Type == model.String && o.Vector.Strings[0] == "" {
 		return Null()
 	}
@@ -246,7 +249,7 @@ func incomparable(op influxql.Token) Operand {
 	return Null()
 }
 
-// mixedBool is the result for a boolean beside a number or a string.
+// mixedBool is the result for a boolean and a number or a string.
 func mixedBool(op influxql.Token) Operand {
 	switch op {
 	case influxql.AND, influxql.OR, influxql.BITWISE_AND, influxql.BITWISE_OR, influxql.BITWISE_XOR:

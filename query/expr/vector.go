@@ -168,6 +168,7 @@ type Scalar struct {
 	Text string
 }
 
+// ScalarAt returns the value of v in row i.
 func ScalarAt(v *column.Vector, i int) Scalar {
 	if v.Type == model.Unknown || !v.IsValid(i) {
 		return Scalar{}
@@ -270,6 +271,7 @@ func LiteralScalar(v any) Scalar {
 	return Scalar{}
 }
 
+// FloatScalar returns f as a Scalar.
 func FloatScalar(f float64) Scalar {
 	return Scalar{Type: model.Float, Bits: math.Float64bits(f)}
 }

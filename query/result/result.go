@@ -16,7 +16,7 @@ type Result struct {
 	Err         error // the statement failed; Series is empty
 }
 
-// Message is a note to the client beside the data.
+// Message is a note to the client that goes with the data.
 type Message struct{ Level, Text string }
 
 // Series is a table of rows. It is read-only once handed out, and belongs to
@@ -32,7 +32,7 @@ type Series struct {
 	// Time is the index of the column that holds timestamps (Integer vector,
 	// ns since the epoch) to be rendered as times, or -1.
 	Time    int
-	Partial bool // the series goes on in the next Result
+	Partial bool // the next Result has more rows of the series
 	// Zone renders times; "" is UTC.
 	Zone string
 	// Lists has, by index of column, a list of texts per row for columns that

@@ -272,20 +272,20 @@ func (c *cardinality) selectByTags(ctx context.Context, shard scan.Shard, name s
 		return roaring.New(), nil
 	}
 	if c.present {
-		tags = ofPresent(tags)
+		tags = excludeMissingTags(tags)
 	}
 	return shard.Select(ctx, name, tags)
 }
 
-// ofPresent returns a predicate whose comparisons are false for a tag that a
+// excludeMissingTags returns a predicate whose comparisons are false for a tag that a
 // series lacks.
-func ofPresent(e *model.TagExpr) *model.TagExpr {
+func excludeMissingTags(e *model.TagExpr) *model.TagExpr {
 	if e == nil {
 		return nil
 	}
 	switch e.Op {
 	case model.TagAnd, model.TagOr:
-		return &model.TagExpr{Op: e.Op, Left: ofPresent(e.Left), Right: ofPresent(e.Right)}
+		return &model.TagExpr{Op: e.Op, Left: excludeMissingTags(e.Left), Right: excludeMissingTags(e.Right)}
 	case model.TagAll: // of the names of the index, which are no tags
 		return &model.TagExpr{Op: model.TagNone}
 	case model.TagNone:
@@ -356,6 +356,7 @@ func (s *Statement) estimated(database string, total func(*indexView) (int64, er
 	return []*result.Series{result.ValueTable("", []string{columnEstimate}, []any{n})}, nil
 }
 
+// ShowSeriesCardinality counts series.
 func (s *Statement) ShowSeriesCardinality(st *influxql.ShowSeriesCardinalityStatement) ([]*result.Series, error) {
 	plain := !st.Exact && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0
 	if plain && st.Sources == nil && st.Condition == nil {
@@ -379,6 +380,7 @@ func (s *Statement) ShowSeriesCardinality(st *influxql.ShowSeriesCardinalityStat
 	})
 }
 
+// ShowMeasurementCardinality counts measurements.
 func (s *Statement) ShowMeasurementCardinality(st *influxql.ShowMeasurementCardinalityStatement) ([]*result.Series, error) {
 	if !st.Exact && st.Sources == nil && st.Condition == nil && st.Dimensions == nil && st.Limit == 0 && st.Offset == 0 {
 		return s.estimated(st.Database, func(v *indexView) (int64, error) {
@@ -435,6 +437,7 @@ func (s *Statement) ShowFieldKeyCardinality(st *influxql.ShowFieldKeyCardinality
 	return tables, nil
 }
 
+// ShowTagKeyCardinality counts the tag keys of each measurement.
 func (s *Statement) ShowTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStatement) ([]*result.Series, error) {
 	c := cardinality{
 		what: "SHOW TAG KEY", database: st.Database, sources: st.Sources, where: st.Condition,
@@ -466,6 +469,8 @@ func (s *Statement) ShowTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStat
 	})
 }
 
+// ShowTagValuesCardinality counts the values of the chosen tag keys of each
+// measurement.
 func (s *Statement) ShowTagValuesCardinality(st *influxql.ShowTagValuesCardinalityStatement) ([]*result.Series, error) {
 	match, err := keyMatcher(st.Op, st.TagKeyExpr)
 	if err != nil {

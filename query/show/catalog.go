@@ -12,6 +12,7 @@ import (
 	"tsdbd/query/result"
 )
 
+// ShowDatabases lists the databases that the user may see.
 func (s *Statement) ShowDatabases(*influxql.ShowDatabasesStatement) ([]*result.Series, error) {
 	t := result.StringTable("databases", "name")
 	for _, db := range s.Catalog().Databases {
@@ -50,7 +51,7 @@ func (s *Statement) ShowRetentionPolicies(st *influxql.ShowRetentionPoliciesStat
 }
 
 // expiryTime is when all data of the group is older than its policy keeps, or
-// "" for a policy that keeps it for ever.
+// "" for a policy that keeps it forever.
 func expiryTime(rp *meta.RetentionPolicy, g *meta.ShardGroup) string {
 	if rp.Duration == 0 {
 		return ""
@@ -58,6 +59,7 @@ func expiryTime(rp *meta.RetentionPolicy, g *meta.ShardGroup) string {
 	return time.Unix(0, g.End).UTC().Add(rp.Duration).Format(time.RFC3339)
 }
 
+// ShowShards has a table of shards for each database.
 func (s *Statement) ShowShards(*influxql.ShowShardsStatement) ([]*result.Series, error) {
 	var tables []*result.Series
 	for _, db := range s.Catalog().Databases {
@@ -77,6 +79,7 @@ func (s *Statement) ShowShards(*influxql.ShowShardsStatement) ([]*result.Series,
 	return tables, nil
 }
 
+// ShowShardGroups lists the shard groups of all databases.
 func (s *Statement) ShowShardGroups(*influxql.ShowShardGroupsStatement) ([]*result.Series, error) {
 	t := result.NewTable("shard groups",
 		[]model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
@@ -92,6 +95,7 @@ func (s *Statement) ShowShardGroups(*influxql.ShowShardGroupsStatement) ([]*resu
 	return []*result.Series{t}, nil
 }
 
+// ShowUsers lists the users.
 func (s *Statement) ShowUsers(*influxql.ShowUsersStatement) ([]*result.Series, error) {
 	t := result.NewTable("", []model.FieldType{model.String, model.Boolean}, "user", "admin")
 	for _, u := range s.Catalog().Users {
@@ -100,6 +104,7 @@ func (s *Statement) ShowUsers(*influxql.ShowUsersStatement) ([]*result.Series, e
 	return []*result.Series{t}, nil
 }
 
+// ShowGrants lists the databases that a user may use, and how.
 func (s *Statement) ShowGrants(st *influxql.ShowGrantsForUserStatement) ([]*result.Series, error) {
 	u := s.Catalog().User(st.Name)
 	if u == nil {
@@ -112,6 +117,7 @@ func (s *Statement) ShowGrants(st *influxql.ShowGrantsForUserStatement) ([]*resu
 	return []*result.Series{t}, nil
 }
 
+// ShowContinuousQueries has a table for each database that the user may read.
 func (s *Statement) ShowContinuousQueries(*influxql.ShowContinuousQueriesStatement) ([]*result.Series, error) {
 	var tables []*result.Series
 	for _, db := range s.Catalog().Databases {

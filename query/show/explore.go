@@ -241,9 +241,14 @@ func (w *partWalk) advance() (ok bool) {
 // walkHeap has the walk with the least value first.
 type walkHeap []*partWalk
 
-func (h walkHeap) Len() int           { return len(h) }
+// Len implements heap.Interface.
+func (h walkHeap) Len() int { return len(h) }
+
+// Less implements heap.Interface.
 func (h walkHeap) Less(i, j int) bool { return bytes.Compare(h[i].value, h[j].value) < 0 }
-func (h walkHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Swap implements heap.Interface.
+func (h walkHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Push is part of heap.Interface.
 func (h *walkHeap) Push(w any) { *h = append(*h, w.(*partWalk)) }

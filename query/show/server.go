@@ -29,6 +29,7 @@ type Diagnostic struct {
 	Values  []any // as in Statistic
 }
 
+// ShowQueries lists the queries that run.
 func (s *Statement) ShowQueries(*influxql.ShowQueriesStatement) ([]*result.Series, error) {
 	t := result.NewTable("", []model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
 		"qid", "query", "database", "duration", "status", "user")
@@ -58,11 +59,11 @@ func shorten(d time.Duration) time.Duration {
 	return d
 }
 
-// Statistics returns what SHOW STATS shows to an administrator.
+// AllStatistics returns what SHOW STATS shows to an administrator.
 func (s *Statement) AllStatistics() ([]Statistic, error) { return s.statistics("") }
 
-// statistics returns the statistics, of which only those of the module are
-// wanted if it is not "".
+// statistics returns the statistics. With a module it may leave out those of
+// other modules that take long to count.
 func (s *Statement) statistics(module string) ([]Statistic, error) {
 	all := []Statistic{s.executorStatistic()}
 	if s.Statistics != nil {
@@ -79,6 +80,7 @@ func (s *Statement) statistics(module string) ([]Statistic, error) {
 	return all, nil
 }
 
+// ShowStats has a table for each statistic.
 func (s *Statement) ShowStats(st *influxql.ShowStatsStatement) ([]*result.Series, error) {
 	all, err := s.statistics(st.Module)
 	if err != nil {
@@ -152,6 +154,7 @@ func runtimeStatistic() Statistic {
 	}}
 }
 
+// ShowDiagnostics has a table for each diagnostic, sorted by name.
 func (s *Statement) ShowDiagnostics(st *influxql.ShowDiagnosticsStatement) ([]*result.Series, error) {
 	now := s.Now()
 	all := []Diagnostic{buildDiagnostic()}

@@ -24,8 +24,8 @@ type indexView struct {
 	keep   func(bytes int64) error // Statement.Keep
 }
 
-// What a text takes in the lists of a SHOW statement beside its bytes, and a name
-// in its maps.
+// listBytes is what a text takes in the lists of a statement in addition to its
+// bytes, nameBytes what a name takes in its maps.
 const (
 	listBytes = 32
 	nameBytes = 128

@@ -97,7 +97,7 @@ func unusedName(tokens []token) string {
 	}
 }
 
-// replace writes new in the place of the text between two places.
+// replace writes text instead of the text between two offsets.
 func (c *clauses) replace(from, to int, text string) {
 	c.out.WriteString(c.text[c.done:from])
 	c.out.WriteString(text)

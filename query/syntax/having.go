@@ -142,8 +142,8 @@ func (h *havingColumns) name(outer *influxql.SelectStatement) {
 	}
 }
 
-// rewrite puts columns in the place of the aggregates of a condition. One that
-// is not selected is added to the inner SELECT.
+// rewrite replaces the aggregates of a condition by columns. It adds an aggregate
+// that is not selected to the inner SELECT.
 func (h *havingColumns) rewrite(e influxql.Expr) (influxql.Expr, error) {
 	var err error
 	switch e := e.(type) {

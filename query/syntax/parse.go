@@ -25,7 +25,7 @@ type extended struct{ influxql.Statement }
 
 // RequiredPrivileges is part of influxql.Statement; rights are checked by Needs.
 func (extended) RequiredPrivileges() (influxql.ExecutionPrivileges, error) {
-	return nil, errors.New("rights are told by query.Needs")
+	return nil, errors.New("query.Needs returns the rights")
 }
 
 // Parse reads InfluxQL, with params for its bound parameters. What InfluxDB's
@@ -129,7 +129,7 @@ func parsePart(text string, tokens []token, list string, params map[string]any) 
 	return q.Statements, true, r.apply(q.Statements, params)
 }
 
-// uncomment puts spaces in the place of what stands between tokens.
+// uncomment replaces all that is between tokens by spaces.
 func uncomment(text string, tokens []token) string {
 	b := []byte(text)
 	at := 0
@@ -150,7 +150,7 @@ func uncomment(text string, tokens []token) string {
 	return string(b)
 }
 
-// blank puts spaces in the place of a text, so that what follows is where it was.
+// blank replaces a text by spaces, so that what follows keeps its offset.
 func blank(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' {

@@ -10,7 +10,7 @@ import (
 	"tsdbd/model"
 )
 
-// MonthLength is the longest a month is, but for clocks that are moved in it.
+// MonthLength is the longest that a month is, unless its clocks are moved.
 const MonthLength = 31 * 24 * time.Hour
 
 // calendarUnits are the units of calendar windows, in months.

@@ -11,6 +11,7 @@ import (
 // ErrTooMany is the error of a query with more windows than it can hold.
 var ErrTooMany = errors.New("too many GROUP BY time windows: narrow the time range or widen the interval")
 
+// FloorMod returns the remainder of FloorDiv, which is not negative; b > 0.
 func FloorMod(a, b int64) int64 {
 	m := a % b
 	if m < 0 {
@@ -19,6 +20,7 @@ func FloorMod(a, b int64) int64 {
 	return m
 }
 
+// FloorDiv returns a/b, rounded down; b > 0.
 func FloorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
@@ -30,13 +32,16 @@ func FloorDiv(a, b int64) int64 {
 // Windows cuts time into the intervals of GROUP BY time. The zero value is one
 // window that holds all time.
 type Windows struct {
+	// Every is the length of a window in nanoseconds. Windows of calendar months have
+	// the greatest length that they can have, unless clocks are moved.
 	Every   int64
-	Shift   int64
-	Loc     *time.Location // nil: UTC
-	Months  int            // of calendar windows, which have a loc; every is then the longest they are but for moved clocks
-	Refused error          // what is wrong with the offset, told after all else
+	Shift   int64          // the offset, in nanoseconds
+	Loc     *time.Location // nil: UTC. Calendar windows have one.
+	Months  int            // of calendar windows
+	Refused error          // what is wrong with the offset; reported after all other errors
 }
 
+// None reports whether there is one window, which holds all time.
 func (w *Windows) None() bool { return w.Every <= 0 }
 
 // Asked reports whether the statement names an interval, though it be negative,

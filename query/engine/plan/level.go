@@ -51,7 +51,7 @@ type Planner struct {
 	Warn       func(text string)       // takes texts for the client; may be nil
 
 	Views  map[[2]string]scan.View
-	warned int // losses that the client was told of
+	warned int // losses reported so far
 }
 
 // Release gives the views back.
@@ -160,7 +160,7 @@ func (x *Planner) layout(c *Compiled, stmt *influxql.SelectStatement, outer *Lev
 		return nil, err
 	}
 	if outer != nil && len(outer.Calls) == 0 && outer.Where == nil && l.fullRows() {
-		l.Most = outer.Wanted() // each row of ours is a row of it
+		l.Most = outer.Wanted() // each row of l is a row of outer
 	}
 	subs := c.subs
 	for _, src := range stmt.Sources {
