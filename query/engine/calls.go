@@ -101,11 +101,9 @@ func (r *levelRun) place(c *call) {
 
 // tagArgs returns the tags that top or bottom name. Fields tell no rows apart.
 func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
-	if function.IsTop(e.Name) {
-		for _, a := range e.Args[1 : len(e.Args)-1] {
-			if ref, ok := a.(*influxql.VarRef); ok && !expr.IsFieldRef(ref) {
-				tags = append(tags, *ref)
-			}
+	for _, a := range function.TopArgs(e) {
+		if ref := a.(*influxql.VarRef); !expr.IsFieldRef(ref) {
+			tags = append(tags, *ref)
 		}
 	}
 	return tags

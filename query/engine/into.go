@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/influxdata/influxql"
+
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/engine/function"
@@ -134,11 +136,11 @@ func splitInto(l *plan.Level, b *result.IntoBatch, names []string, f *frame) {
 		b.Fields = append(b.Fields, names[i])
 		b.Columns = append(b.Columns, finite(f.cols[col]))
 		col++
-		for _, name := range function.TopTags(field.Expr) {
+		for _, arg := range function.TopArgs(field.Expr) {
 			if b.TagColumns == nil {
 				b.TagColumns = map[string]column.Vector{}
 			}
-			b.TagColumns[name] = f.cols[col]
+			b.TagColumns[arg.(*influxql.VarRef).Val] = f.cols[col]
 			col++
 		}
 	}

@@ -26,29 +26,17 @@ type subColumn struct {
 // mapSub resolves references against a subquery: its columns by name, the tags
 // that top and bottom carry along, then the keys it groups by.
 func mapSub(sub *plan.Level, refs []influxql.VarRef, anyTag bool) []subColumn {
+	var columns []string
+	for _, f := range sub.Statement.Fields {
+		columns = append(columns, f.Name())
+		for _, a := range function.TopArgs(f.Expr) {
+			columns = append(columns, a.(*influxql.VarRef).Val)
+		}
+	}
 	out := make([]subColumn, len(refs))
 	for i := range refs {
-		out[i] = subColumn{field: -1, tag: -1, typ: expr.FieldType(refs[i].Type)}
 		name := refs[i].Val
-		col := 0
-		for _, f := range sub.Statement.Fields {
-			if f.Name() == name {
-				out[i].field = col
-				break
-			}
-			col++
-			if e, ok := f.Expr.(*influxql.Call); ok && function.IsTop(e.Name) {
-				for _, a := range e.Args[1 : len(e.Args)-1] {
-					if ref, ok := a.(*influxql.VarRef); ok && ref.Val == name {
-						out[i].field = col
-					}
-					col++
-				}
-				if out[i].field >= 0 {
-					break
-				}
-			}
-		}
+		out[i] = subColumn{field: slices.Index(columns, name), tag: -1, typ: expr.FieldType(refs[i].Type)}
 		if out[i].field >= 0 {
 			continue
 		}

@@ -81,9 +81,6 @@ func IsSelector(name string) bool { return Functions[name].Selector }
 // Filled reports whether fill() applies to the empty windows of a function.
 func Filled(name string) bool { return Functions[name].Filled }
 
-// IsTop reports whether a function has columns that carry tags.
-func IsTop(name string) bool { return name == "top" || name == "bottom" }
-
 // Accepts reports whether the function accepts values of a type.
 func (f *Function) Accepts(t model.FieldType) bool {
 	if f.takes == nil {
@@ -114,19 +111,14 @@ func refusedAs(name string) func(*influxql.Call, model.FieldType) (string, strin
 	return func(*influxql.Call, model.FieldType) (string, string) { return name, "Interrupt" }
 }
 
-// TopTags returns the names that top or bottom carry along.
-func TopTags(e influxql.Expr) []string {
+// TopArgs returns the tags and fields that top or bottom carry along as columns.
+// They are references.
+func TopArgs(e influxql.Expr) []influxql.Expr {
 	c, ok := e.(*influxql.Call)
-	if !ok || !IsTop(c.Name) || len(c.Args) < 3 {
+	if !ok || c.Name != "top" && c.Name != "bottom" {
 		return nil
 	}
-	var out []string
-	for _, a := range c.Args[1 : len(c.Args)-1] {
-		if ref, ok := a.(*influxql.VarRef); ok {
-			out = append(out, ref.Val)
-		}
-	}
-	return out
+	return c.Args[1 : len(c.Args)-1]
 }
 
 // Cells is the result of one call for one group: values at times, in the

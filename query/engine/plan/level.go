@@ -203,9 +203,7 @@ func (l *Level) layoutFields() error {
 	seen := map[string]bool{}
 	for _, f := range l.Statement.Fields {
 		l.Fields = append(l.Fields, f.Expr)
-		if e, ok := f.Expr.(*influxql.Call); ok && function.IsTop(e.Name) {
-			l.Fields = append(l.Fields, e.Args[1:len(e.Args)-1]...)
-		}
+		l.Fields = append(l.Fields, function.TopArgs(f.Expr)...)
 	}
 	for _, f := range l.Fields {
 		if err := l.addSymbols(f, seen); err != nil {
