@@ -25,9 +25,9 @@ func (s *Shard) compactIndex(ctx context.Context, cold bool) (bool, error) {
 	name := manifest.TSIName(s.takeNumber())
 	info, err := tsi.MergeFiles(s.fs, s.path(name), old, tsi.MergeOptions{Deleted: removed, Complete: true, Pace: func(bytes int) error { return s.waitPace(ctx, bytes) }})
 	if err != nil {
-		return false, s.indexError(err)
+		return false, err
 	}
-	return true, s.indexError(s.replaceIndex(old, name, info))
+	return true, s.replaceIndex(old, name, info)
 }
 
 // replaceIndex publishes a TSI file that replaces old, the oldest files of the
@@ -71,7 +71,7 @@ func (s *Shard) replaceIndex(old []*tsi.File, name string, info tsi.FileInfo) er
 	m.Next = max(m.Next, s.mu.manifest.Next)
 	s.mu.manifest = m
 	for _, f := range old {
-		if d := s.indexDamage.Load(); d == nil || f.Path() != d.Path {
+		if f.Damage() == nil {
 			f.Obsolete(true)
 		}
 	}

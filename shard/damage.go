@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -59,26 +58,25 @@ func (s *Shard) Damaged() (out []*binio.CorruptError) {
 	return out
 }
 
-// indexError remembers damage of a TSI file, so that the next Compact rebuilds
-// the index, and returns err.
-func (s *Shard) indexError(err error) error {
-	var c *binio.CorruptError
-	if errors.As(err, &c) && strings.HasSuffix(c.Path, ".tsi") && s.indexDamage.CompareAndSwap(nil, c) {
-		s.logger.Error("index damaged, it will be rebuilt", "shard", s.id, "path", c.Path, "offset", c.Offset, "err", c.Reason)
-	}
-	return err
-}
-
-// IndexDamaged reports whether a read has found damage of the index. Compact
+// IndexDamaged reports whether reading has found damage of the index. Compact
 // rebuilds it.
-func (s *Shard) IndexDamaged() bool { return s.indexDamage.Load() != nil }
+func (s *Shard) IndexDamaged() bool { return s.indexDamage() != nil }
+
+func (s *Shard) indexDamage() *binio.CorruptError {
+	for _, f := range s.index.Files() {
+		if d := f.Damage(); d != nil {
+			return d
+		}
+	}
+	return nil
+}
 
 // healIndex replaces all TSI files if a page of one was found damaged. The series
 // are those that the index has in memory, their keys come from the series file.
 // The damaged file goes to quarantine first: after a crash before the manifest
 // is saved, Open finds it missing and rebuilds the index from the TSM files.
 func (s *Shard) healIndex() (bool, error) {
-	damage := s.indexDamage.Load()
+	damage := s.indexDamage()
 	if damage == nil {
 		return false, nil
 	}
@@ -109,11 +107,7 @@ func (s *Shard) healIndex() (bool, error) {
 	if err := s.quarantine.SetAside(path.Base(damage.Path), damage, repair.LossNone, effect); err != nil {
 		return false, err
 	}
-	if err := s.replaceIndex(old, name, info); err != nil {
-		return false, err
-	}
-	s.indexDamage.Store(nil)
-	return true, nil
+	return true, s.replaceIndex(old, name, info)
 }
 
 // NamedSeries adds the ids of the series that the shard's index names, the

@@ -4,13 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/cache"
-	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/ordered"
 	"tsdbd/internal/vfs"
@@ -88,9 +86,8 @@ type Shard struct {
 
 		entries, rows int64 // applied since the shard was opened
 	}
-	compacting  ordered.Mutex
-	flushing    ordered.Mutex
-	indexDamage atomic.Pointer[binio.CorruptError] // found while reading
+	compacting ordered.Mutex
+	flushing   ordered.Mutex
 
 	closing context.Context // ends with Close, and flushes and merges with it
 	close   context.CancelFunc
@@ -188,7 +185,7 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 	// themselves again, which is harmless where nothing was removed.
 	_, err := s.index.RemoveSeries(gone)
 	active.Forget(gone)
-	return s.indexError(err)
+	return err
 }
 
 // withoutRows returns the series of set that have no rows left.

@@ -1,13 +1,10 @@
 package shard
 
 import (
-	"context"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/cache"
 	"tsdbd/model"
-	"tsdbd/model/column"
 	"tsdbd/model/scan"
 	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
@@ -21,8 +18,11 @@ type View struct {
 	set    *fileSet
 	masks  [][]*manifest.Tombstone // per file of set
 	caches []*cache.Cache          // oldest first
-	index  tsi.Charged
+	index
 }
+
+// index answers for a View what the index knows.
+type index = tsi.Charged
 
 var _ scan.Shard = (*View)(nil)
 
@@ -63,23 +63,8 @@ func (v *View) ID() uint64 { return v.shard.id }
 // TimeRange returns the range the shard may hold.
 func (v *View) TimeRange() model.TimeRange { return v.shard.times }
 
-// Measurements returns the names of measurements with series, sorted.
-func (v *View) Measurements() []string { return v.index.Measurements() }
-
-// Fields returns a measurement's fields sorted by key.
-func (v *View) Fields(measurement string) []column.Field { return v.index.Fields(measurement) }
-
-// TagKeys returns the tag keys of a measurement, sorted.
-func (v *View) TagKeys(measurement string) ([]string, error) {
-	out, err := v.index.TagKeys(measurement)
-	return out, v.shard.indexError(err)
-}
-
-// Select returns the series of a measurement that satisfy where.
-func (v *View) Select(ctx context.Context, measurement string, where *model.TagExpr) (*roaring.Bitmap, error) {
-	out, err := v.index.Select(ctx, measurement, where)
-	return out, v.shard.indexError(err)
-}
+// AllSeries returns the set of the shard's series. The caller owns it.
+func (v *View) AllSeries() *roaring.Bitmap { return v.index.All() }
 
 // SameIndex reports whether both views have the same picture of the index.
 func (v *View) SameIndex(o *View) bool { return v.index.View == o.index.View }
@@ -87,18 +72,6 @@ func (v *View) SameIndex(o *View) bool { return v.index.View == o.index.View }
 // SeriesSince returns the series that v has and an older view of the shard has
 // not. The caller owns the set.
 func (v *View) SeriesSince(old *View) *roaring.Bitmap { return v.index.Since(old.index.View) }
-
-// TagValues returns the sorted values of a tag key among the series in set.
-func (v *View) TagValues(measurement, key string, set *roaring.Bitmap) ([]string, error) {
-	out, err := v.index.TagValues(measurement, key, set)
-	return out, v.shard.indexError(err)
-}
-
-// GroupBy groups the series of set by the values of keys.
-func (v *View) GroupBy(measurement string, set *roaring.Bitmap, keys []string) (*scan.Groups, error) {
-	out, err := v.index.GroupBy(measurement, set, keys)
-	return out, v.shard.indexError(err)
-}
 
 // manySeries is the size of a set above which TimeBounds does not look at each
 // series but answers from the files' ranges.

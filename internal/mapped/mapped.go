@@ -28,6 +28,7 @@ type File struct {
 	unmap    func() error
 	refs     atomic.Int64
 	obsolete atomic.Bool
+	damage   atomic.Pointer[binio.CorruptError]
 }
 
 // Open maps the whole file at path and returns it with one reference.
@@ -75,8 +76,17 @@ func (m *File) Section(offset, size int64) ([]byte, error) {
 }
 
 // Checked returns a section without the binio.PlacedChecksum that its last four
-// bytes are, if that is right. A fault is an error.
-func (m *File) Checked(offset, size int64) (_ []byte, err error) {
+// bytes are, if that is right. A fault is an error. The file remembers damage.
+func (m *File) Checked(offset, size int64) ([]byte, error) {
+	b, err := m.checked(offset, size)
+	var c *binio.CorruptError
+	if err != nil && errors.As(err, &c) {
+		m.damage.CompareAndSwap(nil, c)
+	}
+	return b, err
+}
+
+func (m *File) checked(offset, size int64) (_ []byte, err error) {
 	defer vfs.CatchFault(&err)()
 	b, err := m.Section(offset, size)
 	if err != nil || size < 4 {
@@ -88,6 +98,9 @@ func (m *File) Checked(offset, size int64) (_ []byte, err error) {
 	}
 	return b, nil
 }
+
+// Damage returns the first damage that Checked has found, or nil.
+func (m *File) Damage() *binio.CorruptError { return m.damage.Load() }
 
 // Verified remembers which pieces of a file were found sound since it was opened.
 type Verified []atomic.Uint64
