@@ -32,6 +32,104 @@
 	VADDPD Y11, e, e; \
 	VMOVAPD Y9, s
 
+// RUNS combines the values of each of 8 runs side by side: Z1 is the first value of
+// each run, DX the bytes of 8 runs. The second operand of combine is the new value: a
+// float that is not less, or not more, leaves the old one.
+#define RUNS(gather, combine, loop_, rows_, next_) \
+	MOVQ dst+0(FP), DI; \
+	MOVQ x+8(FP), SI; \
+	MOVQ groups+16(FP), CX; \
+	MOVQ k+24(FP), DX; \
+	VPBROADCASTQ DX, Z1; \
+	VPMULLQ lanes<>(SB), Z1, Z1; \
+	SHLQ $6, DX; \
+loop_: \
+	MOVQ k+24(FP), AX; \
+	MOVQ SI, BX; \
+	KXNORB K1, K1, K1; \
+	gather (BX)(Z1*8), K1, Z0; \
+	JMP next_; \
+rows_: \
+	ADDQ $8, BX; \
+	KXNORB K1, K1, K1; \
+	gather (BX)(Z1*8), K1, Z2; \
+	combine Z0, Z2, Z0; \
+next_: \
+	DECQ AX; \
+	JNZ rows_; \
+	VMOVDQU64 Z0, (DI); \
+	ADDQ $64, DI; \
+	ADDQ DX, SI; \
+	DECQ CX; \
+	JNZ loop_; \
+	VZEROUPPER; \
+	RET
+
+// INTS combines the values of x in 8 lanes, two vectors at a time.
+#define INTS(combine, loop_, odd_, done_) \
+	MOVQ x+0(FP), SI; \
+	MOVQ groups+8(FP), CX; \
+	MOVQ lanes+16(FP), DI; \
+	VMOVDQU64 (SI), Z0; \
+	VMOVDQA64 Z0, Z1; \
+	CMPQ CX, $2; \
+	JLT odd_; \
+loop_: \
+	VMOVDQU64 (SI), Z2; \
+	VMOVDQU64 64(SI), Z3; \
+	combine Z2, Z0, Z0; \
+	combine Z3, Z1, Z1; \
+	ADDQ $128, SI; \
+	SUBQ $2, CX; \
+	CMPQ CX, $2; \
+	JGE loop_; \
+odd_: \
+	TESTQ CX, CX; \
+	JZ done_; \
+	VMOVDQU64 (SI), Z2; \
+	combine Z2, Z0, Z0; \
+done_: \
+	combine Z1, Z0, Z0; \
+	VMOVDQU64 Z0, (DI); \
+	VZEROUPPER; \
+	RET
+
+// FLOATS is INTS for doubles; K1 remembers the lanes that had a NaN.
+#define FLOATS(combine, loop_, odd_, done_) \
+	MOVQ x+0(FP), SI; \
+	MOVQ groups+8(FP), CX; \
+	MOVQ lanes+16(FP), DI; \
+	VMOVDQU64 (SI), Z0; \
+	VMOVDQA64 Z0, Z1; \
+	KXORW K1, K1, K1; \
+	CMPQ CX, $2; \
+	JLT odd_; \
+loop_: \
+	VMOVDQU64 (SI), Z2; \
+	VMOVDQU64 64(SI), Z3; \
+	VCMPPD $3, Z2, Z3, K2; \
+	KORW K2, K1, K1; \
+	combine Z2, Z0, Z0; \
+	combine Z3, Z1, Z1; \
+	ADDQ $128, SI; \
+	SUBQ $2, CX; \
+	CMPQ CX, $2; \
+	JGE loop_; \
+odd_: \
+	TESTQ CX, CX; \
+	JZ done_; \
+	VMOVDQU64 (SI), Z2; \
+	VCMPPD $3, Z2, Z2, K2; \
+	KORW K2, K1, K1; \
+	combine Z2, Z0, Z0; \
+done_: \
+	combine Z1, Z0, Z0; \
+	VMOVDQU64 Z0, (DI); \
+	KMOVW K1, AX; \
+	MOVQ AX, nan+24(FP); \
+	VZEROUPPER; \
+	RET
+
 // func floatLanes256(x *float64, groups int, sum, lost *[16]float64)
 TEXT ·floatLanes256(SB), NOSPLIT, $0-32
 	MOVQ x+0(FP), SI
@@ -180,145 +278,19 @@ sumInts512Done:
 
 // func minInts512(x *int64, groups int, lanes *[8]int64)
 TEXT ·minInts512(SB), NOSPLIT, $0-24
-	MOVQ x+0(FP), SI
-	MOVQ groups+8(FP), CX
-	MOVQ lanes+16(FP), DI
-	VMOVDQU64 (SI), Z0
-	VMOVDQA64 Z0, Z1
-	CMPQ CX, $2
-	JLT minInts512Odd
-
-minInts512Loop:
-	VMOVDQU64 (SI), Z2
-	VMOVDQU64 64(SI), Z3
-	VPMINSQ Z2, Z0, Z0
-	VPMINSQ Z3, Z1, Z1
-	ADDQ $128, SI
-	SUBQ $2, CX
-	CMPQ CX, $2
-	JGE minInts512Loop
-
-minInts512Odd:
-	TESTQ CX, CX
-	JZ minInts512Done
-	VMOVDQU64 (SI), Z2
-	VPMINSQ Z2, Z0, Z0
-
-minInts512Done:
-	VPMINSQ Z1, Z0, Z0
-	VMOVDQU64 Z0, (DI)
-	VZEROUPPER
-	RET
+	INTS(VPMINSQ, minInts512Loop, minInts512Odd, minInts512Done)
 
 // func maxInts512(x *int64, groups int, lanes *[8]int64)
 TEXT ·maxInts512(SB), NOSPLIT, $0-24
-	MOVQ x+0(FP), SI
-	MOVQ groups+8(FP), CX
-	MOVQ lanes+16(FP), DI
-	VMOVDQU64 (SI), Z0
-	VMOVDQA64 Z0, Z1
-	CMPQ CX, $2
-	JLT maxInts512Odd
-
-maxInts512Loop:
-	VMOVDQU64 (SI), Z2
-	VMOVDQU64 64(SI), Z3
-	VPMAXSQ Z2, Z0, Z0
-	VPMAXSQ Z3, Z1, Z1
-	ADDQ $128, SI
-	SUBQ $2, CX
-	CMPQ CX, $2
-	JGE maxInts512Loop
-
-maxInts512Odd:
-	TESTQ CX, CX
-	JZ maxInts512Done
-	VMOVDQU64 (SI), Z2
-	VPMAXSQ Z2, Z0, Z0
-
-maxInts512Done:
-	VPMAXSQ Z1, Z0, Z0
-	VMOVDQU64 Z0, (DI)
-	VZEROUPPER
-	RET
+	INTS(VPMAXSQ, maxInts512Loop, maxInts512Odd, maxInts512Done)
 
 // func minFloats512(x *float64, groups int, lanes *[8]float64) (nan uint64)
 TEXT ·minFloats512(SB), NOSPLIT, $0-32
-	MOVQ x+0(FP), SI
-	MOVQ groups+8(FP), CX
-	MOVQ lanes+16(FP), DI
-	VMOVDQU64 (SI), Z0
-	VMOVDQA64 Z0, Z1
-	KXORW K1, K1, K1
-	CMPQ CX, $2
-	JLT minFloats512Odd
-
-minFloats512Loop:
-	VMOVDQU64 (SI), Z2
-	VMOVDQU64 64(SI), Z3
-	VCMPPD $3, Z2, Z3, K2   // unordered
-	KORW K2, K1, K1
-	VMINPD Z2, Z0, Z0
-	VMINPD Z3, Z1, Z1
-	ADDQ $128, SI
-	SUBQ $2, CX
-	CMPQ CX, $2
-	JGE minFloats512Loop
-
-minFloats512Odd:
-	TESTQ CX, CX
-	JZ minFloats512Done
-	VMOVDQU64 (SI), Z2
-	VCMPPD $3, Z2, Z2, K2
-	KORW K2, K1, K1
-	VMINPD Z2, Z0, Z0
-
-minFloats512Done:
-	VMINPD Z1, Z0, Z0
-	VMOVDQU64 Z0, (DI)
-	KMOVW K1, AX
-	MOVQ AX, nan+24(FP)
-	VZEROUPPER
-	RET
+	FLOATS(VMINPD, minFloats512Loop, minFloats512Odd, minFloats512Done)
 
 // func maxFloats512(x *float64, groups int, lanes *[8]float64) (nan uint64)
 TEXT ·maxFloats512(SB), NOSPLIT, $0-32
-	MOVQ x+0(FP), SI
-	MOVQ groups+8(FP), CX
-	MOVQ lanes+16(FP), DI
-	VMOVDQU64 (SI), Z0
-	VMOVDQA64 Z0, Z1
-	KXORW K1, K1, K1
-	CMPQ CX, $2
-	JLT maxFloats512Odd
-
-maxFloats512Loop:
-	VMOVDQU64 (SI), Z2
-	VMOVDQU64 64(SI), Z3
-	VCMPPD $3, Z2, Z3, K2   // unordered
-	KORW K2, K1, K1
-	VMAXPD Z2, Z0, Z0
-	VMAXPD Z3, Z1, Z1
-	ADDQ $128, SI
-	SUBQ $2, CX
-	CMPQ CX, $2
-	JGE maxFloats512Loop
-
-maxFloats512Odd:
-	TESTQ CX, CX
-	JZ maxFloats512Done
-	VMOVDQU64 (SI), Z2
-	VCMPPD $3, Z2, Z2, K2
-	KORW K2, K1, K1
-	VMAXPD Z2, Z0, Z0
-
-maxFloats512Done:
-	VMAXPD Z1, Z0, Z0
-	VMOVDQU64 Z0, (DI)
-	KMOVW K1, AX
-	MOVQ AX, nan+24(FP)
-	VZEROUPPER
-	RET
+	FLOATS(VMAXPD, maxFloats512Loop, maxFloats512Odd, maxFloats512Done)
 
 DATA lanes<>+0(SB)/8, $0
 DATA lanes<>+8(SB)/8, $1
@@ -332,173 +304,23 @@ GLOBL lanes<>(SB), RODATA|NOPTR, $64
 
 // func sumRuns512(dst, x *int64, groups, k int)
 TEXT ·sumRuns512(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), DI
-	MOVQ x+8(FP), SI
-	MOVQ groups+16(FP), CX
-	MOVQ k+24(FP), DX
-	VPBROADCASTQ DX, Z1
-	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
-	SHLQ $6, DX                 // bytes of 8 runs
-
-sumRuns512Loop:
-	MOVQ k+24(FP), AX
-	MOVQ SI, BX
-	KXNORB K1, K1, K1
-	VPGATHERQQ (BX)(Z1*8), K1, Z0
-	JMP sumRuns512Next
-
-sumRuns512Rows:
-	ADDQ $8, BX
-	KXNORB K1, K1, K1
-	VPGATHERQQ (BX)(Z1*8), K1, Z2
-	VPADDQ Z2, Z0, Z0
-
-sumRuns512Next:
-	DECQ AX
-	JNZ sumRuns512Rows
-	VMOVDQU64 Z0, (DI)
-	ADDQ $64, DI
-	ADDQ DX, SI
-	DECQ CX
-	JNZ sumRuns512Loop
-	VZEROUPPER
-	RET
+	RUNS(VPGATHERQQ, VPADDQ, sumRuns512Loop, sumRuns512Rows, sumRuns512Next)
 
 // func minRuns512(dst, x *int64, groups, k int)
 TEXT ·minRuns512(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), DI
-	MOVQ x+8(FP), SI
-	MOVQ groups+16(FP), CX
-	MOVQ k+24(FP), DX
-	VPBROADCASTQ DX, Z1
-	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
-	SHLQ $6, DX                 // bytes of 8 runs
-
-minRuns512Loop:
-	MOVQ k+24(FP), AX
-	MOVQ SI, BX
-	KXNORB K1, K1, K1
-	VPGATHERQQ (BX)(Z1*8), K1, Z0
-	JMP minRuns512Next
-
-minRuns512Rows:
-	ADDQ $8, BX
-	KXNORB K1, K1, K1
-	VPGATHERQQ (BX)(Z1*8), K1, Z2
-	VPMINSQ Z2, Z0, Z0
-
-minRuns512Next:
-	DECQ AX
-	JNZ minRuns512Rows
-	VMOVDQU64 Z0, (DI)
-	ADDQ $64, DI
-	ADDQ DX, SI
-	DECQ CX
-	JNZ minRuns512Loop
-	VZEROUPPER
-	RET
+	RUNS(VPGATHERQQ, VPMINSQ, minRuns512Loop, minRuns512Rows, minRuns512Next)
 
 // func maxRuns512(dst, x *int64, groups, k int)
 TEXT ·maxRuns512(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), DI
-	MOVQ x+8(FP), SI
-	MOVQ groups+16(FP), CX
-	MOVQ k+24(FP), DX
-	VPBROADCASTQ DX, Z1
-	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
-	SHLQ $6, DX                 // bytes of 8 runs
-
-maxRuns512Loop:
-	MOVQ k+24(FP), AX
-	MOVQ SI, BX
-	KXNORB K1, K1, K1
-	VPGATHERQQ (BX)(Z1*8), K1, Z0
-	JMP maxRuns512Next
-
-maxRuns512Rows:
-	ADDQ $8, BX
-	KXNORB K1, K1, K1
-	VPGATHERQQ (BX)(Z1*8), K1, Z2
-	VPMAXSQ Z2, Z0, Z0
-
-maxRuns512Next:
-	DECQ AX
-	JNZ maxRuns512Rows
-	VMOVDQU64 Z0, (DI)
-	ADDQ $64, DI
-	ADDQ DX, SI
-	DECQ CX
-	JNZ maxRuns512Loop
-	VZEROUPPER
-	RET
+	RUNS(VPGATHERQQ, VPMAXSQ, maxRuns512Loop, maxRuns512Rows, maxRuns512Next)
 
 // func minFloatRuns512(dst, x *float64, groups, k int)
 TEXT ·minFloatRuns512(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), DI
-	MOVQ x+8(FP), SI
-	MOVQ groups+16(FP), CX
-	MOVQ k+24(FP), DX
-	VPBROADCASTQ DX, Z1
-	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
-	SHLQ $6, DX                 // bytes of 8 runs
-
-minFloatRuns512Loop:
-	MOVQ k+24(FP), AX
-	MOVQ SI, BX
-	KXNORB K1, K1, K1
-	VGATHERQPD (BX)(Z1*8), K1, Z0
-	JMP minFloatRuns512Next
-
-minFloatRuns512Rows:
-	ADDQ $8, BX
-	KXNORB K1, K1, K1
-	VGATHERQPD (BX)(Z1*8), K1, Z2
-	VMINPD Z0, Z2, Z0 // the old one where the new is not less
-
-minFloatRuns512Next:
-	DECQ AX
-	JNZ minFloatRuns512Rows
-	VMOVDQU64 Z0, (DI)
-	ADDQ $64, DI
-	ADDQ DX, SI
-	DECQ CX
-	JNZ minFloatRuns512Loop
-	VZEROUPPER
-	RET
+	RUNS(VGATHERQPD, VMINPD, minFloatRuns512Loop, minFloatRuns512Rows, minFloatRuns512Next)
 
 // func maxFloatRuns512(dst, x *float64, groups, k int)
 TEXT ·maxFloatRuns512(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), DI
-	MOVQ x+8(FP), SI
-	MOVQ groups+16(FP), CX
-	MOVQ k+24(FP), DX
-	VPBROADCASTQ DX, Z1
-	VPMULLQ lanes<>(SB), Z1, Z1 // the first value of each run
-	SHLQ $6, DX                 // bytes of 8 runs
-
-maxFloatRuns512Loop:
-	MOVQ k+24(FP), AX
-	MOVQ SI, BX
-	KXNORB K1, K1, K1
-	VGATHERQPD (BX)(Z1*8), K1, Z0
-	JMP maxFloatRuns512Next
-
-maxFloatRuns512Rows:
-	ADDQ $8, BX
-	KXNORB K1, K1, K1
-	VGATHERQPD (BX)(Z1*8), K1, Z2
-	VMAXPD Z0, Z2, Z0 // the old one where the new is not more
-
-maxFloatRuns512Next:
-	DECQ AX
-	JNZ maxFloatRuns512Rows
-	VMOVDQU64 Z0, (DI)
-	ADDQ $64, DI
-	ADDQ DX, SI
-	DECQ CX
-	JNZ maxFloatRuns512Loop
-	VZEROUPPER
-	RET
+	RUNS(VGATHERQPD, VMAXPD, maxFloatRuns512Loop, maxFloatRuns512Rows, maxFloatRuns512Next)
 
 // func sumShortRuns512(sum, lost, x *float64, groups, k int)
 TEXT ·sumShortRuns512(SB), NOSPLIT, $0-40
