@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	runtimedebug "runtime/debug"
 	"slices"
 	"sync"
@@ -186,11 +187,13 @@ func routerText(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text)
 }
 
+var harmlessID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
 // requestID returns the client's request id if it is harmless in a log line, or a
 // new one.
 func requestID(h http.Header) string {
 	for _, name := range []string{"X-Request-Id", "Request-Id"} {
-		if id := h.Get(name); validRequestID(id) {
+		if id := h.Get(name); harmlessID.MatchString(id) {
 			return id
 		}
 	}
@@ -199,19 +202,6 @@ func requestID(h http.Header) string {
 	a = a&^0xf000 | 0x4000
 	b = b&^(3<<62) | 2<<62
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&(1<<48-1))
-}
-
-func validRequestID(id string) bool {
-	if id == "" || len(id) > 64 {
-		return false
-	}
-	for i := range len(id) {
-		c := id[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
 }
 
 // allowOrigin sets the header that lets a browser give the answer to a page of

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -146,35 +147,20 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.Realm == "" {
-		o.Realm = DefaultRealm
-	}
 	if o.CheckPassword == nil {
 		o.CheckPassword = meta.CheckPassword
 	}
-	if o.Version == "" {
-		o.Version = "unknown"
-	}
+	o.Realm = cmp.Or(o.Realm, DefaultRealm)
+	o.Version = cmp.Or(o.Version, "unknown")
 }
 
 // SetLimits replaces the limits for requests from now on. Calls must not overlap.
 // Writes in flight do not count against new limits of writes.
 func (h *Handler) SetLimits(l Limits) {
-	switch {
-	case l.MaxBodySize == 0:
-		l.MaxBodySize = DefaultMaxBodySize
-	case l.MaxBodySize < 0:
-		l.MaxBodySize = 0
-	}
-	if l.MaxBodyMemory <= 0 {
-		l.MaxBodyMemory = DefaultMaxBodyMemory
-	}
-	if l.MaxQuerySize <= 0 {
-		l.MaxQuerySize = DefaultMaxQuerySize
-	}
-	if l.WriteWait <= 0 {
-		l.WriteWait = DefaultWriteWait
-	}
+	l.MaxBodySize = max(0, cmp.Or(l.MaxBodySize, DefaultMaxBodySize))
+	l.MaxBodyMemory = cmp.Or(max(0, l.MaxBodyMemory), DefaultMaxBodyMemory)
+	l.MaxQuerySize = cmp.Or(max(0, l.MaxQuerySize), DefaultMaxQuerySize)
+	l.WriteWait = cmp.Or(max(0, l.WriteWait), DefaultWriteWait)
 	h.bodies.SetLimit(l.MaxBodyMemory)
 	was := h.limits.Swap(&l)
 	if was == nil || was.MaxConcurrentWrites != l.MaxConcurrentWrites || was.MaxWaitingWrites != l.MaxWaitingWrites || was.WriteWait != l.WriteWait {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,6 +89,9 @@ func splitBucket(bucket string) (db, rp string, err error) {
 	}
 	return db, rp, nil
 }
+
+// consistencies are the values of a parameter that has no effect.
+var consistencies = []string{"", "any", "one", "quorum", "all"}
 
 // target is the destination of a body, and the parser for it.
 type target struct {
@@ -199,7 +203,7 @@ func (h *Handler) parseLines(w *response, r *request, t *target, table *point.Ta
 		}
 		left.bad, left.lines = bad, bad.BadLines
 	}
-	if !validConsistency(t.consistency) {
+	if !slices.Contains(consistencies, strings.ToLower(t.consistency)) {
 		return parsed{}, errConsistency
 	}
 	return left, nil
@@ -238,14 +242,6 @@ func (h *Handler) partial(w *response, db, rp string, left parsed) error {
 		return badRequest(fmt.Sprintf("partial write: %s dropped=0 for database: %s", left.bad, db))
 	}
 	return nil
-}
-
-func validConsistency(c string) bool {
-	switch strings.ToLower(c) {
-	case "", "any", "one", "quorum", "all":
-		return true
-	}
-	return false
 }
 
 // databaseError names an unknown database as 1.x does.

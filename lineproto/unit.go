@@ -9,32 +9,22 @@ import (
 // ns, and n, u, ms, s, m, h for the 1.x API or us, ms, s for the v2 API. The
 // error is the text InfluxDB answers.
 func Unit(precision string, v2 bool) (int64, error) {
-	switch precision {
-	case "", "ns":
-		return 1, nil
-	case "ms":
-		return int64(time.Millisecond), nil
-	case "s":
-		return int64(time.Second), nil
-	}
+	units, known := unitsV1, "n, u, ms, s, m or h"
 	if v2 {
-		if precision == "us" {
-			return int64(time.Microsecond), nil
-		}
-		return 0, fmt.Errorf("invalid precision %q (use ns, us, ms or s)", precision)
+		units, known = unitsV2, "ns, us, ms or s"
 	}
-	switch precision {
-	case "n":
-		return 1, nil
-	case "u":
-		return int64(time.Microsecond), nil
-	case "m":
-		return int64(time.Minute), nil
-	case "h":
-		return int64(time.Hour), nil
+	if unit, ok := units[precision]; ok {
+		return int64(unit), nil
 	}
-	return 0, fmt.Errorf("invalid precision %q (use n, u, ms, s, m or h)", precision)
+	return 0, fmt.Errorf("invalid precision %q (use %s)", precision, known)
 }
+
+var (
+	unitsV1 = map[string]time.Duration{
+		"": 1, "n": 1, "ns": 1, "u": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour,
+	}
+	unitsV2 = map[string]time.Duration{"": 1, "ns": 1, "us": time.Microsecond, "ms": time.Millisecond, "s": time.Second}
+)
 
 // truncate rounds t down to a multiple of unit.
 func truncate(t, unit int64) int64 {

@@ -1,6 +1,7 @@
 package continuous
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,12 +107,8 @@ func New(opt Options) *Service {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opt.Interval <= 0 {
-		opt.Interval = DefaultInterval
-	}
-	if opt.CatchUp == 0 {
-		opt.CatchUp = DefaultCatchUp
-	}
+	opt.Interval = cmp.Or(max(0, opt.Interval), DefaultInterval)
+	opt.CatchUp = cmp.Or(opt.CatchUp, DefaultCatchUp)
 	if opt.FS == nil {
 		opt.FS = vfs.OS
 	}

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,15 +109,9 @@ func NewBatcher(opt Options) *Batcher {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opt.BatchSize <= 0 {
-		opt.BatchSize = DefaultBatchSize
-	}
-	if opt.BatchPending <= 0 {
-		opt.BatchPending = DefaultBatchPending
-	}
-	if opt.BatchTimeout <= 0 {
-		opt.BatchTimeout = DefaultBatchTimeout
-	}
+	opt.BatchSize = cmp.Or(max(0, opt.BatchSize), DefaultBatchSize)
+	opt.BatchPending = cmp.Or(max(0, opt.BatchPending), DefaultBatchPending)
+	opt.BatchTimeout = cmp.Or(max(0, opt.BatchTimeout), DefaultBatchTimeout)
 	opt.Writers = max(1, opt.Writers)
 	n := opt.BatchPending + 1
 	b := &Batcher{opt: opt, log: opt.Logger, free: make(chan *batch, n), full: make(chan *batch, n), closing: make(chan struct{})}

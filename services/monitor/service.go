@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,12 +66,8 @@ func Start(opt Options) *Service {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opt.Database == "" {
-		opt.Database = DefaultDatabase
-	}
-	if opt.Interval <= 0 {
-		opt.Interval = DefaultInterval
-	}
+	opt.Database = cmp.Or(opt.Database, DefaultDatabase)
+	opt.Interval = cmp.Or(max(0, opt.Interval), DefaultInterval)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{opt: opt, cancel: cancel, done: make(chan struct{})}
 	go s.run(ctx)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,21 +77,11 @@ func New(opt Options) *Service {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opt.QueueLength <= 0 {
-		opt.QueueLength = DefaultQueueLength
-	}
-	if opt.QueueBytes <= 0 {
-		opt.QueueBytes = DefaultQueueBytes
-	}
-	if opt.Timeout <= 0 {
-		opt.Timeout = DefaultTimeout
-	}
-	if opt.Concurrency <= 0 {
-		opt.Concurrency = DefaultConcurrency
-	}
-	if opt.CheckInterval <= 0 {
-		opt.CheckInterval = DefaultCheckInterval
-	}
+	opt.QueueLength = cmp.Or(max(0, opt.QueueLength), DefaultQueueLength)
+	opt.QueueBytes = cmp.Or(max(0, opt.QueueBytes), DefaultQueueBytes)
+	opt.Timeout = cmp.Or(max(0, opt.Timeout), DefaultTimeout)
+	opt.Concurrency = cmp.Or(max(0, opt.Concurrency), DefaultConcurrency)
+	opt.CheckInterval = cmp.Or(max(0, opt.CheckInterval), DefaultCheckInterval)
 	if opt.Client == nil {
 		opt.Client = &http.Client{Timeout: opt.Timeout, Transport: &http.Transport{MaxIdleConnsPerHost: opt.Concurrency + 1, Proxy: nil, TLSClientConfig: opt.TLS}}
 	}
@@ -141,7 +132,7 @@ func (s *Service) Update() {
 		for _, rp := range db.RetentionPolicies {
 			p := policy{db.Name, rp.Name}
 			for _, sub := range rp.Subscriptions {
-				k := subscription{p, sub.Name, sub.Mode, joined(sub.Destinations)}
+				k := subscription{p, sub.Name, sub.Mode, strings.Join(sub.Destinations, "\x00")}
 				want[k] = true
 				q := s.running[k]
 				if q == nil {
@@ -159,14 +150,6 @@ func (s *Service) Update() {
 			delete(s.running, k)
 		}
 	}
-}
-
-func joined(list []string) string {
-	b := []byte{}
-	for _, d := range list {
-		b = append(append(b, d...), 0)
-	}
-	return string(b)
 }
 
 // Encode returns the lines of a batch that is about to be written to a
@@ -264,7 +247,7 @@ func (s *Service) open(p policy, sub *meta.Subscription) *queue {
 		entries: make(chan []byte, s.opt.QueueLength), stop: make(chan struct{}), done: make(chan struct{}),
 		log: s.opt.Logger.With("subscription", sub.Name, "database", p.database, "policy", p.name),
 	}
-	for _, d := range slices.Clone(sub.Destinations) {
+	for _, d := range sub.Destinations {
 		q.destinations = append(q.destinations, s.destination(p, d))
 	}
 	go q.run()

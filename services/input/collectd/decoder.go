@@ -127,20 +127,16 @@ func (d *decoder) part(kind uint16, b []byte, s *state) bool {
 		s.kind, ok = text(b)
 	case partTypeInstance:
 		s.kindInstance, ok = text(b)
-	case partTime:
-		if ok = len(b) == 8; ok {
-			seconds := binary.BigEndian.Uint64(b)
-			if ok = seconds <= uint64(model.MaxTime)/uint64(time.Second); ok {
-				s.time = int64(seconds) * int64(time.Second)
-			}
+	case partTime, partTimeHigh:
+		if len(b) != 8 {
+			return false
 		}
-	case partTimeHigh:
-		if ok = len(b) == 8; ok {
-			t := binary.BigEndian.Uint64(b)
-			seconds := t >> 30
-			if ok = seconds <= uint64(model.MaxTime)/uint64(time.Second)-1; ok {
-				s.time = int64(seconds)*int64(time.Second) + int64((t&(1<<30-1))*uint64(time.Second)>>30)
-			}
+		seconds, rest := binary.BigEndian.Uint64(b), uint64(0)
+		if kind == partTimeHigh {
+			seconds, rest = seconds>>30, seconds&(1<<30-1)
+		}
+		if ok = seconds < uint64(model.MaxTime)/uint64(time.Second); ok {
+			s.time = int64(seconds)*int64(time.Second) + int64(rest*uint64(time.Second)>>30)
 		}
 	case partValues:
 		ok = d.values(b, s)
