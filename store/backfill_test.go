@@ -152,7 +152,7 @@ func TestBackfill(t *testing.T) {
 			case <-time.After(5 * time.Millisecond):
 			}
 			runtime.ReadMemStats(&m)
-			mostFiles, mostCached, mostHeap = max(mostFiles, files()), max(mostCached, s.cached.Load()), max(mostHeap, m.HeapAlloc)
+			mostFiles, mostCached, mostHeap = max(mostFiles, files()), max(mostCached, s.memory.cached.Load()), max(mostHeap, m.HeapAlloc)
 		}
 	}()
 	r := rand.New(rand.NewPCG(testseed.Of(t), 1))

@@ -57,7 +57,7 @@ const shrinkAfter = 5 * time.Second
 // more comes.
 func (s *Store) shrinkLog() {
 	s.applying.Lock()
-	applied, last := s.applied, s.appliedAt
+	applied, last := s.applying.sequence, s.applying.at
 	s.applying.Unlock()
 	if last.IsZero() || time.Since(last) < shrinkAfter || s.flushedUpTo(applied) < applied {
 		return
@@ -66,8 +66,8 @@ func (s *Store) shrinkLog() {
 		s.logger.Warn("log not shrunk", "err", err)
 	}
 	s.applying.Lock()
-	if s.applied == applied {
-		s.appliedAt = time.Time{} // done until the next entry
+	if s.applying.sequence == applied {
+		s.applying.at = time.Time{} // done until the next entry
 	}
 	s.applying.Unlock()
 }
@@ -83,10 +83,10 @@ func (s *Store) nextFlush() *shardEntry {
 	var failed, largest, oldest, idle *shardEntry
 	var largestBytes int64
 	s.unflushedLocked(func(e *shardEntry) bool {
-		if now.Before(e.retryAt) {
+		if now.Before(e.tries.retryAt) {
 			return true
 		}
-		if e.pending != nil {
+		if e.tries.pending != nil {
 			failed = e
 			return false
 		}
@@ -121,8 +121,8 @@ func (s *Store) nextFlush() *shardEntry {
 // holds in memory, or nil. A flush writes them too; this is for keys that no
 // flush is due for, as of many small shards or of writes that failed.
 func (s *Store) nextSync() (most *database) {
-	mark, pending := s.opt.FlushBytes, s.pending.Load()
-	if s.held() > s.opt.CacheBytes/2 && pending > s.cached.Load() {
+	mark, pending := s.opt.FlushBytes, s.memory.pending.Load()
+	if s.held() > s.opt.CacheBytes/2 && pending > s.memory.cached.Load() {
 		mark = 0
 	}
 	if pending <= mark {
@@ -162,9 +162,9 @@ func (s *Store) syncSeries(db *database) {
 func (s *Store) flush(ctx context.Context, e *shardEntry) {
 	s.flushing.Lock()
 	s.flushLocked(ctx, e)
-	collect := s.garbage >= collectBytes
+	collect := s.flushing.garbage >= collectBytes
 	if collect {
-		s.garbage = 0
+		s.flushing.garbage = 0
 	}
 	s.flushing.Unlock()
 	if collect {
@@ -181,10 +181,10 @@ const collectBytes = 32 << 20
 func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	defer s.pacer.Flush()()
 	start := time.Now()
-	snap := e.pending
+	snap := e.tries.pending
 	if snap == nil {
 		s.applying.Lock()
-		snap = e.Freeze(s.applied)
+		snap = e.Freeze(s.applying.sequence)
 		s.applying.Unlock()
 	}
 	if snap == nil {
@@ -195,15 +195,15 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	if err := s.writeFiles(ctx, e.Shard, snap); err != nil {
 		_ = e.db.seriesError(err)
 		s.mu.Lock()
-		e.pending = snap
-		e.failures++
-		e.failed = err
-		wait := min(time.Second<<min(e.failures, 6), time.Minute)
+		e.tries.pending = snap
+		e.tries.failures++
+		e.tries.failed = err
+		wait := min(time.Second<<min(e.tries.failures, 6), time.Minute)
 		if vfs.IsFull(err) {
 			s.space.Note(err)
 			wait = 2 * time.Second // space comes back at once, and writers wait for it
 		}
-		e.retryAt = time.Now().Add(wait)
+		e.tries.retryAt = time.Now().Add(wait)
 		s.mu.Unlock()
 		if !errors.Is(err, context.Canceled) {
 			s.counters.flushFailures.Add(1)
@@ -212,16 +212,16 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 		return
 	}
 	s.mu.Lock()
-	e.pending, e.failures, e.failed, e.retryAt = nil, 0, nil, time.Time{}
+	e.tries.pending, e.tries.failures, e.tries.failed, e.tries.retryAt = nil, 0, nil, time.Time{}
 	s.mu.Unlock()
 	took := time.Since(start)
 	s.counters.flushNanos.Add(int64(took))
 	s.logger.Debug("flushed", "shard", e.ID(), "took", took)
 	s.settle(e)
-	e.compactIdle.Store(false)
+	e.idle.Store(false)
 	wake(s.wakeCompact)
 	s.trim()
-	s.garbage += frozen
+	s.flushing.garbage += frozen
 }
 
 // writeFiles writes a snapshot's files. The catalog has the shard first: files
@@ -248,7 +248,7 @@ func (s *Store) saveCatalog() {
 // trim gives the log what every shard has in its files (W3).
 func (s *Store) trim() {
 	s.applying.Lock()
-	limit := s.applied
+	limit := s.applying.sequence
 	s.applying.Unlock()
 	limit = s.flushedUpTo(limit)
 	if err := s.log.Trim(limit); err != nil {
@@ -331,32 +331,32 @@ func (s *Store) compactOnce(ctx context.Context) bool {
 	s.mu.RUnlock()
 	any := false
 	for _, e := range entries {
-		if ctx.Err() != nil || time.Now().Before(e.compactAt) {
+		if ctx.Err() != nil || time.Now().Before(e.merges.at) {
 			continue
 		}
 		cold := s.cold(e)
-		if e.compactIdle.Load() && cold == e.compactCold && !e.IndexDamaged() {
+		if e.idle.Load() && cold == e.merges.cold && !e.IndexDamaged() {
 			continue
 		}
-		e.compactIdle.Store(true)
-		e.compactCold = cold
+		e.idle.Store(true)
+		e.merges.cold = cold
 		s.compacting.Store(true)
 		start := time.Now()
 		did, err := e.Compact(ctx, cold)
 		s.compacting.Store(false)
 		if did || err != nil {
-			e.compactIdle.Store(false)
+			e.idle.Store(false)
 		}
 		switch {
 		case errors.Is(err, context.Canceled):
 		case err != nil:
-			e.compactFailures++
-			e.compactAt = time.Now().Add(min(time.Second<<min(e.compactFailures, 12), time.Hour))
+			e.merges.failures++
+			e.merges.at = time.Now().Add(min(time.Second<<min(e.merges.failures, 12), time.Hour))
 			s.counters.compactionFailures.Add(1)
 			s.logger.Error("compaction failed, will be tried again later", "shard", e.ID(), "err", err)
 		case did:
 			any = true
-			e.compactFailures = 0
+			e.merges.failures = 0
 			s.counters.compactions.Add(1)
 			s.counters.compactionNanos.Add(int64(time.Since(start)))
 			s.logger.Debug("compacted", "shard", e.ID(), "full", cold, "took", time.Since(start))

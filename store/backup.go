@@ -97,7 +97,7 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 	deletes := s.counters.deletes.Load()
 	s.gate.RUnlock()
 	for _, e := range chosen { // what is left of a flush that failed
-		if e.pending != nil {
+		if e.tries.pending != nil {
 			s.flushLocked(ctx, e)
 		}
 	}
@@ -107,18 +107,18 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 
 	s.gate.RLock()
 	s.applying.Lock()
-	b := &BackupSet{Sequence: s.applied}
+	b := &BackupSet{Sequence: s.applying.sequence}
 	if s.counters.deletes.Load() == deletes {
 		s.mu.Lock()
 		for _, e := range chosen {
-			e.pending = e.Freeze(s.applied)
+			e.tries.pending = e.Freeze(s.applying.sequence)
 		}
 		s.mu.Unlock()
 	}
 	s.applying.Unlock()
 	s.gate.RUnlock()
 	for _, e := range chosen {
-		if e.pending != nil {
+		if e.tries.pending != nil {
 			s.flushLocked(ctx, e)
 		}
 	}
@@ -174,7 +174,7 @@ func (s *Store) flushed(ctx context.Context, chosen map[uint64]*shardEntry) erro
 		return err
 	}
 	for id, e := range chosen {
-		if e.pending != nil {
+		if e.tries.pending != nil {
 			return fmt.Errorf("shard %d could not be flushed, see the log", id)
 		}
 	}

@@ -52,7 +52,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	series, err := series.Open(s.fs, path.Join(db.dir, "series"), series.Options{
-		Identity: identity.Database{Lineage: s.catalog.Data().Lineage, ID: d.ID}, Pending: &s.pending, Logger: s.logger,
+		Identity: identity.Database{Lineage: s.catalog.Data().Lineage, ID: d.ID}, Pending: &s.memory.pending, Logger: s.logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
@@ -165,7 +165,7 @@ func (s *Store) Table(name string) (*point.Table, error) {
 		return nil, err
 	}
 	t := db.table.Load()
-	if now := t.Bytes(); s.tables.Add(now-db.tabled.Swap(now)) > s.opt.SeriesTableBytes {
+	if now := t.Bytes(); s.memory.tables.Add(now-db.tabled.Swap(now)) > s.opt.SeriesTableBytes {
 		s.boundTables()
 		t = db.table.Load()
 	}
@@ -189,7 +189,7 @@ func (s *Store) boundTables() {
 				largest, most = db, n
 			}
 		}
-		s.tables.Store(total)
+		s.memory.tables.Store(total)
 		if total <= s.opt.SeriesTableBytes || most <= empty {
 			return
 		}

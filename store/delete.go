@@ -146,7 +146,7 @@ func (s *Store) applyDelete(sequence uint64, d *entry.Delete) {
 	err := sh.Delete(sequence, set, d.Range)
 	s.dirty(sh)
 	s.count(sh, sh.Bytes())
-	sh.compactIdle.Store(false)
+	sh.idle.Store(false)
 	if err != nil {
 		s.logger.Error("delete applied, but the index may still list series without rows", "shard", d.Shard, "err", err)
 	}

@@ -85,15 +85,15 @@ func TestDeleteRounds(t *testing.T) {
 		}
 	}
 	resolve()
-	sequence := s.applied
+	sequence := s.applying.sequence
 	step := func(lines, what string, steps int) {
 		t.Helper()
 		s.must(s.write("db", lines))
-		sequence = s.applied
+		sequence = s.applying.sequence
 		if err := d.commit(t.Context(), steps); !errors.Is(err, match.ErrBudget) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if s.applied != sequence {
+		if s.applying.sequence != sequence {
 			t.Fatalf("%s: something was logged", what)
 		}
 		resolve()

@@ -172,7 +172,7 @@ func (d *driver) beside(op operation) operation {
 			for _, e := range entries {
 				if snap := d.s.freeze(e); snap != nil {
 					d.s.mu.Lock()
-					e.pending = snap
+					e.tries.pending = snap
 					d.s.mu.Unlock()
 				}
 			}

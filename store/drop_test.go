@@ -114,7 +114,7 @@ func TestDropStorm(t *testing.T) {
 	for _, e := range s.entries() {
 		sum += e.Bytes()
 	}
-	if n := s.cached.Load(); n != sum {
+	if n := s.memory.cached.Load(); n != sum {
 		t.Errorf("caches counted at %d bytes, are %d", n, sum)
 	}
 	s.must(s.Close())
@@ -296,7 +296,7 @@ func TestReplayInBounds(t *testing.T) {
 	opt.CacheBytes = 512 << 10
 	again := openTest(t, left, opt)
 	defer again.Close()
-	if c := again.cached.Load(); c > opt.CacheBytes {
+	if c := again.memory.cached.Load(); c > opt.CacheBytes {
 		t.Errorf("caches hold %d bytes after replay, limit %d", c, opt.CacheBytes)
 	}
 	if got := len(again.read("db")); got != n {

@@ -25,7 +25,7 @@ func (s *Store) Figures() figures.Figures {
 		Compactions: c.compactions.Load(), CompactionFailures: c.compactionFailures.Load(),
 		CompactionTime: time.Duration(c.compactionNanos.Load()),
 		MergeReadBytes: c.files.Read(), MergeWrittenBytes: c.files.Written(), Compacting: s.compacting.Load(),
-		CacheLimit: s.opt.CacheBytes, TableBytes: s.tables.Load(), DiskFree: -1, Log: s.log.Stats(),
+		CacheLimit: s.opt.CacheBytes, TableBytes: s.memory.tables.Load(), DiskFree: -1, Log: s.log.Stats(),
 	}
 	if free, err := s.fs.Free(s.dir); err == nil {
 		f.DiskFree = int64(free)
@@ -73,8 +73,8 @@ func (s *Store) State() figures.State {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, e := range s.mu.shards {
-		if e.failures > 0 {
-			st.FailingShards, st.Flush = st.FailingShards+1, e.failed
+		if e.tries.failures > 0 {
+			st.FailingShards, st.Flush = st.FailingShards+1, e.tries.failed
 		}
 	}
 	return st

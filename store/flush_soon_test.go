@@ -15,13 +15,13 @@ func TestFlushSoon(t *testing.T) {
 	if err := s.write("db", "m v=1 1\nm v=2 2000000000000000000"); err != nil { // two shards
 		t.Fatal(err)
 	}
-	if s.cached.Load() == 0 {
+	if s.memory.cached.Load() == 0 {
 		t.Fatal("nothing is cached")
 	}
 	s.FlushSoon()
-	for deadline := time.Now().Add(time.Minute); s.cached.Load() != 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.memory.cached.Load() != 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are still cached", s.cached.Load())
+			t.Fatalf("%d bytes are still cached", s.memory.cached.Load())
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (s *Store) known() wal.Known {
 
 // inFiles returns the highest sequence that files name: those of shards and the
 // catalog's.
-func (s *Store) inFiles() uint64 { return max(s.applied, s.catalog.Data().Applied) }
+func (s *Store) inFiles() uint64 { return max(s.applying.sequence, s.catalog.Data().Applied) }
 
 // noteReplay notes how far the log went at the start, or that what is missing at
 // its end has been reported.
@@ -57,7 +57,7 @@ func (s *Store) noteReplay(log *wal.Log) {
 func (s *Store) noteEnd(segment, sequence uint64) {
 	covered := uint64(0)
 	if !s.catalog.Unsaved() {
-		covered = s.flushedUpTo(s.applied)
+		covered = s.flushedUpTo(s.applying.sequence)
 	}
 	err := s.ledger.SetLog(func(k *wal.Known, _ *bool) {
 		if !k.Told {

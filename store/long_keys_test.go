@@ -35,8 +35,8 @@ func TestLongKeysAreCharged(t *testing.T) {
 	}
 	db, err := s.database("db")
 	s.must(err)
-	if n, reserved := db.series.Len(), s.reserved.Load(); n != 0 || reserved != 0 || s.pending.Load() != 0 {
-		t.Errorf("the refused write left %d series, %d bytes reserved, %d bytes of keys", n, reserved, s.pending.Load())
+	if n, reserved := db.series.Len(), s.memory.reserved.Load(); n != 0 || reserved != 0 || s.memory.pending.Load() != 0 {
+		t.Errorf("the refused write left %d series, %d bytes reserved, %d bytes of keys", n, reserved, s.memory.pending.Load())
 	}
 	refused := 0
 	deadline := time.Now().Add(time.Minute)
@@ -85,9 +85,9 @@ func TestKeysWithoutRowsAreWritten(t *testing.T) {
 	if err := s.write("db0", longKeyLines(10, 7)); !errors.Is(err, ErrOverloaded) && err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); s.pending.Load() > opt.CacheBytes/2; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.memory.pending.Load() > opt.CacheBytes/2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes of keys are still in memory", s.pending.Load())
+			t.Fatalf("%d bytes of keys are still in memory", s.memory.pending.Load())
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (r *router) release() {
 		}
 		a.Release(shards)
 	}
-	r.s.reserved.Add(-r.newcomers.keys)
+	r.s.memory.reserved.Add(-r.newcomers.keys)
 	r.newcomers = newcomers{}
 }
 
@@ -252,13 +252,13 @@ func (db *database) claim(fresh []*point.Series) error {
 // confirm makes the ids of rows final that are claims, from first on. Nobody but
 // the applier calls it.
 func (s *Store) confirm(db *database, first model.SeriesID, rows []point.Row) {
-	ids := s.confirming[:0]
+	ids := s.applying.ids[:0]
 	for i := range rows {
 		if id := rows[i].Series.ID(); id >= first && (len(ids) == 0 || ids[len(ids)-1] != id) {
 			ids = append(ids, id)
 		}
 	}
-	s.confirming = ids
+	s.applying.ids = ids
 	if len(ids) > 0 {
 		db.series.Confirm(ids)
 	}

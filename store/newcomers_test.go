@@ -271,7 +271,7 @@ func TestRefusedSeries(t *testing.T) {
 			}
 		}
 	}
-	pending := s.pending.Load()
+	pending := s.memory.pending.Load()
 	if n, next := db.series.Len(), db.series.NextID(); n != 1 || next != 2 || db.series.FirstClaim() != 0 || pending > 100 {
 		t.Errorf("%d series, next %d, first claim %d, %d bytes", n, next, db.series.FirstClaim(), pending)
 	}

@@ -18,7 +18,7 @@ import (
 func (s *testStore) freeze(e *shardEntry) *shard.Snapshot {
 	s.applying.Lock()
 	defer s.applying.Unlock()
-	return e.Freeze(s.applied)
+	return e.Freeze(s.applying.sequence)
 }
 
 func (s *testStore) must(err error) {

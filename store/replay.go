@@ -248,7 +248,7 @@ func (r *replayer) relieve(sequence uint64) bool {
 			largest = e
 		}
 	}
-	if largest == nil || largest.pending != nil {
+	if largest == nil || largest.tries.pending != nil {
 		return false
 	}
 	// Not at applied, which may be another shard's flushed sequence yet.
@@ -257,11 +257,11 @@ func (r *replayer) relieve(sequence uint64) bool {
 		return false
 	}
 	if err := r.s.writeFiles(context.Background(), largest.Shard, snap); err != nil {
-		largest.pending = snap
+		largest.tries.pending = snap
 		r.s.logger.Error("flush failed, will be tried again", "shard", largest.ID(), "err", err)
 		return false
 	}
 	r.s.settle(largest)
-	largest.compactIdle.Store(false)
+	largest.idle.Store(false)
 	return true
 }

@@ -105,22 +105,25 @@ func (o *Options) setDefaults() {
 
 // Store is the engine. See the package comment.
 type Store struct {
-	opt       Options
-	dir       string
-	fs        vfs.FS
-	logger    *slog.Logger
-	lock      vfs.Lock
-	lost      atomic.Bool // the lock; see checkLock
-	catalog   *meta.Catalog
-	log       Log
-	ledger    *ledger.File
-	logAfter  uint64 // entries with a higher sequence were in the log at the start
-	retention *retention.Service
+	// What Open sets.
+	opt        Options
+	dir        string
+	fs         vfs.FS
+	logger     *slog.Logger
+	lock       vfs.Lock
+	catalog    *meta.Catalog
+	log        Log
+	ledger     *ledger.File
+	logAfter   uint64 // entries with a higher sequence were in the log at the start
+	retention  *retention.Service
+	space      *space.Space
+	quarantine *repair.Quarantine // directories that are not used
 
 	// gate is held shared by a write from its checks until it is applied, and
 	// exclusively by deletes and changes of the catalog other than shard groups that
 	// a write needs.
-	gate ordered.RWMutex
+	gate   ordered.RWMutex
+	bounds cardinality.Bounds // of all databases; guarded by gate
 
 	// changing is held while a change of the catalog is decided, logged and
 	// applied, so that it is applied to the catalog that it was decided with.
@@ -129,6 +132,10 @@ type Store struct {
 	// deleting is held shared by deletes, before gate, and exclusively by a
 	// backup that they would not let come to an end.
 	deleting ordered.RWMutex
+
+	opening  ordered.Mutex  // held while a database or shard is opened
+	removing ordered.Mutex  // held while what was dropped is removed
+	removals sync.WaitGroup // changes of the catalog that may have files to remove; begun with the gate held
 
 	mu struct {
 		ordered.RWMutex
@@ -141,66 +148,74 @@ type Store struct {
 	}
 
 	// applying is held while an entry is applied: between entries the caches
-	// stand exactly at applied.
-	applying   ordered.Mutex
-	applied    uint64
-	appliedAt  time.Time        // of the latest entry; zero when the log has been shrunk since
-	confirming []model.SeriesID // confirm's
+	// stand exactly at sequence.
+	applying struct {
+		ordered.Mutex
+		sequence uint64
+		at       time.Time        // of the latest entry; zero when the log has been shrunk since
+		ids      []model.SeriesID // confirm's
+	}
 
 	// flushing is held by whoever flushes shards, so that a backup can cut
-	// several at one sequence. It is taken before gate and applying.
-	flushing ordered.Mutex
-	garbage  int64 // bytes of flushed caches since the last collection
+	// several at one sequence.
+	flushing struct {
+		ordered.Mutex
+		garbage int64 // bytes of flushed caches since the last collection
+	}
 
-	removing ordered.Mutex  // held while dropped shards are removed
-	removals sync.WaitGroup // changes of the catalog that may have files to remove; begun with the gate held
-	opening  ordered.Mutex  // held while a database or shard is opened, before mu
-
-	reserved atomic.Int64 // bytes of writes admitted and not yet in a cache
-	cached   atomic.Int64 // memory of all caches
-	pending  atomic.Int64 // memory of series keys that only the log and the series files' memory have
-	tables   atomic.Int64 // memory of all series tables, as of the latest writes
-	failure  atomic.Pointer[error]
-	space    *space.Space
-
-	quarantine *repair.Quarantine // directories that are not used
-
-	// unsure are directories of shards whose manifests may not be durable,
+	// unsure has the directories of shards whose manifests may not be durable,
 	// because a killed server renamed them; see sureOfNames.
 	unsure struct {
 		sync.Mutex
 		dirs []string
 	}
 
+	// memory counts bytes.
+	memory struct {
+		reserved atomic.Int64 // of writes admitted and not yet in a cache
+		cached   atomic.Int64 // of all caches
+		pending  atomic.Int64 // of series keys that only the log and the series files' memory have
+		tables   atomic.Int64 // of all series tables, as of the latest writes
+	}
+
+	lost      atomic.Bool                 // the lock; see checkLock
+	failure   atomic.Pointer[error]       // why no write is accepted until restart
 	logLosses atomic.Pointer[[]scan.Loss] // damaged spans of the log; never nil once open
 
 	flushSoon   atomic.Bool // all dirty shards are to be flushed; see FlushSoon
+	compacting  atomic.Bool // while a shard is compacted
 	wakeFlush   chan struct{}
 	wakeCompact chan struct{}
 	cancel      context.CancelFunc
 	loops       sync.WaitGroup
 
-	rows       rowPool
-	counters   counters
-	compacting atomic.Bool // while a shard is compacted
-	pacer      pace.Pacer
-	bounds     cardinality.Bounds // of all databases; guarded by gate
+	rows     rowPool
+	counters counters
+	pacer    pace.Pacer
 }
 
 // shardEntry is an open shard and whose it is.
 type shardEntry struct {
 	*shard.Shard
+	db *database
 	unflushed
-	db       *database
-	failures int   // flushes that failed in a row
-	failed   error // why the last of them did
-	retryAt  time.Time
-	pending  *shard.Snapshot // a flush that failed and must be tried again
 
-	compactFailures int
-	compactAt       time.Time
-	compactIdle     atomic.Bool // nothing to merge when last looked at, as cold as compactCold says; any change of files ends it
-	compactCold     bool
+	// tries is about flushes that failed. It changes with Store.flushing and Store.mu
+	// held.
+	tries struct {
+		failures int   // in a row
+		failed   error // why the last of them did
+		retryAt  time.Time
+		pending  *shard.Snapshot // must be tried again
+	}
+
+	// merges is the compaction loop's.
+	merges struct {
+		failures int // in a row
+		at       time.Time
+		cold     bool // as idle says
+	}
+	idle atomic.Bool // nothing to merge when last looked at, as cold as merges.cold says; any change of files ends it
 }
 
 // newStore returns a store that has opened nothing yet.
@@ -293,7 +308,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 // openLog opens the log, replays it and makes it ready for writes.
 func (s *Store) openLog() error {
 	for _, e := range s.mu.shards {
-		s.applied = max(s.applied, e.LastSequence())
+		s.applying.sequence = max(s.applying.sequence, e.LastSequence())
 	}
 	open := s.opt.OpenLog
 	if open == nil {
@@ -345,8 +360,8 @@ func (s *Store) apply(e *entry.Entry) {
 	for i := range e.Deletes {
 		s.applyDelete(e.Sequence, &e.Deletes[i])
 	}
-	s.applied = max(s.applied, e.Sequence)
-	s.appliedAt = time.Now()
+	s.applying.sequence = max(s.applying.sequence, e.Sequence)
+	s.applying.at = time.Now()
 }
 
 func (s *Store) shard(id uint64) *shardEntry {

@@ -155,7 +155,7 @@ func TestOverload(t *testing.T) {
 		default:
 			acked += 20
 		}
-		if n := s.cached.Load(); n > 2*opt.CacheBytes {
+		if n := s.memory.cached.Load(); n > 2*opt.CacheBytes {
 			t.Fatalf("caches hold %d bytes, limit %d", n, opt.CacheBytes)
 		}
 	}

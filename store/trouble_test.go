@@ -166,7 +166,7 @@ func TestDiskTrouble(t *testing.T) {
 						s.flush(t.Context(), e)
 					}
 					if _, dirty := e.FirstUnflushed(); dirty {
-						t.Fatalf("%s: shard %d cannot be flushed: %v", what, e.ID(), e.failed)
+						t.Fatalf("%s: shard %d cannot be flushed: %v", what, e.ID(), e.tries.failed)
 					}
 				}
 				left := fs.CrashLocked(r, []float64{0, 0.5, 1}[r.IntN(3)])

@@ -71,7 +71,7 @@ func (s *Store) settle(e *shardEntry) {
 
 // count sets what a shard is counted with.
 func (s *Store) count(e *shardEntry, bytes int64) {
-	s.cached.Add(bytes - e.counted)
+	s.memory.cached.Add(bytes - e.counted)
 	e.counted = bytes
 }
 

@@ -63,8 +63,8 @@ func TestUnflushedMatchesShards(t *testing.T) {
 			if rnd.IntN(3) == 0 { // something comes while the flush is under way
 				s.flushing.Lock()
 				s.applying.Lock()
-				if e.pending == nil {
-					e.pending = e.Freeze(s.applied)
+				if e.tries.pending == nil {
+					e.tries.pending = e.Freeze(s.applying.sequence)
 				}
 				s.applying.Unlock()
 				failing = false
@@ -97,11 +97,11 @@ func (s *testStore) checkUnflushed(seed uint64, step int) {
 		if ok {
 			dirty++
 		}
-		if ok != (e.place != nil) || ok && (e.first < first || e.first > s.applied) {
+		if ok != (e.place != nil) || ok && (e.first < first || e.first > s.applying.sequence) {
 			s.t.Fatalf("seed %d, step %d: shard %d has place %t since %d; %t, %d", seed, step, e.ID(), e.place != nil, e.first, ok, first)
 		}
 	}
-	if cached := s.cached.Load(); cached != bytes {
+	if cached := s.memory.cached.Load(); cached != bytes {
 		s.t.Fatalf("seed %d, step %d: %d bytes are counted, the shards have %d", seed, step, cached, bytes)
 	}
 	s.unflushedLocked(func(e *shardEntry) bool {

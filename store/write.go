@@ -28,7 +28,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	if !s.admit(size) {
 		return s.refuseRows(len(b.Rows))
 	}
-	defer s.reserved.Add(-size)
+	defer s.memory.reserved.Add(-size)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -105,15 +105,15 @@ func (s *Store) refuseRows(n int) error {
 
 // admit reserves memory for a write and reports whether there is room.
 func (s *Store) admit(size int64) bool {
-	if s.held()+s.reserved.Add(size) > s.opt.CacheBytes {
-		s.reserved.Add(-size)
+	if s.held()+s.memory.reserved.Add(size) > s.opt.CacheBytes {
+		s.memory.reserved.Add(-size)
 		return false
 	}
 	return true
 }
 
 // held returns the memory that flushes and syncs of series files give back.
-func (s *Store) held() int64 { return s.cached.Load() + s.pending.Load() }
+func (s *Store) held() int64 { return s.memory.cached.Load() + s.memory.pending.Load() }
 
 func (s *Store) writable() error {
 	s.mu.RLock()
