@@ -2,6 +2,7 @@ package meta
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -175,17 +176,40 @@ type ShardLocation struct {
 	Group    *ShardGroup
 }
 
-// Shard finds a shard by its id. It looks at every group.
-func (d *Data) Shard(id uint64) (ShardLocation, bool) {
-	for _, db := range d.Databases {
+// Shards returns all shards by their ids, in the order of the catalog.
+func (d *Data) Shards() iter.Seq2[uint64, ShardLocation] {
+	return func(yield func(uint64, ShardLocation) bool) {
+		for _, db := range d.Databases {
+			for id, at := range db.Shards() {
+				if !yield(id, at) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Shards returns the shards of a database by their ids.
+func (db *Database) Shards() iter.Seq2[uint64, ShardLocation] {
+	return func(yield func(uint64, ShardLocation) bool) {
 		for _, rp := range db.RetentionPolicies {
 			for i := range rp.ShardGroups {
-				for _, s := range rp.ShardGroups[i].Shards {
-					if s.ID == id {
-						return ShardLocation{Database: db, Policy: rp, Group: &rp.ShardGroups[i]}, true
+				g := &rp.ShardGroups[i]
+				for _, s := range g.Shards {
+					if !yield(s.ID, ShardLocation{Database: db, Policy: rp, Group: g}) {
+						return
 					}
 				}
 			}
+		}
+	}
+}
+
+// Shard finds a shard by its id. It looks at every group.
+func (d *Data) Shard(id uint64) (ShardLocation, bool) {
+	for have, at := range d.Shards() {
+		if have == id {
+			return at, true
 		}
 	}
 	return ShardLocation{}, false

@@ -67,16 +67,9 @@ func (s *Store) Backup(ctx context.Context, want func(db *meta.Database, rp *met
 func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool, exclusive bool) (*BackupSet, error) {
 	chosen := map[uint64]*shardEntry{}
 	choose := func(data *meta.Data) {
-		for _, d := range data.Databases {
-			for _, rp := range d.RetentionPolicies {
-				for i := range rp.ShardGroups {
-					g := &rp.ShardGroups[i]
-					for _, m := range g.Shards {
-						if e := s.shard(m.ID); e != nil && (want == nil || want(d, rp, g, m.ID)) {
-							chosen[m.ID] = e
-						}
-					}
-				}
+		for id, at := range data.Shards() {
+			if e := s.shard(id); e != nil && (want == nil || want(at.Database, at.Policy, at.Group, id)) {
+				chosen[id] = e
 			}
 		}
 	}
@@ -155,13 +148,9 @@ func (s *Store) refusedError(want func(*meta.Database, *meta.RetentionPolicy, *m
 		if want == nil {
 			return err
 		}
-		for _, rp := range d.RetentionPolicies {
-			for i := range rp.ShardGroups {
-				for _, m := range rp.ShardGroups[i].Shards {
-					if want(d, rp, &rp.ShardGroups[i], m.ID) {
-						return err
-					}
-				}
+		for id, at := range d.Shards() {
+			if want(d, at.Policy, at.Group, id) {
+				return err
 			}
 		}
 	}
@@ -193,21 +182,17 @@ func (s *Store) open() error {
 // hold references what b.Catalog names of the chosen shards.
 func (s *Store) hold(b *BackupSet, chosen map[uint64]*shardEntry) error {
 	for _, d := range b.Catalog.Databases {
-		for _, rp := range d.RetentionPolicies {
-			for _, g := range rp.ShardGroups {
-				for _, m := range g.Shards {
-					e := chosen[m.ID]
-					if e == nil {
-						continue
-					}
-					x, err := e.Export()
-					if err != nil {
-						return fmt.Errorf("shard %d: %w", m.ID, err)
-					}
-					if x != nil {
-						b.Shards = append(b.Shards, x)
-					}
-				}
+		for id := range d.Shards() {
+			e := chosen[id]
+			if e == nil {
+				continue
+			}
+			x, err := e.Export()
+			if err != nil {
+				return fmt.Errorf("shard %d: %w", id, err)
+			}
+			if x != nil {
+				b.Shards = append(b.Shards, x)
 			}
 		}
 		s.mu.RLock()

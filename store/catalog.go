@@ -35,7 +35,7 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	if err != nil {
 		err = s.refusal(err)
 	} else {
-		err = s.follow(before, s.catalog.Data())
+		err = s.follow(cmd, before, s.catalog.Data())
 	}
 	s.gate.Unlock()
 	if err == nil && meta.Frees(cmd) {
@@ -112,13 +112,16 @@ type droppedShard struct {
 // follow brings databases and shards in step with a change of the catalog. What
 // was dropped is out of service when it returns; removeDropped removes its files.
 // Nothing writes meanwhile.
-func (s *Store) follow(before, after *meta.Data) error {
+func (s *Store) follow(cmd meta.Command, before, after *meta.Data) error {
 	var errs []error
 	for _, d := range after.Databases {
 		if before.DatabaseByID(d.ID) == nil {
 			_, err := s.openedDatabase(d.ID)
 			errs = append(errs, err)
 		}
+	}
+	if !meta.Frees(cmd) {
+		return errors.Join(errs...)
 	}
 	gone := missingShards(before, after)
 	s.mu.Lock()
@@ -162,20 +165,13 @@ func (s *Store) follow(before, after *meta.Data) error {
 // missingShards returns the shards of before that after no longer has, and their
 // databases.
 func missingShards(before, after *meta.Data) map[uint64]uint32 {
-	each := func(d *meta.Data, f func(id uint64, database uint32)) {
-		for _, db := range d.Databases {
-			for _, rp := range db.RetentionPolicies {
-				for _, g := range rp.ShardGroups {
-					for _, m := range g.Shards {
-						f(m.ID, db.ID)
-					}
-				}
-			}
-		}
-	}
 	gone := map[uint64]uint32{}
-	each(before, func(id uint64, database uint32) { gone[id] = database })
-	each(after, func(id uint64, _ uint32) { delete(gone, id) })
+	for id, at := range before.Shards() {
+		gone[id] = at.Database.ID
+	}
+	for id := range after.Shards() {
+		delete(gone, id)
+	}
 	return gone
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -78,11 +79,11 @@ func (s *Store) clearDatabases(names []string) error {
 // clearShards does for the directories of shards in a database's what
 // clearDatabases does for those of databases. wanted has the shards that the
 // catalog names, dropped those whose drop it has recorded.
-func (s *Store) clearShards(db *database, names []string, wanted map[uint64]*meta.ShardGroup, dropped map[uint64]bool) error {
+func (s *Store) clearShards(db *database, names []string, wanted map[uint64]meta.ShardLocation, dropped map[uint64]bool) error {
 	data := s.catalog.Data()
 	for _, name := range names {
 		id, ok := layout.Number(name, layout.ShardPrefix)
-		if !ok || wanted[id] != nil {
+		if !ok || wanted[id].Group != nil {
 			continue
 		}
 		dir := path.Join(db.dir, name)
@@ -170,7 +171,7 @@ func (s *Store) clearDirectories() error {
 	}
 	whole := true
 	for _, d := range data.Databases {
-		wanted := groupsOf(d)
+		wanted := maps.Collect(d.Shards())
 		for id := range wanted {
 			has[id] = true
 		}
@@ -187,10 +188,10 @@ func (s *Store) clearDirectories() error {
 			return err
 		}
 		for _, id := range layout.Numbers(names, layout.ShardPrefix) {
-			if wanted[id] == nil || s.mu.shards[id] != nil {
+			if wanted[id].Group == nil || s.mu.shards[id] != nil {
 				continue
 			}
-			e, err := s.openShard(db, id, wanted[id])
+			e, err := s.openShard(db, id, wanted[id].Group)
 			if err != nil {
 				return err
 			}
@@ -203,19 +204,6 @@ func (s *Store) clearDirectories() error {
 		s.catalog.Removed(meta.Dropped{Shards: data.Dropped.Shards})
 	}
 	return nil
-}
-
-// groupsOf returns the groups of a database's shards.
-func groupsOf(d *meta.Database) map[uint64]*meta.ShardGroup {
-	groups := map[uint64]*meta.ShardGroup{}
-	for _, rp := range d.RetentionPolicies {
-		for i := range rp.ShardGroups {
-			for _, sh := range rp.ShardGroups[i].Shards {
-				groups[sh.ID] = &rp.ShardGroups[i]
-			}
-		}
-	}
-	return groups
 }
 
 // opened takes note of a shard that has files.
@@ -247,7 +235,7 @@ func (s *Store) checkFiles(d *meta.Database) error {
 // openWhole opens a database with those of its shards that have a directory. On an
 // error nothing of it is open.
 func (s *Store) openWhole(d *meta.Database) (err error) {
-	wanted := groupsOf(d)
+	wanted := maps.Collect(d.Shards())
 	var ids []uint64 // those that have had files: their directories must be there
 	for id := range wanted {
 		if s.ledger.Has(id) {
@@ -277,13 +265,13 @@ func (s *Store) openWhole(d *meta.Database) (err error) {
 		return fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	for _, id := range layout.Numbers(names, layout.ShardPrefix) {
-		if wanted[id] != nil && !s.ledger.Has(id) {
+		if wanted[id].Group != nil && !s.ledger.Has(id) {
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		e, err := s.openShard(db, id, wanted[id])
+		e, err := s.openShard(db, id, wanted[id].Group)
 		if err != nil {
 			return err
 		}

@@ -2,16 +2,30 @@ package store
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/internal/binio"
+	"tsdbd/shard"
 	"tsdbd/shard/repair"
 	"tsdbd/store/figures"
 )
+
+// counters are the store's own figures; Figures shows them.
+type counters struct {
+	points, values, dropped, refused, failed         atomic.Int64
+	over                                             atomic.Int64 // of dropped, by a limit of cardinality
+	flushes, flushFailures, flushNanos               atomic.Int64
+	compactions, compactionFailures, compactionNanos atomic.Int64
+	deletes                                          atomic.Int64
+
+	files shard.Counters
+}
 
 // Figures returns what the store did since it was opened, and what it holds.
 func (s *Store) Figures() figures.Figures {
@@ -33,21 +47,14 @@ func (s *Store) Figures() figures.Figures {
 	for n := range f.Merges {
 		f.Merges[n], f.MergeBytes[n] = c.files.Merges[n].Load(), c.files.WriteBytes[n].Load()
 	}
-	type place struct{ database, policy string }
-	places := map[uint64]place{}
-	for _, d := range s.Catalog().Databases {
-		for _, rp := range d.RetentionPolicies {
-			for _, g := range rp.ShardGroups {
-				for _, m := range g.Shards {
-					places[m.ID] = place{d.Name, rp.Name}
-				}
-			}
-		}
-	}
+	places := maps.Collect(s.Catalog().Shards())
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for id, e := range s.mu.shards {
-		one := figures.Shard{ID: id, Database: places[id].database, RetentionPolicy: places[id].policy, CacheBytes: e.Bytes()}
+		one := figures.Shard{ID: id, CacheBytes: e.Bytes()}
+		if at, ok := places[id]; ok {
+			one.Database, one.RetentionPolicy = at.Database.Name, at.Policy.Name
+		}
 		one.DiskBytes, one.Files = e.DiskBytes()
 		one.Writes, one.Points = e.Applied()
 		f.QueueFiles += int64(e.CompactionQueue(s.cold(e)))

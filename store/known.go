@@ -110,19 +110,13 @@ func (s *Store) sureOfNames() error {
 // the log, 0 if a shard is not open.
 func (s *Store) flushedByAll() uint64 {
 	lowest, any := uint64(0), false
-	for _, d := range s.catalog.Data().Databases {
-		for _, rp := range d.RetentionPolicies {
-			for i := range rp.ShardGroups {
-				for _, m := range rp.ShardGroups[i].Shards {
-					e := s.mu.shards[m.ID]
-					if e == nil {
-						return 0
-					}
-					if f := e.Flushed(); !any || f < lowest {
-						lowest, any = f, true
-					}
-				}
-			}
+	for id := range s.catalog.Data().Shards() {
+		e := s.mu.shards[id]
+		if e == nil {
+			return 0
+		}
+		if f := e.Flushed(); !any || f < lowest {
+			lowest, any = f, true
 		}
 	}
 	return lowest

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
@@ -96,21 +97,23 @@ func (r *replayer) entry(e *entry.Entry) error {
 
 // command makes a change of the catalog that its files lack.
 func (r *replayer) command(e *entry.Entry) error {
-	if _, err := meta.DecodeCommand(e.Command); err != nil {
+	ch, err := meta.DecodeCommand(e.Command)
+	if err != nil {
 		return err
 	}
 	before := r.s.catalog.Data()
 	r.s.apply(e)
 	after := r.s.catalog.Data()
-	for id := range missingShards(before, after) {
-		r.dropped[id] = true
+	if before.Applied >= e.Sequence {
+		return nil
 	}
-	for _, d := range before.Databases {
-		if after.DatabaseByID(d.ID) == nil {
-			delete(r.databases, d.ID)
+	if meta.Frees(ch.Command) {
+		for id := range missingShards(before, after) {
+			r.dropped[id] = true
 		}
+		maps.DeleteFunc(r.databases, func(id uint32, _ *replayed) bool { return after.DatabaseByID(id) == nil })
 	}
-	err := r.s.follow(before, after)
+	err = r.s.follow(ch.Command, before, after)
 	if vfs.IsFull(err) { // a database without points, which its first use tries again to open
 		r.s.logger.Error("database not opened, the disk is full", "err", err)
 		return nil
