@@ -170,3 +170,33 @@ func TestMode(t *testing.T) {
 		}
 	}
 }
+
+// TestSampleIsFair draws two rows of twenty by many seeds: each row is drawn about
+// as often as any other, and so is each pair.
+func TestSampleIsFair(t *testing.T) {
+	const draws = 19_000
+	var rows [20]int
+	var pairs [20][20]int
+	for seed := range uint64(draws) {
+		sl := &Slot{Kind: Sample, N: 2, Seed: mix(seed + 1)}
+		p := &pick{}
+		for i := range rows {
+			at := int64(1_500_000_000e9) + int64(i%4)*10e9 // four rows of five series
+			p.add(nil, sl, PickRow{rank: sl.rank(0, seriesHash(fmt.Sprintf("m,h=%d", i/4)), at), T: at, Word: uint64(i)})
+		}
+		a, b := p.Rows[0].Word, p.Rows[1].Word
+		rows[a]++
+		rows[b]++
+		pairs[min(a, b)][max(a, b)]++
+	}
+	for i := range rows {
+		if n, want := rows[i], draws/10; n < want*9/10 || n > want*11/10 { // about 4.6 deviations
+			t.Errorf("row %d was drawn %d times, not about %d", i, n, want)
+		}
+		for j := i + 1; j < len(rows); j++ {
+			if n, want := pairs[i][j], draws/190; n < want/2 || n > want*3/2 { // 5 deviations
+				t.Errorf("rows %d and %d were drawn %d times, not about %d", i, j, n, want)
+			}
+		}
+	}
+}
