@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"tsdbd/meta"
@@ -57,8 +56,6 @@ type Service struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	once   sync.Once
-
-	written, failed atomic.Int64 // rounds
 }
 
 // Start returns a service that writes at every full interval.
@@ -79,9 +76,6 @@ func (s *Service) Close() {
 	s.once.Do(func() { s.cancel(); <-s.done })
 }
 
-// Rounds returns how often statistics were written, and how often they were not.
-func (s *Service) Rounds() (written, failed int64) { return s.written.Load(), s.failed.Load() }
-
 func (s *Service) run(ctx context.Context) {
 	defer close(s.done)
 	healthy := true
@@ -99,16 +93,10 @@ func (s *Service) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err == nil:
-			s.written.Add(1)
-			if !healthy {
-				s.opt.Logger.Info("statistics are written again", "db", s.opt.Database)
-			}
-		default:
-			s.failed.Add(1)
-			if healthy {
-				s.opt.Logger.Warn("statistics not written, it is tried again at every interval", "db", s.opt.Database, "err", err)
-			}
+		case err == nil && !healthy:
+			s.opt.Logger.Info("statistics are written again", "db", s.opt.Database)
+		case err != nil && healthy:
+			s.opt.Logger.Warn("statistics not written, it is tried again at every interval", "db", s.opt.Database, "err", err)
 		}
 		healthy = err == nil
 	}
