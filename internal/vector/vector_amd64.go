@@ -2,6 +2,7 @@ package vector
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -128,11 +129,7 @@ func minInt(x []int64) (n int, m int64) {
 	}
 	var lanes [8]int64
 	minInts512(unsafe.SliceData(x), len(x)/8, &lanes)
-	m = lanes[0]
-	for _, v := range lanes[1:] {
-		m = min(m, v)
-	}
-	return len(x) &^ 7, m
+	return len(x) &^ 7, slices.Min(lanes[:])
 }
 
 func maxInt(x []int64) (n int, m int64) {
@@ -141,11 +138,7 @@ func maxInt(x []int64) (n int, m int64) {
 	}
 	var lanes [8]int64
 	maxInts512(unsafe.SliceData(x), len(x)/8, &lanes)
-	m = lanes[0]
-	for _, v := range lanes[1:] {
-		m = max(m, v)
-	}
-	return len(x) &^ 7, m
+	return len(x) &^ 7, slices.Max(lanes[:])
 }
 
 // minFloat returns NaN if there is one among the values.
@@ -157,13 +150,7 @@ func minFloat(x []float64) (n int, m float64) {
 	if minFloats512(unsafe.SliceData(x), len(x)/8, &lanes) != 0 {
 		return len(x) &^ 7, math.NaN()
 	}
-	m = lanes[0]
-	for _, v := range lanes[1:] {
-		if v < m {
-			m = v
-		}
-	}
-	return len(x) &^ 7, m
+	return len(x) &^ 7, slices.Min(lanes[:])
 }
 
 // maxFloat returns NaN if there is one among the values.
@@ -175,11 +162,5 @@ func maxFloat(x []float64) (n int, m float64) {
 	if maxFloats512(unsafe.SliceData(x), len(x)/8, &lanes) != 0 {
 		return len(x) &^ 7, math.NaN()
 	}
-	m = lanes[0]
-	for _, v := range lanes[1:] {
-		if v > m {
-			m = v
-		}
-	}
-	return len(x) &^ 7, m
+	return len(x) &^ 7, slices.Max(lanes[:])
 }
