@@ -106,17 +106,10 @@ func (s *stream) slices(u *read.Unit, r model.TimeRange) error {
 	}
 	step := uint64(r.Max-r.Min)/uint64(n) + 1
 	var ranges []model.TimeRange
-	for i := range n {
-		one := model.TimeRange{Min: r.Min + int64(uint64(i)*step), Max: r.Max}
-		if i < n-1 {
-			one.Max = r.Min + int64(uint64(i+1)*step) - 1
-		}
-		if one.Min >= r.Min && !one.Empty() {
-			ranges = append(ranges, one)
-		}
-	}
-	if !s.r.l.Asc {
-		slices.Reverse(ranges)
+	for !r.Empty() {
+		var one model.TimeRange
+		one, r = s.cut(r, step)
+		ranges = append(ranges, one)
 	}
 	ties := rowset.BySeries
 	if len(ranges) == 1 {
@@ -125,6 +118,22 @@ func (s *stream) slices(u *read.Unit, r model.TimeRange) error {
 	return s.emit(len(ranges), func(i int) (map[int32]*rowset.Set, int64, error) {
 		return s.x.Rows(u, s.request(ranges[i], ties, s.want))
 	})
+}
+
+// cut returns the first width times of r in the level's direction, and the others.
+func (s *stream) cut(r model.TimeRange, width uint64) (head, rest model.TimeRange) {
+	head, rest = r, r
+	switch {
+	case uint64(r.Max-r.Min) < width:
+		return r, model.TimeRange{Min: 1, Max: 0}
+	case s.r.l.Asc:
+		head.Max = r.Min + int64(width) - 1
+		rest.Min = head.Max + 1
+	default:
+		head.Min = r.Max - int64(width) + 1
+		rest.Max = head.Min - 1
+	}
+	return head, rest
 }
 
 // slice is rows that were read, and the bytes they hold.
@@ -222,14 +231,7 @@ func (s *stream) first(u *read.Unit, r model.TimeRange, narrowed bool) error {
 		if s.out.left > 0 {
 			limit = min(limit, result.AddLimits(s.out.skip, s.out.left))
 		}
-		one := r
-		if uint64(r.Max-r.Min) >= width {
-			if s.r.l.Asc {
-				one.Max = r.Min + int64(width) - 1
-			} else {
-				one.Min = r.Max - int64(width) + 1
-			}
-		}
+		one, rest := s.cut(r, width)
 		begin := s.x.prof.start()
 		req := s.request(one, rowset.BySeries, s.want)
 		req.Limit = limit
@@ -244,15 +246,9 @@ func (s *stream) first(u *read.Unit, r model.TimeRange, narrowed bool) error {
 			}
 		}
 		s.x.Used.Store(before)
-		if one == r {
-			break
+		if r = rest; width < 1<<61 {
+			width *= 4
 		}
-		if s.r.l.Asc {
-			r.Min = one.Max + 1
-		} else {
-			r.Max = one.Min - 1
-		}
-		width *= 4
 	}
 	return nil
 }
