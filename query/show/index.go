@@ -282,7 +282,7 @@ func splitValue(where influxql.Expr) (rest, ofValue influxql.Expr) {
 			restR, valueR := splitValue(e.RHS)
 			return expr.JoinExpr(e.Op, restL, restR), expr.JoinExpr(e.Op, valueL, valueR)
 		}
-		if c, ok := metaComparison(e); ok && c.key == "value" {
+		if c, ok := metaComparison(e); ok && c.Key == "value" {
 			return nil, e
 		}
 	}
@@ -299,7 +299,7 @@ func valueHolds(e influxql.Expr, text string) bool {
 		return valueHolds(b.LHS, text) || valueHolds(b.RHS, text)
 	}
 	c, _ := metaComparison(b)
-	return c.admits(text)
+	return admits(c, text)
 }
 
 // firstTagValues returns the first values of a shard, limit of them if that

@@ -171,10 +171,10 @@ func measurementsWhere(ctx context.Context, where influxql.Expr, list []indexMea
 		for _, m := range list {
 			ok := false
 			if ref.Val == "_name" {
-				ok = c.admits(m.name)
+				ok = admits(c, m.name)
 			} else if !influxql.IsSystemName(ref.Val) {
 				var err error
-				if ok, err = hasTag(ctx, m, &c); err != nil {
+				if ok, err = hasTag(ctx, m, c); err != nil {
 					return nil, err
 				}
 			}
@@ -212,24 +212,24 @@ func measurementsIn(ctx context.Context, e *influxql.BinaryExpr, list []indexMea
 
 // hasTagValue reports whether some value of the tag key equals or matches. One
 // value is looked up; only a regular expression needs the list of values.
-func hasTagValue(ctx context.Context, shard scan.Shard, name string, c *comparison) (bool, error) {
-	if c.regex == nil {
-		if c.value == "" {
+func hasTagValue(ctx context.Context, shard scan.Shard, name string, c *model.TagExpr) (bool, error) {
+	if c.Regex == nil {
+		if c.Value == "" {
 			return false, nil // no value is empty
 		}
-		set, err := shard.Select(ctx, name, &model.TagExpr{Op: model.TagEqual, Key: c.key, Value: c.value})
+		set, err := shard.Select(ctx, name, &model.TagExpr{Op: model.TagEqual, Key: c.Key, Value: c.Value})
 		return err == nil && !set.IsEmpty(), err
 	}
 	found := false
-	err := shard.CountByTagValue(name, c.key, nil, func(value []byte, _ int) bool { // without a list of them all
-		found = c.equal(string(value))
+	err := shard.CountByTagValue(name, c.Key, nil, func(value []byte, _ int) bool { // without a list of them all
+		found = c.Regex.Match(value)
 		return !found
 	})
 	return found, err
 }
 
 // hasTag decides one comparison for a measurement.
-func hasTag(ctx context.Context, m indexMeasurement, c *comparison) (bool, error) {
+func hasTag(ctx context.Context, m indexMeasurement, c *model.TagExpr) (bool, error) {
 	known, match := false, false
 	for _, shard := range m.shards {
 		if match {
@@ -239,7 +239,7 @@ func hasTag(ctx context.Context, m indexMeasurement, c *comparison) (bool, error
 		if err != nil {
 			return false, err
 		}
-		if !slices.Contains(keys, c.key) {
+		if !slices.Contains(keys, c.Key) {
 			continue
 		}
 		known = true
@@ -247,5 +247,5 @@ func hasTag(ctx context.Context, m indexMeasurement, c *comparison) (bool, error
 			return false, err
 		}
 	}
-	return known && match != c.negated(), nil
+	return known && match != (c.Op == model.TagNotEqual || c.Op == model.TagNotMatch), nil
 }

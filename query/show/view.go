@@ -271,12 +271,12 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 		}
 		if c, ok := metaComparison(e); ok {
 			switch {
-			case c.key == "_name":
-				return constantTag(c.admits(name)), nil
-			case influxql.IsSystemName(c.key):
+			case c.Key == "_name":
+				return constantTag(admits(c, name)), nil
+			case influxql.IsSystemName(c.Key):
 				return nil, nil
 			}
-			return c.predicate(), nil
+			return c, nil
 		}
 	}
 	//lint:ignore ST1005 clients know this text
@@ -285,21 +285,21 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 
 // metaSet is metaPredicate of x IN (members).
 func metaSet(e *influxql.BinaryExpr, members []influxql.Expr, negated bool, name string) (*model.TagExpr, error) {
-	admits := negated // the name
+	holds := negated // for the name
 	for _, m := range members {
 		c, ok := metaComparison(expr.MemberComparison(e, m, negated))
 		if !ok {
 			//lint:ignore ST1005 clients know this text
 			return nil, fmt.Errorf("Expression too complex for metaquery: %s", e)
 		}
-		if c.key == "_name" && c.admits(name) != negated {
-			admits = !negated
+		if c.Key == "_name" && admits(c, name) != negated {
+			holds = !negated
 		}
 	}
 	key := e.LHS.(*influxql.VarRef).Val
 	switch {
 	case key == "_name":
-		return constantTag(admits), nil
+		return constantTag(holds), nil
 	case influxql.IsSystemName(key):
 		return nil, nil
 	}
@@ -314,65 +314,44 @@ func constantTag(value bool) *model.TagExpr {
 	return &model.TagExpr{Op: model.TagNone}
 }
 
-// comparison is a comparison of a tag key with a text or regular expression.
-type comparison struct {
-	key   string
-	op    influxql.Token // EQ, NEQ, EQREGEX or NEQREGEX
-	value string
-	regex *influxql.RegexLiteral
-}
-
-// metaComparison reads a comparison; the key may stand on either side.
-func metaComparison(e *influxql.BinaryExpr) (comparison, bool) {
+// metaComparison reads a comparison of a tag key with a text or regular expression.
+// The key may stand on either side.
+func metaComparison(e *influxql.BinaryExpr) (c *model.TagExpr, ok bool) {
 	ref, ok := e.LHS.(*influxql.VarRef)
 	other := e.RHS
 	if !ok {
 		if ref, ok = e.RHS.(*influxql.VarRef); !ok {
-			return comparison{}, false
+			return nil, false
 		}
 		other = e.LHS
 	}
-	c := comparison{key: ref.Val, op: e.Op}
+	c = &model.TagExpr{Key: ref.Val}
 	switch v := other.(type) {
 	case *influxql.StringLiteral:
-		c.value = v.Val
-		return c, e.Op == influxql.EQ || e.Op == influxql.NEQ
+		switch c.Value = v.Val; e.Op {
+		case influxql.EQ:
+			c.Op = model.TagEqual
+			return c, true
+		case influxql.NEQ:
+			c.Op = model.TagNotEqual
+			return c, true
+		}
 	case *influxql.RegexLiteral:
-		c.regex = v
-		return c, e.Op == influxql.EQREGEX || e.Op == influxql.NEQREGEX
+		switch c.Regex = v.Val; e.Op {
+		case influxql.EQREGEX:
+			c.Op = model.TagMatch
+			return c, true
+		case influxql.NEQREGEX:
+			c.Op = model.TagNotMatch
+			return c, true
+		}
 	}
-	return c, false
+	return nil, false
 }
 
-// equal reports whether text equals or matches, whatever the operator.
-func (c *comparison) equal(text string) bool {
-	if c.regex != nil {
-		return c.regex.Val.MatchString(text)
-	}
-	return c.value == text
-}
-
-// negated reports whether the operator is one of difference.
-func (c *comparison) negated() bool { return c.op == influxql.NEQ || c.op == influxql.NEQREGEX }
-
-func (c *comparison) admits(text string) bool { return c.equal(text) != c.negated() }
-
-func (c *comparison) predicate() *model.TagExpr {
-	p := &model.TagExpr{Key: c.key, Value: c.value}
-	if c.regex != nil {
-		p.Regex = c.regex.Val
-	}
-	switch c.op {
-	case influxql.EQ:
-		p.Op = model.TagEqual
-	case influxql.NEQ:
-		p.Op = model.TagNotEqual
-	case influxql.EQREGEX:
-		p.Op = model.TagMatch
-	case influxql.NEQREGEX:
-		p.Op = model.TagNotMatch
-	}
-	return p
+// admits reports whether a text satisfies a comparison.
+func admits(c *model.TagExpr, text string) bool {
+	return c.Match(model.Tags{{Key: c.Key, Value: text}})
 }
 
 // keyMatcher turns a WITH KEY clause into a test; op 0 is no clause.
@@ -380,23 +359,13 @@ func keyMatcher(op influxql.Token, operand influxql.Node) (func(key string) bool
 	switch v := operand.(type) {
 	case nil:
 		return func(string) bool { return true }, nil
-	case *influxql.StringLiteral:
-		switch op {
-		case influxql.EQ:
-			return func(key string) bool { return key == v.Val }, nil
-		case influxql.NEQ:
-			return func(key string) bool { return key != v.Val }, nil
-		}
-	case *influxql.RegexLiteral:
-		switch op {
-		case influxql.EQREGEX:
-			return v.Val.MatchString, nil
-		case influxql.NEQREGEX:
-			return func(key string) bool { return !v.Val.MatchString(key) }, nil
-		}
 	case *influxql.ListLiteral:
 		if op == influxql.IN {
 			return func(key string) bool { return slices.Contains(v.Vals, key) }, nil
+		}
+	case influxql.Expr:
+		if c, ok := metaComparison(&influxql.BinaryExpr{Op: op, LHS: &influxql.VarRef{Val: "key"}, RHS: v}); ok {
+			return func(key string) bool { return admits(c, key) }, nil
 		}
 	}
 	return nil, fmt.Errorf("unsupported tag key operator: %s", op)
