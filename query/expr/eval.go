@@ -43,41 +43,18 @@ func (o *Operand) IsNull(i int) bool {
 func (o *Operand) Floats() []float64 {
 	switch o.Vector.Type {
 	case model.Integer:
-		out := make([]float64, len(o.Vector.Ints))
-		for i, x := range o.Vector.Ints {
-			out[i] = float64(x)
-		}
-		return out
+		return convert[float64](o.Vector.Ints)
 	case model.Unsigned:
-		out := make([]float64, len(o.Vector.Uints))
-		for i, x := range o.Vector.Uints {
-			out[i] = float64(x)
-		}
-		return out
+		return convert[float64](o.Vector.Uints)
 	}
 	return o.Vector.Floats
 }
 
 func (o *Operand) uints() []uint64 {
 	if o.Vector.Type == model.Integer {
-		out := make([]uint64, len(o.Vector.Ints))
-		for i, x := range o.Vector.Ints {
-			out[i] = uint64(x)
-		}
-		return out
+		return convert[uint64](o.Vector.Ints)
 	}
 	return o.Vector.Uints
-}
-
-func (o *Operand) ints() []int64 {
-	if o.Vector.Type == model.Unsigned {
-		out := make([]int64, len(o.Vector.Uints))
-		for i, x := range o.Vector.Uints {
-			out[i] = int64(x)
-		}
-		return out
-	}
-	return o.Vector.Ints
 }
 
 // bothValid returns the rows among n in which neither operand is null, nil for all.

@@ -17,29 +17,27 @@ func CastVector(v *column.Vector, t model.FieldType) column.Vector {
 	if !v.Type.Numeric() || !t.Numeric() {
 		return column.Vector{}
 	}
-	o := Operand{Vector: *v}
 	out := column.Vector{Type: t, Valid: v.Valid}
 	switch t {
 	case model.Float:
-		out.Floats = o.Floats()
+		out.Floats = (&Operand{Vector: *v}).Floats()
 	case model.Integer:
-		if v.Type == model.Float {
-			out.Ints = make([]int64, len(v.Floats))
-			for i, x := range v.Floats {
-				out.Ints[i] = int64(x)
-			}
-		} else {
-			out.Ints = o.ints()
+		if out.Ints = convert[int64](v.Uints); v.Type == model.Float {
+			out.Ints = convert[int64](v.Floats)
 		}
 	case model.Unsigned:
-		if v.Type == model.Float {
-			out.Uints = make([]uint64, len(v.Floats))
-			for i, x := range v.Floats {
-				out.Uints[i] = uint64(x)
-			}
-		} else {
-			out.Uints = o.uints()
+		if out.Uints = convert[uint64](v.Ints); v.Type == model.Float {
+			out.Uints = convert[uint64](v.Floats)
 		}
+	}
+	return out
+}
+
+// convert turns numbers into numbers of another type: floats are cut, signs wrap.
+func convert[U, T int64 | uint64 | float64](x []T) []U {
+	out := make([]U, len(x))
+	for i, n := range x {
+		out[i] = U(n)
 	}
 	return out
 }
