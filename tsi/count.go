@@ -1,8 +1,6 @@
 package tsi
 
 import (
-	"slices"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/tsi/dictionary"
@@ -16,15 +14,16 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 		set = v.alive
 	}
 	w := valueWalk{}
-	ids := map[*segmentValues]segmentIDs{}
+	ids := map[*segmentValues]valueIDs{}
+	living := roaring.And(set, v.alive)
 	for _, s := range v.segments {
 		t, ok := s.table(measurement, false, key)
 		if !ok || t.columns[0].rows.n == 0 {
 			continue
 		}
 		sv := &segmentValues{values: t.columns[0].values}
-		of, used := idsByValue(&t, func(id uint32) bool { return set.Contains(id) && v.alive.Contains(id) })
-		sv.init(used)
+		of := t.byValue(&t.columns[0], t.rowsIn(living))
+		sv.init(of.has)
 		ids[sv] = of
 		w.addSegment(sv)
 	}
@@ -48,13 +47,13 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 				}
 			}
 			for _, sv := range w.segs {
-				for _, id := range ids[sv].of(sv.order[sv.at]) {
+				of := ids[sv]
+				for _, id := range of.of(sv.order[sv.at]) {
 					all.Add(id)
 				}
 			}
 			found := all.Set()
-			found.And(set)
-			found.And(v.alive)
+			found.And(living)
 			n = int(found.GetCardinality())
 		}
 		if n > 0 && !f(w.value, n) {
@@ -73,40 +72,4 @@ func (v *View) wholeFiles(w *valueWalk, set *roaring.Bitmap) map[*dictionary.Cur
 		whole[c] = c.Tag().Present.AndCardinality(set) == n && (set == v.alive || c.Tag().Present.AndCardinality(v.alive) == n)
 	}
 	return whole
-}
-
-// segmentIDs are the ids of a segment's column by value number.
-type segmentIDs struct{ starts, ids []uint32 }
-
-func (s segmentIDs) of(number uint32) []uint32 { return s.ids[s.starts[number]:s.starts[number+1]] }
-
-// idsByValue sorts the ids of a table's first column that keep admits by value
-// number, and returns which numbers there are.
-func idsByValue(t *segmentTable, keep func(id uint32) bool) (by segmentIDs, used []bool) {
-	col := &t.columns[0]
-	used = make([]bool, col.values.count()+1)
-	by.starts = make([]uint32, len(used)+1)
-	var kept, numbers []uint32
-	col.rows.each(func(first int, rows []uint32) {
-		for i, n := range rows {
-			if n == 0 {
-				continue
-			}
-			if id := t.ids.at(first + i); keep(id) {
-				kept, numbers = append(kept, id), append(numbers, n)
-				by.starts[n+1]++
-				used[n] = true
-			}
-		}
-	})
-	for n := 1; n < len(by.starts); n++ {
-		by.starts[n] += by.starts[n-1]
-	}
-	by.ids = make([]uint32, len(kept))
-	fill := slices.Clone(by.starts)
-	for i, n := range numbers {
-		by.ids[fill[n]] = kept[i]
-		fill[n]++
-	}
-	return by, used
 }

@@ -207,7 +207,7 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 				}
 			}
 		})
-		sv.init(used)
+		sv.init(func(n uint32) bool { return used[n] })
 		segmentRows[sv] = rows
 		w.addSegment(sv)
 	}

@@ -155,6 +155,51 @@ func (s *segment) table(measurement string, all bool, keys ...string) (segmentTa
 	return t, true
 }
 
+// rowsIn returns which rows are of series in set.
+func (t *segmentTable) rowsIn(set *roaring.Bitmap) []bool {
+	in := make([]bool, t.ids.n)
+	t.ids.each(func(first int, ids []uint32) {
+		for i, id := range ids {
+			in[first+i] = set.Contains(id)
+		}
+	})
+	return in
+}
+
+// valueIDs are the ids of a segment's column by value number.
+type valueIDs struct{ starts, ids []uint32 }
+
+func (v *valueIDs) of(number uint32) []uint32 { return v.ids[v.starts[number]:v.starts[number+1]] }
+
+func (v *valueIDs) has(number uint32) bool { return v.starts[number] < v.starts[number+1] }
+
+// byValue sorts the ids of the rows in keep by their value of a column: a counting
+// sort.
+func (t *segmentTable) byValue(c *segmentPicture, keep []bool) valueIDs {
+	starts := make([]uint32, c.values.count()+2)
+	c.rows.each(func(first int, rows []uint32) {
+		for i, v := range rows {
+			if keep[first+i] {
+				starts[v+1]++
+			}
+		}
+	})
+	for v := 1; v < len(starts); v++ {
+		starts[v] += starts[v-1]
+	}
+	ids := make([]uint32, starts[len(starts)-1])
+	fill := slices.Clone(starts)
+	c.rows.each(func(first int, rows []uint32) {
+		for i, v := range rows {
+			if keep[first+i] {
+				ids[fill[v]] = t.ids.at(first + i)
+				fill[v]++
+			}
+		}
+	})
+	return valueIDs{starts, ids}
+}
+
 // number returns the number of a value, 0 if the segment lacks it.
 func (s *segment) number(measurement, key, value string) uint32 {
 	s.mu.RLock()
@@ -206,38 +251,12 @@ func (w *fileWriter) table(name string, t segmentTable, alive *roaring.Bitmap, f
 	}
 	m := &measurementWriter{w: w, all: set}
 	slices.SortFunc(t.columns, func(a, b segmentPicture) int { return strings.Compare(a.key, b.key) })
-	keep := make([]bool, t.ids.n)
-	t.ids.each(func(first int, ids []uint32) {
-		for i, id := range ids {
-			keep[first+i] = set.Contains(id)
-		}
-	})
+	keep := t.rowsIn(set)
 	for i := range t.columns {
 		c := &t.columns[i]
-		// Counting sort of the rows by value number.
-		starts := make([]uint32, c.values.count()+2)
-		c.rows.each(func(first int, rows []uint32) {
-			for i, v := range rows {
-				if keep[first+i] {
-					starts[v+1]++
-				}
-			}
-		})
-		for v := 1; v < len(starts); v++ {
-			starts[v] += starts[v-1]
-		}
-		ids := make([]uint32, starts[len(starts)-1])
-		fill := slices.Clone(starts)
-		c.rows.each(func(first int, rows []uint32) {
-			for i, v := range rows {
-				if keep[first+i] {
-					ids[fill[v]] = t.ids.at(first + i)
-					fill[v]++
-				}
-			}
-		})
-		for _, v := range c.values.order(func(v uint32) bool { return starts[v] < starts[v+1] }) {
-			part := ids[starts[v]:starts[v+1]]
+		ids := t.byValue(c, keep)
+		for _, v := range c.values.order(ids.has) {
+			part := ids.of(v)
 			if !slices.IsSorted(part) {
 				slices.Sort(part)
 			}

@@ -131,7 +131,7 @@ func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, limit
 		if limit <= fewValues {
 			sv.order = sv.values.extremes(used, limit, last)
 		} else {
-			sv.init(used)
+			sv.init(func(n uint32) bool { return used[n] })
 		}
 		w.addSegment(sv)
 	}

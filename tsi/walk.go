@@ -16,9 +16,9 @@ type segmentValues struct {
 	assigned []uint32 // for the caller: by number
 }
 
-// init takes the values that used, which is by number, holds for.
-func (s *segmentValues) init(used []bool) {
-	s.order = s.values.order(func(n uint32) bool { return used[n] })
+// init takes the values whose numbers used holds for.
+func (s *segmentValues) init(used func(number uint32) bool) {
+	s.order = s.values.order(used)
 	s.assigned = make([]uint32, s.values.count()+1)
 }
 
