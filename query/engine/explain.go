@@ -43,7 +43,7 @@ func Explain(ctx context.Context, stmt *influxql.SelectStatement, storage scan.S
 	return root.lines(append(lines, "operators"), ""), nil
 }
 
-// openAll opens a level and those of its subqueries.
+// openAll opens the level and those of its subqueries.
 func (r *levelRun) openAll() error {
 	for _, sub := range r.subs {
 		if sub != nil {
@@ -58,8 +58,9 @@ func (r *levelRun) openAll() error {
 	return r.open()
 }
 
-// costs appends InfluxDB's lines for each aggregate of a level, or for the fields
-// of a raw one: the shards and series that it reads. Those of subqueries come first.
+// costs appends InfluxDB's lines for each aggregate of the level, or for the fields
+// of a raw statement: the shards and series that it reads. The lines of subqueries
+// come first.
 func (r *levelRun) costs(parts [][]string) ([][]string, error) {
 	for _, sub := range r.subs {
 		if sub != nil {
@@ -126,9 +127,9 @@ func (c *call) innermost() *call {
 	return c
 }
 
-// Analyze returns the lines of EXPLAIN ANALYZE. It runs the statement, keeps
-// the rows to itself and shows what each operator did, and what the cursors of
-// each shard gave.
+// Analyze returns the lines of EXPLAIN ANALYZE. It runs the statement and discards
+// the rows. The lines show what each operator did, and what the cursors of each shard
+// returned.
 func Analyze(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt Options) ([]string, error) {
 	start := time.Now()
 	x := newExec(ctx, storage, opt)
@@ -231,7 +232,7 @@ func (f *folder) describe(to *planNode) *planNode {
 	return n
 }
 
-// statistics says what the statistics of chunks answer.
+// statistics says for which chunks statistics are enough.
 func (f *folder) statistics() string {
 	chosen := false
 	for _, s := range f.Slots {
@@ -288,7 +289,7 @@ func (rd *reader) describe(to *planNode) *planNode {
 	return n
 }
 
-// callsOf lists the calls that read for themselves and that an operator answers.
+// callsOf lists the innermost calls that an operator answers.
 func (r *levelRun) callsOf(answers func(c *call) bool) string {
 	var names []string
 	for _, c := range r.calls {

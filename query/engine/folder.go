@@ -15,7 +15,7 @@ import (
 	"tsdbd/query/window"
 )
 
-// folder is the operator that folds rows into partial aggregates: one walk over the
+// folder is the operator that folds rows into partial aggregates. One walk over the
 // sources computes them for every window of every group.
 type folder struct {
 	*partial.Plan
@@ -238,9 +238,9 @@ func (f *folder) scan(work [][]task, rng model.TimeRange, dir int) error {
 	return x.Grow(n)
 }
 
-// firstWindows returns after how many windows, counted from the first, to look
-// whether LIMIT is satisfied; nil where all windows have to be folded. There are
-// few looks, as each costs a walk over the series.
+// firstWindows returns after how many windows, counted from the first, to check
+// whether LIMIT is satisfied. It returns nil if all windows have to be folded. There
+// are few checks, because each costs a walk over the series.
 func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
 	l, p, n := f.r.l, f.Plan, int64(f.r.l.Wanted())
 	switch {
@@ -300,8 +300,8 @@ func (f *folder) enough(upTo int64) bool {
 	return true
 }
 
-// ends answers first() or last() over all time: shards are read from that end on,
-// series by series from that end, until every group is answered.
+// ends answers first() or last() over all time. It reads shards from that end, and
+// the series of a shard from that end, until every group has its value.
 func (f *folder) ends() error {
 	dir := f.Direction()
 	us := slices.Clone(f.r.units)

@@ -9,7 +9,7 @@ import (
 // come in consecutive frames, in the level's time order.
 type frame struct {
 	name  string
-	tuple []string // values of level.dims
+	tuple []string // values of Level.Dims
 	times []int64
 	cols  []column.Vector // as the level's columns without time; Unknown is all null
 	// values is what cols lies in from place 1 on; it goes to the consumer. Nil
@@ -17,8 +17,8 @@ type frame struct {
 	values []column.Vector
 }
 
-// chunkText is how many bytes of strings a chunk has, at most: it ends before
-// its last row otherwise. A row that has more stands alone.
+// chunkText bounds the bytes of strings in a chunk of the answer. A row with more
+// makes a chunk by itself.
 const chunkText = 4 << 20
 
 // texts returns the end of the rows of f from lo on that a chunk takes which has

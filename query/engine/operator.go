@@ -12,10 +12,10 @@ import (
 	"tsdbd/query/expr"
 )
 
-// operator is one step of a level: it reads rows of the sources, or folds them
-// into partial aggregates. The plan of a level makes its operators, and a
-// levelRun calls each in this order: open, run, take for all rows of subqueries,
-// then read for each batch of groups.
+// operator is one step of a level: it reads rows of the sources, or folds them into
+// partial aggregates. A levelRun makes the operators of its level. It calls each in
+// this order: open, run, take for all rows of subqueries, then read for each batch
+// of groups.
 type operator interface {
 	// open chooses how to run. It reads no rows.
 	open(r *levelRun) error
@@ -31,7 +31,8 @@ type operator interface {
 	describe(to *planNode) *planNode
 }
 
-// levelRun is a level under way.
+// levelRun is a level that runs, or may run: its operators and those of its
+// subqueries.
 type levelRun struct {
 	x         *exec
 	l         *plan.Level
@@ -67,8 +68,8 @@ func newLevelRun(x *exec, l *plan.Level) *levelRun {
 	return r
 }
 
-// run executes a level and hands its rows to emit: series by series in order,
-// the rows of each in order of time.
+// run executes the level and passes its rows to emit, series by series and each in
+// order of time.
 func (r *levelRun) run(emit func(*frame) error) error {
 	x, l := r.x, r.l
 	if l.Range.Empty() || len(r.operators) == 0 {
@@ -147,8 +148,8 @@ func batches(order []int32) [][]int32 {
 
 func batchSize(groups int) int { return max(256, groups/32) }
 
-// subqueries runs the subqueries of the level, once, and hands what they give to
-// the operators.
+// subqueries runs each subquery of the level once and passes its rows to the
+// operators.
 func (r *levelRun) subqueries() error {
 	var refs []influxql.VarRef
 	columns := make([][]int, len(r.operators)) // of refs, by operator

@@ -11,9 +11,9 @@ import (
 	"tsdbd/query/engine/rowset"
 )
 
-// reader is the operator that hands out the rows of a level's sources, group by
-// group, those of a group in order of time. Several calls may share one: rows are
-// read once for all of them.
+// reader is the operator that returns the rows of a level's sources, group by group
+// and in order of time. Several calls may share a reader, which reads their rows
+// once.
 type reader struct {
 	refs   []influxql.VarRef // columns of the rows, each once
 	rng    model.TimeRange
@@ -119,7 +119,7 @@ func (rd *reader) read(batch []int32) error {
 // of returns the rows of a group of the present batch, nil if there are none.
 func (rd *reader) of(g int32) *rowset.Set { return rd.got[rd.place[g]-1] }
 
-// rows hands the rows of a group of the present batch to out.
+// rows passes the rows of a group of the present batch to out.
 func (rd *reader) rows(g int32, out *seriesOut) error {
 	if !rd.alone {
 		if rs := rd.of(g); rs != nil {
@@ -144,7 +144,7 @@ type groupSets struct {
 	list []*rowset.Set
 	one  [1]*rowset.Set // memory of list
 	of   int            // order of the source of the last one
-	full int            // order of the last source of which there are rows enough, plus one
+	full int            // order of the last source that gave enough rows, plus one
 }
 
 func (s *groupSets) add(rs *rowset.Set, order int) {

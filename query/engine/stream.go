@@ -14,9 +14,8 @@ import (
 	"tsdbd/query/result"
 )
 
-// stream reads the rows of one group in pieces and hands each to out, in order:
-// shard by shard, and a shard in slices of its time range if it may have many
-// rows.
+// stream reads the rows of one group in pieces and passes them to out, in order. It
+// reads shard by shard, and a shard that may have many rows in slices of time.
 type stream struct {
 	*reader
 	x    *exec
@@ -143,9 +142,9 @@ type slice struct {
 	err    error
 }
 
-// emit hands out n slices of rows in order. It reads each while out takes the one
-// before if a turn is free for that: two are held at a time. Nothing is being read
-// any more when it returns.
+// emit passes n slices of rows to out, in order. If a turn is free, it reads a slice
+// while out takes the previous one, so two are held at a time. No read is under way
+// when it returns.
 func (s *stream) emit(n int, read func(i int) (map[int32]*rowset.Set, int64, error)) error {
 	x := s.x
 	one := func(i int) (got slice) {
@@ -205,10 +204,10 @@ func (s *stream) emit(n int, read func(i int) (map[int32]*rowset.Set, int64, err
 	return nil
 }
 
-// first reads the first rows of a unit, in the level's direction. Unless narrowed
-// says that few rows need to be read to know which of them count, it reads a short
-// slice of time of all series, then longer ones until there are enough: the series'
-// first rows lie near one another.
+// first reads the first rows of a unit, in the level's direction. With narrowed the
+// frontier finds the few series to read. Without, it reads a short slice of time of
+// all series, then longer ones until there are enough rows: the first rows of series
+// are close to one another.
 func (s *stream) first(u *read.Unit, r model.TimeRange, narrowed bool) error {
 	if b, ok := u.Shard.TimeBounds(u.Series); ok {
 		r = r.Intersect(b)

@@ -8,11 +8,12 @@ import (
 	"tsdbd/query/engine/rowset"
 )
 
-// settleTies chooses anew for the groups in which rows of several series compete
-// for first or last at one time. Without windows InfluxDB does not compare them
-// all: it takes the first row of its merge of the series, oldest or newest first,
-// and the larger value where the second one has the same time. That is per shard,
-// and of fewer than rowset.ManySeries. Among the rows of subqueries the largest stays.
+// settleTies chooses the rows of first and last again in groups where rows of several
+// series have the first or last time. Without windows InfluxDB does not compare all
+// of them. It takes the first row of its merge of the series in a shard, oldest or
+// newest first. If the second row has the same time, it takes the larger of the two
+// values. Groups of rowset.ManySeries or more, and rows of subqueries, keep the
+// largest value.
 func (f *folder) settleTies() error {
 	r, p := f.r, f.Plan
 	if !p.Windows.None() || r.l.HasSubs() {

@@ -9,8 +9,8 @@ import (
 	"tsdbd/query/admission"
 )
 
-// DefaultMemoryBytes bounds the data one SELECT holds at once unless told
-// otherwise. Results that are not sent in chunks count.
+// DefaultMemoryBytes is the default bound of the data that one SELECT holds at a
+// time, Results that are not sent in chunks included.
 const DefaultMemoryBytes = 2 << 30
 
 // Budget is what one SELECT may use, all its levels together: cores, memory, rows
@@ -113,7 +113,7 @@ func (b *Budget) Parallel(n int, task func(int) error) error {
 				next.Store(int64(n))
 			}
 		}
-		if working.Add(-1) > 0 { // the calling goroutine goes on with the last turn
+		if working.Add(-1) > 0 { // the calling goroutine keeps the last turn
 			b.Turn.Leave()
 		}
 	}

@@ -28,7 +28,7 @@ type ShardCounts struct {
 type Counts struct {
 	series  atomic.Int64
 	Chunks  atomic.Int64
-	Decoded atomic.Int64 // chunks of which times or values were decoded
+	Decoded atomic.Int64 // chunks whose times or values were decoded
 	rows    atomic.Int64 // of all chunks
 	values  atomic.Int64 // decoded
 	nanos   atomic.Int64 // in storage, of all workers together
@@ -72,8 +72,7 @@ func (b *Budget) Open(s scan.Shard, req scan.Request, of *Counts) (scan.Cursor, 
 	return cur, err
 }
 
-// countedCursor stands between an operator and storage. Only EXPLAIN ANALYZE pays
-// for it.
+// countedCursor counts what a cursor returns. Only EXPLAIN ANALYZE uses it.
 type countedCursor struct {
 	scan.Cursor
 	of    [2]*Counts

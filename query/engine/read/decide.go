@@ -9,7 +9,7 @@ import (
 	"tsdbd/query/expr"
 )
 
-// decider tells from the statistics of a chunk whether a predicate holds for
+// decider finds out from the statistics of a chunk whether a predicate holds for
 // none or for all of its rows, so that it need not be decoded to filter it.
 type decider struct {
 	cs    *Columns
@@ -66,7 +66,7 @@ func (d *decider) column(e *influxql.BinaryExpr) (*BoundColumn, bool) {
 	return &b, true
 }
 
-// decide tells whether e holds for none, or for all rows of c.
+// decide reports whether e holds for none, or for all rows of c.
 func (d *decider) decide(e influxql.Expr, c scan.Chunk) (none, all bool) {
 	switch e := e.(type) {
 	case *influxql.ParenExpr:

@@ -12,18 +12,17 @@ import (
 	"tsdbd/query/engine/rowset"
 )
 
-// The first rows of many series are those of few of them. Before rows are read,
-// a walk over the index entries of all series finds out of which: a series of
-// which all rows come after as many rows of others as are wanted can be left
-// out. The frontier of a group is the time behind which no row is wanted; the
-// series that have their first row on it are told apart by their tags, in which
-// the index is sorted.
+// The first rows of many series belong to few of them. Before rows are read, a walk
+// over the index entries of all series finds these few. The frontier of a group is
+// the time after which no row is wanted. A series whose first row comes after it can
+// be left out. If too many series have their first row at that time, their tags
+// decide: the index is sorted by tag values.
 //
-// Times are turned around (^t) where the newest rows come first.
+// Times are inverted (^t) where the newest rows come first.
 
 // frontier is what a walk knows of the first rows of a group.
 type frontier struct {
-	time int64 // no row behind it is among the first
+	time int64 // no row after it is among the first
 	rows []frontierRow
 	next int // length of rows at which it is pruned
 }
@@ -34,8 +33,8 @@ type frontierRow struct {
 	series uint32
 }
 
-// prune moves the frontier to the k-th row and drops what lies behind it. It
-// reports whether the frontier moved.
+// prune moves the frontier to the k-th row and drops the rows after it. It reports
+// whether the frontier moved.
 func (f *frontier) prune(k int) bool {
 	before := f.time
 	if len(f.rows) >= k {
@@ -103,7 +102,7 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap, members map[int]*roaring.Bit
 		if chosen, probed, err = s.probe(members); err != nil {
 			return nil, err
 		}
-		unread := false // series that were not looked at may have rows that count
+		unread := false // other series may have rows that count
 		for _, f := range probed {
 			unread = unread || f.time > s.begin(s.Range)
 		}
@@ -141,10 +140,9 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap, members map[int]*roaring.Bit
 	return chosen, nil
 }
 
-// probe finds the first series of each group by their tags, and their first rows.
-// Of the other series no row at the frontier of these can count, for such rows
-// stand behind theirs: often all series begin at one time, and there is nothing
-// to look for. LIMIT 3 of 400,000 series takes 0.5 ms with it and 140 ms without.
+// probe finds the first series of each group by their tags, and their first rows. A
+// row of another series at the time of their frontier comes after theirs, so it does
+// not count. Often all series begin at one time, and no other series has to be read. LIMIT 3 of 400,000 series takes 0.5 ms with it and 140 ms without.
 func (s *rowScan) probe(members map[int]*roaring.Bitmap) (*roaring.Bitmap, map[int32]*frontier, error) {
 	chosen := roaring.New()
 	for _, m := range members {
@@ -169,7 +167,7 @@ func (s *rowScan) begin(r model.TimeRange) int64 {
 	return ^r.Max
 }
 
-// within returns the part of the range that is not behind time.
+// within returns the part of the range that is not after time.
 func (s *rowScan) within(time int64) model.TimeRange {
 	if s.Asc {
 		return s.Range.Intersect(model.TimeRange{Min: s.Range.Min, Max: time})

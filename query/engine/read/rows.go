@@ -42,7 +42,7 @@ type rowScan struct {
 	cs *Columns
 
 	narrowed []int32 // the level's groups whose first rows narrow looks for
-	// sizes tells how many series each group of u has in the set that is read.
+	// sizes is the number of series of each group of u in the set that is read.
 	sizes []uint32
 
 	bytes atomic.Int64      // of the rows read
@@ -158,7 +158,7 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 	return groups, cur.Err()
 }
 
-// key returns the key of a series, and tells the predicate its tags.
+// key returns the key of a series. The predicate sees its tags from now on.
 func (s *rowScan) key(rd *ChunkReader, id model.SeriesID) (string, error) {
 	key, err := s.u.Source.View.SeriesKey(id)
 	if err == nil && s.cs.filtersTags() {

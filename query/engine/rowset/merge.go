@@ -14,22 +14,22 @@ const ManySeries = 64
 type Ties uint8
 
 const (
-	// bySeries: the tag set of their series.
+	// BySeries orders them by the tag set of their series.
 	BySeries Ties = iota
-	// asInflux: what InfluxDB's merge of the series leaves, for a group of fewer
-	// than manySeries. It has to see the rows from the first on: where they are
-	// read in slices of time, the order is bySeries.
+	// AsInflux leaves them as InfluxDB's merge of the series does, in a group of
+	// fewer than ManySeries. The merge has to see all rows from the first: rows that
+	// are read in slices of time are in the order BySeries.
 	AsInflux
-	// asInfluxRows is asInflux for rows of several columns, which are compared
-	// where they begin with strings.
+	// AsInfluxRows is AsInflux for rows of several columns. If the first columns
+	// are strings, they are compared.
 	AsInfluxRows
-	// asInfluxChosen is asInfluxRows for the rows that have a value of the first
-	// column, which is not compared: a selector chooses one of them.
+	// AsInfluxChosen is AsInfluxRows for rows from which a selector chooses: those
+	// with a value of the first column, which is not compared.
 	AsInfluxChosen
 )
 
 // Merge merges row sets of several sources, or groups of subqueries, by time
-// in the level's direction; bySeries leaves rows of equal time in their order.
+// in the level's direction. BySeries leaves rows of equal time in their order.
 func Merge(stop *admission.Stopper, list []*Set, asc bool, ties Ties) *Set {
 	if len(list) == 1 {
 		return list[0]
