@@ -25,15 +25,11 @@ func (s *Store) noteSegment(number, sequence uint64) {
 func (s *Store) known() wal.Known {
 	known, relaxed := s.ledger.Log()
 	if known.Segment > 0 && !relaxed {
-		known.Sequence = max(known.Sequence, s.inFiles()) // it was in the log before it was in files
+		known.Sequence = max(known.Sequence, s.applying.sequence) // it was in the log before it was in files
 	}
 	known.Covered = max(known.Covered, s.flushedByAll())
 	return known
 }
-
-// inFiles returns the highest sequence that files name: those of shards and the
-// catalog's.
-func (s *Store) inFiles() uint64 { return max(s.applying.sequence, s.catalog.Data().Applied) }
 
 // noteReplay notes how far the log went at the start, or that what is missing at
 // its end has been reported.

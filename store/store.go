@@ -77,29 +77,24 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.FlushBytes <= 0 {
-		o.FlushBytes = 48 << 20
-	}
-	if o.CacheBytes <= 0 {
-		o.CacheBytes = 512 << 20
-	}
-	if o.SeriesTableBytes <= 0 {
-		o.SeriesTableBytes = 256 << 20
-	}
-	if o.FlushIdle <= 0 {
-		o.FlushIdle = 10 * time.Minute
-	}
-	if o.LogBytes <= 0 {
-		o.LogBytes = 512 << 20
-	}
-	if o.CompactAfter <= 0 {
-		o.CompactAfter = 10 * time.Minute
-	}
+	positive(&o.FlushBytes, 48<<20)
+	positive(&o.CacheBytes, 512<<20)
+	positive(&o.SeriesTableBytes, 256<<20)
+	positive(&o.FlushIdle, 10*time.Minute)
+	positive(&o.LogBytes, 512<<20)
+	positive(&o.CompactAfter, 10*time.Minute)
 	if o.CloseFlush == 0 {
 		o.CloseFlush = 20 * time.Second
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+}
+
+// positive gives an option its default.
+func positive[T int64 | time.Duration](option *T, otherwise T) {
+	if *option <= 0 {
+		*option = otherwise
 	}
 }
 
@@ -307,6 +302,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 
 // openLog opens the log, replays it and makes it ready for writes.
 func (s *Store) openLog() error {
+	s.applying.sequence = s.catalog.Data().Applied
 	for _, e := range s.mu.shards {
 		s.applying.sequence = max(s.applying.sequence, e.LastSequence())
 	}
@@ -326,7 +322,7 @@ func (s *Store) openLog() error {
 	}
 	// What files, tombstones or the ledger know of is never given out again,
 	// whatever became of the log.
-	if err := s.log.Advance(max(s.inFiles(), known.Sequence)); err != nil {
+	if err := s.log.Advance(max(s.applying.sequence, known.Sequence)); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}
 	s.listLogLosses()
