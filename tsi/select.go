@@ -143,23 +143,33 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 			}
 		})
 	}
+	if err := s.find(&c, key, value); err != nil {
+		return nil, err
+	}
+	return c.Set(), nil
+}
+
+// find adds the series of files whose tag has one of the values.
+func (s *selection) find(c *dictionary.Collector, key string, values ...string) error {
 	for _, f := range s.v.files {
 		t, err := s.tag(f, key)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if t == nil {
-			continue
-		}
-		p, ok, err := t.Find(f, value)
-		if err == nil && ok {
-			err = c.AddPosting(&p)
-		}
-		if err != nil {
-			return nil, binio.InFile(err, f.Path())
+		for i := 0; t != nil && i < len(values); i++ {
+			if s.work.Done(findSteps) {
+				return s.work.Err()
+			}
+			p, ok, err := t.Find(f, values[i])
+			if err == nil && ok {
+				err = c.AddPosting(&p)
+			}
+			if err != nil {
+				return binio.InFile(err, f.Path())
+			}
 		}
 	}
-	return c.Set(), nil
+	return nil
 }
 
 // in returns the series, of universe and maybe others, whose tag has one of the
@@ -179,26 +189,8 @@ func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*
 			}
 		})
 	}
-	for _, f := range s.v.files {
-		t, err := s.tag(f, key)
-		if err != nil {
-			return nil, err
-		}
-		if t == nil {
-			continue
-		}
-		for _, value := range values {
-			if s.work.Done(findSteps) {
-				return nil, s.work.Err()
-			}
-			p, ok, err := t.Find(f, value)
-			if err == nil && ok {
-				err = c.AddPosting(&p)
-			}
-			if err != nil {
-				return nil, binio.InFile(err, f.Path())
-			}
-		}
+	if err := s.find(&c, key, values...); err != nil {
+		return nil, err
 	}
 	set := c.Set()
 	if len(values) > 0 && values[0] == "" {
