@@ -86,7 +86,7 @@ func (f *folder) settle(slotAt int, open []bool) error {
 			}
 			d := &p.Table.At(int32(g), 0)[slotAt]
 			d.N = 0
-			p.Table.MergeState(d, &st[0], one.Table, sl)
+			p.Table.MergeState(d, &st[0], one.Table, &sl)
 		})
 	}
 	return r.x.Grow(one.Table.Bytes + p.Table.Bytes - held)

@@ -383,7 +383,7 @@ func (t *Table) decodeState(d *binio.Decoder, st *State, sl *Slot, aux int) {
 		if n > Tied {
 			d.Fail("state of a selector")
 		}
-		t.put(st, *sl, at, word, text)
+		t.put(st, sl, at, word, text)
 		if st.N = int64(n); aux > 0 {
 			key, row := t.readRow(d, aux)
 			t.putAux(st, row, key)

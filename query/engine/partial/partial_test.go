@@ -41,7 +41,7 @@ func TestSumsDoNotDependOnCuts(t *testing.T) {
 			table := NewTable(1, true, 0, 0)
 			total := &State{}
 			for i := range parts {
-				table.MergeState(total, &parts[i], table, slot)
+				table.MergeState(total, &parts[i], table, &slot)
 			}
 			if total.N != int64(len(x)) {
 				t.Fatalf("seed %d: %d values counted of %d", seed, total.N, len(x))

@@ -346,13 +346,13 @@ func (w *Worker) fromStats(c scan.Chunk, st *State, sl *Slot, s *scan.Stats) (bo
 			bits = s.Max
 		}
 		if !sl.Timed {
-			if w.t.better(st, *sl, st.T, bits, "", "") {
-				w.t.put(st, *sl, 0, bits, "")
+			if w.t.better(st, sl, st.T, bits, "", "") {
+				w.t.put(st, sl, 0, bits, "")
 			}
 			return true, nil
 		}
 		// The chunk matters only if it holds a better value, or the same earlier.
-		return !w.t.better(st, *sl, c.Min(), bits, "", ""), nil
+		return !w.t.better(st, sl, c.Min(), bits, "", ""), nil
 	case First, Last:
 		bits, row := s.First, s.FirstRow
 		if sl.Kind == Last {
@@ -369,8 +369,8 @@ func (w *Worker) fromStats(c scan.Chunk, st *State, sl *Slot, s *scan.Stats) (bo
 		if chosen {
 			return t != st.T && (t < st.T) != (sl.Kind == First), nil
 		}
-		if w.t.better(st, *sl, t, bits, "", "") {
-			w.t.put(st, *sl, t, bits, "")
+		if w.t.better(st, sl, t, bits, "", "") {
+			w.t.put(st, sl, t, bits, "")
 		}
 		return true, nil
 	}
@@ -465,10 +465,10 @@ func (w *Worker) Offer(st *State, sl *Slot, v *column.Vector, row int, cols []co
 	if sl.Timed {
 		at = w.Times[row]
 	}
-	if !w.t.better(st, *sl, at, bits, str, w.key) {
+	if !w.t.better(st, sl, at, bits, str, w.key) {
 		return
 	}
-	w.t.put(st, *sl, at, bits, strings.Clone(str)) // not the whole column's memory
+	w.t.put(st, sl, at, bits, strings.Clone(str)) // not the whole column's memory
 	if w.p.Aux > 0 {
 		w.t.putAux(st, w.auxRow(row, cols), w.key)
 	}

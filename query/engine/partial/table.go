@@ -201,7 +201,7 @@ func (t *Table) Merge(o *Table, slots []Slot) {
 		dst := t.At(g, window)
 		for i := range slots {
 			if st[i].N != 0 {
-				t.MergeState(&dst[i], &st[i], o, slots[i])
+				t.MergeState(&dst[i], &st[i], o, &slots[i])
 			}
 		}
 	})
@@ -209,7 +209,7 @@ func (t *Table) Merge(o *Table, slots []Slot) {
 
 // MergeState adds state s of table o to state d of t. It is the one merge of all
 // kinds.
-func (t *Table) MergeState(d, s *State, o *Table, sl Slot) {
+func (t *Table) MergeState(d, s *State, o *Table, sl *Slot) {
 	switch sl.Kind {
 	case Count:
 		d.N += s.N
@@ -239,7 +239,7 @@ func (t *Table) MergeState(d, s *State, o *Table, sl Slot) {
 		d.N += s.N
 		return
 	case Top, Bottom, Sample:
-		t.Picks = adopt(t.Picks, d, o.Picks[s.A], func(x, y *pick) { x.merge(t.Stop, &sl, y) })
+		t.Picks = adopt(t.Picks, d, o.Picks[s.A], func(x, y *pick) { x.merge(t.Stop, sl, y) })
 		d.N += s.N
 		return
 	}
@@ -277,7 +277,7 @@ func adopt[T any](list []T, d *State, y T, merge func(x, y *T)) []T {
 // earliest of equals; where first or last compete at one time the larger
 // value wins, false before true for first, and the state is marked as tied.
 // What is still equal is settled by the series key if rows carry one.
-func (t *Table) better(d *State, sl Slot, at int64, bits uint64, str, key string) bool {
+func (t *Table) better(d *State, sl *Slot, at int64, bits uint64, str, key string) bool {
 	if d.N == 0 {
 		return true
 	}
@@ -323,7 +323,7 @@ func (t *Table) own(text string) string {
 }
 
 // put stores a chosen value.
-func (t *Table) put(d *State, sl Slot, at int64, bits uint64, str string) {
+func (t *Table) put(d *State, sl *Slot, at int64, bits uint64, str string) {
 	if sl.Type == model.String {
 		if d.N == 0 {
 			bits = uint64(len(t.Texts))
