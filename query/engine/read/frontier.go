@@ -125,9 +125,8 @@ func (s *rowScan) narrowSorted(set *roaring.Bitmap, members map[int]*roaring.Bit
 				on = append(on, r.series)
 			}
 		}
-		rest := roaring.New()
-		rest.AddMany(on)
-		if rest, err = s.firstSeries(rest, s.Limit-len(sure)); err != nil {
+		rest, err := s.firstSeries(roaring.BitmapOf(on...), s.Limit-len(sure))
+		if err != nil {
 			return nil, err
 		}
 		chosen.AddMany(sure)
@@ -328,7 +327,7 @@ func (s *rowScan) firstSeries(set *roaring.Bitmap, n int) (*roaring.Bitmap, erro
 		return nil, fmt.Errorf("tag keys of %s: %w", o.name, err)
 	}
 	if fewFirst(n, set) {
-		err = o.Take(set, keys, n)
+		err = o.take(set, keys, n)
 	} else {
 		err = o.sort(set, keys, n)
 	}
@@ -339,7 +338,7 @@ func (s *rowScan) firstSeries(set *roaring.Bitmap, n int) (*roaring.Bitmap, erro
 }
 
 // tagOrder finds the first series of a measurement, or the last, in the order
-// of compareTags: by the values of all tag keys, an absent tag before every
+// of CompareTags: by the values of all tag keys, an absent tag before every
 // value.
 type tagOrder struct {
 	x     *Budget
@@ -349,33 +348,14 @@ type tagOrder struct {
 	out   *roaring.Bitmap
 }
 
-// Take adds the first n series of set, which agree in all tags but keys.
-func (o *tagOrder) Take(set *roaring.Bitmap, keys []string, n int) error {
+// take adds the first n series of set, which agree in all tags but keys.
+func (o *tagOrder) take(set *roaring.Bitmap, keys []string, n int) error {
 	if len(keys) == 0 || set.GetCardinality() <= uint64(n) {
 		it := set.Iterator()
 		for ; n > 0 && it.HasNext(); n-- {
 			o.out.Add(it.Next())
 		}
 		return nil
-	}
-	with := func(value string) error {
-		part, err := o.shard.Select(o.x.Ctx, o.name, &model.TagExpr{Op: model.TagEqual, Key: keys[0], Value: value})
-		if err != nil {
-			return err
-		}
-		if part.And(set); part.IsEmpty() {
-			return nil
-		}
-		if err := o.Take(part, keys[1:], n); err != nil {
-			return err
-		}
-		n -= int(min(part.GetCardinality(), uint64(n)))
-		return nil
-	}
-	if !o.last {
-		if err := with(""); err != nil || n == 0 {
-			return err
-		}
 	}
 	find := o.shard.FirstTagValues
 	if o.last {
@@ -385,16 +365,24 @@ func (o *tagOrder) Take(set *roaring.Bitmap, keys []string, n int) error {
 	if err != nil {
 		return err
 	}
+	values = slices.Insert(values, 0, "") // an absent tag
 	if o.last {
 		slices.Reverse(values)
 	}
 	for _, value := range values {
-		if err := with(value); err != nil || n == 0 {
+		part, err := o.shard.Select(o.x.Ctx, o.name, &model.TagExpr{Op: model.TagEqual, Key: keys[0], Value: value})
+		if err != nil {
 			return err
 		}
-	}
-	if o.last {
-		return with("")
+		if part.And(set); part.IsEmpty() {
+			continue
+		}
+		if err := o.take(part, keys[1:], n); err != nil {
+			return err
+		}
+		if n -= int(min(part.GetCardinality(), uint64(n))); n == 0 {
+			break
+		}
 	}
 	return nil
 }

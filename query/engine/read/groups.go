@@ -214,58 +214,49 @@ func (sel *Selection) limitGroups(t *GroupTable, us []*Unit) []*Unit {
 	return out
 }
 
-// Subset returns the series whose group satisfies keep.
-func (u *Unit) Subset(keep func(int32) bool) *roaring.Bitmap {
-	var ids []uint32
-	it := u.Series.ManyIterator()
+// each calls f for the series of a set with their group of the shard.
+func (u *Unit) each(set *roaring.Bitmap, f func(id uint32, g int)) {
+	it := set.ManyIterator()
 	buf := make([]uint32, 1024)
 	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
 		for _, id := range buf[:n] {
-			if keep(u.Group(model.SeriesID(id))) {
-				ids = append(ids, id)
-			}
+			f(id, u.byShard.Of(model.SeriesID(id)))
 		}
 	}
-	out := roaring.New()
-	out.AddMany(ids)
-	return out
 }
 
-// Sizes returns how many series of a set each of u.groups has.
+// Subset returns the series whose group satisfies keep.
+func (u *Unit) Subset(keep func(int32) bool) *roaring.Bitmap {
+	var ids []uint32
+	u.each(u.Series, func(id uint32, g int) {
+		if keep(u.Groups[g]) {
+			ids = append(ids, id)
+		}
+	})
+	return roaring.BitmapOf(ids...)
+}
+
+// Sizes returns how many series of a set each group of the shard has.
 func (u *Unit) Sizes(set *roaring.Bitmap) []uint32 {
 	out := make([]uint32, max(1, len(u.byShard.Tuples)))
 	if len(out) == 1 {
 		out[0] = uint32(set.GetCardinality())
 		return out
 	}
-	it := set.ManyIterator()
-	buf := make([]uint32, 1024)
-	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
-		for _, id := range buf[:n] {
-			out[u.byShard.Of(model.SeriesID(id))]++
-		}
-	}
+	u.each(set, func(_ uint32, g int) { out[g]++ })
 	return out
 }
 
-// members returns the series of a set by group of u.groups.
+// members returns the series of a set by group of the shard.
 func (u *Unit) members(set *roaring.Bitmap) map[int]*roaring.Bitmap {
 	if len(u.byShard.Tuples) <= 1 {
 		return map[int]*roaring.Bitmap{0: set}
 	}
 	ids := map[int][]uint32{}
-	it := set.ManyIterator()
-	buf := make([]uint32, 1024)
-	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
-		for _, id := range buf[:n] {
-			g := u.byShard.Of(model.SeriesID(id))
-			ids[g] = append(ids[g], id)
-		}
-	}
+	u.each(set, func(id uint32, g int) { ids[g] = append(ids[g], id) })
 	out := make(map[int]*roaring.Bitmap, len(ids))
 	for g, list := range ids {
-		out[g] = roaring.New()
-		out[g].AddMany(list)
+		out[g] = roaring.BitmapOf(list...)
 	}
 	return out
 }
