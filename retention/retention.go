@@ -138,7 +138,7 @@ func (s *Service) expire(ctx context.Context) {
 // between two checks: daylight saving does not move it, slewing does a little.
 const clockJump = 5 * time.Minute
 
-// watchClock begins the wait of all groups anew when the wall clock was set.
+// watchClock begins the wait of all groups again when the wall clock was set.
 func (s *Service) watchClock(wall, seen time.Time) {
 	wall = wall.Round(0) // without the monotonic clock
 	if !s.lastSeen.IsZero() {
@@ -157,7 +157,7 @@ func (s *Service) drop(ctx context.Context, db *meta.Database, rp *meta.Retentio
 	err := s.opt.Store.Apply(ctx, meta.DropShardGroup{Database: db.Name, RetentionPolicy: rp.Name, ID: g.ID, IfDuration: rp.Duration})
 	if errors.Is(err, meta.ErrIndexChanged) || errors.Is(err, meta.ErrShardGroupNotFound) ||
 		errors.Is(err, meta.ErrRetentionPolicyNotFound) || errors.Is(err, meta.ErrDatabaseNotFound) {
-		return false // a statement was faster; the next check decides anew
+		return false // a statement was faster; the next check decides again
 	}
 	if err != nil {
 		log.Error("expired shard group or its files not removed yet", "err", err)

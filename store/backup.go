@@ -23,8 +23,8 @@ type BackupSet struct {
 	Series   []SeriesExport // of each database in the catalog
 }
 
-// SeriesExport is a database's series log, of which the first Size bytes do not
-// change any more.
+// SeriesExport is a database's series log. Its first Size bytes do not change any
+// more.
 type SeriesExport struct {
 	Database uint32
 	File     vfs.File
@@ -135,8 +135,8 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 	return b, nil
 }
 
-// refusedError returns why a database does not open of which want chooses shards.
-// A backup must not lack it in silence.
+// refusedError returns why a database does not open whose shards want chooses. A
+// backup must not lack it in silence.
 func (s *Store) refusedError(want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

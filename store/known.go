@@ -8,9 +8,9 @@ import (
 	"tsdbd/wal"
 )
 
-// What the ledger is told of the log.
+// What the ledger notes about the log.
 
-// noteSegment is told of each segment before it has an entry.
+// noteSegment notes a segment of the log before that has an entry.
 func (s *Store) noteSegment(number, sequence uint64) {
 	err := s.ledger.SetLog(func(k *wal.Known, relaxed *bool) {
 		k.Segment, k.Sequence, k.Open, k.Told = number, sequence, true, false

@@ -20,7 +20,7 @@ func (s *Store) SetLimits(l Limits) {
 		return
 	}
 	s.bounds = next
-	s.forgetCardinality() // what was not counted is counted anew
+	s.forgetCardinality() // what was not counted is counted again
 }
 
 // forgetCardinality drops the counts of all databases. The gate is held.

@@ -222,7 +222,7 @@ func (r *router) identify() error {
 	return r.db.claim(fresh)
 }
 
-// claim gives ids to series that have none, of which some may be there twice. The
+// claim gives ids to series that have none. Some may be in the list twice. The
 // ids become final when a row of theirs is applied, see confirm.
 func (db *database) claim(fresh []*point.Series) error {
 	type named struct {

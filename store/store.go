@@ -373,7 +373,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// fail is told of the log's first sticky failure (W7).
+// fail ends all writes at the log's first sticky failure (W7).
 func (s *Store) fail(err error) {
 	wrapped := fmt.Errorf("%w: %w", ErrReadOnly, err)
 	if s.failure.CompareAndSwap(nil, &wrapped) {

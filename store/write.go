@@ -17,7 +17,7 @@ import (
 )
 
 // Write makes the points of a batch durable and readable. Points that cannot
-// be stored are dropped and told of by a *PartialWriteError; all others are
+// be stored are dropped, and a *PartialWriteError says so; all others are
 // durable then. Any other error means that nothing of the batch was stored.
 // The batch is the caller's again when Write returns.
 func (s *Store) Write(ctx context.Context, database, policy string, b *point.Batch) error {
@@ -215,7 +215,7 @@ func (r *router) route(ctx context.Context) error {
 		// A row that is too old is stored after all, as InfluxDB does, where
 		// rows of the same batch have opened its shard group. It must keep its
 		// place among them, for the last of equal times wins, so the rows are
-		// gone through anew.
+		// gone through again.
 		for i := range r.targets {
 			r.targets[i].rows = r.targets[i].rows[:0]
 		}

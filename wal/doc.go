@@ -15,7 +15,7 @@
 // Invariants: an entry is durable before Apply sees it and Append returns (W1,
 // W2); a segment goes only by Trim, and the newest one stays (W3); after a
 // failed write or sync nothing more is acknowledged until the log is opened
-// anew (W7), a lack of space excepted, see Append; damaged bytes are never
+// again (W7), but a lack of space passes, see Append; damaged bytes are never
 // delivered, an entry is delivered wholly or not at all (W8); the queue, the
 // group and the reader's window are bounded (W9).
 //

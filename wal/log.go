@@ -247,7 +247,7 @@ func (l *Log) Damage() []Damage { return l.damage }
 func (l *Log) Sequence() uint64 { return l.sequence.Load() }
 
 // Err returns the error that ended the log's life, or nil. Once set, every
-// Append and Rotate returns it, until the log is opened anew (W7).
+// Append and Rotate returns it, until the log is opened again (W7).
 func (l *Log) Err() error {
 	if p := l.failed.Load(); p != nil {
 		return *p
