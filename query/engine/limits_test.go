@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -338,5 +339,22 @@ func TestForecastIsCharged(t *testing.T) {
 	_, err := collectSelect(t.Context(), m, "SELECT holt_winters(mean(v), 1, 300) FROM m WHERE time >= 1500000000s AND time < 1500000600s GROUP BY time(1s)", Options{MemoryBytes: 600 << 10})
 	if err == nil || !strings.Contains(err.Error(), "query memory limit exceeded") {
 		t.Errorf("a simplex of 750 kB in 600 KiB: %v", err)
+	}
+}
+
+// TestExplainIsNotLimited: a statement that opens too many series can be explained.
+func TestExplainIsNotLimited(t *testing.T) {
+	m := limitsStore(t)
+	stmt, err := parseSelect(m, "SELECT v FROM m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := Options{MaxSelectSeries: 5}
+	lines, err := Explain(t.Context(), stmt, m, opt)
+	if err != nil || !slices.Contains(lines, "    └── read v::float") {
+		t.Errorf("%v: %q", err, lines)
+	}
+	if _, err := Analyze(t.Context(), stmt, m, opt); err == nil {
+		t.Error("EXPLAIN ANALYZE reads more series than are allowed")
 	}
 }
