@@ -16,12 +16,6 @@ import (
 	"tsdbd/query/show"
 )
 
-// Explorer counts series.
-type Explorer interface {
-	// Explore counts the series of a database.
-	Explore(ctx context.Context, x show.Exploration) (*show.Explored, error)
-}
-
 // maxTopN bounds topN.
 const maxTopN = 1000
 

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"tsdbd/httpapi/encode"
 	"tsdbd/httpapi/login"
@@ -120,24 +119,6 @@ func bodyError(err error) error {
 // maxErrorHeader is the length at which X-Influxdb-Error is cut.
 const maxErrorHeader = 1024
 
-// headerText returns a message that fits in a header: one printable line, cut
-// between characters at maxErrorHeader.
-func headerText(message string) string {
-	if len(message) > maxErrorHeader {
-		cut := maxErrorHeader
-		for cut > 0 && !utf8.RuneStart(message[cut]) {
-			cut--
-		}
-		message = message[:cut]
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == utf8.RuneError {
-			return ' '
-		}
-		return r
-	}, message)
-}
-
 // writeError answers with err in the format that the client accepts.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, message := classify(err)
@@ -153,3 +134,6 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	w.WriteHeader(status)
 	_, _ = w.Write(encode.Error(f, message)) // the client is gone if this fails
 }
+
+// pretty reports whether the client wants JSON indented.
+func pretty(r *http.Request) bool { return r.URL.Query().Get("pretty") == "true" }

@@ -44,28 +44,6 @@ type Handler struct {
 	cancel     context.CancelFunc
 }
 
-// maxAsync bounds the queries that run in the background.
-const maxAsync = 64
-
-// New returns a handler. Close releases it.
-func New(opt Options) *Handler {
-	opt.setDefaults()
-	h := &Handler{opt: opt, log: opt.Logger, started: time.Now(), async: make(chan struct{}, maxAsync)}
-	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.metrics = newMetrics(opt.Registry)
-	h.SetLimits(opt.Limits)
-	h.logins = login.New(opt.CheckPassword, opt.SharedSecret)
-	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
-	if opt.AuthEnabled {
-		h.background.Go(h.logins.Prepare) // or the first unknown user would take longer
-	}
-	h.routes = make(map[string]*route)
-	for _, rt := range h.table() {
-		h.routes[rt.path] = &rt
-	}
-	return h
-}
-
 // Drain answers every new request with 503. Requests in flight continue.
 func (h *Handler) Drain() { h.draining.Store(true) }
 

@@ -12,6 +12,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model/point"
 	"tsdbd/query/admission"
+	"tsdbd/query/show"
 )
 
 // InfluxVersion is the value of X-Influxdb-Version. Clients choose features by it
@@ -37,6 +38,12 @@ type Writer interface {
 type Cataloger interface {
 	// Catalog returns the present catalog.
 	Catalog() *meta.Data
+}
+
+// Explorer counts series.
+type Explorer interface {
+	// Explore counts the series of a database.
+	Explore(ctx context.Context, x show.Exploration) (*show.Explored, error)
 }
 
 // Health reports whether the server can do its work, with a message.

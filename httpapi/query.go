@@ -325,6 +325,3 @@ func (d depth) Visit(n influxql.Node) influxql.Visitor {
 	}
 	return d
 }
-
-// pretty reports whether the client wants JSON indented.
-func pretty(r *http.Request) bool { return r.URL.Query().Get("pretty") == "true" }

@@ -1,31 +1,38 @@
 package httpapi
 
 import (
-	"maps"
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tsdbd/httpapi/debug"
+	"tsdbd/httpapi/login"
 )
 
-// handle is a handler. It writes the answer, or returns the error that is the answer.
-type handle func(w *response, r *request) error
+// maxAsync bounds the queries that run in the background.
+const maxAsync = 64
 
-// methods are the handlers of a route by method.
-type methods = map[string]handle
-
-// route is a row of the table of routes.
-type route struct {
-	path    string // a final slash: all paths that begin with it
-	name    string // metric label
-	access  Access
-	gzip    bool // a 200 may be compressed
-	methods methods
-	any     handle // serves all methods in place of methods
-	absent  bool   // the options leave the route out
+// New returns a handler of all routes. Close releases it.
+func New(opt Options) *Handler {
+	opt.setDefaults()
+	h := &Handler{opt: opt, log: opt.Logger, started: time.Now(), async: make(chan struct{}, maxAsync)}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.metrics = newMetrics(opt.Registry)
+	h.SetLimits(opt.Limits)
+	h.logins = login.New(opt.CheckPassword, opt.SharedSecret)
+	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
+	if opt.AuthEnabled {
+		h.background.Go(h.logins.Prepare) // or the first unknown user would take longer
+	}
+	h.routes = make(map[string]*route)
+	for _, rt := range h.table() {
+		h.routes[rt.path] = &rt
+	}
+	return h
 }
 
 // table returns the routes. It is the one place that names them.
@@ -75,19 +82,3 @@ func status(code int) handle {
 }
 
 func fluxDisabled(*response, *request) error { return errFluxDisabled }
-
-// route returns the route of a path: the one with the same path, or the one with the
-// longest path that ends in a slash and begins the path. It is nil if there is none.
-func (h *Handler) route(path string) *route {
-	rt := h.routes[path]
-	for rt == nil && path != "" {
-		path = path[:strings.LastIndexByte(path[:len(path)-1], '/')+1]
-		rt = h.routes[path]
-	}
-	return rt
-}
-
-// allow returns the methods of a route for the header of a 405.
-func (rt *route) allow() string {
-	return strings.Join(slices.Sorted(maps.Keys(rt.methods)), ", ")
-}

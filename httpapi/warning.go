@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"net/http"
+	"strings"
+	"unicode/utf8"
 
 	"tsdbd/query"
 	"tsdbd/query/result"
@@ -49,4 +51,22 @@ func (s *warnings) tell(name, text string, late bool) {
 		name = http.TrailerPrefix + name
 	}
 	s.header.Add(name, text)
+}
+
+// headerText returns a message that fits in a header: one printable line, cut
+// between characters at maxErrorHeader.
+func headerText(message string) string {
+	if len(message) > maxErrorHeader {
+		cut := maxErrorHeader
+		for cut > 0 && !utf8.RuneStart(message[cut]) {
+			cut--
+		}
+		message = message[:cut]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, message)
 }

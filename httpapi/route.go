@@ -1,0 +1,40 @@
+package httpapi
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// handle is a handler. It writes the answer, or returns the error that is the answer.
+type handle func(w *response, r *request) error
+
+// methods are the handlers of a route by method.
+type methods = map[string]handle
+
+// route is a row of the table of routes.
+type route struct {
+	path    string // a final slash: all paths that begin with it
+	name    string // metric label
+	access  Access
+	gzip    bool // a 200 may be compressed
+	methods methods
+	any     handle // serves all methods in place of methods
+	absent  bool   // the options leave the route out
+}
+
+// route returns the route of a path: the one with the same path, or the one with the
+// longest path that ends in a slash and begins the path. It is nil if there is none.
+func (h *Handler) route(path string) *route {
+	rt := h.routes[path]
+	for rt == nil && path != "" {
+		path = path[:strings.LastIndexByte(path[:len(path)-1], '/')+1]
+		rt = h.routes[path]
+	}
+	return rt
+}
+
+// allow returns the methods of a route for the header of a 405.
+func (rt *route) allow() string {
+	return strings.Join(slices.Sorted(maps.Keys(rt.methods)), ", ")
+}
