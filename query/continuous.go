@@ -93,8 +93,8 @@ func (q *ContinuousQuery) Over(start, end time.Time) (*influxql.SelectStatement,
 // they do not depend on each other.
 const runWindows = 1000
 
-// run computes every window that the range touches, whole. What a failure or
-// the end of the context leaves is complete up to a window.
+// executeContinuous computes every window that the range touches, whole. What a
+// failure or the end of the context leaves is complete up to a window.
 func (s *session) executeContinuous(st *syntax.ExecuteContinuous) error {
 	db, err := s.showing().Database(st.Database)
 	if err != nil {
@@ -160,9 +160,10 @@ func bounds(st *syntax.ExecuteContinuous, q *ContinuousQuery, now time.Time) (st
 		end = q.Window(now)
 		return q.Window(end.Add(-1)), end, nil
 	}
-	ref := func() influxql.Expr { return &influxql.VarRef{Val: "time"} }
-	c, err := expr.SplitTime(expr.And(&influxql.BinaryExpr{Op: influxql.GTE, LHS: ref(), RHS: st.From},
-		&influxql.BinaryExpr{Op: influxql.LT, LHS: ref(), RHS: st.To}), now, q.stmt.Location)
+	bound := func(op influxql.Token, t influxql.Expr) influxql.Expr {
+		return &influxql.BinaryExpr{Op: op, LHS: &influxql.VarRef{Val: "time"}, RHS: t}
+	}
+	c, err := expr.SplitTime(expr.And(bound(influxql.GTE, st.From), bound(influxql.LT, st.To)), now, q.stmt.Location)
 	if err != nil {
 		return start, end, err
 	}
@@ -206,6 +207,9 @@ func (s *session) firstData(q *ContinuousQuery, t time.Time) (time.Time, error) 
 func (s *session) runContinuous(q *ContinuousQuery, start, end time.Time) (int64, error) {
 	stmt, err := q.Over(start, end)
 	if err != nil {
+		return 0, err
+	}
+	if err := syntax.RefuseSystemSources(stmt); err != nil {
 		return 0, err
 	}
 	if err := syntax.Resolve(stmt, s.catalog(), q.Database, ""); err != nil {

@@ -170,3 +170,13 @@ func TestExecuteNeedsAdmin(t *testing.T) {
 	}
 	var _ influxql.Statement = q.Statements[0]
 }
+
+// A stored query may not read the names that InfluxDB keeps for itself.
+func TestContinuousRefusesSystemSources(t *testing.T) {
+	c, e := newContinuousStore(t, "SELECT mean(v) INTO o FROM _series GROUP BY time(1h)")
+	c.Write(t, "d", "", "s", "m v=1 1")
+	got := extendedRun(t, t.Context(), e, ExecuteOptions{Database: "d"}, "EXECUTE CONTINUOUS QUERY q0 ON d FROM 0s TO 1h")
+	if !strings.Contains(got[0], "unable to use system source '_series': use SHOW SERIES instead") {
+		t.Errorf("got %q", got)
+	}
+}

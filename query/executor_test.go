@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/scan"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
@@ -302,6 +304,48 @@ func TestPanicIsAnError(t *testing.T) {
 	if !strings.HasPrefix(stats[0], `queryExecutor(queriesActive queriesExecuted queriesFinished queryDurationNs recoveredPanics): 1 2 1 `) ||
 		!strings.HasSuffix(stats[0], " 1") {
 		t.Errorf("statistics: %q", stats)
+	}
+}
+
+// panickingScan panics on the workers of a SELECT.
+type panickingScan struct{ *scantest.Store }
+
+func (p panickingScan) View(db, rp string, r model.TimeRange) (scan.View, error) {
+	v, err := p.Store.View(db, rp, r)
+	return panickingView{v}, err
+}
+
+type panickingView struct{ scan.View }
+
+func (v panickingView) Shards() (out []scan.Shard) {
+	for _, s := range v.View.Shards() {
+		out = append(out, panickingShard{s})
+	}
+	return out
+}
+
+type panickingShard struct{ scan.Shard }
+
+func (s panickingShard) Charged(func(int64) error) scan.Shard { return s }
+
+func (panickingShard) Scan(context.Context, scan.Request) (scan.Cursor, error) { panic("boom") }
+
+// A panic of a worker names its statement, and is counted and logged with its stack.
+func TestPanicOfAWorker(t *testing.T) {
+	store := scantest.New()
+	store.Create("db", "rp")
+	store.Write(t, "db", "rp", "s", "m v=1 1")
+	var log strings.Builder
+	e := New(Options{Storage: panickingScan{store}, Admin: store, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	got := runText(t, e, ExecuteOptions{Database: "db"}, `SELECT mean(v) FROM m`)
+	if want := "error: SELECT mean(v) FROM db.rp.m [panic:boom]"; got[0] != want {
+		t.Errorf("got %q, want %q", got[0], want)
+	}
+	if stats := runText(t, e, ExecuteOptions{}, `SHOW STATS FOR 'queryExecutor'`); !strings.HasSuffix(stats[0], " 1") {
+		t.Errorf("statistics: %q", stats)
+	}
+	if !strings.Contains(log.String(), "panickingShard.Scan") {
+		t.Errorf("no stack of the worker in %s", log.String())
 	}
 }
 

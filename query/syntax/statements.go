@@ -21,21 +21,20 @@ func parseExecuteContinuous(p *influxql.Parser) (influxql.Statement, error) {
 	if st.Name, err = p.ParseIdent(); err != nil {
 		return nil, err
 	}
-	if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.ON {
-		return nil, unexpected(tok, pos, lit, "ON")
+	if err = expect(p, influxql.ON); err != nil {
+		return nil, err
 	}
 	if st.Database, err = p.ParseIdent(); err != nil {
 		return nil, err
 	}
-	if tok, _, _ := p.ScanIgnoreWhitespace(); tok != influxql.FROM {
-		p.Unscan()
+	if !next(p, influxql.FROM) {
 		return st, nil
 	}
 	if st.From, err = p.ParseExpr(); err != nil {
 		return nil, err
 	}
-	if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.TO {
-		return nil, unexpected(tok, pos, lit, "TO")
+	if err = expect(p, influxql.TO); err != nil {
+		return nil, err
 	}
 	st.To, err = p.ParseExpr()
 	return st, err
@@ -63,27 +62,20 @@ type ShowCardinality struct {
 func parseShowCardinality(p *influxql.Parser) (influxql.Statement, error) {
 	st := &ShowCardinality{}
 	var err error
-	next := func(want influxql.Token) bool {
-		if tok, _, _ := p.ScanIgnoreWhitespace(); tok == want {
-			return true
-		}
-		p.Unscan()
-		return false
-	}
-	if next(influxql.ON) {
+	if next(p, influxql.ON) {
 		if st.Database, err = p.ParseIdent(); err != nil {
 			return nil, err
 		}
 	}
-	if next(influxql.FROM) {
+	if next(p, influxql.FROM) {
 		if st.Measurement, err = p.ParseIdent(); err != nil {
 			return nil, err
 		}
 	}
-	if next(influxql.WITH) {
+	if next(p, influxql.WITH) {
 		for _, want := range []influxql.Token{influxql.KEY, influxql.EQ} {
-			if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != want {
-				return nil, unexpected(tok, pos, lit, want.String())
+			if err = expect(p, want); err != nil {
+				return nil, err
 			}
 		}
 		if st.Key, err = p.ParseIdent(); err != nil {
@@ -110,4 +102,21 @@ func (st *ShowCardinality) String() string {
 		text += " LIMIT " + strconv.Itoa(st.Limit)
 	}
 	return text
+}
+
+// next takes the next token if it is want.
+func next(p *influxql.Parser, want influxql.Token) bool {
+	if tok, _, _ := p.ScanIgnoreWhitespace(); tok == want {
+		return true
+	}
+	p.Unscan()
+	return false
+}
+
+// expect takes the next token, which must be want.
+func expect(p *influxql.Parser, want influxql.Token) error {
+	if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != want {
+		return unexpected(tok, pos, lit, want.String())
+	}
+	return nil
 }
