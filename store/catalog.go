@@ -97,18 +97,6 @@ func (s *Store) applyCommand(e *entry.Entry) {
 	}
 }
 
-// leftovers are what was dropped and may have files.
-type leftovers struct {
-	shards    map[uint64]droppedShard
-	databases map[uint32]*database
-	refused   []uint32 // databases that did not open
-}
-
-type droppedShard struct {
-	*shardEntry        // nil: it was not open, for no point was ever written to it
-	database    uint32 // whose it was
-}
-
 // follow brings databases and shards in step with a change of the catalog. What
 // was dropped is out of service when it returns; removeDropped removes its files.
 // Nothing writes meanwhile.

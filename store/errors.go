@@ -3,9 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"syscall"
-
-	"tsdbd/store/space"
 )
 
 // ErrOverloaded refuses a write for want of memory; trying again later helps.
@@ -61,20 +58,3 @@ func (e *PartialWriteError) Error() string {
 
 // PartialWrite returns the first reason and the number of dropped points.
 func (e *PartialWriteError) PartialWrite() (reason string, dropped int) { return e.Reason, e.Dropped }
-
-// refusal classifies what kept a write or delete from being logged: a full
-// disk passes by itself; a log that has failed needs a restart.
-func (s *Store) refusal(err error) error {
-	if s.log.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrReadOnly, err)
-	}
-	return s.space.Refusal(err)
-}
-
-// overloaded returns why there is no memory for a write.
-func (s *Store) overloaded() error {
-	if s.space.Full() {
-		return space.FullError{Err: fmt.Errorf("the cache is full and cannot be flushed: %w", syscall.ENOSPC)}
-	}
-	return ErrOverloaded
-}

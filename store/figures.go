@@ -5,27 +5,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/internal/binio"
-	"tsdbd/shard"
 	"tsdbd/shard/repair"
 	"tsdbd/store/figures"
 )
-
-// counters are the store's own figures; Figures shows them.
-type counters struct {
-	points, values, dropped, refused, failed         atomic.Int64
-	over                                             atomic.Int64 // of dropped, by a limit of cardinality
-	flushes, flushFailures, flushNanos               atomic.Int64
-	compactions, compactionFailures, compactionNanos atomic.Int64
-	deletes                                          atomic.Int64
-
-	files shard.Counters
-}
 
 // Figures returns what the store did since it was opened, and what it holds.
 func (s *Store) Figures() figures.Figures {

@@ -3,9 +3,11 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"path"
 
 	"tsdbd/internal/vfs"
 	"tsdbd/wal"
+	"tsdbd/wal/entry"
 )
 
 // What the ledger notes about the log.
@@ -116,4 +118,44 @@ func (s *Store) flushedByAll() uint64 {
 		}
 	}
 	return lowest
+}
+
+// localLog is the log of a single node. The ledger remembers how far it goes.
+type localLog struct {
+	*wal.Log
+	store    *Store
+	replayed bool
+}
+
+// openLocalLog opens the log in the data directory.
+func (s *Store) openLocalLog(opt LogOptions) (Log, error) {
+	log, err := wal.Open(path.Join(s.dir, "wal"), wal.Options{
+		FS: s.fs, SegmentBytes: s.opt.SegmentBytes, SyncInterval: s.opt.SyncInterval,
+		Lineage: s.catalog.Data().Lineage, Known: s.known(), OnSegment: s.noteSegment,
+		Apply: opt.Apply, OnFailure: opt.OnFailure, BeforeTrim: opt.BeforeTrim, Logger: s.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &localLog{Log: log, store: s}, nil
+}
+
+// Replay notes in the ledger what was found.
+func (l *localLog) Replay(fn func(*entry.Entry) error) error {
+	if err := l.Log.Replay(fn); err != nil {
+		return err
+	}
+	l.replayed = true
+	l.store.noteReplay(l.Log)
+	return nil
+}
+
+// Close notes in the ledger where the log ends.
+func (l *localLog) Close() error {
+	segment, sequence := l.End()
+	err := l.Log.Close()
+	if err == nil && l.replayed && l.store.failure.Load() == nil {
+		l.store.noteEnd(segment, sequence)
+	}
+	return err
 }

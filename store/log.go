@@ -1,8 +1,6 @@
 package store
 
 import (
-	"path"
-
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -42,44 +40,4 @@ type LogOptions struct {
 	// BeforeTrim is called before entries up to sequence are given up; an error
 	// keeps them.
 	BeforeTrim func(sequence uint64) error
-}
-
-// localLog is the log of a single node. The ledger remembers how far it goes.
-type localLog struct {
-	*wal.Log
-	store    *Store
-	replayed bool
-}
-
-// openLocalLog opens the log in the data directory.
-func (s *Store) openLocalLog(opt LogOptions) (Log, error) {
-	log, err := wal.Open(path.Join(s.dir, "wal"), wal.Options{
-		FS: s.fs, SegmentBytes: s.opt.SegmentBytes, SyncInterval: s.opt.SyncInterval,
-		Lineage: s.catalog.Data().Lineage, Known: s.known(), OnSegment: s.noteSegment,
-		Apply: opt.Apply, OnFailure: opt.OnFailure, BeforeTrim: opt.BeforeTrim, Logger: s.logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &localLog{Log: log, store: s}, nil
-}
-
-// Replay notes in the ledger what was found.
-func (l *localLog) Replay(fn func(*entry.Entry) error) error {
-	if err := l.Log.Replay(fn); err != nil {
-		return err
-	}
-	l.replayed = true
-	l.store.noteReplay(l.Log)
-	return nil
-}
-
-// Close notes in the ledger where the log ends.
-func (l *localLog) Close() error {
-	segment, sequence := l.End()
-	err := l.Log.Close()
-	if err == nil && l.replayed && l.store.failure.Load() == nil {
-		l.store.noteEnd(segment, sequence)
-	}
-	return err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -262,13 +261,6 @@ func (s *Store) confirm(db *database, first model.SeriesID, rows []point.Row) {
 	if len(ids) > 0 {
 		db.series.Confirm(ids)
 	}
-}
-
-// refusedSeries are series whose write was refused, and whose ids are claims that
-// perhaps no other write has confirmed.
-type refusedSeries struct {
-	sync.Mutex
-	list []*point.Series
 }
 
 // takeBack forgets claims of refused writes. It waits until no write is under way:

@@ -7,15 +7,6 @@ import (
 	"tsdbd/internal/identity"
 )
 
-// refused is a database that does not open, because its files contradict the
-// catalog or the log. Its directory stays as it is, and so does what the log has
-// of it.
-type refused struct {
-	name  string
-	err   error
-	first uint64 // sequence of the first entry of the log that names it; 0: none
-}
-
 // RefusedError says that a database does not open, and why. It is temporary: an
 // operator can put the right files back, and until then clients are to keep
 // their data.

@@ -4,14 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/shard/repair"
+	"tsdbd/wal"
 )
 
 // repairSeries makes a database's series file whole again where its log is
@@ -114,4 +117,50 @@ func (s *Store) repairDamaged() {
 		}
 		_ = db.release()
 	}
+}
+
+// quarantineCheck is how often the quarantine is looked at: an operator clears
+// a loss by removing the files there.
+const quarantineCheck = 2 * time.Second
+
+// checkQuarantine notices what an operator has taken out of quarantine.
+func (s *Store) checkQuarantine() {
+	for _, q := range s.quarantines() {
+		if len(q.List()) > 0 {
+			if err := q.Read(); err != nil {
+				s.logger.Warn("quarantine not read", "err", err)
+			}
+		}
+	}
+	if len(*s.logLosses.Load()) > 0 {
+		s.listLogLosses()
+	}
+}
+
+// quarantines returns those of the data directory, its databases, and shards.
+func (s *Store) quarantines() []*repair.Quarantine {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := []*repair.Quarantine{s.quarantine}
+	for _, e := range s.mu.shards {
+		out = append(out, e.Quarantine())
+	}
+	for _, db := range s.mu.databases {
+		out = append(out, db.quarantine)
+	}
+	return out
+}
+
+// listLogLosses reads which damaged spans of the log are in quarantine.
+func (s *Store) listLogLosses() {
+	names, err := wal.Lost(s.fs, path.Join(s.dir, "wal"))
+	if err != nil {
+		s.logger.Warn("quarantine of the log not read", "err", err)
+		return
+	}
+	losses := []scan.Loss{}
+	for _, name := range names {
+		losses = append(losses, scan.Loss{Range: model.AllTime, Path: name})
+	}
+	s.logLosses.Store(&losses)
 }

@@ -3,31 +3,26 @@ package store
 import (
 	"container/list"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"path"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"tsdbd/internal/ordered"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/retention"
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
 	"tsdbd/store/cardinality"
-	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
 	"tsdbd/store/pace"
 	"tsdbd/store/space"
-	"tsdbd/wal"
-	"tsdbd/wal/entry"
 )
 
 // Options adjust a Store; the zero value works.
@@ -236,130 +231,6 @@ func newStore(dir string, opt Options) *Store {
 	return s
 }
 
-// openFiles opens the catalog, what it names, and the log.
-func (s *Store) openFiles() error {
-	names, err := s.fs.List(s.dir)
-	if err != nil {
-		return fmt.Errorf("open store: %w", err)
-	}
-	hasData := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, layout.DatabasePrefix) })
-	if s.catalog, err = meta.Open(s.fs, path.Join(s.dir, "meta"), meta.Options{Logger: s.logger, MustExist: hasData}); err != nil {
-		return err
-	}
-	head, err := wal.ReadHead(s.fs, path.Join(s.dir, "wal"))
-	if err != nil {
-		return err
-	}
-	if err := s.checkCatalog(names, head.Lineages); err != nil {
-		return err
-	}
-	if s.ledger, err = ledger.Open(s.fs, s.dir, s.catalog.Data().Lineage, s.logger); err != nil {
-		return err
-	}
-	s.logAfter = head.After
-	if err := s.openDatabases(); err != nil {
-		return err
-	}
-	if err := s.openLog(); err != nil {
-		return err
-	}
-	return s.clearDirectories()
-}
-
-// Open opens or makes the store in dir, replays the log and starts the loops.
-func Open(dir string, opt Options) (_ *Store, err error) {
-	s := newStore(dir, opt)
-	if err := s.fs.MkdirAll(dir); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	if s.lock, err = s.fs.Lock(path.Join(dir, "LOCK")); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			s.closeFiles()
-		}
-	}()
-	if err := s.openFiles(); err != nil {
-		return nil, err
-	}
-	// The names of the directories made on the way.
-	if err := errors.Join(s.fs.SyncDir(dir), s.fs.SyncDir(path.Dir(path.Clean(dir)))); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	s.loops.Go(func() { s.flushLoop(ctx) })
-	s.loops.Go(func() { s.compactLoop(ctx) })
-	s.loops.Go(func() { s.lockLoop(ctx) })
-	if opt.RetentionInterval >= 0 {
-		s.retention = retention.Start(retention.Options{
-			Store: s, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: s.opt.Now,
-		})
-	}
-	return s, nil
-}
-
-// openLog opens the log, replays it and makes it ready for writes.
-func (s *Store) openLog() error {
-	s.applying.sequence = s.catalog.Data().Applied
-	for _, e := range s.mu.shards {
-		s.applying.sequence = max(s.applying.sequence, e.LastSequence())
-	}
-	open := s.opt.OpenLog
-	if open == nil {
-		open = s.openLocalLog
-	}
-	var err error
-	if s.log, err = open(LogOptions{Apply: s.apply, OnFailure: s.fail, BeforeTrim: s.beforeTrim}); err != nil {
-		return err
-	}
-	start := time.Now()
-	r := replayer{s: s, databases: make(map[uint32]*replayed), dropped: make(map[uint64]bool)}
-	known, _ := s.ledger.Log()
-	if err := s.log.Replay(r.entry); err != nil {
-		return fmt.Errorf("replay log: %w", err)
-	}
-	// What files, tombstones or the ledger know of is never given out again,
-	// whatever became of the log.
-	if err := s.log.Advance(max(s.applying.sequence, known.Sequence)); err != nil {
-		return fmt.Errorf("replay log: %w", err)
-	}
-	s.listLogLosses()
-	s.logger.Info("log replayed", "entries", r.entries, "rows", r.rows, "took", time.Since(start))
-	return nil
-}
-
-// apply makes a durable entry readable. The log calls it in sequence order.
-func (s *Store) apply(e *entry.Entry) {
-	s.applying.Lock()
-	defer s.applying.Unlock()
-	if len(e.Command) > 0 {
-		s.applyCommand(e)
-	}
-	for i := range e.Writes {
-		w := &e.Writes[i]
-		sh := s.shard(w.Shard)
-		if sh == nil {
-			continue // dropped meanwhile
-		}
-		if first := sh.db.series.FirstClaim(); first != 0 {
-			s.confirm(sh.db, first, w.Rows)
-		}
-		sh.Apply(e.Sequence, w.Rows, w.Values, w.Strings)
-		s.dirty(sh)
-		s.count(sh, sh.Bytes())
-		if s.held() > s.opt.CacheBytes/2 || sh.ActiveBytes() > s.opt.FlushBytes {
-			wake(s.wakeFlush)
-		}
-	}
-	for i := range e.Deletes {
-		s.applyDelete(e.Sequence, &e.Deletes[i])
-	}
-	s.applying.sequence = max(s.applying.sequence, e.Sequence)
-	s.applying.at = time.Now()
-}
-
 func (s *Store) shard(id uint64) *shardEntry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -381,58 +252,92 @@ func (s *Store) fail(err error) {
 	}
 }
 
-// Close refuses new writes, waits for those under way, flushes all caches and
-// closes everything in reverse order of opening.
-func (s *Store) Close() error {
-	if s.retention != nil {
-		_ = s.retention.Close()
-	}
-	s.mu.Lock()
-	if s.mu.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	s.mu.closed = true
-	s.mu.Unlock()
-	s.gate.Lock()
-	//lint:ignore SA2001 writes under way are applied now, which is what is waited for
-	s.gate.Unlock()
-	s.removals.Wait()
-	s.cancel()
-	s.loops.Wait()
-	var errs []error
-	if s.failure.Load() == nil {
-		if left := s.flushFor(s.opt.CloseFlush); left > 0 {
-			s.logger.Info("the log keeps what is not flushed, the next start reads it back", "shards", left)
-		}
-		s.saveCatalog()
-	}
-	errs = append(errs, s.closeFiles())
-	return errors.Join(errs...)
+// leftovers are what was dropped and may have files.
+type leftovers struct {
+	shards    map[uint64]droppedShard
+	databases map[uint32]*database
+	refused   []uint32 // databases that did not open
 }
 
-// closeFiles closes everything. The lock goes last, when the last view of a
-// database is released: a series file is written when it is closed.
-func (s *Store) closeFiles() error {
-	if s.lost.Load() {
-		return s.lock.Close() // closing the others would write to what may be another server's
+type droppedShard struct {
+	*shardEntry        // nil: it was not open, for no point was ever written to it
+	database    uint32 // whose it was
+}
+
+// unflushed is a shardEntry's place among them.
+type unflushed struct {
+	place   *list.Element // in Store.mu.unflushed, nil if everything is in files
+	first   uint64        // sequence of the first entry, if there is a place
+	counted int64         // bytes in Store.cached
+}
+
+// refused is a database that does not open, because its files contradict the
+// catalog or the log. Its directory stays as it is, and so does what the log has
+// of it.
+type refused struct {
+	name  string
+	err   error
+	first uint64 // sequence of the first entry of the log that names it; 0: none
+}
+
+func (s *Store) writable() error {
+	s.mu.RLock()
+	closed := s.mu.closed
+	s.mu.RUnlock()
+	if closed {
+		return ErrClosed
 	}
-	var errs []error
-	if s.log != nil {
-		errs = append(errs, s.log.Close())
+	if p := s.failure.Load(); p != nil {
+		return *p
 	}
-	for _, e := range s.mu.shards {
-		errs = append(errs, e.Close())
+	return nil
+}
+
+// held returns the memory that flushes and syncs of series files give back.
+func (s *Store) held() int64 { return s.memory.cached.Load() + s.memory.pending.Load() }
+
+// refusal classifies what kept a write or delete from being logged: a full
+// disk passes by itself; a log that has failed needs a restart.
+func (s *Store) refusal(err error) error {
+	if s.log.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
-	for _, db := range s.mu.databases {
-		errs = append(errs, db.release())
+	return s.space.Refusal(err)
+}
+
+// overloaded returns why there is no memory for a write.
+func (s *Store) overloaded() error {
+	if s.space.Full() {
+		return space.FullError{Err: fmt.Errorf("the cache is full and cannot be flushed: %w", syscall.ENOSPC)}
 	}
-	for _, db := range s.mu.databases {
-		<-db.closed
+	return ErrOverloaded
+}
+
+// rowPool keeps the rows of writes for the next ones.
+type rowPool struct{ sync.Pool }
+
+func (p *rowPool) take(n int) []point.Row {
+	if b, _ := p.Get().(*[]point.Row); b != nil && cap(*b) >= n {
+		return (*b)[:0]
 	}
-	if s.catalog != nil {
-		errs = append(errs, s.catalog.Close())
+	return make([]point.Row, 0, n)
+}
+
+func (p *rowPool) give(rows []point.Row) {
+	if n := cap(rows); n > 0 && n <= 1<<16 {
+		rows = rows[:n]
+		clear(rows)
+		p.Put(&rows)
 	}
-	errs = append(errs, s.lock.Close())
-	return errors.Join(errs...)
+}
+
+// counters are the store's own figures; Figures shows them.
+type counters struct {
+	points, values, dropped, refused, failed         atomic.Int64
+	over                                             atomic.Int64 // of dropped, by a limit of cardinality
+	flushes, flushFailures, flushNanos               atomic.Int64
+	compactions, compactionFailures, compactionNanos atomic.Int64
+	deletes                                          atomic.Int64
+
+	files shard.Counters
 }

@@ -1,18 +1,9 @@
 package store
 
-import "container/list"
-
 // The store keeps at hand what a flush asks of all shards, so that it costs the
 // same with one shard and with thousands: which shards have anything that only
 // the log keeps safe, by the first entry that has it, and what memory each is
 // counted with in Store.cached. Both change between two entries only (applying).
-
-// unflushed is a shardEntry's place among them.
-type unflushed struct {
-	place   *list.Element // in Store.mu.unflushed, nil if everything is in files
-	first   uint64        // sequence of the first entry, if there is a place
-	counted int64         // bytes in Store.cached
-}
 
 // dirty gives a shard its place after an entry was applied to it.
 func (s *Store) dirty(e *shardEntry) {

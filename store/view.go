@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -65,4 +66,13 @@ func (v *view) Release() {
 		sv.Release()
 	}
 	_ = v.db.release()
+}
+
+// Losses returns what damage has taken from the view's shards and from the log.
+func (v *view) Losses() []scan.Loss {
+	out := slices.Clone(*v.store.logLosses.Load())
+	for _, sv := range v.held {
+		out = append(out, sv.Losses()...)
+	}
+	return out
 }

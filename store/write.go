@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"tsdbd/meta"
@@ -112,22 +111,6 @@ func (s *Store) admit(size int64) bool {
 	return true
 }
 
-// held returns the memory that flushes and syncs of series files give back.
-func (s *Store) held() int64 { return s.memory.cached.Load() + s.memory.pending.Load() }
-
-func (s *Store) writable() error {
-	s.mu.RLock()
-	closed := s.mu.closed
-	s.mu.RUnlock()
-	if closed {
-		return ErrClosed
-	}
-	if p := s.failure.Load(); p != nil {
-		return *p
-	}
-	return nil
-}
-
 // router splits a batch by shard and drops what may not be stored.
 type router struct {
 	s        *Store
@@ -147,24 +130,6 @@ type router struct {
 	tally
 	newcomers newcomers
 	taken     []point.Row // of Store.rows
-}
-
-// rowPool keeps the rows of writes for the next ones.
-type rowPool struct{ sync.Pool }
-
-func (p *rowPool) take(n int) []point.Row {
-	if b, _ := p.Get().(*[]point.Row); b != nil && cap(*b) >= n {
-		return (*b)[:0]
-	}
-	return make([]point.Row, 0, n)
-}
-
-func (p *rowPool) give(rows []point.Row) {
-	if n := cap(rows); n > 0 && n <= 1<<16 {
-		rows = rows[:n]
-		clear(rows)
-		p.Put(&rows)
-	}
 }
 
 // tally is what a write tells of its dropped rows.
