@@ -5,27 +5,22 @@ import (
 	"fmt"
 )
 
-// ErrOverloaded refuses a write for want of memory; trying again later helps.
-var ErrOverloaded error = overloaded{}
+// temporary is a refusal: the same request may succeed later.
+type temporary string
 
-type overloaded struct{}
+func (t temporary) Error() string { return string(t) }
+func (temporary) Temporary() bool { return true }
 
-func (overloaded) Error() string {
-	return "cache-max-memory-size exceeded: writes are faster than flushes, try again"
-}
-
-// Temporary reports that the same request may succeed later.
-func (overloaded) Temporary() bool { return true }
-
-// ErrReadOnly is the class of refusals after a failed write or sync of the log
-// or the catalog. It is temporary: a restart may heal it, and until then clients
-// are to keep their data.
-var ErrReadOnly error = readOnly{}
-
-type readOnly struct{}
-
-func (readOnly) Error() string   { return "store is read-only" }
-func (readOnly) Temporary() bool { return true }
+// The refusals of a whole request. Clients keep their data and try again.
+const (
+	// ErrOverloaded refuses a write for want of memory.
+	ErrOverloaded = temporary("cache-max-memory-size exceeded: writes are faster than flushes, try again")
+	// ErrReadOnly is the class of refusals after a failed write or sync of the log
+	// or the catalog. A restart may heal it.
+	ErrReadOnly = temporary("store is read-only")
+	// ErrClosed is returned by a store that is closing.
+	ErrClosed = temporary("server is shutting down")
+)
 
 // ErrOlderCatalog refuses to open a store with data that came after its catalog.
 var ErrOlderCatalog = errors.New("the catalog is older than this directory: put the newer catalog back, or move the directory away to go on without its data")
@@ -33,14 +28,6 @@ var ErrOlderCatalog = errors.New("the catalog is older than this directory: put 
 // ErrForeignCatalog refuses to open a store with the catalog of another data
 // directory.
 var ErrForeignCatalog = errors.New("the catalog is that of another data directory: put the right one back, or move the directories away to go on without their data")
-
-// ErrClosed is returned by a store that is closing.
-var ErrClosed error = closing{}
-
-type closing struct{}
-
-func (closing) Error() string   { return "server is shutting down" }
-func (closing) Temporary() bool { return true }
 
 // PartialWriteError says that some points of a write were dropped for good;
 // the others are durable.
