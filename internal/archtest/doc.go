@@ -1,3 +1,4 @@
-// Package archtest holds tests of the shape of the repository: which of our
-// packages import which. It has no code of its own.
+// Package archtest has tests of the repository as a whole: which packages import which,
+// whether the documents name what exists, and the size of its files. It has no code of
+// its own.
 package archtest
