@@ -223,7 +223,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// statusOfFilter returns the status of an error of Filter.check.
+// statusOfFilter returns the status of an error of Filter.Check.
 func statusOfFilter(err error) int {
 	if status := statusOf(err); status == http.StatusNotFound {
 		return status

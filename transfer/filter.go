@@ -114,7 +114,7 @@ func (f *Filter) Params() url.Values {
 	return p
 }
 
-// ParseFilter reads what Filter.params writes.
+// ParseFilter reads what Filter.Params writes.
 func ParseFilter(p url.Values) (f Filter, err error) {
 	f.Database, f.RetentionPolicy, f.Measurements = p.Get("db"), p.Get("rp"), p["measurement"]
 	for _, s := range p["shard"] {

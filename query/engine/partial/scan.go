@@ -23,11 +23,11 @@ func FloatOf(bits uint64) float64 { return math.Float64frombits(bits) }
 // Plan is a set of partial aggregates that one walk over the data computes
 // for every window of every group.
 type Plan struct {
-	Refs    []influxql.VarRef // columns; with aux, its columns follow
+	Refs    []influxql.VarRef // columns; those of Aux are the last
 	Slots   []Slot
 	Range   model.TimeRange
 	Windows *window.Windows
-	Aux     int  // columns of refs, at the end, to keep of each chosen row
+	Aux     int  // columns of Refs, at the end, to keep of each chosen row
 	Keyed   bool // the series keys of chosen rows matter
 
 	Starts []int64 // zone: starts of the windows by number

@@ -64,7 +64,7 @@ const (
 // Slot is one partial aggregate of one column.
 type Slot struct {
 	Kind   Kind
-	Col    int // of Plan.refs
+	Col    int // of Plan.Refs
 	Type   model.FieldType
 	Timed  bool   // keeps the times of values
 	N      int    // rows that are kept
@@ -73,19 +73,21 @@ type Slot struct {
 	Seed   uint64 // of a sample
 }
 
-// State is the partial aggregate of one slot in one window of one group.
-// n is the number of values, of selectors 1 or tied; 0 means that nothing else is set. Sums: a holds
-// the bits of the sum, b the bits of the float that it lost. Tallies, sketches and
-// picks: a is the place in the table. Other selectors: t is
-// the time of the value, a its bits (of strings: place in Table.strs), b
-// the place of the row's other columns in Table.aux, plus one.
+// State is the partial aggregate of one slot in one window of one group. N is the
+// number of values, and of selectors 1 or Tied. If N is 0, nothing else is set.
+//
+//   - Of a sum, A holds the bits of the sum, and B the bits of the float that it lost.
+//   - Of a tally, a sketch or a pick, A is its place in the table.
+//   - Of another selector, T is the time of the value. A holds the bits of the value,
+//     or its place in Table.Texts if it is a string. B is the place of the row's other
+//     columns in Table.Aux, plus one, or 0.
 type State struct {
 	N    int64
 	T    int64
 	A, B uint64
 }
 
-// Tied is the n of a first or last for which several rows competed at its time.
+// Tied is the N of a first or last for which several rows competed at its time.
 const Tied = 2
 
 // AddFloat adds hi+lo to a compensated sum.
