@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -10,8 +11,10 @@ import (
 )
 
 // TestNeeds holds every kind of statement against what it should take, by hand.
-// R and W are followed by the database; the request's is "mine".
+// R and W are followed by the database; the request's is "mine". It fails for a
+// rule whose statement is not here.
 func TestNeeds(t *testing.T) {
+	asked := map[reflect.Type]bool{}
 	f := func(text, want string) {
 		t.Helper()
 		q, err := syntax.Parse(text, nil)
@@ -19,6 +22,7 @@ func TestNeeds(t *testing.T) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		stmt := q.Statements[0]
+		asked[reflect.TypeOf(stmt)] = true
 		var got []string
 		for _, n := range Needs(stmt, "mine") {
 			switch {
@@ -89,8 +93,13 @@ func TestNeeds(t *testing.T) {
 		"SET PASSWORD FOR u = 'p'", "DROP USER u", "GRANT READ ON mine TO u", "REVOKE READ ON mine FROM u", "GRANT ALL TO u", "REVOKE ALL FROM u",
 		"SHOW USERS", "SHOW GRANTS FOR u", "SHOW SHARDS", "SHOW SHARD GROUPS", "SHOW STATS", "SHOW DIAGNOSTICS", "KILL QUERY 1",
 		"DROP MEASUREMENT m", "DROP SHARD 1", "CREATE SUBSCRIPTION s ON mine.rp DESTINATIONS ALL 'udp://h:1'", "DROP SUBSCRIPTION s ON mine.rp",
-		"SHOW SUBSCRIPTIONS",
+		"SHOW SUBSCRIPTIONS", "EXECUTE CONTINUOUS QUERY q ON mine",
 	} {
 		f(admin, "admin")
+	}
+	for kind := range rules {
+		if !asked[kind] {
+			t.Errorf("%v has a rule, but no line here", kind)
+		}
 	}
 }
