@@ -65,7 +65,10 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 	var out *function.Cells
 	switch {
 	case c.scan != nil:
-		out = r.slotCells(c, g)
+		var err error
+		if out, err = r.slotCells(c, g); err != nil {
+			return nil, err
+		}
 	case c.inner != nil:
 		in, err := r.cells(c.inner, g, 0)
 		if err != nil {
@@ -119,9 +122,9 @@ func (r *levelRun) cutLookBack(c *call, cl *function.Cells) {
 }
 
 // slotCells finishes the partial aggregates of a group.
-func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
+func (r *levelRun) slotCells(c *call, g int32) (out *function.Cells, err error) {
 	l, t, x := r.l, c.scan.Table, c.context
-	out := &function.Cells{}
+	out = &function.Cells{}
 	out.Values.Type = c.Result(c.Type)
 	if c.Alone {
 		out.Aux = make([]column.Vector, len(l.Refs))
@@ -133,11 +136,15 @@ func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
 	expr.Reserve(&out.Values, r.windows)
 	t.Group(g, func(w int64, st []partial.State) {
 		a, b := &st[c.slots[0]], &st[c.slots[len(c.slots)-1]]
-		if a.N == 0 {
+		if a.N == 0 || err != nil {
 			return
 		}
 		if c.Partial.List != nil {
-			c.Partial.List(x, t, &c.scan.Slots[c.slots[0]], a, x.At(c.scan.StartOf(w)), out)
+			sl := &c.scan.Slots[c.slots[0]]
+			if err = x.Grow(t.ListBytes(a, sl)); err != nil {
+				return
+			}
+			c.Partial.List(x, t, sl, a, x.At(c.scan.StartOf(w)), out)
 			return
 		}
 		if c.Alone && l.Windows.None() {
@@ -170,5 +177,5 @@ func (r *levelRun) slotCells(c *call, g int32) *function.Cells {
 			}
 		}
 	}
-	return out
+	return out, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model/scan/scantest"
+	"tsdbd/query/admission"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 	"tsdbd/query/syntax"
@@ -154,6 +155,32 @@ func TestSelectStreams(t *testing.T) {
 		}
 		if n != want {
 			t.Errorf("%s: %d rows, want %d", q, n, want)
+		}
+	}
+}
+
+// TestFewRowsAreKept chooses a few rows from many, each of which is better than
+// those before it, in memory for a few.
+func TestFewRowsAreKept(t *testing.T) {
+	m := scantest.New()
+	m.Create("d", "autogen")
+	const rows = 100_000
+	var b strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&b, "m,h=%d v=%d,s=\"text %d\" %d\n", i%2, i, i, 1500000000+i)
+	}
+	m.Write(t, "d", "", "s", b.String())
+	for _, q := range []string{
+		"SELECT top(v, 5) FROM m", "SELECT top(v, 100) FROM m", "SELECT top(v, h, 2) FROM m", "SELECT top(v, 5), h FROM m",
+		"SELECT bottom(w, 5) FROM (SELECT 0 - v AS w FROM m)", "SELECT sample(s, 5) FROM m",
+	} {
+		if _, err := collectSelect(t.Context(), m, q, Options{MemoryBytes: 1 << 20, ChunkSize: 1000, streamRows: 1 << 11}); err != nil {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
+	for _, q := range []string{"SELECT top(v, 1000000000) FROM m", "SELECT top(v, 50000), s FROM m", "SELECT sample(v, 1000000000) FROM m", "SELECT distinct(s) FROM m"} {
+		if _, err := collectSelect(t.Context(), m, q, Options{MemoryBytes: 3 << 20, ChunkSize: 1000}); !errors.Is(err, admission.ErrMemory) {
+			t.Errorf("%s: %v, want %v", q, err, admission.ErrMemory)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package function
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/influxdata/influxql"
@@ -44,7 +43,7 @@ func topRefused(reduced string) func(*influxql.Call, model.FieldType) (string, s
 func picked(x *Context, t *partial.Table, sl *partial.Slot, st *partial.State, _ int64, out *Cells) {
 	p := &t.Picks[st.A]
 	p.Prune(x.Stop, sl)
-	rows := partial.SortRows(x.Stop, slices.Clone(p.Rows), func(a, b partial.PickRow) int {
+	p.Rows = partial.SortRows(x.Stop, p.Rows, func(a, b partial.PickRow) int {
 		byTime := cmp.Compare(a.T, b.T)
 		if !x.Asc {
 			byTime = -byTime
@@ -54,11 +53,11 @@ func picked(x *Context, t *partial.Table, sl *partial.Slot, st *partial.State, _
 		}
 		return byTime
 	})
-	if !x.Asc {
-		slices.Reverse(rows) // slotCells turns all cells around
-	}
-	for i := range rows {
-		r := &rows[i]
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		if !x.Asc {
+			r = &p.Rows[len(p.Rows)-1-i] // slotCells turns all cells around
+		}
 		out.Times = append(out.Times, r.T)
 		expr.AppendScalar(&out.Values, expr.Scalar{Type: sl.Type, Bits: r.Word, Text: r.Text()})
 		for k := range out.Aux {

@@ -236,9 +236,13 @@ func (p *Plan) Decode(groups *read.GroupTable, dims int, desc bool, charge func(
 		}
 		if p.Table == nil {
 			p.Table = t
-		} else {
-			p.Table.Merge(t, p.Slots)
+			continue
 		}
+		p.Table.Merge(t, p.Slots)
+		if err := charge(p.Table.Bytes); err != nil {
+			return err
+		}
+		p.Table.Bytes = 0
 	}
 	return nil
 }
@@ -350,6 +354,7 @@ func (t *Table) decodeState(d *binio.Decoder, st *State, sl *Slot, aux int) {
 		}
 		for range n {
 			p := t.pickOf(st)
+			before := p.bytes()
 			var r PickRow
 			if sl.Kind == Sample {
 				r.rank = d.Uint64()
@@ -358,18 +363,17 @@ func (t *Table) decodeState(d *binio.Decoder, st *State, sl *Slot, aux int) {
 			if r.Word, r.T = word, d.Varint(); sl.Kind != Sample {
 				r.rank = sl.rank(word, 0, r.T)
 			}
-			t.Bytes += 32
 			if sl.Type == model.String || aux > 0 {
 				r.More = &pickMore{text: text}
-				t.Bytes += 64 + int64(len(text))
 			}
 			if aux > 0 {
-				r.More.key, r.More.Aux = t.readRow(d, aux)
+				r.More.key, r.More.Aux = readRow(d, aux)
 			}
 			if d.Err() != nil {
 				return
 			}
 			p.add(t.Stop, sl, r)
+			t.Bytes += p.bytes() - before
 			st.N++
 		}
 	default:
@@ -385,7 +389,7 @@ func (t *Table) decodeState(d *binio.Decoder, st *State, sl *Slot, aux int) {
 		}
 		t.put(st, sl, at, word, text)
 		if st.N = int64(n); aux > 0 {
-			key, row := t.readRow(d, aux)
+			key, row := readRow(d, aux)
 			t.putAux(st, row, key)
 		}
 	}
@@ -416,7 +420,7 @@ func readValue(d *binio.Decoder, t model.FieldType) (word uint64, text string) {
 }
 
 // readRow reads the series key and the other columns of a chosen row.
-func (t *Table) readRow(d *binio.Decoder, aux int) (key string, row []expr.Scalar) {
+func readRow(d *binio.Decoder, aux int) (key string, row []expr.Scalar) {
 	key, row = d.String(), make([]expr.Scalar, aux)
 	for i := range row {
 		switch typ := model.FieldType(d.Byte()); typ {
@@ -428,6 +432,5 @@ func (t *Table) readRow(d *binio.Decoder, aux int) (key string, row []expr.Scala
 			d.Fail("type of a column")
 		}
 	}
-	t.Bytes += 40*int64(aux) + auxText(row, key)
 	return key, row
 }

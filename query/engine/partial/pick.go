@@ -23,6 +23,7 @@ type pick struct {
 	combos map[string]int32 // row of a combination of tags
 	bound  PickRow          // the n-th best of the rows so far; only a better one counts
 	full   bool             // bound is set
+	more   int64            // bytes of what rows have besides a number
 }
 
 // PickRow is a row with its rank; the smallest is the best. Of equal rank the
@@ -48,6 +49,29 @@ func (a *PickRow) Text() string {
 		return ""
 	}
 	return a.More.text
+}
+
+// combo returns the combination of tags of a row as one text.
+func (a *PickRow) combo(sl *Slot) string {
+	if sl.Tags == 0 {
+		return "" // top and bottom of fields alone: all rows are of one combination
+	}
+	return comboKey(a.More.Aux[:sl.Tags])
+}
+
+// bytes is the memory of what a row has besides a number, and of its place in combos.
+func (a *PickRow) bytes(sl *Slot) int64 {
+	m, n := a.More, int64(0)
+	if m != nil {
+		n = 64 + int64(len(m.text)) + 40*int64(len(m.Aux)) + auxText(m.Aux, m.key)
+	}
+	if sl.Unique {
+		n += 64
+	}
+	if sl.Unique && sl.Tags > 0 {
+		n += 24*int64(sl.Tags) + auxText(m.Aux[:sl.Tags], "")
+	}
+	return n
 }
 
 // compare returns which of two rows is better.
@@ -78,6 +102,9 @@ func (p *pick) beaten(rank uint64, t int64) bool {
 	return p.full && (rank > p.bound.rank || rank == p.bound.rank && t > p.bound.T)
 }
 
+// bytes is the memory of the rows.
+func (p *pick) bytes() int64 { return 32*int64(cap(p.Rows)) + p.more }
+
 // fewRows is the number of rows that are always kept in order.
 const fewRows = 64
 
@@ -87,6 +114,9 @@ func (p *pick) add(stop *admission.Stopper, sl *Slot, r PickRow) {
 		at, _ := slices.BinarySearchFunc(p.Rows, r, func(a, b PickRow) int { return a.compare(&b) })
 		if len(p.Rows) < sl.N {
 			p.Rows = append(p.Rows, r)
+			p.more += r.bytes(sl)
+		} else if at < len(p.Rows) {
+			p.more += r.bytes(sl) - p.Rows[sl.N-1].bytes(sl)
 		}
 		if at < len(p.Rows) {
 			copy(p.Rows[at+1:], p.Rows[at:])
@@ -98,9 +128,10 @@ func (p *pick) add(stop *admission.Stopper, sl *Slot, r PickRow) {
 		return
 	}
 	if sl.Unique {
-		combo := comboKey(r.More.Aux[:sl.Tags])
+		combo := r.combo(sl)
 		if i, ok := p.combos[combo]; ok {
 			if r.compare(&p.Rows[i]) < 0 {
+				p.more += r.bytes(sl) - p.Rows[i].bytes(sl)
 				p.Rows[i] = r
 			}
 			return
@@ -111,6 +142,7 @@ func (p *pick) add(stop *admission.Stopper, sl *Slot, r PickRow) {
 		p.combos[combo] = int32(len(p.Rows))
 	}
 	p.Rows = append(p.Rows, r)
+	p.more += r.bytes(sl)
 	if len(p.Rows)/2-4 >= sl.N {
 		p.Prune(stop, sl)
 	}
@@ -120,6 +152,9 @@ func (p *pick) add(stop *admission.Stopper, sl *Slot, r PickRow) {
 func (p *pick) Prune(stop *admission.Stopper, sl *Slot) {
 	p.Rows = SortRows(stop, p.Rows, func(a, b PickRow) int { return a.compare(&b) })
 	if len(p.Rows) >= sl.N {
+		for i := sl.N; i < len(p.Rows); i++ {
+			p.more -= p.Rows[i].bytes(sl)
+		}
 		clear(p.Rows[sl.N:])
 		p.Rows = p.Rows[:sl.N]
 		p.bound, p.full = p.Rows[sl.N-1], true
@@ -127,7 +162,7 @@ func (p *pick) Prune(stop *admission.Stopper, sl *Slot) {
 	if sl.Unique {
 		clear(p.combos)
 		for i := range p.Rows {
-			p.combos[comboKey(p.Rows[i].More.Aux[:sl.Tags])] = int32(i)
+			p.combos[p.Rows[i].combo(sl)] = int32(i)
 		}
 	}
 }
@@ -190,6 +225,7 @@ func (w *Worker) pick(st *State, sl *Slot, v *column.Vector, lo, hi int, cols []
 		return false
 	}
 	p := w.t.pickOf(st)
+	before := p.bytes()
 	text := v.Type == model.String
 	for i := lo; i < hi; i++ {
 		if !v.IsValid(i) {
@@ -207,12 +243,12 @@ func (w *Worker) pick(st *State, sl *Slot, v *column.Vector, lo, hi int, cols []
 		if r.rank = sl.rank(r.Word, series, r.T); p.beaten(r.rank, r.T) {
 			continue
 		}
-		w.t.Bytes += 32
 		if text || w.p.Aux > 0 {
 			r.More = w.pickMore(v, i, cols)
 		}
 		p.add(w.t.Stop, sl, r)
 	}
+	w.t.Bytes += p.bytes() - before
 	return true
 }
 
@@ -230,7 +266,6 @@ func (w *Worker) pickMore(v *column.Vector, row int, cols []column.Vector) *pick
 	if w.p.Aux > 0 {
 		m.Aux = w.auxRow(row, cols)
 	}
-	w.t.Bytes += 64 + int64(len(m.text)) + 40*int64(len(m.Aux)) + auxText(m.Aux, m.key)
 	return m
 }
 

@@ -239,7 +239,11 @@ func (t *Table) MergeState(d, s *State, o *Table, sl *Slot) {
 		d.N += s.N
 		return
 	case Top, Bottom, Sample:
-		t.Picks = adopt(t.Picks, d, o.Picks[s.A], func(x, y *pick) { x.merge(t.Stop, sl, y) })
+		t.Picks = adopt(t.Picks, d, o.Picks[s.A], func(x, y *pick) {
+			before := x.bytes()
+			x.merge(t.Stop, sl, y)
+			t.Bytes += x.bytes() - before
+		})
 		d.N += s.N
 		return
 	}
@@ -260,6 +264,18 @@ func (t *Table) MergeState(d, s *State, o *Table, sl *Slot) {
 	if s.B > 0 {
 		t.putAux(d, o.Aux[s.B-1], key)
 	}
+}
+
+// ListBytes is the memory that it takes to order what a large state holds, and to
+// hand it out.
+func (t *Table) ListBytes(st *State, sl *Slot) int64 {
+	switch sl.Kind {
+	case Tally:
+		return 32 * int64(len(t.Tallies[st.A].Entries))
+	case Top, Bottom, Sample:
+		return 64 * int64(len(t.Picks[st.A].Rows))
+	}
+	return 0
 }
 
 // adopt merges y into what state d has in list, or puts it there.
