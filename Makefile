@@ -2,7 +2,7 @@
 
 TAGS     = urfave_cli_no_template
 TOOL     = go tool -modfile=tools.mod
-RACE     = ./server ./cache ./model/... ./services/continuous ./httpapi/... ./services/input/... ./lineproto ./internal/body ./meta ./query/... ./retention ./shard ./store/... ./series ./services/subscriber ./tsi/... ./tsm ./wal/...
+RACE     = ./backup ./server ./cache ./model/... ./services/... ./httpapi/... ./lineproto ./internal/body ./meta ./query/... ./retention ./shard/... ./store/... ./series ./transfer ./tsi/... ./tsm ./wal/...
 FUZZTIME = 50000x
 BENCH    = .
 COUNT    = 6
