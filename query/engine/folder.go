@@ -130,10 +130,6 @@ func (f *folder) fold() error {
 // take implements operator.
 func (f *folder) take(g int32, rs *rowset.Set) error {
 	defer f.r.x.prof.operator(f, f.r.x.prof.start())
-	if !f.r.l.Asc {
-		rs = rs.Clone()
-		rs.Reverse()
-	}
 	if f.Windows.Loc != nil && len(f.Starts) == 0 {
 		return window.ErrTooMany
 	}
@@ -143,13 +139,30 @@ func (f *folder) take(g int32, rs *rowset.Set) error {
 	} else {
 		f.subs.Order = -f.frames << 32
 	}
-	f.subs.FoldTable(g, rs.Times, rs.Cols)
-	n := f.Table.Bytes
-	if n <= 1<<16 {
-		return nil
+	// Oldest rows first, so many at a time that the states cannot grow by much
+	// before they are accounted for.
+	block, n := f.r.x.stop.Block(), len(rs.Times)
+	for lo := 0; lo < n; lo += block {
+		hi := min(lo+block, n)
+		part := rs.Slice(lo, hi)
+		if !f.r.l.Asc {
+			part = rs.Slice(n-hi, n-lo)
+			part = *part.Clone()
+			part.Reverse()
+		}
+		f.subs.FoldTable(g, part.Times, part.Cols)
+		f.subs.Order += uint64(hi - lo)
+		if bytes := f.Table.Bytes; bytes > 1<<16 {
+			f.Table.Bytes = 0
+			if err := f.r.x.Keep(bytes); err != nil {
+				return err
+			}
+		}
+		if err := f.r.x.Check(); err != nil {
+			return err
+		}
 	}
-	f.Table.Bytes = 0
-	return f.r.x.Keep(n)
+	return nil
 }
 
 // all folds all shards, or only as many windows as LIMIT wants.

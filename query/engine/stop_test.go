@@ -183,6 +183,28 @@ func TestStopWorking(t *testing.T) {
 	}
 }
 
+// TestStopFolding: rows that a subquery hands over at once are folded in blocks,
+// with a look at the context, and at the memory, after each.
+func TestStopFolding(t *testing.T) {
+	m := stopStore(t, 4000)
+	looks := func(q string) int64 {
+		ctx := newLookContext(t, 0, 0)
+		if err := runStop(ctx, m, q, 1, func() {}); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+		return ctx.looks.Load()
+	}
+	for _, order := range []string{"", " ORDER BY time DESC"} {
+		alone := looks("SELECT cumulative_sum(v) AS x FROM m" + order)
+		for _, call := range []string{"distinct(x)", "mode(x)", "top(x, 3)", "sum_hll(x)", "sum(x)", "first(x)"} {
+			q := "SELECT " + call + " FROM (SELECT cumulative_sum(v) AS x FROM m)" + order
+			if n := looks(q); n < alone+4000/256 {
+				t.Errorf("%s: %d looks at the context, %d of them by the subquery", q, n, alone)
+			}
+		}
+	}
+}
+
 func runStop(ctx *lookContext, m *scantest.Store, q string, workers int, emit func()) error {
 	stmt, err := parseSelect(m, q)
 	if err != nil {

@@ -198,6 +198,9 @@ func (t *Table) Group(g int32, f func(window int64, st []State)) {
 // Merge adds the states of o, which must not be used afterwards.
 func (t *Table) Merge(o *Table, slots []Slot) {
 	o.each(func(g int32, window int64, st []State) {
+		if t.Stop.After(1) {
+			return
+		}
 		dst := t.At(g, window)
 		for i := range slots {
 			if st[i].N != 0 {
