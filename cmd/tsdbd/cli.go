@@ -17,6 +17,36 @@ func init() {
 	cli.HelpPrinter = func(w io.Writer, template string, data any) {
 		cli.HelpPrinterCustom(w, template, data, map[string]any{"wrap": wrap})
 	}
+	cli.ShowCommandHelp = showHelp
+}
+
+// showHelp prints the help of the command of c that name is. A command that has
+// none, which was given an argument and -help, prints its own.
+func showHelp(ctx context.Context, c *cli.Command, name string) error {
+	switch {
+	case c.Command(name) != nil:
+		return cli.DefaultShowCommandHelp(ctx, c, name)
+	case len(c.Commands) == 0:
+		return cli.DefaultShowCommandHelp(ctx, c.Root(), c.Name)
+	case c == c.Root():
+		return unknownCommand(c, name)
+	}
+	return usageError(c, "unexpected argument %q", name)
+}
+
+// noFlagsBefore is the error of the server's flags before a command, which has
+// flags of its own.
+func noFlagsBefore(ctx context.Context, c *cli.Command) (context.Context, error) {
+	name := c.Args().First()
+	if c.Command(name) == nil {
+		return ctx, nil
+	}
+	for _, f := range c.Flags {
+		if f.IsSet() {
+			return ctx, usageError(c, "-%s is before the command %s, flags of a command go after it", f.Names()[0], name)
+		}
+	}
+	return ctx, nil
 }
 
 // wrap breaks the paragraphs of a text into lines, all but the first behind an
@@ -53,8 +83,7 @@ func wrap(text string, indent int) string {
 var otherNames = map[string]string{"run": "serve", "start": "serve", "server": "serve", "report": "inspect report", "check": "verify", "dump": "export"}
 
 // unknownCommand is the error of a command that does not exist, with the nearest.
-func unknownCommand(root *cli.Command) error {
-	name := root.Args().First()
+func unknownCommand(root *cli.Command, name string) error {
 	near, ok := otherNames[name]
 	if !ok {
 		near = cli.SuggestCommand(root.Commands, name)
@@ -65,7 +94,7 @@ func unknownCommand(root *cli.Command) error {
 // wrongUse is the error of flags that cannot be parsed.
 func wrongUse(_ context.Context, c *cli.Command, err error, _ bool) error {
 	if c.Root() == c && c.Args().Present() {
-		return unknownCommand(c) // its flags are not the server's
+		return unknownCommand(c, c.Args().First()) // its flags are not the server's
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
 		if near := cli.SuggestFlag(c.Flags, name, true); near != "" {

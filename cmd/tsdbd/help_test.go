@@ -62,6 +62,41 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestHelpBesideArguments asks for help after an argument, and about what is no
+// command.
+func TestHelpBesideArguments(t *testing.T) {
+	for _, args := range [][]string{{"inspect", "report", "-h"}, {"import", "file", "-help"}, {"help", "inspect", "report"}} {
+		name := args[0]
+		if name == "help" {
+			name = args[1]
+		}
+		if must(t, args...) != must(t, "help", name) {
+			t.Errorf("%q is not the help of %s", args, name)
+		}
+	}
+	for _, args := range [][]string{{"help", "verfy"}, {"verfy", "-h"}, {"verfy"}} {
+		if _, _, err := tsdbd(t, args...); err == nil || err.Error() != `unknown command "verfy", did you mean tsdbd verify? See tsdbd help` {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	if _, _, err := tsdbd(t, "completion", "csh"); err == nil || err.Error() != `unexpected argument "csh", see tsdbd completion -help` {
+		t.Errorf("completion for csh: %v", err)
+	}
+}
+
+// TestFlagsBeforeCommands: flags of the server before a command have no effect on
+// it, and are refused.
+func TestFlagsBeforeCommands(t *testing.T) {
+	for _, args := range [][]string{
+		{"-config", "/nonexistent", "config"}, {"--data", t.TempDir(), "config"}, {"-http=127.0.0.1:1", "health"}, {"-version", "config"}, {"-log-level", "debug", "help"},
+	} {
+		if out, _, err := tsdbd(t, args...); err == nil || !strings.Contains(err.Error(), " is before the command ") || out != "" {
+			t.Errorf("%q: %v\n%s", args, err, out)
+		}
+	}
+	must(t, "config", "-http", "127.0.0.1:1")
+}
+
 // TestExamplesParse runs the arguments of every example through the program,
 // whose actions do nothing.
 func TestExamplesParse(t *testing.T) {

@@ -53,13 +53,14 @@ func program(stdout, stderr io.Writer) *cli.Command {
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(context.Context, *cli.Command, error) {}, // main exits
 		OnUsageError:              wrongUse,
+		Before:                    noFlagsBefore,
 		ShellComplete:             complete(),
 		Writer:                    stdout,
 		ErrWriter:                 stderr,
 	}
 	root.Action = func(ctx context.Context, c *cli.Command) error {
 		if c.Args().Present() {
-			return unknownCommand(c)
+			return unknownCommand(c, c.Args().First())
 		}
 		if c.Bool("version") {
 			_, err := fmt.Fprintln(stdout, versionText())
