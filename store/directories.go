@@ -208,12 +208,12 @@ func (s *Store) clearDirectories() error {
 
 // opened takes note of a shard that has files.
 func (s *Store) opened(e *shardEntry) {
-	if !e.Saved() {
-		return
-	}
-	s.ledger.Add(e.ID(), e.db.id)
-	if e.Flushed() > s.logAfter {
-		s.unsure.dirs = append(s.unsure.dirs, path.Join(s.dir, layout.ShardDir(e.db.id, e.ID())))
+	switch {
+	case !e.Saved():
+	case e.Flushed() > s.logAfter || e.Flushed() == 0: // its first manifest is empty
+		s.unsure.shards = append(s.unsure.shards, unsureShard{e.ID(), e.db.id})
+	default:
+		s.ledger.Add(e.ID(), e.db.id)
 	}
 }
 

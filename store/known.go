@@ -6,6 +6,7 @@ import (
 	"path"
 
 	"tsdbd/internal/vfs"
+	"tsdbd/store/layout"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -87,19 +88,31 @@ func (s *Store) beforeTrim(covered uint64) error {
 	return err
 }
 
+type unsureShard struct {
+	id       uint64
+	database uint32
+}
+
 // sureOfNames makes the manifests durable that the start has found and that
 // cover entries which the log still has (W3): a server that was killed may have
 // renamed them and not synced their names. It is done before the first trim and
-// not at the start, where it would be in the way of thousands of shards.
+// not at the start, where it would be in the way of thousands of shards. The ledger
+// vouches for such a shard from then on: after a power cut its files may be gone, and
+// nothing is lost by that while the log has the entries.
 func (s *Store) sureOfNames() error {
 	s.unsure.Lock()
 	defer s.unsure.Unlock()
-	for len(s.unsure.dirs) > 0 {
-		last := len(s.unsure.dirs) - 1
-		if err := s.fs.SyncDir(s.unsure.dirs[last]); err != nil && !errors.Is(err, fs.ErrNotExist) { // dropped since
+	for len(s.unsure.shards) > 0 {
+		last := len(s.unsure.shards) - 1
+		sh := s.unsure.shards[last]
+		err := s.fs.SyncDir(path.Join(s.dir, layout.ShardDir(sh.database, sh.id)))
+		switch {
+		case err == nil:
+			s.ledger.Add(sh.id, sh.database)
+		case !errors.Is(err, fs.ErrNotExist): // dropped since
 			return err
 		}
-		s.unsure.dirs = s.unsure.dirs[:last]
+		s.unsure.shards = s.unsure.shards[:last]
 	}
 	return nil
 }

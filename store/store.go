@@ -153,11 +153,11 @@ type Store struct {
 		garbage int64 // bytes of flushed caches since the last collection
 	}
 
-	// unsure has the directories of shards whose manifests may not be durable,
-	// because a killed server renamed them; see sureOfNames.
+	// unsure has the shards whose manifests may not be durable, because a killed
+	// server renamed them; see sureOfNames.
 	unsure struct {
 		sync.Mutex
-		dirs []string
+		shards []unsureShard
 	}
 
 	// memory counts bytes.

@@ -23,8 +23,8 @@ import (
 // returns a binio.ErrCorrupt counts as damaged. Any other error of fn or of a read
 // ends the replay, and the log must be closed.
 //
-// What was replayed is durable when Replay returns. The next Append starts a
-// new segment in a new epoch.
+// What fn gets is durable: fn may make files that later starts must find in the log.
+// The next Append starts a new segment in a new epoch.
 func (l *Log) Replay(fn func(*entry.Entry) error) error {
 	if l.replayed.Load() {
 		return errors.New("wal was already replayed")
@@ -32,6 +32,9 @@ func (l *Log) Replay(fn func(*entry.Entry) error) error {
 	found := l.damage // by Open
 	w := walk{fs: l.fs, damaged: l.damaged, deliver: func(_ *SegmentInfo, e *entry.Entry) error { return fn(e) }}
 	segments := l.files.closed
+	if err := l.syncFound(segments); err != nil {
+		return err
+	}
 	if err := w.run(segments); err != nil {
 		return err
 	}
@@ -49,7 +52,7 @@ func (l *Log) Replay(fn func(*entry.Entry) error) error {
 	}
 	// Last of all: a replay that fails changes no segment.
 	for i := range segments {
-		if s := &segments[i]; !s.Sealed && !s.cutOff || i == len(segments)-1 {
+		if s := &segments[i]; !s.Sealed && (!s.cutOff || i == len(segments)-1) {
 			if err := l.sealReplayed(s); err != nil {
 				return err
 			}
@@ -58,6 +61,21 @@ func (l *Log) Replay(fn func(*entry.Entry) error) error {
 	l.dropSpares()
 	l.sequence.Store(last)
 	l.replayed.Store(true)
+	return nil
+}
+
+// syncFound makes what is read durable: it may come from the page cache of a process
+// that was killed before its sync.
+func (l *Log) syncFound(segments []SegmentInfo) error {
+	for i := range segments {
+		f, err := l.fs.OpenReadWrite(segments[i].Path)
+		if err != nil {
+			return fmt.Errorf("sync wal segment %s: %w", segments[i].Path, err)
+		}
+		if err := errors.Join(f.SyncData(), f.Close()); err != nil {
+			return fmt.Errorf("sync wal segment %s: %w", segments[i].Path, err)
+		}
+	}
 	return nil
 }
 
@@ -196,16 +214,14 @@ func copySpan(to, from vfs.File, off, n int64) error {
 	return nil
 }
 
-// sealReplayed ends a segment that a crash left open, and makes the last one
-// durable: what was read may have come from the page cache of a process that
-// was killed before its sync.
+// sealReplayed ends a segment that a crash left open, durably.
 func (l *Log) sealReplayed(s *SegmentInfo) error {
 	f, err := l.fs.OpenReadWrite(s.Path)
 	if err != nil {
 		return fmt.Errorf("seal wal segment %s: %w", s.Path, err)
 	}
 	defer f.Close()
-	if !s.Sealed && s.End >= segmentHeaderSize {
+	if s.End >= segmentHeaderSize {
 		b := appendRecord(nil, s.Number, s.Last, typeEnd, 0, 0, nil)
 		if rest := s.Bytes - s.End; rest < int64(len(b)) {
 			// The end of the file ends the segment as well. It must not move: how
