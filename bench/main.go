@@ -73,8 +73,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("tsdbd-load", flag.ContinueOnError)
 	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "usage: tsdbd-load [flags] devops|hicard|seed|telegraf|small|mixed|bench|null-wal [flags]")
+		flags.PrintDefaults()
+	}
 	flags.StringVar(&o.url, "url", "http://127.0.0.1:8086", "server")
-	flags.StringVar(&o.database, "db", "load", "database; it is dropped and made anew")
+	flags.StringVar(&o.database, "db", "load", "database; it is dropped and created again")
 	flags.IntVar(&o.connections, "connections", 2, "requests in flight")
 	flags.IntVar(&o.rows, "rows", 10_000, "lines of a request")
 	flags.IntVar(&o.queries, "queries", 200, "most times each query is asked; slow ones are asked less often")
@@ -87,7 +91,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.rounds, "rounds", load.HicardRounds, "hicard: rows of a series")
 	flags.IntVar(&o.hosts, "hosts", 50, "telegraf: number of hosts")
 	flags.Float64Var(&o.hours, "hours", 24, "telegraf: hours of data")
-	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request; mixed: for ingest alone, and beside queries")
+	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request; mixed: for ingest alone, and during queries")
 	flags.StringVar(&o.tsdbd, "tsdbd", filepath.Join("bin", "tsdbd"), "bench: the program")
 	flags.StringVar(&o.servers, "servers", "tsdbd,influxd,victoria-metrics,null-wal", "bench: what to start, if it is installed")
 	flags.StringVar(&o.workloads, "workloads", "devops,seed,hicard,small", "bench: what to measure")
@@ -171,7 +175,7 @@ func single(ctx context.Context, o *options, w workload, out io.Writer) error {
 	return err
 }
 
-// mixed measures ingest beside queries on a server that runs.
+// mixed measures ingest during queries on a server that runs.
 func mixed(ctx context.Context, o *options, out io.Writer) error {
 	t := &target{client: newClient(o.url, o.database, 1)}
 	defer t.client.close()
