@@ -82,6 +82,54 @@ func TestChangesWithoutCatalogFile(t *testing.T) {
 	}
 }
 
+// TestForeignDatabaseOfTheLog starts with a database that only the log names, and
+// whose directory has the series of another data directory: it is refused and keeps
+// what the log has of it, and the others open.
+func TestForeignDatabaseOfTheLog(t *testing.T) {
+	const log = "/data/db-2/series/series.log"
+	made := func() (fs *vfstest.FS) {
+		fs = vfstest.New()
+		s := openTest(t, fs, testOptions(fs))
+		s.create("a")
+		s.must(s.write("a", "m v=1 1"))
+		s.must(s.catalog.Save())
+		fs.SetHook(func(op vfstest.Op) error {
+			if path.Dir(op.Path) == "/data/meta" && op.Kind == "rename" {
+				return syscall.EIO
+			}
+			return nil
+		})
+		s.create("b")
+		s.must(s.write("b", "m v=2 2"))
+		left := fs.CrashLocked(newTestRand(t, 1), 0)
+		fs.SetHook(nil)
+		s.must(s.Close())
+		return left
+	}
+	fs, other := made(), made()
+	own := fs.Content(log)
+	if err := fs.Put(log, other.Content(log)); err != nil {
+		t.Fatal(err)
+	}
+	s := openTest(t, fs, testOptions(fs))
+	if got := s.read("a"); len(got) != 1 {
+		t.Errorf("a: %v", got)
+	}
+	var refused *RefusedError
+	if err := s.write("b", "m v=3 3"); !errors.As(err, &refused) {
+		t.Errorf("write to b: %v", err)
+	}
+	s.must(s.Close())
+	if err := fs.Put(log, own); err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, fs, testOptions(fs))
+	if got := s.read("b"); len(got) != 1 || got[pointKey("m", 2, "v")] != "2" {
+		t.Errorf("b with its own directory: %v", got)
+	}
+	s.must(s.Close())
+}
+
 // TestOlderCatalog starts with the catalog of an earlier day, as after a wrong
 // copy. While the log has all changes since then it loses nothing by that. Once
 // the log is trimmed the start is refused: what came after the catalog was not

@@ -114,6 +114,9 @@ func (r *replayer) command(e *entry.Entry) error {
 		maps.DeleteFunc(r.databases, func(id uint32, _ *replayed) bool { return after.DatabaseByID(id) == nil })
 	}
 	err = r.s.follow(ch.Command, before, after)
+	if refusable(err) { // the others open
+		return nil
+	}
 	if vfs.IsFull(err) { // a database without points, which its first use tries again to open
 		r.s.logger.Error("database not opened, the disk is full", "err", err)
 		return nil
