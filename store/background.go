@@ -54,8 +54,12 @@ func (s *Store) FlushSoon() {
 const shrinkAfter = 5 * time.Second
 
 // shrinkLog makes the log small once everything in it is in files and nothing
-// more comes.
+// more comes. A log that is too large it trims before that: where only the catalog
+// changes there is no flush to do it.
 func (s *Store) shrinkLog() {
+	if s.log.Stats().DiskBytes > s.opt.LogBytes {
+		s.trim()
+	}
 	s.applying.Lock()
 	applied, last := s.applying.sequence, s.applying.at
 	s.applying.Unlock()

@@ -82,6 +82,30 @@ func TestChangesWithoutCatalogFile(t *testing.T) {
 	}
 }
 
+// TestLogOfChangesAlone fills the log with changes of the catalog and no write: it
+// stays within its bound though no shard is ever flushed.
+func TestLogOfChangesAlone(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.SegmentBytes, opt.LogBytes = 4<<10, 64<<10
+	s := openTest(t, fs, opt)
+	s.create("db")
+	for i := range 400 {
+		d := time.Duration(int64(2+i%2) * week)
+		s.must(s.Apply(context.Background(), meta.AlterRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "autogen", Duration: &d}}))
+	}
+	s.shrinkLog()
+	if n := s.log.Stats().DiskBytes; n > opt.LogBytes {
+		t.Errorf("the log has %d bytes", n)
+	}
+	s.must(s.Close())
+	again := openTest(t, fs, opt)
+	if d := again.Catalog().Database("db").RetentionPolicies[0].Duration; int64(d) != 3*week {
+		t.Errorf("duration %v", d)
+	}
+	again.must(again.Close())
+}
+
 // TestForeignDatabaseOfTheLog starts with a database that only the log names, and
 // whose directory has the series of another data directory: it is refused and keeps
 // what the log has of it, and the others open.
