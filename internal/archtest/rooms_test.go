@@ -96,7 +96,7 @@ func readPackage(t *testing.T, fset *token.FileSet, imports types.Importer, p go
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines += fset.File(f.Pos()).LineCount() - 1
+		lines += fset.File(f.Pos()).LineCount()
 		files = append(files, f)
 	}
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
