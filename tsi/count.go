@@ -14,18 +14,18 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 		set = v.alive
 	}
 	w := valueWalk{}
-	ids := map[*segmentValues]valueIDs{}
+	ids := map[*memtableValues]valueIDs{}
 	living := roaring.And(set, v.alive)
-	for _, s := range v.segments {
+	for _, s := range v.memtables {
 		t, ok := s.table(measurement, false, key)
 		if !ok || t.columns[0].rows.n == 0 {
 			continue
 		}
-		sv := &segmentValues{values: t.columns[0].values}
+		sv := &memtableValues{values: t.columns[0].values}
 		of := t.byValue(&t.columns[0], t.rowsIn(living))
 		sv.init(of.has)
 		ids[sv] = of
-		w.addSegment(sv)
+		w.addMemtable(sv)
 	}
 	if err := v.addFiles(&w, measurement, key); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 	whole := v.wholeFiles(&w, set)
 	for w.next() {
 		n := 0
-		if len(w.segs) == 0 && len(w.files) == 1 && whole[w.files[0]] {
+		if len(w.mems) == 0 && len(w.files) == 1 && whole[w.files[0]] {
 			c := w.files[0]
 			var err error
 			if n, err = c.Posting.Count(); err != nil {
@@ -46,7 +46,7 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 					return c.At(err)
 				}
 			}
-			for _, sv := range w.segs {
+			for _, sv := range w.mems {
 				of := ids[sv]
 				for _, id := range of.of(sv.order[sv.at]) {
 					all.Add(id)

@@ -2,8 +2,8 @@
 // a predicate over tags selects.
 //
 // An Index, one per shard, is the inverted index. AddSeries puts a series into
-// the mutable segment. Freeze turns the segment into a Snapshot and starts a new
-// segment. Snapshot.WriteFile writes the Snapshot to a File, and Publish replaces
+// the memtable. Freeze turns the memtable into a Snapshot and starts a new
+// memtable. Snapshot.WriteFile writes the Snapshot to a File, and Publish replaces
 // the Snapshot by that File. MergeFiles merges several Files into one. A View is an
 // immutable picture of all layers: Select turns a model.TagExpr into a set of ids,
 // and GroupBy and TagValues answer from dictionaries and postings.

@@ -67,7 +67,7 @@ const keysTogether = 128
 
 // cheaperByKeys compares what reading the series' keys costs, about 5 us for
 // keysTogether and 1 us a key, with the dictionaries: 30 ns a value and 10 ns an
-// id, or 5 ns of a segment.
+// id, or 5 ns of a memtable.
 func (v *View) cheaperByKeys(measurement string, ids []uint32, keys []string) (bool, error) {
 	if v.index.opt.Keys == nil {
 		return false, nil
@@ -95,7 +95,7 @@ func (v *View) cheaperByKeys(measurement string, ids []uint32, keys []string) (b
 			return true, nil
 		}
 	}
-	for _, s := range v.segments {
+	for _, s := range v.memtables {
 		if t, ok := s.table(measurement, false); ok {
 			via += 5 * float64(t.ids.n*len(keys))
 		}
@@ -186,14 +186,14 @@ func (c *groupColumn) sort() {
 // column reads one tag of the series from the layers.
 func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint32, ranks *ranks) (groupColumn, error) {
 	col := groupColumn{values: []string{""}, rows: make([]uint32, len(ids))}
-	segmentRows := make(map[*segmentValues][][2]uint32)
+	memtableRows := make(map[*memtableValues][][2]uint32)
 	w := valueWalk{}
-	for _, s := range v.segments {
+	for _, s := range v.memtables {
 		t, ok := s.table(measurement, false, key)
 		if !ok || t.columns[0].rows.n == 0 {
 			continue
 		}
-		sv := &segmentValues{values: t.columns[0].values}
+		sv := &memtableValues{values: t.columns[0].values}
 		var rows [][2]uint32
 		used := make([]bool, sv.values.count()+1)
 		t.columns[0].rows.each(func(first int, numbers []uint32) {
@@ -208,8 +208,8 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 			}
 		})
 		sv.init(func(n uint32) bool { return used[n] })
-		segmentRows[sv] = rows
-		w.addSegment(sv)
+		memtableRows[sv] = rows
+		w.addMemtable(sv)
 	}
 	if err := v.addFiles(&w, measurement, key); err != nil {
 		return col, err
@@ -218,7 +218,7 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 	for _, c := range w.cursors {
 		most += c.Tag().Values
 	}
-	for _, sv := range w.segments {
+	for _, sv := range w.memtables {
 		most += len(sv.order)
 	}
 	col.values = slices.Grow(col.values, min(most, len(ids)))
@@ -249,7 +249,7 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 				}
 			}
 		}
-		for _, sv := range w.segs {
+		for _, sv := range w.mems {
 			sv.assigned[sv.order[sv.at]] = number
 			hit = true
 		}
@@ -261,7 +261,7 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 			col.values = append(col.values, text)
 		}
 	}
-	for sv, rows := range segmentRows {
+	for sv, rows := range memtableRows {
 		for _, r := range rows {
 			col.rows[r[0]] = sv.assigned[r[1]]
 		}
@@ -286,7 +286,7 @@ func (v *View) TagValueCount(measurement, key string) (int, error) {
 			}
 		}
 	}
-	for _, s := range v.segments {
+	for _, s := range v.memtables {
 		if t, ok := s.table(measurement, false, key); ok && t.columns[0].rows.n > 0 {
 			tags = 2
 		}

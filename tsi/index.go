@@ -42,11 +42,11 @@ type Index struct {
 	mu struct {
 		sync.RWMutex
 		alive        *roaring.Bitmap // copy-on-write
-		removed      *roaring.Bitmap // deleted series that files or frozen segments may name
+		removed      *roaring.Bitmap // deleted series that files or frozen memtables may name
 		measurements map[string]*measurement
 		claims       map[fieldName]*claimedType // of writes that are not applied yet
-		mutable      *segment
-		frozen       []*segment
+		mutable      *memtable
+		frozen       []*memtable
 		files        []*File
 		view         *View // of the present state, or nil
 		fields       map[string][]column.Field
@@ -111,7 +111,7 @@ func NewIndex(opt IndexOptions) (*Index, error) {
 		alive.AndNot(x.mu.removed)
 	}
 	x.mu.measurements = map[string]*measurement{}
-	x.mu.mutable = newSegment()
+	x.mu.mutable = newMemtable()
 	x.mu.files = slices.Clone(opt.Files)
 	for _, f := range opt.Files {
 		for _, m := range f.measured {
@@ -190,7 +190,7 @@ func (x *Index) Contains(id model.SeriesID) bool {
 	return x.mu.alive.Contains(uint32(id))
 }
 
-// AddSeries adds a series to the mutable segment, or back to the living. key
+// AddSeries adds a series to the mutable memtable, or back to the living. key
 // is its canonical key; the index keeps no part of it. Only the writer calls it.
 func (x *Index) AddSeries(id model.SeriesID, key string) {
 	x.mu.Lock()
@@ -215,7 +215,7 @@ func (x *Index) addLocked(id uint32, key string) {
 	}
 	x.mu.removed.Remove(id)
 	x.staleLocked()
-	// A deleted series goes to the segment too, though older layers may have
+	// A deleted series goes to the memtable too, though older layers may have
 	// it: a merge that runs may be dropping it from its file right now, and
 	// the next file must mention the measurement and its fields.
 	name := x.mu.mutable.add(id, key)
@@ -355,7 +355,7 @@ func seriesIDs(set *roaring.Bitmap) []model.SeriesID {
 	return ids
 }
 
-// Named returns the series that files or segments name, the deleted ones too. The
+// Named returns the series that files or memtables name, the deleted ones too. The
 // caller owns the set.
 func (x *Index) Named() *roaring.Bitmap {
 	x.mu.RLock()
@@ -363,7 +363,7 @@ func (x *Index) Named() *roaring.Bitmap {
 	return roaring.Or(x.mu.alive, x.mu.removed)
 }
 
-// Flushed returns the living series that are in files and in no segment. The caller
+// Flushed returns the living series that are in files and in no memtable. The caller
 // owns the set.
 func (x *Index) Flushed() *roaring.Bitmap {
 	x.mu.RLock()
@@ -375,17 +375,17 @@ func (x *Index) Flushed() *roaring.Bitmap {
 	return set
 }
 
-// Snapshot is a segment cut off by Freeze, on its way into a file.
+// Snapshot is a memtable cut off by Freeze, on its way into a file.
 type Snapshot struct {
-	segment *segment
-	alive   *roaring.Bitmap
-	removed *roaring.Bitmap
-	fields  map[string][]column.Field
+	memtable *memtable
+	alive    *roaring.Bitmap
+	removed  *roaring.Bitmap
+	fields   map[string][]column.Field
 }
 
 // Empty reports whether the snapshot holds neither series nor fields, so that
 // there is nothing to write.
-func (s *Snapshot) Empty() bool { return s.segment.n == 0 && len(s.fields) == 0 }
+func (s *Snapshot) Empty() bool { return s.memtable.n == 0 && len(s.fields) == 0 }
 
 // Removed returns the deleted ids, as of the cut, that files may still name. The
 // shard keeps the set in its manifest, with the files. Replay from the cut on must
@@ -396,15 +396,15 @@ func (s *Snapshot) Removed() *roaring.Bitmap { return s.removed }
 // WriteFile writes the snapshot as a TSI file, synced; the file's name is
 // durable once its directory is. It may be called again after an error.
 func (s *Snapshot) WriteFile(fs vfs.FS, path string) (FileInfo, error) {
-	return s.segment.write(fs, path, s.alive, s.fields)
+	return s.memtable.write(fs, path, s.alive, s.fields)
 }
 
-// Freeze cuts the mutable segment off. It stays readable until Publish puts
+// Freeze cuts the mutable memtable off. It stays readable until Publish puts
 // its file in its place; the snapshots must be published in order.
 func (x *Index) Freeze() *Snapshot {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := &Snapshot{segment: x.mu.mutable, alive: x.mu.alive.Clone(), removed: x.mu.removed.Clone(), fields: map[string][]column.Field{}}
+	s := &Snapshot{memtable: x.mu.mutable, alive: x.mu.alive.Clone(), removed: x.mu.removed.Clone(), fields: map[string][]column.Field{}}
 	for name, m := range x.mu.measurements {
 		if m.dirty {
 			s.fields[name] = m.sorted()
@@ -412,7 +412,7 @@ func (x *Index) Freeze() *Snapshot {
 		}
 	}
 	x.mu.frozen = append(slices.Clone(x.mu.frozen), x.mu.mutable)
-	x.mu.mutable = newSegment()
+	x.mu.mutable = newMemtable()
 	x.staleLocked()
 	return s
 }
@@ -422,7 +422,7 @@ func (x *Index) Freeze() *Snapshot {
 func (x *Index) Publish(s *Snapshot, file *File) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.mu.frozen = slices.DeleteFunc(slices.Clone(x.mu.frozen), func(f *segment) bool { return f == s.segment })
+	x.mu.frozen = slices.DeleteFunc(slices.Clone(x.mu.frozen), func(f *memtable) bool { return f == s.memtable })
 	if file != nil {
 		x.mu.files = append(slices.Clone(x.mu.files), file)
 	}

@@ -239,7 +239,7 @@ func checkGroups(t *testing.T, r *rand.Rand, v *View, m *modelIndex, name string
 }
 
 // TestIndexRandom compares an index with maps while series come, go and come
-// back, segments are frozen, written, published, and files merged, reopened.
+// back, memtables are frozen, written, published, and files merged, reopened.
 func TestIndexRandom(t *testing.T) {
 	for _, withKeys := range []bool{false, true} {
 		t.Run(fmt.Sprint("keys=", withKeys), func(t *testing.T) {

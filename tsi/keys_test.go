@@ -158,7 +158,7 @@ func TestSparseIDs(t *testing.T) {
 	}
 	check()
 	s := x.Freeze()
-	if s.Empty() || s.segment.n != 200 {
+	if s.Empty() || s.memtable.n != 200 {
 		t.Fatal("snapshot")
 	}
 	if _, err := s.WriteFile(fs, "1.tsi"); err != nil {

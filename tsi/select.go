@@ -126,12 +126,12 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 		return s.absent(key, universe)
 	}
 	var c dictionary.Collector
-	for _, seg := range s.v.segments {
-		n := seg.number(s.measurement, key, value)
+	for _, mem := range s.v.memtables {
+		n := mem.number(s.measurement, key, value)
 		if n == 0 {
 			continue
 		}
-		t, _ := seg.table(s.measurement, false, key)
+		t, _ := mem.table(s.measurement, false, key)
 		t.columns[0].rows.each(func(first int, rows []uint32) {
 			if s.work.Done(len(rows)) {
 				return
@@ -176,11 +176,11 @@ func (s *selection) find(c *dictionary.Collector, key string, values ...string) 
 // values. The set is the caller's.
 func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
 	var c dictionary.Collector
-	for _, seg := range s.v.segments {
-		s.column(&c, seg, key, func(_ *valueList, wanted []bool) {
+	for _, mem := range s.v.memtables {
+		s.column(&c, mem, key, func(_ *valueList, wanted []bool) {
 			for _, value := range values {
 				// Its column may have got new values since it was pictured.
-				if n := int(seg.number(s.measurement, key, value)); n > 0 && n < len(wanted) {
+				if n := int(mem.number(s.measurement, key, value)); n > 0 && n < len(wanted) {
 					wanted[n] = true
 				}
 				if s.work.Done(findSteps) {
@@ -203,10 +203,10 @@ func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*
 	return set, nil
 }
 
-// column adds the series of a segment whose value of a tag is wanted: choose
+// column adds the series of a memtable whose value of a tag is wanted: choose
 // sets this by the values' numbers.
-func (s *selection) column(c *dictionary.Collector, seg *segment, key string, choose func(values *valueList, wanted []bool)) {
-	t, ok := seg.table(s.measurement, false, key)
+func (s *selection) column(c *dictionary.Collector, mem *memtable, key string, choose func(values *valueList, wanted []bool)) {
+	t, ok := mem.table(s.measurement, false, key)
 	if !ok {
 		return
 	}
@@ -237,8 +237,8 @@ func (s *selection) tag(f *File, key string) (*dictionary.Tag, error) {
 // absent returns the series of universe that lack a tag.
 func (s *selection) absent(key string, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
 	set := universe.Clone()
-	for _, seg := range s.v.segments {
-		t, ok := seg.table(s.measurement, false, key)
+	for _, mem := range s.v.memtables {
+		t, ok := mem.table(s.measurement, false, key)
 		if !ok {
 			continue
 		}
@@ -297,8 +297,8 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 		}
 	}
 	var c dictionary.Collector
-	for _, seg := range s.v.segments {
-		s.column(&c, seg, e.Key, func(values *valueList, wanted []bool) {
+	for _, mem := range s.v.memtables {
+		s.column(&c, mem, e.Key, func(values *valueList, wanted []bool) {
 			for n := 1; n < len(wanted) && s.work.Err() == nil; n++ {
 				wanted[n] = m.MatchString(values.text(uint32(n)))
 			}

@@ -52,8 +52,8 @@ func TestSelectStops(t *testing.T) {
 	y := newTestIndex(t)
 	x = y
 	fill(1)
-	segments := y.View()
-	defer segments.Release()
+	memtables := y.View()
+	defer memtables.Release()
 	matches := func(e string) *model.TagExpr {
 		return &model.TagExpr{Op: model.TagMatch, Key: "h", Regex: regexp.MustCompile(e)}
 	}
@@ -64,9 +64,9 @@ func TestSelectStops(t *testing.T) {
 		asks  int // within which it must ask
 	}{
 		{"dictionary", files, matches("5$"), 4},
-		{"column", segments, matches("5$"), 4},
-		{"equal", segments, &model.TagExpr{Op: model.TagEqual, Key: "k", Value: "3"}, 3},
-		{"absent", segments, &model.TagExpr{Op: model.TagEqual, Key: "k"}, 3},
+		{"column", memtables, matches("5$"), 4},
+		{"equal", memtables, &model.TagExpr{Op: model.TagEqual, Key: "k", Value: "3"}, 3},
+		{"absent", memtables, &model.TagExpr{Op: model.TagEqual, Key: "k"}, 3},
 		{"many counters", files, matches(strings.Repeat("(.?){1000}", 20) + "x"), 20},
 	} {
 		for n := 1; n <= c.asks; n++ {

@@ -107,19 +107,19 @@ type tagValueWalk struct {
 	buf   []uint32
 }
 
-// walkTagValues begins a walk at the first value. Of segments it may leave out
+// walkTagValues begins a walk at the first value. Of memtables it may leave out
 // all but the first limit values, or the last.
 func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, limit int, last bool) (*tagValueWalk, error) {
 	if set == nil {
 		set = v.alive
 	}
 	w := &tagValueWalk{v: v, set: set}
-	for _, s := range v.segments {
+	for _, s := range v.memtables {
 		t, ok := s.table(measurement, false, key)
 		if !ok || t.columns[0].rows.n == 0 {
 			continue
 		}
-		sv := &segmentValues{values: t.columns[0].values}
+		sv := &memtableValues{values: t.columns[0].values}
 		used := make([]bool, sv.values.count()+1)
 		t.columns[0].rows.each(func(first int, numbers []uint32) {
 			for i, n := range numbers {
@@ -133,7 +133,7 @@ func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, limit
 		} else {
 			sv.init(func(n uint32) bool { return used[n] })
 		}
-		w.addSegment(sv)
+		w.addMemtable(sv)
 	}
 	if err := v.addFiles(&w.valueWalk, measurement, key); err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, limit
 // each calls f with the values, ascending, until it returns false.
 func (w *tagValueWalk) each(f func(value []byte) bool) error {
 	for w.next() {
-		hit := len(w.segs) > 0
+		hit := len(w.mems) > 0
 		for _, c := range w.files {
 			if hit = hit || w.whole[c]; hit {
 				break
@@ -170,7 +170,7 @@ func (w *tagValueWalk) before(n int) string {
 	for _, c := range w.cursors {
 		from = max(from, c.Tag().Before(n))
 	}
-	for _, s := range w.segments {
+	for _, s := range w.memtables {
 		if i := len(s.order) - n; i >= 0 {
 			from = max(from, s.values.text(s.order[i]))
 		}
@@ -180,7 +180,7 @@ func (w *tagValueWalk) before(n int) string {
 
 // seek moves to the first value not less than from.
 func (w *tagValueWalk) seek(from string) {
-	w.live, w.files, w.segs = w.live[:0], w.files[:0], w.segs[:0]
+	w.live, w.files, w.mems = w.live[:0], w.files[:0], w.mems[:0]
 	for _, c := range w.cursors {
 		w.live = append(w.live, c)
 		if c.Seek(from) {
@@ -189,7 +189,7 @@ func (w *tagValueWalk) seek(from string) {
 			w.err = c.Err()
 		}
 	}
-	for _, s := range w.segments {
+	for _, s := range w.memtables {
 		s.at = sort.Search(len(s.order), func(i int) bool { return s.values.text(s.order[i]) >= from })
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"tsdbd/internal/slots"
 )
 
-// valueTable numbers texts: the values of one tag key in a segment. Numbers
+// valueTable numbers texts: the values of one tag key in a memtable. Numbers
 // begin at 1; 0 is the empty text. It costs the text, a byte or two, 4 bytes,
 // and 11 to 21 for finding it. Like a paged list, a copy of values can be read
 // without the lock that add needs.

@@ -12,12 +12,12 @@ import (
 // View is an immutable picture of an Index: later writes do not show in it.
 // It may be used by many goroutines until its Release.
 type View struct {
-	index    *Index
-	refs     atomic.Int64
-	alive    *roaring.Bitmap // read-only
-	fields   map[string][]column.Field
-	segments []*segment
-	files    []*File
+	index     *Index
+	refs      atomic.Int64
+	alive     *roaring.Bitmap // read-only
+	fields    map[string][]column.Field
+	memtables []*memtable
+	files     []*File
 }
 
 // View returns the present state. The caller must Release it. Without a change
@@ -46,7 +46,7 @@ func (x *Index) View() *View {
 	}
 	v := &View{
 		index: x, alive: x.mu.alive.Clone(), fields: x.mu.fields, files: x.mu.files,
-		segments: append(slices.Clone(x.mu.frozen), x.mu.mutable),
+		memtables: append(slices.Clone(x.mu.frozen), x.mu.mutable),
 	}
 	for _, f := range v.files {
 		f.Acquire()
@@ -114,7 +114,7 @@ func (v *View) Since(old *View) *roaring.Bitmap {
 // Series returns the series of a measurement. The caller owns the set.
 func (v *View) Series(measurement string) (*roaring.Bitmap, error) {
 	set := roaring.New()
-	for _, s := range v.segments {
+	for _, s := range v.memtables {
 		if t, ok := s.table(measurement, false); ok {
 			t.ids.each(func(_ int, ids []uint32) { set.AddMany(ids) })
 		}
@@ -137,7 +137,7 @@ func (v *View) Series(measurement string) (*roaring.Bitmap, error) {
 // TagKeys returns the tag keys that series of a measurement carry, sorted.
 func (v *View) TagKeys(measurement string) ([]string, error) {
 	found := map[string]bool{}
-	for _, s := range v.segments {
+	for _, s := range v.memtables {
 		t, _ := s.table(measurement, true)
 		for _, c := range t.columns {
 			for row := 0; row < c.rows.n && !found[c.key]; row++ {

@@ -8,8 +8,8 @@ import (
 	"tsdbd/tsi/dictionary"
 )
 
-// segmentValues are the used values of a segment's column, in order.
-type segmentValues struct {
+// memtableValues are the used values of a memtable's column, in order.
+type memtableValues struct {
 	values   valueList
 	order    []uint32 // numbers of the used values, by value
 	at       int
@@ -17,7 +17,7 @@ type segmentValues struct {
 }
 
 // init takes the values whose numbers used holds for.
-func (s *segmentValues) init(used func(number uint32) bool) {
+func (s *memtableValues) init(used func(number uint32) bool) {
 	s.order = s.values.order(used)
 	s.assigned = make([]uint32, s.values.count()+1)
 }
@@ -25,16 +25,16 @@ func (s *segmentValues) init(used func(number uint32) bool) {
 // valueWalk merges the dictionaries of layers: each call of next yields the
 // next value and the layers that have it.
 type valueWalk struct {
-	cursors  []*dictionary.Cursor // each is on a value, or at its end
-	live     []*dictionary.Cursor
-	segments []*segmentValues
-	value    []byte
-	files    []*dictionary.Cursor // that have value
-	segs     []*segmentValues     // that have value, at order[at]
-	err      error
+	cursors   []*dictionary.Cursor // each is on a value, or at its end
+	live      []*dictionary.Cursor
+	memtables []*memtableValues
+	value     []byte
+	files     []*dictionary.Cursor // that have value
+	mems      []*memtableValues    // that have value, at order[at]
+	err       error
 }
 
-func (w *valueWalk) addSegment(s *segmentValues) { w.segments = append(w.segments, s) }
+func (w *valueWalk) addMemtable(s *memtableValues) { w.memtables = append(w.memtables, s) }
 
 func (w *valueWalk) addFile(c *dictionary.Cursor) {
 	w.cursors = append(w.cursors, c)
@@ -57,14 +57,14 @@ func (w *valueWalk) next() bool {
 	for _, c := range w.files {
 		w.advance(c)
 	}
-	for _, s := range w.segs {
+	for _, s := range w.mems {
 		s.at++
 	}
-	w.files, w.segs = w.files[:0], w.segs[:0]
+	w.files, w.mems = w.files[:0], w.mems[:0]
 	if w.err != nil {
 		return false
 	}
-	if len(w.segments) == 0 && len(w.live) == 1 { // the usual case
+	if len(w.memtables) == 0 && len(w.live) == 1 { // the usual case
 		w.files = append(w.files, w.live[0])
 		w.value = w.live[0].Value
 		return true
@@ -81,7 +81,7 @@ func (w *valueWalk) next() bool {
 			w.files = append(w.files, c)
 		}
 	}
-	for _, s := range w.segments {
+	for _, s := range w.memtables {
 		if s.at >= len(s.order) {
 			continue
 		}
@@ -91,9 +91,9 @@ func (w *valueWalk) next() bool {
 			found = true
 			best = []byte(v)
 			w.files = w.files[:0]
-			w.segs = append(w.segs[:0], s)
+			w.mems = append(w.mems[:0], s)
 		case cmp == 0:
-			w.segs = append(w.segs, s)
+			w.mems = append(w.mems, s)
 		}
 	}
 	w.value = best

@@ -13,16 +13,16 @@ import (
 	"tsdbd/model/column"
 )
 
-// segment is the index of the series added since a Freeze, in memory. Per
+// memtable is the index of the series added since a Freeze, in memory. Per
 // measurement it holds a table: a row per series, a column of value numbers
 // per tag key. Rows are only ever appended, so a reader copies the heads of
 // the lists under the lock and then reads what stood there without it.
 //
 // A row costs 4 bytes and 4 per tag key; a value 24 to 34 and its text, once.
-type segment struct {
+type memtable struct {
 	mu           sync.RWMutex
-	measurements map[string]*segmentMeasurement
-	last         *segmentMeasurement // added to last
+	measurements map[string]*memtableMeasurement
+	last         *memtableMeasurement // added to last
 	series       *roaring.Bitmap
 	n            int
 	bytes        atomic.Int64 // memory, about
@@ -31,35 +31,35 @@ type segment struct {
 
 // What things cost in memory, about, besides their text.
 const (
-	segmentMeasurementBytes = 300
-	segmentColumnBytes      = 400
-	segmentValueBytes       = 30
-	segmentRowBytes         = 4
+	memtableMeasurementBytes = 300
+	memtableColumnBytes      = 400
+	memtableValueBytes       = 30
+	memtableRowBytes         = 4
 )
 
-type segmentMeasurement struct {
+type memtableMeasurement struct {
 	name    string
 	ids     paged[uint32]
-	columns []*segmentColumn // in order of appearance
-	byKey   map[string]*segmentColumn
+	columns []*memtableColumn // in order of appearance
+	byKey   map[string]*memtableColumn
 }
 
-// segmentColumn is a tag key. Number 0 means that the series lacks the tag;
+// memtableColumn is a tag key. Number 0 means that the series lacks the tag;
 // rows may be shorter than the table, the rest lack it.
-type segmentColumn struct {
+type memtableColumn struct {
 	key    string
 	values valueTable
 	rows   paged[uint32]
 	last   uint32 // number of the row added last: sorted keys repeat their values
 }
 
-func newSegment() *segment {
-	return &segment{measurements: map[string]*segmentMeasurement{}, series: roaring.New()}
+func newMemtable() *memtable {
+	return &memtable{measurements: map[string]*memtableMeasurement{}, series: roaring.New()}
 }
 
 // add adds a series, once, and returns its measurement. Nothing of key is
 // kept.
-func (s *segment) add(id uint32, key string) (measurement string) {
+func (s *memtable) add(id uint32, key string) (measurement string) {
 	var tags model.Tags
 	measurement, tags = model.ParseSeriesKey(key, s.tags[:0])
 	s.tags = tags
@@ -70,9 +70,9 @@ func (s *segment) add(id uint32, key string) (measurement string) {
 	m := s.last
 	if m == nil || m.name != measurement {
 		if m = s.measurements[measurement]; m == nil {
-			m = &segmentMeasurement{name: strings.Clone(measurement), byKey: map[string]*segmentColumn{}}
+			m = &memtableMeasurement{name: strings.Clone(measurement), byKey: map[string]*memtableColumn{}}
 			s.measurements[m.name] = m
-			bytes += segmentMeasurementBytes + int64(len(m.name))
+			bytes += memtableMeasurementBytes + int64(len(m.name))
 		}
 		s.last = m
 	}
@@ -82,19 +82,19 @@ func (s *segment) add(id uint32, key string) (measurement string) {
 	s.n++
 	row := m.ids.n
 	m.ids.add(id)
-	bytes += segmentRowBytes
+	bytes += memtableRowBytes
 	for i := range tags {
 		if tags[i].Value == "" {
 			continue // the same as no tag
 		}
-		var c *segmentColumn
+		var c *memtableColumn
 		if i < len(m.columns) && m.columns[i].key == tags[i].Key {
 			c = m.columns[i]
 		} else if c = m.byKey[tags[i].Key]; c == nil {
-			c = &segmentColumn{key: strings.Clone(tags[i].Key)}
+			c = &memtableColumn{key: strings.Clone(tags[i].Key)}
 			m.columns = append(m.columns, c)
 			m.byKey[c.key] = c
-			bytes += segmentColumnBytes + int64(len(c.key))
+			bytes += memtableColumnBytes + int64(len(c.key))
 		}
 		if c.rows.n > row {
 			continue // the series key has the tag twice; the first one counts
@@ -103,27 +103,27 @@ func (s *segment) add(id uint32, key string) (measurement string) {
 			before := c.values.values.count()
 			c.last = c.values.number(tags[i].Value)
 			if c.values.values.count() > before {
-				bytes += segmentValueBytes + int64(len(tags[i].Value))
+				bytes += memtableValueBytes + int64(len(tags[i].Value))
 			}
 		}
 		for c.rows.n < row {
 			c.rows.add(0)
-			bytes += segmentRowBytes
+			bytes += memtableRowBytes
 		}
 		c.rows.add(c.last)
-		bytes += segmentRowBytes
+		bytes += memtableRowBytes
 	}
 	return m.name
 }
 
-// segmentTable is a picture of a segment's measurement.
-type segmentTable struct {
+// measurementPicture is a picture of a memtable's measurement.
+type measurementPicture struct {
 	ids     paged[uint32]
-	columns []segmentPicture
+	columns []columnPicture
 }
 
-// segmentPicture is a column of it, of at most as many rows.
-type segmentPicture struct {
+// columnPicture is a column of it, of at most as many rows.
+type columnPicture struct {
 	key    string
 	values valueList
 	rows   paged[uint32]
@@ -131,22 +131,22 @@ type segmentPicture struct {
 
 // table returns the picture of a measurement, with the columns of the given
 // keys only unless all is set; false if there is no such measurement.
-func (s *segment) table(measurement string, all bool, keys ...string) (segmentTable, bool) {
+func (s *memtable) table(measurement string, all bool, keys ...string) (measurementPicture, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	m := s.measurements[measurement]
 	if m == nil {
-		return segmentTable{}, false
+		return measurementPicture{}, false
 	}
-	t := segmentTable{ids: m.ids}
+	t := measurementPicture{ids: m.ids}
 	if all {
 		for _, c := range m.columns {
-			t.columns = append(t.columns, segmentPicture{c.key, c.values.values, c.rows})
+			t.columns = append(t.columns, columnPicture{c.key, c.values.values, c.rows})
 		}
 		return t, true
 	}
 	for _, k := range keys {
-		p := segmentPicture{key: k}
+		p := columnPicture{key: k}
 		if c := m.byKey[k]; c != nil {
 			p.values, p.rows = c.values.values, c.rows
 		}
@@ -156,7 +156,7 @@ func (s *segment) table(measurement string, all bool, keys ...string) (segmentTa
 }
 
 // rowsIn returns which rows are of series in set.
-func (t *segmentTable) rowsIn(set *roaring.Bitmap) []bool {
+func (t *measurementPicture) rowsIn(set *roaring.Bitmap) []bool {
 	in := make([]bool, t.ids.n)
 	t.ids.each(func(first int, ids []uint32) {
 		for i, id := range ids {
@@ -166,7 +166,7 @@ func (t *segmentTable) rowsIn(set *roaring.Bitmap) []bool {
 	return in
 }
 
-// valueIDs are the ids of a segment's column by value number.
+// valueIDs are the ids of a memtable's column by value number.
 type valueIDs struct{ starts, ids []uint32 }
 
 func (v *valueIDs) of(number uint32) []uint32 { return v.ids[v.starts[number]:v.starts[number+1]] }
@@ -175,7 +175,7 @@ func (v *valueIDs) has(number uint32) bool { return v.starts[number] < v.starts[
 
 // byValue sorts the ids of the rows in keep by their value of a column: a counting
 // sort.
-func (t *segmentTable) byValue(c *segmentPicture, keep []bool) valueIDs {
+func (t *measurementPicture) byValue(c *columnPicture, keep []bool) valueIDs {
 	starts := make([]uint32, c.values.count()+2)
 	c.rows.each(func(first int, rows []uint32) {
 		for i, v := range rows {
@@ -200,8 +200,8 @@ func (t *segmentTable) byValue(c *segmentPicture, keep []bool) valueIDs {
 	return valueIDs{starts, ids}
 }
 
-// number returns the number of a value, 0 if the segment lacks it.
-func (s *segment) number(measurement, key, value string) uint32 {
+// number returns the number of a value, 0 if the memtable lacks it.
+func (s *memtable) number(measurement, key, value string) uint32 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if m := s.measurements[measurement]; m != nil {
@@ -213,7 +213,7 @@ func (s *segment) number(measurement, key, value string) uint32 {
 }
 
 // names returns the measurements, unsorted.
-func (s *segment) names() []string {
+func (s *memtable) names() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	names := make([]string, 0, len(s.measurements))
@@ -223,8 +223,8 @@ func (s *segment) names() []string {
 	return names
 }
 
-// write writes the segment's series that are in alive, and the fields.
-func (s *segment) write(fs vfs.FS, path string, alive *roaring.Bitmap, fields map[string][]column.Field) (FileInfo, error) {
+// write writes the memtable's series that are in alive, and the fields.
+func (s *memtable) write(fs vfs.FS, path string, alive *roaring.Bitmap, fields map[string][]column.Field) (FileInfo, error) {
 	w, err := createFile(fs, path)
 	if err != nil {
 		return FileInfo{}, err
@@ -242,7 +242,7 @@ func (s *segment) write(fs vfs.FS, path string, alive *roaring.Bitmap, fields ma
 }
 
 // table writes a measurement. One without series and fields is left out.
-func (w *fileWriter) table(name string, t segmentTable, alive *roaring.Bitmap, fields []column.Field) {
+func (w *fileWriter) table(name string, t measurementPicture, alive *roaring.Bitmap, fields []column.Field) {
 	set := roaring.New()
 	t.ids.each(func(_ int, ids []uint32) { set.AddMany(ids) })
 	set.And(alive)
@@ -250,7 +250,7 @@ func (w *fileWriter) table(name string, t segmentTable, alive *roaring.Bitmap, f
 		return
 	}
 	m := &measurementWriter{w: w, all: set}
-	slices.SortFunc(t.columns, func(a, b segmentPicture) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(t.columns, func(a, b columnPicture) int { return strings.Compare(a.key, b.key) })
 	keep := t.rowsIn(set)
 	for i := range t.columns {
 		c := &t.columns[i]
