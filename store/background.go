@@ -114,7 +114,7 @@ func (s *Store) nextFlush() *shardEntry {
 		return largest
 	case s.log.Stats().DiskBytes > s.opt.LogBytes:
 		// It makes room only if nothing else keeps the log.
-		if first := s.pinnedLocked(); first == 0 || oldest.first < first {
+		if first := s.pinnedLocked(); first == 0 || oldest.unflushedSince < first {
 			return oldest
 		}
 	}
@@ -222,7 +222,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	took := time.Since(start)
 	s.counters.flushNanos.Add(int64(took))
 	s.logger.Debug("flushed", "shard", e.ID(), "took", took)
-	s.settle(e)
+	s.updateUnflushed(e)
 	e.idle.Store(false)
 	wake(s.wakeCompact)
 	s.trim()

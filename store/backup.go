@@ -78,7 +78,7 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 		defer s.deleting.Unlock()
 	}
 	s.gate.RLock() // no delete and no drop is under way
-	if err := s.open(); err != nil {
+	if err := s.errClosed(); err != nil {
 		s.gate.RUnlock()
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 	if s.counters.deletes.Load() != deletes {
 		return nil, nil
 	}
-	if err := s.open(); err != nil {
+	if err := s.errClosed(); err != nil {
 		return nil, err
 	}
 	b.Catalog = s.catalog.Data()
@@ -170,7 +170,8 @@ func (s *Store) flushed(ctx context.Context, chosen map[uint64]*shardEntry) erro
 	return nil
 }
 
-func (s *Store) open() error {
+// errClosed returns ErrClosed after Close.
+func (s *Store) errClosed() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.mu.closed {

@@ -268,7 +268,7 @@ func (r *replayer) relieve(sequence uint64) bool {
 		r.s.logger.Error("flush failed, will be tried again", "shard", largest.ID(), "err", err)
 		return false
 	}
-	r.s.settle(largest)
+	r.s.updateUnflushed(largest)
 	largest.idle.Store(false)
 	return true
 }

@@ -268,9 +268,9 @@ type droppedShard struct {
 
 // unflushed is a shardEntry's place among them.
 type unflushed struct {
-	place   *list.Element // in Store.mu.unflushed, nil if everything is in files
-	first   uint64        // sequence of the first entry, if there is a place
-	counted int64         // bytes in Store.cached
+	unflushedElem  *list.Element // in Store.mu.unflushed, nil if everything is in files
+	unflushedSince uint64        // sequence of the first entry, if there is an element
+	countedBytes   int64         // bytes in Store.cached
 }
 
 // refused is a database that does not open, because its files contradict the

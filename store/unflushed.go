@@ -7,7 +7,7 @@ package store
 
 // dirty gives a shard its place after an entry was applied to it.
 func (s *Store) dirty(e *shardEntry) {
-	if e.place != nil {
+	if e.unflushedElem != nil {
 		return // its first entry is still the first
 	}
 	s.mu.Lock()
@@ -18,7 +18,7 @@ func (s *Store) dirty(e *shardEntry) {
 // placeLocked puts a shard where its first unflushed entry belongs. s.mu is held.
 func (s *Store) placeLocked(e *shardEntry) {
 	first, dirty := e.FirstUnflushed()
-	if e.place != nil && dirty && first == e.first {
+	if e.unflushedElem != nil && dirty && first == e.unflushedSince {
 		return
 	}
 	s.displaceLocked(e)
@@ -27,27 +27,27 @@ func (s *Store) placeLocked(e *shardEntry) {
 	}
 	// Few shards had their first entry since, most often none.
 	at := s.mu.unflushed.Back()
-	for at != nil && at.Value.(*shardEntry).first > first {
+	for at != nil && at.Value.(*shardEntry).unflushedSince > first {
 		at = at.Prev()
 	}
-	e.first = first
+	e.unflushedSince = first
 	if at == nil {
-		e.place = s.mu.unflushed.PushFront(e)
+		e.unflushedElem = s.mu.unflushed.PushFront(e)
 	} else {
-		e.place = s.mu.unflushed.InsertAfter(e, at)
+		e.unflushedElem = s.mu.unflushed.InsertAfter(e, at)
 	}
 }
 
 // displaceLocked takes a shard out of the list. s.mu is held.
 func (s *Store) displaceLocked(e *shardEntry) {
-	if e.place != nil {
-		s.mu.unflushed.Remove(e.place)
-		e.place = nil
+	if e.unflushedElem != nil {
+		s.mu.unflushed.Remove(e.unflushedElem)
+		e.unflushedElem = nil
 	}
 }
 
-// settle brings place and count of a shard up to date after a flush of it.
-func (s *Store) settle(e *shardEntry) {
+// updateUnflushed brings a shard's element and bytes up to date after a flush of it.
+func (s *Store) updateUnflushed(e *shardEntry) {
 	s.ledger.Add(e.ID(), e.db.id)
 	s.applying.Lock()
 	defer s.applying.Unlock()
@@ -62,8 +62,8 @@ func (s *Store) settle(e *shardEntry) {
 
 // count sets what a shard is counted with.
 func (s *Store) count(e *shardEntry, bytes int64) {
-	s.memory.cached.Add(bytes - e.counted)
-	e.counted = bytes
+	s.memory.cached.Add(bytes - e.countedBytes)
+	e.countedBytes = bytes
 }
 
 // unflushedLocked calls f with the shards that have a place, the one that pins the
@@ -79,7 +79,7 @@ func (s *Store) flushedUpTo(limit uint64) uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if at := s.mu.unflushed.Front(); at != nil {
-		limit = min(limit, at.Value.(*shardEntry).first-1)
+		limit = min(limit, at.Value.(*shardEntry).unflushedSince-1)
 	}
 	if first := s.pinnedLocked(); first != 0 {
 		limit = min(limit, first-1)

@@ -97,18 +97,18 @@ func (s *testStore) checkUnflushed(seed uint64, step int) {
 		if ok {
 			dirty++
 		}
-		if ok != (e.place != nil) || ok && (e.first < first || e.first > s.applying.sequence) {
-			s.t.Fatalf("seed %d, step %d: shard %d has place %t since %d; %t, %d", seed, step, e.ID(), e.place != nil, e.first, ok, first)
+		if ok != (e.unflushedElem != nil) || ok && (e.unflushedSince < first || e.unflushedSince > s.applying.sequence) {
+			s.t.Fatalf("seed %d, step %d: shard %d has place %t since %d; %t, %d", seed, step, e.ID(), e.unflushedElem != nil, e.unflushedSince, ok, first)
 		}
 	}
 	if cached := s.memory.cached.Load(); cached != bytes {
 		s.t.Fatalf("seed %d, step %d: %d bytes are counted, the shards have %d", seed, step, cached, bytes)
 	}
 	s.unflushedLocked(func(e *shardEntry) bool {
-		if e.first < last {
-			s.t.Fatalf("seed %d, step %d: shard %d stands behind %d with %d", seed, step, e.ID(), last, e.first)
+		if e.unflushedSince < last {
+			s.t.Fatalf("seed %d, step %d: shard %d stands behind %d with %d", seed, step, e.ID(), last, e.unflushedSince)
 		}
-		last = e.first
+		last = e.unflushedSince
 		dirty--
 		return true
 	})

@@ -32,7 +32,7 @@ func (s *Store) View(database, policy string, r model.TimeRange) (scan.View, err
 	}
 	// It may have been dropped since, and made again.
 	if data.Database(database).ID != db.id || !db.acquire() {
-		if err := s.open(); err != nil {
+		if err := s.errClosed(); err != nil {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, database)

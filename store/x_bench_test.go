@@ -54,7 +54,7 @@ func BenchmarkManyShards(b *testing.B) {
 		e := s.shard(1)
 		for b.Loop() {
 			s.nextFlush()
-			s.settle(e)
+			s.updateUnflushed(e)
 			s.trim()
 		}
 	})
