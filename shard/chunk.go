@@ -161,7 +161,7 @@ func (c *fileChunk) TextBytes(i int) int64 {
 
 // damaged remembers damage of the chunk's file and returns err.
 func (c *fileChunk) damaged(err error) error {
-	c.shard.blame(err, []*file{c.src.file})
+	c.shard.markDamaged(err, []*file{c.src.file})
 	return err
 }
 

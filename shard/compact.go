@@ -29,9 +29,9 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 		return false, nil
 	}
 	defer v.Release()
-	if lo, hi, level := plan(v.set.facts(), cold); lo < hi {
+	if lo, hi, level := plan(v.set.planFiles(), cold); lo < hi {
 		if err := s.merge(ctx, v, lo, hi, level); err != nil {
-			s.blame(err, v.set.files[lo:hi])
+			s.markDamaged(err, v.set.files[lo:hi])
 			return false, fmt.Errorf("compact shard %d: %w", s.id, err)
 		}
 		did = true
@@ -53,24 +53,24 @@ func (s *Shard) CompactionQueue(cold bool) int {
 	s.mu.RLock()
 	set := s.mu.set // its files stay known without a reference
 	s.mu.RUnlock()
-	lo, hi, _ := plan(set.facts(), cold)
+	lo, hi, _ := plan(set.planFiles(), cold)
 	return hi - lo
 }
 
-// facts describes the files for the planner.
-func (s *fileSet) facts() []fact {
-	facts := make([]fact, len(s.files))
+// planFiles describes the files for the planner.
+func (s *fileSet) planFiles() []planFile {
+	files := make([]planFile, len(s.files))
 	for i, f := range s.files {
-		facts[i] = fact{
+		files[i] = planFile{
 			size: f.Size, level: f.Level, rows: f.reader.Info().Rows,
 			part:       i > 0 && f.splits(s.files[i-1]),
 			tombstones: len(s.masks(f)), damaged: f.damage.Load() != nil,
 		}
-		if facts[i].tombstones > 0 {
-			facts[i].hidden = f.hidden.Load()
+		if files[i].tombstones > 0 {
+			files[i].hidden = f.hidden.Load()
 		}
 	}
-	return facts
+	return files
 }
 
 // countHidden counts how many rows tombstones hide of each file, once for a
@@ -87,7 +87,7 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			s.blame(err, v.set.files[i:i+1])
+			s.markDamaged(err, v.set.files[i:i+1])
 			continue
 		}
 		f.hidden.Store(n)

@@ -31,9 +31,9 @@ func (v *View) Losses() (out []scan.Loss) {
 	return out
 }
 
-// blame marks the file that an error of a read says is damaged, so that merges
+// markDamaged marks the file that an error of a read says is damaged, so that merges
 // leave it alone. Any other error, as of a full disk, blames none.
-func (s *Shard) blame(err error, in []*file) {
+func (s *Shard) markDamaged(err error, in []*file) {
 	var c *binio.CorruptError
 	if !errors.As(err, &c) {
 		return

@@ -2,8 +2,8 @@ package shard
 
 import "math/bits"
 
-// fact is what the compaction planner knows of a file.
-type fact struct {
+// planFile is what the compaction planner knows of a file.
+type planFile struct {
 	size       int64
 	level      int
 	part       bool // of the same run as the file before it
@@ -50,7 +50,7 @@ type run struct {
 	damaged bool
 }
 
-func runs(files []fact) []run {
+func runs(files []planFile) []run {
 	var out []run
 	for i, f := range files {
 		if !f.part || i == 0 {
@@ -76,7 +76,7 @@ func runs(files []fact) []run {
 // no tombstones and fewer rows, or fullLevel. A byte is read once per level while its shard
 // is warm, and while it is cold when its run is not coldRatio times what came
 // after it.
-func plan(files []fact, cold bool) (lo, hi, level int) {
+func plan(files []planFile, cold bool) (lo, hi, level int) {
 	all := runs(files)
 	for from := 0; from < len(all); from++ {
 		to := from
@@ -94,7 +94,7 @@ func plan(files []fact, cold bool) (lo, hi, level int) {
 		from = to
 	}
 	for i := range files {
-		if f := &files[i]; !f.damaged && f.heavy(cold) {
+		if f := &files[i]; !f.damaged && f.worthRewriting(cold) {
 			return i, i + 1, f.level
 		}
 	}
@@ -110,10 +110,10 @@ func plan(files []fact, cold bool) (lo, hi, level int) {
 	return 0, 0, 0
 }
 
-// heavy reports whether tombstones alone make it worth while to write a file
+// worthRewriting reports whether tombstones alone make it worth while to write a file
 // anew. Those that hide nothing do not: a delete of nothing, said every
 // minute, must not keep the disk busy.
-func (f *fact) heavy(cold bool) bool {
+func (f *planFile) worthRewriting(cold bool) bool {
 	switch {
 	case f.hidden == 0:
 		return false

@@ -15,8 +15,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the outputs of the scripts in testdata anew")
 
-// parseFact reads "L<level> <size> [part] [damaged] [rows=n] [hidden=n] [tombstones=n]".
-func parseFact(line string) (f fact, err error) {
+// parsePlanFile reads "L<level> <size> [part] [damaged] [rows=n] [hidden=n] [tombstones=n]".
+func parsePlanFile(line string) (f planFile, err error) {
 	for i, w := range strings.Fields(line) {
 		name, value, _ := strings.Cut(w, "=")
 		n, _ := strconv.ParseInt(value, 10, 64)
@@ -61,7 +61,7 @@ func sizeText(n int64) string {
 
 // merged does what a merge would: the runs [lo, hi) become one, split by size,
 // without the rows that were hidden.
-func merged(files []fact, lo, hi, level int) (out []fact, read, written int64) {
+func merged(files []planFile, lo, hi, level int) (out []planFile, read, written int64) {
 	var size, rows int64
 	for _, f := range files[lo:hi] {
 		read += f.size
@@ -76,7 +76,7 @@ func merged(files []fact, lo, hi, level int) (out []fact, read, written int64) {
 	out = append(out, files[:lo]...)
 	part := hi-lo == 1 && files[lo].part
 	for n := int64(0); size > 0; n++ {
-		f := fact{size: min(size, 2<<30), level: level, part: part || n > 0}
+		f := planFile{size: min(size, 2<<30), level: level, part: part || n > 0}
 		if n == 0 {
 			f.rows = rows
 		}
@@ -113,9 +113,9 @@ func TestPlanScripts(t *testing.T) {
 			for len(lines) > 0 && strings.HasPrefix(lines[0], "#") {
 				lines = lines[1:]
 			}
-			var files []fact
+			var files []planFile
 			for _, line := range lines[1:] {
-				f, err := parseFact(line)
+				f, err := parsePlanFile(line)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -135,7 +135,7 @@ func TestPlanScripts(t *testing.T) {
 	}
 }
 
-func runScript(command string, files []fact) string {
+func runScript(command string, files []planFile) string {
 	kind, all, _ := strings.Cut(command, " ")
 	var out []string
 	for range 100 {
@@ -176,13 +176,13 @@ func TestPlanEnds(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	worst := 0.0
 	for range 100 {
-		var files []fact
+		var files []planFile
 		var flushed, written int64
 		cold, deletes := false, r.IntN(2) == 0
 		largest := []int64{1 << 20, 64 << 20, 3 << 30}[r.IntN(3)]
 		for range 300 {
 			size := 1 + r.Int64N(largest)
-			files = append(files, fact{size: size, rows: 1 + size/16})
+			files = append(files, planFile{size: size, rows: 1 + size/16})
 			flushed += size
 			if deletes && r.IntN(3) == 0 {
 				for i := range files {
