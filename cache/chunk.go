@@ -31,22 +31,22 @@ const (
 	maxChunkWords = 4 << 10 // wide rows get fewer per chunk
 )
 
-// view is a chunk as a reader sees it.
-type view struct {
+// chunkView is a chunk as a reader sees it.
+type chunkView struct {
 	words  []uint64 // from the head on
 	layout uint32
 	stride int
 	link   uint64
 }
 
-func viewAt(slabs [][]uint64, layouts []*point.Layout, ref uint64) view {
+func viewAt(slabs [][]uint64, layouts []*point.Layout, ref uint64) chunkView {
 	words := at(slabs, ref)
 	layout := uint32(words[0] >> linkBits)
-	return view{words: words, layout: layout, stride: 1 + len(layouts[layout].Fields), link: words[0] & linkMask}
+	return chunkView{words: words, layout: layout, stride: 1 + len(layouts[layout].Fields), link: words[0] & linkMask}
 }
 
 // row returns the words of row i: time and values.
-func (v *view) row(i int) []uint64 {
+func (v *chunkView) row(i int) []uint64 {
 	o := headWords + i*v.stride
 	return v.words[o : o+v.stride]
 }

@@ -33,7 +33,7 @@ type Table struct {
 		series    int
 		spellings int
 		layouts   uint32
-		odd       map[string]*Series // series whose keys are too long for an entry
+		longKeys  map[string]*Series // series whose keys are too long for an entry
 		free      []byte             // unused rest of the newest key chunk
 
 		keyBytes, layoutBytes int64
@@ -254,14 +254,14 @@ func (t *Table) Insert(raw []byte, key string) (*Series, uint32, *View) {
 	return s, number, t.view.Load()
 }
 
-// seriesLocked returns the series with the key and its number, 0 if it is odd.
+// seriesLocked returns the series with the key and its number, 0 if the key is long.
 // A series that it makes is of the given kind besides.
 func (t *Table) seriesLocked(hash uint32, key string, kind uint16) (*Series, uint32) {
 	raw := bytesOf(key)
 	if n, v := t.find(hash, raw, isKey); n != 0 {
 		return &v.Entry(n).series, n
 	}
-	if s := t.mu.odd[key]; s != nil {
+	if s := t.mu.longKeys[key]; s != nil {
 		return s, 0
 	}
 	t.mu.series++
@@ -270,10 +270,10 @@ func (t *Table) seriesLocked(hash uint32, key string, kind uint16) (*Series, uin
 		return &e.series, n
 	}
 	s := NewSeries(strings.Clone(key))
-	if t.mu.odd == nil {
-		t.mu.odd = make(map[string]*Series)
+	if t.mu.longKeys == nil {
+		t.mu.longKeys = make(map[string]*Series)
 	}
-	t.mu.odd[s.Key()] = s
+	t.mu.longKeys[s.Key()] = s
 	t.mu.keyBytes += int64(len(key)) + oddBytes
 	return s, 0
 }
