@@ -1,19 +1,15 @@
 package shard
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"tsdbd/internal/testkit/script"
 	"tsdbd/internal/testkit/testseed"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the outputs of the scripts in testdata anew")
 
 // parsePlanFile reads "L<level> <size> [part] [damaged] [rows=n] [hidden=n] [tombstones=n]".
 func parsePlanFile(line string) (f planFile, err error) {
@@ -91,66 +87,40 @@ func merged(files []planFile, lo, hi, level int) (out []planFile, read, written 
 	return out, read, written
 }
 
-// TestPlanScripts runs testdata/plan*.txt: a sentence, then a command, files
-// one per line, "----" and the output, separated by empty lines. "warm" and
-// "cold" show the next merge; "warm all" and "cold all" all merges to the end.
+// TestPlanScripts runs testdata/plan*.txt: the input of a command is the files of a
+// shard, one a line. "warm" and "cold" show the next merge; "warm all" and "cold
+// all" all merges to the end.
 func TestPlanScripts(t *testing.T) {
-	names, err := filepath.Glob("testdata/plan*.txt")
-	if err != nil || len(names) == 0 {
-		t.Fatal(names, err)
-	}
-	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cases := strings.Split(strings.TrimRight(string(b), "\n"), "\n\n")
-		out := []string{cases[0]}
-		for _, c := range cases[1:] {
-			input, want, _ := strings.Cut(c, "\n----")
-			want = strings.TrimPrefix(want, "\n")
-			lines := strings.Split(input, "\n")
-			for len(lines) > 0 && strings.HasPrefix(lines[0], "#") {
-				lines = lines[1:]
-			}
+	script.Run(t, "testdata/plan*.txt", func(t *testing.T) func(script.Command) []string {
+		return func(c script.Command) []string {
 			var files []planFile
-			for _, line := range lines[1:] {
+			for _, line := range c.Input {
 				f, err := parsePlanFile(line)
 				if err != nil {
-					t.Fatalf("%s: %v", name, err)
+					t.Fatal(err)
 				}
 				files = append(files, f)
 			}
-			got := runScript(lines[0], files)
-			if got != want && !*rewrite {
-				t.Errorf("%s:\n%s\n----\n%s\nwant\n%s", name, input, got, want)
-			}
-			out = append(out, input+"\n----\n"+got)
+			return plans(c.Name == "cold", len(c.Args) > 0, files)
 		}
-		if *rewrite {
-			if err := os.WriteFile(name, []byte(strings.Join(out, "\n\n")+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	})
 }
 
-func runScript(command string, files []planFile) string {
-	kind, all, _ := strings.Cut(command, " ")
-	var out []string
+// plans returns the next merge, or all of them and what is left.
+func plans(cold, all bool, files []planFile) (out []string) {
 	for range 100 {
-		lo, hi, level := plan(files, kind == "cold")
+		lo, hi, level := plan(files, cold)
 		if lo == hi {
 			break
 		}
 		next, read, written := merged(files, lo, hi, level)
 		out = append(out, fmt.Sprintf("%d-%d to L%d: read %s, write %s", lo, hi, level, sizeText(read), sizeText(written)))
 		files = next
-		if all == "" {
-			return out[0]
+		if !all {
+			return out
 		}
 	}
-	if all != "" {
+	if all {
 		var left []string
 		for _, f := range files {
 			s := fmt.Sprintf("L%d %s", f.level, sizeText(f.size))
@@ -161,10 +131,10 @@ func runScript(command string, files []planFile) string {
 		}
 		out = append(out, "left: "+strings.Join(left, ", "))
 	}
-	if len(out) == 0 {
-		return "nothing"
+	if out == nil {
+		return []string{"nothing"}
 	}
-	return strings.Join(out, "\n")
+	return out
 }
 
 // TestPlanEnds has flushes and deletes come while merges run, in shards that

@@ -3,14 +3,13 @@ package shard
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/testkit/script"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/lineproto"
 	"tsdbd/model"
@@ -24,8 +23,7 @@ import (
 // what a cursor hands out of files and caches that overlap, and what tombstones,
 // flushes, and merges make of it.
 //
-// A script is a list of blocks. An empty line ends a block. Lines that begin with
-// # are comments. The first line of a block is a command:
+// The commands:
 //
 //	shard [cells=N]        begins with an empty shard; caches in parts of N cells
 //	write                  applies the lines that follow, as one entry of the log
@@ -36,49 +34,13 @@ import (
 //	reopen                 closes and opens the shard: what no file has is gone
 //	read [SERIES] [desc] [FROM..TO]
 //
-// The lines after ---- are the answer of read. A line is a chunk: what it is
-// (file: as it lies in a file, cut: rows of one, rows: rows in memory), its rows,
-// and in brackets what its statistics tell of a chunk of a file. -rewrite writes
-// the answers: review the diff.
+// A line that read prints is a chunk: what it is (file: as it lies in a file, cut:
+// rows of one, rows: rows in memory), its rows, and in brackets the count of values
+// that the statistics of a chunk of a file have for a field.
 func TestCursorScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/cursor*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			blocks := strings.Split(strings.TrimRight(string(text), "\n"), "\n\n")
-			s := &cursorScript{t: t}
-			for i, block := range blocks {
-				var lines []string
-				for line := range strings.Lines(block) {
-					if !strings.HasPrefix(line, "#") {
-						lines = append(lines, strings.TrimRight(line, "\n"))
-					}
-				}
-				if len(lines) == 0 {
-					continue
-				}
-				command, _, asked := strings.Cut(block, "\n----")
-				answer := s.run(strings.Fields(lines[0]), lines[1:])
-				if lines[0] == "read" || strings.HasPrefix(lines[0], "read ") {
-					blocks[i] = command + "\n----" + answer
-				}
-				if got, want := blocks[i], block; got != want && !*rewrite {
-					t.Errorf("got\n%s\nwant\n%s\nasked %v", got, want, asked)
-				}
-			}
-			if *rewrite {
-				if err := os.WriteFile(file, []byte(strings.Join(blocks, "\n\n")+"\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	script.Run(t, "testdata/cursor*.txt", func(t *testing.T) func(script.Command) []string {
+		return (&cursorScript{t: t}).run
+	})
 }
 
 // cursorScript is a shard that a script works on.
@@ -101,12 +63,13 @@ func (c *cursorScript) ok(err error) {
 }
 
 // run carries out a command and returns the lines of its answer.
-func (c *cursorScript) run(words, lines []string) string {
-	switch words[0] {
+func (c *cursorScript) run(do script.Command) []string {
+	words := do.Args
+	switch do.Name {
 	case "shard":
 		c.fs, c.table, c.cells, c.sequence = vfstest.New(), point.NewTable(1), cacheCells, 0
-		if len(words) > 1 {
-			n, err := strconv.Atoi(strings.TrimPrefix(words[1], "cells="))
+		if len(words) > 0 {
+			n, err := strconv.Atoi(strings.TrimPrefix(words[0], "cells="))
 			c.ok(err)
 			c.cells = n
 		}
@@ -118,7 +81,7 @@ func (c *cursorScript) run(words, lines []string) string {
 	case "write":
 		var p lineproto.Parser
 		b := point.Batch{Database: 1}
-		_, err := p.Parse(&b, c.table, []byte(strings.Join(lines, "\n")), lineproto.Options{})
+		_, err := p.Parse(&b, c.table, []byte(strings.Join(do.Input, "\n")), lineproto.Options{})
 		c.ok(err)
 		for _, r := range b.Rows {
 			if r.Series.ID() == 0 {
@@ -128,12 +91,12 @@ func (c *cursorScript) run(words, lines []string) string {
 		c.sequence++
 		c.s.Apply(c.sequence, b.Rows, b.Values, b.Strings)
 	case "delete":
-		from, err := strconv.ParseInt(words[2], 10, 64)
+		from, err := strconv.ParseInt(words[1], 10, 64)
 		c.ok(err)
-		to, err := strconv.ParseInt(words[3], 10, 64)
+		to, err := strconv.ParseInt(words[2], 10, 64)
 		c.ok(err)
 		c.sequence++
-		c.ok(c.s.Delete(c.sequence, roaring.BitmapOf(uint32(c.id(words[1]))), model.TimeRange{Min: from, Max: to}))
+		c.ok(c.s.Delete(c.sequence, roaring.BitmapOf(uint32(c.id(words[0]))), model.TimeRange{Min: from, Max: to}))
 	case "freeze":
 		c.cut = c.s.Freeze(c.sequence)
 	case "flush":
@@ -149,11 +112,11 @@ func (c *cursorScript) run(words, lines []string) string {
 		c.ok(c.s.Close())
 		c.open()
 	case "read":
-		return c.read(words[1:])
+		return c.read(words)
 	default:
-		c.t.Fatalf("unknown command %q", words[0])
+		c.t.Fatalf("unknown command %q", do.Name)
 	}
-	return ""
+	return nil
 }
 
 func (c *cursorScript) open() {
@@ -171,7 +134,7 @@ func (c *cursorScript) id(key string) model.SeriesID {
 	return ids[0]
 }
 
-func (c *cursorScript) read(words []string) string {
+func (c *cursorScript) read(words []string) (out []string) {
 	v := c.s.View()
 	defer v.Release()
 	req := scan.Request{Measurement: "m", Range: model.AllTime}
@@ -196,20 +159,19 @@ func (c *cursorScript) read(words []string) string {
 	cur, err := v.Scan(context.Background(), req)
 	c.ok(err)
 	defer cur.Close()
-	var out strings.Builder
 	for id, ok := cur.NextSeries(); ok; id, ok = cur.NextSeries() {
 		keys := ""
 		c.ok(c.series.Keys([]model.SeriesID{id}, func(_ int, key string) error { keys = key; return nil }))
-		fmt.Fprintf(&out, "\n%s", keys)
+		out = append(out, keys)
 		for ch := cur.NextChunk(); ch != nil; ch = cur.NextChunk() {
-			fmt.Fprintf(&out, "\n  %s", c.chunk(ch, req.Fields))
+			out = append(out, "  "+c.chunk(ch, req.Fields))
 		}
 	}
 	c.ok(cur.Err())
-	if out.Len() == 0 {
-		return "\nnothing"
+	if out == nil {
+		return []string{"nothing"}
 	}
-	return out.String()
+	return out
 }
 
 func (c *cursorScript) chunk(ch scan.Chunk, fields []string) string {

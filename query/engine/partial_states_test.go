@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,6 +23,8 @@ import (
 	"tsdbd/query/engine/read"
 	"tsdbd/query/result"
 )
+
+var update = flag.Bool("update", false, "write golden files of formats that have none")
 
 // stateQueries have a folder and no other operator. Their references carry types,
 // as in a statement that is sent to a store without such a field.
@@ -260,7 +263,7 @@ func goldenStates(t testing.TB) []byte {
 func TestStatesGolden(t *testing.T) {
 	path := filepath.Join("testdata", "partial-v1.golden")
 	want, err := os.ReadFile(path)
-	if *updateScripts && errors.Is(err, os.ErrNotExist) {
+	if *update && errors.Is(err, os.ErrNotExist) {
 		want, err = goldenStates(t), os.WriteFile(path, goldenStates(t), 0o644)
 	}
 	if err != nil {

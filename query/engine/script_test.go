@@ -2,10 +2,7 @@ package engine
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/internal/testkit/script"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan/scantest"
@@ -24,84 +22,53 @@ import (
 	"tsdbd/query/syntax"
 )
 
-var updateScripts = flag.Bool("update", false, "rewrite the answers in testdata/select")
-
 // TestSelectScripts runs the scripts of testdata/select. They show what SELECT
 // answers and how it runs, for readers.
 //
-// A script is a list of blocks. An empty line ends a block. A block of lines
-// that begin with # is a comment. The first line of every other block is a
-// command:
+// The commands:
 //
 //	store shard=D chunk=N  begins with an empty storage: shards of D, chunks of N rows
 //	load [RP]              writes the lines that follow, times in seconds
 //	series NAME N ROWS     writes N series host=1..N with ROWS values v, 10 seconds apart
-//	query [RP]             runs the SELECT that follows, up to a line ----
+//	query [RP]             runs the SELECT that follows
 //	plan [RP]              explains the SELECT that follows: its operators
 //	analyze [RP]           runs the SELECT that follows: what its operators did, times as T
 //
 // The database is d, its default retention policy is autogen, and now() is
-// 1970-01-03. The lines after ---- are the answer as the influx shell prints it,
-// or the error. The test runs each query over chunks with and without
-// statistics. -update rewrites the answers: review the diff.
+// 1970-01-03. A query prints its answer as the influx shell does, or the error. The
+// test runs each query over chunks with and without statistics.
 func TestSelectScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/select/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			blocks := strings.Split(strings.TrimRight(string(text), "\n"), "\n\n")
-			s := &selectScript{}
-			for i, block := range blocks {
-				blocks[i] = s.run(t, block)
-				if blocks[i] != block && !*updateScripts {
-					t.Errorf("got\n%s\nwant\n%s", blocks[i], block)
-				}
-			}
-			if *updateScripts {
-				if err := os.WriteFile(file, []byte(strings.Join(blocks, "\n\n")+"\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	script.Run(t, "testdata/select/*.txt", func(t *testing.T) func(script.Command) []string {
+		s := &selectScript{t: t}
+		s.reset()
+		return s.run
+	})
 }
 
 // selectScript is the state of a script under way.
 type selectScript struct {
+	t     *testing.T
 	m     *scantest.Store
 	chunk int
 }
 
-// run carries out a block and returns it with the present answer.
-func (s *selectScript) run(t *testing.T, block string) string {
-	if strings.HasPrefix(block, "#") {
-		return block
-	}
-	line, rest, _ := strings.Cut(block, "\n")
-	words := strings.Fields(line)
-	if s.m == nil {
-		s.reset()
-	}
+// run carries out a command and returns the lines of its answer.
+func (s *selectScript) run(c script.Command) []string {
+	t, words, rest := s.t, c.Args, strings.Join(c.Input, "\n")
 	rp := "autogen"
-	if len(words) > 1 && words[0] != "store" && words[0] != "series" {
-		rp = words[1]
+	if len(words) > 0 && c.Name != "store" && c.Name != "series" {
+		rp = words[0]
 	}
-	switch words[0] {
+	switch c.Name {
 	case "store":
 		s.reset()
-		for _, setting := range words[1:] {
+		for _, setting := range words {
 			key, value, _ := strings.Cut(setting, "=")
 			switch key {
 			case "shard":
 				d, err := influxql.ParseDuration(value)
 				if err != nil {
-					t.Fatal(line, err)
+					t.Fatal(setting, err)
 				}
 				s.m.ShardSpan = d
 			case "chunk":
@@ -115,22 +82,20 @@ func (s *selectScript) run(t *testing.T, block string) string {
 		s.m.Create("d", rp)
 		s.m.Write(t, "d", rp, "s", rest)
 	case "series":
-		hosts, _ := strconv.Atoi(words[2])
-		rows, _ := strconv.Atoi(words[3])
+		hosts, _ := strconv.Atoi(words[1])
+		rows, _ := strconv.Atoi(words[2])
 		var lines strings.Builder
 		for h := range hosts {
 			for i := range rows {
-				fmt.Fprintf(&lines, "%s,host=%d v=%d %d\n", words[1], h+1, h+i, 10*i)
+				fmt.Fprintf(&lines, "%s,host=%d v=%d %d\n", words[0], h+1, h+i, 10*i)
 			}
 		}
 		s.m.Create("d", "autogen")
 		s.m.Write(t, "d", "autogen", "s", lines.String())
 	case "plan", "analyze":
-		q, _, _ := strings.Cut(rest, "\n----")
 		s.m.ChunkRows, s.m.Stats, s.m.Steps = s.chunk, true, true
-		return line + "\n" + q + "\n----" + s.plan(q, rp, words[0] == "analyze")
+		return linesOf(s.plan(rest, rp, c.Name == "analyze"))
 	case "query":
-		q, _, _ := strings.Cut(rest, "\n----")
 		var answers []string
 		for _, plain := range []bool{false, true} {
 			s.m.ChunkRows, s.m.Stats, s.m.Steps = s.chunk, true, true
@@ -138,16 +103,21 @@ func (s *selectScript) run(t *testing.T, block string) string {
 			if plain {
 				s.m.ChunkRows, s.m.Stats, s.m.Steps, workers = 2, false, false, 1
 			}
-			answers = append(answers, s.answer(q, rp, workers))
+			answers = append(answers, s.answer(rest, rp, workers))
 		}
 		if answers[0] != answers[1] {
-			t.Errorf("%s\nanswers\n%s\nand without statistics\n%s", q, answers[0], answers[1])
+			t.Errorf("%s\nanswers\n%s\nand without statistics\n%s", rest, answers[0], answers[1])
 		}
-		return line + "\n" + q + "\n----" + answers[0]
+		return linesOf(answers[0])
 	default:
-		t.Fatalf("unknown command %q", line)
+		t.Fatalf("unknown command %q", c.Name)
 	}
-	return block
+	return nil
+}
+
+// linesOf returns the lines of a text that has a line end before each.
+func linesOf(text string) []string {
+	return strings.Split(text, "\n")[1:]
 }
 
 // reset begins with an empty storage.

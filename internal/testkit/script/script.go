@@ -3,7 +3,7 @@
 //
 // A file begins with the story in lines that begin with "#", which may also stand
 // between commands. A command is a line, lines of input, "----", and its output up
-// to an empty line.
+// to an empty line. A command that prints nothing may leave "----" out.
 package script
 
 import (
@@ -48,22 +48,26 @@ func Run(t *testing.T, pattern string, begin func(t *testing.T) func(c Command) 
 				words := strings.Fields(lines[i])
 				c := Command{Name: words[0], Args: words[1:]}
 				at := i + 1
-				for i++; i < len(lines) && lines[i] != "----"; i++ {
+				for i++; i < len(lines) && lines[i] != "" && lines[i] != "----"; i++ {
 					c.Input = append(c.Input, lines[i])
 					out = append(out, lines[i])
 				}
-				if i == len(lines) {
-					t.Fatalf("%s:%d: %s has no ----", file, at, c.Name)
-				}
 				var want []string
-				for i++; i < len(lines) && lines[i] != ""; i++ {
+				quiet := i == len(lines) || lines[i] == ""
+				for !quiet {
+					if i++; i == len(lines) || lines[i] == "" {
+						break
+					}
 					want = append(want, lines[i])
 				}
 				got := run(c)
 				if !*rewrite && strings.Join(got, "\n") != strings.Join(want, "\n") {
 					t.Errorf("%s:%d: %s\ngot:\n%s\nwant:\n%s", file, at, strings.Join(words, " "), strings.Join(got, "\n"), strings.Join(want, "\n"))
 				}
-				out = append(append(append(out, "----"), got...), "")
+				if !quiet || len(got) > 0 {
+					out = append(append(out, "----"), got...)
+				}
+				out = append(out, "")
 			}
 			if *rewrite {
 				text := strings.TrimRight(strings.Join(out, "\n"), "\n") + "\n"
