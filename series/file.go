@@ -655,7 +655,7 @@ func (f *File) restoreFresh(ids []model.SeriesID, keys []string) int {
 	defer f.mu.Unlock()
 	for i, key := range keys {
 		id := uint32(ids[i])
-		if id == 0 || key == "" || len(key) > model.MaxKeyLength || f.heldLocked(id) {
+		if id == 0 || key == "" || len(key) > model.MaxKeyLength || f.hasKeyLocked(id) {
 			return i
 		}
 		fp := fingerprint(key)
@@ -667,8 +667,8 @@ func (f *File) restoreFresh(ids []model.SeriesID, keys []string) int {
 	return len(keys)
 }
 
-// heldLocked reports whether an id has a key, or a block that should have it.
-func (f *File) heldLocked(id uint32) bool {
+// hasKeyLocked reports whether an id has a key, or a block that should have it.
+func (f *File) hasKeyLocked(id uint32) bool {
 	for _, p := range []*keyPages{&f.mu.pending, &f.mu.flushing, &f.mu.repaired} {
 		if _, ok := p.get(id); ok {
 			return true
