@@ -18,7 +18,7 @@ import (
 func TestScripts(t *testing.T) {
 	script.Run(t, "testdata/*.txt", func(t *testing.T) func(script.Command) []string {
 		fs := newFS()
-		s := &story{t: t, fs: fs, f: openSeries(t, fs, Options{IndexTail: 2})}
+		s := &story{t: t, fs: fs, f: openSeries(t, fs, Options{IndexTail: 2}), kept: map[string][]byte{}}
 		return s.run
 	})
 }
@@ -27,6 +27,8 @@ type story struct {
 	t  *testing.T
 	fs *vfstest.FS
 	f  *File
+
+	kept map[string][]byte // files by name
 }
 
 func (s *story) must(err error) {
@@ -90,6 +92,19 @@ func (s *story) run(c script.Command) (lines []string) {
 		}
 		b[at] ^= 0xff
 		put(s.t, s.fs, "db/"+c.Args[0], b)
+	case "keep": // a copy of a file
+		s.kept[c.Args[0]] = s.fs.Content("db/" + c.Args[0])
+	case "put-back": // the copy, while the database is closed
+		s.must(s.f.Discard())
+		put(s.t, s.fs, "db/"+c.Args[0], s.kept[c.Args[0]])
+		return s.reopen(s.fs)
+	case "cut": // so many bytes off the end of a file
+		s.must(s.f.Discard())
+		b := s.fs.Content("db/" + c.Args[0])
+		n, err := strconv.Atoi(c.Args[1])
+		s.must(err)
+		put(s.t, s.fs, "db/"+c.Args[0], b[:len(b)-n])
+		return s.reopen(s.fs)
 	case "lose": // a file
 		s.must(s.f.Discard())
 		s.must(s.fs.Remove("db/" + c.Args[0]))
@@ -120,6 +135,9 @@ func (s *story) run(c script.Command) (lines []string) {
 func (s *story) reopen(fs *vfstest.FS) []string {
 	s.fs, s.f = fs, openSeries(s.t, fs, Options{IndexTail: 2})
 	lines := []string{fmt.Sprintf("%d series, next id %d", s.f.Len(), s.f.NextID())}
+	if s.f.mu.index == nil {
+		lines[0] += ", no index"
+	}
 	for _, err := range s.f.Damage() {
 		lines = append(lines, reason(err))
 	}
