@@ -47,6 +47,7 @@ func (c *Cursor) At(err error) error { return binio.InFile(err, c.source.Path())
 // loadPage makes page i the current one.
 func (c *Cursor) loadPage(i int) bool {
 	ref := &c.tag.pages[i]
+	c.page, c.left = i+1, 0
 	b, err := c.source.Checked(ref.offset, int64(ref.size))
 	if err != nil {
 		c.err = err
@@ -66,7 +67,7 @@ func (c *Cursor) loadPage(i int) bool {
 		return c.corrupt("bad base")
 	}
 	c.base, c.previous = uint32(base), uint32(base)
-	c.d, c.at, c.left, c.page = k, 0, int(ref.n), i+1
+	c.d, c.at, c.left = k, 0, int(ref.n)
 	c.Value = c.Value[:0]
 	return true
 }
