@@ -100,6 +100,11 @@ func TestSectionDamage(t *testing.T) {
 	numbers := append(head, 1, 2, 3)               // edition, flushed, next
 	with := func(b []byte, more ...byte) []byte { return append(append([]byte(nil), b...), more...) }
 	overlong := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
+	disorder, err := roaring.BitmapOf(1, 2, 3).ToBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	disorder[len(disorder)-2] = 0 // 1, 2, 0
 	for _, c := range []struct {
 		section string
 		payload []byte
@@ -121,6 +126,7 @@ func TestSectionDamage(t *testing.T) {
 		{"a tombstone with a set of garbage", with(numbers, 0, 0, 1, 5, 0, 0, 3, 1, 2, 3, 0), 38},
 		{"no removed series", with(numbers, 0, 0, 0), 35},
 		{"removed series of garbage", with(numbers, 0, 0, 0, 4, 1, 2, 3, 4), 35},
+		{"removed series out of order", with(numbers, append([]byte{0, 0, 0, byte(len(disorder))}, disorder...)...), 35},
 		{"a byte behind the end", with(numbers, 0, 0, 0, 0, 0), 36},
 	} {
 		m, err := Decode("d/MANIFEST", sealed(version, c.payload))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -281,6 +282,28 @@ func TestIndexFromFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIndexKeepsFirstType adds fields that have another type already: they keep it,
+// and the other fields of the series are added.
+func TestIndexKeepsFirstType(t *testing.T) {
+	x, err := NewIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	x.Add(1, "m,h=a", []column.Field{{Key: "f", Type: model.Float}})
+	x.Add(2, "m,h=b", []column.Field{{Key: "f", Type: model.Integer}, {Key: "g", Type: model.String}})
+	x.Add(3, "m,h=c", []column.Field{{Key: "g", Type: model.Boolean}})
+	v := x.index.View()
+	defer v.Release()
+	want := []column.Field{{Key: "f", Type: model.Float}, {Key: "g", Type: model.String}}
+	if got := v.Fields("m"); !slices.Equal(got, want) {
+		t.Errorf("fields %v, want %v", got, want)
+	}
+	if n := x.index.SeriesCount(); n != 3 {
+		t.Errorf("%d series", n)
 	}
 }
 
