@@ -57,3 +57,44 @@ func TestCrashLeavesNoScratch(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestLeftovers has a file of each name that a shard's directory may hold beyond
+// those of the manifest: opening removes what a shard writes itself, and leaves
+// files of operators alone.
+func TestLeftovers(t *testing.T) {
+	for name, removed := range map[string]bool{
+		manifest.TSMName(5):              true, // a flush that was cut off
+		manifest.TSIName(6):              true,
+		manifest.TSMName(7) + ".keys":    true, // scratch of a writer
+		manifest.TSMName(7) + ".entries": true,
+		manifest.TSIName(8) + ".tmp":     true,
+		manifest.Names[0] + ".tmp":       true, // a save that was cut off
+		manifest.Names[1] + ".tmp":       true,
+		manifest.TSMName(5) + ".bak":     false,
+		manifest.TSIName(6) + ".keys":    false, // only TSM files have scratch
+		"00000009":                       false,
+		"00000009.txt":                   false,
+		"notes.tsm":                      false,
+		"notes.tmp":                      false,
+		manifest.Names[0] + ".old":       false,
+		"README":                         false,
+	} {
+		b := fixed(t)
+		b.put(0, 10, 0, 1)
+		b.close()
+		if err := b.fs.Put(testShard+name, []byte("unfinished")); err != nil {
+			t.Fatal(err)
+		}
+		b.open()
+		b.check()
+		if got := b.fs.Content(testShard+name) == nil; got != removed || Leftover(name) != removed {
+			t.Errorf("%s: removed %v, a leftover %v; want %v", name, got, Leftover(name), removed)
+		}
+		if q := b.s.Quarantine().List(); len(q) != 0 {
+			t.Errorf("%s: quarantine %v", name, q)
+		}
+		if err := b.s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
