@@ -59,7 +59,7 @@ func (s *fileSet) release() {
 func (s *fileSet) masks(f *file) []*manifest.Tombstone {
 	var out []*manifest.Tombstone
 	for _, t := range s.tombstones {
-		if t.Sequence > f.MaxSequence && t.Sequence > f.TombstonesSequence && t.Range.Overlaps(f.reader.Info().Range) {
+		if t.Hides(&f.File) && t.Range.Overlaps(f.reader.Info().Range) {
 			out = append(out, t)
 		}
 	}
