@@ -90,7 +90,7 @@ func TestAdviceOfThePrograms(t *testing.T) {
 	for args, want := range map[string]string{
 		"run":                             `unknown command "run", did you mean tsdbd serve?`,
 		"verfy x":                         `unknown command "verfy", did you mean tsdbd verify?`,
-		"help xyzzyxyzzy":                 `No help topic for 'xyzzyxyzzy'`,
+		"help xyzzyxyzzy":                 `unknown command "xyzzyxyzzy"`,
 		"import -precision foo " + points: "-precision is one of ns, us, ms, s, m and h",
 		"import -host " + port + " -db x " + points: "connection refused",
 		"backup -prune 0 " + dir:                    "-prune keeps one backup at least",
