@@ -17,7 +17,7 @@ func TestUnsoundPages(t *testing.T) {
 		page []byte
 		want string // "" is a sound page
 	}{
-		"one value":             {entry(0x01, 'a', 0<<2|postingSingle), ""},
+		"one value":             {entry(0x01, 'a', postingSingle), ""},
 		"no restarts":           {[]byte{0}, "page too short"},
 		"too many restarts":     {[]byte{5, 1, 0, 9, 0}, "bad restart count"},
 		"restarts of others":    {[]byte{5, 0x01, 'a', 0, 1, 0, 1, 0, 2, 0}, "bad restart count"},
@@ -27,7 +27,7 @@ func TestUnsoundPages(t *testing.T) {
 		"longer than the page":  {entry(0x05, 'a', 0), "bad value length"},
 		"length is cut":         {entry(0x0f, 0xff), "bad value length"},
 		"no posting":            {entry(0x01, 'a'), "bad posting"},
-		"id 0":                  {entry(0x01, 'a', 9<<2|postingSingle), "bad id"},
+		"id 0":                  {entry(0x01, 'a', postingSingle+9<<2), "bad id"},
 		"list of none":          {entry(0x01, 'a', 0<<2|postingList, 1, 0), "bad id list"},
 		"list longer than page": {entry(0x01, 'a', 2<<2|postingList, 9, 0, 1), "bad id list"},
 		"more ids than bytes":   {entry(0x01, 'a', 3<<2|postingList, 2, 0, 1), "bad id list"},
