@@ -27,7 +27,7 @@ lint: ## vet and staticcheck
 test: ## all tests, two minutes on two idle cores
 	go test -timeout 30m ./...
 
-test-long: ## kills, storms and little memory, longer than make test has them
+test-long: ## kills, storms and little memory, longer than make test has them: before a release
 	go test -count=1 -timeout 30m -run '^Test(Kill|Storm|MemoryLimit|GoMemoryLimit|LongKeysInLittleMemory)$$' ./internal/testkit/apptest \
 		-kill-rounds=50 -storm-time=10s -memory-time=8s -long-keys=10000
 
