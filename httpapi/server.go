@@ -119,13 +119,9 @@ func (o *ServerOptions) listen() (net.Listener, error) {
 // Addr returns the address of the listener.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Done is closed when the server has stopped, by Close or by a failure that Err
+// Done is closed when the server has stopped, by Close or by a failure that Close
 // returns.
 func (s *Server) Done() <-chan struct{} { return s.done }
-
-// Err returns the failure that stopped the server, or nil. It may be called
-// after Done.
-func (s *Server) Err() error { return s.err }
 
 // Close stops accepting and waits for the requests in flight. New requests on open
 // connections get 503. When ctx ends, Close closes the remaining connections.
