@@ -28,8 +28,10 @@ const (
 
 // Errors that callers branch on.
 var (
-	// ErrNotFound says that an id has never been handed out.
+	// ErrNotFound says that an id has no key.
 	ErrNotFound = errors.New("series not found")
+	// ErrLost is the ErrNotFound of an id that is not free: it has had a key.
+	ErrLost = fmt.Errorf("key lost: %w", ErrNotFound)
 	// ErrConflict says that a restored key has another id, or a restored
 	// id another key.
 	ErrConflict = errors.New("series id conflict")
@@ -261,10 +263,13 @@ func (f *File) keyLocked(id uint32) (string, error) {
 
 // missingLocked is the error for an id without a block.
 func (f *File) missingLocked(id uint32) error {
-	if len(f.mu.damage) > 0 && uint64(id) < f.mu.next && id != 0 {
-		return fmt.Errorf("key of series %d: %w", id, f.mu.damage[0])
+	err := ErrNotFound
+	if taken := id != 0 && uint64(id) < f.mu.next; taken && len(f.mu.damage) > 0 {
+		err = f.mu.damage[0]
+	} else if taken {
+		err = ErrLost
 	}
-	return fmt.Errorf("key of series %d: %w", id, ErrNotFound)
+	return fmt.Errorf("key of series %d: %w", id, err)
 }
 
 // blockOfLocked returns the block that holds id, or nil.
@@ -300,7 +305,7 @@ func (f *File) loadBlock(e *blockEntry) (*block, error) {
 	return b, nil
 }
 
-// Key returns the canonical key of an id. Errors: ErrNotFound, a
+// Key returns the canonical key of an id. Errors: ErrNotFound, ErrLost, a
 // *binio.CorruptError, or the file system's.
 func (f *File) Key(id model.SeriesID) (string, error) {
 	f.mu.RLock()

@@ -96,6 +96,11 @@ func TestReserve(t *testing.T) {
 	if id := create(t, f, "m,h=b")[0]; id != 1<<20 {
 		t.Fatalf("id %d", id)
 	}
+	for id, lost := range map[model.SeriesID]bool{0: false, 2: true, 1<<20 - 1: true, 1<<20 + 1: false} {
+		if _, err := f.Key(id); !errors.Is(err, ErrNotFound) || errors.Is(err, ErrLost) != lost {
+			t.Errorf("key of %d: %v", id, err)
+		}
+	}
 }
 
 func TestFileRestore(t *testing.T) {

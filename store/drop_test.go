@@ -13,11 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/series"
+	"tsdbd/shard/repair"
 	"tsdbd/store/layout"
 )
 
@@ -65,7 +68,7 @@ func TestDropStorm(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			_, err = v.SeriesKey(1)
 			v.Release()
-			if err != nil && strings.Contains(err.Error(), "not found") {
+			if errors.Is(err, series.ErrNotFound) && !errors.Is(err, binio.ErrCorrupt) {
 				err = nil // the database is new and has no series yet
 			}
 		}
@@ -131,6 +134,30 @@ func TestDropStorm(t *testing.T) {
 				t.Errorf("file of a dropped database left: %s", name)
 			}
 		}
+	}
+}
+
+// TestSeriesNeverThere asks for series without a key: only one that had a key is
+// damage.
+func TestSeriesNeverThere(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	defer s.Close()
+	s.create("db")
+	v, err := s.View("db", "", model.AllTime)
+	s.must(err)
+	defer v.Release()
+	db := v.(*view).db
+	if _, err := v.SeriesKey(1); !errors.Is(err, series.ErrNotFound) || errors.Is(err, binio.ErrCorrupt) || db.damage.Load() != nil {
+		t.Errorf("an id that no series ever had: %v", err)
+	}
+	s.repairDamaged()
+	if _, err := fs.Stat(db.dir + "/" + repair.QuarantineDir); err == nil {
+		t.Error("a sound series file is in quarantine")
+	}
+	db.series.Reserve(2)
+	if _, err := v.SeriesKey(1); !errors.Is(err, binio.ErrCorrupt) {
+		t.Errorf("a lost series: %v", err)
 	}
 }
 

@@ -68,8 +68,7 @@ func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
 // seriesError remembers damage of the series file, so that the next round of
 // compactions repairs it, and returns err.
 func (db *database) seriesError(err error) error {
-	if errors.Is(err, series.ErrNotFound) {
-		// The id came from an index: the key was there.
+	if errors.Is(err, series.ErrLost) {
 		err = fmt.Errorf("%w: %w", binio.Corruptf(db.seriesLog(), -1, "series lost"), err)
 	}
 	if err != nil && errors.Is(err, binio.ErrCorrupt) {
