@@ -122,9 +122,6 @@ func (s *Store) follow(cmd meta.Command, before, after *meta.Data) error {
 		case s.mu.databases[database] == nil:
 			continue // it may have files: the next start deals with them
 		}
-		if s.mu.dropped.shards == nil {
-			s.mu.dropped.shards = map[uint64]droppedShard{}
-		}
 		s.mu.dropped.shards[id] = droppedShard{e, database}
 	}
 	for _, d := range before.Databases {
@@ -133,9 +130,6 @@ func (s *Store) follow(cmd meta.Command, before, after *meta.Data) error {
 		}
 		if db := s.mu.databases[d.ID]; db != nil {
 			delete(s.mu.databases, d.ID)
-			if s.mu.dropped.databases == nil {
-				s.mu.dropped.databases = map[uint32]*database{}
-			}
 			s.mu.dropped.databases[d.ID] = db
 		}
 		if s.mu.refused[d.ID] != nil {

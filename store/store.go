@@ -226,6 +226,7 @@ func newStore(dir string, opt Options) *Store {
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)
 	s.mu.refused = make(map[uint32]*refused)
+	s.mu.dropped.shards, s.mu.dropped.databases = make(map[uint64]droppedShard), make(map[uint32]*database)
 	s.mu.unflushed = list.New()
 	s.space = space.New(s.fs, dir, time.Now)
 	s.quarantine = repair.NewQuarantine(s.fs, dir, s.logger)
