@@ -95,6 +95,7 @@ type File struct {
 		damage   []error
 		failed   error // the sync that failed; the log is rewritten before anything else
 		stale    bool  // the index file must be rewritten
+		sealed   bool
 		closed   bool
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -100,6 +101,55 @@ func TestReserve(t *testing.T) {
 		if _, err := f.Key(id); !errors.Is(err, ErrNotFound) || errors.Is(err, ErrLost) != lost {
 			t.Errorf("key of %d: %v", id, err)
 		}
+	}
+}
+
+// TestSeal seals a file that has keys to write, while its log is copied. Seal waits
+// for the copy. From then on nothing is written, and keys are read until Close.
+func TestSeal(t *testing.T) {
+	fs := newFS()
+	f := openSeries(t, fs, Options{IndexTail: 1})
+	keys := make([]string, 2000) // so many that Close would write an index
+	for i := range keys {
+		keys[i] = fmt.Sprintf("m,h=%04d", i)
+	}
+	create(t, f, keys...)
+	sealed := make(chan struct{})
+	if err := f.CopyLog(func() error {
+		go func() {
+			f.Seal()
+			close(sealed)
+		}()
+		for range 1000 {
+			runtime.Gosched()
+		}
+		select {
+		case <-sealed:
+			t.Error("sealed while the log is copied")
+		default:
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	<-sealed
+	before := fs.Ops()
+	for what, err := range map[string]error{
+		"sync": f.Sync(), "rewrite": f.Rewrite(),
+		"copy": f.CopyLog(func() error { t.Error("copied"); return nil }),
+	} {
+		if !errors.Is(err, errSealed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if key, err := f.Key(2000); err != nil || key != keys[1999] {
+		t.Errorf("key %q, %v", key, err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := fs.Ops() - before; n > 0 {
+		t.Errorf("%d file operations after the seal", n)
 	}
 }
 

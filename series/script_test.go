@@ -95,22 +95,26 @@ func (s *story) run(c script.Command) (lines []string) {
 	case "keep": // a copy of a file
 		s.kept[c.Args[0]] = s.fs.Content("db/" + c.Args[0])
 	case "put-back": // the copy, while the database is closed
-		s.must(s.f.Discard())
+		s.f.Seal()
+		s.must(s.f.Close())
 		put(s.t, s.fs, "db/"+c.Args[0], s.kept[c.Args[0]])
 		return s.reopen(s.fs)
 	case "cut": // so many bytes off the end of a file
-		s.must(s.f.Discard())
+		s.f.Seal()
+		s.must(s.f.Close())
 		b := s.fs.Content("db/" + c.Args[0])
 		n, err := strconv.Atoi(c.Args[1])
 		s.must(err)
 		put(s.t, s.fs, "db/"+c.Args[0], b[:len(b)-n])
 		return s.reopen(s.fs)
 	case "lose": // a file
-		s.must(s.f.Discard())
+		s.f.Seal()
+		s.must(s.f.Close())
 		s.must(s.fs.Remove("db/" + c.Args[0]))
 		return s.reopen(s.fs)
 	case "reopen":
-		s.must(s.f.Discard())
+		s.f.Seal()
+		s.must(s.f.Close())
 		return s.reopen(s.fs)
 	case "verify":
 		for _, err := range s.f.Verify() {

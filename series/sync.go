@@ -11,7 +11,7 @@ import (
 	"tsdbd/model"
 )
 
-var errClosed = errors.New("series file closed")
+var errSealed = errors.New("series file sealed")
 
 // Sync makes the keys of all ids that were confirmed before the call durable. After a
 // failed sync the end of the log is unknown, and the result of a second sync would not
@@ -26,7 +26,7 @@ func (f *File) Sync() error {
 }
 
 // Close syncs, writes the index file if it lacks more than a few series, and
-// closes the files.
+// closes the files. A sealed file it only closes.
 func (f *File) Close() error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
@@ -36,12 +36,7 @@ func (f *File) Close() error {
 	if f.mu.closed {
 		return nil
 	}
-	return f.closeLocked(err)
-}
-
-// closeLocked closes the files. err is what went wrong before.
-func (f *File) closeLocked(err error) error {
-	f.mu.closed = true
+	f.mu.sealed, f.mu.closed = true, true
 	f.countLocked()
 	err = errors.Join(err, f.mu.index.close(), f.log.Close())
 	f.mu.index = nil
@@ -52,16 +47,28 @@ func (f *File) closeLocked(err error) error {
 	return nil
 }
 
-// Discard closes the files and writes nothing.
-func (f *File) Discard() error {
+// Seal ends all writing, because the directory is about to be removed or must stay
+// as it is. It waits for a Sync, a Rewrite, or a CopyLog that is under way; later ones
+// fail. Keys can be read until Close.
+func (f *File) Seal() {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.closed {
-		return nil
+	f.mu.sealed = true
+}
+
+// CopyLog calls keep, which copies the log. Nothing writes to the log meanwhile.
+func (f *File) CopyLog(keep func() error) error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	f.mu.RLock()
+	sealed := f.mu.sealed
+	f.mu.RUnlock()
+	if sealed {
+		return errSealed
 	}
-	return f.closeLocked(nil)
+	return keep()
 }
 
 // sync does Sync; f.syncing is held. closing lowers the bar for the index.
@@ -69,16 +76,16 @@ func (f *File) sync(closing bool) error {
 	f.mu.Lock()
 	var err error
 	switch {
-	case f.mu.closed && !closing:
-		err = errClosed
-	case f.mu.failed != nil && !f.mu.closed:
+	case f.mu.sealed && !closing:
+		err = errSealed
+	case f.mu.failed != nil && !f.mu.sealed:
 		if err = f.rewriteLocked(true); err != nil {
 			err = fmt.Errorf("%w; since then: %w", f.mu.failed, err)
 		} else {
 			f.warn("series log written anew after a failed sync", nil)
 		}
 	}
-	if err != nil || f.mu.closed {
+	if err != nil || f.mu.sealed {
 		f.mu.Unlock()
 		return err
 	}
@@ -273,8 +280,8 @@ func (f *File) Rewrite() error {
 	defer f.syncing.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.closed {
-		return errClosed
+	if f.mu.sealed {
+		return errSealed
 	}
 	return f.rewriteLocked(false)
 }

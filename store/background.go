@@ -153,7 +153,7 @@ func (s *Store) syncSeries(db *database) {
 	s.flushing.Lock()
 	err := db.series.Sync()
 	s.flushing.Unlock()
-	if err != nil {
+	if err != nil && !db.dropped.Load() {
 		s.space.Note(err)
 		db.syncAt = time.Now().Add(2 * time.Second)
 		s.logger.Error("series not written, will be tried again", "db", db.name, "err", err)

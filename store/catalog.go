@@ -223,6 +223,8 @@ func (s *Store) removeDropped() error {
 
 func (s *Store) removeDatabase(id uint32, db *database) error {
 	if db.dropped.CompareAndSwap(false, true) {
+		// Views and repairs may still hold it. From here on they make no file.
+		db.series.Seal()
 		if err := db.release(); err != nil {
 			s.logger.Warn("dropped database not closed", "db", db.name, "err", err)
 		}

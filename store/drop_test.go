@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path"
 	"runtime"
@@ -134,6 +135,64 @@ func TestDropStorm(t *testing.T) {
 				t.Errorf("file of a dropped database left: %s", name)
 			}
 		}
+	}
+}
+
+// TestDropWhileUsed drops a database that is in use. Keys are read until the last
+// user is done. Nobody writes below the directory once it is removed, and nobody
+// reports damage of files that are gone.
+func TestDropWhileUsed(t *testing.T) {
+	for name, use := range map[string]func(*Store, *database){
+		"repair": func(s *Store, db *database) {
+			err := error(binio.Corruptf(db.seriesLog(), 0, "damaged"))
+			db.damage.Store(&err)
+			if err := s.repairSeries(db, nil); err == nil {
+				t.Error("repaired a dropped database")
+			}
+			_ = db.release()
+		},
+		"sync":      func(s *Store, db *database) { s.syncSeries(db) },
+		"last view": func(_ *Store, db *database) { _ = db.release() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs, log := vfstest.New(), &strings.Builder{}
+			opt := testOptions(fs)
+			opt.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			s := openTest(t, fs, opt)
+			s.create("db")
+			var lines strings.Builder
+			for i := range 2000 { // so many that the series file would get an index
+				fmt.Fprintf(&lines, "m,h=%d v=1 1\n", i)
+			}
+			s.must(s.write("db", lines.String()))
+			v, err := s.View("db", "", model.AllTime)
+			s.must(err)
+			db := v.(*view).db
+			if !db.acquire() {
+				t.Fatal("not acquired")
+			}
+			s.must(s.Apply(context.Background(), meta.DropDatabase{Name: "db"}))
+			fs.SetHook(func(op vfstest.Op) error {
+				if strings.HasPrefix(op.Path, db.dir+"/") {
+					t.Errorf("%s of %s", op.Kind, op.Path)
+				}
+				return nil
+			})
+			if key, err := v.SeriesKey(7); err != nil || !strings.HasPrefix(key, "m,h=") {
+				t.Errorf("key %q, %v", key, err)
+			}
+			v.Release()
+			use(s.Store, db)
+			<-db.closed
+			if _, err := fs.Stat(db.dir); err == nil {
+				t.Error("the directory is there again")
+			}
+			fs.SetHook(nil)
+			s.must(s.Close())
+			if log.Len() > 0 {
+				t.Errorf("logged: %s", log)
+			}
+		})
 	}
 }
 

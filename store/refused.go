@@ -94,5 +94,6 @@ func (s *Store) unload(db *database) error {
 		s.count(e, 0)
 		errs = append(errs, e.Close())
 	}
-	return errors.Join(append(errs, db.series.Discard())...)
+	db.series.Seal()
+	return errors.Join(append(errs, db.release())...)
 }

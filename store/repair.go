@@ -47,7 +47,8 @@ func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
 		return nil
 	}
 	const effect = "The series were restored from the shards' files and the log."
-	if err := db.quarantine.Copy("series/"+series.LogName, damage[0], effect); err != nil {
+	keep := func() error { return db.quarantine.Copy("series/"+series.LogName, damage[0], effect) }
+	if err := db.series.CopyLog(keep); err != nil {
 		return fmt.Errorf("repair series of database %s: %w", db.name, err)
 	}
 	restored := 0
@@ -111,7 +112,7 @@ func (s *Store) repairDamaged() {
 	}
 	s.mu.RUnlock()
 	for db, entries := range shards {
-		if err := s.repairSeries(db, entries); err != nil {
+		if err := s.repairSeries(db, entries); err != nil && !db.dropped.Load() {
 			s.logger.Error("series file not repaired, the next start will try", "db", db.name, "err", err)
 		}
 		_ = db.release()
