@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding"
 	"errors"
 	"fmt"
@@ -35,6 +34,7 @@ type Config struct {
 	Data       Data              `toml:"data"`
 	HTTP       HTTP              `toml:"http"`
 	TLS        TLS               `toml:"tls"`
+	Cluster    Cluster           `toml:"cluster"`
 	Query      Query             `toml:"query"`
 	Retention  Retention         `toml:"retention"`
 	Continuous ContinuousQueries `toml:"continuous_queries"`
@@ -200,15 +200,9 @@ func (c *Subscriber) TLS(t *tls.Config) (*tls.Config, error) {
 	if c.CACerts == "" {
 		return t, nil
 	}
-	pem, err := os.ReadFile(c.CACerts)
-	if err != nil {
-		return nil, fmt.Errorf("read subscriber.ca-certs: %w", err)
-	}
-	t.RootCAs = x509.NewCertPool()
-	if !t.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read subscriber.ca-certs: no certificate in %s", c.CACerts)
-	}
-	return t, nil
+	var err error
+	t.RootCAs, err = readAuthorities("subscriber.ca-certs", c.CACerts)
+	return t, err
 }
 
 // Default returns the configuration without a file, an environment and flags.
@@ -223,7 +217,8 @@ func Default() *Config {
 			EnqueuedWriteTimeout: Duration(httpapi.DefaultWriteWait), StopTimeout: Duration(30 * time.Second), Realm: httpapi.DefaultRealm,
 			BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
 		},
-		TLS: TLS{MinVersion: tls.VersionTLS12},
+		TLS:     TLS{MinVersion: tls.VersionTLS12},
+		Cluster: defaultCluster(),
 		Retention: Retention{
 			Enabled: true, CheckInterval: Duration(30 * time.Minute),
 			DayShardsFrom: Duration(2 * day), WeekShardsFrom: Duration(180 * day),
@@ -248,8 +243,12 @@ type Source struct {
 	Dir     string // data.dir
 	Address string // http.bind-address
 	Level   string // log.level
+	Set     []Flag // further settings
 	Heap    int64  // bytes that settings of memory share whose value is 0
 }
+
+// Flag is a setting by its key, such as cluster.node, that a flag gives.
+type Flag struct{ Name, Key, Text string }
 
 // Load puts the configuration together: the fields of the source win over the
 // environment, the environment over the file, the file over the defaults. The
@@ -278,10 +277,14 @@ func (from Source) Load(environ []string) (c *Config, notes []Note, err error) {
 			return nil, nil, fmt.Errorf("-log-level: %w", err)
 		}
 	}
+	if err := c.readFlags(from.Set); err != nil {
+		return nil, nil, err
+	}
 	if c.HTTP.AuthEnabled && c.HTTP.SharedSecret.given && c.HTTP.SharedSecret.text == "" {
 		return nil, nil, errEmptySecret
 	}
 	c.setInputDefaults()
+	c.Cluster.setDefaults()
 	c.shareMemory(from.Heap)
 	if err := c.validate(); err != nil {
 		return nil, nil, err
@@ -360,6 +363,21 @@ func (c *Config) readEnv(env map[string]string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// readFlags reads flags over c.
+func (c *Config) readFlags(flags []Flag) error {
+	settings := c.Settings()
+	for _, f := range flags {
+		i := slices.IndexFunc(settings, func(s Setting) bool { return s.Key == f.Key })
+		if i < 0 {
+			return fmt.Errorf("-%s: unknown key %s", f.Name, f.Key)
+		}
+		if err := setField(settings[i].Value, f.Text); err != nil {
+			return fmt.Errorf("-%s: %w", f.Name, err)
+		}
+	}
+	return nil
 }
 
 func setField(v reflect.Value, text string) error {
@@ -455,6 +473,7 @@ func (c *Config) validate() error {
 	} {
 		check(n >= 0, "%s must not be negative", name)
 	}
+	errs = append(errs, c.checkCluster()...)
 	return errors.Join(append(errs, c.checkInputs()...)...)
 }
 

@@ -12,6 +12,6 @@
 // structs. The errors for unknown keys, SHOW DIAGNOSTICS, a reload and the test
 // of docs/configuration.md use this list.
 //
-// The package opens nothing. It reads the file of settings and the certificates
-// of subscribers, and nothing else.
+// The package opens nothing. It reads the file of settings, certificates, and the
+// secret of a cluster, and nothing else.
 package config

@@ -21,17 +21,19 @@ const (
 	ownIndex       = "there is one kind of index, in files"
 	ownLog         = "the log has no such switch, see log.level"
 	noFlux         = "Flux is not supported"
+	ownCluster     = "nodes of a cluster share one log, see cluster.join"
 	alwaysChecked  = "that is always so when logins are on"
 )
 
-// influxKeys are the keys of InfluxDB 1.5 to 1.12 that have another name here,
+// influxKeys are the keys of InfluxDB 1.5 to 1.12, and of InfluxDB Enterprise, that have another name here,
 // or none. A name without a dot is a whole section.
 var influxKeys = map[string]influxKey{
 	"reporting-enabled":  {ignored: "nothing is reported to anybody"},
 	"reporting-disabled": {ignored: "nothing is reported to anybody"},
 	"bind-address":       {ignored: "backup and restore go by http.bind-address"},
-	"hostname":           {ignored: "there is no cluster"},
-	"join":               {ignored: "there is no cluster"},
+	"hostname":           {ignored: "the address of a node is cluster.advertise"},
+	"join":               {ignored: "the nodes of a cluster are cluster.join"},
+	"gossip-frequency":   {ignored: ownCluster},
 
 	"meta.dir":                  {ignored: inOneDirectory},
 	"meta.retention-autocreate": {ignored: "CREATE DATABASE makes a retention policy", only: "true"},
@@ -71,6 +73,34 @@ var influxKeys = map[string]influxKey{
 	"coordinator.write-timeout":          {ignored: "a write waits for the disk as long as its client does"},
 	"coordinator.log-timedout-queries":   {ignored: "see query.log-queries-after"},
 	"coordinator.termination-query-log":  {ignored: "see query.log-queries-after"},
+
+	// InfluxDB Enterprise
+	"cluster.max-concurrent-queries":     {to: "query.max-concurrent-queries"},
+	"cluster.query-timeout":              {to: "query.query-timeout"},
+	"cluster.log-queries-after":          {to: "query.log-queries-after"},
+	"cluster.max-select-point":           {to: "query.max-select-point"},
+	"cluster.max-select-series":          {to: "query.max-select-series"},
+	"cluster.max-select-buckets":         {to: "query.max-select-buckets"},
+	"cluster.write-timeout":              {ignored: "a write waits for the disks as long as its client does"},
+	"cluster.allow-out-of-order":         {ignored: "all nodes apply writes in one order"},
+	"cluster.allow-out-of-order-writes":  {ignored: "all nodes apply writes in one order"},
+	"cluster.dial-timeout":               {ignored: ownCluster},
+	"cluster.pool-max-idle-time":         {ignored: ownCluster},
+	"cluster.pool-max-idle-streams":      {ignored: ownCluster},
+	"cluster.shard-reader-timeout":       {ignored: "a query reads its own node"},
+	"cluster.cluster-tracing":            {ignored: ownLog},
+	"cluster.log-timedout-queries":       {ignored: "see query.log-queries-after"},
+	"cluster.termination-query-log":      {ignored: "see query.log-queries-after"},
+	"cluster.https-enabled":              {ignored: "see cluster.certificate and cluster.ca"},
+	"cluster.https-certificate":          {ignored: "see cluster.certificate and cluster.ca"},
+	"cluster.https-private-key":          {ignored: "see cluster.certificate and cluster.ca"},
+	"cluster.https-insecure-certificate": {ignored: "see cluster.certificate and cluster.ca"},
+	"cluster.https-insecure-tls":         {ignored: "see cluster.certificate and cluster.ca"},
+	"meta.meta-internal-shared-secret":   {ignored: "see cluster.secret"},
+	"meta.internal-shared-secret":        {ignored: "see cluster.secret"},
+	"enterprise":                         {ignored: "there is no license to enter"},
+	"hinted-handoff":                     {ignored: ownCluster},
+	"anti-entropy":                       {ignored: "tsdbd cluster verify compares the nodes"},
 
 	"shard-precreation": {ignored: "the next shard group is always made ahead of its time"},
 

@@ -98,6 +98,46 @@ func TestInfluxKeys(t *testing.T) {
 	}
 }
 
+// TestEnterpriseKeys: the file of a data node of InfluxDB Enterprise is
+// accepted, with notes.
+func TestEnterpriseKeys(t *testing.T) {
+	c, notes, err := influxConf(t, `bind-address = ":8088"
+hostname = "data1"
+gossip-frequency = "3s"
+[enterprise]
+license-key = "x"
+[meta]
+dir = "/var/lib/influxdb/meta"
+meta-internal-shared-secret = "sesame"
+[cluster]
+dial-timeout = "1s"
+query-timeout = "30s"
+[hinted-handoff]
+enabled = true
+max-size = 10737418240
+[anti-entropy]
+enabled = false
+`)
+	if err != nil || c.Query.QueryTimeout != Duration(30*time.Second) || c.Cluster.Node != "" {
+		t.Fatalf("%+v %v", c, err)
+	}
+	for _, want := range []string{
+		"cluster.query-timeout is taken for query.query-timeout\n",
+		"cluster.dial-timeout has no effect: nodes of a cluster share one log, see cluster.join\n",
+		"hostname has no effect: the address of a node is cluster.advertise\n",
+		"meta.meta-internal-shared-secret has no effect: see cluster.secret\n",
+		"hinted-handoff.max-size has no effect: ",
+		"enterprise.license-key has no effect: ",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no note %q in\n%s", want, notes)
+		}
+	}
+	if strings.Contains(notes, "sesame") {
+		t.Error("a note shows a secret")
+	}
+}
+
 func TestInfluxVariables(t *testing.T) {
 	c, notes, err := Source{}.Load([]string{
 		"INFLUXDB_HTTP_AUTH_ENABLED=true", "INFLUXDB_COORDINATOR_QUERY_TIMEOUT=1s", "INFLUXDB_DATA_INDEX_VERSION=tsi1",
