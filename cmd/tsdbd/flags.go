@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -51,12 +52,49 @@ const settingsNote = `Every setting of the file can be given by the environment 
 // settingsFlags are the flags that say where settings come from.
 func settingsFlags(from *config.Source) []cli.Flag {
 	from.Heap, _ = memory.Limit()
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "config", Destination: &from.File, Local: true, Usage: "read settings from the TOML `FILE`"},
 		&cli.StringFlag{Name: "data", Destination: &from.Dir, Local: true, Usage: "keep the data in `DIR`, not in ./data"},
 		&cli.StringFlag{Name: "http", Destination: &from.Address, Local: true, Usage: "listen on `HOST:PORT`, not on 127.0.0.1:8086"},
 		&cli.StringFlag{Name: "log-level", Destination: &from.Level, Local: true, Usage: "log from a level on: `debug|info|warn|error`; without it from info"},
+	}, clusterFlags(from)...)
+}
+
+// clusterFlags are the settings of a node of a cluster that differ from node to
+// node, or that a first try needs. The secret has no flag, because lists of
+// processes would show it.
+func clusterFlags(from *config.Source) (flags []cli.Flag) {
+	for _, f := range []struct{ key, usage string }{
+		{"node", "be the node `NAME` of a cluster"},
+		{"bind", "listen for the other nodes on `HOST:PORT`"},
+		{"advertise", "the address of this node for the others, `HOST:PORT`; without it that of -cluster-bind"},
+		{"join", "the nodes of the cluster, this one included: `NAME=HOST:PORT,...`"},
+		{"secret-file", "the secret of the cluster is the first line of `FILE`; TSDBD_CLUSTER_SECRET holds one as well"},
+		{"certificate", "the certificate of this node for the others, PEM `FILE`"},
+		{"private-key", "its key, PEM `FILE`; without it in the file of the certificate"},
+		{"ca", "the authority of all nodes' certificates, PEM `FILE`"},
+		{"voter", "`false`: hold a copy, but take no part in elections"},
+	} {
+		name := "cluster-" + f.key
+		flags = append(flags, &cli.GenericFlag{Name: name, Value: &settingFlag{from, name, "cluster." + f.key}, Local: true, Usage: f.usage})
 	}
+	return flags
+}
+
+// settingFlag gives a setting by its key.
+type settingFlag struct {
+	to        *config.Source
+	name, key string
+}
+
+func (f *settingFlag) String() string { return "" }
+func (f *settingFlag) Get() any       { return f.to.Set }
+func (f *settingFlag) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty")
+	}
+	f.to.Set = append(f.to.Set, config.Flag{Name: f.name, Key: f.key, Text: s})
+	return nil
 }
 
 const defaultHost = "http://127.0.0.1:8086"

@@ -28,7 +28,9 @@ Examples:
                                       # keep data there and listen on all addresses
   tsdbd -config /etc/tsdbd/tsdbd.toml # with settings from a file, ours or an influxdb.conf
   TSDBD_LOG_FORMAT=json TSDBD_HTTP_AUTH_ENABLED=true tsdbd
-                                      # with settings from the environment`,
+                                      # with settings from the environment
+  tsdbd -data /var/lib/tsdbd -cluster-node n1 -cluster-bind 10.0.0.1:8088 -cluster-secret-file /etc/tsdbd/secret -cluster-join n1=10.0.0.1:8088,n2=10.0.0.2:8088,n3=10.0.0.3:8088
+                                      # as one of three nodes that hold the same data`,
 		Flags: settingsFlags(&from),
 		Action: action(func(ctx context.Context, c *cli.Command, _ []string, stdout, stderr io.Writer) error {
 			if err := noArguments(c); err != nil {
