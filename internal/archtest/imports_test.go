@@ -55,6 +55,25 @@ func TestImports(t *testing.T) {
 	t.Error("if this is meant, run: go test ./internal/archtest -update")
 }
 
+// TestClusterLibrary keeps the library of elections out of every package that a
+// server without a cluster runs.
+func TestClusterLibrary(t *testing.T) {
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...")
+	list.Dir = filepath.Join("..", "..")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		names := strings.Fields(line)
+		for _, to := range names[1:] {
+			if strings.HasPrefix(to, "github.com/hashicorp/") && !strings.HasPrefix(names[0], module+"/cluster") {
+				t.Errorf("%s imports %s, which only the packages of the cluster do", names[0], to)
+			}
+		}
+	}
+}
+
 // graph renders the arrows between our packages, one a line.
 func graph(list string) string {
 	var lines []string
@@ -96,6 +115,8 @@ func TestForbiddenImports(t *testing.T) {
 			t.Errorf("%s: queries see storage through model/scan alone", a)
 		case within(from, "httpapi") && within(to, storage...):
 			t.Errorf("%s: the API sees the store through its own interfaces", a)
+		case within(to, "cluster") && !within(from, "cluster", "server", "cmd/tsdbd", "internal/testkit"):
+			t.Errorf("%s: a server that is alone has nothing of a cluster on its path", a)
 		case strings.HasSuffix(to, "test") && !strings.HasSuffix(from, "test"),
 			within(to, "internal/testkit") && !within(from, "internal/testkit"):
 			t.Errorf("%s: test help must not get into the product", a)
