@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"fmt"
+
+	"tsdbd/transfer"
+)
+
+// Prefix is where a node answers.
+const Prefix = transfer.PathPrefix + "cluster/"
+
+// Roles of a node.
+const (
+	RoleLeader    = "leader"
+	RoleFollower  = "follower"
+	RoleCandidate = "candidate" // no leader is known
+	RoleJoining   = "joining"   // the cluster has not taken it in yet
+	RoleTransfer  = "transfer"  // it copies the data of another node
+)
+
+// Status is what a node knows of its cluster.
+type Status struct {
+	Cluster     string    `json:"cluster"` // id
+	Node        string    `json:"node"`    // name of the node that answers
+	Role        string    `json:"role"`
+	Leader      string    `json:"leader"` // name, "" while there is none
+	Term        uint64    `json:"term"`
+	Applied     uint64    `json:"applied"` // sequence of the latest entry that the node applied
+	Commit      uint64    `json:"commit"`  // index up to which a majority holds the log
+	LagSeconds  float64   `json:"lag_seconds"`
+	LogBytes    int64     `json:"log_bytes"`
+	LogMaxBytes int64     `json:"log_max_bytes"`
+	Transfer    *Transfer `json:"transfer,omitempty"`
+	Members     []Member  `json:"members"`
+	Problems    []string  `json:"problems"` // whole sentences
+}
+
+// Transfer is a copy of the data of another node under way.
+type Transfer struct {
+	From       string `json:"from"` // name
+	Bytes      int64  `json:"bytes"`
+	TotalBytes int64  `json:"total_bytes"` // 0: not known yet
+}
+
+// Member is a node that belongs to the cluster, as the answering node sees it.
+type Member struct {
+	Name       string  `json:"name"`
+	ID         string  `json:"id"`
+	Address    string  `json:"address"`
+	Voter      bool    `json:"voter"`
+	Leader     bool    `json:"leader"`
+	Reachable  bool    `json:"reachable"`
+	Applied    uint64  `json:"applied"`
+	LagSeconds float64 `json:"lag_seconds"`
+	Version    string  `json:"version"`
+	Problem    string  `json:"problem,omitempty"`
+}
+
+// Degraded returns what keeps the cluster from being as it should be, nothing if
+// it is healthy.
+func (s *Status) Degraded() (reasons []string) {
+	if s.Leader == "" {
+		reasons = append(reasons, "no leader is known: writes get 503 until there is one")
+	}
+	reasons = append(reasons, s.Problems...)
+	for _, m := range s.Members {
+		switch {
+		case m.Problem != "":
+			reasons = append(reasons, fmt.Sprintf("%s: %s", m.Name, m.Problem))
+		case !m.Reachable:
+			reasons = append(reasons, fmt.Sprintf("%s: not reachable at %s", m.Name, m.Address))
+		}
+	}
+	return reasons
+}
+
+// Verification compares the content of all nodes at one sequence.
+type Verification struct {
+	Sequence    uint64       `json:"sequence"`
+	Equal       bool         `json:"equal"`
+	Nodes       []NodeSum    `json:"nodes"`
+	Differences []Difference `json:"differences"`
+}
+
+// NodeSum is the sum of all content of a node, or why there is none.
+type NodeSum struct {
+	Name  string `json:"name"`
+	Sum   string `json:"sum"`
+	Error string `json:"error,omitempty"`
+}
+
+// Difference is a shard whose content is not the same on all nodes. The catalog
+// has no database.
+type Difference struct {
+	Database        string            `json:"database"`
+	RetentionPolicy string            `json:"retention_policy"`
+	Shard           uint64            `json:"shard"`
+	Sums            map[string]string `json:"sums"` // by node; "" where the shard is missing
+}
