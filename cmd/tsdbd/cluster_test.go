@@ -1,8 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+
+	"tsdbd/cluster/admin"
 )
 
 // TestClusterFlags: every flag of a node sets the key that has its name.
@@ -36,6 +44,232 @@ func TestClusterFlags(t *testing.T) {
 	} {
 		if _, _, err := tsdbd(t, append([]string{"config"}, c.args...)...); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %s", c.args, err, c.want)
+		}
+	}
+}
+
+// fakeNode answers as a node of a cluster. Its answers may change while it runs.
+type fakeNode struct {
+	*httptest.Server
+	mu     sync.Mutex
+	status admin.Status
+	verify admin.Verification
+	asked  []string
+	onAsk  func(path string)
+}
+
+func newFakeNode(t *testing.T) *fakeNode {
+	n := &fakeNode{
+		status: admin.Status{
+			Cluster: "00ff", Node: "n1", Role: "leader", Leader: "n1", Term: 3, LogBytes: 3 << 20, LogMaxBytes: 1 << 30,
+			Members: []admin.Member{
+				{Name: "n1", ID: "n1/1", Address: "10.0.0.1:8088", Voter: true, Leader: true, Reachable: true, Applied: 1000, Version: "0.1.0"},
+				{Name: "n2", ID: "n2/1", Address: "10.0.0.2:8088", Voter: true, Reachable: true, Applied: 990, LagSeconds: 0.0312, Version: "0.1.0"},
+				{Name: "n3", ID: "n3/1", Address: "10.0.0.3:8088", Reachable: true, Applied: 1000, Version: "0.1.0"},
+			},
+		},
+		verify: admin.Verification{Sequence: 1000, Equal: true, Nodes: []admin.NodeSum{{Name: "n1", Sum: "ab"}, {Name: "n2", Sum: "ab"}}},
+	}
+	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		path := strings.TrimPrefix(r.URL.Path, admin.Prefix)
+		n.asked = append(n.asked, r.Method+" "+path+"?"+r.URL.RawQuery)
+		if n.onAsk != nil {
+			n.onAsk(path)
+		}
+		var answer any = struct{}{}
+		switch path {
+		case "status":
+			answer = n.status
+		case "verify":
+			answer = n.verify
+		case "transfer-leader":
+			answer = map[string]string{"leader": "n2"}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(n.Close)
+	return n
+}
+
+func TestClusterStatus(t *testing.T) {
+	n := newFakeNode(t)
+	// The first address that answers is asked.
+	host := "127.0.0.1:1, " + strings.TrimPrefix(n.URL, "http://")
+	want := `cluster 00ff   leader n1   term 3   log 3.0MiB of 1024.0MiB   as n1 (leader) sees it
+
+NODE  ROLE      ADDRESS        REACHABLE  APPLIED  BEHIND  VERSION
+n1    leader    10.0.0.1:8088  yes        1000     0s      0.1.0
+n2    follower  10.0.0.2:8088  yes        990      30ms    0.1.0
+n3    copy      10.0.0.3:8088  yes        1000     0s      0.1.0
+`
+	if out := must(t, "cluster", "status", "-host", host); out != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	var s admin.Status
+	if err := json.Unmarshal([]byte(must(t, "cluster", "status", "-json", "-host", host)), &s); err != nil || len(s.Members) != 3 || s.Members[1].Applied != 990 {
+		t.Errorf("%+v %v", s, err)
+	}
+
+	n.status.Leader, n.status.Members[0].Leader = "", false
+	n.status.Role = "candidate"
+	n.status.Members[1].Reachable, n.status.Members[2].Problem = false, "its clock is off by an hour"
+	n.status.Transfer = &admin.Transfer{From: "n2", Bytes: 1 << 20, TotalBytes: 4 << 20}
+	want = `cluster 00ff   leader none   term 3   log 3.0MiB of 1024.0MiB   as n1 (candidate) sees it
+
+NODE  ROLE      ADDRESS        REACHABLE  APPLIED  BEHIND  VERSION
+n1    follower  10.0.0.1:8088  yes        1000     0s      0.1.0
+n2    follower  10.0.0.2:8088  no         -        -       0.1.0
+n3    copy      10.0.0.3:8088  yes        1000     0s      0.1.0
+
+n1 copies the data of n2: 1.0MiB of 4.0MiB
+
+PROBLEM  no leader is known: writes get 503 until there is one
+PROBLEM  n2: not reachable at 10.0.0.2:8088
+PROBLEM  n3: its clock is off by an hour
+`
+	for _, form := range []string{"-json=false", "-json"} {
+		out, _, err := tsdbd(t, "cluster", "status", form, "-host", host)
+		if err == nil || err.Error() != "the cluster is degraded" {
+			t.Errorf("%s of a degraded cluster: %v", form, err)
+		}
+		if form != "-json" && out != want {
+			t.Errorf("got\n%s\nwant\n%s", out, want)
+		}
+	}
+	n.Close()
+	if _, _, err := tsdbd(t, "cluster", "status", "-host", host); err == nil || strings.Count(err.Error(), "connection refused") != 2 {
+		t.Errorf("no node answers: %v", err)
+	}
+}
+
+// TestClusterWatch: the page shows how fast nodes are, and goes on while none
+// answers.
+func TestClusterWatch(t *testing.T) {
+	n := newFakeNode(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	asked := 0
+	n.onAsk = func(string) {
+		asked++
+		n.status.Members[0].Applied += 1_000_000
+		if asked == 3 {
+			cancel()
+		}
+	}
+	var out, errs bytes.Buffer
+	if err := run(ctx, []string{"cluster", "status", "-watch", "-host", n.URL}, &out, &errs); err != nil {
+		t.Fatal(err)
+	}
+	pages := strings.Split(out.String(), "\ncluster 00ff")
+	if len(pages) != 3 || !strings.Contains(pages[1], "BEHIND  ENTRIES/S  VERSION") {
+		t.Fatalf("%d pages:\n%s", len(pages)-1, &out)
+	}
+	row := func(page string) []string {
+		for line := range strings.Lines(page) {
+			if strings.HasPrefix(line, "n1 ") {
+				return strings.Fields(line)
+			}
+		}
+		return make([]string, 8)
+	}
+	if first, second := row(pages[1])[6], row(pages[2])[6]; first != "0" || len(second) < 5 {
+		t.Errorf("entries a second: %s, then %s", first, second)
+	}
+
+	n.Close()
+	ctx, cancel = context.WithCancel(context.Background())
+	defer cancel()
+	lost := writerFunc(func(b []byte) (int, error) {
+		if !bytes.Contains(b, []byte("no node answers: ")) {
+			t.Errorf("page %s", b)
+		}
+		cancel()
+		return len(b), nil
+	})
+	if err := run(ctx, []string{"cluster", "status", "-watch", "-host", n.URL}, lost, &errs); err != nil {
+		t.Error(err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+func TestClusterVerify(t *testing.T) {
+	n := newFakeNode(t)
+	want := "NODE  SUM OF THE CONTENT\nn1    ab\nn2    ab\n\ncontent at sequence 1000: the same on all nodes\n"
+	if out := must(t, "cluster", "verify", "-host", n.URL); out != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	n.verify.Equal = false
+	n.verify.Nodes[1].Sum = "cd"
+	n.verify.Nodes = append(n.verify.Nodes, admin.NodeSum{Name: "n3", Error: "not reachable"})
+	n.verify.Differences = []admin.Difference{
+		{Sums: map[string]string{"n2": "2", "n1": "1"}},
+		{Database: "db", RetentionPolicy: "autogen", Shard: 4, Sums: map[string]string{"n1": "1", "n2": ""}},
+	}
+	want = `NODE  SUM OF THE CONTENT
+n1    ab
+n2    cd
+n3    none: not reachable
+
+DIFFERENT  the catalog: n1 1 n2 2
+DIFFERENT  shard 4 of "db"."autogen": n1 1 n2 missing
+
+content at sequence 1000: NOT shown to be the same on all nodes
+`
+	for _, form := range []string{"-json=false", "-json"} {
+		out, _, err := tsdbd(t, "cluster", "verify", form, "-host", n.URL)
+		if err == nil || err.Error() != "not all nodes are shown to hold the same data" {
+			t.Errorf("%s of nodes that differ: %v", form, err)
+		}
+		if form != "-json" && out != want {
+			t.Errorf("got\n%s\nwant\n%s", out, want)
+		}
+	}
+}
+
+func TestClusterChanges(t *testing.T) {
+	n := newFakeNode(t)
+	f := func(want, asked string, args ...string) {
+		t.Helper()
+		n.asked = nil
+		out := must(t, append(append([]string{"cluster"}, args...), "-host", n.URL)...)
+		if got := n.asked[len(n.asked)-1]; out != want+"\n" || got != "POST "+asked {
+			t.Errorf("%q: said %q, asked %s", args, out, got)
+		}
+	}
+	f("n2 leads", "transfer-leader?", "transfer-leader")
+	f("n2 leads", "transfer-leader?name=n2", "transfer-leader", "n2")
+	f("n3 is no member any more", "remove?name=n3", "remove", "n3")
+	f("n3 has a vote", "add?name=n3&voter=true", "add", "n3")
+	f("n3 holds a copy without a vote", "add?name=n3&voter=false", "add", "-voter=false", "n3")
+
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"cluster takes what to do: status, verify, transfer-leader, remove or add", nil},
+		{`cluster does not know "list"`, []string{"list"}},
+		{`unexpected argument "n1"`, []string{"status", "n1"}},
+		{`unexpected argument "n1 n2"`, []string{"transfer-leader", "n1", "n2"}},
+		{"cluster remove takes the name of one node", []string{"remove"}},
+		{"cluster add takes the name of one node", []string{"add", "n1", "n2"}},
+		{"-watch is for status, -json for status and verify, -voter for add", []string{"verify", "-watch"}},
+		{"-watch is for status, -json for status and verify, -voter for add", []string{"remove", "n1", "-json"}},
+		{"-watch is for status, -json for status and verify, -voter for add", []string{"remove", "n1", "-voter=false"}},
+		{"-watch shows a page, -json a document: give one of them", []string{"status", "-json", "-watch"}},
+	} {
+		n.asked = nil
+		if _, _, err := tsdbd(t, append(append([]string{"cluster"}, c.args...), "-host", n.URL)...); err == nil || err.Error() != c.want+", see tsdbd cluster -help" {
+			t.Errorf("%q: %v, want %s", c.args, err, c.want)
+		}
+		if len(n.asked) > 0 {
+			t.Errorf("%q asks %s", c.args, n.asked)
 		}
 	}
 }

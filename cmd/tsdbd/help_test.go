@@ -185,7 +185,7 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
-	f("tsdbd", "serve config health backup restore export import inspect verify man version help completion")
+	f("tsdbd", "serve config health backup restore export import inspect verify cluster man version help completion")
 	f("tsdbd -da", "--data")
 	f("tsdbd -log-level", "debug info warn error")
 	f("tsdbd backup -pr", "--prune")
@@ -193,6 +193,9 @@ func TestCompletion(t *testing.T) {
 	f("tsdbd import -precision", "ns us ms s m h")
 	f("tsdbd inspect", "wal tsm tsi series manifest shard encodings report")
 	f("tsdbd inspect tsm", "")
+	f("tsdbd cluster", "status verify transfer-leader remove add")
+	f("tsdbd cluster remove", "") // the program does not know the names
+	f("tsdbd -cluster-no", "--cluster-node")
 	f("tsdbd restore -data", "")
 	f("tsdbd completion", "bash zsh fish pwsh")
 }

@@ -86,7 +86,7 @@ func manual(root *cli.Command) string {
 
 TSDBD_CONFIG names the file of settings; TSDBD_HOST, TSDBD_USERNAME and TSDBD_PASSWORD are the server and the login of commands that talk to one. GOMEMLIMIT is the limit of the heap.`)
 	b.WriteString(".SH FILES\n.TP\n.I /etc/tsdbd/tsdbd.toml\nSettings of the packaged service.\n.TP\n.I /var/lib/tsdbd\nData of the packaged service.\n")
-	b.WriteString(".SH EXIT STATUS\n0 on success. 1 on failure, also when verify found damage, import was refused points, or health finds a server that does not take writes.\n")
+	b.WriteString(".SH EXIT STATUS\n0 on success. 1 on failure, also when verify found damage, import was refused points, health finds a server that does not take writes, cluster status a degraded cluster, or cluster verify nodes that differ.\n")
 	b.WriteString(".SH SIGNALS\nSIGTERM and SIGINT stop the server in order, a second one at once. SIGHUP reads the configuration again.\n")
 	b.WriteString(".SH SEE ALSO\n.BR curl (1),\n.BR influx (1),\n.BR telegraf (1)\n")
 	return b.String()

@@ -37,6 +37,7 @@ func program(stdout, stderr io.Writer) *cli.Command {
 		Commands: []*cli.Command{
 			serveCommand(), configCommand(), healthCommand(),
 			backupCommand(), restoreCommand(), exportCommand(), importCommand(), inspectCommand(), verifyCommand(),
+			clusterCommand(),
 			manCommand(), versionCommand(),
 		},
 		EnableShellCompletion: true,

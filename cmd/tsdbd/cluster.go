@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"tsdbd/cluster/admin"
+	"tsdbd/transfer"
+)
+
+// clusterTimeout is how long a node may take to say how it is. A node that is
+// stopped accepts connections and does not answer.
+const clusterTimeout = 3 * time.Second
+
+// clusterAsk is what the flags of the command say.
+type clusterAsk struct {
+	login         transfer.Client
+	asJSON, watch bool
+	voter         bool
+}
+
+func clusterCommand() *cli.Command {
+	var ask clusterAsk
+	return &cli.Command{
+		Name:      "cluster",
+		Usage:     "watch and change the nodes of a cluster",
+		UsageText: "tsdbd cluster WHAT [flags] [NAME]",
+		Description: `tsdbd cluster asks a running node of a cluster about all nodes, or changes which nodes there are. Any node takes the request. With several addresses in -host, the first one that answers is asked.
+
+  status                 the nodes: who leads, who is behind, who is not
+                         reachable
+  verify                 compare the data of all nodes, by sums of its content
+                         at one moment
+  transfer-leader [NAME] have the node NAME lead, or any other
+  remove NAME            remove a node for good; its data stays where it is
+  add NAME               give a node a vote that holds a copy without one, or
+                         take the vote with -voter=false. A new node joins by
+                         itself: start it with -cluster-join
+
+The exit code of status is 1 if a node is missing or something is wrong, that of verify is 1 if the nodes differ.
+
+Examples:
+  tsdbd cluster status -host db1:8086,db2:8086,db3:8086
+                                      # ask the first that answers
+  tsdbd cluster status -watch         # a page that is refreshed every second
+  tsdbd cluster verify && echo equal  # compare the data of all nodes
+  tsdbd cluster transfer-leader n2    # before n1 is stopped
+  tsdbd cluster remove n3             # its machine is lost`,
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "json", Destination: &ask.asJSON, Usage: "write JSON"},
+			&cli.BoolFlag{Name: "watch", Destination: &ask.watch, Usage: "show the status again every second, until Ctrl-C"},
+			&cli.BoolFlag{Name: "voter", Destination: &ask.voter, Value: true, Usage: "of add: with a vote, or without one (-voter=false)"},
+		}, clientFlags(&ask.login, defaultHost)...),
+		ShellComplete: complete("status", "verify", "transfer-leader", "remove", "add"),
+		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, _ io.Writer) error {
+			if len(rest) == 0 {
+				return usageError(c, "cluster takes what to do: status, verify, transfer-leader, remove or add")
+			}
+			what, names := rest[0], rest[1:]
+			switch {
+			case ask.watch && what != "status", c.IsSet("voter") && what != "add", ask.asJSON && what != "status" && what != "verify":
+				return usageError(c, "-watch is for status, -json for status and verify, -voter for add")
+			case ask.watch && ask.asJSON:
+				return usageError(c, "-watch shows a page, -json a document: give one of them")
+			}
+			client := ask.client()
+			name := strings.Join(names, " ")
+			var err error
+			switch {
+			case what == "status" && len(names) == 0:
+				return ask.status(ctx, client, stdout)
+			case what == "verify" && len(names) == 0:
+				return ask.verify(ctx, client, stdout)
+			case what == "transfer-leader" && len(names) < 2:
+				if name, err = client.TransferLeader(ctx, name); err == nil {
+					_, err = fmt.Fprintln(stdout, name, "leads")
+				}
+			case what == "remove" && len(names) == 1:
+				if err = client.Remove(ctx, name); err == nil {
+					_, err = fmt.Fprintf(stdout, "%s is no member any more\n", name)
+				}
+			case what == "add" && len(names) == 1:
+				if err = client.Add(ctx, name, ask.voter); err == nil {
+					_, err = fmt.Fprintln(stdout, name, map[bool]string{true: "has a vote", false: "holds a copy without a vote"}[ask.voter])
+				}
+			case what == "remove" || what == "add":
+				return usageError(c, "cluster %s takes the name of one node", what)
+			case what == "status" || what == "verify" || what == "transfer-leader":
+				return usageError(c, "unexpected argument %q", name)
+			default:
+				return usageError(c, "cluster does not know %q", what)
+			}
+			return err
+		}),
+	}
+}
+
+// client returns the client of all addresses that -host names.
+func (a *clusterAsk) client() *admin.Client {
+	c := &admin.Client{Timeout: clusterTimeout}
+	for url := range strings.SplitSeq(a.login.URL, ",") {
+		n := a.login
+		n.URL = strings.TrimSpace(url)
+		withScheme(&n)
+		c.Nodes = append(c.Nodes, &n)
+	}
+	return c
+}
+
+// status prints the status once, or until ctx ends.
+func (a *clusterAsk) status(ctx context.Context, c *admin.Client, stdout io.Writer) error {
+	if a.watch {
+		return watchCluster(ctx, c, stdout)
+	}
+	s, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if a.asJSON {
+		err = json.NewEncoder(stdout).Encode(s)
+	} else {
+		err = writeStatus(stdout, s, nil)
+	}
+	if reasons := s.Degraded(); err == nil && len(reasons) > 0 {
+		err = errors.New("the cluster is degraded")
+	}
+	return err
+}
+
+// verify prints what the comparison found.
+func (a *clusterAsk) verify(ctx context.Context, c *admin.Client, stdout io.Writer) error {
+	v, err := c.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	if a.asJSON {
+		err = json.NewEncoder(stdout).Encode(v)
+	} else {
+		err = writeVerification(stdout, v)
+	}
+	if err == nil && !v.Equal {
+		err = errors.New("not all nodes are shown to hold the same data")
+	}
+	return err
+}
