@@ -1,0 +1,186 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/internal/vfs"
+)
+
+// keepBytes is the largest buffer that is kept for reuse.
+const keepBytes = 8 << 20
+
+// StoreLog implements raft.LogStore.
+func (s *Store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore. The entries go on where the log ends. They are
+// durable when it returns nil: all of them have been written by one write and one sync.
+//
+// After an error none of them is in the log. If the disk is full (vfs.IsFull), a later
+// call may succeed. After any other error of the disk the log accepts no change until it
+// is opened again, and Open may find the entries, all or none.
+func (s *Store) StoreLogs(logs []*raft.Log) error {
+	if len(logs) == 0 {
+		return nil
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	length := int64(batchHeaderBytes + 1)
+	var added []configuration
+	for i, l := range logs {
+		// Only the holder of writing changes next.
+		if l.Index != s.next+uint64(i) {
+			return fmt.Errorf("store entry %d in the raft log: the next one is %d", l.Index, s.next+uint64(i))
+		}
+		if l.Type == raft.LogConfiguration {
+			c, err := decodeConfiguration(l.Data)
+			if err != nil {
+				return fmt.Errorf("store entry %d in the raft log: %w", l.Index, err)
+			}
+			added = append(added, configuration{l.Index, c})
+		}
+		length += entryBytes(l)
+	}
+	if length > maxBatchBytes {
+		return fmt.Errorf("store entries from %d on in the raft log: %d bytes exceed the limit of %d", logs[0].Index, length, maxBatchBytes)
+	}
+	h := batchHeader{length: length, index: logs[0].Index, count: len(logs), kind: kindEntries}
+	positions := make([]uint32, len(logs))
+	g, err := s.write(h, func(dst []byte, g *segment) []byte {
+		for i, l := range logs {
+			positions[i] = uint32(position(g.end) + int64(len(dst)))
+			dst = appendEntry(dst, g.salt(), l)
+		}
+		return dst
+	})
+	if err != nil {
+		return fmt.Errorf("store entries from %d on in the raft log: %w", logs[0].Index, err)
+	}
+	s.mu.Lock()
+	g.end += sectorsOf(length) * sectorBytes
+	s.addLocked(g, h.index, positions, added)
+	s.mu.Unlock()
+	s.counters.appends.Add(1)
+	s.counters.entries.Add(uint64(len(logs)))
+	s.prepareAhead(g)
+	return nil
+}
+
+// addLocked adds entries from index on, which are in segment g.
+func (s *Store) addLocked(g *segment, index uint64, positions []uint32, configurations []configuration) {
+	if len(g.positions) == 0 {
+		g.first = index
+	}
+	g.positions = append(g.positions, positions...)
+	s.configurations = append(s.configurations, configurations...)
+	s.next = index + uint64(len(positions))
+}
+
+// DeleteRange implements raft.LogStore for the end of the log: the entries from min on,
+// which must be above the base. They do not come back after DeleteRange has returned nil.
+// The beginning of the log is removed by SetBase alone.
+func (s *Store) DeleteRange(minIndex, maxIndex uint64) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if minIndex > maxIndex || minIndex >= s.next || s.first == s.next {
+		return nil
+	}
+	minIndex = max(minIndex, s.first)
+	if maxIndex < s.next-1 {
+		return fmt.Errorf("delete entries %d to %d of the raft log: the last one is %d", minIndex, maxIndex, s.next-1)
+	}
+	if minIndex <= s.base.base.Index {
+		return fmt.Errorf("delete entries from %d on of the raft log: those up to the base %d stay", minIndex, s.base.base.Index)
+	}
+	h := batchHeader{length: batchHeaderBytes + 1, index: minIndex - 1, kind: kindTruncate}
+	g, err := s.write(h, nil)
+	if err != nil {
+		return fmt.Errorf("delete entries from %d on of the raft log: %w", minIndex, err)
+	}
+	s.mu.Lock()
+	g.end += sectorBytes
+	s.truncateLocked(h.index)
+	s.mu.Unlock()
+	s.counters.truncations.Add(1)
+	return nil
+}
+
+// truncateLocked forgets the entries above index.
+func (s *Store) truncateLocked(index uint64) {
+	for _, g := range slices.Backward(s.segments) {
+		if len(g.positions) == 0 {
+			continue
+		}
+		if index >= g.first {
+			g.positions = g.positions[:min(index+1-g.first, uint64(len(g.positions)))]
+			break
+		}
+		g.positions = nil
+	}
+	s.configurations = slices.DeleteFunc(s.configurations, func(c configuration) bool { return c.index > index })
+	s.next = index + 1
+	s.first = min(s.first, s.next)
+}
+
+// writeClosed writes the batch that says that the log was closed.
+func (s *Store) writeClosed() error {
+	if s.usable() != nil || s.sealed || s.spoiled || len(s.segments) == 0 {
+		return nil
+	}
+	if g := s.segments[len(s.segments)-1]; g.end+sectorBytes > g.size {
+		return nil
+	}
+	_, err := s.write(batchHeader{length: batchHeaderBytes + 1, index: s.next - 1, kind: kindClosed}, nil)
+	if vfs.IsFull(err) {
+		return nil // it is only a mark
+	}
+	return err
+}
+
+// write puts a batch at the end of the log, durably, and returns the segment that it is
+// in. The caller moves the end of the segment. body appends the entries.
+func (s *Store) write(h batchHeader, body func(dst []byte, g *segment) []byte) (*segment, error) {
+	g, err := s.active(h)
+	if err != nil {
+		return nil, err
+	}
+	stream := appendBatchHeader(s.buffers[0][:0], g.salt(), g.end, h)
+	if body != nil {
+		stream = body(stream, g)
+	}
+	stream = append(stream, endMark)
+	if int64(len(stream)) != h.length {
+		return nil, errors.New("an entry changed while it was stored")
+	}
+	sectors := appendSectors(s.buffers[1][:0], stream)
+	if cap(sectors) <= keepBytes {
+		s.buffers = [2][]byte{stream, sectors}
+	}
+	start := time.Now()
+	if _, err := g.file.WriteAt(sectors, g.end); err != nil {
+		err = fmt.Errorf("write %s: %w", g.path, err)
+		if !vfs.IsFull(err) {
+			return nil, s.fail(err)
+		}
+		// What was written is not whole, and nothing is written behind it.
+		s.spoiled = true
+		return nil, err
+	}
+	wrote := time.Now()
+	if err := g.file.SyncData(); err != nil {
+		return nil, s.fail(fmt.Errorf("sync %s: %w", g.path, err))
+	}
+	s.sealed = h.kind == kindClosed
+	s.counters.wrote(len(sectors), wrote.Sub(start), time.Since(wrote))
+	return g, nil
+}
