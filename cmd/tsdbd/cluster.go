@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,8 @@ const clusterTimeout = 3 * time.Second
 type clusterAsk struct {
 	login         transfer.Client
 	asJSON, watch bool
+	wait          time.Duration
+	members       int
 	voter         bool
 }
 
@@ -50,12 +53,16 @@ Examples:
   tsdbd cluster status -host db1:8086,db2:8086,db3:8086
                                       # ask the first that answers
   tsdbd cluster status -watch         # a page that is refreshed every second
+  tsdbd cluster status -wait 5m -members 3
+                                      # wait until three nodes are well
   tsdbd cluster verify && echo equal  # compare the data of all nodes
   tsdbd cluster transfer-leader n2    # before n1 is stopped
   tsdbd cluster remove n3             # its machine is lost`,
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "json", Destination: &ask.asJSON, Usage: "write JSON"},
 			&cli.BoolFlag{Name: "watch", Destination: &ask.watch, Usage: "show the status again every second, until Ctrl-C"},
+			&cli.DurationFlag{Name: "wait", Destination: &ask.wait, Usage: "of status: wait until the cluster is healthy, `TIME` such as 5m at most"},
+			&cli.IntFlag{Name: "members", Destination: &ask.members, Usage: "of status: `N` members are meant to be there, fewer are a problem"},
 			&cli.BoolFlag{Name: "voter", Destination: &ask.voter, Value: true, Usage: "of add: with a vote, or without one (-voter=false)"},
 		}, clientFlags(&ask.login, defaultHost)...),
 		ShellComplete: complete("status", "verify", "transfer-leader", "remove", "add"),
@@ -65,10 +72,10 @@ Examples:
 			}
 			what, names := rest[0], rest[1:]
 			switch {
-			case ask.watch && what != "status", c.IsSet("voter") && what != "add", ask.asJSON && what != "status" && what != "verify":
-				return usageError(c, "-watch is for status, -json for status and verify, -voter for add")
-			case ask.watch && ask.asJSON:
-				return usageError(c, "-watch shows a page, -json a document: give one of them")
+			case what != "status" && (ask.watch || c.IsSet("wait") || c.IsSet("members")), what != "add" && c.IsSet("voter"), what != "status" && what != "verify" && ask.asJSON:
+				return usageError(c, "-watch, -wait and -members are for status, -json for status and verify, -voter for add")
+			case ask.watch && (ask.asJSON || c.IsSet("wait") || c.IsSet("members")):
+				return usageError(c, "-watch takes no other flag of status")
 			}
 			client := ask.client()
 			name := strings.Join(names, " ")
@@ -119,7 +126,7 @@ func (a *clusterAsk) status(ctx context.Context, c *admin.Client, stdout io.Writ
 	if a.watch {
 		return watchCluster(ctx, c, stdout)
 	}
-	s, err := c.Status(ctx)
+	s, degraded, err := a.healthy(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -128,10 +135,31 @@ func (a *clusterAsk) status(ctx context.Context, c *admin.Client, stdout io.Writ
 	} else {
 		err = writeStatus(stdout, s, nil)
 	}
-	if reasons := s.Degraded(); err == nil && len(reasons) > 0 {
-		err = errors.New("the cluster is degraded")
+	return cmp.Or(err, degraded)
+}
+
+// healthy returns the status, and what is wrong with it. It waits for a healthy
+// one as long as it may.
+func (a *clusterAsk) healthy(ctx context.Context, c *admin.Client) (s *admin.Status, degraded, err error) {
+	for end := time.Now().Add(a.wait); ; {
+		s, err = c.Status(ctx)
+		switch {
+		case err != nil:
+		case len(s.Degraded()) > 0:
+			degraded = errors.New("the cluster is degraded")
+		case len(s.Members) < a.members:
+			degraded = fmt.Errorf("the cluster has %d members, not %d", len(s.Members), a.members)
+		default:
+			return s, nil, nil
+		}
+		if !time.Now().Before(end) || ctx.Err() != nil {
+			return s, degraded, err
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+		}
 	}
-	return err
 }
 
 // verify prints what the comparison found.

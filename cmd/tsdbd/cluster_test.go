@@ -195,6 +195,39 @@ func TestClusterWatch(t *testing.T) {
 	}
 }
 
+// TestClusterWait: status waits until the cluster is as it should be, and says
+// what is wrong when it does not become so.
+func TestClusterWait(t *testing.T) {
+	n := newFakeNode(t)
+	n.status.Members[1].Reachable = false
+	asked := 0
+	n.onAsk = func(string) {
+		if asked++; asked == 3 {
+			n.status.Members[1].Reachable = true
+		}
+	}
+	if out := must(t, "cluster", "status", "-wait", "1m", "-members", "3", "-host", n.URL); asked != 3 || !strings.Contains(out, "n2    follower  10.0.0.2:8088  yes") {
+		t.Errorf("asked %d times, said\n%s", asked, out)
+	}
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"the cluster has 3 members, not 4", []string{"-members", "4"}},
+		{"the cluster has 3 members, not 4", []string{"-members", "4", "-wait", "300ms"}},
+	} {
+		asked = 3
+		out, _, err := tsdbd(t, append([]string{"cluster", "status", "-host", n.URL}, c.args...)...)
+		if err == nil || err.Error() != c.want || !strings.Contains(out, "n3 ") || (asked > 4) != (len(c.args) > 2) {
+			t.Errorf("%q: asked %d times, %v\n%s", c.args, asked-3, err, out)
+		}
+	}
+	n.Close()
+	if _, _, err := tsdbd(t, "cluster", "status", "-wait", "300ms", "-host", n.URL); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("no node answers: %v", err)
+	}
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
@@ -249,6 +282,7 @@ func TestClusterChanges(t *testing.T) {
 	f("n3 has a vote", "add?name=n3&voter=true", "add", "n3")
 	f("n3 holds a copy without a vote", "add?name=n3&voter=false", "add", "-voter=false", "n3")
 
+	const others = "-watch, -wait and -members are for status, -json for status and verify, -voter for add"
 	for _, c := range []struct {
 		want string
 		args []string
@@ -259,10 +293,12 @@ func TestClusterChanges(t *testing.T) {
 		{`unexpected argument "n1 n2"`, []string{"transfer-leader", "n1", "n2"}},
 		{"cluster remove takes the name of one node", []string{"remove"}},
 		{"cluster add takes the name of one node", []string{"add", "n1", "n2"}},
-		{"-watch is for status, -json for status and verify, -voter for add", []string{"verify", "-watch"}},
-		{"-watch is for status, -json for status and verify, -voter for add", []string{"remove", "n1", "-json"}},
-		{"-watch is for status, -json for status and verify, -voter for add", []string{"remove", "n1", "-voter=false"}},
-		{"-watch shows a page, -json a document: give one of them", []string{"status", "-json", "-watch"}},
+		{others, []string{"verify", "-watch"}},
+		{others, []string{"verify", "-wait", "1s"}},
+		{others, []string{"remove", "n1", "-json"}},
+		{others, []string{"remove", "n1", "-voter=false"}},
+		{"-watch takes no other flag of status", []string{"status", "-json", "-watch"}},
+		{"-watch takes no other flag of status", []string{"status", "-members", "3", "-watch"}},
 	} {
 		n.asked = nil
 		if _, _, err := tsdbd(t, append(append([]string{"cluster"}, c.args...), "-host", n.URL)...); err == nil || err.Error() != c.want+", see tsdbd cluster -help" {
