@@ -55,6 +55,8 @@ type Options struct {
 	// show in addition to the executor's own figures; nil is nothing.
 	Statistics  func() []show.Statistic
 	Diagnostics func() []show.Diagnostic
+	// Servers returns the tables of SHOW SERVERS; nil is a node that is in no cluster.
+	Servers func() []*result.Series
 }
 
 // ExecuteOptions says for whom and how one request runs.
@@ -108,7 +110,7 @@ func New(opt Options) *Executor {
 	e := &Executor{opt: opt, queries: admission.NewQueries(opt.Limits, opt.Memory, opt.Logger)}
 	e.show = show.Options{
 		Storage: opt.Storage, Catalog: opt.Admin.Catalog, Running: e.queries, Now: opt.Now, Started: opt.Now(),
-		Statistics: opt.Statistics, Diagnostics: opt.Diagnostics,
+		Statistics: opt.Statistics, Diagnostics: opt.Diagnostics, Servers: opt.Servers,
 	}
 	return e
 }

@@ -25,6 +25,7 @@ type rule struct {
 	needs       func(stmt influxql.Statement, database string) []Need // instead of access
 	changes     bool                                                  // a GET request should not have carried it
 	reads       bool                                                  // data or an index, and so waits for a turn
+	place       Place
 }
 
 // access is what a user must be allowed to run a statement.
@@ -39,8 +40,8 @@ const (
 
 // rules has a row for each kind of statement.
 var rules = table(
-	on(rule{needs: selectNeeds, reads: true}, (*session).selectStatement),
-	on(rule{needs: explainNeeds, reads: true}, (*session).explain),
+	on(rule{needs: selectNeeds, reads: true, place: AnyNode}, (*session).selectStatement),
+	on(rule{needs: explainNeeds, reads: true, place: AnyNode}, (*session).explain),
 
 	shows(rule{access: anyone}, (*output).together, (*show.Statement).ShowDatabases),
 	shows(rule{access: reader, names: named(func(st *influxql.ShowRetentionPoliciesStatement) *string { return &st.Database })}, (*output).together, (*show.Statement).ShowRetentionPolicies),
@@ -50,10 +51,11 @@ var rules = table(
 	shows(rule{}, (*output).together, (*show.Statement).ShowGrants),
 	shows(rule{access: reader}, (*output).together, (*show.Statement).ShowContinuousQueries),
 	shows(rule{}, (*output).together, (*show.Statement).ShowSubscriptions),
-	shows(rule{}, (*output).together, (*show.Statement).ShowStats),
-	shows(rule{}, (*output).together, (*show.Statement).ShowDiagnostics),
-	never(shows(rule{access: reader}, (*output).together, (*show.Statement).ShowQueries)),
-	on(rule{changes: true}, (*session).killQuery),
+	here(shows(rule{}, (*output).together, (*show.Statement).ShowStats)),
+	here(shows(rule{}, (*output).together, (*show.Statement).ShowDiagnostics)),
+	here(never(shows(rule{access: reader}, (*output).together, (*show.Statement).ShowQueries))),
+	here(never(shows(rule{}, (*output).together, (*show.Statement).ShowServers))),
+	here(on(rule{changes: true}, (*session).killQuery)),
 
 	shows(rule{needs: measurementNeeds, names: named(measurementDatabase)}, (*output).together, (*show.Statement).ShowMeasurements),
 	shows(of(func(st *influxql.ShowSeriesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).chunked, (*show.Statement).ShowSeries),
@@ -77,9 +79,9 @@ var rules = table(
 	}), (*output).chunked, (*show.Statement).ShowTagValuesCardinality),
 	shows(rule{access: reader, names: named(func(st *syntax.ShowCardinality) *string { return &st.Database })}, (*output).together, (*show.Statement).ShowCardinality),
 
-	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, reads: true}, (*session).deleteRows),
-	on(rule{access: writer, names: from(func(st *influxql.DropSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, changes: true}, (*session).dropSeries),
-	on(rule{changes: true}, (*session).dropMeasurement),
+	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, reads: true, place: Leader}, (*session).deleteRows),
+	on(rule{access: writer, names: from(func(st *influxql.DropSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, changes: true, place: Leader}, (*session).dropSeries),
+	on(rule{changes: true, place: Leader}, (*session).dropMeasurement),
 
 	changes(rule{}, (*session).createDatabase),
 	changes(rule{}, (*session).dropDatabase),
@@ -96,7 +98,7 @@ var rules = table(
 	changes(rule{}, (*session).revokeAdmin),
 	changes(rule{needs: continuousNeeds, names: named(func(st *influxql.CreateContinuousQueryStatement) *string { return &st.Database })}, (*session).createContinuousQuery),
 	changes(rule{access: writer, names: named(func(st *influxql.DropContinuousQueryStatement) *string { return &st.Database })}, (*session).dropContinuousQuery),
-	on(rule{changes: true}, (*session).executeContinuous),
+	on(rule{changes: true, place: Leader}, (*session).executeContinuous),
 	changes(rule{}, (*session).createSubscription),
 	changes(rule{}, (*session).dropSubscription),
 )
@@ -129,7 +131,7 @@ func on[S influxql.Statement](r rule, run func(*session, S) error) rule {
 
 // shows is the rule of a statement whose answer is tables, which send hands out.
 func shows[S influxql.Statement](r rule, send func(*output, []*result.Series) error, tables func(*show.Statement, S) ([]*result.Series, error)) rule {
-	r.reads = true
+	r.reads, r.place = true, AnyNode
 	return on(r, func(s *session, stmt S) error {
 		list, err := tables(s.showing(), stmt)
 		if err != nil {
@@ -139,17 +141,23 @@ func shows[S influxql.Statement](r rule, send func(*output, []*result.Series) er
 	})
 }
 
-// never is a rule of a statement that never waits for a turn: it shows the queries
-// that others wait for.
+// never is a rule of a statement that never waits for a turn: it shows what others
+// wait for.
 func never(r rule) rule {
 	r.reads = false
+	return r
+}
+
+// here is a rule of a statement that is about the node that runs it.
+func here(r rule) rule {
+	r.place = ThisNode
 	return r
 }
 
 // changes is the rule of a statement that is a command to the catalog. A nil command
 // is nothing to do.
 func changes[S influxql.Statement](r rule, command func(*session, S) (meta.Command, error)) rule {
-	r.changes = true
+	r.changes, r.place = true, Leader
 	return on(r, func(s *session, stmt S) error {
 		cmd, err := command(s, stmt)
 		if err != nil || cmd == nil {

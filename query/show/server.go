@@ -13,6 +13,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // Statistic is one series of SHOW STATS.
@@ -44,6 +45,14 @@ func (s *Statement) ShowQueries(*influxql.ShowQueriesStatement) ([]*result.Serie
 		t.AddRow(int64(q.ID), q.Text, q.Database, shorten(q.Took).String(), status, q.User)
 	}
 	return []*result.Series{t}, nil
+}
+
+// ShowServers lists the nodes of the cluster.
+func (s *Statement) ShowServers(*syntax.ShowServers) ([]*result.Series, error) {
+	if s.Servers == nil {
+		return nil, nil
+	}
+	return s.Servers(), nil
 }
 
 // shorten cuts a duration to its largest unit.

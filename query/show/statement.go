@@ -8,6 +8,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
+	"tsdbd/query/result"
 	"tsdbd/query/syntax"
 )
 
@@ -23,6 +24,8 @@ type Options struct {
 	// show in addition; nil is nothing.
 	Statistics  func() []Statistic
 	Diagnostics func() []Diagnostic
+	// Servers gives the tables of SHOW SERVERS; nil is a node that is in no cluster.
+	Servers func() []*result.Series
 }
 
 // Statement is one statement under way. Its methods answer statements that were

@@ -9,7 +9,7 @@ import (
 	"github.com/influxdata/influxql"
 )
 
-// extensions is every statement that InfluxDB does not have: the words it begins
+// extensions is every statement that InfluxDB's grammar does not have: the words it begins
 // with, in upper case, and the parser of what follows them, up to the end of the statement.
 var extensions = []struct {
 	words []string
@@ -17,6 +17,7 @@ var extensions = []struct {
 }{
 	{[]string{"EXECUTE", "CONTINUOUS", "QUERY"}, parseExecuteContinuous},
 	{[]string{"SHOW", "CARDINALITY"}, parseShowCardinality},
+	{[]string{"SHOW", "SERVERS"}, parseShowServers},
 }
 
 // extended makes the type that it is embedded in an influxql.Statement, which

@@ -95,6 +95,8 @@ func TestParseExtensions(t *testing.T) {
 		{"EXECUTE CONTINUOUS QUERY q ON db FROM 1", "error: found EOF, expected TO at line 1, char 40"},
 		{"EXECUTE CONTINUOUS QUERY q ON db LIMIT 1", "error: found LIMIT, expected end of statement at line 1, char 34"},
 		{`show cardinality`, `SHOW CARDINALITY`},
+		{`show servers; SHOW USERS`, `SHOW SERVERS; SHOW USERS`},
+		{`SHOW SERVERS ON d`, "error: found ON, expected end of statement at line 1, char 14"},
 		{`SHOW CARDINALITY ON "a b" FROM "m n" WITH KEY = "k l" LIMIT 3`, `SHOW CARDINALITY ON "a b" FROM "m n" WITH KEY = "k l" LIMIT 3`},
 		{"SHOW CARDINALITY WITH KEY IN (a)", "error: found IN, expected = at line 1, char 27"},
 		{"SHOW CARDINALITY LIMIT x", "error: found x, expected integer at line 1, char 24"},

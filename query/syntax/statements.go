@@ -104,6 +104,14 @@ func (st *ShowCardinality) String() string {
 	return text
 }
 
+// ShowServers is SHOW SERVERS: the nodes of a cluster.
+type ShowServers struct{ extended }
+
+func parseShowServers(*influxql.Parser) (influxql.Statement, error) { return &ShowServers{}, nil }
+
+// String returns the statement's text.
+func (*ShowServers) String() string { return "SHOW SERVERS" }
+
 // next takes the next token if it is want.
 func next(p *influxql.Parser, want influxql.Token) bool {
 	if tok, _, _ := p.ScanIgnoreWhitespace(); tok == want {
