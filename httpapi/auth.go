@@ -6,6 +6,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/internal/body"
 	"tsdbd/meta"
 	"tsdbd/query"
 )
@@ -38,6 +39,20 @@ type request struct {
 	// (bootstrapOnly).
 	user *meta.User
 	free bool // logins are not required, everything is allowed
+
+	forwarded bool          // by another node of a cluster
+	received  *countingBody // what the client sent of the body
+	// form is the body of a form, as long as a cluster may need it to forward the
+	// request.
+	form *body.Body
+}
+
+// releaseForm returns the memory of the body.
+func (r *request) releaseForm() {
+	if r.form != nil {
+		r.form.Release()
+		r.form = nil
+	}
 }
 
 // admit sets the user of a request, or returns why the user may not use the

@@ -14,6 +14,11 @@
 // pooled point.Batch, and gives the batch to the Writer. A query is parsed and
 // given to the Querier, whose results an encode.Encoder renders as they come.
 //
+// In a cluster, the row of the table also says which node answers (place). A node that
+// does not lead forwards the request through Options.Cluster before it reads the body.
+// Queries are parsed first, because their statements decide. Handler.Forwarded serves
+// what other nodes forward. Such a request is never forwarded again.
+//
 // A Server adds a listener, its limits, and the graceful stop.
 //
 // # Guarantees

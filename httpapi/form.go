@@ -36,7 +36,11 @@ func (h *Handler) readForm(w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	defer body.Release()
+	if h.opt.Cluster != nil && h.mayForward(r) {
+		r.form = body
+	} else {
+		defer body.Release()
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
 	if media == "multipart/form-data" {
 		// The body is in memory already. A broken body is no error if the URL has

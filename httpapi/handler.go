@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"tsdbd/httpapi/debug"
-	"tsdbd/httpapi/encode"
 	"tsdbd/httpapi/login"
 	"tsdbd/internal/body"
 )
@@ -55,7 +54,10 @@ func (h *Handler) Close() {
 }
 
 // ServeHTTP answers one request.
-func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) { h.serve(rw, r, false) }
+
+// serve answers one request, of a client or forwarded by another node.
+func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool) {
 	begin := time.Now()
 	h.metrics.inFlight.Inc()
 	w := &response{ResponseWriter: rw}
@@ -63,7 +65,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	counted := &countingBody{ReadCloser: r.Body}
 	// The request is a copy: net/http uses the body of its own request to decide
 	// whether to wait for a client that sent Expect: 100-continue.
-	req := &request{Request: r.WithContext(r.Context()), free: !h.opt.AuthEnabled}
+	req := &request{Request: r.WithContext(r.Context()), free: !h.opt.AuthEnabled, forwarded: forwarded, received: counted}
 	req.Body = counted
 	head := rw.Header()
 	maps.Copy(head, h.opt.Headers)
@@ -118,12 +120,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		writeError(w, req.Request, errShuttingDown)
 		return
 	}
-	err := h.admit(req, rt)
-	if err == nil {
-		w.compress = rt.gzip && encode.AcceptsGzip(r.Header.Values("Accept-Encoding"))
-		err = serve(w, req)
-	}
-	if err != nil {
+	if err := h.answer(w, req, rt, serve); err != nil {
 		if errors.As(err, new(login.Error)) {
 			head.Set("WWW-Authenticate", h.challenge)
 		}

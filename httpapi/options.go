@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model/point"
+	"tsdbd/query"
 	"tsdbd/query/admission"
 	"tsdbd/query/show"
 )
@@ -62,6 +63,8 @@ type Mount struct {
 	// Access says who may send requests.
 	Access  Access
 	Handler http.Handler
+	// Place is the node of a cluster that answers. 0: the one that the client asked.
+	Place query.Place
 }
 
 // DefaultMaxBodySize is InfluxDB's limit of a request body in bytes, and
@@ -81,6 +84,8 @@ type Options struct {
 	// Explorer and Catalog answer /api/v1/status/tsdb. Without one of them there
 	// is no such route.
 	Explorer Explorer
+	// Cluster is the node of a cluster that the Handler serves. nil: a single node.
+	Cluster Cluster
 	// Catalog has the users and the databases. If it is nil, there are no
 	// /api/v2/buckets, and AuthEnabled must not be set.
 	Catalog Cataloger
@@ -146,6 +151,9 @@ type Limits struct {
 	WriteWait           time.Duration
 	// MaxQuerySize bounds the text of a query in bytes. 0: DefaultMaxQuerySize.
 	MaxQuerySize int
+	// PositionWait bounds how long a request waits until a node of a cluster has
+	// caught up. 0: DefaultPositionWait.
+	PositionWait time.Duration
 	// WriteTracing logs the line protocol of every write at level info.
 	WriteTracing bool
 }
@@ -168,6 +176,7 @@ func (h *Handler) SetLimits(l Limits) {
 	l.MaxBodyMemory = cmp.Or(max(0, l.MaxBodyMemory), DefaultMaxBodyMemory)
 	l.MaxQuerySize = cmp.Or(max(0, l.MaxQuerySize), DefaultMaxQuerySize)
 	l.WriteWait = cmp.Or(max(0, l.WriteWait), DefaultWriteWait)
+	l.PositionWait = cmp.Or(max(0, l.PositionWait), DefaultPositionWait)
 	h.bodies.SetLimit(l.MaxBodyMemory)
 	was := h.limits.Swap(&l)
 	if was == nil || was.MaxConcurrentWrites != l.MaxConcurrentWrites || was.MaxWaitingWrites != l.MaxWaitingWrites || was.WriteWait != l.WriteWait {

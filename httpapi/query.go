@@ -53,6 +53,11 @@ func (h *Handler) query(w *response, r *request) error {
 	if err != nil {
 		return err
 	}
+	if h.opt.Cluster != nil {
+		if forwarded, err := h.queryElsewhere(w, r, req.query); forwarded || err != nil {
+			return err
+		}
+	}
 	if err := r.authorizeQuery(req.query, req.options.Database); err != nil {
 		return err
 	}
@@ -70,6 +75,9 @@ func (h *Handler) query(w *response, r *request) error {
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
 	warn := warnings{header: w.Header()}
 	err = h.opt.Query.Execute(ctx, req.query, req.options, func(res *result.Result) error {
+		if lost := h.leadershipLost(res.Err); lost != nil && !out.AnySent() {
+			return lost
+		}
 		if req.format.IsCSV() {
 			warn.add(res, out.AnySent())
 		}

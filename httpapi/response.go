@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
@@ -21,6 +22,9 @@ type response struct {
 	compress bool  // the body of a 200 may be compressed
 	gz       *gzip.Writer
 	client   clientPace
+	// position returns the place in the log that the answer follows. nil: there is
+	// no log that nodes share.
+	position func() uint64
 }
 
 var gzipWriters = sync.Pool{New: func() any {
@@ -34,6 +38,9 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.status = status
+	if w.position != nil {
+		w.Header().Set(positionHeader, strconv.FormatUint(w.position(), 10))
+	}
 	if w.compress {
 		w.Header().Add("Vary", "Accept-Encoding")
 		if status == http.StatusOK {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"tsdbd/query"
 )
 
 // handle is a handler. It writes the answer, or returns the error that is the answer.
@@ -17,7 +19,8 @@ type route struct {
 	path    string // a final slash: all paths that begin with it
 	name    string // metric label
 	access  Access
-	gzip    bool // a 200 may be compressed
+	place   query.Place // the node of a cluster that answers
+	gzip    bool        // a 200 may be compressed
 	methods methods
 	any     handle // serves all methods in place of methods
 	absent  bool   // the options leave the route out

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/login"
+	"tsdbd/query"
 )
 
 // maxAsync bounds the queries that run in the background.
@@ -39,28 +41,28 @@ func New(opt Options) *Handler {
 func (h *Handler) table() []route {
 	noCatalog, noPprof := h.opt.Catalog == nil, !h.opt.Pprof
 	routes := []route{
-		{path: "/query", name: "query", access: byRoute, gzip: true, methods: methods{"GET": h.query, "POST": h.query, "OPTIONS": status(http.StatusOK)}},
-		{path: "/write", name: "write", access: byRoute, gzip: true, methods: methods{"POST": h.writeV1, "OPTIONS": status(http.StatusOK)}},
-		{path: "/api/v2/write", name: "v2_write", access: byRoute, gzip: true, methods: methods{"POST": h.writeV2, "OPTIONS": status(http.StatusOK)}},
-		{path: "/api/v2/delete", name: "v2_delete", access: byRoute, methods: methods{"POST": h.deleteV2}},
-		{path: "/api/v2/query", name: "v2_query", access: byRoute, gzip: true, methods: methods{"POST": fluxDisabled, "OPTIONS": status(http.StatusOK)}},
-		{path: "/api/v2/buckets", name: "v2_buckets", access: byRoute, methods: methods{"GET": h.listBuckets, "POST": h.createBucket}, absent: noCatalog},
-		{path: "/api/v2/buckets/", name: "v2_buckets", access: byRoute, any: h.bucket, absent: noCatalog},
-		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, methods: methods{"POST": h.promWrite}},
-		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, gzip: true, methods: methods{"POST": h.promRead}},
-		{path: "/api/v1/status/tsdb", name: "tsdb_status", access: byRoute, gzip: true, methods: methods{"GET": h.tsdbStatus}, absent: noCatalog || h.opt.Explorer == nil},
-		{path: "/ping", name: "ping", access: openPing, methods: methods{"GET": h.ping, "HEAD": h.ping}},
-		{path: "/status", name: "status", access: openPing, methods: methods{"GET": status(http.StatusNoContent), "HEAD": status(http.StatusNoContent)}},
-		{path: "/health", name: "health", access: openPing, methods: methods{"GET": h.health, "HEAD": h.health, "OPTIONS": status(http.StatusOK)}},
-		{path: "/metrics", name: "metrics", access: LoggedIn, methods: methods{"GET": other(promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{}))}, absent: h.opt.Registry == nil},
-		{path: "/debug/vars", name: "debug_vars", access: AdminOnly, methods: methods{"GET": h.debugVars}},
-		{path: "/debug/requests", name: "debug_requests", access: AdminOnly, methods: methods{"GET": h.debugRequests}},
-		{path: "/debug/pprof/all", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": h.debugArchive}, absent: noPprof},
-		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, methods: methods{"GET": other(http.RedirectHandler(debug.ProfilePath, http.StatusMovedPermanently))}, absent: noPprof},
-		{path: debug.ProfilePath, name: "debug_pprof", access: AdminOnly, methods: methods{"GET": other(http.HandlerFunc(debug.Profile)), "POST": other(http.HandlerFunc(debug.Profile))}, absent: noPprof},
+		{path: "/query", name: "query", access: byRoute, place: byStatement, gzip: true, methods: methods{"GET": h.query, "POST": h.query, "OPTIONS": status(http.StatusOK)}},
+		{path: "/write", name: "write", access: byRoute, place: query.Leader, gzip: true, methods: methods{"POST": h.writeV1, "OPTIONS": status(http.StatusOK)}},
+		{path: "/api/v2/write", name: "v2_write", access: byRoute, place: query.Leader, gzip: true, methods: methods{"POST": h.writeV2, "OPTIONS": status(http.StatusOK)}},
+		{path: "/api/v2/delete", name: "v2_delete", access: byRoute, place: query.Leader, methods: methods{"POST": h.deleteV2}},
+		{path: "/api/v2/query", name: "v2_query", access: byRoute, place: query.ThisNode, gzip: true, methods: methods{"POST": fluxDisabled, "OPTIONS": status(http.StatusOK)}},
+		{path: "/api/v2/buckets", name: "v2_buckets", access: byRoute, place: byMethod, methods: methods{"GET": h.listBuckets, "POST": h.createBucket}, absent: noCatalog},
+		{path: "/api/v2/buckets/", name: "v2_buckets", access: byRoute, place: byMethod, any: h.bucket, absent: noCatalog},
+		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.promWrite}},
+		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, place: query.AnyNode, gzip: true, methods: methods{"POST": h.promRead}},
+		{path: "/api/v1/status/tsdb", name: "tsdb_status", access: byRoute, place: query.AnyNode, gzip: true, methods: methods{"GET": h.tsdbStatus}, absent: noCatalog || h.opt.Explorer == nil},
+		{path: "/ping", name: "ping", access: openPing, place: query.ThisNode, methods: methods{"GET": h.ping, "HEAD": h.ping}},
+		{path: "/status", name: "status", access: openPing, place: query.ThisNode, methods: methods{"GET": status(http.StatusNoContent), "HEAD": status(http.StatusNoContent)}},
+		{path: "/health", name: "health", access: openPing, place: query.ThisNode, methods: methods{"GET": h.health, "HEAD": h.health, "OPTIONS": status(http.StatusOK)}},
+		{path: "/metrics", name: "metrics", access: LoggedIn, place: query.ThisNode, methods: methods{"GET": other(promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{}))}, absent: h.opt.Registry == nil},
+		{path: "/debug/vars", name: "debug_vars", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": h.debugVars}},
+		{path: "/debug/requests", name: "debug_requests", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": h.debugRequests}},
+		{path: "/debug/pprof/all", name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": h.debugArchive}, absent: noPprof},
+		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.RedirectHandler(debug.ProfilePath, http.StatusMovedPermanently))}, absent: noPprof},
+		{path: debug.ProfilePath, name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.HandlerFunc(debug.Profile)), "POST": other(http.HandlerFunc(debug.Profile))}, absent: noPprof},
 	}
 	for _, m := range h.opt.Mounts {
-		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, any: other(m.Handler)})
+		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, place: cmp.Or(m.Place, query.ThisNode), any: other(m.Handler)})
 	}
 	return slices.DeleteFunc(routes, func(rt route) bool { return rt.absent })
 }

@@ -1,9 +1,13 @@
 package httpapi
 
 import (
+	"context"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +56,79 @@ func TestRoutesAreDocumented(t *testing.T) {
 		for method := range rt.methods {
 			if !strings.Contains(methods, method) {
 				t.Errorf("%s %s is not in the table", method, path)
+			}
+		}
+	}
+}
+
+// placed is a cluster that notes what a Handler asks of it.
+type placed struct{ forwarded, read bool }
+
+func (*placed) Leads() bool      { return false }
+func (*placed) Position() uint64 { return 0 }
+
+func (p *placed) Forward(w http.ResponseWriter, _ *http.Request) error {
+	p.forwarded = true
+	w.WriteHeader(http.StatusTeapot)
+	return nil
+}
+
+func (p *placed) Read(context.Context, uint64, bool) (bool, error) {
+	p.read = true
+	return true, nil
+}
+
+// TestRoutesInACluster holds every route with every method against the node that
+// should answer it, by hand: L is the leader, A any node that is not behind, T the
+// node that was asked, S as the statements say. It fails for a route that is not here.
+func TestRoutesInACluster(t *testing.T) {
+	want := map[string]string{
+		"GET /query": "S", "POST /query": "S", "OPTIONS /query": "T",
+		"POST /write": "L", "OPTIONS /write": "T", "POST /api/v2/write": "L", "OPTIONS /api/v2/write": "T",
+		"POST /api/v2/delete": "L", "POST /api/v2/query": "T", "OPTIONS /api/v2/query": "T",
+		"GET /api/v2/buckets": "A", "POST /api/v2/buckets": "L",
+		"GET /api/v2/buckets/": "A", "HEAD /api/v2/buckets/": "A", "PATCH /api/v2/buckets/": "L", "DELETE /api/v2/buckets/": "L", "OPTIONS /api/v2/buckets/": "L",
+		"POST /api/v1/prom/write": "L", "POST /api/v1/prom/read": "A", "GET /api/v1/status/tsdb": "A",
+		"GET /ping": "T", "HEAD /ping": "T", "GET /status": "T", "HEAD /status": "T",
+		"GET /health": "T", "HEAD /health": "T", "OPTIONS /health": "T",
+		"GET /metrics": "T", "GET /debug/vars": "T", "GET /debug/requests": "T",
+		"GET /debug/pprof/all": "T", "GET /debug/pprof": "T", "GET /debug/pprof/": "T", "POST /debug/pprof/": "T",
+		"POST /api/tsdbd/": "T", "POST /api/tsdbd/define": "L",
+	}
+	all, c := &everything{}, &placed{}
+	h := New(Options{
+		Writer: all, Query: all.Querier, Catalog: all, Explorer: &all.Executor, Registry: prometheus.NewRegistry(), Pprof: true, Cluster: c,
+		Mounts: []Mount{{Prefix: "/api/tsdbd/", Handler: http.NotFoundHandler()}, {Prefix: "/api/tsdbd/define", Handler: http.NotFoundHandler(), Place: query.Leader}},
+	})
+	defer h.Close()
+	for path, rt := range h.routes {
+		if rt.place == 0 {
+			t.Errorf("%s has no place", path)
+		}
+		listed := slices.Collect(maps.Keys(rt.methods))
+		if rt.any != nil {
+			for key := range want {
+				if method, of, _ := strings.Cut(key, " "); of == path {
+					listed = append(listed, method)
+				}
+			}
+		}
+		if len(listed) == 0 {
+			t.Errorf("%s is not in the table", path)
+		}
+		for _, method := range listed {
+			got := map[query.Place]string{query.Leader: "L", query.AnyNode: "A", query.ThisNode: "T", byStatement: "S"}[rt.placeOf(method)]
+			if got != want[method+" "+path] {
+				t.Errorf("%s %s: %q, want %q", method, path, got, want[method+" "+path])
+			}
+			if got == "T" || got == "S" {
+				continue
+			}
+			*c = placed{}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+			if w.Code != http.StatusTeapot || !c.forwarded || c.read != (got == "A") {
+				t.Errorf("%s %s: %d, %+v", method, path, w.Code, *c)
 			}
 		}
 	}

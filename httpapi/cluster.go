@@ -1,0 +1,237 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/httpapi/encode"
+	"tsdbd/model/point"
+	"tsdbd/query"
+)
+
+// Cluster is the node of a cluster that a Handler serves. The node knows who leads and
+// how far this node has come in the log that all nodes share.
+type Cluster interface {
+	// Leads reports whether this node takes writes.
+	Leads() bool
+	// Forward sends r to the leader, with its body as it is, and copies the answer to
+	// w. It returns an error only if it has written nothing to w.
+	Forward(w http.ResponseWriter, r *http.Request) error
+	// Read waits until this node has applied the log up to position. strong asks for
+	// all that was acknowledged before the call. Read returns forward if the leader
+	// must answer in place of this node.
+	Read(ctx context.Context, position uint64, strong bool) (forward bool, err error)
+	// Position returns how far this node has applied the log.
+	Position() uint64
+}
+
+// positionHeader is a place in the log. An answer has the place that it contains or
+// follows. A request waits until its node has reached the place.
+const positionHeader = "X-Tsdbd-Position"
+
+// clientHeader is the address of the client of a forwarded request.
+const clientHeader = "X-Tsdbd-Client"
+
+// DefaultPositionWait bounds how long a request waits for a position.
+const DefaultPositionWait = 30 * time.Second
+
+// The places of routes whose requests differ, in addition to those of package query.
+const (
+	// byMethod: GET and HEAD read, other methods change something.
+	byMethod query.Place = -1
+	// byStatement: the handler decides when it has parsed the statements.
+	byStatement query.Place = -2
+)
+
+// errNotLeading is the answer to a request that another node took for the leader's.
+var errNotLeading = &apiError{http.StatusServiceUnavailable, "this node does not lead the cluster now"}
+
+// errKillElsewhere is the answer to a KILL QUERY that would reach another node.
+var errKillElsewhere = badRequest("KILL QUERY is about the queries of one node: send it without statements that only the leader runs")
+
+// Forwarded returns the handler of requests that other nodes forward to this one. It
+// must serve nobody else: it believes the address of the client that they name.
+func (h *Handler) Forwarded() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		client := *r
+		if address := r.Header.Get(clientHeader); address != "" {
+			client.RemoteAddr = address
+		}
+		h.serve(w, &client, true)
+	})
+}
+
+// placeOf returns which node answers a request of a route.
+func (rt *route) placeOf(method string) query.Place {
+	switch {
+	case method == http.MethodOptions && rt.any == nil:
+		return query.ThisNode
+	case rt.place != byMethod:
+		return rt.place
+	case method == http.MethodGet || method == http.MethodHead:
+		return query.AnyNode
+	}
+	return query.Leader
+}
+
+// answer answers a request, or has the leader answer it.
+func (h *Handler) answer(w *response, r *request, rt *route, serve handle) error {
+	if h.opt.Cluster == nil {
+		return h.admitted(w, r, rt, serve)
+	}
+	place := rt.placeOf(r.Method)
+	if place == query.ThisNode {
+		return h.admitted(w, r, rt, serve)
+	}
+	defer r.releaseForm()
+	if forward, err := h.elsewhere(r, place, false); forward {
+		return h.forward(w, r)
+	} else if err != nil {
+		return err
+	}
+	w.position = h.opt.Cluster.Position
+	err := h.admitted(w, r, rt, serve)
+	if isRefusal(err) && w.status == 0 && h.mayForward(r) && r.whole() {
+		return h.forward(w, r) // this node may not have the user or the grant yet
+	}
+	return err
+}
+
+// admitted answers a request of a user who may use the route.
+func (h *Handler) admitted(w *response, r *request, rt *route, serve handle) error {
+	if err := h.admit(r, rt); err != nil {
+		return err
+	}
+	w.compress = rt.gzip && encode.AcceptsGzip(r.Header.Values("Accept-Encoding"))
+	return serve(w, r)
+}
+
+// elsewhere reports whether the leader must answer a request. If it need not,
+// elsewhere returns when this node may.
+func (h *Handler) elsewhere(r *request, place query.Place, strong bool) (forward bool, err error) {
+	switch place {
+	case query.Leader:
+		return !h.opt.Cluster.Leads(), nil
+	case query.AnyNode:
+	default:
+		return false, nil
+	}
+	var position uint64
+	if text := r.Header.Get(positionHeader); text != "" {
+		if position, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return false, badRequest(fmt.Sprintf("invalid %s: %q", positionHeader, text))
+		}
+	}
+	wait := h.limits.Load().PositionWait
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	forward, err = h.opt.Cluster.Read(ctx, position, strong)
+	if err != nil && r.Context().Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return false, &apiError{http.StatusServiceUnavailable, fmt.Sprintf("this node has not caught up within %s: it is at position %d", wait, h.opt.Cluster.Position())}
+	}
+	return forward, unavailable(err)
+}
+
+// queryElsewhere is elsewhere for the statements of a query, which it forwards.
+func (h *Handler) queryElsewhere(w *response, r *request, q *influxql.Query) (forwarded bool, err error) {
+	strong := false
+	switch level := r.FormValue("consistency"); {
+	case level == "strong":
+		strong = true
+	case !slices.Contains(consistencies, level):
+		return false, errConsistency
+	}
+	place := query.PlaceOf(q)
+	forward, err := h.elsewhere(r, place, strong)
+	if err != nil {
+		return false, err
+	}
+	if !forward {
+		if r.user != nil && place == query.AnyNode {
+			// The rights may have changed during the wait.
+			return false, h.admit(r, h.routes["/query"])
+		}
+		return false, nil
+	}
+	for _, stmt := range q.Statements {
+		if _, kills := stmt.(*influxql.KillQueryStatement); kills {
+			return false, errKillElsewhere
+		}
+	}
+	return true, h.forward(w, r)
+}
+
+// leadershipLost returns the answer to a statement that failed because this node no
+// longer leads, or nil. The statement may have been executed or not.
+func (h *Handler) leadershipLost(failed error) error {
+	if h.opt.Cluster == nil || !point.Temporary(failed) || h.opt.Cluster.Leads() {
+		return nil
+	}
+	return unavailable(failed)
+}
+
+// mayForward reports whether the leader is another node that may get a request.
+func (h *Handler) mayForward(r *request) bool { return !r.forwarded && !h.opt.Cluster.Leads() }
+
+// whole reports whether the body of a request is there to be sent.
+func (r *request) whole() bool { return r.form != nil || r.received.n == 0 }
+
+// forward has the leader answer a request. The answer has the leader's headers.
+func (h *Handler) forward(w *response, r *request) error {
+	if r.forwarded || !r.whole() {
+		return errNotLeading
+	}
+	out := r.Request.WithContext(r.Context())
+	out.Header = r.Header.Clone()
+	own := w.Header()
+	out.Header.Set("X-Request-Id", own.Get("X-Request-Id"))
+	out.Header.Set(clientHeader, r.RemoteAddr)
+	if r.form != nil { // it is no longer compressed
+		out.Header.Del("Content-Encoding")
+		out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(r.form.Bytes())), int64(r.form.Len()), nil
+	}
+	before := maps.Clone(own)
+	clear(own)
+	w.position, w.compress = nil, false
+	err := h.opt.Cluster.Forward(w, out)
+	if err == nil {
+		return nil
+	}
+	if w.status != 0 {
+		panic(http.ErrAbortHandler) // the client must not take the answer for complete
+	}
+	clear(own)
+	maps.Copy(own, before)
+	if r.Context().Err() != nil {
+		return r.Context().Err()
+	}
+	return unavailable(err)
+}
+
+// unavailable returns the answer 503 with the text of an error.
+func unavailable(err error) error {
+	var api *apiError
+	if err == nil || errors.As(err, &api) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &apiError{http.StatusServiceUnavailable, keepingWords(err.Error())}
+}
+
+// isRefusal reports whether an error refuses a user.
+func isRefusal(err error) bool {
+	if err == nil {
+		return false
+	}
+	status, _ := classify(err)
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}

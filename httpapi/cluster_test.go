@@ -1,0 +1,382 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tsdbd/httpapi"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/query/result"
+)
+
+// fakeCluster is a node of a cluster whose leader is a handler.
+type fakeCluster struct {
+	mu       sync.Mutex
+	leads    bool
+	leader   http.Handler // nil: there is none
+	behind   bool         // reads go to the leader
+	position uint64
+	calls    []string // forward, read and what it asked for
+	remote   string   // the latest forwarded request
+	header   http.Header
+	body     string
+}
+
+func (c *fakeCluster) Leads() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leads
+}
+
+func (c *fakeCluster) Position() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.position
+}
+
+func (c *fakeCluster) Forward(w http.ResponseWriter, r *http.Request) error {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.calls, c.remote, c.header, c.body = append(c.calls, "forward"), r.RemoteAddr, r.Header, string(b)
+	leader := c.leader
+	c.mu.Unlock()
+	if leader == nil {
+		return errors.New("the cluster has no leader")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	r.RemoteAddr = "peer:1"
+	leader.ServeHTTP(w, r)
+	return nil
+}
+
+func (c *fakeCluster) Read(ctx context.Context, position uint64, strong bool) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := "read"
+	if strong {
+		call = "strong read"
+	}
+	c.calls = append(c.calls, call)
+	if position > c.position {
+		c.mu.Unlock()
+		<-ctx.Done()
+		c.mu.Lock()
+		return false, ctx.Err()
+	}
+	return c.behind, nil
+}
+
+// did returns the calls since the last time.
+func (c *fakeCluster) did() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := strings.Join(c.calls, ", ")
+	c.calls = nil
+	return s
+}
+
+// pair returns a follower, and its leader with a store of its own.
+func pair(t *testing.T, opt httpapi.Options) (follower http.Handler, of, at *fakeCluster, own, leaders *fakeStore) {
+	t.Helper()
+	own, leaders = newFakeStore(), newFakeStore()
+	own.create("d")
+	leaders.create("d")
+	at = &fakeCluster{leads: true, position: 9}
+	opt.Writer, opt.Query, opt.Cluster = leaders, leaders, at
+	leader := httpapi.New(opt)
+	t.Cleanup(leader.Close)
+	of = &fakeCluster{position: 7, leader: leader.Forwarded()}
+	opt.Writer, opt.Query, opt.Cluster = own, own, of
+	h := httpapi.New(opt)
+	t.Cleanup(h.Close)
+	return h, of, at, own, leaders
+}
+
+const form = "application/x-www-form-urlencoded"
+
+func TestFollower(t *testing.T) {
+	var access strings.Builder
+	h, of, _, own, leaders := pair(t, httpapi.Options{AccessLog: slog.New(slog.NewTextHandler(&access, nil))})
+	ask := func(method, target, body string, header ...string) *httptest.ResponseRecorder {
+		t.Helper()
+		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		return serveRequest(h, r)
+	}
+	f := func(w *httptest.ResponseRecorder, calls string, status int, position string) {
+		t.Helper()
+		if got := of.did(); got != calls || w.Code != status || w.Header().Get("X-Tsdbd-Position") != position {
+			t.Errorf("%q, status %d, position %q, want %q, %d, %q: %s", got, w.Code, w.Header().Get("X-Tsdbd-Position"), calls, status, position, w.Body)
+		}
+		for key, values := range w.Header() {
+			if len(values) > 1 {
+				t.Errorf("%s: %q", key, values)
+			}
+		}
+	}
+	// Writes go to the leader as they came, and its answer comes back.
+	f(ask("POST", "/write?db=d", "m v=1 1"), "forward", 204, "9")
+	f(ask("POST", "/write?db=d", "m v=1i 1"), "forward", 400, "9")
+	w := ask("POST", "/write?db=none", "m v=1 1", "X-Request-Id", "mine")
+	f(w, "forward", 404, "9")
+	if want := `{"error":"database not found: \"none\""}` + "\n"; w.Body.String() != want || w.Header().Get("X-Request-Id") != "mine" {
+		t.Errorf("%s %v", w.Body, w.Header())
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, "m v=2 2")
+	_ = z.Close()
+	f(ask("POST", "/write?db=d", packed.String(), "Content-Encoding", "gzip"), "forward", 204, "9")
+	if of.body != packed.String() {
+		t.Error("the compressed body was changed")
+	}
+	if got := own.fingerprint(); strings.Contains(got, "v") && strings.Contains(got, "m v") {
+		t.Errorf("the follower wrote: %s", got)
+	}
+	if got := leaders.fingerprint(); strings.Count(got, "m v ") != 2 {
+		t.Errorf("the leader has %s", got)
+	}
+	// So do statements that change something, wherever they stand.
+	f(ask("POST", "/query?q=CREATE+DATABASE+x", ""), "forward", 200, "9")
+	f(ask("GET", "/query?q=CREATE+DATABASE+x", ""), "forward", 200, "9")
+	f(ask("POST", "/query", "q=CREATE+DATABASE+y&epoch=s", "Content-Type", form), "forward", 200, "9")
+	if of.body != "q=CREATE+DATABASE+y&epoch=s" {
+		t.Errorf("forwarded form %q", of.body)
+	}
+	packed.Reset()
+	z.Reset(&packed)
+	_, _ = io.WriteString(z, "q=CREATE+DATABASE+z")
+	_ = z.Close()
+	f(ask("POST", "/query", packed.String(), "Content-Type", form, "Content-Encoding", "gzip"), "forward", 200, "9")
+	f(ask("POST", "/query?q=CREATE+DATABASE+w", "a body that nobody reads"), "forward", 200, "9")
+	if of.body != "a body that nobody reads" {
+		t.Errorf("forwarded body %q", of.body)
+	}
+	f(ask("POST", "/query?q=CREATE+DATABASE+async&async=true", ""), "forward", 204, "9")
+	for _, name := range []string{"x", "y", "z", "w"} {
+		if _, err := leaders.database(name); err != nil {
+			t.Error(err)
+		}
+		if _, err := own.database(name); err == nil {
+			t.Errorf("the follower made %s", name)
+		}
+	}
+	f(ask("GET", "/query?q=KILL+QUERY+1;CREATE+DATABASE+k", ""), "", 400, "7")
+
+	// What reads is answered here, unless this node is behind.
+	f(ask("GET", "/query?q=SELECT+v+FROM+m", ""), "read", 200, "7")
+	f(ask("POST", "/query", "q=SELECT+v+FROM+m&consistency=strong", "Content-Type", form), "strong read", 200, "7")
+	f(ask("GET", "/query?q=SELECT+v+FROM+m&consistency=all", ""), "read", 200, "7")
+	f(ask("GET", "/query?q=SELECT+v+FROM+m&consistency=storng", ""), "", 400, "7")
+	f(ask("GET", "/query?q=SELECT+v+FROM+m", "", "X-Tsdbd-Position", "7"), "read", 200, "7")
+	f(ask("GET", "/query?q=SELECT+v+FROM+m", "", "X-Tsdbd-Position", "7x"), "", 400, "7")
+	f(ask("GET", "/query?q=SHOW+QUERIES", "", "X-Tsdbd-Position", "7x"), "", 200, "7")
+	f(ask("GET", "/query?q=SELECT", ""), "", 400, "7") // does not parse
+	of.behind = true
+	f(ask("GET", "/query?q=SELECT+v+FROM+m", ""), "read, forward", 200, "9")
+	f(ask("GET", "/query?q=SHOW+QUERIES", ""), "", 200, "7")
+	f(ask("POST", "/api/v1/prom/read?db=d", ""), "read, forward", 400, "9")
+	of.behind = false
+
+	// The log of the leader has the client, that of the follower the same request.
+	access.Reset()
+	f(ask("POST", "/write?db=d", "m v=1 1", "X-Request-Id", "once"), "forward", 204, "9")
+	if strings.Count(access.String(), "remote=192.0.2.1:1234") != 2 || strings.Count(access.String(), "request_id=once") != 2 {
+		t.Error(access.String())
+	}
+
+	// Without a leader nothing is lost: the client comes again.
+	of.leader = nil
+	for target, body := range map[string]string{"/write?db=d": "m v=1 1", "/query": "q=DROP+DATABASE+d"} {
+		w := ask("POST", target, body, "Content-Type", form)
+		f(w, "forward", 503, "")
+		if w.Header().Get("Retry-After") != "1" || w.Body.String() != `{"error":"the cluster has no leader"}`+"\n" {
+			t.Errorf("%v %s", w.Header(), w.Body)
+		}
+	}
+	f(ask("GET", "/query?q=SELECT+v+FROM+m", ""), "read", 200, "7")
+}
+
+// TestForwardedOnce: a request that reaches a node that does not lead either goes no
+// further.
+func TestForwardedOnce(t *testing.T) {
+	s, c := newFakeStore(), &fakeCluster{behind: true}
+	s.create("d")
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: c})
+	defer h.Close()
+	for _, target := range []string{"/write?db=d", "/query?q=CREATE+DATABASE+x", "/query?q=SELECT+v+FROM+m", "/api/v1/prom/read?db=d"} {
+		w := serve(h.Forwarded(), "POST", target, strings.NewReader("m v=1 1"))
+		if w.Code != 503 || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("%s: %d %s", target, w.Code, w.Body)
+		}
+	}
+	if got := strings.ReplaceAll(c.did(), "read", ""); strings.Trim(got, ", ") != "" {
+		t.Error(got)
+	}
+}
+
+// TestPositionWait: a position that the node does not reach is an error that a client
+// survives, within the time that the limits give.
+func TestPositionWait(t *testing.T) {
+	s := newFakeStore()
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: &fakeCluster{position: 7}, Limits: httpapi.Limits{PositionWait: time.Millisecond}})
+	defer h.Close()
+	r := httptest.NewRequest("GET", "/query?q=SHOW+DATABASES", nil)
+	r.Header.Set("X-Tsdbd-Position", "8")
+	w := serveRequest(h, r)
+	if want := `{"error":"this node has not caught up within 1ms: it is at position 7"}` + "\n"; w.Code != 503 || w.Body.String() != want || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// notLeader is a fake of the store's error.
+type notLeader struct{}
+
+func (notLeader) Error() string   { return "this node is not the leader" }
+func (notLeader) Temporary() bool { return true }
+
+// TestLeadershipLost: a statement that fails because the node no longer leads is a
+// 503. Other temporary errors, and those behind the first byte, stay in the answer.
+func TestLeadershipLost(t *testing.T) {
+	s, c := newFakeStore(), &fakeCluster{leads: true}
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: c})
+	defer h.Close()
+	fail := func(lose bool, before ...*result.Result) {
+		s.execute = func(_ context.Context, emit func(*result.Result) error) error {
+			for _, r := range before {
+				if err := emit(r); err != nil {
+					return err
+				}
+			}
+			c.mu.Lock()
+			c.leads = !lose
+			c.mu.Unlock()
+			return emit(&result.Result{StatementID: len(before), Err: notLeader{}})
+		}
+	}
+	fail(true)
+	w := serve(h, "POST", "/query?q=SELECT+v+INTO+t+FROM+m", nil)
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || w.Body.String() != `{"error":"this node is not the leader"}`+"\n" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	c.leads = true
+	fail(false)
+	if w := serve(h, "POST", "/query?q=SELECT+v+INTO+t+FROM+m", nil); w.Code != 200 || !strings.Contains(w.Body.String(), "not the leader") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	c.leads = true
+	table := result.NewTable("m", []model.FieldType{model.Integer, model.Float}, "time", "v")
+	table.AddRow(int64(1), 1.0)
+	fail(true, &result.Result{Series: []*result.Series{table}})
+	if w := serve(h, "POST", "/query?chunked=true&q=SELECT+v+INTO+t+FROM+m", nil); w.Code != 200 || !strings.Contains(w.Body.String(), "not the leader") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	// The store's own error of a write.
+	c.leads, s.writeErr = true, notLeader{}
+	s.create("d")
+	if w := serve(h, "POST", "/write?db=d", strings.NewReader("m v=1 1")); w.Code != 503 || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestSingleNode: without a cluster, the headers and the parameter mean nothing.
+func TestSingleNode(t *testing.T) {
+	s := newFakeStore()
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s})
+	defer h.Close()
+	r := httptest.NewRequest("GET", "/query?q=SHOW+DATABASES&consistency=storng", nil)
+	r.Header.Set("X-Tsdbd-Position", "x")
+	if w := serveRequest(h, r); w.Code != 200 || w.Header().Get("X-Tsdbd-Position") != "" {
+		t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
+	}
+}
+
+// TestRightsInACluster: the leader has the last word, because a follower may not have
+// the latest users and grants yet.
+func TestRightsInACluster(t *testing.T) {
+	users, _, opt := withUsers(t)
+	_, _, stale := withUsers(t)
+	users.apply(t, meta.CreateUser{Name: "bob", Hash: "#bobpw"})
+	users.apply(t, meta.SetPrivilege{Name: "bob", Database: "db", Privilege: meta.ReadPrivilege})
+	users.apply(t, meta.SetPrivilege{Name: "ann", Database: "db", Privilege: meta.AllPrivileges})
+	s := newFakeStore()
+	s.create("db")
+	opt.Writer, opt.Query, opt.Cluster = s, s, &fakeCluster{leads: true}
+	leader := httpapi.New(opt)
+	defer leader.Close()
+	c := &fakeCluster{leader: leader.Forwarded()}
+	stale.Writer, stale.Query, stale.Cluster = s, s, c
+	h := httpapi.New(stale)
+	defer h.Close()
+	f := func(login, method, target, body, calls string, status int) {
+		t.Helper()
+		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		r.Header.Set("Content-Type", form)
+		name, password, _ := strings.Cut(login, ":")
+		r.SetBasicAuth(name, password)
+		w := serveRequest(h, r)
+		if got := c.did(); got != calls || w.Code != status {
+			t.Errorf("%s %s %s by %s: %q, %d, want %q, %d: %s", method, target, body, login, got, w.Code, calls, status, w.Body)
+		}
+		if w.Code == 401 && w.Header().Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: %v", login, w.Header())
+		}
+	}
+	f("root:rootpw", "GET", "/query?q=SHOW+USERS", "", "read", 200)
+	f("bob:bobpw", "GET", "/query?db=db&q=SELECT+v+FROM+m", "", "forward", 200)
+	f("bob:bobpw", "POST", "/query?db=db", "q=SELECT+v+FROM+m", "forward", 200)
+	f("bob:bobpw", "POST", "/write?db=db", "m v=1", "forward", 403)
+	f("bob:bobpw", "GET", "/api/v2/buckets", "", "read, forward", 200)
+	f("bob:wrong", "GET", "/query?db=db&q=SELECT+v+FROM+m", "", "forward", 401)
+	f("ann:annpw", "POST", "/query?db=db", "q=SELECT+v+FROM+m", "read, forward", 200)
+	f("ann:annpw", "POST", "/query?db=db", "q=SHOW+USERS", "read, forward", 403)
+	f("ann:annpw", "POST", "/write?db=db", "m v=1", "forward", 204)
+	f("bob:bobpw", "GET", "/debug/vars", "", "", 401)
+}
+
+// TestRightsAfterTheWait: a right that was taken away before the position of a query
+// is gone.
+func TestRightsAfterTheWait(t *testing.T) {
+	users, _, opt := withUsers(t)
+	users.apply(t, meta.SetPrivilege{Name: "ann", Database: "db", Privilege: meta.ReadPrivilege})
+	s := newFakeStore()
+	s.create("db")
+	revoked := &waiter{wait: func() { users.apply(t, meta.SetPrivilege{Name: "ann", Database: "db"}) }}
+	opt.Writer, opt.Query, opt.Cluster = s, s, revoked
+	h := httpapi.New(opt)
+	defer h.Close()
+	r := httptest.NewRequest("GET", "/query?db=db&q=SELECT+v+FROM+m", nil)
+	r.SetBasicAuth("ann", "annpw")
+	if w := serveRequest(h, r); w.Code != 403 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// waiter is a leader that calls wait when a request waits.
+type waiter struct {
+	fakeCluster
+	wait func()
+}
+
+func (*waiter) Leads() bool { return true }
+
+func (w *waiter) Read(context.Context, uint64, bool) (bool, error) {
+	w.wait()
+	return false, nil
+}
