@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -151,5 +152,23 @@ func TestPrintedConfigReadsBack(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, c) {
 		t.Errorf("got %+v, want %+v\n%s", got, c, b.String())
+	}
+}
+
+// TestPackagedSettings loads the file that packages contain, as it is and with
+// all that is commented out.
+func TestPackagedSettings(t *testing.T) {
+	text, err := os.ReadFile("../packaging/tsdbd.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, notes, err := Source{File: writeFile(t, string(text))}.Load(nil)
+	if err != nil || len(notes) > 0 || c.Data.Dir != "/var/lib/tsdbd" || c.Cluster.Node != "" {
+		t.Errorf("%+v %v %v", c, notes, err)
+	}
+	all := regexp.MustCompile(`(?m)^# ([a-z-]+ = |\[)`).ReplaceAllString(string(text), "$1")
+	c, notes, err = Source{File: writeFile(t, all)}.Load(nil)
+	if err != nil || len(notes) > 0 || c.Cluster.Advertise != "10.0.0.1:8088" || len(c.Cluster.Join) != 3 || !c.HTTP.HTTPSEnabled {
+		t.Errorf("with all that is commented out: %+v %v %v", c, notes, err)
 	}
 }
