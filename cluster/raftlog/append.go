@@ -11,6 +11,9 @@ import (
 	"tsdbd/internal/vfs"
 )
 
+// truncateRoom is the room for entries that DeleteRange demands.
+const truncateRoom = 8 << 20
+
 // keepBytes is the largest buffer that is kept for reuse.
 const keepBytes = 8 << 20
 
@@ -53,13 +56,16 @@ func (s *Store) StoreLogs(logs []*raft.Log) error {
 	}
 	h := batchHeader{length: length, index: logs[0].Index, count: len(logs), kind: kindEntries}
 	positions := make([]uint32, len(logs))
-	g, err := s.write(h, func(dst []byte, g *segment) []byte {
-		for i, l := range logs {
-			positions[i] = uint32(position(g.end) + int64(len(dst)))
-			dst = appendEntry(dst, g.salt(), l)
-		}
-		return dst
-	})
+	g, err := s.active(length)
+	if err == nil {
+		err = s.write(g, h, func(dst []byte) []byte {
+			for i, l := range logs {
+				positions[i] = uint32(position(g.end) + int64(len(dst)))
+				dst = appendEntry(dst, g.salt(), l)
+			}
+			return dst
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("store entries from %d on in the raft log: %w", logs[0].Index, err)
 	}
@@ -102,8 +108,13 @@ func (s *Store) DeleteRange(minIndex, maxIndex uint64) error {
 	if minIndex <= s.base.base.Index {
 		return fmt.Errorf("delete entries from %d on of the raft log: those up to the base %d stay", minIndex, s.base.base.Index)
 	}
+	// raft does not notice that it must not go on with the old end of the log if entries
+	// are deleted and the ones in their place cannot be stored. So there must be room first.
 	h := batchHeader{length: batchHeaderBytes + 1, index: minIndex - 1, kind: kindTruncate}
-	g, err := s.write(h, nil)
+	g, err := s.active(min(truncateRoom, s.opt.SegmentBytes/4))
+	if err == nil {
+		err = s.write(g, h, nil)
+	}
 	if err != nil {
 		return fmt.Errorf("delete entries from %d on of the raft log: %w", minIndex, err)
 	}
@@ -137,30 +148,27 @@ func (s *Store) writeClosed() error {
 	if s.usable() != nil || s.sealed || s.spoiled || len(s.segments) == 0 {
 		return nil
 	}
-	if g := s.segments[len(s.segments)-1]; g.end+sectorBytes > g.size {
+	g := s.segments[len(s.segments)-1]
+	if g.end+sectorBytes > g.size {
 		return nil
 	}
-	_, err := s.write(batchHeader{length: batchHeaderBytes + 1, index: s.next - 1, kind: kindClosed}, nil)
+	err := s.write(g, batchHeader{length: batchHeaderBytes + 1, index: s.next - 1, kind: kindClosed}, nil)
 	if vfs.IsFull(err) {
 		return nil // it is only a mark
 	}
 	return err
 }
 
-// write puts a batch at the end of the log, durably, and returns the segment that it is
-// in. The caller moves the end of the segment. body appends the entries.
-func (s *Store) write(h batchHeader, body func(dst []byte, g *segment) []byte) (*segment, error) {
-	g, err := s.active(h)
-	if err != nil {
-		return nil, err
-	}
+// write puts a batch at the end of a segment, durably. The caller moves the end. body
+// appends the entries.
+func (s *Store) write(g *segment, h batchHeader, body func(dst []byte) []byte) error {
 	stream := appendBatchHeader(s.buffers[0][:0], g.salt(), g.end, h)
 	if body != nil {
-		stream = body(stream, g)
+		stream = body(stream)
 	}
 	stream = append(stream, endMark)
 	if int64(len(stream)) != h.length {
-		return nil, errors.New("an entry changed while it was stored")
+		return errors.New("an entry changed while it was stored")
 	}
 	sectors := appendSectors(s.buffers[1][:0], stream)
 	if cap(sectors) <= keepBytes {
@@ -170,17 +178,17 @@ func (s *Store) write(h batchHeader, body func(dst []byte, g *segment) []byte) (
 	if _, err := g.file.WriteAt(sectors, g.end); err != nil {
 		err = fmt.Errorf("write %s: %w", g.path, err)
 		if !vfs.IsFull(err) {
-			return nil, s.fail(err)
+			return s.fail(err)
 		}
 		// What was written is not whole, and nothing is written behind it.
 		s.spoiled = true
-		return nil, err
+		return err
 	}
 	wrote := time.Now()
 	if err := g.file.SyncData(); err != nil {
-		return nil, s.fail(fmt.Errorf("sync %s: %w", g.path, err))
+		return s.fail(fmt.Errorf("sync %s: %w", g.path, err))
 	}
 	s.sealed = h.kind == kindClosed
 	s.counters.wrote(len(sectors), wrote.Sub(start), time.Since(wrote))
-	return g, nil
+	return nil
 }

@@ -113,9 +113,9 @@ func (s *Store) Base() Base {
 }
 
 // SetBase makes index the base, durably: term is that of the entry, sequence that of
-// the store after it. Then it removes the oldest segments, as far as they have no entry
-// above the base and the other segments hold at least keep bytes. A base that is not above
-// the present one only removes segments.
+// the store after it. Then it removes the oldest segments, as far as all their entries are
+// below the base and the other segments hold at least keep bytes. (raft may ask for the term
+// of the base itself.) A base that is not above the present one only removes segments.
 func (s *Store) SetBase(index, term, sequence uint64, keep int64) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -159,7 +159,7 @@ func (s *Store) trim(keep int64) error {
 		for _, g := range s.segments[min(1, len(s.segments)):] {
 			rest += g.end
 		}
-		if len(s.segments) < 2 || rest < keep || len(s.segments[0].positions) > 0 && s.segments[0].last() > s.base.base.Index {
+		if len(s.segments) < 2 || rest < keep || len(s.segments[0].positions) > 0 && s.segments[0].last() >= s.base.base.Index {
 			s.mu.Unlock()
 			return nil
 		}

@@ -99,20 +99,21 @@ func (s *Store) acquire(need, size int64) (vfs.File, int64, error) {
 	return f, size, err
 }
 
-// active returns the segment that a batch can be written to, which may be a new one.
-func (s *Store) active(h batchHeader) (*segment, error) {
+// active returns the segment that the next batch is written to, with room for a batch of
+// length bytes. It starts a segment if it must.
+func (s *Store) active(length int64) (*segment, error) {
 	size, number, previousEnd := s.firstSize(), s.base.segment+1, int64(0)
 	if n := len(s.segments); n > 0 {
 		g := s.segments[n-1]
-		if !s.spoiled && (g.room(h.length) || h.kind == kindClosed) {
+		if !s.spoiled && g.room(length) {
 			return g, nil
 		}
-		size, number, previousEnd = s.grown(g), g.number+1, g.end
-		if s.spoiled {
-			size = s.firstSize()
+		number, previousEnd = g.number+1, g.end
+		if !s.spoiled {
+			size = s.grown(g)
 		}
 	}
-	need := (1 + sectorsOf(h.length) + 1) * sectorBytes
+	need := (1 + sectorsOf(length) + 1) * sectorBytes
 	f, size, err := s.acquire(need, size)
 	if err != nil {
 		return nil, fmt.Errorf("prepare a segment: %w", err)

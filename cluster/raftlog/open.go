@@ -16,8 +16,8 @@ import (
 )
 
 // Open opens the log in dir and reads all of it. A directory without a log is an
-// fs.ErrNotExist. If Damage returns anything afterwards, the log cannot be used; nothing
-// was changed. The rest of an unfinished write at the end is no damage: nothing in it was
+// fs.ErrNotExist. If Damage returns anything afterwards, the log cannot be used; no
+// segment was changed. The rest of an unfinished write at the end is no damage: nothing in it was
 // acknowledged. What the log returns is durable.
 func Open(fsys vfs.FS, dir string, opt Options) (_ *Store, err error) {
 	if opt.Logger == nil {

@@ -169,8 +169,9 @@ func (s *Store) LastIndex() (uint64, error) {
 	return s.next - 1, nil
 }
 
-// readAhead is how much of an entry one read takes, at most.
-const readAhead = 64 << 10
+// readAhead is how much the first read of an entry takes at most. Behind an entry there may
+// be deleted ones.
+const readAhead = 1<<20 + 64<<10
 
 // GetLog implements raft.LogStore. An entry that is not in the log is a
 // raft.ErrLogNotFound, one that is damaged on the disk a binio.ErrCorrupt with its
@@ -227,8 +228,12 @@ func (g *segment) read(at, upTo int64, index uint64, l *raft.Log) error {
 	if err != nil {
 		return err
 	}
-	if _, err := parseEntry(b, g.salt(), l); err != nil {
+	n, err := parseEntry(b, g.salt(), l)
+	if err != nil {
 		return binio.Corruptf(g.path, fileOffset(at), "%v", err)
+	}
+	if n < int64(len(b))/2 { // the caller keeps the entry, and should not keep all of b
+		l.Data, l.Extensions = slices.Clone(l.Data), slices.Clone(l.Extensions)
 	}
 	if l.Index != index {
 		return binio.Corruptf(g.path, fileOffset(at), "entry has the index %d instead of %d", l.Index, index)
