@@ -381,7 +381,7 @@ func TestBadPart(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir := t.TempDir()
-	m, err := begin(context.Background(), s.client, &transfer.Filter{})
+	m, err := begin(context.Background(), s.client, &transfer.Filter{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -646,7 +646,7 @@ func TestOneMoment(t *testing.T) {
 func TestSessions(t *testing.T) {
 	s := newServer(t, HandlerOptions{Idle: 10 * time.Minute})
 	s.someData(t)
-	m, err := begin(context.Background(), s.client, &transfer.Filter{})
+	m, err := begin(context.Background(), s.client, &transfer.Filter{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -716,7 +716,7 @@ func TestAuthorize(t *testing.T) {
 	}})
 	s.someData(t)
 	var refusal *transfer.WriteError
-	if _, err := begin(context.Background(), s.client, &transfer.Filter{}); !errors.As(err, &refusal) || refusal.Status != http.StatusUnauthorized {
+	if _, err := begin(context.Background(), s.client, &transfer.Filter{}, false); !errors.As(err, &refusal) || refusal.Status != http.StatusUnauthorized {
 		t.Errorf("without a password: %v", err)
 	}
 	s.client.Username, s.client.Password = "admin", "secret"

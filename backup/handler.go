@@ -57,7 +57,9 @@ const maxDefinitions = 64 << 20
 // Handler answers backup, export and verify requests of a running server:
 //
 //	POST   /api/tsdbd/backup?db&rp&shard&start&end   begin; answers a Manifest
+//	POST   /api/tsdbd/backup?whole=true              begin, for a copy that follows the log
 //	GET    /api/tsdbd/backup?session&object          an object, by ranges if asked
+//	GET    /api/tsdbd/backup?session                 keeps the session
 //	DELETE /api/tsdbd/backup?session                 end
 //	GET    /api/tsdbd/export?db&rp&shard&measurement&start&end&gzip&lponly
 //	POST   /api/tsdbd/verify                         an inspect.VerifyReport
@@ -253,13 +255,17 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	start := time.Now()
-	set, err := h.store.Backup(r.Context(), f.WantsShard)
+	want, whole := f.WantsShard, r.URL.Query().Get("whole") == "true"
+	if whole {
+		want = nil // fails if a database does not open, even one without shards
+	}
+	set, err := h.store.Backup(r.Context(), want)
 	if err != nil {
 		fail(w, statusOf(err), err)
 		return
 	}
 	s := &session{set: set, objects: map[string]place{}, used: time.Now()}
-	m, err := describe(&f, set, s.objects)
+	m, err := describe(&f, set, s.objects, whole)
 	if err != nil {
 		set.Release()
 		fail(w, statusOf(err), err)
@@ -280,8 +286,10 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(m)
 }
 
-// describe makes the manifest of a backup set and notes where its objects are.
-func describe(f *transfer.Filter, set *store.BackupSet, objects map[string]place) (*Manifest, error) {
+// describe makes the manifest of a backup set and notes where its objects are. The
+// catalog of a whole set keeps the shards that have no files: the entries of the log
+// behind the set go there.
+func describe(f *transfer.Filter, set *store.BackupSet, objects map[string]place, whole bool) (*Manifest, error) {
 	m := &Manifest{Version: manifestVersion, Created: time.Now().UTC().Truncate(time.Millisecond), Sequence: set.Sequence, Filter: *f}
 	held := map[uint64]*shard.Export{}
 	for _, e := range set.Shards {
@@ -296,7 +304,7 @@ func describe(f *transfer.Filter, set *store.BackupSet, objects map[string]place
 		if e != nil {
 			m.Shards = append(m.Shards, describeShard(d.ID, e, objects))
 		}
-		return e != nil
+		return e != nil || whole
 	})
 	for _, s := range set.Series {
 		if m.Catalog.DatabaseByID(s.Database) == nil {
@@ -341,7 +349,12 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.release(s)
-	p, ok := s.objects[r.URL.Query().Get("object")]
+	name := r.URL.Query().Get("object")
+	if name == "" {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	p, ok := s.objects[name]
 	if !ok {
 		fail(w, http.StatusNotFound, errors.New("no such object"))
 		return

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -97,6 +98,14 @@ type TakeOptions struct {
 	// in the result. Otherwise a damaged file is an error.
 	SkipDamaged bool
 	Progress    func(Progress)
+	// Whole has the backup name all shards of the catalog, also those without files,
+	// so that a store on it can go on with the log of the server.
+	Whole bool
+	// Have is a data directory that nobody has open. Files in it are taken for objects
+	// if their content is right.
+	Have string
+	// Keep is how often the session is renewed; default 1 min.
+	Keep time.Duration
 }
 
 // Result describes a backup that was taken or placed.
@@ -129,8 +138,14 @@ func Take(ctx context.Context, c *transfer.Client, r *Repository, opt TakeOption
 	if err != nil {
 		return nil, err
 	}
+	var have map[string]place
+	if opt.Have != "" {
+		if have, err = localObjects(ctx, r.fs, opt.Have); err != nil {
+			return nil, fmt.Errorf("list files of %s: %w", opt.Have, err)
+		}
+	}
 	for attempt := 1; ; attempt++ {
-		res, err := r.take(ctx, c, known, &opt)
+		res, err := r.take(ctx, c, known, have, &opt)
 		var refusal *transfer.WriteError
 		if attempt < takeAttempts && errors.As(err, &refusal) && refusal.Status == http.StatusGone {
 			// A shard was dropped since, or the session has ended: begin
@@ -149,8 +164,8 @@ func Take(ctx context.Context, c *transfer.Client, r *Repository, opt TakeOption
 const takeAttempts = 5
 
 // take takes a backup in one session.
-func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[string]string, opt *TakeOptions) (_ *Result, err error) {
-	m, err := begin(ctx, c, &opt.Filter)
+func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[string]string, have map[string]place, opt *TakeOptions) (_ *Result, err error) {
+	m, err := begin(ctx, c, &opt.Filter, opt.Whole)
 	if err != nil {
 		return nil, fmt.Errorf("begin backup: %w", err)
 	}
@@ -174,10 +189,18 @@ func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[str
 	}
 	workers, ctx := errgroup.WithContext(ctx)
 	workers.SetLimit(opt.Workers)
+	var keeper sync.WaitGroup
+	keepCtx, stopKeeper := context.WithCancel(ctx)
+	keeper.Go(func() { keep(keepCtx, c, session, cmp.Or(opt.Keep, time.Minute)) })
 	var mu sync.Mutex // for m and copied
 	copied := int64(0)
 	for _, o := range objects {
 		workers.Go(func() error {
+			if p, ok := have[o.Name]; ok {
+				if err := r.adopt(ctx, o, p); err != nil {
+					return fmt.Errorf("object %s, %s: %w", o.Name, m.owner(o.Name), err)
+				}
+			}
 			sum, n, err := r.fetch(ctx, c, session, o, known[o.Name], meter)
 			mu.Lock()
 			defer mu.Unlock()
@@ -194,6 +217,8 @@ func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[str
 		})
 	}
 	err = workers.Wait()
+	stopKeeper()
+	keeper.Wait()
 	meter.add(func(*Progress) {}, true)
 	if err != nil {
 		return nil, err

@@ -7,18 +7,38 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"tsdbd/inspect"
 	"tsdbd/transfer"
 )
 
 // begin opens a session.
-func begin(ctx context.Context, c *transfer.Client, f *transfer.Filter) (*Manifest, error) {
-	m := new(Manifest)
-	if err := c.Ask(ctx, http.MethodPost, transfer.PathPrefix+"backup", f.Params(), nil, nil, m); err != nil {
+func begin(ctx context.Context, c *transfer.Client, f *transfer.Filter, whole bool) (*Manifest, error) {
+	m, params := new(Manifest), f.Params()
+	if whole {
+		params.Set("whole", "true")
+	}
+	if err := c.Ask(ctx, http.MethodPost, transfer.PathPrefix+"backup", params, nil, nil, m); err != nil {
 		return nil, err
 	}
 	return m, m.check()
+}
+
+// keep asks for a session every so often until the context ends, so that it lives
+// while its client is busy with files of its own.
+func keep(ctx context.Context, c *transfer.Client, session string, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			// The next fetch reports what is wrong.
+			_ = c.Ask(ctx, http.MethodGet, transfer.PathPrefix+"backup", url.Values{"session": {session}}, nil, nil, nil)
+		}
+	}
 }
 
 // end closes a session.

@@ -37,6 +37,7 @@ func wrap(f *os.File, err error) (File, error) {
 }
 
 func (osFS) Rename(from, to string) error          { return rename(from, to) }
+func (osFS) Link(from, to string) error            { return os.Link(from, to) }
 func (osFS) Remove(name string) error              { return remove(name) }
 func (osFS) RemoveAll(name string) error           { return removeAll(name) }
 func (osFS) MkdirAll(dir string) error             { return os.MkdirAll(dir, 0o700) }

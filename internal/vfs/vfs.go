@@ -87,6 +87,35 @@ func ReadFile(fs FS, name string) ([]byte, error) {
 	return b, nil
 }
 
+// Link makes to a second name of the file from, which no one changes any more. Where
+// the file system has no second names, to becomes a synced copy. The name is not
+// durable yet.
+func Link(fs FS, from, to string) error {
+	if l, ok := fs.(interface{ Link(from, to string) error }); ok && l.Link(from, to) == nil {
+		return nil
+	}
+	in, err := fs.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	size, err := in.Size()
+	if err != nil {
+		return err
+	}
+	out, err := fs.Create(to)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(out, io.NewSectionReader(in, 0, size)); err == nil {
+		err = out.Sync()
+	}
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
 // WriteFileSynced makes a file that holds data, and syncs it. Its name is not
 // durable yet.
 func WriteFileSynced(fs FS, name string, data []byte) error {

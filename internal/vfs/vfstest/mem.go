@@ -398,6 +398,29 @@ func (m *FS) Rename(from, to string) error {
 	return nil
 }
 
+// Link gives a file a second name, as vfs.Link asks for. Both names share the content
+// and what of it was synced.
+func (m *FS) Link(from, to string) error {
+	from, to = clean(from), clean(to)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.beginLocked("link", to, 0); err != nil {
+		return err
+	}
+	n, err := m.lookupLocked(from)
+	if err != nil {
+		return err
+	}
+	d := m.dirs[path.Dir(to)]
+	if d == nil || n.isDir || d.names[path.Base(to)] != nil {
+		return &fs.PathError{Op: "link", Path: to, Err: fs.ErrExist}
+	}
+	m.used += int64(len(n.data))
+	d.names[path.Base(to)] = n
+	d.pending = append(d.pending, change{to: path.Base(to), node: n})
+	return nil
+}
+
 // Remove implements vfs.FS.
 func (m *FS) Remove(name string) error {
 	name = clean(name)
