@@ -18,6 +18,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/shard/manifest"
 	"tsdbd/store/layout"
+	"tsdbd/store/ledger"
 )
 
 // TestChangesWithoutCatalogFile fails every write of the catalog: the log has the
@@ -177,7 +178,7 @@ func TestOlderCatalog(t *testing.T) {
 				}
 				step(s)
 				if trimmed {
-					s.must(s.log.(*localLog).Rotate())
+					s.must(s.log.(*ledger.Log).Rotate())
 					s.must(s.write("db", "m v=1 1"))
 					s.flushAll(context.Background())
 				}

@@ -16,6 +16,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/store/ledger"
 )
 
 var flipRuns = flag.Int("flips", 40, "flips and cuts per file of TestDamagedFiles")
@@ -63,7 +64,7 @@ func makeDamaged(t testing.TB) damaged {
 			}
 		}
 	}
-	s.must(s.log.(*localLog).Rotate())
+	s.must(s.log.(*ledger.Log).Rotate())
 	s.trim()
 	write(3, 5, 77) // in the log alone
 	// As a power cut leaves it: Close would flush.

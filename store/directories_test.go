@@ -18,6 +18,7 @@ import (
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
 	"tsdbd/store/layout"
+	"tsdbd/store/ledger"
 )
 
 // stocked makes a store of databases a, b, ... with four points each in two
@@ -142,7 +143,7 @@ func TestSwappedDatabases(t *testing.T) {
 			t.Error("a backup without the databases that do not open")
 		}
 		s.flushAll(context.Background())
-		s.must(s.log.(*localLog).Rotate())
+		s.must(s.log.(*ledger.Log).Rotate())
 		s.trim()
 		s.must(s.Close())
 		if now := contents(fs, "/data/db-1"); !maps.Equal(now, second) {
@@ -371,7 +372,7 @@ func TestForeignSeriesLog(t *testing.T) {
 				t.Errorf("%d points in b", n)
 			}
 			s.flushAll(context.Background())
-			s.must(s.log.(*localLog).Rotate())
+			s.must(s.log.(*ledger.Log).Rotate())
 			s.must(s.write("b", "m v=1 7"))
 			s.flushAll(context.Background())
 			s.trim()
@@ -406,7 +407,7 @@ func TestRefusedKeepsDelete(t *testing.T) {
 	s.must(s.write("b", "m v=1 7"))
 	s.flushAll(context.Background()) // and the log has nothing else of a
 	s.deleteAll("a")
-	s.must(s.log.(*localLog).Rotate())
+	s.must(s.log.(*ledger.Log).Rotate())
 	s.must(s.write("a", "m,h=new v=1 1"))
 	s.must(s.Close())
 	own := fs.Content(name)
@@ -421,7 +422,7 @@ func TestRefusedKeepsDelete(t *testing.T) {
 	for range 2 {
 		s.must(s.write("b", "m v=1 7"))
 		s.flushAll(context.Background())
-		s.must(s.log.(*localLog).Rotate())
+		s.must(s.log.(*ledger.Log).Rotate())
 	}
 	s.trim()
 	s.must(s.Close())

@@ -7,22 +7,11 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/store/layout"
+	"tsdbd/store/ledger"
 	"tsdbd/wal"
-	"tsdbd/wal/entry"
 )
 
 // What the ledger notes about the log.
-
-// noteSegment notes a segment of the log before that has an entry.
-func (s *Store) noteSegment(number, sequence uint64) {
-	err := s.ledger.SetLog(func(k *wal.Known, relaxed *bool) {
-		k.Segment, k.Sequence, k.Open, k.Told = number, sequence, true, false
-		*relaxed = s.opt.SyncInterval > 0
-	})
-	if err != nil {
-		s.logger.Warn("segment of the log not noted, its loss would not be noticed", "err", err)
-	}
-}
 
 // known returns what the ledger and the files say of the log.
 func (s *Store) known() wal.Known {
@@ -32,41 +21,6 @@ func (s *Store) known() wal.Known {
 	}
 	known.Covered = max(known.Covered, s.flushedByAll())
 	return known
-}
-
-// noteReplay notes how far the log went at the start, or that what is missing at
-// its end has been reported.
-func (s *Store) noteReplay(log *wal.Log) {
-	segment, sequence := log.End()
-	err := s.ledger.SetLog(func(k *wal.Known, _ *bool) {
-		if log.LostEnd() {
-			k.Told = true
-		} else if !k.Told {
-			k.Segment, k.Sequence = max(k.Segment, segment), sequence
-		}
-		k.Open = false
-	})
-	if err != nil {
-		s.logger.Warn("end of the log not noted, its loss would not be noticed", "err", err)
-	}
-}
-
-// noteEnd notes where the log was closed, and what every shard and the
-// catalog have in files.
-func (s *Store) noteEnd(segment, sequence uint64) {
-	covered := uint64(0)
-	if !s.catalog.Unsaved() {
-		covered = s.flushedUpTo(s.applying.sequence)
-	}
-	err := s.ledger.SetLog(func(k *wal.Known, _ *bool) {
-		if !k.Told {
-			k.Segment, k.Sequence = segment, sequence
-		}
-		k.Open, k.Covered = false, max(k.Covered, covered)
-	})
-	if err != nil {
-		s.logger.Warn("end of the log not noted, its loss would not be noticed", "err", err)
-	}
 }
 
 // beforeTrim makes sure of what the log gives up (W3): the catalog has the changes
@@ -133,42 +87,27 @@ func (s *Store) flushedByAll() uint64 {
 	return lowest
 }
 
-// localLog is the log of a single node. The ledger remembers how far it goes.
-type localLog struct {
-	*wal.Log
-	store    *Store
-	replayed bool
-}
-
-// openLocalLog opens the log in the data directory.
+// openLocalLog opens the log of a single node, in the data directory.
 func (s *Store) openLocalLog(opt LogOptions) (Log, error) {
-	log, err := wal.Open(path.Join(s.dir, "wal"), wal.Options{
-		FS: s.fs, SegmentBytes: s.opt.SegmentBytes, SyncInterval: s.opt.SyncInterval,
-		Lineage: s.catalog.Data().Lineage, Known: s.known(), OnSegment: s.noteSegment,
+	about := ledger.LogOptions{
+		Relaxed: s.opt.SyncInterval > 0, Known: s.known(), Covered: s.covered,
+		Failed: func() bool { return s.failure.Load() != nil },
+	}
+	log, err := s.ledger.OpenLog(path.Join(s.dir, "wal"), about, wal.Options{
+		FS: s.fs, SegmentBytes: s.opt.SegmentBytes, SyncInterval: s.opt.SyncInterval, Lineage: s.catalog.Data().Lineage,
 		Apply: opt.Apply, OnFailure: opt.OnFailure, BeforeTrim: opt.BeforeTrim, Logger: s.logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &localLog{Log: log, store: s}, nil
+	return log, nil
 }
 
-// Replay notes in the ledger what was found.
-func (l *localLog) Replay(fn func(*entry.Entry) error) error {
-	if err := l.Log.Replay(fn); err != nil {
-		return err
+// covered returns the sequence up to which every shard and the catalog have the log
+// in files.
+func (s *Store) covered() uint64 {
+	if s.catalog.Unsaved() {
+		return 0
 	}
-	l.replayed = true
-	l.store.noteReplay(l.Log)
-	return nil
-}
-
-// Close notes in the ledger where the log ends.
-func (l *localLog) Close() error {
-	segment, sequence := l.End()
-	err := l.Log.Close()
-	if err == nil && l.replayed && l.store.failure.Load() == nil {
-		l.store.noteEnd(segment, sequence)
-	}
-	return err
+	return s.flushedUpTo(s.applying.sequence)
 }

@@ -41,7 +41,7 @@ func trimmed(t *testing.T, databases int) *vfstest.FS {
 	s := openTest(t, f, testOptions(f))
 	s.must(s.write("a", "m,h=late v=1 1"))
 	s.flushAll(context.Background())
-	s.must(s.log.(*localLog).Rotate())
+	s.must(s.log.(*ledger.Log).Rotate())
 	s.must(s.write("a", "m,h=later v=1 1"))
 	s.must(s.Close())
 	return f
@@ -305,7 +305,7 @@ func TestLedgerBeforeTrim(t *testing.T) {
 	s := openTest(t, f, testOptions(f))
 	s.create("a")
 	s.must(s.write("a", fmt.Sprintf("m v=1 1\nm v=2 %d", 2*week)))
-	s.must(s.log.(*localLog).Rotate())
+	s.must(s.log.(*ledger.Log).Rotate())
 	s.must(s.write("a", fmt.Sprintf("m v=3 %d", 2*week+1)))
 	s.flushAll(context.Background()) // which trims
 	if h, err := wal.ReadHead(f, "/data/wal"); err != nil || h.After == 0 {

@@ -10,6 +10,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/shard/manifest"
 	"tsdbd/store/layout"
+	"tsdbd/store/ledger"
 	"tsdbd/wal"
 )
 
@@ -51,7 +52,7 @@ func TestNamesBeforeTrim(t *testing.T) {
 	for i := range 2 {
 		s.must(s.write("a", fmt.Sprintf("m v=2 %d", 2*week+int64(i))))
 		s.flushAll(context.Background())
-		s.must(s.log.(*localLog).Rotate())
+		s.must(s.log.(*ledger.Log).Rotate())
 	}
 	s.trim()
 	cut := fs.CrashLocked(newTestRand(t, 1), 0)
@@ -110,7 +111,7 @@ func TestNamesOfCatalog(t *testing.T) {
 		t.Fatal("the start did not find the database")
 	}
 	s.must(s.write("new", "m v=1 1"))
-	s.must(s.log.(*localLog).Rotate())
+	s.must(s.log.(*ledger.Log).Rotate())
 	s.flushAll(context.Background())
 	s.must(s.write("new", "m v=2 2"))
 	if h, err := wal.ReadHead(fs, "/data/wal"); err != nil || h.After < s.Catalog().Applied {

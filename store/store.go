@@ -181,7 +181,7 @@ type Store struct {
 	cancel      context.CancelFunc
 	loops       sync.WaitGroup
 
-	rows     rowPool
+	rows     point.RowPool
 	counters counters
 	pacer    pace.Pacer
 }
@@ -314,24 +314,6 @@ func (s *Store) overloaded() error {
 		return space.FullError{Err: fmt.Errorf("the cache is full and cannot be flushed: %w", syscall.ENOSPC)}
 	}
 	return ErrOverloaded
-}
-
-// rowPool keeps the rows of writes for the next ones.
-type rowPool struct{ sync.Pool }
-
-func (p *rowPool) take(n int) []point.Row {
-	if b, _ := p.Get().(*[]point.Row); b != nil && cap(*b) >= n {
-		return (*b)[:0]
-	}
-	return make([]point.Row, 0, n)
-}
-
-func (p *rowPool) give(rows []point.Row) {
-	if n := cap(rows); n > 0 && n <= 1<<16 {
-		rows = rows[:n]
-		clear(rows)
-		p.Put(&rows)
-	}
 }
 
 // counters are the store's own figures; Figures shows them.

@@ -52,7 +52,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	}
 	defer func() {
 		r.release()
-		s.rows.give(r.taken)
+		s.rows.Give(r.taken)
 	}()
 	if err := r.route(ctx); err != nil {
 		if errors.Is(err, errNoRoomForKeys) {
@@ -287,7 +287,7 @@ func (r *router) target(i int, floor, ceiling int64) (int, error) {
 	}
 	next := target{shard: e, bounds: g.TimeRange()}
 	if len(r.targets) == 0 {
-		next.rows = r.s.rows.take(len(r.batch.Rows) - i) // most batches are for one shard
+		next.rows = r.s.rows.Take(len(r.batch.Rows) - i) // most batches are for one shard
 		r.taken = next.rows
 	}
 	r.targets = append(r.targets, next)
