@@ -5,21 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/shard/repair"
 	"tsdbd/store/layout"
 )
-
-// olderCatalog refuses data that the catalog has never named: it was not
-// dropped, and removing it, or giving its number again, would lose it.
-func olderCatalog(dir string) error {
-	return fmt.Errorf("open store: %s: %w", dir, ErrOlderCatalog)
-}
 
 // checkCatalog refuses a catalog that stands alone: database directories and the
 // log name other data directories, and none the catalog's. logs are the lineages
@@ -33,84 +27,23 @@ func (s *Store) checkCatalog(names []string, logs []identity.Lineage) error {
 }
 
 // clearDatabases deals with directories of databases that the catalog does not
-// name. It removes those whose drop the catalog has recorded, for a crash came
-// before their removal. The others nobody has dropped: they are set aside.
+// name.
 func (s *Store) clearDatabases(names []string) error {
-	data := s.catalog.Data()
-	removed := slices.Clone(data.Dropped.Databases) // what is recorded and not there is removed too
-	any := false
-	for _, name := range names {
-		id, ok := layout.Number(name, layout.DatabasePrefix)
-		if !ok {
-			continue
-		}
-		dir := path.Join(s.dir, name)
-		if id > uint64(data.LastDatabaseID) {
-			return olderCatalog(dir)
-		}
-		if data.DatabaseByID(uint32(id)) != nil {
-			continue
-		}
-		why := fmt.Errorf("the catalog does not name %s, and has no record of a drop", dir)
-		if slices.Contains(data.Dropped.Databases, uint32(id)) {
-			why = layout.NotOfDatabase(s.fs, dir, identity.Database{Lineage: data.Lineage, ID: uint32(id)})
-		}
-		if why != nil {
-			if err := s.setAside(s.quarantine, name, why); err != nil {
-				return err
-			}
-			continue
-		}
-		s.logger.Info("dropped database removed", "path", dir)
-		if err := s.fs.RemoveAll(dir); err != nil {
-			return fmt.Errorf("remove dropped database: %w", err)
-		}
-		any = true
+	removed, err := s.clearance(s.quarantine).Databases(names)
+	if err != nil {
+		return err
 	}
-	if any {
-		if err := s.fs.SyncDir(s.dir); err != nil {
-			return fmt.Errorf("remove dropped database: %w", err)
-		}
-	}
-	s.catalog.Removed(meta.Dropped{Databases: removed})
+	s.catalog.Removed(removed)
 	return nil
 }
 
-// clearShards does for the directories of shards in a database's what
-// clearDatabases does for those of databases. wanted has the shards that the
-// catalog names, dropped those whose drop it has recorded.
-func (s *Store) clearShards(db *database, names []string, wanted map[uint64]meta.ShardLocation, dropped map[uint64]bool) error {
-	data := s.catalog.Data()
-	for _, name := range names {
-		id, ok := layout.Number(name, layout.ShardPrefix)
-		if !ok || wanted[id].Group != nil {
-			continue
-		}
-		dir := path.Join(db.dir, name)
-		if id > data.LastShardID {
-			return olderCatalog(dir)
-		}
-		why := fmt.Errorf("the catalog does not name %s, and has no record of a drop", dir)
-		if dropped[id] {
-			why = layout.NotOfShard(s.fs, dir, data.Lineage, id)
-		}
-		if why != nil {
-			if err := s.setAside(db.quarantine, name, why); err != nil {
-				return err
-			}
-			continue
-		}
-		s.logger.Info("dropped shard removed", "path", dir)
-		if err := s.fs.RemoveAll(dir); err != nil {
-			return fmt.Errorf("remove dropped shard: %w", err)
-		}
+// clearance returns what decides about directories that the catalog does not name;
+// those that nobody has dropped go to q.
+func (s *Store) clearance(q *repair.Quarantine) *layout.Clearance {
+	return &layout.Clearance{
+		FS: s.fs, Dir: s.dir, Catalog: s.catalog.Data(), Logger: s.logger,
+		SetAside: func(name string, why error) error { return s.setAside(q, name, why) },
 	}
-	if len(dropped) > 0 { // also of those that are gone: an earlier removal may not be durable yet
-		if err := s.fs.SyncDir(db.dir); err != nil {
-			return fmt.Errorf("remove dropped shard: %w", err)
-		}
-	}
-	return nil
 }
 
 // openDatabases opens what the saved catalog names. A database whose files belong
@@ -184,7 +117,7 @@ func (s *Store) clearDirectories() error {
 		if err != nil {
 			return fmt.Errorf("open database %s: %w", d.Name, err)
 		}
-		if err := s.clearShards(db, names, wanted, dropped); err != nil {
+		if err := s.clearance(db.quarantine).Shards(db.dir, names, wanted, dropped); err != nil {
 			return err
 		}
 		for _, id := range layout.Numbers(names, layout.ShardPrefix) {

@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+
+	"tsdbd/store/layout"
 )
 
 // temporary is a refusal: the same request may succeed later.
@@ -23,7 +25,7 @@ const (
 )
 
 // ErrOlderCatalog refuses to open a store with data that came after its catalog.
-var ErrOlderCatalog = errors.New("the catalog is older than this directory: put the newer catalog back, or move the directory away to go on without its data")
+var ErrOlderCatalog = layout.ErrOlderCatalog
 
 // ErrForeignCatalog refuses to open a store with the catalog of another data
 // directory.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -218,32 +216,8 @@ func (r *router) identify() error {
 		return errNoRoomForKeys
 	}
 	r.newcomers.keys, r.newcomers.series = keys, fresh
-	return r.db.claim(fresh)
-}
-
-// claim gives ids to series that have none. Some may be in the list twice. The
-// ids become final when a row of theirs is applied, see confirm.
-func (db *database) claim(fresh []*point.Series) error {
-	type named struct {
-		key    string
-		series *point.Series
-	}
-	list := make([]named, len(fresh))
-	for i, sr := range fresh {
-		list[i] = named{sr.Key(), sr}
-	}
-	slices.SortFunc(list, func(a, b named) int { return strings.Compare(a.key, b.key) })
-	list = slices.CompactFunc(list, func(a, b named) bool { return a.series == b.series })
-	keys := make([]string, len(list))
-	ids := make([]model.SeriesID, len(list))
-	for i := range list {
-		keys[i] = list[i].key
-	}
-	if err := db.series.Claim(keys, ids); err != nil {
-		return fmt.Errorf("create series in database %s: %w", db.name, err)
-	}
-	for i := range list {
-		list[i].series.SetID(ids[i])
+	if err := r.db.series.ClaimSeries(fresh); err != nil {
+		return fmt.Errorf("create series in database %s: %w", r.db.name, err)
 	}
 	return nil
 }

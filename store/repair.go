@@ -6,8 +6,6 @@ import (
 	"path"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
@@ -17,52 +15,20 @@ import (
 	"tsdbd/wal"
 )
 
-// repairSeries makes a database's series file whole again where its log is
-// damaged or has lost its end: the TSM files of the shards carry the keys and
-// ids of their series. Ids that any file names are never given to another key,
-// or its rows would be taken for the other's. The damaged log is kept in the
-// database's quarantine.
+// repairSeries makes a database's series file whole again where it is damaged.
 func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
-	damage := db.series.Damage()
-	named := roaring.New()
-	for _, e := range shards {
-		e.NamedSeries(named)
+	from := make([]repair.Shard, len(shards))
+	for i, e := range shards {
+		from[i] = e
 	}
-	if n := named.GetCardinality(); n > 0 {
-		last := model.SeriesID(named.Maximum())
-		_, err := db.series.Key(last)
-		if err != nil && !errors.Is(err, series.ErrNotFound) && !errors.Is(err, binio.ErrCorrupt) {
-			return fmt.Errorf("series of database %s: %w", db.name, err)
-		}
-		if next := db.series.NextID(); err != nil || next != 0 && last >= next || uint64(db.series.Len()) < n {
-			// A cut looks like the end that an unfinished sync leaves.
-			damage = append(damage, binio.Corruptf(db.seriesLog(), -1, "series log lacks series that files name, the last of them %d", last))
-		}
-		db.series.Reserve(last + 1)
-	}
+	var damage []error
 	if found := db.damage.Swap(nil); found != nil {
 		damage = append(damage, *found)
 	}
-	if len(damage) == 0 {
-		return nil
+	err := repair.SeriesFile(db.series, from, damage, db.quarantine, s.logger.With("db", db.name))
+	if err != nil {
+		return fmt.Errorf("database %s: %w", db.name, err)
 	}
-	const effect = "The series were restored from the shards' files and the log."
-	keep := func() error { return db.quarantine.Copy("series/"+series.LogName, damage[0], effect) }
-	if err := db.series.CopyLog(keep); err != nil {
-		return fmt.Errorf("repair series of database %s: %w", db.name, err)
-	}
-	restored := 0
-	for _, e := range shards {
-		n, err := e.RestoreSeries()
-		restored += n
-		if err != nil {
-			s.logger.Error("not all series could be restored", "db", db.name, "shard", e.ID(), "err", err)
-		}
-	}
-	if err := db.series.Rewrite(); err != nil {
-		return fmt.Errorf("repair series of database %s: %w", db.name, err)
-	}
-	s.logger.Error("series file was damaged, restored from the shards' files", "db", db.name, "series", restored, "err", errors.Join(damage...))
 	return nil
 }
 
