@@ -215,6 +215,18 @@ func (d *Data) Shard(id uint64) (ShardLocation, bool) {
 	return ShardLocation{}, false
 }
 
+// ShardsWithout returns the shards that after no longer has, and their databases.
+func (d *Data) ShardsWithout(after *Data) map[uint64]uint32 {
+	gone := map[uint64]uint32{}
+	for id, at := range d.Shards() {
+		gone[id] = at.Database.ID
+	}
+	for id := range after.Shards() {
+		delete(gone, id)
+	}
+	return gone
+}
+
 // ContinuousQuery returns a continuous query by name, nil if there is none.
 func (db *Database) ContinuousQuery(name string) *ContinuousQuery {
 	for i := range db.ContinuousQueries {

@@ -111,7 +111,7 @@ func (s *Store) follow(cmd meta.Command, before, after *meta.Data) error {
 	if !meta.Frees(cmd) {
 		return errors.Join(errs...)
 	}
-	gone := missingShards(before, after)
+	gone := before.ShardsWithout(after)
 	s.mu.Lock()
 	for id, database := range gone {
 		e := s.mu.shards[id]
@@ -142,19 +142,6 @@ func (s *Store) follow(cmd meta.Command, before, after *meta.Data) error {
 		s.forgetCardinality()
 	}
 	return errors.Join(errs...)
-}
-
-// missingShards returns the shards of before that after no longer has, and their
-// databases.
-func missingShards(before, after *meta.Data) map[uint64]uint32 {
-	gone := map[uint64]uint32{}
-	for id, at := range before.Shards() {
-		gone[id] = at.Database.ID
-	}
-	for id := range after.Shards() {
-		delete(gone, id)
-	}
-	return gone
 }
 
 // removeDropped closes what was dropped and removes its files. The catalog is

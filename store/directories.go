@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
@@ -144,25 +143,10 @@ func (s *Store) opened(e *shardEntry) {
 	switch {
 	case !e.Saved():
 	case e.Flushed() > s.logAfter || e.Flushed() == 0: // its first manifest is empty
-		s.unsure.shards = append(s.unsure.shards, unsureShard{e.ID(), e.db.id})
+		s.ledger.AddUnsure(e.ID(), e.db.id)
 	default:
 		s.ledger.Add(e.ID(), e.db.id)
 	}
-}
-
-// checkFiles returns an errFilesGone when the directory of a database, some of
-// whose shards had files, is missing or empty: a disk that is not mounted. New
-// points must not go beside it.
-func (s *Store) checkFiles(d *meta.Database) error {
-	dir := s.databaseDir(d.ID)
-	names, err := s.fs.List(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("open database %s: %w", d.Name, err)
-	}
-	if slices.ContainsFunc(names, func(n string) bool { return n == "series" || strings.HasPrefix(n, layout.ShardPrefix) }) {
-		return nil
-	}
-	return fmt.Errorf("%s is missing or empty: %w, put them back or drop the database", dir, errFilesGone)
 }
 
 // openWhole opens a database with those of its shards that have a directory. On an
@@ -176,7 +160,7 @@ func (s *Store) openWhole(d *meta.Database) (err error) {
 		}
 	}
 	if len(ids) > 0 {
-		if err := s.checkFiles(d); err != nil {
+		if err := layout.CheckFiles(s.fs, s.databaseDir(d.ID), d.Name); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"io/fs"
 	"path"
 
 	"tsdbd/internal/vfs"
@@ -29,7 +28,7 @@ func (s *Store) known() wal.Known {
 // trim for the ledger's sake: a trim makes room, and the ledger is only there to
 // notice what is lost.
 func (s *Store) beforeTrim(covered uint64) error {
-	if err := errors.Join(s.catalog.Save(), s.sureOfNames()); err != nil {
+	if err := errors.Join(s.catalog.Save(), s.ledger.SyncNames(s.syncShardDir)); err != nil {
 		return err
 	}
 	err := s.ledger.SetLog(func(k *wal.Known, _ *bool) { k.Covered = max(k.Covered, covered) })
@@ -42,33 +41,9 @@ func (s *Store) beforeTrim(covered uint64) error {
 	return err
 }
 
-type unsureShard struct {
-	id       uint64
-	database uint32
-}
-
-// sureOfNames makes the manifests durable that the start has found and that
-// cover entries which the log still has (W3): a server that was killed may have
-// renamed them and not synced their names. It is done before the first trim and
-// not at the start, where it would be in the way of thousands of shards. The ledger
-// vouches for such a shard from then on: after a power cut its files may be gone, and
-// nothing is lost by that while the log has the entries.
-func (s *Store) sureOfNames() error {
-	s.unsure.Lock()
-	defer s.unsure.Unlock()
-	for len(s.unsure.shards) > 0 {
-		last := len(s.unsure.shards) - 1
-		sh := s.unsure.shards[last]
-		err := s.fs.SyncDir(path.Join(s.dir, layout.ShardDir(sh.database, sh.id)))
-		switch {
-		case err == nil:
-			s.ledger.Add(sh.id, sh.database)
-		case !errors.Is(err, fs.ErrNotExist): // dropped since
-			return err
-		}
-		s.unsure.shards = s.unsure.shards[:last]
-	}
-	return nil
+// syncShardDir makes the names of a shard's files durable.
+func (s *Store) syncShardDir(shard uint64, database uint32) error {
+	return s.fs.SyncDir(path.Join(s.dir, layout.ShardDir(database, shard)))
 }
 
 // flushedByAll returns the sequence up to which the files of every shard cover

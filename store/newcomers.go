@@ -161,7 +161,7 @@ func (p *placer) row(row *point.Row, c *checked, sh *shardEntry) (ok bool, undec
 			return false, undecided, nil
 		}
 		if len(conflicts) > 0 {
-			p.refused[c] = conflictReason(c.layout, conflicts[0])
+			p.refused[c] = conflicts[0].Reason(c.layout.Measurement)
 			p.r.drop(p.refused[c])
 			return false, nil, nil
 		}
@@ -184,12 +184,6 @@ func (p *placer) row(row *point.Row, c *checked, sh *shardEntry) (ok bool, undec
 		p.claimed[c] = true
 	}
 	return true, nil, nil
-}
-
-// conflictReason says in InfluxDB's words why points of a layout are dropped.
-func conflictReason(l *point.Layout, k tsi.FieldConflict) string {
-	return fmt.Sprintf("field type conflict: input field %q on measurement %q is type %s, already exists as type %s",
-		k.Field.Key, l.Measurement, k.Field.Type, k.Have)
 }
 
 // identify gives ids to the series of the rows that are to be stored and have

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tsdbd/internal/identity"
+	"tsdbd/store/layout"
 )
 
 // RefusedError says that a database does not open, and why. It is temporary: an
@@ -26,13 +27,10 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // Temporary reports that the same request may succeed later.
 func (e *RefusedError) Temporary() bool { return true }
 
-// errFilesGone is the reason of a database whose directory is missing or empty.
-var errFilesGone = errors.New("its files are gone")
-
 // refusable reports whether an error makes one database unusable, and not the
 // store.
 func refusable(err error) bool {
-	return errors.Is(err, identity.ErrForeign) || errors.Is(err, errFilesGone)
+	return errors.Is(err, identity.ErrForeign) || errors.Is(err, layout.ErrFilesGone)
 }
 
 // refuse takes note of a database that does not open.

@@ -109,7 +109,7 @@ func (r *replayer) command(e *entry.Entry) error {
 		return nil
 	}
 	if meta.Frees(ch.Command) {
-		for id := range missingShards(before, after) {
+		for id := range before.ShardsWithout(after) {
 			r.dropped[id] = true
 		}
 		maps.DeleteFunc(r.databases, func(id uint32, _ *replayed) bool { return after.DatabaseByID(id) == nil })

@@ -155,13 +155,6 @@ type Store struct {
 		garbage int64 // bytes of flushed caches since the last collection
 	}
 
-	// unsure has the shards whose manifests may not be durable, because a killed
-	// server renamed them; see sureOfNames.
-	unsure struct {
-		sync.Mutex
-		shards []unsureShard
-	}
-
 	// memory counts bytes.
 	memory struct {
 		reserved atomic.Int64 // of writes admitted and not yet in a cache

@@ -350,7 +350,7 @@ func (r *router) check(l *point.Layout, target int) *checked {
 		c.fresh = fresh
 		r.fresh = r.fresh || fresh
 		if len(conflicts) > 0 {
-			c.use, c.reason = nil, conflictReason(l, conflicts[0])
+			c.use, c.reason = nil, conflicts[0].Reason(l.Measurement)
 		}
 	}
 	if len(r.first) < 16 {

@@ -93,6 +93,12 @@ type FieldConflict struct {
 	Have  model.FieldType // what is registered
 }
 
+// Reason says in InfluxDB's words why points of the measurement are dropped.
+func (c FieldConflict) Reason(measurement string) string {
+	return fmt.Sprintf("field type conflict: input field %q on measurement %q is type %s, already exists as type %s",
+		c.Field.Key, measurement, c.Field.Type, c.Have)
+}
+
 // NewIndex returns an index of the given files. It reads their directories and
 // the sets of their series, and, where ids are removed, the measurements that may
 // have lost all series; damage there is an error. On an error the files stay the

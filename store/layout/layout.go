@@ -3,8 +3,11 @@
 package layout
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,4 +107,21 @@ func NotOfShard(fsys vfs.FS, dir string, lineage identity.Lineage, id uint64) er
 		err = identity.Foreignf(dir, "it belongs to shard %d of %s, not to shard %d of %s, which was dropped", m.Shard, m.Lineage, id, lineage)
 	}
 	return err
+}
+
+// ErrFilesGone is the reason of a database whose directory is missing or empty.
+var ErrFilesGone = errors.New("its files are gone")
+
+// CheckFiles returns an ErrFilesGone when the directory of a database, some of
+// whose shards had files, is missing or empty: a disk that is not mounted. New
+// points must not go beside it.
+func CheckFiles(fsys vfs.FS, dir, database string) error {
+	names, err := fsys.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("open database %s: %w", database, err)
+	}
+	if slices.ContainsFunc(names, func(n string) bool { return n == "series" || strings.HasPrefix(n, ShardPrefix) }) {
+		return nil
+	}
+	return fmt.Errorf("%s is missing or empty: %w, put them back or drop the database", dir, ErrFilesGone)
 }

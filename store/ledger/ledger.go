@@ -151,6 +151,7 @@ type File struct {
 		end    int64    // of the file; 0: it must be written as a whole
 		limit  int64    // above it the file is written as a whole
 	}
+	unsure unsure
 }
 
 // Open opens the ledger of the data directory dir. One that is missing, damaged or of another data
