@@ -159,6 +159,7 @@ func (s *Store) syncSeries(db *database) {
 		s.logger.Error("series not written, will be tried again", "db", db.name, "err", err)
 	}
 	_ = db.release()
+	wake(s.roomMade)
 }
 
 // flush freezes a shard between two entries, writes its files and trims the
@@ -224,6 +225,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	s.logger.Debug("flushed", "shard", e.ID(), "took", took)
 	s.updateUnflushed(e)
 	e.idle.Store(false)
+	wake(s.roomMade)
 	wake(s.wakeCompact)
 	s.trim()
 	s.flushing.garbage += frozen

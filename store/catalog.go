@@ -35,7 +35,7 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 	if err != nil {
 		err = s.refusal(err)
 	} else {
-		err = s.follow(cmd, before, s.catalog.Data())
+		err = s.bringInStep(cmd, before, s.catalog.Data())
 	}
 	s.gate.Unlock()
 	if err == nil && meta.Frees(cmd) {
@@ -97,10 +97,10 @@ func (s *Store) applyCommand(e *entry.Entry) {
 	}
 }
 
-// follow brings databases and shards in step with a change of the catalog. What
+// bringInStep brings databases and shards in step with a change of the catalog. What
 // was dropped is out of service when it returns; removeDropped removes its files.
 // Nothing writes meanwhile.
-func (s *Store) follow(cmd meta.Command, before, after *meta.Data) error {
+func (s *Store) bringInStep(cmd meta.Command, before, after *meta.Data) error {
 	var errs []error
 	for _, d := range after.Databases {
 		if before.DatabaseByID(d.ID) == nil {

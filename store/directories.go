@@ -40,7 +40,7 @@ func (s *Store) clearDatabases(names []string) error {
 // those that nobody has dropped go to q.
 func (s *Store) clearance(q *repair.Quarantine) *layout.Clearance {
 	return &layout.Clearance{
-		FS: s.fs, Dir: s.dir, Catalog: s.catalog.Data(), Logger: s.logger,
+		FS: s.fs, Dir: s.dir, Catalog: s.catalog.Data(), Later: s.opt.Follower, Logger: s.logger,
 		SetAside: func(name string, why error) error { return s.setAside(q, name, why) },
 	}
 }

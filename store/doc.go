@@ -13,7 +13,9 @@
 // the only way to one. Replay calls the same apply.
 //
 // Log is what the store needs of a log. That of a single node is a wal.Log, whose end
-// the ledger remembers.
+// the ledger remembers. A log may also have entries of other nodes: a store that was
+// opened as a Follower applies them by the same code as a replay (follower), and takes
+// writes of its own between Lead and Retire.
 //
 // Three loops work in the background: flushes (a shard's cache is large, old,
 // or pins the log; memory is above the soft mark), compactions, and retention.

@@ -22,7 +22,14 @@ const (
 	ErrReadOnly = temporary("store is read-only")
 	// ErrClosed is returned by a store that is closing.
 	ErrClosed = temporary("server is shutting down")
+	// ErrNotLeader refuses a change at a node that follows another one. From a log it
+	// says that the node no longer leads, and that nobody knows what becomes of the
+	// entry.
+	ErrNotLeader = temporary("this node does not lead the cluster, try again")
 )
+
+// errLeads refuses an entry of another node to one that has not retired.
+var errLeads = errors.New("the log has an entry of another node, but this one leads")
 
 // ErrOlderCatalog refuses to open a store with data that came after its catalog.
 var ErrOlderCatalog = layout.ErrOlderCatalog

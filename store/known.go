@@ -2,7 +2,9 @@ package store
 
 import (
 	"errors"
+	"maps"
 	"path"
+	"slices"
 
 	"tsdbd/internal/vfs"
 	"tsdbd/store/layout"
@@ -28,7 +30,7 @@ func (s *Store) known() wal.Known {
 // trim for the ledger's sake: a trim makes room, and the ledger is only there to
 // notice what is lost.
 func (s *Store) beforeTrim(covered uint64) error {
-	if err := errors.Join(s.catalog.Save(), s.ledger.SyncNames(s.syncShardDir)); err != nil {
+	if err := errors.Join(s.catalog.Save(), s.ledger.SyncNames(s.syncShardDir), s.sureOfSeries()); err != nil {
 		return err
 	}
 	err := s.ledger.SetLog(func(k *wal.Known, _ *bool) { k.Covered = max(k.Covered, covered) })
@@ -44,6 +46,29 @@ func (s *Store) beforeTrim(covered uint64) error {
 // syncShardDir makes the names of a shard's files durable.
 func (s *Store) syncShardDir(shard uint64, database uint32) error {
 	return s.fs.SyncDir(path.Join(s.dir, layout.ShardDir(database, shard)))
+}
+
+// sureOfSeries makes the series durable that the log has defined. A log that
+// others append to does not define them again behind its new beginning. Entries there
+// may name series that no flush has written, for their shard was dropped before.
+func (s *Store) sureOfSeries() error {
+	if !s.opt.Follower {
+		return nil
+	}
+	s.mu.RLock()
+	databases := slices.Collect(maps.Values(s.mu.databases))
+	s.mu.RUnlock()
+	var errs []error
+	for _, db := range databases {
+		if !db.acquire() {
+			continue // dropped meanwhile
+		}
+		if err := db.series.Sync(); err != nil && !db.dropped.Load() {
+			errs = append(errs, db.seriesError(err))
+		}
+		errs = append(errs, db.release())
+	}
+	return errors.Join(errs...)
 }
 
 // flushedByAll returns the sequence up to which the files of every shard cover

@@ -239,6 +239,12 @@ func (s *Store) takeBack(db *database) {
 	if s.log.Err() != nil {
 		return // the next start may find the entry in the log
 	}
+	db.dropClaims()
+}
+
+// dropClaims forgets the ids that no row has, and takes them from the series of
+// refused writes. No write is under way.
+func (db *database) dropClaims() {
 	db.series.DropClaims()
 	for _, sr := range db.refused.list {
 		id, _ := db.series.Lookup(sr.Key())

@@ -38,6 +38,9 @@ func (s *Store) openFiles() error {
 		return err
 	}
 	s.logAfter = head.After
+	if s.opt.OpenLog != nil {
+		s.logAfter = s.opt.LogAfter
+	}
 	if err := s.openDatabases(); err != nil {
 		return err
 	}
@@ -92,13 +95,13 @@ func (s *Store) openLog() error {
 		open = s.openLocalLog
 	}
 	var err error
-	if s.log, err = open(LogOptions{Apply: s.apply, OnFailure: s.fail, BeforeTrim: s.beforeTrim}); err != nil {
+	f := newFollower(s)
+	if s.log, err = open(LogOptions{Apply: s.apply, Follow: f.follow, Resolve: s.resolve, OnFailure: s.fail, BeforeTrim: s.beforeTrim}); err != nil {
 		return err
 	}
 	start := time.Now()
-	r := replayer{s: s, databases: make(map[uint32]*replayed), dropped: make(map[uint64]bool)}
 	known, _ := s.ledger.Log()
-	if err := s.log.Replay(r.entry); err != nil {
+	if err := s.log.Replay(f.replay); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}
 	// What files, tombstones or the ledger know of is never given out again,
@@ -106,8 +109,13 @@ func (s *Store) openLog() error {
 	if err := s.log.Advance(max(s.applying.sequence, known.Sequence)); err != nil {
 		return fmt.Errorf("replay log: %w", err)
 	}
+	if s.opt.Follower {
+		// The log comes again from here. A flush before it has come must not say that
+		// its files have more.
+		s.applying.sequence = s.opt.LogAfter
+	}
 	s.listLogLosses()
-	s.logger.Info("log replayed", "entries", r.entries, "rows", r.rows, "took", time.Since(start))
+	s.logger.Info("log replayed", "entries", f.entries, "rows", f.rows, "took", time.Since(start))
 	return nil
 }
 
@@ -124,6 +132,7 @@ func (s *Store) Close() error {
 	}
 	s.mu.closed = true
 	s.mu.Unlock()
+	close(s.closing)
 	s.gate.Lock()
 	//lint:ignore SA2001 writes under way are applied now, which is what is waited for
 	s.gate.Unlock()

@@ -39,6 +39,13 @@ type Options struct {
 	SegmentBytes int64 // of the log; 0: the log's default
 	// OpenLog opens the log; nil: that of a single node, in the data directory.
 	OpenLog func(LogOptions) (Log, error)
+	// LogAfter says, with OpenLog, which entries the log has: all those with a higher
+	// sequence. The files have the others.
+	LogAfter uint64
+	// Follower, with OpenLog, opens the store of a node that follows another one:
+	// writes, deletes and changes of the catalog are refused with ErrNotLeader until
+	// Lead. What the log has comes by LogOptions.Follow.
+	Follower bool
 
 	FlushBytes       int64         // a shard's cache is flushed above it; default 48 MiB
 	CacheBytes       int64         // hard mark of all caches, writes are refused above it; default 512 MiB
@@ -163,6 +170,8 @@ type Store struct {
 		tables   atomic.Int64 // of all series tables, as of the latest writes
 	}
 
+	following atomic.Bool                 // see Lead
+	closing   chan struct{}               // closed by Close
 	lost      atomic.Bool                 // the lock; see checkLock
 	failure   atomic.Pointer[error]       // why no write is accepted until restart
 	logLosses atomic.Pointer[[]scan.Loss] // damaged spans of the log; never nil once open
@@ -171,6 +180,7 @@ type Store struct {
 	compacting  atomic.Bool // while a shard is compacted
 	wakeFlush   chan struct{}
 	wakeCompact chan struct{}
+	roomMade    chan struct{} // by a flush
 	cancel      context.CancelFunc
 	loops       sync.WaitGroup
 
@@ -223,7 +233,9 @@ func newStore(dir string, opt Options) *Store {
 	s.mu.unflushed = list.New()
 	s.space = space.New(s.fs, dir, time.Now)
 	s.quarantine = repair.NewQuarantine(s.fs, dir, s.logger)
-	s.wakeFlush, s.wakeCompact = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.wakeFlush, s.wakeCompact, s.roomMade = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	s.closing = make(chan struct{})
+	s.following.Store(opt.Follower)
 	return s
 }
 
@@ -286,6 +298,9 @@ func (s *Store) writable() error {
 	if p := s.failure.Load(); p != nil {
 		return *p
 	}
+	if s.following.Load() {
+		return ErrNotLeader
+	}
 	return nil
 }
 
@@ -330,7 +345,10 @@ type Log interface {
 	// between Replay and the first Append.
 	Advance(sequence uint64) error
 	// Append returns when the entry is durable and LogOptions.Apply has returned
-	// for it. An error other than that of Err means that it never will be.
+	// for it. After that of Err, nobody knows before the next start whether the log has
+	// the entry. After an ErrNotLeader, nobody knows whether it comes back by
+	// LogOptions.Follow: the log takes no further entry then until the store has
+	// retired. Any other error means that the entry never will be durable.
 	Append(e *entry.Entry) error
 	// Trim says that the entries up to sequence are not needed any more, Shrink
 	// that no new ones are on their way either.
@@ -346,10 +364,19 @@ type Log interface {
 
 // LogOptions are what the store does for its log.
 type LogOptions struct {
-	// Apply is called for every appended entry in order of sequence, once it is
-	// durable. The entry is the one that Append was called with, if it was called
-	// here.
+	// Apply is called for every entry that this store has appended, in order of
+	// sequence, once it is durable. The entry is the one that Append was called with.
 	Apply func(e *entry.Entry)
+	// Follow applies a durable entry that another node appended, or this one in an
+	// earlier leadership, in the same order. It is for the log of a store that was
+	// opened as a Follower and does not lead. An entry may come again after a restart: what
+	// the files have is left out. Follow waits while there is no memory, and while the
+	// disk is full. An error means that this store cannot go on: the entry does not fit to
+	// what it has, or it is closed.
+	Follow func(e *entry.Entry) error
+	// Resolve returns the key of a series of a database, for entries that do not define
+	// it.
+	Resolve func(database uint32, id model.SeriesID) (key string, ok bool)
 	// OnFailure is called once, when the log fails for good.
 	OnFailure func(error)
 	// BeforeTrim is called before entries up to sequence are given up; an error

@@ -71,10 +71,12 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 		if len(e.Writes) > 0 {
 			if err := s.log.Append(&e); err != nil {
 				if len(r.newcomers.series) > 0 {
-					takeBack = func() { s.takeBack(db) }
 					db.refused.Lock()
 					db.refused.list = append(db.refused.list, r.newcomers.series...)
 					db.refused.Unlock()
+					if !errors.Is(err, ErrNotLeader) { // else Retire does it
+						takeBack = func() { s.takeBack(db) }
+					}
 				}
 				s.counters.failed.Add(int64(len(b.Rows)))
 				return s.refusal(err)
@@ -431,7 +433,8 @@ func (s *Store) shardOf(db *database, g *meta.ShardGroup) (*shardEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The gate, which the write holds, keeps drops and Close out.
+	s.opened(e)
+	// The gate, which the caller holds, keeps drops and Close out.
 	s.mu.Lock()
 	s.mu.shards[id] = e
 	s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // any other has no key.
 type Series struct {
 	id     atomic.Uint32 // in an entry that is not the key's: the number of that one
-	place  uint32        // of the raw bytes in its table's key memory
+	place  uint32        // of the raw bytes in its table's key memory; of a lone series 1 if it is marked
 	length uint16        // of the raw bytes
 	slot   uint16        // place in its chunk, 1 for a lone series; the kind above it
 }
@@ -72,6 +72,18 @@ func (s *Series) Key() string {
 	}
 	k := (*chunk)(head).table.view.Load().key(s)
 	return unsafe.String(unsafe.SliceData(k), len(k))
+}
+
+// Mark marks a series that belongs to no table and reports whether it was marked
+// before. Another series is never marked. One goroutine calls it at a time: the one
+// that follows a log marks the series that it knows.
+func (s *Series) Mark() (before bool) {
+	if s.slot&isLone == 0 {
+		return false
+	}
+	before = s.place != 0
+	s.place = 1
+	return before
 }
 
 // KeyLength returns the length of Key, without looking at it.

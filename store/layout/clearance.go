@@ -27,7 +27,10 @@ type Clearance struct {
 	FS      vfs.FS
 	Dir     string // of the store
 	Catalog *meta.Data
-	Logger  *slog.Logger
+	// Later says that the log is yet to bring changes of the catalog: what it does not
+	// know yet stays.
+	Later  bool
+	Logger *slog.Logger
 	// SetAside moves a directory that nobody has dropped to quarantine.
 	SetAside func(name string, why error) error
 }
@@ -47,6 +50,9 @@ func (c *Clearance) Databases(names []string) (removed meta.Dropped, err error) 
 		}
 		dir := path.Join(c.Dir, name)
 		if id > uint64(data.LastDatabaseID) {
+			if c.Later {
+				continue
+			}
 			return removed, olderCatalog(dir)
 		}
 		if data.DatabaseByID(uint32(id)) != nil {
@@ -88,6 +94,9 @@ func (c *Clearance) Shards(dir string, names []string, wanted map[uint64]meta.Sh
 		}
 		at := path.Join(dir, name)
 		if id > data.LastShardID {
+			if c.Later {
+				continue
+			}
 			return olderCatalog(at)
 		}
 		why := fmt.Errorf("the catalog does not name %s, and has no record of a drop", at)

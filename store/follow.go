@@ -1,0 +1,400 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/point"
+	"tsdbd/series"
+	"tsdbd/wal/entry"
+)
+
+// follower applies the entries that this store did not append since it was opened:
+// those that the log has at the start, and those of other nodes. One goroutine
+// calls it at a time.
+type follower struct {
+	s             *Store
+	databases     map[uint32]*followed // that the entry at hand names
+	first         map[uint32]uint64    // sequence of the first entry that names a database
+	dropped       map[uint64]bool      // shards met that the catalog's files know as dropped
+	entries, rows int
+}
+
+// newFollower returns the follower of a store.
+func newFollower(s *Store) *follower {
+	return &follower{s: s, databases: make(map[uint32]*followed), first: make(map[uint32]uint64), dropped: make(map[uint64]bool)}
+}
+
+// followed is a database with the series that the rows of the entry at hand have
+// brought and that are to be restored together.
+type followed struct {
+	*database
+	ids  []model.SeriesID
+	keys []string
+}
+
+// see collects the series of rows that were not seen before. The log has one
+// *point.Series for a series, as long as its decoder remembers it.
+func (d *followed) see(rows []point.Row) {
+	for i := range rows {
+		if sr := rows[i].Series; !sr.Mark() {
+			d.ids = append(d.ids, sr.ID())
+			d.keys = append(d.keys, sr.Key())
+		}
+	}
+}
+
+// restore gives the collected series their ids.
+func (d *followed) restore() error {
+	err := d.series.RestoreAll(d.ids, d.keys)
+	clear(d.keys)
+	d.ids, d.keys = d.ids[:0], d.keys[:0]
+	if err != nil {
+		return fmt.Errorf("database %s: %w", d.name, err)
+	}
+	return nil
+}
+
+// follow is LogOptions.Follow. It waits as long as the caches or the disk are full.
+func (f *follower) follow(e *entry.Entry) error {
+	s := f.s
+	for told := false; ; {
+		if err := s.awaitRoom(); err != nil {
+			return err
+		}
+		err := f.followNow(e)
+		if !vfs.IsFull(err) {
+			return err
+		}
+		s.space.Note(err)
+		if !told {
+			s.logger.Error("entry of the log not applied, the disk is full, will be tried again", "sequence", e.Sequence, "err", err)
+			told = true
+		}
+		select {
+		case <-time.After(fullRetry):
+		case <-s.closing:
+			return ErrClosed
+		}
+	}
+}
+
+// fullRetry is the time between two attempts of what needs space on a full disk.
+const fullRetry = time.Second
+
+// awaitRoom waits until the caches have room for another entry (W9).
+func (s *Store) awaitRoom() error {
+	for s.held() > s.opt.CacheBytes {
+		if p := s.failure.Load(); p != nil {
+			return *p // nothing is flushed any more
+		}
+		wake(s.wakeFlush)
+		select {
+		case <-s.roomMade:
+		case <-time.After(100 * time.Millisecond): // a drop makes room too
+		case <-s.closing:
+			return ErrClosed
+		}
+	}
+	return nil
+}
+
+// followNow applies an entry with the locks that its writer would hold: a delete
+// or a change of the catalog has the gate for itself. What a change has dropped is
+// removed beside the log.
+func (f *follower) followNow(e *entry.Entry) error {
+	s := f.s
+	if len(e.Deletes) > 0 {
+		s.deleting.RLock()
+		defer s.deleting.RUnlock()
+	}
+	if len(e.Deletes)+len(e.Command) == 0 {
+		s.gate.RLock()
+		defer s.gate.RUnlock()
+	} else {
+		s.gate.Lock()
+		defer s.gate.Unlock()
+	}
+	if err := s.writable(); !errors.Is(err, ErrNotLeader) {
+		return cmp.Or(err, fmt.Errorf("follow entry %d: %w", e.Sequence, errLeads))
+	}
+	if len(e.Deletes) > 0 {
+		s.counters.deletes.Add(1)
+	}
+	if err := f.entry(e); err != nil {
+		return fmt.Errorf("follow entry %d: %w", e.Sequence, err)
+	}
+	s.mu.RLock()
+	dropped := len(s.mu.dropped.shards)+len(s.mu.dropped.databases)+len(s.mu.dropped.refused) > 0
+	s.mu.RUnlock()
+	if len(e.Command) > 0 && dropped {
+		s.removals.Go(func() { // begun with the gate held
+			if err := s.removeDropped(); err != nil {
+				s.logger.Warn("files of what was dropped not removed, will be tried again", "err", err)
+			}
+		})
+	}
+	return nil
+}
+
+// replay applies an entry that the log has at the start, and flushes if memory is
+// short.
+func (f *follower) replay(e *entry.Entry) error {
+	if err := f.entry(e); err != nil {
+		return err
+	}
+	for f.s.held() > f.s.opt.CacheBytes/4*3 && f.relieve(e.Sequence) {
+	}
+	return nil
+}
+
+func (f *follower) entry(e *entry.Entry) error {
+	clear(f.databases)
+	f.pin(e)
+	f.entries++
+	if len(e.Command) > 0 {
+		return f.command(e)
+	}
+	if err := f.place(e); err != nil {
+		return err
+	}
+	for i := range e.Writes {
+		w := &e.Writes[i]
+		if d := f.database(w.Database, e.Sequence); d != nil && f.s.shard(w.Shard) != nil {
+			d.see(w.Rows)
+			f.rows += len(w.Rows)
+		}
+	}
+	return f.apply(e)
+}
+
+// command makes a change of the catalog that its files lack.
+func (f *follower) command(e *entry.Entry) error {
+	ch, err := meta.DecodeCommand(e.Command)
+	if err != nil {
+		return err
+	}
+	before := f.s.catalog.Data()
+	f.s.apply(e)
+	after := f.s.catalog.Data()
+	if before.Applied >= e.Sequence {
+		return nil
+	}
+	clear(f.dropped) // no entry behind this one names a shard that was dropped before it
+	if meta.Frees(ch.Command) {
+		for id := range before.ShardsWithout(after) {
+			f.dropped[id] = true
+		}
+	}
+	err = f.s.bringInStep(ch.Command, before, after)
+	if refusable(err) { // the others open
+		return nil
+	}
+	if vfs.IsFull(err) { // a database without points, which its first use tries again to open
+		f.s.logger.Error("database not opened, the disk is full", "err", err)
+		return nil
+	}
+	return err
+}
+
+// place opens the shards that an entry names. A shard that the catalog does not
+// have was dropped by a change that its files have, for the log has the changes in
+// their order. If it was not, the entry cannot be placed: it counts as damaged, or
+// the catalog is an older one.
+func (f *follower) place(e *entry.Entry) error {
+	for i := range e.Writes {
+		if err := f.placed(e.Sequence, e.Writes[i].Database, e.Writes[i].Shard, true); err != nil {
+			return err
+		}
+	}
+	for i := range e.Deletes {
+		if err := f.placed(e.Sequence, e.Deletes[i].Database, e.Deletes[i].Shard, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placed makes sure that a shard is open, if rows are to go there, or that it was
+// dropped.
+func (f *follower) placed(sequence uint64, database uint32, id uint64, write bool) error {
+	f.database(database, sequence) // the first entry that names it counts
+	if f.s.shard(id) != nil || f.dropped[id] || f.refused(database) {
+		return nil
+	}
+	data := f.s.catalog.Data()
+	at, ok := data.Shard(id)
+	switch {
+	case ok && at.Database.ID == database && !write:
+		return nil // nothing was ever written there
+	case ok && at.Database.ID == database:
+		// Its directory was not yet made.
+		db, err := f.s.openedDatabase(database)
+		if f.refused(database) {
+			return nil
+		}
+		if err == nil {
+			_, err = f.s.shardOf(db, at.Group)
+		}
+		return err
+	case sequence <= data.Applied && id <= data.LastShardID:
+		f.dropped[id] = true
+		return nil
+	case id > data.LastShardID && len(f.s.log.Damage()) == 0:
+		return fmt.Errorf("the log names shard %d: %w", id, ErrOlderCatalog)
+	}
+	return binio.Corruptf("", -1, "entry %d is for shard %d of database %d, which the catalog does not have", sequence, id, database)
+}
+
+// refused reports whether a database does not open.
+func (f *follower) refused(database uint32) bool {
+	f.s.mu.RLock()
+	defer f.s.mu.RUnlock()
+	return f.s.mu.refused[database] != nil
+}
+
+// database returns an open database that the entry of that sequence names, or nil.
+func (f *follower) database(id uint32, sequence uint64) *followed {
+	f.s.mu.RLock()
+	db := f.s.mu.databases[id]
+	f.s.mu.RUnlock()
+	if db == nil {
+		return nil
+	}
+	d := f.databases[id]
+	if d == nil {
+		d = &followed{database: db}
+		f.databases[id] = d
+		if f.first[id] == 0 {
+			f.first[id] = sequence
+		}
+	}
+	return d
+}
+
+// apply restores the series that an entry brings and applies it: beside each
+// other, where there are many, for rows do not need the series file.
+func (f *follower) apply(e *entry.Entry) error {
+	var first *followed
+	for i := range e.Writes {
+		d := f.databases[e.Writes[i].Database]
+		if d == nil || len(d.ids) == 0 || d == first {
+			continue
+		}
+		if first == nil && len(e.Deletes) == 0 && len(d.ids) >= 256 {
+			first = d
+			continue
+		}
+		if err := f.restored(d, d.restore()); err != nil {
+			return err
+		}
+	}
+	if first == nil {
+		f.s.apply(e)
+		return nil
+	}
+	restored := make(chan error, 1)
+	go func() { restored <- first.restore() }()
+	f.s.apply(e)
+	return f.restored(first, <-restored)
+}
+
+// restored takes the result of d.restore. Where series file and log contradict
+// each other the database is refused, and the replay goes on without it. A node that
+// follows others must not go on: it has other points than they have.
+func (f *follower) restored(d *followed, err error) error {
+	if !errors.Is(err, series.ErrConflict) || f.s.opt.Follower {
+		return err
+	}
+	f.s.refuse(d.id, d.name, f.first[d.id], fmt.Errorf("%s contradicts the log: %w", d.seriesLog(), err))
+	return f.s.unload(d.database)
+}
+
+// pin notes the first entry of each database that does not open: the log keeps
+// it.
+func (f *follower) pin(e *entry.Entry) {
+	f.s.mu.RLock()
+	all := len(f.s.mu.refused) == 0
+	f.s.mu.RUnlock()
+	if all {
+		return
+	}
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	note := func(id uint32) {
+		if r := f.s.mu.refused[id]; r != nil && r.first == 0 {
+			r.first = e.Sequence
+		}
+	}
+	for i := range e.Writes {
+		note(e.Writes[i].Database)
+	}
+	for i := range e.Deletes {
+		note(e.Deletes[i].Database)
+	}
+}
+
+// relieve flushes the shard with the largest cache, so that a log larger than
+// the memory allowed can be replayed (W9). It returns false if that freed
+// nothing: then replay goes on and memory grows.
+func (f *follower) relieve(sequence uint64) bool {
+	var largest *shardEntry
+	for _, e := range f.s.dirtyShards() {
+		if largest == nil || e.ActiveBytes() > largest.ActiveBytes() {
+			largest = e
+		}
+	}
+	if largest == nil || largest.tries.pending != nil {
+		return false
+	}
+	// Not at applied, which may be another shard's flushed sequence yet.
+	snap := largest.Freeze(sequence)
+	if snap == nil {
+		return false
+	}
+	if err := f.s.writeFiles(context.Background(), largest.Shard, snap); err != nil {
+		largest.tries.pending = snap
+		f.s.logger.Error("flush failed, will be tried again", "shard", largest.ID(), "err", err)
+		return false
+	}
+	f.s.updateUnflushed(largest)
+	largest.idle.Store(false)
+	return true
+}
+
+// apply makes a durable entry readable. The log calls it in sequence order.
+func (s *Store) apply(e *entry.Entry) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	if len(e.Command) > 0 {
+		s.applyCommand(e)
+	}
+	for i := range e.Writes {
+		w := &e.Writes[i]
+		sh := s.shard(w.Shard)
+		if sh == nil {
+			continue // dropped meanwhile
+		}
+		if first := sh.db.series.FirstClaim(); first != 0 {
+			s.confirm(sh.db, first, w.Rows)
+		}
+		sh.Apply(e.Sequence, w.Rows, w.Values, w.Strings)
+		s.dirty(sh)
+		s.count(sh, sh.Bytes())
+		if s.held() > s.opt.CacheBytes/2 || sh.ActiveBytes() > s.opt.FlushBytes {
+			wake(s.wakeFlush)
+		}
+	}
+	for i := range e.Deletes {
+		s.applyDelete(e.Sequence, &e.Deletes[i])
+	}
+	s.applying.sequence = max(s.applying.sequence, e.Sequence)
+	s.applying.at = time.Now()
+}
