@@ -34,6 +34,7 @@ type Catalog struct {
 	mu     sync.Mutex // held while data is replaced
 	data   atomic.Pointer[Data]
 	saved  atomic.Uint64 // 1 more than the Index that both files have; 0: there are none
+	urgent atomic.Uint64 // the Index of the last change that Due minds
 	failed atomic.Pointer[error]
 
 	// saving is held while the files are written.
@@ -144,6 +145,9 @@ func (c *Catalog) Apply(sequence uint64, ch *Change) error {
 		return nil
 	}
 	next, missing, err := ch.Apply(sequence, c.Data())
+	if _, lazy := ch.Command.(SetContinuousRuns); !lazy {
+		c.urgent.Store(next.Index)
+	}
 	if missing {
 		c.logger.Error("changes of the catalog are missing in the log before this one", "sequence", sequence)
 	}
@@ -164,6 +168,10 @@ func (c *Catalog) Removed(d Dropped) {
 
 // Unsaved reports whether the files lack a change.
 func (c *Catalog) Unsaved() bool { return c.saved.Load() != c.Data().Index+1 }
+
+// Due reports whether the files lack a change that they should have soon. How far
+// continuous queries have come is not worth a Save: the log keeps it until another.
+func (c *Catalog) Due() bool { return c.saved.Load() <= c.urgent.Load() }
 
 // Save brings both copies up to date. After an error they are a catalog as of now
 // or as of an earlier Save each, and the next Save tries again. On a full disk it finds

@@ -482,3 +482,44 @@ func TestDropped(t *testing.T) {
 	apply(CreateDatabase{Name: "c"})
 	check(nil, nil)
 }
+
+// TestDue: how far continuous queries have come is not worth a Save, but a Save has it.
+func TestDue(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir)
+	defer c.Close()
+	sequence := uint64(0)
+	f := func(due bool, cmds ...Command) {
+		t.Helper()
+		for _, cmd := range cmds {
+			sequence++
+			if err := c.Apply(sequence, &Change{cmd, c.Data().counters()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.Due() != due || !c.Unsaved() {
+			t.Errorf("%T: due %v, want %v, unsaved %v", cmds[len(cmds)-1], c.Due(), due, c.Unsaved())
+		}
+		if err := c.Save(); err != nil {
+			t.Fatal(err)
+		}
+		if c.Due() || c.Unsaved() {
+			t.Error("a Save is due after a Save")
+		}
+	}
+	f(true, CreateDatabase{Name: "d"}, CreateContinuousQuery{"d", "q", "text"})
+	f(false, SetContinuousRuns{[]QueryRun{{"d", "q", "text", ContinuousRun{At: 1}}}})
+	f(true, SetContinuousRuns{[]QueryRun{{"d", "q", "text", ContinuousRun{At: 2}}}}, DropDatabase{Name: "none"}, CreateDatabase{Name: "e"})
+	f(true, CreateDatabase{Name: "f"}, SetContinuousRuns{[]QueryRun{{"d", "q", "text", ContinuousRun{At: 3}}}})
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, dir)
+	defer again.Close()
+	if got := again.Data().Database("d").ContinuousQuery("q").Run.At; got != 3 {
+		t.Errorf("run at %d", got)
+	}
+	if again.Due() {
+		t.Error("a Save is due at the start")
+	}
+}

@@ -52,6 +52,7 @@ func commandOf(name string) (reflect.Type, bool) {
 		DropUser{},
 		CreateContinuousQuery{},
 		DropContinuousQuery{},
+		SetContinuousRuns{},
 		CreateSubscription{},
 		DropSubscription{},
 	} {

@@ -38,6 +38,7 @@ func everyCommand() []Command {
 		DropUser{Name: "ann"},
 		CreateContinuousQuery{Database: "d", Name: "cq", Query: "SELECT <&> \n"},
 		DropContinuousQuery{Database: "d", Name: "cq"},
+		SetContinuousRuns{[]QueryRun{{"d", "cq", "SELECT 1", ContinuousRun{At: 1 << 60, LeapFrom: 1, LeapTo: 2}}, {"d", "new", "SELECT 2", ContinuousRun{At: -1}}}},
 		CreateSubscription{Database: "d", RetentionPolicy: "rp", Subscription: Subscription{"s", "ANY", []string{"udp://h:1"}}},
 		DropSubscription{Database: "d", RetentionPolicy: "rp", Name: "s"},
 	}
@@ -67,7 +68,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%T with more behind: %v", cmd, err)
 		}
 	}
-	if len(kinds) != 18 {
+	if len(kinds) != 19 {
 		t.Errorf("%d kinds of commands", len(kinds))
 	}
 	if *update {

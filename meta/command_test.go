@@ -337,6 +337,21 @@ func TestContinuousQueriesAndSubscriptions(t *testing.T) {
 			t.Errorf("%T%+v: %v, want %v", c.cmd, c.cmd, err, c.want)
 		}
 	}
+	run := ContinuousRun{At: 7, LeapFrom: 1, LeapTo: 5}
+	ran := mustApply(t, d, SetContinuousRuns{[]QueryRun{{"x", "q", "text", run}, {"d", "q", "other", run}, {"d", "x", "text", run}}})
+	if ran != d {
+		t.Errorf("runs of queries that are not there: %+v", ran.Database("d"))
+	}
+	ran = mustApply(t, d, SetContinuousRuns{[]QueryRun{{"d", "q", "other", run}, {"d", "q", "text", run}}})
+	if got := ran.Database("d").ContinuousQuery("q").Run; got != run {
+		t.Errorf("run %+v", got)
+	}
+	if got := d.Database("d").ContinuousQuery("q").Run; got != (ContinuousRun{}) {
+		t.Errorf("the catalog before has %+v", got)
+	}
+	if mustApply(t, ran, SetContinuousRuns{[]QueryRun{{"d", "q", "text", run}}}, CreateContinuousQuery{"d", "q", "text"}) != ran {
+		t.Error("no change made a change")
+	}
 	d = mustApply(t, d, DropContinuousQuery{"d", "q"}, DropSubscription{"d", "autogen", "s"})
 	if db := d.Database("d"); len(db.ContinuousQueries) != 0 || len(db.RetentionPolicies[0].Subscriptions) != 0 {
 		t.Errorf("left over: %+v", db)

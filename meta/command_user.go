@@ -39,6 +39,16 @@ type CreateContinuousQuery struct{ Database, Name, Query string }
 // DropContinuousQuery removes a continuous query. A missing one is no error.
 type DropContinuousQuery struct{ Database, Name string }
 
+// SetContinuousRuns notes how far continuous queries have come.
+type SetContinuousRuns struct{ Runs []QueryRun }
+
+// QueryRun is how far a query has come. A query that is gone, or has another text by
+// now, stays as it is.
+type QueryRun struct {
+	Database, Name, Query string
+	Run                   ContinuousRun
+}
+
 // CreateSubscription stores a subscription of a retention policy.
 type CreateSubscription struct {
 	Database, RetentionPolicy string
@@ -127,6 +137,26 @@ func (c DropContinuousQuery) apply(d *Data) (bool, error) {
 	next.ContinuousQueries = slices.Delete(slices.Clone(db.ContinuousQueries), i, i+1)
 	d.replaceDatabase(&next)
 	return true, nil
+}
+
+func (c SetContinuousRuns) apply(d *Data) (bool, error) {
+	changed := false
+	for _, r := range c.Runs {
+		db := d.findDatabase(r.Database)
+		if db == nil {
+			continue
+		}
+		i := slices.IndexFunc(db.ContinuousQueries, func(q ContinuousQuery) bool { return q.Name == r.Name && q.Query == r.Query })
+		if i < 0 || db.ContinuousQueries[i].Run == r.Run {
+			continue
+		}
+		next := *db
+		next.ContinuousQueries = slices.Clone(db.ContinuousQueries)
+		next.ContinuousQueries[i].Run = r.Run
+		d.replaceDatabase(&next)
+		changed = true
+	}
+	return changed, nil
 }
 
 func (c CreateSubscription) apply(d *Data) (bool, error) {

@@ -115,7 +115,22 @@ type Shard struct {
 }
 
 // ContinuousQuery is a stored SELECT INTO.
-type ContinuousQuery struct{ Name, Query string }
+type ContinuousQuery struct {
+	Name, Query string
+	Run         ContinuousRun `json:",omitzero"`
+}
+
+// ContinuousRun is how far a continuous query has come, in nanoseconds since the
+// epoch by the wall clock. The zero value has not run.
+type ContinuousRun struct {
+	// At is the time of the last run that succeeded.
+	At int64
+	// The latest run that came more than a step after the one before it was at
+	// LeapTo, the one before at LeapFrom; 0: there was none. If LeapTo turns out
+	// to be in the future, the clock had jumped ahead, and LeapFrom is how far the
+	// query really was.
+	LeapFrom, LeapTo int64 `json:",omitempty"`
+}
 
 // Subscription is a stored wish to have writes copied elsewhere.
 type Subscription struct {

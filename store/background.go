@@ -37,7 +37,9 @@ func (s *Store) flushLoop(ctx context.Context) {
 			}
 			s.flush(ctx, e)
 		}
-		s.saveCatalog()
+		if s.catalog.Due() {
+			s.saveCatalog()
+		}
 		s.shrinkLog()
 	}
 }
