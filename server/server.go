@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -24,7 +23,6 @@ import (
 	"tsdbd/query/show"
 	"tsdbd/server/memory"
 	"tsdbd/services/continuous"
-	"tsdbd/services/monitor"
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
 	"tsdbd/transfer"
@@ -54,6 +52,7 @@ type Server struct {
 	subscribers  *subscriber.Service
 	guard        *memory.Guard
 	engine       guarded
+	own          selfWriter // for what the server itself writes
 	memory       *admission.Memory
 	executor     *query.Executor
 	continuous   *continuous.Service
@@ -185,10 +184,13 @@ func (s *Server) openQueries() error {
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
 	if catchUp == 0 {
-		catchUp = -1 // the file's 0 is not at all
+		catchUp = -1 // 0 in the configuration is not at all
 	}
 	s.continuous = continuous.New(continuous.Options{
-		Catalog: s.store.Catalog, Logger: s.log, Dir: c.Data.Dir,
+		Catalog: s.store.Catalog, Logger: s.log,
+		Save: func(ctx context.Context, runs []meta.QueryRun) error {
+			return s.store.Apply(ctx, meta.SetContinuousRuns{Runs: runs})
+		},
 		Interval: time.Duration(c.Continuous.RunInterval), LogRuns: c.Continuous.LogEnabled, CatchUp: catchUp,
 		Execute: func(ctx context.Context, db string, q *influxql.Query) error {
 			return runContinuous(ctx, s.executor, db, q)
@@ -235,28 +237,20 @@ func (s *Server) openAPI() (err error) {
 // openServices opens the inputs and starts what writes on its own.
 func (s *Server) openServices() (err error) {
 	c := s.config
-	own := selfWriter{s.engine, shardDurations(c)}
-	if s.inputs, err = openInputs(c, own, s.tls, s.log); err != nil {
+	s.own = selfWriter{s.engine, shardDurations(c)}
+	if s.inputs, err = openInputs(c, s.own, s.tls, s.log); err != nil {
 		return err
 	}
 	s.onClose(func() error { return closeTogether(time.Duration(c.HTTP.StopTimeout), s.inputs) })
 	s.registry.MustRegister(s.inputs.metrics())
 	s.certificates = s.inputs.certificates()
-	if c.Monitor.StoreEnabled {
-		host, err := os.Hostname()
-		if err != nil {
-			s.log.Warn("the monitor's points get no hostname", "err", err)
-		}
-		m := monitor.Start(monitor.Options{
-			Writer: own, Statistics: s.executor.Statistics, Logger: s.log, Hostname: host,
-			Database: c.Monitor.StoreDatabase, Interval: time.Duration(c.Monitor.StoreInterval),
-		})
-		s.onClose(quiet(m.Close))
-	}
-	s.onClose(quiet(s.continuous.Close))
-	if c.Continuous.Enabled {
-		s.continuous.Start()
-	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.lead(ctx)
+	}()
+	s.onClose(quiet(func() { cancel(); <-done }))
 	return nil
 }
 

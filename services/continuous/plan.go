@@ -60,7 +60,7 @@ func (p *plan) due(now, last time.Time) (start, end, run time.Time, ok bool) {
 	return start, end, run, start.Before(end)
 }
 
-// key is the key of a query in the state file. A query that was dropped and created
+// key is the key of a query in the maps of a Service. A query that was dropped and created
 // with another text has another key.
 func key(database, name, text string) string {
 	return strings.Join([]string{database, name, text}, "\x00")

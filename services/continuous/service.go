@@ -3,20 +3,13 @@ package continuous
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"path"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/influxdata/influxql"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model/point"
 )
@@ -26,8 +19,6 @@ const (
 	DefaultInterval = time.Second
 	DefaultCatchUp  = 24 * time.Hour
 )
-
-const stateName = "continuous.json"
 
 // Options adjusts a Service. Catalog and Execute are required.
 type Options struct {
@@ -42,58 +33,44 @@ type Options struct {
 	// CatchUp bounds how far back the first run after a start reaches for windows
 	// that ended while the server was down. Negative: it does not.
 	CatchUp time.Duration
-	// Dir holds the state file; "" keeps no state, and nothing is caught up.
-	Dir string
-	FS  vfs.FS           // default vfs.OS
-	Now func() time.Time // nil is time.Now
+	// Save keeps in the catalog how far queries have come. nil: nothing is kept.
+	Save func(ctx context.Context, runs []meta.QueryRun) error
+	Now  func() time.Time // nil is time.Now
 }
 
 // Service runs the continuous queries of a catalog. It is a
 // prometheus.Collector of their counts.
 type Service struct {
-	opt    Options
-	cancel context.CancelFunc
-	done   chan struct{}
-	once   sync.Once
+	opt Options
 
 	// Of the loop.
-	plans  map[string]*plan   // by key; nil: cannot run
-	last   map[string]lastRun // by key
+	plans  map[string]*plan              // by key; nil: cannot run
+	last   map[string]meta.ContinuousRun // by key
 	failed map[string]retry
-	dirty  bool
+	unkept map[string]bool // keys of last that the catalog does not have
 
 	ok, bad atomic.Uint64
 }
 
-// lastRun is the end of what a query has covered, by the wall clock, in ns.
-type lastRun struct {
-	at int64
-	// The latest run that came more than a step after the one before it was at
-	// leapTo, the one before at leapFrom; 0: there was none. If leapTo turns out
-	// to be in the future, the clock had jumped ahead, and leapFrom is how far the
-	// query really was.
-	leapFrom, leapTo int64
-}
-
-// ran returns the lastRun after a run at a time, if runs are a step apart.
-func (l lastRun) ran(at int64, step time.Duration) lastRun {
-	if l.at != 0 && at-l.at > int64(step) {
-		l.leapFrom, l.leapTo = l.at, at
+// ran returns what follows l after a run at a time, if runs are a step apart.
+func ran(l meta.ContinuousRun, at int64, step time.Duration) meta.ContinuousRun {
+	if l.At != 0 && at-l.At > int64(step) {
+		l.LeapFrom, l.LeapTo = l.At, at
 	}
-	l.at = at
+	l.At = at
 	return l
 }
 
 // believed returns the last run if now is correct. A run in the future happened while
 // the clock was ahead.
-func (l lastRun) believed(now int64) lastRun {
+func believed(l meta.ContinuousRun, now int64) meta.ContinuousRun {
 	switch {
-	case l.at <= now:
+	case l.At <= now:
 		return l
-	case l.leapTo > now && l.leapFrom < now:
-		return lastRun{at: l.leapFrom}
+	case l.LeapTo > now && l.LeapFrom < now:
+		return meta.ContinuousRun{At: l.LeapFrom}
 	}
-	return lastRun{at: now}
+	return meta.ContinuousRun{At: now}
 }
 
 // retry says when a query that failed runs again.
@@ -102,54 +79,40 @@ type retry struct {
 	delay time.Duration
 }
 
-// New returns a service that Start sets going.
+// New returns a service.
 func New(opt Options) *Service {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	opt.Interval = cmp.Or(max(0, opt.Interval), DefaultInterval)
 	opt.CatchUp = cmp.Or(opt.CatchUp, DefaultCatchUp)
-	if opt.FS == nil {
-		opt.FS = vfs.OS
-	}
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	return &Service{opt: opt, done: make(chan struct{}), plans: map[string]*plan{}, last: map[string]lastRun{}, failed: map[string]retry{}}
+	return &Service{opt: opt, plans: map[string]*plan{}}
 }
 
-// Start reads the state and begins to run queries. A state file that cannot be
-// read is set aside: then nothing is caught up.
-func (s *Service) Start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	if err := s.load(); err != nil {
-		s.opt.Logger.Error("continuous queries begin anew, nothing is caught up", "err", err)
-		s.last = map[string]lastRun{}
-	}
-	go func() {
-		defer close(s.done)
-		ticker := time.NewTicker(s.opt.Interval)
-		defer ticker.Stop()
-		for {
-			s.pass(ctx)
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
+// Run runs queries until ctx ends. It begins with what the catalog says of them, so
+// that one service goes on where another has stopped. Calls must not overlap.
+func (s *Service) Run(ctx context.Context) {
+	s.last, s.failed, s.unkept = map[string]meta.ContinuousRun{}, map[string]retry{}, map[string]bool{}
+	for _, db := range s.opt.Catalog().Databases {
+		for _, q := range db.ContinuousQueries {
+			if q.Run != (meta.ContinuousRun{}) {
+				s.last[key(db.Name, q.Name, q.Query)] = q.Run
 			}
 		}
-	}()
-}
-
-// Close cancels the current run and waits for it.
-func (s *Service) Close() {
-	s.once.Do(func() {
-		if s.cancel != nil {
-			s.cancel()
-			<-s.done
+	}
+	ticker := time.NewTicker(s.opt.Interval)
+	defer ticker.Stop()
+	for {
+		s.pass(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
 		}
-	})
+	}
 }
 
 // pass runs the queries that are due.
@@ -186,33 +149,55 @@ func (s *Service) pass(ctx context.Context) {
 	for k := range s.last {
 		if !present[k] {
 			delete(s.last, k)
-			s.dirty = true
+			delete(s.unkept, k)
 		}
 	}
-	if s.dirty {
-		if err := s.save(); err != nil {
-			s.opt.Logger.Error("state of continuous queries not kept", "err", err)
-			return // the next pass tries again
-		}
-		s.dirty = false
+	if err := s.save(ctx); err != nil && ctx.Err() == nil {
+		s.opt.Logger.Error("state of continuous queries not kept", "err", err) // the next pass tries again
 	}
+}
+
+// note notes how far a query has come.
+func (s *Service) note(k string, run meta.ContinuousRun) {
+	s.last[k] = run
+	s.unkept[k] = true
+}
+
+// save keeps what the catalog does not have.
+func (s *Service) save(ctx context.Context) error {
+	if len(s.unkept) == 0 || s.opt.Save == nil {
+		return nil
+	}
+	var runs []meta.QueryRun
+	for _, db := range s.opt.Catalog().Databases {
+		for _, q := range db.ContinuousQueries {
+			if k := key(db.Name, q.Name, q.Query); s.unkept[k] {
+				runs = append(runs, meta.QueryRun{Database: db.Name, Name: q.Name, Query: q.Query, Run: s.last[k]})
+			}
+		}
+	}
+	err := s.opt.Save(ctx, runs)
+	if err == nil {
+		clear(s.unkept)
+	}
+	return err
 }
 
 func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 	now := s.opt.Now()
 	var last time.Time
 	if l, ok := s.last[k]; ok {
-		if b := l.believed(now.UnixNano()); b != l {
+		if b := believed(l, now.UnixNano()); b != l {
 			s.opt.Logger.Warn("the wall clock was ahead, a continuous query runs again over what it covered then",
-				"database", database, "name", name, "ran", time.Unix(0, l.at).UTC(), "from", time.Unix(0, b.at).UTC(), "now", now.UTC())
+				"database", database, "name", name, "ran", time.Unix(0, l.At).UTC(), "from", time.Unix(0, b.At).UTC(), "now", now.UTC())
 			l = b
-			s.last[k], s.dirty = l, true
+			s.note(k, l)
 		}
-		last = time.Unix(0, l.at)
+		last = time.Unix(0, l.At)
 		if limit := now.Add(-max(s.opt.CatchUp, 0)); last.Before(limit) {
 			last = limit
 		}
-		if s.opt.CatchUp < 0 && l.at < p.Window(now).UnixNano()-int64(max(p.Interval, p.every)) {
+		if s.opt.CatchUp < 0 && l.At < p.Window(now).UnixNano()-int64(max(p.Interval, p.every)) {
 			last = time.Time{}
 		}
 	}
@@ -251,62 +236,13 @@ func (s *Service) run(ctx context.Context, k, database, name string, p *plan) {
 		s.failed[k] = r
 		if _, known := s.last[k]; !known {
 			// A query that has never succeeded keeps its first window.
-			s.last[k], s.dirty = lastRun{at: start.UnixNano()}, true
+			s.note(k, meta.ContinuousRun{At: start.UnixNano()})
 		}
 		log.Error("continuous query failed, it will be tried again", "in", r.delay, "err", err)
 		return
 	}
 	delete(s.failed, k)
-	s.last[k], s.dirty = s.last[k].ran(run.UnixNano(), p.step()), true
-}
-
-// load reads the state file, if there is one.
-func (s *Service) load() error {
-	if s.opt.Dir == "" {
-		return nil
-	}
-	name := path.Join(s.opt.Dir, stateName)
-	b, err := vfs.ReadFile(s.opt.FS, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var list []stateEntry
-	if err := json.Unmarshal(b, &list); err != nil {
-		return fmt.Errorf("decode %s: %w", name, err)
-	}
-	for _, e := range list {
-		s.last[key(e.Database, e.Name, e.Query)] = lastRun{e.Last, e.LeapFrom, e.LeapTo}
-	}
-	return nil
-}
-
-// stateEntry is the entry of a query in the state file.
-type stateEntry struct {
-	Database, Name, Query string
-	Last                  int64 // time of the last run that succeeded, ns
-	LeapFrom, LeapTo      int64 `json:",omitempty"` // see lastRun
-}
-
-func (s *Service) save() error {
-	if s.opt.Dir == "" {
-		return nil
-	}
-	list := []stateEntry{}
-	for _, db := range s.opt.Catalog().Databases {
-		for _, q := range db.ContinuousQueries {
-			if last, ok := s.last[key(db.Name, q.Name, q.Query)]; ok {
-				list = append(list, stateEntry{db.Name, q.Name, q.Query, last.at, last.leapFrom, last.leapTo})
-			}
-		}
-	}
-	b, err := json.MarshalIndent(list, "", "\t")
-	if err != nil {
-		return err
-	}
-	return vfs.WriteFileAtomic(s.opt.FS, s.opt.Dir, path.Join(s.opt.Dir, stateName), append(b, '\n'))
+	s.note(k, ran(s.last[k], run.UnixNano(), p.step()))
 }
 
 // Counts returns how many runs succeeded and failed.

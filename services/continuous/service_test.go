@@ -108,6 +108,34 @@ func TestStatement(t *testing.T) {
 	}
 }
 
+// kept is a catalog that keeps how far queries have come.
+type kept struct{ atomic.Pointer[meta.Data] }
+
+func (k *kept) save(_ context.Context, runs []meta.QueryRun) error {
+	next, err := meta.Apply(meta.SetContinuousRuns{Runs: runs}, k.Load())
+	if err == nil {
+		k.Store(next)
+	}
+	return err
+}
+
+// running is a Service that runs until Close.
+type running struct {
+	*Service
+	Close func()
+}
+
+func start(opt Options) running {
+	s := New(opt)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	return running{s, func() { cancel(); <-done }}
+}
+
 // catalog returns data with continuous queries of the database d.
 func catalog(t *testing.T, queries ...string) *meta.Data {
 	t.Helper()
@@ -173,13 +201,12 @@ func (r *recorder) expect(t *testing.T, want ...string) {
 func TestService(t *testing.T) {
 	// The clock of the bubble begins at 2000-01-01 00:00 UTC.
 	synctest.Test(t, func(t *testing.T) {
-		data := catalog(t, "BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(10m) END")
+		var data kept
+		data.Store(catalog(t, "BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(10m) END"))
 		r := &recorder{}
-		dir := t.TempDir()
-		opt := Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Catalog: func() *meta.Data { return data }, Execute: r.execute, Dir: dir}
+		opt := Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Catalog: data.Load, Execute: r.execute, Save: data.save}
 		time.Sleep(65 * time.Minute)
-		s := New(opt)
-		s.Start()
+		s := start(opt)
 		r.expect(t, "00:50-01:00") // as soon as it is seen
 		time.Sleep(10 * time.Minute)
 		r.expect(t, "01:00-01:10")
@@ -206,16 +233,14 @@ func TestService(t *testing.T) {
 
 		// What ended while it was down is made up.
 		time.Sleep(60 * time.Minute)
-		s = New(opt)
-		s.Start()
+		s = start(opt)
 		r.expect(t, "01:30-02:30")
 		s.Close()
 
 		// A query of another text begins anew; one that cannot run is left alone.
-		data = catalog(t, "BEGIN SELECT max(v) INTO o FROM m GROUP BY time(10m) END", "BEGIN SELECT v INTO o FROM m END")
+		data.Store(catalog(t, "BEGIN SELECT max(v) INTO o FROM m GROUP BY time(10m) END", "BEGIN SELECT v INTO o FROM m END"))
 		time.Sleep(60 * time.Minute)
-		s = New(opt)
-		s.Start()
+		s = start(opt)
 		r.expect(t, "03:20-03:30")
 		time.Sleep(20 * time.Minute)
 		r.expect(t, "03:30-03:40", "03:40-03:50")
@@ -227,14 +252,12 @@ func TestService(t *testing.T) {
 		// Not further back than CatchUp, and not at all if it is negative.
 		time.Sleep(5 * time.Hour)
 		opt.CatchUp = time.Hour
-		s = New(opt)
-		s.Start()
+		s = start(opt)
 		r.expect(t, "07:50-08:50")
 		s.Close()
 		time.Sleep(5 * time.Hour)
 		opt.CatchUp = -1
-		s = New(opt)
-		s.Start()
+		s = start(opt)
 		r.expect(t, "13:40-13:50")
 		s.Close()
 	})
@@ -247,25 +270,25 @@ func TestClockAhead(t *testing.T) {
 	for name, restart := range map[string]bool{"running": false, "restarted": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				data := catalog(t, "BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(10m) END")
+				var data kept
+				data.Store(catalog(t, "BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(10m) END"))
 				r := &recorder{}
 				var ahead atomic.Int64
 				var log strings.Builder
 				opt := Options{
-					Logger: slog.New(slog.NewTextHandler(&log, nil)), Catalog: func() *meta.Data { return data }, Execute: r.execute, Dir: t.TempDir(),
+					Logger: slog.New(slog.NewTextHandler(&log, nil)), Catalog: data.Load, Execute: r.execute, Save: data.save,
 					Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 				}
-				s := New(opt)
+				var s running
 				clock := func(d time.Duration) {
 					ahead.Store(int64(d))
 					if restart {
 						s.Close()
-						s = New(opt)
-						s.Start()
+						s = start(opt)
 					}
 				}
 				time.Sleep(65 * time.Minute)
-				s.Start()
+				s = start(opt)
 				r.expect(t, "00:50-01:00")
 
 				// 01:05. Two hours ahead for 11 minutes: two runs.
@@ -284,8 +307,7 @@ func TestClockAhead(t *testing.T) {
 				// A long rest is no jump: a small one after it brings nothing else back.
 				s.Close()
 				time.Sleep(65 * time.Minute) // 02:31
-				s = New(opt)
-				s.Start()
+				s = start(opt)
 				r.expect(t, "01:20-02:30")
 				time.Sleep(8 * time.Minute)
 				clock(2 * time.Minute)
@@ -312,4 +334,39 @@ func TestClockAhead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSaveFails: what is not kept is kept by a later visit, and by one command for all
+// queries that ran. A service that cannot keep it runs again what another ran.
+func TestSaveFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var data kept
+		data.Store(catalog(t, "BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(10m) END", "BEGIN SELECT max(v) INTO o FROM m GROUP BY time(10m) END"))
+		r := &recorder{}
+		var fail atomic.Bool
+		var saves []int
+		fail.Store(true)
+		opt := Options{Catalog: data.Load, Execute: r.execute, Save: func(ctx context.Context, runs []meta.QueryRun) error {
+			saves = append(saves, len(runs))
+			if fail.Load() {
+				return errors.New("no leader")
+			}
+			return data.save(ctx, runs)
+		}}
+		time.Sleep(65 * time.Minute)
+		s := start(opt)
+		r.expect(t, "00:50-01:00", "00:50-01:00")
+		s.Close()
+		s = start(opt)
+		r.expect(t, "00:50-01:00", "00:50-01:00")
+		fail.Store(false)
+		time.Sleep(2 * time.Second)
+		s.Close()
+		if !slices.Equal(saves, []int{2, 2, 2}) {
+			t.Errorf("saved %v", saves)
+		}
+		s = start(opt)
+		r.expect(t)
+		s.Close()
+	})
 }
