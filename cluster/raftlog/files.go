@@ -23,14 +23,15 @@ type spares struct {
 // retryAfter is how long the log waits after it could not prepare a segment.
 const retryAfter = 250 * time.Millisecond
 
-// wait ends the preparation and drops its file, which Open makes again.
-func (p *spares) wait() {
-	p.running.Wait()
-	p.Lock()
-	defer p.Unlock()
-	if p.file != nil {
-		_ = p.file.Close()
-		p.file = nil
+// dropSpare waits for the preparation and removes its file.
+func (s *Store) dropSpare() {
+	s.spare.running.Wait()
+	s.spare.Lock()
+	defer s.spare.Unlock()
+	if s.spare.file != nil {
+		_ = s.spare.file.Close()
+		_ = s.fs.Remove(path.Join(s.dir, spareName)) // else Open does
+		s.spare.file = nil
 	}
 }
 

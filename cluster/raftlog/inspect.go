@@ -153,7 +153,7 @@ func SetAside(fsys vfs.FS, dir string) (err error) {
 	if len(r.Damage) == 0 && err == nil {
 		fmt.Fprintln(&text, "Its segments and its base are not damaged.")
 	}
-	if err := vfs.WriteFileAtomic(fsys, aside, to+".txt", []byte(text.String())); err != nil && !vfs.IsFull(err) {
+	if err := vfs.WriteFileAtomic(fsys, aside, to+".reason", []byte(text.String())); err != nil && !vfs.IsFull(err) {
 		return err
 	}
 	if err := fsys.Rename(dir, to); err != nil {

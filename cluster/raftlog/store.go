@@ -263,7 +263,7 @@ func (s *Store) Close() error {
 		defer s.writing.Unlock()
 		err = s.writeClosed()
 		s.closed.Store(true)
-		s.spare.wait()
+		s.dropSpare()
 		s.mu.Lock()
 		segments := s.segments
 		s.mu.Unlock()

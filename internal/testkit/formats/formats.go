@@ -41,7 +41,7 @@ var example = regexp.MustCompile(`(?s)<!-- example (\S+) -->\n.*?<!-- end -->`)
 // that they name.
 func Examples(t *testing.T, page string) {
 	t.Helper()
-	file := filepath.Join("..", "docs", "formats", page)
+	file := filepath.Join(root(t), "docs", "formats", page)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +68,18 @@ func Examples(t *testing.T, page string) {
 	if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// root returns the path from the package under test to the root of the repository.
+func root(t *testing.T) string {
+	t.Helper()
+	for dir := ".."; len(dir) < 100; dir = filepath.Join("..", dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+	}
+	t.Fatal("the package is in no module")
+	return ""
 }
 
 // dump is hex.Dump with runs of equal lines left out.
