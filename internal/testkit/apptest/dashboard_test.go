@@ -314,8 +314,8 @@ func startInfluxd(t *testing.T) string {
 		t.Skip("influxd is not installed")
 	}
 	dir := t.TempDir()
-	conf := fmt.Sprintf("reporting-disabled = true\nbind-address = \"127.0.0.1:%d\"\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nindex-version = \"tsi1\"\n[monitor]\nstore-enabled = false\n[http]\nbind-address = \"127.0.0.1:%d\"\nlog-enabled = false\n",
-		freePort(t), dir+"/meta", dir+"/data", dir+"/wal", freePort(t))
+	conf := fmt.Sprintf("reporting-disabled = true\nbind-address = \"%s\"\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nindex-version = \"tsi1\"\n[monitor]\nstore-enabled = false\n[http]\nbind-address = \"%s\"\nlog-enabled = false\n",
+		FreeAddress(t), dir+"/meta", dir+"/data", dir+"/wal", FreeAddress(t))
 	file := filepath.Join(dir, "influxd.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,42 +33,11 @@ func mountTmpfs(t *testing.T, mib int) string {
 // mountExt4 mounts a small ext4 on a loop device, or skips.
 func mountExt4(t *testing.T, mib int) string {
 	t.Helper()
-	needRoot(t)
-	for _, tool := range []string{"mkfs.ext4", "mount"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
-	image := filepath.Join(t.TempDir(), "image")
-	f, err := os.Create(image)
+	d, err := NewDisk(t, mib)
 	if err != nil {
-		t.Fatal(err)
+		t.Skip(err)
 	}
-	if err := f.Truncate(int64(mib) << 20); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("mkfs.ext4", "-q", "-m", "0", image).CombinedOutput(); err != nil {
-		t.Skipf("mkfs.ext4: %v: %s", err, out)
-	}
-	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-o", "loop", image, dir).CombinedOutput(); err != nil {
-		t.Skipf("no loop device can be mounted: %v: %s", err, out)
-	}
-	t.Cleanup(func() { unmount(t, dir) })
-	return dir
-}
-
-func unmount(t *testing.T, dir string) {
-	err := syscall.Unmount(dir, 0)
-	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); err = syscall.Unmount(dir, 0) {
-		time.Sleep(50 * time.Millisecond)
-	}
-	if err != nil {
-		t.Errorf("unmount %s: %v", dir, err)
-	}
+	return d.Dir
 }
 
 // TestDiskFull fills the disk by writes and by a file beside the data.
@@ -83,24 +51,6 @@ func TestDiskFull(t *testing.T) {
 			s.Restart()
 			diskFull(t, s, filepath.Join(dir, "ballast"))
 		})
-	}
-}
-
-// fillDisk writes a file until the disk is full.
-func fillDisk(t *testing.T, path string) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for size := 1 << 20; size >= 512; {
-		if _, err := f.Write(make([]byte, size)); err != nil {
-			size /= 2
-		}
-	}
-	if err := f.Sync(); err != nil {
-		t.Logf("sync of the ballast: %v", err)
 	}
 }
 
@@ -179,7 +129,7 @@ func diskFull(t *testing.T, s *Server, ballast string) {
 			t.Fatal("refused on an empty disk")
 		}
 	}
-	fillDisk(t, ballast)
+	FillDisk(t, ballast)
 	// What is allocated ahead may take some more.
 	refused := 0
 	for begin := time.Now(); refused < 20; {
@@ -225,13 +175,13 @@ func diskFull(t *testing.T, s *Server, ballast string) {
 	s.Query("", "CREATE DATABASE late")
 	s.Write("db", fmt.Sprintf("far v=1 %d", 400*24*time.Hour))
 	check("space again, without a restart")
-	fillDisk(t, ballast)
+	FillDisk(t, ballast)
 	for n := refused; refused < n+10; {
 		if !post() {
 			refused++
 		}
 	}
-	fillDisk(t, ballast)
+	FillDisk(t, ballast)
 	s.Kill()
 	s.Restart()
 	check("killed and started on a full disk")

@@ -227,7 +227,10 @@ func (p *docPage) serve(b *docBlock) {
 		return
 	}
 	p.server = New(p.t)
-	p.server.launch(p.command(context.Background(), "exec "+p.local(b.text)))
+	p.server.begin(p.command(context.Background(), "exec "+p.local(b.text)))
+	if err := p.server.Await(); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // sameOutput compares what commands printed with what a document shows: text

@@ -88,7 +88,7 @@ func StartOn(t testing.TB, dir string, args ...string) *Server {
 // Restart.
 func New(t testing.TB, args ...string) *Server {
 	t.Helper()
-	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	addr := FreeAddress(t)
 	s := &Server{URL: "http://" + addr, Dir: t.TempDir(), Args: args, t: t, addr: addr, output: filepath.Join(t.TempDir(), "output")}
 	s.http.Timeout = 3 * time.Minute
 	s.http.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
@@ -96,10 +96,10 @@ func New(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// freePort returns a port of 127.0.0.1 that nobody listens on. It is none of
+// FreeAddress returns an address of this machine that nobody listens on. Its port is none of
 // those the kernel gives to clients and to listeners on port 0: one of theirs
 // could be taken while a server is down between two starts.
-func freePort(t testing.TB) int {
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	const first = 10_000
 	end := 32_768 // the kernel's default
@@ -116,28 +116,36 @@ func freePort(t testing.TB) int {
 		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
 			continue
 		}
-		port = l.Addr().(*net.TCPAddr).Port
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		return port
+		return l.Addr().String()
 	}
 	t.Fatal(err)
-	return 0
+	return ""
 }
 
 // Restart starts the process again after Kill or Stop and waits until it
 // listens.
 func (s *Server) Restart() {
 	s.t.Helper()
+	s.Begin()
+	if err := s.Await(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Begin starts the process, as Restart does, without waiting for it.
+func (s *Server) Begin() {
+	s.t.Helper()
 	line := append(append(append([]string{}, s.Wrap...), Binary(s.t), "-data", s.Dir, "-http", s.addr), s.Args...)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env = append(os.Environ(), s.Env...)
-	s.launch(cmd)
+	s.begin(cmd)
 }
 
-// launch starts a command that is the server.
-func (s *Server) launch(cmd *exec.Cmd) {
+// begin starts a command that is the server.
+func (s *Server) begin(cmd *exec.Cmd) {
 	s.t.Helper()
 	s.http.CloseIdleConnections() // to the process before
 	p, err := proc.Launch(cmd, s.output)
@@ -145,7 +153,12 @@ func (s *Server) launch(cmd *exec.Cmd) {
 		s.t.Fatal(err)
 	}
 	s.process.Store(p)
-	err = p.Await(context.Background(), func(context.Context) error {
+}
+
+// Await waits until the process listens. An error means that it ended before, or took
+// two minutes and was killed.
+func (s *Server) Await() error {
+	err := s.process.Load().Await(context.Background(), func(context.Context) error {
 		_, rest, ok := strings.Cut(s.Log(), " listens on ")
 		url, _, whole := strings.Cut(rest, "\n")
 		if !ok || !whole {
@@ -155,8 +168,9 @@ func (s *Server) launch(cmd *exec.Cmd) {
 		return nil
 	})
 	if err != nil {
-		s.t.Fatalf("start the server: %v", err)
+		return fmt.Errorf("start the server: %w", err)
 	}
+	return nil
 }
 
 // Kill ends the process with SIGKILL and waits for its end.
@@ -175,12 +189,18 @@ func (s *Server) Stop() {
 	}
 }
 
+// Signal sends a signal to the process.
+func (s *Server) Signal(sig os.Signal) {
+	s.t.Helper()
+	if err := s.process.Load().Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // Reload sends SIGHUP and waits until the log contains a text.
 func (s *Server) Reload(said string) {
 	s.t.Helper()
-	if err := s.process.Load().Signal(syscall.SIGHUP); err != nil {
-		s.t.Fatal(err)
-	}
+	s.Signal(syscall.SIGHUP)
 	s.WaitLog(said)
 }
 
