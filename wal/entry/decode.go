@@ -14,9 +14,9 @@ import (
 	"tsdbd/model/point"
 )
 
-// Decoder turns payloads back into entries. It lives for one replay: a series
-// has one *point.Series and a layout one *point.Layout in all entries. The
-// entry it returns is valid until the next call.
+// Decoder turns payloads back into entries. Until Reset, a series has one
+// *point.Series and a layout one *point.Layout in all entries. The entry it
+// returns is valid until the next call.
 type Decoder struct {
 	entry   Entry
 	rows    []point.Row
@@ -27,7 +27,14 @@ type Decoder struct {
 	raw     []byte // uncompressed definitions
 	resolve func(database, id uint32) (key string, ok bool)
 	era     uint32 // counts the calls of Forget
+	bytes   int64  // see Bytes
 }
+
+// What a series and a layout take besides their keys, about.
+const (
+	seriesBytes = 160
+	layoutBytes = 512
+)
 
 // NewDecoder returns a decoder that no series is defined to. It asks resolve for
 // the keys of series that entries name without a definition; nil knows none.
@@ -39,6 +46,14 @@ func NewDecoder(resolve func(database, id uint32) (key string, ok bool)) *Decode
 // uses: where its own definition is lost, that of an older one must not take its
 // place, for the id may have had another key then.
 func (c *Decoder) Forget() { c.era++ }
+
+// Bytes returns about how much memory the series and layouts take that the decoder
+// knows.
+func (c *Decoder) Bytes() int64 { return c.bytes }
+
+// Reset makes the decoder forget all series and layouts, and gives their memory
+// back. What entries name without a definition, it asks its owner from here on.
+func (c *Decoder) Reset() { *c = *NewDecoder(c.resolve) }
 
 // seriesTable maps the ids of one database to series. Ids are dense as a rule;
 // the slice stays within a small multiple of the number of series, whatever the
@@ -120,6 +135,7 @@ func (c *Decoder) put(database, id uint32, key string) *point.Series {
 	if s == nil || s.Key() != key {
 		s = point.NewSeries(key)
 		s.SetID(model.SeriesID(id))
+		c.bytes += seriesBytes + int64(len(key))
 	}
 	t.put(id, definedSeries{s, c.era})
 	return s
@@ -335,6 +351,7 @@ func (c *Decoder) layout(d *binio.Decoder, payload []byte) *plan {
 			}
 		}
 		c.interns[string(definition)] = p
+		c.bytes += layoutBytes + 8*int64(len(definition))
 	}
 	c.layouts = append(c.layouts, p)
 	return p

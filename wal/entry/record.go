@@ -28,6 +28,11 @@ func (c *Encoder) AppendRecord(dst []byte, e *Entry, known *Definitions) ([]byte
 	if err := c.Encode(e); err != nil {
 		return dst, err
 	}
+	return c.AppendEncoded(dst, e, known), nil
+}
+
+// AppendEncoded is AppendRecord for the entry that Encode was called with last.
+func (c *Encoder) AppendEncoded(dst []byte, e *Entry, known *Definitions) []byte {
 	if known == nil {
 		known = new(Definitions)
 	}
@@ -51,7 +56,7 @@ func (c *Encoder) AppendRecord(dst []byte, e *Entry, known *Definitions) ([]byte
 	dst = binary.AppendUvarint(dst, uint64(count))
 	dst = append(append(dst, blocks...), c.Payload...)
 	binary.LittleEndian.PutUint32(dst[start:], binio.Checksum(dst[start+4:]))
-	return dst, nil
+	return dst
 }
 
 // Record reads a record. The entry is valid until the next call and shares the

@@ -76,6 +76,48 @@ func TestRecordResolves(t *testing.T) {
 	}
 }
 
+// TestReset makes a reader forget, again and again: it takes memory only for what came
+// since, and asks for the rest.
+func TestReset(t *testing.T) {
+	seed := testseed.Of(t)
+	w := entrytest.NewWorld(rand.New(rand.NewPCG(seed, 2)))
+	keys := map[[2]uint32]string{}
+	d := entry.NewDecoder(func(database, id uint32) (string, bool) {
+		key, ok := keys[[2]uint32{database, id}]
+		return key, ok
+	})
+	var c entry.Encoder
+	var known entry.Definitions
+	resets := 0
+	for range 300 {
+		e := w.Entry(20)
+		b, err := c.AppendRecord(nil, e, &known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Bytes() > 10_000 {
+			d.Reset()
+			resets++
+			if d.Bytes() != 0 {
+				t.Fatalf("%d bytes after Reset", d.Bytes())
+			}
+		}
+		want := entrytest.Text(e)
+		got, err := d.Record(b)
+		if err != nil || entrytest.Text(got) != want {
+			t.Fatalf("%v, %v, want %s", got, err, want)
+		}
+		for i := range got.Writes {
+			for _, row := range got.Writes[i].Rows {
+				keys[[2]uint32{got.Writes[i].Database, uint32(row.Series.ID())}] = row.Series.Key()
+			}
+		}
+	}
+	if resets < 5 {
+		t.Fatalf("%d resets", resets)
+	}
+}
+
 // TestRecordGolden holds the format still.
 func TestRecordGolden(t *testing.T) {
 	const name = "testdata/records1.golden"
