@@ -1,0 +1,417 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/raftlog"
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/point"
+	"tsdbd/store"
+	"tsdbd/wal/entry"
+)
+
+// electionTimeout is short, so that tests are. Nothing relies on it being kept.
+const electionTimeout = 150 * time.Millisecond
+
+// memory is a raft log in memory.
+type memory struct {
+	*raft.InmemStore
+	mu   sync.Mutex
+	base raftlog.Base
+	conf raft.Configuration
+	err  error // what StoreLogs answers
+}
+
+func (m *memory) StoreLogs(logs []*raft.Log) error {
+	m.mu.Lock()
+	err := m.err
+	m.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return m.InmemStore.StoreLogs(logs)
+}
+
+func (m *memory) StoreLog(l *raft.Log) error { return m.StoreLogs([]*raft.Log{l}) }
+
+func (m *memory) Base() raftlog.Base {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.base
+}
+
+// SetBase drops everything up to the base if keep is 1.
+func (m *memory) SetBase(index, term, sequence uint64, keep int64) error {
+	m.mu.Lock()
+	m.base = raftlog.Base{Index: index, Term: term, Sequence: sequence}
+	m.mu.Unlock()
+	if keep == 1 {
+		return m.DeleteRange(1, index)
+	}
+	return nil
+}
+
+func (m *memory) Snapshots() raft.SnapshotStore { return (*memorySnapshots)(m) }
+
+type memorySnapshots memory
+
+func (m *memorySnapshots) Create(raft.SnapshotVersion, uint64, uint64, raft.Configuration, uint64, raft.Transport) (raft.SnapshotSink, error) {
+	return nil, errors.New("not expected")
+}
+
+func (m *memorySnapshots) List() ([]*raft.SnapshotMeta, error) {
+	b := (*memory)(m).Base()
+	if b.Index == 0 {
+		return nil, nil
+	}
+	return []*raft.SnapshotMeta{{Version: 1, ID: "base", Index: b.Index, Term: b.Term, Configuration: m.conf, ConfigurationIndex: 1, Size: 4}}, nil
+}
+
+func (m *memorySnapshots) Open(string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	l, err := m.List()
+	if err != nil || len(l) == 0 {
+		return nil, nil, errors.New("no base")
+	}
+	return l[0], io.NopCloser(strings.NewReader("base")), nil
+}
+
+// ledger is a store that remembers the texts of what was applied. It fails the test if
+// it is used against the rules.
+type ledger struct {
+	t   testing.TB
+	log store.Log
+
+	gate sync.RWMutex // held shared by writers
+
+	mu struct {
+		sync.Mutex
+		leads   bool
+		applied []string // by sequence - 1
+		series  map[uint32]string
+		hold    chan struct{} // Follow waits for it
+		err     error         // what Follow returns
+	}
+}
+
+func newLedger(t testing.TB) *ledger {
+	l := &ledger{t: t}
+	l.mu.series = map[uint32]string{}
+	return l
+}
+
+func (l *ledger) Lead() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.leads {
+		l.t.Error("Lead while leading")
+	}
+	l.mu.leads = true
+}
+
+func (l *ledger) Retire() {
+	l.mu.Lock()
+	if !l.mu.leads {
+		l.t.Error("Retire without Lead")
+	}
+	l.mu.leads = false
+	l.mu.Unlock()
+	l.gate.Lock() // writes under way have their answers
+	//lint:ignore SA2001 it only waits
+	l.gate.Unlock()
+}
+
+func (l *ledger) Applied() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return uint64(len(l.mu.applied))
+}
+
+func text(e *entry.Entry) string {
+	if len(e.Command) > 0 {
+		return string(e.Command)
+	}
+	var s string
+	for _, w := range e.Writes {
+		for _, row := range w.Rows {
+			s += fmt.Sprintf("%s=%d@%d ", row.Series.Key(), w.Values[row.First], row.Time)
+		}
+	}
+	return s
+}
+
+func (l *ledger) take(e *entry.Entry, own bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if own != l.mu.leads {
+		l.t.Errorf("entry %d: own %v, leads %v", e.Sequence, own, l.mu.leads)
+	}
+	if want := uint64(len(l.mu.applied)) + 1; e.Sequence != want {
+		l.t.Errorf("entry %d, want %d", e.Sequence, want)
+	}
+	l.mu.applied = append(l.mu.applied, text(e))
+	for _, w := range e.Writes {
+		for _, row := range w.Rows {
+			l.mu.series[uint32(row.Series.ID())] = row.Series.Key()
+		}
+	}
+}
+
+func (l *ledger) options() store.LogOptions {
+	return store.LogOptions{
+		Apply: func(e *entry.Entry) { l.take(e, true) },
+		Follow: func(e *entry.Entry) error {
+			l.mu.Lock()
+			hold, err := l.mu.hold, l.mu.err
+			l.mu.Unlock()
+			if hold != nil {
+				<-hold
+			}
+			if err != nil {
+				return err
+			}
+			l.take(e, false)
+			return nil
+		},
+		Resolve: func(_ uint32, id model.SeriesID) (string, bool) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			key, ok := l.mu.series[uint32(id)]
+			return key, ok
+		},
+		OnFailure:  func(error) {},
+		BeforeTrim: func(uint64) error { return nil },
+	}
+}
+
+// restart forgets what only memory has.
+func (l *ledger) restart(files int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.leads, l.mu.applied = false, l.mu.applied[:files]
+}
+
+func (l *ledger) content() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.mu.applied)
+}
+
+var layout = &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: model.Integer}}}
+
+// row is an entry of one row.
+func row(series uint32, value uint64) *entry.Entry {
+	s := point.NewSeries(fmt.Sprintf("m,host=%d", series))
+	s.SetID(model.SeriesID(series))
+	return &entry.Entry{Writes: []entry.Write{{Database: 1, Shard: 1, Rows: []point.Row{{Series: s, Layout: layout, Time: 1}}, Values: []uint64{value}}}}
+}
+
+// write appends an entry as a store does.
+func (l *ledger) write(e *entry.Entry) error {
+	l.gate.RLock()
+	defer l.gate.RUnlock()
+	l.mu.Lock()
+	leads := l.mu.leads
+	l.mu.Unlock()
+	if !leads {
+		return store.ErrNotLeader
+	}
+	return l.log.Append(e)
+}
+
+// member is a node of a test.
+type member struct {
+	id        raft.ServerID
+	log       *memory
+	transport *raft.InmemTransport
+	*ledger
+	*Replica
+	fatal     chan error
+	transfer  chan string
+	marks     map[string]uint64
+	marksLock sync.Mutex
+}
+
+// cluster is some nodes in one process.
+type cluster struct {
+	t       testing.TB
+	options Options         // of the next nodes
+	before  func(m *member) // the next starts
+	members []*member
+}
+
+func newCluster(t testing.TB, n int, opt Options) *cluster {
+	c := &cluster{t: t, options: opt}
+	var conf raft.Configuration
+	for i := range n {
+		id := fmt.Sprintf("n%d", i+1)
+		conf.Servers = append(conf.Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
+	}
+	for _, s := range conf.Servers {
+		m := &memory{InmemStore: raft.NewInmemStore(), conf: conf}
+		config := raft.DefaultConfig()
+		config.LocalID = s.ID
+		if err := raft.BootstrapCluster(config, m, m, m.Snapshots(), nil, conf); err != nil {
+			t.Fatal(err)
+		}
+		c.members = append(c.members, &member{id: s.ID, log: m, ledger: newLedger(t)})
+	}
+	for _, m := range c.members {
+		c.start(m)
+	}
+	t.Cleanup(func() {
+		for _, m := range c.members {
+			c.stop(m)
+		}
+	})
+	return c
+}
+
+// start starts a node on its log, which it may have from before.
+func (c *cluster) start(m *member) {
+	c.t.Helper()
+	m.restart(int(m.log.Base().Sequence))
+	_, m.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.id), 2*electionTimeout)
+	m.fatal, m.transfer, m.marks = make(chan error, 1), make(chan string, 1), map[string]uint64{}
+	opt := c.options
+	opt.ID, opt.Log, opt.Transport = m.id, m.log, m.transport
+	if opt.ElectionTimeout == 0 {
+		opt.ElectionTimeout = electionTimeout
+	}
+	if os.Getenv("REPLICA_LOG") != "" {
+		opt.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", m.id)
+	}
+	opt.OnFatal = func(err error) { m.fatal <- err }
+	opt.OnTransferNeeded = func(reason string) { m.transfer <- reason }
+	opt.OnMark = func(id string, sequence uint64) {
+		m.marksLock.Lock()
+		defer m.marksLock.Unlock()
+		m.marks[id] = sequence
+	}
+	var err error
+	if m.Replica, err = New(opt); err != nil {
+		c.t.Fatal(err)
+	}
+	if m.ledger.log, err = m.OpenLog(m.options()); err != nil {
+		c.t.Fatal(err)
+	}
+	if c.before != nil {
+		c.before(m)
+	}
+	c.connect()
+	if err := m.Start(m.ledger); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// stop stops a node; its log stays.
+func (c *cluster) stop(m *member) {
+	if m.Replica == nil {
+		return
+	}
+	if err := m.Close(); err != nil {
+		c.t.Error(err)
+	}
+	for _, o := range c.members {
+		if o.transport != nil {
+			o.transport.Disconnect(raft.ServerAddress(m.id))
+		}
+	}
+	_ = m.transport.Close()
+	m.Replica = nil
+}
+
+// connect heals the network, but for the links for which cut says yes.
+func (c *cluster) connect(cut ...func(from, to *member) bool) {
+	for _, from := range c.members {
+		for _, to := range c.members {
+			if from == to || from.transport == nil || to.transport == nil {
+				continue
+			}
+			if slices.ContainsFunc(cut, func(f func(from, to *member) bool) bool { return f(from, to) }) {
+				from.transport.Disconnect(raft.ServerAddress(to.id))
+			} else {
+				from.transport.Connect(raft.ServerAddress(to.id), to.transport)
+			}
+		}
+	}
+}
+
+// alone cuts a node off.
+func alone(m *member) func(from, to *member) bool {
+	return func(from, to *member) bool { return from == m || to == m }
+}
+
+// eventually waits for a condition. A test that fails takes long, no other does.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// leader waits for a leader that is not one of some nodes.
+func (c *cluster) leader(not ...*member) (leader *member) {
+	c.t.Helper()
+	eventually(c.t, "a leader", func() bool {
+		for _, m := range c.members {
+			if m.Replica != nil && m.Leads() && !slices.Contains(not, m) {
+				leader = m
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+// must writes at whatever node leads, until an attempt succeeds.
+func (c *cluster) must(e func() *entry.Entry) {
+	c.t.Helper()
+	eventually(c.t, "a write", func() bool {
+		m := c.leader()
+		return m.write(e()) == nil
+	})
+}
+
+// equal waits until all nodes have applied the same, and returns it.
+func (c *cluster) equal() []string {
+	c.t.Helper()
+	var want []string
+	eventually(c.t, "equal nodes", func() bool {
+		want = c.leader().content()
+		return !slices.ContainsFunc(c.members, func(m *member) bool {
+			return m.Replica != nil && !slices.Equal(m.content(), want)
+		})
+	})
+	for _, m := range c.members {
+		select {
+		case err := <-m.fatal:
+			c.t.Fatalf("%s: %v", m.id, err)
+		default:
+		}
+	}
+	return want
+}
+
+// count returns how often each text was applied.
+func count(applied []string) map[string]int {
+	n := map[string]int{}
+	for _, s := range applied {
+		n[s]++
+	}
+	return n
+}

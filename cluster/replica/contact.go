@@ -1,0 +1,164 @@
+package replica
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// contact is the transport that raft gets. It looks at the messages that pass: those of
+// a leader tell how far behind this node is, and the answers to this node's heartbeats
+// who follows it.
+type contact struct {
+	raft.Transport
+	id       raft.ServerID
+	raft     atomic.Pointer[raft.Raft] // nil until it is started
+	reached  func(commit, term uint64) (reached, valid bool)
+	stop     <-chan struct{}
+	consumer chan raft.RPC
+
+	mu struct {
+		sync.Mutex
+		ready   bool
+		caught  time.Time // everything that was committed then is applied
+		pending sample    // a later one, if its commit index is not 0
+		acks    map[raft.ServerID]ack
+	}
+}
+
+// sample is what a message said of the leader's log.
+type sample struct {
+	at           time.Time
+	commit, term uint64
+}
+
+// ack is the latest heartbeat that a node has accepted.
+type ack struct {
+	sent time.Time
+	term uint64
+}
+
+func newContact(t raft.Transport, id raft.ServerID, stop <-chan struct{}, reached func(commit, term uint64) (bool, bool)) *contact {
+	c := &contact{Transport: t, id: id, stop: stop, reached: reached, consumer: make(chan raft.RPC)}
+	c.mu.acks = make(map[raft.ServerID]ack)
+	return c
+}
+
+// run hands messages on to raft.
+func (c *contact) run() {
+	from := c.Transport.Consumer()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case rpc := <-from:
+			if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
+				c.observe(a)
+			}
+			select {
+			case c.consumer <- rpc:
+			case <-c.stop:
+				rpc.Respond(nil, raft.ErrRaftShutdown)
+				return
+			}
+		}
+	}
+}
+
+// Consumer returns the messages for raft.
+func (c *contact) Consumer() <-chan raft.RPC { return c.consumer }
+
+// observe takes the commit index from a message of the leader. Heartbeats have none.
+func (c *contact) observe(a *raft.AppendEntriesRequest) {
+	r := c.raft.Load()
+	if r == nil || a.LeaderCommitIndex == 0 || a.Term < r.CurrentTerm() {
+		return
+	}
+	c.settle()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.pending.commit == 0 || c.mu.pending.term < a.Term {
+		c.mu.pending = sample{time.Now(), a.LeaderCommitIndex, a.Term}
+	}
+}
+
+// settle notes whether everything that the pending sample knows is applied.
+func (c *contact) settle() {
+	c.mu.Lock()
+	p := c.mu.pending
+	c.mu.Unlock()
+	if p.commit == 0 {
+		return
+	}
+	reached, valid := c.reached(p.commit, p.term)
+	if valid && !reached {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.pending == p {
+		c.mu.pending = sample{}
+	}
+	if valid {
+		c.mu.ready = true
+		if p.at.After(c.mu.caught) {
+			c.mu.caught = p.at
+		}
+	}
+}
+
+// led notes that this node leads, or did until now.
+func (c *contact) led() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.ready, c.mu.caught = true, time.Now()
+}
+
+// lag returns how old the applied state is, at most.
+func (c *contact) lag() (lag time.Duration, ready bool) {
+	c.settle()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.caught.IsZero() {
+		return math.MaxInt64, false
+	}
+	return time.Since(c.mu.caught), c.mu.ready
+}
+
+// AppendEntries sends a heartbeat, or entries to a node that is behind.
+func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	sent := time.Now()
+	if err := c.Transport.AppendEntries(id, target, args, resp); err != nil {
+		return err
+	}
+	if resp.Success && resp.Term == args.Term {
+		c.mu.Lock()
+		if a := c.mu.acks[id]; a.term < args.Term || a.term == args.Term && a.sent.Before(sent) {
+			c.mu.acks[id] = ack{sent, args.Term}
+		}
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// confirmed says that a majority of the voters has accepted, in this term, messages
+// that were sent after a time.
+func (c *contact) confirmed(voters []raft.ServerID, term uint64, after time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, id := range voters {
+		if a := c.mu.acks[id]; id == c.id || a.term == term && !a.sent.Before(after) {
+			n++
+		}
+	}
+	return n > len(voters)/2
+}
+
+// RequestPreVote asks for a vote before an election.
+func (c *contact) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	return c.Transport.(raft.WithPreVote).RequestPreVote(id, target, args, resp)
+}

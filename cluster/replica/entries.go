@@ -1,0 +1,235 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/internal/vfs"
+)
+
+const (
+	// The bounds of the cache of the newest entries: what is sent to followers, and
+	// what they apply soon.
+	maxCached      = 1024
+	maxCachedBytes = 16 << 20
+	// maxBacklogBytes bounds the entries that raft has read for apply and that apply
+	// has not seen.
+	maxBacklogBytes = 32 << 20
+)
+
+// entries is the log store that raft gets. It keeps the newest entries in memory. It
+// makes raft wait when it reads committed entries much faster than they are applied:
+// raft would read as far as its log goes. And it ends the replica when the log fails.
+type entries struct {
+	Storage
+	raft atomic.Pointer[raft.Raft] // nil until it is started
+	fail func(error)
+	stop <-chan struct{}
+
+	mu struct {
+		sync.Mutex
+		cached []*raft.Log // consecutive, the newest last
+		bytes  int
+
+		// backlog has the sizes of entries that apply will see.
+		moved        sync.Cond
+		released     bool // nobody waits any more
+		backlog      []feed
+		backlogBytes int
+		consumed     uint64 // index of the last entry that apply has seen
+	}
+}
+
+// feed is an entry that raft has read for apply.
+type feed struct {
+	index uint64
+	bytes int
+}
+
+func newEntries(s Storage, stop <-chan struct{}, fail func(error)) *entries {
+	e := &entries{Storage: s, stop: stop, fail: fail}
+	e.mu.moved.L = &e.mu
+	return e
+}
+
+// StoreLog stores an entry.
+func (e *entries) StoreLog(l *raft.Log) error { return e.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs stores entries. A full disk is an error that passes, any other ends the
+// replica (W7).
+func (e *entries) StoreLogs(logs []*raft.Log) error {
+	if err := e.Storage.StoreLogs(logs); err != nil {
+		if !vfs.IsFull(err) {
+			e.fail(fmt.Errorf("store entries of the replicated log: %w", err))
+		}
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range logs {
+		if n := len(e.mu.cached); n > 0 && e.mu.cached[n-1].Index+1 != l.Index {
+			e.forgetLocked()
+		}
+		e.mu.cached = append(e.mu.cached, l)
+		e.mu.bytes += len(l.Data)
+	}
+	drop := 0
+	for len(e.mu.cached)-drop > maxCached || e.mu.bytes > maxCachedBytes {
+		e.mu.bytes -= len(e.mu.cached[drop].Data)
+		drop++
+	}
+	if drop > 0 {
+		rest := copy(e.mu.cached, e.mu.cached[drop:])
+		clear(e.mu.cached[rest:])
+		e.mu.cached = e.mu.cached[:rest]
+	}
+	return nil
+}
+
+func (e *entries) forgetLocked() {
+	clear(e.mu.cached)
+	e.mu.cached, e.mu.bytes = e.mu.cached[:0], 0
+}
+
+// DeleteRange removes entries.
+func (e *entries) DeleteRange(first, last uint64) error {
+	e.mu.Lock()
+	e.forgetLocked()
+	e.mu.Unlock()
+	if err := e.Storage.DeleteRange(first, last); err != nil {
+		e.fail(fmt.Errorf("remove entries %d to %d of the replicated log: %w", first, last, err))
+		return err
+	}
+	return nil
+}
+
+// GetLog reads an entry for raft. A log that cannot be read ends the replica: raft
+// would panic.
+func (e *entries) GetLog(index uint64, l *raft.Log) error {
+	err := e.get(index, l)
+	if err == nil {
+		e.pace(l)
+		return nil
+	}
+	if !errors.Is(err, raft.ErrLogNotFound) && e.raft.Load() != nil {
+		e.dead(fmt.Errorf("read entry %d of the replicated log: %w", index, err))
+	}
+	return err
+}
+
+// get reads an entry.
+func (e *entries) get(index uint64, l *raft.Log) error {
+	e.mu.Lock()
+	if n := len(e.mu.cached); n > 0 {
+		if first := e.mu.cached[0].Index; index >= first && index < first+uint64(n) {
+			*l = *e.mu.cached[index-first]
+			e.mu.Unlock()
+			return nil
+		}
+	}
+	e.mu.Unlock()
+	return e.Storage.GetLog(index, l)
+}
+
+// dead ends the replica and the calling goroutine of raft, which has no other way to
+// stop than a panic. The goroutine waits for Close: it must neither vote nor answer.
+func (e *entries) dead(err error) {
+	e.fail(err)
+	<-e.stop
+	runtime.Goexit()
+}
+
+// pace waits while apply is far behind a committed entry. Committed entries reach
+// apply without the help of the one who waits here: raft's main goroutine has handed
+// over all before this one, and others wait only for entries that are committed.
+func (e *entries) pace(l *raft.Log) {
+	r := e.raft.Load()
+	if r == nil || l.Type != raft.LogCommand || l.Index > r.CommitIndex() {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for !e.mu.released && e.mu.backlogBytes > maxBacklogBytes && l.Index > e.mu.backlog[len(e.mu.backlog)-1].index {
+		e.mu.moved.Wait()
+	}
+	if n := len(e.mu.backlog); l.Index > e.mu.consumed && (n == 0 || l.Index > e.mu.backlog[n-1].index) {
+		e.mu.backlog = append(e.mu.backlog, feed{l.Index, len(l.Data)})
+		e.mu.backlogBytes += len(l.Data)
+	}
+}
+
+// consumed notes that apply has seen an entry.
+func (e *entries) consumed(index uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.consumed = index
+	n := 0
+	for n < len(e.mu.backlog) && e.mu.backlog[n].index <= index {
+		e.mu.backlogBytes -= e.mu.backlog[n].bytes
+		n++
+	}
+	if n > 0 {
+		e.mu.backlog = append(e.mu.backlog[:0], e.mu.backlog[n:]...)
+		e.mu.moved.Broadcast()
+	}
+}
+
+// release ends all waiting.
+func (e *entries) release() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.released = true
+	e.mu.moved.Broadcast()
+}
+
+// stable is the stable store that raft gets. A term or vote that cannot be stored ends
+// the replica, where raft would panic.
+type stable struct {
+	raft.StableStore
+	entries *entries
+}
+
+// Set stores a value.
+func (s stable) Set(key, value []byte) error { return s.check(s.StableStore.Set(key, value)) }
+
+// SetUint64 stores a number.
+func (s stable) SetUint64(key []byte, value uint64) error {
+	return s.check(s.StableStore.SetUint64(key, value))
+}
+
+func (s stable) check(err error) error {
+	if err != nil && s.entries.raft.Load() != nil {
+		s.entries.dead(fmt.Errorf("store raft's term and vote: %w", err))
+	}
+	return err
+}
+
+// snapshots is the snapshot store that raft gets. If the leader sends one, this node
+// lacks entries that the leader has no more.
+type snapshots struct {
+	raft.SnapshotStore
+	r *Replica
+}
+
+// Create refuses the snapshot of a leader.
+func (s snapshots) Create(_ raft.SnapshotVersion, index, _ uint64, _ raft.Configuration, _ uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	last, _ := s.r.entries.LastIndex()
+	reason := fmt.Sprintf("the log of this node ends at entry %d, the leader has dropped entries up to %d at least", max(last, s.r.opt.Log.Base().Index), index)
+	s.r.told.Do(func() {
+		s.r.logger.Warn("this node needs the files of another one", "reason", reason)
+		go s.r.opt.OnTransferNeeded(reason)
+	})
+	return nil, errors.New("this node needs a state transfer: " + reason)
+}
+
+// backlog returns how much raft has read for apply that apply has not seen.
+func (e *entries) backlog() (n, bytes int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.mu.backlog), e.mu.backlogBytes
+}

@@ -1,0 +1,180 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Wait waits until everything up to sequence is applied here.
+func (r *Replica) Wait(ctx context.Context, sequence uint64) error {
+	for r.Applied() < sequence {
+		changed := r.whenChanged()
+		if r.Applied() >= sequence {
+			return nil
+		}
+		if err := r.wait(ctx, changed); err != nil {
+			return fmt.Errorf("wait for position %d: %w", sequence, err)
+		}
+	}
+	return nil
+}
+
+// wait waits for a channel, or for the end of the replica or ctx.
+func (r *Replica) wait(ctx context.Context, changed <-chan struct{}) error {
+	if err := r.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.stop:
+		return errClosing
+	}
+}
+
+// Lag returns how old the state of this node is: everything that its leader had
+// committed before that time is applied. Time that messages took is not in it.
+func (r *Replica) Lag() time.Duration {
+	if r.Leads() {
+		return 0
+	}
+	lag, _ := r.contact.lag()
+	return lag
+}
+
+// Ready says that this node has applied, since its start, everything that was committed
+// before.
+func (r *Replica) Ready() bool {
+	if r.Leads() {
+		return true
+	}
+	_, ready := r.contact.lag()
+	return ready
+}
+
+// reached says whether everything up to a leader's commit index is applied. It is not
+// valid if the leader has not committed anything of its own term: an earlier leader may
+// have committed more.
+func (r *Replica) reached(commit, term uint64) (reached, valid bool) {
+	t, ok := r.termAt(commit)
+	if !ok {
+		return false, true // not here yet
+	}
+	if t != term {
+		return false, false
+	}
+	return r.appliedUpTo(commit), true
+}
+
+func (r *Replica) termAt(index uint64) (term uint64, ok bool) {
+	if b := r.opt.Log.Base(); b.Index == index {
+		return b.Term, true
+	}
+	var l raft.Log
+	if r.entries.get(index, &l) != nil {
+		return 0, false
+	}
+	return l.Term, true
+}
+
+// appliedUpTo says whether every group up to index is applied. Apply does not see
+// raft's own entries.
+func (r *Replica) appliedUpTo(index uint64) bool {
+	for applied := r.progress.index.Load(); index > applied; index-- {
+		var l raft.Log
+		if r.entries.get(index, &l) != nil || l.Type == raft.LogCommand {
+			return r.progress.index.Load() >= index
+		}
+	}
+	return true
+}
+
+// ReadPosition returns a sequence, at the leader: a read is linearizable if everything
+// up to it is applied where it reads. That is the case here.
+func (r *Replica) ReadPosition(ctx context.Context) (uint64, error) {
+	e := r.epoch.Load()
+	if e == nil {
+		return 0, errFollowing
+	}
+	// Another node may have applied, and shown, what is committed and not applied here.
+	commit := r.raft.CommitIndex()
+	if err := r.confirm(ctx, e); err != nil {
+		return 0, fmt.Errorf("confirm the leadership: %w", err)
+	}
+	for !r.appliedUpTo(commit) {
+		changed := r.whenChanged()
+		if r.appliedUpTo(commit) {
+			break
+		}
+		if err := r.wait(ctx, changed); err != nil {
+			return 0, fmt.Errorf("wait for entry %d: %w", commit, err)
+		}
+	}
+	return r.Applied(), nil
+}
+
+// confirm returns when a majority has accepted heartbeats of the epoch that were sent
+// after the call.
+func (r *Replica) confirm(ctx context.Context, e *epoch) error {
+	start := time.Now()
+	f := r.raft.GetConfiguration()
+	if err := f.Error(); err != nil {
+		return err
+	}
+	var voters []raft.ServerID
+	for _, s := range f.Configuration().Servers {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, s.ID)
+		}
+	}
+	for {
+		// It makes raft send heartbeats now.
+		if err := r.await(ctx, r.raft.VerifyLeader()); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			return fmt.Errorf("%w: %w", errLost, err)
+		}
+		if r.epoch.Load() != e || r.raft.CurrentTerm() != e.term {
+			return errLost
+		}
+		if r.contact.confirmed(voters, e.term, start) {
+			return nil
+		}
+	}
+}
+
+// Mark logs a mark and returns the sequence at which every node meets it.
+func (r *Replica) Mark(ctx context.Context, id string) (uint64, error) {
+	if err := r.Err(); err != nil {
+		return 0, err
+	}
+	e := r.epoch.Load()
+	if e == nil {
+		return 0, errFollowing
+	}
+	type result struct {
+		sequence uint64
+		err      error
+	}
+	done := make(chan result, 1)
+	go func() {
+		q := requests.Get().(*request)
+		defer release(q)
+		q.encoder.Payload = q.encoder.Payload[:0]
+		q.mark = id
+		err := e.submit(q)
+		done <- result{q.sequence, err}
+	}()
+	select {
+	case d := <-done:
+		return d.sequence, d.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}

@@ -1,0 +1,188 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsdbd/store"
+	"tsdbd/wal/entry"
+)
+
+// TestReadPosition writes at the leader and reads there: the position covers every
+// write that was acknowledged before.
+func TestReadPosition(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	var written atomic.Uint64
+	var work sync.WaitGroup
+	work.Go(func() {
+		for i := range uint64(200) {
+			e := row(1, i)
+			if err := m.write(e); err != nil {
+				t.Error(err)
+				return
+			}
+			written.Store(e.Sequence)
+		}
+	})
+	for range 4 {
+		work.Go(func() {
+			for written.Load() < 200 && !t.Failed() {
+				before := written.Load()
+				p, err := m.ReadPosition(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if p < before {
+					t.Errorf("position %d, %d was written", p, before)
+				}
+			}
+		})
+	}
+	work.Wait()
+	for _, o := range c.members {
+		if err := o.Wait(context.Background(), written.Load()); err != nil {
+			t.Error(err)
+		}
+		if n := len(o.content()); n < 200 {
+			t.Errorf("%s has %d", o.id, n)
+		}
+		if o != m {
+			if _, err := o.ReadPosition(context.Background()); !errors.Is(err, store.ErrNotLeader) {
+				t.Error(err)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if err := m.Wait(ctx, 1<<40); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+// TestReadCutOff never gives a position at a leader that others have replaced.
+func TestReadCutOff(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	old := c.leader()
+	if err := old.write(row(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	c.connect(alone(old))
+	if p, err := old.ReadPosition(context.Background()); err == nil {
+		t.Fatalf("position %d without a majority", p)
+	} else if !errors.Is(err, store.ErrNotLeader) {
+		t.Fatal(err)
+	}
+}
+
+// TestLag tells how old a follower is that hears nothing.
+func TestLag(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	c.must(func() *entry.Entry { return row(1, 1) })
+	var follower *member
+	for _, o := range c.members {
+		eventually(t, "ready", o.Ready)
+		if o != m {
+			follower = o
+		}
+	}
+	if m.Leads() && m.Lag() != 0 {
+		t.Error(m.Lag())
+	}
+	c.connect(alone(follower))
+	start := time.Now()
+	eventually(t, "a lag", func() bool { return follower.Lag() > 3*electionTimeout })
+	if took := time.Since(start); took < electionTimeout {
+		t.Errorf("lag of %v after %v", follower.Lag(), took)
+	}
+	c.must(func() *entry.Entry { return row(1, 2) })
+	c.connect()
+	eventually(t, "no lag", func() bool { return follower.Lag() < 3*electionTimeout })
+	if follower.Replica.Applied() < 2 {
+		t.Error("no lag, and not applied")
+	}
+}
+
+// TestLagOfSlowStore tells how old a follower is that does not get on.
+func TestLagOfSlowStore(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	c.must(func() *entry.Entry { return row(1, 1) })
+	var follower *member
+	for _, o := range c.members {
+		eventually(t, "ready", o.Ready)
+		if o != m {
+			follower = o
+		}
+	}
+	hold := make(chan struct{})
+	follower.mu.Lock()
+	follower.mu.hold = hold
+	follower.mu.Unlock()
+	c.must(func() *entry.Entry { return row(1, 2) })
+	eventually(t, "a lag", func() bool { return follower.Lag() > 3*electionTimeout })
+	follower.mu.Lock()
+	follower.mu.hold = nil
+	follower.mu.Unlock()
+	close(hold)
+	eventually(t, "no lag", func() bool { return follower.Lag() < 3*electionTimeout })
+	c.equal()
+}
+
+// TestReadyAfterRestart is not ready before what was acknowledged is applied again.
+func TestReadyAfterRestart(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	for i := range uint64(30) {
+		c.must(func() *entry.Entry { return row(1, i) })
+	}
+	n := uint64(len(c.equal()))
+	for _, m := range c.members {
+		c.stop(m)
+	}
+	for _, m := range c.members {
+		c.start(m)
+	}
+	for _, m := range c.members {
+		eventually(t, "ready", func() bool {
+			applied := m.Replica.Applied()
+			ready := m.Ready()
+			if ready && m.Replica.Applied() < n {
+				t.Fatalf("%s is ready at %d of %d", m.id, applied, n)
+			}
+			return ready
+		})
+	}
+}
+
+// TestMark meets all nodes at one sequence.
+func TestMark(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	for i := range uint64(5) {
+		if err := m.write(row(1, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sequence, err := m.Mark(context.Background(), "check-1")
+	if err != nil || sequence != 5 {
+		t.Fatal(sequence, err)
+	}
+	for _, o := range c.members {
+		eventually(t, "the mark", func() bool {
+			o.marksLock.Lock()
+			defer o.marksLock.Unlock()
+			return o.marks["check-1"] == 5
+		})
+		if o != m {
+			if _, err := o.Mark(context.Background(), "x"); !errors.Is(err, store.ErrNotLeader) {
+				t.Error(err)
+			}
+		}
+	}
+}

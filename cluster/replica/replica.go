@@ -1,0 +1,295 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/raftlog"
+	"tsdbd/store"
+	"tsdbd/wal/entry"
+)
+
+// Storage is where a replica keeps raft's log. raftlog.Store is one.
+type Storage interface {
+	raft.LogStore
+	raft.StableStore
+	// Base is where the log begins.
+	Base() raftlog.Base
+	// SetBase moves the base durably, and drops what is older than it and not among
+	// the newest keep bytes.
+	SetBase(index, term, sequence uint64, keep int64) error
+	// Snapshots lists one snapshot: the base.
+	Snapshots() raft.SnapshotStore
+}
+
+// Store is what a replica tells its store.
+type Store interface {
+	Lead()           // entries are taken from now on
+	Retire()         // no entry is taken any more
+	Applied() uint64 // the sequence of the last entry applied, files included
+}
+
+// Options configure a Replica.
+type Options struct {
+	ID        raft.ServerID
+	Log       Storage
+	Transport raft.Transport // its owner closes it
+	// ElectionTimeout is how long a node waits for a leader before it asks for votes;
+	// default 1 s. A leader that has lost the majority steps down after half of it.
+	ElectionTimeout time.Duration
+	LogMaxBytes     int64 // of log that is kept for others; default 1 GiB
+	DecoderBytes    int64 // of series and layouts that the decoder remembers; default 256 MiB
+	Logger          *slog.Logger
+	// OnLead is called with true when this node begins to lead, behind Store.Lead, and
+	// with false when it does not any more, behind Store.Retire. Calls follow each
+	// other, and what passes quickly may be left out.
+	OnLead func(bool)
+	// OnMark is called for every mark where it is applied: everything up to sequence is
+	// applied, and nothing else.
+	OnMark func(id string, sequence uint64)
+	// OnTransferNeeded is called once if this node lacks entries that no other node
+	// sends any more.
+	OnTransferNeeded func(reason string)
+	// OnFatal is called once, when the node must stop.
+	OnFatal func(error)
+}
+
+func (o *Options) setDefaults() {
+	if o.ElectionTimeout <= 0 {
+		o.ElectionTimeout = time.Second
+	}
+	if o.LogMaxBytes <= 0 {
+		o.LogMaxBytes = 1 << 30
+	}
+	if o.DecoderBytes <= 0 {
+		o.DecoderBytes = 256 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.OnLead == nil {
+		o.OnLead = func(bool) {}
+	}
+	if o.OnMark == nil {
+		o.OnMark = func(string, uint64) {}
+	}
+	if o.OnTransferNeeded == nil {
+		o.OnTransferNeeded = func(string) {}
+	}
+	if o.OnFatal == nil {
+		o.OnFatal = func(error) {}
+	}
+}
+
+// Replica is the replicated log of a store. See the package comment.
+type Replica struct {
+	opt     Options
+	logger  *slog.Logger
+	entries *entries
+	contact *contact
+	trail   trail
+	decoder *entry.Decoder // apply's
+
+	// What OpenLog and Start set.
+	store store.LogOptions
+	node  Store
+	raft  *raft.Raft
+	floor uint64 // the store has entries up to it in its files
+
+	// role is held while the state changes and while a group is applied.
+	role struct {
+		sync.Mutex
+		last         *epoch // the latest
+		transferring bool
+		closing      bool
+	}
+	epoch   atomic.Pointer[epoch] // nil: not leading; changes with role held
+	number  atomic.Uint64         // of the last group
+	failure atomic.Pointer[error]
+
+	// progress is what was applied last.
+	progress struct {
+		sequence, index atomic.Uint64
+		sync.Mutex
+		changed chan struct{} // closed at the next change, nil if nobody waits
+	}
+
+	wake         chan struct{} // of watch
+	leads        chan struct{} // of tell
+	stop         chan struct{}
+	running      sync.WaitGroup
+	closed       sync.Once
+	closeErr     error
+	transferring sync.Mutex // one TransferLeadership at a time
+	trimming     sync.Mutex
+	told         sync.Once // OnTransferNeeded
+	counters     counters
+}
+
+// New returns a replica that does nothing before Start.
+func New(opt Options) (*Replica, error) {
+	opt.setDefaults()
+	if opt.ID == "" || opt.Log == nil || opt.Transport == nil {
+		return nil, errors.New("replica needs an id, a log and a transport")
+	}
+	r := &Replica{opt: opt, logger: opt.Logger, wake: make(chan struct{}, 1), leads: make(chan struct{}, 1), stop: make(chan struct{})}
+	r.entries = newEntries(opt.Log, r.stop, r.fail)
+	base := opt.Log.Base()
+	r.progress.sequence.Store(base.Sequence)
+	r.progress.index.Store(base.Index)
+	r.contact = newContact(opt.Transport, opt.ID, r.stop, r.reached)
+	return r, nil
+}
+
+// Start starts raft. The store is open.
+func (r *Replica) Start(node Store) (err error) {
+	if r.store.Apply == nil {
+		return errors.New("start replica: the store has not opened its log")
+	}
+	r.node = node
+	r.decoder = entry.NewDecoder(r.resolve)
+	config := raft.DefaultConfig()
+	config.LocalID = r.opt.ID
+	config.HeartbeatTimeout, config.ElectionTimeout = r.opt.ElectionTimeout, r.opt.ElectionTimeout
+	config.LeaderLeaseTimeout = r.opt.ElectionTimeout / 2
+	// Followers learn from the next message that an entry is committed.
+	config.CommitTimeout = min(max(r.opt.ElectionTimeout/50, 5*time.Millisecond), 50*time.Millisecond)
+	config.MaxAppendEntries = 16 // of up to 1 MiB in a message
+	config.BatchApplyCh = true
+	config.ShutdownOnRemove = false
+	config.SnapshotThreshold, config.TrailingLogs = math.MaxUint64, math.MaxUint64
+	config.SnapshotInterval = 24 * time.Hour
+	config.NoSnapshotRestoreOnStart = true
+	config.NoLegacyTelemetry = true
+	config.Logger = newLogger(r.logger)
+	defer func() {
+		// Raft panics if it cannot read its log.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("start raft: %v", p)
+		}
+	}()
+	if r.raft, err = raft.NewRaft(config, fsm{r}, r.entries, stable{r.opt.Log, r.entries}, snapshots{r.opt.Log.Snapshots(), r}, r.contact); err != nil {
+		return fmt.Errorf("start raft: %w", err)
+	}
+	r.entries.raft.Store(r.raft)
+	r.contact.raft.Store(r.raft)
+	r.running.Go(r.contact.run)
+	r.running.Go(r.watch)
+	r.running.Go(r.tell)
+	return nil
+}
+
+// Close gives the leadership to another voter if this node leads, ends the epoch and
+// shuts raft down. The store may still trim afterwards.
+func (r *Replica) Close() error {
+	r.closed.Do(func() { r.closeErr = r.close() })
+	return r.closeErr
+}
+
+// closeWait is how long Close waits for entries that are being applied.
+const closeWait = 10 * time.Second
+
+func (r *Replica) close() error {
+	if r.raft == nil {
+		close(r.stop)
+		r.entries.release()
+		return nil
+	}
+	if r.raft.State() == raft.Leader && r.hasOtherVoters() && r.Err() == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*r.opt.ElectionTimeout)
+		if err := r.TransferLeadership(ctx, ""); err != nil {
+			r.logger.Warn("leadership not handed over, the others elect a leader", "err", err)
+		}
+		cancel()
+	}
+	r.role.Lock()
+	r.role.closing = true
+	last := r.role.last
+	r.endLocked(r.epoch.Load(), errClosing)
+	r.role.Unlock()
+	if last != nil {
+		// While raft runs it answers what is proposed: within its lease at the latest.
+		select {
+		case <-last.done:
+		case <-time.After(2 * r.opt.ElectionTimeout):
+			r.logger.Warn("raft has not answered all proposals")
+		}
+	}
+	close(r.stop)
+	r.entries.release()
+	down := make(chan error, 1)
+	go func() {
+		down <- r.raft.Shutdown().Error()
+		r.running.Wait()
+		close(down)
+	}()
+	select {
+	case err := <-down:
+		if err != nil {
+			return fmt.Errorf("shut down raft: %w", err)
+		}
+		<-down
+		return nil
+	case <-time.After(closeWait):
+		return errors.New("shut down raft: an entry is still being applied")
+	}
+}
+
+func (r *Replica) hasOtherVoters() bool {
+	f := r.raft.GetConfiguration()
+	if f.Error() != nil {
+		return false
+	}
+	for _, s := range f.Configuration().Servers {
+		if s.ID != r.opt.ID && s.Suffrage == raft.Voter {
+			return true
+		}
+	}
+	return false
+}
+
+// Raft returns raft, for its configuration and its figures. Leadership is given away
+// by TransferLeadership only; see the package comment. It is nil before Start.
+func (r *Replica) Raft() *raft.Raft { return r.entries.raft.Load() }
+
+// Leads says that this node takes entries.
+func (r *Replica) Leads() bool { return r.epoch.Load() != nil }
+
+// Leader returns the leader that this node knows, or nothing.
+func (r *Replica) Leader() (raft.ServerID, raft.ServerAddress) {
+	raft := r.Raft()
+	if raft == nil {
+		return "", ""
+	}
+	address, id := raft.LeaderWithID()
+	return id, address
+}
+
+// Applied returns the sequence of the last applied entry.
+func (r *Replica) Applied() uint64 { return r.progress.sequence.Load() }
+
+// fail stops the replica: nothing is applied any more. It may be called with any lock
+// held.
+func (r *Replica) fail(err error) {
+	if !r.failure.CompareAndSwap(nil, &err) {
+		return
+	}
+	r.logger.Error("the replica cannot go on, the node must stop", "err", err)
+	go func() {
+		r.role.Lock()
+		r.endLocked(r.epoch.Load(), err)
+		r.role.Unlock()
+		if r.store.OnFailure != nil {
+			r.store.OnFailure(err)
+		}
+		r.opt.OnFatal(err)
+	}()
+}

@@ -1,0 +1,238 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/store"
+	"tsdbd/wal/entry"
+)
+
+// TestLeaderCutOff cuts the leader off while many write. Every request gets an answer,
+// and after the network is whole again, what was acknowledged is there once, and the
+// rest at most once.
+func TestLeaderCutOff(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	old := c.leader()
+	var acknowledged, unknown sync.Map
+	var writers sync.WaitGroup
+	var failed atomic.Int32
+	for w := range 4 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				s := fmt.Sprintf("m,host=%d=%d@1 ", w+1, i)
+				err := old.write(row(uint32(w+1), uint64(i)))
+				if err == nil {
+					acknowledged.Store(s, true)
+					continue
+				}
+				if !errors.Is(err, store.ErrNotLeader) {
+					t.Errorf("%s: %v", s, err)
+				}
+				unknown.Store(s, true)
+				failed.Add(1)
+				return
+			}
+		})
+	}
+	eventually(t, "some writes", func() bool { return old.Replica.Applied() > 20 })
+	c.connect(alone(old))
+	writers.Wait()
+	if failed.Load() != 4 {
+		t.Fatalf("%d requests failed", failed.Load())
+	}
+	c.leader(old)
+	c.must(func() *entry.Entry { return row(9, 9) })
+	c.connect()
+	n := count(c.equal())
+	acknowledged.Range(func(s, _ any) bool {
+		if n[s.(string)] != 1 {
+			t.Errorf("%s was acknowledged, applied %d times", s, n[s.(string)])
+		}
+		return true
+	})
+	unknown.Range(func(s, _ any) bool {
+		if n[s.(string)] > 1 {
+			t.Errorf("%s applied %d times", s, n[s.(string)])
+		}
+		return true
+	})
+	if err := old.write(row(1, 1)); old.Leads() == false && !errors.Is(err, store.ErrNotLeader) {
+		t.Error(err)
+	}
+}
+
+// TestTransfer moves the leadership around under load. What is refused was not
+// applied: a transfer first answers what is under way.
+func TestTransfer(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	var acknowledged sync.Map
+	for w := range 3 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				m := c.leader()
+				// Each value is of another series: every group has definitions.
+				if m.write(row(uint32(i*3+w+1), uint64(w))) == nil {
+					acknowledged.Store(fmt.Sprintf("m,host=%d=%d@1 ", i*3+w+1, w), true)
+				}
+			}
+		})
+	}
+	for i := range 6 {
+		from := c.leader()
+		id := raft.ServerID("")
+		if i%2 == 1 {
+			id = c.members[0].id
+			if from.id == id {
+				id = c.members[1].id
+			}
+		}
+		eventually(t, "a transfer", func() bool {
+			err := from.TransferLeadership(context.Background(), id)
+			return err == nil || !from.Leads()
+		})
+	}
+	close(stop)
+	writers.Wait()
+	n := count(c.equal())
+	acknowledged.Range(func(s, _ any) bool {
+		if n[s.(string)] != 1 {
+			t.Errorf("%s applied %d times", s, n[s.(string)])
+		}
+		return true
+	})
+	m := c.leader()
+	if err := m.TransferLeadership(context.Background(), "n9"); err == nil || !m.Leads() {
+		t.Error("leadership given to nobody")
+	}
+}
+
+// TestFailedTransfer gives the leadership to a node that cannot be reached: the leader
+// leads again, in the same term, and what it defines then is complete.
+func TestFailedTransfer(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	var target *member
+	for _, o := range c.members {
+		if o != m {
+			target = o
+		}
+	}
+	for i := range 10 {
+		if err := m.write(row(uint32(i+1), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.connect(alone(target))
+	ctx, cancel := context.WithTimeout(context.Background(), 10*electionTimeout)
+	defer cancel()
+	if err := m.TransferLeadership(ctx, target.id); err == nil {
+		t.Fatal("transferred")
+	}
+	c.must(func() *entry.Entry { return row(3, 2) })
+	c.connect()
+	c.equal()
+}
+
+// TestRandom writes while nodes are cut off, stopped and started.
+func TestRandom(t *testing.T) {
+	seed := testseed.Of(t)
+	rnd := rand.New(rand.NewPCG(seed, 3))
+	c := newCluster(t, 3, Options{DecoderBytes: 2000})
+	var lock sync.RWMutex // the set of running nodes
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	var acknowledged sync.Map
+	for w := range 3 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				lock.RLock()
+				for _, m := range c.members {
+					if m.Replica == nil || !m.Leads() {
+						continue
+					}
+					series := uint32(i%50*3 + w + 1)
+					if m.write(row(series, uint64(i))) == nil {
+						acknowledged.Store(fmt.Sprintf("m,host=%d=%d@1 ", series, i), true)
+					}
+				}
+				lock.RUnlock()
+			}
+		})
+	}
+	for range 12 {
+		before := c.total()
+		m := c.members[rnd.IntN(3)]
+		switch rnd.IntN(5) {
+		case 0:
+			c.connect(alone(m))
+			time.Sleep(2 * electionTimeout)
+			c.connect()
+		case 1: // one way
+			c.connect(func(from, _ *member) bool { return from == m })
+			time.Sleep(2 * electionTimeout)
+			c.connect()
+		case 2:
+			lock.Lock()
+			c.stop(m)
+			lock.Unlock()
+			time.Sleep(electionTimeout)
+			lock.Lock()
+			c.start(m)
+			lock.Unlock()
+		case 3:
+			lock.Lock()
+			for _, m := range c.members {
+				c.stop(m)
+			}
+			for _, m := range c.members {
+				c.start(m)
+			}
+			before = 0
+			lock.Unlock()
+		case 4:
+			_ = c.leader().TransferLeadership(context.Background(), "")
+		}
+		eventually(t, "progress", func() bool { return c.total() > before })
+	}
+	close(stop)
+	writers.Wait()
+	n := count(c.equal())
+	acknowledged.Range(func(s, _ any) bool {
+		if n[s.(string)] != 1 {
+			t.Errorf("%s applied %d times", s, n[s.(string)])
+		}
+		return true
+	})
+}
+
+// total returns the highest sequence.
+func (c *cluster) total() (n uint64) {
+	for _, m := range c.members {
+		if m.Replica != nil {
+			n = max(n, m.Replica.Applied())
+		}
+	}
+	return n
+}
