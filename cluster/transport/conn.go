@@ -23,6 +23,7 @@ type Conn struct {
 	protocol int
 
 	closing sync.Once
+	writing sync.Mutex // a write may be several chunks
 	mu      struct {
 		sync.Mutex
 		deadline bool // the owner has set a deadline for writes
@@ -45,6 +46,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 // Write fails if it makes no progress for Options.WriteTimeout, unless the owner of
 // the connection has set a deadline.
 func (c *Conn) Write(b []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	written := 0
 	for {
 		chunk := b[written:min(len(b), written+writeChunk)]
@@ -140,6 +143,21 @@ func (t *Transport) forget(c *Conn) {
 	if _, ok := t.mu.conns[c]; ok {
 		delete(t.mu.conns, c)
 		t.counters.kinds[c.kind].open.Add(-1)
+	}
+}
+
+// abortAll ends the connections that which selects.
+func (t *Transport) abortAll(which func(*Conn) bool) {
+	t.mu.Lock()
+	var conns []*Conn
+	for c := range t.mu.conns {
+		if which(c) {
+			conns = append(conns, c)
+		}
+	}
+	t.mu.Unlock()
+	for _, c := range conns {
+		c.abort()
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // A frame of the handshake:
@@ -94,9 +93,8 @@ func printable(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
-	for len(s) > maxReason {
-		_, n := utf8.DecodeLastRuneInString(s[:maxReason])
-		s = s[:maxReason-n]
+	if len(s) > maxReason {
+		s = strings.ToValidUTF8(s[:maxReason], "")
 	}
 	if s == "" {
 		return "no reason given"

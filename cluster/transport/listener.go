@@ -95,8 +95,19 @@ type streams struct {
 	t *Transport
 }
 
+// Close ends the connections of raft, too: raft leaves those that it has accepted to
+// their peers.
+func (s streams) Close() error {
+	err := s.listener.Close()
+	s.t.abortAll(func(c *Conn) bool { return c.kind == Raft })
+	return err
+}
+
 // Dial connects to the raft of a node.
 func (s streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	if s.closed() {
+		return nil, net.ErrClosed
+	}
 	ctx := context.Background()
 	if timeout > 0 {
 		var cancel context.CancelFunc

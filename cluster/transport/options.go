@@ -88,8 +88,12 @@ func Check(o Options, peers []string) error {
 			return err
 		}
 	}
-	if _, _, err := net.SplitHostPort(o.Bind); err != nil {
+	host, _, err := net.SplitHostPort(o.Bind)
+	if err != nil {
 		return fmt.Errorf("address %q to listen on for nodes: %w", o.Bind, err)
+	}
+	if o.Advertise == "" && everywhere(host) {
+		return fmt.Errorf("a node that listens on %s needs an address to advertise, where other nodes reach it", o.Bind)
 	}
 	addresses := peers
 	if o.Advertise != "" {
@@ -100,7 +104,7 @@ func Check(o Options, peers []string) error {
 		if err != nil {
 			return fmt.Errorf("address %q of a node: %w", address, err)
 		}
-		if ip := net.ParseIP(host); host == "" || port == "" || port == "0" || ip != nil && ip.IsUnspecified() {
+		if everywhere(host) || port == "" || port == "0" {
 			return fmt.Errorf("address %q of a node: other nodes need a host and a port to connect to", address)
 		}
 	}
@@ -125,6 +129,12 @@ func checkTLS(c *tls.Config) error {
 		return errors.New("the TLS configuration of the nodes has no certificate authority: with those of the system, any certificate of the internet would be a node")
 	}
 	return nil
+}
+
+// everywhere reports whether a host stands for all addresses of a machine.
+func everywhere(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
 // loopback reports whether an address can be reached from this machine only.

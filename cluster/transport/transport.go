@@ -71,10 +71,6 @@ func (t *Transport) Close() error {
 	}
 	t.mu.closed = true
 	listeners := t.mu.listeners
-	conns := make([]*Conn, 0, len(t.mu.conns))
-	for c := range t.mu.conns {
-		conns = append(conns, c)
-	}
 	t.mu.Unlock()
 
 	t.cancel()
@@ -84,9 +80,7 @@ func (t *Transport) Close() error {
 			err = errors.Join(err, l.Close())
 		}
 	}
-	for _, c := range conns {
-		c.abort()
-	}
+	t.abortAll(func(*Conn) bool { return true })
 	t.client.CloseIdleConnections()
 	t.running.Wait()
 	return err
