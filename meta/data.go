@@ -293,6 +293,40 @@ func (rp *RetentionPolicy) ShardGroupsIn(r model.TimeRange) []ShardGroup {
 	return rp.ShardGroups[lo:hi:hi]
 }
 
+// Window returns the times that the policy accepts now.
+func (rp *RetentionPolicy) Window(now int64) (floor, ceiling int64) {
+	floor, ceiling = model.MinTime, model.MaxTime
+	if d := int64(rp.Duration); d > 0 {
+		floor = now - d
+	}
+	if d := int64(rp.PastWriteLimit); d > 0 {
+		floor = max(floor, now-d)
+	}
+	if d := int64(rp.FutureWriteLimit); d > 0 {
+		ceiling = now + d
+	}
+	return floor, ceiling
+}
+
+// Limited reports whether the policy has a write window, which is strict.
+func (rp *RetentionPolicy) Limited() bool { return rp.PastWriteLimit > 0 || rp.FutureWriteLimit > 0 }
+
+// GroupsMissing returns a time of each group that the policy lacks for times.
+func (rp *RetentionPolicy) GroupsMissing(times iter.Seq[int64]) (missing []int64) {
+	wanted := map[int64]bool{} // by the group's start
+	for t := range times {
+		if rp.ShardGroupAt(t) != nil {
+			continue
+		}
+		start, _ := GroupBounds(t, rp.ShardGroupDuration)
+		if !wanted[start] {
+			wanted[start] = true
+			missing = append(missing, t)
+		}
+	}
+	return missing
+}
+
 // firstEndingAfter returns the position of the first group with End > t.
 func (rp *RetentionPolicy) firstEndingAfter(t int64) int {
 	i, _ := slices.BinarySearchFunc(rp.ShardGroups, t, func(g ShardGroup, t int64) int {

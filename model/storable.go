@@ -89,3 +89,17 @@ func UnstorableText(s string) string {
 	}
 	return ""
 }
+
+// ReservedTag says in InfluxDB's words why a series may not exist that has a tag
+// named time, or "".
+func ReservedTag(key, measurement string) string {
+	if strings.Contains(key, ",time=") {
+		_, tags := ParseSeriesKey(key, nil)
+		for _, t := range tags {
+			if t.Key == "time" {
+				return fmt.Sprintf("invalid tag key: input tag %q on measurement %q is invalid", "time", measurement)
+			}
+		}
+	}
+	return ""
+}

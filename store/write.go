@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"tsdbd/meta"
@@ -178,7 +177,7 @@ func (r *router) route(ctx context.Context) error {
 	if err := r.pass(); err != nil {
 		return err
 	}
-	if !r.limited() && slices.ContainsFunc(r.late, func(i int) bool { return r.find(r.batch.Rows[i].Time) >= 0 }) {
+	if !r.policy.Limited() && slices.ContainsFunc(r.late, func(i int) bool { return r.find(r.batch.Rows[i].Time) >= 0 }) {
 		// A row that is too old is stored after all, as InfluxDB does, where
 		// rows of the same batch have opened its shard group. It must keep its
 		// place among them, for the last of equal times wins, so the rows are
@@ -200,7 +199,7 @@ func (r *router) route(ctx context.Context) error {
 // pass sends every row to its target, to late, or drops it.
 func (r *router) pass() error {
 	rows := r.batch.Rows
-	floor, ceiling := r.window()
+	floor, ceiling := r.policy.Window(r.now)
 	cur := -1
 	var last *checked
 	for i := range rows {
@@ -244,24 +243,6 @@ func (r *router) pass() error {
 	return nil
 }
 
-// window returns the times that the policy accepts now.
-func (r *router) window() (floor, ceiling int64) {
-	floor, ceiling = model.MinTime, model.MaxTime
-	if d := int64(r.policy.Duration); d > 0 {
-		floor = r.now - d
-	}
-	if d := int64(r.policy.PastWriteLimit); d > 0 {
-		floor = max(floor, r.now-d)
-	}
-	if d := int64(r.policy.FutureWriteLimit); d > 0 {
-		ceiling = r.now + d
-	}
-	return floor, ceiling
-}
-
-// limited reports whether the policy has a write window, which is strict.
-func (r *router) limited() bool { return r.policy.PastWriteLimit > 0 || r.policy.FutureWriteLimit > 0 }
-
 // find returns the place of the target that holds time, or -1.
 func (r *router) find(t int64) int {
 	return slices.IndexFunc(r.targets, func(g target) bool { return g.bounds.Contains(t) })
@@ -300,19 +281,13 @@ func (r *router) target(i int, floor, ceiling int64) (int, error) {
 // one change of the catalog: each is an entry of the log, and a batch of old data
 // may need hundreds.
 func (r *router) makeGroups(i int, floor, ceiling int64) error {
-	var times []int64
-	wanted := map[int64]bool{} // by the group's start
-	for k := range r.batch.Rows[i:] {
-		t := r.batch.Rows[i+k].Time
-		if t < floor || t > ceiling || r.policy.ShardGroupAt(t) != nil {
-			continue
+	times := r.policy.GroupsMissing(func(yield func(int64) bool) {
+		for _, row := range r.batch.Rows[i:] {
+			if row.Time >= floor && row.Time <= ceiling && !yield(row.Time) {
+				return
+			}
 		}
-		start, _ := meta.GroupBounds(t, r.policy.ShardGroupDuration)
-		if !wanted[start] {
-			wanted[start] = true
-			times = append(times, t)
-		}
-	}
+	})
 	err := r.s.submit(meta.CreateShardGroups{Database: r.database, RetentionPolicy: r.policy.Name, Times: times})
 	if err != nil {
 		return fmt.Errorf("create shard group: %w", err)
@@ -370,7 +345,7 @@ func (r *router) check(l *point.Layout, target int) *checked {
 // or false when it was dropped.
 func (r *router) inspect(row *point.Row, c *checked) (*point.Row, bool) {
 	if row.Series.ID() == 0 {
-		if problem := seriesProblem(row.Series.Key(), row.Layout.Measurement); problem != "" {
+		if problem := model.ReservedTag(row.Series.Key(), row.Layout.Measurement); problem != "" {
 			r.drop(problem)
 			return nil, false
 		}
@@ -403,19 +378,6 @@ func (r *router) inspect(row *point.Row, c *checked) (*point.Row, bool) {
 		}
 	}
 	return &out, true
-}
-
-// seriesProblem says why a series may not exist, or "".
-func seriesProblem(key, measurement string) string {
-	if strings.Contains(key, ",time=") {
-		_, tags := model.ParseSeriesKey(key, nil)
-		for _, t := range tags {
-			if t.Key == "time" {
-				return fmt.Sprintf("invalid tag key: input tag %q on measurement %q is invalid", "time", measurement)
-			}
-		}
-	}
-	return ""
 }
 
 // shardOf returns the shard of a group, made if needed.
