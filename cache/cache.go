@@ -71,6 +71,10 @@ type Cache struct {
 
 		layoutBytes int64
 	}
+	pictures struct {
+		sync.Mutex
+		list []*Picture
+	}
 	// Used by the applier alone. A layout's number is found by its pointer, or,
 	// where equal layouts may come as any number of pointers, by its signature.
 	numbers    map[*point.Layout]uint32
@@ -219,16 +223,21 @@ func (c *Cache) setLayout(l *point.Layout, n uint32) {
 // lookup returns the state of a series or nil. The caller is the applier or
 // holds the lock.
 func (c *Cache) lookup(id uint32) *state {
-	p := id >> pageBits
-	if int(p) >= len(c.mu.pages) || c.mu.pages[p] == nil {
-		return nil
-	}
-	n := c.mu.pages[p][id&(1<<pageBits-1)]
+	n := c.stateNumber(id)
 	if n == 0 {
 		return nil
 	}
 	n--
 	return &c.mu.chunks[n>>chunkBits][n&(1<<chunkBits-1)]
+}
+
+// stateNumber returns the number +1 of the state of a series, 0 if it has none.
+func (c *Cache) stateNumber(id uint32) uint32 {
+	p := id >> pageBits
+	if int(p) >= len(c.mu.pages) || c.mu.pages[p] == nil {
+		return 0
+	}
+	return c.mu.pages[p][id&(1<<pageBits-1)]
 }
 
 func (c *Cache) addStateLocked(id uint32) {
@@ -328,10 +337,15 @@ func (c *Cache) Delete(set *roaring.Bitmap, r model.TimeRange) {
 			if link != st.link() {
 				used = int(v.words[1] >> usedShift)
 			}
+			hidden := uint64(0)
 			for i := range used {
 				if r.Contains(int64(v.row(i)[0])) {
-					orWord(&v.words[1], 1<<i)
+					hidden |= 1 << i
 				}
+			}
+			if hidden != 0 {
+				c.keep(link, v.words[1])
+				orWord(&v.words[1], hidden)
 			}
 			link = v.link
 		}

@@ -17,6 +17,7 @@ import (
 // goroutine.
 type Gatherer struct {
 	c       *Cache
+	picture *Picture // nil: of the cache as it grows
 	slabs   [][]uint64
 	strings [][]byte
 	layouts []*point.Layout
@@ -44,6 +45,10 @@ func NewGatherer(c *Cache) *Gatherer { return &Gatherer{c: c} }
 
 // capture takes the series' state and what is needed to walk its rows.
 func (g *Gatherer) capture(id model.SeriesID) (state, bool) {
+	if p := g.picture; p != nil {
+		g.slabs, g.strings, g.layouts = p.slabs, p.strings, p.layouts
+		return p.state(id)
+	}
 	c := g.c
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -53,6 +58,15 @@ func (g *Gatherer) capture(id model.SeriesID) (state, bool) {
 	}
 	g.slabs, g.strings, g.layouts = c.mu.arena.slabs, c.mu.strings.slabs, c.mu.layouts
 	return *st, true
+}
+
+// head returns word 1 of a chunk.
+func (g *Gatherer) head(link uint64, v *chunkView) uint64 {
+	w := atomic.LoadUint64(&v.words[1])
+	if g.picture != nil {
+		return g.picture.head(link, w)
+	}
+	return w
 }
 
 // Range returns a range that holds the times of a series' rows and their
@@ -76,7 +90,7 @@ func (g *Gatherer) Newest(id model.SeriesID, counts []int, dst []int64) []int64 
 	for link := st.link(); link != 0 && len(counts) > 0; {
 		v := viewAt(g.slabs, g.layouts, link-1)
 		if link != st.link() {
-			used = int(atomic.LoadUint64(&v.words[1]) >> usedShift)
+			used = int(g.head(link, &v) >> usedShift)
 		}
 		for len(counts) > 0 && counts[0] <= seen+used {
 			if counts[0] >= int(st.rows) {
@@ -133,7 +147,7 @@ func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok b
 	used := int(st.used)
 	for link := st.link(); link != 0; {
 		v := viewAt(g.slabs, g.layouts, link-1)
-		head := atomic.LoadUint64(&v.words[1])
+		head := g.head(link, &v)
 		if link != st.link() {
 			used = int(head >> usedShift)
 		}
@@ -498,7 +512,7 @@ func (g *Gatherer) HasRows(id model.SeriesID) bool {
 	used := int(st.used)
 	for link := st.link(); link != 0; {
 		v := viewAt(g.slabs, g.layouts, link-1)
-		head := atomic.LoadUint64(&v.words[1])
+		head := g.head(link, &v)
 		if link != st.link() {
 			used = int(head >> usedShift)
 		}

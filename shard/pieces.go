@@ -83,7 +83,11 @@ func (v *View) pieces() pieces {
 	}
 	p.caches = make([]cacheSource, len(v.caches))
 	for i, ch := range v.caches {
-		p.caches[i].gather = cache.NewGatherer(ch)
+		if v.pictures != nil {
+			p.caches[i].gather = v.pictures[i].NewGatherer()
+		} else {
+			p.caches[i].gather = cache.NewGatherer(ch)
+		}
 	}
 	return p
 }

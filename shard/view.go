@@ -18,6 +18,8 @@ type View struct {
 	set    *fileSet
 	masks  [][]*manifest.Tombstone // per file of set
 	caches []*cache.Cache          // oldest first
+	// pictures, of a Cut, are what the caches held when it was made.
+	pictures []*cache.Picture
 	index
 }
 
@@ -43,6 +45,19 @@ func (s *Shard) View() *View {
 	return v
 }
 
+// Cut is View of the shard as it is now for good: rows that are applied later are not
+// seen by it. It is called between two entries.
+func (s *Shard) Cut() *View {
+	v := s.View()
+	if v == nil {
+		return nil
+	}
+	for _, c := range v.caches {
+		v.pictures = append(v.pictures, c.Picture())
+	}
+	return v
+}
+
 // Charged returns the view with charge, which is called before memory is taken
 // for lists of texts, and whose error ends them. It needs no Release of its own.
 func (v *View) Charged(charge func(bytes int64) error) scan.Shard {
@@ -53,6 +68,9 @@ func (v *View) Charged(charge func(bytes int64) error) scan.Shard {
 
 // Release gives the references back.
 func (v *View) Release() {
+	for _, p := range v.pictures {
+		p.Release()
+	}
 	v.index.Release()
 	v.set.release()
 }

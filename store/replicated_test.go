@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/store/content"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -256,6 +258,15 @@ func (c *cluster) check(d *driver) {
 		}
 		if have, want := catalogText(m.store), catalogText(c.members[0].store); have != want {
 			c.t.Fatalf("member %d has catalog %s, member 0 %s", i, have, want)
+		}
+	}
+	want := c.members[0].store.sums()
+	if have, oracle := values(want, d.want); have != oracle {
+		c.t.Fatalf("the sum has %d points, the oracle %d", have, oracle)
+	}
+	for i, m := range c.members {
+		if diffs := content.Differences(fmt.Sprint("member ", i), m.store.sums(), "member 0", want); len(diffs) > 0 {
+			c.t.Fatal(strings.Join(diffs, "\n"))
 		}
 	}
 }
