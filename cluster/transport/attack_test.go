@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -114,13 +115,15 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestLaterFrames checks that a node of a later version learns why it is refused.
+// TestLaterFrames checks that a node of a later version learns why it is refused, even
+// if it says more and reads the reason late.
 func TestLaterFrames(t *testing.T) {
 	n := node(t, "n1", func(o *Options, _ *Hello) { o.Secret = "" })
 	c := dialRaw(t, n)
 	frame := appendFrame(nil, helloFrame, appendHello(nil, exampleHello))
 	frame[4] = 2
-	_, _ = c.Write(frame)
+	_, _ = c.Write(append(frame, make([]byte, 10000)...))
+	waitFor(t, "the end of the handshake", func() bool { return len(n.Refusals()) == 1 && n.Stats().Handshakes == 0 })
 	if h, err := readHello(c); err != nil || h.Name != "n1" {
 		t.Fatal(h, err)
 	}
@@ -129,7 +132,6 @@ func TestLaterFrames(t *testing.T) {
 	if !errors.As(err, &r) || r.Reason != "frames of version 2 instead of 1: upgrade the older node" {
 		t.Fatal(err)
 	}
-	waitFor(t, "the refusal", func() bool { return len(n.Refusals()) == 1 })
 }
 
 // TestSilence ends handshakes of peers that say nothing.
@@ -178,6 +180,7 @@ func TestManyStrangers(t *testing.T) {
 	leakCheck(t)
 	n := node(t, "n1", func(o *Options, _ *Hello) { o.HandshakeTimeout = 10 * time.Minute })
 	serve(t, n, "n1")
+	oldest := dialRaw(t, n)
 	for range maxHalfOpen + 20 {
 		dialRaw(t, n)
 	}
@@ -187,6 +190,9 @@ func TestManyStrangers(t *testing.T) {
 	}
 	if s := n.Stats(); s.Evicted == 0 || s.Handshakes > maxHalfOpen {
 		t.Fatalf("%+v", s)
+	}
+	if _, err := oldest.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal("the oldest connection is open")
 	}
 }
 

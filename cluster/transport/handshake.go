@@ -183,8 +183,8 @@ func (t *Transport) welcome(raw net.Conn) {
 	defer stop()
 	if t.ctx.Err() == nil {
 		t.failedAccept(host, err)
-		// What the peer still sends is read: closing would otherwise reset the
-		// connection and take the reason away from it.
+		// Closing before all is read would reset the connection. On some systems the
+		// peer then loses the reason.
 		_ = raw.SetDeadline(time.Now().Add(failureDelay))
 		_, _ = io.Copy(io.Discard, raw)
 		wait := time.NewTimer(failureDelay)

@@ -88,12 +88,8 @@ func Check(o Options, peers []string) error {
 			return err
 		}
 	}
-	host, _, err := net.SplitHostPort(o.Bind)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(o.Bind); err != nil {
 		return fmt.Errorf("address %q to listen on for nodes: %w", o.Bind, err)
-	}
-	if o.Advertise == "" && everywhere(host) {
-		return fmt.Errorf("a node that listens on %s needs an address to advertise, where other nodes reach it", o.Bind)
 	}
 	addresses := peers
 	if o.Advertise != "" {

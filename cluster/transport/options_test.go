@@ -46,14 +46,16 @@ func TestCheck(t *testing.T) {
 	bad(alone+"10.0.0.1:1", Options{Bind: "127.0.0.1:8088", Advertise: "10.0.0.1:1"})
 	bad("the secret of the cluster has 15 bytes: it needs at least 16", withSecret(local, "fifteen bytes!!"))
 	bad(`address "x" to listen on for nodes`, Options{Bind: "x"})
-	bad("a node that listens on 0.0.0.0:1 needs an address to advertise", withSecret(Options{Bind: "0.0.0.0:1"}, secret))
 	bad(`address "0.0.0.0:1" of a node: other nodes need a host and a port to connect to`, withSecret(local, secret), "0.0.0.0:1")
 	bad(`address "10.0.0.2:0" of a node`, withSecret(local, secret), "10.0.0.2:0")
 	bad(`address "10.0.0.2" of a node`, withSecret(local, secret), "10.0.0.2")
 	bad("does not verify certificates", withTLS(&tls.Config{Certificates: certificate, RootCAs: x509.NewCertPool(), InsecureSkipVerify: true}))
 	bad("has no certificate", withTLS(&tls.Config{RootCAs: x509.NewCertPool()}))
 	bad("has no certificate authority", withTLS(&tls.Config{Certificates: certificate}))
-	if _, err := Listen(Options{Bind: "0.0.0.0:0", Advertise: "127.0.0.1:1"}); err == nil {
-		t.Error("Listen does not check its options")
+	for _, o := range []Options{{Bind: "0.0.0.0:0", Advertise: "127.0.0.1:1"}, {Bind: "0.0.0.0:0", Secret: secret}} {
+		if n, err := Listen(o); err == nil {
+			n.Close()
+			t.Errorf("listens on %s, advertises %q", o.Bind, o.Advertise)
+		}
 	}
 }

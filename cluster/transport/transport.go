@@ -38,6 +38,9 @@ func Listen(o Options) (*Transport, error) {
 	if err := Check(o, nil); err != nil {
 		return nil, err
 	}
+	if host, _, _ := net.SplitHostPort(o.Bind); o.Advertise == "" && everywhere(host) {
+		return nil, fmt.Errorf("a node that listens on %s needs an address to advertise, where other nodes reach it", o.Bind)
+	}
 	o = o.withDefaults()
 	s, err := newSecurity(o)
 	if err != nil {
