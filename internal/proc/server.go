@@ -77,6 +77,16 @@ func (s *Server) Output() string {
 // Pid returns the process id.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
+// Ended reports whether the server has ended.
+func (s *Server) Ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Signal sends a signal.
 func (s *Server) Signal(sig os.Signal) error { return s.cmd.Process.Signal(sig) }
 

@@ -180,6 +180,17 @@ func (s *Server) Kill() {
 	}
 }
 
+// Through sends all requests through a transport that wraps the present one.
+func (s *Server) Through(wrap func(http.RoundTripper) http.RoundTripper) {
+	s.http.Transport = wrap(s.http.Transport)
+}
+
+// Ended reports whether the process has ended, or was never started.
+func (s *Server) Ended() bool {
+	p := s.process.Load()
+	return p == nil || p.Ended()
+}
+
 // Stop ends the process with SIGTERM and fails the test if it does not end
 // cleanly within three minutes.
 func (s *Server) Stop() {
