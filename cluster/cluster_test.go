@@ -1,0 +1,545 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsdbd/cluster/admin"
+	"tsdbd/internal/vfs"
+	"tsdbd/store"
+)
+
+// TestThree starts three empty nodes in any order. The first in the list founds the
+// cluster, whoever is first. All take writes and have the same.
+func TestThree(t *testing.T) {
+	for _, order := range [][]string{{"n1", "n2", "n3"}, {"n3", "n2", "n1"}} {
+		t.Run(strings.Join(order, ""), func(t *testing.T) {
+			g := newGroup(t, "n1", "n2", "n3")
+			g.start(order...)
+			g.voters("n1", "n2", "n3")
+			if n, _ := g.servers["n1"].now(); !n.identity().Seed {
+				t.Error("the first in the list has not founded the cluster")
+			}
+			g.create("n2", "d")
+			for i, name := range order {
+				g.write(name, "d", i*100, 100)
+			}
+			g.equal("n1", "n2", "n3")
+			if v := g.verify("n3"); !v.Equal || len(v.Nodes) != 3 || v.Nodes[0].Sum == "" {
+				t.Errorf("%+v", v)
+			}
+			for _, name := range order {
+				var s admin.Status
+				if status, text := g.operate(name, "GET status", &s); status != http.StatusOK {
+					t.Fatal(status, text)
+				}
+				if s.Node != name || len(s.Members) != 3 || s.Leader != g.leader().name || len(s.Degraded()) > 0 || s.LogBytes == 0 || s.Term == 0 {
+					t.Errorf("status of %s: %+v, degraded %q", name, s, s.Degraded())
+				}
+				n, _ := g.servers[name].now()
+				if ok, text := n.Health(); !ok || !strings.Contains(text, name) {
+					t.Errorf("health of %s: %v %s", name, ok, text)
+				}
+			}
+			// All stop, and start again.
+			for _, name := range order {
+				g.servers[name].stop()
+			}
+			g.start(order...)
+			g.voters("n1", "n2", "n3")
+			g.write("n1", "d", 1000, 10)
+			g.equal("n1", "n2", "n3")
+		})
+	}
+}
+
+// single makes a server without a cluster write to a directory.
+func single(t *testing.T, dir string, f func(st *store.Store)) {
+	t.Helper()
+	if err := CheckSingle(vfs.OS, dir); err != nil {
+		t.Fatal(err)
+	}
+	st, err := store.Open(dir, store.Options{RetentionInterval: -1, CloseFlush: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(st)
+	if s := st.State(); len(s.LogDamage)+len(s.Quarantined)+len(s.Unopened) > 0 {
+		t.Errorf("the single server finds damage: %+v", s)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put writes points to a server without a cluster.
+func put(t *testing.T, st *store.Store, db string, from, n int) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, "/create?db="+db, nil)
+	if err == nil {
+		err = api{st}.do(r, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for i := from; i < from+n; i++ {
+		fmt.Fprintf(&b, "cpu,host=h%d v=%d %d\n", i%50, i, int64(i)*3600*second)
+	}
+	r.URL.Path = "/write"
+	if err := (api{st}).do(r, b.String()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOneToThreeToOne: a server with data in its log founds the cluster, though it is
+// not the first in the list. Later it is alone again, with all that was written.
+func TestOneToThreeToOne(t *testing.T) {
+	g := newGroup(t, "n1", "n2", "n3")
+	dir := g.server("n2").dir
+	single(t, dir, func(st *store.Store) { put(t, st, "d", 0, 500) })
+	g.start("n1", "n3", "n2")
+	g.voters("n1", "n2", "n3")
+	if n, _ := g.servers["n2"].now(); !n.identity().Seed {
+		t.Error("the node with data has not founded the cluster")
+	}
+	g.write("n1", "d", 500, 500)
+	g.equal("n1", "n2", "n3")
+	if got := len(g.servers["n3"].content()); got < 1000 {
+		t.Fatalf("%d lines of 1000 points", got)
+	}
+	want := g.servers["n1"].content()
+
+	if err := CheckSingle(vfs.OS, dir); err == nil || !strings.Contains(err.Error(), "tsdbd cluster leave") {
+		t.Errorf("a single server on the directory of a member: %v", err)
+	}
+	for _, name := range []string{"n1", "n3"} {
+		g.done("n2", "POST remove?name="+name)
+		g.servers[name].refused("was removed from cluster")
+	}
+	g.voters("n2")
+	g.write("n2", "d", 2000, 1)
+	if status, text := g.operate("n2", "POST remove?name=n2", nil); status != http.StatusConflict || !strings.Contains(text, "cluster leave") {
+		t.Errorf("removing the only voter: %d %s", status, text)
+	}
+	want = append(want, g.servers["n2"].content()...)
+	slices.Sort(want)
+	want = slices.Compact(want)
+	g.servers["n2"].stop()
+	g.start("n1")
+	g.servers["n1"].refused("start with an empty directory")
+	name, err := Leave(t.Context(), vfs.OS, dir)
+	if err != nil || name != "n2" {
+		t.Fatal(name, err)
+	}
+	if _, err := Leave(t.Context(), vfs.OS, dir); err == nil || !strings.Contains(err.Error(), "no member of a cluster") {
+		t.Errorf("leaving twice: %v", err)
+	}
+	single(t, dir, func(st *store.Store) {
+		s := &server{g: g, st: st}
+		got := slices.Compact(s.content())
+		if !slices.Equal(got, want) {
+			t.Errorf("%d lines after the cluster, want %d", len(got), len(want))
+		}
+		put(t, st, "e", 0, 10)
+	})
+	single(t, dir, func(st *store.Store) {
+		if got := len((&server{g: g, st: st}).content()); got < len(want)+10 {
+			t.Errorf("%d lines after another start, want %d", got, len(want)+10)
+		}
+	})
+}
+
+// TestLeaveAfterKill: what only the log of the node has is not lost when it leaves.
+func TestLeaveAfterKill(t *testing.T) {
+	g := three(t)
+	g.create("n1", "d")
+	g.servers["n3"].store.CloseFlush = -1 // nothing is in files
+	g.servers["n3"].stop()
+	g.start("n3")
+	g.voters("n1", "n2", "n3")
+	g.write("n1", "d", 0, 300)
+	g.equal("n1", "n2", "n3")
+	want := g.servers["n3"].content()
+	g.servers["n3"].stop()
+	if _, err := Leave(t.Context(), vfs.OS, g.servers["n3"].dir); err != nil {
+		t.Fatal(err)
+	}
+	single(t, g.servers["n3"].dir, func(st *store.Store) {
+		if got := (&server{g: g, st: st}).content(); !slices.Equal(got, want) {
+			t.Errorf("%d lines, want %d", len(got), len(want))
+		}
+	})
+}
+
+// TestReplace: a member whose directory is lost must be removed before a node of its
+// name joins. A node of another name joins at once.
+func TestReplace(t *testing.T) {
+	g := three(t)
+	g.create("n1", "d")
+	g.write("n1", "d", 0, 300)
+	lost := g.servers["n3"]
+	lost.stop()
+	lost.dir = filepath.Join(t.TempDir(), "n3")
+	if err := os.MkdirAll(lost.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lost.start()
+	lost.refused("tsdbd cluster remove n3")
+	g.write("n2", "d", 300, 100)
+	g.done("n1", "POST remove?name=n3")
+	g.voters("n1", "n2")
+	lost.start()
+	g.voters("n1", "n2", "n3")
+	g.start("n4") // it is not in the list of the others
+	g.voters("n1", "n2", "n3", "n4")
+	g.write("n4", "d", 400, 100)
+	g.equal("n1", "n2", "n3", "n4")
+	if v := g.verify("n1"); !v.Equal || len(v.Nodes) != 4 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestDamagedLog: a member whose log is damaged sets it aside, copies the state of
+// another node and is a voter again under a new id. It has all its data.
+func TestDamagedLog(t *testing.T) {
+	g := three(t)
+	g.create("n1", "d")
+	g.write("n1", "d", 0, 300)
+	g.equal("n1", "n2", "n3")
+	s := g.servers["n3"]
+	n, _ := s.now()
+	id := n.identity().ID
+	s.stop()
+	g.write("n1", "d", 300, 100)
+	segments, err := filepath.Glob(filepath.Join(s.dir, "cluster", "log", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := false
+	for _, name := range segments {
+		if !strings.HasSuffix(name, ".rlog") {
+			continue
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[512+60] ^= 0x10 // in a batch that others follow
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		damaged = true
+	}
+	if !damaged {
+		t.Fatalf("no segment among %q", segments)
+	}
+	s.start()
+	g.await("the node is in again under another id", func() bool {
+		n, _ := s.now()
+		return n != nil && n.identity().ID != id && n.identity().Joined
+	})
+	g.voters("n1", "n2", "n3")
+	g.write("n3", "d", 400, 100)
+	g.equal("n1", "n2", "n3")
+	if kept, err := filepath.Glob(filepath.Join(s.dir, "cluster", "quarantine", "log-1")); err != nil || len(kept) != 1 {
+		t.Errorf("the damaged log is not kept: %q %v", kept, err)
+	}
+	n, _ = g.servers["n1"].now()
+	for _, m := range n.members() {
+		if string(m.ID) == id {
+			t.Errorf("the old id %s is still a member", id)
+		}
+	}
+}
+
+// TestFarBehind: a member that was away while the others have dropped the log that it
+// needs copies a state, in the process, and follows again.
+func TestFarBehind(t *testing.T) {
+	g := newGroup(t, "n1", "n2", "n3")
+	for _, name := range g.join {
+		s := g.server(name)
+		s.options = func(o *Options) { o.LogMaxBytes = 1 }
+	}
+	g.start("n1", "n2", "n3")
+	g.voters("n1", "n2", "n3")
+	g.create("n1", "d")
+	g.write("n1", "d", 0, 100)
+	g.equal("n1", "n2", "n3")
+	away := g.servers["n3"]
+	before, _ := away.now()
+	id := before.identity().ID
+	last, err := before.log.LastIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	away.stop()
+	first := func(name string) uint64 {
+		n, _ := g.servers[name].now()
+		if n == nil {
+			return 0
+		}
+		return n.log.Stats().First
+	}
+	// The log of the others goes on until its first segment is gone.
+	for i := 1; first("n1") <= last+1 || first("n2") <= last+1; i++ {
+		if i > 2000 {
+			t.Fatal("the log keeps its beginning")
+		}
+		g.write("n1", "d", i*1000, 1000)
+		for _, name := range []string{"n1", "n2"} {
+			if _, st := g.servers[name].now(); st != nil && i%5 == 0 {
+				set, err := st.Backup(t.Context(), nil) // flushes
+				if err != nil {
+					t.Fatal(err)
+				}
+				set.Release()
+				st.FlushSoon()
+			}
+		}
+	}
+	for _, name := range []string{"n1", "n2"} { // so that they have nothing in memory
+		g.servers[name].stop()
+		g.start(name)
+		g.leader()
+	}
+	away.start()
+	g.await("the node has asked to be opened again", func() bool {
+		away.mu.Lock()
+		defer away.mu.Unlock()
+		return away.reopens > 0
+	})
+	g.voters("n1", "n2", "n3")
+	if n, _ := away.now(); n.identity().ID == id {
+		t.Error("the node has its old id")
+	}
+	g.write("n3", "d", 0, 10)
+	g.equal("n1", "n2", "n3")
+}
+
+// TestReplica: a node without a vote has all data, and gets a vote from an
+// administrator only. A voter can lose its vote.
+func TestReplica(t *testing.T) {
+	g := three(t)
+	g.create("n1", "d")
+	g.write("n1", "d", 0, 100)
+	g.server("n4").options = func(o *Options) { o.Voter = false }
+	g.start("n4")
+	g.await("the copy is there", func() bool {
+		n, _ := g.servers["n4"].now()
+		return n != nil && n.identity().Joined && n.replica.Ready()
+	})
+	g.write("n4", "d", 100, 100)
+	g.equal("n1", "n2", "n3", "n4")
+	g.voters("n1", "n2", "n3")
+	g.done("n2", "POST add?name=n4")
+	g.voters("n1", "n2", "n3", "n4")
+	g.done("n2", "POST add?name=n4&voter=false")
+	g.voters("n1", "n2", "n3")
+	for _, f := range []struct {
+		request string
+		status  int
+		text    string
+	}{
+		{"POST add?name=n9", http.StatusBadRequest, "the members are n1, n2, n3, n4"},
+		{"POST add", http.StatusBadRequest, "name the member"},
+		{"POST add?name=n4&voter=perhaps", http.StatusBadRequest, "true or false"},
+		{"POST remove?name=n9", http.StatusBadRequest, "no member has the name"},
+		{"POST transfer-leader?name=n4", http.StatusConflict, "has no vote"},
+		{"POST what", http.StatusNotFound, "no such request"},
+		{"POST verify?timeout=soon", http.StatusBadRequest, "a duration such as 10m"},
+	} {
+		for _, name := range []string{"n1", "n2", "n4"} {
+			g.await(f.request, func() bool { // but for changes of the leader
+				status, text := g.operate(name, f.request, nil)
+				if status == http.StatusServiceUnavailable {
+					return false
+				}
+				if status != f.status || !strings.Contains(text, f.text) {
+					t.Errorf("%s at %s: %d %s, want %d %s", f.request, name, status, text, f.status, f.text)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// TestTransferLeader: an administrator moves the lead; a node that stops hands it over.
+func TestTransferLeader(t *testing.T) {
+	g := three(t)
+	g.create("n1", "d")
+	for _, name := range []string{"n2", "n3", "n1"} {
+		g.done("n1", "POST transfer-leader?name="+name)
+		g.await(name+" leads", func() bool { n, _ := g.servers[name].now(); return n.Leads() })
+		g.write("n1", "d", 0, 10)
+	}
+	old := g.leader()
+	g.done("n2", "POST transfer-leader")
+	g.await("another node leads", func() bool { n, _ := old.now(); return !n.Leads() })
+	old = g.leader()
+	old.stop()
+	if g.leader() == old {
+		t.Error("a stopped node leads")
+	}
+	g.write(g.leader().name, "d", 10, 10)
+	old.start()
+	g.voters("n1", "n2", "n3")
+	g.equal("n1", "n2", "n3")
+}
+
+// TestSilentVoter: no further voter, and no removal that takes the majority away, while
+// a voter does not answer.
+func TestSilentVoter(t *testing.T) {
+	g := three(t)
+	g.create("n1", "d")
+	g.done("n1", "POST transfer-leader?name=n1")
+	g.await("n1 leads", func() bool { n, _ := g.servers["n1"].now(); return n.Leads() })
+	g.server("n4").options = func(o *Options) { o.Voter = false }
+	g.start("n4")
+	g.await("the copy is there", func() bool {
+		n, _ := g.servers["n4"].now()
+		return n != nil && n.identity().Joined && n.replica.Ready()
+	})
+	g.servers["n3"].stop()
+	if status, text := g.operate("n1", "POST add?name=n4", nil); status != http.StatusConflict || !strings.Contains(text, "voter n3 cannot be reached") {
+		t.Errorf("another voter: %d %s", status, text)
+	}
+	if status, text := g.operate("n1", "POST remove?name=n2", nil); status != http.StatusConflict || !strings.Contains(text, "start n3 first") {
+		t.Errorf("a removal: %d %s", status, text)
+	}
+	if status, text := g.operate("n1", "POST transfer-leader?name=n3", nil); status != http.StatusConflict || !strings.Contains(text, "cannot be reached") {
+		t.Errorf("the lead for a silent node: %d %s", status, text)
+	}
+	var s admin.Status
+	g.operate("n2", "GET status", &s)
+	if reasons := s.Degraded(); !slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "n3") }) {
+		t.Errorf("degraded: %q", reasons)
+	}
+	g.done("n1", "POST remove?name=n3")
+	g.done("n1", "POST add?name=n4")
+	g.voters("n1", "n2", "n4")
+	g.start("n3")
+	g.servers["n3"].refused("was removed from cluster")
+}
+
+// TestAddress: a member that has moved to another address is found there.
+func TestAddress(t *testing.T) {
+	g := three(t)
+	g.create("n1", "d")
+	s := g.servers["n3"]
+	s.stop()
+	moved := g.address("n3-moved")
+	s.options = func(o *Options) {
+		o.Bind, o.Listen = moved, g.net.Listen("n3-moved")
+		for i := range o.Join {
+			if o.Join[i].Name == "n3" {
+				o.Join[i].Address = moved
+			}
+		}
+	}
+	s.start()
+	g.await("the others have the new address", func() bool {
+		n, _ := g.servers["n1"].now()
+		m, _ := n.member("n3")
+		return string(m.Address) == moved
+	})
+	g.voters("n1", "n2", "n3")
+	g.write("n3", "d", 0, 100)
+	g.equal("n1", "n2", "n3")
+}
+
+// TestRefusals: what cannot be is refused with a text that says what to do.
+func TestRefusals(t *testing.T) {
+	t.Run("two with data", func(t *testing.T) {
+		g := newGroup(t, "n1", "n2")
+		for _, name := range g.join {
+			single(t, g.server(name).dir, func(st *store.Store) { put(t, st, "d", 0, 1) })
+		}
+		g.start("n1", "n2")
+		g.oneRefused("only one node of a new cluster may")
+	})
+	t.Run("two founders", func(t *testing.T) {
+		g := newGroup(t, "n1", "n2")
+		g.server("n2").options = func(o *Options) { slices.Reverse(o.Join) }
+		g.start("n1", "n2")
+		g.oneRefused("give all nodes the same list in the same order")
+	})
+	t.Run("data of its own", func(t *testing.T) {
+		g := newGroup(t, "n1")
+		g.start("n1")
+		g.voters("n1")
+		single(t, g.server("n2").dir, func(st *store.Store) { put(t, st, "d", 0, 1) })
+		g.start("n2")
+		g.servers["n2"].refused("a node joins with an empty directory")
+	})
+	t.Run("another name", func(t *testing.T) {
+		g := newGroup(t, "n1")
+		g.start("n1")
+		g.voters("n1")
+		g.servers["n1"].stop()
+		g.servers["n1"].options = func(o *Options) {
+			o.Name = "n7"
+			o.Join[0].Name = "n7"
+		}
+		g.start("n1")
+		g.servers["n1"].refused("is the directory of node n1, but cluster.node is n7")
+	})
+	t.Run("another cluster", func(t *testing.T) {
+		g := newGroup(t, "n1")
+		g.start("n1")
+		g.voters("n1")
+		g.join = []string{"n2"}
+		g.start("n2")
+		g.voters("n2")
+		g.servers["n2"].stop()
+		g.join = []string{"n1", "n2"}
+		g.start("n2")
+		g.voters("n2")
+		var s admin.Status
+		g.await("the refusal is in the status", func() bool {
+			// Nothing connects them by itself: a request does.
+			n, _ := g.servers["n2"].now()
+			_, err := n.statusOf(t.Context(), g.address("n1"))
+			if err == nil {
+				t.Fatal("nodes of two clusters talk to each other")
+			}
+			g.operate("n2", "GET status", &s)
+			return slices.ContainsFunc(s.Problems, func(p string) bool { return strings.Contains(p, "cluster") })
+		})
+	})
+	t.Run("same name", func(t *testing.T) {
+		g := newGroup(t, "n1", "n2")
+		g.start("n1")
+		g.server("x").options = func(o *Options) {
+			o.Name = "n1"
+			o.Join = []Peer{{"n1", g.address("x")}, {"n2", g.address("n1")}}
+		}
+		g.start("x")
+		g.await("the refusal is logged", func() bool {
+			g.log.Lock()
+			defer g.log.Unlock()
+			return strings.Contains(g.log.String(), "name n1")
+		})
+	})
+	t.Run("options", func(t *testing.T) {
+		for want, change := range map[string]func(o *Options){
+			"the node has no name":          func(o *Options) { o.Name = "" },
+			"cluster.join has no n1":        func(o *Options) { o.Join = []Peer{{"n2", "127.0.0.1:2"}} },
+			"cluster.join has n2 twice":     func(o *Options) { o.Join = append(o.Join, Peer{"n2", "127.0.0.1:1"}, Peer{"n2", "127.0.0.1:2"}) },
+			"the same address":              func(o *Options) { o.Join = append(o.Join, Peer{"n2", o.Join[0].Address}) },
+			"cannot be the name of a node":  func(o *Options) { o.Name = "a/b" },
+			"without a secret":              func(o *Options) { o.Join = append(o.Join, Peer{"n2", "10.0.0.1:1"}) },
+			"the secret of the cluster has": func(o *Options) { o.Secret = "short" },
+		} {
+			g := newGroup(t, "n1")
+			g.server("n1").options = change
+			g.start("n1")
+			g.servers["n1"].refused(want)
+		}
+	})
+}

@@ -1,0 +1,22 @@
+// Package cluster makes a server a node of a cluster: a group of nodes that keep the
+// same data by a log that they agree on.
+//
+// Open comes before the store: it reads who the node is (identity.go), finds or
+// founds its cluster at the first start (first.go), and copies the state of another
+// node where that is needed (transfer.go). The store then opens with OpenLog, and
+// Start begins to take part. Close ends it, before the store is closed.
+//
+// The node answers other nodes on its port: status, changes of the membership,
+// transfers, and the requests of clients that followers pass on (peer.go). Handler
+// answers administrators. Forward, Read, Leads, and Position are what package httpapi
+// needs to know (forward.go, read.go).
+//
+// A node that cannot follow the log, because the log of the others no longer begins
+// early enough or its own is damaged, notes that it needs a transfer and asks for a
+// restart (Restart). It then takes part under a new id: what it has forgotten, it has
+// never acknowledged under that id.
+//
+// Package cluster/replica replicates the entries, cluster/raftlog keeps the log,
+// cluster/transport connects nodes, and cluster/statetransfer copies states. A Node is
+// safe for concurrent use.
+package cluster

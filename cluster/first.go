@@ -1,0 +1,261 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/raftlog"
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+	"tsdbd/store"
+	"tsdbd/store/layout"
+	"tsdbd/store/ledger"
+)
+
+// hasData reports whether a data directory has databases or users.
+func hasData(fsys vfs.FS, dir string) (bool, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return false, fmt.Errorf("open node: %w", err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, layout.DatabasePrefix) {
+			return true, nil
+		}
+	}
+	for _, name := range meta.CopyNames() {
+		data, err := meta.ReadFile(fsys, path.Join(dir, "meta", name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil && !binio.Damaged(err):
+			return false, fmt.Errorf("open node: %w", err)
+		case err != nil || data.Index > 0:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// firstStart finds the cluster that the node belongs to, or founds it. Afterwards the
+// node has an identity.
+//
+// If a node of the list is in a cluster, this one joins it. Otherwise all nodes must
+// have answered: then the one that has data founds the cluster, or the first of the
+// list if none has. The others wait for it.
+func (n *Node) firstStart(ctx context.Context) error {
+	var told string
+	for {
+		found, err := n.look(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case found.member != nil:
+			err := n.enter(ctx, found.member)
+			if err == nil || !errors.Is(err, errSilent) {
+				return err
+			}
+			found.waiting = err.Error()
+		case found.found:
+			return n.found(ctx)
+		}
+		if found.waiting != told {
+			told = found.waiting
+			n.logger.Info("first start of the node waits", "node", n.opt.Name, "for", told)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w while waiting for %s", ctx.Err(), told)
+		case <-time.After(n.opt.ElectionTimeout / 2):
+		}
+	}
+}
+
+// finding is what a node at its first start knows of the others.
+type finding struct {
+	member  *peerStatus // of the cluster
+	found   bool        // this node founds it
+	waiting string      // for whom
+}
+
+// look asks all nodes of the list.
+func (n *Node) look(ctx context.Context) (f finding, err error) {
+	type answer struct {
+		Peer
+		status *peerStatus
+		err    error
+	}
+	others := n.opt.others()
+	answers := make(chan answer, len(others))
+	for _, p := range others {
+		go func() {
+			s, err := n.statusOf(ctx, p.Address)
+			answers <- answer{p, s, err}
+		}()
+	}
+	var silent, withData []string
+	founder := n.opt.founder()
+	for range others {
+		a := <-answers
+		switch {
+		case a.err != nil:
+			silent = append(silent, fmt.Sprintf("%s (%s): %v", a.Name, a.Address, a.err))
+		case a.status.Name != a.Name:
+			return f, fmt.Errorf("cluster.join says that %s is at %s, but the node there is %s: give all nodes the same list", a.Name, a.Address, a.status.Name)
+		case a.status.State == stateMember && a.status.Joined:
+			if f.member != nil && f.member.Cluster != a.status.Cluster {
+				return f, fmt.Errorf("%s and %s are in different clusters: cluster.join must name nodes of one cluster only", f.member.Name, a.Name)
+			}
+			f.member = a.status
+		case a.status.Cluster != "":
+			silent = append(silent, fmt.Sprintf("%s (%s), which is joining a cluster", a.Name, a.Address))
+		default:
+			if a.status.HasData {
+				withData = append(withData, a.Name)
+			}
+			if a.status.Founder != founder {
+				return f, fmt.Errorf("the first node in cluster.join is %s here, but %s on %s: give all nodes the same list in the same order", founder, a.status.Founder, a.Name)
+			}
+		}
+	}
+	own := n.mu.hasData
+	switch {
+	case ctx.Err() != nil:
+		return f, ctx.Err()
+	case f.member != nil:
+		return f, nil
+	case len(withData) > 1, own && len(withData) > 0:
+		if own {
+			withData = append(withData, n.opt.Name)
+		}
+		return f, fmt.Errorf("%s have data, and only one node of a new cluster may: stop all but one, move the directories of the others away (tsdbd export and import can copy their points), and start them with empty ones", strings.Join(withData, " and "))
+	case len(silent) > 0:
+		f.waiting = strings.Join(silent, ", ")
+	case own, len(withData) == 0 && founder == n.opt.Name:
+		f.found = true
+	case len(withData) > 0:
+		f.waiting = withData[0] + ", which has data and founds the cluster"
+	default:
+		f.waiting = founder + ", which founds the cluster"
+	}
+	return f, nil
+}
+
+// found makes this node the first of a new cluster. What it has in its log goes into
+// files, because the log of the cluster begins behind it.
+func (n *Node) found(ctx context.Context) error {
+	var sequence uint64
+	if n.mu.hasData {
+		var err error
+		if sequence, err = flush(ctx, n.opt.Dir, n.opt.Store); err != nil {
+			return fmt.Errorf("put the log of the data directory into files: %w", err)
+		}
+	}
+	if err := n.setWALAside(); err != nil {
+		return fmt.Errorf("set the log of the data directory aside: %w", err)
+	}
+	i := &identity{Cluster: newCluster(), Name: n.opt.Name, ID: newID(n.opt.Name), Address: n.opt.address(), State: stateMember, Seed: true, Joined: true}
+	if err := n.fs.RemoveAll(n.logDir()); err != nil { // of a first start that was interrupted
+		return err
+	}
+	if err := raftlog.Create(n.fs, n.logDir(), raftlog.Base{Sequence: sequence}); err != nil {
+		return fmt.Errorf("create log of the cluster: %w", err)
+	}
+	log, err := raftlog.Open(n.fs, n.logDir(), raftlog.Options{Logger: n.logger})
+	if err != nil {
+		return err
+	}
+	err = storeConfiguration(log, 1, 1, raft.ServerID(i.ID), raft.ServerAddress(i.Address))
+	if err = errors.Join(err, log.Close()); err != nil {
+		return fmt.Errorf("create log of the cluster: %w", err)
+	}
+	if err := n.setIdentity(func(to *identity) { *to = *i }); err != nil {
+		return err
+	}
+	n.logger.Info("cluster founded", "cluster", i.Cluster, "node", i.Name, "sequence", sequence)
+	return nil
+}
+
+// storeConfiguration appends an entry that makes one server the only member.
+func storeConfiguration(log *raftlog.Store, index, term uint64, id raft.ServerID, address raft.ServerAddress) error {
+	one := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: id, Address: address}}}
+	if err := log.SetUint64([]byte("CurrentTerm"), term); err != nil {
+		return err
+	}
+	return log.StoreLogs([]*raft.Log{{Index: index, Term: term, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(one)}})
+}
+
+// flush opens the store in a directory, puts everything into files, and closes it. It
+// returns the sequence of the last entry.
+func flush(ctx context.Context, dir string, opt store.Options) (uint64, error) {
+	opt.RetentionInterval, opt.CloseFlush = -1, 24*time.Hour
+	st, err := store.Open(dir, opt)
+	if err != nil {
+		return 0, err
+	}
+	set, err := st.Backup(ctx, nil)
+	if err != nil {
+		return 0, errors.Join(err, st.Close())
+	}
+	sequence, applied := set.Sequence, set.Catalog.Applied
+	set.Release()
+	// What the log has lost was given out, too.
+	if known, _, err := ledger.Read(opt.FS, dir); err == nil {
+		sequence = max(sequence, known.Log.Sequence)
+	}
+	if err := st.Close(); err != nil {
+		return 0, err
+	}
+	for _, name := range meta.CopyNames() {
+		saved, err := meta.ReadFile(opt.FS, path.Join(dir, "meta", name))
+		if err == nil && saved.Applied < applied {
+			err = fmt.Errorf("it has the changes up to %d of %d", saved.Applied, applied)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("save catalog: %w", err)
+		}
+	}
+	return max(sequence, applied), nil
+}
+
+// setWALAside moves the log of a single server into the node's directory. Everything in
+// it is in files.
+func (n *Node) setWALAside() error {
+	from, to := path.Join(n.opt.Dir, "wal"), path.Join(n.opt.Dir, Dir, "wal")
+	if _, err := n.fs.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := n.fs.RemoveAll(to); err != nil { // of an earlier cluster
+		return err
+	}
+	if err := n.fs.Rename(from, to); err != nil {
+		return err
+	}
+	return errors.Join(n.fs.SyncDir(path.Join(n.opt.Dir, Dir)), n.fs.SyncDir(n.opt.Dir))
+}
+
+// enter makes the node one that is going to join a cluster.
+func (n *Node) enter(ctx context.Context, member *peerStatus) error {
+	if n.mu.hasData {
+		return fmt.Errorf("%s is in cluster %s, and %s has data: a node joins with an empty directory. Move the directory away (tsdbd export and import can copy its points) and start again", member.Name, member.Cluster, n.opt.Dir)
+	}
+	i := &identity{Cluster: member.Cluster, Name: n.opt.Name, ID: newID(n.opt.Name), Address: n.opt.address(), State: stateTransfer, Reason: "it joins the cluster"}
+	// The leader may refuse: better before the transfer than after it.
+	err := n.askMembers(ctx, i, joinRequest{Name: i.Name, ID: i.ID, Address: i.Address, Ask: true})
+	if err != nil {
+		return fmt.Errorf("join cluster %s: %w", member.Cluster, err)
+	}
+	if err := n.setIdentity(func(to *identity) { *to = *i }); err != nil {
+		return err
+	}
+	n.logger.Info("node joins a cluster", "cluster", i.Cluster, "node", i.Name)
+	return nil
+}

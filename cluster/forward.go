@@ -1,0 +1,248 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Leads reports whether this node takes writes.
+func (n *Node) Leads() bool { return n.current() != nil && n.replica.Leads() }
+
+// Position returns how far this node has applied the log.
+func (n *Node) Position() uint64 {
+	if n.current() == nil {
+		return 0
+	}
+	return n.replica.Applied()
+}
+
+// Read returns when this node may answer a query: it has applied the log up to
+// position, and for a strong read all that was acknowledged before the call. It returns
+// forward if the leader must answer, because this node is too far behind.
+func (n *Node) Read(ctx context.Context, position uint64, strong bool) (forward bool, err error) {
+	if n.current() == nil {
+		return false, n.notReady()
+	}
+	leads := n.replica.Leads()
+	if !leads && (!n.replica.Ready() || n.replica.Lag() > n.opt.MaxLag) {
+		return true, nil
+	}
+	if strong {
+		var now readPosition
+		if leads {
+			now, err = n.position(ctx)
+		} else {
+			now, err = n.leaderPosition(ctx)
+		}
+		if err != nil {
+			return false, err
+		}
+		position = max(position, now.Sequence)
+	}
+	if position == 0 {
+		return false, nil
+	}
+	return false, n.replica.Wait(ctx, position)
+}
+
+// readPosition is the answer to a request for the position of a linearizable read.
+type readPosition struct {
+	Sequence uint64 `json:"sequence"`
+}
+
+// position returns what a linearizable read must wait for, at the leader.
+func (n *Node) position(ctx context.Context) (readPosition, error) {
+	if n.current() == nil {
+		return readPosition{}, n.notReady()
+	}
+	sequence, err := n.replica.ReadPosition(ctx)
+	return readPosition{sequence}, err
+}
+
+// leaderPosition asks the leader for it.
+func (n *Node) leaderPosition(ctx context.Context) (p readPosition, err error) {
+	address, err := n.awaitLeader(ctx)
+	if err != nil {
+		return p, err
+	}
+	if address == "" {
+		return n.position(ctx)
+	}
+	if err := n.get(ctx, address, "position", nil, &p); err != nil {
+		return p, refuse(http.StatusServiceUnavailable, "ask the leader for a position: %v", plain(err))
+	}
+	return p, nil
+}
+
+// awaitLeader waits a little for a leader. It returns its address, or "" if this node
+// leads.
+func (n *Node) awaitLeader(ctx context.Context) (address string, err error) {
+	wait, cancel := context.WithTimeout(ctx, n.leaderWait())
+	defer cancel()
+	for {
+		id, address := n.leader()
+		switch {
+		case n.replica.Leads():
+			return "", nil
+		case address != "" && string(id) != n.identity().ID:
+			return address, nil
+		}
+		select {
+		case <-wait.Done():
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			return "", errNoLeader
+		case <-n.ctx.Done():
+			return "", errNoLeader
+		case <-time.After(n.opt.ElectionTimeout / 20):
+		}
+	}
+}
+
+// forwardedHeader has the name of the node that passes a request of a client on.
+const forwardedHeader = "X-Tsdbd-Forwarded"
+
+// hopByHop are headers of one connection.
+var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect"}
+
+// Forward sends a request of a client to the leader, with its body as it comes, and
+// copies the answer to w. As long as nothing was sent, it waits a little for a leader
+// that takes the request. If an error comes after the first byte of the answer, w has a
+// part of it.
+func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
+	if n.current() == nil {
+		return n.notReady()
+	}
+	wait, cancel := context.WithTimeout(r.Context(), n.leaderWait())
+	defer cancel()
+	body := &watchedBody{ReadCloser: r.Body}
+	for {
+		address, err := n.awaitLeader(wait)
+		if err != nil {
+			if r.Context().Err() != nil {
+				return r.Context().Err()
+			}
+			return errNoLeader
+		}
+		n.forwarded.Add(1)
+		if address == "" {
+			n.mu.Lock()
+			api := n.mu.api
+			n.mu.Unlock()
+			api.ServeHTTP(w, r)
+			return nil
+		}
+		sent, err := n.forwardTo(w, r, address, body)
+		switch {
+		case err == nil:
+			return nil
+		case r.Context().Err() != nil:
+			return r.Context().Err()
+		case sent || body.read.Load():
+			return refuse(http.StatusServiceUnavailable, "pass the request on to the leader: %v", plain(err))
+		}
+		// Nobody has seen the request. A new leader may be known soon.
+		select {
+		case <-wait.Done():
+			return refuse(http.StatusServiceUnavailable, "the leader cannot be reached: %v", plain(err))
+		case <-time.After(n.opt.ElectionTimeout / 10):
+		}
+	}
+}
+
+// watchedBody notes whether it was read.
+type watchedBody struct {
+	io.ReadCloser
+	read atomic.Bool
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.read.Store(true)
+	return b.ReadCloser.Read(p)
+}
+
+// Close does nothing: the server closes the body, and the request may be sent again.
+func (b *watchedBody) Close() error { return nil }
+
+// forwardTo sends a request to the node at an address. sent says that the node may have
+// seen it.
+func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string, body *watchedBody) (sent bool, err error) {
+	var connected atomic.Bool
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	out := (&http.Request{
+		Method: r.Method, URL: &url.URL{Scheme: "http", Host: address, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery},
+		Header: endToEnd(r.Header), Host: r.Host, ContentLength: r.ContentLength,
+	}).WithContext(ctx)
+	if r.Body != nil && r.Body != http.NoBody {
+		out.Body = body
+	}
+	out.Header.Set(forwardedHeader, n.opt.Name)
+	answer, err := n.transport.Client().Transport.RoundTrip(out)
+	if err != nil {
+		return connected.Load(), err
+	}
+	defer answer.Body.Close()
+	header := w.Header()
+	for name, values := range endToEnd(answer.Header) {
+		header[name] = values
+	}
+	for name := range answer.Trailer {
+		header.Add("Trailer", name)
+	}
+	w.WriteHeader(answer.StatusCode)
+	if err := copyAnswer(w, answer.Body, answer.ContentLength < 0); err != nil {
+		return true, fmt.Errorf("answer of the leader: %w", err)
+	}
+	for name, values := range answer.Trailer {
+		header[name] = values
+	}
+	return true, nil
+}
+
+// endToEnd returns a copy of headers without those of one connection.
+func endToEnd(h http.Header) http.Header {
+	out := h.Clone()
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			out.Del(strings.TrimSpace(name))
+		}
+	}
+	for _, name := range hopByHop {
+		out.Del(name)
+	}
+	return out
+}
+
+// copyAnswer copies a body. A stream goes on as it comes.
+func copyAnswer(w http.ResponseWriter, body io.Reader, stream bool) error {
+	if !stream {
+		_, err := io.Copy(w, body)
+		return err
+	}
+	flusher := http.NewResponseController(w)
+	buf := make([]byte, 64<<10)
+	for {
+		k, err := body.Read(buf)
+		if k > 0 {
+			if _, err := w.Write(buf[:k]); err != nil {
+				return err
+			}
+			_ = flusher.Flush() // not all can
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+// Dir is the directory of a node in its data directory.
+const Dir = "cluster"
+
+// The states of a node.
+const (
+	stateMember   = "member"         // it has data and a log
+	stateTransfer = "needs-transfer" // its data and its log must not be used
+	stateLeft     = "left"           // the cluster has removed it
+)
+
+// identity says who a node is. Two files in the node's directory keep it:
+//
+//	tsdbd-node 1 SHA-256 of the rest, in hex
+//	JSON
+//
+// docs/formats/node.md describes them.
+type identity struct {
+	Edition uint64 `json:"edition"` // the higher one counts
+	Cluster string `json:"cluster"` // id, in hex
+	Name    string `json:"name"`
+	ID      string `json:"id"` // of the raft server: name/hex
+	Address string `json:"address"`
+	State   string `json:"state"`
+	Reason  string `json:"reason,omitempty"` // why the state is not member
+	Seed    bool   `json:"seed,omitempty"`   // it has founded the cluster
+	// Joined says that the cluster has had the node with this id.
+	Joined bool `json:"joined,omitempty"`
+	// Former are ids that the node has given up. The cluster removes them before it
+	// takes the new one in.
+	Former []string `json:"former,omitempty"`
+}
+
+const identityMagic = "tsdbd-node 1 "
+
+var identityNames = []string{"node.0", "node.1"}
+
+// newID returns an id for a node of that name which nobody has had.
+func newID(name string) string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return name + "/" + hex.EncodeToString(b[:])
+}
+
+// nameOf returns the name of the node that has an id.
+func nameOf(id raft.ServerID) string {
+	s := string(id)
+	if at := strings.LastIndexByte(s, '/'); at >= 0 {
+		return s[:at]
+	}
+	return s
+}
+
+// newCluster returns the id of a new cluster.
+func newCluster() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+func (i *identity) encode() ([]byte, error) {
+	body, err := json.MarshalIndent(i, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(body)
+	return append([]byte(identityMagic+hex.EncodeToString(sum[:])+"\n"), body...), nil
+}
+
+func decodeIdentity(name string, b []byte) (*identity, error) {
+	head, body, ok := bytes.Cut(b, []byte("\n"))
+	want, magic := bytes.CutPrefix(head, []byte(identityMagic))
+	if !ok || !magic {
+		if rest, other := bytes.CutPrefix(head, []byte("tsdbd-node ")); other {
+			version, _, _ := bytes.Cut(rest, []byte(" "))
+			return nil, fmt.Errorf("open %s: version %q of a node is not known to this program (it knows 1)", name, version)
+		}
+		return nil, binio.Corruptf(name, 0, "not the identity of a node")
+	}
+	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != string(want) {
+		return nil, binio.Corruptf(name, int64(len(head)+1), "checksum mismatch")
+	}
+	i := new(identity)
+	if err := json.Unmarshal(body, i); err != nil {
+		return nil, binio.Corruptf(name, int64(len(head)+1), "%v", err)
+	}
+	if i.Cluster == "" || i.Name == "" || i.ID == "" || i.State != stateMember && i.State != stateTransfer && i.State != stateLeft {
+		return nil, binio.Corruptf(name, int64(len(head)+1), "it does not say who the node is")
+	}
+	return i, nil
+}
+
+// readIdentity returns who the node in a data directory is, nil if there is none. One
+// copy may be damaged.
+func readIdentity(fsys vfs.FS, dir string) (*identity, error) {
+	var best *identity
+	var damage error
+	for _, n := range identityNames {
+		name := path.Join(dir, Dir, n)
+		b, err := vfs.ReadFile(fsys, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read identity of the node: %w", err)
+		}
+		i, err := decodeIdentity(name, b)
+		if err != nil {
+			damage = err // or another version, if both copies say so
+		} else if best == nil || i.Edition > best.Edition {
+			best = i
+		}
+	}
+	if best == nil && damage != nil && !binio.Damaged(damage) {
+		return nil, damage
+	}
+	if best == nil && damage != nil {
+		return nil, fmt.Errorf("read identity of the node: %w; nothing says which node this directory belongs to: move the directory away, run tsdbd cluster remove NAME on another node, and start with an empty directory", damage)
+	}
+	return best, nil
+}
+
+// writeIdentity makes an identity durable, as the next edition.
+func writeIdentity(fsys vfs.FS, dir string, i *identity) error {
+	i.Edition++
+	b, err := i.encode()
+	if err != nil {
+		return err
+	}
+	at := path.Join(dir, Dir)
+	if err := fsys.MkdirAll(at); err != nil {
+		return err
+	}
+	if err := vfs.WriteTwice(fsys, at, path.Join(at, identityNames[0]), path.Join(at, identityNames[1]), b); err != nil {
+		return fmt.Errorf("write identity of the node: %w", err)
+	}
+	return fsys.SyncDir(dir)
+}
+
+// CheckSingle returns an error if a data directory belongs to a node of a cluster, so
+// that no server may open it without the settings of the cluster.
+func CheckSingle(fsys vfs.FS, dir string) error {
+	i, err := readIdentity(fsys, dir)
+	if err != nil {
+		return err
+	}
+	if i == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is the directory of node %s of cluster %s: start with -cluster-node %s, -cluster-bind and -cluster-join as before, or make it a server of its own with tsdbd cluster leave -data %s", dir, i.Name, i.Cluster, i.Name, dir)
+}

@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/vfstest"
+)
+
+// TestIdentity holds the bytes of an identity against the golden file and the page.
+func TestIdentity(t *testing.T) {
+	i := &identity{
+		Cluster: "00112233445566778899aabbccddeeff", Name: "n3", ID: "n3/0badcafe", Address: "10.0.0.3:8088",
+		State: stateTransfer, Reason: "its log is damaged", Former: []string{"n3/01020304"},
+	}
+	fsys := vfstest.New()
+	for range 2 {
+		if err := writeIdentity(fsys, "/d", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := fsys.Content("/d/cluster/node.1")
+	golden := filepath.Join("testdata", "node-v1.golden")
+	if os.Getenv("TSDBD_UPDATE") != "" {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("the bytes of an identity have changed:\n%s\nwant\n%s", got, want)
+	}
+	page, err := os.ReadFile("../docs/formats/node.md")
+	if err != nil || !strings.Contains(string(page), string(want)) {
+		t.Errorf("the example of the page is not the golden file: %v", err)
+	}
+	back, err := readIdentity(fsys, "/d")
+	if err != nil || back.Edition != 2 || back.ID != i.ID || back.State != i.State || len(back.Former) != 1 {
+		t.Errorf("%+v %v", back, err)
+	}
+	// One damaged copy is as good as none.
+	for at := range want {
+		if err := fsys.Flip("/d/cluster/node.0", int64(at), 1); err != nil {
+			t.Fatal(err)
+		}
+		if back, err := readIdentity(fsys, "/d"); err != nil || back.ID != i.ID {
+			t.Fatalf("byte %d of one copy: %+v %v", at, back, err)
+		}
+		if _, err := decodeIdentity("x", fsys.Content("/d/cluster/node.0")); err == nil {
+			t.Fatalf("byte %d: the damaged copy is read", at)
+		}
+		if err := fsys.Flip("/d/cluster/node.0", int64(at), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range identityNames {
+		if err := fsys.Flip("/d/cluster/"+name, 100, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := readIdentity(fsys, "/d"); !errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), "tsdbd cluster remove") {
+		t.Errorf("both copies damaged: %v", err)
+	}
+	if _, err := decodeIdentity("x", []byte("tsdbd-node 2 00\n{}")); err == nil || !strings.Contains(err.Error(), `version "2"`) {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+// TestIdentityCrash cuts the power at each operation of a change: the node is the old
+// one or the new one.
+func TestIdentityCrash(t *testing.T) {
+	old := &identity{Cluster: "c", Name: "n", ID: "n/1", State: stateMember}
+	base := vfstest.New()
+	if err := writeIdentity(base, "/d", old); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(testseed.Of(t), 1))
+	for n := 0; ; n++ {
+		f := base.Clone()
+		next := *old
+		next.State, next.ID = stateTransfer, "n/2"
+		ops := f.FailFrom(n, errors.New("power cut"))
+		err := writeIdentity(f, "/d", &next)
+		f.SetHook(nil)
+		for range 8 {
+			have, readErr := readIdentity(f.CrashLocked(random, random.Float64()), "/d")
+			if readErr != nil || have.ID != "n/1" && have.ID != "n/2" || err == nil && have.ID != "n/2" {
+				t.Fatalf("operation %d: %+v %v, the write %v", n, have, readErr, err)
+			}
+		}
+		if ops() < n {
+			return
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	if nameOf("n1/00aa") != "n1" || nameOf("n1") != "n1" {
+		t.Error("name of an id")
+	}
+	if a, b := newID("n1"), newID("n1"); a == b || nameOf("n1/x") != "n1" || !strings.HasPrefix(a, "n1/") {
+		t.Errorf("ids %s %s", a, b)
+	}
+	if err := CheckSingle(vfs.OS, t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	if err := CheckName(strings.Repeat("x", 65)); err == nil {
+		t.Error("a long name is taken")
+	}
+}

@@ -1,0 +1,531 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/admin"
+	"tsdbd/transfer"
+)
+
+// joinRequest asks the leader to take a node into the cluster, or to note its new
+// address.
+type joinRequest struct {
+	Name    string   `json:"name"`
+	ID      string   `json:"id"`
+	Address string   `json:"address"`
+	Former  []string `json:"former"` // ids that the node has given up
+	Joined  bool     `json:"joined"` // the cluster has had the node with this id
+	Ask     bool     `json:"ask"`    // only whether it would be taken
+	Passed  bool     `json:"passed"` // by a node that does not lead: it is not passed on again
+}
+
+// attend has the node become the member that it is to be: it joins, tells its new
+// address, and asks for a vote. It runs until Close.
+func (n *Node) attend() {
+	told := ""
+	lead := time.Now() // when a leader was known last
+	for {
+		if _, address := n.leader(); address != "" {
+			lead = time.Now()
+		}
+		err := n.attendOnce(time.Since(lead) > 5*n.opt.ElectionTimeout)
+		text := ""
+		if err != nil && n.ctx.Err() == nil {
+			text = err.Error()
+			n.setProblem("The node is not yet the member that it is to be: " + text + ".")
+		} else {
+			n.setProblem("")
+		}
+		if text != told && text != "" {
+			n.logger.Warn("the node is not yet the member that it is to be, which is tried again", "err", err)
+		}
+		told = text
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-time.After(n.opt.ElectionTimeout / 2):
+		}
+	}
+}
+
+// attendOnce makes one step. lonely says that no leader has been known for long: the
+// node may have been removed.
+func (n *Node) attendOnce(lonely bool) error {
+	i := n.identity()
+	if i.State != stateMember {
+		return nil
+	}
+	own, ok := n.member(n.opt.Name)
+	ok = ok && string(own.ID) == i.ID
+	request := joinRequest{Name: i.Name, ID: i.ID, Address: n.opt.address(), Former: i.Former, Joined: i.Joined}
+	switch {
+	case !i.Joined && ok: // the answer was lost
+	case !ok, !i.Joined, string(own.Address) != request.Address:
+		if err := n.askMembers(n.ctx, i, request); err != nil {
+			return n.gone(err)
+		}
+	case lonely:
+		request.Ask = true
+		if err := n.askMembers(n.ctx, i, request); n.gone(err) == nil {
+			return nil
+		}
+		return nil // the others are silent too
+	default:
+		if own.Suffrage == raft.Nonvoter && n.opt.Voter && n.replica.Ready() {
+			return n.atLeader(n.ctx, "promote", url.Values{"name": {i.Name}}, nil, nil)
+		}
+		return nil
+	}
+	if i.Joined && len(i.Former) == 0 && i.Address == request.Address {
+		return nil
+	}
+	return n.setIdentity(func(i *identity) { i.Joined, i.Former, i.Address = true, nil, request.Address })
+}
+
+// gone looks whether an error of a join says that the cluster has removed the node.
+func (n *Node) gone(err error) error {
+	var refusal *transfer.WriteError
+	if errors.As(err, &refusal) && refusal.Status == http.StatusGone {
+		return n.removed(n.identity().ID)
+	}
+	return err
+}
+
+// removed notes that the cluster has removed the node.
+func (n *Node) removed(id string) error {
+	i := n.identity()
+	if i == nil || id != i.ID {
+		return refuse(http.StatusConflict, "%s is not %s", n.opt.Name, id)
+	}
+	if i.State == stateLeft {
+		return nil
+	}
+	reason := "was removed from cluster " + i.Cluster
+	if err := n.setIdentity(func(i *identity) { i.State, i.Reason = stateLeft, reason }); err != nil {
+		return err
+	}
+	n.ask(fmt.Errorf("node %s %s", n.opt.Name, reason))
+	return nil
+}
+
+// askMembers sends a join request to the nodes that may be members until one has
+// answered for the leader.
+func (n *Node) askMembers(ctx context.Context, i *identity, request joinRequest) error {
+	var addresses []string
+	if _, address := n.leader(); address != "" {
+		addresses = append(addresses, address)
+	}
+	for _, p := range n.knownPeers() {
+		if !slices.Contains(addresses, p.Address) {
+			addresses = append(addresses, p.Address)
+		}
+	}
+	var errs []error
+	for _, address := range addresses {
+		err := func() error {
+			ctx, cancel := context.WithTimeout(ctx, n.timeout()+n.leaderWait())
+			defer cancel()
+			return plain(n.post(ctx, address, "join", nil, request, nil))
+		}()
+		var refused *transfer.WriteError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable:
+			return err
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", address, err))
+	}
+	if len(errs) == 0 {
+		return fmt.Errorf("no other node of cluster %s is known: name the members in cluster.join", i.Cluster)
+	}
+	return fmt.Errorf("%w: %w", errSilent, errors.Join(errs...))
+}
+
+// errSilent says that no member could answer a join request.
+var errSilent = errors.New("no member answers for the leader")
+
+// serveJoin answers a node that wants to join, or passes the request on to the leader.
+func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
+	var request joinRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&request); err != nil {
+		fail(w, refuse(http.StatusBadRequest, "read join request: %v", err))
+		return
+	}
+	if n.replica == nil || n.current() == nil {
+		fail(w, n.notReady())
+		return
+	}
+	if !n.replica.Leads() {
+		if request.Passed {
+			fail(w, errNoLeader)
+			return
+		}
+		address, err := n.awaitLeader(r.Context())
+		if err != nil || address != "" {
+			if err == nil {
+				request.Passed = true
+				err = plain(n.post(r.Context(), address, "join", nil, request, nil))
+			}
+			answer(w, struct{}{}, err)
+			return
+		}
+	}
+	answer(w, struct{}{}, n.join(r.Context(), &request))
+}
+
+// change does one change of the membership at a time, at the leader.
+func (n *Node) change(f func(rf *raft.Raft) error) error {
+	n.changing.Lock()
+	defer n.changing.Unlock()
+	if !n.replica.Leads() {
+		return errNoLeader
+	}
+	return f(n.replica.Raft())
+}
+
+// changeTimeout bounds how long a change waits for its place in the log.
+const changeTimeout = 10 * time.Second
+
+// outcome returns what became of a change.
+func outcome(f raft.Future) error {
+	err := f.Error()
+	if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) || errors.Is(err, raft.ErrEnqueueTimeout) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+		return refuse(http.StatusServiceUnavailable, "change the membership: %v", err)
+	}
+	return err
+}
+
+// join takes a node into the cluster, without a vote.
+func (n *Node) join(ctx context.Context, request *joinRequest) error {
+	if err := CheckName(request.Name); err != nil || request.Name == "" || nameOf(raft.ServerID(request.ID)) != request.Name || request.Address == "" {
+		return refuse(http.StatusBadRequest, "join as %q at %q: %v", request.ID, request.Address, err)
+	}
+	return n.change(func(rf *raft.Raft) error {
+		servers, err := n.configuration(rf)
+		if err != nil {
+			return err
+		}
+		here := -1
+		for at, s := range servers {
+			switch {
+			case string(s.ID) == request.ID:
+				here = at
+			case nameOf(s.ID) == request.Name && !slices.Contains(request.Former, string(s.ID)):
+				return refuse(http.StatusConflict, "a member %s exists, and the directory of this node is not that member's: if %s is lost for good, run tsdbd cluster remove %s and start this node again; otherwise give this node another name", request.Name, request.Name, request.Name)
+			case nameOf(s.ID) != request.Name && string(s.Address) == request.Address:
+				return refuse(http.StatusConflict, "member %s has the address %s: give %s an address of its own, or run tsdbd cluster remove %s", nameOf(s.ID), s.Address, request.Name, nameOf(s.ID))
+			}
+		}
+		switch {
+		case here < 0 && request.Joined:
+			return refuse(http.StatusGone, "%s was removed from the cluster", request.Name)
+		case request.Ask, here >= 0 && string(servers[here].Address) == request.Address:
+			return nil
+		case here >= 0 && servers[here].Suffrage == raft.Voter: // a new address
+			n.logger.Info("member has a new address", "node", request.Name, "address", request.Address)
+			return outcome(rf.AddVoter(raft.ServerID(request.ID), raft.ServerAddress(request.Address), 0, changeTimeout))
+		}
+		for _, s := range servers {
+			if nameOf(s.ID) == request.Name && string(s.ID) != request.ID {
+				if err := n.mayLose(ctx, servers, s.ID); err != nil {
+					return err
+				}
+				n.logger.Info("member is replaced, it joins again", "node", request.Name, "id", s.ID)
+				if err := outcome(rf.RemoveServer(s.ID, 0, changeTimeout)); err != nil {
+					return err
+				}
+			}
+		}
+		n.logger.Info("node joins", "node", request.Name, "id", request.ID, "address", request.Address)
+		return outcome(rf.AddNonvoter(raft.ServerID(request.ID), raft.ServerAddress(request.Address), 0, changeTimeout))
+	})
+}
+
+func (n *Node) configuration(rf *raft.Raft) ([]raft.Server, error) {
+	f := rf.GetConfiguration()
+	if err := f.Error(); err != nil {
+		return nil, err
+	}
+	return f.Configuration().Servers, nil
+}
+
+// reach asks all servers how they are, by id. Those that do not answer are missing.
+func (n *Node) reach(ctx context.Context, servers []raft.Server) map[raft.ServerID]*peerStatus {
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	out := map[raft.ServerID]*peerStatus{}
+	for _, s := range servers {
+		if string(s.ID) == n.identity().ID {
+			out[s.ID] = n.ownStatus()
+			continue
+		}
+		asked.Go(func() {
+			if status, err := n.statusOf(ctx, string(s.Address)); err == nil && status.ID == string(s.ID) && status.State == stateMember {
+				mu.Lock()
+				defer mu.Unlock()
+				out[s.ID] = status
+			}
+		})
+	}
+	asked.Wait()
+	return out
+}
+
+// mayLose returns an error if the cluster could not go on without a server: the voters
+// that answer must be a majority of those that are left.
+func (n *Node) mayLose(ctx context.Context, servers []raft.Server, id raft.ServerID) error {
+	at := n.reach(ctx, servers)
+	voters, reachable, isVoter := 0, 0, false
+	var silent []string
+	for _, s := range servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		if s.ID == id {
+			isVoter = true
+			continue
+		}
+		voters++
+		if at[s.ID] != nil {
+			reachable++
+		} else {
+			silent = append(silent, nameOf(s.ID))
+		}
+	}
+	switch {
+	case !isVoter:
+		return nil
+	case voters == 0:
+		return refuse(http.StatusConflict, "%s is the only voter: stop it and run tsdbd cluster leave to make it a server of its own", nameOf(id))
+	case reachable <= voters/2:
+		return refuse(http.StatusConflict, "without %s, %d of %d voters would answer, which is no majority: start %s first", nameOf(id), reachable, voters, strings.Join(silent, " and "))
+	}
+	return nil
+}
+
+// allReachable returns an error if a voter does not answer.
+func (n *Node) allReachable(ctx context.Context, servers []raft.Server) error {
+	at := n.reach(ctx, servers)
+	for _, s := range servers {
+		if s.Suffrage == raft.Voter && at[s.ID] == nil {
+			return refuse(http.StatusConflict, "voter %s cannot be reached at %s: another voter now would make it harder to get a majority; start %s, or run tsdbd cluster remove %s", nameOf(s.ID), s.Address, nameOf(s.ID), nameOf(s.ID))
+		}
+	}
+	return nil
+}
+
+// find returns the member with a name.
+func find(servers []raft.Server, name string) (raft.Server, error) {
+	var names []string
+	for _, s := range servers {
+		if nameOf(s.ID) == name {
+			return s, nil
+		}
+		names = append(names, nameOf(s.ID))
+	}
+	slices.Sort(names)
+	return raft.Server{}, refuse(http.StatusBadRequest, "no member has the name %q: the members are %s", name, strings.Join(names, ", "))
+}
+
+// setVote gives a member a vote, or takes it.
+func (n *Node) setVote(ctx context.Context, name string, voter bool) error {
+	return n.change(func(rf *raft.Raft) error {
+		servers, err := n.configuration(rf)
+		if err != nil {
+			return err
+		}
+		s, err := find(servers, name)
+		switch {
+		case err != nil:
+			return err
+		case voter && s.Suffrage == raft.Voter, !voter && s.Suffrage != raft.Voter:
+			return nil
+		case !voter:
+			if string(s.ID) == n.identity().ID {
+				return refuse(http.StatusConflict, "%s leads: run tsdbd cluster transfer-leader first", name)
+			}
+			if err := n.mayLose(ctx, servers, s.ID); err != nil {
+				return err
+			}
+			n.logger.Info("member loses its vote", "node", name)
+			return outcome(rf.DemoteVoter(s.ID, 0, changeTimeout))
+		}
+		if err := n.allReachable(ctx, servers); err != nil {
+			return err
+		}
+		if at := n.reach(ctx, []raft.Server{s})[s.ID]; at == nil || !at.Ready {
+			return refuse(http.StatusConflict, "%s has not caught up with the leader: it gets a vote when it has", name)
+		}
+		n.logger.Info("member gets a vote", "node", name)
+		return outcome(rf.AddVoter(s.ID, s.Address, 0, changeTimeout))
+	})
+}
+
+// remove removes a member.
+func (n *Node) remove(ctx context.Context, name string) error {
+	var gone raft.Server
+	err := n.change(func(rf *raft.Raft) error {
+		servers, err := n.configuration(rf)
+		if err != nil {
+			return err
+		}
+		if gone, err = find(servers, name); err != nil {
+			return err
+		}
+		if err := n.mayLose(ctx, servers, gone.ID); err != nil {
+			return err
+		}
+		n.logger.Info("member is removed", "node", name, "id", gone.ID)
+		return outcome(rf.RemoveServer(gone.ID, 0, changeTimeout))
+	})
+	if err != nil {
+		return err
+	}
+	if string(gone.ID) == n.identity().ID {
+		return n.removed(string(gone.ID))
+	}
+	// A node that is down finds out when it starts.
+	told, cancel := context.WithTimeout(ctx, n.timeout())
+	defer cancel()
+	if err := n.post(told, string(gone.Address), "removed", url.Values{"id": {string(gone.ID)}}, nil, nil); err != nil {
+		n.logger.Info("the removed node does not know it yet", "node", name, "err", plain(err))
+	}
+	return nil
+}
+
+// transferLeader has another node lead and returns its name.
+func (n *Node) transferLeader(ctx context.Context, name string) (string, error) {
+	err := n.change(func(rf *raft.Raft) error {
+		servers, err := n.configuration(rf)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			return n.handOver(ctx, "")
+		}
+		s, err := find(servers, name)
+		switch {
+		case err != nil:
+			return err
+		case string(s.ID) == n.identity().ID:
+			return nil
+		case s.Suffrage != raft.Voter:
+			return refuse(http.StatusConflict, "%s has no vote: run tsdbd cluster add %s first", name, name)
+		case n.reach(ctx, []raft.Server{s})[s.ID] == nil:
+			return refuse(http.StatusConflict, "%s cannot be reached at %s", name, s.Address)
+		}
+		return n.handOver(ctx, s.ID)
+	})
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.leaderWait())
+	defer cancel()
+	for {
+		if id, _ := n.leader(); id != "" && (name != "" && nameOf(id) == name || name == "" && string(id) != n.identity().ID) {
+			return nameOf(id), nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", refuse(http.StatusServiceUnavailable, "%s was asked to lead and does not yet", name)
+		case <-time.After(n.opt.ElectionTimeout / 20):
+		}
+	}
+}
+
+// handOver has a voter lead, any if id is empty.
+func (n *Node) handOver(ctx context.Context, id raft.ServerID) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	if err := n.replica.TransferLeadership(ctx, id); err != nil {
+		return refuse(http.StatusServiceUnavailable, "transfer the lead: %v", err)
+	}
+	return nil
+}
+
+// serveOperation does what an administrator asks for, at the leader.
+func (n *Node) serveOperation(w http.ResponseWriter, r *http.Request) {
+	v, err := n.operate(r)
+	answer(w, v, err)
+}
+
+// operate does an operation, or has the leader do it.
+func (n *Node) operate(r *http.Request) (any, error) {
+	operation := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	if n.replica == nil || n.current() == nil {
+		return nil, n.notReady()
+	}
+	if !n.replica.Leads() {
+		if r.Header.Get(passedHeader) != "" {
+			return nil, errNoLeader
+		}
+		return n.passOperation(r, operation)
+	}
+	name := r.FormValue("name")
+	if name == "" && operation != "verify" && operation != "transfer-leader" {
+		return nil, refuse(http.StatusBadRequest, "name the member: name=n3")
+	}
+	switch operation {
+	case "add", "promote":
+		voter, err := formBool(r, "voter", true)
+		if err != nil {
+			return nil, err
+		}
+		return struct{}{}, n.setVote(r.Context(), name, voter)
+	case "remove":
+		return struct{}{}, n.remove(r.Context(), name)
+	case "transfer-leader":
+		leader, err := n.transferLeader(r.Context(), name)
+		return map[string]string{"leader": leader}, err
+	case "verify":
+		return n.verify(r)
+	}
+	return nil, refuse(http.StatusNotFound, "no such operation")
+}
+
+// passedHeader marks a request that was passed on to the leader.
+const passedHeader = "X-Tsdbd-Passed"
+
+// passOperation has the leader do an operation.
+func (n *Node) passOperation(r *http.Request, operation string) (any, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	address, err := n.awaitLeader(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	if address == "" {
+		return nil, refuse(http.StatusServiceUnavailable, "%s leads since a moment ago: repeat the request", n.opt.Name)
+	}
+	var raw json.RawMessage
+	err = n.clientOf(address).Ask(r.Context(), http.MethodPost, "/"+operation, r.Form, http.Header{passedHeader: {n.opt.Name}}, nil, &raw)
+	return raw, plain(err)
+}
+
+// Handler answers administrators at the paths of package admin.
+func (n *Node) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		operation, ok := strings.CutPrefix(r.URL.Path, admin.Prefix)
+		switch {
+		case ok && r.Method == http.MethodGet && operation == "status":
+			answer(w, n.statusWith(r.Context()), nil)
+		case ok && r.Method == http.MethodPost && slices.Contains([]string{"add", "remove", "transfer-leader", "verify"}, operation):
+			n.serveOperation(w, r)
+		default:
+			fail(w, refuse(http.StatusNotFound, "no such request: GET status, POST verify, add, remove, transfer-leader"))
+		}
+	})
+}

@@ -1,0 +1,360 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/admin"
+	"tsdbd/cluster/raftlog"
+	"tsdbd/cluster/replica"
+	"tsdbd/cluster/transport"
+	"tsdbd/internal/vfs"
+	"tsdbd/store"
+)
+
+// ErrReopen is what Restart sends when the server must close everything and open it
+// again: Open then copies the state of another node.
+var ErrReopen = errors.New("the node must copy the state of another node")
+
+// Node is this server as a node of its cluster.
+type Node struct {
+	opt    Options
+	fs     vfs.FS
+	logger *slog.Logger
+	lock   vfs.Lock
+
+	changing sync.Mutex // one change of the membership at a time
+
+	transport *transport.Transport
+	http      *http.Server // of other nodes
+	log       *raftlog.Store
+	replica   *replica.Replica // nil until prepare
+	network   *raft.NetworkTransport
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	restart chan error
+	hooks   Hooks
+	endLead context.CancelFunc // onLead's
+	sums    sums
+
+	forwarded, transferred atomic.Int64
+
+	mu struct {
+		sync.Mutex
+		identity *identity // nil before the first start is over
+		hasData  bool      // at the first start
+		transfer *admin.Transfer
+		store    *store.Store // nil until Start
+		api      http.Handler // of requests that other nodes forward
+		backups  http.Handler
+		problem  string // why the node is not where it should be
+		restart  error  // what was sent to restart
+		ofStore  bool   // the store closes the log
+		closed   bool
+	}
+}
+
+// Hooks are what the server does when its node begins or ends to lead.
+type Hooks struct {
+	// OnLead is called when the node begins to lead. The context ends when it no
+	// longer leads. OnLead must return soon.
+	OnLead func(ctx context.Context)
+}
+
+// Open makes the server in a data directory a node. It comes before the store is
+// opened, and returns when the data directory and the log are ready for that: at the
+// first start it waits for the other nodes, and it copies the state of another node if
+// that is needed.
+func Open(ctx context.Context, opt Options) (_ *Node, err error) {
+	opt.setDefaults()
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	n := &Node{opt: opt, fs: opt.FS, logger: opt.Logger, restart: make(chan error, 1)}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.sums.open()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+		}
+	}()
+	dir := path.Join(opt.Dir, Dir)
+	if err := n.fs.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("open node: %w", err)
+	}
+	if n.lock, err = n.fs.Lock(path.Join(dir, "LOCK")); err != nil {
+		return nil, fmt.Errorf("open node: %w", err)
+	}
+	if n.mu.identity, err = readIdentity(n.fs, opt.Dir); err != nil {
+		return nil, err
+	}
+	if err := n.checkIdentity(); err != nil {
+		return nil, err
+	}
+	if n.mu.hasData, err = hasData(n.fs, opt.Dir); err != nil {
+		return nil, err
+	}
+	if err := n.listen(); err != nil {
+		return nil, err
+	}
+	if n.identity() == nil {
+		if err := n.firstStart(ctx); err != nil {
+			return nil, fmt.Errorf("first start of node %s: %w", opt.Name, err)
+		}
+	}
+	if n.identity().State == stateMember {
+		n.clean() // what an interrupted clean has left
+	}
+	if err := n.openLog(ctx); err != nil {
+		return nil, err
+	}
+	if err := n.openReplica(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// identity returns who the node is now; the caller does not change it.
+func (n *Node) identity() *identity {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.mu.identity
+}
+
+// setIdentity changes who the node is, durably.
+func (n *Node) setIdentity(change func(i *identity)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	next := identity{}
+	if n.mu.identity != nil {
+		next = *n.mu.identity
+	}
+	change(&next)
+	if err := writeIdentity(n.fs, n.opt.Dir, &next); err != nil {
+		return err
+	}
+	n.mu.identity = &next
+	return nil
+}
+
+// checkIdentity refuses options that are not those of the node in the directory.
+func (n *Node) checkIdentity() error {
+	i := n.mu.identity
+	switch {
+	case i == nil:
+		return nil
+	case i.State == stateLeft:
+		return fmt.Errorf("%s is the directory of node %s, which %s: to make it a server of its own, run tsdbd cluster leave -data %s and start without -cluster flags; to join again, start with an empty directory", n.opt.Dir, i.Name, i.Reason, n.opt.Dir)
+	case i.Name != n.opt.Name:
+		return fmt.Errorf("%s is the directory of node %s, but cluster.node is %s: start it as %s, or start %s with an empty directory", n.opt.Dir, i.Name, n.opt.Name, i.Name, n.opt.Name)
+	}
+	return nil
+}
+
+// openLog opens the log of a node that has a state. It first copies the state of
+// another node if it has none that can be used.
+func (n *Node) openLog(ctx context.Context) error {
+	for {
+		if n.identity().State == stateTransfer {
+			if err := n.transferState(ctx); err != nil {
+				return err
+			}
+		}
+		var err error
+		if n.log, err = raftlog.Open(n.fs, n.logDir(), raftlog.Options{Logger: n.logger}); err != nil {
+			return fmt.Errorf("open log of the node: %w", err)
+		}
+		damage := n.log.Damage()
+		if len(damage) == 0 {
+			return nil
+		}
+		// What the log has forgotten must not count as if the node had never
+		// promised it: it joins again as another one.
+		n.logger.Error("the log is damaged and set aside, the node copies the state of another one", "err", damage[0])
+		log := n.log
+		n.log = nil
+		if err := log.Close(); err != nil {
+			n.logger.Warn("damaged log not closed", "err", err)
+		}
+		if err := n.needTransfer(fmt.Sprintf("its log is damaged: %v", damage[0])); err != nil {
+			return err
+		}
+		if err := raftlog.SetAside(n.fs, n.logDir()); err != nil {
+			return fmt.Errorf("set damaged log aside: %w", err)
+		}
+	}
+}
+
+// needTransfer notes that the state and the log of the node must not be used any more.
+func (n *Node) needTransfer(reason string) error {
+	return n.setIdentity(func(i *identity) {
+		if i.State == stateTransfer {
+			return
+		}
+		i.State, i.Reason, i.Joined = stateTransfer, reason, false
+		i.Former = append(append([]string(nil), i.Former...), i.ID)
+		i.ID = newID(i.Name)
+	})
+}
+
+func (n *Node) logDir() string { return path.Join(n.opt.Dir, Dir, "log") }
+
+// openReplica makes what applies the log to the store.
+func (n *Node) openReplica() error {
+	n.network = n.newNetwork()
+	var err error
+	n.replica, err = replica.New(replica.Options{
+		ID: raft.ServerID(n.identity().ID), Log: n.log, Transport: n.network,
+		ElectionTimeout: n.opt.ElectionTimeout, LogMaxBytes: n.opt.LogMaxBytes,
+		Logger: n.logger,
+		OnLead: n.onLead, OnMark: n.onMark,
+		OnTransferNeeded: n.onTransferNeeded, OnFatal: n.ask,
+	})
+	if err != nil {
+		return fmt.Errorf("open node: %w", err)
+	}
+	return nil
+}
+
+// OpenLog opens the log for the store; see store.Options.
+func (n *Node) OpenLog(o store.LogOptions) (store.Log, error) {
+	l, err := n.replica.OpenLog(o)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.ofStore = true
+	return nodeLog{l, n}, nil
+}
+
+// LogAfter is for the option of the store: the log has the entries behind it.
+func (n *Node) LogAfter() uint64 { return n.log.Base().Sequence }
+
+// nodeLog closes the log of a node after the store has trimmed it for the last time.
+type nodeLog struct {
+	store.Log
+	node *Node
+}
+
+// Close closes the log.
+func (l nodeLog) Close() error { return errors.Join(l.Log.Close(), l.node.closeLog()) }
+
+// closeLog closes the log and gives up the lock of the node.
+func (n *Node) closeLog() (err error) {
+	if n.log != nil {
+		err = n.log.Close()
+	}
+	if n.lock != nil {
+		err = errors.Join(err, n.lock.Close())
+	}
+	return err
+}
+
+// Start begins to take part in the cluster with the open store. api answers requests
+// of clients that other nodes pass on, backups the transfers of other nodes.
+func (n *Node) Start(st *store.Store, api, backups http.Handler, h Hooks) error {
+	n.hooks = h
+	if err := n.replica.Start(st); err != nil {
+		return fmt.Errorf("start node: %w", err)
+	}
+	n.mu.Lock()
+	n.mu.store, n.mu.api, n.mu.backups = st, api, backups
+	n.mu.Unlock()
+	n.running.Go(n.attend)
+	return nil
+}
+
+// Restart sends one value if the node cannot go on: an ErrReopen if the server must
+// close everything and open it again, or the error with which it must end.
+func (n *Node) Restart() <-chan error { return n.restart }
+
+// ask sends the first value of Restart.
+func (n *Node) ask(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.restart == nil {
+		n.mu.restart = err
+		n.restart <- err
+	}
+}
+
+// onTransferNeeded is called when the node cannot follow the log.
+func (n *Node) onTransferNeeded(reason string) {
+	n.logger.Warn("the node must copy the state of another one", "reason", reason)
+	if err := n.needTransfer(reason); err != nil {
+		n.ask(err)
+		return
+	}
+	n.ask(fmt.Errorf("%w: %s", ErrReopen, reason))
+}
+
+// onLead is called when the node begins to lead, and when it no longer does.
+func (n *Node) onLead(leads bool) {
+	if n.endLead != nil {
+		n.endLead()
+		n.endLead = nil
+	}
+	if !leads {
+		return
+	}
+	ctx, cancel := context.WithCancel(n.ctx)
+	n.endLead = cancel
+	if n.hooks.OnLead != nil {
+		n.hooks.OnLead(ctx)
+	}
+}
+
+// current returns the open store, nil before Start.
+func (n *Node) current() *store.Store {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.mu.store
+}
+
+// Close ends the part of the server in the cluster. It hands the lead over if the node
+// has it. The store is closed afterwards, and closes the log.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	closed, ofStore := n.mu.closed, n.mu.ofStore
+	n.mu.closed = true
+	n.mu.Unlock()
+	if closed {
+		return nil
+	}
+	n.cancel()
+	var errs []error
+	if n.replica != nil {
+		errs = append(errs, n.replica.Close())
+	}
+	n.sums.close()
+	if n.http != nil {
+		errs = append(errs, n.http.Close())
+	}
+	n.running.Wait()
+	if n.network != nil {
+		errs = append(errs, n.network.Close())
+	}
+	if n.transport != nil {
+		errs = append(errs, n.transport.Close())
+	}
+	if !ofStore {
+		errs = append(errs, n.closeLog())
+	}
+	return errors.Join(errs...)
+}
+
+// timeout is how long a node waits for the answer of another one to a question that
+// costs it nothing.
+func (n *Node) timeout() time.Duration { return max(2*n.opt.ElectionTimeout, 2*time.Second) }

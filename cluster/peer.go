@@ -1,0 +1,352 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/raftlog"
+	"tsdbd/cluster/transport"
+	"tsdbd/transfer"
+)
+
+// pathPrefix is where a node answers other nodes. What is not below it are requests of
+// clients that another node passes on.
+const pathPrefix = "/cluster/v1/"
+
+// peerStatus is what a node says of itself to another one.
+type peerStatus struct {
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Version string `json:"version"`
+	State   string `json:"state"`
+	Joined  bool   `json:"joined"`
+	// At a first start.
+	HasData bool   `json:"has_data"`
+	Founder string `json:"founder"`
+
+	Ready   bool    `json:"ready"` // it has caught up since its start
+	Leads   bool    `json:"leads"`
+	Applied uint64  `json:"applied"`
+	Lag     float64 `json:"lag_seconds"`
+	Damage  string  `json:"damage"` // why no other node may copy its state
+	Problem string  `json:"problem"`
+}
+
+// listen opens the port of the node.
+func (n *Node) listen() error {
+	var err error
+	n.transport, err = transport.Listen(transport.Options{
+		Bind: n.opt.Bind, Advertise: n.opt.address(), Secret: n.opt.Secret, TLS: n.opt.TLS,
+		Self: n.hello, Check: n.checkPeer, MaxClockSkew: n.opt.MaxClockSkew, Logger: n.logger, Now: n.opt.Now,
+		Resolve: n.opt.Resolve, Dial: n.opt.Dial, Listen: n.opt.Listen,
+	})
+	if err != nil {
+		return err
+	}
+	n.http = &http.Server{Handler: n.peerHandler(), ConnContext: transport.ConnContext, ReadHeaderTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	listener := n.transport.HTTP()
+	n.running.Go(func() { _ = n.http.Serve(listener) })
+	return nil
+}
+
+// hello is what the node says at the start of each connection.
+func (n *Node) hello() transport.Hello {
+	h := transport.Hello{Version: n.opt.Version, Name: n.opt.Name, Address: n.opt.address()}
+	if i := n.identity(); i != nil {
+		h.Cluster, h.ID = i.Cluster, i.ID
+	}
+	return h
+}
+
+// checkPeer refuses a connection with a node that has the same name.
+func (n *Node) checkPeer(peer transport.Hello) error {
+	i := n.identity()
+	if peer.Name != n.opt.Name || i != nil && peer.ID == i.ID && peer.Address == i.Address {
+		return nil
+	}
+	return fmt.Errorf("two nodes have the name %s, at %s and at %s: give each node a name of its own (cluster.node)", n.opt.Name, n.opt.address(), peer.Address)
+}
+
+// streams are the connections of raft. The address of a server is ID@HOST:PORT, so that
+// what is meant for one server does not reach another one that has its address now: a
+// node that joins again under a new id must not vote as the old one.
+type streams struct{ raft.StreamLayer }
+
+// Dial connects to a server.
+func (s streams) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	id, at, ok := strings.Cut(string(address), "@")
+	if !ok {
+		id, at = "", string(address)
+	}
+	conn, err := s.StreamLayer.Dial(raft.ServerAddress(at), timeout)
+	if err != nil {
+		return nil, err
+	}
+	peer, ok := conn.(interface{ Peer() transport.Hello })
+	if id != "" && (!ok || peer.Peer().ID != id) {
+		return nil, errors.Join(fmt.Errorf("the node at %s is not %s", at, id), conn.Close())
+	}
+	return conn, nil
+}
+
+// addresses gives streams the addresses that it expects.
+type addresses struct{ node *Node }
+
+// ServerAddr returns the address of a server with its id.
+func (a addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	for _, s := range a.node.members() {
+		if s.ID == id {
+			return raft.ServerAddress(string(id) + "@" + string(s.Address)), nil
+		}
+	}
+	return "", fmt.Errorf("%s is no member", id)
+}
+
+// hostPort returns the address in one with an id.
+func hostPort(address raft.ServerAddress) string {
+	if _, at, ok := strings.Cut(string(address), "@"); ok {
+		return at
+	}
+	return string(address)
+}
+
+func (n *Node) newNetwork() *raft.NetworkTransport {
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: streams{n.transport.Streams()}, MaxPool: 4, Timeout: 10 * time.Second, Logger: hclog.NewNullLogger(), ServerAddressProvider: addresses{n},
+	})
+}
+
+// members returns the servers in the latest configuration that the node knows.
+func (n *Node) members() []raft.Server {
+	if n.log == nil {
+		return nil
+	}
+	last, err := n.log.LastIndex()
+	if err != nil {
+		return nil
+	}
+	c, _ := n.log.Configuration(max(last, n.log.Base().Index))
+	return c.Servers
+}
+
+// member returns the member with a name.
+func (n *Node) member(name string) (raft.Server, bool) {
+	for _, s := range n.members() {
+		if nameOf(s.ID) == name {
+			return s, true
+		}
+	}
+	return raft.Server{}, false
+}
+
+// refusal is an error with a status of HTTP.
+type refusal struct {
+	status int
+	text   string
+}
+
+// Error returns the text.
+func (r *refusal) Error() string { return r.text }
+
+// Temporary reports whether the same request may succeed later.
+func (r *refusal) Temporary() bool { return r.status == http.StatusServiceUnavailable }
+
+func refuse(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	var r *refusal
+	var temporary interface{ Temporary() bool }
+	var passed *transfer.WriteError
+	text := err.Error()
+	switch {
+	case errors.As(err, &r):
+		status = r.status
+	case errors.As(err, &passed):
+		status, text = passed.Status, passed.Message
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &temporary) && temporary.Temporary():
+		status = http.StatusServiceUnavailable
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text})
+}
+
+func answer(w http.ResponseWriter, v any, err error) {
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// peerHandler answers other nodes.
+func (n *Node) peerHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+pathPrefix+"status", func(w http.ResponseWriter, _ *http.Request) { answer(w, n.ownStatus(), nil) })
+	mux.HandleFunc("GET "+pathPrefix+"base", func(w http.ResponseWriter, _ *http.Request) {
+		base, err := n.base()
+		answer(w, base, err)
+	})
+	mux.HandleFunc("GET "+pathPrefix+"position", func(w http.ResponseWriter, r *http.Request) {
+		position, err := n.position(r.Context())
+		answer(w, position, err)
+	})
+	mux.HandleFunc("GET "+pathPrefix+"sums", n.serveSums)
+	mux.HandleFunc("POST "+pathPrefix+"removed", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, n.removed(r.FormValue("id"))) })
+	mux.HandleFunc("POST "+pathPrefix+"join", n.serveJoin)
+	for _, operation := range []string{"add", "remove", "transfer-leader", "verify", "promote"} {
+		mux.HandleFunc("POST "+pathPrefix+operation, n.serveOperation)
+	}
+	mux.HandleFunc(pathPrefix+"api/tsdbd/backup", func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		backups := n.mu.backups
+		n.mu.Unlock()
+		if backups == nil || n.ctx.Err() != nil {
+			fail(w, n.notReady())
+			return
+		}
+		backups.ServeHTTP(w, r)
+	})
+	mux.HandleFunc(pathPrefix, func(w http.ResponseWriter, r *http.Request) {
+		fail(w, refuse(http.StatusNotFound, "%s does not know the request %s: are the nodes of the same version?", n.opt.Name, r.URL.Path))
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		api := n.mu.api
+		n.mu.Unlock()
+		if api == nil {
+			fail(w, n.notReady())
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+func (n *Node) notReady() error {
+	return refuse(http.StatusServiceUnavailable, "node %s is starting", n.opt.Name)
+}
+
+// base returns where a log begins that goes with the state which another node copies
+// from here.
+func (n *Node) base() (raftlog.Base, error) {
+	st := n.current()
+	if st == nil || n.replica == nil || !n.replica.Ready() {
+		return raftlog.Base{}, n.notReady()
+	}
+	if damage := damageOf(st); damage != "" {
+		return raftlog.Base{}, refuse(http.StatusConflict, "%s has damage: %s", n.opt.Name, damage)
+	}
+	return n.log.Base(), nil
+}
+
+// clientOf returns a client for requests of package backup at a node.
+func (n *Node) clientOf(address string) *transfer.Client {
+	return &transfer.Client{URL: "http://" + address + strings.TrimSuffix(pathPrefix, "/"), HTTP: n.transport.Client()}
+}
+
+// get asks the node at an address.
+func (n *Node) get(ctx context.Context, address, path string, params url.Values, to any) error {
+	return n.clientOf(address).Ask(ctx, http.MethodGet, "/"+path, params, nil, nil, to)
+}
+
+// post sends a request to the node at an address. body is sent as JSON unless it is nil.
+func (n *Node) post(ctx context.Context, address, path string, params url.Values, body, to any) error {
+	var r io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		r = bytes.NewReader(b)
+	}
+	return n.clientOf(address).Ask(ctx, http.MethodPost, "/"+path, params, nil, r, to)
+}
+
+// statusOf asks the node at an address how it is.
+func (n *Node) statusOf(ctx context.Context, address string) (*peerStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.timeout())
+	defer cancel()
+	s := new(peerStatus)
+	if err := n.get(ctx, address, "status", nil, s); err != nil {
+		return nil, plain(err)
+	}
+	return s, nil
+}
+
+// plain leaves the request out of an error of HTTP: what it says of the connection is
+// enough.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// leader returns where the leader is, "" if none is known.
+func (n *Node) leader() (id raft.ServerID, address string) {
+	if n.replica == nil {
+		return "", ""
+	}
+	id, at := n.replica.Leader()
+	if id == "" {
+		return "", ""
+	}
+	return id, hostPort(at)
+}
+
+// errNoLeader says that a request finds no leader.
+var errNoLeader = &refusal{http.StatusServiceUnavailable, "the cluster has no leader now"}
+
+// atLeader sends a request to the leader. It waits a little for one.
+func (n *Node) atLeader(ctx context.Context, path string, params url.Values, body, to any) error {
+	address, err := n.awaitLeader(ctx)
+	switch {
+	case err != nil:
+		return err
+	case address == "":
+		return errNoLeader // this node leads since a moment ago
+	}
+	return plain(n.post(ctx, address, path, params, body, to))
+}
+
+// leaderWait is how long a request waits for a leader: an election takes about one
+// election timeout after another one in which the loss of the leader is noticed.
+func (n *Node) leaderWait() time.Duration { return 4 * n.opt.ElectionTimeout }
+
+// formBool returns the value of a parameter.
+func formBool(r *http.Request, name string, otherwise bool) (bool, error) {
+	text := r.FormValue(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	v, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, refuse(http.StatusBadRequest, "%s=%s: true or false is expected", name, text)
+	}
+	return v, nil
+}

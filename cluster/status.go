@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/admin"
+)
+
+// ownStatus is what other nodes learn of this one.
+func (n *Node) ownStatus() *peerStatus {
+	n.mu.Lock()
+	s := &peerStatus{
+		Name: n.opt.Name, Address: n.opt.address(), Version: n.opt.Version,
+		HasData: n.mu.hasData, Founder: n.opt.founder(), Problem: n.mu.problem,
+	}
+	if i := n.mu.identity; i != nil {
+		s.Cluster, s.ID, s.State, s.Joined = i.Cluster, i.ID, i.State, i.Joined
+	}
+	st := n.mu.store
+	n.mu.Unlock()
+	if st == nil {
+		return s
+	}
+	s.Ready, s.Leads, s.Applied, s.Lag = n.replica.Ready(), n.replica.Leads(), n.replica.Applied(), n.replica.Lag().Seconds()
+	s.Damage = damageOf(st)
+	return s
+}
+
+// Status returns what the node knows of its cluster. It asks the other nodes.
+func (n *Node) Status() admin.Status { return n.statusWith(n.ctx) }
+
+func (n *Node) statusWith(ctx context.Context) admin.Status {
+	own := n.ownStatus()
+	s := admin.Status{
+		Cluster: own.Cluster, Node: own.Name, Applied: own.Applied, LagSeconds: own.Lag,
+		LogMaxBytes: n.opt.LogMaxBytes, Members: []admin.Member{}, Problems: []string{},
+	}
+	n.mu.Lock()
+	if n.mu.transfer != nil {
+		t := *n.mu.transfer
+		s.Transfer = &t
+	}
+	if n.mu.problem != "" {
+		s.Problems = append(s.Problems, n.mu.problem)
+	}
+	n.mu.Unlock()
+	s.Role = n.role()
+	if n.current() == nil {
+		return s
+	}
+	figures := n.replica.Stats()
+	s.Term, s.Commit, s.LogBytes = figures.Term, figures.Commit, n.log.Stats().Bytes
+	leader, _ := n.leader()
+	s.Leader = nameOf(leader)
+	servers := n.members()
+	at := n.reach(ctx, servers)
+	for _, server := range servers {
+		m := admin.Member{
+			Name: nameOf(server.ID), ID: string(server.ID), Address: string(server.Address),
+			Voter: server.Suffrage == raft.Voter, Leader: server.ID == leader,
+		}
+		if p := at[server.ID]; p != nil {
+			m.Reachable, m.Applied, m.LagSeconds, m.Version = true, p.Applied, p.Lag, p.Version
+			m.Problem = n.problemOf(p)
+		}
+		s.Members = append(s.Members, m)
+	}
+	s.Problems = append(s.Problems, n.refusals()...)
+	if damage := own.Damage; damage != "" {
+		s.Problems = append(s.Problems, fmt.Sprintf("The data has damage, so no other node copies it: %s.", damage))
+	}
+	return s
+}
+
+// problemOf returns what is wrong with a node that answers.
+func (n *Node) problemOf(p *peerStatus) string {
+	switch {
+	case p.Damage != "":
+		return "its data has damage: " + p.Damage
+	case !p.Ready:
+		return "it has not caught up with the leader since its start"
+	case p.Lag > n.opt.MaxLag.Seconds():
+		return fmt.Sprintf("it is %.1f s behind", p.Lag)
+	}
+	return ""
+}
+
+// refusals returns why nodes are not connected, as sentences.
+func (n *Node) refusals() (out []string) {
+	refusals := n.transport.Refusals()
+	for _, key := range slices.Sorted(maps.Keys(refusals)) {
+		if r := refusals[key]; n.opt.Now().Sub(r.Time) < 10*time.Minute {
+			out = append(out, fmt.Sprintf("A connection with %s was refused: %s.", key, r.Reason))
+		}
+	}
+	return out
+}
+
+// role returns what the node does in its cluster, in the words of package admin.
+func (n *Node) role() string {
+	i := n.identity()
+	switch {
+	case i != nil && i.State == stateTransfer:
+		return admin.RoleTransfer
+	case i == nil || !i.Joined || n.current() == nil:
+		return admin.RoleJoining
+	case n.replica.Leads():
+		return admin.RoleLeader
+	}
+	if _, address := n.leader(); address == "" {
+		return admin.RoleCandidate
+	}
+	return admin.RoleFollower
+}
+
+// Health reports whether the node can do its part, and what it does.
+func (n *Node) Health() (ok bool, message string) {
+	role := n.role()
+	n.mu.Lock()
+	problem, restart := n.mu.problem, n.mu.restart
+	n.mu.Unlock()
+	if restart != nil {
+		return false, restart.Error()
+	}
+	switch role {
+	case admin.RoleLeader:
+		message = fmt.Sprintf("%s leads the cluster", n.opt.Name)
+		ok = true
+	case admin.RoleFollower:
+		leader, _ := n.leader()
+		lag := n.replica.Lag()
+		message = fmt.Sprintf("%s follows %s, %.1f s behind", n.opt.Name, nameOf(leader), lag.Seconds())
+		ok = n.replica.Ready() && lag <= n.opt.MaxLag
+	case admin.RoleCandidate:
+		message = fmt.Sprintf("%s knows no leader: writes get 503 until there is one", n.opt.Name)
+	case admin.RoleTransfer:
+		message = fmt.Sprintf("%s copies the state of another node", n.opt.Name)
+	default:
+		message = fmt.Sprintf("%s joins the cluster", n.opt.Name)
+	}
+	if problem != "" {
+		message += "; " + problem
+	}
+	for _, r := range n.refusals() {
+		message += "; " + r
+	}
+	return ok, message
+}

@@ -1,0 +1,227 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"tsdbd/backup"
+	"tsdbd/cluster/admin"
+	"tsdbd/cluster/raftlog"
+	"tsdbd/cluster/statetransfer"
+	"tsdbd/store"
+)
+
+// damageOf returns why the state of a store must not be copied, "" if it may.
+func damageOf(st *store.Store) string {
+	s := st.State()
+	switch {
+	case len(s.Unopened) > 0:
+		return s.Unopened[0].Error()
+	case len(s.Quarantined) > 0:
+		return s.Quarantined[0].Path + " is in quarantine: " + s.Quarantined[0].Reason
+	case len(s.Damaged) > 0:
+		return s.Damaged[0].Error()
+	}
+	return ""
+}
+
+// transferState copies the state of another node until it has one. It tries all nodes
+// that it knows, again and again: the state of this node cannot be used.
+func (n *Node) transferState(ctx context.Context) error {
+	lock, err := n.fs.Lock(path.Join(n.opt.Dir, "LOCK"))
+	if err != nil {
+		return fmt.Errorf("copy state: %w", err)
+	}
+	unlocked := false
+	unlock := func() error {
+		if unlocked {
+			return nil
+		}
+		unlocked = true
+		return lock.Close()
+	}
+	defer unlock()
+	n.logger.Info("state transfer begins", "node", n.opt.Name, "reason", n.identity().Reason)
+	known := n.knownPeers()
+	told := ""
+	for {
+		errs := []error{errors.New("no other node is known: name the members in cluster.join")}
+		for i, source := range n.sources(ctx, known) {
+			if i == 0 {
+				errs = nil
+			}
+			if source.err == nil {
+				source.err = n.transferFrom(ctx, source.status)
+			}
+			if source.err == nil {
+				return unlock()
+			}
+			errs = append(errs, fmt.Errorf("%s (%s): %w", source.Name, source.Address, source.err))
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("copy state: %w", ctx.Err())
+		}
+		if err := errors.Join(errs...); err.Error() != told {
+			told = err.Error()
+			n.setProblem("It cannot copy the state of another node yet: " + strings.ReplaceAll(told, "\n", "; ") + ".")
+			n.logger.Warn("no node to copy the state from, which is tried again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("copy state: %w", ctx.Err())
+		case <-time.After(n.opt.ElectionTimeout):
+		}
+	}
+}
+
+// knownPeers returns the other nodes in the list, and the members that the node's log
+// knows.
+func (n *Node) knownPeers() []Peer {
+	peers := n.opt.others()
+	add := func(p Peer) {
+		if p.Name != n.opt.Name && !slices.ContainsFunc(peers, func(q Peer) bool { return q.Address == p.Address }) {
+			peers = append(peers, p)
+		}
+	}
+	if n.log != nil {
+		for _, s := range n.members() {
+			add(Peer{nameOf(s.ID), string(s.Address)})
+		}
+		return peers
+	}
+	log, err := raftlog.Open(n.fs, n.logDir(), raftlog.Options{})
+	if err != nil {
+		return peers
+	}
+	defer log.Close()
+	if last, err := log.LastIndex(); err == nil {
+		c, _ := log.Configuration(max(last, log.Base().Index))
+		for _, s := range c.Servers {
+			add(Peer{nameOf(s.ID), string(s.Address)})
+		}
+	}
+	return peers
+}
+
+// source is a node whose state may be copied, or why not.
+type source struct {
+	Peer
+	status *peerStatus
+	err    error
+}
+
+// sources returns the nodes in the order in which their state is best copied: those
+// that follow first, the leader has enough to do.
+func (n *Node) sources(ctx context.Context, peers []Peer) []source {
+	answers := make(chan source, len(peers))
+	for _, p := range peers {
+		go func() {
+			s, err := n.statusOf(ctx, p.Address)
+			switch {
+			case err != nil:
+			case s.Name == n.opt.Name:
+				err = errors.New("it has the name of this node")
+			case s.Cluster != n.identity().Cluster:
+				err = fmt.Errorf("it is in cluster %q, this node in %q", s.Cluster, n.identity().Cluster)
+			case s.State != stateMember:
+				err = errors.New("it needs the state of another node itself")
+			case s.Damage != "":
+				err = fmt.Errorf("it has damage: %s", s.Damage)
+			case !s.Ready:
+				err = errors.New("it has not caught up with the leader since its start")
+			}
+			answers <- source{p, s, err}
+		}()
+	}
+	var out []source
+	for range peers {
+		out = append(out, <-answers)
+	}
+	rank := func(s source) int {
+		switch {
+		case s.err != nil:
+			return 2
+		case s.status.Leads:
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(out, func(a, b source) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Name, b.Name)) })
+	return out
+}
+
+// transferFrom copies the state of one node. The node takes it as its own only when all
+// of it is in place.
+func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
+	var base raftlog.Base
+	// The base first: the log behind it has all that is not in the files which are
+	// fetched afterwards.
+	if err := n.get(ctx, from.Address, "base", nil, &base); err != nil {
+		return plain(err)
+	}
+	opt := statetransfer.Options{FS: n.fs, Dir: n.opt.Dir, Logger: n.logger, Progress: n.progress(from.Name)}
+	defer n.setTransfer(nil)
+	n.logger.Info("state transfer", "from", from.Name, "base", base.Index)
+	result, err := statetransfer.Fetch(ctx, n.clientOf(from.Address), opt)
+	if err != nil {
+		return err
+	}
+	if err := statetransfer.Switch(opt); err != nil {
+		return err
+	}
+	if err := n.fs.RemoveAll(n.logDir()); err != nil {
+		return fmt.Errorf("remove old log: %w", err)
+	}
+	if err := raftlog.Create(n.fs, n.logDir(), base); err != nil {
+		return fmt.Errorf("create log: %w", err)
+	}
+	if err := n.setIdentity(func(i *identity) { i.State, i.Reason, i.Address = stateMember, "", n.opt.address() }); err != nil {
+		return err
+	}
+	n.setProblem("")
+	n.logger.Info("state transfer ends", "from", from.Name, "sequence", result.Sequence, "bytes", result.Bytes, "fetched", result.Copied, "took", result.Took)
+	n.clean()
+	return nil
+}
+
+// clean removes what a transfer has left.
+func (n *Node) clean() {
+	if err := statetransfer.Clean(statetransfer.Options{FS: n.fs, Dir: n.opt.Dir, Logger: n.logger}); err != nil {
+		n.logger.Warn("what a state transfer has left is not removed, the next start tries again", "err", err)
+	}
+}
+
+// progress returns what notes and logs how far a transfer is.
+func (n *Node) progress(from string) func(backup.Progress) {
+	logged, fetched := time.Now(), int64(0)
+	return func(p backup.Progress) {
+		n.setTransfer(&admin.Transfer{From: from, Bytes: p.BytesDone, TotalBytes: p.Bytes})
+		if now := p.BytesDone - p.Reused; now > fetched {
+			n.transferred.Add(now - fetched)
+			fetched = now
+		}
+		if time.Since(logged) > 10*time.Second {
+			logged = time.Now()
+			n.logger.Info("state transfer under way", "from", from, "bytes", p.BytesDone, "of", p.Bytes)
+		}
+	}
+}
+
+func (n *Node) setTransfer(t *admin.Transfer) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.transfer = t
+}
+
+// setProblem notes a sentence about the node for its status, "" for none.
+func (n *Node) setProblem(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.problem = text
+}
