@@ -51,6 +51,7 @@ crash: ## power cuts and failing disks in memory, kill -9 of the binary
 
 crash-long: ## a power cut before each of 10,000 file operations, about five minutes
 	go test -count=1 -timeout 60m -run '^TestCrash(Control)?$$' -v ./store -crash-points=10000 -crash-every=1
+	go test -count=1 -timeout 60m ./cluster/raftlog -long
 
 soak: ## the random tests from new seeds, a failure prints its own
 	TSDBD_SEED=random go test -count=1 ./...

@@ -5,7 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"path"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"tsdbd/internal/testkit/testseed"
@@ -178,7 +182,7 @@ func (i image) check(t *testing.T) model {
 // goes on. Everything that was acknowledged is there, and nothing that was deleted.
 func TestPowerCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 1))
-	rounds, count := 3, 60
+	rounds, count := 1, 60
 	if *long {
 		rounds, count = 60, 150
 	}
@@ -203,6 +207,68 @@ func TestPowerCut(t *testing.T) {
 		}
 	}
 	t.Logf("%d images", opened)
+}
+
+// TestKillThenPowerCut ends the process at every operation, opens the log, and then cuts the
+// power, at once or after another entry: what Open has found stays.
+func TestKillThenPowerCut(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 11))
+	todo := steps(r, model{}, 40)
+	for n := 1; ; n++ {
+		f := vfstest.New()
+		mustCreate(t, f, Base{})
+		start, killed := f.Ops(), false
+		before, after := model{}, model{}
+		var done sync.WaitGroup
+		done.Go(func() {
+			s := mustOpen(t, f, small)
+			f.SetHook(func(op vfstest.Op) error {
+				// The preparation of a segment ends alone, which harms nothing.
+				if op.N-start == n && !strings.HasSuffix(op.Path, spareName) {
+					killed = true
+					runtime.Goexit()
+				}
+				return nil
+			})
+			for _, st := range todo {
+				st.then(&after)
+				must(t, st.do(s))
+				s.spare.running.Wait()
+				before = after.clone()
+			}
+		})
+		done.Wait()
+		f.SetHook(nil)
+		if !killed && f.Ops()-start < n {
+			return
+		}
+		found := image{fs: f, at: fmt.Sprintf("killed at operation %d", n), want: []model{before, after}}.check(t)
+		for range 3 {
+			image{fs: f.CrashLocked(r, 0), at: fmt.Sprintf("killed at operation %d, then a power cut", n), want: []model{found}}.check(t)
+		}
+		s := mustOpen(t, f, small)
+		must(t, s.StoreLog(entry(uint64(len(found.terms))+1, 1)))
+		s.spare.running.Wait()
+		found.terms = append(found.terms, 1)
+		image{fs: f.CrashLocked(r, 0), at: fmt.Sprintf("killed at operation %d, then an entry, then a power cut", n), want: []model{found}}.check(t)
+		must(t, s.closeFiles(s.segments))
+	}
+}
+
+// TestPowerCutInRepair damages one copy of the base or of the stable store, and cuts the power
+// while Open replaces it.
+func TestPowerCutInRepair(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 12))
+	whole, m := grown(t, r, 30, true)
+	for name, slot := range map[string]int64{baseName: baseSlot, stableName: stableSlot} {
+		for _, at := range []int64{0, slot} {
+			f := whole.Clone()
+			must(t, f.Flip(path.Join(testDir, name), at+9, 1))
+			for _, i := range crashes(t, r, f, m, nil, 12, func() bool { return true }) {
+				i.check(t)
+			}
+		}
+	}
 }
 
 // TestPowerCutInCreate cuts the power while a log is made: there is one or none.

@@ -70,16 +70,17 @@ func (m model) flipped(t *testing.T, f *vfstest.FS, name, what string) bool {
 	return true
 }
 
-// places are the offsets of a file at which bits are flipped.
-func places(b []byte, step int) (at []int) {
-	zeros := 0
+// places are the offsets of a file at which bits are flipped: about every step-th.
+func places(r *rand.Rand, b []byte, step int) (at []int) {
+	zeros, next := 0, 0
 	for i, c := range b {
 		if zeros++; c != 0 {
 			zeros = 0
 		}
 		// Far behind everything that was written, few places are enough.
-		if i%step == 0 && (zeros < 2*sectorBytes || *long || i%(37*step) == 0) {
+		if i >= next && (zeros < 2*sectorBytes || *long || r.IntN(37) == 0) {
 			at = append(at, i)
+			next = i + 1 + r.IntN(2*step-1)
 		}
 	}
 	return at
@@ -89,7 +90,7 @@ func damageRuns() (count, step int) {
 	if *long {
 		return 8, 1
 	}
-	return 2, 17
+	return 2, 97
 }
 
 // TestFlippedBits flips bits of every file of a log, a byte or a few bits at a time.
@@ -100,7 +101,7 @@ func TestFlippedBits(t *testing.T) {
 		f, m := grown(t, r, 60, run%2 == 0)
 		for _, name := range f.Files() {
 			content := f.Content(name)
-			found, all := 0, places(content, step)
+			found, all := 0, places(r, content, step)
 			for _, i := range all {
 				g := f.Clone()
 				must(t, g.Flip(name, int64(i), byte(1+r.IntN(255))))
@@ -140,7 +141,7 @@ func TestFlippedLastBatch(t *testing.T) {
 				continue // behind the end mark
 			}
 			for bit := range 8 {
-				if !*long && (int(i)+bit)%3 > 0 {
+				if !*long && (int(i)+3*bit)%7 > 0 {
 					continue
 				}
 				c := f.Clone()
@@ -164,10 +165,14 @@ func openDamaged(t *testing.T, f *vfstest.FS) *Store {
 	return s
 }
 
-// TestUnfinishedWrites cuts the last write off at every byte, and leaves out any of its
+// TestUnfinishedWrites cuts the last write off at any byte, and leaves out any of its
 // sectors: what was acknowledged before is there, and the log goes on behind it.
 func TestUnfinishedWrites(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 4))
+	stride := 12
+	if *long {
+		stride = 1
+	}
 	for _, last := range []func(s *Store) error{
 		func(s *Store) error { return s.StoreLogs(entries(8, 10, 1)) },
 		func(s *Store) error { return s.StoreLog(&raft.Log{Index: 8, Term: 1, Data: make([]byte, 2000)}) },
@@ -209,11 +214,11 @@ func TestUnfinishedWrites(t *testing.T) {
 				t.Fatalf("%s: %v", what, err)
 			}
 		}
-		for cut := range used {
+		for cut := 0; cut < used; cut += 1 + r.IntN(stride) {
 			try(fmt.Sprintf("cut at %d of %d", cut, n), func(b []byte) { copy(b, after[end:int(end)+cut]) })
 		}
 		if n > sectorBytes {
-			for range 200 {
+			for range 400 / stride {
 				keep := r.Uint64N(1<<(n/sectorBytes) - 1) // never all
 				try(fmt.Sprintf("sectors %b", keep), func(b []byte) {
 					for i := range n / sectorBytes {
@@ -224,6 +229,32 @@ func TestUnfinishedWrites(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestLostSectors replaces sectors of a log that was closed by zeros: all entries are there,
+// or there is damage.
+func TestLostSectors(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 10))
+	f, m := grown(t, r, 80, true)
+	found := 0
+	for _, name := range f.Files() {
+		b := f.Content(name)
+		for at := 0; at < len(b) && strings.HasSuffix(name, segmentSuffix); at += sectorBytes {
+			if allZero(b[at : at+sectorBytes]) {
+				continue
+			}
+			g := f.Clone()
+			c := g.Content(name)
+			copy(c[at:], zeroSector[:])
+			must(t, g.Put(name, c))
+			if m.flipped(t, g, name, fmt.Sprintf("sector %d of %s", at/sectorBytes, name)) {
+				found++
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no lost sector was found")
 	}
 }
 
@@ -249,7 +280,7 @@ func TestFlippedAfterUnfinishedWrite(t *testing.T) {
 		m := model{terms: []uint64{1, 1, 1, 1, 1, 1, 1}}
 		must(t, m.check(f))
 		name := segmentPath(testDir, 1)
-		for _, i := range places(f.Content(name), step) {
+		for _, i := range places(r, f.Content(name), step) {
 			g := f.Clone()
 			must(t, g.Flip(name, int64(i), byte(1+r.IntN(255))))
 			m.flipped(t, g, name, fmt.Sprintf("byte %d, write cut at %d/6", i, cut))
@@ -316,6 +347,44 @@ func TestLostPieces(t *testing.T) {
 			t.Errorf("both copies of %s damaged: %v", name, err)
 		}
 	}
+}
+
+// TestLostEnds removes the first segment, takes the log back behind its base, and leaves
+// something behind the end that no write leaves.
+func TestLostEnds(t *testing.T) {
+	f, s := newLog(t, small)
+	must(t, s.StoreLogs(entries(1, 3, 1)))
+	short := f.Content(segmentPath(testDir, 1))
+	must(t, s.StoreLogs(entries(4, 6, 1)))
+	must(t, s.SetBase(5, 1, 50, 0))
+	end := s.segments[0].end
+	whole := f.Clone()
+	var d errDamage
+
+	g := whole.Clone()
+	must(t, g.Put(segmentPath(testDir, 1), short))
+	if err := (model{}).check(g); !errors.As(err, &d) || !strings.Contains(d.Reason, "the base is 5") {
+		t.Errorf("log shorter than its base: %v", err)
+	}
+	for i := uint64(7); i < 60; i += 3 {
+		must(t, s.StoreLogs(entries(i, i+2, 1)))
+	}
+	g = f.Clone()
+	must(t, g.Remove(segmentPath(testDir, 1)))
+	if err := (model{}).check(g); !errors.As(err, &d) || !strings.Contains(d.Reason, "before it are missing") {
+		t.Errorf("first segment removed: %v", err)
+	}
+	m := model{terms: []uint64{1, 1, 1, 1, 1, 1}, base: 5}
+	g = whole.Clone()
+	must(t, g.Flip(segmentPath(testDir, 1), end+5, 1)) // as the beginning of a header
+	must(t, m.check(g))
+	must(t, g.Flip(segmentPath(testDir, 1), end+2000, 1))
+	if err := m.check(g); !errors.As(err, &d) || d.Offset != end {
+		t.Errorf("a header that was cut off, and something behind it: %v", err)
+	}
+	g = whole.Clone()
+	must(t, g.Flip(segmentPath(testDir, 1), end+2000, 1))
+	must(t, m.check(g))
 }
 
 // TestDamagedLogIsNotUsed calls everything on a log in which Open found damage.

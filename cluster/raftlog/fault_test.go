@@ -62,6 +62,32 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestDeleteOnFullDisk deletes no entries while there is no room for those in their place.
+func TestDeleteOnFullDisk(t *testing.T) {
+	f, s := newLog(t, small)
+	f.SetLimit(180 << 10)
+	last := uint64(0)
+	for s.StoreLog(&raft.Log{Index: last + 1, Term: 1, Data: make([]byte, 4500)}) == nil {
+		last++
+	}
+	must(t, s.StoreLog(&raft.Log{Index: last + 1, Term: 1})) // for which there is room
+	last++
+	if err := s.DeleteRange(2, last); !vfs.IsFull(err) {
+		t.Errorf("deleted on a full disk: %v", err)
+	}
+	if got, err := s.LastIndex(); got != last || err != nil {
+		t.Errorf("last entry %d, %v, want %d", got, err, last)
+	}
+	f.SetLimit(0)
+	must(t, s.DeleteRange(2, last))
+	must(t, s.StoreLogs(entries(2, 9, 2)))
+	must(t, s.Close())
+	s = mustOpen(t, f, small)
+	if st := s.Stats(); st.First != 1 || st.Last != 9 {
+		t.Errorf("%+v", st)
+	}
+}
+
 // TestShortWriteOnFullDisk ends a write in the middle for lack of space: the rest does not
 // come back, neither at once nor after a start.
 func TestShortWriteOnFullDisk(t *testing.T) {
@@ -80,7 +106,7 @@ func TestShortWriteOnFullDisk(t *testing.T) {
 				if truncate {
 					err = s.DeleteRange(5, 9)
 				} else {
-					err = s.StoreLogs(entries(10, 15, 1))
+					err = s.StoreLog(&raft.Log{Index: 10, Term: 1, Data: []byte(strings.Repeat("x", 5000))})
 				}
 				if !vfs.IsFull(err) || s.Err() != nil {
 					t.Fatalf("%v, %v", err, s.Err())
@@ -91,9 +117,9 @@ func TestShortWriteOnFullDisk(t *testing.T) {
 				must(t, killed.StoreLogs(entries(10, 11, 2)))
 			}
 			f.SetHook(nil)
-			must(t, s.StoreLogs(entries(10, 12, 2)))
+			must(t, s.StoreLogs(entries(10, 10, 2))) // is shorter than what was refused
 			for range 2 {
-				must(t, compare(s, 1, 12, func(i uint64) uint64 { return 1 + i/10 }))
+				must(t, compare(s, 1, 10, func(i uint64) uint64 { return 1 + i/10 }))
 				must(t, s.Close())
 				s = mustOpen(t, f, small)
 			}

@@ -169,9 +169,9 @@ func (s *Store) LastIndex() (uint64, error) {
 	return s.next - 1, nil
 }
 
-// readAhead is how much the first read of an entry takes at most. Behind an entry there may
+// readAhead is how much the first read of an entry takes at most: behind an entry there may
 // be deleted ones.
-const readAhead = 1<<20 + 64<<10
+const readAhead = 256 << 10
 
 // GetLog implements raft.LogStore. An entry that is not in the log is a
 // raft.ErrLogNotFound, one that is damaged on the disk a binio.ErrCorrupt with its
@@ -228,12 +228,8 @@ func (g *segment) read(at, upTo int64, index uint64, l *raft.Log) error {
 	if err != nil {
 		return err
 	}
-	n, err := parseEntry(b, g.salt(), l)
-	if err != nil {
+	if _, err := parseEntry(b, g.salt(), l); err != nil {
 		return binio.Corruptf(g.path, fileOffset(at), "%v", err)
-	}
-	if n < int64(len(b))/2 { // the caller keeps the entry, and should not keep all of b
-		l.Data, l.Extensions = slices.Clone(l.Data), slices.Clone(l.Extensions)
 	}
 	if l.Index != index {
 		return binio.Corruptf(g.path, fileOffset(at), "entry has the index %d instead of %d", l.Index, index)
