@@ -119,6 +119,9 @@ func (s streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 
 // Streams returns the connections of raft. From now on the node accepts them, until
 // they are closed. A later call opens them again.
+//
+// Close them before raft is shut down: their end ends the calls that raft waits for.
+// With a peer that hangs, raft would otherwise wait for its own timeout.
 func (t *Transport) Streams() raft.StreamLayer { return streams{t.serving(Raft), t} }
 
 // HTTP returns the connections of peers that speak HTTP, for an http.Server with
