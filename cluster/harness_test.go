@@ -56,6 +56,7 @@ func (l *logs) Write(b []byte) (int, error) {
 
 func newGroup(t *testing.T, join ...string) *group {
 	t.Helper()
+	t.TempDir() // goes after the nodes have ended
 	before := runtime.NumGoroutine()
 	g := &group{t: t, net: faulty.New(testseed.Of(t)), join: join, servers: map[string]*server{}, log: &logs{}}
 	t.Cleanup(func() {
@@ -79,7 +80,7 @@ func newGroup(t *testing.T, join ...string) *group {
 			g.log.Lock()
 			defer g.log.Unlock()
 			text := g.log.String()
-			t.Logf("log of the nodes:\n%s", text[max(len(text)-40_000, 0):])
+			t.Logf("log of the nodes:\n%s", text[max(len(text)-400_000, 0):])
 		}
 	})
 	return g

@@ -163,8 +163,11 @@ func CheckSingle(fsys vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	if i == nil {
+	switch {
+	case i == nil:
 		return nil
+	case i.State == stateLeft:
+		return fmt.Errorf("%s is the directory of node %s, which %s: make it a server of its own with tsdbd cluster leave -data %s", dir, i.Name, i.Reason, dir)
 	}
 	return fmt.Errorf("%s is the directory of node %s of cluster %s: start with -cluster-node %s, -cluster-bind and -cluster-join as before, or make it a server of its own with tsdbd cluster leave -data %s", dir, i.Name, i.Cluster, i.Name, dir)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/raft"
+
 	"tsdbd/internal/binio"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
@@ -116,5 +118,37 @@ func TestNames(t *testing.T) {
 	}
 	if err := CheckName(strings.Repeat("x", 65)); err == nil {
 		t.Error("a long name is taken")
+	}
+}
+
+// TestAddresses: what raft sends to a server never reaches another one that has its
+// address now, also when the server is no longer a member.
+func TestAddresses(t *testing.T) {
+	g := newGroup(t, "n1")
+	g.start("n1")
+	g.voters("n1")
+	n, _ := g.servers["n1"].now()
+	own := n.identity().ID
+	a := &addresses{node: n, known: map[raft.ServerID]raft.ServerAddress{}}
+	s := streams{n.transport.Streams()}
+	for id, ok := range map[string]bool{own: true, "n1/00000000": false, "n2/00000000": false} {
+		a.known[raft.ServerID(id)] = raft.ServerAddress(n.opt.address())
+		if id == "n2/00000000" {
+			delete(a.known, raft.ServerID(id))
+		}
+		address, err := a.ServerAddr(raft.ServerID(id))
+		if err != nil {
+			t.Fatal(err) // raft would go on without the id
+		}
+		conn, err := s.Dial(address, patience)
+		if ok != (err == nil) {
+			t.Errorf("a connection to %s: %v", address, err)
+		}
+		if err == nil {
+			conn.Close()
+		}
+	}
+	if hostPort("n1/00000000@127.0.0.1:1") != "127.0.0.1:1" || hostPort("127.0.0.1:1") != "127.0.0.1:1" {
+		t.Error("the address in one with an id")
 	}
 }

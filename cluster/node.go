@@ -219,7 +219,7 @@ func (n *Node) openReplica() error {
 		ElectionTimeout: n.opt.ElectionTimeout, LogMaxBytes: n.opt.LogMaxBytes,
 		Logger: n.logger,
 		OnLead: n.onLead, OnMark: n.onMark,
-		OnTransferNeeded: n.onTransferNeeded, OnFatal: n.ask,
+		OnTransferNeeded: n.onTransferNeeded, OnFatal: n.onFatal,
 	})
 	if err != nil {
 		return fmt.Errorf("open node: %w", err)
@@ -298,6 +298,16 @@ func (n *Node) onTransferNeeded(reason string) {
 		return
 	}
 	n.ask(fmt.Errorf("%w: %s", ErrReopen, reason))
+}
+
+// onFatal is called when the node must stop. If its log is damaged, it goes on with the
+// state of another node.
+func (n *Node) onFatal(err error) {
+	if damage := n.log.Damage(); len(damage) > 0 {
+		n.onTransferNeeded(fmt.Sprintf("its log is damaged: %v", damage[0]))
+		return
+	}
+	n.ask(err)
 }
 
 // onLead is called when the node begins to lead, and when it no longer does.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -90,31 +91,38 @@ type streams struct{ raft.StreamLayer }
 // Dial connects to a server.
 func (s streams) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	id, at, ok := strings.Cut(string(address), "@")
-	if !ok {
-		id, at = "", string(address)
+	if !ok || at == "" {
+		return nil, fmt.Errorf("no address of %s is known", address)
 	}
 	conn, err := s.StreamLayer.Dial(raft.ServerAddress(at), timeout)
 	if err != nil {
 		return nil, err
 	}
 	peer, ok := conn.(interface{ Peer() transport.Hello })
-	if id != "" && (!ok || peer.Peer().ID != id) {
+	if !ok || peer.Peer().ID != id {
 		return nil, errors.Join(fmt.Errorf("the node at %s is not %s", at, id), conn.Close())
 	}
 	return conn, nil
 }
 
-// addresses gives streams the addresses that it expects.
-type addresses struct{ node *Node }
+// addresses gives streams the addresses that it expects. Without one, raft would take
+// the plain address, where another server may be by now.
+type addresses struct {
+	node *Node
+	mu   sync.Mutex
+	// known are those of all servers that were members since the start. Raft still
+	// sends to a server that was removed a moment ago.
+	known map[raft.ServerID]raft.ServerAddress
+}
 
 // ServerAddr returns the address of a server with its id.
-func (a addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, s := range a.node.members() {
-		if s.ID == id {
-			return raft.ServerAddress(string(id) + "@" + string(s.Address)), nil
-		}
+		a.known[s.ID] = s.Address
 	}
-	return "", fmt.Errorf("%s is no member", id)
+	return raft.ServerAddress(string(id) + "@" + string(a.known[id])), nil
 }
 
 // hostPort returns the address in one with an id.
@@ -127,7 +135,7 @@ func hostPort(address raft.ServerAddress) string {
 
 func (n *Node) newNetwork() *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: streams{n.transport.Streams()}, MaxPool: 4, Timeout: 10 * time.Second, Logger: hclog.NewNullLogger(), ServerAddressProvider: addresses{n},
+		Stream: streams{n.transport.Streams()}, MaxPool: 4, Timeout: 10 * time.Second, Logger: hclog.NewNullLogger(), ServerAddressProvider: &addresses{node: n, known: map[raft.ServerID]raft.ServerAddress{raft.ServerID(n.identity().ID): raft.ServerAddress(n.opt.address())}},
 	})
 }
 

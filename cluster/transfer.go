@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tsdbd/backup"
@@ -159,15 +160,14 @@ func (n *Node) sources(ctx context.Context, peers []Peer) []source {
 // transferFrom copies the state of one node. The node takes it as its own only when all
 // of it is in place.
 func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
-	var base raftlog.Base
-	// The base first: the log behind it has all that is not in the files which are
-	// fetched afterwards.
-	if err := n.get(ctx, from.Address, "base", nil, &base); err != nil {
-		return plain(err)
+	watch, err := n.watchBase(ctx, from.Address)
+	if err != nil {
+		return err
 	}
+	defer watch.stop()
 	opt := statetransfer.Options{FS: n.fs, Dir: n.opt.Dir, Logger: n.logger, Progress: n.progress(from.Name)}
 	defer n.setTransfer(nil)
-	n.logger.Info("state transfer", "from", from.Name, "base", base.Index)
+	n.logger.Info("state transfer", "from", from.Name)
 	result, err := statetransfer.Fetch(ctx, n.clientOf(from.Address), opt)
 	if err != nil {
 		return err
@@ -178,6 +178,7 @@ func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
 	if err := n.fs.RemoveAll(n.logDir()); err != nil {
 		return fmt.Errorf("remove old log: %w", err)
 	}
+	base := watch.below(result.Sequence)
 	if err := raftlog.Create(n.fs, n.logDir(), base); err != nil {
 		return fmt.Errorf("create log: %w", err)
 	}
@@ -185,7 +186,7 @@ func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
 		return err
 	}
 	n.setProblem("")
-	n.logger.Info("state transfer ends", "from", from.Name, "sequence", result.Sequence, "bytes", result.Bytes, "fetched", result.Copied, "took", result.Took)
+	n.logger.Info("state transfer ends", "from", from.Name, "sequence", result.Sequence, "base", base.Sequence, "bytes", result.Bytes, "fetched", result.Copied, "took", result.Took)
 	n.clean()
 	return nil
 }
@@ -195,6 +196,65 @@ func (n *Node) clean() {
 	if err := statetransfer.Clean(statetransfer.Options{FS: n.fs, Dir: n.opt.Dir, Logger: n.logger}); err != nil {
 		n.logger.Warn("what a state transfer has left is not removed, the next start tries again", "err", err)
 	}
+}
+
+// baseWatch knows where the log of a node began while its state was fetched. The log
+// behind any of these places that is not above the state has all that the state lacks.
+// The latest is the best: the other nodes drop their log from the beginning.
+type baseWatch struct {
+	end     context.CancelFunc
+	running sync.WaitGroup
+	mu      sync.Mutex
+	bases   []raftlog.Base // ascending
+}
+
+// watchBase begins before the state is fetched.
+func (n *Node) watchBase(ctx context.Context, address string) (*baseWatch, error) {
+	w := &baseWatch{bases: make([]raftlog.Base, 1)}
+	if err := n.get(ctx, address, "base", nil, &w.bases[0]); err != nil {
+		return nil, plain(err)
+	}
+	ctx, w.end = context.WithCancel(ctx)
+	w.running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second):
+			}
+			var base raftlog.Base
+			if err := n.get(ctx, address, "base", nil, &base); err == nil {
+				w.add(base)
+			}
+		}
+	})
+	return w, nil
+}
+
+func (w *baseWatch) add(base raftlog.Base) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if base.Sequence >= w.bases[len(w.bases)-1].Sequence && base.Index > w.bases[len(w.bases)-1].Index {
+		w.bases = append(w.bases, base)
+	}
+}
+
+func (w *baseWatch) stop() {
+	w.end()
+	w.running.Wait()
+}
+
+// below returns the latest base that is not above a sequence.
+func (w *baseWatch) below(sequence uint64) raftlog.Base {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	best := w.bases[0]
+	for _, b := range w.bases {
+		if b.Sequence <= sequence {
+			best = b
+		}
+	}
+	return best
 }
 
 // progress returns what notes and logs how far a transfer is.

@@ -12,8 +12,8 @@ import (
 	"tsdbd/internal/vfs"
 )
 
-// segmentInfo describes a segment file.
-type segmentInfo struct {
+// SegmentInfo describes a segment file.
+type SegmentInfo struct {
 	Path   string
 	Number uint64
 	// First is the index that the log went on with.
@@ -25,20 +25,20 @@ type segmentInfo struct {
 	Torn                          bool // the rest of an unfinished write follows
 }
 
-// contents is what a log holds.
-type contents struct {
+// Report is what a log holds.
+type Report struct {
 	Base        Base
 	First, Next uint64 // the log has the entries from First on that are below Next
-	Segments    []segmentInfo
+	Segments    []SegmentInfo
 	Damage      []Damage // at most one: the reader ends there
 }
 
-// read reads the log in dir and changes nothing. It calls fn with every batch that
+// Inspect reads the log in dir and changes nothing. It calls fn with every batch that
 // changed the log, in the order they were written: with entries, or with the last index
-// that a truncation has left. The entries are valid during the call. fn may be nil. It may
+// that a truncation has left. The entries are valid during the call. fn may be nil. Inspect may
 // not run while a Store has the log open.
-func read(fsys vfs.FS, dir string, fn func(s *segmentInfo, entries []raft.Log, truncated uint64)) (*contents, error) {
-	r := &contents{}
+func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, entries []raft.Log, truncated uint64)) (*Report, error) {
+	r := &Report{}
 	b, err := readBase(fsys, dir)
 	if err != nil {
 		return r, r.note(path.Join(dir, baseName), err)
@@ -54,8 +54,8 @@ func read(fsys vfs.FS, dir string, fn func(s *segmentInfo, entries []raft.Log, t
 			_ = g.file.Close() // only read
 		}
 	}()
-	infos := map[*segment]*segmentInfo{}
-	r.Segments = make([]segmentInfo, len(numbers))
+	infos := map[*segment]*SegmentInfo{}
+	r.Segments = make([]SegmentInfo, len(numbers))
 	for i, n := range numbers {
 		g := &segment{path: segmentPath(dir, n), end: firstSector}
 		if g.file, err = fsys.Open(g.path); err != nil {
@@ -66,7 +66,7 @@ func read(fsys vfs.FS, dir string, fn func(s *segmentInfo, entries []raft.Log, t
 			return r, r.note(g.path, err)
 		}
 		infos[g] = &r.Segments[i]
-		r.Segments[i] = segmentInfo{Path: g.path, Number: n, First: g.next, Bytes: g.size}
+		r.Segments[i] = SegmentInfo{Path: g.path, Number: n, First: g.next, Bytes: g.size}
 	}
 	err = w.run(func(g *segment, _ int64, h batchHeader, entries []raft.Log) {
 		s := infos[g]
@@ -92,7 +92,7 @@ func read(fsys vfs.FS, dir string, fn func(s *segmentInfo, entries []raft.Log, t
 }
 
 // note adds an error that is damage, and returns any other.
-func (r *contents) note(name string, err error) error {
+func (r *Report) note(name string, err error) error {
 	d, err := asDamage(name, err)
 	if d != nil {
 		r.Damage = append(r.Damage, *d)
@@ -143,7 +143,7 @@ func SetAside(fsys vfs.FS, dir string) (err error) {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "The server has set this raft log aside: %s\n", dir)
-	r, err := read(fsys, dir, nil)
+	r, err := Inspect(fsys, dir, nil)
 	if err != nil {
 		fmt.Fprintf(&text, "It cannot be read: %v\n", err)
 	}

@@ -16,7 +16,7 @@ func TestInspect(t *testing.T) {
 	must(t, s.StoreLogs(entries(50, 51, 2)))
 	must(t, s.Close())
 	next, cuts := uint64(1), 0
-	r, err := read(m, testDir, func(g *segmentInfo, entries []raft.Log, truncated uint64) {
+	r, err := Inspect(m, testDir, func(g *SegmentInfo, entries []raft.Log, truncated uint64) {
 		if len(entries) == 0 {
 			cuts++
 			next = truncated + 1
@@ -55,7 +55,7 @@ func TestSetAside(t *testing.T) {
 		if damaged := strings.Contains(text, "000000000001.rlog at offset 535"); damaged != (i == 0) || !strings.Contains(text, testDir) {
 			t.Errorf("text of %s: %s", name, text)
 		}
-		if r, err := read(m, name, nil); err != nil || len(r.Damage) != 1-i {
+		if r, err := Inspect(m, name, nil); err != nil || len(r.Damage) != 1-i {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 		must(t, Create(m, testDir, Base{Index: 5, Term: 1}))

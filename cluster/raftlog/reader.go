@@ -11,9 +11,9 @@ import (
 
 // Damage is a place where the log is not what was written to it.
 type Damage struct {
-	Path   string `json:"path"` // of the file
-	Offset int64  `json:"offset"`
-	Reason string `json:"reason"`
+	Path   string // of the file
+	Offset int64
+	Reason string
 }
 
 // String returns the damage as one line.

@@ -191,7 +191,7 @@ func TestCompletion(t *testing.T) {
 	f("tsdbd backup -pr", "--prune")
 	f("tsdbd backup", "") // names of files
 	f("tsdbd import -precision", "ns us ms s m h")
-	f("tsdbd inspect", "wal tsm tsi series manifest shard encodings raftlog report")
+	f("tsdbd inspect", "wal tsm tsi series manifest shard encodings report")
 	f("tsdbd inspect tsm", "")
 	f("tsdbd cluster", "status verify transfer-leader remove add")
 	f("tsdbd cluster remove", "") // the program does not know the names

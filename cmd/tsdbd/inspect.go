@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"tsdbd/cluster/raftlog"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
 )
@@ -28,7 +27,6 @@ func inspectCommand() *cli.Command {
   shard PATH      a shard's directory: manifest and all files
   encodings PATH  a TSM file, or a directory of a shard, a database or all
                   data: blocks, values and bytes of each encoding
-  raftlog PATH    the raft log of a stopped node of a cluster (data/cluster/log)
   report DIR      a data directory: disk space and cardinality of each
                   measurement; refused while a server runs on it
 
@@ -40,7 +38,7 @@ Examples:
 			&cli.BoolFlag{Name: "json", Destination: &asJSON, Usage: "write JSON"},
 			&cli.BoolFlag{Name: "all", Destination: &all, Usage: "list every entry of a log, every series of a TSM or series file"},
 		},
-		ShellComplete: complete("wal", "tsm", "tsi", "series", "manifest", "shard", "encodings", "raftlog", "report"),
+		ShellComplete: complete("wal", "tsm", "tsi", "series", "manifest", "shard", "encodings", "report"),
 		Action: action(func(_ context.Context, c *cli.Command, rest []string, stdout, _ io.Writer) error {
 			if len(rest) != 2 {
 				return usageError(c, "inspect takes what to inspect and a path")
@@ -50,7 +48,6 @@ Examples:
 				return err
 			}
 			var report inspect.Texter
-			damaged := func() bool { return len(inspect.Damages(report)) > 0 }
 			switch rest[0] {
 			case "wal":
 				report, err = inspect.WAL(vfs.OS, name, all)
@@ -66,10 +63,6 @@ Examples:
 				report, err = inspect.Shard(vfs.OS, name)
 			case "encodings":
 				report, err = inspect.Encodings(vfs.OS, name)
-			case "raftlog":
-				var log *raftlog.Report
-				log, err = raftlog.Inspect(vfs.OS, name, all)
-				report, damaged = log, func() bool { return len(log.Damage) > 0 }
 			case "report":
 				report, err = inspect.Report(name)
 			default:
@@ -81,7 +74,7 @@ Examples:
 			if err := inspect.Write(stdout, report, asJSON); err != nil {
 				return err
 			}
-			if damaged() {
+			if len(inspect.Damages(report)) > 0 {
 				return errDamaged
 			}
 			return nil
