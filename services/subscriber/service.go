@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/lineproto/wire"
 	"tsdbd/meta"
 	"tsdbd/model/point"
 )
@@ -159,9 +160,9 @@ func (s *Service) Encode(database, rp string, b *point.Batch) []byte {
 		return nil
 	}
 	var lines []byte
-	var e encoder
+	var e wire.Encoder
 	for i := range b.Rows {
-		lines = e.append(lines, b, &b.Rows[i])
+		lines = e.AppendRow(lines, b, &b.Rows[i])
 	}
 	return lines
 }

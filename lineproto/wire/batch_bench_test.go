@@ -1,4 +1,4 @@
-package subscriber
+package wire_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tsdbd/lineproto"
+	"tsdbd/lineproto/wire"
 	"tsdbd/model/point"
 )
 
@@ -30,10 +31,10 @@ func BenchmarkEncode(b *testing.B) {
 			var out []byte
 			b.SetBytes(int64(lines.Len()))
 			for b.Loop() {
-				var e encoder
+				var e wire.Encoder
 				out = out[:0]
 				for i := range batch.Rows {
-					out = e.append(out, &batch, &batch.Rows[i])
+					out = e.AppendRow(out, &batch, &batch.Rows[i])
 				}
 			}
 		})
