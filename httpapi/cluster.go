@@ -104,6 +104,9 @@ func (h *Handler) answer(w *response, r *request, rt *route, serve handle) error
 	if isRefusal(err) && w.status == 0 && h.mayForward(r) && r.whole() {
 		return h.forward(w, r) // this node may not have the user or the grant yet
 	}
+	if err == nil {
+		w.WriteHeader(http.StatusOK) // with the position, if the handler has sent nothing
+	}
 	return err
 }
 

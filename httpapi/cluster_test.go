@@ -177,6 +177,7 @@ func TestFollower(t *testing.T) {
 			t.Errorf("the follower made %s", name)
 		}
 	}
+	f(ask("POST", "/api/v2/delete?bucket=d", `{"start":"2020-01-01T00:00:00Z","stop":"2021-01-01T00:00:00Z"}`), "forward", 200, "9")
 	f(ask("GET", "/query?q=KILL+QUERY+1;CREATE+DATABASE+k", ""), "", 400, "7")
 
 	// What reads is answered here, unless this node is behind.
