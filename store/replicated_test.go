@@ -45,6 +45,8 @@ type member struct {
 	base    uint64 // the log before it is given up
 	decoder *entry.Decoder
 	store   *testStore
+
+	following sync.Mutex // held while it follows, or stops to lead
 }
 
 // memberLog is a store's end of the log.
@@ -119,7 +121,7 @@ func (m *member) newDecoder() *entry.Decoder {
 func (m *member) next() []byte {
 	m.log.mu.Lock()
 	defer m.log.mu.Unlock()
-	if m.applied == uint64(len(m.log.records)) {
+	if m.log.leader == m || m.applied == uint64(len(m.log.records)) {
 		return nil
 	}
 	return m.log.records[m.applied]
@@ -127,6 +129,8 @@ func (m *member) next() []byte {
 
 // follow applies up to n entries that the member lacks.
 func (m *member) follow(n int) error {
+	m.following.Lock()
+	defer m.following.Unlock()
 	for ; n > 0; n-- {
 		b := m.next()
 		if b == nil {
@@ -140,7 +144,9 @@ func (m *member) follow(n int) error {
 		if err := m.opt.Follow(e); err != nil {
 			return err
 		}
+		m.log.mu.Lock()
 		m.applied++
+		m.log.mu.Unlock()
 	}
 	return nil
 }
@@ -183,13 +189,17 @@ func newCluster(t testing.TB, n int, adjust func(*Options)) *cluster {
 // first so many come back.
 func (c *cluster) elect(m *member, back int) {
 	c.t.Helper()
-	c.log.mu.Lock()
 	old := c.log.leader
+	if old != nil {
+		old.following.Lock()
+	}
+	c.log.mu.Lock()
 	c.log.records = append(c.log.records, c.log.flight[:back]...)
 	c.log.leader, c.log.cut, c.log.flight = nil, false, nil
 	c.log.mu.Unlock()
 	if old != nil {
 		old.store.Retire()
+		old.following.Unlock()
 	}
 	m.must(m.follow(allEntries))
 	c.log.mu.Lock()

@@ -1,0 +1,362 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/series"
+	"tsdbd/store/content"
+)
+
+// TestFollowWaits follows with full caches: nothing is refused or lost, and what
+// changes the role, reads, or closes the store does not wait for it.
+func TestFollowWaits(t *testing.T) {
+	c := newCluster(t, 2, func(o *Options) { o.FlushBytes = 1 << 40 })
+	a, b := c.members[0], c.members[1]
+	c.elect(a, 0)
+	a.store.create("db")
+	want := points{}
+	write := func(batches int) {
+		for range batches {
+			var lines strings.Builder
+			for range 200 {
+				n := int64(len(want))
+				fmt.Fprintf(&lines, "m,h=a v=%di %d\n", n, n)
+				want[pointKey("m,h=a", n, "v")] = fmt.Sprintf("%di", n)
+			}
+			c.must(a.store.write("db", lines.String()))
+		}
+	}
+	// fill lets b follow until it has no room.
+	fill := func() chan error {
+		done := make(chan error, 1)
+		go func() { done <- b.follow(allEntries) }()
+		for b.store.held() <= b.store.opt.CacheBytes {
+			select {
+			case err := <-done:
+				t.Fatalf("followed all without a wait: %v", err)
+			case <-time.After(time.Millisecond):
+			}
+		}
+		return done
+	}
+	write(40)
+	b.store.opt.CacheBytes = 32 << 10
+	b.store.flushing.Lock()
+	done := fill()
+	b.store.Retire()
+	b.store.sums()
+	b.store.read("db")
+	b.store.flushing.Unlock()
+	c.must(<-done)
+	if text := diff(b.store.read("db"), want); text != "" {
+		t.Error(text)
+	}
+
+	write(40)
+	b.fs.SetHook(func(op vfstest.Op) error {
+		if strings.HasSuffix(op.Path, ".tsm") {
+			return errors.New("input/output error")
+		}
+		return nil
+	})
+	done = fill()
+	_ = b.store.Close()
+	if err := <-done; !errors.Is(err, ErrClosed) {
+		t.Errorf("a wait that Close ends: %v", err)
+	}
+	b.fs.SetHook(nil)
+	b.open()
+	c.must(b.follow(allEntries))
+	if text := diff(b.store.read("db"), want); text != "" {
+		t.Error(text)
+	}
+	c.must(a.store.Close())
+	c.must(b.store.Close())
+}
+
+// TestFollowConflict gives an id of the log to another key: the store must not go on.
+func TestFollowConflict(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	a, b := c.members[0], c.members[1]
+	c.elect(a, 0)
+	a.store.create("db")
+	c.must(a.store.write("db", "m,h=a v=1 1"))
+	c.must(b.follow(allEntries))
+	c.must(a.store.write("db", "m,h=b v=1 1"))
+	c.must(b.store.mu.databases[1].series.Restore(2, "m,h=other"))
+	if err := b.follow(allEntries); !errors.Is(err, series.ErrConflict) {
+		t.Errorf("follow: %v", err)
+	}
+	if n := len(b.store.mu.refused); n > 0 {
+		t.Errorf("%d databases are refused", n)
+	}
+	c.must(a.store.Close())
+	c.must(b.store.Close())
+}
+
+// TestFollowDropped starts from an entry for a shard, and one for a database, that
+// were dropped later: the series are not defined again, and the files know of the drop.
+func TestFollowDropped(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	a, b := c.members[0], c.members[1]
+	c.elect(a, 0)
+	a.store.create("db")
+	a.store.create("gone")
+	c.must(a.store.write("db", "m,h=a v=1 1\nm,h=b v=1 1"))
+	c.must(a.store.write("gone", "m,h=a v=1 1"))
+	base := uint64(len(c.log.records))
+	c.must(a.store.write("gone", "m,h=a v=2 2"))
+	c.must(a.store.write("db", "m,h=a v=2 2"))
+	g := a.store.Catalog().Database("db").RetentionPolicies[0].ShardGroups[0]
+	c.must(a.store.Apply(context.Background(), meta.DropShardGroup{Database: "db", RetentionPolicy: "autogen", ID: g.ID}))
+	c.must(a.store.Apply(context.Background(), meta.DropDatabase{Name: "gone"}))
+	c.must(b.follow(allEntries))
+	b.store.trim() // nothing is left to flush
+	left := b.fs.CrashLocked(rand.New(rand.NewPCG(1, 1)), 0)
+	c.must(b.store.Close())
+	b.fs = left
+	// Series b has had no row but in the shard that was dropped before a flush.
+	c.must(a.store.write("db", fmt.Sprintf("m,h=b v=5 %d", 9*week)))
+	b.base = base
+	b.open()
+	c.must(b.follow(allEntries))
+	if diffs := content.Differences("b", b.store.sums(), "a", a.store.sums()); len(diffs) > 0 {
+		t.Error(diffs)
+	}
+	c.must(a.store.Close())
+	c.must(b.store.Close())
+}
+
+// TestFollowFlush flushes a shard when only a part of the log has come again, while
+// another shard's files have more of it.
+func TestFollowFlush(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	a, b := c.members[0], c.members[1]
+	c.elect(a, 0)
+	a.store.create("db")
+	c.must(a.store.write("db", "m v=1 1"))
+	part := len(c.log.records)
+	c.must(a.store.write("db", fmt.Sprintf("m v=1 %d", 9*week)))
+	c.must(a.store.write("db", "m v=2 2"))
+	c.must(a.store.write("db", fmt.Sprintf("m v=2 %d", 9*week+1)))
+	c.must(b.follow(allEntries))
+	b.store.flush(context.Background(), b.store.shard(2))
+	c.must(b.store.Close())
+	b.open()
+	c.must(b.follow(part - int(b.base)))
+	b.store.flushAll(context.Background())
+	if applied := b.store.Applied(); applied != uint64(part) {
+		t.Errorf("applied %d, want %d", applied, part)
+	}
+	c.must(b.follow(allEntries))
+	if diffs := content.Differences("b", b.store.sums(), "a", a.store.sums()); len(diffs) > 0 {
+		t.Error(diffs)
+	}
+	c.must(a.store.Close())
+	c.must(b.store.Close())
+}
+
+// TestFollowBeside has writers, deletes and changes of the catalog at a leader that
+// changes, and others that follow while they flush, merge, are read, summed up and
+// backed up.
+func TestFollowBeside(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 21))
+	c := newCluster(t, 3, func(o *Options) {
+		o.FlushBytes, o.CompactAfter = 16<<10, time.Millisecond
+		o.MaxValuesPerTag = 100_000
+	})
+	c.elect(c.members[0], 0)
+	c.members[0].store.create("db")
+	var leads atomic.Pointer[member]
+	leads.Store(c.members[0])
+	ctx, cancel := context.WithCancel(context.Background())
+	var writers, others sync.WaitGroup
+	stop := func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+	batches := 60
+	if testing.Short() {
+		batches = 20
+	}
+	for w := range 3 {
+		writers.Go(func() {
+			for n := 0; n < batches && ctx.Err() == nil; {
+				var lines strings.Builder
+				for k := range 20 {
+					fmt.Fprintf(&lines, "m,h=h%d,w=w%d v=%di,x%d=1 %d\n", n*k, w, n, n%7, int64(k%3)*week+int64(n))
+				}
+				st := &testStore{Store: leads.Load().store.Store, t: t}
+				err := st.write("db", lines.String())
+				switch {
+				case err == nil && w == 0 && n%10 == 3:
+					err = st.Delete(ctx, scan.DeleteRequest{Database: "db", Range: model.TimeRange{Min: 0, Max: int64(n)}})
+				case err == nil && w == 1 && n%10 == 7:
+					err = st.Apply(ctx, meta.CreateDatabase{Name: fmt.Sprint("db", n)})
+				case err == nil && w == 2 && n%10 == 7:
+					err = st.Apply(ctx, meta.DropDatabase{Name: fmt.Sprint("db", n-10)})
+				}
+				var partial *PartialWriteError
+				switch {
+				case err == nil || errors.As(err, &partial):
+					n++
+				case !errors.Is(err, ErrNotLeader):
+					stop(err)
+				}
+			}
+		})
+	}
+	for i, m := range c.members {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				if err := m.follow(allEntries); err != nil {
+					stop(fmt.Errorf("member %d: %w", i, err))
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+		others.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if m.store.Catalog().Database("db") == nil {
+					continue
+				}
+				var err error
+				switch n % 3 {
+				case 0:
+					_, err = readAll(m.store.Store, "db", false)
+				case 1:
+					var cut *content.Cut
+					if cut, err = m.store.Cut(); err == nil {
+						_, err = cut.Sum(ctx)
+						cut.Release()
+					}
+				default:
+					var set *BackupSet
+					if set, err = m.store.Backup(ctx, nil); err == nil {
+						set.Release()
+					}
+				}
+				if err != nil && ctx.Err() == nil {
+					stop(fmt.Errorf("member %d: %w", i, err))
+				}
+			}
+		})
+	}
+	finished := make(chan struct{})
+	go func() { writers.Wait(); close(finished) }()
+	for running := true; running; {
+		select {
+		case <-finished:
+			running = false
+		case <-time.After(time.Duration(20+r.IntN(60)) * time.Millisecond):
+			next := c.members[r.IntN(len(c.members))]
+			c.elect(next, 0)
+			leads.Store(next)
+		}
+	}
+	cancel()
+	others.Wait()
+	for i, m := range c.members {
+		c.must(m.follow(allEntries))
+		want, got := c.members[0].store.sums(), m.store.sums()
+		if diffs := content.Differences(fmt.Sprint("member ", i), got, "member 0", want); len(diffs) > 0 || len(want.Shards) == 0 {
+			t.Error(want.Shards, strings.Join(diffs, "\n"))
+		}
+	}
+	for _, m := range c.members {
+		c.must(m.store.Close())
+	}
+}
+
+// TestFollowCrash cuts the power of a follower all the time. Whatever the disk has
+// kept, it follows from its base and has what the leader has.
+func TestFollowCrash(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 22))
+	crashes := 0
+	for run := range 2 {
+		c := newCluster(t, 2, nil)
+		a, b := c.members[0], c.members[1]
+		c.elect(a, 0)
+		d := newDriver(a.store, r)
+		d.ddl = true
+		c.must(d.create())
+		for range 120 {
+			if op := d.next(); op.name != "restart" && op.name != "backup" {
+				c.must(op.run())
+				d.want = op.after
+			}
+		}
+		want := a.store.sums()
+		var failed error
+		every := 13
+		if testing.Short() {
+			every = 41
+		}
+		crash := func() error {
+			left := &member{log: c.log, t: t, fs: b.fs.Crash(r, []float64{0, 0.5, 1}[r.IntN(3)]), base: b.base}
+			left.open()
+			for left.applied < uint64(len(c.log.records)) {
+				if err := left.follow(1 + r.IntN(20)); err != nil {
+					return err
+				}
+				if r.IntN(3) == 0 {
+					left.store.flushSome(r)
+				}
+			}
+			if got := left.store.sums(); !reflect.DeepEqual(got, want) {
+				return errors.New(strings.Join(content.Differences("the follower", got, "the leader", want), "\n"))
+			}
+			return left.store.Close()
+		}
+		b.fs.SetHook(func(op vfstest.Op) error {
+			if op.N%every != 0 || failed != nil {
+				return nil
+			}
+			crashes++
+			done := make(chan struct{}) // by a goroutine that holds none of the other store's locks
+			go func() {
+				defer close(done)
+				if err := crash(); err != nil {
+					failed = fmt.Errorf("operation %d, %s %s: %w", op.N, op.Kind, op.Path, err)
+				}
+			}()
+			<-done
+			return nil
+		})
+		flushes := rand.New(rand.NewPCG(testseed.Of(t), uint64(run)))
+		for b.applied < uint64(len(c.log.records)) {
+			c.must(b.follow(1 + flushes.IntN(10)))
+			b.store.flushSome(flushes)
+			b.store.trim()
+			if flushes.IntN(4) == 0 {
+				b.store.compactSome(flushes)
+			}
+		}
+		if failed == nil && !reflect.DeepEqual(b.store.sums(), want) {
+			t.Error("the follower differs without a crash")
+		}
+		c.must(b.store.Close())
+		b.fs.SetHook(nil)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		c.must(a.store.Close())
+	}
+	t.Logf("%d crashes", crashes)
+}
