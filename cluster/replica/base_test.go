@@ -153,7 +153,7 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 	c.start(m)
-	if err := <-m.fatal; !strings.Contains(err.Error(), "the files of this node have entries up to 7, the cluster has none behind 0") {
+	if err := <-m.fatal; !strings.Contains(err.Error(), "the files of this node have entries up to 7, the log of its cluster ends at 0") {
 		t.Fatal(err)
 	}
 }

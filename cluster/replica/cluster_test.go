@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -274,6 +275,7 @@ func newCluster(t testing.TB, n int, opt Options) *cluster {
 		for _, m := range c.members {
 			c.stop(m)
 		}
+		noGoroutines(t)
 	})
 	return c
 }
@@ -283,7 +285,8 @@ func (c *cluster) start(m *member) {
 	c.t.Helper()
 	m.restart(int(m.log.Base().Sequence))
 	_, m.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.id), 2*electionTimeout)
-	m.fatal, m.transfer, m.marks = make(chan error, 1), make(chan string, 1), map[string]uint64{}
+	fatal, transfer := make(chan error, 1), make(chan string, 1)
+	m.fatal, m.transfer, m.marks = fatal, transfer, map[string]uint64{}
 	opt := c.options
 	opt.ID, opt.Log, opt.Transport = m.id, m.log, m.transport
 	if opt.ElectionTimeout == 0 {
@@ -292,8 +295,8 @@ func (c *cluster) start(m *member) {
 	if os.Getenv("REPLICA_LOG") != "" {
 		opt.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", m.id)
 	}
-	opt.OnFatal = func(err error) { m.fatal <- err }
-	opt.OnTransferNeeded = func(reason string) { m.transfer <- reason }
+	opt.OnFatal = func(err error) { fatal <- err }
+	opt.OnTransferNeeded = func(reason string) { transfer <- reason }
 	opt.OnMark = func(id string, sequence uint64) {
 		m.marksLock.Lock()
 		defer m.marksLock.Unlock()
@@ -414,4 +417,20 @@ func count(applied []string) map[string]int {
 		n[s]++
 	}
 	return n
+}
+
+// noGoroutines waits until no replica and no raft is running.
+func noGoroutines(t testing.TB) {
+	var left []string
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		b := make([]byte, 1<<20)
+		left = strings.Split(string(b[:runtime.Stack(b, true)]), "\n\n")
+		left = slices.DeleteFunc(left, func(s string) bool {
+			return !strings.Contains(s, "cluster/replica.(") && !strings.Contains(s, "raft.(*Raft)")
+		})
+		if len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
 }

@@ -61,8 +61,7 @@ func (c *contact) run() {
 			select {
 			case c.consumer <- rpc:
 			case <-c.stop:
-				rpc.Respond(nil, raft.ErrRaftShutdown)
-				return
+				return // the end of the transport is its answer
 			}
 		}
 	}
@@ -146,16 +145,23 @@ func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 
 // confirmed says that a majority of the voters has accepted, in this term, messages
 // that were sent after a time.
-func (c *contact) confirmed(voters []raft.ServerID, term uint64, after time.Time) bool {
+func (c *contact) confirmed(voters []raft.Server, term uint64, after time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
-	for _, id := range voters {
-		if a := c.mu.acks[id]; id == c.id || a.term == term && !a.sent.Before(after) {
+	for _, v := range voters {
+		if a := c.mu.acks[v.ID]; v.ID == c.id || a.term == term && !a.sent.Before(after) {
 			n++
 		}
 	}
 	return n > len(voters)/2
+}
+
+// answered returns when the latest heartbeat was sent that a node has accepted.
+func (c *contact) answered(id raft.ServerID) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.acks[id].sent
 }
 
 // RequestPreVote asks for a vote before an election.

@@ -29,7 +29,8 @@
 //	ending     Nothing is accepted any more. Whoever waits gets an answer that says
 //	           that the outcome is unknown. Then Retire is called.
 //	closed     Raft is shut down.
-//	failed     OnFatal was called. Nothing is applied any more. The node must stop.
+//	failed     OnFatal was called. Nothing is applied any more, raft is shut down. The
+//	           node must stop.
 //
 // Changes of state, with what causes them:
 //
@@ -37,8 +38,9 @@
 //	beginning -> leading     the barrier is applied, and the term is the same as before
 //	beginning -> following   the barrier fails
 //	leading   -> ending      raft says that this node does not lead, or leads in
-//	                         another term; a proposal fails; apply meets a group that
-//	                         is not of the epoch; TransferLeadership; Close; a failure
+//	                         another term; a proposal fails; nothing is applied for
+//	                         long; apply meets a group that is not of the epoch;
+//	                         TransferLeadership; Close; a failure
 //	ending    -> following   Retire has returned
 //	any       -> failed      a group cannot be decoded or followed, or the disk fails
 //

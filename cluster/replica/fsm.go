@@ -57,7 +57,9 @@ func (r *Replica) apply(l *raft.Log) {
 		if err := r.follow(h, body); err != nil {
 			err = fmt.Errorf("apply entry %d of the replicated log: %w", l.Index, err)
 			if errors.Is(err, store.ErrClosed) {
-				r.failure.CompareAndSwap(nil, &err) // nothing behind it is applied
+				if r.failure.CompareAndSwap(nil, &err) { // nothing behind it is applied
+					close(r.failed)
+				}
 			} else {
 				r.fail(err)
 			}

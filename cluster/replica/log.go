@@ -17,6 +17,7 @@ var (
 	errFollowing = fmt.Errorf("%w", store.ErrNotLeader)
 	errHandover  = fmt.Errorf("%w: the leadership is being handed over", store.ErrNotLeader)
 	errClosing   = fmt.Errorf("%w: this node is shutting down", store.ErrNotLeader)
+	errStalled   = fmt.Errorf("%w: no majority of the nodes stores what this one sends", store.ErrNotLeader)
 	errLost      = fmt.Errorf("%w: the leadership was lost", store.ErrNotLeader)
 )
 

@@ -79,6 +79,19 @@ func newEpoch(term uint64) *epoch {
 	return e
 }
 
+// busy says that raft has not answered all proposals.
+func (e *epoch) busy() bool {
+	if e == nil {
+		return false
+	}
+	select {
+	case <-e.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // submit queues q and waits for its answer.
 func (e *epoch) submit(q *request) error {
 	n := q.size()

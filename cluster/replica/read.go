@@ -24,12 +24,11 @@ func (r *Replica) Wait(ctx context.Context, sequence uint64) error {
 
 // wait waits for a channel, or for the end of the replica or ctx.
 func (r *Replica) wait(ctx context.Context, changed <-chan struct{}) error {
-	if err := r.Err(); err != nil {
-		return err
-	}
 	select {
 	case <-changed:
 		return nil
+	case <-r.failed:
+		return r.Err()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-r.stop:
@@ -68,7 +67,19 @@ func (r *Replica) reached(commit, term uint64) (reached, valid bool) {
 	if t != term {
 		return false, false
 	}
-	return r.appliedUpTo(commit), true
+	if !r.appliedUpTo(commit) {
+		return false, true
+	}
+	r.checkFloor()
+	return true, true
+}
+
+// checkFloor stops a replica whose store has files from beyond the end of the log. It is
+// called when everything is applied that was committed before.
+func (r *Replica) checkFloor() {
+	if applied := r.Applied(); applied < r.floor {
+		r.fail(fmt.Errorf("the files of this node have entries up to %d, the log of its cluster ends at %d: they are of another cluster, or the cluster has lost entries", r.floor, applied))
+	}
 }
 
 func (r *Replica) termAt(index uint64) (term uint64, ok bool) {
@@ -122,19 +133,10 @@ func (r *Replica) ReadPosition(ctx context.Context) (uint64, error) {
 // after the call.
 func (r *Replica) confirm(ctx context.Context, e *epoch) error {
 	start := time.Now()
-	f := r.raft.GetConfiguration()
-	if err := f.Error(); err != nil {
-		return err
-	}
-	var voters []raft.ServerID
-	for _, s := range f.Configuration().Servers {
-		if s.Suffrage == raft.Voter {
-			voters = append(voters, s.ID)
-		}
-	}
+	voters := r.voters()
 	for {
 		// It makes raft send heartbeats now.
-		if err := r.await(ctx, r.raft.VerifyLeader()); err != nil {
+		if err := r.ask(ctx, func() raft.Future { return r.raft.VerifyLeader() }); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}

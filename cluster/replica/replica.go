@@ -122,8 +122,11 @@ type Replica struct {
 		changed chan struct{} // closed at the next change, nil if nobody waits
 	}
 
-	wake         chan struct{} // of watch
-	leads        chan struct{} // of tell
+	failed       chan struct{}      // closed with failure
+	down         func() raft.Future // shuts raft down, once
+	asked        atomic.Int64       // questions to raft without an answer
+	wake         chan struct{}      // of watch
+	leads        chan struct{}      // of tell
 	stop         chan struct{}
 	running      sync.WaitGroup
 	closed       sync.Once
@@ -140,7 +143,8 @@ func New(opt Options) (*Replica, error) {
 	if opt.ID == "" || opt.Log == nil || opt.Transport == nil {
 		return nil, errors.New("replica needs an id, a log and a transport")
 	}
-	r := &Replica{opt: opt, logger: opt.Logger, wake: make(chan struct{}, 1), leads: make(chan struct{}, 1), stop: make(chan struct{})}
+	r := &Replica{opt: opt, logger: opt.Logger, wake: make(chan struct{}, 1), leads: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{})}
+	r.down = sync.OnceValue(func() raft.Future { return r.Raft().Shutdown() })
 	r.entries = newEntries(opt.Log, r.stop, r.fail)
 	base := opt.Log.Base()
 	r.progress.sequence.Store(base.Sequence)
@@ -203,7 +207,7 @@ func (r *Replica) close() error {
 		r.entries.release()
 		return nil
 	}
-	if r.raft.State() == raft.Leader && r.hasOtherVoters() && r.Err() == nil {
+	if r.raft.State() == raft.Leader && len(r.voters()) > 1 && r.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*r.opt.ElectionTimeout)
 		if err := r.TransferLeadership(ctx, ""); err != nil {
 			r.logger.Warn("leadership not handed over, the others elect a leader", "err", err)
@@ -215,19 +219,17 @@ func (r *Replica) close() error {
 	last := r.role.last
 	r.endLocked(r.epoch.Load(), errClosing)
 	r.role.Unlock()
-	if last != nil {
-		// While raft runs it answers what is proposed: within its lease at the latest.
-		select {
-		case <-last.done:
-		case <-time.After(2 * r.opt.ElectionTimeout):
-			r.logger.Warn("raft has not answered all proposals")
+	// While raft runs it answers what it was asked: within its lease at the latest.
+	for end := time.Now().Add(2 * r.opt.ElectionTimeout); r.asked.Load() > 0 || last.busy(); time.Sleep(time.Millisecond) {
+		if r.Err() != nil || time.Now().After(end) {
+			break
 		}
 	}
 	close(r.stop)
 	r.entries.release()
 	down := make(chan error, 1)
 	go func() {
-		down <- r.raft.Shutdown().Error()
+		down <- r.down().Error()
 		r.running.Wait()
 		close(down)
 	}()
@@ -241,19 +243,6 @@ func (r *Replica) close() error {
 	case <-time.After(closeWait):
 		return errors.New("shut down raft: an entry is still being applied")
 	}
-}
-
-func (r *Replica) hasOtherVoters() bool {
-	f := r.raft.GetConfiguration()
-	if f.Error() != nil {
-		return false
-	}
-	for _, s := range f.Configuration().Servers {
-		if s.ID != r.opt.ID && s.Suffrage == raft.Voter {
-			return true
-		}
-	}
-	return false
 }
 
 // Raft returns raft, for its configuration and its figures. Leadership is given away
@@ -282,11 +271,16 @@ func (r *Replica) fail(err error) {
 	if !r.failure.CompareAndSwap(nil, &err) {
 		return
 	}
+	close(r.failed)
 	r.logger.Error("the replica cannot go on, the node must stop", "err", err)
 	go func() {
 		r.role.Lock()
-		r.endLocked(r.epoch.Load(), err)
+		r.endLocked(r.epoch.Load(), fmt.Errorf("%w: %w", errLost, err))
 		r.role.Unlock()
+		if r.Raft() != nil {
+			// The others are not to take this node for one that follows or leads.
+			r.down()
+		}
 		if r.store.OnFailure != nil {
 			r.store.OnFailure(err)
 		}

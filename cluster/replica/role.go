@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -15,6 +16,9 @@ const retryAfter = 10 * time.Millisecond
 // watch begins an epoch when raft leads, and ends it when raft does not any more.
 func (r *Replica) watch() {
 	var retry <-chan time.Time
+	look := time.NewTicker(r.opt.ElectionTimeout)
+	defer look.Stop()
+	var stall stall
 	for {
 		select {
 		case <-r.stop:
@@ -22,6 +26,10 @@ func (r *Replica) watch() {
 		case <-r.raft.LeaderCh():
 		case <-r.wake:
 		case <-retry:
+		case now := <-look.C:
+			if e := r.epoch.Load(); stall.lasts(e, r.progress.index.Load(), now) > stalledAfter*r.opt.ElectionTimeout {
+				r.end(e, errStalled)
+			}
 		}
 		retry = nil
 		leads := r.raft.State() == raft.Leader
@@ -32,6 +40,30 @@ func (r *Replica) watch() {
 			retry = time.After(retryAfter)
 		}
 	}
+}
+
+// stalledAfter is how many election timeouts an epoch may last in which groups are
+// under way and none is applied. Raft does not notice if the others answer and cannot
+// store anything, because their disks are full.
+const stalledAfter = 10
+
+// stall measures how long nothing is applied although groups are under way.
+type stall struct {
+	epoch *epoch
+	index uint64
+	since time.Time
+}
+
+// lasts returns for how long that has been seen.
+func (s *stall) lasts(e *epoch, index uint64, now time.Time) time.Duration {
+	flights := 0
+	if e != nil {
+		_, _, flights, _ = e.waiting()
+	}
+	if flights == 0 || e != s.epoch || index != s.index {
+		*s = stall{e, index, now}
+	}
+	return now.Sub(s.since)
 }
 
 // begin begins an epoch. It returns true if that should be tried again.
@@ -51,7 +83,7 @@ func (r *Replica) begin() (again bool) {
 			return false
 		}
 	}
-	if err := r.await(context.Background(), r.raft.Barrier(0)); err != nil {
+	if err := r.ask(context.Background(), func() raft.Future { return r.raft.Barrier(0) }); err != nil {
 		return r.raft.State() == raft.Leader
 	}
 	r.role.Lock()
@@ -62,8 +94,7 @@ func (r *Replica) begin() (again bool) {
 	if r.raft.State() != raft.Leader || r.raft.CurrentTerm() != term {
 		return true
 	}
-	if applied := r.progress.sequence.Load(); applied < r.floor {
-		r.fail(fmt.Errorf("the files of this node have entries up to %d, the cluster has none behind %d: this node is of another cluster, or the cluster has lost its log", r.floor, applied))
+	if r.checkFloor(); r.Err() != nil {
 		return false
 	}
 	r.decoder.Reset() // it is of no use to a leader
@@ -123,7 +154,7 @@ func (r *Replica) propose(e *epoch, futures chan<- raft.ApplyFuture) {
 func (r *Replica) collect(e *epoch, futures <-chan raft.ApplyFuture) {
 	defer close(e.done)
 	for f := range futures {
-		if err := f.Error(); err != nil {
+		if err := r.ask(context.Background(), func() raft.Future { return f }); err != nil {
 			r.end(e, fmt.Errorf("%w: %w", errLost, err))
 		}
 	}
@@ -148,7 +179,7 @@ func (r *Replica) tell() {
 	}
 }
 
-// TransferLeadership gives the leadership to a voter, the most advanced one if id is
+// TransferLeadership gives the leadership to a voter, to any that can be reached if id is
 // empty. New requests are refused meanwhile, those under way are answered first. It
 // returns when raft does not lead any more, or with the reason why it still does.
 func (r *Replica) TransferLeadership(ctx context.Context, id raft.ServerID) error {
@@ -157,7 +188,7 @@ func (r *Replica) TransferLeadership(ctx context.Context, id raft.ServerID) erro
 	if r.raft.State() != raft.Leader {
 		return errFollowing
 	}
-	target, err := r.voter(id)
+	targets, err := r.targets(id)
 	if err != nil {
 		return fmt.Errorf("transfer leadership: %w", err)
 	}
@@ -186,40 +217,78 @@ func (r *Replica) TransferLeadership(ctx context.Context, id raft.ServerID) erro
 			return fmt.Errorf("transfer leadership: raft has not answered all proposals: %w", ctx.Err())
 		}
 	}
-	f := r.raft.LeadershipTransfer()
-	if id != "" {
-		f = r.raft.LeadershipTransferToServer(target.ID, target.Address)
+	for _, target := range targets {
+		if err = r.handOver(ctx, target); err == nil || ctx.Err() != nil || r.raft.State() != raft.Leader {
+			break
+		}
 	}
-	if err := r.await(ctx, f); err != nil {
+	if err != nil {
 		return fmt.Errorf("transfer leadership: %w", err)
 	}
 	return nil
 }
 
-// voter returns the voter with an id.
-func (r *Replica) voter(id raft.ServerID) (s raft.Server, err error) {
-	f := r.raft.GetConfiguration()
-	if err := f.Error(); err != nil {
-		return s, err
-	}
-	if id == r.opt.ID {
-		return s, errors.New("this node leads already")
-	}
-	for _, s := range f.Configuration().Servers {
-		if s.Suffrage == raft.Voter && (s.ID == id || id == "" && s.ID != r.opt.ID) {
-			return s, nil
+// handOver makes raft give the leadership to a voter.
+func (r *Replica) handOver(ctx context.Context, to raft.Server) error {
+	for {
+		err := r.ask(ctx, func() raft.Future { return r.raft.LeadershipTransferToServer(to.ID, to.Address) })
+		if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+			return err
+		}
+		// Raft answers before it has put away the attempt before.
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Millisecond):
 		}
 	}
-	if id == "" {
-		return s, errors.New("there is no other voter")
-	}
-	return s, fmt.Errorf("%s is not a voter", id)
 }
 
-// await waits for an answer of raft.
-func (r *Replica) await(ctx context.Context, f raft.Future) error {
+// targets returns the voters that may lead after this node: the one with an id, or
+// all others, those first that answered last.
+func (r *Replica) targets(id raft.ServerID) (targets []raft.Server, err error) {
+	if id == r.opt.ID {
+		return nil, errors.New("this node leads already")
+	}
+	for _, s := range r.voters() {
+		if s.ID == id || id == "" && s.ID != r.opt.ID {
+			targets = append(targets, s)
+		}
+	}
+	switch {
+	case len(targets) == 0 && id == "":
+		return nil, errors.New("there is no other voter")
+	case len(targets) == 0:
+		return nil, fmt.Errorf("%s is not a voter", id)
+	}
+	slices.SortFunc(targets, func(a, b raft.Server) int {
+		return r.contact.answered(b.ID).Compare(r.contact.answered(a.ID))
+	})
+	return targets, nil
+}
+
+// voters returns the voters of the latest configuration, this node included.
+func (r *Replica) voters() (voters []raft.Server) {
+	f := r.raft.GetConfiguration()
+	if f.Error() != nil {
+		return nil // it never is
+	}
+	for _, s := range f.Configuration().Servers {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, s)
+		}
+	}
+	return voters
+}
+
+// ask asks raft and waits for the answer.
+func (r *Replica) ask(ctx context.Context, f func() raft.Future) error {
 	done := make(chan error, 1)
-	go func() { done <- f.Error() }()
+	r.asked.Add(1)
+	go func() {
+		done <- f().Error()
+		r.asked.Add(-1)
+	}()
 	select {
 	case err := <-done:
 		return err
@@ -227,6 +296,8 @@ func (r *Replica) await(ctx context.Context, f raft.Future) error {
 		return ctx.Err()
 	case <-r.stop:
 		return errClosing
+	case <-r.failed:
+		return r.Err()
 	}
 }
 

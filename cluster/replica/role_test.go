@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -148,6 +150,59 @@ func TestFailedTransfer(t *testing.T) {
 	c.must(func() *entry.Entry { return row(3, 2) })
 	c.connect()
 	c.equal()
+}
+
+// TestFullDisks fills the disks of two followers. They answer the leader, so raft has
+// no reason to end its term, but no request hangs, and the leader goes on when there is
+// room again.
+func TestFullDisks(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	fill := func(err error) {
+		for _, o := range c.members {
+			if o != m {
+				o.log.mu.Lock()
+				o.log.err = err
+				o.log.mu.Unlock()
+			}
+		}
+	}
+	if err := m.write(row(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	fill(syscall.ENOSPC)
+	if err := m.write(row(1, 2)); !errors.Is(err, store.ErrNotLeader) {
+		t.Fatal(err)
+	}
+	if err := m.write(row(1, 3)); m.Leads() || !errors.Is(err, store.ErrNotLeader) {
+		t.Fatal(err)
+	}
+	fill(nil)
+	c.must(func() *entry.Entry { return row(1, 4) })
+	got := c.equal()
+	if got[0] != "m,host=1=1@1 " || got[len(got)-1] != "m,host=1=4@1 " {
+		t.Error(got)
+	}
+}
+
+// TestBrokenDisk stops a node that cannot store its log. The others go on.
+func TestBrokenDisk(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	m.log.mu.Lock()
+	m.log.err = errors.New("input/output error")
+	m.log.mu.Unlock()
+	if err := m.write(row(1, 1)); !errors.Is(err, store.ErrNotLeader) {
+		t.Errorf("write: %v", err)
+	}
+	if err := <-m.fatal; !strings.Contains(err.Error(), "store entries of the replicated log: input/output error") {
+		t.Error(err)
+	}
+	if err := m.Append(row(1, 1)); err == nil || errors.Is(err, store.ErrNotLeader) {
+		t.Errorf("write: %v", err)
+	}
+	c.leader(m)
+	c.must(func() *entry.Entry { return row(1, 2) })
 }
 
 // TestRandom writes while nodes are cut off, stopped and started.
