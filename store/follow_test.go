@@ -309,7 +309,10 @@ func TestFollowCrash(t *testing.T) {
 			every = 41
 		}
 		crash := func() error {
-			left := &member{log: c.log, t: t, fs: b.fs.Crash(r, []float64{0, 0.5, 1}[r.IntN(3)]), base: b.base}
+			c.log.mu.Lock()
+			base := b.base
+			c.log.mu.Unlock()
+			left := &member{log: c.log, t: t, fs: b.fs.Crash(r, []float64{0, 0.5, 1}[r.IntN(3)]), base: base}
 			left.open()
 			for left.applied < uint64(len(c.log.records)) {
 				if err := left.follow(1 + r.IntN(20)); err != nil {
