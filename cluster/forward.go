@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,7 +178,11 @@ func (b *watchedBody) Close() error { return nil }
 // seen it.
 func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string, body *watchedBody) (sent bool, err error) {
 	var connected atomic.Bool
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	answered := context.AfterFunc(n.leadOf(address), func() { cancel(errLeaderGone) })
+	defer answered()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	out := (&http.Request{
 		Method: r.Method, URL: &url.URL{Scheme: "http", Host: address, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery},
 		Header: endToEnd(r.Header), Host: r.Host, ContentLength: r.ContentLength,
@@ -187,8 +192,9 @@ func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string,
 	}
 	out.Header.Set(forwardedHeader, n.opt.Name)
 	answer, err := n.transport.Client().Transport.RoundTrip(out)
+	answered()
 	if err != nil {
-		return connected.Load(), err
+		return connected.Load(), cmp.Or(context.Cause(ctx), err)
 	}
 	defer answer.Body.Close()
 	header := w.Header()
@@ -206,6 +212,61 @@ func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string,
 		header[name] = values
 	}
 	return true, nil
+}
+
+// errLeaderGone ends a request to a leader that has not answered it.
+var errLeaderGone = errors.New("it does not lead any more, and has not answered")
+
+// lead is the time in which a node leads, as this one sees it.
+type lead struct {
+	address string
+	seen    time.Time // when it led for sure
+	ctx     context.Context
+	end     context.CancelFunc
+}
+
+// leadOf returns a context that ends when another node than that at an address leads,
+// or none is known for an election timeout.
+func (n *Node) leadOf(address string) context.Context {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mu.lead == nil || n.mu.lead.address != address {
+		n.endLeadLocked()
+		l := &lead{address: address, seen: time.Now()}
+		l.ctx, l.end = context.WithCancel(n.ctx)
+		n.mu.lead = l
+	}
+	return n.mu.lead.ctx
+}
+
+func (n *Node) endLeadLocked() {
+	if n.mu.lead != nil {
+		n.mu.lead.end()
+		n.mu.lead = nil
+	}
+}
+
+// watchLead ends the contexts of leadOf. It runs until Close.
+func (n *Node) watchLead() {
+	tick := time.NewTicker(n.opt.ElectionTimeout / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		_, now := n.leader()
+		n.mu.Lock()
+		switch l := n.mu.lead; {
+		case l == nil:
+		case now == l.address:
+			l.seen = time.Now()
+		case now != "", time.Since(l.seen) > n.opt.ElectionTimeout:
+			n.endLeadLocked()
+		}
+		n.mu.Unlock()
+	}
 }
 
 // endToEnd returns a copy of headers without those of one connection.

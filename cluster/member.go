@@ -267,11 +267,14 @@ func (n *Node) reach(ctx context.Context, servers []raft.Server) map[raft.Server
 	var asked sync.WaitGroup
 	out := map[raft.ServerID]*peerStatus{}
 	for _, s := range servers {
-		if string(s.ID) == n.identity().ID {
-			out[s.ID] = n.ownStatus()
-			continue
-		}
 		asked.Go(func() {
+			if string(s.ID) == n.identity().ID {
+				own := n.ownStatus()
+				mu.Lock()
+				defer mu.Unlock()
+				out[s.ID] = own
+				return
+			}
 			if status, err := n.statusOf(ctx, string(s.Address)); err == nil && status.ID == string(s.ID) && status.State == stateMember {
 				mu.Lock()
 				defer mu.Unlock()

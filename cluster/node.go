@@ -60,6 +60,7 @@ type Node struct {
 		backups  http.Handler
 		problem  string // why the node is not where it should be
 		restart  error  // what was sent to restart
+		lead     *lead  // that requests are passed on to, or nil
 		ofStore  bool   // the store closes the log
 		closed   bool
 	}
@@ -273,6 +274,7 @@ func (n *Node) Start(st *store.Store, api, backups http.Handler, h Hooks) error 
 	n.mu.store, n.mu.api, n.mu.backups = st, api, backups
 	n.mu.Unlock()
 	n.running.Go(n.attend)
+	n.running.Go(n.watchLead)
 	return nil
 }
 
@@ -343,8 +345,18 @@ func (n *Node) Close() error {
 	if closed {
 		return nil
 	}
-	n.cancel()
 	var errs []error
+	if n.current() != nil && n.replica.Leads() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*n.opt.ElectionTimeout)
+		if err := n.replica.TransferLeadership(ctx, ""); err != nil {
+			n.logger.Info("the lead is not handed over, the others elect a leader", "err", err)
+		}
+		cancel()
+	}
+	n.cancel()
+	if n.network != nil {
+		errs = append(errs, n.network.Close()) // raft would wait for a node that hangs
+	}
 	if n.replica != nil {
 		errs = append(errs, n.replica.Close())
 	}
@@ -353,9 +365,6 @@ func (n *Node) Close() error {
 		errs = append(errs, n.http.Close())
 	}
 	n.running.Wait()
-	if n.network != nil {
-		errs = append(errs, n.network.Close())
-	}
 	if n.transport != nil {
 		errs = append(errs, n.transport.Close())
 	}

@@ -53,16 +53,35 @@ func (n *Node) listen() error {
 	var err error
 	n.transport, err = transport.Listen(transport.Options{
 		Bind: n.opt.Bind, Advertise: n.opt.address(), Secret: n.opt.Secret, TLS: n.opt.TLS,
-		Self: n.hello, Check: n.checkPeer, MaxClockSkew: n.opt.MaxClockSkew, Logger: n.logger, Now: n.opt.Now,
+		Self: n.hello, MaxClockSkew: n.opt.MaxClockSkew, Logger: n.logger, Now: n.opt.Now,
 		Resolve: n.opt.Resolve, Dial: n.opt.Dial, Listen: n.opt.Listen,
 	})
 	if err != nil {
 		return err
 	}
-	n.http = &http.Server{Handler: n.peerHandler(), ConnContext: transport.ConnContext, ReadHeaderTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	n.http = &http.Server{
+		Handler: n.whileOpen(n.peerHandler()), ConnContext: transport.ConnContext,
+		BaseContext: func(net.Listener) context.Context { return n.ctx }, ReadHeaderTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+	}
 	listener := n.transport.HTTP()
 	n.running.Go(func() { _ = n.http.Serve(listener) })
 	return nil
+}
+
+// whileOpen has Close wait for requests under way.
+func (n *Node) whileOpen(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		if n.mu.closed {
+			n.mu.Unlock()
+			fail(w, refuse(http.StatusServiceUnavailable, "node %s is shutting down", n.opt.Name))
+			return
+		}
+		n.running.Add(1)
+		n.mu.Unlock()
+		defer n.running.Done()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // hello is what the node says at the start of each connection.
@@ -72,15 +91,6 @@ func (n *Node) hello() transport.Hello {
 		h.Cluster, h.ID = i.Cluster, i.ID
 	}
 	return h
-}
-
-// checkPeer refuses a connection with a node that has the same name.
-func (n *Node) checkPeer(peer transport.Hello) error {
-	i := n.identity()
-	if peer.Name != n.opt.Name || i != nil && peer.ID == i.ID && peer.Address == i.Address {
-		return nil
-	}
-	return fmt.Errorf("two nodes have the name %s, at %s and at %s: give each node a name of its own (cluster.node)", n.opt.Name, n.opt.address(), peer.Address)
 }
 
 // streams are the connections of raft. The address of a server is ID@HOST:PORT, so that

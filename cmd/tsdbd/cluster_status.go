@@ -35,8 +35,7 @@ func writeStatus(w io.Writer, s *admin.Status, r rates) error {
 		entries = "ENTRIES/S\t"
 	}
 	fmt.Fprintln(table, "NODE\tROLE\tADDRESS\tREACHABLE\tAPPLIED\tBEHIND\t"+entries+"VERSION")
-	byName := func(a, b admin.Member) int { return strings.Compare(a.Name, b.Name) }
-	for _, m := range slices.SortedFunc(slices.Values(s.Members), byName) {
+	for _, m := range s.Members {
 		reachable, applied, behind, version := "no", "-", "-", cmp.Or(m.Version, "-")
 		if m.Reachable {
 			reachable, applied, behind = "yes", fmt.Sprint(m.Applied), lag(m.LagSeconds)

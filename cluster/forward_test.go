@@ -1,0 +1,247 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsdbd/store"
+)
+
+// settled starts three nodes of which n1 leads.
+func settled(t *testing.T) *group {
+	t.Helper()
+	g := three(t)
+	g.done("n1", "POST transfer-leader?name=n1")
+	g.await("n1 leads", func() bool { n, _ := g.servers["n1"].now(); return n != nil && n.Leads() })
+	g.create("n1", "d")
+	g.equal("n1", "n2", "n3")
+	return g
+}
+
+// setAPI has other requests answered at a server that another node passes on.
+func (s *server) setAPI(h http.HandlerFunc) {
+	n, _ := s.now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.api = h
+}
+
+// TestForward holds what arrives at the leader, and what comes back, against what was
+// sent.
+func TestForward(t *testing.T) {
+	g := settled(t)
+	g.servers["n1"].setAPI(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		for name, want := range map[string]string{
+			"Authorization": "Token x", "X-Tsdbd-Forwarded": "n2", "Connection": "", "X-Hop": "", "Content-Encoding": "gzip",
+		} {
+			if got := r.Header.Get(name); got != want {
+				t.Errorf("header %s: %q, want %q", name, got, want)
+			}
+		}
+		if err != nil || string(body) != "body" || r.URL.RequestURI() != "/a%2Fb?x=1&y=%20" || r.Method != http.MethodPut || r.Host != "client.example" {
+			t.Errorf("%s %s %q at %s, %v", r.Method, r.URL.RequestURI(), body, r.Host, err)
+		}
+		w.Header().Set("X-Answer", "yes")
+		w.Header().Set("Trailer", "X-End")
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprint(w, "answer")
+		_ = http.NewResponseController(w).Flush()
+		fmt.Fprint(w, " goes on")
+		w.Header().Set("X-End", "end")
+	})
+	n2, _ := g.servers["n2"].now()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := n2.Forward(w, r); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer front.Close()
+	req, err := http.NewRequest(http.MethodPut, front.URL+"/a%2Fb?x=1&y=%20", strings.NewReader("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "client.example"
+	req.Header = http.Header{"Authorization": {"Token x"}, "Connection": {"X-Hop"}, "X-Hop": {"1"}, "Content-Encoding": {"gzip"}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || string(body) != "answer goes on" || resp.StatusCode != http.StatusTeapot || resp.Header.Get("X-Answer") != "yes" || resp.Trailer.Get("X-End") != "end" {
+		t.Errorf("%d %v %q %v %v", resp.StatusCode, resp.Header, body, resp.Trailer, err)
+	}
+	if n := n2.forwarded.Load(); n == 0 {
+		t.Error("the request is not counted")
+	}
+}
+
+// TestForwardOnce: a request that the leader may have seen is not sent again, and one
+// to a leader that hangs ends when another node leads.
+func TestForwardOnce(t *testing.T) {
+	g := settled(t)
+	var seen atomic.Int64
+	began := make(chan struct{})
+	g.servers["n1"].setAPI(func(_ http.ResponseWriter, r *http.Request) {
+		if seen.Add(1) == 1 {
+			close(began)
+		}
+		<-r.Context().Done()
+	})
+	for _, name := range []string{"n2", "n3"} {
+		g.servers[name].setAPI(func(http.ResponseWriter, *http.Request) { seen.Add(1) })
+	}
+	n2, _ := g.servers["n2"].now()
+	result := make(chan error, 1)
+	go func() {
+		result <- n2.Forward(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/write", strings.NewReader("x")))
+	}()
+	<-began
+	// The leader hangs: nothing comes from it or goes to it, and no connection ends.
+	g.net.Partition("n1")
+	err := <-result
+	var temporary interface{ Temporary() bool }
+	if !errors.As(err, &temporary) || !temporary.Temporary() || !strings.Contains(err.Error(), "does not lead any more") {
+		t.Errorf("a request to a leader that hangs: %v", err)
+	}
+	if n := seen.Load(); n != 1 {
+		t.Errorf("the request was seen %d times", n)
+	}
+	g.net.HealAll()
+}
+
+// TestForwardWaits: a request for which there is no leader yet waits for one and is
+// then answered; without one it ends.
+func TestForwardWaits(t *testing.T) {
+	g := settled(t)
+	var answered atomic.Int64
+	for _, name := range []string{"n2", "n3"} {
+		g.servers[name].setAPI(func(w http.ResponseWriter, _ *http.Request) {
+			answered.Add(1)
+			w.WriteHeader(http.StatusNoContent)
+		})
+	}
+	g.servers["n1"].stop()
+	for _, name := range []string{"n2", "n3"} {
+		n, _ := g.servers[name].now()
+		g.await("a request at "+name+" is answered", func() bool { // at once, unless the machine is slow
+			w := httptest.NewRecorder()
+			err := n.Forward(w, httptest.NewRequest(http.MethodPost, "/write", strings.NewReader("x")))
+			if err == nil && w.Code != http.StatusNoContent {
+				t.Errorf("at %s: %d", name, w.Code)
+			}
+			return err == nil
+		})
+	}
+	if n := answered.Load(); n < 2 {
+		t.Errorf("%d requests of 2 answered", n)
+	}
+	g.servers["n3"].stop()
+	n2, _ := g.servers["n2"].now()
+	g.await("no leader", func() bool { id, _ := n2.leader(); return id == "" && !n2.Leads() })
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err := n2.Forward(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/write", strings.NewReader("x")))
+	if err == nil {
+		t.Error("a request without a leader succeeds")
+	}
+}
+
+// TestRead: a position is waited for, a strong read sees what was acknowledged anywhere,
+// and a node that is behind has the leader answer.
+func TestRead(t *testing.T) {
+	g := settled(t)
+	n1, _ := g.servers["n1"].now()
+	for i := range 50 {
+		g.write("n1", "d", i, 1)
+		position := n1.Position()
+		for _, name := range []string{"n1", "n2", "n3"} {
+			n, _ := g.servers[name].now()
+			at, strong := position, i%2 == 0
+			if strong {
+				at = 0
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			forward, err := n.Read(ctx, at, strong)
+			cancel()
+			if err != nil || forward || n.Position() < position {
+				t.Fatalf("%s, strong %t: forward %t, %v, at %d of %d", name, strong, forward, err, n.Position(), position)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := n1.Read(ctx, n1.Position()+1000, false); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a position that is not there: %v", err)
+	}
+	g.servers["n3"].stop()
+	g.servers["n3"].options = func(o *Options) { o.MaxLag = 2 * time.Second }
+	g.start("n3")
+	g.voters("n1", "n2", "n3")
+	n3, _ := g.servers["n3"].now()
+	g.net.Partition("n3")
+	g.await("n3 is behind", func() bool {
+		forward, err := n3.Read(t.Context(), 0, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return forward
+	})
+	if ok, text := n3.Health(); ok {
+		t.Errorf("a node that is behind is healthy: %s", text)
+	}
+	g.net.HealAll()
+	g.await("n3 has caught up", func() bool {
+		forward, err := n3.Read(t.Context(), 0, false)
+		return err == nil && !forward
+	})
+}
+
+// TestVerifyFinds: what one node has and the others do not is found, with the place.
+func TestVerifyFinds(t *testing.T) {
+	g := settled(t)
+	g.write("n1", "d", 0, 100)
+	g.equal("n1", "n2", "n3")
+	s := g.servers["n3"]
+	s.stop()
+	// A point comes into the files of one node, past the cluster.
+	st, err := store.Open(s.dir, store.Options{RetentionInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, st, "d", 150, 1) // into a shard that is there
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.write("n1", "d", 100, 10) // the log goes on, or n3 would see that its files are ahead
+	g.write("n1", "d", 110, 10)
+	s.start()
+	g.voters("n1", "n2", "n3")
+	for _, name := range []string{"n1", "n3"} {
+		v := g.verify(name)
+		if v.Equal || len(v.Nodes) != 3 || len(v.Differences) == 0 {
+			t.Fatalf("%+v", v)
+		}
+		for _, d := range v.Differences {
+			if d.Database != "d" || d.RetentionPolicy != "autogen" || d.Sums["n1"] != d.Sums["n2"] || d.Sums["n1"] == d.Sums["n3"] {
+				t.Errorf("difference %+v", d)
+			}
+		}
+	}
+	n1, _ := g.servers["n1"].now()
+	n1.sums.mu.Lock()
+	defer n1.sums.mu.Unlock()
+	if len(n1.sums.mu.marks) > maxSums {
+		t.Errorf("%d marks are kept", len(n1.sums.mu.marks))
+	}
+}
