@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tsdbd/cluster"
 	"tsdbd/config"
 	"tsdbd/meta"
 )
@@ -51,7 +52,7 @@ func isForeign(e fs.DirEntry) bool { return e.Name() != "lost+found" }
 // filled it.
 func holdsData(dir string, entries []fs.DirEntry) bool {
 	for _, e := range entries {
-		if e.Name() == "LOCK" || strings.HasPrefix(e.Name(), "db-") {
+		if e.Name() == "LOCK" || e.Name() == cluster.Dir || strings.HasPrefix(e.Name(), "db-") {
 			return true
 		}
 	}

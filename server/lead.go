@@ -6,11 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"tsdbd/retention"
 	"tsdbd/services/monitor"
 )
 
-// lead does what only one node may do, until ctx ends: it runs continuous queries and
-// writes the monitor's statistics. It returns when all of it has stopped.
+// lead does what only one node may do, until ctx ends: it runs continuous queries,
+// writes the monitor's statistics, and drops what has expired. It returns when all of
+// it has stopped. The store of a single node drops by itself.
 func (s *Server) lead(ctx context.Context) {
 	c := s.config
 	var running sync.WaitGroup
@@ -29,5 +31,52 @@ func (s *Server) lead(ctx context.Context) {
 		})
 		defer m.Close()
 	}
+	if s.node != nil && c.Retention.Enabled {
+		r := retention.Start(retention.Options{
+			Store: s.store, CheckInterval: time.Duration(c.Retention.CheckInterval), Logger: s.log,
+		})
+		defer r.Close()
+	}
 	<-ctx.Done()
+}
+
+// leadership runs lead for as long as the node leads, never twice at a time.
+type leadership struct {
+	running sync.WaitGroup
+	turn    chan struct{} // has one element while lead runs
+	opened  chan struct{} // closed when all that lead needs is there
+	closed  context.Context
+	cancel  context.CancelFunc
+}
+
+func newLeadership() *leadership {
+	l := &leadership{turn: make(chan struct{}, 1), opened: make(chan struct{})}
+	l.closed, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// begin runs lead until ctx ends, behind lead of the time before. It does not wait.
+func (l *leadership) begin(ctx context.Context, lead func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(l.closed, cancel)
+	l.running.Go(func() {
+		defer stop()
+		defer cancel()
+		select {
+		case <-l.opened:
+		case <-ctx.Done():
+			return
+		}
+		l.turn <- struct{}{}
+		defer func() { <-l.turn }()
+		if ctx.Err() == nil {
+			lead(ctx)
+		}
+	})
+}
+
+// close ends lead and waits for it. The caller has made sure that no other begins.
+func (l *leadership) close() {
+	l.cancel()
+	l.running.Wait()
 }

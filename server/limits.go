@@ -40,6 +40,9 @@ func httpLimits(c *config.Config) httpapi.Limits {
 		MaxRowLimit:         c.HTTP.MaxRowLimit,
 		WriteTracing:        c.HTTP.WriteTracing,
 	}
+	if limit := time.Duration(c.Query.QueryTimeout); limit > 0 {
+		l.PositionWait = min(limit, httpapi.DefaultPositionWait)
+	}
 	if l.MaxBodySize == 0 {
 		l.MaxBodySize = -1 // the file's 0 is no bound
 	}

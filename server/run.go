@@ -2,13 +2,16 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
+	"tsdbd/cluster"
 	"tsdbd/config"
 	"tsdbd/server/memory"
 )
@@ -21,35 +24,90 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 	heap, _ := memory.Limit()
 	debug.SetMemoryLimit(heap)
 	defer memory.TuneGC(heap)()
-	s, err := Open(c, o)
-	if err != nil {
-		return err
-	}
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	s.log.Info("serving", "address", s.listeners[0].Addr(), "tls", c.HTTP.HTTPSEnabled, "auth", c.HTTP.AuthEnabled, "took", time.Since(begin))
-	s.welcome()
-	s.notify("READY=1")
-	s.serve(ctx, hangup)
-	s.notify("STOPPING=1")
-	return s.Close()
+	for first := true; ; first = false {
+		stop := keepWaiting(c)
+		s, err := Open(ctx, c, o)
+		stop()
+		if err != nil {
+			return err
+		}
+		s.log.Info("serving", "address", s.listeners[0].Addr(), "tls", c.HTTP.HTTPSEnabled, "auth", c.HTTP.AuthEnabled, "took", time.Since(begin))
+		if first {
+			s.welcome()
+		}
+		s.notify("READY=1")
+		failed := s.serve(ctx, hangup)
+		reopen := errors.Is(failed, cluster.ErrReopen)
+		if reopen {
+			s.log.Warn("the node is opened again", "err", failed)
+			s.notify("STATUS=" + failed.Error())
+			failed = nil
+		} else {
+			s.notify("STOPPING=1")
+		}
+		err = errors.Join(failed, s.Close())
+		if err != nil || !reopen || ctx.Err() != nil {
+			return err
+		}
+		begin = time.Now()
+	}
 }
 
-// serve returns when ctx ends or a listener fails.
-func (s *Server) serve(ctx context.Context, hangup <-chan os.Signal) {
+// waitingEvery is the time between two messages to the supervisor of a node that
+// waits, and waitingFor what each of them asks for.
+const (
+	waitingEvery = 10 * time.Second
+	waitingFor   = time.Minute
+)
+
+// keepWaiting has the supervisor wait for a node of a cluster that waits for other nodes
+// or copies the state of one, until stop is called.
+func keepWaiting(c *config.Config) (stop func()) {
+	socket := os.Getenv("NOTIFY_SOCKET")
+	if socket == "" || c.Cluster.Node == "" {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(waitingEvery)
+		defer ticker.Stop()
+		for {
+			// A message that does not arrive is not worth a word: the next one comes.
+			_ = notify(socket, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", waitingFor.Microseconds()))
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(done) })
+}
+
+// serve returns when ctx ends, a listener fails, or the node cannot go on. The error is
+// the node's.
+func (s *Server) serve(ctx context.Context, hangup <-chan os.Signal) error {
 	failed := s.listeners[len(s.listeners)-1].Done() // the socket's, or the only one's
+	var restart <-chan error
+	if s.node != nil {
+		restart = s.node.Restart()
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			s.log.Info("stopping", "err", context.Cause(ctx))
-			return
+			return nil
+		case err := <-restart:
+			return err
 		case <-hangup:
 			s.reload()
 		case <-s.listeners[0].Done():
-			return // its failure comes from Close
+			return nil // its failure comes from Close
 		case <-failed:
-			return
+			return nil
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"tsdbd/backup"
+	"tsdbd/cluster"
+	"tsdbd/cluster/admin"
 	"tsdbd/config"
 	"tsdbd/httpapi"
 	"tsdbd/meta"
@@ -47,7 +49,11 @@ type Server struct {
 	tls      *tls.Config // of all connections
 	registry *prometheus.Registry
 	closers  []func() error
+	opening  context.Context // of Open
 
+	node         *cluster.Node // nil: a single node
+	leading      *leadership
+	backups      *backup.Handler
 	store        *store.Store
 	subscribers  *subscriber.Service
 	guard        *memory.Guard
@@ -64,18 +70,22 @@ type Server struct {
 	diagnostics  atomic.Pointer[[]show.Diagnostic] // the configuration as SHOW DIAGNOSTICS shows it
 }
 
-// Open opens a node in five steps. It serves when Open returns. Each step leaves
-// its closers behind, so that Close, and a step that fails, close what is open in
-// reverse order.
-func Open(c *config.Config, o Options) (*Server, error) {
-	s := &Server{Options: o, config: c, level: new(slog.LevelVar), registry: prometheus.NewRegistry()}
+// Open opens a node in steps. It serves when Open returns. Each step leaves its closers
+// behind, so that Close, and a step that fails, close what is open in reverse order. A
+// node of a cluster may wait for others: ctx ends that.
+func Open(ctx context.Context, c *config.Config, o Options) (*Server, error) {
+	s := &Server{Options: o, config: c, level: new(slog.LevelVar), registry: prometheus.NewRegistry(), opening: ctx, leading: newLeadership()}
 	s.level.Set(slog.Level(c.Log.Level))
 	s.log = logger(c.Log.Format, o.Stderr, s.level)
-	for _, step := range []func() error{s.openStore, s.openQueries, s.openAPI, s.openServices, s.openListeners} {
+	for _, step := range []func() error{s.check, s.openNode, s.openStore, s.openQueries, s.openAPI, s.startNode, s.openServices, s.openListeners} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
+	if s.node != nil {
+		s.onClose(s.handOver)
+	}
+	close(s.leading.opened)
 	return s, nil
 }
 
@@ -104,9 +114,8 @@ func (s *Server) URL() string {
 	return "http://" + s.listeners[0].Addr()
 }
 
-// openStore opens the store with what all writes go through: the guard of the
-// memory and the copies to subscribers.
-func (s *Server) openStore() (err error) {
+// check finds what is wrong with the configuration before anything is opened.
+func (s *Server) check() (err error) {
 	c := s.config
 	var source string
 	s.heap, source = memory.Limit()
@@ -117,18 +126,17 @@ func (s *Server) openStore() (err error) {
 	if s.tls, err = c.TLS.Parse(); err != nil {
 		return err
 	}
-	trust, err := c.Subscriber.TLS(s.tls)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(checkDir(c), tryListen(c)); err != nil {
-		return err
-	}
+	return errors.Join(checkDir(c), tryListen(c))
+}
+
+// storeOptions returns the options of the store of a single node.
+func (s *Server) storeOptions() store.Options {
+	c := s.config
 	interval := time.Duration(c.Retention.CheckInterval)
 	if !c.Retention.Enabled {
 		interval = -1
 	}
-	s.store, err = store.Open(c.Data.Dir, store.Options{
+	return store.Options{
 		Logger:            s.log,
 		SyncInterval:      time.Duration(c.Data.WALSyncInterval),
 		SegmentBytes:      int64(c.Data.WALSegmentSize),
@@ -141,8 +149,23 @@ func (s *Server) openStore() (err error) {
 		SeriesTableBytes:  min(s.heap/8, 256<<20),
 		Shards:            shardDurations(c),
 		RetentionInterval: interval,
-	})
+	}
+}
+
+// openStore opens the store with what all writes go through: the guard of the
+// memory and the copies to subscribers.
+func (s *Server) openStore() (err error) {
+	c := s.config
+	trust, err := c.Subscriber.TLS(s.tls)
 	if err != nil {
+		return err
+	}
+	o := s.storeOptions()
+	if s.node != nil {
+		// Retention runs where the node leads.
+		o.OpenLog, o.LogAfter, o.Follower, o.RetentionInterval = s.node.OpenLog, s.node.LogAfter(), true, -1
+	}
+	if s.store, err = store.Open(c.Data.Dir, o); err != nil {
 		return err
 	}
 	s.onClose(s.store.Close)
@@ -161,6 +184,7 @@ func (s *Server) openStore() (err error) {
 	})
 	s.onClose(quiet(s.guard.Close))
 	s.engine = guarded{engine{s.store, s.subscribers, admission.NewCores(0)}, s.guard}
+	s.own = selfWriter{s.engine, shardDurations(c)}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		s.store, s.subscribers, s.guard)
 	return nil
@@ -179,7 +203,8 @@ func (s *Server) openQueries() error {
 	s.executor = query.New(query.Options{
 		Storage: s.engine.engine, Admin: s.engine.engine, Logger: s.log, ShardDurations: shardDurations(c),
 		Statistics:  s.statistics,
-		Diagnostics: func() []show.Diagnostic { return append(damageDiagnostic(s.store), *s.diagnostics.Load()...) },
+		Diagnostics: s.allDiagnostics,
+		Servers:     s.servers,
 		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
@@ -203,11 +228,11 @@ func (s *Server) openQueries() error {
 // openAPI makes the handler of requests and opens its log.
 func (s *Server) openAPI() (err error) {
 	c := s.config
-	admin := backup.NewHandler(s.store, backup.HandlerOptions{Dir: c.Data.Dir, Logger: s.log})
-	s.onClose(quiet(admin.Close))
+	s.backups = backup.NewHandler(s.store, backup.HandlerOptions{Dir: c.Data.Dir, Logger: s.log})
+	s.onClose(quiet(s.backups.Close))
 	o := httpapi.Options{
-		Mounts: []httpapi.Mount{{Prefix: transfer.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: admin}},
-		Writer: s.engine, Query: s.executor, Memory: s.memory, Explorer: s.executor, Health: s.store, Catalog: s.store,
+		Mounts: s.mounts(), Cluster: s.apiCluster(),
+		Writer: s.engine, Query: s.executor, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
 		Registry: s.registry, Logger: s.log, Version: s.Version, Limits: httpLimits(c),
 		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins,
 		Realm: c.HTTP.Realm, SharedSecret: c.HTTP.SharedSecret.Reveal(), Pprof: c.HTTP.PprofEnabled, Bind: c.HTTP.BindAddress,
@@ -234,23 +259,31 @@ func (s *Server) openAPI() (err error) {
 	return nil
 }
 
+// mounts returns the handlers of other packages.
+func (s *Server) mounts() []httpapi.Mount {
+	all := []httpapi.Mount{
+		{Prefix: transfer.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups},
+		{Prefix: transfer.PathPrefix + "define", Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups, Place: query.Leader},
+	}
+	if s.node != nil {
+		all = append(all, httpapi.Mount{Prefix: admin.Prefix, Name: "cluster", Access: httpapi.AdminOnly, Handler: s.node.Handler()})
+	}
+	return all
+}
+
 // openServices opens the inputs and starts what writes on its own.
 func (s *Server) openServices() (err error) {
 	c := s.config
-	s.own = selfWriter{s.engine, shardDurations(c)}
-	if s.inputs, err = openInputs(c, s.own, s.tls, s.log); err != nil {
+	if s.inputs, err = openInputs(c, s.inputWriter(), s.tls, s.log); err != nil {
 		return err
 	}
 	s.onClose(func() error { return closeTogether(time.Duration(c.HTTP.StopTimeout), s.inputs) })
 	s.registry.MustRegister(s.inputs.metrics())
 	s.certificates = s.inputs.certificates()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.lead(ctx)
-	}()
-	s.onClose(quiet(func() { cancel(); <-done }))
+	if s.node == nil {
+		s.leading.begin(context.Background(), s.lead)
+		s.onClose(quiet(s.leading.close))
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -42,11 +43,11 @@ func post(t *testing.T, url, body string) (status int, answer string) {
 // its port and its data, with all that was written.
 func TestOpenAndClose(t *testing.T) {
 	c := nodeConfig(t)
-	one, err := Open(c, Options{Stderr: io.Discard})
+	one, err := Open(context.Background(), c, Options{Stderr: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := Open(nodeConfig(t, "TSDBD_UDP_0_ENABLED=true", "TSDBD_UDP_0_BIND_ADDRESS=127.0.0.1:0", "TSDBD_MONITOR_STORE_ENABLED=true"), Options{Stderr: io.Discard})
+	two, err := Open(context.Background(), nodeConfig(t, "TSDBD_UDP_0_ENABLED=true", "TSDBD_UDP_0_BIND_ADDRESS=127.0.0.1:0", "TSDBD_MONITOR_STORE_ENABLED=true"), Options{Stderr: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestOpenAndClose(t *testing.T) {
 	if _, err := http.Get(url + "/ping"); err == nil {
 		t.Error("a closed node answers")
 	}
-	if one, err = Open(c, Options{Stderr: io.Discard}); err != nil {
+	if one, err = Open(context.Background(), c, Options{Stderr: io.Discard}); err != nil {
 		t.Fatal(err)
 	}
 	if _, body := post(t, one.URL()+"/query?db=d&q=SELECT+v+FROM+m", ""); !strings.Contains(body, `,7]]`) {
@@ -88,7 +89,7 @@ func TestOpenFails(t *testing.T) {
 		"listen unix": {"TSDBD_HTTP_UNIX_SOCKET_ENABLED=true", "TSDBD_HTTP_BIND_SOCKET=" + none},
 	} {
 		c := nodeConfig(t, env...)
-		if _, err := Open(c, Options{Stderr: io.Discard}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(context.Background(), c, Options{Stderr: io.Discard}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 		st, err := store.Open(c.Data.Dir, store.Options{})

@@ -17,6 +17,9 @@ import (
 func (s *Server) statistics() []show.Statistic {
 	all := slices.Concat(writeStatistics(s.handler.Statistics(), s.subscribers), s.inputs.statistics(), storeStatistics(s.store),
 		[]show.Statistic{continuousStatistic(s.continuous)}, subscriberStatistics(s.subscribers))
+	if s.node != nil {
+		all = append(all, clusterStatistic(s.node))
+	}
 	slices.SortStableFunc(all, func(a, b show.Statistic) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

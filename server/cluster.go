@@ -1,0 +1,193 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tsdbd/cluster"
+	"tsdbd/cluster/admin"
+	"tsdbd/httpapi"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+	"tsdbd/query/result"
+	"tsdbd/query/show"
+	"tsdbd/services/input"
+	"tsdbd/store"
+)
+
+// openNode makes the server a node of its cluster, if it is one. It may wait for other
+// nodes, and copy the state of one, before the store is opened.
+func (s *Server) openNode() error {
+	c := s.config
+	k := &c.Cluster
+	if k.Node == "" {
+		return cluster.CheckSingle(vfs.OS, c.Data.Dir)
+	}
+	secret, err := k.SharedSecret()
+	if err != nil {
+		return err
+	}
+	encrypted, err := k.TLS(s.tls)
+	if err != nil {
+		return err
+	}
+	var join []cluster.Peer
+	for _, n := range k.Join {
+		join = append(join, cluster.Peer{Name: n.Name, Address: n.Address})
+	}
+	s.node, err = cluster.Open(s.opening, cluster.Options{
+		Dir: c.Data.Dir, Name: k.Node, Bind: k.Bind, Join: join, Voter: k.Voter, Secret: secret, TLS: encrypted,
+		ElectionTimeout: time.Duration(k.ElectionTimeout), MaxLag: time.Duration(k.MaxLag),
+		LogMaxBytes: int64(k.LogMaxSize), MaxClockSkew: time.Duration(k.MaxClockSkew),
+		Store: s.storeOptions(), Version: s.Version, Logger: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.onClose(s.node.Close)
+	s.registry.MustRegister(s.node)
+	return nil
+}
+
+// startNode has the node take part in its cluster.
+func (s *Server) startNode() error {
+	if s.node == nil {
+		return nil
+	}
+	passed := newPassedHandler(s.own, s.node, int64(s.config.HTTP.MaxBodyMemory))
+	api := s.handler.Forwarded()
+	ofNodes := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, passedPrefix) {
+			passed.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+	s.onClose(quiet(s.leading.close))
+	err := s.node.Start(s.store, ofNodes, s.backups, cluster.Hooks{OnLead: func(ctx context.Context) { s.leading.begin(ctx, s.lead) }})
+	s.onClose(s.node.Close) // before the store
+	return err
+}
+
+// handOver has another node lead, so that clients can write while this one closes.
+func (s *Server) handOver() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Duration(s.config.Cluster.ElectionTimeout))
+	defer cancel()
+	if err := s.node.HandOver(ctx); err != nil {
+		s.log.Warn("lead not handed over, the others will notice that it is free", "err", err)
+	}
+	return nil
+}
+
+// inputWriter returns where inputs write.
+func (s *Server) inputWriter() input.Writer {
+	if s.node == nil {
+		return s.own
+	}
+	return &passer{Writer: s.own, node: s.node, catalog: s.store.Catalog}
+}
+
+// apiCluster returns the node for the API. A nil pointer must not become a Cluster.
+func (s *Server) apiCluster() httpapi.Cluster {
+	if s.node == nil {
+		return nil
+	}
+	return s.node
+}
+
+// nodeHealth is the health of the store and of the node.
+type nodeHealth struct {
+	store *store.Store
+	node  *cluster.Node
+}
+
+// Health implements httpapi.Health.
+func (h nodeHealth) Health() (ok bool, message string) {
+	ok, message = h.store.Health()
+	inCluster, role := h.node.Health()
+	if message == "" {
+		return ok && inCluster, role
+	}
+	return ok && inCluster, message + "; " + role
+}
+
+// health returns what /health asks.
+func (s *Server) health() httpapi.Health {
+	if s.node == nil {
+		return s.store
+	}
+	return nodeHealth{s.store, s.node}
+}
+
+// servers returns the tables of SHOW SERVERS.
+func (s *Server) servers() []*result.Series {
+	if s.node == nil {
+		return nil
+	}
+	return serverTables(s.node.Status())
+}
+
+// allDiagnostics returns what SHOW DIAGNOSTICS shows in addition to the executor's.
+func (s *Server) allDiagnostics() []show.Diagnostic {
+	all := append(damageDiagnostic(s.store), *s.diagnostics.Load()...)
+	if s.node != nil {
+		all = append(all, clusterDiagnostic(s.node.Status()))
+	}
+	return all
+}
+
+// serverTables are the nodes of a cluster, with the names and first columns that
+// InfluxDB's clusters have: every member has data, and those that vote have the say.
+func serverTables(status admin.Status) []*result.Series {
+	columns := []string{"id", "name", "tcp_addr", "role", "reachable", "applied", "lag", "version", "problem"}
+	types := []model.FieldType{model.String, model.String, model.String, model.String, model.Boolean, model.Integer, model.Float, model.String, model.String}
+	data := result.NewTable("data_nodes", types, columns...)
+	voters := result.NewTable("meta_nodes", types, columns...)
+	for _, m := range status.Members {
+		role := "follower"
+		if m.Leader {
+			role = "leader"
+		}
+		row := []any{m.ID, m.Name, m.Address, role, m.Reachable, int64(m.Applied), m.LagSeconds, m.Version, m.Problem}
+		data.AddRow(row...)
+		if m.Voter {
+			voters.AddRow(row...)
+		}
+	}
+	return []*result.Series{data, voters}
+}
+
+// clusterDiagnostic is the table "cluster" of SHOW DIAGNOSTICS.
+func clusterDiagnostic(status admin.Status) show.Diagnostic {
+	return show.Diagnostic{
+		Name: "cluster", Columns: []string{"id", "node", "role", "leader", "term", "applied", "lag", "members", "problems"},
+		Values: []any{
+			status.Cluster, status.Node, status.Role, status.Leader, int64(status.Term), int64(status.Applied), status.LagSeconds,
+			int64(len(status.Members)), strings.Join(status.Problems, " "),
+		},
+	}
+}
+
+// clusterStatistic has the node's metrics for SHOW STATS.
+func clusterStatistic(node prometheus.Collector) show.Statistic {
+	s := show.Statistic{Name: "cluster", Values: map[string]any{}}
+	r := prometheus.NewRegistry()
+	r.MustRegister(node)
+	families, _ := r.Gather() // what is there without those that failed
+	for _, f := range families {
+		name := strings.TrimPrefix(f.GetName(), "tsdbd_cluster_")
+		for _, m := range f.GetMetric() {
+			v := m.GetGauge().GetValue() + m.GetCounter().GetValue() // a metric is one of both
+			if strings.HasSuffix(name, "_seconds") {
+				s.Values[name] = v
+			} else {
+				s.Values[name] = int64(v)
+			}
+		}
+	}
+	return s
+}

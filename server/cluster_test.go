@@ -1,0 +1,381 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tsdbd/config"
+)
+
+// nodes are the servers of a cluster in this process.
+type nodes struct {
+	t       *testing.T
+	configs []*config.Config
+	servers []*Server // nil: closed
+}
+
+// freeAddress returns an address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// openNodes opens three servers, with settings in addition.
+func openNodes(t *testing.T, env ...string) *nodes {
+	t.Helper()
+	n := &nodes{t: t, servers: make([]*Server, 3)}
+	var addresses, join []string
+	for i := range 3 {
+		addresses = append(addresses, freeAddress(t))
+		join = append(join, fmt.Sprintf("n%d=%s", i+1, addresses[i]))
+	}
+	dir := t.TempDir()
+	for i := range 3 {
+		from := config.Source{Dir: filepath.Join(dir, fmt.Sprint("n", i+1)), Address: "127.0.0.1:0", Level: "error", Heap: 1 << 30}
+		c, _, err := from.Load(append([]string{
+			fmt.Sprintf("TSDBD_CLUSTER_NODE=n%d", i+1), "TSDBD_CLUSTER_BIND=" + addresses[i], "TSDBD_CLUSTER_JOIN=" + strings.Join(join, ","),
+			"TSDBD_CLUSTER_ELECTION_TIMEOUT=500ms",
+		}, env...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.configs = append(n.configs, c)
+	}
+	var opening sync.WaitGroup
+	for i := range n.servers {
+		opening.Go(func() { n.open(i) })
+	}
+	opening.Wait()
+	t.Cleanup(func() {
+		for i := range n.servers {
+			n.close(i)
+		}
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	n.leader()
+	return n
+}
+
+func (n *nodes) open(i int) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := Open(ctx, n.configs[i], Options{Stderr: n.t.Output(), Version: "test"})
+	if err != nil {
+		n.t.Error(err)
+		return
+	}
+	n.servers[i] = s
+}
+
+func (n *nodes) close(i int) {
+	if s := n.servers[i]; s != nil {
+		n.servers[i] = nil
+		if err := s.Close(); err != nil {
+			n.t.Error(err)
+		}
+	}
+}
+
+// eventually waits for what must come true.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Fatalf("not within a minute: %s", what)
+}
+
+// leader returns the number of the leader, and waits for one with two voters more.
+func (n *nodes) leader() (leader int) {
+	n.t.Helper()
+	eventually(n.t, "a leader", func() bool {
+		for i, s := range n.servers {
+			if s == nil || !s.node.Leads() {
+				continue
+			}
+			voters := 0
+			for _, m := range s.node.Status().Members {
+				if m.Voter {
+					voters++
+				}
+			}
+			leader = i
+			return voters == len(n.servers)
+		}
+		return false
+	})
+	return leader
+}
+
+// follower returns the number of a node that does not lead.
+func (n *nodes) follower() int {
+	n.t.Helper()
+	for i, s := range n.servers {
+		if s != nil && i != n.leader() {
+			return i
+		}
+	}
+	n.t.Fatal("no follower")
+	return 0
+}
+
+// ask sends a request to a node, again while it gets 503.
+func (n *nodes) ask(i int, method, path, body string, header ...string) (status int, answer string, head http.Header) {
+	n.t.Helper()
+	eventually(n.t, path, func() bool {
+		r, err := http.NewRequest(method, n.servers[i].URL()+path, strings.NewReader(body))
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		for h := 0; h < len(header); h += 2 {
+			r.Header.Set(header[h], header[h+1])
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		status, answer, head = resp.StatusCode, string(b), resp.Header
+		if status == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
+			n.t.Errorf("503 without Retry-After: %s", answer)
+		}
+		return status != http.StatusServiceUnavailable
+	})
+	return status, answer, head
+}
+
+// query runs statements at a node.
+func (n *nodes) query(i int, text string, header ...string) string {
+	n.t.Helper()
+	status, answer, _ := n.ask(i, "POST", "/query?db=d&epoch=ns&q="+url.QueryEscape(text), "", header...)
+	if status != 200 {
+		n.t.Errorf("%s: %d %s", text, status, answer)
+	}
+	return strings.TrimSuffix(answer, "\n")
+}
+
+func TestCluster(t *testing.T) {
+	n := openNodes(t)
+	leader, follower := n.leader(), n.follower()
+
+	// Statements through a follower, seen by all at its position.
+	status, answer, head := n.ask(follower, "POST", "/query?q=CREATE+DATABASE+d", "")
+	if status != 200 || head.Get("X-Tsdbd-Position") == "" {
+		t.Fatalf("%d %s %v", status, answer, head)
+	}
+	for i := range n.servers {
+		if got := n.query(i, "SHOW DATABASES", "X-Tsdbd-Position", head.Get("X-Tsdbd-Position")); !strings.Contains(got, `["d"]`) {
+			t.Errorf("node %d: %s", i, got)
+		}
+	}
+
+	// A client that keeps its position reads its own writes, whatever node it asks.
+	for i := range 1000 {
+		status, answer, head := n.ask(i%3, "POST", "/write?db=d", fmt.Sprintf("own v=%di %d", i, i))
+		if status != 204 {
+			t.Fatalf("write %d: %d %s", i, status, answer)
+		}
+		got := n.query((i+1+i/7)%3, fmt.Sprintf("SELECT v FROM own WHERE time = %d", i), "X-Tsdbd-Position", head.Get("X-Tsdbd-Position"))
+		if !strings.Contains(got, fmt.Sprintf("[%d,%d]", i, i)) {
+			t.Fatalf("write %d is not read: %s", i, got)
+		}
+	}
+	// And so does one that asks for it.
+	for i := range 50 {
+		n.ask(i%3, "POST", "/write?db=d", fmt.Sprintf("strong v=%di 1", i))
+		_, got, _ := n.ask((i+1)%3, "GET", "/query?db=d&epoch=ns&consistency=strong&q=SELECT+v+FROM+strong", "")
+		if !strings.Contains(got, fmt.Sprintf("[1,%d]", i)) {
+			t.Fatalf("strong read of %d: %s", i, got)
+		}
+	}
+
+	// Errors of writes and statements through a follower are those of the leader.
+	for _, request := range [][2]string{
+		{"/write?db=d", "own v=1.5 1\nown w=1 1"},
+		{"/write?db=d", "own v=1.5 1\nbad line\nown w=1 1"},
+		{"/write?db=d", "nonsense"},
+		{"/write?db=none", "m v=1"},
+		{"/write?db=d&rp=none", "m v=1"},
+		{"/write", "m v=1"},
+		{"/api/v2/write?bucket=d", "own v=1.5 1"},
+		{"/query?q=CREATE+RETENTION+POLICY+x+ON+none+DURATION+1d+REPLICATION+1", ""},
+		{"/query?db=d&q=DELETE+WHERE+v+%3D+1", ""},
+		{"/query?db=d&q=SELECT+v+INTO+none..m+FROM+own", ""},
+	} {
+		_, want, _ := n.ask(leader, "POST", request[0], request[1])
+		_, got, _ := n.ask(follower, "POST", request[0], request[1])
+		if got != want || !strings.Contains(want, "error") {
+			t.Errorf("%s %q: %s, the leader says %s", request[0], request[1], got, want)
+		}
+	}
+
+	// The nodes, from any of them.
+	for i := range n.servers {
+		got := n.query(i, "SHOW SERVERS")
+		if strings.Count(got, `"leader"`) != 2 || strings.Count(got, `"follower"`) != 4 || !strings.Contains(got, "data_nodes") || !strings.Contains(got, "meta_nodes") {
+			t.Errorf("node %d: %s", i, got)
+		}
+		if got := n.query(i, "SHOW DIAGNOSTICS FOR 'cluster'"); !strings.Contains(got, fmt.Sprintf(`"n%d"`, i+1)) {
+			t.Errorf("node %d: %s", i, got)
+		}
+		if got := n.query(i, "SHOW STATS FOR 'cluster'"); !strings.Contains(got, "applied_sequence") {
+			t.Errorf("node %d: %s", i, got)
+		}
+		_, metrics, _ := n.ask(i, "GET", "/metrics", "")
+		if want := fmt.Sprintf("tsdbd_cluster_leader %d\n", map[bool]int{true: 1}[i == leader]); !strings.Contains(metrics, want) {
+			t.Errorf("node %d: no %s", i, want)
+		}
+		status, health, _ := n.ask(i, "GET", "/health", "")
+		if want := map[bool]string{true: "leads the cluster", false: fmt.Sprintf("follows n%d", leader+1)}[i == leader]; status != 200 || !strings.Contains(health, want) {
+			t.Errorf("node %d: %d %s", i, status, health)
+		}
+	}
+
+	// The directory of a member is not opened without its cluster.
+	n.close(follower)
+	alone := *n.configs[follower]
+	alone.Cluster = config.Default().Cluster
+	if s, err := Open(t.Context(), &alone, Options{Stderr: io.Discard}); err == nil || !strings.Contains(err.Error(), "cluster leave") {
+		t.Errorf("opened alone: %v, %v", s, err)
+	}
+}
+
+// TestClusterLogins: users and rights that are given at one node hold at all of them.
+func TestClusterLogins(t *testing.T) {
+	n := openNodes(t, "TSDBD_HTTP_AUTH_ENABLED=true")
+	a, b := n.follower(), n.leader()
+	f := func(i int, login, path, body string, want int) (position string) {
+		t.Helper()
+		r, err := http.NewRequest("POST", n.servers[i].URL()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, password, ok := strings.Cut(login, ":"); ok {
+			r.SetBasicAuth(name, password)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		got, _ := io.ReadAll(resp.Body)
+		if resp.StatusCode != want {
+			t.Errorf("%s of %s at node %d: %d %s", path, login, i, resp.StatusCode, got)
+		}
+		return resp.Header.Get("X-Tsdbd-Position")
+	}
+	create := "/query?q=" + url.QueryEscape("CREATE USER root WITH PASSWORD 'x' WITH ALL PRIVILEGES")
+	f(a, "", "/query?q=CREATE+DATABASE+d", "", 403)
+	f(a, "", create, "", 200)
+	f(a, "", create, "", 401)
+	f(a, "root:x", "/query?q="+url.QueryEscape("CREATE DATABASE d; CREATE USER ann WITH PASSWORD 'y'; GRANT WRITE ON d TO ann"), "", 200)
+	// At once, at the node that does not have it yet.
+	f(a, "ann:y", "/write?db=d", "m v=1", 204)
+	f(a, "ann:y", "/query?db=d&q=SELECT+v+FROM+m", "", 403)
+	f(b, "root:x", "/query?q=GRANT+ALL+ON+d+TO+ann", "", 200)
+	f(a, "ann:y", "/query?db=d&q=SELECT+v+FROM+m", "", 200)
+	f(a, "ann:wrong", "/query?db=d&q=SELECT+v+FROM+m", "", 401)
+	f(a, "ann:wrong", "/write?db=d", "m v=1", 401)
+	f(a, "", "/write?db=d", "m v=1", 401)
+	// The paths of nodes are not there for clients.
+	f(a, "", passedWrite+"?db=d", "m v=1", 404)
+	f(b, "root:x", passedWrite+"?db=d", "m v=1", 404)
+}
+
+// TestClusterInputs: what the input of a follower receives is stored, in a database
+// that it has made.
+func TestClusterInputs(t *testing.T) {
+	n := openNodes(t, "TSDBD_UDP_0_ENABLED=true", "TSDBD_UDP_0_BIND_ADDRESS=127.0.0.1:0", "TSDBD_UDP_0_DATABASE=inputs", "TSDBD_UDP_0_BATCH_TIMEOUT=10ms")
+	for i := range n.servers {
+		c, err := net.Dial("udp", n.servers[i].inputs[0].Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := fmt.Fprintf(c, "m,node=%d v=1,s=\"two words\" %d\n", i, i+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the points of all inputs", func() bool {
+		_, got, _ := n.ask(n.follower(), "GET", "/query?db=inputs&q=SELECT+count(s)+FROM+m", "")
+		return strings.Contains(got, `,3]]`)
+	})
+}
+
+// TestClusterDuties: continuous queries and the monitor run where the node leads, go on
+// when another one leads, and leave no window out.
+func TestClusterDuties(t *testing.T) {
+	n := openNodes(t, "TSDBD_CONTINUOUS_QUERIES_RUN_INTERVAL=50ms", "TSDBD_MONITOR_STORE_ENABLED=true", "TSDBD_MONITOR_STORE_INTERVAL=1s")
+	leader := n.leader()
+	n.query(leader, "CREATE DATABASE d; CREATE CONTINUOUS QUERY q ON d BEGIN SELECT count(v) AS n INTO t FROM m GROUP BY time(1s) END")
+	written, other := 0, n.follower()
+	write := func() {
+		t.Helper()
+		if status, answer, _ := n.ask(other, "POST", "/write?db=d", fmt.Sprintf("m v=1 %d", time.Now().UnixNano())); status != 204 {
+			t.Fatalf("%d %s", status, answer)
+		}
+		written++
+		time.Sleep(20 * time.Millisecond)
+	}
+	runs := func(i int) uint64 {
+		ok, _ := n.servers[i].continuous.Counts()
+		return ok
+	}
+	eventually(t, "a run at the leader", func() bool { write(); return runs(leader) > 1 })
+	for i := range n.servers {
+		if i != leader && runs(i) != 0 {
+			t.Errorf("node %d ran the query too", i)
+		}
+	}
+	begin := time.Now()
+	n.close(leader)
+	was := runs(other)
+	eventually(t, "a new leader", func() bool { return n.servers[other].node.Leads() || n.servers[3-leader-other].node.Leads() })
+	t.Logf("a new leader after %v", time.Since(begin))
+	next := other
+	if !n.servers[other].node.Leads() {
+		next = 3 - leader - other
+	}
+	if was != 0 {
+		t.Errorf("a follower ran the query %d times", was)
+	}
+	eventually(t, "a run at the new leader", func() bool { write(); return runs(next) > 2 })
+	// Every window that has ended has the count of its points: those of both leaders.
+	last := time.Now().Truncate(time.Second).UnixNano()
+	eventually(t, "all windows", func() bool {
+		total := n.query(other, fmt.Sprintf("SELECT sum(n) FROM t WHERE time < %d; SELECT count(v) FROM m WHERE time < %d", last, last))
+		parts := strings.Split(total, `"values":[[`)
+		if len(parts) != 3 {
+			return false
+		}
+		value := func(s string) string { _, v, _ := strings.Cut(s, ","); v, _, _ = strings.Cut(v, "]"); return v }
+		return value(parts[1]) == value(parts[2]) && value(parts[1]) != "0"
+	})
+	// The leaders have written the monitor's figures, the third node none.
+	hosts := n.query(other, "SELECT count(term) FROM _internal.monitor.cluster")
+	if !strings.Contains(hosts, "values") {
+		t.Errorf("no figures of the cluster: %s", hosts)
+	}
+}
