@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"tsdbd/store"
 	"tsdbd/wal/entry"
 )
@@ -184,5 +186,73 @@ func TestMark(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// TestConfirmed counts only answers to what was sent after the read began, in its term.
+func TestConfirmed(t *testing.T) {
+	voters := []raft.Server{{ID: "n1"}, {ID: "n2"}, {ID: "n3"}}
+	begun := time.Now()
+	for _, test := range []struct {
+		name string
+		acks map[raft.ServerID]ack
+		want bool
+	}{
+		{"none", nil, false},
+		{"one later", map[raft.ServerID]ack{"n2": {begun.Add(1), 5}}, true},
+		{"at the time", map[raft.ServerID]ack{"n3": {begun, 5}}, true},
+		{"both earlier", map[raft.ServerID]ack{"n2": {begun.Add(-1), 5}, "n3": {begun.Add(-1), 5}}, false},
+		{"another term", map[raft.ServerID]ack{"n2": {begun.Add(1), 4}}, false},
+		{"no voter", map[raft.ServerID]ack{"n4": {begun.Add(1), 5}}, false},
+	} {
+		c := newContact(nil, "n1", nil, nil)
+		for id, a := range test.acks {
+			c.mu.acks[id] = a
+		}
+		if got := c.confirmed(voters, 5, begun); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+// TestBacklog starts a node with a long log and a slow store: raft does not read all of
+// the log into memory.
+func TestBacklog(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	var slow *member
+	for _, o := range c.members {
+		if o != m {
+			slow = o
+		}
+	}
+	big := make([]byte, maxGroupBytes)
+	const groups = 3 * maxBacklogBytes / maxGroupBytes
+	for range groups {
+		c.must(func() *entry.Entry { return &entry.Entry{Command: big} })
+	}
+	c.equal()
+	c.stop(slow)
+	hold := make(chan struct{})
+	slow.mu.Lock()
+	slow.mu.hold = hold
+	slow.mu.Unlock()
+	c.start(slow)
+	eventually(t, "a full backlog", func() bool { return slow.Stats().BacklogBytes > maxBacklogBytes })
+	for range 20 {
+		if n := slow.Stats().BacklogBytes; n > maxBacklogBytes+2*maxGroupBytes {
+			t.Fatalf("%d bytes", n)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	slow.mu.Lock()
+	slow.mu.hold = nil
+	slow.mu.Unlock()
+	close(hold)
+	if n := len(c.equal()); n < groups {
+		t.Errorf("%d entries", n)
+	}
+	if s := slow.Stats(); s.BacklogBytes != 0 || s.Backlog != 0 {
+		t.Errorf("%+v", s)
 	}
 }
