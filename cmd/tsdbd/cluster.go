@@ -12,7 +12,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"tsdbd/cluster"
 	"tsdbd/cluster/admin"
+	"tsdbd/internal/vfs"
 	"tsdbd/transfer"
 )
 
@@ -25,8 +27,9 @@ type clusterAsk struct {
 	login         transfer.Client
 	asJSON, watch bool
 	wait          time.Duration
-	members       int
+	voters        int
 	voter         bool
+	dir           string
 }
 
 func clusterCommand() *cli.Command {
@@ -46,6 +49,8 @@ func clusterCommand() *cli.Command {
   add NAME               give a node a vote that holds a copy without one, or
                          take the vote with -voter=false. A new node joins by
                          itself: start it with -cluster-join
+  leave -data DIR        make the directory of a node that does not run one of
+                         a server that is alone
 
 The exit code of status is 1 if a node is missing or something is wrong, that of verify is 1 if the nodes differ.
 
@@ -53,7 +58,7 @@ Examples:
   tsdbd cluster status -host db1:8086,db2:8086,db3:8086
                                       # ask the first that answers
   tsdbd cluster status -watch         # a page that is refreshed every second
-  tsdbd cluster status -wait 5m -members 3
+  tsdbd cluster status -wait 5m -voters 3
                                       # wait until three nodes are well
   tsdbd cluster verify && echo equal  # compare the data of all nodes
   tsdbd cluster transfer-leader n2    # before n1 is stopped
@@ -62,19 +67,20 @@ Examples:
 			&cli.BoolFlag{Name: "json", Destination: &ask.asJSON, Usage: "write JSON"},
 			&cli.BoolFlag{Name: "watch", Destination: &ask.watch, Usage: "show the status again every second, until Ctrl-C"},
 			&cli.DurationFlag{Name: "wait", Destination: &ask.wait, Usage: "of status: wait until the cluster is healthy, `TIME` such as 5m at most"},
-			&cli.IntFlag{Name: "members", Destination: &ask.members, Usage: "of status: `N` members are meant to be there, fewer are a problem"},
+			&cli.IntFlag{Name: "voters", Destination: &ask.voters, Usage: "of status: `N` nodes with a vote are meant to be there, fewer are a problem"},
+			&cli.StringFlag{Name: "data", Destination: &ask.dir, Usage: "of leave: the data `DIR` of the node"},
 			&cli.BoolFlag{Name: "voter", Destination: &ask.voter, Value: true, Usage: "of add: with a vote, or without one (-voter=false)"},
 		}, clientFlags(&ask.login, defaultHost)...),
-		ShellComplete: complete("status", "verify", "transfer-leader", "remove", "add"),
+		ShellComplete: complete("status", "verify", "transfer-leader", "remove", "add", "leave"),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, _ io.Writer) error {
 			if len(rest) == 0 {
-				return usageError(c, "cluster takes what to do: status, verify, transfer-leader, remove or add")
+				return usageError(c, "cluster takes what to do: status, verify, transfer-leader, remove, add or leave")
 			}
 			what, names := rest[0], rest[1:]
 			switch {
-			case what != "status" && (ask.watch || c.IsSet("wait") || c.IsSet("members")), what != "add" && c.IsSet("voter"), what != "status" && what != "verify" && ask.asJSON:
-				return usageError(c, "-watch, -wait and -members are for status, -json for status and verify, -voter for add")
-			case ask.watch && (ask.asJSON || c.IsSet("wait") || c.IsSet("members")):
+			case what != "status" && (ask.watch || c.IsSet("wait") || c.IsSet("voters")), what != "add" && c.IsSet("voter"), what != "leave" && ask.dir != "", what != "status" && what != "verify" && ask.asJSON:
+				return usageError(c, "-watch, -wait and -voters are for status, -json for status and verify, -voter for add, -data for leave")
+			case ask.watch && (ask.asJSON || c.IsSet("wait") || c.IsSet("voters")):
 				return usageError(c, "-watch takes no other flag of status")
 			}
 			client := ask.client()
@@ -97,6 +103,10 @@ Examples:
 				if err = client.Add(ctx, name, ask.voter); err == nil {
 					_, err = fmt.Fprintln(stdout, name, map[bool]string{true: "has a vote", false: "holds a copy without a vote"}[ask.voter])
 				}
+			case what == "leave" && len(names) == 0 && ask.dir != "":
+				return leave(ctx, ask.dir, stdout)
+			case what == "leave":
+				return usageError(c, "cluster leave takes -data, the directory of a node that does not run")
 			case what == "remove" || what == "add":
 				return usageError(c, "cluster %s takes the name of one node", what)
 			case what == "status" || what == "verify" || what == "transfer-leader":
@@ -107,6 +117,20 @@ Examples:
 			return err
 		}),
 	}
+}
+
+// leave makes the directory of a node one of a server that is alone.
+func leave(ctx context.Context, dir string, stdout io.Writer) error {
+	at, err := absolute(dir)
+	if err != nil {
+		return err
+	}
+	name, err := cluster.Leave(ctx, vfs.OS, at)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s has left its cluster: start tsdbd -data %s without settings of a cluster\n", name, dir)
+	return err
 }
 
 // client returns the client of all addresses that -host names.
@@ -147,8 +171,8 @@ func (a *clusterAsk) healthy(ctx context.Context, c *admin.Client) (s *admin.Sta
 		case err != nil:
 		case len(s.Degraded()) > 0:
 			degraded = errors.New("the cluster is degraded")
-		case len(s.Members) < a.members:
-			degraded = fmt.Errorf("the cluster has %d members, not %d", len(s.Members), a.members)
+		case voters(s) < a.voters:
+			degraded = fmt.Errorf("the cluster has %d voters, not %d", voters(s), a.voters)
 		default:
 			return s, nil, nil
 		}
@@ -160,6 +184,15 @@ func (a *clusterAsk) healthy(ctx context.Context, c *admin.Client) (s *admin.Sta
 		case <-ctx.Done():
 		}
 	}
+}
+
+func voters(s *admin.Status) (n int) {
+	for _, m := range s.Members {
+		if m.Voter {
+			n++
+		}
+	}
+	return n
 }
 
 // verify prints what the comparison found.

@@ -35,7 +35,8 @@ func writeStatus(w io.Writer, s *admin.Status, r rates) error {
 		entries = "ENTRIES/S\t"
 	}
 	fmt.Fprintln(table, "NODE\tROLE\tADDRESS\tREACHABLE\tAPPLIED\tBEHIND\t"+entries+"VERSION")
-	for _, m := range s.Members {
+	byName := func(a, b admin.Member) int { return strings.Compare(a.Name, b.Name) }
+	for _, m := range slices.SortedFunc(slices.Values(s.Members), byName) {
 		reachable, applied, behind, version := "no", "-", "-", cmp.Or(m.Version, "-")
 		if m.Reachable {
 			reachable, applied, behind = "yes", fmt.Sprint(m.Applied), lag(m.LagSeconds)

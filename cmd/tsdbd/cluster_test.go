@@ -64,8 +64,8 @@ func newFakeNode(t *testing.T) *fakeNode {
 			Cluster: "00ff", Node: "n1", Role: "leader", Leader: "n1", Term: 3, LogBytes: 3 << 20, LogMaxBytes: 1 << 30,
 			Members: []admin.Member{
 				{Name: "n1", ID: "n1/1", Address: "10.0.0.1:8088", Voter: true, Leader: true, Reachable: true, Applied: 1000, Version: "0.1.0"},
-				{Name: "n2", ID: "n2/1", Address: "10.0.0.2:8088", Voter: true, Reachable: true, Applied: 990, LagSeconds: 0.0312, Version: "0.1.0"},
 				{Name: "n3", ID: "n3/1", Address: "10.0.0.3:8088", Reachable: true, Applied: 1000, Version: "0.1.0"},
+				{Name: "n2", ID: "n2/1", Address: "10.0.0.2:8088", Voter: true, Reachable: true, Applied: 990, LagSeconds: 0.0312, Version: "0.1.0"},
 			},
 		},
 		verify: admin.Verification{Sequence: 1000, Equal: true, Nodes: []admin.NodeSum{{Name: "n1", Sum: "ab"}, {Name: "n2", Sum: "ab"}}},
@@ -110,13 +110,13 @@ n3    copy      10.0.0.3:8088  yes        1000     0s      0.1.0
 		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
 	var s admin.Status
-	if err := json.Unmarshal([]byte(must(t, "cluster", "status", "-json", "-host", host)), &s); err != nil || len(s.Members) != 3 || s.Members[1].Applied != 990 {
+	if err := json.Unmarshal([]byte(must(t, "cluster", "status", "-json", "-host", host)), &s); err != nil || len(s.Members) != 3 || s.Members[2].Applied != 990 {
 		t.Errorf("%+v %v", s, err)
 	}
 
 	n.status.Leader, n.status.Members[0].Leader = "", false
 	n.status.Role = "candidate"
-	n.status.Members[1].Reachable, n.status.Members[2].Problem = false, "its clock is off by an hour"
+	n.status.Members[2].Reachable, n.status.Members[1].Problem = false, "its clock is off by an hour"
 	n.status.Transfer = &admin.Transfer{From: "n2", Bytes: 1 << 20, TotalBytes: 4 << 20}
 	want = `cluster 00ff   leader none   term 3   log 3.0MiB of 1024.0MiB   as n1 (candidate) sees it
 
@@ -128,8 +128,8 @@ n3    copy      10.0.0.3:8088  yes        1000     0s      0.1.0
 n1 copies the data of n2: 1.0MiB of 4.0MiB
 
 PROBLEM  no leader is known: writes get 503 until there is one
-PROBLEM  n2: not reachable at 10.0.0.2:8088
 PROBLEM  n3: its clock is off by an hour
+PROBLEM  n2: not reachable at 10.0.0.2:8088
 `
 	for _, form := range []string{"-json=false", "-json"} {
 		out, _, err := tsdbd(t, "cluster", "status", form, "-host", host)
@@ -199,22 +199,22 @@ func TestClusterWatch(t *testing.T) {
 // what is wrong when it does not become so.
 func TestClusterWait(t *testing.T) {
 	n := newFakeNode(t)
-	n.status.Members[1].Reachable = false
+	n.status.Members[2].Reachable = false
 	asked := 0
 	n.onAsk = func(string) {
 		if asked++; asked == 3 {
-			n.status.Members[1].Reachable = true
+			n.status.Members[2].Reachable = true
 		}
 	}
-	if out := must(t, "cluster", "status", "-wait", "1m", "-members", "3", "-host", n.URL); asked != 3 || !strings.Contains(out, "n2    follower  10.0.0.2:8088  yes") {
+	if out := must(t, "cluster", "status", "-wait", "1m", "-voters", "2", "-host", n.URL); asked != 3 || !strings.Contains(out, "n2    follower  10.0.0.2:8088  yes") {
 		t.Errorf("asked %d times, said\n%s", asked, out)
 	}
 	for _, c := range []struct {
 		want string
 		args []string
 	}{
-		{"the cluster has 3 members, not 4", []string{"-members", "4"}},
-		{"the cluster has 3 members, not 4", []string{"-members", "4", "-wait", "300ms"}},
+		{"the cluster has 2 voters, not 3", []string{"-voters", "3"}},
+		{"the cluster has 2 voters, not 3", []string{"-voters", "3", "-wait", "300ms"}},
 	} {
 		asked = 3
 		out, _, err := tsdbd(t, append([]string{"cluster", "status", "-host", n.URL}, c.args...)...)
@@ -282,23 +282,26 @@ func TestClusterChanges(t *testing.T) {
 	f("n3 has a vote", "add?name=n3&voter=true", "add", "n3")
 	f("n3 holds a copy without a vote", "add?name=n3&voter=false", "add", "-voter=false", "n3")
 
-	const others = "-watch, -wait and -members are for status, -json for status and verify, -voter for add"
+	const others = "-watch, -wait and -voters are for status, -json for status and verify, -voter for add, -data for leave"
 	for _, c := range []struct {
 		want string
 		args []string
 	}{
-		{"cluster takes what to do: status, verify, transfer-leader, remove or add", nil},
+		{"cluster takes what to do: status, verify, transfer-leader, remove, add or leave", nil},
 		{`cluster does not know "list"`, []string{"list"}},
 		{`unexpected argument "n1"`, []string{"status", "n1"}},
 		{`unexpected argument "n1 n2"`, []string{"transfer-leader", "n1", "n2"}},
 		{"cluster remove takes the name of one node", []string{"remove"}},
 		{"cluster add takes the name of one node", []string{"add", "n1", "n2"}},
 		{others, []string{"verify", "-watch"}},
+		{others, []string{"remove", "n1", "-data", "x"}},
+		{"cluster leave takes -data, the directory of a node that does not run", []string{"leave"}},
+		{"cluster leave takes -data, the directory of a node that does not run", []string{"leave", "n1", "-data", "x"}},
 		{others, []string{"verify", "-wait", "1s"}},
 		{others, []string{"remove", "n1", "-json"}},
 		{others, []string{"remove", "n1", "-voter=false"}},
 		{"-watch takes no other flag of status", []string{"status", "-json", "-watch"}},
-		{"-watch takes no other flag of status", []string{"status", "-members", "3", "-watch"}},
+		{"-watch takes no other flag of status", []string{"status", "-voters", "3", "-watch"}},
 	} {
 		n.asked = nil
 		if _, _, err := tsdbd(t, append(append([]string{"cluster"}, c.args...), "-host", n.URL)...); err == nil || err.Error() != c.want+", see tsdbd cluster -help" {
