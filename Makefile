@@ -10,7 +10,7 @@ MICRO    = ./cache ./model/... ./httpapi ./httpapi/encode ./internal/vector ./li
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 
-.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e golden cover clients docs-test cross test-386 test-qemu dist dist-test run cluster help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench golden cover clients docs-test cross test-386 test-qemu dist dist-test run help
 
 all: fmt lint test
 
@@ -77,6 +77,24 @@ bench-e2e: build ## compare with installed peers end to end, quarter of an hour
 	go build -C bench -o ../bin/tsdbd-load .
 	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
 
+CLUSTERTEST = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
+
+cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disks and cuts of the network; as root, half an hour
+	TSDBD_SEED=$${TSDBD_SEED:-random} $(CLUSTERTEST) -run '^TestChaos$$' -chaos-rounds=100 -chaos-longest=15s
+
+cluster-long: ## the other tests of clusters, longer than make test has them, half an hour
+	$(CLUSTERTEST) -skip '^Test(Chaos|Rejoin|FlippedLog)$$' -failover-rounds=20 -strong-time=2m -position-reads=10000 \
+		-golden-themes=all -leak-rounds=20 -behind-mib=200 -slow-time=10s
+
+cluster-rejoin: ## a node copies 50 million rows under load and is killed 20 times meanwhile
+	$(CLUSTERTEST) -run '^TestRejoin$$' -rejoin-rows=50000000 -rejoin-kills=20
+
+cluster-flips: ## every 97th byte of the log of a node is flipped, an hour
+	$(CLUSTERTEST) -run '^TestFlippedLog$$' -flip-count=0
+
+cluster-bench: ## a cluster against a single server on an idle machine, into docs/bench/cluster.md
+	$(CLUSTERTEST) -run '^TestBench$$' -bench-runs=3 -bench-report=$(CURDIR)/docs/bench/cluster.md
+
 clients: ## real clients against the server, a table at the end; client-NAME is one
 	cd clients && go vet . && go test -count=1 -timeout 30m
 
@@ -105,9 +123,6 @@ cover: ## coverage by function
 
 run: ## run the server on 127.0.0.1:8086 with data in ./data
 	go run ./cmd/tsdbd
-
-cluster: build ## three nodes on 127.0.0.1 with a light load, and a page of what happens
-	go run ./internal/testkit/clusterdemo
 
 help: ## this list
 	@grep -E '^[a-z0-9%-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/BurntSushi/toml v1.6.0
 	github.com/RoaringBitmap/roaring/v2 v2.30.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/blevesearch/vellum v1.2.1
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/dgryski/go-tsz v0.0.0-20180227144327-03b7d791f4fe

@@ -1,0 +1,119 @@
+//go:build linux
+
+package clustertest
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var (
+	flipFirst = flag.Int("flip-first", 0, "number of the first byte that TestFlippedLog flips, of those that are a stride apart")
+	flipCount = flag.Int("flip-count", 2, "how many bytes TestFlippedLog flips; 0: all")
+)
+
+// flipStride is how far apart the bytes are.
+const flipStride = 97
+
+// TestFlippedLog flips a byte of the log of a node that is down, every 97th of it in
+// turn. The node heals, or does not start and a new one takes its place. Its content
+// is never another one than that of the others, and nothing that was acknowledged is
+// lost.
+func TestFlippedLog(t *testing.T) {
+	t.Parallel()
+	c := start(t, setup{nodes: 3, env: []string{"TSDBD_DATA_FLUSH_IDLE=1h"}})
+	c.nodes[0].must("", "CREATE DATABASE db")
+	for i := range 40 {
+		c.nodes[i%3].write("db", fmt.Sprintf("m,s=%d v=%di %d\nm,s=%d,t=a v=%di,f%d=\"text\" %d", i, i, i, i, i, i%5, i))
+	}
+	c.healthy()
+	n := c.nodes[2]
+	flips, rejoined, refused := 0, 0, 0
+	for i := *flipFirst; *flipCount == 0 || flips < *flipCount; i++ {
+		before := c.idOf(n)
+		n.Kill()
+		flipped, ok := flipLog(t, filepath.Join(n.Dir, "cluster", "log"), int64(i)*flipStride)
+		if !ok {
+			if flips == 0 {
+				t.Errorf("the log has no byte %d", i*flipStride)
+			}
+			break
+		}
+		flips++
+		n.Begin()
+		if err := n.Await(); err != nil {
+			refused++
+			t.Logf("%s: the node does not start: %.600v", flipped, err)
+			n.wipe()
+			c.nodes[0].administer("remove", url.Values{"name": {n.name}}, nil)
+			c.restart(n)
+		}
+		c.healthy()
+		if c.idOf(n) != before {
+			rejoined++
+		}
+		c.nodes[i%3].write("db", fmt.Sprintf("m,flip=%d v=1i %d", i, i))
+		c.healthy()
+		for _, n := range c.nodes {
+			want := int64(80 + flips)
+			if got, err := n.count("db", "SELECT count(v) FROM m", 0); err != nil || got != want {
+				c.fatalf("%s: %s has %d points, want %d: %v", flipped, n.name, got, want, err)
+			}
+		}
+		c.verify()
+	}
+	t.Logf("%d bytes flipped: the node went on %d times, copied the data of another one %d times, and did not start %d times", flips, flips-rejoined, rejoined-refused, refused)
+	c.stop()
+}
+
+// idOf returns the id of a node in the cluster, "" if the others do not know it.
+func (c *cluster) idOf(n *node) (id string) {
+	c.t.Helper()
+	c.await("the members", func() error {
+		s, err := c.others(n)[0].status()
+		if err != nil {
+			return err
+		}
+		for _, m := range s.Members {
+			if m.Name == n.name {
+				id = m.ID
+			}
+		}
+		return nil
+	})
+	return id
+}
+
+// flipLog flips a bit of a byte of a log, whose files count as one, without the zeros
+// at their ends. It returns false if the log has no such byte.
+func flipLog(t *testing.T, dir string, at int64) (string, bool) {
+	t.Helper()
+	found := ""
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || found != "" {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		used := int64(min(len(b), len(bytes.TrimRight(b, "\x00"))+512))
+		if at >= used {
+			at -= used
+			return nil
+		}
+		b[at] ^= 1 << (at % 8)
+		found = fmt.Sprintf("byte %d of %s", at, filepath.Base(path))
+		return os.WriteFile(path, b, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found, found != ""
+}

@@ -1,0 +1,146 @@
+//go:build linux
+
+package clustertest
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"tsdbd/internal/testkit/apptest"
+)
+
+// fault is something that happens to a cluster under load. It is over when run
+// returns, but the nodes may not be healthy again.
+type fault struct {
+	name string
+	disk bool // it needs a disk for each node
+	run  func(g *trouble)
+}
+
+// trouble is what a fault draws from.
+type trouble struct {
+	*cluster
+	r *rand.Rand
+	// shortest and longest are how long a node is stopped or cut off.
+	shortest, longest time.Duration
+}
+
+// hold waits while a fault lasts.
+func (g *trouble) hold() {
+	time.Sleep(g.shortest + time.Duration(g.r.Int64N(int64(g.longest-g.shortest)+1)))
+}
+
+// some returns some nodes, drawn.
+func (g *trouble) some(n int) (out []*node) {
+	for _, i := range g.r.Perm(len(g.nodes))[:n] {
+		out = append(out, g.nodes[i])
+	}
+	return out
+}
+
+// aFollower returns a follower, drawn.
+func (g *trouble) aFollower() *node {
+	f := g.others(g.leader())
+	return f[g.r.IntN(len(f))]
+}
+
+func (g *trouble) kill(nodes ...*node) {
+	for _, n := range nodes {
+		n.Kill()
+	}
+	time.Sleep(time.Duration(g.r.Int64N(int64(2 * time.Second))))
+	g.restart(nodes...)
+}
+
+func (g *trouble) freeze(n *node) {
+	n.Signal(syscall.SIGSTOP)
+	g.hold()
+	n.Signal(syscall.SIGCONT)
+}
+
+func (g *trouble) cutPower(nodes ...*node) {
+	g.t.Helper()
+	for _, n := range nodes {
+		if err := n.disk.CutPower(); err != nil {
+			g.t.Fatal(err)
+		}
+	}
+	for _, n := range nodes {
+		n.Kill()
+	}
+	for _, n := range nodes {
+		n.disk.Restore()
+	}
+	g.restart(nodes...)
+}
+
+func (g *trouble) fill(n *node) {
+	g.t.Helper()
+	ballast := filepath.Join(n.disk.Dir, "ballast")
+	apptest.FillDisk(g.t, ballast)
+	g.hold()
+	apptest.FillDisk(g.t, ballast) // what the node has freed meanwhile
+	g.hold()
+	if err := os.Remove(ballast); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// cutOff cuts links until the hold is over.
+func (g *trouble) cutOff(cut func()) {
+	cut()
+	g.hold()
+	g.network.HealAll()
+}
+
+// faults are all faults of the rounds.
+var faults = []fault{
+	{"kill the leader", false, func(g *trouble) { g.kill(g.leader()) }},
+	{"kill a follower", false, func(g *trouble) { g.kill(g.aFollower()) }},
+	{"kill all", false, func(g *trouble) { g.kill(g.nodes...) }},
+	{"stop the leader", false, func(g *trouble) { g.freeze(g.leader()) }},
+	{"stop a follower", false, func(g *trouble) { g.freeze(g.aFollower()) }},
+	{"power cut of one", true, func(g *trouble) { g.cutPower(g.some(1)...) }},
+	{"power cut of two", true, func(g *trouble) { g.cutPower(g.some(2)...) }},
+	{"power cut of all", true, func(g *trouble) { g.cutPower(g.nodes...) }},
+	{"disk of the leader full", true, func(g *trouble) { g.fill(g.leader()) }},
+	{"disk of a follower full", true, func(g *trouble) { g.fill(g.aFollower()) }},
+	{"leader cut off", false, func(g *trouble) {
+		l := g.leader()
+		g.cutOff(func() { g.network.Partition(l.name) })
+	}},
+	{"follower cut off", false, func(g *trouble) {
+		f := g.aFollower()
+		g.cutOff(func() { g.network.Partition(f.name) })
+	}},
+	{"leader cannot send", false, func(g *trouble) {
+		l := g.leader()
+		g.cutOff(func() {
+			for _, f := range g.others(l) {
+				g.network.Cut(l.name, f.name)
+			}
+		})
+	}},
+	{"leader cannot hear", false, func(g *trouble) {
+		l := g.leader()
+		g.cutOff(func() {
+			for _, f := range g.others(l) {
+				g.network.Cut(f.name, l.name)
+			}
+		})
+	}},
+	{"leader cannot send to a follower", false, func(g *trouble) {
+		l, f := g.leader(), g.aFollower()
+		g.cutOff(func() { g.network.Cut(l.name, f.name) })
+	}},
+	{"followers cut off from each other", false, func(g *trouble) {
+		f := g.others(g.leader())
+		g.cutOff(func() {
+			g.network.Cut(f[0].name, f[1].name)
+			g.network.Cut(f[1].name, f[0].name)
+		})
+	}},
+}
