@@ -63,10 +63,10 @@ func (d *followed) restore() error {
 }
 
 // follow is LogOptions.Follow. It waits as long as the caches or the disk are full.
-func (f *follower) follow(e *entry.Entry) error {
+func (f *follower) follow(ctx context.Context, e *entry.Entry) error {
 	s := f.s
 	for told := false; ; {
-		if err := s.awaitRoom(); err != nil {
+		if err := s.awaitRoom(ctx); err != nil {
 			return err
 		}
 		err := f.followNow(e)
@@ -80,6 +80,8 @@ func (f *follower) follow(e *entry.Entry) error {
 		}
 		select {
 		case <-time.After(fullRetry):
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-s.closing:
 			return ErrClosed
 		}
@@ -90,7 +92,7 @@ func (f *follower) follow(e *entry.Entry) error {
 const fullRetry = time.Second
 
 // awaitRoom waits until the caches have room for another entry (W9).
-func (s *Store) awaitRoom() error {
+func (s *Store) awaitRoom(ctx context.Context) error {
 	for s.held() > s.opt.CacheBytes {
 		if p := s.failure.Load(); p != nil {
 			return *p // nothing is flushed any more
@@ -99,6 +101,8 @@ func (s *Store) awaitRoom() error {
 		select {
 		case <-s.roomMade:
 		case <-time.After(100 * time.Millisecond): // a drop makes room too
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-s.closing:
 			return ErrClosed
 		}

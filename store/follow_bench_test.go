@@ -109,7 +109,7 @@ func BenchmarkFollow(b *testing.B) {
 				e, err := d.Record(rec)
 				s.must(err)
 				e.Sequence = uint64(i + 1)
-				s.must(m.opt.Follow(e))
+				s.must(m.opt.Follow(context.Background(), e))
 			}
 			s.flushAll(context.Background())
 			cpu += proc.CPUTime() - before

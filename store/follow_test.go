@@ -19,6 +19,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/store/content"
+	"tsdbd/wal/entry"
 )
 
 // TestFollowWaits follows with full caches: nothing is refused or lost, and what
@@ -84,6 +85,14 @@ func TestFollowWaits(t *testing.T) {
 	if text := diff(b.store.read("db"), want); text != "" {
 		t.Error(text)
 	}
+	room := b.store.opt.CacheBytes
+	b.store.opt.CacheBytes = -1
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if err := b.opt.Follow(ended, &entry.Entry{Sequence: b.applied + 1}); !errors.Is(err, context.Canceled) || b.store.Applied() > b.applied {
+		t.Errorf("a wait that the log ends: %v, applied %d", err, b.store.Applied())
+	}
+	b.store.opt.CacheBytes = room
 	c.must(a.store.Close())
 	c.must(b.store.Close())
 }

@@ -141,7 +141,7 @@ func (m *member) follow(n int) error {
 			return fmt.Errorf("entry %d: %w", m.applied+1, err)
 		}
 		e.Sequence = m.applied + 1
-		if err := m.opt.Follow(e); err != nil {
+		if err := m.opt.Follow(context.Background(), e); err != nil {
 			return err
 		}
 		m.log.mu.Lock()
@@ -414,7 +414,7 @@ func TestFollowerRefuses(t *testing.T) {
 		t.Errorf("a refused write has left series: %d, first claim %d", db.series.Len(), db.series.FirstClaim())
 	}
 	c.must(a.store.write("db", "m v=2 2"))
-	if err := a.opt.Follow(&entry.Entry{Sequence: 3}); !errors.Is(err, errLeads) {
+	if err := a.opt.Follow(context.Background(), &entry.Entry{Sequence: 3}); !errors.Is(err, errLeads) {
 		t.Errorf("follow at a leader: %v", err)
 	}
 	c.elect(b, 0)

@@ -371,9 +371,9 @@ type LogOptions struct {
 	// earlier leadership, in the same order. It is for the log of a store that was
 	// opened as a Follower and does not lead. An entry may come again after a restart: what
 	// the files have is left out. Follow waits while there is no memory, and while the
-	// disk is full. An error means that this store cannot go on: the entry does not fit to
-	// what it has, or it is closed.
-	Follow func(e *entry.Entry) error
+	// disk is full, until ctx ends: then the entry is not applied. Any other error means
+	// that this store cannot go on: the entry does not fit to what it has, or it is closed.
+	Follow func(ctx context.Context, e *entry.Entry) error
 	// Resolve returns the key of a series of a database, for entries that do not define
 	// it.
 	Resolve func(database uint32, id model.SeriesID) (key string, ok bool)

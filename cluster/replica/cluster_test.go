@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -172,12 +173,16 @@ func (l *ledger) take(e *entry.Entry, own bool) {
 func (l *ledger) options() store.LogOptions {
 	return store.LogOptions{
 		Apply: func(e *entry.Entry) { l.take(e, true) },
-		Follow: func(e *entry.Entry) error {
+		Follow: func(ctx context.Context, e *entry.Entry) error {
 			l.mu.Lock()
 			hold, err := l.mu.hold, l.mu.err
 			l.mu.Unlock()
 			if hold != nil {
-				<-hold
+				select {
+				case <-hold:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
 			}
 			if err != nil {
 				return err

@@ -36,7 +36,8 @@
 //
 //	following -> beginning   raft says that this node leads
 //	beginning -> leading     the barrier is applied, and the term is the same as before
-//	beginning -> following   the barrier fails
+//	beginning -> following   the barrier fails, or nothing is applied for long: then
+//	                         another node is asked to lead
 //	leading   -> ending      raft says that this node does not lead, or leads in
 //	                         another term; a proposal fails; nothing is applied for
 //	                         long; apply meets a group that is not of the epoch;
@@ -61,7 +62,7 @@
 // node skips it. Within a term raft appends the proposals in their order, up to the
 // first that it refuses. It refuses some and takes later ones only during a transfer of
 // leadership. Therefore TransferLeadership ends the epoch and waits until raft has
-// answered all its proposals. Do not call raft.LeadershipTransfer elsewhere. So what is
+// answered all its proposals. Do not call raft.LeadershipTransfer during an epoch. So what is
 // applied of an epoch is a beginning of what it proposed, and the definitions of series
 // that a group relies on have been applied before it.
 //

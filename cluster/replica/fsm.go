@@ -56,7 +56,7 @@ func (r *Replica) apply(l *raft.Log) {
 		r.endLocked(e, errLost)
 		if err := r.follow(h, body); err != nil {
 			err = fmt.Errorf("apply entry %d of the replicated log: %w", l.Index, err)
-			if errors.Is(err, store.ErrClosed) {
+			if errors.Is(err, store.ErrClosed) || r.following.Err() != nil {
 				if r.failure.CompareAndSwap(nil, &err) { // nothing behind it is applied
 					close(r.failed)
 				}
@@ -123,7 +123,7 @@ func (r *Replica) follow(h header, body []byte) error {
 			return fmt.Errorf("decode entry of sequence %d: %w", sequence, err)
 		}
 		e.Sequence = sequence
-		if err := r.store.Follow(e); err != nil {
+		if err := r.store.Follow(r.following, e); err != nil {
 			return fmt.Errorf("follow entry of sequence %d: %w", sequence, err)
 		}
 		r.advance(sequence)

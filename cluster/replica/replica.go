@@ -104,12 +104,13 @@ type Replica struct {
 	raft  *raft.Raft
 	floor uint64 // the store has entries up to it in its files
 
-	// role is held while the state changes and while a group is applied.
+	// role is held while the state changes and while a group is applied, which takes
+	// long if the store waits for room. What is in it changes with role held.
 	role struct {
 		sync.Mutex
-		last         *epoch // the latest
-		transferring bool
-		closing      bool
+		last         atomic.Pointer[epoch] // the latest
+		transferring atomic.Bool
+		closing      atomic.Bool
 	}
 	epoch   atomic.Pointer[epoch] // nil: not leading; changes with role held
 	number  atomic.Uint64         // of the last group
@@ -122,6 +123,8 @@ type Replica struct {
 		changed chan struct{} // closed at the next change, nil if nobody waits
 	}
 
+	following    context.Context    // of what is followed: ends with the first Close or failure
+	unfollow     context.CancelFunc // ends it
 	failed       chan struct{}      // closed with failure
 	down         func() raft.Future // shuts raft down, once
 	asked        atomic.Int64       // questions to raft without an answer
@@ -144,6 +147,7 @@ func New(opt Options) (*Replica, error) {
 		return nil, errors.New("replica needs an id, a log and a transport")
 	}
 	r := &Replica{opt: opt, logger: opt.Logger, wake: make(chan struct{}, 1), leads: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{})}
+	r.following, r.unfollow = context.WithCancel(context.Background())
 	r.down = sync.OnceValue(func() raft.Future { return r.Raft().Shutdown() })
 	r.entries = newEntries(opt.Log, r.stop, r.fail)
 	base := opt.Log.Base()
@@ -202,6 +206,8 @@ func (r *Replica) Close() error {
 const closeWait = 10 * time.Second
 
 func (r *Replica) close() error {
+	// Who follows may wait for memory or for room on the disk, with role held.
+	r.unfollow()
 	if r.raft == nil {
 		close(r.stop)
 		r.entries.release()
@@ -215,8 +221,8 @@ func (r *Replica) close() error {
 		cancel()
 	}
 	r.role.Lock()
-	r.role.closing = true
-	last := r.role.last
+	r.role.closing.Store(true)
+	last := r.role.last.Load()
 	r.endLocked(r.epoch.Load(), errClosing)
 	r.role.Unlock()
 	// While raft runs it answers what it was asked: within its lease at the latest.
@@ -272,6 +278,7 @@ func (r *Replica) fail(err error) {
 		return
 	}
 	close(r.failed)
+	r.unfollow()
 	r.logger.Error("the replica cannot go on, the node must stop", "err", err)
 	go func() {
 		r.role.Lock()

@@ -69,13 +69,10 @@ func (s *stall) lasts(e *epoch, index uint64, now time.Time) time.Duration {
 // begin begins an epoch. It returns true if that should be tried again.
 func (r *Replica) begin() (again bool) {
 	term := r.raft.CurrentTerm()
-	r.role.Lock()
-	last, not := r.role.last, r.role.transferring || r.role.closing || r.Err() != nil
-	r.role.Unlock()
-	if not {
+	if r.mayNotLead() {
 		return false
 	}
-	if last != nil {
+	if last := r.role.last.Load(); last != nil {
 		// The barrier is behind all that it proposed.
 		select {
 		case <-last.done:
@@ -83,12 +80,15 @@ func (r *Replica) begin() (again bool) {
 			return false
 		}
 	}
-	if err := r.ask(context.Background(), func() raft.Future { return r.raft.Barrier(0) }); err != nil {
+	if err := r.barrier(); err != nil {
+		if errors.Is(err, errStands) {
+			r.giveUp(term)
+		}
 		return r.raft.State() == raft.Leader
 	}
 	r.role.Lock()
 	defer r.role.Unlock()
-	if r.role.transferring || r.role.closing || r.Err() != nil {
+	if r.mayNotLead() {
 		return false
 	}
 	if r.raft.State() != raft.Leader || r.raft.CurrentTerm() != term {
@@ -99,7 +99,7 @@ func (r *Replica) begin() (again bool) {
 	}
 	r.decoder.Reset() // it is of no use to a leader
 	e := newEpoch(term)
-	r.role.last = e
+	r.role.last.Store(e)
 	futures := make(chan raft.ApplyFuture, 2*maxFlights)
 	r.running.Go(func() { r.propose(e, futures) })
 	r.running.Go(func() { r.collect(e, futures) })
@@ -110,6 +110,48 @@ func (r *Replica) begin() (again bool) {
 	signal(r.leads)
 	r.logger.Info("leading", "term", term, "sequence", r.progress.sequence.Load(), "index", r.progress.index.Load())
 	return false
+}
+
+// mayNotLead says that no epoch may begin.
+func (r *Replica) mayNotLead() bool {
+	return r.role.transferring.Load() || r.role.closing.Load() || r.Err() != nil
+}
+
+// barrier returns when everything is applied that was proposed before. errStands says
+// that nothing was applied for long although there is something to apply.
+func (r *Replica) barrier() error {
+	done := make(chan error, 1)
+	go func() { done <- r.ask(context.Background(), func() raft.Future { return r.raft.Barrier(0) }) }()
+	look := time.NewTicker(stalledAfter * r.opt.ElectionTimeout)
+	defer look.Stop()
+	for index := r.progress.index.Load(); ; {
+		select {
+		case err := <-done:
+			return err
+		case <-look.C:
+		}
+		before := index
+		if index = r.progress.index.Load(); index == before && !r.appliedUpTo(r.raft.CommitIndex()) {
+			return errStands
+		}
+	}
+}
+
+// giveUp gives the leadership away that this node cannot use. Raft does not notice: it
+// stores entries and answers the others, while the store waits for memory or for room
+// on the disk. There is no epoch, so no proposal is under way.
+func (r *Replica) giveUp(term uint64) {
+	r.logger.Warn("elected, but the store does not get on: another node is to lead", "term", term, "index", r.progress.index.Load())
+	targets, err := r.targets("")
+	for _, target := range targets {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*r.opt.ElectionTimeout)
+		err = r.handOver(ctx, target)
+		cancel()
+		if err == nil || r.raft.State() != raft.Leader {
+			return
+		}
+	}
+	r.logger.Warn("no other node takes over, which is tried again", "err", err)
 }
 
 // end ends an epoch.
@@ -193,12 +235,12 @@ func (r *Replica) TransferLeadership(ctx context.Context, id raft.ServerID) erro
 		return fmt.Errorf("transfer leadership: %w", err)
 	}
 	r.role.Lock()
-	r.role.transferring = true
-	last := r.role.last
+	r.role.transferring.Store(true)
+	last := r.role.last.Load()
 	r.role.Unlock()
 	defer func() {
 		r.role.Lock()
-		r.role.transferring = false
+		r.role.transferring.Store(false)
 		r.role.Unlock()
 		signal(r.wake)
 	}()

@@ -185,6 +185,76 @@ func TestFullDisks(t *testing.T) {
 	}
 }
 
+// stand has a node's store stand still, as one does that has no room on its disk, with an
+// entry that it cannot apply. The function that is returned ends that.
+func (c *cluster) stand(m *member) (goOn func()) {
+	hold := make(chan struct{})
+	m.mu.Lock()
+	m.mu.hold = hold
+	m.mu.Unlock()
+	before := m.Replica.Applied()
+	c.must(func() *entry.Entry { return row(1, 1) })
+	eventually(c.t, "a lag", func() bool { return m.Lag() > electionTimeout && m.Replica.Applied() == before })
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		m.mu.hold = nil
+		m.mu.Unlock()
+		close(hold)
+	})
+}
+
+// follower returns a node that does not lead.
+func (c *cluster) follower() *member {
+	leader := c.leader()
+	for _, m := range c.members {
+		if m != leader {
+			return m
+		}
+	}
+	return nil
+}
+
+// TestCloseStandingStore closes a node whose store waits for room.
+func TestCloseStandingStore(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.follower()
+	goOn := c.stand(m)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.stop(m)
+	}()
+	select {
+	case <-done:
+	case <-time.After(2 * closeWait):
+		t.Error("Close waits for the store, which waits for room")
+		goOn()
+		<-done
+	}
+	if len(m.fatal) > 0 {
+		t.Error(<-m.fatal)
+	}
+	c.start(m)
+	goOn()
+	c.equal()
+}
+
+// TestElectedStandingStore has a node lead whose store waits for room. It cannot take
+// writes, so another one leads soon.
+func TestElectedStandingStore(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.follower()
+	defer c.stand(m)()
+	eventually(t, "the node to lead, for raft", func() bool {
+		_ = c.leader().TransferLeadership(context.Background(), m.id)
+		return m.Raft().State() == raft.Leader
+	})
+	c.leader(m)
+	if err := c.leader(m).write(row(1, 2)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestBrokenDisk stops a node that cannot store its log. The others go on.
 func TestBrokenDisk(t *testing.T) {
 	c := newCluster(t, 3, Options{})
