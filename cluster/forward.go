@@ -33,7 +33,7 @@ func (n *Node) Read(ctx context.Context, position uint64, strong bool) (forward 
 		return false, n.notReady()
 	}
 	leads := n.replica.Leads()
-	if !leads && (!n.replica.Ready() || n.replica.Lag() > n.opt.MaxLag) {
+	if !n.replica.Ready() || n.replica.Lag() > n.opt.MaxLag {
 		return true, nil
 	}
 	if strong {

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,11 +110,51 @@ func (c *contact) settle() {
 	}
 }
 
-// led notes that this node leads, or did until now.
+// led notes that this node leads.
 func (c *contact) led() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.ready, c.mu.caught = true, time.Now()
+}
+
+// retired notes that this node no longer leads. What others have committed since they
+// followed it last is not applied here.
+func (c *contact) retired(voters []raft.Server, term uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.caught = c.followedLocked(voters, term)
+}
+
+// followed returns the latest time at which this node surely led in a term.
+func (c *contact) followed(voters []raft.Server, term uint64) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.followedLocked(voters, term)
+}
+
+func (c *contact) followedLocked(voters []raft.Server, term uint64) time.Time {
+	if at := c.acceptedLocked(voters, term); at.After(c.mu.caught) {
+		return at
+	}
+	return c.mu.caught // when it began
+}
+
+// acceptedLocked returns the latest time for which a majority of the voters has
+// accepted, in a term, messages that were sent then or later.
+func (c *contact) acceptedLocked(voters []raft.Server, term uint64) time.Time {
+	if len(voters) == 0 {
+		return time.Time{}
+	}
+	sent := make([]time.Time, len(voters))
+	for i, v := range voters {
+		if a := c.mu.acks[v.ID]; v.ID == c.id {
+			sent[i] = time.Now()
+		} else if a.term == term {
+			sent[i] = a.sent
+		}
+	}
+	slices.SortFunc(sent, func(a, b time.Time) int { return b.Compare(a) })
+	return sent[len(sent)/2]
 }
 
 // lag returns how old the applied state is, at most.
@@ -148,13 +189,7 @@ func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 func (c *contact) confirmed(voters []raft.Server, term uint64, after time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := 0
-	for _, v := range voters {
-		if a := c.mu.acks[v.ID]; v.ID == c.id || a.term == term && !a.sent.Before(after) {
-			n++
-		}
-	}
-	return n > len(voters)/2
+	return len(voters) > 0 && !c.acceptedLocked(voters, term).Before(after)
 }
 
 // answered returns when the latest heartbeat was sent that a node has accepted.

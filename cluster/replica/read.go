@@ -37,9 +37,13 @@ func (r *Replica) wait(ctx context.Context, changed <-chan struct{}) error {
 }
 
 // Lag returns how old the state of this node is: everything that its leader had
-// committed before that time is applied. Time that messages took is not in it.
+// committed before that time is applied. Time that messages took is not in it. It is
+// zero at a leader, but not if the process stood still and others may lead by now.
 func (r *Replica) Lag() time.Duration {
-	if r.Leads() {
+	if e := r.epoch.Load(); e != nil {
+		if age := time.Since(r.contact.followed(r.voters(), e.term)); age > r.opt.ElectionTimeout {
+			return age
+		}
 		return 0
 	}
 	lag, _ := r.contact.lag()

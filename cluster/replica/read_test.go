@@ -111,6 +111,31 @@ func TestLag(t *testing.T) {
 	}
 }
 
+// TestLagOfOldLeader tells how old the state of a leader is that was cut off: what the
+// others do since its last heartbeats it does not know.
+func TestLagOfOldLeader(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	c.connect(alone(m))
+	cut := time.Now()
+	eventually(t, "the end of its epoch", func() bool { return !m.Leads() })
+	if age := time.Since(cut); m.Lag() < age {
+		t.Errorf("lag of %v, cut off for %v", m.Lag(), age)
+	}
+	// One that stood still does not know yet that it was replaced.
+	m = c.leader(m)
+	r, term := m.Replica, m.epoch.Load().term
+	e := newEpoch(term)
+	old := &Replica{opt: r.opt, contact: newContact(nil, r.opt.ID, nil, nil)}
+	old.entries = r.entries
+	old.raft = r.raft
+	old.epoch.Store(e)
+	old.contact.mu.caught = time.Now().Add(-time.Hour)
+	if lag := old.Lag(); lag < time.Hour {
+		t.Errorf("lag of %v after an hour", lag)
+	}
+}
+
 // TestLagOfSlowStore tells how old a follower is that does not get on.
 func TestLagOfSlowStore(t *testing.T) {
 	c := newCluster(t, 3, Options{})

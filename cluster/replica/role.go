@@ -169,7 +169,7 @@ func (r *Replica) endLocked(e *epoch, cause error) {
 	r.epoch.Store(nil)
 	e.close(cause, unknown(cause))
 	r.node.Retire()
-	r.contact.led()
+	r.contact.retired(r.voters(), e.term)
 	signal(r.leads)
 	signal(r.wake)
 	r.logger.Info("not leading any more", "term", e.term, "cause", cause)
