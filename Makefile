@@ -10,7 +10,7 @@ MICRO    = ./cache ./model/... ./httpapi ./httpapi/encode ./internal/vector ./li
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 
-.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench golden cover clients docs-test cross test-386 test-qemu dist dist-test run help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench golden cover clients docs-test cross test-386 test-qemu dist dist-test run cluster help
 
 all: fmt lint test
 
@@ -123,6 +123,9 @@ cover: ## coverage by function
 
 run: ## run the server on 127.0.0.1:8086 with data in ./data
 	go run ./cmd/tsdbd
+
+cluster: build ## three nodes on 127.0.0.1 with a light load, and a page of what happens
+	go run ./internal/testkit/clusterdemo
 
 help: ## this list
 	@grep -E '^[a-z0-9%-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12

@@ -22,10 +22,10 @@ type docBlock struct {
 	line     int
 	language string
 	text     string
-	marks    map[string]string // of the comment before it: "not run", "server", "stopped", "needs"
+	marks    map[string]string // of the comment before it: "not run", "server", "nodes", "stopped", "needs"
 }
 
-var docMark = regexp.MustCompile(`^<!-- (not run|server|stopped|needs)(?::? (.*))? -->$`)
+var docMark = regexp.MustCompile(`^<!-- (not run|server|nodes|stopped|needs)(?::? (.*))? -->$`)
 
 // docBlocks takes the fenced blocks out of a document. A block that
 // follows another with nothing between them is marked "after".
@@ -80,13 +80,21 @@ type docPage struct {
 	path   string
 	dir    string // where commands run
 	server *Server
+	nodes  []string // free addresses in the place of those in nodeAddresses
+}
+
+// nodeAddresses are the addresses of nodes that a page starts itself.
+var nodeAddresses = []string{
+	"127.0.0.1:8086", "127.0.0.1:8087", "127.0.0.1:8088", "127.0.0.1:8089",
+	"127.0.0.1:8186", "127.0.0.1:8187", "127.0.0.1:8188", "127.0.0.1:8189",
 }
 
 // TestDocs runs every block of commands in README.md and docs against a server
 // of the page's own, in an empty directory, and compares what they print with
 // the block of text or json that follows, where "..." stands for anything. A
 // comment before a block says what is special: "not run: REASON", "server" for
-// one that runs on, "stopped" for one that needs the server down, "needs
+// one that runs on, "nodes" for the first of a page that starts all its servers
+// in the background, "stopped" for one that needs the server down, "needs
 // PROGRAM".
 func TestDocs(t *testing.T) {
 	pages, err := filepath.Glob("../../../docs/*.md")
@@ -114,6 +122,11 @@ func TestDocs(t *testing.T) {
 					if _, err := exec.LookPath(program); err != nil {
 						t.Logf("%s:%d: %s is not installed", path, b.line, program)
 						continue
+					}
+				}
+				if _, own := b.marks["nodes"]; own {
+					for range nodeAddresses {
+						p.nodes = append(p.nodes, FreeAddress(t))
 					}
 				}
 				var want *docBlock
@@ -151,7 +164,7 @@ func (p *docPage) check(b *docBlock) {
 
 // start starts the page's server, if there is none yet.
 func (p *docPage) start() {
-	if p.server != nil {
+	if p.server != nil || p.nodes != nil {
 		return
 	}
 	p.server = New(p.t)
@@ -164,6 +177,12 @@ func (p *docPage) start() {
 
 // local puts the page's server and directory in the place of those in a text.
 func (p *docPage) local(text string) string {
+	if p.nodes != nil {
+		for i, address := range nodeAddresses {
+			text = strings.ReplaceAll(text, address, p.nodes[i])
+		}
+		return text
+	}
 	host, port, _ := strings.Cut(p.server.addr, ":")
 	return strings.NewReplacer("127.0.0.1:8086", p.server.addr, "-port 8086", "-port "+port, "-host 127.0.0.1 ", "-host "+host+" ",
 		"/var/lib/tsdbd", p.dir+"/var/lib/tsdbd", "/backups", p.dir+"/backups", "/etc/tsdbd", p.dir+"/etc/tsdbd").Replace(text)
@@ -181,7 +200,12 @@ func (p *docPage) command(ctx context.Context, text string) *exec.Cmd {
 	text = strings.ReplaceAll(text, "go run ./cmd/tsdbd", "tsdbd") // which has been built from it
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(link)+":"+os.Getenv("PATH"), "HOME="+p.dir, "TSDBD_HTTP_BIND_ADDRESS="+p.server.addr, "TSDBD_HOST="+p.server.addr, "LC_ALL=C.UTF-8")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(link)+":"+os.Getenv("PATH"), "HOME="+p.dir, "LC_ALL=C.UTF-8")
+	if p.nodes != nil {
+		cmd.Env = append(cmd.Env, "TSDBD_CLUSTER_ELECTION_TIMEOUT=5s") // one node leads, on a slow machine too
+	} else {
+		cmd.Env = append(cmd.Env, "TSDBD_HTTP_BIND_ADDRESS="+p.server.addr, "TSDBD_HOST="+p.server.addr)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	return cmd
 }
@@ -204,6 +228,9 @@ func (p *docPage) run(b, want *docBlock) {
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
+	if p.nodes != nil {
+		p.t.Cleanup(func() { endGroup(cmd.Process.Pid) }) // what it has started
+	}
 	if err != nil {
 		p.t.Errorf("%s:%d: %v\n%s%s", p.path, b.line, err, out, errs.String())
 		return
@@ -214,10 +241,25 @@ func (p *docPage) run(b, want *docBlock) {
 	if want == nil {
 		return
 	}
-	if err := sameOutput(want.language, string(out), p.local(want.text)); err != nil {
+	got, wanted := string(out), p.local(want.text)
+	if p.nodes != nil { // the columns of tables are as wide as the addresses
+		got, wanted = columns.ReplaceAllString(got, "  "), columns.ReplaceAllString(wanted, "  ")
+	}
+	if err := sameOutput(want.language, got, wanted); err != nil {
 		p.t.Errorf("%s:%d: %v", p.path, b.line, err)
 	}
 }
+
+// endGroup kills the processes of a group and waits until they are gone.
+func endGroup(group int) {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if errors.Is(syscall.Kill(-group, syscall.SIGKILL), syscall.ESRCH) {
+			return
+		}
+	}
+}
+
+var columns = regexp.MustCompile(` {2,}`)
 
 // serve runs a block that is a server until the page ends.
 func (p *docPage) serve(b *docBlock) {
