@@ -3,6 +3,8 @@ package cluster
 import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tsdbd/cluster/raftlog"
 )
 
 // The metrics of a node.
@@ -19,7 +21,8 @@ type figures struct {
 	lag                             float64
 	voters, others                  int
 	elections, forwarded, transfers float64
-	logBytes                        int64
+	log                             raftlog.Stats
+	logMax                          int64
 	refusals                        int
 }
 
@@ -46,7 +49,10 @@ func metrics() []metric {
 		newMetric("elections_total", "Times that this node began to lead.", counter, func(f *figures) float64 { return f.elections }),
 		newMetric("forwarded_requests_total", "Requests that this node has passed on to the leader.", counter, func(f *figures) float64 { return f.forwarded }),
 		newMetric("transfer_bytes_total", "Bytes that this node has fetched to copy the state of another one.", counter, func(f *figures) float64 { return f.transfers }),
-		newMetric("log_bytes", "Size of the cluster's log on this node.", gauge, func(f *figures) float64 { return float64(f.logBytes) }),
+		newMetric("log_bytes", "Size of the cluster's log on this node.", gauge, func(f *figures) float64 { return float64(f.log.Bytes) }),
+		newMetric("log_max_bytes", "Size of the log that is kept for nodes that are behind.", gauge, func(f *figures) float64 { return float64(f.logMax) }),
+		newMetric("log_syncs_total", "Syncs of the cluster's log on this node.", counter, func(f *figures) float64 { return float64(f.log.Syncs) }),
+		newMetric("log_sync_seconds_total", "Time spent in them.", counter, func(f *figures) float64 { return f.log.SyncTime.Seconds() }),
 		newMetric("refused_peers", "Nodes with which a connection was refused.", gauge, func(f *figures) float64 { return float64(f.refusals) }),
 	}
 }
@@ -67,7 +73,7 @@ func (n *Node) Collect(ch chan<- prometheus.Metric) {
 	f := &figures{
 		leads: n.replica.Leads(), term: r.Term, applied: r.Sequence, commit: r.Commit, index: r.Index, lag: n.replica.Lag().Seconds(),
 		elections: float64(r.Epochs), forwarded: float64(n.forwarded.Load()), transfers: float64(n.transferred.Load()),
-		logBytes: n.log.Stats().Bytes, refusals: len(n.transport.Refusals()),
+		log: n.log.Stats(), logMax: n.opt.LogMaxBytes, refusals: len(n.transport.Refusals()),
 	}
 	for _, s := range n.members() {
 		if s.Suffrage == raft.Voter {

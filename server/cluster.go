@@ -182,7 +182,7 @@ func clusterStatistic(node prometheus.Collector) show.Statistic {
 		name := strings.TrimPrefix(f.GetName(), "tsdbd_cluster_")
 		for _, m := range f.GetMetric() {
 			v := m.GetGauge().GetValue() + m.GetCounter().GetValue() // a metric is one of both
-			if strings.HasSuffix(name, "_seconds") {
+			if strings.Contains(name, "_seconds") {
 				s.Values[name] = v
 			} else {
 				s.Values[name] = int64(v)
