@@ -85,6 +85,7 @@ func (n *Node) attendOnce(lonely bool) error {
 		if own.Suffrage == raft.Nonvoter && n.opt.Voter && n.replica.Ready() {
 			return n.atLeader(n.ctx, "promote", url.Values{"name": {i.Name}}, nil, nil)
 		}
+		n.giveWay()
 		return nil
 	}
 	if i.Joined && len(i.Former) == 0 && i.Address == request.Address {

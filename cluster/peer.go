@@ -44,7 +44,8 @@ type peerStatus struct {
 	Leads   bool    `json:"leads"`
 	Applied uint64  `json:"applied"`
 	Lag     float64 `json:"lag_seconds"`
-	Damage  string  `json:"damage"` // why no other node may copy its state
+	Refuses string  `json:"refuses"` // why its store takes no writes
+	Damage  string  `json:"damage"`  // why no other node may copy its state
 	Problem string  `json:"problem"`
 }
 

@@ -28,7 +28,7 @@ func (n *Node) ownStatus() *peerStatus {
 		return s
 	}
 	s.Ready, s.Leads, s.Applied, s.Lag = n.replica.Ready(), n.replica.Leads(), n.replica.Applied(), n.replica.Lag().Seconds()
-	s.Damage = damageOf(st)
+	s.Refuses, s.Damage = refuses(st), damageOf(st)
 	return s
 }
 
