@@ -9,6 +9,7 @@ COUNT    = 6
 MICRO    = ./cache ./model/... ./httpapi ./httpapi/encode ./internal/vector ./lineproto ./meta ./query/... ./series ./shard ./tsi/... ./tsm ./tsm/codec ./wal ./wal/entry
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
+CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
 
 .PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench golden cover clients docs-test cross test-386 test-qemu dist dist-test run cluster help
 
@@ -77,23 +78,21 @@ bench-e2e: build ## compare with installed peers end to end, quarter of an hour
 	go build -C bench -o ../bin/tsdbd-load .
 	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
 
-CLUSTERTEST = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
-
 cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disks and cuts of the network; as root, half an hour
-	TSDBD_SEED=$${TSDBD_SEED:-random} $(CLUSTERTEST) -run '^TestChaos$$' -chaos-rounds=100 -chaos-longest=15s
+	TSDBD_SEED=$${TSDBD_SEED:-random} $(CLUSTER) -run '^TestChaos$$' -chaos-rounds=100 -chaos-longest=15s
 
 cluster-long: ## the other tests of clusters, longer than make test has them, half an hour
-	$(CLUSTERTEST) -skip '^Test(Chaos|Rejoin|FlippedLog)$$' -failover-rounds=20 -strong-time=2m -position-reads=10000 \
-		-golden-themes=all -leak-rounds=20 -behind-mib=200 -slow-time=10s
+	$(CLUSTER) -skip '^Test(Chaos|Rejoin|FlippedLog)$$' -failover-rounds=20 -strong-time=2m -position-reads=10000 \
+		-leak-rounds=20 -behind-mib=200 -slow-time=10s
 
 cluster-rejoin: ## a node copies 50 million rows under load and is killed 20 times meanwhile
-	$(CLUSTERTEST) -run '^TestRejoin$$' -rejoin-rows=50000000 -rejoin-kills=20
+	$(CLUSTER) -run '^TestRejoin$$' -rejoin-rows=50000000 -rejoin-kills=20
 
 cluster-flips: ## every 97th byte of the log of a node is flipped, an hour
-	$(CLUSTERTEST) -run '^TestFlippedLog$$' -flip-count=0
+	$(CLUSTER) -run '^TestFlippedLog$$' -flip-count=0
 
 cluster-bench: ## a cluster against a single server on an idle machine, into docs/bench/cluster.md
-	$(CLUSTERTEST) -run '^TestBench$$' -bench-runs=3 -bench-report=$(CURDIR)/docs/bench/cluster.md
+	$(CLUSTER) -run '^TestBench$$' -bench-runs=3 -bench-report=$(CURDIR)/docs/bench/cluster.md
 
 clients: ## real clients against the server, a table at the end; client-NAME is one
 	cd clients && go vet . && go test -count=1 -timeout 30m

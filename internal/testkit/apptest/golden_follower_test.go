@@ -21,7 +21,7 @@ func TestGoldenAtAFollower(t *testing.T) {
 		}
 	}
 	follower.Through(func(rt http.RoundTripper) http.RoundTripper { return &sticky{RoundTripper: rt} })
-	ReplayGolden(t, follower, nil, nil)
+	ReplayGolden(t, follower, nil)
 	if role, _ := statusOfNode(t, follower); role != admin.RoleFollower {
 		t.Errorf("the node that was asked is now %s: the test has shown nothing", role)
 	}

@@ -15,7 +15,7 @@ var goldenOurs = flag.String("golden.ours", "", "append what differs to this fil
 // TestGolden replays every recorded theme against the real process.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	ReplayGolden(t, Start(t), nil, func(c *golden.Case, d *golden.Difference) { note(t, d, c) })
+	ReplayGolden(t, Start(t), func(c *golden.Case, d *golden.Difference) { note(t, d, c) })
 }
 
 // note appends our answer to a case to the file asked for.

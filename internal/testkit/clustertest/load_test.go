@@ -219,7 +219,9 @@ func (c *cluster) rate(leader *node, number *atomic.Int64, during time.Duration)
 // TestSlowFollower slows down the network and then the disk of one follower: the
 // others take as many writes as before. The follower catches up afterwards.
 func TestSlowFollower(t *testing.T) {
-	t.Parallel()
+	if *slowTime == 0 {
+		t.Parallel()
+	}
 	c := start(t, setup{nodes: 3, proxies: true, env: []string{"TSDBD_CLUSTER_LOG_MAX_SIZE=64MiB"}})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	c.nodes[0].write("db", "m v=1i 1")
