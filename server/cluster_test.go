@@ -324,6 +324,52 @@ func TestClusterInputs(t *testing.T) {
 	})
 }
 
+// TestClusterHandsOver: a leader that closes first has another node lead. Clients write
+// there while the requests that the old leader has are under way.
+func TestClusterHandsOver(t *testing.T) {
+	n := openNodes(t, "TSDBD_HTTP_STOP_TIMEOUT=1m")
+	leader, other := n.leader(), n.follower()
+	n.query(leader, "CREATE DATABASE d")
+	slow, err := net.Dial("tcp", strings.TrimPrefix(n.servers[leader].URL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	// The handler waits for the rest of the body, and says so to a client that expects it.
+	if _, err := fmt.Fprint(slow, "POST /write?db=d HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\nExpect: 100-continue\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := slow.Read(make([]byte, len("HTTP/1.1 100"))); err != nil {
+		t.Fatal(err)
+	}
+	old := n.servers[leader]
+	n.servers[leader] = nil
+	closed := make(chan error)
+	go func() { closed <- old.Close() }()
+	eventually(t, "another leader", func() bool {
+		for _, s := range n.servers {
+			if s != nil && s.node.Leads() {
+				return true
+			}
+		}
+		return false
+	})
+	if status, answer, _ := n.ask(other, "POST", "/write?db=d", "m v=2 2"); status != 204 {
+		t.Errorf("%d %s", status, answer)
+	}
+	select {
+	case err := <-closed:
+		t.Errorf("the old leader has closed with a request under way: %v", err)
+	default:
+	}
+	if err := slow.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestClusterDuties: continuous queries and the monitor run where the node leads, go on
 // when another one leads, and leave no window out.
 func TestClusterDuties(t *testing.T) {
