@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/raftlog"
 )
 
 // contact is the transport that raft gets. It looks at the messages that pass: those of
@@ -18,6 +20,7 @@ type contact struct {
 	id       raft.ServerID
 	raft     atomic.Pointer[raft.Raft] // nil until it is started
 	reached  func(commit, term uint64) (reached, valid bool)
+	base     func() raftlog.Base
 	stop     <-chan struct{}
 	consumer chan raft.RPC
 
@@ -42,8 +45,8 @@ type ack struct {
 	term uint64
 }
 
-func newContact(t raft.Transport, id raft.ServerID, stop <-chan struct{}, reached func(commit, term uint64) (bool, bool)) *contact {
-	c := &contact{Transport: t, id: id, stop: stop, reached: reached, consumer: make(chan raft.RPC)}
+func newContact(t raft.Transport, id raft.ServerID, base func() raftlog.Base, stop <-chan struct{}, reached func(commit, term uint64) (bool, bool)) *contact {
+	c := &contact{Transport: t, id: id, base: base, stop: stop, reached: reached, consumer: make(chan raft.RPC)}
 	c.mu.acks = make(map[raft.ServerID]ack)
 	return c
 }
@@ -58,6 +61,7 @@ func (c *contact) run() {
 		case rpc := <-from:
 			if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
 				c.observe(a)
+				rpc.Command = behind(a, c.base())
 			}
 			select {
 			case c.consumer <- rpc:
@@ -66,6 +70,22 @@ func (c *contact) run() {
 			}
 		}
 	}
+}
+
+// behind leaves out of a message of the leader the entries up to the base. They are
+// committed, so they are those that this node had, and the log may lack them. Raft would
+// refuse the message; the leader would go back to its first entry and try that for ever.
+func behind(a *raft.AppendEntriesRequest, base raftlog.Base) *raft.AppendEntriesRequest {
+	if a.PrevLogEntry >= base.Index || a.PrevLogEntry == 0 && len(a.Entries) == 0 {
+		return a // the latter is a heartbeat
+	}
+	n := 0
+	for n < len(a.Entries) && a.Entries[n].Index <= base.Index {
+		n++
+	}
+	b := *a
+	b.Entries, b.PrevLogEntry, b.PrevLogTerm = a.Entries[n:], base.Index, base.Term
+	return &b
 }
 
 // Consumer returns the messages for raft.

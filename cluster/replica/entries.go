@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tsdbd/cluster/raftlog"
 	"tsdbd/internal/vfs"
 )
 
@@ -133,7 +134,25 @@ func (e *entries) get(index uint64, l *raft.Log) error {
 		}
 	}
 	e.mu.Unlock()
-	return e.Storage.GetLog(index, l)
+	err := e.Storage.GetLog(index, l)
+	if base := e.Base(); errors.Is(err, raft.ErrLogNotFound) && index == base.Index && index > 0 {
+		*l = entryOf(base)
+		return nil
+	}
+	return err
+}
+
+// entryOf stands for the entry of the base in a log that was made behind it. A follower
+// whose log goes on behind the base needs its term: the leader may ask whether it has
+// this entry, and would otherwise go back to the first entry and never succeed. The
+// content is not sent to others, because the entry before is not there: of the first
+// entry of all, which has none before it, the base has the content.
+func entryOf(base raftlog.Base) raft.Log {
+	l := raft.Log{Index: base.Index, Term: base.Term, Type: raft.LogNoop}
+	if base.ConfigurationIndex == base.Index {
+		l.Type, l.Data = raft.LogConfiguration, raft.EncodeConfiguration(base.Configuration)
+	}
+	return l
 }
 
 // dead ends the replica and the calling goroutine of raft, which has no other way to

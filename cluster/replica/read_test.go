@@ -230,7 +230,7 @@ func TestConfirmed(t *testing.T) {
 		{"another term", map[raft.ServerID]ack{"n2": {begun.Add(1), 4}}, false},
 		{"no voter", map[raft.ServerID]ack{"n4": {begun.Add(1), 5}}, false},
 	} {
-		c := newContact(nil, "n1", nil, nil)
+		c := newContact(nil, "n1", nil, nil, nil)
 		for id, a := range test.acks {
 			c.mu.acks[id] = a
 		}

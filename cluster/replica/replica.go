@@ -153,7 +153,7 @@ func New(opt Options) (*Replica, error) {
 	base := opt.Log.Base()
 	r.progress.sequence.Store(base.Sequence)
 	r.progress.index.Store(base.Index)
-	r.contact = newContact(opt.Transport, opt.ID, r.stop, r.reached)
+	r.contact = newContact(opt.Transport, opt.ID, opt.Log.Base, r.stop, r.reached)
 	return r, nil
 }
 
