@@ -159,9 +159,6 @@ func (n *Node) found(ctx context.Context) error {
 			return fmt.Errorf("put the log of the data directory into files: %w", err)
 		}
 	}
-	if err := n.setWALAside(); err != nil {
-		return fmt.Errorf("set the log of the data directory aside: %w", err)
-	}
 	i := &identity{Cluster: newCluster(), Name: n.opt.Name, ID: newID(n.opt.Name), Address: n.opt.address(), State: stateMember, Seed: true, Joined: true}
 	if err := n.fs.RemoveAll(n.logDir()); err != nil { // of a first start that was interrupted
 		return err
@@ -197,6 +194,7 @@ func storeConfiguration(log *raftlog.Store, index, term uint64, id raft.ServerID
 // returns the sequence of the last entry.
 func flush(ctx context.Context, dir string, opt store.Options) (uint64, error) {
 	opt.RetentionInterval, opt.CloseFlush = -1, 24*time.Hour
+	opt.OpenLog, opt.Follower = nil, false
 	st, err := store.Open(dir, opt)
 	if err != nil {
 		return 0, err
@@ -226,8 +224,8 @@ func flush(ctx context.Context, dir string, opt store.Options) (uint64, error) {
 	return max(sequence, applied), nil
 }
 
-// setWALAside moves the log of a single server into the node's directory. Everything in
-// it is in files.
+// setWALAside moves the log of a single server into the node's directory. A node that is
+// a member does not use it: everything in it is in files.
 func (n *Node) setWALAside() error {
 	from, to := path.Join(n.opt.Dir, "wal"), path.Join(n.opt.Dir, Dir, "wal")
 	if _, err := n.fs.Stat(from); errors.Is(err, fs.ErrNotExist) {

@@ -116,6 +116,9 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	}
 	if n.identity().State == stateMember {
 		n.clean() // what an interrupted clean has left
+		if err := n.setWALAside(); err != nil {
+			return nil, fmt.Errorf("set the log of the data directory aside: %w", err)
+		}
 	}
 	if err := n.openLog(ctx); err != nil {
 		return nil, err

@@ -126,7 +126,7 @@ func TestLagOfOldLeader(t *testing.T) {
 	m = c.leader(m)
 	r, term := m.Replica, m.epoch.Load().term
 	e := newEpoch(term)
-	old := &Replica{opt: r.opt, contact: newContact(nil, r.opt.ID, nil, nil)}
+	old := &Replica{opt: r.opt, contact: newContact(nil, r.opt.ID, nil, nil, nil)}
 	old.entries = r.entries
 	old.raft = r.raft
 	old.epoch.Store(e)
