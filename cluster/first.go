@@ -44,6 +44,22 @@ func hasData(fsys vfs.FS, dir string) (bool, error) {
 	return false, nil
 }
 
+// hadData is hasData of a directory that may have been killed before its catalog was
+// saved: users may be in its log alone.
+func hadData(ctx context.Context, dir string, opt store.Options) (bool, error) {
+	has, err := hasData(opt.FS, dir)
+	if has || err != nil {
+		return has, err
+	}
+	if _, err := opt.FS.Stat(path.Join(dir, "wal")); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if _, err := flush(ctx, dir, opt); err != nil {
+		return false, fmt.Errorf("put the log of the data directory into files: %w", err)
+	}
+	return hasData(opt.FS, dir)
+}
+
 // firstStart finds the cluster that the node belongs to, or founds it. Afterwards the
 // node has an identity.
 //

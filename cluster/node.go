@@ -103,8 +103,10 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	if err := n.checkIdentity(); err != nil {
 		return nil, err
 	}
-	if n.mu.hasData, err = hasData(n.fs, opt.Dir); err != nil {
-		return nil, err
+	if n.mu.identity == nil {
+		if n.mu.hasData, err = hadData(ctx, opt.Dir, opt.Store); err != nil {
+			return nil, err
+		}
 	}
 	if err := n.listen(); err != nil {
 		return nil, err
