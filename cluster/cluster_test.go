@@ -336,6 +336,41 @@ func TestAddress(t *testing.T) {
 	g.equal("n1", "n2", "n3")
 }
 
+// TestCopiedDirectory starts two servers with one identity: in whatever order, the
+// cluster keeps the one that it has, and the other ends.
+func TestCopiedDirectory(t *testing.T) {
+	g := three(t)
+	g.create("n1", "d")
+	g.write("n1", "d", 0, 100)
+	original, twin := g.servers["n3"], g.server("twin")
+	original.stop()
+	if err := os.CopyFS(twin.dir, os.DirFS(original.dir)); err != nil {
+		t.Fatal(err)
+	}
+	twin.options = func(o *Options) {
+		o.Name = "n3"
+		o.Join = slices.DeleteFunc(o.Join, func(p Peer) bool { return p.Name == "n3" || p.Name == "twin" })
+		o.Join = append(o.Join, Peer{"n3", g.address("twin")})
+	}
+	original.start()
+	g.voters("n1", "n2", "n3")
+	twin.start()
+	twin.refused("n3 runs at " + g.address("n3") + " with a copy of this directory")
+	g.write("n3", "d", 0, 100)
+
+	original.stop()
+	twin.start()
+	g.await("the others have the new address", func() bool {
+		n, _ := g.servers["n1"].now()
+		m, _ := n.member("n3")
+		return string(m.Address) == g.address("twin")
+	})
+	original.start()
+	original.refused("n3 runs at " + g.address("twin") + " with a copy of this directory")
+	g.write("twin", "d", 0, 100)
+	g.equal("n1", "n2", "twin")
+}
+
 // TestRefusals: what cannot be is refused with a text that says what to do.
 func TestRefusals(t *testing.T) {
 	t.Run("two with data", func(t *testing.T) {

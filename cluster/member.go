@@ -94,13 +94,33 @@ func (n *Node) attendOnce(lonely bool) error {
 	return n.setIdentity(func(i *identity) { i.Joined, i.Former, i.Address = true, nil, request.Address })
 }
 
-// gone looks whether an error of a join says that the cluster has removed the node.
+// gone looks whether an error of a join says that the cluster has removed the node, or
+// that another server runs as this node.
 func (n *Node) gone(err error) error {
 	var refusal *transfer.WriteError
-	if errors.As(err, &refusal) && refusal.Status == http.StatusGone {
+	switch {
+	case !errors.As(err, &refusal):
+	case refusal.Status == http.StatusGone:
 		return n.removed(n.identity().ID)
+	case refusal.Status == http.StatusLocked:
+		n.ask(err)
 	}
 	return err
+}
+
+// checkMoved refuses to start at a new address while a server runs with the same
+// identity at the old one. If no leader answers, the node starts.
+func (n *Node) checkMoved(ctx context.Context) error {
+	i := n.identity()
+	if !i.Joined || i.Address == n.opt.address() {
+		return nil
+	}
+	err := n.askMembers(ctx, i, joinRequest{Name: i.Name, ID: i.ID, Address: n.opt.address(), Former: i.Former, Joined: true, Ask: true})
+	var refusal *transfer.WriteError
+	if errors.As(err, &refusal) && refusal.Status == http.StatusLocked {
+		return err
+	}
+	return nil
 }
 
 // removed notes that the cluster has removed the node.
@@ -227,6 +247,12 @@ func (n *Node) join(ctx context.Context, request *joinRequest) error {
 				return refuse(http.StatusConflict, "a member %s exists, and the directory of this node is not that member's: if %s is lost for good, run tsdbd cluster remove %s and start this node again; otherwise give this node another name", request.Name, request.Name, request.Name)
 			case nameOf(s.ID) != request.Name && string(s.Address) == request.Address:
 				return refuse(http.StatusConflict, "member %s has the address %s: give %s an address of its own, or run tsdbd cluster remove %s", nameOf(s.ID), s.Address, request.Name, nameOf(s.ID))
+			}
+		}
+		if here >= 0 && string(servers[here].Address) != request.Address {
+			at, err := n.statusOf(ctx, string(servers[here].Address))
+			if err == nil && at.ID == request.ID && at.Address != request.Address {
+				return refuse(http.StatusLocked, "%s runs at %s with a copy of this directory: two such servers could undo what the cluster has acknowledged. Stop the one at %s, or start this one with an empty directory and a name of its own", request.Name, at.Address, at.Address)
 			}
 		}
 		switch {

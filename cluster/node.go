@@ -125,6 +125,9 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	if err := n.openLog(ctx); err != nil {
 		return nil, err
 	}
+	if err := n.checkMoved(ctx); err != nil {
+		return nil, err
+	}
 	if err := n.openReplica(); err != nil {
 		return nil, err
 	}
