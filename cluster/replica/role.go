@@ -311,6 +311,9 @@ func (r *Replica) targets(id raft.ServerID) (targets []raft.Server, err error) {
 
 // voters returns the voters of the latest configuration, this node included.
 func (r *Replica) voters() (voters []raft.Server) {
+	if r.raft == nil {
+		return nil // not started
+	}
 	f := r.raft.GetConfiguration()
 	if f.Error() != nil {
 		return nil // it never is
