@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/raft"
+
 	"tsdbd/cluster/admin"
 	"tsdbd/internal/vfs"
 	"tsdbd/store"
@@ -223,6 +225,18 @@ func TestReplica(t *testing.T) {
 	g.done("n2", "POST add?name=n4")
 	g.voters("n1", "n2", "n3", "n4")
 	g.done("n2", "POST add?name=n4&voter=false")
+	g.voters("n1", "n2", "n3")
+	// A node that is to be a voter by its settings does not take the vote back.
+	n3, _ := g.servers["n3"].now()
+	g.await("n3 knows that it votes", func() bool { return n3.identity().Voted })
+	g.done("n1", "POST transfer-leader?name=n1")
+	g.done("n1", "POST add?name=n3&voter=false")
+	g.await("n3 has lost its vote", func() bool { m, _ := n3.member("n3"); return m.Suffrage == raft.Nonvoter })
+	if err := n3.attendOnce(false); err != nil {
+		t.Error(err)
+	}
+	g.voters("n1", "n2")
+	g.done("n1", "POST add?name=n3")
 	g.voters("n1", "n2", "n3")
 	for _, f := range []struct {
 		request string

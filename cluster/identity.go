@@ -45,6 +45,9 @@ type identity struct {
 	Seed    bool   `json:"seed,omitempty"`   // it has founded the cluster
 	// Joined says that the cluster has had the node with this id.
 	Joined bool `json:"joined,omitempty"`
+	// Voted says that the node has had a vote under this id. If it has none now, an
+	// administrator has taken it.
+	Voted bool `json:"voted,omitempty"`
 	// Former are ids that the node has given up. The cluster removes them before it
 	// takes the new one in.
 	Former []string `json:"former,omitempty"`

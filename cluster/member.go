@@ -82,7 +82,10 @@ func (n *Node) attendOnce(lonely bool) error {
 		}
 		return nil // the others are silent too
 	default:
-		if own.Suffrage == raft.Nonvoter && n.opt.Voter && n.replica.Ready() {
+		if own.Suffrage == raft.Voter && !i.Voted {
+			return n.setIdentity(func(i *identity) { i.Voted = true })
+		}
+		if own.Suffrage == raft.Nonvoter && n.opt.Voter && !i.Voted && n.replica.Ready() {
 			return n.atLeader(n.ctx, "promote", url.Values{"name": {i.Name}}, nil, nil)
 		}
 		n.giveWay()
@@ -395,7 +398,7 @@ func (n *Node) setVote(ctx context.Context, name string, voter bool) error {
 		if err := n.allReachable(ctx, servers); err != nil {
 			return err
 		}
-		if at := n.reach(ctx, []raft.Server{s})[s.ID]; at == nil || !at.Ready {
+		if at := n.reach(ctx, []raft.Server{s})[s.ID]; at == nil || !at.Ready || at.Lag > n.opt.MaxLag.Seconds() {
 			return refuse(http.StatusConflict, "%s has not caught up with the leader: it gets a vote when it has", name)
 		}
 		n.logger.Info("member gets a vote", "node", name)

@@ -211,7 +211,7 @@ func (n *Node) needTransfer(reason string) error {
 		if i.State == stateTransfer {
 			return
 		}
-		i.State, i.Reason, i.Joined = stateTransfer, reason, false
+		i.State, i.Reason, i.Joined, i.Voted = stateTransfer, reason, false, false
 		i.Former = append(append([]string(nil), i.Former...), i.ID)
 		i.ID = newID(i.Name)
 	})
