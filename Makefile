@@ -83,7 +83,7 @@ cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disk
 
 cluster-long: ## the other tests of clusters, longer than make test has them, half an hour
 	$(CLUSTER) -skip '^Test(Chaos|Rejoin|FlippedLog)$$' -failover-rounds=20 -strong-time=2m -position-reads=10000 \
-		-leak-rounds=20 -behind-mib=200 -slow-time=10s
+		-leak-rounds=20 -behind-mib=200 -slow-time=10s -upgrade
 
 cluster-rejoin: ## a node copies 50 million rows under load and is killed 20 times meanwhile
 	$(CLUSTER) -run '^TestRejoin$$' -rejoin-rows=50000000 -rejoin-kills=20

@@ -211,31 +211,3 @@ func TestOneThreeOne(t *testing.T) {
 	check(one, 42)
 	one.Stop()
 }
-
-// TestRollingRestart stops and starts one node after the other, as an upgrade does,
-// under load: nothing is lost and every node comes back.
-func TestRollingRestart(t *testing.T) {
-	t.Parallel()
-	seed := testseed.Of(t)
-	c := start(t, setup{nodes: 3, env: small})
-	c.nodes[0].must("", "CREATE DATABASE db")
-	ws := work(c, seed, 0, 4)
-	for _, n := range c.nodes {
-		ws.advance(c, 3)
-		n.Stop()
-		ws.advance(c, 3) // the others go on
-		c.restart(n)
-		c.healthy()
-	}
-	ws.stop(c)
-	c.healthy()
-	for _, n := range c.nodes {
-		for _, w := range ws.all {
-			if err := w.check(n); err != nil {
-				c.fatalf("%v", err)
-			}
-		}
-	}
-	c.verify()
-	c.stop()
-}
