@@ -64,6 +64,9 @@ func (r *Replica) Ready() bool {
 // valid if the leader has not committed anything of its own term: an earlier leader may
 // have committed more.
 func (r *Replica) reached(commit, term uint64) (reached, valid bool) {
+	if commit < r.opt.Log.Base().Index {
+		return false, false // which the log may have no more, and which others went beyond
+	}
 	t, ok := r.termAt(commit)
 	if !ok {
 		return false, true // not here yet

@@ -187,6 +187,26 @@ func TestReadyAfterRestart(t *testing.T) {
 	}
 }
 
+// TestReadyBehindBase has a leader that has just started tell a commit index from before
+// the base of a node, whose log begins there: the node waits for a later one.
+func TestReadyBehindBase(t *testing.T) {
+	c := newCluster(t, 3, Options{LogMaxBytes: 1})
+	for i := range uint64(30) {
+		c.must(func() *entry.Entry { return row(1, i) })
+	}
+	c.equal()
+	m := c.follower()
+	if err := m.Trim(m.Replica.Applied()); err != nil {
+		t.Fatal(err)
+	}
+	c.stop(m)
+	c.start(m)
+	m.contact.mu.Lock()
+	m.contact.mu.pending = sample{time.Now(), 3, 1 << 40}
+	m.contact.mu.Unlock()
+	eventually(t, "ready", m.Ready)
+}
+
 // TestMark meets all nodes at one sequence.
 func TestMark(t *testing.T) {
 	c := newCluster(t, 3, Options{})
