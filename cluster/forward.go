@@ -27,14 +27,19 @@ func (n *Node) Position() uint64 {
 
 // Read returns when this node may answer a query: it has applied the log up to
 // position, and for a strong read all that was acknowledged before the call. It returns
-// forward if the leader must answer, because this node is too far behind.
-func (n *Node) Read(ctx context.Context, position uint64, strong bool) (forward bool, err error) {
+// forward if the leader must answer, because this node is too far behind. Where there is
+// no leader, a node that has caught up since its start answers with what it has, and
+// returns how far it is behind.
+func (n *Node) Read(ctx context.Context, position uint64, strong bool) (forward bool, behind time.Duration, err error) {
 	if n.current() == nil {
-		return false, n.notReady()
+		return false, 0, n.notReady()
 	}
 	leads := n.replica.Leads()
-	if !n.replica.Ready() || n.replica.Lag() > n.opt.MaxLag {
-		return true, nil
+	if lag := n.replica.Lag(); !n.replica.Ready() || lag > n.opt.MaxLag {
+		if leader, _ := n.leader(); leader != "" || strong || !n.replica.Ready() {
+			return true, 0, nil
+		}
+		behind = lag
 	}
 	if strong {
 		var now readPosition
@@ -44,14 +49,14 @@ func (n *Node) Read(ctx context.Context, position uint64, strong bool) (forward 
 			now, err = n.leaderPosition(ctx)
 		}
 		if err != nil {
-			return false, err
+			return false, 0, err
 		}
 		position = max(position, now.Sequence)
 	}
 	if position == 0 {
-		return false, nil
+		return false, behind, nil
 	}
-	return false, n.replica.Wait(ctx, position)
+	return false, behind, n.replica.Wait(ctx, position)
 }
 
 // readPosition is the answer to a request for the position of a linearizable read.

@@ -24,8 +24,9 @@ import (
 type fakeCluster struct {
 	mu       sync.Mutex
 	leads    bool
-	leader   http.Handler // nil: there is none
-	behind   bool         // reads go to the leader
+	leader   http.Handler  // nil: there is none
+	behind   bool          // reads go to the leader
+	age      time.Duration // of what reads show, if there is no leader
 	position uint64
 	calls    []string // forward, read and what it asked for
 	remote   string   // the latest forwarded request
@@ -63,7 +64,7 @@ func (c *fakeCluster) Forward(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (c *fakeCluster) Read(ctx context.Context, position uint64, strong bool) (bool, error) {
+func (c *fakeCluster) Read(ctx context.Context, position uint64, strong bool) (bool, time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call := "read"
@@ -75,9 +76,9 @@ func (c *fakeCluster) Read(ctx context.Context, position uint64, strong bool) (b
 		c.mu.Unlock()
 		<-ctx.Done()
 		c.mu.Lock()
-		return false, ctx.Err()
+		return false, 0, ctx.Err()
 	}
-	return c.behind, nil
+	return c.behind, c.age, nil
 }
 
 // did returns the calls since the last time.
@@ -246,6 +247,21 @@ func TestPositionWait(t *testing.T) {
 	}
 }
 
+// TestReadWithoutLeader: an answer that is older than it may be says so.
+func TestReadWithoutLeader(t *testing.T) {
+	s := newFakeStore()
+	c := &fakeCluster{position: 7, age: 12340 * time.Millisecond}
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: c})
+	defer h.Close()
+	if w := serve(h, "GET", "/query?q=SHOW+DATABASES", nil); w.Code != 200 || w.Header().Get("X-Tsdbd-Behind") != "12.3" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	c.age = 0
+	if w := serve(h, "GET", "/query?q=SHOW+DATABASES", nil); w.Code != 200 || w.Header().Get("X-Tsdbd-Behind") != "" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
 // notLeader is a fake of the store's error.
 type notLeader struct{}
 
@@ -377,7 +393,7 @@ type waiter struct {
 
 func (*waiter) Leads() bool { return true }
 
-func (w *waiter) Read(context.Context, uint64, bool) (bool, error) {
+func (w *waiter) Read(context.Context, uint64, bool) (bool, time.Duration, error) {
 	w.wait()
-	return false, nil
+	return false, 0, nil
 }
