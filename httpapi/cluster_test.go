@@ -233,6 +233,34 @@ func TestForwardedOnce(t *testing.T) {
 	}
 }
 
+// hasty answers before it has read the body, as a leader that refuses does.
+type hasty struct {
+	fakeCluster
+	body io.Reader
+}
+
+func (c *hasty) Forward(w http.ResponseWriter, r *http.Request) error {
+	c.body = r.Body
+	w.WriteHeader(http.StatusForbidden)
+	return nil
+}
+
+// TestLentForm: what sends a form to the leader reads nothing of it after the answer, when
+// its memory may have the form of another client.
+func TestLentForm(t *testing.T) {
+	s, c := newFakeStore(), &hasty{}
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: c})
+	defer h.Close()
+	r := httptest.NewRequest("POST", "/query", strings.NewReader("q=CREATE+DATABASE+d"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if w := serveRequest(h, r); w.Code != http.StatusForbidden || c.body == nil {
+		t.Fatal(w.Code, c.body)
+	}
+	if b, err := io.ReadAll(c.body); len(b) > 0 || err == nil {
+		t.Errorf("read %q, %v", b, err)
+	}
+}
+
 // TestPositionWait: a position that the node does not reach is an error that a client
 // survives, within the time that the limits give.
 func TestPositionWait(t *testing.T) {
