@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -211,6 +212,36 @@ func TestRead(t *testing.T) {
 		forward, behind, err := n3.Read(t.Context(), 0, false)
 		return err == nil && !forward && behind == 0
 	})
+}
+
+// TestStrongReadsDuringTransfers: no strong read fails because the lead changes.
+func TestStrongReadsDuringTransfers(t *testing.T) {
+	g := settled(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for _, name := range []string{"n1", "n2", "n3"} {
+		n, _ := g.servers[name].now()
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, _, err := n.Read(ctx, 0, true); err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+			}
+		})
+	}
+	for _, name := range []string{"n2", "n3", "n1", "n2", "n1", "n3"} {
+		g.done("n1", "POST transfer-leader?name="+name)
+	}
+	close(stop)
+	readers.Wait()
 }
 
 // TestVerifyFinds: what one node has and the others do not is found, with the place.
