@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -74,9 +73,9 @@ func (p *placed) Forward(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-func (p *placed) Read(context.Context, uint64, bool) (bool, time.Duration, error) {
+func (p *placed) Read(context.Context, uint64, bool) (bool, error) {
 	p.read = true
-	return true, 0, nil
+	return true, nil
 }
 
 // TestRoutesInACluster holds every route with every method against the node that

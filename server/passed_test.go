@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"tsdbd/lineproto"
 	"tsdbd/meta"
@@ -40,9 +39,9 @@ func (n *fakeNode) Forward(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (n *fakeNode) Read(_ context.Context, position uint64, _ bool) (bool, time.Duration, error) {
+func (n *fakeNode) Read(_ context.Context, position uint64, _ bool) (bool, error) {
 	n.waited = position
-	return false, 0, n.err
+	return false, n.err
 }
 
 // parse returns the rows of lines.

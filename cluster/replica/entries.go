@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -32,8 +31,6 @@ type entries struct {
 	raft atomic.Pointer[raft.Raft] // nil until it is started
 	fail func(error)
 	stop <-chan struct{}
-
-	truncated bool // the end was removed and nothing stored since; the appender's
 
 	mu struct {
 		sync.Mutex
@@ -64,29 +61,15 @@ func newEntries(s Storage, stop <-chan struct{}, fail func(error)) *entries {
 // StoreLog stores an entry.
 func (e *entries) StoreLog(l *raft.Log) error { return e.StoreLogs([]*raft.Log{l}) }
 
-// fullRetry is the time between two attempts to store entries on a full disk.
-const fullRetry = 100 * time.Millisecond
-
 // StoreLogs stores entries. A full disk is an error that passes, any other ends the
-// replica (W7). Behind a DeleteRange it waits for room: raft goes on with the removed
-// end of the log if the entries in its place are not stored.
+// replica (W7).
 func (e *entries) StoreLogs(logs []*raft.Log) error {
-	err := e.Storage.StoreLogs(logs)
-	for e.truncated && vfs.IsFull(err) {
-		select {
-		case <-e.stop:
-			return err
-		case <-time.After(fullRetry):
-			err = e.Storage.StoreLogs(logs)
-		}
-	}
-	if err != nil {
+	if err := e.Storage.StoreLogs(logs); err != nil {
 		if !vfs.IsFull(err) {
 			e.fail(fmt.Errorf("store entries of the replicated log: %w", err))
 		}
 		return err
 	}
-	e.truncated = false
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, l := range logs {
@@ -123,7 +106,6 @@ func (e *entries) DeleteRange(first, last uint64) error {
 		e.fail(fmt.Errorf("remove entries %d to %d of the replicated log: %w", first, last, err))
 		return err
 	}
-	e.truncated = true
 	return nil
 }
 
@@ -135,7 +117,7 @@ func (e *entries) GetLog(index uint64, l *raft.Log) error {
 		e.pace(l)
 		return nil
 	}
-	if r := e.raft.Load(); r != nil && (!errors.Is(err, raft.ErrLogNotFound) || index <= r.CommitIndex() && index > e.Base().Index) {
+	if !errors.Is(err, raft.ErrLogNotFound) && e.raft.Load() != nil {
 		e.dead(fmt.Errorf("read entry %d of the replicated log: %w", index, err))
 	}
 	return err

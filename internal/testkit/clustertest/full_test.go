@@ -32,7 +32,7 @@ func TestLeaderWithoutSpace(t *testing.T) {
 		}
 		return nil
 	})
-	ws.advance(c, 20)
+	ws.advance(c, 5)
 	if err := os.Remove(ballast(full)); err != nil {
 		t.Fatal(err)
 	}

@@ -69,11 +69,11 @@ func TestStrongReads(t *testing.T) {
 	seed := testseed.Of(t)
 	c := start(t, setup{nodes: 3, proxies: true, seed: seed})
 	c.nodes[0].must("", "CREATE DATABASE db")
-	// A register is used for a while only: a history with many writes of unknown
-	// outcome takes long to check.
-	var era atomic.Int64
+	// A register is written to for a moment only, and read for longer: a history with
+	// many writes of unknown outcome takes long to check.
 	const each = 3
 	begin := time.Now()
+	current := func() int { return int(time.Since(begin)/(200*time.Millisecond)) * each }
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	var history []porcupine.Operation
@@ -85,7 +85,10 @@ func TestStrongReads(t *testing.T) {
 		clients.Go(func() {
 			at := id % len(c.nodes)
 			for ctx.Err() == nil {
-				in := registerInput{register: int(era.Load())*each + r.IntN(each), write: r.IntN(3) == 0}
+				in := registerInput{register: current() + r.IntN(each), write: r.IntN(3) == 0}
+				if !in.write && r.IntN(4) == 0 { // one of the last seconds
+					in.register -= r.IntN(1 + min(in.register, 15*each))
+				}
 				op := porcupine.Operation{ClientId: id, Call: int64(time.Since(begin))}
 				limit, stop := context.WithTimeout(context.Background(), 3*time.Second)
 				n := c.nodes[at]
@@ -106,6 +109,7 @@ func TestStrongReads(t *testing.T) {
 				op.Input, op.Return = in, int64(time.Since(begin))
 				if !ok {
 					at = r.IntN(len(c.nodes))
+					time.Sleep(time.Duration(50+r.IntN(100)) * time.Millisecond)
 				}
 				switch {
 				case !ok && !in.write:
@@ -134,7 +138,6 @@ func TestStrongReads(t *testing.T) {
 		f.run(g)
 		c.healthy()
 		time.Sleep(200 * time.Millisecond)
-		era.Add(1)
 	}
 	cancel()
 	clients.Wait()
@@ -145,7 +148,7 @@ func TestStrongReads(t *testing.T) {
 		}
 	}
 	t.Logf("%d reads and %d writes of %d registers, %d writes of unknown outcome, %d reads failed, under %v",
-		reads, len(history)-reads, (era.Load()+1)*each, unknown.Load(), failed.Load(), happened)
+		reads, len(history)-reads, current()+each, unknown.Load(), failed.Load(), happened)
 	if reads == 0 || reads == len(history) {
 		t.Error("no reads, or no writes")
 	}
