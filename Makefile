@@ -124,7 +124,8 @@ run: ## run the server on 127.0.0.1:8086 with data in ./data
 	go run ./cmd/tsdbd
 
 cluster: build ## three nodes on 127.0.0.1 with a light load, and a page of what happens
-	go run ./internal/testkit/clusterdemo
+	go build -o bin/clusterdemo ./internal/testkit/clusterdemo
+	bin/clusterdemo
 
 help: ## this list
 	@grep -E '^[a-z0-9%-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12

@@ -27,31 +27,30 @@ func (n *Node) Position() uint64 {
 
 // Read returns when this node may answer a query: it has applied the log up to
 // position, and for a strong read all that was acknowledged before the call. It returns
-// forward if the leader must answer, because this node is too far behind.
-func (n *Node) Read(ctx context.Context, position uint64, strong bool) (forward bool, err error) {
+// forward if the leader must answer, because this node is too far behind. Where there is
+// no leader, a node that has caught up since its start answers with what it has, and
+// returns how far it is behind.
+func (n *Node) Read(ctx context.Context, position uint64, strong bool) (forward bool, behind time.Duration, err error) {
 	if n.current() == nil {
-		return false, n.notReady()
+		return false, 0, n.notReady()
 	}
-	leads := n.replica.Leads()
-	if !n.replica.Ready() || n.replica.Lag() > n.opt.MaxLag {
-		return true, nil
+	if lag := n.replica.Lag(); !n.replica.Ready() || lag > n.opt.MaxLag {
+		if leader, _ := n.leader(); leader != "" || strong || !n.replica.Ready() {
+			return true, 0, nil
+		}
+		behind = lag
 	}
 	if strong {
-		var now readPosition
-		if leads {
-			now, err = n.position(ctx)
-		} else {
-			now, err = n.leaderPosition(ctx)
-		}
+		now, err := n.leaderPosition(ctx)
 		if err != nil {
-			return false, err
+			return false, 0, err
 		}
 		position = max(position, now.Sequence)
 	}
 	if position == 0 {
-		return false, nil
+		return false, behind, nil
 	}
-	return false, n.replica.Wait(ctx, position)
+	return false, behind, n.replica.Wait(ctx, position)
 }
 
 // readPosition is the answer to a request for the position of a linearizable read.
@@ -68,19 +67,32 @@ func (n *Node) position(ctx context.Context) (readPosition, error) {
 	return readPosition{sequence}, err
 }
 
-// leaderPosition asks the leader for it.
+// leaderPosition asks the leader for it. It asks again, for a little, where the lead
+// changes meanwhile.
 func (n *Node) leaderPosition(ctx context.Context) (p readPosition, err error) {
-	address, err := n.awaitLeader(ctx)
-	if err != nil {
-		return p, err
+	wait, cancel := context.WithTimeout(ctx, n.leaderWait())
+	defer cancel()
+	for {
+		address, err := n.awaitLeader(wait)
+		switch {
+		case ctx.Err() != nil:
+			return p, ctx.Err()
+		case err != nil:
+			return p, errNoLeader
+		case address == "":
+			p, err = n.position(ctx)
+		default:
+			err = n.get(ctx, address, "position", nil, &p)
+		}
+		if err == nil || ctx.Err() != nil {
+			return p, err
+		}
+		select {
+		case <-wait.Done():
+			return p, refuse(http.StatusServiceUnavailable, "ask the leader for a position: %v", plain(err))
+		case <-time.After(n.opt.ElectionTimeout / 10):
+		}
 	}
-	if address == "" {
-		return n.position(ctx)
-	}
-	if err := n.get(ctx, address, "position", nil, &p); err != nil {
-		return p, refuse(http.StatusServiceUnavailable, "ask the leader for a position: %v", plain(err))
-	}
-	return p, nil
 }
 
 // awaitLeader waits a little for a leader. It returns its address, or "" if this node

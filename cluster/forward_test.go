@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -172,16 +173,16 @@ func TestRead(t *testing.T) {
 				at = 0
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			forward, err := n.Read(ctx, at, strong)
+			forward, behind, err := n.Read(ctx, at, strong)
 			cancel()
-			if err != nil || forward || n.Position() < position {
+			if err != nil || forward || behind != 0 || n.Position() < position {
 				t.Fatalf("%s, strong %t: forward %t, %v, at %d of %d", name, strong, forward, err, n.Position(), position)
 			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := n1.Read(ctx, n1.Position()+1000, false); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := n1.Read(ctx, n1.Position()+1000, false); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a position that is not there: %v", err)
 	}
 	g.servers["n3"].stop()
@@ -191,20 +192,56 @@ func TestRead(t *testing.T) {
 	n3, _ := g.servers["n3"].now()
 	g.net.Partition("n3")
 	g.await("n3 is behind", func() bool {
-		forward, err := n3.Read(t.Context(), 0, false)
+		forward, behind, err := n3.Read(t.Context(), 0, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return forward
+		if forward && behind != 0 || behind != 0 && behind <= 2*time.Second {
+			t.Fatalf("forward %t, behind %s", forward, behind)
+		}
+		return behind > 0
 	})
+	if forward, _, err := n3.Read(t.Context(), 0, true); err != nil || !forward {
+		t.Errorf("a strong read without a leader: forward %t, %v", forward, err)
+	}
 	if ok, text := n3.Health(); ok {
 		t.Errorf("a node that is behind is healthy: %s", text)
 	}
 	g.net.HealAll()
 	g.await("n3 has caught up", func() bool {
-		forward, err := n3.Read(t.Context(), 0, false)
-		return err == nil && !forward
+		forward, behind, err := n3.Read(t.Context(), 0, false)
+		return err == nil && !forward && behind == 0
 	})
+}
+
+// TestStrongReadsDuringTransfers: no strong read fails because the lead changes.
+func TestStrongReadsDuringTransfers(t *testing.T) {
+	g := settled(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for _, name := range []string{"n1", "n2", "n3"} {
+		n, _ := g.servers[name].now()
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, _, err := n.Read(ctx, 0, true); err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+			}
+		})
+	}
+	for _, name := range []string{"n2", "n3", "n1", "n2", "n1", "n3"} {
+		g.done("n1", "POST transfer-leader?name="+name)
+	}
+	close(stop)
+	readers.Wait()
 }
 
 // TestVerifyFinds: what one node has and the others do not is found, with the place.

@@ -38,7 +38,6 @@ type Node struct {
 	http      *http.Server // of other nodes
 	log       *raftlog.Store
 	replica   *replica.Replica // nil until prepare
-	network   *raft.NetworkTransport
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -221,10 +220,9 @@ func (n *Node) logDir() string { return path.Join(n.opt.Dir, Dir, "log") }
 
 // openReplica makes what applies the log to the store.
 func (n *Node) openReplica() error {
-	n.network = n.newNetwork()
 	var err error
 	n.replica, err = replica.New(replica.Options{
-		ID: raft.ServerID(n.identity().ID), Log: n.log, Transport: n.network,
+		ID: raft.ServerID(n.identity().ID), Log: n.log, Transport: n.newNetwork(),
 		ElectionTimeout: n.opt.ElectionTimeout, LogMaxBytes: n.opt.LogMaxBytes,
 		Logger: n.logger,
 		OnLead: n.onLead, OnMark: n.onMark,
@@ -354,20 +352,10 @@ func (n *Node) Close() error {
 		return nil
 	}
 	var errs []error
-	if n.current() != nil && n.replica.Leads() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*n.opt.ElectionTimeout)
-		if err := n.replica.TransferLeadership(ctx, ""); err != nil {
-			n.logger.Info("the lead is not handed over, the others elect a leader", "err", err)
-		}
-		cancel()
-	}
-	n.cancel()
-	if n.network != nil {
-		errs = append(errs, n.network.Close()) // raft would wait for a node that hangs
-	}
 	if n.replica != nil {
 		errs = append(errs, n.replica.Close())
 	}
+	n.cancel()
 	n.sums.close()
 	if n.http != nil {
 		errs = append(errs, n.http.Close())

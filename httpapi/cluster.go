@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -29,11 +29,16 @@ type Cluster interface {
 	Forward(w http.ResponseWriter, r *http.Request) error
 	// Read waits until this node has applied the log up to position. strong asks for
 	// all that was acknowledged before the call. Read returns forward if the leader
-	// must answer in place of this node.
-	Read(ctx context.Context, position uint64, strong bool) (forward bool, err error)
+	// must answer in place of this node. behind is above 0 if this node answers
+	// although it has not heard of a leader for so long: what it has may be that old.
+	Read(ctx context.Context, position uint64, strong bool) (forward bool, behind time.Duration, err error)
 	// Position returns how far this node has applied the log.
 	Position() uint64
 }
+
+// behindHeader is how old an answer may be, in seconds. It is there if the node has no
+// leader and is further behind than it may be while there is one.
+const behindHeader = "X-Tsdbd-Behind"
 
 // positionHeader is a place in the log. An answer has the place that it contains or
 // follows. A request waits until its node has reached the place.
@@ -94,7 +99,7 @@ func (h *Handler) answer(w *response, r *request, rt *route, serve handle) error
 		return h.admitted(w, r, rt, serve)
 	}
 	defer r.releaseForm()
-	if forward, err := h.elsewhere(r, place, false); forward {
+	if forward, err := h.elsewhere(w, r, place, false); forward {
 		return h.forward(w, r)
 	} else if err != nil {
 		return err
@@ -121,7 +126,7 @@ func (h *Handler) admitted(w *response, r *request, rt *route, serve handle) err
 
 // elsewhere reports whether the leader must answer a request. If it need not,
 // elsewhere returns when this node may.
-func (h *Handler) elsewhere(r *request, place query.Place, strong bool) (forward bool, err error) {
+func (h *Handler) elsewhere(w *response, r *request, place query.Place, strong bool) (forward bool, err error) {
 	switch place {
 	case query.Leader:
 		return !h.opt.Cluster.Leads(), nil
@@ -138,9 +143,12 @@ func (h *Handler) elsewhere(r *request, place query.Place, strong bool) (forward
 	wait := h.limits.Load().PositionWait
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	forward, err = h.opt.Cluster.Read(ctx, position, strong)
+	forward, behind, err := h.opt.Cluster.Read(ctx, position, strong)
 	if err != nil && r.Context().Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return false, &apiError{http.StatusServiceUnavailable, fmt.Sprintf("this node has not caught up within %s: it is at position %d", wait, h.opt.Cluster.Position())}
+	}
+	if err == nil && behind > 0 {
+		w.Header().Set(behindHeader, strconv.FormatFloat(behind.Seconds(), 'f', 1, 64))
 	}
 	return forward, unavailable(err)
 }
@@ -155,7 +163,7 @@ func (h *Handler) queryElsewhere(w *response, r *request, q *influxql.Query) (fo
 		return false, errConsistency
 	}
 	place := query.PlaceOf(q)
-	forward, err := h.elsewhere(r, place, strong)
+	forward, err := h.elsewhere(w, r, place, strong)
 	if err != nil {
 		return false, err
 	}
@@ -201,7 +209,9 @@ func (h *Handler) forward(w *response, r *request) error {
 	out.Header.Set(clientHeader, r.RemoteAddr)
 	if r.form != nil { // it is no longer compressed
 		out.Header.Del("Content-Encoding")
-		out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(r.form.Bytes())), int64(r.form.Len()), nil
+		lent := &lentForm{rest: r.form.Bytes()}
+		defer lent.takeBack()
+		out.Body, out.ContentLength, out.TransferEncoding = lent, int64(r.form.Len()), nil
 	}
 	before := maps.Clone(own)
 	clear(own)
@@ -219,6 +229,39 @@ func (h *Handler) forward(w *response, r *request) error {
 		return r.Context().Err()
 	}
 	return unavailable(err)
+}
+
+// lentForm is the body of a form on its way to the leader. What sends it may read on
+// after the answer, while another request has the memory.
+type lentForm struct {
+	mu    sync.Mutex
+	rest  []byte
+	ended bool
+}
+
+// Read implements io.Reader.
+func (f *lentForm) Read(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.ended:
+		return 0, http.ErrBodyReadAfterClose
+	case len(f.rest) == 0:
+		return 0, io.EOF
+	}
+	n := copy(p, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+// Close implements io.Closer. The request may be sent again.
+func (f *lentForm) Close() error { return nil }
+
+// takeBack ends all reading.
+func (f *lentForm) takeBack() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rest, f.ended = nil, true
 }
 
 // unavailable returns the answer 503 with the text of an error.

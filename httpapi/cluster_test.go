@@ -24,8 +24,9 @@ import (
 type fakeCluster struct {
 	mu       sync.Mutex
 	leads    bool
-	leader   http.Handler // nil: there is none
-	behind   bool         // reads go to the leader
+	leader   http.Handler  // nil: there is none
+	behind   bool          // reads go to the leader
+	age      time.Duration // of what reads show, if there is no leader
 	position uint64
 	calls    []string // forward, read and what it asked for
 	remote   string   // the latest forwarded request
@@ -63,7 +64,7 @@ func (c *fakeCluster) Forward(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (c *fakeCluster) Read(ctx context.Context, position uint64, strong bool) (bool, error) {
+func (c *fakeCluster) Read(ctx context.Context, position uint64, strong bool) (bool, time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call := "read"
@@ -75,9 +76,9 @@ func (c *fakeCluster) Read(ctx context.Context, position uint64, strong bool) (b
 		c.mu.Unlock()
 		<-ctx.Done()
 		c.mu.Lock()
-		return false, ctx.Err()
+		return false, 0, ctx.Err()
 	}
-	return c.behind, nil
+	return c.behind, c.age, nil
 }
 
 // did returns the calls since the last time.
@@ -232,6 +233,34 @@ func TestForwardedOnce(t *testing.T) {
 	}
 }
 
+// hasty answers before it has read the body, as a leader that refuses does.
+type hasty struct {
+	fakeCluster
+	body io.Reader
+}
+
+func (c *hasty) Forward(w http.ResponseWriter, r *http.Request) error {
+	c.body = r.Body
+	w.WriteHeader(http.StatusForbidden)
+	return nil
+}
+
+// TestLentForm: what sends a form to the leader reads nothing of it after the answer, when
+// its memory may have the form of another client.
+func TestLentForm(t *testing.T) {
+	s, c := newFakeStore(), &hasty{}
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: c})
+	defer h.Close()
+	r := httptest.NewRequest("POST", "/query", strings.NewReader("q=CREATE+DATABASE+d"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if w := serveRequest(h, r); w.Code != http.StatusForbidden || c.body == nil {
+		t.Fatal(w.Code, c.body)
+	}
+	if b, err := io.ReadAll(c.body); len(b) > 0 || err == nil {
+		t.Errorf("read %q, %v", b, err)
+	}
+}
+
 // TestPositionWait: a position that the node does not reach is an error that a client
 // survives, within the time that the limits give.
 func TestPositionWait(t *testing.T) {
@@ -243,6 +272,21 @@ func TestPositionWait(t *testing.T) {
 	w := serveRequest(h, r)
 	if want := `{"error":"this node has not caught up within 1ms: it is at position 7"}` + "\n"; w.Code != 503 || w.Body.String() != want || w.Header().Get("Retry-After") != "1" {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestReadWithoutLeader: an answer that is older than it may be says so.
+func TestReadWithoutLeader(t *testing.T) {
+	s := newFakeStore()
+	c := &fakeCluster{position: 7, age: 12340 * time.Millisecond}
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: c})
+	defer h.Close()
+	if w := serve(h, "GET", "/query?q=SHOW+DATABASES", nil); w.Code != 200 || w.Header().Get("X-Tsdbd-Behind") != "12.3" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	c.age = 0
+	if w := serve(h, "GET", "/query?q=SHOW+DATABASES", nil); w.Code != 200 || w.Header().Get("X-Tsdbd-Behind") != "" {
+		t.Errorf("%d %v", w.Code, w.Header())
 	}
 }
 
@@ -377,7 +421,7 @@ type waiter struct {
 
 func (*waiter) Leads() bool { return true }
 
-func (w *waiter) Read(context.Context, uint64, bool) (bool, error) {
+func (w *waiter) Read(context.Context, uint64, bool) (bool, time.Duration, error) {
 	w.wait()
-	return false, nil
+	return false, 0, nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -73,9 +74,9 @@ func (p *placed) Forward(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-func (p *placed) Read(context.Context, uint64, bool) (bool, error) {
+func (p *placed) Read(context.Context, uint64, bool) (bool, time.Duration, error) {
 	p.read = true
-	return true, nil
+	return true, 0, nil
 }
 
 // TestRoutesInACluster holds every route with every method against the node that

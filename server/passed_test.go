@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"tsdbd/lineproto"
 	"tsdbd/meta"
@@ -39,9 +40,9 @@ func (n *fakeNode) Forward(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (n *fakeNode) Read(_ context.Context, position uint64, _ bool) (bool, error) {
+func (n *fakeNode) Read(_ context.Context, position uint64, _ bool) (bool, time.Duration, error) {
 	n.waited = position
-	return false, n.err
+	return false, 0, n.err
 }
 
 // parse returns the rows of lines.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,7 +35,11 @@ type memory struct {
 	mu   sync.Mutex
 	base raftlog.Base
 	conf raft.Configuration
-	err  error // what StoreLogs answers
+	err  error                    // what StoreLogs answers
+	full bool                     // a disk that gets full when the end of the log is removed
+	read func(index uint64) error // what GetLog answers
+
+	refused atomic.Int64 // calls of StoreLogs
 }
 
 func (m *memory) StoreLogs(logs []*raft.Log) error {
@@ -41,9 +47,31 @@ func (m *memory) StoreLogs(logs []*raft.Log) error {
 	err := m.err
 	m.mu.Unlock()
 	if err != nil {
+		m.refused.Add(1)
 		return err
 	}
 	return m.InmemStore.StoreLogs(logs)
+}
+
+func (m *memory) DeleteRange(first, last uint64) error {
+	m.mu.Lock()
+	if m.full {
+		m.err = syscall.ENOSPC
+	}
+	m.mu.Unlock()
+	return m.InmemStore.DeleteRange(first, last)
+}
+
+func (m *memory) GetLog(index uint64, l *raft.Log) error {
+	m.mu.Lock()
+	read := m.read
+	m.mu.Unlock()
+	if read != nil {
+		if err := read(index); err != nil {
+			return err
+		}
+	}
+	return m.InmemStore.GetLog(index, l)
 }
 
 func (m *memory) StoreLog(l *raft.Log) error { return m.StoreLogs([]*raft.Log{l}) }
@@ -252,8 +280,9 @@ type member struct {
 // cluster is some nodes in one process.
 type cluster struct {
 	t       testing.TB
-	options Options         // of the next nodes
-	before  func(m *member) // the next starts
+	options Options                             // of the next nodes
+	before  func(m *member)                     // the next starts
+	wrap    func(raft.Transport) raft.Transport // what the next gets
 	members []*member
 }
 
@@ -296,6 +325,9 @@ func (c *cluster) start(m *member) {
 	opt.ID, opt.Log, opt.Transport = m.id, m.log, m.transport
 	if opt.ElectionTimeout == 0 {
 		opt.ElectionTimeout = electionTimeout
+	}
+	if c.wrap != nil {
+		opt.Transport = c.wrap(opt.Transport)
 	}
 	if os.Getenv("REPLICA_LOG") != "" {
 		opt.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", m.id)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -31,6 +32,8 @@ type entries struct {
 	raft atomic.Pointer[raft.Raft] // nil until it is started
 	fail func(error)
 	stop <-chan struct{}
+
+	truncated bool // the end was removed and nothing stored since; the appender's
 
 	mu struct {
 		sync.Mutex
@@ -61,15 +64,29 @@ func newEntries(s Storage, stop <-chan struct{}, fail func(error)) *entries {
 // StoreLog stores an entry.
 func (e *entries) StoreLog(l *raft.Log) error { return e.StoreLogs([]*raft.Log{l}) }
 
+// fullRetry is the time between two attempts to store entries on a full disk.
+const fullRetry = 100 * time.Millisecond
+
 // StoreLogs stores entries. A full disk is an error that passes, any other ends the
-// replica (W7).
+// replica (W7). Behind a DeleteRange it waits for room: raft goes on with the removed
+// end of the log if the entries in its place are not stored.
 func (e *entries) StoreLogs(logs []*raft.Log) error {
-	if err := e.Storage.StoreLogs(logs); err != nil {
+	err := e.Storage.StoreLogs(logs)
+	for e.truncated && vfs.IsFull(err) {
+		select {
+		case <-e.stop:
+			return err
+		case <-time.After(fullRetry):
+			err = e.Storage.StoreLogs(logs)
+		}
+	}
+	if err != nil {
 		if !vfs.IsFull(err) {
 			e.fail(fmt.Errorf("store entries of the replicated log: %w", err))
 		}
 		return err
 	}
+	e.truncated = false
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, l := range logs {
@@ -106,6 +123,7 @@ func (e *entries) DeleteRange(first, last uint64) error {
 		e.fail(fmt.Errorf("remove entries %d to %d of the replicated log: %w", first, last, err))
 		return err
 	}
+	e.truncated = true
 	return nil
 }
 
@@ -117,7 +135,7 @@ func (e *entries) GetLog(index uint64, l *raft.Log) error {
 		e.pace(l)
 		return nil
 	}
-	if !errors.Is(err, raft.ErrLogNotFound) && e.raft.Load() != nil {
+	if r := e.raft.Load(); r != nil && (!errors.Is(err, raft.ErrLogNotFound) || index <= r.CommitIndex() && index > e.Base().Index) {
 		e.dead(fmt.Errorf("read entry %d of the replicated log: %w", index, err))
 	}
 	return err

@@ -41,7 +41,7 @@ type Store interface {
 type Options struct {
 	ID        raft.ServerID
 	Log       Storage
-	Transport raft.Transport // its owner closes it
+	Transport raft.Transport // Close and a failure close it, if it is a raft.WithClose
 	// ElectionTimeout is how long a node waits for a leader before it asks for votes;
 	// default 1 s. A leader that has lost the majority steps down after half of it.
 	ElectionTimeout time.Duration
@@ -126,7 +126,8 @@ type Replica struct {
 	following    context.Context    // of what is followed: ends with the first Close or failure
 	unfollow     context.CancelFunc // ends it
 	failed       chan struct{}      // closed with failure
-	down         func() raft.Future // shuts raft down, once
+	disconnect   func()             // closes the transport, once
+	down         func() raft.Future // shuts raft down, once, without waiting for nodes that hang
 	asked        atomic.Int64       // questions to raft without an answer
 	wake         chan struct{}      // of watch
 	leads        chan struct{}      // of tell
@@ -148,7 +149,15 @@ func New(opt Options) (*Replica, error) {
 	}
 	r := &Replica{opt: opt, logger: opt.Logger, wake: make(chan struct{}, 1), leads: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{})}
 	r.following, r.unfollow = context.WithCancel(context.Background())
-	r.down = sync.OnceValue(func() raft.Future { return r.Raft().Shutdown() })
+	r.disconnect = sync.OnceFunc(func() {
+		if t, ok := opt.Transport.(raft.WithClose); ok {
+			_ = t.Close() // the connections end whatever it says
+		}
+	})
+	r.down = sync.OnceValue(func() raft.Future {
+		r.disconnect()
+		return r.Raft().Shutdown()
+	})
 	r.entries = newEntries(opt.Log, r.stop, r.fail)
 	base := opt.Log.Base()
 	r.progress.sequence.Store(base.Sequence)
@@ -195,8 +204,8 @@ func (r *Replica) Start(node Store) (err error) {
 	return nil
 }
 
-// Close gives the leadership to another voter if this node leads, ends the epoch and
-// shuts raft down. The store may still trim afterwards.
+// Close gives the leadership to another voter if this node leads, ends the epoch, closes
+// the transport and shuts raft down. The store may still trim afterwards.
 func (r *Replica) Close() error {
 	r.closed.Do(func() { r.closeErr = r.close() })
 	return r.closeErr
@@ -211,6 +220,7 @@ func (r *Replica) close() error {
 	if r.raft == nil {
 		close(r.stop)
 		r.entries.release()
+		r.disconnect()
 		return nil
 	}
 	if r.raft.State() == raft.Leader && len(r.voters()) > 1 && r.Err() == nil {

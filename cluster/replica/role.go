@@ -230,6 +230,12 @@ func (r *Replica) TransferLeadership(ctx context.Context, id raft.ServerID) erro
 	if r.raft.State() != raft.Leader {
 		return errFollowing
 	}
+	if e := r.epoch.Load(); e != nil && id == "" {
+		// Who answers now does not hang: targets names it first.
+		look, cancel := context.WithTimeout(ctx, r.opt.ElectionTimeout/2)
+		_ = r.confirm(look, e) // without a majority all are tried
+		cancel()
+	}
 	targets, err := r.targets(id)
 	if err != nil {
 		return fmt.Errorf("transfer leadership: %w", err)

@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"tsdbd/cluster"
 	"tsdbd/cluster/admin"
 )
 
@@ -45,6 +48,27 @@ func TestClusterFlags(t *testing.T) {
 		if _, _, err := tsdbd(t, append([]string{"config"}, c.args...)...); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %s", c.args, err, c.want)
 		}
+	}
+}
+
+// TestExportOfNode: a directory that lacks what only the log of its cluster has is not
+// exported as if it were whole.
+func TestExportOfNode(t *testing.T) {
+	identity, err := os.ReadFile(filepath.Join("..", "..", "cluster", "testdata", "node-v1.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"meta", cluster.Dir} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, cluster.Dir, "node.0"), identity, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := tsdbd(t, "export", "-data", dir); err == nil || !strings.Contains(err.Error(), "export them from a running node with -host") {
+		t.Errorf("%q, %v", out, err)
 	}
 }
 

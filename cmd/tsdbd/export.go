@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/cluster"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
 	"tsdbd/transfer"
@@ -94,6 +95,9 @@ func export(ctx context.Context, client *transfer.Client, data, repository strin
 		dir, err := absolute(data)
 		if err != nil {
 			return 0, err
+		}
+		if err := cluster.CheckSingle(vfs.OS, dir); err != nil {
+			return 0, fmt.Errorf("points that only the log of a cluster has would be missing, export them from a running node with -host: %w", err)
 		}
 		st, err := inspect.Open(dir, nil)
 		if err != nil {

@@ -141,7 +141,7 @@ func TestMakeCluster(t *testing.T) {
 	}
 	_, recipe, ok := strings.Cut(string(text), "\ncluster: build ")
 	recipe, _, _ = strings.Cut(recipe, "\n\n")
-	if !ok || !strings.HasSuffix(recipe, "\n\tgo run ./internal/testkit/clusterdemo") {
+	if !ok || !strings.HasSuffix(recipe, "\n\tgo build -o bin/clusterdemo ./internal/testkit/clusterdemo\n\tbin/clusterdemo") {
 		t.Errorf("make cluster is %q", recipe)
 	}
 }

@@ -1,0 +1,190 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/internal/binio"
+	"tsdbd/wal/entry"
+)
+
+// hanging is a transport that gets no answer from some nodes, until it is closed.
+type hanging struct {
+	*raft.InmemTransport
+	closed chan struct{}
+	once   sync.Once
+	hung   atomic.Int64 // messages without an answer
+	asked  atomic.Int64 // of these, to lead
+
+	mu     sync.Mutex
+	silent map[raft.ServerID]bool
+}
+
+func (h *hanging) silence(ids ...raft.ServerID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.silent = map[raft.ServerID]bool{}
+	for _, id := range ids {
+		h.silent[id] = true
+	}
+}
+
+// wait returns false if a node answers.
+func (h *hanging) wait(id raft.ServerID) bool {
+	h.mu.Lock()
+	silent := h.silent[id]
+	h.mu.Unlock()
+	if silent {
+		h.hung.Add(1)
+		<-h.closed
+	}
+	return silent
+}
+
+var errClosedByTest = errors.New("the transport is closed")
+
+func (h *hanging) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *raft.AppendEntriesRequest, a *raft.AppendEntriesResponse) error {
+	if h.wait(id) {
+		return errClosedByTest
+	}
+	return h.InmemTransport.AppendEntries(id, to, q, a)
+}
+
+func (h *hanging) TimeoutNow(id raft.ServerID, to raft.ServerAddress, q *raft.TimeoutNowRequest, a *raft.TimeoutNowResponse) error {
+	if h.wait(id) {
+		h.asked.Add(1)
+		return errClosedByTest
+	}
+	return h.InmemTransport.TimeoutNow(id, to, q, a)
+}
+
+func (h *hanging) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+func (h *hanging) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return h.InmemTransport.Close()
+}
+
+// TestCloseBesideHungNode closes a leader while a node hangs that it sends entries to. It
+// does not wait for that node, and does not ask it to lead, although the node is the one
+// that answered last before.
+func TestCloseBesideHungNode(t *testing.T) {
+	c := newCluster(t, 3, Options{ElectionTimeout: 2 * time.Second})
+	m, next, hung := c.members[0], c.members[1], c.members[2]
+	c.stop(m)
+	var h *hanging
+	c.wrap = func(t raft.Transport) raft.Transport {
+		h = &hanging{InmemTransport: t.(*raft.InmemTransport), closed: make(chan struct{})}
+		return h
+	}
+	c.start(m)
+	eventually(t, "m leads", func() bool {
+		if l := c.leader(); l != m {
+			_ = l.TransferLeadership(t.Context(), m.id)
+		}
+		return m.Leads()
+	})
+	c.must(func() *entry.Entry { return row(1, 1) })
+	h.silence(next.id)
+	eventually(t, "the other one answers later", func() bool {
+		return m.contact.answered(hung.id).After(m.contact.answered(next.id).Add(100 * time.Millisecond))
+	})
+	h.silence(hung.id)
+	before := h.hung.Load()
+	eventually(t, "a message hangs", func() bool { return h.hung.Load() > before })
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if h.asked.Load() > 0 {
+		t.Error("the node that hangs was to lead")
+	}
+}
+
+// TestFullAfterTruncation fills the disk of an old leader when it has removed the end of
+// its log that nobody else has. It goes on when there is room.
+func TestFullAfterTruncation(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	old := c.leader()
+	c.must(func() *entry.Entry { return row(1, 1) })
+	c.connect(alone(old))
+	last, _ := old.log.LastIndex()
+	if err := old.write(row(1, 2)); err == nil {
+		t.Fatal("a write without a majority")
+	}
+	if now, _ := old.log.LastIndex(); now == last {
+		t.Fatal("the old leader has not logged the write")
+	}
+	c.leader(old)
+	c.must(func() *entry.Entry { return row(1, 3) })
+	old.log.mu.Lock()
+	old.log.full = true
+	old.log.mu.Unlock()
+	c.connect()
+	eventually(t, "several attempts", func() bool { return old.log.refused.Load() > 3 })
+	old.log.mu.Lock()
+	old.log.full, old.log.err = false, nil
+	old.log.mu.Unlock()
+	if got := strings.Join(c.equal(), ""); got != "m,host=1=1@1 m,host=1=3@1 " {
+		t.Error(got)
+	}
+}
+
+// TestUnreadableEntry starts a node whose log does not give out a committed entry: it is
+// damaged, or not there. The node stops with an error that says so, where raft would panic.
+func TestUnreadableEntry(t *testing.T) {
+	for _, answer := range []error{raft.ErrLogNotFound, binio.Corruptf("0001.rlog", 512, "flipped")} {
+		t.Run(answer.Error(), func(t *testing.T) {
+			c := newCluster(t, 3, Options{})
+			for i := range uint64(3) {
+				c.must(func() *entry.Entry { return row(1, i) })
+			}
+			c.equal()
+			leader := c.leader()
+			m := c.members[0]
+			if m == leader {
+				m = c.members[1]
+			}
+			c.stop(m)
+			var first uint64
+			for l := (&raft.Log{Type: raft.LogNoop}); l.Type != raft.LogCommand; first++ {
+				if err := m.log.GetLog(first+1, l); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reads := 0 // raft reads each entry once when it starts
+			m.log.mu.Lock()
+			m.log.read = func(index uint64) error {
+				m.log.mu.Lock()
+				defer m.log.mu.Unlock()
+				if index == first {
+					reads++
+				}
+				if index == first && reads > 1 {
+					return answer
+				}
+				return nil
+			}
+			m.log.mu.Unlock()
+			c.start(m)
+			select {
+			case err := <-m.fatal:
+				if want := fmt.Sprintf("read entry %d of the replicated log", first); !errors.Is(err, answer) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("the node goes on")
+			}
+			c.must(func() *entry.Entry { return row(1, 9) }) // without it
+			c.stop(m)
+		})
+	}
+}
