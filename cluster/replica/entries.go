@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -29,10 +30,10 @@ const (
 // raft would read as far as its log goes. And it ends the replica when the log fails.
 type entries struct {
 	Storage
-	raft atomic.Pointer[raft.Raft] // nil until it is started
-	fail func(error)
-	stop <-chan struct{}
-
+	raft      atomic.Pointer[raft.Raft] // nil until it is started
+	logger    *slog.Logger
+	fail      func(error)
+	stop      <-chan struct{}
 	truncated bool // the end was removed and nothing stored since; the appender's
 
 	mu struct {
@@ -55,8 +56,8 @@ type feed struct {
 	bytes int
 }
 
-func newEntries(s Storage, stop <-chan struct{}, fail func(error)) *entries {
-	e := &entries{Storage: s, stop: stop, fail: fail}
+func newEntries(s Storage, stop <-chan struct{}, logger *slog.Logger, fail func(error)) *entries {
+	e := &entries{Storage: s, stop: stop, logger: logger, fail: fail}
 	e.mu.moved.L = &e.mu
 	return e
 }
@@ -72,7 +73,10 @@ const fullRetry = 100 * time.Millisecond
 // end of the log if the entries in its place are not stored.
 func (e *entries) StoreLogs(logs []*raft.Log) error {
 	err := e.Storage.StoreLogs(logs)
-	for e.truncated && vfs.IsFull(err) {
+	for told := false; e.truncated && vfs.IsFull(err); told = true {
+		if !told {
+			e.logger.Error("entries of the replicated log not stored, the disk is full, will be tried again", "index", logs[0].Index, "err", err)
+		}
 		select {
 		case <-e.stop:
 			return err

@@ -158,7 +158,7 @@ func New(opt Options) (*Replica, error) {
 		r.disconnect()
 		return r.Raft().Shutdown()
 	})
-	r.entries = newEntries(opt.Log, r.stop, r.fail)
+	r.entries = newEntries(opt.Log, r.stop, opt.Logger, r.fail)
 	base := opt.Log.Base()
 	r.progress.sequence.Store(base.Sequence)
 	r.progress.index.Store(base.Index)
