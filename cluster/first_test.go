@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"tsdbd/internal/vfs"
@@ -66,4 +68,41 @@ func TestFoundWithUsers(t *testing.T) {
 	if _, st := g.servers["n2"].now(); st.Catalog().User("ann") == nil {
 		t.Error("the user is not on the other node")
 	}
+}
+
+// TestAskedWhileOpening sends requests to a node all the time while it is opened.
+func TestAskedWhileOpening(t *testing.T) {
+	g := three(t)
+	g.server("n4").options = func(o *Options) { o.Voter = false }
+	g.start("n4")
+	g.await("the copy is there", func() bool {
+		n, _ := g.servers["n4"].now()
+		return n != nil && n.identity().Joined && n.replica.Ready()
+	})
+	n1, _ := g.servers["n1"].now()
+	n4, _ := g.servers["n4"].now()
+	i := n4.identity()
+	request := joinRequest{Name: i.Name, ID: i.ID, Address: i.Address, Joined: true, Ask: true, Passed: true}
+	for range 5 {
+		g.servers["n4"].stop()
+		ctx, cancel := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		for _, ask := range []func() error{
+			func() error { return n1.post(ctx, i.Address, "join", nil, request, nil) },
+			func() error { return n1.post(ctx, i.Address, "add", url.Values{"name": {"n9"}}, nil, nil) },
+			func() error { return n1.get(ctx, i.Address, "base", nil, nil) },
+			func() error { return n1.get(ctx, i.Address, "status", nil, nil) },
+		} {
+			asking.Go(func() {
+				for ctx.Err() == nil {
+					_ = ask() // that no node is there, that it is starting, that another one leads
+				}
+			})
+		}
+		g.start("n4")
+		g.await("the node is open", func() bool { n, _ := g.servers["n4"].now(); return n != nil && n.replica.Ready() })
+		cancel()
+		asking.Wait()
+	}
+	g.equal("n1", "n2", "n3", "n4")
 }

@@ -187,7 +187,7 @@ func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
 		fail(w, refuse(http.StatusBadRequest, "read join request: %v", err))
 		return
 	}
-	if n.replica == nil || n.current() == nil {
+	if n.current() == nil {
 		fail(w, n.notReady())
 		return
 	}
@@ -497,7 +497,7 @@ func (n *Node) serveOperation(w http.ResponseWriter, r *http.Request) {
 // operate does an operation, or has the leader do it.
 func (n *Node) operate(r *http.Request) (any, error) {
 	operation := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	if n.replica == nil || n.current() == nil {
+	if n.current() == nil {
 		return nil, n.notReady()
 	}
 	if !n.replica.Leads() {

@@ -334,7 +334,8 @@ func (n *Node) onLead(leads bool) {
 	}
 }
 
-// current returns the open store, nil before Start.
+// current returns the open store, nil before Start. A request must not touch the
+// replica or the log before there is a store.
 func (n *Node) current() *store.Store {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -273,7 +273,7 @@ func (n *Node) notReady() error {
 // from here.
 func (n *Node) base() (raftlog.Base, error) {
 	st := n.current()
-	if st == nil || n.replica == nil || !n.replica.Ready() {
+	if st == nil || !n.replica.Ready() {
 		return raftlog.Base{}, n.notReady()
 	}
 	if damage := damageOf(st); damage != "" {
@@ -326,7 +326,8 @@ func plain(err error) error {
 	return err
 }
 
-// leader returns where the leader is, "" if none is known.
+// leader returns where the leader is, "" if none is known. Requests that arrive before
+// Start must not call it: Open makes the replica beside them.
 func (n *Node) leader() (id raft.ServerID, address string) {
 	if n.replica == nil {
 		return "", ""
