@@ -132,7 +132,7 @@ func TestShortWriteOnFullDisk(t *testing.T) {
 func TestFailedOperations(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 7))
 	todo := steps(r, model{}, 25)
-	for n := 0; ; n++ {
+	for n := r.IntN(stride()); ; n += stride() {
 		f := vfstest.New()
 		mustCreate(t, f, Base{})
 		start, hit, what := f.Ops(), false, ""
