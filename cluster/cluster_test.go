@@ -19,6 +19,7 @@ import (
 // TestThree starts three empty nodes in any order. The first in the list founds the
 // cluster, whoever is first. All take writes and have the same.
 func TestThree(t *testing.T) {
+	t.Parallel()
 	for _, order := range [][]string{{"n1", "n2", "n3"}, {"n3", "n2", "n1"}} {
 		t.Run(strings.Join(order, ""), func(t *testing.T) {
 			g := newGroup(t, "n1", "n2", "n3")
@@ -387,6 +388,7 @@ func TestCopiedDirectory(t *testing.T) {
 
 // TestRefusals: what cannot be is refused with a text that says what to do.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	t.Run("two with data", func(t *testing.T) {
 		g := newGroup(t, "n1", "n2")
 		for _, name := range g.join {
@@ -468,10 +470,12 @@ func TestRefusals(t *testing.T) {
 			"without a secret":              func(o *Options) { o.Join = append(o.Join, Peer{"n2", "10.0.0.1:1"}) },
 			"the secret of the cluster has": func(o *Options) { o.Secret = "short" },
 		} {
-			g := newGroup(t, "n1")
-			g.server("n1").options = change
-			g.start("n1")
-			g.servers["n1"].refused(want)
+			t.Run(want, func(t *testing.T) {
+				g := newGroup(t, "n1")
+				g.server("n1").options = change
+				g.start("n1")
+				g.servers["n1"].refused(want)
+			})
 		}
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"tsdbd/backup"
 	"tsdbd/cluster/admin"
 	"tsdbd/internal/testkit/faulty"
+	"tsdbd/internal/testkit/leak"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
@@ -32,6 +32,9 @@ import (
 // patience is how long tests wait for what must happen. Nothing relies on it being
 // short.
 const patience = 2 * time.Minute
+
+// Tests wait for elections and for disks: several run at a time.
+func TestMain(m *testing.M) { leak.Main(m, 4) }
 
 // group is the nodes of a test.
 type group struct {
@@ -56,25 +59,15 @@ func (l *logs) Write(b []byte) (int, error) {
 
 func newGroup(t *testing.T, join ...string) *group {
 	t.Helper()
+	t.Parallel()
 	t.TempDir() // goes after the nodes have ended
-	before := runtime.NumGoroutine()
 	g := &group{t: t, net: faulty.New(testseed.Of(t)), join: join, servers: map[string]*server{}, log: &logs{}}
 	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
 		for _, s := range g.servers {
 			s.stop()
 		}
 		if err := g.net.Close(); err != nil {
 			t.Error(err)
-		}
-		until := time.Now().Add(20 * time.Second)
-		for runtime.NumGoroutine() > before {
-			if time.Now().After(until) {
-				buf := make([]byte, 1<<20)
-				t.Errorf("%d goroutines left, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-				break
-			}
-			time.Sleep(5 * time.Millisecond)
 		}
 		if t.Failed() {
 			g.log.Lock()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -98,14 +99,20 @@ func TestFarBehind(t *testing.T) {
 		}
 		return n.log.Stats().First
 	}
-	// The log of the others goes on until its first segment is gone.
+	// The log of the others goes on until its first segment is gone. Long values of few
+	// points fill it soon.
+	random := rand.New(rand.NewPCG(testseed.Of(t), 2))
 	for i := 1; first("n1") <= last+1 || first("n2") <= last+1; i++ {
 		if i > 2000 {
 			t.Fatal("the log keeps its beginning")
 		}
-		g.write("n1", "d", i*1000, 1000)
+		long := make([]byte, 40<<10)
+		for i := range long {
+			long[i] = 'a' + byte(random.IntN(26))
+		}
+		g.send("n1", "/write?db=d", fmt.Sprintf("long v=\"%s\" %d\n", long, i))
 		for _, name := range []string{"n1", "n2"} {
-			if _, st := g.servers[name].now(); st != nil && i%5 == 0 {
+			if _, st := g.servers[name].now(); st != nil && i%10 == 0 {
 				set, err := st.Backup(t.Context(), nil) // flushes
 				if err != nil {
 					t.Fatal(err)
@@ -224,6 +231,7 @@ func TestDamagedPeer(t *testing.T) {
 // TestStrangers: a node with another secret, or a clock that is off by an hour, gets a
 // text that says so, and changes nothing.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	for want, change := range map[string]func(o *Options){
 		"secret": func(o *Options) { o.Secret = "another secret of nodes" },
 		"clock":  func(o *Options) { o.Now = func() time.Time { return time.Now().Add(time.Hour) } },

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/raftlog"
+	"tsdbd/internal/testkit/leak"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
@@ -27,7 +27,10 @@ import (
 )
 
 // electionTimeout is short, so that tests are. Nothing relies on it being kept.
-const electionTimeout = 150 * time.Millisecond
+const electionTimeout = 300 * time.Millisecond
+
+// Tests wait for elections: many run at a time.
+func TestMain(m *testing.M) { leak.Main(m, 8) }
 
 // memory is a raft log in memory.
 type memory struct {
@@ -287,6 +290,9 @@ type cluster struct {
 }
 
 func newCluster(t testing.TB, n int, opt Options) *cluster {
+	if t, ok := t.(*testing.T); ok {
+		t.Parallel()
+	}
 	c := &cluster{t: t, options: opt}
 	var conf raft.Configuration
 	for i := range n {
@@ -309,7 +315,6 @@ func newCluster(t testing.TB, n int, opt Options) *cluster {
 		for _, m := range c.members {
 			c.stop(m)
 		}
-		noGoroutines(t)
 	})
 	return c
 }
@@ -454,20 +459,4 @@ func count(applied []string) map[string]int {
 		n[s]++
 	}
 	return n
-}
-
-// noGoroutines waits until no replica and no raft is running.
-func noGoroutines(t testing.TB) {
-	var left []string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		b := make([]byte, 1<<20)
-		left = strings.Split(string(b[:runtime.Stack(b, true)]), "\n\n")
-		left = slices.DeleteFunc(left, func(s string) bool {
-			return !strings.Contains(s, "cluster/replica.(") && !strings.Contains(s, "raft.(*Raft)")
-		})
-		if len(left) == 0 {
-			return
-		}
-	}
-	t.Errorf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
 }

@@ -74,7 +74,7 @@ func TestStrangers(t *testing.T) {
 	}
 	for _, s := range []string{secret, ""} {
 		t.Run("secret="+s, func(t *testing.T) {
-			leakCheck(t)
+			t.Parallel()
 			var log lines
 			n := node(t, "n1", func(o *Options, _ *Hello) {
 				o.Secret, o.Logger = s, slog.New(slog.NewTextHandler(&log, nil))
@@ -118,6 +118,7 @@ func TestStrangers(t *testing.T) {
 // TestLaterFrames checks that a node of a later version learns why it is refused, even
 // if it says more and reads the reason late.
 func TestLaterFrames(t *testing.T) {
+	t.Parallel()
 	n := node(t, "n1", func(o *Options, _ *Hello) { o.Secret = "" })
 	c := dialRaw(t, n)
 	frame := appendFrame(nil, helloFrame, appendHello(nil, exampleHello))
@@ -136,7 +137,7 @@ func TestLaterFrames(t *testing.T) {
 
 // TestSilence ends handshakes of peers that say nothing.
 func TestSilence(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	n := node(t, "n1", func(o *Options, _ *Hello) { o.HandshakeTimeout = 50 * time.Millisecond })
 	c := dialRaw(t, n)
 	if b, err := io.ReadAll(c); err != nil || len(b) != 0 {
@@ -149,7 +150,7 @@ func TestSilence(t *testing.T) {
 
 // TestSilentNode ends the dial of a node that does not answer.
 func TestSilentNode(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +178,6 @@ func TestSilentNode(t *testing.T) {
 // TestManyStrangers opens more connections than handshakes may be under way. Nodes
 // still connect, because the oldest ones of strangers are ended.
 func TestManyStrangers(t *testing.T) {
-	leakCheck(t)
 	n := node(t, "n1", func(o *Options, _ *Hello) { o.HandshakeTimeout = 10 * time.Minute })
 	serve(t, n, "n1")
 	oldest := dialRaw(t, n)
@@ -235,7 +235,7 @@ func middle(t *testing.T, target string) string {
 }
 
 func TestManInTheMiddle(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	n1, n2 := node(t, "n1", nil), node(t, "n2", nil)
 	serve(t, n2, "n2")
 	if _, err := get(n1, middle(t, n2.Address())); err == nil || !strings.Contains(err.Error(), "the secret of 127.0.0.1 is not that of n2") {
@@ -248,7 +248,7 @@ func TestManInTheMiddle(t *testing.T) {
 
 // TestReflectedProof answers a dialer with its own proof, and with a random one.
 func TestReflectedProof(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	certificate, err := ephemeralCertificate()
 	if err != nil {
 		t.Fatal(err)

@@ -36,53 +36,55 @@ func streamBetween(t *testing.T, n1, n2 *Transport) (dialed, accepted net.Conn) 
 // TestSlowReader ends a connection whose peer reads nothing, and only that.
 func TestSlowReader(t *testing.T) {
 	for _, s := range []string{secret, ""} {
-		leakCheck(t)
-		change := func(o *Options, _ *Hello) { o.Secret, o.WriteTimeout = s, 200*time.Millisecond }
-		n1, n2 := node(t, "n1", change), node(t, "n2", change)
-		dialed, accepted := streamBetween(t, n1, n2)
-		large := make([]byte, 64<<20)
-		n, err := dialed.Write(large)
-		if !errors.Is(err, os.ErrDeadlineExceeded) || n >= len(large) {
-			t.Fatal(n, err)
-		}
-		if _, err := dialed.Read(large); err == nil {
-			t.Fatal("the connection can still be read")
-		}
-		if s := n1.Stats(); s.WritesTimed != 1 || s.Raft.Open != 0 {
-			t.Fatalf("%+v", s)
-		}
-		dialed.Close()
-		accepted.Close()
+		t.Run("secret="+s, func(t *testing.T) {
+			t.Parallel()
+			change := func(o *Options, _ *Hello) { o.Secret, o.WriteTimeout = s, time.Second }
+			n1, n2 := node(t, "n1", change), node(t, "n2", change)
+			dialed, accepted := streamBetween(t, n1, n2)
+			large := make([]byte, 64<<20)
+			n, err := dialed.Write(large)
+			if !errors.Is(err, os.ErrDeadlineExceeded) || n >= len(large) {
+				t.Fatal(n, err)
+			}
+			if _, err := dialed.Read(large); err == nil {
+				t.Fatal("the connection can still be read")
+			}
+			if s := n1.Stats(); s.WritesTimed != 1 || s.Raft.Open != 0 {
+				t.Fatalf("%+v", s)
+			}
+			dialed.Close()
+			accepted.Close()
 
-		// A reader that is slow but reads gets everything.
-		dialed, accepted = streamBetween(t, n1, n2)
-		var both sync.WaitGroup
-		both.Go(func() {
-			defer dialed.Close()
-			if _, err := dialed.Write(large[:8<<20]); err != nil {
-				t.Error(err)
+			// A reader that is slow but reads gets everything.
+			dialed, accepted = streamBetween(t, n1, n2)
+			var both sync.WaitGroup
+			both.Go(func() {
+				defer dialed.Close()
+				if _, err := dialed.Write(large[:8<<20]); err != nil {
+					t.Error(err)
+				}
+			})
+			got := 0
+			for b := make([]byte, 1<<20); ; {
+				n, err := io.ReadFull(accepted, b)
+				got += n
+				if err != nil {
+					break
+				}
+				time.Sleep(150 * time.Millisecond) // all of it takes longer than the timeout
 			}
+			both.Wait()
+			if got != 8<<20 {
+				t.Fatal(got)
+			}
+			accepted.Close()
 		})
-		got := 0
-		for b := make([]byte, 1<<20); ; {
-			n, err := io.ReadFull(accepted, b)
-			got += n
-			if err != nil {
-				break
-			}
-			time.Sleep(30 * time.Millisecond) // all of it takes longer than the timeout
-		}
-		both.Wait()
-		if got != 8<<20 {
-			t.Fatal(got)
-		}
-		accepted.Close()
 	}
 }
 
 // TestOwnDeadlines leaves a connection alone whose owner sets deadlines.
 func TestOwnDeadlines(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	change := func(o *Options, _ *Hello) { o.Secret = "" }
 	n1, n2 := node(t, "n1", change), node(t, "n2", change)
 	dialed, accepted := streamBetween(t, n1, n2)
@@ -105,7 +107,6 @@ func TestOwnDeadlines(t *testing.T) {
 
 // TestLargeBodies sends a large body, and reads a larger answer as a stream.
 func TestLargeBodies(t *testing.T) {
-	leakCheck(t)
 	n1, n2 := node(t, "n1", nil), node(t, "n2", nil)
 	const chunk, chunks = 1 << 20, 100
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +148,10 @@ func TestLargeBodies(t *testing.T) {
 
 // TestManyConnects connects 1,000 times, many at a time.
 func TestManyConnects(t *testing.T) {
-	leakCheck(t)
+	clients, each := 20, 50
+	if testing.Short() {
+		each = 10
+	}
 	n1, n2 := node(t, "n1", nil), node(t, "n2", nil)
 	l := n2.Streams()
 	go func() {
@@ -163,9 +167,9 @@ func TestManyConnects(t *testing.T) {
 		}
 	}()
 	var all sync.WaitGroup
-	for range 20 {
+	for range clients {
 		all.Go(func() {
-			for range 50 {
+			for range each {
 				c, err := n1.Streams().Dial(raft.ServerAddress(n2.Address()), 0)
 				if err != nil {
 					t.Error(err)
@@ -187,7 +191,7 @@ func TestManyConnects(t *testing.T) {
 	if len(n1.mu.conns)+len(n2.mu.conns) != 0 {
 		t.Error("ended connections are kept")
 	}
-	if s := n2.Stats(); s.Raft.Accepted != 1000 || s.Failed+s.Refused+s.Evicted != 0 || s.Raft.BytesIn != 4000 {
+	if s := n2.Stats(); s.Raft.Accepted != int64(clients*each) || s.Failed+s.Refused+s.Evicted != 0 || s.Raft.BytesIn != int64(4*clients*each) {
 		t.Errorf("%+v", s)
 	}
 }
@@ -195,7 +199,7 @@ func TestManyConnects(t *testing.T) {
 // TestClose closes a node with everything under way: the ends that others hold fail,
 // and nothing is left.
 func TestClose(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	n1, n2 := node(t, "n1", nil), node(t, "n2", nil)
 	serve(t, n2, "n2")
 	if _, err := get(n1, n2.Address()); err != nil { // leaves an idle connection
@@ -252,7 +256,7 @@ func TestClose(t *testing.T) {
 // TestStreamsAreOpenedAgain closes the streams of raft: connections end, dials fail,
 // and peers find nobody, until Streams is called again. HTTP goes on.
 func TestStreamsAreOpenedAgain(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	n1, n2 := node(t, "n1", nil), node(t, "n2", nil)
 	serve(t, n2, "n2")
 	old := n2.Streams()
@@ -287,7 +291,7 @@ func TestStreamsAreOpenedAgain(t *testing.T) {
 
 // TestNobodyAccepts bounds the connections that wait for a server.
 func TestNobodyAccepts(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	n1, n2 := node(t, "n1", nil), node(t, "n2", nil)
 	l := n2.Streams()
 	for range maxWaiting + 5 {
@@ -304,7 +308,7 @@ func TestNobodyAccepts(t *testing.T) {
 
 // TestResolve dials another address than the one that a node advertises.
 func TestResolve(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	a := newAuthority(t)
 	n2 := node(t, "n2", func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.config(t) })
 	serve(t, n2, "n2")

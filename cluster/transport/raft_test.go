@@ -124,7 +124,7 @@ func apply(t *testing.T, members []*member, n uint64) {
 // TestRaft lets raft elect leaders and replicate through partitions and broken
 // connections.
 func TestRaft(t *testing.T) {
-	leakCheck(t)
+	t.Parallel()
 	network := faulty.New(testseed.Of(t))
 	t.Cleanup(func() {
 		if err := network.Close(); err != nil {

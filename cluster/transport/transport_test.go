@@ -15,31 +15,19 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"tsdbd/internal/testkit/leak"
 )
 
 const secret = "correct horse battery staple"
 
-// leakCheck fails the test if it leaves goroutines behind. Call it first.
-func leakCheck(t *testing.T) {
-	t.Helper()
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		until := time.Now().Add(20 * time.Second)
-		for runtime.NumGoroutine() > before {
-			if time.Now().After(until) {
-				buf := make([]byte, 1<<20)
-				t.Fatalf("%d goroutines left, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	})
-}
+// Most tests wait for timeouts and elections: several run at a time.
+func TestMain(m *testing.M) { leak.Main(m, 6) }
 
 // node opens a transport on a free port of the loopback.
 func node(t *testing.T, name string, change func(*Options, *Hello)) *Transport {
@@ -156,7 +144,7 @@ func TestNodesTalk(t *testing.T) {
 		"plain": func(o *Options, _ *Hello) { o.Secret = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			leakCheck(t)
+			t.Parallel()
 			n1, n2 := node(t, "n1", change), node(t, "n2", change)
 			serve(t, n2, "n2")
 			if got, err := get(n1, n2.Address()); err != nil || got != "n2 answers n1: /x" {
@@ -277,7 +265,7 @@ func TestRefusals(t *testing.T) {
 		}, want: "n2 has left"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			leakCheck(t)
+			t.Parallel()
 			n1, n2 := node(t, "n1", c.dialer), node(t, "n2", c.dialed)
 			serve(t, n2, "n2")
 			fill := strings.NewReplacer("ADDRESS", n2.Address(), "DIALER", n1.Address())
