@@ -180,7 +180,7 @@ func (n *Node) openLog(ctx context.Context) error {
 			}
 		}
 		var err error
-		if n.log, err = raftlog.Open(n.fs, n.logDir(), raftlog.Options{Logger: n.logger}); err != nil {
+		if n.log, err = raftlog.Open(n.fs, n.logDir(), raftlog.Options{Logger: n.logger, SegmentBytes: n.segmentBytes()}); err != nil {
 			return fmt.Errorf("open log of the node: %w", err)
 		}
 		damage := n.log.Damage()
@@ -203,6 +203,10 @@ func (n *Node) openLog(ctx context.Context) error {
 		}
 	}
 }
+
+// segmentBytes is the size of a segment of the log. The log keeps whole segments, so they
+// are small if little is to be kept.
+func (n *Node) segmentBytes() int64 { return min(max(n.opt.LogMaxBytes/8, 4<<20), 64<<20) }
 
 // needTransfer notes that the state and the log of the node must not be used any more.
 func (n *Node) needTransfer(reason string) error {
