@@ -164,8 +164,8 @@ func cpuTimes(t testing.TB, nodes []*node) (all []time.Duration) {
 	return all
 }
 
-// quiet waits until servers have flushed and merged: they use hardly any processor
-// time for three seconds.
+// quiet waits until servers have flushed and merged: for two seconds each uses less than
+// a twentieth of a processor.
 func quiet(t testing.TB, nodes []*node) {
 	t.Helper()
 	sum := func() (s time.Duration) {
@@ -174,14 +174,15 @@ func quiet(t testing.TB, nodes []*node) {
 		}
 		return s
 	}
+	var used time.Duration
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		before := sum()
-		time.Sleep(3 * time.Second)
-		if sum()-before < 150*time.Millisecond {
+		time.Sleep(2 * time.Second)
+		if used = sum() - before; used < time.Duration(len(nodes))*100*time.Millisecond {
 			return
 		}
 	}
-	t.Fatal("the servers do not come to rest")
+	t.Fatalf("the servers do not come to rest: %v in two seconds", used)
 }
 
 func mean(runs [][]float64, server int) (m float64) {
