@@ -37,17 +37,18 @@ func TestThree(t *testing.T) {
 				t.Errorf("%+v", v)
 			}
 			for _, name := range order {
-				var s admin.Status
-				if status, text := g.operate(name, "GET status", &s); status != http.StatusOK {
-					t.Fatal(status, text)
-				}
-				if s.Node != name || len(s.Members) != 3 || s.Leader != g.leader().name || len(s.Degraded()) > 0 || s.LogBytes == 0 || s.Term == 0 {
-					t.Errorf("status of %s: %+v, degraded %q", name, s, s.Degraded())
-				}
+				g.await("the status of "+name+" is that of a whole cluster", func() bool {
+					var s admin.Status
+					if status, text := g.operate(name, "GET status", &s); status != http.StatusOK {
+						t.Fatal(status, text)
+					}
+					return s.Node == name && len(s.Members) == 3 && s.Leader == g.leader().name && len(s.Degraded()) == 0 && s.LogBytes > 0 && s.Term > 0
+				})
 				n, _ := g.servers[name].now()
-				if ok, text := n.Health(); !ok || !strings.Contains(text, name) {
-					t.Errorf("health of %s: %v %s", name, ok, text)
-				}
+				g.await(name+" is healthy", func() bool {
+					ok, text := n.Health()
+					return ok && strings.Contains(text, name)
+				})
 			}
 			// All stop, and start again.
 			for _, name := range order {
@@ -127,7 +128,7 @@ func TestOneToThreeToOne(t *testing.T) {
 	}
 	g.voters("n2")
 	g.write("n2", "d", 2000, 1)
-	if status, text := g.operate("n2", "POST remove?name=n2", nil); status != http.StatusConflict || !strings.Contains(text, "cluster leave") {
+	if status, text := g.answered("n2", "POST remove?name=n2", nil); status != http.StatusConflict || !strings.Contains(text, "cluster leave") {
 		t.Errorf("removing the only voter: %d %s", status, text)
 	}
 	want = append(want, g.servers["n2"].content()...)
@@ -253,16 +254,9 @@ func TestReplica(t *testing.T) {
 		{"POST verify?timeout=soon", http.StatusBadRequest, "a duration such as 10m"},
 	} {
 		for _, name := range []string{"n1", "n2", "n4"} {
-			g.await(f.request, func() bool { // but for changes of the leader
-				status, text := g.operate(name, f.request, nil)
-				if status == http.StatusServiceUnavailable {
-					return false
-				}
-				if status != f.status || !strings.Contains(text, f.text) {
-					t.Errorf("%s at %s: %d %s, want %d %s", f.request, name, status, text, f.status, f.text)
-				}
-				return true
-			})
+			if status, text := g.answered(name, f.request, nil); status != f.status || !strings.Contains(text, f.text) {
+				t.Errorf("%s at %s: %d %s, want %d %s", f.request, name, status, text, f.status, f.text)
+			}
 		}
 	}
 }
@@ -304,20 +298,20 @@ func TestSilentVoter(t *testing.T) {
 		return n != nil && n.identity().Joined && n.replica.Ready()
 	})
 	g.servers["n3"].stop()
-	if status, text := g.operate("n1", "POST add?name=n4", nil); status != http.StatusConflict || !strings.Contains(text, "voter n3 cannot be reached") {
+	if status, text := g.answered("n1", "POST add?name=n4", nil); status != http.StatusConflict || !strings.Contains(text, "voter n3 cannot be reached") {
 		t.Errorf("another voter: %d %s", status, text)
 	}
-	if status, text := g.operate("n1", "POST remove?name=n2", nil); status != http.StatusConflict || !strings.Contains(text, "start n3 first") {
+	if status, text := g.answered("n1", "POST remove?name=n2", nil); status != http.StatusConflict || !strings.Contains(text, "start n3 first") {
 		t.Errorf("a removal: %d %s", status, text)
 	}
-	if status, text := g.operate("n1", "POST transfer-leader?name=n3", nil); status != http.StatusConflict || !strings.Contains(text, "cannot be reached") {
+	if status, text := g.answered("n1", "POST transfer-leader?name=n3", nil); status != http.StatusConflict || !strings.Contains(text, "cannot be reached") {
 		t.Errorf("the lead for a silent node: %d %s", status, text)
 	}
-	var s admin.Status
-	g.operate("n2", "GET status", &s)
-	if reasons := s.Degraded(); !slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "n3") }) {
-		t.Errorf("degraded: %q", reasons)
-	}
+	g.await("n2 names the silent voter", func() bool {
+		var s admin.Status
+		g.operate("n2", "GET status", &s)
+		return slices.ContainsFunc(s.Degraded(), func(r string) bool { return strings.Contains(r, "n3") })
+	})
 	g.done("n1", "POST remove?name=n3")
 	g.done("n1", "POST add?name=n4")
 	g.voters("n1", "n2", "n4")

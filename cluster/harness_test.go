@@ -131,7 +131,7 @@ func (g *group) start(names ...string) {
 func (s *server) nodeOptions() Options {
 	opt := Options{
 		Dir: s.dir, Name: s.name, Bind: s.g.address(s.name), Voter: true, Version: "test",
-		ElectionTimeout: 400 * time.Millisecond, Listen: s.g.net.Listen(s.name), Dial: s.g.net.Dial(s.name),
+		ElectionTimeout: 600 * time.Millisecond, Listen: s.g.net.Listen(s.name), Dial: s.g.net.Dial(s.name),
 		Logger: slog.New(slog.NewTextHandler(s.g.log, nil)).With("at", s.name),
 	}
 	for _, name := range s.g.join {
@@ -487,6 +487,17 @@ func (g *group) operate(name, request string, to any) (int, string) {
 	return 0, ""
 }
 
+// answered is operate for a request that gets its answer from a leader, perhaps not at
+// once.
+func (g *group) answered(name, request string, to any) (status int, text string) {
+	g.t.Helper()
+	g.await("a leader answers "+request, func() bool {
+		status, text = g.operate(name, request, to)
+		return status != http.StatusServiceUnavailable
+	})
+	return status, text
+}
+
 // done is operate for a request that must succeed, perhaps not at once.
 func (g *group) done(name, request string) {
 	g.t.Helper()
@@ -505,7 +516,7 @@ func (g *group) done(name, request string) {
 func (g *group) verify(name string) *admin.Verification {
 	g.t.Helper()
 	v := new(admin.Verification)
-	if status, text := g.operate(name, "POST verify", v); status != http.StatusOK {
+	if status, text := g.answered(name, "POST verify", v); status != http.StatusOK {
 		g.t.Fatalf("verify: %d %s", status, text)
 	}
 	return v

@@ -201,11 +201,11 @@ func TestDamagedPeer(t *testing.T) {
 	if _, err := n2.base(); err == nil || !strings.Contains(err.Error(), "bits flipped for the test") {
 		t.Errorf("the base of a damaged node: %v", err)
 	}
-	var st admin.Status
-	g.operate("n1", "GET status", &st)
-	if !slices.ContainsFunc(st.Degraded(), func(r string) bool { return strings.Contains(r, "n2") && strings.Contains(r, "bits flipped") }) {
-		t.Errorf("degraded: %q", st.Degraded())
-	}
+	g.await("n1 names the damage of n2", func() bool {
+		var st admin.Status
+		g.operate("n1", "GET status", &st)
+		return slices.ContainsFunc(st.Degraded(), func(r string) bool { return strings.Contains(r, "n2") && strings.Contains(r, "bits flipped") })
+	})
 	g.servers["n3"].stop()
 	g.server("n4").options = func(o *Options) {
 		o.Voter = false
