@@ -23,14 +23,19 @@ type hanging struct {
 	hung   atomic.Int64 // messages without an answer
 	asked  atomic.Int64 // of these, to lead
 
-	mu     sync.Mutex
-	silent map[raft.ServerID]bool
+	mu      sync.Mutex
+	silent  map[raft.ServerID]bool
+	changed chan struct{} // closed with the next change of silent
 }
 
+// silence has these nodes hang and no others. What hung at another one goes on.
 func (h *hanging) silence(ids ...raft.ServerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.silent = map[raft.ServerID]bool{}
+	if h.changed != nil {
+		close(h.changed)
+	}
+	h.silent, h.changed = map[raft.ServerID]bool{}, make(chan struct{})
 	for _, id := range ids {
 		h.silent[id] = true
 	}
@@ -38,14 +43,22 @@ func (h *hanging) silence(ids ...raft.ServerID) {
 
 // wait returns false if a node answers.
 func (h *hanging) wait(id raft.ServerID) bool {
-	h.mu.Lock()
-	silent := h.silent[id]
-	h.mu.Unlock()
-	if silent {
-		h.hung.Add(1)
-		<-h.closed
+	for first := true; ; first = false {
+		h.mu.Lock()
+		silent, changed := h.silent[id], h.changed
+		h.mu.Unlock()
+		if !silent {
+			return false
+		}
+		if first {
+			h.hung.Add(1)
+		}
+		select {
+		case <-h.closed:
+			return true
+		case <-changed:
+		}
 	}
-	return silent
 }
 
 var errClosedByTest = errors.New("the transport is closed")
