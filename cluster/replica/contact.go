@@ -204,6 +204,15 @@ func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 	return nil
 }
 
+// AppendEntriesPipeline sends entries to a node that follows, several at a time.
+func (c *contact) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+	p, err := c.Transport.AppendEntriesPipeline(id, target)
+	if err != nil {
+		return nil, err
+	}
+	return newPipeline(p), nil
+}
+
 // confirmed says that a majority of the voters has accepted, in this term, messages
 // that were sent after a time.
 func (c *contact) confirmed(voters []raft.Server, term uint64, after time.Time) bool {
