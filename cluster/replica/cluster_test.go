@@ -26,8 +26,9 @@ import (
 	"tsdbd/wal/entry"
 )
 
-// electionTimeout is short, so that tests are. Nothing relies on it being kept.
-const electionTimeout = 300 * time.Millisecond
+// electionTimeout is long enough for a leader to keep the lead on a busy machine while a
+// test relies on that.
+const electionTimeout = 600 * time.Millisecond
 
 // Tests wait for elections: many run at a time.
 func TestMain(m *testing.M) { leak.Main(m, 8) }
@@ -422,6 +423,9 @@ func (c *cluster) leader(not ...*member) (leader *member) {
 	})
 	return leader
 }
+
+// short is for tests that wait long for a multiple of it, and bear elections.
+const short = 250 * time.Millisecond
 
 // must writes at whatever node leads, until an attempt succeeds.
 func (c *cluster) must(e func() *entry.Entry) {

@@ -156,8 +156,8 @@ func TestFailedTransfer(t *testing.T) {
 // no reason to end its term, but no request hangs, and the leader goes on when there is
 // room again.
 func TestFullDisks(t *testing.T) {
-	c := newCluster(t, 3, Options{})
-	m := c.leader()
+	c := newCluster(t, 3, Options{ElectionTimeout: short})
+	var m *member
 	fill := func(err error) {
 		for _, o := range c.members {
 			if o != m {
@@ -167,9 +167,10 @@ func TestFullDisks(t *testing.T) {
 			}
 		}
 	}
-	if err := m.write(row(1, 1)); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "a write", func() bool {
+		m = c.leader()
+		return m.write(row(1, 1)) == nil
+	})
 	fill(syscall.ENOSPC)
 	if err := m.write(row(1, 2)); !errors.Is(err, store.ErrNotLeader) {
 		t.Fatal(err)
@@ -242,17 +243,14 @@ func TestCloseStandingStore(t *testing.T) {
 // TestElectedStandingStore has a node lead whose store waits for room. It cannot take
 // writes, so another one leads soon.
 func TestElectedStandingStore(t *testing.T) {
-	c := newCluster(t, 3, Options{})
+	c := newCluster(t, 3, Options{ElectionTimeout: short})
 	m := c.follower()
 	defer c.stand(m)()
 	eventually(t, "the node to lead, for raft", func() bool {
 		_ = c.leader().TransferLeadership(context.Background(), m.id)
 		return m.Raft().State() == raft.Leader
 	})
-	c.leader(m)
-	if err := c.leader(m).write(row(1, 2)); err != nil {
-		t.Error(err)
-	}
+	eventually(t, "another node takes writes", func() bool { return c.leader(m).write(row(1, 2)) == nil })
 }
 
 // TestBrokenDisk stops a node that cannot store its log. The others go on.
@@ -279,7 +277,7 @@ func TestBrokenDisk(t *testing.T) {
 func TestRandom(t *testing.T) {
 	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 3))
-	c := newCluster(t, 3, Options{DecoderBytes: 2000})
+	c := newCluster(t, 3, Options{DecoderBytes: 2000, ElectionTimeout: short})
 	var lock sync.RWMutex // the set of running nodes
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
@@ -312,17 +310,17 @@ func TestRandom(t *testing.T) {
 		switch rnd.IntN(5) {
 		case 0:
 			c.connect(alone(m))
-			time.Sleep(2 * electionTimeout)
+			time.Sleep(2 * short)
 			c.connect()
 		case 1: // one way
 			c.connect(func(from, _ *member) bool { return from == m })
-			time.Sleep(2 * electionTimeout)
+			time.Sleep(2 * short)
 			c.connect()
 		case 2:
 			lock.Lock()
 			c.stop(m)
 			lock.Unlock()
-			time.Sleep(electionTimeout)
+			time.Sleep(short)
 			lock.Lock()
 			c.start(m)
 			lock.Unlock()

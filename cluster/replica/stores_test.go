@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	electionTimeout = 300 * time.Millisecond
+	electionTimeout = 300 * time.Millisecond // often too short
 	dataDir         = "/data"
 	logDir          = "/data/cluster/log"
 	week            = int64(7 * 24 * time.Hour)
