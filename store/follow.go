@@ -161,7 +161,6 @@ func (f *follower) replay(e *entry.Entry) error {
 
 func (f *follower) entry(e *entry.Entry) error {
 	clear(f.databases)
-	f.pin(e)
 	f.entries++
 	if len(e.Command) > 0 {
 		return f.command(e)
@@ -169,6 +168,7 @@ func (f *follower) entry(e *entry.Entry) error {
 	if err := f.place(e); err != nil {
 		return err
 	}
+	f.pin(e) // after place, which opens databases
 	for i := range e.Writes {
 		w := &e.Writes[i]
 		if d := f.database(w.Database, e.Sequence); d != nil && f.s.shard(w.Shard) != nil {
@@ -283,8 +283,9 @@ func (f *follower) database(id uint32, sequence uint64) *followed {
 	return d
 }
 
-// apply restores the series that an entry brings and applies it: beside each
-// other, where there are many, for rows do not need the series file.
+// apply restores the series that an entry brings and applies it. At the start it does
+// both at the same time if there are many series, because rows do not need the series
+// file. A node that follows others has readers, which need the key of each row.
 func (f *follower) apply(e *entry.Entry) error {
 	var first *followed
 	for i := range e.Writes {
@@ -292,7 +293,7 @@ func (f *follower) apply(e *entry.Entry) error {
 		if d == nil || len(d.ids) == 0 || d == first {
 			continue
 		}
-		if first == nil && len(e.Deletes) == 0 && len(d.ids) >= 256 {
+		if first == nil && !f.s.opt.Follower && len(e.Deletes) == 0 && len(d.ids) >= 256 {
 			first = d
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,6 +113,147 @@ func TestFollowConflict(t *testing.T) {
 	}
 	if n := len(b.store.mu.refused); n > 0 {
 		t.Errorf("%d databases are refused", n)
+	}
+	c.must(a.store.Close())
+	c.must(b.store.Close())
+}
+
+// TestFollowNewSeries lists series and asks for their keys while entries come that
+// bring some hundred series each: whoever finds a series finds its key.
+func TestFollowNewSeries(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	a, b := c.members[0], c.members[1]
+	c.elect(a, 0)
+	a.store.create("db")
+	c.must(a.store.write("db", "m,h=a v=1 1"))
+	c.must(b.follow(allEntries))
+	const entries, each = 100, 400
+	for n := range entries {
+		var lines strings.Builder
+		for k := range each {
+			fmt.Fprintf(&lines, "m%d,h=h%d v=1 1\n", n, k)
+		}
+		c.must(a.store.write("db", lines.String()))
+	}
+	// look returns whether there are series of a measurement.
+	look := func(measurement string) (bool, error) {
+		v, err := b.store.View("db", "", model.AllTime)
+		if err != nil {
+			return false, err
+		}
+		defer v.Release()
+		set, err := v.Shards()[0].Select(context.Background(), measurement, nil)
+		if err != nil || set.IsEmpty() {
+			return false, err
+		}
+		_, err = v.SeriesKey(model.SeriesID(set.Maximum()))
+		return true, err
+	}
+	followed := make(chan error, 1)
+	go func() { followed <- b.follow(allEntries) }()
+	for n := 0; n < entries; {
+		found, failed := look(fmt.Sprint("m", n))
+		if failed != nil {
+			t.Error(failed)
+			break
+		}
+		if found {
+			n++
+			continue
+		}
+		select {
+		case err := <-followed:
+			followed <- err
+			if found, _ := look(fmt.Sprint("m", n)); !found {
+				t.Fatalf("no series of m%d: %v", n, err)
+			}
+		default:
+		}
+	}
+	c.must(<-followed)
+	c.must(a.store.Close())
+	c.must(b.store.Close())
+}
+
+// TestFollowRefused follows with a database that does not open, whose series only
+// earlier entries define. The log keeps what the database needs, and with the right
+// file everything is there.
+func TestFollowRefused(t *testing.T) {
+	const name = "/data/db-1/series/" + series.LogName
+	c := newCluster(t, 2, nil)
+	a, b := c.members[0], c.members[1]
+	c.elect(a, 0)
+	a.store.create("db")
+	a.store.create("other")
+	c.must(a.store.write("db", "m,h=a v=1 1"))
+	c.must(a.store.write("other", "m,h=a v=1 1"))
+	c.must(b.follow(allEntries))
+	b.store.flushAll(context.Background())
+	b.store.trim()
+	c.must(b.store.Close())
+	if b.base != uint64(len(c.log.records)) {
+		t.Fatalf("the base is %d of %d", b.base, len(c.log.records))
+	}
+	own := b.fs.Content(name)
+	c.must(b.fs.Put(name, b.fs.Content("/data/db-2/series/"+series.LogName)))
+	b.open()
+	b.store.refusedFor("db", "database db does not open", name)
+	c.must(a.store.write("other", "m,h=a v=2 2"))
+	before := uint64(len(c.log.records))
+	c.must(a.store.write("db", "m,h=a v=2 2"))
+	c.must(a.store.write("other", "m,h=a v=3 3"))
+	c.must(b.follow(allEntries))
+	b.store.flushAll(context.Background())
+	b.store.trim()
+	c.must(b.store.Close())
+	if b.base != before {
+		t.Errorf("the base is %d, want %d", b.base, before)
+	}
+	c.must(b.fs.Put(name, own))
+	b.open()
+	c.must(b.follow(allEntries))
+	if diffs := content.Differences("b", b.store.sums(), "a", a.store.sums()); len(diffs) > 0 {
+		t.Error(diffs)
+	}
+	c.must(a.store.Close())
+	c.must(b.store.Close())
+}
+
+// TestFollowRefusedLate opens a database at its first entry, and it does not open: the
+// log keeps that entry.
+func TestFollowRefusedLate(t *testing.T) {
+	const name = "/data/db-2/series/" + series.LogName
+	c := newCluster(t, 2, nil)
+	a, b := c.members[0], c.members[1]
+	c.elect(a, 0)
+	a.store.create("other")
+	c.must(a.store.write("other", "m,h=a v=1 1"))
+	c.must(b.follow(allEntries))
+	b.store.flushAll(context.Background())
+	a.store.create("db")
+	b.fs.SetHook(func(op vfstest.Op) error {
+		if strings.HasPrefix(op.Path, "/data/db-2") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	c.must(b.follow(allEntries))
+	b.fs.SetHook(nil)
+	c.must(b.fs.Put(name, b.fs.Content("/data/db-1/series/"+series.LogName)))
+	c.must(a.store.write("db", "m,h=a v=1 1"))
+	before := uint64(len(c.log.records)) - 1
+	c.must(b.follow(allEntries))
+	b.store.refusedFor("db", "database db does not open", name)
+	b.store.trim()
+	c.must(b.store.Close())
+	if b.base != before {
+		t.Errorf("the base is %d, want %d", b.base, before)
+	}
+	c.must(b.fs.Remove(name))
+	b.open()
+	c.must(b.follow(allEntries))
+	if diffs := content.Differences("b", b.store.sums(), "a", a.store.sums()); len(diffs) > 0 {
+		t.Error(diffs)
 	}
 	c.must(a.store.Close())
 	c.must(b.store.Close())
