@@ -20,7 +20,6 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/store/content"
-	"tsdbd/wal/entry"
 )
 
 // TestFollowWaits follows with full caches: nothing is refused or lost, and what
@@ -56,7 +55,9 @@ func TestFollowWaits(t *testing.T) {
 		return done
 	}
 	write(40)
-	b.store.opt.CacheBytes = 32 << 10
+	c.must(b.store.Close())
+	b.adjust = func(o *Options) { o.FlushBytes, o.CacheBytes = 1<<40, 32<<10 }
+	b.open()
 	b.store.flushing.Lock()
 	done := fill()
 	b.store.Retire()
@@ -69,12 +70,13 @@ func TestFollowWaits(t *testing.T) {
 	}
 
 	write(40)
-	b.fs.SetHook(func(op vfstest.Op) error {
+	fail := func(op vfstest.Op) error {
 		if strings.HasSuffix(op.Path, ".tsm") {
 			return errors.New("input/output error")
 		}
 		return nil
-	})
+	}
+	b.fs.SetHook(fail)
 	done = fill()
 	_ = b.store.Close()
 	if err := <-done; !errors.Is(err, ErrClosed) {
@@ -86,14 +88,22 @@ func TestFollowWaits(t *testing.T) {
 	if text := diff(b.store.read("db"), want); text != "" {
 		t.Error(text)
 	}
-	room := b.store.opt.CacheBytes
-	b.store.opt.CacheBytes = -1
-	ended, end := context.WithCancel(context.Background())
+
+	write(40)
+	b.fs.SetHook(fail)
+	var end context.CancelFunc
+	b.ctx, end = context.WithCancel(t.Context())
+	done = fill()
 	end()
-	if err := b.opt.Follow(ended, &entry.Entry{Sequence: b.applied + 1}); !errors.Is(err, context.Canceled) || b.store.Applied() > b.applied {
-		t.Errorf("a wait that the log ends: %v, applied %d", err, b.store.Applied())
+	if err := <-done; !errors.Is(err, context.Canceled) || b.store.Applied() != b.applied {
+		t.Errorf("a wait that the log ends: %v, applied %d of %d", err, b.store.Applied(), b.applied)
 	}
-	b.store.opt.CacheBytes = room
+	b.fs.SetHook(nil)
+	b.ctx = t.Context()
+	c.must(b.follow(allEntries))
+	if text := diff(b.store.read("db"), want); text != "" {
+		t.Error(text)
+	}
 	c.must(a.store.Close())
 	c.must(b.store.Close())
 }
@@ -463,7 +473,7 @@ func TestFollowCrash(t *testing.T) {
 			c.log.mu.Lock()
 			base := b.base
 			c.log.mu.Unlock()
-			left := &member{log: c.log, t: t, fs: b.fs.Crash(r, []float64{0, 0.5, 1}[r.IntN(3)]), base: base}
+			left := &member{log: c.log, t: t, ctx: t.Context(), fs: b.fs.Crash(r, []float64{0, 0.5, 1}[r.IntN(3)]), base: base}
 			left.open()
 			for left.applied < uint64(len(c.log.records)) {
 				if err := left.follow(1 + r.IntN(20)); err != nil {

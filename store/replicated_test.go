@@ -36,6 +36,7 @@ type replicated struct {
 
 // member is a store over a replicated log.
 type member struct {
+	ctx     context.Context // of what it follows
 	log     *replicated
 	t       testing.TB
 	fs      *vfstest.FS
@@ -141,7 +142,7 @@ func (m *member) follow(n int) error {
 			return fmt.Errorf("entry %d: %w", m.applied+1, err)
 		}
 		e.Sequence = m.applied + 1
-		if err := m.opt.Follow(context.Background(), e); err != nil {
+		if err := m.opt.Follow(m.ctx, e); err != nil {
 			return err
 		}
 		m.log.mu.Lock()
@@ -165,7 +166,7 @@ func newCluster(t testing.TB, n int, adjust func(*Options)) *cluster {
 	var first *vfstest.FS
 	for i := range n {
 		// All have the catalog of one data directory.
-		m := &member{log: c.log, t: t, fs: vfstest.New(), adjust: adjust}
+		m := &member{log: c.log, t: t, ctx: context.Background(), fs: vfstest.New(), adjust: adjust}
 		if i > 0 {
 			m.fs = first.Clone()
 		}
