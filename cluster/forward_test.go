@@ -17,9 +17,9 @@ import (
 )
 
 // settled starts three nodes of which n1 leads.
-func settled(t *testing.T) *group {
+func settled(t *testing.T, options ...func(*Options)) *group {
 	t.Helper()
-	g := three(t)
+	g := three(t, options...)
 	g.done("n1", "POST transfer-leader?name=n1")
 	g.await("n1 leads", func() bool { n, _ := g.servers["n1"].now(); return n != nil && n.Leads() })
 	g.create("n1", "d")
@@ -216,7 +216,8 @@ func TestRead(t *testing.T) {
 
 // TestStrongReadsDuringTransfers: no strong read fails because the lead changes.
 func TestStrongReadsDuringTransfers(t *testing.T) {
-	g := settled(t)
+	// A read waits a multiple of it for a leader: long enough for a busy machine.
+	g := settled(t, func(o *Options) { o.ElectionTimeout = 3 * time.Second })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	stop := make(chan struct{})

@@ -329,8 +329,13 @@ func (g *group) voters(names ...string) {
 }
 
 // three starts three empty nodes and waits for their cluster.
-func three(t *testing.T) *group {
+func three(t *testing.T, options ...func(*Options)) *group {
 	g := newGroup(t, "n1", "n2", "n3")
+	for _, o := range options {
+		for _, name := range g.join {
+			g.server(name).options = o
+		}
+	}
 	g.start("n1", "n2", "n3")
 	g.voters("n1", "n2", "n3")
 	return g
