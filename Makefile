@@ -38,7 +38,7 @@ cross: ## build and vet for every system, tests as well
 test-386: ## all packages' tests as a 32-bit program, which this machine runs
 	CGO_ENABLED=0 GOARCH=386 go test -short -vet=off -timeout 30m $$(go list ./... | grep -v /internal/testkit/apptest)
 
-test-qemu: ## formats and codecs as ARM programs under qemu, if it is installed
+test-qemu: ## formats and codecs as ARM programs under qemu, if it is installed: before a release
 	.ci/qemu
 
 race: ## tests of the concurrent packages under the race detector
