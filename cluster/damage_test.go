@@ -69,6 +69,9 @@ func TestLogDamagedWhileRunning(t *testing.T) {
 	if reopens != 1 {
 		t.Errorf("n1 was opened again %d times", reopens)
 	}
+	if aside, err := filepath.Glob(filepath.Join(s.dir, "cluster", "quarantine", "log-*", "*.rlog")); len(aside) == 0 {
+		t.Errorf("the damaged log is not in quarantine: %v", err)
+	}
 	g.voters("n1", "n2", "n3")
 	g.write("n1", "d", 100, 100)
 	g.equal("n1", "n2", "n3")

@@ -77,10 +77,8 @@ func (n *Node) attendOnce(lonely bool) error {
 		}
 	case lonely:
 		request.Ask = true
-		if err := n.askMembers(n.ctx, i, request); n.gone(err) == nil {
-			return nil
-		}
-		return nil // the others are silent too
+		_ = n.gone(n.askMembers(n.ctx, i, request)) // the others may be silent too
+		return nil
 	default:
 		if own.Suffrage == raft.Voter && !i.Voted {
 			return n.setIdentity(func(i *identity) { i.Voted = true })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -175,8 +176,8 @@ func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
 	if err := statetransfer.Switch(opt); err != nil {
 		return err
 	}
-	if err := n.fs.RemoveAll(n.logDir()); err != nil {
-		return fmt.Errorf("remove old log: %w", err)
+	if err := n.dropLog(); err != nil {
+		return fmt.Errorf("give up old log: %w", err)
 	}
 	base := watch.below(result.Sequence)
 	if err := raftlog.Create(n.fs, n.logDir(), base); err != nil {
@@ -189,6 +190,18 @@ func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
 	n.logger.Info("state transfer ends", "from", from.Name, "sequence", result.Sequence, "base", base.Sequence, "bytes", result.Bytes, "fetched", result.Copied, "took", result.Took)
 	n.clean()
 	return nil
+}
+
+// dropLog removes the log that the new state does not need. A damaged one it sets aside:
+// the damage may have been found while the node ran, or before a crash.
+func (n *Node) dropLog() error {
+	if _, err := n.fs.Stat(n.logDir()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if r, err := raftlog.Inspect(n.fs, n.logDir(), nil); err != nil || len(r.Damage) > 0 {
+		return raftlog.SetAside(n.fs, n.logDir())
+	}
+	return n.fs.RemoveAll(n.logDir())
 }
 
 // clean removes what a transfer has left.
