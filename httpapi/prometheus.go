@@ -14,6 +14,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model/point"
 	"tsdbd/prom"
+	"tsdbd/prom/remote"
 	"tsdbd/query"
 	"tsdbd/query/result"
 )
@@ -34,7 +35,7 @@ func (h *Handler) parseSamples(w *response, r *request, t *target, table *point.
 		return parsed{}, err
 	}
 	rows := prom.Rows{Builder: point.NewBuilder(table, &s.batch)}
-	if err := prom.EachSeries(s.body.Bytes(), rows.Add); err != nil {
+	if err := remote.EachSeries(s.body.Bytes(), rows.Add); err != nil {
 		return parsed{}, badRequest(err.Error())
 	}
 	return parsed{dropped: rows.Refused, reason: rows.Reason}, nil
@@ -83,7 +84,7 @@ func (h *Handler) readSamples(ctx context.Context, w *response, r *request, out 
 	if err != nil {
 		return nil, err
 	}
-	queries, err := prom.ParseReadRequest(message.Bytes())
+	queries, err := remote.ParseReadRequest(message.Bytes())
 	message.Release()
 	if err != nil {
 		return nil, badRequest(err.Error())

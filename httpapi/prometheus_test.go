@@ -14,6 +14,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/prom"
+	"tsdbd/prom/remote"
 	"tsdbd/query/result"
 )
 
@@ -26,8 +27,8 @@ func TestRemoteWrite(t *testing.T) {
 	store := newFakeStore()
 	store.create("db")
 	_, base := start(t, store, httpapi.Options{})
-	series := prom.AppendSample(prom.AppendLabel(prom.AppendLabel(nil, "__name__", "up"), "job", "a"), prom.Sample{Value: 1.5, Time: 1000})
-	bad := prom.AppendSample(prom.AppendLabel(prom.AppendLabel(nil, "__name__", "up"), "time", "a"), prom.Sample{Value: 1})
+	series := remote.AppendSample(remote.AppendLabel(remote.AppendLabel(nil, "__name__", "up"), "job", "a"), prom.Sample{Value: 1.5, Time: 1000})
+	bad := remote.AppendSample(remote.AppendLabel(remote.AppendLabel(nil, "__name__", "up"), "time", "a"), prom.Sample{Value: 1})
 	f := func(params string, message []byte, status int, want string, header ...string) {
 		t.Helper()
 		a := do(t, "POST", base+"/api/v1/prom/write"+params, string(message), header...)
@@ -81,9 +82,9 @@ func TestRemoteRead(t *testing.T) {
 	const ann = "?u=ann&p=annpw&db="
 	a := f(ann+"db", ask, 200, "")
 	one := func(job string, values ...float64) []byte {
-		b := prom.AppendLabel(prom.AppendLabel(nil, "__name__", "up"), "job", job)
+		b := remote.AppendLabel(remote.AppendLabel(nil, "__name__", "up"), "job", job)
 		for _, v := range values {
-			b = prom.AppendSample(b, prom.Sample{Value: v})
+			b = remote.AppendSample(b, prom.Sample{Value: v})
 		}
 		return member(1, b)
 	}

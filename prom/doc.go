@@ -6,12 +6,9 @@
 //   - A sample is a row with one float, the field ValueField. Its time in
 //     milliseconds becomes nanoseconds.
 //
-// Rows turns the time series of a remote write into rows of a batch. Select
-// turns matchers into a Selection of measurements and series, and
-// Query.Statement into the SELECT that answers a remote read. Labels turns a
+// Rows turns time series of any protocol into rows of a batch. Labels turns a
 // series back into labels; it also gives a name to series that line protocol
 // wrote.
 //
-// The package also reads and writes the protobuf messages of remote write 1.0
-// and remote read. It does no input and output.
+// The package does no input and output.
 package prom

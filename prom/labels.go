@@ -45,11 +45,17 @@ func Milliseconds(ns int64) int64 {
 	return time.Unix(0, ns).UnixMilli()
 }
 
-// nanoseconds returns the time of the row of a sample at ms, or the legal time
+// Nanoseconds returns the time of the row of a sample at ms, or the legal time
 // next to it.
-func nanoseconds(ms int64) int64 {
+func Nanoseconds(ms int64) int64 {
 	const unit = int64(time.Millisecond)
 	return max(min(ms, model.MaxTime/unit), model.MinTime/unit) * unit
+}
+
+// Sample is a value of a series at a time.
+type Sample struct {
+	Value float64
+	Time  int64 // ms since the epoch
 }
 
 // Rows turns time series into the rows of a batch.
@@ -76,7 +82,7 @@ func (p *Rows) Add(labels model.Tags, samples []Sample) error {
 		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 			continue
 		}
-		at := nanoseconds(s.Time)
+		at := Nanoseconds(s.Time)
 		if Milliseconds(at) != s.Time {
 			at = math.MaxInt64 // which no row may have
 		}

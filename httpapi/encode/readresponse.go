@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/prom"
+	"tsdbd/prom/remote"
 	"tsdbd/query"
 	"tsdbd/query/result"
 )
@@ -56,12 +57,12 @@ func (a *ReadResponse) Result(res *result.Result) error {
 		if values.Type != model.Float {
 			continue
 		}
-		if err := a.out.extend(s.Rows * prom.MaxSample); err != nil {
+		if err := a.out.extend(s.Rows * remote.MaxSample); err != nil {
 			return err
 		}
 		for i := range s.Rows {
 			if values.IsValid(i) {
-				a.out.buf = prom.AppendSample(a.out.buf, prom.Sample{Value: values.Floats[i], Time: prom.Milliseconds(times.Ints[i])})
+				a.out.buf = remote.AppendSample(a.out.buf, prom.Sample{Value: values.Floats[i], Time: prom.Milliseconds(times.Ints[i])})
 			}
 		}
 	}
@@ -72,7 +73,7 @@ func (a *ReadResponse) Result(res *result.Result) error {
 func (a *ReadResponse) open(s *result.Series) error {
 	size := headRoom
 	for name, value := range prom.Labels(s.Name, s.Tags) {
-		size += prom.MaxLabel + len(name) + len(value)
+		size += remote.MaxLabel + len(name) + len(value)
 	}
 	if err := a.out.extend(size); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (a *ReadResponse) open(s *result.Series) error {
 	a.out.buf = append(a.out.buf, make([]byte, headRoom)...)
 	a.series = len(a.out.buf)
 	for name, value := range prom.Labels(s.Name, s.Tags) {
-		a.out.buf = prom.AppendLabel(a.out.buf, name, value)
+		a.out.buf = remote.AppendLabel(a.out.buf, name, value)
 	}
 	return nil
 }

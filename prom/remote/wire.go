@@ -1,4 +1,4 @@
-package prom
+package remote
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsdbd/model"
+	"tsdbd/prom"
 )
 
 // The messages of Prometheus remote write 1.0 and remote read, as far as they
@@ -14,12 +15,6 @@ import (
 // not known are passed over.
 
 var errProtobuf = errors.New("proto: cannot parse invalid wire-format data")
-
-// Sample is a value of a series at a time.
-type Sample struct {
-	Value float64
-	Time  int64 // ms since the epoch
-}
 
 // Query is one query of a ReadRequest.
 type Query struct {
@@ -69,9 +64,9 @@ func eachMember(b []byte, f func(field protowire.Number, num uint64, data []byte
 
 // EachSeries calls f for each time series of a WriteRequest. The labels are a
 // series' tags. The slices are used again for the next.
-func EachSeries(b []byte, f func(labels model.Tags, samples []Sample) error) error {
+func EachSeries(b []byte, f func(labels model.Tags, samples []prom.Sample) error) error {
 	var labels model.Tags
-	var samples []Sample
+	var samples []prom.Sample
 	return eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
 		if field != 1 || data == nil {
 			return nil // metadata
@@ -85,7 +80,7 @@ func EachSeries(b []byte, f func(labels model.Tags, samples []Sample) error) err
 				l.Key, l.Value, err = pair(data, 1)
 				labels = append(labels, l)
 			case field == 2:
-				var s Sample
+				var s prom.Sample
 				err = eachMember(data, func(field protowire.Number, num uint64, _ []byte) error {
 					switch field {
 					case 1:
@@ -170,7 +165,7 @@ func AppendLabel(dst []byte, name, value string) []byte {
 }
 
 // AppendSample appends a sample as a member of a time series.
-func AppendSample(dst []byte, s Sample) []byte {
+func AppendSample(dst []byte, s prom.Sample) []byte {
 	size := protowire.SizeTag(1) + protowire.SizeFixed64() + protowire.SizeTag(2) + protowire.SizeVarint(uint64(s.Time))
 	dst = protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.BytesType), uint64(size))
 	dst = protowire.AppendFixed64(protowire.AppendTag(dst, 1, protowire.Fixed64Type), math.Float64bits(s.Value))

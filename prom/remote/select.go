@@ -1,4 +1,4 @@
-package prom
+package remote
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
+	"tsdbd/prom"
 	"tsdbd/query/expr"
 	"tsdbd/query/syntax"
 )
@@ -75,7 +76,7 @@ func Select(matchers []Matcher) (Selection, error) {
 		default:
 			return sel, fmt.Errorf("unknown match type: %d", m.Kind)
 		}
-		if chosen := sel.Measurement != "" || sel.Pattern != nil; m.Name == NameLabel && !chosen {
+		if chosen := sel.Measurement != "" || sel.Pattern != nil; m.Name == prom.NameLabel && !chosen {
 			switch tag.Op {
 			case model.TagEqual:
 				if m.Value == "" {
@@ -110,10 +111,10 @@ func (q *Query) Statement(db, rp string) (*influxql.SelectStatement, error) {
 	if sel.Pattern != nil {
 		source.Regex = &influxql.RegexLiteral{Val: sel.Pattern}
 	}
-	start, end := time.Unix(0, nanoseconds(q.Start)), time.Unix(0, nanoseconds(q.End))
+	start, end := time.Unix(0, prom.Nanoseconds(q.Start)), time.Unix(0, prom.Nanoseconds(q.End))
 	where := expr.And(expr.TimeBound(influxql.GTE, start), expr.TimeBound(influxql.LTE, end))
 	return &influxql.SelectStatement{
-		Fields:     influxql.Fields{{Expr: &influxql.VarRef{Val: ValueField, Type: influxql.Float}}},
+		Fields:     influxql.Fields{{Expr: &influxql.VarRef{Val: prom.ValueField, Type: influxql.Float}}},
 		Sources:    influxql.Sources{source},
 		Condition:  expr.And(condition(sel.Tags), where),
 		Dimensions: influxql.Dimensions{{Expr: &influxql.Wildcard{}}},

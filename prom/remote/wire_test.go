@@ -1,4 +1,4 @@
-package prom
+package remote
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/point"
+	"tsdbd/prom"
 )
 
 // FuzzPrometheusMessages holds that no bytes make the readers of remote write
@@ -15,8 +16,8 @@ import (
 func FuzzPrometheusMessages(f *testing.F) {
 	series := AppendLabel(nil, "__name__", "up")
 	series = AppendLabel(series, "job", "node")
-	series = AppendSample(series, Sample{1.5, 1000})
-	series = AppendSample(series, Sample{math.Inf(1), -1})
+	series = AppendSample(series, prom.Sample{Value: 1.5, Time: 1000})
+	series = AppendSample(series, prom.Sample{Value: math.Inf(1), Time: -1})
 	f.Add(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), series))
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Add([]byte{0x0b, 0x0b, 0x0c})
@@ -24,9 +25,9 @@ func FuzzPrometheusMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		table := point.NewTable(1)
 		batch := &point.Batch{}
-		p := Rows{Builder: point.NewBuilder(table, batch)}
+		p := prom.Rows{Builder: point.NewBuilder(table, batch)}
 		samples := 0
-		err := EachSeries(b, func(l model.Tags, s []Sample) error {
+		err := EachSeries(b, func(l model.Tags, s []prom.Sample) error {
 			samples += len(s)
 			return p.Add(l, s)
 		})
