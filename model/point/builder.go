@@ -22,7 +22,7 @@ var (
 // Builder appends points to a batch, for every source of points except line
 // protocol, which has a parser of its own. It refuses what a write of line
 // protocol refuses, so that everything stored can be exported and written
-// again.
+// again. AnyFloat is the exception: see its comment.
 //
 // The caller calls Series for each run of points of a series, then, for each
 // point, a method per field and Row. Strings must not change until the next
@@ -84,13 +84,17 @@ func keyTooLong(n int) error {
 	return fmt.Errorf("max key length exceeded: %d > %d", n, model.MaxKeyLength)
 }
 
-// Float adds a field to the row.
+// Float adds a field to the row. Row refuses a value that is not a number or is
+// infinite.
 func (b *Builder) Float(key string, v float64) {
-	b.add(key, model.Float, math.Float64bits(v))
+	b.AnyFloat(key, v)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		b.refuse(ErrNotFinite)
 	}
 }
+
+// AnyFloat adds a field to the row. The value may have any bits.
+func (b *Builder) AnyFloat(key string, v float64) { b.add(key, model.Float, math.Float64bits(v)) }
 
 // Integer adds a field to the row.
 func (b *Builder) Integer(key string, v int64) { b.add(key, model.Integer, uint64(v)) }

@@ -64,14 +64,15 @@ func eachMember(b []byte, f func(field protowire.Number, num uint64, data []byte
 
 // EachSeries calls f for each time series of a WriteRequest. The labels are a
 // series' tags. The slices are used again for the next.
-func EachSeries(b []byte, f func(labels model.Tags, samples []prom.Sample) error) error {
+func EachSeries(b []byte, f func(labels model.Tags, samples []prom.Sample, histograms []prom.Histogram) error) error {
 	var labels model.Tags
 	var samples []prom.Sample
+	var histograms []prom.Histogram
 	return eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
 		if field != 1 || data == nil {
 			return nil // metadata
 		}
-		labels, samples = labels[:0], samples[:0]
+		labels, samples, histograms = labels[:0], samples[:0], histograms[:0]
 		err := eachMember(data, func(field protowire.Number, _ uint64, data []byte) (err error) {
 			switch {
 			case data == nil:
@@ -91,13 +92,17 @@ func EachSeries(b []byte, f func(labels model.Tags, samples []prom.Sample) error
 					return nil
 				})
 				samples = append(samples, s)
+			case field == 4:
+				var h prom.Histogram
+				h, err = parseHistogram(data)
+				histograms = append(histograms, h)
 			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		return f(labels, samples)
+		return f(labels, samples, histograms)
 	})
 }
 
