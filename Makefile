@@ -11,7 +11,7 @@ HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Lo
 COLD     = Reference|Short|IndexSize|NewSeries
 CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
 
-.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench golden cover clients docs-test cross test-386 test-qemu dist dist-test run cluster help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench golden cover clients docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
 
 all: fmt lint test
 
@@ -112,6 +112,16 @@ dist-test: dist ## install the package over this machine's files, without changi
 .PHONY: vuln
 vuln: ## look for known holes in what the program calls; asks vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
+
+ui: ## build the page for browsers into web/dist, with node
+	cd web/ui && npm ci --no-audit --no-fund && npm run build
+
+ui-check: ## the page's own tests, and whether web/dist is what web/ui builds
+	cd web/ui && npm ci --no-audit --no-fund && npm test && npm run check
+
+browser: ## the page in a real Chromium, with node; skips without them
+	cd web/ui && npm ci --no-audit --no-fund
+	go test -count=1 -v ./internal/testkit/browsertest
 
 golden: ## regenerate golden files; look at the diff before you commit it
 	go test $$(git grep -l 'Bool("update"' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') -update

@@ -103,6 +103,8 @@ type HTTP struct {
 	Headers map[string]string `toml:"headers"`
 	// MaxRowLimit cuts answers that are not chunked; 0 is no limit.
 	MaxRowLimit int `toml:"max-row-limit" reload:"yes"`
+	// UIEnabled serves a page at / to browsers.
+	UIEnabled bool `toml:"ui-enabled"`
 	// PprofEnabled opens /debug/pprof, to administrators if logins are on.
 	PprofEnabled bool `toml:"pprof-enabled"`
 
@@ -214,7 +216,7 @@ func Default() *Config {
 		},
 		HTTP: HTTP{
 			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
-			EnqueuedWriteTimeout: Duration(httpapi.DefaultWriteWait), StopTimeout: Duration(30 * time.Second), Realm: httpapi.DefaultRealm,
+			EnqueuedWriteTimeout: Duration(httpapi.DefaultWriteWait), StopTimeout: Duration(30 * time.Second), Realm: httpapi.DefaultRealm, UIEnabled: true,
 			BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
 		},
 		TLS:     TLS{MinVersion: tls.VersionTLS12},

@@ -35,8 +35,9 @@ func TestMounts(t *testing.T) {
 	}
 	const ann, root = "?u=ann&p=annpw", "?u=root&p=rootpw"
 	f("GET", "/", "", 200, "root GET /")
-	f("PUT", "/x/y", "", 200, "root PUT /x/y")
-	f("GET", "/ui", "", 200, "root GET /ui")
+	f("PUT", "/", "", 200, "root PUT /")
+	f("GET", "/x/y", "", 404, "")
+	f("GET", "/ui", "", 404, "")
 	f("GET", "/ui/", "", 401, "")
 	f("OPTIONS", "/ui/", "", 401, "")
 	f("GET", "/ui/a/b", ann, 200, "ui GET /ui/a/b")

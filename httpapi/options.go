@@ -55,8 +55,8 @@ type Health interface {
 // Mount is a handler of another package for a part of the paths. The Handler
 // counts, logs and admits the requests, and sets the headers of every answer.
 type Mount struct {
-	// Prefix is the beginning of the paths, such as /ui/. Without a final slash
-	// Prefix is the only path. The longest prefix wins.
+	// Prefix is the beginning of the paths, such as /ui/. Without a final slash, and
+	// if it is /, Prefix is the only path. The longest prefix wins.
 	Prefix string
 	// Name is the label of the mount in metrics.
 	Name string

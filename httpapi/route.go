@@ -27,12 +27,15 @@ type route struct {
 }
 
 // route returns the route of a path: the one with the same path, or the one with the
-// longest path that ends in a slash and begins the path. It is nil if there is none.
+// longest path that ends in a slash and begins the path. The route of / has no paths
+// below it. It is nil if there is none.
 func (h *Handler) route(path string) *route {
 	rt := h.routes[path]
-	for rt == nil && path != "" {
+	for rt == nil && len(path) > 1 {
 		path = path[:strings.LastIndexByte(path[:len(path)-1], '/')+1]
-		rt = h.routes[path]
+		if path != "/" {
+			rt = h.routes[path]
+		}
 	}
 	return rt
 }

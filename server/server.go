@@ -28,6 +28,7 @@ import (
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
 	"tsdbd/transfer"
+	"tsdbd/web"
 )
 
 // Options is what a server needs in addition to its configuration.
@@ -264,6 +265,13 @@ func (s *Server) mounts() []httpapi.Mount {
 	all := []httpapi.Mount{
 		{Prefix: transfer.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups},
 		{Prefix: transfer.PathPrefix + "define", Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups, Place: query.Leader},
+	}
+	if s.config.HTTP.UIEnabled {
+		page := web.New()
+		all = append(all,
+			httpapi.Mount{Prefix: "/", Name: "ui", Access: httpapi.Open, Handler: page},
+			httpapi.Mount{Prefix: web.AssetPrefix, Name: "ui", Access: httpapi.Open, Handler: page},
+		)
 	}
 	if s.node != nil {
 		all = append(all, httpapi.Mount{Prefix: admin.Prefix, Name: "cluster", Access: httpapi.AdminOnly, Handler: s.node.Handler()})

@@ -21,6 +21,10 @@ type routeRights struct {
 // without a login, to a stranger, a reader and a writer of mine, to the
 // administrator, and to everyone when logins are off.
 var routeMatrix = []routeRights{
+	{"GET", "/", "", 200, 200, 200, 200, 200, 200},
+	{"HEAD", "/", "", 200, 200, 200, 200, 200, 200},
+	{"GET", "/ui/nosuch", "", 404, 404, 404, 404, 404, 404},
+	{"HEAD", "/ui/nosuch", "", 404, 404, 404, 404, 404, 404},
 	{"GET", "/ping", "", 204, 204, 204, 204, 204, 204},
 	{"HEAD", "/ping", "", 204, 204, 204, 204, 204, 204},
 	{"GET", "/status", "", 204, 204, 204, 204, 204, 204},

@@ -1,0 +1,64 @@
+// The frame of the page: navigation, login, and the page that is shown.
+
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { login, loginNeeded, setLogin, userName } from "./api/client";
+import { linkTo, place } from "./location";
+import { LoginForm } from "./login";
+import { nextTheme, theme } from "./theme";
+import { ErrorBox } from "./parts/error";
+
+/** A page: its name in links, its title, and how its code is loaded. */
+interface Page {
+  name: string;
+  title: string;
+  load: () => Promise<ComponentType>;
+}
+
+const pages: Page[] = [{ name: "explore", title: "Explore", load: async () => (await import("./explore/explore")).Explore }];
+
+export function App() {
+  const page = pages.find((p) => p.name === place.value.page) ?? pages[0]!;
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>
+        Skip to the content
+      </a>
+      <header>
+        <strong class="brand">tsdbd</strong>
+        <nav aria-label="Pages">
+          {pages.map((p) => (
+            <a key={p.name} href={linkTo(p.name)} aria-current={p === page ? "page" : undefined}>
+              {p.title}
+            </a>
+          ))}
+        </nav>
+        <span class="grow" />
+        <button type="button" class="quiet" onClick={nextTheme} title="light, dark, or as the system has it">
+          {theme.value === "system" ? "Auto" : theme.value === "light" ? "Light" : "Dark"}
+        </button>
+        {login.value !== null && (
+          <button type="button" class="quiet" onClick={() => setLogin(null)} title={`Forget the login of ${userName.value}`}>
+            {userName.value} · Log out
+          </button>
+        )}
+      </header>
+      {loginNeeded.value && <LoginForm />}
+      <main id="main" tabIndex={-1}>
+        <Loaded key={`${page.name} ${userName.value}`} page={page} />
+      </main>
+    </>
+  );
+}
+
+/** Shows a page when its code has arrived. */
+function Loaded({ page }: { page: Page }) {
+  const [content, setContent] = useState<{ show: ComponentType } | Error | null>(null);
+  useEffect(() => {
+    document.title = `${page.title} · tsdbd`;
+    page.load().then((show) => setContent({ show }), setContent);
+  }, []);
+  if (content === null) return null;
+  if (content instanceof Error) return <ErrorBox error={content} />;
+  return <content.show />;
+}
