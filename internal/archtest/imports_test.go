@@ -74,6 +74,46 @@ func TestClusterLibrary(t *testing.T) {
 	}
 }
 
+// TestPrometheusLibrary holds the part of Prometheus that the program has. Its engine
+// and its interfaces stay in the packages that answer PromQL, and what it needs for
+// other work of its server, which is hundreds of packages, stays out.
+func TestPrometheusLibrary(t *testing.T) {
+	const library = "github.com/prometheus/prometheus/"
+	list := func(args ...string) []string {
+		cmd := exec.Command("go", append([]string{"list"}, args...)...)
+		cmd.Dir = filepath.Join("..", "..")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		return strings.Split(strings.TrimSpace(string(out)), "\n")
+	}
+	for _, line := range list("-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...") {
+		names := strings.Fields(line)
+		for _, to := range names[1:] {
+			if strings.HasPrefix(to, library) && !strings.HasPrefix(names[0]+"/", module+"/prom/") && names[0] != module+"/httpapi/promapi" {
+				t.Errorf("%s imports %s, which only prom and httpapi/promapi do", names[0], to)
+			}
+		}
+	}
+	n := 0
+	for _, name := range list("-deps", "./...") {
+		part, ok := strings.CutPrefix(name, library)
+		if !ok {
+			continue
+		}
+		n++
+		if part == "tsdb" || slices.ContainsFunc([]string{"web", "storage/remote", "rules", "scrape", "discovery", "notifier"}, func(room string) bool {
+			return part == room || strings.HasPrefix(part, room+"/")
+		}) {
+			t.Errorf("the program links %s", name)
+		}
+	}
+	if n == 0 {
+		t.Error("nothing of Prometheus is linked")
+	}
+}
+
 // graph renders the arrows between our packages, one a line.
 func graph(list string) string {
 	var lines []string

@@ -1,0 +1,130 @@
+package queryable
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"tsdbd/model/scan"
+)
+
+// LabelValues returns the values of a label among the series that matchers choose.
+func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	texts, err := q.each(ctx, matchers, func(t *table, texts *texts) error {
+		if name == labels.MetricName {
+			for _, m := range t.metrics {
+				if err := texts.add(m.name); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for _, p := range t.parts {
+			values, err := p.shard.TagValues(t.measurement, name, p.ids)
+			if err != nil {
+				return err
+			}
+			for _, v := range values {
+				if err := texts.add(v); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return limited(texts, hints), nil, err
+}
+
+// LabelNames returns the names of the labels of the series that matchers choose.
+func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	texts, err := q.each(ctx, matchers, func(t *table, texts *texts) error {
+		if err := texts.add(labels.MetricName); err != nil {
+			return err
+		}
+		for _, p := range t.parts {
+			keys, err := p.shard.TagKeys(t.measurement)
+			if err != nil {
+				return err
+			}
+			for _, key := range keys {
+				if _, ok := texts.seen[key]; ok {
+					continue
+				}
+				one, err := p.shard.FirstTagValues(t.measurement, key, p.ids, 1)
+				if err != nil {
+					return err
+				}
+				if len(one) == 0 {
+					continue
+				}
+				if err := texts.add(key); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return limited(texts, hints), nil, err
+}
+
+// texts is a set that charges its memory.
+type texts struct {
+	seen   map[string]struct{}
+	budget *budget
+}
+
+// textBytes is the memory of a text in a set without its bytes.
+const textBytes = 48
+
+func (t *texts) add(text string) error {
+	if _, ok := t.seen[text]; ok {
+		return nil
+	}
+	if err := t.budget.take(int64(len(text) + textBytes)); err != nil {
+		return err
+	}
+	t.seen[text] = struct{}{}
+	return nil
+}
+
+// each collects texts of the tables that matchers choose.
+func (q *querier) each(ctx context.Context, matchers []*labels.Matcher, f func(*table, *texts) error) (map[string]struct{}, error) {
+	if q.view == nil {
+		return nil, errClosed
+	}
+	sel, err := q.selector(matchers)
+	if err != nil {
+		return nil, err
+	}
+	var shards []scan.Shard
+	for _, sh := range q.shards(q.times) {
+		shards = append(shards, sh.Charged(q.budget.take))
+	}
+	tables, err := q.tables(ctx, shards, sel)
+	if err != nil {
+		return nil, err
+	}
+	all := texts{seen: map[string]struct{}{}, budget: &q.budget}
+	for _, t := range tables {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := f(t, &all); err != nil {
+			return nil, err
+		}
+	}
+	return all.seen, nil
+}
+
+// limited returns a set sorted, the first ones if there is a limit.
+func limited(set map[string]struct{}, hints *storage.LabelHints) []string {
+	out := slices.Sorted(maps.Keys(set))
+	if hints != nil && hints.Limit > 0 && len(out) > hints.Limit {
+		out = out[:hints.Limit]
+	}
+	return out
+}

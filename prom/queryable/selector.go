@@ -1,0 +1,128 @@
+package queryable
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"tsdbd/model"
+)
+
+// maxMatchers bounds the matchers of a selector: its predicate is as deep.
+const maxMatchers = 5000
+
+// selector is what matchers ask for.
+type selector struct {
+	names []*labels.Matcher // of __name__
+	where *model.TagExpr    // the others; nil: every series
+}
+
+// selector divides matchers into those of the name and a predicate over tags.
+func (q *querier) selector(matchers []*labels.Matcher) (selector, error) {
+	var s selector
+	if len(matchers) > maxMatchers {
+		return s, errors.New("too many matchers")
+	}
+	for _, m := range matchers {
+		if m.Name == labels.MetricName {
+			s.names = append(s.names, m)
+			continue
+		}
+		e, err := q.predicate(m)
+		if err != nil {
+			return s, err
+		}
+		switch {
+		case s.where == nil:
+			s.where = e
+		case e != nil:
+			s.where = &model.TagExpr{Op: model.TagAnd, Left: s.where, Right: e}
+		}
+	}
+	return s, nil
+}
+
+// predicate returns a matcher as storage has it; nil if it selects every series. A
+// label that a series lacks is empty for both.
+func (q *querier) predicate(m *labels.Matcher) (*model.TagExpr, error) {
+	e := &model.TagExpr{Key: m.Name, Value: m.Value}
+	switch m.Type {
+	case labels.MatchEqual:
+		e.Op = model.TagEqual
+		return e, nil
+	case labels.MatchNotEqual:
+		e.Op = model.TagNotEqual
+		return e, nil
+	}
+	negative := m.Type == labels.MatchNotRegexp
+	op := func(positive, otherwise model.TagOp) model.TagOp {
+		if negative {
+			return otherwise
+		}
+		return positive
+	}
+	e.Value = ""
+	set := m.SetMatches()
+	switch {
+	case len(set) > 0:
+		e.Op, e.Values = op(model.TagIn, model.TagNotIn), slices.Compact(slices.Sorted(slices.Values(set)))
+		return e, nil
+	case m.Value == ".*" && !negative:
+		return nil, nil
+	case m.Value == ".*":
+		e.Op = model.TagNone
+		return e, nil
+	case m.Value == ".+":
+		e.Op = op(model.TagNotEqual, model.TagEqual)
+		return e, nil
+	}
+	pattern := "^(?s:" + m.Value + ")$"
+	if err := q.regexes.Add(pattern); err != nil {
+		return nil, err
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	e.Op, e.Regex = op(model.TagMatch, model.TagNotMatch), re
+	return e, nil
+}
+
+// name reports whether all matchers of the name accept one.
+func (s *selector) name(name string) bool {
+	for _, m := range s.names {
+		if !m.Matches(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// exactNames returns the names that a selector may find, and false if it does not
+// list them.
+func (s *selector) exactNames() ([]string, bool) {
+	for _, m := range s.names {
+		if m.Type == labels.MatchEqual {
+			return []string{m.Value}, true
+		}
+	}
+	for _, m := range s.names {
+		if set := m.SetMatches(); m.Type == labels.MatchRegexp && len(set) > 0 {
+			return set, true
+		}
+	}
+	return nil, false
+}
+
+// prefix returns what all names that a selector finds begin with.
+func (s *selector) prefix() string {
+	prefix := ""
+	for _, m := range s.names {
+		if p := m.Prefix(); m.Type == labels.MatchRegexp && len(p) > len(prefix) {
+			prefix = p
+		}
+	}
+	return prefix
+}

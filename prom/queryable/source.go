@@ -1,0 +1,115 @@
+package queryable
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/query/syntax"
+)
+
+// scale is a millisecond in the unit of storage.
+const scale = int64(time.Millisecond)
+
+var errClosed = errors.New("the querier is closed")
+
+// Source is one retention policy as Prometheus sees it.
+type Source struct {
+	Storage scan.Storage
+	DB, RP  string
+	// Charge, if it is set, is called before memory is taken, with its bytes, and
+	// with a negative number when it is given back. Its error ends the query.
+	Charge func(bytes int64) error
+}
+
+// Querier returns a reader of the times from mint to maxt, in milliseconds. The
+// caller must Close it.
+func (s *Source) Querier(mint, maxt int64) (storage.Querier, error) {
+	times := rangeOf(mint, maxt)
+	view, err := s.Storage.View(s.DB, s.RP, times)
+	if err != nil {
+		return nil, err
+	}
+	return &querier{view: view, times: times, budget: budget{charge: s.Charge}}, nil
+}
+
+// querier reads a view until it is closed.
+type querier struct {
+	view    scan.View // nil once closed
+	times   model.TimeRange
+	regexes syntax.RegexBudget // of all selectors
+	budget  budget
+}
+
+// Close releases the view and gives all memory back.
+func (q *querier) Close() error {
+	if q.view != nil {
+		q.view.Release()
+		q.view = nil
+		q.budget.release(q.budget.held)
+	}
+	return nil
+}
+
+// shards returns the shards that overlap a range, the oldest first.
+func (q *querier) shards(times model.TimeRange) []scan.Shard {
+	var out []scan.Shard
+	for _, sh := range q.view.Shards() {
+		if sh.TimeRange().Overlaps(times) {
+			out = append(out, sh)
+		}
+	}
+	return out
+}
+
+// budget charges memory and knows what it holds.
+type budget struct {
+	charge func(bytes int64) error
+	held   int64
+}
+
+// take charges bytes that are about to be taken. A negative number gives back.
+func (b *budget) take(bytes int64) error {
+	if b.charge != nil {
+		if err := b.charge(bytes); err != nil {
+			return err
+		}
+	}
+	b.held += bytes
+	return nil
+}
+
+func (b *budget) release(bytes int64) {
+	if b.charge != nil && bytes > 0 {
+		_ = b.charge(-bytes) // giving back cannot fail
+	}
+	b.held -= bytes
+}
+
+// rangeOf returns the nanoseconds of the milliseconds from mint to maxt.
+func rangeOf(mint, maxt int64) model.TimeRange {
+	const first, last = model.MinTime/scale - 1, model.MaxTime / scale // the millisecond rounds down
+	if mint > last || maxt < first || mint > maxt {
+		return model.TimeRange{Min: 0, Max: -1}
+	}
+	r := model.AllTime
+	if mint > first {
+		r.Min = mint * scale
+	}
+	if maxt < last {
+		r.Max = maxt*scale + scale - 1
+	}
+	return r
+}
+
+// milliseconds rounds nanoseconds down.
+func milliseconds(ns int64) int64 {
+	ms := ns / scale
+	if ns%scale < 0 {
+		ms--
+	}
+	return ms
+}
