@@ -1,53 +1,137 @@
-// Ask by hand: a statement, and its answer as a table.
+// Ask by hand: a query, its time range, and its answer as a plot, a table, or as it came.
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-import { column, query, type Result } from "../api/influxql";
-import { go, place } from "../location";
+import { useEffect, useRef } from "preact/hooks";
+import { column, identifier } from "../api/influxql";
+import { place } from "../location";
+import { Editor } from "../parts/editor";
 import { ErrorBox } from "../parts/error";
+import { Plot } from "../parts/plot";
 import { ResultTable } from "../parts/result";
+import { complete } from "./completion";
+import { influxql } from "./language";
+import { type Mistake, mistakeOf } from "./mistake";
+import { type Answer, run } from "./run";
+import { change, load, revision, settings, settingsOf, styles, views } from "./state";
+import { TimeRange } from "./timerange";
 
 export function Explore() {
-  const params = place.value.params;
-  const db = useSignal(params.get("db") ?? "");
-  const text = useSignal(params.get("q") ?? "SHOW DATABASES");
+  const s = settings.value;
   const databases = useSignal<string[]>([]);
-  const results = useSignal<Result[]>([]);
+  const policies = useSignal<string[]>([]);
+  const answer = useSignal<Answer | null>(null);
   const error = useSignal<Error | null>(null);
+  const mistake = useSignal<Mistake | null>(null);
   const busy = useSignal(false);
+  const running = useRef<AbortController | null>(null);
+  const output = useRef<HTMLDivElement>(null);
 
-  const run = async () => {
-    go("explore", { db: db.value, q: text.value }, true);
+  const ask = async () => {
+    running.current?.abort();
+    const { text } = settings.value;
+    if (text.trim() === "") return;
+    const controller = (running.current = new AbortController());
     busy.value = true;
-    error.value = null;
     try {
-      results.value = await query(text.value, { db: db.value });
+      answer.value = await run(settings.value, output.current?.clientWidth ?? 1000, controller.signal);
+      error.value = mistake.value = null;
     } catch (e) {
-      results.value = [];
+      if (controller.signal.aborted) return;
       error.value = e as Error;
+      mistake.value = mistakeOf(text, error.value.message);
     }
     busy.value = false;
   };
+
+  // A link that is opened while the page is shown.
   useEffect(() => {
-    column("SHOW DATABASES", "name").then((names) => (databases.value = names), () => undefined);
-    void run();
+    const linked = settingsOf(place.value.params);
+    if (JSON.stringify(linked) !== JSON.stringify(settings.value)) load(linked);
+  }, [place.value]);
+  useEffect(() => {
+    column("SHOW DATABASES", "name").then((names) => {
+      databases.value = names;
+      const own = names.filter((name) => name !== "_internal");
+      if (settings.value.db === "" && own.length === 1) change({ db: own[0]! });
+    }, () => undefined);
+    return () => running.current?.abort();
   }, []);
+  useEffect(() => {
+    policies.value = [];
+    if (s.db !== "") column(`SHOW RETENTION POLICIES ON ${identifier(s.db)}`, "name").then((names) => (policies.value = names), () => undefined);
+  }, [s.db]);
+  useEffect(() => void ask(), [s.db, s.rp, s.from, s.to, s.lang]);
+  useEffect(() => {
+    if (s.refresh === 0) return;
+    const timer = setInterval(() => document.visibilityState === "visible" && !busy.value && void ask(), s.refresh * 1000);
+    return () => clearInterval(timer);
+  }, [s.refresh]);
 
   return (
     <section>
-      <form class="bar" onSubmit={(e) => { e.preventDefault(); void run(); }}>
+      <div class="bar">
         <label>
           Database{" "}
-          <select value={db.value} onChange={(e) => (db.value = e.currentTarget.value)}>
+          <select value={s.db} onChange={(e) => change({ db: e.currentTarget.value, rp: "" })}>
             <option value="">none</option>
             {databases.value.map((name) => <option key={name}>{name}</option>)}
           </select>
         </label>
-        <button type="submit" class="primary" disabled={busy.value}>Run</button>
-      </form>
-      <textarea class="code" aria-label="Statement" rows={4} value={text.value} onInput={(e) => (text.value = e.currentTarget.value)} />
+        <label>
+          Policy{" "}
+          <select value={s.rp} onChange={(e) => change({ rp: e.currentTarget.value })}>
+            <option value="">default</option>
+            {policies.value.map((name) => <option key={name}>{name}</option>)}
+          </select>
+        </label>
+        <span class="tabs" role="group" aria-label="Language">
+          <button type="button" aria-pressed={s.lang === "influxql"} onClick={() => change({ lang: "influxql" })}>InfluxQL</button>
+          <button type="button" aria-pressed={s.lang === "promql"} onClick={() => change({ lang: "promql" })}>PromQL</button>
+        </span>
+        <TimeRange />
+      </div>
+      <Editor
+        value={s.text}
+        revision={revision.value}
+        onChange={(text) => change({ text })}
+        onRun={() => void ask()}
+        language={influxql}
+        complete={(context) => complete(s.db, context)}
+        mistake={mistake.value}
+        label="Query"
+        hint="SELECT mean(usage_user) FROM cpu WHERE $timeFilter GROUP BY time($interval), host"
+      />
+      <div class="bar">
+        <button type="button" class="primary" onClick={() => void ask()} title="Ctrl+Enter">Run</button>
+        {busy.value && <button type="button" onClick={() => { running.current?.abort(); busy.value = false; }}>Cancel</button>}
+        <span class="tabs" role="group" aria-label="View">
+          {views.map((v) => <button key={v} type="button" aria-pressed={s.view === v} onClick={() => change({ view: v })}>{v[0]!.toUpperCase() + v.slice(1)}</button>)}
+        </span>
+        {s.view === "plot" && (
+          <select aria-label="Style of the plot" value={s.style} onChange={(e) => change({ style: e.currentTarget.value as typeof s.style })}>
+            {styles.map((style) => <option key={style}>{style}</option>)}
+          </select>
+        )}
+        <span class="faint" role="status">
+          {busy.value ? "Running…" : answer.value !== null && error.value === null ? `${answer.value.rows.toLocaleString("en")} rows in ${Math.round(answer.value.took)} ms` : ""}
+        </span>
+      </div>
       {error.value !== null && <ErrorBox error={error.value} />}
-      {results.value.map((result) => <ResultTable key={result.statement_id} result={result} />)}
+      <div ref={output}>{answer.value !== null && error.value === null && <Shown answer={answer.value} />}</div>
     </section>
+  );
+}
+
+/** Shows an answer in the chosen view. What has no numbers is a table. */
+function Shown({ answer }: { answer: Answer }) {
+  const { view, style } = settings.value;
+  if (view === "raw") return <pre class="raw">{JSON.stringify(answer.results, null, 2)}</pre>;
+  if (view === "table" || answer.frames.length === 0) return <>{answer.results.map((r) => <ResultTable key={r.statement_id} result={r} />)}</>;
+  const zoom = (from: number, to: number) => change({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
+  return (
+    <>
+      {answer.messages.map((m, i) => <p key={i} class="message">{m.text}</p>)}
+      <Plot frames={answer.frames} style={style} range={answer.range} onRange={zoom} label={`Plot of ${answer.frames.length} series`} />
+    </>
   );
 }

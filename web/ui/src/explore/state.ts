@@ -1,0 +1,62 @@
+// What Explore asks and how it shows the answer. All of it is in the link.
+
+import { signal } from "@preact/signals";
+import { go, place } from "../location";
+
+export const languages = ["influxql", "promql"] as const;
+export const views = ["plot", "table", "raw"] as const;
+export const styles = ["lines", "points", "bars", "stacked"] as const;
+
+export interface Settings {
+  db: string;
+  rp: string;
+  lang: (typeof languages)[number];
+  text: string;
+  from: string;
+  to: string;
+  refresh: number; // s; 0: off
+  view: (typeof views)[number];
+  style: (typeof styles)[number];
+}
+
+export const defaults: Settings = { db: "", rp: "", lang: "influxql", text: "", from: "now-1h", to: "now", refresh: 0, view: "plot", style: "lines" };
+
+export const settings = signal<Settings>(settingsOf(place.value.params));
+
+/** Counts the changes of the text that were not typed: the editor takes the new text. */
+export const revision = signal(0);
+
+/** Takes all settings, as of a link. */
+export function load(all: Settings): void {
+  settings.value = all;
+  revision.value++;
+}
+
+/** Changes some settings, and the link. */
+export function change(some: Partial<Settings>): void {
+  settings.value = { ...settings.value, ...some };
+  go("explore", paramsOf(settings.value), true);
+}
+
+/** Reads settings from a link. What is missing or unknown has its default. */
+export function settingsOf(params: URLSearchParams): Settings {
+  const one = <T extends string>(name: string, known: readonly T[], otherwise: T): T => known.find((k) => k === params.get(name)) ?? otherwise;
+  return {
+    db: params.get("db") ?? defaults.db,
+    rp: params.get("rp") ?? defaults.rp,
+    lang: one("lang", languages, defaults.lang),
+    text: params.get("q") ?? defaults.text,
+    from: params.get("from") ?? defaults.from,
+    to: params.get("to") ?? defaults.to,
+    refresh: Math.max(0, Math.min(3600, Number(params.get("refresh")) || 0)),
+    view: one("view", views, defaults.view),
+    style: one("style", styles, defaults.style),
+  };
+}
+
+/** Returns the parameters of a link. Defaults are left out. */
+export function paramsOf(s: Settings): Record<string, string> {
+  const params: Record<string, string> = {};
+  for (const [key, value] of Object.entries(s)) if (value !== defaults[key as keyof Settings]) params[key === "text" ? "q" : key] = String(value);
+  return params;
+}

@@ -1,0 +1,91 @@
+// A plot of numbers over time.
+
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { type Frame, join, title } from "../explore/frame";
+import { theme } from "../theme";
+
+export interface PlotProps {
+  frames: Frame[];
+  style?: "lines" | "points" | "bars" | "stacked";
+  /** The range that the plot shows, in ms; absent: that of the data. */
+  range?: { from: number; to: number };
+  height?: number;
+  /** Called when the user drags over a range. */
+  onRange?: (from: number, to: number) => void;
+  label: string;
+}
+
+/** Returns the colour of a series: hues far from each other. */
+export function colourOf(i: number): string {
+  return `hsl(${(212 + i * 137.508) % 360} 62% ${matchMedia("(prefers-color-scheme: dark)").matches !== (theme.value === "system") ? 46 : 56}%)`;
+}
+
+export function Plot(props: PlotProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const { frames, style = "lines", height = 320, range, label } = props;
+  const onRange = useRef(props.onRange);
+  onRange.current = props.onRange;
+  useEffect(() => {
+    const element = box.current!;
+    const css = getComputedStyle(element);
+    const axis = { stroke: css.color, grid: { stroke: css.borderTopColor, width: 1 }, ticks: { stroke: css.borderTopColor, width: 1 } };
+    const { times, columns } = join(frames);
+    const shown = style === "stacked" ? stack(columns) : columns;
+    const legend = frames.length <= 24;
+    const options: uPlot.Options = {
+      width: Math.max(200, element.clientWidth),
+      height,
+      ms: 1,
+      legend: { show: legend },
+      cursor: { drag: { x: true, y: false }, focus: { prox: 24 } },
+      focus: { alpha: 0.3 },
+      scales: range === undefined ? { x: { time: true } } : { x: { time: true, min: range.from, max: range.to } },
+      axes: [axis, { ...axis, size: 70 }],
+      hooks: {
+        setSelect: [
+          (u) => {
+            if (u.select.width > 3) onRange.current?.(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+          },
+        ],
+      },
+      series: [
+        {},
+        ...frames.map((frame, i): uPlot.Series => {
+          const colour = colourOf(i);
+          return {
+            label: title(frame),
+            stroke: colour,
+            width: 1.25,
+            spanGaps: false,
+            value: (_u, _v, _s, index) => (index === null ? "" : text(columns[i]![index])),
+            fill: style === "stacked" || style === "bars" ? colour.replace(")", " / 0.35)") : undefined,
+            paths: style === "bars" ? uPlot.paths.bars!({ size: [0.7, 60] }) : style === "points" ? () => null : undefined,
+            points: style === "points" ? { show: true, size: 4, fill: colour } : frames.length > 24 ? { show: false } : undefined,
+          };
+        }),
+      ],
+    };
+    const u = new uPlot(options, [times as unknown as number[], ...shown] as uPlot.AlignedData, element);
+    plot.current = u;
+    const watch = new ResizeObserver(() => u.setSize({ width: Math.max(200, element.clientWidth), height }));
+    watch.observe(element);
+    return () => {
+      watch.disconnect();
+      u.destroy();
+    };
+  }, [frames, style, height, range?.from, range?.to, theme.value]);
+  return <div ref={box} class="plot" role="img" aria-label={label} />;
+}
+
+/** Adds each column to those before it. */
+function stack(columns: (number | null | undefined)[][]): (number | null | undefined)[][] {
+  const sum: number[] = [];
+  return columns.map((column) => column.map((value, i) => (value === null || value === undefined ? value : (sum[i] = (sum[i] ?? 0) + value))));
+}
+
+function text(value: number | null | undefined): string {
+  return value === null || value === undefined ? "–" : String(Number(value.toPrecision(7)));
+}
