@@ -95,7 +95,7 @@ cluster-bench: ## a cluster against a single server on an idle machine, into doc
 	$(CLUSTER) -run '^TestBench$$' -bench-runs=3 -bench-report=$(CURDIR)/docs/bench/cluster.md
 
 clients: ## real clients against the server, a table at the end; client-NAME is one
-	cd clients && go vet -stdmethods=false ./... && go test -count=1 -timeout 30m
+	cd clients && go vet -stdmethods=false ./... && go test -count=1 -timeout 30m ./...
 
 client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node prometheus grafana migration
 	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$'
