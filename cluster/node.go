@@ -206,7 +206,7 @@ func (n *Node) openLog(ctx context.Context) error {
 
 // segmentBytes is the size of a segment of the log. The log keeps whole segments, so they
 // are small if little is to be kept.
-func (n *Node) segmentBytes() int64 { return min(max(n.opt.LogMaxBytes/8, 4<<20), 64<<20) }
+func (n *Node) segmentBytes() int64 { return min(max(n.opt.LogMaxBytes/8, 4<<20), 16<<20) }
 
 // needTransfer notes that the state and the log of the node must not be used any more.
 func (n *Node) needTransfer(reason string) error {

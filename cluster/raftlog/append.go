@@ -171,11 +171,17 @@ func (s *Store) write(g *segment, h batchHeader, body func(dst []byte) []byte) e
 		return errors.New("an entry changed while it was stored")
 	}
 	sectors := appendSectors(s.buffers[1][:0], stream)
-	if cap(sectors) <= keepBytes {
-		s.buffers = [2][]byte{stream, sectors}
+	// Zeros behind it make it end with a page, which the system needs not read first.
+	pages := sectors
+	if n := min(g.size-g.end-int64(len(sectors)), -(g.end+int64(len(sectors)))&(vfs.PageBytes-1)); n > 0 {
+		pages = append(pages, zeroPage[:n]...)
+	}
+	if cap(pages) <= keepBytes {
+		s.buffers = [2][]byte{stream, pages}
 	}
 	start := time.Now()
-	if _, err := g.file.WriteAt(sectors, g.end); err != nil {
+	// The batch is whole without the rest of the page.
+	if n, err := g.file.WriteAt(pages, g.end); err != nil && n < len(sectors) {
 		err = fmt.Errorf("write %s: %w", g.path, err)
 		if !vfs.IsFull(err) {
 			return s.fail(err)

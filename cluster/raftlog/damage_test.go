@@ -272,7 +272,7 @@ func TestFlippedAfterUnfinishedWrite(t *testing.T) {
 		must(t, s.StoreLogs(entries(1, 7, 1)))
 		f.SetHook(func(op vfstest.Op) error {
 			if op.Kind == "write" && strings.HasSuffix(op.Path, segmentSuffix) {
-				return &vfstest.ShortWrite{Bytes: op.Size * cut / 6, Err: syscall.EIO}
+				return &vfstest.ShortWrite{Bytes: batchSize(entries(8, 10, 1)...) * cut / 6, Err: syscall.EIO}
 			}
 			return nil
 		})

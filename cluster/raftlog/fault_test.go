@@ -95,9 +95,14 @@ func TestShortWriteOnFullDisk(t *testing.T) {
 		for _, truncate := range []bool{false, true} {
 			f, s := newLog(t, small)
 			must(t, s.StoreLogs(entries(1, 9, 1)))
+			refused := &raft.Log{Index: 10, Term: 1, Data: []byte(strings.Repeat("x", 5000))}
+			size := batchSize(refused)
+			if truncate {
+				size = batchSize()
+			}
 			f.SetHook(func(op vfstest.Op) error {
 				if op.Kind == "write" && strings.HasSuffix(op.Path, segmentSuffix) {
-					return &vfstest.ShortWrite{Bytes: (op.Size - sectorBytes) * cut / 10, Err: syscall.ENOSPC}
+					return &vfstest.ShortWrite{Bytes: (size - sectorBytes) * cut / 10, Err: syscall.ENOSPC}
 				}
 				return nil
 			})
@@ -106,7 +111,7 @@ func TestShortWriteOnFullDisk(t *testing.T) {
 				if truncate {
 					err = s.DeleteRange(5, 9)
 				} else {
-					err = s.StoreLog(&raft.Log{Index: 10, Term: 1, Data: []byte(strings.Repeat("x", 5000))})
+					err = s.StoreLog(refused)
 				}
 				if !vfs.IsFull(err) || s.Err() != nil {
 					t.Fatalf("%v, %v", err, s.Err())
@@ -250,4 +255,26 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 	must(t, m.matches(s))
 	must(t, s.Close())
+}
+
+// TestShortPadding ends a write behind its batch, in the zeros up to the end of the page:
+// the batch is stored.
+func TestShortPadding(t *testing.T) {
+	f, s := newLog(t, small)
+	must(t, s.StoreLogs(entries(1, 9, 1)))
+	size, short := batchSize(entries(10, 12, 1)...), false
+	f.SetHook(func(op vfstest.Op) error {
+		if op.Kind == "write" && strings.HasSuffix(op.Path, segmentSuffix) && op.Size > size {
+			short = true
+			return &vfstest.ShortWrite{Bytes: size, Err: syscall.ENOSPC}
+		}
+		return nil
+	})
+	must(t, s.StoreLogs(entries(10, 12, 1)))
+	if !short {
+		t.Fatal("no write went on behind its batch")
+	}
+	f.SetHook(nil)
+	must(t, s.StoreLogs(entries(13, 14, 1)))
+	must(t, compare(mustOpen(t, f.Clone(), small), 1, 14, always(1)))
 }

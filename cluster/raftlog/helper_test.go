@@ -125,3 +125,12 @@ func newLog(t testing.TB, opt Options) (*vfstest.FS, *Store) {
 	mustCreate(t, m, Base{})
 	return m, mustOpen(t, m, opt)
 }
+
+// batchSize returns what a batch takes in its segment.
+func batchSize(logs ...*raft.Log) int {
+	length := int64(batchHeaderBytes + 1)
+	for _, l := range logs {
+		length += entryBytes(l)
+	}
+	return int(sectorsOf(length) * sectorBytes)
+}

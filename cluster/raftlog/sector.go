@@ -1,5 +1,7 @@
 package raftlog
 
+import "tsdbd/internal/vfs"
+
 // After its header, a segment is a sequence of sectors:
 //
 //	 0       1                  512
@@ -61,7 +63,10 @@ func unstamp(dst, b []byte, off int64) []byte {
 	return dst
 }
 
-var zeroSector [sectorBytes]byte
+var (
+	zeroSector [sectorBytes]byte
+	zeroPage   [vfs.PageBytes]byte
+)
 
 func allZero(b []byte) bool {
 	for len(b) > sectorBytes {

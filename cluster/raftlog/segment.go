@@ -141,13 +141,7 @@ func zeroFile(fsys vfs.FS, name string, size int64) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The kernel caches a file in pieces as large as the writes that filled it, and
-	// writes a piece as a whole (measured for package wal).
-	zeros := make([]byte, 16<<10)
-	for off := int64(0); off < size && err == nil; off += int64(len(zeros)) {
-		_, err = f.WriteAt(zeros[:min(int64(len(zeros)), size-off)], off)
-	}
-	if err == nil {
+	if err = vfs.Zero(f, size); err == nil {
 		err = f.Sync()
 	}
 	if err != nil {

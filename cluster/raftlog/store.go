@@ -17,14 +17,14 @@ import (
 
 // Options configures a Store. The zero value works.
 type Options struct {
-	// SegmentBytes is the size of a full-grown segment, default 64 MiB. The first
+	// SegmentBytes is the size of a full-grown segment, default 16 MiB. The first
 	// segments of a log are smaller: 1 MiB, then four times the one before.
 	SegmentBytes int64
 	Logger       *slog.Logger // default: discard
 }
 
 const (
-	defaultSegmentBytes = 64 << 20
+	defaultSegmentBytes = 16 << 20
 	firstSegmentBytes   = 1 << 20
 	segmentGrowth       = 4
 )

@@ -234,3 +234,34 @@ func TestLockHeld(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestZero makes files of zeros of sizes around those that Zero writes at a time, also
+// where files cannot be written past the system's cache.
+func TestZero(t *testing.T) {
+	dir := t.TempDir()
+	for _, wrapped := range []bool{false, true} {
+		for _, size := range []int64{0, 1, 512, PageBytes - 1, PageBytes, zeroStep + 1, 1 << 20, 1<<20 + PageBytes + 512} {
+			f, err := OS.Create(filepath.Join(dir, "f"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var to File = f
+			if wrapped {
+				to = struct{ File }{f}
+			}
+			if err := errors.Join(Zero(to, size), f.Sync()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteAt([]byte("end"), size); err != nil { // as other writes see it
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			b, err := ReadFile(OS, filepath.Join(dir, "f"))
+			if err != nil || !bytes.Equal(b, append(make([]byte, size), "end"...)) {
+				t.Errorf("wrapped %v: %d bytes, want %d zeros and 3 more: %v", wrapped, len(b), size, err)
+			}
+		}
+	}
+}

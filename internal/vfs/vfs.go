@@ -116,6 +116,37 @@ func Link(fs FS, from, to string) error {
 	return err
 }
 
+// zeroStep is how much Zero writes at a time. The kernel caches a file in pieces as large
+// as the writes that filled it, and writes a piece as a whole (measured for package wal).
+const zeroStep = 16 << 10
+
+// Zero makes an empty file size bytes of zeros, which are not durable yet. Where the
+// system can, they do not go through its cache: who writes to the file writes whole pages
+// (PageBytes), or the system reads the page first.
+func Zero(f File, size int64) error {
+	off := int64(0)
+	if d, ok := f.(interface {
+		zeroDirect(size int64) (int64, error)
+	}); ok {
+		var err error
+		if off, err = d.zeroDirect(size); err != nil {
+			return err
+		}
+	}
+	zeros := make([]byte, zeroStep)
+	for off < size {
+		n, err := f.WriteAt(zeros[:min(zeroStep, size-off)], off)
+		if err != nil {
+			return err
+		}
+		off += int64(n)
+	}
+	return nil
+}
+
+// PageBytes is the size of the pages in which systems cache files, most of them.
+const PageBytes = 4 << 10
+
 // WriteFileSynced makes a file that holds data, and syncs it. Its name is not
 // durable yet.
 func WriteFileSynced(fs FS, name string, data []byte) error {
