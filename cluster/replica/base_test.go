@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -126,7 +127,7 @@ func TestTransferNeeded(t *testing.T) {
 	for _, o := range c.members {
 		if o != behind {
 			o.entries.mu.Lock()
-			o.entries.forgetLocked() // they have the newest entries in memory
+			o.entries.forgetLocked(math.MaxUint64) // they have the newest entries in memory
 			o.entries.mu.Unlock()
 		}
 	}

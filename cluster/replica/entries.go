@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +18,8 @@ import (
 )
 
 const (
-	// The bounds of the cache of the newest entries: what is sent to followers, and
-	// what they apply soon.
+	// The bounds of the cache of the newest entries: what a leader sends to followers,
+	// and what they apply soon.
 	maxCached      = 1024
 	maxCachedBytes = 16 << 20
 	// maxBacklogBytes bounds the entries that raft has read for apply and that apply
@@ -95,33 +97,40 @@ func (e *entries) StoreLogs(logs []*raft.Log) error {
 	defer e.mu.Unlock()
 	for _, l := range logs {
 		if n := len(e.mu.cached); n > 0 && e.mu.cached[n-1].Index+1 != l.Index {
-			e.forgetLocked()
+			e.forgetLocked(math.MaxUint64)
 		}
 		e.mu.cached = append(e.mu.cached, l)
 		e.mu.bytes += len(l.Data)
 	}
 	drop := 0
-	for len(e.mu.cached)-drop > maxCached || e.mu.bytes > maxCachedBytes {
-		e.mu.bytes -= len(e.mu.cached[drop].Data)
-		drop++
+	for bytes := e.mu.bytes; len(e.mu.cached)-drop > maxCached || bytes > maxCachedBytes; drop++ {
+		bytes -= len(e.mu.cached[drop].Data)
 	}
-	if drop > 0 {
-		rest := copy(e.mu.cached, e.mu.cached[drop:])
-		clear(e.mu.cached[rest:])
-		e.mu.cached = e.mu.cached[:rest]
-	}
+	e.dropLocked(drop)
 	return nil
 }
 
-func (e *entries) forgetLocked() {
-	clear(e.mu.cached)
-	e.mu.cached, e.mu.bytes = e.mu.cached[:0], 0
+// forgetLocked drops the entries up to index from memory.
+func (e *entries) forgetLocked(index uint64) {
+	n := 0
+	for n < len(e.mu.cached) && e.mu.cached[n].Index <= index {
+		n++
+	}
+	e.dropLocked(n)
+}
+
+// dropLocked drops the first n entries from memory.
+func (e *entries) dropLocked(n int) {
+	for _, l := range e.mu.cached[:n] {
+		e.mu.bytes -= len(l.Data)
+	}
+	e.mu.cached = slices.Delete(e.mu.cached, 0, n)
 }
 
 // DeleteRange removes entries.
 func (e *entries) DeleteRange(first, last uint64) error {
 	e.mu.Lock()
-	e.forgetLocked()
+	e.forgetLocked(math.MaxUint64)
 	e.mu.Unlock()
 	if err := e.Storage.DeleteRange(first, last); err != nil {
 		e.fail(fmt.Errorf("remove entries %d to %d of the replicated log: %w", first, last, err))
@@ -209,6 +218,9 @@ func (e *entries) consumed(index uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.consumed = index
+	if r := e.raft.Load(); r == nil || r.State() != raft.Leader {
+		e.forgetLocked(index) // nobody gets them from here
+	}
 	n := 0
 	for n < len(e.mu.backlog) && e.mu.backlog[n].index <= index {
 		e.mu.backlogBytes -= e.mu.backlog[n].bytes
