@@ -50,12 +50,14 @@ func TestBench(t *testing.T) {
 	}
 	single, three := &figures{}, &figures{}
 	for range *benchRuns {
-		c := prepare(t, setup{nodes: 1})
+		// What was written is in files at the end, of all servers.
+		env := []string{"TSDBD_DATA_FLUSH_IDLE=1s"}
+		c := prepare(t, setup{nodes: 1, env: env})
 		c.nodes[0].Args = nil
 		c.nodes[0].Restart()
 		single.measure(c, c.nodes, bodies)
 		c.stop()
-		c = start(t, setup{nodes: 3})
+		c = start(t, setup{nodes: 3, env: env})
 		leader := c.leader()
 		three.measure(c, append([]*node{leader}, c.others(leader)...), bodies)
 		c.verify()
