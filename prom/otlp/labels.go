@@ -1,0 +1,187 @@
+package otlp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tsdbd/model"
+	"tsdbd/prom"
+)
+
+// The labels that say where a metric comes from, and the attributes of a resource
+// that become them.
+const (
+	jobLabel      = "job"
+	instanceLabel = "instance"
+
+	serviceName      = "service.name"
+	serviceNamespace = "service.namespace"
+	serviceInstance  = "service.instance.id"
+)
+
+// attribute is a KeyValue. It shares the memory of the request.
+type attribute struct {
+	key, value string
+	label      string // the name of the label
+}
+
+// attributes are those of a resource, a scope or a data point.
+type attributes struct {
+	list []attribute
+	bad  error // why the first one that cannot be a label is none
+}
+
+func (a *attributes) reset() { a.list, a.bad = a.list[:0], nil }
+
+// add adds a KeyValue. It returns an error if b is no message.
+func (a *attributes) add(b []byte) error {
+	key, value, err := pair(b)
+	if err != nil {
+		return err
+	}
+	s, err := text(value)
+	if err == nil {
+		a.list = append(a.list, attribute{key: key, value: s})
+		return nil
+	}
+	var wire *WireError
+	if errors.As(err, &wire) {
+		return err
+	}
+	a.refuse(fmt.Errorf("attribute %q %w", key, err))
+	return nil
+}
+
+func (a *attributes) refuse(err error) {
+	if a.bad == nil {
+		a.bad = err
+	}
+}
+
+// get returns the value of an attribute.
+func (a *attributes) get(key string) (string, bool) {
+	for i := range a.list {
+		if a.list[i].key == key {
+			return a.list[i].value, true
+		}
+	}
+	return "", false
+}
+
+// remove removes the attributes that drop chooses.
+func (a *attributes) remove(drop func(key string) bool) {
+	a.list = slices.DeleteFunc(a.list, func(x attribute) bool { return drop(x.key) })
+}
+
+// appendLabels appends the labels of attributes in the order of their names. The
+// values of attributes whose labels have the same name are joined by ';', in the order
+// of the attributes' keys.
+func (t *translation) appendLabels(dst model.Tags, a *attributes) (model.Tags, error) {
+	if a.bad != nil {
+		return dst, a.bad
+	}
+	byKey := func(x, y attribute) int { return strings.Compare(x.key, y.key) }
+	if !slices.IsSortedFunc(a.list, byKey) {
+		slices.SortStableFunc(a.list, byKey)
+	}
+	for i := range a.list {
+		label, err := t.label(a.list[i].key)
+		if err != nil {
+			return dst, err
+		}
+		a.list[i].label = label
+	}
+	byLabel := func(x, y attribute) int { return strings.Compare(x.label, y.label) }
+	if !slices.IsSortedFunc(a.list, byLabel) {
+		slices.SortStableFunc(a.list, byLabel)
+	}
+	for rest := a.list; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].label == rest[0].label {
+			n++
+		}
+		if rest[0].label != prom.NameLabel {
+			if value := join(rest[:n]); value != "" {
+				dst = append(dst, model.Tag{Key: rest[0].label, Value: value})
+			}
+		}
+		rest = rest[n:]
+	}
+	return dst, nil
+}
+
+// join joins the values of attributes from the first one that is not empty.
+func join(list []attribute) string {
+	for len(list) > 1 && list[0].value == "" {
+		list = list[1:]
+	}
+	if len(list) == 1 {
+		return list[0].value
+	}
+	var b strings.Builder
+	b.WriteString(list[0].value)
+	for _, x := range list[1:] {
+		b.WriteByte(';')
+		b.WriteString(x.value)
+	}
+	return b.String()
+}
+
+// set sets a label of labels that are in order. An empty value removes it.
+func set(labels model.Tags, name, value string) model.Tags {
+	i, found := find(labels, name)
+	switch {
+	case found && value == "":
+		return slices.Delete(labels, i, i+1)
+	case found:
+		labels[i].Value = value
+	case value != "":
+		return slices.Insert(labels, i, model.Tag{Key: name, Value: value})
+	}
+	return labels
+}
+
+func find(labels model.Tags, name string) (int, bool) {
+	return slices.BinarySearchFunc(labels, name, func(t model.Tag, name string) int { return strings.Compare(t.Key, name) })
+}
+
+// label returns the name of the label of an attribute.
+func (t *translation) label(key string) (string, error) {
+	if name, ok := t.labels[key]; ok {
+		return name, nil
+	}
+	name, err := labelName(key, t.opt.UTF8)
+	if err == nil {
+		t.labels[key] = name
+	}
+	return name, err
+}
+
+// labelName returns the name of the label of an attribute as Prometheus makes it by
+// default. With utf8 the name stays as it is.
+func labelName(key string, utf8 bool) (string, error) {
+	name := key
+	if !utf8 {
+		name = strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return '_'
+		}, key)
+		switch {
+		case name != "" && name[0] >= '0' && name[0] <= '9':
+			name = "key_" + name
+		case strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "__"):
+			name = "key" + name
+		}
+	}
+	switch {
+	case name == "":
+		return "", errors.New("attribute without a name")
+	case strings.Trim(name, "_") == "":
+		return "", fmt.Errorf("attribute %q: the label %q would consist of underscores only", key, name)
+	}
+	return name, nil
+}

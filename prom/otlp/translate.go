@@ -1,0 +1,566 @@
+package otlp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/prometheus/otlptranslator"
+
+	"tsdbd/model"
+	"tsdbd/prom"
+)
+
+// Sink takes the series of a translation.
+type Sink struct {
+	// Rows takes the samples. The translation resets its count of refused samples.
+	Rows *prom.Rows
+	// Metadata takes what is known of a metric, once for each name. nil: nobody wants it.
+	Metadata func(m Metadata) error
+	// Charge takes memory for rows. An error of Charge ends the translation.
+	Charge func(bytes int) error
+}
+
+// Metadata is what is known of a metric.
+type Metadata struct {
+	Metric           string
+	Type, Help, Unit string
+}
+
+// Request translates an ExportMetricsServiceRequest in protobuf. An error means that
+// the body is no such message, or is an error of ctx or the sink. The caller then must
+// not write the rows. Data points that cannot be stored are not an error.
+//
+// The rows share memory with the body until Request returns.
+func Request(ctx context.Context, body []byte, opt Options, sink Sink) (Result, error) {
+	t := &translation{ctx: ctx, opt: opt, sink: sink, credit: len(body)}
+	t.namer = otlptranslator.MetricNamer{WithMetricSuffixes: !opt.NoSuffixes, UTF8Allowed: opt.UTF8}
+	t.names, t.labels = make(map[metricKey]string), make(map[string]string)
+	t.known, t.targets = make(map[string]bool), make(map[target]bool)
+	t.numbers = make(map[float64]string)
+	f := fields{of: "ExportMetricsServiceRequest", rest: body}
+	for f.next() {
+		if f.number == 1 {
+			if err := t.resource(f.message()); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+	return t.result, f.err
+}
+
+// translation is the state of a Request.
+type translation struct {
+	ctx    context.Context
+	opt    Options
+	sink   Sink
+	namer  otlptranslator.MetricNamer
+	result Result
+	credit int // bytes of rows that need no charge
+	turn   int // data points since the context was asked
+
+	names   map[metricKey]string // of metrics
+	labels  map[string]string    // names by the key of the attribute
+	numbers map[float64]string   // texts of bounds and quantiles
+	known   map[string]bool      // metrics whose metadata was given
+	targets map[target]bool      // the samples of target_info that were written
+
+	// Of the resource. first and last are the times of its data points in ms.
+	origin        attributes
+	job, instance string
+	promoted      model.Tags
+	first, last   int64
+
+	scope model.Tags // labels of the scope
+
+	// Of the data point. refused is why it cannot be stored, or why all of its
+	// metric, scope or resource cannot.
+	point      point
+	refused    error
+	base       model.Tags
+	series     model.Tags
+	samples    [1]prom.Sample
+	histograms [1]prom.Histogram
+}
+
+// metricKey is what the name of a metric depends on.
+type metricKey struct {
+	name, unit string
+	kind       otlptranslator.MetricType
+}
+
+// resource translates a ResourceMetrics.
+func (t *translation) resource(b []byte) error {
+	t.origin.reset()
+	f := fields{of: "ResourceMetrics", rest: b}
+	for f.next() {
+		if f.number != 1 {
+			continue
+		}
+		r := fields{of: "Resource", rest: f.message()}
+		for r.next() {
+			if r.number == 1 {
+				if err := t.origin.add(r.message()); err != nil {
+					return err
+				}
+			}
+		}
+		if r.err != nil {
+			return r.err
+		}
+	}
+	if f.err != nil {
+		return f.err
+	}
+	t.first, t.last = math.MaxInt64, math.MinInt64
+	t.refused = t.enterResource()
+	f = fields{of: "ResourceMetrics", rest: b}
+	for f.next() {
+		if f.number == 2 {
+			if err := t.scopeMetrics(f.message()); err != nil {
+				return err
+			}
+		}
+	}
+	if f.err != nil {
+		return f.err
+	}
+	return t.targetInfo()
+}
+
+// enterResource sets the labels that all series of a resource have.
+func (t *translation) enterResource() (err error) {
+	t.job, t.instance = "", ""
+	if name, ok := t.origin.get(serviceName); ok {
+		t.job = name
+		if namespace, ok := t.origin.get(serviceNamespace); ok {
+			t.job = namespace + "/" + name
+		}
+	}
+	t.instance, _ = t.origin.get(serviceInstance)
+	t.promoted = t.promoted[:0]
+	for _, a := range t.origin.list {
+		if t.opt.promotes(a.key) {
+			label, err := t.label(a.key)
+			if err != nil {
+				return fmt.Errorf("resource: %w", err)
+			}
+			t.promoted = set(t.promoted, label, a.value)
+		}
+	}
+	return nil
+}
+
+// scopeMetrics translates a ScopeMetrics.
+func (t *translation) scopeMetrics(b []byte) error {
+	refused := t.refused
+	defer func() { t.refused = refused }()
+	if t.opt.PromoteScope {
+		bad, err := t.enterScope(b)
+		if err != nil {
+			return err
+		}
+		if t.refused == nil {
+			t.refused = bad
+		}
+	}
+	f := fields{of: "ScopeMetrics", rest: b}
+	for f.next() {
+		if f.number == 2 {
+			if err := t.metric(f.message()); err != nil {
+				return err
+			}
+		}
+	}
+	return f.err
+}
+
+// enterScope sets the labels that all series of a scope with a name have. bad is why
+// they cannot be labels.
+func (t *translation) enterScope(b []byte) (bad, err error) {
+	var name, version, schema string
+	var own attributes
+	f := fields{of: "ScopeMetrics", rest: b}
+	for f.next() {
+		switch f.number {
+		case 1:
+			s := fields{of: "InstrumentationScope", rest: f.message()}
+			for s.next() {
+				switch s.number {
+				case 1:
+					name = s.text()
+				case 2:
+					version = s.text()
+				case 3:
+					if err := own.add(s.message()); err != nil {
+						return nil, err
+					}
+				}
+			}
+			if s.err != nil {
+				return nil, s.err
+			}
+		case 3:
+			schema = f.text()
+		}
+	}
+	t.scope = t.scope[:0]
+	if f.err != nil || name == "" {
+		return nil, f.err
+	}
+	for _, a := range own.list {
+		label, err := t.label("otel_scope_" + a.key)
+		if err != nil {
+			return fmt.Errorf("scope: %w", err), nil
+		}
+		t.scope = set(t.scope, label, a.value)
+	}
+	t.scope = set(t.scope, "otel_scope_name", name)
+	t.scope = set(t.scope, "otel_scope_version", version)
+	t.scope = set(t.scope, "otel_scope_schema_url", schema)
+	if own.bad != nil {
+		return fmt.Errorf("scope: %w", own.bad), nil
+	}
+	return nil, nil
+}
+
+// The fields of a Metric that have data points.
+const (
+	gauge       = 5
+	sum         = 7
+	histogram   = 9
+	exponential = 10
+	summary     = 11
+)
+
+// metric translates a Metric.
+func (t *translation) metric(b []byte) error {
+	m := metric{}
+	f := fields{of: "Metric", rest: b}
+	for f.next() {
+		switch f.number {
+		case 1:
+			m.name = f.text()
+		case 2:
+			m.help = f.text()
+		case 3:
+			m.unit = f.text()
+		case gauge, sum, histogram, exponential, summary:
+			m.kind = int(f.number) // the last one is in force
+		}
+	}
+	if f.err != nil {
+		return f.err
+	}
+	if m.kind == 0 {
+		t.result.warn(m.name, "no data of a known kind")
+	}
+	f = fields{of: "Metric", rest: b}
+	for f.next() {
+		if int(f.number) != m.kind {
+			continue
+		}
+		if err := t.data(&m, f.message()); err != nil {
+			return err
+		}
+	}
+	return f.err
+}
+
+// metric is a Metric without its data points.
+type metric struct {
+	name, help, unit string
+	kind             int
+	monotonic        bool
+	family           string // the name in PromQL
+}
+
+// The temporalities of data points.
+const (
+	delta      = 1
+	cumulative = 2
+)
+
+// data translates a Gauge, Sum, Histogram, ExponentialHistogram or Summary.
+func (t *translation) data(m *metric, b []byte) error {
+	points, temporality := 0, uint64(0)
+	f := fields{of: "Metric.data", rest: b}
+	for f.next() {
+		switch {
+		case f.number == 1:
+			points++
+		case m.kind == gauge || m.kind == summary:
+		case f.number == 2:
+			temporality = f.varint()
+		case f.number == 3 && m.kind == sum:
+			m.monotonic = f.varint() != 0
+		}
+	}
+	if f.err != nil || points == 0 {
+		return f.err
+	}
+	if m.kind == gauge || m.kind == summary {
+		temporality = cumulative
+	}
+	refused := t.refused
+	defer func() { t.refused = refused }()
+	t.enterMetric(m, temporality)
+	f = fields{of: "Metric.data", rest: b}
+	for f.next() {
+		if f.number != 1 {
+			continue
+		}
+		t.turn++
+		if t.turn%128 == 0 && t.ctx.Err() != nil {
+			return t.ctx.Err()
+		}
+		if err := t.dataPoint(m, f.message()); err != nil {
+			return err
+		}
+	}
+	return f.err
+}
+
+// enterMetric gives a metric its name. It sets why all data points of the metric are
+// refused.
+func (t *translation) enterMetric(m *metric, temporality uint64) {
+	switch {
+	case t.refused != nil:
+	case temporality == delta:
+		t.refused = errDelta
+	case temporality != cumulative:
+		t.refused = fmt.Errorf("unknown aggregation temporality %d", temporality)
+	}
+	if t.refused != nil {
+		return
+	}
+	key := metricKey{m.name, m.unit, translatorType(m)}
+	if m.family = t.names[key]; m.family != "" {
+		return
+	}
+	if m.family, t.refused = t.namer.Build(otlptranslator.Metric{Name: m.name, Unit: m.unit, Type: key.kind}); t.refused != nil {
+		return
+	}
+	if m.family == "" {
+		t.refused = errNoName
+		return
+	}
+	t.names[key] = m.family
+}
+
+// translatorType returns the type of a metric, on which its name depends.
+func translatorType(m *metric) otlptranslator.MetricType {
+	switch m.kind {
+	case gauge:
+		return otlptranslator.MetricTypeGauge
+	case sum:
+		if m.monotonic {
+			return otlptranslator.MetricTypeMonotonicCounter
+		}
+		return otlptranslator.MetricTypeNonMonotonicCounter
+	case histogram:
+		return otlptranslator.MetricTypeHistogram
+	case exponential:
+		return otlptranslator.MetricTypeExponentialHistogram
+	}
+	return otlptranslator.MetricTypeSummary
+}
+
+// promType returns the type of a metric as Prometheus names it.
+func promType(m *metric) string {
+	switch m.kind {
+	case sum:
+		if m.monotonic {
+			return "counter"
+		}
+	case histogram, exponential:
+		return "histogram"
+	case summary:
+		return "summary"
+	}
+	return "gauge"
+}
+
+// describe gives the metadata of a metric to the sink once.
+func (t *translation) describe(m Metadata) error {
+	if t.sink.Metadata == nil || t.known[m.Metric] {
+		return nil
+	}
+	t.known[m.Metric] = true
+	return t.sink.Metadata(m)
+}
+
+// dataPoint translates a data point. It counts one that cannot be stored.
+func (t *translation) dataPoint(m *metric, b []byte) error {
+	p := &t.point
+	if err := p.read(m.kind, b); err != nil {
+		return err
+	}
+	t.result.Points++
+	t.result.Exemplars += p.exemplars
+	t.sink.Rows.Refused, t.sink.Rows.Reason = 0, ""
+	bad := t.refused
+	if bad == nil {
+		bad = p.check(m.kind)
+	}
+	if bad == nil {
+		bad = t.labelPoint()
+	}
+	if bad == nil {
+		var err error
+		if bad, err = t.emit(m); err != nil {
+			return err
+		}
+	}
+	if bad != nil {
+		t.result.refuse(m.name, bad.Error())
+		return nil
+	}
+	if n := t.sink.Rows.Refused; n > 0 {
+		t.result.refuse(m.name, t.sink.Rows.Reason)
+		return nil
+	}
+	t.first, t.last = min(t.first, p.ms()), max(t.last, p.ms())
+	if t.sink.Metadata == nil || t.known[m.family] {
+		return nil
+	}
+	unit := otlptranslator.UnitNamer{}
+	return t.describe(Metadata{Metric: m.family, Type: promType(m), Help: m.help, Unit: unit.Build(m.unit)})
+}
+
+// labelPoint sets the labels of the data point. They lack the name of the metric.
+func (t *translation) labelPoint() error {
+	var err error
+	if t.base, err = t.appendLabels(t.base[:0], &t.point.attributes); err != nil {
+		return err
+	}
+	for _, l := range t.promoted {
+		if _, found := find(t.base, l.Key); !found {
+			t.base = set(t.base, l.Key, l.Value)
+		}
+	}
+	t.enterOrigin()
+	for _, l := range t.scope {
+		t.base = set(t.base, l.Key, l.Value)
+	}
+	return nil
+}
+
+// enterOrigin adds the labels job and instance.
+func (t *translation) enterOrigin() {
+	if t.job != "" {
+		t.base = set(t.base, jobLabel, t.job)
+	}
+	if t.instance != "" {
+		t.base = set(t.base, instanceLabel, t.instance)
+	}
+}
+
+// add adds a sample of a series with the labels of the data point, a name, and one
+// more label if it has one.
+func (t *translation) add(name string, extra model.Tag, s prom.Sample) error {
+	t.samples[0] = s
+	return t.addSeries(name, extra, t.samples[:], nil)
+}
+
+func (t *translation) addSeries(name string, extra model.Tag, samples []prom.Sample, histograms []prom.Histogram) error {
+	t.series = append(t.series[:0], t.base...)
+	if extra.Key != "" {
+		t.series = set(t.series, extra.Key, extra.Value)
+	}
+	t.series = set(t.series, prom.NameLabel, name)
+	if err := t.charge(); err != nil {
+		return err
+	}
+	return t.sink.Rows.Add(t.series, samples, histograms)
+}
+
+// rowBytes is about what a row takes besides the key of its series.
+const rowBytes = 64
+
+// chargeBytes is what charge takes at least.
+const chargeBytes = 64 << 10
+
+// charge takes memory for a row. The body has paid for as many bytes as it has.
+func (t *translation) charge() error {
+	n := rowBytes
+	for _, l := range t.series {
+		n += len(l.Key) + len(l.Value) + 2
+	}
+	if t.credit -= n; t.credit >= 0 || t.sink.Charge == nil {
+		return nil
+	}
+	n = max(-t.credit, chargeBytes)
+	t.credit += n
+	return t.sink.Charge(n)
+}
+
+// targetInfoMetric is the metric that has the attributes of a resource as labels.
+const targetInfoMetric = "target_info"
+
+// The samples of target_info are half as far apart as PromQL looks back, or further
+// apart if a resource would have more than maxTargetInfo.
+const (
+	targetInfoStep = 150_000 // ms
+	maxTargetInfo  = 1000
+)
+
+// targetInfo adds the samples of target_info for a resource, from its first data point
+// to its last.
+func (t *translation) targetInfo() error {
+	if t.first > t.last {
+		return nil // nothing was stored
+	}
+	identifies := func(key string) bool {
+		return key == serviceName || key == serviceNamespace || key == serviceInstance
+	}
+	if !t.opt.KeepIdentifying {
+		t.origin.remove(identifies)
+	}
+	if !slices.ContainsFunc(t.origin.list, func(a attribute) bool { return !identifies(a.key) }) && t.origin.bad == nil {
+		return nil
+	}
+	var bad error
+	if t.base, bad = t.appendLabels(t.base[:0], &t.origin); bad != nil {
+		t.result.warn(targetInfoMetric, bad.Error())
+		return nil
+	}
+	t.enterOrigin()
+	_, job := find(t.base, jobLabel)
+	_, instance := find(t.base, instanceLabel)
+	if !job && !instance {
+		return nil
+	}
+	key := string(model.AppendSeriesKey(nil, targetInfoMetric, t.base))
+	step := max(targetInfoStep, (t.last-t.first)/maxTargetInfo)
+	t.sink.Rows.Refused, t.sink.Rows.Reason = 0, ""
+	for at := t.first; ; at = min(at+step, t.last) {
+		if err := t.targetSample(target{key, at}); err != nil {
+			return err
+		}
+		if at == t.last {
+			break
+		}
+	}
+	if t.sink.Rows.Refused > 0 {
+		t.result.warn(targetInfoMetric, t.sink.Rows.Reason)
+		return nil
+	}
+	return t.describe(Metadata{Metric: targetInfoMetric, Type: "gauge", Help: "Target metadata"})
+}
+
+// target is a sample of target_info: the key of its series and its time in ms.
+type target struct {
+	series string
+	ms     int64
+}
+
+// targetSample adds a sample of target_info, unless the request had it before.
+func (t *translation) targetSample(sample target) error {
+	if t.targets[sample] {
+		return nil
+	}
+	t.targets[sample] = true
+	return t.add(targetInfoMetric, model.Tag{}, prom.Sample{Value: 1, Time: sample.ms})
+}

@@ -1,0 +1,180 @@
+package otlp
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+)
+
+// The fields of an AnyValue.
+const (
+	stringValue = iota + 1
+	boolValue
+	intValue
+	doubleValue
+	arrayValue
+	listValue
+	bytesValue
+)
+
+// maxDepth bounds how deep values may contain values, and maxTree the bytes of a
+// value that contains others.
+const (
+	maxDepth = 64
+	maxTree  = 1 << 20
+)
+
+var (
+	errDepth = errors.New("is nested too deep")
+	errLong  = errors.New("is too long")
+)
+
+// text returns the value of an attribute as the value of a label: the text of a
+// scalar, base64 of bytes, or JSON of an array or of a list of keys and values.
+func text(value []byte) (string, error) {
+	f := fields{of: "AnyValue", rest: value}
+	var s string
+	for f.next() { // the last one is in force
+		switch f.number {
+		case stringValue:
+			s = f.text()
+		case boolValue:
+			s = strconv.FormatBool(f.varint() != 0)
+		case intValue:
+			s = strconv.FormatInt(int64(f.varint()), 10)
+		case doubleValue:
+			s = double(f.double())
+		case bytesValue:
+			s = base64.StdEncoding.EncodeToString(f.message())
+		case arrayValue, listValue:
+			if len(value) > maxTree {
+				return "", errLong
+			}
+			v, err := tree(value, 0)
+			if err != nil {
+				return "", err
+			}
+			return document(v)
+		}
+	}
+	return s, f.err
+}
+
+// double returns a number as JSON has it, and a name for others.
+func double(v float64) string {
+	if name := unnumber(v); name != "" {
+		return name
+	}
+	b, _ := json.Marshal(v) // a finite number
+	return string(b)
+}
+
+// unnumber returns the name of a float that JSON has no number for.
+func unnumber(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "NaN"
+	case math.IsInf(v, 1):
+		return "Infinity"
+	case math.IsInf(v, -1):
+		return "-Infinity"
+	}
+	return ""
+}
+
+// document returns a tree as JSON. Keys are in order.
+func document(v any) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// tree returns an AnyValue as a value of package json.
+func tree(value []byte, depth int) (v any, err error) {
+	if depth > maxDepth {
+		return nil, errDepth
+	}
+	f := fields{of: "AnyValue", rest: value}
+	for f.next() {
+		switch f.number {
+		case stringValue:
+			v = f.text()
+		case boolValue:
+			v = f.varint() != 0
+		case intValue:
+			v = int64(f.varint())
+		case doubleValue:
+			v = f.double()
+			if name := unnumber(f.double()); name != "" {
+				v = name
+			}
+		case bytesValue:
+			v = f.message()
+		case arrayValue:
+			v, err = array(f.message(), depth)
+		case listValue:
+			v, err = list(f.message(), depth)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return v, f.err
+}
+
+// array returns an ArrayValue.
+func array(b []byte, depth int) ([]any, error) {
+	all := []any{}
+	f := fields{of: "ArrayValue", rest: b}
+	for f.next() {
+		if f.number != 1 {
+			continue
+		}
+		v, err := tree(f.message(), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, f.err
+}
+
+// list returns a KeyValueList. The last value of a key is in force.
+func list(b []byte, depth int) (map[string]any, error) {
+	all := map[string]any{}
+	f := fields{of: "KeyValueList", rest: b}
+	for f.next() {
+		if f.number != 1 {
+			continue
+		}
+		key, value, err := pair(f.message())
+		if err != nil {
+			return nil, err
+		}
+		if all[key], err = tree(value, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return all, f.err
+}
+
+// pair returns the key and the AnyValue of a KeyValue.
+func pair(b []byte) (key string, value []byte, err error) {
+	f := fields{of: "KeyValue", rest: b}
+	for f.next() {
+		switch f.number {
+		case 1:
+			key = f.text()
+		case 2:
+			value = f.message()
+		}
+	}
+	return key, value, f.err
+}
