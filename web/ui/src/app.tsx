@@ -6,6 +6,7 @@ import { login, loginNeeded, setLogin, userName } from "./api/client";
 import { linkTo, place } from "./location";
 import { LoginForm } from "./login";
 import { nextTheme, theme } from "./theme";
+import { ConfirmDialog } from "./parts/confirm";
 import { ErrorBox } from "./parts/error";
 
 /** A page: its name in links, its title, and how its code is loaded. */
@@ -15,7 +16,14 @@ interface Page {
   load: () => Promise<ComponentType>;
 }
 
-const pages: Page[] = [{ name: "explore", title: "Explore", load: async () => (await import("./explore/explore")).Explore }];
+const pages: Page[] = [
+  { name: "explore", title: "Explore", load: async () => (await import("./explore/explore")).Explore },
+  { name: "schema", title: "Schema", load: async () => (await import("./schema/schema")).Schema },
+  { name: "cardinality", title: "Cardinality", load: async () => (await import("./cardinality/cardinality")).Cardinality },
+  { name: "server", title: "Server", load: async () => (await import("./server/server")).Server },
+  { name: "admin", title: "Admin", load: async () => (await import("./admin/admin")).Admin },
+  { name: "write", title: "Write", load: async () => (await import("./write/write")).Write },
+];
 
 export function App() {
   const page = pages.find((p) => p.name === place.value.page) ?? pages[0]!;
@@ -44,6 +52,7 @@ export function App() {
         )}
       </header>
       {loginNeeded.value && <LoginForm />}
+      <ConfirmDialog />
       <main id="main" tabIndex={-1}>
         <Loaded key={`${page.name} ${userName.value}`} page={page} />
       </main>

@@ -11,14 +11,13 @@ export function LoginForm() {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const tried = { user: String(form.get("user")), password: String(form.get("password")) };
-    setLogin(tried);
     try {
-      await request("query", { form: { q: "SHOW DATABASES" } });
+      await request("query", { form: { q: "SHOW DATABASES" }, as: tried });
     } catch (e) {
-      if (e instanceof ApiError && e.status === 403) return; // the login is right
-      setLogin(null);
-      setError(e as Error);
+      // A 403 says that the login is right, and that the user may do little.
+      if (!(e instanceof ApiError) || e.status !== 403) return setError(e as Error);
     }
+    setLogin(tried);
   };
   return (
     <dialog ref={dialog} aria-labelledby="login-title" onCancel={(e) => e.preventDefault()}>

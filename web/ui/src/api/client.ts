@@ -55,6 +55,8 @@ export interface RequestOptions {
   form?: Record<string, string>;
   body?: BodyInit;
   headers?: Record<string, string>;
+  /** A login to try in place of that of the tab. */
+  as?: Login;
   signal?: AbortSignal;
 }
 
@@ -64,7 +66,8 @@ export interface RequestOptions {
  */
 export async function request(path: string, options: RequestOptions = {}): Promise<Response> {
   const headers: Record<string, string> = { ...options.headers };
-  if (login.value !== null) headers.Authorization = "Basic " + base64(`${login.value.user}:${login.value.password}`);
+  const user = options.as ?? login.value;
+  if (user !== null) headers.Authorization = "Basic " + base64(`${user.user}:${user.password}`);
   const body = options.form === undefined ? options.body : new URLSearchParams(options.form);
   const answer = await fetch(urlOf(path, options.params), {
     method: options.method ?? (body === undefined ? "GET" : "POST"),

@@ -15,6 +15,8 @@ export interface PlotProps {
   /** Called when the user drags over a range. */
   onRange?: (from: number, to: number) => void;
   label: string;
+  /** Whether a legend is below the plot; absent: if there are few series. */
+  legend?: boolean;
 }
 
 /** Returns the colour of a series: hues far from each other. */
@@ -34,7 +36,7 @@ export function Plot(props: PlotProps) {
     const axis = { stroke: css.color, grid: { stroke: css.borderTopColor, width: 1 }, ticks: { stroke: css.borderTopColor, width: 1 } };
     const { times, columns } = join(frames);
     const shown = style === "stacked" ? stack(columns) : columns;
-    const legend = frames.length <= 24;
+    const legend = props.legend ?? frames.length <= 24;
     const options: uPlot.Options = {
       width: Math.max(200, element.clientWidth),
       height,

@@ -1,0 +1,72 @@
+// What writes copies: continuous queries and subscriptions.
+
+import { identifier, literal, select } from "../api/influxql";
+import type { Cell } from "../parts/rows";
+import { change, takeAway } from "./run";
+import { fieldsOf, Section } from "./section";
+
+/** The rows of all databases, each with its database before it. */
+async function byDatabase(statement: string, signal: AbortSignal): Promise<Cell[][]> {
+  return (await select(statement, { signal })).flatMap((s) => (s.values ?? []).map((row) => [s.name ?? "", ...row.map((v) => (Array.isArray(v) ? v.join(", ") : v))]));
+}
+
+export function Continuous({ databases }: { databases: string[] }) {
+  return (
+    <Section
+      title="Continuous queries"
+      columns={["database", "name", "query"]}
+      load={(signal) => byDatabase("SHOW CONTINUOUS QUERIES", signal)}
+      actions={([db, name], act) => (
+        <button type="button" class="danger" onClick={() => act(() => takeAway("Drop continuous query?", `DROP CONTINUOUS QUERY ${identifier(String(name))} ON ${identifier(String(db))}`))}>Drop</button>
+      )}
+      form={(act) => (
+        <form
+          onSubmit={(e) => {
+            const f = fieldsOf(e);
+            const resample = f.every === "" && f.for === "" ? "" : ` RESAMPLE${f.every === "" ? "" : ` EVERY ${f.every}`}${f.for === "" ? "" : ` FOR ${f.for}`}`;
+            act(() => change(`CREATE CONTINUOUS QUERY ${identifier(f.name!)} ON ${identifier(f.db!)}${resample} BEGIN ${f.query} END`));
+          }}
+        >
+          <div class="bar">
+            <label>Database <select name="db">{databases.map((db) => <option key={db}>{db}</option>)}</select></label>
+            <label>Name <input name="name" required /></label>
+            <label>Every <input name="every" size={6} /></label>
+            <label>For <input name="for" size={6} /></label>
+          </div>
+          <textarea name="query" class="code" aria-label="Query" rows={3} required placeholder='SELECT mean(v) INTO "hourly" FROM "m" GROUP BY time(1h), *' />
+          <button type="submit">Create continuous query</button>
+        </form>
+      )}
+    />
+  );
+}
+
+export function Subscriptions({ databases }: { databases: string[] }) {
+  return (
+    <Section
+      title="Subscriptions"
+      columns={["database", "policy", "name", "mode", "destinations"]}
+      load={(signal) => byDatabase("SHOW SUBSCRIPTIONS", signal)}
+      actions={([db, rp, name], act) => (
+        <button type="button" class="danger" onClick={() => act(() => takeAway("Drop subscription?", `DROP SUBSCRIPTION ${identifier(String(name))} ON ${identifier(String(db))}.${identifier(String(rp))}`))}>Drop</button>
+      )}
+      form={(act) => (
+        <form
+          class="bar"
+          onSubmit={(e) => {
+            const f = fieldsOf(e);
+            const destinations = f.destinations!.split(/[\s,]+/).filter((d) => d !== "").map(literal).join(", ");
+            act(() => change(`CREATE SUBSCRIPTION ${identifier(f.name!)} ON ${identifier(f.db!)}.${identifier(f.rp!)} DESTINATIONS ${f.mode} ${destinations}`));
+          }}
+        >
+          <label>Database <select name="db">{databases.map((db) => <option key={db}>{db}</option>)}</select></label>
+          <label>Policy <input name="rp" required value="autogen" size={10} /></label>
+          <label>Name <input name="name" required /></label>
+          <label>Mode <select name="mode"><option>ALL</option><option>ANY</option></select></label>
+          <label>Destinations <input name="destinations" required size={40} placeholder="http://host:8086, udp://host:8089" /></label>
+          <button type="submit">Create subscription</button>
+        </form>
+      )}
+    />
+  );
+}

@@ -1,0 +1,98 @@
+// Deletes points, after a count of what would go.
+
+import { useState } from "preact/hooks";
+import { identifier, select } from "../api/influxql";
+import { ErrorBox } from "../parts/error";
+import { takeAway } from "./run";
+
+interface Preview {
+  statement: string;
+  rows: { measurement: string; series: number; values: number }[];
+}
+
+export function Deletes({ databases }: { databases: string[] }) {
+  const [chosen, setDB] = useState("");
+  const db = chosen || (databases[0] ?? "");
+  const [measurement, setMeasurement] = useState("");
+  const [where, setWhere] = useState("");
+  const [preview, setPreview] = useState<Preview | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const [done, setDone] = useState("");
+  const source = measurement.trim() === "" ? "/.*/" : identifier(measurement.trim());
+  const condition = where.trim() === "" ? "" : ` WHERE ${where.trim()}`;
+  const statement = `DELETE FROM ${source}${condition}`;
+  const edit = (set: (text: string) => void) => (e: { currentTarget: { value: string } }) => {
+    set(e.currentTarget.value);
+    setPreview(null);
+    setDone("");
+  };
+  const look = async () => {
+    setError(null);
+    setDone("");
+    setPreview(null);
+    try {
+      setPreview({ statement, rows: await counts(db, source, condition) });
+    } catch (e) {
+      setError(e as Error);
+    }
+  };
+  const remove = async () => {
+    setError(null);
+    try {
+      if (await takeAway("Delete points?", preview!.statement, db, `Database ${db}. Nothing brings the points back but a backup.`)) {
+        setDone("The points are deleted.");
+        setPreview(null);
+      }
+    } catch (e) {
+      setError(e as Error);
+    }
+  };
+  return (
+    <section aria-label="Deletes">
+      <h2>Delete points</h2>
+      <form class="bar" onSubmit={(e) => { e.preventDefault(); void look(); }}>
+        <label>
+          Database{" "}
+          <select value={db} onChange={edit(setDB)}>{databases.map((name) => <option key={name}>{name}</option>)}</select>
+        </label>
+        <label>Measurement <input value={measurement} onInput={edit(setMeasurement)} placeholder="all" /></label>
+        <label>Where <input value={where} onInput={edit(setWhere)} size={50} placeholder="host = 'a' AND time < '2026-01-01'" /></label>
+        <button type="submit" class="primary">Preview</button>
+      </form>
+      <p class="faint">Points are chosen by tags and time. All policies of the database are searched.</p>
+      {error !== null && <ErrorBox error={error} />}
+      {done !== "" && <p class="good" role="status">{done}</p>}
+      {preview !== null && (
+        <>
+          <pre class="raw">{preview.statement}</pre>
+          {preview.rows.length === 0 ? (
+            <p role="status">No point of the default policy would go.</p>
+          ) : (
+            <table>
+              <caption>What would go from the default policy</caption>
+              <thead><tr><th scope="col">measurement</th><th scope="col">series</th><th scope="col">values</th></tr></thead>
+              <tbody>
+                {preview.rows.map((r) => (
+                  <tr key={r.measurement}><td>{r.measurement}</td><td class="number">{r.series.toLocaleString("en")}</td><td class="number">{r.values.toLocaleString("en")}</td></tr>
+                ))}
+              </tbody>
+            </table>
+          )}
+          <button type="button" class="danger" onClick={() => void remove()}>Delete…</button>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Counts the series and the values that a delete would take. */
+async function counts(db: string, source: string, condition: string): Promise<Preview["rows"]> {
+  const found = new Map<string, { measurement: string; series: number; values: number }>();
+  for (const s of await select(`SELECT count(*) FROM ${source}${condition} GROUP BY *`, { db })) {
+    const row = found.get(s.name ?? "") ?? { measurement: s.name ?? "", series: 0, values: 0 };
+    found.set(row.measurement, row);
+    row.series++;
+    for (const value of s.values?.[0]?.slice(1) ?? []) row.values += Number(value ?? 0);
+  }
+  return [...found.values()];
+}

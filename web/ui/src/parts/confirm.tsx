@@ -1,0 +1,42 @@
+// Asks before something is done that cannot be undone.
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+interface Question {
+  title: string;
+  text: string;
+  action: string;
+  answer: (yes: boolean) => void;
+}
+
+const asked = signal<Question | null>(null);
+
+/** Asks, and returns whether the user agrees. action is the text of the button. */
+export function confirm(title: string, text: string, action: string): Promise<boolean> {
+  return new Promise((answer) => (asked.value = { title, text, action, answer }));
+}
+
+/** The dialog of confirm. The frame of the page has one. */
+export function ConfirmDialog() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const q = asked.value;
+  useEffect(() => {
+    if (q !== null) dialog.current?.showModal();
+  }, [q]);
+  if (q === null) return null;
+  const end = (yes: boolean) => {
+    asked.value = null;
+    q.answer(yes);
+  };
+  return (
+    <dialog ref={dialog} aria-labelledby="confirm-title" onCancel={() => end(false)}>
+      <h2 id="confirm-title">{q.title}</h2>
+      <p class="long">{q.text}</p>
+      <div class="bar">
+        <button type="button" autofocus onClick={() => end(false)}>Cancel</button>
+        <button type="button" class="danger" onClick={() => end(true)}>{q.action}</button>
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,169 @@
+// What a database has: policies, measurements, fields, tags and values, as a tree.
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { column, identifier, literal, select } from "../api/influxql";
+import { defaults, load as loadExplore, paramsOf, settings } from "../explore/state";
+import { go, linkTo, place } from "../location";
+import { ErrorBox } from "../parts/error";
+import { useLoad } from "../parts/load";
+import { count } from "../parts/units";
+
+/** How many names a branch shows; the filter finds the others. */
+const limit = 200;
+
+export function Schema() {
+  const databases = useLoad(() => column("SHOW DATABASES", "name"), []);
+  const db = place.value.params.get("db") ?? databases.data?.find((name) => name !== "_internal") ?? "";
+  return (
+    <section>
+      <div class="bar">
+        <label>
+          Database{" "}
+          <select value={db} onChange={(e) => go("schema", { db: e.currentTarget.value })}>
+            {databases.data?.map((name) => <option key={name}>{name}</option>)}
+          </select>
+        </label>
+      </div>
+      {databases.error !== null && <ErrorBox error={databases.error} />}
+      {databases.data?.length === 0 && <p>There is no database yet. <a href={linkTo("admin")}>Create one</a>, or <a href={linkTo("write")}>write points</a>.</p>}
+      {db !== "" && <Database key={db} db={db} />}
+    </section>
+  );
+}
+
+function Database({ db }: { db: string }) {
+  const [filter, setFilter] = useState("");
+  const policies = useLoad((signal) => select(`SHOW RETENTION POLICIES ON ${identifier(db)}`, { signal }), [db]);
+  const measurements = useLoad((signal) => column(`SHOW MEASUREMENTS ON ${identifier(db)}${matching(filter)} LIMIT ${limit + 1}`, "name", { signal }), [db, filter]);
+  return (
+    <>
+      <h2>Retention policies</h2>
+      {policies.error !== null && <ErrorBox error={policies.error} />}
+      <ul class="tree">
+        {policies.data?.flatMap((s) => s.values ?? []).map(([name, duration, group, , isDefault]) => (
+          <li key={String(name)}>
+            <strong>{name}</strong>{" "}
+            <span class="faint">
+              keeps {duration === "0s" ? "for ever" : String(duration)}, a shard each {String(group)}
+              {isDefault === true ? ", default" : ""}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <h2>Measurements</h2>
+      <label class="bar">
+        Filter <input type="search" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} placeholder="part of a name" />
+      </label>
+      {measurements.error !== null && <ErrorBox error={measurements.error} />}
+      {measurements.data?.length === 0 && <p class="faint">No measurement{filter === "" ? " yet" : " with this in its name"}.</p>}
+      <ul class="tree">
+        {measurements.data?.slice(0, limit).map((name) => <Branch key={name} label={<strong>{name}</strong>}>{() => <Measurement db={db} name={name} />}</Branch>)}
+      </ul>
+      {(measurements.data?.length ?? 0) > limit && <p class="faint">The first {limit} are shown. The filter finds others.</p>}
+    </>
+  );
+}
+
+/** Returns the clause that selects the measurements with a text in their names. */
+function matching(text: string): string {
+  return text === "" ? "" : ` WITH MEASUREMENT =~ /(?i)${text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}/`;
+}
+
+/** A part of the tree that loads its content when it is opened. */
+function Branch({ label, children }: { label: ComponentChildren; children: () => ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <li>
+      <details onToggle={(e) => setOpen(e.currentTarget.open)}>
+        <summary>{label}</summary>
+        {open && children()}
+      </details>
+    </li>
+  );
+}
+
+function Measurement({ db, name }: { db: string; name: string }) {
+  const on = `ON ${identifier(db)} FROM ${identifier(name)}`;
+  const found = useLoad(
+    async (signal) => {
+      const [fields, tags, series] = await Promise.all([
+        select(`SHOW FIELD KEYS ${on} LIMIT ${limit}`, { signal }),
+        column(`SHOW TAG KEYS ${on} LIMIT ${limit}`, "tagKey", { signal }),
+        select(`SHOW SERIES CARDINALITY ${on}`, { signal }),
+      ]);
+      return { fields: fields.flatMap((s) => s.values ?? []), tags, series: Number(series[0]?.values?.[0]?.[0] ?? 0) };
+    },
+    [db, name],
+  );
+  if (found.error !== null) return <ErrorBox error={found.error} />;
+  if (found.data === null) return <p class="faint">Loading…</p>;
+  const { fields, tags, series } = found.data;
+  return (
+    <ul>
+      <li class="faint">about {count(series)} series</li>
+      <li>
+        Fields
+        <ul>
+          {fields.map(([key, type]) => (
+            <li key={`${key} ${type}`}>
+              <Ask db={db} query={queryOf(name, String(key), String(type))}>{String(key)}</Ask> <span class="faint">{type}</span>
+            </li>
+          ))}
+        </ul>
+      </li>
+      <li>
+        Tags
+        <ul>
+          {tags.map((tag) => <Branch key={tag} label={tag}>{() => <Tag db={db} measurement={name} tag={tag} field={fields[0]} />}</Branch>)}
+          {tags.length === 0 && <li class="faint">none</li>}
+        </ul>
+      </li>
+    </ul>
+  );
+}
+
+function Tag({ db, measurement, tag, field }: { db: string; measurement: string; tag: string; field: unknown[] | undefined }) {
+  const on = `ON ${identifier(db)} FROM ${identifier(measurement)}`;
+  const found = useLoad(
+    async (signal) => {
+      const [values, size] = await Promise.all([
+        column(`SHOW TAG VALUES ${on} WITH KEY = ${identifier(tag)} LIMIT ${limit}`, "value", { signal }),
+        column(`SHOW TAG VALUES EXACT CARDINALITY ${on} WITH KEY = ${identifier(tag)}`, "count", { signal }),
+      ]);
+      return { values, size: Number(size[0] ?? values.length) };
+    },
+    [db, measurement, tag],
+  );
+  if (found.error !== null) return <ErrorBox error={found.error} />;
+  if (found.data === null) return <p class="faint">Loading…</p>;
+  const { values, size } = found.data;
+  return (
+    <ul>
+      <li class="faint">{count(size)} values{size > values.length ? `, the first ${values.length}:` : ""}</li>
+      {values.map((value) => (
+        <li key={value}>
+          {field === undefined ? value : <Ask db={db} query={queryOf(measurement, String(field[0]), String(field[1]), `${identifier(tag)} = ${literal(value)} AND `)}>{value}</Ask>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Returns a query of a field: its mean, or the rows of what has none. */
+function queryOf(measurement: string, field: string, type: string, where = ""): string {
+  const from = `FROM ${identifier(measurement)} WHERE ${where}$timeFilter`;
+  if (type === "string" || type === "boolean") return `SELECT ${identifier(field)} ${from} LIMIT 1000`;
+  return `SELECT mean(${identifier(field)}) ${from} GROUP BY time($interval)`;
+}
+
+/** A link to a query in Explore, with the time range that Explore has. */
+function Ask({ db, query, children }: { db: string; query: string; children: ComponentChildren }) {
+  const { from, to } = settings.value;
+  const asked = { ...defaults, db, text: query, from, to };
+  return (
+    <a href={linkTo("explore", paramsOf(asked))} onClick={() => loadExplore(asked)} title={query}>
+      {children}
+    </a>
+  );
+}

@@ -1,0 +1,85 @@
+// Admin: databases, policies, users, copies, deletes.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { open, picture, query } from "./browser.mjs";
+
+const values = async (q, db) => (await query(q, db)).flatMap((s) => s.values ?? []);
+
+test("a database is created, gets a policy, and goes", async () => {
+  const page = await open("#/admin");
+  await page.getByLabel("Name", { exact: true }).first().fill('odd "name"');
+  await page.getByRole("button", { name: "Create database" }).click();
+  await page.getByRole("cell", { name: 'odd "name"', exact: true }).waitFor();
+  await page.getByRole("combobox", { name: /^Database/ }).selectOption('odd "name"');
+  const policies = page.getByRole("region", { name: /Retention policies/ });
+  await policies.getByLabel("Name", { exact: true }).fill("month");
+  await policies.getByLabel("Duration", { exact: true }).fill("30d");
+  await policies.getByRole("button", { name: "Create policy" }).click();
+  await policies.getByRole("cell", { name: "720h0m0s" }).waitFor();
+  await picture(page, "admin");
+  await page.getByRole("button", { name: 'Drop database odd "name"' }).click();
+  await page.getByRole("dialog").getByText('DROP DATABASE "odd \\"name\\""').waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  assert.ok((await values("SHOW DATABASES")).flat().includes('odd "name"'));
+  await page.getByRole("button", { name: 'Drop database odd "name"' }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Drop database" }).click();
+  await page.getByRole("cell", { name: 'odd "name"', exact: true }).waitFor({ state: "detached" });
+  assert.ok(!(await values("SHOW DATABASES")).flat().includes('odd "name"'));
+  await page.done();
+});
+
+test("a delete shows first what would go", async () => {
+  const page = await open("#/admin?part=deletes");
+  await page.getByLabel("Measurement").fill("cpu");
+  await page.getByLabel("Where").fill("host = 'ash' AND time < '2026-01-05T01:00:00Z'");
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByRole("row", { name: "cpu 1 120" }).waitFor();
+  assert.deepEqual((await values("SELECT count(usage_user) FROM cpu WHERE host = 'ash'", "demo"))[0][1], 1380);
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete points" }).click();
+  await page.getByText("The points are deleted.").waitFor();
+  assert.deepEqual((await values("SELECT count(usage_user) FROM cpu WHERE host = 'ash'", "demo"))[0][1], 1320);
+  await page.done();
+});
+
+test("a mistake in a delete deletes nothing", async () => {
+  const page = await open("#/admin?part=deletes");
+  await page.getByLabel("Where").fill("host = ");
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByRole("alert").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Delete…" }).count(), 0);
+  await page.done();
+});
+
+test("continuous queries and subscriptions", async () => {
+  const page = await open("#/admin?part=continuous+queries");
+  await page.getByLabel("Name", { exact: true }).fill("hourly");
+  await page.getByRole("textbox", { name: "Query" }).fill('SELECT mean(usage_user) INTO "cpu_hourly" FROM "cpu" GROUP BY time(1h), *');
+  await page.getByRole("button", { name: "Create continuous query" }).click();
+  await page.getByRole("cell", { name: "hourly", exact: true }).waitFor();
+  await page.getByRole("button", { name: "Drop", exact: true }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Drop continuous query" }).click();
+  await page.getByText("None.").waitFor();
+  await page.getByRole("button", { name: "Subscriptions" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("copy");
+  await page.getByLabel("Destinations").fill("http://127.0.0.1:1");
+  await page.getByRole("button", { name: "Create subscription" }).click();
+  await page.getByRole("cell", { name: "http://127.0.0.1:1" }).waitFor();
+  await page.done();
+});
+
+test("users and grants", async () => {
+  const page = await open("#/admin?part=users");
+  await page.getByLabel("User", { exact: true }).fill("ann");
+  await page.getByLabel("Password", { exact: true }).fill("secret's");
+  await page.getByRole("button", { name: "Create user" }).click();
+  await page.getByRole("cell", { name: "ann", exact: true }).waitFor();
+  await page.getByRole("button", { name: "Grants" }).click();
+  const grants = page.getByRole("region", { name: "Grants of ann" });
+  await grants.getByLabel("Privilege").selectOption("READ");
+  await grants.getByRole("button", { name: "Grant", exact: true }).click();
+  await grants.getByRole("cell", { name: "READ", exact: true }).waitFor();
+  assert.deepEqual(await values("SHOW GRANTS FOR ann"), [["demo", "READ"]]);
+  await page.done();
+});
