@@ -74,9 +74,10 @@ bench-encodings: ## blocks and bytes by encoding of three workloads, into docs/b
 	go test -run '^$$' -bench Encodings -benchtime 1x ./inspect > bench.txt
 	go run -C bench ./benchdoc -by benchmark ../docs/bench/encodings.md < bench.txt
 
-bench-e2e: build ## compare with installed peers end to end, quarter of an hour
+bench-e2e: build ## compare with installed peers end to end, an hour
 	go build -C bench -o ../bin/tsdbd-load .
 	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
+	bin/tsdbd-load promql -tsdbd bin/tsdbd -report docs/bench/prometheus.md
 
 cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disks and cuts of the network; as root, half an hour
 	TSDBD_SEED=$${TSDBD_SEED:-random} $(CLUSTER) -run '^TestChaos$$' -chaos-rounds=100 -chaos-longest=15s

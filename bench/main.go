@@ -6,6 +6,7 @@
 //	tsdbd-load -url http://127.0.0.1:8086 small       requests of 1 to 10,000 rows
 //	tsdbd-load -url http://127.0.0.1:8086 mixed       writes while dashboards ask
 //	tsdbd-load seed -out FILE                         only write the lines
+//	tsdbd-load promql -tsdbd bin/tsdbd -report FILE   PromQL on tsdbd, Prometheus and VictoriaMetrics
 //	tsdbd-load bench -tsdbd bin/tsdbd -report FILE    start servers, measure each, compare
 //
 // The workloads are devops, hicard, seed, telegraf, small and mixed. With -pid it also
@@ -65,6 +66,9 @@ type options struct {
 	tmp       string
 	profiles  string
 
+	// of promql
+	sizes string
+
 	// of null-wal
 	listen string
 }
@@ -74,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("tsdbd-load", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: tsdbd-load [flags] devops|hicard|seed|telegraf|small|mixed|bench|null-wal [flags]")
+		fmt.Fprintln(stderr, "usage: tsdbd-load [flags] devops|hicard|seed|telegraf|small|mixed|bench|promql|null-wal [flags]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&o.url, "url", "http://127.0.0.1:8086", "server")
@@ -92,12 +96,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.hosts, "hosts", 50, "telegraf: number of hosts")
 	flags.Float64Var(&o.hours, "hours", 24, "telegraf: hours of data")
 	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request; mixed: for ingest alone, and during queries")
-	flags.StringVar(&o.tsdbd, "tsdbd", filepath.Join("bin", "tsdbd"), "bench: the program")
+	flags.StringVar(&o.tsdbd, "tsdbd", filepath.Join("bin", "tsdbd"), "bench, promql: the program")
 	flags.StringVar(&o.servers, "servers", "tsdbd,influxd,victoria-metrics,null-wal", "bench: what to start, if it is installed")
 	flags.StringVar(&o.workloads, "workloads", "devops,seed,hicard,small", "bench: what to measure")
-	flags.StringVar(&o.report, "report", "", "bench: write the report to this file")
-	flags.StringVar(&o.tmp, "tmp", "", "bench: where to make the data directories")
+	flags.StringVar(&o.report, "report", "", "bench, promql: write the report to this file")
+	flags.StringVar(&o.tmp, "tmp", "", "bench, promql: where to make the data directories")
 	flags.StringVar(&o.profiles, "profiles", "", "bench: write CPU profiles of tsdbd to this directory; it has to serve them")
+	flags.StringVar(&o.sizes, "sizes", "", "promql: numbers of the sizes to measure; empty: all")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8086", "null-wal: address")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -124,6 +129,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	switch name {
 	case "bench":
 		return compare(ctx, &o, stdout, stderr)
+	case "promql":
+		return promql(ctx, &o, stdout, stderr)
 	case "small":
 		return single(ctx, &o, nil, stdout)
 	case "mixed":

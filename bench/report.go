@@ -119,21 +119,7 @@ func (r *report) preface(w io.Writer) error {
 	fmt.Fprintf(&b, "# End-to-end measurements\n\nWritten by `make bench-e2e`. \"Disk\", \"bytes/value\" and \"bytes/series\" count everything in the data directory, the\n"+
 		"write-ahead log included. [peers.md](peers.md) has the ratios to the versions of the peers of 2026, measured on another\nmachine.\n\n")
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
-	row := func(name, text string) {
-		if text != "" {
-			fmt.Fprintf(&b, "| %s | %s |\n", name, text)
-		}
-	}
-	row("date", r.began.UTC().Format("2006-01-02 15:04 UTC"))
-	row("took", r.took.Round(time.Second).String())
-	row("commit", commit())
-	row("machine", fmt.Sprintf("%s, %d cores, %.1f GiB, client and server on the same ones", cpuModel(), runtime.NumCPU(), float64(procMemory())/(1<<30)))
-	row("kernel", strings.TrimSpace(fileText("/proc/sys/kernel/osrelease")))
-	row("Go", runtime.Version()+" "+runtime.GOARCH)
-	row("load average before", r.busy)
-	if o.scale != 1 {
-		row("scale", fmt.Sprintf("**%g of each workload: not the full ones**", o.scale))
-	}
+	row := r.machine(&b)
 	row("load", fmt.Sprintf("%d connections, %d rows a request, plain text over HTTP on 127.0.0.1, made before the clock starts", o.connections, o.rows))
 	row("queries", fmt.Sprintf("one at a time on one connection, the client no more than a socket and a buffer; up to 5 to warm up, then %d in %v, up to %d; slow ones at least 3", enough, queryTime, o.queries))
 	fmt.Fprintf(&b, "\n| server | version | settings that differ from its defaults |\n|---|---|---|\n")
@@ -148,6 +134,28 @@ figure goes. Differences below 1.4 in rows/s are noise on a shared machine; CPU 
 `, quietTime)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// machine writes the rows that say when, where and of what a report is, and returns
+// what writes more of them.
+func (r *report) machine(b *strings.Builder) func(name, text string) {
+	o := r.options
+	row := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(b, "| %s | %s |\n", name, text)
+		}
+	}
+	row("date", r.began.UTC().Format("2006-01-02 15:04 UTC"))
+	row("took", r.took.Round(time.Second).String())
+	row("commit", commit())
+	row("machine", fmt.Sprintf("%s, %d cores, %.1f GiB, client and server on the same ones", cpuModel(), runtime.NumCPU(), float64(procMemory())/(1<<30)))
+	row("kernel", strings.TrimSpace(fileText("/proc/sys/kernel/osrelease")))
+	row("Go", runtime.Version()+" "+runtime.GOARCH)
+	row("load average before", r.busy)
+	if o.scale != 1 {
+		row("scale", fmt.Sprintf("**%g of each workload: not the full ones**", o.scale))
+	}
+	return row
 }
 
 func fileText(path string) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +26,10 @@ type product struct {
 	log      string // directory of its write-ahead log below that of its data; empty: none
 	limit    bool   // not a database: what the machine allows
 	command  func(path, address, dir string) (args, env []string)
+	// fresh is command for a server that is to keep in memory what it may; nil: command.
+	fresh func(path, address, dir string) (args, env []string)
+	// remoteWrite is the path for remote write, with the database; nil: none.
+	remoteWrite func(db string) (path string, params url.Values)
 }
 
 // versionNumber finds the number in what a program says of its version.
@@ -46,6 +51,10 @@ func findProduct(name, tsdbd string) (*product, bool, error) {
 			command: func(_, address, dir string) (args, env []string) {
 				return []string{"-data", dir, "-http", address}, []string{"TSDBD_DATA_COMPACT_AFTER=5s", "TSDBD_DATA_FLUSH_IDLE=3s"}
 			},
+			fresh: func(_, address, dir string) (args, env []string) {
+				return []string{"-data", dir, "-http", address}, nil
+			},
+			remoteWrite: func(db string) (string, url.Values) { return "/api/v1/prom/write", url.Values{"db": {db}} },
 		}
 	case "influxd":
 		p = &product{
@@ -61,6 +70,18 @@ func findProduct(name, tsdbd string) (*product, bool, error) {
 				}
 			},
 		}
+	case "prometheus":
+		p = &product{
+			name: name, path: name, ready: "/-/ready", log: "wal",
+			settings: "--storage.tsdb.retention.time=100y, remote write on; it acknowledges before its log is synced",
+			command: func(_, address, dir string) (args, env []string) {
+				return []string{
+					"--config.file=" + os.DevNull, "--storage.tsdb.path=" + dir, "--web.listen-address=" + address, "--log.level=warn",
+					"--storage.tsdb.retention.time=100y", "--web.enable-remote-write-receiver",
+				}, nil
+			},
+			remoteWrite: func(string) (string, url.Values) { return "/api/v1/write", nil },
+		}
 	case "victoria-metrics":
 		p = &product{
 			name: name, path: name, ready: "/health", metrics: true,
@@ -68,6 +89,7 @@ func findProduct(name, tsdbd string) (*product, bool, error) {
 			command: func(_, address, dir string) (args, env []string) {
 				return []string{"-storageDataPath=" + dir, "-httpListenAddr=" + address, "-retentionPeriod=100y", "-search.maxUniqueTimeseries=3000000"}, nil
 			},
+			remoteWrite: func(string) (string, url.Values) { return "/api/v1/write", nil },
 		}
 	case "null-wal":
 		self, err := os.Executable()
@@ -82,7 +104,7 @@ func findProduct(name, tsdbd string) (*product, bool, error) {
 			},
 		}
 	default:
-		return nil, false, fmt.Errorf("unknown server %q: it is tsdbd, influxd, victoria-metrics or null-wal", name)
+		return nil, false, fmt.Errorf("unknown server %q: it is tsdbd, influxd, prometheus, victoria-metrics or null-wal", name)
 	}
 	path, err := exec.LookPath(p.path)
 	if err != nil {

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// writeProm writes the report of PromQL.
+func (r *report) writeProm(w io.Writer, results []*promResult) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# PromQL: tsdbd, Prometheus and VictoriaMetrics\n\nWritten by `make bench-e2e`. The same series go by remote write to all servers of this machine. Then each query is asked of\nall of them in turn.\n\n| | |\n|---|---|\n")
+	r.machine(&b)
+	fmt.Fprintf(&b, "\n| server | version | settings that differ from its defaults |\n|---|---|---|\n")
+	for _, p := range r.products {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.name, p.version, p.settings)
+	}
+	fmt.Fprintf(&b, `
+Each query is asked over one connection for %v in each of up to %d rounds. In each round the servers come in another order.
+"CPU" is the time of the server's process for one query (/proc/PID/stat), "wall" the shortest and the middle time until the
+whole answer is read, "peak" the most resident memory of the process while it answers. VictoriaMetrics is asked with
+`+"`nocache=1`"+`. "x Prometheus" and "x VictoriaMetrics" are how many times the CPU time of tsdbd theirs is.
+
+The answers are compared. Samples lie %v behind the times that are asked for: no sample is on the bound of a window, which
+belongs to it in Prometheus 2 and not in Prometheus 3. So tsdbd must answer what Prometheus answers, but for a relative
+difference of %g from sums in another order. VictoriaMetrics' rate means something else: there half of the values may differ by no
+more than %.0f %%. All else must be equal, and the last samples of all series must be what was written.
+`, promSlot, promRounds, promShift, promLastDigits, 100*promRoughly)
+	reached, all := 0, 0
+	for _, res := range results {
+		fmt.Fprintf(&b, "\n## %s, %s\n\n", res.size.name, res.state)
+		writePromLoads(&b, res)
+		writePromQueries(&b, res, &reached, &all)
+	}
+	if all > 0 {
+		fmt.Fprintf(&b, `
+## Goals
+
+In every query Prometheus is to take at least %g times, VictoriaMetrics at least %g times the CPU time of tsdbd: %d of %d
+reached. The cells in bold are the others. A query that failed or was answered wrongly counts as 0.
+`, promGoals["prometheus"], promGoals["victoria-metrics"], reached, all)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writePromLoads(b *strings.Builder, res *promResult) {
+	if len(res.loads) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "| load by remote write | k samples/s | us CPU/sample | until quiet after a restart | bytes/sample |\n|---|--:|--:|--:|--:|\n")
+	for _, l := range res.loads {
+		quiet := ""
+		if !l.quiet {
+			quiet = " (not quiet)"
+		}
+		fmt.Fprintf(b, "| %s | %.0f | %.2f | %.2f%s | %.2f |\n", l.server, perSecond(l.samples, l.took)/1e3, perRow(l.cpu, l.samples), perRow(l.settled, l.samples), quiet, float64(l.disk)/float64(l.samples))
+	}
+	fmt.Fprintln(b)
+}
+
+func writePromQueries(b *strings.Builder, res *promResult, reached, all *int) {
+	fmt.Fprintf(b, "| query | server | CPU ms | wall ms | answer kB | peak MB | x Prometheus | x VictoriaMetrics |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
+	var wrong []string
+	for _, q := range res.queries {
+		name := q.name
+		for _, f := range q.of {
+			if f.wrong != "" {
+				wrong = append(wrong, fmt.Sprintf("%s, %s: %s", q.name, f.server, f.wrong))
+			}
+			times := " | "
+			if f.server == "tsdbd" {
+				times = q.text("prometheus", reached, all) + " | " + q.text("victoria-metrics", reached, all)
+			}
+			if f.asked == 0 {
+				fmt.Fprintf(b, "| %s | %s | failed | | | | %s |\n", name, f.server, times)
+			} else {
+				l := summary(f.wall)
+				fmt.Fprintf(b, "| %s | %s | %s | %s / %s | %.1f | %.0f | %s |\n", name, f.server, number(ms(f.perQuery())), number(ms(slices.Min(f.wall))), number(ms(l.p50)), float64(f.bytes)/1e3, mb(f.peak), times)
+			}
+			name = ""
+		}
+	}
+	for _, text := range wrong {
+		fmt.Fprintf(b, "\n**wrong**: %s\n", text)
+	}
+}
+
+// times returns how many times the CPU time of tsdbd that of a peer is, 0 if tsdbd
+// failed; false if the peer did.
+func (fs *promFigures) times(peer string) (float64, bool) {
+	var ours, theirs *promFigure
+	for _, f := range fs.of {
+		switch f.server {
+		case "tsdbd":
+			ours = f
+		case peer:
+			theirs = f
+		}
+	}
+	switch {
+	case ours == nil || theirs == nil || theirs.wrong != "" || theirs.asked == 0:
+		return 0, false
+	case ours.wrong != "" || ours.asked == 0:
+		return 0, true
+	}
+	return float64(theirs.perQuery()) / max(float64(ours.perQuery()), 1), true
+}
+
+// text is the cell of a peer; it counts the goal.
+func (fs *promFigures) text(peer string, reached, all *int) string {
+	times, ok := fs.times(peer)
+	if !ok {
+		return ""
+	}
+	*all++
+	if times >= promGoals[peer] {
+		*reached++
+		return fmt.Sprintf("%.2f", times)
+	}
+	return fmt.Sprintf("**%.2f**", times)
+}
