@@ -119,6 +119,9 @@ func New(opt Options) *Executor {
 // but a query keeps the timeout that it started with.
 func (e *Executor) SetLimits(l admission.Limits) { e.queries.SetLimits(l) }
 
+// Queries returns what admits the statements, for queries in other languages.
+func (e *Executor) Queries() *admission.Queries { return e.queries }
+
 // Execute runs the statements of q in order and passes the results to emit in
 // that order, one or more for each statement. If a statement fails, emit gets a
 // Result with Err, and the statements after it are not executed. Execute returns

@@ -43,6 +43,9 @@ func (c *Claim) Keep(n int64) error {
 	return c.Set(c.kept.Add(n))
 }
 
+// Held returns the bytes that the claim holds.
+func (c *Claim) Held() int64 { return c.charged.Load() }
+
 // Release gives everything back.
 func (c *Claim) Release() {
 	_ = c.account.set(c.ctx, c.turn, &c.charged, 0) // giving back never fails

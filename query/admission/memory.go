@@ -66,6 +66,12 @@ func (m *Memory) Used() int64 { return m.used.Load() }
 // hold. While it is short, only small queries get more.
 func (m *Memory) SetShort(short bool) { m.short.Store(short) }
 
+// Short reports whether the process is short of memory, and bytes are more than a
+// small query holds.
+func (m *Memory) Short(bytes int64) bool {
+	return m != nil && bytes > smallBytes && m.short.Load()
+}
+
 // Account is what one query and its answer hold of a Memory. It is safe for
 // concurrent use. A nil Account has no bound.
 type Account struct {

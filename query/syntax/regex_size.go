@@ -28,6 +28,9 @@ type RegexBudget struct{ bytes int64 }
 // is not valid takes nothing.
 func (b *RegexBudget) Add(expr string) error { return b.add(regexBytes(expr), 1) }
 
+// Bytes returns what the expressions take.
+func (b *RegexBudget) Bytes() int64 { return b.bytes }
+
 func (b *RegexBudget) add(bytes int64, times int) error {
 	if bytes > 0 && int64(times) > (maxRegexBytes-b.bytes)/bytes {
 		return fmt.Errorf("regular expressions are too large: a query may have %d MiB of them, repeats such as a{1000} written out", maxRegexBytes>>20)
