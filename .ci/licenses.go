@@ -38,6 +38,7 @@ var kinds = []struct{ name, words string }{
 	{"MPL-2.0", "Mozilla Public License"},
 	{"Apache-2.0", "Apache License Version 2.0"},
 	{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy"},
+	{"ISC", "Permission to use, copy, modify, and/or distribute this software for any purpose"},
 	{"BSD", "Redistribution and use in source and binary forms"},
 }
 

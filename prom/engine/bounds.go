@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/strutil"
+
+	"tsdbd/query/syntax"
+)
+
+// maxWords bounds the words of a query. The parser and the engine recurse over
+// expressions, so the words bound their stacks.
+const maxWords = 20_000
+
+// regexMemory is the memory of compiling a regular expression, as a multiple of the
+// size of its program.
+const regexMemory = 3
+
+var errTooManyWords = fmt.Errorf("the query has more than %d words", maxWords)
+
+// check refuses a text that would take too much to parse. It charges the regular
+// expressions, which the parser compiles. charge may be nil.
+func check(text string, charge func(int64) error) error {
+	var budget syntax.RegexBudget
+	var item parser.Item
+	pattern := false
+	words := 0
+	for lexer := parser.Lex(text); ; words++ {
+		if words == maxWords {
+			return &Error{BadData, errTooManyWords}
+		}
+		lexer.NextItem(&item)
+		switch item.Typ {
+		case parser.EOF, parser.ERROR:
+			if charge == nil {
+				return nil
+			}
+			return charge(regexMemory * budget.Bytes())
+		case parser.EQL_REGEX, parser.NEQ_REGEX:
+			pattern = true
+			continue
+		case parser.STRING:
+			if !pattern {
+				break
+			}
+			expr, err := strutil.Unquote(item.Val)
+			if err != nil {
+				break // the parser says so
+			}
+			if err := budget.Add(expr); err != nil {
+				return &Error{BadData, err}
+			}
+		}
+		pattern = false
+	}
+}
+
+// bounds are what the evaluation of an expression can take in addition to the samples
+// that are read.
+type bounds struct {
+	fixed  int64 // bytes that do not depend on the number of series
+	series int64 // bytes for each series that is read
+	// matrix says that the value has the samples that are read.
+	matrix bool
+	// loose says that one series may give many others, or long labels.
+	loose bool
+}
+
+const (
+	// seriesBytes is what Prometheus' engine takes for a series in addition to its
+	// points: headers, entries of maps, and new labels, which share their texts.
+	seriesBytes = 512
+	// nodeBytes is the same for a node of the tree.
+	nodeBytes = 512
+)
+
+// boundsOf returns the bounds of an expression. An operator holds the points of its
+// operands and of its result. The engine evaluates an operand for all steps at once.
+func boundsOf(expr parser.Expr, req *Request) bounds {
+	w := &walk{}
+	span, step := float64(req.End.Sub(req.Start)), float64(req.Step)
+	_ = parser.Walk(level{walk: w, span: span, step: step, steps: stepsOf(span, step)}, expr, nil)
+	copies := 1.0
+	if w.operators {
+		copies = 2
+	}
+	return bounds{
+		fixed:  toBytes(w.fixed),
+		series: toBytes(copies*w.steps*pointBytes + seriesBytes),
+		matrix: expr.Type() == parser.ValueTypeMatrix,
+		loose:  w.loose,
+	}
+}
+
+func stepsOf(span, step float64) float64 {
+	if step <= 0 {
+		return 1
+	}
+	return math.Floor(span/step) + 2
+}
+
+// toBytes returns a number of bytes that fits.
+func toBytes(n float64) int64 { return int64(min(n, math.MaxInt64/4)) }
+
+// walk is what a walk over an expression has found.
+type walk struct {
+	steps     float64 // the most steps of a series
+	fixed     float64 // bytes
+	operators bool    // points are operands of something
+	loose     bool
+}
+
+// level is a part of the expression that is evaluated at the same steps.
+type level struct {
+	*walk
+	span, step, steps float64 // nanoseconds; step 0: one step
+}
+
+// Visit implements parser.Visitor.
+func (l level) Visit(node parser.Node, _ []parser.Node) (parser.Visitor, error) {
+	if node == nil {
+		return nil, nil
+	}
+	l.walk.fixed += nodeBytes
+	switch n := node.(type) {
+	case *parser.VectorSelector:
+		l.walk.steps = max(l.walk.steps, l.steps)
+	case *parser.NumberLiteral:
+		l.walk.fixed += l.steps * pointBytes
+	case *parser.Call:
+		l.walk.fixed += l.steps * pointBytes // such as time(), absent() and scalar()
+		switch n.Func.Name {
+		case "label_replace", "label_join":
+			l.walk.loose = true
+		}
+		if len(n.Args) == 0 || n.Args[len(n.Args)-1].Type() != parser.ValueTypeMatrix {
+			l.walk.operators = true
+		}
+	case *parser.AggregateExpr:
+		if len(n.Grouping) > 0 || n.Without || n.Param != nil { // else the result is one series
+			l.walk.operators = true
+		}
+		if n.Op == parser.COUNT_VALUES {
+			l.walk.loose = true
+		}
+	case *parser.BinaryExpr, *parser.UnaryExpr:
+		l.walk.operators = true
+	case *parser.SubqueryExpr:
+		l.walk.operators = true
+		l.step = float64(n.Step)
+		if n.Step == 0 {
+			l.step = float64(subqueryStep)
+		}
+		l.span += float64(n.Range)
+		l.steps = stepsOf(l.span, max(l.step, float64(time.Millisecond)))
+		l.walk.fixed += l.steps * pointBytes // what the engine counts for each step
+	}
+	return l, nil
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// Lookup asks for the labels of series.
+type Lookup struct {
+	Access
+	// Selectors are alternatives. None: all series.
+	Selectors  [][]*labels.Matcher
+	Start, End time.Time
+	Limit      int // of the result; 0 is no limit
+}
+
+// text writes a lookup out, for SHOW QUERIES.
+func (l *Lookup) text(what string) func() string {
+	return func() string {
+		var b strings.Builder
+		b.WriteString(what)
+		for i, set := range l.Selectors {
+			if i > 0 {
+				b.WriteString(" or")
+			}
+			b.WriteString(" {")
+			for j, m := range set {
+				if j > 0 {
+					b.WriteByte(',')
+				}
+				b.WriteString(m.String())
+			}
+			b.WriteByte('}')
+		}
+		return b.String()
+	}
+}
+
+// hintLimit is Limit and one more, which shows that the result was cut.
+func (l *Lookup) hintLimit() int {
+	if l.Limit > 0 {
+		return l.Limit + 1
+	}
+	return 0
+}
+
+// contextRows is after how many rows a loop looks at the context.
+const contextRows = 256
+
+// Series passes the labels of the series to each, in the order of the labels. The error is an
+// *Error, or that of each.
+func (e *Engine) Series(ctx context.Context, l *Lookup, each func(labels.Labels) error) (out *Outcome, err error) {
+	err = e.admit(ctx, &l.Access, l.text("series"), func(r *run) error {
+		q, err := r.querier(l)
+		if err != nil {
+			return err
+		}
+		defer q.Close()
+		hints := &storage.SelectHints{Start: l.Start.UnixMilli(), End: l.End.UnixMilli(), Func: "series", Limit: l.hintLimit()}
+		var sets []storage.SeriesSet
+		for _, matchers := range l.Selectors {
+			sets = append(sets, q.Select(r.ctx, true, hints, matchers...))
+		}
+		all := storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
+		n := 0
+		cut := false
+		for ; all.Next(); n++ {
+			if cut = l.Limit > 0 && n == l.Limit; cut {
+				break
+			}
+			if n%contextRows == 0 {
+				if err := r.pause(); err != nil {
+					return err
+				}
+			}
+			if r.failed = each(all.At().Labels()); r.failed != nil {
+				return r.failed
+			}
+		}
+		if err := all.Err(); err != nil {
+			return err
+		}
+		out = noted(all.Warnings(), cut)
+		return nil
+	})
+	return out, err
+}
+
+// LabelNames returns the names of the labels of series, sorted.
+func (e *Engine) LabelNames(ctx context.Context, l *Lookup) ([]string, *Outcome, error) {
+	return e.list(ctx, l, "labels", func(r *run, q storage.Querier, matchers []*labels.Matcher) ([]string, annotations.Annotations, error) {
+		return q.LabelNames(r.ctx, &storage.LabelHints{Limit: l.hintLimit()}, matchers...)
+	})
+}
+
+// LabelValues returns the values that a label has in series, sorted.
+func (e *Engine) LabelValues(ctx context.Context, l *Lookup, name string) ([]string, *Outcome, error) {
+	return e.list(ctx, l, "label values "+strconv.Quote(name), func(r *run, q storage.Querier, matchers []*labels.Matcher) ([]string, annotations.Annotations, error) {
+		return q.LabelValues(r.ctx, name, &storage.LabelHints{Limit: l.hintLimit()}, matchers...)
+	})
+}
+
+// list joins the texts that f finds for each selector.
+func (e *Engine) list(ctx context.Context, l *Lookup, what string, f func(*run, storage.Querier, []*labels.Matcher) ([]string, annotations.Annotations, error)) (list []string, out *Outcome, err error) {
+	err = e.admit(ctx, &l.Access, l.text(what), func(r *run) error {
+		q, err := r.querier(l)
+		if err != nil {
+			return err
+		}
+		defer q.Close()
+		var notes annotations.Annotations
+		sets := l.Selectors
+		if len(sets) == 0 {
+			sets = [][]*labels.Matcher{nil}
+		}
+		for _, matchers := range sets {
+			if err := r.pause(); err != nil {
+				return err
+			}
+			found, more, err := f(r, q, matchers)
+			if err != nil {
+				return err
+			}
+			notes.Merge(more)
+			if err := r.claim.Keep(int64(len(found)) * textBytes); err != nil {
+				return err
+			}
+			list = append(list, found...)
+		}
+		slices.Sort(list)
+		list = slices.Compact(list)
+		cut := l.Limit > 0 && len(list) > l.Limit
+		if cut {
+			list = list[:l.Limit]
+		}
+		out = noted(notes, cut)
+		return nil
+	})
+	return list, out, err
+}
+
+// textBytes is the header of a text.
+const textBytes = 16
+
+// querier opens the policy of a lookup.
+func (r *run) querier(l *Lookup) (storage.Querier, error) {
+	src := source{run: r}
+	return src.Querier(l.Start.UnixMilli(), l.End.UnixMilli())
+}
+
+// pause lets other queries work, and returns an error if the query has ended.
+func (r *run) pause() error {
+	if err := r.turn.Yield(r.ctx); err != nil {
+		return err
+	}
+	return r.ctx.Err()
+}
+
+// noted returns the outcome of a lookup.
+func noted(notes annotations.Annotations, cut bool) *Outcome {
+	if cut {
+		notes.Add(errTruncated)
+	}
+	out := new(Outcome)
+	out.Warnings, out.Infos = notes.AsStrings("", 0, 0)
+	return out
+}

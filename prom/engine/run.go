@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
+	"github.com/prometheus/prometheus/util/stats"
+
+	"tsdbd/query/admission"
+)
+
+// errTruncated is the warning of a value that was cut, in Prometheus' words.
+var errTruncated = errors.New("results truncated due to limit")
+
+// run is a request that was admitted.
+type run struct {
+	*Engine
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	access *Access
+	turn   *admission.Turn
+	claim  *admission.Claim
+	failed error // of the sink
+}
+
+// admit runs f as a query.
+func (e *Engine) admit(ctx context.Context, access *Access, text func() string, f func(*run) error) error {
+	ctx, task, err := e.opt.Queries.Start(ctx, admission.Request{
+		Text: text, Database: access.DB, User: access.User, Account: access.Account, Interrupt: access.Interrupt,
+	})
+	if err != nil {
+		return &Error{Unavailable, err}
+	}
+	defer task.End()
+	r := &run{Engine: e, access: access, turn: access.Turn}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	defer r.cancel(nil)
+	if r.turn == nil {
+		r.turn = new(admission.Turn)
+	}
+	r.claim = task.Account.Claim(r.ctx, r.turn, e.opt.Queries.Limits().MemoryBytes)
+	defer r.claim.Release()
+	err = e.opt.Queries.Guard(func() string { return admission.RedactURLs(text()) }, func() error {
+		if _, err := r.turn.Begin(r.ctx, e.opt.Cores, 1); err != nil {
+			return err
+		}
+		defer r.turn.End()
+		return f(r)
+	})
+	if r.failed != nil {
+		return r.failed
+	}
+	return classify(r.ctx, err)
+}
+
+// parse checks and parses an expression.
+func (r *run) parse(text string) (parser.Expr, error) {
+	if err := check(text, r.claim.Keep); err != nil {
+		return nil, err
+	}
+	expr, err := r.parser.ParseExpr(text)
+	if err != nil {
+		return nil, &Error{BadData, err}
+	}
+	return expr, nil
+}
+
+// evaluate computes an expression and hands its value out. This is the place where an
+// expression, or a part of one, can be answered by other means than Prometheus'
+// engine: what comes after it works on the tree that the machine is given.
+func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, error) {
+	b := boundsOf(expr, req)
+	if err := r.claim.Keep(b.fixed); err != nil {
+		return nil, err
+	}
+	defer r.watch(b)()
+	m := r.machine(expr)
+	defer r.machines.Put(m)
+	src := &source{run: r, bounds: b}
+	opts := promql.NewPrometheusQueryOpts(req.StepStats, req.lookback(r.Limits()))
+	var q promql.Query
+	var err error
+	if req.Step > 0 {
+		q, err = m.engine.NewRangeQuery(r.ctx, src, opts, req.Expr, req.Start, req.End, req.Step)
+	} else {
+		q, err = m.engine.NewInstantQuery(r.ctx, src, opts, req.Expr, req.Start)
+	}
+	if err != nil {
+		return nil, &Error{BadData, err}
+	}
+	defer q.Close()
+	res := q.Exec(r.ctx)
+	if res.Err != nil {
+		return nil, res.Err
+	}
+	cut, err := r.hand(res.Value, req.Limit, sink)
+	if err != nil {
+		return nil, err
+	}
+	return outcome(req.Expr, res.Warnings, cut, q.Stats()), nil
+}
+
+// lookback returns how old the latest sample of a series may be.
+func (req *Request) lookback(l Limits) time.Duration {
+	if req.Lookback > 0 {
+		return req.Lookback
+	}
+	return l.Lookback
+}
+
+// hand hands a value out. It reports whether limit has cut it.
+func (r *run) hand(v parser.Value, limit int, sink Sink) (cut bool, err error) {
+	defer func() { r.failed = err }()
+	if err = sink.Begin(v.Type()); err != nil {
+		return false, err
+	}
+	switch v := v.(type) {
+	case promql.Scalar:
+		return false, sink.Scalar(v)
+	case promql.String:
+		return false, sink.String(v)
+	case promql.Vector:
+		if cut = limit > 0 && len(v) > limit; cut {
+			v = v[:limit]
+		}
+		for i := range v {
+			if err = sink.Sample(&v[i]); err != nil {
+				return false, err
+			}
+		}
+	case promql.Matrix:
+		if cut = limit > 0 && len(v) > limit; cut {
+			v = v[:limit]
+		}
+		for i := range v {
+			if err = sink.Series(&v[i]); err != nil {
+				return false, err
+			}
+		}
+	}
+	return cut, nil
+}
+
+// outcome returns what follows a value.
+func outcome(text string, notes annotations.Annotations, cut bool, s *stats.Statistics) *Outcome {
+	const most = 10 // of each kind, as in Prometheus
+	if cut {
+		notes.Add(errTruncated)
+	}
+	out := &Outcome{Stats: stats.NewQueryStats(s)}
+	out.Warnings, out.Infos = notes.AsStrings(text, most, most)
+	return out
+}
+
+// watchInterval is how often a running query looks whether the server is short of
+// memory.
+const watchInterval = 50 * time.Millisecond
+
+// watch ends the query when the server is short of memory, unless the query is small.
+// An expression whose memory has no bound is never small.
+func (r *run) watch(b bounds) (stop func()) {
+	if r.opt.Memory == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(watchInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			held := r.claim.Held()
+			if b.loose {
+				held = math.MaxInt64
+			}
+			if r.opt.Memory.Short(held) {
+				r.cancel(fmt.Errorf("%w: the server is short of memory, try again", admission.ErrMemory))
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
