@@ -21,6 +21,7 @@ import (
 
 	"tsdbd/httpapi"
 	"tsdbd/meta"
+	"tsdbd/prom/engine"
 	"tsdbd/services/continuous"
 	"tsdbd/services/monitor"
 	"tsdbd/services/subscriber"
@@ -36,6 +37,7 @@ type Config struct {
 	TLS        TLS               `toml:"tls"`
 	Cluster    Cluster           `toml:"cluster"`
 	Query      Query             `toml:"query"`
+	Prometheus Prometheus        `toml:"prometheus"`
 	Retention  Retention         `toml:"retention"`
 	Continuous ContinuousQueries `toml:"continuous_queries"`
 	Subscriber Subscriber        `toml:"subscriber"`
@@ -145,6 +147,14 @@ type Query struct {
 	MaxTotalMemory Size `toml:"max-total-memory" reload:"yes"`
 }
 
+// Prometheus is about Prometheus' HTTP API.
+type Prometheus struct {
+	// Database is that of requests which name none.
+	Database string `toml:"database" reload:"yes"`
+	// LookbackDelta is how old the latest sample of a series may be.
+	LookbackDelta Duration `toml:"lookback-delta" reload:"yes"`
+}
+
 // Retention is about the expiry of data.
 type Retention struct {
 	Enabled       bool     `toml:"enabled"`
@@ -218,6 +228,9 @@ func Default() *Config {
 			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
 			EnqueuedWriteTimeout: Duration(httpapi.DefaultWriteWait), StopTimeout: Duration(30 * time.Second), Realm: httpapi.DefaultRealm, UIEnabled: true,
 			BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
+		},
+		Prometheus: Prometheus{
+			Database: httpapi.DefaultPrometheusDatabase, LookbackDelta: Duration(engine.DefaultLookback),
 		},
 		TLS:     TLS{MinVersion: tls.VersionTLS12},
 		Cluster: defaultCluster(),
@@ -460,6 +473,8 @@ func (c *Config) validate() error {
 	check(c.Subscriber.HTTPTimeout > 0 && c.Subscriber.WriteConcurrency > 0 && c.Subscriber.WriteConcurrency <= 1000 &&
 		c.Subscriber.WriteBufferSize > 0 && c.Subscriber.WriteBufferSize <= 1<<20 && c.Subscriber.TotalBufferBytes >= 0,
 		"subscriber.http-timeout, write-concurrency (at most 1000) and write-buffer-size (at most 1048576) must be positive")
+	check(meta.CheckName(c.Prometheus.Database) == nil, "prometheus.database cannot be %q", c.Prometheus.Database)
+	check(c.Prometheus.LookbackDelta >= Duration(time.Millisecond), "prometheus.lookback-delta must be at least a millisecond")
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
 	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,
 		"retention.week-shards-from must be at least retention.day-shards-from, and both positive")

@@ -40,6 +40,10 @@ type request struct {
 	user *meta.User
 	free bool // logins are not required, everything is allowed
 
+	// path is the path of the route. db and rp are the names that stand before it,
+	// see cutPromPrefix.
+	path, db, rp string
+
 	forwarded bool          // by another node of a cluster
 	received  *countingBody // what the client sent of the body
 	// form is the body of a form, as long as a cluster may need it to forward the

@@ -155,24 +155,9 @@ func (h *Handler) elsewhere(w *response, r *request, place query.Place, strong b
 
 // queryElsewhere is elsewhere for the statements of a query, which it forwards.
 func (h *Handler) queryElsewhere(w *response, r *request, q *influxql.Query) (forwarded bool, err error) {
-	strong := false
-	switch level := r.FormValue("consistency"); {
-	case level == "strong":
-		strong = true
-	case !slices.Contains(consistencies, level):
-		return false, errConsistency
-	}
-	place := query.PlaceOf(q)
-	forward, err := h.elsewhere(w, r, place, strong)
-	if err != nil {
-		return false, err
-	}
+	forward, err := h.readElsewhere(w, r, query.PlaceOf(q))
 	if !forward {
-		if r.user != nil && place == query.AnyNode {
-			// The rights may have changed during the wait.
-			return false, h.admit(r, h.routes["/query"])
-		}
-		return false, nil
+		return false, err
 	}
 	for _, stmt := range q.Statements {
 		if _, kills := stmt.(*influxql.KillQueryStatement); kills {
@@ -180,6 +165,25 @@ func (h *Handler) queryElsewhere(w *response, r *request, q *influxql.Query) (fo
 		}
 	}
 	return true, h.forward(w, r)
+}
+
+// readElsewhere is elsewhere for a request with its form.
+func (h *Handler) readElsewhere(w *response, r *request, place query.Place) (forward bool, err error) {
+	strong := false
+	switch level := r.FormValue("consistency"); {
+	case level == "strong":
+		strong = true
+	case !slices.Contains(consistencies, level):
+		return false, errConsistency
+	}
+	if forward, err = h.elsewhere(w, r, place, strong); forward || err != nil {
+		return forward, err
+	}
+	if r.user != nil && place == query.AnyNode {
+		// The rights may have changed during the wait.
+		return false, h.admit(r, h.route(r.path))
+	}
+	return false, nil
 }
 
 // leadershipLost returns the answer to a statement that failed because this node no

@@ -74,15 +74,19 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 	head.Set("X-Tsdbd-Version", h.opt.Version)
 	head.Set("X-Content-Type-Options", "nosniff")
 
-	rt := h.route(r.URL.Path)
-	name, id := "other", ""
+	req.path, req.db, req.rp = cutPromPrefix(r.URL)
+	rt := h.route(req.path)
+	name, id, fail := "other", "", failure(writeError)
 	if rt != nil {
 		name = rt.name
+		if rt.fail != nil {
+			fail = rt.fail
+		}
 	}
 	defer func() {
 		cut := false
 		if p := recover(); p != nil {
-			cut = h.recovered(w, req.Request, p, id)
+			cut = h.recovered(w, req.Request, p, id, fail)
 		}
 		w.close()
 		w.client.last(http.NewResponseController(rw))
@@ -117,25 +121,25 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 	h.allowOrigin(head, r.Header.Get("Origin"))
 	if h.draining.Load() {
 		head.Set("Connection", "close")
-		writeError(w, req.Request, errShuttingDown)
+		fail(w, req.Request, errShuttingDown)
 		return
 	}
 	if err := h.answer(w, req, rt, serve); err != nil {
 		if errors.As(err, new(login.Error)) {
 			head.Set("WWW-Authenticate", h.challenge)
 		}
-		writeError(w, req.Request, err)
+		fail(w, req.Request, err)
 	}
 }
 
 // recovered turns a panic into a 500 if nothing has been sent. Otherwise it returns
 // true: the connection must be cut, so that the answer does not look complete.
-func (h *Handler) recovered(w *response, r *http.Request, p any, id string) bool {
+func (h *Handler) recovered(w *response, r *http.Request, p any, id string, fail failure) bool {
 	if p != http.ErrAbortHandler {
 		h.metrics.panics.Inc()
 		h.log.Error("request panicked", "path", r.URL.Path, "request_id", id, "err", fmt.Sprint(p), "stack", string(runtimedebug.Stack()))
 		if w.status == 0 {
-			writeError(w, r, errInternal)
+			fail(w, r, errInternal)
 			return false
 		}
 	}

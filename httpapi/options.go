@@ -9,11 +9,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/httpapi/promapi"
 	"tsdbd/meta"
 	"tsdbd/model/point"
+	"tsdbd/prom/engine"
 	"tsdbd/query"
 	"tsdbd/query/admission"
-	"tsdbd/query/show"
 )
 
 // InfluxVersion is the value of X-Influxdb-Version. Clients choose features by it
@@ -39,12 +40,6 @@ type Writer interface {
 type Cataloger interface {
 	// Catalog returns the present catalog.
 	Catalog() *meta.Data
-}
-
-// Explorer counts series.
-type Explorer interface {
-	// Explore counts the series of a database.
-	Explore(ctx context.Context, x show.Exploration) (*show.Explored, error)
 }
 
 // Health reports whether the server can do its work, with a message.
@@ -74,6 +69,10 @@ const (
 	DefaultMaxBodyMemory = 512 << 20
 )
 
+// DefaultPrometheusDatabase is the database of requests to Prometheus' API that name
+// none.
+const DefaultPrometheusDatabase = "prometheus"
+
 // Options configure a Handler. Writer and Query must be set.
 type Options struct {
 	Writer Writer
@@ -81,9 +80,11 @@ type Options struct {
 	// Memory is charged for queries and their answers; nil: it has no bound.
 	Memory *admission.Memory
 	Health Health // nil: always healthy
+	// PromQL answers Prometheus' HTTP API. nil: there is no such API.
+	PromQL *engine.Engine
 	// Explorer and Catalog answer /api/v1/status/tsdb. Without one of them there
 	// is no such route.
-	Explorer Explorer
+	Explorer promapi.Explorer
 	// Cluster is the node of a cluster that the Handler serves. nil: a single node.
 	Cluster Cluster
 	// Catalog has the users and the databases. If it is nil, there are no
@@ -154,6 +155,9 @@ type Limits struct {
 	// PositionWait bounds how long a request waits until a node of a cluster has
 	// caught up. 0: DefaultPositionWait.
 	PositionWait time.Duration
+	// PrometheusDatabase is the database of requests to Prometheus' API that name
+	// none. "": DefaultPrometheusDatabase.
+	PrometheusDatabase string
 	// WriteTracing logs the line protocol of every write at level info.
 	WriteTracing bool
 }
@@ -176,6 +180,7 @@ func (h *Handler) SetLimits(l Limits) {
 	l.MaxBodyMemory = cmp.Or(max(0, l.MaxBodyMemory), DefaultMaxBodyMemory)
 	l.MaxQuerySize = cmp.Or(max(0, l.MaxQuerySize), DefaultMaxQuerySize)
 	l.WriteWait = cmp.Or(max(0, l.WriteWait), DefaultWriteWait)
+	l.PrometheusDatabase = cmp.Or(l.PrometheusDatabase, DefaultPrometheusDatabase)
 	l.PositionWait = cmp.Or(max(0, l.PositionWait), DefaultPositionWait)
 	h.bodies.SetLimit(l.MaxBodyMemory)
 	was := h.limits.Swap(&l)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -14,6 +15,9 @@ type handle func(w *response, r *request) error
 // methods are the handlers of a route by method.
 type methods = map[string]handle
 
+// failure answers with an error.
+type failure func(w http.ResponseWriter, r *http.Request, err error)
+
 // route is a row of the table of routes.
 type route struct {
 	path    string // a final slash: all paths that begin with it
@@ -22,8 +26,9 @@ type route struct {
 	place   query.Place // the node of a cluster that answers
 	gzip    bool        // a 200 may be compressed
 	methods methods
-	any     handle // serves all methods in place of methods
-	absent  bool   // the options leave the route out
+	any     handle  // serves all methods in place of methods
+	fail    failure // answers with an error; nil: writeError
+	absent  bool    // the options leave the route out
 }
 
 // route returns the route of a path: the one with the same path, or the one with the

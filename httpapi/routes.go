@@ -50,7 +50,6 @@ func (h *Handler) table() []route {
 		{path: "/api/v2/buckets/", name: "v2_buckets", access: byRoute, place: byMethod, any: h.bucket, absent: noCatalog},
 		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.promWrite}},
 		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, place: query.AnyNode, gzip: true, methods: methods{"POST": h.promRead}},
-		{path: "/api/v1/status/tsdb", name: "tsdb_status", access: byRoute, place: query.AnyNode, gzip: true, methods: methods{"GET": h.tsdbStatus}, absent: noCatalog || h.opt.Explorer == nil},
 		{path: "/ping", name: "ping", access: openPing, place: query.ThisNode, methods: methods{"GET": h.ping, "HEAD": h.ping}},
 		{path: "/status", name: "status", access: openPing, place: query.ThisNode, methods: methods{"GET": status(http.StatusNoContent), "HEAD": status(http.StatusNoContent)}},
 		{path: "/health", name: "health", access: openPing, place: query.ThisNode, methods: methods{"GET": h.health, "HEAD": h.health, "OPTIONS": status(http.StatusOK)}},
@@ -61,6 +60,7 @@ func (h *Handler) table() []route {
 		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.RedirectHandler(debug.ProfilePath, http.StatusMovedPermanently))}, absent: noPprof},
 		{path: debug.ProfilePath, name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.HandlerFunc(debug.Profile)), "POST": other(http.HandlerFunc(debug.Profile))}, absent: noPprof},
 	}
+	routes = append(routes, h.promRoutes()...)
 	for _, m := range h.opt.Mounts {
 		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, place: cmp.Or(m.Place, query.ThisNode), any: other(m.Handler)})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/meta"
+	"tsdbd/prom/engine"
 	"tsdbd/query"
 )
 
@@ -41,7 +42,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 		}
 	}
 	all := &everything{}
-	h := New(Options{Writer: all, Query: all.Querier, Catalog: all, Explorer: &all.Executor, Registry: prometheus.NewRegistry(), Pprof: true, Mounts: []Mount{{Prefix: "/api/tsdbd/", Handler: http.NotFoundHandler()}}})
+	h := New(Options{Writer: all, Query: all.Querier, Catalog: all, Explorer: &all.Executor, PromQL: engine.New(engine.Options{}), Registry: prometheus.NewRegistry(), Pprof: true, Mounts: []Mount{{Prefix: "/api/tsdbd/", Handler: http.NotFoundHandler()}}})
 	defer h.Close()
 	for path, rt := range h.routes {
 		methods, ok := documented[path]
@@ -50,6 +51,9 @@ func TestRoutesAreDocumented(t *testing.T) {
 		}
 		if !ok && path == "/api/v2/buckets/" {
 			methods, ok = documented[path+"{database/policy}"]
+		}
+		if !ok && path == "/api/v1/label/" {
+			methods, ok = documented[path+"{name}/values"]
 		}
 		if !ok {
 			t.Errorf("%s is not in the table", path)
@@ -89,7 +93,23 @@ func TestRoutesInACluster(t *testing.T) {
 		"POST /api/v2/delete": "L", "POST /api/v2/query": "T", "OPTIONS /api/v2/query": "T",
 		"GET /api/v2/buckets": "A", "POST /api/v2/buckets": "L",
 		"GET /api/v2/buckets/": "A", "HEAD /api/v2/buckets/": "A", "PATCH /api/v2/buckets/": "L", "DELETE /api/v2/buckets/": "L", "OPTIONS /api/v2/buckets/": "L",
-		"POST /api/v1/prom/write": "L", "POST /api/v1/prom/read": "A", "GET /api/v1/status/tsdb": "A",
+		"POST /api/v1/prom/write": "L", "POST /api/v1/prom/read": "A",
+		"GET /api/v1/query": "S", "POST /api/v1/query": "S", "OPTIONS /api/v1/query": "T",
+		"GET /api/v1/query_range": "S", "POST /api/v1/query_range": "S", "OPTIONS /api/v1/query_range": "T",
+		"GET /api/v1/query_exemplars": "S", "POST /api/v1/query_exemplars": "S", "OPTIONS /api/v1/query_exemplars": "T",
+		"GET /api/v1/series": "S", "POST /api/v1/series": "S", "OPTIONS /api/v1/series": "T",
+		"GET /api/v1/labels": "S", "POST /api/v1/labels": "S", "OPTIONS /api/v1/labels": "T",
+		"GET /api/v1/label/": "S", "OPTIONS /api/v1/label/": "T",
+		"GET /api/v1/format_query": "T", "POST /api/v1/format_query": "T", "OPTIONS /api/v1/format_query": "T",
+		"GET /api/v1/parse_query": "T", "POST /api/v1/parse_query": "T", "OPTIONS /api/v1/parse_query": "T",
+		"GET /api/v1/rules": "T", "OPTIONS /api/v1/rules": "T",
+		"GET /api/v1/alerts": "T", "OPTIONS /api/v1/alerts": "T",
+		"GET /api/v1/targets": "T", "OPTIONS /api/v1/targets": "T",
+		"GET /api/v1/status/buildinfo": "T", "OPTIONS /api/v1/status/buildinfo": "T",
+		"GET /api/v1/status/runtimeinfo": "T", "OPTIONS /api/v1/status/runtimeinfo": "T",
+		"GET /api/v1/status/config": "T", "OPTIONS /api/v1/status/config": "T",
+		"GET /api/v1/status/flags": "T", "OPTIONS /api/v1/status/flags": "T",
+		"GET /api/v1/status/tsdb": "S", "OPTIONS /api/v1/status/tsdb": "T",
 		"GET /ping": "T", "HEAD /ping": "T", "GET /status": "T", "HEAD /status": "T",
 		"GET /health": "T", "HEAD /health": "T", "OPTIONS /health": "T",
 		"GET /metrics": "T", "GET /debug/vars": "T", "GET /debug/requests": "T",
@@ -98,7 +118,7 @@ func TestRoutesInACluster(t *testing.T) {
 	}
 	all, c := &everything{}, &placed{}
 	h := New(Options{
-		Writer: all, Query: all.Querier, Catalog: all, Explorer: &all.Executor, Registry: prometheus.NewRegistry(), Pprof: true, Cluster: c,
+		Writer: all, Query: all.Querier, Catalog: all, Explorer: &all.Executor, PromQL: engine.New(engine.Options{}), Registry: prometheus.NewRegistry(), Pprof: true, Cluster: c,
 		Mounts: []Mount{{Prefix: "/api/tsdbd/", Handler: http.NotFoundHandler()}, {Prefix: "/api/tsdbd/define", Handler: http.NotFoundHandler(), Place: query.Leader}},
 	})
 	defer h.Close()

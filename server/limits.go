@@ -5,6 +5,7 @@ import (
 
 	"tsdbd/config"
 	"tsdbd/httpapi"
+	promql "tsdbd/prom/engine"
 	"tsdbd/query/admission"
 	"tsdbd/store"
 )
@@ -29,6 +30,10 @@ func queryLimits(c *config.Config) admission.Limits {
 	}
 }
 
+func promqlLimits(c *config.Config) promql.Limits {
+	return promql.Limits{Lookback: time.Duration(c.Prometheus.LookbackDelta)}
+}
+
 func httpLimits(c *config.Config) httpapi.Limits {
 	l := httpapi.Limits{
 		MaxBodySize:         int64(c.HTTP.MaxBodySize),
@@ -39,6 +44,7 @@ func httpLimits(c *config.Config) httpapi.Limits {
 		WriteWait:           time.Duration(c.HTTP.EnqueuedWriteTimeout),
 		MaxRowLimit:         c.HTTP.MaxRowLimit,
 		WriteTracing:        c.HTTP.WriteTracing,
+		PrometheusDatabase:  c.Prometheus.Database,
 	}
 	if limit := time.Duration(c.Query.QueryTimeout); limit > 0 {
 		l.PositionWait = min(limit, httpapi.DefaultPositionWait)

@@ -55,6 +55,7 @@ func (s *Server) setLimits() {
 	s.showConfig()
 	s.store.SetLimits(storeLimits(s.config))
 	s.executor.SetLimits(queryLimits(s.config))
+	s.promql.SetLimits(promqlLimits(s.config))
 	s.memory.SetLimit(int64(s.config.Query.MaxTotalMemory))
 	s.handler.SetLimits(httpLimits(s.config))
 }

@@ -12,7 +12,7 @@ import (
 // gets to where it is kept.
 func TestLimitKeys(t *testing.T) {
 	limits := func(c *config.Config) string {
-		return fmt.Sprintf("%+v %+v %+v %d %v", storeLimits(c), queryLimits(c), httpLimits(c), c.Query.MaxTotalMemory, c.Log.Level)
+		return fmt.Sprintf("%+v %+v %+v %+v %d %v", storeLimits(c), queryLimits(c), promqlLimits(c), httpLimits(c), c.Query.MaxTotalMemory, c.Log.Level)
 	}
 	applied := 0
 	for i, s := range config.Default().Settings() {
@@ -21,9 +21,12 @@ func TestLimitKeys(t *testing.T) {
 		}
 		applied++
 		c, next := config.Default(), config.Default()
-		if v := next.Settings()[i].Value; v.Kind() == reflect.Bool {
+		switch v := next.Settings()[i].Value; v.Kind() {
+		case reflect.Bool:
 			v.SetBool(!v.Bool())
-		} else {
+		case reflect.String:
+			v.SetString(v.String() + "x")
+		default:
 			v.SetInt(v.Int() + 4)
 		}
 		before := limits(c)

@@ -20,6 +20,7 @@ import (
 	"tsdbd/config"
 	"tsdbd/httpapi"
 	"tsdbd/meta"
+	promql "tsdbd/prom/engine"
 	"tsdbd/query"
 	"tsdbd/query/admission"
 	"tsdbd/query/show"
@@ -62,6 +63,7 @@ type Server struct {
 	own          selfWriter // for what the server itself writes
 	memory       *admission.Memory
 	executor     *query.Executor
+	promql       *promql.Engine
 	continuous   *continuous.Service
 	handler      *httpapi.Handler
 	accessLog    *reopenedFile // nil without a file of its own
@@ -208,6 +210,9 @@ func (s *Server) openQueries() error {
 		Servers:     s.servers,
 		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
 	})
+	s.promql = promql.New(promql.Options{
+		Storage: s.engine.engine, Queries: s.executor.Queries(), Memory: s.memory, Cores: s.engine.cores, Logger: s.log, Limits: promqlLimits(c),
+	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
 	if catchUp == 0 {
 		catchUp = -1 // 0 in the configuration is not at all
@@ -233,7 +238,7 @@ func (s *Server) openAPI() (err error) {
 	s.onClose(quiet(s.backups.Close))
 	o := httpapi.Options{
 		Mounts: s.mounts(), Cluster: s.apiCluster(),
-		Writer: s.engine, Query: s.executor, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
+		Writer: s.engine, Query: s.executor, PromQL: s.promql, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
 		Registry: s.registry, Logger: s.log, Version: s.Version, Limits: httpLimits(c),
 		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins,
 		Realm: c.HTTP.Realm, SharedSecret: c.HTTP.SharedSecret.Reveal(), Pprof: c.HTTP.PprofEnabled, Bind: c.HTTP.BindAddress,

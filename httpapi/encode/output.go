@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"tsdbd/query"
 	"tsdbd/query/admission"
 )
 
@@ -76,6 +77,15 @@ func (o *Output) AnySent() bool { return o.sent > 0 }
 
 // ended reports whether the query has ended.
 func (o *Output) ended() bool { return o.opt.Stopped != nil && o.opt.Stopped() }
+
+// Append lets f append to the answer. It sends what has gathered if that is much.
+func (o *Output) Append(f func(dst []byte) []byte) error {
+	if o.ended() {
+		return query.ErrStopped
+	}
+	o.buf = f(o.buf)
+	return o.spill()
+}
 
 // spill writes the buffer if it is large enough.
 func (o *Output) spill() error {

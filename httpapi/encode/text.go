@@ -13,6 +13,9 @@ var plainJSON = func() (t [256]bool) {
 
 const hexDigits = "0123456789abcdef"
 
+// AppendString appends s as a JSON string.
+func AppendString(dst []byte, s string) []byte { return appendJSONString(dst, s) }
+
 // appendJSONString appends s in quotes, escaped as encoding/json does; bytes
 // that are not UTF-8 become U+FFFD.
 func appendJSONString(dst []byte, s string) []byte {

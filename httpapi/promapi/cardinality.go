@@ -1,11 +1,9 @@
-package httpapi
+package promapi
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,14 +11,18 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/prom/engine"
 	"tsdbd/query/show"
 )
 
-// maxTopN bounds topN.
-const maxTopN = 1000
+// maxTopN bounds topN, and maxLimit its name in Prometheus.
+const (
+	maxTopN  = 1000
+	maxLimit = 10_000
+)
 
-// tsdbStatus is the answer of /api/v1/status/tsdb. It has the members that
-// Prometheus and VictoriaMetrics share, and the totals under both names.
+// tsdbStatus is the answer of status/tsdb. It has the members of Prometheus and those
+// of VictoriaMetrics, and the totals under both names.
 type tsdbStatus struct {
 	TotalSeries          int64        `json:"totalSeries"`
 	TotalLabelValuePairs int64        `json:"totalLabelValuePairs"`
@@ -30,11 +32,17 @@ type tsdbStatus struct {
 	ByFocus              []namedCount `json:"seriesCountByFocusLabelValue"`
 	ByPair               []namedCount `json:"seriesCountByLabelValuePair"`
 	Values               []namedCount `json:"labelValueCountByLabelName"`
+	// Memory is empty: labels take none of their own.
+	Memory []namedCount `json:"memoryInBytesByLabelName"`
 }
 
+// headStats are totals. There is no head: chunks and times are always 0.
 type headStats struct {
 	Series     int64 `json:"numSeries"`
 	LabelPairs int64 `json:"numLabelPairs"`
+	Chunks     int64 `json:"chunkCount"`
+	MinTime    int64 `json:"minTime"`
+	MaxTime    int64 `json:"maxTime"`
 }
 
 type namedCount struct {
@@ -42,62 +50,60 @@ type namedCount struct {
 	Value int64  `json:"value"`
 }
 
-// tsdbStatus answers /api/v1/status/tsdb: the measurements, tags and values with
-// the most series.
-func (h *Handler) tsdbStatus(w *response, r *request) error {
-	form := r.URL.Query()
+// tsdbStatus answers status/tsdb: the measurements, tags and values with the most
+// series.
+func (a *API) tsdbStatus(c *Call) error {
 	x := show.Exploration{
-		Database: form.Get("db"), Measurement: cmp.Or(form.Get("match[]"), form.Get("match")),
-		Top: 10, Range: model.AllTime, Keys: true, Values: true,
+		Measurement: cmp.Or(c.param("match[]"), c.param("match")),
+		Top:         10, Range: model.AllTime, Keys: true, Values: true,
 	}
-	if text := form.Get("topN"); text != "" {
+	if text := c.param("limit"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxTopN {
-			return badRequest(fmt.Sprintf("topN must be a number from 1 to %d, not %q", maxTopN, text))
+		switch {
+		case err != nil || n < 1:
+			return badData("limit must be a positive number")
+		case n > maxLimit:
+			return badData("limit must not exceed %d", maxLimit)
 		}
 		x.Top = n
 	}
-	if text := form.Get("date"); text != "" {
+	if text := c.param("topN"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxTopN {
+			return badData("topN must be a number from 1 to %d, not %q", maxTopN, text)
+		}
+		x.Top = n
+	}
+	if text := c.param("date"); text != "" {
 		day, err := time.Parse(time.DateOnly, text)
 		if err != nil {
-			return badRequest(fmt.Sprintf("date must be a day such as 2024-02-29, not %q", text))
+			return badData("date must be a day such as 2024-02-29, not %q", text)
 		}
 		x.Range = model.TimeRange{Min: day.UnixNano(), Max: day.AddDate(0, 0, 1).UnixNano() - 1}
 	}
-	databases := []string{x.Database}
-	switch {
-	case x.Database != "":
-		if err := r.authorize(meta.ReadPrivilege, "read from", x.Database); err != nil {
-			return err
-		}
-	case !r.isAdmin():
-		return forbidden("without db only an administrator may ask")
-	default:
-		databases = nil
-		for _, d := range h.opt.Catalog.Catalog().Databases {
-			databases = append(databases, d.Name)
-		}
-	}
 	var s tsdbStatus
-	for _, x.Database = range databases {
-		err := h.explore(r.Context(), &s, x, form.Get("focusLabel"))
-		if len(databases) > 1 && errors.Is(err, meta.ErrDatabaseNotFound) {
-			continue // it was dropped after the catalog was read
+	for _, x.Database = range c.Databases {
+		err := a.explore(c.Request.Context(), &s, x, c.param("focusLabel"))
+		if errors.Is(err, meta.ErrDatabaseNotFound) {
+			if len(c.Databases) > 1 {
+				continue // it was dropped after the catalog was read
+			}
+			return &engine.Error{Kind: engine.NotFound, Err: err}
 		}
 		if err != nil {
-			return databaseError(err, x.Database)
+			return err
 		}
 	}
-	s.HeadStats = headStats{s.TotalSeries, s.TotalLabelValuePairs}
-	for _, list := range []*[]namedCount{&s.ByMetric, &s.ByLabel, &s.ByFocus, &s.ByPair, &s.Values} {
+	s.HeadStats = headStats{Series: s.TotalSeries, LabelPairs: s.TotalLabelValuePairs}
+	for _, list := range []*[]namedCount{&s.ByMetric, &s.ByLabel, &s.ByFocus, &s.ByPair, &s.Values, &s.Memory} {
 		*list = largest(*list, x.Top)
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"status": "success", "data": s})
+	return c.answer(s, nil)
 }
 
 // explore adds the counts of a database to s.
-func (h *Handler) explore(ctx context.Context, s *tsdbStatus, x show.Exploration, focus string) error {
-	found, err := h.opt.Explorer.Explore(ctx, x)
+func (a *API) explore(ctx context.Context, s *tsdbStatus, x show.Exploration, focus string) error {
+	found, err := a.opt.Explorer.Explore(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -117,7 +123,7 @@ func (h *Handler) explore(ctx context.Context, s *tsdbStatus, x show.Exploration
 		return nil
 	}
 	x.Key, x.Keys = focus, false
-	if found, err = h.opt.Explorer.Explore(ctx, x); err != nil {
+	if found, err = a.opt.Explorer.Explore(ctx, x); err != nil {
 		return err
 	}
 	for _, v := range found.Values {

@@ -1,0 +1,34 @@
+package httpapi
+
+import (
+	"net/url"
+	"strings"
+)
+
+// promPrefix begins the paths of Prometheus' API that name a database:
+// /prometheus/DB[/RP]/api/v1/... . /prometheus/api/v1/... names none.
+const promPrefix = "/prometheus/"
+
+// cutPromPrefix divides a path into the names in its prefix and the path of a route.
+// Slashes in names are escaped.
+func cutPromPrefix(u *url.URL) (path, db, rp string) {
+	rest, ok := strings.CutPrefix(u.EscapedPath(), promPrefix)
+	if !ok {
+		return u.Path, "", ""
+	}
+	var names [2]string
+	for i := range 3 {
+		if path, ok := strings.CutPrefix(rest, "api/v1/"); ok {
+			if path, err := url.PathUnescape("/api/v1/" + path); err == nil {
+				return path, names[0], names[1]
+			}
+		}
+		name, more, found := strings.Cut(rest, "/")
+		name, err := url.PathUnescape(name)
+		if !found || err != nil || name == "" || i == 2 {
+			break
+		}
+		names[i], rest = name, more
+	}
+	return u.Path, "", ""
+}

@@ -1,0 +1,121 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"tsdbd/httpapi/encode"
+	"tsdbd/httpapi/promapi"
+	"tsdbd/meta"
+	"tsdbd/prom/engine"
+	"tsdbd/query"
+)
+
+// promTarget returns the database and the policy of a request to Prometheus' API: of
+// the path, the parameters db and rp, or the configuration. named is false for the
+// latter.
+func (h *Handler) promTarget(r *request) (db, rp string, named bool) {
+	if r.db != "" {
+		return r.db, r.rp, true
+	}
+	form := r.Form
+	if form == nil { // the body is no form
+		form = r.URL.Query()
+	}
+	if db = form.Get("db"); db == "" {
+		return h.limits.Load().PrometheusDatabase, form.Get("rp"), false
+	}
+	return db, form.Get("rp"), true
+}
+
+// promRoutes returns the routes of the endpoints of Prometheus' API that read.
+func (h *Handler) promRoutes() []route {
+	if h.opt.PromQL == nil {
+		return nil
+	}
+	o := promapi.Options{Engine: h.opt.PromQL, Build: h.opt.Version, Started: h.started}
+	if h.opt.Catalog != nil {
+		o.Explorer = h.opt.Explorer
+	}
+	api := promapi.New(o)
+	var all []route
+	for _, e := range api.Endpoints() {
+		serve := h.promEndpoint(api, e)
+		rt := route{path: "/api/v1/" + e.Path, name: e.Name, access: byRoute, place: byStatement, gzip: true, fail: promError}
+		rt.methods = methods{"GET": serve, "OPTIONS": status(http.StatusOK)}
+		if e.Post {
+			rt.methods["POST"] = serve
+		}
+		if e.Rights == promapi.Login {
+			rt.access, rt.place = LoggedIn, query.ThisNode
+		}
+		all = append(all, rt)
+	}
+	return all
+}
+
+// promEndpoint returns the handle of an endpoint.
+func (h *Handler) promEndpoint(api *promapi.API, e promapi.Endpoint) handle {
+	return func(w *response, r *request) error {
+		if err := h.readForm(w, r); err != nil {
+			return err
+		}
+		if e.Rights != promapi.Login && h.opt.Cluster != nil {
+			if forward, err := h.readElsewhere(w, r, query.AnyNode); err != nil {
+				return err
+			} else if forward {
+				return h.forward(w, r)
+			}
+		}
+		call := &promapi.Call{Request: r.Request, Rest: strings.TrimPrefix(r.path, "/api/v1/"+e.Path), W: w}
+		if err := h.promAccess(r, e, call); err != nil {
+			return err
+		}
+		h.countClient(r, false)
+		opt := query.ExecuteOptions{User: r.userName()}
+		ctx, done := h.follow(w, r, &opt)
+		defer done()
+		call.Request = r.WithContext(ctx)
+		call.Out = encode.NewOutput(w, outputTo(ctx, w, &opt))
+		defer call.Out.Free()
+		a := &call.Access
+		a.User, a.Account, a.Turn, a.Interrupt = opt.User, opt.Account, opt.Turn, opt.Interrupt
+		err := api.Serve(e, call)
+		if err != nil && call.Out.AnySent() {
+			panic(http.ErrAbortHandler) // the client must see that the answer is not complete
+		}
+		return err
+	}
+}
+
+// promAccess sets the database of a call if the user may read it.
+func (h *Handler) promAccess(r *request, e promapi.Endpoint, call *promapi.Call) error {
+	db, rp, named := h.promTarget(r)
+	switch {
+	case e.Rights == promapi.Login:
+		return nil
+	case e.Rights == promapi.ReadAny && !named:
+		if !r.isAdmin() {
+			return forbidden("without db only an administrator may ask")
+		}
+		for _, d := range h.opt.Catalog.Catalog().Databases {
+			call.Databases = append(call.Databases, d.Name)
+		}
+		return nil
+	}
+	call.Databases = []string{db}
+	call.Access = engine.Access{DB: db, RP: rp, MayLack: !named}
+	return r.authorize(meta.ReadPrivilege, "read from", db)
+}
+
+// promError answers with an error in Prometheus' form.
+func promError(w http.ResponseWriter, _ *http.Request, err error) {
+	code, kind, message, ok := promapi.Status(err)
+	if !ok {
+		code, message = classify(err)
+	}
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfterSeconds)
+	}
+	promapi.WriteError(w, code, kind, message)
+}
