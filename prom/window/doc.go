@@ -1,0 +1,25 @@
+// Package window computes what PromQL asks for most, series by series and without
+// Prometheus' engine: selectors, functions over range selectors, and aggregations of
+// one of them.
+//
+// NewPlan looks whether an expression is of this kind. Plan.Run takes the samples of
+// one series after another from a Reader, computes its value at all steps with a
+// Kernel, and hands it out or adds it to the state of its group: a Fold, or a Top. So
+// it holds the samples of few series at a time, and of an aggregation only the groups.
+//
+// # Guarantees
+//
+//   - A result is equal to the last bit to that of Prometheus' engine over the same
+//     series in the same order, and so are the order of the series and the notes.
+//     Kernels add in the order in which the engine adds. They take a shortcut only
+//     where it gives the same bits.
+//   - What a plan cannot do it does not begin: NewPlan returns nil, or Run returns
+//     ErrEngine. The engine evaluates the expression then.
+//
+// # Steps
+//
+// The value of a series at the steps is a slice with an element for each step. Steps
+// without a value hold the marker that ends a series (Absent), which no result is.
+//
+// Native histograms and start timestamps are for the engine.
+package window

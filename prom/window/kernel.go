@@ -1,0 +1,195 @@
+package window
+
+import (
+	"math"
+	"time"
+)
+
+// Spec says what a kernel computes of one series at each time of a grid: the
+// newest sample (Func is empty), or a function over the samples of a range.
+type Spec struct {
+	Grid
+	Func     string  // of PromQL; empty: an instant vector selector
+	Range    int64   // of a range selector, in milliseconds
+	Lookback int64   // of an instant vector selector, in milliseconds
+	Offset   int64   // in milliseconds, as the modifiers offset and @ make it
+	Param    float64 // of quantile_over_time and predict_linear
+}
+
+// Reads returns the times of the samples that the kernel needs: those after min
+// and up to max.
+func (s *Spec) Reads() (minTime, maxTime int64) {
+	back := s.Range
+	if s.Func == "" {
+		back = s.Lookback
+	}
+	last := s.Start
+	if n := s.Steps(); n > 0 {
+		last = s.At(n - 1)
+	}
+	return s.Start - s.Offset - back, last - s.Offset
+}
+
+// KeepsName reports whether the results carry the names of their series.
+func (s *Spec) KeepsName() bool {
+	return s.Func == "" || s.Func == "last_over_time" || s.Func == "first_over_time"
+}
+
+// Kernel computes a Spec. It belongs to one goroutine.
+type Kernel struct {
+	spec    Spec
+	seconds float64 // of the range
+	prepare func(*Kernel)
+	window  func(k *Kernel, lo, hi int, at int64) float64
+
+	// Of the present series. A window is t[lo:hi].
+	t []int64
+	v []float64
+
+	ownT   []int64   // memory of t where markers had to go
+	ownV   []float64 // memory of v
+	marks  []int32   // per sample, how many events there were up to it
+	resets []int32   // samples below the one before
+	next   int       // the first of resets that may be in a window
+	sums   []float64 // of the samples up to each
+	whole  bool      // sums are exact
+	queue  []int32   // candidates for the extreme of a window
+	seen   int       // samples that were offered to queue
+	sorted sortedWindow
+	values floats
+}
+
+// NewKernel returns a kernel for a spec, and false if the function is not known.
+func NewKernel(s Spec) (*Kernel, bool) {
+	k := &Kernel{spec: s, seconds: (time.Duration(s.Range) * time.Millisecond).Seconds()}
+	switch s.Func {
+	case "":
+	case "rate", "increase":
+		k.prepare, k.window = (*Kernel).findResets, (*Kernel).slope
+	case "delta":
+		k.window = (*Kernel).slope
+	case "irate", "idelta":
+		k.window = (*Kernel).instant
+	case "changes":
+		k.prepare, k.window = (*Kernel).markChanges, (*Kernel).marked
+	case "resets":
+		k.prepare, k.window = (*Kernel).markResets, (*Kernel).marked
+	case "deriv", "predict_linear":
+		k.window = (*Kernel).regression
+	case "sum_over_time":
+		k.prepare, k.window = (*Kernel).sumWhole, (*Kernel).sum
+	case "avg_over_time":
+		k.prepare, k.window = (*Kernel).sumWhole, (*Kernel).mean
+	case "count_over_time":
+		k.window = func(_ *Kernel, lo, hi int, _ int64) float64 { return float64(hi - lo) }
+	case "present_over_time":
+		k.window = func(*Kernel, int, int, int64) float64 { return 1 }
+	case "first_over_time":
+		k.window = func(k *Kernel, lo, _ int, _ int64) float64 { return k.v[lo] }
+	case "last_over_time":
+		k.window = func(k *Kernel, _, hi int, _ int64) float64 { return k.v[hi-1] }
+	case "min_over_time", "max_over_time":
+		k.prepare, k.window = (*Kernel).emptyQueue, (*Kernel).extreme
+	case "stddev_over_time", "stdvar_over_time":
+		k.window = (*Kernel).variance
+	case "quantile_over_time":
+		k.prepare, k.window = (*Kernel).emptySorted, (*Kernel).quantile
+	case "mad_over_time":
+		k.window = (*Kernel).deviation
+	default:
+		return nil, false
+	}
+	return k, true
+}
+
+// Run sets dst to the value at each time of the grid, Absent where there is none,
+// and returns how many there are. The samples t and v of the series ascend in
+// time, and hold the markers that end it. It reads them and keeps nothing. dst has
+// Steps elements.
+func (k *Kernel) Run(dst []float64, t []int64, v []float64) int {
+	if k.window == nil {
+		return k.newest(dst, t, v)
+	}
+	k.t, k.v = k.unmarked(t, v)
+	t = k.t
+	if k.prepare != nil && len(t) > 0 {
+		k.prepare(k)
+	}
+	lo, hi, found := 0, 0, 0
+	at := k.spec.Start - k.spec.Offset
+	for i := range dst {
+		hi = after(t, hi, at)
+		lo = after(t, lo, at-k.spec.Range)
+		if lo < hi {
+			v := k.window(k, lo, hi, at)
+			dst[i] = v
+			if !IsAbsent(v) {
+				found++
+			}
+		} else {
+			dst[i] = Absent()
+		}
+		at += k.spec.Step
+	}
+	k.t, k.v = nil, nil
+	return found
+}
+
+// newest is Run for an instant vector selector: the newest sample that is not
+// older than the lookback, if it is not a marker.
+func (k *Kernel) newest(dst []float64, t []int64, v []float64) int {
+	hi, found := 0, 0
+	at := k.spec.Start - k.spec.Offset
+	for i := range dst {
+		hi = after(t, hi, at)
+		dst[i] = Absent()
+		if hi > 0 && t[hi-1] > at-k.spec.Lookback {
+			dst[i] = v[hi-1]
+			if !IsAbsent(v[hi-1]) {
+				found++
+			}
+		}
+		at += k.spec.Step
+	}
+	return found
+}
+
+// after returns the first index from i on whose time is after at. Most windows move
+// on by few samples; longer ways are searched.
+func after(t []int64, i int, at int64) int {
+	if i >= len(t) || t[i] > at {
+		return i
+	}
+	step := 1
+	for i+step < len(t) && t[i+step] <= at {
+		i += step
+		step *= 2
+	}
+	end := min(i+step, len(t)) // t[i] is not after at, t[end] is
+	for i+1 < end {
+		if m := int(uint(i+end) / 2); t[m] <= at {
+			i = m
+		} else {
+			end = m
+		}
+	}
+	return end
+}
+
+// unmarked returns the samples without the markers.
+func (k *Kernel) unmarked(t []int64, v []float64) ([]int64, []float64) {
+	first := 0
+	for first < len(v) && math.Float64bits(v[first]) != staleBits {
+		first++
+	}
+	if first == len(v) {
+		return t, v
+	}
+	k.ownT, k.ownV = append(k.ownT[:0], t[:first]...), append(k.ownV[:0], v[:first]...)
+	for i := first; i < len(v); i++ {
+		if !IsAbsent(v[i]) {
+			k.ownT, k.ownV = append(k.ownT, t[i]), append(k.ownV, v[i])
+		}
+	}
+	return k.ownT, k.ownV
+}

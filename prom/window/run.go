@@ -1,0 +1,211 @@
+package window
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// ErrEngine is the error of a Run that only Prometheus' engine can do. Nothing was
+// handed out.
+var ErrEngine = errors.New("prometheus' engine must evaluate the expression")
+
+// Reader hands out the series of a selector.
+type Reader interface {
+	// Len returns the number of series.
+	Len() int
+	// Labels returns the labels of a series. No two are equal.
+	Labels(i int) labels.Labels
+	// Order makes order[i] the series i. It is called before Samples, if at all.
+	Order(order []int32) error
+	// Samples returns the samples of a series. They are valid until the next call.
+	// Calls with ascending numbers are cheap.
+	Samples(i int) (times []int64, values []float64, err error)
+}
+
+// Env is what a Run may use.
+type Env struct {
+	// Charge is called before memory is taken, with its bytes, and with a negative
+	// number when it is given back. Its error ends the run.
+	Charge func(bytes int64) error
+	// Check is called for each series. Its error ends the run.
+	Check func() error
+}
+
+// Yield gets a series of the result. Absent steps have no value; some step has one.
+// The steps are valid until it returns.
+type Yield func(ls labels.Labels, steps []float64) error
+
+// liveBytes bounds the states of groups that are computed at the same time. With
+// more groups the series are read group by group.
+const liveBytes = 16 << 20
+
+// evaluation is a Run.
+type evaluation struct {
+	*Plan
+	Env
+	in     Reader
+	yield  Yield
+	kernel *Kernel
+	live   int64     // bytes of groups that are computed at the same time
+	steps  []float64 // of the present series
+	whole  []float64 // repeats the only step
+	charge int64
+	notes  annotations.Annotations
+	named  string // the metric that notes know
+}
+
+// Run computes the plan. A range query gets the series of the result in the order of
+// their labels, an instant query in the order of Prometheus' engine.
+func (p *Plan) Run(in Reader, env Env, yield Yield) (annotations.Annotations, error) {
+	return p.run(in, env, yield, liveBytes)
+}
+
+func (p *Plan) run(in Reader, env Env, yield Yield, live int64) (annotations.Annotations, error) {
+	e := &evaluation{Plan: p, Env: env, in: in, yield: yield, live: live}
+	defer func() { _ = e.Charge(-e.charge) }()
+	e.kernel, _ = NewKernel(p.spec)
+	n := p.spec.Steps()
+	if err := e.take(8 * int64(n+p.Steps())); err != nil {
+		return nil, err
+	}
+	e.steps = make([]float64, n)
+	if p.Steps() > n {
+		e.whole = make([]float64, p.Steps())
+	}
+	if p.drops() && e.collide() {
+		return nil, ErrEngine
+	}
+	var err error
+	switch {
+	case p.op == "":
+		err = e.each()
+	default:
+		err = e.grouped()
+	}
+	return e.notes, err
+}
+
+// take charges for memory that is held until the run ends.
+func (e *evaluation) take(bytes int64) error {
+	if err := e.Charge(bytes); err != nil {
+		return err
+	}
+	e.charge += bytes
+	return nil
+}
+
+// collide reports whether series may be equal without their names. Then the engine
+// finds out whether they have values.
+func (e *evaluation) collide() bool {
+	name, plain := "", true
+	for i := 0; i < e.in.Len() && plain; i++ {
+		ls := e.in.Labels(i)
+		if i == 0 {
+			name = ls.Get(labels.MetricName)
+		}
+		plain = ls.Get(labels.MetricName) == name && ls.DropReserved(isMetadata).Len() == ls.Len()
+	}
+	if plain {
+		return false
+	}
+	seen := make(map[uint64]struct{}, e.in.Len())
+	for i := range e.in.Len() {
+		seen[e.labels(i).Hash()] = struct{}{}
+	}
+	return len(seen) < e.in.Len()
+}
+
+// labels returns the labels of a series as the function leaves them.
+func (e *evaluation) labels(i int) labels.Labels {
+	ls := e.in.Labels(i)
+	if !e.drops() {
+		return ls
+	}
+	return ls.DropReserved(isReserved)
+}
+
+// isReserved reports whether functions drop a label.
+func isReserved(name string) bool { return name == labels.MetricName || isMetadata(name) }
+
+func isMetadata(name string) bool { return name == "__type__" || name == "__unit__" }
+
+// compute sets e.steps to the steps of a series and reports whether there are any.
+func (e *evaluation) compute(i int) (bool, error) {
+	if err := e.Check(); err != nil {
+		return false, err
+	}
+	t, v, err := e.in.Samples(i)
+	if err != nil || e.kernel.Run(e.steps, t, v) == 0 {
+		return false, err
+	}
+	if e.spec.Func == "rate" || e.spec.Func == "increase" {
+		e.note(e.in.Labels(i).Get(labels.MetricName))
+	}
+	return true, nil
+}
+
+// note says that a metric may be no counter, by its name.
+func (e *evaluation) note(name string) {
+	if name == e.named || name == "" {
+		return
+	}
+	e.named = name
+	for _, suffix := range []string{"_total", "_sum", "_count", "_bucket"} {
+		if strings.HasSuffix(name, suffix) {
+			return
+		}
+	}
+	e.notes.Add(annotations.NewPossibleNonCounterInfo(name, e.argument))
+}
+
+// hand hands a series of the result out.
+func (e *evaluation) hand(ls labels.Labels, steps []float64) error {
+	if e.whole != nil {
+		for i := range e.whole {
+			e.whole[i] = steps[0]
+		}
+		steps = e.whole
+	}
+	return e.yield(ls, steps)
+}
+
+// each hands each series out.
+func (e *evaluation) each() error {
+	if !e.instant {
+		if err := e.sort(); err != nil {
+			return err
+		}
+	}
+	for i := range e.in.Len() {
+		ok, err := e.compute(i)
+		if ok {
+			err = e.hand(e.labels(i), e.steps)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sort orders the series by their labels in the result.
+func (e *evaluation) sort() error {
+	n := e.in.Len()
+	if err := e.take(int64(n) * (16 + 4)); err != nil {
+		return err
+	}
+	all, order := make([]labels.Labels, n), make([]int32, n)
+	for i := range all {
+		all[i], order[i] = e.labels(i), int32(i)
+	}
+	compare := func(a, b int32) int { return labels.Compare(all[a], all[b]) }
+	if slices.IsSortedFunc(order, compare) {
+		return nil
+	}
+	slices.SortFunc(order, compare)
+	return e.in.Order(order)
+}
