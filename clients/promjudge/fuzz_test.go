@@ -24,13 +24,13 @@ var (
 	step        = flag.Int64("step", 0, "Fuzz: ms, with -expr; 0: an instant query at -end")
 )
 
-// engineOptions are those of the engine of the server.
-func engineOptions() promql.EngineOpts {
+// engineOptions are those of an engine of Prometheus.
+func engineOptions(options parser.Options) promql.EngineOpts {
 	return promql.EngineOpts{
 		MaxSamples: 5_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
 		EnableAtModifier:         true, EnableNegativeOffset: true,
-		Parser: parser.NewParser(every),
+		Parser: parser.NewParser(options),
 	}
 }
 
@@ -54,34 +54,40 @@ func fuzz(t *testing.T, seed uint64, number int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ref.Close()
+	t.Cleanup(func() { _ = ref.Close() })
 	if err := ref.Store(t.Context(), data); err != nil {
 		t.Fatal(err)
 	}
 	l := []layout{cached, mixed, flushed, compacted}[number%4]
-	server := newServer(newStore(t, data, l))
-	engine := promql.NewEngine(engineOptions())
+	s := newStore(t, data, l)
+	t.Run("served", func(t *testing.T) { compare(t, r, number, l, data, ref, served(s)) })
+	t.Run("stored", func(t *testing.T) { compare(t, r, number, l, data, ref, stored(s)) })
+}
+
+// compare asks an asker and the reference random questions.
+func compare(t *testing.T, r *rand.Rand, number int, l layout, data *Dataset, ref *Reference, server asker) {
+	ng := promql.NewEngine(engineOptions(server.options))
 	unsteady := 0
 	differs := func(q Question) (*Answer, string) {
-		want := Ask(t.Context(), engine, ref, q)
+		want := Ask(t.Context(), ng, ref, q)
 		d := Differs(server.ask(t.Context(), q), want)
 		for i := 0; i < 10 && d != ""; i++ { // some answers of Prometheus differ each time
-			if Differs(Ask(t.Context(), engine, ref, q), want) != "" {
+			if Differs(Ask(t.Context(), ng, ref, q), want) != "" {
 				unsteady++
 				return want, ""
 			}
 		}
 		return want, d
 	}
-	expressions := NewExpressions(r, data, every)
+	expressions := NewExpressions(r, data, server.options)
 	var asked, valued, failed int
-	for asked < *queries && failed < mostFailures {
+	for asked < *queries/2 && failed < mostFailures {
 		q := data.question(r, expressions.Next())
 		if *expr != "" {
 			q = Question{*expr, *start, *end, *step}
 			asked = *queries
 		}
-		if _, err := parser.NewParser(every).ParseExpr(q.Expr); err != nil && *expr == "" {
+		if _, err := parser.NewParser(server.options).ParseExpr(q.Expr); err != nil && *expr == "" {
 			continue
 		}
 		asked++

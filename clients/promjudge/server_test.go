@@ -3,18 +3,23 @@ package promjudge
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/prom"
+	"tsdbd/prom/engine"
 	"tsdbd/prom/queryable"
+	"tsdbd/query/admission"
 	"tsdbd/store"
 )
 
@@ -157,14 +162,79 @@ func put(t *testing.T, rows *prom.Rows, ls labels.Labels, all []Sample) {
 	}
 }
 
-// server answers PromQL as the server does.
-type server struct {
-	engine *promql.Engine
-	source *queryable.Source
+// asker answers questions.
+type asker struct {
+	options parser.Options // of the syntax that it knows
+	ask     func(ctx context.Context, q Question) *Answer
 }
 
-func newServer(s *store.Store) *server {
-	return &server{promql.NewEngine(engineOptions()), &queryable.Source{Storage: s, DB: "p"}}
+// stored is Prometheus' engine, with all syntax, over a store.
+func stored(s *store.Store) asker {
+	source, ng := &queryable.Source{Storage: s, DB: "p"}, promql.NewEngine(engineOptions(every))
+	return asker{every, func(ctx context.Context, q Question) *Answer { return Ask(ctx, ng, source, q) }}
 }
 
-func (s *server) ask(ctx context.Context, q Question) *Answer { return Ask(ctx, s.engine, s.source, q) }
+// served is what the server runs.
+func served(s *store.Store) asker {
+	memory := admission.NewMemory(1 << 30)
+	limits := admission.Limits{MemoryBytes: 1 << 30, QueryTimeout: time.Minute}
+	e := engine.New(engine.Options{Storage: s, Queries: admission.NewQueries(limits, memory, slog.New(slog.DiscardHandler)), Memory: memory})
+	return asker{parser.Options{}, func(ctx context.Context, q Question) *Answer {
+		req := &engine.Request{Access: engine.Access{DB: "p"}, Expr: q.Expr, Start: time.UnixMilli(q.Start), End: time.UnixMilli(q.End), Step: time.Duration(q.Step) * time.Millisecond}
+		if q.Step == 0 {
+			req.Start = req.End
+		}
+		var sink sink
+		out, err := e.Run(ctx, req, &sink)
+		res := &promql.Result{Err: err, Value: sink.value()}
+		a := newAnswer(q.Expr, res)
+		if out != nil {
+			a.Notes = append(append(a.Notes, out.Warnings...), out.Infos...)
+			slices.Sort(a.Notes)
+		}
+		return a
+	}}
+}
+
+// sink keeps the value of a query.
+type sink struct {
+	kind   parser.ValueType
+	vector promql.Vector
+	matrix promql.Matrix
+	scalar promql.Scalar
+	text   promql.String
+}
+
+func (s *sink) Begin(t parser.ValueType) error { s.kind = t; return nil }
+func (s *sink) Scalar(v promql.Scalar) error   { s.scalar = v; return nil }
+func (s *sink) String(v promql.String) error   { s.text = v; return nil }
+
+func (s *sink) Sample(v *promql.Sample) error {
+	one := *v
+	if v.H != nil {
+		one.H = v.H.Copy()
+	}
+	s.vector = append(s.vector, one)
+	return nil
+}
+
+func (s *sink) Series(v *promql.Series) error { // the points are not ours to keep
+	one := promql.Series{Metric: v.Metric, Floats: slices.Clone(v.Floats)}
+	for _, h := range v.Histograms {
+		one.Histograms = append(one.Histograms, promql.HPoint{T: h.T, H: h.H.Copy()})
+	}
+	s.matrix = append(s.matrix, one)
+	return nil
+}
+
+func (s *sink) value() parser.Value {
+	switch s.kind {
+	case parser.ValueTypeScalar:
+		return s.scalar
+	case parser.ValueTypeString:
+		return s.text
+	case parser.ValueTypeVector:
+		return s.vector
+	}
+	return s.matrix
+}
