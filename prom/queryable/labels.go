@@ -10,12 +10,13 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"tsdbd/model/scan"
+	"tsdbd/prom"
 )
 
 // LabelValues returns the values of a label among the series that matchers choose.
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	texts, err := q.each(ctx, matchers, func(t *table, texts *texts) error {
-		if name == labels.MetricName {
+		if name == prom.NameLabel {
 			for _, m := range t.metrics {
 				if err := texts.add(m.name); err != nil {
 					return err
@@ -24,7 +25,7 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 			return nil
 		}
 		for _, p := range t.parts {
-			values, err := p.shard.TagValues(t.measurement, name, p.ids)
+			values, err := first(p, t.measurement, name, hints)
 			if err != nil {
 				return err
 			}
@@ -39,10 +40,18 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 	return limited(texts, hints), nil, err
 }
 
+// first returns the values of a tag, as many as hints ask for.
+func first(p part, measurement, key string, hints *storage.LabelHints) ([]string, error) {
+	if hints != nil && hints.Limit > 0 {
+		return p.shard.FirstTagValues(measurement, key, p.ids, hints.Limit)
+	}
+	return p.shard.TagValues(measurement, key, p.ids)
+}
+
 // LabelNames returns the names of the labels of the series that matchers choose.
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	texts, err := q.each(ctx, matchers, func(t *table, texts *texts) error {
-		if err := texts.add(labels.MetricName); err != nil {
+		if err := texts.add(prom.NameLabel); err != nil {
 			return err
 		}
 		for _, p := range t.parts {
@@ -77,14 +86,14 @@ type texts struct {
 	budget *budget
 }
 
-// textBytes is the memory of a text in a set without its bytes.
-const textBytes = 48
+// setBytes is the memory of a text in a set, without its letters.
+const setBytes = 48
 
 func (t *texts) add(text string) error {
 	if _, ok := t.seen[text]; ok {
 		return nil
 	}
-	if err := t.budget.take(int64(len(text) + textBytes)); err != nil {
+	if err := t.budget.take(int64(len(text) + setBytes)); err != nil {
 		return err
 	}
 	t.seen[text] = struct{}{}
@@ -104,7 +113,7 @@ func (q *querier) each(ctx context.Context, matchers []*labels.Matcher, f func(*
 	for _, sh := range q.shards(q.times) {
 		shards = append(shards, sh.Charged(q.budget.take))
 	}
-	tables, err := q.tables(ctx, shards, sel)
+	tables, err := q.tables(ctx, shards, sel, false)
 	if err != nil {
 		return nil, err
 	}

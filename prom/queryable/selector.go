@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"tsdbd/model"
+	"tsdbd/prom"
 )
 
 // maxMatchers bounds the matchers of a selector: its predicate is as deep.
@@ -26,7 +27,7 @@ func (q *querier) selector(matchers []*labels.Matcher) (selector, error) {
 		return s, errors.New("too many matchers")
 	}
 	for _, m := range matchers {
-		if m.Name == labels.MetricName {
+		if m.Name == prom.NameLabel {
 			s.names = append(s.names, m)
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"tsdbd/model"
+	"tsdbd/prom"
 )
 
 // origin is where samples of a series are: a metric of a series of storage.
@@ -60,7 +61,8 @@ type selection struct {
 	free    *batch
 }
 
-// Select returns the series that matchers choose.
+// Select returns the series that matchers choose. They may have no sample between
+// the times, unless hints ask for nothing but the series, by the function "series".
 func (q *querier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	s, err := q.find(ctx, sorted, hints, matchers)
 	if err != nil {
@@ -83,12 +85,18 @@ func (q *querier) find(ctx context.Context, sorted bool, hints *storage.SelectHi
 	if err != nil {
 		return nil, err
 	}
-	tables, err := q.tables(ctx, q.shards(s.times), sel)
+	tables, err := q.tables(ctx, q.shards(s.times), sel, true)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range tables {
-		if err := s.add(t); err != nil {
+		var has *presence
+		if hints != nil && hints.Func == "series" {
+			if has, err = s.presence(t); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.add(t, has); err != nil {
 			return nil, err
 		}
 	}
@@ -105,8 +113,8 @@ func (q *querier) find(ctx context.Context, sorted bool, hints *storage.SelectHi
 	return s, nil
 }
 
-// add builds the labels of the series of a table.
-func (s *selection) add(t *table) error {
+// add builds the labels of the series of a table, of those that are present.
+func (s *selection) add(t *table, has *presence) error {
 	var b labels.ScratchBuilder
 	var tags model.Tags
 	n := 0
@@ -126,6 +134,9 @@ func (s *selection) add(t *table) error {
 		}
 		_, tags = model.ParseSeriesKey(key, tags[:0])
 		for i, m := range t.metrics {
+			if !has.metric(id, i) {
+				continue
+			}
 			s.insert(appendLabels(&b, m.name, tags), origin{table: t, id: id, metric: int32(i)})
 		}
 	}
@@ -138,16 +149,16 @@ func appendLabels(b *labels.ScratchBuilder, name string, tags model.Tags) labels
 	b.Reset()
 	named := false
 	for _, t := range tags {
-		if !named && t.Key >= labels.MetricName {
-			b.Add(labels.MetricName, name)
+		if !named && t.Key >= prom.NameLabel {
+			b.Add(prom.NameLabel, name)
 			named = true
 		}
-		if t.Key != labels.MetricName {
+		if t.Key != prom.NameLabel {
 			b.Add(t.Key, t.Value)
 		}
 	}
 	if !named {
-		b.Add(labels.MetricName, name)
+		b.Add(prom.NameLabel, name)
 	}
 	return b.Labels()
 }

@@ -2,9 +2,12 @@ package queryable
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -13,74 +16,106 @@ import (
 )
 
 // newSource returns a source over points of line protocol. Their times are in
-// milliseconds.
-func newSource(t *testing.T, points string) *Source {
+// nanoseconds. It charges ledger.
+func newSource(t *testing.T, points string) (*Source, *ledger) {
 	t.Helper()
 	s := scantest.New()
 	s.Create("p", "rp")
-	s.Write(t, "p", "", "ms", points)
+	s.Write(t, "p", "", "ns", points)
+	l := &ledger{}
 	t.Cleanup(func() {
 		if n := s.Views(); n != 0 {
 			t.Errorf("%d views are not released", n)
 		}
+		if l.held != 0 {
+			t.Errorf("%d bytes are not given back", l.held)
+		}
 	})
-	return &Source{Storage: s, DB: "p"}
+	return &Source{Storage: s, DB: "p", Charge: l.charge}, l
 }
 
-// selected returns the series that a selector finds from mint to maxt, one on a line.
-func selected(t *testing.T, s *Source, mint, maxt int64, selector string) string {
+// ledger adds up charges.
+type ledger struct {
+	held, peak int64
+	calls      int
+	refuse     int // the call that is refused; 0: none
+}
+
+var errRefused = fmt.Errorf("no memory")
+
+func (l *ledger) charge(bytes int64) error {
+	if bytes > 0 {
+		if l.calls++; l.calls == l.refuse {
+			return errRefused
+		}
+	}
+	l.held += bytes
+	l.peak = max(l.peak, l.held)
+	return nil
+}
+
+func parse(t *testing.T, selector string) []*labels.Matcher {
 	t.Helper()
+	if selector == "" {
+		return nil
+	}
 	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(selector)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return matchers
+}
+
+// selected returns the series that a selector finds from mint to maxt, one on a line.
+func selected(t *testing.T, s *Source, mint, maxt int64, hints *storage.SelectHints, selector string) (string, error) {
+	t.Helper()
 	q, err := s.Querier(mint, maxt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	set := q.Select(t.Context(), true, nil, matchers...)
-	return samplesOf(t, set)
+	return spell(q.Select(t.Context(), true, hints, parse(t, selector)...))
 }
 
-func samplesOf(t *testing.T, set storage.SeriesSet) string {
-	t.Helper()
+// spell writes a set of series as text.
+func spell(set storage.SeriesSet) (string, error) {
 	var out strings.Builder
 	var it chunkenc.Iterator
 	for set.Next() {
 		fmt.Fprint(&out, set.At().Labels())
 		it = set.At().Iterator(it)
-		for it.Next() != chunkenc.ValNone {
-			at, v := it.At()
-			fmt.Fprintf(&out, " %v@%d", v, at)
+		for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
+			out.WriteByte(' ')
+			switch kind {
+			case chunkenc.ValHistogram:
+				at, h := it.AtHistogram(nil)
+				_, f := it.AtFloatHistogram(nil)
+				if h.CounterResetHint != f.CounterResetHint || float64(h.Count) != f.Count || math.Float64bits(h.Sum) != math.Float64bits(f.Sum) {
+					return "", fmt.Errorf("%v is %v with floats", h, f)
+				}
+				fmt.Fprintf(&out, "int %s hint %d@%d", sum(h.Sum), h.CounterResetHint, at)
+			case chunkenc.ValFloatHistogram:
+				at, h := it.AtFloatHistogram(nil)
+				fmt.Fprintf(&out, "float %s hint %d@%d", sum(h.Sum), h.CounterResetHint, at)
+			default:
+				at, v := it.At()
+				fmt.Fprintf(&out, "%v@%d", v, at)
+			}
+			if start := it.AtST(); start != 0 {
+				fmt.Fprintf(&out, " since %d", start)
+			}
 		}
 		if err := it.Err(); err != nil {
-			t.Fatal(err)
+			return "", err
 		}
 		fmt.Fprintln(&out)
 	}
-	if err := set.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	return out.String(), set.Err()
 }
 
-func TestSelect(t *testing.T) {
-	const points = `cpu,host=a idle=1,user=2i 10
-cpu,host=b idle=3,name="x" 20
-cpu_idle,host=a value=5 10
-cpu_idle,host=a value=6 15
-up,__name__=up,job=j value=1 10`
-	for _, c := range []struct{ selector, want string }{
-		{`cpu_idle`, "{__name__=\"cpu_idle\", host=\"a\"} 5@10 6@15\n{__name__=\"cpu_idle\", host=\"b\"} 3@20\n"},
-		{`{__name__=~"cpu_.*",host="a"}`, "{__name__=\"cpu_idle\", host=\"a\"} 5@10 6@15\n{__name__=\"cpu_user\", host=\"a\"} 2@10\n"},
-		{`up`, "{__name__=\"up\", job=\"j\"} 1@10\n"},
-		{`{job!=""}`, "{__name__=\"up\", job=\"j\"} 1@10\n"},
-		{`cpu`, ""},
-		{`cpu_name`, ""},
-	} {
-		if got := selected(t, newSource(t, points), 0, 100, c.selector); got != c.want {
-			t.Errorf("%s:\n%swant:\n%s", c.selector, got, c.want)
-		}
+func sum(v float64) string {
+	if value.IsStaleNaN(v) {
+		return "stale"
 	}
+	return fmt.Sprint(v)
 }

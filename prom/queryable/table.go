@@ -13,62 +13,81 @@ import (
 	"tsdbd/prom"
 )
 
+// metadataMeasurement has the types and the help of metrics, and is none itself.
+const metadataMeasurement = "__metadata__"
+
 // table is a measurement with the metrics of it that a selector finds.
 type table struct {
 	measurement string
 	metrics     []metric
+	places      map[metric]int  // in metrics
 	ids         *roaring.Bitmap // the series in all shards
 	parts       []part          // by time
 }
 
-// metric is a field of a measurement under its name in Prometheus.
+// metric is a name in Prometheus with the field of its values.
 type metric struct{ field, name string }
 
 // part is what one shard has of a table.
 type part struct {
-	shard   scan.Shard
-	ids     *roaring.Bitmap
-	fields  []string // to read
-	metrics []int    // of each field
+	shard  scan.Shard
+	ids    *roaring.Bitmap // nil: all series, and nobody asked which
+	fields []field
 }
 
-// tables returns what a selector finds in shards, by measurement.
-func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector) ([]*table, error) {
+// field is a field of a metric.
+type field struct {
+	key    string
+	metric int // in table.metrics
+	role   role
+}
+
+// role is what a field says about a sample.
+type role uint8
+
+const (
+	valueRole role = iota
+	histogramRole
+	startRole
+)
+
+// tables returns what a selector finds in shards, by measurement. Without ids, it
+// looks the series up only if a predicate selects some of them.
+func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector, ids bool) ([]*table, error) {
 	var all []*table
 	found := map[string]*table{}
 	for _, sh := range shards {
 		for measurement, fields := range q.candidates(ctx, sh, s) {
-			metrics := s.metrics(measurement, fields)
-			if len(metrics) == 0 {
+			chosen := s.fields(measurement, fields)
+			if len(chosen) == 0 {
 				continue
 			}
-			ids, err := sh.Select(ctx, measurement, s.where)
-			if err != nil {
-				return nil, err
-			}
-			if ids.IsEmpty() {
-				continue
+			var set *roaring.Bitmap
+			if ids || s.where != nil {
+				var err error
+				if set, err = sh.Select(ctx, measurement, s.where); err != nil {
+					return nil, err
+				}
+				if set.IsEmpty() {
+					continue
+				}
+				if err := q.budget.take(2 * int64(set.GetSizeInBytes())); err != nil {
+					return nil, err
+				}
 			}
 			t := found[measurement]
 			if t == nil {
-				t = &table{measurement: measurement, ids: roaring.New()}
+				t = &table{measurement: measurement, places: map[metric]int{}, ids: roaring.New()}
 				found[measurement] = t
 				all = append(all, t)
 			}
-			if err := q.budget.take(2 * int64(ids.GetSizeInBytes())); err != nil {
-				return nil, err
+			if set != nil {
+				t.ids.Or(set)
 			}
-			t.ids.Or(ids)
-			p := part{shard: sh, ids: ids}
-			for _, m := range metrics {
-				i := slices.Index(t.metrics, m)
-				if i < 0 {
-					i = len(t.metrics)
-					t.metrics = append(t.metrics, m)
-				}
-				p.fields, p.metrics = append(p.fields, m.field), append(p.metrics, i)
+			for i := range chosen {
+				chosen[i].metric = t.metric(chosen[i])
 			}
-			t.parts = append(t.parts, p)
+			t.parts = append(t.parts, part{shard: sh, ids: set, fields: chosen})
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -115,16 +134,45 @@ func (q *querier) candidates(ctx context.Context, sh scan.Shard, s selector) fun
 	}
 }
 
-// metrics returns the metrics of a measurement that a selector finds.
-func (s *selector) metrics(measurement string, fields []column.Field) []metric {
-	var out []metric
+// fields returns the fields of a measurement whose metrics a selector finds.
+func (s *selector) fields(measurement string, fields []column.Field) []field {
+	if measurement == metadataMeasurement {
+		return nil
+	}
+	var out []field
+	samples := false // a field of the metric that has the measurement's name
 	for _, f := range fields {
-		if f.Type == model.String {
+		c := field{key: f.Key}
+		switch {
+		case f.Key == prom.HistogramField && f.Type == model.String:
+			c.role = histogramRole
+		case f.Key == prom.StartField && f.Type == model.Integer:
+			c.role = startRole
+		case f.Key == prom.HistogramField || f.Key == prom.StartField || f.Type == model.String:
 			continue
 		}
-		if name := prom.MetricName(measurement, f.Key); s.name(name) {
-			out = append(out, metric{field: f.Key, name: name})
+		if c.role == startRole || s.name(prom.MetricName(measurement, f.Key)) {
+			out = append(out, c)
+			samples = samples || f.Key == prom.ValueField || f.Key == prom.HistogramField
 		}
 	}
+	if !samples { // there is nothing to start
+		out = slices.DeleteFunc(out, func(f field) bool { return f.role == startRole })
+	}
 	return out
+}
+
+// metric returns the place of the metric of a field.
+func (t *table) metric(f field) int {
+	m := metric{field: f.key, name: prom.MetricName(t.measurement, f.key)}
+	if f.role != valueRole {
+		m = metric{field: prom.ValueField, name: t.measurement}
+	}
+	i, ok := t.places[m]
+	if !ok {
+		i = len(t.metrics)
+		t.metrics = append(t.metrics, m)
+		t.places[m] = i
+	}
+	return i
 }

@@ -1,0 +1,95 @@
+package queryable
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/model"
+	"tsdbd/model/scan"
+)
+
+// presence says which series of a table have samples of which metric.
+type presence struct {
+	ids []*roaring.Bitmap // by metric
+}
+
+// metric reports whether a series has samples of a metric. Without a presence all
+// series have.
+func (p *presence) metric(id model.SeriesID, metric int) bool {
+	return p == nil || p.ids[metric].Contains(uint32(id))
+}
+
+// presence walks over the chunks of a table. It decodes only what statistics do not
+// tell.
+func (s *selection) presence(t *table) (*presence, error) {
+	p := &presence{ids: make([]*roaring.Bitmap, len(t.metrics))}
+	for i := range p.ids {
+		p.ids[i] = roaring.New()
+		if err := s.q.budget.take(int64(t.ids.GetSizeInBytes())); err != nil {
+			return nil, err
+		}
+	}
+	for _, part := range t.parts {
+		req := scan.Request{Measurement: t.measurement, Series: part.ids, Range: s.times, Charge: s.q.budget.take}
+		var fields []field
+		for _, f := range part.fields {
+			if f.role != startRole {
+				req.Fields, fields = append(req.Fields, f.key), append(fields, f)
+			}
+		}
+		if err := s.scanPresence(p, part.shard, req, fields); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (s *selection) scanPresence(p *presence, sh scan.Shard, req scan.Request, fields []field) error {
+	cursor, err := sh.Scan(s.ctx, req)
+	if err != nil {
+		return err
+	}
+	defer cursor.Close()
+	for {
+		id, ok := cursor.NextSeries()
+		if !ok {
+			return cursor.Err()
+		}
+		for missing := true; missing; {
+			chunk := cursor.NextChunk()
+			if chunk == nil {
+				break
+			}
+			missing = false
+			for i, f := range fields {
+				if p.ids[f.metric].Contains(uint32(id)) {
+					continue
+				}
+				n, known := chunk.Count(i)
+				if !known {
+					if n, err = anyValue(chunk, i); err != nil {
+						return err
+					}
+				}
+				if n > 0 {
+					p.ids[f.metric].Add(uint32(id))
+				} else {
+					missing = true
+				}
+			}
+		}
+	}
+}
+
+// anyValue returns 1 if a column has a value.
+func anyValue(chunk scan.Chunk, i int) (int, error) {
+	v, err := chunk.Column(i)
+	if err != nil || v.Type == model.Unknown {
+		return 0, err
+	}
+	for row := range chunk.Len() {
+		if v.IsValid(row) {
+			return 1, nil
+		}
+	}
+	return 0, nil
+}
