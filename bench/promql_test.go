@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/golang/snappy"
 
 	"tsdbd/model"
+	"tsdbd/model/point"
 	"tsdbd/prom"
 	"tsdbd/prom/remote"
 )
@@ -29,7 +31,11 @@ func TestPromRequests(t *testing.T) {
 			return err
 		}
 		n := 0
-		err = remote.EachSeries(b, func(labels model.Tags, samples []prom.Sample, _ []prom.Histogram) error {
+		batch := &point.Batch{}
+		rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
+		_, err = remote.Write(b, &rows)
+		for _, row := range batch.Rows {
+			_, labels := model.ParseSeriesKey(row.Series.Key(), nil)
 			of := map[string]string{}
 			for _, l := range labels {
 				of[l.Key] = l.Value
@@ -38,16 +44,13 @@ func TestPromRequests(t *testing.T) {
 			if !ok || of["__name__"] != promMetric || len(of) != 5 {
 				t.Fatalf("labels are %v", labels)
 			}
-			for _, s := range samples {
-				at := int64(promStart*1000 + next[i]*60_000 + 7_000)
-				if v := want[i].next(size.step); s.Time != at || s.Value != v {
-					t.Fatalf("sample %d of series %d is %v, want %v at %d", next[i], i, s, v, at)
-				}
-				next[i]++
-				n++
+			at, value := int64(promStart*1000+next[i]*60_000+7_000), math.Float64frombits(batch.Values[row.First])
+			if v := want[i].next(size.step); prom.Milliseconds(row.Time) != at || value != v {
+				t.Fatalf("sample %d of series %d is %v at %d, want %v at %d", next[i], i, value, row.Time, v, at)
 			}
-			return nil
-		})
+			next[i]++
+			n++
+		}
 		if n != req.samples {
 			t.Errorf("%d samples, want %d", n, req.samples)
 		}

@@ -149,7 +149,7 @@ type Query struct {
 
 // Prometheus is about Prometheus' HTTP API.
 type Prometheus struct {
-	// Database is that of requests which name none.
+	// Database is that of requests which name none. The first write creates it.
 	Database string `toml:"database" reload:"yes"`
 	// LookbackDelta is how old the latest sample of a series may be.
 	LookbackDelta Duration `toml:"lookback-delta" reload:"yes"`

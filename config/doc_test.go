@@ -138,6 +138,7 @@ func TestSecuritySettings(t *testing.T) {
 	f(`"1.4" is not 1.2 or 1.3`, "TSDBD_TLS_MAX_VERSION=1.4")
 	f("tls.ciphers: unknown cipher suite", "TSDBD_TLS_CIPHERS=AES")
 	f("http.realm", "TSDBD_HTTP_REALM=a\"b")
+	f("prometheus.database", "TSDBD_PROMETHEUS_DATABASE=a/b")
 	f("http.realm", "TSDBD_HTTP_REALM=a\nb")
 	f("http.bind-socket", "TSDBD_HTTP_UNIX_SOCKET_ENABLED=true", "TSDBD_HTTP_BIND_SOCKET=")
 	f("not a file mode", "TSDBD_HTTP_UNIX_SOCKET_PERMISSIONS=rw")

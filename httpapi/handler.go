@@ -12,6 +12,7 @@ import (
 	"regexp"
 	runtimedebug "runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/login"
 	"tsdbd/internal/body"
+	"tsdbd/prom/metadata"
 )
 
 // Handler serves the API.
@@ -31,6 +33,8 @@ type Handler struct {
 	writes  atomic.Pointer[throttle]
 	bodies  body.Budget
 	logins  *login.Logins
+
+	metadata metadata.Recent
 
 	challenge string // WWW-Authenticate
 	clients   debug.Clients
@@ -200,7 +204,7 @@ func (h *Handler) allowOrigin(head http.Header, origin string) {
 }
 
 func (h *Handler) logAccess(route string, r *request, w *response, id string, took time.Duration) {
-	writes := route == "write" || route == "v2_write" || route == "prom_write"
+	writes := strings.HasSuffix(route, "write")
 	if h.opt.AccessLog == nil || h.opt.SuppressWriteLog && writes || h.opt.AccessLogStatus != nil && !h.opt.AccessLogStatus(w.status) {
 		return
 	}

@@ -156,7 +156,7 @@ type Limits struct {
 	// caught up. 0: DefaultPositionWait.
 	PositionWait time.Duration
 	// PrometheusDatabase is the database of requests to Prometheus' API that name
-	// none. "": DefaultPrometheusDatabase.
+	// none. The first write creates it. "": DefaultPrometheusDatabase.
 	PrometheusDatabase string
 	// WriteTracing logs the line protocol of every write at level info.
 	WriteTracing bool

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
+	"strconv"
 
 	"github.com/golang/snappy"
 	"github.com/influxdata/influxql"
@@ -19,26 +19,72 @@ import (
 	"tsdbd/query/result"
 )
 
-// promWrite answers /api/v1/prom/write, remote write 1.0.
-func (h *Handler) promWrite(w *response, r *request) error {
-	db := r.URL.Query().Get("db")
-	if db == "" {
+// influxPromWrite answers /api/v1/prom/write, which InfluxDB has. It demands the name
+// of the database.
+func (h *Handler) influxPromWrite(w *response, r *request) error {
+	if _, _, named := h.promTarget(r); !named {
 		return errDatabaseRequired
 	}
-	return h.write(w, r, target{db: db, rp: r.URL.Query().Get("rp"), parse: h.parseSamples})
+	return h.promWrite(w, r)
 }
 
-// parseSamples reads a WriteRequest into a batch.
-func (h *Handler) parseSamples(w *response, r *request, t *target, table *point.Table, s *parseState) (parsed, error) {
+// promWrite answers remote write 1.0 and 2.0.
+func (h *Handler) promWrite(w *response, r *request) error {
+	second, err := remote.Negotiate(r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"))
+	if err != nil {
+		return &apiError{http.StatusUnsupportedMediaType, err.Error()}
+	}
+	db, rp, _ := h.promTarget(r)
+	m := remoteWrite{h: h, second: second}
+	m.announce(w, 0)
+	return h.write(w, r, target{db: db, rp: rp, create: db == h.limits.Load().PrometheusDatabase, parse: m.parse, done: m.done})
+}
+
+// remoteWrite is a request of remote write.
+type remoteWrite struct {
+	h       *Handler
+	second  bool // version 2.0
+	written remote.Written
+	refused int // samples and histograms that are not in the batch
+}
+
+// parse reads a message into a batch.
+func (m *remoteWrite) parse(w *response, r *request, _ *target, table *point.Table, s *parseState) (parsed, error) {
 	var err error
-	if s.body, err = h.readSnappy(w, r); err != nil {
+	if s.body, err = m.h.readSnappy(w, r); err != nil {
 		return parsed{}, err
 	}
 	rows := prom.Rows{Builder: point.NewBuilder(table, &s.batch)}
-	if err := remote.EachSeries(s.body.Bytes(), rows.Add); err != nil {
+	read := remote.Write
+	if m.second {
+		read = remote.Write2
+	}
+	if m.written, err = read(s.body.Bytes(), &rows); err != nil {
 		return parsed{}, badRequest(err.Error())
 	}
-	return parsed{dropped: rows.Refused, reason: rows.Reason}, nil
+	m.refused = rows.Refused
+	m.h.metrics.exemplars.Add(float64(m.written.Exemplars))
+	return parsed{dropped: rows.Refused, reason: rows.Reason, metadata: m.written.Metadata}, nil
+}
+
+// done says how much is durable.
+func (m *remoteWrite) done(w *response, left parsed, refused error) error {
+	m.announce(w, left.dropped-m.refused)
+	return refused
+}
+
+// announce sets the headers of version 2.0 that say how much is written. The store
+// has dropped that many rows of the batch. It does not say which: the headers take
+// them for samples first.
+func (m *remoteWrite) announce(w *response, dropped int) {
+	if !m.second {
+		return
+	}
+	samples := max(m.written.Samples-dropped, 0)
+	histograms := m.written.Histograms - max(dropped-m.written.Samples, 0)
+	for name, n := range map[string]int{"Samples": samples, "Histograms": histograms, "Exemplars": 0} {
+		w.Header().Set("X-Prometheus-Remote-Write-"+name+"-Written", strconv.Itoa(n))
+	}
 }
 
 // promRead answers /api/v1/prom/read: remote read with samples, one query.
@@ -115,9 +161,6 @@ func (h *Handler) readSamples(ctx context.Context, w *response, r *request, out 
 // readSnappy reads a body in snappy's block format. The limits of bodies apply to
 // both the compressed and the decompressed bytes.
 func (h *Handler) readSnappy(w *response, r *request) (*body.Body, error) {
-	if strings.Contains(r.Header.Get("Content-Type"), "io.prometheus.write.v2") {
-		return nil, &apiError{http.StatusUnsupportedMediaType, "remote write 2.0 is not supported, send 1.0"}
-	}
 	packed, err := h.readBody(w, r)
 	if err != nil {
 		return nil, err

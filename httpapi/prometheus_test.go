@@ -45,8 +45,112 @@ func TestRemoteWrite(t *testing.T) {
 	f("?db=nosuch", nil, 404, "database not found")
 	f("?db=db", []byte("x"), 400, "snappy: corrupt input")
 	f("?db=db", snappy.Encode(nil, []byte("\xff\xff")), 400, "proto: cannot parse")
-	f("?db=db", nil, 415, "remote write 2.0 is not supported", "Content-Type", "application/x-protobuf;proto=io.prometheus.write.v2.Request")
+	f("?db=db", nil, 415, "Content-Type", "Content-Type", "application/x-protobuf;proto=io.prometheus.write.v3.Request")
+	f("?db=db", nil, 415, "Content-Encoding", "Content-Encoding", "gzip")
+	f("?db=db", snappy.Encode(nil, nil), 204, "")
 }
+
+// request2 is a message of remote write 2.0: the series up with labels job=JOB, and
+// a sample or a histogram each.
+func request2(series ...string) []byte {
+	symbols := []string{"", "__name__", "up", "job", "Help."}
+	var all []byte
+	for _, s := range series {
+		kind, job, _ := strings.Cut(s, " ")
+		refs := []byte{1, 2, 3, byte(len(symbols))}
+		if kind == "nameless" {
+			refs = refs[2:]
+		}
+		symbols = append(symbols, job)
+		value := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 1000)
+		number := protowire.Number(2)
+		if kind == "histogram" {
+			value, number = protowire.AppendVarint(protowire.AppendTag(nil, 15, protowire.VarintType), 2000), 3
+		}
+		one := append(member(1, refs), member(number, value)...)
+		if kind == "described" {
+			one = append(one, member(5, []byte{8, 2, 24, 4})...)
+		}
+		all = append(all, member(5, append(one, member(4, nil)...))...)
+	}
+	var message []byte
+	for _, s := range symbols {
+		message = append(message, member(4, []byte(s))...)
+	}
+	return append(message, all...)
+}
+
+func TestRemoteWrite2(t *testing.T) {
+	users, _, opt := withUsers(t)
+	store := newFakeStore()
+	_, base := start(t, store, opt)
+	f := func(path string, message []byte, status int, want, written string) {
+		t.Helper()
+		a := do(t, "POST", base+path, string(snappy.Encode(nil, message)), "Content-Type", remote.MediaWrite2, "Content-Encoding", "snappy")
+		var got []string
+		for _, name := range []string{"Samples", "Histograms", "Exemplars"} {
+			got = append(got, a.header.Get("X-Prometheus-Remote-Write-"+name+"-Written"))
+		}
+		if a.status != status || !strings.Contains(a.body, want) || strings.Join(got, " ") != written {
+			t.Errorf("%s: %d %s %q, want %d %s %q", path, a.status, a.body, got, status, want, written)
+		}
+	}
+	const ann, root, stranger = "u=ann&p=annpw", "u=root&p=rootpw", "u=bob&p=bobpw"
+	users.apply(t, meta.CreateUser{Name: "bob", Hash: "#bobpw"})
+	one := request2("sample a")
+	f("/api/v1/write?"+ann, one, 403, "not authorized to write to database", "0 0 0")
+	f("/api/v1/write?"+stranger, one, 403, "not authorized to write to database", "0 0 0")
+	if len(store.databases) != 0 {
+		t.Errorf("who may not write has created %v", store.databases)
+	}
+	f("/api/v1/write?"+root+"&db=other", one, 404, "database not found", "0 0 0")
+	f("/api/v1/write?"+root, one, 204, "", "1 0 0")
+	users.apply(t, meta.CreateDatabase{Name: "prometheus"})
+	users.apply(t, meta.SetPrivilege{Name: "ann", Database: "prometheus", Privilege: meta.WritePrivilege})
+	f("/api/v1/write?"+ann, one, 204, "", "1 0 0")
+	f("/api/v1/write?"+ann, request2("sample a", "histogram b", "sample c"), 204, "", "2 1 0")
+	f("/api/v1/write?"+ann, request2("sample a", "nameless b", "histogram c"), 400, `partial write: series 2: there is no label __name__ dropped=1 for database: prometheus`, "1 1 0")
+	f("/api/v1/write?"+ann, []byte("\xff"), 400, "proto: cannot parse", "0 0 0")
+	f("/api/v1/write?"+ann, nil, 204, "", "0 0 0")
+	f("/api/v1/write?"+ann, member(1, nil), 400, "is one of remote write 1.0", "0 0 0")
+	if got := store.fingerprint(); !strings.Contains(got, "up,__name__=up,job=a value 1000000000") || !strings.Contains(got, "up,__name__=up,job=b __histogram__ 2000000000") {
+		t.Errorf("stored %s", got)
+	}
+	store.create("db")
+	f("/prometheus/db/api/v1/write?"+ann, one, 204, "", "1 0 0")
+	f("/prometheus/db/autogen/api/v1/write?"+ann, one, 204, "", "1 0 0")
+	f("/prometheus/db/nosuch/api/v1/write?"+ann, one, 500, "retention policy not found: nosuch", "0 0 0")
+	f("/prometheus/none/api/v1/write?"+root, one, 404, `database not found: \"none\"`, "0 0 0")
+	f("/prometheus/%64b/api/v1/write?db=none&"+ann, one, 204, "", "1 0 0")
+	f("/prometheus/db/api/v1/prom/write?"+ann, one, 204, "", "1 0 0")
+	f("/prometheus/api/v1/write?"+ann, one, 204, "", "1 0 0") // the default
+	f("/prometheus//api/v1/write?"+ann, one, 404, "404 page not found", "  ")
+	f("/prometheus/a/b/c/api/v1/write?"+ann, one, 404, "404 page not found", "  ")
+	f("/prometheus/db/write?"+ann, one, 404, "404 page not found", "  ")
+	if got := do(t, "GET", base+"/prometheus/db/api/v1/write?"+ann, ""); got.status != 405 {
+		t.Errorf("GET: %d", got.status)
+	}
+	// The store drops a row of another type: the headers count what is left.
+	f("/api/v1/write?"+ann, request2("described d"), 204, "", "1 0 0")
+	if got := store.fingerprint(); strings.Count(got, "__metadata__,metric=up") != 3 {
+		t.Errorf("stored %s", got)
+	}
+	before := store.fingerprint()
+	f("/api/v1/write?"+ann, request2("described d"), 204, "", "1 0 0")
+	if got := store.fingerprint(); got != before {
+		t.Errorf("the same metadata again: %s", got)
+	}
+	store.databases["db"].types["up\x00value"] = model.Integer
+	f("/prometheus/db/api/v1/write?"+ann, request2("sample a", "histogram b", "sample c"), 400, "field type conflict", "0 1 0")
+	store.writeErr = temporary{}
+	f("/api/v1/write?"+ann, one, 503, "later", "0 0 0")
+}
+
+// temporary is the error of a store that is busy.
+type temporary struct{}
+
+func (temporary) Error() string   { return "come later" }
+func (temporary) Temporary() bool { return true }
 
 func TestRemoteRead(t *testing.T) {
 	users, _, opt := withUsers(t)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/influxdata/influxql"
+
 	"tsdbd/internal/body"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model/point"
+	"tsdbd/prom/metadata"
+	"tsdbd/query"
 )
 
 // maxErrorBytes bounds the lines that an error quotes, so that a body of bad lines
@@ -98,16 +103,29 @@ type target struct {
 	db, rp      string
 	unit        int64
 	consistency string
+	create      bool // the database, if it does not exist
 	// parse reads the body into the batch of a parseState.
 	parse func(w *response, r *request, t *target, table *point.Table, s *parseState) (parsed, error)
+	// done is called when all is durable that left does not count. refused is the
+	// error that says so, or nil. done returns the error that is the answer, or nil
+	// for a 204, if it does not answer itself. nil: done returns refused.
+	done func(w *response, left parsed, refused error) error
 }
 
-// parsed reports what a parser left out of a batch, and why.
+// parsed reports what a parser left out of a batch, and why, and what it found that
+// is not points.
 type parsed struct {
 	dropped int    // points that cannot be stored
 	reason  string // of the first
 	bad     error  // lines that do not parse, nil if none
 	lines   int    // of bad
+	// metadata is written after the batch. Its texts may be parts of the body.
+	metadata []metadata.Entry
+}
+
+// nothing reports whether there is nothing to write and nothing to say.
+func (p *parsed) nothing() bool {
+	return p.dropped == 0 && p.reason == "" && p.bad == nil && len(p.metadata) == 0
 }
 
 // droppedHeader is the number of points and lines of a write that were not stored.
@@ -137,7 +155,7 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 	if err := r.authorize(meta.WritePrivilege, "write to", t.db); err != nil {
 		return err // before a user can learn whether the database exists
 	}
-	table, err := h.opt.Writer.Table(t.db)
+	table, err := h.seriesTable(r, t)
 	if err != nil {
 		return databaseError(err, t.db)
 	}
@@ -150,8 +168,8 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 		return err
 	}
 	points := len(s.batch.Rows)
-	if points == 0 && left == (parsed{}) {
-		return nil // only comments and blanks
+	if points == 0 && left.nothing() {
+		return t.finish(w, left, nil) // only comments and blanks
 	}
 	rp, err := h.opt.Writer.RetentionPolicy(t.db, t.rp)
 	if err != nil {
@@ -172,7 +190,34 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 			left.reason = reason
 		}
 	}
-	return h.partial(w, t.db, rp, left)
+	if len(left.metadata) > 0 {
+		reason, err := h.writeMetadata(r.Context(), t.db, rp, table, left.metadata, &s.batch)
+		if err != nil {
+			return policyError(err, t)
+		}
+		left.reason = cmp.Or(left.reason, reason)
+	}
+	return t.finish(w, left, h.partial(w, t.db, rp, left))
+}
+
+// finish calls done.
+func (t *target) finish(w *response, left parsed, refused error) error {
+	if t.done == nil {
+		return refused
+	}
+	return t.done(w, left, refused)
+}
+
+// seriesTable returns the table of the database, which is created if it may be.
+func (h *Handler) seriesTable(r *request, t *target) (*point.Table, error) {
+	table, err := h.opt.Writer.Table(t.db)
+	if !t.create || !errors.Is(err, meta.ErrDatabaseNotFound) {
+		return table, err
+	}
+	if err := h.run(r.Context(), &influxql.CreateDatabaseStatement{Name: t.db}, query.ExecuteOptions{User: r.userName()}); err != nil {
+		return nil, err
+	}
+	return h.opt.Writer.Table(t.db)
 }
 
 // parseLines reads line protocol into a batch.
@@ -225,6 +270,30 @@ func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *point.Ba
 		return reason, dropped, nil
 	}
 	return "", 0, err
+}
+
+// writeMetadata writes the entries that were not written within this hour. It returns
+// the reason why some of them cannot be stored.
+func (h *Handler) writeMetadata(ctx context.Context, db, rp string, table *point.Table, entries []metadata.Entry, batch *point.Batch) (reason string, err error) {
+	now := time.Now()
+	entries = h.metadata.Fresh(entries, table.Database(), rp, now)
+	batch.Reset()
+	b := point.NewBuilder(table, batch)
+	for i := range entries {
+		if err := metadata.Append(b, &entries[i], now.UnixNano()); err != nil && reason == "" {
+			reason = err.Error()
+		}
+	}
+	if len(batch.Rows) == 0 {
+		return reason, nil
+	}
+	refused, dropped, err := h.writeBatch(ctx, db, rp, batch)
+	if err != nil {
+		return "", err
+	}
+	h.metrics.dropped.Add(float64(dropped))
+	h.metadata.Written(entries, table.Database(), rp, now)
+	return cmp.Or(reason, refused), nil
 }
 
 // partial returns the error for the points and lines of a durable write that were

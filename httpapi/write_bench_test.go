@@ -9,8 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golang/snappy"
+
 	"tsdbd/httpapi"
 	"tsdbd/model/point"
+	"tsdbd/prom"
+	"tsdbd/prom/remote"
 )
 
 // sinkStore takes everything and keeps nothing: what is left is the API.
@@ -61,4 +65,54 @@ func BenchmarkWrite(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkRemoteWrite posts messages of remote write 1.0 with 8 labels a series.
+func BenchmarkRemoteWrite(b *testing.B) {
+	for _, size := range []struct{ series, samples int }{{1000, 1}, {100, 100}} {
+		b.Run(fmt.Sprintf("series=%d/samples=%d", size.series, size.samples), func(b *testing.B) {
+			var message []byte
+			for i := range size.series {
+				var series []byte
+				for _, l := range [][2]string{
+					{"__name__", "http_request_duration_seconds_bucket"},
+					{"cluster", "eu-west-1"},
+					{"handler", "/api/v1/query"},
+					{"instance", fmt.Sprintf("10.0.%d.%d:9090", i/250, i%250)},
+					{"job", "prometheus"},
+					{"le", "0.25"},
+					{"namespace", "monitoring"},
+					{"pod", fmt.Sprintf("prometheus-k8s-%d", i)},
+				} {
+					series = remote.AppendLabel(series, l[0], l[1])
+				}
+				for j := range size.samples {
+					series = remote.AppendSample(series, prom.Sample{Value: float64(i * j), Time: 1451606400000 + int64(j)*15_000})
+				}
+				message = append(message, member(1, series)...)
+			}
+			benchmarkMessage(b, "/api/v1/prom/write?db=d", "", message, size.series*size.samples)
+		})
+	}
+}
+
+// benchmarkMessage posts a message, compressed by snappy.
+func benchmarkMessage(b *testing.B, path, contentType string, message []byte, samples int) {
+	body := string(snappy.Encode(nil, message))
+	s := &sinkStore{table: point.NewTable(1)}
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s})
+	defer h.Close()
+	b.ReportAllocs()
+	b.SetBytes(int64(len(message)))
+	for b.Loop() {
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+		if contentType != "" {
+			r.Header.Set("Content-Type", contentType)
+		}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != 204 {
+			b.Fatal(w.Body)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(samples), "ns/sample")
 }

@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
+	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -10,169 +12,93 @@ import (
 	"tsdbd/prom"
 )
 
-// The messages of Prometheus remote write 1.0 and remote read, as far as they
-// are used: the numbers below are those of prometheus/prompb. Members that are
-// not known are passed over.
-
+// errProtobuf refuses a message as a whole.
 var errProtobuf = errors.New("proto: cannot parse invalid wire-format data")
 
-// Query is one query of a ReadRequest.
-type Query struct {
-	Start, End int64 // ms since the epoch, both inclusive
-	Matchers   []Matcher
+// message is what is left of a message to read.
+type message []byte
+
+// member is one member of a message. Of num and data, the one that the member's type
+// has is set: data is not nil for texts, messages, and packed numbers.
+type member struct {
+	field protowire.Number
+	num   uint64
+	data  []byte
 }
 
-// eachMember calls f for each member of a message. Of num and data, the one
-// that the member's type has is set.
-func eachMember(b []byte, f func(field protowire.Number, num uint64, data []byte) error) error {
-	for len(b) > 0 {
-		field, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return errProtobuf
+// next reads the next member into m. It returns false at the end of the message. A
+// group is a member with field 0, which no message has.
+func (b *message) next(m *member) (bool, error) {
+	if len(*b) == 0 {
+		return false, nil
+	}
+	field, kind, n := protowire.ConsumeTag(*b)
+	if n < 0 {
+		return false, errProtobuf
+	}
+	*b = (*b)[n:]
+	m.field, m.num, m.data = field, 0, nil
+	switch kind {
+	case protowire.BytesType:
+		m.data, n = protowire.ConsumeBytes(*b)
+	case protowire.VarintType:
+		m.num, n = protowire.ConsumeVarint(*b)
+	case protowire.Fixed64Type:
+		if n = 8; len(*b) < 8 {
+			return false, errProtobuf
 		}
-		b = b[n:]
-		var num uint64
-		var data []byte
-		switch kind {
-		case protowire.VarintType:
-			num, n = protowire.ConsumeVarint(b)
-		case protowire.Fixed64Type:
-			num, n = protowire.ConsumeFixed64(b)
-		case protowire.Fixed32Type:
-			var short uint32
-			short, n = protowire.ConsumeFixed32(b)
-			num = uint64(short)
-		case protowire.BytesType:
-			data, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(field, kind, b)
-			if n >= 0 {
-				b = b[n:]
-				continue
-			}
+		m.num = binary.LittleEndian.Uint64(*b)
+	case protowire.Fixed32Type:
+		if n = 4; len(*b) < 4 {
+			return false, errProtobuf
 		}
-		if n < 0 {
-			return errProtobuf
+		m.num = uint64(binary.LittleEndian.Uint32(*b))
+	default:
+		m.field = 0
+		n = protowire.ConsumeFieldValue(field, kind, *b)
+	}
+	if n < 0 {
+		return false, errProtobuf
+	}
+	*b = (*b)[n:]
+	return true, nil
+}
+
+// text returns bytes of a message as a string, without a copy.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// parseSample reads a Sample message of any version.
+func parseSample(b message) (s prom.Sample, err error) {
+	var m member
+	for {
+		more, err := b.next(&m)
+		if !more {
+			return s, err
 		}
-		b = b[n:]
-		if err := f(field, num, data); err != nil {
-			return err
+		switch m.field {
+		case 1:
+			s.Value = math.Float64frombits(m.num)
+		case 2:
+			s.Time = int64(m.num)
+		case 3:
+			s.Start = int64(m.num)
 		}
 	}
-	return nil
 }
 
-// EachSeries calls f for each time series of a WriteRequest. The labels are a
-// series' tags. The slices are used again for the next.
-func EachSeries(b []byte, f func(labels model.Tags, samples []prom.Sample, histograms []prom.Histogram) error) error {
-	var labels model.Tags
-	var samples []prom.Sample
-	var histograms []prom.Histogram
-	return eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
-		if field != 1 || data == nil {
-			return nil // metadata
+// appendLabel reads a label and appends it to tags. Its texts are parts of b.
+func appendLabel(tags model.Tags, b message) (model.Tags, error) {
+	var l model.Tag
+	var m member
+	for {
+		more, err := b.next(&m)
+		switch {
+		case !more:
+			return append(tags, l), err
+		case m.field == 1:
+			l.Key = text(m.data)
+		case m.field == 2:
+			l.Value = text(m.data)
 		}
-		labels, samples, histograms = labels[:0], samples[:0], histograms[:0]
-		err := eachMember(data, func(field protowire.Number, _ uint64, data []byte) (err error) {
-			switch {
-			case data == nil:
-			case field == 1:
-				var l model.Tag
-				l.Key, l.Value, err = pair(data, 1)
-				labels = append(labels, l)
-			case field == 2:
-				var s prom.Sample
-				err = eachMember(data, func(field protowire.Number, num uint64, _ []byte) error {
-					switch field {
-					case 1:
-						s.Value = math.Float64frombits(num)
-					case 2:
-						s.Time = int64(num)
-					}
-					return nil
-				})
-				samples = append(samples, s)
-			case field == 4:
-				var h prom.Histogram
-				h, err = parseHistogram(data)
-				histograms = append(histograms, h)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return f(labels, samples, histograms)
-	})
-}
-
-// pair reads the two texts of a message, members first and first+1.
-func pair(b []byte, first protowire.Number) (name, value string, err error) {
-	err = eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
-		switch field {
-		case first:
-			name = string(data)
-		case first + 1:
-			value = string(data)
-		}
-		return nil
-	})
-	return name, value, err
-}
-
-// ParseReadRequest reads the queries of a ReadRequest.
-func ParseReadRequest(b []byte) (queries []Query, err error) {
-	err = eachMember(b, func(field protowire.Number, _ uint64, data []byte) error {
-		if field != 1 || data == nil {
-			return nil
-		}
-		var q Query
-		err := eachMember(data, func(field protowire.Number, num uint64, data []byte) (err error) {
-			switch field {
-			case 1:
-				q.Start = int64(num)
-			case 2:
-				q.End = int64(num)
-			case 3:
-				var m Matcher
-				if m.Name, m.Value, err = pair(data, 2); err != nil {
-					return err
-				}
-				err = eachMember(data, func(field protowire.Number, num uint64, _ []byte) error {
-					if field == 1 {
-						m.Kind = MatchKind(num)
-					}
-					return nil
-				})
-				q.Matchers = append(q.Matchers, m)
-			}
-			return err
-		})
-		queries = append(queries, q)
-		return err
-	})
-	return queries, err
-}
-
-// MaxLabel is the largest size of a label in a message, without its texts, and
-// MaxSample the largest size of a sample.
-const (
-	MaxLabel  = 3 * (1 + 5)
-	MaxSample = 1 + 1 + 1 + 8 + 1 + 10
-)
-
-// AppendLabel appends a label as a member of a time series.
-func AppendLabel(dst []byte, name, value string) []byte {
-	size := protowire.SizeTag(1) + protowire.SizeBytes(len(name)) + protowire.SizeTag(2) + protowire.SizeBytes(len(value))
-	dst = protowire.AppendVarint(protowire.AppendTag(dst, 1, protowire.BytesType), uint64(size))
-	dst = protowire.AppendString(protowire.AppendTag(dst, 1, protowire.BytesType), name)
-	return protowire.AppendString(protowire.AppendTag(dst, 2, protowire.BytesType), value)
-}
-
-// AppendSample appends a sample as a member of a time series.
-func AppendSample(dst []byte, s prom.Sample) []byte {
-	size := protowire.SizeTag(1) + protowire.SizeFixed64() + protowire.SizeTag(2) + protowire.SizeVarint(uint64(s.Time))
-	dst = protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.BytesType), uint64(size))
-	dst = protowire.AppendFixed64(protowire.AppendTag(dst, 1, protowire.Fixed64Type), math.Float64bits(s.Value))
-	return protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.VarintType), uint64(s.Time))
+	}
 }

@@ -59,6 +59,9 @@ var routeMatrix = []routeRights{
 	{"GET", "/api/v2/buckets/mine%2Fautogen/labels", "", 401, 405, 405, 405, 405, 405},
 	{"POST", "/api/v1/prom/write?db=mine", "", 401, 403, 403, 400, 400, 400}, // not snappy
 	{"POST", "/api/v1/prom/write?db=canary", "", 401, 403, 403, 403, 400, 400},
+	{"POST", "/api/v1/write?db=mine", "", 401, 403, 403, 400, 400, 400},
+	{"POST", "/api/v1/write?db=canary", "", 401, 403, 403, 403, 400, 400},
+	{"POST", "/prometheus/canary/api/v1/write", "", 401, 403, 403, 403, 400, 400},
 	{"POST", "/api/v1/prom/read?db=mine", "", 401, 403, 400, 403, 400, 400},
 	{"POST", "/api/v1/prom/read?db=canary", "", 401, 403, 403, 403, 400, 400},
 	{"GET", "/api/v1/query?db=mine&query=1", "", 401, 403, 200, 403, 200, 200},

@@ -161,7 +161,13 @@ func writes() []Case {
 		{Name: "prom/snappy that lies", Method: "POST", Path: "/api/v1/prom/write?db=bad", Body: "\x80\x80\x80\x08x", Status: 400, Error: "snappy: corrupt input"},
 		{Name: "prom/snappy too large", Method: "POST", Path: "/api/v1/prom/write?db=bad", Body: "\xff\xff\xff\xff\x0f", Status: 413, Error: "Request Entity Too Large"},
 		{Name: "prom/not protobuf", Method: "POST", Path: "/api/v1/prom/write?db=bad", Body: "\x01\x00\xff", Status: 400},
-		{Name: "prom/version 2", Method: "POST", Path: "/api/v1/prom/write?db=bad", Header: map[string]string{"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request"}, Body: "\x00", Status: 415, Error: "remote write 2.0 is not supported, send 1.0"},
+		{Name: "prom/version 3", Method: "POST", Path: "/api/v1/write?db=bad", Header: map[string]string{"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v3.Request"}, Body: "\x00", Status: 415, Error: `Content-Type "application/x-protobuf;proto=io.prometheus.write.v3.Request" is not supported, send application/x-protobuf;proto=prometheus.WriteRequest or application/x-protobuf;proto=io.prometheus.write.v2.Request`},
+		{Name: "prom/version 2 without symbols", Method: "POST", Path: "/api/v1/write?db=bad", Header: version2, Body: "\x02\x04\x2a\x00", Status: 400, Error: "the message has no symbols"},
+		{Name: "prom/version 2 with a first symbol", Method: "POST", Path: "/api/v1/write?db=bad", Header: version2, Body: "\x03\x08\x22\x01x", Status: 400, Error: "the first symbol is not the empty string"},
+		{Name: "prom/version 1 as 2", Method: "POST", Path: "/api/v1/write?db=bad", Header: version2, Body: "\x02\x04\x0a\x00", Status: 400, Error: "the message is one of remote write 1.0, but its Content-Type is that of 2.0"},
+		{Name: "prom/version 2 as 1", Method: "POST", Path: "/api/v1/write?db=bad", Body: "\x02\x04\x22\x00", Status: 400, Error: "the message is one of remote write 2.0, but its Content-Type is that of 1.0"},
+		{Name: "prom/gzip", Method: "POST", Path: "/api/v1/write?db=bad", Header: gzipped, Body: squeeze("x"), Status: 415, Error: `Content-Encoding "gzip" is not supported, send snappy`},
+		{Name: "prom/path to no db", Method: "POST", Path: "/prometheus/nodb/api/v1/write", Status: 404, Error: `database not found: "nodb"`},
 		{Name: "prom/GET", Method: "GET", Path: "/api/v1/prom/write?db=bad", Status: 405, Text: "Method Not Allowed\n"},
 		{Name: "prom/read without db", Method: "POST", Path: "/api/v1/prom/read", Body: "\x00", Status: 400, Error: "database is required"},
 		{Name: "prom/read of no query", Method: "POST", Path: "/api/v1/prom/read?db=bad", Body: "\x00", Status: 400, Error: "Prometheus read endpoint currently only supports one query at a time"},
@@ -196,6 +202,8 @@ func writes() []Case {
 }
 
 var gzipped = map[string]string{"Content-Encoding": "gzip"}
+
+var version2 = map[string]string{"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request"}
 
 // flip damages the checksum of a gzip body.
 func flip(s string) string {

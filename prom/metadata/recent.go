@@ -1,0 +1,75 @@
+package metadata
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+)
+
+// maxRecent bounds the entries of each of the two sets of a Recent. Together they take
+// 5 MiB at most.
+const maxRecent = 1 << 16
+
+// Recent knows which entries were written in this hour. It may forget one; then the
+// entry is written again. The zero value is ready.
+type Recent struct {
+	mu struct {
+		sync.Mutex
+		hour       int64
+		young, old map[uint64]struct{}
+	}
+	seed     maphash.Seed
+	makeSeed sync.Once
+}
+
+// Fresh returns the entries that were not written in the hour of now to a retention
+// policy of a database. It keeps the order, and uses the memory of the slice.
+func (r *Recent) Fresh(entries []Entry, database uint32, rp string, now time.Time) []Entry {
+	fresh := entries[:0]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(now)
+	for i := range entries {
+		key := r.key(&entries[i], database, rp)
+		if _, ok := r.mu.young[key]; ok {
+			continue
+		}
+		if _, ok := r.mu.old[key]; !ok {
+			fresh = append(fresh, entries[i])
+		}
+	}
+	return fresh
+}
+
+// Written remembers entries that are durable.
+func (r *Recent) Written(entries []Entry, database uint32, rp string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(now)
+	for i := range entries {
+		if len(r.mu.young) >= maxRecent {
+			r.mu.old, r.mu.young = r.mu.young, nil
+		}
+		if r.mu.young == nil {
+			r.mu.young = make(map[uint64]struct{})
+		}
+		r.mu.young[r.key(&entries[i], database, rp)] = struct{}{}
+	}
+}
+
+// turn forgets everything at the beginning of an hour.
+func (r *Recent) turn(now time.Time) {
+	if hour := now.Unix() / 3600; hour != r.mu.hour {
+		r.mu.hour, r.mu.young, r.mu.old = hour, nil, nil
+	}
+}
+
+// key returns the hash of an entry in a policy.
+func (r *Recent) key(e *Entry, database uint32, rp string) uint64 {
+	r.makeSeed.Do(func() { r.seed = maphash.MakeSeed() })
+	return maphash.Comparable(r.seed, struct {
+		Entry
+		database uint32
+		rp       string
+	}{*e, database, rp})
+}

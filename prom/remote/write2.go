@@ -1,0 +1,237 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsdbd/model"
+	"tsdbd/prom"
+	"tsdbd/prom/metadata"
+)
+
+// symbols are the texts that a request of remote write 2.0 refers to by number.
+type symbols struct {
+	request message
+	at      []uint32 // where in request the length and the bytes of each begin
+}
+
+// text returns a symbol. The request is known to be well-formed.
+func (s *symbols) text(ref uint64) (string, error) {
+	if ref >= uint64(len(s.at)) {
+		return "", fmt.Errorf("reference %d is outside of the %d symbols", ref, len(s.at))
+	}
+	b, _ := protowire.ConsumeBytes(s.request[s.at[ref]:])
+	return text(b), nil
+}
+
+// gather finds the symbols and the first series of a request.
+func (s *symbols) gather(b message) (first message, err error) {
+	if uint64(len(b)) > math.MaxUint32 {
+		return nil, errors.New("the message is too large")
+	}
+	s.request = b
+	var m member
+	for rest := b; ; {
+		at := rest
+		more, err := rest.next(&m)
+		switch {
+		case err != nil:
+			return nil, err
+		case !more && len(s.at) == 0 && first != nil:
+			return nil, errors.New("the message has no symbols")
+		case !more:
+			return first, nil
+		case m.data == nil:
+		case m.field == 4:
+			if len(s.at) == 0 && len(m.data) > 0 {
+				return nil, errors.New("the first symbol is not the empty string")
+			}
+			_, _, tag := protowire.ConsumeTag(at)
+			s.at = append(s.at, uint32(len(b)-len(at)+tag))
+		case m.field == 5:
+			if first == nil {
+				first = at
+			}
+		case m.field == 1 || m.field == 3:
+			return nil, errors.New("the message is one of remote write 1.0, but its Content-Type is that of 2.0")
+		}
+	}
+}
+
+// metadataRefs is a Metadata message.
+type metadataRefs struct{ kind, help, unit uint64 }
+
+// writer2 reads a request of remote write 2.0.
+type writer2 struct {
+	writer
+	symbols symbols
+	last    struct { // the latest metadata; the series of a metric follow each other
+		metric string
+		refs   metadataRefs
+	}
+}
+
+// Write2 reads a Request of remote write 2.0 into rows, as Write does.
+func Write2(b []byte, rows *prom.Rows) (Written, error) {
+	w := writer2{writer: writer{rows: rows}}
+	rest, err := w.symbols.gather(b)
+	if err != nil {
+		return Written{}, err
+	}
+	var m member
+	for {
+		more, err := rest.next(&m)
+		switch {
+		case err != nil:
+			return Written{}, err
+		case !more:
+			return w.written, nil
+		case m.field != 5 || m.data == nil:
+			continue
+		}
+		w.series++
+		if err := w.timeSeries(m.data); err != nil {
+			return Written{}, err
+		}
+	}
+}
+
+// timeSeries reads a TimeSeries message of version 2.0.
+func (w *writer2) timeSeries(b message) error {
+	w.labels = w.labels[:0]
+	refs := refReader{w: w}
+	var about metadataRefs
+	var start int64
+	var m member
+	first := message(nil)
+	described := false
+	for rest := b; ; {
+		at := rest
+		more, err := rest.next(&m)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !more:
+			refused := refs.end()
+			if described && refused == nil {
+				w.describe(refs.metric, about)
+			}
+			return w.add(first, numbers{samples: 2, histograms: 3, exemplars: 4}, start, refused)
+		case m.field == 1:
+			if err := refs.read(&m); err != nil {
+				return err
+			}
+		case m.field == 5 && m.data != nil:
+			described = true
+			if err := about.read(m.data); err != nil {
+				return err
+			}
+		case m.field == 6: // of senders before the version was final
+			start = int64(m.num)
+		case first == nil:
+			first = at
+		}
+	}
+}
+
+// read reads a Metadata message.
+func (r *metadataRefs) read(b message) error {
+	var m member
+	for {
+		more, err := b.next(&m)
+		if !more {
+			return err
+		}
+		switch m.field {
+		case 1:
+			r.kind = m.num
+		case 3:
+			r.help = m.num
+		case 4:
+			r.unit = m.num
+		}
+	}
+}
+
+// describe keeps the metadata of a series.
+func (w *writer2) describe(metric string, refs metadataRefs) {
+	if refs == (metadataRefs{}) || w.last.metric == metric && w.last.refs == refs {
+		return
+	}
+	w.last.metric, w.last.refs = metric, refs
+	help, err := w.symbols.text(refs.help)
+	unit, failed := w.symbols.text(refs.unit)
+	if err = errors.Join(err, failed); err != nil {
+		w.blame(fmt.Errorf("metadata: %w", err))
+		return
+	}
+	w.entry(metadata.Entry{Metric: metric, Type: metadata.Type(refs.kind), Help: help, Unit: unit})
+}
+
+// refReader turns the references of a series into labels.
+type refReader struct {
+	w       *writer2
+	count   int
+	name    string // of the label whose value comes next
+	metric  string
+	refused error // the first reason
+}
+
+// read reads references, which come packed or one by one.
+func (r *refReader) read(m *member) error {
+	if m.data == nil {
+		r.add(m.num)
+		return nil
+	}
+	for b := m.data; len(b) > 0; {
+		ref, n := protowire.ConsumeVarint(b)
+		if n < 0 {
+			return errProtobuf
+		}
+		r.add(ref)
+		b = b[n:]
+	}
+	return nil
+}
+
+func (r *refReader) add(ref uint64) {
+	if r.refused != nil {
+		return
+	}
+	s, err := r.w.symbols.text(ref)
+	if err != nil {
+		r.refused = fmt.Errorf("labels: %w", err)
+		return
+	}
+	if r.count++; r.count%2 == 1 {
+		if r.name = s; s == "" {
+			r.refused = errors.New("a label has an empty name")
+		}
+		return
+	}
+	if len(r.w.labels) == maxLabels {
+		r.refused = errLabels
+		return
+	}
+	if r.name == prom.NameLabel {
+		r.metric = s
+	}
+	r.w.labels = append(r.w.labels, model.Tag{Key: r.name, Value: s})
+}
+
+// end returns why the series cannot be stored, or nil.
+func (r *refReader) end() error {
+	switch {
+	case r.refused != nil:
+		return r.refused
+	case r.count%2 == 1:
+		return errors.New("an odd number of references is no list of labels")
+	case r.metric == "":
+		return errors.New("there is no label " + prom.NameLabel)
+	}
+	return nil
+}
