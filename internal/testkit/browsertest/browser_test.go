@@ -57,6 +57,10 @@ func TestStories(t *testing.T) {
 			cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=1", filepath.Join("test", filepath.Base(story)))
 			cmd.Dir = ui
 			cmd.Env = append(os.Environ(), "TSDBD_URL="+s.URL, "TSDBD_BROWSER="+browser, "TSDBD_BINARY="+apptest.Binary(t))
+			// The browser must not outlive the story: a page that hangs would use a
+			// core for ever. node and the browser are one group of processes.
+			endWithGroup(cmd)
+			cmd.WaitDelay = 10 * time.Second
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)

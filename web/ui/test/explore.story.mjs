@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { day, open, picture } from "./browser.mjs";
+import { day, open, picture, write } from "./browser.mjs";
 
 const link = (params) => `#/explore?${new URLSearchParams({ db: "demo", from: day.from, to: day.to, ...params })}`;
 const cpu = "SELECT mean(usage_user) FROM cpu WHERE $timeFilter GROUP BY time($interval), host";
@@ -65,5 +65,95 @@ test("a phone shows it without a scroll to the side", async () => {
   const page = await open(link({ q: cpu }), { viewport: { width: 360, height: 640 } });
   await page.getByRole("img", { name: "Plot of 3 series" }).waitFor();
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 360));
+  await page.done();
+});
+
+test("PromQL, with labels completed", async () => {
+  const page = await open(link({ lang: "promql", q: "" }));
+  await page.getByRole("textbox", { name: "Query" }).click();
+  await page.keyboard.type("cpu_usage_us");
+  await page.getByRole("option", { name: "cpu_usage_user" }).waitFor();
+  await page.waitForTimeout(100);
+  await page.keyboard.press("Enter");
+  await page.keyboard.type('{host="');
+  await page.getByRole("option", { name: "cedar" }).waitFor();
+  await page.keyboard.type('cedar"}');
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+Enter");
+  await page.getByRole("img", { name: "Plot of 1 series" }).waitFor();
+  await page.getByRole("textbox", { name: "Query" }).press("End");
+  await page.keyboard.type(" +");
+  await page.keyboard.press("Control+Enter");
+  await page.getByRole("alert").getByText("parse error").waitFor();
+  await page.done();
+});
+
+test("the history brings queries back, and saved ones stay", async () => {
+  const page = await open(link({ q: cpu }));
+  await page.getByText(/rows in/).waitFor();
+  await page.getByText("Saved queries and history").click();
+  await page.getByLabel("Save this query as").fill("user time");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.goto(page.url().replace(/#.*/, "") + link({ q: "SHOW MEASUREMENTS" }));
+  await page.getByRole("cell", { name: "disk" }).waitFor();
+  await page.reload();
+  await page.getByText("Saved queries and history").click();
+  await page.getByRole("button", { name: /^user time:/ }).click();
+  await page.getByRole("textbox", { name: "Query" }).getByText("usage_user").waitFor();
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("img", { name: "Plot of 3 series" }).waitFor();
+  await page.done();
+});
+
+test("a table is sorted and paged, and a file has the answer", async () => {
+  const page = await open(link({ q: "SELECT usage_user FROM cpu WHERE host = 'ash'", view: "table" }));
+  await page.getByText("rows 1 to 100 of 1,380").waitFor();
+  await page.getByRole("button", { name: "Next" }).click();
+  await page.getByText("rows 101 to 200 of 1,380").waitFor();
+  await page.getByRole("button", { name: "usage_user" }).click();
+  await page.getByRole("columnheader", { name: "usage_user ▴" }).waitFor();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download CSV" }).click()]);
+  const chunks = [];
+  for await (const chunk of await file.createReadStream()) chunks.push(chunk);
+  const lines = Buffer.concat(chunks).toString().trimEnd().split("\r\n");
+  assert.equal(lines[0], "name,time,usage_user");
+  assert.equal(lines.length, 1381);
+  assert.match(lines[1], /^cpu,2026-01-05T00:00:00.000Z,[\d.]+$/);
+  await page.done();
+});
+
+test("how the server ran a query is a tree", async () => {
+  const page = await open(link({ q: cpu }));
+  await page.getByText("How the server runs this").click();
+  await page.locator("summary", { hasText: /^operators$/ }).waitFor();
+  await page.getByText(/^planning_time/).waitFor();
+  await page.done();
+});
+
+test("a thousand series and a million points", async () => {
+  const start = Date.parse(day.from);
+  for (let block = 0; block < 10; block++) {
+    const lines = [];
+    for (let s = 0; s < 1000; s++) for (let i = 0; i < 100; i++) lines.push(`wide,s=${s} v=${(s + i) % 97} ${start + (block * 100 + i) * 60_000}000000`);
+    await write(lines.join("\n"), "demo");
+  }
+  const page = await open(link({ q: "SELECT v FROM wide WHERE $timeFilter GROUP BY s" }));
+  await page.getByRole("img", { name: "Plot of 1000 series" }).waitFor({ timeout: 60_000 });
+  const plot = page.locator(".u-over");
+  const box = await plot.boundingBox();
+  // The cursor moves over the plot; no movement may hold up the page.
+  await page.evaluate(() => {
+    globalThis.longest = 0;
+    let last = performance.now();
+    const tick = (now) => {
+      globalThis.longest = Math.max(globalThis.longest, now - last);
+      last = now;
+      requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  });
+  for (let i = 1; i <= 20; i++) await page.mouse.move(box.x + (box.width * i) / 21, box.y + box.height / 2);
+  assert.notEqual(await page.locator(".near").textContent(), "");
+  console.log(`the longest frame took ${Math.round(await page.evaluate(() => globalThis.longest))} ms`);
   await page.done();
 });

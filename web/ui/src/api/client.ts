@@ -20,7 +20,7 @@ export const loginNeeded = signal(false);
 export const userName = computed(() => login.value?.user ?? "");
 
 function stored(): Login | null {
-  const text = sessionStorage.getItem(key);
+  const text = globalThis.sessionStorage?.getItem(key) ?? null; // tests have no browser
   return text === null ? null : (JSON.parse(text) as Login);
 }
 

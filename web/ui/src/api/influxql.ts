@@ -40,12 +40,18 @@ export class QueryError extends Error {}
 
 /** Runs statements and returns their results. A result may have an error. */
 export async function query(text: string, options: QueryOptions = {}): Promise<Result[]> {
+  return (await queryRaw(text, options)).results;
+}
+
+/** Runs statements and returns their results, and the answer as it came. */
+export async function queryRaw(text: string, options: QueryOptions = {}): Promise<{ results: Result[]; raw: string }> {
   const answer = await request("query", {
     params: { db: options.db ?? "", rp: options.rp ?? "", epoch: options.epoch ?? "" },
     form: { q: text },
     signal: options.signal,
   });
-  return parse(await answer.text()).results;
+  const raw = await answer.text();
+  return { results: parse(raw).results, raw };
 }
 
 /** Runs one statement and returns its series. It throws its error. */
@@ -67,12 +73,10 @@ export async function column(text: string, name: string, options: QueryOptions =
 
 /** Parses an answer. Integers that a number cannot hold become texts. */
 export function parse(text: string): { results: Result[] } {
-  return JSON.parse(text, exact) as { results: Result[] };
-}
-
-function exact(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value === "number" && !Number.isSafeInteger(value) && context?.source !== undefined && /^-?\d+$/.test(context.source)) return context.source;
-  return value;
+  // Few answers have such integers; the others are parsed without a look at each value.
+  if (!/[[,]-?\d{16,}[,\]]/.test(text)) return JSON.parse(text) as { results: Result[] };
+  const quoted = text.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g, (found) => (/^-?\d{16,}$/.test(found) && !Number.isSafeInteger(Number(found)) ? `"${found}"` : found));
+  return JSON.parse(quoted) as { results: Result[] };
 }
 
 /** Quotes a name. */

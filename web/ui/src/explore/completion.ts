@@ -1,22 +1,10 @@
-// Completion of InfluxQL: names come from the server by bounded look-ups, which are
-// kept for a minute.
+// Completion of InfluxQL: names come from the server by bounded look-ups.
 
 import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
 import { column, identifier, literal, select } from "../api/influxql";
 import { contextAt } from "./context";
 import { functions, keywords } from "./language";
-
-const limit = 500;
-const kept = new Map<string, { at: number; value: Promise<string[]> }>();
-
-/** Runs a look-up, or returns what it found less than a minute ago. */
-function cached(key: string, look: () => Promise<string[]>): Promise<string[]> {
-  const known = kept.get(key);
-  if (known !== undefined && Date.now() - known.at < 60_000) return known.value;
-  const value = look().catch(() => []);
-  kept.set(key, { at: Date.now(), value });
-  return value;
-}
+import { cached, limit } from "./lookup";
 
 const lookUp = (db: string, statement: string, name: string) => cached(`${db} ${statement} ${name}`, () => column(statement, name, { db }));
 

@@ -6,12 +6,14 @@ import { column, identifier } from "../api/influxql";
 import { place } from "../location";
 import { Editor } from "../parts/editor";
 import { ErrorBox } from "../parts/error";
-import { Plot } from "../parts/plot";
-import { ResultTable } from "../parts/result";
 import { complete } from "./completion";
+import { remember } from "./history";
 import { influxql } from "./language";
+import { Memory } from "./memory";
 import { type Mistake, mistakeOf } from "./mistake";
+import { completePromQL, promql } from "./promql";
 import { type Answer, run } from "./run";
+import { Shown } from "./shown";
 import { change, load, revision, settings, settingsOf, styles, views } from "./state";
 import { TimeRange } from "./timerange";
 
@@ -35,6 +37,7 @@ export function Explore() {
     try {
       answer.value = await run(settings.value, output.current?.clientWidth ?? 1000, controller.signal);
       error.value = mistake.value = null;
+      remember(settings.value);
     } catch (e) {
       if (controller.signal.aborted) return;
       error.value = e as Error;
@@ -46,7 +49,9 @@ export function Explore() {
   // A link that is opened while the page is shown.
   useEffect(() => {
     const linked = settingsOf(place.value.params);
-    if (JSON.stringify(linked) !== JSON.stringify(settings.value)) load(linked);
+    if (JSON.stringify(linked) === JSON.stringify(settings.value)) return;
+    load(linked);
+    void ask();
   }, [place.value]);
   useEffect(() => {
     column("SHOW DATABASES", "name").then((names) => {
@@ -95,11 +100,11 @@ export function Explore() {
         revision={revision.value}
         onChange={(text) => change({ text })}
         onRun={() => void ask()}
-        language={influxql}
-        complete={(context) => complete(s.db, context)}
+        language={s.lang === "promql" ? promql : influxql}
+        complete={(context) => (settings.value.lang === "promql" ? completePromQL(settings.value.db, settings.value.rp, context) : complete(settings.value.db, context))}
         mistake={mistake.value}
         label="Query"
-        hint="SELECT mean(usage_user) FROM cpu WHERE $timeFilter GROUP BY time($interval), host"
+        hint={s.lang === "promql" ? "sum by (host) (rate(requests_total[5m]))" : "SELECT mean(usage_user) FROM cpu WHERE $timeFilter GROUP BY time($interval), host"}
       />
       <div class="bar">
         <button type="button" class="primary" onClick={() => void ask()} title="Ctrl+Enter">Run</button>
@@ -116,22 +121,9 @@ export function Explore() {
           {busy.value ? "Running…" : answer.value !== null && error.value === null ? `${answer.value.rows.toLocaleString("en")} rows in ${Math.round(answer.value.took)} ms` : ""}
         </span>
       </div>
+      <Memory />
       {error.value !== null && <ErrorBox error={error.value} />}
       <div ref={output}>{answer.value !== null && error.value === null && <Shown answer={answer.value} />}</div>
     </section>
-  );
-}
-
-/** Shows an answer in the chosen view. What has no numbers is a table. */
-function Shown({ answer }: { answer: Answer }) {
-  const { view, style } = settings.value;
-  if (view === "raw") return <pre class="raw">{JSON.stringify(answer.results, null, 2)}</pre>;
-  if (view === "table" || answer.frames.length === 0) return <>{answer.results.map((r) => <ResultTable key={r.statement_id} result={r} />)}</>;
-  const zoom = (from: number, to: number) => change({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
-  return (
-    <>
-      {answer.messages.map((m, i) => <p key={i} class="message">{m.text}</p>)}
-      <Plot frames={answer.frames} style={style} range={answer.range} onRange={zoom} label={`Plot of ${answer.frames.length} series`} />
-    </>
   );
 }

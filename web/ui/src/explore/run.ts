@@ -1,7 +1,7 @@
 // Runs what Explore asks.
 
 import { request } from "../api/client";
-import { query, type Message, type Result } from "../api/influxql";
+import { queryRaw, type Message, type Result } from "../api/influxql";
 import { fill, intervalOf, rangeOf, type Range } from "./range";
 import { framesOf, framesOfPromQL, type Frame, type PromData } from "./frame";
 import type { Settings } from "./state";
@@ -12,6 +12,7 @@ export interface Answer {
   frames: Frame[];
   results: Result[]; // of InfluxQL; for PromQL a table of the frames
   messages: Message[];
+  raw: string; // the answer as it came
   /** What was sent, and for how long the page waited. */
   sent: string;
   took: number; // ms
@@ -28,12 +29,12 @@ export async function run(s: Settings, pixels: number, signal: AbortSignal): Pro
   return { ...answer, range, took: performance.now() - begin, rows };
 }
 
-type Part = Pick<Answer, "frames" | "results" | "messages" | "sent">;
+type Part = Pick<Answer, "frames" | "results" | "messages" | "sent" | "raw">;
 
 async function runInfluxQL(s: Settings, range: Range, interval: number, signal: AbortSignal): Promise<Part> {
   const sent = fill(s.text, range, interval);
-  const results = await query(sent, { db: s.db, rp: s.rp, epoch: "ms", signal });
-  return { sent, results, frames: framesOf(results), messages: results.flatMap((r) => r.messages ?? []) };
+  const { results, raw } = await queryRaw(sent, { db: s.db, rp: s.rp, epoch: "ms", signal });
+  return { sent, raw, results, frames: framesOf(results), messages: results.flatMap((r) => r.messages ?? []) };
 }
 
 async function runPromQL(s: Settings, range: Range, interval: number, signal: AbortSignal): Promise<Part> {
@@ -43,10 +44,11 @@ async function runPromQL(s: Settings, range: Range, interval: number, signal: Ab
     form: { query: sent, start: String(range.from / 1000), end: String(range.to / 1000), step: String(step), db: s.db, rp: s.rp },
     signal,
   });
-  const { data, warnings = [], infos = [] } = (await answer.json()) as { data: PromData; warnings?: string[]; infos?: string[] };
+  const raw = await answer.text();
+  const { data, warnings = [], infos = [] } = JSON.parse(raw) as { data: PromData; warnings?: string[]; infos?: string[] };
   const frames = framesOfPromQL(data);
   const results: Result[] = [
     { statement_id: 0, series: frames.map((f) => ({ name: f.name, tags: f.labels, columns: ["time", "value"], values: Array.from(f.times, (t, i) => [t, Number.isNaN(f.values[i]) ? null : f.values[i]!]) })) },
   ];
-  return { sent, frames, results, messages: [...warnings.map((text) => ({ level: "warning", text })), ...infos.map((text) => ({ level: "info", text }))] };
+  return { sent, raw, frames, results, messages: [...warnings.map((text) => ({ level: "warning", text })), ...infos.map((text) => ({ level: "info", text }))] };
 }

@@ -26,7 +26,7 @@ export function colourOf(i: number): string {
 
 export function Plot(props: PlotProps) {
   const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
+  const near = useRef<HTMLDivElement>(null); // names the series next to the cursor
   const { frames, style = "lines", height = 320, range, label } = props;
   const onRange = useRef(props.onRange);
   onRange.current = props.onRange;
@@ -36,17 +36,24 @@ export function Plot(props: PlotProps) {
     const axis = { stroke: css.color, grid: { stroke: css.borderTopColor, width: 1 }, ticks: { stroke: css.borderTopColor, width: 1 } };
     const { times, columns } = join(frames);
     const shown = style === "stacked" ? stack(columns) : columns;
-    const legend = props.legend ?? frames.length <= 24;
+    const few = frames.length <= 24;
+    const legend = props.legend ?? few;
     const options: uPlot.Options = {
       width: Math.max(200, element.clientWidth),
       height,
       ms: 1,
       legend: { show: legend },
-      cursor: { drag: { x: true, y: false }, focus: { prox: 24 } },
-      focus: { alpha: 0.3 },
+      cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, points: { show: few } },
+      // To fade the other series, all are drawn again.
+      focus: { alpha: few ? 0.3 : 1 },
       scales: range === undefined ? { x: { time: true } } : { x: { time: true, min: range.from, max: range.to } },
-      axes: [axis, { ...axis, size: 70 }],
+      axes: [{ ...axis, values: clock }, { ...axis, size: 70 }],
       hooks: {
+        setSeries: [
+          (_u, i) => {
+            near.current!.textContent = i === null || i === 0 ? "" : title(frames[i - 1]!);
+          },
+        ],
         setSelect: [
           (u) => {
             if (u.select.width > 3) onRange.current?.(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
@@ -54,7 +61,7 @@ export function Plot(props: PlotProps) {
         ],
       },
       series: [
-        {},
+        { value: "{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}" },
         ...frames.map((frame, i): uPlot.Series => {
           const colour = colourOf(i);
           return {
@@ -65,13 +72,12 @@ export function Plot(props: PlotProps) {
             value: (_u, _v, _s, index) => (index === null ? "" : text(columns[i]![index])),
             fill: style === "stacked" || style === "bars" ? colour.replace(")", " / 0.35)") : undefined,
             paths: style === "bars" ? uPlot.paths.bars!({ size: [0.7, 60] }) : style === "points" ? () => null : undefined,
-            points: style === "points" ? { show: true, size: 4, fill: colour } : frames.length > 24 ? { show: false } : undefined,
+            points: style === "points" ? { show: true, size: 4, fill: colour } : few ? undefined : { show: false },
           };
         }),
       ],
     };
     const u = new uPlot(options, [times as unknown as number[], ...shown] as uPlot.AlignedData, element);
-    plot.current = u;
     const watch = new ResizeObserver(() => u.setSize({ width: Math.max(200, element.clientWidth), height }));
     watch.observe(element);
     return () => {
@@ -79,8 +85,24 @@ export function Plot(props: PlotProps) {
       u.destroy();
     };
   }, [frames, style, height, range?.from, range?.to, theme.value]);
-  return <div ref={box} class="plot" role="img" aria-label={label} />;
+  return (
+    <>
+      <div ref={box} class="plot" role="img" aria-label={label} />
+      <div ref={near} class="near faint" />
+    </>
+  );
 }
+
+/** The texts of the time axis, in 24 hours, for each distance of ticks. */
+const clock: uPlot.Axis.Values = [
+  [365 * 86_400_000, "{YYYY}", null, null, null, null, null, null, 1],
+  [28 * 86_400_000, "{MMM}", "\n{YYYY}", null, null, null, null, null, 1],
+  [86_400_000, "{D} {MMM}", "\n{YYYY}", null, null, null, null, null, 1],
+  [3_600_000, "{HH}:{mm}", "\n{D} {MMM} {YYYY}", null, "\n{D} {MMM}", null, null, null, 1],
+  [60_000, "{HH}:{mm}", "\n{D} {MMM} {YYYY}", null, "\n{D} {MMM}", null, null, null, 1],
+  [1000, "{HH}:{mm}:{ss}", "\n{D} {MMM} {YYYY}", null, "\n{D} {MMM}", null, null, null, 1],
+  [1, "{ss}.{fff}", "\n{D} {MMM} {HH}:{mm}", null, null, null, "\n{HH}:{mm}", null, 1],
+];
 
 /** Adds each column to those before it. */
 function stack(columns: (number | null | undefined)[][]): (number | null | undefined)[][] {

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { column, identifier, literal, select } from "../api/influxql";
 import { defaults, load as loadExplore, paramsOf, settings } from "../explore/state";
 import { go, linkTo, place } from "../location";
+import { Branch } from "../parts/branch";
 import { ErrorBox } from "../parts/error";
 import { useLoad } from "../parts/load";
 import { count } from "../parts/units";
@@ -58,7 +59,7 @@ function Database({ db }: { db: string }) {
       {measurements.error !== null && <ErrorBox error={measurements.error} />}
       {measurements.data?.length === 0 && <p class="faint">No measurement{filter === "" ? " yet" : " with this in its name"}.</p>}
       <ul class="tree">
-        {measurements.data?.slice(0, limit).map((name) => <Branch key={name} label={<strong>{name}</strong>}>{() => <Measurement db={db} name={name} />}</Branch>)}
+        {measurements.data?.slice(0, limit).map((name) => <li key={name}><Branch label={<strong>{name}</strong>}>{() => <Measurement db={db} name={name} />}</Branch></li>)}
       </ul>
       {(measurements.data?.length ?? 0) > limit && <p class="faint">The first {limit} are shown. The filter finds others.</p>}
     </>
@@ -68,19 +69,6 @@ function Database({ db }: { db: string }) {
 /** Returns the clause that selects the measurements with a text in their names. */
 function matching(text: string): string {
   return text === "" ? "" : ` WITH MEASUREMENT =~ /(?i)${text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}/`;
-}
-
-/** A part of the tree that loads its content when it is opened. */
-function Branch({ label, children }: { label: ComponentChildren; children: () => ComponentChildren }) {
-  const [open, setOpen] = useState(false);
-  return (
-    <li>
-      <details onToggle={(e) => setOpen(e.currentTarget.open)}>
-        <summary>{label}</summary>
-        {open && children()}
-      </details>
-    </li>
-  );
 }
 
 function Measurement({ db, name }: { db: string; name: string }) {
@@ -115,7 +103,7 @@ function Measurement({ db, name }: { db: string; name: string }) {
       <li>
         Tags
         <ul>
-          {tags.map((tag) => <Branch key={tag} label={tag}>{() => <Tag db={db} measurement={name} tag={tag} field={fields[0]} />}</Branch>)}
+          {tags.map((tag) => <li key={tag}><Branch label={tag}>{() => <Tag db={db} measurement={name} tag={tag} field={fields[0]} />}</Branch></li>)}
           {tags.length === 0 && <li class="faint">none</li>}
         </ul>
       </li>

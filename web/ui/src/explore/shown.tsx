@@ -1,0 +1,109 @@
+// An answer in the view that the user has chosen.
+
+import { useMemo } from "preact/hooks";
+import { query, type Series } from "../api/influxql";
+import { Branch } from "../parts/branch";
+import { ErrorBox } from "../parts/error";
+import { Grid } from "../parts/grid";
+import { useLoad } from "../parts/load";
+import { Plot } from "../parts/plot";
+import type { Cell } from "../parts/rows";
+import { download, toCSV, toLineProtocol } from "./download";
+import { type Step, treeOf } from "./plan";
+import type { Answer } from "./run";
+import { change, settings } from "./state";
+
+/** Shows an answer. What has no numbers over time is a table in place of a plot. */
+export function Shown({ answer }: { answer: Answer }) {
+  const { view, style, lang } = settings.value;
+  const plotted = view === "plot" && answer.frames.length > 0;
+  const plan = answer.results.flatMap((r) => r.series ?? []).find((s) => s.columns[0]?.startsWith("EXPLAIN ANALYZE"));
+  const zoom = (from: number, to: number) => change({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
+  return (
+    <>
+      {answer.messages.map((m, i) => <p key={i} class="message">{m.text}</p>)}
+      {answer.results.map((r) => r.error !== undefined && <ErrorBox key={r.statement_id} error={new Error(r.error)} />)}
+      {answer.rows === 0 && answer.results.every((r) => r.error === undefined) && <p class="message">The answer has no rows.</p>}
+      {view === "raw" && <pre class="raw">{answer.raw.length > 1_000_000 ? answer.raw.slice(0, 1_000_000) + "\n… cut after 1 MB" : answer.raw}</pre>}
+      {view !== "raw" && plan !== undefined && <Tree steps={treeOf((plan.values ?? []).map((row) => String(row[0])))} />}
+      {plotted && <Plot frames={answer.frames} style={style} range={answer.range} onRange={zoom} label={`Plot of ${answer.frames.length} series`} />}
+      {view !== "raw" && !plotted && plan === undefined && answer.results.map((r) => r.series !== undefined && <Tables key={r.statement_id} series={r.series} />)}
+      {answer.rows > 0 && (
+        <div class="bar">
+          <button type="button" onClick={() => download("answer.csv", toCSV(answer.results))}>Download CSV</button>
+          {answer.frames.length > 0 && <button type="button" onClick={() => download("answer.lp", toLineProtocol(answer.results))}>Download line protocol</button>}
+        </div>
+      )}
+      {lang === "influxql" && answer.frames.length > 0 && /^\s*select\b/i.test(answer.sent) && (
+        <div class="analysis">
+          <Branch key={answer.sent} label="How the server runs this">{() => <Analyzed statement={answer.sent} />}</Branch>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** How many series have a table of their own; more are one table with a column for each tag. */
+const apart = 12;
+
+function Tables({ series }: { series: Series[] }) {
+  if (series.length <= apart) return <>{series.map((s, i) => <Grid key={i} caption={caption(s)} columns={s.columns} rows={s.values ?? []} show={shown(s.columns)} />)}</>;
+  return <Joined series={series} />;
+}
+
+/** Many series as one table. */
+function Joined({ series }: { series: Series[] }) {
+  const { columns, rows } = useMemo(() => {
+    const tags = [...new Set(series.flatMap((s) => Object.keys(s.tags ?? {})))];
+    const names = [...new Set(series.flatMap((s) => s.columns))];
+    const rows = series.flatMap((s) => {
+      const at = names.map((name) => s.columns.indexOf(name));
+      const head: Cell[] = [s.name ?? "", ...tags.map((t) => s.tags?.[t] ?? null)];
+      return (s.values ?? []).map((row) => [...head, ...at.map((i) => (i < 0 ? null : row[i]!))]);
+    });
+    return { columns: ["name", ...tags, ...names], rows };
+  }, [series]);
+  return <Grid caption={`${series.length} series`} columns={columns} rows={rows} show={shown(columns)} />;
+}
+
+function caption(s: Series): string {
+  return [s.name ?? "", ...Object.entries(s.tags ?? {}).map(([key, value]) => `${key}=${value}`)].join(" ");
+}
+
+/** Shows the times of a table as texts. */
+function shown(columns: string[]): (value: Cell, column: number) => string {
+  const time = columns.indexOf("time");
+  return (value, column) => (column === time && typeof value === "number" ? new Date(value).toISOString() : value === null ? "" : String(value));
+}
+
+/** How the server ran a statement. */
+function Analyzed({ statement }: { statement: string }) {
+  const { db, rp } = settings.value;
+  const found = useLoad(async (signal) => {
+    const [result] = await query(`EXPLAIN ANALYZE ${statement.split(";", 1)[0]}`, { db, rp, signal });
+    if (result?.error !== undefined) throw new Error(result.error);
+    return treeOf((result?.series ?? []).flatMap((s) => (s.values ?? []).map((row) => String(row[0]))));
+  }, [statement]);
+  if (found.error !== null) return <ErrorBox error={found.error} />;
+  if (found.data === null) return <p class="faint">Running…</p>;
+  return <Tree steps={found.data} />;
+}
+
+function Tree({ steps }: { steps: Step[] }) {
+  return (
+    <ul class="tree">
+      {steps.map((step, i) => (
+        <li key={i}>
+          {step.children.length === 0 ? (
+            step.text
+          ) : (
+            <details open>
+              <summary>{step.text}</summary>
+              <Tree steps={step.children} />
+            </details>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
