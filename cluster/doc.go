@@ -12,9 +12,9 @@
 // needs to know (forward.go, read.go).
 //
 // A node that cannot follow the log, because the log of the others no longer begins
-// early enough or its own is damaged, notes that it needs a transfer and asks for a
-// restart (Restart). It then takes part under a new id: what it has forgotten, it has
-// never acknowledged under that id.
+// early enough, its own is damaged, or an entry contradicts its state, notes that it
+// needs a transfer and asks for a restart (Restart). It then takes part under a new id:
+// what it has forgotten, it has never acknowledged under that id.
 //
 // Package cluster/replica replicates the entries, cluster/raftlog keeps the log,
 // cluster/transport connects nodes, and cluster/statetransfer copies states. A Node is

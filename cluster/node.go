@@ -313,13 +313,42 @@ func (n *Node) onTransferNeeded(reason string) {
 }
 
 // onFatal is called when the node must stop. If its log is damaged, it goes on with the
-// state of another node.
+// state of another node. If it is the only one that cannot apply an entry, too.
 func (n *Node) onFatal(err error) {
-	if damage := n.log.Damage(); len(damage) > 0 {
+	damage := n.log.Damage()
+	switch {
+	case len(damage) > 0:
 		n.onTransferNeeded(fmt.Sprintf("its log is damaged: %v", damage[0]))
-		return
+	case errors.Is(err, store.ErrDiverged):
+		n.running.Go(func() { n.diverged(err) })
+	default:
+		n.ask(err)
 	}
-	n.ask(err)
+}
+
+// divergedTries is how often a node looks for another one that has applied an entry that
+// it cannot apply.
+const divergedTries = 20
+
+// diverged has the node copy the state of another one that has applied the entry with
+// which this one ends. If there is none, the entry may be at fault, and the node ends.
+func (n *Node) diverged(cause error) {
+	applied := n.replica.Applied()
+	peers := n.knownPeers()
+	for range divergedTries {
+		for _, s := range n.sources(n.ctx, peers) {
+			if s.err == nil && s.status.Applied > applied {
+				n.onTransferNeeded(fmt.Sprintf("%s has applied what this node cannot apply: %v", s.Name, cause))
+				return
+			}
+		}
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-time.After(n.opt.ElectionTimeout / 2):
+		}
+	}
+	n.ask(cause)
 }
 
 // onLead is called when the node begins to lead, and when it no longer does.

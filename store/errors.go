@@ -28,6 +28,10 @@ const (
 	ErrNotLeader = temporary("this node does not lead the cluster, try again")
 )
 
+// ErrDiverged is in the error of Follow if the entry contradicts what this node has.
+// Nodes that can apply the entry have another state.
+var ErrDiverged = errors.New("this node has another state than the others")
+
 // errLeads refuses an entry of another node to one that has not retired.
 var errLeads = errors.New("the log has an entry of another node, but this one leads")
 

@@ -133,6 +133,10 @@ func (f *follower) followNow(e *entry.Entry) error {
 		s.counters.deletes.Add(1)
 	}
 	if err := f.entry(e); err != nil {
+		damaged := errors.Is(err, binio.ErrCorrupt) && len(e.Command) == 0 // a command is decoded here
+		if damaged || errors.Is(err, ErrOlderCatalog) || errors.Is(err, series.ErrConflict) {
+			err = fmt.Errorf("%w: %w", ErrDiverged, err)
+		}
 		return fmt.Errorf("follow entry %d: %w", e.Sequence, err)
 	}
 	s.mu.RLock()

@@ -20,6 +20,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/store/content"
+	"tsdbd/wal/entry"
 )
 
 // TestFollowWaits follows with full caches: nothing is refused or lost, and what
@@ -118,11 +119,43 @@ func TestFollowConflict(t *testing.T) {
 	c.must(b.follow(allEntries))
 	c.must(a.store.write("db", "m,h=b v=1 1"))
 	c.must(b.store.mu.databases[1].series.Restore(2, "m,h=other"))
-	if err := b.follow(allEntries); !errors.Is(err, series.ErrConflict) {
+	if err := b.follow(allEntries); !errors.Is(err, series.ErrConflict) || !errors.Is(err, ErrDiverged) {
 		t.Errorf("follow: %v", err)
 	}
 	if n := len(b.store.mu.refused); n > 0 {
 		t.Errorf("%d databases are refused", n)
+	}
+	c.must(a.store.Close())
+	c.must(b.store.Close())
+}
+
+// TestFollowDiverged tells entries that contradict the state of a node from those that its
+// program does not know: another state would not help with these.
+func TestFollowDiverged(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	a, b := c.members[0], c.members[1]
+	c.elect(a, 0)
+	a.store.create("db")
+	c.must(a.store.write("db", "m,h=a v=1 1"))
+	c.must(b.follow(allEntries))
+	write := func(shard uint64) entry.Entry {
+		return entry.Entry{Writes: []entry.Write{{Database: 1, Shard: shard}}}
+	}
+	for _, test := range []struct {
+		name     string
+		entry    entry.Entry
+		diverged bool
+	}{
+		{"shard that the catalog does not have", write(0), true},
+		{"shard to come", write(99), true},
+		{"command of a newer version", entry.Entry{Command: []byte{99, 1}}, false},
+		{"command that cannot be read", entry.Entry{Command: []byte("\x01{")}, false},
+	} {
+		test.entry.Sequence = b.applied + 1
+		err := b.opt.Follow(t.Context(), &test.entry)
+		if err == nil || errors.Is(err, ErrDiverged) != test.diverged {
+			t.Errorf("%s: %v", test.name, err)
+		}
 	}
 	c.must(a.store.Close())
 	c.must(b.store.Close())

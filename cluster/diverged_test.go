@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	ids "tsdbd/internal/identity"
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+	"tsdbd/series"
+	"tsdbd/store"
+	"tsdbd/store/layout"
+)
+
+// TestDiverged has a node with other series than the others copy their state, by itself.
+func TestDiverged(t *testing.T) {
+	g := settled(t)
+	g.write("n1", "d", 0, 100)
+	g.equal("n1", "n2", "n3")
+	s := g.servers["n3"]
+	n, st := s.now()
+	id, catalog := n.identity().ID, st.Catalog()
+	s.stop()
+	d := catalog.Database("d")
+	f, err := series.Open(vfs.OS, filepath.Join(s.dir, layout.DatabaseDir(d.ID), "series"),
+		series.Options{Identity: ids.Database{Lineage: catalog.Lineage, ID: d.ID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := model.SeriesID(51); id <= 100; id++ { // the others have 50
+		err = errors.Join(err, f.Restore(id, fmt.Sprint("phantom,n=", id)))
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	g.send("n1", "/write?db=d", "real v=1 1\n")
+	g.await("n3 is in again under another id", func() bool {
+		n, _ := s.now()
+		return n != nil && n.identity().ID != id && n.identity().Joined
+	})
+	g.voters("n1", "n2", "n3")
+	g.write("n1", "d", 100, 100)
+	g.equal("n1", "n2", "n3")
+}
+
+// TestDivergedAlone has no node that has applied an entry: the one that cannot apply it
+// ends, for a state to copy there is none.
+func TestDivergedAlone(t *testing.T) {
+	g := settled(t)
+	g.equal("n1", "n2", "n3")
+	s := g.servers["n3"]
+	n, _ := s.now()
+	cause := fmt.Errorf("follow entry: %w", store.ErrDiverged)
+	n.onFatal(cause)
+	if err := s.ended(); !errors.Is(err, store.ErrDiverged) {
+		t.Errorf("the node ends with %v", err)
+	}
+	if i := n.identity(); i.State != stateMember {
+		t.Errorf("the node is to copy a state: %s, %s", i.State, i.Reason)
+	}
+}
