@@ -5,5 +5,6 @@
 // no dependency of the server.
 //
 // Run it with make clients. A client that is not installed is told and passed
-// over; everything else that does not work fails.
+// over; everything else that does not work fails. make clients-follower runs it
+// against a node of a cluster that follows.
 package clients

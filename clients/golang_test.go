@@ -36,9 +36,7 @@ func moduleVersion(t *testing.T, path string) string {
 // users writer and reader of database db; a password is the name and "!".
 func loginServer(t *testing.T) *apptest.Server {
 	t.Helper()
-	s := apptest.New(t)
-	s.Env = []string{"TSDBD_HTTP_AUTH_ENABLED=true"}
-	s.Restart()
+	s := start(t, "TSDBD_HTTP_AUTH_ENABLED=true")
 	s.Query("", "CREATE USER admin WITH PASSWORD 'admin!' WITH ALL PRIVILEGES")
 	c, err := v1.NewHTTPClient(v1.HTTPConfig{Addr: s.URL, Username: "admin", Password: "admin!"})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 // server's module, beside a real InfluxDB where there is one.
 func TestGrafana(t *testing.T) {
 	s := newSuite(t, "Grafana's queries")
+	s.alone()
 	s.version = "4 to 12"
 	out, errs, err := command(t, root(), append(os.Environ(), "TSDBD_PEERS=1"), "", "go", "test", "-count=1", "-v", "-run", "^Test(Peer)?Dashboards$", "./internal/testkit/apptest")
 	for _, m := range regexp.MustCompile(`(\d+) passed, (\d+) failed`).FindAllStringSubmatch(out, -1) {

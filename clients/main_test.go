@@ -3,7 +3,14 @@ package clients
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +19,38 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tsdbd/internal/testkit/apptest"
 )
+
+var follower = flag.Bool("follower", false, "run the clients against a node that follows, of a cluster of three")
+
+// start starts the server of a client: one of its own, or with -follower a node that
+// follows. Clients reach the node through a proxy that has them read their own writes, for
+// no client knows X-Tsdbd-Position.
+func start(t *testing.T, env ...string) *apptest.Server {
+	t.Helper()
+	if !*follower {
+		s := apptest.New(t)
+		s.Env = env
+		s.Restart()
+		return s
+	}
+	s := apptest.StartFollower(t, env...)
+	target, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     apptest.ReadOwnWrites(http.DefaultTransport),
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // of a server that is down
+	})
+	t.Cleanup(front.Close)
+	s.URL = front.URL
+	return s
+}
 
 // TestMain prints a table of all clients at the end.
 func TestMain(m *testing.M) {
@@ -147,6 +185,15 @@ func (s *suite) counted(output string) {
 
 // runTimeout is how long a client may take.
 const runTimeout = 5 * time.Minute
+
+// alone skips a client whose tests start servers of their own if they are to be run
+// against a node that follows.
+func (s *suite) alone() {
+	s.t.Helper()
+	if *follower {
+		s.skip("it starts servers of its own")
+	}
+}
 
 // command runs a program in dir and returns what it prints on standard output
 // and on standard error.

@@ -85,7 +85,7 @@ func TestMigration(t *testing.T) {
 	if err != nil {
 		s.check("export", fmt.Errorf("%w\n%s", err, errs))
 	}
-	server := apptest.Start(t)
+	server := start(t)
 	// The export does not tell which policy is the default one.
 	server.Query("", "CREATE DATABASE shop")
 	out, errs, err = command(t, "", nil, "", apptest.Binary(t), "import", "-host", server.URL, file)

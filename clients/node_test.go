@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"tsdbd/internal/testkit/apptest"
 )
 
 // TestNode uses the npm packages influx and @influxdata/influxdb-client, which
@@ -33,7 +31,7 @@ func TestNode(t *testing.T) {
 	var pkg struct{ Dependencies map[string]string }
 	s.must(json.Unmarshal(text, &pkg))
 	s.version = fmt.Sprint(pkg.Dependencies["influx"], ", ", pkg.Dependencies["@influxdata/influxdb-client"])
-	server := apptest.Start(t)
+	server := start(t)
 	host, port := address(server.URL)
 	out, errs, err := command(t, dir, nil, "", node, "client.js", host, port)
 	s.check("run", err)

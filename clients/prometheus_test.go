@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"tsdbd/internal/testkit/apptest"
 )
 
 // prometheus starts the installed Prometheus with a configuration.
@@ -78,7 +76,7 @@ func TestPrometheus(t *testing.T) {
 	if _, after, ok := strings.Cut(version+more, "version "); ok {
 		s.version, _, _ = strings.Cut(after, " ")
 	}
-	server := apptest.Start(t)
+	server := start(t)
 	server.Query("", "CREATE DATABASE prom")
 	server.Write("prom", "m v=1")
 	_, metrics, err := server.Do(context.Background(), http.MethodGet, "/metrics", nil, "")

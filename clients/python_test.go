@@ -26,7 +26,7 @@ func python(s *suite) string {
 func TestPython(t *testing.T) {
 	s := newSuite(t, "Python influxdb")
 	interpreter := python(s)
-	server := apptest.Start(t)
+	server := start(t)
 	host, port := address(server.URL)
 	out, errs, err := command(t, t.TempDir(), nil, "", interpreter, filepath.Join(root(), "clients", "python", "client.py"), host, port)
 	s.check("run", err)
@@ -36,6 +36,7 @@ func TestPython(t *testing.T) {
 // TestPythonLibrary runs the library's own tests of a server.
 func TestPythonLibrary(t *testing.T) {
 	s := newSuite(t, "Python influxdb, own tests")
+	s.alone()
 	interpreter := python(s)
 	if err := exec.Command(interpreter, "-c", "import influxdb.tests.server_tests.base").Run(); err != nil {
 		s.skip("this python3-influxdb has no tests")

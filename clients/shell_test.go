@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"tsdbd/internal/testkit/apptest"
 )
 
 // shellImport is a file for influx -import.
@@ -95,7 +93,7 @@ func TestInfluxShell(t *testing.T) {
 	s := newSuite(t, "influx shell")
 	s.need("influx", "apt-get install influxdb-client")
 	s.version = strings.TrimPrefix(strings.TrimSpace(shellVersion(t)), "InfluxDB shell version: ")
-	server := apptest.Start(t)
+	server := start(t)
 	peer := startInfluxd(t)
 	if peer == nil {
 		s.skip("influxd is not installed (apt-get install influxdb)")

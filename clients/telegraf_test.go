@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"tsdbd/internal/testkit/apptest"
 )
 
 const (
@@ -49,7 +47,7 @@ func TestTelegraf(t *testing.T) {
 	out, _, err := command(t, "", nil, "", bin, "--version")
 	s.must(err)
 	s.version = strings.TrimSpace(strings.TrimPrefix(out, "Telegraf "))
-	server := apptest.Start(t)
+	server := start(t)
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -2,10 +2,8 @@ package apptest
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,22 +13,7 @@ import (
 // startNodes starts a cluster of three nodes, and waits until all of them vote.
 func startNodes(t *testing.T, env ...string) (nodes []*Server) {
 	t.Helper()
-	var join []string
-	for i := range 3 {
-		join = append(join, fmt.Sprintf("n%d=%s", i+1, FreeAddress(t)))
-	}
-	for _, one := range join {
-		name, bind, _ := strings.Cut(one, "=")
-		s := New(t, "-cluster-node", name, "-cluster-bind", bind, "-cluster-join", strings.Join(join, ","))
-		s.Env = env
-		s.Begin()
-		nodes = append(nodes, s)
-	}
-	for _, s := range nodes {
-		if err := s.Await(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	nodes = launchNodes(t, env)
 	awaitVoters(t, nodes)
 	return nodes
 }
