@@ -94,7 +94,7 @@ func (a *API) run(c *Call, req *engine.Request) (err error) {
 		}
 	}
 	statistics := c.param("stats")
-	req.StepStats = statistics == "all"
+	req.Stats, req.StepStats = statistics != "", statistics == "all"
 	v := &value{call: c}
 	out, err := a.opt.Engine.Run(ctx, req, v)
 	if err != nil {

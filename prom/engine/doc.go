@@ -1,8 +1,13 @@
 // Package engine runs PromQL within the limits that InfluxQL has.
 //
-// Engine.Run admits a query (query/admission), parses it, charges what its evaluation
-// takes, and evaluates it by Prometheus' own engine over prom/queryable. A Sink gets
-// the result series by series. Series, LabelNames and LabelValues look at the labels
+// Engine.Run admits a query (query/admission), parses it, and evaluates it. An
+// expression that prom/window has a plan for is evaluated without Prometheus' engine,
+// and its series reach the Sink when they are computed (see direct). For any other
+// expression the engine charges what its evaluation takes, and runs Prometheus' own
+// engine over prom/queryable. So does a request that asks for statistics, which only
+// Prometheus' engine counts.
+//
+// Series, LabelNames and LabelValues look at the labels
 // of series in the same way.
 //
 // # Memory

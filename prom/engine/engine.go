@@ -98,6 +98,8 @@ type Request struct {
 	Lookback time.Duration
 	// Limit bounds the series of the result; 0 is no limit.
 	Limit int
+	// Stats asks for statistics.
+	Stats bool
 	// StepStats asks for statistics of each step.
 	StepStats bool
 }
@@ -121,7 +123,7 @@ type Sink interface {
 // Outcome is what a query has in addition to its value.
 type Outcome struct {
 	Warnings, Infos []string
-	Stats           stats.QueryStats
+	Stats           stats.QueryStats // nil: none were asked for
 }
 
 // Run runs a query and passes its value to sink. The error is an *Error, or that of

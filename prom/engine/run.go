@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
@@ -71,10 +72,11 @@ func (r *run) parse(text string) (parser.Expr, error) {
 	return expr, nil
 }
 
-// evaluate computes an expression and hands its value out. This is the place where an
-// expression, or a part of one, can be answered by other means than Prometheus'
-// engine: what comes after it works on the tree that the machine is given.
+// evaluate computes an expression and hands its value out.
 func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, error) {
+	if out, done, err := r.direct(req, expr, sink); done || err != nil {
+		return out, err
+	}
 	b := boundsOf(expr, req)
 	if err := r.claim.Keep(b.fixed); err != nil {
 		return nil, err
@@ -147,14 +149,19 @@ func (r *run) hand(v parser.Value, limit int, sink Sink) (cut bool, err error) {
 	return cut, nil
 }
 
-// outcome returns what follows a value.
+// outcome returns what follows a value. The statistics may be nil.
 func outcome(text string, notes annotations.Annotations, cut bool, s *stats.Statistics) *Outcome {
 	const most = 10 // of each kind, as in Prometheus
 	if cut {
 		notes.Add(errTruncated)
 	}
-	out := &Outcome{Stats: stats.NewQueryStats(s)}
+	out := new(Outcome)
+	if s != nil {
+		out.Stats = stats.NewQueryStats(s)
+	}
 	out.Warnings, out.Infos = notes.AsStrings(text, most, most)
+	slices.Sort(out.Warnings)
+	slices.Sort(out.Infos)
 	return out
 }
 

@@ -24,13 +24,18 @@ func (s *source) Querier(mint, maxt int64) (storage.Querier, error) {
 	access := s.run.access
 	src := queryable.Source{Storage: s.run.opt.Storage, DB: access.DB, RP: access.RP, Charge: s.charge}
 	q, err := src.Querier(mint, maxt)
-	if access.MayLack && errors.Is(err, meta.ErrDatabaseNotFound) {
+	if s.run.lacks(err) {
 		return storage.NoopQuerier(), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &querier{Querier: q, source: s}, nil
+}
+
+// lacks reports whether an error means that the database is an empty one.
+func (r *run) lacks(err error) bool {
+	return r.access.MayLack && errors.Is(err, meta.ErrDatabaseNotFound)
 }
 
 // charge charges samples and labels that are read. If the samples are the value, it

@@ -199,6 +199,9 @@ func (p *Plan) Reads() (mint, maxt int64) {
 	return mint + 1, maxt
 }
 
+// Start returns the time of the first step.
+func (p *Plan) Start() int64 { return p.spec.Start }
+
 // Steps returns the number of steps of the result.
 func (p *Plan) Steps() int { return p.steps }
 

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"tsdbd/model/scan/scantest"
+	"tsdbd/query/admission"
+)
+
+// text is a Sink that prints what it gets.
+type text struct{ strings.Builder }
+
+func (s *text) Begin(t parser.ValueType) error { fmt.Fprintln(s, t); return nil }
+func (s *text) Sample(v *promql.Sample) error  { fmt.Fprintln(s, v); return nil }
+func (s *text) Series(v *promql.Series) error  { fmt.Fprintln(s, v); return nil }
+func (s *text) Scalar(v promql.Scalar) error   { fmt.Fprintln(s, v); return nil }
+func (s *text) String(v promql.String) error   { fmt.Fprintln(s, v); return nil }
+func (s *text) run(e *Engine, req Request) error {
+	out, err := e.Run(context.Background(), &req, s)
+	if err == nil {
+		fmt.Fprintln(s, out.Warnings, out.Infos)
+	}
+	return err
+}
+
+// testEngine returns an engine over points of line protocol, with times in seconds.
+func testEngine(t *testing.T, points string, memory int64) *Engine {
+	t.Helper()
+	s := scantest.New()
+	s.Create("p", "rp")
+	s.Write(t, "p", "", "s", points)
+	t.Cleanup(func() {
+		if n := s.Views(); n != 0 {
+			t.Errorf("%d views are not released", n)
+		}
+	})
+	queries := admission.NewQueries(admission.Limits{MemoryBytes: memory}, nil, slog.New(slog.DiscardHandler))
+	return New(Options{Storage: s, Queries: queries})
+}
+
+func testPoints() string {
+	var b strings.Builder
+	for i := range 40 {
+		at := i * 15
+		fmt.Fprintf(&b, "a,g=x,i=1 value=%d %d\na,g=y,i=2 value=%d %d\n", i*3, at, i*i%37, at)
+		if i < 20 {
+			fmt.Fprintf(&b, "a,g=x,i=3 value=%g %d\nb,g=x value=%d %d\n", float64(i)/7, at, i, at)
+		}
+		fmt.Fprintf(&b, "le_bucket,le=1 value=%d %d\nle_bucket,le=2 value=%d %d\nle_bucket,le=+Inf value=%d %d\n", i, at, 2*i, at, 3*i, at)
+	}
+	return b.String()
+}
+
+// TestDirectEqualsEngine compares what is evaluated without Prometheus' engine with
+// what the engine gives: statistics have it evaluate everything.
+func TestDirectEqualsEngine(t *testing.T) {
+	e := testEngine(t, testPoints(), 0)
+	for _, expr := range []string{
+		"a", "a offset 1m", "a @ 100", "rate(a[1m])", "sum(rate(a[1m]))", "sum by (g) (rate(a[2m] offset 30s))",
+		"topk(2, a)", "bottomk by (g) (1, increase(a[1m]))", "quantile(0.3, a)", "avg without (i) (a)", "absent_series", "last_over_time(a[1m])",
+		`quantile_over_time(0.9, {__name__=~"a|b"}[3m])`, `rate({__name__=~"a|b"}[3m])`, `rate({__name__=~"a|b",g="x",i=""}[3m])`,
+	} {
+		for _, req := range []Request{
+			{Start: time.Unix(30, 0), End: time.Unix(700, 0), Step: 20 * time.Second},
+			{Start: time.Unix(301, 0), End: time.Unix(301, 0)},
+			{Start: time.Unix(301, 0), End: time.Unix(400, 0), Step: 7 * time.Second, Limit: 1},
+			{Start: time.Unix(5000, 0), End: time.Unix(6000, 0), Step: time.Minute},
+		} {
+			var got, want text
+			req.DB, req.Expr = "p", expr
+			err := got.run(e, req)
+			req.Stats = true
+			wantErr := want.run(e, req)
+			if fmt.Sprint(err) != fmt.Sprint(wantErr) || got.Builder.String() != want.Builder.String() {
+				t.Errorf("%s %+v:\ngot  %v\n%s\nwant %v\n%s", expr, req, err, got.Builder.String(), wantErr, want.Builder.String())
+			}
+		}
+	}
+}
+
+// TestDirectMemory ends an evaluation that needs more memory than a query may have.
+func TestDirectMemory(t *testing.T) {
+	e := testEngine(t, testPoints(), 6_000)
+	var got text
+	err := got.run(e, Request{Access: Access{DB: "p"}, Expr: "sum by (i) (a)", Start: time.Unix(0, 0), End: time.Unix(700, 0), Step: 10 * time.Second})
+	if !errors.Is(err, admission.ErrMemory) || got.Len() > 0 {
+		t.Errorf("%v, %s", err, got.Builder.String())
+	}
+}
+
+// failing is a sink whose client is gone.
+type failing struct {
+	text
+	err error
+}
+
+func (f *failing) Series(*promql.Series) error { return f.err }
+
+// TestDirectSinkFails ends an evaluation with the error of the sink.
+func TestDirectSinkFails(t *testing.T) {
+	e := testEngine(t, testPoints(), 0)
+	gone := errors.New("gone")
+	_, err := e.Run(t.Context(), &Request{Access: Access{DB: "p"}, Expr: "a", End: time.Unix(700, 0), Step: 10 * time.Second, Start: time.Unix(0, 0)}, &failing{err: gone})
+	if err != gone {
+		t.Error(err)
+	}
+}

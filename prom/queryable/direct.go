@@ -1,0 +1,95 @@
+package queryable
+
+import (
+	"context"
+	"slices"
+	"unsafe"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// Found is the series that matchers choose, for a caller that takes the samples of
+// one series after another as slices, without start timestamps. It belongs to one
+// goroutine.
+type Found struct {
+	selection  *selection
+	histograms bool
+}
+
+// Find returns the series with samples from mint to maxt, in milliseconds, in the order
+// in which a querier returns them unsorted. The caller must Close what it returns.
+func (s *Source) Find(ctx context.Context, mint, maxt int64, matchers []*labels.Matcher) (*Found, error) {
+	q, err := s.Querier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	found, err := q.(*querier).find(ctx, false, nil, matchers)
+	if err != nil {
+		_ = q.Close() // returns nil
+		return nil, err
+	}
+	return &Found{found, found.floats()}, nil
+}
+
+// Len returns the number of series.
+func (f *Found) Len() int { return len(f.selection.series) }
+
+// Labels returns the labels of a series.
+func (f *Found) Labels(i int) labels.Labels { return f.selection.series[i].labels }
+
+// Order makes order[i] the series i. It must be called before Samples.
+func (f *Found) Order(order []int32) error {
+	s := f.selection
+	bytes := int64(len(s.series)) * int64(unsafe.Sizeof(series{}))
+	if err := s.q.budget.take(bytes); err != nil {
+		return err
+	}
+	ordered := make([]series, len(s.series))
+	for i, from := range order {
+		ordered[i] = s.series[from]
+		ordered[i].place = int32(i)
+	}
+	s.series = ordered
+	s.q.budget.release(bytes) // of the former order
+	return nil
+}
+
+// Samples returns the samples of a series, which ascend in time. They are valid until
+// the next call. Calls with ascending numbers are cheap.
+func (f *Found) Samples(i int) (times []int64, values []float64, err error) {
+	b, err := f.selection.load(i)
+	if err != nil {
+		return nil, nil, err
+	}
+	of := b.series(i)
+	return of.times, of.values, nil
+}
+
+// Histograms reports whether some of the samples may be histograms, which Samples
+// does not return.
+func (f *Found) Histograms() bool { return f.histograms }
+
+// floats has batches read nothing but values. It reports whether there may be
+// histograms.
+func (s *selection) floats() (histograms bool) {
+	seen := map[*table]bool{}
+	for i := range s.series {
+		for from := range s.series[i].origins {
+			if seen[from.table] {
+				continue
+			}
+			seen[from.table] = true
+			for p := range from.table.parts {
+				of := &from.table.parts[p].fields
+				*of = slices.DeleteFunc(*of, func(f field) bool {
+					histograms = histograms || f.role == histogramRole
+					return f.role != valueRole
+				})
+			}
+		}
+	}
+	return histograms
+}
+
+// Close gives all memory back.
+func (f *Found) Close() { _ = f.selection.q.Close() } // returns nil

@@ -1,0 +1,60 @@
+package queryable
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+func named(name string) []*labels.Matcher {
+	return []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name)}
+}
+
+// ms has the times of points in milliseconds.
+func ms(points string) string {
+	return strings.ReplaceAll(points+"\n", "\n", "000000\n")
+}
+
+func TestFind(t *testing.T) {
+	s, l := newSource(t, ms("a,h=1 value=1 10\na,h=1 value=2,__start__=5i 20\na,h=2 value=3 15\na,h=3 value=4 12\na,h=3 value=5 99"))
+	f, err := s.Find(t.Context(), 10, 50, named("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Order([]int32{2, 0, 1}); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for i := range f.Len() {
+		times, values, err := f.Samples(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(&out, f.Labels(i).Get("h"), times, values, " ")
+	}
+	if want := "3[12] [4] 1[10 20] [1 2] 2[15] [3] "; out.String() != want {
+		t.Errorf("%s, want %s", out.String(), want)
+	}
+	if f.Histograms() {
+		t.Error("there are no histograms")
+	}
+	if l.held == 0 {
+		t.Error("nothing was charged")
+	}
+	f.Close()
+}
+
+// TestFindHistograms says that a measurement has histograms, which Samples leaves out.
+func TestFindHistograms(t *testing.T) {
+	s, _ := newSource(t, ms("a,h=1 value=1 10\na,h=2 value=1,__histogram__=\"text\" 10"))
+	f, err := s.Find(t.Context(), 0, 50, named("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if !f.Histograms() {
+		t.Error("the histogram is overlooked")
+	}
+}
