@@ -32,6 +32,8 @@ type run struct {
 
 // admit runs f as a query.
 func (e *Engine) admit(ctx context.Context, access *Access, text func() string, f func(*run) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	ctx, task, err := e.opt.Queries.Start(ctx, admission.Request{
 		Text: text, Database: access.DB, User: access.User, Account: access.Account, Interrupt: access.Interrupt,
 	})
@@ -39,9 +41,7 @@ func (e *Engine) admit(ctx context.Context, access *Access, text func() string, 
 		return &Error{Unavailable, err}
 	}
 	defer task.End()
-	r := &run{Engine: e, access: access, turn: access.Turn}
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	defer r.cancel(nil)
+	r := &run{Engine: e, ctx: ctx, cancel: cancel, access: access, turn: access.Turn}
 	if r.turn == nil {
 		r.turn = new(admission.Turn)
 	}
@@ -54,7 +54,10 @@ func (e *Engine) admit(ctx context.Context, access *Access, text func() string, 
 		defer r.turn.End()
 		return f(r)
 	})
-	if r.failed != nil {
+	switch {
+	case r.failed != nil && r.ctx.Err() != nil: // the sink was interrupted
+		return classify(r.ctx, r.ctx.Err())
+	case r.failed != nil:
 		return r.failed
 	}
 	return classify(r.ctx, err)
@@ -118,22 +121,28 @@ func (req *Request) lookback(l Limits) time.Duration {
 
 // hand hands a value out. It reports whether limit has cut it.
 func (r *run) hand(v parser.Value, limit int, sink Sink) (cut bool, err error) {
-	defer func() { r.failed = err }()
-	if err = sink.Begin(v.Type()); err != nil {
-		return false, err
+	if r.failed = sink.Begin(v.Type()); r.failed != nil {
+		return false, r.failed
 	}
 	switch v := v.(type) {
 	case promql.Scalar:
-		return false, sink.Scalar(v)
+		r.failed = sink.Scalar(v)
+		return false, r.failed
 	case promql.String:
-		return false, sink.String(v)
+		r.failed = sink.String(v)
+		return false, r.failed
 	case promql.Vector:
 		if cut = limit > 0 && len(v) > limit; cut {
 			v = v[:limit]
 		}
 		for i := range v {
-			if err = sink.Sample(&v[i]); err != nil {
-				return false, err
+			if i%contextRows == 0 {
+				if err := r.pause(); err != nil {
+					return false, err
+				}
+			}
+			if r.failed = sink.Sample(&v[i]); r.failed != nil {
+				return false, r.failed
 			}
 		}
 	case promql.Matrix:
@@ -141,8 +150,11 @@ func (r *run) hand(v parser.Value, limit int, sink Sink) (cut bool, err error) {
 			v = v[:limit]
 		}
 		for i := range v {
-			if err = sink.Series(&v[i]); err != nil {
+			if err := r.pause(); err != nil {
 				return false, err
+			}
+			if r.failed = sink.Series(&v[i]); r.failed != nil {
+				return false, r.failed
 			}
 		}
 	}

@@ -1,0 +1,302 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/model/scan/scantest"
+	"tsdbd/query/admission"
+)
+
+// newEngine returns an engine over points of line protocol, whose times are seconds,
+// in the database db.
+func newEngine(t testing.TB, limits admission.Limits, memory *admission.Memory, points string) *Engine {
+	t.Helper()
+	s := scantest.New()
+	s.Create("db", "rp")
+	if points != "" {
+		s.Write(t, "db", "rp", "s", points)
+	}
+	t.Cleanup(func() {
+		if n := s.Views(); n != 0 {
+			t.Errorf("%d views are not released", n)
+		}
+	})
+	return New(Options{Storage: s, Memory: memory, Queries: admission.NewQueries(limits, memory, slog.New(slog.DiscardHandler))})
+}
+
+// table is a sink that keeps a value as text.
+type table struct {
+	text   strings.Builder
+	points int
+	begin  func() error // nil: nothing
+}
+
+func (v *table) Begin(t parser.ValueType) error {
+	fmt.Fprint(&v.text, t)
+	if v.begin != nil {
+		return v.begin()
+	}
+	return nil
+}
+
+func (v *table) Sample(s *promql.Sample) error {
+	v.points++
+	fmt.Fprintf(&v.text, "\n%s", s)
+	return nil
+}
+
+func (v *table) Series(s *promql.Series) error {
+	v.points += len(s.Floats)
+	fmt.Fprintf(&v.text, "\n%s", s)
+	return nil
+}
+
+func (v *table) Scalar(s promql.Scalar) error {
+	fmt.Fprintf(&v.text, "\n%s", s)
+	return nil
+}
+
+func (v *table) String(s promql.String) error {
+	fmt.Fprintf(&v.text, "\n%s", s.V)
+	return nil
+}
+
+// seriesOf returns n series m{i=...} with a sample at each of the first steps minutes.
+func seriesOf(n, steps int) string {
+	var b strings.Builder
+	for i := range n {
+		for step := range steps {
+			fmt.Fprintf(&b, "m,i=%05d value=%d %d\n", i, i*step, 60*step)
+		}
+	}
+	return b.String()
+}
+
+// request is a query at each of the first steps minutes.
+func request(text string, steps int) *Request {
+	req := &Request{Access: Access{DB: "db"}, Expr: text, Start: time.Unix(0, 0), End: time.Unix(60*int64(steps-1), 0)}
+	if steps > 1 {
+		req.Step = time.Minute
+	}
+	return req
+}
+
+func kindOf(err error) (Kind, bool) {
+	var e *Error
+	if !errors.As(err, &e) {
+		return 0, false
+	}
+	return e.Kind, true
+}
+
+// What the account is charged covers the value, also that of operators which turn a
+// series into several points.
+func TestChargeCoversValue(t *testing.T) {
+	const series, steps = 50, 40
+	memory := admission.NewMemory(1 << 30)
+	e := newEngine(t, admission.Limits{MemoryBytes: 1 << 30}, memory, seriesOf(series, steps))
+	for _, text := range []string{
+		"m", "m + 1", "-m", "m + on(i) m", "m or m * 2", "sum by (i) (m)", "topk(100, m)", "rate(m[5m])", "abs(rate(m[5m]))",
+		"max_over_time((m)[30m:1m])", "m @ 60", "time()", "1", "vector(1)", "absent(nosuch)", "label_replace(m, \"a\", \"$1\", \"i\", \"(.*)\")",
+		"max_over_time(vector(1)[1h:1s])", "sum(m)", "m offset 5m", "quantile_over_time(0.5, m[10m])",
+	} {
+		v := &table{}
+		charged := int64(0)
+		v.begin = func() error { charged = memory.Used(); return nil }
+		if _, err := e.Run(t.Context(), request(text, steps), v); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if want := int64(v.points) * pointBytes; charged < want || v.points == 0 {
+			t.Errorf("%s: %d bytes are charged, the value has %d points of %d bytes", text, charged, v.points, want)
+		}
+		if memory.Used() != 0 {
+			t.Errorf("%s: %d bytes stay charged", text, memory.Used())
+		}
+	}
+	// The samples of a range selector are the value.
+	v := &table{}
+	charged := int64(0)
+	v.begin = func() error { charged = memory.Used(); return nil }
+	req := request("m[1d]", 1)
+	req.Start = time.Unix(86400, 0)
+	req.End = req.Start
+	if _, err := e.Run(t.Context(), req, v); err != nil || charged < 2*int64(v.points)*pointBytes || v.points < series*steps-series {
+		t.Errorf("%d points, %d bytes, %v", v.points, charged, err)
+	}
+}
+
+// Whatever a query asks for, it ends before it takes more than its limit.
+func TestMemoryLimit(t *testing.T) {
+	const limit = 192 << 10
+	memory := admission.NewMemory(1 << 30)
+	e := newEngine(t, admission.Limits{MemoryBytes: limit}, memory, seriesOf(300, 20))
+	for _, text := range []string{
+		"m", "rate(m[5m])", "sum(m)", "m[1d]", "max_over_time(m[100y:1ms])", "max_over_time(vector(1)[10y:1ms])", "time()" + strings.Repeat("+(time()", 100) + strings.Repeat(")", 100),
+		"max_over_time(max_over_time(m[1y:1m])[1y:1s])", "m @ 60", "count_values(\"v\", m)",
+		`m{i=~"` + strings.Join(strings.Split("a{900} b{900} c{900} d{900} e{900} f{900} g{900}", " "), "|") + `"}`,
+	} {
+		steps := 1000
+		if strings.HasPrefix(text, "m[") {
+			steps = 1
+		}
+		req := request(text, steps)
+		if steps == 1 {
+			req.Start = time.Unix(86400, 0)
+			req.End = req.Start
+		}
+		v := &table{}
+		_, err := e.Run(t.Context(), req, v)
+		if kind, ok := kindOf(err); !ok || kind != Execution || !errors.Is(err, admission.ErrMemory) {
+			t.Errorf("%.60s: %d points, %v", text, v.points, err)
+		}
+		if memory.Used() != 0 {
+			t.Errorf("%.60s: %d bytes stay charged", text, memory.Used())
+		}
+	}
+	// A small query runs.
+	if _, err := e.Run(t.Context(), request(`count(m{i="00001"})`, 3), &table{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A query ends while the heap is short, unless it is small and its memory has a bound.
+func TestShortOfMemory(t *testing.T) {
+	memory := admission.NewMemory(1 << 30)
+	e := newEngine(t, admission.Limits{}, memory, seriesOf(10, 10))
+	memory.SetShort(true)
+	for _, tt := range []struct {
+		text string
+		ends bool
+	}{{"m", false}, {`label_replace(m, "a", "$1$1", "i", "(.*)")`, true}} {
+		v := &table{}
+		// The sink waits until the query ends, or long enough to know that it does not.
+		ended := make(chan struct{})
+		req := request(tt.text, 10)
+		req.Interrupt = func() { close(ended) }
+		v.begin = func() error {
+			wait := 10 * time.Second
+			if !tt.ends {
+				wait = 3 * watchInterval
+			}
+			select {
+			case <-ended:
+			case <-time.After(wait):
+			}
+			return nil
+		}
+		_, err := e.Run(t.Context(), req, v)
+		if tt.ends != errors.Is(err, admission.ErrMemory) {
+			t.Errorf("%s: %v", tt.text, err)
+		}
+	}
+}
+
+// A query shows its text and its database, and ends when it is killed, when its time is
+// over, and when its client goes away.
+func TestQueryEnds(t *testing.T) {
+	e := newEngine(t, admission.Limits{}, nil, seriesOf(10, 10))
+	for _, tt := range []struct {
+		name string
+		end  func(cancel context.CancelFunc, id uint64)
+		kind Kind
+		text string
+	}{
+		{"kill", func(_ context.CancelFunc, id uint64) { _ = e.opt.Queries.Kill(id) }, Canceled, "query interrupted"},
+		{"client", func(cancel context.CancelFunc, _ uint64) { cancel() }, Canceled, "query was canceled in query execution"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		v := &table{}
+		v.begin = func() error {
+			list := e.opt.Queries.List()
+			if len(list) != 1 || list[0].Text != "m * 2" || list[0].Database != "db" || list[0].User != "ann" {
+				t.Errorf("%s: running: %+v", tt.name, list)
+			}
+			tt.end(cancel, list[0].ID)
+			return nil
+		}
+		req := request("m * 2", 10)
+		req.User = "ann"
+		_, err := e.Run(ctx, req, v)
+		cancel()
+		if kind, ok := kindOf(err); !ok || kind != tt.kind || err.Error() != tt.text {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if len(e.opt.Queries.List()) != 0 {
+			t.Errorf("%s: still running", tt.name)
+		}
+	}
+	e.opt.Queries.SetLimits(admission.Limits{QueryTimeout: time.Nanosecond})
+	_, err := e.Run(t.Context(), request("m", 10), &table{})
+	if kind, ok := kindOf(err); !ok || kind != Timeout || !strings.HasPrefix(err.Error(), "query timed out in ") {
+		t.Errorf("timeout: %v", err)
+	}
+	e.opt.Queries.SetLimits(admission.Limits{MaxConcurrentQueries: 1})
+	v := &table{}
+	v.begin = func() error {
+		_, err := e.Run(t.Context(), request("m", 10), &table{})
+		if kind, ok := kindOf(err); !ok || kind != Unavailable || err.Error() != "max-concurrent-queries limit exceeded(1, 1)" {
+			t.Errorf("two queries: %v", err)
+		}
+		return nil
+	}
+	if _, err := e.Run(t.Context(), request("m", 10), v); err != nil {
+		t.Error(err)
+	}
+	// The error of a sink is its own.
+	v.begin = func() error { return context.DeadlineExceeded }
+	if _, err := e.Run(t.Context(), request("m", 10), v); err != context.DeadlineExceeded {
+		t.Errorf("sink: %v", err)
+	}
+}
+
+// panicking is a storage with a bug.
+type panicking struct{ scan.Storage }
+
+func (panicking) View(string, string, model.TimeRange) (scan.View, error) { panic("a bug") }
+
+func TestPanicIsAnError(t *testing.T) {
+	e := newEngine(t, admission.Limits{}, nil, "")
+	e.opt.Storage = panicking{}
+	_, err := e.Run(t.Context(), request("m", 10), &table{})
+	if kind, ok := kindOf(err); !ok || kind != Internal || e.opt.Queries.Figures().Panics != 1 {
+		t.Errorf("%v, %+v", err, e.opt.Queries.Figures())
+	}
+	_, _, err = e.LabelNames(t.Context(), &Lookup{Access: Access{DB: "db"}})
+	if kind, ok := kindOf(err); !ok || kind != Internal {
+		t.Errorf("labels: %v", err)
+	}
+}
+
+// Long and deep texts are refused or answered, but take no stack and no time.
+func TestHostileTexts(t *testing.T) {
+	e := newEngine(t, admission.Limits{MemoryBytes: 1 << 28}, admission.NewMemory(1<<28), "m value=1 0")
+	nest := func(open, inner, end string, n int) string {
+		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)
+	}
+	for _, text := range []string{
+		nest("(", "1", ")", 4_900), nest("-", "m", "", 9_900), nest("m+", "m", "", 1_000), nest("abs(", "m", ")", 3_000), nest("m+(", "m", ")", 1_000),
+		nest("max_over_time(", "m", "[1m:1m])", 1_000), nest("sum(", "m", ")", 3_000),
+	} {
+		if _, err := e.Run(t.Context(), request(text, 2), &table{}); err != nil {
+			t.Errorf("%.20s: %v", text, err)
+		}
+	}
+	for _, text := range []string{strings.Repeat("(", 30_000), strings.Repeat("-", 1<<20) + "1", "m{" + strings.Repeat(`a="b",`, 10_000) + "}"} {
+		_, err := e.Run(t.Context(), request(text, 2), &table{})
+		if !errors.Is(err, errTooManyWords) {
+			t.Errorf("%.20s: %v", text, err)
+		}
+	}
+}
