@@ -116,7 +116,10 @@ func tree(value []byte, depth int) (v any, err error) {
 				v = name
 			}
 		case bytesValue:
-			v = f.message()
+			v = nil // of no bytes, as Prometheus has it
+			if b := f.message(); len(b) > 0 {
+				v = b
+			}
 		case arrayValue:
 			v, err = array(f.message(), depth)
 		case listValue:
