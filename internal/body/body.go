@@ -74,9 +74,10 @@ func (b *Budget) open() *Body {
 	return body
 }
 
-// charge takes n bytes of the budget. A body that is larger than all of it is
-// refused for good, another is to come again.
-func (b *Body) charge(n int) error {
+// Charge takes n bytes of the budget until Release, for what the caller makes of the
+// body. It returns ErrTooLarge if the body would hold more than all of the budget, and
+// ErrBusy if other bodies hold it.
+func (b *Body) Charge(n int) error {
 	b.taken += int64(n)
 	used, limit := b.budget.used.Add(int64(n)), b.budget.limit.Load()
 	switch {
@@ -156,7 +157,7 @@ type reader struct {
 
 func (r reader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	if short := r.body.charge(n); short != nil {
+	if short := r.body.Charge(n); short != nil {
 		return n, short
 	}
 	return n, err
@@ -220,7 +221,7 @@ func (b *Body) Unsnappy(limit int64) (*Body, error) {
 		return nil, ErrSnappy
 	}
 	out := b.budget.open()
-	if err := out.charge(n); err != nil {
+	if err := out.Charge(n); err != nil {
 		out.Release()
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func TestRead(t *testing.T) {
 
 	// What others hold is not there.
 	other := b.open()
-	if err := other.charge(995); err != nil {
+	if err := other.Charge(995); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Read(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader("123456")), 10); err != ErrBusy {
