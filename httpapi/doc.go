@@ -1,6 +1,6 @@
 // Package httpapi serves the HTTP API of InfluxDB 1.x: /query, /write, /ping,
 // /status, /health, /metrics and /debug. It also serves writes, deletes and
-// buckets of the v2 API, and Prometheus remote write and read.
+// buckets of the v2 API, Prometheus remote write and read, and OpenTelemetry metrics.
 //
 // # Path of a request
 //

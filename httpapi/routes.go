@@ -61,6 +61,9 @@ func (h *Handler) table() []route {
 		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.RedirectHandler(debug.ProfilePath, http.StatusMovedPermanently))}, absent: noPprof},
 		{path: debug.ProfilePath, name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.HandlerFunc(debug.Profile)), "POST": other(http.HandlerFunc(debug.Profile))}, absent: noPprof},
 	}
+	for _, path := range otlpPaths {
+		routes = append(routes, route{path: path, name: "otlp_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.otlpWrite}, fail: otlpError})
+	}
 	routes = append(routes, h.promRoutes()...)
 	for _, m := range h.opt.Mounts {
 		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, place: cmp.Or(m.Place, query.ThisNode), any: other(m.Handler)})

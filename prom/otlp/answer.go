@@ -60,8 +60,13 @@ func clip(s string) string {
 }
 
 // Lost counts data points that were translated and then not stored. rows is how many
-// rows were not. A row is a sample, of which a histogram has several.
+// rows were not. A row is a sample, of which a histogram has several. Without rows why
+// is about something else, such as metadata.
 func (r *Result) Lost(rows int, why string) {
+	if rows == 0 {
+		r.note("", why, 0)
+		return
+	}
 	points := min(rows, r.Points-r.Rejected)
 	r.Rejected += points
 	r.note("", fmt.Sprintf("%d samples: %s", rows, why), points)
