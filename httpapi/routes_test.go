@@ -101,6 +101,7 @@ func TestRoutesInACluster(t *testing.T) {
 		"GET /api/v1/labels": "S", "POST /api/v1/labels": "S", "OPTIONS /api/v1/labels": "T",
 		"GET /api/v1/label/": "S", "OPTIONS /api/v1/label/": "T",
 		"GET /api/v1/format_query": "T", "POST /api/v1/format_query": "T", "OPTIONS /api/v1/format_query": "T",
+		"GET /api/v1/metadata": "S", "OPTIONS /api/v1/metadata": "T",
 		"GET /api/v1/parse_query": "T", "POST /api/v1/parse_query": "T", "OPTIONS /api/v1/parse_query": "T",
 		"GET /api/v1/rules": "T", "OPTIONS /api/v1/rules": "T",
 		"GET /api/v1/alerts": "T", "OPTIONS /api/v1/alerts": "T",

@@ -78,6 +78,7 @@ func (a *API) Endpoints() []Endpoint {
 		{"series", "prom_series", Read, true, (*API).series},
 		{"labels", "prom_labels", Read, true, (*API).labelNames},
 		{"label/", "prom_label_values", Read, false, (*API).labelValues},
+		{"metadata", "prom_metadata", Read, false, (*API).metadata},
 		{"format_query", "prom_format_query", Login, true, (*API).formatQuery},
 		{"parse_query", "prom_parse_query", Login, true, (*API).parseQuery},
 		{"rules", "prom_rules", Login, false, (*API).rules},

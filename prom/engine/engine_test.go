@@ -106,7 +106,7 @@ func TestChargeCoversValue(t *testing.T) {
 	const series, steps = 50, 40
 	memory := admission.NewMemory(1 << 30)
 	e := newEngine(t, admission.Limits{MemoryBytes: 1 << 30}, memory, seriesOf(series, steps))
-	for _, text := range []string{
+	for _, text := range []string{ // Stats: prom/window answers none of them
 		"m", "m + 1", "-m", "m + on(i) m", "m or m * 2", "sum by (i) (m)", "topk(100, m)", "rate(m[5m])", "abs(rate(m[5m]))",
 		"max_over_time((m)[30m:1m])", "m @ 60", "time()", "1", "vector(1)", "absent(nosuch)", "label_replace(m, \"a\", \"$1\", \"i\", \"(.*)\")",
 		"max_over_time(vector(1)[1h:1s])", "sum(m)", "m offset 5m", "quantile_over_time(0.5, m[10m])",
@@ -114,7 +114,9 @@ func TestChargeCoversValue(t *testing.T) {
 		v := &table{}
 		charged := int64(0)
 		v.begin = func() error { charged = memory.Used(); return nil }
-		if _, err := e.Run(t.Context(), request(text, steps), v); err != nil {
+		req := request(text, steps)
+		req.Stats = true
+		if _, err := e.Run(t.Context(), req, v); err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
@@ -156,6 +158,7 @@ func TestMemoryLimit(t *testing.T) {
 			req.Start = time.Unix(86400, 0)
 			req.End = req.Start
 		}
+		req.Stats = true
 		v := &table{}
 		_, err := e.Run(t.Context(), req, v)
 		if kind, ok := kindOf(err); !ok || kind != Execution || !errors.Is(err, admission.ErrMemory) {

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"tsdbd/prom/metadata"
 )
 
 // Lookup asks for the labels of series.
@@ -105,6 +107,19 @@ func (e *Engine) LabelValues(ctx context.Context, l *Lookup, name string) ([]str
 	return e.list(ctx, l, "label values "+strconv.Quote(name), func(r *run, q storage.Querier, matchers []*labels.Matcher) ([]string, annotations.Annotations, error) {
 		return q.LabelValues(r.ctx, name, &storage.LabelHints{Limit: l.hintLimit()}, matchers...)
 	})
+}
+
+// Metadata returns what senders said about metrics, sorted by metric: about one, or
+// about all if metric is "". 0 is no limit.
+func (e *Engine) Metadata(ctx context.Context, access *Access, metric string, limit int) (entries []metadata.Entry, err error) {
+	err = e.admit(ctx, access, func() string { return "metadata " + strconv.Quote(metric) }, func(r *run) error {
+		entries, err = metadata.Read(r.ctx, e.opt.Storage, access.DB, access.RP, metadata.ReadOptions{Metric: metric, Limit: limit, Charge: r.claim.Keep})
+		if r.lacks(err) {
+			return nil
+		}
+		return err
+	})
+	return entries, err
 }
 
 // list joins the texts that f finds for each selector.

@@ -90,6 +90,8 @@ var routeMatrix = []routeRights{
 	{"OPTIONS", "/api/v1/labels", "", 200, 200, 200, 200, 200, 200},
 	{"GET", "/api/v1/label/host/values?db=mine&", "", 401, 403, 200, 403, 200, 200},
 	{"OPTIONS", "/api/v1/label/host/values", "", 200, 200, 200, 200, 200, 200},
+	{"GET", "/api/v1/metadata?db=mine", "", 401, 403, 200, 403, 200, 200},
+	{"OPTIONS", "/api/v1/metadata", "", 200, 200, 200, 200, 200, 200},
 	{"GET", "/api/v1/format_query?query=x", "", 401, 200, 200, 200, 200, 200},
 	{"POST", "/api/v1/format_query?query=x", "", 401, 200, 200, 200, 200, 200},
 	{"OPTIONS", "/api/v1/format_query", "", 200, 200, 200, 200, 200, 200},
