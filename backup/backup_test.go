@@ -110,7 +110,7 @@ func (s *server) someData(t testing.TB) {
 		fmt.Fprintf(&b, "odd\\\\\"\\ name\\,x,ta\\ g=v\\=1\\,2 fi\\\\\"\\ eld\\,\\==1e-300 %d\n", at)
 	}
 	s.write(t, "d", "", b.String())
-	s.write(t, "d", "long", "cpu,host=z usage=-0.5 1\ncpu,host=z usage=1e300 2\nmem free=5i 3\nmem text=\"two\nlines\" 4\n")
+	s.write(t, "d", "long", "cpu,host=z usage=-0.5 1\ncpu,host=z usage=1e300 2\nmem free=5i 3\nmem lost=0x7ff0000000000002,most=0xfff0000000000000 5\nmem lost=0xffffffffffffffff 6\nmem text=\"two\nlines\" 4\n")
 	s.write(t, `other "one"`, "", "m,t=1 v=1 1000\n")
 	err := s.Delete(context.Background(), scan.DeleteRequest{Database: "d", Range: model.TimeRange{Min: 10 * week, Max: 10*week + 5*(week/100)}})
 	if err != nil {

@@ -81,7 +81,7 @@ func randomLine(r *rand.Rand, odd bool) string {
 			fmt.Fprintf(&b, "%di", r.Intn(101))
 		case 8:
 			if odd {
-				b.WriteString(pick(r, "1_0", "+1", "nan", "-inf", "0x1", "1e5", ".5", "5.", `"x"y`, `"\n"`, "\"a\nb\"", `"`, "1e999"))
+				b.WriteString(pick(r, "1_0", "+1", "nan", "-inf", "0x1", "0x7ff0000000000002", "0xfff0000000000000", "0x7fefffffffffffff", "1e5", ".5", "5.", `"x"y`, `"\n"`, "\"a\nb\"", `"`, "1e999"))
 			} else {
 				b.WriteString("1")
 			}
@@ -199,6 +199,8 @@ func explained(line string, ours, reference bool) string {
 		return "backslashes"
 	case ours && !reference && strings.Contains(line, `"`):
 		return "text behind a closing quote is refused by v2"
+	case ours && !reference && (strings.Contains(fields, "=0x7ff") || strings.Contains(fields, "=0xfff")):
+		return "the bits of NaN and infinities are read by ours"
 	case ours && !reference && strings.Contains(line, "=="):
 		return "a tag value may begin with an equals sign in 1.x"
 	case ours && !reference && strings.HasPrefix(strings.TrimLeft(line, " "), "#"):

@@ -22,6 +22,8 @@
 //   - A quote in a comment does not hide the following lines.
 //   - An empty field key is also refused after a tab.
 //   - A point with a name that cannot be stored (model.UnstorableText) is refused.
+//   - A float that is NaN or infinite is accepted as 0x and the 16 hexadecimal digits
+//     of its bits, and in no other form.
 //   - Fields that InfluxDB's two readings of a line disagree about (a backslash before
 //     a separator, outside of keys and strings) are "invalid field format".
 //

@@ -114,6 +114,7 @@ func TestAccept(t *testing.T) {
 		{"# c\n  # d\n\t#e", Options{}, ""},
 		{"# a=\"\nm v=1 1\n", Options{}, `m|v:float="1" @1`},
 		{"m v=1 1", Options{}, `m|v:float="1" @1`},
+		{"m v=0x7ff0000000000002,w=-1 1\nm v=0x7ff0000000000000 1", Options{}, "m|v:float=\"NaN\" w:float=\"-1\" @1\nm|v:float=\"+Inf\" @1"},
 		{"m v=1 1\n", Options{}, `m|v:float="1" @1`},
 		{" \t\x00m v=1 1 \n", Options{}, `m|v:float="1" @1`},
 		{"m   v=1   1   ", Options{}, `m|v:float="1" @1`},
@@ -215,6 +216,13 @@ func TestReject(t *testing.T) {
 		{"x v=NaN", "invalid boolean"}, // replaced below
 		{"x v=1_0", "invalid number"},
 		{"x v=-1u", "invalid number"},
+		{"x v=0x7fefffffffffffff", "invalid number"}, // finite
+		{"x v=0x7ff000000000000", "invalid number"},
+		{"x v=0x7ff00000000000002", "invalid number"},
+		{"x v=-0x7ff0000000000002", "invalid number"},
+		{"x v=0X7ff0000000000002", "invalid number"},
+		{"x v=0x7ff_000000000002", "invalid number"},
+		{"x v=0x+ff0000000000002", "invalid number"},
 		{"x v=18446744073709551616u", `unable to parse unsigned 18446744073709551616: strconv.ParseUint: parsing "18446744073709551616": value out of range`},
 		{"x v=9223372036854775808i", `unable to parse integer 9223372036854775808: strconv.ParseInt: parsing "9223372036854775808": value out of range`},
 		{"x v=-9223372036854775809i", `unable to parse integer -9223372036854775809: strconv.ParseInt: parsing "-9223372036854775809": value out of range`},

@@ -24,6 +24,9 @@ func isNumberStart(c byte) bool {
 // number reads a whole integer, unsigned or float value.
 func number(b []byte) (model.FieldType, uint64, string) {
 	const invalid = "invalid number"
+	if bits, ok := notFinite(b); ok {
+		return model.Float, bits, ""
+	}
 	digits := b
 	if digits[0] == '-' {
 		digits = digits[1:]
@@ -73,6 +76,17 @@ func number(b []byte) (model.FieldType, uint64, string) {
 		return 0, 0, fmt.Sprintf("unable to parse unsigned %s: %s", text[:len(text)-1], err)
 	}
 	return model.Unsigned, v, ""
+}
+
+// notFinite reads the bits of a float that is NaN or infinite: 0x and 16 hexadecimal
+// digits. InfluxDB has no spelling of these values.
+func notFinite(b []byte) (bits uint64, ok bool) {
+	if len(b) != len("0x7ff0000000000002") || b[0] != '0' || b[1] != 'x' {
+		return 0, false
+	}
+	bits, err := strconv.ParseUint(string(b[2:]), 16, 64)
+	f := math.Float64frombits(bits)
+	return bits, err == nil && f-f != 0
 }
 
 // booleanText reads a whole boolean value.

@@ -23,7 +23,7 @@ func source(t *testing.T) *scantest.Store {
 	s.Create("e", "autogen")
 	s.Write(t, "d", "", "s", "m,h=a f=1.5,i=2i,b=true,s=\"a \\\"b\\\"\",u=3u 10\nm,h=a f=-0 20\nn\\ x v=1 604800")
 	s.Write(t, "d", "long \"one\"", "s", "m,h=b f=1e300 10")
-	s.Write(t, "e", "", "s", "other v=1 5")
+	s.Write(t, "e", "", "s", "other v=0x7ff0000000000002 5")
 	return s
 }
 
@@ -78,7 +78,7 @@ m,h=b f=1e+300 10000000000
 # DML
 # CONTEXT-DATABASE:new
 # CONTEXT-RETENTION-POLICY:autogen
-other v=1 5000000000
+other v=0x7ff0000000000002 5000000000
 `)
 	lines := ExportOptions{LinesOnly: true}
 	for _, c := range []struct {

@@ -10,6 +10,10 @@ import (
 
 // Encoder writes the rows of batches. The zero value is ready.
 type Encoder struct {
+	// Finite leaves out floats that are NaN or infinite, which InfluxDB cannot read,
+	// and rows of nothing else.
+	Finite bool
+
 	prefixes map[*point.Layout][]string // the texts before the values
 	layout   *point.Layout              // of the latest row
 	latest   []string                   // its prefixes
@@ -37,15 +41,17 @@ func (e *Encoder) of(l *point.Layout) []string {
 // AppendRow appends a row as a line of line protocol, time in nanoseconds.
 func (e *Encoder) AppendRow(dst []byte, b *point.Batch, r *point.Row) []byte {
 	prefixes := e.of(r.Layout)
+	start := len(dst)
 	dst = AppendSeries(dst, r.Series.Key())
+	separator := byte(' ')
 	for i, f := range r.Layout.Fields {
-		if i == 0 {
-			dst = append(dst, ' ')
-		} else {
-			dst = append(dst, ',')
+		word := b.Values[int(r.First)+i]
+		if v := math.Float64frombits(word); e.Finite && f.Type == model.Float && v-v != 0 {
+			continue
 		}
-		dst = append(dst, prefixes[i]...)
-		switch word := b.Values[int(r.First)+i]; f.Type {
+		dst = append(append(dst, separator), prefixes[i]...)
+		separator = ','
+		switch f.Type {
 		case model.Float:
 			dst = AppendFloat(dst, math.Float64frombits(word))
 		case model.Integer:
@@ -57,6 +63,9 @@ func (e *Encoder) AppendRow(dst []byte, b *point.Batch, r *point.Row) []byte {
 		case model.String:
 			dst = AppendString(dst, column.StringAt(word, b.Strings))
 		}
+	}
+	if separator == ' ' {
+		return dst[:start]
 	}
 	return AppendTime(dst, r.Time)
 }

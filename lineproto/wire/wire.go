@@ -16,6 +16,8 @@
 package wire
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -64,9 +66,14 @@ func keepBackslashes(name string, double *strings.Replacer) string {
 	return double.Replace(name)
 }
 
-// AppendFloat appends the value of a field. It must be finite.
+// AppendFloat appends the value of a field. NaN and infinities, which line protocol
+// cannot express, become 0x and the 16 hexadecimal digits of their bits, which package
+// lineproto reads.
 func AppendFloat(dst []byte, v float64) []byte {
-	value, _ := lineprotocol.FloatValue(v)
+	value, ok := lineprotocol.FloatValue(v)
+	if !ok {
+		return fmt.Appendf(dst, "0x%016x", math.Float64bits(v))
+	}
 	return value.AppendBytes(dst)
 }
 

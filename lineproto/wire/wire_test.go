@@ -78,7 +78,10 @@ func TestRoundTrip(t *testing.T) {
 		return s.String()
 	}
 	bytesOf := []string{"a", "\\", "\"", "\n", "\r", "\t", "\x00", ",", "=", " ", "#", "é", "\xff", "\xc3", "\\n"}
-	floats := []float64{0, math.Copysign(0, -1), 1, 0.1, 1e21, -1e-7, math.MaxFloat64, math.SmallestNonzeroFloat64, 123456789.125, 1 << 53, 1e100}
+	floats := []float64{
+		0, math.Copysign(0, -1), 1, 0.1, 1e21, -1e-7, math.MaxFloat64, math.SmallestNonzeroFloat64, 123456789.125, 1 << 53, 1e100,
+		math.NaN(), math.Inf(1), math.Inf(-1), math.Float64frombits(0x7ff0_0000_0000_0002), math.Float64frombits(0xffff_0123_4567_89ab),
+	}
 	integers := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, 1e18}
 	refused := map[string]int{}
 	rounds := 20_000
@@ -98,7 +101,7 @@ func TestRoundTrip(t *testing.T) {
 				key := name()
 				switch r.IntN(7) {
 				case 0:
-					b.Float(key, floats[r.IntN(len(floats))])
+					b.AnyFloat(key, floats[r.IntN(len(floats))])
 				case 1:
 					if f := math.Float64frombits(r.Uint64()); f-f == 0 {
 						b.Float(key, f)
@@ -153,4 +156,32 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Fatalf("%q\nwritten as\n%q: %v\nread\n%swant\n%s", body, lines, err, got, want)
 		}
 	})
+}
+
+// TestFinite leaves out the floats that InfluxDB cannot read, and rows of nothing else.
+func TestFinite(t *testing.T) {
+	var batch point.Batch
+	b := point.NewBuilder(point.NewTable(1), &batch)
+	_ = b.Series("m", model.Tags{{Key: "a", Value: "b"}})
+	for _, row := range [][]float64{{math.NaN(), 1, math.Inf(1)}, {2, math.Inf(-1)}, {math.NaN()}, {3}} {
+		for i, v := range row {
+			b.AnyFloat(string(rune('x'+i)), v)
+		}
+		if err := b.Row(int64(len(row))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := func(finite bool, want string) {
+		t.Helper()
+		e := wire.Encoder{Finite: finite}
+		var got []byte
+		for i := range batch.Rows {
+			got = e.AppendRow(got, &batch, &batch.Rows[i])
+		}
+		if string(got) != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	f(true, "m,a=b y=1 3\nm,a=b x=2 2\nm,a=b x=3 1\n")
+	f(false, "m,a=b x=0x7ff8000000000001,y=1,z=0x7ff0000000000000 3\nm,a=b x=2,y=0xfff0000000000000 2\nm,a=b x=0x7ff8000000000001 1\nm,a=b x=3 1\n")
 }

@@ -160,7 +160,7 @@ func (s *Service) Encode(database, rp string, b *point.Batch) []byte {
 		return nil
 	}
 	var lines []byte
-	var e wire.Encoder
+	e := wire.Encoder{Finite: true}
 	for i := range b.Rows {
 		lines = e.AppendRow(lines, b, &b.Rows[i])
 	}

@@ -91,6 +91,11 @@ func TestEncode(t *testing.T) {
 m z=1e+300,w=5e-324 9223372036854775806
 m u=7i 0
 `
+	// Other servers cannot read NaN and infinities.
+	odd := batch(t, "m v=0x7ff0000000000002 1\nm v=0x7ff0000000000000,w=1 2\n")
+	if got := string(s.Encode("d", "rp", odd)); got != "m w=1 2\n" {
+		t.Errorf("not finite: %q", got)
+	}
 	b := batch(t, lines)
 	text := s.Encode("d", "rp", b)
 	again := batch(t, string(text))
