@@ -235,22 +235,28 @@ func (d *driver) write() operation {
 			}
 		}
 		fields := []string{}
-		set := func(field, text, read string) {
+		set := func(field, text string) {
 			fields = append(fields, field+"="+text)
-			after[pointKey(series, t, field)] = read
+			after[pointKey(series, t, field)] = text
 			if d.ever != nil {
 				key := pointKey(series, t, field)
-				d.ever[key] = append(d.ever[key], read)
+				d.ever[key] = append(d.ever[key], text)
 			}
 		}
-		if d.r.IntN(4) > 0 {
-			set("f", fmt.Sprint(float64(d.n)/4), fmt.Sprint(float64(d.n)/4))
+		switch d.r.IntN(16) {
+		case 0, 1, 2:
+		case 3: // an infinity
+			set("f", fmt.Sprintf("0x%016x", 0x7ff<<52|uint64(d.n&1)<<63))
+		case 4: // a NaN, each with other bits
+			set("f", fmt.Sprintf("0x%016x", 0x7ff<<52|uint64(d.n&1)<<63|uint64(d.n&2)<<50|uint64(d.n)))
+		default:
+			set("f", fmt.Sprint(float64(d.n)/4))
 		}
 		if d.r.IntN(3) == 0 {
-			set("i", fmt.Sprintf("%di", d.n), fmt.Sprintf("%di", d.n))
+			set("i", fmt.Sprintf("%di", d.n))
 		}
 		if d.r.IntN(4) == 0 || len(fields) == 0 {
-			set("s", fmt.Sprintf("%q", fmt.Sprint("v", d.n)), fmt.Sprintf("%q", fmt.Sprint("v", d.n)))
+			set("s", fmt.Sprintf("%q", fmt.Sprint("v", d.n)))
 		}
 		fmt.Fprintf(&b, "%s %s %d\n", series, strings.Join(fields, ","), t)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +144,9 @@ func readAll(s *Store, db string, descending bool) (points, error) {
 func valueText(v *column.Vector, i int) string {
 	switch v.Type {
 	case model.Float:
+		if x := v.Floats[i]; x-x != 0 {
+			return fmt.Sprintf("0x%016x", math.Float64bits(x))
+		}
 		return fmt.Sprint(v.Floats[i])
 	case model.Integer:
 		return fmt.Sprintf("%di", v.Ints[i])
