@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
@@ -28,6 +29,11 @@ func (c *rowsChunk) Column(i int) (*column.Vector, error) {
 		return &c.null, nil
 	}
 	return &c.rows.Cols[i], nil
+}
+
+// MayHaveNaN reports whether column i has a NaN.
+func (c *rowsChunk) MayHaveNaN(i int) bool {
+	return !c.absent[i] && vector.HasNaN(c.rows.Cols[i].Floats)
 }
 
 // TextBytes returns the bytes of the texts of column i.
@@ -146,6 +152,13 @@ func (c *fileChunk) Column(i int) (*column.Vector, error) {
 	}
 	c.col[i] = v.Slice(c.lo, c.hi)
 	return &c.col[i], nil
+}
+
+// MayHaveNaN reports whether column i may have a NaN. Damage shows when the column
+// is read.
+func (c *fileChunk) MayHaveNaN(i int) bool {
+	p := c.src.fields[i]
+	return p >= 0 && !c.absent[i] && c.src.chunk.MayHaveNaN(p)
 }
 
 // TextBytes estimates the bytes of the texts of column i. Damage shows when the

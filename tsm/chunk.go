@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
@@ -235,6 +236,19 @@ func (c *Chunk) TextBytes(field int) (int, error) {
 		return 0, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
 	}
 	return n, nil
+}
+
+// MayHaveNaN reports whether a value of a field of floats may be NaN. It decodes the
+// column if the chunk has no statistics.
+func (c *Chunk) MayHaveNaN(field int) bool {
+	if field < 0 || field >= len(c.ready) || c.fields[field].Type != model.Float {
+		return false
+	}
+	if rec, ok := c.s.statRecord(c.k, field); ok {
+		return statsMayHaveNaN(rec, c.e.Rows)
+	}
+	v, err := c.Column(field)
+	return err != nil || vector.HasNaN(v.Floats)
 }
 
 // AllValid reports, without decoding, that every row has a value of the field.

@@ -60,6 +60,9 @@ func sumFloats(v []float64) (sum, lost float64) {
 		for _, x := range v {
 			sum += x
 		}
+		if math.IsNaN(sum) {
+			sum = math.NaN() // processors differ in the bits of a NaN that they compute
+		}
 		return sum, 0
 	}
 	if sum == 0 {
@@ -405,6 +408,16 @@ func decodeSum(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 		s.Sum = r.next()
 	}
 	return r.off == len(rec)
+}
+
+// statsMayHaveNaN reports whether a column of floats with the record rec may have a
+// NaN. The sum of such a column is NaN, as is one of infinities of both signs.
+func statsMayHaveNaN(rec []byte, rows int) bool {
+	if len(rec) == 0 || rec[0]&statRawSum == 0 {
+		return false
+	}
+	var s scan.Stats
+	return !decodeSum(&s, rec, model.Float, rows) || math.IsNaN(math.Float64frombits(s.Sum))
 }
 
 // presence sets which of the rows of a partial column have values.

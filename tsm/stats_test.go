@@ -159,6 +159,19 @@ func TestStatsRoundTrip(t *testing.T) {
 		if got != st && !math.IsNaN(got.SumError) {
 			t.Fatalf("%s: %+v, want %+v", ty, got, st)
 		}
+		if ty == model.Float {
+			// A NaN is never missed; a false alarm needs infinities of both signs.
+			nan, sum := false, math.Float64frombits(st.Sum)
+			for i, x := range v.Floats {
+				nan = nan || v.IsValid(i) && math.IsNaN(x)
+			}
+			if may := statsMayHaveNaN(rec, rows); nan && !may || may && !nan && !math.IsNaN(sum) {
+				t.Fatalf("%x of %v may have NaN: %t", rec, v.Floats, may)
+			}
+			if math.IsNaN(sum) && st.Sum != math.Float64bits(math.NaN()) {
+				t.Fatalf("the sum of %v has the bits %x", v.Floats, st.Sum)
+			}
+		}
 		if err := diffStats(&v, rows, got); err != nil {
 			t.Fatalf("%s: %v", ty, err)
 		}

@@ -167,6 +167,23 @@ func MaxFloat(x []float64) float64 {
 	return m
 }
 
+// HasNaN reports whether a value of x is NaN.
+func HasNaN(x []float64) bool {
+	if len(x) >= minVector {
+		n, nan := hasNaN(x)
+		if nan {
+			return true
+		}
+		x = x[n:]
+	}
+	for _, v := range x {
+		if v != v {
+			return true
+		}
+	}
+	return false
+}
+
 // first returns the extreme m of x[:n] as the order of the values has it, and
 // what is left of x. Vectors take any of the zeros, and know only that there
 // was a NaN.

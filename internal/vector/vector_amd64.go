@@ -153,6 +153,14 @@ func minFloat(x []float64) (n int, m float64) {
 	return len(x) &^ 7, slices.Min(lanes[:])
 }
 
+func hasNaN(x []float64) (n int, nan bool) {
+	if !has512 {
+		return 0, false
+	}
+	var lanes [8]float64
+	return len(x) &^ 7, minFloats512(unsafe.SliceData(x), len(x)/8, &lanes) != 0
+}
+
 // maxFloat returns NaN if there is one among the values.
 func maxFloat(x []float64) (n int, m float64) {
 	if !has512 {

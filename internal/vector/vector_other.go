@@ -16,6 +16,8 @@ func minFloat([]float64) (n int, m float64) { return 0, 0 }
 
 func maxFloat([]float64) (n int, m float64) { return 0, 0 }
 
+func hasNaN([]float64) (n int, nan bool) { return 0, false }
+
 func sumRuns(dst, x []int64, k int) int { return 0 }
 
 func sumFloatRuns(sum, lost, x []float64, k int) int { return 0 }

@@ -53,6 +53,9 @@ func TestPlainLoops(t *testing.T) {
 		if got := MinFloat(floats); !same(got, low) {
 			t.Fatalf("seed %d: minimum of %v is %v, want %v", seed, floats, got, low)
 		}
+		if got, want := HasNaN(floats), slices.ContainsFunc(floats, math.IsNaN); got != want {
+			t.Fatalf("seed %d: NaN in %v is %t", seed, floats, got)
+		}
 		if got := MaxFloat(floats); !same(got, high) {
 			t.Fatalf("seed %d: maximum of %v is %v, want %v", seed, floats, got, high)
 		}

@@ -140,6 +140,10 @@ type Chunk interface {
 	// Count returns the number of non-null values of column i, and false if the
 	// column must be decoded to count them.
 	Count(i int) (int, bool)
+	// MayHaveNaN reports whether a value of column i may be NaN. It returns false for
+	// columns of other types than float. A column of a file is decoded only if it has
+	// no statistics.
+	MayHaveNaN(i int) bool
 	// TextBytes estimates the bytes of the texts of column i without decoding
 	// them. It returns 0 for columns of other types.
 	TextBytes(i int) int64
@@ -147,13 +151,13 @@ type Chunk interface {
 
 // Stats sums up the non-null values of one column of a chunk. Value words are
 // the bits of a float64, an int64, a uint64, or 0 and 1. For strings only the
-// counts are set.
+// counts are set. NaN takes no part in Min and Max unless all values are NaN.
 type Stats struct {
 	Count             int // non-null values; 0 means that nothing else is set
 	Min, Max          uint64
 	First, Last       uint64
 	FirstRow, LastRow int     // rows of First and Last
-	Sum               uint64  // integers wrap; floats: the rounded sum
+	Sum               uint64  // integers wrap; floats: the rounded sum, NaN if a value is NaN
 	SumError          float64 // floats: what Sum lost, so that Sum+SumError is exact to about 106 bits
 }
 

@@ -22,7 +22,7 @@ func TestFirstWindows(t *testing.T) {
 	m := scantest.New()
 	m.ShardSpan = 24 * 3600e9
 	m.ChunkRows = 1 + rnd.IntN(30)
-	modelData(rnd, m)
+	modelData(rnd, m, true)
 	ask := func(q string) []*result.Series {
 		t.Helper()
 		res, err := collectSelect(context.Background(), m, q, Options{Workers: 1 + rnd.IntN(3), Now: time.Unix(1500400000, 0)})

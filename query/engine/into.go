@@ -134,7 +134,7 @@ func splitInto(l *plan.Level, b *result.IntoBatch, names []string, f *frame) {
 	col := 0
 	for i, field := range l.Statement.Fields {
 		b.Fields = append(b.Fields, names[i])
-		b.Columns = append(b.Columns, finite(f.cols[col]))
+		b.Columns = append(b.Columns, expr.Finite(f.cols[col]))
 		col++
 		for _, arg := range function.TopArgs(field.Expr) {
 			if b.TagColumns == nil {
@@ -144,21 +144,6 @@ func splitInto(l *plan.Level, b *result.IntoBatch, names []string, f *frame) {
 			col++
 		}
 	}
-}
-
-// finite turns what is not a number, or infinite, into null: it cannot be stored.
-func finite(v column.Vector) column.Vector {
-	if v.Type != model.Float || !slices.ContainsFunc(v.Floats, func(x float64) bool { return x-x != 0 }) {
-		return v
-	}
-	valid := column.NewBitmap(len(v.Floats))
-	for i, x := range v.Floats {
-		if x-x == 0 && v.IsValid(i) {
-			valid.Set(i)
-		}
-	}
-	v.Valid = valid
-	return v
 }
 
 // writtenRows counts the rows that hold a value.

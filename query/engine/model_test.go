@@ -33,7 +33,9 @@ type modelPoint struct {
 	hasI bool
 }
 
-func modelData(rnd *rand.Rand, m *scantest.Store) []modelPoint {
+// modelData fills a store. With odd some floats are infinite and some are NaN, which
+// the model does not have.
+func modelData(rnd *rand.Rand, m *scantest.Store, odd bool) []modelPoint {
 	m.Create("d", "autogen")
 	var out []modelPoint
 	base := int64(1500000000e9)
@@ -57,6 +59,16 @@ func modelData(rnd *rand.Rand, m *scantest.Store) []modelPoint {
 			p.hasF, p.hasI = rnd.IntN(5) > 0, rnd.IntN(3) > 0
 			p.f, p.i = float64(rnd.IntN(2000))/8-100, rnd.Int64N(21)-10
 			vals := map[string]scantest.Value{}
+			if odd {
+				switch n := rnd.IntN(40); {
+				case n < 2:
+					p.f = math.Inf(1 - 2*n)
+				case n < 8:
+					p.hasF = false
+					nan := 0x7ff0_0000_0000_0001 | rnd.Uint64()&0x8007_ffff_ffff_fffe
+					vals["f"] = scantest.Value{Type: model.Float, Bits: nan}
+				}
+			}
 			if p.hasF {
 				vals["f"] = scantest.Value{Type: model.Float, Bits: math.Float64bits(p.f)}
 			}
@@ -138,12 +150,12 @@ func TestSelectModel(t *testing.T) {
 			t.Logf("seed %d", seed)
 		}
 	}()
-	for range max(1, *diffQueries/80) {
+	for i := range max(2, *diffQueries/80) {
 		m := scantest.New()
 		m.ShardSpan = []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}[rnd.IntN(3)]
 		m.ChunkRows = 1 + rnd.IntN(40)
 		m.Stats, m.Steps = rnd.IntN(2) == 0, rnd.IntN(2) == 0
-		points := modelData(rnd, m)
+		points := modelData(rnd, m, i%2 == 1)
 		for range 80 {
 			modelQuery(t, rnd, m, points)
 			if t.Failed() {

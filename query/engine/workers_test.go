@@ -48,7 +48,7 @@ func TestWorkers(t *testing.T) {
 	m := scantest.New()
 	m.ShardSpan = 24 * 3600e9
 	m.ChunkRows = 1 + rnd.IntN(40)
-	modelData(rnd, m)
+	modelData(rnd, m, true)
 	var queries []string
 	where := " WHERE time >= 1500000000s AND time < 1500100000s"
 	for _, fn := range []string{

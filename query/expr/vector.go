@@ -9,7 +9,8 @@ import (
 )
 
 // CastVector returns v as a column of type t. Numbers turn into one another
-// (floats are cut, signs wrap); other types have no conversion and give null.
+// (floats are cut, signs wrap); other types have no conversion and give null, as
+// have NaN and infinities, which are no integers.
 func CastVector(v *column.Vector, t model.FieldType) column.Vector {
 	if v.Type == t {
 		return *v
@@ -23,14 +24,34 @@ func CastVector(v *column.Vector, t model.FieldType) column.Vector {
 		out.Floats = (&Operand{Vector: *v}).Floats()
 	case model.Integer:
 		if out.Ints = convert[int64](v.Uints); v.Type == model.Float {
-			out.Ints = convert[int64](v.Floats)
+			v := Finite(*v)
+			out.Ints, out.Valid = convert[int64](v.Floats), v.Valid
 		}
 	case model.Unsigned:
 		if out.Uints = convert[uint64](v.Ints); v.Type == model.Float {
-			out.Uints = convert[uint64](v.Floats)
+			v := Finite(*v)
+			out.Uints, out.Valid = convert[uint64](v.Floats), v.Valid
 		}
 	}
 	return out
+}
+
+// Finite returns v with null for NaN and infinities.
+func Finite(v column.Vector) column.Vector {
+	if v.Type != model.Float || !slices.ContainsFunc(v.Floats, func(x float64) bool { return x-x != 0 }) {
+		return v
+	}
+	valid, floats := column.NewBitmap(len(v.Floats)), slices.Clone(v.Floats)
+	for i, x := range v.Floats {
+		switch {
+		case x-x != 0:
+			floats[i] = 0 // as in every null
+		case v.IsValid(i):
+			valid.Set(i)
+		}
+	}
+	v.Floats, v.Valid = floats, valid
+	return v
 }
 
 // convert turns numbers into numbers of another type: floats are cut, signs wrap.

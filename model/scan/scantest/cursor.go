@@ -149,6 +149,9 @@ func (c *Chunk) Count(i int) (int, bool) {
 	return st.Count, ok
 }
 
+// MayHaveNaN implements scan.Chunk.
+func (c *Chunk) MayHaveNaN(i int) bool { return vector.HasNaN(c.Cols[i].Floats) }
+
 // TextBytes implements scan.Chunk.
 func (c *Chunk) TextBytes(i int) (n int64) {
 	for _, text := range c.Cols[i].Strings {
@@ -178,7 +181,10 @@ func (c *Chunk) Stats(i int, st *scan.Stats) bool {
 		}
 		w := word(v, r)
 		if st.Count == 1 {
-			st.Min, st.Max, st.First = w, w, w
+			st.First = w
+		}
+		if st.Count == 1 || v.Type == model.Float && math.IsNaN(math.Float64frombits(st.Min)) {
+			st.Min, st.Max = w, w
 		}
 		if less(v.Type, w, st.Min) {
 			st.Min = w

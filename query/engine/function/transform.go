@@ -2,6 +2,7 @@ package function
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/influxdata/influxql"
@@ -172,16 +173,17 @@ func movingAverage(x *Context, in *Cells) (*Cells, error) {
 	}
 	out.Times = in.Times[n-1:]
 	var st partial.State
+	var infinite infinities
 	var isum uint64
 	for i := range in.Times {
 		var avg float64
 		switch in.Values.Type {
 		case model.Float:
-			st.AddFloat(in.Values.Floats[i], 0)
+			st.AddFloat(infinite.add(in.Values.Floats[i], 1), 0)
 			if i >= n {
-				st.AddFloat(-in.Values.Floats[i-n], 0)
+				st.AddFloat(-infinite.add(in.Values.Floats[i-n], -1), 0)
 			}
-			avg = st.Float() / float64(n)
+			avg = infinite.sum(st.Float()) / float64(n)
 		case model.Integer:
 			isum += uint64(in.Values.Ints[i])
 			if i >= n {
@@ -200,6 +202,34 @@ func movingAverage(x *Context, in *Cells) (*Cells, error) {
 		}
 	}
 	return out, nil
+}
+
+// infinities counts those of a moving sum, which they would not leave.
+type infinities struct{ positive, negative int }
+
+// add counts v n times if it is infinite. It returns what belongs to the sum of the
+// others, 0 or v.
+func (c *infinities) add(v float64, n int) float64 {
+	switch {
+	case math.IsInf(v, 1):
+		c.positive += n
+	case math.IsInf(v, -1):
+		c.negative += n
+	default:
+		return v
+	}
+	return 0
+}
+
+// sum adds the infinities to the sum of the others.
+func (c *infinities) sum(others float64) float64 {
+	if c.positive > 0 {
+		others += math.Inf(1)
+	}
+	if c.negative > 0 {
+		others += math.Inf(-1)
+	}
+	return others
 }
 
 func elapsed(x *Context, in *Cells) (*Cells, error) {

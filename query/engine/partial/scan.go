@@ -246,7 +246,7 @@ func (w *Worker) chunk(c scan.Chunk, g int32) (bool, error) {
 		sl := &w.p.Slots[i]
 		// Counting a column without nulls needs no values.
 		if b := &rd.Columns.Out[sl.Col]; sl.Kind == Count && b.Index >= 0 {
-			if n, ok := c.Count(b.Index); ok && n == c.Len() {
+			if n, ok := rd.Count(b); ok && n == c.Len() {
 				w.countCuts(i)
 				continue
 			}
@@ -277,7 +277,7 @@ func (w *Worker) whole(c scan.Chunk, st []State) (bool, error) {
 			continue
 		}
 		if sl.Kind == Count {
-			if n, ok := c.Count(b.Index); ok {
+			if n, ok := rd.Count(b); ok {
 				st[i].N += int64(n)
 				met = met && n > 0
 				continue
@@ -287,9 +287,9 @@ func (w *Worker) whole(c scan.Chunk, st []State) (bool, error) {
 			switch {
 			case known:
 			case w.sums[i]:
-				known, of = c.Sum(b.Index, stats), -1
+				known, of = rd.Sum(b.Index, stats), -1
 			default:
-				if known, of = c.Stats(b.Index, stats), -1; known {
+				if known, of = rd.Stats(b.Index, stats), -1; known {
 					of = b.Index
 				}
 			}

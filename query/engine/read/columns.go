@@ -1,12 +1,14 @@
 package read
 
 import (
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
@@ -21,9 +23,10 @@ type Columns struct {
 	Out    []BoundColumn
 	cond   map[*influxql.VarRef]BoundColumn // of the predicate's references
 	Filter influxql.Expr
-	exact  bool // every field read counts for the existence of a row
-	first  bool // the first of out alone does
-	Texts  bool // some field is of strings
+	exact  bool   // every field read counts for the existence of a row
+	first  bool   // the first of out alone does
+	Texts  bool   // some field is of strings
+	floats []bool // by field: whether it is of floats
 }
 
 // BoundColumn ties a reference to a column of the request.
@@ -33,6 +36,7 @@ type BoundColumn struct {
 	Index int             // of Request.Fields; -1: not in this shard
 	Tag   bool
 	Cast  bool
+	Lossy bool // a cast after which infinities are no values
 }
 
 // Bind resolves refs and the predicate's fields against a shard. It reports
@@ -57,8 +61,10 @@ func (u *Unit) Bind(refs []influxql.VarRef) (*Columns, bool) {
 				place[f.Key] = i
 				cs.Fields = append(cs.Fields, f.Key)
 				cs.Texts = cs.Texts || f.Type == model.String
+				cs.floats = append(cs.floats, f.Type == model.Float)
 			}
 			b.Index, b.Cast = i, f.Type != b.Type
+			b.Lossy = b.Cast && f.Type == model.Float
 		}
 		return b
 	}
@@ -82,14 +88,14 @@ func (u *Unit) Bind(refs []influxql.VarRef) (*Columns, bool) {
 			}
 		})
 	}
-	cs.exact = len(cs.Fields) == n
+	cs.exact = len(cs.Fields) == n && !slices.ContainsFunc(cs.Out, func(b BoundColumn) bool { return b.Lossy })
 	return cs, true
 }
 
 // needFirst has only the rows with a value of the first column exist.
 func (cs *Columns) needFirst() {
 	cs.first = true
-	cs.exact = len(cs.Fields) == 1 && cs.Out[0].Index == 0
+	cs.exact = len(cs.Fields) == 1 && cs.Out[0].Index == 0 && !cs.Out[0].Lossy
 }
 
 // Request returns the scan of cs over a set of series.
@@ -111,13 +117,17 @@ func (r *ChunkReader) Scan(x *Budget, u *Unit, set *roaring.Bitmap, rng model.Ti
 	return x.Open(u.Shard, req, did)
 }
 
-// ChunkReader decodes the columns of one chunk at a time and picks its rows.
+// ChunkReader decodes the columns of one chunk at a time and picks its rows. It is
+// the one place where a NaN becomes no value for InfluxQL: columns have no NaN, rows
+// without another value do not exist, and a column with a NaN has no statistics.
 type ChunkReader struct {
 	Columns *Columns
 	ev      expr.Evaluator
 	Tags    model.Tags // of the current series; set when the predicate or the output names tags
 	c       scan.Chunk
 	cols    []*column.Vector // decoded, by place in the request
+	nan     []nanState       // by place in the request
+	clean   []column.Vector  // columns without their NaN, by place in the request
 	cast    []column.Vector  // converted, by place in cs.out
 	done    []bool
 	rows    []int32
@@ -133,7 +143,7 @@ type ChunkReader struct {
 // NewChunkReader returns a reader of chunks that have the fields of cs.
 func NewChunkReader(cs *Columns) *ChunkReader {
 	r := &ChunkReader{
-		Columns: cs, cols: make([]*column.Vector, len(cs.Fields)),
+		Columns: cs, cols: make([]*column.Vector, len(cs.Fields)), nan: make([]nanState, len(cs.Fields)),
 		cast: make([]column.Vector, len(cs.Out)), done: make([]bool, len(cs.Out)),
 	}
 	r.ev.Lookup = r.lookup
@@ -172,6 +182,7 @@ func (cs *Columns) filtersTags() bool {
 func (r *ChunkReader) Reset(c scan.Chunk) {
 	r.c, r.Merged = c, r.Text > 0
 	clear(r.cols)
+	clear(r.nan)
 	clear(r.done)
 }
 
@@ -181,10 +192,83 @@ func (r *ChunkReader) column(i int) *column.Vector {
 		if err != nil {
 			r.Err = err
 			v = &column.Vector{}
+		} else if r.mayHaveNaN(i) {
+			v = r.withoutNaN(i, v)
 		}
 		r.cols[i] = v
 	}
 	return r.cols[i]
+}
+
+// nanState is what is known of the NaNs of a column.
+type nanState uint8
+
+const (
+	nanUnknown nanState = iota
+	nanNone
+	nanSome // there may be some
+)
+
+// mayHaveNaN reports whether a value of field i of the chunk may be NaN.
+func (r *ChunkReader) mayHaveNaN(i int) bool {
+	if !r.Columns.floats[i] {
+		return false
+	}
+	if r.nan[i] == nanUnknown {
+		r.nan[i] = nanNone
+		if r.c.MayHaveNaN(i) {
+			r.nan[i] = nanSome
+		}
+	}
+	return r.nan[i] == nanSome
+}
+
+// withoutNaN returns v, which is column i, with null for NaN.
+func (r *ChunkReader) withoutNaN(i int, v *column.Vector) *column.Vector {
+	if !vector.HasNaN(v.Floats) {
+		return v
+	}
+	if r.clean == nil {
+		r.clean = make([]column.Vector, len(r.Columns.Fields))
+	}
+	clean := &r.clean[i]
+	clean.Type, clean.Valid = v.Type, column.NewBitmap(len(v.Floats))
+	clean.Floats = append(clean.Floats[:0], v.Floats...)
+	for row, x := range v.Floats {
+		switch {
+		case x != x:
+			clean.Floats[row] = 0 // as in every null
+		case v.IsValid(row):
+			clean.Valid.Set(row)
+		}
+	}
+	return clean
+}
+
+// Stats is Stats of the chunk. A column that may have a NaN has none.
+func (r *ChunkReader) Stats(i int, st *scan.Stats) bool {
+	return r.c.Stats(i, st) && r.usable(i, st)
+}
+
+// Sum is Sum of the chunk. A column that may have a NaN has none.
+func (r *ChunkReader) Sum(i int, st *scan.Stats) bool {
+	return r.c.Sum(i, st) && r.usable(i, st)
+}
+
+// usable reports whether no NaN is in the statistics of column i: one would have made
+// the sum NaN.
+func (r *ChunkReader) usable(i int, st *scan.Stats) bool {
+	return !r.Columns.floats[i] || st.Count == 0 || !math.IsNaN(math.Float64frombits(st.Sum))
+}
+
+// Count is Count of the chunk for a column. If the column may have a NaN, or loses
+// values by a cast, it must be decoded.
+func (r *ChunkReader) Count(b *BoundColumn) (int, bool) {
+	n, ok := r.c.Count(b.Index)
+	if !ok || n == 0 || b.Lossy || r.mayHaveNaN(b.Index) {
+		return 0, ok && n == 0
+	}
+	return n, true
 }
 
 // OwnTexts returns the bytes of memory that the texts of rows [lo, n) of buf keep
@@ -258,7 +342,7 @@ func (r *ChunkReader) lookup(ref *influxql.VarRef) expr.Operand {
 // of the output fields. all means all of them, then rows is nil.
 func (r *ChunkReader) Pick() (rows []int32, all bool) {
 	rows, all = r.filter()
-	if r.Columns.exact || !all && len(rows) == 0 {
+	if !all && len(rows) == 0 || r.Columns.exact && !r.anyNaN() {
 		return rows, all
 	}
 	var valid []*column.Vector
@@ -299,13 +383,23 @@ func (r *ChunkReader) Pick() (rows []int32, all bool) {
 	return kept, false
 }
 
+// anyNaN reports whether a value of the chunk may be NaN.
+func (r *ChunkReader) anyNaN() bool {
+	for i := range r.nan {
+		if r.mayHaveNaN(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // filter returns the rows that satisfy the predicate.
 func (r *ChunkReader) filter() (rows []int32, all bool) {
 	if r.Columns.Filter == nil {
 		return nil, true
 	}
 	if r.decider != nil {
-		switch none, all := r.decider.decide(r.Columns.Filter, r.c); {
+		switch none, all := r.decider.decide(r.Columns.Filter, r); {
 		case none:
 			return nil, false
 		case all:

@@ -66,30 +66,30 @@ func (d *decider) column(e *influxql.BinaryExpr) (*BoundColumn, bool) {
 	return &b, true
 }
 
-// decide reports whether e holds for none, or for all rows of c.
-func (d *decider) decide(e influxql.Expr, c scan.Chunk) (none, all bool) {
+// decide reports whether e holds for none, or for all rows of the chunk of r.
+func (d *decider) decide(e influxql.Expr, r *ChunkReader) (none, all bool) {
 	switch e := e.(type) {
 	case *influxql.ParenExpr:
-		return d.decide(e.Expr, c)
+		return d.decide(e.Expr, r)
 	case *influxql.BinaryExpr:
 		switch e.Op {
 		case influxql.AND:
-			none, all = d.decide(e.LHS, c)
+			none, all = d.decide(e.LHS, r)
 			if none {
 				return true, false
 			}
-			n, a := d.decide(e.RHS, c)
+			n, a := d.decide(e.RHS, r)
 			return n, all && a
 		case influxql.OR:
-			none, all = d.decide(e.LHS, c)
+			none, all = d.decide(e.LHS, r)
 			if all {
 				return false, true
 			}
-			n, a := d.decide(e.RHS, c)
+			n, a := d.decide(e.RHS, r)
 			return none && n, a
 		}
 		if b, ok := d.column(e); ok {
-			return d.compare(e, b, c)
+			return d.compare(e, b, r)
 		}
 	}
 	return false, false
@@ -97,8 +97,8 @@ func (d *decider) decide(e influxql.Expr, c scan.Chunk) (none, all bool) {
 
 // compare decides a comparison by asking it of the column's ends: a comparison
 // with a literal turns once at most from the least to the greatest value.
-func (d *decider) compare(e *influxql.BinaryExpr, b *BoundColumn, c scan.Chunk) (none, all bool) {
-	if !c.Stats(b.Index, &d.stats) {
+func (d *decider) compare(e *influxql.BinaryExpr, b *BoundColumn, r *ChunkReader) (none, all bool) {
+	if !r.Stats(b.Index, &d.stats) {
 		return false, false
 	}
 	if d.stats.Count == 0 {
@@ -107,7 +107,7 @@ func (d *decider) compare(e *influxql.BinaryExpr, b *BoundColumn, c scan.Chunk) 
 	d.ends.Reset(b.Type)
 	d.ends.AppendWord(d.stats.Min, nil)
 	d.ends.AppendWord(d.stats.Max, nil)
-	complete := d.stats.Count == c.Len()
+	complete := d.stats.Count == r.c.Len()
 	low, high, ok := d.ask(e, e.Op)
 	if !ok {
 		return false, false

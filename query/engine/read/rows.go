@@ -205,7 +205,7 @@ func (s *rowScan) series(cur scan.Cursor, rd *ChunkReader, buf *rowset.Set, lo i
 		if !all {
 			rows = rows[from:to]
 		}
-		if !all || to-from > 1 || s.Limit == 0 || !s.edge(buf, c, from, &rd.stats) {
+		if !all || to-from > 1 || s.Limit == 0 || !s.edge(buf, rd, from) {
 			times, err := c.Times()
 			if err != nil {
 				return err
@@ -251,9 +251,10 @@ func (s *rowScan) grow(bytes int64) error {
 	return s.x.Grow(bytes)
 }
 
-// edge appends the first or the last row of a chunk from the statistics, and
-// reports false where these do not tell it.
-func (s *rowScan) edge(buf *rowset.Set, c scan.Chunk, row int, st *scan.Stats) bool {
+// edge appends the first or the last row of the reader's chunk from the statistics,
+// and reports false where these do not tell it.
+func (s *rowScan) edge(buf *rowset.Set, rd *ChunkReader, row int) bool {
+	c, st := rd.c, &rd.stats
 	n, last, at := len(buf.Times), c.Len()-1, c.Min()
 	switch row {
 	case last:
@@ -267,7 +268,7 @@ func (s *rowScan) edge(buf *rowset.Set, c scan.Chunk, row int, st *scan.Stats) b
 		if v.Type == model.Unknown {
 			continue
 		}
-		if b.Cast || b.Type == model.String || !c.Stats(b.Index, st) {
+		if b.Cast || b.Type == model.String || !rd.Stats(b.Index, st) {
 			buf.Truncate(n)
 			return false
 		}
