@@ -120,6 +120,9 @@ func readAll(s *Store, db string, descending bool) (points, error) {
 						if err != nil {
 							return nil, err
 						}
+						if slices.ContainsFunc(col.Floats, math.IsNaN) && !ch.MayHaveNaN(i) {
+							return nil, fmt.Errorf("%s of %s: a NaN is not announced", f.Key, key)
+						}
 						for row, t := range ts {
 							if col.IsValid(row) {
 								k := pointKey(key, t, f.Key)
