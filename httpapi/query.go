@@ -152,13 +152,12 @@ func outputTo(ctx context.Context, w *response, opt *query.ExecuteOptions) encod
 // queryFailed ends an answer that is not complete, or returns the error that is
 // the answer.
 func queryFailed(enc encode.Encoder, out *encode.Output, err error) error {
-	var infinite encode.UnsupportedValueError
 	switch {
 	case out.AnySent():
 		// It is too late for an error. Cutting the connection shows the client
 		// that the answer is not complete.
 		panic(http.ErrAbortHandler)
-	case errors.As(err, &infinite), errors.Is(err, encode.ErrTooLarge), errors.Is(err, admission.ErrMemory):
+	case errors.Is(err, encode.ErrTooLarge), errors.Is(err, admission.ErrMemory):
 		// The status is 200, as in InfluxDB 1.x for an answer that it cannot encode.
 		enc.Fail(err)
 		_ = out.Flush() // the client is gone if this fails

@@ -1,8 +1,6 @@
 package encode
 
 import (
-	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -64,13 +62,6 @@ type Encoder interface {
 	// Fail replaces the answer by an error. It returns false if a part of the answer
 	// has been sent.
 	Fail(err error) bool
-}
-
-// UnsupportedValueError is an infinity, which JSON cannot express.
-type UnsupportedValueError float64
-
-func (e UnsupportedValueError) Error() string {
-	return fmt.Sprintf("json: unsupported value: %v", math.Inf(int(math.Copysign(1, float64(e)))))
 }
 
 // cellKind says how a column is rendered.

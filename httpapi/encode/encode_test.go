@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tinylib/msgp/msgp"
+
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -318,26 +320,22 @@ func TestAStatementThatFailsAfterItsRowsLeftKeepsThem(t *testing.T) {
 	}
 }
 
-func TestNaNIsNullAndInfinityFailsTheAnswer(t *testing.T) {
-	nan := []*result.Result{{Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(math.NaN(), 1))}}}
-	if got := encode(t, nan, func(o *Output) Encoder { return newJSONEncoder(o, 1, false) }); !strings.Contains(got, `[[null],[1]]`) {
-		t.Errorf("NaN: %s", got)
-	}
-	for f, text := range map[float64]string{math.Inf(1): "+Inf", math.Inf(-1): "-Inf"} {
-		inf := []*result.Result{
-			{StatementID: 0, Series: []*result.Series{table("a", nil, []string{"v"}, -1, floats(1))}},
-			{StatementID: 1, Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(1, f))}},
-		}
-		want := `{"error":"json: unsupported value: ` + text + `"}` + "\n"
-		if got := encode(t, inf, func(o *Output) Encoder { return newJSONEncoder(o, 1, false) }); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		// In a chunked answer the document fails, the others stand.
-		got := encode(t, inf, func(o *Output) Encoder { return newJSONEncoder(o, 1, true) })
-		if !strings.HasSuffix(got, want) || !strings.Contains(got, `"name":"a"`) {
-			t.Errorf("chunked: %s", got)
+// TestNotFinite holds what becomes of NaN and infinities in each format.
+func TestNotFinite(t *testing.T) {
+	values := []*result.Result{{Series: []*result.Series{table("m", nil, []string{"v"}, -1, floats(math.NaN(), math.Inf(1), math.Inf(-1), 1))}}}
+	f := func(want string, e func(*Output) Encoder) {
+		t.Helper()
+		if got := encode(t, values, e); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	for _, chunked := range []bool{false, true} {
+		f(`"values":[[null],[null],[null],[1]]`, func(o *Output) Encoder { return newJSONEncoder(o, 1, chunked) })
+	}
+	f("name,tags,v\nm,,\nm,,+Inf\nm,,-Inf\nm,,1\n", func(o *Output) Encoder { return newCSVEncoder(o, 1) })
+	msgpack := msgp.AppendFloat64(append(msgp.AppendNil([]byte{0x91}), 0x91), math.Inf(1))
+	msgpack = msgp.AppendFloat64(append(msgpack, 0x91), math.Inf(-1))
+	f(string(msgpack), func(o *Output) Encoder { return newMsgpackEncoder(o, 1) })
 }
 
 func TestLargeAnswersAreSpilled(t *testing.T) {

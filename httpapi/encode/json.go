@@ -1,8 +1,6 @@
 package encode
 
 import (
-	"math"
-
 	"tsdbd/query"
 	"tsdbd/query/result"
 )
@@ -54,7 +52,6 @@ func (e *jsonEncoder) Result(r *result.Result) error {
 
 // document renders r as a document of its own.
 func (e *jsonEncoder) document(r *result.Result) error {
-	begin, sent := len(e.out.buf), e.out.sent
 	e.out.buf = append(e.out.buf, `{"results":[`...)
 	e.opened = false
 	e.openResult(r.StatementID)
@@ -64,12 +61,6 @@ func (e *jsonEncoder) document(r *result.Result) error {
 		e.messages = append(e.messages, r.Messages...)
 		for _, s := range r.Series {
 			err := e.rows(s)
-			if _, infinite := err.(UnsupportedValueError); infinite && e.out.sent == sent {
-				// The document becomes an error, the answer continues.
-				e.out.buf = appendErrorJSON(e.out.buf[:begin], err.Error())
-				e.reset()
-				return nil
-			}
 			if err == query.ErrStopped {
 				// The document ends here. The error follows in the next one.
 				e.closeResult(true)
@@ -235,11 +226,8 @@ func (e *jsonEncoder) values(s *result.Series, goesOn bool) error {
 	for lo := 0; lo < s.Rows; {
 		hi := min(lo+rowsPerSpill, s.Rows)
 		e.out.reserve(min((hi-lo)*(2+32*len(e.cells)), 4*spillBytes))
-		b, next, bad := appendRows(e.out.buf, e.cells, &e.times, lo, hi)
+		b, next := appendRows(e.out.buf, e.cells, &e.times, lo, hi)
 		e.out.buf = b
-		if bad != 0 {
-			return UnsupportedValueError(bad)
-		}
 		if next == lo {
 			if err := e.long(lo); err != nil {
 				return err
@@ -282,10 +270,7 @@ func (e *jsonEncoder) long(row int) error {
 			continue
 		}
 		at := len(e.out.buf)
-		b, _, bad := appendRows(e.out.buf, e.cells[j:j+1], &e.times, row, row+1)
-		if bad != 0 {
-			return UnsupportedValueError(bad)
-		}
+		b, _ := appendRows(e.out.buf, e.cells[j:j+1], &e.times, row, row+1)
 		e.out.buf = append(b[:at], b[at+1:len(b)-2]...) // without the row's brackets and comma
 	}
 	e.out.buf = append(e.out.buf, ']', ',')
@@ -293,14 +278,14 @@ func (e *jsonEncoder) long(row int) error {
 }
 
 // appendRows appends rows [lo, hi), each followed by a comma. It returns the row
-// after the last one that it appended. It stops before a row with long texts, when
-// the buffer is large, and at an infinity, which it returns.
-func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, int, float64) {
+// after the last one that it appended. It stops before a row with long texts, and when
+// the buffer is large. NaN and infinities, which JSON cannot express, are null.
+func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, int) {
 	enough := len(b) + 4*spillBytes
 	for i := lo; i < hi; i++ {
 		start := len(b)
 		if start > enough {
-			return b, i, 0
+			return b, i
 		}
 		b = append(b, '[')
 		for j := range cells {
@@ -316,9 +301,6 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 			case cellFloat:
 				f := c.floats[i]
 				if f-f != 0 { // NaN or infinite
-					if !math.IsNaN(f) {
-						return b, i, f
-					}
 					b = append(b, "null"...)
 					continue
 				}
@@ -338,7 +320,7 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 			case cellString:
 				text := c.strings[i]
 				if len(b)-start+len(text) > longRow {
-					return b[:start], i, 0
+					return b[:start], i
 				}
 				b = appendJSONString(b, text)
 			case cellList:
@@ -362,7 +344,7 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 		}
 		b = append(b, ']', ',')
 	}
-	return b, hi, 0
+	return b, hi
 }
 
 func (e *jsonEncoder) Truncate() { e.closeSeries(true) }
