@@ -51,18 +51,17 @@ func (p *samples) add(b *batch, chunk scan.Chunk, at columns) error {
 	if values == nil && histograms == nil {
 		return nil
 	}
+	if err := p.grow(b, chunk.Len()); err != nil {
+		return err
+	}
+	// The usual case: floats without a gap.
+	if values != nil && values.Type == model.Float && values.Valid == nil && histograms == nil && starts == nil &&
+		len(p.starts) == 0 && len(p.histograms) == 0 {
+		return p.addFloats(chunk, values.Floats)
+	}
 	times, err := chunk.Times()
 	if err != nil {
 		return err
-	}
-	if err := p.grow(b, len(times)); err != nil {
-		return err
-	}
-	if values != nil && values.Type == model.Float && values.Valid == nil && histograms == nil && starts == nil {
-		for i, t := range times {
-			p.append(milliseconds(t), values.Floats[i])
-		}
-		return nil
 	}
 	for i, t := range times {
 		switch {
@@ -82,6 +81,33 @@ func (p *samples) add(b *batch, chunk scan.Chunk, at columns) error {
 			}
 		}
 	}
+	return nil
+}
+
+// addFloats appends a value for each row of a chunk. There is room for them.
+func (p *samples) addFloats(chunk scan.Chunk, values []float64) error {
+	n := len(p.times)
+	if first := milliseconds(chunk.Min()); chunk.Step() > 0 && chunk.Step()%scale == 0 && (n == 0 || p.times[n-1] < first) {
+		p.times, p.values = p.times[:n+len(values)], append(p.values, values...)
+		for i, step := n, chunk.Step()/scale; i < len(p.times); i++ {
+			p.times[i] = first
+			first += step
+		}
+		return nil
+	}
+	times, err := chunk.Times()
+	if err != nil {
+		return err
+	}
+	to, of := p.times[:cap(p.times)], p.values[:cap(p.values)]
+	for i, t := range times {
+		if ms := milliseconds(t); n == 0 || to[n-1] != ms {
+			to[n] = ms
+			n++
+		}
+		of[n-1] = values[i]
+	}
+	p.times, p.values = to[:n], of[:n]
 	return nil
 }
 

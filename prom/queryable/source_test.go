@@ -54,7 +54,7 @@ func (l *ledger) charge(bytes int64) error {
 	return nil
 }
 
-func parse(t *testing.T, selector string) []*labels.Matcher {
+func parse(t testing.TB, selector string) []*labels.Matcher {
 	t.Helper()
 	if selector == "" {
 		return nil
