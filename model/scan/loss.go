@@ -1,6 +1,11 @@
 package scan
 
-import "tsdbd/model"
+import (
+	"fmt"
+	"time"
+
+	"tsdbd/model"
+)
 
 // Loss is what a store has lost to damage and cannot rebuild. It lasts until an
 // operator removes the damaged file from quarantine.
@@ -15,3 +20,21 @@ type Loss struct {
 	// answers. Otherwise points are missing from them.
 	Deletes bool
 }
+
+// String tells a client what is missing.
+func (l *Loss) String() string {
+	what := "points are missing"
+	if l.Deletes {
+		what = "deleted points may be back"
+	}
+	where := "somewhere"
+	if l.Shard != 0 {
+		where = fmt.Sprintf("in shard %d, %s to %s", l.Shard, formatTime(l.Range.Min), formatTime(l.Range.Max))
+	}
+	if l.Gone {
+		return fmt.Sprintf("%s %s: files are gone, see %s.reason", what, where, l.Path)
+	}
+	return fmt.Sprintf("%s %s: damaged file set aside as %s", what, where, l.Path)
+}
+
+func formatTime(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }

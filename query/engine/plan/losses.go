@@ -5,7 +5,6 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/query/result"
 )
 
 // maxWarnings is how many losses an answer tells one by one.
@@ -26,24 +25,9 @@ func (x *Planner) warnOfLosses(v scan.View, r model.TimeRange) {
 			more++
 			continue
 		}
-		x.Warn(lossText(&l))
+		x.Warn(l.String())
 	}
 	if more > 0 {
 		x.Warn(fmt.Sprintf("%d more damaged files were set aside", more))
 	}
-}
-
-func lossText(l *scan.Loss) string {
-	what := "points are missing"
-	if l.Deletes {
-		what = "deleted points may be back"
-	}
-	where := "somewhere"
-	if l.Shard != 0 {
-		where = fmt.Sprintf("in shard %d, %s to %s", l.Shard, result.FormatTime(l.Range.Min), result.FormatTime(l.Range.Max))
-	}
-	if l.Gone {
-		return fmt.Sprintf("%s %s: files are gone, see %s.reason", what, where, l.Path)
-	}
-	return fmt.Sprintf("%s %s: damaged file set aside as %s", what, where, l.Path)
 }
