@@ -22,7 +22,7 @@ type source struct {
 // Querier implements storage.Queryable.
 func (s *source) Querier(mint, maxt int64) (storage.Querier, error) {
 	access := s.run.access
-	src := queryable.Source{Storage: s.run.opt.Storage, DB: access.DB, RP: access.RP, Charge: s.charge}
+	src := queryable.Source{Storage: s.run.opt.Storage, DB: access.DB, RP: access.RP, Charge: s.run.claim.Keep, Read: s.read}
 	q, err := src.Querier(mint, maxt)
 	if s.run.lacks(err) {
 		return storage.NoopQuerier(), nil
@@ -38,16 +38,12 @@ func (r *run) lacks(err error) bool {
 	return r.access.MayLack && errors.Is(err, meta.ErrDatabaseNotFound)
 }
 
-// charge charges samples and labels that are read. If the samples are the value, it
-// charges the points of the value as well.
-func (s *source) charge(bytes int64) error {
-	if s.bounds.matrix && bytes > 0 {
-		// The points lie in slices that have grown.
-		if err := s.run.claim.Keep(2 * bytes); err != nil {
-			return err
-		}
+// read charges the points of the value, if it has the samples that are read.
+func (s *source) read(samples int64) error {
+	if !s.bounds.matrix {
+		return nil
 	}
-	return s.run.claim.Keep(bytes)
+	return s.run.claim.Keep(2 * pointBytes * samples) // they lie in slices that have grown
 }
 
 type querier struct {

@@ -90,11 +90,17 @@ func (s *selection) load(place int) (*batch, error) {
 		b.give(b.bytes)
 		return nil, err
 	}
-	used := int64(0)
+	count := int64(0)
 	for i := range n {
-		used += sampleBytes * int64(len(b.series(place+i).times))
+		count += int64(len(b.series(place + i).times))
 	}
-	used += b.texts
+	if s.q.read != nil {
+		if err := s.q.read(count); err != nil {
+			b.give(b.bytes)
+			return nil, err
+		}
+	}
+	used := count*sampleBytes + b.texts
 	// The first batch has one series, which tells how long they are.
 	s.size = int(min(batchBytes/(used/int64(n)+1), int64(8*n), batchSeries))
 	s.current = b

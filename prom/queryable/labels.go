@@ -37,7 +37,10 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 		}
 		return nil
 	})
-	return limited(texts, hints), nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return limited(texts, hints), q.warnings(q.times), nil
 }
 
 // first returns the values of a tag, as many as hints ask for.
@@ -77,7 +80,10 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 		}
 		return nil
 	})
-	return limited(texts, hints), nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return limited(texts, hints), q.warnings(q.times), nil
 }
 
 // texts is a set that charges its memory.

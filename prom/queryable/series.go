@@ -68,7 +68,7 @@ func (q *querier) Select(ctx context.Context, sorted bool, hints *storage.Select
 	if err != nil {
 		return storage.ErrSeriesSet(err)
 	}
-	return &seriesSet{selection: s}
+	return &seriesSet{selection: s, warnings: q.warnings(s.times)}
 }
 
 func (q *querier) find(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers []*labels.Matcher) (*selection, error) {
@@ -194,6 +194,7 @@ func (s *series) origins(yield func(origin) bool) {
 // seriesSet walks over a selection.
 type seriesSet struct {
 	selection *selection
+	warnings  annotations.Annotations
 	next      int
 }
 
@@ -212,5 +213,5 @@ func (s *seriesSet) At() storage.Series { return &s.selection.series[s.next-1] }
 // Err returns nil: what can fail comes from Select or from an iterator.
 func (s *seriesSet) Err() error { return nil }
 
-// Warnings returns none.
-func (s *seriesSet) Warnings() annotations.Annotations { return nil }
+// Warnings tells what the store has lost of the times.
+func (s *seriesSet) Warnings() annotations.Annotations { return s.warnings }

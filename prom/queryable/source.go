@@ -2,9 +2,11 @@ package queryable
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
@@ -23,6 +25,10 @@ type Source struct {
 	// Charge, if it is set, is called before memory is taken, with its bytes, and
 	// with a negative number when it is given back. Its error ends the query.
 	Charge func(bytes int64) error
+	// Read, if it is set, is called with the number of samples whenever samples were
+	// read. Their own memory is used again, but a caller may keep what it makes of
+	// them. Its error ends the query.
+	Read func(samples int64) error
 }
 
 // Querier returns a reader of the times from mint to maxt, in milliseconds. The
@@ -33,7 +39,7 @@ func (s *Source) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &querier{view: view, times: times, budget: budget{charge: s.Charge}}, nil
+	return &querier{view: view, times: times, budget: budget{charge: s.Charge}, read: s.Read}, nil
 }
 
 // querier reads a view until it is closed.
@@ -42,6 +48,7 @@ type querier struct {
 	times   model.TimeRange
 	regexes syntax.RegexBudget // of all selectors
 	budget  budget
+	read    func(samples int64) error
 }
 
 // Close releases the view and gives all memory back.
@@ -61,6 +68,28 @@ func (q *querier) shards(times model.TimeRange) []scan.Shard {
 		if sh.TimeRange().Overlaps(times) {
 			out = append(out, sh)
 		}
+	}
+	return out
+}
+
+// maxWarnings is how many losses an answer tells one by one.
+const maxWarnings = 8
+
+// warnings tells what damage has taken from the samples: a short answer must not look
+// like a whole one.
+func (q *querier) warnings(times model.TimeRange) annotations.Annotations {
+	var out annotations.Annotations
+	n := 0
+	for _, l := range q.view.Losses() {
+		if !l.Range.Overlaps(times) {
+			continue
+		}
+		if n++; n <= maxWarnings {
+			out.Add(errors.New(l.String()))
+		}
+	}
+	if n > maxWarnings {
+		out.Add(fmt.Errorf("%d more damaged files were set aside", n-maxWarnings))
 	}
 	return out
 }

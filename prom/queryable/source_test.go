@@ -1,6 +1,7 @@
 package queryable
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"tsdbd/model"
+	"tsdbd/model/scan"
 	"tsdbd/model/scan/scantest"
 )
 
@@ -118,4 +121,86 @@ func sum(v float64) string {
 		return "stale"
 	}
 	return fmt.Sprint(v)
+}
+
+// strictStorage has shards that nobody may ask for all measurements.
+type strictStorage struct {
+	*scantest.Store
+	t *testing.T
+}
+
+func (s *strictStorage) View(db, rp string, r model.TimeRange) (scan.View, error) {
+	v, err := s.Store.View(db, rp, r)
+	return &strictView{v, s}, err
+}
+
+type strictView struct {
+	scan.View
+	storage *strictStorage
+}
+
+func (v *strictView) Shards() (all []scan.Shard) {
+	for _, sh := range v.View.Shards() {
+		all = append(all, &strictShard{sh, v.storage})
+	}
+	return all
+}
+
+type strictShard struct {
+	scan.Shard
+	storage *strictStorage
+}
+
+func (s *strictShard) Measurements() []string {
+	s.storage.t.Error("all measurements were asked for")
+	return s.Shard.Measurements()
+}
+
+// TestExactName looks names up and does not walk over the measurements.
+func TestExactName(t *testing.T) {
+	s, _ := newSource(t, points)
+	s.Storage = &strictStorage{Store: s.Storage.(*scantest.Store), t: t}
+	for _, selector := range []string{"cpu_idle", `{__name__=~"cpu_idle|cpu_none"}`, `{__name__="cpu_idle",__name__=~".+_idle"}`} {
+		if got, err := selected(t, s, 0, 100, nil, selector); err != nil || strings.Count(got, "\n") != 2 {
+			t.Errorf("%s: %v\n%s", selector, err, got)
+		}
+	}
+}
+
+// TestLosses warns of damage between the times.
+func TestLosses(t *testing.T) {
+	s, _ := newSource(t, points)
+	store := s.Storage.(*scantest.Store)
+	for i := range maxWarnings + 2 {
+		store.Lost = append(store.Lost, scan.Loss{Range: model.TimeRange{Min: 0, Max: 1}, Path: fmt.Sprint(i)})
+	}
+	for mint, want := range map[int64]int{0: maxWarnings + 1, 50: 0} {
+		q, err := s.Querier(mint, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close()
+		_, ofNames, err := q.LabelNames(t.Context(), nil)
+		ofSeries := q.Select(t.Context(), false, nil).Warnings()
+		if err != nil || len(ofSeries) != want || len(ofNames) != want {
+			t.Errorf("from %d: %v, %d and %d warnings, want %d: %v", mint, err, len(ofSeries), len(ofNames), want, ofSeries)
+		}
+	}
+}
+
+// TestRead reports samples as often as they are read, and ends with the error.
+func TestRead(t *testing.T) {
+	s, _ := newSource(t, points)
+	read := int64(0)
+	s.Read = func(samples int64) error {
+		read += samples
+		return nil
+	}
+	if _, err := selected(t, s, 0, 100, nil, "up"); err != nil || read != 2 {
+		t.Errorf("%d samples: %v", read, err)
+	}
+	s.Read = func(int64) error { return errRefused }
+	if _, err := selected(t, s, 0, 100, nil, "up"); !errors.Is(err, errRefused) {
+		t.Error(err)
+	}
 }

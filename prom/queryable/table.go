@@ -11,10 +11,8 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
 	"tsdbd/prom"
+	"tsdbd/prom/metadata"
 )
-
-// metadataMeasurement has the types and the help of metrics, and is none itself.
-const metadataMeasurement = "__metadata__"
 
 // table is a measurement with the metrics of it that a selector finds.
 type table struct {
@@ -136,7 +134,7 @@ func (q *querier) candidates(ctx context.Context, sh scan.Shard, s selector) fun
 
 // fields returns the fields of a measurement whose metrics a selector finds.
 func (s *selector) fields(measurement string, fields []column.Field) []field {
-	if measurement == metadataMeasurement {
+	if measurement == metadata.Measurement {
 		return nil
 	}
 	var out []field
