@@ -43,6 +43,7 @@ func (r *run) direct(req *Request, expr parser.Expr, sink Sink) (out *Outcome, d
 		return nil, true, err
 	}
 	notes, err := plan.Run(found, window.Env{Charge: r.claim.Keep, Check: r.check}, h.series)
+	notes.Merge(found.Warnings())
 	if errors.Is(err, window.ErrEngine) {
 		return nil, false, nil
 	}

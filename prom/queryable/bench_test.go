@@ -43,8 +43,11 @@ func newBenchSource(b *testing.B, series int, flush bool) *Source {
 			samples[k] = prom.Sample{Value: float64(i * k), Time: int64(k) * 15_000}
 		}
 		tags := model.Tags{
-			{Key: "__name__", Value: "node_cpu_seconds_total"}, {Key: "cpu", Value: fmt.Sprint(i % 8)},
-			{Key: "instance", Value: fmt.Sprintf("host-%05d:9100", i/8)}, {Key: "job", Value: "node"}, {Key: "mode", Value: "idle"},
+			{Key: "__name__", Value: "node_cpu_seconds_total"},
+			{Key: "cpu", Value: fmt.Sprint(i % 8)},
+			{Key: "instance", Value: fmt.Sprintf("host-%05d:9100", i/8)},
+			{Key: "job", Value: "node"},
+			{Key: "mode", Value: "idle"},
 		}
 		if err := rows.Add(tags, samples, nil); err != nil {
 			b.Fatal(err)

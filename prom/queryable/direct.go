@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // Found is the series that matchers choose, for a caller that takes the samples of
@@ -89,6 +90,11 @@ func (s *selection) floats() (histograms bool) {
 		}
 	}
 	return histograms
+}
+
+// Warnings tells what the store has lost of the times.
+func (f *Found) Warnings() annotations.Annotations {
+	return f.selection.q.warnings(f.selection.times)
 }
 
 // Close gives all memory back.

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/prometheus/prometheus/model/labels"
+
+	"tsdbd/prom"
 )
 
 func named(name string) []*labels.Matcher {
-	return []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name)}
+	return []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, prom.NameLabel, name)}
 }
 
 // ms has the times of points in milliseconds.

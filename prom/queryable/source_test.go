@@ -185,6 +185,14 @@ func TestLosses(t *testing.T) {
 		if err != nil || len(ofSeries) != want || len(ofNames) != want {
 			t.Errorf("from %d: %v, %d and %d warnings, want %d: %v", mint, err, len(ofSeries), len(ofNames), want, ofSeries)
 		}
+		f, err := s.Find(t.Context(), mint, 100, parse(t, "up"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(f.Warnings()); n != want {
+			t.Errorf("from %d: %d warnings of Find, want %d", mint, n, want)
+		}
+		f.Close()
 	}
 }
 
