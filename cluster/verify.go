@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -234,7 +233,9 @@ func (n *Node) verify(r *http.Request) (*admin.Verification, error) {
 		v.Nodes = append(v.Nodes, node)
 	}
 	slices.SortFunc(v.Nodes, func(a, b admin.NodeSum) int { return strings.Compare(a.Name, b.Name) })
-	v.Differences = append(v.Differences, compare(all)...)
+	for _, d := range content.Differences(all) {
+		v.Differences = append(v.Differences, admin.Difference(d))
+	}
 	v.Equal = len(v.Differences) == 0 && len(all) == len(servers)
 	return v, nil
 }
@@ -278,37 +279,4 @@ func (n *Node) ownSums(ctx context.Context, id string) (*markSums, error) {
 		return nil, errors.New("the mark is not there")
 	}
 	return m.wait(ctx)
-}
-
-// compare returns where the contents of nodes differ.
-func compare(all map[string]*content.Sums) (out []admin.Difference) {
-	places := map[uint64]*admin.Difference{}
-	catalog := &admin.Difference{Sums: map[string]string{}}
-	for name, c := range all {
-		catalog.Sums[name] = c.Catalog.String()
-		for _, s := range c.Shards {
-			d := places[s.ID]
-			if d == nil {
-				d = &admin.Difference{Database: s.Database, RetentionPolicy: s.RetentionPolicy, Shard: s.ID, Sums: map[string]string{}}
-				for name := range all {
-					d.Sums[name] = ""
-				}
-				places[s.ID] = d
-			}
-			d.Sums[name] = s.Sum.String()
-		}
-	}
-	differs := func(d *admin.Difference) bool {
-		values := slices.Collect(maps.Values(d.Sums))
-		return len(values) > 0 && slices.ContainsFunc(values, func(v string) bool { return v != values[0] })
-	}
-	if differs(catalog) {
-		out = append(out, *catalog)
-	}
-	for _, id := range slices.Sorted(maps.Keys(places)) {
-		if differs(places[id]) {
-			out = append(out, *places[id])
-		}
-	}
-	return out
 }

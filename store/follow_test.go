@@ -255,7 +255,7 @@ func TestFollowRefused(t *testing.T) {
 	c.must(b.fs.Put(name, own))
 	b.open()
 	c.must(b.follow(allEntries))
-	if diffs := content.Differences("b", b.store.sums(), "a", a.store.sums()); len(diffs) > 0 {
+	if diffs := differences(b.store.sums(), a.store.sums()); len(diffs) > 0 {
 		t.Error(diffs)
 	}
 	c.must(a.store.Close())
@@ -295,7 +295,7 @@ func TestFollowRefusedLate(t *testing.T) {
 	c.must(b.fs.Remove(name))
 	b.open()
 	c.must(b.follow(allEntries))
-	if diffs := content.Differences("b", b.store.sums(), "a", a.store.sums()); len(diffs) > 0 {
+	if diffs := differences(b.store.sums(), a.store.sums()); len(diffs) > 0 {
 		t.Error(diffs)
 	}
 	c.must(a.store.Close())
@@ -328,7 +328,7 @@ func TestFollowDropped(t *testing.T) {
 	b.base = base
 	b.open()
 	c.must(b.follow(allEntries))
-	if diffs := content.Differences("b", b.store.sums(), "a", a.store.sums()); len(diffs) > 0 {
+	if diffs := differences(b.store.sums(), a.store.sums()); len(diffs) > 0 {
 		t.Error(diffs)
 	}
 	c.must(a.store.Close())
@@ -357,7 +357,7 @@ func TestFollowFlush(t *testing.T) {
 		t.Errorf("applied %d, want %d", applied, part)
 	}
 	c.must(b.follow(allEntries))
-	if diffs := content.Differences("b", b.store.sums(), "a", a.store.sums()); len(diffs) > 0 {
+	if diffs := differences(b.store.sums(), a.store.sums()); len(diffs) > 0 {
 		t.Error(diffs)
 	}
 	c.must(a.store.Close())
@@ -469,8 +469,8 @@ func TestFollowBeside(t *testing.T) {
 	for i, m := range c.members {
 		c.must(m.follow(allEntries))
 		want, got := c.members[0].store.sums(), m.store.sums()
-		if diffs := content.Differences(fmt.Sprint("member ", i), got, "member 0", want); len(diffs) > 0 || len(want.Shards) == 0 {
-			t.Error(want.Shards, strings.Join(diffs, "\n"))
+		if diffs := differences(got, want); len(diffs) > 0 || len(want.Shards) == 0 {
+			t.Errorf("member %d has %v, member 0 has %v", i, diffs, want.Shards)
 		}
 	}
 	for _, m := range c.members {
@@ -517,7 +517,7 @@ func TestFollowCrash(t *testing.T) {
 				}
 			}
 			if got := left.store.sums(); !reflect.DeepEqual(got, want) {
-				return errors.New(strings.Join(content.Differences("the follower", got, "the leader", want), "\n"))
+				return fmt.Errorf("the follower (a) and the leader (b) differ: %v", differences(got, want))
 			}
 			return left.store.Close()
 		}

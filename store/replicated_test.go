@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 
@@ -16,7 +15,6 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/store/content"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -276,8 +274,8 @@ func (c *cluster) check(d *driver) {
 		c.t.Fatalf("the sum has %d points, the oracle %d", have, oracle)
 	}
 	for i, m := range c.members {
-		if diffs := content.Differences(fmt.Sprint("member ", i), m.store.sums(), "member 0", want); len(diffs) > 0 {
-			c.t.Fatal(strings.Join(diffs, "\n"))
+		if diffs := differences(m.store.sums(), want); len(diffs) > 0 {
+			c.t.Fatalf("member %d differs from member 0: %v", i, diffs)
 		}
 	}
 }

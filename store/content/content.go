@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -113,34 +114,39 @@ func catalogSum(d *meta.Data) (Sum, error) {
 	return Sum(h[:16]), nil
 }
 
-// Differences says what differs between the sums of two nodes, nothing if they are
-// equal. here and there name the nodes.
-func Differences(here string, a *Sums, there string, b *Sums) (out []string) {
-	if a.Sequence != b.Sequence {
-		return []string{fmt.Sprintf("%s was summed up at sequence %d, %s at %d", here, a.Sequence, there, b.Sequence)}
-	}
-	if a.Catalog != b.Catalog {
-		out = append(out, fmt.Sprintf("the catalog differs: %s has %s, %s has %s", here, a.Catalog, there, b.Catalog))
-	}
-	only := func(node string, s Shard) {
-		out = append(out, fmt.Sprintf("shard %d of %s.%s: only %s has points, %d", s.ID, s.Database, s.RetentionPolicy, node, s.Values))
-	}
-	i, k := 0, 0
-	for i < len(a.Shards) || k < len(b.Shards) {
-		switch {
-		case k == len(b.Shards) || i < len(a.Shards) && a.Shards[i].ID < b.Shards[k].ID:
-			only(here, a.Shards[i])
-			i++
-		case i == len(a.Shards) || b.Shards[k].ID < a.Shards[i].ID:
-			only(there, b.Shards[k])
-			k++
-		default:
-			if x, y := a.Shards[i], b.Shards[k]; x.Sum != y.Sum {
-				out = append(out, fmt.Sprintf("shard %d of %s.%s differs: %s has %d points with sum %s, %s has %d with sum %s",
-					x.ID, x.Database, x.RetentionPolicy, here, x.Values, x.Sum, there, y.Values, y.Sum))
+// Difference is a shard whose content is not the same on all nodes. The catalog has no
+// shard.
+type Difference struct {
+	Database, RetentionPolicy string
+	Shard                     uint64
+	Sums                      map[string]string // by node; "" where the shard is missing
+}
+
+// Differences says what differs between the sums of nodes at one sequence, the catalog
+// first.
+func Differences(nodes map[string]*Sums) (out []Difference) {
+	places := map[uint64]*Difference{0: {Sums: map[string]string{}}} // 0: the catalog
+	for name, sums := range nodes {
+		places[0].Sums[name] = sums.Catalog.String()
+		for _, s := range sums.Shards {
+			d := places[s.ID]
+			if d == nil {
+				d = &Difference{s.Database, s.RetentionPolicy, s.ID, map[string]string{}}
+				for name := range nodes {
+					d.Sums[name] = ""
+				}
+				places[s.ID] = d
 			}
-			i++
-			k++
+			d.Sums[name] = s.Sum.String()
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(places)) {
+		different := map[string]bool{}
+		for _, sum := range places[id].Sums {
+			different[sum] = true
+		}
+		if len(different) > 1 {
+			out = append(out, *places[id])
 		}
 	}
 	return out
