@@ -190,6 +190,7 @@ func (c *contact) lag() (lag time.Duration, ready bool) {
 
 // AppendEntries sends a heartbeat, or entries to a node that is behind.
 func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	bound(args)
 	sent := time.Now()
 	if err := c.Transport.AppendEntries(id, target, args, resp); err != nil {
 		return err
@@ -202,6 +203,21 @@ func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 		c.mu.Unlock()
 	}
 	return nil
+}
+
+// maxMessageBytes bounds the entries of a message that has more than one.
+const maxMessageBytes = 16 << 20
+
+// bound leaves entries at the end of a message out if it would be too long. Raft looks at
+// the message for what was sent, and sends the rest next.
+func bound(a *raft.AppendEntriesRequest) {
+	size := 0
+	for i, l := range a.Entries {
+		if size += len(l.Data); i > 0 && size > maxMessageBytes {
+			a.Entries = a.Entries[:i]
+			return
+		}
+	}
 }
 
 // AppendEntriesPipeline sends entries to a node that follows, several at a time.

@@ -24,6 +24,12 @@ func newPipeline(p raft.AppendPipeline) *pipeline {
 	return out
 }
 
+// AppendEntries sends a message.
+func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	bound(args)
+	return p.AppendPipeline.AppendEntries(args, resp)
+}
+
 // Consumer returns the answers.
 func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 

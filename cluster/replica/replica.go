@@ -179,7 +179,7 @@ func (r *Replica) Start(node Store) (err error) {
 	config.LeaderLeaseTimeout = r.opt.ElectionTimeout / 2
 	// Followers learn from the next message that an entry is committed.
 	config.CommitTimeout = min(max(r.opt.ElectionTimeout/50, 5*time.Millisecond), 50*time.Millisecond)
-	config.MaxAppendEntries = 16 // of up to 1 MiB in a message
+	config.MaxAppendEntries = 16 // in a message, of about 1 MiB each or less as a rule; see bound
 	config.BatchApplyCh = true
 	config.ShutdownOnRemove = false
 	config.SnapshotThreshold, config.TrailingLogs = math.MaxUint64, math.MaxUint64
