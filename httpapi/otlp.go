@@ -66,8 +66,7 @@ func (m *otlpRequest) parse(w *response, r *request, _ *target, table *point.Tab
 		}
 	}
 	m.result, err = otlp.Request(r.Context(), message, m.opt, otlp.Sink{
-		Rows:   &prom.Rows{Builder: point.NewBuilder(table, &s.batch)},
-		Charge: charge,
+		Rows: &prom.Rows{Builder: point.NewBuilder(table, &s.batch), Charge: charge},
 		Metadata: func(e otlp.Metadata) error {
 			left.metadata = append(left.metadata, metadata.Entry(e))
 			return nil

@@ -58,8 +58,13 @@ func (m *remoteWrite) parse(w *response, r *request, _ *target, table *point.Tab
 	read := remote.Write
 	if m.second {
 		read = remote.Write2
+		rows.Charge = func(n int) error { return bodyError(s.body.Charge(n)) }
 	}
-	if m.written, err = read(s.body.Bytes(), &rows); err != nil {
+	m.written, err = read(s.body.Bytes(), &rows)
+	switch {
+	case errors.As(err, new(*apiError)):
+		return parsed{}, err
+	case err != nil:
 		return parsed{}, badRequest(err.Error())
 	}
 	m.refused = rows.Refused

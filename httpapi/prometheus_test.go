@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -211,4 +212,45 @@ func TestRemoteRead(t *testing.T) {
 	f(ann+"other", ask, 403, "not authorized to read from database")
 	f("?u=ann&p=annpw", ask, 400, "database is required")
 	f("?u=root&p=rootpw&db=nosuch", ask, 404, "database not found")
+}
+
+// TestRemoteWrite2Repeats sends small requests whose series or metadata refer to one
+// long symbol many times. Their rows are charged to the memory of bodies.
+func TestRemoteWrite2Repeats(t *testing.T) {
+	store := newFakeStore()
+	store.create("prometheus")
+	_, base := start(t, store, httpapi.Options{Limits: httpapi.Limits{MaxBodyMemory: 1 << 20}})
+	f := func(series, length, status int, refs func(name uint64) (labels, about []byte)) {
+		t.Helper()
+		message := append(member(4, nil), member(4, []byte("__name__"))...)
+		message = append(message, member(4, []byte(strings.Repeat("x", length)))...)
+		var all []byte
+		for i := range series {
+			message = append(message, member(4, fmt.Appendf(nil, "m%d", i))...)
+			labels, about := refs(uint64(i + 3))
+			sample := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 1000)
+			all = append(all, member(5, append(append(member(1, labels), member(2, sample)...), about...))...)
+		}
+		packed := snappy.Encode(nil, append(message, all...))
+		a := do(t, "POST", base+"/api/v1/write", string(packed), "Content-Type", remote.MediaWrite2, "Content-Encoding", "snappy")
+		if a.status != status {
+			t.Errorf("%d series with %d bytes each in %d bytes: %d %.200s, want %d", series, length, len(packed), a.status, a.body, status)
+		}
+	}
+	labels := func(name uint64) (labels, about []byte) { // __name__=name, name=long
+		for _, ref := range []uint64{1, name, name, 2} {
+			labels = protowire.AppendVarint(labels, ref)
+		}
+		return labels, nil
+	}
+	f(200, 20_000, 413, labels)
+	if got := store.fingerprint(); strings.Contains(got, "m0") {
+		t.Error("a refused request has left series")
+	}
+	f(200, 20, 204, labels)
+	help := func(name uint64) (labels, about []byte) { // __name__=name, help=long
+		return protowire.AppendVarint([]byte{1}, name), member(5, []byte{8, 1, 24, 2})
+	}
+	f(200, 20_000, 413, help)
+	f(200, 20, 204, help)
 }

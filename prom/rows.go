@@ -19,18 +19,44 @@ type Rows struct {
 	Builder *point.Builder
 	Refused int    // samples and histograms that cannot be stored
 	Reason  string // of the first
+	// Charge takes memory for rows. nil: the caller knows that they take no more than
+	// the request. An error of Charge ends the translation of the request.
+	Charge func(bytes int) error
+	// Credit is how many bytes of rows need no charge.
+	Credit int
 
 	text []byte
 }
 
-// Add adds the samples and histograms of a series. Labels come in any order. An
-// error is no fault of the series.
+const (
+	// rowBytes is about what a row takes in addition to the key of its series.
+	rowBytes = 64
+	// chargeBytes is the least that Rows charges at a time.
+	chargeBytes = 64 << 10
+)
+
+// Pay charges memory that the caller takes for a part of the request.
+func (p *Rows) Pay(bytes int) error {
+	if p.Credit -= bytes; p.Credit >= 0 || p.Charge == nil {
+		return nil
+	}
+	n := max(-p.Credit, chargeBytes)
+	p.Credit += n
+	return p.Charge(n)
+}
+
+// Add adds the samples and histograms of a series. Labels come in any order. It
+// returns only errors of Charge.
 func (p *Rows) Add(labels model.Tags, samples []Sample, histograms []Histogram) error {
-	name := unnamed
+	name, size := unnamed, rowBytes*(len(samples)+len(histograms))
 	for _, l := range labels {
+		size += len(l.Key) + len(l.Value) + 2
 		if l.Key == NameLabel && l.Value != "" {
 			name = l.Value
 		}
+	}
+	if err := p.Pay(size); err != nil {
+		return err
 	}
 	if err := p.Builder.Series(name, labels); err != nil {
 		p.refuse(err, len(samples)+len(histograms))

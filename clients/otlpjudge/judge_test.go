@@ -141,8 +141,7 @@ func tsdbd(t *testing.T, body []byte, settings url.Values) (lines []string) {
 	}
 	var batch point.Batch
 	_, err = otlp.Request(context.Background(), body, opt, otlp.Sink{
-		Rows:   &prom.Rows{Builder: point.NewBuilder(point.NewTable(1), &batch)},
-		Charge: func(int) error { return nil },
+		Rows: &prom.Rows{Builder: point.NewBuilder(point.NewTable(1), &batch)},
 		Metadata: func(m otlp.Metadata) error {
 			lines = append(lines, described(m.Metric, m.Type, m.Help, m.Unit))
 			return nil

@@ -42,7 +42,7 @@ func BenchmarkRequest(b *testing.B) {
 			rows := 0
 			for b.Loop() {
 				batch.Reset()
-				result, err := Request(context.Background(), body, Options{}, Sink{Rows: &prom.Rows{Builder: points.NewBuilder(table, &batch)}, Charge: free})
+				result, err := Request(context.Background(), body, Options{}, Sink{Rows: &prom.Rows{Builder: points.NewBuilder(table, &batch)}})
 				if err != nil || result.Rejected > 0 {
 					b.Fatal(err, result.Message())
 				}

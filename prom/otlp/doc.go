@@ -22,7 +22,7 @@
 //   - Delta temporality is rejected.
 //   - Exemplars are counted and not stored.
 //
-// Memory is bounded: rows are charged before they are made (Sink.Charge), because a
+// Memory is bounded: rows are charged before they are made (prom.Rows), because a
 // request can repeat long labels of its resource for every data point.
 //
 // The package does no input and output. Its functions may be called concurrently.

@@ -138,6 +138,9 @@ func (r *reader) array(m member) error {
 	}
 }
 
+// chargeBytes is the least that reader charges at a time.
+const chargeBytes = 64 << 10
+
 // reserved is how many bytes the length of a message takes.
 const reserved = 5
 

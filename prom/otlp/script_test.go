@@ -62,8 +62,7 @@ func translate(body []byte, opt Options) (lines []string, result Result, err err
 	var batch points.Batch
 	var metadata []string
 	result, err = Request(context.Background(), body, opt, Sink{
-		Rows:   &prom.Rows{Builder: points.NewBuilder(points.NewTable(1), &batch)},
-		Charge: free,
+		Rows: &prom.Rows{Builder: points.NewBuilder(points.NewTable(1), &batch)},
 		Metadata: func(m Metadata) error {
 			metadata = append(metadata, fmt.Sprintf("%s is a %s, unit %q, help %q", m.Metric, m.Type, m.Unit, m.Help))
 			return nil

@@ -14,12 +14,11 @@ import (
 
 // Sink takes the series of a translation.
 type Sink struct {
-	// Rows takes the samples. The translation resets its count of refused samples.
+	// Rows takes the samples, and charges them beyond the size of the request. The
+	// translation resets its count of refused samples.
 	Rows *prom.Rows
 	// Metadata takes what is known of a metric, once for each name. nil: nobody wants it.
 	Metadata func(m Metadata) error
-	// Charge takes memory for rows. An error of Charge ends the translation.
-	Charge func(bytes int) error
 }
 
 // Metadata is what is known of a metric.
@@ -34,7 +33,8 @@ type Metadata struct {
 //
 // The rows share memory with the body until Request returns.
 func Request(ctx context.Context, body []byte, opt Options, sink Sink) (Result, error) {
-	t := &translation{ctx: ctx, opt: opt, sink: sink, credit: len(body)}
+	t := &translation{ctx: ctx, opt: opt, sink: sink}
+	sink.Rows.Credit = len(body)
 	t.namer = otlptranslator.MetricNamer{WithMetricSuffixes: !opt.NoSuffixes, UTF8Allowed: opt.UTF8}
 	t.names, t.labels = make(map[metricKey]string), make(map[string]string)
 	t.known, t.targets = make(map[string]bool), make(map[target]bool)
@@ -57,7 +57,6 @@ type translation struct {
 	sink   Sink
 	namer  otlptranslator.MetricNamer
 	result Result
-	credit int // bytes of rows that need no charge
 	turn   int // data points since the context was asked
 
 	names   map[metricKey]string // of metrics
@@ -470,30 +469,7 @@ func (t *translation) addSeries(name string, extra model.Tag, samples []prom.Sam
 		t.series = set(t.series, extra.Key, extra.Value)
 	}
 	t.series = set(t.series, prom.NameLabel, name)
-	if err := t.charge(); err != nil {
-		return err
-	}
 	return t.sink.Rows.Add(t.series, samples, histograms)
-}
-
-// rowBytes is about what a row takes besides the key of its series.
-const rowBytes = 64
-
-// chargeBytes is what charge takes at least.
-const chargeBytes = 64 << 10
-
-// charge takes memory for a row. The body has paid for as many bytes as it has.
-func (t *translation) charge() error {
-	n := rowBytes
-	for _, l := range t.series {
-		n += len(l.Key) + len(l.Value) + 2
-	}
-	if t.credit -= n; t.credit >= 0 || t.sink.Charge == nil {
-		return nil
-	}
-	n = max(-t.credit, chargeBytes)
-	t.credit += n
-	return t.sink.Charge(n)
 }
 
 // targetInfoMetric is the metric that has the attributes of a resource as labels.

@@ -191,8 +191,8 @@ func TestCharge(t *testing.T) {
 	}
 	translate := func(ctx context.Context) (Result, error) {
 		charged = 0
-		rows := &prom.Rows{Builder: points.NewBuilder(points.NewTable(1), &points.Batch{})}
-		return Request(ctx, body, Options{}, Sink{Rows: rows, Charge: charge})
+		rows := &prom.Rows{Builder: points.NewBuilder(points.NewTable(1), &points.Batch{}), Charge: charge}
+		return Request(ctx, body, Options{}, Sink{Rows: rows})
 	}
 	if _, err := translate(context.Background()); err != nil || charged < 30_000_000-len(body) || charged > 40_000_000 {
 		t.Errorf("%d bytes charged, %v", charged, err)

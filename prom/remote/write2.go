@@ -74,8 +74,10 @@ type writer2 struct {
 	}
 }
 
-// Write2 reads a Request of remote write 2.0 into rows, as Write does.
+// Write2 reads a Request of remote write 2.0 into rows, as Write does. It also returns
+// errors of rows.Charge: a small request can refer to a long symbol many times.
 func Write2(b []byte, rows *prom.Rows) (Written, error) {
+	rows.Credit = len(b)
 	w := writer2{writer: writer{rows: rows}}
 	rest, err := w.symbols.gather(b)
 	if err != nil {
@@ -118,7 +120,9 @@ func (w *writer2) timeSeries(b message) error {
 		case !more:
 			refused := refs.end()
 			if described && refused == nil {
-				w.describe(refs.metric, about)
+				if err := w.describe(refs.metric, about); err != nil {
+					return err
+				}
 			}
 			return w.add(first, numbers{samples: 2, histograms: 3, exemplars: 4}, start, refused)
 		case m.field == 1:
@@ -157,19 +161,24 @@ func (r *metadataRefs) read(b message) error {
 	}
 }
 
-// describe keeps the metadata of a series.
-func (w *writer2) describe(metric string, refs metadataRefs) {
+// describe keeps the metadata of a series. Many may refer to the same long text, of
+// which each gets a copy when it is written.
+func (w *writer2) describe(metric string, refs metadataRefs) error {
 	if refs == (metadataRefs{}) || w.last.metric == metric && w.last.refs == refs {
-		return
+		return nil
 	}
 	w.last.metric, w.last.refs = metric, refs
 	help, err := w.symbols.text(refs.help)
 	unit, failed := w.symbols.text(refs.unit)
 	if err = errors.Join(err, failed); err != nil {
 		w.blame(fmt.Errorf("metadata: %w", err))
-		return
+		return nil
+	}
+	if err := w.rows.Pay(len(metric) + len(help) + len(unit)); err != nil {
+		return err
 	}
 	w.entry(metadata.Entry{Metric: metric, Type: metadata.Type(refs.kind), Help: help, Unit: unit})
+	return nil
 }
 
 // refReader turns the references of a series into labels.
