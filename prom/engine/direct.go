@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
 
 	"tsdbd/prom/queryable"
 	"tsdbd/prom/window"
@@ -14,45 +16,136 @@ import (
 // errLimit ends an evaluation that has reached the limit of series.
 var errLimit = errors.New("the limit of series is reached")
 
-// direct evaluates an expression without Prometheus' engine, if prom/window can. It
-// hands each series out when it is computed.
-func (r *run) direct(req *Request, expr parser.Expr, sink Sink) (out *Outcome, done bool, err error) {
-	if req.Stats || req.StepStats {
-		return nil, false, nil // only the engine counts samples
-	}
-	plan := window.NewPlan(expr, &window.Query{Start: req.Start, End: req.End, Step: req.Step, Lookback: req.lookback(r.Limits())})
-	if plan == nil {
-		return nil, false, nil
-	}
+// planned returns when an expression is evaluated, and false if Prometheus' engine must
+// do all of it: only the engine counts samples.
+func (r *run) planned(req *Request) (*window.Query, bool) {
+	q := &window.Query{Start: req.Start, End: req.End, Step: req.Step, Lookback: req.lookback(r.Limits())}
+	return q, !req.Stats && !req.StepStats
+}
+
+// find returns the series of a plan, and nil if Prometheus' engine must evaluate it.
+// The caller closes them.
+func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
 	src := queryable.Source{Storage: r.opt.Storage, DB: r.access.DB, RP: r.access.RP, Charge: r.claim.Keep}
 	first, last := plan.Reads()
 	found, err := src.Find(r.ctx, first, last, plan.Matchers())
 	if r.lacks(err) {
-		return nil, false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, true, err
+		return nil, err
 	}
-	defer found.Close()
-	if found.Histograms() {
+	if found.Histograms() || !plan.Fits(found) {
+		found.Close()
+		return nil, nil
+	}
+	return found, nil
+}
+
+// env is what plans may use.
+func (r *run) env() window.Env { return window.Env{Charge: r.claim.Keep, Check: r.check} }
+
+// direct evaluates an expression without Prometheus' engine, if prom/window can. It
+// hands each series out when it is computed.
+func (r *run) direct(req *Request, expr parser.Expr, sink Sink) (out *Outcome, done bool, err error) {
+	q, ok := r.planned(req)
+	if !ok {
 		return nil, false, nil
 	}
+	plan := window.NewPlan(expr, q)
+	if plan == nil {
+		return nil, false, nil
+	}
+	found, err := r.find(plan)
+	if found == nil {
+		return nil, err != nil, err
+	}
+	defer found.Close()
 	defer r.watch(bounds{})()
 	h := handing{run: r, sink: sink, plan: plan, req: req}
 	if err := r.claim.Keep(pointBytes * int64(plan.Steps())); err != nil {
 		return nil, true, err
 	}
-	notes, err := plan.Run(found, window.Env{Charge: r.claim.Keep, Check: r.check}, h.series)
+	notes, err := plan.Run(found, r.env(), h.series)
 	notes.Merge(found.Warnings())
-	if errors.Is(err, window.ErrEngine) {
-		return nil, false, nil
-	}
 	if cut := errors.Is(err, errLimit); err == nil || cut {
 		if err = h.begin(); err == nil {
 			return outcome(req.Expr, notes, cut, nil), true, nil
 		}
 	}
 	return nil, true, err
+}
+
+// parts are the parts of an expression that are evaluated without Prometheus' engine.
+type parts struct {
+	run  *run
+	list []*part
+}
+
+// part is a part with its series.
+type part struct {
+	*window.Plan
+	matcher *labels.Matcher // of its selector; nil: it has none
+	found   *queryable.Found
+	set     *window.Set // nil until the engine has asked for it
+}
+
+// parts puts selectors in the place of the parts of an expression that prom/window
+// has a plan for. The caller closes them.
+func (r *run) parts(req *Request, expr parser.Expr) (*parts, error) {
+	all := &parts{run: r}
+	q, ok := r.planned(req)
+	if !ok {
+		return all, nil
+	}
+	replaced, err := window.Parts(expr, q, func(plan *window.Plan) (bool, error) {
+		found, err := r.find(plan)
+		if found == nil {
+			return false, err
+		}
+		all.list = append(all.list, &part{Plan: plan, found: found})
+		return true, nil
+	})
+	for i, p := range replaced {
+		all.list[i].matcher = p.Selector.LabelMatchers[0]
+	}
+	if err != nil {
+		all.close()
+	}
+	return all, err
+}
+
+func (p *parts) close() {
+	for _, one := range p.list {
+		one.found.Close()
+	}
+}
+
+// of returns the series of a part, if the matchers are those of its selector.
+func (p *parts) of(matchers []*labels.Matcher) (storage.SeriesSet, bool) {
+	for _, one := range p.list {
+		if len(matchers) != 1 || matchers[0] != one.matcher {
+			continue
+		}
+		set, err := one.NewSet(one.found, p.run.env())
+		if err != nil {
+			return storage.ErrSeriesSet(err), true
+		}
+		one.set = set
+		return set, true
+	}
+	return nil, false
+}
+
+// notes adds what there is to say about the parts.
+func (p *parts) notes(to annotations.Annotations) annotations.Annotations {
+	for _, one := range p.list {
+		to.Merge(one.found.Warnings())
+		if one.set != nil {
+			to.Merge(one.set.Notes())
+		}
+	}
+	return to
 }
 
 // check reports why the query must end, if it must, and lets others work.

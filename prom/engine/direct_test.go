@@ -68,6 +68,8 @@ func TestDirectEqualsEngine(t *testing.T) {
 		"a", "a offset 1m", "a @ 100", "rate(a[1m])", "sum(rate(a[1m]))", "sum by (g) (rate(a[2m] offset 30s))",
 		"topk(2, a)", "bottomk by (g) (1, increase(a[1m]))", "quantile(0.3, a)", "avg without (i) (a)", "absent_series", "last_over_time(a[1m])",
 		`quantile_over_time(0.9, {__name__=~"a|b"}[3m])`, `rate({__name__=~"a|b"}[3m])`, `rate({__name__=~"a|b",g="x",i=""}[3m])`,
+		"sum(rate(a[1m])) / sum(rate(b[1m]))", "histogram_quantile(0.5, sum by (le) (rate(le_bucket[1m])))", "abs(a) > 5", "a + on (g) group_left () b",
+		`sum(rate({__name__=~"a|b"}[1m])) + count(a)`, "absent(a)", "max_over_time(rate(a[1m])[3m:30s])", "nothing or a", "sort(sum by (g) (a))",
 	} {
 		for _, req := range []Request{
 			{Start: time.Unix(30, 0), End: time.Unix(700, 0), Step: 20 * time.Second},
@@ -112,5 +114,40 @@ func TestDirectSinkFails(t *testing.T) {
 	_, err := e.Run(t.Context(), &Request{Access: Access{DB: "p"}, Expr: "a", End: time.Unix(700, 0), Step: 10 * time.Second, Start: time.Unix(0, 0)}, &failing{err: gone})
 	if err != gone {
 		t.Error(err)
+	}
+}
+
+// TestParts finds the parts of expressions that need no engine.
+func TestParts(t *testing.T) {
+	e := testEngine(t, testPoints()+"h __histogram__=\"x\" 10\n", 0)
+	for _, c := range []struct {
+		expr  string
+		parts int
+	}{
+		{"sum(rate(a[1m])) / sum(rate(b[1m]))", 2},
+		{"histogram_quantile(0.5, sum by (le) (rate(le_bucket[1m])))", 1},
+		{"max_over_time(rate(a[1m])[3m:30s])", 0}, // other steps
+		{"absent(a)", 0},  // it prints the matchers
+		{"abs(h) + a", 1}, // histograms
+		{`abs(rate({__name__=~"a|b",g="x",i!~"1|3"}[1m]))`, 1},
+	} {
+		req := &Request{Access: Access{DB: "p"}, Expr: c.expr, Start: time.Unix(0, 0), End: time.Unix(600, 0), Step: time.Minute}
+		if err := e.admit(t.Context(), &req.Access, func() string { return c.expr }, func(r *run) error {
+			expr, err := r.parse(c.expr)
+			if err != nil {
+				return err
+			}
+			parts, err := r.parts(req, expr)
+			if err != nil {
+				return err
+			}
+			defer parts.close()
+			if len(parts.list) != c.parts {
+				t.Errorf("%s: %d parts, want %d", c.expr, len(parts.list), c.parts)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -4,11 +4,11 @@
 // expression that prom/window has a plan for is evaluated without Prometheus' engine,
 // and its series reach the Sink when they are computed (see direct). For any other
 // expression the engine charges what its evaluation takes, and runs Prometheus' own
-// engine over prom/queryable. So does a request that asks for statistics, which only
-// Prometheus' engine counts.
+// engine over prom/queryable, and over the results of the parts that have a plan (see
+// parts). A request for statistics has Prometheus' engine do everything: only that
+// counts samples.
 //
-// Series, LabelNames and LabelValues look at the labels
-// of series in the same way.
+// Series, LabelNames and LabelValues look at the labels of series in the same way.
 //
 // # Memory
 //

@@ -80,6 +80,11 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 	if out, done, err := r.direct(req, expr, sink); done || err != nil {
 		return out, err
 	}
+	parts, err := r.parts(req, expr)
+	if err != nil {
+		return nil, err
+	}
+	defer parts.close()
 	b := boundsOf(expr, req)
 	if err := r.claim.Keep(b.fixed); err != nil {
 		return nil, err
@@ -87,10 +92,9 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 	defer r.watch(b)()
 	m := r.machine(expr)
 	defer r.machines.Put(m)
-	src := &source{run: r, bounds: b}
+	src := &source{run: r, bounds: b, parts: parts}
 	opts := promql.NewPrometheusQueryOpts(req.StepStats, req.lookback(r.Limits()))
 	var q promql.Query
-	var err error
 	if req.Step > 0 {
 		q, err = m.engine.NewRangeQuery(r.ctx, src, opts, req.Expr, req.Start, req.End, req.Step)
 	} else {
@@ -108,7 +112,7 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 	if err != nil {
 		return nil, err
 	}
-	return outcome(req.Expr, res.Warnings, cut, q.Stats()), nil
+	return outcome(req.Expr, parts.notes(res.Warnings), cut, q.Stats()), nil
 }
 
 // lookback returns how old the latest sample of a series may be.

@@ -17,6 +17,7 @@ import (
 type source struct {
 	run    *run
 	bounds bounds
+	parts  *parts
 }
 
 // Querier implements storage.Queryable.
@@ -53,6 +54,9 @@ type querier struct {
 
 // Select implements storage.Querier.
 func (q *querier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	if set, ok := q.source.parts.of(matchers); ok {
+		return &seriesSet{SeriesSet: set, source: q.source}
+	}
 	return &seriesSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), source: q.source}
 }
 

@@ -13,8 +13,15 @@
 //     series in the same order, and so are the order of the series and the notes.
 //     Kernels add in the order in which the engine adds. They take a shortcut only
 //     where it gives the same bits.
-//   - What a plan cannot do it does not begin: NewPlan returns nil, or Run returns
-//     ErrEngine. The engine evaluates the expression then.
+//   - What a plan cannot do it does not begin: NewPlan returns nil, or Fits returns
+//     false. The engine evaluates the expression then.
+//
+// # Parts
+//
+// Parts finds the parts of a larger expression that have a plan, and puts a selector in
+// the place of each. For such a selector the engine gets a Set: series with a sample at
+// each step. Where a step has no value the sample is the marker, so that the engine
+// does not look for an older one.
 //
 // # Steps
 //

@@ -97,7 +97,7 @@ func (e *evaluation) grouped() error {
 		f, _ := NewFold(e.op, len(e.steps), e.param)
 		return &foldState{e, f}, e.take(size)
 	}
-	if e.instant || int64(len(g.labels))*size <= e.live {
+	if e.inOrder() || int64(len(g.labels))*size <= e.live {
 		err = e.together(g, one)
 	} else {
 		err = e.apart(g, one)
@@ -128,7 +128,7 @@ func (e *evaluation) together(g groups, one func() (state, error)) error {
 			return err
 		}
 	}
-	if !e.instant {
+	if !e.inOrder() {
 		g.sort(order)
 	}
 	for _, at := range order {

@@ -44,7 +44,8 @@ type Plan struct {
 	spec     Spec
 	matchers []*labels.Matcher
 	steps    int                    // of the result, all like the first if the spec has one step
-	instant  bool                   // the order of the series is part of the result
+	instant  bool                   // an instant query
+	part     bool                   // of an expression, see Parts
 	argument posrange.PositionRange // of the function
 
 	op       string // of the aggregation; empty: none
@@ -204,6 +205,10 @@ func (p *Plan) Start() int64 { return p.spec.Start }
 
 // Steps returns the number of steps of the result.
 func (p *Plan) Steps() int { return p.steps }
+
+// inOrder reports whether the series come in the order of Prometheus' engine, not in
+// that of their labels.
+func (p *Plan) inOrder() bool { return p.instant || p.part }
 
 // drops reports whether the results lack the names of the series.
 func (p *Plan) drops() bool { return !p.spec.KeepsName() }

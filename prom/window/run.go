@@ -1,17 +1,12 @@
 package window
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/util/annotations"
 )
-
-// ErrEngine is the error of a Run that only Prometheus' engine can do. Nothing was
-// handed out.
-var ErrEngine = errors.New("prometheus' engine must evaluate the expression")
 
 // Reader hands out the series of a selector.
 type Reader interface {
@@ -58,35 +53,44 @@ type evaluation struct {
 	named  string // the metric that notes know
 }
 
-// Run computes the plan. A range query gets the series of the result in the order of
+// Run computes the plan over series that it fits. A range query gets the series of the result in the order of
 // their labels, an instant query in the order of Prometheus' engine.
 func (p *Plan) Run(in Reader, env Env, yield Yield) (annotations.Annotations, error) {
 	return p.run(in, env, yield, liveBytes)
 }
 
 func (p *Plan) run(in Reader, env Env, yield Yield, live int64) (annotations.Annotations, error) {
-	e := &evaluation{Plan: p, Env: env, in: in, yield: yield, live: live}
+	e := p.begin(in, env, yield, live)
 	defer func() { _ = e.Charge(-e.charge) }()
-	e.kernel, _ = NewKernel(p.spec)
-	n := p.spec.Steps()
-	if err := e.take(8 * int64(n+p.Steps())); err != nil {
+	if err := e.room(); err != nil {
 		return nil, err
 	}
-	e.steps = make([]float64, n)
-	if p.Steps() > n {
-		e.whole = make([]float64, p.Steps())
-	}
-	if p.drops() && e.collide() {
-		return nil, ErrEngine
-	}
 	var err error
-	switch {
-	case p.op == "":
+	if p.op == "" {
 		err = e.each()
-	default:
+	} else {
 		err = e.grouped()
 	}
 	return e.notes, err
+}
+
+func (p *Plan) begin(in Reader, env Env, yield Yield, live int64) *evaluation {
+	e := &evaluation{Plan: p, Env: env, in: in, yield: yield, live: live}
+	e.kernel, _ = NewKernel(p.spec)
+	return e
+}
+
+// room makes room for the steps of a series.
+func (e *evaluation) room() error {
+	n := e.spec.Steps()
+	if err := e.take(8 * int64(n+e.Steps())); err != nil {
+		return err
+	}
+	e.steps = make([]float64, n)
+	if e.Steps() > n {
+		e.whole = make([]float64, e.Steps())
+	}
+	return nil
 }
 
 // take charges for memory that is held until the run ends.
@@ -98,35 +102,40 @@ func (e *evaluation) take(bytes int64) error {
 	return nil
 }
 
-// collide reports whether series may be equal without their names. Then the engine
-// finds out whether they have values.
-func (e *evaluation) collide() bool {
+// Fits reports whether the plan can run over series. If not, they may be equal without
+// their names, and Prometheus' engine must find out whether they have values.
+func (p *Plan) Fits(in Reader) bool {
+	if !p.drops() {
+		return true
+	}
 	name, plain := "", true
-	for i := 0; i < e.in.Len() && plain; i++ {
-		ls := e.in.Labels(i)
+	for i := 0; i < in.Len() && plain; i++ {
+		ls := in.Labels(i)
 		if i == 0 {
 			name = ls.Get(labels.MetricName)
 		}
 		plain = ls.Get(labels.MetricName) == name && ls.DropReserved(isMetadata).Len() == ls.Len()
 	}
 	if plain {
-		return false
+		return true
 	}
-	seen := make(map[uint64]struct{}, e.in.Len())
-	for i := range e.in.Len() {
-		seen[e.labels(i).Hash()] = struct{}{}
+	seen := make(map[uint64]struct{}, in.Len())
+	for i := range in.Len() {
+		seen[p.labels(in.Labels(i)).Hash()] = struct{}{}
 	}
-	return len(seen) < e.in.Len()
+	return len(seen) == in.Len()
 }
 
-// labels returns the labels of a series as the function leaves them.
-func (e *evaluation) labels(i int) labels.Labels {
-	ls := e.in.Labels(i)
-	if !e.drops() {
+// labels returns labels as the function leaves them.
+func (p *Plan) labels(ls labels.Labels) labels.Labels {
+	if !p.drops() {
 		return ls
 	}
 	return ls.DropReserved(isReserved)
 }
+
+// labels returns the labels of a series as the function leaves them.
+func (e *evaluation) labels(i int) labels.Labels { return e.Plan.labels(e.in.Labels(i)) }
 
 // isReserved reports whether functions drop a label.
 func isReserved(name string) bool { return name == labels.MetricName || isMetadata(name) }
@@ -175,7 +184,7 @@ func (e *evaluation) hand(ls labels.Labels, steps []float64) error {
 
 // each hands each series out.
 func (e *evaluation) each() error {
-	if !e.instant {
+	if !e.inOrder() {
 		if err := e.sort(); err != nil {
 			return err
 		}

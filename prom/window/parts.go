@@ -1,0 +1,79 @@
+package window
+
+import (
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// Part is a part of an expression that has a plan.
+type Part struct {
+	*Plan
+	// Selector stands in the place of the part. Its only matcher matches no series.
+	Selector *parser.VectorSelector
+}
+
+// Parts replaces the largest parts of an expression that have a plan, and for which
+// accept returns true, by selectors. It changes the expression.
+func Parts(expr parser.Expr, q *Query, accept func(*Plan) (bool, error)) ([]Part, error) {
+	r := &replacer{query: q, accept: accept}
+	r.replace(&expr)
+	return r.parts, r.err
+}
+
+type replacer struct {
+	query  *Query
+	accept func(*Plan) (bool, error)
+	parts  []Part
+	err    error
+}
+
+func (r *replacer) replace(expr *parser.Expr) {
+	if *expr == nil || r.err != nil || r.part(expr) {
+		return
+	}
+	switch e := (*expr).(type) {
+	case *parser.ParenExpr:
+		r.replace(&e.Expr)
+	case *parser.UnaryExpr:
+		r.replace(&e.Expr)
+	case *parser.BinaryExpr:
+		r.replace(&e.LHS)
+		r.replace(&e.RHS)
+	case *parser.AggregateExpr:
+		r.replace(&e.Expr)
+		r.replace(&e.Param)
+	case *parser.Call:
+		switch e.Func.Name {
+		case "absent", "absent_over_time", "info", "timestamp", "start_timestamp":
+			return // they look at the selector itself
+		}
+		for i := range e.Args {
+			r.replace(&e.Args[i])
+		}
+	}
+	// A subquery has steps of its own.
+}
+
+// part replaces an expression if it has a plan.
+func (r *replacer) part(expr *parser.Expr) bool {
+	if (*expr).Type() != parser.ValueTypeVector {
+		return false
+	}
+	p := NewPlan(*expr, r.query)
+	if p == nil {
+		return false
+	}
+	p.part = true
+	ok, err := r.accept(p)
+	if err != nil || !ok {
+		r.err = err
+		return true
+	}
+	s := &parser.VectorSelector{
+		LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, "")},
+		PosRange:      (*expr).PositionRange(),
+	}
+	r.parts = append(r.parts, Part{p, s})
+	*expr = s
+	return true
+}

@@ -1,0 +1,185 @@
+package window
+
+import (
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// Set is the result of a part as series that have a sample at each step. The series
+// of an aggregation are computed at once, others when their samples are read. A Set
+// belongs to one goroutine.
+type Set struct {
+	*evaluation
+	series []computed // of an aggregation
+	all    []setSeries
+	at     int
+	grid   Grid
+}
+
+// computed is a series of an aggregation.
+type computed struct {
+	labels labels.Labels
+	steps  []float64
+}
+
+// computedBytes is the memory of a series of an aggregation without its steps.
+const computedBytes = 128
+
+// NewSet returns the result of the plan over series that it fits. What it charges
+// is held until the query ends.
+func (p *Plan) NewSet(in Reader, env Env) (*Set, error) {
+	s := &Set{grid: Grid{Start: p.spec.Start, Step: p.spec.Step}}
+	s.grid.End = s.grid.At(p.steps - 1)
+	if p.op == "" {
+		s.evaluation = p.begin(in, env, nil, liveBytes)
+		n := in.Len()
+		if err := s.take(int64(n) * 16); err != nil {
+			return nil, err
+		}
+		s.all = make([]setSeries, n)
+		return s, s.room()
+	}
+	notes, err := p.Run(in, env, func(ls labels.Labels, steps []float64) error {
+		if err := env.Charge(8*int64(len(steps)) + computedBytes + int64(ls.ByteSize())); err != nil {
+			return err
+		}
+		s.series = append(s.series, computed{ls, append([]float64(nil), steps...)})
+		return nil
+	})
+	s.evaluation = &evaluation{Plan: p, notes: notes}
+	s.all = make([]setSeries, len(s.series))
+	return s, err
+}
+
+// Notes returns what there is to say about the series that were read.
+func (s *Set) Notes() annotations.Annotations { return s.notes }
+
+// Next implements storage.SeriesSet.
+func (s *Set) Next() bool {
+	if s.at == len(s.all) {
+		return false
+	}
+	s.all[s.at] = setSeries{s, s.at}
+	s.at++
+	return true
+}
+
+// At implements storage.SeriesSet.
+func (s *Set) At() storage.Series { return &s.all[s.at-1] }
+
+// Err implements storage.SeriesSet.
+func (s *Set) Err() error { return nil }
+
+// Warnings implements storage.SeriesSet. They come with Notes.
+func (s *Set) Warnings() annotations.Annotations { return nil }
+
+// setSeries is a series of a Set.
+type setSeries struct {
+	set *Set
+	i   int
+}
+
+// Labels implements storage.Series.
+func (s *setSeries) Labels() labels.Labels {
+	if s.set.op != "" {
+		return s.set.series[s.i].labels
+	}
+	return s.set.labels(s.i)
+}
+
+// Iterator implements storage.Series.
+func (s *setSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
+	i, ok := it.(*stepIterator)
+	if !ok {
+		i = new(stepIterator)
+	}
+	*i = stepIterator{grid: s.set.grid, own: i.own, at: -1}
+	if s.set.op != "" {
+		i.steps = s.set.series[s.i].steps
+		return i
+	}
+	i.err = i.compute(s)
+	return i
+}
+
+// stepIterator walks over the steps of a series.
+type stepIterator struct {
+	grid  Grid
+	steps []float64
+	own   []float64 // memory of steps
+	at    int
+	err   error
+}
+
+// compute computes the steps of a series.
+func (it *stepIterator) compute(s *setSeries) error {
+	set := s.set
+	found, err := set.compute(s.i)
+	if err != nil || !found {
+		return err
+	}
+	n := set.Steps()
+	if cap(it.own) < n {
+		if err := set.Charge(8 * int64(n)); err != nil {
+			return err
+		}
+		it.own = make([]float64, n)
+	}
+	it.steps = it.own[:n]
+	if copied := copy(it.steps, set.steps); copied < n { // the only step
+		for i := range it.steps {
+			it.steps[i] = set.steps[0]
+		}
+	}
+	return nil
+}
+
+func (it *stepIterator) kind() chunkenc.ValueType {
+	if it.at >= len(it.steps) {
+		return chunkenc.ValNone
+	}
+	return chunkenc.ValFloat
+}
+
+// Next implements chunkenc.Iterator.
+func (it *stepIterator) Next() chunkenc.ValueType {
+	if it.at < len(it.steps) {
+		it.at++
+	}
+	return it.kind()
+}
+
+// Seek implements chunkenc.Iterator.
+func (it *stepIterator) Seek(t int64) chunkenc.ValueType {
+	it.at = max(it.at, 0)
+	if t > it.grid.At(it.at) {
+		past := (t - it.grid.Start + it.grid.Step - 1) / it.grid.Step
+		it.at = int(min(past, int64(len(it.steps))))
+	}
+	return it.kind()
+}
+
+// At implements chunkenc.Iterator.
+func (it *stepIterator) At() (int64, float64) { return it.AtT(), it.steps[it.at] }
+
+// AtT implements chunkenc.Iterator.
+func (it *stepIterator) AtT() int64 { return it.grid.At(it.at) }
+
+// AtST implements chunkenc.Iterator.
+func (it *stepIterator) AtST() int64 { return 0 }
+
+// AtHistogram implements chunkenc.Iterator. There are no histograms.
+func (it *stepIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {
+	return it.AtT(), nil
+}
+
+// AtFloatHistogram implements chunkenc.Iterator.
+func (it *stepIterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	return it.AtT(), nil
+}
+
+// Err implements chunkenc.Iterator.
+func (it *stepIterator) Err() error { return it.err }
