@@ -17,7 +17,6 @@ const (
 // snappy's block format. Clients of 1.0 may leave both headers out.
 func Negotiate(contentType, contentEncoding string) (second bool, err error) {
 	if contentEncoding = strings.TrimSpace(contentEncoding); contentEncoding != "" && !strings.EqualFold(contentEncoding, "snappy") {
-		//lint:ignore ST1005 the name of a header
 		return false, fmt.Errorf("Content-Encoding %q is not supported, send snappy", contentEncoding)
 	}
 	if strings.TrimSpace(contentType) == "" {
@@ -32,6 +31,5 @@ func Negotiate(contentType, contentEncoding string) (second bool, err error) {
 			return true, nil
 		}
 	}
-	//lint:ignore ST1005 the name of a header
 	return false, fmt.Errorf("Content-Type %q is not supported, send %s or %s", contentType, MediaWrite, MediaWrite2)
 }
