@@ -161,7 +161,7 @@ func TestPrometheus(t *testing.T) {
 	if status != 204 || len(body) != 0 {
 		t.Fatalf("write: %d %s", status, body)
 	}
-	if got := run(`SELECT value FROM up WHERE host='a'`); !strings.Contains(got, `"values":[[1000,1],[2000,0],[5000,0.25]]`) {
+	if got := run(`SELECT value FROM up WHERE host='a'`); !strings.Contains(got, `"values":[[1000,1],[2000,0],[4000,null],[5000,0.25]]`) {
 		t.Errorf("stored: %s", got)
 	}
 	if got := run(`SHOW SERIES`); !strings.Contains(got, `["prom_metric_not_specified,job=nameless"],["up,__name__=up,host=a,job=node"],["up,__name__=up,host=b,job=node"],["up,__name__=up,job=other\\ b"]`) {
