@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
@@ -17,14 +18,12 @@ import (
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	texts, err := q.each(ctx, matchers, func(t *table, texts *texts) error {
 		if name == prom.NameLabel {
-			for _, m := range t.metrics {
-				if err := texts.add(m.name); err != nil {
-					return err
-				}
-			}
-			return nil
+			return q.names(ctx, t, texts)
 		}
 		for _, p := range t.parts {
+			if err := q.narrow(ctx, t, &p); err != nil {
+				return err
+			}
 			values, err := first(p, t.measurement, name, hints)
 			if err != nil {
 				return err
@@ -43,6 +42,42 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 	return limited(texts, hints), q.warnings(q.times), nil
 }
 
+// names adds the names of the metrics of a table, of those that a series has which the
+// predicate selects.
+func (q *querier) names(ctx context.Context, t *table, texts *texts) error {
+	for _, p := range t.parts {
+		var has *presence
+		if p.filtered && len(p.fields) > 1 {
+			var err error
+			if has, err = q.present(ctx, t, []part{p}, q.times); err != nil {
+				return err
+			}
+		}
+		for _, f := range p.fields {
+			if has != nil && has.ids[f.metric].IsEmpty() {
+				continue
+			}
+			if err := texts.add(t.metrics[f.metric].name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// narrow leaves a part the series that have one of its metrics.
+func (q *querier) narrow(ctx context.Context, t *table, p *part) error {
+	if !p.partial {
+		return nil
+	}
+	has, err := q.present(ctx, t, []part{*p}, q.times)
+	if err != nil {
+		return err
+	}
+	p.ids = roaring.FastOr(has.ids...)
+	return nil
+}
+
 // first returns the values of a tag, as many as hints ask for.
 func first(p part, measurement, key string, hints *storage.LabelHints) ([]string, error) {
 	if hints != nil && hints.Limit > 0 {
@@ -54,13 +89,18 @@ func first(p part, measurement, key string, hints *storage.LabelHints) ([]string
 // LabelNames returns the names of the labels of the series that matchers choose.
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	texts, err := q.each(ctx, matchers, func(t *table, texts *texts) error {
-		if err := texts.add(prom.NameLabel); err != nil {
-			return err
-		}
 		for _, p := range t.parts {
 			keys, err := p.shard.TagKeys(t.measurement)
 			if err != nil {
 				return err
+			}
+			if err := q.narrow(ctx, t, &p); err != nil {
+				return err
+			}
+			if p.ids == nil || !p.ids.IsEmpty() {
+				if err := texts.add(prom.NameLabel); err != nil {
+					return err
+				}
 			}
 			for _, key := range keys {
 				if _, ok := texts.seen[key]; ok {

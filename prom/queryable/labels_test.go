@@ -28,6 +28,11 @@ func TestLabels(t *testing.T) {
 		{"host", "up", 0, ""},
 		{"metric", "", 0, ""},
 		{"other", "", 0, ""},
+		// Other series of the measurement have the field.
+		{"__name__", `{host="b"}`, 0, "cpu_idle cpu_n cpu_up"},
+		{"host", "cpu_user", 0, "a"},
+		{"host", "cpu_idle", 0, "a b"},
+		{"", `cpu_user{host="b"}`, 0, ""},
 	} {
 		s, _ := newSource(t, points)
 		q, err := s.Querier(0, 100)

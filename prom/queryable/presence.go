@@ -1,6 +1,8 @@
 package queryable
 
 import (
+	"context"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/model"
@@ -18,33 +20,33 @@ func (p *presence) metric(id model.SeriesID, metric int) bool {
 	return p == nil || p.ids[metric].Contains(uint32(id))
 }
 
-// presence walks over the chunks of a table. It decodes only what statistics do not
-// tell.
-func (s *selection) presence(t *table) (*presence, error) {
+// present returns which series of parts of a table have samples between times.
+func (q *querier) present(ctx context.Context, t *table, parts []part, times model.TimeRange) (*presence, error) {
 	p := &presence{ids: make([]*roaring.Bitmap, len(t.metrics))}
 	for i := range p.ids {
 		p.ids[i] = roaring.New()
-		if err := s.q.budget.take(int64(t.ids.GetSizeInBytes())); err != nil {
+		if err := q.budget.take(int64(t.ids.GetSizeInBytes())); err != nil {
 			return nil, err
 		}
 	}
-	for _, part := range t.parts {
-		req := scan.Request{Measurement: t.measurement, Series: part.ids, Range: s.times, Charge: s.q.budget.take}
+	for _, part := range parts {
+		req := scan.Request{Measurement: t.measurement, Series: part.ids, Range: times, Charge: q.budget.take}
 		var fields []field
 		for _, f := range part.fields {
 			if f.role != startRole {
 				req.Fields, fields = append(req.Fields, f.key), append(fields, f)
 			}
 		}
-		if err := s.scanPresence(p, part.shard, req, fields); err != nil {
+		if err := p.scan(ctx, part.shard, req, fields); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-func (s *selection) scanPresence(p *presence, sh scan.Shard, req scan.Request, fields []field) error {
-	cursor, err := sh.Scan(s.ctx, req)
+// scan walks over the chunks of a shard. It decodes only what statistics do not tell.
+func (p *presence) scan(ctx context.Context, sh scan.Shard, req scan.Request, fields []field) error {
+	cursor, err := sh.Scan(ctx, req)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (q *querier) find(ctx context.Context, sorted bool, hints *storage.SelectHi
 	for _, t := range tables {
 		var has *presence
 		if hints != nil && hints.Func == "series" {
-			if has, err = s.presence(t); err != nil {
+			if has, err = q.present(ctx, t, t.parts, s.times); err != nil {
 				return nil, err
 			}
 		}

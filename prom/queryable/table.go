@@ -31,6 +31,11 @@ type part struct {
 	shard  scan.Shard
 	ids    *roaring.Bitmap // nil: all series, and nobody asked which
 	fields []field
+	// partial says that the measurement has other metrics as well: some of the series
+	// may have none of these.
+	partial bool
+	// filtered says that a predicate has selected some of the series.
+	filtered bool
 }
 
 // field is a field of a metric.
@@ -50,7 +55,7 @@ const (
 )
 
 // tables returns what a selector finds in shards, by measurement. Without ids, it
-// looks the series up only if a predicate selects some of them.
+// looks the series up only if it may choose some of those of a measurement.
 func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector, ids bool) ([]*table, error) {
 	var all []*table
 	found := map[string]*table{}
@@ -61,7 +66,8 @@ func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector, i
 				continue
 			}
 			var set *roaring.Bitmap
-			if ids || s.where != nil {
+			partial := len(chosen) < len(new(selector).fields(measurement, fields))
+			if ids || s.where != nil || partial {
 				var err error
 				if set, err = sh.Select(ctx, measurement, s.where); err != nil {
 					return nil, err
@@ -85,7 +91,7 @@ func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector, i
 			for i := range chosen {
 				chosen[i].metric = t.metric(chosen[i])
 			}
-			t.parts = append(t.parts, part{shard: sh, ids: set, fields: chosen})
+			t.parts = append(t.parts, part{shard: sh, ids: set, fields: chosen, partial: partial, filtered: s.where != nil})
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
