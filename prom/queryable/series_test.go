@@ -71,6 +71,20 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestSelectWhole matches whole values, and knows labels on both sides of __name__.
+func TestSelectWhole(t *testing.T) {
+	const found = "{Host=\"ab\", __name__=\"m\", z=\"1\"} 1@0\n"
+	for selector, want := range map[string]string{
+		`m{Host=~"a+"}`: "", `m{Host=~"b+"}`: "", `m{Host=~"[a]."}`: found, `m{Host!~"a+"}`: found, `m{Host!~"[ab]+"}`: "",
+		`{__name__=~"m",z="1"}`: found,
+	} {
+		s, _ := newSource(t, "m,Host=ab,__name__=n,z=1 value=1 0")
+		if got, err := selected(t, s, 0, 1, nil, selector); err != nil || got != want {
+			t.Errorf("%s: %v %s, want %s", selector, err, got, want)
+		}
+	}
+}
+
 func TestSelectTimes(t *testing.T) {
 	// A week has one shard, so these are in five.
 	const points = `m value=1 -1814400000000001
@@ -271,13 +285,14 @@ func TestKeptIterators(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&text, "m,host=%02d value=%d 0\nm,host=%02d value=%d 1000000\n", i, i, i, -i)
 	}
-	s, _ := newSource(t, text.String())
+	s, l := newSource(t, text.String())
 	q, err := s.Querier(0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
 	set := q.Select(t.Context(), true, nil, parse(t, "m")...)
+	labelBytes := l.held
 	var all []chunkenc.Iterator
 	for set.Next() {
 		all = append(all, set.At().Iterator(nil))
@@ -291,6 +306,18 @@ func TestKeptIterators(t *testing.T) {
 				t.Fatalf("iterator %d is at %d with %v", i, at, v)
 			}
 		}
+	}
+	// Those that go to another series give the memory of theirs back.
+	kept := l.held - labelBytes
+	other := q.Select(t.Context(), true, nil, parse(t, "m")...)
+	if !other.Next() {
+		t.Fatal("no series")
+	}
+	for _, it := range all {
+		other.At().Iterator(it)
+	}
+	if left := l.held - 2*labelBytes; left > kept/2 {
+		t.Errorf("%d bytes of %d are not given back", left, kept)
 	}
 }
 
