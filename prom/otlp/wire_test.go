@@ -211,13 +211,29 @@ func TestCharge(t *testing.T) {
 	charged = 0
 	zeros := `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[{"bucketCounts":[0` + strings.Repeat(",0", 100_000) + `]}]}}]}]}]}`
 	out, err := FromJSON(nil, []byte(zeros), charge)
-	if err != nil || charged < len(out) {
+	if err != nil || charged < len(out)-chargeBytes || charged > len(out)+2*chargeBytes {
 		t.Errorf("%d bytes charged for %d, %v", charged, len(out), err)
 	}
 	limit, charged = 1<<16, 0
 	if _, err := FromJSON(nil, []byte(zeros), charge); err != full {
 		t.Error(err)
 	}
+}
+
+// TestSparse checks that two empty buckets in a row stay in a span, and three begin a
+// new one.
+func TestSparse(t *testing.T) {
+	f := func(want string, counts ...uint64) {
+		t.Helper()
+		spans, deltas, err := (&buckets{offset: 4, counts: counts}).sparse(0)
+		if got := fmt.Sprint(spans, deltas, err); got != want {
+			t.Errorf("%v: %s, want %s", counts, got, want)
+		}
+	}
+	f("[] [] <nil>")
+	f("[] [] <nil>", 0, 0)
+	f("[{6 4}] [1 -1 0 2] <nil>", 0, 1, 0, 0, 2, 0)
+	f("[{5 1} {3 2}] [1 1 3] <nil>", 1, 0, 0, 0, 2, 5)
 }
 
 // TestTargetInfoBounded checks that two data points far apart do not make millions of
