@@ -66,7 +66,9 @@ type bounds struct {
 	series int64 // bytes for each series that is read
 	// matrix says that the value has the samples that are read.
 	matrix bool
-	// loose says that one series may give many others, or long labels.
+	// values says that one series may give others with each step.
+	values bool
+	// loose says that labels may become long.
 	loose bool
 }
 
@@ -90,7 +92,8 @@ func boundsOf(expr parser.Expr, req *Request) bounds {
 	}
 	return bounds{
 		fixed:  toBytes(w.fixed),
-		series: toBytes(copies*w.steps*pointBytes + seriesBytes),
+		series: toBytes(copies*w.steps*pointBytes + seriesBytes + w.values),
+		values: w.values > 0,
 		matrix: expr.Type() == parser.ValueTypeMatrix,
 		loose:  w.loose,
 	}
@@ -110,6 +113,7 @@ func toBytes(n float64) int64 { return int64(min(n, math.MaxInt64/4)) }
 type walk struct {
 	steps     float64 // the most steps of a series
 	fixed     float64 // bytes
+	values    float64 // bytes of the series that one series may give
 	operators bool    // points are operands of something
 	loose     bool
 }
@@ -144,8 +148,8 @@ func (l level) Visit(node parser.Node, _ []parser.Node) (parser.Visitor, error) 
 		if len(n.Grouping) > 0 || n.Without || n.Param != nil { // else the result is one series
 			l.walk.operators = true
 		}
-		if n.Op == parser.COUNT_VALUES {
-			l.walk.loose = true
+		if n.Op == parser.COUNT_VALUES { // a series for each value, with room for all steps
+			l.walk.values += l.steps * (l.steps*pointBytes + seriesBytes)
 		}
 	case *parser.BinaryExpr, *parser.UnaryExpr:
 		l.walk.operators = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/stats"
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
@@ -301,5 +302,50 @@ func TestHostileTexts(t *testing.T) {
 		if !errors.Is(err, errTooManyWords) {
 			t.Errorf("%.20s: %v", text, err)
 		}
+	}
+}
+
+// Queries with count_values are evaluated in slices. Their values are those of the
+// engine at once, also with modifiers that name the ends of the query.
+func TestSlices(t *testing.T) {
+	memory := admission.NewMemory(1 << 30)
+	e := newEngine(t, admission.Limits{MemoryBytes: 1 << 30}, memory, seriesOf(9, 30))
+	for _, text := range []string{
+		`count_values("v", m)`, `count_values by (i) ("v", m % 7)`, `count_values("v", m @ start())`, `count_values("v", m @ end() + m)`,
+		`sum(count_values("v", m)) or m{i="00002"}`, `count_values("v", max_over_time(m[5m:1m] @ start()))`, `max(count_values("v", m % 3))`,
+	} {
+		for _, steps := range []int{2, sliceSteps, sliceSteps + 1, 29} {
+			req := request(text, steps)
+			req.End = req.End.Add(30 * time.Second) // not at a step
+			var sliced, whole table
+			out, err := e.Run(t.Context(), req, &sliced)
+			if err != nil || out.Stats == nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			err = e.admit(t.Context(), &req.Access, func() string { return text }, func(r *run) error {
+				expr, err := r.parse(text)
+				if err != nil {
+					return err
+				}
+				return r.engine(req, expr, func(res *promql.Result, _ *stats.Statistics) error {
+					_, err := r.hand(res.Value, 0, &whole)
+					return err
+				})
+			})
+			if err != nil || sliced.text.String() != whole.text.String() {
+				t.Errorf("%s with %d steps: %v\n%s\nat once:\n%s", text, steps, err, &sliced.text, &whole.text)
+			}
+		}
+	}
+	if memory.Used() != 0 {
+		t.Errorf("%d bytes stay charged", memory.Used())
+	}
+	// The limit holds for what the slices give together.
+	e.opt.Queries.SetLimits(admission.Limits{MemoryBytes: 150_000})
+	if _, err := e.Run(t.Context(), request(`count_values("v", m)`, 9), &table{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Run(t.Context(), request(`count_values("v", m + time())`, 300), &table{}); !errors.Is(err, admission.ErrMemory) {
+		t.Error(err)
 	}
 }

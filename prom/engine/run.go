@@ -80,14 +80,29 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 	if out, done, err := r.direct(req, expr, sink); done || err != nil {
 		return out, err
 	}
+	if req.Step > 0 && boundsOf(expr, req).values {
+		return r.sliced(req, expr, sink)
+	}
+	var out *Outcome
+	err := r.engine(req, expr, func(res *promql.Result, s *stats.Statistics) error {
+		cut, err := r.hand(res.Value, req.Limit, sink)
+		out = outcome(req.Expr, res.Warnings, cut, s)
+		return err
+	})
+	return out, err
+}
+
+// engine evaluates an expression by Prometheus' engine, but the parts of it that have a
+// plan. The result belongs to the engine when f returns.
+func (r *run) engine(req *Request, expr parser.Expr, f func(*promql.Result, *stats.Statistics) error) error {
 	parts, err := r.parts(req, expr)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer parts.close()
 	b := boundsOf(expr, req)
 	if err := r.claim.Keep(b.fixed); err != nil {
-		return nil, err
+		return err
 	}
 	defer r.watch(b)()
 	m := r.machine(expr)
@@ -101,18 +116,15 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 		q, err = m.engine.NewInstantQuery(r.ctx, src, opts, req.Expr, req.Start)
 	}
 	if err != nil {
-		return nil, &Error{BadData, err}
+		return &Error{BadData, err}
 	}
 	defer q.Close()
 	res := q.Exec(r.ctx)
 	if res.Err != nil {
-		return nil, res.Err
+		return res.Err
 	}
-	cut, err := r.hand(res.Value, req.Limit, sink)
-	if err != nil {
-		return nil, err
-	}
-	return outcome(req.Expr, parts.notes(res.Warnings), cut, q.Stats()), nil
+	res.Warnings = parts.notes(res.Warnings)
+	return f(res, q.Stats())
 }
 
 // lookback returns how old the latest sample of a series may be.

@@ -27,28 +27,28 @@ func TestStatusTSDB(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"?db=d", 200, `{"data":{"totalSeries":3,"totalLabelValuePairs":3,"headStats":{"numSeries":3,"numLabelPairs":3},` +
+		{"?db=d", 200, `{"status":"success","data":{"totalSeries":3,"totalLabelValuePairs":3,"headStats":{"numSeries":3,"numLabelPairs":3,"chunkCount":0,"minTime":0,"maxTime":0},` +
 			`"seriesCountByMetricName":[{"name":"cpu","value":2},{"name":"mem","value":1}],` +
 			`"seriesCountByLabelName":[{"name":"host","value":3},{"name":"zone","value":2}],"seriesCountByFocusLabelValue":[],` +
 			`"seriesCountByLabelValuePair":[{"name":"host=a","value":2},{"name":"zone=x","value":2},{"name":"host=b","value":1}],` +
-			`"labelValueCountByLabelName":[{"name":"host","value":2},{"name":"zone","value":1}]},"status":"success"}`},
-		{"?db=d&match[]=cpu&topN=1&focusLabel=zone", 200, `{"data":{"totalSeries":2,"totalLabelValuePairs":3,"headStats":{"numSeries":2,"numLabelPairs":3},` +
+			`"labelValueCountByLabelName":[{"name":"host","value":2},{"name":"zone","value":1}],"memoryInBytesByLabelName":[]}}`},
+		{"?db=d&match[]=cpu&topN=1&focusLabel=zone", 200, `{"status":"success","data":{"totalSeries":2,"totalLabelValuePairs":3,"headStats":{"numSeries":2,"numLabelPairs":3,"chunkCount":0,"minTime":0,"maxTime":0},` +
 			`"seriesCountByMetricName":[{"name":"cpu","value":2}],"seriesCountByLabelName":[{"name":"host","value":2}],` +
 			`"seriesCountByFocusLabelValue":[{"name":"x","value":2}],"seriesCountByLabelValuePair":[{"name":"zone=x","value":2}],` +
-			`"labelValueCountByLabelName":[{"name":"host","value":2}]},"status":"success"}`},
-		{"?db=d&date=1970-01-11&focusLabel=host", 200, `{"data":{"totalSeries":1,"totalLabelValuePairs":1,"headStats":{"numSeries":1,"numLabelPairs":1},` +
+			`"labelValueCountByLabelName":[{"name":"host","value":2}],"memoryInBytesByLabelName":[]}}`},
+		{"?db=d&date=1970-01-11&focusLabel=host", 200, `{"status":"success","data":{"totalSeries":1,"totalLabelValuePairs":1,"headStats":{"numSeries":1,"numLabelPairs":1,"chunkCount":0,"minTime":0,"maxTime":0},` +
 			`"seriesCountByMetricName":[{"name":"mem","value":1}],"seriesCountByLabelName":[{"name":"host","value":1}],` +
 			`"seriesCountByFocusLabelValue":[{"name":"a","value":1}],"seriesCountByLabelValuePair":[{"name":"host=a","value":1}],` +
-			`"labelValueCountByLabelName":[{"name":"host","value":1}]},"status":"success"}`},
-		{"?topN=2", 200, `{"data":{"totalSeries":4,"totalLabelValuePairs":5,"headStats":{"numSeries":4,"numLabelPairs":5},` +
+			`"labelValueCountByLabelName":[{"name":"host","value":1}],"memoryInBytesByLabelName":[]}}`},
+		{"?topN=2", 200, `{"status":"success","data":{"totalSeries":4,"totalLabelValuePairs":5,"headStats":{"numSeries":4,"numLabelPairs":5,"chunkCount":0,"minTime":0,"maxTime":0},` +
 			`"seriesCountByMetricName":[{"name":"cpu","value":3},{"name":"mem","value":1}],` +
 			`"seriesCountByLabelName":[{"name":"host","value":4},{"name":"zone","value":3}],"seriesCountByFocusLabelValue":[],` +
 			`"seriesCountByLabelValuePair":[{"name":"host=a","value":3},{"name":"zone=x","value":2}],` +
-			`"labelValueCountByLabelName":[{"name":"host","value":3},{"name":"zone","value":2}]},"status":"success"}`},
-		{"?db=nosuch", 404, `{"error":"database not found: \"nosuch\""}`},
-		{"?db=d&topN=0", 400, `{"error":"topN must be a number from 1 to 1000, not \"0\""}`},
-		{"?db=d&topN=x", 400, `{"error":"topN must be a number from 1 to 1000, not \"x\""}`},
-		{"?db=d&date=today", 400, `{"error":"date must be a day such as 2024-02-29, not \"today\""}`},
+			`"labelValueCountByLabelName":[{"name":"host","value":3},{"name":"zone","value":2}],"memoryInBytesByLabelName":[]}}`},
+		{"?db=nosuch", 404, `{"status":"error","errorType":"not_found","error":"database not found: nosuch"}`},
+		{"?db=d&topN=0", 400, `{"status":"error","errorType":"bad_data","error":"topN must be a number from 1 to 1000, not \"0\""}`},
+		{"?db=d&topN=x", 400, `{"status":"error","errorType":"bad_data","error":"topN must be a number from 1 to 1000, not \"x\""}`},
+		{"?db=d&date=today", 400, `{"status":"error","errorType":"bad_data","error":"date must be a day such as 2024-02-29, not \"today\""}`},
 	} {
 		status, body := s.as('n', "GET", "/api/v1/status/tsdb"+c.params, nil)
 		var got any
