@@ -193,7 +193,6 @@ func TestFollower(t *testing.T) {
 	of.behind = true
 	f(ask("GET", "/query?q=SELECT+v+FROM+m", ""), "read, forward", 200, "9")
 	f(ask("GET", "/query?q=SHOW+QUERIES", ""), "", 200, "7")
-	f(ask("POST", "/api/v1/prom/read?db=d", ""), "read, forward", 400, "9")
 	of.behind = false
 
 	// The log of the leader has the client, that of the follower the same request.
@@ -222,7 +221,7 @@ func TestForwardedOnce(t *testing.T) {
 	s.create("d")
 	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: c})
 	defer h.Close()
-	for _, target := range []string{"/write?db=d", "/query?q=CREATE+DATABASE+x", "/query?q=SELECT+v+FROM+m", "/api/v1/prom/read?db=d"} {
+	for _, target := range []string{"/write?db=d", "/query?q=CREATE+DATABASE+x", "/query?q=SELECT+v+FROM+m"} {
 		w := serve(h.Forwarded(), "POST", target, strings.NewReader("m v=1 1"))
 		if w.Code != 503 || w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%s: %d %s", target, w.Code, w.Body)

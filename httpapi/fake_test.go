@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +21,10 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
+	"tsdbd/model/scan/scantest"
+	"tsdbd/prom/engine"
 	"tsdbd/query"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 )
@@ -182,6 +186,9 @@ func (s *fakeStore) fingerprint() string {
 func start(t *testing.T, s *fakeStore, opt httpapi.Options) (*httpapi.Handler, string) {
 	t.Helper()
 	opt.Writer, opt.Query = s, s
+	if opt.PromQL == nil { // over a storage of its own
+		opt.PromQL = engine.New(engine.Options{Storage: scantest.New(), Queries: admission.NewQueries(admission.Limits{}, nil, slog.New(slog.DiscardHandler))})
+	}
 	if opt.Registry == nil {
 		opt.Registry = prometheus.NewRegistry()
 	}

@@ -1,22 +1,22 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
 
 	"github.com/golang/snappy"
-	"github.com/influxdata/influxql"
 
 	"tsdbd/httpapi/encode"
+	"tsdbd/httpapi/promapi"
 	"tsdbd/internal/body"
 	"tsdbd/meta"
 	"tsdbd/model/point"
 	"tsdbd/prom"
+	"tsdbd/prom/engine"
 	"tsdbd/prom/remote"
 	"tsdbd/query"
-	"tsdbd/query/result"
+	"tsdbd/query/admission"
 )
 
 // influxPromWrite answers /api/v1/prom/write, which InfluxDB has. It demands the name
@@ -92,75 +92,113 @@ func (m *remoteWrite) announce(w *response, dropped int) {
 	}
 }
 
-// promRead answers /api/v1/prom/read: remote read with samples, one query.
+// influxPromRead answers /api/v1/prom/read, which InfluxDB has. It demands the name of
+// the database.
+func (h *Handler) influxPromRead(w *response, r *request) error {
+	if _, _, named := h.promTarget(r); !named {
+		return errDatabaseRequired
+	}
+	return h.promRead(w, r)
+}
+
+// promRead answers remote read with samples or chunks.
 func (h *Handler) promRead(w *response, r *request) error {
-	opt := query.ExecuteOptions{ChunkSize: defaultChunkSize, User: r.userName()}
+	if h.opt.Cluster != nil {
+		if forward, err := h.readElsewhere(w, r, query.AnyNode); err != nil {
+			return err
+		} else if forward {
+			return h.forward(w, r)
+		}
+	}
+	db, rp, named := h.promTarget(r)
+	if err := r.authorize(meta.ReadPrivilege, "read from", db); err != nil {
+		return err
+	}
+	h.countClient(r, false)
+	if named {
+		if _, err := h.opt.Writer.RetentionPolicy(db, rp); err != nil {
+			return databaseError(err, db)
+		}
+	}
+	message, err := h.readSnappy(w, r)
+	if err != nil {
+		return err
+	}
+	req, err := remote.ParseReadRequest(message.Bytes())
+	message.Release()
+	if err != nil {
+		return badRequest(err.Error())
+	}
+	opt := query.ExecuteOptions{User: r.userName()}
 	ctx, done := h.follow(w, r, &opt)
 	defer done()
 	out := encode.NewOutput(w, outputTo(ctx, w, &opt))
 	defer out.Free()
-	message, err := h.readSamples(ctx, w, r, out, opt)
+	access := &engine.Access{DB: db, RP: rp, MayLack: !named, User: opt.User, Account: opt.Account, Turn: opt.Turn, Interrupt: opt.Interrupt}
+	selections := make([]engine.Selection, len(req.Queries))
+	for i, q := range req.Queries {
+		selections[i] = engine.Selection(q)
+	}
+	w.compress = false // snappy and chunks do it
+	notes := warnings{header: w.Header()}
+	read := func(each func(int, engine.Series) error) error {
+		warn := func(text string) { notes.tell(warningHeader, text, out.AnySent()) }
+		return h.opt.PromQL.Read(ctx, access, selections, warn, each)
+	}
+	if req.Chunks {
+		err = readChunks(w, out, read)
+	} else {
+		err = readSamples(w, opt.Account, len(selections), read)
+	}
+	if err != nil && out.AnySent() {
+		panic(http.ErrAbortHandler) // the client must see that the answer is not complete
+	}
+	if code, _, text, ok := promapi.Status(err); err != nil && ok {
+		return &apiError{code, text}
+	}
+	return err
+}
+
+// readChunks answers with frames of chunks.
+func readChunks(w *response, out *encode.Output, read func(each func(int, engine.Series) error) error) error {
+	w.Header().Set("Content-Type", remote.MediaFrames)
+	frames := remote.NewFrames(func(frame []byte) error {
+		return out.Append(func(dst []byte) []byte { return append(dst, frame...) })
+	})
+	if err := read(frames.Add); err != nil {
+		return err
+	}
+	if !out.AnySent() {
+		w.WriteHeader(http.StatusOK) // an answer without series has a header too
+	}
+	_ = out.Flush() // the client is gone if this fails
+	return nil
+}
+
+// readSamples answers with samples, as one compressed message.
+func readSamples(w *response, account *admission.Account, queries int, read func(each func(int, engine.Series) error) error) error {
+	samples := remote.NewSamples(account.SetAnswer)
+	err := read(samples.Add)
+	var message []byte
+	if err == nil {
+		message, err = samples.Finish(queries)
+	}
 	if err == nil {
 		// Memory holds the message and its compressed form for a moment.
-		err = opt.Account.SetAnswer(int64(cap(message) + snappy.MaxEncodedLen(len(message))))
+		err = account.SetAnswer(int64(cap(message) + snappy.MaxEncodedLen(len(message))))
+	}
+	if errors.Is(err, remote.ErrTooLarge) {
+		return badRequest(err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/x-protobuf")
-	w.compress = false // snappy does it
-	w.Header().Set("Content-Encoding", "snappy")
 	packed := snappy.Encode(nil, message)
-	out.Free()
-	_ = opt.Account.SetAnswer(int64(cap(packed))) // less than before
-	_, _ = w.Write(packed)                        // the client is gone if this fails
+	_ = account.SetAnswer(int64(cap(packed))) // less than before
+	w.Header().Set("Content-Type", remote.MediaSamples)
+	w.Header().Set("Content-Encoding", "snappy")
+	_, _ = w.Write(packed) // the client is gone if this fails
 	return nil
-}
-
-// readSamples runs the query of a ReadRequest and returns the ReadResponse,
-// which belongs to out.
-func (h *Handler) readSamples(ctx context.Context, w *response, r *request, out *encode.Output, opt query.ExecuteOptions) ([]byte, error) {
-	db, rp := r.URL.Query().Get("db"), r.URL.Query().Get("rp")
-	if db == "" {
-		return nil, errDatabaseRequired
-	}
-	if err := r.authorize(meta.ReadPrivilege, "read from", db); err != nil {
-		return nil, err
-	}
-	h.countClient(r, false)
-	if _, err := h.opt.Writer.RetentionPolicy(db, rp); err != nil {
-		return nil, databaseError(err, db)
-	}
-	message, err := h.readSnappy(w, r)
-	if err != nil {
-		return nil, err
-	}
-	queries, err := remote.ParseReadRequest(message.Bytes())
-	message.Release()
-	if err != nil {
-		return nil, badRequest(err.Error())
-	}
-	if len(queries) != 1 {
-		return nil, badRequest("Prometheus read endpoint currently only supports one query at a time")
-	}
-	stmt, err := queries[0].Statement(db, rp)
-	if err != nil {
-		return nil, badRequest(err.Error())
-	}
-	opt.Database, opt.RetentionPolicy = db, rp
-	answer := encode.NewReadResponse(out)
-	warn := warnings{header: w.Header()}
-	err = h.opt.Query.Execute(ctx, &influxql.Query{Statements: influxql.Statements{stmt}}, opt, func(res *result.Result) error {
-		warn.add(res, false)
-		return answer.Result(res)
-	})
-	if errors.Is(err, encode.ErrTooLarge) {
-		err = badRequest("answer is too large, ask for a shorter range or fewer series")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return answer.Finish()
 }
 
 // readSnappy reads a body in snappy's block format. The limits of bodies apply to

@@ -1,9 +1,8 @@
 package httpapi_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,10 +12,9 @@ import (
 	"tsdbd/httpapi"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/column"
 	"tsdbd/prom"
 	"tsdbd/prom/remote"
-	"tsdbd/query/result"
+	"tsdbd/query/admission"
 )
 
 // member wraps a message as member n of another.
@@ -155,63 +153,74 @@ func (temporary) Temporary() bool { return true }
 
 func TestRemoteRead(t *testing.T) {
 	users, _, opt := withUsers(t)
-	users.apply(t, meta.SetPrivilege{Name: "ann", Database: "db", Privilege: meta.ReadPrivilege})
-	store := newFakeStore()
-	store.create("db")
-	samples := func(job string, values ...float64) *result.Series {
-		s := &result.Series{Name: "up", Tags: model.Tags{{Key: "job", Value: job}}, Columns: []string{"time", "value"}, Rows: len(values)}
-		s.Values = []column.Vector{{Type: model.Integer, Ints: make([]int64, len(values))}, {Type: model.Float, Floats: values}}
-		return s
-	}
-	part := samples("a", 1)
-	part.Partial = true
-	var failed error
-	store.execute = func(_ context.Context, emit func(*result.Result) error) error {
-		if err := emit(&result.Result{Series: []*result.Series{part}, Messages: []result.Message{{Level: "warning", Text: "points are missing"}}, Partial: true}); err != nil {
-			return err
-		}
-		return emit(&result.Result{Series: []*result.Series{samples("a", 2), samples("b", 3)}, Err: failed})
-	}
-	_, base := start(t, store, opt)
-	matcher := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), "__name__")
-	matcher = protowire.AppendString(protowire.AppendTag(matcher, 3, protowire.BytesType), "up")
-	ask := member(1, member(3, matcher))
-	f := func(params string, message []byte, status int, want string) answer {
+	users.apply(t, meta.CreateDatabase{Name: "mydb"})
+	users.apply(t, meta.SetPrivilege{Name: "ann", Database: "mydb", Privilege: meta.ReadPrivilege})
+	h, store := promServer(t, opt, admission.Limits{})
+	store.Write(t, "mydb", "autogen", "ms", "up,__name__=up,job=a value=1 0\nup,__name__=up,job=a value=2 1000\nup,job=b value=3,other=4i 0\nup,job=c value=5 90000")
+	ask := func(params string, message []byte) *httptest.ResponseRecorder {
 		t.Helper()
-		a := do(t, "POST", base+"/api/v1/prom/read"+params, string(snappy.Encode(nil, message)), "Accept-Encoding", "gzip")
-		if a.status != status || !strings.Contains(a.body, want) {
-			t.Errorf("%s: %d %s, want %d %s", params, a.status, a.body, status, want)
-		}
-		return a
+		r := httptest.NewRequest("POST", params, strings.NewReader(string(snappy.Encode(nil, message))))
+		r.Header.Set("Accept-Encoding", "gzip")
+		return serveRequest(h, r)
 	}
-	const ann = "?u=ann&p=annpw&db="
-	a := f(ann+"db", ask, 200, "")
-	one := func(job string, values ...float64) []byte {
-		b := remote.AppendLabel(remote.AppendLabel(nil, "__name__", "up"), "job", job)
-		for _, v := range values {
-			b = remote.AppendSample(b, prom.Sample{Value: v})
+	number := func(b []byte, n protowire.Number, v uint64) []byte {
+		return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
+	}
+	matcher := func(kind uint64, name, value string) []byte {
+		return member(3, append(number(nil, 1, kind), append(member(2, []byte(name)), member(3, []byte(value))...)...))
+	}
+	query := func(end uint64, matchers ...[]byte) []byte {
+		b := number(nil, 2, end)
+		for _, m := range matchers {
+			b = append(b, m...)
 		}
 		return member(1, b)
 	}
-	want := string(member(1, append(one("a", 1, 2), one("b", 3)...)))
-	if got, err := snappy.Decode(nil, []byte(a.body)); err != nil || string(got) != want {
-		t.Errorf("%v: %q, want %q", err, got, want)
+	series := func(job string, values ...float64) []byte {
+		b := remote.AppendLabel(remote.AppendLabel(nil, "__name__", "up"), "job", job)
+		for i, v := range values {
+			b = remote.AppendSample(b, prom.Sample{Value: v, Time: int64(i) * 1000})
+		}
+		return member(1, b)
 	}
-	if a.header.Get("Content-Encoding") != "snappy" || a.header.Get("Content-Type") != "application/x-protobuf" || a.header.Get("X-Influxdb-Warning") != "points are missing" {
-		t.Errorf("header %v", a.header)
+	const ann = "/api/v1/read?u=ann&p=annpw&db="
+	up := query(60_000, matcher(0, "__name__", "up"))
+	w := ask(ann+"mydb", append(up, query(60_000, matcher(0, "__name__", "up"), matcher(3, "job", "a|c"))...))
+	want := append(member(1, append(series("a", 1, 2), series("b", 3)...)), member(1, series("b", 3))...)
+	if got, err := snappy.Decode(nil, w.Body.Bytes()); w.Code != 200 || err != nil || string(got) != string(want) {
+		t.Errorf("%d %v: %q, want %q", w.Code, err, got, want)
 	}
-	if store.options.User != "ann" || store.options.Database != "db" {
-		t.Errorf("options %+v", store.options)
+	if head := w.Header(); head.Get("Content-Encoding") != "snappy" || head.Get("Content-Type") != "application/x-protobuf" {
+		t.Errorf("header %v", head)
 	}
-	failed = errors.New("disk failed")
-	f(ann+"db", ask, 500, "disk failed")
-	f(ann+"db", nil, 400, "only supports one query at a time")
-	f(ann+"db", []byte("\xff"), 400, "proto: cannot parse")
-	f(ann+"db", member(1, member(3, protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 9))), 400, "unknown match type: 9")
-	f(ann+"db&rp=x", ask, 500, "retention policy not found: x")
-	f(ann+"other", ask, 403, "not authorized to read from database")
-	f("?u=ann&p=annpw", ask, 400, "database is required")
-	f("?u=root&p=rootpw&db=nosuch", ask, 404, "database not found")
+	w = ask(ann+"mydb", append(number(up, 2, 7), member(2, []byte{1, 0})...))
+	if head := w.Header(); w.Code != 200 || head.Get("Content-Encoding") != "" || head.Get("Content-Type") != remote.MediaFrames || !strings.Contains(w.Body.String(), "\x0a\x03job\x12\x01a") {
+		t.Errorf("chunks: %d %v %q", w.Code, head, w.Body)
+	}
+	if w := ask(ann+"mydb", append(query(1, matcher(0, "__name__", "none")), number(nil, 2, 1)...)); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Type") != remote.MediaFrames {
+		t.Errorf("no chunks: %d %v %q", w.Code, w.Header(), w.Body)
+	}
+	f := func(params string, message []byte, status int, want string) {
+		t.Helper()
+		if w := ask(params, message); w.Code != status || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %d %s", params, w.Code, w.Body, status, want)
+		}
+	}
+	f(ann+"mydb", nil, 200, "")
+	f(ann+"mydb", []byte("\xff"), 400, "proto: cannot parse")
+	f(ann+"mydb", query(1, matcher(9, "a", "b")), 400, "unknown match type: 9")
+	f(ann+"mydb", query(1, matcher(2, "a", "(")), 400, "missing closing )")
+	f(ann+"mydb", append(up, number(nil, 2, 5)...), 400, "supports none of the response types [5]")
+	f(ann+"mydb&rp=x", up, 500, "retention policy not found: x")
+	f(ann+"other", up, 403, "not authorized to read from database")
+	f("/api/v1/prom/read?u=ann&p=annpw", up, 400, "database is required")
+	f("/api/v1/read?u=ann&p=annpw", up, 403, "not authorized to read from database")
+	f("/api/v1/read?u=root&p=rootpw", up, 200, "")
+	f("/prometheus/mydb/api/v1/read?u=ann&p=annpw", up, 200, "")
+	f("/api/v1/read?u=root&p=rootpw&db=nosuch", up, 404, "database not found")
+	if n := store.Views(); n != 0 {
+		t.Errorf("%d views are left", n)
+	}
 }
 
 // TestRemoteWrite2Repeats sends small requests whose series or metadata refer to one

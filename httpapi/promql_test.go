@@ -34,7 +34,9 @@ func promServer(t *testing.T, opt httpapi.Options, limits admission.Limits) (*ht
 	opt.PromQL = engine.New(engine.Options{
 		Storage: s, Memory: opt.Memory, Queries: admission.NewQueries(limits, opt.Memory, slog.New(slog.DiscardHandler)),
 	})
-	opt.Writer, opt.Query = newFakeStore(), newFakeStore()
+	names := newFakeStore()
+	names.create("mydb")
+	opt.Writer, opt.Query = names, names
 	h := httpapi.New(opt)
 	t.Cleanup(h.Close)
 	return h, s

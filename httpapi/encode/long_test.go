@@ -11,10 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golang/snappy"
-	"google.golang.org/protobuf/encoding/protowire"
-
-	"tsdbd/model"
 	"tsdbd/query"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
@@ -160,80 +156,6 @@ func TestDocumentsAreCharged(t *testing.T) {
 	}
 	if err != ErrTooLarge || len(out.buf) > 3<<20 {
 		t.Errorf("%v, %d bytes", err, len(out.buf))
-	}
-}
-
-// The same of a remote read, whose lengths of messages are put in afterwards.
-func TestRemoteReadIsCharged(t *testing.T) {
-	memory := admission.NewMemory(1 << 20)
-	for _, c := range []struct {
-		series, rows int
-		fits         bool
-	}{{0, 0, true}, {1, 1, true}, {3, 200, true}, {2, 5000, true}, {3, 100_000, false}} {
-		account := memory.Open(nil, nil)
-		out := &Output{w: io.Discard, limit: maxDocument, opt: Options{Account: account}}
-		a := NewReadResponse(out)
-		var err error
-		for i := range c.series {
-			for part := range 2 {
-				s := table("m", model.Tags{{Key: "h", Value: fmt.Sprint(i)}}, []string{"time", "value"}, 0, ints(make([]int64, c.rows)...), floats(make([]float64, c.rows)...))
-				s.Partial = part == 0
-				if err == nil {
-					err = a.Result(&result.Result{Series: []*result.Series{s}})
-				}
-			}
-		}
-		if held := memory.Used(); c.rows > 1000 && held < int64(cap(out.buf)) {
-			t.Errorf("%d bytes are charged for a buffer of %d", held, cap(out.buf))
-		}
-		account.Close()
-		if c.fits != (err == nil) || err != nil && !errors.Is(err, admission.ErrMemory) {
-			t.Errorf("%d series of %d rows: %v", c.series, c.rows, err)
-			continue
-		}
-		if err != nil {
-			continue
-		}
-		message, err := a.Finish()
-		if err != nil {
-			t.Fatal(err)
-		}
-		series, samples := 0, 0
-		walk(t, message, func(result []byte) {
-			walk(t, result, func(one []byte) {
-				series++
-				for len(one) > 0 {
-					number, _, n := protowire.ConsumeTag(one)
-					_, m := protowire.ConsumeBytes(one[n:])
-					if m < 0 {
-						t.Fatal("bad member of a series")
-					}
-					if number == 2 {
-						samples++
-					}
-					one = one[n+m:]
-				}
-			})
-		})
-		if series != c.series || samples != 2*c.series*c.rows || len(snappy.Encode(nil, message)) == 0 {
-			t.Errorf("%d series of %d rows: got %d series, %d samples", c.series, c.rows, series, samples)
-		}
-	}
-}
-
-// walk calls f with each member 1 of a message that has no others.
-func walk(t *testing.T, b []byte, f func([]byte)) {
-	for len(b) > 0 {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 || number != 1 || kind != protowire.BytesType {
-			t.Fatalf("bad member %d of %d bytes", number, len(b))
-		}
-		member, m := protowire.ConsumeBytes(b[n:])
-		if m < 0 {
-			t.Fatal("bad length")
-		}
-		f(member)
-		b = b[n+m:]
 	}
 }
 

@@ -123,6 +123,9 @@ func (p *parts) close() {
 
 // of returns the series of a part, if the matchers are those of its selector.
 func (p *parts) of(matchers []*labels.Matcher) (storage.SeriesSet, bool) {
+	if p == nil { // of a request without an expression
+		return nil, false
+	}
 	for _, one := range p.list {
 		if len(matchers) != 1 || matchers[0] != one.matcher {
 			continue

@@ -1,10 +1,10 @@
-// Package remote reads and writes the protobuf messages of Prometheus' remote
-// write 1.0 and remote read.
+// Package remote reads and writes the messages of Prometheus' remote write 1.0 and 2.0
+// and of remote read.
 //
-// EachSeries reads a WriteRequest. ParseReadRequest reads a ReadRequest, Select
-// turns the matchers of a query into a Selection of measurements and series, and
-// Query.Statement into the SELECT that answers it. AppendLabel and AppendSample
-// write a ReadResponse.
+// Negotiate finds the version of a write request by its headers. Write and Write2 read
+// the request into rows of a batch. ParseReadRequest reads a ReadRequest. Samples and
+// Frames make the answers to it from series.
 //
-// The package does no input and output. Its functions are safe for concurrent use.
+// The package does no input and output. Its functions are safe for concurrent use; a
+// Samples and a Frames belong to one answer.
 package remote

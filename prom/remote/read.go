@@ -1,40 +1,88 @@
 package remote
 
 import (
-	"math"
+	"errors"
+	"fmt"
+	"slices"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/prometheus/prometheus/model/labels"
 
-	"tsdbd/prom"
+	"tsdbd/query/syntax"
 )
 
-// Query is one query of a ReadRequest.
+const (
+	// maxQueries bounds the queries of a request.
+	maxQueries = 1000
+	// maxMatchers bounds the matchers of a request.
+	maxMatchers = 5000
+)
+
+// ReadRequest is a request of remote read.
+type ReadRequest struct {
+	Queries []Query
+	// Chunks asks for frames of chunks (Frames), otherwise for samples (Samples).
+	Chunks bool
+}
+
+// Query is one query of a ReadRequest. The hints of a query say nothing that changes
+// its answer; they are passed over.
 type Query struct {
 	Start, End int64 // ms since the epoch, both inclusive
-	Matchers   []Matcher
+	Matchers   []*labels.Matcher
 }
 
-// ParseReadRequest reads the queries of a ReadRequest.
-func ParseReadRequest(b []byte) (queries []Query, err error) {
+// The types of answers.
+const (
+	typeSamples = 0
+	typeChunks  = 1
+)
+
+// ParseReadRequest reads a ReadRequest. The request does not refer to b.
+func ParseReadRequest(b []byte) (req ReadRequest, err error) {
+	p := requestParser{}
 	rest := message(b)
 	var m member
+	var accepted []uint64
 	for {
 		more, err := rest.next(&m)
-		switch {
-		case !more:
-			return queries, err
-		case m.field != 1 || m.data == nil:
-			continue
-		}
-		q, err := parseQuery(m.data)
 		if err != nil {
-			return nil, err
+			return req, err
 		}
-		queries = append(queries, q)
+		if !more {
+			break
+		}
+		switch {
+		case m.field == 1 && m.data != nil:
+			if len(req.Queries) == maxQueries {
+				return req, fmt.Errorf("more than %d queries", maxQueries)
+			}
+			q, err := p.query(m.data)
+			if err != nil {
+				return req, err
+			}
+			req.Queries = append(req.Queries, q)
+		case m.field == 2:
+			if accepted, err = appendNumbers(accepted, &m); err != nil {
+				return req, err
+			}
+		}
 	}
+	// The first type counts that the server knows.
+	known := slices.IndexFunc(accepted, func(t uint64) bool { return t == typeSamples || t == typeChunks })
+	if len(accepted) > 0 && known < 0 {
+		return req, fmt.Errorf("the server supports none of the response types %d: send %d for samples or %d for chunks", accepted, typeSamples, typeChunks)
+	}
+	req.Chunks = known >= 0 && accepted[known] == typeChunks
+	return req, nil
 }
 
-func parseQuery(b message) (q Query, err error) {
+// requestParser bounds what the queries of a request have together.
+type requestParser struct {
+	regexes  syntax.RegexBudget
+	matchers int
+}
+
+func (p *requestParser) query(b message) (q Query, err error) {
 	var m member
 	for {
 		more, err := b.next(&m)
@@ -45,8 +93,8 @@ func parseQuery(b message) (q Query, err error) {
 			q.Start = int64(m.num)
 		case m.field == 2:
 			q.End = int64(m.num)
-		case m.field == 3:
-			matcher, err := parseMatcher(m.data)
+		case m.field == 3 && m.data != nil:
+			matcher, err := p.matcher(m.data)
 			if err != nil {
 				return q, err
 			}
@@ -55,42 +103,38 @@ func parseQuery(b message) (q Query, err error) {
 	}
 }
 
-func parseMatcher(b message) (matcher Matcher, err error) {
+func (p *requestParser) matcher(b message) (*labels.Matcher, error) {
+	if p.matchers++; p.matchers > maxMatchers {
+		return nil, errors.New("too many matchers")
+	}
+	var kind uint64
+	var name, value string
 	var m member
 	for {
 		more, err := b.next(&m)
-		switch {
-		case !more:
-			return matcher, err
-		case m.field == 1:
-			matcher.Kind = MatchKind(m.num)
-		case m.field == 2:
-			matcher.Name = string(m.data)
-		case m.field == 3:
-			matcher.Value = string(m.data)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+		switch m.field {
+		case 1:
+			kind = m.num
+		case 2:
+			name = string(m.data)
+		case 3:
+			value = string(m.data)
 		}
 	}
-}
-
-// MaxLabel is the largest size of a label in a message, without its texts, and
-// MaxSample the largest size of a sample.
-const (
-	MaxLabel  = 3 * (1 + 5)
-	MaxSample = 1 + 1 + 1 + 8 + 1 + 10
-)
-
-// AppendLabel appends a label as a member of a time series.
-func AppendLabel(dst []byte, name, value string) []byte {
-	size := protowire.SizeTag(1) + protowire.SizeBytes(len(name)) + protowire.SizeTag(2) + protowire.SizeBytes(len(value))
-	dst = protowire.AppendVarint(protowire.AppendTag(dst, 1, protowire.BytesType), uint64(size))
-	dst = protowire.AppendString(protowire.AppendTag(dst, 1, protowire.BytesType), name)
-	return protowire.AppendString(protowire.AppendTag(dst, 2, protowire.BytesType), value)
-}
-
-// AppendSample appends a sample as a member of a time series.
-func AppendSample(dst []byte, s prom.Sample) []byte {
-	size := protowire.SizeTag(1) + protowire.SizeFixed64() + protowire.SizeTag(2) + protowire.SizeVarint(uint64(s.Time))
-	dst = protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.BytesType), uint64(size))
-	dst = protowire.AppendFixed64(protowire.AppendTag(dst, 1, protowire.Fixed64Type), math.Float64bits(s.Value))
-	return protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.VarintType), uint64(s.Time))
+	types := []labels.MatchType{labels.MatchEqual, labels.MatchNotEqual, labels.MatchRegexp, labels.MatchNotRegexp}
+	if kind >= uint64(len(types)) {
+		return nil, fmt.Errorf("unknown match type: %d", kind)
+	}
+	if kind >= 2 {
+		if err := p.regexes.Add(value); err != nil {
+			return nil, err
+		}
+	}
+	return labels.NewMatcher(types[kind], name, value)
 }

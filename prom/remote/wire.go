@@ -102,3 +102,22 @@ func appendLabel(tags model.Tags, b message) (model.Tags, error) {
 		}
 	}
 }
+
+// maxNumbers is how many numbers appendNumbers keeps.
+const maxNumbers = 16
+
+// appendNumbers appends the numbers of a repeated member, which come packed or one by
+// one. It leaves out what exceeds maxNumbers.
+func appendNumbers(dst []uint64, m *member) ([]uint64, error) {
+	if m.data == nil {
+		return append(dst, m.num)[:min(len(dst)+1, maxNumbers)], nil
+	}
+	for b := m.data; len(b) > 0; {
+		v, n := protowire.ConsumeVarint(b)
+		if n < 0 {
+			return dst, errProtobuf
+		}
+		dst, b = append(dst, v)[:min(len(dst)+1, maxNumbers)], b[n:]
+	}
+	return dst, nil
+}

@@ -67,6 +67,8 @@ var routeMatrix = []routeRights{
 	{"POST", "/opentelemetry/v1/metrics?db=canary", "", 401, 415, 415, 415, 415, 415},
 	{"POST", "/api/v1/prom/read?db=mine", "", 401, 403, 400, 403, 400, 400},
 	{"POST", "/api/v1/prom/read?db=canary", "", 401, 403, 403, 403, 400, 400},
+	{"POST", "/api/v1/read?db=mine", "", 401, 403, 400, 403, 400, 400},
+	{"POST", "/prometheus/canary/api/v1/read", "", 401, 403, 403, 403, 400, 400},
 	{"GET", "/api/v1/query?db=mine&query=1", "", 401, 403, 200, 403, 200, 200},
 	{"POST", "/api/v1/query?db=mine&query=1", "", 401, 403, 200, 403, 200, 200},
 	{"GET", "/api/v1/query?query=1", "", 401, 403, 403, 403, 200, 200}, // the default database

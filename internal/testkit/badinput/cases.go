@@ -179,7 +179,7 @@ func writes() []Case {
 		{Name: "otlp/GET", Method: "GET", Path: "/v1/metrics?db=bad", Status: 405, Text: "Method Not Allowed\n"},
 		{Name: "prom/GET", Method: "GET", Path: "/api/v1/prom/write?db=bad", Status: 405, Text: "Method Not Allowed\n"},
 		{Name: "prom/read without db", Method: "POST", Path: "/api/v1/prom/read", Body: "\x00", Status: 400, Error: "database is required"},
-		{Name: "prom/read of no query", Method: "POST", Path: "/api/v1/prom/read?db=bad", Body: "\x00", Status: 400, Error: "Prometheus read endpoint currently only supports one query at a time"},
+		{Name: "prom/read of an unknown type", Method: "POST", Path: "/api/v1/prom/read?db=bad", Body: "\x02\x04\x10\x09", Status: 400, Error: "the server supports none of the response types [9]: send 0 for samples or 1 for chunks"},
 		{Name: "prom/read not snappy", Method: "POST", Path: "/api/v1/prom/read?db=bad", Body: "x", Status: 400, Error: "snappy: corrupt input"},
 
 		{Name: "write/GET", Method: "GET", Path: writeTo, Status: 405, Text: "Method Not Allowed\n"},
