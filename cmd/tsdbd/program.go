@@ -35,7 +35,7 @@ func program(stdout, stderr io.Writer) *cli.Command {
 		Description: programAbout,
 		Flags:       append(settings.Flags, &cli.BoolFlag{Name: "version", Usage: "print the version", Local: true}),
 		Commands: []*cli.Command{
-			serveCommand(), configCommand(), healthCommand(),
+			serveCommand(), queryCommand(), configCommand(), healthCommand(),
 			backupCommand(), restoreCommand(), exportCommand(), importCommand(), inspectCommand(), verifyCommand(),
 			clusterCommand(),
 			manCommand(), versionCommand(),

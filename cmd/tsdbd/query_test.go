@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"tsdbd/internal/testkit/apptest"
+)
+
+// TestQuery asks a server as a user at a terminal and a script do.
+func TestQuery(t *testing.T) {
+	s := apptest.Start(t)
+	s.Query("", "CREATE DATABASE demo")
+	s.Write("demo", "cpu,host=a usage=1.5 1767571200000000000\ncpu,host=b usage=2 1767571260000000000")
+	f := func(want string, args ...string) {
+		t.Helper()
+		out, errs, err := tsdbd(t, append([]string{"query", "-host", s.URL, "-db", "demo"}, args...)...)
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("%q: %v, want %q in\n%s%s", args, err, want, out, errs)
+		}
+	}
+	f("2026-01-05T00:00:00Z |   1.5\n2026-01-05T00:01:00Z |     2\n(2 rows)\n", "SELECT usage FROM cpu")
+	f("time          usage\n----          -----\n1767571200000 1.5\n", "-format", "column", "-precision", "ms", "SELECT usage FROM cpu")
+	f("cpu,host=a usage=1.5 1767571200000000000\ncpu,host=b usage=2 1767571260000000000\n", "-format", "line", "SELECT usage FROM cpu GROUP BY host")
+	f("cpu,,1767571200000000000,1.5\n", "-format", "csv", "SELECT usage FROM cpu")
+	f(`{"results":[{"statement_id":0,"series":[{"name":"cpu","columns":["time","count"],"values":[["1970-01-01T00:00:00Z",2]]}]}]}`, "-format", "json", "SELECT count(usage) FROM cpu")
+	f("┼", "-plot", "SELECT usage FROM cpu")
+	f("using database demo\n", "use demo", "SHOW MEASUREMENTS")
+
+	for _, c := range [][]string{
+		{"tsdbd: error parsing query: found EOF, expected FROM at line 1, char 10", "SELECT a"},
+		{"the format is one of table, column, json, csv, line", "-format", "xml", "SHOW DATABASES"},
+		{"a statement failed", "SELECT a FROM nosuch.cpu"},
+	} {
+		out, errs, err := tsdbd(t, append([]string{"query", "-host", s.URL, "-db", "demo"}, c[1:]...)...)
+		if err == nil || !strings.Contains("tsdbd: "+errs+err.Error(), strings.TrimPrefix(c[0], "tsdbd: ")) {
+			t.Errorf("%q: %v\n%s%s", c[1:], err, out, errs)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package shell
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"tsdbd/lineproto/wire"
+	"tsdbd/model"
+)
+
+// columns writes tables with aligned columns. The widths are those of the first part
+// of a table; longer values of later parts stand out.
+type columns struct {
+	out    io.Writer
+	boxed  bool // lines around the columns
+	last   string
+	widths []int
+	rows   int
+	any    bool
+}
+
+func (c *columns) series(s *series) error {
+	var b bytes.Buffer
+	cells := make([][]string, len(s.Values))
+	for i, row := range s.Values {
+		cells[i] = make([]string, len(row))
+		for k, v := range row {
+			cells[i][k] = cell(v)
+		}
+	}
+	if key := s.key(); key != c.last {
+		c.finish(&b)
+		c.last, c.rows = key, 0
+		c.head(&b, s, cells)
+	}
+	for i, row := range cells {
+		for k, text := range row {
+			_, number := s.Values[i][k].(json.Number)
+			c.cell(&b, k, text, number && c.boxed, k == len(row)-1)
+		}
+		b.WriteByte('\n')
+	}
+	c.rows += len(cells)
+	_, err := c.out.Write(b.Bytes())
+	return err
+}
+
+// head writes the title and the names of the columns of a table.
+func (c *columns) head(b *bytes.Buffer, s *series, cells [][]string) {
+	if c.any {
+		b.WriteByte('\n')
+	}
+	c.any = true
+	c.widths = make([]int, len(s.Columns))
+	for i, name := range s.Columns {
+		c.widths[i] = utf8.RuneCountInString(name)
+		for _, row := range cells {
+			if i < len(row) {
+				c.widths[i] = min(max(c.widths[i], utf8.RuneCountInString(row[i])), maxWidth)
+			}
+		}
+	}
+	if s.Name != "" {
+		fmt.Fprintf(b, "name: %s\n", printable(s.Name))
+	}
+	if tags := s.tagText(); tags != "" {
+		fmt.Fprintf(b, "tags: %s\n", printable(tags))
+	}
+	for i, name := range s.Columns {
+		c.cell(b, i, printable(name), false, i == len(s.Columns)-1)
+	}
+	b.WriteByte('\n')
+	for i, name := range s.Columns {
+		if i > 0 {
+			b.WriteString(map[bool]string{true: "-+-", false: " "}[c.boxed])
+		}
+		width := utf8.RuneCountInString(name)
+		if c.boxed {
+			width = c.widths[i]
+		}
+		b.WriteString(strings.Repeat("-", width))
+		if !c.boxed && i < len(s.Columns)-1 {
+			b.WriteString(strings.Repeat(" ", c.widths[i]-width))
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// maxWidth bounds the width that a column gets for its values.
+const maxWidth = 60
+
+func (c *columns) cell(b *bytes.Buffer, i int, text string, right, last bool) {
+	if i > 0 {
+		b.WriteString(map[bool]string{true: " | ", false: " "}[c.boxed])
+	}
+	pad := ""
+	if i < len(c.widths) {
+		pad = strings.Repeat(" ", max(0, c.widths[i]-utf8.RuneCountInString(text)))
+	}
+	switch {
+	case right:
+		b.WriteString(pad + text)
+	case last:
+		b.WriteString(text)
+	default:
+		b.WriteString(text + pad)
+	}
+}
+
+// finish writes the number of rows of the last table.
+func (c *columns) finish(b *bytes.Buffer) {
+	if c.last == "" || !c.boxed {
+		return
+	}
+	if c.rows == 1 {
+		b.WriteString("(1 row)\n")
+	} else {
+		fmt.Fprintf(b, "(%d rows)\n", c.rows)
+	}
+}
+
+func (c *columns) end() error {
+	var b bytes.Buffer
+	c.finish(&b)
+	c.last = ""
+	_, err := c.out.Write(b.Bytes())
+	return err
+}
+
+// cell returns a value as text.
+func cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return printable(v)
+	case json.Number:
+		return v.String()
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// printable replaces what would change the terminal or break a line.
+func printable(s string) string {
+	if strings.IndexFunc(s, control) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if control(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.NewReplacer("\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s))
+}
+
+func control(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }
+
+// lineWriter writes answers as line protocol. Tags are those that the answer is
+// grouped by; other columns are fields. JSON does not tell integers from floats, so
+// all numbers are floats.
+type lineWriter struct{ out io.Writer }
+
+func (l *lineWriter) end() error { return nil }
+
+func (l *lineWriter) series(s *series) error {
+	at := s.timeColumn()
+	if at < 0 || s.Name == "" {
+		return fmt.Errorf("the format line needs series with a name and times; this answer has the columns %s", strings.Join(s.Columns, ", "))
+	}
+	var tags model.Tags
+	for _, k := range slices.Sorted(maps.Keys(s.Tags)) {
+		if s.Tags[k] != "" {
+			tags = append(tags, model.Tag{Key: k, Value: s.Tags[k]})
+		}
+	}
+	key := wire.AppendSeries(nil, string(model.AppendSeriesKey(nil, s.Name, tags)))
+	prefixes := make([]string, len(s.Columns))
+	for i, name := range s.Columns {
+		prefixes[i] = wire.FieldPrefix(name)
+	}
+	var b []byte
+	for _, row := range s.Values {
+		line, any := append(b, key...), false
+		for i, v := range row {
+			if i == at || v == nil || i >= len(s.Columns) {
+				continue
+			}
+			sep := byte(',')
+			if !any {
+				sep, any = ' ', true
+			}
+			line = append(append(line, sep), prefixes[i]...)
+			if text, ok := v.(string); ok {
+				line = wire.AppendString(line, []byte(text))
+			} else {
+				line = append(line, cell(v)...)
+			}
+		}
+		if any {
+			b = append(append(append(line, ' '), cell(row[at])...), '\n')
+		}
+	}
+	_, err := l.out.Write(b)
+	return err
+}

@@ -1,0 +1,172 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tsdbd/transfer"
+)
+
+// Formats are the names of formats of answers.
+var formats = []string{"table", "column", "json", "csv", "line"}
+
+// precisions are the units of times in answers. rfc3339 is text.
+var precisions = []string{"rfc3339", "ns", "u", "ms", "s", "m", "h"}
+
+// Settings are what statements and their answers depend on.
+type Settings struct {
+	Database        string
+	RetentionPolicy string
+	Precision       string // one of rfc3339, ns, u, ms, s, m, h
+	Format          string // one of table, column, json, csv, line
+	Pretty          bool   // indents json
+	Plot            bool   // draws numbers over time
+	ChunkSize       int    // rows of a part of an answer
+}
+
+// Check returns an error if a setting has no meaning.
+func (s *Settings) Check() error {
+	if err := oneOf("format", s.Format, formats); err != nil {
+		return err
+	}
+	if s.ChunkSize < 1 {
+		return fmt.Errorf("the chunk size is a positive number, not %d", s.ChunkSize)
+	}
+	return oneOf("precision", s.Precision, precisions)
+}
+
+func oneOf(what, value string, known []string) error {
+	for _, k := range known {
+		if value == k {
+			return nil
+		}
+	}
+	return fmt.Errorf("the %s is one of %s, not %q", what, strings.Join(known, ", "), value)
+}
+
+// Session is a dialog with a server.
+type Session struct {
+	Settings
+	Client *transfer.Client
+	Out    io.Writer
+	Width  int // columns of the terminal; 0: Out is none
+	// history returns the lines of the past; nil: there are none.
+	history func() []string
+}
+
+// ErrExit is the error of a line that ends the session.
+var ErrExit = errors.New("exit")
+
+// ErrStatement says that the answer had an error, which has been written.
+var ErrStatement = errors.New("a statement failed")
+
+// Line runs a line: a command of the shell or statements.
+func (s *Session) Line(ctx context.Context, line string) error {
+	line = strings.TrimSpace(line)
+	if line == "" || strings.HasPrefix(line, "--") && !strings.Contains(line, "\n") {
+		return nil
+	}
+	if known, err := s.command(ctx, line); known {
+		return err
+	}
+	return s.query(ctx, line)
+}
+
+// query sends statements and writes the answer.
+func (s *Session) query(ctx context.Context, text string) error {
+	switch {
+	case s.Plot:
+		return s.ask(ctx, text, &plotter{out: s.Out, width: s.Width})
+	case s.Format == "json":
+		return s.copy(ctx, text, "application/json")
+	case s.Format == "csv":
+		return s.copy(ctx, text, "application/csv")
+	case s.Format == "line":
+		return s.ask(ctx, text, &lineWriter{out: s.Out})
+	}
+	return s.ask(ctx, text, &columns{out: s.Out, boxed: s.Format == "table"})
+}
+
+// ask sends statements and hands the answer to f.
+func (s *Session) ask(ctx context.Context, text string, f formatter) error {
+	params := url.Values{"chunked": {"true"}, "chunk_size": {fmt.Sprint(s.ChunkSize)}}
+	resp, err := s.send(ctx, text, params, "application/json")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return readAnswer(resp.Body, f, s.Out)
+}
+
+// copy sends statements and writes the answer as it comes, in a media type. An error
+// is found by its text: the answer may be too large to hold.
+func (s *Session) copy(ctx context.Context, text, media string) error {
+	params := url.Values{}
+	if s.Pretty && media == "application/json" {
+		params.Set("pretty", "true")
+	}
+	resp, err := s.send(ctx, text, params, media)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var found finder
+	if _, err := io.Copy(io.MultiWriter(s.Out, &found), resp.Body); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	if found.failed {
+		return ErrStatement
+	}
+	return nil
+}
+
+// send sends statements. The caller closes the body of the answer.
+func (s *Session) send(ctx context.Context, text string, params url.Values, media string) (*http.Response, error) {
+	for name, value := range map[string]string{"db": s.Database, "rp": s.RetentionPolicy} {
+		if value != "" {
+			params.Set(name, value)
+		}
+	}
+	switch {
+	case s.Plot || s.Format == "line":
+		params.Set("epoch", "ns")
+	case s.Precision != "rfc3339":
+		params.Set("epoch", s.Precision)
+	}
+	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {media}}
+	resp, err := s.Client.Do(ctx, http.MethodPost, "/query", params, header, strings.NewReader(url.Values{"q": {text}}.Encode()))
+	if err != nil {
+		return nil, plain(err)
+	}
+	return resp, nil
+}
+
+// finder looks for the member "error" of JSON or the column error of CSV in what is
+// written to it. In an answer without an error these bytes can only be in a value,
+// where the quotes of JSON have a backslash.
+type finder struct {
+	tail   []byte
+	failed bool
+}
+
+func (f *finder) Write(p []byte) (int, error) {
+	text := string(append(f.tail, p...))
+	if strings.Contains(text, `"error":`) || strings.HasPrefix(text, "error\n") {
+		f.failed = true
+	}
+	f.tail = []byte(text[max(0, len(text)-len(`"error":`)):])
+	return len(p), nil
+}
+
+// plain returns the error of a request in the server's words.
+func plain(err error) error {
+	if refused, ok := errors.AsType[*transfer.WriteError](err); ok {
+		return errors.New(refused.Message)
+	}
+	return err
+}

@@ -1,0 +1,269 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsdbd/transfer"
+)
+
+// answers is a server with an answer for each statement. It remembers what was asked.
+type answers struct {
+	byText map[string]string
+	asked  []*http.Request
+}
+
+func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = r.ParseForm()
+	a.asked = append(a.asked, r)
+	text, ok := a.byText[r.Form.Get("q")]
+	if !ok {
+		w.WriteHeader(http.StatusBadRequest)
+		text = `{"error":"error parsing query: found X at line 1, char 1"}`
+	}
+	_, _ = w.Write([]byte(text))
+}
+
+func start(t *testing.T, byText map[string]string) (*Session, *answers, *bytes.Buffer) {
+	t.Helper()
+	a := &answers{byText: byText}
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	out := new(bytes.Buffer)
+	return &Session{
+		Client: &transfer.Client{URL: server.URL}, Out: out,
+		Settings: Settings{Database: "demo", Precision: "rfc3339", Format: "table", ChunkSize: 2},
+	}, a, out
+}
+
+const twoParts = `{"results":[{"statement_id":0,"series":[{"name":"cpu","tags":{"host":"a","dc":""},"columns":["time","v","s"],"values":[["2026-01-05T00:00:00Z",1.50,"x"],["2026-01-05T00:01:00Z",null,"a\tb\u001b[31m"]],"partial":true}],"partial":true}]}
+{"results":[{"statement_id":0,"series":[{"name":"cpu","tags":{"host":"a","dc":""},"columns":["time","v","s"],"values":[["2026-01-05T00:02:00Z",9223372036854775807,true]]}],"messages":[{"level":"info","text":"well"}]}]}
+{"results":[{"statement_id":1,"error":"database not found: x"}]}
+`
+
+// TestFormats writes one answer in each format.
+func TestFormats(t *testing.T) {
+	f := func(format, answer, want string, failed error) {
+		t.Helper()
+		want = strings.ReplaceAll(want, `\ufffd`, "\ufffd")
+		s, _, out := start(t, map[string]string{"q": answer})
+		s.Format = format
+		if err := s.Line(context.Background(), "q"); !errors.Is(err, failed) || failed == nil && err != nil {
+			t.Errorf("%s: %v, want %v", format, err, failed)
+		}
+		if out.String() != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", format, out, want)
+		}
+	}
+	f("table", twoParts, `name: cpu
+tags: dc=, host=a
+time                 | v    | s
+---------------------+------+----------
+2026-01-05T00:00:00Z | 1.50 | x
+2026-01-05T00:01:00Z |      | a\tb\ufffd[31m
+2026-01-05T00:02:00Z | 9223372036854775807 | true
+(3 rows)
+info: well
+ERR: database not found: x
+`, ErrStatement)
+	f("column", twoParts, `name: cpu
+tags: dc=, host=a
+time                 v    s
+----                 -    -
+2026-01-05T00:00:00Z 1.50 x
+2026-01-05T00:01:00Z      a\tb\ufffd[31m
+2026-01-05T00:02:00Z 9223372036854775807 true
+info: well
+ERR: database not found: x
+`, ErrStatement)
+	f("line", `{"results":[{"series":[{"name":"c pu","tags":{"host":"a,b","dc":""},"columns":["time","a b","s"],"values":[[1,1.50,"x\"y"],[2,null,null],[3,true,null]]}]}]}`,
+		"c\\ pu,host=a\\,b a\\ b=1.50,s=\"x\\\"y\" 1\nc\\ pu,host=a\\,b a\\ b=true 3\n", nil)
+	f("json", `{"results":[{"statement_id":0,"error":"no"}]}`, `{"results":[{"statement_id":0,"error":"no"}]}`, ErrStatement)
+	f("json", `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, nil)
+	f("csv", "error\nno such thing\n", "error\nno such thing\n", ErrStatement)
+	f("csv", "name,tags\n", "name,tags\n", nil)
+}
+
+// TestErrors holds that what is no answer is an error in the server's words.
+func TestErrors(t *testing.T) {
+	s, _, _ := start(t, map[string]string{"cut": `{"results":[{"series":[`, "shows": `{"results":[{"series":[{"columns":["name"],"values":[["x"]]}]}]}`})
+	f := func(line, want string) {
+		t.Helper()
+		if err := s.Line(context.Background(), line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+	f("unknown", "error parsing query: found X")
+	f("cut", "read answer: unexpected EOF")
+	f(`\nosuch`, `there is no command \nosuch`)
+	f("format xml", `the format is one of table, column, json, csv, line, not "xml"`)
+	f("precision days", "the precision is one of")
+	f("chunk size 0", "the chunk size is a positive number")
+	f("use a.b.c", "is not DATABASE or DATABASE.POLICY")
+	f("insert", "usage: insert")
+	s.Format = "line"
+	f("shows", "needs series with a name and times")
+	s.Plot = true
+	f("shows", "a plot needs times")
+	s.Database = ""
+	f("insert cpu v=1", "no database")
+}
+
+// TestCommands runs the commands of the shell.
+func TestCommands(t *testing.T) {
+	names := func(column string, names ...string) string {
+		return `{"results":[{"series":[{"columns":["` + column + `"],"values":[["` + strings.Join(names, `"],["`) + `"]]}]}]}`
+	}
+	s, a, out := start(t, map[string]string{
+		"SHOW DATABASES": names("name", "demo", "odd name"), "SHOW RETENTION POLICIES": names("name", "autogen"), "": "",
+		`SHOW FIELD KEYS FROM "a b"; SHOW TAG KEYS FROM "a b"`: names("fieldKey", "v"),
+	})
+	line := func(text string) string {
+		t.Helper()
+		out.Reset()
+		if err := s.Line(context.Background(), text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		return out.String()
+	}
+	if got := line(`USE "odd name".autogen;`); s.Database != "odd name" || s.RetentionPolicy != "autogen" || !strings.Contains(got, "using database odd name, retention policy autogen") {
+		t.Errorf("use: %q.%q %s", s.Database, s.RetentionPolicy, got)
+	}
+	if err := s.Line(context.Background(), "use nosuch"); err == nil || s.Database != "odd name" {
+		t.Errorf("use of what is not there: %v, now %q", err, s.Database)
+	}
+	line("clear rp")
+	line("INSERT INTO two cpu,host=a v=1")
+	if r := a.asked[len(a.asked)-1]; r.URL.Path != "/write" || r.Form.Get("rp") != "two" || r.Form.Get("db") != "odd name" {
+		t.Errorf("insert asked %s", r.URL)
+	}
+	line(`\f csv`)
+	line("precision ms")
+	line("chunk size 7")
+	if got := line("settings"); !strings.Contains(got, "format            csv\n") || !strings.Contains(got, "precision         ms\n") || s.ChunkSize != 7 {
+		t.Errorf("settings:\n%s", got)
+	}
+	line(`\f table`)
+	if got := line(`\d "a b"`); !strings.Contains(got, "fieldKey") {
+		t.Errorf("describe: %s", got)
+	}
+	if got := line("help"); !strings.Contains(got, `use, \u DATABASE[.POLICY]`) {
+		t.Errorf("help:\n%s", got)
+	}
+	if line("") != "" || line("-- a comment") != "" {
+		t.Error("an empty line does something")
+	}
+	if err := s.Line(context.Background(), `\q`); !errors.Is(err, ErrExit) {
+		t.Errorf("exit: %v", err)
+	}
+}
+
+// TestPlot draws lines into a file: no colors, marks for each line.
+func TestPlot(t *testing.T) {
+	s, _, out := start(t, map[string]string{"q": `{"results":[{"series":[
+		{"name":"m","columns":["time","a","b","s"],"values":[[0,1,5,"x"],[60000000000,2,4,"y"],[120000000000,null,3,"z"]]}]}]}`})
+	s.Plot = true
+	if err := s.Line(context.Background(), "q"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"5.00 ┼", "1.00 ┼", "00:00:00", "00:02:00", "─ m.a\n", "* m.b\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out.String(), "\x1b") {
+		t.Errorf("colors in a file:\n%q", out)
+	}
+	l := plotted{times: []int64{0, 100}, values: []float64{1, 3}}
+	if got := l.means(0, 100, 5); !slices.Equal(got, []float64{1, 1.5, 2, 2.5, 3}) {
+		t.Errorf("few values: %v", got)
+	}
+	l = plotted{times: []int64{0, 1, 2, 9}, values: []float64{1, 2, 6, 4}}
+	if got := l.means(0, 10, 2); !slices.Equal(got, []float64{3, 4}) {
+		t.Errorf("many values: %v", got)
+	}
+	l = plotted{times: []int64{0, 1, 1, 9}, values: []float64{1, 2, 4, 4}}
+	if got := l.means(0, 9, 3); got[0] == 0 || !math.IsNaN(got[1]) {
+		t.Errorf("a gap: %v", got)
+	}
+}
+
+// TestComplete completes the last word of lines.
+func TestComplete(t *testing.T) {
+	column := func(name string, rows ...string) string {
+		return `{"results":[{"series":[{"columns":["` + name + `"],"values":[` + strings.Join(rows, ",") + `]}]}]}`
+	}
+	s, a, _ := start(t, map[string]string{
+		"SHOW DATABASES":                                     column("name", `["demo"]`),
+		"SHOW MEASUREMENTS LIMIT 500":                        column("name", `["cpu"]`, `["c d"]`, `["disk"]`),
+		"SHOW FIELD KEYS FROM cpu LIMIT 500":                 column("fieldKey", `["usage"]`),
+		"SHOW TAG KEYS FROM cpu LIMIT 500":                   column("tagKey", `["host"]`),
+		`SHOW TAG VALUES FROM cpu WITH KEY = host LIMIT 500`: column("value", `["it's"]`, `["b"]`),
+	})
+	c := &completer{session: s}
+	f := func(line, word string, want ...string) {
+		t.Helper()
+		gotWord, got := c.complete(line)
+		if gotWord != word || !slices.Equal(got, want) {
+			t.Errorf("%s: %q %q, want %q %q", line, gotWord, got, word, want)
+		}
+	}
+	f("SEL", "SEL", "SELECT")
+	f(`\d`, `\d`, `\d`)
+	f("use d", "d", "demo")
+	f("SELECT * FROM c", "c", `"c d"`, "cpu")
+	f(`SELECT * FROM "c`, `"c`, `"c d"`, `"cpu"`)
+	f("SELECT usage FROM cpu WHERE h", "h", "host")
+	f("SELECT usage FROM cpu WHERE host = ", "", "'b'", `'it\'s'`)
+	f("SELECT usage FROM cpu WHERE host = 'i", "'i", `'it\'s'`)
+	f("SELECT usage FROM cpu GROUP BY ho", "ho", "host")
+	f("SELECT usage FROM cpu GR", "GR", "GRANTS", "GROUP")
+	f("format j", "j", "json")
+	asked := len(a.asked)
+	f("use d", "d", "demo")
+	if len(a.asked) != asked {
+		t.Error("a look-up is not kept")
+	}
+}
+
+// TestContinues holds which lines ask for another one.
+func TestContinues(t *testing.T) {
+	for text, want := range map[string]bool{
+		"SELECT 1": true, "SELECT a,": false, "SELECT mean(a": false, "SELECT mean(a) FROM b": true, "SELECT 'a": false, `SELECT "a (" FROM b`: true,
+		"SELECT a,\n": true, `\d "`: true, `SELECT 'it\'s'`: true, "": true,
+	} {
+		if complete(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
+// TestHistory keeps lines in a file, but no passwords.
+func TestHistory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	h := openHistory(path)
+	for _, line := range []string{"SHOW DATABASES", "SHOW DATABASES", "SELECT a,\nb", "CREATE USER a WITH PASSWORD 'x'", "auth a b", ""} {
+		if _, err := h.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"SHOW DATABASES", "SELECT a,\nb"}
+	if got := openHistory(path).list(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if _, err := h.GetLine(2); err == nil {
+		t.Error("a line that is not there has no error")
+	}
+	if st, err := os.Stat(path); err != nil || st.Mode().Perm()&0o077 != 0 {
+		t.Errorf("others may read the history: %v %v", st.Mode(), err)
+	}
+}
