@@ -27,8 +27,8 @@ func TestAppendFloatAgreesWithEncodingJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := appendFloat(nil, f); string(got) != string(want) {
-			t.Fatalf("appendFloat(%x) = %s, want %s", math.Float64bits(f), got, want)
+		if got := AppendFloat(nil, f); string(got) != string(want) {
+			t.Fatalf("AppendFloat(%x) = %s, want %s", math.Float64bits(f), got, want)
 		}
 	}
 	for _, f := range []float64{

@@ -304,7 +304,7 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 					b = append(b, "null"...)
 					continue
 				}
-				b = appendFloat(b, f)
+				b = AppendFloat(b, f)
 			case cellTime:
 				if times.unit == 0 {
 					b = append(b, '"')

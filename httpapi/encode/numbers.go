@@ -17,14 +17,14 @@ const digits2 = "00010203040506070809" +
 	"80818283848586878889" +
 	"90919293949596979899"
 
-// fourDecimals bounds the fast path of appendFloat: below it, a value times
+// fourDecimals bounds the fast path of AppendFloat: below it, a value times
 // 10^4 has at most 15 significant digits. Decimals of 15 digits or fewer map to
 // distinct float64s, so the one that maps to the value is the shortest.
 const fourDecimals = 1e11
 
-// appendFloat appends a finite float as encoding/json prints it: the shortest
+// AppendFloat appends a finite float as encoding/json prints it: the shortest
 // digits that read back as f, with an exponent below 1e-6 and from 1e21 on.
-func appendFloat(dst []byte, f float64) []byte {
+func AppendFloat(dst []byte, f float64) []byte {
 	if a := math.Abs(f); a < fourDecimals {
 		if n := int64(a*1e4 + 0.5); n != 0 && float64(n)/1e4 == a {
 			if f < 0 {
@@ -66,7 +66,7 @@ func appendDecimal(dst []byte, n uint64) []byte {
 	return append(dst, '.', digits2[hi*2], digits2[hi*2+1], digits2[lo*2], digits2[lo*2+1])
 }
 
-// appendShortest is appendFloat without the fast path.
+// appendShortest is AppendFloat without the fast path.
 func appendShortest(dst []byte, f float64) []byte {
 	a := math.Abs(f)
 	if a != 0 && (a < 1e-6 || a >= 1e21) {

@@ -19,6 +19,7 @@ type value struct {
 	call  *Call
 	list  bool // the value is a list
 	count int  // elements of the list
+	clock clock
 }
 
 // pointsPerPiece is how many points are encoded between looks at the buffer.
@@ -53,9 +54,9 @@ func (v *value) Sample(s *promql.Sample) error {
 	return v.call.append(func(b []byte) []byte {
 		b = v.open(b, s.Metric)
 		if s.H != nil {
-			b = appendHistogramPoint(append(b, `,"histogram":`...), s.T, s.H)
+			b = v.clock.appendHistogramPoint(append(b, `,"histogram":`...), s.T, s.H)
 		} else {
-			b = appendPoint(append(b, `,"value":`...), s.T, s.F)
+			b = v.clock.appendPoint(append(b, `,"value":`...), s.T, s.F)
 		}
 		return append(b, '}')
 	})
@@ -65,10 +66,10 @@ func (v *value) Sample(s *promql.Sample) error {
 func (v *value) Series(s *promql.Series) error {
 	err := v.call.append(func(b []byte) []byte { return v.open(b, s.Metric) })
 	if err == nil {
-		err = appendPieces(v.call, `,"values":[`, s.Floats, func(b []byte, p promql.FPoint) []byte { return appendPoint(b, p.T, p.F) })
+		err = appendPieces(v.call, `,"values":[`, s.Floats, func(b []byte, p promql.FPoint) []byte { return v.clock.appendPoint(b, p.T, p.F) })
 	}
 	if err == nil {
-		err = appendPieces(v.call, `,"histograms":[`, s.Histograms, func(b []byte, p promql.HPoint) []byte { return appendHistogramPoint(b, p.T, p.H) })
+		err = appendPieces(v.call, `,"histograms":[`, s.Histograms, func(b []byte, p promql.HPoint) []byte { return v.clock.appendHistogramPoint(b, p.T, p.H) })
 	}
 	if err != nil {
 		return err
@@ -151,14 +152,29 @@ func appendLabels(b []byte, l labels.Labels) []byte {
 	return append(b, '}')
 }
 
+// clock prints times. It keeps what the next time is likely to begin with.
+type clock struct {
+	head int64  // ten thousands of seconds
+	text []byte // of head
+}
+
 // appendTime appends milliseconds as seconds with three digits behind the point, or
 // none if they are zero.
-func appendTime(b []byte, ms int64) []byte {
+func (c *clock) appendTime(b []byte, ms int64) []byte {
+	const block = 10_000_000 // ms
 	if ms < 0 {
 		b, ms = append(b, '-'), -ms
 	}
-	b = strconv.AppendInt(b, ms/1000, 10)
-	if f := ms % 1000; f != 0 {
+	if ms < block {
+		b = strconv.AppendInt(b, ms/1000, 10)
+	} else {
+		if head := ms / block; head != c.head {
+			c.head, c.text = head, strconv.AppendInt(c.text[:0], head, 10)
+		}
+		tail := uint32(ms % block / 1000)
+		b = append(append(b, c.text...), byte('0'+tail/1000), byte('0'+tail/100%10), byte('0'+tail/10%10), byte('0'+tail%10))
+	}
+	if f := uint32(ms % 1000); f != 0 {
 		b = append(b, '.', byte('0'+f/100), byte('0'+f/10%10), byte('0'+f%10))
 	}
 	return b
@@ -169,23 +185,26 @@ func appendSeconds(b []byte, ms int64) []byte {
 	return strconv.AppendFloat(b, float64(ms)/1000, 'f', -1, 64)
 }
 
-func appendPoint(b []byte, ms int64, v float64) []byte {
-	b = append(appendTime(append(b, '['), ms), ',')
+func (c *clock) appendPoint(b []byte, ms int64, v float64) []byte {
+	b = append(c.appendTime(append(b, '['), ms), ',')
 	return append(appendNumber(b, v), ']')
 }
 
 // appendNumber appends a number as a string.
 func appendNumber(b []byte, v float64) []byte {
 	b = append(b, '"')
-	format := byte('f')
-	if abs := math.Abs(v); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		format = 'e'
+	if abs := math.Abs(v); abs != 0 && !(abs >= 1e-6 && abs < 1e21) { // NaN as well
+		format := byte('f')
+		if abs < 1e-6 || abs >= 1e21 {
+			format = 'e'
+		}
+		return append(strconv.AppendFloat(b, v, format, -1, 64), '"')
 	}
-	return append(strconv.AppendFloat(b, v, format, -1, 64), '"')
+	return append(encode.AppendFloat(b, v), '"')
 }
 
-func appendHistogramPoint(b []byte, ms int64, h *histogram.FloatHistogram) []byte {
-	b = append(appendTime(append(b, '['), ms), ',')
+func (c *clock) appendHistogramPoint(b []byte, ms int64, h *histogram.FloatHistogram) []byte {
+	b = append(c.appendTime(append(b, '['), ms), ',')
 	return append(appendHistogram(b, h), ']')
 }
 
