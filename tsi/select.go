@@ -20,16 +20,40 @@ func (v *View) Select(ctx context.Context, measurement string, where *model.TagE
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	all, err := v.Series(measurement)
-	if err != nil || where == nil {
-		return all, err
-	}
 	s := selection{v: v, measurement: measurement, work: match.NewWork(ctx)}
-	set, err := s.eval(where, all)
+	set, ok, err := s.narrow(where)
+	if err == nil && !ok {
+		if set, err = v.Series(measurement); err == nil && where != nil {
+			set, err = s.eval(where, set)
+		}
+	}
 	if err = cmp.Or(s.work.Err(), err); err != nil {
 		return nil, err
 	}
 	return set, nil
+}
+
+// narrow evaluates a predicate that a tag with a certain value is a condition of. It
+// does not list the other series of the measurement.
+func (s *selection) narrow(e *model.TagExpr) (set *roaring.Bitmap, ok bool, err error) {
+	switch {
+	case e == nil:
+	case e.Op == model.TagEqual && e.Value != "":
+		if set, err = s.equal(e.Key, e.Value, nil); err == nil {
+			set.And(s.v.alive)
+		}
+		return set, true, err
+	case e.Op == model.TagAnd:
+		for _, side := range [2][2]*model.TagExpr{{e.Left, e.Right}, {e.Right, e.Left}} {
+			if set, ok, err = s.narrow(side[0]); ok && err == nil {
+				set, err = s.eval(side[1], set)
+			}
+			if ok || err != nil {
+				return set, ok, err
+			}
+		}
+	}
+	return nil, false, nil
 }
 
 // selection evaluates a predicate over one measurement of a view.
