@@ -239,7 +239,7 @@ func (c *Chunk) TextBytes(field int) (int, error) {
 }
 
 // MayHaveNaN reports whether a value of a field of floats may be NaN. It decodes the
-// column if the chunk has no statistics.
+// column if neither statistics nor the form of the column tell.
 func (c *Chunk) MayHaveNaN(field int) bool {
 	if field < 0 || field >= len(c.ready) || c.fields[field].Type != model.Float {
 		return false
@@ -247,8 +247,28 @@ func (c *Chunk) MayHaveNaN(field int) bool {
 	if rec, ok := c.s.statRecord(c.k, field); ok {
 		return statsMayHaveNaN(rec, c.e.Rows)
 	}
+	if i := field + c.timeColumns(); c.noNaN(i) {
+		return false
+	}
 	v, err := c.Column(field)
 	return err != nil || vector.HasNaN(v.Floats)
+}
+
+// noNaN reports whether the form of the column at place i, which is of floats, says
+// that it has no NaN.
+func (c *Chunk) noNaN(i int) bool {
+	b, err := c.raw(i)
+	switch {
+	case err != nil:
+		return false
+	case len(b) == 0:
+		return true
+	case c.places[i].sparse: // the block is behind the presence
+		return false
+	case c.e.Rows == 1:
+		return len(b) < 8 // a decimal
+	}
+	return codec.NoNaN(b)
 }
 
 // AllValid reports, without decoding, that every row has a value of the field.

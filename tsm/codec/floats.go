@@ -128,6 +128,18 @@ func gorillaEstimate(v []uint64) int {
 	return 9 + size*(len(v)-1)/count/8
 }
 
+// NoNaN reports whether the form of a block of floats says that no value is NaN: all
+// are decimals, or all are one number. A block of another form must be decoded.
+func NoNaN(block []byte) bool {
+	switch {
+	case len(block) < 3: // a constant with zeros behind its first byte is finite
+		return len(block) > 0 && block[0] == encConst
+	case block[0] == encDecimal:
+		return block[1] <= maxExponent // without exceptions
+	}
+	return block[0] == encConst && (block[1]&0x7f != 0x7f || block[2]&0xf0 != 0xf0)
+}
+
 // DecodeFloats appends the n values of block to dst. Damage gives a
 // *binio.CorruptError and dst as it was.
 func DecodeFloats(dst []float64, block []byte, n int) ([]float64, error) {

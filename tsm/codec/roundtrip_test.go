@@ -227,7 +227,7 @@ func pick(rng *rand.Rand, odd []float64, x float64) float64 {
 
 func TestFloatsRoundTrip(t *testing.T) {
 	rng := seeded(testseed.Of(t))
-	seen := map[string]int{}
+	seen, noNaN := map[string]int{}, 0
 	for _, n := range lengths() {
 		for name, at := range sorted(hostileFloats(rng)) {
 			v := make([]float64, n)
@@ -236,6 +236,12 @@ func TestFloatsRoundTrip(t *testing.T) {
 			}
 			block := roundTrip(t, name, v, AppendFloats, DecodeFloats, sameBits)
 			seen[formName(block)]++
+			if NoNaN(block) {
+				noNaN++
+				if slices.ContainsFunc(v, math.IsNaN) {
+					t.Errorf("%s n=%d: a NaN in a block without", name, n)
+				}
+			}
 			if dense, ok, _ := AppendDense(nil, block, n, Floats); ok {
 				seen[formName(dense)]++
 			}
@@ -255,6 +261,9 @@ func TestFloatsRoundTrip(t *testing.T) {
 				t.Errorf("%s n=%d: alp-rd: %v", name, n, err)
 			}
 		}
+	}
+	if noNaN == 0 {
+		t.Error("no block is known to have no NaN")
 	}
 	for _, enc := range []string{"raw", "const", "runs", "packed", "gorilla", "alp", "alp-rd", "dict"} {
 		if seen[enc] == 0 {
