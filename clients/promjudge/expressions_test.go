@@ -9,6 +9,9 @@ import (
 	"tsdbd/internal/testkit/testseed"
 )
 
+// asked is the syntax of a server that nobody has configured.
+var asked = parser.Options{}
+
 // every enables all syntax.
 var every = parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true, EnableExtendedRangeSelectors: true, EnableBinopFillModifiers: true}
 

@@ -179,7 +179,7 @@ func served(s *store.Store) asker {
 	memory := admission.NewMemory(1 << 30)
 	limits := admission.Limits{MemoryBytes: 1 << 30, QueryTimeout: time.Minute}
 	e := engine.New(engine.Options{Storage: s, Queries: admission.NewQueries(limits, memory, slog.New(slog.DiscardHandler)), Memory: memory})
-	return asker{parser.Options{}, func(ctx context.Context, q Question) *Answer {
+	return asker{asked, func(ctx context.Context, q Question) *Answer {
 		req := &engine.Request{Access: engine.Access{DB: "p"}, Expr: q.Expr, Start: time.UnixMilli(q.Start), End: time.UnixMilli(q.End), Step: time.Duration(q.Step) * time.Millisecond}
 		if q.Step == 0 {
 			req.Start = req.End
