@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
@@ -25,7 +26,10 @@ type Series struct {
 	Samples []Sample
 }
 
-// Dataset is what a round of the test stores.
+// Dataset is what a round of the test stores. The series are in the order of their labels,
+// in which both sides get them: series come to the engine in the order in which they were
+// stored first. The last bits of a sum depend on it, which of equal values topk takes, and
+// which series an error names.
 type Dataset struct {
 	Start, End int64 // times of the first and the last sample, ms
 	Interval   int64 // usual distance of samples, ms
@@ -98,6 +102,7 @@ func NewDataset(r *rand.Rand, natives bool) *Dataset {
 	}
 	d.add(r, steps, Gauge, gauge(r), "säure.wert", "label with space", `a "b"\c,d=e`, "päth", "/x y/")
 	d.add(r, steps, Gauge, gauge(r), "säure.wert", "label with space", "", "päth", "/ü,=/")
+	slices.SortFunc(d.Series, func(a, b Series) int { return labels.Compare(a.Labels, b.Labels) })
 	return d
 }
 

@@ -16,7 +16,7 @@ import (
 var (
 	datasets    = flag.Int("datasets", 4, "Fuzz: number of datasets")
 	queries     = flag.Int("queries", 400, "Fuzz: queries of each dataset")
-	withNatives = flag.Bool("natives", false, "Fuzz: datasets have native histograms")
+	withNatives = flag.Bool("natives", true, "Fuzz: datasets have native histograms")
 	dataset     = flag.Int("dataset", -1, "Fuzz: only this dataset")
 	expr        = flag.String("expr", "", "Fuzz: only this expression")
 	start       = flag.Int64("start", 0, "Fuzz: ms, with -expr")

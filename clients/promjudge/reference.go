@@ -5,10 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
 // Reference is the storage of Prometheus, with all samples in memory.
@@ -45,9 +47,7 @@ func (ref *Reference) Store(ctx context.Context, d *Dataset) error {
 	return app.Commit()
 }
 
-// Querier returns a querier that selects series in the order of their labels.
-// Prometheus leaves the order open, and results that depend on it with it: the last
-// bits of a sum, which of equal values topk takes.
+// Querier returns a querier that selects series in the order of their labels, see Dataset.
 func (ref *Reference) Querier(mint, maxt int64) (storage.Querier, error) {
 	q, err := ref.DB.Querier(mint, maxt)
 	return ordered{q}, err
@@ -56,7 +56,35 @@ func (ref *Reference) Querier(mint, maxt int64) (storage.Querier, error) {
 type ordered struct{ storage.Querier }
 
 func (q ordered) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-	return q.Querier.Select(ctx, true, hints, matchers...)
+	return asSent{q.Querier.Select(ctx, true, hints, matchers...)}
+}
+
+// asSent takes the empty buckets from histograms. Prometheus adds them, to give all
+// histograms of a chunk the same buckets, and they show in answers: an infinite number of
+// times nothing is not a number.
+type asSent struct{ storage.SeriesSet }
+
+func (s asSent) At() storage.Series { return asSentSeries{s.SeriesSet.At()} }
+
+type asSentSeries struct{ storage.Series }
+
+func (s asSentSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
+	if old, ok := it.(asSentIterator); ok {
+		it = old.Iterator
+	}
+	return asSentIterator{s.Series.Iterator(it)}
+}
+
+type asSentIterator struct{ chunkenc.Iterator }
+
+func (it asSentIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {
+	t, h := it.Iterator.AtHistogram(nil)
+	return t, h.Copy().Compact(0)
+}
+
+func (it asSentIterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	t, h := it.Iterator.AtFloatHistogram(nil)
+	return t, h.Copy().Compact(0)
 }
 
 // Question is an expression and the times for which it is asked.
