@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"tsdbd/httpapi/throttle"
 	"tsdbd/meta"
 )
 
@@ -43,7 +44,7 @@ func TestErrorTable(t *testing.T) {
 	f(context.DeadlineExceeded, 503, "timeout")
 	f(errors.New("input/output error"), 500, "input/output error")
 	f(errShuttingDown, 503, "server is shutting down")
-	f(errQueueFull, 503, "request throttled, queue full")
+	f(throttle.ErrFull, 503, "request throttled, queue full")
 }
 
 func TestServerErrorsKeepTheData(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/login"
+	"tsdbd/httpapi/throttle"
 	"tsdbd/internal/body"
 	"tsdbd/prom/metadata"
 )
@@ -30,7 +31,7 @@ type Handler struct {
 	metrics *metrics
 	routes  map[string]*route // by path
 	limits  atomic.Pointer[Limits]
-	writes  atomic.Pointer[throttle]
+	writes  atomic.Pointer[throttle.Throttle]
 	bodies  body.Budget
 	logins  *login.Logins
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/httpapi/promapi"
+	"tsdbd/httpapi/throttle"
 	"tsdbd/meta"
 	"tsdbd/model/point"
 	"tsdbd/prom/engine"
@@ -61,6 +62,9 @@ type Mount struct {
 	// Place is the node of a cluster that answers. 0: the one that the client asked.
 	Place query.Place
 }
+
+// DefaultWriteWait is the longest time that a write waits for its turn.
+const DefaultWriteWait = 30 * time.Second
 
 // DefaultMaxBodySize is InfluxDB's limit of a request body in bytes, and
 // DefaultMaxBodyMemory that of the bodies held at a time.
@@ -185,6 +189,6 @@ func (h *Handler) SetLimits(l Limits) {
 	h.bodies.SetLimit(l.MaxBodyMemory)
 	was := h.limits.Swap(&l)
 	if was == nil || was.MaxConcurrentWrites != l.MaxConcurrentWrites || was.MaxWaitingWrites != l.MaxWaitingWrites || was.WriteWait != l.WriteWait {
-		h.writes.Store(newThrottle(l.MaxConcurrentWrites, l.MaxWaitingWrites, l.WriteWait))
+		h.writes.Store(throttle.New(l.MaxConcurrentWrites, l.MaxWaitingWrites, l.WriteWait))
 	}
 }

@@ -103,6 +103,40 @@ func (h *Handler) influxPromRead(w *response, r *request) error {
 
 // promRead answers remote read with samples or chunks.
 func (h *Handler) promRead(w *response, r *request) error {
+	return h.readSeries(w, r, func() ([]engine.Selection, answerSeries, error) {
+		message, err := h.readSnappy(w, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer message.Release()
+		req, err := remote.ParseReadRequest(message.Bytes())
+		if err != nil {
+			return nil, nil, badRequest(err.Error())
+		}
+		selections := make([]engine.Selection, len(req.Queries))
+		for i, q := range req.Queries {
+			selections[i] = engine.Selection(q)
+		}
+		w.compress = false // snappy and chunks do it
+		if req.Chunks {
+			return selections, readChunks, nil
+		}
+		return selections, readSamples, nil
+	})
+}
+
+// seriesReader passes the series of selections to each.
+type seriesReader struct {
+	selections []engine.Selection
+	account    *admission.Account
+	each       func(each func(selection int, s engine.Series) error) error
+}
+
+// answerSeries answers with series.
+type answerSeries func(w *response, out *encode.Output, in seriesReader) error
+
+// readSeries answers with the series of the selections that parse returns.
+func (h *Handler) readSeries(w *response, r *request, parse func() ([]engine.Selection, answerSeries, error)) error {
 	if h.opt.Cluster != nil {
 		if forward, err := h.readElsewhere(w, r, query.AnyNode); err != nil {
 			return err
@@ -120,14 +154,9 @@ func (h *Handler) promRead(w *response, r *request) error {
 			return databaseError(err, db)
 		}
 	}
-	message, err := h.readSnappy(w, r)
+	selections, answer, err := parse()
 	if err != nil {
 		return err
-	}
-	req, err := remote.ParseReadRequest(message.Bytes())
-	message.Release()
-	if err != nil {
-		return badRequest(err.Error())
 	}
 	opt := query.ExecuteOptions{User: r.userName()}
 	ctx, done := h.follow(w, r, &opt)
@@ -135,21 +164,11 @@ func (h *Handler) promRead(w *response, r *request) error {
 	out := encode.NewOutput(w, outputTo(ctx, w, &opt))
 	defer out.Free()
 	access := &engine.Access{DB: db, RP: rp, MayLack: !named, User: opt.User, Account: opt.Account, Turn: opt.Turn, Interrupt: opt.Interrupt}
-	selections := make([]engine.Selection, len(req.Queries))
-	for i, q := range req.Queries {
-		selections[i] = engine.Selection(q)
-	}
-	w.compress = false // snappy and chunks do it
 	notes := warnings{header: w.Header()}
-	read := func(each func(int, engine.Series) error) error {
+	err = answer(w, out, seriesReader{selections, opt.Account, func(each func(int, engine.Series) error) error {
 		warn := func(text string) { notes.tell(warningHeader, text, out.AnySent()) }
 		return h.opt.PromQL.Read(ctx, access, selections, warn, each)
-	}
-	if req.Chunks {
-		err = readChunks(w, out, read)
-	} else {
-		err = readSamples(w, opt.Account, len(selections), read)
-	}
+	}})
 	if err != nil && out.AnySent() {
 		panic(http.ErrAbortHandler) // the client must see that the answer is not complete
 	}
@@ -160,12 +179,12 @@ func (h *Handler) promRead(w *response, r *request) error {
 }
 
 // readChunks answers with frames of chunks.
-func readChunks(w *response, out *encode.Output, read func(each func(int, engine.Series) error) error) error {
+func readChunks(w *response, out *encode.Output, in seriesReader) error {
 	w.Header().Set("Content-Type", remote.MediaFrames)
 	frames := remote.NewFrames(func(frame []byte) error {
 		return out.Append(func(dst []byte) []byte { return append(dst, frame...) })
 	})
-	if err := read(frames.Add); err != nil {
+	if err := in.each(frames.Add); err != nil {
 		return err
 	}
 	if !out.AnySent() {
@@ -176,16 +195,16 @@ func readChunks(w *response, out *encode.Output, read func(each func(int, engine
 }
 
 // readSamples answers with samples, as one compressed message.
-func readSamples(w *response, account *admission.Account, queries int, read func(each func(int, engine.Series) error) error) error {
-	samples := remote.NewSamples(account.SetAnswer)
-	err := read(samples.Add)
+func readSamples(w *response, _ *encode.Output, in seriesReader) error {
+	samples := remote.NewSamples(in.account.SetAnswer)
+	err := in.each(samples.Add)
 	var message []byte
 	if err == nil {
-		message, err = samples.Finish(queries)
+		message, err = samples.Finish(len(in.selections))
 	}
 	if err == nil {
 		// Memory holds the message and its compressed form for a moment.
-		err = account.SetAnswer(int64(cap(message) + snappy.MaxEncodedLen(len(message))))
+		err = in.account.SetAnswer(int64(cap(message) + snappy.MaxEncodedLen(len(message))))
 	}
 	if errors.Is(err, remote.ErrTooLarge) {
 		return badRequest(err.Error())
@@ -194,7 +213,7 @@ func readSamples(w *response, account *admission.Account, queries int, read func
 		return err
 	}
 	packed := snappy.Encode(nil, message)
-	_ = account.SetAnswer(int64(cap(packed))) // less than before
+	_ = in.account.SetAnswer(int64(cap(packed))) // less than before
 	w.Header().Set("Content-Type", remote.MediaSamples)
 	w.Header().Set("Content-Encoding", "snappy")
 	_, _ = w.Write(packed) // the client is gone if this fails

@@ -263,3 +263,31 @@ func TestRemoteWrite2Repeats(t *testing.T) {
 	f(200, 20_000, 413, help)
 	f(200, 20, 204, help)
 }
+
+// TestJSONLines writes lines, and exports what the storage has.
+func TestJSONLines(t *testing.T) {
+	h, store := promServer(t, httpapi.Options{}, admission.Limits{})
+	f := func(method, target, body string, status int, want string) {
+		t.Helper()
+		w := serveRequest(h, httptest.NewRequest(method, target, strings.NewReader(body)))
+		if w.Code != status || !strings.Contains(w.Body.String(), want) || want == "" && w.Body.Len() > 0 {
+			t.Errorf("%s %s: %d %s, want %d %s", method, target, w.Code, w.Body, status, want)
+		}
+	}
+	const up = `{"metric":{"__name__":"up","job":"a"},"values":[1],"timestamps":[1000]}` + "\n"
+	f("POST", "/api/v1/import", up, 204, "")
+	f("POST", "/prometheus/mydb/api/v1/import?extra_label=dc=x", up, 204, "")
+	f("POST", "/api/v1/import?db=mydb", up+"x\n"+up, 400, "partial write: line 2: invalid character 'x' looking for beginning of value dropped=0 for database: mydb")
+	f("POST", "/api/v1/import?extra_label=x", up, 400, "extra_label must be NAME=VALUE")
+	f("POST", "/api/v1/import?db=none", up, 404, "database not found")
+	store.Write(t, "mydb", "autogen", "s", "up,job=a value=1 1\nup,job=a value=2 2\nup,job=b value=3,other=4i 1")
+	const a, b = `{"metric":{"__name__":"up","job":"a"},"values":[1,2],"timestamps":[1000,2000]}` + "\n", `{"metric":{"__name__":"up","job":"b"},"values":[3],"timestamps":[1000]}` + "\n"
+	f("GET", "/api/v1/export?db=mydb&match[]=up", "", 200, a+b)
+	f("POST", "/prometheus/mydb/api/v1/export?match[]=up_other&match[]={job='b',__name__='up'}", "", 200, `{"metric":{"__name__":"up_other","job":"b"},"values":[4],"timestamps":[1000]}`+"\n"+b)
+	f("GET", "/api/v1/export?db=mydb&match[]=up&start=2", "", 200, `{"metric":{"__name__":"up","job":"a"},"values":[2],"timestamps":[2000]}`+"\n")
+	f("GET", "/api/v1/export?db=mydb&match[]=up&max_rows_per_line=1&end=1970-01-01T00:00:01Z", "", 200, b)
+	f("GET", "/api/v1/export?db=mydb&match[]=nothing", "", 200, "")
+	f("GET", "/api/v1/export?db=mydb", "", 400, "match[] is missing")
+	f("GET", "/api/v1/export?db=mydb&match[]=up{", "", 400, "parse error")
+	f("GET", "/api/v1/export?db=none&match[]=up", "", 404, "database not found")
+}

@@ -50,6 +50,8 @@ func (h *Handler) table() []route {
 		{path: "/api/v2/buckets/", name: "v2_buckets", access: byRoute, place: byMethod, any: h.bucket, absent: noCatalog},
 		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.influxPromWrite}},
 		{path: "/api/v1/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.promWrite}},
+		{path: "/api/v1/import", name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importLines}},
+		{path: "/api/v1/export", name: "export", access: byRoute, place: byStatement, gzip: true, methods: methods{"GET": h.exportLines, "POST": h.exportLines}, absent: h.opt.PromQL == nil},
 		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, place: byStatement, methods: methods{"POST": h.influxPromRead}, absent: h.opt.PromQL == nil},
 		{path: "/api/v1/read", name: "prom_read", access: byRoute, place: byStatement, methods: methods{"POST": h.promRead}, absent: h.opt.PromQL == nil},
 		{path: "/ping", name: "ping", access: openPing, place: query.ThisNode, methods: methods{"GET": h.ping, "HEAD": h.ping}},

@@ -135,7 +135,7 @@ const droppedHeader = "X-Tsdbd-Dropped"
 // write stores a body. The order of the checks is InfluxDB's, because clients see
 // the first one that fails.
 func (h *Handler) write(w *response, r *request, t target) error {
-	release, err := h.writes.Load().enter(r.Context())
+	release, err := h.writes.Load().Enter(r.Context())
 	if err != nil {
 		h.metrics.refused.Inc()
 		return err

@@ -1,43 +1,53 @@
-package httpapi
+// Package throttle bounds the writes that are in flight and that wait for their turn.
+//
+// A Throttle is safe for concurrent use.
+package throttle
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
-// DefaultWriteWait is the longest time that a write waits for its turn.
-const DefaultWriteWait = 30 * time.Second
+// Error refuses a write that should be sent again.
+type Error string
 
-var (
-	errQueueFull = &apiError{http.StatusServiceUnavailable, "request throttled, queue full"}
-	errQueueWait = &apiError{http.StatusServiceUnavailable, "request throttled, exceeds timeout"}
+// The errors of Enter, in InfluxDB's words.
+const (
+	ErrFull = Error("request throttled, queue full")
+	ErrWait = Error("request throttled, exceeds timeout")
 )
 
-// throttle bounds the writes in flight and the writes that wait for their turn. The
+func (e Error) Error() string { return string(e) }
+
+// Temporary says that the error goes away by itself.
+func (Error) Temporary() bool { return true }
+
+// Throttle bounds the writes in flight and the writes that wait for their turn. The
 // zero value bounds nothing.
-type throttle struct {
+type Throttle struct {
 	running chan struct{} // a token per write in flight; nil: no bound
 	known   chan struct{} // a token per write in flight or waiting
 	wait    time.Duration
 }
 
-func newThrottle(running, waiting int, wait time.Duration) *throttle {
+// New returns a Throttle of running writes in flight, 0 for any number, and of waiting
+// writes that wait at most that long.
+func New(running, waiting int, wait time.Duration) *Throttle {
 	if running <= 0 {
-		return &throttle{}
+		return &Throttle{}
 	}
-	return &throttle{running: make(chan struct{}, running), known: make(chan struct{}, running+max(0, waiting)), wait: wait}
+	return &Throttle{running: make(chan struct{}, running), known: make(chan struct{}, running+max(0, waiting)), wait: wait}
 }
 
-// enter waits for a turn. The caller must call release when the write ends.
-func (t *throttle) enter(ctx context.Context) (release func(), err error) {
+// Enter waits for a turn. The caller must call release when the write ends.
+func (t *Throttle) Enter(ctx context.Context) (release func(), err error) {
 	if t.running == nil {
 		return func() {}, nil
 	}
 	select {
 	case t.known <- struct{}{}:
 	default:
-		return nil, errQueueFull
+		return nil, ErrFull
 	}
 	release = func() { <-t.running; <-t.known }
 	select {
@@ -51,7 +61,7 @@ func (t *throttle) enter(ctx context.Context) (release func(), err error) {
 	case t.running <- struct{}{}:
 		return release, nil
 	case <-timer.C:
-		err = errQueueWait
+		err = ErrWait
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"tsdbd/httpapi/encode"
+	"tsdbd/model/point"
+	"tsdbd/prom"
+	"tsdbd/prom/engine"
+	"tsdbd/prom/jsonline"
+)
+
+// importLines answers VictoriaMetrics' /api/v1/import.
+func (h *Handler) importLines(w *response, r *request) error {
+	extra, err := jsonline.ExtraLabels(r.URL.Query())
+	if err != nil {
+		return badRequest(err.Error())
+	}
+	db, rp, _ := h.promTarget(r)
+	t := target{db: db, rp: rp, create: db == h.limits.Load().PrometheusDatabase}
+	t.parse = func(w *response, r *request, _ *target, table *point.Table, s *parseState) (parsed, error) {
+		var err error
+		if s.body, err = h.readBody(w, r); err != nil {
+			return parsed{}, err
+		}
+		rows := prom.Rows{Builder: point.NewBuilder(table, &s.batch)}
+		res := jsonline.Read(s.body.Bytes(), extra, &rows)
+		return parsed{dropped: rows.Refused, reason: rows.Reason, bad: res.Err, lines: res.BadLines}, nil
+	}
+	return h.write(w, r, t)
+}
+
+// exportLines answers VictoriaMetrics' /api/v1/export.
+func (h *Handler) exportLines(w *response, r *request) error {
+	if err := h.readForm(w, r); err != nil {
+		return err
+	}
+	return h.readSeries(w, r, func() ([]engine.Selection, answerSeries, error) {
+		e, err := jsonline.ParseExport(r.Form)
+		if err != nil {
+			return nil, nil, badRequest(err.Error())
+		}
+		sets, err := h.opt.PromQL.Selectors(e.Match)
+		if err != nil {
+			return nil, nil, badRequest(err.Error())
+		}
+		var selections []engine.Selection
+		for _, matchers := range sets {
+			selections = append(selections, engine.Selection{Start: e.Start, End: e.End, Matchers: matchers})
+		}
+		return selections, func(w *response, out *encode.Output, in seriesReader) error {
+			w.Header().Set("Content-Type", "application/stream+json")
+			lines := jsonline.NewWriter(e.Rows, encode.AppendString, func(line []byte) error {
+				return out.Append(func(dst []byte) []byte { return append(dst, line...) })
+			})
+			err := in.each(func(_ int, s engine.Series) error { return lines.Add(s) })
+			if err != nil {
+				return err
+			}
+			if !out.AnySent() {
+				w.WriteHeader(http.StatusOK) // an answer without series has a header too
+			}
+			_ = out.Flush() // the client is gone if this fails
+			return nil
+		}, nil
+	})
+}

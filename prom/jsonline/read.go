@@ -1,0 +1,105 @@
+package jsonline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"tsdbd/model"
+	"tsdbd/prom"
+)
+
+// staleMarker is what a null becomes: VictoriaMetrics exports stale markers as null.
+const staleMarker = 0x7ff0000000000002
+
+// line is a line as JSON has it.
+type line struct {
+	Metric     map[string]string `json:"metric"`
+	Values     []value           `json:"values"`
+	Timestamps []int64           `json:"timestamps"`
+}
+
+// value is a number, null, or the name of a value that JSON cannot write.
+type value float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *value) UnmarshalJSON(b []byte) error {
+	switch text := string(b); text {
+	case "null":
+		*v = value(math.Float64frombits(staleMarker))
+	case `"NaN"`:
+		*v = value(math.NaN())
+	case `"Infinity"`, `"Inf"`, `"+Inf"`:
+		*v = value(math.Inf(1))
+	case `"-Infinity"`, `"-Inf"`:
+		*v = value(math.Inf(-1))
+	default:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || b[0] == '"' {
+			return fmt.Errorf("%.50s is no value", text)
+		}
+		*v = value(f)
+	}
+	return nil
+}
+
+// Result is what Read has left out because it is no series.
+type Result struct {
+	BadLines int
+	Err      error // of the first of them, with its number
+}
+
+// Read adds the series of lines to rows. extra are labels that all series get. They
+// replace labels of the same name.
+func Read(b []byte, extra model.Tags, rows *prom.Rows) Result {
+	var res Result
+	var labels model.Tags
+	var samples []prom.Sample
+	for number := 1; len(b) > 0; number++ {
+		text, rest, _ := bytes.Cut(b, []byte("\n"))
+		b = rest
+		if text = bytes.TrimSpace(text); len(text) == 0 {
+			continue
+		}
+		var err error
+		if labels, samples, err = parse(text, extra, labels[:0], samples[:0]); err == nil {
+			err = rows.Add(labels, samples, nil)
+		}
+		if err != nil {
+			if res.BadLines++; res.BadLines == 1 {
+				res.Err = fmt.Errorf("line %d: %w", number, err)
+			}
+		}
+	}
+	return res
+}
+
+// parse appends the labels and the samples of a line.
+func parse(text []byte, extra, labels model.Tags, samples []prom.Sample) (model.Tags, []prom.Sample, error) {
+	var l line
+	switch err := json.Unmarshal(text, &l); {
+	case err != nil:
+		return labels, samples, err
+	case len(l.Values) != len(l.Timestamps):
+		return labels, samples, fmt.Errorf("%d values have %d timestamps", len(l.Values), len(l.Timestamps))
+	}
+	for _, e := range extra {
+		if l.Metric == nil {
+			l.Metric = map[string]string{}
+		}
+		l.Metric[e.Key] = e.Value
+	}
+	if l.Metric[prom.NameLabel] == "" {
+		return labels, samples, errors.New("the metric has no " + prom.NameLabel)
+	}
+	for name, text := range l.Metric {
+		labels = append(labels, model.Tag{Key: name, Value: text})
+	}
+	for i, v := range l.Values {
+		samples = append(samples, prom.Sample{Value: float64(v), Time: l.Timestamps[i]})
+	}
+	return labels, samples, nil
+}
