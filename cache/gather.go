@@ -22,6 +22,7 @@ type Gatherer struct {
 	strings [][]byte
 	layouts []*point.Layout
 
+	runs  []run
 	refs  []rowRef
 	next  int // of refs, for Next
 	links []uint64
@@ -302,6 +303,9 @@ func (g *Gatherer) Cuts(id model.SeriesID, r model.TimeRange, n int, dst []int64
 // of the fields are left out. It returns false if there are no rows. String
 // values share the cache's memory and stay valid.
 func (g *Gatherer) Gather(dst *column.Rows, id model.SeriesID, fields []column.Field, r model.TimeRange) bool {
+	if g.gatherRuns(dst, id, fields, r) {
+		return len(dst.Times) > 0
+	}
 	st, ok := g.collect(id, r)
 	if !ok {
 		dst.Times = dst.Times[:0]
