@@ -70,6 +70,7 @@ var routeMatrix = []routeRights{
 	{"POST", "/api/v1/import?db=mine&extra_label=x", "", 401, 400, 400, 400, 400, 400},
 	{"POST", "/prometheus/canary/api/v1/import", "", 401, 403, 403, 403, 204, 204},
 	{"GET", "/api/v1/export?db=mine&match[]=mine_cpu", "", 401, 403, 200, 403, 200, 200},
+	{"POST", "/api/v1/export?db=mine", "", 401, 403, 400, 403, 400, 400},
 	{"POST", "/prometheus/canary/api/v1/export", "", 401, 403, 403, 403, 400, 400},
 	{"POST", "/api/v1/read?db=mine", "", 401, 403, 400, 403, 400, 400},
 	{"POST", "/prometheus/canary/api/v1/read", "", 401, 403, 403, 403, 400, 400},
