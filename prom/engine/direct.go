@@ -35,9 +35,13 @@ func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found.Histograms() || !plan.Fits(found) {
+	fits := !found.Histograms()
+	if fits {
+		fits, err = plan.Fits(found, r.claim.Keep)
+	}
+	if !fits {
 		found.Close()
-		return nil, nil
+		return nil, err
 	}
 	return found, nil
 }

@@ -116,7 +116,7 @@ func TestPartsEqualPromQL(t *testing.T) {
 			continue
 		}
 		want, wantNotes := engineAnswer(t, d.memory, query, q, g)
-		d.parts, err = Parts(expr, q, func(p *Plan) (bool, error) { return p.Fits(d.memory) && r.IntN(5) > 0, nil })
+		d.parts, err = Parts(expr, q, func(p *Plan) (bool, error) { return fits(t, p, d.memory) && r.IntN(5) > 0, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

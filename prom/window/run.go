@@ -38,6 +38,9 @@ type Yield func(ls labels.Labels, steps []float64) error
 // more groups the series are read group by group.
 const liveBytes = 16 << 20
 
+// scratchBytes bounds what a Kernel takes for each sample of a series.
+const scratchBytes = 32
+
 // evaluation is a Run.
 type evaluation struct {
 	*Plan
@@ -49,8 +52,10 @@ type evaluation struct {
 	steps  []float64 // of the present series
 	whole  []float64 // repeats the only step
 	charge int64
-	notes  annotations.Annotations
-	named  string // the metric that notes know
+	// scratch is what is charged for the kernel.
+	scratch int64
+	notes   annotations.Annotations
+	named   string // the metric that notes know
 }
 
 // Run computes the plan over series that it fits. A range query gets the series of the result in the order of
@@ -102,11 +107,14 @@ func (e *evaluation) take(bytes int64) error {
 	return nil
 }
 
+// hashBytes is the memory of a hash in a map.
+const hashBytes = 24
+
 // Fits reports whether the plan can run over series. If not, they may be equal without
 // their names, and Prometheus' engine must find out whether they have values.
-func (p *Plan) Fits(in Reader) bool {
+func (p *Plan) Fits(in Reader, charge func(bytes int64) error) (bool, error) {
 	if !p.drops() {
-		return true
+		return true, nil
 	}
 	name, plain := "", true
 	for i := 0; i < in.Len() && plain; i++ {
@@ -117,13 +125,18 @@ func (p *Plan) Fits(in Reader) bool {
 		plain = ls.Get(labels.MetricName) == name && ls.DropReserved(isMetadata).Len() == ls.Len()
 	}
 	if plain {
-		return true
+		return true, nil
 	}
+	bytes := hashBytes * int64(in.Len())
+	if err := charge(bytes); err != nil {
+		return false, err
+	}
+	defer func() { _ = charge(-bytes) }() // giving back cannot fail
 	seen := make(map[uint64]struct{}, in.Len())
 	for i := range in.Len() {
 		seen[p.labels(in.Labels(i)).Hash()] = struct{}{}
 	}
-	return len(seen) == in.Len()
+	return len(seen) == in.Len(), nil
 }
 
 // labels returns labels as the function leaves them.
@@ -148,6 +161,10 @@ func (e *evaluation) compute(i int) (bool, error) {
 		return false, err
 	}
 	t, v, err := e.in.Samples(i)
+	if more := scratchBytes*int64(len(t)) - e.scratch; err == nil && more > 0 && e.spec.Func != "" {
+		e.scratch += more
+		err = e.take(more)
+	}
 	if err != nil || e.kernel.Run(e.steps, t, v) == 0 {
 		return false, err
 	}

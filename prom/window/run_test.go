@@ -1,6 +1,7 @@
 package window
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -120,7 +121,7 @@ func runAnswer(t *testing.T, m memory, query string, q *Query, live int64) (answ
 		t.Fatalf("%s: %v", query, err)
 	}
 	plan := NewPlan(expr, q)
-	if plan == nil || !plan.Fits(m) {
+	if plan == nil || !fits(t, plan, m) {
 		return "", "", false
 	}
 	first, last := plan.Reads()
@@ -258,4 +259,40 @@ func times(r *rand.Rand) (*Query, Grid) {
 	}
 	g, _ := q.grid()
 	return q, g
+}
+
+func fits(t *testing.T, p *Plan, m memory) bool {
+	t.Helper()
+	held := int64(0)
+	ok, err := p.Fits(m, func(n int64) error { held += n; return nil })
+	if err != nil || held != 0 {
+		t.Fatal(err, held)
+	}
+	return ok
+}
+
+// TestRunMemory ends a run whose kernel needs too much memory.
+func TestRunMemory(t *testing.T) {
+	m := memory{{labels: labels.FromStrings("__name__", "m")}}
+	for i := range 10_000 {
+		m[0].t, m[0].v = append(m[0].t, int64(i)), append(m[0].v, 1)
+	}
+	for _, query := range []string{"rate(m[1s])", "sum(max_over_time(m[1s]))"} {
+		expr, err := engineParser().ParseExpr(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short := errors.New("short")
+		held := int64(0)
+		plan := NewPlan(expr, &Query{Start: time.UnixMilli(0), End: time.UnixMilli(10_000), Step: time.Second})
+		_, err = plan.Run(m, Env{Check: func() error { return nil }, Charge: func(n int64) error {
+			if held += n; held > 8*10_000 {
+				return short
+			}
+			return nil
+		}}, func(labels.Labels, []float64) error { return nil })
+		if err != short {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
 }
