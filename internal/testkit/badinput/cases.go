@@ -257,7 +257,7 @@ func deletes() []Case {
 func requests() []Case {
 	return []Case{
 		{Name: "request/unknown path", Method: "GET", Path: "/nosuch", Status: 404, Text: "404 page not found\n"},
-		{Name: "request/root", Method: "GET", Path: "/", Status: 404, Text: "404 page not found\n"},
+		{Name: "request/unknown", Method: "GET", Path: "/index.html", Status: 404, Text: "404 page not found\n"},
 		{Name: "request/trailing slash", Method: "GET", Path: "/query/", Status: 404, Text: "404 page not found\n"},
 		{Name: "request/capitals", Method: "GET", Path: "/Query?q=SHOW+DATABASES", Status: 404, Text: "404 page not found\n"},
 		{Name: "request/dots", Method: "GET", Path: "/../../etc/passwd", Status: 404, Text: "404 page not found\n"},

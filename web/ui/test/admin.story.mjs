@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { open, picture, query } from "./browser.mjs";
+import { golden, open, picture, query } from "./browser.mjs";
 
 const values = async (q, db) => (await query(q, db)).flatMap((s) => s.values ?? []);
 
@@ -35,10 +35,12 @@ test("a delete shows first what would go", async () => {
   await page.getByLabel("Where").fill("host = 'ash' AND time < '2026-01-05T01:00:00Z'");
   await page.getByRole("button", { name: "Preview" }).click();
   await page.getByRole("row", { name: "cpu 1 120" }).waitFor();
+  await golden(page, "delete-preview");
   assert.deepEqual((await values("SELECT count(usage_user) FROM cpu WHERE host = 'ash'", "demo"))[0][1], 1380);
   await page.getByRole("button", { name: "Delete…" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete points" }).click();
   await page.getByText("The points are deleted.").waitFor();
+  await golden(page, "deleted");
   assert.deepEqual((await values("SELECT count(usage_user) FROM cpu WHERE host = 'ash'", "demo"))[0][1], 1320);
   await page.done();
 });

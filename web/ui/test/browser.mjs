@@ -1,7 +1,7 @@
 // What the stories share: the browser, the server, and golden pictures.
 
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { chromium } from "playwright-core";
@@ -58,4 +58,18 @@ export async function picture(page, name) {
   if (dir === undefined) return;
   mkdirSync(dir, { recursive: true });
   await page.screenshot({ path: join(dir, `${name}.png`) });
+}
+
+/**
+ * Compares what a screen reader finds in the page with a golden file: roles, names and
+ * states, which do not depend on fonts as pixels do. TSDBD_UPDATE writes the file.
+ */
+export async function golden(page, name) {
+  const path = join(import.meta.dirname, "golden", `${name}.yaml`);
+  const seen = `${await page.locator("body").ariaSnapshot()}\n`;
+  if (process.env.TSDBD_UPDATE !== undefined) {
+    mkdirSync(join(import.meta.dirname, "golden"), { recursive: true });
+    writeFileSync(path, seen);
+  }
+  assert.equal(seen, readFileSync(path, "utf8"));
 }

@@ -62,9 +62,10 @@ test("text that is no number is a table", async () => {
 });
 
 test("a phone shows it without a scroll to the side", async () => {
-  const page = await open(link({ q: cpu }), { viewport: { width: 360, height: 640 } });
+  const page = await open(link({ q: cpu }), { viewport: { width: 360, height: 640 }, colorScheme: "dark" });
   await page.getByRole("img", { name: "Plot of 3 series" }).waitFor();
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 360));
+  await picture(page, "phone");
   await page.done();
 });
 

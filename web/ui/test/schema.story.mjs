@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { open, picture, write } from "./browser.mjs";
+import { golden, open, picture, write } from "./browser.mjs";
 
 test("the tree goes down to the values of a tag, and a click makes a query", async () => {
   const page = await open("#/schema?db=demo");
@@ -12,6 +12,7 @@ test("the tree goes down to the values of a tag, and a click makes a query", asy
   await page.locator("summary", { hasText: "host" }).click();
   await page.getByText("3 values").waitFor();
   await picture(page, "schema");
+  await golden(page, "schema");
   await page.getByRole("link", { name: "birch" }).click();
   await page.getByRole("textbox", { name: "Query" }).getByText("SELECT mean").waitFor();
   assert.match(decodeURIComponent(page.url()), /"host"\+=\+'birch'\+AND\+\$timeFilter/);

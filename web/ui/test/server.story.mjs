@@ -9,9 +9,10 @@ test("health, figures, disk, settings", async () => {
   await page.getByText("ready for queries and writes").waitFor();
   await page.getByRole("table", { name: "By database" }).getByRole("cell", { name: "demo" }).waitFor();
   await page.getByText("No damage is known").waitFor();
+  await page.getByRole("img", { name: "heap in use" }).waitFor(); // after three samples
+  await picture(page, "server");
   await page.locator("summary", { hasText: "httpd" }).click();
   await page.getByRole("row", { name: /bind-address 127\.0\.0\.1/ }).waitFor();
-  await picture(page, "server");
   await page.done();
 });
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { open, picture, query } from "./browser.mjs";
+import { golden, open, picture, query } from "./browser.mjs";
 
 test("line protocol, with an error that names the line", async () => {
   const page = await open("#/write");
@@ -21,6 +21,7 @@ test("CSV, with its columns mapped", async () => {
   await page.getByLabel("Column note").selectOption("field");
   await page.getByText('row 4: "never" is not a time').waitFor();
   await picture(page, "write");
+  await golden(page, "write");
   await page.getByRole("button", { name: "Write 2 points" }).click();
   await page.getByText("All 2 lines are written.").waitFor();
   const [series] = await query("SELECT * FROM weather", "demo");

@@ -15,6 +15,8 @@ export interface PlotProps {
   /** Called when the user drags over a range. */
   onRange?: (from: number, to: number) => void;
   label: string;
+  /** Writes the values of the vertical axis. */
+  unit?: (value: number) => string;
   /** Whether a legend is below the plot; absent: if there are few series. */
   legend?: boolean;
 }
@@ -47,7 +49,7 @@ export function Plot(props: PlotProps) {
       // To fade the other series, all are drawn again.
       focus: { alpha: few ? 0.3 : 1 },
       scales: range === undefined ? { x: { time: true } } : { x: { time: true, min: range.from, max: range.to } },
-      axes: [{ ...axis, values: clock }, { ...axis, size: 70 }],
+      axes: [{ ...axis, values: clock, space: 70 }, { ...axis, size: 70, values: (_u, splits) => splits.map(props.unit ?? short) }],
       hooks: {
         setSeries: [
           (_u, i) => {
@@ -108,6 +110,11 @@ const clock: uPlot.Axis.Values = [
 function stack(columns: (number | null | undefined)[][]): (number | null | undefined)[][] {
   const sum: number[] = [];
   return columns.map((column) => column.map((value, i) => (value === null || value === undefined ? value : (sum[i] = (sum[i] ?? 0) + value))));
+}
+
+/** A number of an axis: short, without a loss that matters there. */
+function short(value: number): string {
+  return Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 1e-4) ? value.toExponential(1).replace("e+", "e") : String(Number(value.toPrecision(6)));
 }
 
 function text(value: number | null | undefined): string {

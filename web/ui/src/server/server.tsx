@@ -69,11 +69,11 @@ function Load({ samples }: { samples: Sample[] }) {
     ["queries running", count(total(now, "queryExecutor", "queriesActive"))],
     ["goroutines", count(total(now, "runtime", "NumGoroutine"))],
   ];
-  const plots: [string, string, string, boolean][] = [
-    ["points written per second", "httpd", "pointsWrittenOK", true],
-    ["requests per second", "httpd", "req", true],
-    ["queries per second", "queryExecutor", "queriesExecuted", true],
-    ["heap in use, bytes", "runtime", "HeapInUse", false],
+  const plots: [string, string, string, boolean, (n: number) => string][] = [
+    ["points written per second", "httpd", "pointsWrittenOK", true, count],
+    ["requests per second", "httpd", "req", true, count],
+    ["queries per second", "queryExecutor", "queriesExecuted", true, count],
+    ["heap in use", "runtime", "HeapInUse", false, bytes],
   ];
   return (
     <>
@@ -86,10 +86,11 @@ function Load({ samples }: { samples: Sample[] }) {
         ))}
       </dl>
       <div class="columns">
-        {plots.map(([name, module, figure, rate]) => (
+        {samples.length < 3 && <p class="faint">The plots begin with the next figures, in a few seconds.</p>}
+        {samples.length >= 3 && plots.map(([name, module, figure, rate, unit]) => (
           <figure key={name}>
             <figcaption>{name}</figcaption>
-            <Plot frames={[history(samples, name, module, figure, rate)]} height={140} label={name} legend={false} />
+            <Plot frames={[history(samples, name, module, figure, rate)]} height={140} label={name} legend={false} unit={unit} />
           </figure>
         ))}
       </div>
@@ -101,7 +102,7 @@ function Load({ samples }: { samples: Sample[] }) {
 function Queries() {
   const running = useLoad((signal) => select("SHOW QUERIES", { signal }), [], every);
   const series = running.data?.[0];
-  const rows = (series?.values ?? []).filter((row) => !String(row[1]).startsWith("SHOW QUERIES"));
+  const rows = (series?.values ?? []).filter((row) => !/^SHOW (QUERIES|STATS|SERVERS|DIAGNOSTICS)/.test(String(row[1]))); // not those of this page
   const kill = async (id: string, text: string) => {
     if (!(await confirm("Kill this query?", text, "Kill"))) return;
     await query(`KILL QUERY ${id}`);
