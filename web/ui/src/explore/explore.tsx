@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { column, identifier } from "../api/influxql";
-import { place } from "../location";
+import { linkTo, place } from "../location";
 import { Editor } from "../parts/editor";
 import { ErrorBox } from "../parts/error";
 import { complete } from "./completion";
@@ -123,6 +123,14 @@ export function Explore() {
       </div>
       <Memory />
       {error.value !== null && <ErrorBox error={error.value} />}
+      {s.text === "" && s.lang === "influxql" && (
+        <p class="faint">
+          Type a query, choose one in <a href={linkTo("schema", { db: s.db })}>Schema</a>, or begin with{" "}
+          {["SHOW DATABASES", "SHOW MEASUREMENTS", "SHOW FIELD KEYS"].map((text) => (
+            <button key={text} type="button" class="quiet code-link" onClick={() => { load({ ...settings.value, text }); void ask(); }}>{text}</button>
+          ))}
+        </p>
+      )}
       <div ref={output}>{answer.value !== null && error.value === null && <Shown answer={answer.value} />}</div>
     </section>
   );

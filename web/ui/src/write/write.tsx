@@ -6,6 +6,7 @@ import { column, identifier } from "../api/influxql";
 import { ErrorBox } from "../parts/error";
 import { useLoad } from "../parts/load";
 import { guess, parseCSV, toLines, type Role } from "./csv";
+import { refusalsOf, type Refusal } from "./refusal";
 
 /** How many lines a request has. */
 const batch = 5000;
@@ -13,7 +14,7 @@ const roles: Role[] = ["time", "tag", "field", "measurement", "skip"];
 
 interface Outcome {
   written: number;
-  errors: { first: number; last: number; text: string }[];
+  refused: Refusal[];
 }
 
 export function Write() {
@@ -117,17 +118,18 @@ export function Write() {
         <button type="button" class="primary" disabled={busy || text.trim() === "" || target === ""} onClick={() => void send()}>
           {converted === null ? "Write" : `Write ${converted.lines.length.toLocaleString("en")} points`}
         </button>
-        {outcome !== null && <span class={outcome.errors.length === 0 ? "good" : ""} role="status">{outcome.errors.length === 0 ? `All ${outcome.written.toLocaleString("en")} lines are written.` : "Some lines are not written:"}</span>}
+        {outcome !== null && <span class={outcome.refused.length === 0 ? "good" : ""} role="status">{outcome.refused.length === 0 ? `All ${outcome.written.toLocaleString("en")} lines are written.` : "Some lines are not written:"}</span>}
       </div>
       {error !== null && <ErrorBox error={error} />}
-      {outcome?.errors.map((e) => <ErrorBox key={e.first} error={new Error(`lines ${e.first} to ${e.last}: ${e.text}`)} />)}
+      {outcome?.refused.slice(0, 100).map((r, i) => <ErrorBox key={i} error={new Error(r.line === 0 ? r.text : `line ${r.line}: ${r.text}`)} />)}
+      {outcome !== null && outcome.refused.length > 100 && <p class="message">and {outcome.refused.length - 100} more</p>}
     </section>
   );
 }
 
-/** Writes lines in batches. An error of a batch names its lines; the server keeps the good ones among them. */
+/** Writes lines in batches. The server keeps the good lines of a batch and names the others. */
 async function write(lines: string[], params: Record<string, string>): Promise<Outcome> {
-  const outcome: Outcome = { written: 0, errors: [] };
+  const outcome: Outcome = { written: 0, refused: [] };
   for (let i = 0; i < lines.length; i += batch) {
     const part = lines.slice(i, i + batch);
     try {
@@ -135,7 +137,7 @@ async function write(lines: string[], params: Record<string, string>): Promise<O
       outcome.written += part.filter((line) => line.trim() !== "" && !line.startsWith("#")).length;
     } catch (e) {
       if (e instanceof TypeError) throw e;
-      outcome.errors.push({ first: i + 1, last: i + part.length, text: (e as Error).message });
+      outcome.refused.push(...refusalsOf((e as Error).message, part, i + 1));
     }
   }
   return outcome;
