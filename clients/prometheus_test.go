@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +19,13 @@ import (
 // prometheus starts the installed Prometheus with a configuration.
 func prometheus(t *testing.T, bin, config string) string {
 	t.Helper()
-	dir, addr := t.TempDir(), freeAddress(t)
+	return prometheusAt(t, bin, config, freeAddress(t))
+}
+
+// prometheusAt is prometheus at an address.
+func prometheusAt(t *testing.T, bin, config, addr string) string {
+	t.Helper()
+	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -36,9 +43,16 @@ func prometheus(t *testing.T, bin, config string) string {
 	return "http://" + addr
 }
 
-// ask runs PromQL over the last hour and returns the data of the answer.
-func ask(base, q string) (string, error) {
-	resp, err := http.Get(base + "/api/v1/query?" + url.Values{"query": {q}}.Encode())
+// ask runs PromQL now and returns the values of the answer.
+func ask(base, q string) (string, error) { return askAt(base, q, "") }
+
+// askAt is ask for a time, in seconds.
+func askAt(base, q, at string) (string, error) {
+	params := url.Values{"query": {q}}
+	if at != "" {
+		params.Set("time", at)
+	}
+	resp, err := http.Get(base + "/api/v1/query?" + params.Encode())
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +74,14 @@ func ask(base, q string) (string, error) {
 	}
 	var out []string
 	for _, r := range doc.Data.Result {
-		out = append(out, fmt.Sprint(r.Value[1]))
+		if at == "" {
+			out = append(out, fmt.Sprint(r.Value[1]))
+		} else {
+			out = append(out, fmt.Sprint(r.Metric, r.Value[1]))
+		}
+	}
+	if at != "" {
+		slices.Sort(out)
 	}
 	return strings.Join(out, " "), nil
 }
