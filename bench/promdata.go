@@ -110,9 +110,9 @@ type promRequest struct {
 // Series and time of one request: all series in order of time, since Prometheus takes
 // no samples that are older than an hour.
 const (
-	promRequestSeries = 500
+	promRequestSeries = 1000
 	promRequestTime   = 30 * time.Minute
-	promRequestMost   = 20 // samples of a series
+	promRequestMost   = 30 // samples of a series
 )
 
 // requests calls f with the requests of the size in order.

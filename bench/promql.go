@@ -74,9 +74,9 @@ func (f *promFigure) perQuery() time.Duration { return f.cpu / time.Duration(max
 // How long a server is asked a query in a round, and how often.
 const (
 	promSlot   = 200 * time.Millisecond
-	promRounds = 7
-	promFewest = 3               // rounds
-	promLong   = 8 * time.Second // a server is asked a query no longer than this after promFewest rounds
+	promRounds = 5
+	promFewest = 3
+	promLong   = 4 * time.Second // a server is asked a query no longer than this after promFewest rounds
 )
 
 // promql starts the servers, loads each size into all of them, and asks.
