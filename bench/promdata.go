@@ -149,6 +149,7 @@ func (c *client) remoteWrite(ctx context.Context, path string, params url.Values
 	if len(params) > 0 {
 		path += "?" + params.Encode()
 	}
+	failures := 0
 	for begin := time.Now(); ; {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, bytes.NewReader(body))
 		if err != nil {
@@ -159,6 +160,9 @@ func (c *client) remoteWrite(ctx context.Context, path string, params url.Values
 		req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
 		resp, err := c.http.Do(req)
 		if err != nil {
+			if failures++; failures < 3 && ctx.Err() == nil { // VictoriaMetrics closes a connection after two minutes
+				continue
+			}
 			return err
 		}
 		var text bytes.Buffer

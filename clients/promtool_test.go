@@ -38,10 +38,16 @@ func TestPromtool(t *testing.T) {
 		{"instant", []string{"instant", "--time=" + at(600), base, "orders_paid"}, "orders_paid{country=\"no\", shop=\"a\"} => 10 @[1700000600]\norders_paid{country=\"se\"} => 7 @[1700000600]"},
 		{"instant, scalar", []string{"instant", "--time=" + at(600), base, "scalar(sum(orders_paid)) * 2"}, "scalar: 34 @[1700000600]"},
 		{"instant, range", []string{"instant", "--time=" + at(600), base, `changes(orders{country="no"}[5m1s])`}, "{country=\"no\", shop=\"a\"} => 5 @[1700000600]"},
-		{"range", []string{"range", "--start=" + fmt.Sprint(start+540), "--end=" + fmt.Sprint(start+600), "--step=30s", base, `orders_paid{country="no"}`},
-			"orders_paid{country=\"no\", shop=\"a\"} =>\n9 @[1700000540]\n9 @[1700000570]\n10 @[1700000600]"},
-		{"series", []string{"series", "--match=orders_paid", "--match=orders", "--start=" + fmt.Sprint(start), "--end=" + fmt.Sprint(start+600), base},
-			"{__name__=\"orders\", country=\"no\", shop=\"a\"}\n{__name__=\"orders_paid\", country=\"no\", shop=\"a\"}\n{__name__=\"orders_paid\", country=\"se\"}"},
+		{
+			"range",
+			[]string{"range", "--start=" + fmt.Sprint(start+540), "--end=" + fmt.Sprint(start+600), "--step=30s", base, `orders_paid{country="no"}`},
+			"orders_paid{country=\"no\", shop=\"a\"} =>\n9 @[1700000540]\n9 @[1700000570]\n10 @[1700000600]",
+		},
+		{
+			"series",
+			[]string{"series", "--match=orders_paid", "--match=orders", "--start=" + fmt.Sprint(start), "--end=" + fmt.Sprint(start+600), base},
+			"{__name__=\"orders\", country=\"no\", shop=\"a\"}\n{__name__=\"orders_paid\", country=\"no\", shop=\"a\"}\n{__name__=\"orders_paid\", country=\"se\"}",
+		},
 		{"labels", []string{"labels", "--start=" + fmt.Sprint(start), "--end=" + fmt.Sprint(start+600), base, "country"}, "no\nse"},
 		{"labels, names", []string{"labels", "--start=" + fmt.Sprint(start), "--end=" + fmt.Sprint(start+600), base, "__name__"}, "orders\norders_paid"},
 	} {
