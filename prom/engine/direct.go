@@ -200,6 +200,9 @@ func (h *handing) series(ls labels.Labels, steps []float64) error {
 		h.run.failed = h.sink.Sample(&promql.Sample{Metric: ls, T: at, F: steps[0]})
 		return h.run.failed
 	}
+	if h.points == nil {
+		h.points = make([]promql.FPoint, 0, len(steps))
+	}
 	h.points = h.points[:0]
 	for _, v := range steps {
 		if !window.IsAbsent(v) {

@@ -3,10 +3,13 @@ package queryable
 import (
 	"context"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"tsdbd/model"
 )
 
 // Found is the series that matchers choose, for a caller that takes the samples of
@@ -29,7 +32,16 @@ func (s *Source) Find(ctx context.Context, mint, maxt int64, matchers []*labels.
 		_ = q.Close() // returns nil
 		return nil, err
 	}
+	found.size = firstSeries(found.times)
 	return &Found{found, found.floats()}, nil
+}
+
+// firstSeries returns how many series the first batch has: as many as it has room for
+// if there are several samples a second.
+func firstSeries(times model.TimeRange) int {
+	const perSecond, most = 4, 64
+	seconds := uint64(times.Max-times.Min)/uint64(time.Second) + 1
+	return int(max(1, min(batchBytes/sampleBytes/perSecond/seconds, most)))
 }
 
 // Len returns the number of series.

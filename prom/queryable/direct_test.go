@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"tsdbd/prom"
+
+	"tsdbd/model"
 )
 
 func named(name string) []*labels.Matcher {
@@ -58,5 +60,22 @@ func TestFindHistograms(t *testing.T) {
 	defer f.Close()
 	if !f.Histograms() {
 		t.Error("the histogram is overlooked")
+	}
+}
+
+// TestFirstSeries has several short series read at once, and a long one alone.
+func TestFirstSeries(t *testing.T) {
+	for _, c := range []struct {
+		times model.TimeRange
+		want  int
+	}{
+		{model.TimeRange{Min: 0, Max: 0}, 64},
+		{model.TimeRange{Min: -1800e9, Max: 1800e9}, 18},
+		{model.TimeRange{Min: 0, Max: 30 * 86400e9}, 1},
+		{model.AllTime, 1},
+	} {
+		if got := firstSeries(c.times); got != c.want {
+			t.Errorf("%v: %d series, want %d", c.times, got, c.want)
+		}
 	}
 }
