@@ -57,6 +57,7 @@ func testPoints() string {
 		}
 		fmt.Fprintf(&b, "le_bucket,le=1 value=%d %d\nle_bucket,le=2 value=%d %d\nle_bucket,le=+Inf value=%d %d\n", i, at, 2*i, at, 3*i, at)
 	}
+	b.WriteString("uneven_bucket,le=1 value=5 300\nuneven_bucket,le=2 value=3 300\nuneven_bucket,le=+Inf value=4 300\n")
 	return b.String()
 }
 
@@ -69,6 +70,8 @@ func TestDirectEqualsEngine(t *testing.T) {
 		"topk(2, a)", "bottomk by (g) (1, increase(a[1m]))", "quantile(0.3, a)", "avg without (i) (a)", "absent_series", "last_over_time(a[1m])",
 		`quantile_over_time(0.9, {__name__=~"a|b"}[3m])`, `rate({__name__=~"a|b"}[3m])`, `rate({__name__=~"a|b",g="x",i=""}[3m])`,
 		"sum(rate(a[1m])) / sum(rate(b[1m]))", "histogram_quantile(0.5, sum by (le) (rate(le_bucket[1m])))", "abs(a) > 5", "a + on (g) group_left () b",
+		"histogram_quantile(0.5, sum by (le) (uneven_bucket @ 310))", "histogram_quantile(0.5, max_over_time(uneven_bucket[1m] @ end())) + time()",
+		"abs(a @ 100) + scalar(sum(a @ start())) + vector(time())",
 		`sum(rate({__name__=~"a|b"}[1m])) + count(a)`, "absent(a)", "max_over_time(rate(a[1m])[3m:30s])", "nothing or a", "sort(sum by (g) (a))",
 	} {
 		for _, req := range []Request{

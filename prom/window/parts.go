@@ -64,6 +64,8 @@ func (r *replacer) part(expr *parser.Expr) bool {
 		return false
 	}
 	p.part = true
+	constant := p.steps > p.spec.Steps()
+	p.steps = p.spec.Steps()
 	ok, err := r.accept(p)
 	if err != nil || !ok {
 		r.err = err
@@ -72,6 +74,9 @@ func (r *replacer) part(expr *parser.Expr) bool {
 	s := &parser.VectorSelector{
 		LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, "")},
 		PosRange:      (*expr).PositionRange(),
+	}
+	if constant { // the engine evaluates once what depends on nothing else
+		s.StartOrEnd = parser.START
 	}
 	r.parts = append(r.parts, Part{p, s})
 	*expr = s

@@ -129,11 +129,7 @@ func (it *stepIterator) compute(s *setSeries) error {
 		it.own = make([]float64, n)
 	}
 	it.steps = it.own[:n]
-	if copied := copy(it.steps, set.steps); copied < n { // the only step
-		for i := range it.steps {
-			it.steps[i] = set.steps[0]
-		}
-	}
+	copy(it.steps, set.steps)
 	return nil
 }
 
