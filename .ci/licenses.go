@@ -1,6 +1,7 @@
 // Command licenses prints the licenses of everything that is linked into tsdbd:
-// the modules that it imports on any system, with their notices, and Go itself.
-// It fails if a module has no license, or one of a kind that nobody has looked at.
+// the modules that it imports on any system, with their notices, Go itself, and the
+// npm packages in the page for browsers.
+// It fails if one has no license, or one of a kind that nobody has looked at.
 package main
 
 import (
@@ -79,7 +80,45 @@ func licenses() ([]byte, error) {
 			fmt.Fprintf(&list, "    not modified; its source is at https://proxy.golang.org/%s/@v/%s.zip\n", escape(m.Path), m.Version)
 		}
 	}
+	packages, err := bundled()
+	if err != nil {
+		return nil, err
+	}
+	list.WriteString("\nThe page for browsers is built with these packages of npm:\n\n")
+	for _, p := range packages {
+		fmt.Fprintf(&list, "%s %s: %s\n", p.name, p.version, p.kind)
+		fmt.Fprintf(&texts, "\n%s\n%s %s\n\n%s\n", strings.Repeat("=", 72), p.name, p.version, p.text)
+	}
 	return append(list.Bytes(), texts.Bytes()...), nil
+}
+
+// npm is a package of npm.
+type npm struct{ name, version, kind, text string }
+
+// bundled returns the packages in the page, from the file that its build writes.
+func bundled() ([]npm, error) {
+	const file = "web/LICENSES.md"
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var all []npm
+	for section := range strings.SplitSeq(string(page), "\n## ") {
+		head, text, _ := strings.Cut(section, "\n")
+		m := regexp.MustCompile(`^(\S+) - (\S+) \(.*\)$`).FindStringSubmatch(head)
+		if m == nil {
+			continue // the introduction
+		}
+		p := npm{m[1], m[2], kindOf(text), strings.TrimSpace(text)}
+		if p.kind == "" {
+			return nil, fmt.Errorf("%s: %s %s has no license that is known", file, p.name, p.version)
+		}
+		all = append(all, p)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s names no package", file)
+	}
+	return all, nil
 }
 
 // escape writes a path as the module proxy does, where capitals have a mark.

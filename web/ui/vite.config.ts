@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   base: "./",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-  build: { outDir: "build", assetsDir: "ui", assetsInlineLimit: 0, target: "es2022", modulePreload: { polyfill: false } },
+  build: { outDir: "build", assetsDir: "ui", assetsInlineLimit: 0, target: "es2022", modulePreload: { polyfill: false }, license: { fileName: "licenses.md" } },
   server: { proxy: { "^/(query|write|api|debug|health|ping|metrics)": "http://127.0.0.1:8086" } },
   test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node" },
 });
