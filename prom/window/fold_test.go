@@ -96,7 +96,7 @@ func TestTopEqualsPromQL(t *testing.T) {
 			if spec.KeepsName() {
 				return m[i].labels.String()
 			}
-			return m[i].labels.DropMetricName().String()
+			return m[i].labels.DropReserved(isReserved).String()
 		}
 		for g := range 3 {
 			top.Reset()

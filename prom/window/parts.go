@@ -1,6 +1,7 @@
 package window
 
 import (
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -72,7 +73,7 @@ func (r *replacer) part(expr *parser.Expr) bool {
 		return true
 	}
 	s := &parser.VectorSelector{
-		LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, "")},
+		LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "")},
 		PosRange:      (*expr).PositionRange(),
 	}
 	if constant { // the engine evaluates once what depends on nothing else

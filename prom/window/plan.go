@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/parser/posrange"
@@ -128,7 +129,7 @@ func (p *Plan) aggregate(e *parser.AggregateExpr) bool {
 	}
 	p.grouping, p.without = slices.Clone(e.Grouping), e.Without
 	if p.without {
-		p.grouping = append(p.grouping, labels.MetricName)
+		p.grouping = append(p.grouping, model.MetricNameLabel)
 	}
 	slices.Sort(p.grouping)
 	return true

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/util/annotations"
 )
@@ -120,9 +121,9 @@ func (p *Plan) Fits(in Reader, charge func(bytes int64) error) (bool, error) {
 	for i := 0; i < in.Len() && plain; i++ {
 		ls := in.Labels(i)
 		if i == 0 {
-			name = ls.Get(labels.MetricName)
+			name = ls.Get(model.MetricNameLabel)
 		}
-		plain = ls.Get(labels.MetricName) == name && ls.DropReserved(isMetadata).Len() == ls.Len()
+		plain = ls.Get(model.MetricNameLabel) == name && ls.DropReserved(isMetadata).Len() == ls.Len()
 	}
 	if plain {
 		return true, nil
@@ -151,7 +152,7 @@ func (p *Plan) labels(ls labels.Labels) labels.Labels {
 func (e *evaluation) labels(i int) labels.Labels { return e.Plan.labels(e.in.Labels(i)) }
 
 // isReserved reports whether functions drop a label.
-func isReserved(name string) bool { return name == labels.MetricName || isMetadata(name) }
+func isReserved(name string) bool { return name == model.MetricNameLabel || isMetadata(name) }
 
 func isMetadata(name string) bool { return name == "__type__" || name == "__unit__" }
 
@@ -169,7 +170,7 @@ func (e *evaluation) compute(i int) (bool, error) {
 		return false, err
 	}
 	if e.spec.Func == "rate" || e.spec.Func == "increase" {
-		e.note(e.in.Labels(i).Get(labels.MetricName))
+		e.note(e.in.Labels(i).Get(model.MetricNameLabel))
 	}
 	return true, nil
 }
