@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -230,7 +231,7 @@ func (r *promRun) load(ctx context.Context, s *promServer, size promSize) (*prom
 	})
 	f.cpu = usage(s.Pid()).cpu - before
 	if err == nil && s.target.metrics { // it shows new data after a second
-		_, err = s.conn.get("/internal/force_flush", nil)
+		_, err = s.target.client.do(ctx, http.MethodGet, "/internal/force_flush", nil, nil)
 	}
 	return f, err
 }

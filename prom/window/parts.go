@@ -64,6 +64,9 @@ func (r *replacer) part(expr *parser.Expr) bool {
 	if p == nil {
 		return false
 	}
+	if p.fixed {
+		return true // the engine evaluates it once, and what is around it too
+	}
 	p.part = true
 	constant := p.steps > p.spec.Steps()
 	p.steps = p.spec.Steps()

@@ -136,8 +136,28 @@ func TestPartsEqualPromQL(t *testing.T) {
 			t.Fatalf("seed %d round %d: %s over %+v step %v, now %s\ngot\n%s%s\nwant\n%s%s", seed, round, query, g, q.Step, expr, got, notes, want, wantNotes)
 		}
 	}
-	if parts < 300 {
+	if parts < 200 {
 		t.Errorf("only %d parts were computed", parts)
+	}
+}
+
+// TestFixedParts holds that what has one value for all steps is left to the engine, which
+// evaluates it once: else it says about each step what there is to say once.
+func TestFixedParts(t *testing.T) {
+	for query, want := range map[string]int{
+		"histogram_quantile(0.9, sum by (le) (rate(a[1m])))":         1,
+		"histogram_quantile(0.9, sum by (le) (rate(a[1m] @ end())))": 0,
+		"abs(sum(a @ 7)) + abs(sum(a))":                              1,
+	} {
+		expr, err := engineParser().ParseExpr(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := &Query{Start: time.UnixMilli(1000), End: time.UnixMilli(5000), Step: time.Second, Lookback: time.Minute}
+		parts, err := Parts(expr, q, func(*Plan) (bool, error) { return true, nil })
+		if err != nil || len(parts) != want {
+			t.Errorf("%s: %d parts, want %d; %v", query, len(parts), want, err)
+		}
 	}
 }
 

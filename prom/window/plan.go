@@ -54,6 +54,7 @@ type Plan struct {
 	k        int      // of topk and bottomk
 	grouping []string // sorted
 	without  bool     // the names are in grouping
+	fixed    bool     // the selector has a time of its own
 }
 
 // NewPlan returns the plan of an expression as it was parsed, or nil if Prometheus'
@@ -187,6 +188,7 @@ func (p *Plan) selector(e *parser.VectorSelector) bool {
 		return false // it depends on the evaluation time
 	}
 	// All steps are evaluated as of one time, once.
+	p.fixed = true
 	p.spec.Offset += p.spec.Start - *at
 	p.spec.End = p.spec.Start
 	return true
