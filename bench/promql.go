@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -76,8 +77,8 @@ func (f *promFigure) perQuery() time.Duration { return f.cpu / time.Duration(max
 const (
 	promSlot   = 200 * time.Millisecond
 	promRounds = 5
-	promFewest = 3
-	promLong   = 4 * time.Second // a server is asked a query no longer than this after promFewest rounds
+	promFewest = 2
+	promLong   = 2 * time.Second // a server is asked a query no longer than this after promFewest rounds
 )
 
 // promql starts the servers, loads each size into all of them, and asks.
@@ -113,19 +114,10 @@ func promql(ctx context.Context, o *options, stdout, stderr io.Writer) (err erro
 		if err := r.size(ctx, size, products); err != nil {
 			return fmt.Errorf("%s: %w", size.name, err)
 		}
-	}
-	rep.took = time.Since(began)
-	out := stdout
-	if o.report != "" {
-		f, err := os.Create(o.report)
-		if err != nil {
+		rep.took = time.Since(began)
+		if err := r.report(rep, stdout); err != nil { // what is measured is not lost if the next size fails
 			return err
 		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		out = f
-	}
-	if err := rep.writeProm(out, r.results); err != nil {
-		return err
 	}
 	for _, res := range r.results {
 		for _, q := range res.queries {
@@ -137,6 +129,19 @@ func promql(ctx context.Context, o *options, stdout, stderr io.Writer) (err erro
 		}
 	}
 	return nil
+}
+
+// report writes the report of what is measured so far.
+func (r *promRun) report(rep *report, stdout io.Writer) error {
+	var b bytes.Buffer
+	if err := rep.writeProm(&b, r.results); err != nil {
+		return err
+	}
+	if r.options.report == "" {
+		_, err := b.WriteTo(stdout)
+		return err
+	}
+	return os.WriteFile(r.options.report, b.Bytes(), 0o644)
 }
 
 // size measures one set of series: as it was just written, and when it is in files.
