@@ -36,7 +36,7 @@ var shellStatements = []string{
 	"SHOW SERIES EXACT CARDINALITY", "SHOW MEASUREMENT EXACT CARDINALITY",
 	"SELECT * FROM sales", "SELECT * FROM sales GROUP BY town", "SELECT * FROM long.sales", "SELECT * FROM /.*/",
 	"SELECT count(*), mean(price) FROM sales WHERE time >= 1500000000s AND time < 1500000180s GROUP BY time(1m) fill(0)",
-	"SELECT top(amount, kind, 2) FROM sales", "SELECT * FROM nothing",
+	"SELECT top(amount, kind, 2) FROM sales",
 	"SELECT amount * price AS total FROM sales; SELECT last(note) FROM sales",
 	"SELECT nosuch(amount) FROM sales", "SELEC 1",
 	"SELECT sum(amount) INTO copy FROM sales GROUP BY town", "SELECT * FROM copy",
@@ -119,6 +119,11 @@ func TestInfluxShell(t *testing.T) {
 	for _, q := range shellStatements {
 		compare(q, "", "-database", "shop", "-execute", q)
 	}
+	// The shell shows why an answer is empty, where InfluxDB's has no message.
+	const none = "SELECT * FROM nothing"
+	s.equal(none, shell(t, server.URL, "", "-database", "shop", "-execute", none),
+		`info: measurement "nothing" does not exist in shop.autogen.`+"\n"+shell(t, peer.url, "", "-database", "shop", "-execute", none))
+	compare("csv "+none, "", "-database", "shop", "-format", "csv", "-execute", none)
 	for _, format := range []string{"json", "csv", "column"} {
 		for _, precision := range []string{"rfc3339", "s", "ns", "h"} {
 			for _, q := range []string{"SELECT * FROM sales", "SELECT mean(price) FROM sales GROUP BY town", "SHOW TAG VALUES WITH KEY = town", "SHOW DATABASES"} {

@@ -35,6 +35,9 @@ func (s *warnings) add(res *result.Result, late bool) {
 		s.tell(errorHeader, res.Err.Error(), late)
 	}
 	for _, m := range res.Messages {
+		if m.Level == result.LevelInfo {
+			continue // the answer lacks nothing
+		}
 		s.tell(warningHeader, m.Text, late)
 	}
 }

@@ -66,6 +66,7 @@ func TestWarningsBesideCSV(t *testing.T) {
 		{StatementID: 0, Messages: warning("points are\nmissing")},
 		{StatementID: 1, Err: errors.New("no such thing")},
 		{StatementID: 2, Err: query.ErrNotExecuted},
+		{StatementID: 3, Messages: []result.Message{{Level: result.LevelInfo, Text: "no rows"}}},
 	}
 	h, _, body := get("application/csv", "")
 	f(h, "X-Influxdb-Warning", "points are missing")
@@ -76,7 +77,7 @@ func TestWarningsBesideCSV(t *testing.T) {
 	h, _, body = get("application/json", "")
 	f(h, "X-Influxdb-Warning")
 	f(h, "X-Influxdb-Error")
-	if !strings.Contains(body, `points are\nmissing`) {
+	if !strings.Contains(body, `points are\nmissing`) || !strings.Contains(body, `{"statement_id":3,"messages":[{"level":"info","text":"no rows"}]}`) {
 		t.Errorf("body %q", body)
 	}
 

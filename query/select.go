@@ -4,12 +4,33 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/query/engine"
+	"tsdbd/query/hint"
 	"tsdbd/query/result"
 )
 
-// selectStatement runs a SELECT. Its sources are normalized.
+// selectStatement runs a SELECT. Its sources are normalized. An answer without rows
+// says why.
 func (s *session) selectStatement(st *influxql.SelectStatement) error {
-	return engine.Select(s.ctx, st, s.opt.Storage, s.selectOptions(), s.out.send)
+	if err := engine.Select(s.ctx, st, s.opt.Storage, s.selectOptions(), s.out.send); err != nil {
+		return err
+	}
+	if !s.out.sent && st.Target == nil {
+		s.hint(st)
+	}
+	return nil
+}
+
+// hint adds to the messages of a statement why its answer has no rows.
+func (s *session) hint(st *influxql.SelectStatement) {
+	ask := hint.Asker{
+		Storage: s.opt.Storage, Catalog: s.catalog(), Now: s.opt.Now(), Keep: s.claim.Keep,
+		MayName: func(db string) bool {
+			return (s.req.MayRead == nil || s.req.MayRead(db)) && (s.req.MaySee == nil || s.req.MaySee(db))
+		},
+	}
+	for _, text := range ask.Empty(s.ctx, st) {
+		s.out.messages = append(s.out.messages, result.Message{Level: result.LevelInfo, Text: text})
+	}
 }
 
 // explain runs EXPLAIN and EXPLAIN ANALYZE.

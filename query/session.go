@@ -17,7 +17,7 @@ type session struct {
 	req     ExecuteOptions
 	out     *output
 	workers int              // goroutines that the statement may use; 0 is one per core
-	claim   *admission.Claim // of statements other than SELECT
+	claim   *admission.Claim // of what is held outside of package engine
 }
 
 // catalog returns the present catalog.

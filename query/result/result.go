@@ -19,6 +19,9 @@ type Result struct {
 // Message is a note to the client that goes with the data.
 type Message struct{ Level, Text string }
 
+// LevelInfo is the level of messages that say why an answer has no rows.
+const LevelInfo = "info"
+
 // Series is a table of rows. It is read-only once handed out, and belongs to
 // the consumer.
 type Series struct {

@@ -1,0 +1,273 @@
+package hint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
+	"tsdbd/query/expr"
+)
+
+// known is a measurement that exists.
+type known struct {
+	*Asker
+	name        string
+	shards      []scan.Shard                 // that have it
+	tags        [][]string                   // keys, by shard
+	types       map[string][]model.FieldType // of fields that were looked up
+	values      map[string]*values           // of tags that were listed
+	columnNames []string                     // the first names of fields and tags, sorted; nil until they are asked for
+}
+
+// values is a list of values of a tag.
+type values struct {
+	list  []string // sorted
+	whole bool     // there are no others
+}
+
+func (k *known) readTagKeys() error {
+	for _, s := range k.shards {
+		if err := k.look(); err != nil {
+			return err
+		}
+		keys, err := s.TagKeys(k.name)
+		if err != nil {
+			return err
+		}
+		k.tags = append(k.tags, keys)
+	}
+	return nil
+}
+
+// typesOf returns the types that a field has; none if there is no such field.
+func (k *known) typesOf(name string) []model.FieldType {
+	types, ok := k.types[name]
+	if ok {
+		return types
+	}
+	for _, s := range k.shards {
+		if t, ok := fieldType(s.Fields(k.name), name); ok && !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	k.types[name] = types
+	return types
+}
+
+func fieldType(fields []column.Field, name string) (model.FieldType, bool) {
+	i, ok := slices.BinarySearchFunc(fields, name, func(f column.Field, name string) int { return strings.Compare(f.Key, name) })
+	if !ok {
+		return model.Unknown, false
+	}
+	return fields[i].Type, true
+}
+
+func (k *known) isTag(name string) bool {
+	return slices.ContainsFunc(k.tags, func(keys []string) bool {
+		_, ok := slices.BinarySearch(keys, name)
+		return ok
+	})
+}
+
+// isField reports whether a reference means a field, as it does for a SELECT.
+func (k *known) isField(ref *influxql.VarRef) bool {
+	return ref.Type != influxql.Tag && len(k.typesOf(ref.Val)) > 0
+}
+
+// noColumn says that the measurement has no column of a name.
+func (k *known) noColumn(name string) string {
+	if k.columnNames == nil { // there is a field at least
+		for i, s := range k.shards {
+			list := slices.Clone(k.tags[i])
+			for _, f := range s.Fields(k.name) {
+				list = append(list, f.Key)
+			}
+			if k.columnNames = union(k.columnNames, list); len(k.columnNames) > maxNames {
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s is no field or tag of %s", quoted(name), quoted(k.name)) + meant(k.nearest(name, k.columnNames))
+}
+
+// selected says why a select list has no values: none of its names is a field.
+func (k *known) selected(fields influxql.Fields) string {
+	var refs []*influxql.VarRef
+	all, calls := false, false // a wildcard, a function
+	for _, f := range fields {
+		influxql.WalkFunc(f.Expr, func(n influxql.Node) {
+			switch n := n.(type) {
+			case *influxql.VarRef:
+				if n.Val != "time" {
+					refs = append(refs, n)
+				}
+			case *influxql.Wildcard, *influxql.RegexLiteral:
+				all = true
+			case *influxql.Call:
+				calls = true
+			}
+		})
+	}
+	if all || len(refs) == 0 || slices.ContainsFunc(refs, k.isField) {
+		return ""
+	}
+	for _, ref := range refs {
+		switch {
+		case k.isTag(ref.Val):
+		case len(k.typesOf(ref.Val)) > 0:
+			return fmt.Sprintf("%s is a field of %s, not a tag", quoted(ref.Val), quoted(k.name))
+		default:
+			return k.noColumn(ref.Val)
+		}
+	}
+	if calls {
+		return fmt.Sprintf("%s is a tag of %s: functions take fields", quoted(refs[0].Val), quoted(k.name))
+	}
+	return fmt.Sprintf("only tags of %s are selected: rows need a field, such as %s", quoted(k.name), quoted(k.shards[0].Fields(k.name)[0].Key))
+}
+
+// times says that no series has all tags of the condition, or that the series of the
+// condition have no rows in the time range.
+func (k *known) times(fields influxql.Fields, cond expr.Condition) (string, error) {
+	tags, _ := expr.SplitTags(cond.Expr, k.isField)
+	exact := !matches(tags)
+	if !exact {
+		tags = nil // the index would try the expression on every value
+	}
+	// Shards in the range come first, then the others, newest first.
+	in := 0
+	for in < len(k.shards) && k.shards[in].TimeRange().Overlaps(cond.Range) {
+		in++
+	}
+	var rows model.TimeRange // of all shards
+	found := false
+	bounds := func(s scan.Shard) (has bool, r model.TimeRange, err error) {
+		if err := k.look(); err != nil {
+			return false, r, err
+		}
+		set, err := s.Select(k.ctx, k.name, tags)
+		if err != nil || set.IsEmpty() {
+			return false, r, err
+		}
+		if r, has = s.TimeBounds(set); !has {
+			return false, r, nil
+		}
+		if found {
+			rows = rows.Union(r)
+		} else {
+			rows, found = r, true
+		}
+		return true, r, nil
+	}
+	for _, s := range k.shards[:in] {
+		has, r, err := bounds(s)
+		if err != nil {
+			return "", err
+		}
+		if has && r.Overlaps(cond.Range) {
+			return k.onlyOutside(fields, k.shards[:in]), nil
+		}
+	}
+	outside := slices.Clone(k.shards[in:])
+	for range 2 { // the newest shard that has the series, and the oldest
+		for _, s := range outside {
+			has, _, err := bounds(s)
+			if err != nil {
+				return "", err
+			}
+			if has {
+				break
+			}
+		}
+		slices.Reverse(outside)
+	}
+	switch {
+	case found:
+		return k.notIn(cond, rows, tags != nil), nil
+	case tags != nil:
+		return fmt.Sprintf("no series of %s has all tags of the condition", quoted(k.name)), nil
+	}
+	return "", nil
+}
+
+// matches reports whether a predicate has a regular expression.
+func matches(e *model.TagExpr) bool {
+	switch {
+	case e == nil:
+		return false
+	case e.Op == model.TagAnd, e.Op == model.TagOr:
+		return matches(e.Left) || matches(e.Right)
+	}
+	return e.Op == model.TagMatch || e.Op == model.TagNotMatch
+}
+
+// onlyOutside says that the selected fields are in none of the shards of the range.
+func (k *known) onlyOutside(fields influxql.Fields, shards []scan.Shard) string {
+	var name string
+	for _, f := range fields {
+		found := false
+		influxql.WalkFunc(f.Expr, func(n influxql.Node) {
+			switch n := n.(type) {
+			case *influxql.VarRef:
+				if !k.isField(n) {
+					return
+				}
+				name = n.Val
+				found = found || slices.ContainsFunc(shards, func(s scan.Shard) bool {
+					_, ok := fieldType(s.Fields(k.name), name)
+					return ok
+				})
+			case *influxql.Wildcard, *influxql.RegexLiteral:
+				found = true
+			}
+		})
+		if found {
+			return ""
+		}
+	}
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("field %s of %s has values only outside of the time range of the query", quoted(name), quoted(k.name))
+}
+
+// notIn says that rows are outside of the range of a condition.
+func (k *known) notIn(cond expr.Condition, rows model.TimeRange, tags bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s has no rows", quoted(k.name))
+	if tags {
+		b.WriteString(" with the tags of the condition")
+	}
+	r := cond.Range
+	b.WriteString(" in the time range of the query")
+	switch {
+	case r.Min > model.MinTime && r.Max < model.MaxTime:
+		fmt.Fprintf(&b, " (%s to %s)", timeText(r.Min), timeText(r.Max))
+	case r.Min > model.MinTime:
+		fmt.Fprintf(&b, " (since %s)", timeText(r.Min))
+	case r.Max < model.MaxTime:
+		fmt.Fprintf(&b, " (until %s)", timeText(r.Max))
+	}
+	if rows.Min < r.Min && rows.Max > r.Max {
+		b.WriteString(", only before and after:")
+	} else {
+		b.WriteString(":")
+	}
+	fmt.Fprintf(&b, " they are between %s and %s", timeText(rows.Min), timeText(rows.Max))
+	if cond.HasMax && r.Max > 0 && r.Max < inNanoseconds && rows.Min > inNanoseconds {
+		b.WriteString("; a time without a unit is in nanoseconds")
+	}
+	return b.String()
+}
+
+// inNanoseconds is a time in April 1970. A number below it is probably a time of this
+// century in seconds, milliseconds or microseconds.
+const inNanoseconds = 1e16
+
+func timeText(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
