@@ -124,7 +124,7 @@ func (a *Asker) source(stmt *influxql.SelectStatement, cond expr.Condition, m *i
 		}
 		name = names[at]
 	}
-	k := &known{Asker: a, name: name, types: map[string][]model.FieldType{}, values: map[string]*values{}}
+	k := &known{Asker: a, name: name, where: quoted(name), types: map[string][]model.FieldType{}, values: map[string]*values{}}
 	for _, s := range shards {
 		if err := a.look(); err != nil {
 			return err
@@ -135,6 +135,9 @@ func (a *Asker) source(stmt *influxql.SelectStatement, cond expr.Condition, m *i
 	}
 	if len(k.shards) == 0 {
 		return a.missing(m, shards, where)
+	}
+	if len(shards) < len(view.Shards()) {
+		k.where += " in " + where
 	}
 	if err := k.readTagKeys(); err != nil {
 		return err

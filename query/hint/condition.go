@@ -70,7 +70,7 @@ func (k *known) columns(left *influxql.VarRef, op influxql.Token, right *influxq
 		return ""
 	}
 	return fmt.Sprintf("%s without single quotes is the name of a column, which %s does not have: a text is %s = %s",
-		quoted(right.Val), quoted(k.name), quoted(left.Val), text(right.Val))
+		quoted(right.Val), k.where, quoted(left.Val), text(right.Val))
 }
 
 // set says that a column has none of the values of a list.
@@ -93,7 +93,7 @@ func (k *known) set(ref *influxql.VarRef, members []influxql.Expr) (string, erro
 	if err != nil || found {
 		return "", err
 	}
-	return fmt.Sprintf("tag %s of %s has none of the values of the list", quoted(ref.Val), quoted(k.name)), nil
+	return fmt.Sprintf("tag %s of %s has none of the values of the list", quoted(ref.Val), k.where), nil
 }
 
 // compared says why the comparison of a column with a value is never true.
@@ -106,7 +106,7 @@ func (k *known) compared(ref *influxql.VarRef, op influxql.Token, value influxql
 	case len(types) == 0 && !tag:
 		return k.noColumn(ref.Val), nil
 	case ref.Type == influxql.Tag && !tag:
-		return fmt.Sprintf("%s is a field of %s, not a tag", quoted(ref.Val), quoted(k.name)), nil
+		return fmt.Sprintf("%s is a field of %s, not a tag", quoted(ref.Val), k.where), nil
 	case k.isField(ref):
 		return k.field(ref.Val, types, tag, op, value)
 	}
@@ -135,10 +135,10 @@ func (k *known) field(name string, types []model.FieldType, tag bool, op influxq
 	if s, ok := value.(*influxql.StringLiteral); ok && tag {
 		found, err := k.any(&model.TagExpr{Op: model.TagEqual, Key: name, Value: s.Val})
 		if err != nil || found {
-			return fmt.Sprintf("%s is a field and a tag of %s: the condition means the field, %s::tag is the tag", quoted(name), quoted(k.name), quoted(name)), err
+			return fmt.Sprintf("%s is a field and a tag of %s: the condition means the field, %s::tag is the tag", quoted(name), k.where, quoted(name)), err
 		}
 	}
-	holds := fmt.Sprintf("field %s of %s holds values of type %s", quoted(name), quoted(k.name), types[0])
+	holds := fmt.Sprintf("field %s of %s holds values of type %s", quoted(name), k.where, types[0])
 	switch v := value.(type) {
 	case *influxql.StringLiteral:
 		if op == influxql.EQ && !fits(model.String) {
@@ -176,7 +176,7 @@ func (k *known) tag(name string, op influxql.Token, value influxql.Expr) (string
 		if op != influxql.EQ || err != nil || found {
 			return "", err
 		}
-		said := fmt.Sprintf("tag %s of %s has no value %s", quoted(name), quoted(k.name), text(v.Val))
+		said := fmt.Sprintf("tag %s of %s has no value %s", quoted(name), k.where, text(v.Val))
 		all, err := k.valuesOf(name)
 		if near := k.nearest(v.Val, all.list); near != "" {
 			said += "; did you mean " + text(near) + "?"
@@ -187,9 +187,9 @@ func (k *known) tag(name string, op influxql.Token, value influxql.Expr) (string
 		if op != influxql.EQREGEX || err != nil || !all.whole || slices.ContainsFunc(all.list, v.Val.MatchString) {
 			return "", err
 		}
-		return fmt.Sprintf("no value of tag %s of %s matches %s", quoted(name), quoted(k.name), clip(v.String())), nil
+		return fmt.Sprintf("no value of tag %s of %s matches %s", quoted(name), k.where, clip(v.String())), nil
 	}
-	return fmt.Sprintf("tag %s of %s is compared with %s: the values of tags are texts, such as %s", quoted(name), quoted(k.name), value, text(value.String())), nil
+	return fmt.Sprintf("tag %s of %s is compared with %s: the values of tags are texts, such as %s", quoted(name), k.where, value, text(value.String())), nil
 }
 
 // any reports whether a series satisfies a predicate.

@@ -153,7 +153,8 @@ func TestBounded(t *testing.T) {
 			`"cpu" has no rows in the time range of the query (until 1969-12-31T23:59:59.999999999Z): they are between 1970-01-01T00:00:00Z and 1970-01-01T23:59:59.999999999Z`,
 		},
 		{1000, maxShards + 256, `SELECT value FROM db.autogen.m99999x`, `measurement "m99999x" does not exist in 256 of the 1000 shards of db.autogen; did you mean "m99999"?`},
-		{1000, 8 * maxShards, `SELECT value FROM db.autogen.cpu WHERE host = 'q'`, `tag "host" of "cpu" has no value 'q'`},
+		{1000, 8 * maxShards, `SELECT value FROM db.autogen.cpu WHERE host = 'q'`, `tag "host" of "cpu" in 256 of the 1000 shards of db.autogen has no value 'q'`},
+		{1000, 8 * maxShards, `SELECT nope FROM db.autogen.cpu`, `"nope" is no field or tag of "cpu" in 256 of the 1000 shards of db.autogen`},
 		{
 			200, 8 * maxShards, `SELECT value FROM db.autogen.cpu WHERE ` + many(" AND ", "host =~ /host/"),
 			``,

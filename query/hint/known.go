@@ -18,6 +18,7 @@ import (
 type known struct {
 	*Asker
 	name        string
+	where       string                       // the name for texts, and which shards were looked at if not all
 	shards      []scan.Shard                 // that have it
 	tags        [][]string                   // keys, by shard
 	types       map[string][]model.FieldType // of fields that were looked up
@@ -93,7 +94,7 @@ func (k *known) noColumn(name string) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s is no field or tag of %s", quoted(name), quoted(k.name)) + meant(k.nearest(name, k.columnNames))
+	return fmt.Sprintf("%s is no field or tag of %s", quoted(name), k.where) + meant(k.nearest(name, k.columnNames))
 }
 
 // selected says why a select list has no values: none of its names is a field.
@@ -121,15 +122,15 @@ func (k *known) selected(fields influxql.Fields) string {
 		switch {
 		case k.isTag(ref.Val):
 		case len(k.typesOf(ref.Val)) > 0:
-			return fmt.Sprintf("%s is a field of %s, not a tag", quoted(ref.Val), quoted(k.name))
+			return fmt.Sprintf("%s is a field of %s, not a tag", quoted(ref.Val), k.where)
 		default:
 			return k.noColumn(ref.Val)
 		}
 	}
 	if calls {
-		return fmt.Sprintf("%s is a tag of %s: functions take fields", quoted(refs[0].Val), quoted(k.name))
+		return fmt.Sprintf("%s is a tag of %s: functions take fields", quoted(refs[0].Val), k.where)
 	}
-	return fmt.Sprintf("only tags of %s are selected: rows need a field, such as %s", quoted(k.name), quoted(k.shards[0].Fields(k.name)[0].Key))
+	return fmt.Sprintf("only tags of %s are selected: rows need a field, such as %s", k.where, quoted(k.shards[0].Fields(k.name)[0].Key))
 }
 
 // times says that no series has all tags of the condition, or that the series of the
@@ -191,7 +192,7 @@ func (k *known) times(fields influxql.Fields, cond expr.Condition) (string, erro
 	case found:
 		return k.notIn(cond, rows, tags != nil), nil
 	case tags != nil:
-		return fmt.Sprintf("no series of %s has all tags of the condition", quoted(k.name)), nil
+		return fmt.Sprintf("no series of %s has all tags of the condition", k.where), nil
 	}
 	return "", nil
 }
@@ -234,13 +235,13 @@ func (k *known) onlyOutside(fields influxql.Fields, shards []scan.Shard) string 
 	if name == "" {
 		return ""
 	}
-	return fmt.Sprintf("field %s of %s has values only outside of the time range of the query", quoted(name), quoted(k.name))
+	return fmt.Sprintf("field %s of %s has values only outside of the time range of the query", quoted(name), k.where)
 }
 
 // notIn says that rows are outside of the range of a condition.
 func (k *known) notIn(cond expr.Condition, rows model.TimeRange, tags bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s has no rows", quoted(k.name))
+	fmt.Fprintf(&b, "%s has no rows", k.where)
 	if tags {
 		b.WriteString(" with the tags of the condition")
 	}
