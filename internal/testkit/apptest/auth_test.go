@@ -70,6 +70,9 @@ func (s *Server) as(who byte, method, path string, form url.Values, body ...stri
 	switch {
 	case len(body) > 0:
 		r, kind = strings.NewReader(body[0]), "text/plain"
+		if route, _, _ := strings.Cut(path, "?"); strings.HasSuffix(route, "/v1/metrics") || strings.HasSuffix(route, "/prom/write") || strings.HasSuffix(route, "/api/v1/write") {
+			kind = "application/x-protobuf" // others are refused whoever asks
+		}
 	case method == "POST":
 		r = strings.NewReader(form.Encode())
 	case len(form) > 0:
