@@ -1,10 +1,11 @@
 // Package transfer exports the points of a store as line protocol and imports
-// line protocol into a running server.
+// line protocol and CSV into a running server.
 //
 // Export writes the points that a Filter chooses from any Source: an open data
 // directory, a running server, or a backup. Headers in the output name the
 // databases and retention policies. Import reads such a file, or one that
-// influx_inspect wrote, and writes its points through a Client. Definitions are
+// influx_inspect wrote, and writes its points through a Client. Import reads CSV through
+// package csv. Definitions are
 // the users, continuous queries, and subscriptions of a catalog.
 //
 // Client is the HTTP client of the commands that talk to a server. Package

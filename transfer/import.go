@@ -15,6 +15,8 @@ import (
 
 	"github.com/influxdata/influxql"
 	"golang.org/x/sync/errgroup"
+
+	"tsdbd/transfer/csv"
 )
 
 // ImportOptions say how lines are sent. The zero value works for a file that
@@ -28,7 +30,12 @@ type ImportOptions struct {
 	// Ordered sends one request at a time, so that of two lines for the same
 	// point the later one wins.
 	Ordered bool
-	// Failed, if set, receives the lines that the server refused.
+	// CSV, if set, says that the input is CSV, and how it is read. Its times have no
+	// Precision.
+	CSV  *csv.Options
+	Name string // of the input, for errors about rows of CSV
+	// Failed, if set, receives the lines that the server refused, and of CSV the rows
+	// that were refused, below their header.
 	Failed   io.Writer
 	Progress func(ImportStats) // after each request
 }
@@ -63,7 +70,7 @@ const maxImportErrors = 20
 // maxLine bounds a line: some strings of the greatest length.
 const maxLine = 4 << 20
 
-// Import reads line protocol, gzipped or not, and writes it to a server. Headers
+// Import reads line protocol or CSV, gzipped or not, and writes it to a server. Headers
 // may precede lines as Export writes them: "# DDL" before statements, "# DML"
 // before points, and "# CONTEXT-DATABASE:" and "# CONTEXT-RETENTION-POLICY:" before
 // the points of a policy. Import ignores other comments.
@@ -96,7 +103,13 @@ func Import(ctx context.Context, c *Client, r io.Reader, opt ImportOptions) (Imp
 	defer cancel(nil)
 	im := &importer{ctx: ctx, cancel: cancel, client: c, opt: opt, db: opt.Database, rp: opt.RetentionPolicy}
 	im.workers.SetLimit(opt.Workers)
-	err := im.read(br)
+	var err error
+	if opt.CSV != nil {
+		im.opt.Precision = "ns"
+		err = im.readCSV(br)
+	} else {
+		err = im.read(br)
+	}
 	if err == nil {
 		err = im.hand()
 	}
@@ -112,6 +125,9 @@ type importBatch struct {
 	body   []byte
 	lines  int64
 	ends   []int // offsets behind the lines
+	first  int   // the number of its first line in the batch that it is a part of
+	// sources has one entry for each line of CSV.
+	sources []tableRow
 }
 
 type importer struct {
@@ -127,7 +143,8 @@ type importer struct {
 
 	mu        sync.Mutex
 	stats     ImportStats
-	madeTwice int // times that a policy was asked for that had been made
+	madeTwice int    // times that a policy was asked for that had been made
+	keptHead  []byte // of the latest row in opt.Failed
 }
 
 // read takes the input apart. A line break inside of a quoted string belongs to
@@ -318,10 +335,9 @@ const importPatience = time.Minute
 // out which: the text of the refusal names one kind of reason, and not all lines.
 func (im *importer) sendBatch(b *importBatch) error {
 	refusal, err := im.write(b)
-	var lines []byte
-	failed := int64(0)
+	var bad []int
 	if err == nil && refusal != nil {
-		lines, failed, err = im.search(b, refusal)
+		bad, err = im.search(b, refusal, nil)
 	}
 	if err != nil {
 		return err
@@ -329,18 +345,49 @@ func (im *importer) sendBatch(b *importBatch) error {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	im.stats.Lines += b.lines
-	im.stats.Failed += failed
-	im.stats.Written += b.lines - failed
-	if refusal != nil && len(im.stats.Errors) < maxImportErrors {
-		im.stats.Errors = append(im.stats.Errors, refusal.Message)
+	im.stats.Failed += int64(len(bad))
+	im.stats.Written += b.lines - int64(len(bad))
+	if refusal != nil {
+		where := ""
+		if len(bad) > 0 && b.sources != nil {
+			where = fmt.Sprintf("%s:%d: ", im.opt.Name, b.sources[bad[0]].line)
+		}
+		im.addErrorLocked(where + refusal.Message)
 	}
-	if len(lines) > 0 && im.opt.Failed != nil {
-		im.keepLocked(b.db, b.rp, lines)
-	}
+	im.keepBadLocked(b, bad)
 	if im.opt.Progress != nil {
 		im.opt.Progress(im.stats)
 	}
 	return nil
+}
+
+// keepBadLocked writes the lines of a batch that the server refused for later, or
+// the rows that they come from.
+func (im *importer) keepBadLocked(b *importBatch, bad []int) {
+	if im.opt.Failed == nil || len(bad) == 0 {
+		return
+	}
+	var lines []byte
+	for _, i := range bad {
+		if b.sources != nil {
+			im.keepRowLocked(&b.sources[i])
+			continue
+		}
+		begin := 0
+		if i > 0 {
+			begin = b.ends[i-1]
+		}
+		lines = append(lines, b.body[begin:b.ends[i]]...)
+	}
+	if b.sources == nil {
+		im.keepLocked(b.db, b.rp, lines)
+	}
+}
+
+func (im *importer) addErrorLocked(text string) {
+	if len(im.stats.Errors) < maxImportErrors {
+		im.stats.Errors = append(im.stats.Errors, text)
+	}
 }
 
 // write sends a batch until the server takes or refuses it.
@@ -388,37 +435,38 @@ func (im *importer) makePolicy(db, rp string) error {
 	return nil
 }
 
-// search returns the lines of a refused batch that the server does not store,
-// and their number. It sends the batch again by halves. What the server takes
+// search appends the lines of a refused batch that the server does not store to bad, by
+// their numbers in the batch. It sends the batch again by halves. What the server takes
 // it has already; storing it again changes nothing. A server that says how many
 // lines it dropped spares the search where it dropped all lines or none.
-func (im *importer) search(b *importBatch, refusal *WriteError) (lines []byte, n int64, err error) {
+func (im *importer) search(b *importBatch, refusal *WriteError, bad []int) ([]int, error) {
 	switch {
 	case refusal.Dropped == 0: // all points are stored, without a field "time"
-		return nil, 0, nil
+		return bad, nil
 	case b.lines == 1 || refusal.Dropped == b.lines:
-		return b.body, b.lines, nil
+		for i := range b.ends {
+			bad = append(bad, b.first+i)
+		}
+		return bad, nil
 	}
 	half := len(b.ends) / 2
 	cut := b.ends[half-1]
-	left := importBatch{db: b.db, rp: b.rp, body: b.body[:cut], lines: int64(half), ends: b.ends[:half]}
-	right := importBatch{db: b.db, rp: b.rp, body: b.body[cut:], lines: b.lines - int64(half)}
+	left := importBatch{db: b.db, rp: b.rp, body: b.body[:cut], lines: int64(half), ends: b.ends[:half], first: b.first}
+	right := importBatch{db: b.db, rp: b.rp, body: b.body[cut:], lines: b.lines - int64(half), first: b.first + half}
 	for _, e := range b.ends[half:] {
 		right.ends = append(right.ends, e-cut)
 	}
 	for _, part := range []*importBatch{&left, &right} {
 		refusal, err := im.write(part)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if refusal == nil {
 			continue
 		}
-		more, k, err := im.search(part, refusal)
-		if err != nil {
-			return nil, 0, err
+		if bad, err = im.search(part, refusal, bad); err != nil {
+			return nil, err
 		}
-		lines, n = append(lines, more...), n+k
 	}
-	return lines, n, nil
+	return bad, nil
 }

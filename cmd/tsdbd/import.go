@@ -8,11 +8,13 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"tsdbd/lineproto"
 	"tsdbd/transfer"
+	"tsdbd/transfer/csv"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
@@ -22,11 +24,15 @@ func importCommand() *cli.Command {
 	var client transfer.Client
 	var opt transfer.ImportOptions
 	var failed string
+	var format string
+	var tables csv.Options
 	return &cli.Command{
 		Name:      "import",
-		Usage:     "send line protocol to a running server",
+		Usage:     "send line protocol or CSV to a running server",
 		UsageText: "tsdbd import [flags] [FILE...]",
-		Description: `tsdbd import sends line protocol from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
+		Description: `tsdbd import sends line protocol or CSV from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
+
+Files named *.csv and *.csv.gz are CSV, as are all with -format csv: annotated CSV of InfluxDB 2.x, what tsdbd query -format csv and influx -format csv have written, and other tables with a header. Types and times that nothing names are guessed from the first rows of a table; import prints the guess. Each row becomes one line. Rows that do not fit are counted and named by their line; -failed keeps them below their header.
 
 It reports how many points were processed and refused; the exit code is 1 when some were refused.
 
@@ -34,7 +40,9 @@ Examples:
   tsdbd import telegraf.gz            # what tsdbd export or influx_inspect export has written
   tsdbd import day1.gz day2.gz        # several files, one after the other
   tsdbd import -db demo -precision s -failed refused.txt points.txt
-                                      # bare lines with times in seconds`,
+                                      # bare lines with times in seconds
+  tsdbd import -db demo -measurement cpu -columns 'time,host:tag,usage:float,note:skip' usage.csv
+  tsdbd query -db demo -format csv 'SELECT * FROM cpu' | tsdbd import -db copy -format csv`,
 		Flags: slices.Concat(clientFlags(&client, defaultHost), []cli.Flag{
 			&cli.StringFlag{Name: "db", Destination: &opt.Database, Usage: "points without a header go into the database `NAME`"},
 			&cli.StringFlag{Name: "rp", Destination: &opt.RetentionPolicy, Usage: "and into its retention policy `NAME`"},
@@ -42,14 +50,34 @@ Examples:
 			&cli.IntFlag{Name: "batch", Destination: &opt.BatchBytes, Value: 1 << 20, Usage: "send `BYTES` a request"},
 			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, Value: 2, Usage: "send `N` requests at a time"},
 			&cli.BoolFlag{Name: "ordered", Destination: &opt.Ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
+			&cli.StringFlag{Name: "format", Destination: &format, Usage: "the input is `line|csv`; the default goes by the name of the file"},
+			&cli.StringFlag{Name: "columns", Destination: &tables.Columns, Usage: "the columns of CSV, as `NAME:TYPE,...`; types are float, integer, unsigned, boolean, string, tag, time, measurement, skip; needed without a header"},
+			&cli.StringFlag{Name: "measurement", Destination: &tables.Measurement, Usage: "rows of CSV go into the measurement `NAME`"},
+			&cli.StringFlag{Name: "time-format", Destination: &tables.TimeFormat, Usage: "times of CSV are `rfc3339|ns|us|ms|s|m|h|LAYOUT`, such as \"02.01.2006 15:04\""},
+			&cli.StringFlag{Name: "timezone", Destination: &tables.Timezone, Usage: "dates of CSV without a zone are in the zone `NAME`; the default is UTC"},
+			&cli.StringFlag{Name: "separator", Destination: &tables.Separator, Usage: "cells of CSV end with `CHARACTER`, or tab; the default goes by the first line"},
 			&cli.StringFlag{Name: "failed", Destination: &failed, Usage: "write the lines that were refused to `FILE`"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) (err error) {
 			if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
 				return usageError(c, "-precision is one of ns, us, ms, s, m and h, not %q", opt.Precision)
 			}
+			if format != "" && format != "line" && format != "csv" {
+				return usageError(c, "-format is line or csv, not %q", format)
+			}
+			if c.IsSet("precision") {
+				tables.Unit = opt.Precision
+				if tables.Unit == "u" || tables.Unit == "µ" {
+					tables.Unit = "us"
+				} else if tables.Unit == "n" {
+					tables.Unit = "ns"
+				}
+			}
+			if err := tables.Check(); err != nil {
+				return usageError(c, "%v", err)
+			}
 			withScheme(&client)
-			in, err := openImport(ctx, rest, stderr)
+			in, err := openImport(ctx, rest, format, stderr)
 			if err != nil {
 				return err
 			}
@@ -73,8 +101,20 @@ Examples:
 				written, refused := all.Written+s.Written, all.Failed+s.Failed
 				p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(begin)), written, refused)
 			}
-			for _, r := range in.files {
-				stats, err := transfer.Import(ctx, &client, r, opt)
+			if failed != "" && in.tables() > 0 && in.tables() < len(in.files) {
+				return usageError(c, "-failed takes lines or rows of CSV: import files of both kinds one after the other")
+			}
+			for _, f := range in.files {
+				opt.Name, opt.CSV = f.name, nil
+				if f.csv {
+					tables := tables
+					tables.Report = func(text string) {
+						p.clear()
+						fmt.Fprintln(stderr, printable(f.name+": "+text))
+					}
+					opt.CSV = &tables
+				}
+				stats, err := transfer.Import(ctx, &client, f, opt)
 				all.Add(stats)
 				if err != nil {
 					p.clear()
@@ -90,15 +130,32 @@ Examples:
 
 // importInput is what an import reads.
 type importInput struct {
-	files []io.Reader
+	files []importFile
 	size  int64 // of all of them; 0 if it is not known
 	read  atomic.Int64
 	open  []*os.File
 }
 
+// importFile is one input.
+type importFile struct {
+	io.Reader
+	name string
+	csv  bool
+}
+
+// tables returns how many of the inputs are CSV.
+func (in *importInput) tables() (n int) {
+	for _, f := range in.files {
+		if f.csv {
+			n++
+		}
+	}
+	return n
+}
+
 // openImport opens files by their names; without a name, and by "-", standard
 // input.
-func openImport(ctx context.Context, names []string, stderr io.Writer) (in *importInput, err error) {
+func openImport(ctx context.Context, names []string, format string, stderr io.Writer) (in *importInput, err error) {
 	in = new(importInput)
 	defer func() {
 		if err != nil {
@@ -112,11 +169,17 @@ func openImport(ctx context.Context, names []string, stderr io.Writer) (in *impo
 	for _, name := range names {
 		if name == "-" {
 			if term.IsTerminal(int(os.Stdin.Fd())) {
-				fmt.Fprintln(stderr, "reading line protocol from standard input, Ctrl-D ends it")
+				what := "line protocol"
+				if format == "csv" {
+					what = "CSV"
+				}
+				fmt.Fprintf(stderr, "reading %s from standard input, Ctrl-D ends it\n", what)
 			}
-			in.files, known = append(in.files, in.counted(endedBy(ctx, os.Stdin))), false
+			in.files, known = append(in.files, importFile{in.counted(endedBy(ctx, os.Stdin)), "standard input", format == "csv"}), false
 			continue
 		}
+		lower := strings.ToLower(name)
+		isCSV := format == "csv" || format == "" && (strings.HasSuffix(lower, ".csv") || strings.HasSuffix(lower, ".csv.gz"))
 		f, err := os.Open(name)
 		if err != nil {
 			return in, err
@@ -130,9 +193,9 @@ func openImport(ctx context.Context, names []string, stderr io.Writer) (in *impo
 			return in, fmt.Errorf("%s is a directory", name)
 		case st.Mode().IsRegular():
 			in.size += st.Size()
-			in.files = append(in.files, in.counted(f))
+			in.files = append(in.files, importFile{in.counted(f), name, isCSV})
 		default: // a pipe, which may never give anything
-			in.files, known = append(in.files, in.counted(endedBy(ctx, f))), false
+			in.files, known = append(in.files, importFile{in.counted(endedBy(ctx, f)), name, isCSV}), false
 		}
 	}
 	if !known {

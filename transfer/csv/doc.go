@@ -1,0 +1,19 @@
+// Package csv reads comma-separated values as lines of line protocol.
+//
+// A Reader recognizes the dialect by its first row: InfluxDB's annotated CSV, which
+// begins with a row such as "#datatype", the answers of InfluxDB 1.x and tsdbd, whose
+// header begins with "name,tags", and plain tables with a header or with Options.Columns.
+// Each row becomes one line. Rows of a query result that have one field each become one
+// line each, and the server joins the lines of one point.
+//
+// Guarantees:
+//
+//   - A row becomes a line that can be stored, or a RowError that names its line and
+//     column. A row is never changed to make it fit.
+//   - The types of columns are known before the first row of a table becomes a line,
+//     and do not change afterwards.
+//   - No input makes a Reader panic. Memory is bounded by the longest row, a sample
+//     of a table, and a limited number of series and fields.
+//
+// One goroutine at a time uses a Reader.
+package csv

@@ -1,0 +1,311 @@
+package csv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options say what the input contains. The zero value works for input that says it
+// itself.
+type Options struct {
+	// Columns names the columns as "time,host:tag,usage:float,x:skip", with the types
+	// float, integer, unsigned, boolean, string, tag, time, measurement, and skip. A
+	// column without a type is guessed. If the first row has none of these names, the
+	// table has no header. Annotated tables ignore Columns.
+	Columns string
+	// Measurement is the measurement of all rows.
+	Measurement string
+	// TimeFormat is rfc3339, one of ns, us, ms, s, m, h, or a layout of package time.
+	// The default reads dates as in RFC 3339, and numbers in Unit.
+	TimeFormat string
+	// Unit is the unit of times that are numbers: one of ns, us, ms, s, m, h. The
+	// default is guessed.
+	Unit string
+	// Timezone is the zone of dates that name none. The default is UTC.
+	Timezone string
+	// Separator is one byte, or "tab". The default is the most frequent one of comma,
+	// semicolon, and tab in the first line.
+	Separator string
+	// Report, if set, receives what was guessed about a table.
+	Report func(text string)
+}
+
+// Check refuses options that contradict themselves.
+func (o *Options) Check() error {
+	_, err := NewReader(nil, *o)
+	return err
+}
+
+// RowError is a row that does not become a line.
+type RowError struct {
+	Line   int    // number of its first line
+	Row    []byte // valid until the next call of Next
+	Reason string
+}
+
+// Error returns the reason.
+func (e *RowError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
+
+// Reader reads tables as lines of line protocol.
+type Reader struct {
+	opt     Options
+	columns []column // of opt
+	clock   *clock   // of opt.TimeFormat
+	unit    int64    // of opt.Unit, 0: not known
+	zone    *time.Location
+
+	rows     *rows
+	started  bool
+	notes    annotations
+	table    *table
+	reported string
+}
+
+// NewReader returns a reader of r.
+func NewReader(r io.Reader, opt Options) (*Reader, error) {
+	d := &Reader{opt: opt, zone: time.UTC, rows: newRows(r)}
+	var err error
+	if d.columns, err = parseColumns(opt.Columns); err != nil {
+		return nil, err
+	}
+	for _, c := range d.columns {
+		if c.kind == measurement && opt.Measurement != "" {
+			return nil, fmt.Errorf("the measurement is %q and in the column %q", opt.Measurement, c.name)
+		}
+	}
+	if opt.Timezone != "" {
+		if d.zone, err = loadZone(opt.Timezone); err != nil {
+			return nil, err
+		}
+	}
+	if opt.TimeFormat != "" {
+		c, err := newClock(opt.TimeFormat, d.zone)
+		if err != nil {
+			return nil, err
+		}
+		d.clock = &c
+	}
+	for _, u := range units {
+		if u.name == opt.Unit {
+			d.unit = u.unit
+		}
+	}
+	switch {
+	case opt.Unit != "" && d.unit == 0:
+		return nil, fmt.Errorf("unit of times %q is none of ns, us, ms, s, m, h", opt.Unit)
+	case opt.Separator == "tab" || opt.Separator == `\t`:
+		d.rows.separator = '\t'
+	case len(opt.Separator) == 1 && !strings.Contains("\"\r\n", opt.Separator):
+		d.rows.separator = opt.Separator[0]
+	case opt.Separator != "":
+		return nil, fmt.Errorf("separator %q is not one byte and not tab", opt.Separator)
+	}
+	return d, nil
+}
+
+// loadZone finds a zone by its name, or by its distance from UTC.
+func loadZone(name string) (*time.Location, error) {
+	for _, layout := range []string{"-0700", "-07:00"} {
+		if at, err := time.Parse(layout, name); err == nil {
+			_, offset := at.Zone()
+			return time.FixedZone(name, offset), nil
+		}
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("time zone %q: %w", name, err)
+	}
+	return zone, nil
+}
+
+// Line returns the number of the line where the latest row begins.
+func (d *Reader) Line() int { return d.rows.line }
+
+// Row returns the latest row without its end of line. It is valid until the next call
+// of Next.
+func (d *Reader) Row() []byte { return d.rows.raw }
+
+// Head returns what a file needs in front of the latest row so that it can be read
+// again: the header and its annotations, each with an end of line. Rows of one table
+// have the same slice.
+func (d *Reader) Head() []byte {
+	if d.table == nil {
+		return nil
+	}
+	return d.table.head
+}
+
+// Next appends the line of the next row to dst, with its time in nanoseconds. It returns
+// io.EOF at the end of the input. After a *RowError the next call continues with the
+// next row. Any other error is about the whole input.
+func (d *Reader) Next(dst []byte) ([]byte, error) {
+	if !d.started {
+		d.started = true
+		d.start()
+	}
+	for {
+		err := d.rows.read()
+		var refused *RowError
+		switch {
+		case errors.As(err, &refused) && d.table == nil:
+			return dst, fmt.Errorf("line %d: the header: %s", refused.Line, refused.Reason)
+		case err != nil:
+			return dst, err
+		}
+		opened, err := d.open()
+		if err != nil {
+			return dst, fmt.Errorf("line %d: %w", d.rows.line, err)
+		}
+		if opened || d.table.isHeader(d.rows.cells) {
+			continue
+		}
+		if d.table.failure {
+			return dst, fmt.Errorf("line %d: the input is the error of a query: %s", d.rows.line, bytes.Join(d.rows.cells, []byte{' '}))
+		}
+		line, reason := d.table.appendLine(dst, d.rows.cells)
+		if reason != "" {
+			return dst, d.rows.refuse(reason)
+		}
+		return line, nil
+	}
+}
+
+// start drops a byte order mark and finds the separator.
+func (d *Reader) start() {
+	s := d.rows
+	for s.end < len(s.buf) && bytes.IndexByte(s.buf[:s.end], '\n') < 0 && s.fill() {
+	}
+	if bytes.HasPrefix(s.buf[:s.end], []byte("\xef\xbb\xbf")) {
+		s.pos = 3
+	}
+	if s.separator != 0 {
+		return
+	}
+	first, _, _ := bytes.Cut(bytes.TrimLeft(s.buf[s.pos:s.end], "\r\n"), []byte{'\n'})
+	count, quoted := map[byte]int{}, false
+	for _, c := range first {
+		if c == '"' {
+			quoted = !quoted
+		}
+		if !quoted {
+			count[c]++
+		}
+	}
+	s.separator = ','
+	for _, c := range []byte{';', '\t'} {
+		if count[c] > count[s.separator] {
+			s.separator = c
+		}
+	}
+}
+
+// open looks whether a row begins a table or belongs to its head.
+func (d *Reader) open() (bool, error) {
+	cells := d.rows.cells
+	if d.table == nil || d.table.annotated {
+		if name, is := annotation(cells[0]); is {
+			return true, d.notes.add(name, cells, d.rows.raw)
+		}
+	}
+	switch {
+	case len(d.notes.head) > 0:
+		t, err := d.notes.table(cells, d)
+		if err != nil {
+			return true, err
+		}
+		t.head = append(append(d.notes.head, d.rows.raw...), '\n')
+		d.notes = annotations{}
+		return true, d.complete(t)
+	case d.table == nil || d.table.answer && isAnswer(cells):
+		t, header, err := d.plain(cells)
+		if err != nil {
+			return true, err
+		}
+		if header {
+			t.head = append(slices.Clone(d.rows.raw), '\n')
+			return true, d.complete(t)
+		}
+		// The sample begins with the present row, which is no header.
+		d.rows.pos = d.rows.start
+		d.rows.next = d.rows.line
+		return true, d.complete(t)
+	}
+	return false, nil
+}
+
+// isAnswer returns whether a row is a header of InfluxDB 1.x.
+func isAnswer(cells [][]byte) bool {
+	return len(cells) > 2 && string(cells[0]) == "name" && string(cells[1]) == "tags"
+}
+
+// plain begins a table whose columns are named by a first row, or by the options.
+func (d *Reader) plain(cells [][]byte) (t *table, header bool, err error) {
+	t = &table{answer: isAnswer(cells)}
+	given := map[string]kind{}
+	var missing []string
+	for _, c := range d.columns {
+		if c.name == "" {
+			continue
+		}
+		given[c.name] = c.kind
+		if !slices.ContainsFunc(cells, func(cell []byte) bool { return string(bytes.TrimSpace(cell)) == c.name }) {
+			missing = append(missing, c.name)
+		}
+	}
+	if len(missing) == len(given) && len(missing) > 0 && !t.answer {
+		if len(cells) != len(d.columns) {
+			return nil, false, fmt.Errorf("the row has %d cells, and %d columns are named", len(cells), len(d.columns))
+		}
+		t.columns = slices.Clone(d.columns)
+		return t, false, nil
+	}
+	if len(missing) > 0 && !t.answer {
+		return nil, false, fmt.Errorf("the header %q has no column %q", short(d.rows.raw), missing[0])
+	}
+	for i, cell := range cells {
+		c := column{name: string(bytes.TrimSpace(cell))}
+		k, ok := given[c.name]
+		switch {
+		case ok:
+			c.kind = k
+		case t.answer && i == 0:
+			c.kind = measurement
+		case t.answer && i == 1:
+			c.kind = tagList
+		}
+		t.columns = append(t.columns, c)
+	}
+	queryColumns(t.columns, slices.ContainsFunc(t.columns, func(c column) bool { return c.name == "_time" }))
+	return t, true, nil
+}
+
+// queryColumns gives the columns of a query of InfluxDB 2.x their kinds.
+func queryColumns(columns []column, result bool) {
+	for i := range columns {
+		c := &columns[i]
+		switch {
+		case c.name == "" || result && (c.name == "result" || c.name == "table" || c.name == "_start" || c.name == "_stop"):
+			c.kind = skip
+		case c.name == "_measurement":
+			c.kind = measurement
+		case c.name == "_field":
+			c.kind = fieldName
+		case c.name == "_time":
+			c.kind = timestamp
+		case c.name == "_value":
+			c.value = true
+		}
+	}
+	if slices.ContainsFunc(columns, func(c column) bool { return c.kind == fieldName }) {
+		for i := range columns {
+			if c := &columns[i]; !c.value && (c.kind == text || c.kind == guessed) {
+				c.kind = tag
+			}
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package csv
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"tsdbd/model"
+)
+
+// clock reads times.
+type clock struct {
+	unit   int64  // of numbers; 0: numbers are no times
+	texts  bool   // dates as in RFC 3339 are times
+	layout string // of package time, in place of both
+	zone   *time.Location
+}
+
+// units are the names of units that numbers can have.
+var units = []struct {
+	name string
+	unit int64
+}{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}
+
+// newClock returns the clock of a format: a unit, rfc3339, or a layout.
+func newClock(format string, zone *time.Location) (clock, error) {
+	for _, u := range units {
+		if u.name == format {
+			return clock{unit: u.unit, zone: zone}, nil
+		}
+	}
+	if strings.EqualFold(format, "rfc3339") || strings.EqualFold(format, "rfc3339nano") {
+		return clock{texts: true, zone: zone}, nil
+	}
+	if !strings.Contains(format, "06") { // no year
+		return clock{}, fmt.Errorf("time format %q is none of rfc3339, ns, us, ms, s, m, h, and no layout such as %q", format, "2006-01-02 15:04:05")
+	}
+	return clock{layout: format, zone: zone}, nil
+}
+
+// String describes the format.
+func (c *clock) String() string {
+	if c.layout != "" {
+		return c.layout
+	}
+	for _, u := range units {
+		if u.unit == c.unit {
+			return u.name
+		}
+	}
+	return "rfc3339"
+}
+
+// read reads a time in nanoseconds.
+func (c *clock) read(cell []byte) (int64, string) {
+	cell = bytes.TrimSpace(cell)
+	ns, reason := int64(0), ""
+	switch {
+	case c.layout != "":
+		at, err := time.ParseInLocation(c.layout, string(cell), c.zone)
+		if err != nil {
+			return 0, fmt.Sprintf("%q is not a time of the layout %q", short(cell), c.layout)
+		}
+		ns, reason = nanoseconds(at)
+	case c.texts && isDate(cell):
+		ns, reason = readDate(cell, c.zone)
+	case c.unit > 0:
+		ns, reason = readNumber(cell, c.unit)
+	default:
+		reason = "is not a time of RFC 3339"
+	}
+	if reason == "" && (ns < model.MinTime || ns > model.MaxTime) {
+		reason = "is out of the range of times"
+	}
+	if reason != "" {
+		return 0, fmt.Sprintf("%q %s", short(cell), reason)
+	}
+	return ns, ""
+}
+
+func isDate(b []byte) bool { return len(b) >= 10 && b[4] == '-' && b[7] == '-' }
+
+// nanoseconds returns a time as a number, and a reason if it has none.
+func nanoseconds(at time.Time) (int64, string) {
+	if y := at.Year(); y < 1678 || y > 2261 {
+		return 0, "is out of the range of times"
+	}
+	return at.UnixNano(), ""
+}
+
+// readNumber reads a number of units since 1970, with or without a fraction.
+func readNumber(b []byte, unit int64) (int64, string) {
+	whole, fraction, _ := bytes.Cut(b, []byte{'.'})
+	n, err := strconv.ParseInt(string(whole), 10, 64)
+	if err != nil {
+		return 0, "is not a number"
+	}
+	ns := n * unit
+	if ns/unit != n {
+		return 0, "is out of the range of times"
+	}
+	more, scale := int64(0), unit
+	for _, c := range fraction {
+		if c < '0' || c > '9' {
+			return 0, "is not a number"
+		}
+		if scale%10 == 0 {
+			scale /= 10
+			more += int64(c-'0') * scale
+		}
+	}
+	if whole[0] == '-' {
+		more = -more
+	}
+	if sum := ns + more; sum >= ns == (more >= 0) {
+		return sum, ""
+	}
+	return 0, "is out of the range of times"
+}
+
+// readDate reads 2006-01-02, with or without 15:04:05.999 behind a T or a blank, and
+// with or without Z or +01:00 behind that.
+func readDate(b []byte, zone *time.Location) (int64, string) {
+	const reason = "is not a time of RFC 3339"
+	ok := true
+	digits := func(from, to int) (n int) {
+		if len(b) < to {
+			ok = false
+			return 0
+		}
+		for _, c := range b[from:to] {
+			ok = ok && c >= '0' && c <= '9'
+			n = 10*n + int(c-'0')
+		}
+		return n
+	}
+	year, month, day := digits(0, 4), digits(5, 7), digits(8, 10)
+	var hour, minute, second, fraction int
+	rest := b[10:]
+	if len(rest) > 0 {
+		if len(rest) < 6 || rest[0] != 'T' && rest[0] != 't' && rest[0] != ' ' || rest[3] != ':' {
+			return 0, reason
+		}
+		hour, minute = digits(11, 13), digits(14, 16)
+		if rest = rest[6:]; len(rest) >= 3 && rest[0] == ':' {
+			second = digits(17, 19)
+			rest = rest[3:]
+		}
+		if len(rest) > 1 && (rest[0] == '.' || rest[0] == ',') {
+			scale := int(1e9)
+			for rest = rest[1:]; len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9'; rest = rest[1:] {
+				scale /= 10
+				fraction += int(rest[0]-'0') * scale
+			}
+			ok = ok && scale < 1e9
+		}
+	}
+	if !ok || month < 1 || month > 12 || day < 1 || day > daysOf(year, month) || hour > 23 || minute > 59 || second > 59 {
+		return 0, reason
+	}
+	offset := 0
+	switch {
+	case len(rest) == 0:
+		return nanoseconds(time.Date(year, time.Month(month), day, hour, minute, second, fraction, zone))
+	case len(rest) == 1 && (rest[0] == 'Z' || rest[0] == 'z'):
+	default:
+		at, err := time.Parse("-07:00", string(rest))
+		if err != nil {
+			if at, err = time.Parse("-0700", string(rest)); err != nil {
+				return 0, reason
+			}
+		}
+		_, offset = at.Zone()
+	}
+	return nanoseconds(time.Date(year, time.Month(month), day, hour, minute, second-offset, fraction, time.UTC))
+}
+
+func daysOf(year, month int) int {
+	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// short returns a cell as far as a message quotes it.
+func short(cell []byte) []byte { return cell[:min(len(cell), 100)] }

@@ -1,0 +1,82 @@
+package transfer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"tsdbd/transfer/csv"
+)
+
+// tableRow is where a line of a batch comes from: a row of a table.
+type tableRow struct {
+	line int
+	head []byte
+	row  []byte // nil unless refused rows are kept
+}
+
+// readCSV reads tables in place of lines.
+func (im *importer) readCSV(r io.Reader) error {
+	if im.db == "" {
+		return errors.New("no database: name one with -db")
+	}
+	d, err := csv.NewReader(r, *im.opt.CSV)
+	if err != nil {
+		return err
+	}
+	for {
+		b := &im.batch
+		b.db, b.rp = im.db, im.rp
+		body, err := d.Next(b.body)
+		var refused *csv.RowError
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &refused):
+			im.refuseRow(&tableRow{refused.Line, d.Head(), refused.Row}, refused.Reason)
+			continue
+		case err != nil:
+			return fmt.Errorf("%s: %w", im.opt.Name, err)
+		}
+		from := tableRow{line: d.Line(), head: d.Head()}
+		if im.opt.Failed != nil {
+			from.row = bytes.Clone(d.Row())
+		}
+		b.body = body
+		b.lines++
+		b.ends = append(b.ends, len(body))
+		b.sources = append(b.sources, from)
+		if len(body) >= im.opt.BatchBytes {
+			if err := im.hand(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// refuseRow counts a row that does not become a line.
+func (im *importer) refuseRow(s *tableRow, reason string) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.stats.Lines++
+	im.stats.Failed++
+	im.addErrorLocked(fmt.Sprintf("%s:%d: %s", im.opt.Name, s.line, reason))
+	im.keepRowLocked(s)
+}
+
+// keepRowLocked writes a row that was not stored for later, below the header of its
+// table. An import that loses it ends.
+func (im *importer) keepRowLocked(s *tableRow) {
+	if im.opt.Failed == nil {
+		return
+	}
+	var text []byte
+	if !bytes.Equal(s.head, im.keptHead) {
+		im.keptHead = s.head
+		text = append(text, s.head...)
+	}
+	if _, err := im.opt.Failed.Write(append(append(text, s.row...), '\n')); err != nil {
+		im.cancel(fmt.Errorf("write failed rows: %w", err))
+	}
+}
