@@ -100,7 +100,11 @@ func (s *Session) ask(ctx context.Context, text string, f formatter) error {
 		return err
 	}
 	defer resp.Body.Close()
-	return readAnswer(resp.Body, f, s.Out)
+	mark := ""
+	if _, ok := f.(*lineWriter); ok {
+		mark = "# " // a comment of line protocol
+	}
+	return readAnswer(resp.Body, f, s.Out, mark)
 }
 
 // copy sends statements and writes the answer as it comes, in a media type. An error

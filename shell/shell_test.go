@@ -87,6 +87,7 @@ ERR: database not found: x
 `, ErrStatement)
 	f("line", `{"results":[{"series":[{"name":"c pu","tags":{"host":"a,b","dc":""},"columns":["time","a b","s"],"values":[[1,1.50,"x\"y"],[2,null,null],[3,true,null]]}]}]}`,
 		"c\\ pu,host=a\\,b a\\ b=1.50,s=\"x\\\"y\" 1\nc\\ pu,host=a\\,b a\\ b=true 3\n", nil)
+	f("line", `{"results":[{"messages":[{"level":"info","text":"nothing"}]},{"error":"no"}]}`, "# info: nothing\n# ERR: no\n", ErrStatement)
 	f("json", `{"results":[{"statement_id":0,"error":"no"}]}`, `{"results":[{"statement_id":0,"error":"no"}]}`, ErrStatement)
 	f("json", `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, nil)
 	f("csv", "error\nno such thing\n", "error\nno such thing\n", ErrStatement)

@@ -55,6 +55,14 @@ test("a mistake is underlined", async () => {
   await page.done();
 });
 
+test("an answer without rows says why", async () => {
+  const page = await open(link({ q: "SELECT usage_user FROM cpuu WHERE $timeFilter" }));
+  await page.getByText(/did you mean "?cpu"?/).waitFor();
+  await page.goto(page.url().replace(/#.*/, "") + link({ q: 'SELECT usage_user FROM cpu WHERE host = "ash"' }));
+  await page.getByText(/single quotes/).waitFor();
+  await page.done();
+});
+
 test("text that is no number is a table", async () => {
   const page = await open(link({ q: "SHOW MEASUREMENTS" }));
   await page.getByRole("cell", { name: "disk" }).waitFor();
