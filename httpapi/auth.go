@@ -43,6 +43,7 @@ type request struct {
 	// path is the path of the route. db and rp are the names that stand before it,
 	// see cutPromPrefix.
 	path, db, rp string
+	malformed    error // of pairs that the form lacks
 
 	forwarded bool          // by another node of a cluster
 	received  *countingBody // what the client sent of the body

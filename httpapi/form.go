@@ -23,13 +23,13 @@ func (h *Handler) readBody(w *response, r *request) (*body.Body, error) {
 // large or incomplete is an error.
 func (h *Handler) readForm(w *response, r *request) error {
 	if r.Method != http.MethodPost {
-		_ = r.ParseForm() // malformed pairs are left out
+		r.malformed = r.ParseForm() // malformed pairs are left out
 		return nil
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	form := err == nil && (media == "application/x-www-form-urlencoded" || media == "multipart/form-data")
 	if !form {
-		_ = r.ParseForm() // the URL alone
+		r.malformed = r.ParseForm() // the URL alone
 		return nil
 	}
 	body, err := h.readBody(w, r)
@@ -51,7 +51,7 @@ func (h *Handler) readForm(w *response, r *request) error {
 		return nil
 	}
 	r.Body = http.MaxBytesReader(nil, r.Body, int64(body.Len())+1) // lifts ParseForm's own limit
-	_ = r.ParseForm()                                              // malformed pairs are left out
+	r.malformed = r.ParseForm()                                    // malformed pairs are left out
 	return nil
 }
 

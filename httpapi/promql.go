@@ -60,6 +60,9 @@ func (h *Handler) promEndpoint(api *promapi.API, e promapi.Endpoint) handle {
 		if err := h.readForm(w, r); err != nil {
 			return err
 		}
+		if r.malformed != nil { // what is left out could be a selector or the database
+			return badRequest("error parsing form values: " + r.malformed.Error())
+		}
 		if e.Rights != promapi.Login && h.opt.Cluster != nil {
 			if forward, err := h.readElsewhere(w, r, query.AnyNode); err != nil {
 				return err

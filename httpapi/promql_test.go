@@ -307,3 +307,31 @@ func FuzzPrometheus(f *testing.F) {
 		}
 	})
 }
+
+// Prometheus' API refuses a form that it cannot read in full: what it left out may be
+// the database or a selector.
+func TestPrometheusMalformedForm(t *testing.T) {
+	h, s := promServer(t, httpapi.Options{Limits: httpapi.Limits{PrometheusDatabase: "mydb"}}, admission.Limits{})
+	s.Write(t, "mydb", "autogen", "s", "m value=1 10")
+	many := url.Values{"db": {"mydb"}}
+	for i := range 11_000 {
+		many.Add("match[]", fmt.Sprintf("none%d", i))
+	}
+	for _, tt := range []struct{ path, form string }{
+		{"/api/v1/labels?db=%zz", ""},
+		{"/api/v1/query?query=m&db=other;x=1", ""},
+		{"/api/v1/labels", many.Encode()},
+		{"/api/v1/query", "query=m&db=%zz"},
+	} {
+		r := httptest.NewRequest("GET", tt.path, nil)
+		if tt.form != "" {
+			r = httptest.NewRequest("POST", tt.path, strings.NewReader(tt.form))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "error parsing form values: ") {
+			t.Errorf("%s %.40s: %d %.200s", tt.path, tt.form, w.Code, w.Body)
+		}
+	}
+}

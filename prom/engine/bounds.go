@@ -22,10 +22,9 @@ const regexMemory = 3
 
 var errTooManyWords = fmt.Errorf("the query has more than %d words", maxWords)
 
-// check refuses a text that would take too much to parse. It charges the regular
-// expressions, which the parser compiles. charge may be nil.
-func check(text string, charge func(int64) error) error {
-	var budget syntax.RegexBudget
+// check refuses a text that would take too much to parse. It adds the regular
+// expressions, which the parser compiles, to budget.
+func check(text string, budget *syntax.RegexBudget) error {
 	var item parser.Item
 	pattern := false
 	words := 0
@@ -36,10 +35,7 @@ func check(text string, charge func(int64) error) error {
 		lexer.NextItem(&item)
 		switch item.Typ {
 		case parser.EOF, parser.ERROR:
-			if charge == nil {
-				return nil
-			}
-			return charge(regexMemory * budget.Bytes())
+			return nil
 		case parser.EQL_REGEX, parser.NEQ_REGEX:
 			pattern = true
 			continue
@@ -68,8 +64,8 @@ type bounds struct {
 	matrix bool
 	// values says that one series may give others with each step.
 	values bool
-	// loose says that labels may become long.
-	loose bool
+	// labels is what labels made of those of a series take.
+	labels growth
 }
 
 const (
@@ -95,7 +91,7 @@ func boundsOf(expr parser.Expr, req *Request) bounds {
 		series: toBytes(copies*w.steps*pointBytes + seriesBytes + w.values),
 		values: w.values > 0,
 		matrix: expr.Type() == parser.ValueTypeMatrix,
-		loose:  w.loose,
+		labels: w.labels,
 	}
 }
 
@@ -115,12 +111,13 @@ type walk struct {
 	fixed     float64 // bytes
 	values    float64 // bytes of the series that one series may give
 	operators bool    // points are operands of something
-	loose     bool
+	labels    growth
 }
 
 // level is a part of the expression that is evaluated at the same steps.
 type level struct {
 	*walk
+	growth                    // of labels, in the expressions around the part
 	span, step, steps float64 // nanoseconds; step 0: one step
 }
 
@@ -133,13 +130,14 @@ func (l level) Visit(node parser.Node, _ []parser.Node) (parser.Visitor, error) 
 	switch n := node.(type) {
 	case *parser.VectorSelector:
 		l.walk.steps = max(l.walk.steps, l.steps)
+		l.walk.labels = growth{max(l.walk.labels.factor, l.factor), max(l.walk.labels.more, l.more)}
 	case *parser.NumberLiteral:
-		l.walk.fixed += l.steps * pointBytes
+		l.walk.fixed += l.steps*pointBytes + l.more
 	case *parser.Call:
 		l.walk.fixed += l.steps * pointBytes // such as time(), absent() and scalar()
-		switch n.Func.Name {
-		case "label_replace", "label_join":
-			l.walk.loose = true
+		l.growth = l.around(labelsOf(n), 1)
+		if len(n.Args) == 0 {
+			l.walk.fixed += l.more
 		}
 		if len(n.Args) == 0 || n.Args[len(n.Args)-1].Type() != parser.ValueTypeMatrix {
 			l.walk.operators = true
@@ -150,6 +148,8 @@ func (l level) Visit(node parser.Node, _ []parser.Node) (parser.Visitor, error) 
 		}
 		if n.Op == parser.COUNT_VALUES { // a series for each value, with room for all steps
 			l.walk.values += l.steps * (l.steps*pointBytes + seriesBytes)
+			name := literal(n.Param)
+			l.growth = l.around(growth{l.steps, l.steps * float64(len(name)+valueBytes)}, l.steps)
 		}
 	case *parser.BinaryExpr, *parser.UnaryExpr:
 		l.walk.operators = true

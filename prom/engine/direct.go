@@ -65,7 +65,7 @@ func (r *run) direct(req *Request, expr parser.Expr, sink Sink) (out *Outcome, d
 		return nil, err != nil, err
 	}
 	defer found.Close()
-	defer r.watch(bounds{})()
+	defer r.watch()()
 	h := handing{run: r, sink: sink, plan: plan, req: req}
 	if err := r.claim.Keep(pointBytes * int64(plan.Steps())); err != nil {
 		return nil, true, err

@@ -14,7 +14,8 @@
 //
 // Prometheus' engine takes memory without asking. So the engine charges for what an
 // evaluation can take at most, before it begins (see bounds), and for each series when
-// the evaluation gets it (see source). prom/queryable charges what it reads. All of
+// the evaluation gets it (see source), also for labels that functions make longer (see
+// growth). prom/queryable charges what it reads. All of
 // this is one claim of the query (W9). A second bound is the number of samples that
 // Prometheus' engine holds at a time. The last one is the heap: while the server is
 // short of memory, the largest queries end (see watch).

@@ -15,6 +15,7 @@ import (
 
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
+	"tsdbd/query/syntax"
 )
 
 // DefaultLookback is how old the latest sample of a series may be, as in Prometheus.
@@ -151,8 +152,9 @@ func (e *Engine) Parse(ctx context.Context, access *Access, text string) (expr p
 
 // Selectors parses selectors such as up{job="a"}. The error is an *Error.
 func (e *Engine) Selectors(texts []string) (sets [][]*labels.Matcher, err error) {
+	var budget syntax.RegexBudget // of all of them
 	for _, text := range texts {
-		if err := check(text, nil); err != nil {
+		if err := check(text, &budget); err != nil {
 			return nil, err
 		}
 	}

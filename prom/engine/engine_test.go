@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,8 @@ func TestMemoryLimit(t *testing.T) {
 	for _, text := range []string{
 		"m", "rate(m[5m])", "sum(m)", "m[1d]", "max_over_time(m[100y:1ms])", "max_over_time(vector(1)[10y:1ms])", "time()" + strings.Repeat("+(time()", 100) + strings.Repeat(")", 100),
 		"max_over_time(max_over_time(m[1y:1m])[1y:1s])", "m @ 60", "count_values(\"v\", m)",
+		replaced("m", 3, "$1$1$1$1$1$1$1$1$1$1"), replaced("vector(1)", 0, strings.Repeat("a", 200<<10)), `label_join(m,"` + strings.Repeat("a", 1<<10) + `","","i")`,
+		`label_join(m{i=~"0000."}, "a", "` + strings.Repeat("a", 10<<10) + `", "i", "i", "i")`, `count_values("` + strings.Repeat("a", 1<<10) + `", m{i=~"000.."})`,
 		`m{i=~"` + strings.Join(strings.Split("a{900} b{900} c{900} d{900} e{900} f{900} g{900}", " "), "|") + `"}`,
 	} {
 		steps := 1000
@@ -175,7 +178,38 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// A query ends while the heap is short, unless it is small and its memory has a bound.
+// replaced makes the label i longer, n times.
+func replaced(expr string, n int, template string) string {
+	for range n + 1 {
+		expr = `label_replace(` + expr + `, "i", "` + template + `", "i", "(.*)")`
+	}
+	return expr
+}
+
+// Few new labels take little of the limit.
+func TestLabelsInLimit(t *testing.T) {
+	e := newEngine(t, admission.Limits{MemoryBytes: 192 << 10}, nil, seriesOf(20, 20))
+	for _, text := range []string{replaced("m", 1, "$1-$1"), `label_join(m, "a", "-", "i", "__name__", "i")`, `count_values("v", m{i="00001"})`} {
+		if _, err := e.Run(t.Context(), request(text, 20), &table{}); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// Regular expressions of all selectors of a request share a bound.
+func TestSelectorsShareBound(t *testing.T) {
+	e := newEngine(t, admission.Limits{}, nil, "")
+	texts := slices.Repeat([]string{`m{a=~"(a{100}){10}"}`}, 1000)
+	if _, err := e.Selectors(texts[:2]); err != nil {
+		t.Error(err)
+	}
+	_, err := e.Selectors(texts)
+	if kind, _ := kindOf(err); kind != BadData || !strings.HasPrefix(fmt.Sprint(err), "regular expressions are too large") {
+		t.Error(err)
+	}
+}
+
+// A query ends while the heap is short, unless it is small.
 func TestShortOfMemory(t *testing.T) {
 	memory := admission.NewMemory(1 << 30)
 	e := newEngine(t, admission.Limits{}, memory, seriesOf(10, 10))
@@ -183,7 +217,7 @@ func TestShortOfMemory(t *testing.T) {
 	for _, tt := range []struct {
 		text string
 		ends bool
-	}{{"m", false}, {`label_replace(m, "a", "$1$1", "i", "(.*)")`, true}} {
+	}{{"m", false}, {replaced("m", 7, "$1$1$1"), true}} {
 		v := &table{}
 		// The sink waits until the query ends, or long enough to know that it does not.
 		ended := make(chan struct{})

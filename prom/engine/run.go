@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/util/stats"
 
 	"tsdbd/query/admission"
+	"tsdbd/query/syntax"
 )
 
 // errTruncated is the warning of a value that was cut, in Prometheus' words.
@@ -65,7 +65,11 @@ func (e *Engine) admit(ctx context.Context, access *Access, text func() string, 
 
 // parse checks and parses an expression.
 func (r *run) parse(text string) (parser.Expr, error) {
-	if err := check(text, r.claim.Keep); err != nil {
+	var budget syntax.RegexBudget
+	if err := check(text, &budget); err != nil {
+		return nil, err
+	}
+	if err := r.claim.Keep(regexMemory * budget.Bytes()); err != nil {
 		return nil, err
 	}
 	expr, err := r.parser.ParseExpr(text)
@@ -104,7 +108,7 @@ func (r *run) engine(req *Request, expr parser.Expr, f func(*promql.Result, *sta
 	if err := r.claim.Keep(b.fixed); err != nil {
 		return err
 	}
-	defer r.watch(b)()
+	defer r.watch()()
 	m := r.machine(expr)
 	defer r.machines.Put(m)
 	src := &source{run: r, bounds: b, parts: parts}
@@ -198,8 +202,7 @@ func outcome(text string, notes annotations.Annotations, cut bool, s *stats.Stat
 const watchInterval = 50 * time.Millisecond
 
 // watch ends the query when the server is short of memory, unless the query is small.
-// An expression whose memory has no bound is never small.
-func (r *run) watch(b bounds) (stop func()) {
+func (r *run) watch() (stop func()) {
 	if r.opt.Memory == nil {
 		return func() {}
 	}
@@ -213,11 +216,7 @@ func (r *run) watch(b bounds) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			held := r.claim.Held()
-			if b.loose {
-				held = math.MaxInt64
-			}
-			if r.opt.Memory.Short(held) {
+			if r.opt.Memory.Short(r.claim.Held()) {
 				r.cancel(fmt.Errorf("%w: the server is short of memory, try again", admission.ErrMemory))
 				return
 			}

@@ -76,7 +76,11 @@ func (s *seriesSet) Next() bool {
 	if s.err != nil || !s.SeriesSet.Next() {
 		return false
 	}
-	s.err = s.source.run.claim.Keep(s.source.bounds.series)
+	bytes := s.source.bounds.series
+	if labels := s.source.bounds.labels; labels.factor > 0 {
+		bytes += labels.bytes(s.SeriesSet.At().Labels().ByteSize())
+	}
+	s.err = s.source.run.claim.Keep(bytes)
 	return s.err == nil
 }
 
