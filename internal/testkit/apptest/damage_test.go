@@ -187,7 +187,7 @@ func checkWarning(t *testing.T, s *Server, warning string) {
 		return body
 	}
 	if warning == "" {
-		if body := ask(""); strings.Contains(body, `"messages"`) {
+		if body := ask(""); strings.Contains(body, `"level":"warning"`) {
 			t.Errorf("a warning without a loss: %s", body)
 		}
 		return
@@ -198,7 +198,7 @@ func checkWarning(t *testing.T, s *Server, warning string) {
 	if h := askCSV(t, s); !strings.HasPrefix(h.Get("X-Influxdb-Warning"), warning) {
 		t.Errorf("no warning %q beside CSV: %v", warning, h)
 	}
-	if body := ask(" WHERE time < '1960-01-01T00:00:00Z'"); strings.Contains(warning, "shard") && strings.Contains(body, `"messages"`) {
+	if body := ask(" WHERE time < '1960-01-01T00:00:00Z'"); strings.Contains(warning, "shard") && strings.Contains(body, `"level":"warning"`) {
 		t.Errorf("a warning for times that lost nothing: %s", body)
 	}
 	for _, pattern := range []string{"wal/quarantine", "db-*/quarantine", "db-*/shard-*/quarantine"} {
@@ -213,7 +213,7 @@ func checkWarning(t *testing.T, s *Server, warning string) {
 		}
 	}
 	deadline := time.Now().Add(time.Minute)
-	for strings.Contains(ask(""), `"messages"`) {
+	for strings.Contains(ask(""), `"level":"warning"`) {
 		if time.Now().After(deadline) {
 			t.Fatal("the quarantine was cleared, and answers still warn")
 		}
