@@ -16,7 +16,10 @@ func (h *Handler) importLines(w *response, r *request) error {
 	if err != nil {
 		return badRequest(err.Error())
 	}
-	db, rp, _ := h.promTarget(r)
+	db, rp, _, err := h.promTarget(r)
+	if err != nil {
+		return err
+	}
 	t := target{db: db, rp: rp, create: db == h.limits.Load().PrometheusDatabase}
 	t.parse = func(w *response, r *request, _ *target, table *point.Table, s *parseState) (parsed, error) {
 		var err error

@@ -32,7 +32,10 @@ func (h *Handler) otlpWrite(w *response, r *request) error {
 	if m.opt, err = otlp.ParseOptions(r.URL.Query()); err != nil {
 		return badRequest(err.Error())
 	}
-	db, rp, _ := h.promTarget(r)
+	db, rp, _, err := h.promTarget(r)
+	if err != nil {
+		return err
+	}
 	return h.write(w, r, target{db: db, rp: rp, create: db == h.limits.Load().PrometheusDatabase, parse: m.parse, done: m.done})
 }
 

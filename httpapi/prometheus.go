@@ -22,7 +22,9 @@ import (
 // influxPromWrite answers /api/v1/prom/write, which InfluxDB has. It demands the name
 // of the database.
 func (h *Handler) influxPromWrite(w *response, r *request) error {
-	if _, _, named := h.promTarget(r); !named {
+	if _, _, named, err := h.promTarget(r); err != nil {
+		return err
+	} else if !named {
 		return errDatabaseRequired
 	}
 	return h.promWrite(w, r)
@@ -34,7 +36,10 @@ func (h *Handler) promWrite(w *response, r *request) error {
 	if err != nil {
 		return &apiError{http.StatusUnsupportedMediaType, err.Error()}
 	}
-	db, rp, _ := h.promTarget(r)
+	db, rp, _, err := h.promTarget(r)
+	if err != nil {
+		return err
+	}
 	m := remoteWrite{h: h, second: second}
 	m.announce(w, 0)
 	return h.write(w, r, target{db: db, rp: rp, create: db == h.limits.Load().PrometheusDatabase, parse: m.parse, done: m.done})
@@ -95,7 +100,9 @@ func (m *remoteWrite) announce(w *response, dropped int) {
 // influxPromRead answers /api/v1/prom/read, which InfluxDB has. It demands the name of
 // the database.
 func (h *Handler) influxPromRead(w *response, r *request) error {
-	if _, _, named := h.promTarget(r); !named {
+	if _, _, named, err := h.promTarget(r); err != nil {
+		return err
+	} else if !named {
 		return errDatabaseRequired
 	}
 	return h.promRead(w, r)
@@ -144,7 +151,10 @@ func (h *Handler) readSeries(w *response, r *request, parse func() ([]engine.Sel
 			return h.forward(w, r)
 		}
 	}
-	db, rp, named := h.promTarget(r)
+	db, rp, named, err := h.promTarget(r)
+	if err != nil {
+		return err
+	}
 	if err := r.authorize(meta.ReadPrivilege, "read from", db); err != nil {
 		return err
 	}

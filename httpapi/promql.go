@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"tsdbd/httpapi/encode"
@@ -14,18 +15,20 @@ import (
 // promTarget returns the database and the policy of a request to Prometheus' API: of
 // the path, the parameters db and rp, or the configuration. named is false for the
 // latter.
-func (h *Handler) promTarget(r *request) (db, rp string, named bool) {
-	if r.db != "" {
-		return r.db, r.rp, true
-	}
+func (h *Handler) promTarget(r *request) (db, rp string, named bool, err error) {
 	form := r.Form
 	if form == nil { // the body is no form
-		form = r.URL.Query()
+		if form, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+			return "", "", false, badRequest("error parsing form values: " + err.Error())
+		}
 	}
-	if db = form.Get("db"); db == "" {
-		return h.limits.Load().PrometheusDatabase, form.Get("rp"), false
+	switch db = form.Get("db"); {
+	case r.db != "":
+		return r.db, r.rp, true, nil
+	case db == "":
+		return h.limits.Load().PrometheusDatabase, form.Get("rp"), false, nil
 	}
-	return db, form.Get("rp"), true
+	return db, form.Get("rp"), true, nil
 }
 
 // promRoutes returns the routes of the endpoints of Prometheus' API that read.
@@ -93,8 +96,10 @@ func (h *Handler) promEndpoint(api *promapi.API, e promapi.Endpoint) handle {
 
 // promAccess sets the database of a call if the user may read it.
 func (h *Handler) promAccess(r *request, e promapi.Endpoint, call *promapi.Call) error {
-	db, rp, named := h.promTarget(r)
+	db, rp, named, err := h.promTarget(r)
 	switch {
+	case err != nil:
+		return err
 	case e.Rights == promapi.Login:
 		return nil
 	case e.Rights == promapi.ReadAny && !named:

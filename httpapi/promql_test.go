@@ -322,11 +322,17 @@ func TestPrometheusMalformedForm(t *testing.T) {
 		{"/api/v1/query?query=m&db=other;x=1", ""},
 		{"/api/v1/labels", many.Encode()},
 		{"/api/v1/query", "query=m&db=%zz"},
+		{"/api/v1/write?db=%zz", "x"},
+		{"/api/v1/import?db=%zz", "x"},
+		{"/api/v1/otlp/v1/metrics?db=%zz", "x"},
 	} {
 		r := httptest.NewRequest("GET", tt.path, nil)
 		if tt.form != "" {
 			r = httptest.NewRequest("POST", tt.path, strings.NewReader(tt.form))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			if strings.Contains(tt.path, "?db=%zz") {
+				r.Header.Set("Content-Type", "application/x-protobuf") // the body is no form
+			}
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)

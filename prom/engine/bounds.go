@@ -66,7 +66,15 @@ type bounds struct {
 	values bool
 	// labels is what labels made of those of a series take.
 	labels growth
+	// reads is how many points of subqueries a function reads for one series: those in
+	// the windows of all steps.
+	reads float64
 }
+
+// maxReads bounds bounds.reads. Prometheus' engine reads the windows of a series without
+// a look at the context, so this bounds how long a query goes on that was killed: a few
+// seconds.
+const maxReads = 1e9
 
 const (
 	// seriesBytes is what Prometheus' engine takes for a series in addition to its
@@ -92,6 +100,7 @@ func boundsOf(expr parser.Expr, req *Request) bounds {
 		values: w.values > 0,
 		matrix: expr.Type() == parser.ValueTypeMatrix,
 		labels: w.labels,
+		reads:  w.reads,
 	}
 }
 
@@ -112,6 +121,7 @@ type walk struct {
 	values    float64 // bytes of the series that one series may give
 	operators bool    // points are operands of something
 	labels    growth
+	reads     float64 // the most points in the windows of a subquery
 }
 
 // level is a part of the expression that is evaluated at the same steps.
@@ -159,6 +169,7 @@ func (l level) Visit(node parser.Node, _ []parser.Node) (parser.Visitor, error) 
 		if n.Step == 0 {
 			l.step = float64(subqueryStep)
 		}
+		l.walk.reads = max(l.walk.reads, l.steps*float64(n.Range)/max(l.step, float64(time.Millisecond)))
 		l.span += float64(n.Range)
 		l.steps = stepsOf(l.span, max(l.step, float64(time.Millisecond)))
 		l.walk.fixed += l.steps * pointBytes // what the engine counts for each step

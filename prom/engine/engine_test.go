@@ -254,6 +254,23 @@ func TestShortOfMemory(t *testing.T) {
 	}
 }
 
+// TestSubqueryReads refuses subqueries whose windows would be read for minutes, which
+// nothing could end.
+func TestSubqueryReads(t *testing.T) {
+	e := newEngine(t, admission.Limits{}, nil, seriesOf(10, 10))
+	for text, refused := range map[string]bool{
+		"sum_over_time(sum_over_time(vector(1)[1d:1s])[1d:1s])": true,
+		"max_over_time(vector(1)[10000d:1ms])":                  true,
+		"sum_over_time(vector(1)[1h:1s])":                       false,
+		"max_over_time(sum_over_time(m[5m])[1h:1m])":            false,
+	} {
+		_, err := e.Run(t.Context(), request(text, 1), &table{})
+		if got := err != nil && strings.Contains(err.Error(), "the windows of a subquery have"); got != refused {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // A query shows its text and its database, and ends when it is killed, when its time is
 // over, and when its client goes away.
 func TestQueryEnds(t *testing.T) {
