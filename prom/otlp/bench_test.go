@@ -23,7 +23,7 @@ func BenchmarkRequest(b *testing.B) {
 		for j := range 10 {
 			data = message(data, field(6, uint64(j)))
 			if j > 0 {
-				data = message(data, field(7, uint64(0x3ff0000000000000+j<<50)))
+				data = message(data, field(7, 0x3ff0000000000000+uint64(j)<<50))
 			}
 		}
 		for _, f := range [][]byte{text("http.request.method", "GET"), text("http.route", fmt.Sprintf("/api/v%d", i))} {
