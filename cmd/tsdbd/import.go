@@ -42,7 +42,7 @@ Examples:
   tsdbd import -db demo -precision s -failed refused.txt points.txt
                                       # bare lines with times in seconds
   tsdbd import -db demo -measurement cpu -columns 'time,host:tag,usage:float,note:skip' usage.csv
-  tsdbd query -db demo -format csv 'SELECT * FROM cpu' | tsdbd import -db copy -format csv`,
+  tsdbd import -db copy cpu.csv       # what tsdbd query -format csv has written`,
 		Flags: slices.Concat(clientFlags(&client, defaultHost), []cli.Flag{
 			&cli.StringFlag{Name: "db", Destination: &opt.Database, Usage: "points without a header go into the database `NAME`"},
 			&cli.StringFlag{Name: "rp", Destination: &opt.RetentionPolicy, Usage: "and into its retention policy `NAME`"},
