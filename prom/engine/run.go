@@ -105,11 +105,11 @@ func (r *run) engine(req *Request, expr parser.Expr, f func(*promql.Result, *sta
 	}
 	defer parts.close()
 	b := boundsOf(expr, req)
-	if b.reads > maxReads {
-		return &Error{Execution, fmt.Errorf("the windows of a subquery have %.2g points of a series, more than %.0g: use a larger step or a shorter range", b.reads, float64(maxReads))}
-	}
 	if err := r.claim.Keep(b.fixed); err != nil {
 		return err
+	}
+	if b.reads > maxReads {
+		return &Error{Execution, fmt.Errorf("the windows of a subquery have %.2g points of a series, more than %.0g: use a larger step or a shorter range", b.reads, float64(maxReads))}
 	}
 	defer r.watch()()
 	m := r.machine(expr)
