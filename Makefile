@@ -22,7 +22,7 @@ fmt: ## format the code
 	$(TOOL) gofumpt -w $$(git ls-files '*.go')
 
 lint: ## vet and staticcheck
-	go vet -stdmethods=false ./...
+	go vet ./...
 	STATICCHECK_CACHE=$$(go env GOCACHE)/staticcheck $(TOOL) staticcheck ./...
 
 test: ## all tests, about two minutes
@@ -96,7 +96,7 @@ cluster-bench: ## a cluster against a single server on an idle machine, into doc
 	$(CLUSTER) -run '^TestBench$$' -bench-runs=3 -bench-report=$(CURDIR)/docs/bench/cluster.md
 
 clients: ## real clients against the server, a table at the end; client-NAME is one
-	cd clients && go vet -stdmethods=false ./... && go test -count=1 -timeout 30m ./...
+	cd clients && go vet ./... && go test -count=1 -timeout 30m ./...
 
 clients-follower: ## the same against a node of a cluster that follows
 	cd clients && go test -count=1 -timeout 30m -follower

