@@ -195,11 +195,14 @@ func (s *Session) auth(ctx context.Context, args string) error {
 	if !ok || user == "" {
 		return errors.New("usage: auth USER PASSWORD")
 	}
-	next := *s.Client
+	before, next := s.Client, *s.Client
 	next.Username, next.Password = user, strings.TrimSpace(password)
 	s.Client = &next
-	_, err := s.names(ctx, "", "SHOW DATABASES", "name")
-	return err
+	if _, err := s.names(ctx, "", "SHOW DATABASES", "name"); err != nil {
+		s.Client = before
+		return err
+	}
+	return nil
 }
 
 func (s *Session) connect(ctx context.Context, args string) error {

@@ -107,8 +107,7 @@ func (s *Session) ask(ctx context.Context, text string, f formatter) error {
 	return readAnswer(resp.Body, f, s.Out, mark)
 }
 
-// copy sends statements and writes the answer as it comes, in a media type. An error
-// is found by its text: the answer may be too large to hold.
+// copy sends statements and writes the answer as it comes, in a media type.
 func (s *Session) copy(ctx context.Context, text, media string) error {
 	params := url.Values{}
 	if s.Pretty && media == "application/json" {
@@ -119,11 +118,11 @@ func (s *Session) copy(ctx context.Context, text, media string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	var found finder
-	if _, err := io.Copy(io.MultiWriter(s.Out, &found), resp.Body); err != nil {
+	var f failure
+	if _, err := io.Copy(io.MultiWriter(s.Out, &f), resp.Body); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
-	if found.failed {
+	if f.found(media) {
 		return ErrStatement
 	}
 	return nil
@@ -148,23 +147,6 @@ func (s *Session) send(ctx context.Context, text string, params url.Values, medi
 		return nil, plain(err)
 	}
 	return resp, nil
-}
-
-// finder looks for the member "error" of JSON or the column error of CSV in what is
-// written to it. In an answer without an error these bytes can only be in a value,
-// where the quotes of JSON have a backslash.
-type finder struct {
-	tail   []byte
-	failed bool
-}
-
-func (f *finder) Write(p []byte) (int, error) {
-	text := string(append(f.tail, p...))
-	if strings.Contains(text, `"error":`) || strings.HasPrefix(text, "error\n") {
-		f.failed = true
-	}
-	f.tail = []byte(text[max(0, len(text)-len(`"error":`)):])
-	return len(p), nil
 }
 
 // plain returns the error of a request in the server's words.

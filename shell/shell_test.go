@@ -268,3 +268,15 @@ func TestHistory(t *testing.T) {
 		t.Errorf("others may read the history: %v %v", st.Mode(), err)
 	}
 }
+
+// TestAuth: a login that the server refuses leaves the one before.
+func TestAuth(t *testing.T) {
+	s, a, _ := start(t, map[string]string{"SHOW DATABASES": `{"results":[{"statement_id":0}]}`})
+	if err := s.Line(context.Background(), "auth ann secret"); err != nil || s.Client.Username != "ann" {
+		t.Fatalf("user %q, %v", s.Client.Username, err)
+	}
+	a.byText["SHOW DATABASES"] = `{"results":[{"statement_id":0,"error":"authorization failed"}]}`
+	if err := s.Line(context.Background(), "auth bob guess"); err == nil || s.Client.Username != "ann" || s.Client.Password != "secret" {
+		t.Errorf("user %q, %v", s.Client.Username, err)
+	}
+}

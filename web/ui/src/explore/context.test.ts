@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { contextAt, sourceOf, type Wanted } from "./context";
+import { contextAt, firstStatement, sourceOf, type Wanted } from "./context";
 
 // The bar is the cursor.
 function at(text: string) {
@@ -38,4 +38,12 @@ test("the source of a statement", () => {
   expect(sourceOf('SELECT * FROM "a b"."r".cpu WHERE x = 1')).toBe('"a b"."r".cpu');
   expect(sourceOf("SELECT * FROM (SELECT a FROM b)")).toBe("");
   expect(sourceOf("SHOW DATABASES; SELECT a FROM b")).toBe("");
+});
+
+test("the first statement ends at a semicolon between words", () => {
+  expect(firstStatement("SELECT 1; DROP x")).toBe("SELECT 1");
+  for (const text of ["SELECT a FROM m", `SELECT "a;b" FROM m WHERE t = ';' AND h =~ /a;b\\/;/`, "SELECT a -- x; y\nFROM m", "SELECT a /* ; */ FROM m"]) {
+    expect(firstStatement(text)).toBe(text);
+    expect(firstStatement(`${text};DROP x`)).toBe(text);
+  }
 });

@@ -24,6 +24,13 @@ interface Token {
 
 const token = /--[^\n]*|'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?|\$?[A-Za-z_]\w*|\d[\w.]*|=~|!~|!=|<=|>=|<>|[^\s]/g;
 
+/** Returns the first statement of a text. A semicolon in a quoted name, a text, a regular expression or a comment ends none. */
+export function firstStatement(text: string): string {
+  const part = /--[^\n]*|\/\*[^]*?\*\/|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[=!]~\s*\/(?:[^/\\]|\\.)*\/|;/g;
+  for (const m of text.matchAll(part)) if (m[0] === ";") return text.slice(0, m.index);
+  return text;
+}
+
 /** Returns what the cursor at pos of a text asks for. */
 export function contextAt(text: string, pos: number): Context {
   const start = text.lastIndexOf(";", pos - 1) + 1;

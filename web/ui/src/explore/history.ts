@@ -1,7 +1,7 @@
 // Queries that ran, and those that the user saved: kept in this browser.
 
 import { signal } from "@preact/signals";
-import type { Settings } from "./state";
+import { secret, type Settings } from "./state";
 
 /** A query of the past, or a saved one. */
 export interface Kept {
@@ -23,8 +23,9 @@ function stored(key: string): Kept[] {
 export const past = signal<Kept[]>(stored("tsdbd-history"));
 export const saved = signal<Kept[]>(stored("tsdbd-saved"));
 
-/** Remembers a query that ran. The same text again moves to the front. */
+/** Remembers a query that ran, unless it has a password. The same text again moves to the front. */
 export function remember(settings: Settings): void {
+  if (secret(settings.text)) return;
   past.value = [{ name: "", at: Date.now(), settings }, ...past.value.filter((k) => k.settings.text !== settings.text || k.settings.db !== settings.db || k.settings.lang !== settings.lang)].slice(0, length);
   localStorage.setItem("tsdbd-history", JSON.stringify(past.value));
 }

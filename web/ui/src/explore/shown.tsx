@@ -8,6 +8,7 @@ import { Grid } from "../parts/grid";
 import { useLoad } from "../parts/load";
 import { Plot } from "../parts/plot";
 import type { Cell } from "../parts/rows";
+import { firstStatement } from "./context";
 import { download, toCSV, toLineProtocol } from "./download";
 import { type Step, treeOf } from "./plan";
 import type { Answer } from "./run";
@@ -80,7 +81,7 @@ function shown(columns: string[]): (value: Cell, column: number) => string {
 function Analyzed({ statement }: { statement: string }) {
   const { db, rp } = settings.value;
   const found = useLoad(async (signal) => {
-    const [result] = await query(`EXPLAIN ANALYZE ${statement.split(";", 1)[0]}`, { db, rp, signal });
+    const [result] = await query(`EXPLAIN ANALYZE ${firstStatement(statement)}`, { db, rp, signal });
     if (result?.error !== undefined) throw new Error(result.error);
     return treeOf((result?.series ?? []).flatMap((s) => (s.values ?? []).map((row) => String(row[0]))));
   }, [statement]);

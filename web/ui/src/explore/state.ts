@@ -54,9 +54,14 @@ export function settingsOf(params: URLSearchParams): Settings {
   };
 }
 
-/** Returns the parameters of a link. Defaults are left out. */
+/** Whether a text has a password, which neither a link nor the history may hold. */
+export function secret(text: string): boolean {
+  return /\bpassword\b/i.test(text);
+}
+
+/** Returns the parameters of a link. Defaults and texts with a password are left out. */
 export function paramsOf(s: Settings): Record<string, string> {
   const params: Record<string, string> = {};
-  for (const [key, value] of Object.entries(s)) if (value !== defaults[key as keyof Settings]) params[key === "text" ? "q" : key] = String(value);
+  for (const [key, value] of Object.entries(s)) if (value !== defaults[key as keyof Settings] && !(key === "text" && secret(s.text))) params[key === "text" ? "q" : key] = String(value);
   return params;
 }

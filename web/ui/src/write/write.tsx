@@ -5,6 +5,7 @@ import { request } from "../api/client";
 import { column, identifier } from "../api/influxql";
 import { ErrorBox } from "../parts/error";
 import { useLoad } from "../parts/load";
+import { linesOf } from "./lines";
 import { guess, parseCSV, toLines, type Role } from "./csv";
 import { refusalsOf, type Refusal } from "./refusal";
 
@@ -43,7 +44,7 @@ export function Write() {
     setError(null);
     setOutcome(null);
     try {
-      const lines = converted?.lines ?? text.split("\n");
+      const lines = converted?.lines ?? linesOf(text);
       setOutcome(await write(lines, { db: target, rp, precision: format === "csv" ? "ns" : precision }));
     } catch (e) {
       setError(e as Error);
