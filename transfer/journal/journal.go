@@ -1,0 +1,185 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+)
+
+// magic is the first line of the file.
+const magic = "tsdbd import journal 1\n"
+
+// Journal is an open journal.
+type Journal struct {
+	fs   vfs.FS
+	name string
+
+	mu struct {
+		sync.Mutex
+		file vfs.File
+		size int64 // where the next line begins
+		done map[string]struct{}
+		err  error // of the first Finish that failed
+	}
+}
+
+// Open opens the journal name, or creates it. what names the source and the target of the
+// import. A journal of another import is refused, and so is any other file.
+func Open(name, what string) (*Journal, error) {
+	name, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	return open(vfs.OS, filepath.ToSlash(name), what)
+}
+
+func open(fsys vfs.FS, name, what string) (*Journal, error) {
+	f, err := fsys.OpenReadWrite(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = vfs.WriteFileAtomic(fsys, path.Dir(name), name, appendLine([]byte(magic), what)); err == nil {
+			f, err = fsys.OpenReadWrite(name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	j := &Journal{fs: fsys, name: name}
+	j.mu.file, j.mu.done = f, map[string]struct{}{}
+	if err := j.read(what); err != nil {
+		_ = f.Close() // nothing was written
+		return nil, fmt.Errorf("open journal %s: %w", name, err)
+	}
+	return j, nil
+}
+
+// read takes in what earlier imports have finished.
+func (j *Journal) read(what string) error {
+	size, err := j.mu.file.Size()
+	if err != nil {
+		return err
+	}
+	head := make([]byte, len(magic))
+	if _, err := j.mu.file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if string(head) != magic {
+		return errors.New("the file is not a journal of an import")
+	}
+	r := bufio.NewReader(io.NewSectionReader(j.mu.file, int64(len(magic)), size-int64(len(magic))))
+	whole := true
+	for first := true; ; first = false {
+		line, err := r.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		text, ok := parseLine(line)
+		switch {
+		case first && !ok:
+			return errors.New("its second line is damaged, so it does not say which import it belongs to")
+		case first && text != what:
+			return fmt.Errorf("it belongs to another import (%s), and this one is %s; name another file", text, what)
+		case !first && ok:
+			j.mu.done[text] = struct{}{}
+		}
+		if err != nil {
+			whole = len(line) == 0
+			break
+		}
+	}
+	j.mu.size = size
+	if whole {
+		return nil
+	}
+	// The next line must not continue the torn one.
+	_, err = j.mu.file.WriteAt([]byte{'\n'}, size)
+	j.mu.size++
+	return err
+}
+
+// appendLine appends the line of a text.
+func appendLine(dst []byte, text string) []byte {
+	quoted := strconv.Quote(text)
+	return fmt.Appendf(dst, "%08x %s\n", binio.Checksum([]byte(quoted)), quoted)
+}
+
+// parseLine returns the text of a whole line.
+func parseLine(line []byte) (string, bool) {
+	sum, quoted, ok := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{' '})
+	if !ok {
+		return "", false
+	}
+	n, err := strconv.ParseUint(string(sum), 16, 32)
+	if err != nil || uint32(n) != binio.Checksum(quoted) {
+		return "", false
+	}
+	text, err := strconv.Unquote(string(quoted))
+	return text, err == nil
+}
+
+// Done reports whether a part is finished.
+func (j *Journal) Done(part string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, ok := j.mu.done[part]
+	return ok
+}
+
+// Len returns the number of finished parts.
+func (j *Journal) Len() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.mu.done)
+}
+
+// Finish records that everything of a part is durable at the target. After an error it
+// always fails, because the state of the file is unknown.
+func (j *Journal) Finish(part string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.mu.err != nil {
+		return j.mu.err
+	}
+	if _, ok := j.mu.done[part]; ok {
+		return nil
+	}
+	line := appendLine(nil, part)
+	_, err := j.mu.file.WriteAt(line, j.mu.size)
+	if err == nil {
+		err = j.mu.file.SyncData()
+	}
+	if err != nil {
+		j.mu.err = fmt.Errorf("write journal %s: %w", j.name, err)
+		return j.mu.err
+	}
+	j.mu.size += int64(len(line))
+	j.mu.done[part] = struct{}{}
+	return nil
+}
+
+// Close closes the file, which stays.
+func (j *Journal) Close() error { return j.mu.file.Close() }
+
+// Remove closes the file and removes it, after all parts are finished.
+func (j *Journal) Remove() error {
+	err := j.Close()
+	if err == nil {
+		err = j.fs.Remove(j.name)
+	}
+	if err == nil {
+		err = j.fs.SyncDir(path.Dir(j.name))
+	}
+	if err != nil {
+		return fmt.Errorf("remove journal: %w", err)
+	}
+	return nil
+}
