@@ -1,0 +1,247 @@
+package compare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+)
+
+// Server is what Ask asks; a transfer.Client is one.
+type Server interface {
+	// Ask sends a request and decodes the answer from JSON into to.
+	Ask(ctx context.Context, method, path string, params url.Values, header http.Header, body io.Reader, to any) error
+}
+
+// fieldsPerQuery bounds the columns of one SELECT.
+const fieldsPerQuery = 100
+
+// Ask has a server count what a retention policy has within times. It counts series
+// only for all time, and -1 where the server cannot. A field that has two types is
+// counted as Unknown.
+func Ask(ctx context.Context, server Server, database, policy string, times model.TimeRange) (Totals, error) {
+	fields, err := fieldsOf(ctx, server, database)
+	if err != nil {
+		return nil, err
+	}
+	totals := Totals{}
+	for _, f := range fields {
+		name := Name{database, policy, f.measurement}
+		m := &Measurement{Series: -1, Fields: map[string]*Field{}}
+		if err := m.ask(ctx, server, name, f.fields, times); err != nil {
+			return nil, fmt.Errorf("count %s.%s.%s: %w", database, policy, f.measurement, err)
+		}
+		if len(m.Fields) == 0 {
+			continue // of another policy, or of another time
+		}
+		if times == model.AllTime {
+			m.askSeries(ctx, server, name)
+		}
+		totals[name] = m
+	}
+	return totals, ctx.Err()
+}
+
+// measured is a measurement with its fields.
+type measured struct {
+	measurement string
+	fields      []typed
+}
+
+// typed is a field and its type, Unknown if it has several.
+type typed struct {
+	key string
+	of  model.FieldType
+}
+
+// fieldsOf returns the fields of all measurements of a database.
+func fieldsOf(ctx context.Context, server Server, database string) (out []measured, err error) {
+	a, err := query(ctx, server, database, "SHOW FIELD KEYS ON "+influxql.QuoteIdent(database))
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range a {
+		m := measured{measurement: s.Name}
+		place := map[string]int{}
+		for _, row := range s.Values {
+			if len(row) < 2 {
+				return nil, errors.New("SHOW FIELD KEYS: an answer without types")
+			}
+			key, kind := text(row[0]), fieldType(text(row[1]))
+			if at, twice := place[key]; twice {
+				m.fields[at].of = model.Unknown
+				continue
+			}
+			place[key] = len(m.fields)
+			m.fields = append(m.fields, typed{key, kind})
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func fieldType(name string) model.FieldType {
+	for t := model.Float; t.Valid(); t++ {
+		if t.String() == name {
+			return t
+		}
+	}
+	return model.Unknown
+}
+
+// ask counts the values of fields and adds them up.
+func (m *Measurement) ask(ctx context.Context, server Server, name Name, fields []typed, times model.TimeRange) error {
+	for len(fields) > 0 {
+		part := fields[:min(len(fields), fieldsPerQuery)]
+		fields = fields[len(part):]
+		var columns []string
+		for i, f := range part {
+			columns = append(columns, fmt.Sprintf("count(%s) AS c%d", influxql.QuoteIdent(f.key), i))
+			if f.of.Numeric() {
+				columns = append(columns, fmt.Sprintf("sum(%s) AS s%d", influxql.QuoteIdent(f.key), i))
+			}
+		}
+		q := fmt.Sprintf("SELECT %s FROM %s", strings.Join(columns, ", "), influxql.QuoteIdent(name.Policy, name.Measurement))
+		if times != model.AllTime {
+			q += fmt.Sprintf(" WHERE time >= %d AND time <= %d", times.Min, times.Max)
+		}
+		a, err := query(ctx, server, name.Database, q)
+		if err != nil {
+			return err
+		}
+		for _, s := range a {
+			for _, row := range s.Values {
+				if err := m.take(part, s.Columns, row); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// take takes the row of an answer. Columns are named c and s and the number of a field.
+func (m *Measurement) take(fields []typed, columns []string, row []json.RawMessage) error {
+	if len(row) != len(columns) {
+		return errors.New("the answer has another number of columns than names")
+	}
+	for i, column := range columns {
+		number := text(row[i])
+		if column == "" || column[0] != 'c' && column[0] != 's' || number == "null" {
+			continue
+		}
+		at, err := strconv.Atoi(column[1:])
+		if err != nil || at < 0 || at >= len(fields) {
+			continue // time
+		}
+		of := fields[at]
+		switch {
+		case column[0] == 'c':
+			count, err := strconv.ParseFloat(number, 64)
+			if err != nil {
+				return fmt.Errorf("count of field %q: %w", of.key, err)
+			}
+			if count == 0 {
+				continue // an answer of 3.x
+			}
+			f := m.field(of.key)
+			f.Count, f.Type = int64(count), of.of
+		case m.Fields[of.key] != nil: // counts come first
+			f := m.Fields[of.key]
+			if err := f.parse(number); err != nil {
+				return fmt.Errorf("sum of field %q: %w", of.key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// parse takes a sum as a server writes it.
+func (f *Field) parse(number string) (err error) {
+	switch f.Type {
+	case model.Integer:
+		var n int64
+		n, err = strconv.ParseInt(number, 10, 64)
+		f.Integer = uint64(n)
+	case model.Unsigned:
+		f.Integer, err = strconv.ParseUint(number, 10, 64)
+	default:
+		var x float64
+		x, err = strconv.ParseFloat(number, 64)
+		f.Float = Float(x)
+	}
+	return err
+}
+
+// askSeries counts the series. Not every server can.
+func (m *Measurement) askSeries(ctx context.Context, server Server, name Name) {
+	q := fmt.Sprintf("SHOW SERIES EXACT CARDINALITY ON %s FROM %s", influxql.QuoteIdent(name.Database), influxql.QuoteIdent(name.Policy, name.Measurement))
+	a, err := query(ctx, server, name.Database, q)
+	if err != nil {
+		return
+	}
+	n := int64(0)
+	for _, s := range a {
+		for _, row := range s.Values {
+			if len(row) > 0 {
+				count, err := strconv.ParseInt(text(row[len(row)-1]), 10, 64)
+				if err != nil {
+					return
+				}
+				n += count
+			}
+		}
+	}
+	m.Series = n
+}
+
+// answer is a series of an answer to InfluxQL.
+type answer struct {
+	Name    string
+	Columns []string
+	Values  [][]json.RawMessage
+}
+
+// text returns a cell of an answer: a text without its quotes, a number as it is.
+func text(cell json.RawMessage) string {
+	var s string
+	if json.Unmarshal(cell, &s) == nil && len(cell) > 0 && cell[0] == '"' {
+		return s
+	}
+	return string(cell)
+}
+
+// query sends a statement.
+func query(ctx context.Context, server Server, database, statement string) (out []answer, err error) {
+	var j struct {
+		Error   string
+		Results []struct {
+			Error  string
+			Series []answer
+		}
+	}
+	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	body := url.Values{"q": {statement}, "db": {database}}.Encode()
+	if err := server.Ask(ctx, http.MethodPost, "/query", url.Values{"db": {database}}, form, strings.NewReader(body), &j); err != nil {
+		return nil, err
+	}
+	if j.Error != "" {
+		return nil, errors.New(j.Error)
+	}
+	for _, r := range j.Results {
+		if r.Error != "" {
+			return nil, errors.New(r.Error)
+		}
+		out = append(out, r.Series...)
+	}
+	return out, nil
+}

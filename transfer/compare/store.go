@@ -1,0 +1,103 @@
+package compare
+
+import (
+	"context"
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/internal/vfs"
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
+)
+
+// Count counts what a retention policy of a store has within times. It reads a chunk
+// only where the chunk has no statistics.
+func Count(ctx context.Context, store scan.Storage, database, policy string, times model.TimeRange) (_ Totals, err error) {
+	defer vfs.CatchFault(&err)()
+	view, err := store.View(database, policy, times)
+	if err != nil {
+		return nil, err
+	}
+	defer view.Release()
+	totals := Totals{}
+	series := map[string]*roaring.Bitmap{}
+	for _, sh := range view.Shards() {
+		for _, name := range sh.Measurements() {
+			if series[name] == nil {
+				series[name] = roaring.New()
+			}
+			if err := totals.Of(Name{database, policy, name}).count(ctx, sh, name, times, series[name]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for name, set := range series {
+		if m := totals.Of(Name{database, policy, name}); set.IsEmpty() {
+			delete(totals, Name{database, policy, name})
+		} else {
+			m.Series = int64(set.GetCardinality())
+		}
+	}
+	return totals, nil
+}
+
+// count adds what a shard has of a measurement, and notes its series.
+func (m *Measurement) count(ctx context.Context, sh scan.Shard, name string, times model.TimeRange, seen *roaring.Bitmap) error {
+	set, err := sh.Select(ctx, name, nil)
+	if err != nil {
+		return err
+	}
+	fields := sh.Fields(name)
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.Key
+	}
+	c, err := sh.Scan(ctx, scan.Request{Measurement: name, Series: set, Fields: keys, Range: times})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for id, ok := c.NextSeries(); ok; id, ok = c.NextSeries() {
+		for chunk := c.NextChunk(); chunk != nil; chunk = c.NextChunk() {
+			seen.Add(uint32(id))
+			for i := range fields {
+				if err := m.addChunk(chunk, i, fields[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return c.Err()
+}
+
+// addChunk adds a column of a chunk.
+func (m *Measurement) addChunk(chunk scan.Chunk, i int, f column.Field) error {
+	var st scan.Stats
+	if chunk.Sum(i, &st) {
+		switch {
+		case st.Count == 0:
+		case f.Type == model.Float:
+			m.field(f.Key).add(f.Type, int64(st.Count), 0, math.Float64frombits(st.Sum), st.SumError)
+		case f.Type.Numeric():
+			m.field(f.Key).add(f.Type, int64(st.Count), st.Sum, 0, 0)
+		default: // the sum of booleans is none here
+			m.field(f.Key).add(f.Type, int64(st.Count), 0, 0, 0)
+		}
+		return nil
+	}
+	v, err := chunk.Column(i)
+	if err != nil {
+		return err
+	}
+	n, count := chunk.Len(), chunk.Len()
+	if v.Valid != nil {
+		count = v.Valid.Count(n)
+	}
+	if v.Type == f.Type && count > 0 { // another type: the series lacks the field
+		integer, sum, lost := sums(v, n, count)
+		m.field(f.Key).add(f.Type, int64(count), integer, sum, lost)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+// Package compare counts what is in two places and names the differences: how many
+// values and series a measurement has, and the sums of its fields.
+//
+// Measurement.Add counts rows that a loader reads, Count those of an open store. Ask has a
+// server count what it holds, by InfluxQL that InfluxDB 1.x, 2.x, and 3.x, and tsdbd
+// answer. Differences compares two Totals, and Table prints both.
+//
+// Counts and sums of integers must be equal. Sums of floats may differ by Tolerance,
+// because servers add in different orders.
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"tsdbd/internal/vector"
+	"tsdbd/model"
+	"tsdbd/model/column"
+)
+
+// Name is a measurement of a retention policy.
+type Name struct {
+	Database    string `json:"database"`
+	Policy      string `json:"policy"`
+	Measurement string `json:"measurement"`
+}
+
+func (n Name) compare(o Name) int {
+	return cmp.Or(cmp.Compare(n.Database, o.Database), cmp.Compare(n.Policy, o.Policy), cmp.Compare(n.Measurement, o.Measurement))
+}
+
+// Measurement is what a measurement has.
+type Measurement struct {
+	Series int64             `json:"series"` // -1: nobody counted them
+	Fields map[string]*Field `json:"fields"`
+}
+
+// Values returns the number of values of all fields.
+func (m *Measurement) Values() (n int64) {
+	for _, f := range m.Fields {
+		n += f.Count
+	}
+	return n
+}
+
+// Field is what a field of a measurement has.
+type Field struct {
+	Count int64 `json:"count"`
+	// Type says which of the sums counts. Texts and booleans have none, nor has a
+	// field whose values have several types: that is Unknown.
+	Type model.FieldType `json:"type"`
+	// Integer is the sum of integers and of unsigned integers. It wraps.
+	Integer uint64 `json:"integer,omitempty"`
+	// Float is the rounded sum of floats, and Lost what rounding took.
+	Float Float `json:"float,omitempty"`
+	Lost  Float `json:"lost,omitempty"`
+}
+
+func (f *Field) add(t model.FieldType, count int64, integer uint64, sum, lost float64) {
+	if f.Count == 0 {
+		f.Type = t
+	} else if f.Type != t {
+		f.Type = model.Unknown
+	}
+	f.Count += count
+	f.Integer += integer
+	s, l := vector.TwoSum(float64(f.Float), sum)
+	f.Float, f.Lost = Float(s), f.Lost+Float(lost+l)
+}
+
+// number returns the sum as a number to show, and false if there is none.
+func (f *Field) number() (any, bool) {
+	switch f.Type {
+	case model.Integer:
+		return int64(f.Integer), true
+	case model.Unsigned:
+		return f.Integer, true
+	case model.Float:
+		return f.sum(), true
+	}
+	return nil, false
+}
+
+// sum returns the sum of floats. Where it is infinite, what rounding took is no number.
+func (f *Field) sum() float64 {
+	if math.IsInf(float64(f.Float), 0) {
+		return float64(f.Float)
+	}
+	return float64(f.Float + f.Lost)
+}
+
+// Totals are the measurements of some retention policies.
+type Totals map[Name]*Measurement
+
+// Of returns a measurement, made if needed, without series.
+func (t Totals) Of(n Name) *Measurement {
+	m := t[n]
+	if m == nil {
+		m = &Measurement{Fields: map[string]*Field{}}
+		t[n] = m
+	}
+	return m
+}
+
+// Names returns the measurements in order.
+func (t Totals) Names() []Name { return slices.SortedFunc(maps.Keys(t), Name.compare) }
+
+// Values returns the number of values of all measurements.
+func (t Totals) Values() (n int64) {
+	for _, m := range t {
+		n += m.Values()
+	}
+	return n
+}
+
+// Merge adds the totals of o, which share no series with those of t.
+func (t Totals) Merge(o Totals) {
+	for name, m := range o {
+		to := t.Of(name)
+		if to.Series < 0 || m.Series < 0 {
+			to.Series = -1
+		} else {
+			to.Series += m.Series
+		}
+		for key, f := range m.Fields {
+			to.field(key).add(f.Type, f.Count, f.Integer, float64(f.Float), float64(f.Lost))
+		}
+	}
+}
+
+func (m *Measurement) field(key string) *Field {
+	f := m.Fields[key]
+	if f == nil {
+		f = &Field{}
+		m.Fields[key] = f
+	}
+	return f
+}
+
+// Add counts rows of a series. It does not count the series: the caller knows whether
+// these are its first rows.
+func (m *Measurement) Add(fields []column.Field, rows *column.Rows) {
+	for i := range fields {
+		v := &rows.Cols[i]
+		n := len(rows.Times)
+		count := n
+		if v.Valid != nil {
+			count = v.Valid.Count(n)
+		}
+		if count == 0 {
+			continue
+		}
+		integer, sum, lost := sums(v, n, count)
+		m.field(fields[i].Key).add(v.Type, int64(count), integer, sum, lost)
+	}
+}
+
+// sums adds the values of a vector of n rows.
+func sums(v *column.Vector, n, count int) (integer uint64, sum, lost float64) {
+	whole := count == n
+	switch v.Type {
+	case model.Float:
+		if whole {
+			sum, lost = vector.SumFloats(v.Floats)
+			return 0, sum, lost
+		}
+		for i, x := range v.Floats {
+			if v.Valid.Get(i) {
+				var l float64
+				sum, l = vector.TwoSum(sum, x)
+				lost += l
+			}
+		}
+	case model.Integer:
+		if whole {
+			return uint64(vector.SumInts(v.Ints)), 0, 0
+		}
+		for i, x := range v.Ints {
+			if v.Valid.Get(i) {
+				integer += uint64(x)
+			}
+		}
+	case model.Unsigned:
+		for i, x := range v.Uints {
+			if whole || v.Valid.Get(i) {
+				integer += x
+			}
+		}
+	}
+	return integer, sum, lost
+}
