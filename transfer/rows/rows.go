@@ -17,11 +17,13 @@ import (
 const MaxRows = 1024
 
 // Run is rows of one series with ascending, unique times. It has 1 to MaxRows rows, and
-// each row and each field has a value.
+// each row has a value.
 type Run struct {
 	// Key is the canonical key of the series, as model.AppendSeriesKey writes it.
 	Key string
-	// Fields are sorted by key. Cols[i] has the values of Fields[i].
+	// Fields are sorted by key. Cols[i] has the values of Fields[i]. All runs of a series
+	// have the same fields, those of all its rows: a file begins a series with its fields.
+	// So a field may have no value in a run.
 	Fields []column.Field
 	column.Rows
 }
