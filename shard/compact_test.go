@@ -20,6 +20,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/shard/manifest"
+	"tsdbd/tsm"
 )
 
 // put applies rows of one series with the field f, at from, from+step ...
@@ -487,7 +488,7 @@ func TestLongText(t *testing.T) {
 		if rows != len(want) || cur.Err() != nil {
 			t.Fatalf("%d rows, want %d: %v", rows, len(want), cur.Err())
 		}
-		if cur.Close(); charged != 0 || largest > 2*clusterPieces*chunkText {
+		if cur.Close(); charged != 0 || largest > 2*clusterPieces*tsm.ChunkText {
 			t.Errorf("%d bytes are charged after Close, %d at most", charged, largest)
 		}
 		// A charge that is refused ends the walk.

@@ -218,12 +218,12 @@ func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot) 
 			if err := w.Series(k.id, k.key, fields); err != nil {
 				return tsm.Info{}, err
 			}
-			for n := chunkRows(len(fields)); g.Next(&rows, n); {
+			for n := tsm.FullChunk(len(fields)); g.Next(&rows, n); {
 				if ctx.Err() != nil {
 					return tsm.Info{}, ctx.Err()
 				}
 				for lo, hi := 0, 0; lo < rows.Len(); lo = hi {
-					hi, _ = cutChunk(&rows, lo)
+					hi, _ = tsm.CutChunk(&rows, lo)
 					part := rows.Slice(lo, hi, cols)
 					cols = part.Cols
 					if err := w.Append(part.Times, part.Cols); err != nil {

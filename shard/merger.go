@@ -167,7 +167,7 @@ func (s *Shard) waitPace(ctx context.Context, bytes int) error {
 func (m *merger) series() error {
 	c := &m.c
 	m.union()
-	m.rows = chunkRows(len(c.fields))
+	m.rows = tsm.FullChunk(len(c.fields))
 	m.open = false
 	m.buf.Reset(c.types)
 	m.text = 0
@@ -188,7 +188,7 @@ func (m *merger) series() error {
 			s := &c.sources[p.source]
 			e := s.series.Chunks[p.chunk]
 			full := e.Rows > m.rows/2 && (m.buf.Len() == 0 || m.buf.Len() > m.rows/2)
-			if s.whole && (full || e.Bytes > chunkText/4) {
+			if s.whole && (full || e.Bytes > tsm.ChunkText/4) {
 				if err := m.emit(0); err != nil {
 					return err
 				}
@@ -210,7 +210,7 @@ func (m *merger) series() error {
 			}
 			m.buf.AppendRange(rows, 0, rows.Len())
 		}
-		if m.text += textBytes(&m.buf, from); m.buf.Len() >= 2*m.rows || m.text >= 2*chunkText {
+		if m.text += tsm.TextBytes(&m.buf, from); m.buf.Len() >= 2*m.rows || m.text >= 2*tsm.ChunkText {
 			if err := m.emit(m.rows); err != nil {
 				return err
 			}
@@ -273,8 +273,8 @@ func (m *merger) emit(keep int) error {
 	at := 0
 	var cols []column.Vector
 	for at < n {
-		end, text := cutChunk(&m.buf, at)
-		if n-at <= keep && m.text < chunkText {
+		end, text := tsm.CutChunk(&m.buf, at)
+		if n-at <= keep && m.text < tsm.ChunkText {
 			break
 		}
 		part := m.buf.Slice(at, end, cols)
@@ -290,63 +290,4 @@ func (m *merger) emit(keep int) error {
 	rest.AppendRange(&m.buf, at, n)
 	m.buf = rest
 	return nil
-}
-
-const (
-	// chunkText is how many bytes of strings a chunk takes. A row that has more
-	// is a chunk alone.
-	chunkText = 4 << 20
-	// maxCells bounds rows times fields of a chunk: a series may have very many
-	// fields, and each of its rows few of them.
-	maxCells = 1 << 22
-)
-
-// chunkRows returns the number of rows of a full chunk of so many fields.
-func chunkRows(fields int) int { return max(min(ChunkRows, maxCells/max(fields, 1)), 1) }
-
-// cutChunk returns the end of the chunk that begins with row lo, and the bytes
-// of its strings.
-func cutChunk(rows *column.Rows, lo int) (hi, text int) {
-	hi = min(lo+chunkRows(len(rows.Cols)), rows.Len())
-	strings := false
-	for c := range rows.Cols {
-		strings = strings || rows.Cols[c].Type == model.String
-	}
-	if !strings {
-		return hi, 0
-	}
-	for i := lo; i < hi; i++ {
-		n := rowText(rows, i)
-		if i > lo && text+n > chunkText {
-			return i, text
-		}
-		text += n
-	}
-	return hi, text
-}
-
-// rowText returns the bytes of a row's strings.
-func rowText(rows *column.Rows, i int) int {
-	n := 0
-	for c := range rows.Cols {
-		if v := &rows.Cols[c]; v.Type == model.String && v.IsValid(i) {
-			n += len(v.Strings[i])
-		}
-	}
-	return n
-}
-
-// textBytes returns the bytes of the strings of rows from row lo on.
-func textBytes(rows *column.Rows, lo int) int {
-	n := 0
-	for c := range rows.Cols {
-		if v := &rows.Cols[c]; v.Type == model.String {
-			for i := lo; i < rows.Len(); i++ {
-				if v.IsValid(i) {
-					n += len(v.Strings[i])
-				}
-			}
-		}
-	}
-	return n
 }

@@ -7,6 +7,7 @@ import (
 	"tsdbd/cache"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/tsm"
 )
 
 // pieces is what files and caches hold of one series after another: chunks of
@@ -52,7 +53,7 @@ const (
 
 	// cacheCells bounds rows times fields of what is gathered of a cache at
 	// once, and, twice, of a part of a cluster.
-	cacheCells = 2 * maxCells
+	cacheCells = 2 * tsm.MaxCells
 )
 
 // newestRows are the places at which a walk from the newest row on cuts the

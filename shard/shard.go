@@ -20,9 +20,6 @@ import (
 	"tsdbd/tsi"
 )
 
-// ChunkRows is the number of rows of a full chunk.
-const ChunkRows = 1024
-
 // Options configure a shard. Series is required.
 type Options struct {
 	FS     vfs.FS       // default vfs.OS

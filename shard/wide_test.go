@@ -12,6 +12,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
+	"tsdbd/tsm"
 )
 
 // TestWideSeries writes rows that have a field each of very many: a table of
@@ -87,7 +88,7 @@ func TestWideSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range src.series.Chunks {
-		if most := chunkRows(n); e.Rows > most || most >= ChunkRows {
+		if most := tsm.FullChunk(n); e.Rows > most || most >= tsm.ChunkRows {
 			t.Errorf("chunk of %d rows of %d fields, want %d at most", e.Rows, n, most)
 		}
 	}
