@@ -8,21 +8,20 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/query/result"
-	"tsdbd/store"
 )
 
 // intoBatchRows bounds the rows that SELECT INTO writes at once.
 const intoBatchRows = 10_000
 
 // writeInto writes the rows of a SELECT INTO as a client's points would be. A
-// *store.PartialWriteError says how many rows were refused; all others are
+// *point.PartialWriteError says how many rows were refused; all others are
 // stored then.
 func (e engine) writeInto(ctx context.Context, in *result.IntoBatch) error {
 	table, err := e.Table(in.Database)
 	if err != nil {
 		return err
 	}
-	partial := store.PartialWriteError{Database: in.Database}
+	partial := point.PartialWriteError{Database: in.Database}
 	if partial.RetentionPolicy, err = e.RetentionPolicy(in.Database, in.RetentionPolicy); err != nil {
 		return err
 	}
@@ -34,7 +33,7 @@ func (e engine) writeInto(ctx context.Context, in *result.IntoBatch) error {
 	}
 	var batch point.Batch
 	flush := func() error {
-		var refused *store.PartialWriteError
+		var refused *point.PartialWriteError
 		err := e.Write(ctx, in.Database, in.RetentionPolicy, &batch)
 		batch.Reset()
 		if errors.As(err, &refused) {

@@ -61,7 +61,7 @@ const (
 
 // newPassedError describes an error of a write, so that remote returns the same.
 func newPassedError(err error) *passedError {
-	var partial *store.PartialWriteError
+	var partial *point.PartialWriteError
 	e := &passedError{Kind: kindRefused, Text: err.Error()}
 	switch {
 	case errors.As(err, &partial):
@@ -80,7 +80,7 @@ func newPassedError(err error) *passedError {
 func (e *passedError) remote(db string) error {
 	switch e.Kind {
 	case kindPartial:
-		return &store.PartialWriteError{Database: db, RetentionPolicy: e.Policy, Reason: e.Reason, Dropped: e.Dropped}
+		return &point.PartialWriteError{Database: db, RetentionPolicy: e.Policy, Reason: e.Reason, Dropped: e.Dropped}
 	case kindDatabase:
 		return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, db)
 	case kindPolicy:
@@ -137,7 +137,7 @@ func (p *passer) Write(ctx context.Context, db, rp string, b *point.Batch) error
 	if p.node.Leads() {
 		return p.Writer.Write(ctx, db, rp, b)
 	}
-	var refused *store.PartialWriteError
+	var refused *point.PartialWriteError
 	var lines []byte
 	var e wire.Encoder
 	for i := range b.Rows {
@@ -146,7 +146,7 @@ func (p *passer) Write(ctx context.Context, db, rp string, b *point.Batch) error
 			continue
 		}
 		_, err := p.pass(ctx, passedWrite, db, rp, lines)
-		var partial *store.PartialWriteError
+		var partial *point.PartialWriteError
 		switch {
 		case errors.As(err, &partial) && refused == nil:
 			refused = partial
@@ -265,7 +265,7 @@ func (h *passedHandler) write(w http.ResponseWriter, r *http.Request, db, rp str
 	}
 	var batch point.Batch
 	var parser lineproto.Parser
-	refused := store.PartialWriteError{Database: db, RetentionPolicy: rp}
+	refused := point.PartialWriteError{Database: db, RetentionPolicy: rp}
 	_, err = parser.Parse(&batch, table, lines.Bytes(), lineproto.Options{Unit: 1, Now: time.Now().UnixNano(), MaxErrorBytes: 1 << 10})
 	var bad *lineproto.Errors
 	switch {
@@ -275,7 +275,7 @@ func (h *passedHandler) write(w http.ResponseWriter, r *http.Request, db, rp str
 		return err
 	}
 	err = h.writer.Write(r.Context(), db, rp, &batch)
-	var partial *store.PartialWriteError
+	var partial *point.PartialWriteError
 	switch {
 	case errors.As(err, &partial):
 		refused.Reason, refused.RetentionPolicy = partial.Reason, partial.RetentionPolicy

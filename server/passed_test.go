@@ -114,7 +114,7 @@ func TestPassedOn(t *testing.T) {
 	}
 
 	one := func() error { return p.Write(ctx, "d", "rp", parse(t, table, "m f=1 1\n")) }
-	fail = &store.PartialWriteError{Reason: "type conflict", Dropped: 1, Database: "d", RetentionPolicy: "rp"}
+	fail = &point.PartialWriteError{Reason: "type conflict", Dropped: 1, Database: "d", RetentionPolicy: "rp"}
 	if err := one(); !reflect.DeepEqual(err, fail) {
 		t.Errorf("partial write: %v", err)
 	}

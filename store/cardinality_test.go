@@ -16,13 +16,14 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 )
 
 // dropped returns the reason and number of a partial write, "" and 0 of a whole one.
 func dropped(t *testing.T, err error) (string, int) {
 	t.Helper()
-	var p *PartialWriteError
+	var p *point.PartialWriteError
 	if errors.As(err, &p) {
 		return p.Reason, p.Dropped
 	}
@@ -309,7 +310,7 @@ func BenchmarkNewSeries(b *testing.B) {
 					fmt.Fprintf(&lines, "m,host=h%d,a=1,b=2,c=3,d=4,e=5,f=6,g=7 f=1 1\n", n)
 				}
 				b.StartTimer()
-				var p *PartialWriteError
+				var p *point.PartialWriteError
 				if err := s.write("db", lines.String()); err != nil && !errors.As(err, &p) {
 					b.Fatal(err)
 				}

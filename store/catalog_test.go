@@ -140,7 +140,7 @@ func TestForeignDatabaseOfTheLog(t *testing.T) {
 	if got := s.read("a"); len(got) != 1 {
 		t.Errorf("a: %v", got)
 	}
-	var refused *RefusedError
+	var refused *layout.RefusedError
 	if err := s.write("b", "m v=3 3"); !errors.As(err, &refused) {
 		t.Errorf("write to b: %v", err)
 	}

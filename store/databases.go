@@ -76,7 +76,7 @@ func (s *Store) openedDatabase(id uint32) (*database, error) {
 		return nil, meta.ErrDatabaseNotFound
 	}
 	db, err := s.openDatabase(d)
-	if refusable(err) {
+	if layout.Refusable(err) {
 		s.refuse(id, d.Name, 0, err)
 	}
 	if err != nil {

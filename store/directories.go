@@ -53,7 +53,7 @@ func (s *Store) openDatabases() error {
 	}
 	for _, d := range s.catalog.Data().Databases {
 		err := s.openWhole(d)
-		if refusable(err) {
+		if layout.Refusable(err) {
 			s.refuse(d.ID, d.Name, 0, err)
 			continue
 		}

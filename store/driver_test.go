@@ -18,6 +18,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
@@ -262,7 +263,7 @@ func (d *driver) write() operation {
 	}
 	return operation{"write", after, func() error {
 		err := d.s.write("db", b.String())
-		var partial *PartialWriteError
+		var partial *point.PartialWriteError
 		switch {
 		case refused > 0 && err == nil:
 			return fmt.Errorf("%d rows should have been refused", refused)

@@ -19,6 +19,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/shard/repair"
@@ -48,7 +49,7 @@ func TestDropStorm(t *testing.T) {
 		})
 	}
 	allowed := func(err error) {
-		var p *PartialWriteError
+		var p *point.PartialWriteError
 		if err != nil && !errors.Is(err, meta.ErrDatabaseNotFound) && !errors.Is(err, meta.ErrRetentionPolicyNotFound) && !errors.As(err, &p) {
 			t.Error(err)
 		}

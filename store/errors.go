@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 
 	"tsdbd/store/layout"
 )
@@ -41,20 +40,3 @@ var ErrOlderCatalog = layout.ErrOlderCatalog
 // ErrForeignCatalog refuses to open a store with the catalog of another data
 // directory.
 var ErrForeignCatalog = errors.New("the catalog is that of another data directory: put the right one back, or move the directories away to go on without their data")
-
-// PartialWriteError says that some points of a write were dropped for good;
-// the others are durable.
-type PartialWriteError struct {
-	Reason          string
-	Dropped         int
-	Database        string
-	RetentionPolicy string
-}
-
-// Error returns InfluxDB's text.
-func (e *PartialWriteError) Error() string {
-	return fmt.Sprintf("partial write: %s dropped=%d for database: %s for retention policy: %s", e.Reason, e.Dropped, e.Database, e.RetentionPolicy)
-}
-
-// PartialWrite returns the first reason and the number of dropped points.
-func (e *PartialWriteError) PartialWrite() (reason string, dropped int) { return e.Reason, e.Dropped }

@@ -13,6 +13,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/series"
+	"tsdbd/store/layout"
 	"tsdbd/wal/entry"
 )
 
@@ -202,7 +203,7 @@ func (f *follower) command(e *entry.Entry) error {
 		}
 	}
 	err = f.s.bringInStep(ch.Command, before, after)
-	if refusable(err) { // the others open
+	if layout.Refusable(err) { // the others open
 		return nil
 	}
 	if vfs.IsFull(err) { // a database without points, which its first use tries again to open

@@ -17,6 +17,7 @@ import (
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/store/content"
@@ -406,7 +407,7 @@ func TestFollowBeside(t *testing.T) {
 				case err == nil && w == 2 && n%10 == 7:
 					err = st.Apply(ctx, meta.DropDatabase{Name: fmt.Sprint("db", n-10)})
 				}
-				var partial *PartialWriteError
+				var partial *point.PartialWriteError
 				switch {
 				case err == nil || errors.As(err, &partial):
 					n++

@@ -2,36 +2,9 @@ package store
 
 import (
 	"errors"
-	"fmt"
 
-	"tsdbd/internal/identity"
 	"tsdbd/store/layout"
 )
-
-// RefusedError says that a database does not open, and why. It is temporary: an
-// operator can put the right files back, and until then clients are to keep
-// their data.
-type RefusedError struct {
-	Database string
-	Err      error
-}
-
-// Error names the database and the reason.
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("database %s does not open: %v", e.Database, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *RefusedError) Unwrap() error { return e.Err }
-
-// Temporary reports that the same request may succeed later.
-func (e *RefusedError) Temporary() bool { return true }
-
-// refusable reports whether an error makes one database unusable, and not the
-// store.
-func refusable(err error) bool {
-	return errors.Is(err, identity.ErrForeign) || errors.Is(err, layout.ErrFilesGone)
-}
 
 // refuse takes note of a database that does not open.
 func (s *Store) refuse(id uint32, name string, first uint64, err error) {
@@ -44,7 +17,7 @@ func (s *Store) refuse(id uint32, name string, first uint64, err error) {
 // refusedLocked returns why a database does not open, nil if it does. s.mu is held.
 func (s *Store) refusedLocked(id uint32) error {
 	if r := s.mu.refused[id]; r != nil {
-		return &RefusedError{Database: r.name, Err: r.err}
+		return &layout.RefusedError{Database: r.name, Err: r.err}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
+	"tsdbd/store/layout"
 )
 
 // A store opened as a Follower changes its role while it is open. Who leads appends
@@ -55,7 +56,7 @@ func (s *Store) Applied() uint64 {
 func (s *Store) resolve(database uint32, id model.SeriesID) (string, bool) {
 	db, err := s.openedDatabase(database)
 	if err != nil {
-		var refused *RefusedError
+		var refused *layout.RefusedError
 		return "", errors.As(err, &refused) || errors.Is(err, meta.ErrDatabaseNotFound) && database <= s.catalog.Data().LastDatabaseID
 	}
 	if !db.acquire() {

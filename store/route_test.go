@@ -12,6 +12,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
+	"tsdbd/model/point"
 )
 
 // routeRow is one line of a random batch.
@@ -155,7 +156,7 @@ func TestRouteAgainstNaive(t *testing.T) {
 			}
 			dropped := naiveWrite(rows, now.UnixNano(), keep, past, future, group, types, want)
 			got := 0
-			var p *PartialWriteError
+			var p *point.PartialWriteError
 			if err := s.write(db, b.String()); errors.As(err, &p) {
 				got = p.Dropped
 			} else if err != nil {

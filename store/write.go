@@ -15,7 +15,7 @@ import (
 )
 
 // Write makes the points of a batch durable and readable. Points that cannot
-// be stored are dropped, and a *PartialWriteError says so; all others are
+// be stored are dropped, and a *point.PartialWriteError says so; all others are
 // durable then. Any other error means that nothing of the batch was stored.
 // The batch is the caller's again when Write returns.
 func (s *Store) Write(ctx context.Context, database, policy string, b *point.Batch) error {
@@ -91,7 +91,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 		s.logger.Warn("a limit of cardinality is reached, new series are refused", "db", database)
 	}
 	if r.reason != "" {
-		return &PartialWriteError{Reason: r.reason, Dropped: r.dropped, Database: database, RetentionPolicy: r.policy.Name}
+		return &point.PartialWriteError{Reason: r.reason, Dropped: r.dropped, Database: database, RetentionPolicy: r.policy.Name}
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package point
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // PartialWrite is the error of a write that refused some of its points. All others
 // are durable.
@@ -29,3 +32,20 @@ func Temporary(err error) bool {
 	var temporary interface{ Temporary() bool }
 	return errors.As(err, &temporary) && temporary.Temporary()
 }
+
+// PartialWriteError says that some points of a write were dropped for good;
+// the others are durable.
+type PartialWriteError struct {
+	Reason          string
+	Dropped         int
+	Database        string
+	RetentionPolicy string
+}
+
+// Error returns InfluxDB's text.
+func (e *PartialWriteError) Error() string {
+	return fmt.Sprintf("partial write: %s dropped=%d for database: %s for retention policy: %s", e.Reason, e.Dropped, e.Database, e.RetentionPolicy)
+}
+
+// PartialWrite returns the first reason and the number of dropped points.
+func (e *PartialWriteError) PartialWrite() (reason string, dropped int) { return e.Reason, e.Dropped }
