@@ -2,11 +2,9 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 
-	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/series"
 	"tsdbd/shard"
@@ -20,15 +18,7 @@ type BackupSet struct {
 	Sequence uint64
 	Catalog  *meta.Data // as of the end of the flush; shards made since Sequence are empty
 	Shards   []*shard.Export
-	Series   []SeriesExport // of each database in the catalog
-}
-
-// SeriesExport is a database's series log. Its first Size bytes do not change any
-// more.
-type SeriesExport struct {
-	Database uint32
-	File     vfs.File
-	Size     int64
+	Series   []series.Export // of each database in the catalog
 }
 
 // Release gives everything back.
@@ -202,16 +192,11 @@ func (s *Store) hold(b *BackupSet, chosen map[uint64]*shardEntry) error {
 		if refused {
 			continue
 		}
-		name := path.Join(s.databaseDir(d.ID), "series", series.LogName)
-		f, err := s.fs.Open(name)
+		log, err := series.OpenExport(s.fs, path.Join(s.databaseDir(d.ID), "series"), d.ID)
 		if err != nil {
 			return fmt.Errorf("series of database %s: %w", d.Name, err)
 		}
-		size, err := f.Size()
-		if err != nil {
-			return errors.Join(fmt.Errorf("series of database %s: %w", d.Name, err), f.Close())
-		}
-		b.Series = append(b.Series, SeriesExport{Database: d.ID, File: f, Size: size})
+		b.Series = append(b.Series, log)
 	}
 	return nil
 }
