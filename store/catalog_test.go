@@ -192,7 +192,7 @@ func TestOlderCatalog(t *testing.T) {
 				}
 				before := fs.Files()
 				again, err := Open("/data", testOptions(fs))
-				if trimmed != errors.Is(err, ErrOlderCatalog) {
+				if trimmed != errors.Is(err, layout.ErrOlderCatalog) {
 					t.Fatalf("open: %v", err)
 				}
 				for _, f := range before {

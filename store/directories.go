@@ -7,23 +7,11 @@ import (
 	"maps"
 	"slices"
 
-	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/shard/repair"
 	"tsdbd/store/layout"
 )
-
-// checkCatalog refuses a catalog that stands alone: database directories and the
-// log name other data directories, and none the catalog's. logs are the lineages
-// of the log's segments.
-func (s *Store) checkCatalog(names []string, logs []identity.Lineage) error {
-	lineage := s.catalog.Data().Lineage
-	if foreign := layout.Foreign(s.fs, s.dir, names, lineage, logs); foreign != "" {
-		return fmt.Errorf("open store: %s, the catalog to %s: %w", foreign, lineage, ErrForeignCatalog)
-	}
-	return nil
-}
 
 // clearDatabases deals with directories of databases that the catalog does not
 // name.

@@ -100,7 +100,7 @@ func TestForeignCatalog(t *testing.T) {
 		own := contents(fs, "/data/meta")
 		replace(t, fs, "/data/meta", contents(other, "/data/meta"))
 		before := contents(fs, "/data")
-		if _, err := Open("/data", testOptions(fs)); !errors.Is(err, ErrForeignCatalog) || !strings.Contains(err.Error(), "belongs to data directory") {
+		if _, err := Open("/data", testOptions(fs)); !errors.Is(err, layout.ErrForeignCatalog) || !strings.Contains(err.Error(), "belongs to data directory") {
 			t.Errorf("open: %v", err)
 		}
 		delete(before, "LOCK")

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"errors"
-
-	"tsdbd/store/layout"
-)
+import "errors"
 
 // temporary is a refusal: the same request may succeed later.
 type temporary string
@@ -33,10 +29,3 @@ var ErrDiverged = errors.New("this node has another state than the others")
 
 // errLeads refuses an entry of another node to one that has not retired.
 var errLeads = errors.New("the log has an entry of another node, but this one leads")
-
-// ErrOlderCatalog refuses to open a store with data that came after its catalog.
-var ErrOlderCatalog = layout.ErrOlderCatalog
-
-// ErrForeignCatalog refuses to open a store with the catalog of another data
-// directory.
-var ErrForeignCatalog = errors.New("the catalog is that of another data directory: put the right one back, or move the directories away to go on without their data")

@@ -135,7 +135,7 @@ func (f *follower) followNow(e *entry.Entry) error {
 	}
 	if err := f.entry(e); err != nil {
 		damaged := errors.Is(err, binio.ErrCorrupt) && len(e.Command) == 0 // a command is decoded here
-		if damaged || errors.Is(err, ErrOlderCatalog) || errors.Is(err, series.ErrConflict) {
+		if damaged || errors.Is(err, layout.ErrOlderCatalog) || errors.Is(err, series.ErrConflict) {
 			err = fmt.Errorf("%w: %w", ErrDiverged, err)
 		}
 		return fmt.Errorf("follow entry %d: %w", e.Sequence, err)
@@ -257,7 +257,7 @@ func (f *follower) placed(sequence uint64, database uint32, id uint64, write boo
 		f.dropped[id] = true
 		return nil
 	case id > data.LastShardID && len(f.s.log.Damage()) == 0:
-		return fmt.Errorf("the log names shard %d: %w", id, ErrOlderCatalog)
+		return fmt.Errorf("the log names shard %d: %w", id, layout.ErrOlderCatalog)
 	}
 	return binio.Corruptf("", -1, "entry %d is for shard %d of database %d, which the catalog does not have", sequence, id, database)
 }

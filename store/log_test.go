@@ -15,6 +15,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/store/layout"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -169,7 +170,7 @@ func TestEntryWithoutPlace(t *testing.T) {
 	m.kept = m.kept[2:3]
 	opt = testOptions(vfstest.New())
 	opt.OpenLog = m.open
-	if _, err := Open("/data", opt); !errors.Is(err, ErrOlderCatalog) {
+	if _, err := Open("/data", opt); !errors.Is(err, layout.ErrOlderCatalog) {
 		t.Errorf("open: %v", err)
 	}
 }

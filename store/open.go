@@ -31,7 +31,7 @@ func (s *Store) openFiles() error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkCatalog(names, head.Lineages); err != nil {
+	if err := layout.CheckCatalog(s.fs, s.dir, names, s.catalog.Data().Lineage, head.Lineages); err != nil {
 		return err
 	}
 	if s.ledger, err = ledger.Open(s.fs, s.dir, s.catalog.Data().Lineage, s.logger); err != nil {

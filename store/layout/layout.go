@@ -55,10 +55,23 @@ func ShardDir(database uint32, id uint64) string {
 	return path.Join(DatabaseDir(database), fmt.Sprintf("%s%d", ShardPrefix, id))
 }
 
-// Foreign tells whose a directory is that contradicts the lineage, "" if none does, or
-// one says that the lineage is right. names are those in the data directory dir, logs the
-// lineages of the log's segments.
-func Foreign(fsys vfs.FS, dir string, names []string, lineage identity.Lineage, logs []identity.Lineage) (foreign string) {
+// ErrForeignCatalog refuses to open a store with the catalog of another data
+// directory.
+var ErrForeignCatalog = errors.New("the catalog is that of another data directory: put the right one back, or move the directories away to go on without their data")
+
+// CheckCatalog refuses a catalog that stands alone: database directories and the log
+// name other data directories, and none the catalog's. names are those in the data
+// directory dir, logs the lineages of the log's segments.
+func CheckCatalog(fsys vfs.FS, dir string, names []string, lineage identity.Lineage, logs []identity.Lineage) error {
+	if foreign := foreign(fsys, dir, names, lineage, logs); foreign != "" {
+		return fmt.Errorf("open store: %s, the catalog to %s: %w", foreign, lineage, ErrForeignCatalog)
+	}
+	return nil
+}
+
+// foreign tells whose a directory is that contradicts the lineage, "" if none does, or
+// one says that the lineage is right.
+func foreign(fsys vfs.FS, dir string, names []string, lineage identity.Lineage, logs []identity.Lineage) (foreign string) {
 	for _, l := range logs {
 		if l == lineage {
 			return ""
