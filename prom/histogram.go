@@ -29,6 +29,20 @@ const (
 	histogramFloat   = 1
 )
 
+// StoredHistogram appends the text of a histogram that came from outside. It brings the
+// resolution down to the finest that is computed with, and refuses a histogram that is
+// not valid.
+func StoredHistogram(dst []byte, h *Histogram) ([]byte, error) {
+	stored := *h
+	if err := stored.reduce(); err != nil {
+		return dst, err
+	}
+	if err := stored.validate(); err != nil {
+		return dst, err
+	}
+	return AppendHistogram(dst, &stored), nil
+}
+
 // validate returns why a histogram cannot be stored.
 func (h *Histogram) validate() error {
 	switch {

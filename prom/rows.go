@@ -35,6 +35,16 @@ const (
 	chargeBytes = 64 << 10
 )
 
+// Measurement returns the measurement of a series with these labels.
+func Measurement(labels model.Tags) string {
+	for _, l := range labels {
+		if l.Key == NameLabel && l.Value != "" {
+			return l.Value
+		}
+	}
+	return unnamed
+}
+
 // Pay charges memory that the caller takes for a part of the request.
 func (p *Rows) Pay(bytes int) error {
 	if p.Credit -= bytes; p.Credit >= 0 || p.Charge == nil {
@@ -48,17 +58,14 @@ func (p *Rows) Pay(bytes int) error {
 // Add adds the samples and histograms of a series. Labels come in any order. It
 // returns only errors of Charge.
 func (p *Rows) Add(labels model.Tags, samples []Sample, histograms []Histogram) error {
-	name, size := unnamed, rowBytes*(len(samples)+len(histograms))
+	size := rowBytes * (len(samples) + len(histograms))
 	for _, l := range labels {
 		size += len(l.Key) + len(l.Value) + 2
-		if l.Key == NameLabel && l.Value != "" {
-			name = l.Value
-		}
 	}
 	if err := p.Pay(size); err != nil {
 		return err
 	}
-	if err := p.Builder.Series(name, labels); err != nil {
+	if err := p.Builder.Series(Measurement(labels), labels); err != nil {
 		p.refuse(err, len(samples)+len(histograms))
 		return nil
 	}
@@ -67,15 +74,12 @@ func (p *Rows) Add(labels model.Tags, samples []Sample, histograms []Histogram) 
 		p.row(s.Time, s.Start)
 	}
 	for _, h := range histograms {
-		err := h.reduce()
-		if err == nil {
-			err = h.validate()
-		}
+		text, err := StoredHistogram(p.text[:0], &h)
 		if err != nil {
 			p.refuse(err, 1)
 			continue
 		}
-		p.text = AppendHistogram(p.text[:0], &h)
+		p.text = text
 		p.Builder.String(HistogramField, string(p.text))
 		p.row(h.Time, h.Start)
 	}
