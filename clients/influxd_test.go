@@ -38,7 +38,7 @@ func startInfluxd(t *testing.T) *influxd {
 		return nil
 	}
 	dir, address := t.TempDir(), freeAddress(t)
-	config := fmt.Sprintf("reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nindex-version = \"tsi1\"\n[monitor]\nstore-enabled = false\n[http]\nbind-address = %q\nlog-enabled = false\n",
+	config := fmt.Sprintf("reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nindex-version = \"tsi1\"\ncache-snapshot-write-cold-duration = \"1s\"\n[monitor]\nstore-enabled = false\n[http]\nbind-address = %q\nlog-enabled = false\n",
 		freeAddress(t), dir+"/meta", dir+"/data", dir+"/wal", address)
 	file := filepath.Join(dir, "influxdb.conf")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {

@@ -1,0 +1,383 @@
+package tsm1
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tsdbd/model"
+)
+
+// shardKey names a shard of a tree of directories.
+type shardKey struct {
+	database, policy string
+	id               uint64
+}
+
+// Open opens a directory with data of InfluxDB: the directory of a server of 1.x, with
+// data, wal and meta below it; a copy of its data alone; a backup by influxd backup; or
+// the directory of a server of 2.x, with engine and influxd.bolt below it.
+func Open(dir string, opt Options) (*Source, error) {
+	s := &Source{opt: opt, catalog: &Catalog{}}
+	s.mu.left = map[Refusal]*LeftOut{}
+	if err := s.open(filepath.Clean(dir)); err != nil {
+		return nil, fmt.Errorf("open InfluxDB data: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Source) open(dir string) error {
+	names, err := list(dir)
+	if err != nil {
+		return err
+	}
+	if isBackup(names) {
+		return s.openBackup(dir, names)
+	}
+	p := s.opt
+	if slices.Contains(names, "engine") {
+		return s.openTrees(filepath.Join(dir, "engine", "data"), filepath.Join(dir, "engine", "wal"), "", filepath.Join(dir, "influxd.bolt"))
+	}
+	if slices.Contains(names, "data") && !isDataTree(dir) || p.DataDir != "" {
+		if p.DataDir == "" {
+			p.DataDir = filepath.Join(dir, "data")
+		}
+		if p.WALDir == "" {
+			p.WALDir = filepath.Join(dir, "wal")
+		}
+		if p.MetaDir == "" {
+			p.MetaDir = filepath.Join(dir, "meta")
+		}
+		return s.openTrees(p.DataDir, p.WALDir, filepath.Join(p.MetaDir, "meta.db"), filepath.Join(filepath.Dir(dir), "influxd.bolt"))
+	}
+	if why := foreign(names); why != "" {
+		return fmt.Errorf("%s %s", dir, why)
+	}
+	if !isDataTree(dir) {
+		return fmt.Errorf("%s has no data of InfluxDB: give the directory that has data, wal and meta below it, usually /var/lib/influxdb, or a backup by influxd backup", dir)
+	}
+	meta := ""
+	if p.MetaDir != "" {
+		meta = filepath.Join(p.MetaDir, "meta.db")
+	}
+	return s.openTrees(dir, p.WALDir, meta, filepath.Join(filepath.Dir(filepath.Dir(dir)), "influxd.bolt"))
+}
+
+// foreign says what a directory is that has no data of InfluxDB, "" if it is not known.
+func foreign(names []string) string {
+	has := func(match func(name string) bool) bool { return slices.ContainsFunc(names, match) }
+	switch {
+	case slices.Contains(names, "LOCK") && slices.Contains(names, "meta"):
+		return "is a data directory of tsdbd"
+	case has(func(n string) bool {
+		return strings.HasSuffix(n, ".parquet") || n == "catalogs" || n == "_catalog_checkpoint"
+	}):
+		return "is of InfluxDB 3, whose files are not read: import from the running server by its URL"
+	case has(func(n string) bool { return strings.HasSuffix(n, ".tsm") }):
+		return "is one shard: give the directory above its database, or the one that has data, wal and meta below it"
+	case slices.Contains(names, "influxd.bolt"):
+		return "has influxd.bolt and no directory engine below it: it is half a copy of a directory of InfluxDB 2.x"
+	case slices.Contains(names, "meta.db"):
+		return "is the directory meta of InfluxDB: give the directory above it"
+	case has(func(n string) bool { return strings.HasSuffix(n, ".wal") }):
+		return "has segments of a WAL only: give the directory that has data, wal and meta below it"
+	}
+	return ""
+}
+
+// list returns the names in a directory.
+func list(dir string) ([]string, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is a file: give the directory that has data, wal and meta below it", dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// isDataTree reports whether directories of shards are two levels below a directory.
+func isDataTree(dir string) bool {
+	found := false
+	_ = shardDirs(dir, func(_ shardKey, _ string, names []string) error {
+		found = found || slices.ContainsFunc(names, func(n string) bool {
+			return strings.HasSuffix(n, ".tsm") || strings.HasPrefix(n, "fields.idx")
+		})
+		return nil
+	})
+	return found
+}
+
+// openTrees finds the shards below the directories of data and of the log. bolt is where
+// the file of 2.x would be.
+func (s *Source) openTrees(data, wal, meta, bolt string) error {
+	if err := running(data, wal); err != nil {
+		return err
+	}
+	shards := map[shardKey]*Shard{}
+	if err := tree(data, shards, s.addTSM); err != nil {
+		return err
+	}
+	if wal != "" {
+		err := tree(wal, shards, addWAL)
+		if isNotExist(err) {
+			s.notes = append(s.notes, fmt.Sprintf("%s is not there: writes that were only in the log are missing", wal))
+		} else if err != nil {
+			return err
+		}
+	} else {
+		s.notes = append(s.notes, "no directory of the log was given: writes that were only in it are missing")
+	}
+	if len(shards) == 0 {
+		return fmt.Errorf("%s has no shards", data)
+	}
+	buckets := 0
+	for key := range shards {
+		if isBucketID(key.database) {
+			buckets++
+		}
+	}
+	if buckets == len(shards) {
+		return s.openBuckets(shards, bolt)
+	}
+	known := false
+	if meta != "" {
+		c, err := readCatalog(meta)
+		switch {
+		case err == nil:
+			s.catalog, known = c, true
+		case !isNotExist(err):
+			return fmt.Errorf("read catalog: %w", err)
+		}
+	}
+	return s.finish(shards, known)
+}
+
+// finish gives the shards the times of their groups. If the catalog is known, it leaves
+// out those that the catalog does not name: they were dropped.
+func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
+	groups := map[shardKey]model.TimeRange{}
+	for _, d := range s.catalog.Databases {
+		for _, rp := range d.RetentionPolicies {
+			for i := range rp.ShardGroups {
+				for _, sh := range rp.ShardGroups[i].Shards {
+					groups[shardKey{d.Name, rp.Name, sh.ID}] = rp.ShardGroups[i].TimeRange()
+				}
+			}
+		}
+	}
+	var dropped []string
+	for key, sh := range shards {
+		times, ok := groups[key]
+		if known && !ok {
+			dropped = append(dropped, fmt.Sprintf("%s.%s/%d", key.database, key.policy, key.id))
+			delete(shards, key)
+			continue
+		}
+		if sh.Times = times; !ok {
+			sh.Times = sh.bounds()
+		}
+		sh.Values = sh.estimate()
+	}
+	if !known {
+		s.notes = append(s.notes, "there is no catalog (meta.db): durations of policies, users, continuous queries and subscriptions are missing")
+		s.catalog = catalogOf(shards)
+	}
+	if len(dropped) > 0 {
+		slices.Sort(dropped)
+		s.notes = append(s.notes, fmt.Sprintf("%d shards that the catalog does not name are left out, InfluxDB has dropped them or the catalog is older: %s",
+			len(dropped), strings.Join(dropped[:min(len(dropped), 5)], " ")))
+	}
+	s.shards = sorted(shards)
+	return nil
+}
+
+// isBucketID reports whether a directory is named by the id of a bucket of 2.x.
+func isBucketID(name string) bool {
+	if len(name) != 16 {
+		return false
+	}
+	_, err := strconv.ParseUint(name, 16, 64)
+	return err == nil && strings.ToLower(name) == name
+}
+
+// openBuckets names the shards of buckets of 2.x.
+func (s *Source) openBuckets(shards map[shardKey]*Shard, bolt string) error {
+	f, err := readBolt(bolt)
+	known := err == nil
+	if isNotExist(err) {
+		f = &boltFile{catalog: &Catalog{}}
+		seen := map[string]bool{}
+		for key := range shards {
+			if s.opt.Buckets[key.database] == "" && !seen[key.database] {
+				return fmt.Errorf("%s is not there, so that the name of bucket %s is not known: copy it there, or name the bucket (%s=NAME)", bolt, key.database, key.database)
+			}
+		}
+	} else if err != nil {
+		return err
+	}
+	places, err := f.places(s.opt.Buckets)
+	if err != nil {
+		return err
+	}
+	s.catalog = f.renamed(places)
+	named := map[shardKey]*Shard{}
+	nameless := map[string]bool{}
+	for key, sh := range shards {
+		p, ok := places[key.database]
+		if !ok {
+			nameless[key.database] = true
+			continue
+		}
+		sh.Database, sh.Policy = p.database, p.policy
+		named[shardKey{p.database, p.policy, key.id}] = sh
+	}
+	for id := range nameless {
+		s.notes = append(s.notes, fmt.Sprintf("bucket %s is left out: %s does not name it, InfluxDB has dropped it", id, bolt))
+	}
+	slices.Sort(s.notes)
+	return s.finish(named, known && hasGroups(s.catalog))
+}
+
+// tree adds what add finds in the directories of shards.
+func tree(dir string, shards map[shardKey]*Shard, add func(sh *Shard, dir string, names []string) error) error {
+	return shardDirs(dir, func(key shardKey, at string, names []string) error {
+		sh := shards[key]
+		if sh == nil {
+			sh = &Shard{Database: key.database, Policy: key.policy, ID: key.id}
+		}
+		if err := add(sh, at, names); err != nil {
+			return err
+		}
+		if len(sh.files)+len(sh.wal) > 0 {
+			shards[key] = sh
+		}
+		return nil
+	})
+}
+
+// shardDirs calls each for the directories of shards, which are below those of policies,
+// with the names in them.
+func shardDirs(dir string, each func(key shardKey, dir string, names []string) error) error {
+	databases, err := directories(dir)
+	if err != nil {
+		return err
+	}
+	for _, db := range databases {
+		policies, err := directories(filepath.Join(dir, db))
+		if err != nil {
+			return err
+		}
+		for _, rp := range policies {
+			ids, err := directories(filepath.Join(dir, db, rp))
+			if err != nil {
+				return err
+			}
+			for _, name := range ids {
+				id, err := strconv.ParseUint(name, 10, 64)
+				if err != nil {
+					continue
+				}
+				at := filepath.Join(dir, db, rp, name)
+				names, err := list(at)
+				if err != nil {
+					return err
+				}
+				if err := each(shardKey{db, rp, id}, at, names); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// directories returns the names of the directories in a directory.
+func directories(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != "_series" {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// addTSM adds the TSM files in a directory, in order of age.
+func (s *Source) addTSM(sh *Shard, dir string, names []string) error {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		switch {
+		case strings.HasSuffix(name, ".tsm"):
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			f := shardFile{path: path, size: info.Size(), open: func() (*tsmFile, io.Closer, error) { return openPath(path) }}
+			stone := strings.TrimSuffix(name, ".tsm") + ".tombstone"
+			if slices.Contains(names, stone) {
+				f.tombstonePath = filepath.Join(dir, stone)
+				f.tombstone = func() (io.ReadCloser, error) { return os.Open(f.tombstonePath) }
+			}
+			sh.add(f)
+		case strings.Contains(name, ".bad"):
+			s.notes = append(s.notes, fmt.Sprintf("%s is left out: InfluxDB has set it aside as damaged", path))
+		}
+	}
+	return nil
+}
+
+func (sh *Shard) add(f shardFile) {
+	sh.files = append(sh.files, f)
+	sh.TSMBytes += f.size
+	sh.Paths = append(sh.Paths, f.path)
+}
+
+// addWAL adds the segments of the log in a directory, in order.
+func addWAL(sh *Shard, dir string, names []string) error {
+	type segment struct {
+		number uint64
+		path   string
+	}
+	var segments []segment
+	for _, name := range names {
+		number, ok := strings.CutPrefix(strings.TrimSuffix(name, ".wal"), "_")
+		n, err := strconv.ParseUint(number, 10, 64)
+		if !ok || err != nil || !strings.HasSuffix(name, ".wal") {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if info.Size() > 0 {
+			segments = append(segments, segment{n, path})
+			sh.WALBytes += info.Size()
+		}
+	}
+	slices.SortFunc(segments, func(a, b segment) int { return cmp.Compare(a.number, b.number) })
+	for _, s := range segments {
+		sh.wal = append(sh.wal, s.path)
+		sh.Paths = append(sh.Paths, s.path)
+	}
+	return nil
+}

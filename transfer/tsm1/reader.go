@@ -1,0 +1,443 @@
+package tsm1
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/transfer/rows"
+)
+
+// reader reads the rows of one shard: it merges the columns of its files and of its log
+// series by series, and joins the columns of a series by time.
+type reader struct {
+	source  *Source
+	shard   *Shard
+	times   model.TimeRange
+	heads   []*fileHead
+	log     *logWindow
+	closers []io.Closer
+	clashes map[string]model.FieldType // types of the fields that have several
+	names   fieldNames
+	pool    timePool
+
+	// The present series.
+	key     string // canonical
+	raw     string // in InfluxDB
+	reason  string // why it cannot be stored
+	found   []*source
+	columns []*columnCursor
+
+	run    rows.Run
+	out    []column.Vector // rows that are not views
+	union  []int64
+	spare  []*source
+	cursor []*columnCursor // to use again
+	buf    []byte
+}
+
+// Rows reads the rows of a shard within times. Series come in ascending order of their
+// keys. Rows returns an error if the directory changes meanwhile. It reports damage and
+// rows that cannot be stored to the functions of Options, and goes on.
+func (s *Source) Rows(ctx context.Context, sh *Shard, times model.TimeRange) (rows.Reader, error) {
+	r := &reader{source: s, shard: sh, times: times.Intersect(model.AllTime), names: fieldNames{}}
+	if err := r.open(ctx); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+const (
+	// walMemory is what a reader holds of the log at a time.
+	walMemory = 96 << 20
+	// tombstoneMemory is what a reader holds of all tombstones at a time.
+	tombstoneMemory = 64 << 20
+)
+
+func (r *reader) open(ctx context.Context) error {
+	kinds := &kindCounts{counts: map[string]*kindCount{}}
+	files := r.shard.files
+	if r.shard.archive != "" {
+		unpacked, closer, err := r.source.unpack(r.shard)
+		if err != nil {
+			return err
+		}
+		files, r.closers = unpacked.files, append(r.closers, closer)
+	}
+	tombstones := 0
+	for i, file := range files {
+		f, closer, err := file.open()
+		if isNotExist(err) {
+			return gone(file.path)
+		}
+		if err != nil {
+			r.damage(file.path, offsetOf(err), err)
+			continue
+		}
+		r.closers = append(r.closers, closer)
+		h := &fileHead{file: f, rank: i << 16}
+		if file.tombstone != nil {
+			tombstones++
+			h.deletes = &deletes{path: file.tombstonePath, open: file.tombstone, damage: r.damage}
+		}
+		if err := h.survey(ctx, kinds, r.damage); err != nil {
+			return err
+		}
+		h.begin()
+		r.heads = append(r.heads, h)
+	}
+	for _, h := range r.heads {
+		if h.deletes != nil {
+			h.deletes.window.limit = tombstoneMemory / tombstones
+		}
+	}
+	r.log = &logWindow{segments: r.shard.wal, damage: r.damage, kinds: kinds}
+	r.log.window.limit = walMemory
+	r.log.load("")
+	r.log.kinds = nil
+	r.clashes = kinds.clashes()
+	return nil
+}
+
+// Close closes the files.
+func (r *reader) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(r.closers) {
+		errs = append(errs, c.Close())
+	}
+	r.closers = nil
+	return errors.Join(errs...)
+}
+
+func (r *reader) damage(path string, offset int64, err error) { r.source.damage(path, offset, err) }
+
+// Next returns the next run.
+func (r *reader) Next(ctx context.Context) (*rows.Run, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		switch {
+		case len(r.columns) > 0 && r.join(r.columns):
+			if r.reason == "" {
+				return &r.run, nil
+			}
+			r.refuse(BadName, r.reason)
+		case !r.nextSeries():
+			return nil, io.EOF
+		}
+	}
+}
+
+// fieldName is the name of a field of the present series in clashes.
+func (r *reader) fieldName(field string) string {
+	r.buf = fieldOf(r.buf[:0], []byte(r.key), []byte(field))
+	return string(r.buf)
+}
+
+// refuse reports the present run as not storable.
+func (r *reader) refuse(what Refusal, reason string) {
+	run := r.run
+	run.Key = r.raw
+	r.source.refuse(r.shard, what, reason, &run)
+}
+
+// nextSeries finds the columns of the next series.
+func (r *reader) nextSeries() bool {
+	key := r.log.next()
+	for _, h := range r.heads {
+		if k := h.next(); k != "" && (key == "" || k < key) {
+			key = k
+		}
+	}
+	if key == "" {
+		return false
+	}
+	r.key, r.raw, r.reason = strings.Clone(key), "", ""
+	r.recycle()
+	for _, h := range r.heads {
+		if h.next() == r.key {
+			h.take(r.key, func(s *seriesStream, k *indexKey) {
+				r.named(text(s.raw), s.name.reason)
+				r.addBlocks(h, s, k)
+			})
+		}
+	}
+	if r.log.next() == r.key {
+		s := r.log.take()
+		r.named(s.raw, s.reason)
+		for i, c := range s.columns {
+			r.addLogged(c, i)
+		}
+	}
+	r.group()
+	return true
+}
+
+// named notes how InfluxDB names the present series.
+func (r *reader) named(raw, reason string) {
+	if r.raw == "" {
+		r.raw, r.reason = r.key, reason
+		if raw != r.key {
+			r.raw = strings.Clone(raw)
+		}
+	}
+}
+
+// recycle takes back what the last series has used.
+func (r *reader) recycle() {
+	for _, s := range r.found {
+		if len(r.spare) < maxSpare {
+			r.spare = append(r.spare, s)
+		}
+	}
+	r.found = r.found[:0]
+	for _, c := range r.columns {
+		if len(r.cursor) < maxSpare {
+			r.cursor = append(r.cursor, c)
+		}
+	}
+	r.columns = r.columns[:0]
+}
+
+// maxSpare bounds the sources and cursors that are kept to be used again.
+const maxSpare = 4096
+
+func (r *reader) newSource(rank int, field string, kind model.FieldType) *source {
+	s := &source{}
+	if n := len(r.spare); n > 0 {
+		s, r.spare = r.spare[n-1], r.spare[:n-1]
+	}
+	*s = source{rank: rank, field: field, kind: kind, refs: s.refs[:0], values: s.values}
+	return s
+}
+
+// addBlocks adds the blocks of a column in a file. Blocks of one file do not overlap; if
+// they do, each sequence that does not is a source of its own.
+func (r *reader) addBlocks(h *fileHead, in *seriesStream, k *indexKey) {
+	field := r.names.of(k.field)
+	deletes := h.deletes.of(r.key, in.raw, k.field)
+	lane := 0
+	s := r.newSource(h.rank, field, k.kind)
+	s.file, s.deletes = h.file, deletes
+	add := func() {
+		if len(s.refs) > 0 {
+			r.found = append(r.found, s)
+		}
+	}
+	highest := int64(math.MinInt64)
+	for i := range k.count() {
+		ref := k.ref(i)
+		if r.hidden(s, ref.times) {
+			continue
+		}
+		if len(s.refs) > 0 && ref.times.Min <= highest {
+			add()
+			lane++
+			s = r.newSource(h.rank+lane, field, k.kind)
+			s.file, s.deletes = h.file, deletes
+		}
+		highest = ref.times.Max
+		s.refs = append(s.refs, ref)
+	}
+	add()
+}
+
+// addLogged adds the rows of a column in the log.
+func (r *reader) addLogged(c *walColumn, i int) {
+	c.order()
+	if len(c.times) == 0 {
+		return
+	}
+	s := r.newSource(math.MaxInt-i, r.names.of([]byte(c.field)), c.kind)
+	s.list = r.pool.empty()
+	s.list.times, s.values = append(s.list.times, c.times...), c.values
+	if r.narrow(s); s.list != nil {
+		r.found = append(r.found, s)
+	}
+}
+
+// group makes columns of the sources that were found.
+func (r *reader) group() {
+	slices.SortStableFunc(r.found, func(a, b *source) int {
+		return cmp.Or(strings.Compare(a.field, b.field), cmp.Compare(a.kind, b.kind))
+	})
+	for i := 0; i < len(r.found); {
+		f := column.Field{Key: r.found[i].field, Type: r.found[i].kind}
+		c := &columnCursor{}
+		if n := len(r.cursor); n > 0 {
+			c, r.cursor = r.cursor[n-1], r.cursor[:n-1]
+		}
+		*c = columnCursor{Field: f, sources: c.sources[:0], merged: c.merged}
+		for ; i < len(r.found) && r.found[i].field == f.Key && r.found[i].kind == f.Type; i++ {
+			c.sources = append(c.sources, r.found[i])
+		}
+		if len(r.clashes) > 0 {
+			if most, ok := r.clashes[r.fieldName(f.Key)]; ok && most != f.Type {
+				r.refuseColumn(c, TypeClash, fmt.Sprintf("field %q of %s has values of type %s, most are of type %s", f.Key, r.raw, f.Type, most))
+				continue
+			}
+		}
+		if reason := r.badField(f.Key); reason != "" && r.reason == "" {
+			r.refuseColumn(c, BadName, reason)
+			continue
+		}
+		r.columns = append(r.columns, c)
+	}
+	r.fields()
+}
+
+// fields makes the fields of the series' runs.
+func (r *reader) fields() {
+	r.run.Key = r.key
+	r.run.Fields = make([]column.Field, len(r.columns))
+	for i, c := range r.columns {
+		r.run.Fields[i] = c.Field
+	}
+}
+
+// badField returns why a field cannot be stored, "" if it can.
+func (r *reader) badField(field string) string {
+	if reason := model.UnstorableName(field); reason != "" {
+		return fmt.Sprintf("field %q of %s %s", field, r.raw, reason)
+	}
+	if n := len(r.key) + model.FieldSeparatorLength + len(field); n > model.MaxKeyLength {
+		return fmt.Sprintf("field %q of %.100s... has a key of %d bytes", field, r.raw, n)
+	}
+	return ""
+}
+
+// refuseColumn reports all rows of a column.
+func (r *reader) refuseColumn(c *columnCursor, what Refusal, reason string) {
+	r.run.Fields = []column.Field{c.Field}
+	for r.join([]*columnCursor{c}) {
+		r.refuse(what, reason)
+	}
+}
+
+// join makes the next run of some columns of the series. It returns false at their end.
+func (r *reader) join(columns []*columnCursor) bool {
+	r.union = r.union[:0]
+	var first *columnCursor
+	n, limit, aligned := rows.MaxRows, int64(math.MaxInt64), true
+	for _, c := range columns {
+		if !c.fill(r) {
+			aligned = false
+			continue
+		}
+		n = min(n, c.end-c.at)
+		limit = min(limit, c.list.times[c.end-1])
+		if first == nil {
+			first = c
+		}
+	}
+	if first == nil {
+		return false
+	}
+	for _, c := range columns {
+		same := aligned && (c.list == first.list && c.at == first.at || slices.Equal(c.times()[:n], first.times()[:n]))
+		aligned = aligned && same
+	}
+	if r.run.Cols = r.run.Cols[:0]; aligned {
+		r.run.Times = first.times()[:n]
+		for _, c := range columns {
+			r.run.Cols = append(r.run.Cols, c.values.Slice(c.at, c.at+n))
+			c.at += n
+		}
+		return true
+	}
+	r.unite(columns, limit)
+	r.scatter(columns)
+	return true
+}
+
+// unite makes the ascending times of the views up to a limit, at most rows.MaxRows.
+func (r *reader) unite(columns []*columnCursor, limit int64) {
+	var latest *columnCursor
+	for _, c := range columns {
+		if c.at == c.end || latest != nil && c.list == latest.list && c.at == latest.at && c.end == latest.end {
+			continue
+		}
+		latest = c
+		n := min(rows.MaxRows, c.end-c.at)
+		end, _ := slices.BinarySearch(c.list.times[c.at:c.at+n], limit)
+		if end < n && c.list.times[c.at+end] == limit {
+			end++
+		}
+		r.union = append(r.union, c.list.times[c.at:c.at+end]...)
+	}
+	slices.Sort(r.union)
+	r.union = slices.Compact(r.union)
+	r.union = r.union[:min(len(r.union), rows.MaxRows)]
+	r.run.Times = r.union
+}
+
+// scatter puts the values of the columns to the times of the run.
+func (r *reader) scatter(columns []*columnCursor) {
+	for len(r.out) < len(columns) {
+		r.out = append(r.out, column.Vector{})
+	}
+	last := r.union[len(r.union)-1]
+	for i, c := range columns {
+		v := &r.out[i]
+		v.Reset(c.Type)
+		for row := 0; row < len(r.union); {
+			if c.at == c.end || c.list.times[c.at] > last {
+				v.AppendNulls(len(r.union) - row)
+				break
+			}
+			gap := row
+			for r.union[row] < c.list.times[c.at] {
+				row++
+			}
+			v.AppendNulls(row - gap)
+			begin := c.at
+			for row < len(r.union) && c.at < c.end && c.list.times[c.at] == r.union[row] {
+				c.at++
+				row++
+			}
+			v.AppendVector(c.values, begin, c.at)
+		}
+		r.run.Cols = append(r.run.Cols, *v)
+	}
+}
+
+// unstorable reports whether a block has values that cannot be stored.
+func (r *reader) unstorable(s *source) bool {
+	for _, v := range s.values.Floats {
+		if v != v {
+			return true
+		}
+	}
+	for _, v := range s.values.Strings {
+		if len(v) > column.MaxStringLength {
+			return true
+		}
+	}
+	return false
+}
+
+// storable reports whether a value can be stored. It reports those that cannot.
+func (r *reader) storable(s *source, from column.Rows, i int) bool {
+	what, reason := Refusal(""), ""
+	switch {
+	case s.kind == model.Float && from.Cols[0].Floats[i] != from.Cols[0].Floats[i]:
+		what, reason = NotANumber, fmt.Sprintf("field %q of %s is not a number", s.field, r.raw)
+	case s.kind == model.String && len(from.Cols[0].Strings[i]) > column.MaxStringLength:
+		what = LongString
+		reason = fmt.Sprintf("field %q of %s has a string of %d bytes, %d are the limit", s.field, r.raw, len(from.Cols[0].Strings[i]), column.MaxStringLength)
+	default:
+		return true
+	}
+	r.source.refuse(r.shard, what, reason, &rows.Run{
+		Key: r.raw, Fields: []column.Field{{Key: s.field, Type: s.kind}}, Rows: from.Slice(i, i+1, nil),
+	})
+	return false
+}

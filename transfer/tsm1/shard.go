@@ -1,0 +1,126 @@
+package tsm1
+
+import (
+	"slices"
+	"time"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/transfer/tsm1/block"
+)
+
+// bounds returns the times of a shard's points, by its index and its log. Damage is left
+// to the reader of its rows.
+func (sh *Shard) bounds() model.TimeRange {
+	b := boundsSink{model.TimeRange{Min: 1, Max: 0}}
+	for _, file := range sh.files {
+		f, closer, err := file.open()
+		if err != nil {
+			continue
+		}
+		for s := f.stream(f.index, indexWindow); ; {
+			k, err := s.next()
+			if err != nil {
+				break
+			}
+			b.add(k.ref(0).times)
+			b.add(k.ref(k.count() - 1).times)
+		}
+		_ = closer.Close()
+	}
+	for _, path := range sh.wal {
+		_, _ = readSegmentFile(path, &b)
+	}
+	return b.times
+}
+
+// boundsSink finds the times of the writes of a log.
+type boundsSink struct{ times model.TimeRange }
+
+func (b *boundsSink) add(t model.TimeRange) {
+	if b.times.Empty() {
+		b.times = t
+	} else if !t.Empty() {
+		b.times = b.times.Union(t)
+	}
+}
+
+func (b *boundsSink) write(_ []byte, kind model.FieldType, n int, values []byte) {
+	eachLogged(kind, n, values, func(t int64, _ []byte) { b.add(model.TimeRange{Min: t, Max: t}) })
+}
+
+func (b *boundsSink) drop([]byte, model.TimeRange) {}
+
+// sampledBlocks is how many blocks of a shard are looked at for an estimate.
+const sampledBlocks = 64
+
+// estimate returns about how many values a shard has: the first blocks of its largest
+// file say how many bytes a value takes.
+func (sh *Shard) estimate() int64 {
+	if len(sh.files) == 0 {
+		return sh.WALBytes / loggedBytes
+	}
+	largest := slices.MaxFunc(sh.files, func(a, b shardFile) int { return int(min(max(a.size-b.size, -1), 1)) })
+	f, closer, err := largest.open()
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = closer.Close() }()
+	values, bytes, entries := 0, 0, 0
+	for s := f.stream(f.index, lateWindow); entries < sampledBlocks; {
+		k, err := s.next()
+		if err != nil {
+			break
+		}
+		for i := 0; i < k.count() && entries < sampledBlocks; i++ {
+			ref := k.ref(i)
+			b, err := f.readBlock(ref)
+			if err != nil {
+				return 0
+			}
+			if b, err := block.Parse(b); err == nil {
+				n, _ := b.Count()
+				values, bytes, entries = values+n, bytes+int(ref.size), entries+1
+			}
+		}
+	}
+	if bytes == 0 {
+		return 0
+	}
+	share := float64(f.index-headerBytes) / float64(max(f.size, 1))
+	return int64(float64(sh.TSMBytes)*share*float64(values)/float64(bytes)) + sh.WALBytes/loggedBytes
+}
+
+// loggedBytes is about what a value takes in a WAL, which is compressed.
+const loggedBytes = 12
+
+// catalogOf makes a catalog of the names of shards.
+func catalogOf(shards map[shardKey]*Shard) *Catalog {
+	c := &Catalog{}
+	for _, sh := range sorted(shards) {
+		d := c.Database(sh.Database)
+		if d == nil {
+			d = &meta.Database{Name: sh.Database, DefaultRetentionPolicy: sh.Policy}
+			c.Databases = append(c.Databases, d)
+		}
+		if sh.Policy == defaultPolicy {
+			d.DefaultRetentionPolicy = defaultPolicy
+		}
+		if d.RetentionPolicy(sh.Policy) == nil {
+			d.RetentionPolicies = append(d.RetentionPolicies, &meta.RetentionPolicy{
+				Name: sh.Policy, ShardGroupDuration: defaultGroup, ReplicaN: 1,
+			})
+		}
+	}
+	return c
+}
+
+// defaultGroup is the duration of the shard groups of a policy that keeps points forever.
+const defaultGroup = 7 * 24 * time.Hour
+
+// hasGroups reports whether a catalog names shards.
+func hasGroups(c *Catalog) bool {
+	return slices.ContainsFunc(c.Databases, func(d *meta.Database) bool {
+		return slices.ContainsFunc(d.RetentionPolicies, func(rp *meta.RetentionPolicy) bool { return len(rp.ShardGroups) > 0 })
+	})
+}

@@ -1,0 +1,181 @@
+package tsm1
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"tsdbd/model"
+	"tsdbd/transfer/rows"
+)
+
+// Options say where a Source reads and to whom it reports. The zero value works.
+type Options struct {
+	// DataDir, WALDir and MetaDir are where the data, the log, and the catalog are, if
+	// that is not below the directory that is opened.
+	DataDir, WALDir, MetaDir string
+	// Buckets names buckets of InfluxDB 2.x by their ids: "database" or
+	// "database/policy".
+	Buckets map[string]string
+	// Scratch is a directory for the shards of compressed backups, one at a time for each
+	// reader. The default is that of the system.
+	Scratch string
+	// Damage is called for damage in the source, which is passed over. The offset is -1
+	// if it is not known. It may be called by several readers at a time.
+	Damage func(path string, offset int64, err error)
+	// Refused is called with rows that cannot be stored. The run is valid during the
+	// call, and its Key is the key in InfluxDB. It may be called by several readers at a
+	// time.
+	Refused func(sh *Shard, what Refusal, reason string, run *rows.Run)
+}
+
+// ErrRunning refuses a directory that a server uses.
+var ErrRunning = errors.New("a server uses the directory: stop it, or copy the directory of a stopped server, or take a backup (influxd backup -portable)")
+
+// Refusal is why values cannot be stored.
+type Refusal string
+
+// The refusals.
+const (
+	BadName    Refusal = "names that cannot be stored"
+	TypeClash  Refusal = "values of another type than most of their field"
+	LongString Refusal = "strings that are too long"
+	NotANumber Refusal = "floats that are not a number"
+)
+
+// LeftOut counts the values of one refusal.
+type LeftOut struct {
+	What    Refusal
+	Values  int64
+	Example string // the reason of the first one
+}
+
+// Shard is one shard of the source.
+type Shard struct {
+	Database, Policy string
+	ID               uint64
+	// Times are those of its shard group, or those of its points if the group is not
+	// known.
+	Times    model.TimeRange
+	TSMBytes int64 // of its files, compressed ones as they are
+	WALBytes int64
+	// Values estimates how many values its files have; 0: not known.
+	Values int64
+	Paths  []string // of its files
+
+	files   []shardFile
+	wal     []string
+	archive string // a compressed tar of its files, instead of files
+}
+
+// shardFile is a TSM file with its tombstones.
+type shardFile struct {
+	path          string
+	size          int64
+	open          func() (*tsmFile, io.Closer, error)
+	tombstone     func() (io.ReadCloser, error) // nil: none
+	tombstonePath string
+}
+
+// Source is a directory with data of InfluxDB. It may be used concurrently; each reader of
+// rows belongs to one goroutine.
+type Source struct {
+	opt     Options
+	catalog *Catalog
+	shards  []*Shard
+	notes   []string
+
+	mu struct {
+		sync.Mutex
+		damages int64
+		left    map[Refusal]*LeftOut
+	}
+}
+
+// Catalog returns what InfluxDB knows besides points.
+func (s *Source) Catalog() *Catalog { return s.catalog }
+
+// Shards returns the shards, those of a policy in order of time.
+func (s *Source) Shards() []*Shard { return s.shards }
+
+// Notes returns what a user should know of the source: what it lacks, and what is left
+// out of it.
+func (s *Source) Notes() []string { return s.notes }
+
+// Damages returns how many damaged places were reported.
+func (s *Source) Damages() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.damages
+}
+
+// LeftOut returns the values that could not be stored.
+func (s *Source) LeftOut() []LeftOut {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []LeftOut
+	for _, l := range s.mu.left {
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b LeftOut) int { return cmp.Compare(a.What, b.What) })
+	return out
+}
+
+func (s *Source) damage(path string, offset int64, err error) {
+	s.mu.Lock()
+	s.mu.damages++
+	s.mu.Unlock()
+	if s.opt.Damage != nil {
+		s.opt.Damage(path, offset, err)
+	}
+}
+
+func (s *Source) refuse(sh *Shard, what Refusal, reason string, run *rows.Run) {
+	n := int64(0)
+	for i := range run.Cols {
+		if v := &run.Cols[i]; v.Valid != nil {
+			n += int64(v.Valid.Count(v.Len()))
+		} else {
+			n += int64(v.Len())
+		}
+	}
+	s.mu.Lock()
+	l := s.mu.left[what]
+	if l == nil {
+		l = &LeftOut{What: what, Example: reason}
+		s.mu.left[what] = l
+	}
+	l.Values += n
+	s.mu.Unlock()
+	if s.opt.Refused != nil {
+		s.opt.Refused(sh, what, reason, run)
+	}
+}
+
+// sorted returns shards in the order of Shards.
+func sorted(shards map[shardKey]*Shard) []*Shard {
+	return slices.SortedFunc(maps.Values(shards), func(a, b *Shard) int {
+		return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Times.Min, b.Times.Min), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// openPath returns the file at a path of the file system.
+func openPath(path string) (*tsmFile, io.Closer, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	t, err := openTSM(path, f, info.Size())
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return t, f, nil
+}
