@@ -246,6 +246,9 @@ func (r *promRun) load(ctx context.Context, s *promServer, size promSize) (*prom
 func (r *promRun) ask(ctx context.Context, res *promResult) error {
 	order := rand.New(rand.NewPCG(838, 15))
 	for _, q := range res.size.queries() {
+		if !strings.Contains(q.name, r.only) {
+			continue
+		}
 		fs := &promFigures{promQuery: q}
 		res.queries = append(res.queries, fs)
 		for _, s := range r.servers {
