@@ -15,7 +15,7 @@ import (
 
 // nodeConfig returns settings of a node on a free port and a directory of the
 // test, changed by lines of a file.
-func nodeConfig(t *testing.T, env ...string) *config.Config {
+func nodeConfig(t testing.TB, env ...string) *config.Config {
 	t.Helper()
 	from := config.Source{Dir: filepath.Join(t.TempDir(), "data"), Address: "127.0.0.1:0", Level: "error", Heap: 1 << 30}
 	c, _, err := from.Load(env)
@@ -25,7 +25,7 @@ func nodeConfig(t *testing.T, env ...string) *config.Config {
 	return c
 }
 
-func post(t *testing.T, url, body string) (status int, answer string) {
+func post(t testing.TB, url, body string) (status int, answer string) {
 	t.Helper()
 	resp, err := http.Post(url, "text/plain", strings.NewReader(body))
 	if err != nil {
