@@ -78,7 +78,31 @@ func appendShortest(dst []byte, f float64) []byte {
 		}
 		return dst
 	}
-	return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	return appendPlain(dst, f)
+}
+
+// appendPlain appends a float without an exponent; it must have one of two digits at most.
+// The form of strconv with an exponent takes less time than the one without.
+func appendPlain(dst []byte, f float64) []byte {
+	var buf [32]byte
+	b := strconv.AppendFloat(buf[:0], f, 'e', -1, 64) // such as -1.25e+03
+	if b[0] == '-' {
+		dst, b = append(dst, '-'), b[1:]
+	}
+	end := len(b) - len("e+03")
+	exp, small := int(b[end+2]-'0')*10+int(b[end+3]-'0'), b[end+1] == '-'
+	if end > 1 { // the digits without the point
+		b[1] = b[0]
+		b, end = b[1:], end-1
+	}
+	digits, zeros := b[:end], "00000000000000000000"
+	switch {
+	case small:
+		return append(append(append(dst, "0."...), zeros[:exp-1]...), digits...)
+	case len(digits) <= exp+1:
+		return append(append(dst, digits...), zeros[:exp+1-len(digits)]...)
+	}
+	return append(append(append(dst, digits[:exp+1]...), '.'), digits[exp+1:]...)
 }
 
 func appendInt[T int | int64](dst []byte, v T) []byte {
