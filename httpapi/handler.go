@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +39,8 @@ type Handler struct {
 
 	metadata metadata.Recent
 
-	challenge string // WWW-Authenticate
+	headers   http.Header // of every answer
+	challenge string      // WWW-Authenticate
 	clients   debug.Clients
 	started   time.Time
 
@@ -74,10 +77,7 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 	req.Body = counted
 	head := rw.Header()
 	maps.Copy(head, h.opt.Headers)
-	head.Set("X-Influxdb-Version", InfluxVersion)
-	head.Set("X-Influxdb-Build", "OSS")
-	head.Set("X-Tsdbd-Version", h.opt.Version)
-	head.Set("X-Content-Type-Options", "nosniff")
+	maps.Copy(head, h.headers)
 
 	req.path, req.db, req.rp = cutPromPrefix(r.URL)
 	rt := h.route(req.path)
@@ -121,8 +121,8 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 		return
 	}
 	id = requestID(r.Header)
-	head.Set("X-Request-Id", id)
-	head.Set("Request-Id", id)
+	ids := []string{id}
+	head["X-Request-Id"], head["Request-Id"] = ids, ids
 	h.allowOrigin(head, r.Header.Get("Origin"))
 	if h.draining.Load() {
 		head.Set("Connection", "close")
@@ -177,15 +177,16 @@ var harmlessID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 // new one.
 func requestID(h http.Header) string {
 	for _, name := range []string{"X-Request-Id", "Request-Id"} {
-		if id := h.Get(name); harmlessID.MatchString(id) {
+		if id := h.Get(name); id != "" && harmlessID.MatchString(id) {
 			return id
 		}
 	}
 	// The form is that of a random UUID. The id need not be secret.
-	a, b := rand.Uint64(), rand.Uint64()
-	a = a&^0xf000 | 0x4000
-	b = b&^(3<<62) | 2<<62
-	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&(1<<48-1))
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], rand.Uint64()&^0xf000|0x4000)
+	binary.BigEndian.PutUint64(b[8:], rand.Uint64()&^(3<<62)|2<<62)
+	id := hex.EncodeToString(b[:])
+	return id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
 }
 
 // allowOrigin sets the header that lets a browser give the answer to a page of

@@ -448,6 +448,40 @@ func TestGzipAnswers(t *testing.T) {
 	}
 }
 
+// TestAnswersTellTheirLength: net/http would send a body of 10 kB in chunks.
+func TestAnswersTellTheirLength(t *testing.T) {
+	s := newFakeStore()
+	rows := 0
+	s.execute = func(_ context.Context, emit func(*result.Result) error) error {
+		table := result.NewTable("m", []model.FieldType{model.Integer, model.Float}, "time", "v")
+		for i := range rows {
+			table.AddRow(int64(i), 0.5)
+		}
+		return emit(&result.Result{Series: []*result.Series{table}})
+	}
+	_, base := start(t, s, httpapi.Options{})
+	for _, tt := range []struct {
+		rows   int
+		accept string
+		tells  bool
+	}{
+		{1, "identity", true},
+		{1000, "identity", true},
+		{1000, "gzip", false},
+		{100_000, "identity", false}, // its first part is sent before its last one is there
+	} {
+		rows = tt.rows
+		a := do(t, "GET", base+"/query?q=SELECT+v+FROM+m", "", "Accept-Encoding", tt.accept)
+		got := a.header.Get("Content-Length")
+		if tt.tells && got == "" || got != "" && got != fmt.Sprint(len(a.body)) {
+			t.Errorf("%d rows, %s: length %q of a body of %d bytes", tt.rows, tt.accept, got, len(a.body))
+		}
+		if tt.accept == "identity" && strings.Count(a.body, ",0.5]") != tt.rows {
+			t.Errorf("%d rows: %.200s", tt.rows, a.body)
+		}
+	}
+}
+
 func TestChunksAreFlushed(t *testing.T) {
 	s := newFakeStore()
 	more := make(chan struct{})

@@ -108,10 +108,10 @@ func (h *Handler) query(w *response, r *request) error {
 	if err != nil {
 		return queryFailed(enc, out, err)
 	}
+	_ = out.Finish() // the client is gone if this fails
 	if !out.AnySent() {
 		w.WriteHeader(http.StatusOK) // an empty document has a header too
 	}
-	_ = out.Flush() // the client is gone if this fails
 	return nil
 }
 
@@ -146,7 +146,14 @@ func (h *Handler) follow(w *response, r *request, opt *query.ExecuteOptions) (ct
 func outputTo(ctx context.Context, w *response, opt *query.ExecuteOptions) encode.Options {
 	turn := new(admission.Turn)
 	opt.Turn = turn
-	return encode.Options{Account: opt.Account, Stopped: w.client.ended, Outside: func(f func() error) error { return turn.Outside(ctx, f) }}
+	return encode.Options{
+		Account: opt.Account, Stopped: w.client.ended, Outside: func(f func() error) error { return turn.Outside(ctx, f) },
+		Whole: func(bytes int) {
+			if !w.compress {
+				w.Header().Set("Content-Length", strconv.Itoa(bytes)) // saves net/http the chunks
+			}
+		},
+	}
 }
 
 // queryFailed ends an answer that is not complete, or returns the error that is

@@ -27,6 +27,9 @@ func New(opt Options) *Handler {
 	h.SetLimits(opt.Limits)
 	h.logins = login.New(opt.CheckPassword, opt.SharedSecret)
 	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
+	h.headers = http.Header{
+		"X-Influxdb-Version": {InfluxVersion}, "X-Influxdb-Build": {"OSS"}, "X-Tsdbd-Version": {opt.Version}, "X-Content-Type-Options": {"nosniff"},
+	}
 	if opt.AuthEnabled {
 		h.background.Go(h.logins.Prepare) // or the first unknown user would take longer
 	}

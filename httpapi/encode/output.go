@@ -34,6 +34,9 @@ type Options struct {
 	// Outside runs functions that may wait for the client or for memory, see
 	// admission.Turn.Outside. nil: they just run.
 	Outside func(func() error) error
+	// Whole is called with the length of the answer before its first byte is written, if
+	// all of the answer is there then. nil: nobody needs to know.
+	Whole func(bytes int)
 }
 
 // maxDocument bounds a document that is kept in memory.
@@ -115,6 +118,14 @@ func (o *Output) Flush() error {
 		b = b[n:]
 	}
 	return nil
+}
+
+// Finish writes the end of the answer.
+func (o *Output) Finish() error {
+	if o.sent == 0 && o.indent == nil && o.opt.Whole != nil {
+		o.opt.Whole(len(o.buf))
+	}
+	return o.Flush()
 }
 
 // write writes b. The client may be slow.

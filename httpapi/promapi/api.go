@@ -154,7 +154,7 @@ func (c *Call) tail(out *engine.Outcome) error {
 	if err != nil {
 		return err
 	}
-	return c.Out.Flush()
+	return c.Out.Finish()
 }
 
 // appendTexts appends a member with texts, if there are any.
