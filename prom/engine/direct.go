@@ -171,7 +171,8 @@ type handing struct {
 	req    *Request
 	begun  bool
 	count  int
-	points []promql.FPoint
+	sample promql.Sample // that was handed out last
+	values promql.Series // the same of a matrix
 }
 
 func (h *handing) begin() error {
@@ -197,19 +198,21 @@ func (h *handing) series(ls labels.Labels, steps []float64) error {
 	}
 	at := h.plan.Start()
 	if h.req.Step == 0 {
-		h.run.failed = h.sink.Sample(&promql.Sample{Metric: ls, T: at, F: steps[0]})
+		h.sample = promql.Sample{Metric: ls, T: at, F: steps[0]}
+		h.run.failed = h.sink.Sample(&h.sample)
 		return h.run.failed
 	}
-	if h.points == nil {
-		h.points = make([]promql.FPoint, 0, len(steps))
+	if h.values.Floats == nil {
+		h.values.Floats = make([]promql.FPoint, 0, len(steps))
 	}
-	h.points = h.points[:0]
+	points := h.values.Floats[:0]
 	for _, v := range steps {
 		if !window.IsAbsent(v) {
-			h.points = append(h.points, promql.FPoint{T: at, F: v})
+			points = append(points, promql.FPoint{T: at, F: v})
 		}
 		at += h.req.Step.Milliseconds()
 	}
-	h.run.failed = h.sink.Series(&promql.Series{Metric: ls, Floats: h.points})
+	h.values.Metric, h.values.Floats = ls, points
+	h.run.failed = h.sink.Series(&h.values)
 	return h.run.failed
 }

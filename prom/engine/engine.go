@@ -110,9 +110,10 @@ type Request struct {
 type Sink interface {
 	// Begin is called first, with the type of the value.
 	Begin(t parser.ValueType) error
-	// Sample gets an element of a vector. The order is part of the value.
+	// Sample gets an element of a vector. The order is part of the value. The sample
+	// belongs to the engine again when Sample returns.
 	Sample(s *promql.Sample) error
-	// Series gets a series of a matrix, in the order of their labels. The points
+	// Series gets a series of a matrix, in the order of their labels. It and its points
 	// belong to the engine again when Series returns.
 	Series(s *promql.Series) error
 	// Scalar gets a scalar.

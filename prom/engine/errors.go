@@ -41,6 +41,9 @@ const env = "query execution"
 
 // classify returns an error as an *Error. The context is the one of the query.
 func classify(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	var known *Error
 	var timeout promql.ErrQueryTimeout
 	var canceled promql.ErrQueryCanceled
@@ -48,8 +51,6 @@ func classify(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	ended := cause != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, cause) || errors.As(err, &timeout) || errors.As(err, &canceled))
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &known):
 		return err
 	case ended && (errors.Is(cause, admission.ErrQueryTimeout) || errors.Is(cause, context.DeadlineExceeded)):

@@ -23,7 +23,7 @@ var errTruncated = errors.New("results truncated due to limit")
 type run struct {
 	*Engine
 	ctx    context.Context
-	cancel context.CancelCauseFunc
+	task   *admission.Task
 	access *Access
 	turn   *admission.Turn
 	claim  *admission.Claim
@@ -32,8 +32,6 @@ type run struct {
 
 // admit runs f as a query.
 func (e *Engine) admit(ctx context.Context, access *Access, text func() string, f func(*run) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	ctx, task, err := e.opt.Queries.Start(ctx, admission.Request{
 		Text: text, Database: access.DB, User: access.User, Account: access.Account, Interrupt: access.Interrupt,
 	})
@@ -41,7 +39,7 @@ func (e *Engine) admit(ctx context.Context, access *Access, text func() string, 
 		return &Error{Unavailable, err}
 	}
 	defer task.End()
-	r := &run{Engine: e, ctx: ctx, cancel: cancel, access: access, turn: access.Turn}
+	r := &run{Engine: e, ctx: ctx, task: task, access: access, turn: access.Turn}
 	if r.turn == nil {
 		r.turn = new(admission.Turn)
 	}
@@ -194,9 +192,11 @@ func outcome(text string, notes annotations.Annotations, cut bool, s *stats.Stat
 	if s != nil {
 		out.Stats = stats.NewQueryStats(s)
 	}
-	out.Warnings, out.Infos = notes.AsStrings(text, most, most)
-	slices.Sort(out.Warnings)
-	slices.Sort(out.Infos)
+	if len(notes) > 0 {
+		out.Warnings, out.Infos = notes.AsStrings(text, most, most)
+		slices.Sort(out.Warnings)
+		slices.Sort(out.Infos)
+	}
 	return out
 }
 
@@ -210,20 +210,20 @@ func (r *run) watch() (stop func()) {
 		return func() {}
 	}
 	done := make(chan struct{})
-	go func() {
+	timer := time.AfterFunc(watchInterval, func() { // most queries have ended by then
 		tick := time.NewTicker(watchInterval)
 		defer tick.Stop()
-		for {
+		for !r.opt.Memory.Short(r.claim.Held()) {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
 			}
-			if r.opt.Memory.Short(r.claim.Held()) {
-				r.cancel(fmt.Errorf("%w: the server is short of memory, try again", admission.ErrMemory))
-				return
-			}
 		}
-	}()
-	return func() { close(done) }
+		r.task.Cancel(fmt.Errorf("%w: the server is short of memory, try again", admission.ErrMemory))
+	})
+	return func() {
+		timer.Stop()
+		close(done)
+	}
 }

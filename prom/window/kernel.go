@@ -39,8 +39,7 @@ func (s *Spec) KeepsName() bool {
 type Kernel struct {
 	spec    Spec
 	seconds float64 // of the range
-	prepare func(*Kernel)
-	window  func(k *Kernel, lo, hi int, at int64) float64
+	function
 
 	// Of the present series. A window is t[lo:hi].
 	t []int64
@@ -61,45 +60,59 @@ type Kernel struct {
 
 // NewKernel returns a kernel for a spec, and false if the function is not known.
 func NewKernel(s Spec) (*Kernel, bool) {
-	k := &Kernel{spec: s, seconds: (time.Duration(s.Range) * time.Millisecond).Seconds()}
-	switch s.Func {
-	case "":
-	case "rate", "increase":
-		k.prepare, k.window = (*Kernel).findResets, (*Kernel).slope
-	case "delta":
-		k.window = (*Kernel).slope
-	case "irate", "idelta":
-		k.window = (*Kernel).instant
-	case "changes":
-		k.prepare, k.window = (*Kernel).markChanges, (*Kernel).marked
-	case "resets":
-		k.prepare, k.window = (*Kernel).markResets, (*Kernel).marked
-	case "deriv", "predict_linear":
-		k.window = (*Kernel).regression
-	case "sum_over_time":
-		k.prepare, k.window = (*Kernel).sumWhole, (*Kernel).sum
-	case "avg_over_time":
-		k.prepare, k.window = (*Kernel).sumWhole, (*Kernel).mean
-	case "count_over_time":
-		k.window = func(_ *Kernel, lo, hi int, _ int64) float64 { return float64(hi - lo) }
-	case "present_over_time":
-		k.window = func(*Kernel, int, int, int64) float64 { return 1 }
-	case "first_over_time":
-		k.window = func(k *Kernel, lo, _ int, _ int64) float64 { return k.v[lo] }
-	case "last_over_time":
-		k.window = func(k *Kernel, _, hi int, _ int64) float64 { return k.v[hi-1] }
-	case "min_over_time", "max_over_time":
-		k.prepare, k.window = (*Kernel).emptyQueue, (*Kernel).extreme
-	case "stddev_over_time", "stdvar_over_time":
-		k.window = (*Kernel).variance
-	case "quantile_over_time":
-		k.prepare, k.window = (*Kernel).emptySorted, (*Kernel).quantile
-	case "mad_over_time":
-		k.window = (*Kernel).deviation
-	default:
+	f, ok := functionOf(s.Func)
+	if !ok {
 		return nil, false
 	}
-	return k, true
+	return &Kernel{spec: s, seconds: (time.Duration(s.Range) * time.Millisecond).Seconds(), function: f}, true
+}
+
+// function computes the value of a window.
+type function struct {
+	prepare func(*Kernel) // nil: nothing is prepared
+	window  func(k *Kernel, lo, hi int, at int64) float64
+}
+
+// functionOf returns a function by its name in PromQL, and false if it is not known.
+func functionOf(name string) (f function, ok bool) {
+	switch name {
+	case "":
+	case "rate", "increase":
+		f = function{(*Kernel).findResets, (*Kernel).slope}
+	case "delta":
+		f.window = (*Kernel).slope
+	case "irate", "idelta":
+		f.window = (*Kernel).instant
+	case "changes":
+		f = function{(*Kernel).markChanges, (*Kernel).marked}
+	case "resets":
+		f = function{(*Kernel).markResets, (*Kernel).marked}
+	case "deriv", "predict_linear":
+		f.window = (*Kernel).regression
+	case "sum_over_time":
+		f = function{(*Kernel).sumWhole, (*Kernel).sum}
+	case "avg_over_time":
+		f = function{(*Kernel).sumWhole, (*Kernel).mean}
+	case "count_over_time":
+		f.window = func(_ *Kernel, lo, hi int, _ int64) float64 { return float64(hi - lo) }
+	case "present_over_time":
+		f.window = func(*Kernel, int, int, int64) float64 { return 1 }
+	case "first_over_time":
+		f.window = func(k *Kernel, lo, _ int, _ int64) float64 { return k.v[lo] }
+	case "last_over_time":
+		f.window = func(k *Kernel, _, hi int, _ int64) float64 { return k.v[hi-1] }
+	case "min_over_time", "max_over_time":
+		f = function{(*Kernel).emptyQueue, (*Kernel).extreme}
+	case "stddev_over_time", "stdvar_over_time":
+		f.window = (*Kernel).variance
+	case "quantile_over_time":
+		f = function{(*Kernel).emptySorted, (*Kernel).quantile}
+	case "mad_over_time":
+		f.window = (*Kernel).deviation
+	default:
+		return f, false
+	}
+	return f, true
 }
 
 // Run sets dst to the value at each time of the grid, Absent where there is none,

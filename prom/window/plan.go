@@ -83,7 +83,7 @@ func NewPlan(expr parser.Expr, q *Query) *Plan {
 	if !ok || p.steps == 0 {
 		return nil
 	}
-	if _, ok := NewKernel(p.spec); !ok {
+	if _, ok := functionOf(p.spec.Func); !ok {
 		return nil
 	}
 	return p

@@ -146,6 +146,9 @@ func (t *Task) End() {
 	}
 }
 
+// Cancel ends the query with a cause.
+func (t *Task) Cancel(cause error) { t.cancel(cause) }
+
 // Guard runs f. A panic in f, also in one of its workers, becomes an error that
 // begins with text. The panic is counted and logged.
 func (q *Queries) Guard(text func() string, f func() error) error {
