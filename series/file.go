@@ -8,6 +8,7 @@ import (
 	"path"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -315,7 +316,7 @@ func (f *File) Key(id model.SeriesID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return string(append([]byte(nil), k...)), nil
+	return strings.Clone(k), nil
 }
 
 // Keys calls fn with the key of each id. The ids must be ascending, so that

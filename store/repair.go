@@ -39,7 +39,8 @@ func (db *database) seriesError(err error) error {
 		err = fmt.Errorf("%w: %w", binio.Corruptf(db.seriesLog(), -1, "series lost"), err)
 	}
 	if err != nil && errors.Is(err, binio.ErrCorrupt) {
-		db.damage.CompareAndSwap(nil, &err)
+		found := err // a copy, so that err needs no memory of its own
+		db.damage.CompareAndSwap(nil, &found)
 	}
 	return err
 }

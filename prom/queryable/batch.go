@@ -29,6 +29,7 @@ type batch struct {
 	first  int       // place of its first series
 	from   []int32   // of each series, the place of its first origin; and the end
 	parts  []samples // of each origin; those of a whole series are in its first
+	slots  []slot    // of each origin, in the order in which they are read
 	users  int       // iterators
 	bytes  int64     // charged
 	texts  int64     // of them for the letters of histograms
@@ -36,6 +37,7 @@ type batch struct {
 
 // slot says where the samples of an origin go.
 type slot struct {
+	table  *table
 	id     model.SeriesID
 	metric int32
 	part   int32
@@ -125,24 +127,30 @@ func (s *selection) read(b *batch, first, n int) error {
 	for i := range b.parts {
 		b.parts[i].reset()
 	}
-	b.first, b.from = first, b.from[:0]
-	slots := map[*table][]slot{}
-	parts := 0
+	b.first, b.from, b.slots = first, slices.Grow(b.from[:0], n+1), slices.Grow(b.slots[:0], n)
 	for i := range n {
-		b.from = append(b.from, int32(parts))
+		b.from = append(b.from, int32(len(b.slots)))
 		for from := range s.series[first+i].origins {
-			slots[from.table] = append(slots[from.table], slot{id: from.id, metric: from.metric, part: int32(parts)})
-			parts++
+			b.slots = append(b.slots, slot{table: from.table, id: from.id, metric: from.metric, part: int32(len(b.slots))})
 		}
 	}
+	parts := len(b.slots)
 	b.from = append(b.from, int32(parts))
 	if more := parts - len(b.parts); more > 0 {
 		b.parts = append(b.parts, make([]samples, more)...)
 	}
-	for t, of := range slots {
-		if err := s.readTable(b, t, of); err != nil {
+	slices.SortFunc(b.slots, func(x, y slot) int {
+		return cmp.Or(cmp.Compare(x.table.place, y.table.place), cmp.Compare(x.id, y.id), cmp.Compare(x.metric, y.metric))
+	})
+	for rest := b.slots; len(rest) > 0; {
+		t, k := rest[0].table, 1
+		for k < len(rest) && rest[k].table == t {
+			k++
+		}
+		if err := s.readTable(b, t, rest[:k]); err != nil {
 			return err
 		}
+		rest = rest[k:]
 	}
 	for i := range n {
 		for from := b.from[i] + 1; from < b.from[i+1]; from++ {
@@ -154,18 +162,27 @@ func (s *selection) read(b *batch, first, n int) error {
 	return nil
 }
 
-// readTable reads the origins of one table.
+// readTable reads the origins of one table, which are in the order of their ids.
 func (s *selection) readTable(b *batch, t *table, slots []slot) error {
-	slices.SortFunc(slots, func(x, y slot) int {
-		return cmp.Or(cmp.Compare(x.id, y.id), cmp.Compare(x.metric, y.metric))
-	})
-	ids, asked := roaring.New(), make([]bool, len(t.metrics))
-	for _, x := range slots {
-		ids.Add(uint32(x.id))
+	asked, distinct := make([]bool, len(t.metrics)), 1
+	for i, x := range slots {
 		asked[x.metric] = true
+		if i > 0 && x.id != slots[i-1].id {
+			distinct++
+		}
+	}
+	var ids *roaring.Bitmap // nil: all of the table
+	if uint64(distinct) < t.ids.GetCardinality() {
+		ids = roaring.New()
+		for _, x := range slots {
+			ids.Add(uint32(x.id))
+		}
 	}
 	for _, p := range t.parts {
-		set := roaring.And(p.ids, ids)
+		set := p.ids
+		if ids != nil {
+			set = roaring.And(set, ids)
+		}
 		req := scan.Request{Measurement: t.measurement, Series: set, Range: s.times, Charge: s.q.budget.take}
 		of := make([]columns, len(t.metrics))
 		for _, f := range p.fields {
@@ -192,6 +209,9 @@ func (s *selection) readBefore(b *batch, t *table, slots []slot) error {
 		if p := &b.parts[x.part]; p.beginsWithHistogram() {
 			wanted[x.id] = p
 		}
+	}
+	if len(wanted) == 0 {
+		return nil
 	}
 	times := model.TimeRange{Min: max(s.times.Min, model.MinTime+chunkSpan) - chunkSpan, Max: s.times.Min - 1}
 	for _, p := range slices.Backward(t.parts) {

@@ -75,7 +75,7 @@ func (q *querier) find(ctx context.Context, sorted bool, hints *storage.SelectHi
 	if q.view == nil {
 		return nil, errClosed
 	}
-	s := &selection{q: q, ctx: ctx, times: q.times, seen: map[uint64]int32{}}
+	s := &selection{q: q, ctx: ctx, times: q.times}
 	limit := 0
 	if hints != nil {
 		s.times = s.times.Intersect(rangeOf(hints.Start, hints.End))
@@ -117,6 +117,12 @@ func (q *querier) find(ctx context.Context, sorted bool, hints *storage.SelectHi
 func (s *selection) add(t *table, has *presence) error {
 	var b labels.ScratchBuilder
 	var tags model.Tags
+	// Room for as many series as may be there uncharged. Most selections have fewer.
+	room := int(min(t.ids.GetCardinality()*uint64(len(t.metrics)), 1024))
+	s.series = slices.Grow(s.series, room)
+	if s.seen == nil {
+		s.seen = make(map[uint64]int32, room)
+	}
 	n := 0
 	for ids := t.ids.Iterator(); ids.HasNext(); n++ {
 		if n%1024 == 0 {

@@ -16,10 +16,11 @@ import (
 
 // table is a measurement with the metrics of it that a selector finds.
 type table struct {
+	place       int // among the tables
 	measurement string
 	metrics     []metric
 	places      map[metric]int  // in metrics
-	ids         *roaring.Bitmap // the series in all shards
+	ids         *roaring.Bitmap // the series in all shards, read-only; nil: nobody asked
 	parts       []part          // by time
 }
 
@@ -61,12 +62,11 @@ func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector, i
 	found := map[string]*table{}
 	for _, sh := range shards {
 		for measurement, fields := range q.candidates(ctx, sh, s) {
-			chosen := s.fields(measurement, fields)
+			chosen, partial := s.fields(measurement, fields)
 			if len(chosen) == 0 {
 				continue
 			}
 			var set *roaring.Bitmap
-			partial := len(chosen) < len(new(selector).fields(measurement, fields))
 			if ids || s.where != nil || partial {
 				var err error
 				if set, err = sh.Select(ctx, measurement, s.where); err != nil {
@@ -80,13 +80,15 @@ func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector, i
 				}
 			}
 			t := found[measurement]
-			if t == nil {
-				t = &table{measurement: measurement, places: map[metric]int{}, ids: roaring.New()}
+			switch {
+			case t == nil:
+				t = &table{measurement: measurement, places: map[metric]int{}, ids: set}
 				found[measurement] = t
 				all = append(all, t)
-			}
-			if set != nil {
-				t.ids.Or(set)
+			case t.ids == nil:
+				t.ids = set
+			case set != nil:
+				t.ids = roaring.Or(t.ids, set)
 			}
 			for i := range chosen {
 				chosen[i].metric = t.metric(chosen[i])
@@ -99,6 +101,9 @@ func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector, i
 	}
 	// The last measurement of a metric wins; it has the longest name.
 	slices.SortFunc(all, func(a, b *table) int { return strings.Compare(a.measurement, b.measurement) })
+	for i, t := range all {
+		t.place = i
+	}
 	return all, nil
 }
 
@@ -138,12 +143,12 @@ func (q *querier) candidates(ctx context.Context, sh scan.Shard, s selector) fun
 	}
 }
 
-// fields returns the fields of a measurement whose metrics a selector finds.
-func (s *selector) fields(measurement string, fields []column.Field) []field {
+// fields returns the fields of a measurement whose metrics a selector finds. partial says
+// that the measurement has other metrics as well.
+func (s *selector) fields(measurement string, fields []column.Field) (out []field, partial bool) {
 	if measurement == metadata.Measurement {
-		return nil
+		return nil, false
 	}
-	var out []field
 	samples := false // a field of the metric that has the measurement's name
 	for _, f := range fields {
 		c := field{key: f.Key}
@@ -158,12 +163,14 @@ func (s *selector) fields(measurement string, fields []column.Field) []field {
 		if c.role == startRole || s.name(prom.MetricName(measurement, f.Key)) {
 			out = append(out, c)
 			samples = samples || f.Key == prom.ValueField || f.Key == prom.HistogramField
+		} else {
+			partial = true
 		}
 	}
 	if !samples { // there is nothing to start
 		out = slices.DeleteFunc(out, func(f field) bool { return f.role == startRole })
 	}
-	return out
+	return out, partial
 }
 
 // metric returns the place of the metric of a field.
