@@ -527,6 +527,3 @@ func (g *Gatherer) HasRows(id model.SeriesID) bool {
 	}
 	return false
 }
-
-// Cache returns the cache that g reads.
-func (g *Gatherer) Cache() *Cache { return g.c }

@@ -32,7 +32,7 @@ type cursor struct {
 // Scan opens a cursor over the series of req.
 func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
 	c := &cursor{ctx: ctx, view: v}
-	c.pieces = v.pieces()
+	c.pieces = v.pieces(req.Range)
 	c.texts.charge, c.descending = req.Charge, req.Descending
 	have := v.index.Fields(req.Measurement)
 	var fields []column.Field
@@ -47,7 +47,6 @@ func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) 
 		c.absent = append(c.absent, absent)
 	}
 	c.want(fields)
-	c.within(req.Range)
 	set := req.Series
 	if set == nil {
 		set = roaring.New()

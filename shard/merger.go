@@ -47,7 +47,7 @@ const paceBytes = 128 << 10
 // newMerger returns a merger of the view's files [lo, hi).
 func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.File) *merger {
 	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi]}, masks: v.masks[lo:hi]}
-	return &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces()}, rec: rec}
+	return &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces(model.AllTime)}, rec: rec}
 }
 
 func (m *merger) advance(i int) error {

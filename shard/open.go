@@ -19,6 +19,7 @@ import (
 	"tsdbd/internal/identity"
 	"tsdbd/internal/ordered"
 	"tsdbd/internal/vfs"
+	"tsdbd/model"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/repair"
 	"tsdbd/tsi"
@@ -277,7 +278,7 @@ func (s *Shard) rebuildIndex(v *View, name string) (*manifest.File, error) {
 		return nil, err
 	}
 	defer x.Close()
-	p := v.pieces()
+	p := v.pieces(model.AllTime)
 	if err := x.AddFiles(v.readers(), s.series, p.hasRows, s.logger); err != nil || x.Empty() {
 		return nil, err
 	}

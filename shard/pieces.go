@@ -75,19 +75,24 @@ type cachePart struct {
 	rows     column.Rows
 }
 
-// pieces returns the pieces of the view's files and caches.
-func (v *View) pieces() pieces {
-	p := pieces{times: model.AllTime, cells: v.shard.cells}
-	p.sources = make([]source, len(v.set.files))
+// pieces returns the pieces of the view's files and caches that have rows in a range of
+// times.
+func (v *View) pieces(times model.TimeRange) pieces {
+	p := pieces{times: times, cells: v.shard.cells}
+	p.sources = make([]source, 0, len(v.set.files))
 	for i, f := range v.set.files {
-		p.sources[i].file, p.sources[i].masks = f, v.masks[i]
+		if f.reader.Info().Range.Overlaps(times) {
+			p.sources = append(p.sources, source{file: f, masks: v.masks[i]})
+		}
 	}
-	p.caches = make([]cacheSource, len(v.caches))
 	for i, ch := range v.caches {
+		if !ch.TimeRange().Overlaps(times) {
+			continue
+		}
 		if v.pictures != nil {
-			p.caches[i].gather = v.pictures[i].NewGatherer()
+			p.caches = append(p.caches, cacheSource{gather: v.pictures[i].NewGatherer()})
 		} else {
-			p.caches[i].gather = cache.NewGatherer(ch)
+			p.caches = append(p.caches, cacheSource{gather: cache.NewGatherer(ch)})
 		}
 	}
 	return p
@@ -102,17 +107,6 @@ func (p *pieces) want(fields []column.Field) {
 	for i := range p.sources {
 		p.sources[i].mapped = nil
 	}
-}
-
-// within drops what has no rows in a range of times.
-func (p *pieces) within(times model.TimeRange) {
-	p.times = times
-	p.sources = slices.DeleteFunc(p.sources, func(s source) bool {
-		return !s.file.reader.Info().Range.Overlaps(times)
-	})
-	p.caches = slices.DeleteFunc(p.caches, func(s cacheSource) bool {
-		return !s.gather.Cache().TimeRange().Overlaps(times)
-	})
 }
 
 // find loads what the files have of a series and makes it the present one.

@@ -194,7 +194,7 @@ func (s *Shard) withoutRows(set *roaring.Bitmap) (_ *roaring.Bitmap, err error) 
 		return gone, nil // closed meanwhile
 	}
 	defer v.Release()
-	p := v.pieces()
+	p := v.pieces(model.AllTime)
 	it := set.Iterator()
 	for it.HasNext() {
 		id := it.Next()

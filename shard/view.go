@@ -107,7 +107,7 @@ func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 		}
 		return r, !r.Empty()
 	}
-	p := v.pieces()
+	p := v.pieces(model.AllTime)
 	it := set.Iterator()
 	for it.HasNext() {
 		t, ok, err := p.bounds(model.SeriesID(it.Next()))
