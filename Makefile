@@ -97,6 +97,7 @@ cluster-bench: ## a cluster against a single server on an idle machine, into doc
 
 clients: ## real clients against the server, a table at the end; client-NAME is one
 	cd clients && go vet ./... && go test -count=1 -timeout 30m ./...
+	cd clients/tsm1judge && go vet ./... && go test -count=1 ./...
 
 clients-follower: ## the same against a node of a cluster that follows
 	cd clients && go test -count=1 -timeout 30m -follower

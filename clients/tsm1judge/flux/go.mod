@@ -1,0 +1,3 @@
+module github.com/influxdata/flux
+
+go 1.26.0
