@@ -1,6 +1,7 @@
 package series
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -33,4 +34,33 @@ func (f *File) ClaimSeries(fresh []*point.Series) error {
 		list[i].series.SetID(ids[i])
 	}
 	return nil
+}
+
+// Create returns the id of a key, confirmed. It is for series that do not come through
+// the log. The key is kept.
+func (f *File) Create(key string) (model.SeriesID, error) {
+	keys, ids := [1]string{key}, [1]model.SeriesID{}
+	for {
+		if err := f.Claim(keys[:], ids[:]); err != nil {
+			return 0, err
+		}
+		if settled, err := f.settle(ids[:], key); settled || err != nil {
+			return ids[0], err
+		}
+	}
+}
+
+// settle confirms the id that Claim has given a key. It returns false if DropClaims came
+// between, so that the id may be another key's.
+func (f *File) settle(ids []model.SeriesID, key string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	have, err := f.keyLocked(uint32(ids[0]))
+	if errors.Is(err, ErrNotFound) || err == nil && have != key {
+		return false, nil
+	}
+	if err == nil {
+		f.confirmLocked(ids)
+	}
+	return err == nil, err
 }

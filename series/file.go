@@ -534,6 +534,10 @@ func (f *File) Claimed(id model.SeriesID) bool {
 func (f *File) Confirm(ids []model.SeriesID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.confirmLocked(ids)
+}
+
+func (f *File) confirmLocked(ids []model.SeriesID) {
 	for _, id := range ids {
 		if f.mu.pending.confirm(uint32(id)) {
 			f.mu.n++

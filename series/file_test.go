@@ -739,3 +739,55 @@ func TestClaims(t *testing.T) {
 		t.Errorf("reopened: %q, %v, %d series", key, err, g.Len())
 	}
 }
+
+// TestCreate gives ids for good, and the same to a key that is known, claimed or not.
+func TestCreate(t *testing.T) {
+	fs := newFS()
+	f := openSeries(t, fs, Options{})
+	claimed := make([]model.SeriesID, 2)
+	if err := f.Claim([]string{"a", "b"}, claimed); err != nil {
+		t.Fatal(err)
+	}
+	var made []model.SeriesID
+	for _, key := range []string{"b", "c", "c"} {
+		id, err := f.Create(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, id)
+	}
+	f.DropClaims() // of a
+	if made[0] != claimed[1] || made[1] != made[2] || f.Len() != 2 || f.FirstClaim() != 0 {
+		t.Errorf("ids %v, claimed %v, %d series", made, claimed, f.Len())
+	}
+	checkKeys(t, f, map[model.SeriesID]string{made[0]: "b", made[1]: "c"})
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := f.Create("c"); err != nil || id != made[1] {
+		t.Errorf("c is %d after a sync, %v", id, err)
+	}
+	if _, err := f.Create(""); err == nil {
+		t.Error("an empty key has got an id")
+	}
+	// Between the claim and the confirmation others drop their claims: the id is nobody's,
+	// or another key's.
+	id := make([]model.SeriesID, 1)
+	if err := f.Claim([]string{"x"}, id); err != nil {
+		t.Fatal(err)
+	}
+	f.DropClaims()
+	if settled, err := f.settle(id, "x"); settled || err != nil {
+		t.Errorf("an id that is free: %v, %v", settled, err)
+	}
+	if other, err := f.Create("y"); err != nil || other != id[0] {
+		t.Fatalf("y is %d, %v", other, err)
+	}
+	if settled, err := f.settle(id, "x"); settled || err != nil {
+		t.Errorf("an id of another key: %v, %v", settled, err)
+	}
+	checkKeys(t, f, map[model.SeriesID]string{id[0]: "y"})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

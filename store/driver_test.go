@@ -21,6 +21,8 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/series"
+	"tsdbd/shard"
+	"tsdbd/shard/build"
 	"tsdbd/shard/manifest"
 	"tsdbd/store/layout"
 )
@@ -145,6 +147,8 @@ func (d *driver) next() operation {
 			return d.backup()
 		case k < 12:
 			return operation{"restart", d.want, d.restart}
+		case k < 18 && d.opt.OpenLog == nil:
+			return d.build()
 		}
 	}
 	switch k := d.r.IntN(20); {
@@ -275,6 +279,106 @@ func (d *driver) write() operation {
 		}
 		return err
 	}}
+}
+
+// build gives a shard that has nothing finished files, if the store takes them.
+func (d *driver) build() operation {
+	week := d.base + int64(d.r.IntN(3))
+	after := maps.Clone(d.want)
+	type row struct {
+		at   int64
+		f    float64
+		i    int64
+		both bool // else f alone
+	}
+	hosts := map[string][]row{}
+	for host := range driverHosts {
+		if d.r.IntN(2) == 0 {
+			continue
+		}
+		series := fmt.Sprintf("m,host=h%d", host)
+		at := d.start(week)
+		for range 1 + d.r.IntN(3)*d.r.IntN(20) {
+			at += int64(1+d.r.IntN(9)) * int64(time.Second)
+			d.n++
+			r := row{at, float64(d.n) / 4, int64(d.n), d.r.IntN(2) == 0}
+			hosts[series] = append(hosts[series], r)
+			after[pointKey(series, at, "f")] = fmt.Sprint(r.f)
+			if r.both {
+				after[pointKey(series, at, "i")] = fmt.Sprintf("%di", r.i)
+			}
+		}
+	}
+	for key := range d.want {
+		if _, at, ok := parseKey(key); ok && (at-origin)/int64(7*24*time.Hour) == week {
+			return operation{"build for a shard that has points", d.want, func() error {
+				if b, err := d.s.buildAt(d.start(week)); !errors.Is(err, shard.ErrNotEmpty) {
+					return fmt.Errorf("builder %v, %w", b, err)
+				}
+				return nil
+			}}
+		}
+	}
+	abort := d.r.IntN(4) == 0
+	if abort {
+		after = maps.Clone(d.want)
+	}
+	return operation{"build", after, func() error {
+		b, err := d.s.buildAt(d.start(week))
+		if errors.Is(err, shard.ErrNotEmpty) { // deleted, and not merged away
+			clear(after)
+			maps.Copy(after, d.want)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		fields := []column.Field{{Key: "f", Type: model.Float}, {Key: "i", Type: model.Integer}}
+		for _, series := range slices.Sorted(maps.Keys(hosts)) {
+			if refused, err := b.Builder.Series(series, fields); len(refused) > 0 || err != nil {
+				return fmt.Errorf("refused %v, %w", refused, err)
+			}
+			for _, r := range hosts[series] {
+				rows := column.Rows{Times: []int64{r.at}, Cols: []column.Vector{{Type: model.Float, Floats: []float64{r.f}}, {Type: model.Integer, Ints: []int64{r.i}}}}
+				if !r.both {
+					rows.Cols[1].Valid = column.NewBitmap(1)
+				}
+				if err := b.Append(&rows); err != nil {
+					return err
+				}
+			}
+		}
+		if abort {
+			return b.Abort()
+		}
+		files, err := b.Finish()
+		if err != nil {
+			return errors.Join(err, b.Abort())
+		}
+		return d.s.Adopt(b.shard, files)
+	}}
+}
+
+// building is a builder with the shard that it is for.
+type building struct {
+	*build.Builder
+	shard uint64
+}
+
+// buildAt begins the files of the shard that holds a time.
+func (s *testStore) buildAt(at int64) (*building, error) {
+	for {
+		rp := s.Catalog().Database("db").RetentionPolicies[0]
+		g := rp.ShardGroupAt(at)
+		if g == nil {
+			if err := s.Apply(context.Background(), meta.CreateShardGroups{Database: "db", RetentionPolicy: rp.Name, Times: []int64{at}}); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		b, err := s.Build(g.Shards[0].ID)
+		return &building{b, g.Shards[0].ID}, err
+	}
 }
 
 // driverHosts is how many series a driver writes, if not told otherwise.

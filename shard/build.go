@@ -1,0 +1,69 @@
+package shard
+
+import (
+	"errors"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/shard/build"
+	"tsdbd/shard/manifest"
+)
+
+// ErrNotEmpty refuses files from a builder to a shard that has points.
+var ErrNotEmpty = errors.New("the shard has points already")
+
+// Build returns a builder of files for a shard that has nothing up to sequence: all
+// entries of the log that are applied. Adopt takes what the builder has finished; until
+// then a crash leaves the shard empty.
+func (s *Shard) Build(sequence uint64) (*build.Builder, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	m := s.emptyManifest()
+	if m == nil {
+		return nil, ErrNotEmpty
+	}
+	// Files that a crash leaves are no newer than this manifest: Open removes them.
+	m.Flushed = max(m.Flushed, sequence)
+	if err := s.commit(m); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	m.Next = max(m.Next, s.mu.manifest.Next)
+	s.mu.manifest = m
+	s.mu.Unlock()
+	return build.New(build.Options{
+		FS: s.fs, Dir: s.dir, Number: s.takeNumber, Sequence: m.Flushed, Level: fullLevel, MaxFile: s.maxFile,
+		Series: s.series,
+	})
+}
+
+// emptyManifest returns a copy of the manifest, nil if the shard has rows or is closed.
+func (s *Shard) emptyManifest() *manifest.Manifest {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.mu.closed || s.mu.dirty != 0 || s.mu.frozen != nil || len(s.mu.manifest.TSM) > 0 || s.index.SeriesCount() > 0 {
+		return nil
+	}
+	return s.mu.manifest.Clone()
+}
+
+// Adopt makes the files of a builder those of the shard, durably. It closes the shard,
+// which its owner opens again. If anything has come to the shard meanwhile, the error is
+// ErrNotEmpty. After any error the files are the builder's.
+func (s *Shard) Adopt(f *build.Files) error {
+	if err := s.adopt(f); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func (s *Shard) adopt(f *build.Files) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	m := s.emptyManifest()
+	if m == nil || m.Flushed != f.Sequence {
+		return ErrNotEmpty
+	}
+	m.TSM, m.TSI, m.Tombstones, m.Removed = f.TSM, f.TSI, nil, roaring.New()
+	return s.commit(m, f.Names()...)
+}
