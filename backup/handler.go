@@ -23,6 +23,7 @@ import (
 	"tsdbd/shard"
 	"tsdbd/store"
 	"tsdbd/transfer"
+	"tsdbd/transfer/rows"
 )
 
 // Store is what a Handler needs of the server's store.
@@ -388,7 +389,8 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// export streams lines. Trailers have the result.
+// export streams lines, or rows for the other formats of tsdbd export. Trailers have the
+// result.
 func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query()
 	f, err := transfer.ParseFilter(p)
@@ -400,16 +402,27 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 		Filter: f, LinesOnly: p.Get("lponly") == "true", Gzip: p.Get("gzip") == "true",
 		NewDatabase: p.Get("newdb"), NewPolicy: p.Get("newrp"),
 	}
+	asRows := p.Get("format") == "rows"
+	if format := p.Get("format"); format != "" && format != "line" && !asRows {
+		fail(w, http.StatusBadRequest, fmt.Errorf("format %q is neither line nor rows", format))
+		return
+	}
 	if err := f.Check(h.store.Catalog()); err != nil {
 		fail(w, statusOfFilter(err), err)
 		return
 	}
 	w.Header().Set("Trailer", transfer.TrailerPoints+", "+transfer.TrailerError)
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if opt.Gzip {
-		w.Header().Set("Content-Type", "application/gzip")
+	var n int64
+	if asRows {
+		w.Header().Set("Content-Type", rows.StreamType)
+		n, err = transfer.ExportRows(r.Context(), h.store, rows.NewEncoder(w), f, nil)
+	} else {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if opt.Gzip {
+			w.Header().Set("Content-Type", "application/gzip")
+		}
+		n, err = transfer.Export(r.Context(), h.store, w, opt)
 	}
-	n, err := transfer.Export(r.Context(), h.store, w, opt)
 	if err != nil {
 		w.Header().Set(transfer.TrailerError, err.Error())
 		return

@@ -1,5 +1,5 @@
-// Package transfer exports the points of a store as line protocol and imports
-// line protocol and CSV into a running server.
+// Package transfer exports the points of a store as line protocol, or as rows in other
+// formats, and imports line protocol and CSV into a running server.
 //
 // Export writes the points that a Filter chooses from any Source: an open data
 // directory, a running server, or a backup. Headers in the output name the
@@ -7,6 +7,11 @@
 // influx_inspect wrote, and writes its points through a Client. Import reads CSV through
 // package csv. Definitions are
 // the users, continuous queries, and subscriptions of a catalog.
+//
+// ExportRows passes the points of a Source to a rows.Writer: csv.Writer,
+// parquet.Directory, samples.Writer. A server passes them to a rows.Encoder, and
+// Client.ExportRows passes what it reads to one of the others. So the program that asks
+// makes the files, and the server needs no memory for them.
 //
 // Client is the HTTP client of the commands that talk to a server. Package
 // backup uses it as well.

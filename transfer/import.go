@@ -254,24 +254,7 @@ func (im *importer) line(line []byte) error {
 		return im.header(strings.TrimSpace(string(text[1:])))
 	}
 	if im.statements {
-		if err := im.flush(); err != nil {
-			return err
-		}
-		err := im.client.Query(im.ctx, string(text))
-		var refused *WriteError
-		if ctxErr := im.ctx.Err(); ctxErr != nil || errors.As(err, &refused) && refused.Temporary() {
-			return fmt.Errorf("%s: %w", text, err)
-		}
-		im.mu.Lock()
-		defer im.mu.Unlock()
-		im.stats.Statements++
-		if err != nil {
-			im.stats.FailedStatements++
-			if len(im.stats.Errors) < maxImportErrors {
-				im.stats.Errors = append(im.stats.Errors, fmt.Sprintf("%s: %v", text, err))
-			}
-		}
-		return nil
+		return im.statement(string(text))
 	}
 	if im.db == "" {
 		return errors.New("no database: name one with -db, or give a file with a \"# CONTEXT-DATABASE:\" header")
@@ -286,6 +269,26 @@ func (im *importer) line(line []byte) error {
 		return nil
 	}
 	return im.hand()
+}
+
+// statement runs a statement of the input when everything before it is written.
+func (im *importer) statement(text string) error {
+	if err := im.flush(); err != nil {
+		return err
+	}
+	err := im.client.Query(im.ctx, text)
+	var refused *WriteError
+	if ctxErr := im.ctx.Err(); ctxErr != nil || errors.As(err, &refused) && refused.Temporary() {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.stats.Statements++
+	if err != nil {
+		im.stats.FailedStatements++
+		im.addErrorLocked(fmt.Sprintf("%s: %v", text, err))
+	}
+	return nil
 }
 
 // header takes a comment; those that mean nothing are passed over.

@@ -18,17 +18,19 @@ type tableRow struct {
 
 // readCSV reads tables in place of lines.
 func (im *importer) readCSV(r io.Reader) error {
-	if im.db == "" {
-		return errors.New("no database: name one with -db")
-	}
-	d, err := csv.NewReader(r, *im.opt.CSV)
+	opt := *im.opt.CSV
+	opt.Statement = im.statement
+	d, err := csv.NewReader(r, opt)
 	if err != nil {
 		return err
 	}
+	db, rp := im.db, im.rp
 	for {
 		b := &im.batch
-		b.db, b.rp = im.db, im.rp
 		body, err := d.Next(b.body)
+		if named, policy := d.Place(); named != "" {
+			db, rp = named, policy
+		}
 		var refused *csv.RowError
 		switch {
 		case errors.Is(err, io.EOF):
@@ -38,7 +40,17 @@ func (im *importer) readCSV(r io.Reader) error {
 			continue
 		case err != nil:
 			return fmt.Errorf("%s: %w", im.opt.Name, err)
+		case db == "":
+			return errors.New("no database: name one with -db")
 		}
+		if b.lines > 0 && (db != b.db || rp != b.rp) {
+			line := bytes.Clone(body[len(b.body):])
+			if err := im.hand(); err != nil {
+				return err
+			}
+			body = line
+		}
+		b.db, b.rp = db, rp
 		from := tableRow{line: d.Line(), head: d.Head()}
 		if im.opt.Failed != nil {
 			from.row = bytes.Clone(d.Row())

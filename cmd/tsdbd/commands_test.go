@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"tsdbd/inspect"
 	"tsdbd/internal/testkit/apptest"
+	"tsdbd/internal/testkit/parquettest"
 )
 
 // tsdbd runs the program in this process.
@@ -61,6 +63,11 @@ func TestCommandUsage(t *testing.T) {
 		{"export", "-data", dir + "/none"},
 		{"export", "-data", dir, "-host", "x"},
 		{"export", "-data", dir, "more"},
+		{"export", "-data", dir, "-format", "xml"},
+		{"export", "-data", dir, "-format", "parquet"},
+		{"export", "-data", dir, "-format", "parquet", "-out", dir + "/out", "-gzip"},
+		{"export", "-data", dir, "-format", "vm", "-lponly"},
+		{"export", "-data", dir, "-format", "csv", "-workers", "2"},
 		{"import", "a", "b"},
 		{"import", dir + "/none"},
 	} {
@@ -210,6 +217,54 @@ func TestBackupAndRestore(t *testing.T) {
 		if !slices.Equal(lineSet(t, must(t, "export", "-host", other.URL)), sum) {
 			t.Error("export of the import differs")
 		}
+	})
+	t.Run("other formats", func(t *testing.T) {
+		sources := [][]string{{"-host", s.URL}, {"-backup", repo}, {"-data", s.Dir}}
+		outputs := make([]map[string]string, len(sources))
+		for i, from := range sources {
+			if from[0] == "-data" {
+				s.Stop()
+			}
+			outputs[i] = map[string]string{}
+			for _, format := range []string{"csv", "prometheus", "vm"} {
+				lines := strings.Split(must(t, append([]string{"export", "-format", format}, from...)...), "\n")
+				slices.Sort(lines)
+				outputs[i][format] = strings.Join(lines, "\n")
+			}
+			dir := t.TempDir()
+			must(t, append([]string{"export", "-format", "parquet", "-out", dir + "/new/files"}, from...)...)
+			err := filepath.WalkDir(dir+"/new/files", func(path string, e os.DirEntry, err error) error {
+				if err != nil || e.IsDir() {
+					return err
+				}
+				b, err := os.ReadFile(path)
+				if err != nil {
+					return err
+				}
+				columns, err := parquettest.Read(b)
+				outputs[i][path[len(dir):]] = fmt.Sprint(len(columns), " columns, ", len(columns[0].Values), " rows")
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Restart()
+		if len(outputs[0]) < 6 || !strings.Contains(outputs[0]["prometheus"], "# EOF\n") || !strings.Contains(outputs[0]["vm"], `{"metric":{"__name__":"cpu_`) {
+			t.Errorf("formats: %.2000v", outputs[0])
+		}
+		for i := range outputs {
+			if !maps.Equal(outputs[i], outputs[0]) {
+				t.Errorf("%v differs from the server: %.2000v\nwant %.2000v", sources[i], outputs[i], outputs[0])
+			}
+		}
+		zipped := t.TempDir() + "/all.csv.gz"
+		must(t, "export", "-host", s.URL, "-format", "csv", "-gzip", "-out", zipped)
+		other := apptest.Start(t)
+		if out := must(t, "import", "-host", other.URL, zipped); !strings.Contains(out, " 0 refused; 3 statements, 0 failed") {
+			t.Errorf("import says %q", out)
+		}
+		compare(t, "imported", answers(other), answers(s))
 	})
 	t.Run("prune", func(t *testing.T) {
 		if out := must(t, "backup", "-prune", "1", repo); !strings.HasPrefix(out, "removed 1 backups") {

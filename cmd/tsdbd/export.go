@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -16,108 +17,210 @@ import (
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
 	"tsdbd/transfer"
+	"tsdbd/transfer/csv"
+	"tsdbd/transfer/parquet"
+	"tsdbd/transfer/rows"
+	"tsdbd/transfer/samples"
 )
 
 func exportCommand() *cli.Command {
 	var client transfer.Client
-	var data, repository, out string
+	var from exportSource
+	var out, format string
 	var opt transfer.ExportOptions
 	return &cli.Command{
 		Name:      "export",
-		Usage:     "write points as line protocol",
+		Usage:     "write points as line protocol, CSV, Parquet, or samples of Prometheus",
 		UsageText: "tsdbd export [flags] -data DIR\ntsdbd export [flags] -host URL\ntsdbd export [flags] -backup DIR [NAME]",
 		Description: `tsdbd export writes points as line protocol, with headers that tell tsdbd import how to create databases and where the points belong. It reads a data directory that no server runs on and does not change it, or a running server, or a backup (the newest without NAME).
+
+Other formats are annotated CSV with one table for each measurement, which tsdbd import reads back, Parquet with one file for each measurement and shard below the directory -out, OpenMetrics text as promtool tsdb create-blocks-from openmetrics reads it, and lines of JSON as VictoriaMetrics imports them (vm).
 
 Examples:
   tsdbd export -host http://127.0.0.1:8086 -db telegraf -gzip -out telegraf.gz
                                       # a database of a running server
   tsdbd export -data /var/lib/tsdbd -measurement 'cpu*' -start 2026-01-01 -lponly
                                       # bare lines of some measurements
-  tsdbd export -backup /backups       # the newest backup`,
+  tsdbd export -backup /backups       # the newest backup
+  tsdbd export -host http://127.0.0.1:8086 -db telegraf -format parquet -out parquet
+                                      # parquet/telegraf/autogen/cpu/20260101T000000Z.parquet, ...
+  tsdbd export -data /var/lib/tsdbd -db telegraf -format csv -measurement cpu -out cpu.csv`,
 		Flags: slices.Concat(clientFlags(&client, ""), []cli.Flag{
-			&cli.StringFlag{Name: "data", Destination: &data, Usage: "read the data directory `DIR`"},
-			&cli.StringFlag{Name: "backup", Destination: &repository, Usage: "read the directory of backups `DIR`"},
-			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write to `FILE`, not to standard output"},
+			&cli.StringFlag{Name: "data", Destination: &from.data, Usage: "read the data directory `DIR`"},
+			&cli.StringFlag{Name: "backup", Destination: &from.backups, Usage: "read the directory of backups `DIR`"},
+			&cli.StringFlag{Name: "format", Destination: &format, Value: "line", Usage: "write `line|csv|parquet|prometheus|vm`"},
+			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write to `FILE`, not to standard output; Parquet is written below this directory"},
 		}, filterFlags(&opt.Filter), []cli.Flag{
 			&cli.StringSliceFlag{Name: "measurement", Destination: &opt.Filter.Measurements, Usage: "only the measurement `NAME`, where * and ? match any text and any character; may be given several times"},
 			&cli.BoolFlag{Name: "gzip", Destination: &opt.Gzip, Usage: "compress"},
-			&cli.BoolFlag{Name: "lponly", Destination: &opt.LinesOnly, Usage: "write no headers"},
-			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, HideDefault: true, Usage: "read with `N` threads, not with one for each CPU"},
+			&cli.BoolFlag{Name: "lponly", Destination: &opt.LinesOnly, Usage: "write no headers, and no comments that name databases into CSV"},
+			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, HideDefault: true, Usage: "read with `N` threads, not with one for each CPU; for line protocol"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) (err error) {
 			withScheme(&client)
+			from.client = &client
 			given := 0
-			for _, s := range []string{data, client.URL, repository} {
+			for _, s := range []string{from.data, client.URL, from.backups} {
 				if s != "" {
 					given++
 				}
 			}
-			if given != 1 || len(rest) > 1 || len(rest) == 1 && repository == "" {
+			if given != 1 || len(rest) > 1 || len(rest) == 1 && from.backups == "" {
 				return usageError(c, "export takes one of -data, -host and -backup")
 			}
-			w := stdout
-			if out != "" && out != "-" {
-				file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-				if err != nil {
-					return err
-				}
-				defer func() {
-					if err == nil {
-						err = file.Sync()
-					}
-					err = errors.Join(err, file.Close())
-				}()
-				w = file
+			if len(rest) == 1 {
+				from.backup = rest[0]
 			}
-			buffered := bufio.NewWriterSize(w, 1<<20)
+			switch {
+			case !slices.Contains([]string{"line", "csv", "parquet", "prometheus", "vm"}, format):
+				return usageError(c, "-format is one of line, csv, parquet, prometheus and vm, not %q", format)
+			case format == "parquet" && (out == "" || out == "-"):
+				return usageError(c, "-format parquet needs a directory: name it with -out")
+			case format == "parquet" && opt.Gzip:
+				return usageError(c, "-gzip is not for Parquet, whose pages are compressed")
+			case opt.LinesOnly && format != "line" && format != "csv":
+				return usageError(c, "-lponly is for the formats line and csv")
+			case opt.Workers != 0 && format != "line":
+				return usageError(c, "-workers is for the format line")
+			}
 			p := newProgress(stderr)
 			opt.Progress = func(n int64) { p.show("%d points", n) }
-			points, err := export(ctx, &client, data, repository, rest, buffered, opt)
-			p.clear()
-			if err == nil {
-				err = buffered.Flush()
+			var points int64
+			note := ""
+			switch format {
+			case "line":
+				err = toFile(out, stdout, func(w io.Writer) (err error) {
+					points, err = from.lines(ctx, w, opt)
+					return err
+				})
+			case "parquet":
+				var dir string
+				if dir, err = absolute(out); err != nil {
+					return err
+				}
+				files := parquet.New(vfs.OS, dir)
+				points, err = from.rows(ctx, files, opt)
+				note = fmt.Sprintf(" to %d files", files.Files())
+			default:
+				err = toFile(out, stdout, func(w io.Writer) (err error) {
+					points, note, err = from.stream(ctx, w, format, opt)
+					return err
+				})
 			}
+			p.clear()
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(stderr, "%d points exported\n", points)
+			_, err = fmt.Fprintf(stderr, "%d points exported%s\n", points, note)
 			return err
 		}),
 	}
 }
 
-// export runs an export from where the flags say.
-func export(ctx context.Context, client *transfer.Client, data, repository string, rest []string, w io.Writer, opt transfer.ExportOptions) (n int64, err error) {
-	if client.URL != "" {
-		return client.Export(ctx, w, opt)
-	}
-	if data != "" {
-		dir, err := absolute(data)
+// toFile calls f with a buffered writer to the file of that name, or to standard output.
+func toFile(name string, stdout io.Writer, f func(io.Writer) error) (err error) {
+	w := stdout
+	if name != "" && name != "-" {
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
-			return 0, err
+			return err
+		}
+		defer func() {
+			if err == nil {
+				err = file.Sync()
+			}
+			err = errors.Join(err, file.Close())
+		}()
+		w = file
+	}
+	buffered := bufio.NewWriterSize(w, 1<<20)
+	if err := f(buffered); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+// exportSource is where an export comes from: a server, a data directory, or a backup.
+type exportSource struct {
+	client                *transfer.Client
+	data, backups, backup string
+}
+
+// lines exports line protocol.
+func (s *exportSource) lines(ctx context.Context, w io.Writer, opt transfer.ExportOptions) (n int64, err error) {
+	if s.client.URL != "" {
+		return s.client.Export(ctx, w, opt)
+	}
+	err = s.open(func(src transfer.Source) (err error) {
+		n, err = transfer.Export(ctx, src, w, opt)
+		return err
+	})
+	return n, err
+}
+
+// rows exports rows to w.
+func (s *exportSource) rows(ctx context.Context, w rows.Writer, opt transfer.ExportOptions) (n int64, err error) {
+	if s.client.URL != "" {
+		return s.client.ExportRows(ctx, w, opt.Filter, opt.Progress)
+	}
+	err = s.open(func(src transfer.Source) (err error) {
+		n, err = transfer.ExportRows(ctx, src, w, opt.Filter, opt.Progress)
+		return err
+	})
+	return n, err
+}
+
+// stream exports a format that is one stream. The note says what is left out.
+func (s *exportSource) stream(ctx context.Context, w io.Writer, format string, opt transfer.ExportOptions) (n int64, note string, err error) {
+	var zipped *gzip.Writer
+	if opt.Gzip {
+		zipped, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
+		w = zipped
+	}
+	switch format {
+	case "csv":
+		n, err = s.rows(ctx, csv.NewWriter(w, opt.LinesOnly), opt)
+	default:
+		to := samples.NewOpenMetrics(w)
+		if format == "vm" {
+			to = samples.NewLines(w)
+		}
+		n, err = s.rows(ctx, to, opt)
+		if to.Skipped() > 0 {
+			note = fmt.Sprintf(", without %d texts and stale markers, which the format does not have", to.Skipped())
+		}
+	}
+	if zipped != nil && err == nil {
+		err = zipped.Close()
+	}
+	return n, note, err
+}
+
+// open calls f with the directory or the backup.
+func (s *exportSource) open(f func(transfer.Source) error) (err error) {
+	if s.data != "" {
+		dir, err := absolute(s.data)
+		if err != nil {
+			return err
 		}
 		if err := cluster.CheckSingle(vfs.OS, dir); err != nil {
-			return 0, fmt.Errorf("points that only the log of a cluster has would be missing, export them from a running node with -host: %w", err)
+			return fmt.Errorf("points that only the log of a cluster has would be missing, export them from a running node with -host: %w", err)
 		}
 		st, err := inspect.Open(dir, nil)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		defer func() { err = errors.Join(err, st.Close()) }()
-		return transfer.Export(ctx, st, w, opt)
+		return f(st)
 	}
-	dir, err := absolute(repository)
+	dir, err := absolute(s.backups)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	name := ""
-	if len(rest) == 1 {
-		name = rest[0]
-	}
-	st, _, err := backup.Open(backup.OpenRepository(vfs.OS, dir), name)
+	st, _, err := backup.Open(backup.OpenRepository(vfs.OS, dir), s.backup)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	return transfer.Export(ctx, st, w, opt)
+	return f(st)
 }

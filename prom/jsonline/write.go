@@ -1,6 +1,7 @@
 package jsonline
 
 import (
+	"iter"
 	"math"
 	"strconv"
 
@@ -60,18 +61,33 @@ func (w *Writer) flush(of labels.Labels) error {
 	if len(w.samples) == 0 {
 		return nil
 	}
-	b := append(w.line[:0], `{"metric":{`...)
+	w.line = Append(w.line[:0], w.quote, pairs(of), w.samples)
+	w.samples = w.samples[:0]
+	return w.write(w.line)
+}
+
+// pairs yields the labels of a series.
+func pairs(of labels.Labels) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		of.Range(func(l labels.Label) { yield(l.Name, l.Value) })
+	}
+}
+
+// Append appends samples of the series with these labels as a line. quote appends a text
+// as JSON.
+func Append(b []byte, quote func(dst []byte, text string) []byte, labels iter.Seq2[string, string], samples []prom.Sample) []byte {
+	b = append(b, `{"metric":{`...)
 	first := true
-	of.Range(func(l labels.Label) {
+	for name, value := range labels {
 		if !first {
 			b = append(b, ',')
 		}
 		first = false
-		b = append(w.quote(b, l.Name), ':')
-		b = w.quote(b, l.Value)
-	})
+		b = append(quote(b, name), ':')
+		b = quote(b, value)
+	}
 	b = append(b, `},"values":[`...)
-	for i, s := range w.samples {
+	for i, s := range samples {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -87,13 +103,11 @@ func (w *Writer) flush(of labels.Labels) error {
 		}
 	}
 	b = append(b, `],"timestamps":[`...)
-	for i, s := range w.samples {
+	for i, s := range samples {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = strconv.AppendInt(b, s.Time, 10)
 	}
-	w.line = append(b, "]}\n"...)
-	w.samples = w.samples[:0]
-	return w.write(w.line)
+	return append(b, "]}\n"...)
 }

@@ -42,9 +42,6 @@ func annotation(cell []byte) (name string, is bool) {
 
 // add takes a row with an annotation.
 func (a *annotations) add(name string, cells [][]byte, raw []byte) error {
-	if name == "" {
-		return nil // a comment
-	}
 	a.head = append(append(a.head, raw...), '\n')
 	var values []string
 	for _, c := range cells {
@@ -140,6 +137,9 @@ func (a *annotations) table(header [][]byte, d *Reader) (*table, error) {
 			}
 		}
 		c.name = string(bytes.TrimSpace(cell))
+		if i < len(d.rows.quoted) && d.rows.quoted[i] {
+			c.name = string(cell)
+		}
 		if a.defaults != nil && a.defaults[i] != "" {
 			c.empty = []byte(a.defaults[i])
 		}
@@ -148,7 +148,14 @@ func (a *annotations) table(header [][]byte, d *Reader) (*table, error) {
 		}
 		t.columns = append(t.columns, c)
 	}
-	queryColumns(t.columns, result)
+	if t.typed = slices.ContainsFunc(t.columns, func(c column) bool { return c.kind == measurement }); !t.typed {
+		queryColumns(t.columns, result)
+	}
+	for i := range t.columns {
+		if t.columns[i].name == "" {
+			t.columns[i].kind = skip
+		}
+	}
 	t.failure = result && slices.ContainsFunc(t.columns, func(c column) bool { return c.name == "error" }) &&
 		slices.ContainsFunc(t.columns, func(c column) bool { return c.name == "reference" })
 	for _, c := range a.constants {

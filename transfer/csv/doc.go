@@ -1,4 +1,5 @@
-// Package csv reads comma-separated values as lines of line protocol.
+// Package csv reads comma-separated values as lines of line protocol, and writes exported
+// rows as annotated CSV.
 //
 // A Reader recognizes the dialect by its first row: InfluxDB's annotated CSV, which
 // begins with a row such as "#datatype", the answers of InfluxDB 1.x and tsdbd, whose
@@ -12,8 +13,10 @@
 //     column. A row is never changed to make it fit.
 //   - The types of columns are known before the first row of a table becomes a line,
 //     and do not change afterwards.
+//   - A Reader of what a Writer has written returns the same points, bit for bit, and the
+//     databases that they belong to.
 //   - No input makes a Reader panic. Memory is bounded by the longest row, a sample
 //     of a table, and a limited number of series and fields.
 //
-// One goroutine at a time uses a Reader.
+// One goroutine at a time uses a Reader or a Writer.
 package csv

@@ -33,6 +33,9 @@ type Options struct {
 	Separator string
 	// Report, if set, receives what was guessed about a table.
 	Report func(text string)
+	// Statement, if set, runs the statements in the comments of a Writer. Its error ends
+	// the input.
+	Statement func(statement string) error
 }
 
 // Check refuses options that contradict themselves.
@@ -64,6 +67,8 @@ type Reader struct {
 	notes    annotations
 	table    *table
 	reported string
+
+	database, policy string // by comments
 }
 
 // NewReader returns a reader of r.
@@ -149,6 +154,7 @@ func (d *Reader) Next(dst []byte) ([]byte, error) {
 		d.start()
 	}
 	for {
+		d.rows.comments = d.table == nil || d.table.annotated
 		err := d.rows.read()
 		var refused *RowError
 		switch {
@@ -167,7 +173,7 @@ func (d *Reader) Next(dst []byte) ([]byte, error) {
 		if d.table.failure {
 			return dst, fmt.Errorf("line %d: the input is the error of a query: %s", d.rows.line, bytes.Join(d.rows.cells, []byte{' '}))
 		}
-		line, reason := d.table.appendLine(dst, d.rows.cells)
+		line, reason := d.table.appendLine(dst, d.rows.cells, d.rows.quoted)
 		if reason != "" {
 			return dst, d.rows.refuse(reason)
 		}
@@ -209,6 +215,9 @@ func (d *Reader) open() (bool, error) {
 	cells := d.rows.cells
 	if d.table == nil || d.table.annotated {
 		if name, is := annotation(cells[0]); is {
+			if name == "" {
+				return true, d.comment(string(d.rows.raw))
+			}
 			return true, d.notes.add(name, cells, d.rows.raw)
 		}
 	}
@@ -218,7 +227,7 @@ func (d *Reader) open() (bool, error) {
 		if err != nil {
 			return true, err
 		}
-		t.head = append(append(d.notes.head, d.rows.raw...), '\n')
+		t.head = append(append(append(d.placeComments(), d.notes.head...), d.rows.raw...), '\n')
 		d.notes = annotations{}
 		return true, d.complete(t)
 	case d.table == nil || d.table.answer && isAnswer(cells):
@@ -237,6 +246,30 @@ func (d *Reader) open() (bool, error) {
 	}
 	return false, nil
 }
+
+// comment takes a comment of a Writer. Others mean nothing.
+func (d *Reader) comment(text string) error {
+	if name, ok := strings.CutPrefix(text, databaseComment); ok {
+		d.database, d.policy = name, ""
+	} else if name, ok := strings.CutPrefix(text, policyComment); ok {
+		d.policy = name
+	} else if statement, ok := strings.CutPrefix(text, statementComment); ok && d.opt.Statement != nil {
+		return d.opt.Statement(statement)
+	}
+	return nil
+}
+
+// placeComments returns the comments that say where rows belong.
+func (d *Reader) placeComments() []byte {
+	if d.database == "" {
+		return nil
+	}
+	return fmt.Appendf(nil, "%s%s\n%s%s\n", databaseComment, d.database, policyComment, d.policy)
+}
+
+// Place returns the database and the retention policy that comments name for the latest
+// row, "" without such comments.
+func (d *Reader) Place() (database, policy string) { return d.database, d.policy }
 
 // isAnswer returns whether a row is a header of InfluxDB 1.x.
 func isAnswer(cells [][]byte) bool {

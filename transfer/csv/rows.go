@@ -30,7 +30,12 @@ type rows struct {
 	line     int    // the number of the first line of the row
 	raw      []byte // the row, without its end of line
 	cells    [][]byte
+	quoted   []bool // by cell; nil if no cell is in quotes
 	unquoted []byte // the cells with doubled quotes
+
+	// comments says that a line that begins with "# " is a comment: quotes have no
+	// meaning in it.
+	comments bool
 }
 
 func newRows(r io.Reader) *rows {
@@ -124,7 +129,8 @@ func (s *rows) extent() (n, lines int, quotes bool, err error) {
 		lines++
 		if lines == 1 {
 			first = searched
-			if quotes = bytes.IndexByte(row, '"') >= 0; !quotes && searched <= maxRow {
+			quotes = bytes.IndexByte(row, '"') >= 0 && !(s.comments && bytes.HasPrefix(row, []byte("# ")))
+			if !quotes && searched <= maxRow {
 				return searched, 1, false, nil
 			}
 		}
@@ -205,7 +211,7 @@ func (q *quoting) open(row []byte, separator byte) bool {
 
 // split takes a row without quotes apart.
 func (s *rows) split() {
-	s.cells = s.cells[:0]
+	s.cells, s.quoted = s.cells[:0], nil
 	rest := s.raw
 	for {
 		i := bytes.IndexByte(rest, s.separator)
@@ -220,7 +226,7 @@ func (s *rows) split() {
 
 // splitQuoted takes a row with quotes apart.
 func (s *rows) splitQuoted() error {
-	s.cells, s.unquoted = s.cells[:0], s.unquoted[:0]
+	s.cells, s.quoted, s.unquoted = s.cells[:0], s.quoted[:0], s.unquoted[:0]
 	if cap(s.unquoted) < len(s.raw) {
 		s.unquoted = make([]byte, 0, 2*len(s.raw)) // cells point into it, so that it does not grow
 	}
@@ -228,10 +234,10 @@ func (s *rows) splitQuoted() error {
 		if len(rest) == 0 || rest[0] != '"' {
 			i := bytes.IndexByte(rest, s.separator)
 			if i < 0 {
-				s.cells = append(s.cells, rest)
+				s.cells, s.quoted = append(s.cells, rest), append(s.quoted, false)
 				return nil
 			}
-			s.cells = append(s.cells, rest[:i])
+			s.cells, s.quoted = append(s.cells, rest[:i]), append(s.quoted, false)
 			rest = rest[i+1:]
 			continue
 		}
@@ -249,7 +255,7 @@ func (s *rows) splitQuoted() error {
 			s.unquoted = append(s.unquoted, '"')
 			rest = rest[1:]
 		}
-		s.cells = append(s.cells, s.unquoted[begin:len(s.unquoted):len(s.unquoted)])
+		s.cells, s.quoted = append(s.cells, s.unquoted[begin:len(s.unquoted):len(s.unquoted)]), append(s.quoted, true)
 		switch {
 		case len(rest) == 0:
 			return nil

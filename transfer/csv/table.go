@@ -16,6 +16,7 @@ type table struct {
 	head      []byte
 	columns   []column
 	annotated bool
+	typed     bool // annotations name the measurement, so that no name of a column has a meaning
 	answer    bool // of InfluxDB 1.x
 	failure   bool // of a query, in place of its rows
 
@@ -69,7 +70,11 @@ func (d *Reader) complete(t *table) error {
 	}
 	count := map[kind]int{}
 	values, fields := 0, 0
-	names := map[string]bool{}
+	type identity struct {
+		name string
+		tag  bool
+	}
+	names := map[identity]bool{}
 	for i := range t.columns {
 		c := &t.columns[i]
 		count[c.kind]++
@@ -84,10 +89,14 @@ func (d *Reader) complete(t *table) error {
 				return fmt.Errorf("column %q: %s", c.name, reason)
 			}
 		}
-		if c.kind != skip && names[c.name] {
+		id := identity{c.name, t.typed && c.kind == tag}
+		if c.kind == skip || t.typed && c.kind == measurement {
+			continue
+		}
+		if names[id] {
 			return fmt.Errorf("two columns have the name %q", c.name)
 		}
-		names[c.name] = c.kind != skip
+		names[id] = true
 	}
 	switch {
 	case t.measurement == "" && count[measurement] == 0:
@@ -122,7 +131,8 @@ func fieldPrefix(name string) ([]byte, string) {
 }
 
 // appendLine appends the line of a row, or returns the reason why it has none.
-func (t *table) appendLine(dst []byte, cells [][]byte) (line []byte, reason string) {
+// quoted says which cells were in quotes, nil for none.
+func (t *table) appendLine(dst []byte, cells [][]byte, quoted []bool) (line []byte, reason string) {
 	if len(cells) != len(t.columns) {
 		return dst, fmt.Sprintf("the row has %d cells, and the table has %d columns", len(cells), len(t.columns))
 	}
@@ -130,7 +140,7 @@ func (t *table) appendLine(dst []byte, cells [][]byte) (line []byte, reason stri
 	var name []byte
 	for i := range t.columns {
 		c := &t.columns[i]
-		if len(cells[i]) == 0 {
+		if len(cells[i]) == 0 && !t.emptyText(i, quoted) {
 			cells[i] = c.empty
 		}
 		switch c.kind {
@@ -163,7 +173,7 @@ func (t *table) appendLine(dst []byte, cells [][]byte) (line []byte, reason stri
 			}
 			at = &now
 			continue
-		case c.kind < float || len(cell) == 0:
+		case c.kind < float || len(cell) == 0 && !t.emptyText(i, quoted):
 			continue
 		}
 		prefix := c.prefix
@@ -173,6 +183,12 @@ func (t *table) appendLine(dst []byte, cells [][]byte) (line []byte, reason stri
 			}
 		}
 		dst = append(append(dst, ','), prefix...)
+		if c.kind == float && t.annotated {
+			if f, ok := readFloat(cell); ok {
+				dst = wire.AppendFloat(dst, f)
+				continue
+			}
+		}
 		if dst, reason = appendValue(dst, c.kind, cell); reason != "" {
 			return dst, fmt.Sprintf("column %s: %s", c.name, reason)
 		}
@@ -182,6 +198,13 @@ func (t *table) appendLine(dst []byte, cells [][]byte) (line []byte, reason stri
 	}
 	dst[begin] = ' '
 	return wire.AppendTime(dst, *at), ""
+}
+
+// emptyText returns whether an empty cell is a text: it is in quotes, and the annotations
+// say that the column has texts. Without them quotes say nothing, because many programs
+// write all cells in quotes.
+func (t *table) emptyText(i int, quoted []bool) bool {
+	return t.annotated && i < len(quoted) && quoted[i] && t.columns[i].kind == text
 }
 
 // prefix returns what stands before the value of a field that a cell names.

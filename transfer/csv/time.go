@@ -84,7 +84,7 @@ func isDate(b []byte) bool { return len(b) >= 10 && b[4] == '-' && b[7] == '-' }
 
 // nanoseconds returns a time as a number, and a reason if it has none.
 func nanoseconds(at time.Time) (int64, string) {
-	if y := at.Year(); y < 1678 || y > 2261 {
+	if at.Before(time.Unix(0, model.MinTime)) || at.After(time.Unix(0, model.MaxTime)) {
 		return 0, "is out of the range of times"
 	}
 	return at.UnixNano(), ""

@@ -1,10 +1,13 @@
-// Package rows is what readers of foreign data hand over: rows of one series at a time,
-// in typed columns.
+// Package rows is what readers of foreign data hand over, and what writers of foreign
+// formats take: rows of one series at a time, in typed columns.
 //
 // A reader of a foreign format is a Reader. A loader writes its runs into the files of a
 // shard. Lines turns a Reader into line protocol for a server that runs.
 //
-// A Reader belongs to one goroutine.
+// An export calls a Writer. An Encoder and Decode carry the calls from a server to the
+// program that asked it.
+//
+// A Reader and a Writer belong to one goroutine.
 package rows
 
 import (
