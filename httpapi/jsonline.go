@@ -16,12 +16,7 @@ func (h *Handler) importLines(w *response, r *request) error {
 	if err != nil {
 		return badRequest(err.Error())
 	}
-	db, rp, _, err := h.promTarget(r)
-	if err != nil {
-		return err
-	}
-	t := target{db: db, rp: rp, create: db == h.limits.Load().PrometheusDatabase}
-	t.parse = func(w *response, r *request, _ *target, table *point.Table, s *parseState) (parsed, error) {
+	parse := func(w *response, r *request, _ *target, table *point.Table, s *parseState) (parsed, error) {
 		var err error
 		if s.body, err = h.readBody(w, r); err != nil {
 			return parsed{}, err
@@ -30,7 +25,7 @@ func (h *Handler) importLines(w *response, r *request) error {
 		res := jsonline.Read(s.body.Bytes(), extra, &rows)
 		return parsed{dropped: rows.Refused, reason: rows.Reason, bad: res.Err, lines: res.BadLines}, nil
 	}
-	return h.write(w, r, t)
+	return h.promStore(w, r, target{parse: parse})
 }
 
 // exportLines answers VictoriaMetrics' /api/v1/export.

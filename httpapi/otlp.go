@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"tsdbd/meta"
 	"tsdbd/model/point"
 	"tsdbd/prom"
 	"tsdbd/prom/metadata"
@@ -32,11 +31,7 @@ func (h *Handler) otlpWrite(w *response, r *request) error {
 	if m.opt, err = otlp.ParseOptions(r.URL.Query()); err != nil {
 		return badRequest(err.Error())
 	}
-	db, rp, _, err := h.promTarget(r)
-	if err != nil {
-		return err
-	}
-	return h.write(w, r, target{db: db, rp: rp, create: db == h.limits.Load().PrometheusDatabase, parse: m.parse, done: m.done})
+	return h.promStore(w, r, target{parse: m.parse, done: m.done})
 }
 
 // otlpMedia returns the type of a request, or "" if OTLP does not have it.
@@ -108,10 +103,7 @@ func (m *otlpRequest) done(w *response, left parsed, _ error) error {
 // is answered with 503, and drop it for any other error.
 func otlpError(w http.ResponseWriter, r *http.Request, err error) {
 	status, message := classify(err)
-	switch {
-	case errors.Is(err, meta.ErrRetentionPolicyNotFound):
-		status = http.StatusNotFound
-	case status == http.StatusInternalServerError && !errors.As(err, new(*apiError)):
+	if status == http.StatusInternalServerError && !errors.As(err, new(*apiError)) {
 		status = http.StatusServiceUnavailable // not the fault of the request
 	}
 	if status == http.StatusServiceUnavailable {

@@ -36,13 +36,9 @@ func (h *Handler) promWrite(w *response, r *request) error {
 	if err != nil {
 		return &apiError{http.StatusUnsupportedMediaType, err.Error()}
 	}
-	db, rp, _, err := h.promTarget(r)
-	if err != nil {
-		return err
-	}
 	m := remoteWrite{h: h, second: second}
 	m.announce(w, 0)
-	return h.write(w, r, target{db: db, rp: rp, create: db == h.limits.Load().PrometheusDatabase, parse: m.parse, done: m.done})
+	return h.promStore(w, r, target{parse: m.parse, done: m.done})
 }
 
 // remoteWrite is a request of remote write.

@@ -118,7 +118,7 @@ func TestRemoteWrite2(t *testing.T) {
 	store.create("db")
 	f("/prometheus/db/api/v1/write?"+ann, one, 204, "", "1 0 0")
 	f("/prometheus/db/autogen/api/v1/write?"+ann, one, 204, "", "1 0 0")
-	f("/prometheus/db/nosuch/api/v1/write?"+ann, one, 500, "retention policy not found: nosuch", "0 0 0")
+	f("/prometheus/db/nosuch/api/v1/write?"+ann, one, 404, "retention policy not found: nosuch", "0 0 0")
 	f("/prometheus/none/api/v1/write?"+root, one, 404, `database not found: \"none\"`, "0 0 0")
 	f("/prometheus/%64b/api/v1/write?db=none&"+ann, one, 204, "", "1 0 0")
 	f("/prometheus/db/api/v1/prom/write?"+ann, one, 204, "", "1 0 0")

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -29,6 +30,19 @@ func (h *Handler) promTarget(r *request) (db, rp string, named bool, err error) 
 		return h.limits.Load().PrometheusDatabase, form.Get("rp"), false, nil
 	}
 	return db, form.Get("rp"), true, nil
+}
+
+// promStore stores a body in the database and the policy of promTarget. A policy that
+// does not exist is a 404, because senders repeat a 500 forever.
+func (h *Handler) promStore(w *response, r *request, t target) (err error) {
+	if t.db, t.rp, _, err = h.promTarget(r); err != nil {
+		return err
+	}
+	t.create = t.db == h.limits.Load().PrometheusDatabase
+	if err = h.write(w, r, t); errors.Is(err, meta.ErrRetentionPolicyNotFound) {
+		return &apiError{http.StatusNotFound, err.Error()}
+	}
+	return err
 }
 
 // promRoutes returns the routes of the endpoints of Prometheus' API that read.

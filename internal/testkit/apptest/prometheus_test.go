@@ -32,6 +32,10 @@ func (m message) double(field protowire.Number, f float64) message {
 	return protowire.AppendFixed64(protowire.AppendTag(m, field, protowire.Fixed64Type), math.Float64bits(f))
 }
 
+func (m message) fixed(field protowire.Number, n uint64) message {
+	return protowire.AppendFixed64(protowire.AppendTag(m, field, protowire.Fixed64Type), n)
+}
+
 // promSeries is a TimeSeries of labels a=b and samples of time and value.
 func promSeries(labels string, samples ...float64) message {
 	var m message
