@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,14 +65,24 @@ func fuzz(t *testing.T, seed uint64, number int) {
 	t.Run("stored", func(t *testing.T) { compare(t, r, number, l, data, ref, stored(s)) })
 }
 
+// rounds is how often the reference is asked again before an answer counts as different.
+// Some answers of Prometheus differ each time: its engine puts the series that a function
+// returns for a range in the order of a map, and an aggregation adds them up in that order.
+// Often only one order of many has other last bits.
+const rounds = 1000
+
 // compare asks an asker and the reference random questions.
 func compare(t *testing.T, r *rand.Rand, number int, l layout, data *Dataset, ref *Reference, server asker) {
 	ng := promql.NewEngine(engineOptions(server.options))
 	unsteady := 0
 	differs := func(q Question) (*Answer, string) {
 		want := Ask(t.Context(), ng, ref, q)
-		d := Differs(server.ask(t.Context(), q), want)
-		for i := 0; i < 10 && d != ""; i++ { // some answers of Prometheus differ each time
+		got := server.ask(t.Context(), q)
+		d := Differs(got, want)
+		if got.Err != "" && want.Err != "" && strings.Contains(q.Expr, "count_values") {
+			return want, "" // the server evaluates a few steps at a time: of two errors it may find the other one first
+		}
+		for i := 0; i < rounds && d != ""; i++ {
 			if Differs(Ask(t.Context(), ng, ref, q), want) != "" {
 				unsteady++
 				return want, ""

@@ -3,6 +3,7 @@ package promjudge
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
@@ -32,12 +33,19 @@ func NewReference(dir string) (*Reference, error) {
 	return &Reference{db}, nil
 }
 
-// Store adds the samples of a dataset.
+// Store adds the samples of a dataset. Prometheus adds buckets of its chunks to the
+// histograms that it gets, so it gets copies.
 func (ref *Reference) Store(ctx context.Context, d *Dataset) error {
 	app := ref.AppenderV2(ctx)
 	for _, s := range d.Series {
 		var id storage.SeriesRef
 		for _, one := range s.Samples {
+			if one.Int != nil {
+				one.Int = one.Int.Copy()
+			}
+			if one.Float != nil {
+				one.Float = one.Float.Copy()
+			}
 			var err error
 			if id, err = app.Append(id, s.Labels, 0, one.Time, one.Value, one.Int, one.Float, storage.AppendV2Options{}); err != nil {
 				return errors.Join(err, app.Rollback())
@@ -48,6 +56,8 @@ func (ref *Reference) Store(ctx context.Context, d *Dataset) error {
 }
 
 // Querier returns a querier that selects series in the order of their labels, see Dataset.
+// It does not change the order of matchers as Prometheus' storage does: they are those of
+// the query, and absent_over_time reads them afterwards.
 func (ref *Reference) Querier(mint, maxt int64) (storage.Querier, error) {
 	q, err := ref.DB.Querier(mint, maxt)
 	return ordered{q}, err
@@ -56,7 +66,7 @@ func (ref *Reference) Querier(mint, maxt int64) (storage.Querier, error) {
 type ordered struct{ storage.Querier }
 
 func (q ordered) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-	return asSent{q.Querier.Select(ctx, true, hints, matchers...)}
+	return asSent{q.Querier.Select(ctx, true, hints, slices.Clone(matchers)...)}
 }
 
 // asSent takes the empty buckets from histograms. Prometheus adds them, to give all

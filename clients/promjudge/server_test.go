@@ -85,7 +85,8 @@ func newStore(t *testing.T, data *Dataset, l layout) *store.Store {
 }
 
 // write stores a part of the samples of each series, and some of the part before
-// again.
+// again. Each series has a sample in the first part, so that the store has the series in
+// the order of the dataset, in which it gives them to an aggregation.
 func write(t *testing.T, s *store.Store, data *Dataset, part, parts int) {
 	table, err := s.Table("p")
 	if err != nil {
@@ -95,7 +96,7 @@ func write(t *testing.T, s *store.Store, data *Dataset, part, parts int) {
 	rows := &prom.Rows{Builder: point.NewBuilder(table, &batch)}
 	for _, series := range data.Series {
 		n := len(series.Samples)
-		first, last := max(part*n/parts-2, 0), (part+1)*n/parts
+		first, last := max(part*n/parts-2, 0), max((part+1)*n/parts, min(n, 1))
 		put(t, rows, series.Labels, series.Samples[first:last])
 	}
 	if rows.Refused > 0 {
