@@ -95,7 +95,7 @@ var pointTypes = map[int]string{
 }
 
 func (p *point) readNumber(f *fields) error {
-	switch f.number {
+	switch f.Field {
 	case 2:
 		p.start = f.fixed()
 	case 3:
@@ -115,7 +115,7 @@ func (p *point) readNumber(f *fields) error {
 }
 
 func (p *point) readHistogram(f *fields) error {
-	switch f.number {
+	switch f.Field {
 	case 2:
 		p.start = f.fixed()
 	case 3:
@@ -139,7 +139,7 @@ func (p *point) readHistogram(f *fields) error {
 }
 
 func (p *point) readExponential(f *fields) error {
-	switch f.number {
+	switch f.Field {
 	case 1:
 		return p.attributes.add(f.message())
 	case 2:
@@ -169,7 +169,7 @@ func (p *point) readExponential(f *fields) error {
 }
 
 func (p *point) readSummary(f *fields) error {
-	switch f.number {
+	switch f.Field {
 	case 2:
 		p.start = f.fixed()
 	case 3:
@@ -195,9 +195,9 @@ func (p *point) readQuantile(b []byte) error {
 	var pair [2]float64
 	f := fields{of: "ValueAtQuantile", rest: b}
 	for f.next() {
-		switch f.number {
+		switch f.Field {
 		case 1, 2:
-			pair[f.number-1] = f.double()
+			pair[f.Field-1] = f.double()
 		}
 	}
 	if len(p.quantiles) < maxElements {
@@ -210,7 +210,7 @@ func (p *point) readQuantile(b []byte) error {
 func (b *buckets) read(message []byte) error {
 	f := fields{of: "Buckets", rest: message}
 	for f.next() {
-		switch f.number {
+		switch f.Field {
 		case 1:
 			b.offset = f.sint()
 		case 2:

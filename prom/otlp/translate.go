@@ -41,7 +41,7 @@ func Request(ctx context.Context, body []byte, opt Options, sink Sink) (Result, 
 	t.numbers = make(map[float64]string)
 	f := fields{of: "ExportMetricsServiceRequest", rest: body}
 	for f.next() {
-		if f.number == 1 {
+		if f.Field == 1 {
 			if err := t.resource(f.message()); err != nil {
 				return Result{}, err
 			}
@@ -94,12 +94,12 @@ func (t *translation) resource(b []byte) error {
 	t.origin.reset()
 	f := fields{of: "ResourceMetrics", rest: b}
 	for f.next() {
-		if f.number != 1 {
+		if f.Field != 1 {
 			continue
 		}
 		r := fields{of: "Resource", rest: f.message()}
 		for r.next() {
-			if r.number == 1 {
+			if r.Field == 1 {
 				if err := t.origin.add(r.message()); err != nil {
 					return err
 				}
@@ -116,7 +116,7 @@ func (t *translation) resource(b []byte) error {
 	t.refused = t.enterResource()
 	f = fields{of: "ResourceMetrics", rest: b}
 	for f.next() {
-		if f.number == 2 {
+		if f.Field == 2 {
 			if err := t.scopeMetrics(f.message()); err != nil {
 				return err
 			}
@@ -166,7 +166,7 @@ func (t *translation) scopeMetrics(b []byte) error {
 	}
 	f := fields{of: "ScopeMetrics", rest: b}
 	for f.next() {
-		if f.number == 2 {
+		if f.Field == 2 {
 			if err := t.metric(f.message()); err != nil {
 				return err
 			}
@@ -182,11 +182,11 @@ func (t *translation) enterScope(b []byte) (bad, err error) {
 	var own attributes
 	f := fields{of: "ScopeMetrics", rest: b}
 	for f.next() {
-		switch f.number {
+		switch f.Field {
 		case 1:
 			s := fields{of: "InstrumentationScope", rest: f.message()}
 			for s.next() {
-				switch s.number {
+				switch s.Field {
 				case 1:
 					name = s.text()
 				case 2:
@@ -238,7 +238,7 @@ func (t *translation) metric(b []byte) error {
 	m := metric{}
 	f := fields{of: "Metric", rest: b}
 	for f.next() {
-		switch f.number {
+		switch f.Field {
 		case 1:
 			m.name = f.text()
 		case 2:
@@ -246,7 +246,7 @@ func (t *translation) metric(b []byte) error {
 		case 3:
 			m.unit = f.text()
 		case gauge, sum, histogram, exponential, summary:
-			m.kind = int(f.number) // the last one is in force
+			m.kind = int(f.Field) // the last one is in force
 		}
 	}
 	if f.err != nil {
@@ -257,7 +257,7 @@ func (t *translation) metric(b []byte) error {
 	}
 	f = fields{of: "Metric", rest: b}
 	for f.next() {
-		if int(f.number) != m.kind {
+		if int(f.Field) != m.kind {
 			continue
 		}
 		if err := t.data(&m, f.message()); err != nil {
@@ -287,12 +287,12 @@ func (t *translation) data(m *metric, b []byte) error {
 	f := fields{of: "Metric.data", rest: b}
 	for f.next() {
 		switch {
-		case f.number == 1:
+		case f.Field == 1:
 			points++
 		case m.kind == gauge || m.kind == summary:
-		case f.number == 2:
+		case f.Field == 2:
 			temporality = f.varint()
-		case f.number == 3 && m.kind == sum:
+		case f.Field == 3 && m.kind == sum:
 			m.monotonic = f.varint() != 0
 		}
 	}
@@ -307,7 +307,7 @@ func (t *translation) data(m *metric, b []byte) error {
 	t.enterMetric(m, temporality)
 	f = fields{of: "Metric.data", rest: b}
 	for f.next() {
-		if f.number != 1 {
+		if f.Field != 1 {
 			continue
 		}
 		t.turn++

@@ -38,7 +38,7 @@ func text(value []byte) (string, error) {
 	f := fields{of: "AnyValue", rest: value}
 	var s string
 	for f.next() { // the last one is in force
-		switch f.number {
+		switch f.Field {
 		case stringValue:
 			s = f.text()
 		case boolValue:
@@ -103,7 +103,7 @@ func tree(value []byte, depth int) (v any, err error) {
 	}
 	f := fields{of: "AnyValue", rest: value}
 	for f.next() {
-		switch f.number {
+		switch f.Field {
 		case stringValue:
 			v = f.text()
 		case boolValue:
@@ -137,7 +137,7 @@ func array(b []byte, depth int) ([]any, error) {
 	all := []any{}
 	f := fields{of: "ArrayValue", rest: b}
 	for f.next() {
-		if f.number != 1 {
+		if f.Field != 1 {
 			continue
 		}
 		v, err := tree(f.message(), depth+1)
@@ -154,7 +154,7 @@ func list(b []byte, depth int) (map[string]any, error) {
 	all := map[string]any{}
 	f := fields{of: "KeyValueList", rest: b}
 	for f.next() {
-		if f.number != 1 {
+		if f.Field != 1 {
 			continue
 		}
 		key, value, err := pair(f.message())
@@ -172,7 +172,7 @@ func list(b []byte, depth int) (map[string]any, error) {
 func pair(b []byte) (key string, value []byte, err error) {
 	f := fields{of: "KeyValue", rest: b}
 	for f.next() {
-		switch f.number {
+		switch f.Field {
 		case 1:
 			key = f.text()
 		case 2:

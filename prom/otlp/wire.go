@@ -1,12 +1,12 @@
 package otlp
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
-	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsdbd/prom/proto"
 )
 
 // WireError reports bytes that are not a message of protobuf.
@@ -25,55 +25,33 @@ func (e *WireError) Error() string {
 // fields iterates over the fields of a message. A method that returns the value of a
 // field ends the iteration if the field has another type on the wire.
 type fields struct {
-	of     string // the type of the message, for errors
-	rest   []byte
-	number protowire.Number
-	kind   protowire.Type
-	word   uint64
-	data   []byte
-	err    error
+	proto.Member
+	of   string // the type of the message, for errors
+	rest proto.Message
+	err  error
 }
 
 // next moves to the next field.
 func (f *fields) next() bool {
-	if f.err != nil || len(f.rest) == 0 {
+	if f.err != nil {
 		return false
 	}
-	var n int
-	f.number, f.kind, n = protowire.ConsumeTag(f.rest)
-	if n < 0 {
-		f.number = 0
+	more, err := f.rest.Next(&f.Member)
+	if err != nil {
 		f.fail()
-		return false
 	}
-	f.rest = f.rest[n:]
-	switch f.kind {
-	case protowire.VarintType:
-		f.word, n = protowire.ConsumeVarint(f.rest)
-	case protowire.Fixed64Type:
-		f.word, n = protowire.ConsumeFixed64(f.rest)
-	case protowire.BytesType:
-		f.data, n = protowire.ConsumeBytes(f.rest)
-	default:
-		n = protowire.ConsumeFieldValue(f.number, f.kind, f.rest)
-	}
-	if n < 0 {
-		f.fail()
-		return false
-	}
-	f.rest = f.rest[n:]
-	return true
+	return more
 }
 
 func (f *fields) fail() {
-	f.err = &WireError{Message: f.of, Field: int32(f.number)}
+	f.err = &WireError{Message: f.of, Field: int32(f.Field)}
 }
 
 func (f *fields) is(kind protowire.Type) bool {
-	if f.kind != kind {
+	if f.Kind != kind {
 		f.fail()
 	}
-	return f.kind == kind
+	return f.Kind == kind
 }
 
 // message returns the bytes of a message or of a field of type bytes.
@@ -81,13 +59,12 @@ func (f *fields) message() []byte {
 	if !f.is(protowire.BytesType) {
 		return nil
 	}
-	return f.data
+	return f.Data
 }
 
 // text returns a string. It shares the memory of the message.
 func (f *fields) text() string {
-	b := f.message()
-	return unsafe.String(unsafe.SliceData(b), len(b))
+	return proto.Text(f.message())
 }
 
 // varint returns an integer or boolean.
@@ -95,7 +72,7 @@ func (f *fields) varint() uint64 {
 	if !f.is(protowire.VarintType) {
 		return 0
 	}
-	return f.word
+	return f.Num
 }
 
 // fixed returns an integer of eight bytes.
@@ -103,7 +80,7 @@ func (f *fields) fixed() uint64 {
 	if !f.is(protowire.Fixed64Type) {
 		return 0
 	}
-	return f.word
+	return f.Num
 }
 
 func (f *fields) double() float64 { return math.Float64frombits(f.fixed()) }
@@ -117,38 +94,22 @@ const maxElements = maxBuckets + 1
 
 // appendFixed appends the elements of a repeated field of eight bytes each.
 func (f *fields) appendFixed(dst []uint64) []uint64 {
-	if f.kind == protowire.Fixed64Type {
-		return appendBounded(dst, f.word)
-	}
-	b := f.message()
-	if len(b)%8 != 0 {
-		f.fail()
-	}
-	for ; len(b) >= 8 && len(dst) < maxElements; b = b[8:] {
-		dst = append(dst, binary.LittleEndian.Uint64(b))
-	}
-	return dst
+	return f.list(protowire.Fixed64Type, dst, proto.AppendFixed[uint64])
 }
 
 // appendVarints appends the elements of a repeated field of integers.
 func (f *fields) appendVarints(dst []uint64) []uint64 {
-	if f.kind == protowire.VarintType {
-		return appendBounded(dst, f.word)
-	}
-	for b := f.message(); len(b) > 0 && len(dst) < maxElements; {
-		v, n := protowire.ConsumeVarint(b)
-		if n < 0 {
-			f.fail()
-			return dst
-		}
-		dst, b = append(dst, v), b[n:]
-	}
-	return dst
+	return f.list(protowire.VarintType, dst, proto.AppendVarints[uint64])
 }
 
-func appendBounded(dst []uint64, v uint64) []uint64 {
-	if len(dst) < maxElements {
-		dst = append(dst, v)
+// list appends the elements of a repeated field, which are of a kind or packed.
+func (f *fields) list(kind protowire.Type, dst []uint64, read func([]uint64, *proto.Member, int, func(uint64) uint64) ([]uint64, error)) []uint64 {
+	if f.Kind != kind && !f.is(protowire.BytesType) {
+		return dst
+	}
+	dst, err := read(dst, &f.Member, maxElements, func(v uint64) uint64 { return v })
+	if err != nil {
+		f.fail()
 	}
 	return dst
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 
 	"tsdbd/prom"
+	"tsdbd/prom/proto"
 )
 
 // value is a sample of a test series.
@@ -130,11 +131,11 @@ func histogramText(h prom.Histogram) string {
 }
 
 // memberList returns the members of a message.
-func memberList(t *testing.T, b message) (out []member) {
+func memberList(t *testing.T, b proto.Message) (out []proto.Member) {
 	t.Helper()
-	var m member
+	var m proto.Member
 	for {
-		more, err := b.next(&m)
+		more, err := b.Next(&m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,25 +164,25 @@ func TestSamples(t *testing.T) {
 	}
 	var got []string
 	for i, result := range memberList(t, b) {
-		for _, series := range memberList(t, result.data) {
+		for _, series := range memberList(t, result.Data) {
 			var name string
 			var samples []string
-			for _, m := range memberList(t, series.data) {
-				switch m.field {
+			for _, m := range memberList(t, series.Data) {
+				switch m.Field {
 				case 1:
-					l, err := appendLabel(nil, m.data)
+					l, err := appendLabel(nil, m.Data)
 					if err != nil {
 						t.Fatal(err)
 					}
 					name += "," + l[0].Key + "=" + l[0].Value
 				case 2:
-					v, err := parseSample(m.data)
+					v, err := parseSample(m.Data)
 					if err != nil || v.Start != 0 {
 						t.Fatal(v, err)
 					}
 					samples = append(samples, fmt.Sprintf("%d %#x", v.Time, math.Float64bits(v.Value)))
 				case 4:
-					h, err := parseHistogram(m.data)
+					h, err := parseHistogram(m.Data)
 					if err != nil || h.Start != 0 {
 						t.Fatal(h, err)
 					}
@@ -240,28 +241,28 @@ func TestFrames(t *testing.T) {
 		}
 		name, query := "", uint64(0)
 		for _, m := range memberList(t, body) {
-			if m.field == 2 {
-				query = m.num
+			if m.Field == 2 {
+				query = m.Num
 				continue
 			}
-			for _, part := range memberList(t, m.data) {
-				if part.field == 1 {
-					l, _ := appendLabel(nil, part.data)
+			for _, part := range memberList(t, m.Data) {
+				if part.Field == 1 {
+					l, _ := appendLabel(nil, part.Data)
 					name += l[0].Value
 					continue
 				}
-				c := memberList(t, part.data)
-				chunk, err := chunkenc.FromData(chunkenc.Encoding(c[2].num), c[3].data)
-				if err != nil || c[2].num < 1 || c[2].num > 3 {
-					t.Fatal(err, c[2].num)
+				c := memberList(t, part.Data)
+				chunk, err := chunkenc.FromData(chunkenc.Encoding(c[2].Num), c[3].Data)
+				if err != nil || c[2].Num < 1 || c[2].Num > 3 {
+					t.Fatal(err, c[2].Num)
 				}
 				it := chunk.Iterator(nil)
 				first, last := int64(0), int64(0)
 				for n := 0; ; n++ {
 					kind := it.Next()
 					if kind == chunkenc.ValNone {
-						if n == 0 || n > maxChunkSamples || int64(c[0].num) != first || int64(c[1].num) != last {
-							t.Errorf("%s: %d samples from %d to %d, said %d %d", name, n, first, last, int64(c[0].num), int64(c[1].num))
+						if n == 0 || n > maxChunkSamples || int64(c[0].Num) != first || int64(c[1].Num) != last {
+							t.Errorf("%s: %d samples from %d to %d, said %d %d", name, n, first, last, int64(c[0].Num), int64(c[1].Num))
 						}
 						break
 					}
@@ -313,10 +314,10 @@ func TestParseReadRequest(t *testing.T) {
 	f(build(nil).bytes(2, []byte{9, 1, 0}), "true")
 	f(build(nil).bytes(2, []byte{9, 8}), "the server supports none of the response types [9 8]: send 0 for samples or 1 for chunks")
 	f(build(nil).bytes(2, bytes.Repeat([]byte{9}, 100)), "the server supports none of the response types [9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9]: send 0 for samples or 1 for chunks")
-	f(build(nil).bytes(2, []byte{0x80}), errProtobuf.Error())
+	f(build(nil).bytes(2, []byte{0x80}), proto.ErrInvalid.Error())
 	f(build(nil).bytes(1, build(nil).bytes(3, matcher(4, "a", "b"))), "unknown match type: 4")
 	f(build(nil).bytes(1, build(nil).bytes(3, build(nil).bytes(2, nil).number(1, math.MaxUint64))), "unknown match type: 18446744073709551615")
-	f(build(nil).bytes(1, build{0x1a, 0x02, 0x0a}), errProtobuf.Error())
+	f(build(nil).bytes(1, build{0x1a, 0x02, 0x0a}), proto.ErrInvalid.Error())
 	var many, queries build
 	for range maxMatchers + 1 {
 		many = many.bytes(3, nil)

@@ -7,60 +7,61 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsdbd/prom"
+	"tsdbd/prom/proto"
 )
 
 // parseHistogram reads a Histogram message. A message whose count is an
 // integer, or that has no count, has an integer histogram.
-func parseHistogram(b message) (prom.Histogram, error) {
+func parseHistogram(b proto.Message) (prom.Histogram, error) {
 	var common histogram.Histogram
 	var count, zeroCount float64
 	var positive, negative []float64
 	float := false
 	var h prom.Histogram
-	var m member
+	var m proto.Member
 	for {
-		more, err := b.next(&m)
+		more, err := b.Next(&m)
 		if err != nil {
 			return h, err
 		}
 		if !more {
 			break
 		}
-		switch m.field {
+		switch m.Field {
 		case 1:
-			common.Count, float = m.num, false
+			common.Count, float = m.Num, false
 		case 2:
-			count, float = math.Float64frombits(m.num), true
+			count, float = math.Float64frombits(m.Num), true
 		case 3:
-			common.Sum = math.Float64frombits(m.num)
+			common.Sum = math.Float64frombits(m.Num)
 		case 4:
-			common.Schema = int32(protowire.DecodeZigZag(m.num))
+			common.Schema = int32(protowire.DecodeZigZag(m.Num))
 		case 5:
-			common.ZeroThreshold = math.Float64frombits(m.num)
+			common.ZeroThreshold = math.Float64frombits(m.Num)
 		case 6:
-			common.ZeroCount = m.num
+			common.ZeroCount = m.Num
 		case 7:
-			zeroCount = math.Float64frombits(m.num)
+			zeroCount = math.Float64frombits(m.Num)
 		case 8:
-			common.NegativeSpans, err = appendSpan(common.NegativeSpans, m.data)
+			common.NegativeSpans, err = appendSpan(common.NegativeSpans, m.Data)
 		case 9:
-			common.NegativeBuckets, err = appendDeltas(common.NegativeBuckets, m.num, m.data)
+			common.NegativeBuckets, err = appendDeltas(common.NegativeBuckets, &m)
 		case 10:
-			negative, err = appendFloats(negative, m.num, m.data)
+			negative, err = appendFloats(negative, &m)
 		case 11:
-			common.PositiveSpans, err = appendSpan(common.PositiveSpans, m.data)
+			common.PositiveSpans, err = appendSpan(common.PositiveSpans, m.Data)
 		case 12:
-			common.PositiveBuckets, err = appendDeltas(common.PositiveBuckets, m.num, m.data)
+			common.PositiveBuckets, err = appendDeltas(common.PositiveBuckets, &m)
 		case 13:
-			positive, err = appendFloats(positive, m.num, m.data)
+			positive, err = appendFloats(positive, &m)
 		case 14:
-			common.CounterResetHint = histogram.CounterResetHint(m.num & 3)
+			common.CounterResetHint = histogram.CounterResetHint(m.Num & 3)
 		case 15:
-			h.Time = int64(m.num)
+			h.Time = int64(m.Num)
 		case 16:
-			common.CustomValues, err = appendFloats(common.CustomValues, m.num, m.data)
+			common.CustomValues, err = appendFloats(common.CustomValues, &m)
 		case 17: // of version 2.0
-			h.Start = int64(m.num)
+			h.Start = int64(m.Num)
 		}
 		if err != nil {
 			return h, err
@@ -80,49 +81,28 @@ func parseHistogram(b message) (prom.Histogram, error) {
 	return h, nil
 }
 
-func appendSpan(dst []histogram.Span, b message) ([]histogram.Span, error) {
+func appendSpan(dst []histogram.Span, b proto.Message) ([]histogram.Span, error) {
 	var s histogram.Span
-	var m member
+	var m proto.Member
 	for {
-		more, err := b.next(&m)
+		more, err := b.Next(&m)
 		switch {
 		case !more:
 			return append(dst, s), err
-		case m.field == 1:
-			s.Offset = int32(protowire.DecodeZigZag(m.num))
-		case m.field == 2:
-			s.Length = uint32(m.num)
+		case m.Field == 1:
+			s.Offset = int32(protowire.DecodeZigZag(m.Num))
+		case m.Field == 2:
+			s.Length = uint32(m.Num)
 		}
 	}
 }
 
-// appendDeltas appends the numbers of a repeated member, which come packed in data
-// or one by one.
-func appendDeltas(dst []int64, num uint64, data []byte) ([]int64, error) {
-	if data == nil {
-		return append(dst, protowire.DecodeZigZag(num)), nil
-	}
-	for len(data) > 0 {
-		v, n := protowire.ConsumeVarint(data)
-		if n < 0 {
-			return dst, errProtobuf
-		}
-		dst, data = append(dst, protowire.DecodeZigZag(v)), data[n:]
-	}
-	return dst, nil
+// appendDeltas appends the numbers of a repeated member.
+func appendDeltas(dst []int64, m *proto.Member) ([]int64, error) {
+	return proto.AppendVarints(dst, m, math.MaxInt, protowire.DecodeZigZag)
 }
 
-// appendFloats is appendDeltas for floats.
-func appendFloats(dst []float64, num uint64, data []byte) ([]float64, error) {
-	if data == nil {
-		return append(dst, math.Float64frombits(num)), nil
-	}
-	for len(data) > 0 {
-		v, n := protowire.ConsumeFixed64(data)
-		if n < 0 {
-			return dst, errProtobuf
-		}
-		dst, data = append(dst, math.Float64frombits(v)), data[n:]
-	}
-	return dst, nil
+// appendFloats appends the floats of a repeated member.
+func appendFloats(dst []float64, m *proto.Member) ([]float64, error) {
+	return proto.AppendFixed(dst, m, math.MaxInt, math.Float64frombits)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"tsdbd/query/syntax"
+
+	"tsdbd/prom/proto"
 )
 
 const (
@@ -37,14 +39,17 @@ const (
 	typeChunks  = 1
 )
 
+// maxAccepted bounds the types that are read of a list of them.
+const maxAccepted = 16
+
 // ParseReadRequest reads a ReadRequest. The request does not refer to b.
 func ParseReadRequest(b []byte) (req ReadRequest, err error) {
 	p := requestParser{}
-	rest := message(b)
-	var m member
+	rest := proto.Message(b)
+	var m proto.Member
 	var accepted []uint64
 	for {
-		more, err := rest.next(&m)
+		more, err := rest.Next(&m)
 		if err != nil {
 			return req, err
 		}
@@ -52,17 +57,17 @@ func ParseReadRequest(b []byte) (req ReadRequest, err error) {
 			break
 		}
 		switch {
-		case m.field == 1 && m.data != nil:
+		case m.Field == 1 && m.Data != nil:
 			if len(req.Queries) == maxQueries {
 				return req, fmt.Errorf("more than %d queries", maxQueries)
 			}
-			q, err := p.query(m.data)
+			q, err := p.query(m.Data)
 			if err != nil {
 				return req, err
 			}
 			req.Queries = append(req.Queries, q)
-		case m.field == 2:
-			if accepted, err = appendNumbers(accepted, &m); err != nil {
+		case m.Field == 2:
+			if accepted, err = proto.AppendVarints(accepted, &m, maxAccepted, func(v uint64) uint64 { return v }); err != nil {
 				return req, err
 			}
 		}
@@ -82,19 +87,19 @@ type requestParser struct {
 	matchers int
 }
 
-func (p *requestParser) query(b message) (q Query, err error) {
-	var m member
+func (p *requestParser) query(b proto.Message) (q Query, err error) {
+	var m proto.Member
 	for {
-		more, err := b.next(&m)
+		more, err := b.Next(&m)
 		switch {
 		case !more:
 			return q, err
-		case m.field == 1:
-			q.Start = int64(m.num)
-		case m.field == 2:
-			q.End = int64(m.num)
-		case m.field == 3 && m.data != nil:
-			matcher, err := p.matcher(m.data)
+		case m.Field == 1:
+			q.Start = int64(m.Num)
+		case m.Field == 2:
+			q.End = int64(m.Num)
+		case m.Field == 3 && m.Data != nil:
+			matcher, err := p.matcher(m.Data)
 			if err != nil {
 				return q, err
 			}
@@ -103,28 +108,28 @@ func (p *requestParser) query(b message) (q Query, err error) {
 	}
 }
 
-func (p *requestParser) matcher(b message) (*labels.Matcher, error) {
+func (p *requestParser) matcher(b proto.Message) (*labels.Matcher, error) {
 	if p.matchers++; p.matchers > maxMatchers {
 		return nil, errors.New("too many matchers")
 	}
 	var kind uint64
 	var name, value string
-	var m member
+	var m proto.Member
 	for {
-		more, err := b.next(&m)
+		more, err := b.Next(&m)
 		if err != nil {
 			return nil, err
 		}
 		if !more {
 			break
 		}
-		switch m.field {
+		switch m.Field {
 		case 1:
-			kind = m.num
+			kind = m.Num
 		case 2:
-			name = string(m.data)
+			name = string(m.Data)
 		case 3:
-			value = string(m.data)
+			value = string(m.Data)
 		}
 	}
 	types := []labels.MatchType{labels.MatchEqual, labels.MatchNotEqual, labels.MatchRegexp, labels.MatchNotRegexp}

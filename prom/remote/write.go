@@ -9,6 +9,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/prom"
 	"tsdbd/prom/metadata"
+	"tsdbd/prom/proto"
 )
 
 const (
@@ -50,10 +51,10 @@ type numbers struct{ samples, histograms, exemplars protowire.Number }
 // add adds the samples and histograms of a series with w.labels. rest is the message
 // from its first sample or histogram on. A start that is not 0 is that of samples and
 // histograms that have none. A refused series counts what it has.
-func (w *writer) add(rest message, of numbers, start int64, refused error) error {
-	var m member
+func (w *writer) add(rest proto.Message, of numbers, start int64, refused error) error {
+	var m proto.Member
 	for {
-		more, err := rest.next(&m)
+		more, err := rest.Next(&m)
 		if err != nil {
 			return err
 		}
@@ -63,9 +64,9 @@ func (w *writer) add(rest message, of numbers, start int64, refused error) error
 				return err
 			}
 			return w.addHistograms(refused)
-		case m.data == nil:
-		case m.field == of.samples:
-			s, err := parseSample(m.data)
+		case m.Data == nil:
+		case m.Field == of.samples:
+			s, err := parseSample(m.Data)
 			if err != nil {
 				return err
 			}
@@ -77,8 +78,8 @@ func (w *writer) add(rest message, of numbers, start int64, refused error) error
 					return err
 				}
 			}
-		case m.field == of.histograms:
-			h, err := parseHistogram(m.data)
+		case m.Field == of.histograms:
+			h, err := parseHistogram(m.Data)
 			if err != nil {
 				return err
 			}
@@ -90,7 +91,7 @@ func (w *writer) add(rest message, of numbers, start int64, refused error) error
 					return err
 				}
 			}
-		case m.field == of.exemplars:
+		case m.Field == of.exemplars:
 			w.written.Exemplars++
 		}
 	}
@@ -147,22 +148,22 @@ func (w *writer) blame(err error) {
 // request. What of a good request cannot be stored is in Refused and Reason of rows.
 func Write(b []byte, rows *prom.Rows) (Written, error) {
 	w := writer{rows: rows}
-	rest := message(b)
-	var m member
+	rest := proto.Message(b)
+	var m proto.Member
 	for {
-		more, err := rest.next(&m)
+		more, err := rest.Next(&m)
 		switch {
 		case err != nil:
 			return Written{}, err
 		case !more:
 			return w.written, nil
-		case m.data == nil:
-		case m.field == 1:
+		case m.Data == nil:
+		case m.Field == 1:
 			w.series++
-			err = w.timeSeries(m.data)
-		case m.field == 3:
-			err = w.metricMetadata(m.data)
-		case w.series == 0 && (m.field == 4 || m.field == 5):
+			err = w.timeSeries(m.Data)
+		case m.Field == 3:
+			err = w.metricMetadata(m.Data)
+		case w.series == 0 && (m.Field == 4 || m.Field == 5):
 			err = errors.New("the message is one of remote write 2.0, but its Content-Type is that of 1.0")
 		}
 		if err != nil {
@@ -172,29 +173,29 @@ func Write(b []byte, rows *prom.Rows) (Written, error) {
 }
 
 // timeSeries reads a TimeSeries message of version 1.0.
-func (w *writer) timeSeries(b message) error {
+func (w *writer) timeSeries(b proto.Message) error {
 	w.labels = w.labels[:0]
 	var refused error
-	var m member
-	first := message(nil)
+	var m proto.Member
+	first := proto.Message(nil)
 	for rest := b; ; {
 		at := rest
-		more, err := rest.next(&m)
+		more, err := rest.Next(&m)
 		if err != nil {
 			return err
 		}
 		switch {
 		case !more:
 			return w.add(first, numbers{samples: 2, exemplars: 3, histograms: 4}, 0, refused)
-		case m.field != 1:
+		case m.Field != 1:
 			if first == nil {
 				first = at
 			}
-		case m.data == nil:
+		case m.Data == nil:
 		case len(w.labels) == maxLabels:
 			refused = errLabels
 		default:
-			if w.labels, err = appendLabel(w.labels, m.data); err != nil {
+			if w.labels, err = appendLabel(w.labels, m.Data); err != nil {
 				return err
 			}
 		}
@@ -202,11 +203,11 @@ func (w *writer) timeSeries(b message) error {
 }
 
 // metricMetadata reads a MetricMetadata message.
-func (w *writer) metricMetadata(b message) error {
+func (w *writer) metricMetadata(b proto.Message) error {
 	e := metadata.Entry{Type: metadata.Unknown}
-	var m member
+	var m proto.Member
 	for {
-		more, err := b.next(&m)
+		more, err := b.Next(&m)
 		if err != nil {
 			return err
 		}
@@ -214,14 +215,14 @@ func (w *writer) metricMetadata(b message) error {
 		case !more:
 			w.entry(e)
 			return nil
-		case m.field == 1:
-			e.Type = metadata.Type(m.num)
-		case m.field == 2:
-			e.Metric = text(m.data)
-		case m.field == 4:
-			e.Help = text(m.data)
-		case m.field == 5:
-			e.Unit = text(m.data)
+		case m.Field == 1:
+			e.Type = metadata.Type(m.Num)
+		case m.Field == 2:
+			e.Metric = proto.Text(m.Data)
+		case m.Field == 4:
+			e.Help = proto.Text(m.Data)
+		case m.Field == 5:
+			e.Unit = proto.Text(m.Data)
 		}
 	}
 }

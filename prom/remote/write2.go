@@ -10,11 +10,12 @@ import (
 	"tsdbd/model"
 	"tsdbd/prom"
 	"tsdbd/prom/metadata"
+	"tsdbd/prom/proto"
 )
 
 // symbols are the texts that a request of remote write 2.0 refers to by number.
 type symbols struct {
-	request message
+	request proto.Message
 	at      []uint32 // where in request the length and the bytes of each begin
 }
 
@@ -24,19 +25,19 @@ func (s *symbols) text(ref uint64) (string, error) {
 		return "", fmt.Errorf("reference %d is outside of the %d symbols", ref, len(s.at))
 	}
 	b, _ := protowire.ConsumeBytes(s.request[s.at[ref]:])
-	return text(b), nil
+	return proto.Text(b), nil
 }
 
 // gather finds the symbols and the first series of a request.
-func (s *symbols) gather(b message) (first message, err error) {
+func (s *symbols) gather(b proto.Message) (first proto.Message, err error) {
 	if uint64(len(b)) > math.MaxUint32 {
 		return nil, errors.New("the message is too large")
 	}
 	s.request = b
-	var m member
+	var m proto.Member
 	for rest := b; ; {
 		at := rest
-		more, err := rest.next(&m)
+		more, err := rest.Next(&m)
 		switch {
 		case err != nil:
 			return nil, err
@@ -44,18 +45,18 @@ func (s *symbols) gather(b message) (first message, err error) {
 			return nil, errors.New("the message has no symbols")
 		case !more:
 			return first, nil
-		case m.data == nil:
-		case m.field == 4:
-			if len(s.at) == 0 && len(m.data) > 0 {
+		case m.Data == nil:
+		case m.Field == 4:
+			if len(s.at) == 0 && len(m.Data) > 0 {
 				return nil, errors.New("the first symbol is not the empty string")
 			}
 			_, _, tag := protowire.ConsumeTag(at)
 			s.at = append(s.at, uint32(len(b)-len(at)+tag))
-		case m.field == 5:
+		case m.Field == 5:
 			if first == nil {
 				first = at
 			}
-		case m.field == 1 || m.field == 3:
+		case m.Field == 1 || m.Field == 3:
 			return nil, errors.New("the message is one of remote write 1.0, but its Content-Type is that of 2.0")
 		}
 	}
@@ -83,36 +84,36 @@ func Write2(b []byte, rows *prom.Rows) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
-	var m member
+	var m proto.Member
 	for {
-		more, err := rest.next(&m)
+		more, err := rest.Next(&m)
 		switch {
 		case err != nil:
 			return Written{}, err
 		case !more:
 			return w.written, nil
-		case m.field != 5 || m.data == nil:
+		case m.Field != 5 || m.Data == nil:
 			continue
 		}
 		w.series++
-		if err := w.timeSeries(m.data); err != nil {
+		if err := w.timeSeries(m.Data); err != nil {
 			return Written{}, err
 		}
 	}
 }
 
 // timeSeries reads a TimeSeries message of version 2.0.
-func (w *writer2) timeSeries(b message) error {
+func (w *writer2) timeSeries(b proto.Message) error {
 	w.labels = w.labels[:0]
 	refs := refReader{w: w}
 	var about metadataRefs
 	var start int64
-	var m member
-	first := message(nil)
+	var m proto.Member
+	first := proto.Message(nil)
 	described := false
 	for rest := b; ; {
 		at := rest
-		more, err := rest.next(&m)
+		more, err := rest.Next(&m)
 		if err != nil {
 			return err
 		}
@@ -125,17 +126,17 @@ func (w *writer2) timeSeries(b message) error {
 				}
 			}
 			return w.add(first, numbers{samples: 2, histograms: 3, exemplars: 4}, start, refused)
-		case m.field == 1:
+		case m.Field == 1:
 			if err := refs.read(&m); err != nil {
 				return err
 			}
-		case m.field == 5 && m.data != nil:
+		case m.Field == 5 && m.Data != nil:
 			described = true
-			if err := about.read(m.data); err != nil {
+			if err := about.read(m.Data); err != nil {
 				return err
 			}
-		case m.field == 6: // of senders before the version was final
-			start = int64(m.num)
+		case m.Field == 6: // of senders before the version was final
+			start = int64(m.Num)
 		case first == nil:
 			first = at
 		}
@@ -143,20 +144,20 @@ func (w *writer2) timeSeries(b message) error {
 }
 
 // read reads a Metadata message.
-func (r *metadataRefs) read(b message) error {
-	var m member
+func (r *metadataRefs) read(b proto.Message) error {
+	var m proto.Member
 	for {
-		more, err := b.next(&m)
+		more, err := b.Next(&m)
 		if !more {
 			return err
 		}
-		switch m.field {
+		switch m.Field {
 		case 1:
-			r.kind = m.num
+			r.kind = m.Num
 		case 3:
-			r.help = m.num
+			r.help = m.Num
 		case 4:
-			r.unit = m.num
+			r.unit = m.Num
 		}
 	}
 }
@@ -191,15 +192,15 @@ type refReader struct {
 }
 
 // read reads references, which come packed or one by one.
-func (r *refReader) read(m *member) error {
-	if m.data == nil {
-		r.add(m.num)
+func (r *refReader) read(m *proto.Member) error {
+	if m.Data == nil {
+		r.add(m.Num)
 		return nil
 	}
-	for b := m.data; len(b) > 0; {
+	for b := m.Data; len(b) > 0; {
 		ref, n := protowire.ConsumeVarint(b)
 		if n < 0 {
-			return errProtobuf
+			return proto.ErrInvalid
 		}
 		r.add(ref)
 		b = b[n:]

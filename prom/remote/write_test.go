@@ -15,6 +15,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/prom"
+	"tsdbd/prom/proto"
 )
 
 // request2 is a request of remote write 2.0 in the making. Its texts become symbols.
@@ -163,7 +164,7 @@ func TestWrite(t *testing.T) {
 		{0x0b, 0x0b, 0x0c},
 		build(nil).bytes(1, build{0x12, 0x02, 0x10, 0xff}),
 	} {
-		check(t, fmt.Sprintf("%x", []byte(bad)), Write, bad, errProtobuf.Error())
+		check(t, fmt.Sprintf("%x", []byte(bad)), Write, bad, proto.ErrInvalid.Error())
 	}
 }
 
@@ -233,11 +234,11 @@ func TestWrite2(t *testing.T) {
 		"the message has no symbols":                                                   build(nil).bytes(5, nil),
 		"the message is one of remote write 1.0, but its Content-Type is that of 2.0":  build(nil).bytes(1, nil),
 		"the message is one of remote write 1.0, but its Content-Type is that of 2.0 ": build(nil).bytes(3, nil),
-		errProtobuf.Error():          append(series, 0xff),
-		errProtobuf.Error() + " ":    build(nil).bytes(4, nil).bytes(5, build(nil).bytes(1, []byte{0x80})),
-		errProtobuf.Error() + "  ":   build(nil).bytes(4, nil).bytes(5, build(nil).bytes(5, []byte{0x08})),
-		errProtobuf.Error() + "   ":  build(nil).bytes(4, nil).bytes(5, build(nil).bytes(2, []byte{0x09, 0x08})),
-		errProtobuf.Error() + "    ": build(nil).bytes(4, nil).bytes(5, build(nil).bytes(3, []byte{0xff})),
+		proto.ErrInvalid.Error():                                                       append(series, 0xff),
+		proto.ErrInvalid.Error() + " ":                                                 build(nil).bytes(4, nil).bytes(5, build(nil).bytes(1, []byte{0x80})),
+		proto.ErrInvalid.Error() + "  ":                                                build(nil).bytes(4, nil).bytes(5, build(nil).bytes(5, []byte{0x08})),
+		proto.ErrInvalid.Error() + "   ":                                               build(nil).bytes(4, nil).bytes(5, build(nil).bytes(2, []byte{0x09, 0x08})),
+		proto.ErrInvalid.Error() + "    ":                                              build(nil).bytes(4, nil).bytes(5, build(nil).bytes(3, []byte{0xff})),
 	} {
 		check(t, name, Write2, b, strings.TrimSpace(name))
 	}
