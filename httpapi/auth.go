@@ -41,7 +41,7 @@ type request struct {
 	free bool // logins are not required, everything is allowed
 
 	// path is the path of the route. db and rp are the names that stand before it,
-	// see cutPromPrefix.
+	// see promapi.CutPrefix.
 	path, db, rp string
 	malformed    error // of pairs that the form lacks
 

@@ -21,6 +21,7 @@ import (
 
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/login"
+	"tsdbd/httpapi/promapi"
 	"tsdbd/httpapi/throttle"
 	"tsdbd/internal/body"
 	"tsdbd/prom/metadata"
@@ -79,7 +80,7 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 	maps.Copy(head, h.opt.Headers)
 	maps.Copy(head, h.headers)
 
-	req.path, req.db, req.rp = cutPromPrefix(r.URL)
+	req.path, req.db, req.rp = promapi.CutPrefix(r.URL)
 	rt := h.route(req.path)
 	name, id, fail := "other", "", failure(writeError)
 	if rt != nil {

@@ -1,18 +1,18 @@
-package httpapi
+package promapi
 
 import (
 	"net/url"
 	"strings"
 )
 
-// promPrefix begins the paths of Prometheus' API that name a database:
+// prefix begins the paths of Prometheus' API that name a database:
 // /prometheus/DB[/RP]/api/v1/... . /prometheus/api/v1/... names none.
-const promPrefix = "/prometheus/"
+const prefix = "/prometheus/"
 
-// cutPromPrefix divides a path into the names in its prefix and the path of a route.
+// CutPrefix divides a path into the names in its prefix and the path of a route.
 // Slashes in names are escaped.
-func cutPromPrefix(u *url.URL) (path, db, rp string) {
-	rest, ok := strings.CutPrefix(u.EscapedPath(), promPrefix)
+func CutPrefix(u *url.URL) (path, db, rp string) {
+	rest, ok := strings.CutPrefix(u.EscapedPath(), prefix)
 	if !ok {
 		return u.Path, "", ""
 	}
