@@ -12,6 +12,7 @@ import (
 
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/login"
+	"tsdbd/httpapi/promapi"
 	"tsdbd/query"
 )
 
@@ -66,6 +67,9 @@ func (h *Handler) table() []route {
 		{path: "/debug/pprof/all", name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": h.debugArchive}, absent: noPprof},
 		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.RedirectHandler(debug.ProfilePath, http.StatusMovedPermanently))}, absent: noPprof},
 		{path: debug.ProfilePath, name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.HandlerFunc(debug.Profile)), "POST": other(http.HandlerFunc(debug.Profile))}, absent: noPprof},
+	}
+	for _, path := range promapi.HealthPaths {
+		routes = append(routes, route{path: path, name: "health", access: openPing, place: query.ThisNode, methods: methods{"GET": h.health, "HEAD": h.health}})
 	}
 	for _, path := range otlpPaths {
 		routes = append(routes, route{path: path, name: "otlp_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.otlpWrite}, fail: otlpError})

@@ -113,6 +113,7 @@ func TestRoutesInACluster(t *testing.T) {
 		"GET /api/v1/status/tsdb": "S", "OPTIONS /api/v1/status/tsdb": "T",
 		"GET /ping": "T", "HEAD /ping": "T", "GET /status": "T", "HEAD /status": "T",
 		"GET /health": "T", "HEAD /health": "T", "OPTIONS /health": "T",
+		"GET /-/healthy": "T", "HEAD /-/healthy": "T", "GET /-/ready": "T", "HEAD /-/ready": "T",
 		"GET /metrics": "T", "GET /debug/vars": "T", "GET /debug/requests": "T",
 		"GET /debug/pprof/all": "T", "GET /debug/pprof": "T", "GET /debug/pprof/": "T", "POST /debug/pprof/": "T",
 		"POST /api/tsdbd/": "T", "POST /api/tsdbd/define": "L",

@@ -249,7 +249,7 @@ func TestAPI(t *testing.T) {
 	server.Query("", "CREATE DATABASE p")
 	remoteWrite(t, server.URL+"/api/v1/prom/write?db=p", data)
 	bases := []string{server.URL + "/prometheus/p", want.URL}
-	for _, file := range []string{"api.txt", "grafana.txt"} {
+	for _, file := range []string{"api.txt", "grafana.txt", "perses.txt"} {
 		t.Run(file, func(t *testing.T) {
 			passed, failed := 0, 0
 			for _, req := range apiRequests(t, file, data) {
@@ -269,6 +269,18 @@ func TestAPI(t *testing.T) {
 			t.Logf("%d requests answered as Prometheus does, %d not", passed, failed)
 		})
 	}
+	t.Run("health", func(t *testing.T) {
+		for _, path := range []string{"/-/healthy", "/-/ready"} {
+			resp, err := http.Get(bases[0] + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d", path, resp.StatusCode)
+			}
+		}
+	})
 	t.Run("random", func(t *testing.T) {
 		expressions := NewExpressions(r, data, asked)
 		passed := 0
