@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -26,10 +27,10 @@ func showHelp(ctx context.Context, c *cli.Command, name string) error {
 	switch {
 	case c.Command(name) != nil:
 		return cli.DefaultShowCommandHelp(ctx, c, name)
-	case len(c.Commands) == 0:
-		return cli.DefaultShowCommandHelp(ctx, c.Root(), c.Name)
 	case c == c.Root():
 		return unknownCommand(c, name)
+	case len(c.Commands) == 0 || c.UsageText != "":
+		return cli.DefaultShowCommandHelp(ctx, c.Root(), c.Name)
 	}
 	return usageError(c, "unexpected argument %q", name)
 }
@@ -77,6 +78,30 @@ func wrap(text string, indent int) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// walk calls f with the commands below c, and the words by which each is called.
+func walk(c *cli.Command, words []string, f func(words []string, c *cli.Command)) {
+	for _, sub := range c.Commands {
+		named := append(slices.Clip(words), sub.Name)
+		f(named, sub)
+		walk(sub, named, f)
+	}
+}
+
+// local makes flags those of one command only, not of the commands below it.
+func local(flags []cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		switch f := f.(type) {
+		case *cli.StringFlag:
+			f.Local = true
+		case *cli.IntFlag:
+			f.Local = true
+		case *cli.BoolFlag:
+			f.Local = true
+		}
+	}
+	return flags
 }
 
 // otherNames are commands that other programs have.

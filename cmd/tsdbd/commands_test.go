@@ -120,7 +120,7 @@ func answers(s *apptest.Server) []string {
 	return out
 }
 
-func compare(t testing.TB, what string, got, want []string) {
+func sameAnswers(t testing.TB, what string, got, want []string) {
 	t.Helper()
 	for i := range want {
 		if got[i] != want[i] {
@@ -161,7 +161,7 @@ func TestBackupAndRestore(t *testing.T) {
 		must(t, "restore", "-backup", first, "-data", other.Dir, repo)
 		must(t, "verify", other.Dir)
 		other.Restart()
-		compare(t, "restored", answers(other), want)
+		sameAnswers(t, "restored", answers(other), want)
 		if _, _, err := tsdbd(t, "verify", other.Dir); !errors.Is(err, inspect.ErrInUse) {
 			t.Errorf("verify of a directory in use: %v", err)
 		}
@@ -169,16 +169,16 @@ func TestBackupAndRestore(t *testing.T) {
 	t.Run("running server", func(t *testing.T) {
 		other := apptest.Start(t)
 		must(t, "restore", "-backup", first, "-host", other.URL, repo)
-		compare(t, "restored", answers(other), want)
+		sameAnswers(t, "restored", answers(other), want)
 		must(t, "restore", "-backup", first, "-host", other.URL, repo) // again: nothing doubles
-		compare(t, "restored twice", answers(other), want)
+		sameAnswers(t, "restored twice", answers(other), want)
 
 		// Under other names, beside the same data.
 		must(t, "restore", "-host", other.URL, "-db", "my db", "-rp", "second", "-newdb", "copy", "-newrp", "third", repo)
 		if got, want := other.Query("copy", "SELECT * FROM third.cpu"), s.Query("my db", "SELECT * FROM second.cpu"); got != want {
 			t.Errorf("under other names: %s, want %s", got, want)
 		}
-		compare(t, "beside it", answers(other), want)
+		sameAnswers(t, "beside it", answers(other), want)
 
 		// Merged into points that are there already; a part of the time.
 		other.Query("", "CREATE DATABASE merged")
@@ -213,7 +213,7 @@ func TestBackupAndRestore(t *testing.T) {
 		if !strings.Contains(out, " 0 refused; 3 statements, 0 failed") {
 			t.Errorf("import says %q", out)
 		}
-		compare(t, "imported", answers(other), answers(s))
+		sameAnswers(t, "imported", answers(other), answers(s))
 		if !slices.Equal(lineSet(t, must(t, "export", "-host", other.URL)), sum) {
 			t.Error("export of the import differs")
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,15 +14,29 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// commandsOf returns the commands of the program that are its own.
-func commandsOf(t *testing.T) (list []*cli.Command) {
+// command is a command of the program and the words that call it.
+type command struct {
+	*cli.Command
+	words []string
+}
+
+func (c *command) name() string { return strings.Join(c.words, " ") }
+
+// run runs the command with arguments.
+func (c *command) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	root := program(io.Discard, io.Discard)
-	for _, c := range root.Commands {
-		if c.Name != "help" && c.Name != "completion" {
-			list = append(list, c)
+	out, _, err := tsdbd(t, append(slices.Clip(c.words), args...)...)
+	return out, err
+}
+
+// commandsOf returns the commands of the program that are its own.
+func commandsOf(t *testing.T) (list []command) {
+	t.Helper()
+	walk(program(io.Discard, io.Discard), nil, func(words []string, c *cli.Command) {
+		if words[0] != "help" && words[0] != "completion" {
+			list = append(list, command{c, words})
 		}
-	}
+	})
 	return list
 }
 
@@ -33,31 +48,38 @@ func TestHelp(t *testing.T) {
 		t.Error("tsdbd -h is not tsdbd help")
 	}
 	for _, c := range commandsOf(t) {
-		out := must(t, "help", c.Name)
-		for _, flag := range []string{"-h", "-help", "--help"} {
-			if must(t, c.Name, flag) != out {
-				t.Errorf("%s %s is not help %s", c.Name, flag, c.Name)
+		out, err := c.run(t, "-h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asks := [][]string{append(slices.Clip(c.words), "-help"), append(slices.Clip(c.words), "--help")}
+		if len(c.words) == 1 {
+			asks = append(asks, []string{"help", c.Name})
+			if !strings.Contains(overview, "\n   "+c.Name+" ") {
+				t.Errorf("tsdbd help does not show %s", c.Name)
 			}
 		}
-		if !strings.Contains(out, "\n   tsdbd "+c.Name) || !strings.Contains(out, "\n   Examples:\n     ") {
-			t.Errorf("help of %s: %q", c.Name, out)
+		for _, ask := range asks {
+			if must(t, ask...) != out {
+				t.Errorf("%s is not %s -h", ask, c.name())
+			}
 		}
-		if !strings.Contains(overview, "\n   "+c.Name+" ") {
-			t.Errorf("tsdbd help does not show %s", c.Name)
+		if !strings.Contains(out, "\n   tsdbd "+c.name()) || !strings.Contains(out, "\n   Examples:\n     ") {
+			t.Errorf("help of %s: %q", c.name(), out)
 		}
 		for _, f := range c.Flags {
 			if !strings.Contains(out, "\n   --"+f.Names()[0]) {
-				t.Errorf("help of %s lacks -%s", c.Name, f.Names()[0])
+				t.Errorf("help of %s lacks -%s", c.name(), f.Names()[0])
 			}
 		}
 		text, _, _ := strings.Cut(out, "OPTIONS:")
 		for line := range strings.Lines(text) {
 			if len(line) > helpWidth+1 && !strings.HasPrefix(line, "     ") || strings.HasSuffix(line, " \n") {
-				t.Errorf("help of %s has a line of %d: %s", c.Name, len(line), line)
+				t.Errorf("help of %s has a line of %d: %s", c.name(), len(line), line)
 			}
 		}
-		if _, _, err := tsdbd(t, c.Name, "-no-such-flag"); err == nil || !strings.HasSuffix(err.Error(), "see tsdbd "+c.Name+" -help") {
-			t.Errorf("%s with an unknown flag: %v", c.Name, err)
+		if _, err := c.run(t, "-no-such-flag"); err == nil || !strings.HasSuffix(err.Error(), "see tsdbd "+c.name()+" -help") {
+			t.Errorf("%s with an unknown flag: %v", c.name(), err)
 		}
 	}
 }
@@ -89,6 +111,7 @@ func TestHelpBesideArguments(t *testing.T) {
 func TestFlagsBeforeCommands(t *testing.T) {
 	for _, args := range [][]string{
 		{"-config", "/nonexistent", "config"}, {"--data", t.TempDir(), "config"}, {"-http=127.0.0.1:1", "health"}, {"-version", "config"}, {"-log-level", "debug", "help"},
+		{"import", "-db", "d", "prometheus", "dir"},
 	} {
 		if out, _, err := tsdbd(t, args...); err == nil || !strings.Contains(err.Error(), " is before the command ") || out != "" {
 			t.Errorf("%q: %v\n%s", args, err, out)
@@ -115,13 +138,11 @@ func TestExamplesParse(t *testing.T) {
 			args := strings.Fields(strings.ReplaceAll(line, "'", ""))
 			ran := ""
 			p := program(io.Discard, io.Discard)
-			act := func(_ context.Context, c *cli.Command) error { ran = c.Name; return nil }
+			act := func(_ context.Context, c *cli.Command) error { ran = c.FullName(); return nil }
 			p.Action = act
-			for _, c := range p.Commands {
-				c.Action = act
-			}
-			if err := p.Run(t.Context(), append([]string{"tsdbd"}, args...)); err != nil || ran != c.Name && (c.Name != "serve" || ran != "tsdbd") {
-				t.Errorf("%s: tsdbd %s runs %q, %v", c.Name, line, ran, err)
+			walk(p, nil, func(_ []string, c *cli.Command) { c.Action = act })
+			if err := p.Run(t.Context(), append([]string{"tsdbd"}, args...)); err != nil || ran != "tsdbd "+c.name() && (c.Name != "serve" || ran != "tsdbd") {
+				t.Errorf("%s: tsdbd %s runs %q, %v", c.name(), line, ran, err)
 			}
 		}
 	}
@@ -133,7 +154,7 @@ func TestExamplesParse(t *testing.T) {
 func TestHelpHidesThePassword(t *testing.T) {
 	t.Setenv("TSDBD_PASSWORD", "sesame")
 	for _, c := range commandsOf(t) {
-		if out := must(t, "help", c.Name); strings.Contains(out, "sesame") {
+		if out, err := c.run(t, "-h"); err != nil || strings.Contains(out, "sesame") {
 			t.Error(out)
 		}
 	}

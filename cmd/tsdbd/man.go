@@ -68,10 +68,13 @@ func manual(root *cli.Command) string {
 	fmt.Fprintf(&b, ".SH NAME\ntsdbd \\- %s\n.SH SYNOPSIS\n.B tsdbd\n.RI [ COMMAND ]\n.RI [ flags ]\n.SH DESCRIPTION\n", roff(root.Usage))
 	roffText(&b, root.Description)
 	b.WriteString(".SH COMMANDS\n")
-	for _, c := range root.VisibleCommands() {
-		fmt.Fprintf(&b, ".SS %s\n", c.Name)
+	walk(root, nil, func(words []string, c *cli.Command) {
+		if c.Hidden || words[0] == "completion" && len(words) > 1 {
+			return
+		}
+		fmt.Fprintf(&b, ".SS %s\n", strings.Join(words, " "))
 		b.WriteString(".nf\n")
-		for form := range strings.Lines(cmp.Or(c.UsageText, c.FullName())) {
+		for form := range strings.Lines(cmp.Or(c.UsageText, "tsdbd "+strings.Join(words, " "))) {
 			fmt.Fprintf(&b, ".B %s\n", roff(strings.TrimSpace(form)))
 		}
 		b.WriteString(".fi\n.PP\n")
@@ -80,7 +83,7 @@ func manual(root *cli.Command) string {
 			typed, does, _ := strings.Cut(f.String(), "\t")
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(typed), roff(does))
 		}
-	}
+	})
 	b.WriteString(".SH ENVIRONMENT\n")
 	roffText(&b, settingsNote+`
 

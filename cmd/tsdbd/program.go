@@ -69,11 +69,11 @@ func program(stdout, stderr io.Writer) *cli.Command {
 		}
 		return settings.Action(ctx, c)
 	}
-	for _, c := range root.Commands {
+	walk(root, nil, func(_ []string, c *cli.Command) {
 		c.HideHelpCommand, c.OnUsageError = true, wrongUse
 		if c.ShellComplete == nil {
 			c.ShellComplete = complete()
 		}
-	}
+	})
 	return root
 }

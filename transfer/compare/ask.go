@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -155,6 +156,9 @@ func (m *Measurement) take(fields []typed, columns []string, row []json.RawMessa
 			}
 			f := m.field(of.key)
 			f.Count, f.Type = int64(count), of.of
+			if f.Type == model.Float {
+				f.Float = Float(math.NaN()) // until the sum comes: null if it is not finite
+			}
 		case m.Fields[of.key] != nil: // counts come first
 			f := m.Fields[of.key]
 			if err := f.parse(number); err != nil {

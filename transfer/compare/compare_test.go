@@ -248,3 +248,30 @@ func TestAsk(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestNotFinite: NaN is no value, and a sum that is not finite is that of a server which
+// answers null.
+func TestNotFinite(t *testing.T) {
+	m := &Measurement{Fields: map[string]*Field{}}
+	fields := []column.Field{{Key: "a", Type: model.Float}, {Key: "b", Type: model.Float}, {Key: "c", Type: model.Float}}
+	nan, inf := math.NaN(), math.Inf(1)
+	m.Add(fields, &column.Rows{Times: []int64{1, 2, 3}, Cols: []column.Vector{
+		{Type: model.Float, Floats: []float64{1, nan, 2}},
+		{Type: model.Float, Floats: []float64{nan, nan, 0}, Valid: column.Bitmap{0b011}},
+		{Type: model.Float, Floats: []float64{inf, nan, -inf}, Valid: column.Bitmap{0b011}},
+	}})
+	if f := m.Fields["a"]; f.Count != 2 || f.Float != 3 || m.Fields["b"] != nil || m.Fields["c"].Count != 1 {
+		t.Errorf("counted %+v", m.Fields)
+	}
+	name := Name{Database: "d", Policy: "p", Measurement: "m"}
+	null := &Measurement{Fields: map[string]*Field{
+		"a": {Count: 2, Type: model.Float, Float: 3}, "c": {Count: 1, Type: model.Float, Float: Float(nan)},
+	}}
+	if d := Differences(Totals{name: m}, Totals{name: null}); d != nil {
+		t.Errorf("differences %v", d)
+	}
+	null.Fields["a"].Float = Float(nan)
+	if d := Differences(Totals{name: m}, Totals{name: null}); len(d) != 1 {
+		t.Errorf("differences %v, want that of a", d)
+	}
+}

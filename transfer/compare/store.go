@@ -75,7 +75,7 @@ func (m *Measurement) count(ctx context.Context, sh scan.Shard, name string, tim
 // addChunk adds a column of a chunk.
 func (m *Measurement) addChunk(chunk scan.Chunk, i int, f column.Field) error {
 	var st scan.Stats
-	if chunk.Sum(i, &st) {
+	if chunk.Sum(i, &st) && !(f.Type == model.Float && math.IsNaN(math.Float64frombits(st.Sum))) {
 		switch {
 		case st.Count == 0:
 		case f.Type == model.Float:
@@ -91,13 +91,8 @@ func (m *Measurement) addChunk(chunk scan.Chunk, i int, f column.Field) error {
 	if err != nil {
 		return err
 	}
-	n, count := chunk.Len(), chunk.Len()
-	if v.Valid != nil {
-		count = v.Valid.Count(n)
-	}
-	if v.Type == f.Type && count > 0 { // another type: the series lacks the field
-		integer, sum, lost := sums(v, n, count)
-		m.field(f.Key).add(f.Type, int64(count), integer, sum, lost)
+	if v.Type == f.Type { // another type: the series lacks the field
+		m.addVector(f.Key, v, chunk.Len())
 	}
 	return nil
 }

@@ -140,21 +140,39 @@ func (m *Measurement) field(key string) *Field {
 }
 
 // Add counts rows of a series. It does not count the series: the caller knows whether
-// these are its first rows.
+// these are its first rows. NaN is no value, as in InfluxQL.
 func (m *Measurement) Add(fields []column.Field, rows *column.Rows) {
 	for i := range fields {
-		v := &rows.Cols[i]
-		n := len(rows.Times)
-		count := n
-		if v.Valid != nil {
-			count = v.Valid.Count(n)
-		}
-		if count == 0 {
-			continue
-		}
-		integer, sum, lost := sums(v, n, count)
-		m.field(fields[i].Key).add(v.Type, int64(count), integer, sum, lost)
+		m.addVector(fields[i].Key, &rows.Cols[i], len(rows.Times))
 	}
+}
+
+// addVector adds the values of a field in n rows.
+func (m *Measurement) addVector(key string, v *column.Vector, n int) {
+	count := n
+	if v.Valid != nil {
+		count = v.Valid.Count(n)
+	}
+	integer, sum, lost := sums(v, n, count)
+	if math.IsNaN(sum) {
+		count, sum, lost = numbers(v)
+	}
+	if count > 0 {
+		m.field(key).add(v.Type, int64(count), integer, sum, lost)
+	}
+}
+
+// numbers counts and adds the floats that are not NaN.
+func numbers(v *column.Vector) (count int, sum, lost float64) {
+	for i, x := range v.Floats {
+		if v.IsValid(i) && !math.IsNaN(x) {
+			count++
+			var l float64
+			sum, l = vector.TwoSum(sum, x)
+			lost += l
+		}
+	}
+	return count, sum, lost
 }
 
 // sums adds the values of a vector of n rows.
