@@ -23,14 +23,14 @@ func prometheus(t *testing.T, bin, config string) string {
 }
 
 // prometheusAt is prometheus at an address.
-func prometheusAt(t *testing.T, bin, config, addr string) string {
+func prometheusAt(t *testing.T, bin, config, addr string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, "--config.file="+file, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+addr, "--log.level=warn")
+	cmd := exec.Command(bin, append([]string{"--config.file=" + file, "--storage.tsdb.path=" + dir + "/data", "--web.listen-address=" + addr, "--log.level=warn"}, flags...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -110,7 +110,11 @@ func TestHelpBesideArguments(t *testing.T) {
 // it, and are refused.
 func TestFlagsBeforeCommands(t *testing.T) {
 	for _, args := range [][]string{
-		{"-config", "/nonexistent", "config"}, {"--data", t.TempDir(), "config"}, {"-http=127.0.0.1:1", "health"}, {"-version", "config"}, {"-log-level", "debug", "help"},
+		{"-config", "/nonexistent", "config"},
+		{"--data", t.TempDir(), "config"},
+		{"-http=127.0.0.1:1", "health"},
+		{"-version", "config"},
+		{"-log-level", "debug", "help"},
 		{"import", "-db", "d", "prometheus", "dir"},
 	} {
 		if out, _, err := tsdbd(t, args...); err == nil || !strings.Contains(err.Error(), " is before the command ") || out != "" {

@@ -30,6 +30,7 @@ func importCommand() *cli.Command {
 		Name:      "import",
 		Usage:     "send line protocol or CSV to a running server",
 		UsageText: "tsdbd import [flags] [FILE...]",
+		Commands:  []*cli.Command{importPrometheusCommand()},
 		Description: `tsdbd import sends line protocol or CSV from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
 
 Files named *.csv and *.csv.gz are CSV, as are all with -format csv: annotated CSV of InfluxDB 2.x, what tsdbd query -format csv and influx -format csv have written, and other tables with a header. Types and times that nothing names are guessed from the first rows of a table; import prints the guess. Each row becomes one line. Rows that do not fit are counted and named by their line; -failed keeps them below their header.
@@ -43,7 +44,7 @@ Examples:
                                       # bare lines with times in seconds
   tsdbd import -db demo -measurement cpu -columns 'time,host:tag,usage:float,note:skip' usage.csv
   tsdbd import -db copy cpu.csv       # what tsdbd query -format csv has written`,
-		Flags: slices.Concat(clientFlags(&client, defaultHost), []cli.Flag{
+		Flags: local(slices.Concat(clientFlags(&client, defaultHost), []cli.Flag{
 			&cli.StringFlag{Name: "db", Destination: &opt.Database, Usage: "points without a header go into the database `NAME`"},
 			&cli.StringFlag{Name: "rp", Destination: &opt.RetentionPolicy, Usage: "and into its retention policy `NAME`"},
 			&cli.StringFlag{Name: "precision", Destination: &opt.Precision, Value: "ns", Usage: "the unit of times: `ns|us|ms|s|m|h`"},
@@ -57,7 +58,8 @@ Examples:
 			&cli.StringFlag{Name: "timezone", Destination: &tables.Timezone, Usage: "dates of CSV without a zone are in the zone `NAME`; the default is UTC"},
 			&cli.StringFlag{Name: "separator", Destination: &tables.Separator, Usage: "cells of CSV end with `CHARACTER`, or tab; the default goes by the first line"},
 			&cli.StringFlag{Name: "failed", Destination: &failed, Usage: "write the lines that were refused to `FILE`"},
-		}),
+		})),
+		Before: noFlagsBefore,
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) (err error) {
 			if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
 				return usageError(c, "-precision is one of ns, us, ms, s, m and h, not %q", opt.Precision)

@@ -29,6 +29,7 @@ type Block struct {
 
 // Directory is what List finds.
 type Directory struct {
+	Path   string
 	Blocks []Block // in order of time
 	// Notes say what of the directory is not read, and why.
 	Notes []string
@@ -60,13 +61,13 @@ func List(dir string) (*Directory, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Directory{Blocks: []Block{b}}, nil
+		return &Directory{Path: dir, Blocks: []Block{b}}, nil
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	d, merged := new(Directory), map[string]bool{}
+	d, merged := &Directory{Path: dir}, map[string]bool{}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch name := e.Name(); {

@@ -1,6 +1,8 @@
 package block
 
 import (
+	"strings"
+
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -20,4 +22,13 @@ func (s Selector) matches(set labels.Labels) bool {
 		}
 	}
 	return true
+}
+
+// String returns the selector as text.
+func (s Selector) String() string {
+	parts := make([]string, len(s))
+	for i, m := range s {
+		parts[i] = m.String()
+	}
+	return "{" + strings.Join(parts, ",") + "}"
 }

@@ -1,0 +1,109 @@
+package prometheus
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"tsdbd/model"
+	"tsdbd/prom/block"
+	"tsdbd/transfer"
+)
+
+// target takes writes. It refuses those with a line that contains refuse.
+type target struct {
+	mu     sync.Mutex
+	lines  []string
+	refuse string
+	asked  []string
+}
+
+func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.URL.Path == "/query" {
+		s.asked = append(s.asked, r.FormValue("q"))
+		_, _ = io.WriteString(w, `{"results":[{"series":[{"columns":["name","default"],"values":[["old",false],["autogen",true]]}]}]}`)
+		return
+	}
+	text, _ := io.ReadAll(r.Body)
+	switch {
+	case s.refuse != "" && strings.Contains(string(text), s.refuse):
+		w.WriteHeader(http.StatusUnauthorized)
+	default:
+		s.lines = append(s.lines, strings.Split(strings.TrimSpace(string(text)), "\n")...)
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// TestBlocks sends blocks that promtool has made of blocks.txt. An import that breaks off
+// goes on behind the parts that its journal has.
+func TestBlocks(t *testing.T) {
+	want := []string{
+		`requests_total,__name__=requests_total,code=200,path=/a\ b value=10 1767614400000000000`,
+		`requests_total,__name__=requests_total,code=200,path=/a\ b value=12.5 1767614460000000000`,
+		`requests_total,__name__=requests_total,code=200,path=/a\ b value=0x7ff0000000000000 1767700860000000000`,
+		"up,__name__=up,instance=a:9100,job=node value=1 1767614400000000000",
+		"up,__name__=up,instance=a:9100,job=node value=0 1767614460000000000",
+		"up,__name__=up,instance=a:9100,job=node value=0x7ff8000000000001 1767614520000000000",
+		"up,__name__=up,instance=b:9100,job=node value=1 1767614400500000000",
+		"up,__name__=up,instance=b:9100,job=node value=1 1767614460500000000",
+	}
+	slices.Sort(want)
+	d, err := block.List(filepath.Join("testdata", "blocks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := &target{refuse: "instance=b"}
+	server := httptest.NewServer(to)
+	defer server.Close()
+	client := &transfer.Client{URL: server.URL}
+	opt := Options{
+		Database: "d", Range: model.AllTime, Journal: filepath.Join(t.TempDir(), "journal"), part: 1,
+		Note: func(text string) { t.Error(text) }, Progress: func(Result) {},
+	}
+	if r, err := Blocks(t.Context(), client, d, opt); err == nil || r.Samples != 7 || r.Stats.Written != 5 {
+		t.Fatalf("broke off with %+v, %v", r, err)
+	}
+	before := len(to.lines)
+	if before != 5 || !slices.Equal(to.asked, []string{"CREATE DATABASE d", "SHOW RETENTION POLICIES ON d"}) {
+		t.Errorf("sent %q, asked %q", to.lines, to.asked)
+	}
+	to.refuse = ""
+	r, err := Blocks(t.Context(), client, d, opt)
+	if err != nil || r.Samples != 8 || r.Known != 5 || r.Stats.Written != 3 || r.Incomplete() != nil {
+		t.Errorf("went on with %+v, %v", r, err)
+	}
+	if slices.Sort(to.lines); !slices.Equal(to.lines, want) {
+		t.Errorf("sent\n%s\nwant\n%s", strings.Join(to.lines, "\n"), strings.Join(want, "\n"))
+	}
+	// The whole was counted, what an earlier run has sent too. NaN is no value.
+	for name, m := range r.Totals {
+		f := m.Fields["value"]
+		if name.Database != "d" || name.Policy != "autogen" || len(m.Fields) != 1 || name.Measurement == "up" && (f.Count != 4 || f.Float != 3) || name.Measurement == "requests_total" && f.Count != 3 {
+			t.Errorf("%v: %+v of %+v", name, f, m)
+		}
+	}
+	if len(r.Totals) != 2 {
+		t.Errorf("totals %v", r.Totals)
+	}
+	// The journal is gone: the same import begins again.
+	to.lines = nil
+	if r, err := Blocks(t.Context(), client, d, opt); err != nil || r.Known != 0 || len(to.lines) != len(want) {
+		t.Errorf("again %+v, %v", r, err)
+	}
+	// Another import does not take its journal.
+	to.refuse = "instance=b"
+	if _, err := Blocks(t.Context(), client, d, opt); err == nil {
+		t.Fatal("no error")
+	}
+	opt.Range.Min++
+	if _, err := Blocks(t.Context(), client, d, opt); err == nil || !strings.Contains(err.Error(), "journal") {
+		t.Errorf("another import with the journal: %v", err)
+	}
+}
