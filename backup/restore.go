@@ -110,6 +110,9 @@ func cut(data *meta.Data, f *transfer.Filter, keep func(*meta.Database, *meta.Re
 			rp.ShardGroups = slices.DeleteFunc(rp.ShardGroups, func(g meta.ShardGroup) bool { return len(g.Shards) == 0 })
 			return !f.WantsPolicy(d, rp)
 		})
+		d.Downsamples = slices.DeleteFunc(d.Downsamples, func(t meta.Downsample) bool {
+			return d.RetentionPolicy(t.From) == nil || d.RetentionPolicy(t.Into) == nil
+		})
 		return f.Database != "" && d.Name != f.Database
 	})
 }
@@ -410,6 +413,9 @@ func Restore(ctx context.Context, r *Repository, c *transfer.Client, opt Restore
 func (o *RestoreOptions) definitions(data *meta.Data) *transfer.Definitions {
 	out := &transfer.Definitions{Users: data.Users}
 	for _, d := range data.Databases {
+		for i := range d.Downsamples {
+			out.Downsamples = append(out.Downsamples, transfer.Downsample{Database: d.Name, Definition: d.Downsamples[i]})
+		}
 		if o.NewDatabase == "" && o.NewPolicy == "" {
 			for _, q := range d.ContinuousQueries {
 				out.Queries = append(out.Queries, transfer.Continuous{Database: d.Name, Name: q.Name, Query: q.Query})

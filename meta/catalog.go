@@ -145,7 +145,9 @@ func (c *Catalog) Apply(sequence uint64, ch *Change) error {
 		return nil
 	}
 	next, missing, err := ch.Apply(sequence, c.Data())
-	if _, lazy := ch.Command.(SetContinuousRuns); !lazy {
+	switch ch.Command.(type) {
+	case SetContinuousRuns, CompleteWindows:
+	default:
 		c.urgent.Store(next.Index)
 	}
 	if missing {
@@ -170,7 +172,8 @@ func (c *Catalog) Removed(d Dropped) {
 func (c *Catalog) Unsaved() bool { return c.saved.Load() != c.Data().Index+1 }
 
 // Due reports whether the files lack a change that they should have soon. How far
-// continuous queries have come is not worth a Save: the log keeps it until another.
+// continuous queries and downsamples have come is not worth a Save: the log keeps it
+// until another.
 func (c *Catalog) Due() bool { return c.saved.Load() <= c.urgent.Load() }
 
 // Save brings both copies up to date. After an error they are a catalog as of now

@@ -37,6 +37,9 @@ func sample(t testing.TB) *Data {
 		SetPrivilege{"ann", "metrics", ReadPrivilege},
 		CreateContinuousQuery{"metrics", "cq", "CREATE CONTINUOUS QUERY cq ..."},
 		CreateSubscription{"metrics", "long", Subscription{"sub", "ALL", []string{"http://host:1"}}},
+		DropShardGroup{Database: "metrics", ID: 1, IfDuration: 3 * day},
+		CreateDownsample{"metrics", "autogen", "long", hour, []string{"mean", "max"}, "host = 'a'", 1700100000e9},
+		CompleteWindows{12, 7, []ComputedWindows{{"", 0, int64(hour)}, {"cpu", 0, int64(hour)}}},
 	} {
 		next, err := Apply(cmd, d)
 		if err != nil {
@@ -52,7 +55,7 @@ func TestGoldenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "testdata/catalog-v3.golden"
+	name := "testdata/catalog-v4.golden"
 	if *update {
 		if err := os.WriteFile(name, b, 0o644); err != nil {
 			t.Fatal(err)
@@ -63,7 +66,7 @@ func TestGoldenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b, want) {
-		t.Errorf("encoding of version 3 has changed:\n%q\n%q", b, want)
+		t.Errorf("encoding of version 4 has changed:\n%q\n%q", b, want)
 	}
 	d, err := decode(name, want)
 	if err != nil {
@@ -509,6 +512,8 @@ func TestDue(t *testing.T) {
 	}
 	f(true, CreateDatabase{Name: "d"}, CreateContinuousQuery{"d", "q", "text"})
 	f(false, SetContinuousRuns{[]QueryRun{{"d", "q", "text", ContinuousRun{At: 1}}}})
+	f(true, CreateRetentionPolicy{Database: "d", Policy: RetentionPolicySpec{Name: "tier"}}, CreateDownsample{"d", "autogen", "tier", hour, []string{"max"}, "", 0})
+	f(false, CompleteWindows{ID: 5, Windows: []ComputedWindows{{}}})
 	f(true, SetContinuousRuns{[]QueryRun{{"d", "q", "text", ContinuousRun{At: 2}}}}, DropDatabase{Name: "none"}, CreateDatabase{Name: "e"})
 	f(true, CreateDatabase{Name: "f"}, SetContinuousRuns{[]QueryRun{{"d", "q", "text", ContinuousRun{At: 3}}}})
 	if err := c.Close(); err != nil {

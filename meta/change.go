@@ -53,6 +53,9 @@ func commandOf(name string) (reflect.Type, bool) {
 		CreateContinuousQuery{},
 		DropContinuousQuery{},
 		SetContinuousRuns{},
+		CreateDownsample{},
+		DropDownsample{},
+		CompleteWindows{},
 		CreateSubscription{},
 		DropSubscription{},
 	} {

@@ -39,6 +39,9 @@ func everyCommand() []Command {
 		CreateContinuousQuery{Database: "d", Name: "cq", Query: "SELECT <&> \n"},
 		DropContinuousQuery{Database: "d", Name: "cq"},
 		SetContinuousRuns{[]QueryRun{{"d", "cq", "SELECT 1", ContinuousRun{At: 1 << 60, LeapFrom: 1, LeapTo: 2}}, {"d", "new", "SELECT 2", ContinuousRun{At: -1}}}},
+		CreateDownsample{"d", "rp", "tier", hour, []string{"mean"}, "host = 'a'", 1 << 60},
+		DropDownsample{"d", "rp", "tier"},
+		CompleteWindows{12, 7, []ComputedWindows{{"", -1, 1}, {"cpu", 0, 5}}},
 		CreateSubscription{Database: "d", RetentionPolicy: "rp", Subscription: Subscription{"s", "ANY", []string{"udp://h:1"}}},
 		DropSubscription{Database: "d", RetentionPolicy: "rp", Name: "s"},
 	}
@@ -68,7 +71,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%T with more behind: %v", cmd, err)
 		}
 	}
-	if len(kinds) != 19 {
+	if len(kinds) != 22 {
 		t.Errorf("%d kinds of commands", len(kinds))
 	}
 	if *update {

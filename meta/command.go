@@ -83,8 +83,8 @@ type AlterRetentionPolicy struct {
 	Shards   ShardDurations
 }
 
-// DropRetentionPolicy removes a policy with its groups. A missing policy is no
-// error. A default policy's name stays the database's default.
+// DropRetentionPolicy removes a policy with its groups and its downsamples. A missing
+// policy is no error. A default policy's name stays the database's default.
 type DropRetentionPolicy struct{ Database, Name string }
 
 // CreateShardGroup makes the group that holds Time, with one shard, unless
@@ -105,9 +105,9 @@ type CreateShardGroups struct {
 type DropShardGroup struct {
 	Database, RetentionPolicy string
 	ID                        uint64
-	// IfDuration, if not 0, makes the command fail with ErrIndexChanged when
-	// the policy no longer keeps its data for this long: the decision that the
-	// group has expired was made from an older catalog.
+	// IfDuration, if not 0, says that the group has expired. It makes the command
+	// fail with ErrIndexChanged when the policy no longer keeps its data for this
+	// long: the decision was made from an older catalog.
 	IfDuration time.Duration `json:",omitempty"`
 }
 
@@ -222,6 +222,11 @@ func (c AlterRetentionPolicy) apply(d *Data) (bool, error) {
 	if (p.Duration != nil || p.ShardGroupDuration != nil) && rp.Duration > 0 && rp.Duration < rp.ShardGroupDuration {
 		return false, ErrIncompatibleDurations
 	}
+	for _, t := range db.Downsamples {
+		if err := t.covered(&rp); err != nil && t.From == rp.Name {
+			return false, err
+		}
+	}
 	if p.ReplicaN != nil {
 		if *p.ReplicaN < 1 {
 			return false, ErrReplicationFactorTooLow
@@ -256,6 +261,8 @@ func (c DropRetentionPolicy) apply(d *Data) (bool, error) {
 	d.dropGroups(db.RetentionPolicy(c.Name).ShardGroups...)
 	next.RetentionPolicies = slices.DeleteFunc(slices.Clone(db.RetentionPolicies),
 		func(rp *RetentionPolicy) bool { return rp.Name == c.Name })
+	next.Downsamples = slices.DeleteFunc(slices.Clone(db.Downsamples),
+		func(t Downsample) bool { return t.From == c.Name || t.Into == c.Name })
 	d.replaceDatabase(&next)
 	return true, nil
 }
@@ -315,6 +322,9 @@ func (c DropShardGroup) apply(d *Data) (bool, error) {
 	d.dropGroups(have.ShardGroups[i])
 	rp := *have
 	rp.ShardGroups = slices.Delete(slices.Clone(have.ShardGroups), i, i+1)
+	if c.IfDuration != 0 {
+		rp.Expired = max(rp.Expired, have.ShardGroups[i].End)
+	}
 	d.replaceGroups(db, &rp)
 	return true, nil
 }

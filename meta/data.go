@@ -84,6 +84,7 @@ type Database struct {
 	DefaultRetentionPolicy string
 	RetentionPolicies      []*RetentionPolicy // in order of creation
 	ContinuousQueries      []ContinuousQuery  `json:",omitempty"`
+	Downsamples            []Downsample       `json:",omitempty"` // in order of creation
 }
 
 // RetentionPolicy says how long data lives and into which groups it is cut.
@@ -94,10 +95,13 @@ type RetentionPolicy struct {
 	ReplicaN           int
 	// Writes later than now+FutureWriteLimit or earlier than now-PastWriteLimit
 	// are refused; 0 is no limit.
-	FutureWriteLimit time.Duration  `json:",omitempty"`
-	PastWriteLimit   time.Duration  `json:",omitempty"`
-	ShardGroups      []ShardGroup   `json:",omitempty"` // sorted by Start, disjoint
-	Subscriptions    []Subscription `json:",omitempty"`
+	FutureWriteLimit time.Duration `json:",omitempty"`
+	PastWriteLimit   time.Duration `json:",omitempty"`
+	// Expired is the end of the latest group that was dropped because of its age; 0:
+	// none was. Windows that begin before it may lack rows.
+	Expired       int64          `json:",omitempty"`
+	ShardGroups   []ShardGroup   `json:",omitempty"` // sorted by Start, disjoint
+	Subscriptions []Subscription `json:",omitempty"`
 }
 
 // ShardGroup is the time range [Start, End) of a retention policy, in
@@ -374,6 +378,9 @@ func (d *Data) validate() error {
 				}
 			}
 		}
+	}
+	if err := d.validateDownsamples(); err != nil {
+		return err
 	}
 	seenUser := map[string]bool{}
 	for _, u := range d.Users {

@@ -30,6 +30,10 @@ var (
 	ErrContinuousQueryExists   = errors.New("continuous query already exists")
 	ErrContinuousQueryNotFound = errors.New("continuous query not found")
 
+	ErrDownsampleExists   = errors.New("downsample already exists")
+	ErrDownsampleNotFound = errors.New("downsample not found")
+	ErrDownsampleInvalid  = errors.New("invalid downsample")
+
 	ErrSubscriptionExists   = errors.New("subscription already exists")
 	ErrSubscriptionNotFound = errors.New("subscription not found")
 )

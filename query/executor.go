@@ -57,6 +57,8 @@ type Options struct {
 	Diagnostics func() []show.Diagnostic
 	// Servers returns the tables of SHOW SERVERS; nil is a node that is in no cluster.
 	Servers func() []*result.Series
+	// Downsamples returns how far the downsamples are, by their ids; nil is nothing.
+	Downsamples func() map[uint64]show.Tier
 }
 
 // ExecuteOptions says for whom and how one request runs.
@@ -110,7 +112,7 @@ func New(opt Options) *Executor {
 	e := &Executor{opt: opt, queries: admission.NewQueries(opt.Limits, opt.Memory, opt.Logger)}
 	e.show = show.Options{
 		Storage: opt.Storage, Catalog: opt.Admin.Catalog, Running: e.queries, Now: opt.Now, Started: opt.Now(),
-		Statistics: opt.Statistics, Diagnostics: opt.Diagnostics, Servers: opt.Servers,
+		Statistics: opt.Statistics, Diagnostics: opt.Diagnostics, Servers: opt.Servers, Downsamples: opt.Downsamples,
 	}
 	return e
 }

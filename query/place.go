@@ -10,7 +10,7 @@ type Place int
 const (
 	ThisNode Place = iota + 1 // the statement is about the node that the client asked
 	AnyNode                   // the statement reads what all nodes have
-	Leader                    // the statement changes data or the catalog
+	Leader                    // the statement changes data or the catalog, or shows what the leader does
 )
 
 // PlaceOf returns which node can run all statements of a query. A kind of statement

@@ -41,7 +41,8 @@ func TestPlaceOf(t *testing.T) {
 		"DROP SHARD 1", "CREATE USER u WITH PASSWORD 'p'", "SET PASSWORD FOR u = 'p'", "DROP USER u",
 		"GRANT READ ON d TO u", "REVOKE READ ON d FROM u", "GRANT ALL TO u", "REVOKE ALL FROM u",
 		"CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO t FROM m GROUP BY time(1m) END", "DROP CONTINUOUS QUERY q ON d",
-		"EXECUTE CONTINUOUS QUERY q ON d", "CREATE SUBSCRIPTION s ON d.rp DESTINATIONS ALL 'udp://h:1'", "DROP SUBSCRIPTION s ON d.rp")
+		"EXECUTE CONTINUOUS QUERY q ON d", "CREATE SUBSCRIPTION s ON d.rp DESTINATIONS ALL 'udp://h:1'", "DROP SUBSCRIPTION s ON d.rp",
+		"CREATE DOWNSAMPLE ON d FROM a INTO b EVERY 1h AS max", "DROP DOWNSAMPLE ON d FROM a INTO b", "SHOW DOWNSAMPLES")
 	for kind, r := range rules {
 		if !asked[kind] {
 			t.Errorf("%v has a rule, but no line here", kind)

@@ -84,6 +84,8 @@ func TestNeeds(t *testing.T) {
 	f(`DROP SERIES FROM cpu`, "W mine")
 	f(`DROP RETENTION POLICY rp ON other`, "W other")
 	f(`DROP CONTINUOUS QUERY q ON other`, "W other")
+	f(`DROP DOWNSAMPLE ON other FROM a INTO b`, "W other")
+	f(`SHOW DOWNSAMPLES`, "R mine")
 	f(`CREATE CONTINUOUS QUERY q ON other BEGIN SELECT mean(v) INTO t FROM cpu GROUP BY time(1m) END`, "R other, W other")
 	f(`CREATE CONTINUOUS QUERY q ON a BEGIN SELECT mean(v) INTO b..t FROM c..cpu GROUP BY time(1m) END`, "R a, R c, W b")
 	f(`CREATE CONTINUOUS QUERY q ON a BEGIN SELECT mean(v) INTO b..t FROM (SELECT v FROM c..cpu) GROUP BY time(1m) END`, "R a, R c, W b")
@@ -94,6 +96,7 @@ func TestNeeds(t *testing.T) {
 		"SHOW USERS", "SHOW GRANTS FOR u", "SHOW SHARDS", "SHOW SHARD GROUPS", "SHOW STATS", "SHOW DIAGNOSTICS", "KILL QUERY 1",
 		"DROP MEASUREMENT m", "DROP SHARD 1", "CREATE SUBSCRIPTION s ON mine.rp DESTINATIONS ALL 'udp://h:1'", "DROP SUBSCRIPTION s ON mine.rp",
 		"SHOW SUBSCRIPTIONS", "SHOW SERVERS", "EXECUTE CONTINUOUS QUERY q ON mine",
+		"CREATE DOWNSAMPLE ON mine FROM a INTO b EVERY 1h AS max",
 	} {
 		f(admin, "admin")
 	}

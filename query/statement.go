@@ -50,6 +50,7 @@ var rules = table(
 	shows(rule{}, (*output).together, (*show.Statement).ShowUsers),
 	shows(rule{}, (*output).together, (*show.Statement).ShowGrants),
 	shows(rule{access: reader}, (*output).together, (*show.Statement).ShowContinuousQueries),
+	atLeader(shows(rule{access: reader}, (*output).together, (*show.Statement).ShowDownsamples)),
 	shows(rule{}, (*output).together, (*show.Statement).ShowSubscriptions),
 	here(shows(rule{}, (*output).together, (*show.Statement).ShowStats)),
 	here(shows(rule{}, (*output).together, (*show.Statement).ShowDiagnostics)),
@@ -99,6 +100,8 @@ var rules = table(
 	changes(rule{needs: continuousNeeds, names: named(func(st *influxql.CreateContinuousQueryStatement) *string { return &st.Database })}, (*session).createContinuousQuery),
 	changes(rule{access: writer, names: named(func(st *influxql.DropContinuousQueryStatement) *string { return &st.Database })}, (*session).dropContinuousQuery),
 	on(rule{changes: true, place: Leader}, (*session).executeContinuous),
+	changes(rule{}, (*session).createDownsample),
+	changes(rule{access: writer, names: named(func(st *syntax.DropDownsample) *string { return &st.Database })}, (*session).dropDownsample),
 	changes(rule{}, (*session).createSubscription),
 	changes(rule{}, (*session).dropSubscription),
 )
@@ -151,6 +154,12 @@ func never(r rule) rule {
 // here is a rule of a statement that is about the node that runs it.
 func here(r rule) rule {
 	r.place = ThisNode
+	return r
+}
+
+// atLeader is a rule of a statement that is about what the leader does.
+func atLeader(r rule) rule {
+	r.place = Leader
 	return r
 }
 

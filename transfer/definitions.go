@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"tsdbd/meta"
 )
@@ -15,6 +16,7 @@ import (
 type Definitions struct {
 	Users         []*meta.User   `json:"users"`
 	Queries       []Continuous   `json:"continuous_queries"`
+	Downsamples   []Downsample   `json:"downsamples"`
 	Subscriptions []Subscription `json:"subscriptions"`
 }
 
@@ -23,6 +25,13 @@ type Continuous struct {
 	Database string `json:"database"`
 	Name     string `json:"name"`
 	Query    string `json:"query"`
+}
+
+// Downsample is a downsample of a database. The server that it is defined on has yet to
+// compute its windows.
+type Downsample struct {
+	Database   string          `json:"database"`
+	Definition meta.Downsample `json:"downsample"`
 }
 
 // Subscription is a subscription of a retention policy.
@@ -36,6 +45,7 @@ type Subscription struct {
 type Defined struct {
 	Users         int `json:"users"`
 	Queries       int `json:"continuous_queries"`
+	Downsamples   int `json:"downsamples"`
 	Subscriptions int `json:"subscriptions"`
 }
 
@@ -87,6 +97,18 @@ func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defi
 		}
 		if err == nil && to.Catalog() != before {
 			made.Queries++
+		}
+	}
+	for _, t := range d.Downsamples {
+		def := &t.Definition
+		err := to.Apply(ctx, meta.CreateDownsample{
+			Database: t.Database, From: def.From, Into: def.Into, Every: def.Every, Functions: def.Functions, Where: def.Where, Time: time.Now().UnixNano(),
+		})
+		if err != nil && !errors.Is(err, meta.ErrDownsampleExists) {
+			return made, fmt.Errorf("downsample from %s into %s: %w", def.From, def.Into, err)
+		}
+		if err == nil {
+			made.Downsamples++
 		}
 	}
 	for _, s := range d.Subscriptions {

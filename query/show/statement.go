@@ -26,6 +26,8 @@ type Options struct {
 	Diagnostics func() []Diagnostic
 	// Servers gives the tables of SHOW SERVERS; nil is a node that is in no cluster.
 	Servers func() []*result.Series
+	// Downsamples gives how far downsamples are, by their ids; nil is nothing.
+	Downsamples func() map[uint64]Tier
 }
 
 // Statement is one statement under way. Its methods answer statements that were

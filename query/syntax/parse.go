@@ -16,6 +16,9 @@ var extensions = []struct {
 	parse func(p *influxql.Parser) (influxql.Statement, error)
 }{
 	{[]string{"EXECUTE", "CONTINUOUS", "QUERY"}, parseExecuteContinuous},
+	{[]string{"CREATE", "DOWNSAMPLE"}, parseCreateDownsample},
+	{[]string{"DROP", "DOWNSAMPLE"}, parseDropDownsample},
+	{[]string{"SHOW", "DOWNSAMPLES"}, parseShowDownsamples},
 	{[]string{"SHOW", "CARDINALITY"}, parseShowCardinality},
 	{[]string{"SHOW", "SERVERS"}, parseShowServers},
 }

@@ -102,6 +102,15 @@ func TestParseExtensions(t *testing.T) {
 		{"SHOW CARDINALITY LIMIT x", "error: found x, expected integer at line 1, char 24"},
 		{"SHOW CARDINALITY WHERE a = 'b'", "error: found WHERE, expected end of statement at line 1, char 18"},
 		{"SHOW EXACT CARDINALITY", "error: " + grammarError("SHOW EXACT CARDINALITY")},
+		{`create downsample on "a b" from raw into hours every 1h as mean, Max where host =~ /a.*/ AND region = 'x'`, `CREATE DOWNSAMPLE ON "a b" FROM raw INTO hours EVERY 1h AS mean, max WHERE host =~ /a.*/ AND region = 'x'`},
+		{`CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 90m AS count; SHOW DOWNSAMPLES`, `CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 90m AS count; SHOW DOWNSAMPLES`},
+		{"CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h", "error: found EOF, expected AS at line 1, char 52"},
+		{"CREATE DOWNSAMPLE ON d FROM raw INTO hours AS mean", "error: found AS, expected EVERY at line 1, char 44"},
+		{"CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS top", "error: a downsample has no function top, only count, first, last, max, mean, median, min, mode, spread, stddev, sum"},
+		{"CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS max WHERE time > 5", "error: the condition of a downsample has no time"},
+		{"drop downsample ON d FROM raw INTO hours", "DROP DOWNSAMPLE ON d FROM raw INTO hours"},
+		{"DROP DOWNSAMPLE ON d FROM raw", "error: found EOF, expected INTO at line 1, char 31"},
+		{"SHOW DOWNSAMPLES ON d", "error: found ON, expected end of statement at line 1, char 18"},
 		{"EXECUTE QUERY", "error: " + grammarError("EXECUTE QUERY")},
 	} {
 		if got := parsedText(c.text); got != c.want {

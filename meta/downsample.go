@@ -1,0 +1,184 @@
+package meta
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Downsample is a tier: the policy Into has, for each measurement, series and window of
+// Every, the aggregates Functions of the rows that the policy From has.
+type Downsample struct {
+	ID         uint64 // the Index of the first catalog that has it; never reused
+	From, Into string // names of policies
+	Every      time.Duration
+	Functions  []string // names of InfluxQL's functions
+	Where      string   `json:",omitempty"` // an InfluxQL condition; "": all rows
+	// Backfill is how much time the shard groups of From covered when the downsample
+	// was created, up to that moment.
+	Backfill int64 `json:",omitempty"`
+	// Computed counts the ranges of windows that were computed.
+	Computed uint64 `json:",omitempty"`
+}
+
+// MinDownsampleEvery is the shortest window of a downsample.
+const MinDownsampleEvery = time.Second
+
+// CreateDownsample makes a downsample.
+type CreateDownsample struct {
+	Database, From, Into string
+	Every                time.Duration
+	Functions            []string
+	Where                string `json:",omitempty"`
+	Time                 int64  // the wall clock, ns since the epoch
+}
+
+// DropDownsample removes a downsample. The rows of Into stay.
+type DropDownsample struct{ Database, From, Into string }
+
+// CompleteWindows says that windows of a downsample have been computed from all entries
+// of the log up to Sequence. A downsample that is gone is no error.
+type CompleteWindows struct {
+	ID       uint64 // of the downsample
+	Sequence uint64
+	Windows  []ComputedWindows
+}
+
+// ComputedWindows are the windows of [From, To), in nanoseconds since the epoch.
+type ComputedWindows struct {
+	Measurement string // "": all measurements
+	From, To    int64
+}
+
+// Downsample returns the downsample into a policy, nil if there is none.
+func (db *Database) Downsample(into string) *Downsample {
+	for i := range db.Downsamples {
+		if db.Downsamples[i].Into == into {
+			return &db.Downsamples[i]
+		}
+	}
+	return nil
+}
+
+// Downsamples returns all downsamples with their databases.
+func (d *Data) Downsamples() iter.Seq2[*Database, *Downsample] {
+	return func(yield func(*Database, *Downsample) bool) {
+		for _, db := range d.Databases {
+			for i := range db.Downsamples {
+				if !yield(db, &db.Downsamples[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Start returns the start of the window that holds t, in nanoseconds since the epoch.
+func (t *Downsample) Start(at int64) int64 {
+	every := int64(t.Every)
+	start := at - at%every
+	if at%every < 0 {
+		start -= every
+	}
+	return start
+}
+
+// covered returns an error if a policy does not keep rows for a window.
+func (t *Downsample) covered(from *RetentionPolicy) error {
+	if from.Duration > 0 && from.Duration < t.Every {
+		return fmt.Errorf("%w: policy %s keeps %v, a window of %v needs more", ErrDownsampleInvalid, from.Name, from.Duration, t.Every)
+	}
+	return nil
+}
+
+// check returns an error if the downsample does not fit to the policies and to the
+// other downsamples of a database.
+func (t *Downsample) check(db *Database) error {
+	for _, name := range []string{t.From, t.Into} {
+		if db.RetentionPolicy(name) == nil {
+			return retentionPolicyNotFound(name)
+		}
+	}
+	if t.From == t.Into {
+		return fmt.Errorf("%w: FROM and INTO are the same policy %s", ErrDownsampleInvalid, t.From)
+	}
+	if t.Every < MinDownsampleEvery {
+		return fmt.Errorf("%w: EVERY must be at least %v", ErrDownsampleInvalid, MinDownsampleEvery)
+	}
+	if len(t.Functions) == 0 || slices.Contains(t.Functions, "") || len(slices.Compact(slices.Sorted(slices.Values(t.Functions)))) < len(t.Functions) {
+		return fmt.Errorf("%w: functions %s must be one or more, each once", ErrDownsampleInvalid, strings.Join(t.Functions, ", "))
+	}
+	for i := range db.Downsamples {
+		switch o := &db.Downsamples[i]; {
+		case o.ID == t.ID:
+		case o.Into == t.Into:
+			return fmt.Errorf("%w: from %s into %s", ErrDownsampleExists, o.From, o.Into)
+		case o.Into == t.From:
+			return fmt.Errorf("%w: policy %s has aggregates of %s, so aggregates of it would be wrong; downsample from %s", ErrDownsampleInvalid, t.From, o.From, o.From)
+		case o.From == t.Into:
+			return fmt.Errorf("%w: policy %s is downsampled into %s, which would have aggregates of aggregates", ErrDownsampleInvalid, t.Into, o.Into)
+		}
+	}
+	return t.covered(db.RetentionPolicy(t.From))
+}
+
+// validateDownsamples checks what the rest of the program relies on, after decoding.
+func (d *Data) validateDownsamples() error {
+	seen := map[uint64]bool{}
+	for db, t := range d.Downsamples() {
+		if err := t.check(db); err != nil || t.ID == 0 || t.ID > d.Index || seen[t.ID] {
+			return fmt.Errorf("downsamples of database %q are inconsistent", db.Name)
+		}
+		seen[t.ID] = true
+	}
+	return nil
+}
+
+func (c CreateDownsample) apply(d *Data) (bool, error) {
+	db := d.findDatabase(c.Database)
+	if db == nil {
+		return false, databaseNotFound(c.Database)
+	}
+	t := Downsample{ID: d.Index + 1, From: c.From, Into: c.Into, Every: c.Every, Functions: c.Functions, Where: c.Where}
+	if err := t.check(db); err != nil {
+		return false, err
+	}
+	for _, g := range db.RetentionPolicy(c.From).ShardGroups {
+		t.Backfill += max(0, min(g.End, c.Time)-g.Start)
+	}
+	next := *db
+	next.Downsamples = append(slices.Clip(db.Downsamples), t)
+	d.replaceDatabase(&next)
+	return true, nil
+}
+
+func (c DropDownsample) apply(d *Data) (bool, error) {
+	db := d.findDatabase(c.Database)
+	if db == nil {
+		return false, databaseNotFound(c.Database)
+	}
+	t := db.Downsample(c.Into)
+	if t == nil || t.From != c.From {
+		return false, fmt.Errorf("%w: from %s into %s", ErrDownsampleNotFound, c.From, c.Into)
+	}
+	next := *db
+	next.Downsamples = slices.DeleteFunc(slices.Clone(db.Downsamples), func(t Downsample) bool { return t.Into == c.Into })
+	d.replaceDatabase(&next)
+	return true, nil
+}
+
+func (c CompleteWindows) apply(d *Data) (bool, error) {
+	for db, t := range d.Downsamples() {
+		if t.ID != c.ID {
+			continue
+		}
+		next := *db
+		next.Downsamples = slices.Clone(db.Downsamples)
+		next.Downsample(t.Into).Computed += uint64(len(c.Windows))
+		d.replaceDatabase(&next)
+		return len(c.Windows) > 0, nil
+	}
+	return false, nil
+}

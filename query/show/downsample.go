@@ -1,0 +1,50 @@
+package show
+
+import (
+	"strings"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/query/result"
+	"tsdbd/query/syntax"
+)
+
+// Tier is how far a downsample is.
+type Tier struct {
+	CompleteUntil int64   // all windows that end up to then are computed; ns since the epoch
+	Waiting       int64   // windows that have ended and are to be computed
+	Backfilled    float64 // share of what was there at the creation
+	Err           string  // of the latest run, "" if it succeeded
+}
+
+// ShowDownsamples has a table for each database that the user may read.
+func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, error) {
+	var tiers map[uint64]Tier
+	if s.Downsamples != nil {
+		tiers = s.Downsamples()
+	}
+	var tables []*result.Series
+	for _, db := range s.Catalog().Databases {
+		if s.MayRead != nil && !s.MayRead(db.Name) {
+			continue
+		}
+		t := result.NewTable(db.Name,
+			[]model.FieldType{model.String, model.String, model.String, model.String, model.String, model.String, model.Integer, model.Float, model.Integer, model.String},
+			"from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "error")
+		for i := range db.Downsamples {
+			d := &db.Downsamples[i]
+			tier := tiers[d.ID]
+			until := ""
+			if tier.CompleteUntil != 0 {
+				until = result.FormatTime(tier.CompleteUntil)
+			}
+			t.AddRow(d.From, d.Into, influxql.FormatDuration(d.Every), strings.Join(d.Functions, ", "), d.Where,
+				until, tier.Waiting, tier.Backfilled, int64(d.Computed), tier.Err)
+		}
+		if t.Rows > 0 {
+			tables = append(tables, t)
+		}
+	}
+	return tables, nil
+}
