@@ -42,7 +42,7 @@ func TestAmplification(t *testing.T) {
 				s.mergeAll(e, false)
 			}
 		}
-		warm, c := amplification(&s.counters.files), &s.counters.files
+		warm, c := amplification(&s.counters.Files), &s.counters.Files
 		_, files := totalFiles(s.Store)
 		for _, e := range s.entries() {
 			s.mergeAll(e, true)

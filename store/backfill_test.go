@@ -177,7 +177,7 @@ func TestBackfill(t *testing.T) {
 		}
 		took := time.Since(start)
 		_, n := totalFiles(s)
-		t.Logf("%s: %.0f rows/s, %d requests refused, %d files, amplification %.2f", name, float64(len(order))/took.Seconds(), refused, n, amplification(&s.counters.files))
+		t.Logf("%s: %.0f rows/s, %d requests refused, %d files, amplification %.2f", name, float64(len(order))/took.Seconds(), refused, n, amplification(&s.counters.Files))
 	}
 	s.flushAll(context.Background())
 	start := time.Now()
@@ -203,7 +203,7 @@ func TestBackfill(t *testing.T) {
 	<-watched
 	shards, n := totalFiles(s)
 	t.Logf("merged in %v: %d shards, %d files, amplification %.2f; at most %d open files more than %d, caches %d KiB, heap %d MiB",
-		time.Since(start), shards, n, amplification(&s.counters.files), mostFiles-base, base, mostCached>>10, mostHeap>>20)
+		time.Since(start), shards, n, amplification(&s.counters.Files), mostFiles-base, base, mostCached>>10, mostHeap>>20)
 	if mostFiles > base+50 {
 		t.Errorf("%d open files, %d before", mostFiles, base)
 	}

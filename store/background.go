@@ -198,7 +198,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	if snap == nil {
 		return
 	}
-	s.counters.flushes.Add(1)
+	s.counters.Flushes.Add(1)
 	frozen := e.Bytes() - e.ActiveBytes()
 	if err := s.writeFiles(ctx, e.Shard, snap); err != nil {
 		_ = e.db.seriesError(err)
@@ -214,7 +214,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 		e.tries.retryAt = time.Now().Add(wait)
 		s.mu.Unlock()
 		if !errors.Is(err, context.Canceled) {
-			s.counters.flushFailures.Add(1)
+			s.counters.FlushFailures.Add(1)
 			s.logger.Error("flush failed, will be tried again", "shard", e.ID(), "err", err)
 		}
 		return
@@ -223,7 +223,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	e.tries.pending, e.tries.failures, e.tries.failed, e.tries.retryAt = nil, 0, nil, time.Time{}
 	s.mu.Unlock()
 	took := time.Since(start)
-	s.counters.flushNanos.Add(int64(took))
+	s.counters.FlushNanos.Add(int64(took))
 	s.logger.Debug("flushed", "shard", e.ID(), "took", took)
 	s.updateUnflushed(e)
 	e.idle.Store(false)
@@ -361,13 +361,13 @@ func (s *Store) compactOnce(ctx context.Context) bool {
 		case err != nil:
 			e.merges.failures++
 			e.merges.at = time.Now().Add(min(time.Second<<min(e.merges.failures, 12), time.Hour))
-			s.counters.compactionFailures.Add(1)
+			s.counters.CompactionFailures.Add(1)
 			s.logger.Error("compaction failed, will be tried again later", "shard", e.ID(), "err", err)
 		case did:
 			any = true
 			e.merges.failures = 0
-			s.counters.compactions.Add(1)
-			s.counters.compactionNanos.Add(int64(time.Since(start)))
+			s.counters.Compactions.Add(1)
+			s.counters.CompactionNanos.Add(int64(time.Since(start)))
 			s.logger.Debug("compacted", "shard", e.ID(), "full", cold, "took", time.Since(start))
 		}
 	}

@@ -110,7 +110,7 @@ func TestCardinalityLimits(t *testing.T) {
 			t.Fatalf("step %d: %d series live, want %d", i, got, step.living)
 		}
 	}
-	if got := s.counters.over.Load(); got != 2 {
+	if got := s.counters.Over.Load(); got != 2 {
 		t.Errorf("%d points counted as over the limit since the last start, want 2", got)
 	}
 	if reason, _ := dropped(t, s.write("other", "m,host=4 f=1 1")); reason != "" {
@@ -178,8 +178,8 @@ func TestCardinalityLimitsTogether(t *testing.T) {
 		if got := s.livingSeries("db"); got != c.want {
 			t.Errorf("limits %d, %d: %d series live, want %d", c.series, c.values, got, c.want)
 		}
-		if drops.Load() < int64(hosts-c.want) || drops.Load() != s.counters.over.Load() {
-			t.Errorf("limits %d, %d: %d points dropped, %d counted", c.series, c.values, drops.Load(), s.counters.over.Load())
+		if drops.Load() < int64(hosts-c.want) || drops.Load() != s.counters.Over.Load() {
+			t.Errorf("limits %d, %d: %d points dropped, %d counted", c.series, c.values, drops.Load(), s.counters.Over.Load())
 		}
 		s.must(s.Close())
 	}

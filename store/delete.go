@@ -90,7 +90,7 @@ func (d *pendingDelete) commit(ctx context.Context, steps int) error {
 		return err
 	}
 	e := entry.Entry{Deletes: d.Deletes(d.db.id, ids)}
-	s.counters.deletes.Add(1)
+	s.counters.Deletes.Add(1)
 	if len(e.Deletes) == 0 {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,23 +15,11 @@ import (
 
 // Figures returns what the store did since it was opened, and what it holds.
 func (s *Store) Figures() figures.Figures {
-	c := &s.counters
-	f := figures.Figures{
-		State:  s.State(),
-		Points: c.points.Load(), Values: c.values.Load(), Dropped: c.dropped.Load(), Over: c.over.Load(),
-		Refused: c.refused.Load(), Failed: c.failed.Load(), Deletes: c.deletes.Load(),
-		Flushes: c.flushes.Load(), FlushFailures: c.flushFailures.Load(), FlushBytes: c.files.FlushBytes.Load(),
-		FlushTime:   time.Duration(c.flushNanos.Load()),
-		Compactions: c.compactions.Load(), CompactionFailures: c.compactionFailures.Load(),
-		CompactionTime: time.Duration(c.compactionNanos.Load()),
-		MergeReadBytes: c.files.Read(), MergeWrittenBytes: c.files.Written(), Compacting: s.compacting.Load(),
-		CacheLimit: s.opt.CacheBytes, TableBytes: s.memory.tables.Load(), DiskFree: -1, Log: s.log.Stats(),
-	}
+	f := s.counters.Figures()
+	f.State, f.Log, f.DiskFree = s.State(), s.log.Stats(), -1
+	f.Compacting, f.CacheLimit, f.TableBytes = s.compacting.Load(), s.opt.CacheBytes, s.memory.tables.Load()
 	if free, err := s.fs.Free(s.dir); err == nil {
 		f.DiskFree = int64(free)
-	}
-	for n := range f.Merges {
-		f.Merges[n], f.MergeBytes[n] = c.files.Merges[n].Load(), c.files.WriteBytes[n].Load()
 	}
 	places := maps.Collect(s.Catalog().Shards())
 	s.mu.RLock()

@@ -131,7 +131,7 @@ func (f *follower) followNow(e *entry.Entry) error {
 		return cmp.Or(err, fmt.Errorf("follow entry %d: %w", e.Sequence, errLeads))
 	}
 	if len(e.Deletes) > 0 {
-		s.counters.deletes.Add(1)
+		s.counters.Deletes.Add(1)
 	}
 	if err := f.entry(e); err != nil {
 		damaged := errors.Is(err, binio.ErrCorrupt) && len(e.Command) == 0 // a command is decoded here

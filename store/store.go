@@ -20,6 +20,7 @@ import (
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
 	"tsdbd/store/cardinality"
+	"tsdbd/store/figures"
 	"tsdbd/store/ledger"
 	"tsdbd/store/pace"
 	"tsdbd/store/space"
@@ -185,7 +186,7 @@ type Store struct {
 	loops       sync.WaitGroup
 
 	rows     point.RowPool
-	counters counters
+	counters figures.Counters
 	pacer    pace.Pacer
 }
 
@@ -322,17 +323,6 @@ func (s *Store) overloaded() error {
 		return space.FullError{Err: fmt.Errorf("the cache is full and cannot be flushed: %w", syscall.ENOSPC)}
 	}
 	return ErrOverloaded
-}
-
-// counters are the store's own figures; Figures shows them.
-type counters struct {
-	points, values, dropped, refused, failed         atomic.Int64
-	over                                             atomic.Int64 // of dropped, by a limit of cardinality
-	flushes, flushFailures, flushNanos               atomic.Int64
-	compactions, compactionFailures, compactionNanos atomic.Int64
-	deletes                                          atomic.Int64
-
-	files shard.Counters
 }
 
 // Log is what the store needs of a log: an order of entries, durable before they

@@ -373,7 +373,7 @@ func TestCloseLeavesTheLog(t *testing.T) {
 	}
 	s.must(s.write("db", lines.String()))
 	s.must(s.Close())
-	if n := s.counters.flushes.Load(); n != 0 {
+	if n := s.counters.Flushes.Load(); n != 0 {
 		t.Errorf("%d flushes", n)
 	}
 	s = openTest(t, fs, opt)

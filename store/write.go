@@ -57,7 +57,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 		if errors.Is(err, errNoRoomForKeys) {
 			return s.refuseRows(len(b.Rows))
 		}
-		s.counters.failed.Add(int64(len(b.Rows)))
+		s.counters.Failed.Add(int64(len(b.Rows)))
 		return s.refusal(err)
 	}
 	if len(r.targets) > 0 {
@@ -77,16 +77,16 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 						takeBack = func() { s.takeBack(db) }
 					}
 				}
-				s.counters.failed.Add(int64(len(b.Rows)))
+				s.counters.Failed.Add(int64(len(b.Rows)))
 				return s.refusal(err)
 			}
 			s.space.Passed()
 		}
 	}
-	s.counters.points.Add(int64(len(b.Rows) - r.dropped))
-	s.counters.values.Add(int64(len(b.Values)))
-	s.counters.dropped.Add(int64(r.dropped))
-	s.counters.over.Add(int64(r.over))
+	s.counters.Points.Add(int64(len(b.Rows) - r.dropped))
+	s.counters.Values.Add(int64(len(b.Values)))
+	s.counters.Dropped.Add(int64(r.dropped))
+	s.counters.Over.Add(int64(r.over))
 	if r.over > 0 && !db.cardinality.Told.Swap(true) {
 		s.logger.Warn("a limit of cardinality is reached, new series are refused", "db", database)
 	}
@@ -98,7 +98,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 
 // refuseRows refuses a write of n rows for which there is no memory.
 func (s *Store) refuseRows(n int) error {
-	s.counters.refused.Add(int64(n))
+	s.counters.Refused.Add(int64(n))
 	wake(s.wakeFlush)
 	return s.overloaded()
 }
