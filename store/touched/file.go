@@ -1,0 +1,205 @@
+package touched
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/identity"
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+)
+
+// Name is the name of the file in the directory of the catalog.
+const Name = "touched"
+
+// The file is a header and the tiers:
+//
+//	header   | magic "TSDBDTCH" 8 | version u32 | lineage 16 | length u64 | crc u32 |
+//	tier     id uvarint, spans of all measurements, count uvarint, then for each
+//	         measurement, in order: length uvarint, name, spans
+//	spans    count uvarint, then for each: from varint, less the end of the one before
+//	         it, length uvarint, sequence uvarint
+//
+// Fixed integers are little-endian. length is that of the tiers; crc is the CRC32C of
+// everything before it and of the tiers.
+const (
+	magic       = "TSDBDTCH"
+	version     = 1
+	headerBytes = 40
+	crcOffset   = headerBytes - 4
+)
+
+// Encode returns the file of the marks as they are now, for a data directory.
+func (m *Marks) Encode(lineage identity.Lineage) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.encode(lineage)
+}
+
+func (m *Marks) encode(lineage identity.Lineage) []byte {
+	var b []byte
+	for _, id := range slices.Sorted(maps.Keys(m.tiers)) {
+		t := m.tiers[id]
+		b = binary.AppendUvarint(b, id)
+		b = appendSpans(b, t.all)
+		b = binary.AppendUvarint(b, uint64(len(t.measurements)))
+		for _, name := range slices.Sorted(maps.Keys(t.measurements)) {
+			b = binio.AppendString(b, name)
+			b = appendSpans(b, t.measurements[name])
+		}
+	}
+	return seal(lineage, b)
+}
+
+// seal puts the header before the tiers.
+func seal(lineage identity.Lineage, b []byte) []byte {
+	out := make([]byte, 0, headerBytes+len(b))
+	out = append(out, magic...)
+	out = binary.LittleEndian.AppendUint32(out, version)
+	out = append(out, lineage[:]...)
+	out = binary.LittleEndian.AppendUint64(out, uint64(len(b)))
+	out = binary.LittleEndian.AppendUint32(out, binio.ChecksumUpdate(binio.Checksum(out), b))
+	return append(out, b...)
+}
+
+func appendSpans(b []byte, s spans) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	at := int64(0)
+	for _, sp := range s {
+		b = binary.AppendUvarint(b, binio.ZigZag(sp.from-at))
+		b = binary.AppendUvarint(b, uint64(sp.to-sp.from))
+		b = binary.AppendUvarint(b, sp.sequence)
+		at = sp.to
+	}
+	return b
+}
+
+// decode returns the tiers of a file, and the data directory that they are of.
+func decode(name string, b []byte) (map[uint64]*tier, identity.Lineage, error) {
+	var lineage identity.Lineage
+	if len(b) < headerBytes || string(b[:8]) != magic {
+		return nil, lineage, binio.Corruptf(name, 0, "bad header of touched windows")
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
+		return nil, lineage, fmt.Errorf("open %s: version %d of touched windows is not known to this program (it knows %d)", name, v, version)
+	}
+	copy(lineage[:], b[12:])
+	payload := b[headerBytes:]
+	if binary.LittleEndian.Uint64(b[28:]) != uint64(len(payload)) ||
+		binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), payload) != binary.LittleEndian.Uint32(b[crcOffset:]) {
+		return nil, lineage, binio.Corruptf(name, crcOffset, "touched windows: bad checksum or length")
+	}
+	d := binio.NewDecoder(payload)
+	tiers := map[uint64]*tier{}
+	for d.Len() > 0 {
+		t := newTier(&meta.Downsample{ID: d.Uvarint()})
+		t.all = decodeSpans(&d)
+		t.count = len(t.all)
+		for range d.Count(2) {
+			name := d.String()
+			s := decodeSpans(&d)
+			if name == "" || len(s) == 0 {
+				d.Fail("measurement without a name or spans")
+			}
+			t.measurements[name] = s
+			t.count += len(s)
+		}
+		tiers[t.ID] = t
+	}
+	if err := d.Err(); err != nil {
+		return nil, lineage, binio.InFile(err, name)
+	}
+	return tiers, lineage, nil
+}
+
+func decodeSpans(d *binio.Decoder) spans {
+	n := d.Count(3)
+	if n == 0 {
+		return nil
+	}
+	s := make(spans, 0, n)
+	at := int64(0)
+	for i := range n {
+		from := at + d.Varint()
+		to := from + int64(d.Uvarint())
+		if to <= from || i > 0 && from < at {
+			d.Fail("spans out of order")
+			return nil
+		}
+		s = append(s, span{from, to, d.Uvarint()})
+		at = to
+	}
+	return s
+}
+
+// read takes the marks of the file.
+func (m *Marks) read(lineage identity.Lineage) {
+	b, err := vfs.ReadFile(m.fs, m.name)
+	if err != nil && errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var tiers map[uint64]*tier
+	var of identity.Lineage
+	if err == nil {
+		tiers, of, err = decode(m.name, b)
+	}
+	switch {
+	case err != nil:
+		m.logger.Warn("touched windows not read, all windows of downsamples will be computed again", "path", m.name, "err", err)
+		m.dirty = true
+	case of != lineage:
+		m.logger.Warn("touched windows are of another data directory, all windows of downsamples will be computed again", "path", m.name)
+		m.dirty = true
+	default:
+		m.tiers = tiers
+	}
+}
+
+// Save writes the file if it lacks something. If there is no room for it, Save removes
+// the file: the next start then marks all windows.
+func (m *Marks) Save(lineage identity.Lineage) error {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	m.mu.Lock()
+	if !m.dirty {
+		m.mu.Unlock()
+		return nil
+	}
+	b, none := m.encode(lineage), len(m.tiers) == 0
+	m.dirty = false
+	m.mu.Unlock()
+	err := m.write(b, none)
+	if err != nil {
+		m.mu.Lock()
+		m.dirty = true
+		m.mu.Unlock()
+		return fmt.Errorf("save touched windows: %w", err)
+	}
+	return nil
+}
+
+func (m *Marks) write(b []byte, none bool) error {
+	dir := path.Dir(m.name)
+	if !none {
+		err := vfs.WriteFileAtomic(m.fs, dir, m.name, b)
+		if !vfs.IsFull(err) {
+			return err
+		}
+		m.logger.Warn("touched windows not saved, the disk is full; a restart would compute all windows of downsamples again", "path", m.name)
+	}
+	if err := m.fs.Remove(m.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if !none {
+		m.mu.Lock()
+		m.dirty = true // when there is room
+		m.mu.Unlock()
+	}
+	return m.fs.SyncDir(dir)
+}
