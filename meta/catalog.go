@@ -20,6 +20,9 @@ type Options struct {
 	// MustExist makes Open refuse to start with an empty catalog
 	// (ErrCatalogMissing): the caller has found data that one must describe.
 	MustExist bool
+	// BeforeSave is called before the files get changes; an error keeps them as they
+	// are. nil does nothing.
+	BeforeSave func() error
 }
 
 // copyNames are the two files of a catalog. Each holds the whole of it.
@@ -30,6 +33,7 @@ type Catalog struct {
 	fs     vfs.FS
 	dir    string
 	logger *slog.Logger
+	before func() error
 
 	mu     sync.Mutex // held while data is replaced
 	data   atomic.Pointer[Data]
@@ -50,7 +54,10 @@ type Catalog struct {
 // When files exist and none is readable Open refuses with both reasons: an
 // empty catalog would hide all data and open the server to everyone.
 func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
-	c := &Catalog{fs: fsys, dir: dir, logger: opt.Logger}
+	c := &Catalog{fs: fsys, dir: dir, logger: opt.Logger, before: opt.BeforeSave}
+	if c.before == nil {
+		c.before = func() error { return nil }
+	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
@@ -190,7 +197,10 @@ func (c *Catalog) Save() error {
 	if c.saved.Load() == d.Index+1 {
 		return nil
 	}
-	err := c.writeCopies(d)
+	err := c.before()
+	if err == nil {
+		err = c.writeCopies(d)
+	}
 	if vfs.IsFull(err) && c.dropReserve() {
 		err = c.writeCopies(d)
 	}

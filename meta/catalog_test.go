@@ -39,7 +39,7 @@ func sample(t testing.TB) *Data {
 		CreateSubscription{"metrics", "long", Subscription{"sub", "ALL", []string{"http://host:1"}}},
 		DropShardGroup{Database: "metrics", ID: 1, IfDuration: 3 * day},
 		CreateDownsample{"metrics", "autogen", "long", hour, []string{"mean", "max"}, "host = 'a'", 1700100000e9},
-		CompleteWindows{12, 7, []ComputedWindows{{"", 0, int64(hour)}, {"cpu", 0, int64(hour)}}},
+		CompleteWindows{12, 7, []ComputedWindows{{To: int64(hour)}, {Measurement: "cpu", To: int64(hour)}}},
 	} {
 		next, err := Apply(cmd, d)
 		if err != nil {

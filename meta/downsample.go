@@ -48,7 +48,8 @@ type CompleteWindows struct {
 
 // ComputedWindows are the windows of [From, To), in nanoseconds since the epoch.
 type ComputedWindows struct {
-	Measurement string // "": all measurements
+	Measurement string   // "": all measurements
+	Except      []string `json:",omitempty"` // of all measurements, those that failed
 	From, To    int64
 }
 

@@ -52,7 +52,7 @@ func TestDownsamples(t *testing.T) {
 		t.Errorf("a policy that becomes shorter than a window: %v", err)
 	}
 
-	done := mustApply(t, d, CompleteWindows{tier.ID, 5, []ComputedWindows{{"m", 0, 1}, {"", 1, 2}}})
+	done := mustApply(t, d, CompleteWindows{tier.ID, 5, []ComputedWindows{{Measurement: "m", To: 1}, {From: 1, To: 2}}})
 	if got := done.Database("d").Downsample("hours").Computed; got != 2 {
 		t.Errorf("%d computed", got)
 	}

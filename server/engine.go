@@ -65,6 +65,26 @@ func runContinuous(ctx context.Context, executor *query.Executor, db string, q *
 	return failed
 }
 
+// executeRows runs the statement of a downsample and passes its rows on.
+func executeRows(ctx context.Context, executor *query.Executor, db string, q *influxql.Query, rows func(*result.Series) error) error {
+	var failed error
+	err := executor.Execute(ctx, q, query.ExecuteOptions{Database: db, ChunkSize: intoBatchRows}, func(r *result.Result) error {
+		if r.Err != nil {
+			failed = r.Err
+		}
+		for _, one := range r.Series {
+			if err := rows(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
 // guarded is the engine behind the guard, for clients' writes.
 type guarded struct {
 	engine

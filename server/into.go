@@ -13,16 +13,22 @@ import (
 // intoBatchRows bounds the rows that SELECT INTO writes at once.
 const intoBatchRows = 10_000
 
-// writeInto writes the rows of a SELECT INTO as a client's points would be. A
-// *point.PartialWriteError says how many rows were refused; all others are
-// stored then.
+// writeInto writes a batch as writeBatches does.
 func (e engine) writeInto(ctx context.Context, in *result.IntoBatch) error {
-	table, err := e.Table(in.Database)
+	return e.writeBatches(ctx, []*result.IntoBatch{in})
+}
+
+// writeBatches writes the rows of a SELECT INTO as a client's points would be. The batches
+// are of one retention policy. A *point.PartialWriteError says how many rows were
+// refused; all others are stored then.
+func (e engine) writeBatches(ctx context.Context, batches []*result.IntoBatch) error {
+	database, policy := batches[0].Database, batches[0].RetentionPolicy
+	table, err := e.Table(database)
 	if err != nil {
 		return err
 	}
-	partial := point.PartialWriteError{Database: in.Database}
-	if partial.RetentionPolicy, err = e.RetentionPolicy(in.Database, in.RetentionPolicy); err != nil {
+	partial := point.PartialWriteError{Database: database}
+	if partial.RetentionPolicy, err = e.RetentionPolicy(database, policy); err != nil {
 		return err
 	}
 	refuse := func(reason string, rows int) {
@@ -34,7 +40,7 @@ func (e engine) writeInto(ctx context.Context, in *result.IntoBatch) error {
 	var batch point.Batch
 	flush := func() error {
 		var refused *point.PartialWriteError
-		err := e.Write(ctx, in.Database, in.RetentionPolicy, &batch)
+		err := e.Write(ctx, database, policy, &batch)
 		batch.Reset()
 		if errors.As(err, &refused) {
 			refuse(refused.Reason, refused.Dropped)
@@ -42,14 +48,17 @@ func (e engine) writeInto(ctx context.Context, in *result.IntoBatch) error {
 		}
 		return err
 	}
-	w := intoWriter{in: in, rows: point.NewBuilder(table, &batch)}
-	for row := range in.Times {
-		if err := w.add(row); err != nil {
-			refuse(err.Error(), 1)
-		}
-		if len(batch.Rows) == intoBatchRows {
-			if err := flush(); err != nil {
-				return err
+	rows := point.NewBuilder(table, &batch)
+	for _, in := range batches {
+		w := intoWriter{in: in, rows: rows}
+		for row := range in.Times {
+			if err := w.add(row); err != nil {
+				refuse(err.Error(), 1)
+			}
+			if len(batch.Rows) == intoBatchRows {
+				if err := flush(); err != nil {
+					return err
+				}
 			}
 		}
 	}

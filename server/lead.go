@@ -11,7 +11,7 @@ import (
 )
 
 // lead does what only one node may do, until ctx ends: it runs continuous queries,
-// writes the monitor's statistics, and drops what has expired. It returns when all of
+// computes downsamples, writes the monitor's statistics, and drops what has expired. It returns when all of
 // it has stopped. The store of a single node drops by itself.
 func (s *Server) lead(ctx context.Context) {
 	c := s.config
@@ -20,6 +20,7 @@ func (s *Server) lead(ctx context.Context) {
 	if c.Continuous.Enabled {
 		running.Go(func() { s.continuous.Run(ctx) })
 	}
+	running.Go(func() { s.downsample.Run(ctx) })
 	if c.Monitor.StoreEnabled {
 		host, err := os.Hostname()
 		if err != nil {

@@ -23,9 +23,11 @@ import (
 	promql "tsdbd/prom/engine"
 	"tsdbd/query"
 	"tsdbd/query/admission"
+	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/server/memory"
 	"tsdbd/services/continuous"
+	"tsdbd/services/downsample"
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
 	"tsdbd/transfer"
@@ -65,6 +67,7 @@ type Server struct {
 	executor     *query.Executor
 	promql       *promql.Engine
 	continuous   *continuous.Service
+	downsample   *downsample.Service
 	handler      *httpapi.Handler
 	accessLog    *reopenedFile // nil without a file of its own
 	inputs       inputs
@@ -199,7 +202,7 @@ func shardDurations(c *config.Config) meta.ShardDurations {
 }
 
 // openQueries makes what runs statements: for clients and, once services start,
-// for continuous queries.
+// for continuous queries and downsamples.
 func (s *Server) openQueries() error {
 	c := s.config
 	s.showConfig()
@@ -208,6 +211,7 @@ func (s *Server) openQueries() error {
 		Statistics:  s.statistics,
 		Diagnostics: s.allDiagnostics,
 		Servers:     s.servers,
+		Downsamples: func() map[uint64]show.Tier { return s.downsample.Tiers() },
 		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
 	})
 	s.promql = promql.New(promql.Options{
@@ -227,7 +231,16 @@ func (s *Server) openQueries() error {
 			return runContinuous(ctx, s.executor, db, q)
 		},
 	})
-	s.registry.MustRegister(s.continuous)
+	s.downsample = downsample.New(downsample.Options{
+		Catalog: s.store.Catalog, Storage: s.engine.engine, Marks: s.store.Touched(), Applied: s.store.Applied, Logger: s.log,
+		Execute: func(ctx context.Context, db string, q *influxql.Query, rows func(*result.Series) error) error {
+			return executeRows(ctx, s.executor, db, q, rows)
+		},
+		Write:    s.engine.writeBatches,
+		Delete:   s.store.Delete,
+		Complete: func(ctx context.Context, cmd meta.CompleteWindows) error { return s.store.Apply(ctx, cmd) },
+	})
+	s.registry.MustRegister(s.continuous, s.downsample)
 	return nil
 }
 

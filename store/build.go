@@ -35,6 +35,10 @@ func (s *Store) Adopt(id uint64, f *build.Files) error {
 	if err != nil {
 		return err
 	}
+	s.touched.Shard(s.Applied(), id)
+	if err := s.saveTouched(); err != nil { // the log does not have the rows
+		return err
+	}
 	if err := e.Adopt(f); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
@@ -152,6 +153,31 @@ func TestBuildAfterDelete(t *testing.T) {
 	again.wants("after a crash", want)
 	_ = again.Close()
 	_ = s.Close()
+}
+
+// TestBuildTouches: rows that come without the log touch the windows of downsamples, also
+// if the server is killed at once.
+func TestBuildTouches(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	ctx := context.Background()
+	hours := meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}
+	tier := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Every: time.Hour, Functions: []string{"max"}}
+	s.must(errors.Join(s.Apply(ctx, hours), s.Apply(ctx, tier)))
+	id := s.Catalog().Database("db").Downsamples[0].ID
+	s.must(s.saveTouched())
+	if got := s.Touched().Waiting(id, model.MaxTime, 9); len(got) != 0 {
+		t.Fatalf("before: %v", got)
+	}
+	s.must(s.buildRows(origin, 10, "a"))
+	fs = fs.Crash(nil, 1)
+	_ = s.Close()
+	s = openTest(t, fs, testOptions(fs))
+	got := s.Touched().Waiting(id, model.MaxTime, 9)
+	if len(got) != 1 || got[0].From > origin || got[0].To <= origin {
+		t.Errorf("after: %v", got)
+	}
 }
 
 // TestBuildMeetsWrite writes to a shard while its files are built: they are refused, and

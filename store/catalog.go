@@ -90,7 +90,9 @@ func (s *Store) submit(cmd meta.Command) error {
 func (s *Store) applyCommand(e *entry.Entry) {
 	ch, err := meta.DecodeCommand(e.Command)
 	if err == nil {
+		s.touched.Before(e.Sequence, ch.Command, s.catalog.Data())
 		err = s.catalog.Apply(e.Sequence, ch)
+		s.touched.After(e.Sequence, s.catalog.Data())
 	}
 	if err != nil { // whoever logged it has looked
 		s.logger.Error("change of the catalog in the log is refused", "sequence", e.Sequence, "err", err)

@@ -143,6 +143,7 @@ func (s *Store) applyDelete(sequence uint64, d *entry.Delete) {
 		s.logger.Error("delete in log unreadable", "shard", d.Shard, "err", err)
 		return
 	}
+	s.touched.Delete(sequence, d.Shard, set, d.Range, sh.db.series.Key)
 	err := sh.Delete(sequence, set, d.Range)
 	s.dirty(sh)
 	s.count(sh, sh.Bytes())

@@ -395,6 +395,7 @@ func (s *Store) apply(e *entry.Entry) {
 		if first := sh.db.series.FirstClaim(); first != 0 {
 			s.confirm(sh.db, first, w.Rows)
 		}
+		s.touched.Write(e.Sequence, w.Shard, w.Rows)
 		sh.Apply(e.Sequence, w.Rows, w.Values, w.Strings)
 		s.dirty(sh)
 		s.count(sh, sh.Bytes())

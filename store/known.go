@@ -9,6 +9,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
+	"tsdbd/store/touched"
 	"tsdbd/wal"
 )
 
@@ -24,13 +25,25 @@ func (s *Store) known() wal.Known {
 	return known
 }
 
-// beforeTrim makes sure of what the log gives up (W3): the catalog has the changes
-// and the manifests have their names. The ledger notes which shards have files, and
+// Touched returns which windows of downsamples are to be computed.
+func (s *Store) Touched() *touched.Marks { return s.touched }
+
+// saveTouched saves the marks of touched windows. The catalog calls it before it saves
+// a change that they follow from.
+func (s *Store) saveTouched() error {
+	if s.touched == nil {
+		return nil // the catalog is being opened
+	}
+	return s.touched.Save(s.catalog.Data().Lineage)
+}
+
+// beforeTrim makes sure of what the log gives up (W3): the catalog has the changes, the
+// marks of touched windows are saved, and the manifests have their names. The ledger notes which shards have files, and
 // that entries up to covered are in them. A full disk does not keep the log from a
 // trim for the ledger's sake: a trim makes room, and the ledger is only there to
 // notice what is lost.
 func (s *Store) beforeTrim(covered uint64) error {
-	if err := errors.Join(s.catalog.Save(), s.ledger.SyncNames(s.syncShardDir), s.sureOfSeries()); err != nil {
+	if err := errors.Join(s.catalog.Save(), s.saveTouched(), s.ledger.SyncNames(s.syncShardDir), s.sureOfSeries()); err != nil {
 		return err
 	}
 	err := s.ledger.SetLog(func(k *wal.Known, _ *bool) { k.Covered = max(k.Covered, covered) })

@@ -14,6 +14,7 @@ import (
 	"tsdbd/retention"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
+	"tsdbd/store/touched"
 	"tsdbd/wal"
 )
 
@@ -24,7 +25,7 @@ func (s *Store) openFiles() error {
 		return fmt.Errorf("open store: %w", err)
 	}
 	hasData := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, layout.DatabasePrefix) })
-	if s.catalog, err = meta.Open(s.fs, path.Join(s.dir, "meta"), meta.Options{Logger: s.logger, MustExist: hasData}); err != nil {
+	if s.catalog, err = meta.Open(s.fs, path.Join(s.dir, "meta"), meta.Options{Logger: s.logger, MustExist: hasData, BeforeSave: s.saveTouched}); err != nil {
 		return err
 	}
 	head, err := wal.ReadHead(s.fs, path.Join(s.dir, "wal"))
@@ -37,6 +38,7 @@ func (s *Store) openFiles() error {
 	if s.ledger, err = ledger.Open(s.fs, s.dir, s.catalog.Data().Lineage, s.logger); err != nil {
 		return err
 	}
+	s.touched = touched.Open(s.fs, path.Join(s.dir, "meta"), s.catalog.Data(), s.logger)
 	s.logAfter = head.After
 	if s.opt.OpenLog != nil {
 		s.logAfter = s.opt.LogAfter

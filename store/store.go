@@ -24,6 +24,7 @@ import (
 	"tsdbd/store/ledger"
 	"tsdbd/store/pace"
 	"tsdbd/store/space"
+	"tsdbd/store/touched"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -114,6 +115,7 @@ type Store struct {
 	catalog    *meta.Catalog
 	log        Log
 	ledger     *ledger.File
+	touched    *touched.Marks
 	logAfter   uint64 // entries with a higher sequence were in the log at the start
 	retention  *retention.Service
 	space      *space.Space

@@ -13,8 +13,11 @@
 // same rows. Therefore the marks of a downsample that no file has are all windows of its
 // source, and spans are joined when there are too many.
 //
-// The file meta/touched has the marks (docs/formats/touched.md). Save must come before the log gives up
-// entries, and before the catalog's files have a change that marks follow from.
+// Shard is for rows that come without the log, and is followed by Save.
+//
+// The file meta/touched has the marks (docs/formats/touched.md). Save must come before
+// the log gives up entries, and before the catalog's files have a change that marks follow
+// from.
 //
 // Marks may be used by any number of goroutines, but one at a time calls Write, Delete,
 // Before and After.

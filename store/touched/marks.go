@@ -125,6 +125,21 @@ func (m *Marks) Delete(sequence, shard uint64, set *roaring.Bitmap, r model.Time
 	m.dirty = true
 }
 
+// Shard marks all windows of a shard, which is to get rows without the log.
+func (m *Marks) Shard(sequence, shard uint64) {
+	sources := m.sources.Load()
+	if sources == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	src := (*sources)[shard]
+	for _, t := range src.tiers {
+		t.touch("", src.group, sequence)
+		m.dirty = true
+	}
+}
+
 // measurementsOf returns the measurements of series, or "" for all.
 func measurementsOf(set *roaring.Bitmap, key func(model.SeriesID) (string, error)) []string {
 	if set.GetCardinality() > maxKeys {
@@ -332,6 +347,9 @@ func (t *tier) complete(w meta.ComputedWindows, sequence uint64) {
 		before := len(t.all)
 		t.all = t.all.clear(w.From, w.To, sequence)
 		t.count += len(t.all) - before
+		for _, name := range w.Except {
+			t.put(name, window{w.From, w.To}, sequence)
+		}
 	}
 	if t.count > t.limit { // a span may have become two
 		t.coarsen()

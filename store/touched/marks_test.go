@@ -1,9 +1,7 @@
 package touched
 
 import (
-	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -18,6 +16,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
+	"tsdbd/internal/testkit/formats"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
@@ -26,8 +25,6 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 const hour = int64(time.Hour)
 
@@ -162,6 +159,10 @@ func TestMarks(t *testing.T) {
 	})
 	step("a delete of a series without a name", "cpu 26-29, disk 24-48, mem 3-4,  50-51", func() {
 		m.Delete(sequence, 3, roaring.BitmapOf(9), model.TimeRange{Min: 50 * hour, Max: 50 * hour}, key)
+	})
+	step("whole windows but of one measurement", "mem 0-70,  70-72", func() {
+		m.Touch(sequence, "d", "raw", "", model.TimeRange{Min: 60 * hour, Max: 72*hour - 1})
+		complete(sequence, meta.ComputedWindows{Except: []string{"mem"}, From: 0, To: 70 * hour})()
 	})
 	step("whole windows", "", complete(99, meta.ComputedWindows{From: 0, To: 72 * hour}))
 	step("a group that expired", "", func() {
@@ -314,19 +315,9 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const name = "testdata/touched-v1.golden"
-	if *update {
-		if err := os.WriteFile(name, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	golden, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(b, golden) {
-		t.Errorf("the file has changed:\n%x\n%x", b, golden)
-	}
+	formats.Golden(t, "touched-v1.golden", b)
+	formats.Examples(t, "touched.md")
+	golden := b
 	const some, all = "cpu -7--6, cpu 3-4, mem, é 1-2,  60-72", " 0-72"
 	if got := waiting(open(fs, d), id, 99*hour); got != some {
 		t.Errorf("read: %q", got)

@@ -1,0 +1,83 @@
+//go:build linux
+
+package clustertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"tsdbd/internal/testkit/testseed"
+)
+
+// TestDownsampleFailover kills the leader while it computes windows. The next one goes
+// on: in the end the target has what the source gives, and all nodes have the same.
+func TestDownsampleFailover(t *testing.T) {
+	t.Parallel()
+	c := start(t, setup{nodes: 3, env: small})
+	n := c.nodes[0]
+	n.must("", "CREATE DATABASE db")
+	n.must("", "CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1")
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 1))
+	body := func() string {
+		var b strings.Builder
+		for range 200 {
+			fmt.Fprintf(&b, "m,w=%d v=%di %d\n", rnd.IntN(7), rnd.IntN(1000), rnd.Int64N(20_000)*1e8)
+		}
+		return b.String()
+	}
+	for range 20 {
+		n.write("db", body())
+	}
+	n.must("db", "CREATE DOWNSAMPLE ON db FROM autogen INTO tier EVERY 1s AS count, max")
+	for range 2 {
+		for range 10 {
+			n.write("db", body())
+			from := rnd.Int64N(2000)
+			n.must("db", fmt.Sprintf("DELETE FROM m WHERE w = '%d' AND time >= %ds AND time < %ds", rnd.IntN(7), from, from+rnd.Int64N(50)))
+		}
+		l := c.leader()
+		n = c.others(l)[0]
+		l.Kill()
+		n.write("db", body())
+		c.restart(l)
+		c.healthy()
+	}
+	rows := func(q string) (string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		answer, err := n.read(ctx, "db", q, 0, "consistency", "strong")
+		if err != nil {
+			return "", err
+		}
+		b, err := json.Marshal(answer)
+		return string(b), err
+	}
+	c.await("the target has what the source gives", func() error {
+		want, err := rows("SELECT count(v) AS count_v, max(v) AS max_v FROM autogen.m WHERE time >= 0 AND time < 3000s GROUP BY time(1s), w fill(none)")
+		if err != nil {
+			return err
+		}
+		got, err := rows("SELECT count_v, max_v FROM tier.m GROUP BY w")
+		if err == nil && got != want {
+			err = fmt.Errorf("%d bytes of answer, want %d", len(got), len(want))
+		}
+		return err
+	})
+	c.await("nothing is waiting", func() error {
+		for _, n := range c.nodes {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			if a, err := n.query(ctx, "", "SHOW DOWNSAMPLES"); err != nil || !strings.Contains(a.body, `Z",0,1,`) {
+				return fmt.Errorf("%s: %s %w", n.name, a.body, err)
+			}
+		}
+		return nil
+	})
+	c.verify()
+	c.stop()
+}

@@ -1,0 +1,346 @@
+package downsample
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/point"
+	"tsdbd/model/scan"
+	"tsdbd/query/expr"
+	"tsdbd/query/result"
+	"tsdbd/query/syntax"
+)
+
+const (
+	writeRows  = 10_000 // rows that are written at once
+	deleteMost = 256    // series that one delete names
+	rounds     = 3      // of align
+)
+
+// align brings the rows of the target in [from, to) in line with the source. A row that
+// has lost a field is deleted and written again: a delete takes whole rows.
+func (v *visitor) align(measurement string, from, to int64) error {
+	for range rounds {
+		b := &batch{visitor: v, measurement: measurement, from: from, to: to, seed: maphash.MakeSeed(), have: map[uint64]row{}}
+		if err := b.read(); err != nil {
+			return err
+		}
+		if err := b.aggregate(); err != nil {
+			return err
+		}
+		stale, err := b.removeStale()
+		if err != nil {
+			return err
+		}
+		if !stale {
+			return nil
+		}
+	}
+	return errors.New("rows of the target change while it is computed")
+}
+
+// batch is some windows of a measurement.
+type batch struct {
+	*visitor
+	measurement string
+	from, to    int64
+	seed        maphash.Seed
+	have        map[uint64]row // rows of the target, by their series and time
+	left        int            // rows of have that are not seen, or lack a field
+
+	pending []*result.IntoBatch
+	rows    int // of pending
+}
+
+// row is what the target has at a time of a series: sums of hashes, so that they do not
+// depend on the order of columns.
+type row struct {
+	values, fields uint64
+	fresh          bool // the source has it, with the same fields
+}
+
+// read reads what the target has.
+func (b *batch) read() error {
+	return b.target(func(c *cells, i int) {
+		b.have[c.key(i)] = c.row(i)
+	})
+}
+
+// target calls f with each row of the target that has a field of the downsample.
+func (b *batch) target(f func(c *cells, i int)) error {
+	text := fmt.Sprintf("SELECT * FROM %s WHERE time >= %d AND time < %d GROUP BY *", b.source(b.d.Into), b.from, b.to)
+	return b.run(b.d.Into, text, func(s *result.Series) error {
+		c := b.cells(s)
+		for i := range s.Rows {
+			if c.row(i).fields != 0 {
+				f(c, i)
+			}
+		}
+		return nil
+	})
+}
+
+// source is a measurement of a policy as a statement names it.
+func (b *batch) source(policy string) string {
+	return influxql.QuoteIdent(b.db.Name, policy, b.measurement)
+}
+
+// run runs a statement unless the policy does not have the measurement in the range.
+func (b *batch) run(policy, text string, rows func(*result.Series) error) error {
+	has := false
+	err := b.view(policy, model.TimeRange{Min: b.from, Max: b.to - 1}, func(sh scan.Shard) error {
+		has = has || sh.Fields(b.measurement) != nil
+		return nil
+	})
+	if err != nil || !has {
+		return err
+	}
+	q, err := syntax.Parse(text, nil)
+	if err != nil {
+		return err
+	}
+	return b.opt.Execute(b.ctx, b.db.Name, q, rows)
+}
+
+// aggregate runs the aggregates over the source and writes the rows that differ.
+func (b *batch) aggregate() error {
+	b.left = len(b.have)
+	calls := make([]string, len(b.d.Functions))
+	for i, f := range b.d.Functions {
+		calls[i] = f + "(*)"
+	}
+	where := ""
+	if b.d.Where != "" {
+		where = "(" + b.d.Where + ") AND "
+	}
+	text := fmt.Sprintf("SELECT %s FROM %s WHERE %stime >= %d AND time < %d GROUP BY time(%s), * fill(none)",
+		strings.Join(calls, ", "), b.source(b.d.From), where, b.from, b.to, influxql.FormatDuration(b.d.Every))
+	err := b.run(b.d.From, text, func(s *result.Series) error {
+		c := b.cells(s)
+		begin := -1 // of rows that are to be written
+		for i := range s.Rows {
+			if b.differs(c, i) {
+				if begin < 0 {
+					begin = i
+				}
+				continue
+			}
+			if err := b.write(c, begin, i); err != nil {
+				return err
+			}
+			begin = -1
+		}
+		return b.write(c, begin, s.Rows)
+	})
+	if err == nil {
+		err = b.flush()
+	}
+	return err
+}
+
+// differs reports whether a row of the source is to be written.
+func (b *batch) differs(c *cells, i int) bool {
+	key, want := c.key(i), c.row(i)
+	have, ok := b.have[key]
+	switch {
+	case want.fields == 0:
+		return false
+	case !ok:
+		return true
+	case have.fields != want.fields:
+		return false // it is stale: deleted, and written in the next round
+	}
+	have.fresh = true
+	b.have[key] = have
+	b.left--
+	return have.values != want.values
+}
+
+// write keeps the rows [lo, hi) for the next flush.
+func (b *batch) write(c *cells, lo, hi int) error {
+	if lo < 0 || lo == hi {
+		return nil
+	}
+	into := &result.IntoBatch{
+		Database: b.db.Name, RetentionPolicy: b.d.Into, Measurement: b.measurement, Tags: c.tags, Times: c.times[lo:hi],
+	}
+	for i := range c.columns {
+		into.Fields = append(into.Fields, c.columns[i].name)
+		into.Columns = append(into.Columns, c.columns[i].Slice(lo, hi))
+	}
+	b.pending = append(b.pending, into)
+	if b.rows += hi - lo; b.rows >= writeRows {
+		return b.flush()
+	}
+	return nil
+}
+
+// flush writes what is pending. Rows that can never be stored are no reason to repeat it.
+func (b *batch) flush() error {
+	if len(b.pending) == 0 {
+		return nil
+	}
+	err := b.opt.Write(b.ctx, b.pending)
+	if _, _, partial := point.Partial(err); partial {
+		b.partial, err = err, nil
+	}
+	b.written.Add(uint64(b.rows))
+	b.pending, b.rows = nil, 0
+	return err
+}
+
+// removeStale deletes the rows of the target that the source does not have, or has with
+// other fields, and reports whether any of the latter are to be written again.
+func (b *batch) removeStale() (stale bool, err error) {
+	if b.left == 0 {
+		return false, nil
+	}
+	ranges := map[model.TimeRange][]model.Tags{}
+	var tags model.Tags
+	var r model.TimeRange
+	n := 0
+	end := func() {
+		if n > 0 {
+			ranges[r] = append(ranges[r], tags)
+			b.deleted.Add(uint64(n))
+		}
+		n = 0
+	}
+	err = b.target(func(c *cells, i int) {
+		if b.have[c.key(i)].fresh {
+			end()
+			return
+		}
+		if n == 0 || !slices.Equal(tags, c.all) {
+			end()
+			tags, r.Min = c.all, c.times[i]
+		}
+		r.Max = c.times[i]
+		n++
+	})
+	if err != nil {
+		return false, err
+	}
+	end()
+	for r, series := range ranges {
+		for some := range slices.Chunk(series, deleteMost) {
+			err := b.opt.Delete(b.ctx, scan.DeleteRequest{
+				Database: b.db.Name, RetentionPolicy: b.d.Into, Range: r,
+				Measurement: func(name string) bool { return name == b.measurement },
+				Where:       func(string, []column.Field) (*model.TagExpr, error) { return oneOf(some), nil },
+			})
+			if err != nil {
+				return false, err
+			}
+		}
+	}
+	return len(ranges) > 0, nil
+}
+
+// oneOf selects the series that have exactly these tags, of all tags that the measurement
+// has.
+func oneOf(series []model.Tags) *model.TagExpr {
+	var any *model.TagExpr
+	for _, tags := range series {
+		one := &model.TagExpr{Op: model.TagAll}
+		for _, t := range tags {
+			one = &model.TagExpr{Op: model.TagAnd, Left: one, Right: &model.TagExpr{Op: model.TagEqual, Key: t.Key, Value: t.Value}}
+		}
+		if any == nil {
+			any = one
+		} else {
+			any = &model.TagExpr{Op: model.TagOr, Left: any, Right: one}
+		}
+	}
+	return any
+}
+
+// cells are the fields of the downsample in some rows of a series.
+type cells struct {
+	seed    maphash.Seed
+	all     model.Tags // with those that are empty
+	tags    model.Tags
+	series  uint64
+	times   []int64
+	columns []cell
+}
+
+type cell struct {
+	column.Vector
+	name string
+	hash uint64 // of the name
+}
+
+// cells takes the fields of the downsample from rows.
+func (b *batch) cells(s *result.Series) *cells {
+	c := &cells{seed: b.seed, all: s.Tags}
+	for _, t := range s.Tags {
+		if t.Value == "" {
+			continue
+		}
+		c.tags = append(c.tags, t)
+		c.series = mix(c.series^maphash.String(c.seed, t.Key), maphash.String(c.seed, t.Value))
+	}
+	for i, name := range s.Columns {
+		switch {
+		case i == s.Time:
+			c.times = s.Values[i].Ints
+		case s.Values[i].Type != model.Unknown && b.ours(name):
+			c.columns = append(c.columns, cell{expr.Finite(s.Values[i]), name, maphash.String(c.seed, name)})
+		}
+	}
+	return c
+}
+
+// ours reports whether a field has the name of one of the downsample.
+func (b *batch) ours(name string) bool {
+	return slices.ContainsFunc(b.d.Functions, func(f string) bool { return strings.HasPrefix(name, f+"_") })
+}
+
+// key returns the hash of the series and the time of a row.
+func (c *cells) key(i int) uint64 { return mix(c.series, uint64(c.times[i])) }
+
+// row returns the hashes of the fields of a row.
+func (c *cells) row(i int) row {
+	var r row
+	for k := range c.columns {
+		col := &c.columns[k]
+		if !col.IsValid(i) {
+			continue
+		}
+		var word uint64
+		switch col.Type {
+		case model.Float:
+			word = math.Float64bits(col.Floats[i])
+		case model.Integer:
+			word = uint64(col.Ints[i])
+		case model.Unsigned:
+			word = col.Uints[i]
+		case model.Boolean:
+			word = 2
+			if col.Bools[i] {
+				word = 3
+			}
+		case model.String:
+			word = maphash.String(c.seed, col.Strings[i])
+		}
+		r.fields += mix(col.hash, 1) | 1
+		r.values += mix(col.hash^uint64(col.Type), word)
+	}
+	return r
+}
+
+// mix returns a hash of two words.
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a^0x9e3779b97f4a7c15, b^0xe7037ed1a0b428db)
+	return hi ^ lo
+}
