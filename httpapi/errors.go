@@ -12,6 +12,7 @@ import (
 	"tsdbd/internal/body"
 	"tsdbd/meta"
 	"tsdbd/model/point"
+	"tsdbd/query/admission"
 )
 
 // apiError is an answer with a status of its own.
@@ -82,8 +83,10 @@ func classify(err error) (status int, message string) {
 		return errRequestInterrupted.status, errRequestInterrupted.message
 	case errors.Is(err, context.DeadlineExceeded):
 		return errRequestTimeout.status, errRequestTimeout.message
-	case point.Temporary(err):
+	case point.Temporary(err), errors.Is(err, admission.ErrMemory):
 		return http.StatusServiceUnavailable, keepingWords(err.Error())
+	case errors.As(err, new(*encode.StatementError)):
+		return http.StatusBadRequest, err.Error()
 	}
 	return http.StatusInternalServerError, keepingWords(err.Error())
 }
@@ -124,7 +127,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, message := classify(err)
 	h := w.Header()
 	f := encode.Format{Media: encode.Negotiate(r.Header.Values("Accept")), Pretty: pretty(r)}
-	h.Set("Content-Type", f.Media)
+	h.Set("Content-Type", f.ErrorMedia())
 	if status != http.StatusUnauthorized {
 		h.Set(errorHeader, headerText(message))
 	}

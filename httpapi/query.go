@@ -78,7 +78,7 @@ func (h *Handler) query(w *response, r *request) error {
 		if lost := h.leadershipLost(res.Err); lost != nil && !out.AnySent() {
 			return lost
 		}
-		if req.format.IsCSV() {
+		if !req.format.HasMessages() {
 			warn.add(res, out.AnySent())
 		}
 		done, more := false, false
@@ -164,9 +164,8 @@ func queryFailed(enc encode.Encoder, out *encode.Output, err error) error {
 		// It is too late for an error. Cutting the connection shows the client
 		// that the answer is not complete.
 		panic(http.ErrAbortHandler)
-	case errors.Is(err, encode.ErrTooLarge), errors.Is(err, admission.ErrMemory):
+	case (errors.Is(err, encode.ErrTooLarge) || errors.Is(err, admission.ErrMemory)) && enc.Fail(err):
 		// The status is 200, as in InfluxDB 1.x for an answer that it cannot encode.
-		enc.Fail(err)
 		_ = out.Flush() // the client is gone if this fails
 		return nil
 	}
@@ -219,12 +218,7 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 		return nil, err
 	}
 	req := &queryRequest{text: strings.TrimSpace(r.FormValue("q"))}
-	req.format = encode.Format{Media: encode.Negotiate(r.Header.Values("Accept")), Chunked: r.FormValue("chunked") == "true", Pretty: pretty(r.Request)}
-	if req.format.Chunked && req.format.Media == encode.MediaMsgpack {
-		// Its clients read one document, and python3-influxdb, which always asks
-		// for it, reads chunks as lines of JSON.
-		req.format.Media = encode.MediaJSON
-	}
+	req.format = encode.FormatOf(r.Header.Values("Accept"), r.FormValue("chunked") == "true", pretty(r.Request))
 	if req.text == "" && r.MultipartForm != nil {
 		text, err := multipartQuery(r)
 		if err != nil {
@@ -256,6 +250,9 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 	}
 	if req.query, err = h.parse(r.Context(), regexes, req.text, params); err != nil {
 		return nil, err
+	}
+	if err := req.format.CheckStatements(len(req.query.Statements)); err != nil {
+		return nil, badRequest(err.Error())
 	}
 	req.options = query.ExecuteOptions{
 		Database:        r.FormValue("db"),

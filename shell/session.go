@@ -13,7 +13,7 @@ import (
 )
 
 // Formats are the names of formats of answers.
-var formats = []string{"table", "column", "json", "csv", "line"}
+var formats = []string{"table", "column", "json", "csv", "line", "parquet"}
 
 // precisions are the units of times in answers. rfc3339 is text.
 var precisions = []string{"rfc3339", "ns", "u", "ms", "s", "m", "h"}
@@ -23,7 +23,7 @@ type Settings struct {
 	Database        string
 	RetentionPolicy string
 	Precision       string // one of rfc3339, ns, u, ms, s, m, h
-	Format          string // one of table, column, json, csv, line
+	Format          string // one of table, column, json, csv, line, parquet
 	Pretty          bool   // indents json
 	Plot            bool   // draws numbers over time
 	ChunkSize       int    // rows of a part of an answer
@@ -59,6 +59,9 @@ type Session struct {
 	history func() []string
 }
 
+// parquet is the media type of Parquet.
+const parquet = "application/vnd.apache.parquet"
+
 // ErrExit is the error of a line that ends the session.
 var ErrExit = errors.New("exit")
 
@@ -86,6 +89,10 @@ func (s *Session) query(ctx context.Context, text string) error {
 		return s.copy(ctx, text, "application/json")
 	case s.Format == "csv":
 		return s.copy(ctx, text, "application/csv")
+	case s.Format == "parquet" && s.Width > 0:
+		return errors.New("the format parquet is not for a terminal: use tsdbd query -format parquet -out FILE")
+	case s.Format == "parquet":
+		return s.copy(ctx, text, parquet)
 	case s.Format == "line":
 		return s.ask(ctx, text, &lineWriter{out: s.Out})
 	}

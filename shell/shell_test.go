@@ -92,6 +92,7 @@ ERR: database not found: x
 	f("json", `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, nil)
 	f("csv", "error\nno such thing\n", "error\nno such thing\n", ErrStatement)
 	f("csv", "name,tags\n", "name,tags\n", nil)
+	f("parquet", "PAR1{\"error\":1}PAR1", "PAR1{\"error\":1}PAR1", nil)
 }
 
 // TestErrors holds that what is no answer is an error in the server's words.
@@ -106,7 +107,7 @@ func TestErrors(t *testing.T) {
 	f("unknown", "error parsing query: found X")
 	f("cut", "read answer: unexpected EOF")
 	f(`\nosuch`, `there is no command \nosuch`)
-	f("format xml", `the format is one of table, column, json, csv, line, not "xml"`)
+	f("format xml", `the format is one of table, column, json, csv, line, parquet, not "xml"`)
 	f("precision days", "the precision is one of")
 	f("chunk size 0", "the chunk size is a positive number")
 	f("use a.b.c", "is not DATABASE or DATABASE.POLICY")

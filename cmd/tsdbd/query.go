@@ -19,6 +19,7 @@ import (
 
 func queryCommand() *cli.Command {
 	s := shell.Session{Client: &transfer.Client{}, Settings: shell.Settings{ChunkSize: 10_000}}
+	out := ""
 	return &cli.Command{
 		Name:      "query",
 		Usage:     "ask a running server: a statement, or a prompt",
@@ -31,20 +32,38 @@ Examples:
   tsdbd query -db demo                # a prompt
   tsdbd query -db demo 'SELECT mean(usage) FROM cpu WHERE time > now() - 1h GROUP BY host'
   tsdbd query -db demo -plot 'SELECT usage FROM cpu WHERE time > now() - 1h'
-  tsdbd query -db demo -format csv 'SELECT * FROM cpu' > cpu.csv`,
+  tsdbd query -db demo -format csv 'SELECT * FROM cpu' > cpu.csv
+  tsdbd query -db demo -format parquet -out cpu.parquet 'SELECT * FROM cpu GROUP BY *'`,
 		Flags: slices.Concat(clientFlags(s.Client, defaultHost), []cli.Flag{
 			&cli.StringFlag{Name: "db", Destination: &s.Database, Usage: "ask the database `NAME`"},
 			&cli.StringFlag{Name: "rp", Destination: &s.RetentionPolicy, Usage: "and its retention policy `NAME`"},
 			&cli.StringFlag{Name: "precision", Destination: &s.Precision, Value: "rfc3339", Usage: "write times as `rfc3339|ns|u|ms|s|m|h`"},
-			&cli.StringFlag{Name: "format", Destination: &s.Format, Value: "table", Usage: "write answers as `table|column|json|csv|line`"},
+			&cli.StringFlag{Name: "format", Destination: &s.Format, Value: "table", Usage: "write answers as `table|column|json|csv|line|parquet`"},
+			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write answers to `FILE`, not to standard output"},
 			&cli.BoolFlag{Name: "pretty", Destination: &s.Pretty, Usage: "indent json"},
 			&cli.BoolFlag{Name: "plot", Destination: &s.Plot, Usage: "draw numbers over time"},
 		}),
-		Action: action(func(ctx context.Context, c *cli.Command, statements []string, stdout, stderr io.Writer) error {
+		Action: action(func(ctx context.Context, c *cli.Command, statements []string, stdout, stderr io.Writer) (err error) {
 			if err := s.Check(); err != nil {
 				return usageError(c, "%v", err)
 			}
 			withScheme(s.Client)
+			if s.Format == "parquet" && len(statements) != 1 {
+				return usageError(c, "-format parquet takes one statement")
+			}
+			if out != "" {
+				file, failed := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+				if failed != nil {
+					return failed
+				}
+				defer func() {
+					err = errors.Join(err, file.Close())
+					if err != nil && s.Format == "parquet" {
+						err = errors.Join(err, os.Remove(out)) // no reader takes a part of it
+					}
+				}()
+				stdout = file
+			}
 			s.Out = stdout
 			if f, ok := stdout.(*os.File); ok {
 				if width, _, err := term.GetSize(int(f.Fd())); err == nil {

@@ -17,17 +17,42 @@ type Format struct {
 	Pretty  bool   // JSON: indented
 }
 
-// IsCSV reports whether the format has no place for errors and messages of
-// single statements.
-func (f Format) IsCSV() bool { return f.Media == MediaCSV || f.Media == mediaTextCSV }
+// FormatOf returns the format that a request asks for by its Accept headers and parameters.
+func FormatOf(accept []string, chunked, pretty bool) Format {
+	f := Format{Media: Negotiate(accept), Chunked: chunked, Pretty: pretty}
+	switch {
+	case f.Media == MediaParquet:
+		f.Chunked = false // one table, which is sent in parts anyway
+	case chunked && f.Media == MediaMsgpack:
+		// Its clients read one document, and python3-influxdb, which always asks
+		// for it, reads chunks as lines of JSON.
+		f.Media = MediaJSON
+	}
+	return f
+}
+
+func (f Format) isCSV() bool { return f.Media == MediaCSV || f.Media == mediaTextCSV }
+
+// HasMessages reports whether the format has a place for messages of single statements.
+func (f Format) HasMessages() bool { return !f.isCSV() && f.Media != MediaParquet }
+
+// ErrorMedia returns the media type of Error.
+func (f Format) ErrorMedia() string {
+	if f.Media == MediaParquet {
+		return MediaJSON
+	}
+	return f.Media
+}
 
 // New returns the encoder of a format, which renders into out.
 func New(out *Output, f Format) Encoder {
 	switch {
-	case f.IsCSV():
+	case f.isCSV():
 		return newCSVEncoder(out, f.Unit)
 	case f.Media == MediaMsgpack:
 		return newMsgpackEncoder(out, f.Unit)
+	case f.Media == MediaParquet:
+		return newParquetEncoder(out)
 	}
 	if f.Pretty {
 		out.indent = new(indenter)
@@ -38,7 +63,7 @@ func New(out *Output, f Format) Encoder {
 // Error returns an error as a whole answer.
 func Error(f Format, message string) []byte {
 	switch {
-	case f.IsCSV():
+	case f.isCSV():
 		return appendErrorCSV(nil, message)
 	case f.Media == MediaMsgpack:
 		return appendErrorMsgpack(nil, message)

@@ -60,6 +60,9 @@ type written struct {
 // writtenBytes is about the memory of a written with its bounds.
 const writtenBytes = 256
 
+// rowBytes are charged from the start, for rows that are added before the next charge.
+const rowBytes = 256 << 10
+
 // NewWriter returns a Writer to w. No two columns may have the same name.
 func NewWriter(w io.Writer, opt Options, columns ...Column) *Writer {
 	if opt.GroupRows <= 0 {
@@ -68,7 +71,7 @@ func NewWriter(w io.Writer, opt Options, columns ...Column) *Writer {
 	if opt.GroupBytes <= 0 {
 		opt.GroupBytes = 64 << 20
 	}
-	p := &Writer{w: w, opt: opt, kept: 4 * pageBytes} // scratch, and rows that are added before the next charge
+	p := &Writer{w: w, opt: opt, kept: rowBytes}
 	for _, c := range columns {
 		p.AddColumn(c)
 	}
@@ -124,7 +127,7 @@ func (w *Writer) Rows(n int) error {
 		return w.err
 	}
 	w.rows += n
-	size := int64(0)
+	size := int64(cap(w.scratch.body) + cap(w.scratch.packed))
 	for _, c := range w.columns {
 		if c.total+c.rows != w.rows {
 			panic(fmt.Sprintf("parquet: column %q has %d rows of %d", c.Name, c.total+c.rows, w.rows))
