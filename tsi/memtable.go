@@ -49,7 +49,7 @@ type memtableMeasurement struct {
 type memtableColumn struct {
 	key    string
 	values valueTable
-	rows   paged[uint32]
+	rows   numbers
 	last   uint32 // number of the row added last: sorted keys repeat their values
 }
 
@@ -126,7 +126,7 @@ type measurementPicture struct {
 type columnPicture struct {
 	key    string
 	values valueList
-	rows   paged[uint32]
+	rows   numbers
 }
 
 // table returns the picture of a measurement, with the columns of the given

@@ -43,3 +43,33 @@ func (p *paged[T]) each(fn func(first int, page []T)) {
 		fn(first, page[:min(len(page), p.n-first)])
 	}
 }
+
+// numbers are a paged list with the bounds of each page.
+type numbers struct {
+	paged[uint32]
+	filling span   // of the page that is not full
+	full    []span // of the pages before it
+}
+
+type span struct{ low, high uint32 }
+
+// add appends v.
+func (l *numbers) add(v uint32) {
+	if l.n&(pagedLen-1) == 0 {
+		if l.n > 0 {
+			l.full = append(l.full, l.filling)
+		}
+		l.filling = span{v, v}
+	}
+	l.filling = span{min(l.filling.low, v), max(l.filling.high, v)}
+	l.paged.add(v)
+}
+
+// eachWith is each for the pages that may have v.
+func (l *numbers) eachWith(v uint32, fn func(first int, page []uint32)) {
+	l.each(func(first int, page []uint32) {
+		if k := first >> pagedBits; k >= len(l.full) || v >= l.full[k].low && v <= l.full[k].high {
+			fn(first, page)
+		}
+	})
+}

@@ -87,3 +87,50 @@ func TestPagedPicture(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbers finds a number in a list, also in copies of it as it was, and looks at few
+// pages if the numbers came in order.
+func TestNumbers(t *testing.T) {
+	r := newRand(t)
+	const n = 5*pagedLen + 100
+	for _, ascending := range []bool{true, false} {
+		var list numbers
+		var all []uint32
+		var copies []numbers
+		for i := range n {
+			v := uint32(i / 10)
+			if !ascending {
+				v = uint32(r.IntN(n / 10))
+			}
+			if list.add(v); i%1000 == 0 || i%pagedLen >= pagedLen-2 || i%pagedLen < 2 {
+				copies = append(copies, list)
+			}
+			all = append(all, v)
+		}
+		for _, c := range append(copies, list) {
+			for _, v := range []uint32{all[r.IntN(c.n)], all[min(pagedLen, c.n)-1], all[c.n-1]} {
+				var want, got []int
+				for i, x := range all[:c.n] {
+					if x == v {
+						want = append(want, i)
+					}
+				}
+				pages := 0
+				c.eachWith(v, func(first int, page []uint32) {
+					pages++
+					for i, x := range page {
+						if x == v {
+							got = append(got, first+i)
+						}
+					}
+				})
+				if !slices.Equal(got, want) {
+					t.Fatalf("%d of %d numbers: at %v, want %v", v, c.n, got, want)
+				}
+				if ascending && pages > 3 { // two neighbors, and the last one
+					t.Fatalf("%d of %d numbers: %d pages", v, c.n, pages)
+				}
+			}
+		}
+	}
+}
