@@ -26,7 +26,7 @@ func (r *run) planned(req *Request) (*window.Query, bool) {
 // find returns the series of a plan, and nil if Prometheus' engine must evaluate it.
 // The caller closes them.
 func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
-	src := queryable.Source{Storage: r.opt.Storage, DB: r.access.DB, RP: r.access.RP, Charge: r.claim.Keep}
+	src := queryable.Source{Storage: r.opt.Storage, DB: r.access.DB, RP: r.access.RP, Charge: r.keep}
 	first, last := plan.Reads()
 	found, err := src.Find(r.ctx, first, last, plan.Matchers())
 	if r.lacks(err) {
@@ -37,7 +37,7 @@ func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
 	}
 	fits := !found.Histograms()
 	if fits {
-		fits, err = plan.Fits(found, r.claim.Keep)
+		fits, err = plan.Fits(found, r.keep)
 	}
 	if !fits {
 		found.Close()
@@ -47,7 +47,7 @@ func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
 }
 
 // env is what plans may use.
-func (r *run) env() window.Env { return window.Env{Charge: r.claim.Keep, Check: r.check} }
+func (r *run) env() window.Env { return window.Env{Charge: r.keep, Check: r.check} }
 
 // direct evaluates an expression without Prometheus' engine, if prom/window can. It
 // hands each series out when it is computed.
@@ -65,9 +65,8 @@ func (r *run) direct(req *Request, expr parser.Expr, sink Sink) (out *Outcome, d
 		return nil, err != nil, err
 	}
 	defer found.Close()
-	defer r.watch()()
 	h := handing{run: r, sink: sink, plan: plan, req: req}
-	if err := r.claim.Keep(pointBytes * int64(plan.Steps())); err != nil {
+	if err := r.keep(pointBytes * int64(plan.Steps())); err != nil {
 		return nil, true, err
 	}
 	notes, err := plan.Run(found, r.env(), h.series)

@@ -222,11 +222,10 @@ func TestSelectorsShareBound(t *testing.T) {
 	}
 }
 
-// A query ends while the heap is short, unless it is small.
+// A query ends when the heap gets short, unless it is small.
 func TestShortOfMemory(t *testing.T) {
 	memory := admission.NewMemory(1 << 30)
 	e := newEngine(t, admission.Limits{}, memory, seriesOf(10, 10))
-	memory.SetShort(true)
 	for _, tt := range []struct {
 		text string
 		ends bool
@@ -237,6 +236,7 @@ func TestShortOfMemory(t *testing.T) {
 		req := request(tt.text, 10)
 		req.Interrupt = func() { close(ended) }
 		v.begin = func() error {
+			memory.SetShort(true) // now that the query holds what it takes
 			wait := 10 * time.Second
 			if !tt.ends {
 				wait = 3 * watchInterval
@@ -248,6 +248,7 @@ func TestShortOfMemory(t *testing.T) {
 			return nil
 		}
 		_, err := e.Run(t.Context(), req, v)
+		memory.SetShort(false)
 		if tt.ends != errors.Is(err, admission.ErrMemory) {
 			t.Errorf("%s: %v", tt.text, err)
 		}

@@ -113,7 +113,7 @@ func (e *Engine) LabelValues(ctx context.Context, l *Lookup, name string) ([]str
 // about all if metric is "". 0 is no limit.
 func (e *Engine) Metadata(ctx context.Context, access *Access, metric string, limit int) (entries []metadata.Entry, err error) {
 	err = e.admit(ctx, access, func() string { return "metadata " + strconv.Quote(metric) }, func(r *run) error {
-		entries, err = metadata.Read(r.ctx, e.opt.Storage, access.DB, access.RP, metadata.ReadOptions{Metric: metric, Limit: limit, Charge: r.claim.Keep})
+		entries, err = metadata.Read(r.ctx, e.opt.Storage, access.DB, access.RP, metadata.ReadOptions{Metric: metric, Limit: limit, Charge: r.keep})
 		if r.lacks(err) {
 			return nil
 		}
@@ -144,7 +144,7 @@ func (e *Engine) list(ctx context.Context, l *Lookup, what string, f func(*run, 
 				return err
 			}
 			notes.Merge(more)
-			if err := r.claim.Keep(int64(len(found)) * textBytes); err != nil {
+			if err := r.keep(int64(len(found)) * textBytes); err != nil {
 				return err
 			}
 			list = append(list, found...)

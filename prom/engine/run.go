@@ -27,7 +27,9 @@ type run struct {
 	access *Access
 	turn   *admission.Turn
 	claim  *admission.Claim
-	failed error // of the sink
+	// watched says that watch runs.
+	watched bool
+	failed  error // of the sink
 }
 
 // admit runs f as a query.
@@ -67,7 +69,7 @@ func (r *run) parse(text string) (parser.Expr, error) {
 	if err := check(text, &budget); err != nil {
 		return nil, err
 	}
-	if err := r.claim.Keep(regexMemory * budget.Bytes()); err != nil {
+	if err := r.keep(regexMemory * budget.Bytes()); err != nil {
 		return nil, err
 	}
 	expr, err := r.parser.ParseExpr(text)
@@ -103,13 +105,12 @@ func (r *run) engine(req *Request, expr parser.Expr, f func(*promql.Result, *sta
 	}
 	defer parts.close()
 	b := boundsOf(expr, req)
-	if err := r.claim.Keep(b.fixed); err != nil {
+	if err := r.keep(b.fixed); err != nil {
 		return err
 	}
 	if b.reads > maxReads {
 		return &Error{Execution, fmt.Errorf("the windows of a subquery have %.2g points of a series, more than %.0g: use a larger step or a shorter range", b.reads, float64(maxReads))}
 	}
-	defer r.watch()()
 	m := r.machine(expr)
 	defer r.machines.Put(m)
 	src := &source{run: r, bounds: b, parts: parts}
@@ -200,30 +201,33 @@ func outcome(text string, notes annotations.Annotations, cut bool, s *stats.Stat
 	return out
 }
 
-// watchInterval is how often a running query looks whether the server is short of
-// memory.
+// watchInterval is how often a large query looks whether the server is short of memory.
 const watchInterval = 50 * time.Millisecond
 
-// watch ends the query when the server is short of memory, unless the query is small.
-func (r *run) watch() (stop func()) {
-	if r.opt.Memory == nil {
-		return func() {}
+// keep charges for n more bytes until the query ends. A query that has become large is
+// watched from then on.
+func (r *run) keep(n int64) error {
+	if err := r.claim.Keep(n); err != nil {
+		return err
 	}
-	done := make(chan struct{})
-	timer := time.AfterFunc(watchInterval, func() { // most queries have ended by then
-		tick := time.NewTicker(watchInterval)
-		defer tick.Stop()
-		for !r.opt.Memory.Short(r.claim.Held()) {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
+	if !r.watched && r.opt.Memory.Large(r.claim.Held()) {
+		r.watched = true
+		go r.watch()
+	}
+	return nil
+}
+
+// watch ends the query when the server is short of memory, unless the query is small
+// then.
+func (r *run) watch() {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for !r.opt.Memory.Short(r.claim.Held()) {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-tick.C:
 		}
-		r.task.Cancel(fmt.Errorf("%w: the server is short of memory, try again", admission.ErrMemory))
-	})
-	return func() {
-		timer.Stop()
-		close(done)
 	}
+	r.task.Cancel(fmt.Errorf("%w: the server is short of memory, try again", admission.ErrMemory))
 }

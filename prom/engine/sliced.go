@@ -47,7 +47,7 @@ func (r *run) sliced(req *Request, expr parser.Expr, sink Sink) (*Outcome, error
 		if err != nil {
 			return nil, err
 		}
-		_ = r.claim.Keep(others + total.bytes - r.claim.Held()) // giving back cannot fail
+		_ = r.keep(others + total.bytes - r.claim.Held()) // giving back cannot fail
 	}
 	timer.Stop()
 	slices.SortFunc(total.series, func(a, b promql.Series) int { return labels.Compare(a.Metric, b.Metric) })
@@ -99,7 +99,7 @@ func (g *gathered) add(slice promql.Matrix) error {
 		if !known {
 			bytes += seriesBytes + int64(2*len(g.key))
 		}
-		if err := g.run.claim.Keep(bytes); err != nil {
+		if err := g.run.keep(bytes); err != nil {
 			return err
 		}
 		g.bytes += bytes

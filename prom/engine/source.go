@@ -23,7 +23,7 @@ type source struct {
 // Querier implements storage.Queryable.
 func (s *source) Querier(mint, maxt int64) (storage.Querier, error) {
 	access := s.run.access
-	src := queryable.Source{Storage: s.run.opt.Storage, DB: access.DB, RP: access.RP, Charge: s.run.claim.Keep, Read: s.read}
+	src := queryable.Source{Storage: s.run.opt.Storage, DB: access.DB, RP: access.RP, Charge: s.run.keep, Read: s.read}
 	q, err := src.Querier(mint, maxt)
 	if s.run.lacks(err) {
 		return storage.NoopQuerier(), nil
@@ -44,7 +44,7 @@ func (s *source) read(samples int64) error {
 	if !s.bounds.matrix {
 		return nil
 	}
-	return s.run.claim.Keep(2 * pointBytes * samples) // they lie in slices that have grown
+	return s.run.keep(2 * pointBytes * samples) // they lie in slices that have grown
 }
 
 type querier struct {
@@ -80,7 +80,7 @@ func (s *seriesSet) Next() bool {
 	if labels := s.source.bounds.labels; labels.factor > 0 {
 		bytes += labels.bytes(s.SeriesSet.At().Labels().ByteSize())
 	}
-	s.err = s.source.run.claim.Keep(bytes)
+	s.err = s.source.run.keep(bytes)
 	return s.err == nil
 }
 

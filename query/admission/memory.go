@@ -66,11 +66,12 @@ func (m *Memory) Used() int64 { return m.used.Load() }
 // hold. While it is short, only small queries get more.
 func (m *Memory) SetShort(short bool) { m.short.Store(short) }
 
+// Large reports whether bytes are more than a small query holds.
+func (m *Memory) Large(bytes int64) bool { return m != nil && bytes > smallBytes }
+
 // Short reports whether the process is short of memory, and bytes are more than a
 // small query holds.
-func (m *Memory) Short(bytes int64) bool {
-	return m != nil && bytes > smallBytes && m.short.Load()
-}
+func (m *Memory) Short(bytes int64) bool { return m.Large(bytes) && m.short.Load() }
 
 // Account is what one query and its answer hold of a Memory. It is safe for
 // concurrent use. A nil Account has no bound.
