@@ -30,6 +30,7 @@ const (
 type Client struct {
 	URL                string // such as http://127.0.0.1:8086
 	Username, Password string // none if empty
+	Token              string // of InfluxDB 2.x and 3.x, in place of a user
 	HTTP               *http.Client
 }
 
@@ -43,7 +44,9 @@ func (c *Client) Do(ctx context.Context, method, path string, params url.Values,
 	for k, v := range header {
 		req.Header[k] = v
 	}
-	if c.Username != "" {
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Token "+c.Token)
+	} else if c.Username != "" {
 		req.SetBasicAuth(c.Username, c.Password)
 	}
 	h := c.HTTP

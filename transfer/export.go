@@ -213,7 +213,7 @@ func (x *exporter) shard(ctx context.Context, view scan.View, sh scan.Shard) (er
 	workers.SetLimit(x.opt.Workers)
 	defer func() { err = cmp.Or(workers.Wait(), err) }()
 	for _, m := range sh.Measurements() {
-		if !x.opt.Filter.wantsMeasurement(m) {
+		if !x.opt.Filter.WantsMeasurement(m) {
 			continue
 		}
 		set, err := sh.Select(ctx, m, nil)

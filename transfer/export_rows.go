@@ -79,7 +79,7 @@ func (x *rowExporter) policy(src Source, d *meta.Database, rp *meta.RetentionPol
 		names = slices.Compact(names)
 	}
 	for _, m := range names {
-		if !x.filter.wantsMeasurement(m) {
+		if !x.filter.WantsMeasurement(m) {
 			continue
 		}
 		all := rows.Table{Database: d.Name, Policy: rp.Name, Measurement: m}

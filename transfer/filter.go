@@ -66,7 +66,8 @@ func (f *Filter) WantsShard(d *meta.Database, rp *meta.RetentionPolicy, g *meta.
 	return f.WantsPolicy(d, rp) && g.TimeRange().Overlaps(f.Times()) && (len(f.Shards) == 0 || slices.Contains(f.Shards, id))
 }
 
-func (f *Filter) wantsMeasurement(name string) bool {
+// WantsMeasurement reports whether the rows of a measurement may be chosen.
+func (f *Filter) WantsMeasurement(name string) bool {
 	if len(f.Measurements) == 0 {
 		return true
 	}

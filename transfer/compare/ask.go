@@ -111,7 +111,7 @@ func (m *Measurement) ask(ctx context.Context, server Server, name Name, fields 
 				columns = append(columns, fmt.Sprintf("sum(%s) AS s%d", influxql.QuoteIdent(f.key), i))
 			}
 		}
-		q := fmt.Sprintf("SELECT %s FROM %s", strings.Join(columns, ", "), influxql.QuoteIdent(name.Policy, name.Measurement))
+		q := fmt.Sprintf("SELECT %s FROM %s", strings.Join(columns, ", "), source(name))
 		if times != model.AllTime {
 			q += fmt.Sprintf(" WHERE time >= %d AND time <= %d", times.Min, times.Max)
 		}
@@ -186,9 +186,17 @@ func (f *Field) parse(number string) (err error) {
 	return err
 }
 
+// source returns what FROM names. A place without policies has none.
+func source(name Name) string {
+	if name.Policy == "" {
+		return influxql.QuoteIdent(name.Measurement)
+	}
+	return influxql.QuoteIdent(name.Policy, name.Measurement)
+}
+
 // askSeries counts the series. Not every server can.
 func (m *Measurement) askSeries(ctx context.Context, server Server, name Name) {
-	q := fmt.Sprintf("SHOW SERIES EXACT CARDINALITY ON %s FROM %s", influxql.QuoteIdent(name.Database), influxql.QuoteIdent(name.Policy, name.Measurement))
+	q := fmt.Sprintf("SHOW SERIES EXACT CARDINALITY ON %s FROM %s", influxql.QuoteIdent(name.Database), source(name))
 	a, err := query(ctx, server, name.Database, q)
 	if err != nil {
 		return
