@@ -2,7 +2,7 @@
 
 TAGS     = urfave_cli_no_template
 TOOL     = go tool -modfile=tools.mod
-RACE     = ./backup ./server ./cache ./cluster/... ./model/... ./prom ./prom/engine ./prom/metadata ./prom/queryable ./services/... ./httpapi ./httpapi/debug ./httpapi/login ./internal/body ./meta ./query/... ./retention ./shard/... ./store/... ./series ./transfer ./tsi/... ./tsm ./wal/...
+RACE     = ./backup ./server ./cache ./cluster/... ./model/... ./prom ./prom/engine ./prom/metadata ./prom/queryable ./services/... ./httpapi ./httpapi/debug ./httpapi/login ./internal/body ./meta ./query/... ./retention ./shard/... ./store/... ./series ./transfer ./transfer/journal ./transfer/pull ./tsi/... ./tsm ./wal/...
 FUZZTIME = 50000x
 BENCH    = .
 COUNT    = 6
@@ -102,7 +102,7 @@ clients: ## real clients against the server, a table at the end; client-NAME is 
 clients-follower: ## the same against a node of a cluster that follows
 	cd clients && go test -count=1 -timeout 30m -follower
 
-client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node prometheus prometheusroundtrip prometheusblocks receiver promtool vmalert grafana migration
+client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node prometheus prometheusroundtrip prometheusblocks receiver promtool vmalert grafana migration servermigration
 	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$'
 
 docs-test: ## every command of README.md and docs against a server, with what it prints

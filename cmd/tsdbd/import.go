@@ -26,14 +26,17 @@ func importCommand() *cli.Command {
 	var failed string
 	var format string
 	var tables csv.Options
+	var from serverImport
 	return &cli.Command{
 		Name:      "import",
-		Usage:     "send line protocol or CSV to a running server",
-		UsageText: "tsdbd import [flags] [FILE...]",
+		Usage:     "send line protocol or CSV, or everything of another server, to a running server",
+		UsageText: "tsdbd import [flags] [FILE...]\ntsdbd import -from URL [flags]",
 		Commands:  []*cli.Command{importPrometheusCommand()},
 		Description: `tsdbd import sends line protocol or CSV from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
 
 Files named *.csv and *.csv.gz are CSV, as are all with -format csv: annotated CSV of InfluxDB 2.x, what tsdbd query -format csv and influx -format csv have written, and other tables with a header. Types and times that nothing names are guessed from the first rows of a table; import prints the guess. Each row becomes one line. Rows that do not fit are counted and named by their line; -failed keeps them below their header.
+
+With -from, tsdbd import takes everything out of a running InfluxDB 1.x, 2.x or 3.x, or another tsdbd: databases, retention policies, rows, and continuous queries. It prints the statements that create users and subscriptions, and compares both servers at the end. With -journal, the same command goes on where it stopped. With -follow, it takes new rows until the writers have moved.
 
 It reports how many points were processed and refused; the exit code is 1 when some were refused.
 
@@ -43,22 +46,24 @@ Examples:
   tsdbd import -db demo -precision s -failed refused.txt points.txt
                                       # bare lines with times in seconds
   tsdbd import -db demo -measurement cpu -columns 'time,host:tag,usage:float,note:skip' usage.csv
-  tsdbd import -db copy cpu.csv       # what tsdbd query -format csv has written`,
+  tsdbd import -db copy cpu.csv       # what tsdbd query -format csv has written
+  tsdbd import -from http://old:8086 -journal move.journal -follow
+                                      # everything of a server, until the writers have moved`,
 		Flags: local(slices.Concat(clientFlags(&client, defaultHost), []cli.Flag{
-			&cli.StringFlag{Name: "db", Destination: &opt.Database, Usage: "points without a header go into the database `NAME`"},
-			&cli.StringFlag{Name: "rp", Destination: &opt.RetentionPolicy, Usage: "and into its retention policy `NAME`"},
+			&cli.StringFlag{Name: "db", Destination: &opt.Database, Usage: "points without a header go into the database `NAME`; from a server: only this one"},
+			&cli.StringFlag{Name: "rp", Destination: &opt.RetentionPolicy, Usage: "and into its retention policy `NAME`; from a server: only this one of the database"},
 			&cli.StringFlag{Name: "precision", Destination: &opt.Precision, Value: "ns", Usage: "the unit of times: `ns|us|ms|s|m|h`"},
 			&cli.IntFlag{Name: "batch", Destination: &opt.BatchBytes, Value: 1 << 20, Usage: "send `BYTES` a request"},
 			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, Value: 2, Usage: "send `N` requests at a time"},
 			&cli.BoolFlag{Name: "ordered", Destination: &opt.Ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
 			&cli.StringFlag{Name: "format", Destination: &format, Usage: "the input is `line|csv`; the default goes by the name of the file"},
 			&cli.StringFlag{Name: "columns", Destination: &tables.Columns, Usage: "the columns of CSV, as `NAME:TYPE,...`; types are float, integer, unsigned, boolean, string, tag, time, measurement, skip; needed without a header"},
-			&cli.StringFlag{Name: "measurement", Destination: &tables.Measurement, Usage: "rows of CSV go into the measurement `NAME`"},
+			&cli.StringFlag{Name: "measurement", Destination: &tables.Measurement, Usage: "rows of CSV go into the measurement `NAME`; from a server: only this one, or those that a pattern with * and ? matches"},
 			&cli.StringFlag{Name: "time-format", Destination: &tables.TimeFormat, Usage: "times of CSV are `rfc3339|ns|us|ms|s|m|h|LAYOUT`, such as \"02.01.2006 15:04\""},
 			&cli.StringFlag{Name: "timezone", Destination: &tables.Timezone, Usage: "dates of CSV without a zone are in the zone `NAME`; the default is UTC"},
 			&cli.StringFlag{Name: "separator", Destination: &tables.Separator, Usage: "cells of CSV end with `CHARACTER`, or tab; the default goes by the first line"},
 			&cli.StringFlag{Name: "failed", Destination: &failed, Usage: "write the lines that were refused to `FILE`"},
-		})),
+		}, from.flags())),
 		Before: noFlagsBefore,
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) (err error) {
 			if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
@@ -79,6 +84,24 @@ Examples:
 				return usageError(c, "%v", err)
 			}
 			withScheme(&client)
+			if from.from.URL != "" {
+				if len(rest) > 0 {
+					return usageError(c, "-from takes no files, such as %q", rest[0])
+				}
+				from.failed = failed
+				from.opt.Workers, from.opt.BatchBytes = opt.Workers, opt.BatchBytes
+				f := &from.opt.Filter
+				f.Database, f.RetentionPolicy = opt.Database, opt.RetentionPolicy
+				if tables.Measurement != "" {
+					f.Measurements = []string{tables.Measurement}
+				}
+				return from.run(ctx, c, &client, stdout, stderr)
+			}
+			for _, f := range from.flags() {
+				if name := f.Names()[0]; c.IsSet(name) {
+					return usageError(c, "-%s needs -from", name)
+				}
+			}
 			in, err := openImport(ctx, rest, format, stderr)
 			if err != nil {
 				return err

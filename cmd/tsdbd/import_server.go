@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"tsdbd/model"
+	"tsdbd/transfer"
+	"tsdbd/transfer/compare"
+	"tsdbd/transfer/journal"
+	"tsdbd/transfer/pull"
+
+	"github.com/urfave/cli/v3"
+)
+
+// serverImport is an import from a running server.
+type serverImport struct {
+	from    transfer.Client
+	opt     pull.Options
+	follow  bool
+	idle    time.Duration
+	journal string
+	dryRun  bool
+	failed  string
+}
+
+// flags are the flags that only an import from a server has.
+func (s *serverImport) flags() []cli.Flag {
+	s.opt.Filter.Range = model.AllTime
+	return []cli.Flag{
+		&cli.StringFlag{Name: "from", Destination: &s.from.URL, Usage: "import everything from the running server at `URL`: InfluxDB 1.x, 2.x, 3.x, or tsdbd"},
+		&cli.StringFlag{Name: "from-user", Destination: &s.from.Username, Sources: cli.EnvVars("TSDBD_FROM_USER"), Usage: "log in there as `NAME`"},
+		&cli.StringFlag{Name: "from-password", Destination: &s.from.Password, Sources: cli.EnvVars("TSDBD_FROM_PASSWORD"), Usage: "log in there with this `PASSWORD`; the variable shows in no list of processes"},
+		&cli.StringFlag{Name: "from-token", Destination: &s.from.Token, Sources: cli.EnvVars("TSDBD_FROM_TOKEN"), Usage: "log in there with this `TOKEN` of InfluxDB 2.x or 3.x"},
+		&cli.GenericFlag{Name: "start", Value: timeFlag{&s.opt.Filter.Range.Min}, Usage: "from a server: only from `TIME` on: RFC 3339, a date, or nanoseconds"},
+		&cli.GenericFlag{Name: "end", Value: timeFlag{&s.opt.Filter.Range.Max}, Usage: "from a server: only up to `TIME`, which is included"},
+		&cli.DurationFlag{Name: "slice", Destination: &s.opt.Slice, Usage: "from a server: ask for at most `DURATION` at once; the default goes by what the server can"},
+		&cli.BoolFlag{Name: "follow", Destination: &s.follow, Usage: "from a server: go on with new rows until the writers have moved"},
+		&cli.DurationFlag{Name: "idle", Destination: &s.idle, Value: 5 * time.Minute, Usage: "the writers have moved when there was nothing new for `DURATION`; 0: follow until Ctrl-C"},
+		&cli.StringFlag{Name: "journal", Destination: &s.journal, Usage: "from a server: note in `FILE` what is done; the same command then goes on where it stopped"},
+		&cli.BoolFlag{Name: "dry-run", Destination: &s.dryRun, Usage: "from a server: only tell what there is, and how long it would take"},
+	}
+}
+
+// run imports from s.from to the server of a client.
+func (s *serverImport) run(ctx context.Context, c *cli.Command, to *transfer.Client, stdout, stderr io.Writer) (err error) {
+	for _, name := range []string{"precision", "ordered", "format", "columns", "time-format", "timezone", "separator"} {
+		if c.IsSet(name) {
+			return usageError(c, "-%s is for files, not for -from", name)
+		}
+	}
+	if s.follow && s.dryRun {
+		return usageError(c, "-follow and -dry-run exclude each other")
+	}
+	if err := s.splitLogin(); err != nil {
+		return usageError(c, "%v", err)
+	}
+	if s.from.URL == to.URL {
+		return usageError(c, "-from and -host are the same server")
+	}
+	source, err := pull.Connect(ctx, &s.from)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.from.URL, err)
+	}
+	if err := to.Ping(ctx); err != nil {
+		return fmt.Errorf("%s: %w", to.URL, err)
+	}
+	catalog, err := source.Catalog(ctx, &s.opt.Filter)
+	if err != nil {
+		return err
+	}
+	p := newProgress(stderr)
+	s.opt.Report = func(text string) {
+		p.clear()
+		fmt.Fprintln(stderr, printable(text))
+	}
+	s.opt.Report(fmt.Sprintf("%s at %s: %d databases", source.Product, s.from.URL, len(catalog.Data.Databases)))
+	began := time.Now()
+	s.opt.Progress = func(st pull.Stats) {
+		written := st.Written + st.Underway
+		p.show("%s%d points written, %d refused", pace(st.Done, st.Total, written, time.Since(began)), written, st.Failed)
+	}
+	if s.dryRun {
+		return s.survey(ctx, pull.New(source, to, s.opt), catalog, p, stdout)
+	}
+	resumed := false
+	if s.journal != "" {
+		if s.opt.Journal, err = journal.Open(s.journal, s.from.URL+" to "+to.URL); err != nil {
+			return err
+		}
+		resumed = s.opt.Journal.Len() > 0
+	}
+	if s.failed != "" {
+		mode := os.O_TRUNC
+		if resumed {
+			mode = os.O_APPEND // what was refused before the import was killed
+		}
+		file, err := os.OpenFile(s.failed, os.O_WRONLY|os.O_CREATE|mode, 0o600)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		s.opt.Failed = &lockedWriter{w: file}
+	}
+	err = s.transfer(ctx, pull.New(source, to, s.opt), catalog, p, stdout, stderr)
+	p.clear()
+	var broken *brokenOff
+	if s.opt.Journal != nil && errors.As(err, &broken) {
+		return errors.Join(err, s.opt.Journal.Close())
+	}
+	if s.opt.Journal != nil {
+		err = errors.Join(err, s.opt.Journal.Remove())
+	}
+	return err
+}
+
+// splitLogin takes a login out of the URL, which is printed.
+func (s *serverImport) splitLogin() error {
+	withScheme(&s.from)
+	u, err := url.Parse(s.from.URL)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("-from %q is no URL such as http://old:8086", s.from.URL)
+	}
+	if u.User != nil {
+		s.from.Username = u.User.Username()
+		s.from.Password, _ = u.User.Password()
+		u.User = nil
+		s.from.URL = u.String()
+	}
+	return nil
+}
+
+// brokenOff is the error of an import that did not come to its end.
+type brokenOff struct{ err error }
+
+// Error returns the text of the cause.
+func (b *brokenOff) Error() string { return b.err.Error() }
+
+// Unwrap returns the cause.
+func (b *brokenOff) Unwrap() error { return b.err }
+
+// transfer takes databases, rows, and definitions.
+func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull.Catalog, show *progress, stdout, stderr io.Writer) error {
+	err := p.Create(ctx, catalog)
+	if err == nil {
+		err = p.Rows(ctx, catalog)
+	}
+	if err == nil && s.follow {
+		err = p.Follow(ctx, catalog, pull.FollowOptions{Idle: s.idle})
+		if ctx.Err() != nil {
+			err, ctx = nil, context.WithoutCancel(ctx) // Ctrl-C ends it in order
+		}
+	}
+	show.clear()
+	stats := p.Stats()
+	if err != nil {
+		hint := "The same command begins again; with -journal FILE it would go on where it stopped."
+		if s.opt.Journal != nil {
+			hint = "The same command goes on where this one stopped."
+		}
+		fmt.Fprintf(stderr, "The import broke off after %d points. %s\n", stats.Lines+stats.Underway, hint)
+		return &brokenOff{err}
+	}
+	if stats.Skipped > 0 {
+		fmt.Fprintf(stderr, "%d slices were done before\n", stats.Skipped)
+	}
+	refused := importResult(stats.ImportStats, stdout, stderr)
+	made, err := p.Define(ctx, catalog)
+	if err != nil {
+		fmt.Fprintln(stderr, printable("the continuous queries were not made: "+err.Error()))
+		for _, q := range catalog.Queries {
+			catalog.Statements = append(catalog.Statements, q.Query)
+		}
+	} else if made > 0 {
+		fmt.Fprintf(stdout, "%d continuous queries made\n", made)
+	}
+	for _, n := range catalog.Notes {
+		fmt.Fprintln(stderr, printable(n))
+	}
+	if len(catalog.Statements) > 0 {
+		fmt.Fprintln(stdout, "To be run by hand, with passwords of your choice:")
+		for _, q := range catalog.Statements {
+			fmt.Fprintln(stdout, " ", printable(q))
+		}
+	}
+	return errors.Join(refused, s.compare(ctx, p, catalog, show, stdout, stderr))
+}
+
+// compare prints what both servers have.
+func (s *serverImport) compare(ctx context.Context, p *pull.Pull, catalog *pull.Catalog, show *progress, stdout, stderr io.Writer) error {
+	stop := show.during("comparing both servers, %s")
+	old, now, err := p.Compare(ctx, catalog)
+	stop()
+	if err != nil {
+		fmt.Fprintln(stderr, printable("the servers could not be compared: "+err.Error()))
+		return nil
+	}
+	if err := compare.Table(stdout, "old", "new", old, now); err != nil {
+		return err
+	}
+	if n := len(compare.Differences(old, now)); n > 0 {
+		return fmt.Errorf("%d differences between the servers", n)
+	}
+	return nil
+}
+
+// survey prints what there is.
+func (s *serverImport) survey(ctx context.Context, p *pull.Pull, catalog *pull.Catalog, show *progress, stdout io.Writer) error {
+	found, took, err := p.Survey(ctx, catalog)
+	show.clear()
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "measurement\tfields\tvalues")
+	var total int64
+	for _, f := range found {
+		fmt.Fprintf(t, "%s\t%d\t%d\n", printable(f.Database+"."+f.Policy+"."+f.Measurement), f.Fields, f.Values)
+		total += f.Values
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%d values; reading them takes about %s\n", total, took.Round(time.Second))
+	return err
+}
+
+// lockedWriter is a writer for several goroutines.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}

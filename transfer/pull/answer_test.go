@@ -1,0 +1,215 @@
+package pull
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"tsdbd/lineproto/wire"
+	"tsdbd/model"
+)
+
+// asked are the fields that the answers of these tests have.
+func asked() (fields []field) {
+	for _, f := range []field{{key: "f", as: model.Float}, {key: "i", as: model.Integer}, {key: "u", as: model.Unsigned}, {key: "s"}, {key: "b"}, {key: "a b", as: model.Float}, {key: "x\ny", as: model.Float, refused: "a line break"}} {
+		f.prefix = wire.FieldPrefix(f.key)
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// told reads an answer and returns its lines, and what was refused.
+func told(f form, fields []field) (string, *lines, error) {
+	var out strings.Builder
+	l := newLines(&out, "m", fields)
+	err := readAnswer(f, l)
+	return out.String() + string(l.buf), l, err
+}
+
+// TestJSON reads answers in JSON, as a whole and byte by byte.
+func TestJSON(t *testing.T) {
+	one := func(series string) string { return `{"results":[{"statement_id":0,"series":[` + series + `]}]}` + "\n" }
+	for name, c := range map[string]struct {
+		answer, want string
+		refused      int64
+		err          error
+		text         string
+	}{
+		"chunks of 1.x": {
+			answer: `{"results":[{"statement_id":0,"series":[{"name":"m","tags":{"h":"a","z":""},"columns":["time","f","i"],"values":[[-5,1,9007199254740993]],"partial":true}],"partial":true}]}` + "\n" +
+				`{"results":[{"series":[{"name":"m","tags":{"h":"a","z":""},"columns":["time","f","i"],"values":[[6,-0,null],[7,null,null]]},{"name":"m","tags":{"z":"b c","h":""},"columns":["time","f","i"],"values":[[7,1e-300,-1]]}]}]}`,
+			want: "m,h=a f=1,i=9007199254740993i -5\nm,h=a f=-0 6\nm,z=b\\ c f=1e-300,i=-1i 7\n",
+		},
+		"all types": {
+			answer: one(`{"columns":["time","u","s","b","a b"],"values":[[1,18446744073709551615,"say \"x\" \\ \u00e9\ud83d\ude00\n\/\b",true,0.1],[2,null,"",false,null]]}`),
+			want:   "m u=18446744073709551615u,s=\"say \\\"x\\\" \\\\ é😀\n/\b\",b=true,a\\ b=0.1 1\nm s=\"\",b=false 2\n",
+		},
+		"tags as columns, as 3.x may have them": {
+			answer: one(`{"name":"m","columns":["time","host","dc","f"],"values":[[1,"a",null,1],[2,"a",null,2],[3,"a","x",3],[4,null,"x",4],[5,null,null,5]]}`),
+			want:   "m,host=a f=1 1\nm,host=a f=2 2\nm,dc=x,host=a f=3 3\nm,dc=x f=4 4\nm f=5 5\n",
+		},
+		"no rows of 1.x":              {answer: `{"results":[{"statement_id":0}]}`},
+		"no rows of 3.x":              {},
+		"messages and other members":  {answer: `{"took":[1,{"a":null}],"results":[{"messages":[{"level":"warning","text":"\u12aB"}],"series":null}]}`},
+		"a field with a line break":   {answer: one(`{"columns":["time","f","x\ny"],"values":[[1,1,1],[2,2,null]]}`), want: "m f=1 1\nm f=2 2\n", refused: 1},
+		"a tag with a line break":     {answer: one(`{"tags":{"h":"a\nb"},"columns":["time","f"],"values":[[1,1],[2,2]]}`), refused: 2},
+		"an error in the middle":      {answer: one(`{"columns":["time","f"],"values":[[1,1]]}`) + `{"results":[{"error":"query-timeout limit exceeded"}]}`, want: "m f=1 1\n", text: "query-timeout limit exceeded"},
+		"an error as a whole":         {answer: `{"error":"engine is closed"}`, text: "engine is closed"},
+		"truncated by max-row-limit":  {answer: `{"results":[{"series":[{"columns":["time","f"],"values":[[1,1]],"partial":true}],"partial":true}]}`, want: "m f=1 1\n", err: errTruncated},
+		"cut off in a row":            {answer: `{"results":[{"series":[{"columns":["time","f"],"values":[[1,1],[2`, want: "m f=1 1\n", err: io.ErrUnexpectedEOF},
+		"cut off in a string":         {answer: `{"results":[{"series":[{"columns":["time","s"],"values":[[1,"a`, err: io.ErrUnexpectedEOF},
+		"a web page":                  {answer: "<html>", err: errForm},
+		"values before columns":       {answer: one(`{"values":[[1,1]],"columns":["time","f"]}`), err: errForm},
+		"a row with too few values":   {answer: one(`{"columns":["time","f"],"values":[[1]]}`), err: errForm},
+		"a row with too many values":  {answer: one(`{"columns":["time","f"],"values":[[1,1,1]]}`), err: errForm},
+		"no times":                    {answer: one(`{"columns":["f"],"values":[[1]]}`), err: errForm},
+		"times as text":               {answer: one(`{"columns":["time","f"],"values":[["2020-01-01T00:00:00Z",1]]}`), err: errForm},
+		"an object as a value":        {answer: one(`{"columns":["time","f"],"values":[[1,{}]]}`), err: errForm},
+		"a literal that is none":      {answer: one(`{"columns":["time","f"],"values":[[1,nil]]}`), err: errForm},
+		"a number without end":        {answer: one(`{"columns":["time","f"],"values":[[1,` + strings.Repeat("1", 500) + `]]}`), err: errForm},
+		"nested without end":          {answer: strings.Repeat(`{"a":`, 1000), err: errForm},
+		"an escape that is none":      {answer: `{"error":"\x"}`, err: errForm},
+		"half a pair of surrogates":   {answer: one(`{"columns":["time","s"],"values":[[1,"\ud83d"],[2,"\ud83dx"]]}`), want: "m s=\"\uFFFD\" 1\nm s=\"\uFFFDx\" 2\n"},
+		"numbers where text once was": {answer: one(`{"columns":["time","s","b"],"values":[[1,1,0.5]]}`), want: "m s=1,b=0.5 1\n"},
+	} {
+		for how, r := range map[string]io.Reader{"whole": strings.NewReader(c.answer), "by bytes": iotest.OneByteReader(strings.NewReader(c.answer))} {
+			got, l, err := told(newJSON(r), asked())
+			var q *queryError
+			switch {
+			case got != c.want || l.refused != c.refused || (c.refused > 0) != (len(l.errors) > 0):
+				t.Errorf("%s, %s: %d refused %q, error %v\n%s\nwant\n%s", name, how, l.refused, l.errors, err, got, c.want)
+			case c.text != "" && (!errors.As(err, &q) || q.text != c.text), c.text == "" && !errors.Is(err, c.err):
+				t.Errorf("%s, %s: error %v, want %v%s", name, how, err, c.err, c.text)
+			}
+		}
+	}
+}
+
+// pack appends what WriteIntf knows, and functions that append the rest.
+func pack(parts ...any) []byte {
+	var b []byte
+	for _, p := range parts {
+		switch p := p.(type) {
+		case func([]byte) []byte:
+			b = p(b)
+		default:
+			b, _ = msgp.AppendIntf(b, p)
+		}
+	}
+	return b
+}
+
+func mapOf(n uint32) func([]byte) []byte {
+	return func(b []byte) []byte { return msgp.AppendMapHeader(b, n) }
+}
+
+func arrayOf(n uint32) func([]byte) []byte {
+	return func(b []byte) []byte { return msgp.AppendArrayHeader(b, n) }
+}
+
+// TestMsgpack reads answers in MessagePack, whose values say their types: a field may
+// have been of another type in another shard.
+func TestMsgpack(t *testing.T) {
+	document := func(series ...any) []byte {
+		return pack(append([]any{mapOf(1), "results", arrayOf(1), mapOf(2), "statement_id", 0, "series", arrayOf(1)}, series...)...)
+	}
+	rows := document(mapOf(5), "name", "m", "tags", mapOf(2), "h", "a", "z", "", "columns", arrayOf(6), "time", "f", "i", "u", "s", "b",
+		"values", arrayOf(3),
+		arrayOf(6), int64(math.MinInt64+2), 1.0, int64(math.MaxInt64), uint64(math.MaxUint64), "a\xff\n", true,
+		arrayOf(6), int64(2), math.Copysign(0, -1), nil, uint64(3), nil, false,
+		arrayOf(6), uint64(3), int64(7), 0.5, nil, nil, nil,
+		"partial", true)
+	const want = "m,h=a f=1,i=9223372036854775807i,u=18446744073709551615u,s=\"a\xff\n\",b=true -9223372036854775806\nm,h=a f=-0,u=3u,b=false 2\nm,h=a f=7i,i=0.5 3\n"
+	last := document(mapOf(2), "columns", arrayOf(2), "time", "f", "values", arrayOf(1), arrayOf(2), int64(9), float32(0.5))
+	truncated := pack(mapOf(1), "results", arrayOf(1), mapOf(1), "partial", true)
+	for name, c := range map[string]struct {
+		answer []byte
+		want   string
+		err    error
+		text   string
+	}{
+		"documents":             {bytes.Join([][]byte{rows, last, nil}, []byte("\n")), want + "m f=0.5 9\n", nil, ""},
+		"nothing":               {nil, "", nil, ""},
+		"truncated":             {append(rows[:len(rows):len(rows)], truncated...), want, errTruncated, ""},
+		"cut off":               {rows[:len(rows)-18], want[:strings.Index(want, "m,h=a f=7i")], io.ErrUnexpectedEOF, ""},
+		"an error":              {pack(mapOf(1), "results", arrayOf(1), mapOf(1), "error", "out of memory"), "", nil, "out of memory"},
+		"an error as a whole":   {pack(mapOf(1), "error", "no"), "", nil, "no"},
+		"a value that is a map": {document(mapOf(2), "columns", arrayOf(1), "time", "values", arrayOf(1), arrayOf(1), mapOf(0)), "", errForm, ""},
+		"a string without end":  {append(pack(mapOf(1)), 0xdb, 0xff, 0xff, 0xff, 0xff), "", errForm, ""},
+	} {
+		for how, r := range map[string]io.Reader{"whole": bytes.NewReader(c.answer), "by bytes": iotest.OneByteReader(bytes.NewReader(c.answer))} {
+			got, _, err := told(newMsgpack(r), asked())
+			var q *queryError
+			if got != c.want || c.text != "" && (!errors.As(err, &q) || q.text != c.text) || c.text == "" && !errors.Is(err, c.err) {
+				t.Errorf("%s, %s: %v\n%q\nwant\n%q", name, how, err, got, c.want)
+			}
+		}
+	}
+}
+
+// TestSeveralTypes: a field that has several types is asked for by each of them that is
+// no number, and each row has it once.
+func TestSeveralTypes(t *testing.T) {
+	fields := []field{{key: "v", as: model.Float, cast: "field"}, {key: "v", as: model.Float, cast: "string"}, {key: "v", as: model.Float, cast: "boolean"}, {key: "w"}}
+	for i := range fields {
+		fields[i].prefix = wire.FieldPrefix(fields[i].key)
+	}
+	got, _, err := told(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","v","v_1","v_2","w"],"values":[[1,1,null,null,null],[2,"a","a",null,true],[3,null,"b",null,null],[4,null,null,false,null]]}]}]}`)), fields)
+	if want := "m v=1 1\nm v=\"a\",w=true 2\nm v=\"b\" 3\nm v=false 4\n"; got != want || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, _, err := told(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","v"],"values":[]}]}]}`)), fields); !errors.Is(err, errForm) {
+		t.Errorf("fewer columns than fields: %v", err)
+	}
+}
+
+// TestUnwritable: a measurement that line protocol cannot have is refused, not sent.
+func TestUnwritable(t *testing.T) {
+	for name, refused := range map[string]int64{"m": 0, "#m": 1, "": 1, "a\nb": 1, "a b": 0} {
+		var out strings.Builder
+		l := newLines(&out, name, asked())
+		err := readAnswer(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","f"],"values":[[1,1]]}]}]}`)), l)
+		if err != nil || l.refused != refused || len(l.buf) > 0 == (refused > 0) {
+			t.Errorf("%q: %v, %d refused, %q", name, err, l.refused, l.buf)
+		}
+	}
+}
+
+// TestStamps: the newest time of lines is found, however they are cut.
+func TestStamps(t *testing.T) {
+	const text = "m v=1 5\nm v=\"a b\nc\" -7\nm v=2i 9223372036854775806\nm v=3 8\n"
+	for step := 1; step <= len(text); step++ {
+		var out strings.Builder
+		_, w := watch(t.Context())
+		s := &stamps{out: &out, newest: model.AllTime.Min, w: w}
+		for at := 0; at < len(text); at += step {
+			if _, err := io.WriteString(s, text[at:min(at+step, len(text))]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.stop()
+		if out.String() != text || s.newest != 9223372036854775806 {
+			t.Errorf("by %d bytes: %d, %q", step, s.newest, out.String())
+		}
+	}
+}
+
+// FuzzAnswer: no answer is a panic, and what is read of one is lines.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(`{"results":[{"series":[{"name":"m","tags":{"h":"a"},"columns":["time","f","s"],"values":[[1,1e5,"\ud83d\ude00"]],"partial":true}]}]}`))
+	f.Add(pack(mapOf(1), "results", arrayOf(1), mapOf(1), "series", arrayOf(1), mapOf(2), "columns", arrayOf(1), "time", "values", arrayOf(1), arrayOf(1), int64(1)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, form := range []form{newJSON(bytes.NewReader(b)), newMsgpack(bytes.NewReader(b))} {
+			got, l, _ := told(form, asked())
+			if l.rows > 0 && !strings.HasSuffix(got, "\n") {
+				t.Errorf("half a line: %q", got)
+			}
+		}
+	})
+}

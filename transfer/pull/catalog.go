@@ -1,0 +1,311 @@
+package pull
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/transfer"
+)
+
+// Catalog is what a server says about its databases.
+type Catalog struct {
+	Data    *meta.Data
+	Queries []transfer.Continuous
+	// Statements are what an administrator has to run by hand at the target: users,
+	// because no server tells passwords, and subscriptions, because one of them may lead
+	// to the target itself.
+	Statements []string
+	// Notes say what the server does not tell.
+	Notes []string
+
+	groups map[place][]model.TimeRange // nil: the server does not tell shard groups
+}
+
+// own are databases that servers keep for themselves.
+var own = []string{"_internal", "_monitoring", "_tasks"}
+
+// Catalog asks for the databases that f chooses.
+func (s *Server) Catalog(ctx context.Context, f *transfer.Filter) (*Catalog, error) {
+	c := &Catalog{Data: &meta.Data{}}
+	names, err := s.databases(ctx)
+	if err != nil && f.Database == "" {
+		return nil, fmt.Errorf("list the databases: %w", explain(err))
+	}
+	if err != nil {
+		names = []string{f.Database} // InfluxDB 3.x lets few users list them
+	}
+	for _, name := range names {
+		db, policy, _ := strings.Cut(name, "/")
+		if s.kind != influx3 {
+			db, policy = name, ""
+		}
+		if f.Database != "" && db != f.Database || f.Database == "" && slices.Contains(own, db) {
+			continue
+		}
+		d := c.database(db)
+		if d == nil {
+			d = &meta.Database{Name: db}
+			c.Data.Databases = append(c.Data.Databases, d)
+		}
+		if err := s.policies(ctx, d, policy); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.check(f); err != nil {
+		return nil, err
+	}
+	for _, part := range []struct {
+		name string
+		ask  func(context.Context, *Catalog) error
+		of   []serverKind
+	}{
+		{"shards", s.shards, []serverKind{unknownServer, influx1, tsdbd}},
+		{"continuous queries", s.continuous, []serverKind{unknownServer, influx1, tsdbd}},
+		{"subscriptions", s.subscriptions, []serverKind{unknownServer, influx1, tsdbd}},
+		{"users", s.users, []serverKind{unknownServer, influx1, tsdbd}},
+	} {
+		if !slices.Contains(part.of, s.kind) {
+			continue
+		}
+		if err := part.ask(ctx, c); refusal(err) {
+			c.Notes = append(c.Notes, fmt.Sprintf("the server does not tell its %s: %v", part.name, err))
+		} else if err != nil {
+			return nil, fmt.Errorf("list the %s: %w", part.name, err)
+		}
+	}
+	if s.kind == influx2 || s.kind == influx3 {
+		c.Notes = append(c.Notes, s.Product+" does not tell its tasks, users, and tokens")
+	}
+	return c, nil
+}
+
+// database returns a database, or nil.
+func (c *Catalog) database(name string) *meta.Database {
+	for _, d := range c.Data.Databases {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// check refuses a filter that names what the server lacks.
+func (c *Catalog) check(f *transfer.Filter) error {
+	if f.Database != "" {
+		d := c.database(f.Database)
+		if d == nil {
+			return fmt.Errorf("the old server has no database %q, or the login may not read it", f.Database)
+		}
+		if f.RetentionPolicy != "" && d.RetentionPolicy(f.RetentionPolicy) == nil {
+			return fmt.Errorf("the old server has no retention policy %q in the database %q", f.RetentionPolicy, f.Database)
+		}
+	}
+	rest := *f
+	if rest.Database = ""; f.Database != "" {
+		rest.RetentionPolicy = ""
+	}
+	return rest.Check(c.Data)
+}
+
+// refusal reports that a server works and does not answer a statement.
+func refusal(err error) bool {
+	var q *queryError
+	var w *transfer.WriteError
+	return errors.As(err, &q) || errors.As(err, &w) && w.Status/100 == 4 && w.Status != http.StatusTooManyRequests
+}
+
+// databases returns the names of the databases.
+func (s *Server) databases(ctx context.Context) ([]string, error) {
+	tables, err := s.ask(ctx, place{}, "SHOW DATABASES")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, t := range tables {
+		for _, row := range t.Values {
+			if name := t.text(row, "name", "iox::database"); name != "" {
+				out = append(out, name)
+			}
+		}
+	}
+	return out, nil
+}
+
+// policies adds the policies of a database. only names the one policy of a database of
+// InfluxDB 3.x.
+func (s *Server) policies(ctx context.Context, d *meta.Database, only string) error {
+	p := place{database: d.Name, policy: only}
+	q := "SHOW RETENTION POLICIES"
+	if s.kind != influx3 {
+		q += " ON " + quoteIdent(d.Name)
+	}
+	tables, err := s.ask(ctx, p, q)
+	if err != nil && !(s.kind == influx3 && refusal(err)) {
+		return fmt.Errorf("list the retention policies of %s: %w", d.Name, explain(err))
+	}
+	if s.kind == influx3 {
+		rp := &meta.RetentionPolicy{Name: cmp.Or(only, autogen), ReplicaN: 1}
+		for _, t := range tables {
+			for _, row := range t.Values {
+				rp.Duration = duration(t.at(row, "duration"))
+			}
+		}
+		rp.ShardGroupDuration = meta.ShardDurations{}.For(rp.Duration)
+		d.RetentionPolicies = append(d.RetentionPolicies, rp)
+		if only == "" || d.DefaultRetentionPolicy == "" {
+			d.DefaultRetentionPolicy = rp.Name
+		}
+		return nil
+	}
+	for _, t := range tables {
+		for _, row := range t.Values {
+			rp := &meta.RetentionPolicy{
+				Name: t.text(row, "name"), ReplicaN: 1,
+				Duration:           duration(t.at(row, "duration")),
+				ShardGroupDuration: duration(t.at(row, "shardGroupDuration")),
+			}
+			if rp.ShardGroupDuration <= 0 {
+				rp.ShardGroupDuration = meta.ShardDurations{}.For(rp.Duration)
+			}
+			d.RetentionPolicies = append(d.RetentionPolicies, rp)
+			if is, _ := t.at(row, "default").(bool); is {
+				d.DefaultRetentionPolicy = rp.Name
+			}
+		}
+	}
+	return nil
+}
+
+// duration reads a duration, as text or as nanoseconds; 0 is without end.
+func duration(v any) time.Duration {
+	switch v := v.(type) {
+	case string:
+		if d, err := time.ParseDuration(v); err == nil {
+			return d
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return time.Duration(n)
+		}
+	}
+	return 0
+}
+
+// shards notes the times of all shard groups.
+func (s *Server) shards(ctx context.Context, c *Catalog) error {
+	tables, err := s.ask(ctx, place{}, "SHOW SHARDS")
+	if err != nil {
+		return err
+	}
+	groups := map[place][]model.TimeRange{}
+	for _, t := range tables {
+		for _, row := range t.Values {
+			start, err1 := time.Parse(time.RFC3339Nano, t.text(row, "start_time"))
+			end, err2 := time.Parse(time.RFC3339Nano, t.text(row, "end_time"))
+			if err := errors.Join(err1, err2); err != nil {
+				return &queryError{err.Error()}
+			}
+			p := place{t.text(row, "database"), t.text(row, "retention_policy")}
+			r := model.TimeRange{Min: nanoseconds(start), Max: nanoseconds(end) - 1}
+			if !slices.Contains(groups[p], r) { // a group of a cluster has several shards
+				groups[p] = append(groups[p], r)
+			}
+		}
+	}
+	for _, of := range groups {
+		slices.SortFunc(of, func(a, b model.TimeRange) int { return cmp.Compare(a.Min, b.Min) })
+	}
+	c.groups = groups
+	return nil
+}
+
+// nanoseconds returns a time in the range that points have.
+func nanoseconds(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, model.AllTime.Min)):
+		return model.AllTime.Min
+	case t.After(time.Unix(0, model.AllTime.Max)):
+		return model.AllTime.Max
+	}
+	return t.UnixNano()
+}
+
+func (s *Server) continuous(ctx context.Context, c *Catalog) error {
+	tables, err := s.ask(ctx, place{}, "SHOW CONTINUOUS QUERIES")
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		for _, row := range t.Values {
+			if c.database(t.Name) != nil {
+				c.Queries = append(c.Queries, transfer.Continuous{Database: t.Name, Name: t.text(row, "name"), Query: t.text(row, "query")})
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) subscriptions(ctx context.Context, c *Catalog) error {
+	tables, err := s.ask(ctx, place{}, "SHOW SUBSCRIPTIONS")
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		for _, row := range t.Values {
+			if c.database(t.Name) == nil {
+				continue
+			}
+			var to []string
+			list, _ := t.at(row, "destinations").([]any)
+			for _, d := range list {
+				if d, ok := d.(string); ok {
+					to = append(to, "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(d)+"'")
+				}
+			}
+			c.Statements = append(c.Statements, fmt.Sprintf("CREATE SUBSCRIPTION %s ON %s.%s DESTINATIONS %s %s", quoteIdent(t.text(row, "name")),
+				quoteIdent(t.Name), quoteIdent(t.text(row, "retention_policy")), t.text(row, "mode"), strings.Join(to, ", ")))
+		}
+	}
+	return nil
+}
+
+// users adds the statements that create users with the rights that they have. No server
+// tells passwords.
+func (s *Server) users(ctx context.Context, c *Catalog) error {
+	tables, err := s.ask(ctx, place{}, "SHOW USERS")
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		for _, row := range t.Values {
+			name := quoteIdent(t.text(row, "user"))
+			q := fmt.Sprintf("CREATE USER %s WITH PASSWORD '...'", name)
+			if admin, _ := t.at(row, "admin").(bool); admin {
+				q += " WITH ALL PRIVILEGES"
+			}
+			c.Statements = append(c.Statements, q)
+			grants, err := s.ask(ctx, place{}, "SHOW GRANTS FOR "+name)
+			if err != nil {
+				return err
+			}
+			for _, g := range grants {
+				for _, row := range g.Values {
+					right := strings.TrimSuffix(g.text(row, "privilege"), " PRIVILEGES")
+					if db := g.text(row, "database"); right != "NO" && right != "" && c.database(db) != nil {
+						c.Statements = append(c.Statements, fmt.Sprintf("GRANT %s ON %s TO %s", right, quoteIdent(db), name))
+					}
+				}
+			}
+		}
+	}
+	return nil
+}

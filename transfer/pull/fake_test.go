@@ -1,0 +1,373 @@
+package pull
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"tsdbd/transfer"
+)
+
+// fakeRow is a row of a fake server.
+type fakeRow struct {
+	measurement, host string
+	at, value         int64
+}
+
+func (r fakeRow) line() string {
+	tag := ""
+	if r.host != "" {
+		tag = ",host=" + r.host
+	}
+	return fmt.Sprintf("%s%s v=%di %d", r.measurement, tag, r.value, r.at)
+}
+
+// fake is a server with rows of one field, v, in the policy p of the database d. It
+// answers as a version of InfluxDB does.
+type fake struct {
+	t       testing.TB
+	version string
+	web     *httptest.Server
+
+	mu     sync.Mutex
+	rows   []fakeRow
+	groups [][2]string                                        // shard groups; nil: SHOW SHARDS is refused
+	hook   func(q string, w http.ResponseWriter) (taken bool) // before each query
+	extra  map[string]string                                  // answers by statement
+	asked  []string
+}
+
+func newFake(t testing.TB, version string, rows ...fakeRow) *fake {
+	f := &fake{t: t, version: version, rows: rows, extra: map[string]string{}}
+	f.web = httptest.NewServer(f)
+	t.Cleanup(f.web.Close)
+	return f
+}
+
+func (f *fake) three() bool { return strings.HasPrefix(f.version, "3") }
+
+func (f *fake) client() *transfer.Client { return &transfer.Client{URL: f.web.URL} }
+
+func (f *fake) connect() *Server {
+	f.t.Helper()
+	s, err := Connect(f.t.Context(), f.client())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return s
+}
+
+func (f *fake) add(rows ...fakeRow) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows = append(f.rows, rows...)
+}
+
+// selects returns how many queries for rows there were.
+func (f *fake) selects() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, q := range f.asked {
+		if strings.Contains(q, "GROUP BY *") {
+			n++
+		}
+	}
+	return n
+}
+
+var fakeSelect = regexp.MustCompile(`^SELECT (.*) FROM (?:"p"\.)?"([^"]*)"(?: WHERE)?(?: time >= (-?\d+))?(?: AND)?(?: time <= (-?\d+))?( (?:GROUP|ORDER) .*)?$`)
+
+// times returns the times of a SELECT.
+func times(selection []string) (from, to int64) {
+	from, to = math.MinInt64+2, math.MaxInt64-1
+	if n, err := strconv.ParseInt(selection[3], 10, 64); err == nil {
+		from = n
+	}
+	if n, err := strconv.ParseInt(selection[4], 10, 64); err == nil {
+		to = n
+	}
+	return from, to
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Influxdb-Version", f.version)
+	if r.URL.Path == "/ping" {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	q := r.FormValue("q")
+	f.mu.Lock()
+	f.asked = append(f.asked, q)
+	hook := f.hook
+	f.mu.Unlock()
+	if hook != nil && hook(q, w) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	three := f.three()
+	if three && r.Header.Get("Accept") != "application/json" {
+		http.Error(w, "invalid mime type", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	text, known := f.extra[q]
+	selection := fakeSelect.FindStringSubmatch(q)
+	switch {
+	case known:
+	case selection != nil:
+		f.selection(w, r, selection)
+		return
+	case q == "SHOW DATABASES":
+		text = table1("databases", "name", `["_internal"],["d"]`)
+	case strings.HasPrefix(q, "SHOW RETENTION POLICIES"):
+		text = table1("", `name","duration","shardGroupDuration","replicaN","default`, `["p","0s","1h0m0s",1,true]`)
+		if three {
+			text = table1("", `iox::database","name","duration`, `["d","autogen",null]`)
+		}
+	case q == "SHOW MEASUREMENTS":
+		var names []string
+		for _, r := range f.rows {
+			if name := fmt.Sprintf("[%q]", r.measurement); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		text = table1("measurements", "name", strings.Join(names, ","))
+	case strings.HasPrefix(q, "SHOW FIELD KEYS"):
+		text = table1("m", `fieldKey","fieldType`, `["v","integer"]`)
+	case q == "SHOW SHARDS" && f.groups != nil:
+		var rows []string
+		for _, g := range f.groups {
+			rows = append(rows, fmt.Sprintf(`["d","p",%q,%q]`, g[0], g[1]))
+		}
+		text = table1("d", `database","retention_policy","start_time","end_time`, strings.Join(rows, ","))
+	case strings.HasPrefix(q, "SHOW"):
+		text = `{"results":[{"statement_id":0,"error":"not supported"}]}`
+	default:
+		http.Error(w, `{"error":"error parsing query: `+strings.ReplaceAll(q, `"`, `'`)+`"}`, http.StatusBadRequest)
+		return
+	}
+	fmt.Fprintln(w, text)
+}
+
+func table1(name, columns, rows string) string {
+	return fmt.Sprintf(`{"results":[{"statement_id":0,"series":[{"name":%q,"columns":["%s"],"values":[%s]}]}]}`, name, columns, rows)
+}
+
+// selection answers a SELECT.
+func (f *fake) selection(w http.ResponseWriter, r *http.Request, q []string) {
+	from, to := times(q)
+	bySeries := map[string][]fakeRow{}
+	var all []fakeRow
+	for _, row := range f.rows {
+		if row.measurement == q[2] && row.at >= from && row.at <= to {
+			bySeries[row.host] = append(bySeries[row.host], row)
+			all = append(all, row)
+		}
+	}
+	slices.SortFunc(all, func(a, b fakeRow) int { return int(a.at/1e6 - b.at/1e6) })
+	if strings.Contains(q[5], "DESC") {
+		slices.Reverse(all)
+	}
+	switch {
+	case len(all) == 0 && f.three():
+	case len(all) == 0:
+		fmt.Fprintln(w, `{"results":[{"statement_id":0}]}`)
+	case strings.Contains(q[5], "LIMIT 1"):
+		fmt.Fprintln(w, table1("m", `time","host","v`, fmt.Sprintf(`[%d,"x",1]`, all[0].at)))
+	case strings.HasPrefix(q[1], "count(*)"):
+		fmt.Fprintln(w, countTable(all, q[5], from))
+	default:
+		f.chunks(w, r, q[2], bySeries)
+	}
+}
+
+// countTable counts rows by windows.
+func countTable(rows []fakeRow, clause string, from int64) string {
+	counts := map[int64]int{}
+	for _, r := range rows {
+		start := from
+		if _, window, ok := strings.Cut(clause, "time("); ok {
+			ms, _ := strconv.ParseInt(strings.TrimSuffix(window, "ms)"), 10, 64)
+			start = r.at - r.at%(ms*1e6)
+		}
+		counts[start]++
+	}
+	var out []string
+	for _, at := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("[%d,%d]", at, counts[at]))
+	}
+	return table1("m", `time","count_v`, strings.Join(out, ","))
+}
+
+// chunks writes a document for each two rows of a series.
+func (f *fake) chunks(w http.ResponseWriter, r *http.Request, measurement string, bySeries map[string][]fakeRow) {
+	pack := strings.Contains(r.Header.Get("Accept"), "msgpack") && !f.three()
+	if pack {
+		w.Header().Set("Content-Type", "application/x-msgpack")
+	}
+	hosts := slices.Sorted(maps.Keys(bySeries))
+	for n, host := range hosts {
+		rows := bySeries[host]
+		for len(rows) > 0 {
+			part := rows[:min(2, len(rows))]
+			rows = rows[len(part):]
+			series := map[string]any{"name": measurement, "tags": map[string]any{"host": host}, "columns": []any{"time", "v"}}
+			var values []any
+			for _, row := range part {
+				v := []any{row.at, row.value}
+				if f.three() {
+					v = []any{row.at, row.host, row.value}
+				}
+				values = append(values, v)
+			}
+			if f.three() {
+				series["columns"] = []any{"time", "host", "v"}
+				delete(series, "tags")
+			}
+			series["values"] = values
+			result := map[string]any{"statement_id": 0, "series": []any{series}}
+			if (len(rows) > 0 || n < len(hosts)-1) && !f.three() {
+				result["partial"] = true
+			}
+			writeDocument(f.t, w, pack, result)
+		}
+	}
+}
+
+// writeDocument writes a document whose series have their members in InfluxDB's order.
+func writeDocument(t testing.TB, w http.ResponseWriter, pack bool, result map[string]any) {
+	series := result["series"].([]any)[0].(map[string]any)
+	if !pack {
+		b := []byte(`{"results":[{"statement_id":0,"series":[{`)
+		for _, key := range []string{"name", "tags", "columns", "values"} {
+			if v, ok := series[key]; ok {
+				text, err := json.Marshal(v)
+				if err != nil {
+					t.Error(err)
+				}
+				b = fmt.Appendf(b, "%q:%s,", key, text)
+			}
+		}
+		b = append(b[:len(b)-1], `}]`...)
+		if result["partial"] != nil {
+			b = append(b, `,"partial":true`...)
+		}
+		_, _ = w.Write(append(b, "}]}\n"...)) // the client may be gone
+		return
+	}
+	b := msgp.AppendArrayHeader(msgp.AppendString(msgp.AppendMapHeader(nil, 1), "results"), 1)
+	b = msgp.AppendMapHeader(b, uint32(len(result)-1))
+	b = msgp.AppendArrayHeader(msgp.AppendString(b, "series"), 1)
+	b = msgp.AppendMapHeader(b, uint32(len(series)))
+	for _, key := range []string{"name", "tags", "columns", "values"} {
+		if v, ok := series[key]; ok {
+			b = msgp.AppendString(b, key)
+			var err error
+			if b, err = msgp.AppendIntf(b, v); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if result["partial"] != nil {
+		b = msgp.AppendBool(msgp.AppendString(b, "partial"), true)
+	}
+	_, _ = w.Write(append(b, '\n')) // the client may be gone
+}
+
+// target is a server that keeps lines.
+type target struct {
+	web *httptest.Server
+
+	mu      sync.Mutex
+	lines   map[string]int // how often each was written
+	made    []string       // statements
+	expires string         // duration of the policy
+	refuse  string         // part of the lines that are refused
+}
+
+func newTarget(t testing.TB) *target {
+	s := &target{lines: map[string]int{}, expires: "0s"}
+	s.web = httptest.NewServer(s)
+	t.Cleanup(s.web.Close)
+	return s
+}
+
+func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.URL.Path == "/write" {
+		var b strings.Builder
+		buf := make([]byte, 4096)
+		for n, err := r.Body.Read(buf); n > 0 || err == nil; n, err = r.Body.Read(buf) {
+			b.Write(buf[:n])
+		}
+		bad := 0
+		for line := range strings.Lines(b.String()) {
+			if s.refuse != "" && strings.Contains(line, s.refuse) {
+				bad++
+				continue
+			}
+			s.lines[strings.TrimSpace(line)]++
+		}
+		if bad > 0 {
+			w.Header().Set("X-Tsdbd-Dropped", strconv.Itoa(bad))
+			http.Error(w, `{"error":"partial write: it is refused dropped=1"}`, http.StatusBadRequest)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	q := r.FormValue("q")
+	switch selection := fakeSelect.FindStringSubmatch(q); {
+	case q == "SHOW DATABASES":
+		fmt.Fprintln(w, table1("databases", "name", `["other"]`))
+	case strings.HasPrefix(q, "SHOW RETENTION POLICIES"):
+		fmt.Fprintln(w, table1("", `name","duration`, fmt.Sprintf(`["p",%q],["autogen",%q]`, s.expires, s.expires)))
+	case selection != nil:
+		from, to := times(selection)
+		var rows []fakeRow
+		for line := range s.lines {
+			at, _ := strconv.ParseInt(line[strings.LastIndex(line, " ")+1:], 10, 64)
+			if at >= from && at <= to && strings.HasPrefix(line, selection[2]+",") {
+				rows = append(rows, fakeRow{at: at})
+			}
+		}
+		fmt.Fprintln(w, countTable(rows, selection[5], from))
+	default:
+		s.made = append(s.made, q)
+		fmt.Fprintln(w, `{"results":[{}]}`)
+	}
+}
+
+// has checks that the target has the rows, and nothing else.
+func (s *target) has(t testing.TB, rows []fakeRow) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	want := map[string]bool{}
+	for _, r := range rows {
+		want[r.line()] = true
+		if s.lines[r.line()] == 0 {
+			t.Errorf("%s is lost", r.line())
+		}
+	}
+	for l := range s.lines {
+		if !want[l] {
+			t.Errorf("%s was not there", l)
+		}
+	}
+}
+
+func (s *target) client() *transfer.Client { return &transfer.Client{URL: s.web.URL} }

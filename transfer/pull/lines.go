@@ -1,0 +1,208 @@
+package pull
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"tsdbd/lineproto/wire"
+	"tsdbd/model"
+)
+
+// field is a field of a measurement as a SELECT asks for it.
+type field struct {
+	key     string
+	as      model.FieldType // of numbers whose type the answer does not say
+	cast    string          // "field", or the type that is asked for
+	refused string          // why line protocol cannot have the key
+	prefix  string          // what is before a value in a line
+}
+
+// lines writes the rows of an answer as line protocol.
+type lines struct {
+	out     io.Writer
+	measure string
+	fields  []field
+	places  map[string]int // of the fields, by their keys
+	twice   bool           // a key is asked for more than once
+
+	buf     []byte
+	columns []column
+	tags    model.Tags // of the series, without those in columns
+	text    []byte     // of the series, which begins its lines; nil before its first row
+	refusal string     // why line protocol cannot have the series
+
+	rows, values int64
+	newest       int64 // of all rows
+	refused      int64 // rows
+	errors       []string
+}
+
+// column is what a column of an answer has.
+type column struct {
+	role  role
+	field int    // of a field
+	key   string // of a tag
+	last  []byte // of a tag, the value of the latest row
+}
+
+type role byte
+
+const (
+	timeRole role = iota
+	fieldRole
+	tagRole
+)
+
+// blockBytes is the size at which lines are written.
+const blockBytes = 64 << 10
+
+func newLines(out io.Writer, measurement string, fields []field) *lines {
+	l := &lines{out: out, measure: measurement, fields: fields, places: map[string]int{}, newest: model.AllTime.Min}
+	for i, f := range fields {
+		if _, ok := l.places[f.key]; ok {
+			l.twice = true
+			continue
+		}
+		l.places[f.key] = i
+	}
+	return l
+}
+
+// series implements rowSink. InfluxDB 1.x and 2.x give the tags of a series apart.
+// InfluxDB 3.x may give them as columns.
+func (l *lines) series(_ string, tags model.Tags, names []string) error {
+	l.columns = l.columns[:0]
+	timed := false
+	for i, name := range names {
+		place, known := l.places[name]
+		switch {
+		case name == "time":
+			timed = true
+			l.columns = append(l.columns, column{role: timeRole})
+		case l.twice: // such columns have other names
+			if len(names) != len(l.fields)+1 || i == 0 {
+				return fmt.Errorf("%w: %d columns for %d fields", errForm, len(names), len(l.fields))
+			}
+			l.columns = append(l.columns, column{role: fieldRole, field: i - 1})
+		case known:
+			l.columns = append(l.columns, column{role: fieldRole, field: place})
+		default:
+			l.columns = append(l.columns, column{role: tagRole, key: name})
+		}
+	}
+	if !timed {
+		return fmt.Errorf("%w: it has no times", errForm)
+	}
+	l.tags = slices.DeleteFunc(slices.Clone(tags), func(t model.Tag) bool { return t.Value == "" })
+	l.text = nil
+	return nil
+}
+
+// nameSeries makes the text of the series that the present row belongs to.
+func (l *lines) nameSeries(row []value) {
+	whole := l.text != nil
+	for i := range l.columns {
+		c := &l.columns[i]
+		if c.role == tagRole && !(whole && string(c.last) == string(row[i].text)) {
+			c.last, whole = append(c.last[:0], row[i].text...), false
+		}
+	}
+	if whole {
+		return
+	}
+	tags := l.tags
+	for i := range l.columns {
+		if c := &l.columns[i]; c.role == tagRole && len(c.last) > 0 {
+			tags = append(tags[:len(tags):len(tags)], model.Tag{Key: c.key, Value: string(c.last)})
+		}
+	}
+	tags.Sort()
+	l.refusal = unwritable(l.measure, tags)
+	l.text = wire.AppendSeries(l.text[:0], string(model.AppendSeriesKey(nil, l.measure, tags)))
+}
+
+// unwritable returns the reason why line protocol cannot have a series, or "". It leaves
+// other names that the target refuses to the target, which sees them in a line.
+func unwritable(measurement string, tags model.Tags) string {
+	switch {
+	case measurement == "" || measurement[0] == '#':
+		return fmt.Sprintf("measurement %q is empty or begins as a comment", measurement)
+	case strings.ContainsAny(measurement, "\r\n"):
+		return fmt.Sprintf("measurement %q contains a line break", measurement)
+	}
+	for _, t := range tags {
+		if strings.ContainsAny(t.Key+t.Value, "\r\n") {
+			return fmt.Sprintf("tag %q of %q contains a line break", t.Key, measurement)
+		}
+	}
+	return ""
+}
+
+// row implements rowSink.
+func (l *lines) row(row []value) error {
+	l.nameSeries(row)
+	start := len(l.buf)
+	l.buf = append(l.buf, l.text...)
+	separator := byte(' ')
+	var at, values int64
+	last := -1
+	reason := l.refusal
+	for i := range l.columns {
+		v := &row[i]
+		switch c := &l.columns[i]; {
+		case c.role == timeRole:
+			var err error
+			if at, err = v.time(); err != nil {
+				l.buf = l.buf[:start]
+				return fmt.Errorf("%w: %w", errForm, err)
+			}
+		case c.role == fieldRole && v.kind != null:
+			f := &l.fields[c.field]
+			if last >= 0 && l.fields[last].key == f.key {
+				continue // the same value as another type
+			}
+			last = c.field
+			if f.refused != "" {
+				reason = f.refused
+				continue
+			}
+			l.buf = append(append(l.buf, separator), f.prefix...)
+			l.buf = v.append(l.buf, f.as)
+			separator = ','
+			values++
+		}
+	}
+	if reason != "" {
+		l.refuse(reason)
+	}
+	if values == 0 || l.refusal != "" {
+		l.buf = l.buf[:start]
+		return nil
+	}
+	l.buf = wire.AppendTime(l.buf, at)
+	l.rows++
+	l.values += values
+	l.newest = max(l.newest, at)
+	if len(l.buf) < blockBytes {
+		return nil
+	}
+	return l.flush()
+}
+
+// refuse counts a row that cannot be written, or of which a field cannot.
+func (l *lines) refuse(reason string) {
+	if l.refused++; len(l.errors) == 0 || len(l.errors) < maxErrors && l.errors[len(l.errors)-1] != reason {
+		l.errors = append(l.errors, reason)
+	}
+}
+
+func (l *lines) flush() error {
+	if len(l.buf) == 0 {
+		return nil
+	}
+	_, err := l.out.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
+}

@@ -1,0 +1,527 @@
+package pull
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/transfer"
+	"tsdbd/transfer/journal"
+)
+
+const hour = int64(time.Hour)
+
+// someRows are rows of two measurements in several hours.
+func someRows() (rows []fakeRow) {
+	for i := range int64(40) {
+		rows = append(rows, fakeRow{"m", []string{"", "a", "b"}[i%3], (400_000*3600 + i*600) * 1e9, 1<<53 + i})
+	}
+	return append(rows, fakeRow{"n", "a", 5, -1}, fakeRow{"n", "a", 400_001 * hour, 0}, fakeRow{"n", "b", 1_000_000_000*1e9 + 7, 1})
+}
+
+// pulled runs a Pull of everything.
+func pulled(t *testing.T, f *fake, to *target, opt Options) (*Pull, error) {
+	t.Helper()
+	if opt.Patience == 0 {
+		opt.Patience = 2 * time.Second
+	}
+	s := f.connect()
+	c, err := s.Catalog(t.Context(), &opt.Filter)
+	if err != nil {
+		return nil, err
+	}
+	p := New(s, to.client(), opt)
+	if err := p.Create(t.Context(), c); err != nil {
+		return p, err
+	}
+	return p, p.Rows(t.Context(), c)
+}
+
+// TestVersions: all rows come out of each version, with and without shard groups.
+func TestVersions(t *testing.T) {
+	hours := [][2]string{}
+	for i := range int64(10) {
+		at := time.Unix(0, (400_000+i)*hour).UTC()
+		hours = append(hours, [2]string{at.Format(time.RFC3339), at.Add(time.Hour).Format(time.RFC3339)})
+	}
+	hours = append(hours, [2]string{"1970-01-01T00:00:00Z", "1970-01-01T01:00:00Z"}, [2]string{"2001-09-09T01:00:00Z", "2001-09-09T02:00:00Z"})
+	for _, version := range []string{"1.6.7", "1.12.2", "v2.7.1", "3.4.0", ""} {
+		for _, groups := range [][][2]string{nil, hours} {
+			f, to := newFake(t, version, someRows()...), newTarget(t)
+			f.groups = groups
+			p, err := pulled(t, f, to, Options{})
+			if err != nil {
+				t.Errorf("%s: %v", version, err)
+				continue
+			}
+			to.has(t, f.rows)
+			st := p.Stats()
+			if st.Written != int64(len(f.rows)) || st.Failed != 0 || st.Underway != 0 || st.Total != 2*whole || st.Done < st.Total-100 || st.Done > st.Total {
+				t.Errorf("%s: %+v", version, st)
+			}
+			want := `CREATE DATABASE "d" WITH DURATION INF REPLICATION 1 SHARD DURATION 1h NAME "p"`
+			if version == "3.4.0" {
+				want = `CREATE DATABASE "d" WITH DURATION INF REPLICATION 1 SHARD DURATION 168h NAME "autogen"`
+			}
+			if !slices.Contains(to.made, want) {
+				t.Errorf("%s: statements %q", version, to.made)
+			}
+		}
+	}
+}
+
+// TestFilter: only what is chosen is asked for.
+func TestFilter(t *testing.T) {
+	rows := someRows()
+	for _, c := range []struct {
+		filter transfer.Filter
+		wants  func(r fakeRow) bool
+		err    string
+	}{
+		{filter: transfer.Filter{Measurements: []string{"n"}}, wants: func(r fakeRow) bool { return r.measurement == "n" }},
+		{
+			filter: transfer.Filter{Database: "d", RetentionPolicy: "p", Measurements: []string{"[m]"}, Range: model.TimeRange{Min: rows[3].at, Max: rows[9].at}},
+			wants:  func(r fakeRow) bool { return r.measurement == "m" && r.at >= rows[3].at && r.at <= rows[9].at },
+		},
+		{filter: transfer.Filter{Database: "e"}, err: `the old server has no database "e"`},
+		{filter: transfer.Filter{Database: "d", RetentionPolicy: "q"}, err: `the old server has no retention policy "q"`},
+		{filter: transfer.Filter{RetentionPolicy: "p"}, err: "only together with its database"},
+		{filter: transfer.Filter{Measurements: []string{"["}}, err: "syntax error in pattern"},
+	} {
+		f, to := newFake(t, "1.8.10", rows...), newTarget(t)
+		_, err := pulled(t, f, to, Options{Filter: c.filter})
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%+v: %v", c.filter, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []fakeRow
+		for _, r := range rows {
+			if c.wants(r) {
+				want = append(want, r)
+			}
+		}
+		to.has(t, want)
+	}
+}
+
+// TestFailures: an answer that fails is asked for again, or by halves; what does not pass
+// ends the import with a reason, and the journal has the rest skipped.
+func TestFailures(t *testing.T) {
+	long := func(q string) bool {
+		from, to := times(fakeSelect.FindStringSubmatch(q))
+		return uint64(to-from) > uint64(hour/3)
+	}
+	rows := func(q string) bool { return strings.Contains(q, "GROUP BY *") }
+	var calls atomic.Int64
+	for name, c := range map[string]struct {
+		hook func(q string, w http.ResponseWriter) bool
+		err  string // "" if it goes well
+	}{
+		"busy for a while": {hook: func(q string, w http.ResponseWriter) bool {
+			if !rows(q) && !strings.HasPrefix(q, "SHOW FIELD") || calls.Add(1) > 6 {
+				return false
+			}
+			http.Error(w, `{"error":"the shard is disabled"}`, http.StatusServiceUnavailable)
+			return true
+		}},
+		"cut off in the middle": {hook: func(q string, w http.ResponseWriter) bool {
+			if !rows(q) || calls.Add(1) > 3 {
+				return false
+			}
+			fmt.Fprint(w, `{"results":[{"series":[{"name":"m","columns":["time","v"],"values":[[`)
+			panic(http.ErrAbortHandler)
+		}},
+		"too many points": {hook: func(q string, w http.ResponseWriter) bool {
+			if rows(q) && long(q) {
+				fmt.Fprint(w, `{"results":[{"statement_id":0,"error":"max-select-point limit exceeed: (10/5)"}]}`)
+				return true
+			}
+			return false
+		}},
+		"truncated": {hook: func(q string, w http.ResponseWriter) bool {
+			if rows(q) && long(q) {
+				fmt.Fprint(w, `{"results":[{"series":[{"name":"m","columns":["time","v"],"values":[],"partial":true}],"partial":true}]}`)
+				return true
+			}
+			return false
+		}},
+		"too many series": {err: "max-select-series limit exceeded", hook: func(q string, w http.ResponseWriter) bool {
+			if rows(q) {
+				fmt.Fprint(w, `{"results":[{"statement_id":0,"error":"max-select-series limit exceeded: (10/5)"}]}`)
+			}
+			return rows(q)
+		}},
+		"a login that may not read": {err: "an administrator, or a token", hook: func(q string, w http.ResponseWriter) bool {
+			if rows(q) {
+				http.Error(w, `{"error":"not authorized"}`, http.StatusForbidden)
+			}
+			return rows(q)
+		}},
+		"no login": {err: "InfluxDB 1.x takes a user and a password", hook: func(_ string, w http.ResponseWriter) bool {
+			http.Error(w, `{"error":"unable to parse authentication credentials"}`, http.StatusUnauthorized)
+			return true
+		}},
+		"a web page": {err: "a web page, no answer", hook: func(_ string, w http.ResponseWriter) bool {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<html></html>")
+			return true
+		}},
+		"another form": {err: "no answer of InfluxDB", hook: func(q string, w http.ResponseWriter) bool {
+			if rows(q) {
+				fmt.Fprint(w, `["a","b"]`)
+			}
+			return rows(q)
+		}},
+		"down for good": {err: "503", hook: func(q string, w http.ResponseWriter) bool {
+			if rows(q) {
+				http.Error(w, "no", http.StatusServiceUnavailable)
+			}
+			return rows(q)
+		}},
+	} {
+		calls.Store(0)
+		f, to := newFake(t, "1.8.10", someRows()...), newTarget(t)
+		f.hook = c.hook
+		patience := 3 * time.Second
+		if c.err != "" {
+			patience = 50 * time.Millisecond
+		}
+		_, err := pulled(t, f, to, Options{Patience: patience})
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		to.has(t, f.rows)
+	}
+}
+
+// TestNoServer: an address where nothing answers is told at once.
+func TestNoServer(t *testing.T) {
+	f := newFake(t, "1.8.10")
+	f.web.Close()
+	if _, err := Connect(t.Context(), f.client()); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestResume: slices that are done are not asked for again, except those of the present,
+// and halves stay halves.
+func TestResume(t *testing.T) {
+	rows := append(someRows(), fakeRow{"m", "a", time.Now().UnixNano(), 9})
+	f, to := newFake(t, "1.8.10", rows...), newTarget(t)
+	name := filepath.Join(t.TempDir(), "journal")
+	run := func() (*Pull, int, error) {
+		t.Helper()
+		j, err := journal.Open(name, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		before := f.selects()
+		p, err := pulled(t, f, to, Options{Journal: j, Workers: 1, Patience: 20 * time.Millisecond})
+		return p, f.selects() - before, err
+	}
+	// The server dies after some slices, and takes only short ones.
+	var answered atomic.Int64
+	f.hook = func(q string, w http.ResponseWriter) bool {
+		if !strings.Contains(q, "GROUP BY *") {
+			return false
+		}
+		if answered.Add(1) > 9 {
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return true
+		}
+		if answered.Load() < 4 {
+			http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+			return true
+		}
+		return false
+	}
+	if _, _, err := run(); err == nil || !strings.Contains(err.Error(), "down") {
+		t.Fatalf("a server that dies: %v", err)
+	}
+	had := len(to.lines)
+	if had == 0 {
+		t.Fatal("nothing was done before the server died")
+	}
+	f.hook = nil
+	to.lines = map[string]int{} // so that what is sent again shows
+	p, asked, err := run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Stats().Skipped == 0 || len(to.lines) >= len(rows) || len(to.lines)+had < len(rows) {
+		t.Errorf("%d slices skipped, %d rows before and %d after the restart, of %d", p.Stats().Skipped, had, len(to.lines), len(rows))
+	}
+	to.lines = map[string]int{}
+	_, again, err := run()
+	if err != nil || again >= asked {
+		t.Errorf("a third run asks %d times after %d, %v", again, asked, err)
+	}
+	to.has(t, rows[len(rows)-1:]) // of a time when rows still come
+}
+
+// TestExpired: rows that the target would drop are not asked for.
+func TestExpired(t *testing.T) {
+	now := time.Now().UnixNano()
+	rows := []fakeRow{{"m", "a", now - 48*hour, 1}, {"m", "a", now - 25*hour, 2}, {"m", "a", now - 22*hour, 3}, {"m", "a", now, 4}}
+	f, to := newFake(t, "1.8.10", rows...), newTarget(t)
+	to.expires = "24h0m0s"
+	if _, err := pulled(t, f, to, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	to.has(t, rows[2:])
+}
+
+// TestRefused: what the target refuses is counted and kept, and the rest goes on.
+func TestRefused(t *testing.T) {
+	f, to := newFake(t, "1.8.10", someRows()...), newTarget(t)
+	to.refuse = "host=b"
+	f.rows = append(f.rows, fakeRow{"m", "line\nbreak", 7, 1})
+	var failed strings.Builder
+	p, err := pulled(t, f, to, Options{Failed: &failed, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []fakeRow
+	for _, r := range f.rows {
+		if r.host != "b" && !strings.Contains(r.host, "\n") {
+			want = append(want, r)
+		} else if r.host == "b" && !strings.Contains(failed.String(), r.line()) {
+			t.Errorf("%s is not among what was refused", r.line())
+		}
+	}
+	to.has(t, want)
+	st := p.Stats()
+	if st.Failed != int64(len(f.rows)-len(want)) || st.Written != int64(len(want)) || !slices.ContainsFunc(st.Errors, func(e string) bool { return strings.Contains(e, "line break") }) {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestTargetFails: an error of the target ends the import at once, as such.
+func TestTargetFails(t *testing.T) {
+	s := newFake(t, "1.8.10", someRows()...).connect()
+	c, err := s.Catalog(t.Context(), &transfer.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := newFake(t, "1.8.10")
+	away.extra["SHOW RETENTION POLICIES ON \"d\""] = table1("", `name","duration`, `["p","0s"]`)
+	away.hook = func(q string, w http.ResponseWriter) bool {
+		if q == "" {
+			http.Error(w, `{"error":"database not found: \"d\""}`, http.StatusNotFound)
+		}
+		return q == ""
+	}
+	err = New(s, away.client(), Options{}).Rows(t.Context(), c)
+	var answer *transfer.WriteError
+	if !errors.As(err, &answer) || answer.Status != http.StatusNotFound || !strings.Contains(err.Error(), "write d.p.") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSlice: no slice is longer than it may be.
+func TestSlice(t *testing.T) {
+	f, to := newFake(t, "1.8.10", someRows()...), newTarget(t)
+	f.hook = func(q string, _ http.ResponseWriter) bool {
+		if strings.Contains(q, "GROUP BY *") {
+			if from, to := times(fakeSelect.FindStringSubmatch(q)); uint64(to-from) > uint64(hour/4) {
+				t.Error(q)
+			}
+		}
+		return false
+	}
+	if _, err := pulled(t, f, to, Options{Slice: 15 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	to.has(t, f.rows)
+}
+
+// TestLearn: slices with very many rows make the next ones shorter, and few rows longer.
+func TestLearn(t *testing.T) {
+	s := &slicer{stretch: &stretch{}}
+	for _, c := range []struct {
+		rows  int64
+		level int32
+		want  int32
+	}{{100, 0, 0}, {sliceRows + 1, 0, 1}, {sliceRows + 1, 1, 2}, {sliceRows / 2, 2, 2}, {10, 1, 2}, {10, 2, 1}, {10, 1, 0}, {10, 0, 0}} {
+		if s.learn(c.rows, time.Second, c.level); s.depth.Load() != c.want {
+			t.Errorf("%+v: depth %d", c, s.depth.Load())
+		}
+	}
+	if s.learn(1, sliceTime+1, 0); s.depth.Load() != 1 {
+		t.Errorf("a slow slice: depth %d", s.depth.Load())
+	}
+}
+
+// TestCatalog: what there is besides rows.
+func TestCatalog(t *testing.T) {
+	f := newFake(t, "1.8.10")
+	maps := map[string]string{
+		"SHOW DATABASES":                       table1("databases", "name", `["_internal"],["d"],["e \"1\""]`),
+		`SHOW RETENTION POLICIES ON "d"`:       table1("", `name","duration","shardGroupDuration","replicaN","default`, `["autogen","0s","168h0m0s",1,false],["short","72h0m0s","24h0m0s",3,true]`),
+		`SHOW RETENTION POLICIES ON "e \"1\""`: table1("", `name","duration","shardGroupDuration","replicaN","default`, `["autogen","0s","0s",1,true]`),
+		"SHOW CONTINUOUS QUERIES":              `{"results":[{"series":[{"name":"_internal","columns":["name","query"]},{"name":"d","columns":["name","query"],"values":[["q","CREATE CONTINUOUS QUERY q ON d BEGIN SELECT 1 END"]]}]}]}`,
+		"SHOW SUBSCRIPTIONS":                   `{"results":[{"series":[{"name":"d","columns":["retention_policy","name","mode","destinations"],"values":[["short","s","ALL",["http://h:1","udp://o'h:2"]]]}]}]}`,
+		"SHOW USERS":                           table1("", `user","admin`, `["root",true],["a \"b\"",false]`),
+		`SHOW GRANTS FOR "root"`:               table1("", `database","privilege`, ""),
+		`SHOW GRANTS FOR "a \"b\""`:            table1("", `database","privilege`, `["d","READ"],["e \"1\"","ALL PRIVILEGES"],["gone","READ"],["d","NO PRIVILEGES"]`),
+	}
+	f.extra = maps
+	c, err := f.connect().Catalog(t.Context(), &transfer.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := 24 * time.Hour
+	if want := []*meta.Database{
+		{Name: "d", DefaultRetentionPolicy: "short", RetentionPolicies: []*meta.RetentionPolicy{{Name: "autogen", ShardGroupDuration: 7 * day, ReplicaN: 1}, {Name: "short", Duration: 3 * day, ShardGroupDuration: day, ReplicaN: 1}}},
+		{Name: `e "1"`, DefaultRetentionPolicy: "autogen", RetentionPolicies: []*meta.RetentionPolicy{{Name: "autogen", ShardGroupDuration: 7 * day, ReplicaN: 1}}},
+	}; !reflect.DeepEqual(c.Data.Databases, want) {
+		t.Errorf("databases %+v", c.Data.Databases)
+	}
+	if want := []transfer.Continuous{{Database: "d", Name: "q", Query: "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT 1 END"}}; !slices.Equal(c.Queries, want) {
+		t.Errorf("continuous queries %q", c.Queries)
+	}
+	if want := []string{
+		`CREATE SUBSCRIPTION "s" ON "d"."short" DESTINATIONS ALL 'http://h:1', 'udp://o\'h:2'`,
+		`CREATE USER "root" WITH PASSWORD '...' WITH ALL PRIVILEGES`,
+		`CREATE USER "a \"b\"" WITH PASSWORD '...'`,
+		`GRANT READ ON "d" TO "a \"b\""`,
+		`GRANT ALL ON "e \"1\"" TO "a \"b\""`,
+	}; !slices.Equal(c.Statements, want) {
+		t.Errorf("statements %q", c.Statements)
+	}
+	if len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "does not tell its shards") {
+		t.Errorf("notes %q", c.Notes)
+	}
+}
+
+// TestPoliciesOf3: a policy of a 1.x client is a database of InfluxDB 3.x.
+func TestPoliciesOf3(t *testing.T) {
+	f := newFake(t, "3.4.0")
+	f.extra["SHOW DATABASES"] = table1("", "iox::database", `["d/long"],["d"]`)
+	f.extra["SHOW RETENTION POLICIES"] = table1("", `name","duration`, `["x",86400000000000]`)
+	s := f.connect()
+	c, err := s.Catalog(t.Context(), &transfer.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := c.Data.Databases
+	if len(d) != 1 || len(d[0].RetentionPolicies) != 2 || d[0].DefaultRetentionPolicy != "autogen" || d[0].RetentionPolicy("long").Duration != 24*time.Hour {
+		t.Errorf("databases %+v", d)
+	}
+	for p, want := range map[place]string{{"d", "long"}: "d/long", {"d", "autogen"}: "d"} {
+		if got := s.database(p); got != want {
+			t.Errorf("%v: %s", p, got)
+		}
+	}
+}
+
+// TestJudge: what is done about an error is decided by it.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want verdict
+	}{
+		{errTruncated, split},
+		{fmt.Errorf("read: %w", errStalled), split},
+		{&queryError{"query-timeout limit exceeded"}, split},
+		{&queryError{"max-concurrent-queries limit exceeded(5, 5)"}, again},
+		{&queryError{"Query would scan 500 Parquet files, exceeding the file limit"}, split},
+		{&queryError{"database not found: d"}, give},
+		{&transfer.WriteError{Status: 400, Message: "error parsing query"}, give},
+		{&transfer.WriteError{Status: 401}, give},
+		{&transfer.WriteError{Status: 429}, again},
+		{&transfer.WriteError{Status: 500, Message: "Resources exhausted"}, split},
+		{&transfer.WriteError{Status: 502}, again},
+		{&transfer.WriteError{Status: 504}, split},
+		{errors.New("connection reset"), again},
+		{t.Context().Err(), again},
+	} {
+		if got := judge(c.err); c.err != nil && got != c.want {
+			t.Errorf("%v: %d", c.err, got)
+		}
+	}
+}
+
+// TestFollow: new rows come as they are written, late ones are found by counts, and the
+// end comes when nothing is new.
+func TestFollow(t *testing.T) {
+	f, to := newFake(t, "1.8.10", someRows()...), newTarget(t)
+	var said []string
+	p, err := pulled(t, f, to, Options{Report: func(text string) { said = append(said, text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.source.Catalog(t.Context(), &p.opt.Filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UnixNano()
+	f.add(fakeRow{"m", "a", now - 3*hour, 1}, fakeRow{"m", "b", now, 2}, fakeRow{"new", "b", now + 1, 3})
+	refused := fakeRow{"m", "late", now - 5*hour, 1}
+	to.refuse = "late"
+	f.add(refused)
+	begun := f.selects()
+	if err := p.Follow(t.Context(), c, FollowOptions{Every: 5 * time.Millisecond, Idle: 300 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	to.has(t, slices.DeleteFunc(f.rows, func(r fakeRow) bool { return r == refused }))
+	if len(said) != 2 || !strings.Contains(said[0], "deletes are not seen") || !strings.Contains(said[1], "the writers have moved") {
+		t.Errorf("it said %q", said)
+	}
+	tries := 0
+	for _, q := range f.asked[begun:] {
+		if strings.Contains(q, "GROUP BY *") && strings.Contains(q, fmt.Sprint((now-5*hour)/int64(10*time.Minute)*int64(10*time.Minute))) {
+			tries++
+		}
+	}
+	if tries != 1 {
+		t.Errorf("a window that stays different was taken %d times", tries)
+	}
+}
+
+// TestSurvey counts without a change.
+func TestSurvey(t *testing.T) {
+	f, to := newFake(t, "1.8.10", someRows()...), newTarget(t)
+	var long atomic.Bool
+	f.hook = func(q string, w http.ResponseWriter) bool {
+		if strings.HasPrefix(q, "SELECT count") && !long.Swap(true) {
+			http.Error(w, "timeout", http.StatusGatewayTimeout)
+			return true
+		}
+		return false
+	}
+	s := f.connect()
+	c, err := s.Catalog(t.Context(), &transfer.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _, err := New(s, to.client(), Options{}).Survey(t.Context(), c)
+	if want := []Found{{"d", "p", "m", 1, 40}, {"d", "p", "n", 1, 3}}; err != nil || !slices.Equal(found, want) {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if len(to.lines)+len(to.made) > 0 {
+		t.Errorf("the target got %v %v", to.lines, to.made)
+	}
+}

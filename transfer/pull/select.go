@@ -1,0 +1,268 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tsdbd/lineproto/wire"
+	"tsdbd/model"
+	"tsdbd/transfer"
+)
+
+// measurement is a measurement of a retention policy at the source.
+type measurement struct {
+	place
+	name   string
+	fields []field
+	mixed  bool // a field has several types
+}
+
+// String returns the name for messages.
+func (m *measurement) String() string { return fmt.Sprintf("%s.%s.%s", m.database, m.policy, m.name) }
+
+// measurements returns the names of a database's measurements.
+func (s *Server) measurements(ctx context.Context, p place) ([]string, error) {
+	tables, err := s.ask(ctx, p, "SHOW MEASUREMENTS")
+	if err != nil {
+		return nil, fmt.Errorf("list the measurements of %s: %w", p.database, err)
+	}
+	var out []string
+	for _, t := range tables {
+		for _, row := range t.Values {
+			if name := t.text(row, "name"); name != "" {
+				out = append(out, name)
+			}
+		}
+	}
+	return out, nil
+}
+
+// measurement asks for the fields of a measurement. It has none if the policy has no
+// such measurement.
+func (s *Server) measurement(ctx context.Context, p place, name string) (*measurement, error) {
+	tables, err := s.ask(ctx, p, "SHOW FIELD KEYS FROM "+s.source(p, name))
+	if err != nil {
+		return nil, fmt.Errorf("list the fields of %s.%s.%s: %w", p.database, p.policy, name, err)
+	}
+	types := map[string]map[model.FieldType]bool{}
+	for _, t := range tables {
+		for _, row := range t.Values {
+			key := t.text(row, "fieldKey")
+			if key == "time" {
+				continue // no server stores it
+			}
+			if types[key] == nil {
+				types[key] = map[model.FieldType]bool{}
+			}
+			for f := model.Float; f.Valid(); f++ {
+				if f.String() == t.text(row, "fieldType") {
+					types[key][f] = true
+				}
+			}
+		}
+	}
+	m := &measurement{place: p, name: name}
+	for _, key := range slices.Sorted(maps.Keys(types)) {
+		f := field{key: key, cast: "field", prefix: wire.FieldPrefix(key)}
+		if key == "" || strings.ContainsAny(key, "\r\n") {
+			f.refused = fmt.Sprintf("field %q of %q is empty or contains a line break", key, name)
+		}
+		for _, as := range []model.FieldType{model.Float, model.Integer, model.Unsigned} {
+			if types[key][as] {
+				f.as = as
+				break
+			}
+		}
+		m.fields = append(m.fields, f)
+		if len(types[key]) < 2 {
+			continue
+		}
+		// One shard has one type. Where a slice has several shards, the plain field has
+		// numbers only.
+		m.mixed = true
+		for _, t := range []model.FieldType{model.String, model.Boolean} {
+			if types[key][t] {
+				f.cast = t.String()
+				m.fields = append(m.fields, f)
+			}
+		}
+	}
+	return m, nil
+}
+
+// where returns the clause of a query for times.
+func where(r model.TimeRange) string {
+	var conditions []string
+	if r.Min > model.AllTime.Min {
+		conditions = append(conditions, fmt.Sprintf("time >= %d", r.Min))
+	}
+	if r.Max < model.AllTime.Max {
+		conditions = append(conditions, fmt.Sprintf("time <= %d", r.Max))
+	}
+	if len(conditions) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(conditions, " AND ")
+}
+
+// selection returns the query for the rows of a slice.
+func (s *Server) selection(m *measurement, r model.TimeRange) string {
+	columns := make([]string, len(m.fields))
+	for i, f := range m.fields {
+		columns[i] = quoteIdent(f.key) + "::" + f.cast
+	}
+	return fmt.Sprintf("SELECT %s FROM %s%s GROUP BY *", strings.Join(columns, ", "), s.source(m.place, m.name), where(r))
+}
+
+// chunkValues is about how many values a server collects for a chunk of its answer.
+const chunkValues = 50_000
+
+// copied is what copy has read.
+type copied struct {
+	rows, values int64
+	newest       int64 // of the rows' times
+	refused      int64 // rows with a name that line protocol cannot have
+	errors       []string
+}
+
+// copy writes the rows of a slice to out as line protocol.
+func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, out io.Writer) (copied, error) {
+	ctx, w := watch(ctx)
+	defer w.stop()
+	if s.kind == tsdbd {
+		n, newest, err := s.export(ctx, m, r, out, w)
+		return copied{rows: n, values: n * int64(len(m.fields)), newest: newest}, w.cause(err)
+	}
+	accept := "application/json"
+	if s.kind == influx1 || s.kind == influx2 {
+		accept = "application/x-msgpack"
+	}
+	chunk := min(max(chunkValues/len(m.fields), 100), 10_000)
+	w.wait()
+	resp, err := s.do(ctx, m.place, s.selection(m, r), accept, url.Values{"chunked": {"true"}, "chunk_size": {strconv.Itoa(chunk)}})
+	w.goOn()
+	if err != nil {
+		return copied{}, w.cause(err)
+	}
+	defer resp.Body.Close()
+	body := w.reader(resp.Body)
+	var f form = newJSON(body)
+	if strings.Contains(resp.Header.Get("Content-Type"), "msgpack") {
+		f = newMsgpack(body)
+	}
+	l := newLines(out, m.name, m.fields)
+	if err = readAnswer(f, l); err == nil {
+		err = l.flush()
+	}
+	return copied{l.rows, l.values, l.newest, l.refused, l.errors}, w.cause(err)
+}
+
+// export has tsdbd write the rows as line protocol itself: InfluxQL has no infinities
+// and no histograms in JSON.
+func (s *Server) export(ctx context.Context, m *measurement, r model.TimeRange, out io.Writer, w *watcher) (n, newest int64, err error) {
+	t := &stamps{out: out, newest: model.AllTime.Min, w: w}
+	w.wait()
+	n, err = s.client.Export(ctx, t, transfer.ExportOptions{LinesOnly: true, Filter: transfer.Filter{
+		Database: m.database, RetentionPolicy: m.policy, Range: r,
+		Measurements: []string{strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(m.name)},
+	}})
+	return n, t.newest, err
+}
+
+// stamps passes on lines and notes the newest of their times.
+type stamps struct {
+	out    io.Writer
+	newest int64
+	tail   []byte // of the line that is not complete
+	w      *watcher
+}
+
+// maxStamp is the length of the longest time with the space before it.
+const maxStamp = 21
+
+// Write implements io.Writer.
+func (t *stamps) Write(b []byte) (int, error) {
+	t.w.goOn()
+	defer t.w.wait()
+	for rest := b; len(rest) > 0; {
+		end := slices.Index(rest, '\n')
+		part := rest
+		if end >= 0 {
+			part = rest[:end]
+		}
+		t.tail = append(t.tail, part[max(0, len(part)-maxStamp):]...)
+		t.tail = t.tail[max(0, len(t.tail)-maxStamp):]
+		if end < 0 {
+			break
+		}
+		if at, err := strconv.ParseInt(string(t.tail[slices.Index(t.tail, ' ')+1:]), 10, 64); err == nil {
+			t.newest = max(t.newest, at)
+		}
+		t.tail, rest = t.tail[:0], rest[end+1:]
+	}
+	return t.out.Write(b)
+}
+
+// stallTime is how long a server may be silent in the middle of an answer.
+const stallTime = 10 * time.Minute
+
+var errStalled = fmt.Errorf("the server has sent nothing for %s", stallTime)
+
+// watcher ends a request whose server is silent.
+type watcher struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+}
+
+// watch returns a context that ends when the server is silent for too long while it is
+// waited for.
+func watch(ctx context.Context) (context.Context, *watcher) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &watcher{ctx: ctx, cancel: cancel}
+	w.timer = time.AfterFunc(stallTime, func() { cancel(errStalled) })
+	w.timer.Stop()
+	return ctx, w
+}
+
+// wait begins to wait for the server.
+func (w *watcher) wait() { w.timer.Reset(stallTime) }
+
+// goOn ends the wait.
+func (w *watcher) goOn() { w.timer.Stop() }
+
+func (w *watcher) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// cause returns the error of a request, which is errStalled if the watcher ended it.
+func (w *watcher) cause(err error) error {
+	if err != nil && errors.Is(context.Cause(w.ctx), errStalled) {
+		return errStalled
+	}
+	return err
+}
+
+// reader returns a reader of r that is watched.
+func (w *watcher) reader(r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		w.wait()
+		n, err := r.Read(p)
+		w.goOn()
+		return n, err
+	})
+}
+
+type readerFunc func(p []byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

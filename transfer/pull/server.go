@@ -1,0 +1,200 @@
+package pull
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"tsdbd/transfer"
+)
+
+// Server is a running server that rows are taken out of.
+type Server struct {
+	client *transfer.Client
+	// Product names the server and its version.
+	Product string
+	kind    serverKind
+	version string
+	// skew is how far the server's clock is ahead of ours.
+	skew time.Duration
+}
+
+type serverKind byte
+
+const (
+	unknownServer serverKind = iota // takes the requests of 1.x and answers JSON
+	influx1
+	influx2
+	influx3
+	tsdbd
+)
+
+// Connect finds out what server a client talks to.
+func Connect(ctx context.Context, client *transfer.Client) (*Server, error) {
+	resp, err := client.Do(ctx, http.MethodGet, "/ping", nil, nil, nil)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10)) // so that the connection is used again
+	s := &Server{client: client}
+	s.version = strings.TrimPrefix(resp.Header.Get("X-Influxdb-Version"), "v")
+	switch own := resp.Header.Get("X-Tsdbd-Version"); {
+	case own != "":
+		s.kind, s.Product = tsdbd, "tsdbd "+own
+	case strings.HasPrefix(s.version, "1."):
+		s.kind, s.Product = influx1, "InfluxDB "+s.version
+	case strings.HasPrefix(s.version, "2."):
+		s.kind, s.Product = influx2, "InfluxDB "+s.version
+	case strings.HasPrefix(s.version, "3."):
+		s.kind, s.Product = influx3, "InfluxDB "+s.version
+	default:
+		s.Product = "a server that does not tell its version"
+	}
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		s.skew = time.Until(at).Round(time.Second)
+	}
+	return s, nil
+}
+
+// now returns the time by the clock of the server.
+func (s *Server) now() time.Time { return time.Now().Add(s.skew) }
+
+// place is a retention policy of a database, by the names that the target has.
+type place struct{ database, policy string }
+
+// autogen is the policy of a database of InfluxDB 3.x, which has none.
+const autogen = "autogen"
+
+// database returns what the parameter db is for a place. InfluxDB 3.x keeps what 1.x
+// clients write to a policy in a database named "database/policy".
+func (s *Server) database(p place) string {
+	if s.kind == influx3 && p.policy != autogen && p.policy != "" {
+		return p.database + "/" + p.policy
+	}
+	return p.database
+}
+
+// source returns what FROM names.
+func (s *Server) source(p place, measurement string) string {
+	if s.kind == influx3 {
+		return quoteIdent(measurement)
+	}
+	return quoteIdent(p.policy) + "." + quoteIdent(measurement)
+}
+
+func quoteIdent(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+// longQuery is the length from which a query is sent as a form: URLs have limits, and
+// InfluxDB 3.x takes queries in URLs alone.
+const longQuery = 6000
+
+// do sends a query.
+func (s *Server) do(ctx context.Context, p place, q, accept string, params url.Values) (*http.Response, error) {
+	if params == nil {
+		params = url.Values{}
+	}
+	if p.database != "" {
+		params.Set("db", s.database(p))
+	}
+	if s.kind == influx2 && p.policy != "" {
+		params.Set("rp", p.policy) // each mapping has a bucket
+	}
+	params.Set("epoch", "ns")
+	// Compressed answers cost both sides more than a local network does.
+	header := http.Header{"Accept": {accept}, "Accept-Encoding": {"identity"}}
+	if len(q) < longQuery {
+		params.Set("q", q)
+		return s.client.Do(ctx, http.MethodGet, "/query", params, header, nil)
+	}
+	header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return s.client.Do(ctx, http.MethodPost, "/query", params, header, strings.NewReader(url.Values{"q": {q}}.Encode()))
+}
+
+// table is a series of a small answer.
+type table struct {
+	Name    string
+	Columns []string
+	Values  [][]any
+}
+
+// at returns the value of a row in the first of the named columns that there is.
+func (t *table) at(row []any, names ...string) any {
+	for _, name := range names {
+		for i, c := range t.Columns {
+			if c == name && i < len(row) {
+				return row[i]
+			}
+		}
+	}
+	return nil
+}
+
+// text returns the value as a string, "" if it is none.
+func (t *table) text(row []any, names ...string) string {
+	s, _ := t.at(row, names...).(string)
+	return s
+}
+
+// maxAnswer bounds an answer that is held as a whole: names of measurements and fields.
+const maxAnswer = 256 << 20
+
+// ask runs a statement whose answer is small.
+func (s *Server) ask(ctx context.Context, p place, q string) ([]table, error) {
+	resp, err := s.do(ctx, p, q, "application/json", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var a struct {
+		Error   string
+		Results []struct {
+			Error  string
+			Series []table
+		}
+	}
+	d := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer))
+	d.UseNumber()
+	if err := d.Decode(&a); err == io.EOF {
+		return nil, nil // InfluxDB 3.x has nothing to say
+	} else if err != nil {
+		return nil, fmt.Errorf("%w: %w", errForm, err)
+	}
+	if a.Error != "" {
+		return nil, &queryError{a.Error}
+	}
+	var out []table
+	for _, r := range a.Results {
+		if r.Error != "" {
+			return nil, &queryError{r.Error}
+		}
+		out = append(out, r.Series...)
+	}
+	return out, nil
+}
+
+// policy returns what names the policy of a place in queries; "" if nothing does.
+func (s *Server) policy(p place) string {
+	if s.kind == influx3 {
+		return ""
+	}
+	return p.policy
+}
+
+// countsSeries reports whether a count of series has each of them once. Before 1.8,
+// InfluxDB counts a series once for each shard.
+func (s *Server) countsSeries() bool {
+	for _, early := range []string{"1.0.", "1.1.", "1.2.", "1.3.", "1.4.", "1.5.", "1.6.", "1.7."} {
+		if s.kind == influx1 && strings.HasPrefix(s.version, early) {
+			return false
+		}
+	}
+	return true
+}
