@@ -238,7 +238,8 @@ func (s *Source) unpack(sh *Shard) (_ *Shard, _ io.Closer, err error) {
 			break
 		}
 		if err != nil {
-			return nil, at, err
+			s.damage(sh.archive, -1, err)
+			break
 		}
 		_, base, ok := tarName(h.Name)
 		if !ok || !strings.HasSuffix(base, ".tsm") && !strings.HasSuffix(base, ".tombstone") {
@@ -248,9 +249,16 @@ func (s *Source) unpack(sh *Shard) (_ *Shard, _ io.Closer, err error) {
 		if err != nil {
 			return nil, at, err
 		}
-		_, err = io.Copy(out, t)
-		if err = errors.Join(err, out.Close()); err != nil {
+		n, err := io.Copy(out, t)
+		if cerr := out.Close(); cerr != nil {
+			return nil, at, cerr
+		}
+		if write := (*os.PathError)(nil); errors.As(err, &write) && write.Path == out.Name() {
 			return nil, at, err
+		}
+		if err != nil {
+			s.damage(sh.archive, -1, fmt.Errorf("%s ends after %d of %d bytes: %w", base, n, h.Size, err))
+			break
 		}
 		names = append(names, base)
 	}

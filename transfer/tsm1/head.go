@@ -75,9 +75,6 @@ type lateSeries struct {
 // lateBytes is about what a late series takes in memory besides its key.
 const lateBytes = 64
 
-// maxLate bounds the memory of the late series of a file.
-const maxLate = 64 << 20
-
 // fileHead hands out the series of a file in ascending order of canonical keys.
 type fileHead struct {
 	file    *tsmFile
@@ -90,8 +87,9 @@ type fileHead struct {
 	cut     int64 // series from this offset on are left out; 0: none
 }
 
-// survey reads the whole index once: it finds the late series and counts types.
-func (h *fileHead) survey(ctx context.Context, kinds *kindCounts, damage func(path string, offset int64, err error)) error {
+// survey reads the whole index once: it finds the late series, which may take maxLate
+// bytes, and counts types.
+func (h *fileHead) survey(ctx context.Context, kinds *kindCounts, maxLate int, damage func(path string, offset int64, err error)) error {
 	f := h.file
 	s := newSeriesStream(f, f.index, indexWindow)
 	var highest []byte

@@ -23,7 +23,7 @@ type shardKey struct {
 // data, wal and meta below it; a copy of its data alone; a backup by influxd backup; or
 // the directory of a server of 2.x, with engine and influxd.bolt below it.
 func Open(dir string, opt Options) (*Source, error) {
-	s := &Source{opt: opt, catalog: &Catalog{}}
+	s := &Source{opt: opt, catalog: &Catalog{}, limits: defaultLimits}
 	s.mu.left = map[Refusal]*LeftOut{}
 	if err := s.open(filepath.Clean(dir)); err != nil {
 		return nil, fmt.Errorf("open InfluxDB data: %w", err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"tsdbd/internal/binio"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/transfer/rows"
@@ -54,13 +55,6 @@ func (s *Source) Rows(ctx context.Context, sh *Shard, times model.TimeRange) (ro
 	return r, nil
 }
 
-const (
-	// walMemory is what a reader holds of the log at a time.
-	walMemory = 96 << 20
-	// tombstoneMemory is what a reader holds of all tombstones at a time.
-	tombstoneMemory = 64 << 20
-)
-
 func (r *reader) open(ctx context.Context) error {
 	kinds := &kindCounts{counts: map[string]*kindCount{}}
 	files := r.shard.files
@@ -87,7 +81,7 @@ func (r *reader) open(ctx context.Context) error {
 			tombstones++
 			h.deletes = &deletes{path: file.tombstonePath, open: file.tombstone, damage: r.damage}
 		}
-		if err := h.survey(ctx, kinds, r.damage); err != nil {
+		if err := h.survey(ctx, kinds, r.source.limits.late, r.damage); err != nil {
 			return err
 		}
 		h.begin()
@@ -95,11 +89,11 @@ func (r *reader) open(ctx context.Context) error {
 	}
 	for _, h := range r.heads {
 		if h.deletes != nil {
-			h.deletes.window.limit = tombstoneMemory / tombstones
+			h.deletes.window.limit = r.source.limits.tombstones / tombstones
 		}
 	}
 	r.log = &logWindow{segments: r.shard.wal, damage: r.damage, kinds: kinds}
-	r.log.window.limit = walMemory
+	r.log.window.limit = r.source.limits.log
 	r.log.load("")
 	r.log.kinds = nil
 	r.clashes = kinds.clashes()
@@ -235,6 +229,10 @@ func (r *reader) addBlocks(h *fileHead, in *seriesStream, k *indexKey) {
 	highest := int64(math.MinInt64)
 	for i := range k.count() {
 		ref := k.ref(i)
+		if ref.times.Empty() {
+			r.damage(h.file.path, k.offset, binio.Corruptf("", -1, "index entry with a block from %d to %d", ref.times.Min, ref.times.Max))
+			continue
+		}
 		if r.hidden(s, ref.times) {
 			continue
 		}

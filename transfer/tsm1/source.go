@@ -88,6 +88,7 @@ type Source struct {
 	catalog *Catalog
 	shards  []*Shard
 	notes   []string
+	limits  limits
 
 	mu struct {
 		sync.Mutex
@@ -95,6 +96,16 @@ type Source struct {
 		left    map[Refusal]*LeftOut
 	}
 }
+
+// limits bound the memory of a reader, in bytes.
+type limits struct {
+	log        int // of the WAL at a time
+	tombstones int // of all tombstones at a time
+	late       int // of the series of a file that are out of order
+}
+
+// defaultLimits leave room for a loader below 512 MiB.
+var defaultLimits = limits{log: 96 << 20, tombstones: 64 << 20, late: 64 << 20}
 
 // Catalog returns what InfluxDB knows besides points.
 func (s *Source) Catalog() *Catalog { return s.catalog }

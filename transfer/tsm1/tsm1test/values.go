@@ -25,9 +25,9 @@ func Word(v *column.Vector, i int) uint64 {
 func Rows(r *rand.Rand, kind model.FieldType, start int64, n int) (rows column.Rows, end int64) {
 	step := []int64{1, 1000, 10e9}[r.IntN(3)]
 	jitter := []int64{1, 1, 50, 1 << 40}[r.IntN(4)]
-	if r.IntN(20) == 0 {
+	if r.IntN(20) == 0 && start < 2e18 {
 		jitter = 1 << 61 // Simple-8b has no room for it
-		n = min(n, 5)
+		n = min(n, 2)
 	}
 	v := column.Vector{Type: kind}
 	shape, walk := r.IntN(5), 0.0
