@@ -1,0 +1,432 @@
+package tsm1
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsdbd/internal/binio"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/transfer/tsm1/tsm1test"
+)
+
+// message builds a message of protobuf.
+type message []byte
+
+func (m message) number(field protowire.Number, v uint64) message {
+	return protowire.AppendVarint(protowire.AppendTag(m, field, protowire.VarintType), v)
+}
+
+func (m message) text(field protowire.Number, s string) message {
+	return protowire.AppendString(protowire.AppendTag(m, field, protowire.BytesType), s)
+}
+
+func (m message) with(field protowire.Number, inner message) message {
+	return m.text(field, string(inner))
+}
+
+// group is a shard group with one shard.
+func group(id, start, end, deleted int64) message {
+	return message{}.number(1, uint64(id)).number(2, uint64(start)).number(3, uint64(end)).number(4, uint64(deleted)).with(5, message{}.number(1, uint64(id)))
+}
+
+// policy is a policy of a day's groups.
+func policy(name string, groups ...message) message {
+	m := message{}.text(1, name).number(2, uint64(48*time.Hour)).number(3, uint64(24*time.Hour)).number(4, 1)
+	for _, g := range groups {
+		m = m.with(5, g)
+	}
+	return m
+}
+
+func database(name, byDefault string, policies ...message) message {
+	m := message{}.text(1, name).text(2, byDefault)
+	for _, p := range policies {
+		m = m.with(3, p)
+	}
+	return m
+}
+
+// catalogBytes has a database db with a policy rp, whose group 7 is there and whose group 8
+// was dropped.
+func catalogBytes() message {
+	rp := policy("rp", group(7, -1000, 1e6, 0), group(8, 1e6, 2e6, 5)).
+		with(6, message{}.text(1, "sub").text(2, "ANY").text(3, "http://a").text(3, "http://b"))
+	db := database("db", "rp", rp).with(4, message{}.text(1, "cq").text(2, "CREATE CONTINUOUS QUERY"))
+	user := message{}.text(1, "ann").text(2, "$2a$10$hash").number(3, 1).with(4, message{}.text(1, "db").number(2, 3))
+	return message{}.number(1, 1).number(2, 9).number(3, 77).with(5, db).with(6, user).number(9, 8)
+}
+
+func TestCatalog(t *testing.T) {
+	want := &Catalog{
+		Databases: []*meta.Database{{
+			Name: "db", DefaultRetentionPolicy: "rp",
+			RetentionPolicies: []*meta.RetentionPolicy{{
+				Name: "rp", Duration: 48 * time.Hour, ShardGroupDuration: 24 * time.Hour, ReplicaN: 1,
+				ShardGroups:   []meta.ShardGroup{{ID: 7, Start: -1000, End: 1e6, Shards: []meta.Shard{{ID: 7}}}},
+				Subscriptions: []meta.Subscription{{Name: "sub", Mode: "ANY", Destinations: []string{"http://a", "http://b"}}},
+			}},
+			ContinuousQueries: []meta.ContinuousQuery{{Name: "cq", Query: "CREATE CONTINUOUS QUERY"}},
+		}},
+		Users: []*meta.User{{Name: "ann", Hash: "$2a$10$hash", Admin: true, Privileges: map[string]meta.Privilege{"db": meta.AllPrivileges}}},
+	}
+	text := func(c *Catalog) string {
+		b, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	plain := catalogBytes()
+	inBackup := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, backupMagic), uint64(len(plain)))
+	inBackup = append(append(inBackup, plain...), "and more"...)
+	for name, b := range map[string][]byte{"plain": plain, "backup": inBackup, "portable": message{}.with(1, plain).number(2, 1)} {
+		path := filepath.Join(t.TempDir(), "meta.db")
+		write(t, path, b)
+		if got, err := readCatalog(path); err != nil || text(got) != text(want) {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, text(got), text(want))
+		}
+	}
+	for n := range plain {
+		c, err := parseCatalog(plain[:n])
+		if err != nil && !errors.Is(err, binio.ErrCorrupt) || err == nil && len(c.Users) > 0 && n < len(plain)-2 {
+			t.Errorf("catalog of %d of %d bytes: %v", n, len(plain), err)
+		}
+	}
+}
+
+// FuzzCatalog reads any catalog.
+func FuzzCatalog(f *testing.F) {
+	f.Add([]byte(catalogBytes()))
+	f.Add([]byte(message{}.with(1, catalogBytes())))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if _, err := parseCatalog(b); err != nil && !errors.Is(err, binio.ErrCorrupt) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestOpenRefuses says of a directory what it is, and what to give instead.
+func TestOpenRefuses(t *testing.T) {
+	f := func(want string, files ...string) {
+		t.Helper()
+		dir := t.TempDir()
+		for _, name := range files {
+			path := filepath.Join(dir, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(name, "/") {
+				write(t, path, []byte("x"))
+			}
+		}
+		if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", files, err, want)
+		}
+	}
+	f("has no data of InfluxDB: give the directory that has data, wal and meta")
+	f("has no data of InfluxDB", "a", "b/c")
+	f("is a data directory of tsdbd", "LOCK", "meta/catalog.0", "wal/1.wal", "db-1/shard-1/1.tsm")
+	f("is one shard: give the directory above", "000000001-000000001.tsm")
+	f("is of InfluxDB 3", "catalogs/0", "dbs/x")
+	f("is half a copy of a directory of InfluxDB 2.x", "influxd.bolt", "configs")
+	f("is the directory meta of InfluxDB", "meta.db")
+	f("has segments of a WAL only", "_00001.wal")
+	f("has no shards", "data/db/rp/7/fields.idx", "wal/x", "meta/meta.db")
+	f("bucket 0123456789abcdef is not known", "data/0123456789abcdef/autogen/7/000000001-000000001.tsm")
+	f("is half a copy", "db.rp.00001.00")
+	f("meta.db", "data/db/rp/7/000000001-000000001.tsm", "meta/meta.db")
+
+	file := filepath.Join(t.TempDir(), "x.tsm")
+	write(t, file, nil)
+	if _, err := Open(file, Options{}); err == nil || !strings.Contains(err.Error(), "is a file: give the directory") {
+		t.Error(err)
+	}
+	if _, err := Open(filepath.Join(file, "nothing"), Options{}); err == nil {
+		t.Error("a directory that is not there was opened")
+	}
+}
+
+// TestRunning refuses a directory of which a process has a file open.
+func TestRunning(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux says which files other processes have open")
+	}
+	d := newTree(t)
+	file, _ := sample()
+	d.tsm(t, 1, file.Bytes())
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := os.Open(filepath.Join(d.data, "000000001-000000001.tsm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{opened}
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	_, err = Open(d.root, Options{})
+	if !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), fmt.Sprintf("process %d (", cmd.Process.Pid)) {
+		t.Errorf("a file that process %d has open: %v", cmd.Process.Pid, err)
+	}
+	_ = in.Close()
+	_ = cmd.Wait()
+	if _, err := Open(d.root, Options{}); err != nil {
+		t.Errorf("after the process: %v", err) // this process has the file open, too
+	}
+	_ = opened.Close()
+}
+
+// TestLayouts opens the same shard in all places where it may be.
+func TestLayouts(t *testing.T) {
+	file, want := sample()
+	late := rowsOf(model.Float, 50, 70)
+	var log tsm1test.Segment
+	log.Write("mem", "f", late)
+	logged := cells{}
+	logged.put("mem", "f", &late)
+	tsm := file.Bytes()
+
+	put := func(dir string, files map[string][]byte) {
+		t.Helper()
+		for name, b := range files {
+			path := filepath.Join(dir, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, path, b)
+		}
+	}
+	f := func(name, dir string, opt Options, withLog bool, times model.TimeRange, notes ...string) *Source {
+		t.Helper()
+		var fo found
+		o := fo.options()
+		opt.Damage, opt.Refused = o.Damage, o.Refused
+		s, err := Open(dir, opt)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all := cells{}
+		for k, v := range want {
+			all[k] = v
+		}
+		if withLog {
+			for k, v := range logged {
+				all[k] = v
+			}
+		}
+		if diff := readAll(t, s, model.AllTime).diff(all); diff != "" || len(fo.damage) > 0 {
+			t.Errorf("%s: %s %q", name, diff, fo.damage)
+		}
+		if len(s.Shards()) != 1 {
+			t.Fatalf("%s: %d shards", name, len(s.Shards()))
+		}
+		sh := s.Shards()[0]
+		if sh.Database != "db" || sh.Policy != "rp" || sh.ID != 7 || sh.Times != times || sh.TSMBytes == 0 || (sh.WALBytes > 0) != withLog {
+			t.Errorf("%s: shard %+v", name, sh)
+		}
+		if d := s.Catalog().Database("db"); d == nil || d.RetentionPolicy("rp") == nil || d.DefaultRetentionPolicy != "rp" {
+			t.Errorf("%s: the catalog has no db.rp", name)
+		}
+		if len(s.Notes()) != len(notes) {
+			t.Errorf("%s: notes %q", name, s.Notes())
+		}
+		for i, n := range s.Notes() {
+			if i < len(notes) && !strings.Contains(n, notes[i]) {
+				t.Errorf("%s: note %q, want %q", name, n, notes[i])
+			}
+		}
+		return s
+	}
+	grouped := model.TimeRange{Min: -1000, Max: 1e6 - 1}
+	const one = "/db/rp/7/000000001-000000001.tsm"
+	root := map[string][]byte{
+		"data" + one: tsm, "data/db/_series/00/0000": {1}, "data/db/rp/7/index/0/L0": {1}, "data/db/rp/7/000000002-000000001.tsm.tmp": {1},
+		"data/db/rp/8/000000001-000000001.tsm": tsm, "wal/db/rp/7/_00002.wal": log.Bytes, "wal/db/rp/7/_00003.wal": nil, "meta/meta.db": catalogBytes(),
+	}
+	dir := t.TempDir()
+	put(dir, root)
+	s := f("root", dir, Options{}, true, grouped, "1 shards that the catalog does not name are left out")
+	if v := s.Shards()[0].Values; v < 20 || v > 50 {
+		t.Errorf("an estimate of %d values for %d", v, len(want)+1)
+	}
+	f("elsewhere", t.TempDir(), Options{DataDir: filepath.Join(dir, "data"), WALDir: filepath.Join(dir, "wal"), MetaDir: filepath.Join(dir, "meta")},
+		true, grouped, "1 shards")
+	if err := os.RemoveAll(filepath.Join(dir, "data", "db", "rp", "8")); err != nil {
+		t.Fatal(err)
+	}
+	f("data alone", filepath.Join(dir, "data"), Options{}, false, model.TimeRange{Min: 10, Max: 63}, "no directory of the log was given", "there is no catalog")
+	if err := os.RemoveAll(filepath.Join(dir, "meta")); err != nil {
+		t.Fatal(err)
+	}
+	f("without meta", dir, Options{}, true, model.TimeRange{Min: 10, Max: 70}, "there is no catalog")
+
+	// The engine of 2.x, with and without the names of buckets.
+	const id = "0123456789abcdef"
+	renamed := func(of map[string][]byte) map[string][]byte {
+		out := map[string][]byte{}
+		for name, b := range of {
+			if name != "meta/meta.db" && !strings.Contains(name, "/8/") {
+				out["engine/"+strings.Replace(name, "/db/rp/", "/"+id+"/autogen/", 1)] = b
+			}
+		}
+		return out
+	}
+	dir = t.TempDir()
+	put(dir, renamed(root))
+	f("buckets by option", dir, Options{Buckets: map[string]string{id: "db/rp"}}, true, model.TimeRange{Min: 10, Max: 70}, "there is no catalog")
+	writeBolt(t, filepath.Join(dir, "influxd.bolt"), map[string]map[string]string{
+		"bucketsv1":        {"\x01": `{"id":"` + id + `","name":"some bucket","retentionPeriod":172800000000000}`, "\x02": `{"id":"00000000000000ff","name":"empty"}`},
+		"dbrpv1":           {"\x01": `{"database":"db","retention_policy":"rp","default":true,"bucket_id":"` + id + `"}`, "\x02": "index"},
+		"v1_tsm1_metadata": {"meta.db": string(message{}.with(5, database(id, "autogen", policy("autogen", group(7, -1000, 1e6, 0)))))},
+	})
+	s = f("bolt", dir, Options{}, true, grouped)
+	if rp := s.Catalog().Database("db").RetentionPolicy("rp"); rp.Duration != 48*time.Hour || rp.ShardGroupDuration != 24*time.Hour || s.Catalog().Database("empty") == nil {
+		t.Errorf("bolt: policy %+v", rp)
+	}
+	if s := f("engine", filepath.Join(dir, "engine"), Options{}, true, grouped); len(s.Catalog().Databases) != 2 {
+		t.Errorf("engine: %d databases", len(s.Catalog().Databases))
+	}
+	if _, err := Open(dir, Options{Buckets: map[string]string{"00000000000000ff": "db/rp"}}); err == nil || !strings.Contains(err.Error(), "buckets 00000000000000ff and "+id+" would both become db.rp") {
+		t.Errorf("two buckets of one name: %v", err)
+	}
+
+	// Backups.
+	dir = t.TempDir()
+	put(dir, map[string][]byte{
+		"meta.00": nil, "meta.01": catalogBytes(),
+		"db.rp.00007.00": tarOf(t, "db/rp/7/000000001-000000001.tsm", string(tsm)), "db.rp.00007.01": tarOf(t, "db/rp/7/000000001-000000001.tombstone", ""),
+	})
+	f("older backup", dir, Options{}, false, grouped)
+	for _, name := range []string{"meta.00", "meta.01"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "is a backup without its catalog") {
+		t.Errorf("a backup without meta: %v", err)
+	}
+	dir = t.TempDir()
+	put(dir, map[string][]byte{
+		"20200101T000000Z.manifest": []byte(`{"meta":{"fileName":"20200101T000000Z.meta"},"files":[{"database":"db","policy":"rp","shardID":7,"fileName":"20200101T000000Z.s7.tar.gz","lastModified":5}]}`),
+		"20200102T000000Z.manifest": []byte(`{"meta":{"fileName":"20200102T000000Z.meta"},"files":[{"database":"db","policy":"rp","shardID":7,"fileName":"20200102T000000Z.s7.tar.gz","lastModified":6},{"database":"db","policy":"rp","shardID":9,"fileName":"gone","lastModified":6}]}`),
+		"20200102T000000Z.meta":     message{}.with(1, catalogBytes()), "20200101T000000Z.s7.tar.gz": {1},
+		"20200102T000000Z.s7.tar.gz": gzipOf(t, tarOf(t, "db/rp/7/000000001-000000001.tsm", string(tsm))),
+	})
+	scratch := t.TempDir()
+	s = f("portable backup", dir, Options{Scratch: scratch}, false, grouped, "names gone, which is not there: shard 9 of db.rp is missing")
+	if left, _ := os.ReadDir(scratch); len(left) > 0 {
+		t.Errorf("%d directories are left", len(left))
+	}
+	archive := s.Shards()[0].Paths[0]
+	b, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, archive, b[:len(b)-20])
+	var fo found
+	s.opt = fo.options()
+	if readAll(t, s, model.AllTime); len(fo.damage) != 1 || !strings.HasPrefix(fo.damage[0], filepath.Base(archive)) {
+		t.Errorf("half a backup: %q", fo.damage)
+	}
+	put(dir, map[string][]byte{"20200103T000000Z.manifest": []byte(`{"kv":{"fileName":"x.bolt.gz"},"files":[]}`)})
+	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "is a backup of InfluxDB 2.x") {
+		t.Errorf("a backup of 2.x: %v", err)
+	}
+}
+
+func tarOf(t *testing.T, name, content string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(content)), Mode: 0o600})
+	if _, werr := w.Write([]byte(content)); cmp.Or(err, werr, w.Close()) != nil {
+		t.Fatal(err, werr)
+	}
+	return b.Bytes()
+}
+
+func gzipOf(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(b); cmp.Or(err, w.Close()) != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func writeBolt(t *testing.T, path string, buckets map[string]map[string]string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for name, values := range buckets {
+			b, err := tx.CreateBucket([]byte(name))
+			if err != nil {
+				return err
+			}
+			for k, v := range values {
+				if err := b.Put([]byte(k), []byte(v)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedBolt: a file of bbolt with wrong bytes is an error, and never a panic.
+func TestDamagedBolt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "influxd.bolt")
+	writeBolt(t, path, map[string]map[string]string{"bucketsv1": {"\x01": `{"id":"0123456789abcdef","name":"x"}`}})
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	try := func(bad []byte) {
+		write(t, path, bad)
+		if _, err := readBolt(path); err != nil {
+			failed++
+			if errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+		}
+	}
+	for i := 0; i < len(b); i += 1 + i/64 {
+		bad := slices.Clone(b)
+		bad[i] ^= 0xff
+		try(bad)
+		try(b[:i])
+	}
+	if failed < 20 {
+		t.Errorf("%d errors", failed)
+	}
+}
