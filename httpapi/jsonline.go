@@ -1,12 +1,16 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
+	"strings"
+	"time"
 
 	"tsdbd/httpapi/encode"
 	"tsdbd/model/point"
 	"tsdbd/prom"
 	"tsdbd/prom/engine"
+	"tsdbd/prom/exposition"
 	"tsdbd/prom/jsonline"
 )
 
@@ -16,14 +20,40 @@ func (h *Handler) importLines(w *response, r *request) error {
 	if err != nil {
 		return badRequest(err.Error())
 	}
-	parse := func(w *response, r *request, _ *target, table *point.Table, s *parseState) (parsed, error) {
-		var err error
+	return h.importSeries(w, r, func(body []byte, rows *prom.Rows) (parsed, error) {
+		res, err := jsonline.Read(body, extra, rows)
+		return parsed{bad: res.Err, lines: res.BadLines}, err
+	})
+}
+
+// textPath is the route of the text form of metrics. Below it are the paths of a
+// Pushgateway.
+const textPath = "/api/v1/import/prometheus"
+
+// importText answers VictoriaMetrics' /api/v1/import/prometheus.
+func (h *Handler) importText(w *response, r *request) error {
+	extra, err := jsonline.ExtraLabels(r.URL.Query())
+	opt, wrong := exposition.ParseOptions(strings.TrimPrefix(r.path, textPath), r.URL.Query(), r.Header.Get("Content-Type"), time.Now())
+	if err = cmp.Or(err, wrong); err != nil {
+		return badRequest(err.Error())
+	}
+	opt.Extra = append(opt.Extra, extra...)
+	return h.importSeries(w, r, func(body []byte, rows *prom.Rows) (parsed, error) {
+		res, err := exposition.Read(body, opt, rows)
+		return parsed{bad: res.Err, lines: res.BadLines, metadata: res.Metadata}, err
+	})
+}
+
+// importSeries stores a body that read adds to rows.
+func (h *Handler) importSeries(w *response, r *request, read func(body []byte, rows *prom.Rows) (parsed, error)) error {
+	parse := func(w *response, r *request, _ *target, table *point.Table, s *parseState) (left parsed, err error) {
 		if s.body, err = h.readBody(w, r); err != nil {
 			return parsed{}, err
 		}
-		rows := prom.Rows{Builder: point.NewBuilder(table, &s.batch)}
-		res := jsonline.Read(s.body.Bytes(), extra, &rows)
-		return parsed{dropped: rows.Refused, reason: rows.Reason, bad: res.Err, lines: res.BadLines}, nil
+		rows := prom.Rows{Builder: point.NewBuilder(table, &s.batch), Charge: func(n int) error { return bodyError(s.body.Charge(n)) }}
+		left, err = read(s.body.Bytes(), &rows)
+		left.dropped, left.reason = rows.Refused, rows.Reason
+		return left, err
 	}
 	return h.promStore(w, r, target{parse: parse})
 }

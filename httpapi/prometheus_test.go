@@ -291,3 +291,45 @@ func TestJSONLines(t *testing.T) {
 	f("GET", "/api/v1/export?db=mydb&match[]=up{", "", 400, "parse error")
 	f("GET", "/api/v1/export?db=none&match[]=up", "", 404, "database not found")
 }
+
+// TestImportText sends the text form of metrics, and short lines that long labels of the
+// request would make large.
+func TestImportText(t *testing.T) {
+	store := newFakeStore()
+	store.create("db")
+	h := httpapi.New(httpapi.Options{Writer: store, Query: store, Limits: httpapi.Limits{PrometheusDatabase: "db", MaxBodySize: 1 << 20, MaxBodyMemory: 4 << 20}})
+	t.Cleanup(h.Close)
+	f := func(method, target, body string, status int, want string) {
+		t.Helper()
+		w := serveRequest(h, httptest.NewRequest(method, target, strings.NewReader(body)))
+		if w.Code != status || !strings.Contains(w.Body.String(), want) || want == "" && w.Body.Len() > 0 {
+			t.Errorf("%s %.60s: %d %s, want %d %s", method, target, w.Code, w.Body, status, want)
+		}
+	}
+	const path = "/api/v1/import/prometheus"
+	f("POST", path, "# TYPE up gauge\nup{job=\"a\"} 1 1000\n", 204, "")
+	f("POST", "/prometheus/db"+path+"?extra_label=dc=x&timestamp=2000", "up 2\n", 204, "")
+	f("PUT", path+"/metrics/job/b/host/c", "up 3 3000\n", 204, "")
+	f("POST", path, "up 4 4000\nup{\nup 5 5000\n", 400, "partial write: line 2: the labels do not end in } dropped=0 for database: db")
+	f("POST", path+"/metrics/job", "up 1\n", 400, "the path must be metrics/job/JOB")
+	f("POST", path+"?timestamp=x", "up 1\n", 400, "timestamp must be milliseconds")
+	f("POST", path+"?extra_label=x", "up 1\n", 400, "extra_label must be NAME=VALUE")
+	f("POST", path+"?db=none", "up 1\n", 404, "database not found")
+	f("POST", path, "", 204, "")
+	for _, want := range []string{
+		"up,__name__=up,job=a value 1000000000", "up,__name__=up,dc=x value 2000000000", "up,__name__=up,host=c,job=b value 3000000000",
+		"up,__name__=up value 4000000000", "up,__name__=up value 5000000000", "__metadata__,metric=up type",
+	} {
+		if got := store.fingerprint(); !strings.Contains(got, want) {
+			t.Errorf("stored %s, want %s", got, want)
+		}
+	}
+	long := "?extra_label=x=" + strings.Repeat("x", 50_000)
+	var lines, text strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&lines, `{"metric":{"__name__":"m%d"},"values":[1],"timestamps":[1]}`+"\n", i)
+		fmt.Fprintf(&text, "m%d 1 1\n", i)
+	}
+	f("POST", path+long, text.String(), 413, "Request Entity Too Large")
+	f("POST", "/api/v1/import"+long, lines.String(), 413, "Request Entity Too Large")
+}

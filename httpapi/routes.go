@@ -55,6 +55,8 @@ func (h *Handler) table() []route {
 		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.influxPromWrite}},
 		{path: "/api/v1/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.promWrite}},
 		{path: "/api/v1/import", name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importLines}},
+		{path: textPath, name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importText, "PUT": h.importText}},
+		{path: textPath + "/", name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importText, "PUT": h.importText}},
 		{path: "/api/v1/export", name: "export", access: byRoute, place: byStatement, gzip: true, methods: methods{"GET": h.exportLines, "POST": h.exportLines}, absent: h.opt.PromQL == nil},
 		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, place: byStatement, methods: methods{"POST": h.influxPromRead}, absent: h.opt.PromQL == nil},
 		{path: "/api/v1/read", name: "prom_read", access: byRoute, place: byStatement, methods: methods{"POST": h.promRead}, absent: h.opt.PromQL == nil},

@@ -55,6 +55,9 @@ func TestRoutesAreDocumented(t *testing.T) {
 		if !ok && path == "/api/v1/label/" {
 			methods, ok = documented[path+"{name}/values"]
 		}
+		if !ok && path == textPath+"/" {
+			methods, ok = documented[path+"{metrics/job/...}"]
+		}
 		if !ok {
 			t.Errorf("%s is not in the table", path)
 		}
@@ -93,7 +96,7 @@ func TestRoutesInACluster(t *testing.T) {
 		"POST /api/v2/delete": "L", "POST /api/v2/query": "T", "OPTIONS /api/v2/query": "T",
 		"GET /api/v2/buckets": "A", "POST /api/v2/buckets": "L",
 		"GET /api/v2/buckets/": "A", "HEAD /api/v2/buckets/": "A", "PATCH /api/v2/buckets/": "L", "DELETE /api/v2/buckets/": "L", "OPTIONS /api/v2/buckets/": "L",
-		"POST /api/v1/prom/write": "L", "POST /api/v1/write": "L", "POST /api/v1/otlp/v1/metrics": "L", "POST /v1/metrics": "L", "POST /opentelemetry/v1/metrics": "L", "POST /api/v1/prom/read": "S", "POST /api/v1/read": "S", "POST /api/v1/import": "L", "GET /api/v1/export": "S", "POST /api/v1/export": "S",
+		"POST /api/v1/prom/write": "L", "POST /api/v1/write": "L", "POST /api/v1/otlp/v1/metrics": "L", "POST /v1/metrics": "L", "POST /opentelemetry/v1/metrics": "L", "POST /api/v1/prom/read": "S", "POST /api/v1/read": "S", "POST /api/v1/import": "L", "POST /api/v1/import/prometheus": "L", "PUT /api/v1/import/prometheus": "L", "POST /api/v1/import/prometheus/": "L", "PUT /api/v1/import/prometheus/": "L", "GET /api/v1/export": "S", "POST /api/v1/export": "S",
 		"GET /api/v1/query": "S", "POST /api/v1/query": "S", "OPTIONS /api/v1/query": "T",
 		"GET /api/v1/query_range": "S", "POST /api/v1/query_range": "S", "OPTIONS /api/v1/query_range": "T",
 		"GET /api/v1/query_exemplars": "S", "POST /api/v1/query_exemplars": "S", "OPTIONS /api/v1/query_exemplars": "T",

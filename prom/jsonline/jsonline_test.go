@@ -23,7 +23,7 @@ import (
 func read(text string, extra model.Tags) string {
 	batch := &point.Batch{}
 	rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
-	res := Read([]byte(text), extra, &rows)
+	res, err := Read([]byte(text), extra, &rows)
 	var out []string
 	for _, row := range batch.Rows {
 		v := strconv.FormatFloat(math.Float64frombits(batch.Values[row.First]), 'g', -1, 64)
@@ -34,6 +34,9 @@ func read(text string, extra model.Tags) string {
 	}
 	if rows.Refused > 0 {
 		out = append(out, fmt.Sprintf("refused %d: %s", rows.Refused, rows.Reason))
+	}
+	if err != nil {
+		out = append(out, err.Error())
 	}
 	if res.Err != nil {
 		out = append(out, fmt.Sprintf("%d bad, %v", res.BadLines, res.Err))
@@ -130,8 +133,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		batch := &point.Batch{}
 		rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
-		res := Read(b, nil, &rows)
-		if (res.BadLines > 0) != (res.Err != nil) || len(batch.Rows)+rows.Refused > len(b) {
+		res, err := Read(b, nil, &rows)
+		if err != nil || (res.BadLines > 0) != (res.Err != nil) || len(batch.Rows)+rows.Refused > len(b) {
 			t.Errorf("%+v, %d rows, %d refused of %d bytes", res, len(batch.Rows), rows.Refused, len(b))
 		}
 	})

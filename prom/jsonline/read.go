@@ -53,9 +53,10 @@ type Result struct {
 }
 
 // Read adds the series of lines to rows. extra are labels that all series get. They
-// replace labels of the same name.
-func Read(b []byte, extra model.Tags, rows *prom.Rows) Result {
-	var res Result
+// replace labels of the same name. The error is one of rows.Charge: a short line gets
+// long labels by extra.
+func Read(b []byte, extra model.Tags, rows *prom.Rows) (res Result, err error) {
+	rows.Credit = len(b)
 	var labels model.Tags
 	var samples []prom.Sample
 	for number := 1; len(b) > 0; number++ {
@@ -64,17 +65,17 @@ func Read(b []byte, extra model.Tags, rows *prom.Rows) Result {
 		if text = bytes.TrimSpace(text); len(text) == 0 {
 			continue
 		}
-		var err error
-		if labels, samples, err = parse(text, extra, labels[:0], samples[:0]); err == nil {
-			err = rows.Add(labels, samples, nil)
-		}
-		if err != nil {
+		if labels, samples, err = parse(text, extra, labels[:0], samples[:0]); err != nil {
 			if res.BadLines++; res.BadLines == 1 {
 				res.Err = fmt.Errorf("line %d: %w", number, err)
 			}
+			continue
+		}
+		if err := rows.Add(labels, samples, nil); err != nil {
+			return res, err
 		}
 	}
-	return res
+	return res, nil
 }
 
 // parse appends the labels and the samples of a line.

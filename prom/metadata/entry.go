@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"tsdbd/model"
@@ -39,6 +40,14 @@ func Type(number uint64) string {
 		return Unknown
 	}
 	return types[number]
+}
+
+// TypeNamed returns the type with a name. Other names, such as untyped, are Unknown.
+func TypeNamed(name string) string {
+	if slices.Contains(types, name) {
+		return name
+	}
+	return Unknown
 }
 
 // Append adds the row of an entry at a time in nanoseconds, or returns why it cannot

@@ -24,6 +24,7 @@ func promWrites() []promWrite {
 		{"OTLP, protobuf", "/api/v1/otlp/v1/metrics", proto, "", string(gauges), 200},
 		{"OTLP, JSON", "/v1/metrics", "application/json", "", `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"stolen","gauge":{"dataPoints":[{"timeUnixNano":"1000000000","asDouble":1}]}}]}]}]}`, 200},
 		{"lines of JSON", "/api/v1/import", "application/json", "", `{"metric":{"__name__":"stolen"},"values":[1],"timestamps":[1000]}` + "\n", 204},
+		{"text", "/api/v1/import/prometheus", "text/plain", "", "stolen 1 1000\n", 204},
 	}
 }
 

@@ -1,0 +1,141 @@
+package exposition
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"tsdbd/model"
+	"tsdbd/prom"
+	"tsdbd/prom/metadata"
+)
+
+// maxEntries bounds the metadata that is read of a request.
+const maxEntries = 1 << 16
+
+// Result is what Read has found that is no sample.
+type Result struct {
+	BadLines int
+	Err      error // of the first of them, with its number
+	Metadata []metadata.Entry
+}
+
+// Read adds the samples of a text to rows. The error is one of rows.Charge.
+func Read(text []byte, opt *Options, rows *prom.Rows) (res Result, err error) {
+	rows.Credit = len(text)
+	described := map[string]int{} // places in res.Metadata
+	l := line{opt: opt}
+	for number := 1; len(text) > 0; number++ {
+		l.rest, text, _ = bytes.Cut(text, []byte("\n"))
+		l.rest = bytes.TrimSpace(l.rest)
+		if len(l.rest) == 0 {
+			continue
+		}
+		if l.rest[0] == '#' {
+			size := len(l.rest)
+			if l.describe(&res, described) {
+				if err := rows.Pay(size); err != nil {
+					return res, err
+				}
+			}
+			continue
+		}
+		s, err := l.sample()
+		if err != nil {
+			if res.BadLines++; res.BadLines == 1 {
+				res.Err = fmt.Errorf("line %d: %w", number, err)
+			}
+			continue
+		}
+		if err := rows.Add(l.labels, []prom.Sample{s}, nil); err != nil {
+			return res, err
+		}
+	}
+	return res, nil
+}
+
+// describe reads a comment of the form "# TYPE NAME TEXT". It returns false for others.
+func (l *line) describe(res *Result, described map[string]int) bool {
+	l.rest = bytes.TrimSpace(l.rest[1:])
+	kind := string(l.word())
+	if kind != "HELP" && kind != "TYPE" && kind != "UNIT" {
+		return false
+	}
+	name, err := l.metric()
+	text := string(l.rest)
+	if err != nil || name == "" || text == "" {
+		return false
+	}
+	at, ok := described[name]
+	if !ok {
+		if len(res.Metadata) == maxEntries {
+			return false
+		}
+		at = len(res.Metadata)
+		described[name] = at
+		res.Metadata = append(res.Metadata, metadata.Entry{Metric: name, Type: metadata.Unknown})
+	}
+	e := &res.Metadata[at]
+	switch kind {
+	case "HELP":
+		e.Help = unescape(text)
+	case "TYPE":
+		e.Type = metadata.TypeNamed(text)
+	default:
+		e.Unit = text
+	}
+	return true
+}
+
+var (
+	errName    = errors.New("the line does not begin with the name of a metric")
+	errBrace   = errors.New("the labels do not end in }")
+	errQuote   = errors.New("a text does not end in a quote")
+	errLabel   = errors.New("a label is not of the form name=\"value\"")
+	errComma   = errors.New("there is no comma between two labels")
+	errValue   = errors.New("there is no value")
+	errTwice   = errors.New("the metric has two names")
+	errTrailer = errors.New("something follows the time")
+)
+
+// sample reads the line into l.labels and a sample.
+func (l *line) sample() (s prom.Sample, err error) {
+	l.labels = l.labels[:0]
+	name := ""
+	if l.rest[0] != '{' {
+		if name, err = l.metric(); err != nil {
+			return s, err
+		}
+	}
+	if name, err = l.braces(name); err != nil {
+		return s, err
+	}
+	if name == "" {
+		return s, errName
+	}
+	if s.Value, err = number(l.word()); err != nil {
+		return s, err
+	}
+	if s.Time, err = l.opt.time(l.timestamp()); err != nil {
+		return s, err
+	}
+	if len(l.rest) > 0 && l.rest[0] != '#' { // an exemplar
+		return s, errTrailer
+	}
+	l.labels = append(l.labels, model.Tag{Key: prom.NameLabel, Value: name})
+	for _, e := range l.opt.Extra {
+		l.set(e)
+	}
+	return s, nil
+}
+
+// set sets a label in place of one with the same name.
+func (l *line) set(e model.Tag) {
+	for i := range l.labels {
+		if l.labels[i].Key == e.Key {
+			l.labels[i].Value = e.Value
+			return
+		}
+	}
+	l.labels = append(l.labels, e)
+}
