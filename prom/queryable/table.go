@@ -19,10 +19,18 @@ type table struct {
 	place       int // among the tables
 	measurement string
 	metrics     []metric
-	places      map[metric]int  // in metrics
+	places      map[metric]int  // in metrics, if they are many
 	ids         *roaring.Bitmap // the series in all shards, read-only; nil: nobody asked
 	parts       []part          // by time
 }
+
+const (
+	// tableBytes is about the memory of a table that one shard has, without the numbers
+	// in its set.
+	tableBytes = 450
+	// manyMetrics is the number of metrics above which they are found by a map.
+	manyMetrics = 16
+)
 
 // metric is a name in Prometheus with the field of its values.
 type metric struct{ field, name string }
@@ -82,7 +90,10 @@ func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector, i
 			t := found[measurement]
 			switch {
 			case t == nil:
-				t = &table{measurement: measurement, places: map[metric]int{}, ids: set}
+				if err := q.budget.take(tableBytes); err != nil {
+					return nil, err
+				}
+				t = &table{measurement: measurement, ids: set}
 				found[measurement] = t
 				all = append(all, t)
 			case t.ids == nil:
@@ -180,10 +191,22 @@ func (t *table) metric(f field) int {
 		m = metric{field: prom.ValueField, name: t.measurement}
 	}
 	i, ok := t.places[m]
-	if !ok {
-		i = len(t.metrics)
-		t.metrics = append(t.metrics, m)
-		t.places[m] = i
+	if t.places == nil {
+		i = slices.Index(t.metrics, m)
+		ok = i >= 0
 	}
-	return i
+	if ok {
+		return i
+	}
+	t.metrics = append(t.metrics, m)
+	switch n := len(t.metrics); {
+	case t.places != nil:
+		t.places[m] = n - 1
+	case n > manyMetrics:
+		t.places = make(map[metric]int, 2*n)
+		for i, m := range t.metrics {
+			t.places[m] = i
+		}
+	}
+	return len(t.metrics) - 1
 }
