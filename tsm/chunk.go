@@ -52,7 +52,7 @@ func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 	n := len(s.Fields)
 	c.times.ready = false
 	if cap(c.places) <= n {
-		cols := make([]decodedColumn, n+n/2+4)
+		cols := make([]decodedColumn, n+n/2+1)
 		copy(cols, c.cols)
 		c.cols, c.ready, c.places = cols, make([]bool, len(cols)), make([]columnPlace, len(cols)+1)
 	}

@@ -79,9 +79,11 @@ func (m *File) Section(offset, size int64) ([]byte, error) {
 // bytes are, if that is right. A fault is an error. The file remembers damage.
 func (m *File) Checked(offset, size int64) ([]byte, error) {
 	b, err := m.checked(offset, size)
-	var c *binio.CorruptError
-	if err != nil && errors.As(err, &c) {
-		m.damage.CompareAndSwap(nil, c)
+	if err != nil {
+		var c *binio.CorruptError // takes memory
+		if errors.As(err, &c) {
+			m.damage.CompareAndSwap(nil, c)
+		}
 	}
 	return b, err
 }
