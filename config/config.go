@@ -22,6 +22,7 @@ import (
 	"tsdbd/httpapi"
 	"tsdbd/meta"
 	"tsdbd/prom/engine"
+	"tsdbd/query/tier"
 	"tsdbd/services/continuous"
 	"tsdbd/services/monitor"
 	"tsdbd/services/subscriber"
@@ -145,6 +146,8 @@ type Query struct {
 	// of all queries together.
 	MaxMemory      Size `toml:"max-memory" reload:"yes"`
 	MaxTotalMemory Size `toml:"max-total-memory" reload:"yes"`
+	// UseTiers says when a SELECT takes a downsample.
+	UseTiers tier.Use `toml:"use-tiers"`
 }
 
 // Prometheus is about Prometheus' HTTP API.
@@ -232,6 +235,7 @@ func Default() *Config {
 		Prometheus: Prometheus{
 			Database: httpapi.DefaultPrometheusDatabase, LookbackDelta: Duration(engine.DefaultLookback),
 		},
+		Query:   Query{UseTiers: tier.Expired},
 		TLS:     TLS{MinVersion: tls.VersionTLS12},
 		Cluster: defaultCluster(),
 		Retention: Retention{
@@ -478,6 +482,7 @@ func (c *Config) validate() error {
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
 	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,
 		"retention.week-shards-from must be at least retention.day-shards-from, and both positive")
+	check(slices.Contains(tier.Uses, c.Query.UseTiers), "query.use-tiers must be one of %v, not %q", tier.Uses, c.Query.UseTiers)
 	check(slices.Contains(logFormats, c.Log.Format), "log.format must be one of %s, not %q", strings.Join(logFormats, ", "), c.Log.Format)
 	check(c.Monitor.StoreInterval >= Duration(time.Second), "monitor.store-interval must be at least a second")
 	check(!c.Monitor.StoreEnabled || meta.CheckName(c.Monitor.StoreDatabase) == nil, "monitor.store-database cannot be %q", c.Monitor.StoreDatabase)

@@ -16,6 +16,7 @@ import (
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/query/syntax"
+	"tsdbd/query/tier"
 )
 
 // ErrNotExecuted is the error of statements after one that failed, with InfluxDB's
@@ -57,6 +58,10 @@ type Options struct {
 	Diagnostics func() []show.Diagnostic
 	// Servers returns the tables of SHOW SERVERS; nil is a node that is in no cluster.
 	Servers func() []*result.Series
+	// UseTiers says when SELECTs take downsamples; "" is never. CompleteUntil is
+	// tier.Options.Until, and required with tier.Complete.
+	UseTiers      tier.Use
+	CompleteUntil func(id uint64, measurement string, end int64) int64
 	// Downsamples returns how far the downsamples are, by their ids; nil is nothing.
 	Downsamples func() map[uint64]show.Tier
 }
@@ -77,6 +82,8 @@ type ExecuteOptions struct {
 	// it may be named to the user; nil is all. With MayRead the user sees no
 	// running queries but its own.
 	MayRead, MaySee func(database string) bool
+	// SourceOnly makes SELECTs take no downsample.
+	SourceOnly bool
 	// Interrupt is called when the query is killed, times out, or its context
 	// ends. A blocked emit must then return. Nil is nothing.
 	Interrupt func()

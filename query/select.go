@@ -1,23 +1,45 @@
 package query
 
 import (
+	"cmp"
+
 	"github.com/influxdata/influxql"
 
 	"tsdbd/query/engine"
 	"tsdbd/query/hint"
 	"tsdbd/query/result"
+	"tsdbd/query/tier"
 )
 
 // selectStatement runs a SELECT. Its sources are normalized. An answer without rows
 // says why.
 func (s *session) selectStatement(st *influxql.SelectStatement) error {
-	if err := engine.Select(s.ctx, st, s.opt.Storage, s.selectOptions(), s.out.send); err != nil {
+	run, note, err := s.tiered(st)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		s.out.messages = append(s.out.messages, result.Message{Level: result.LevelInfo, Text: note})
+	}
+	if err := engine.Select(s.ctx, run, s.opt.Storage, s.selectOptions(), s.out.send); err != nil {
 		return err
 	}
 	if !s.out.sent && st.Target == nil {
 		s.hint(st)
 	}
 	return nil
+}
+
+// tiered returns what runs for a SELECT: the statement itself, or one that takes part of
+// its rows from a downsample, and a note on that.
+func (s *session) tiered(st *influxql.SelectStatement) (run *influxql.SelectStatement, note string, err error) {
+	if s.req.SourceOnly {
+		return st, "", nil
+	}
+	run, note, err = tier.Rewrite(st, tier.Options{
+		Use: s.opt.UseTiers, Catalog: s.catalog(), Storage: s.opt.Storage, Now: s.opt.Now(), Until: s.opt.CompleteUntil,
+	})
+	return cmp.Or(run, st), note, err
 }
 
 // hint adds to the messages of a statement why its answer has no rows.
@@ -41,11 +63,18 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 	if st.Analyze {
 		column, lines = "EXPLAIN ANALYZE", engine.Analyze
 	}
+	stmt, note, err := s.tiered(stmt)
+	if err != nil {
+		return err
+	}
 	text, err := lines(s.ctx, stmt, s.opt.Storage, s.selectOptions())
 	if err != nil {
 		return err
 	}
 	t := result.StringTable("", column)
+	if note != "" {
+		t.AddRow("DOWNSAMPLE: " + note)
+	}
 	for _, line := range text {
 		t.AddRow(line)
 	}

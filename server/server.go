@@ -211,6 +211,7 @@ func (s *Server) openQueries() error {
 		Statistics:  s.statistics,
 		Diagnostics: s.allDiagnostics,
 		Servers:     s.servers,
+		UseTiers:    c.Query.UseTiers, CompleteUntil: s.store.Touched().Until,
 		Downsamples: func() map[uint64]show.Tier { return s.downsample.Tiers() },
 		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
 	})

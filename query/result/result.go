@@ -19,7 +19,7 @@ type Result struct {
 // Message is a note to the client that goes with the data.
 type Message struct{ Level, Text string }
 
-// LevelInfo is the level of messages that say why an answer has no rows.
+// LevelInfo is the level of messages that say where rows are from, or why there are none.
 const LevelInfo = "info"
 
 // Series is a table of rows. It is read-only once handed out, and belongs to

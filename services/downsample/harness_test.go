@@ -24,6 +24,7 @@ import (
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/query/syntax"
+	"tsdbd/query/tier"
 	"tsdbd/store"
 )
 
@@ -36,15 +37,24 @@ type harness struct {
 	service  *Service
 	now      time.Time
 	rows     int                                   // Options.Rows
+	use      tier.Use                              // of the executor
+	tiers    bool                                  // statements may take downsamples
+	notes    []string                              // messages of the latest answer
 	written  int                                   // rows that the service has written
 	fail     func(measurement string, n int) error // of writes of the service
 }
 
 func newHarness(t testing.TB) *harness {
-	h := &harness{t: t, fs: vfstest.New(), now: time.Unix(0, 0).UTC()}
-	h.open()
-	t.Cleanup(func() { _ = h.store.Close() })
+	h := &harness{t: t}
+	h.begin()
 	return h
+}
+
+// begin begins with an empty disk.
+func (h *harness) begin() {
+	h.fs, h.now = vfstest.New(), time.Unix(0, 0).UTC()
+	h.open()
+	h.t.Cleanup(func() { _ = h.store.Close() })
 }
 
 // open opens the store as it is on the disk.
@@ -59,7 +69,7 @@ func (h *harness) open() {
 		h.t.Fatal(err)
 	}
 	h.executor = query.New(query.Options{
-		Storage: h.store, Admin: h.store, Now: clock,
+		Storage: h.store, Admin: h.store, Now: clock, UseTiers: h.use, CompleteUntil: h.store.Touched().Until,
 		Downsamples: func() map[uint64]show.Tier { return h.service.Tiers() },
 	})
 	h.service = New(Options{
@@ -85,8 +95,11 @@ func (h *harness) crash(keep float64) {
 
 func (h *harness) execute(ctx context.Context, db string, q *influxql.Query, rows func(*result.Series) error) error {
 	var failed error
-	err := h.executor.Execute(ctx, q, query.ExecuteOptions{Database: db, ChunkSize: 7}, func(r *result.Result) error {
+	err := h.executor.Execute(ctx, q, query.ExecuteOptions{Database: db, ChunkSize: 7, SourceOnly: !h.tiers}, func(r *result.Result) error {
 		failed = errors.Join(failed, r.Err)
+		for _, m := range r.Messages {
+			h.notes = append(h.notes, m.Text)
+		}
 		for _, s := range r.Series {
 			if err := rows(s); err != nil {
 				return err

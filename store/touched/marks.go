@@ -380,6 +380,23 @@ func (m *Marks) Waiting(id uint64, before int64, limit int) []Span {
 	return found
 }
 
+// Until returns the start of the earliest window of a measurement that is to be computed,
+// end at most.
+func (m *Marks) Until(id uint64, measurement string, end int64) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.tiers[id]
+	if t == nil {
+		return model.MinTime
+	}
+	for _, s := range []spans{t.all, t.measurements[measurement]} {
+		if len(s) > 0 {
+			end = min(end, s[0].from)
+		}
+	}
+	return end
+}
+
 // State sums up the windows of a downsample that are to be computed.
 type State struct {
 	Windows  int64 // of measurements

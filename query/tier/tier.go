@@ -1,0 +1,405 @@
+package tier
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/query/engine/function"
+	"tsdbd/query/engine/plan"
+	"tsdbd/query/expr"
+	"tsdbd/query/syntax"
+	"tsdbd/query/window"
+)
+
+// Use says for which windows a SELECT may take a downsample.
+type Use string
+
+// The uses.
+const (
+	Off      Use = "off"
+	Expired  Use = "expired"  // windows that the source has lost by its age
+	Complete Use = "complete" // all windows that are computed
+)
+
+// Uses are all uses.
+var Uses = []Use{Off, Expired, Complete}
+
+// Options are what Rewrite needs to know. All of them are required.
+type Options struct {
+	Use     Use
+	Catalog *meta.Data
+	Storage scan.Storage
+	Now     time.Time
+	// Until returns up to where all windows of a measurement are computed, end at most.
+	Until func(id uint64, measurement string, end int64) int64
+}
+
+// errNo says that a downsample cannot answer a statement.
+var errNo = errors.New("not by this downsample")
+
+// Rewrite returns a SELECT that takes part of the range of st from a downsample, and a
+// note on it. It returns nil if no downsample can answer, or need not. The names of st
+// are resolved.
+func Rewrite(st *influxql.SelectStatement, opt Options) (out *influxql.SelectStatement, note string, err error) {
+	if opt.Use == Off || opt.Use == "" || st.Target != nil || st.IsRawQuery || len(st.Sources) != 1 {
+		return nil, "", nil
+	}
+	m, ok := st.Sources[0].(*influxql.Measurement)
+	if !ok || m.Regex != nil || m.SystemIterator != "" {
+		return nil, "", nil
+	}
+	db := opt.Catalog.Database(m.Database)
+	if db == nil || len(db.Downsamples) == 0 {
+		return nil, "", nil
+	}
+	// The longest windows have the fewest rows.
+	list := slices.SortedFunc(slices.Values(db.Downsamples), func(a, b meta.Downsample) int { return cmp.Compare(b.Every, a.Every) })
+	for i := range list {
+		if list[i].From != m.RetentionPolicy || list[i].Where != "" {
+			continue
+		}
+		r := &rewriter{opt: opt, st: st, m: m, db: db, d: &list[i], columns: map[string]bool{}}
+		out, err := r.rewrite()
+		if errors.Is(err, errNo) {
+			continue
+		}
+		return out, r.note(), err
+	}
+	return nil, "", nil
+}
+
+// rewriter rewrites a SELECT for one downsample.
+type rewriter struct {
+	opt Options
+	st  *influxql.SelectStatement
+	m   *influxql.Measurement
+	db  *meta.Database
+	d   *meta.Downsample
+
+	windows  window.Windows
+	where    influxql.Expr // without time
+	from, to int64         // what is read of the target: [from, to)
+	covered  int64         // the source has all rows from there on
+	first    int64         // start of the range
+	bounded  bool          // the range has a start
+	last     int64         // end of the range, inclusive
+	single   bool          // each group of the answer is a row of the target
+
+	columns map[string]bool // of the subqueries, by what they are named in the target
+	asked   []string        // fields of the source
+	targets []string        // select lists of the subqueries
+	sources []string
+}
+
+func (r *rewriter) note() string {
+	return fmt.Sprintf("rows of %s before %s are from the downsample %s, in windows of %s",
+		r.d.From, time.Unix(0, r.to).UTC().Format(time.RFC3339), r.d.Into, influxql.FormatDuration(r.d.Every))
+}
+
+func (r *rewriter) rewrite() (*influxql.SelectStatement, error) {
+	if err := r.grid(); err != nil {
+		return nil, err
+	}
+	if err := r.bounds(); err != nil {
+		return nil, err
+	}
+	dims, err := r.dimensions()
+	if err != nil {
+		return nil, err
+	}
+	out := r.st.Clone()
+	if err := r.fields(out); err != nil {
+		return nil, err
+	}
+	if err := r.names(); err != nil {
+		return nil, err
+	}
+	out.Sources = nil
+	every := "time(" + influxql.FormatDuration(r.d.Every) + ")"
+	add := func(list []string, policy string, from, to int64, group []string, fill string) error {
+		if from >= to {
+			return nil
+		}
+		where := []string{fmt.Sprintf("time < %d", to)}
+		if from > model.MinTime {
+			where = append(where, fmt.Sprintf("time >= %d", from))
+		}
+		if r.where != nil {
+			where = append(where, "("+r.where.String()+")")
+		}
+		text := "SELECT " + strings.Join(list, ", ") + " FROM " + influxql.QuoteIdent(r.m.Database, policy, r.m.Name) +
+			" WHERE " + strings.Join(where, " AND ")
+		if len(group) > 0 {
+			text += " GROUP BY " + strings.Join(group, ", ")
+		}
+		q, err := syntax.Parse(text+fill, nil)
+		if err != nil {
+			return err
+		}
+		out.Sources = append(out.Sources, &influxql.SubQuery{Statement: q.Statements[0].(*influxql.SelectStatement)})
+		return nil
+	}
+	group := append([]string{every}, dims...)
+	err = errors.Join(
+		add(r.sources, r.d.From, r.first, min(r.from, r.last+1), group, " fill(none)"),
+		add(r.targets, r.d.Into, r.from, r.to, dims, ""),
+		add(r.sources, r.d.From, max(r.to, r.first), r.last+1, group, " fill(none)"),
+	)
+	if err != nil {
+		return nil, err
+	}
+	out.Condition = expr.TimeBound(influxql.LTE, time.Unix(0, r.last))
+	if r.bounded {
+		out.Condition = expr.And(expr.TimeBound(influxql.GTE, time.Unix(0, min(r.first, r.from))), out.Condition)
+	}
+	return out, nil
+}
+
+// grid checks that the windows of the statement are made of whole windows of the
+// downsample.
+func (r *rewriter) grid() (err error) {
+	if r.windows, err = plan.Windows(r.st, r.opt.Now); err != nil {
+		return errNo // the statement itself has the error
+	}
+	every := int64(r.d.Every)
+	if r.windows.None() || r.windows.Months > 0 || r.windows.Loc != nil || r.windows.Every%every != 0 || r.windows.Shift%every != 0 {
+		return errNo
+	}
+	return nil
+}
+
+// bounds finds the part of the range that comes from the target.
+func (r *rewriter) bounds() error {
+	c, err := expr.SplitTime(r.st.Condition, r.opt.Now, r.st.Location)
+	if err != nil || c.Range.Empty() {
+		return errNo
+	}
+	r.where, r.first, r.last, r.bounded = c.Expr, c.Range.Min, c.Range.Max, c.HasMin
+	if !c.HasMax {
+		r.last = max(r.first, min(r.last, r.opt.Now.UnixNano())) // as of every GROUP BY time
+	}
+	r.covered = model.MinTime
+	if policy := r.db.RetentionPolicy(r.d.From); policy != nil && policy.Expired != 0 {
+		r.covered = r.up(policy.Expired)
+	}
+	r.to = r.covered
+	if r.opt.Use == Complete {
+		r.to = max(r.covered, r.opt.Until(r.d.ID, r.m.Name, r.d.Start(r.opt.Now.UnixNano())))
+	}
+	r.from = r.first
+	if r.bounded {
+		r.from = r.d.Start(r.first)
+		if r.first >= r.covered {
+			r.from = r.up(r.first)
+		}
+	}
+	if end := r.last + 1; end < r.to {
+		if r.to = r.up(end); r.to > r.covered {
+			r.to = max(r.covered, r.d.Start(end))
+		}
+	}
+	if r.from >= r.to {
+		return errNo
+	}
+	return nil
+}
+
+// up returns the start of the first window that does not begin before a time.
+func (r *rewriter) up(at int64) int64 {
+	if start := r.d.Start(at); start != at {
+		return start + int64(r.d.Every)
+	}
+	return at
+}
+
+// dimensions returns the tags that the subqueries group by.
+func (r *rewriter) dimensions() (dims []string, err error) {
+	all := false
+	for _, d := range r.st.Dimensions {
+		switch e := d.Expr.(type) {
+		case *influxql.VarRef:
+			dims = append(dims, influxql.QuoteIdent(e.Val))
+		case *influxql.Wildcard:
+			all = true
+		case *influxql.Call: // time
+		default:
+			return nil, errNo
+		}
+	}
+	if all {
+		r.single = r.windows.Every == int64(r.d.Every)
+		return []string{"*"}, nil
+	}
+	return dims, nil
+}
+
+// fields rewrites the select list.
+func (r *rewriter) fields(out *influxql.SelectStatement) error {
+	names := r.st.ColumnNames()[1:]
+	counts, others := 0, 0
+	for i, f := range out.Fields {
+		var err error
+		if f.Expr, err = r.expression(f.Expr, false, &counts, &others); err != nil {
+			return err
+		}
+		f.Alias = names[i]
+	}
+	switch {
+	case len(r.columns) == 0:
+		return errNo
+	case out.Fill != influxql.NullFill:
+	case counts > 0 && (others > 0 || slices.ContainsFunc(r.asked, func(f string) bool { return f != r.asked[0] })):
+		// Counts are 0 in windows without rows, the others null, and so are counts of a
+		// field that no row of the group has.
+		return errNo
+	case counts > 0:
+		out.Fill, out.FillValue = influxql.NumberFill, int64(0)
+	}
+	return nil
+}
+
+// expression rewrites a part of the select list. Inside a call there is no arithmetic.
+func (r *rewriter) expression(e influxql.Expr, inside bool, counts, others *int) (_ influxql.Expr, err error) {
+	switch e := e.(type) {
+	case *influxql.ParenExpr:
+		e.Expr, err = r.expression(e.Expr, inside, counts, others)
+		return e, err
+	case *influxql.BinaryExpr:
+		if e.LHS, err = r.expression(e.LHS, inside, counts, others); err == nil {
+			e.RHS, err = r.expression(e.RHS, inside, counts, others)
+		}
+		return e, err
+	case *influxql.IntegerLiteral, *influxql.NumberLiteral, *influxql.UnsignedLiteral, *influxql.DurationLiteral, *influxql.StringLiteral:
+		return e, nil
+	case *influxql.Call:
+		if len(e.Args) == 0 {
+			return nil, errNo
+		}
+		if ref, ok := e.Args[0].(*influxql.VarRef); ok {
+			if len(e.Args) > 1 || ref.Type != influxql.Unknown {
+				return nil, errNo
+			}
+			if e.Name == "count" {
+				*counts++
+			} else {
+				*others++
+			}
+			r.asked = append(r.asked, ref.Val)
+			return r.call(e.Name, ref.Val, inside)
+		}
+		if _, ok := e.Args[0].(*influxql.Call); !ok || e.Name == "count" || function.Functions[e.Name].LooksBack {
+			return nil, errNo // count(distinct()), and what sees a window before the range
+		}
+		*others++ // null in windows without rows
+		for i := range e.Args {
+			if e.Args[i], err = r.expression(e.Args[i], true, counts, others); err != nil {
+				return nil, err
+			}
+		}
+		return e, nil
+	}
+	return nil, errNo
+}
+
+// call returns what a call becomes over the aggregates of both subqueries.
+func (r *rewriter) call(name, field string, inside bool) (influxql.Expr, error) {
+	has := func(f string) bool { return slices.Contains(r.d.Functions, f) }
+	// column adds a column to both subqueries.
+	column := func(as, target, source string) *influxql.VarRef {
+		as += "_" + field
+		if !r.columns[as] {
+			r.columns[as] = true
+			r.targets = append(r.targets, target+" AS "+influxql.QuoteIdent(as))
+			r.sources = append(r.sources, source+" AS "+influxql.QuoteIdent(as))
+		}
+		return &influxql.VarRef{Val: as}
+	}
+	stored := func(f string) *influxql.VarRef {
+		return column(f, influxql.QuoteIdent(f+"_"+field), f+"("+influxql.QuoteIdent(field)+")")
+	}
+	over := func(f string, ref *influxql.VarRef) influxql.Expr {
+		return &influxql.Call{Name: f, Args: []influxql.Expr{ref}}
+	}
+	switch {
+	case name == "count" && has("count"):
+		return over("sum", stored("count")), nil
+	case name == "max" && has("max"), name == "min" && has("min"), name == "sum" && has("sum"):
+		return over(name, stored(name)), nil
+	case r.single && has(name):
+		return over("last", stored(name)), nil
+	case name == "mean" && !inside && has("count") && (has("sum") || has("mean")) &&
+		(r.st.Fill == influxql.NullFill || r.st.Fill == influxql.NoFill || r.st.Fill == influxql.PreviousFill):
+		var sum *influxql.VarRef
+		if has("sum") {
+			sum = stored("sum")
+		} else {
+			both := func(f string) string {
+				return fmt.Sprintf(f, influxql.QuoteIdent("mean_"+field), influxql.QuoteIdent("count_"+field))
+			}
+			quoted := influxql.QuoteIdent(field)
+			sum = column("sum", both("%s * %s"), "mean("+quoted+") * count("+quoted+")")
+		}
+		return &influxql.ParenExpr{Expr: &influxql.BinaryExpr{Op: influxql.DIV, LHS: over("sum", sum), RHS: over("sum", stored("count"))}}, nil
+	}
+	return nil, errNo
+}
+
+// names checks that condition and dimensions are about tags, and that the fields are
+// there: calls of fields that do not exist are for the source to answer.
+func (r *rewriter) names() error {
+	tags, fields := map[string]bool{}, map[string]bool{}
+	for _, policy := range []string{r.d.From, r.d.Into} {
+		view, err := r.opt.Storage.View(r.m.Database, policy, model.TimeRange{Min: r.first, Max: r.last})
+		if err != nil {
+			return err
+		}
+		for _, sh := range view.Shards() {
+			for _, f := range sh.Fields(r.m.Name) {
+				key := f.Key
+				if policy == r.d.Into {
+					_, key, _ = strings.Cut(key, "_")
+					if r.first >= r.covered {
+						continue
+					}
+				}
+				fields[key] = true
+			}
+			keys, err := sh.TagKeys(r.m.Name)
+			if err != nil {
+				view.Release()
+				return err
+			}
+			for _, k := range keys {
+				tags[k] = true
+			}
+		}
+		view.Release()
+	}
+	no := slices.ContainsFunc(r.asked, func(f string) bool { return !fields[f] })
+	ref := func(e *influxql.VarRef) { no = no || !tags[e.Val] || fields[e.Val] || e.Type == influxql.AnyField }
+	if r.where != nil {
+		influxql.WalkFunc(r.where, func(n influxql.Node) {
+			if e, ok := n.(*influxql.VarRef); ok {
+				ref(e)
+			}
+		})
+	}
+	for _, d := range r.st.Dimensions {
+		if e, ok := d.Expr.(*influxql.VarRef); ok {
+			no = no || fields[e.Val]
+		}
+	}
+	if no {
+		return errNo
+	}
+	return nil
+}
