@@ -24,8 +24,9 @@ type timeList struct {
 	users   int
 }
 
-// timePool keeps lists for later blocks.
+// timePool decodes times, and keeps lists for later blocks.
 type timePool struct {
+	block.Decoder
 	free   []*timeList
 	latest *timeList // the list decoded last
 }
@@ -38,7 +39,7 @@ func (p *timePool) decode(encoded []byte) (*timeList, error) {
 	}
 	l := p.empty()
 	var err error
-	if l.times, err = block.AppendTimes(l.times, encoded); err != nil {
+	if l.times, err = p.AppendTimes(l.times, encoded); err != nil {
 		p.release(l)
 		return nil, err
 	}
@@ -267,7 +268,7 @@ func (r *reader) decode(s *source, ref blockRef) error {
 		return binio.Corruptf("", -1, "block with other times than the index says")
 	}
 	s.at = 0
-	return b.Values(&s.values, len(times))
+	return r.pool.Values(&b, &s.values, len(times))
 }
 
 // narrow drops the rows of a block that are deleted, not wanted, or not storable.

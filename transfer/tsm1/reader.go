@@ -205,9 +205,11 @@ func (r *reader) recycle() {
 const maxSpare = 4096
 
 func (r *reader) newSource(rank int, field string, kind model.FieldType) *source {
-	s := &source{}
+	var s *source
 	if n := len(r.spare); n > 0 {
 		s, r.spare = r.spare[n-1], r.spare[:n-1]
+	} else {
+		s = &source{}
 	}
 	*s = source{rank: rank, field: field, kind: kind, refs: s.refs[:0], values: s.values}
 	return s
@@ -269,9 +271,11 @@ func (r *reader) group() {
 	})
 	for i := 0; i < len(r.found); {
 		f := column.Field{Key: r.found[i].field, Type: r.found[i].kind}
-		c := &columnCursor{}
+		var c *columnCursor
 		if n := len(r.cursor); n > 0 {
 			c, r.cursor = r.cursor[n-1], r.cursor[:n-1]
+		} else {
+			c = &columnCursor{}
 		}
 		*c = columnCursor{Field: f, sources: c.sources[:0], merged: c.merged}
 		for ; i < len(r.found) && r.found[i].field == f.Key && r.found[i].kind == f.Type; i++ {

@@ -1,10 +1,10 @@
 // Package block decodes the blocks of InfluxDB's TSM files of version 1: times and
 // values of one field of one series. docs/formats/influxdb-tsm1.md draws the bytes.
 //
-// Parse checks a block and finds its two columns. AppendTimes and Values decode them. No
-// input makes them panic, and what they allocate is bounded by MaxRows.
+// Parse checks a block and finds its two columns. A Decoder decodes them. No input makes
+// it panic, and what it allocates is bounded by MaxRows.
 //
-// The package does not know of files and keys. All functions are pure.
+// The package does not know of files and keys. A Decoder belongs to one goroutine.
 package block
 
 import (
@@ -58,18 +58,23 @@ func Parse(b []byte) (Block, error) {
 	return Block{Type: t, Times: b[at : at+int(n)], Data: b[at+int(n):]}, nil
 }
 
+// Decoder decodes blocks. The zero value is ready.
+type Decoder struct {
+	words [240]uint64 // of one word of Simple-8b, which has no more
+}
+
 // Values decodes the values of a block with n times into v, whose memory it uses
 // again. Strings share memory that belongs to them.
-func (b *Block) Values(v *column.Vector, n int) error {
+func (d *Decoder) Values(b *Block, v *column.Vector, n int) error {
 	v.Reset(b.Type)
 	var err error
 	switch b.Type {
 	case model.Float:
 		v.Floats, err = appendFloats(v.Floats, b.Data, n)
 	case model.Integer:
-		v.Ints, err = appendIntegers(v.Ints, b.Data, n)
+		v.Ints, err = appendIntegers(d, v.Ints, b.Data, n)
 	case model.Unsigned:
-		v.Uints, err = appendIntegers(v.Uints, b.Data, n)
+		v.Uints, err = appendIntegers(d, v.Uints, b.Data, n)
 	case model.Boolean:
 		v.Bools, err = appendBooleans(v.Bools, b.Data, n)
 	case model.String:

@@ -26,12 +26,13 @@ func decode(raw []byte) ([]int64, *column.Vector, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	times, err := block.AppendTimes(nil, b.Times)
+	var d block.Decoder
+	times, err := d.AppendTimes(nil, b.Times)
 	if err != nil {
 		return nil, nil, err
 	}
 	var v column.Vector
-	return times, &v, b.Values(&v, len(times))
+	return times, &v, d.Values(&b, &v, len(times))
 }
 
 // same compares values by their bits.
@@ -202,13 +203,14 @@ func BenchmarkDecode(b *testing.B) {
 			raw := tsm1test.Block(c.times, c.v)
 			var times []int64
 			var out column.Vector
+			var d block.Decoder
 			for b.Loop() {
 				p, err := block.Parse(raw)
 				if err == nil {
-					times, err = block.AppendTimes(times[:0], p.Times)
+					times, err = d.AppendTimes(times[:0], p.Times)
 				}
 				if err == nil {
-					err = p.Values(&out, len(times))
+					err = d.Values(&p, &out, len(times))
 				}
 				if err != nil {
 					b.Fatal(err)

@@ -29,7 +29,7 @@ func tooMany(what string) error {
 
 // appendIntegers decodes n integers, each of which is the zigzag difference to the one
 // before. Unsigned ones are written as if they were signed.
-func appendIntegers[T int64 | uint64](dst []T, b []byte, n int) ([]T, error) {
+func appendIntegers[T int64 | uint64](d *Decoder, dst []T, b []byte, n int) ([]T, error) {
 	if len(b) == 0 {
 		return dst, nil
 	}
@@ -52,13 +52,12 @@ func appendIntegers[T int64 | uint64](dst []T, b []byte, n int) ([]T, error) {
 			return dst, short("integers", len(b))
 		}
 	case packed:
-		var values [240]uint64
 		for ; len(b) >= 8; b = b[8:] {
-			k, err := simple8b.Decode(&values, binary.BigEndian.Uint64(b))
+			k, err := simple8b.Decode(&d.words, binary.BigEndian.Uint64(b))
 			if err != nil || len(dst)+k > n {
 				return dst, binio.Corruptf("", -1, "more integers than times, or an unknown selector")
 			}
-			for _, u := range values[:k] {
+			for _, u := range d.words[:k] {
 				v += binio.UnZigZag(u)
 				dst = append(dst, T(v))
 			}
@@ -67,7 +66,7 @@ func appendIntegers[T int64 | uint64](dst []T, b []byte, n int) ([]T, error) {
 			return dst, short("integers", len(b))
 		}
 	case repeats:
-		d, at := binio.Uvarint(b, 0)
+		difference, at := binio.Uvarint(b, 0)
 		if at < 0 {
 			return dst, short("a difference of integers", len(b))
 		}
@@ -75,7 +74,7 @@ func appendIntegers[T int64 | uint64](dst []T, b []byte, n int) ([]T, error) {
 		if at < 0 || count != uint64(n-1) {
 			return dst, binio.Corruptf("", -1, "%d repeated integers for %d times", count, n)
 		}
-		delta := binio.UnZigZag(d)
+		delta := binio.UnZigZag(difference)
 		for range count {
 			v += delta
 			dst = append(dst, T(v))

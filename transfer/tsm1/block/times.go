@@ -18,9 +18,9 @@ var scales = func() (s [16]uint64) {
 }()
 
 // AppendTimes decodes the times of a block. They are ascending and unique.
-func AppendTimes(dst []int64, b []byte) ([]int64, error) {
+func (d *Decoder) AppendTimes(dst []int64, b []byte) ([]int64, error) {
 	first := len(dst)
-	dst, err := appendTimes(dst, b)
+	dst, err := d.appendTimes(dst, b)
 	if err != nil {
 		return dst, err
 	}
@@ -33,7 +33,7 @@ func AppendTimes(dst []int64, b []byte) ([]int64, error) {
 	return dst, nil
 }
 
-func appendTimes(dst []int64, b []byte) ([]int64, error) {
+func (d *Decoder) appendTimes(dst []int64, b []byte) ([]int64, error) {
 	if len(b) < 9 {
 		return dst, short("times", len(b))
 	}
@@ -56,13 +56,12 @@ func appendTimes(dst []int64, b []byte) ([]int64, error) {
 	case packed:
 		first := len(dst)
 		dst = append(dst, int64(t))
-		var values [240]uint64
 		for ; len(rest) >= 8; rest = rest[8:] {
-			k, err := simple8b.Decode(&values, binary.BigEndian.Uint64(rest))
+			k, err := simple8b.Decode(&d.words, binary.BigEndian.Uint64(rest))
 			if err != nil || len(dst)-first+k > MaxRows {
 				return dst, tooMany("times")
 			}
-			for _, u := range values[:k] {
+			for _, u := range d.words[:k] {
 				t += u * scale
 				dst = append(dst, int64(t))
 			}
@@ -71,13 +70,13 @@ func appendTimes(dst []int64, b []byte) ([]int64, error) {
 			return dst, short("times", len(rest))
 		}
 	case repeats:
-		d, count, err := repeated(rest)
+		delta, count, err := repeated(rest)
 		if err != nil {
 			return dst, err
 		}
 		for range count {
 			dst = append(dst, int64(t))
-			t += d * scale
+			t += delta * scale
 		}
 	default:
 		return dst, badEncoding("times", b[0])
