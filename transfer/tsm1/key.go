@@ -60,36 +60,50 @@ func plain(raw []byte) bool {
 		return false
 	}
 	var previous []byte
-	start, equals := 0, -1 // of the present tag; equals is 0 for the measurement
-	for i := 0; i <= len(raw); i++ {
-		c := byte(',')
-		if i < len(raw) {
-			c = raw[i]
+	start, equals := 0, -1 // of the present tag; start is 0 for the measurement
+	tag := func(end int) bool {
+		if start == 0 {
+			return true
 		}
-		switch {
-		case c <= ' ' || c >= 0x7f || c == '\\':
+		if equals <= start || equals+1 == end {
 			return false
-		case c == '=' && start > 0:
-			if equals >= 0 || i == start {
+		}
+		key := raw[start:equals]
+		ascends := bytes.Compare(previous, key) < 0 && string(key) != "time"
+		previous = key
+		return ascends
+	}
+	for i, c := range raw {
+		switch special[c] {
+		case 0:
+		case ',':
+			if !tag(i) {
+				return false
+			}
+			start, equals = i+1, -1
+		case '=':
+			if start > 0 && equals >= 0 {
 				return false
 			}
 			equals = i
-		case c == ',':
-			if start > 0 {
-				if equals < 0 || equals+1 == i {
-					return false
-				}
-				key := raw[start:equals]
-				if bytes.Compare(previous, key) >= 0 || string(key) == "time" {
-					return false
-				}
-				previous = key
-			}
-			start, equals = i+1, -1
+		default:
+			return false
 		}
 	}
-	return true
+	return tag(len(raw))
 }
+
+// special has the bytes that plain looks at: separators, and 1 for bytes that make a key
+// not plain.
+var special = func() (t [256]byte) {
+	for c := range t {
+		if c <= ' ' || c >= 0x7f || c == '\\' {
+			t[c] = 1
+		}
+	}
+	t[','], t['='] = ',', '='
+	return t
+}()
 
 // parse takes a key apart as InfluxDB does. A backslash hides the separator behind it.
 //

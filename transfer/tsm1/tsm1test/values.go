@@ -27,7 +27,7 @@ func Rows(r *rand.Rand, kind model.FieldType, start int64, n int) (rows column.R
 	jitter := []int64{1, 1, 50, 1 << 40}[r.IntN(4)]
 	if r.IntN(20) == 0 && start < 2e18 {
 		jitter = 1 << 61 // Simple-8b has no room for it
-		n = min(n, 2)
+		n = min(n, 3)
 	}
 	v := column.Vector{Type: kind}
 	shape, walk := r.IntN(5), 0.0
