@@ -57,6 +57,9 @@ func TestRead(t *testing.T) {
 	f(up+"\n"+up, nil, key+" 1 @1000", key+" 1 @1000")
 	f(`{"metric":{"__name__":"up","job":"a"},"values":[null,"NaN","Infinity","-Infinity",-1.5e3,"Inf"],"timestamps":[1,2,3,4,-5,6]}`, nil,
 		key+" stale @1", key+" NaN @2", key+" +Inf @3", key+" -Inf @4", key+" -1500 @-5", key+" +Inf @6")
+	// As VictoriaMetrics 1.79 writes them.
+	f(`{"metric":{"__name__":"up","job":"a\"+Inf,NaN"},"values":[+Inf,-Inf, NaN,1e+3],"timestamps":[1,2,3,4]}`, nil,
+		`up,__name__=up,job=a"+Inf\,NaN +Inf @1`, `up,__name__=up,job=a"+Inf\,NaN -Inf @2`, `up,__name__=up,job=a"+Inf\,NaN NaN @3`, `up,__name__=up,job=a"+Inf\,NaN 1000 @4`)
 	f(up, model.Tags{{Key: "job", Value: "b"}, {Key: "dc", Value: "x"}}, "up,__name__=up,dc=x,job=b 1 @1000")
 	f(`{"values":[1],"timestamps":[1]}`, model.Tags{{Key: "__name__", Value: "x"}}, "x,__name__=x 1 @1")
 	f(`{"metric":{"__name__":"up"},"values":[],"timestamps":[]}`, nil)

@@ -81,7 +81,15 @@ func Read(b []byte, extra model.Tags, rows *prom.Rows) (res Result, err error) {
 // parse appends the labels and the samples of a line.
 func parse(text []byte, extra, labels model.Tags, samples []prom.Sample) (model.Tags, []prom.Sample, error) {
 	var l line
-	switch err := json.Unmarshal(text, &l); {
+	err := json.Unmarshal(text, &l)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		if quoted := quoteNumbers(text); len(quoted) > len(text) {
+			l = line{}
+			err = json.Unmarshal(quoted, &l)
+		}
+	}
+	switch {
 	case err != nil:
 		return labels, samples, err
 	case len(l.Values) != len(l.Timestamps):
@@ -103,4 +111,38 @@ func parse(text []byte, extra, labels model.Tags, samples []prom.Sample) (model.
 		samples = append(samples, prom.Sample{Value: float64(v), Time: l.Timestamps[i]})
 	}
 	return labels, samples, nil
+}
+
+// quoteNumbers returns a line with +Inf, -Inf, and NaN in quotes: VictoriaMetrics
+// 1.79 writes them as they are, which is no JSON.
+func quoteNumbers(text []byte) []byte {
+	out := make([]byte, 0, len(text)+16)
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\' && i+1 < len(text):
+			out = append(out, c)
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '+' || c == '-' || c == 'N' || c == 'I'):
+			if name := bareNumber(text[i:]); name != "" {
+				out = append(append(append(out, '"'), name...), '"')
+				i += len(name) - 1
+				continue
+			}
+		}
+		out = append(out, text[i])
+	}
+	return out
+}
+
+// bareNumber returns the name of a number that text begins with, or "".
+func bareNumber(text []byte) string {
+	for _, name := range []string{"+Inf", "-Inf", "Inf", "NaN"} {
+		if bytes.HasPrefix(text, []byte(name)) && !bytes.HasPrefix(text[len(name):], []byte("inity")) {
+			return name
+		}
+	}
+	return ""
 }
