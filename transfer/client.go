@@ -155,6 +155,19 @@ func (c *Client) Write(ctx context.Context, db, rp, precision string, lines []by
 	return c.Ask(ctx, http.MethodPost, "/write", params, nil, bytes.NewReader(lines), nil)
 }
 
+// WriteSeries sends VictoriaMetrics' lines of JSON. Without db the server chooses the
+// database of Prometheus.
+func (c *Client) WriteSeries(ctx context.Context, db, rp string, lines []byte) error {
+	params := url.Values{}
+	if db != "" {
+		params.Set("db", db)
+	}
+	if rp != "" {
+		params.Set("rp", rp)
+	}
+	return c.Ask(ctx, http.MethodPost, "/api/v1/import", params, nil, bytes.NewReader(lines), nil)
+}
+
 // results is a query's answer, as far as it is read here.
 type results struct {
 	Error   string

@@ -32,8 +32,11 @@ type ImportOptions struct {
 	Ordered bool
 	// CSV, if set, says that the input is CSV, and how it is read. Its times have no
 	// Precision.
-	CSV  *csv.Options
-	Name string // of the input, for errors about rows of CSV
+	CSV *csv.Options
+	// Series says that the input is VictoriaMetrics' lines of JSON, one or more for a
+	// series. Without a Database the server chooses that of Prometheus.
+	Series bool
+	Name   string // of the input, for errors about rows of CSV and lines of series
 	// Failed, if set, receives the lines that the server refused, and of CSV the rows
 	// that were refused, below their header.
 	Failed   io.Writer
@@ -70,7 +73,7 @@ const maxImportErrors = 20
 // maxLine bounds a line: some strings of the greatest length.
 const maxLine = 4 << 20
 
-// Import reads line protocol or CSV, gzipped or not, and writes it to a server. Headers
+// Import reads line protocol, CSV, or lines of series, gzipped or not, and writes it to a server. Headers
 // may precede lines as Export writes them: "# DDL" before statements, "# DML"
 // before points, and "# CONTEXT-DATABASE:" and "# CONTEXT-RETENTION-POLICY:" before
 // the points of a policy. Import ignores other comments.
@@ -104,10 +107,13 @@ func Import(ctx context.Context, c *Client, r io.Reader, opt ImportOptions) (Imp
 	im := &importer{ctx: ctx, cancel: cancel, client: c, opt: opt, db: opt.Database, rp: opt.RetentionPolicy}
 	im.workers.SetLimit(opt.Workers)
 	var err error
-	if opt.CSV != nil {
+	switch {
+	case opt.CSV != nil:
 		im.opt.Precision = "ns"
 		err = im.readCSV(br)
-	} else {
+	case opt.Series:
+		err = im.readSeries(br)
+	default:
 		err = im.read(br)
 	}
 	if err == nil {
@@ -355,6 +361,9 @@ func (im *importer) sendBatch(b *importBatch) error {
 		if len(bad) > 0 && b.sources != nil {
 			where = fmt.Sprintf("%s:%d: ", im.opt.Name, b.sources[bad[0]].line)
 		}
+		if where != "" && b.sources != nil && im.opt.Series {
+			refusal.Message = lineOfBody.ReplaceAllString(refusal.Message, "$1")
+		}
 		im.addErrorLocked(where + refusal.Message)
 	}
 	im.keepBadLocked(b, bad)
@@ -396,7 +405,7 @@ func (im *importer) addErrorLocked(text string) {
 // write sends a batch until the server takes or refuses it.
 func (im *importer) write(b *importBatch) (*WriteError, error) {
 	for begin, wait := time.Now(), 100*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := im.client.Write(im.ctx, b.db, b.rp, im.opt.Precision, b.body)
+		err := im.send(b)
 		var refusal *WriteError
 		switch {
 		case err == nil:
@@ -416,6 +425,19 @@ func (im *importer) write(b *importBatch) (*WriteError, error) {
 		case <-im.ctx.Done():
 		}
 	}
+}
+
+// send sends a batch once.
+func (im *importer) send(b *importBatch) error {
+	if !im.opt.Series {
+		return im.client.Write(im.ctx, b.db, b.rp, im.opt.Precision, b.body)
+	}
+	err := im.client.WriteSeries(im.ctx, b.db, b.rp, b.body)
+	var refusal *WriteError
+	if errors.As(err, &refusal) {
+		refusal.Dropped = -1 // the server counts samples
+	}
+	return err
 }
 
 // makePolicy makes a retention policy; a second time is an error, so that a

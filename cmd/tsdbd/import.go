@@ -36,6 +36,8 @@ func importCommand() *cli.Command {
 
 Files named *.csv and *.csv.gz are CSV, as are all with -format csv: annotated CSV of InfluxDB 2.x, what tsdbd query -format csv and influx -format csv have written, and other tables with a header. Types and times that nothing names are guessed from the first rows of a table; import prints the guess. Each row becomes one line. Rows that do not fit are counted and named by their line; -failed keeps them below their header.
 
+With -format vm, the input is what VictoriaMetrics' /api/v1/export has written: lines of JSON, one or more for a series. Without -db they go into the database of Prometheus, where PromQL finds them.
+
 With -from, tsdbd import takes everything out of a running InfluxDB 1.x, 2.x or 3.x, or another tsdbd: databases, retention policies, rows, and continuous queries. It prints the statements that create users and subscriptions, and compares both servers at the end. With -journal, the same command goes on where it stopped. With -follow, it takes new rows until the writers have moved.
 
 It reports how many points were processed and refused; the exit code is 1 when some were refused.
@@ -47,6 +49,7 @@ Examples:
                                       # bare lines with times in seconds
   tsdbd import -db demo -measurement cpu -columns 'time,host:tag,usage:float,note:skip' usage.csv
   tsdbd import -db copy cpu.csv       # what tsdbd query -format csv has written
+  tsdbd import -format vm export.jsonl.gz
   tsdbd import -from http://old:8086 -journal move.journal -follow
                                       # everything of a server, until the writers have moved`,
 		Flags: local(slices.Concat(clientFlags(&client, defaultHost), []cli.Flag{
@@ -56,7 +59,7 @@ Examples:
 			&cli.IntFlag{Name: "batch", Destination: &opt.BatchBytes, Value: 1 << 20, Usage: "send `BYTES` a request"},
 			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, Value: 2, Usage: "send `N` requests at a time"},
 			&cli.BoolFlag{Name: "ordered", Destination: &opt.Ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
-			&cli.StringFlag{Name: "format", Destination: &format, Usage: "the input is `line|csv`; the default goes by the name of the file"},
+			&cli.StringFlag{Name: "format", Destination: &format, Usage: "the input is `line|csv|vm`; the default goes by the name of the file"},
 			&cli.StringFlag{Name: "columns", Destination: &tables.Columns, Usage: "the columns of CSV, as `NAME:TYPE,...`; types are float, integer, unsigned, boolean, string, tag, time, measurement, skip; needed without a header"},
 			&cli.StringFlag{Name: "measurement", Destination: &tables.Measurement, Usage: "rows of CSV go into the measurement `NAME`; from a server: only this one, or those that a pattern with * and ? matches"},
 			&cli.StringFlag{Name: "time-format", Destination: &tables.TimeFormat, Usage: "times of CSV are `rfc3339|ns|us|ms|s|m|h|LAYOUT`, such as \"02.01.2006 15:04\""},
@@ -69,9 +72,10 @@ Examples:
 			if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
 				return usageError(c, "-precision is one of ns, us, ms, s, m and h, not %q", opt.Precision)
 			}
-			if format != "" && format != "line" && format != "csv" {
-				return usageError(c, "-format is line or csv, not %q", format)
+			if format != "" && format != "line" && format != "csv" && format != "vm" {
+				return usageError(c, "-format is line, csv or vm, not %q", format)
 			}
+			opt.Series = format == "vm"
 			if c.IsSet("precision") {
 				tables.Unit = opt.Precision
 				if tables.Unit == "u" || tables.Unit == "µ" {
@@ -148,7 +152,10 @@ Examples:
 				}
 			}
 			p.clear()
-			return importResult(all, stdout, stderr)
+			if opt.Series {
+				return importResult(all, "lines", stdout, stderr)
+			}
+			return importResult(all, "points", stdout, stderr)
 		}),
 	}
 }
@@ -195,8 +202,11 @@ func openImport(ctx context.Context, names []string, format string, stderr io.Wr
 		if name == "-" {
 			if term.IsTerminal(int(os.Stdin.Fd())) {
 				what := "line protocol"
-				if format == "csv" {
+				switch format {
+				case "csv":
 					what = "CSV"
+				case "vm":
+					what = "lines of VictoriaMetrics"
 				}
 				fmt.Fprintf(stderr, "reading %s from standard input, Ctrl-D ends it\n", what)
 			}

@@ -84,7 +84,7 @@ func TestImportCSV(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"-format is line or csv, not \"json\"", []string{"-format", "json", one}},
+		{"-format is line, csv or vm, not \"json\"", []string{"-format", "json", one}},
 		{"column \"a\" has the type \"b\"", []string{"-columns", "a:b", one}},
 		{"-failed takes lines or rows of CSV", []string{"-failed", failed, one, apptest.TempFile(t, "m v=1 1\n")}},
 		{one + ": line 1: no column has the measurement", []string{one}},

@@ -171,7 +171,7 @@ func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull
 	if stats.Skipped > 0 {
 		fmt.Fprintf(stderr, "%d slices were done before\n", stats.Skipped)
 	}
-	refused := importResult(stats.ImportStats, stdout, stderr)
+	refused := importResult(stats.ImportStats, "points", stdout, stderr)
 	made, err := p.Define(ctx, catalog)
 	if err != nil {
 		fmt.Fprintln(stderr, printable("the continuous queries were not made: "+err.Error()))

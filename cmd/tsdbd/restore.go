@@ -87,20 +87,20 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return importResult(stats, stdout, stderr)
+			return importResult(stats, "points", stdout, stderr)
 		}),
 	}
 }
 
 // importResult prints the outcome of an import. Refused points are an error.
-func importResult(s transfer.ImportStats, stdout, stderr io.Writer) error {
+func importResult(s transfer.ImportStats, what string, stdout, stderr io.Writer) error {
 	for _, e := range s.Errors {
 		fmt.Fprintln(stderr, printable(e))
 	}
 	for _, p := range s.Policies {
 		fmt.Fprintf(stderr, "made retention policy %s, which keeps data forever: see ALTER RETENTION POLICY\n", p)
 	}
-	if _, err := fmt.Fprintf(stdout, "%d points processed, %d written, %d refused", s.Lines, s.Written, s.Failed); err != nil {
+	if _, err := fmt.Fprintf(stdout, "%d %s processed, %d written, %d refused", s.Lines, what, s.Written, s.Failed); err != nil {
 		return err
 	}
 	if s.Statements > 0 {
@@ -108,7 +108,7 @@ func importResult(s transfer.ImportStats, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintln(stdout)
 	if s.Failed > 0 {
-		return fmt.Errorf("%d points were refused", s.Failed)
+		return fmt.Errorf("%d %s were refused", s.Failed, what)
 	}
 	return nil
 }
