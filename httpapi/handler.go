@@ -22,6 +22,7 @@ import (
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/login"
 	"tsdbd/httpapi/promapi"
+	"tsdbd/httpapi/stall"
 	"tsdbd/httpapi/throttle"
 	"tsdbd/internal/body"
 	"tsdbd/prom/metadata"
@@ -70,7 +71,7 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 	begin := time.Now()
 	h.metrics.inFlight.Inc()
 	w := &response{ResponseWriter: rw}
-	_ = http.NewResponseController(rw).SetWriteDeadline(begin.Add(stallTime)) // that of the previous request may have passed
+	_ = http.NewResponseController(rw).SetWriteDeadline(begin.Add(stall.Time)) // that of the previous request may have passed
 	counted := &countingBody{ReadCloser: r.Body}
 	// The request is a copy: net/http uses the body of its own request to decide
 	// whether to wait for a client that sent Expect: 100-continue.
@@ -95,7 +96,7 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 			cut = h.recovered(w, req.Request, p, id, fail)
 		}
 		w.close()
-		w.client.last(http.NewResponseController(rw))
+		w.client.Last(http.NewResponseController(rw))
 		if w.status == 0 {
 			w.status = http.StatusOK
 		}

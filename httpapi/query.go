@@ -130,10 +130,10 @@ func (h *Handler) run(ctx context.Context, stmt influxql.Statement, opt query.Ex
 // query ends. The caller must call done when the answer is complete.
 func (h *Handler) follow(w *response, r *request, opt *query.ExecuteOptions) (ctx context.Context, done func()) {
 	ctx, end := context.WithCancelCause(r.Context())
-	opt.Interrupt = w.client.interrupt
-	opt.Account = h.opt.Memory.Open(w.client.waiting, func(cause error) {
+	opt.Interrupt = w.client.Interrupt
+	opt.Account = h.opt.Memory.Open(w.client.Waiting, func(cause error) {
 		end(cause)
-		w.client.interrupt()
+		w.client.Interrupt()
 	})
 	return ctx, func() {
 		opt.Account.Close()
@@ -147,7 +147,7 @@ func outputTo(ctx context.Context, w *response, opt *query.ExecuteOptions) encod
 	turn := new(admission.Turn)
 	opt.Turn = turn
 	return encode.Options{
-		Account: opt.Account, Stopped: w.client.ended, Outside: func(f func() error) error { return turn.Outside(ctx, f) },
+		Account: opt.Account, Stopped: w.client.Ended, Outside: func(f func() error) error { return turn.Outside(ctx, f) },
 		Whole: func(bytes int) {
 			if !w.compress {
 				w.Header().Set("Content-Length", strconv.Itoa(bytes)) // saves net/http the chunks

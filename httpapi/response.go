@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"tsdbd/httpapi/encode"
+	"tsdbd/httpapi/stall"
 )
 
 // response is the http.ResponseWriter of handlers. It keeps the status and the
@@ -21,7 +22,7 @@ type response struct {
 	bytes    int64 // sent, after compression
 	compress bool  // the body of a 200 may be compressed
 	gz       *gzip.Writer
-	client   clientPace
+	client   stall.Client
 	// position returns the place in the log that the answer follows. nil: there is
 	// no log that nodes share.
 	position func() uint64
@@ -66,13 +67,13 @@ func (w *response) Write(b []byte) (int, error) {
 type rawWriter struct{ w *response }
 
 // Write writes b to the connection in pieces. The client must read each piece in
-// time, see clientPace.
+// time, see stall.Client.
 func (r rawWriter) Write(b []byte) (total int, err error) {
 	c := http.NewResponseController(r.w.ResponseWriter)
 	for first := true; err == nil && (first || len(b) > 0); first = false {
-		begin := r.w.client.begin(c)
-		n, failed := r.w.ResponseWriter.Write(b[:min(len(b), writeBytes)])
-		r.w.client.end(begin, n)
+		begin := r.w.client.Begin(c)
+		n, failed := r.w.ResponseWriter.Write(b[:min(len(b), stall.WriteBytes)])
+		r.w.client.End(begin, n)
 		r.w.bytes += int64(n)
 		total, b, err = total+n, b[n:], failed
 	}
@@ -88,9 +89,9 @@ func (w *response) Flush() {
 		_ = w.gz.Flush() // the next write fails if the connection is broken
 	}
 	c := http.NewResponseController(w.ResponseWriter)
-	begin := w.client.begin(c)
+	begin := w.client.Begin(c)
 	_ = c.Flush()
-	w.client.end(begin, 0)
+	w.client.End(begin, 0)
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/httpapi/stall"
 	"tsdbd/model/point"
 )
 
@@ -47,11 +48,11 @@ func (c *slowClient) Write(b []byte) (int, error) {
 func TestEveryPieceHasItsTime(t *testing.T) {
 	c := &slowClient{}
 	w := &response{ResponseWriter: c}
-	n, err := w.Write(make([]byte, 2*writeBytes+1))
-	if err != nil || n != 2*writeBytes+1 || w.bytes != int64(n) || !slices.Equal(c.pieces, []int{writeBytes, writeBytes, 1}) {
+	n, err := w.Write(make([]byte, 2*stall.WriteBytes+1))
+	if err != nil || n != 2*stall.WriteBytes+1 || w.bytes != int64(n) || !slices.Equal(c.pieces, []int{stall.WriteBytes, stall.WriteBytes, 1}) {
 		t.Errorf("%d %v %d %v", n, err, w.bytes, c.pieces)
 	}
-	if left := time.Until(c.dead); left <= 0 || left > stallTime {
+	if left := time.Until(c.dead); left <= 0 || left > stall.Time {
 		t.Errorf("%v are left", left)
 	}
 	if n, err := w.Write(nil); n != 0 || err != nil {
@@ -67,18 +68,18 @@ func TestSlowClientIsCut(t *testing.T) {
 		bytes int
 		cut   time.Duration // after which the client is cut; 0: it is not
 	}{
-		{readRate, 64 << 20, 0},
-		{readRate * 2, 64 << 20, 0},
-		{readRate / 2, 1 << 20, 0}, // not yet behind by stallTime
-		{readRate / 2, 64 << 20, 2*stallTime + writeBytes/readRate*2*time.Second},
-		{1, 64 << 20, stallTime + time.Second},
+		{stall.ReadRate, 64 << 20, 0},
+		{stall.ReadRate * 2, 64 << 20, 0},
+		{stall.ReadRate / 2, 1 << 20, 0}, // not yet behind by stall.Time
+		{stall.ReadRate / 2, 64 << 20, 2*stall.Time + stall.WriteBytes/stall.ReadRate*2*time.Second},
+		{1, 64 << 20, stall.Time + time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begin := time.Now()
 			w := &response{ResponseWriter: &slowClient{rate: c.rate}}
 			_, err := w.Write(make([]byte, c.bytes))
 			took := time.Since(begin)
-			if c.cut == 0 && err != nil || c.cut > 0 && (err == nil || took > c.cut || took < stallTime-time.Second) {
+			if c.cut == 0 && err != nil || c.cut > 0 && (err == nil || took > c.cut || took < stall.Time-time.Second) {
 				t.Errorf("%d bytes at %d per second: %v after %v, want an end within %v", c.bytes, c.rate, err, took, c.cut)
 			}
 		})
@@ -92,7 +93,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	if len(b.left) == 0 {
 		return 0, io.EOF
 	}
-	time.Sleep(stallTime * 3 / 4)
+	time.Sleep(stall.Time * 3 / 4)
 	n := copy(p, b.left[0])
 	b.left = b.left[1:]
 	return n, nil
@@ -117,10 +118,10 @@ func TestAnswerAfterSlowBodyHasItsTime(t *testing.T) {
 		c := &slowClient{ResponseRecorder: *httptest.NewRecorder()}
 		begin := time.Now()
 		h.ServeHTTP(c, httptest.NewRequest("POST", "/write?db=d", &slowBody{left: []string{"m v=1 1\n", "m v=2 2\n"}}))
-		if c.Code != http.StatusNoContent || time.Since(begin) < stallTime {
+		if c.Code != http.StatusNoContent || time.Since(begin) < stall.Time {
 			t.Fatalf("%d %s, after %v", c.Code, c.Body, time.Since(begin))
 		}
-		if left := time.Until(c.dead); left < stallTime/2 {
+		if left := time.Until(c.dead); left < stall.Time/2 {
 			t.Errorf("%v are left", left)
 		}
 	})
