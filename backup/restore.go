@@ -376,7 +376,7 @@ func Restore(ctx context.Context, r *Repository, c *transfer.Client, opt Restore
 	if err := filter.Check(m.Catalog); err != nil {
 		return transfer.ImportStats{}, err
 	}
-	if err := c.Create(ctx, m.Catalog, &filter, opt.NewDatabase, opt.NewPolicy); err != nil {
+	if _, err := c.Create(ctx, m.Catalog, &filter, opt.NewDatabase, opt.NewPolicy); err != nil {
 		return transfer.ImportStats{}, err
 	}
 	if opt.Definitions {

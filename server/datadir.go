@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 
 	"tsdbd/cluster"
 	"tsdbd/config"
+	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 )
 
@@ -19,6 +21,14 @@ var errInfluxData = errors.New("there is the data of an InfluxDB: name an empty 
 
 // ErrForeignDir says that a directory holds files of another program.
 var ErrForeignDir = errors.New("the directory is not empty and holds no data of tsdbd")
+
+// CheckDir returns why a server that is alone would not open a data directory: another
+// program uses it, or it belongs to a node of a cluster. It writes nothing.
+func CheckDir(dir string) error {
+	c := config.Default()
+	c.Data.Dir = dir
+	return cmp.Or(checkDir(c), cluster.CheckSingle(vfs.OS, dir))
+}
 
 // checkDir refuses a directory that another program uses, which an influxdb.conf
 // or a slip of the pen may name. It writes nothing.

@@ -266,8 +266,8 @@ func (c *Client) Export(ctx context.Context, w io.Writer, opt ExportOptions) (in
 }
 
 // Create makes the databases and policies of data that f chooses, under the new
-// names if there are any. A policy that exists stays as it is.
-func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newDatabase, newPolicy string) error {
+// names if there are any. A policy that exists stays as it is; kept names those.
+func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newDatabase, newPolicy string) (kept []string, err error) {
 	for _, d := range data.Databases {
 		policies := f.policies(d)
 		if len(policies) == 0 {
@@ -276,11 +276,12 @@ func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newData
 		db := cmp.Or(newDatabase, d.Name)
 		have, err := c.policies(ctx, db)
 		if err != nil {
-			return fmt.Errorf("database %s: %w", db, err)
+			return kept, fmt.Errorf("database %s: %w", db, err)
 		}
 		for i, s := range createStatements(d, policies, db, newPolicy) {
 			name := cmp.Or(newPolicy, policies[i].Name)
 			if slices.Contains(have, name) {
+				kept = append(kept, db+"."+name)
 				continue
 			}
 			if i == 0 && have != nil {
@@ -290,9 +291,9 @@ func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newData
 				s = fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", quoteIdent(name), quoteIdent(db), def)
 			}
 			if err := c.Query(ctx, s); err != nil {
-				return fmt.Errorf("%s: %w", s, err)
+				return kept, fmt.Errorf("%s: %w", s, err)
 			}
 		}
 	}
-	return nil
+	return kept, nil
 }

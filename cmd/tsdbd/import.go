@@ -31,7 +31,7 @@ func importCommand() *cli.Command {
 		Name:      "import",
 		Usage:     "send line protocol or CSV, or everything of another server, to a running server",
 		UsageText: "tsdbd import [flags] [FILE...]\ntsdbd import -from URL [flags]",
-		Commands:  []*cli.Command{importPrometheusCommand()},
+		Commands:  []*cli.Command{importInfluxCommand(), importPrometheusCommand()},
 		Description: `tsdbd import sends line protocol or CSV from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
 
 Files named *.csv and *.csv.gz are CSV, as are all with -format csv: annotated CSV of InfluxDB 2.x, what tsdbd query -format csv and influx -format csv have written, and other tables with a header. Types and times that nothing names are guessed from the first rows of a table; import prints the guess. Each row becomes one line. Rows that do not fit are counted and named by their line; -failed keeps them below their header.

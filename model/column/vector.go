@@ -2,6 +2,7 @@ package column
 
 import (
 	"math"
+	"strings"
 
 	"tsdbd/model"
 )
@@ -205,5 +206,25 @@ func (v *Vector) setZero(i int) {
 		v.Strings[i] = ""
 	case model.Boolean:
 		v.Bools[i] = false
+	}
+}
+
+// OwnStrings copies the texts from row lo on to memory of their own, all at once.
+func (v *Vector) OwnStrings(lo int) {
+	if v.Type != model.String || len(v.Strings) <= lo {
+		return
+	}
+	texts, n := v.Strings[lo:], 0
+	for _, s := range texts {
+		n += len(s)
+	}
+	var all strings.Builder
+	all.Grow(n)
+	for _, s := range texts {
+		all.WriteString(s)
+	}
+	rest := all.String()
+	for i, s := range texts {
+		texts[i], rest = rest[:len(s)], rest[len(s):]
 	}
 }

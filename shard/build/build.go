@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
@@ -81,7 +80,8 @@ type Builder struct {
 	files Files
 	err   error
 
-	key         string      // of the present series
+	key         string // of the present series
+	id          model.SeriesID
 	begun       bool        // it is in the file of w and in the index
 	buf         column.Rows // its rows that are not written
 	spare       column.Rows
@@ -123,6 +123,14 @@ func (b *Builder) Series(key string, fields []column.Field) (refused []tsi.Field
 	return refused, nil
 }
 
+// ID returns the id of the present series, 0 before it has rows.
+func (b *Builder) ID() model.SeriesID {
+	if !b.begun {
+		return 0
+	}
+	return b.id
+}
+
 // begin writes the beginning of the present series, which has rows.
 func (b *Builder) begin() error {
 	id, err := b.opt.Series.Create(b.key)
@@ -136,6 +144,7 @@ func (b *Builder) begin() error {
 			return b.fail(err)
 		}
 	}
+	b.id = id
 	if err := b.w.Series(id, b.key, b.kept); err != nil {
 		return b.fail(err)
 	}
@@ -177,34 +186,18 @@ func (b *Builder) Append(rows *column.Rows) error {
 	if len(b.kept) < len(b.given) {
 		b.buf.Keep(func(int) bool { return true }, true)
 	}
-	b.own(at)
+	if b.buf.Len() > 0 && !b.begun {
+		if err := b.begin(); err != nil {
+			return err
+		}
+	}
+	for c := range b.buf.Cols {
+		b.buf.Cols[c].OwnStrings(at)
+	}
 	if b.text += tsm.TextBytes(&b.buf, at); b.text >= tsm.ChunkText || b.buf.Len() >= tsm.FullChunk(len(b.kept)) {
 		return b.emit(tsm.FullChunk(len(b.kept)))
 	}
 	return nil
-}
-
-// own copies the texts from row at on, which are the caller's.
-func (b *Builder) own(at int) {
-	for c := range b.buf.Cols {
-		texts := b.buf.Cols[c].Strings
-		if b.buf.Cols[c].Type != model.String || len(texts) == at {
-			continue
-		}
-		n := 0
-		for _, s := range texts[at:] {
-			n += len(s)
-		}
-		var all strings.Builder
-		all.Grow(n)
-		for _, s := range texts[at:] {
-			all.WriteString(s)
-		}
-		rest := all.String()
-		for i, s := range texts[at:] {
-			texts[at+i], rest = rest[:len(s)], rest[len(s):]
-		}
-	}
 }
 
 // emit writes buffered rows as chunks, as long as there are at least so many, or too much
@@ -212,11 +205,6 @@ func (b *Builder) own(at int) {
 func (b *Builder) emit(least int) error {
 	at, n := 0, b.buf.Len()
 	for n-at >= least || at < n && b.text >= tsm.ChunkText {
-		if !b.begun {
-			if err := b.begin(); err != nil {
-				return err
-			}
-		}
 		end, text := tsm.CutChunk(&b.buf, at)
 		part := b.buf.Slice(at, end, b.cols)
 		b.cols = part.Cols

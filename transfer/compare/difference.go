@@ -21,6 +21,7 @@ type Difference struct {
 	What  string // "series", "count", "sum", or "type"
 	Left  string
 	Right string
+	Fewer bool // the right has fewer series or values
 }
 
 // Text names the difference between two places.
@@ -39,7 +40,7 @@ func Differences(left, right Totals) (out []Difference) {
 	for _, n := range all.Names() {
 		l, r := left.orNone(n), right.orNone(n)
 		if l.Series != r.Series && l.Series >= 0 && r.Series >= 0 {
-			out = append(out, Difference{n, "", "series", fmt.Sprint(l.Series), fmt.Sprint(r.Series)})
+			out = append(out, Difference{n, "", "series", fmt.Sprint(l.Series), fmt.Sprint(r.Series), r.Series < l.Series})
 		}
 		out = append(out, l.differences(r, n)...)
 	}
@@ -64,14 +65,14 @@ func (m *Measurement) differences(o *Measurement, name Name) (out []Difference) 
 		}
 		switch {
 		case l.Count != r.Count:
-			out = append(out, Difference{name, k, "count", fmt.Sprint(l.Count), fmt.Sprint(r.Count)})
+			out = append(out, Difference{name, k, "count", fmt.Sprint(l.Count), fmt.Sprint(r.Count), r.Count < l.Count})
 		case l.Count == 0 || l.Type == model.Unknown || r.Type == model.Unknown:
 		case l.Type != r.Type:
-			out = append(out, Difference{name, k, "type", l.Type.String(), r.Type.String()})
+			out = append(out, Difference{name, k, "type", l.Type.String(), r.Type.String(), false})
 		case !l.sameSum(r):
 			x, _ := l.number()
 			y, _ := r.number()
-			out = append(out, Difference{name, k, "sum", fmt.Sprint(x), fmt.Sprint(y)})
+			out = append(out, Difference{name, k, "sum", fmt.Sprint(x), fmt.Sprint(y), false})
 		}
 	}
 	return out

@@ -22,29 +22,27 @@ func Count(ctx context.Context, store scan.Storage, database, policy string, tim
 	}
 	defer view.Release()
 	totals := Totals{}
-	series := map[string]*roaring.Bitmap{}
 	for _, sh := range view.Shards() {
 		for _, name := range sh.Measurements() {
-			if series[name] == nil {
-				series[name] = roaring.New()
+			m := totals.Of(Name{database, policy, name})
+			if m.Set == nil {
+				m.Set = roaring.New()
 			}
-			if err := totals.Of(Name{database, policy, name}).count(ctx, sh, name, times, series[name]); err != nil {
+			if err := m.count(ctx, sh, name, times); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for name, set := range series {
-		if m := totals.Of(Name{database, policy, name}); set.IsEmpty() {
-			delete(totals, Name{database, policy, name})
-		} else {
-			m.Series = int64(set.GetCardinality())
+	for name, m := range totals {
+		if m.Series = int64(m.Set.GetCardinality()); m.Series == 0 {
+			delete(totals, name)
 		}
 	}
 	return totals, nil
 }
 
-// count adds what a shard has of a measurement, and notes its series.
-func (m *Measurement) count(ctx context.Context, sh scan.Shard, name string, times model.TimeRange, seen *roaring.Bitmap) error {
+// count adds what a shard has of a measurement.
+func (m *Measurement) count(ctx context.Context, sh scan.Shard, name string, times model.TimeRange) error {
 	set, err := sh.Select(ctx, name, nil)
 	if err != nil {
 		return err
@@ -61,7 +59,7 @@ func (m *Measurement) count(ctx context.Context, sh scan.Shard, name string, tim
 	defer c.Close()
 	for id, ok := c.NextSeries(); ok; id, ok = c.NextSeries() {
 		for chunk := c.NextChunk(); chunk != nil; chunk = c.NextChunk() {
-			seen.Add(uint32(id))
+			m.Set.Add(uint32(id))
 			for i := range fields {
 				if err := m.addChunk(chunk, i, fields[i]); err != nil {
 					return err

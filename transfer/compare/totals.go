@@ -15,6 +15,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -33,7 +35,9 @@ func (n Name) compare(o Name) int {
 
 // Measurement is what a measurement has.
 type Measurement struct {
-	Series int64             `json:"series"` // -1: nobody counted them
+	Series int64 `json:"series"` // -1: nobody counted them
+	// Set has the series where their ids are known. Merge then counts a series once.
+	Set    *roaring.Bitmap   `json:"-"`
 	Fields map[string]*Field `json:"fields"`
 }
 
@@ -115,11 +119,17 @@ func (t Totals) Values() (n int64) {
 	return n
 }
 
-// Merge adds the totals of o, which share no series with those of t.
+// Merge adds the totals of o. Of measurements without sets no series is in both.
 func (t Totals) Merge(o Totals) {
 	for name, m := range o {
 		to := t.Of(name)
-		if to.Series < 0 || m.Series < 0 {
+		if m.Set != nil {
+			if to.Set == nil {
+				to.Set = roaring.New()
+			}
+			to.Set.Or(m.Set)
+			to.Series = int64(to.Set.GetCardinality())
+		} else if to.Series < 0 || m.Series < 0 {
 			to.Series = -1
 		} else {
 			to.Series += m.Series

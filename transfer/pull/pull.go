@@ -90,7 +90,8 @@ func (p *Pull) Stats() Stats {
 
 // Create makes the databases and policies of c at the target. What exists stays.
 func (p *Pull) Create(ctx context.Context, c *Catalog) error {
-	return p.client.Create(ctx, c.Data, &p.opt.Filter, "", "")
+	_, err := p.client.Create(ctx, c.Data, &p.opt.Filter, "", "")
+	return err
 }
 
 // Define makes the continuous queries of c at the target, after the rows are there.

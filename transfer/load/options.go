@@ -1,0 +1,132 @@
+package load
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tsdbd/transfer"
+	"tsdbd/transfer/compare"
+	"tsdbd/transfer/journal"
+)
+
+// Options say what is loaded. The zero value is all.
+type Options struct {
+	Filter      transfer.Filter // its shards are those of the source
+	NewDatabase string          // for the database of Filter
+	// Journal, if set, has the shards that are finished, and gets those to come.
+	Journal *journal.Journal
+	// Refusals, if set, gets the rows that the target refuses.
+	Refusals *Refusals
+	// Note, if set, is called with what a user should know, once each.
+	Note     func(text string)
+	Progress func(Progress) // called often, by several goroutines
+	Workers  int            // shards at a time; default 2
+	Now      func() time.Time
+}
+
+// Progress is how far a load is.
+type Progress struct {
+	Values, Expected int64 // expected is an estimate
+	Done, Shards     int
+}
+
+// Result is what a load did.
+type Result struct {
+	Databases, Policies int // that Into made
+	Defined             transfer.Defined
+	Shards              int // of the target that were loaded
+	Written             int // of them by writes, because they had points
+	Earlier             int // that the journal had
+	Expired             int // that the policy would have dropped
+	Values, Bytes       int64
+	Refused             int64 // values
+	// Source and Target are what was read and what the target has of it. Target may have
+	// more, where it had points before.
+	Source, Target compare.Totals
+}
+
+// Missing returns the differences that say that the target lacks something, or has other
+// values.
+func (r *Result) Missing() (out []compare.Difference) {
+	for _, d := range compare.Differences(r.Source, r.Target) {
+		if d.Fewer || d.What == "sum" || d.What == "type" {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// state is what the workers of a load share.
+type state struct {
+	opt      Options
+	values   atomic.Int64
+	expected int64
+	done     atomic.Int64
+	shards   int
+
+	mu struct {
+		sync.Mutex
+		result Result
+		told   map[string]bool
+	}
+}
+
+func newState(opt Options) *state {
+	if opt.Workers <= 0 {
+		opt.Workers = 2
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	s := &state{opt: opt}
+	s.mu.told = map[string]bool{}
+	s.mu.result.Source, s.mu.result.Target = compare.Totals{}, compare.Totals{}
+	return s
+}
+
+// note tells the user something, once.
+func (s *state) note(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opt.Note != nil && !s.mu.told[text] {
+		s.mu.told[text] = true
+		s.opt.Note(text)
+	}
+}
+
+// progress shows how far the load is after more values.
+func (s *state) progress(values int64) {
+	n := s.values.Add(values)
+	if s.opt.Progress != nil {
+		s.opt.Progress(Progress{Values: n, Expected: s.expected, Done: int(s.done.Load()), Shards: s.shards})
+	}
+}
+
+// change changes the result.
+func (s *state) change(f func(r *Result)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.mu.result)
+}
+
+// result returns the result.
+func (s *state) result() *Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &s.mu.result
+}
+
+// finished reports whether the journal has a shard.
+func (s *state) finished(name string) bool {
+	return s.opt.Journal != nil && s.opt.Journal.Done(name)
+}
+
+// finish notes a shard in the journal.
+func (s *state) finish(name string) error {
+	s.done.Add(1)
+	if s.opt.Journal == nil {
+		return nil
+	}
+	return s.opt.Journal.Finish(name)
+}

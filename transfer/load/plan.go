@@ -1,0 +1,95 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/retention"
+	"tsdbd/store"
+)
+
+// job is the rows for one shard of the store.
+type job struct {
+	database, policy string // of the store
+	shard            uint64
+	times            model.TimeRange
+	parts            []*Part
+}
+
+func (j *job) name() string {
+	return fmt.Sprintf("%s.%s from %s", j.database, j.policy, time.Unix(0, j.times.Min).UTC().Format(time.RFC3339Nano))
+}
+
+// plan cuts the parts of the source by the shards of the store, which it makes.
+func (s *state) plan(ctx context.Context, src *Source, st *store.Store) ([]*job, error) {
+	var jobs []*job
+	byShard := map[uint64]*job{}
+	for _, p := range src.Parts {
+		groups, err := s.groups(ctx, p, st)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name(), err)
+		}
+		for _, g := range groups {
+			id := g.Shards[0].ID
+			j := byShard[id]
+			if j == nil {
+				j = &job{database: s.target(p.Database), policy: p.Policy, shard: id, times: g.TimeRange().Intersect(s.opt.Filter.Times())}
+				byShard[id] = j
+				jobs = append(jobs, j)
+			}
+			j.parts = append(j.parts, p)
+		}
+	}
+	return jobs, nil
+}
+
+// groups returns the shard groups that the rows of a part may go to, those that are
+// missing made. Expired ones are left out with a note.
+func (s *state) groups(ctx context.Context, p *Part, st *store.Store) ([]meta.ShardGroup, error) {
+	times := p.Times.Intersect(s.opt.Filter.Times())
+	for {
+		rp, err := st.Catalog().RetentionPolicy(s.target(p.Database), p.Policy)
+		if err != nil {
+			return nil, err
+		}
+		var out []meta.ShardGroup
+		var missing []int64
+		expired := 0
+		for at := times.Min; ; {
+			g := rp.ShardGroupAt(at)
+			if g == nil {
+				start, end := meta.GroupBounds(at, rp.ShardGroupDuration)
+				g = &meta.ShardGroup{Start: max(start, at), End: end}
+				if next := rp.ShardGroupsIn(model.TimeRange{Min: at, Max: end - 1}); len(next) > 0 {
+					g.End = next[0].Start
+				}
+			}
+			switch {
+			case retention.Expired(rp, g, s.opt.Now()):
+				expired++
+			case len(g.Shards) == 0:
+				missing = append(missing, at)
+			default:
+				out = append(out, *g)
+			}
+			if g.End > times.Max || g.End <= at {
+				break
+			}
+			at = g.End
+		}
+		if len(missing) == 0 {
+			if expired > 0 {
+				s.change(func(r *Result) { r.Expired += expired })
+				s.note(fmt.Sprintf("%s is left out as far as it is older than the retention policy keeps points (%s)", p.name(), rp.Duration))
+			}
+			return out, nil
+		}
+		err = st.Apply(ctx, meta.CreateShardGroups{Database: s.target(p.Database), RetentionPolicy: p.Policy, Times: missing})
+		if err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"sync"
+
+	"tsdbd/model/column"
+	"tsdbd/model/point"
+	"tsdbd/transfer/rows"
+)
+
+// maxReasons bounds how many different reasons are kept.
+const maxReasons = 20
+
+// Refusals collects rows that cannot be stored. It may be used by many goroutines.
+type Refusals struct {
+	mu struct {
+		sync.Mutex
+		w       *bufio.Writer // nil: rows are only counted
+		head    [2]string     // database and policy of the latest rows
+		reasons map[string]int64
+		order   []string
+		values  int64
+		err     error
+	}
+}
+
+// NewRefusals returns a Refusals that writes the rows to w as line protocol below
+// headers, as transfer.Import reads it. w may be nil.
+func NewRefusals(w io.Writer) *Refusals {
+	r := &Refusals{}
+	r.mu.reasons = map[string]int64{}
+	if w != nil {
+		r.mu.w = bufio.NewWriter(w)
+	}
+	return r
+}
+
+// Reason is why values were refused.
+type Reason struct {
+	Text   string
+	Values int64
+}
+
+// Reasons returns the first reasons in the order in which they came, and the number of
+// all values.
+func (r *Refusals) Reasons() (out []Reason, values int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, text := range r.mu.order {
+		out = append(out, Reason{text, r.mu.reasons[text]})
+	}
+	return out, r.mu.values
+}
+
+// Flush writes what is buffered. It returns the first error of all writes.
+func (r *Refusals) Flush() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.w != nil && r.mu.err == nil {
+		r.mu.err = r.mu.w.Flush()
+	}
+	return r.mu.err
+}
+
+// Write takes lines below their headers. It is the io.Writer of transfer.ImportOptions.
+func (r *Refusals) Write(lines []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.head = [2]string{}
+	if r.mu.w == nil {
+		return len(lines), nil
+	}
+	return r.mu.w.Write(lines)
+}
+
+// Add takes rows, which are valid during the call. A reason is told for each measurement
+// and field once.
+func (r *Refusals) Add(database, policy, reason string, run *rows.Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := int64(0)
+	for i := range run.Cols {
+		n += countValues(&run.Cols[i], run.Len())
+	}
+	r.mu.values += n
+	if _, known := r.mu.reasons[reason]; known || len(r.mu.order) < maxReasons {
+		if !known {
+			r.mu.order = append(r.mu.order, reason)
+		}
+		r.mu.reasons[reason] += n
+	}
+	if r.mu.w == nil || r.mu.err != nil {
+		return
+	}
+	text, err := rows.Lines(context.Background(), &one{run: run}, database, policy)
+	if err != nil {
+		r.mu.err = err
+		return
+	}
+	lines := bufio.NewReader(text)
+	if at := [2]string{database, policy}; at == r.mu.head {
+		for range 2 { // its headers
+			_, r.mu.err = lines.ReadString('\n')
+		}
+	} else {
+		r.mu.head = at
+	}
+	if r.mu.err == nil {
+		_, r.mu.err = io.Copy(r.mu.w, lines)
+	}
+}
+
+// addRow is Add of a row of a batch.
+func (r *Refusals) addRow(database, policy, reason string, b *point.Batch, row *point.Row) {
+	run := &rows.Run{Key: row.Series.Key(), Fields: row.Layout.Fields}
+	run.Times = []int64{row.Time}
+	for i, f := range row.Layout.Fields {
+		v := column.Vector{Type: f.Type}
+		v.AppendWord(b.Values[int(row.First)+i], b.Strings)
+		run.Cols = append(run.Cols, v)
+	}
+	r.Add(database, policy, reason, run)
+}
+
+// countValues returns the number of values in a vector of n rows.
+func countValues(v *column.Vector, n int) int64 {
+	if v.Valid == nil {
+		return int64(n)
+	}
+	return int64(v.Valid.Count(n))
+}
+
+// one is a reader of one run.
+type one struct{ run *rows.Run }
+
+func (o *one) Next(context.Context) (*rows.Run, error) {
+	run := o.run
+	if run == nil {
+		return nil, io.EOF
+	}
+	o.run = nil
+	return run, nil
+}
+
+func (o *one) Close() error { return nil }

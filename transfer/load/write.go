@@ -1,0 +1,168 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/point"
+	"tsdbd/store"
+	"tsdbd/transfer/rows"
+)
+
+const (
+	// batchRows and batchValues bound a write.
+	batchRows   = 10_000
+	batchValues = 100_000
+	// patience is how long a store that has no memory is tried.
+	patience = time.Minute
+)
+
+// writer writes rows to a shard that has points.
+type writer struct {
+	s     *state
+	st    *store.Store
+	t     *counted
+	batch point.Batch
+	b     *point.Builder
+	tags  model.Tags
+}
+
+// write writes the rows of a reader.
+func (s *state) write(ctx context.Context, r rows.Reader, st *store.Store, t *counted) error {
+	w := &writer{s: s, st: st, t: t}
+	for {
+		run, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return w.flush(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.add(run); err != nil {
+			return err
+		}
+		if len(w.batch.Rows) >= batchRows || len(w.batch.Values) >= batchValues {
+			if err := w.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// add appends a run to the batch.
+func (w *writer) add(run *rows.Run) error {
+	if w.b == nil {
+		table, err := w.st.Table(w.t.j.database)
+		if err != nil {
+			return err
+		}
+		w.b = point.NewBuilder(table, &w.batch)
+	}
+	measurement, tags := model.ParseSeriesKey(run.Key, w.tags[:0])
+	w.tags = tags
+	if err := w.b.Series(measurement, tags); err != nil {
+		return fmt.Errorf("series %q: %w", run.Key, err) // readers give no such series
+	}
+	for row, at := range run.Times {
+		for i, f := range run.Fields {
+			v := &run.Cols[i]
+			if !v.IsValid(row) {
+				continue
+			}
+			switch v.Type {
+			case model.Float:
+				w.b.AnyFloat(f.Key, v.Floats[row])
+			case model.Integer:
+				w.b.Integer(f.Key, v.Ints[row])
+			case model.Unsigned:
+				w.b.Unsigned(f.Key, v.Uints[row])
+			case model.Boolean:
+				w.b.Boolean(f.Key, v.Bools[row])
+			default:
+				w.b.String(f.Key, v.Strings[row])
+			}
+		}
+		if err := w.b.Row(at); err != nil {
+			return fmt.Errorf("series %q: %w", run.Key, err)
+		}
+	}
+	return nil
+}
+
+// flush writes the batch.
+func (w *writer) flush(ctx context.Context) error {
+	if err := w.part(ctx, 0, len(w.batch.Rows)); err != nil {
+		return err
+	}
+	w.batch.Reset()
+	w.b = nil // the table may be another one now
+	return nil
+}
+
+// part writes rows [lo, hi) of the batch. If the store refuses some, part finds them by
+// halves: writing the others twice changes nothing.
+func (w *writer) part(ctx context.Context, lo, hi int) error {
+	if lo == hi {
+		return nil
+	}
+	j := w.t.j
+	part := w.batch
+	part.Rows = append([]point.Row(nil), w.batch.Rows[lo:hi]...)
+	err := w.send(ctx, &part)
+	reason, dropped, partial := point.Partial(err)
+	switch {
+	case err == nil:
+		for i := lo; i < hi; i++ {
+			w.count(&w.batch.Rows[i])
+		}
+		return nil
+	case !partial:
+		return err
+	case dropped == hi-lo:
+		for i := lo; i < hi; i++ {
+			row := &w.batch.Rows[i]
+			if w.s.opt.Refusals != nil {
+				w.s.opt.Refusals.addRow(j.database, j.policy, reason, &w.batch, row)
+			}
+			w.s.change(func(r *Result) { r.Refused += int64(len(row.Layout.Fields)) })
+		}
+		return nil
+	}
+	middle := lo + (hi-lo)/2
+	if err := w.part(ctx, lo, middle); err != nil {
+		return err
+	}
+	return w.part(ctx, middle, hi)
+}
+
+// send writes a batch, and waits while the store has no memory for it.
+func (w *writer) send(ctx context.Context, b *point.Batch) error {
+	for begin := time.Now(); ; {
+		err := w.st.Write(ctx, w.t.j.database, w.t.j.policy, b)
+		if !errors.Is(err, store.ErrOverloaded) || time.Since(begin) > patience {
+			return err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// count counts a row that was written.
+func (w *writer) count(row *point.Row) {
+	one := column.Rows{Times: []int64{row.Time}}
+	for i, f := range row.Layout.Fields {
+		v := column.Vector{Type: f.Type}
+		v.AppendWord(w.batch.Values[int(row.First)+i], w.batch.Strings)
+		one.Cols = append(one.Cols, v)
+	}
+	w.t.add(row.Series.Key(), row.Layout.Fields, &one)
+	w.t.addSeries(row.Series.Key(), row.Series.ID())
+}
