@@ -49,6 +49,9 @@ func (s *serverImport) flags() []cli.Flag {
 	}
 }
 
+// maxSkew is the difference of clocks that is not worth a word.
+const maxSkew = 10 * time.Second
+
 // run imports from s.from to the server of a client.
 func (s *serverImport) run(ctx context.Context, c *cli.Command, to *transfer.Client, stdout, stderr io.Writer) (err error) {
 	for _, name := range []string{"precision", "ordered", "format", "columns", "time-format", "timezone", "separator"} {
@@ -82,6 +85,9 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command, to *transfer.Cli
 		fmt.Fprintln(stderr, printable(text))
 	}
 	s.opt.Report(fmt.Sprintf("%s at %s: %d databases", source.Product, s.from.URL, len(catalog.Data.Databases)))
+	if skew := source.Skew(); skew.Abs() > maxSkew {
+		s.opt.Report(fmt.Sprintf("the clock of %s differs from the one here by %s; times go by the clock there", s.from.URL, skew))
+	}
 	began := time.Now()
 	s.opt.Progress = func(st pull.Stats) {
 		written := st.Written + st.Underway

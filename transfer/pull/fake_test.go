@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tinylib/msgp/msgp"
 
@@ -46,6 +47,9 @@ type fake struct {
 	hook   func(q string, w http.ResponseWriter) (taken bool) // before each query
 	extra  map[string]string                                  // answers by statement
 	asked  []string
+	method string        // of the latest query
+	packed bool          // rows were given as MessagePack
+	ahead  time.Duration // of its clock
 }
 
 func newFake(t testing.TB, version string, rows ...fakeRow) *fake {
@@ -102,13 +106,14 @@ func times(selection []string) (from, to int64) {
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Influxdb-Version", f.version)
+	w.Header().Set("Date", time.Now().Add(f.ahead).UTC().Format(http.TimeFormat))
 	if r.URL.Path == "/ping" {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	q := r.FormValue("q")
 	f.mu.Lock()
-	f.asked = append(f.asked, q)
+	f.asked, f.method = append(f.asked, q), r.Method
 	hook := f.hook
 	f.mu.Unlock()
 	if hook != nil && hook(q, w) {
@@ -214,7 +219,7 @@ func countTable(rows []fakeRow, clause string, from int64) string {
 // chunks writes a document for each two rows of a series.
 func (f *fake) chunks(w http.ResponseWriter, r *http.Request, measurement string, bySeries map[string][]fakeRow) {
 	pack := strings.Contains(r.Header.Get("Accept"), "msgpack") && !f.three()
-	if pack {
+	if f.packed = pack; pack {
 		w.Header().Set("Content-Type", "application/x-msgpack")
 	}
 	hosts := slices.Sorted(maps.Keys(bySeries))
@@ -295,6 +300,7 @@ type target struct {
 	made    []string       // statements
 	expires string         // duration of the policy
 	refuse  string         // part of the lines that are refused
+	discard bool           // lines are not kept
 }
 
 func newTarget(t testing.TB) *target {
@@ -319,7 +325,9 @@ func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				bad++
 				continue
 			}
-			s.lines[strings.TrimSpace(line)]++
+			if !s.discard {
+				s.lines[strings.TrimSpace(line)]++
+			}
 		}
 		if bad > 0 {
 			w.Header().Set("X-Tsdbd-Dropped", strconv.Itoa(bad))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -64,6 +65,10 @@ func TestVersions(t *testing.T) {
 				continue
 			}
 			to.has(t, f.rows)
+			// MessagePack has the types of numbers and all bytes of strings.
+			if has := strings.Contains(version, "1.") || strings.Contains(version, "2."); f.packed != has {
+				t.Errorf("%s: rows as MessagePack: %t", version, f.packed)
+			}
 			st := p.Stats()
 			if st.Written != int64(len(f.rows)) || st.Failed != 0 || st.Underway != 0 || st.Total != 2*whole || st.Done < st.Total-100 || st.Done > st.Total {
 				t.Errorf("%s: %+v", version, st)
@@ -224,6 +229,80 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// TestSkew: the present is that of the source.
+func TestSkew(t *testing.T) {
+	for ahead := range map[time.Duration]bool{time.Hour: true, -time.Hour: true, 0: true} {
+		f := newFake(t, "1.8.10")
+		f.ahead = ahead
+		s := f.connect()
+		if d := s.Skew() - ahead; d.Abs() > 5*time.Second {
+			t.Errorf("%s ahead: %s", ahead, s.Skew())
+		}
+		if d := s.now().Sub(time.Now().Add(ahead)); d.Abs() > 10*time.Second {
+			t.Errorf("%s ahead: now is off by %s", ahead, d)
+		}
+	}
+}
+
+// TestLongQuery: a query that is too long for a URL is sent as a form.
+func TestLongQuery(t *testing.T) {
+	f := newFake(t, "1.8.10")
+	s := f.connect()
+	for _, n := range []int{10, 2 * longQuery} {
+		q := "SHOW " + strings.Repeat("x", n)
+		f.extra[q] = table1("", "name", `["y"]`)
+		tables, err := s.ask(t.Context(), place{"d", "p"}, q)
+		if err != nil || len(tables) != 1 || tables[0].text(tables[0].Values[0], "name") != "y" {
+			t.Errorf("%d bytes: %v, %v", n, tables, err)
+		}
+		if f.method != map[bool]string{false: http.MethodGet, true: http.MethodPost}[n > longQuery] {
+			t.Errorf("%d bytes: %s", n, f.method)
+		}
+	}
+}
+
+// TestMemory: memory does not grow with the series of an answer.
+func TestMemory(t *testing.T) {
+	series := 150_000
+	if testing.Short() {
+		series = 30_000
+	}
+	var peak uint64
+	f, to := newFake(t, "1.8.10", fakeRow{"m", "a", hour, 1}), newTarget(t)
+	f.groups = [][2]string{{"1970-01-01T01:00:00Z", "1970-01-01T02:00:00Z"}}
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	f.hook = func(q string, w http.ResponseWriter) bool {
+		if !strings.Contains(q, "GROUP BY *") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		for i := range series {
+			partial := `,"partial":true`
+			if i == series-1 {
+				partial = ""
+			}
+			fmt.Fprintf(w, `{"results":[{"series":[{"name":"m","tags":{"host":"a host with a long name %d","dc":"%d"},"columns":["time","v"],"values":[[%d,1]]}]%s}]}`+"\n", i, i%7, hour, partial)
+			if i%10_000 == 0 {
+				var m runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				peak = max(peak, m.HeapAlloc)
+			}
+		}
+		return true
+	}
+	to.discard = true
+	p, err := pulled(t, f, to, Options{BatchBytes: 64 << 10})
+	if err != nil || p.Stats().Written != int64(series) {
+		t.Fatalf("%+v, %v", p.Stats(), err)
+	}
+	if grown := int64(peak) - int64(before.HeapAlloc); grown > 16<<20 {
+		t.Errorf("%d series take %d bytes", series, grown)
+	}
+}
+
 // TestResume: slices that are done are not asked for again, except those of the present,
 // and halves stay halves.
 func TestResume(t *testing.T) {
@@ -279,6 +358,50 @@ func TestResume(t *testing.T) {
 		t.Errorf("a third run asks %d times after %d, %v", again, asked, err)
 	}
 	to.has(t, rows[len(rows)-1:]) // of a time when rows still come
+}
+
+// TestHalves: what a server could not answer as a whole is not asked for as a whole again.
+func TestHalves(t *testing.T) {
+	f, to := newFake(t, "1.8.10", someRows()...), newTarget(t)
+	name := filepath.Join(t.TempDir(), "journal")
+	tooLong := map[string]int{}
+	answers := 0
+	f.hook = func(q string, w http.ResponseWriter) bool {
+		if !strings.Contains(q, "GROUP BY *") {
+			return false
+		}
+		if from, to := times(fakeSelect.FindStringSubmatch(q)); to-from > hour/3 {
+			tooLong[q]++
+			http.Error(w, "query timeout", http.StatusInternalServerError)
+			return true
+		}
+		if answers++; answers == 9 {
+			http.Error(w, "no", http.StatusForbidden)
+			return true
+		}
+		return false
+	}
+	for run := range 2 {
+		j, err := journal.Open(name, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = pulled(t, f, to, Options{Journal: j, Workers: 1}); (err == nil) != (run == 1) {
+			t.Errorf("run %d: %v", run, err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to.has(t, f.rows)
+	for q, n := range tooLong {
+		if n > 1 {
+			t.Errorf("asked %d times: %s", n, q)
+		}
+	}
+	if len(tooLong) < 6 {
+		t.Errorf("%d slices were too long", len(tooLong))
+	}
 }
 
 // TestExpired: rows that the target would drop are not asked for.
