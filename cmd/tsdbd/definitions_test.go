@@ -7,14 +7,15 @@ import (
 	"tsdbd/internal/testkit/apptest"
 )
 
-// TestRestoreDefinitions restores users, continuous queries and subscriptions
-// into a running server, which keeps its own.
+// TestRestoreDefinitions restores users, continuous queries, downsamples and
+// subscriptions into a running server, which keeps its own.
 func TestRestoreDefinitions(t *testing.T) {
 	s := apptest.Start(t)
 	for _, q := range []string{
 		"CREATE DATABASE d", "CREATE DATABASE e",
 		"CREATE USER root WITH PASSWORD 'a' WITH ALL PRIVILEGES", "CREATE USER reader WITH PASSWORD 'b'", "GRANT READ ON d TO reader",
 		"CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO x FROM m GROUP BY time(1h) END",
+		"CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1", "CREATE DOWNSAMPLE ON d FROM autogen INTO hours EVERY 1h AS max WHERE h = 'a'",
 		"CREATE SUBSCRIPTION s ON d.autogen DESTINATIONS ALL 'http://127.0.0.1:9'",
 	} {
 		s.Query("", q)
@@ -33,7 +34,7 @@ func TestRestoreDefinitions(t *testing.T) {
 		}
 	}
 	out := must(t, "restore", "-definitions", "-host", other.URL, repo)
-	if !strings.Contains(out, "1 users, 1 continuous queries, 1 subscriptions made") {
+	if !strings.Contains(out, "1 users, 1 continuous queries, 1 downsamples, 1 subscriptions made") {
 		t.Errorf("restore says %q", out)
 	}
 	for _, q := range shown[1:] {
@@ -41,16 +42,19 @@ func TestRestoreDefinitions(t *testing.T) {
 			t.Errorf("%s: %s, want %s", q, got, want)
 		}
 	}
+	if got := other.Query("", "SHOW DOWNSAMPLES"); !strings.Contains(got, `["autogen","hours","1h","max","h = 'a'",`) {
+		t.Errorf("downsamples: %s", got)
+	}
 	if got := other.Query("", "SHOW USERS"); !strings.Contains(got, `["root",false]`) || !strings.Contains(got, `["reader",false]`) {
 		t.Errorf("users: %s", got)
 	}
-	if out := must(t, "restore", "-definitions", "-host", other.URL, repo); !strings.Contains(out, "0 users, 0 continuous queries, 0 subscriptions made") {
+	if out := must(t, "restore", "-definitions", "-host", other.URL, repo); !strings.Contains(out, "0 users, 0 continuous queries, 0 downsamples, 0 subscriptions made") {
 		t.Errorf("restore again says %q", out)
 	}
-	// Under another name a subscription goes along, a query, which names its
-	// database, does not.
+	// Under another name a subscription and a downsample go along, a query, which names
+	// its database, does not.
 	out = must(t, "restore", "-definitions", "-host", other.URL, "-db", "d", "-newdb", "copy", repo)
-	if !strings.Contains(out, "0 users, 0 continuous queries, 1 subscriptions made") {
+	if !strings.Contains(out, "0 users, 0 continuous queries, 1 downsamples, 1 subscriptions made") {
 		t.Errorf("restore under another name says %q", out)
 	}
 	other.Stop()

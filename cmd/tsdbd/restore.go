@@ -80,7 +80,7 @@ Examples:
 			opt.Imported = func(s transfer.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
 			opt.Defined = func(d transfer.Defined) {
 				p.clear()
-				fmt.Fprintf(stdout, "%d users, %d continuous queries, %d subscriptions made\n", d.Users, d.Queries, d.Subscriptions)
+				fmt.Fprintf(stdout, "%d users, %d continuous queries, %d downsamples, %d subscriptions made\n", d.Users, d.Queries, d.Downsamples, d.Subscriptions)
 			}
 			stats, err := backup.Restore(ctx, r, &client, opt)
 			p.clear()

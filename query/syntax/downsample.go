@@ -23,6 +23,9 @@ type CreateDownsample struct {
 // field and gives one value for a window.
 var downsampleFunctions = []string{"count", "first", "last", "max", "mean", "median", "min", "mode", "spread", "stddev", "sum"}
 
+// maxConditionParts bounds a condition, which the catalog keeps.
+const maxConditionParts = 1000
+
 // parseCreateDownsample reads ON database FROM policy INTO policy EVERY duration
 // AS function [, function ...] [WHERE condition].
 func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
@@ -54,6 +57,11 @@ func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	if next(p, influxql.WHERE) {
 		if st.Where, err = p.ParseExpr(); err != nil {
 			return nil, err
+		}
+		parts := 0
+		influxql.WalkFunc(st.Where, func(influxql.Node) { parts++ })
+		if parts > maxConditionParts {
+			return nil, fmt.Errorf("the condition of a downsample has more than %d parts", maxConditionParts)
 		}
 		if influxql.HasTimeExpr(st.Where) {
 			return nil, errors.New("the condition of a downsample has no time")
