@@ -171,7 +171,7 @@ func TestBuildTouches(t *testing.T) {
 		t.Fatalf("before: %v", got)
 	}
 	s.must(s.buildRows(origin, 10, "a"))
-	fs = fs.Crash(nil, 1)
+	fs = fs.Clone()
 	_ = s.Close()
 	s = openTest(t, fs, testOptions(fs))
 	got := s.Touched().Waiting(id, model.MaxTime, 9)

@@ -87,7 +87,7 @@ func (h *harness) open() {
 // crash kills the server, and maybe the power with it, and starts it again.
 func (h *harness) crash(keep float64) {
 	h.t.Helper()
-	after := h.fs.Crash(rand.New(rand.NewPCG(1, 2)), keep)
+	after := h.fs.CrashLocked(rand.New(rand.NewPCG(1, 2)), keep)
 	_ = h.store.Close()
 	h.fs = after
 	h.open()
