@@ -26,6 +26,7 @@ func freeAddress(t *testing.T) string {
 // influxd is a running InfluxDB.
 type influxd struct {
 	url, dir string
+	rpc      string // the address for backups
 	cmd      *exec.Cmd
 }
 
@@ -37,14 +38,14 @@ func startInfluxd(t *testing.T) *influxd {
 	if err != nil {
 		return nil
 	}
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address, rpc := t.TempDir(), freeAddress(t), freeAddress(t)
 	config := fmt.Sprintf("reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nindex-version = \"tsi1\"\ncache-snapshot-write-cold-duration = \"1s\"\n[monitor]\nstore-enabled = false\n[http]\nbind-address = %q\nlog-enabled = false\n",
-		freeAddress(t), dir+"/meta", dir+"/data", dir+"/wal", address)
+		rpc, dir+"/meta", dir+"/data", dir+"/wal", address)
 	file := filepath.Join(dir, "influxdb.conf")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &influxd{url: "http://" + address, dir: dir, cmd: exec.Command(bin, "-config", file)}
+	p := &influxd{url: "http://" + address, dir: dir, rpc: rpc, cmd: exec.Command(bin, "-config", file)}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package clients
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -340,6 +342,93 @@ func TestTSM1Influxd(t *testing.T) {
 	if len(c.Users) != 2 || !c.Users[0].Admin || c.Users[1].Privileges["my db"] != 1 || !strings.HasPrefix(c.Users[1].Hash, "$2") {
 		b, _ := json.Marshal(c.Users)
 		t.Errorf("users: %s", b)
+	}
+}
+
+// TestTSM1Backup reads both forms of backups that the installed influxd makes, and compares
+// their rows with its answers.
+func TestTSM1Backup(t *testing.T) {
+	p := startInfluxd(t)
+	if p == nil {
+		t.Skip("influxd is not installed")
+	}
+	p.ask(t, "", `CREATE DATABASE "my.db" WITH DURATION INF SHARD DURATION 1d NAME "week"`)
+	p.ask(t, "", `CREATE USER "ann" WITH PASSWORD 'secret' WITH ALL PRIVILEGES`)
+	start := time.Now().UnixNano()/day*day - 2*day
+	write := func(from, to int) {
+		var b strings.Builder
+		for i := from; i < to; i++ {
+			fmt.Fprintf(&b, "cpu,host=a f=%d,s=\"x%d\" %d\n", i, i%7, start+int64(i)*60e9)
+		}
+		p.write(t, "my.db", "week", b.String())
+	}
+	older, portable := t.TempDir(), t.TempDir()
+	backup := func(dir string, flags ...string) {
+		t.Helper()
+		if out, err := exec.Command("influxd", append(append([]string{"backup"}, flags...), "-host", p.rpc, dir)...).CombinedOutput(); err != nil {
+			t.Fatalf("influxd backup %v: %v\n%s", flags, err, out)
+		}
+	}
+	write(0, 2000)
+	backup(older, "-database", "my.db")
+	backup(portable, "-portable")
+	time.Sleep(1100 * time.Millisecond) // a portable backup is named by the second
+	write(1500, 2500)
+	p.ask(t, "my.db", fmt.Sprintf(`DELETE FROM "cpu" WHERE time < %d`, start+100*int64(60e9)))
+	backup(older, "-database", "my.db")
+	backup(portable, "-portable")
+	want := p.selected(t, "my.db", "week")
+	for name, dir := range map[string]string{"older": older, "portable": portable} {
+		s := source(t, dir)
+		if diff := readCells(t, s, "my.db", "week").diff(want); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if c := s.Catalog(); len(c.Users) != 1 || c.Database("my.db").RetentionPolicy("week") == nil {
+			t.Errorf("%s: catalog %+v", name, c)
+		}
+	}
+	write(2490, 2510) // only in the log
+	want = p.selected(t, "my.db", "week")
+	p.stop()
+	if diff := readCells(t, source(t, p.dir), "my.db", "week").diff(want); diff != "" {
+		t.Error(diff)
+	}
+	if *tsm1Golden != "" {
+		keep(t, p.dir, filepath.Join(*tsm1Golden, "influxd"))
+		keep(t, portable, filepath.Join(*tsm1Golden, "backup"))
+	}
+}
+
+// tsm1Golden is transfer/tsm1/testdata, to write its files.
+var tsm1Golden = flag.String("tsm1-golden", "", "write what influxd has written below this `DIRECTORY`")
+
+// keep copies the files of a directory that are read.
+func keep(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		switch filepath.Ext(path) {
+		case ".tsm", ".tombstone", ".wal", ".db", ".manifest", ".meta", ".gz":
+		default:
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil || len(b) == 0 {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, rel)), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), b, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -2,10 +2,12 @@ package tsm1judge
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -408,7 +410,7 @@ func TestJudge(t *testing.T) {
 				}
 			}
 			if round%2 == 1 {
-				writeLog(t, r, d.wal, keys, kinds)
+				writeLog(t, r, d.wal, 30, keys, kinds)
 			}
 			want := d.theirs(t)
 			if len(want) < 1000 {
@@ -425,8 +427,60 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// writeLog writes a WAL of writes and deletes.
-func writeLog(t *testing.T, r *rand.Rand, dir string, keys []string, kinds []int) {
+// golden is transfer/tsm1/testdata, to write its files.
+var golden = flag.String("golden", "", "write a small shard below this `DIRECTORY`")
+
+// TestGolden writes a small shard: four files with tombstones of the four versions, and a
+// log.
+func TestGolden(t *testing.T) {
+	if *golden == "" {
+		t.Skip("no -golden")
+	}
+	r := rand.New(rand.NewPCG(7, 7))
+	d := shardDirs{*golden + "/engine", *golden + "/engine/data/db/rp/7", *golden + "/engine/wal/db/rp/7"}
+	for _, dir := range []string{d.data, d.wal} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, kinds := columns()
+	var second func()
+	for generation := 1; generation <= 4; generation++ {
+		path := filepath.Join(d.data, fmt.Sprintf("%09d-%09d.tsm", generation, generation%3+1))
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := engine.NewTSMWriter(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, key := range keys {
+			if err := w.Write([]byte(key), values(r, kinds[i], 1+r.IntN(12), int64(1e18)+int64(generation)*1e9)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := cmp.Or(w.WriteIndex(), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		gone := [][]byte{[]byte(keys[generation]), []byte(keys[20+generation])}
+		if generation == 2 { // see TestJudge
+			tombstone(t, 3, path, gone, 1e18, 1e18+10e9)
+			second = func() { tombstone(t, 2, path, gone, 1e18, 1e18+10e9) }
+			continue
+		}
+		tombstone(t, generation, path, gone, 1e18, 1e18+10e9)
+	}
+	writeLog(t, r, d.wal, 6, keys, kinds)
+	want := d.theirs(t)
+	second()
+	if diff := d.ours(t).diff(want); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// writeLog writes a WAL of n writes and some deletes.
+func writeLog(t *testing.T, r *rand.Rand, dir string, n int, keys []string, kinds []int) {
 	t.Helper()
 	w := engine.NewWAL(dir)
 	if err := w.Open(); err != nil {
@@ -446,7 +500,7 @@ func writeLog(t *testing.T, r *rand.Rand, dir string, keys []string, kinds []int
 		}
 		return append(out, []byte(keys[0]))
 	}
-	for range 30 {
+	for range n {
 		batch := map[string][]engine.Value{}
 		for range 8 {
 			i := r.IntN(len(keys))
