@@ -102,7 +102,7 @@ clients: ## real clients against the server, a table at the end; client-NAME is 
 clients-follower: ## the same against a node of a cluster that follows
 	cd clients && go test -count=1 -timeout 30m -follower
 
-client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node parquet prometheus prometheusroundtrip prometheusblocks receiver promtool vmalert grafana migration servermigration victoriametrics
+client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node parquet prometheus prometheusroundtrip prometheusblocks receiver promtool vmalert grafana migration migrationfiles servermigration victoriametrics
 	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$'
 
 docs-test: ## every command of README.md and docs against a server, with what it prints
