@@ -20,9 +20,15 @@ func advice(err error) string {
 	var network *net.OpError
 	var name *net.DNSError
 	var answer *transfer.WriteError
+	var old *oldServerError
+	var broken *brokenOff
 	var certificate x509.UnknownAuthorityError
 	listening := errors.As(err, &network) && network.Op == "listen"
 	switch {
+	case errors.As(err, &broken): // the import has said how to go on
+		return ""
+	case errors.As(err, &old):
+		return old.advice()
 	case errors.Is(err, errAddressInUse):
 		return "another program has this address, perhaps an InfluxDB or another tsdbd: stop it, or choose another address (-http HOST:PORT for the API)"
 	case errors.Is(err, errNoSuchAddress), listening && errors.As(err, &name):

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"sync"
@@ -70,14 +72,14 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command, to *transfer.Cli
 	}
 	source, err := pull.Connect(ctx, &s.from)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.from.URL, err)
+		return &oldServerError{fmt.Errorf("%s: %w", s.from.URL, err)}
 	}
 	if err := to.Ping(ctx); err != nil {
 		return fmt.Errorf("%s: %w", to.URL, err)
 	}
 	catalog, err := source.Catalog(ctx, &s.opt.Filter)
 	if err != nil {
-		return err
+		return &oldServerError{err}
 	}
 	p := newProgress(stderr)
 	s.opt.Report = func(text string) {
@@ -141,6 +143,28 @@ func (s *serverImport) splitLogin() error {
 		s.from.URL = u.String()
 	}
 	return nil
+}
+
+// oldServerError is an error of the server that is imported from.
+type oldServerError struct{ err error }
+
+// Error returns the text of the cause.
+func (e *oldServerError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *oldServerError) Unwrap() error { return e.err }
+
+// advice returns what can be done about the error, or "".
+func (e *oldServerError) advice() string {
+	var answer *transfer.WriteError
+	var name *net.DNSError
+	switch {
+	case errors.As(e.err, &answer) && answer.Status == http.StatusUnauthorized:
+		return "log in to the old server with -from-user, and the password in TSDBD_FROM_PASSWORD, or a token in TSDBD_FROM_TOKEN"
+	case errors.Is(e.err, errRefused), errors.As(e.err, &name):
+		return "name the address of the old server with -from URL"
+	}
+	return ""
 }
 
 // brokenOff is the error of an import that did not come to its end.

@@ -88,24 +88,28 @@ func TestImportFromServerRefuses(t *testing.T) {
 	defer locked.Close()
 	notJournal := apptest.TempFile(t, "my letters")
 	for _, c := range []struct {
-		args []string
-		want string
+		args   []string
+		want   string
+		advice string
 	}{
-		{[]string{"-from", "http://127.0.0.1:1"}, "connection refused"},
-		{[]string{"-from", web.URL}, "is this the right address?"},
-		{[]string{"-from", locked.URL}, "a user and a password"},
-		{[]string{"-from", strings.Replace(locked.URL, "//", "//u:p@", 1)}, "list the databases: the old server does not accept the login"},
-		{[]string{"-from", s.URL}, "are the same server"},
-		{[]string{"-from", "http://"}, "is no URL"},
-		{[]string{"-from", web.URL, "file"}, "takes no files"},
-		{[]string{"-from", web.URL, "-precision", "s"}, "-precision is for files"},
-		{[]string{"-from", web.URL, "-follow", "-dry-run"}, "exclude each other"},
-		{[]string{"-follow", "file"}, "-follow needs -from"},
-		{[]string{"-journal", "j"}, "-journal needs -from"},
+		{[]string{"-from", "http://127.0.0.1:1"}, "connection refused", "-from URL"},
+		{[]string{"-from", web.URL}, "is this the right address?", ""},
+		{[]string{"-from", locked.URL}, "a user and a password", "TSDBD_FROM_TOKEN"},
+		{[]string{"-from", strings.Replace(locked.URL, "//", "//u:p@", 1)}, "list the databases: the old server does not accept the login", "-from-user"},
+		{[]string{"-from", s.URL}, "are the same server", ""},
+		{[]string{"-from", "http://"}, "is no URL", ""},
+		{[]string{"-from", web.URL, "file"}, "takes no files", ""},
+		{[]string{"-from", web.URL, "-precision", "s"}, "-precision is for files", ""},
+		{[]string{"-from", web.URL, "-follow", "-dry-run"}, "exclude each other", ""},
+		{[]string{"-follow", "file"}, "-follow needs -from", ""},
+		{[]string{"-journal", "j"}, "-journal needs -from", ""},
 	} {
 		_, _, err := tsdbd(t, append([]string{"import", "-host", s.URL}, c.args...)...)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "u:p@") {
 			t.Errorf("%v: %v", c.args, err)
+		}
+		if got := advice(err); !strings.Contains(got, c.advice) || c.advice == "" && got != "" {
+			t.Errorf("%v: the advice is %q", c.args, got)
 		}
 	}
 	other := apptest.Start(t)
