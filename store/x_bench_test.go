@@ -167,3 +167,37 @@ func BenchmarkReplay(b *testing.B) {
 	s.loops.Wait()
 	_ = s.closeFiles()
 }
+
+// BenchmarkWriteTouched measures a write of 5,000 rows of nine measurements that take
+// turns, with and without a downsample of their policy.
+func BenchmarkWriteTouched(b *testing.B) {
+	for _, name := range []string{"without", "with"} {
+		b.Run(name, func(b *testing.B) {
+			fs := vfstest.New()
+			s := openTest(b, fs, Options{FS: fs, RetentionInterval: -1})
+			defer s.Close()
+			s.create("db")
+			if name == "with" {
+				s.must(s.Apply(b.Context(), meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}))
+				s.must(s.Apply(b.Context(), meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Every: time.Hour, Functions: []string{"max"}}))
+			}
+			var lines strings.Builder
+			for i := range 5000 {
+				fmt.Fprintf(&lines, "m%d,host=h%d usage=%d,idle=%d,system=%d %d\n", i%9, i/9, i, i+1, i+2, origin+int64(i/9)*1e9)
+			}
+			table, err := s.Table("db")
+			s.must(err)
+			var batch point.Batch
+			var p lineproto.Parser
+			_, err = p.Parse(&batch, table, []byte(lines.String()), lineproto.Options{})
+			s.must(err)
+			for b.Loop() {
+				for i := range batch.Rows { // new rows, so that caches do what they do in life
+					batch.Rows[i].Time += 600e9
+				}
+				s.must(s.Store.Write(b.Context(), "db", "", &batch))
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/5000, "ns/row")
+		})
+	}
+}
