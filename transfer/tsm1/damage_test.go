@@ -44,6 +44,14 @@ func (c cells) without(other cells) (n int) {
 	return n
 }
 
+// again makes a source ready for files that have changed on purpose.
+func again(s *Source, f *found) {
+	s.opt = f.options()
+	for _, sh := range s.shards {
+		sh.state = sh.present()
+	}
+}
+
 // TestFlippedFile flips bits of each byte of a TSM file. Either the rows are those that
 // were written, or damage is reported; and rows that are handed out are right, unless the
 // byte is of a name or hides a block by its times, which InfluxDB keeps no checksum of.
@@ -70,12 +78,12 @@ func TestFlippedFile(t *testing.T) {
 	d.tsm(t, 1, b)
 	s := d.open(t, &found{})
 	for i := range b {
-		for _, mask := range []byte{0x01, 0x10, 0x80, 0xff} {
+		for _, mask := range []byte{0x01, 0x80, 0xff} {
 			bad := slices.Clone(b)
 			bad[i] ^= mask
 			d.tsm(t, 1, bad)
 			var f found
-			s.opt = f.options()
+			again(s, &f)
 			got := readAll(t, s, model.AllTime)
 			if len(f.damage) == 0 && len(f.refused) == 0 && !named[i] {
 				t.Errorf("byte %d ^ %#x: nothing is reported, %d of %d values", i, mask, len(got), len(want))
@@ -93,7 +101,7 @@ func TestFlippedFile(t *testing.T) {
 	for n := range b {
 		d.tsm(t, 1, b[:n])
 		var f found
-		s.opt = f.options()
+		again(s, &f)
 		if got := readAll(t, s, model.AllTime); len(f.damage) == 0 || got.without(want) > 0 {
 			t.Errorf("file of %d of %d bytes: damage %q, %d values", n, len(b), f.damage, len(got))
 		}
@@ -140,13 +148,13 @@ func TestFlippedTombstones(t *testing.T) {
 				bad[i] ^= mask
 				d.tombstones(t, 1, bad)
 				var f found
-				s.opt = f.options()
+				again(s, &f)
 				readAll(t, s, model.AllTime)
 				n += len(f.damage)
 			}
 			d.tombstones(t, 1, b[:i])
 			var f found
-			s.opt = f.options()
+			again(s, &f)
 			readAll(t, s, model.AllTime)
 			if version == 3 && i > 4 && len(f.damage) == 0 {
 				t.Errorf("version %d cut to %d of %d bytes: no damage", version, i, len(b))
@@ -203,7 +211,7 @@ func TestFlippedLog(t *testing.T) {
 			bad[i] ^= mask
 			d.segment(t, 1, bad)
 			var f found
-			s.opt = f.options()
+			again(s, &f)
 			got := readAll(t, s, model.AllTime)
 			if want.without(got) > 0 {
 				t.Fatalf("byte %d: the next segment is not read", i)
@@ -213,7 +221,7 @@ func TestFlippedLog(t *testing.T) {
 	for n := range log.Bytes {
 		d.segment(t, 1, log.Bytes[:n])
 		var f found
-		s.opt = f.options()
+		again(s, &f)
 		got := readAll(t, s, model.AllTime)
 		at, whole := 0, n == 0
 		for _, e := range ends {
@@ -234,17 +242,38 @@ func TestFlippedLog(t *testing.T) {
 	}
 }
 
-// TestGone refuses to read a shard whose files a server has replaced.
-func TestGone(t *testing.T) {
-	d := newTree(t)
+// TestChanged does not call a shard complete whose files a server has changed.
+func TestChanged(t *testing.T) {
 	file, _ := sample()
-	d.tsm(t, 1, file.Bytes())
-	s := d.open(t, &found{})
-	if err := os.Remove(s.Shards()[0].Paths[0]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime); err == nil || !strings.Contains(err.Error(), "is gone: a server changes the directory") {
-		t.Error(err)
+	for name, change := range map[string]func(t *testing.T, d shardTree){
+		"compaction": func(t *testing.T, d shardTree) {
+			if err := os.Rename(filepath.Join(d.data, "000000001-000000001.tsm"), filepath.Join(d.data, "000000001-000000002.tsm")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"snapshot": func(t *testing.T, d shardTree) { d.tsm(t, 2, file.Bytes()) },
+		"delete":   func(t *testing.T, d shardTree) { d.tombstones(t, 1, []byte("mem#!~#f\n")) },
+		"write":    func(t *testing.T, d shardTree) { d.segment(t, 1, make([]byte, 10)) },
+	} {
+		d := newTree(t)
+		d.tsm(t, 1, file.Bytes())
+		d.segment(t, 1, nil)
+		s := d.open(t, &found{})
+		r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(t, d)
+		for err == nil {
+			_, err = r.Next(t.Context())
+		}
+		if !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), "the files of shard 7 of db.rp have changed") {
+			t.Errorf("%s while it is read: %v", name, err)
+		}
+		_ = r.Close()
+		if _, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime); !errors.Is(err, ErrRunning) {
+			t.Errorf("%s before it is read: %v", name, err)
+		}
 	}
 }
 

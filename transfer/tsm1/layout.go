@@ -191,6 +191,7 @@ func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
 		if sh.Times = times; !ok {
 			sh.Times = sh.bounds()
 		}
+		sh.state = sh.present()
 		sh.Values = sh.estimate()
 	}
 	if !known {
@@ -263,6 +264,7 @@ func tree(dir string, shards map[shardKey]*Shard, add func(sh *Shard, dir string
 		if err := add(sh, at, names); err != nil {
 			return err
 		}
+		sh.dirs = append(sh.dirs, at)
 		if len(sh.files)+len(sh.wal) > 0 {
 			shards[key] = sh
 		}

@@ -45,8 +45,9 @@ type reader struct {
 }
 
 // Rows reads the rows of a shard within times. Series come in ascending order of their
-// keys. Rows returns an error if the directory changes meanwhile. It reports damage and
-// rows that cannot be stored to the functions of Options, and goes on.
+// keys. Rows reports damage and rows that cannot be stored to the functions of Options, and
+// goes on. If the files change before the last row was read, Rows or Next returns an
+// ErrRunning: rows may be missing.
 func (s *Source) Rows(ctx context.Context, sh *Shard, times model.TimeRange) (rows.Reader, error) {
 	r := &reader{source: s, shard: sh, times: times.Intersect(model.AllTime), names: fieldNames{}}
 	if err := r.open(ctx); err != nil {
@@ -56,6 +57,9 @@ func (s *Source) Rows(ctx context.Context, sh *Shard, times model.TimeRange) (ro
 }
 
 func (r *reader) open(ctx context.Context) error {
+	if err := r.shard.changed(); err != nil {
+		return err
+	}
 	kinds := &kindCounts{counts: map[string]*kindCount{}}
 	files := r.shard.files
 	if r.shard.archive != "" {
@@ -69,7 +73,7 @@ func (r *reader) open(ctx context.Context) error {
 	for i, file := range files {
 		f, closer, err := file.open()
 		if isNotExist(err) {
-			return gone(file.path)
+			return cmp.Or(r.shard.changed(), err)
 		}
 		if err != nil {
 			r.damage(file.path, offsetOf(err), err)
@@ -125,7 +129,7 @@ func (r *reader) Next(ctx context.Context) (*rows.Run, error) {
 			}
 			r.refuse(BadName, r.reason)
 		case !r.nextSeries():
-			return nil, io.EOF
+			return nil, cmp.Or(r.shard.changed(), io.EOF)
 		}
 	}
 }

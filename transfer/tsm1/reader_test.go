@@ -246,7 +246,7 @@ func columnKeys() (out []columnKey) {
 // those of a map. Half of the shards are read in very little memory.
 func TestRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 8))
-	rounds := 20
+	rounds := 12
 	if testing.Short() {
 		rounds = 6
 	}

@@ -1,7 +1,11 @@
 package tsm1
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"tsdbd/meta"
@@ -50,6 +54,31 @@ func (b *boundsSink) write(_ []byte, kind model.FieldType, n int, values []byte)
 }
 
 func (b *boundsSink) drop([]byte, model.TimeRange) {}
+
+// present returns the names and sizes of the files of a shard.
+func (sh *Shard) present() string {
+	var b strings.Builder
+	for _, dir := range sh.dirs {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			switch filepath.Ext(e.Name()) {
+			case ".tsm", ".tombstone", ".wal":
+				if info, err := e.Info(); err == nil {
+					fmt.Fprintf(&b, "%s %d\n", e.Name(), info.Size())
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// changed returns an ErrRunning if the files of a shard are not those that Open has found.
+func (sh *Shard) changed() error {
+	if sh.present() != sh.state {
+		return fmt.Errorf("the files of shard %d of %s.%s have changed since they were opened: %w", sh.ID, sh.Database, sh.Policy, ErrRunning)
+	}
+	return nil
+}
 
 // sampledBlocks is how many blocks of a shard are looked at for an estimate.
 const sampledBlocks = 64

@@ -70,6 +70,8 @@ type Shard struct {
 	files   []shardFile
 	wal     []string
 	archive string // a compressed tar of its files, instead of files
+	dirs    []string
+	state   string // of dirs, when the source was opened
 }
 
 // shardFile is a TSM file with its tombstones.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -347,7 +346,3 @@ func (c *walColumn) order() {
 
 // isNotExist tells a file that is gone from a damaged one.
 func isNotExist(err error) bool { return errors.Is(err, os.ErrNotExist) }
-
-func gone(path string) error {
-	return fmt.Errorf("%s is gone: a server changes the directory", path)
-}
