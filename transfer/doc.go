@@ -1,12 +1,13 @@
 // Package transfer exports the points of a store as line protocol, or as rows in other
-// formats, and imports line protocol and CSV into a running server.
+// formats, and imports line protocol, CSV, and documents of MongoDB into a
+// running server.
 //
 // Export writes the points that a Filter chooses from any Source: an open data
 // directory, a running server, or a backup. Headers in the output name the
 // databases and retention policies. Import reads such a file, or one that
 // influx_inspect wrote, and writes its points through a Client. Import reads CSV through
-// package csv, and VictoriaMetrics' lines of JSON as they are. Definitions are the users,
-// continuous queries, and subscriptions of a catalog.
+// package csv, documents through package mongo, and VictoriaMetrics' lines of JSON as they
+// are. Definitions are the users, continuous queries, and subscriptions of a catalog.
 //
 // ExportRows passes the points of a Source to a rows.Writer: csv.Writer,
 // parquet.Directory, samples.Writer. A server passes them to a rows.Encoder, and

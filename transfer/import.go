@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tsdbd/transfer/csv"
+	"tsdbd/transfer/mongo"
 )
 
 // ImportOptions say how lines are sent. The zero value works for a file that
@@ -33,12 +34,14 @@ type ImportOptions struct {
 	// CSV, if set, says that the input is CSV, and how it is read. Its times have no
 	// Precision.
 	CSV *csv.Options
+	// Mongo, if set, says that the input is documents, and how they are read.
+	Mongo *mongo.Options
 	// Series says that the input is VictoriaMetrics' lines of JSON, one or more for a
 	// series. Without a Database the server chooses that of Prometheus.
 	Series bool
-	Name   string // of the input, for errors about rows of CSV and lines of series
-	// Failed, if set, receives the lines that the server refused, and of CSV the rows
-	// that were refused, below their header.
+	Name   string // of the input, for errors about rows and lines of series
+	// Failed, if set, receives the lines that the server refused, of CSV the rows that were
+	// refused, below their header, and the documents that were.
 	Failed   io.Writer
 	Progress func(ImportStats) // after each request
 }
@@ -73,7 +76,7 @@ const maxImportErrors = 20
 // maxLine bounds a line: some strings of the greatest length.
 const maxLine = 4 << 20
 
-// Import reads line protocol, CSV, or lines of series, gzipped or not, and writes it to a server. Headers
+// Import reads line protocol, CSV, documents, or lines of series, gzipped or not, and writes it to a server. Headers
 // may precede lines as Export writes them: "# DDL" before statements, "# DML"
 // before points, and "# CONTEXT-DATABASE:" and "# CONTEXT-RETENTION-POLICY:" before
 // the points of a policy. Import ignores other comments.
@@ -108,9 +111,9 @@ func Import(ctx context.Context, c *Client, r io.Reader, opt ImportOptions) (Imp
 	im.workers.SetLimit(opt.Workers)
 	var err error
 	switch {
-	case opt.CSV != nil:
+	case opt.CSV != nil || opt.Mongo != nil:
 		im.opt.Precision = "ns"
-		err = im.readCSV(br)
+		err = im.readRows(br)
 	case opt.Series:
 		err = im.readSeries(br)
 	default:

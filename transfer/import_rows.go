@@ -7,20 +7,40 @@ import (
 	"io"
 
 	"tsdbd/transfer/csv"
+	"tsdbd/transfer/mongo"
 )
 
-// tableRow is where a line of a batch comes from: a row of a table.
+// tableRow is where a line of a batch comes from: a row of a table, or a document.
 type tableRow struct {
 	line int
 	head []byte
 	row  []byte // nil unless refused rows are kept
 }
 
-// readCSV reads tables in place of lines.
-func (im *importer) readCSV(r io.Reader) error {
+// rowReader is a reader of rows of CSV, or of documents.
+type rowReader interface {
+	// Next appends the line of the next row to dst. It returns a *csv.RowError for a row
+	// that does not become a line, and io.EOF at the end.
+	Next(dst []byte) ([]byte, error)
+	Line() int    // of the latest row
+	Row() []byte  // valid until the next call of Next
+	Head() []byte // what a file needs in front of the latest row
+	Place() (database, policy string)
+}
+
+// rows returns the reader of the rows of r.
+func (im *importer) rows(r io.Reader) (rowReader, error) {
+	if im.opt.Mongo != nil {
+		return mongo.NewReader(r, *im.opt.Mongo)
+	}
 	opt := *im.opt.CSV
 	opt.Statement = im.statement
-	d, err := csv.NewReader(r, opt)
+	return csv.NewReader(r, opt)
+}
+
+// readRows reads rows in place of lines.
+func (im *importer) readRows(r io.Reader) error {
+	d, err := im.rows(r)
 	if err != nil {
 		return err
 	}

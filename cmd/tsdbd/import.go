@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 	"tsdbd/lineproto"
 	"tsdbd/transfer"
 	"tsdbd/transfer/csv"
+	"tsdbd/transfer/mongo"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
@@ -26,10 +29,11 @@ func importCommand() *cli.Command {
 	var failed string
 	var format string
 	var tables csv.Options
+	var documents mongo.Options
 	var from serverImport
 	return &cli.Command{
 		Name:      "import",
-		Usage:     "send line protocol or CSV, or everything of another server, to a running server",
+		Usage:     "send line protocol, CSV or documents of MongoDB, or everything of another server, to a running server",
 		UsageText: "tsdbd import [flags] [FILE...]\ntsdbd import -from URL [flags]",
 		Commands:  []*cli.Command{importInfluxCommand(), importPrometheusCommand()},
 		Description: `tsdbd import sends line protocol or CSV from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
@@ -37,6 +41,8 @@ func importCommand() *cli.Command {
 Files named *.csv and *.csv.gz are CSV, as are all with -format csv: annotated CSV of InfluxDB 2.x, what tsdbd query -format csv and influx -format csv have written, and other tables with a header. Types and times that nothing names are guessed from the first rows of a table; import prints the guess. Each row becomes one line. Rows that do not fit are counted and named by their line; -failed keeps them below their header.
 
 With -format vm, the input is what VictoriaMetrics' /api/v1/export has written: lines of JSON, one or more for a series. Without -db they go into the database of Prometheus, where PromQL finds them.
+
+With -format mongo the input is what mongoexport has written of a time-series collection, in lines or as an array. -time and -meta name the timeField and the metaField of the collection. Members of the metaField become tags, other members fields, and names of members of documents in documents have a dot. Types come from the first documents, or from -columns.
 
 With -from, tsdbd import takes everything out of a running InfluxDB 1.x, 2.x or 3.x, or another tsdbd: databases, retention policies, rows, and continuous queries. It prints the statements that create users and subscriptions, and compares both servers at the end. With -journal, the same command goes on where it stopped. With -follow, it takes new rows until the writers have moved.
 
@@ -50,6 +56,8 @@ Examples:
   tsdbd import -db demo -measurement cpu -columns 'time,host:tag,usage:float,note:skip' usage.csv
   tsdbd import -db copy cpu.csv       # what tsdbd query -format csv has written
   tsdbd import -format vm export.jsonl.gz
+  tsdbd import -db demo -format mongo -time ts -meta sensor weather.json
+                                      # into the measurement weather
   tsdbd import -from http://old:8086 -journal move.journal -follow
                                       # everything of a server, until the writers have moved`,
 		Flags: local(slices.Concat(clientFlags(&client, defaultHost), []cli.Flag{
@@ -59,9 +67,11 @@ Examples:
 			&cli.IntFlag{Name: "batch", Destination: &opt.BatchBytes, Value: 1 << 20, Usage: "send `BYTES` a request"},
 			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, Value: 2, Usage: "send `N` requests at a time"},
 			&cli.BoolFlag{Name: "ordered", Destination: &opt.Ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
-			&cli.StringFlag{Name: "format", Destination: &format, Usage: "the input is `line|csv|vm`; the default goes by the name of the file"},
-			&cli.StringFlag{Name: "columns", Destination: &tables.Columns, Usage: "the columns of CSV, as `NAME:TYPE,...`; types are float, integer, unsigned, boolean, string, tag, time, measurement, skip; needed without a header"},
-			&cli.StringFlag{Name: "measurement", Destination: &tables.Measurement, Usage: "rows of CSV go into the measurement `NAME`; from a server: only this one, or those that a pattern with * and ? matches"},
+			&cli.StringFlag{Name: "format", Destination: &format, Usage: "the input is `line|csv|vm|mongo`; the default goes by the name of the file"},
+			&cli.StringFlag{Name: "columns", Destination: &tables.Columns, Usage: "the columns of CSV, or the fields of documents, as `NAME:TYPE,...`; types are float, integer, unsigned, boolean, string, tag, time, measurement, skip; needed for CSV without a header"},
+			&cli.StringFlag{Name: "measurement", Destination: &tables.Measurement, Usage: "rows of CSV, or documents, go into the measurement `NAME`, for documents by default that of the file; from a server: only this one, or those that a pattern with * and ? matches"},
+			&cli.StringFlag{Name: "time", Destination: &documents.Time, Usage: "the member `NAME` of documents has the time"},
+			&cli.StringFlag{Name: "meta", Destination: &documents.Meta, Usage: "the member `NAME` of documents has the tags"},
 			&cli.StringFlag{Name: "time-format", Destination: &tables.TimeFormat, Usage: "times of CSV are `rfc3339|ns|us|ms|s|m|h|LAYOUT`, such as \"02.01.2006 15:04\""},
 			&cli.StringFlag{Name: "timezone", Destination: &tables.Timezone, Usage: "dates of CSV without a zone are in the zone `NAME`; the default is UTC"},
 			&cli.StringFlag{Name: "separator", Destination: &tables.Separator, Usage: "cells of CSV end with `CHARACTER`, or tab; the default goes by the first line"},
@@ -72,8 +82,19 @@ Examples:
 			if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
 				return usageError(c, "-precision is one of ns, us, ms, s, m and h, not %q", opt.Precision)
 			}
-			if format != "" && format != "line" && format != "csv" && format != "vm" {
-				return usageError(c, "-format is line, csv or vm, not %q", format)
+			if !slices.Contains([]string{"", "line", "csv", "vm", "mongo"}, format) {
+				return usageError(c, "-format is line, csv, vm or mongo, not %q", format)
+			}
+			if format == "mongo" {
+				if documents.Types, err = csv.ColumnTypes(tables.Columns); err != nil {
+					return usageError(c, "%v", err)
+				}
+				documents.Measurement = cmp.Or(tables.Measurement, "measurement") // of the files, below
+				if err := documents.Check(); err != nil {
+					return usageError(c, "%v", err)
+				}
+			} else if documents.Time != "" || documents.Meta != "" {
+				return usageError(c, "-time and -meta are for -format mongo")
 			}
 			opt.Series = format == "vm"
 			if c.IsSet("precision") {
@@ -131,17 +152,24 @@ Examples:
 				p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(begin)), written, refused)
 			}
 			if failed != "" && in.tables() > 0 && in.tables() < len(in.files) {
-				return usageError(c, "-failed takes lines or rows of CSV: import files of both kinds one after the other")
+				return usageError(c, "-failed takes lines, rows of CSV or documents: import files of several kinds one after the other")
 			}
 			for _, f := range in.files {
-				opt.Name, opt.CSV = f.name, nil
-				if f.csv {
+				opt.Name, opt.CSV, opt.Mongo = f.name, nil, nil
+				report := func(text string) {
+					p.clear()
+					fmt.Fprintln(stderr, printable(f.name+": "+text))
+				}
+				switch f.format {
+				case "csv":
 					tables := tables
-					tables.Report = func(text string) {
-						p.clear()
-						fmt.Fprintln(stderr, printable(f.name+": "+text))
+					tables.Report, opt.CSV = report, &tables
+				case "mongo":
+					documents := documents
+					documents.Report, opt.Mongo = report, &documents
+					if documents.Measurement = cmp.Or(tables.Measurement, collection(f.name)); documents.Measurement == "" {
+						return usageError(c, "documents from standard input need a measurement: -measurement NAME")
 					}
-					opt.CSV = &tables
 				}
 				stats, err := transfer.Import(ctx, &client, f, opt)
 				all.Add(stats)
@@ -171,14 +199,29 @@ type importInput struct {
 // importFile is one input.
 type importFile struct {
 	io.Reader
-	name string
-	csv  bool
+	name   string
+	format string // line, csv, or mongo
 }
 
-// tables returns how many of the inputs are CSV.
+// collection returns the name of the collection that mongoexport has written to a file, ""
+// for standard input.
+func collection(file string) string {
+	if file == standardInput {
+		return ""
+	}
+	name := filepath.Base(file)
+	for _, suffix := range []string{".gz", ".json", ".jsonl", ".ndjson"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return name
+}
+
+const standardInput = "standard input"
+
+// tables returns how many of the inputs are no line protocol.
 func (in *importInput) tables() (n int) {
 	for _, f := range in.files {
-		if f.csv {
+		if f.format != "line" {
 			n++
 		}
 	}
@@ -207,14 +250,19 @@ func openImport(ctx context.Context, names []string, format string, stderr io.Wr
 					what = "CSV"
 				case "vm":
 					what = "lines of VictoriaMetrics"
+				case "mongo":
+					what = "documents"
 				}
 				fmt.Fprintf(stderr, "reading %s from standard input, Ctrl-D ends it\n", what)
 			}
-			in.files, known = append(in.files, importFile{in.counted(endedBy(ctx, os.Stdin)), "standard input", format == "csv"}), false
+			in.files, known = append(in.files, importFile{in.counted(endedBy(ctx, os.Stdin)), standardInput, cmp.Or(format, "line")}), false
 			continue
 		}
 		lower := strings.ToLower(name)
-		isCSV := format == "csv" || format == "" && (strings.HasSuffix(lower, ".csv") || strings.HasSuffix(lower, ".csv.gz"))
+		of := cmp.Or(format, "line")
+		if format == "" && (strings.HasSuffix(lower, ".csv") || strings.HasSuffix(lower, ".csv.gz")) {
+			of = "csv"
+		}
 		f, err := os.Open(name)
 		if err != nil {
 			return in, err
@@ -228,9 +276,9 @@ func openImport(ctx context.Context, names []string, format string, stderr io.Wr
 			return in, fmt.Errorf("%s is a directory", name)
 		case st.Mode().IsRegular():
 			in.size += st.Size()
-			in.files = append(in.files, importFile{in.counted(f), name, isCSV})
+			in.files = append(in.files, importFile{in.counted(f), name, of})
 		default: // a pipe, which may never give anything
-			in.files, known = append(in.files, importFile{in.counted(endedBy(ctx, f)), name, isCSV}), false
+			in.files, known = append(in.files, importFile{in.counted(endedBy(ctx, f)), name, of}), false
 		}
 	}
 	if !known {

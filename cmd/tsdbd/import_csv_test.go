@@ -84,9 +84,9 @@ func TestImportCSV(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"-format is line, csv or vm, not \"json\"", []string{"-format", "json", one}},
+		{"-format is line, csv, vm or mongo, not \"json\"", []string{"-format", "json", one}},
 		{"column \"a\" has the type \"b\"", []string{"-columns", "a:b", one}},
-		{"-failed takes lines or rows of CSV", []string{"-failed", failed, one, apptest.TempFile(t, "m v=1 1\n")}},
+		{"-failed takes lines, rows of CSV or documents", []string{"-failed", failed, one, apptest.TempFile(t, "m v=1 1\n")}},
 		{one + ": line 1: no column has the measurement", []string{one}},
 	} {
 		if _, _, err := tsdbd(t, append([]string{"import", "-host", s.URL, "-db", "d"}, c.args...)...); err == nil || !strings.Contains(err.Error(), c.want) {

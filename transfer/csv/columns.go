@@ -82,6 +82,20 @@ func parseColumns(list string) ([]column, error) {
 	return columns, nil
 }
 
+// ColumnTypes reads a list as in Options.Columns into types by name. A column without a type
+// has the type "".
+func ColumnTypes(list string) (map[string]string, error) {
+	columns, err := parseColumns(list)
+	types := map[string]string{}
+	for _, c := range columns {
+		types[c.name] = ""
+		if c.kind != guessed {
+			types[c.name] = c.kind.String()
+		}
+	}
+	return types, err
+}
+
 // formatColumns writes columns for Options.Columns, without those that the dialect
 // knows.
 func formatColumns(columns []column) string {

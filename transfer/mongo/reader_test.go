@@ -1,0 +1,176 @@
+package mongo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"tsdbd/model/column"
+	"tsdbd/transfer/csv"
+)
+
+// read returns the lines of an input, with what was refused and reported in brackets.
+func read(t testing.TB, in io.Reader, opt Options) string {
+	t.Helper()
+	var out strings.Builder
+	opt.Report = func(text string) { fmt.Fprintf(&out, "[%s]\n", text) }
+	d, err := NewReader(in, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		line, err := d.Next(nil)
+		var refused *csv.RowError
+		switch {
+		case errors.Is(err, io.EOF):
+			return out.String()
+		case errors.As(err, &refused):
+			fmt.Fprintf(&out, "[line %d: %s]\n", refused.Line, refused.Reason)
+		case err != nil:
+			t.Fatal(err)
+		default:
+			out.Write(line)
+		}
+	}
+}
+
+// TestSamples reads the same documents in all forms of Extended JSON of version 2.
+func TestSamples(t *testing.T) {
+	const types = `[types from the first 8 documents: -columns 'device:string,hum:integer,max:float,min:float,n:integer,note:string,ok:boolean,old:integer,pos.lat:float,pos.lon:float,price:float,raw:string,ref:string,seen:integer,temp:float,values.0:float,values.1:integer']
+[integers and doubles are mixed, all become floats: temp]
+[decimals become the floats next to them, with -columns NAME:string they stay texts: price]
+`
+	const want = types + `weather,id=5578,site.city=Oslo\,\ "north",site.floor=3,type=temperature hum=40i,n=9223372036854775807i,note="line
+break é",ok=true,temp=12.5 1620000000000000000
+weather,id=5578,type=temperature hum=41i,n=-9223372036854775808i,temp=12 1620000001500000000
+weather,active=true,id=1 max=0x7ff0000000000000,min=0xfff0000000000000,pos.lat=59.9,pos.lon=10,temp=0x7ff8000000000001,values.0=1.5,values.1=2i 1620000003000000000
+weather device="123e4567-e89b-12d3-a456-426614174000",old=-62135510400000i,price=12.5,raw="YWJj",ref="65010203040506070809090a",seen=1620000000005i 1620000004000000000
+[line 5: price: "1E+6000" does not fit the type float, which -columns can name]
+[line 6: when: the type $timestamp has no counterpart]
+[line 7: ts: "yesterday" is not a date]
+weather temp=0 -1500000000
+`
+	for _, name := range []string{"relaxed.json", "canonical.json", "array.json"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for how, in := range map[string]io.Reader{"whole": strings.NewReader(string(text)), "by bytes": iotest.OneByteReader(strings.NewReader(string(text)))} {
+			if got := read(t, in, Options{Time: "ts", Meta: "sensor", Measurement: "weather"}); got != strings.ReplaceAll(want, "0809090a", "08090a09") {
+				t.Errorf("%s, %s:\n%s\nwant\n%s", name, how, got, want)
+			}
+		}
+	}
+}
+
+// TestDocuments reads single inputs.
+func TestDocuments(t *testing.T) {
+	f := func(in, want string, types ...string) {
+		t.Helper()
+		opt := Options{Time: "t", Meta: "m", Measurement: "x", Types: map[string]string{}}
+		for _, s := range types {
+			name, kind, _ := strings.Cut(s, ":")
+			opt.Types[name] = kind
+		}
+		var out strings.Builder
+		for line := range strings.Lines(read(t, strings.NewReader(in), opt)) {
+			if !strings.HasPrefix(line, "[types from") {
+				out.WriteString(line)
+			}
+		}
+		if got := strings.TrimSuffix(out.String(), "\n"); got != want {
+			t.Errorf("%.300s\n got %.500s\nwant %.500s", in, got, want)
+		}
+	}
+	const at = `"t":{"$date":"1970-01-01T00:00:01Z"}`
+	f("", "")
+	f("[]", "")
+	f("\xef\xbb\xbf{\"v\":1,"+at+"}", "x v=1i 1000000000")
+
+	// Forms of values, those of MongoDB 2 among them.
+	f(`{"t":{"$date":1000},"v":{"$numberLong":"5"},"w":{"$numberLong":6}}`, "x v=5i,w=6i 1000000000")
+	f(`{"t":{"$date":{"$numberLong":"-1"}},"v":{"$binary":"EjRWeBI0EjQSNBI0VniavA==","$type":"04"}}`, `x v="12345678-1234-1234-1234-123456789abc" -1000000`)
+	f(`{"t":{"$date":"1970-01-01T01:00:01.5+0100"},"v":{"$uuid":"u"},"u":{"$undefined":true}}`, `x v="u" 1500000000`)
+	f(`{"t":"1970-01-01T00:00:01Z","v":"é\u00e9\"\\"}`, `x v="éé\"\\" 1000000000`)
+	f(`{`+at+`,"v":1e999}`, "[line 1: v: 1e999 is out of the range of numbers]")
+	f(`{`+at+`,"v":{"$numberLong":"x"}}`, `[line 1: v: {"$numberLong":"x"} is not readable]`)
+	f(`{`+at+`,"v":9223372036854775808}`, "x v=9.223372036854776e+18 1000000000")
+
+	// Tags.
+	f(`{`+at+`,"m":"a b","v":1}`, `x,m=a\ b v=1i 1000000000`)
+	f(`{`+at+`,"m":{"a":1.5,"b":[true,{"$date":0}],"c":"","d":null,"e":{}},"v":1}`, `x,a=1.5,b.0=true,b.1=1970-01-01T00:00:00Z v=1i 1000000000`)
+	f(`{`+at+`,"m":{"time":1},"v":1}`, `[line 1: invalid tag key: input tag "time" on measurement "x" is invalid]`)
+	f(`{`+at+`,"m":{"a.b":1,"a":{"b":2}},"v":1}`, `[line 1: duplicate tag "a.b"]`)
+	f(`{`+at+`,"m":{"a":1},"host":"h","v":1}`, `x,a=1,host=h v=1i 1000000000`, "host:tag")
+
+	// Fields.
+	f(`{`+at+`,"m":1}`, "[line 1: the document has no field]")
+	f(`{`+at+`,"v":1,"v":2}`, "[line 1: the field v is there twice]")
+	f(`{`+at+`,"time":1}`, "[line 1: a field cannot have the name time: -columns time:skip leaves it out]")
+	f(`{`+at+`,"time":1,"v":1}`, "x v=1i 1000000000", "time:skip")
+	f(`{`+at+`,"":1}`, `[line 1: the name of the field "" is empty]`)
+	f(`{"v":1}`, "[line 1: the document has no member t with the time]")
+	f(`{"t":{"$date":"2300-01-01T00:00:00Z"},"v":1}`, `[line 1: t: {"$date":"2300-01-01T00:00:00Z"} is out of the range of times]`)
+	array := strings.Repeat("1,", 100) + "1"
+	f(`{`+at+`,"a":{"b":[`+array+`]},"v":1}`, "[line 1: a.b: the array has more than 100 elements]")
+	f(`{`+at+`,"a":{"b":[`+array+`]},"v":1}`, "x v=1i 1000000000", "a.b:skip")
+	f(`{`+at+`,"a":`+strings.Repeat(`{"a":`, 101)+"1"+strings.Repeat("}", 101)+`}`, "[line 1: "+strings.Repeat("a.", 50)+": documents are nested more than 100 deep]")
+	f(`{`+at+`,"s":"`+strings.Repeat("x", column.MaxStringLength+1)+`"}`, fmt.Sprintf("[line 1: s: the string is longer than %d bytes]", column.MaxStringLength))
+
+	// Types.
+	f(`{`+at+`,"v":5,"w":5.0,"s":5}`, `x s="5",v=5,w=5i 1000000000`, "v:float", "w:integer", "s:string")
+	f(`{`+at+`,"v":5.5}`, `[line 1: v: "5.5" does not fit the type unsigned, which -columns can name]`, "v:unsigned")
+	f(`{`+at+`,"v":{"$numberDecimal":"0.10"},"_id":1}`, `x _id=1i,v="0.10" 1000000000`, "v:string", "_id:integer")
+	f(`{`+at+`,"v":1.5}{`+at+`,"v":9007199254740993}`, "[integers and doubles are mixed, all become floats: v]\nx v=1.5 1000000000\n[line 1: v: \"9007199254740993\" does not fit the type float, which -columns can name]")
+	late := strings.Repeat("{"+at+`,"v":1}`+"\n", sampleDocuments)
+	f(late+"{"+at+`,"v":1.5}`+"{"+at+`,"w":1}`+"{"+at+`,"w":"x"}`, strings.Repeat("x v=1i 1000000000\n", sampleDocuments)+
+		"[line 1001: v: \"1.5\" does not fit the type integer, which -columns can name]\nx w=1i 1000000000\n[line 1001: w: \"x\" does not fit the type integer, which -columns can name]")
+
+	// What is no document costs its own lines.
+	good := "{" + at + `,"v":1}`
+	const line = "x v=1i 1000000000"
+	f(good+"\nconnected to: localhost\n"+good, line+"\n[line 2: no document begins here]\n"+line)
+	f("{\"t\":1,\n"+good, "[line 1: the document has no end]\n"+line)
+	f("{\"t\":\"open\n"+good, "[line 1: the document has no end]\n"+line)
+	f(good+"\n{\"v\":", line+"\n[line 2: the document has no end]")
+	f("{\"v\":1,}\n"+good, "[line 1: the document is not valid JSON]\n"+line)
+	f("{\"v\":]\n"+good, "[line 1: the document is not valid JSON]\n"+line)
+	f("[\n\t{\n\t\t"+at+",\n\t\t\"v\": 1,\n\t\t\"a\" : [ ] , \"b\":[\n{\"c\" : 2}]\n\t}\n]", "[line 2: the document has no end]\n[line 6: the document has no member t with the time]\n[line 7: no document begins here]")
+}
+
+func TestOptions(t *testing.T) {
+	for want, opt := range map[string]Options{
+		"-time NAME":                {Measurement: "m"},
+		"-measurement NAME":         {Time: "t"},
+		"cannot have the tags":      {Time: "t", Meta: "t", Measurement: "m"},
+		"cannot have the type time": {Time: "t", Measurement: "m", Types: map[string]string{"x": "time"}},
+	} {
+		if _, err := NewReader(nil, opt); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", opt, err)
+		}
+	}
+	d, err := NewReader(iotest.ErrReader(io.ErrClosedPipe), Options{Time: "t", Measurement: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Next(nil); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("an input that fails: %v", err)
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	for _, name := range []string{"relaxed.json", "canonical.json", "array.json"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		read(t, strings.NewReader(string(in)), Options{Time: "ts", Meta: "sensor", Measurement: "weather"})
+	})
+}
