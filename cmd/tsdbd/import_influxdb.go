@@ -315,7 +315,7 @@ func (m *influxImport) report(r *load.Result) error {
 			fmt.Fprintf(m.stdout, "%d %s\n", x.n, x.text)
 		}
 	}
-	if err := compare.Table(m.stdout, "InfluxDB", "tsdbd", r.Source, r.Target); err != nil {
+	if err := printLoaded(m.stdout, r); err != nil {
 		return err
 	}
 	reasons, refused := m.refusals.Reasons()
@@ -336,4 +336,27 @@ func (m *influxImport) report(r *load.Result) error {
 		return errors.New(strings.Join(wrong, ", "))
 	}
 	return nil
+}
+
+// longTable is how many measurements the table of an import names if all are equal.
+const longTable = 100
+
+// printLoaded prints what both sides have. Of very many measurements it names those that
+// differ.
+func printLoaded(w io.Writer, r *load.Result) error {
+	source, target := r.Source, r.Target
+	if len(source) > longTable {
+		source, target = compare.Totals{}, compare.Totals{}
+		for _, d := range compare.Differences(r.Source, r.Target) {
+			for from, to := range map[*compare.Totals]compare.Totals{&r.Source: source, &r.Target: target} {
+				if m := (*from)[d.Name]; m != nil {
+					to[d.Name] = m
+				}
+			}
+		}
+		if _, err := fmt.Fprintf(w, "%d measurements with %d values are equal in InfluxDB and tsdbd\n", len(r.Source)-len(source), r.Source.Values()-source.Values()); err != nil || len(source) == 0 {
+			return err
+		}
+	}
+	return compare.Table(w, "InfluxDB", "tsdbd", source, target)
 }

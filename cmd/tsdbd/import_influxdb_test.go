@@ -304,6 +304,10 @@ func TestImportInfluxKilled(t *testing.T) {
 	if err != nil || !strings.Contains(out, fmt.Sprintf("%d shards were finished by an earlier import", earlier)) {
 		t.Fatalf("after %d kills: %v\n%s%s", kills, err, out, errs)
 	}
+	all := must(t, "import", "influxdb", "-data", filepath.Join(t.TempDir(), "at once"), from) // 120 measurements
+	if !strings.Contains(all, "120 measurements with ") || strings.Contains(all, "series in InfluxDB") {
+		t.Errorf("%s", all)
+	}
 	must(t, "verify", to)
 	s := apptest.StartOn(t, to)
 	want := s.Query("d000", "SELECT count(*), sum(amount), sum(price) FROM sales")

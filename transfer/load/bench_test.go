@@ -96,7 +96,7 @@ func BenchmarkInto(b *testing.B) {
 		{"10M", 1, 10_000_000, 1, ten[:1]},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			defer debug.SetMemoryLimit(debug.SetMemoryLimit(400 << 20))
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(320 << 20))
 			for b.Loop() {
 				dir := b.TempDir()
 				st, err := store.Open(dir, store.Options{RetentionInterval: -1})

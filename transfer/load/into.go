@@ -37,9 +37,7 @@ func Into(ctx context.Context, src *Source, st *store.Store, opt Options) (*Resu
 		return s.result(), err
 	}
 	s.shards = len(jobs)
-	for _, p := range src.Parts {
-		s.expected += p.Values
-	}
+	s.expect(jobs)
 	workers, ctx := errgroup.WithContext(ctx)
 	workers.SetLimit(s.opt.Workers)
 	for _, j := range jobs {
@@ -63,6 +61,23 @@ func Into(ctx context.Context, src *Source, st *store.Store, opt Options) (*Resu
 		err = errors.Join(err, s.opt.Refusals.Flush())
 	}
 	return s.result(), err
+}
+
+// expect estimates the values of the jobs that are not finished.
+func (s *state) expect(jobs []*job) {
+	cut := map[*Part]int64{} // into so many jobs
+	for _, j := range jobs {
+		for _, p := range j.parts {
+			cut[p]++
+		}
+	}
+	for _, j := range jobs {
+		for _, p := range j.parts {
+			if !s.finished(j.name()) {
+				s.expected += p.Values / cut[p]
+			}
+		}
+	}
 }
 
 // run loads the rows for one shard and compares it with them.

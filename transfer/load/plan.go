@@ -19,8 +19,10 @@ type job struct {
 	parts            []*Part
 }
 
+// name names the job in the journal. The number of a shard that is dropped is never
+// given again, so what comes in its place is another job.
 func (j *job) name() string {
-	return fmt.Sprintf("%s.%s from %s", j.database, j.policy, time.Unix(0, j.times.Min).UTC().Format(time.RFC3339Nano))
+	return fmt.Sprintf("shard %d, %s.%s from %s", j.shard, j.database, j.policy, time.Unix(0, j.times.Min).UTC().Format(time.RFC3339Nano))
 }
 
 // plan cuts the parts of the source by the shards of the store, which it makes.

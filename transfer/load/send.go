@@ -36,7 +36,9 @@ func Send(ctx context.Context, src *Source, c *transfer.Client, opt Options) (*R
 	s.checkUsers(src, defined)
 	s.shards = len(src.Parts)
 	for _, p := range src.Parts {
-		s.expected += p.Values
+		if !s.finished(p.name()) {
+			s.expected += p.Values
+		}
 	}
 	seen := hashes{}
 	for _, p := range src.Parts {
