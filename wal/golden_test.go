@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	goldenFile = "testdata/v3.wal.golden"
+	goldenFile = "testdata/v4.wal.golden"
 	formatPage = "../docs/formats/wal.md"
 )
 
@@ -33,12 +33,12 @@ func goldenSegment(t testing.TB) ([]byte, map[uint64]string) {
 }
 
 // TestGolden holds the format still: today's writer gives the bytes of
-// version 3, today's reader reads them.
+// version 4, today's reader reads them.
 func TestGolden(t *testing.T) {
 	data, want := goldenSegment(t)
 	if *updateFlag {
 		if _, err := os.Stat(goldenFile); err == nil {
-			t.Log("golden files of a released version are never regenerated; remove it by hand if version 3 was not released")
+			t.Log("golden files of a released version are never regenerated; remove it by hand if version 4 was not released")
 		} else if err := os.WriteFile(goldenFile, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func annotate(b []byte) string {
 	line(48, b[48:64], "lineage")
 	line(64, b[64:68], "reserved")
 	line(68, b[68:72], "crc of bytes 0-67")
-	kinds := map[byte]string{typeSeries: "series definitions", typeEntry: "entry", typeEnd: "end", typeCommand: "command"}
+	kinds := map[byte]string{typeSeries: "series definitions", typeEntry: "entry", typeEnd: "end", typeCommand: "command", typeMove: "move"}
 	for off := segmentHeaderSize; off < len(b); {
 		h, _ := parseRecordHeader(b[off:])
 		out.WriteByte('\n')

@@ -163,7 +163,7 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 			} else if r.pending < 0 {
 				r.pending, r.sequence, r.nextPart = off, h.sequence, 0
 			}
-		case typeEntry, typeCommand:
+		case typeEntry, typeCommand, typeMove:
 			if err := r.entry(off, next, h, payload); err != nil {
 				return off, false, 0, err
 			}
@@ -204,8 +204,11 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 		payload = r.parts
 	}
 	decode := r.decoder.Decode
-	if h.kind == typeCommand {
+	switch h.kind {
+	case typeCommand:
 		decode = r.decoder.Command
+	case typeMove:
+		decode = r.decoder.Move
 	}
 	e, err := decode(h.sequence, payload)
 	if err != nil {

@@ -38,6 +38,7 @@ const (
 	typeEnd    = 3 // nothing of this life of the segment follows
 	// typeCommand is a change of the catalog or a part of one.
 	typeCommand = 4
+	typeMove    = 5 // a move or a part of one
 )
 
 // Record flags.
@@ -72,8 +73,11 @@ func appendRecord(dst []byte, segment, sequence uint64, kind, flags byte, part u
 
 // typeOf returns the type of an entry's records.
 func typeOf(e *entry.Entry) byte {
-	if len(e.Command) > 0 {
+	switch {
+	case len(e.Command) > 0:
 		return typeCommand
+	case e.Move != nil:
+		return typeMove
 	}
 	return typeEntry
 }
@@ -122,7 +126,7 @@ func parseRecordHeader(b []byte) (h recordHeader, ok bool) {
 	_ = b[recordHeaderSize-1]
 	h.length = int(binary.LittleEndian.Uint32(b[4:]))
 	h.kind, h.flags = b[16], b[17]
-	if uint(h.length) > maxPayload || h.kind < typeSeries || h.kind > typeCommand || h.flags&^knownFlags != 0 {
+	if uint(h.length) > maxPayload || h.kind < typeSeries || h.kind > typeMove || h.flags&^knownFlags != 0 {
 		return h, false
 	}
 	h.crc = binary.LittleEndian.Uint32(b)

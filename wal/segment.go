@@ -31,7 +31,7 @@ import (
 
 const (
 	segmentMagic      = "TSDBDWAL"
-	formatVersion     = 3
+	formatVersion     = 4
 	segmentHeaderSize = 72
 
 	segmentSuffix = ".wal"

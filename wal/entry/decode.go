@@ -176,15 +176,38 @@ func (c *Decoder) Command(sequence uint64, payload []byte) (*Entry, error) {
 	return e, nil
 }
 
+// Move reads the payload of a move, which shares the payload's memory.
+func (c *Decoder) Move(sequence uint64, payload []byte) (*Entry, error) {
+	d := binio.NewDecoder(payload)
+	m := &Move{}
+	database := d.Uvarint()
+	if database > 1<<32-1 {
+		d.Fail("database out of range")
+	}
+	m.Database, m.Change = uint32(database), d.Bytes(d.Count(1))
+	for range d.Count(2) {
+		m.Shards = append(m.Shards, MovedShard{Shard: d.Uvarint(), Series: d.Bytes(d.Count(1))})
+	}
+	if d.Err() == nil && d.Len() > 0 {
+		d.Fail("bytes after the entry")
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	e := c.begin(sequence)
+	e.Move = m
+	return e, nil
+}
+
 // begin returns the decoder's entry without content.
 func (c *Decoder) begin(sequence uint64) *Entry {
 	e := &c.entry
 	clear(e.Writes)
-	e.Sequence, e.Writes, e.Deletes, e.Command = sequence, e.Writes[:0], e.Deletes[:0], nil
+	e.Sequence, e.Writes, e.Deletes, e.Move, e.Command = sequence, e.Writes[:0], e.Deletes[:0], nil, nil
 	return e
 }
 
-// Decode reads the payload of an entry that is no command. Strings and delete
+// Decode reads the payload of an entry that is neither command nor move. Strings and delete
 // sets share its memory.
 func (c *Decoder) Decode(sequence uint64, payload []byte) (*Entry, error) {
 	e := c.begin(sequence)

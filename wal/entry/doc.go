@@ -1,5 +1,5 @@
 // Package entry is the codec of log entries: the points of a write request, a delete,
-// or a change of the catalog, as bytes. It does not know the log that keeps them.
+// a move, or a change of the catalog, as bytes. It does not know the log that keeps them.
 //
 // An Encoder makes an entry's payload. The payload names series by their ids; the
 // keys travel in blocks of definitions, which Definitions makes for the series

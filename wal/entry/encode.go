@@ -12,8 +12,12 @@ import (
 	"tsdbd/model/point"
 )
 
-// The payload of a command is the command. That of any other entry is this (uv =
-// unsigned varint, zv = zigzag varint):
+// The payload of a command is the command. That of a move is this (uv = unsigned varint):
+//
+//	database uv, length uv, the change,
+//	shards uv, then per shard: shard uv, length uv, series bytes
+//
+// That of any other entry is this (zv = zigzag varint):
 //
 //	writes uv, then per write:  database uv, shard uv, rows uv, the rows
 //	deletes uv, then per delete: database uv, shard uv, min zv, max zv,
@@ -80,10 +84,17 @@ func (c *Encoder) Encode(e *Entry) error {
 	c.Payload, c.IDs, c.plans = c.Payload[:0], c.IDs[:0], c.plans[:0]
 	clear(c.index)
 	if len(e.Command) > 0 {
-		if len(e.Writes)+len(e.Deletes) > 0 {
+		if len(e.Writes)+len(e.Deletes) > 0 || e.Move != nil {
 			return errors.New("command beside points")
 		}
 		c.Payload = append(c.Payload, e.Command...)
+		return nil
+	}
+	if e.Move != nil {
+		if len(e.Writes)+len(e.Deletes) > 0 {
+			return errors.New("move beside points")
+		}
+		c.move(e.Move)
 		return nil
 	}
 	c.Payload = binary.AppendUvarint(c.Payload, uint64(len(e.Writes)))
@@ -103,6 +114,19 @@ func (c *Encoder) Encode(e *Entry) error {
 		c.Payload = append(c.Payload, d.Series...)
 	}
 	return nil
+}
+
+func (c *Encoder) move(m *Move) {
+	b := binary.AppendUvarint(c.Payload, uint64(m.Database))
+	b = binary.AppendUvarint(b, uint64(len(m.Change)))
+	b = append(b, m.Change...)
+	b = binary.AppendUvarint(b, uint64(len(m.Shards)))
+	for _, s := range m.Shards {
+		b = binary.AppendUvarint(b, s.Shard)
+		b = binary.AppendUvarint(b, uint64(len(s.Series)))
+		b = append(b, s.Series...)
+	}
+	c.Payload = b
 }
 
 func (c *Encoder) write(w *Write) error {

@@ -6,15 +6,18 @@ import (
 )
 
 // Entry is one atomic unit of the log: the points of one write request, one
-// delete, or one change of the catalog. Replay delivers it wholly or not at all.
+// delete, one move, or one change of the catalog. Replay delivers it wholly or not at all.
 type Entry struct {
 	// Sequence is the entry's place in the log, from 1, rising by 1. Append
 	// and Replay set it; what Append finds there is ignored.
 	Sequence uint64
 	Writes   []Write // at most one per shard
 	Deletes  []Delete
+	// Move gives the rows of series to others. An entry with a move has neither writes
+	// nor deletes.
+	Move *Move
 	// Command is a change of the catalog, opaque here. An entry with a command
-	// has neither writes nor deletes.
+	// has nothing else.
 	Command []byte
 	// Frees says that the command makes room on a full disk, as deletes do: the
 	// log keeps some space for it. It is not part of the bytes.
@@ -39,4 +42,18 @@ type Delete struct {
 	Shard    uint64
 	Series   []byte // a serialized roaring bitmap of series ids; opaque here
 	Range    model.TimeRange
+}
+
+// Move gives the rows that series of a database have to other series, or a field another
+// key, in some shards.
+type Move struct {
+	Database uint32
+	Change   []byte // what changes, and the series with their targets; opaque here
+	Shards   []MovedShard
+}
+
+// MovedShard is a shard that a move concerns.
+type MovedShard struct {
+	Shard  uint64
+	Series []byte // a serialized roaring bitmap of the series that are moved there; opaque here
 }

@@ -43,7 +43,7 @@ func FuzzDecode(f *testing.F) {
 		if err := c.Encode(e); err != nil {
 			f.Fatal(err)
 		}
-		if len(e.Command) == 0 {
+		if len(e.Command) == 0 && e.Move == nil {
 			f.Add(c.Payload)
 		}
 	}
@@ -71,6 +71,42 @@ func FuzzDecode(f *testing.F) {
 		}
 		if got := entrytest.Text(again); got != want {
 			t.Fatalf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// FuzzMove feeds the reader of moves, as FuzzDecode does.
+func FuzzMove(f *testing.F) {
+	w := entrytest.NewWorld(rand.New(rand.NewPCG(1, 2)))
+	var c entry.Encoder
+	for range 100 {
+		if e := w.Entry(5); e.Move != nil {
+			if err := c.Encode(e); err != nil {
+				f.Fatal(err)
+			}
+			f.Add(slices.Clone(c.Payload))
+		}
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		d := entry.NewDecoder(nil)
+		var e *entry.Entry
+		var err error
+		if n := allocated(func() { e, err = d.Move(1, payload) }); n > uint64(200*len(payload)+1<<16) {
+			t.Fatalf("%d bytes allocated for %d", n, len(payload))
+		}
+		if err != nil {
+			if !errors.Is(err, binio.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		want := entrytest.Text(e)
+		if err := c.Encode(e); err != nil {
+			t.Fatalf("decoded, but does not encode: %v", err)
+		}
+		again, err := entry.NewDecoder(nil).Move(1, c.Payload)
+		if err != nil || entrytest.Text(again) != want {
+			t.Fatalf("got %v, %v, want %s", again, err, want)
 		}
 	})
 }

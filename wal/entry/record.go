@@ -14,11 +14,12 @@ import (
 //	blocks uv, per block: packed u8, length uv, bytes | payload
 //
 // crc is the CRC32C of everything after it. kind is 2 for points and deletes, 4 for
-// a command.
+// a command, 5 for a move.
 const (
-	recordVersion = 1
+	recordVersion = 2
 	kindPoints    = 2
 	kindCommand   = 4
+	kindMove      = 5
 )
 
 // AppendRecord appends the record of e to dst. It defines the series that are not
@@ -37,8 +38,11 @@ func (c *Encoder) AppendEncoded(dst []byte, e *Entry, known *Definitions) []byte
 		known = new(Definitions)
 	}
 	kind := byte(kindPoints)
-	if len(e.Command) > 0 {
+	switch {
+	case len(e.Command) > 0:
 		kind = kindCommand
+	case e.Move != nil:
+		kind = kindMove
 	}
 	count, blocks := 0, []byte(nil)
 	known.Append(e, c.IDs, func(block []byte, packed bool) {
@@ -90,6 +94,8 @@ func (c *Decoder) Record(b []byte) (*Entry, error) {
 		return c.Decode(sequence, payload)
 	case kindCommand:
 		return c.Command(sequence, payload)
+	case kindMove:
+		return c.Move(sequence, payload)
 	}
 	return nil, binio.Corruptf("", 5, "record of kind %d", kind)
 }

@@ -89,13 +89,26 @@ func (w *World) value(t model.FieldType, strings *[]byte) uint64 {
 	return w.rng.Uint64() >> w.rng.IntN(64)
 }
 
+// bytes makes n random bytes.
+func (w *World) bytes(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(w.rng.Uint32())
+	}
+	return b
+}
+
 // Entry makes a random entry of up to rows rows per write.
 func (w *World) Entry(rows int) *entry.Entry {
 	e := &entry.Entry{}
 	if w.rng.IntN(8) == 0 {
-		e.Command = make([]byte, 1+w.rng.IntN(20))
-		for i := range e.Command {
-			e.Command[i] = byte(w.rng.Uint32())
+		e.Command = w.bytes(1 + w.rng.IntN(20))
+		return e
+	}
+	if w.rng.IntN(8) == 0 {
+		e.Move = &entry.Move{Database: uint32(w.rng.IntN(3)), Change: w.bytes(1 + w.rng.IntN(50))}
+		for range w.rng.IntN(4) {
+			e.Move.Shards = append(e.Move.Shards, entry.MovedShard{Shard: w.rng.Uint64() >> w.rng.IntN(64), Series: w.bytes(w.rng.IntN(40))})
 		}
 		return e
 	}
@@ -128,12 +141,8 @@ func (w *World) Entry(rows int) *entry.Entry {
 		e.Writes[i].Values, e.Writes[i].Strings = values, text
 	}
 	for range w.rng.IntN(3) / 2 {
-		set := make([]byte, w.rng.IntN(40))
-		for i := range set {
-			set[i] = byte(w.rng.Uint32())
-		}
 		e.Deletes = append(e.Deletes, entry.Delete{
-			Database: uint32(w.rng.IntN(3)), Shard: uint64(w.rng.IntN(9)), Series: set,
+			Database: uint32(w.rng.IntN(3)), Shard: uint64(w.rng.IntN(9)), Series: w.bytes(w.rng.IntN(40)),
 			Range: model.TimeRange{Min: int64(w.rng.Uint64()), Max: int64(w.rng.Uint64())},
 		})
 	}
@@ -160,6 +169,12 @@ func Text(e *entry.Entry) string {
 	}
 	if len(e.Command) > 0 {
 		fmt.Fprintf(&b, "command %x\n", e.Command)
+	}
+	if m := e.Move; m != nil {
+		fmt.Fprintf(&b, "move %d %x\n", m.Database, m.Change)
+		for _, s := range m.Shards {
+			fmt.Fprintf(&b, "  shard %d %x\n", s.Shard, s.Series)
+		}
 	}
 	for _, d := range e.Deletes {
 		fmt.Fprintf(&b, "delete %d %d %x %v\n", d.Database, d.Shard, d.Series, d.Range)
@@ -188,7 +203,7 @@ func Series(id uint32) *point.Series {
 }
 
 // Golden returns the entries of the golden files: a row of each type, a run
-// of rows, and a delete.
+// of rows, a delete, a command, and a move.
 func Golden() []*entry.Entry {
 	layout := &point.Layout{Measurement: "cpu", Fields: []column.Field{
 		{Key: "f", Type: model.Float},
@@ -216,6 +231,7 @@ func Golden() []*entry.Entry {
 		}}}},
 		{Deletes: []entry.Delete{{Database: 1, Shard: 2, Series: []byte{0x3a, 0x30}, Range: model.TimeRange{Min: 0, Max: t0}}}},
 		{Command: []byte("DropShard {\"ID\":2}")},
+		{Move: &entry.Move{Database: 1, Change: []byte("cpu to cpus"), Shards: []entry.MovedShard{{Shard: 2, Series: []byte{0x3a, 0x30}}, {Shard: 3}}}},
 	}
 }
 
